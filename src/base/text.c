@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT */
+#include "pm/base.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <string.h>
+
+static bool make_room(struct pm_str *str, size_t more)
+{
+	char *grown;
+	size_t want;
+
+	if (str->failed)
+		return false;
+	if (__builtin_add_overflow(str->len, more, &want) ||
+	    __builtin_add_overflow(want, (size_t)1, &want)) {
+		str->failed = true;
+		return false;
+	}
+	grown = pm_vec_grow(str->data, &str->cap, 1, want);
+	if (!grown) {
+		str->failed = true;
+		return false;
+	}
+	str->data = grown;
+	return true;
+}
+
+void pm_str_append(struct pm_str *str, const char *bytes, size_t len)
+{
+	if (!make_room(str, len))
+		return;
+	if (len > 0)
+		memcpy(str->data + str->len, bytes, len);
+	str->len += len;
+	str->data[str->len] = '\0';
+}
+
+void pm_str_puts(struct pm_str *str, const char *text)
+{
+	pm_str_append(str, text, strlen(text));
+}
+
+void pm_str_putc(struct pm_str *str, char c)
+{
+	pm_str_append(str, &c, 1);
+}
+
+void pm_str_u64(struct pm_str *str, uint64_t value)
+{
+	char digits[20];
+	size_t at = sizeof(digits);
+
+	do {
+		digits[--at] = (char)('0' + value % 10);
+		value /= 10;
+	} while (value > 0);
+	pm_str_append(str, digits + at, sizeof(digits) - at);
+}
+
+void pm_str_hex(struct pm_str *str, uint64_t value)
+{
+	char digits[18];
+	size_t at = sizeof(digits);
+
+	do {
+		digits[--at] = "0123456789abcdef"[value & 15];
+		value >>= 4;
+	} while (value > 0);
+	digits[--at] = 'x';
+	digits[--at] = '0';
+	pm_str_append(str, digits + at, sizeof(digits) - at);
+}
+
+void pm_str_printf(struct pm_str *str, const char *format, ...)
+{
+	va_list args, again;
+	int len;
+
+	va_start(args, format);
+	va_copy(again, args);
+	len = vsnprintf(NULL, 0, format, args);
+	va_end(args);
+	if (len < 0)
+		str->failed = true;
+	else if (make_room(str, (size_t)len)) {
+		vsnprintf(str->data + str->len, (size_t)len + 1, format, again);
+		str->len += (size_t)len;
+	}
+	va_end(again);
+}
+
+size_t pm_utf8_char(const char *bytes, size_t len)
+{
+	const unsigned char *at = (const unsigned char *)bytes;
+	unsigned char low = 0x80, high = 0xbf;
+	size_t need;
+
+	if (at[0] < 0x80)
+		return 1;
+	if (at[0] >= 0xc2 && at[0] <= 0xdf) {
+		need = 2;
+	} else if (at[0] >= 0xe0 && at[0] <= 0xef) {
+		need = 3;
+		if (at[0] == 0xe0)
+			low = 0xa0;
+		if (at[0] == 0xed)
+			high = 0x9f;
+	} else if (at[0] >= 0xf0 && at[0] <= 0xf4) {
+		need = 4;
+		if (at[0] == 0xf0)
+			low = 0x90;
+		if (at[0] == 0xf4)
+			high = 0x8f;
+	} else {
+		return 0;
+	}
+	if (len < need || at[1] < low || at[1] > high)
+		return 0;
+	for (size_t i = 2; i < need; i++)
+		if (at[i] < 0x80 || at[i] > 0xbf)
+			return 0;
+	return need;
+}
+
+#define REPLACEMENT "\xef\xbf\xbd"
+
+void pm_str_printable(struct pm_str *str, const char *bytes, size_t len)
+{
+	for (size_t i = 0; i < len;) {
+		size_t n = pm_utf8_char(bytes + i, len - i);
+		unsigned char first = (unsigned char)bytes[i];
+
+		if (n == 0) {
+			pm_str_puts(str, REPLACEMENT);
+			n = 1;
+		} else if (n == 1 && (first < 0x20 || first == 0x7f)) {
+			pm_str_printf(str, "\\x%02x", first);
+		} else if (n == 2 && first == 0xc2 &&
+			   (unsigned char)bytes[i + 1] < 0xa0) {
+			pm_str_printf(str, "\\x%02x", (unsigned char)bytes[i + 1]);
+		} else {
+			pm_str_append(str, bytes + i, n);
+		}
+		i += n;
+	}
+}
+
+void pm_str_json(struct pm_str *str, const char *text)
+{
+	size_t len, start = 0;
+
+	if (!text) {
+		pm_str_puts(str, "null");
+		return;
+	}
+	len = strlen(text);
+	pm_str_putc(str, '"');
+	for (size_t i = 0; i < len;) {
+		unsigned char c = (unsigned char)text[i];
+		size_t n = c >= 0x20 && c < 0x7f ? 1 : pm_utf8_char(text + i, len - i);
+
+		if (n > 0 && c >= 0x20 && c != '"' && c != '\\' && c != 0x7f) {
+			i += n;
+			continue;
+		}
+		pm_str_append(str, text + start, i - start);
+		if (n == 0)
+			pm_str_puts(str, REPLACEMENT);
+		else if (c == '"' || c == '\\')
+			pm_str_printf(str, "\\%c", c);
+		else
+			pm_str_printf(str, "\\u%04x", c);
+		start = ++i;
+	}
+	pm_str_append(str, text + start, len - start);
+	pm_str_putc(str, '"');
+}
+
+void pm_str_clear(struct pm_str *str)
+{
+	str->len = 0;
+	str->failed = false;
+	if (str->data)
+		str->data[0] = '\0';
+}
+
+void pm_str_release(struct pm_str *str)
+{
+	free(str->data);
+	*str = (struct pm_str){ 0 };
+}
+
+bool pm_parse_u64(const char *text, uint64_t *ret)
+{
+	unsigned long long value;
+	char *end;
+	int base = 10;
+
+	if (text[0] == '0' && (text[1] == 'x' || text[1] == 'X')) {
+		base = 16;
+		if (!isxdigit((unsigned char)text[2]))
+			return false;
+	} else if (!isdigit((unsigned char)text[0])) {
+		return false; /* strtoull would take blanks and signs */
+	}
+	errno = 0;
+	value = strtoull(text, &end, base);
+	if (errno != 0 || *end != '\0')
+		return false;
+	*ret = value;
+	return true;
+}
+
+size_t pm_name_distance(const char *a, const char *b)
+{
+	enum {
+		NAME_MAX_BYTES = 64
+	};
+	size_t la = strlen(a), lb = strlen(b);
+	size_t row[NAME_MAX_BYTES + 1];
+
+	if (la > NAME_MAX_BYTES || lb > NAME_MAX_BYTES)
+		return SIZE_MAX;
+	for (size_t j = 0; j <= lb; j++)
+		row[j] = j;
+	for (size_t i = 1; i <= la; i++) {
+		size_t diagonal = row[0];
+
+		row[0] = i;
+		for (size_t j = 1; j <= lb; j++) {
+			size_t above = row[j];
+			size_t best = diagonal + (tolower((unsigned char)a[i - 1]) !=
+						  tolower((unsigned char)b[j - 1]));
+
+			if (above + 1 < best)
+				best = above + 1;
+			if (row[j - 1] + 1 < best)
+				best = row[j - 1] + 1;
+			row[j] = best;
+			diagonal = above;
+		}
+	}
+	return row[lb];
+}
