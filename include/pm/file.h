@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The recorded file: JSON Lines, specified in docs/format.md. One `struct pm_file_*` for each
+ * line type. The writer interns frames and stacks, so ids are dense and defined before use.
+ * Texts in records are borrowed by the writer for the call, and by the caller of the reader
+ * until its next call.
+ */
+#pragma once
+
+#include "pm/base.h"
+
+enum {
+	PM_FILE_VERSION = 1,
+};
+#define PM_FILE_NONE UINT32_MAX /* no module, no stack: null in the file */
+
+enum pm_file_type {
+	PM_FILE_HEADER,
+	PM_FILE_MODULE,
+	PM_FILE_THREAD,
+	PM_FILE_FRAME,
+	PM_FILE_STACK,
+	PM_FILE_SAMPLE,
+	PM_FILE_SYMBOL,
+	PM_FILE_LOST,
+	PM_FILE_NOTE,
+	PM_FILE_FOOTER,
+};
+
+struct pm_file_event {
+	uint32_t id; /* dense from 0: its index */
+	const char *name; /* canonical name of the actual event: "cpu-clock" */
+	const char *requested, *actual; /* with modifiers: "cycles:u", "cpu-clock:u" */
+	const char *modifiers;
+	const char *unit; /* of a period: "ns" for clocks, else "events" */
+	bool by_frequency;
+	uint64_t rate; /* Hz ("freq" in the file) or "period" */
+};
+
+struct pm_file_header {
+	uint32_t version;
+	const char *pmrec; /* version of the writer */
+	const char *created; /* RFC 3339, UTC */
+	const char *clock; /* "monotonic" */
+	struct {
+		const char *hostname, *kernel, *arch, *cpu_model,
+			*virt; /* NULL: unknown */
+		uint32_t cpus;
+	} host;
+	const char *const *command; /* command_len texts */
+	size_t command_len;
+	const struct pm_file_event *events;
+	size_t events_len;
+	struct {
+		const char *call_graph; /* dwarf, fp, none */
+		uint32_t stack_bytes; /* 0 unless dwarf */
+		uint64_t ring_bytes; /* of one ring */
+	} options;
+};
+
+struct pm_file_module {
+	uint32_t id;
+	const char *path;
+	const char *build_id; /* hex, NULL: unknown */
+	const char *kind; /* file, kernel, vdso, jit, anon */
+};
+
+struct pm_file_thread {
+	uint32_t pid, tid;
+	const char *comm;
+	uint64_t time;
+};
+
+struct pm_file_frame {
+	uint32_t id;
+	uint32_t module; /* PM_FILE_NONE: in no module, then address is an avma */
+	uint64_t address; /* svma, lookup address */
+	const char *how;
+};
+
+struct pm_file_stack {
+	uint32_t id;
+	uint32_t parent; /* the caller's stack; PM_FILE_NONE at the root */
+	uint32_t frame;
+};
+
+struct pm_file_sample {
+	uint64_t time; /* ns */
+	uint32_t pid, tid, cpu, event;
+	uint64_t period;
+	uint32_t stack; /* of the leaf; PM_FILE_NONE: no frame at all */
+	const char *stop; /* NULL: complete to the root (key absent) */
+};
+
+struct pm_file_function {
+	const char *name; /* NULL: unknown */
+	const char *file; /* NULL: unknown */
+	uint32_t line; /* 0: unknown, key absent */
+};
+
+struct pm_file_symbol {
+	uint32_t frame;
+	const struct pm_file_function *functions; /* innermost first; len >= 1 */
+	size_t functions_len;
+};
+
+struct pm_file_lost {
+	uint64_t time;
+	uint32_t cpu;
+	uint64_t count;
+};
+
+/* Something the user was told while recording, and the reader of the report should know. */
+struct pm_file_note {
+	const char *text;
+};
+
+struct pm_file_count {
+	const char *name; /* a stop reason, an event */
+	uint64_t count;
+};
+
+struct pm_file_footer {
+	uint64_t samples, lost, throttled, truncated;
+	const struct pm_file_count
+		*stops; /* by reason, "root" included, zeros left out */
+	size_t stops_len;
+	uint64_t duration_ns; /* wall time of the recording */
+	uint64_t
+		cpu_ns; /* user + system time of the target and its waited-for children */
+	bool cpu_known, exited, signalled;
+	uint32_t exit; /* code when exited, signal number when signalled */
+	struct pm_file_footer_event {
+		uint64_t samples, period, lost;
+		bool lost_known; /* null in the file otherwise */
+	} * events; /* by event id */
+	size_t events_len;
+};
+
+/* ---- writing ------------------------------------------------------------------------- */
+
+struct pm_file_writer;
+
+/*
+ * Opens @path for writing: "-" is stdout; a name ending in ".zst" compresses. A regular file
+ * of that name is replaced by a new one, mode 0600, never followed through a symbolic link;
+ * devices and pipes are written to. @err names path and reason.
+ */
+int pm_file_writer_open(struct pm_file_writer **ret, const char *path,
+			struct pm_error *err);
+
+/*
+ * Each writes one line into the buffer. The first failure of the output (disk full, closed
+ * pipe) is kept: it is what this and every later call returns.
+ */
+int pm_file_write_header(struct pm_file_writer *writer,
+			 const struct pm_file_header *header);
+int pm_file_write_module(struct pm_file_writer *writer,
+			 const struct pm_file_module *module);
+int pm_file_write_thread(struct pm_file_writer *writer,
+			 const struct pm_file_thread *thread);
+int pm_file_write_sample(struct pm_file_writer *writer,
+			 const struct pm_file_sample *sample);
+int pm_file_write_symbol(struct pm_file_writer *writer,
+			 const struct pm_file_symbol *symbol);
+int pm_file_write_lost(struct pm_file_writer *writer, const struct pm_file_lost *lost);
+int pm_file_write_note(struct pm_file_writer *writer, const struct pm_file_note *note);
+int pm_file_write_footer(struct pm_file_writer *writer,
+			 const struct pm_file_footer *footer);
+
+/* Id of an equal frame (module, address, how), or of a new one, whose line is written.
+ * @how must be a text that lives as long as the writer. 0 or negative errno. */
+int pm_file_intern_frame(struct pm_file_writer *writer, uint32_t module, uint64_t address,
+			 const char *how, uint32_t *ret);
+int pm_file_intern_stack(struct pm_file_writer *writer, uint32_t parent, uint32_t frame,
+			 uint32_t *ret);
+/* All frames so far, by id; for symbolising them. Valid until the next intern. */
+const struct pm_file_frame *pm_file_writer_frames(const struct pm_file_writer *writer,
+						  size_t *len);
+
+/* Hands everything written so far to the kernel, so that a kill loses nothing older. */
+int pm_file_writer_flush(struct pm_file_writer *writer);
+uint64_t pm_file_writer_bytes(const struct pm_file_writer *writer); /* as stored */
+/* Flushes and closes; the result tells whether all of it was written. Frees the writer in
+ * every case. @err names path and reason. NULL is fine. */
+int pm_file_writer_close(struct pm_file_writer *writer, struct pm_error *err);
+
+/* ---- reading ------------------------------------------------------------------------- */
+
+struct pm_file_record {
+	enum pm_file_type type;
+	uint64_t line; /* 1-based, for messages */
+	union {
+		struct pm_file_header header;
+		struct pm_file_module module;
+		struct pm_file_thread thread;
+		struct pm_file_frame frame;
+		struct pm_file_stack stack;
+		struct pm_file_sample sample;
+		struct pm_file_symbol symbol;
+		struct pm_file_lost lost;
+		struct pm_file_note note;
+		struct pm_file_footer footer;
+	};
+};
+
+struct pm_file_reader;
+
+/* Opens @path ("-": stdin), plain or zstd (by its magic). Reads up to the header: any other
+ * beginning is -EBADMSG, a newer version -ENOTSUP, with a clear text in @err. */
+int pm_file_reader_open(struct pm_file_reader **ret, const char *path,
+			struct pm_error *err);
+/* The same over bytes in memory (borrowed), for tests and fuzzers. */
+int pm_file_reader_open_memory(struct pm_file_reader **ret, const void *data, size_t len,
+			       struct pm_error *err);
+void pm_file_reader_free(struct pm_file_reader *reader);
+/*
+ * The next record, the header first; unknown types are skipped. 1, 0 at the end, -EBADMSG
+ * with line number and what was expected. Ids are checked here: dense, defined before use,
+ * events and modules known. A last line without its newline, or a zstd stream that ends
+ * early, is no error: it is the cut of a killed recorder, see pm_file_reader_cut().
+ */
+int pm_file_reader_next(struct pm_file_reader *reader, struct pm_file_record *ret,
+			struct pm_error *err);
+/* After the end: true when there was no footer. */
+bool pm_file_reader_cut(const struct pm_file_reader *reader);

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sampling events of the kernel: from the words a user types to a time-ordered stream of
+ * decoded records. Source throughout: perf_event_open(2), linux/perf_event.h.
+ */
+#pragma once
+
+#include "pm/base.h"
+
+struct perf_event_attr;
+struct perf_event_header;
+
+/* ---- event specifications ------------------------------------------------------------ */
+
+enum {
+	PM_EVENT_NAME_MAX = 128,
+};
+
+/* One event as typed, resolved to what the kernel wants. Plain data, copy freely. */
+struct pm_event_spec {
+	char requested[PM_EVENT_NAME_MAX]; /* as typed, with modifiers: "cycles:u" */
+	char name[PM_EVENT_NAME_MAX]; /* canonical, without modifiers: "cycles" */
+	char modifiers[16]; /* as typed, "" if none: "u" */
+	uint32_t type; /* PERF_TYPE_* */
+	uint64_t config;
+	bool user, kernel; /* which privilege levels count; both without modifiers */
+	bool explicit_kernel; /* `:k` was typed: dropping the kernel would be a lie */
+};
+
+struct pm_event_specs {
+	PM_VEC(struct pm_event_spec) list;
+};
+void pm_event_specs_release(struct pm_event_specs *specs);
+
+/*
+ * Appends the events of a comma list: hardware, software and hardware-cache names with the
+ * aliases that perf knows, each with optional `:u`, `:k` or `:uk`. -EINVAL names the part
+ * that is wrong and the near names; nothing is appended then.
+ */
+int pm_event_specs_parse(const char *text, struct pm_event_specs *specs,
+			 struct pm_error *err);
+
+/* All names that parse, for help and "did you mean"; NULL-terminated, static. */
+const char *const *pm_event_names(void);
+
+/* The substitute where the machine has no PMU: `cycles` becomes `cpu-clock`. */
+bool pm_event_spec_fallback(const struct pm_event_spec *spec, int open_errno,
+			    struct pm_event_spec *ret);
+
+/* ---- records ------------------------------------------------------------------------- */
+
+enum {
+	PM_DWARF_REGS_MAX = 33, /* aarch64: x0-x30, sp, pc; x86-64 uses 17 */
+	PM_BUILD_ID_MAX = 20,
+};
+
+enum pm_regs_abi {
+	PM_REGS_NONE = 0, /* a kernel thread, or user registers were not asked for */
+	PM_REGS_32 = 1,
+	PM_REGS_64 = 2,
+};
+
+struct pm_user_regs {
+	enum pm_regs_abi abi;
+	uint64_t value[PM_DWARF_REGS_MAX]; /* by DWARF number (psABI x86-64 fig. 3.36) */
+	uint64_t known; /* bit n: value[n] is known */
+};
+
+struct pm_sample {
+	uint64_t ip;
+	uint64_t period;
+	/* The kernel's callchain, leaf first, with PERF_CONTEXT_* markers between (values
+	 * >= PERF_CONTEXT_MAX). NULL and 0 when none was recorded. 8-byte aligned. */
+	const uint64_t *callchain;
+	size_t callchain_len;
+	struct pm_user_regs regs;
+	/* Bytes copied from the user stack pointer upward; `stack_len` is the kernel's
+	 * dyn_size. `stack_asked` is what the ring spent; equal lengths mean that the stack
+	 * may go on beyond the copy. */
+	const uint8_t *stack;
+	size_t stack_len;
+	size_t stack_asked;
+};
+
+struct pm_mmap_record {
+	uint64_t start, len, pgoff; /* bytes */
+	uint32_t prot; /* PROT_* */
+	uint32_t major,
+		minor; /* of the device; 0 when the build-id stands in their place */
+	uint64_t inode;
+	uint8_t build_id[PM_BUILD_ID_MAX];
+	uint8_t build_id_len; /* 0: not given */
+	const char *path; /* as the kernel saw it, "//anon", "[vdso]", … */
+};
+
+/* One record, decoded. Pointers lead into the ring: valid until the next call on it. */
+struct pm_record {
+	uint32_t type; /* PERF_RECORD_* */
+	uint16_t misc;
+	uint64_t time; /* ns, CLOCK_MONOTONIC */
+	uint32_t pid, tid; /* whom it is about; for FORK the child, for EXIT who exits */
+	uint32_t cpu;
+	uint32_t
+		event; /* index of the event in struct pm_perf; 0 for records of no event */
+	union {
+		struct pm_sample sample; /* PERF_RECORD_SAMPLE */
+		struct pm_mmap_record mmap; /* PERF_RECORD_MMAP, _MMAP2 */
+		struct {
+			const char *name;
+			bool exec; /* PERF_RECORD_MISC_COMM_EXEC: a new program */
+		} comm; /* PERF_RECORD_COMM */
+		struct {
+			uint32_t parent_pid, parent_tid;
+		} fork; /* PERF_RECORD_FORK and _EXIT */
+		uint64_t lost; /* PERF_RECORD_LOST, _LOST_SAMPLES: how many */
+	};
+};
+
+/* What the fields of a record are, as asked for in the attr. */
+struct pm_record_layout {
+	uint64_t sample_type; /* PERF_SAMPLE_* */
+	uint64_t regs_user; /* mask of the architecture's perf register numbers */
+	/* id of PERF_SAMPLE_ID(ENTIFIER) → event index. Borrowed. */
+	const struct pm_event_ids *ids;
+};
+
+/*
+ * Decodes one record of header.size bytes (all of them readable at @header, 8-byte aligned).
+ * -EBADMSG when a field would lie outside of the record; @ret is unchanged then. Record
+ * types that this version does not know are fine: only type, misc, time and ids are set.
+ */
+int pm_record_decode(const struct perf_event_header *header,
+		     const struct pm_record_layout *layout, struct pm_record *ret,
+		     struct pm_error *err);
+
+/* ---- ring ---------------------------------------------------------------------------- */
+
+/*
+ * One mmap'd ring. Also over plain memory, so that tests and fuzzers feed it.
+ * Records are peeked in place; only one that wraps is copied, into `scratch`.
+ */
+struct pm_ring {
+	void *base; /* struct perf_event_mmap_page, then the data pages */
+	size_t map_bytes; /* 0: memory is not ours */
+	uint8_t *data;
+	size_t data_bytes; /* a power of two */
+	uint64_t head; /* read up to here is allowed; a snapshot of data_head */
+	uint64_t tail; /* ours; published by pm_ring_publish() */
+	uint8_t *scratch; /* 64 KiB, made by the first record that wraps */
+};
+
+/* Maps 1 + @data_pages pages of @fd. @data_pages a power of two. -EPERM: mlock limit. */
+int pm_ring_map(struct pm_ring *ring, int fd, size_t data_pages, struct pm_error *err);
+void pm_ring_release(struct pm_ring *ring);
+/* Takes a new snapshot of data_head, with the acquire barrier that it needs. */
+void pm_ring_refresh(struct pm_ring *ring);
+/*
+ * The record at the tail, without consuming it. Returns 1, 0 when none is left before
+ * `head`, -EBADMSG when its size is below 8, no multiple of 8 or more than is there (the
+ * ring is then unusable). @ret is valid until pm_ring_consume().
+ */
+int pm_ring_peek(struct pm_ring *ring, const struct perf_event_header **ret,
+		 struct pm_error *err);
+/* Steps over the peeked record. The kernel gets the room at the next publish. */
+void pm_ring_consume(struct pm_ring *ring);
+void pm_ring_publish(struct pm_ring *ring);
+
+/* ---- a recording --------------------------------------------------------------------- */
+
+enum pm_call_graph {
+	PM_CALL_GRAPH_NONE, /* the instruction pointer only */
+	PM_CALL_GRAPH_FP, /* the kernel's frame-pointer chain of user space */
+	PM_CALL_GRAPH_DWARF, /* user registers and a copy of the stack */
+};
+
+struct pm_perf_options {
+	const struct pm_event_spec *specs; /* borrowed for the call */
+	size_t specs_len;
+	bool by_frequency;
+	uint64_t
+		rate; /* Hz, or the period when !by_frequency; UINT64_MAX Hz: the maximum */
+	enum pm_call_graph call_graph;
+	uint32_t stack_bytes; /* DWARF only; multiple of 8, at most PM_STACK_BYTES_MAX */
+	size_t ring_pages; /* data pages of each ring, 0: choose */
+	bool ring_pages_explicit; /* shrinking is then announced as a warning, too */
+	pid_t pid; /* the process to follow, with all it starts; enabled by its exec */
+};
+
+/* perf_sample_ustack_size() keeps a record below 64 KiB; more is EINVAL. */
+#define PM_STACK_BYTES_MAX 65528u
+
+/* What became of a requested event. */
+struct pm_perf_event {
+	struct pm_event_spec requested;
+	struct pm_event_spec actual; /* differs after a fallback */
+	bool by_frequency;
+	uint64_t rate; /* Hz or period, after clamping */
+	bool kernel_dropped; /* kernel samples not allowed here: user only */
+};
+
+/* Things a user has to know but that stop nothing; each a full sentence. */
+struct pm_perf_notes {
+	PM_VEC(char *) texts;
+};
+
+struct pm_perf;
+
+/*
+ * Opens every event on every online CPU for options->pid (inherit, enable_on_exec, disabled
+ * until then), one ring per CPU. Degrades step by step where the kernel or the limits ask
+ * for it (older kernels' attr bits, `perf_event_paranoid`, `perf_event_mlock_kb`,
+ * `perf_event_max_sample_rate`, no PMU) and writes each step that changes what a user gets
+ * into pm_perf_notes(). When it fails, @err tells which of paranoid, seccomp, mlock, fds it
+ * is, the value found and the fix.
+ */
+int pm_perf_open(struct pm_perf **ret, const struct pm_perf_options *options,
+		 struct pm_error *err);
+void pm_perf_free(struct pm_perf *perf);
+
+const struct pm_perf_event *pm_perf_events(const struct pm_perf *perf, size_t *len);
+const struct pm_perf_notes *pm_perf_notes(const struct pm_perf *perf);
+size_t pm_perf_ring_pages(
+	const struct pm_perf *perf); /* as mapped, data pages per ring */
+
+/* The ring fds, for the caller's poll(2) beside its own; wakes at a quarter of a ring. */
+const int *pm_perf_poll_fds(const struct pm_perf *perf, size_t *len);
+
+int pm_perf_disable(struct pm_perf *perf); /* stop all events; 0 or -errno */
+
+/*
+ * Begins a round: all rings' heads are read, after the clock. Records up to that clock are
+ * complete in every ring, so pm_perf_next() gives them in time order; younger ones wait for
+ * the next round. @final: events are disabled, give everything.
+ */
+void pm_perf_begin(struct pm_perf *perf, bool final);
+/*
+ * The next record of the round, oldest first, borrowed until the next call. 1, 0 at the end
+ * of the round (all consumed room is then given back to the kernel), or -EBADMSG.
+ */
+int pm_perf_next(struct pm_perf *perf, struct pm_record *ret, struct pm_error *err);
+
+/*
+ * Samples that the kernel counted as lost for event @index (PERF_FORMAT_LOST, Linux 6.0),
+ * which is the truth also when the last PERF_RECORD_LOST never fitted. -ENOTSUP on older
+ * kernels: then the sum of the records is all there is.
+ */
+int pm_perf_lost(const struct pm_perf *perf, size_t index, uint64_t *ret);

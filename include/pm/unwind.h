@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From the registers of a thread and a copy of its stack to the frames that led there.
+ * Knows registers, bytes and modules; nothing of perf, processes or symbols.
+ *
+ * Terms. avma: an address in the running process; svma: the same place as the file counts
+ * it; bias = avma - svma. CFA: DWARF 5 §6.4. lookup address: where to look a frame up, which
+ * is pc - 1 for a return address, so that a call that never returns is found in its caller.
+ *
+ * Threads: an unwinder and the modules it has touched belong to one thread.
+ */
+#pragma once
+
+#include "pm/base.h"
+
+/* DWARF register numbers of x86-64 (psABI fig. 3.36). */
+enum {
+	PM_UNW_RBX = 3,
+	PM_UNW_RBP = 6,
+	PM_UNW_RSP = 7,
+	PM_UNW_RIP = 16,
+	PM_UNW_REGS = 17,
+	PM_UNW_FRAMES_MAX = 1024, /* what pm_unwind() gives at most */
+};
+
+struct pm_unw_regs {
+	uint64_t value[PM_UNW_REGS];
+	uint32_t known; /* bit n: value[n] is known */
+};
+
+/* How a frame was found. */
+enum pm_unw_how {
+	PM_UNW_HOW_IP, /* the interrupted place itself */
+	PM_UNW_HOW_CFI, /* call frame information */
+	PM_UNW_HOW_FP, /* frame pointer, the return address follows a call instruction */
+	PM_UNW_HOW_LEAF, /* no CFI at the interrupted place: return address on top of the stack */
+	PM_UNW_HOW_TRAMPOLINE, /* a signal frame known by its bytes */
+	PM_UNW_HOW_KERNEL, /* the kernel's own chain; for callers that mix */
+};
+#define PM_UNW_HOW_COUNT (PM_UNW_HOW_KERNEL + 1)
+const char *pm_unw_how_name(enum pm_unw_how how); /* "ip", "cfi", … as in the file */
+
+/* Why a chain ends. */
+enum pm_unw_stop {
+	PM_UNW_STOP_ROOT, /* undefined return address: complete */
+	PM_UNW_STOP_TRUNCATED, /* the frame lies beyond the copied bytes */
+	PM_UNW_STOP_NO_MODULE, /* the pc is in no executable mapping */
+	PM_UNW_STOP_NO_CFI, /* nothing describes this code and no fallback applies */
+	PM_UNW_STOP_BAD_CFI, /* it is described in a way that is not valid */
+	PM_UNW_STOP_NO_REGISTER, /* the rule needs a register that is not known any more */
+	PM_UNW_STOP_BAD_MEMORY, /* the rule reads outside of stack and modules */
+	PM_UNW_STOP_NO_PROGRESS, /* neither pc nor CFA would change, or the CFA would fall */
+	PM_UNW_STOP_LIMIT, /* PM_UNW_FRAMES_MAX */
+	PM_UNW_STOP_NO_REGS, /* there was nothing to begin with */
+};
+#define PM_UNW_STOP_COUNT (PM_UNW_STOP_NO_REGS + 1)
+const char *pm_unw_stop_name(enum pm_unw_stop stop); /* "truncated", … as in the file */
+
+/* ---- modules ------------------------------------------------------------------------- */
+
+/* The unwind information of one file, shared by all processes that map it. */
+struct pm_unw_module;
+
+/*
+ * Takes the ELF file behind @fd (borrowed: only read or mapped during the call) or, for the
+ * vDSO, an image in memory (copied). Never runs or trusts anything in it. A module without
+ * any unwind information is made too; the ladder then uses what else there is.
+ * -ENOEXEC: no ELF file of this machine's kind; @err says why.
+ */
+int pm_unw_module_open(struct pm_unw_module **ret, int fd, struct pm_error *err);
+int pm_unw_module_from_memory(struct pm_unw_module **ret, const void *image, size_t len,
+			      struct pm_error *err);
+void pm_unw_module_free(struct pm_unw_module *module);
+
+/*
+ * bias of a mapping of @module that begins at avma @start and shows the file from @pgoff:
+ * start - pgoff + (p_offset - p_vaddr) of the PT_LOAD that holds pgoff. 0 or -ENOENT when no
+ * PT_LOAD does.
+ */
+int pm_unw_module_bias(const struct pm_unw_module *module, uint64_t start, uint64_t pgoff,
+		       uint64_t *ret);
+
+/* ---- address spaces ------------------------------------------------------------------ */
+
+/* One executable mapping. */
+struct pm_unw_map {
+	uint64_t start, end; /* [start, end) avma */
+	uint64_t bias; /* wraps; 0 without a module */
+	struct pm_unw_module *module; /* borrowed; NULL: memory without a readable file */
+	uint32_t tag; /* the caller's */
+};
+
+/* Sorted by start, without overlap. Owned by the caller. */
+struct pm_unw_space {
+	const struct pm_unw_map *maps;
+	size_t len;
+};
+
+/* The bytes [start, start + len) of the thread's stack. */
+struct pm_unw_stack {
+	uint64_t start;
+	const uint8_t *data;
+	size_t len;
+};
+
+/* ---- unwinding ----------------------------------------------------------------------- */
+
+struct pm_unw_frame {
+	uint64_t pc; /* avma, as found */
+	uint64_t lookup; /* avma; pc, or pc - 1 for a return address */
+	uint64_t sp; /* the stack pointer in this frame; 0 if unknown */
+	const struct pm_unw_map *map; /* the mapping of `lookup`; NULL when in none */
+	enum pm_unw_how how;
+};
+
+/* What happened since the unwinder was made. */
+struct pm_unw_stats {
+	uint64_t frames;
+	uint64_t cache_hits, cache_misses; /* of the rule cache */
+	uint64_t expressions; /* frames on the slow path */
+	size_t table_bytes; /* rows, rules and cache, all modules seen */
+};
+
+struct pm_unwinder;
+
+struct pm_unwinder *pm_unwinder_new(void); /* NULL without memory */
+void pm_unwinder_free(struct pm_unwinder *unwinder);
+void pm_unwinder_stats(const struct pm_unwinder *unwinder, struct pm_unw_stats *ret);
+
+/*
+ * Fills @frames (room for PM_UNW_FRAMES_MAX), leaf first, and returns how many; @stop tells
+ * why there are no more. The first frame is the interrupted place whenever rip is known,
+ * even outside of every mapping. Never fails, never reads outside of @stack and the modules,
+ * always ends.
+ */
+size_t pm_unwind(struct pm_unwinder *unwinder, const struct pm_unw_space *space,
+		 const struct pm_unw_regs *regs, const struct pm_unw_stack *stack,
+		 struct pm_unw_frame *frames, enum pm_unw_stop *stop);
+
+/* ---- second opinion: libunwind-ptrace ------------------------------------------------- */
+
+/*
+ * The program counters of thread @tid, leaf first, as libunwind-ptrace finds them. @tid must
+ * be ptrace-stopped by the calling thread. Returns the count, or negative errno.
+ */
+ssize_t pm_unw_ptrace_chain(pid_t tid, uint64_t *pcs, size_t max, struct pm_error *err);
