@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: MIT
+# A thin front for meson: everything that knows how to build is in the meson.build files.
+
+BUILD  ?= build
+PREFIX ?= /usr/local
+# What `make run` records, and where the recording goes.
+SAMPLE  = $(BUILD)/tests/programs/sample/sample
+CMD    ?= $(SAMPLE)
+OUT    ?= $(BUILD)/samples.json
+
+.PHONY: help all run test install clean bench
+
+help:
+	@echo 'make run             install what is missing, build, record a sample program, report it'
+	@echo 'make run CMD="PROG"  the same with your own program and its arguments'
+	@echo 'make all             build everything in $(BUILD)/'
+	@echo 'make test            every test, with gcc and with clang and its sanitizers'
+	@echo 'make install         install to PREFIX ($(PREFIX)); DESTDIR is honoured'
+	@echo 'make bench           compare with perf on compilers and interpreters (minutes)'
+	@echo 'make clean           remove the build directories'
+
+# `meson setup` once; afterwards ninja notices by itself when a meson.build changes.
+$(BUILD)/build.ninja:
+	@tests/install-packages run
+	meson setup $(BUILD)
+
+all: $(BUILD)/build.ninja
+	@tests/install-packages run
+	ninja -C $(BUILD)
+
+# The report is wanted most when the program failed, so its status is kept for the end.
+run: $(BUILD)/build.ninja
+	@tests/install-packages run
+	@ninja -C $(BUILD) --quiet src/pmrec/pmrec src/pmreport/pmreport tests/programs/sample/sample
+	@echo '# pmrec -o $(OUT) -- $(CMD)'
+	@status=0; $(BUILD)/src/pmrec/pmrec -o $(OUT) -- $(CMD) || status=$$?; \
+	echo '# pmreport $(OUT)'; \
+	$(BUILD)/src/pmreport/pmreport $(OUT) || exit; \
+	exit $$status
+
+test:
+	@tests/run
+
+install: all
+	@meson configure $(BUILD) --prefix='$(PREFIX)'
+	DESTDIR='$(DESTDIR)' meson install -C $(BUILD)
+
+bench: $(BUILD)/build.ninja
+	@tests/install-packages bench
+	ninja -C $(BUILD) --quiet
+	@tests/bench/compare-perf $(BUILD)
+
+clean:
+	rm -rf $(BUILD) build-asan

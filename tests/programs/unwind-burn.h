@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the unwind-*.c targets share: work that cannot be optimised away, and an end by CPU
+ * time, so that a loaded machine gets as many samples as an idle one. Each target runs for
+ * argv[1] milliseconds of CPU time (default 500), most of it at the place it is named for.
+ */
+#pragma once
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define NOINLINE __attribute__((noinline, noclone))
+#if defined(__clang__)
+#undef NOINLINE
+#define NOINLINE __attribute__((noinline))
+#endif
+
+/* Keeps the compiler from seeing through a value, and from turning a call into a jump. */
+#define OPAQUE(value) __asm__ volatile("" : "+r"(value) : : "memory")
+
+static inline uint64_t burn_steps(uint64_t x, unsigned int steps)
+{
+	while (steps--) {
+		x ^= x << 13;
+		x ^= x >> 7;
+		x ^= x << 17;
+		OPAQUE(x);
+	}
+	return x;
+}
+
+static inline clock_t burn_until(int argc, char **argv)
+{
+	long ms = argc > 1 ? strtol(argv[1], NULL, 10) : 500;
+
+	return clock() + (clock_t)(ms * (CLOCKS_PER_SEC / 1000));
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Work inside signal handlers: on the thread's own stack, on a sigaltstack that lies above
+ * the interrupted frames (so that one copy of the stack holds both), and one that lies in
+ * memory far away (so that no copy does).
+ */
+#include "unwind-burn.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+enum {
+	STACK_BYTES = 32768,
+};
+
+static volatile uint64_t sink;
+
+static NOINLINE void in_handler(unsigned int steps)
+{
+	sink = burn_steps(sink + 1, steps);
+}
+
+static void handler(int signo)
+{
+	in_handler(signo == SIGUSR1 ? 30000 : 60000);
+}
+
+static NOINLINE void interrupted(int signo)
+{
+	kill(getpid(), signo);
+	sink = burn_steps(sink + 1, 1000);
+}
+
+/* A fault interrupts at an instruction, not after a call: pc - 1 would be wrong there. */
+static NOINLINE __attribute__((naked)) void trap(void)
+{
+	__asm__ volatile(".byte 0x0f, 0x0b\n\tret");
+}
+
+static void on_trap(int signo, siginfo_t *info, void *context)
+{
+	ucontext_t *ucontext = context;
+
+	in_handler(30000);
+	ucontext->uc_mcontext.gregs[REG_RIP] += 2;
+}
+
+static void install(int signo, int flags)
+{
+	struct sigaction action = { .sa_flags = flags };
+
+	if (flags & SA_SIGINFO)
+		action.sa_sigaction = on_trap;
+	else
+		action.sa_handler = handler;
+	sigaction(signo, &action, NULL);
+}
+
+int main(int argc, char **argv)
+{
+	clock_t end = burn_until(argc, argv);
+	uint8_t above[STACK_BYTES];
+	static uint8_t away[STACK_BYTES];
+	stack_t stack = { .ss_sp = above, .ss_size = sizeof(above) };
+
+	install(SIGUSR1, 0);
+	install(SIGUSR2, SA_ONSTACK);
+	install(SIGILL, SA_SIGINFO);
+	for (unsigned int i = 0; clock() < end; i++) {
+		stack.ss_sp = i & 1 ? above : away;
+		sigaltstack(&stack, NULL);
+		interrupted(SIGUSR1);
+		interrupted(SIGUSR2);
+		trap();
+	}
+	return sink == 0;
+}
