@@ -12,7 +12,8 @@
 enum {
 	PM_FILE_VERSION = 1,
 };
-#define PM_FILE_NONE UINT32_MAX /* no module, no stack: null in the file */
+/* No module, no stack; pid, tid or cpu that the kernel did not tell: null in the file. */
+#define PM_FILE_NONE UINT32_MAX
 
 enum pm_file_type {
 	PM_FILE_HEADER,
@@ -45,7 +46,7 @@ struct pm_file_header {
 	struct {
 		const char *hostname, *kernel, *arch, *cpu_model,
 			*virt; /* NULL: unknown */
-		uint32_t cpus;
+		uint32_t cpus; /* 0: unknown */
 	} host;
 	const char *const *command; /* command_len texts */
 	size_t command_len;
@@ -86,7 +87,8 @@ struct pm_file_stack {
 
 struct pm_file_sample {
 	uint64_t time; /* ns */
-	uint32_t pid, tid, cpu, event;
+	uint32_t pid, tid, cpu; /* PM_FILE_NONE: unknown, as of a task that has ended */
+	uint32_t event;
 	uint64_t period;
 	uint32_t stack; /* of the leaf; PM_FILE_NONE: no frame at all */
 	const char *stop; /* NULL: complete to the root (key absent) */
@@ -106,7 +108,7 @@ struct pm_file_symbol {
 
 struct pm_file_lost {
 	uint64_t time;
-	uint32_t cpu;
+	uint32_t cpu; /* PM_FILE_NONE: unknown */
 	uint64_t count;
 };
 
@@ -151,7 +153,11 @@ int pm_file_writer_open(struct pm_file_writer **ret, const char *path,
 
 /*
  * Each writes one line into the buffer. The first failure of the output (disk full, closed
- * pipe) is kept: it is what this and every later call returns.
+ * pipe) is kept: it is what this and every later call returns. SIGPIPE and SIGXFSZ are for
+ * the program to ignore. What a reader would refuse is not written: -EINVAL for ids that are
+ * not defined or not the next, texts that are NULL without leave, anything before the header
+ * or after the footer; -ERANGE for times and counts over INT64_MAX; -EMSGSIZE for a line
+ * over 64 MiB. These three change nothing and are not kept.
  */
 int pm_file_write_header(struct pm_file_writer *writer,
 			 const struct pm_file_header *header);

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+/* What the writer's and the reader's files share among themselves. */
+#pragma once
+
+#include "pm/file.h"
+
+enum {
+	/* Of the specification, docs/format.md §1: what a line may hold at most. */
+	PM_FILE_LINE_MAX = 64 << 20, /* bytes, without the newline */
+	PM_FILE_LINE_VALUES_MAX = 1
+				  << 20, /* JSON values; each costs a parser ~100 bytes */
+	PM_FILE_RUN_MAX = 4096, /* nodes of one stack line that our writer makes */
+};
+#define PM_FILE_INTEGER_MAX INT64_MAX /* what every JSON parser for C can hold */
+
+/* ---- writing ------------------------------------------------------------------------- */
+
+/* Where the bytes go: a file descriptor, compressed or not. */
+struct pm_file_output {
+	int fd;
+	struct ZSTD_CCtx_s *zstd; /* NULL: plain */
+	char *compressed; /* buffer of `zstd` */
+	size_t compressed_cap;
+	uint64_t bytes; /* that the kernel took */
+	int failed; /* first failure, negative errno; sticky */
+};
+
+int pm_file_output_open(struct pm_file_output *ret, const char *path,
+			struct pm_error *err);
+int pm_file_output_write(struct pm_file_output *output, const char *data, size_t len);
+int pm_file_output_flush(struct pm_file_output *output);
+/* Ends the stream, closes, releases; what failed first. Legal on a zeroed one with fd -1. */
+int pm_file_output_close(struct pm_file_output *output);
+
+struct pm_file_stack_slot {
+	uint64_t key; /* parent << 32 | frame */
+	uint32_t id_plus_1; /* 0: free */
+};
+
+struct pm_file_writer {
+	struct pm_file_output output;
+	char *path;
+	struct pm_str buffer; /* whole lines */
+	bool header, footer; /* written */
+	uint32_t events, modules; /* how many are defined */
+	PM_VEC(struct pm_file_frame) frames;
+	struct pm_index frame_index;
+	struct pm_file_stack_slot *stack_slots;
+	size_t stack_cap; /* 0 or a power of two */
+	uint32_t stacks;
+	/* New nodes, each the child of the one before, not yet written. */
+	struct {
+		uint32_t id, parent, len;
+		uint32_t frames[PM_FILE_RUN_MAX];
+	} run;
+};
+
+/* May a line be written now, other than the header? 0 or negative errno. */
+int pm_file_writer_ready(const struct pm_file_writer *writer);
+/*
+ * Ends the line that began at @start of the buffer: adds the newline and hands a full buffer
+ * on. A line that got too long or found no memory is taken back.
+ */
+int pm_file_line_end(struct pm_file_writer *writer, size_t start);
+int pm_file_write_frame(struct pm_file_writer *writer, const struct pm_file_frame *frame);
+/* Writes the pending run of stacks, if any. */
+int pm_file_write_run(struct pm_file_writer *writer);
+
+/* ---- reading ------------------------------------------------------------------------- */
+
+/* Where the bytes come from: a file or memory, compressed or not. */
+struct pm_file_source {
+	int fd; /* -1: memory */
+	const uint8_t *memory;
+	size_t memory_len;
+	struct ZSTD_DCtx_s *zstd; /* NULL: plain */
+	uint8_t *in;
+	size_t in_pos, in_len;
+	uint64_t consumed; /* bytes of the file before `in` */
+	bool end; /* of the file */
+};
+
+int pm_file_source_open(struct pm_file_source *ret, const char *path,
+			struct pm_error *err);
+int pm_file_source_open_memory(struct pm_file_source *ret, const void *data, size_t len,
+			       struct pm_error *err);
+/* Decompressed bytes: 1 and at least one of them in @buffer, 0 at the end, negative errno. */
+int pm_file_source_read(struct pm_file_source *source, char *buffer, size_t cap,
+			size_t *ret, struct pm_error *err);
+void pm_file_source_release(struct pm_file_source *source);
+
+/* One line taken apart. Texts point into the line or into `root`. */
+struct pm_file_parsed {
+	struct pm_file_record record;
+	PM_VEC(uint32_t) run; /* of a stack line: frames, root-ward first */
+	struct json_t *root;
+	PM_VEC(const char *) command;
+	PM_VEC(struct pm_file_event) events;
+	PM_VEC(struct pm_file_function) functions;
+	PM_VEC(struct pm_file_count) stops;
+	PM_VEC(struct pm_file_footer_event) footer_events;
+};
+
+/*
+ * Takes a sample, stack or frame line apart when it is, byte by byte, of the form our writer
+ * gives it; false otherwise, then pm_file_parse_json() shall judge. Writes NULs into @line,
+ * only when it succeeds.
+ */
+bool pm_file_parse_fast(struct pm_file_parsed *parsed, char *line, size_t len);
+/*
+ * Any line. 1; 0 for a type this version does not know; -EBADMSG, then *syntax tells whether
+ * it was no JSON at all; -ENOTSUP for a header of a newer version; -ENOMEM.
+ */
+int pm_file_parse_json(struct pm_file_parsed *parsed, const char *line, size_t len,
+		       bool *syntax, struct pm_error *err);
+void pm_file_parsed_release(struct pm_file_parsed *parsed);

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From what a frame or stack is to its id. Looked up some hundred times a sample, while the
+ * rings fill: a lookup is one multiplication and, mostly, one or two cache lines.
+ */
+#include "file-internal.h"
+
+#include <string.h>
+
+enum {
+	STACK_SLOTS_MIN = 4096,
+};
+
+static bool frame_equal(const void *table, uint32_t id, const void *key)
+{
+	const struct pm_file_frame *row = (const struct pm_file_frame *)table + id;
+	const struct pm_file_frame *frame = key;
+
+	return row->address == frame->address && row->module == frame->module &&
+	       (row->how == frame->how || strcmp(row->how, frame->how) == 0);
+}
+
+static int add_frame(struct pm_file_writer *writer, struct pm_file_frame *frame,
+		     uint64_t hash)
+{
+	int result;
+
+	if (!frame->how ||
+	    (frame->module != PM_FILE_NONE && frame->module >= writer->modules))
+		return -EINVAL;
+	if (writer->frames.len >= PM_FILE_NONE)
+		return -EOVERFLOW;
+	frame->id = (uint32_t)writer->frames.len;
+	if (pm_vec_push(&writer->frames, *frame) < 0)
+		return -ENOMEM;
+	if (pm_index_add(&writer->frame_index, hash, frame->id) < 0) {
+		writer->frames.len--;
+		return -ENOMEM;
+	}
+	result = pm_file_write_frame(writer, frame);
+	return result;
+}
+
+int pm_file_intern_frame(struct pm_file_writer *writer, uint32_t module, uint64_t address,
+			 const char *how, uint32_t *ret)
+{
+	struct pm_file_frame frame = { .module = module, .address = address, .how = how };
+	uint64_t hash = pm_hash_mix(address, module);
+	uint32_t id;
+	int result = pm_file_writer_ready(writer);
+
+	if (result < 0)
+		return result;
+	id = pm_index_find(&writer->frame_index, hash, frame_equal, writer->frames.data,
+			   &frame);
+	if (id == PM_INDEX_NONE) {
+		result = add_frame(writer, &frame, hash);
+		if (result < 0)
+			return result;
+		id = frame.id;
+	}
+	*ret = id;
+	return 0;
+}
+
+/* The slot of @key, or the free one where it belongs. The table is never full. */
+static struct pm_file_stack_slot *slot_of(struct pm_file_stack_slot *slots, size_t cap,
+					  uint64_t key)
+{
+	size_t i = pm_hash_mix(key, 0) & (cap - 1);
+
+	while (slots[i].id_plus_1 != 0 && slots[i].key != key)
+		i = (i + 1) & (cap - 1);
+	return &slots[i];
+}
+
+static int grow_stacks(struct pm_file_writer *writer)
+{
+	size_t cap = writer->stack_cap ? writer->stack_cap * 2 : STACK_SLOTS_MIN;
+	struct pm_file_stack_slot *slots = calloc(cap, sizeof(*slots));
+
+	if (!slots)
+		return -ENOMEM;
+	for (size_t i = 0; i < writer->stack_cap; i++) {
+		const struct pm_file_stack_slot *old = &writer->stack_slots[i];
+
+		if (old->id_plus_1 != 0)
+			*slot_of(slots, cap, old->key) = *old;
+	}
+	free(writer->stack_slots);
+	writer->stack_slots = slots;
+	writer->stack_cap = cap;
+	return 0;
+}
+
+static int add_stack(struct pm_file_writer *writer, uint32_t parent, uint32_t frame)
+{
+	uint64_t key = (uint64_t)parent << 32 | frame;
+	uint32_t id = writer->stacks;
+	int result;
+
+	if (frame >= writer->frames.len || (parent != PM_FILE_NONE && parent >= id))
+		return -EINVAL;
+	if (id >= PM_FILE_NONE - 1) /* id + 1 is a slot's mark */
+		return -EOVERFLOW;
+	/* At most half full: the table is small beside what it saves. */
+	if ((uint64_t)id * 2 >= writer->stack_cap && grow_stacks(writer) < 0)
+		return -ENOMEM;
+	if (writer->run.len > 0 &&
+	    (parent != id - 1 || writer->run.len == PM_FILE_RUN_MAX)) {
+		result = pm_file_write_run(writer);
+		if (result < 0)
+			return result;
+	}
+	if (writer->run.len == 0) {
+		writer->run.id = id;
+		writer->run.parent = parent;
+	}
+	writer->run.frames[writer->run.len++] = frame;
+	*slot_of(writer->stack_slots, writer->stack_cap, key) =
+		(struct pm_file_stack_slot){ .key = key, .id_plus_1 = id + 1 };
+	writer->stacks++;
+	return 0;
+}
+
+int pm_file_intern_stack(struct pm_file_writer *writer, uint32_t parent, uint32_t frame,
+			 uint32_t *ret)
+{
+	int result = pm_file_writer_ready(writer);
+	uint32_t id_plus_1 = 0;
+
+	if (result < 0)
+		return result;
+	if (writer->stack_cap > 0)
+		id_plus_1 = slot_of(writer->stack_slots, writer->stack_cap,
+				    (uint64_t)parent << 32 | frame)
+				    ->id_plus_1;
+	if (id_plus_1 == 0) {
+		result = add_stack(writer, parent, frame);
+		if (result < 0)
+			return result;
+		id_plus_1 = writer->stacks;
+	}
+	*ret = id_plus_1 - 1;
+	return 0;
+}
+
+const struct pm_file_frame *pm_file_writer_frames(const struct pm_file_writer *writer,
+						  size_t *len)
+{
+	*len = writer->frames.len;
+	return writer->frames.data;
+}

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: MIT */
+#include "file-internal.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <zstd.h>
+
+enum {
+	ZSTD_LEVEL =
+		3, /* costs less time than the disk saves; 19 gains only ~15 % more */
+};
+
+/* The first words of a shell command that mends a path, quoted where it needs to be. */
+static void fix_with_path(struct pm_error *err, const char *command, const char *path,
+			  size_t len)
+{
+	struct pm_str quoted = { 0 };
+	bool plain = len > 0 && path[0] != '-';
+
+	for (size_t i = 0; i < len; i++)
+		if (!strchr("/._-+,:=@%0123456789"
+			    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ",
+			    path[i]))
+			plain = false;
+	for (size_t i = 0; !plain && i < len; i++) {
+		if (path[i] == '\'')
+			pm_str_puts(&quoted, "'\\''");
+		else
+			pm_str_putc(&quoted, path[i]);
+	}
+	if (plain)
+		pm_error_fix(err, "%s %.*s", command, (int)len, path);
+	else if (quoted.data && !quoted.failed)
+		pm_error_fix(err, "%s -- '%s'", command, quoted.data);
+	pm_str_release(&quoted);
+}
+
+/* Says why @path cannot be made; a folder that is missing is what happens most. */
+static int open_failed(const char *path, int error, struct pm_error *err)
+{
+	const char *slash = strrchr(path, '/');
+	size_t folder_len = slash ? (size_t)(slash - path) : 0;
+
+	if (error == ENOENT && folder_len > 0) {
+		PM_AUTO_FREE char *folder = strndup(path, folder_len);
+		struct stat st;
+
+		if (folder && stat(folder, &st) != 0 && errno == ENOENT) {
+			pm_error_set(err, -ENOENT,
+				     "cannot be written: there is no folder %s", folder);
+			fix_with_path(err, "mkdir -p", folder, folder_len);
+			pm_error_where(err, path, -1);
+			return -ENOENT;
+		}
+	}
+	pm_error_set(err, -error, "cannot be written: %s",
+		     path[0] ? strerror(error) : "the name is empty");
+	pm_error_where(err, path, -1);
+	return -error;
+}
+
+/*
+ * /dev/stdout and its kin mean a descriptor we have. Opening them anew would start at offset
+ * 0, and replacing them, as is done with other links, would take /dev/stdout from everyone.
+ */
+static int fd_of_name(const char *path)
+{
+	static const char *const folders[] = { "/dev/fd/", "/proc/self/fd/" };
+	uint64_t fd;
+
+	if (strcmp(path, "-") == 0 || strcmp(path, "/dev/stdout") == 0)
+		return STDOUT_FILENO;
+	if (strcmp(path, "/dev/stderr") == 0)
+		return STDERR_FILENO;
+	for (size_t i = 0; i < PM_ARRAY_LEN(folders); i++)
+		if (strncmp(path, folders[i], strlen(folders[i])) == 0 &&
+		    pm_parse_u64(path + strlen(folders[i]), &fd) && fd <= INT32_MAX)
+			return (int)fd;
+	return -1;
+}
+
+/* A pipe or device: it stays, and is written to. Without O_NONBLOCK a FIFO that nobody
+ * reads would hang here, before the user's program even starts. */
+static int open_existing(const char *path, struct pm_error *err)
+{
+	PM_AUTO_CLOSE int fd = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	int flags;
+
+	if (fd < 0 && errno == ENXIO) {
+		pm_error_set(err, -ENXIO, "cannot be written: nobody reads this pipe");
+		fix_with_path(err, "cat", path, strlen(path));
+		pm_error_where(err, path, -1);
+		return -ENXIO;
+	}
+	if (fd < 0)
+		return open_failed(path, errno, err);
+	flags = fcntl(fd, F_GETFL);
+	if (flags < 0 || fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) < 0)
+		return open_failed(path, errno, err);
+	return pm_take_fd(&fd);
+}
+
+static int open_path(const char *path, struct pm_error *err)
+{
+	int fd = fd_of_name(path);
+	struct stat st;
+
+	if (fd >= 0) {
+		fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+		return fd >= 0 ? fd : open_failed(path, errno, err);
+	}
+	if (lstat(path, &st) == 0) {
+		struct stat target;
+		bool link = S_ISLNK(st.st_mode);
+
+		/* What a link leads to counts only where nothing can be overwritten. */
+		if (link && stat(path, &target) == 0 &&
+		    (S_ISFIFO(target.st_mode) || S_ISCHR(target.st_mode)))
+			st = target;
+		if (S_ISFIFO(st.st_mode) || S_ISCHR(st.st_mode))
+			return open_existing(path, err);
+		if (S_ISDIR(st.st_mode))
+			return open_failed(path, EISDIR, err);
+		if (!S_ISREG(st.st_mode) && !link) {
+			pm_error_set(err, -EINVAL,
+				     "cannot be written: it is a socket or a disk");
+			pm_error_where(err, path, -1);
+			return -EINVAL;
+		}
+		if (unlink(path) != 0 && errno != ENOENT)
+			return open_failed(path, errno, err);
+	}
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC,
+		  0600);
+	return fd >= 0 ? fd : open_failed(path, errno, err);
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+	size_t text_len = strlen(text), end_len = strlen(end);
+
+	return text_len >= end_len && strcmp(text + text_len - end_len, end) == 0;
+}
+
+int pm_file_output_open(struct pm_file_output *ret, const char *path,
+			struct pm_error *err)
+{
+	struct pm_file_output output = { .fd = -1 };
+	int fd;
+
+	if (ends_with(path, ".zst")) {
+		output.zstd = ZSTD_createCCtx();
+		output.compressed_cap = ZSTD_CStreamOutSize();
+		output.compressed = malloc(output.compressed_cap);
+		if (!output.zstd || !output.compressed ||
+		    ZSTD_isError(ZSTD_CCtx_setParameter(
+			    output.zstd, ZSTD_c_compressionLevel, ZSTD_LEVEL)) ||
+		    ZSTD_isError(ZSTD_CCtx_setParameter(output.zstd, ZSTD_c_checksumFlag,
+							1))) {
+			pm_file_output_close(&output);
+			return pm_error_set(err, -ENOMEM, "out of memory");
+		}
+	}
+	fd = open_path(path, err);
+	if (fd < 0) {
+		pm_file_output_close(&output);
+		return fd;
+	}
+	output.fd = fd;
+	*ret = output;
+	return 0;
+}
+
+static int write_all(struct pm_file_output *output, const char *data, size_t len)
+{
+	while (len > 0 && output->failed == 0) {
+		ssize_t n = write(output->fd, data, len);
+
+		if (n > 0) {
+			data += n;
+			len -= (size_t)n;
+			output->bytes += (uint64_t)n;
+		} else if (n == 0) {
+			output->failed = -EIO;
+		} else if (errno == EAGAIN) {
+			/* Somebody else made our stdout non-blocking. */
+			struct pollfd ready = { .fd = output->fd, .events = POLLOUT };
+
+			if (poll(&ready, 1, -1) < 0 && errno != EINTR)
+				output->failed = -errno;
+		} else if (errno != EINTR) {
+			output->failed = -errno;
+		}
+	}
+	return output->failed;
+}
+
+static int compress(struct pm_file_output *output, const char *data, size_t len,
+		    ZSTD_EndDirective how)
+{
+	ZSTD_inBuffer in = { .src = data, .size = len };
+	size_t left;
+
+	do {
+		ZSTD_outBuffer out = { .dst = output->compressed,
+				       .size = output->compressed_cap };
+
+		left = ZSTD_compressStream2(output->zstd, &out, &in, how);
+		if (ZSTD_isError(left))
+			output->failed = -ENOMEM; /* the one way it can fail */
+		else
+			write_all(output, output->compressed, out.pos);
+	} while (output->failed == 0 &&
+		 (how == ZSTD_e_continue ? in.pos < in.size : left > 0));
+	return output->failed;
+}
+
+int pm_file_output_write(struct pm_file_output *output, const char *data, size_t len)
+{
+	if (output->failed != 0 || len == 0)
+		return output->failed;
+	if (output->zstd)
+		return compress(output, data, len, ZSTD_e_continue);
+	return write_all(output, data, len);
+}
+
+int pm_file_output_flush(struct pm_file_output *output)
+{
+	if (output->failed != 0 || !output->zstd)
+		return output->failed;
+	return compress(output, NULL, 0, ZSTD_e_flush);
+}
+
+int pm_file_output_close(struct pm_file_output *output)
+{
+	int failed;
+
+	if (output->fd >= 0) {
+		if (output->failed == 0 && output->zstd)
+			compress(output, NULL, 0, ZSTD_e_end);
+		/* Network file systems tell of a full disk only here. On Linux the
+		 * descriptor is gone whatever close says, EINTR too. */
+		if (close(output->fd) != 0 && errno != EINTR && output->failed == 0)
+			output->failed = -errno;
+	}
+	failed = output->failed;
+	ZSTD_freeCCtx(output->zstd);
+	free(output->compressed);
+	*output = (struct pm_file_output){ .fd = -1 };
+	return failed;
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The three types of line that make up nearly all of a file, in exactly the form our writer
+ * gives them. Whatever differs, though it be good JSON, is left to pm_file_parse_json().
+ */
+#include "file-internal.h"
+
+#include <string.h>
+
+struct cursor {
+	char *at;
+	char *end;
+};
+
+#define TAKE(cursor, literal) take((cursor), (literal), sizeof(literal) - 1)
+
+static inline bool take(struct cursor *cursor, const char *literal, size_t len)
+{
+	if ((size_t)(cursor->end - cursor->at) < len ||
+	    memcmp(cursor->at, literal, len) != 0)
+		return false;
+	cursor->at += len;
+	return true;
+}
+
+static inline bool take_u64(struct cursor *cursor, uint64_t max, uint64_t *ret)
+{
+	enum {
+		DIGITS_MAX = 19 /* 10^19 - 1 fits in 64 bits */
+	};
+	const char *first = cursor->at;
+	uint64_t value = 0;
+	char *at = cursor->at;
+
+	while (at < cursor->end && (unsigned char)(*at - '0') < 10) {
+		value = value * 10 + (uint64_t)(*at - '0');
+		if (++at - first > DIGITS_MAX)
+			return false;
+	}
+	/* JSON has no leading zeros (RFC 8259 §6). */
+	if (at == first || (*first == '0' && at - first > 1) || value > max)
+		return false;
+	cursor->at = at;
+	*ret = value;
+	return true;
+}
+
+static inline bool take_u32(struct cursor *cursor, uint32_t *ret)
+{
+	uint64_t value;
+
+	if (!take_u64(cursor, PM_FILE_NONE - 1, &value))
+		return false;
+	*ret = (uint32_t)value;
+	return true;
+}
+
+static inline bool take_u32_or_null(struct cursor *cursor, uint32_t *ret)
+{
+	if (TAKE(cursor, "null")) {
+		*ret = PM_FILE_NONE;
+		return true;
+	}
+	return take_u32(cursor, ret);
+}
+
+static inline bool take_hex(struct cursor *cursor, uint64_t *ret)
+{
+	enum {
+		DIGITS_MAX = 16
+	};
+	const char *first = cursor->at;
+	uint64_t value = 0;
+	char *at = cursor->at;
+
+	for (; at < cursor->end; at++) {
+		unsigned char digit = (unsigned char)(*at - '0');
+
+		if (digit >= 10) {
+			digit = (unsigned char)(*at - 'a');
+			if (digit >= 6)
+				break;
+			digit = (unsigned char)(digit + 10);
+		}
+		value = value << 4 | digit;
+	}
+	if (at == first || at - first > DIGITS_MAX)
+		return false;
+	cursor->at = at;
+	*ret = value;
+	return true;
+}
+
+/* The text up to its closing quote, which is taken: printable ASCII without escapes. */
+static inline bool take_text(struct cursor *cursor, char **ret, char **quote)
+{
+	for (char *at = cursor->at; at < cursor->end; at++) {
+		if (*at == '"') {
+			*ret = cursor->at;
+			*quote = at;
+			cursor->at = at + 1;
+			return true;
+		}
+		if (*at < 0x20 || *at == 0x7f || *at == '\\')
+			return false; /* bytes over 0x7f are negative, or not: */
+		if ((unsigned char)*at >= 0x80)
+			return false;
+	}
+	return false;
+}
+
+static inline bool take_end(struct cursor *cursor)
+{
+	return TAKE(cursor, "}") && cursor->at == cursor->end;
+}
+
+static bool parse_sample(struct pm_file_parsed *parsed, struct cursor *cursor)
+{
+	struct pm_file_sample sample;
+	char *stop = NULL, *quote = NULL;
+
+	if (!take_u64(cursor, PM_FILE_INTEGER_MAX, &sample.time) ||
+	    !TAKE(cursor, ",\"pid\":") || !take_u32_or_null(cursor, &sample.pid) ||
+	    !TAKE(cursor, ",\"tid\":") || !take_u32_or_null(cursor, &sample.tid) ||
+	    !TAKE(cursor, ",\"cpu\":") || !take_u32_or_null(cursor, &sample.cpu) ||
+	    !TAKE(cursor, ",\"event\":") || !take_u32(cursor, &sample.event) ||
+	    !TAKE(cursor, ",\"period\":") ||
+	    !take_u64(cursor, PM_FILE_INTEGER_MAX, &sample.period) ||
+	    !TAKE(cursor, ",\"stack\":") || !take_u32_or_null(cursor, &sample.stack))
+		return false;
+	if (TAKE(cursor, ",\"stop\":\"") && !take_text(cursor, &stop, &quote))
+		return false;
+	if (!take_end(cursor))
+		return false;
+	if (quote)
+		*quote = '\0';
+	sample.stop = stop;
+	parsed->record.type = PM_FILE_SAMPLE;
+	parsed->record.sample = sample;
+	return true;
+}
+
+static bool parse_stack(struct pm_file_parsed *parsed, struct cursor *cursor)
+{
+	struct pm_file_stack stack;
+
+	if (!take_u32(cursor, &stack.id) || !TAKE(cursor, ",\"parent\":") ||
+	    !take_u32_or_null(cursor, &stack.parent) || !TAKE(cursor, ",\"frames\":["))
+		return false;
+	pm_vec_clear(&parsed->run);
+	do {
+		uint32_t frame;
+
+		if (!take_u32(cursor, &frame) || pm_vec_push(&parsed->run, frame) < 0)
+			return false;
+	} while (TAKE(cursor, ","));
+	if (!TAKE(cursor, "]") || !take_end(cursor) ||
+	    parsed->run.len > PM_FILE_LINE_VALUES_MAX / 2)
+		return false;
+	stack.frame = parsed->run.data[0];
+	parsed->record.type = PM_FILE_STACK;
+	parsed->record.stack = stack;
+	return true;
+}
+
+static bool parse_frame(struct pm_file_parsed *parsed, struct cursor *cursor)
+{
+	struct pm_file_frame frame;
+	char *how, *quote;
+
+	if (!take_u32(cursor, &frame.id) || !TAKE(cursor, ",\"module\":") ||
+	    !take_u32_or_null(cursor, &frame.module) ||
+	    !TAKE(cursor, ",\"address\":\"0x") || !take_hex(cursor, &frame.address) ||
+	    !TAKE(cursor, "\",\"how\":\"") || !take_text(cursor, &how, &quote) ||
+	    !take_end(cursor))
+		return false;
+	*quote = '\0';
+	frame.how = how;
+	parsed->record.type = PM_FILE_FRAME;
+	parsed->record.frame = frame;
+	return true;
+}
+
+bool pm_file_parse_fast(struct pm_file_parsed *parsed, char *line, size_t len)
+{
+	struct cursor cursor = { .at = line, .end = line + len };
+
+	if (!TAKE(&cursor, "{\"type\":\""))
+		return false;
+	if (TAKE(&cursor, "sample\",\"time\":"))
+		return parse_sample(parsed, &cursor);
+	if (TAKE(&cursor, "stack\",\"id\":"))
+		return parse_stack(parsed, &cursor);
+	if (TAKE(&cursor, "frame\",\"id\":"))
+		return parse_frame(parsed, &cursor);
+	return false;
+}

@@ -1,0 +1,553 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One line of JSON into a record: syntax, presence and types of keys. Whether ids make sense
+ * together is judged by the reader.
+ */
+#include "file-internal.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+#include <jansson.h>
+
+enum {
+	VALUES_COUNTED_FROM =
+		PM_FILE_LINE_VALUES_MAX, /* shorter lines cannot hold more */
+	NAME_BYTES = 64,
+};
+
+/* The object at hand and the first thing that is wrong with it. */
+struct fields {
+	const json_t *object;
+	struct pm_error *err;
+	int failed; /* 0 or negative errno */
+	char name[NAME_BYTES]; /* of the object, for messages: "footer.events[2]" */
+};
+
+static void fail(struct fields *fields, const char *key, const char *format, ...)
+	PM_PRINTF(3, 4);
+
+static void fail(struct fields *fields, const char *key, const char *format, ...)
+{
+	char what[256];
+	va_list args;
+
+	if (fields->failed != 0)
+		return;
+	va_start(args, format);
+	vsnprintf(what, sizeof(what), format, args);
+	va_end(args);
+	fields->failed =
+		pm_error_set(fields->err, -EBADMSG, "%s.%s: %s", fields->name, key, what);
+}
+
+static void fail_memory(struct fields *fields)
+{
+	if (fields->failed == 0)
+		fields->failed = pm_error_set(fields->err, -ENOMEM, "out of memory");
+}
+
+static const json_t *get(struct fields *fields, const char *key)
+{
+	const json_t *value = json_object_get(fields->object, key);
+
+	if (!value)
+		fail(fields, key, "missing");
+	return value;
+}
+
+static uint64_t as_u64(struct fields *fields, const char *key, const json_t *value,
+		       uint64_t max)
+{
+	if (!value)
+		return 0;
+	if (!json_is_integer(value) || json_integer_value(value) < 0)
+		fail(fields, key, "expected a non-negative integer");
+	else if ((uint64_t)json_integer_value(value) > max)
+		fail(fields, key, "expected at most %llu", (unsigned long long)max);
+	else
+		return (uint64_t)json_integer_value(value);
+	return 0;
+}
+
+static uint64_t get_u64(struct fields *fields, const char *key)
+{
+	return as_u64(fields, key, get(fields, key), PM_FILE_INTEGER_MAX);
+}
+
+static uint32_t get_u32(struct fields *fields, const char *key)
+{
+	return (uint32_t)as_u64(fields, key, get(fields, key), PM_FILE_NONE - 1);
+}
+
+static uint32_t get_u32_or_null(struct fields *fields, const char *key)
+{
+	const json_t *value = get(fields, key);
+
+	if (json_is_null(value))
+		return PM_FILE_NONE;
+	return (uint32_t)as_u64(fields, key, value, PM_FILE_NONE - 1);
+}
+
+static const char *get_text(struct fields *fields, const char *key)
+{
+	const json_t *value = get(fields, key);
+
+	if (value && !json_is_string(value))
+		fail(fields, key, "expected a string");
+	return json_string_value(value);
+}
+
+/* NULL when it is absent or null: unknown. */
+static const char *get_text_or_null(struct fields *fields, const char *key)
+{
+	const json_t *value = json_object_get(fields->object, key);
+
+	if (value && !json_is_null(value) && !json_is_string(value))
+		fail(fields, key, "expected a string or null");
+	return json_string_value(value);
+}
+
+static uint64_t get_address(struct fields *fields, const char *key)
+{
+	enum {
+		DIGITS_MAX = 16
+	};
+	const char *text = get_text(fields, key);
+	size_t digits = text ? strlen(text) : 0;
+	uint64_t value;
+
+	if (!text)
+		return 0;
+	if (digits < 3 || digits - 2 > DIGITS_MAX || text[0] != '0' || text[1] != 'x' ||
+	    !pm_parse_u64(text, &value)) {
+		fail(fields, key, "expected a hexadecimal address such as \"0x1f\"");
+		return 0;
+	}
+	return value;
+}
+
+static const json_t *get_array(struct fields *fields, const char *key)
+{
+	const json_t *value = get(fields, key);
+
+	if (value && !json_is_array(value))
+		fail(fields, key, "expected an array");
+	return json_is_array(value) ? value : NULL;
+}
+
+/* The object @key; an empty view, failing in every get, when it is none. */
+static struct fields get_object(struct fields *fields, const char *key)
+{
+	struct fields inner = { .err = fields->err };
+	const json_t *value = get(fields, key);
+
+	if (value && !json_is_object(value))
+		fail(fields, key, "expected an object");
+	inner.object = value;
+	inner.failed = fields->failed;
+	snprintf(inner.name, sizeof(inner.name), "%.32s.%s", fields->name, key);
+	return inner;
+}
+
+/* The same for element @index of @array. */
+static struct fields get_element(struct fields *fields, const char *key,
+				 const json_t *array, size_t index)
+{
+	struct fields inner = { .err = fields->err, .failed = fields->failed };
+
+	inner.object = json_array_get(array, index);
+	snprintf(inner.name, sizeof(inner.name), "%.20s.%s[%zu]", fields->name, key,
+		 index);
+	if (!json_is_object(inner.object)) {
+		char element[NAME_BYTES];
+
+		snprintf(element, sizeof(element), "%s[%zu]", key, index);
+		fail(fields, element, "expected an object");
+		inner.failed = fields->failed;
+	}
+	return inner;
+}
+
+/* ---- the header ---------------------------------------------------------------------- */
+
+static void parse_events(struct pm_file_parsed *parsed, struct fields *fields)
+{
+	const json_t *array = get_array(fields, "events");
+
+	pm_vec_clear(&parsed->events);
+	for (size_t i = 0; fields->failed == 0 && i < json_array_size(array); i++) {
+		struct fields in = get_element(fields, "events", array, i);
+		struct pm_file_event event = { 0 };
+
+		event.id = get_u32(&in, "id");
+		event.name = get_text(&in, "name");
+		event.requested = get_text(&in, "requested");
+		event.actual = get_text(&in, "actual");
+		event.modifiers = get_text(&in, "modifiers");
+		event.unit = get_text(&in, "unit");
+		event.by_frequency = json_object_get(in.object, "freq") != NULL;
+		event.rate = get_u64(&in, event.by_frequency ? "freq" : "period");
+		if (event.id != i)
+			fail(&in, "id", "expected %zu", i);
+		fields->failed = in.failed;
+		if (in.failed == 0 && pm_vec_push(&parsed->events, event) < 0)
+			fail_memory(fields);
+	}
+}
+
+static void parse_command(struct pm_file_parsed *parsed, struct fields *fields)
+{
+	const json_t *array = get_array(fields, "command");
+
+	pm_vec_clear(&parsed->command);
+	for (size_t i = 0; fields->failed == 0 && i < json_array_size(array); i++) {
+		const char *word = json_string_value(json_array_get(array, i));
+
+		if (!word)
+			fail(fields, "command", "expected an array of strings");
+		else if (pm_vec_push(&parsed->command, word) < 0)
+			fail_memory(fields);
+	}
+}
+
+static void parse_host(struct pm_file_header *header, struct fields *fields)
+{
+	struct fields in = get_object(fields, "host");
+
+	header->host.hostname = get_text_or_null(&in, "hostname");
+	header->host.kernel = get_text_or_null(&in, "kernel");
+	header->host.arch = get_text_or_null(&in, "arch");
+	header->host.cpu_model = get_text_or_null(&in, "cpu_model");
+	header->host.virt = get_text_or_null(&in, "virt");
+	header->host.cpus = get_u32_or_null(&in, "cpus");
+	if (header->host.cpus == PM_FILE_NONE)
+		header->host.cpus = 0;
+	fields->failed = in.failed;
+}
+
+static void parse_options(struct pm_file_header *header, struct fields *fields)
+{
+	struct fields in = get_object(fields, "options");
+
+	header->options.call_graph = get_text(&in, "call_graph");
+	header->options.stack_bytes = get_u32(&in, "stack_bytes");
+	header->options.ring_bytes = get_u64(&in, "ring_bytes");
+	fields->failed = in.failed;
+}
+
+static void parse_header(struct pm_file_parsed *parsed, struct fields *fields)
+{
+	struct pm_file_header *header = &parsed->record.header;
+	const char *format = get_text(fields, "format");
+	uint64_t version;
+
+	if (format && strcmp(format, "pmrec") != 0)
+		fail(fields, "format", "expected \"pmrec\", not \"%s\"", format);
+	/* Judged before anything that a newer version may have changed. */
+	version = get_u64(fields, "version");
+	if (fields->failed == 0 && version > PM_FILE_VERSION) {
+		fields->failed = pm_error_set(
+			fields->err, -ENOTSUP,
+			"file version %llu is newer than this pmreport understands (%d)",
+			(unsigned long long)version, PM_FILE_VERSION);
+		pm_error_fix(fields->err, "a newer pmreport");
+		return;
+	}
+	if (version < 1)
+		fail(fields, "version", "expected an integer from 1 on");
+	header->version = (uint32_t)version;
+	header->pmrec = get_text(fields, "pmrec");
+	header->created = get_text(fields, "created");
+	header->clock = get_text(fields, "clock");
+	parse_host(header, fields);
+	parse_command(parsed, fields);
+	parse_events(parsed, fields);
+	parse_options(header, fields);
+	header->command = parsed->command.data;
+	header->command_len = parsed->command.len;
+	header->events = parsed->events.data;
+	header->events_len = parsed->events.len;
+}
+
+/* ---- the small ones ------------------------------------------------------------------ */
+
+static void parse_module(struct pm_file_parsed *parsed, struct fields *fields)
+{
+	struct pm_file_module *module = &parsed->record.module;
+
+	module->id = get_u32(fields, "id");
+	module->path = get_text(fields, "path");
+	module->build_id = get_text_or_null(fields, "build_id");
+	module->kind = get_text(fields, "kind");
+}
+
+static void parse_thread(struct pm_file_parsed *parsed, struct fields *fields)
+{
+	struct pm_file_thread *thread = &parsed->record.thread;
+
+	thread->pid = get_u32(fields, "pid");
+	thread->tid = get_u32(fields, "tid");
+	thread->comm = get_text(fields, "comm");
+	thread->time = get_u64(fields, "time");
+}
+
+static void parse_frame(struct pm_file_parsed *parsed, struct fields *fields)
+{
+	struct pm_file_frame *frame = &parsed->record.frame;
+
+	frame->id = get_u32(fields, "id");
+	frame->module = get_u32_or_null(fields, "module");
+	frame->address = get_address(fields, "address");
+	frame->how = get_text(fields, "how");
+}
+
+static void parse_stack(struct pm_file_parsed *parsed, struct fields *fields)
+{
+	struct pm_file_stack *stack = &parsed->record.stack;
+	const json_t *array;
+
+	stack->id = get_u32(fields, "id");
+	stack->parent = get_u32_or_null(fields, "parent");
+	array = get_array(fields, "frames");
+	if (array && json_array_size(array) == 0)
+		fail(fields, "frames", "expected at least one frame");
+	pm_vec_clear(&parsed->run);
+	for (size_t i = 0; fields->failed == 0 && i < json_array_size(array); i++) {
+		uint64_t frame = as_u64(fields, "frames", json_array_get(array, i),
+					PM_FILE_NONE - 1);
+
+		if (fields->failed == 0 && pm_vec_push(&parsed->run, (uint32_t)frame) < 0)
+			fail_memory(fields);
+	}
+	if (fields->failed == 0)
+		stack->frame = parsed->run.data[0];
+}
+
+static void parse_sample(struct pm_file_parsed *parsed, struct fields *fields)
+{
+	struct pm_file_sample *sample = &parsed->record.sample;
+
+	sample->time = get_u64(fields, "time");
+	sample->pid = get_u32_or_null(fields, "pid");
+	sample->tid = get_u32_or_null(fields, "tid");
+	sample->cpu = get_u32_or_null(fields, "cpu");
+	sample->event = get_u32(fields, "event");
+	sample->period = get_u64(fields, "period");
+	sample->stack = get_u32_or_null(fields, "stack");
+	sample->stop = get_text_or_null(fields, "stop");
+}
+
+static void parse_symbol(struct pm_file_parsed *parsed, struct fields *fields)
+{
+	struct pm_file_symbol *symbol = &parsed->record.symbol;
+	const json_t *array;
+
+	symbol->frame = get_u32(fields, "frame");
+	array = get_array(fields, "functions");
+	if (array && json_array_size(array) == 0)
+		fail(fields, "functions", "expected at least one function");
+	pm_vec_clear(&parsed->functions);
+	for (size_t i = 0; fields->failed == 0 && i < json_array_size(array); i++) {
+		struct fields in = get_element(fields, "functions", array, i);
+		struct pm_file_function function = { 0 };
+		const json_t *line = json_object_get(in.object, "line");
+
+		function.name = get_text_or_null(&in, "name");
+		function.file = get_text_or_null(&in, "file");
+		if (!json_is_null(line))
+			function.line =
+				(uint32_t)as_u64(&in, "line", line, UINT32_MAX - 1);
+		fields->failed = in.failed;
+		if (in.failed == 0 && pm_vec_push(&parsed->functions, function) < 0)
+			fail_memory(fields);
+	}
+	symbol->functions = parsed->functions.data;
+	symbol->functions_len = parsed->functions.len;
+}
+
+static void parse_lost(struct pm_file_parsed *parsed, struct fields *fields)
+{
+	struct pm_file_lost *lost = &parsed->record.lost;
+
+	lost->time = get_u64(fields, "time");
+	lost->cpu = get_u32_or_null(fields, "cpu");
+	lost->count = get_u64(fields, "count");
+}
+
+static void parse_note(struct pm_file_parsed *parsed, struct fields *fields)
+{
+	parsed->record.note.text = get_text(fields, "text");
+}
+
+/* ---- the footer ---------------------------------------------------------------------- */
+
+static void parse_exit(struct pm_file_footer *footer, struct fields *fields)
+{
+	struct fields in;
+
+	if (json_is_null(get(fields, "exit")))
+		return;
+	in = get_object(fields, "exit");
+	footer->exited = json_object_get(in.object, "code") != NULL;
+	footer->signalled = json_object_get(in.object, "signal") != NULL;
+	if (footer->exited == footer->signalled)
+		fail(&in, "code", "expected either code or signal");
+	else
+		footer->exit = get_u32(&in, footer->exited ? "code" : "signal");
+	fields->failed = in.failed;
+}
+
+static void parse_stops(struct pm_file_parsed *parsed, struct fields *fields)
+{
+	struct fields in = get_object(fields, "stops");
+	/* jansson's iterator takes no const, though it changes nothing. */
+	json_t *object = json_object_get(parsed->root, "stops");
+
+	pm_vec_clear(&parsed->stops);
+	for (void *at = json_object_iter(object); in.failed == 0 && at;
+	     at = json_object_iter_next(object, at)) {
+		struct pm_file_count stop = { .name = json_object_iter_key(at) };
+
+		stop.count = as_u64(&in, stop.name, json_object_iter_value(at),
+				    PM_FILE_INTEGER_MAX);
+		if (in.failed == 0 && pm_vec_push(&parsed->stops, stop) < 0)
+			fail_memory(&in);
+	}
+	fields->failed = in.failed;
+}
+
+static void parse_footer_events(struct pm_file_parsed *parsed, struct fields *fields)
+{
+	const json_t *array = get_array(fields, "events");
+
+	pm_vec_clear(&parsed->footer_events);
+	for (size_t i = 0; fields->failed == 0 && i < json_array_size(array); i++) {
+		struct fields in = get_element(fields, "events", array, i);
+		struct pm_file_footer_event event = { 0 };
+		const json_t *lost = get(&in, "lost");
+
+		if (get_u32(&in, "id") != i)
+			fail(&in, "id", "expected %zu", i);
+		event.samples = get_u64(&in, "samples");
+		event.period = get_u64(&in, "period");
+		event.lost_known = !json_is_null(lost);
+		if (event.lost_known)
+			event.lost = as_u64(&in, "lost", lost, PM_FILE_INTEGER_MAX);
+		fields->failed = in.failed;
+		if (in.failed == 0 && pm_vec_push(&parsed->footer_events, event) < 0)
+			fail_memory(fields);
+	}
+}
+
+static void parse_footer(struct pm_file_parsed *parsed, struct fields *fields)
+{
+	struct pm_file_footer *footer = &parsed->record.footer;
+	const json_t *cpu;
+
+	footer->samples = get_u64(fields, "samples");
+	footer->lost = get_u64(fields, "lost");
+	footer->throttled = get_u64(fields, "throttled");
+	footer->truncated = get_u64(fields, "truncated");
+	parse_stops(parsed, fields);
+	footer->duration_ns = get_u64(fields, "duration_ns");
+	cpu = get(fields, "cpu_ns");
+	footer->cpu_known = !json_is_null(cpu);
+	if (footer->cpu_known)
+		footer->cpu_ns = as_u64(fields, "cpu_ns", cpu, PM_FILE_INTEGER_MAX);
+	parse_exit(footer, fields);
+	parse_footer_events(parsed, fields);
+	footer->stops = parsed->stops.data;
+	footer->stops_len = parsed->stops.len;
+	footer->events = parsed->footer_events.data;
+	footer->events_len = parsed->footer_events.len;
+}
+
+/* ---- a line -------------------------------------------------------------------------- */
+
+typedef void (*parse_fn)(struct pm_file_parsed *parsed, struct fields *fields);
+
+static const struct {
+	const char *name;
+	enum pm_file_type type;
+	parse_fn parse;
+} types[] = {
+	{ "header", PM_FILE_HEADER, parse_header },
+	{ "module", PM_FILE_MODULE, parse_module },
+	{ "thread", PM_FILE_THREAD, parse_thread },
+	{ "frame", PM_FILE_FRAME, parse_frame },
+	{ "stack", PM_FILE_STACK, parse_stack },
+	{ "sample", PM_FILE_SAMPLE, parse_sample },
+	{ "symbol", PM_FILE_SYMBOL, parse_symbol },
+	{ "lost", PM_FILE_LOST, parse_lost },
+	{ "note", PM_FILE_NOTE, parse_note },
+	{ "footer", PM_FILE_FOOTER, parse_footer },
+};
+
+/* More values than any parser should be made to allocate for one line? Counts what separates
+ * and opens outside of strings; a broken line may be counted wrongly, and is refused later. */
+static bool too_many_values(const char *line, size_t len)
+{
+	size_t values = 0;
+	bool in_text = false;
+
+	for (size_t i = 0; i < len; i++) {
+		if (line[i] == '"')
+			in_text = !in_text;
+		else if (in_text && line[i] == '\\')
+			i++;
+		else if (!in_text && (line[i] == ',' || line[i] == '[' || line[i] == '{'))
+			values++;
+	}
+	return values > PM_FILE_LINE_VALUES_MAX;
+}
+
+int pm_file_parse_json(struct pm_file_parsed *parsed, const char *line, size_t len,
+		       bool *syntax, struct pm_error *err)
+{
+	struct fields fields = { .err = err, .name = "line" };
+	const char *type;
+	json_error_t why;
+
+	*syntax = false;
+	json_decref(parsed->root);
+	parsed->root = NULL;
+	if (len >= VALUES_COUNTED_FROM && too_many_values(line, len))
+		return pm_error_set(err, -EBADMSG, "the line holds more than %d values",
+				    PM_FILE_LINE_VALUES_MAX);
+	parsed->root = json_loadb(line, len, JSON_REJECT_DUPLICATES, &why);
+	if (!parsed->root) {
+		if (json_error_code(&why) == json_error_out_of_memory)
+			return pm_error_set(err, -ENOMEM, "out of memory");
+		*syntax = true;
+		return pm_error_set(err, -EBADMSG, "not JSON as it is used here: %s",
+				    why.text);
+	}
+	fields.object = parsed->root;
+	if (!json_is_object(parsed->root))
+		return pm_error_set(err, -EBADMSG, "expected an object with a type");
+	type = get_text(&fields, "type");
+	if (!type)
+		return fields.failed;
+	for (size_t i = 0; i < PM_ARRAY_LEN(types); i++) {
+		if (strcmp(type, types[i].name) != 0)
+			continue;
+		snprintf(fields.name, sizeof(fields.name), "%s", type);
+		parsed->record = (struct pm_file_record){ .type = types[i].type };
+		types[i].parse(parsed, &fields);
+		return fields.failed != 0 ? fields.failed : 1;
+	}
+	return 0;
+}
+
+void pm_file_parsed_release(struct pm_file_parsed *parsed)
+{
+	json_decref(parsed->root);
+	pm_vec_release(&parsed->run);
+	pm_vec_release(&parsed->command);
+	pm_vec_release(&parsed->events);
+	pm_vec_release(&parsed->functions);
+	pm_vec_release(&parsed->stops);
+	pm_vec_release(&parsed->footer_events);
+	*parsed = (struct pm_file_parsed){ 0 };
+}

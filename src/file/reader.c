@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Lines, in order: each is taken apart by a parser and then judged against those before it.
+ * Of earlier lines only counts are kept, so that memory does not grow with the file.
+ */
+#include "file-internal.h"
+
+#include <string.h>
+
+enum {
+	BUFFER_BYTES = 256 << 10, /* at first; grows to hold the longest line */
+};
+
+struct pm_file_reader {
+	struct pm_file_source source;
+	char *name; /* of the source, for messages */
+	char *buffer;
+	size_t cap, begin, end; /* unread: [begin, end) */
+	uint64_t line;
+	struct pm_file_parsed parsed;
+	size_t run_left; /* nodes of the stack line at hand that wait to be given out */
+	uint32_t events, modules, frames, stacks; /* how many are defined */
+	bool header_waits; /* parsed, not yet given out */
+	bool footer, ended;
+	struct pm_error failed; /* sticky */
+};
+
+/* ---- lines --------------------------------------------------------------------------- */
+
+static int make_room(struct pm_file_reader *reader, struct pm_error *err)
+{
+	char *grown;
+
+	if (reader->begin > 0) {
+		reader->end -= reader->begin;
+		memmove(reader->buffer, reader->buffer + reader->begin, reader->end);
+		reader->begin = 0;
+	}
+	if (reader->end < reader->cap)
+		return 0;
+	if (reader->end > PM_FILE_LINE_MAX)
+		return pm_error_set(err, -EBADMSG, "the line is longer than %d MiB",
+				    PM_FILE_LINE_MAX >> 20);
+	grown = realloc(reader->buffer, reader->cap * 2);
+	if (!grown)
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	reader->buffer = grown;
+	reader->cap *= 2;
+	return 0;
+}
+
+/* The next line without its newline: 1, 0 at the end, negative errno. @whole is false when
+ * the file ends before the newline. */
+static int next_line(struct pm_file_reader *reader, char **ret, size_t *len, bool *whole,
+		     struct pm_error *err)
+{
+	size_t looked = 0;
+
+	reader->line++;
+	for (;;) {
+		char *first = reader->buffer + reader->begin;
+		size_t have = reader->end - reader->begin;
+		char *newline = memchr(first + looked, '\n', have - looked);
+		size_t got;
+		int result;
+
+		*whole = newline != NULL;
+		if (newline) {
+			*ret = first;
+			*len = (size_t)(newline - first);
+			reader->begin += *len + 1;
+			return 1;
+		}
+		looked = have;
+		result = make_room(reader, err);
+		if (result < 0)
+			return result;
+		result =
+			pm_file_source_read(&reader->source, reader->buffer + reader->end,
+					    reader->cap - reader->end, &got, err);
+		if (result < 0)
+			return result;
+		if (result == 0) {
+			*ret = reader->buffer;
+			*len = have;
+			reader->begin = reader->end;
+			return have > 0;
+		}
+		reader->end += got;
+	}
+}
+
+/* ---- judging ------------------------------------------------------------------------- */
+
+static int bad(struct pm_error *err, const char *what, uint32_t got, uint32_t count,
+	       const char *things)
+{
+	return pm_error_set(err, -EBADMSG, "%s: %u is not defined yet (%u %s are)", what,
+			    got, count, things);
+}
+
+static int check_next_id(const char *what, uint32_t id, uint32_t expected,
+			 struct pm_error *err)
+{
+	if (id == expected)
+		return 0;
+	return pm_error_set(err, -EBADMSG, "%s.id: expected %u, the next one, not %u",
+			    what, expected, id);
+}
+
+static int check_stack(struct pm_file_reader *reader, struct pm_error *err)
+{
+	const struct pm_file_stack *stack = &reader->parsed.record.stack;
+	size_t len = reader->parsed.run.len;
+	int result = check_next_id("stack", stack->id, reader->stacks, err);
+
+	if (result < 0)
+		return result;
+	if (stack->parent != PM_FILE_NONE && stack->parent >= reader->stacks)
+		return bad(err, "stack.parent", stack->parent, reader->stacks, "stacks");
+	for (size_t i = 0; i < len; i++)
+		if (reader->parsed.run.data[i] >= reader->frames)
+			return bad(err, "stack.frames", reader->parsed.run.data[i],
+				   reader->frames, "frames");
+	if (len >= PM_FILE_NONE - reader->stacks)
+		return pm_error_set(err, -EBADMSG, "stack.id: too many stacks");
+	reader->stacks += (uint32_t)len;
+	reader->run_left = len;
+	return 0;
+}
+
+static int check_frame(struct pm_file_reader *reader, struct pm_error *err)
+{
+	const struct pm_file_frame *frame = &reader->parsed.record.frame;
+	int result = check_next_id("frame", frame->id, reader->frames, err);
+
+	if (result < 0)
+		return result;
+	if (frame->module != PM_FILE_NONE && frame->module >= reader->modules)
+		return bad(err, "frame.module", frame->module, reader->modules,
+			   "modules");
+	reader->frames++;
+	return 0;
+}
+
+static int check_sample(struct pm_file_reader *reader, struct pm_error *err)
+{
+	const struct pm_file_sample *sample = &reader->parsed.record.sample;
+
+	if (sample->event >= reader->events)
+		return bad(err, "sample.event", sample->event, reader->events, "events");
+	if (sample->stack != PM_FILE_NONE && sample->stack >= reader->stacks)
+		return bad(err, "sample.stack", sample->stack, reader->stacks, "stacks");
+	return 0;
+}
+
+/* The record at hand against what came before it. */
+static int check(struct pm_file_reader *reader, struct pm_error *err)
+{
+	const struct pm_file_record *record = &reader->parsed.record;
+	int result;
+
+	switch (record->type) {
+	case PM_FILE_HEADER:
+		return pm_error_set(err, -EBADMSG, "a second header");
+	case PM_FILE_MODULE:
+		result = check_next_id("module", record->module.id, reader->modules, err);
+		if (result == 0)
+			reader->modules++;
+		return result;
+	case PM_FILE_FRAME:
+		return check_frame(reader, err);
+	case PM_FILE_STACK:
+		return check_stack(reader, err);
+	case PM_FILE_SAMPLE:
+		return check_sample(reader, err);
+	case PM_FILE_SYMBOL:
+		if (record->symbol.frame >= reader->frames)
+			return bad(err, "symbol.frame", record->symbol.frame,
+				   reader->frames, "frames");
+		return 0;
+	case PM_FILE_FOOTER:
+		if (record->footer.events_len > reader->events)
+			return pm_error_set(err, -EBADMSG,
+					    "footer.events: more than the header has");
+		reader->footer = true;
+		return 0;
+	case PM_FILE_THREAD:
+	case PM_FILE_LOST:
+	case PM_FILE_NOTE:
+		return 0;
+	}
+	return 0;
+}
+
+/* Reads lines until one holds a record that is new: 1, 0 at the end, negative errno. */
+static int next_record(struct pm_file_reader *reader, struct pm_error *err)
+{
+	for (;;) {
+		bool whole, syntax;
+		size_t len;
+		char *line;
+		int result = next_line(reader, &line, &len, &whole, err);
+
+		if (result <= 0)
+			return result;
+		if (len == 0)
+			continue;
+		if (reader->footer)
+			return pm_error_set(err, -EBADMSG,
+					    "a line after the footer, which is the last");
+		if (len > PM_FILE_LINE_MAX)
+			return pm_error_set(err, -EBADMSG,
+					    "the line is longer than %d MiB",
+					    PM_FILE_LINE_MAX >> 20);
+		if (!pm_file_parse_fast(&reader->parsed, line, len)) {
+			result = pm_file_parse_json(&reader->parsed, line, len, &syntax,
+						    err);
+			if (result == 0)
+				continue;
+			if (result < 0 && syntax && !whole)
+				return 0; /* the cut of a killed recorder */
+			if (result < 0)
+				return result;
+		}
+		result = check(reader, err);
+		return result < 0 ? result : 1;
+	}
+}
+
+/* ---- opening ------------------------------------------------------------------------- */
+
+static int read_header(struct pm_file_reader *reader, struct pm_error *err)
+{
+	bool whole, syntax;
+	size_t len;
+	char *line;
+	int result = next_line(reader, &line, &len, &whole, err);
+
+	if (result < 0)
+		return result;
+	if (result == 0)
+		return pm_error_set(err, -EBADMSG,
+				    "the file is empty: nothing was recorded");
+	result = pm_file_parse_json(&reader->parsed, line, len, &syntax, err);
+	if (result < 0 && syntax && !whole && len > 0 && line[0] == '{')
+		return pm_error_set(err, -EBADMSG,
+				    "the file ends within its first line: nothing was "
+				    "recorded");
+	if (result == 0 || (result < 0 && syntax) ||
+	    (result == 1 && reader->parsed.record.type != PM_FILE_HEADER))
+		return pm_error_set(err, -EBADMSG,
+				    "this is no file of pmrec: its first line is no "
+				    "header");
+	if (result < 0)
+		return result;
+	reader->events = (uint32_t)reader->parsed.record.header.events_len;
+	reader->header_waits = true;
+	return 0;
+}
+
+/* Takes over @source. */
+static int reader_new(struct pm_file_reader **ret, struct pm_file_source *source,
+		      const char *name, struct pm_error *err)
+{
+	struct pm_file_reader *reader = calloc(1, sizeof(*reader));
+	int result = -ENOMEM;
+
+	if (!reader) {
+		pm_file_source_release(source);
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	}
+	reader->source = *source;
+	reader->name = strdup(name);
+	reader->buffer = malloc(BUFFER_BYTES);
+	reader->cap = BUFFER_BYTES;
+	if (!reader->name || !reader->buffer)
+		pm_error_set(err, -ENOMEM, "out of memory");
+	else
+		result = read_header(reader, err);
+	if (result < 0) {
+		pm_file_reader_free(reader);
+		return result;
+	}
+	*ret = reader;
+	return 0;
+}
+
+int pm_file_reader_open(struct pm_file_reader **ret, const char *path,
+			struct pm_error *err)
+{
+	const char *name = strcmp(path, "-") == 0 ? "standard input" : path;
+	struct pm_file_source source;
+	int result = pm_file_source_open(&source, path, err);
+
+	if (result == 0)
+		result = reader_new(ret, &source, name, err);
+	if (result < 0)
+		pm_error_where(err, name, -1);
+	return result;
+}
+
+int pm_file_reader_open_memory(struct pm_file_reader **ret, const void *data, size_t len,
+			       struct pm_error *err)
+{
+	struct pm_file_source source;
+	int result = pm_file_source_open_memory(&source, data, len, err);
+
+	return result < 0 ? result : reader_new(ret, &source, "memory", err);
+}
+
+void pm_file_reader_free(struct pm_file_reader *reader)
+{
+	if (!reader)
+		return;
+	pm_file_source_release(&reader->source);
+	pm_file_parsed_release(&reader->parsed);
+	free(reader->buffer);
+	free(reader->name);
+	free(reader);
+}
+
+/* ---- giving out ---------------------------------------------------------------------- */
+
+/* The next node of the stack line at hand. */
+static void give_stack(struct pm_file_reader *reader, struct pm_file_record *ret)
+{
+	const struct pm_file_stack *first = &reader->parsed.record.stack;
+	uint32_t at = (uint32_t)(reader->parsed.run.len - reader->run_left--);
+
+	ret->type = PM_FILE_STACK;
+	ret->line = reader->line;
+	ret->stack = (struct pm_file_stack){
+		.id = first->id + at,
+		.parent = at == 0 ? first->parent : first->id + at - 1,
+		.frame = reader->parsed.run.data[at],
+	};
+}
+
+int pm_file_reader_next(struct pm_file_reader *reader, struct pm_file_record *ret,
+			struct pm_error *err)
+{
+	int result;
+
+	if (reader->failed.code != 0) {
+		if (err)
+			*err = reader->failed;
+		return reader->failed.code;
+	}
+	if (!reader->header_waits) {
+		if (reader->run_left > 0) {
+			give_stack(reader, ret);
+			return 1;
+		}
+		if (reader->ended)
+			return 0;
+		result = next_record(reader, &reader->failed);
+		if (result < 0) {
+			pm_error_where(&reader->failed, reader->name,
+				       (int64_t)reader->line);
+			if (err)
+				*err = reader->failed;
+			return result;
+		}
+		if (result == 0) {
+			reader->ended = true;
+			return 0;
+		}
+		if (reader->parsed.record.type == PM_FILE_STACK) {
+			give_stack(reader, ret);
+			return 1;
+		}
+	}
+	reader->header_waits = false;
+	*ret = reader->parsed.record;
+	ret->line = reader->line;
+	return 1;
+}
+
+bool pm_file_reader_cut(const struct pm_file_reader *reader)
+{
+	return reader->ended && !reader->footer;
+}

@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: MIT */
+/* One function for each type of line; the forms are those of docs/format.md. */
+#include "file-internal.h"
+
+#include <string.h>
+
+enum {
+	NUMBER_MAX = 20, /* digits of 2^64-1; "null" is shorter */
+	/* Fixed text and eight numbers of the longest hot line. */
+	SAMPLE_MAX = 128 + 8 * NUMBER_MAX,
+	RUN_MAX = 128 + PM_FILE_RUN_MAX * 11,
+};
+
+/* Raw appending into room that was reserved: a sample line is written in about 100 ns. */
+#define PUT_TEXT(at, literal) \
+	((char *)memcpy((at), (literal), sizeof(literal) - 1) + sizeof(literal) - 1)
+
+static inline char *put_u64(char *at, uint64_t value)
+{
+	char digits[NUMBER_MAX];
+	size_t first = NUMBER_MAX;
+
+	do {
+		digits[--first] = (char)('0' + value % 10);
+		value /= 10;
+	} while (value > 0);
+	memcpy(at, digits + first, NUMBER_MAX - first);
+	return at + NUMBER_MAX - first;
+}
+
+static inline char *put_u32_or_null(char *at, uint32_t value)
+{
+	return value == PM_FILE_NONE ? PUT_TEXT(at, "null") : put_u64(at, value);
+}
+
+/* Room for @more bytes at the end of the buffer; NULL when memory ends. */
+static char *room(struct pm_str *out, size_t more)
+{
+	char *grown = pm_vec_grow(out->data, &out->cap, 1, out->len + more + 1);
+
+	if (!grown) {
+		out->failed = true;
+		return NULL;
+	}
+	out->data = grown;
+	return grown + out->len;
+}
+
+static void key_u64(struct pm_str *out, const char *key, uint64_t value)
+{
+	pm_str_puts(out, key);
+	pm_str_u64(out, value);
+}
+
+static void key_u32_or_null(struct pm_str *out, const char *key, uint32_t value)
+{
+	pm_str_puts(out, key);
+	if (value == PM_FILE_NONE)
+		pm_str_puts(out, "null");
+	else
+		pm_str_u64(out, value);
+}
+
+static void key_text(struct pm_str *out, const char *key, const char *text)
+{
+	pm_str_puts(out, key);
+	pm_str_json(out, text);
+}
+
+/* ---- the header ---------------------------------------------------------------------- */
+
+static void put_event(struct pm_str *out, uint32_t id, const struct pm_file_event *event)
+{
+	key_u64(out, id > 0 ? ",{\"id\":" : "{\"id\":", id);
+	key_text(out, ",\"name\":", event->name);
+	key_text(out, ",\"requested\":", event->requested);
+	key_text(out, ",\"actual\":", event->actual);
+	key_text(out, ",\"modifiers\":", event->modifiers);
+	key_text(out, ",\"unit\":", event->unit);
+	key_u64(out, event->by_frequency ? ",\"freq\":" : ",\"period\":", event->rate);
+	pm_str_putc(out, '}');
+}
+
+static void put_host(struct pm_str *out, const struct pm_file_header *header)
+{
+	key_text(out, ",\"host\":{\"hostname\":", header->host.hostname);
+	key_text(out, ",\"kernel\":", header->host.kernel);
+	key_text(out, ",\"arch\":", header->host.arch);
+	if (header->host.cpus > 0)
+		key_u64(out, ",\"cpus\":", header->host.cpus);
+	else
+		pm_str_puts(out, ",\"cpus\":null");
+	key_text(out, ",\"cpu_model\":", header->host.cpu_model);
+	key_text(out, ",\"virt\":", header->host.virt);
+	pm_str_putc(out, '}');
+}
+
+static bool header_good(const struct pm_file_header *header)
+{
+	if (header->version != PM_FILE_VERSION || !header->pmrec || !header->created ||
+	    !header->clock || !header->options.call_graph ||
+	    header->options.ring_bytes > PM_FILE_INTEGER_MAX ||
+	    header->events_len >= PM_FILE_NONE)
+		return false;
+	for (size_t i = 0; i < header->command_len; i++)
+		if (!header->command[i])
+			return false;
+	for (size_t i = 0; i < header->events_len; i++) {
+		const struct pm_file_event *event = &header->events[i];
+
+		if (event->id != i || !event->name || !event->requested ||
+		    !event->actual || !event->modifiers || !event->unit ||
+		    event->rate > PM_FILE_INTEGER_MAX)
+			return false;
+	}
+	return true;
+}
+
+int pm_file_write_header(struct pm_file_writer *writer,
+			 const struct pm_file_header *header)
+{
+	struct pm_str *out = &writer->buffer;
+	int result;
+
+	if (writer->output.failed != 0)
+		return writer->output.failed;
+	if (writer->header || !header_good(header))
+		return -EINVAL;
+	key_u64(out, "{\"type\":\"header\",\"format\":\"pmrec\",\"version\":",
+		header->version);
+	key_text(out, ",\"pmrec\":", header->pmrec);
+	key_text(out, ",\"created\":", header->created);
+	key_text(out, ",\"clock\":", header->clock);
+	put_host(out, header);
+	pm_str_puts(out, ",\"command\":[");
+	for (size_t i = 0; i < header->command_len; i++)
+		key_text(out, i > 0 ? "," : "", header->command[i]);
+	pm_str_puts(out, "],\"events\":[");
+	for (size_t i = 0; i < header->events_len; i++)
+		put_event(out, (uint32_t)i, &header->events[i]);
+	key_text(out, "],\"options\":{\"call_graph\":", header->options.call_graph);
+	key_u64(out, ",\"stack_bytes\":", header->options.stack_bytes);
+	key_u64(out, ",\"ring_bytes\":", header->options.ring_bytes);
+	pm_str_puts(out, "}}");
+	result = pm_file_line_end(writer, 0);
+	if (result < 0)
+		return result;
+	writer->header = true;
+	writer->events = (uint32_t)header->events_len;
+	return 0;
+}
+
+/* ---- what samples refer to ----------------------------------------------------------- */
+
+int pm_file_write_module(struct pm_file_writer *writer,
+			 const struct pm_file_module *module)
+{
+	struct pm_str *out = &writer->buffer;
+	size_t start = out->len;
+	int result = pm_file_writer_ready(writer);
+
+	if (result < 0)
+		return result;
+	if (module->id != writer->modules || module->id == PM_FILE_NONE ||
+	    !module->path || !module->kind)
+		return -EINVAL;
+	key_u64(out, "{\"type\":\"module\",\"id\":", module->id);
+	key_text(out, ",\"path\":", module->path);
+	key_text(out, ",\"build_id\":", module->build_id);
+	key_text(out, ",\"kind\":", module->kind);
+	pm_str_putc(out, '}');
+	result = pm_file_line_end(writer, start);
+	if (result == 0)
+		writer->modules++;
+	return result;
+}
+
+int pm_file_write_frame(struct pm_file_writer *writer, const struct pm_file_frame *frame)
+{
+	struct pm_str *out = &writer->buffer;
+	size_t start = out->len;
+
+	key_u64(out, "{\"type\":\"frame\",\"id\":", frame->id);
+	key_u32_or_null(out, ",\"module\":", frame->module);
+	pm_str_puts(out, ",\"address\":\"");
+	pm_str_hex(out, frame->address);
+	key_text(out, "\",\"how\":", frame->how);
+	pm_str_putc(out, '}');
+	return pm_file_line_end(writer, start);
+}
+
+int pm_file_write_run(struct pm_file_writer *writer)
+{
+	size_t start = writer->buffer.len;
+	char *at;
+
+	if (writer->run.len == 0)
+		return 0;
+	at = room(&writer->buffer, RUN_MAX);
+	if (at) {
+		at = PUT_TEXT(at, "{\"type\":\"stack\",\"id\":");
+		at = put_u64(at, writer->run.id);
+		at = PUT_TEXT(at, ",\"parent\":");
+		at = put_u32_or_null(at, writer->run.parent);
+		at = PUT_TEXT(at, ",\"frames\":");
+		for (uint32_t i = 0; i < writer->run.len; i++) {
+			*at++ = i == 0 ? '[' : ',';
+			at = put_u64(at, writer->run.frames[i]);
+		}
+		at = PUT_TEXT(at, "]}");
+		writer->buffer.len = (size_t)(at - writer->buffer.data);
+	}
+	writer->run.len = 0;
+	return pm_file_line_end(writer, start);
+}
+
+int pm_file_write_thread(struct pm_file_writer *writer,
+			 const struct pm_file_thread *thread)
+{
+	struct pm_str *out = &writer->buffer;
+	size_t start = out->len;
+	int result = pm_file_writer_ready(writer);
+
+	if (result < 0)
+		return result;
+	if (!thread->comm || thread->pid == PM_FILE_NONE || thread->tid == PM_FILE_NONE)
+		return -EINVAL;
+	if (thread->time > PM_FILE_INTEGER_MAX)
+		return -ERANGE;
+	key_u64(out, "{\"type\":\"thread\",\"pid\":", thread->pid);
+	key_u64(out, ",\"tid\":", thread->tid);
+	key_text(out, ",\"comm\":", thread->comm);
+	key_u64(out, ",\"time\":", thread->time);
+	pm_str_putc(out, '}');
+	return pm_file_line_end(writer, start);
+}
+
+/* ---- what happened ------------------------------------------------------------------- */
+
+int pm_file_write_sample(struct pm_file_writer *writer,
+			 const struct pm_file_sample *sample)
+{
+	int result = pm_file_writer_ready(writer);
+	size_t start;
+	char *at;
+
+	if (result < 0)
+		return result;
+	if (sample->event >= writer->events ||
+	    (sample->stack != PM_FILE_NONE && sample->stack >= writer->stacks))
+		return -EINVAL;
+	if (sample->time > PM_FILE_INTEGER_MAX || sample->period > PM_FILE_INTEGER_MAX)
+		return -ERANGE;
+	result = pm_file_write_run(writer);
+	if (result < 0)
+		return result;
+	start = writer->buffer.len;
+	at = room(&writer->buffer, SAMPLE_MAX);
+	if (at) {
+		at = PUT_TEXT(at, "{\"type\":\"sample\",\"time\":");
+		at = put_u64(at, sample->time);
+		at = PUT_TEXT(at, ",\"pid\":");
+		at = put_u32_or_null(at, sample->pid);
+		at = PUT_TEXT(at, ",\"tid\":");
+		at = put_u32_or_null(at, sample->tid);
+		at = PUT_TEXT(at, ",\"cpu\":");
+		at = put_u32_or_null(at, sample->cpu);
+		at = PUT_TEXT(at, ",\"event\":");
+		at = put_u64(at, sample->event);
+		at = PUT_TEXT(at, ",\"period\":");
+		at = put_u64(at, sample->period);
+		at = PUT_TEXT(at, ",\"stack\":");
+		at = put_u32_or_null(at, sample->stack);
+		writer->buffer.len = (size_t)(at - writer->buffer.data);
+	}
+	if (sample->stop)
+		key_text(&writer->buffer, ",\"stop\":", sample->stop);
+	pm_str_putc(&writer->buffer, '}');
+	return pm_file_line_end(writer, start);
+}
+
+int pm_file_write_symbol(struct pm_file_writer *writer,
+			 const struct pm_file_symbol *symbol)
+{
+	struct pm_str *out = &writer->buffer;
+	size_t start = out->len;
+	int result = pm_file_writer_ready(writer);
+
+	if (result < 0)
+		return result;
+	if (symbol->frame >= writer->frames.len || symbol->functions_len == 0)
+		return -EINVAL;
+	key_u64(out, "{\"type\":\"symbol\",\"frame\":", symbol->frame);
+	pm_str_puts(out, ",\"functions\":[");
+	for (size_t i = 0; i < symbol->functions_len; i++) {
+		const struct pm_file_function *function = &symbol->functions[i];
+
+		key_text(out, i > 0 ? ",{\"name\":" : "{\"name\":", function->name);
+		if (function->file)
+			key_text(out, ",\"file\":", function->file);
+		if (function->line > 0)
+			key_u64(out, ",\"line\":", function->line);
+		pm_str_putc(out, '}');
+	}
+	pm_str_puts(out, "]}");
+	return pm_file_line_end(writer, start);
+}
+
+int pm_file_write_lost(struct pm_file_writer *writer, const struct pm_file_lost *lost)
+{
+	struct pm_str *out = &writer->buffer;
+	size_t start = out->len;
+	int result = pm_file_writer_ready(writer);
+
+	if (result < 0)
+		return result;
+	if (lost->time > PM_FILE_INTEGER_MAX || lost->count > PM_FILE_INTEGER_MAX)
+		return -ERANGE;
+	key_u64(out, "{\"type\":\"lost\",\"time\":", lost->time);
+	key_u32_or_null(out, ",\"cpu\":", lost->cpu);
+	key_u64(out, ",\"count\":", lost->count);
+	pm_str_putc(out, '}');
+	return pm_file_line_end(writer, start);
+}
+
+int pm_file_write_note(struct pm_file_writer *writer, const struct pm_file_note *note)
+{
+	struct pm_str *out = &writer->buffer;
+	size_t start = out->len;
+	int result = pm_file_writer_ready(writer);
+
+	if (result < 0)
+		return result;
+	if (!note->text)
+		return -EINVAL;
+	key_text(out, "{\"type\":\"note\",\"text\":", note->text);
+	pm_str_putc(out, '}');
+	return pm_file_line_end(writer, start);
+}
+
+/* ---- the footer ---------------------------------------------------------------------- */
+
+static int footer_check(const struct pm_file_writer *writer,
+			const struct pm_file_footer *footer)
+{
+	uint64_t all = footer->samples | footer->lost | footer->throttled |
+		       footer->truncated | footer->duration_ns;
+
+	if (footer->cpu_known)
+		all |= footer->cpu_ns;
+	if ((footer->exited && footer->signalled) || footer->events_len > writer->events)
+		return -EINVAL;
+	for (size_t i = 0; i < footer->stops_len; i++) {
+		if (!footer->stops[i].name)
+			return -EINVAL;
+		for (size_t j = 0; j < i; j++)
+			if (strcmp(footer->stops[i].name, footer->stops[j].name) == 0)
+				return -EINVAL; /* one key twice */
+		all |= footer->stops[i].count;
+	}
+	for (size_t i = 0; i < footer->events_len; i++) {
+		const struct pm_file_footer_event *event = &footer->events[i];
+
+		all |= event->samples | event->period;
+		if (event->lost_known)
+			all |= event->lost;
+	}
+	return all > PM_FILE_INTEGER_MAX ? -ERANGE : 0;
+}
+
+static void put_footer_event(struct pm_str *out, uint32_t id,
+			     const struct pm_file_footer_event *event)
+{
+	key_u64(out, id > 0 ? ",{\"id\":" : "{\"id\":", id);
+	key_u64(out, ",\"samples\":", event->samples);
+	key_u64(out, ",\"period\":", event->period);
+	if (event->lost_known)
+		key_u64(out, ",\"lost\":", event->lost);
+	else
+		pm_str_puts(out, ",\"lost\":null");
+	pm_str_putc(out, '}');
+}
+
+static void put_footer(struct pm_str *out, const struct pm_file_footer *footer)
+{
+	key_u64(out, "{\"type\":\"footer\",\"samples\":", footer->samples);
+	key_u64(out, ",\"lost\":", footer->lost);
+	key_u64(out, ",\"throttled\":", footer->throttled);
+	key_u64(out, ",\"truncated\":", footer->truncated);
+	pm_str_puts(out, ",\"stops\":{");
+	for (size_t i = 0; i < footer->stops_len; i++) {
+		key_text(out, i > 0 ? "," : "", footer->stops[i].name);
+		key_u64(out, ":", footer->stops[i].count);
+	}
+	key_u64(out, "},\"duration_ns\":", footer->duration_ns);
+	if (footer->cpu_known)
+		key_u64(out, ",\"cpu_ns\":", footer->cpu_ns);
+	else
+		pm_str_puts(out, ",\"cpu_ns\":null");
+	if (footer->exited || footer->signalled) {
+		key_u64(out,
+			footer->exited ? ",\"exit\":{\"code\":"
+				       : ",\"exit\":{\"signal\":",
+			footer->exit);
+		pm_str_putc(out, '}');
+	} else {
+		pm_str_puts(out, ",\"exit\":null");
+	}
+	pm_str_puts(out, ",\"events\":[");
+	for (size_t i = 0; i < footer->events_len; i++)
+		put_footer_event(out, (uint32_t)i, &footer->events[i]);
+	pm_str_puts(out, "]}");
+}
+
+int pm_file_write_footer(struct pm_file_writer *writer,
+			 const struct pm_file_footer *footer)
+{
+	int result = pm_file_writer_ready(writer);
+	size_t start;
+
+	if (result == 0)
+		result = footer_check(writer, footer);
+	if (result == 0)
+		result = pm_file_write_run(writer);
+	if (result < 0)
+		return result;
+	start = writer->buffer.len;
+	put_footer(&writer->buffer, footer);
+	result = pm_file_line_end(writer, start);
+	if (result == 0)
+		writer->footer = true;
+	return result;
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+#include "file-internal.h"
+
+#include <string.h>
+
+enum {
+	BUFFER_BYTES = 256 << 10, /* from here on whole lines are handed on */
+	BUFFER_CAP = 2 * BUFFER_BYTES, /* so that it need not grow for usual lines */
+};
+
+static void writer_free(struct pm_file_writer *writer)
+{
+	pm_str_release(&writer->buffer);
+	pm_vec_release(&writer->frames);
+	pm_index_release(&writer->frame_index);
+	free(writer->stack_slots);
+	free(writer->path);
+	free(writer);
+}
+
+int pm_file_writer_open(struct pm_file_writer **ret, const char *path,
+			struct pm_error *err)
+{
+	struct pm_file_writer *writer = calloc(1, sizeof(*writer));
+	int result;
+
+	if (!writer)
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	writer->path = strdup(strcmp(path, "-") == 0 ? "standard output" : path);
+	writer->buffer.data = malloc(BUFFER_CAP);
+	if (!writer->path || !writer->buffer.data) {
+		writer_free(writer);
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	}
+	writer->buffer.cap = BUFFER_CAP;
+	result = pm_file_output_open(&writer->output, path, err);
+	if (result < 0) {
+		writer_free(writer);
+		return result;
+	}
+	*ret = writer;
+	return 0;
+}
+
+int pm_file_writer_ready(const struct pm_file_writer *writer)
+{
+	if (writer->output.failed != 0)
+		return writer->output.failed;
+	return writer->header && !writer->footer ? 0 : -EINVAL;
+}
+
+static int hand_on(struct pm_file_writer *writer)
+{
+	int result = pm_file_output_write(&writer->output, writer->buffer.data,
+					  writer->buffer.len);
+
+	writer->buffer.len = 0;
+	return result;
+}
+
+int pm_file_line_end(struct pm_file_writer *writer, size_t start)
+{
+	struct pm_str *buffer = &writer->buffer;
+
+	if (buffer->len - start > PM_FILE_LINE_MAX) {
+		buffer->len = start;
+		return -EMSGSIZE;
+	}
+	pm_str_putc(buffer, '\n');
+	if (buffer->failed) {
+		/* Ids of later lines may refer to this one: the file ends here. */
+		buffer->len = start;
+		buffer->failed = false;
+		hand_on(writer);
+		if (writer->output.failed == 0)
+			writer->output.failed = -ENOMEM;
+		return writer->output.failed;
+	}
+	return buffer->len >= BUFFER_BYTES ? hand_on(writer) : 0;
+}
+
+int pm_file_writer_flush(struct pm_file_writer *writer)
+{
+	if (writer->output.failed != 0)
+		return writer->output.failed;
+	pm_file_write_run(writer);
+	hand_on(writer);
+	return pm_file_output_flush(&writer->output);
+}
+
+uint64_t pm_file_writer_bytes(const struct pm_file_writer *writer)
+{
+	return writer->output.bytes;
+}
+
+static void explain(struct pm_error *err, int code, const char *path)
+{
+	pm_error_set(err, code, "could not be written to its end: %s", strerror(-code));
+	if (code == -EPIPE)
+		pm_error_set(err, code, "the program that reads this pipe has ended");
+	if (code == -ENOSPC || code == -EDQUOT)
+		pm_error_fix(err, "pmrec -o with a name on another disk, or NAME.zst");
+	if (code == -EFBIG)
+		pm_error_fix(err, "ulimit -f unlimited");
+	pm_error_where(err, path, -1);
+}
+
+int pm_file_writer_close(struct pm_file_writer *writer, struct pm_error *err)
+{
+	int result;
+
+	if (!writer)
+		return 0;
+	pm_file_writer_flush(writer);
+	result = pm_file_output_close(&writer->output);
+	if (result < 0)
+		explain(err, result, writer->path);
+	writer_free(writer);
+	return result;
+}
