@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: MIT */
+/* The program interpreter of DWARF 5 §6.4.2, for one row. */
+#include "unwind-internal.h"
+
+#include <dwarf.h>
+#include <string.h>
+
+enum {
+	REMEMBER_MAX = 64, /* rows on DW_CFA_remember_state's stack; compilers use one */
+	INSTRUCTIONS_MAX = 1 << 20, /* of one FDE; the largest seen has 9,000 */
+};
+
+struct machine {
+	const struct pm_unw_fde *fde;
+	struct pm_reader reader;
+	struct pm_unw_row row;
+	const struct pm_unw_row *initial; /* after the CIE's program; NULL while in it */
+	struct pm_unw_row *remembered; /* REMEMBER_MAX rows, made when first needed */
+	size_t remembered_len;
+	uint64_t location;
+};
+
+static void set_rule(struct machine *machine, uint64_t reg, enum pm_unw_rule_kind kind,
+		     int64_t value)
+{
+	/* Vector and other registers above are described, too, but no chain needs them. */
+	if (reg >= PM_UNW_REGS)
+		return;
+	machine->row.regs[reg] = (struct pm_unw_reg_rule){ .kind = kind, .value = value };
+}
+
+static void set_expression(struct machine *machine, uint64_t reg,
+			   enum pm_unw_rule_kind kind)
+{
+	uint64_t len = pm_reader_uleb(&machine->reader);
+	const uint8_t *expr;
+
+	if (len > pm_reader_left(&machine->reader)) {
+		machine->reader.failed = true;
+		return;
+	}
+	expr = pm_reader_bytes(&machine->reader, len);
+	if (machine->reader.failed || reg >= PM_UNW_REGS)
+		return;
+	machine->row.regs[reg] = (struct pm_unw_reg_rule){ .kind = kind,
+							   .expr_len = (uint32_t)len,
+							   .expr = expr };
+}
+
+static void set_cfa(struct machine *machine, uint64_t reg, int64_t offset)
+{
+	struct pm_unw_row *row = &machine->row;
+
+	if (reg >= PM_UNW_REGS) {
+		machine->reader.failed = true;
+		return;
+	}
+	row->cfa_is_expr = 0;
+	row->cfa_expr = NULL;
+	row->cfa_expr_len = 0;
+	row->cfa_reg = reg;
+	row->cfa_offset = offset;
+}
+
+/* Keeps one half of "register + offset", which must be what the CFA is. */
+static void change_cfa(struct machine *machine, bool has_reg, uint64_t reg,
+		       int64_t offset)
+{
+	if (machine->row.cfa_is_expr) {
+		machine->reader.failed = true;
+		return;
+	}
+	if (has_reg)
+		set_cfa(machine, reg, machine->row.cfa_offset);
+	else
+		set_cfa(machine, machine->row.cfa_reg, offset);
+}
+
+static void set_cfa_expression(struct machine *machine)
+{
+	uint64_t len = pm_reader_uleb(&machine->reader);
+
+	if (len > pm_reader_left(&machine->reader)) {
+		machine->reader.failed = true;
+		return;
+	}
+	machine->row.cfa_is_expr = 1;
+	machine->row.cfa_reg = 0;
+	machine->row.cfa_offset = 0;
+	machine->row.cfa_expr = pm_reader_bytes(&machine->reader, len);
+	machine->row.cfa_expr_len = len;
+}
+
+static void restore(struct machine *machine, uint64_t reg)
+{
+	if (reg < PM_UNW_REGS && machine->initial)
+		machine->row.regs[reg] = machine->initial->regs[reg];
+}
+
+static void remember_state(struct machine *machine)
+{
+	if (!machine->remembered)
+		machine->remembered = malloc(REMEMBER_MAX * sizeof(*machine->remembered));
+	if (!machine->remembered || machine->remembered_len == REMEMBER_MAX)
+		machine->reader.failed = true;
+	else
+		memcpy(&machine->remembered[machine->remembered_len++], &machine->row,
+		       sizeof(machine->row));
+}
+
+static void restore_state(struct machine *machine)
+{
+	if (machine->remembered_len == 0)
+		machine->reader.failed = true;
+	else
+		memcpy(&machine->row, &machine->remembered[--machine->remembered_len],
+		       sizeof(machine->row));
+}
+
+/* a * b as the program means them; wraps as addresses do. */
+static int64_t scaled(int64_t a, int64_t b)
+{
+	return (int64_t)((uint64_t)a * (uint64_t)b);
+}
+
+/* All but the three instructions that carry an operand in the opcode. */
+static void run_extended(struct machine *machine, uint8_t opcode)
+{
+	struct pm_reader *reader = &machine->reader;
+	int64_t data_align = machine->fde->data_align;
+	uint64_t code_align = machine->fde->code_align;
+	uint64_t reg;
+
+	switch (opcode) {
+	case DW_CFA_nop:
+		break;
+	case DW_CFA_set_loc:
+		machine->location = pm_unw_read_encoded(
+			reader, machine->fde->encoding,
+			machine->fde->region_svma +
+				(uint64_t)(reader->data - machine->fde->region_data));
+		break;
+	case DW_CFA_advance_loc1:
+		machine->location += pm_reader_u8(reader) * code_align;
+		break;
+	case DW_CFA_advance_loc2:
+		machine->location += pm_reader_u16(reader) * code_align;
+		break;
+	case DW_CFA_advance_loc4:
+		machine->location += pm_reader_u32(reader) * code_align;
+		break;
+	case DW_CFA_MIPS_advance_loc8:
+		machine->location += pm_reader_u64(reader) * code_align;
+		break;
+	case DW_CFA_offset_extended:
+		reg = pm_reader_uleb(reader);
+		set_rule(machine, reg, PM_UNW_RULE_OFFSET,
+			 scaled((int64_t)pm_reader_uleb(reader), data_align));
+		break;
+	case DW_CFA_offset_extended_sf:
+		reg = pm_reader_uleb(reader);
+		set_rule(machine, reg, PM_UNW_RULE_OFFSET,
+			 scaled(pm_reader_sleb(reader), data_align));
+		break;
+	case DW_CFA_GNU_negative_offset_extended:
+		reg = pm_reader_uleb(reader);
+		set_rule(machine, reg, PM_UNW_RULE_OFFSET,
+			 scaled(-(int64_t)pm_reader_uleb(reader), data_align));
+		break;
+	case DW_CFA_val_offset:
+		reg = pm_reader_uleb(reader);
+		set_rule(machine, reg, PM_UNW_RULE_VAL_OFFSET,
+			 scaled((int64_t)pm_reader_uleb(reader), data_align));
+		break;
+	case DW_CFA_val_offset_sf:
+		reg = pm_reader_uleb(reader);
+		set_rule(machine, reg, PM_UNW_RULE_VAL_OFFSET,
+			 scaled(pm_reader_sleb(reader), data_align));
+		break;
+	case DW_CFA_restore_extended:
+		restore(machine, pm_reader_uleb(reader));
+		break;
+	case DW_CFA_undefined:
+		set_rule(machine, pm_reader_uleb(reader), PM_UNW_RULE_UNDEFINED, 0);
+		break;
+	case DW_CFA_same_value:
+		set_rule(machine, pm_reader_uleb(reader), PM_UNW_RULE_SAME, 0);
+		break;
+	case DW_CFA_register:
+		reg = pm_reader_uleb(reader);
+		set_rule(machine, reg, PM_UNW_RULE_REGISTER,
+			 (int64_t)pm_reader_uleb(reader));
+		break;
+	case DW_CFA_remember_state:
+		remember_state(machine);
+		break;
+	case DW_CFA_restore_state:
+		restore_state(machine);
+		break;
+	case DW_CFA_def_cfa:
+		reg = pm_reader_uleb(reader);
+		set_cfa(machine, reg, (int64_t)pm_reader_uleb(reader));
+		break;
+	case DW_CFA_def_cfa_sf:
+		reg = pm_reader_uleb(reader);
+		set_cfa(machine, reg, scaled(pm_reader_sleb(reader), data_align));
+		break;
+	case DW_CFA_def_cfa_register:
+		change_cfa(machine, true, pm_reader_uleb(reader), 0);
+		break;
+	case DW_CFA_def_cfa_offset:
+		change_cfa(machine, false, 0, (int64_t)pm_reader_uleb(reader));
+		break;
+	case DW_CFA_def_cfa_offset_sf:
+		change_cfa(machine, false, 0, scaled(pm_reader_sleb(reader), data_align));
+		break;
+	case DW_CFA_def_cfa_expression:
+		set_cfa_expression(machine);
+		break;
+	case DW_CFA_expression:
+		set_expression(machine, pm_reader_uleb(reader), PM_UNW_RULE_EXPRESSION);
+		break;
+	case DW_CFA_val_expression:
+		set_expression(machine, pm_reader_uleb(reader),
+			       PM_UNW_RULE_VAL_EXPRESSION);
+		break;
+	case DW_CFA_GNU_args_size:
+		/* Bytes pushed for a call: landing pads need it. The CFA rules of x86-64
+		 * have it counted in already. */
+		pm_reader_uleb(reader);
+		break;
+	default:
+		reader->failed = true;
+	}
+}
+
+static void run_one(struct machine *machine)
+{
+	uint8_t opcode = pm_reader_u8(&machine->reader);
+	uint8_t operand = opcode & 0x3f;
+
+	switch (opcode & 0xc0) {
+	case DW_CFA_advance_loc:
+		machine->location += operand * machine->fde->code_align;
+		break;
+	case DW_CFA_offset:
+		set_rule(machine, operand, PM_UNW_RULE_OFFSET,
+			 scaled((int64_t)pm_reader_uleb(&machine->reader),
+				machine->fde->data_align));
+		break;
+	case DW_CFA_restore:
+		restore(machine, operand);
+		break;
+	default:
+		run_extended(machine, opcode);
+	}
+}
+
+/*
+ * Runs until the location passes @svma or the program ends: an advance changes nothing but
+ * the location, so the row in force before it is still there.
+ */
+static int run(struct machine *machine, const uint8_t *program, const uint8_t *end,
+	       uint64_t svma)
+{
+	pm_reader_init(&machine->reader, program, (size_t)(end - program));
+	for (size_t i = 0; pm_reader_left(&machine->reader) > 0; i++) {
+		run_one(machine);
+		if (machine->reader.failed || i == INSTRUCTIONS_MAX)
+			return -EBADMSG;
+		if (machine->location > svma)
+			return 0;
+	}
+	return 0;
+}
+
+int pm_unw_cfi_row(const struct pm_unw_fde *fde, uint64_t svma, struct pm_unw_row *ret)
+{
+	struct machine machine = { .fde = fde };
+	struct pm_unw_row initial;
+	int rc;
+
+	memset(&machine.row, 0, sizeof(machine.row));
+	if (fde->ra_reg >= PM_UNW_REGS)
+		return -EBADMSG;
+	machine.row.ra_reg = fde->ra_reg;
+	machine.row.signal = fde->signal;
+	machine.location = fde->start;
+	rc = run(&machine, fde->initial, fde->initial_end, UINT64_MAX);
+	if (rc == 0) {
+		memcpy(&initial, &machine.row, sizeof(initial));
+		machine.initial = &initial;
+		machine.location = fde->start;
+		rc = run(&machine, fde->program, fde->program_end, svma);
+	}
+	free(machine.remembered);
+	if (rc == 0)
+		memcpy(ret, &machine.row, sizeof(*ret));
+	return rc;
+}

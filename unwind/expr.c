@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: MIT */
+/* DWARF expressions (DWARF 5 §2.5) as they occur in call frame information. */
+#include "unwind-internal.h"
+
+#include <dwarf.h>
+#include <string.h>
+
+struct evaluation {
+	const struct pm_unw_expr_input *input;
+	struct pm_reader reader;
+	uint64_t stack[PM_UNW_EXPR_STACK_MAX];
+	size_t depth;
+	enum pm_unw_stop stop; /* why, once `failed` */
+	bool failed;
+};
+
+static void fail(struct evaluation *eval, enum pm_unw_stop stop)
+{
+	if (!eval->failed)
+		eval->stop = stop;
+	eval->failed = true;
+}
+
+static void push(struct evaluation *eval, uint64_t value)
+{
+	if (eval->depth == PM_UNW_EXPR_STACK_MAX)
+		fail(eval, PM_UNW_STOP_BAD_CFI);
+	else
+		eval->stack[eval->depth++] = value;
+}
+
+/* The entry @from_top below the top (0: the top); 0 and failure when there is none. */
+static uint64_t peek(struct evaluation *eval, size_t from_top)
+{
+	if (from_top >= eval->depth) {
+		fail(eval, PM_UNW_STOP_BAD_CFI);
+		return 0;
+	}
+	return eval->stack[eval->depth - 1 - from_top];
+}
+
+static uint64_t pop(struct evaluation *eval)
+{
+	uint64_t value = peek(eval, 0);
+
+	if (!eval->failed)
+		eval->depth--;
+	return value;
+}
+
+static uint64_t reg_value(struct evaluation *eval, uint64_t reg)
+{
+	const struct pm_unw_regs *regs = eval->input->regs;
+
+	if (reg >= PM_UNW_REGS || !(regs->known >> reg & 1)) {
+		fail(eval,
+		     reg >= PM_UNW_REGS ? PM_UNW_STOP_BAD_CFI : PM_UNW_STOP_NO_REGISTER);
+		return 0;
+	}
+	return regs->value[reg];
+}
+
+static void deref(struct evaluation *eval, uint64_t size)
+{
+	const struct pm_unw_stack *stack = eval->input->stack;
+	uint64_t address = pop(eval), value = 0, offset;
+
+	if (eval->failed)
+		return;
+	if (size == 0 || size > 8) {
+		fail(eval, PM_UNW_STOP_BAD_CFI);
+		return;
+	}
+	offset = address - stack->start;
+	if (offset >= stack->len || size > stack->len - offset) {
+		fail(eval, offset < PM_UNW_STACK_SPAN_MAX ? PM_UNW_STOP_TRUNCATED
+							  : PM_UNW_STOP_BAD_MEMORY);
+		return;
+	}
+	memcpy(&value, stack->data + offset, size);
+	push(eval, value);
+}
+
+static void binary(struct evaluation *eval, uint8_t op)
+{
+	uint64_t b = pop(eval), a = pop(eval), result = 0;
+	int64_t sa = (int64_t)a, sb = (int64_t)b;
+
+	switch (op) {
+	case DW_OP_and:
+		result = a & b;
+		break;
+	case DW_OP_or:
+		result = a | b;
+		break;
+	case DW_OP_xor:
+		result = a ^ b;
+		break;
+	case DW_OP_plus:
+		result = a + b;
+		break;
+	case DW_OP_minus:
+		result = a - b;
+		break;
+	case DW_OP_mul:
+		result = a * b;
+		break;
+	case DW_OP_div:
+		if (sb == 0)
+			fail(eval, PM_UNW_STOP_BAD_CFI);
+		else
+			result = sb == -1 ? 0 - a : (uint64_t)(sa / sb);
+		break;
+	case DW_OP_mod:
+		if (b == 0)
+			fail(eval, PM_UNW_STOP_BAD_CFI);
+		else
+			result = a % b;
+		break;
+	case DW_OP_shl:
+		result = b < 64 ? a << b : 0;
+		break;
+	case DW_OP_shr:
+		result = b < 64 ? a >> b : 0;
+		break;
+	case DW_OP_shra:
+		result = (uint64_t)(sa >> (b < 64 ? b : 63));
+		break;
+	case DW_OP_eq:
+		result = a == b;
+		break;
+	case DW_OP_ne:
+		result = a != b;
+		break;
+	case DW_OP_lt:
+		result = sa < sb;
+		break;
+	case DW_OP_le:
+		result = sa <= sb;
+		break;
+	case DW_OP_gt:
+		result = sa > sb;
+		break;
+	default: /* DW_OP_ge */
+		result = sa >= sb;
+	}
+	push(eval, result);
+}
+
+static void rotate(struct evaluation *eval)
+{
+	uint64_t top = pop(eval), second = pop(eval), third = pop(eval);
+
+	push(eval, top);
+	push(eval, third);
+	push(eval, second);
+}
+
+/* Moves within the expression; its end is a legal place. */
+static void jump(struct evaluation *eval, int16_t by)
+{
+	int64_t to = (int64_t)eval->reader.pos + by;
+
+	if (eval->reader.failed || to < 0 || to > (int64_t)eval->reader.len)
+		fail(eval, PM_UNW_STOP_BAD_CFI);
+	else
+		eval->reader.pos = (size_t)to;
+}
+
+static void push_constant(struct evaluation *eval, uint8_t op)
+{
+	struct pm_reader *reader = &eval->reader;
+
+	switch (op) {
+	case DW_OP_addr:
+		push(eval, pm_reader_u64(reader) + eval->input->bias);
+		break;
+	case DW_OP_const1u:
+		push(eval, pm_reader_u8(reader));
+		break;
+	case DW_OP_const1s:
+		push(eval, (uint64_t)(int64_t)(int8_t)pm_reader_u8(reader));
+		break;
+	case DW_OP_const2u:
+		push(eval, pm_reader_u16(reader));
+		break;
+	case DW_OP_const2s:
+		push(eval, (uint64_t)(int64_t)(int16_t)pm_reader_u16(reader));
+		break;
+	case DW_OP_const4u:
+		push(eval, pm_reader_u32(reader));
+		break;
+	case DW_OP_const4s:
+		push(eval, (uint64_t)(int64_t)(int32_t)pm_reader_u32(reader));
+		break;
+	case DW_OP_const8u:
+	case DW_OP_const8s:
+		push(eval, pm_reader_u64(reader));
+		break;
+	case DW_OP_constu:
+		push(eval, pm_reader_uleb(reader));
+		break;
+	default: /* DW_OP_consts */
+		push(eval, (uint64_t)pm_reader_sleb(reader));
+	}
+}
+
+/* Entries moved about, and the flow of control. */
+static void run_stack_op(struct evaluation *eval, uint8_t op)
+{
+	uint64_t a, b;
+	int16_t by;
+
+	switch (op) {
+	case DW_OP_dup:
+		push(eval, peek(eval, 0));
+		break;
+	case DW_OP_drop:
+		pop(eval);
+		break;
+	case DW_OP_over:
+		push(eval, peek(eval, 1));
+		break;
+	case DW_OP_pick:
+		push(eval, peek(eval, pm_reader_u8(&eval->reader)));
+		break;
+	case DW_OP_swap:
+		a = pop(eval);
+		b = pop(eval);
+		push(eval, a);
+		push(eval, b);
+		break;
+	case DW_OP_rot:
+		rotate(eval);
+		break;
+	case DW_OP_skip:
+		jump(eval, (int16_t)pm_reader_u16(&eval->reader));
+		break;
+	case DW_OP_bra:
+		by = (int16_t)pm_reader_u16(&eval->reader);
+		if (pop(eval) != 0)
+			jump(eval, by);
+		break;
+	case DW_OP_nop:
+		break;
+	default:
+		fail(eval, PM_UNW_STOP_BAD_CFI);
+	}
+}
+
+static void run_op(struct evaluation *eval, uint8_t op)
+{
+	struct pm_reader *reader = &eval->reader;
+	uint64_t reg;
+
+	if (op >= DW_OP_lit0 && op <= DW_OP_lit31) {
+		push(eval, op - DW_OP_lit0);
+	} else if (op >= DW_OP_breg0 && op <= DW_OP_breg31) {
+		reg = reg_value(eval, op - DW_OP_breg0);
+		push(eval, reg + (uint64_t)pm_reader_sleb(reader));
+	} else if (op == DW_OP_bregx) {
+		reg = reg_value(eval, pm_reader_uleb(reader));
+		push(eval, reg + (uint64_t)pm_reader_sleb(reader));
+	} else if (op == DW_OP_addr || (op >= DW_OP_const1u && op <= DW_OP_consts)) {
+		push_constant(eval, op);
+	} else if (op == DW_OP_deref) {
+		deref(eval, 8);
+	} else if (op == DW_OP_deref_size) {
+		deref(eval, pm_reader_u8(reader));
+	} else if (op == DW_OP_abs) {
+		reg = pop(eval);
+		push(eval, (int64_t)reg < 0 ? 0 - reg : reg);
+	} else if (op == DW_OP_neg) {
+		push(eval, 0 - pop(eval));
+	} else if (op == DW_OP_not) {
+		push(eval, ~pop(eval));
+	} else if (op == DW_OP_plus_uconst) {
+		reg = pop(eval);
+		push(eval, reg + pm_reader_uleb(reader));
+	} else if (op == DW_OP_call_frame_cfa && eval->input->cfa) {
+		push(eval, *eval->input->cfa);
+	} else if ((op >= DW_OP_and && op <= DW_OP_xor) ||
+		   (op >= DW_OP_eq && op <= DW_OP_ne)) {
+		binary(eval, op);
+	} else {
+		run_stack_op(eval, op);
+	}
+}
+
+bool pm_unw_expr_eval(const struct pm_unw_expr_input *input, uint64_t *ret,
+		      enum pm_unw_stop *stop)
+{
+	struct evaluation eval = { .input = input };
+
+	pm_reader_init(&eval.reader, input->expr, input->len);
+	if (input->cfa)
+		push(&eval, *input->cfa);
+	for (size_t steps = 0; pm_reader_left(&eval.reader) > 0 && !eval.failed;
+	     steps++) {
+		if (steps == PM_UNW_EXPR_STEPS_MAX)
+			fail(&eval, PM_UNW_STOP_BAD_CFI);
+		else
+			run_op(&eval, pm_reader_u8(&eval.reader));
+	}
+	if (eval.reader.failed)
+		fail(&eval, PM_UNW_STOP_BAD_CFI);
+	if (!eval.failed)
+		*ret = peek(&eval, 0);
+	if (eval.failed)
+		*stop = eval.stop;
+	return !eval.failed;
+}

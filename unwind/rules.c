@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+/* From rows to interned rules, and the cache that finds them again. */
+#include "unwind-internal.h"
+
+#include <string.h>
+
+const uint8_t pm_unw_saved_regs[PM_UNW_SAVED] = { 3, 6, 12, 13, 14, 15, PM_UNW_RIP };
+
+static bool plain_slot(const struct pm_unw_reg_rule *rule, int16_t *ret)
+{
+	int64_t slot = rule->value / 8;
+
+	if (rule->kind != PM_UNW_RULE_OFFSET || rule->value % 8 != 0 ||
+	    slot < INT16_MIN || slot > INT16_MAX)
+		return false;
+	*ret = (int16_t)slot;
+	return true;
+}
+
+/* Whether @row says no more than a rule can hold; then @ret is that rule. */
+static bool reduce(const struct pm_unw_row *row, struct pm_unw_rule *ret)
+{
+	struct pm_unw_rule rule;
+	uint32_t handled = 0;
+
+	memset(&rule, 0, sizeof(rule));
+	if (row->cfa_is_expr || row->ra_reg != PM_UNW_RIP ||
+	    row->cfa_offset < INT32_MIN || row->cfa_offset > INT32_MAX)
+		return false;
+	rule.cfa_reg = (uint8_t)row->cfa_reg;
+	rule.cfa_offset = (int32_t)row->cfa_offset;
+	rule.signal = row->signal != 0;
+	for (size_t i = 0; i < PM_UNW_SAVED; i++) {
+		const struct pm_unw_reg_rule *reg = &row->regs[pm_unw_saved_regs[i]];
+
+		handled |= 1u << pm_unw_saved_regs[i];
+		if (plain_slot(reg, &rule.slot[i]))
+			rule.saved |= (uint8_t)(1u << i);
+		else if (i == PM_UNW_SAVED_RA || (reg->kind != PM_UNW_RULE_UNSPECIFIED &&
+						  reg->kind != PM_UNW_RULE_SAME))
+			return false;
+	}
+	for (uint32_t i = 0; i < PM_UNW_REGS; i++)
+		if (!(handled >> i & 1) && row->regs[i].kind != PM_UNW_RULE_UNSPECIFIED &&
+		    (row->regs[i].kind != PM_UNW_RULE_UNDEFINED || i == PM_UNW_RSP))
+			return false;
+	*ret = rule;
+	return true;
+}
+
+static bool equal_rule(const void *table, uint32_t id, const void *key)
+{
+	return memcmp((const struct pm_unw_rule *)table + id, key,
+		      sizeof(struct pm_unw_rule)) == 0;
+}
+
+static bool equal_row(const void *table, uint32_t id, const void *key)
+{
+	return memcmp((const struct pm_unw_row *)table + id, key,
+		      sizeof(struct pm_unw_row)) == 0;
+}
+
+static bool intern_rule(struct pm_unwinder *unwinder, const struct pm_unw_rule *rule,
+			uint32_t *ret)
+{
+	uint64_t hash = pm_hash_bytes(rule, sizeof(*rule));
+	uint32_t id = pm_index_find(&unwinder->rules_index, hash, equal_rule,
+				    unwinder->rules.data, rule);
+
+	if (id == PM_INDEX_NONE) {
+		id = (uint32_t)unwinder->rules.len;
+		if (pm_vec_reserve(&unwinder->rules, unwinder->rules.len + 1) != 0 ||
+		    pm_index_add(&unwinder->rules_index, hash, id) != 0)
+			return false;
+		memcpy(&unwinder->rules.data[unwinder->rules.len++], rule, sizeof(*rule));
+	}
+	*ret = id;
+	return true;
+}
+
+static bool intern_row(struct pm_unwinder *unwinder, const struct pm_unw_row *row,
+		       uint32_t *ret)
+{
+	uint64_t hash = pm_hash_bytes(row, sizeof(*row));
+	uint32_t id = pm_index_find(&unwinder->rows_index, hash, equal_row,
+				    unwinder->rows.data, row);
+
+	if (id == PM_INDEX_NONE) {
+		id = (uint32_t)unwinder->rows.len;
+		if (pm_vec_reserve(&unwinder->rows, unwinder->rows.len + 1) != 0 ||
+		    pm_index_add(&unwinder->rows_index, hash, id) != 0)
+			return false;
+		memcpy(&unwinder->rows.data[unwinder->rows.len++], row, sizeof(*row));
+	}
+	*ret = id;
+	return true;
+}
+
+static struct pm_unw_lookup decode(struct pm_unwinder *unwinder,
+				   struct pm_unw_module *module, uint64_t svma)
+{
+	struct pm_unw_lookup bad = { .found = PM_UNW_FOUND_BAD_CFI };
+	struct pm_unw_lookup lookup = { .found = PM_UNW_FOUND_RULE };
+	struct pm_unw_fde fde;
+	struct pm_unw_row row;
+	struct pm_unw_rule rule;
+	int rc = pm_unw_fde_find(module, svma, &fde);
+
+	if (rc == -ENOENT)
+		return (struct pm_unw_lookup){ .found = PM_UNW_FOUND_NO_CFI };
+	if (rc != 0 || pm_unw_cfi_row(&fde, svma, &row) != 0)
+		return bad;
+	if (row.regs[row.ra_reg].kind == PM_UNW_RULE_UNDEFINED)
+		return (struct pm_unw_lookup){ .found = PM_UNW_FOUND_ROOT };
+	if (reduce(&row, &rule))
+		return intern_rule(unwinder, &rule, &lookup.index) ? lookup : bad;
+	lookup.found = PM_UNW_FOUND_ROW;
+	return intern_row(unwinder, &row, &lookup.index) ? lookup : bad;
+}
+
+struct pm_unw_lookup pm_unw_rule_find(struct pm_unwinder *unwinder,
+				      struct pm_unw_module *module, uint64_t svma)
+{
+	uint64_t hash = pm_hash_mix(svma, module->id);
+	struct pm_unw_cache_slot *set = unwinder->cache[hash & (PM_UNW_CACHE_SETS - 1)];
+	struct pm_unw_lookup lookup;
+
+	for (size_t i = 0; i < 2; i++)
+		if (set[i].svma == svma && set[i].module == module->id) {
+			unwinder->stats.cache_hits++;
+			return (struct pm_unw_lookup){ set[i].lookup & 7,
+						       set[i].lookup >> 3 };
+		}
+	unwinder->stats.cache_misses++;
+	lookup = decode(unwinder, module, svma);
+	set[1] = set[0];
+	set[0] = (struct pm_unw_cache_slot){ .svma = svma,
+					     .module = module->id,
+					     .lookup = lookup.index << 3 | lookup.found };
+	return lookup;
+}

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The inside of the unwinder, one step a file:
+ *   module.c  ELF file → program headers and CFI regions (lazily read bytes)
+ *   fde.c     svma → the FDE that covers it
+ *   cfi.c     FDE, svma → the CFI row (what DWARF 5 §6.4.1 calls a row of the table)
+ *   rules.c   row → interned rule, found again by (module, svma)
+ *   expr.c    DWARF expressions in rows
+ *   step.c    rule, registers → the caller's registers; what to do without a rule
+ *   unwind.c  the loop over frames and its guards
+ */
+#pragma once
+
+#include "pm/unwind.h"
+
+#include <elfutils/libdw.h>
+
+/* ---- module.c ------------------------------------------------------------------------ */
+
+/*
+ * A range of bytes of a module. Of a file, 64 KiB pieces are read when first needed, into a
+ * reserved range: unlike a mapping of the file they cannot raise SIGBUS when its owner cuts
+ * it short, and unlike reading it whole they cost nothing where nobody looks.
+ */
+struct pm_unw_region {
+	uint64_t svma;
+	size_t len; /* 0: there is none */
+	uint8_t *data;
+	uint64_t *pieces; /* bitmap of what was read; NULL: all of it is there */
+	int fd; /* borrowed from the module */
+	uint64_t file_offset;
+	bool mapped; /* data is a mapping of our own, to be unmapped */
+	bool owned; /* data is from malloc */
+};
+
+/* The bytes [offset, offset + len) in place, or NULL when they are not to be had. */
+const uint8_t *pm_unw_region_need(struct pm_unw_region *region, size_t offset,
+				  size_t len);
+
+struct pm_unw_load {
+	uint64_t vaddr, offset, filesz;
+	bool executable;
+};
+
+/* Start of an FDE's range and where it stands; made by scanning where no header sorts them. */
+struct pm_unw_fde_place {
+	uint64_t start, end; /* svma */
+	size_t offset; /* in the region */
+};
+
+struct pm_unw_fde_table {
+	PM_VEC(struct pm_unw_fde_place) places; /* sorted by start */
+	bool scanned;
+};
+
+struct pm_unw_module {
+	uint32_t id; /* unique in the process, never reused: the key of caches */
+	int fd; /* -1 for an image in memory */
+	uint8_t *image;
+	size_t image_len;
+	unsigned char e_ident[EI_NIDENT];
+	PM_VEC(struct pm_unw_load) loads;
+	uint64_t entry; /* svma of the entry point, 0: none */
+	struct pm_unw_region eh_frame_hdr, eh_frame, debug_frame;
+	/* From the header (LSB 10.6.2): where the sorted table begins; 0: none to be used. */
+	size_t hdr_table;
+	size_t hdr_count;
+	struct pm_unw_fde_table eh_scanned, debug_scanned;
+};
+
+/* Copies @len bytes of the file as they are mapped at @svma; false when they are not there. */
+bool pm_unw_module_read(const struct pm_unw_module *module, uint64_t svma, void *ret,
+			size_t len);
+
+/* Whether @svma is in the code at the entry point, which nothing has called. */
+bool pm_unw_module_is_entry(const struct pm_unw_module *module, uint64_t svma);
+
+/* ---- fde.c --------------------------------------------------------------------------- */
+
+/* An FDE and its CIE, ready to be run. Texts and programs are in place in the region. */
+struct pm_unw_fde {
+	uint64_t start, end; /* svma [start, end) */
+	const uint8_t *program, *program_end;
+	const uint8_t *initial, *initial_end; /* the CIE's program */
+	uint64_t code_align;
+	int64_t data_align;
+	uint32_t ra_reg;
+	bool signal; /* augmentation 'S': its caller was interrupted, it did not call */
+	/* For DW_CFA_set_loc. */
+	uint8_t encoding;
+	uint64_t region_svma;
+	const uint8_t *region_data;
+};
+
+/* 0; -ENOENT: no FDE covers @svma; -EBADMSG: what is there is not valid. */
+int pm_unw_fde_find(struct pm_unw_module *module, uint64_t svma, struct pm_unw_fde *ret);
+
+/*
+ * Reads a pointer of @encoding (LSB 10.5.1) that stands at @reader->pos; @svma is the address
+ * of reader->data. Only absolute and pc-relative ones; others fail the reader.
+ */
+uint64_t pm_unw_read_encoded(struct pm_reader *reader, uint8_t encoding, uint64_t svma);
+
+/* ---- cfi.c --------------------------------------------------------------------------- */
+
+enum pm_unw_rule_kind {
+	PM_UNW_RULE_UNSPECIFIED, /* the ABI's default: callee-saved keep, others are lost */
+	PM_UNW_RULE_UNDEFINED,
+	PM_UNW_RULE_SAME,
+	PM_UNW_RULE_OFFSET, /* *(CFA + value) */
+	PM_UNW_RULE_VAL_OFFSET, /* CFA + value */
+	PM_UNW_RULE_REGISTER, /* register number value */
+	PM_UNW_RULE_EXPRESSION, /* *(expression) */
+	PM_UNW_RULE_VAL_EXPRESSION, /* expression */
+};
+
+struct pm_unw_reg_rule {
+	uint32_t kind;
+	uint32_t expr_len;
+	int64_t value; /* offset or register; for expressions unused */
+	const uint8_t *expr; /* in place in the module's region */
+};
+
+/* Compared and hashed as bytes: always start from a zeroed one. */
+struct pm_unw_row {
+	uint64_t cfa_is_expr; /* 0 or 1; wide, so that there is no padding */
+	uint64_t cfa_reg;
+	int64_t cfa_offset;
+	const uint8_t *cfa_expr;
+	uint64_t cfa_expr_len;
+	struct pm_unw_reg_rule regs[PM_UNW_REGS];
+	uint32_t ra_reg;
+	uint32_t signal;
+};
+
+/* Runs the FDE up to @svma, which it covers. 0 or -EBADMSG. */
+int pm_unw_cfi_row(const struct pm_unw_fde *fde, uint64_t svma, struct pm_unw_row *ret);
+
+/* ---- expr.c -------------------------------------------------------------------------- */
+
+enum {
+	PM_UNW_EXPR_STEPS_MAX = 4096,
+	PM_UNW_EXPR_STACK_MAX = 64,
+};
+
+struct pm_unw_expr_input {
+	const uint8_t *expr;
+	size_t len;
+	const struct pm_unw_regs *regs;
+	const struct pm_unw_stack *stack;
+	const uint64_t *cfa; /* pushed first (register rules); NULL for the CFA's own */
+	uint64_t bias; /* added to DW_OP_addr */
+};
+
+/* @stop is set when false. */
+bool pm_unw_expr_eval(const struct pm_unw_expr_input *input, uint64_t *ret,
+		      enum pm_unw_stop *stop);
+
+/* ---- memory -------------------------------------------------------------------------- */
+
+enum {
+	/* A place this far above the copied bytes still counts as the same stack. */
+	PM_UNW_STACK_SPAN_MAX = 1 << 28,
+};
+
+/* Reads 8 bytes of the stack copy; @stop says TRUNCATED or BAD_MEMORY when they are not in. */
+static inline bool pm_unw_stack_u64(const struct pm_unw_stack *stack, uint64_t address,
+				    uint64_t *ret, enum pm_unw_stop *stop)
+{
+	uint64_t offset = address - stack->start;
+
+	if (stack->len < 8 || offset > stack->len - 8) {
+		*stop = offset < PM_UNW_STACK_SPAN_MAX ? PM_UNW_STOP_TRUNCATED
+						       : PM_UNW_STOP_BAD_MEMORY;
+		return false;
+	}
+	__builtin_memcpy(ret, stack->data + offset, 8);
+	return true;
+}
+
+/* ---- rules.c ------------------------------------------------------------------------- */
+
+/* The callee-saved registers of the psABI and the return address, in the rule's order. */
+enum {
+	PM_UNW_SAVED_RA = 6,
+	PM_UNW_SAVED = 7,
+};
+extern const uint8_t pm_unw_saved_regs[PM_UNW_SAVED]; /* their DWARF numbers */
+
+/*
+ * What all but a few rows come down to: CFA = reg + offset, return address and some
+ * callee-saved registers at multiples of 8 from it. Compared as bytes.
+ */
+struct pm_unw_rule {
+	int32_t cfa_offset;
+	uint8_t cfa_reg;
+	uint8_t signal;
+	uint8_t saved; /* bit i: slot[i] holds register i of the order */
+	uint8_t unused;
+	int16_t slot[PM_UNW_SAVED]; /* 8-byte units from the CFA */
+	int16_t unused2;
+};
+
+/* What a look-up gives. */
+enum pm_unw_found {
+	PM_UNW_FOUND_RULE, /* rules.data[index] */
+	PM_UNW_FOUND_ROW, /* rows.data[index]: the general form */
+	PM_UNW_FOUND_ROOT, /* the return address is undefined: the outermost frame */
+	PM_UNW_FOUND_NO_CFI,
+	PM_UNW_FOUND_BAD_CFI,
+};
+
+struct pm_unw_lookup {
+	enum pm_unw_found found;
+	uint32_t index;
+};
+
+struct pm_unw_cache_slot {
+	uint64_t svma;
+	uint32_t module; /* id; 0: free */
+	uint32_t lookup; /* index << 3 | found */
+};
+
+enum {
+	PM_UNW_CACHE_SETS = 1 << 15, /* of two slots of 16 bytes: 1 MiB */
+};
+
+struct pm_unwinder {
+	struct pm_unw_cache_slot (*cache)[2];
+	PM_VEC(struct pm_unw_rule) rules;
+	PM_VEC(struct pm_unw_row) rows;
+	struct pm_index rules_index, rows_index;
+	struct pm_unw_stats stats;
+};
+
+struct pm_unw_lookup pm_unw_rule_find(struct pm_unwinder *unwinder,
+				      struct pm_unw_module *module, uint64_t svma);
+
+/* ---- step.c -------------------------------------------------------------------------- */
+
+/* Where the walk stands: the registers in the frame that is to be left. */
+struct pm_unw_state {
+	struct pm_unw_regs regs;
+	const struct pm_unw_space *space;
+	const struct pm_unw_stack *stack;
+	const struct pm_unw_map *map; /* of `lookup`; NULL: none */
+	uint64_t lookup; /* avma */
+	bool first; /* the interrupted place: nothing was called from here */
+	bool interrupted; /* after a signal frame: pc is no return address */
+};
+
+const struct pm_unw_map *pm_unw_space_find(const struct pm_unw_space *space,
+					   uint64_t address);
+
+/*
+ * Moves @state->regs to the caller. True: they are the caller's, @how says how they were
+ * found. False: @stop says why there is no caller. @state->interrupted is set for the caller.
+ */
+bool pm_unw_step(struct pm_unwinder *unwinder, struct pm_unw_state *state,
+		 enum pm_unw_how *how, enum pm_unw_stop *stop);
