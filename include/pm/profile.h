@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A recording in memory, and what can be asked of it: tables, call trees, who calls whom.
+ *
+ * Terms. cell: all samples of one event in one thread with one stack and one stop reason.
+ * level: one function at a frame; inlined functions give a frame several. place: function,
+ * file and line. weight: what percentages are made of, the sum of periods. self: weight of
+ * the samples that were taken in it; total: of those that have it anywhere on the stack,
+ * each counted once however deep the recursion.
+ *
+ * A profile does not change once it is loaded; any number of views may read it.
+ */
+#pragma once
+
+#include "pm/base.h"
+#include "pm/file.h"
+
+#define PM_PROFILE_NONE UINT32_MAX
+
+struct pm_weight {
+	uint64_t period, samples;
+};
+
+/* Sums stay at the maximum: a hostile period must not make a share wrap. */
+static inline void pm_weight_add(struct pm_weight *to, const struct pm_weight *more)
+{
+	if (__builtin_add_overflow(to->period, more->period, &to->period))
+		to->period = UINT64_MAX;
+	to->samples += more->samples;
+}
+
+/* @part of @whole in percent; 0 of nothing is 0. */
+double pm_weight_percent(const struct pm_weight *part, const struct pm_weight *whole);
+
+/* ---- what was recorded --------------------------------------------------------------- */
+
+/* All texts live as long as the profile. */
+struct pm_profile_event {
+	const char *name, *requested, *actual, *unit;
+	bool by_frequency;
+	uint64_t rate; /* Hz, or the period */
+	uint64_t lost;
+	bool lost_known;
+	struct pm_weight total;
+};
+
+struct pm_profile_info {
+	const char *pmrec, *created; /* NULL: unknown */
+	const char *hostname, *kernel, *arch, *cpu_model, *virt; /* NULL: unknown */
+	uint32_t cpus;
+	const char *call_graph; /* dwarf, fp, none; NULL: unknown */
+	uint32_t stack_bytes;
+	uint64_t ring_bytes;
+	bool cut; /* no footer: the recorder was killed */
+	uint64_t start_ns, end_ns; /* of the recording, as far as the file tells */
+	uint64_t duration_ns; /* of the recording; when cut, until the last sample */
+	uint64_t cpu_ns;
+	bool cpu_known, exited, signalled;
+	uint32_t exit; /* code or signal */
+	uint64_t lost, throttled;
+	uint64_t footer_samples; /* what the recorder says it wrote; unknown when cut */
+	uint64_t read_samples; /* in the file, before any filter */
+	size_t symbols; /* symbol lines; 0: nothing was symbolised */
+	uint32_t pid; /* of the first thread, 0: unknown */
+	uint32_t processes, threads; /* distinct pids, and (pid, tid) pairs */
+};
+
+struct pm_profile_module {
+	const char *path;
+	const char *name; /* short: libc.so.6, [kernel], [vdso] */
+	const char *build_id; /* NULL: unknown */
+	const char *kind;
+	bool kernel;
+};
+
+/* One for each name that a thread had. */
+struct pm_profile_thread {
+	uint32_t pid, tid;
+	const char *comm; /* "" if unknown */
+	uint32_t process;
+};
+
+struct pm_profile_process {
+	uint32_t pid;
+	const char *comm; /* the last name of its first thread */
+};
+
+struct pm_profile_function {
+	const char
+		*name; /* "[unknown]", all of a module in one, where there is no symbol */
+	uint32_t module; /* PM_PROFILE_NONE: in no module */
+	bool unknown;
+};
+
+struct pm_profile_place {
+	uint32_t function;
+	uint32_t line; /* 0: unknown */
+	const char *file; /* NULL: unknown */
+};
+
+struct pm_profile_frame {
+	uint64_t address;
+	uint32_t module;
+	/* places[levels[first_level]] is the innermost; the last is the function proper. */
+	uint32_t first_level, levels;
+};
+
+/* Parents come before their children. */
+struct pm_profile_stack {
+	uint32_t parent, frame;
+	uint32_t first_child, next; /* children; roots hang together by `next`, too */
+};
+
+struct pm_profile_cell {
+	uint32_t event, thread, stack, stop;
+	struct pm_weight weight;
+};
+
+struct pm_profile {
+	struct pm_profile_info info;
+	PM_VEC(const char *) command;
+	PM_VEC(const char *) notes;
+	PM_VEC(const char *) stops; /* [0] is NULL: complete to the root */
+	PM_VEC(struct pm_profile_event) events;
+	PM_VEC(struct pm_profile_module) modules;
+	PM_VEC(struct pm_profile_thread) threads;
+	PM_VEC(struct pm_profile_process) processes;
+	PM_VEC(struct pm_profile_function) functions;
+	PM_VEC(struct pm_profile_place) places;
+	PM_VEC(uint32_t) levels; /* ids of places */
+	PM_VEC(struct pm_profile_frame) frames;
+	PM_VEC(struct pm_profile_stack) stacks;
+	uint32_t first_root;
+	PM_VEC(struct pm_profile_cell) cells;
+	struct pm_text_pool *texts; /* private */
+};
+
+struct pm_profile_options {
+	bool no_inlines; /* leave inlined functions out: their time is their caller's */
+	/* Only samples in [from, to]: seconds from the start, or percent of the duration. */
+	bool time_set, time_percent;
+	double time_from, time_to;
+};
+
+/*
+ * Reads everything behind @reader. Memory is that of distinct stacks, frames and symbols,
+ * and with a time range 24 bytes more for each sample. @options may be NULL. -EBADMSG and
+ * what else the reader gives, -ENOMEM.
+ */
+int pm_profile_load(struct pm_profile **ret, struct pm_file_reader *reader,
+		    const struct pm_profile_options *options, struct pm_error *err);
+void pm_profile_free(struct pm_profile *profile);
+
+static inline uint32_t pm_profile_level_place(const struct pm_profile *profile,
+					      uint32_t stack, uint32_t level)
+{
+	const struct pm_profile_frame *frame =
+		&profile->frames.data[profile->stacks.data[stack].frame];
+
+	return profile->levels.data[frame->first_level + level];
+}
+static inline uint32_t pm_profile_level_function(const struct pm_profile *profile,
+						 uint32_t stack, uint32_t level)
+{
+	return profile->places.data[pm_profile_level_place(profile, stack, level)]
+		.function;
+}
+static inline uint32_t pm_profile_levels(const struct pm_profile *profile, uint32_t stack)
+{
+	return profile->frames.data[profile->stacks.data[stack].frame].levels;
+}
+/* The short name of the module of a function, "[no module]" if it has none. */
+const char *pm_profile_module_name(const struct pm_profile *profile, uint32_t module);
+
+/* ---- names --------------------------------------------------------------------------- */
+
+/*
+ * Which functions @pattern means: those of exactly that name; else those whose name is it
+ * without parameters and, if need be, without the scope before it; else those that it
+ * matches as a POSIX extended regular expression. `set` has one bool for each function.
+ */
+struct pm_function_set {
+	bool *set;
+	size_t len; /* functions in it */
+	size_t names; /* different names among them */
+};
+
+/* -ENOENT with near names in @err, -EINVAL for a bad expression. */
+int pm_function_set_init(struct pm_function_set *ret, const struct pm_profile *profile,
+			 const char *pattern, struct pm_error *err);
+void pm_function_set_release(struct pm_function_set *set);
+
+/* Id of the event called @name (canonical, requested or actual), or PM_PROFILE_NONE and the
+ * names there are in @err. */
+uint32_t pm_profile_find_event(const struct pm_profile *profile, const char *name,
+			       struct pm_error *err);
+
+/* ---- views --------------------------------------------------------------------------- */
+
+/* NULL: no such condition. Lists are separated by commas; all conditions must hold. */
+struct pm_filter {
+	const char *comm; /* list: names of threads */
+	const char *pid, *tid; /* lists */
+	const char *module; /* list: short name or path of what ran, or an expression */
+	const char *symbol; /* a function anywhere on the stack, see pm_function_set */
+};
+
+/* The samples of one event that pass a filter, summed up over the stack tree. */
+struct pm_view {
+	const struct pm_profile *profile;
+	uint32_t event;
+	struct pm_weight all; /* of the event, before the filter */
+	struct pm_weight total; /* after it */
+	struct pm_weight unknown; /* taken in a function without a name */
+	struct pm_weight *stops; /* by stop reason */
+	struct pm_weight *self, *sum; /* by stack: ending there; there or below */
+	PM_VEC(uint32_t) cells; /* those that passed */
+};
+
+/* @filter may be NULL. -ENOENT when a name in it is in no sample of the file, -EINVAL when
+ * it is no number or expression; @err says what there is. */
+int pm_view_new(struct pm_view **ret, const struct pm_profile *profile, uint32_t event,
+		const struct pm_filter *filter, struct pm_error *err);
+void pm_view_free(struct pm_view *view);
+
+/* ---- tables -------------------------------------------------------------------------- */
+
+enum pm_key {
+	PM_KEY_FUNCTION,
+	PM_KEY_MODULE, /* id PM_PROFILE_NONE: in no module */
+	PM_KEY_THREAD,
+	PM_KEY_PROCESS,
+	PM_KEY_LINE, /* ids of places */
+	PM_KEY_ADDRESS, /* ids of frames, one for each address of a module */
+};
+
+struct pm_row {
+	uint32_t id;
+	struct pm_weight self, total;
+	uint32_t place; /* PM_KEY_FUNCTION: where most of it happens */
+	bool inlined; /* PM_KEY_FUNCTION: every instance seen was inlined */
+};
+
+struct pm_table {
+	PM_VEC(struct pm_row) rows; /* heaviest first; only what occurs */
+};
+
+/* Sorted by self, or by total. 0 or -ENOMEM. */
+int pm_table_init(struct pm_table *ret, const struct pm_view *view, enum pm_key key,
+		  bool by_total);
+void pm_table_release(struct pm_table *table);
+
+/* ---- trees --------------------------------------------------------------------------- */
+
+enum pm_tree_kind {
+	PM_TREE_TOP_DOWN, /* from the roots to what they call */
+	PM_TREE_BOTTOM_UP, /* from where samples were taken to the callers */
+};
+
+struct pm_tree_node {
+	uint32_t function; /* PM_PROFILE_NONE in node 0, which stands above all */
+	uint32_t parent;
+	uint32_t depth; /* 0 for node 0 */
+	struct pm_weight total;
+	struct pm_weight self; /* top-down: in the function itself, on this path */
+	bool inlined; /* every instance here is */
+	bool recursive; /* calls of itself are folded into it */
+	bool expanded;
+	uint32_t first_child, children; /* heaviest first; once expanded */
+	uint32_t head, tail; /* private */
+};
+
+/* Grows as it is asked: a node's children exist once it was expanded. */
+struct pm_tree {
+	const struct pm_view *view;
+	enum pm_tree_kind kind;
+	PM_VEC(struct pm_tree_node) nodes;
+	struct pm_tree_work *work; /* private */
+};
+
+/*
+ * With @only, trees begin at the outermost of those functions on each stack: top-down shows
+ * what they call, bottom-up who calls them. Direct recursion is folded if @fold. Node 0 is
+ * expanded. 0 or -ENOMEM.
+ */
+int pm_tree_new(struct pm_tree **ret, const struct pm_view *view, enum pm_tree_kind kind,
+		const struct pm_function_set *only, bool fold);
+void pm_tree_free(struct pm_tree *tree);
+/* Moves the nodes: hold ids. 0 or -ENOMEM. */
+int pm_tree_expand(struct pm_tree *tree, uint32_t node);
+
+/* ---- paths --------------------------------------------------------------------------- */
+
+/* Stacks as functions, equal ones in one, for formats that list stacks. */
+struct pm_path {
+	uint32_t parent; /* PM_PROFILE_NONE at the root */
+	uint32_t function;
+	bool inlined;
+};
+
+struct pm_paths {
+	PM_VEC(struct pm_path) paths; /* parents first */
+	uint32_t *of_stack; /* the path of a stack, its innermost function */
+};
+
+/* 0 or -ENOMEM. */
+int pm_paths_init(struct pm_paths *ret, const struct pm_profile *profile);
+void pm_paths_release(struct pm_paths *paths);

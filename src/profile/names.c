@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: MIT */
+/* What a person types, and which functions or events it means. */
+#include "profile-internal.h"
+
+#include <regex.h>
+#include <string.h>
+
+enum {
+	NEAR_NAMES = 3, /* suggestions in a message */
+};
+
+/* ---- near names ------------------------------------------------------------------------ */
+
+struct near {
+	const char *name[NEAR_NAMES];
+	size_t distance[NEAR_NAMES];
+	size_t len;
+};
+
+static void near_offer(struct near *near, const char *name, size_t distance)
+{
+	size_t at = near->len;
+
+	for (size_t i = 0; i < near->len; i++)
+		if (near->name[i] == name)
+			return;
+	while (at > 0 && near->distance[at - 1] > distance)
+		at--;
+	if (at >= NEAR_NAMES)
+		return;
+	if (near->len < NEAR_NAMES)
+		near->len++;
+	for (size_t i = near->len - 1; i > at; i--) {
+		near->name[i] = near->name[i - 1];
+		near->distance[i] = near->distance[i - 1];
+	}
+	near->name[at] = name;
+	near->distance[at] = distance;
+}
+
+static void near_say(const struct near *near, struct pm_error *err)
+{
+	struct pm_str text = { 0 };
+
+	if (near->len == 0 || !err)
+		return;
+	for (size_t i = 0; i < near->len; i++)
+		pm_str_printf(&text, "%s%s", i == 0 ? "" : ", ", near->name[i]);
+	if (!text.failed)
+		pm_error_fix(err, "%s", text.data);
+	pm_str_release(&text);
+}
+
+/* ---- functions --------------------------------------------------------------------------- */
+
+/* Length of "ns::f" in "ns::f(int) const": up to the last parameter list that is open to
+ * the end; all of it if there is none. */
+static size_t without_parameters(const char *name, size_t len)
+{
+	size_t end = len, depth = 0;
+
+	/* Qualifiers and clone marks may follow: " const", " [clone .isra.0]". */
+	while (end > 0 && name[end - 1] != ')')
+		end--;
+	for (size_t i = end; i-- > 0;) {
+		if (name[i] == ')')
+			depth++;
+		else if (name[i] == '(' && --depth == 0)
+			return i > 0 ? i : len;
+	}
+	return len;
+}
+
+enum closeness {
+	SAME_NAME,
+	SAME_BUT_PARAMETERS,
+	SAME_BUT_SCOPE,
+	NOT_SAME,
+};
+
+static enum closeness compare(const char *name, const char *pattern, size_t pattern_len)
+{
+	size_t len = strlen(name), bare;
+
+	if (len < pattern_len)
+		return NOT_SAME;
+	if (len == pattern_len && memcmp(name, pattern, len) == 0)
+		return SAME_NAME;
+	bare = without_parameters(name, len);
+	if (bare < pattern_len ||
+	    memcmp(name + bare - pattern_len, pattern, pattern_len) != 0)
+		return NOT_SAME;
+	if (bare == pattern_len)
+		return SAME_BUT_PARAMETERS;
+	return bare >= pattern_len + 2 &&
+			       memcmp(name + bare - pattern_len - 2, "::", 2) == 0
+		       ? SAME_BUT_SCOPE
+		       : NOT_SAME;
+}
+
+static int match_expression(struct pm_function_set *set, const struct pm_profile *profile,
+			    const char *pattern, struct pm_error *err)
+{
+	regex_t regex;
+	int r = regcomp(&regex, pattern, REG_EXTENDED | REG_NOSUB);
+
+	if (r != 0) {
+		char why[128];
+
+		regerror(r, &regex, why, sizeof(why));
+		return pm_error_set(
+			err, -EINVAL,
+			"no function is called '%s', and as an expression: %s", pattern,
+			why);
+	}
+	for (size_t i = 0; i < profile->functions.len; i++) {
+		set->set[i] =
+			regexec(&regex, profile->functions.data[i].name, 0, NULL, 0) == 0;
+		set->len += set->set[i];
+	}
+	regfree(&regex);
+	return 0;
+}
+
+static int no_function(const struct pm_profile *profile, const char *pattern,
+		       struct pm_error *err)
+{
+	struct near near = { .len = 0 };
+	size_t limit = strlen(pattern) / 2 + 1;
+
+	for (size_t i = 0; i < profile->functions.len; i++) {
+		const char *name = profile->functions.data[i].name;
+		size_t distance = pm_name_distance(pattern, name);
+
+		if (distance <= limit)
+			near_offer(&near, name, distance);
+	}
+	pm_error_set(err, -ENOENT, "no function of this recording matches '%s'", pattern);
+	near_say(&near, err);
+	return -ENOENT;
+}
+
+static int pointer_order(const void *a, const void *b)
+{
+	uintptr_t left = (uintptr_t) * (const char *const *)a;
+	uintptr_t right = (uintptr_t) * (const char *const *)b;
+
+	return (left > right) - (left < right);
+}
+
+/* Names are pooled, so different pointers are different names. */
+static int count_names(struct pm_function_set *set, const struct pm_profile *profile)
+{
+	PM_AUTO_FREE const char **names = calloc(set->len + 1, sizeof(*names));
+	size_t len = 0;
+
+	if (!names)
+		return -ENOMEM;
+	for (size_t i = 0; i < profile->functions.len; i++)
+		if (set->set[i])
+			names[len++] = profile->functions.data[i].name;
+	qsort(names, len, sizeof(*names), pointer_order);
+	set->names = 0;
+	for (size_t i = 0; i < len; i++)
+		set->names += i == 0 || names[i] != names[i - 1];
+	return 0;
+}
+
+int pm_function_set_init(struct pm_function_set *ret, const struct pm_profile *profile,
+			 const char *pattern, struct pm_error *err)
+{
+	PM_CLEANUP(pm_function_set_release) struct pm_function_set set = { 0 };
+	enum closeness closest = NOT_SAME;
+	size_t pattern_len = strlen(pattern);
+	PM_AUTO_FREE uint8_t *close = calloc(profile->functions.len + 1, 1);
+	int r = 0;
+
+	set.set = calloc(profile->functions.len + 1, sizeof(*set.set));
+	if (!set.set || !close)
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	if (pattern_len == 0)
+		return pm_error_set(err, -EINVAL, "the name of a function is empty");
+	for (size_t i = 0; i < profile->functions.len; i++) {
+		enum closeness how =
+			compare(profile->functions.data[i].name, pattern, pattern_len);
+
+		close[i] = (uint8_t)how;
+		if (how < closest)
+			closest = how;
+	}
+	if (closest != NOT_SAME) {
+		for (size_t i = 0; i < profile->functions.len; i++) {
+			set.set[i] = close[i] == closest;
+			set.len += set.set[i];
+		}
+	} else {
+		r = match_expression(&set, profile, pattern, err);
+	}
+	if (r < 0)
+		return r;
+	if (set.len == 0)
+		return no_function(profile, pattern, err);
+	if (count_names(&set, profile) < 0)
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	*ret = set;
+	set.set = NULL;
+	return 0;
+}
+
+void pm_function_set_release(struct pm_function_set *set)
+{
+	free(set->set);
+	*set = (struct pm_function_set){ 0 };
+}
+
+/* ---- events ---------------------------------------------------------------------------- */
+
+uint32_t pm_profile_find_event(const struct pm_profile *profile, const char *name,
+			       struct pm_error *err)
+{
+	struct pm_str names = { 0 };
+
+	/* The exact spelling first: cycles:u and cycles:k are two events of one name. */
+	for (int pass = 0; pass < 3; pass++) {
+		for (size_t i = 0; i < profile->events.len; i++) {
+			const struct pm_profile_event *event = &profile->events.data[i];
+			const char *has[] = { event->actual, event->name,
+					      event->requested };
+
+			if (strcmp(has[pass], name) == 0)
+				return (uint32_t)i;
+		}
+	}
+	for (size_t i = 0; i < profile->events.len; i++)
+		pm_str_printf(&names, "%s%s", i == 0 ? "" : ", ",
+			      profile->events.data[i].actual);
+	pm_error_set(err, -ENOENT, "event '%s' was not recorded", name);
+	if (names.len > 0 && !names.failed)
+		pm_error_fix(err, "--event with one of: %s", names.data);
+	pm_str_release(&names);
+	return PM_PROFILE_NONE;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+#include "profile-internal.h"
+
+static bool path_equal(const void *table, uint32_t id, const void *key)
+{
+	const struct pm_path *have = &((const struct pm_paths *)table)->paths.data[id];
+	const struct pm_path *wanted = key;
+
+	return have->parent == wanted->parent && have->function == wanted->function &&
+	       have->inlined == wanted->inlined;
+}
+
+static int intern(struct pm_paths *paths, struct pm_index *index,
+		  const struct pm_path *path, uint32_t *ret)
+{
+	uint64_t hash =
+		pm_hash_mix((uint64_t)path->parent << 32 | path->function, path->inlined);
+	uint32_t id = pm_index_find(index, hash, path_equal, paths, path);
+	int r;
+
+	if (id == PM_INDEX_NONE) {
+		id = (uint32_t)paths->paths.len;
+		r = pm_vec_push(&paths->paths, *path);
+		if (r == 0)
+			r = pm_index_add(index, hash, id);
+		if (r < 0)
+			return r;
+	}
+	*ret = id;
+	return 0;
+}
+
+int pm_paths_init(struct pm_paths *ret, const struct pm_profile *profile)
+{
+	PM_CLEANUP(pm_paths_release) struct pm_paths paths = { 0 };
+	PM_CLEANUP(pm_index_release) struct pm_index index = { 0 };
+
+	paths.of_stack = calloc(profile->stacks.len + 1, sizeof(*paths.of_stack));
+	if (!paths.of_stack)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < profile->stacks.len; i++) {
+		uint32_t parent = profile->stacks.data[i].parent;
+		uint32_t levels = pm_profile_levels(profile, i);
+		uint32_t at = parent == PM_PROFILE_NONE ? parent : paths.of_stack[parent];
+
+		for (uint32_t l = levels; l-- > 0;) {
+			struct pm_path path = {
+				.parent = at,
+				.function = pm_profile_level_function(profile, i, l),
+				.inlined = l + 1 < levels,
+			};
+			int r = intern(&paths, &index, &path, &at);
+
+			if (r < 0)
+				return r;
+		}
+		paths.of_stack[i] = at;
+	}
+	*ret = paths;
+	paths = (struct pm_paths){ 0 };
+	return 0;
+}
+
+void pm_paths_release(struct pm_paths *paths)
+{
+	pm_vec_release(&paths->paths);
+	free(paths->of_stack);
+	paths->of_stack = NULL;
+}

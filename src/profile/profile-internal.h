@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of src/profile share. */
+#pragma once
+
+#include "pm/profile.h"
+
+/* ---- texts, each kept once, at an address that stays ------------------------------------ */
+
+struct pm_text_pool;
+
+struct pm_text_pool *pm_text_pool_new(void);
+void pm_text_pool_free(struct pm_text_pool *pool);
+/* The pool's copy of @text: equal texts are one pointer. NULL without memory. */
+const char *pm_text_pool_add(struct pm_text_pool *pool, const char *text, size_t len);
+
+/* ---- loading ---------------------------------------------------------------------------- */
+
+struct pm_loader_thread {
+	uint32_t pid, tid;
+	uint32_t current; /* row in profile->threads */
+};
+
+struct pm_loader_sample { /* kept only for a time range */
+	uint64_t time, period;
+	uint32_t cell;
+};
+
+/* Indexes and leftovers that only loading needs. */
+struct pm_loader {
+	struct pm_profile *profile;
+	const struct pm_profile_options *options;
+	struct pm_index threads_by_name, threads_by_tid, processes;
+	struct pm_index functions, places, cells;
+	PM_VEC(struct pm_loader_thread) tids;
+	PM_VEC(struct pm_loader_sample) samples;
+	uint32_t last_tid; /* row in tids of the last sample: often the same again */
+	uint64_t lost_records;
+	uint64_t first_thread_ns;
+	bool thread_seen, sample_seen;
+};
+
+void pm_loader_release(struct pm_loader *loader);
+
+/* One for each record type. 0 or negative errno. */
+int pm_load_header(struct pm_loader *loader, const struct pm_file_header *header);
+int pm_load_module(struct pm_loader *loader, const struct pm_file_module *module);
+int pm_load_thread(struct pm_loader *loader, const struct pm_file_thread *thread);
+int pm_load_sample(struct pm_loader *loader, const struct pm_file_sample *sample);
+int pm_load_symbol(struct pm_loader *loader, const struct pm_file_symbol *symbol);
+int pm_load_footer(struct pm_loader *loader, const struct pm_file_footer *footer);
+/* What can be known only at the end: names of the nameless, children, times, sums. */
+int pm_load_finish(struct pm_loader *loader);
+
+int pm_load_function(struct pm_loader *loader, const char *name, uint32_t module,
+		     uint32_t *ret);
+int pm_load_place(struct pm_loader *loader, uint32_t function, const char *file,
+		  uint32_t line, uint32_t *ret);
+/* Copies @text into the pool; NULL stays NULL. -ENOMEM. */
+int pm_load_text(struct pm_loader *loader, const char *text, const char **ret);

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: MIT */
+#include "profile-internal.h"
+
+#include <string.h>
+
+double pm_weight_percent(const struct pm_weight *part, const struct pm_weight *whole)
+{
+	return whole->period == 0 ? 0
+				  : 100.0 * (double)part->period / (double)whole->period;
+}
+
+const char *pm_profile_module_name(const struct pm_profile *profile, uint32_t module)
+{
+	return module == PM_PROFILE_NONE ? "[no module]"
+					 : profile->modules.data[module].name;
+}
+
+void pm_loader_release(struct pm_loader *loader)
+{
+	pm_index_release(&loader->threads_by_name);
+	pm_index_release(&loader->threads_by_tid);
+	pm_index_release(&loader->processes);
+	pm_index_release(&loader->functions);
+	pm_index_release(&loader->places);
+	pm_index_release(&loader->cells);
+	pm_vec_release(&loader->tids);
+	pm_vec_release(&loader->samples);
+	pm_profile_free(loader->profile);
+}
+
+/* ---- what can be known only at the end --------------------------------------------------- */
+
+static void finish_times(struct pm_loader *loader)
+{
+	struct pm_profile_info *info = &loader->profile->info;
+
+	/* The program was named before its first sample: that is when it began. */
+	if (loader->thread_seen && loader->first_thread_ns > 0 &&
+	    (!loader->sample_seen || loader->first_thread_ns <= info->start_ns))
+		info->start_ns = loader->first_thread_ns;
+	if (info->end_ns < info->start_ns)
+		info->end_ns = info->start_ns;
+	if (info->cut)
+		info->duration_ns = info->end_ns - info->start_ns;
+	else if (info->duration_ns > info->end_ns - info->start_ns &&
+		 info->duration_ns <= UINT64_MAX - info->start_ns)
+		info->end_ns = info->start_ns + info->duration_ns;
+}
+
+static void finish_time_range(struct pm_loader *loader)
+{
+	const struct pm_profile_options *options = loader->options;
+	const struct pm_profile_info *info = &loader->profile->info;
+	double unit = 1e9;
+
+	if (!options || !options->time_set)
+		return;
+	if (options->time_percent)
+		unit = (double)(info->end_ns - info->start_ns) / 100.0;
+	for (size_t i = 0; i < loader->samples.len; i++) {
+		const struct pm_loader_sample *sample = &loader->samples.data[i];
+		struct pm_weight weight = { .samples = 1, .period = sample->period };
+		double at = (double)(sample->time - info->start_ns);
+
+		if (sample->time < info->start_ns || at < options->time_from * unit ||
+		    at > options->time_to * unit)
+			continue;
+		pm_weight_add(&loader->profile->cells.data[sample->cell].weight, &weight);
+	}
+}
+
+/* Gives samples without any frame one of their own, so that sums are whole. */
+static int finish_stackless(struct pm_loader *loader)
+{
+	struct pm_profile *profile = loader->profile;
+	struct pm_profile_frame frame = { .module = PM_PROFILE_NONE, .levels = 1 };
+	struct pm_profile_stack stack = { .parent = PM_PROFILE_NONE };
+	uint32_t function, place, id = PM_PROFILE_NONE;
+	int r;
+
+	for (size_t i = 0; i < profile->cells.len; i++) {
+		struct pm_profile_cell *cell = &profile->cells.data[i];
+
+		if (cell->stack != PM_FILE_NONE)
+			continue;
+		if (id == PM_PROFILE_NONE) {
+			r = pm_load_function(loader, "[no stack]", PM_PROFILE_NONE,
+					     &function);
+			if (r == 0)
+				r = pm_load_place(loader, function, NULL, 0, &place);
+			frame.first_level = (uint32_t)profile->levels.len;
+			if (r == 0)
+				r = pm_vec_push(&profile->levels, place);
+			stack.frame = (uint32_t)profile->frames.len;
+			if (r == 0)
+				r = pm_vec_push(&profile->frames, frame);
+			id = (uint32_t)profile->stacks.len;
+			if (r == 0)
+				r = pm_vec_push(&profile->stacks, stack);
+			if (r < 0)
+				return r;
+			profile->functions.data[function].unknown = true;
+		}
+		cell->stack = id;
+	}
+	return 0;
+}
+
+/* Frames without a symbol share one level for each module. */
+static int finish_nameless(struct pm_loader *loader)
+{
+	struct pm_profile *profile = loader->profile;
+	size_t modules = profile->modules.len;
+	PM_AUTO_FREE uint32_t *level_of = calloc(modules + 1, sizeof(*level_of));
+
+	if (!level_of)
+		return -ENOMEM;
+	for (size_t i = 0; i < profile->frames.len; i++) {
+		struct pm_profile_frame *frame = &profile->frames.data[i];
+		uint32_t *level =
+			&level_of[frame->module == PM_PROFILE_NONE ? modules
+								   : frame->module];
+
+		if (frame->levels > 0)
+			continue;
+		if (*level == 0) {
+			uint32_t function, place;
+			int r = pm_load_function(loader, NULL, frame->module, &function);
+
+			if (r == 0)
+				r = pm_load_place(loader, function, NULL, 0, &place);
+			if (r == 0)
+				r = pm_vec_push(&profile->levels, place);
+			if (r < 0)
+				return r;
+			*level = (uint32_t)profile->levels.len; /* plus 1 */
+		}
+		frame->first_level = *level - 1;
+		frame->levels = 1;
+	}
+	return 0;
+}
+
+static void finish_children(struct pm_profile *profile)
+{
+	profile->first_root = PM_PROFILE_NONE;
+	for (size_t i = profile->stacks.len; i-- > 0;) {
+		struct pm_profile_stack *stack = &profile->stacks.data[i];
+		uint32_t *list =
+			stack->parent == PM_PROFILE_NONE
+				? &profile->first_root
+				: &profile->stacks.data[stack->parent].first_child;
+
+		stack->next = *list;
+		*list = (uint32_t)i;
+	}
+}
+
+int pm_load_finish(struct pm_loader *loader)
+{
+	struct pm_profile *profile = loader->profile;
+	int r;
+
+	if (profile->info.cut)
+		profile->info.lost = loader->lost_records;
+	profile->info.processes = (uint32_t)profile->processes.len;
+	profile->info.threads = (uint32_t)loader->tids.len;
+	finish_times(loader);
+	finish_time_range(loader);
+	r = finish_stackless(loader);
+	if (r == 0)
+		r = finish_nameless(loader);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < profile->stacks.len; i++)
+		profile->stacks.data[i].first_child = PM_PROFILE_NONE;
+	finish_children(profile);
+	for (size_t i = 0; i < profile->cells.len; i++) {
+		const struct pm_profile_cell *cell = &profile->cells.data[i];
+
+		pm_weight_add(&profile->events.data[cell->event].total, &cell->weight);
+	}
+	return 0;
+}
+
+/* ---- loading --------------------------------------------------------------------------- */
+
+static int load_record(struct pm_loader *loader, const struct pm_file_record *record)
+{
+	struct pm_profile *profile = loader->profile;
+	const char *text;
+
+	switch (record->type) {
+	case PM_FILE_HEADER:
+		return pm_load_header(loader, &record->header);
+	case PM_FILE_MODULE:
+		return pm_load_module(loader, &record->module);
+	case PM_FILE_THREAD:
+		return pm_load_thread(loader, &record->thread);
+	case PM_FILE_FRAME:
+		return pm_vec_push(&profile->frames,
+				   (struct pm_profile_frame){
+					   .module = record->frame.module,
+					   .address = record->frame.address,
+				   });
+	case PM_FILE_STACK:
+		return pm_vec_push(&profile->stacks,
+				   (struct pm_profile_stack){
+					   .parent = record->stack.parent,
+					   .frame = record->stack.frame,
+				   });
+	case PM_FILE_SAMPLE:
+		return pm_load_sample(loader, &record->sample);
+	case PM_FILE_SYMBOL:
+		return pm_load_symbol(loader, &record->symbol);
+	case PM_FILE_LOST:
+		if (__builtin_add_overflow(loader->lost_records, record->lost.count,
+					   &loader->lost_records))
+			loader->lost_records = UINT64_MAX;
+		return 0;
+	case PM_FILE_NOTE:
+		if (!record->note.text)
+			return 0;
+		if (pm_load_text(loader, record->note.text, &text) < 0)
+			return -ENOMEM;
+		return pm_vec_push(&profile->notes, text);
+	case PM_FILE_FOOTER:
+		return pm_load_footer(loader, &record->footer);
+	}
+	return 0;
+}
+
+static struct pm_profile *profile_new(void)
+{
+	struct pm_profile *profile = calloc(1, sizeof(*profile));
+
+	if (!profile)
+		return NULL;
+	profile->texts = pm_text_pool_new();
+	if (!profile->texts || pm_vec_push(&profile->stops, NULL) < 0) {
+		pm_profile_free(profile);
+		return NULL;
+	}
+	return profile;
+}
+
+int pm_profile_load(struct pm_profile **ret, struct pm_file_reader *reader,
+		    const struct pm_profile_options *options, struct pm_error *err)
+{
+	PM_CLEANUP(pm_loader_release) struct pm_loader loader = { .options = options };
+	struct pm_file_record record;
+	int r;
+
+	loader.profile = profile_new();
+	if (!loader.profile)
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	while ((r = pm_file_reader_next(reader, &record, err)) > 0) {
+		r = load_record(&loader, &record);
+		if (r < 0)
+			return pm_error_set(err, r, "out of memory at line %llu",
+					    (unsigned long long)record.line);
+	}
+	if (r < 0)
+		return r;
+	loader.profile->info.cut = pm_file_reader_cut(reader);
+	r = pm_load_finish(&loader);
+	if (r < 0)
+		return pm_error_set(err, r, "out of memory");
+	*ret = PM_TAKE_PTR(loader.profile);
+	return 0;
+}
+
+void pm_profile_free(struct pm_profile *profile)
+{
+	if (!profile)
+		return;
+	pm_vec_release(&profile->command);
+	pm_vec_release(&profile->notes);
+	pm_vec_release(&profile->stops);
+	pm_vec_release(&profile->events);
+	pm_vec_release(&profile->modules);
+	pm_vec_release(&profile->threads);
+	pm_vec_release(&profile->processes);
+	pm_vec_release(&profile->functions);
+	pm_vec_release(&profile->places);
+	pm_vec_release(&profile->levels);
+	pm_vec_release(&profile->frames);
+	pm_vec_release(&profile->stacks);
+	pm_vec_release(&profile->cells);
+	pm_text_pool_free(profile->texts);
+	free(profile);
+}

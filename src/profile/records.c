@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: MIT */
+/* From the lines of a file to the tables of a profile. */
+#include "profile-internal.h"
+
+#include <string.h>
+
+int pm_load_text(struct pm_loader *loader, const char *text, const char **ret)
+{
+	const char *copy;
+
+	if (!text) {
+		*ret = NULL;
+		return 0;
+	}
+	copy = pm_text_pool_add(loader->profile->texts, text, strlen(text));
+	if (!copy)
+		return -ENOMEM;
+	*ret = copy;
+	return 0;
+}
+
+/* ---- functions and places ----------------------------------------------------------- */
+
+static bool function_equal(const void *table, uint32_t id, const void *key)
+{
+	const struct pm_profile *profile = table;
+	const struct pm_profile_function *have = &profile->functions.data[id];
+	const struct pm_profile_function *wanted = key;
+
+	/* Names are pooled: one pointer for one text. */
+	return have->name == wanted->name && have->module == wanted->module &&
+	       have->unknown == wanted->unknown;
+}
+
+int pm_load_function(struct pm_loader *loader, const char *name, uint32_t module,
+		     uint32_t *ret)
+{
+	struct pm_profile *profile = loader->profile;
+	struct pm_profile_function function = { .module = module, .unknown = !name };
+	uint64_t hash;
+	uint32_t id;
+	int r = pm_load_text(loader, name ? name : "[unknown]", &function.name);
+
+	if (r < 0)
+		return r;
+	hash = pm_hash_mix((uintptr_t)function.name, module);
+	id = pm_index_find(&loader->functions, hash, function_equal, profile, &function);
+	if (id == PM_INDEX_NONE) {
+		id = (uint32_t)profile->functions.len;
+		r = pm_vec_push(&profile->functions, function);
+		if (r == 0)
+			r = pm_index_add(&loader->functions, hash, id);
+		if (r < 0)
+			return r;
+	}
+	*ret = id;
+	return 0;
+}
+
+static bool place_equal(const void *table, uint32_t id, const void *key)
+{
+	const struct pm_profile *profile = table;
+	const struct pm_profile_place *have = &profile->places.data[id];
+	const struct pm_profile_place *wanted = key;
+
+	return have->function == wanted->function && have->line == wanted->line &&
+	       have->file == wanted->file;
+}
+
+int pm_load_place(struct pm_loader *loader, uint32_t function, const char *file,
+		  uint32_t line, uint32_t *ret)
+{
+	struct pm_profile *profile = loader->profile;
+	struct pm_profile_place place = { .function = function, .line = file ? line : 0 };
+	uint64_t hash;
+	uint32_t id;
+	int r = pm_load_text(loader, file, &place.file);
+
+	if (r < 0)
+		return r;
+	hash = pm_hash_mix(pm_hash_mix((uintptr_t)place.file, function), place.line);
+	id = pm_index_find(&loader->places, hash, place_equal, profile, &place);
+	if (id == PM_INDEX_NONE) {
+		id = (uint32_t)profile->places.len;
+		r = pm_vec_push(&profile->places, place);
+		if (r == 0)
+			r = pm_index_add(&loader->places, hash, id);
+		if (r < 0)
+			return r;
+	}
+	*ret = id;
+	return 0;
+}
+
+int pm_load_symbol(struct pm_loader *loader, const struct pm_file_symbol *symbol)
+{
+	struct pm_profile *profile = loader->profile;
+	struct pm_profile_frame *frame = &profile->frames.data[symbol->frame];
+	const struct pm_file_function *functions = symbol->functions;
+	size_t len = symbol->functions_len;
+
+	if (len == 0)
+		return 0;
+	if (loader->options && loader->options->no_inlines) {
+		functions += len - 1;
+		len = 1;
+	}
+	if (len > UINT32_MAX - profile->levels.len)
+		return -ENOMEM;
+	frame->first_level = (uint32_t)profile->levels.len;
+	frame->levels = 0; /* until all of them are there */
+	for (size_t i = 0; i < len; i++) {
+		uint32_t function, place;
+		int r = pm_load_function(loader, functions[i].name, frame->module,
+					 &function);
+
+		if (r == 0)
+			r = pm_load_place(loader, function, functions[i].file,
+					  functions[i].line, &place);
+		if (r == 0)
+			r = pm_vec_push(&profile->levels, place);
+		if (r < 0)
+			return r;
+	}
+	frame->levels = (uint32_t)len;
+	profile->info.symbols++;
+	return 0;
+}
+
+/* ---- header, modules, footer ------------------------------------------------------------- */
+
+static int load_event(struct pm_loader *loader, const struct pm_file_event *event)
+{
+	struct pm_profile_event copy = {
+		.by_frequency = event->by_frequency,
+		.rate = event->rate,
+	};
+	const char *name = event->name ? event->name : "event";
+	int r = pm_load_text(loader, name, &copy.name);
+
+	if (r == 0)
+		r = pm_load_text(loader, event->actual ? event->actual : name,
+				 &copy.actual);
+	if (r == 0)
+		r = pm_load_text(loader,
+				 event->requested ? event->requested : copy.actual,
+				 &copy.requested);
+	if (r == 0)
+		r = pm_load_text(loader, event->unit ? event->unit : "events",
+				 &copy.unit);
+	return r < 0 ? r : pm_vec_push(&loader->profile->events, copy);
+}
+
+int pm_load_header(struct pm_loader *loader, const struct pm_file_header *header)
+{
+	struct pm_profile *profile = loader->profile;
+	struct pm_profile_info *info = &profile->info;
+	const struct {
+		const char *from, **to;
+	} texts[] = {
+		{ header->pmrec, &info->pmrec },
+		{ header->created, &info->created },
+		{ header->host.hostname, &info->hostname },
+		{ header->host.kernel, &info->kernel },
+		{ header->host.arch, &info->arch },
+		{ header->host.cpu_model, &info->cpu_model },
+		{ header->host.virt, &info->virt },
+		{ header->options.call_graph, &info->call_graph },
+	};
+
+	for (size_t i = 0; i < PM_ARRAY_LEN(texts); i++)
+		if (pm_load_text(loader, texts[i].from, texts[i].to) < 0)
+			return -ENOMEM;
+	info->cpus = header->host.cpus;
+	info->stack_bytes = header->options.stack_bytes;
+	info->ring_bytes = header->options.ring_bytes;
+	for (size_t i = 0; i < header->command_len; i++) {
+		const char *word;
+
+		if (pm_load_text(loader, header->command[i], &word) < 0 ||
+		    pm_vec_push(&profile->command, word) < 0)
+			return -ENOMEM;
+	}
+	for (size_t i = 0; i < header->events_len; i++) {
+		int r = load_event(loader, &header->events[i]);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static const char *short_module_name(const struct pm_file_module *module)
+{
+	const char *path = module->path ? module->path : "";
+	const char *slash = strrchr(path, '/');
+	const char *kind = module->kind ? module->kind : "";
+
+	if (strcmp(kind, "kernel") == 0) {
+		/* A loadable module of the kernel keeps its name: [ext4]. */
+		bool own = path[0] == '[' && strncmp(path, "[kernel", 7) != 0;
+
+		return own ? path : "[kernel]";
+	}
+	if (strcmp(kind, "vdso") == 0)
+		return "[vdso]";
+	if (slash && slash[1] != '\0')
+		return slash + 1;
+	if (path[0] != '\0')
+		return path;
+	return strcmp(kind, "jit") == 0 ? "[jit]" : "[anon]";
+}
+
+int pm_load_module(struct pm_loader *loader, const struct pm_file_module *module)
+{
+	struct pm_profile_module copy = {
+		.kernel = module->kind && strcmp(module->kind, "kernel") == 0,
+	};
+	int r = pm_load_text(loader, module->path ? module->path : "", &copy.path);
+
+	if (r == 0)
+		r = pm_load_text(loader, short_module_name(module), &copy.name);
+	if (r == 0)
+		r = pm_load_text(loader, module->build_id, &copy.build_id);
+	if (r == 0)
+		r = pm_load_text(loader, module->kind ? module->kind : "file",
+				 &copy.kind);
+	return r < 0 ? r : pm_vec_push(&loader->profile->modules, copy);
+}
+
+int pm_load_footer(struct pm_loader *loader, const struct pm_file_footer *footer)
+{
+	struct pm_profile *profile = loader->profile;
+	struct pm_profile_info *info = &profile->info;
+
+	info->footer_samples = footer->samples;
+	info->lost = footer->lost;
+	info->throttled = footer->throttled;
+	info->duration_ns = footer->duration_ns;
+	info->cpu_known = footer->cpu_known;
+	info->cpu_ns = footer->cpu_ns;
+	info->exited = footer->exited;
+	info->signalled = footer->signalled;
+	info->exit = footer->exit;
+	for (size_t i = 0; i < footer->events_len && i < profile->events.len; i++) {
+		profile->events.data[i].lost = footer->events[i].lost;
+		profile->events.data[i].lost_known = footer->events[i].lost_known;
+	}
+	return 0;
+}
+
+/* ---- threads ----------------------------------------------------------------------- */
+
+static bool thread_equal(const void *table, uint32_t id, const void *key)
+{
+	const struct pm_profile_thread *have =
+		&((const struct pm_profile *)table)->threads.data[id];
+	const struct pm_profile_thread *wanted = key;
+
+	return have->pid == wanted->pid && have->tid == wanted->tid &&
+	       have->comm == wanted->comm;
+}
+
+static bool tid_equal(const void *table, uint32_t id, const void *key)
+{
+	const struct pm_loader_thread *have =
+		&((const struct pm_loader *)table)->tids.data[id];
+	const struct pm_loader_thread *wanted = key;
+
+	return have->pid == wanted->pid && have->tid == wanted->tid;
+}
+
+static bool process_equal(const void *table, uint32_t id, const void *key)
+{
+	return ((const struct pm_profile *)table)->processes.data[id].pid ==
+	       *(const uint32_t *)key;
+}
+
+static int find_process(struct pm_loader *loader, uint32_t pid, uint32_t *ret)
+{
+	struct pm_profile *profile = loader->profile;
+	uint64_t hash = pm_hash_mix(pid, 0);
+	uint32_t id =
+		pm_index_find(&loader->processes, hash, process_equal, profile, &pid);
+
+	if (id == PM_INDEX_NONE) {
+		struct pm_profile_process process = { .pid = pid, .comm = "" };
+		int r;
+
+		id = (uint32_t)profile->processes.len;
+		r = pm_vec_push(&profile->processes, process);
+		if (r == 0)
+			r = pm_index_add(&loader->processes, hash, id);
+		if (r < 0)
+			return r;
+	}
+	*ret = id;
+	return 0;
+}
+
+/* Row of (pid, tid) under the name @comm, which becomes its current one. */
+static int set_thread(struct pm_loader *loader, uint32_t pid, uint32_t tid,
+		      const char *comm, uint32_t *ret)
+{
+	struct pm_profile *profile = loader->profile;
+	struct pm_profile_thread thread = { .pid = pid, .tid = tid };
+	struct pm_loader_thread by_tid = { .pid = pid, .tid = tid };
+	uint64_t tid_hash = pm_hash_mix(pid, tid), hash;
+	uint32_t row, id;
+	int r = pm_load_text(loader, comm, &thread.comm);
+
+	if (r == 0)
+		r = find_process(loader, pid, &thread.process);
+	if (r < 0)
+		return r;
+	hash = pm_hash_mix(tid_hash, (uintptr_t)thread.comm);
+	id = pm_index_find(&loader->threads_by_name, hash, thread_equal, profile,
+			   &thread);
+	if (id == PM_INDEX_NONE) {
+		id = (uint32_t)profile->threads.len;
+		r = pm_vec_push(&profile->threads, thread);
+		if (r == 0)
+			r = pm_index_add(&loader->threads_by_name, hash, id);
+		if (r < 0)
+			return r;
+	}
+	row = pm_index_find(&loader->threads_by_tid, tid_hash, tid_equal, loader,
+			    &by_tid);
+	if (row == PM_INDEX_NONE) {
+		row = (uint32_t)loader->tids.len;
+		r = pm_vec_push(&loader->tids, by_tid);
+		if (r == 0)
+			r = pm_index_add(&loader->threads_by_tid, tid_hash, row);
+		if (r < 0)
+			return r;
+	}
+	loader->tids.data[row].current = id;
+	/* The first thread names the process; without it any thread does. */
+	if (pid == tid || profile->processes.data[thread.process].comm[0] == '\0')
+		profile->processes.data[thread.process].comm = thread.comm;
+	*ret = row;
+	return 0;
+}
+
+int pm_load_thread(struct pm_loader *loader, const struct pm_file_thread *thread)
+{
+	uint32_t row;
+	int r = set_thread(loader, thread->pid, thread->tid,
+			   thread->comm ? thread->comm : "", &row);
+
+	if (r < 0)
+		return r;
+	if (!loader->thread_seen) {
+		loader->thread_seen = true;
+		loader->first_thread_ns = thread->time;
+		loader->profile->info.pid = thread->pid;
+	}
+	return 0;
+}
+
+/* ---- samples ------------------------------------------------------------------------- */
+
+static bool cell_equal(const void *table, uint32_t id, const void *key)
+{
+	const struct pm_profile_cell *have =
+		&((const struct pm_profile *)table)->cells.data[id];
+	const struct pm_profile_cell *wanted = key;
+
+	return have->stack == wanted->stack && have->thread == wanted->thread &&
+	       have->event == wanted->event && have->stop == wanted->stop;
+}
+
+static int find_stop(struct pm_loader *loader, const char *name, uint32_t *ret)
+{
+	struct pm_profile *profile = loader->profile;
+	const char *text;
+
+	if (!name) {
+		*ret = 0;
+		return 0;
+	}
+	/* About ten reasons exist; a file that invents more gets the rest as one. */
+	for (size_t i = 1; i < profile->stops.len; i++) {
+		if (strcmp(profile->stops.data[i], name) == 0 || i == 63) {
+			*ret = (uint32_t)i;
+			return 0;
+		}
+	}
+	if (pm_load_text(loader, name, &text) < 0 ||
+	    pm_vec_push(&profile->stops, text) < 0)
+		return -ENOMEM;
+	*ret = (uint32_t)profile->stops.len - 1;
+	return 0;
+}
+
+static int find_sample_thread(struct pm_loader *loader,
+			      const struct pm_file_sample *sample, uint32_t *ret)
+{
+	struct pm_loader_thread key = { .pid = sample->pid, .tid = sample->tid };
+	uint32_t row = loader->last_tid;
+
+	if (row >= loader->tids.len || !tid_equal(loader, row, &key)) {
+		row = pm_index_find(&loader->threads_by_tid,
+				    pm_hash_mix(key.pid, key.tid), tid_equal, loader,
+				    &key);
+		if (row == PM_INDEX_NONE) {
+			int r = set_thread(loader, key.pid, key.tid, "", &row);
+
+			if (r < 0)
+				return r;
+		}
+		loader->last_tid = row;
+	}
+	*ret = loader->tids.data[row].current;
+	return 0;
+}
+
+int pm_load_sample(struct pm_loader *loader, const struct pm_file_sample *sample)
+{
+	struct pm_profile *profile = loader->profile;
+	struct pm_profile_info *info = &profile->info;
+	struct pm_profile_cell cell = { .event = sample->event, .stack = sample->stack };
+	/* A sample without a period still is one. */
+	struct pm_weight weight = { .samples = 1, .period = sample->period };
+	uint64_t hash;
+	uint32_t id;
+	int r = find_stop(loader, sample->stop, &cell.stop);
+
+	if (weight.period == 0)
+		weight.period = 1;
+	if (r == 0)
+		r = find_sample_thread(loader, sample, &cell.thread);
+	if (r < 0)
+		return r;
+	hash = pm_hash_mix((uint64_t)cell.event << 32 | cell.stack,
+			   (uint64_t)cell.thread << 32 | cell.stop);
+	id = pm_index_find(&loader->cells, hash, cell_equal, profile, &cell);
+	if (id == PM_INDEX_NONE) {
+		id = (uint32_t)profile->cells.len;
+		r = pm_vec_push(&profile->cells, cell);
+		if (r == 0)
+			r = pm_index_add(&loader->cells, hash, id);
+		if (r < 0)
+			return r;
+	}
+	if (!loader->sample_seen || sample->time < info->start_ns)
+		info->start_ns = sample->time;
+	if (!loader->sample_seen || sample->time > info->end_ns)
+		info->end_ns = sample->time;
+	loader->sample_seen = true;
+	info->read_samples++;
+	if (loader->options && loader->options->time_set) {
+		struct pm_loader_sample kept = { .time = sample->time,
+						 .period = weight.period,
+						 .cell = id };
+
+		return pm_vec_push(&loader->samples, kept);
+	}
+	pm_weight_add(&profile->cells.data[id].weight, &weight);
+	return 0;
+}

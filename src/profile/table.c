@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: MIT */
+#include "profile-internal.h"
+
+#include <string.h>
+
+/* ---- keys ------------------------------------------------------------------------------ */
+
+struct keys {
+	enum pm_key key;
+	const struct pm_profile *profile;
+	size_t len; /* keys are below this */
+	uint32_t *address_of; /* PM_KEY_ADDRESS: the first frame of that address */
+};
+
+static bool frame_equal(const void *table, uint32_t id, const void *key)
+{
+	const struct pm_profile_frame *have =
+		&((const struct pm_profile *)table)->frames.data[id];
+	const struct pm_profile_frame *wanted = key;
+
+	return have->address == wanted->address && have->module == wanted->module;
+}
+
+static int keys_by_address(struct keys *keys)
+{
+	const struct pm_profile *profile = keys->profile;
+	PM_CLEANUP(pm_index_release) struct pm_index index = { 0 };
+
+	keys->address_of = calloc(profile->frames.len + 1, sizeof(uint32_t));
+	if (!keys->address_of)
+		return -ENOMEM;
+	for (size_t i = 0; i < profile->frames.len; i++) {
+		const struct pm_profile_frame *frame = &profile->frames.data[i];
+		uint64_t hash = pm_hash_mix(frame->address, frame->module);
+		uint32_t id = pm_index_find(&index, hash, frame_equal, profile, frame);
+
+		if (id == PM_INDEX_NONE) {
+			id = (uint32_t)i;
+			if (pm_index_add(&index, hash, id) < 0)
+				return -ENOMEM;
+		}
+		keys->address_of[i] = id;
+	}
+	return 0;
+}
+
+static int keys_init(struct keys *keys, const struct pm_profile *profile, enum pm_key key)
+{
+	*keys = (struct keys){ .key = key, .profile = profile };
+	switch (key) {
+	case PM_KEY_FUNCTION:
+		keys->len = profile->functions.len;
+		return 0;
+	case PM_KEY_MODULE:
+		keys->len = profile->modules.len + 1;
+		return 0;
+	case PM_KEY_THREAD:
+		keys->len = profile->threads.len;
+		return 0;
+	case PM_KEY_PROCESS:
+		keys->len = profile->processes.len;
+		return 0;
+	case PM_KEY_LINE:
+		keys->len = profile->places.len;
+		return 0;
+	case PM_KEY_ADDRESS:
+		keys->len = profile->frames.len;
+		return keys_by_address(keys);
+	}
+	return -EINVAL;
+}
+
+static void keys_release(struct keys *keys)
+{
+	free(keys->address_of);
+}
+
+/* Whether a frame has one key, or each of its levels its own. */
+static bool keys_by_level(const struct keys *keys)
+{
+	return keys->key == PM_KEY_FUNCTION || keys->key == PM_KEY_LINE;
+}
+
+static uint32_t key_of(const struct keys *keys, uint32_t stack, uint32_t level)
+{
+	const struct pm_profile *profile = keys->profile;
+	uint32_t frame = profile->stacks.data[stack].frame;
+	uint32_t module;
+
+	if (keys->key == PM_KEY_FUNCTION)
+		return pm_profile_level_function(profile, stack, level);
+	if (keys->key == PM_KEY_LINE)
+		return pm_profile_level_place(profile, stack, level);
+	if (keys->key == PM_KEY_ADDRESS)
+		return keys->address_of[frame];
+	module = profile->frames.data[frame].module;
+	return module == PM_PROFILE_NONE ? (uint32_t)profile->modules.len : module;
+}
+
+/* ---- sums ------------------------------------------------------------------------------ */
+
+struct sums {
+	struct pm_weight *self, *total; /* by key */
+	uint32_t *active; /* by key: times on the path from the root to here */
+	bool *proper; /* by key: seen as a function of its own, not inlined */
+};
+
+static void sums_release(struct sums *sums)
+{
+	free(sums->self);
+	free(sums->total);
+	free(sums->active);
+	free(sums->proper);
+}
+
+static int sums_init(struct sums *sums, size_t len)
+{
+	sums->self = calloc(len + 1, sizeof(*sums->self));
+	sums->total = calloc(len + 1, sizeof(*sums->total));
+	sums->active = calloc(len + 1, sizeof(*sums->active));
+	sums->proper = calloc(len + 1, sizeof(*sums->proper));
+	return sums->self && sums->total && sums->active && sums->proper ? 0 : -ENOMEM;
+}
+
+static void enter(const struct pm_view *view, const struct keys *keys, struct sums *sums,
+		  uint32_t stack)
+{
+	uint32_t levels = pm_profile_levels(view->profile, stack);
+	uint32_t count = keys_by_level(keys) ? levels : 1;
+
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t key = key_of(keys, stack, i);
+
+		if (sums->active[key]++ == 0)
+			pm_weight_add(&sums->total[key], &view->sum[stack]);
+		if (i == 0)
+			pm_weight_add(&sums->self[key], &view->self[stack]);
+		if (i + 1 == levels)
+			sums->proper[key] = true;
+	}
+}
+
+static void leave(const struct pm_view *view, const struct keys *keys, struct sums *sums,
+		  uint32_t stack)
+{
+	uint32_t count =
+		keys_by_level(keys) ? pm_profile_levels(view->profile, stack) : 1;
+
+	for (uint32_t i = 0; i < count; i++)
+		sums->active[key_of(keys, stack, i)]--;
+}
+
+/*
+ * Walks the stack tree in depth, without recursion of our own: its depth is foreign. Counts
+ * of active keys tell whether a key was met on the way down, so each sample is counted once.
+ */
+static void walk(const struct pm_view *view, const struct keys *keys, struct sums *sums)
+{
+	const struct pm_profile_stack *stacks = view->profile->stacks.data;
+	uint32_t at = view->profile->first_root;
+
+	while (at != PM_PROFILE_NONE) {
+		if (view->sum[at].samples > 0) {
+			enter(view, keys, sums, at);
+			if (stacks[at].first_child != PM_PROFILE_NONE) {
+				at = stacks[at].first_child;
+				continue;
+			}
+			leave(view, keys, sums, at);
+		}
+		while (stacks[at].next == PM_PROFILE_NONE &&
+		       stacks[at].parent != PM_PROFILE_NONE) {
+			at = stacks[at].parent;
+			leave(view, keys, sums, at);
+		}
+		at = stacks[at].next;
+	}
+}
+
+/* Threads and processes are no matter of stacks. */
+static void sum_cells(const struct pm_view *view, const struct keys *keys,
+		      struct sums *sums)
+{
+	const struct pm_profile *profile = view->profile;
+
+	for (size_t i = 0; i < view->cells.len; i++) {
+		const struct pm_profile_cell *cell =
+			&profile->cells.data[view->cells.data[i]];
+		uint32_t key = cell->thread;
+
+		if (keys->key == PM_KEY_PROCESS)
+			key = profile->threads.data[key].process;
+		pm_weight_add(&sums->self[key], &cell->weight);
+		pm_weight_add(&sums->total[key], &cell->weight);
+	}
+}
+
+static int compute(const struct pm_view *view, const struct keys *keys, struct sums *sums)
+{
+	int r = sums_init(sums, keys->len);
+
+	if (r < 0)
+		return r;
+	if (keys->key == PM_KEY_THREAD || keys->key == PM_KEY_PROCESS)
+		sum_cells(view, keys, sums);
+	else
+		walk(view, keys, sums);
+	return 0;
+}
+
+/* ---- rows ------------------------------------------------------------------------------ */
+
+static int compare_weights(const struct pm_weight *a, const struct pm_weight *b)
+{
+	if (a->period != b->period)
+		return a->period < b->period ? 1 : -1;
+	return (a->samples < b->samples) - (a->samples > b->samples);
+}
+
+static int by_self(const void *a, const void *b)
+{
+	const struct pm_row *left = a, *right = b;
+	int r = compare_weights(&left->self, &right->self);
+
+	if (r == 0)
+		r = compare_weights(&left->total, &right->total);
+	return r != 0 ? r : (left->id > right->id) - (left->id < right->id);
+}
+
+static int by_total(const void *a, const void *b)
+{
+	const struct pm_row *left = a, *right = b;
+	int r = compare_weights(&left->total, &right->total);
+
+	if (r == 0)
+		r = compare_weights(&left->self, &right->self);
+	return r != 0 ? r : (left->id > right->id) - (left->id < right->id);
+}
+
+/* Where most of each function happens: its heaviest line. */
+static int add_places(struct pm_table *table, const struct pm_view *view)
+{
+	const struct pm_profile *profile = view->profile;
+	PM_CLEANUP(keys_release) struct keys keys = { 0 };
+	PM_CLEANUP(sums_release) struct sums sums = { 0 };
+	PM_AUTO_FREE uint32_t *best =
+		malloc((profile->functions.len + 1) * sizeof(*best));
+	int r;
+
+	if (!best)
+		return -ENOMEM;
+	memset(best, 0xff, (profile->functions.len + 1) * sizeof(*best));
+	r = keys_init(&keys, profile, PM_KEY_LINE);
+	if (r == 0)
+		r = compute(view, &keys, &sums);
+	if (r < 0)
+		return r;
+	for (uint32_t i = 0; i < profile->places.len; i++) {
+		uint32_t *have = &best[profile->places.data[i].function];
+		int order;
+
+		if (sums.total[i].samples == 0)
+			continue;
+		if (*have != PM_PROFILE_NONE) {
+			order = compare_weights(&sums.self[*have], &sums.self[i]);
+			if (order == 0)
+				order = compare_weights(&sums.total[*have],
+							&sums.total[i]);
+			if (order <= 0)
+				continue;
+		}
+		*have = i;
+	}
+	for (size_t i = 0; i < table->rows.len; i++)
+		table->rows.data[i].place = best[table->rows.data[i].id];
+	return 0;
+}
+
+int pm_table_init(struct pm_table *ret, const struct pm_view *view, enum pm_key key,
+		  bool total_first)
+{
+	const struct pm_profile *profile = view->profile;
+	PM_CLEANUP(pm_table_release) struct pm_table table = { 0 };
+	PM_CLEANUP(keys_release) struct keys keys = { 0 };
+	PM_CLEANUP(sums_release) struct sums sums = { 0 };
+	int r = keys_init(&keys, profile, key);
+
+	if (r == 0)
+		r = compute(view, &keys, &sums);
+	for (uint32_t i = 0; r == 0 && i < keys.len; i++) {
+		struct pm_row row = { .id = i,
+				      .self = sums.self[i],
+				      .total = sums.total[i],
+				      .place = PM_PROFILE_NONE };
+
+		if (row.total.samples == 0)
+			continue;
+		if (key == PM_KEY_FUNCTION)
+			row.inlined = !sums.proper[i];
+		if (key == PM_KEY_MODULE && i == profile->modules.len)
+			row.id = PM_PROFILE_NONE;
+		r = pm_vec_push(&table.rows, row);
+	}
+	if (r == 0 && key == PM_KEY_FUNCTION)
+		r = add_places(&table, view);
+	if (r < 0)
+		return r;
+	if (table.rows.len > 0)
+		qsort(table.rows.data, table.rows.len, sizeof(*table.rows.data),
+		      total_first ? by_total : by_self);
+	*ret = table;
+	table = (struct pm_table){ 0 };
+	return 0;
+}
+
+void pm_table_release(struct pm_table *table)
+{
+	pm_vec_release(&table->rows);
+}

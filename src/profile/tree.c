@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Call trees over functions, grown on demand. A node holds the places in the stack tree
+ * that it stands for; to expand it is to move each of them one step and to group what comes
+ * out by function. Every step of every place is made once, so a whole tree costs what the
+ * stacks cost.
+ */
+#include "profile-internal.h"
+
+#include <string.h>
+
+/* One place: a level of a stack node. */
+struct cursor {
+	uint32_t stack, level;
+	uint32_t next; /* of the same node, or in the free list */
+	uint32_t node;
+	struct pm_weight weight; /* bottom-up: of the samples that came this way */
+};
+
+struct pm_tree_work {
+	PM_VEC(struct cursor) cursors;
+	uint32_t free_cursor;
+	uint32_t *child_of; /* by function: its node in the group under construction */
+	uint32_t *cursor_of; /* by stack: likewise, bottom-up */
+	bool fold;
+};
+
+/* ---- cursors --------------------------------------------------------------------------- */
+
+static int cursor_push(struct pm_tree *tree, uint32_t node, uint32_t stack,
+		       uint32_t level, uint32_t *ret)
+{
+	struct pm_tree_work *work = tree->work;
+	struct pm_tree_node *owner = &tree->nodes.data[node];
+	struct cursor cursor = {
+		.stack = stack, .level = level, .next = PM_PROFILE_NONE, .node = node
+	};
+	uint32_t id = work->free_cursor;
+
+	if (id != PM_PROFILE_NONE) {
+		work->free_cursor = work->cursors.data[id].next;
+		work->cursors.data[id] = cursor;
+	} else {
+		id = (uint32_t)work->cursors.len;
+		if (id == PM_PROFILE_NONE || pm_vec_push(&work->cursors, cursor) < 0)
+			return -ENOMEM;
+	}
+	if (owner->head == PM_PROFILE_NONE)
+		owner->head = id;
+	else
+		work->cursors.data[owner->tail].next = id;
+	owner->tail = id;
+	*ret = id;
+	return 0;
+}
+
+static void cursors_free(struct pm_tree *tree, struct pm_tree_node *node)
+{
+	struct pm_tree_work *work = tree->work;
+
+	if (node->head == PM_PROFILE_NONE)
+		return;
+	work->cursors.data[node->tail].next = work->free_cursor;
+	work->free_cursor = node->head;
+	node->head = node->tail = PM_PROFILE_NONE;
+}
+
+/* ---- grouping -------------------------------------------------------------------------- */
+
+/* The child for @function in the group that begins at node @base. */
+static int find_child(struct pm_tree *tree, uint32_t parent, uint32_t base,
+		      uint32_t function, uint32_t *ret)
+{
+	uint32_t id = tree->work->child_of[function];
+	struct pm_tree_node node = {
+		.function = function,
+		.parent = parent,
+		.depth = tree->nodes.data[parent].depth + 1,
+		.inlined = true, /* until proved otherwise */
+		.head = PM_PROFILE_NONE,
+		.tail = PM_PROFILE_NONE,
+	};
+
+	if (id < base || id >= tree->nodes.len) {
+		id = (uint32_t)tree->nodes.len;
+		if (id == PM_PROFILE_NONE || pm_vec_push(&tree->nodes, node) < 0)
+			return -ENOMEM;
+		tree->work->child_of[function] = id;
+	}
+	*ret = id;
+	return 0;
+}
+
+static int heavier_first(const void *a, const void *b)
+{
+	const struct pm_tree_node *left = a, *right = b;
+
+	if (left->total.period != right->total.period)
+		return left->total.period < right->total.period ? 1 : -1;
+	return (left->function > right->function) - (left->function < right->function);
+}
+
+static void finish_group(struct pm_tree *tree, uint32_t parent, uint32_t base)
+{
+	struct pm_tree_node *node = &tree->nodes.data[parent];
+
+	node->expanded = true;
+	node->first_child = base;
+	node->children = (uint32_t)tree->nodes.len - base;
+	qsort(tree->nodes.data + base, node->children, sizeof(*node), heavier_first);
+}
+
+/* ---- top-down -------------------------------------------------------------------------- */
+
+static bool is_function_proper(const struct pm_tree *tree, uint32_t stack, uint32_t level)
+{
+	return level + 1 == pm_profile_levels(tree->view->profile, stack);
+}
+
+typedef int (*step_fn)(struct pm_tree *tree, uint32_t node, uint32_t base, uint32_t stack,
+		       uint32_t level);
+
+/* Calls @step for each place that is called from (or inlined into) this one. */
+static int each_callee(struct pm_tree *tree, uint32_t node, uint32_t base, uint32_t stack,
+		       uint32_t level, step_fn step)
+{
+	const struct pm_profile_stack *stacks = tree->view->profile->stacks.data;
+
+	if (level > 0)
+		return step(tree, node, base, stack, level - 1);
+	for (uint32_t child = stacks[stack].first_child; child != PM_PROFILE_NONE;
+	     child = stacks[child].next) {
+		uint32_t levels = pm_profile_levels(tree->view->profile, child);
+		int r = 0;
+
+		if (tree->view->sum[child].samples > 0)
+			r = step(tree, node, base, child, levels - 1);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* A call of itself becomes part of the node. */
+static int fold_callee(struct pm_tree *tree, uint32_t node, uint32_t base, uint32_t stack,
+		       uint32_t level)
+{
+	uint32_t function = tree->nodes.data[node].function, cursor;
+
+	if (pm_profile_level_function(tree->view->profile, stack, level) != function)
+		return 0;
+	tree->nodes.data[node].recursive = true;
+	return cursor_push(tree, node, stack, level, &cursor);
+}
+
+static int add_top_down(struct pm_tree *tree, uint32_t node, uint32_t stack,
+			uint32_t level)
+{
+	struct pm_tree_work *work = tree->work;
+	uint32_t at;
+	int r = cursor_push(tree, node, stack, level, &at);
+
+	if (r < 0)
+		return r;
+	pm_weight_add(&tree->nodes.data[node].total, &tree->view->sum[stack]);
+	/* What is folded in is appended behind, and so gets its turn. */
+	for (; at != PM_PROFILE_NONE; at = work->cursors.data[at].next) {
+		uint32_t s = work->cursors.data[at].stack;
+		uint32_t l = work->cursors.data[at].level;
+
+		if (l == 0)
+			pm_weight_add(&tree->nodes.data[node].self, &tree->view->self[s]);
+		if (is_function_proper(tree, s, l))
+			tree->nodes.data[node].inlined = false;
+		r = work->fold ? each_callee(tree, node, 0, s, l, fold_callee) : 0;
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int group_callee(struct pm_tree *tree, uint32_t parent, uint32_t base,
+			uint32_t stack, uint32_t level)
+{
+	uint32_t function = pm_profile_level_function(tree->view->profile, stack, level);
+	uint32_t child;
+	int r;
+
+	if (tree->work->fold && function == tree->nodes.data[parent].function)
+		return 0; /* is in it already */
+	r = find_child(tree, parent, base, function, &child);
+	return r < 0 ? r : add_top_down(tree, child, stack, level);
+}
+
+/* ---- bottom-up --------------------------------------------------------------------------- */
+
+/* One step outwards; false at the root. */
+static bool step_out(const struct pm_profile *profile, uint32_t *stack, uint32_t *level)
+{
+	if (*level + 1 < pm_profile_levels(profile, *stack)) {
+		(*level)++;
+		return true;
+	}
+	if (profile->stacks.data[*stack].parent == PM_PROFILE_NONE)
+		return false;
+	*stack = profile->stacks.data[*stack].parent;
+	*level = 0;
+	return true;
+}
+
+static int add_bottom_up(struct pm_tree *tree, uint32_t parent, uint32_t base,
+			 uint32_t stack, uint32_t level, const struct pm_weight *weight)
+{
+	const struct pm_profile *profile = tree->view->profile;
+	struct pm_tree_work *work = tree->work;
+	uint32_t function = pm_profile_level_function(profile, stack, level);
+	uint32_t child, cursor;
+	uint32_t outer = stack, outer_level = level;
+	bool proper = is_function_proper(tree, stack, level), recursive = false;
+	int r = find_child(tree, parent, base, function, &child);
+
+	if (r < 0)
+		return r;
+	while (work->fold && step_out(profile, &outer, &outer_level) &&
+	       pm_profile_level_function(profile, outer, outer_level) == function) {
+		stack = outer;
+		level = outer_level;
+		proper |= is_function_proper(tree, stack, level);
+		recursive = true;
+	}
+	pm_weight_add(&tree->nodes.data[child].total, weight);
+	if (proper)
+		tree->nodes.data[child].inlined = false;
+	tree->nodes.data[child].recursive |= recursive;
+	/* Paths that met stay together from here on: few cursors near the root. */
+	cursor = work->cursor_of[stack];
+	if (cursor >= work->cursors.len || work->cursors.data[cursor].node != child ||
+	    work->cursors.data[cursor].stack != stack ||
+	    work->cursors.data[cursor].level != level) {
+		r = cursor_push(tree, child, stack, level, &cursor);
+		if (r < 0)
+			return r;
+		work->cursor_of[stack] = cursor;
+	}
+	pm_weight_add(&work->cursors.data[cursor].weight, weight);
+	return 0;
+}
+
+/* ---- the beginning ----------------------------------------------------------------------- */
+
+static int begin_everywhere(struct pm_tree *tree)
+{
+	const struct pm_view *view = tree->view;
+	const struct pm_profile *profile = view->profile;
+	int r = 0;
+
+	if (tree->kind == PM_TREE_TOP_DOWN) {
+		for (uint32_t i = profile->first_root; r == 0 && i != PM_PROFILE_NONE;
+		     i = profile->stacks.data[i].next)
+			if (view->sum[i].samples > 0)
+				r = group_callee(tree, 0, 1, i,
+						 pm_profile_levels(profile, i) - 1);
+		return r;
+	}
+	for (uint32_t i = 0; r == 0 && i < profile->stacks.len; i++)
+		if (view->self[i].samples > 0)
+			r = add_bottom_up(tree, 0, 1, i, 0, &view->self[i]);
+	return r;
+}
+
+/* Begins at the outermost of the functions on each stack, so that each sample counts once. */
+static int begin_at(struct pm_tree *tree, const struct pm_function_set *only)
+{
+	const struct pm_view *view = tree->view;
+	const struct pm_profile *profile = view->profile;
+	PM_AUTO_FREE bool *seen = calloc(profile->stacks.len + 1, sizeof(*seen));
+	int r = 0;
+
+	if (!seen)
+		return -ENOMEM;
+	for (uint32_t i = 0; r == 0 && i < profile->stacks.len; i++) {
+		uint32_t parent = profile->stacks.data[i].parent;
+
+		seen[i] = parent != PM_PROFILE_NONE && seen[parent];
+		for (uint32_t l = pm_profile_levels(profile, i); !seen[i] && l-- > 0;) {
+			if (!only->set[pm_profile_level_function(profile, i, l)])
+				continue;
+			seen[i] = true;
+			if (view->sum[i].samples == 0)
+				break;
+			r = tree->kind == PM_TREE_TOP_DOWN
+				    ? group_callee(tree, 0, 1, i, l)
+				    : add_bottom_up(tree, 0, 1, i, l, &view->sum[i]);
+		}
+	}
+	return r;
+}
+
+int pm_tree_new(struct pm_tree **ret, const struct pm_view *view, enum pm_tree_kind kind,
+		const struct pm_function_set *only, bool fold)
+{
+	const struct pm_profile *profile = view->profile;
+	struct pm_tree_node top = { .function = PM_PROFILE_NONE,
+				    .parent = PM_PROFILE_NONE,
+				    .head = PM_PROFILE_NONE,
+				    .tail = PM_PROFILE_NONE };
+	struct pm_tree *tree = calloc(1, sizeof(*tree));
+	struct pm_tree_work *work = calloc(1, sizeof(*work));
+	int r = -ENOMEM;
+
+	if (!tree || !work) {
+		free(tree);
+		free(work);
+		return -ENOMEM;
+	}
+	*tree = (struct pm_tree){ .view = view, .kind = kind, .work = work };
+	work->fold = fold;
+	work->free_cursor = PM_PROFILE_NONE;
+	work->child_of = calloc(profile->functions.len + 1, sizeof(uint32_t));
+	work->cursor_of = calloc(profile->stacks.len + 1, sizeof(uint32_t));
+	if (work->child_of && work->cursor_of && pm_vec_push(&tree->nodes, top) == 0)
+		r = only ? begin_at(tree, only) : begin_everywhere(tree);
+	if (r < 0) {
+		pm_tree_free(tree);
+		return r;
+	}
+	finish_group(tree, 0, 1);
+	/* Begun at one function, all there is may be less than the view. */
+	for (size_t i = 1; i < tree->nodes.len; i++)
+		pm_weight_add(&tree->nodes.data[0].total, &tree->nodes.data[i].total);
+	*ret = tree;
+	return 0;
+}
+
+void pm_tree_free(struct pm_tree *tree)
+{
+	if (!tree)
+		return;
+	pm_vec_release(&tree->nodes);
+	pm_vec_release(&tree->work->cursors);
+	free(tree->work->child_of);
+	free(tree->work->cursor_of);
+	free(tree->work);
+	free(tree);
+}
+
+int pm_tree_expand(struct pm_tree *tree, uint32_t node)
+{
+	struct pm_tree_work *work = tree->work;
+	uint32_t base = (uint32_t)tree->nodes.len;
+	int r = 0;
+
+	if (tree->nodes.data[node].expanded)
+		return 0;
+	for (uint32_t at = tree->nodes.data[node].head; r == 0 && at != PM_PROFILE_NONE;
+	     at = work->cursors.data[at].next) {
+		struct cursor cursor = work->cursors.data[at];
+
+		if (tree->kind == PM_TREE_TOP_DOWN)
+			r = each_callee(tree, node, base, cursor.stack, cursor.level,
+					group_callee);
+		else if (step_out(tree->view->profile, &cursor.stack, &cursor.level))
+			r = add_bottom_up(tree, node, base, cursor.stack, cursor.level,
+					  &cursor.weight);
+	}
+	if (r < 0)
+		return r;
+	cursors_free(tree, &tree->nodes.data[node]);
+	finish_group(tree, node, base);
+	return 0;
+}

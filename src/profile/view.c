@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: MIT */
+/* Which samples, and their weights summed up over the stack tree. */
+#include "profile-internal.h"
+
+#include <regex.h>
+#include <string.h>
+
+/* What a filter comes to for this profile. NULL members: everything. */
+struct compiled {
+	bool *threads; /* by thread */
+	bool *modules; /* by module; the last one is "no module" */
+	bool *stacks; /* by stack: has the function on it */
+};
+
+static void compiled_release(struct compiled *compiled)
+{
+	free(compiled->threads);
+	free(compiled->modules);
+	free(compiled->stacks);
+}
+
+/* ---- lists ----------------------------------------------------------------------------- */
+
+/* The next item of a list separated by commas; false at its end. */
+static bool next_item(const char **list, const char **item, size_t *len)
+{
+	const char *comma;
+
+	while (**list == ',')
+		(*list)++;
+	if (**list == '\0')
+		return false;
+	comma = strchrnul(*list, ',');
+	*item = *list;
+	*len = (size_t)(comma - *list);
+	*list = comma;
+	return true;
+}
+
+static bool same(const char *text, const char *item, size_t len)
+{
+	return strncmp(text, item, len) == 0 && text[len] == '\0';
+}
+
+static int filter_comm(const struct pm_profile *profile, const char *list, bool *threads,
+		       struct pm_error *err)
+{
+	size_t count = profile->threads.len, len;
+	PM_AUTO_FREE bool *match = calloc(count + 1, sizeof(*match));
+	const char *item;
+
+	if (!match)
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	while (next_item(&list, &item, &len)) {
+		bool found = false;
+
+		for (size_t i = 0; i < count; i++) {
+			if (same(profile->threads.data[i].comm, item, len))
+				found = match[i] = true;
+		}
+		if (!found) {
+			pm_error_set(err, -ENOENT, "no thread is called '%.*s'", (int)len,
+				     item);
+			pm_error_fix(err, "--by thread to see their names");
+			return -ENOENT;
+		}
+	}
+	for (size_t i = 0; i < count; i++)
+		threads[i] &= match[i];
+	return 0;
+}
+
+static int filter_ids(const struct pm_profile *profile, const char *list, bool tids,
+		      bool *threads, struct pm_error *err)
+{
+	size_t count = profile->threads.len, len;
+	PM_AUTO_FREE bool *match = calloc(count + 1, sizeof(*match));
+	const char *item, *what = tids ? "thread" : "process";
+
+	if (!match)
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	while (next_item(&list, &item, &len)) {
+		char text[24];
+		uint64_t id;
+		bool found = false;
+
+		snprintf(text, sizeof(text), "%.*s", (int)(len < 23 ? len : 23), item);
+		if (!pm_parse_u64(text, &id))
+			return pm_error_set(err, -EINVAL, "'%.*s' is no %s id", (int)len,
+					    item, what);
+		for (size_t i = 0; i < count; i++) {
+			const struct pm_profile_thread *thread =
+				&profile->threads.data[i];
+
+			if ((tids ? thread->tid : thread->pid) == id)
+				found = match[i] = true;
+		}
+		if (!found) {
+			pm_error_set(err, -ENOENT, "no %s %.*s in this recording", what,
+				     (int)len, item);
+			pm_error_fix(err, "--by %s to see which there are", what);
+			return -ENOENT;
+		}
+	}
+	for (size_t i = 0; i < count; i++)
+		threads[i] &= match[i];
+	return 0;
+}
+
+/* ---- modules ----------------------------------------------------------------------------- */
+
+static int match_module(const struct pm_profile *profile, const char *item, bool *modules,
+			struct pm_error *err)
+{
+	size_t count = profile->modules.len, len = strlen(item);
+	bool found = false;
+	regex_t regex;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct pm_profile_module *module = &profile->modules.data[i];
+
+		if (same(module->name, item, len) || same(module->path, item, len))
+			found = modules[i] = true;
+	}
+	if (same(pm_profile_module_name(profile, PM_PROFILE_NONE), item, len))
+		found = modules[count] = true;
+	if (found)
+		return 0;
+	if (regcomp(&regex, item, REG_EXTENDED | REG_NOSUB) != 0)
+		return pm_error_set(err, -EINVAL,
+				    "'%s' is neither a module nor an expression", item);
+	for (size_t i = 0; i < count; i++)
+		if (regexec(&regex, profile->modules.data[i].path, 0, NULL, 0) == 0)
+			found = modules[i] = true;
+	regfree(&regex);
+	if (found)
+		return 0;
+	pm_error_set(err, -ENOENT, "no module of this recording matches '%s'", item);
+	pm_error_fix(err, "--by module to see their names");
+	return -ENOENT;
+}
+
+static int filter_modules(const struct pm_profile *profile, const char *list,
+			  bool *modules, struct pm_error *err)
+{
+	const char *item;
+	size_t len;
+
+	while (next_item(&list, &item, &len)) {
+		PM_AUTO_FREE char *text = strndup(item, len);
+		int r = text ? match_module(profile, text, modules, err) : -ENOMEM;
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* ---- functions on the stack ------------------------------------------------------------ */
+
+static bool stack_has(const struct pm_profile *profile, uint32_t stack,
+		      const struct pm_function_set *set)
+{
+	uint32_t levels = pm_profile_levels(profile, stack);
+
+	for (uint32_t i = 0; i < levels; i++)
+		if (set->set[pm_profile_level_function(profile, stack, i)])
+			return true;
+	return false;
+}
+
+static int filter_symbol(const struct pm_profile *profile, const char *pattern,
+			 bool *stacks, struct pm_error *err)
+{
+	PM_CLEANUP(pm_function_set_release) struct pm_function_set set = { 0 };
+	int r = pm_function_set_init(&set, profile, pattern, err);
+
+	if (r < 0)
+		return r;
+	for (uint32_t i = 0; i < profile->stacks.len; i++) {
+		uint32_t parent = profile->stacks.data[i].parent;
+
+		stacks[i] = (parent != PM_PROFILE_NONE && stacks[parent]) ||
+			    stack_has(profile, i, &set);
+	}
+	return 0;
+}
+
+static int compile(struct compiled *ret, const struct pm_profile *profile,
+		   const struct pm_filter *filter, struct pm_error *err)
+{
+	int r = 0;
+
+	if (filter->comm || filter->pid || filter->tid) {
+		ret->threads = malloc(profile->threads.len + 1);
+		if (!ret->threads)
+			return pm_error_set(err, -ENOMEM, "out of memory");
+		memset(ret->threads, true, profile->threads.len + 1);
+	}
+	if (filter->comm)
+		r = filter_comm(profile, filter->comm, ret->threads, err);
+	if (r == 0 && filter->pid)
+		r = filter_ids(profile, filter->pid, false, ret->threads, err);
+	if (r == 0 && filter->tid)
+		r = filter_ids(profile, filter->tid, true, ret->threads, err);
+	if (r == 0 && filter->module) {
+		ret->modules = calloc(profile->modules.len + 1, sizeof(bool));
+		r = ret->modules
+			    ? filter_modules(profile, filter->module, ret->modules, err)
+			    : pm_error_set(err, -ENOMEM, "out of memory");
+	}
+	if (r == 0 && filter->symbol) {
+		ret->stacks = calloc(profile->stacks.len + 1, sizeof(bool));
+		r = ret->stacks ? filter_symbol(profile, filter->symbol, ret->stacks, err)
+				: pm_error_set(err, -ENOMEM, "out of memory");
+	}
+	return r;
+}
+
+/* ---- the view ---------------------------------------------------------------------------- */
+
+static bool passes(const struct pm_profile *profile, const struct compiled *filter,
+		   const struct pm_profile_cell *cell)
+{
+	if (filter->threads && !filter->threads[cell->thread])
+		return false;
+	if (filter->stacks && !filter->stacks[cell->stack])
+		return false;
+	if (filter->modules) {
+		uint32_t frame = profile->stacks.data[cell->stack].frame;
+		uint32_t module = profile->frames.data[frame].module;
+
+		if (!filter->modules[module == PM_PROFILE_NONE ? profile->modules.len
+							       : module])
+			return false;
+	}
+	return true;
+}
+
+static int fill(struct pm_view *view, const struct compiled *filter)
+{
+	const struct pm_profile *profile = view->profile;
+
+	for (size_t i = 0; i < profile->cells.len; i++) {
+		const struct pm_profile_cell *cell = &profile->cells.data[i];
+		uint32_t leaf;
+
+		if (cell->event != view->event || cell->weight.samples == 0)
+			continue;
+		pm_weight_add(&view->all, &cell->weight);
+		if (!passes(profile, filter, cell))
+			continue;
+		if (pm_vec_push(&view->cells, (uint32_t)i) < 0)
+			return -ENOMEM;
+		pm_weight_add(&view->total, &cell->weight);
+		pm_weight_add(&view->stops[cell->stop], &cell->weight);
+		pm_weight_add(&view->self[cell->stack], &cell->weight);
+		leaf = pm_profile_level_function(profile, cell->stack, 0);
+		if (profile->functions.data[leaf].unknown)
+			pm_weight_add(&view->unknown, &cell->weight);
+	}
+	memcpy(view->sum, view->self, profile->stacks.len * sizeof(*view->sum));
+	for (size_t i = profile->stacks.len; i-- > 0;) {
+		uint32_t parent = profile->stacks.data[i].parent;
+
+		if (parent != PM_PROFILE_NONE)
+			pm_weight_add(&view->sum[parent], &view->sum[i]);
+	}
+	return 0;
+}
+
+int pm_view_new(struct pm_view **ret, const struct pm_profile *profile, uint32_t event,
+		const struct pm_filter *filter, struct pm_error *err)
+{
+	PM_CLEANUP(compiled_release) struct compiled compiled = { 0 };
+	struct pm_view *view;
+	int r = filter ? compile(&compiled, profile, filter, err) : 0;
+
+	if (r < 0)
+		return r;
+	view = calloc(1, sizeof(*view));
+	if (!view)
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	view->profile = profile;
+	view->event = event;
+	view->self = calloc(profile->stacks.len + 1, sizeof(*view->self));
+	view->sum = calloc(profile->stacks.len + 1, sizeof(*view->sum));
+	view->stops = calloc(profile->stops.len + 1, sizeof(*view->stops));
+	if (!view->self || !view->sum || !view->stops || fill(view, &compiled) < 0) {
+		pm_view_free(view);
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	}
+	*ret = view;
+	return 0;
+}
+
+void pm_view_free(struct pm_view *view)
+{
+	if (!view)
+		return;
+	free(view->self);
+	free(view->sum);
+	free(view->stops);
+	pm_vec_release(&view->cells);
+	free(view);
+}
