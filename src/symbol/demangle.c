@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Mangled names: Itanium C++ ABI §5.1, Rust's legacy scheme (an Itanium nested name whose
+ * last part is a hash) and Rust's v0 scheme (RFC 2603). libiberty reads them; this file
+ * keeps it within bounds.
+ */
+#include "pm/symbol.h"
+
+#include <ctype.h>
+#include <setjmp.h>
+#include <string.h>
+
+#include <libiberty/demangle.h>
+
+#include "symbol-internal.h"
+
+enum {
+	/*
+	 * libiberty refuses C++ names over half of DEMANGLE_RECURSION_LIMIT for fear of its
+	 * stack; names of real template libraries are longer. Without its limit a name of
+	 * this length needs at most about 2 MiB of stack (measured with nested pointers,
+	 * function types and template arguments).
+	 */
+	MANGLED_MAX = 4096,
+	/* Substitutions double: a hundred bytes can stand for gigabytes of text. */
+	RESULT_MAX = 16384,
+	RUST_HASH_DIGITS = 16,
+};
+
+struct sink {
+	struct pm_str text;
+	jmp_buf too_long;
+};
+
+static void take_text(const char *text, size_t len, void *opaque)
+{
+	struct sink *sink = opaque;
+
+	/*
+	 * There is no other way to stop libiberty. It holds nothing but stack at this point,
+	 * save for a few hundred bytes in an overlong Rust name with Punycode in it.
+	 */
+	if (len > RESULT_MAX - sink->text.len)
+		longjmp(sink->too_long, 1);
+	pm_str_append(&sink->text, text, len);
+}
+
+typedef int (*demangle_fn)(const char *mangled, int options,
+			   demangle_callbackref callback, void *opaque);
+
+/* False when it is no such name. A result that is too long ends with an ellipsis. */
+static bool run(demangle_fn demangle, const char *mangled, int options,
+		struct pm_str *ret)
+{
+	struct sink *sink =
+		calloc(1, sizeof(*sink)); /* keeps its values over longjmp() */
+	bool fine;
+
+	if (!sink)
+		return false;
+	if (setjmp(sink->too_long) == 0) {
+		fine = demangle(mangled, options, take_text, sink) != 0 &&
+		       sink->text.len > 0;
+	} else {
+		pm_str_puts(&sink->text, "…");
+		fine = true;
+	}
+	if (fine && !sink->text.failed)
+		pm_str_printable(ret, sink->text.data, sink->text.len);
+	fine = fine && !sink->text.failed;
+	pm_str_release(&sink->text);
+	free(sink);
+	return fine;
+}
+
+/*
+ * Where the hash of a legacy Rust name ends ("17h" + 16 hex digits + "E"), or NULL. C++ has
+ * no reason to end a nested name like that.
+ */
+static const char *rust_legacy_end(const char *mangled)
+{
+	const char *at = mangled;
+
+	if (strncmp(mangled, "_ZN", 3) != 0)
+		return NULL;
+	while ((at = strstr(at, "17h"))) {
+		size_t digits = strspn(at + 3, "0123456789abcdef");
+		const char *end = at + 3 + digits;
+
+		if (digits == RUST_HASH_DIGITS && end[0] == 'E' &&
+		    (end[1] == '\0' || end[1] == '.'))
+			return end + 1;
+		at += 3;
+	}
+	return NULL;
+}
+
+/* What compilers append to the name of a copy or a part: ".constprop.0", ".cold", … */
+static void append_suffix(struct pm_str *str, const char *suffix)
+{
+	/* ".llvm.123…" tells modules of one ThinLTO link apart, nothing to a reader. */
+	const char *llvm = strstr(suffix, ".llvm.");
+	size_t keep = llvm ? (size_t)(llvm - suffix) : strlen(suffix);
+
+	pm_str_printable(str, suffix, keep);
+	if (!llvm)
+		return;
+	llvm += strlen(".llvm.");
+	llvm += strspn(llvm, "0123456789");
+	pm_str_printable(str, llvm, strlen(llvm));
+}
+
+char *pm_demangle(const char *mangled)
+{
+	PM_AUTO_FREE char *body = NULL;
+	struct pm_str str = { 0 };
+	const char *suffix;
+	bool fine;
+
+	if (mangled[0] != '_' || (mangled[1] != 'Z' && mangled[1] != 'R') ||
+	    strnlen(mangled, MANGLED_MAX + 1) > MANGLED_MAX)
+		return NULL;
+	suffix = rust_legacy_end(mangled);
+	bool legacy = suffix != NULL;
+
+	/* Neither scheme has dots of its own but the legacy one, which escapes "::" so. */
+	if (!suffix)
+		suffix = mangled + strcspn(mangled, ".");
+	body = strndup(mangled, (size_t)(suffix - mangled));
+	if (!body)
+		return NULL;
+	/* Without DMGL_VERBOSE hashes stay away, without DMGL_PARAMS parameters. */
+	fine = (legacy || mangled[1] == 'R') &&
+	       run(rust_demangle_callback, body, 0, &str);
+	if (!fine && mangled[1] == 'Z')
+		fine = run(cplus_demangle_v3_callback, body, DMGL_NO_RECURSE_LIMIT, &str);
+	if (fine)
+		append_suffix(&str, suffix);
+	if (!fine || str.failed)
+		pm_str_release(&str);
+	return str.data;
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+#include "symbol-internal.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <elfutils/libdwelf.h>
+
+enum {
+	/* Past the 2^16 of an ordinary section table files are not made to be run. */
+	SECTIONS_MAX = 65536,
+};
+
+static int compare_ranges(const void *a, const void *b)
+{
+	const struct pm_range *x = a, *y = b;
+
+	return x->start != y->start ? (x->start < y->start ? -1 : 1)
+				    : (x->end > y->end) - (x->end < y->end);
+}
+
+/* Sections of a hostile file overlap: cut each at the start of the next. */
+static void sort_code(struct pm_elf_image *image)
+{
+	qsort(image->code.data, image->code.len, sizeof(*image->code.data),
+	      compare_ranges);
+	for (size_t i = 1; i < image->code.len; i++)
+		if (image->code.data[i - 1].end > image->code.data[i].start)
+			image->code.data[i - 1].end = image->code.data[i].start;
+}
+
+static int find_code(struct pm_elf_image *image)
+{
+	Elf_Scn *section = NULL;
+	size_t seen = 0;
+
+	while ((section = elf_nextscn(image->elf, section)) && seen++ < SECTIONS_MAX) {
+		GElf_Shdr shdr;
+		uint64_t end;
+
+		if (!gelf_getshdr(section, &shdr) || shdr.sh_size == 0 ||
+		    (shdr.sh_flags & (SHF_ALLOC | SHF_EXECINSTR)) !=
+			    (SHF_ALLOC | SHF_EXECINSTR) ||
+		    __builtin_add_overflow(shdr.sh_addr, shdr.sh_size, &end))
+			continue;
+		if (pm_vec_push(&image->code, (struct pm_range){ shdr.sh_addr, end }) < 0)
+			return -ENOMEM;
+	}
+	if (image->code.len > 1)
+		sort_code(image);
+	return 0;
+}
+
+int pm_elf_image_open_memory(struct pm_elf_image *image, const void *bytes, size_t len)
+{
+	/* libelf takes a plain pointer, but never writes to what it reads in place. */
+	union {
+		const void *in;
+		char *out;
+	} place = { bytes };
+	int code;
+
+	if (elf_version(EV_CURRENT) == EV_NONE || len < EI_NIDENT ||
+	    memcmp(bytes, ELFMAG, SELFMAG) != 0)
+		return -ENOEXEC;
+	image->elf = elf_memory(place.out, len);
+	if (!image->elf || elf_kind(image->elf) != ELF_K_ELF) {
+		pm_elf_image_close(image);
+		return -ENOEXEC;
+	}
+	image->file_len = len;
+	code = find_code(image);
+	if (code < 0)
+		pm_elf_image_close(image);
+	return code;
+}
+
+int pm_elf_image_open(struct pm_elf_image *image, int fd)
+{
+	struct stat st;
+	void *map;
+	int code;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode) || st.st_size < EI_NIDENT)
+		return -ENOEXEC;
+	map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (map == MAP_FAILED)
+		return -errno;
+	image->map = map;
+	image->map_len = (size_t)st.st_size;
+	code = pm_elf_image_open_memory(image, map, (size_t)st.st_size);
+	if (code < 0)
+		pm_elf_image_close(image);
+	return code;
+}
+
+void pm_elf_image_close(struct pm_elf_image *image)
+{
+	if (image->elf)
+		elf_end(image->elf);
+	if (image->map)
+		munmap(image->map, image->map_len);
+	pm_vec_release(&image->code);
+	*image = (struct pm_elf_image){ 0 };
+}
+
+const struct pm_range *pm_elf_image_code(const struct pm_elf_image *image,
+					 uint64_t address)
+{
+	size_t low = 0, high = image->code.len;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+		const struct pm_range *range = &image->code.data[mid];
+
+		if (address < range->start)
+			high = mid;
+		else if (address >= range->end)
+			low = mid + 1;
+		else
+			return range;
+	}
+	return NULL;
+}
+
+Elf_Scn *pm_elf_image_section(const struct pm_elf_image *image, const char *name,
+			      const char *other, GElf_Shdr *shdr)
+{
+	Elf_Scn *section = NULL;
+	size_t names, seen = 0;
+
+	if (elf_getshdrstrndx(image->elf, &names) < 0)
+		return NULL;
+	while ((section = elf_nextscn(image->elf, section)) && seen++ < SECTIONS_MAX) {
+		const char *its;
+
+		if (!gelf_getshdr(section, shdr) || shdr->sh_type == SHT_NOBITS ||
+		    shdr->sh_size == 0 ||
+		    !(its = elf_strptr(image->elf, names, shdr->sh_name)))
+			continue;
+		if (strcmp(its, name) == 0 || (other && strcmp(its, other) == 0))
+			return section;
+	}
+	return NULL;
+}
+
+ssize_t pm_elf_image_build_id(const struct pm_elf_image *image, const void **ret)
+{
+	return dwelf_elf_gnu_build_id(image->elf, ret);
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One module, all its addresses: the symbol table and the debug information each answer for
+ * every address in one pass, then the two answers are put together and handed out in order.
+ */
+#include "pm/symbol.h"
+
+#include <string.h>
+
+#include "symbol-internal.h"
+
+struct job {
+	struct pm_elf_image image;
+	struct pm_elf_image debug; /* elf NULL: there is none */
+	struct pm_wanted wanted;
+	const struct pm_symbol_options *options;
+	struct pm_elf_symbol *symbols;
+	struct pm_dwarf_answers answers;
+	struct pm_texts texts;
+	PM_VEC(struct pm_symbol_function) chain;
+};
+
+static void job_release(struct job *job)
+{
+	pm_elf_image_close(&job->debug);
+	pm_elf_image_close(&job->image);
+	free(job->symbols);
+	free(job->answers.of);
+	pm_vec_release(&job->answers.functions);
+	pm_texts_release(&job->texts);
+	pm_vec_release(&job->chain);
+}
+
+static const char *symbol_text(struct job *job, const struct pm_elf_symbol *symbol)
+{
+	/* A name that begins with @ is no version. */
+	size_t len = symbol->name[0] ? 1 + strcspn(symbol->name + 1, "@") : 0;
+	const char *name = pm_texts_add_name(&job->texts, symbol->name, len);
+	struct pm_str plt = { 0 };
+
+	if (!symbol->plt || !name)
+		return name;
+	pm_str_puts(&plt, name);
+	pm_str_puts(&plt, "@plt");
+	name = plt.failed ? name : pm_texts_add(&job->texts, plt.data, plt.len);
+	pm_str_release(&plt);
+	return name;
+}
+
+/* Puts the chain of address @index together in job->chain. */
+static int assemble(struct job *job, size_t index)
+{
+	const struct pm_elf_symbol *symbol = &job->symbols[index];
+	const struct pm_dwarf_answer *answer = &job->answers.of[index];
+	struct pm_symbol_function *outermost;
+
+	pm_vec_clear(&job->chain);
+	if (pm_vec_reserve(&job->chain, answer->len + 1) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < answer->len; i++)
+		job->chain.data[job->chain.len++] =
+			job->answers.functions.data[answer->first + i];
+	if (answer->len == 0 && (symbol->name || answer->file))
+		job->chain.data[job->chain.len++] = (struct pm_symbol_function){
+			.file = answer->file,
+			.line = answer->line,
+		};
+	if (job->chain.len == 0 || !symbol->name)
+		return 0;
+	outermost = &job->chain.data[job->chain.len - 1];
+	/*
+	 * The linker's name says what a debugger's lacks: of several names of one function the
+	 * public one, and which copy it is (foo.constprop.0). Not for a part that was split
+	 * off (foo.cold): it starts elsewhere than its function.
+	 */
+	if (answer->len == 0 || !outermost->name || symbol->start == answer->entry) {
+		const char *name = symbol_text(job, symbol);
+
+		if (name)
+			outermost->name = name;
+	}
+	return 0;
+}
+
+static int emit_all(struct job *job, pm_symbol_emit_fn emit, void *user)
+{
+	for (size_t i = 0; i < job->wanted.len; i++) {
+		size_t skip = 0;
+		int code = assemble(job, i);
+
+		if (code < 0)
+			return code;
+		if (!job->options->inlines && job->chain.len > 1)
+			skip = job->chain.len - 1;
+		code = emit(user, i, job->chain.len ? job->chain.data + skip : NULL,
+			    job->chain.len - skip);
+		if (code < 0)
+			return code;
+	}
+	return 0;
+}
+
+static int resolve(struct job *job, int fd)
+{
+	const struct pm_elf_image *debug;
+	size_t len = job->wanted.len;
+	int code;
+
+	if (pm_debug_file_open(&job->debug, &job->image, fd, job->options->debug_dir) < 0)
+		job->debug = (struct pm_elf_image){ 0 };
+	debug = job->debug.elf ? &job->debug : NULL;
+	job->symbols = calloc(len, sizeof(*job->symbols));
+	job->answers.of = calloc(len, sizeof(*job->answers.of));
+	if (!job->symbols || !job->answers.of)
+		return -ENOMEM;
+	code = pm_symtab_resolve(&job->image, debug, &job->wanted, job->symbols);
+	if (code == 0)
+		code = pm_plt_resolve(&job->image, debug, &job->wanted, job->symbols);
+	if (code == 0)
+		code = pm_dwarf_resolve(
+			&job->image,
+			pm_dwarf_present(&job->image) || !debug ? &job->image : debug,
+			&job->wanted, job->options, &job->texts, &job->answers);
+	return code;
+}
+
+static int run(struct job *job, int fd, pm_symbol_emit_fn emit, void *user,
+	       struct pm_error *err)
+{
+	int code = job->wanted.len > 0 ? resolve(job, fd) : 0;
+
+	if (code < 0)
+		pm_error_set(err, code, "no memory left for its symbols");
+	else
+		code = emit_all(job, emit, user);
+	job_release(job);
+	return code;
+}
+
+static int no_elf(int code, struct pm_error *err)
+{
+	return pm_error_set(err, code, "%s",
+			    code == -ENOEXEC ? "this is no ELF file" : strerror(-code));
+}
+
+int pm_symbols_resolve(int fd, const uint64_t *addresses, size_t len,
+		       const struct pm_symbol_options *options, pm_symbol_emit_fn emit,
+		       void *user, struct pm_error *err)
+{
+	struct job job = { .wanted = { addresses, len }, .options = options };
+	int code = pm_elf_image_open(&job.image, fd);
+
+	return code < 0 ? no_elf(code, err) : run(&job, fd, emit, user, err);
+}
+
+int pm_symbols_resolve_memory(const void *image, size_t image_len,
+			      const uint64_t *addresses, size_t len,
+			      const struct pm_symbol_options *options,
+			      pm_symbol_emit_fn emit, void *user, struct pm_error *err)
+{
+	struct job job = { .wanted = { addresses, len }, .options = options };
+	int code = pm_elf_image_open_memory(&job.image, image, image_len);
+
+	return code < 0 ? no_elf(code, err) : run(&job, -1, emit, user, err);
+}

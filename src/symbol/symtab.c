@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From addresses to ELF symbols, with one pass over each symbol table and no sorting of it:
+ * of a hundred thousand symbols, those that matter are the few that hold a wanted address.
+ *
+ * Which symbol an address gets:
+ *  1. of the sized symbols that contain it, the one that starts last (the innermost);
+ *  2. else the symbol before it in the same section, when that one has no size (assembler
+ *     code without .size) and no other symbol starts between them;
+ *  3. of several with the same start: functions before labels, exported before local, fewer
+ *     leading underscores, strong before weak, shorter, alphabetical. So `read` is the name
+ *     of what is also __read, __libc_read and __GI___read.
+ */
+#include "symbol-internal.h"
+
+#include <string.h>
+
+struct candidate {
+	uint64_t start, end; /* end == start: no size */
+	const char *name;
+	uint8_t is_function, is_exported, is_strong;
+};
+
+struct scan {
+	const struct pm_elf_image *image; /* whose sections tell what is code */
+	const struct pm_wanted *wanted;
+	PM_VEC(struct candidate) found; /* sized, containing a wanted address */
+	/* For each wanted address the last symbol that starts after the wanted address before
+	 * it, but not after itself. name NULL: none. */
+	struct candidate *nearest;
+};
+
+static size_t underscores(const char *name)
+{
+	return strspn(name, "_");
+}
+
+/* Positive when @a is the better name for the same start. */
+static int compare_names(const struct candidate *a, const struct candidate *b)
+{
+	size_t len_a, len_b;
+
+	if (a->is_function != b->is_function)
+		return a->is_function ? 1 : -1;
+	if (a->is_exported != b->is_exported)
+		return a->is_exported ? 1 : -1;
+	if (underscores(a->name) != underscores(b->name))
+		return underscores(a->name) < underscores(b->name) ? 1 : -1;
+	if (a->is_strong != b->is_strong)
+		return a->is_strong ? 1 : -1;
+	len_a = strcspn(a->name, "@");
+	len_b = strcspn(b->name, "@");
+	if (len_a != len_b)
+		return len_a < len_b ? 1 : -1;
+	return -strncmp(a->name, b->name, len_a);
+}
+
+static int compare_candidates(const void *a, const void *b)
+{
+	const struct candidate *x = a, *y = b;
+
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	return compare_names(x, y);
+}
+
+/* Labels that assemblers and linkers leave for themselves. */
+static bool is_noise(const char *name, bool is_function)
+{
+	/* "$x", "$d.1": mapping symbols of the Arm and RISC-V ABIs. */
+	return name[0] == '\0' || name[0] == '$' || (name[0] == '.' && !is_function) ||
+	       strncmp(name, ".L", 2) == 0;
+}
+
+static void note_nearest(struct candidate *slot, const struct candidate *candidate)
+{
+	/* At the same start a size says that the function ended before the address. */
+	if (slot->name && slot->start == candidate->start) {
+		bool sized = candidate->end > candidate->start;
+
+		if (slot->end > slot->start ||
+		    (!sized && compare_names(candidate, slot) <= 0))
+			return;
+	} else if (slot->name && slot->start > candidate->start) {
+		return;
+	}
+	*slot = *candidate;
+}
+
+static int consider(struct scan *scan, Elf *elf, size_t strings, const GElf_Sym *sym)
+{
+	unsigned int type = GELF_ST_TYPE(sym->st_info), bind = GELF_ST_BIND(sym->st_info);
+	const struct pm_range *section;
+	struct candidate candidate = {
+		.start = sym->st_value,
+		.is_function = type != STT_NOTYPE,
+		.is_exported = bind != STB_LOCAL,
+		.is_strong = bind != STB_WEAK,
+	};
+	size_t next;
+
+	if ((type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE) ||
+	    sym->st_shndx == SHN_UNDEF || sym->st_shndx == SHN_COMMON ||
+	    (type == STT_NOTYPE && sym->st_shndx == SHN_ABS))
+		return 0;
+	next = pm_wanted_from(scan->wanted, sym->st_value);
+	if (next == scan->wanted->len)
+		return 0;
+	section = pm_elf_image_code(scan->image, sym->st_value);
+	if (!section)
+		return 0;
+	if (__builtin_add_overflow(sym->st_value, sym->st_size, &candidate.end) ||
+	    candidate.end > section->end)
+		candidate.end = section->end;
+	bool holds = candidate.end > scan->wanted->addresses[next];
+
+	if (!holds && scan->nearest[next].name &&
+	    scan->nearest[next].start > candidate.start)
+		return 0;
+	candidate.name = elf_strptr(elf, strings, sym->st_name);
+	if (!candidate.name || is_noise(candidate.name, candidate.is_function))
+		return 0;
+	note_nearest(&scan->nearest[next], &candidate);
+	return holds ? pm_vec_push(&scan->found, candidate) : 0;
+}
+
+static int scan_table(struct scan *scan, Elf *elf, Elf_Scn *section,
+		      const GElf_Shdr *shdr)
+{
+	Elf_Data *data = elf_getdata(section, NULL);
+	size_t entry = gelf_fsize(elf, ELF_T_SYM, 1, EV_CURRENT);
+	size_t count = data && entry > 0 ? data->d_size / entry : 0;
+
+	if (count > INT32_MAX)
+		count = INT32_MAX;
+	for (size_t i = 1; i < count; i++) {
+		GElf_Sym sym;
+		int code;
+
+		if (!gelf_getsym(data, (int)i, &sym))
+			break;
+		code = consider(scan, elf, shdr->sh_link, &sym);
+		if (code < 0)
+			return code;
+	}
+	return 0;
+}
+
+/* The first table of @type; 1 when there was one. */
+static int scan_type(struct scan *scan, Elf *elf, uint32_t type)
+{
+	Elf_Scn *section = NULL;
+
+	while ((section = elf_nextscn(elf, section))) {
+		GElf_Shdr shdr;
+		int code;
+
+		if (!gelf_getshdr(section, &shdr) || shdr.sh_type != type)
+			continue;
+		code = scan_table(scan, elf, section, &shdr);
+		return code < 0 ? code : 1;
+	}
+	return 0;
+}
+
+static void answer(const struct pm_elf_image *image, uint64_t address,
+		   const struct candidate *candidate, struct pm_elf_symbol *ret)
+{
+	if (candidate->end == candidate->start &&
+	    pm_elf_image_code(image, address) !=
+		    pm_elf_image_code(image, candidate->start))
+		return;
+	ret->name = candidate->name;
+	ret->start = candidate->start;
+}
+
+/*
+ * Both lists ascend. Symbols that have started lie on a stack, the last on top; one that has
+ * ended before an address can hold no later one either, so it goes for good.
+ */
+static int sweep(struct scan *scan, struct pm_elf_symbol *symbols)
+{
+	PM_AUTO_FREE size_t *open = calloc(scan->found.len + 1, sizeof(*open));
+	const struct candidate *found = scan->found.data, *last = NULL;
+	size_t depth = 0, next = 0;
+
+	if (!open)
+		return -ENOMEM;
+	if (scan->found.len > 1)
+		qsort(scan->found.data, scan->found.len, sizeof(*found),
+		      compare_candidates);
+	for (size_t i = 0; i < scan->wanted->len; i++) {
+		uint64_t address = scan->wanted->addresses[i];
+
+		if (scan->nearest[i].name)
+			last = &scan->nearest[i];
+		while (next < scan->found.len && found[next].start <= address)
+			open[depth++] = next++;
+		while (depth > 0 && found[open[depth - 1]].end <= address)
+			depth--;
+		if (depth > 0)
+			answer(scan->image, address, &found[open[depth - 1]],
+			       &symbols[i]);
+		else if (last && last->end == last->start)
+			answer(scan->image, address, last, &symbols[i]);
+	}
+	return 0;
+}
+
+int pm_symtab_resolve(const struct pm_elf_image *image, const struct pm_elf_image *debug,
+		      const struct pm_wanted *wanted, struct pm_elf_symbol *symbols)
+{
+	PM_AUTO_FREE struct candidate *nearest =
+		calloc(wanted->len + 1, sizeof(*nearest));
+	struct scan scan = { .image = image, .wanted = wanted, .nearest = nearest };
+	int code;
+
+	if (!nearest)
+		return -ENOMEM;
+	code = scan_type(&scan, image->elf, SHT_SYMTAB);
+	if (code == 0) {
+		code = debug ? scan_type(&scan, debug->elf, SHT_SYMTAB) : 0;
+		if (code >= 0)
+			code = scan_type(&scan, image->elf, SHT_DYNSYM);
+	}
+	if (code >= 0)
+		code = sweep(&scan, symbols);
+	pm_vec_release(&scan.found);
+	return code < 0 ? code : 0;
+}
