@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: MIT */
+#include "chain.h"
+
+#include <linux/perf_event.h>
+#include <string.h>
+
+#include "spaces.h"
+
+enum {
+	/* sysctl kernel.perf_event_max_stack: what the kernel gives unless told otherwise. A
+	 * chain that long was cut. */
+	KERNEL_CHAIN_DEFAULT = 127,
+	/* What we take from a callchain at most; the sysctl goes no higher than 640 K. */
+	CALLCHAIN_MAX = 1024,
+	FRAMES_MAX = PM_UNW_FRAMES_MAX + CALLCHAIN_MAX,
+	SLOTS = 256, /* a power of two */
+};
+
+struct frame {
+	uint64_t address;
+	uint32_t module;
+	uint32_t how;
+};
+
+/* The last chain of a thread, root first. Its successor mostly differs at the leaf only. */
+struct slot {
+	uint32_t pid, tid;
+	size_t len, cap;
+	struct frame *frames;
+	uint32_t *stacks;
+};
+
+struct pm_rec_chains {
+	struct pm_rec_chain_source from;
+	struct pm_unwinder *unwinder;
+	struct slot slots[SLOTS];
+	struct pm_unw_frame found[PM_UNW_FRAMES_MAX];
+	struct frame frames[FRAMES_MAX]; /* of the sample at hand, leaf first */
+	size_t frames_len;
+};
+
+const char *pm_rec_stop_name(uint32_t stop)
+{
+	switch (stop) {
+	case PM_REC_STOP_FP_END:
+		return "fp_end";
+	case PM_REC_STOP_NOT_ASKED:
+		return "not_asked";
+	default:
+		return pm_unw_stop_name((enum pm_unw_stop)stop);
+	}
+}
+
+struct pm_rec_chains *pm_rec_chains_new(const struct pm_rec_chain_source *source)
+{
+	struct pm_rec_chains *chains = calloc(1, sizeof(*chains));
+
+	if (!chains)
+		return NULL;
+	chains->from = *source;
+	chains->unwinder = pm_unwinder_new();
+	if (!chains->unwinder) {
+		free(chains);
+		return NULL;
+	}
+	return chains;
+}
+
+void pm_rec_chains_free(struct pm_rec_chains *chains)
+{
+	if (!chains)
+		return;
+	for (size_t i = 0; i < SLOTS; i++) {
+		free(chains->slots[i].frames);
+		free(chains->slots[i].stacks);
+	}
+	pm_unwinder_free(chains->unwinder);
+	free(chains);
+}
+
+void pm_rec_chains_stats(const struct pm_rec_chains *chains, struct pm_unw_stats *ret)
+{
+	pm_unwinder_stats(chains->unwinder, ret);
+}
+
+static void push(struct pm_rec_chains *chains, uint64_t address, uint32_t module,
+		 enum pm_unw_how how)
+{
+	if (chains->frames_len < FRAMES_MAX)
+		chains->frames[chains->frames_len++] = (struct frame){ .address = address,
+								       .module = module,
+								       .how = how };
+}
+
+static const struct pm_unw_map *find_map(const struct pm_unw_space *space,
+					 uint64_t address)
+{
+	size_t low = 0, high = space->len;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (space->maps[middle].end <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < space->len && space->maps[low].start <= address ? &space->maps[low]
+								     : NULL;
+}
+
+static int push_user(struct pm_rec_chains *chains, uint64_t lookup,
+		     const struct pm_unw_map *map, enum pm_unw_how how)
+{
+	uint32_t module = PM_FILE_NONE;
+
+	if (map) {
+		/* Mostly known: the call is for the first frame in a module. */
+		module = chains->from.modules->list.data[map->tag].file_id;
+		if (module == PM_FILE_NONE) {
+			int error = pm_rec_modules_file_id(
+				chains->from.modules, chains->from.procs,
+				chains->from.writer, map->tag, &module);
+			if (error < 0)
+				return error;
+		}
+	}
+	push(chains, map ? lookup - map->bias : lookup, module, how);
+	return 0;
+}
+
+static int push_kernel(struct pm_rec_chains *chains, uint64_t address, bool first)
+{
+	uint32_t module;
+	int error = pm_rec_modules_kernel_id(chains->from.modules, chains->from.writer,
+					     &module);
+	if (error < 0)
+		return error;
+	push(chains, first ? address : address - 1, module, PM_UNW_HOW_KERNEL);
+	return 0;
+}
+
+/*
+ * Both parts of the kernel's callchain; which one an address belongs to is told by the marker
+ * before it (perf_event_open(2), PERF_CONTEXT_*). @space NULL: the kernel's part only.
+ */
+static int push_callchain(struct pm_rec_chains *chains, const struct pm_sample *sample,
+			  const struct pm_unw_space *space, size_t *user_frames)
+{
+	uint64_t context = 0;
+	size_t in_context = 0;
+	size_t len = sample->callchain_len < CALLCHAIN_MAX ? sample->callchain_len
+							   : CALLCHAIN_MAX;
+
+	*user_frames = 0;
+	for (size_t i = 0; i < len; i++) {
+		uint64_t address = sample->callchain[i];
+		int error = 0;
+
+		if (address >= (uint64_t)PERF_CONTEXT_MAX) {
+			context = address;
+			in_context = 0;
+			continue;
+		}
+		if (address == 0)
+			continue;
+		if (context == (uint64_t)PERF_CONTEXT_KERNEL) {
+			error = push_kernel(chains, address, in_context == 0);
+		} else if (context == (uint64_t)PERF_CONTEXT_USER && space) {
+			uint64_t lookup = in_context == 0 ? address : address - 1;
+
+			error = push_user(chains, lookup, find_map(space, lookup),
+					  in_context == 0 ? PM_UNW_HOW_IP
+							  : PM_UNW_HOW_FP);
+			(*user_frames)++;
+		}
+		if (error < 0)
+			return error;
+		in_context++;
+	}
+	return 0;
+}
+
+static int push_unwound(struct pm_rec_chains *chains, const struct pm_sample *sample,
+			const struct pm_unw_space *space, uint32_t *stop)
+{
+	struct pm_unw_regs regs = { .known = (uint32_t)sample->regs.known };
+	struct pm_unw_stack stack;
+	enum pm_unw_stop reason;
+	size_t len;
+
+	/* No frame of a 32-bit task can be had from registers that we cannot interpret. */
+	if (sample->regs.abi != PM_REGS_64) {
+		*stop = PM_UNW_STOP_NO_REGS;
+		return 0;
+	}
+	memcpy(regs.value, sample->regs.value, sizeof(regs.value));
+	stack = (struct pm_unw_stack){ .start = regs.value[PM_UNW_RSP],
+				       .data = sample->stack,
+				       .len = sample->stack_len };
+	len = pm_unwind(chains->unwinder, space, &regs, &stack, chains->found, &reason);
+	for (size_t i = 0; i < len; i++) {
+		const struct pm_unw_frame *frame = &chains->found[i];
+		int error = push_user(chains, frame->lookup, frame->map, frame->how);
+
+		if (error < 0)
+			return error;
+	}
+	*stop = reason;
+	return 0;
+}
+
+/* The interrupted place alone, where the record has nothing else. */
+static int push_ip(struct pm_rec_chains *chains, const struct pm_record *record,
+		   const struct pm_unw_space *space)
+{
+	uint64_t ip = record->sample.ip;
+
+	if ((record->misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL)
+		return push_kernel(chains, ip, true);
+	return push_user(chains, ip, find_map(space, ip), PM_UNW_HOW_IP);
+}
+
+static int collect(struct pm_rec_chains *chains, const struct pm_record *record,
+		   uint32_t *stop)
+{
+	const struct pm_sample *sample = &record->sample;
+	struct pm_process *process = pm_procs_get(chains->from.procs, (pid_t)record->pid);
+	struct pm_unw_space space;
+	size_t user_frames;
+	int error;
+
+	if (!process)
+		return -ENOMEM;
+	error = pm_rec_space_get(process, chains->from.modules, chains->from.procs,
+				 &space);
+	if (error < 0)
+		return error;
+	switch (chains->from.call_graph) {
+	case PM_CALL_GRAPH_NONE:
+		*stop = PM_REC_STOP_NOT_ASKED;
+		break;
+	case PM_CALL_GRAPH_FP:
+		error = push_callchain(chains, sample, &space, &user_frames);
+		*stop = user_frames == 0 ? PM_UNW_STOP_NO_REGS
+			: sample->callchain_len >= KERNEL_CHAIN_DEFAULT
+				? PM_UNW_STOP_LIMIT
+				: PM_REC_STOP_FP_END;
+		break;
+	case PM_CALL_GRAPH_DWARF:
+		error = push_callchain(chains, sample, NULL, &user_frames);
+		if (error == 0)
+			error = push_unwound(chains, sample, &space, stop);
+		break;
+	}
+	if (error == 0 && chains->frames_len == 0)
+		error = push_ip(chains, record, &space);
+	return error;
+}
+
+static int slot_reserve(struct slot *slot, size_t want)
+{
+	size_t cap = slot->cap;
+	struct frame *frames;
+	uint32_t *stacks;
+
+	if (want <= slot->cap)
+		return 0;
+	frames = pm_vec_grow(slot->frames, &cap, sizeof(*frames), want);
+	if (!frames)
+		return -ENOMEM;
+	slot->frames = frames;
+	stacks = reallocarray(slot->stacks, cap, sizeof(*stacks));
+	if (!stacks)
+		return -ENOMEM;
+	slot->stacks = stacks;
+	slot->cap = cap;
+	return 0;
+}
+
+static bool same_frame(const struct frame *a, const struct frame *b)
+{
+	return a->address == b->address && a->module == b->module && a->how == b->how;
+}
+
+static int intern(struct pm_rec_chains *chains, const struct pm_record *record,
+		  uint32_t *ret)
+{
+	struct slot *slot =
+		&chains->slots[pm_hash_mix(record->pid, record->tid) & (SLOTS - 1)];
+	size_t len = chains->frames_len;
+	uint32_t stack = PM_FILE_NONE;
+	size_t same = 0;
+	int error = slot_reserve(slot, len);
+
+	if (error < 0)
+		return error;
+	if (slot->pid != record->pid || slot->tid != record->tid)
+		slot->len = 0;
+	slot->pid = record->pid;
+	slot->tid = record->tid;
+	while (same < len && same < slot->len &&
+	       same_frame(&slot->frames[same], &chains->frames[len - 1 - same]))
+		same++;
+	if (same > 0)
+		stack = slot->stacks[same - 1];
+	slot->len = same;
+	for (; same < len; same++) {
+		const struct frame *frame = &chains->frames[len - 1 - same];
+		uint32_t id;
+
+		error = pm_file_intern_frame(
+			chains->from.writer, frame->module, frame->address,
+			pm_unw_how_name((enum pm_unw_how)frame->how), &id);
+		if (error == 0)
+			error = pm_file_intern_stack(chains->from.writer, stack, id,
+						     &stack);
+		if (error < 0)
+			return error;
+		slot->frames[same] = *frame;
+		slot->stacks[same] = stack;
+		slot->len = same + 1;
+	}
+	*ret = stack;
+	return 0;
+}
+
+int pm_rec_chains_add(struct pm_rec_chains *chains, const struct pm_record *record,
+		      struct pm_rec_chain *ret)
+{
+	struct pm_rec_chain chain;
+	int error;
+
+	chains->frames_len = 0;
+	error = collect(chains, record, &chain.stop);
+	if (error == 0)
+		error = intern(chains, record, &chain.stack);
+	if (error == 0)
+		*ret = chain;
+	return error;
+}

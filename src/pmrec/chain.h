@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From one sample record to the id of an interned stack.
+ */
+#pragma once
+
+#include "modules.h"
+#include "pm/perf.h"
+
+struct pm_rec_chains;
+
+/* What chains are made from; all borrowed. */
+struct pm_rec_chain_source {
+	struct pm_procs *procs;
+	struct pm_rec_modules *modules;
+	struct pm_file_writer *writer;
+	enum pm_call_graph call_graph;
+};
+
+/* Why there are no more frames, as the file says it; for counting, too. */
+struct pm_rec_chain {
+	uint32_t stack; /* PM_FILE_NONE: no frame at all */
+	uint32_t stop; /* index for pm_rec_stop_name() */
+};
+
+enum {
+	/* Beside the unwinder's own: what the other two kinds of call graph can say. */
+	PM_REC_STOP_FP_END =
+		PM_UNW_STOP_COUNT, /* the kernel's chain ended, root or not */
+	PM_REC_STOP_NOT_ASKED, /* --call-graph none */
+	PM_REC_STOP_COUNT,
+};
+const char *pm_rec_stop_name(uint32_t stop);
+
+struct pm_rec_chains *pm_rec_chains_new(const struct pm_rec_chain_source *source);
+void pm_rec_chains_free(struct pm_rec_chains *chains);
+/* 0 or negative errno of the file or of memory. */
+int pm_rec_chains_add(struct pm_rec_chains *chains, const struct pm_record *record,
+		      struct pm_rec_chain *ret);
+void pm_rec_chains_stats(const struct pm_rec_chains *chains, struct pm_unw_stats *ret);

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The command's life and the signals that are sent to this program.
+ */
+#pragma once
+
+#include "session.h"
+
+/* Forks the command, stopped. With @data_on_stdout its output goes to stderr, so that the
+ * recording has stdout to itself. */
+int pm_rec_child_prepare(struct pm_rec_child *child, char **command, bool data_on_stdout,
+			 struct pm_error *err);
+/* From here on signals are read by pm_rec_child_signals(). After _prepare(): the command
+ * shall not inherit the mask. */
+int pm_rec_child_catch_signals(struct pm_rec_child *child, struct pm_error *err);
+void pm_rec_child_release(struct pm_rec_child *child);
+
+/* Takes what signals there are. The first wish to stop is handed on to a command that did
+ * not get it from the terminal; the second kills it. */
+void pm_rec_child_signals(struct pm_rec_child *child);
+/* Takes the command's exit status when it has ended. */
+void pm_rec_child_reap(struct pm_rec_child *child);

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+#include "options.h"
+#include "session.h"
+
+int main(int argc, char **argv)
+{
+	struct pm_rec_options options;
+	struct pm_error err = { 0 };
+	int status = 0;
+
+	if (pm_rec_options_parse(&options, argc, argv, &err) < 0) {
+		pm_error_print(&err, "pmrec", stderr);
+		status = PM_REC_STATUS_FAILED;
+	} else if (options.action == PM_REC_HELP) {
+		pm_rec_options_help();
+	} else if (options.action == PM_REC_VERSION) {
+		puts("pmrec " PMREC_VERSION);
+	} else {
+		status = pm_rec_session_run(&options);
+	}
+	pm_rec_options_release(&options);
+	return status;
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+#include "modules.h"
+
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/resource.h>
+
+enum {
+	/* A target that maps ever new files must not use up our memory and mappings. */
+	MODULES_OPEN_MAX = 16384,
+	FDS_RESERVED = 256, /* for the events and everything else */
+};
+
+/* Where the vDSO of this process lies. The kernel maps the same image into every 64-bit
+ * process (vdso(7)). */
+static void find_vdso(struct pm_rec_modules *modules)
+{
+	uint64_t start = getauxval(AT_SYSINFO_EHDR);
+	PM_AUTO_FCLOSE FILE *maps = fopen("/proc/self/maps", "re");
+	PM_AUTO_FREE char *text = NULL;
+	size_t cap = 0;
+	ssize_t len;
+
+	while (start && maps && (len = getline(&text, &cap, maps)) > 0) {
+		struct pm_maps_line line;
+
+		if (text[len - 1] == '\n')
+			len--;
+		if (pm_maps_line_parse(text, (size_t)len, &line) == 0 &&
+		    line.start == start && line.end > start) {
+			modules->vdso = (const void *)(uintptr_t)start;
+			modules->vdso_len = line.end - start;
+			return;
+		}
+	}
+}
+
+void pm_rec_modules_init(struct pm_rec_modules *modules)
+{
+	struct rlimit limit;
+
+	*modules = (struct pm_rec_modules){ .kernel_file_id = PM_FILE_NONE };
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur > 2 * FDS_RESERVED)
+		modules->fds_max = limit.rlim_cur < MODULES_OPEN_MAX
+					   ? limit.rlim_cur - FDS_RESERVED
+					   : MODULES_OPEN_MAX;
+	find_vdso(modules);
+}
+
+void pm_rec_modules_release(struct pm_rec_modules *modules)
+{
+	for (size_t i = 0; i < modules->list.len; i++) {
+		pm_unw_module_free(modules->list.data[i].unwind);
+		pm_cleanup_close(&modules->list.data[i].fd);
+	}
+	pm_vec_release(&modules->list);
+	pm_vec_release(&modules->by_file_id);
+}
+
+static void open_module(struct pm_rec_modules *modules, const struct pm_module *module,
+			struct pm_rec_module *ret)
+{
+	PM_AUTO_CLOSE int fd = -1;
+
+	if (module->identity.kind == PM_MODULE_VDSO && modules->vdso) {
+		if (pm_unw_module_from_memory(&ret->unwind, modules->vdso,
+					      modules->vdso_len, NULL) < 0)
+			ret->unwind = NULL;
+		return;
+	}
+	if (module->identity.kind != PM_MODULE_FILE)
+		return;
+	fd = pm_module_open(module, NULL);
+	if (fd < 0) {
+		ret->unreachable = true;
+		return;
+	}
+	if (pm_unw_module_open(&ret->unwind, fd, NULL) < 0)
+		ret->unwind = NULL;
+	if (modules->fds < modules->fds_max) {
+		ret->fd = pm_take_fd(&fd);
+		modules->fds++;
+	}
+}
+
+struct pm_rec_module *pm_rec_modules_touch(struct pm_rec_modules *modules,
+					   const struct pm_procs *procs, uint32_t id)
+{
+	struct pm_rec_module *module;
+
+	if (id >= modules->list.len) {
+		if (pm_vec_reserve(&modules->list, (size_t)id + 1) < 0)
+			return NULL;
+		while (modules->list.len <= id)
+			modules->list.data[modules->list.len++] =
+				(struct pm_rec_module){ .fd = -1,
+							.file_id = PM_FILE_NONE };
+	}
+	module = &modules->list.data[id];
+	if (!module->opened) {
+		module->opened = true;
+		if (id < MODULES_OPEN_MAX)
+			open_module(modules, pm_procs_module(procs, id), module);
+	}
+	return module;
+}
+
+static void build_id_hex(const struct pm_rec_module *module,
+			 const struct pm_module_identity *identity, char *ret)
+{
+	uint8_t id[PM_MODULE_BUILD_ID_MAX];
+	uint8_t len = identity->build_id_len;
+
+	ret[0] = '\0';
+	memcpy(id, identity->build_id, sizeof(id));
+	if (len == 0 && (module->fd < 0 || pm_elf_build_id(module->fd, id, &len) < 0))
+		return;
+	for (uint8_t i = 0; i < len && i < sizeof(id); i++)
+		snprintf(ret + 2 * i, 3, "%02x", id[i]);
+}
+
+static const char *kind_name(enum pm_module_kind kind)
+{
+	switch (kind) {
+	case PM_MODULE_FILE:
+		return "file";
+	case PM_MODULE_KERNEL:
+		return "kernel";
+	case PM_MODULE_VDSO:
+		return "vdso";
+	case PM_MODULE_ANON:
+		return "anon";
+	}
+	return "anon";
+}
+
+int pm_rec_modules_file_id(struct pm_rec_modules *modules, const struct pm_procs *procs,
+			   struct pm_file_writer *writer, uint32_t id, uint32_t *ret)
+{
+	struct pm_rec_module *module = &modules->list.data[id];
+	const struct pm_module_identity *identity;
+	char build_id[2 * PM_MODULE_BUILD_ID_MAX + 1];
+	int error;
+
+	if (module->file_id == PM_FILE_NONE) {
+		uint32_t file_id = (uint32_t)modules->by_file_id.len;
+
+		identity = &pm_procs_module(procs, id)->identity;
+		build_id_hex(module, identity, build_id);
+		error = pm_vec_push(&modules->by_file_id, id);
+		if (error < 0)
+			return error;
+		module->file_id = file_id;
+		error = pm_file_write_module(
+			writer, &(struct pm_file_module){
+					.id = file_id,
+					.path = identity->path,
+					.build_id = build_id[0] ? build_id : NULL,
+					.kind = kind_name(identity->kind) });
+		if (error < 0)
+			return error;
+	}
+	*ret = module->file_id;
+	return 0;
+}
+
+int pm_rec_modules_kernel_id(struct pm_rec_modules *modules,
+			     struct pm_file_writer *writer, uint32_t *ret)
+{
+	if (modules->kernel_file_id == PM_FILE_NONE) {
+		uint32_t file_id = (uint32_t)modules->by_file_id.len;
+		int error = pm_vec_push(&modules->by_file_id, PM_FILE_NONE);
+
+		if (error < 0)
+			return error;
+		modules->kernel_file_id = file_id;
+		error = pm_file_write_module(
+			writer, &(struct pm_file_module){ .id = file_id,
+							  .path = "[kernel]",
+							  .kind = "kernel" });
+		if (error < 0)
+			return error;
+	}
+	*ret = modules->kernel_file_id;
+	return 0;
+}
+
+int pm_rec_modules_open_file(const struct pm_rec_modules *modules,
+			     const struct pm_procs *procs, uint32_t id)
+{
+	const struct pm_rec_module *module = &modules->list.data[id];
+
+	if (module->fd >= 0)
+		return module->fd;
+	return pm_module_open(pm_procs_module(procs, id), NULL);
+}

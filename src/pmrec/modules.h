@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One module, three views: the table of src/proc knows its identity, the unwinder its CFI,
+ * the file its id. Opened at the first sample that finds it mapped, and kept open, so that
+ * deleting the file afterwards costs neither stacks nor names.
+ */
+#pragma once
+
+#include "pm/file.h"
+#include "pm/proc.h"
+#include "pm/unwind.h"
+
+struct pm_rec_module {
+	struct pm_unw_module *unwind; /* NULL: no file, no ELF, or out of reach */
+	int fd; /* of the file, for symbols at the end; -1 */
+	uint32_t file_id; /* PM_FILE_NONE until a frame lies in it */
+	bool opened; /* was tried */
+	bool unreachable; /* a file that could not be opened */
+};
+
+struct pm_rec_modules {
+	PM_VEC(struct pm_rec_module) list; /* by the id of struct pm_procs */
+	PM_VEC(uint32_t) by_file_id; /* the id of struct pm_procs; PM_FILE_NONE: kernel */
+	uint32_t kernel_file_id; /* PM_FILE_NONE until a frame lies in it */
+	size_t fds, fds_max; /* kept open, and how many may be */
+	const void *vdso; /* this process's own, which is everyone's; NULL: none */
+	size_t vdso_len;
+};
+
+void pm_rec_modules_init(struct pm_rec_modules *modules);
+void pm_rec_modules_release(struct pm_rec_modules *modules);
+
+/* Opens module @id for the unwinder if that was not tried. Borrowed until the next call;
+ * NULL only without memory. */
+struct pm_rec_module *pm_rec_modules_touch(struct pm_rec_modules *modules,
+					   const struct pm_procs *procs, uint32_t id);
+/* The id in the file of touched module @id; its line is written at the first time. */
+int pm_rec_modules_file_id(struct pm_rec_modules *modules, const struct pm_procs *procs,
+			   struct pm_file_writer *writer, uint32_t id, uint32_t *ret);
+int pm_rec_modules_kernel_id(struct pm_rec_modules *modules,
+			     struct pm_file_writer *writer, uint32_t *ret);
+/* The file of a touched module, opened again when it was not kept. To close unless it is
+ * module->fd. Negative errno. */
+int pm_rec_modules_open_file(const struct pm_rec_modules *modules,
+			     const struct pm_procs *procs, uint32_t id);

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: MIT */
+#include "options.h"
+
+#include <getopt.h>
+#include <string.h>
+
+enum {
+	DEFAULT_HZ = 999, /* not 1000: never in step with a timer of the target */
+	NEAR_ENOUGH = 2, /* edits between a wrong name and one worth proposing */
+	STACK_BYTES_STEP = 8, /* perf_event_open(2): sample_stack_user is a multiple */
+	OPTION_CALL_GRAPH = 256,
+	OPTION_STACK_BYTES,
+	OPTION_NO_SYMBOLS,
+	OPTION_HELP,
+	OPTION_VERSION,
+};
+
+static const char default_event[] = "cycles";
+static const char default_output[] = "samples.json";
+
+static const char short_options[] = "+:e:F:c:gm:o:qvh";
+static const struct option long_options[] = {
+	{ "event", required_argument, NULL, 'e' },
+	{ "freq", required_argument, NULL, 'F' },
+	{ "count", required_argument, NULL, 'c' },
+	{ "call-graph", required_argument, NULL, OPTION_CALL_GRAPH },
+	{ "stack-bytes", required_argument, NULL, OPTION_STACK_BYTES },
+	{ "mmap-pages", required_argument, NULL, 'm' },
+	{ "output", required_argument, NULL, 'o' },
+	{ "quiet", no_argument, NULL, 'q' },
+	{ "verbose", no_argument, NULL, 'v' },
+	{ "no-symbols", no_argument, NULL, OPTION_NO_SYMBOLS },
+	{ "help", no_argument, NULL, 'h' },
+	{ "version", no_argument, NULL, OPTION_VERSION },
+	{ NULL, 0, NULL, 0 },
+};
+
+static const char help[] =
+	"usage: pmrec [options] [--] COMMAND [ARGUMENT…]\n"
+	"\n"
+	"Runs COMMAND, samples it with everything that it starts, and writes the samples\n"
+	"with complete call stacks, function names and lines to samples.json.\n"
+	"\n"
+	"What to sample\n"
+	"  -e, --event EVENT[,…]     event to sample on, repeatable; `:u` user space only,\n"
+	"                            `:k` kernel only (default: cycles)\n"
+	"  -F, --freq HZ|max         samples a second and CPU (default: 999)\n"
+	"  -c, --count N             instead: one sample every N events\n"
+	"\n"
+	"Call stacks\n"
+	"  -g                        record call stacks (this is the default)\n"
+	"      --call-graph HOW      dwarf[,BYTES]: by unwind tables (default)\n"
+	"                            fp: by frame pointers; none: no call stacks\n"
+	"      --stack-bytes N       bytes of stack to look at in a sample, up to 65528\n"
+	"                            (default: 65528)\n"
+	"\n"
+	"Output\n"
+	"  -o, --output FILE|-       file to write (default: samples.json); a name that ends\n"
+	"                            in .zst is compressed; `-` is standard output\n"
+	"      --no-symbols          leave addresses as they are\n"
+	"  -q, --quiet               print errors only\n"
+	"  -v, --verbose             print what was opened and what it cost\n"
+	"\n"
+	"  -m, --mmap-pages PAGES    size of each CPU's buffer, a power of two; with K, M or\n"
+	"                            G in bytes\n"
+	"      --help, --version\n"
+	"\n"
+	"The exit status is that of COMMAND: its own, 128+N when signal N ended it, 127 when\n"
+	"it was not found, 126 when it could not be run; 125 when pmrec itself failed.\n"
+	"\n"
+	"Next: pmreport samples.json\n"
+	"\n"
+	"Events:\n";
+
+static int usage(struct pm_error *err)
+{
+	pm_error_fix(err, "pmrec --help");
+	return -EINVAL;
+}
+
+static const char *nearest_option(const char *name, size_t len)
+{
+	const char *best = NULL;
+	size_t best_distance = NEAR_ENOUGH + 1;
+	char wrong[64];
+
+	snprintf(wrong, sizeof(wrong), "%.*s", (int)(len < 63 ? len : 63), name);
+	for (const struct option *option = long_options; option->name; option++) {
+		size_t distance = pm_name_distance(wrong, option->name);
+
+		if (distance < best_distance) {
+			best = option->name;
+			best_distance = distance;
+		}
+	}
+	return best;
+}
+
+static int unknown_option(char **argv, struct pm_error *err)
+{
+	const char *word = optopt ? "" : argv[optind - 1];
+	size_t len = strcspn(word, "=");
+	const char *near = len > 2 ? nearest_option(word + 2, len - 2) : NULL;
+
+	if (optopt > 0 && optopt < 256)
+		pm_error_set(err, -EINVAL, "unknown option -%c", optopt);
+	else if (optopt) /* a long one that takes no value was given one */
+		pm_error_set(err, -EINVAL, "%s: this option takes no value",
+			     argv[optind - 1]);
+	else if (near)
+		pm_error_set(err, -EINVAL, "unknown option %.*s; did you mean --%s?",
+			     (int)len, word, near);
+	else
+		pm_error_set(err, -EINVAL, "unknown option %.*s", (int)len, word);
+	return usage(err);
+}
+
+static int parse_rate(struct pm_rec_options *options, const char *text, bool by_frequency,
+		      struct pm_error *err)
+{
+	uint64_t rate;
+
+	if (by_frequency && strcmp(text, "max") == 0) {
+		rate = UINT64_MAX;
+	} else if (!pm_parse_u64(text, &rate) || rate == 0 || rate > INT64_MAX) {
+		if (by_frequency)
+			pm_error_set(err, -EINVAL,
+				     "-F %s: expected samples a second, as 999, or max",
+				     text);
+		else
+			pm_error_set(err, -EINVAL,
+				     "-c %s: expected a number of events, as 1000000",
+				     text);
+		return usage(err);
+	}
+	options->by_frequency = by_frequency;
+	options->rate = rate;
+	return 0;
+}
+
+static int parse_stack_bytes(struct pm_rec_options *options, const char *option,
+			     const char *text, struct pm_error *err)
+{
+	uint64_t bytes;
+
+	if (!pm_parse_u64(text, &bytes) || bytes == 0 || bytes > PM_STACK_BYTES_MAX) {
+		pm_error_set(err, -EINVAL, "%s %s: expected a number of bytes, 8 to %u",
+			     option, text, PM_STACK_BYTES_MAX);
+		return usage(err);
+	}
+	options->stack_bytes = (uint32_t)((bytes + STACK_BYTES_STEP - 1) /
+					  STACK_BYTES_STEP * STACK_BYTES_STEP);
+	return 0;
+}
+
+static int parse_call_graph(struct pm_rec_options *options, const char *text,
+			    struct pm_error *err)
+{
+	if (strcmp(text, "dwarf") == 0) {
+		options->call_graph = PM_CALL_GRAPH_DWARF;
+	} else if (strncmp(text, "dwarf,", 6) == 0) {
+		options->call_graph = PM_CALL_GRAPH_DWARF;
+		return parse_stack_bytes(options, "--call-graph dwarf,", text + 6, err);
+	} else if (strcmp(text, "fp") == 0) {
+		options->call_graph = PM_CALL_GRAPH_FP;
+	} else if (strcmp(text, "none") == 0 || strcmp(text, "no") == 0) {
+		options->call_graph = PM_CALL_GRAPH_NONE;
+	} else {
+		pm_error_set(err, -EINVAL,
+			     "--call-graph %s: expected dwarf, dwarf,BYTES, fp or none",
+			     text);
+		return usage(err);
+	}
+	return 0;
+}
+
+/* As perf: a bare number counts pages, one with a unit counts bytes. */
+static int parse_ring_pages(struct pm_rec_options *options, const char *text,
+			    struct pm_error *err)
+{
+	static const char units[] = "BKMG";
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	size_t len = strlen(text);
+	const char *unit = len > 1 ? strchr(units, text[len - 1] & ~0x20) : NULL;
+	char number[32];
+	uint64_t pages;
+	bool valid;
+
+	snprintf(number, sizeof(number), "%.*s", (int)(unit && *unit ? len - 1 : len),
+		 text);
+	valid = len < sizeof(number) && pm_parse_u64(number, &pages) && pages > 0 &&
+		pages <= UINT32_MAX;
+	if (valid && unit && *unit) {
+		pages <<= 10 * (unit - units);
+		valid = pages >= page && pages % page == 0;
+		pages /= page;
+	}
+	if (!valid || pages > UINT32_MAX || (pages & (pages - 1)) != 0) {
+		pm_error_set(err, -EINVAL,
+			     "-m %s: expected a number of pages that is a power of two, "
+			     "as 512, or of bytes, as 2M",
+			     text);
+		return usage(err);
+	}
+	options->ring_pages = (size_t)pages;
+	return 0;
+}
+
+struct seen {
+	bool rate, count;
+};
+
+static int apply(struct pm_rec_options *options, struct seen *seen, int option,
+		 char **argv, struct pm_error *err)
+{
+	switch (option) {
+	case 'e':
+		return pm_event_specs_parse(optarg, &options->specs, err);
+	case 'F':
+		seen->rate = true;
+		return parse_rate(options, optarg, true, err);
+	case 'c':
+		seen->count = true;
+		return parse_rate(options, optarg, false, err);
+	case 'g':
+		return 0;
+	case OPTION_CALL_GRAPH:
+		return parse_call_graph(options, optarg, err);
+	case OPTION_STACK_BYTES:
+		return parse_stack_bytes(options, "--stack-bytes", optarg, err);
+	case 'm':
+		return parse_ring_pages(options, optarg, err);
+	case 'o':
+		options->output = optarg;
+		return 0;
+	case 'q':
+		options->quiet = true;
+		return 0;
+	case 'v':
+		options->verbose = true;
+		return 0;
+	case OPTION_NO_SYMBOLS:
+		options->symbols = false;
+		return 0;
+	case 'h':
+		options->action = PM_REC_HELP;
+		return 0;
+	case OPTION_VERSION:
+		options->action = PM_REC_VERSION;
+		return 0;
+	case ':':
+		pm_error_set(err, -EINVAL, "%s: this option needs a value",
+			     argv[optind - 1]);
+		return usage(err);
+	default:
+		return unknown_option(argv, err);
+	}
+}
+
+int pm_rec_options_parse(struct pm_rec_options *options, int argc, char **argv,
+			 struct pm_error *err)
+{
+	struct seen seen = { 0 };
+	int option;
+	int ret;
+
+	*options = (struct pm_rec_options){
+		.by_frequency = true,
+		.rate = DEFAULT_HZ,
+		.call_graph = PM_CALL_GRAPH_DWARF,
+		.stack_bytes = PM_STACK_BYTES_MAX,
+		.output = default_output,
+		.symbols = true,
+	};
+	while ((option = getopt_long(argc, argv, short_options, long_options, NULL)) !=
+	       -1) {
+		ret = apply(options, &seen, option, argv, err);
+		if (ret < 0)
+			return ret;
+		if (options->action != PM_REC_RECORD)
+			return 0;
+	}
+	if (seen.rate && seen.count) {
+		pm_error_set(err, -EINVAL, "-F and -c exclude each other");
+		return usage(err);
+	}
+	if (options->output[0] == '\0') {
+		pm_error_set(err, -EINVAL, "-o: the file needs a name");
+		return usage(err);
+	}
+	options->command = argv + optind;
+	if (optind >= argc || argv[optind][0] == '\0') {
+		pm_error_set(err, -EINVAL, "no command to record");
+		pm_error_fix(err, "pmrec -- COMMAND, or pmrec --help");
+		return -EINVAL;
+	}
+	return options->specs.list.len > 0
+		       ? 0
+		       : pm_event_specs_parse(default_event, &options->specs, err);
+}
+
+void pm_rec_options_release(struct pm_rec_options *options)
+{
+	pm_event_specs_release(&options->specs);
+}
+
+void pm_rec_options_help(void)
+{
+	const char *const *names = pm_event_names();
+	size_t column = 0;
+
+	fputs(help, stdout);
+	for (; *names; names++) {
+		size_t len = strlen(*names) + 2;
+
+		if (column > 0 && column + len > 80) {
+			putchar('\n');
+			column = 0;
+		}
+		printf("%s%s", column == 0 ? "  " : ", ", *names);
+		column += len;
+	}
+	putchar('\n');
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+#include "record.h"
+
+#include <limits.h>
+#include <linux/perf_event.h>
+#include <string.h>
+
+static int name_thread(struct pm_rec_session *session, const struct pm_record *record)
+{
+	const struct pm_thread *thread =
+		pm_procs_thread(session->procs, (pid_t)record->pid, (pid_t)record->tid);
+
+	if (!thread)
+		return -ENOMEM;
+	return pm_rec_threads_name(&session->threads, session->writer, record->pid,
+				   record->tid, thread->comm, record->time);
+}
+
+static int on_sample(struct pm_rec_session *session, const struct pm_record *record)
+{
+	struct pm_rec_counts *counts = &session->counts;
+	struct pm_rec_chain chain;
+	int ret;
+
+	if (record->event >= counts->events_len)
+		return 0; /* of no event that we opened */
+	if (!pm_rec_threads_known(&session->threads, record->pid, record->tid)) {
+		ret = name_thread(session, record);
+		if (ret < 0)
+			return ret;
+	}
+	ret = pm_rec_chains_add(session->chains, record, &chain);
+	if (ret < 0)
+		return ret;
+	counts->samples++;
+	counts->stops[chain.stop]++;
+	counts->events[record->event].samples++;
+	counts->events[record->event].period += record->sample.period;
+	return pm_file_write_sample(
+		session->writer,
+		&(struct pm_file_sample){
+			.time = record->time,
+			.pid = record->pid,
+			.tid = record->tid,
+			.cpu = record->cpu,
+			.event = record->event,
+			.period = record->sample.period,
+			.stack = chain.stack,
+			.stop = chain.stop == PM_UNW_STOP_ROOT
+					? NULL
+					: pm_rec_stop_name(chain.stop) });
+}
+
+static int on_mmap(struct pm_rec_session *session, const struct pm_record *record)
+{
+	const struct pm_mmap_record *mmap = &record->mmap;
+	struct pm_module_identity identity = { .major = mmap->major,
+					       .minor = mmap->minor,
+					       .inode = mmap->inode,
+					       .build_id_len = mmap->build_id_len };
+	char path[PATH_MAX];
+	size_t len;
+	int ret;
+
+	identity.kind = pm_module_kind_of(mmap->path, &len);
+	if (identity.kind == PM_MODULE_KERNEL || len >= sizeof(path))
+		return 0;
+	memcpy(path, mmap->path, len);
+	path[len] = '\0';
+	identity.path = path;
+	if (identity.build_id_len > sizeof(identity.build_id))
+		identity.build_id_len = 0;
+	memcpy(identity.build_id, mmap->build_id, identity.build_id_len);
+	ret = pm_procs_map(session->procs, (pid_t)record->pid, mmap->start, mmap->len,
+			   mmap->pgoff, mmap->prot, &identity);
+	return ret == -ENOMEM ? ret : 0; /* a senseless range changes nothing */
+}
+
+static int on_lost(struct pm_rec_session *session, const struct pm_record *record)
+{
+	session->counts.lost += record->lost;
+	return pm_file_write_lost(session->writer,
+				  &(struct pm_file_lost){ .time = record->time,
+							  .cpu = record->cpu,
+							  .count = record->lost });
+}
+
+int pm_rec_record(struct pm_rec_session *session, const struct pm_record *record)
+{
+	pid_t pid = (pid_t)record->pid, tid = (pid_t)record->tid;
+	int ret;
+
+	switch (record->type) {
+	case PERF_RECORD_SAMPLE:
+		return on_sample(session, record);
+	case PERF_RECORD_MMAP:
+	case PERF_RECORD_MMAP2:
+		return on_mmap(session, record);
+	case PERF_RECORD_COMM:
+		ret = pm_procs_comm(session->procs, pid, tid, record->comm.name,
+				    record->comm.exec);
+		return ret < 0 ? ret : name_thread(session, record);
+	case PERF_RECORD_FORK:
+		ret = pm_procs_fork(session->procs, pid, tid,
+				    (pid_t)record->fork.parent_pid,
+				    (pid_t)record->fork.parent_tid);
+		return ret < 0 ? ret : name_thread(session, record);
+	case PERF_RECORD_EXIT:
+		pm_procs_exit(session->procs, pid, tid);
+		return 0;
+	case PERF_RECORD_LOST:
+	case PERF_RECORD_LOST_SAMPLES:
+		return on_lost(session, record);
+	case PERF_RECORD_THROTTLE:
+		session->counts.throttled++;
+		return 0;
+	default:
+		return 0;
+	}
+}

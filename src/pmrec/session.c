@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: MIT */
+#include "session.h"
+
+#include <poll.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "child.h"
+#include "host.h"
+#include "record.h"
+#include "spaces.h"
+#include "summary.h"
+#include "symbols.h"
+
+#ifndef PMREC_VERSION
+#error "the build passes PMREC_VERSION"
+#endif
+
+enum {
+	POLL_MS = 100, /* rings that fill slowly wake nobody */
+	WAITING_MS = 1000, /* until a stopped recording says what it waits for */
+	FIXED_FDS = 2, /* in front of the rings': signals, the command */
+};
+#define FLUSH_NS 1000000000ull
+
+uint64_t pm_rec_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+void pm_rec_warn(struct pm_rec_session *session, const char *text)
+{
+	struct pm_str safe = { 0 };
+
+	pm_str_printable(&safe, text, strlen(text));
+	if (!session->options->quiet && !safe.failed)
+		fprintf(stderr, "pmrec: warning: %s\n", safe.data ? safe.data : "");
+	pm_str_release(&safe);
+	if (session->writer)
+		pm_file_write_note(session->writer,
+				   &(struct pm_file_note){ .text = text });
+}
+
+/*
+ * A command that cannot be found shall not cost the user the file of the run before, which
+ * opening the output replaces. What only exec can tell is told by pm_launch_go().
+ */
+static int check_command(const char *name, struct pm_error *err)
+{
+	PM_AUTO_FREE char *path =
+		strdup(getenv("PATH") ? getenv("PATH") : "/bin:/usr/bin");
+	int error = ENOENT;
+
+	if (strchr(name, '/'))
+		return access(name, X_OK) == 0
+			       ? 0
+			       : pm_error_set(err, -errno, "cannot run %s: %s", name,
+					      strerror(errno));
+	if (!path)
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	for (char *rest = path, *folder; (folder = strsep(&rest, ":"));) {
+		PM_AUTO_FREE char *file = NULL;
+
+		if (asprintf(&file, "%s/%s", *folder ? folder : ".", name) < 0) {
+			file = NULL;
+			return pm_error_set(err, -ENOMEM, "out of memory");
+		}
+		if (access(file, X_OK) == 0)
+			return 0;
+		if (errno == EACCES)
+			error = EACCES;
+	}
+	if (error == ENOENT)
+		return pm_error_set(err, -ENOENT, "%s: command not found", name);
+	return pm_error_set(err, -error, "cannot run %s: %s", name, strerror(error));
+}
+
+static int status_of_exec_failure(int error)
+{
+	return error == -ENOENT ? PM_REC_STATUS_NOT_FOUND : PM_REC_STATUS_CANNOT_RUN;
+}
+
+static int open_events(struct pm_rec_session *session, struct pm_error *err)
+{
+	const struct pm_rec_options *options = session->options;
+	struct pm_perf_options perf = {
+		.specs = options->specs.list.data,
+		.specs_len = options->specs.list.len,
+		.by_frequency = options->by_frequency,
+		.rate = options->rate,
+		.call_graph = options->call_graph,
+		.stack_bytes = options->stack_bytes,
+		.ring_pages = options->ring_pages,
+		.ring_pages_explicit = options->ring_pages > 0,
+		.pid = session->child.launch.pid,
+	};
+	int ret = pm_perf_open(&session->perf, &perf, err);
+
+	if (ret < 0)
+		return ret;
+	pm_perf_events(session->perf, &session->counts.events_len);
+	session->counts.events =
+		calloc(session->counts.events_len, sizeof(*session->counts.events));
+	if (!session->counts.events)
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	return 0;
+}
+
+static void spec_text(const struct pm_event_spec *spec, char *ret, size_t size)
+{
+	snprintf(ret, size, "%s%s%s", spec->name, spec->modifiers[0] ? ":" : "",
+		 spec->modifiers);
+}
+
+static bool counts_ns(const struct pm_event_spec *spec)
+{
+	return strcmp(spec->name, "cpu-clock") == 0 ||
+	       strcmp(spec->name, "task-clock") == 0;
+}
+
+static int write_header(struct pm_rec_session *session)
+{
+	static const char *const call_graphs[] = { [PM_CALL_GRAPH_NONE] = "none",
+						   [PM_CALL_GRAPH_FP] = "fp",
+						   [PM_CALL_GRAPH_DWARF] = "dwarf" };
+	const struct pm_rec_options *options = session->options;
+	size_t len;
+	const struct pm_perf_event *events = pm_perf_events(session->perf, &len);
+	PM_AUTO_FREE struct pm_file_event *lines = calloc(len + 1, sizeof(*lines));
+	PM_AUTO_FREE char(*actual)[PM_EVENT_NAME_MAX + 32] =
+		calloc(len + 1, sizeof(*actual));
+	struct pm_file_header header = { .version = PM_FILE_VERSION,
+					 .pmrec = PMREC_VERSION,
+					 .clock = "monotonic" };
+	struct pm_rec_host host;
+	time_t now = time(NULL);
+	struct tm utc;
+	char created[32];
+
+	if (!lines || !actual)
+		return -ENOMEM;
+	for (size_t i = 0; i < len; i++) {
+		spec_text(&events[i].actual, actual[i], sizeof(actual[i]));
+		lines[i] = (struct pm_file_event){
+			.id = (uint32_t)i,
+			.name = events[i].actual.name,
+			.requested = events[i].requested.requested,
+			.actual = actual[i],
+			.modifiers = events[i].actual.modifiers,
+			.unit = counts_ns(&events[i].actual) ? "ns" : "events",
+			.by_frequency = events[i].by_frequency,
+			.rate = events[i].rate,
+		};
+	}
+	pm_rec_host_read(&host);
+	strftime(created, sizeof(created), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+	header.created = created;
+	header.host.hostname = host.names.nodename;
+	header.host.kernel = host.names.release;
+	header.host.arch = host.names.machine;
+	header.host.cpu_model = host.cpu_model[0] ? host.cpu_model : NULL;
+	header.host.virt = host.virt[0] ? host.virt : NULL;
+	header.host.cpus = host.cpus;
+	header.command = (const char *const *)options->command;
+	while (options->command[header.command_len])
+		header.command_len++;
+	header.events = lines;
+	header.events_len = len;
+	header.options.call_graph = call_graphs[options->call_graph];
+	if (options->call_graph == PM_CALL_GRAPH_DWARF)
+		header.options.stack_bytes = options->stack_bytes;
+	header.options.ring_bytes = (uint64_t)pm_perf_ring_pages(session->perf) *
+				    (uint64_t)sysconf(_SC_PAGESIZE);
+	return pm_file_write_header(session->writer, &header);
+}
+
+static void print_opened(const struct pm_rec_session *session)
+{
+	size_t len;
+	const struct pm_perf_event *events = pm_perf_events(session->perf, &len);
+
+	for (size_t i = 0; i < len; i++)
+		fprintf(stderr, "pmrec: event %s: %s%s%s%s, %s %llu%s\n",
+			events[i].requested.requested, events[i].actual.name,
+			events[i].actual.modifiers[0] ? ":" : "",
+			events[i].actual.modifiers,
+			events[i].kernel_dropped ? " without the kernel" : "",
+			events[i].by_frequency ? "at" : "every",
+			(unsigned long long)events[i].rate,
+			events[i].by_frequency ? " Hz" : " events");
+	fprintf(stderr, "pmrec: buffers of %zu pages on each CPU\n",
+		pm_perf_ring_pages(session->perf));
+}
+
+static int open_output(struct pm_rec_session *session, struct pm_error *err)
+{
+	const struct pm_perf_notes *notes = pm_perf_notes(session->perf);
+	struct pm_rec_chain_source source = { .procs = session->procs,
+					      .modules = &session->modules,
+					      .call_graph =
+						      session->options->call_graph };
+	int ret = pm_file_writer_open(&session->writer, session->options->output, err);
+
+	if (ret < 0)
+		return ret;
+	source.writer = session->writer;
+	session->chains = pm_rec_chains_new(&source);
+	if (!session->chains)
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	ret = write_header(session);
+	if (ret == 0)
+		ret = pm_file_writer_flush(session->writer);
+	if (ret < 0) {
+		/* What it was is known to the writer. */
+		ret = pm_file_writer_close(PM_TAKE_PTR(session->writer), err);
+		return ret < 0 ? ret : pm_error_set(err, -EIO, "the header is not valid");
+	}
+	for (size_t i = 0; i < notes->texts.len; i++)
+		pm_rec_warn(session, notes->texts.data[i]);
+	return 0;
+}
+
+static void remove_output(struct pm_rec_session *session)
+{
+	const char *path = session->options->output;
+	struct stat st;
+
+	pm_file_writer_close(PM_TAKE_PTR(session->writer), NULL);
+	if (strcmp(path, "-") != 0 && lstat(path, &st) == 0 && S_ISREG(st.st_mode))
+		unlink(path);
+}
+
+/* One round. @err is set for what is not the file's fault. */
+static int drain(struct pm_rec_session *session, bool final, struct pm_error *err)
+{
+	struct pm_record record;
+	int ret;
+
+	pm_perf_begin(session->perf, final);
+	while ((ret = pm_perf_next(session->perf, &record, err)) == 1) {
+		ret = pm_rec_record(session, &record);
+		if (ret < 0) {
+			if (ret == -ENOMEM)
+				pm_error_set(err, ret, "out of memory");
+			return ret;
+		}
+	}
+	return ret;
+}
+
+static void poll_init(struct pm_rec_session *session, struct pollfd *fds,
+		      size_t rings_len)
+{
+	size_t len;
+	const int *rings = pm_perf_poll_fds(session->perf, &len);
+
+	fds[0] = (struct pollfd){ .fd = session->child.signal_fd, .events = POLLIN };
+	fds[1] = (struct pollfd){ .fd = session->child.launch.pidfd, .events = POLLIN };
+	for (size_t i = 0; i < rings_len; i++)
+		fds[FIXED_FDS + i] = (struct pollfd){ .fd = rings[i], .events = POLLIN };
+}
+
+/* A ring whose tasks have all ended reports POLLHUP for ever (perf_poll()). */
+static void poll_drop_ended(struct pollfd *fds, size_t len)
+{
+	for (size_t i = FIXED_FDS; i < len; i++)
+		if (fds[i].revents & (POLLHUP | POLLERR | POLLNVAL))
+			fds[i].fd = -1;
+}
+
+static void say_waiting(const struct pm_rec_session *session, bool failed)
+{
+	if (!session->options->quiet && !failed)
+		fprintf(stderr, "pmrec: stopped; waiting for the command to end "
+				"(the next signal kills it)\n");
+}
+
+/* Records until the command ends or the user stops it, then waits for the command. */
+static int record(struct pm_rec_session *session, struct pm_error *err)
+{
+	struct pm_rec_child *child = &session->child;
+	size_t rings_len;
+	size_t fds_len =
+		(pm_perf_poll_fds(session->perf, &rings_len), rings_len) + FIXED_FDS;
+	PM_AUTO_FREE struct pollfd *fds = calloc(fds_len, sizeof(*fds));
+	uint64_t flushed_ns = session->begin_ns;
+	bool recording = true, said = false;
+	int error = 0;
+
+	if (!fds) {
+		recording = false;
+		error = pm_error_set(err, -ENOMEM, "out of memory");
+	} else {
+		poll_init(session, fds, rings_len);
+	}
+	while (child->running) {
+		int ready = poll(fds,
+				 recording ? fds_len
+				 : fds     ? FIXED_FDS
+					   : 0,
+				 recording ? POLL_MS : WAITING_MS);
+
+		pm_rec_child_signals(child);
+		pm_rec_child_reap(child);
+		if (recording) {
+			bool last = !child->running || child->interrupts > 0;
+			uint64_t now = pm_rec_now_ns();
+
+			poll_drop_ended(fds, fds_len);
+			if (last)
+				pm_perf_disable(session->perf);
+			error = drain(session, last, err);
+			if (error == 0 && now - flushed_ns >= FLUSH_NS) {
+				error = pm_file_writer_flush(session->writer);
+				flushed_ns = now;
+			}
+			if (error < 0)
+				pm_perf_disable(session->perf);
+			recording = error == 0 && !last;
+			session->end_ns = now;
+		} else if (ready == 0 && !said) {
+			say_waiting(session, error < 0);
+			said = true;
+		}
+	}
+	return error;
+}
+
+/* Completes the file. */
+static int finish(struct pm_rec_session *session, struct pm_error *err)
+{
+	int ret = 0;
+
+	pm_rec_summary_count_lost(session);
+	if (session->options->symbols && session->child.interrupts < 2)
+		ret = pm_rec_symbols_write(session);
+	pm_rec_summary_warn(session);
+	if (ret == 0)
+		ret = pm_rec_summary_footer(session);
+	if (ret == 0)
+		ret = pm_file_writer_flush(session->writer);
+	session->bytes = pm_file_writer_bytes(session->writer);
+	if (ret == -ENOMEM)
+		return pm_error_set(err, ret, "out of memory");
+	return ret;
+}
+
+/* What was wrong with the file is known to the writer; anything else is in @err already. */
+static int close_output(struct pm_rec_session *session, int error, struct pm_error *err)
+{
+	struct pm_error file_err = { 0 };
+	int ret = pm_file_writer_close(PM_TAKE_PTR(session->writer), &file_err);
+
+	if (ret < 0) {
+		*err = file_err;
+		return ret;
+	}
+	if (error < 0 && err->code == 0)
+		pm_error_set(err, error, "%s", strerror(-error));
+	return error;
+}
+
+static int fail(const struct pm_error *err, int status)
+{
+	pm_error_print(err, "pmrec", stderr);
+	return status;
+}
+
+static int run(struct pm_rec_session *session)
+{
+	const struct pm_rec_options *options = session->options;
+	struct pm_rec_child *child = &session->child;
+	struct pm_error err = { 0 };
+	int ret = check_command(options->command[0], &err);
+
+	if (ret < 0)
+		return fail(&err, status_of_exec_failure(ret));
+	ret = pm_rec_child_prepare(child, options->command,
+				   strcmp(options->output, "-") == 0, &err);
+	if (ret == 0)
+		ret = pm_rec_child_catch_signals(child, &err);
+	if (ret == 0)
+		ret = open_events(session, &err);
+	if (ret == 0)
+		ret = open_output(session, &err);
+	if (ret < 0)
+		return fail(&err, PM_REC_STATUS_FAILED);
+	if (options->verbose && !options->quiet)
+		print_opened(session);
+	session->begin_ns = session->end_ns = pm_rec_now_ns();
+	ret = pm_launch_go(&child->launch, &err);
+	if (ret < 0) {
+		remove_output(session);
+		return fail(&err, status_of_exec_failure(ret));
+	}
+	child->running = true;
+	ret = record(session, &err);
+	if (ret == 0)
+		ret = finish(session, &err);
+	ret = close_output(session, ret, &err);
+	if (ret < 0)
+		return fail(&err, PM_REC_STATUS_FAILED);
+	pm_rec_summary_print(session);
+	return child->status_known ? pm_exit_status(child->status) : PM_REC_STATUS_FAILED;
+}
+
+int pm_rec_session_run(const struct pm_rec_options *options)
+{
+	struct pm_rec_session session = {
+		.options = options,
+		.child = { .launch = { .pidfd = -1, .go_fd = -1, .error_fd = -1 },
+			   .signal_fd = -1 },
+		.procs = pm_procs_new(pm_rec_space_free),
+	};
+	int status = PM_REC_STATUS_FAILED;
+
+	pm_rec_modules_init(&session.modules);
+	if (session.procs) {
+		status = run(&session);
+	} else {
+		struct pm_error err = { 0 };
+
+		pm_error_set(&err, -ENOMEM, "out of memory");
+		pm_error_print(&err, "pmrec", stderr);
+	}
+	pm_rec_chains_free(session.chains);
+	pm_file_writer_close(session.writer, NULL);
+	pm_perf_free(session.perf);
+	pm_rec_child_release(&session.child);
+	pm_rec_threads_release(&session.threads);
+	pm_rec_modules_release(&session.modules);
+	pm_procs_free(session.procs);
+	free(session.counts.events);
+	return status;
+}

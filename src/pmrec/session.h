@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One recording, from launching the command to the closed file.
+ */
+#pragma once
+
+#include <sys/resource.h>
+
+#include "chain.h"
+#include "options.h"
+#include "threads.h"
+
+enum {
+	PM_REC_STATUS_FAILED = 125, /* pmrec itself, not the command */
+	PM_REC_STATUS_CANNOT_RUN = 126,
+	PM_REC_STATUS_NOT_FOUND = 127,
+};
+
+/* What is counted for the footer. */
+struct pm_rec_counts {
+	uint64_t samples, lost, throttled;
+	uint64_t stops[PM_REC_STOP_COUNT];
+	struct pm_rec_event_counts {
+		uint64_t samples, period, lost;
+		bool lost_known;
+	} * events; /* by event */
+	size_t events_len;
+};
+
+/* The command, and the wishes of whoever runs us. */
+struct pm_rec_child {
+	struct pm_launch launch;
+	int signal_fd;
+	bool running; /* let go, not yet reaped */
+	int status; /* of wait4(2) */
+	bool status_known;
+	struct rusage usage;
+	unsigned int interrupts; /* how often we were asked to stop */
+};
+
+struct pm_rec_session {
+	const struct pm_rec_options *options;
+	struct pm_rec_child child;
+	struct pm_perf *perf;
+	struct pm_file_writer *writer;
+	struct pm_procs *procs;
+	struct pm_rec_modules modules;
+	struct pm_rec_threads threads;
+	struct pm_rec_chains *chains;
+	struct pm_rec_counts counts;
+	uint64_t begin_ns, end_ns; /* of the command, CLOCK_MONOTONIC */
+	uint64_t bytes; /* of the closed file */
+};
+
+/* Records options->command and returns the exit status for this program; what goes wrong
+ * has been printed. */
+int pm_rec_session_run(const struct pm_rec_options *options);
+
+uint64_t pm_rec_now_ns(void);
+/* `pmrec: warning: …` on stderr unless --quiet; and a note in the file once it is open. */
+void pm_rec_warn(struct pm_rec_session *session, const char *text);

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A process's mappings as the unwinder wants them, kept in process->user.
+ */
+#pragma once
+
+#include "modules.h"
+
+/* @ret is borrowed until the next call for the same process. 0 or -ENOMEM. The tag of each
+ * map is the module's id in @procs; every module in it has been touched. */
+int pm_rec_space_get(struct pm_process *process, struct pm_rec_modules *modules,
+		     const struct pm_procs *procs, struct pm_unw_space *ret);
+/* For pm_procs_new(). */
+void pm_rec_space_free(void *user);

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT */
+#include "summary.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum {
+	/* Below this share of the CPU time that the kernel accounts, something was missed. */
+	ACCOUNTED_PERCENT = 80,
+};
+#define ACCOUNTED_FROM_NS 200000000ull /* shorter runs prove nothing */
+#define IDLE_NS           20000000ull /* no samples in so little CPU time are no wonder */
+
+static uint64_t timeval_ns(const struct timeval *time)
+{
+	return (uint64_t)time->tv_sec * 1000000000u + (uint64_t)time->tv_usec * 1000u;
+}
+
+static uint64_t cpu_ns(const struct rusage *usage)
+{
+	return timeval_ns(&usage->ru_utime) + timeval_ns(&usage->ru_stime);
+}
+
+void pm_rec_summary_count_lost(struct pm_rec_session *session)
+{
+	struct pm_rec_counts *counts = &session->counts;
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < counts->events_len; i++) {
+		struct pm_rec_event_counts *event = &counts->events[i];
+
+		event->lost_known = pm_perf_lost(session->perf, i, &event->lost) == 0;
+		sum += event->lost_known ? event->lost : 0;
+	}
+	/* The kernel's count is the truth where it exists, but never less than was told. */
+	if (sum > counts->lost)
+		counts->lost = sum;
+}
+
+static void warn_lost(struct pm_rec_session *session)
+{
+	const struct pm_rec_counts *counts = &session->counts;
+	char text[256];
+
+	snprintf(text, sizeof(text),
+		 "%" PRIu64 " samples were lost (%.1f%%): the buffers were full; "
+		 "try: -m %zu, or a smaller --stack-bytes",
+		 counts->lost,
+		 100.0 * (double)counts->lost / (double)(counts->lost + counts->samples),
+		 2 * pm_perf_ring_pages(session->perf));
+	pm_rec_warn(session, text);
+}
+
+static void warn_none(struct pm_rec_session *session)
+{
+	uint64_t cpu = cpu_ns(&session->child.usage);
+	char text[320];
+
+	if (cpu < IDLE_NS)
+		snprintf(
+			text, sizeof(text),
+			"no samples: the command used only %.1f ms of CPU time; try: -F max",
+			(double)cpu / 1e6);
+	else
+		snprintf(
+			text, sizeof(text),
+			"no samples, though the command used %.2f s of CPU time: the event "
+			"did not occur, or the command gained privileges (set-user-ID) and "
+			"may be recorded by root only",
+			(double)cpu / 1e9);
+	pm_rec_warn(session, text);
+}
+
+/*
+ * Events are inherited by each new thread with a full period ahead, so that threads shorter
+ * than a period are never sampled. A clock event counts CPU time, which rusage knows, too.
+ */
+static void warn_unaccounted(struct pm_rec_session *session)
+{
+	size_t len;
+	const struct pm_perf_event *events = pm_perf_events(session->perf, &len);
+	uint64_t cpu = cpu_ns(&session->child.usage);
+	char text[256];
+
+	for (size_t i = 0; i < len; i++) {
+		const struct pm_event_spec *spec = &events[i].actual;
+		uint64_t period = session->counts.events[i].period;
+
+		if ((strcmp(spec->name, "cpu-clock") != 0 &&
+		     strcmp(spec->name, "task-clock") != 0) ||
+		    !spec->user || !spec->kernel || events[i].kernel_dropped ||
+		    cpu < ACCOUNTED_FROM_NS || period >= cpu / 100 * ACCOUNTED_PERCENT)
+			continue;
+		snprintf(
+			text, sizeof(text),
+			"the samples stand for %.2f s of %.2f s CPU time: what runs shorter "
+			"than a sampling period is missed; try: -F max",
+			(double)period / 1e9, (double)cpu / 1e9);
+		pm_rec_warn(session, text);
+		return;
+	}
+}
+
+void pm_rec_summary_warn(struct pm_rec_session *session)
+{
+	const struct pm_rec_child *child = &session->child;
+
+	if (session->counts.lost > 0)
+		warn_lost(session);
+	else if (!child->status_known || child->interrupts > 0)
+		return;
+	else if (session->counts.samples == 0)
+		warn_none(session);
+	else
+		warn_unaccounted(session);
+}
+
+int pm_rec_summary_footer(struct pm_rec_session *session)
+{
+	const struct pm_rec_counts *counts = &session->counts;
+	const struct pm_rec_child *child = &session->child;
+	PM_AUTO_FREE struct pm_file_footer_event *events =
+		calloc(counts->events_len + 1, sizeof(*events));
+	struct pm_file_count stops[PM_REC_STOP_COUNT];
+	struct pm_file_footer footer = {
+		.samples = counts->samples,
+		.lost = counts->lost,
+		.throttled = counts->throttled,
+		.truncated = counts->stops[PM_UNW_STOP_TRUNCATED],
+		.stops = stops,
+		.duration_ns = session->end_ns - session->begin_ns,
+		.cpu_ns = cpu_ns(&child->usage),
+		.cpu_known = child->status_known,
+		.exited = child->status_known && WIFEXITED(child->status),
+		.signalled = child->status_known && WIFSIGNALED(child->status),
+		.events = events,
+		.events_len = counts->events_len,
+	};
+
+	if (!events)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < PM_REC_STOP_COUNT; i++)
+		if (counts->stops[i] > 0)
+			stops[footer.stops_len++] =
+				(struct pm_file_count){ .name = pm_rec_stop_name(i),
+							.count = counts->stops[i] };
+	for (size_t i = 0; i < counts->events_len; i++)
+		events[i] = (struct pm_file_footer_event){
+			.samples = counts->events[i].samples,
+			.period = counts->events[i].period,
+			.lost = counts->events[i].lost,
+			.lost_known = counts->events[i].lost_known,
+		};
+	if (footer.exited)
+		footer.exit = (uint32_t)WEXITSTATUS(child->status);
+	else if (footer.signalled)
+		footer.exit = (uint32_t)WTERMSIG(child->status);
+	return pm_file_write_footer(session->writer, &footer);
+}
+
+/* 3981 → 3,981 */
+static void put_grouped(struct pm_str *str, uint64_t value)
+{
+	char digits[24];
+	size_t len = (size_t)snprintf(digits, sizeof(digits), "%" PRIu64, value);
+
+	for (size_t i = 0; i < len; i++) {
+		if (i > 0 && (len - i) % 3 == 0)
+			pm_str_putc(str, ',');
+		pm_str_putc(str, digits[i]);
+	}
+}
+
+static void put_bytes(struct pm_str *str, uint64_t bytes)
+{
+	static const char *const units[] = { "KB", "MB", "GB", "TB" };
+	double value = (double)bytes / 1000;
+	size_t unit = 0;
+
+	for (; value >= 999.5 && unit + 1 < PM_ARRAY_LEN(units); unit++)
+		value /= 1000;
+	if (bytes < 1000)
+		pm_str_printf(str, "%" PRIu64 " bytes", bytes);
+	else
+		pm_str_printf(str, value < 9.95 ? "%.1f %s" : "%.0f %s", value,
+			      units[unit]);
+}
+
+static void print_cost(const struct pm_rec_session *session)
+{
+	struct pm_unw_stats stats;
+	struct rusage own;
+
+	pm_rec_chains_stats(session->chains, &stats);
+	getrusage(RUSAGE_SELF, &own);
+	fprintf(stderr,
+		"pmrec: own CPU time %.3f s user, %.3f s system; peak memory %ld KB\n"
+		"pmrec: unwound %" PRIu64 " frames, %.1f%% of the rules cached, %" PRIu64
+		" expressions, tables %zu KB\n",
+		(double)timeval_ns(&own.ru_utime) / 1e9,
+		(double)timeval_ns(&own.ru_stime) / 1e9, own.ru_maxrss, stats.frames,
+		stats.cache_hits ? 100.0 * (double)stats.cache_hits /
+					   (double)(stats.cache_hits + stats.cache_misses)
+				 : 0.0,
+		stats.expressions, stats.table_bytes / 1024);
+	for (uint32_t i = 0; i < PM_REC_STOP_COUNT; i++)
+		if (session->counts.stops[i] > 0)
+			fprintf(stderr, "pmrec: stacks that end with %s: %" PRIu64 "\n",
+				pm_rec_stop_name(i), session->counts.stops[i]);
+}
+
+void pm_rec_summary_print(const struct pm_rec_session *session)
+{
+	const struct pm_rec_options *options = session->options;
+	const struct pm_rec_counts *counts = &session->counts;
+	bool to_stdout = strcmp(options->output, "-") == 0;
+	struct pm_str line = { 0 };
+
+	if (options->quiet)
+		return;
+	if (options->verbose)
+		print_cost(session);
+	pm_str_puts(&line, "pmrec: ");
+	put_grouped(&line, counts->samples);
+	pm_str_puts(&line, counts->samples == 1 ? " sample, " : " samples, ");
+	put_grouped(&line, counts->lost);
+	pm_str_puts(&line, " lost, ");
+	if (options->call_graph == PM_CALL_GRAPH_DWARF && counts->samples > 0)
+		pm_str_printf(&line, "%.1f%% rooted, ",
+			      100.0 * (double)counts->stops[PM_UNW_STOP_ROOT] /
+				      (double)counts->samples);
+	put_bytes(&line, session->bytes);
+	if (to_stdout) {
+		pm_str_puts(&line, " to standard output; next: pmreport -");
+	} else {
+		pm_str_puts(&line, " in ");
+		pm_str_printable(&line, options->output, strlen(options->output));
+		pm_str_puts(&line, "; next: pmreport ");
+		pm_str_printable(&line, options->output, strlen(options->output));
+	}
+	if (!line.failed)
+		fprintf(stderr, "%s\n", line.data);
+	pm_str_release(&line);
+}

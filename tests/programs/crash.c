@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* Works for 0.2 s at the bottom of a short call chain, then dies there of SIGSEGV. */
+#include "work.h"
+
+#define NOINLINE __attribute__((noinline, noclone))
+
+static NOINLINE void fall(volatile int *where)
+{
+	while (cpu_seconds() < 0.2)
+		work(1000);
+	*where = 1;
+}
+
+static NOINLINE void lean(int depth)
+{
+	if (depth > 0)
+		lean(depth - 1);
+	else
+		fall((volatile int *)16);
+	__asm__ volatile("");
+}
+
+int main(void)
+{
+	lean(5);
+	return 0;
+}
