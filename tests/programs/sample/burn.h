@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The one piece of work of which the sample program does 6, 3 and 1 parts. */
-#ifndef PM_TESTS_BURN_H
-#define PM_TESTS_BURN_H
+#pragma once
 
 #include <stdint.h>
 
@@ -19,5 +18,3 @@
 	} while (0)
 
 uint64_t thirty_percent(uint64_t value, unsigned int steps);
-
-#endif

@@ -1,0 +1,55 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# What every file of the tree keeps to.
+
+load tree
+
+@test "every C file begins with its licence" {
+	for file in $(tree '*.c' '*.h'); do
+		[ "$(head -n 1 "$file")" = '/* SPDX-License-Identifier: MIT */' ] || echo "$file"
+	done >"$BATS_TEST_TMPDIR/without"
+	none cat "$BATS_TEST_TMPDIR/without"
+}
+
+@test "every script names its licence" {
+	for file in $(scripts); do
+		head -n 3 "$file" | grep -qxF '# SPDX-License-Identifier: MIT' || echo "$file"
+	done >"$BATS_TEST_TMPDIR/without"
+	none cat "$BATS_TEST_TMPDIR/without"
+}
+
+@test "the sources are laid out by clang-format" {
+	version=$(clang-format --version | sed 's/.*version \([0-9]*\).*/\1/')
+	# Another major version lays out the same style differently.
+	[ "$version" = 14 ] || skip "clang-format is $version, the style is checked with 14"
+	for file in $(tree '*.c' '*.h'); do
+		clang-format --dry-run -Werror "$file" 2>/dev/null || echo "$file"
+	done >"$BATS_TEST_TMPDIR/other"
+	none sed 's/^/clang-format -i /' "$BATS_TEST_TMPDIR/other"
+}
+
+@test "no source is longer than 600 lines" {
+	tree '*.c' '*.h' | xargs wc -l | awk '$2 != "total" && $1 > 600' \
+		>"$BATS_TEST_TMPDIR/long"
+	none cat "$BATS_TEST_TMPDIR/long"
+}
+
+@test "the scripts are shellcheck clean" {
+	shellcheck $(scripts | grep -v '\.bats$')
+}
+
+@test "the words are spelled" {
+	codespell --ignore-words tests/house/words $(tree '*.c' '*.h' '*.md' '*.scd' '*.bats' '*meson.build')
+}
+
+@test "no text names a machine's paths" {
+	# Written so that this file does not match itself.
+	none grep -nIE '/(wor[k]|roo[t])/[a-z]|/tmp/[b]-|/hom[e]/[a-z]' $(tree '*')
+}
+
+@test "no trailing white space, every text ends with a newline" {
+	none grep -nE '[[:blank:]]+$' $(tree '*.c' '*.h' '*.md' '*.scd' '*.bats' '*meson.build')
+	for file in $(tree '*.c' '*.h' '*.md' '*.scd' '*.bats' '*meson.build'); do
+		[ -z "$(tail -c 1 "$file")" ] || { echo "$file" && false; }
+	done
+}
