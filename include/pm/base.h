@@ -168,6 +168,8 @@ uint32_t pm_index_find(const struct pm_index *index, uint64_t hash,
 		       pm_index_equal_fn equal, const void *table, const void *key);
 /* Adds @id, known to be absent. 0 or -ENOMEM (then nothing has changed). */
 int pm_index_add(struct pm_index *index, uint64_t hash, uint32_t id) PM_MUST_CHECK;
+/* Takes @id out, which was added with this very hash. False when it is not there. */
+bool pm_index_remove(struct pm_index *index, uint64_t hash, uint32_t id);
 void pm_index_release(struct pm_index *index);
 
 /* Not for adversarial keys across a trust boundary: a quick mixer and a quick byte hash. */

@@ -40,6 +40,9 @@ struct pm_module {
 	 * process: /proc/PID/root/…, /proc/PID/map_files/START-END. */
 	pid_t seen_pid;
 	uint64_t seen_start, seen_end;
+	/* CLOCK_REALTIME when it was first seen, 0 if unknown: what was written later than
+	 * that is not what was mapped. */
+	int64_t seen_ns;
 };
 
 struct pm_mapping {
@@ -141,9 +144,14 @@ struct pm_launch {
 	pid_t pid;
 	int pidfd; /* readable when it has ended; -1 on kernels before 5.3 */
 	int go_fd, error_fd; /* private */
+	struct pm_launch_plan *plan; /* private */
 };
 
-/* @argv NULL-terminated, argv[0] looked up in PATH. */
+/*
+ * @argv NULL-terminated, argv[0] looked up in PATH; kept until pm_launch_release(). The child
+ * gets the signal mask of this moment, and default actions where there are handlers now; so
+ * call this before signals are blocked or ignored for one's own needs.
+ */
 int pm_launch_prepare(struct pm_launch *launch, char *const argv[], struct pm_error *err);
 /*
  * Lets it exec. Negative errno when exec failed (the child is reaped then): the program's

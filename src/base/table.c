@@ -76,6 +76,32 @@ int pm_index_add(struct pm_index *index, uint64_t hash, uint32_t id)
 	return 0;
 }
 
+bool pm_index_remove(struct pm_index *index, uint64_t hash, uint32_t id)
+{
+	size_t mask = index->cap - 1, hole;
+
+	if (index->cap == 0 || id == PM_INDEX_NONE)
+		return false;
+	for (hole = hash & mask; index->slots[hole].id_plus_1 != id + 1;
+	     hole = (hole + 1) & mask)
+		if (index->slots[hole].id_plus_1 == 0)
+			return false;
+	/* Whoever stands behind the hole and was meant for a place at or before it moves in,
+	 * or a search would end at the hole (Knuth, TAOCP 3, 6.4 algorithm R). */
+	for (size_t i = (hole + 1) & mask; index->slots[i].id_plus_1 != 0;
+	     i = (i + 1) & mask) {
+		size_t home = index->slots[i].hash & mask;
+
+		if (((i - home) & mask) >= ((i - hole) & mask)) {
+			index->slots[hole] = index->slots[i];
+			hole = i;
+		}
+	}
+	index->slots[hole] = (struct pm_index_slot){ 0 };
+	index->len--;
+	return true;
+}
+
 void pm_index_release(struct pm_index *index)
 {
 	free(index->slots);

@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Kernel symbols. Source of the line's form: kernel/kallsyms.c, s_show():
+ * ADDRESS TYPE NAME[\t[MODULE]].
+ */
+#include "proc-internal.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define KALLSYMS_PATH "/proc/kallsyms"
+
+enum {
+	READ_BYTES = 1 << 20,
+	FILE_BYTES_MAX = 256 << 20, /* 4 MB on a usual kernel */
+	/* Nothing marks the end of the last symbol of all. */
+	LAST_SYMBOL_BYTES = 64 << 10,
+};
+
+/* No name: text ends here (data begins, or a section's end marker stands here). */
+#define HOLE UINT32_MAX
+
+struct symbol {
+	uint64_t address;
+	uint32_t name; /* offset in `names`, or HOLE */
+	uint32_t module; /* offset in `names` */
+};
+
+struct pm_kallsyms {
+	struct pm_str names;
+	PM_VEC(struct symbol) symbols;
+};
+
+/* The last module's name, which the next symbol mostly shares. */
+struct parser {
+	struct pm_kallsyms *kallsyms;
+	const char *module;
+	size_t module_len;
+	uint32_t module_offset;
+	uint64_t symbols_seen, addresses_seen; /* addresses other than zero */
+};
+
+/* ---- one line ------------------------------------------------------------------------ */
+
+struct line {
+	uint64_t address;
+	char type;
+	const char *name, *module;
+	size_t name_len, module_len;
+};
+
+static bool parse_line(const char *at, const char *end, struct line *ret)
+{
+	const char *tab, *first = at;
+
+	*ret = (struct line){ .module = "" };
+	for (; at < end; at++) {
+		char c = *at;
+		unsigned int digit = c >= '0' && c <= '9'   ? (unsigned int)(c - '0')
+				     : c >= 'a' && c <= 'f' ? (unsigned int)(c - 'a') + 10
+							    : 16;
+
+		if (digit == 16)
+			break;
+		ret->address = ret->address << 4 | digit;
+	}
+	if (at == first || at - first > 16 || end - at < 4 || at[0] != ' ' ||
+	    at[2] != ' ')
+		return false;
+	ret->type = at[1];
+	ret->name = at + 3;
+	tab = memchr(ret->name, '\t', (size_t)(end - ret->name));
+	ret->name_len = (size_t)((tab ? tab : end) - ret->name);
+	if (tab && end - tab > 3 && tab[1] == '[' && end[-1] == ']') {
+		ret->module = tab + 2;
+		ret->module_len = (size_t)(end - 1 - ret->module);
+	}
+	return ret->name_len > 0 && !memchr(ret->name, '\0', (size_t)(end - ret->name));
+}
+
+static bool is_name(const struct line *line, const char *name)
+{
+	return line->name_len == strlen(name) &&
+	       memcmp(line->name, name, line->name_len) == 0;
+}
+
+static bool is_text(const struct line *line)
+{
+	/* These stand behind the last function and would else cover all that follows. */
+	return strchr("tTwW", line->type) && !is_name(line, "_etext") &&
+	       !is_name(line, "_einittext");
+}
+
+/* The offset of the text in the arena, or HOLE when that is full or memory has ended. */
+static uint32_t put_name(struct pm_kallsyms *kallsyms, const char *name, size_t len)
+{
+	size_t offset = kallsyms->names.len;
+
+	pm_str_append(&kallsyms->names, name, len);
+	pm_str_putc(&kallsyms->names, '\0');
+	return kallsyms->names.failed || offset >= HOLE ? HOLE : (uint32_t)offset;
+}
+
+static int add_line(struct parser *parser, const struct line *line)
+{
+	struct pm_kallsyms *kallsyms = parser->kallsyms;
+	struct symbol symbol = { .address = line->address, .name = HOLE };
+
+	parser->symbols_seen++;
+	if (line->address != 0)
+		parser->addresses_seen++;
+	/* Absolute symbols are numbers, not places. */
+	if (line->address == 0 || line->type == 'A' || line->type == 'a')
+		return 0;
+	if (!is_text(line)) {
+		size_t len = kallsyms->symbols.len;
+
+		/* One mark is enough for a run of data in a sorted file. */
+		if (len > 0 && kallsyms->symbols.data[len - 1].name == HOLE &&
+		    kallsyms->symbols.data[len - 1].address <= line->address)
+			return 0;
+		return pm_vec_push(&kallsyms->symbols, symbol);
+	}
+	if (line->module_len != parser->module_len ||
+	    memcmp(line->module, parser->module, line->module_len) != 0) {
+		parser->module_offset =
+			put_name(kallsyms, line->module, line->module_len);
+		parser->module = line->module;
+		parser->module_len = line->module_len;
+	}
+	symbol.module = parser->module_offset;
+	symbol.name = put_name(kallsyms, line->name, line->name_len);
+	if (symbol.name == HOLE || symbol.module == HOLE)
+		return -ENOMEM;
+	return pm_vec_push(&kallsyms->symbols, symbol);
+}
+
+/* ---- the table ----------------------------------------------------------------------- */
+
+static int compare(const void *left, const void *right)
+{
+	const struct symbol *a = left, *b = right;
+
+	if (a->address != b->address)
+		return a->address < b->address ? -1 : 1;
+	/* In the file's order, holes last: offsets grow. */
+	return a->name < b->name ? -1 : a->name > b->name;
+}
+
+static int leading_underscores(const char *name)
+{
+	return (int)strspn(name, "_");
+}
+
+/* Of several names of one place the plainest says most: foo rather than __pfx_foo's kin. */
+static bool is_better(const struct pm_kallsyms *kallsyms, const struct symbol *a,
+		      const struct symbol *b)
+{
+	if (a->name == HOLE || b->name == HOLE)
+		return a->name != HOLE;
+	return leading_underscores(kallsyms->names.data + a->name) <
+	       leading_underscores(kallsyms->names.data + b->name);
+}
+
+/* Sorts, and leaves one symbol an address. */
+static void finish(struct pm_kallsyms *kallsyms)
+{
+	struct symbol *symbols = kallsyms->symbols.data;
+	size_t len = kallsyms->symbols.len, kept = 0;
+	bool sorted = true;
+
+	for (size_t i = 1; i < len && sorted; i++)
+		sorted = symbols[i - 1].address <= symbols[i].address;
+	if (!sorted)
+		qsort(symbols, len, sizeof(*symbols), compare);
+	for (size_t i = 0; i < len; i++) {
+		if (kept > 0 && symbols[kept - 1].address == symbols[i].address) {
+			if (is_better(kallsyms, &symbols[i], &symbols[kept - 1]))
+				symbols[kept - 1] = symbols[i];
+		} else {
+			symbols[kept++] = symbols[i];
+		}
+	}
+	kallsyms->symbols.len = kept;
+}
+
+/* ---- reading ------------------------------------------------------------------------- */
+
+static int read_file(const char *path, struct pm_str *text, struct pm_error *err)
+{
+	PM_AUTO_CLOSE int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	struct stat st;
+	int rc;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return pm_error_set(err, -errno, "cannot be opened: %s", strerror(errno));
+	if (!S_ISREG(st.st_mode))
+		return pm_error_set(err, -EINVAL, "not a regular file");
+	for (;;) {
+		char *grown =
+			pm_vec_grow(text->data, &text->cap, 1, text->len + READ_BYTES);
+		ssize_t n;
+
+		if (!grown)
+			return pm_error_set(err, -ENOMEM, "%s", strerror(ENOMEM));
+		text->data = grown;
+		n = read(fd, text->data + text->len, READ_BYTES);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0) {
+			rc = -errno;
+			return pm_error_set(err, rc, "cannot be read: %s", strerror(-rc));
+		}
+		if (n == 0)
+			return 0;
+		text->len += (size_t)n;
+		if (text->len > FILE_BYTES_MAX)
+			return pm_error_set(err, -EFBIG, "larger than %d MiB",
+					    FILE_BYTES_MAX >> 20);
+	}
+}
+
+static int64_t read_sysctl(const char *path)
+{
+	PM_AUTO_FCLOSE FILE *file = fopen(path, "rce");
+	long long value;
+
+	return file && fscanf(file, "%lld", &value) == 1 ? value : INT64_MIN;
+}
+
+/* kallsyms_show_value() of the kernel asks kptr_restrict first, then, at 0, paranoid. */
+static int explain_zeros(struct pm_error *err)
+{
+	int64_t kptr = read_sysctl("/proc/sys/kernel/kptr_restrict");
+	int64_t paranoid = read_sysctl("/proc/sys/kernel/perf_event_paranoid");
+	const char *needs_paranoid = paranoid > 1 ? " kernel.perf_event_paranoid=1" : "";
+
+	if (kptr == 0 && paranoid > 1) {
+		pm_error_set(
+			err, -EACCES,
+			"the kernel hides its addresses: kernel.perf_event_paranoid is %lld",
+			(long long)paranoid);
+		pm_error_fix(err, "sudo sysctl%s", needs_paranoid);
+		return -EACCES;
+	}
+	if (kptr == INT64_MIN)
+		pm_error_set(
+			err, -EACCES,
+			"the kernel hides its addresses: kernel.kptr_restrict is unknown");
+	else
+		pm_error_set(
+			err, -EACCES,
+			"the kernel hides its addresses: kernel.kptr_restrict is %lld",
+			(long long)kptr);
+	pm_error_fix(err, "sudo sysctl kernel.kptr_restrict=0%s", needs_paranoid);
+	return -EACCES;
+}
+
+static int parse(struct pm_kallsyms *kallsyms, const struct pm_str *text,
+		 struct pm_error *err)
+{
+	struct parser parser = { .kallsyms = kallsyms, .module = "" };
+	const char *at = text->data, *end = text->data + text->len;
+
+	/* About half of a line is its name; most lines are text. */
+	if (put_name(kallsyms, "", 0) == HOLE ||
+	    pm_vec_reserve(&kallsyms->symbols, text->len / 40 + 1) < 0)
+		return pm_error_set(err, -ENOMEM, "%s", strerror(ENOMEM));
+	while (at < end) {
+		const char *newline = memchr(at, '\n', (size_t)(end - at));
+		struct line line;
+
+		if (!newline)
+			newline = end;
+		if (parse_line(at, newline, &line) && add_line(&parser, &line) < 0)
+			return pm_error_set(err, -ENOMEM, "%s", strerror(ENOMEM));
+		at = newline + 1;
+	}
+	if (parser.symbols_seen == 0)
+		return pm_error_set(err, -EBADMSG, "holds no kernel symbols");
+	if (parser.addresses_seen == 0)
+		return explain_zeros(err);
+	return 0;
+}
+
+static void cleanup(struct pm_kallsyms **kallsyms)
+{
+	pm_kallsyms_free(*kallsyms);
+}
+
+int pm_kallsyms_load(struct pm_kallsyms **ret, const char *path, struct pm_error *err)
+{
+	struct pm_kallsyms *kallsyms PM_CLEANUP(cleanup) = calloc(1, sizeof(*kallsyms));
+	struct pm_str text PM_CLEANUP(pm_str_release) = { 0 };
+	int rc;
+
+	if (!path)
+		path = KALLSYMS_PATH;
+	if (!kallsyms)
+		rc = pm_error_set(err, -ENOMEM, "%s", strerror(ENOMEM));
+	else
+		rc = read_file(path, &text, err);
+	if (rc == 0)
+		rc = parse(kallsyms, &text, err);
+	if (rc < 0) {
+		pm_error_where(err, path, -1);
+		return rc;
+	}
+	finish(kallsyms);
+	*ret = PM_TAKE_PTR(kallsyms);
+	return 0;
+}
+
+void pm_kallsyms_free(struct pm_kallsyms *kallsyms)
+{
+	if (!kallsyms)
+		return;
+	pm_str_release(&kallsyms->names);
+	pm_vec_release(&kallsyms->symbols);
+	free(kallsyms);
+}
+
+const char *pm_kallsyms_find(const struct pm_kallsyms *kallsyms, uint64_t address,
+			     const char **module)
+{
+	const struct symbol *symbols = kallsyms->symbols.data;
+	size_t low = 0, high = kallsyms->symbols.len;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (symbols[middle].address <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == 0 || symbols[low - 1].name == HOLE)
+		return NULL;
+	if (low == kallsyms->symbols.len &&
+	    address - symbols[low - 1].address >= LAST_SYMBOL_BYTES)
+		return NULL;
+	if (module)
+		*module = kallsyms->names.data + symbols[low - 1].module;
+	return kallsyms->names.data + symbols[low - 1].name;
+}

@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A command that waits before its exec. One byte through a socket lets the child go (a
+ * socket, because writing to a pipe whose reader died raises SIGPIPE); the errno of a failed
+ * exec comes back through a pipe, which the exec itself closes (CLOEXEC).
+ */
+#include "proc-internal.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+enum {
+	/* Only one for the name in the error text, nothing breaks beyond. */
+	SHEBANG_BYTES = 256,
+	COULD_NOT_RUN = 127,
+};
+
+/* All that the child needs, made before the fork: another thread of ours may hold a lock
+ * of malloc() at that moment. */
+struct pm_launch_plan {
+	PM_VEC(char *) paths; /* where the command may be, in order */
+	char **shell_argv; /* /bin/sh FILE ARGS…, for scripts without #! */
+	char *const *argv;
+	sigset_t mask; /* as it was */
+};
+
+static void plan_release(struct pm_launch_plan *plan)
+{
+	for (size_t i = 0; i < plan->paths.len; i++)
+		free(plan->paths.data[i]);
+	pm_vec_release(&plan->paths);
+	free(plan->shell_argv);
+}
+
+static int plan_add_path(struct pm_launch_plan *plan, const char *folder,
+			 size_t folder_len, const char *name)
+{
+	char *path = NULL;
+	int rc;
+
+	/* An empty part of PATH is the current folder (POSIX, "Other Environment Variables") */
+	if (asprintf(&path, "%.*s%s%s", (int)folder_len, folder, folder_len ? "/" : "",
+		     name) < 0)
+		return -ENOMEM;
+	rc = pm_vec_push(&plan->paths, path);
+	if (rc < 0)
+		free(path);
+	return rc;
+}
+
+static int plan_paths(struct pm_launch_plan *plan, const char *name)
+{
+	const char *at = getenv("PATH");
+
+	if (name[0] == '\0')
+		return 0;
+	if (strchr(name, '/'))
+		return plan_add_path(plan, "", 0, name);
+	if (!at)
+		at = "/bin:/usr/bin"; /* as confstr(_CS_PATH) and execvp(3) */
+	for (;;) {
+		size_t len = strcspn(at, ":");
+		int rc = plan_add_path(plan, at, len, name);
+
+		if (rc < 0)
+			return rc;
+		if (at[len] == '\0')
+			return 0;
+		at += len + 1;
+	}
+}
+
+static int plan_shell(struct pm_launch_plan *plan, char *const argv[])
+{
+	static char shell[] = "/bin/sh";
+	size_t argc = 0;
+
+	while (argv[argc])
+		argc++;
+	/* shell, the file (filled in by the child), arguments, NULL */
+	plan->shell_argv = calloc(argc + 2, sizeof(*plan->shell_argv));
+	if (!plan->shell_argv)
+		return -ENOMEM;
+	plan->shell_argv[0] = shell;
+	for (size_t i = 1; i < argc; i++)
+		plan->shell_argv[i + 1] = argv[i];
+	return 0;
+}
+
+/* ---- the child ----------------------------------------------------------------------- */
+
+/* Shells run a text without #! themselves, but refuse a binary file of another machine. */
+static bool is_script(const char *path)
+{
+	char first[128];
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	ssize_t len = fd < 0 ? -1 : read(fd, first, sizeof(first));
+
+	if (fd >= 0)
+		close(fd);
+	return len >= 0 && !memchr(first, '\0', (size_t)len);
+}
+
+/* Returns the errno of the failure that says most. */
+static int run(const struct pm_launch_plan *plan)
+{
+	int found = ENOENT;
+
+	for (size_t i = 0; i < plan->paths.len; i++) {
+		execv(plan->paths.data[i], plan->argv);
+		if (errno == ENOEXEC && is_script(plan->paths.data[i])) {
+			plan->shell_argv[1] = plan->paths.data[i];
+			execv(plan->shell_argv[0], plan->shell_argv);
+			errno = ENOEXEC;
+		}
+		/* The search goes on where the shell's would. */
+		if (errno == EACCES)
+			found = EACCES;
+		else if (errno != ENOENT && errno != ENOTDIR && errno != ESTALE &&
+			 errno != ENODEV && errno != ETIMEDOUT)
+			return errno;
+		else if (plan->paths.len == 1)
+			found = errno;
+	}
+	return found;
+}
+
+/* Our handlers mean nothing in the child; what was ignored stays so across the exec. */
+static void reset_handlers(void)
+{
+	for (int sig = 1; sig < NSIG; sig++) {
+		struct sigaction action;
+
+		if (sigaction(sig, NULL, &action) == 0 && action.sa_handler != SIG_IGN &&
+		    action.sa_handler != SIG_DFL) {
+			action = (struct sigaction){ .sa_handler = SIG_DFL };
+			sigaction(sig, &action, NULL);
+		}
+	}
+}
+
+static _Noreturn void child(const struct pm_launch_plan *plan, int go_fd, int error_fd)
+{
+	char go;
+	ssize_t n;
+	int failure;
+
+	reset_handlers();
+	sigprocmask(SIG_SETMASK, &plan->mask, NULL);
+	do
+		n = recv(go_fd, &go, 1, 0);
+	while (n < 0 && errno == EINTR);
+	/* The end without a byte: nobody is there any more who wanted this to run. */
+	if (n != 1)
+		_exit(COULD_NOT_RUN);
+	failure = run(plan);
+	do
+		n = write(error_fd, &failure, sizeof(failure));
+	while (n < 0 && errno == EINTR);
+	_exit(COULD_NOT_RUN);
+}
+
+/* ---- words --------------------------------------------------------------------------- */
+
+/* The interpreter in the first line of a script; false when there is none. */
+static bool read_interpreter(const char *path, char ret[SHEBANG_BYTES])
+{
+	PM_AUTO_CLOSE int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	ssize_t len = fd < 0 ? -1 : read(fd, ret, SHEBANG_BYTES - 1);
+	size_t skip;
+
+	if (len < 2 || ret[0] != '#' || ret[1] != '!')
+		return false;
+	ret[len] = '\0';
+	skip = 2 + strspn(ret + 2, " \t");
+	memmove(ret, ret + skip, strlen(ret + skip) + 1);
+	ret[strcspn(ret, " \t\n")] = '\0';
+	return ret[0] != '\0';
+}
+
+/* The first place that holds something of this name, or NULL. */
+static const char *first_existing(const struct pm_launch_plan *plan, struct stat *st)
+{
+	for (size_t i = 0; i < plan->paths.len; i++)
+		if (stat(plan->paths.data[i], st) == 0)
+			return plan->paths.data[i];
+	return NULL;
+}
+
+static int explain_not_found(const struct pm_launch_plan *plan, const char *name,
+			     struct pm_error *err)
+{
+	char interpreter[SHEBANG_BYTES];
+	struct stat st;
+	const char *path = first_existing(plan, &st);
+
+	if (path && S_ISREG(st.st_mode)) {
+		if (read_interpreter(path, interpreter))
+			return pm_error_set(err, -ENOENT,
+					    "its interpreter %s does not exist",
+					    interpreter);
+		return pm_error_set(err, -ENOENT,
+				    "its dynamic loader does not exist on this system");
+	}
+	if (strchr(name, '/'))
+		return pm_error_set(err, -ENOENT, "no such file");
+	pm_error_set(err, -ENOENT, "no such command");
+	if (faccessat(AT_FDCWD, name, X_OK, AT_EACCESS) == 0)
+		pm_error_fix(err, "./%s", name);
+	else
+		pm_error_fix(err, "the path of the program, as in ./%s", name);
+	return -ENOENT;
+}
+
+static int explain_denied(const struct pm_launch_plan *plan, struct pm_error *err)
+{
+	char interpreter[SHEBANG_BYTES];
+	struct stat st;
+	const char *path = first_existing(plan, &st);
+
+	if (path && S_ISDIR(st.st_mode))
+		return pm_error_set(err, -EACCES, "is a directory");
+	if (path && !S_ISREG(st.st_mode))
+		return pm_error_set(err, -EACCES, "not a regular file");
+	if (path && !(st.st_mode & 0111)) {
+		pm_error_set(err, -EACCES, "not executable");
+		pm_error_fix(err, "chmod +x %s", path);
+		return -EACCES;
+	}
+	if (path && read_interpreter(path, interpreter) && access(interpreter, X_OK) < 0)
+		return pm_error_set(err, -EACCES, "its interpreter %s is not executable",
+				    interpreter);
+	return pm_error_set(err, -EACCES, "permission denied");
+}
+
+static int explain(const struct pm_launch_plan *plan, int failure, struct pm_error *err)
+{
+	const char *name = plan->argv[0];
+	int rc;
+
+	if (failure == ENOENT || failure == ENOTDIR)
+		rc = explain_not_found(plan, name, err);
+	else if (failure == EACCES)
+		rc = explain_denied(plan, err);
+	else if (failure == ENOEXEC)
+		rc = pm_error_set(err, -ENOEXEC, "not a program for this machine");
+	else
+		rc = pm_error_set(err, -failure, "cannot be run: %s", strerror(failure));
+	pm_error_where(err, name[0] ? name : "''", -1);
+	return rc;
+}
+
+/* ---- public -------------------------------------------------------------------------- */
+
+static void plan_free(struct pm_launch_plan *plan)
+{
+	if (plan)
+		plan_release(plan);
+	free(plan);
+}
+
+static void plan_cleanup(struct pm_launch_plan **plan)
+{
+	plan_free(*plan);
+}
+
+static int reap(pid_t pid)
+{
+	int status = 0;
+	pid_t rc;
+
+	do
+		rc = waitpid(pid, &status, 0);
+	while (rc < 0 && errno == EINTR);
+	return status;
+}
+
+/* Both ends of both ways. */
+struct channel {
+	int near_go, far_go;
+	int near_error, far_error;
+};
+
+static void channel_release(struct channel *channel)
+{
+	pm_cleanup_close(&channel->near_go);
+	pm_cleanup_close(&channel->far_go);
+	pm_cleanup_close(&channel->near_error);
+	pm_cleanup_close(&channel->far_error);
+}
+
+static int channel_open(struct channel *channel)
+{
+	int go[2], error[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, go) < 0)
+		return -errno;
+	channel->near_go = go[0];
+	channel->far_go = go[1];
+	if (pipe2(error, O_CLOEXEC) < 0)
+		return -errno;
+	channel->near_error = error[0];
+	channel->far_error = error[1];
+	return 0;
+}
+
+/* Signals wait while there are two of us, or the child would run our handlers. */
+static pid_t fork_child(struct pm_launch_plan *plan, const struct channel *channel)
+{
+	sigset_t all;
+	pid_t pid;
+	int saved;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &plan->mask);
+	pid = fork();
+	if (pid == 0) {
+		/* Our end, too, would keep the child from seeing that we are gone. */
+		close(channel->near_go);
+		child(plan, channel->far_go, channel->far_error);
+	}
+	saved = errno;
+	pthread_sigmask(SIG_SETMASK, &plan->mask, NULL);
+	errno = saved;
+	return pid;
+}
+
+int pm_launch_prepare(struct pm_launch *launch, char *const argv[], struct pm_error *err)
+{
+	struct pm_launch_plan *plan PM_CLEANUP(plan_cleanup) = calloc(1, sizeof(*plan));
+	struct channel channel PM_CLEANUP(channel_release) = { -1, -1, -1, -1 };
+	pid_t pid;
+	int rc;
+
+	if (!argv || !argv[0])
+		return pm_error_set(err, -EINVAL, "no command given");
+	if (!plan || plan_paths(plan, argv[0]) < 0 || plan_shell(plan, argv) < 0)
+		return pm_error_set(err, -ENOMEM, "%s", strerror(ENOMEM));
+	plan->argv = argv;
+	rc = channel_open(&channel);
+	if (rc < 0)
+		return pm_error_set(err, rc, "cannot make a channel to the command: %s",
+				    strerror(-rc));
+	pid = fork_child(plan, &channel);
+	if (pid < 0) {
+		rc = -errno;
+		return pm_error_set(err, rc, "cannot make a process: %s", strerror(-rc));
+	}
+	launch->pid = pid;
+	/* Refused by old kernels and by seccomp; waitpid(2) serves in its place. */
+	launch->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	launch->go_fd = pm_take_fd(&channel.near_go);
+	launch->error_fd = pm_take_fd(&channel.near_error);
+	launch->plan = PM_TAKE_PTR(plan);
+	return 0;
+}
+
+int pm_launch_go(struct pm_launch *launch, struct pm_error *err)
+{
+	PM_AUTO_CLOSE int go_fd = pm_take_fd(&launch->go_fd);
+	PM_AUTO_CLOSE int error_fd = pm_take_fd(&launch->error_fd);
+	int failure = 0, status;
+	ssize_t n;
+
+	if (go_fd < 0)
+		return pm_error_set(err, -EINVAL, "the command was let go before");
+	do
+		n = send(go_fd, "g", 1, MSG_NOSIGNAL);
+	while (n < 0 && errno == EINTR);
+	if (n == 1)
+		do
+			n = read(error_fd, &failure, sizeof(failure));
+		while (n < 0 && errno == EINTR);
+	/* The end: the exec closed the child's side. */
+	if (n == 0)
+		return 0;
+	status = reap(launch->pid);
+	if (n == sizeof(failure) && failure > 0)
+		return explain(launch->plan, failure, err);
+	pm_error_set(err, -ECANCELED, "ended by signal %d before it could start",
+		     WIFSIGNALED(status) ? WTERMSIG(status) : 0);
+	pm_error_where(err, launch->plan->argv[0], -1);
+	return -ECANCELED;
+}
+
+void pm_launch_release(struct pm_launch *launch)
+{
+	if (launch->pid <= 0)
+		return;
+	if (launch->go_fd >= 0) {
+		kill(launch->pid, SIGKILL);
+		close(launch->go_fd);
+		close(launch->error_fd);
+		reap(launch->pid);
+	}
+	if (launch->pidfd >= 0)
+		close(launch->pidfd);
+	plan_free(launch->plan);
+	*launch =
+		(struct pm_launch){ .pid = -1, .pidfd = -1, .go_fd = -1, .error_fd = -1 };
+}
+
+int pm_exit_status(int status)
+{
+	if (WIFEXITED(status))
+		return WEXITSTATUS(status);
+	if (WIFSIGNALED(status))
+		return 128 + WTERMSIG(status);
+	return WIFSTOPPED(status) ? 128 + WSTOPSIG(status) : 0;
+}

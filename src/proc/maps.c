@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What /proc tells of a process that already runs. Source of the line's form: proc(5),
+ * show_map_vma() in the kernel's fs/proc/task_mmu.c.
+ */
+#include "proc-internal.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/mman.h>
+
+static bool take_number(const char **at, const char *end, unsigned int base,
+			uint64_t *ret)
+{
+	const char *first = *at;
+	uint64_t value = 0;
+
+	for (; *at < end; (*at)++) {
+		unsigned int digit;
+		char c = **at;
+
+		if (c >= '0' && c <= '9')
+			digit = (unsigned int)(c - '0');
+		else if (base == 16 && c >= 'a' && c <= 'f')
+			digit = (unsigned int)(c - 'a') + 10;
+		else
+			break;
+		if (__builtin_mul_overflow(value, (uint64_t)base, &value) ||
+		    __builtin_add_overflow(value, (uint64_t)digit, &value))
+			return false;
+	}
+	*ret = value;
+	return *at > first;
+}
+
+static bool take_char(const char **at, const char *end, char c)
+{
+	if (*at >= end || **at != c)
+		return false;
+	(*at)++;
+	return true;
+}
+
+static bool take_prot(const char **at, const char *end, uint32_t *ret)
+{
+	static const struct {
+		char set;
+		uint32_t prot;
+	} flags[] = { { 'r', PROT_READ }, { 'w', PROT_WRITE }, { 'x', PROT_EXEC } };
+
+	*ret = 0;
+	for (size_t i = 0; i < PM_ARRAY_LEN(flags); i++) {
+		if (take_char(at, end, flags[i].set))
+			*ret |= flags[i].prot;
+		else if (!take_char(at, end, '-'))
+			return false;
+	}
+	return take_char(at, end, 'p') || take_char(at, end, 's');
+}
+
+int pm_maps_line_parse(const char *line, size_t len, struct pm_maps_line *ret)
+{
+	const char *at = line, *end = line + len;
+	struct pm_maps_line parsed = { 0 };
+	uint64_t major, minor;
+
+	if (!take_number(&at, end, 16, &parsed.start) || !take_char(&at, end, '-') ||
+	    !take_number(&at, end, 16, &parsed.end) || !take_char(&at, end, ' ') ||
+	    !take_prot(&at, end, &parsed.prot) || !take_char(&at, end, ' ') ||
+	    !take_number(&at, end, 16, &parsed.pgoff) || !take_char(&at, end, ' ') ||
+	    !take_number(&at, end, 16, &major) || !take_char(&at, end, ':') ||
+	    !take_number(&at, end, 16, &minor) || !take_char(&at, end, ' ') ||
+	    !take_number(&at, end, 10, &parsed.inode))
+		return -EBADMSG;
+	if (parsed.start >= parsed.end || major > UINT32_MAX || minor > UINT32_MAX)
+		return -EBADMSG;
+	if (at < end && !take_char(&at, end, ' '))
+		return -EBADMSG;
+	while (take_char(&at, end, ' '))
+		;
+	if (memchr(at, '\0', (size_t)(end - at)) || memchr(at, '\n', (size_t)(end - at)))
+		return -EBADMSG;
+	parsed.major = (uint32_t)major;
+	parsed.minor = (uint32_t)minor;
+	parsed.path = at < end ? at : "";
+	parsed.path_len = (size_t)(end - at);
+	*ret = parsed;
+	return 0;
+}
+
+/* The kernel writes a newline in a name as \012 here (and nothing else that way). */
+static void unescape(struct pm_str *to, const char *path, size_t len)
+{
+	pm_str_clear(to);
+	pm_str_append(to, "", 0);
+	for (size_t i = 0; i < len; i++) {
+		if (len - i >= 4 && memcmp(path + i, "\\012", 4) == 0) {
+			pm_str_putc(to, '\n');
+			i += 3;
+		} else {
+			pm_str_putc(to, path[i]);
+		}
+	}
+}
+
+/* ---- reading a process --------------------------------------------------------------- */
+
+static FILE *open_text(const char *path)
+{
+	return fopen(path, "rce");
+}
+
+/* Says why /proc/PID cannot be read. */
+static int explain(pid_t pid, int code, struct pm_error *err)
+{
+	if (code == -ENOENT || code == -ESRCH)
+		return pm_error_set(err, -ESRCH, "no process %d", (int)pid);
+	if (code == -EACCES || code == -EPERM) {
+		pm_error_set(err, -EACCES,
+			     "not permitted to see the memory of process %d", (int)pid);
+		pm_error_fix(err, "run as root or as the user of that process");
+		return -EACCES;
+	}
+	pm_error_set(err, code, "cannot be read: %s", strerror(-code));
+	return code;
+}
+
+/* The build-id, which records may carry instead of the inode: so that both agree. */
+static void add_build_id(pid_t pid, const struct pm_maps_line *line,
+			 struct pm_module_identity *identity)
+{
+	struct pm_module module = {
+		.identity = *identity,
+		.seen_pid = pid,
+		.seen_start = line->start,
+		.seen_end = line->end,
+	};
+	PM_AUTO_CLOSE int fd = -1;
+
+	if (identity->kind != PM_MODULE_FILE || identity->inode == 0)
+		return;
+	fd = pm_module_open(&module, NULL);
+	if (fd >= 0)
+		pm_elf_build_id(fd, identity->build_id, &identity->build_id_len);
+}
+
+static int apply_line(struct pm_procs *procs, pid_t pid, const struct pm_maps_line *line,
+		      struct pm_str *path, struct pm_space *space)
+{
+	struct pm_mapping mapping = {
+		.start = line->start,
+		.end = line->end,
+		.pgoff = line->pgoff,
+	};
+	struct pm_module_identity identity = {
+		.major = line->major,
+		.minor = line->minor,
+		.inode = line->inode,
+	};
+	size_t path_len;
+	int64_t module;
+	int rc;
+
+	if (!(line->prot & PROT_EXEC))
+		return 0;
+	unescape(path, line->path, line->path_len);
+	if (path->failed)
+		return -ENOMEM;
+	identity.kind = pm_module_kind_of(path->data, &path_len);
+	path->data[path_len] = '\0';
+	identity.path = path->data;
+	add_build_id(pid, line, &identity);
+	module = pm_procs_intern_module(procs, &identity);
+	if (module < 0)
+		return (int)module;
+	mapping.module = (uint32_t)module;
+	rc = pm_space_replace(space, line->start, line->end, &mapping);
+	return rc < 0 ? rc : 0;
+}
+
+static void release_space(struct pm_space *space)
+{
+	pm_vec_release(&space->maps);
+}
+
+static int read_maps(struct pm_procs *procs, pid_t pid, struct pm_error *err)
+{
+	struct pm_space space PM_CLEANUP(release_space) = { 0 };
+	struct pm_str path PM_CLEANUP(pm_str_release) = { 0 };
+	PM_AUTO_FCLOSE FILE *file = NULL;
+	PM_AUTO_FREE char *line = NULL;
+	char name[64];
+	size_t cap = 0;
+	int64_t number = 0;
+	ssize_t len;
+	int rc;
+
+	snprintf(name, sizeof(name), "/proc/%d/maps", (int)pid);
+	file = open_text(name);
+	if (!file) {
+		rc = explain(pid, -errno, err);
+		goto failed;
+	}
+	while (errno = 0, (len = getline(&line, &cap, file)) > 0) {
+		struct pm_maps_line parsed;
+
+		number++;
+		if (line[len - 1] == '\n')
+			len--;
+		if (pm_maps_line_parse(line, (size_t)len, &parsed) < 0) {
+			rc = pm_error_set(err, -EBADMSG, "not a line of a memory map");
+			pm_error_where(err, name, number);
+			return rc;
+		}
+		rc = apply_line(procs, pid, &parsed, &path, &space);
+		if (rc < 0) {
+			rc = pm_error_set(err, rc, "%s", strerror(-rc));
+			goto failed;
+		}
+	}
+	if (ferror(file))
+		rc = explain(pid, errno ? -errno : -EIO, err);
+	else
+		rc = pm_procs_adopt(procs, pid, &space);
+	if (rc == 0)
+		return 0;
+failed:
+	pm_error_where(err, name, -1);
+	return rc;
+}
+
+static int read_comm(struct pm_procs *procs, pid_t pid, pid_t tid)
+{
+	char name[64], comm[64];
+	PM_AUTO_CLOSE int fd = -1;
+	ssize_t len;
+
+	snprintf(name, sizeof(name), "/proc/%d/task/%d/comm", (int)pid, (int)tid);
+	fd = open(name, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0; /* it has ended since the folder was read */
+	len = read(fd, comm, sizeof(comm) - 1);
+	if (len <= 0)
+		return 0;
+	/* Only the last newline is not the name's. */
+	comm[comm[len - 1] == '\n' ? len - 1 : len] = '\0';
+	return pm_procs_comm(procs, pid, tid, comm, false);
+}
+
+static int read_tasks(struct pm_procs *procs, pid_t pid, struct pm_error *err)
+{
+	const struct dirent *entry;
+	char name[64];
+	DIR *folder;
+	int rc = 0;
+
+	snprintf(name, sizeof(name), "/proc/%d/task", (int)pid);
+	folder = opendir(name);
+	if (!folder) {
+		rc = explain(pid, -errno, err);
+		pm_error_where(err, name, -1);
+		return rc;
+	}
+	while (rc == 0 && (entry = readdir(folder))) {
+		uint64_t tid;
+
+		if (pm_parse_u64(entry->d_name, &tid) && tid <= INT32_MAX)
+			rc = read_comm(procs, pid, (pid_t)tid);
+	}
+	closedir(folder);
+	if (rc < 0)
+		pm_error_set(err, rc, "%s", strerror(-rc));
+	return rc;
+}
+
+int pm_procs_read(struct pm_procs *procs, pid_t pid, struct pm_error *err)
+{
+	int rc = read_maps(procs, pid, err);
+
+	return rc < 0 ? rc : read_tasks(procs, pid, err);
+}

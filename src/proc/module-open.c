@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT */
+#include "proc-internal.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <time.h>
+
+/* The worst news of all the places that were tried, for the words at the end. */
+struct attempts {
+	bool stale; /* something else stood there */
+	bool not_regular; /* … that was not even a file */
+	bool denied_path, denied_proc;
+	int other; /* any other errno, 0 if none */
+};
+
+static int64_t stamp_ns(const struct statx_timestamp *stamp)
+{
+	return (int64_t)stamp->tv_sec * 1000000000 + stamp->tv_nsec;
+}
+
+/*
+ * An inode number is used again soon after its file was removed, and a file can be written
+ * over: what was born or written after the mapping was seen is not what was mapped. A time
+ * in the future is a wrong clock and tells nothing.
+ */
+static bool is_younger(const struct pm_module *module, const struct statx *st)
+{
+	struct timespec now;
+	int64_t now_ns;
+
+	if (module->seen_ns == 0)
+		return false;
+	clock_gettime(CLOCK_REALTIME, &now);
+	now_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+	if ((st->stx_mask & STATX_BTIME) && stamp_ns(&st->stx_btime) > module->seen_ns &&
+	    stamp_ns(&st->stx_btime) <= now_ns)
+		return true;
+	return stamp_ns(&st->stx_mtime) > module->seen_ns &&
+	       stamp_ns(&st->stx_mtime) <= now_ns;
+}
+
+/*
+ * On btrfs and overlayfs stat(2) shows an anonymous device (major 0), made per subvolume or
+ * layer, while the kernel's records show the superblock's or the lower layer's. So there the
+ * inode decides; both places being on real devices that differ is another file.
+ */
+static bool same_device(const struct pm_module_identity *identity, const struct statx *st)
+{
+	if (st->stx_dev_major == identity->major && st->stx_dev_minor == identity->minor)
+		return true;
+	return st->stx_dev_major == 0 || identity->major == 0;
+}
+
+/* Whether @fd is the mapped file. 0, -ESTALE, or the errno of reading it. */
+static int verify(const struct pm_module *module, int fd, const struct statx *st,
+		  bool by_range)
+{
+	const struct pm_module_identity *identity = &module->identity;
+
+	if (identity->build_id_len > 0) {
+		uint8_t id[PM_MODULE_BUILD_ID_MAX];
+		uint8_t len;
+		int rc = pm_elf_build_id(fd, id, &len);
+
+		if (rc == -ENODATA || rc == -ENOEXEC)
+			return -ESTALE;
+		if (rc < 0)
+			return rc;
+		/* The kernel's record may be padded with zeros to the full length. */
+		if (len > identity->build_id_len ||
+		    memcmp(id, identity->build_id, len) != 0)
+			return -ESTALE;
+		for (size_t i = len; i < identity->build_id_len; i++)
+			if (identity->build_id[i] != 0)
+				return -ESTALE;
+		return 0;
+	}
+	/* Without any identity only the kernel's link by range can be believed. */
+	if (identity->inode == 0)
+		return by_range ? 0 : -ESTALE;
+	if (st->stx_ino != identity->inode || !same_device(identity, st))
+		return -ESTALE;
+	return !by_range && is_younger(module, st) ? -ESTALE : 0;
+}
+
+/*
+ * The fd of @path when it is the mapped file, else negative. The path is first opened with
+ * O_PATH: opening a device for real can have effects, and a FIFO may not even be touched.
+ */
+static int try_path(const struct pm_module *module, const char *path, bool by_range,
+		    bool in_proc, struct attempts *attempts)
+{
+	PM_AUTO_CLOSE int handle = open(path, O_PATH | O_CLOEXEC);
+	PM_AUTO_CLOSE int fd = -1;
+	char link[32];
+	struct statx st;
+	int rc;
+
+	if (handle < 0 ||
+	    statx(handle, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &st) < 0)
+		goto failed;
+	if (!S_ISREG(st.stx_mode)) {
+		attempts->not_regular = true;
+		return -1;
+	}
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", handle);
+	fd = open(link, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0)
+		goto failed;
+	rc = verify(module, fd, &st, by_range);
+	if (rc == 0)
+		return pm_take_fd(&fd);
+	if (rc == -ESTALE)
+		attempts->stale = true;
+	else
+		attempts->other = -rc;
+	return -1;
+failed:
+	if (errno == EACCES || errno == EPERM)
+		*(in_proc ? &attempts->denied_proc : &attempts->denied_path) = true;
+	else if (errno != ENOENT && errno != ENOTDIR && errno != ESRCH)
+		attempts->other = errno;
+	return -1;
+}
+
+/* Through the process, then by name; a name may really end in what the kernel adds. */
+static int try_name(const struct pm_module *module, const char *suffix,
+		    struct attempts *attempts)
+{
+	struct pm_str path PM_CLEANUP(pm_str_release) = { 0 };
+	int fd;
+
+	/* Anything else is not a name from the root of a file system. */
+	if (module->identity.path[0] != '/')
+		return -1;
+	if (module->seen_pid > 0) {
+		pm_str_printf(&path, "/proc/%d/root%s%s", (int)module->seen_pid,
+			      module->identity.path, suffix);
+		if (path.failed)
+			goto no_memory;
+		fd = try_path(module, path.data, false, true, attempts);
+		if (fd >= 0)
+			return fd;
+		pm_str_clear(&path);
+	}
+	pm_str_printf(&path, "%s%s", module->identity.path, suffix);
+	if (path.failed)
+		goto no_memory;
+	return try_path(module, path.data, false, false, attempts);
+no_memory:
+	attempts->other = ENOMEM;
+	return -1;
+}
+
+static int try_all(const struct pm_module *module, struct attempts *attempts)
+{
+	struct attempts aside = { 0 }; /* of places where another file is no news */
+	char path[64];
+	int fd;
+
+	if (module->seen_pid > 0 && module->seen_end > module->seen_start) {
+		snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64,
+			 (int)module->seen_pid, module->seen_start, module->seen_end);
+		fd = try_path(module, path, true, true, &aside);
+		if (fd >= 0)
+			return fd;
+	}
+	fd = try_name(module, "", attempts);
+	if (fd < 0)
+		fd = try_name(module, " (deleted)", &aside);
+	if (fd < 0 && module->seen_pid > 0) {
+		/* A program without a name (memfd, deleted) is open to its owner here. */
+		snprintf(path, sizeof(path), "/proc/%d/exe", (int)module->seen_pid);
+		fd = try_path(module, path, false, true, &aside);
+	}
+	attempts->denied_proc |= aside.denied_proc;
+	return fd;
+}
+
+static int explain(const struct attempts *attempts, struct pm_error *err)
+{
+	if (attempts->stale)
+		return pm_error_set(
+			err, -ESTALE,
+			"another file stands there now: it was replaced since it was mapped");
+	if (attempts->not_regular)
+		return pm_error_set(
+			err, -ESTALE,
+			"no regular file stands there now: it was replaced since it was mapped");
+	if (attempts->denied_path) {
+		pm_error_set(err, -EACCES, "not permitted to read this file");
+		pm_error_fix(err, "run as root, or as a user who may read it");
+		return -EACCES;
+	}
+	if (attempts->other != 0)
+		return pm_error_set(err, -attempts->other, "cannot be read: %s",
+				    strerror(attempts->other));
+	pm_error_set(err, -ENOENT,
+		     "the file is gone: deleted or moved since it was mapped");
+	if (attempts->denied_proc)
+		pm_error_fix(err, "run as root: the process may still hold the file");
+	return -ENOENT;
+}
+
+int pm_module_open(const struct pm_module *module, struct pm_error *err)
+{
+	struct attempts attempts = { 0 };
+	int fd, rc;
+
+	if (module->identity.kind != PM_MODULE_FILE) {
+		rc = pm_error_set(err, -ENOTSUP, "not a file");
+	} else {
+		fd = try_all(module, &attempts);
+		if (fd >= 0)
+			return fd;
+		rc = explain(&attempts, err);
+	}
+	pm_error_where(err, module->identity.path, -1);
+	return rc;
+}

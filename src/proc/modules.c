@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+#include "proc-internal.h"
+
+#include <ctype.h>
+#include <string.h>
+#include <time.h>
+
+/* d_path() of the kernel adds this to a file without a name left. */
+#define DELETED " (deleted)"
+
+static bool starts_with(const char *path, size_t len, const char *prefix)
+{
+	size_t prefix_len = strlen(prefix);
+
+	return len >= prefix_len && memcmp(path, prefix, prefix_len) == 0;
+}
+
+static bool is(const char *path, size_t len, const char *other)
+{
+	return len == strlen(other) && memcmp(path, other, len) == 0;
+}
+
+/* shmem_file_setup() in ipc/shm.c names a segment "SYSV%08x". */
+static bool is_sysv_segment(const char *path, size_t len)
+{
+	if (len != strlen("/SYSV00000000") || !starts_with(path, len, "/SYSV"))
+		return false;
+	for (size_t i = strlen("/SYSV"); i < len; i++)
+		if (!isxdigit((unsigned char)path[i]))
+			return false;
+	return true;
+}
+
+enum pm_module_kind pm_module_kind_of(const char *path, size_t *path_len)
+{
+	size_t len = strlen(path), suffix = strlen(DELETED);
+
+	if (len > suffix && memcmp(path + len - suffix, DELETED, suffix) == 0)
+		len -= suffix;
+	if (path_len)
+		*path_len = len;
+	if (is(path, len, "[vdso]") || is(path, len, "[vdso32]"))
+		return PM_MODULE_VDSO;
+	if (starts_with(path, len, "[kernel"))
+		return PM_MODULE_KERNEL;
+	/* Shared memory without a name of its own has a file inside of the kernel. */
+	if (is(path, len, "//anon") || is(path, len, "/dev/zero") ||
+	    is(path, len, "/anon_hugepage") || is(path, len, "/[aio]") ||
+	    is_sysv_segment(path, len))
+		return PM_MODULE_ANON;
+	/* A file outside of its process's root keeps this prefix. The rest, such as
+	 * "[heap]", "[anon:…]", "anon_inode:…" or "", is no file. */
+	if (starts_with(path, len, "/") || starts_with(path, len, "(unreachable)"))
+		return PM_MODULE_FILE;
+	return PM_MODULE_ANON;
+}
+
+/* ---- the table ----------------------------------------------------------------------- */
+
+static bool has_inode(const struct pm_module_identity *identity)
+{
+	return identity->inode != 0;
+}
+
+static bool equal_identity(const void *table, uint32_t id, const void *key)
+{
+	const struct pm_modules *modules = table;
+	const struct pm_module_identity *a = &modules->rows.data[id]->identity;
+	const struct pm_module_identity *b = key;
+
+	if (a->kind != b->kind || strcmp(a->path, b->path) != 0)
+		return false;
+	/* Only files differ under one name: "[heap]" is "[heap]". */
+	if (a->kind != PM_MODULE_FILE)
+		return true;
+	if (a->build_id_len > 0 && b->build_id_len > 0)
+		return a->build_id_len == b->build_id_len &&
+		       memcmp(a->build_id, b->build_id, a->build_id_len) == 0;
+	if ((a->build_id_len > 0 && !has_inode(a)) ||
+	    (b->build_id_len > 0 && !has_inode(b)))
+		return false;
+	return a->inode == b->inode && a->major == b->major && a->minor == b->minor;
+}
+
+static uint64_t hash_name(const struct pm_module_identity *identity)
+{
+	return pm_hash_mix(pm_hash_bytes(identity->path, strlen(identity->path)),
+			   identity->kind);
+}
+
+static uint64_t hash_build_id(const struct pm_module_identity *identity)
+{
+	return pm_hash_mix(hash_name(identity),
+			   pm_hash_bytes(identity->build_id, identity->build_id_len));
+}
+
+static uint64_t hash_inode(const struct pm_module_identity *identity)
+{
+	return pm_hash_mix(hash_name(identity) ^ identity->inode,
+			   (uint64_t)identity->major << 32 | identity->minor);
+}
+
+static uint32_t find(const struct pm_modules *modules,
+		     const struct pm_module_identity *identity)
+{
+	uint32_t id = PM_INDEX_NONE;
+
+	if (identity->kind != PM_MODULE_FILE)
+		return pm_index_find(&modules->index, hash_name(identity), equal_identity,
+				     modules, identity);
+	if (identity->build_id_len > 0)
+		id = pm_index_find(&modules->index, hash_build_id(identity),
+				   equal_identity, modules, identity);
+	if (id == PM_INDEX_NONE && (has_inode(identity) || identity->build_id_len == 0))
+		id = pm_index_find(&modules->index, hash_inode(identity), equal_identity,
+				   modules, identity);
+	return id;
+}
+
+static int add_to_index(struct pm_modules *modules,
+			const struct pm_module_identity *identity, uint32_t id)
+{
+	int rc = 0;
+
+	if (identity->kind != PM_MODULE_FILE)
+		return pm_index_add(&modules->index, hash_name(identity), id);
+	if (identity->build_id_len > 0)
+		rc = pm_index_add(&modules->index, hash_build_id(identity), id);
+	if (rc < 0 || (identity->build_id_len > 0 && !has_inode(identity)))
+		return rc;
+	rc = pm_index_add(&modules->index, hash_inode(identity), id);
+	if (rc < 0 && identity->build_id_len > 0)
+		pm_index_remove(&modules->index, hash_build_id(identity), id);
+	return rc;
+}
+
+static int64_t realtime_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+int64_t pm_modules_intern(struct pm_modules *modules,
+			  const struct pm_module_identity *identity)
+{
+	struct pm_module_identity key = *identity;
+	PM_AUTO_FREE struct pm_module *row = NULL;
+	size_t path_len;
+	char *path;
+	uint32_t id;
+
+	if (key.build_id_len > sizeof(key.build_id))
+		return -EINVAL;
+	if (!key.path)
+		key.path = "";
+	/* Records say "//anon" where /proc says nothing. */
+	if (key.kind == PM_MODULE_ANON && key.path[0] == '\0')
+		key.path = "//anon";
+	id = find(modules, &key);
+	if (id != PM_INDEX_NONE)
+		return id;
+	if (modules->rows.len >= PM_INDEX_NONE ||
+	    pm_vec_reserve(&modules->rows, modules->rows.len + 1) < 0)
+		return -ENOMEM;
+	path_len = strlen(key.path);
+	row = calloc(1, sizeof(*row) + path_len + 1);
+	if (!row)
+		return -ENOMEM;
+	path = (char *)(row + 1);
+	memcpy(path, key.path, path_len + 1);
+	row->identity = key;
+	row->identity.path = path;
+	row->seen_ns = realtime_ns();
+	id = (uint32_t)modules->rows.len;
+	if (add_to_index(modules, &row->identity, id) < 0)
+		return -ENOMEM;
+	modules->rows.data[modules->rows.len++] = PM_TAKE_PTR(row);
+	return id;
+}
+
+void pm_modules_release(struct pm_modules *modules)
+{
+	for (size_t i = 0; i < modules->rows.len; i++)
+		free(modules->rows.data[i]);
+	pm_vec_release(&modules->rows);
+	pm_index_release(&modules->index);
+}

@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: MIT */
+#include "proc-internal.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+enum {
+	/* Exited processes (and threads) that are still known, for samples that come late.
+	 * A build runs through millions: all of them would be too many to keep. */
+	EXITED_KEPT = 1024,
+};
+
+struct process_row {
+	struct pm_process process; /* first: the public pointer is the row's */
+	uint32_t id;
+	uint32_t live_threads; /* known ones */
+	bool leader_exited;
+	uint64_t exit_serial; /* 0: alive */
+	char comm[16];
+};
+
+struct thread_row {
+	struct pm_thread thread; /* first */
+	uint32_t id;
+	uint64_t exit_serial; /* 0: alive */
+};
+
+/* Rows that stay where they are, found by key; ids are used again. */
+struct rows {
+	PM_VEC(void *) data;
+	PM_VEC(uint32_t) free_ids;
+	struct pm_index index;
+};
+
+/* The last that exited, oldest overwritten. An entry whose serial the row does not have (any
+ * more) is void: the row came back to life or is another one's. */
+struct exited {
+	struct exited_entry {
+		uint32_t id;
+		uint64_t serial; /* 0: void */
+	} ring[EXITED_KEPT];
+	size_t next;
+};
+
+struct pm_procs {
+	struct pm_modules modules;
+	struct rows processes, threads;
+	struct exited exited_processes, exited_threads;
+	void (*free_user)(void *user);
+	uint64_t epoch, exit_serial;
+	/* Above every generation of a dropped process, so that (pid, generation) is never
+	 * used twice. */
+	uint32_t generation_floor;
+};
+
+/* ---- rows ---------------------------------------------------------------------------- */
+
+static uint64_t hash_thread(pid_t pid, pid_t tid)
+{
+	return pm_hash_mix((uint32_t)pid, (uint32_t)tid);
+}
+
+static bool equal_process(const void *table, uint32_t id, const void *key)
+{
+	const struct rows *rows = table;
+	const struct process_row *row = rows->data.data[id];
+
+	return row->process.pid == *(const pid_t *)key;
+}
+
+static bool equal_thread(const void *table, uint32_t id, const void *key)
+{
+	const struct rows *rows = table;
+	const struct thread_row *row = rows->data.data[id];
+	const struct pm_thread *wanted = key;
+
+	return row->thread.pid == wanted->pid && row->thread.tid == wanted->tid;
+}
+
+/* The id under which @row is now, or PM_INDEX_NONE without memory. */
+static uint32_t rows_add(struct rows *rows, uint64_t hash, void *row)
+{
+	uint32_t id;
+
+	if (rows->free_ids.len > 0) {
+		id = rows->free_ids.data[rows->free_ids.len - 1];
+	} else {
+		/* Room to take every id back is made here, where failing is possible. */
+		if (rows->data.len >= PM_INDEX_NONE ||
+		    pm_vec_reserve(&rows->free_ids, rows->data.len + 1) < 0 ||
+		    pm_vec_reserve(&rows->data, rows->data.len + 1) < 0)
+			return PM_INDEX_NONE;
+		id = (uint32_t)rows->data.len;
+	}
+	if (pm_index_add(&rows->index, hash, id) < 0)
+		return PM_INDEX_NONE;
+	if (rows->free_ids.len > 0)
+		rows->free_ids.len--;
+	else
+		rows->data.len++;
+	rows->data.data[id] = row;
+	return id;
+}
+
+static void rows_remove(struct rows *rows, uint64_t hash, uint32_t id)
+{
+	pm_index_remove(&rows->index, hash, id);
+	rows->data.data[id] = NULL;
+	rows->free_ids.data[rows->free_ids.len++] = id;
+}
+
+static void rows_release(struct rows *rows)
+{
+	pm_vec_release(&rows->data);
+	pm_vec_release(&rows->free_ids);
+	pm_index_release(&rows->index);
+}
+
+/* ---- processes ----------------------------------------------------------------------- */
+
+static struct process_row *find_process(const struct pm_procs *procs, pid_t pid)
+{
+	uint32_t id =
+		pm_index_find(&procs->processes.index, pm_hash_mix((uint32_t)pid, 0),
+			      equal_process, &procs->processes, &pid);
+
+	return id == PM_INDEX_NONE ? NULL : procs->processes.data.data[id];
+}
+
+static struct process_row *get_process(struct pm_procs *procs, pid_t pid)
+{
+	struct process_row *row = find_process(procs, pid);
+
+	if (row)
+		return row;
+	row = calloc(1, sizeof(*row));
+	if (!row)
+		return NULL;
+	row->process.pid = pid;
+	row->process.generation = procs->generation_floor;
+	row->process.space.epoch = ++procs->epoch;
+	row->id = rows_add(&procs->processes, pm_hash_mix((uint32_t)pid, 0), row);
+	if (row->id == PM_INDEX_NONE) {
+		free(row);
+		return NULL;
+	}
+	return row;
+}
+
+static void release_user(struct pm_procs *procs, struct process_row *row)
+{
+	if (procs->free_user && row->process.user)
+		procs->free_user(row->process.user);
+	row->process.user = NULL;
+}
+
+static void drop_process(struct pm_procs *procs, struct process_row *row)
+{
+	if (row->process.generation >= procs->generation_floor)
+		procs->generation_floor = row->process.generation + 1;
+	release_user(procs, row);
+	pm_vec_release(&row->process.space.maps);
+	rows_remove(&procs->processes, pm_hash_mix((uint32_t)row->process.pid, 0),
+		    row->id);
+	free(row);
+}
+
+/* A pid that is used again is a new process in the old one's place. */
+static void renew_process(struct pm_procs *procs, struct process_row *row)
+{
+	release_user(procs, row);
+	pm_vec_clear(&row->process.space.maps);
+	row->process.generation++;
+	row->live_threads = 0;
+	row->leader_exited = false;
+	row->exit_serial = 0;
+}
+
+/* ---- threads ------------------------------------------------------------------------- */
+
+static struct thread_row *find_thread(const struct pm_procs *procs, pid_t pid, pid_t tid)
+{
+	struct pm_thread key = { .pid = pid, .tid = tid };
+	uint32_t id = pm_index_find(&procs->threads.index, hash_thread(pid, tid),
+				    equal_thread, &procs->threads, &key);
+
+	return id == PM_INDEX_NONE ? NULL : procs->threads.data.data[id];
+}
+
+static struct thread_row *get_thread(struct pm_procs *procs, pid_t pid, pid_t tid)
+{
+	struct thread_row *row = find_thread(procs, pid, tid);
+	struct process_row *process;
+
+	if (row)
+		return row;
+	process = get_process(procs, pid);
+	row = process ? calloc(1, sizeof(*row)) : NULL;
+	if (!row)
+		return NULL;
+	row->thread.pid = pid;
+	row->thread.tid = tid;
+	memcpy(row->thread.comm, process->comm, sizeof(row->thread.comm));
+	row->id = rows_add(&procs->threads, hash_thread(pid, tid), row);
+	if (row->id == PM_INDEX_NONE) {
+		free(row);
+		return NULL;
+	}
+	process->live_threads++;
+	process->exit_serial = 0;
+	return row;
+}
+
+static void drop_thread(struct pm_procs *procs, struct thread_row *row)
+{
+	rows_remove(&procs->threads, hash_thread(row->thread.pid, row->thread.tid),
+		    row->id);
+	free(row);
+}
+
+static void set_comm(char to[16], const char *comm)
+{
+	size_t len = strnlen(comm, 15);
+
+	memcpy(to, comm, len);
+	memset(to + len, 0, 16 - len);
+}
+
+/* ---- public -------------------------------------------------------------------------- */
+
+struct pm_procs *pm_procs_new(void (*free_user)(void *user))
+{
+	struct pm_procs *procs = calloc(1, sizeof(*procs));
+
+	if (procs)
+		procs->free_user = free_user;
+	return procs;
+}
+
+void pm_procs_free(struct pm_procs *procs)
+{
+	if (!procs)
+		return;
+	for (size_t i = 0; i < procs->processes.data.len; i++) {
+		struct process_row *row = procs->processes.data.data[i];
+
+		if (row) {
+			release_user(procs, row);
+			pm_vec_release(&row->process.space.maps);
+			free(row);
+		}
+	}
+	for (size_t i = 0; i < procs->threads.data.len; i++)
+		free(procs->threads.data.data[i]);
+	rows_release(&procs->processes);
+	rows_release(&procs->threads);
+	pm_modules_release(&procs->modules);
+	free(procs);
+}
+
+const struct pm_module *pm_procs_module(const struct pm_procs *procs, uint32_t id)
+{
+	return id < procs->modules.rows.len ? procs->modules.rows.data[id] : NULL;
+}
+
+size_t pm_procs_modules_len(const struct pm_procs *procs)
+{
+	return procs->modules.rows.len;
+}
+
+int64_t pm_procs_intern_module(struct pm_procs *procs,
+			       const struct pm_module_identity *identity)
+{
+	return pm_modules_intern(&procs->modules, identity);
+}
+
+struct pm_process *pm_procs_get(struct pm_procs *procs, pid_t pid)
+{
+	struct process_row *row = get_process(procs, pid);
+
+	return row ? &row->process : NULL;
+}
+
+struct pm_thread *pm_procs_thread(struct pm_procs *procs, pid_t pid, pid_t tid)
+{
+	struct thread_row *row = get_thread(procs, pid, tid);
+
+	return row ? &row->thread : NULL;
+}
+
+/* Keeps the place where a module was seen one that can still be looked at. */
+static void note_seen(struct pm_procs *procs, pid_t pid, const struct pm_mapping *mapping)
+{
+	struct pm_module *module = procs->modules.rows.data[mapping->module];
+	const struct process_row *row = find_process(procs, module->seen_pid);
+
+	if (module->seen_pid > 0 && row && row->exit_serial == 0) {
+		const struct pm_mapping *seen =
+			pm_space_find(&row->process.space, module->seen_start);
+
+		if (seen && seen->module == mapping->module)
+			return;
+	}
+	module->seen_pid = pid;
+	module->seen_start = mapping->start;
+	module->seen_end = mapping->end;
+}
+
+int pm_procs_map(struct pm_procs *procs, pid_t pid, uint64_t start, uint64_t len,
+		 uint64_t pgoff, uint32_t prot, const struct pm_module_identity *identity)
+{
+	struct pm_mapping mapping = { .start = start, .pgoff = pgoff };
+	struct process_row *row;
+	bool executable = prot & PROT_EXEC;
+	int rc;
+
+	if (__builtin_add_overflow(start, len, &mapping.end))
+		return -EINVAL;
+	if (len == 0)
+		return 0;
+	row = get_process(procs, pid);
+	if (!row)
+		return -ENOMEM;
+	if (executable) {
+		int64_t module = pm_modules_intern(&procs->modules, identity);
+
+		if (module < 0)
+			return (int)module;
+		mapping.module = (uint32_t)module;
+	}
+	rc = pm_space_replace(&row->process.space, start, mapping.end,
+			      executable ? &mapping : NULL);
+	if (rc < 0)
+		return rc;
+	if (rc > 0)
+		row->process.space.epoch = ++procs->epoch;
+	if (executable)
+		note_seen(procs, pid, &mapping);
+	return 0;
+}
+
+int pm_procs_adopt(struct pm_procs *procs, pid_t pid, struct pm_space *space)
+{
+	struct process_row *row = get_process(procs, pid);
+
+	if (!row)
+		return -ENOMEM;
+	pm_vec_release(&row->process.space.maps);
+	row->process.space = *space;
+	row->process.space.epoch = ++procs->epoch;
+	*space = (struct pm_space){ 0 };
+	for (size_t i = 0; i < row->process.space.maps.len; i++)
+		note_seen(procs, pid, &row->process.space.maps.data[i]);
+	return 0;
+}
+
+/* The comm that a new task has from the one that made it, "" if that is not known. */
+static const char *inherited_comm(const struct pm_procs *procs, pid_t pid, pid_t tid)
+{
+	const struct thread_row *thread = find_thread(procs, pid, tid);
+	const struct process_row *process = thread ? NULL : find_process(procs, pid);
+
+	return thread ? thread->thread.comm : process ? process->comm : "";
+}
+
+static int copy_space(struct pm_procs *procs, struct process_row *to,
+		      const struct process_row *from)
+{
+	size_t len = from ? from->process.space.maps.len : 0;
+
+	if (len > 0) {
+		if (pm_vec_reserve(&to->process.space.maps, len) < 0)
+			return -ENOMEM;
+		memcpy(to->process.space.maps.data, from->process.space.maps.data,
+		       len * sizeof(*to->process.space.maps.data));
+	}
+	to->process.space.maps.len = len;
+	to->process.space.epoch = ++procs->epoch;
+	return 0;
+}
+
+int pm_procs_fork(struct pm_procs *procs, pid_t pid, pid_t tid, pid_t parent_pid,
+		  pid_t parent_tid)
+{
+	bool is_new = pid != parent_pid && !find_process(procs, pid);
+	struct process_row *process = get_process(procs, pid);
+	struct thread_row *thread;
+	char comm[16];
+
+	if (!process)
+		return -ENOMEM;
+	set_comm(comm, inherited_comm(procs, parent_pid, parent_tid));
+	if (pid != parent_pid) {
+		if (!is_new)
+			renew_process(procs, process);
+		if (copy_space(procs, process, find_process(procs, parent_pid)) < 0)
+			return -ENOMEM;
+		set_comm(process->comm, comm);
+	}
+	thread = find_thread(procs, pid, tid);
+	if (thread) {
+		/* Used again, or already seen by a sample; counted as alive either way. */
+		if (thread->exit_serial != 0 || (pid != parent_pid && !is_new))
+			process->live_threads++;
+		thread->exit_serial = 0;
+	} else {
+		thread = get_thread(procs, pid, tid);
+		if (!thread)
+			return -ENOMEM;
+	}
+	set_comm(thread->thread.comm, comm);
+	process->exit_serial = 0;
+	return 0;
+}
+
+int pm_procs_comm(struct pm_procs *procs, pid_t pid, pid_t tid, const char *comm,
+		  bool exec)
+{
+	struct thread_row *thread = get_thread(procs, pid, tid);
+	struct process_row *process = find_process(procs, pid);
+
+	if (!thread || !process)
+		return -ENOMEM;
+	set_comm(thread->thread.comm, comm);
+	if (exec || pid == tid)
+		set_comm(process->comm, comm);
+	if (exec) {
+		pm_vec_clear(&process->process.space.maps);
+		process->process.space.epoch = ++procs->epoch;
+		process->process.generation++;
+	}
+	return 0;
+}
+
+void pm_procs_exit(struct pm_procs *procs, pid_t pid, pid_t tid)
+{
+	struct thread_row *thread = find_thread(procs, pid, tid);
+	struct process_row *process = find_process(procs, pid);
+	struct exited_entry *entry;
+
+	if (process && pid == tid)
+		process->leader_exited = true;
+	if (thread && thread->exit_serial == 0) {
+		struct thread_row *old;
+
+		thread->exit_serial = ++procs->exit_serial;
+		if (process && process->live_threads > 0)
+			process->live_threads--;
+		entry = &procs->exited_threads
+				 .ring[procs->exited_threads.next++ % EXITED_KEPT];
+		old = entry->serial ? procs->threads.data.data[entry->id] : NULL;
+		if (old && old->exit_serial == entry->serial)
+			drop_thread(procs, old);
+		*entry = (struct exited_entry){ thread->id, thread->exit_serial };
+	}
+	/* Of a process that was not followed from its beginning other threads may live: only
+	 * with its leader gone, too, it counts as over. */
+	if (process && process->exit_serial == 0 && process->leader_exited &&
+	    process->live_threads == 0) {
+		struct process_row *old;
+
+		process->exit_serial = ++procs->exit_serial;
+		entry = &procs->exited_processes
+				 .ring[procs->exited_processes.next++ % EXITED_KEPT];
+		old = entry->serial ? procs->processes.data.data[entry->id] : NULL;
+		if (old && old->exit_serial == entry->serial)
+			drop_process(procs, old);
+		*entry = (struct exited_entry){ process->id, process->exit_serial };
+	}
+}
