@@ -48,7 +48,7 @@ install: all
 bench: $(BUILD)/build.ninja
 	@tests/install-packages bench
 	ninja -C $(BUILD) --quiet
-	@tests/bench/compare-perf $(BUILD)
+	ninja -C $(BUILD) bench
 
 clean:
 	rm -rf $(BUILD) build-asan
