@@ -2,6 +2,7 @@
 #include "session.h"
 
 #include <poll.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -45,43 +46,28 @@ void pm_rec_warn(struct pm_rec_session *session, const char *text)
 				   &(struct pm_file_note){ .text = text });
 }
 
-/*
- * A command that cannot be found shall not cost the user the file of the run before, which
- * opening the output replaces. What only exec can tell is told by pm_launch_go().
- */
-static int check_command(const char *name, struct pm_error *err)
+/* Whether exec has something to try: a first look, as execvp(3) searches. */
+static bool is_runnable(const char *name)
 {
-	PM_AUTO_FREE char *path =
-		strdup(getenv("PATH") ? getenv("PATH") : "/bin:/usr/bin");
-	int error = ENOENT;
+	const char *rest = getenv("PATH");
 
 	if (strchr(name, '/'))
-		return access(name, X_OK) == 0
-			       ? 0
-			       : pm_error_set(err, -errno, "cannot run %s: %s", name,
-					      strerror(errno));
-	if (!path)
-		return pm_error_set(err, -ENOMEM, "out of memory");
-	for (char *rest = path, *folder; (folder = strsep(&rest, ":"));) {
-		PM_AUTO_FREE char *file = NULL;
+		return access(name, X_OK) == 0;
+	for (rest = rest ? rest : "/bin:/usr/bin";; rest++) {
+		size_t len = strcspn(rest, ":");
+		PM_AUTO_FREE char *path = NULL;
 
-		if (asprintf(&file, "%s/%s", *folder ? folder : ".", name) < 0) {
-			file = NULL;
-			return pm_error_set(err, -ENOMEM, "out of memory");
+		if (asprintf(&path, "%.*s%s%s", (int)len, rest, len > 0 ? "/" : "",
+			     name) < 0) {
+			path = NULL;
+			return true;
 		}
-		if (access(file, X_OK) == 0)
-			return 0;
-		if (errno == EACCES)
-			error = EACCES;
+		if (access(path, X_OK) == 0)
+			return true;
+		rest += len;
+		if (*rest == '\0')
+			return false;
 	}
-	if (error == ENOENT)
-		return pm_error_set(err, -ENOENT, "%s: command not found", name);
-	return pm_error_set(err, -error, "cannot run %s: %s", name, strerror(error));
-}
-
-static int status_of_exec_failure(int error)
-{
-	return error == -ENOENT ? PM_REC_STATUS_NOT_FOUND : PM_REC_STATUS_CANNOT_RUN;
 }
 
 static int open_events(struct pm_rec_session *session, struct pm_error *err)
@@ -370,19 +356,34 @@ static int fail(const struct pm_error *err, int status)
 	return status;
 }
 
+/* The command could not be executed, or, in a race, only now. No file stays behind. */
+static int launch_failed(struct pm_rec_session *session, int error, struct pm_error *err)
+{
+	if (session->writer)
+		remove_output(session);
+	if (error == 0) {
+		kill(session->child.launch.pid, SIGKILL);
+		error = pm_error_set(err, -EAGAIN, "%s appeared just now",
+				     session->options->command[0]);
+	}
+	return fail(err, error == -ENOENT ? PM_REC_STATUS_NOT_FOUND
+					  : PM_REC_STATUS_CANNOT_RUN);
+}
+
 static int run(struct pm_rec_session *session)
 {
 	const struct pm_rec_options *options = session->options;
 	struct pm_rec_child *child = &session->child;
 	struct pm_error err = { 0 };
-	int ret = check_command(options->command[0], &err);
+	bool runnable = is_runnable(options->command[0]);
+	int ret = pm_rec_child_prepare(child, options->command,
+				       strcmp(options->output, "-") == 0, &err);
 
-	if (ret < 0)
-		return fail(&err, status_of_exec_failure(ret));
-	ret = pm_rec_child_prepare(child, options->command,
-				   strcmp(options->output, "-") == 0, &err);
 	if (ret == 0)
 		ret = pm_rec_child_catch_signals(child, &err);
+	/* A mistyped command shall not cost the user the file of the run before. */
+	if (ret == 0 && !runnable)
+		return launch_failed(session, pm_launch_go(&child->launch, &err), &err);
 	if (ret == 0)
 		ret = open_events(session, &err);
 	if (ret == 0)
@@ -393,10 +394,8 @@ static int run(struct pm_rec_session *session)
 		print_opened(session);
 	session->begin_ns = session->end_ns = pm_rec_now_ns();
 	ret = pm_launch_go(&child->launch, &err);
-	if (ret < 0) {
-		remove_output(session);
-		return fail(&err, status_of_exec_failure(ret));
-	}
+	if (ret < 0)
+		return launch_failed(session, ret, &err);
 	child->running = true;
 	ret = record(session, &err);
 	if (ret == 0)
