@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/oracle/compare.h"
+
+static const char *const names[VERDICT_COUNT] = {
+	[VERDICT_EQUAL] = "equal",     [VERDICT_NO_CFI] = "no-cfi",
+	[VERDICT_OUTSIDE] = "outside", [VERDICT_LIMIT] = "limit",
+	[VERDICT_WRONG] = "wrong",
+};
+
+const char *verdict_name(enum verdict verdict)
+{
+	return names[verdict];
+}
+
+static bool is_mapped(const struct spaces_maps *maps, uint64_t address)
+{
+	for (size_t i = 0; i < maps->maps.len; i++)
+		if (address - maps->maps.data[i].start <
+		    maps->maps.data[i].end - maps->maps.data[i].start)
+			return true;
+	return false;
+}
+
+/* How many frames from the leaf are the same. */
+static size_t common_frames(const struct our_chain *ours,
+			    const struct their_chain *theirs)
+{
+	size_t at = 0;
+
+	while (at < ours->len && at < theirs->len &&
+	       ours->frames[at].pc == theirs->frames[at].pc)
+		at++;
+	return at;
+}
+
+/* Where each of the first @len frames would be looked up. */
+static const char *check_lookups(struct dwfl_space *space, const struct our_chain *ours,
+				 const struct their_chain *theirs, size_t len)
+{
+	for (size_t i = 0; i < len; i++) {
+		uint64_t pc = ours->frames[i].pc;
+		uint64_t lookup = ours->frames[i].lookup;
+
+		if (lookup == pc && theirs->frames[i].activation)
+			continue;
+		if (lookup == pc - 1 && !theirs->frames[i].activation)
+			continue;
+		/* dwfl_frame_pc() calls the frame of a signal trampoline an activation, too,
+		 * but libdwfl unwinds from it with pc - 1 as we do (frame_unwind.c). */
+		if (lookup == pc - 1 && dwfl_space_is_signal(space, lookup))
+			continue;
+		return "a frame is looked up at another place";
+	}
+	return NULL;
+}
+
+/* The chains are equal; do we say the truth about why they end? */
+static const char *check_stop(struct dwfl_space *space, const struct our_chain *ours,
+			      const struct their_chain *theirs)
+{
+	const struct pm_unw_frame *last = &ours->frames[ours->len - 1];
+	enum dwfl_rule rule = dwfl_space_rule(space, last->lookup);
+	bool root = ours->stop == PM_UNW_STOP_ROOT;
+
+	if (rule == DWFL_RULE_ROOT && !root)
+		return "the return address is undefined, yet we do not call it the root";
+	if (rule == DWFL_RULE_RETURNS && root && theirs->failed)
+		return "we call it the root, yet its return address has a rule";
+	if (rule == DWFL_RULE_RETURNS && ours->stop == PM_UNW_STOP_NO_CFI)
+		return "there is CFI that we did not find";
+	return NULL;
+}
+
+enum verdict compare_chains(struct dwfl_space *space, const struct spaces_maps *maps,
+			    const struct our_chain *ours,
+			    const struct their_chain *theirs, const char **why)
+{
+	size_t common = common_frames(ours, theirs);
+	const struct pm_unw_frame *last;
+
+	if (common == 0) {
+		*why = "not even the first frame is the same";
+		return VERDICT_WRONG;
+	}
+	*why = check_lookups(space, ours, theirs, common);
+	if (*why)
+		return VERDICT_WRONG;
+	if (common == ours->len && common == theirs->len) {
+		*why = check_stop(space, ours, theirs);
+		return *why ? VERDICT_WRONG : VERDICT_EQUAL;
+	}
+	last = &ours->frames[common - 1];
+	if (dwfl_space_rule(space, last->lookup) == DWFL_RULE_NONE) {
+		if (common == ours->len || ours->frames[common].how != PM_UNW_HOW_CFI)
+			return VERDICT_NO_CFI;
+		*why = "we found a frame by CFI that is not there";
+		return VERDICT_WRONG;
+	}
+	if (common == ours->len && ours->stop == PM_UNW_STOP_NO_MODULE &&
+	    !is_mapped(maps, theirs->frames[common].pc))
+		return VERDICT_OUTSIDE;
+	if (common == ours->len && ours->stop == PM_UNW_STOP_LIMIT)
+		return VERDICT_LIMIT;
+	*why = "the chains differ";
+	return VERDICT_WRONG;
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/oracle/dwfl-chain.h"
+
+#include <elfutils/libdw.h>
+#include <elfutils/libdwfl.h>
+#include <fcntl.h>
+#include <gelf.h>
+#include <string.h>
+
+enum {
+	TID = 1, /* there is one thread in a copied stack */
+};
+
+struct dwfl_space {
+	Dwfl *dwfl;
+	const struct spaces_maps *maps; /* borrowed */
+	const struct spaces_modules *modules; /* borrowed */
+	/* Of the call that runs. */
+	const struct pm_unw_regs *regs;
+	const struct pm_unw_stack *stack;
+	struct dwfl_frame *frames;
+	size_t len, max;
+};
+
+/* ---- what libdwfl asks for -------------------------------------------------------------- */
+
+/* All files are reported with an fd; separate debug files would be more than we have. */
+static int find_elf(Dwfl_Module *module, void **user, const char *name, Dwarf_Addr base,
+		    char **file_name, Elf **elf)
+{
+	return -1;
+}
+
+static int find_debuginfo(Dwfl_Module *module, void **user, const char *name,
+			  Dwarf_Addr base, const char *file_name, const char *debuglink,
+			  GElf_Word crc, char **debuginfo)
+{
+	return -1;
+}
+
+static const Dwfl_Callbacks callbacks = {
+	.find_elf = find_elf,
+	.find_debuginfo = find_debuginfo,
+	.section_address = dwfl_offline_section_address,
+};
+
+static bool read_module(struct dwfl_space *space, uint64_t address, Dwarf_Word *result)
+{
+	Dwfl_Module *module = dwfl_addrmodule(space->dwfl, address);
+	GElf_Addr bias;
+	Elf *elf = module ? dwfl_module_getelf(module, &bias) : NULL;
+	const char *bytes;
+	size_t len;
+	size_t phdrs;
+
+	if (!elf || elf_getphdrnum(elf, &phdrs) != 0)
+		return false;
+	bytes = elf_rawfile(elf, &len);
+	for (size_t i = 0; bytes && i < phdrs; i++) {
+		GElf_Phdr phdr;
+		uint64_t at;
+
+		if (!gelf_getphdr(elf, (int)i, &phdr) || phdr.p_type != PT_LOAD ||
+		    (phdr.p_flags & PF_W))
+			continue;
+		at = address - bias - phdr.p_vaddr;
+		if (phdr.p_filesz < sizeof(*result) ||
+		    at > phdr.p_filesz - sizeof(*result) || phdr.p_offset > len ||
+		    len - phdr.p_offset < phdr.p_filesz)
+			continue;
+		memcpy(result, bytes + phdr.p_offset + at, sizeof(*result));
+		return true;
+	}
+	return false;
+}
+
+static bool memory_read(Dwfl *dwfl, Dwarf_Addr address, Dwarf_Word *result, void *arg)
+{
+	struct dwfl_space *space = arg;
+	const struct pm_unw_stack *stack = space->stack;
+	uint64_t at = address - stack->start;
+
+	if (stack->len >= sizeof(*result) && at <= stack->len - sizeof(*result)) {
+		memcpy(result, stack->data + at, sizeof(*result));
+		return true;
+	}
+	return read_module(space, address, result);
+}
+
+static pid_t next_thread(Dwfl *dwfl, void *arg, void **thread_arg)
+{
+	if (*thread_arg)
+		return 0;
+	*thread_arg = arg;
+	return TID;
+}
+
+static bool get_thread(Dwfl *dwfl, pid_t tid, void *arg, void **thread_arg)
+{
+	*thread_arg = arg;
+	return tid == TID;
+}
+
+static bool set_initial_registers(Dwfl_Thread *thread, void *arg)
+{
+	struct dwfl_space *space = arg;
+	Dwarf_Word value[PM_UNW_REGS];
+
+	memcpy(value, space->regs->value, sizeof(value));
+	return dwfl_thread_state_registers(thread, 0, PM_UNW_REGS, value);
+}
+
+static const Dwfl_Thread_Callbacks thread_callbacks = {
+	.next_thread = next_thread,
+	.get_thread = get_thread,
+	.memory_read = memory_read,
+	.set_initial_registers = set_initial_registers,
+};
+
+static int take_frame(Dwfl_Frame *state, void *arg)
+{
+	struct dwfl_space *space = arg;
+	struct dwfl_frame *frame = &space->frames[space->len];
+	Dwarf_Addr pc;
+
+	/* libdwfl has no guard against CFI that leads in circles. */
+	if (space->len >= space->max || !dwfl_frame_pc(state, &pc, &frame->activation))
+		return DWARF_CB_ABORT;
+	frame->pc = pc;
+	space->len++;
+	return DWARF_CB_OK;
+}
+
+/* ---- an address space ------------------------------------------------------------------- */
+
+static bool reported_before(const struct spaces_maps *maps, size_t index)
+{
+	const struct pm_unw_map *map = &maps->maps.data[index];
+
+	for (size_t i = 0; i < index; i++)
+		if (maps->maps.data[i].tag == map->tag &&
+		    maps->maps.data[i].bias == map->bias && maps->maps.data[i].module)
+			return true;
+	return false;
+}
+
+static void report(Dwfl *dwfl, const struct pm_unw_map *map, int fd)
+{
+	char name[64];
+	int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+	/* libdwfl takes modules of one name for one module. */
+	snprintf(name, sizeof(name), "%u@%#llx", map->tag, (unsigned long long)map->bias);
+	if (!dwfl_report_elf(dwfl, name, name, own, map->bias, true))
+		close(own);
+}
+
+struct dwfl_space *dwfl_space_new(const struct spaces_maps *maps,
+				  const struct spaces_modules *modules)
+{
+	struct dwfl_space *space = calloc(1, sizeof(*space));
+
+	if (!space)
+		abort();
+	space->maps = maps;
+	space->modules = modules;
+	space->dwfl = dwfl_begin(&callbacks);
+	if (!space->dwfl)
+		abort();
+	dwfl_report_begin(space->dwfl);
+	for (size_t i = 0; i < maps->maps.len; i++) {
+		const struct pm_unw_map *map = &maps->maps.data[i];
+
+		if (map->module && !reported_before(maps, i))
+			report(space->dwfl, map, modules->list.data[map->tag].fd);
+	}
+	dwfl_report_end(space->dwfl, NULL, NULL);
+	/* Fails without a module; every unwinding then gives the first frame only. */
+	dwfl_attach_state(space->dwfl, NULL, TID, &thread_callbacks, space);
+	return space;
+}
+
+void dwfl_space_free(struct dwfl_space *space)
+{
+	if (space)
+		dwfl_end(space->dwfl);
+	free(space);
+}
+
+size_t dwfl_space_unwind(struct dwfl_space *space, const struct pm_unw_regs *regs,
+			 const struct pm_unw_stack *stack, struct dwfl_frame *frames,
+			 size_t max, bool *failed)
+{
+	space->regs = regs;
+	space->stack = stack;
+	space->frames = frames;
+	space->len = 0;
+	space->max = max;
+	*failed = dwfl_getthread_frames(space->dwfl, TID, take_frame, space) != 0;
+	if (space->len == 0 && max > 0)
+		frames[space->len++] = (struct dwfl_frame){
+			.pc = regs->value[PM_UNW_RIP],
+			.activation = true,
+		};
+	return space->len;
+}
+
+/* In the order of libdwfl: .eh_frame, then .debug_frame. */
+static Dwarf_Frame *frame_at(struct dwfl_space *space, uint64_t lookup)
+{
+	Dwfl_Module *module = dwfl_addrmodule(space->dwfl, lookup);
+	Dwarf_Frame *frame = NULL;
+	Dwarf_Addr bias;
+	Dwarf_CFI *cfi;
+
+	if (!module)
+		return NULL;
+	cfi = dwfl_module_eh_cfi(module, &bias);
+	if (cfi && dwarf_cfi_addrframe(cfi, lookup - bias, &frame) == 0)
+		return frame;
+	cfi = dwfl_module_dwarf_cfi(module, &bias);
+	if (cfi && dwarf_cfi_addrframe(cfi, lookup - bias, &frame) == 0)
+		return frame;
+	return NULL;
+}
+
+enum dwfl_rule dwfl_space_rule(struct dwfl_space *space, uint64_t lookup)
+{
+	PM_AUTO_FREE Dwarf_Frame *frame = frame_at(space, lookup);
+	Dwarf_Op memory[3];
+	Dwarf_Op *ops;
+	size_t ops_len;
+
+	if (!frame)
+		return DWFL_RULE_NONE;
+	if (dwarf_frame_register(frame, PM_UNW_RIP, memory, &ops, &ops_len) == 0 &&
+	    ops_len == 0 && ops == memory)
+		return DWFL_RULE_ROOT;
+	return DWFL_RULE_RETURNS;
+}
+
+bool dwfl_space_is_signal(struct dwfl_space *space, uint64_t lookup)
+{
+	PM_AUTO_FREE Dwarf_Frame *frame = frame_at(space, lookup);
+	bool is_signal = false;
+
+	if (frame)
+		dwarf_frame_info(frame, NULL, NULL, &is_signal);
+	return is_signal;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * elfutils' unwinder on the same registers and stack bytes as ours. Shares with it the list
+ * of mappings and the files, and nothing else.
+ */
+#pragma once
+
+#include "pm/proc.h"
+#include "pm/unwind.h"
+#include "tests/oracle/spaces.h"
+
+/* What libdw says about the code at one address. */
+enum dwfl_rule {
+	DWFL_RULE_NONE, /* no module, or no FDE covers it */
+	DWFL_RULE_RETURNS, /* the return address has a rule */
+	DWFL_RULE_ROOT, /* the return address is undefined */
+};
+
+struct dwfl_frame {
+	uint64_t pc;
+	bool activation; /* dwfl_frame_pc(): look up pc itself, not pc - 1 */
+};
+
+/* libdwfl for one address space as it is now. */
+struct dwfl_space;
+
+struct dwfl_space *dwfl_space_new(const struct spaces_maps *maps,
+				  const struct spaces_modules *modules);
+void dwfl_space_free(struct dwfl_space *space);
+
+/*
+ * Returns how many frames. @failed: it ended by an error instead of an undefined return
+ * address; libdwfl calls a return address that it could not read undefined as well.
+ */
+size_t dwfl_space_unwind(struct dwfl_space *space, const struct pm_unw_regs *regs,
+			 const struct pm_unw_stack *stack, struct dwfl_frame *frames,
+			 size_t max, bool *failed);
+
+enum dwfl_rule dwfl_space_rule(struct dwfl_space *space, uint64_t lookup);
+/* The rule at @lookup is of a signal frame (augmentation "S"). */
+bool dwfl_space_is_signal(struct dwfl_space *space, uint64_t lookup);
