@@ -40,7 +40,10 @@ void pm_event_specs_release(struct pm_event_specs *specs);
 int pm_event_specs_parse(const char *text, struct pm_event_specs *specs,
 			 struct pm_error *err);
 
-/* All names that parse, for help and "did you mean"; NULL-terminated, static. */
+/*
+ * The names for help and "did you mean"; NULL-terminated, static. perf's other spellings of
+ * cache events (L1d-read-miss) parse, too.
+ */
 const char *const *pm_event_names(void);
 
 /* The substitute where the machine has no PMU: `cycles` becomes `cpu-clock`. */
@@ -62,7 +65,9 @@ enum pm_regs_abi {
 
 struct pm_user_regs {
 	enum pm_regs_abi abi;
-	uint64_t value[PM_DWARF_REGS_MAX]; /* by DWARF number (psABI x86-64 fig. 3.36) */
+	/* By DWARF number of the task's ABI: psABI x86-64 fig. 3.36, for PM_REGS_32 psABI i386
+	 * table 2.14. */
+	uint64_t value[PM_DWARF_REGS_MAX];
 	uint64_t known; /* bit n: value[n] is known */
 };
 
@@ -157,7 +162,8 @@ void pm_ring_refresh(struct pm_ring *ring);
 /*
  * The record at the tail, without consuming it. Returns 1, 0 when none is left before
  * `head`, -EBADMSG when its size is below 8, no multiple of 8 or more than is there (the
- * ring is then unusable). @ret is valid until pm_ring_consume().
+ * ring is then unusable), -ENOMEM when it wraps and there is no scratch. @ret is valid until
+ * pm_ring_consume().
  */
 int pm_ring_peek(struct pm_ring *ring, const struct perf_event_header **ret,
 		 struct pm_error *err);
@@ -235,7 +241,10 @@ int pm_perf_disable(struct pm_perf *perf); /* stop all events; 0 or -errno */
 void pm_perf_begin(struct pm_perf *perf, bool final);
 /*
  * The next record of the round, oldest first, borrowed until the next call. 1, 0 at the end
- * of the round (all consumed room is then given back to the kernel), or -EBADMSG.
+ * of the round (all consumed room is then given back to the kernel), or a negative error
+ * that names the CPU: -EBADMSG for a record or a ring that cannot be read. It is told once;
+ * calls after it go on with what is readable. Times may step back by microseconds, where an
+ * NMI wrote between the stamp and the writing of another record.
  */
 int pm_perf_next(struct pm_perf *perf, struct pm_record *ret, struct pm_error *err);
 

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+/* The names of events and what perf_event_open(2) calls them. */
+#pragma once
+
+#include "pm/perf.h"
+
+/*
+ * The event of the @len bytes at @name (no modifiers): fills canonical name, type and
+ * config. False when no event is called so, or the hardware has no such cache operation.
+ */
+bool pm_event_name_find(const char *name, size_t len, struct pm_event_spec *ret);

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+#include "perf-internal.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/resource.h>
+
+enum {
+	CAP_IPC_LOCK_BIT = 14, /* linux/capability.h */
+	CAP_SYS_ADMIN_BIT = 21,
+	CAP_PERFMON_BIT = 38,
+	SMALL_FILE_MAX = 4096,
+	CPUS_MAX = 65536, /* far above NR_CPUS of any kernel */
+};
+
+/* The beginning of a small file as text; false when it cannot be read. */
+static bool read_small(const char *path, char text[SMALL_FILE_MAX])
+{
+	int fd PM_AUTO_CLOSE = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n;
+
+	if (fd < 0)
+		return false;
+	do {
+		n = read(fd, text, SMALL_FILE_MAX - 1);
+	} while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return false;
+	text[n] = '\0';
+	return true;
+}
+
+static uint64_t read_number(const char *path)
+{
+	char text[SMALL_FILE_MAX];
+	uint64_t value;
+
+	if (!read_small(path, text))
+		return 0;
+	text[strcspn(text, "\n")] = '\0';
+	return pm_parse_u64(text, &value) ? value : 0;
+}
+
+static void read_status(struct pm_perf_env *ret)
+{
+	char text[SMALL_FILE_MAX];
+	const char *at;
+
+	ret->seccomp = PM_SECCOMP_UNKNOWN;
+	if (!read_small("/proc/self/status", text))
+		return;
+	at = strstr(text, "\nSeccomp:");
+	if (at)
+		ret->seccomp = atoi(at + strlen("\nSeccomp:"));
+	at = strstr(text, "\nCapEff:");
+	if (at) {
+		ret->caps = strtoull(at + strlen("\nCapEff:"), NULL, 16);
+		ret->caps_known = true;
+	}
+}
+
+uint64_t pm_perf_env_max_hz(void)
+{
+	return read_number("/proc/sys/kernel/perf_event_max_sample_rate");
+}
+
+void pm_perf_env_read(struct pm_perf_env *ret)
+{
+	struct pm_perf_env env = { 0 };
+	char text[SMALL_FILE_MAX];
+	struct rlimit limit;
+
+	if (read_small("/proc/sys/kernel/perf_event_paranoid", text)) {
+		env.paranoid = atoi(text);
+		env.paranoid_known = true;
+	}
+	read_status(&env);
+	env.mlock_kb = read_number("/proc/sys/kernel/perf_event_mlock_kb");
+	env.max_hz = pm_perf_env_max_hz();
+	if (getrlimit(RLIMIT_MEMLOCK, &limit) == 0)
+		env.memlock_bytes =
+			limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : limit.rlim_cur;
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
+		env.nofile_hard = limit.rlim_max;
+	*ret = env;
+}
+
+static bool has_cap(const struct pm_perf_env *env, int bit)
+{
+	return env->caps_known && (env->caps >> bit & 1);
+}
+
+bool pm_perf_env_perfmon(const struct pm_perf_env *env)
+{
+	return has_cap(env, CAP_PERFMON_BIT) || has_cap(env, CAP_SYS_ADMIN_BIT);
+}
+
+bool pm_perf_env_unlimited_rings(const struct pm_perf_env *env)
+{
+	return has_cap(env, CAP_IPC_LOCK_BIT) ||
+	       (env->paranoid_known && env->paranoid < 0);
+}
+
+/* One decimal number at *at; false when there is none or it is no CPU. */
+static bool take_cpu(const char **at, uint32_t *ret)
+{
+	uint32_t value = 0;
+
+	if (**at < '0' || **at > '9')
+		return false;
+	while (**at >= '0' && **at <= '9') {
+		value = value * 10 + (uint32_t)(*(*at)++ - '0');
+		if (value >= CPUS_MAX)
+			return false;
+	}
+	*ret = value;
+	return true;
+}
+
+void pm_cpu_list_release(pm_cpu_list *list)
+{
+	pm_vec_release(list);
+}
+
+int pm_cpu_list_parse(const char *text, pm_cpu_list *ret)
+{
+	pm_cpu_list list PM_CLEANUP(pm_cpu_list_release) = { 0 };
+	const char *at = text;
+
+	for (;;) {
+		uint32_t first, last;
+
+		if (!take_cpu(&at, &first))
+			return -EINVAL;
+		last = first;
+		if (*at == '-' && (at++, !take_cpu(&at, &last)))
+			return -EINVAL;
+		/* Rising, so the list is never longer than there are CPUs. */
+		if (last < first || (list.len > 0 && first <= list.data[list.len - 1]))
+			return -EINVAL;
+		for (uint32_t cpu = first; cpu <= last; cpu++) {
+			if (pm_vec_push(&list, cpu) < 0)
+				return -ENOMEM;
+		}
+		if (*at == '\0' || *at == '\n')
+			break;
+		if (*at++ != ',')
+			return -EINVAL;
+	}
+	*ret = list;
+	list = (pm_cpu_list){ 0 };
+	return 0;
+}
+
+int pm_cpu_list_online(pm_cpu_list *ret)
+{
+	char text[SMALL_FILE_MAX];
+	pm_cpu_list list = { 0 };
+	long cpus;
+
+	if (read_small("/sys/devices/system/cpu/online", text) &&
+	    pm_cpu_list_parse(text, ret) == 0)
+		return 0;
+	/* A container may hide /sys; then CPUs are numbered without a gap, mostly. */
+	cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	for (long cpu = 0; cpu < cpus && cpu < CPUS_MAX; cpu++) {
+		if (pm_vec_push(&list, (uint32_t)cpu) < 0) {
+			pm_vec_release(&list);
+			return -ENOMEM;
+		}
+	}
+	*ret = list;
+	return 0;
+}

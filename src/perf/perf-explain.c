@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From an errno to the sentence that a person needs. Nothing is read here: all facts come
+ * in, so that every case can be tested without the machine that shows it. Sources:
+ * perf_event_open(2) "ERRORS", Documentation/admin-guide/perf-security.rst, Debian's
+ * patch "security,perf: Allow further restriction of perf_event_open" (levels above 2).
+ */
+#include "perf-internal.h"
+
+#include <string.h>
+
+enum {
+	PARANOID_NO_KERNEL = 2, /* from here on: no kernel samples */
+	PARANOID_NOTHING = 3, /* from here on, where the distribution has the patch */
+};
+
+#define FIX_CONTAINER                                                                      \
+	"docker run --cap-add PERFMON ... (or, with older Docker, --security-opt seccomp=" \
+	"unconfined)"
+
+static int by_seccomp(const struct pm_perf_refusal *why, struct pm_error *err)
+{
+	pm_error_set(err, -why->code,
+		     "a seccomp filter, as containers have, forbids perf_event_open (%s)",
+		     why->code == ENOSYS  ? "ENOSYS"
+		     : why->code == EPERM ? "EPERM"
+					  : "EACCES");
+	pm_error_where(err, why->event, -1);
+	pm_error_fix(err, FIX_CONTAINER);
+	return -why->code;
+}
+
+static int by_paranoid(const struct pm_perf_refusal *why, struct pm_error *err)
+{
+	int level = why->env->paranoid;
+
+	if (level >= PARANOID_NOTHING) {
+		pm_error_set(
+			err, -why->code,
+			"kernel.perf_event_paranoid is %d, which forbids all events to "
+			"users without privileges",
+			level);
+		pm_error_fix(err, "sudo sysctl kernel.perf_event_paranoid=%d",
+			     why->kernel ? 1 : PARANOID_NO_KERNEL);
+	} else {
+		pm_error_set(
+			err, -why->code,
+			why->in_kernel_only
+				? "this event happens inside the kernel, which "
+				  "kernel.perf_event_paranoid=%d hides from users without "
+				  "privileges"
+				: "kernel.perf_event_paranoid is %d, which forbids kernel "
+				  "samples to users without privileges",
+			level);
+		pm_error_fix(err, "sudo sysctl kernel.perf_event_paranoid=1");
+	}
+	pm_error_where(err, why->event, -1);
+	return -why->code;
+}
+
+static int refused(const struct pm_perf_refusal *why, struct pm_error *err)
+{
+	const struct pm_perf_env *env = why->env;
+	int limit = why->kernel || why->in_kernel_only ? PARANOID_NO_KERNEL
+						       : PARANOID_NOTHING;
+	const char *name = why->code == EPERM ? "EPERM" : "EACCES";
+
+	/* The kernel answers EACCES to paranoid, filters answer EPERM; where both could be
+	 * meant, the errno decides. */
+	if (env->paranoid_known && env->paranoid >= limit && !pm_perf_env_perfmon(env) &&
+	    !(why->code == EPERM && env->seccomp == PM_SECCOMP_FILTER))
+		return by_paranoid(why, err);
+	if (env->seccomp == PM_SECCOMP_FILTER)
+		return by_seccomp(why, err);
+	if (!env->paranoid_known)
+		pm_error_set(err, -why->code,
+			     "the kernel refused the event (%s), and "
+			     "kernel.perf_event_paranoid cannot be read",
+			     name);
+	else
+		pm_error_set(err, -why->code,
+			     "the kernel refused the event (%s), although "
+			     "kernel.perf_event_paranoid=%d would allow it: the process "
+			     "belongs to another user or runs a setuid program, or a "
+			     "security module (SELinux, lockdown) forbids it",
+			     name, env->paranoid);
+	pm_error_where(err, why->event, -1);
+	return -why->code;
+}
+
+static int no_descriptors(const struct pm_perf_refusal *why, struct pm_error *err)
+{
+	unsigned long long want = why->fds + 64; /* room for the rest of the program */
+
+	pm_error_set(
+		err, -why->code,
+		"%zu file descriptors are needed, one for each event and CPU, and the "
+		"%s limit is %llu",
+		why->fds, why->code == ENFILE ? "system's" : "hard",
+		(unsigned long long)why->env->nofile_hard);
+	if (why->code == ENFILE)
+		pm_error_set(
+			err, -why->code,
+			"%zu file descriptors are needed, one for each event and CPU, and "
+			"the whole system has reached fs.file-max",
+			why->fds);
+	pm_error_where(err, why->event, -1);
+	if (why->code == ENFILE)
+		pm_error_fix(err, "sudo sysctl fs.file-max=9223372036854775807");
+	else
+		pm_error_fix(err, "sudo prlimit --pid $$ --nofile=%llu:%llu", want, want);
+	return -why->code;
+}
+
+static int missing(const struct pm_perf_refusal *why, struct pm_error *err)
+{
+	pm_error_set(err, -why->code, "this machine does not have the event (%s)",
+		     strerror(why->code));
+	pm_error_where(err, why->event, -1);
+	return -why->code;
+}
+
+int pm_perf_explain_open(const struct pm_perf_refusal *why, struct pm_error *err)
+{
+	switch (why->code) {
+	case EACCES:
+	case EPERM:
+		return refused(why, err);
+	case ENOSYS:
+		if (why->env->seccomp == PM_SECCOMP_FILTER)
+			return by_seccomp(why, err);
+		return pm_error_set(err, -ENOSYS,
+				    "this kernel has no perf_event_open (built without "
+				    "CONFIG_PERF_EVENTS, or a sandbox such as gVisor)");
+	case EMFILE:
+	case ENFILE:
+		return no_descriptors(why, err);
+	case ENOENT:
+	case ENXIO:
+	case ENODEV:
+	case EOPNOTSUPP:
+		return missing(why, err);
+	case ESRCH:
+		return pm_error_set(err, -ESRCH, "the process is gone");
+	case EBUSY:
+		pm_error_set(err, -EBUSY, "another program has the counters for itself");
+		break;
+	case EINVAL:
+		pm_error_set(err, -EINVAL,
+			     "the kernel does not take the event with these options");
+		break;
+	default:
+		pm_error_set(err, -why->code, "perf_event_open failed: %s",
+			     strerror(why->code));
+	}
+	pm_error_where(err, why->event, -1);
+	return -why->code;
+}
+
+uint64_t pm_perf_mlock_kb_for(size_t ring_bytes)
+{
+	/* Counted for each CPU: the ring, its control page, and what is allowed anyway. */
+	return (ring_bytes + (size_t)sysconf(_SC_PAGESIZE)) / 1024;
+}
+
+int pm_perf_explain_map(int code, const struct pm_perf_env *env, size_t ring_bytes,
+			size_t rings, struct pm_error *err)
+{
+	char memlock[32] = "unlimited";
+
+	if (code != EPERM)
+		return pm_error_set(err, -code, "cannot map %zu rings of %zu KiB: %s",
+				    rings, ring_bytes / 1024, strerror(code));
+	if (env->memlock_bytes != UINT64_MAX)
+		snprintf(memlock, sizeof(memlock), "%llu KiB",
+			 (unsigned long long)env->memlock_bytes / 1024);
+	pm_error_set(
+		err, -code,
+		"%zu rings of %zu KiB are more locked memory than "
+		"kernel.perf_event_mlock_kb=%llu (for each CPU) and RLIMIT_MEMLOCK (%s) "
+		"allow",
+		rings, ring_bytes / 1024, (unsigned long long)env->mlock_kb, memlock);
+	pm_error_fix(err, "sudo sysctl kernel.perf_event_mlock_kb=%llu",
+		     (unsigned long long)pm_perf_mlock_kb_for(ring_bytes));
+	return -code;
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of this room, their tests and their fuzz targets share. */
+#pragma once
+
+#include "pm/perf.h"
+
+#include <linux/perf_event.h>
+
+/* ---- event names ---------------------------------------------------------------------- */
+
+/*
+ * Appends up to @max (at most 3) names near to @word, nearest first, "a, b, c". @wanted, if
+ * given, is asked about each candidate.
+ */
+void pm_event_names_near(const char *word, bool (*wanted)(const char *name), size_t max,
+			 struct pm_str *ret);
+
+/* ---- ids of events -------------------------------------------------------------------- */
+
+struct pm_event_ids {
+	struct pm_index index;
+	PM_VEC(struct pm_event_id {
+		uint64_t id;
+		uint32_t event;
+	})
+	list;
+};
+
+int pm_event_ids_add(struct pm_event_ids *ids, uint64_t id, uint32_t event);
+/* The event's index, or PM_INDEX_NONE. */
+uint32_t pm_event_ids_find(const struct pm_event_ids *ids, uint64_t id);
+void pm_event_ids_release(struct pm_event_ids *ids);
+
+/* ---- registers ------------------------------------------------------------------------ */
+
+enum {
+	PM_NO_REG = 0xff, /* a perf register that DWARF has no number for */
+};
+
+/* perf's register numbers (asm/perf_regs.h) → DWARF's, by ABI of the sampled task. */
+struct pm_regs_arch {
+	uint64_t mask; /* what an unwinder needs; bits are perf numbers */
+	uint8_t dwarf_64[64], dwarf_32[64]; /* PM_NO_REG: not known there */
+};
+extern const struct pm_regs_arch pm_regs_x86, pm_regs_aarch64;
+/* Of the machine this was compiled for; NULL when it has no table. */
+const struct pm_regs_arch *pm_regs_native(void);
+
+/* @values: one for each bit of @mask, lowest first. */
+void pm_regs_convert(const struct pm_regs_arch *arch, enum pm_regs_abi abi, uint64_t mask,
+		     const uint64_t *values, struct pm_user_regs *ret);
+
+/* ---- merge ---------------------------------------------------------------------------- */
+
+/* The time of a record without decoding it; false when its field lies outside. */
+bool pm_record_time(const struct perf_event_header *header,
+		    const struct pm_record_layout *layout, uint64_t *ret);
+
+struct pm_merge_ring {
+	struct pm_ring ring;
+	uint32_t cpu;
+	bool dead; /* its sizes are garbage, nothing more can be read from it */
+	uint64_t published; /* the tail that the kernel knows */
+	uint64_t order; /* the highest time seen: keys of a ring never fall */
+	const struct perf_event_header *next; /* peeked; NULL when peeking failed */
+	int next_error;
+};
+
+/* Rings over CPUs, merged by time. Zero-initialised is empty. */
+struct pm_merge {
+	PM_VEC(struct pm_merge_ring) rings;
+	struct pm_record_layout layout; /* its ids are borrowed */
+	struct pm_merge_entry {
+		uint64_t time;
+		uint32_t ring;
+	} * heap; /* smallest first; only rings with a record for this round */
+	size_t heap_len;
+	uint64_t limit; /* records later than this wait for the next round */
+	bool given; /* the record of heap[0] is with the caller */
+};
+
+/* Takes over @ring (it is then empty) when it succeeds. 0 or -ENOMEM. */
+int pm_merge_add(struct pm_merge *merge, struct pm_ring *ring, uint32_t cpu);
+void pm_merge_release(struct pm_merge *merge);
+/* @limit must have been read from the clock before this call. */
+void pm_merge_begin(struct pm_merge *merge, uint64_t limit);
+int pm_merge_next(struct pm_merge *merge, struct pm_record *ret, struct pm_error *err);
+
+/* ---- what this machine and user may do -------------------------------------------------- */
+
+enum {
+	PM_SECCOMP_UNKNOWN = -1,
+	PM_SECCOMP_OFF = 0,
+	PM_SECCOMP_FILTER = 2,
+};
+
+struct pm_perf_env {
+	bool paranoid_known;
+	int paranoid; /* /proc/sys/kernel/perf_event_paranoid */
+	int seccomp; /* `Seccomp:` of /proc/self/status */
+	bool caps_known;
+	uint64_t caps; /* `CapEff:` */
+	uint64_t mlock_kb; /* /proc/sys/kernel/perf_event_mlock_kb, 0: unknown */
+	uint64_t max_hz; /* /proc/sys/kernel/perf_event_max_sample_rate, 0: unknown */
+	uint64_t memlock_bytes; /* RLIMIT_MEMLOCK, UINT64_MAX: no limit */
+	uint64_t nofile_hard; /* RLIMIT_NOFILE */
+};
+
+void pm_perf_env_read(struct pm_perf_env *ret);
+/* Reads perf_event_max_sample_rate again: the kernel lowers it while samples are slow. */
+uint64_t pm_perf_env_max_hz(void);
+bool pm_perf_env_perfmon(const struct pm_perf_env *env); /* CAP_PERFMON or _SYS_ADMIN */
+/* Rings of any size: CAP_IPC_LOCK or paranoid -1 (kernel/events/core.c, perf_mmap()). */
+bool pm_perf_env_unlimited_rings(const struct pm_perf_env *env);
+
+typedef PM_VEC(uint32_t) pm_cpu_list;
+/* A list such as "0-3,8" (Documentation/admin-guide/cputopology.rst). 0 or -EINVAL. */
+int pm_cpu_list_parse(const char *text, pm_cpu_list *ret);
+int pm_cpu_list_online(pm_cpu_list *ret);
+void pm_cpu_list_release(pm_cpu_list *list);
+
+/* ---- why the kernel said no -------------------------------------------------------------- */
+
+struct pm_perf_refusal {
+	int code; /* errno of perf_event_open(2) */
+	const char *event; /* as typed */
+	bool kernel; /* kernel samples were asked for */
+	bool in_kernel_only; /* an event that happens nowhere else */
+	size_t fds; /* that a recording needs in all */
+	const struct pm_perf_env *env;
+};
+
+/* Fills @err with the reason, the value found and the one command that mends it. Pure.
+ * Returns -code. */
+int pm_perf_explain_open(const struct pm_perf_refusal *why, struct pm_error *err);
+/* The same for mmap(2) of rings of @ring_bytes each. */
+int pm_perf_explain_map(int code, const struct pm_perf_env *env, size_t ring_bytes,
+			size_t rings, struct pm_error *err);
+/* perf_event_mlock_kb that would allow such rings. */
+uint64_t pm_perf_mlock_kb_for(size_t ring_bytes);
+
+/* ---- attr ---------------------------------------------------------------------------------- */
+
+/* What newer kernels can do, each switched off once when a kernel refuses it. */
+struct pm_perf_features {
+	bool format_lost; /* Linux 6.0 */
+	bool build_id; /* Linux 5.12 */
+	bool exclude_guest; /* some PMUs have no exclusion */
+};
+
+struct pm_attr_request {
+	const struct pm_perf_event *event;
+	const struct pm_perf_features *features;
+	enum pm_call_graph call_graph;
+	uint32_t stack_bytes;
+	size_t ring_bytes;
+	bool first; /* carries the records about processes and mappings */
+};
+
+void pm_attr_fill(const struct pm_attr_request *request, struct perf_event_attr *ret);
+/* sample_type and registers that pm_attr_fill() asks for. */
+struct pm_record_layout pm_attr_layout(enum pm_call_graph call_graph);

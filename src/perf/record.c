@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: MIT */
+#include "perf-internal.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+/* Layouts: linux/perf_event.h, enum perf_event_type. */
+
+/* Sample fields of 8 bytes each that stand before the variable ones, in this order. */
+#define FIXED_FIELDS                                                                    \
+	(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | \
+	 PERF_SAMPLE_ADDR | PERF_SAMPLE_ID | PERF_SAMPLE_STREAM_ID | PERF_SAMPLE_CPU |  \
+	 PERF_SAMPLE_PERIOD)
+/* Fields that we find our way through; what follows the stack needs no understanding. */
+#define UNKNOWN_FIELDS (PERF_SAMPLE_READ | PERF_SAMPLE_BRANCH_STACK)
+/* The sample_id at the end of every other record, in the order of struct sample_id. */
+#define TRAILER_FIELDS                                                                 \
+	(PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ID | PERF_SAMPLE_STREAM_ID | \
+	 PERF_SAMPLE_CPU | PERF_SAMPLE_IDENTIFIER)
+
+/* ---- ids ------------------------------------------------------------------------------ */
+
+static bool id_equal(const void *table, uint32_t row, const void *key)
+{
+	const struct pm_event_ids *ids = table;
+	const uint64_t *id = key;
+
+	return ids->list.data[row].id == *id;
+}
+
+int pm_event_ids_add(struct pm_event_ids *ids, uint64_t id, uint32_t event)
+{
+	uint32_t row = (uint32_t)ids->list.len;
+	int r = pm_vec_push(&ids->list, (struct pm_event_id){ id, event });
+
+	if (r < 0)
+		return r;
+	r = pm_index_add(&ids->index, pm_hash_mix(id, 0), row);
+	if (r < 0)
+		ids->list.len--;
+	return r;
+}
+
+uint32_t pm_event_ids_find(const struct pm_event_ids *ids, uint64_t id)
+{
+	uint32_t row = pm_index_find(&ids->index, pm_hash_mix(id, 0), id_equal, ids, &id);
+
+	return row == PM_INDEX_NONE ? PM_INDEX_NONE : ids->list.data[row].event;
+}
+
+void pm_event_ids_release(struct pm_event_ids *ids)
+{
+	pm_index_release(&ids->index);
+	pm_vec_release(&ids->list);
+}
+
+/* ---- cursor --------------------------------------------------------------------------- */
+
+/* Inline, unlike pm_reader: a sample has thirty words and comes 100,000 times a second. */
+struct cursor {
+	const uint8_t *at, *end;
+};
+
+static inline size_t left(const struct cursor *cursor)
+{
+	return (size_t)(cursor->end - cursor->at);
+}
+
+/* Without a check: the caller has made sure of the bytes. */
+static inline uint64_t word(struct cursor *cursor)
+{
+	uint64_t value;
+
+	memcpy(&value, cursor->at, sizeof(value));
+	cursor->at += sizeof(value);
+	return value;
+}
+
+static inline void two_halves(struct cursor *cursor, uint32_t *first, uint32_t *second)
+{
+	memcpy(first, cursor->at, sizeof(*first));
+	memcpy(second, cursor->at + sizeof(*first), sizeof(*second));
+	cursor->at += sizeof(uint64_t);
+}
+
+static inline size_t words_bytes(uint64_t fields)
+{
+	return (size_t)__builtin_popcountll(fields) * sizeof(uint64_t);
+}
+
+static int malformed(const struct perf_event_header *header, const char *what,
+		     struct pm_error *err)
+{
+	return pm_error_set(err, -EBADMSG,
+			    "%s outside of a record of type %u and %u bytes", what,
+			    header->type, header->size);
+}
+
+/* ---- samples -------------------------------------------------------------------------- */
+
+struct sample_fixed {
+	uint64_t identifier, ip, time, id, period;
+	uint32_t pid, tid, cpu;
+};
+
+static void read_fixed(struct cursor *in, uint64_t type, struct sample_fixed *ret)
+{
+	uint32_t reserved;
+
+	*ret = (struct sample_fixed){ 0 };
+	if (type & PERF_SAMPLE_IDENTIFIER)
+		ret->identifier = word(in);
+	if (type & PERF_SAMPLE_IP)
+		ret->ip = word(in);
+	if (type & PERF_SAMPLE_TID)
+		two_halves(in, &ret->pid, &ret->tid);
+	if (type & PERF_SAMPLE_TIME)
+		ret->time = word(in);
+	if (type & PERF_SAMPLE_ADDR)
+		in->at += sizeof(uint64_t);
+	if (type & PERF_SAMPLE_ID)
+		ret->id = word(in);
+	if (type & PERF_SAMPLE_STREAM_ID)
+		in->at += sizeof(uint64_t);
+	if (type & PERF_SAMPLE_CPU)
+		two_halves(in, &ret->cpu, &reserved);
+	if (type & PERF_SAMPLE_PERIOD)
+		ret->period = word(in);
+}
+
+/* { u64 nr; u64 ips[nr]; } */
+static bool read_callchain(struct cursor *in, const uint64_t **chain, size_t *len)
+{
+	uint64_t nr;
+
+	if (left(in) < sizeof(nr))
+		return false;
+	nr = word(in);
+	if (nr > left(in) / sizeof(uint64_t))
+		return false;
+	/* Aligned: the record is, and every field up to here is a multiple of 8. */
+	*chain = nr > 0 ? (const void *)in->at : NULL;
+	*len = (size_t)nr;
+	in->at += (size_t)nr * sizeof(uint64_t);
+	return true;
+}
+
+/* { u32 size; char data[size]; }, padded by the kernel so that both are a multiple of 8 */
+static bool skip_raw(struct cursor *in)
+{
+	uint32_t size;
+
+	if (left(in) < sizeof(size))
+		return false;
+	memcpy(&size, in->at, sizeof(size));
+	in->at += sizeof(size);
+	if (size > left(in) || (size + sizeof(size)) % 8 != 0)
+		return false;
+	in->at += size;
+	return true;
+}
+
+/* { u64 abi; u64 regs[weight(mask)]; }, the registers only when abi is not NONE */
+static bool read_regs(struct cursor *in, uint64_t mask, uint64_t *abi,
+		      const uint64_t **values)
+{
+	if (left(in) < sizeof(*abi))
+		return false;
+	*abi = word(in);
+	*values = (const void *)in->at;
+	if (*abi == PERF_SAMPLE_REGS_ABI_NONE)
+		return true;
+	if (*abi > PERF_SAMPLE_REGS_ABI_64 || left(in) < words_bytes(mask))
+		return false;
+	in->at += words_bytes(mask);
+	return true;
+}
+
+/* { u64 size; char data[size]; u64 dyn_size; }, a size of 0 stands alone */
+static bool read_stack(struct cursor *in, struct pm_sample *ret)
+{
+	uint64_t size, used;
+
+	if (left(in) < sizeof(size))
+		return false;
+	size = word(in);
+	if (size == 0)
+		return true;
+	if (left(in) < sizeof(used) || size > left(in) - sizeof(used))
+		return false;
+	ret->stack = in->at;
+	ret->stack_asked = (size_t)size;
+	in->at += size;
+	used = word(in);
+	ret->stack_len = (size_t)used;
+	return used <= size;
+}
+
+static int decode_sample(const struct perf_event_header *header,
+			 const struct pm_record_layout *layout, struct pm_record *ret,
+			 struct pm_error *err)
+{
+	const uint8_t *start = (const uint8_t *)header;
+	struct cursor in = { start + sizeof(*header), start + header->size };
+	const struct pm_regs_arch *arch = pm_regs_native();
+	uint64_t type = layout->sample_type, abi = PERF_SAMPLE_REGS_ABI_NONE;
+	const uint64_t *chain = NULL, *regs = NULL;
+	struct pm_sample stack = { 0 }; /* only the stack fields are used */
+	struct sample_fixed fixed;
+	size_t chain_len = 0;
+	uint32_t event = 0;
+
+	if (type & UNKNOWN_FIELDS)
+		return pm_error_set(err, -EINVAL,
+				    "sample fields 0x%llx cannot be decoded",
+				    (unsigned long long)(type & UNKNOWN_FIELDS));
+	if (left(&in) < words_bytes(type & FIXED_FIELDS))
+		return malformed(header, "fixed fields", err);
+	read_fixed(&in, type, &fixed);
+	if ((type & PERF_SAMPLE_CALLCHAIN) && !read_callchain(&in, &chain, &chain_len))
+		return malformed(header, "callchain", err);
+	if ((type & PERF_SAMPLE_RAW) && !skip_raw(&in))
+		return malformed(header, "raw data", err);
+	if ((type & PERF_SAMPLE_REGS_USER) &&
+	    !read_regs(&in, layout->regs_user, &abi, &regs))
+		return malformed(header, "user registers", err);
+	if ((type & PERF_SAMPLE_STACK_USER) && !read_stack(&in, &stack))
+		return malformed(header, "user stack", err);
+	if (layout->ids) {
+		event = pm_event_ids_find(layout->ids, type & PERF_SAMPLE_IDENTIFIER
+							       ? fixed.identifier
+							       : fixed.id);
+		if (event == PM_INDEX_NONE)
+			return pm_error_set(err, -EBADMSG,
+					    "a sample of an unknown event");
+	}
+
+	ret->type = header->type;
+	ret->misc = header->misc;
+	ret->time = fixed.time;
+	ret->pid = fixed.pid;
+	ret->tid = fixed.tid;
+	ret->cpu = fixed.cpu;
+	ret->event = event;
+	ret->sample.ip = fixed.ip;
+	ret->sample.period = fixed.period;
+	ret->sample.callchain = chain;
+	ret->sample.callchain_len = chain_len;
+	ret->sample.stack = stack.stack;
+	ret->sample.stack_len = stack.stack_len;
+	ret->sample.stack_asked = stack.stack_asked;
+	if (arch)
+		pm_regs_convert(arch, (enum pm_regs_abi)abi, layout->regs_user, regs,
+				&ret->sample.regs);
+	else
+		ret->sample.regs = (struct pm_user_regs){ 0 };
+	return 0;
+}
+
+/* ---- other records -------------------------------------------------------------------- */
+
+/* struct sample_id; its place is fixed from the end of the record. */
+static void read_trailer(const uint8_t *end, const struct pm_record_layout *layout,
+			 struct pm_record *ret)
+{
+	uint64_t type = layout->sample_type, id = 0;
+	struct cursor in = { end - words_bytes(type & TRAILER_FIELDS), end };
+	uint32_t reserved;
+
+	if (type & PERF_SAMPLE_TID)
+		two_halves(&in, &ret->pid, &ret->tid);
+	if (type & PERF_SAMPLE_TIME)
+		ret->time = word(&in);
+	if (type & PERF_SAMPLE_ID)
+		id = word(&in);
+	if (type & PERF_SAMPLE_STREAM_ID)
+		in.at += sizeof(uint64_t);
+	if (type & PERF_SAMPLE_CPU)
+		two_halves(&in, &ret->cpu, &reserved);
+	if (type & PERF_SAMPLE_IDENTIFIER)
+		id = word(&in);
+	if (layout->ids) {
+		uint32_t event = pm_event_ids_find(layout->ids, id);
+
+		ret->event = event == PM_INDEX_NONE ? 0 : event;
+	}
+}
+
+/* A NUL-terminated text that begins at the cursor, or NULL. */
+static const char *text(const struct cursor *in)
+{
+	return memchr(in->at, '\0', left(in)) ? (const char *)in->at : NULL;
+}
+
+/* { u32 pid, tid; u64 addr, len, pgoff; char filename[]; } */
+static bool read_mmap(struct cursor *in, struct pm_record *ret)
+{
+	struct pm_mmap_record *mmap = &ret->mmap;
+
+	if (left(in) < 4 * sizeof(uint64_t))
+		return false;
+	two_halves(in, &ret->pid, &ret->tid);
+	mmap->start = word(in);
+	mmap->len = word(in);
+	mmap->pgoff = word(in);
+	/* The protection is not said: without MMAP_DATA only executable ones are told. */
+	mmap->prot = ret->misc & PERF_RECORD_MISC_MMAP_DATA ? PROT_READ
+							    : PROT_READ | PROT_EXEC;
+	mmap->path = text(in);
+	return mmap->path != NULL;
+}
+
+/*
+ * { u32 pid, tid; u64 addr, len, pgoff; 24 bytes of device and inode, or of build-id;
+ *   u32 prot, flags; char filename[]; }
+ */
+static bool read_mmap2(struct cursor *in, struct pm_record *ret)
+{
+	struct pm_mmap_record *mmap = &ret->mmap;
+	const uint8_t *identity;
+	uint32_t flags;
+
+	if (left(in) < 8 * sizeof(uint64_t))
+		return false;
+	two_halves(in, &ret->pid, &ret->tid);
+	mmap->start = word(in);
+	mmap->len = word(in);
+	mmap->pgoff = word(in);
+	identity = in->at;
+	if (ret->misc & PERF_RECORD_MISC_MMAP_BUILD_ID) {
+		/* { u8 build_id_size, reserved; u16 reserved; u8 build_id[20]; } */
+		mmap->build_id_len = identity[0];
+		if (mmap->build_id_len > PM_BUILD_ID_MAX)
+			return false;
+		memcpy(mmap->build_id, identity + 4, mmap->build_id_len);
+		in->at += 3 * sizeof(uint64_t);
+	} else {
+		/* { u32 maj, min; u64 ino, ino_generation; } */
+		two_halves(in, &mmap->major, &mmap->minor);
+		mmap->inode = word(in);
+		in->at += sizeof(uint64_t);
+	}
+	two_halves(in, &mmap->prot, &flags);
+	mmap->path = text(in);
+	return mmap->path != NULL;
+}
+
+/* { u32 pid, tid; char comm[]; } */
+static bool read_comm(struct cursor *in, struct pm_record *ret)
+{
+	if (left(in) < sizeof(uint64_t))
+		return false;
+	two_halves(in, &ret->pid, &ret->tid);
+	ret->comm.exec = ret->misc & PERF_RECORD_MISC_COMM_EXEC;
+	ret->comm.name = text(in);
+	return ret->comm.name != NULL;
+}
+
+/* { u32 pid, ppid; u32 tid, ptid; u64 time; } */
+static bool read_task(struct cursor *in, struct pm_record *ret)
+{
+	if (left(in) < 3 * sizeof(uint64_t))
+		return false;
+	two_halves(in, &ret->pid, &ret->fork.parent_pid);
+	two_halves(in, &ret->tid, &ret->fork.parent_tid);
+	return true;
+}
+
+/* LOST: { u64 id, lost; }, LOST_SAMPLES: { u64 lost; } */
+static bool read_lost(struct cursor *in, struct pm_record *ret)
+{
+	if (ret->type == PERF_RECORD_LOST) {
+		if (left(in) < 2 * sizeof(uint64_t))
+			return false;
+		in->at += sizeof(uint64_t);
+	}
+	if (left(in) < sizeof(uint64_t))
+		return false;
+	ret->lost = word(in);
+	return true;
+}
+
+static bool read_body(struct cursor *in, struct pm_record *ret)
+{
+	switch (ret->type) {
+	case PERF_RECORD_MMAP:
+		return read_mmap(in, ret);
+	case PERF_RECORD_MMAP2:
+		return read_mmap2(in, ret);
+	case PERF_RECORD_COMM:
+		return read_comm(in, ret);
+	case PERF_RECORD_FORK:
+	case PERF_RECORD_EXIT:
+		return read_task(in, ret);
+	case PERF_RECORD_LOST:
+	case PERF_RECORD_LOST_SAMPLES:
+		return read_lost(in, ret);
+	default: /* THROTTLE and its like say all in the header and the trailer */
+		return true;
+	}
+}
+
+int pm_record_decode(const struct perf_event_header *header,
+		     const struct pm_record_layout *layout, struct pm_record *ret,
+		     struct pm_error *err)
+{
+	const uint8_t *start = (const uint8_t *)header;
+	size_t trailer = words_bytes(layout->sample_type & TRAILER_FIELDS);
+	struct pm_record record;
+	struct cursor in;
+
+	if (header->size < sizeof(*header))
+		return malformed(header, "header", err);
+	if (header->type == PERF_RECORD_SAMPLE)
+		return decode_sample(header, layout, ret, err);
+	if (header->size < sizeof(*header) + trailer)
+		return malformed(header, "sample id", err);
+	memset(&record, 0, sizeof(record));
+	record.type = header->type;
+	record.misc = header->misc;
+	/* First the trailer: its pid is who was running, the body's whom it is about. */
+	read_trailer(start + header->size, layout, &record);
+	in = (struct cursor){ start + sizeof(*header), start + header->size - trailer };
+	if (!read_body(&in, &record))
+		return malformed(header, "body", err);
+	*ret = record;
+	return 0;
+}
+
+bool pm_record_time(const struct perf_event_header *header,
+		    const struct pm_record_layout *layout, uint64_t *ret)
+{
+	uint64_t type = layout->sample_type;
+	size_t offset;
+
+	if (!(type & PERF_SAMPLE_TIME))
+		return false;
+	if (header->type == PERF_RECORD_SAMPLE) {
+		offset = sizeof(*header) +
+			 words_bytes(type & (PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP |
+					     PERF_SAMPLE_TID));
+	} else {
+		size_t from_end = words_bytes(type & TRAILER_FIELDS & ~PERF_SAMPLE_TID);
+
+		if (header->size < sizeof(*header) + from_end)
+			return false;
+		offset = header->size - from_end;
+	}
+	if (offset + sizeof(*ret) > header->size)
+		return false;
+	memcpy(ret, (const uint8_t *)header + offset, sizeof(*ret));
+	return true;
+}
