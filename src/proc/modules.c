@@ -35,7 +35,7 @@ enum pm_module_kind pm_module_kind_of(const char *path, size_t *path_len)
 {
 	size_t len = strlen(path), suffix = strlen(DELETED);
 
-	if (len > suffix && memcmp(path + len - suffix, DELETED, suffix) == 0)
+	if (len >= suffix && memcmp(path + len - suffix, DELETED, suffix) == 0)
 		len -= suffix;
 	if (path_len)
 		*path_len = len;

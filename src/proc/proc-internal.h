@@ -20,9 +20,10 @@ int64_t pm_modules_intern(struct pm_modules *modules,
 /* ---- space.c ------------------------------------------------------------------------- */
 
 enum {
-	/* vm.max_map_count is 65,530 by default; unmapping is never recorded, so what is
-	 * gone stays here until something takes its place. */
-	PM_SPACE_MAPS_MAX = 1 << 20,
+	/* Twice the default of vm.max_map_count. Unmapping is never recorded, so what is
+	 * gone stays here until something takes its place; a process that maps ever new
+	 * places must not cost ever more. */
+	PM_SPACE_MAPS_MAX = 1 << 17,
 };
 
 /*

@@ -62,7 +62,17 @@ int pm_space_replace(struct pm_space *space, uint64_t start, uint64_t end,
 		parts[put++].start = end;
 	}
 	len = space->maps.len - (to - from) + put;
-	if (len > PM_SPACE_MAPS_MAX || pm_vec_reserve(&space->maps, len) < 0)
+	if (len > PM_SPACE_MAPS_MAX) {
+		/* Start over: what is forgotten shows as unknown, and only the newest is
+		 * likely to be there still. */
+		pm_vec_clear(&space->maps);
+		from = to = 0;
+		put = 0;
+		if (mapping)
+			parts[put++] = *mapping;
+		len = put;
+	}
+	if (pm_vec_reserve(&space->maps, len) < 0)
 		return -ENOMEM;
 	memmove(space->maps.data + from + put, space->maps.data + to,
 		(space->maps.len - to) * sizeof(*space->maps.data));
