@@ -95,15 +95,15 @@ static inline bool take_hex(struct cursor *cursor, uint64_t *ret)
 static inline bool take_text(struct cursor *cursor, char **ret, char **quote)
 {
 	for (char *at = cursor->at; at < cursor->end; at++) {
-		if (*at == '"') {
+		unsigned char c = (unsigned char)*at;
+
+		if (c == '"') {
 			*ret = cursor->at;
 			*quote = at;
 			cursor->at = at + 1;
 			return true;
 		}
-		if (*at < 0x20 || *at == 0x7f || *at == '\\')
-			return false; /* bytes over 0x7f are negative, or not: */
-		if ((unsigned char)*at >= 0x80)
+		if (c < 0x20 || c >= 0x7f || c == '\\')
 			return false;
 	}
 	return false;

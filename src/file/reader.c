@@ -30,6 +30,7 @@ struct pm_file_reader {
 static int make_room(struct pm_file_reader *reader, struct pm_error *err)
 {
 	char *grown;
+	size_t cap;
 
 	if (reader->begin > 0) {
 		reader->end -= reader->begin;
@@ -41,11 +42,14 @@ static int make_room(struct pm_file_reader *reader, struct pm_error *err)
 	if (reader->end > PM_FILE_LINE_MAX)
 		return pm_error_set(err, -EBADMSG, "the line is longer than %d MiB",
 				    PM_FILE_LINE_MAX >> 20);
-	grown = realloc(reader->buffer, reader->cap * 2);
+	cap = reader->cap * 2;
+	if (cap > PM_FILE_LINE_MAX + 1)
+		cap = PM_FILE_LINE_MAX + 1; /* with the newline */
+	grown = realloc(reader->buffer, cap);
 	if (!grown)
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	reader->buffer = grown;
-	reader->cap *= 2;
+	reader->cap = cap;
 	return 0;
 }
 
@@ -209,10 +213,6 @@ static int next_record(struct pm_file_reader *reader, struct pm_error *err)
 		if (reader->footer)
 			return pm_error_set(err, -EBADMSG,
 					    "a line after the footer, which is the last");
-		if (len > PM_FILE_LINE_MAX)
-			return pm_error_set(err, -EBADMSG,
-					    "the line is longer than %d MiB",
-					    PM_FILE_LINE_MAX >> 20);
 		if (!pm_file_parse_fast(&reader->parsed, line, len)) {
 			result = pm_file_parse_json(&reader->parsed, line, len, &syntax,
 						    err);
