@@ -51,4 +51,4 @@ bench: $(BUILD)/build.ninja
 	ninja -C $(BUILD) bench
 
 clean:
-	rm -rf $(BUILD) build-asan
+	rm -rf $(BUILD) build-gcc build-asan
