@@ -291,6 +291,7 @@ bool pm_unw_expr_eval(const struct pm_unw_expr_input *input, uint64_t *ret,
 		      enum pm_unw_stop *stop)
 {
 	struct evaluation eval = { .input = input };
+	uint64_t top;
 
 	pm_reader_init(&eval.reader, input->expr, input->len);
 	if (input->cfa)
@@ -304,9 +305,10 @@ bool pm_unw_expr_eval(const struct pm_unw_expr_input *input, uint64_t *ret,
 	}
 	if (eval.reader.failed)
 		fail(&eval, PM_UNW_STOP_BAD_CFI);
-	if (!eval.failed)
-		*ret = peek(&eval, 0);
+	top = peek(&eval, 0);
 	if (eval.failed)
 		*stop = eval.stop;
+	else
+		*ret = top;
 	return !eval.failed;
 }

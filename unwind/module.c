@@ -48,7 +48,7 @@ static bool read_piece(struct pm_unw_region *region, size_t piece)
 
 const uint8_t *pm_unw_region_need(struct pm_unw_region *region, size_t offset, size_t len)
 {
-	if (offset > region->len || len > region->len - offset)
+	if (!region->data || offset > region->len || len > region->len - offset)
 		return NULL;
 	if (region->pieces && len > 0) {
 		size_t last = (offset + len - 1) / PIECE_BYTES;
