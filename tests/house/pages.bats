@@ -55,8 +55,10 @@ page_options() {
 @test "the man pages are mandoc clean" {
 	pages=$(find "$BUILD_DIR/docs" -name '*.[1-8]')
 	[ -n "$pages" ]
-	# scdoc writes the date as groff wants it, and its own idea of spacing requests.
-	mandoc -Tlint -Wwarning $pages
+	# scdoc writes more paragraph macros than are needed, everywhere.
+	mandoc -Tlint -Wwarning $pages | grep -v 'skipping paragraph macro' \
+		>"$BATS_TEST_TMPDIR/lint" || true
+	none cat "$BATS_TEST_TMPDIR/lint"
 }
 
 @test "the relative links of the documents lead to files" {
