@@ -76,7 +76,9 @@ struct pm_process {
 	pid_t pid;
 	uint32_t generation; /* of this pid: counts exec and reuse */
 	struct pm_space space;
-	void *user; /* the caller's, freed by the callback of pm_procs_new() */
+	/* The caller's; given to the callback of pm_procs_new() when the process is dropped
+	 * or its pid is used again. An exec keeps it. */
+	void *user;
 };
 
 struct pm_thread {
@@ -97,7 +99,8 @@ int64_t pm_procs_intern_module(struct pm_procs *procs,
 			       const struct pm_module_identity *identity);
 
 /* The process, made (empty) if it was not known; NULL only without memory. The pointer
- * stays valid until that process is dropped by pm_procs_free() or reuse of its pid. */
+ * stays valid until that process is dropped: by pm_procs_free(), or by pm_procs_exit() of
+ * others once a thousand exited after it. */
 struct pm_process *pm_procs_get(struct pm_procs *procs, pid_t pid);
 /* The thread, made if not known with the process's comm. NULL only without memory. */
 struct pm_thread *pm_procs_thread(struct pm_procs *procs, pid_t pid, pid_t tid);
@@ -117,7 +120,8 @@ int pm_procs_fork(struct pm_procs *procs, pid_t pid, pid_t tid, pid_t parent_pid
 /* @exec: all mappings go away and the generation rises. */
 int pm_procs_comm(struct pm_procs *procs, pid_t pid, pid_t tid, const char *comm,
 		  bool exec);
-/* The thread is gone. The process stays until its pid is used again: late samples. */
+/* The thread is gone. It and its process stay for late samples, until the pid is used again
+ * or a thousand others have exited, too. */
 void pm_procs_exit(struct pm_procs *procs, pid_t pid, pid_t tid);
 
 /* What kind of module a mapping of this path is; strips " (deleted)" by returning the length
