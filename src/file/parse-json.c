@@ -520,7 +520,7 @@ int pm_file_parse_json(struct pm_file_parsed *parsed, const char *line, size_t l
 		if (json_error_code(&why) == json_error_out_of_memory)
 			return pm_error_set(err, -ENOMEM, "out of memory");
 		*syntax = true;
-		return pm_error_set(err, -EBADMSG, "not JSON as it is used here: %s",
+		return pm_error_set(err, -EBADMSG, "cannot be read as JSON: %s",
 				    why.text);
 	}
 	fields.object = parsed->root;

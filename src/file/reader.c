@@ -197,7 +197,8 @@ static int check(struct pm_file_reader *reader, struct pm_error *err)
 	return 0;
 }
 
-/* Reads lines until one holds a record that is new: 1, 0 at the end, negative errno. */
+/* Reads lines until one holds a record that is new: 1, 0 at the end, negative errno. @err,
+ * which is not NULL, is left empty unless it fails. */
 static int next_record(struct pm_file_reader *reader, struct pm_error *err)
 {
 	for (;;) {
@@ -218,8 +219,11 @@ static int next_record(struct pm_file_reader *reader, struct pm_error *err)
 						    err);
 			if (result == 0)
 				continue;
-			if (result < 0 && syntax && !whole)
-				return 0; /* the cut of a killed recorder */
+			if (result < 0 && syntax && !whole) {
+				/* The cut of a killed recorder, no failure. */
+				*err = (struct pm_error){ 0 };
+				return 0;
+			}
 			if (result < 0)
 				return result;
 		}
@@ -241,7 +245,8 @@ static int read_header(struct pm_file_reader *reader, struct pm_error *err)
 		return result;
 	if (result == 0)
 		return pm_error_set(err, -EBADMSG,
-				    "the file is empty: nothing was recorded");
+				    "the file ends before its first line: nothing was "
+				    "recorded");
 	result = pm_file_parse_json(&reader->parsed, line, len, &syntax, err);
 	if (result < 0 && syntax && !whole && len > 0 && line[0] == '{')
 		return pm_error_set(err, -EBADMSG,

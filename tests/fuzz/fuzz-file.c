@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The reader over any bytes. Bytes that begin with neither a header nor the magic of zstd
- * are read behind a good header, so that the fuzzer need not find one. Then both parsers
- * over each line.
+ * The reader over any bytes. Bytes that begin with neither a header nor like a magic (of
+ * zstd, of perf.data) are read behind a good header, so that the fuzzer need not find one.
+ * Then both parsers over each line.
  */
 #include "tests/file-compare.h"
 
@@ -64,9 +64,8 @@ static void read_all(const void *data, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	bool whole =
-		size > 0 && (data[0] == 0x28 ||
-			     (size > 15 && memcmp(data, "{\"type\":\"header", 15) == 0));
+	bool whole = size > 0 && (data[0] == 0x28 || data[0] == 'P' ||
+				  (size > 15 && memcmp(data, header, 15) == 0));
 	size_t before = whole ? 0 : sizeof(header) - 1;
 	PM_AUTO_FREE char *file = malloc(before + size + 1);
 
