@@ -46,13 +46,20 @@ void pm_rec_warn(struct pm_rec_session *session, const char *text)
 				   &(struct pm_file_note){ .text = text });
 }
 
+static bool is_program(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
+}
+
 /* Whether exec has something to try: a first look, as execvp(3) searches. */
 static bool is_runnable(const char *name)
 {
 	const char *rest = getenv("PATH");
 
 	if (strchr(name, '/'))
-		return access(name, X_OK) == 0;
+		return is_program(name);
 	for (rest = rest ? rest : "/bin:/usr/bin";; rest++) {
 		size_t len = strcspn(rest, ":");
 		PM_AUTO_FREE char *path = NULL;
@@ -62,7 +69,7 @@ static bool is_runnable(const char *name)
 			path = NULL;
 			return true;
 		}
-		if (access(path, X_OK) == 0)
+		if (is_program(path))
 			return true;
 		rest += len;
 		if (*rest == '\0')

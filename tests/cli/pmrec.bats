@@ -1,0 +1,521 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# The recorder as its users meet it. PMREC, PMREPORT, PROGRAMS and SOURCE_DIR come from meson.
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+	cd "$BATS_TEST_TMPDIR" || return
+	ulimit -c 0
+}
+
+teardown() {
+	if [ -n "${mounted-}" ]; then
+		umount "$mounted"
+	fi
+}
+
+# query FILE EXPRESSION...: see samples.py.
+query() {
+	python3 "$SOURCE_DIR/tests/cli/samples.py" "$@"
+}
+
+# holds FILE EXPRESSION...: all of them are true.
+holds() {
+	local file=$1 expression
+	shift
+	for expression; do
+		[ "$(query "$file" "$expression")" = True ] || {
+			echo "not so: $expression" >&2
+			return 1
+		}
+	done
+}
+
+# Waits until the recorder has written a sample to the file.
+await_sample() {
+	local i
+	for i in {1..300}; do
+		grep -q '"type":"sample"' "$1" 2>/dev/null && return
+		sleep 0.1
+	done
+	return 1
+}
+
+nobody() {
+	setpriv --reuid=65534 --regid=65534 --clear-groups -- "$@"
+}
+
+need_root() {
+	[ "$(id -u)" = 0 ] || skip "needs root"
+}
+
+# ---- what is recorded -------------------------------------------------------------------
+
+@test "a known split of time is found within two points" {
+	"$PMREC" -q -o s.json -- "$PROGRAMS/split" 2
+	query s.json 'len(samples)' '[self_share(n) for n in ("sixty", "thirty", "ten")]'
+	holds s.json 'len(samples) > 1500' \
+		'58 <= self_share("sixty") <= 62' \
+		'28 <= self_share("thirty") <= 32' \
+		'8 <= self_share("ten") <= 12'
+}
+
+@test "chains lead from the function to the root, with names" {
+	"$PMREC" -q -o s.json -- "$PROGRAMS/split" 0.5
+	holds s.json \
+		'sum(chain(s)[0] == "sixty" for s in samples) > 50' \
+		'all(chain(s)[1:3] == ["rounds", "main"] for s in samples if chain(s)[0] == "sixty")' \
+		'all(chain(s)[-1] == "_start" for s in samples if "stop" not in s)' \
+		'footer["stops"]["root"] >= 0.98 * footer["samples"]'
+}
+
+@test "the header tells what was asked and what was done" {
+	"$PMREC" -q -F 500 -o s.json -- "$PROGRAMS/split" 0.1
+	holds s.json 'header["command"][1:] == ["0.1"]' 'header["host"]["cpus"] >= 1' \
+		'header["options"]["call_graph"] == "dwarf"' \
+		'header["options"]["stack_bytes"] == 65528' \
+		'events[0]["requested"] == "cycles" and events[0]["freq"] == 500'
+}
+
+@test "the footer's totals are those of the lines" {
+	"$PMREC" -q -o s.json -- "$PROGRAMS/split" 0.3 3 || [ $? = 3 ]
+	holds s.json 'footer["samples"] == len(samples)' \
+		'footer["events"][0]["period"] == sum(s["period"] for s in samples)' \
+		'sum(footer["stops"].values()) == len(samples)' \
+		'footer["exit"] == {"code": 3}' \
+		'footer["duration_ns"] > 0 and footer["cpu_ns"] > 200000000'
+}
+
+@test "the clock's samples stand for the CPU time used" {
+	"$PMREC" -q -e cpu-clock -o s.json -- "$PROGRAMS/split" 1
+	query s.json 'footer["events"][0]["period"] / footer["cpu_ns"]'
+	holds s.json '0.95 < footer["events"][0]["period"] / footer["cpu_ns"] < 1.05'
+}
+
+@test "forked children are recorded with their names" {
+	"$PMREC" -q -o s.json -- "$PROGRAMS/forker"
+	holds s.json 'comms >= {"forker", "kid-0", "kid-1", "kid-2"}' \
+		'len({s["pid"] for s in samples}) >= 3'
+}
+
+@test "threads are recorded with their names" {
+	"$PMREC" -q -o s.json -- "$PROGRAMS/threads"
+	holds s.json 'comms >= {"threads", "worker-0", "worker-1", "worker-2", "worker-3"}' \
+		'len({s["tid"] for s in samples}) >= 4' 'len({s["pid"] for s in samples}) == 1'
+}
+
+@test "a program that executes others is followed" {
+	"$PMREC" -q -o s.json -- "$PROGRAMS/exec-chain" 2
+	holds s.json 'comms >= {"exec-chain", "stage-2", "stage-1", "stage-0"}' \
+		'len({s["pid"] for s in samples}) == 1' \
+		'sum("main" in chain(s) for s in samples) > 200'
+}
+
+@test "a program deleted while it runs keeps its names" {
+	cp "$PROGRAMS/split" gone
+	"$PMREC" -q -o s.json -- sh -c '{ sleep 0.4; rm gone; } & exec ./gone 1'
+	[ ! -e gone ]
+	holds s.json 'self_share("sixty") > 55'
+}
+
+@test "several events, each with its own samples" {
+	"$PMREC" -q -e cpu-clock,page-faults -o s.json -- "$PROGRAMS/split" 0.3
+	holds s.json '[e["name"] for e in events] == ["cpu-clock", "page-faults"]' \
+		'{s["event"] for s in samples} == {0, 1}' \
+		'[e["samples"] for e in footer["events"]] == [sum(s["event"] == i for s in samples) for i in (0, 1)]'
+}
+
+@test ":u leaves the kernel out, without it the kernel is there" {
+	need_root
+	dd=(dd if=/dev/zero of=/dev/null bs=4M count=3000 status=none)
+	"$PMREC" -q -e cpu-clock:u -o u.json -- "${dd[@]}"
+	"$PMREC" -q -e cpu-clock -o k.json -- "${dd[@]}"
+	holds u.json '"kernel" not in {f["how"] for f in frames}' \
+		'events[0]["modifiers"] == "u"'
+	holds k.json '"kernel" in {f["how"] for f in frames}' \
+		'"[kernel]" in {m["path"] for m in modules}' \
+		'any("stop" not in s and len(chain(s)) > 5 for s in samples)'
+}
+
+@test "a fixed period is the weight of each sample" {
+	"$PMREC" -q -e cpu-clock -c 5000000 -o s.json -- "$PROGRAMS/split" 0.5
+	holds s.json 'events[0]["period"] == 5000000 and "freq" not in events[0]' \
+		'{s["period"] for s in samples} == {5000000}'
+}
+
+@test "call graphs by frame pointer, and none" {
+	"$PMREC" -q --call-graph fp -o fp.json -- "$PROGRAMS/split" 0.2
+	"$PMREC" -q --call-graph none -o none.json -- "$PROGRAMS/split" 0.2
+	holds fp.json 'header["options"]["call_graph"] == "fp"' 'self_share("sixty") > 40' \
+		'"root" not in footer["stops"]'
+	holds none.json 'header["options"]["call_graph"] == "none"' \
+		'self_share("sixty") > 40' 'all(parent is None for parent, _ in stacks)'
+}
+
+@test "a stack deeper than the copy is marked truncated" {
+	"$PMREC" -q --stack-bytes 16 -o s.json -- "$PROGRAMS/split" 0.3
+	holds s.json 'footer["truncated"] > 100' \
+		'all(s["stop"] == "truncated" for s in samples if chain(s)[0] == "sixty")'
+}
+
+@test "--no-symbols leaves addresses" {
+	"$PMREC" -q --no-symbols -o s.json -- "$PROGRAMS/split" 0.1
+	holds s.json 'len(samples) > 0 and names == {}'
+}
+
+@test "without a counter for cycles exactly one warning tells the substitute" {
+	run --separate-stderr "$PMREC" -o s.json -- "$PROGRAMS/split" 0.1
+	[ "$(query s.json 'events[0]["name"]')" = cpu-clock ] || skip "this machine has a PMU"
+	[ "$(grep -c warning: <<<"$stderr")" = 1 ]
+	[[ $stderr == *"cycles"*"cpu-clock"* ]]
+	holds s.json 'len(notes) == 1 and "cpu-clock" in notes[0]["text"]'
+}
+
+# ---- the output -------------------------------------------------------------------------
+
+@test "the summary is one line that names the next command" {
+	run --separate-stderr "$PMREC" -e cpu-clock -o s.json -- "$PROGRAMS/split" 0.5
+	[ "$output" = "" ]
+	[ "${#stderr_lines[@]}" = 1 ]
+	[[ $stderr =~ ^pmrec:\ [0-9]+\ samples,\ 0\ lost,\ [0-9.]+%\ rooted,\ [0-9.]+\ KB\ in\ s.json\;\ next:\ pmreport\ s.json$ ]]
+}
+
+@test "the file is samples.json unless told otherwise" {
+	"$PMREC" -q -- "$PROGRAMS/split" 0.1
+	holds samples.json 'len(samples) > 0'
+}
+
+@test "standard output carries the recording alone" {
+	"$PMREC" -o - -- sh -c 'echo to-stdout; exec "$0" 0.1' "$PROGRAMS/split" \
+		>s.json 2>err
+	holds s.json 'footer["samples"] == len(samples) > 0'
+	grep -qx to-stdout err
+	grep -q 'next: pmreport -$' err
+}
+
+@test "the command keeps its standard input and output" {
+	run --separate-stderr bash -c 'echo word | "$1" -q -- cat' - "$PMREC"
+	[ "$output" = word ]
+	[ "$stderr" = "" ]
+}
+
+@test "a name in .zst compresses" {
+	"$PMREC" -q -o s.json.zst -- "$PROGRAMS/split" 0.3
+	"$PMREC" -q -o s.json -- "$PROGRAMS/split" 0.3
+	[ "$(head -c 4 s.json.zst | od -An -tx1)" = " 28 b5 2f fd" ]
+	[ "$(stat -c %s s.json.zst)" -lt "$(($(stat -c %s s.json) / 2))" ]
+	"$PMREPORT" s.json.zst | grep -q sixty
+}
+
+@test "only the owner may read the file" {
+	(umask 0 && "$PMREC" -q -- true)
+	[ "$(stat -c %a samples.json)" = 600 ]
+}
+
+@test "a symbolic link is replaced, what it leads to is not touched" {
+	echo precious >victim
+	ln -s victim samples.json
+	"$PMREC" -q -- true
+	[ "$(cat victim)" = precious ]
+	[ ! -L samples.json ]
+}
+
+@test "nothing is printed with --quiet" {
+	run --separate-stderr "$PMREC" -q -o s.json -- "$PROGRAMS/split" 0.1
+	[ "$output$stderr" = "" ]
+}
+
+@test "what it cost is printed with --verbose" {
+	run --separate-stderr "$PMREC" -v -o s.json -- "$PROGRAMS/split" 0.1
+	[[ $stderr == *"own CPU time"* && $stderr == *"999 Hz"* ]]
+}
+
+# ---- exit status ------------------------------------------------------------------------
+
+@test "the command's exit status is passed through" {
+	run "$PMREC" -q -- "$PROGRAMS/split" 0.01 0
+	[ "$status" = 0 ]
+	run "$PMREC" -q -- "$PROGRAMS/split" 0.01 3
+	[ "$status" = 3 ]
+	run "$PMREC" -q -- sh -c 'kill -KILL $$'
+	[ "$status" = 137 ]
+}
+
+@test "a crash is passed through, and the file is complete" {
+	run "$PMREC" -q -- "$PROGRAMS/crash"
+	[ "$status" = 139 ]
+	holds samples.json 'footer["exit"] == {"signal": 11}' 'len(samples) > 100' \
+		'any(chain(s)[:7] == ["fall"] + 6 * ["lean"] for s in samples)'
+}
+
+@test "a command that does not exist: 127, and no file" {
+	run -127 "$PMREC" -- no-such-command
+	[[ $output == *no-such-command* ]]
+	run -127 "$PMREC" -- ./no-such-file
+	printf '#!/no/such/interpreter\n' >script
+	chmod +x script
+	run -127 "$PMREC" -- ./script
+	[[ $output == *"/no/such/interpreter"* ]]
+	[ ! -e samples.json ]
+}
+
+@test "a command that cannot be run: 126, and no file" {
+	echo text >plain
+	run "$PMREC" -- ./plain
+	[ "$status" = 126 ]
+	[[ $output == *plain* ]]
+	run "$PMREC" -- /
+	[ "$status" = 126 ]
+	printf '\x7fELF\x02\x01\x01\0\0\0' >broken
+	chmod +x broken
+	run "$PMREC" -- ./broken
+	[ "$status" = 126 ]
+	[ ! -e samples.json ]
+}
+
+@test "a mistyped command does not cost the file of the run before" {
+	echo before >samples.json
+	run -127 "$PMREC" -- no-such-command
+	[ "$(cat samples.json)" = before ]
+}
+
+@test "a command that ends at once leaves a valid file" {
+	run --separate-stderr "$PMREC" -- true
+	[ "$status" = 0 ]
+	holds samples.json 'footer["exit"] == {"code": 0}' '"true" in comms'
+}
+
+@test "no samples at all is said, with the reason" {
+	run --separate-stderr "$PMREC" -e cpu-clock -F 1 -- true
+	[ "$status" = 0 ]
+	[[ $stderr == *"no samples"* ]]
+	holds samples.json 'samples == []' 'footer["samples"] == 0' 'len(notes) == 1'
+	"$PMREPORT" samples.json >/dev/null
+}
+
+# ---- wrong use --------------------------------------------------------------------------
+
+# wrong TEXT ARGUMENT...: is refused with one clear line, before anything runs.
+wrong() {
+	local text=$1
+	shift
+	run --separate-stderr "$PMREC" "$@" -- touch ran
+	[ "$status" = 125 ]
+	[[ ${stderr_lines[0]} == "pmrec: "*"$text"* ]] || {
+		echo "$stderr"
+		return 1
+	}
+	[ "${#stderr_lines[@]}" -le 2 ]
+	[ ! -e ran ]
+	[ ! -e samples.json ]
+}
+
+@test "wrong use is told in one line" {
+	wrong "did you mean --stack-bytes?" --stakc-bytes 8
+	wrong "unknown option -Z" -Z
+	wrong "8 to 65528" --stack-bytes 65529
+	wrong "8 to 65528" --stack-bytes 0
+	wrong "8 to 65528" --stack-bytes -8
+	wrong "8 to 65528" --call-graph dwarf,99999
+	wrong "dwarf, dwarf,BYTES, fp or none" --call-graph lbr
+	wrong "power of two" -m 3
+	wrong "power of two" -m 0
+	wrong "power of two" -m 5K
+	wrong "samples a second" -F 0
+	wrong "samples a second" -F fast
+	wrong "number of events" -c 0
+	wrong "exclude each other" -F 99 -c 99
+	wrong "needs a name" -o ""
+	run "$PMREC"
+	[ "$status" = 125 ]
+	[[ $output == *"no command"* ]]
+	run "$PMREC" -o
+	[ "$status" = 125 ]
+	[[ $output == *"needs a value"* ]]
+}
+
+@test "an unknown event is answered with near names" {
+	wrong "cycles" -e cycels
+	wrong "page-faults" -e cpu-clock,page-fualts
+	wrong "" -e ""
+	wrong "" -e cycles:z
+}
+
+@test "options behind the command are the command's" {
+	"$PMREC" -q true -o other.json -F 0
+	[ ! -e other.json ]
+	holds samples.json 'header["command"] == ["true", "-o", "other.json", "-F", "0"]'
+}
+
+@test "stack bytes are rounded up to what the kernel takes" {
+	"$PMREC" -q --stack-bytes 1001 -- true
+	holds samples.json 'header["options"]["stack_bytes"] == 1008'
+}
+
+@test "a buffer size is taken in pages and in bytes" {
+	"$PMREC" -q -m 64 -- true
+	holds samples.json "header['options']['ring_bytes'] == 64 * $(getconf PAGESIZE)"
+	"$PMREC" -q -m 1M -- true
+	holds samples.json 'header["options"]["ring_bytes"] == 1 << 20'
+}
+
+@test "-F max is the kernel's maximum, and more is lowered to it, with a warning" {
+	local max
+	max=$(cat /proc/sys/kernel/perf_event_max_sample_rate)
+	"$PMREC" -q -e cpu-clock -F max --stack-bytes 256 -- "$PROGRAMS/split" 0.05
+	# The kernel lowers its limit by itself when sampling takes it too long.
+	holds samples.json "0 < events[0]['freq'] <= $max" 'len(samples) > 50'
+	run --separate-stderr "$PMREC" -e cpu-clock -F 4000000000 -- true
+	[ "$status" = 0 ]
+	[[ $stderr == *"pmrec: warning: "*"4000000000"* ]]
+}
+
+@test "help names every option of the manual, and all events" {
+	run "$PMREC" --help
+	[ "$status" = 0 ]
+	[[ $output == *--stack-bytes* && $output == *page-faults* ]]
+	run "$PMREC" --version
+	[[ $output =~ ^pmrec\ [0-9]+\.[0-9]+ ]]
+}
+
+# ---- no permission ----------------------------------------------------------------------
+
+@test "a seccomp filter is named as the cause, with the fix" {
+	run --separate-stderr "$PROGRAMS/deny-perf" 1 "$PMREC" -- touch ran
+	[ "$status" = 125 ]
+	[[ $stderr == *seccomp*"try: "*PERFMON* ]]
+	[ ! -e ran ]
+	[ ! -e samples.json ]
+}
+
+@test "kernel samples that paranoid forbids: cause, value and fix" {
+	need_root
+	local level
+	level=$(cat /proc/sys/kernel/perf_event_paranoid)
+	[ "$level" -ge 2 ] || skip "perf_event_paranoid is $level here"
+	chmod 777 .
+	run --separate-stderr nobody "$PMREC" -e cpu-clock:k -- touch ran
+	[ "$status" = 125 ]
+	[[ $stderr == *"perf_event_paranoid is $level"*"try: "*sysctl* ]]
+	[ ! -e ran ]
+}
+
+@test "without :k the kernel is left out, with one warning" {
+	need_root
+	local level
+	level=$(cat /proc/sys/kernel/perf_event_paranoid)
+	[ "$level" = 2 ] || skip "perf_event_paranoid is $level here"
+	chmod 777 .
+	run --separate-stderr nobody "$PMREC" -e cpu-clock -o s.json -- "$PROGRAMS/split" 0.3
+	[ "$status" = 0 ]
+	[ "$(grep -c 'warning:.*user space only' <<<"$stderr")" = 1 ]
+	holds s.json 'self_share("sixty") > 50' 'any("paranoid" in n["text"] for n in notes)'
+}
+
+# ---- outputs that fail ------------------------------------------------------------------
+
+@test "a missing folder is told before the command runs" {
+	run --separate-stderr "$PMREC" -o missing/s.json -- touch ran
+	[ "$status" = 125 ]
+	[[ $stderr == *"missing/s.json"*"no folder missing"*"mkdir -p missing"* ]]
+	[ ! -e ran ]
+}
+
+@test "an output that takes nothing is told before the command runs" {
+	run --separate-stderr "$PMREC" -o /dev/full -- touch ran
+	[ "$status" = 125 ]
+	[[ $stderr == *"/dev/full"*"No space left"* ]]
+	[ ! -e ran ]
+}
+
+@test "a disk that fills up: the command does its work, 125, the rest is readable" {
+	need_root
+	mkdir disk
+	mount -t tmpfs -o size=64k tmpfs disk || skip "no tmpfs may be mounted"
+	mounted=$PWD/disk
+	run --separate-stderr "$PMREC" -o disk/s.json -- sh -c '"$1" 2 && touch done' - \
+		"$PROGRAMS/split"
+	[ "$status" = 125 ]
+	[ -e done ]
+	[[ $stderr == *"disk/s.json"*"No space left"* ]]
+	query --cut disk/s.json 'len(samples)'
+	"$PMREPORT" disk/s.json >/dev/null
+}
+
+@test "a closed pipe: the command does its work" {
+	run --separate-stderr bash -c \
+		'"$1" -e cpu-clock -o - -- sh -c "\"\$0\" 2; touch done" "$2" | head -c 100; exit "${PIPESTATUS[0]}"' \
+		- "$PMREC" "$PROGRAMS/split"
+	[ "$status" = 125 ]
+	[ "${#output}" = 100 ]
+	[[ $stderr == *"standard output"* ]]
+	[ -e done ]
+}
+
+# ---- being stopped ----------------------------------------------------------------------
+
+@test "kill -9 of the recorder: nothing that was written is lost" {
+	"$PMREC" -q -o s.json -- "$PROGRAMS/split" 60 3>&- &
+	local recorder=$! target
+	await_sample s.json
+	target=$(pgrep -P "$recorder")
+	kill -KILL "$recorder"
+	kill -0 "$target"
+	kill -KILL "$target"
+	query --cut s.json 'len(samples)'
+	[ "$(query --cut s.json 'len(samples) > 100 and footer is None')" = True ]
+	run --separate-stderr "$PMREPORT" s.json
+	[ "$status" = 0 ]
+	[[ $output$stderr == *"cut short"* ]]
+}
+
+@test "SIGINT to the recorder alone ends the command, and completes the file" {
+	"$PMREC" -q -o s.json -- "$PROGRAMS/split" 60 3>&- &
+	local recorder=$! status=0
+	await_sample s.json
+	kill -INT "$recorder"
+	wait "$recorder" || status=$?
+	[ "$status" = 143 ]
+	holds s.json 'footer["exit"] == {"signal": 15}' 'self_share("sixty") > 50'
+}
+
+@test "SIGTERM likewise" {
+	"$PMREC" -q -o s.json -- "$PROGRAMS/split" 60 3>&- &
+	local recorder=$! status=0
+	await_sample s.json
+	kill -TERM "$recorder"
+	wait "$recorder" || status=$?
+	[ "$status" = 143 ]
+	holds s.json 'footer["exit"] == {"signal": 15}' 'self_share("sixty") > 50'
+}
+
+@test "Ctrl-C on a terminal reaches the command once, and completes the file" {
+	run python3 "$SOURCE_DIR/tests/cli/tty-interrupt.py" s.json \
+		"$PMREC" -o s.json -- "$PROGRAMS/split" 60
+	[ "$status" = 130 ]
+	holds s.json 'footer["exit"] == {"signal": 2}' 'self_share("sixty") > 50'
+}
+
+@test "the first signal stops the recording, the second a command that will not end" {
+	cat >stubborn <<-'END'
+		#!/bin/bash
+		trap '' INT TERM
+		while :; do :; done
+	END
+	chmod +x stubborn
+	"$PMREC" -o s.json -- ./stubborn 2>err 3>&- &
+	local recorder=$! status=0
+	await_sample s.json
+	kill -TERM "$recorder"
+	for _ in {1..100}; do
+		grep -q 'waiting for the command' err && break
+		sleep 0.1
+	done
+	grep -q 'waiting for the command' err
+	kill -0 "$recorder"
+	kill -TERM "$recorder"
+	wait "$recorder" || status=$?
+	[ "$status" = 137 ]
+	holds s.json 'footer["exit"] == {"signal": 9}'
+}

@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""samples.py FILE EXPRESSION...: prints each Python expression over a recorded file.
+
+Reads the file by docs/format.md alone and fails on anything that is not as written there.
+Names in an expression: header, footer (None when cut), notes, samples, comms (set), events,
+modules, self_share(function) in percent, chain(sample) as names or addresses, leaf first.
+With --cut as the first argument a last line without its newline is left out.
+"""
+import json
+import sys
+
+args = sys.argv[1:]
+cut = args[0] == "--cut"
+if cut:
+    args = args[1:]
+with open(args[0], "rb") as file:
+    data = file.read()
+lines = data.split(b"\n")
+if lines.pop() and not cut:
+    sys.exit("the last line has no newline")
+rows = [json.loads(line.decode("utf-8")) for line in lines]
+assert all(line.startswith(b'{"type":"') for line in lines), "type comes first"
+header = rows[0]
+assert header["type"] == "header" and header["format"] == "pmrec" and header["version"] == 1
+
+
+def of(kind):
+    return [row for row in rows if row["type"] == kind]
+
+
+modules, frames, samples, notes = of("module"), of("frame"), of("sample"), of("note")
+events = header["events"]
+footer = rows[-1] if rows[-1]["type"] == "footer" else None
+comms = {row["comm"] for row in of("thread")}
+names = {row["frame"]: row["functions"] for row in of("symbol")}
+for table in (modules, frames, events):
+    assert [row["id"] for row in table] == list(range(len(table))), "ids are dense"
+stacks = []
+for row in of("stack"):
+    parent = row["parent"]
+    for i, frame in enumerate(row.get("frames", [row.get("frame")])):
+        assert frame < len(frames) and row["id"] + i == len(stacks)
+        assert parent is None or parent < len(stacks)
+        stacks.append((parent, frame))
+        parent = len(stacks) - 1
+threads = {(row["pid"], row["tid"]) for row in of("thread")}
+assert all((row["pid"], row["tid"]) in threads for row in samples), "threads are known"
+
+
+def chain(sample):
+    at, found = sample["stack"], []
+    while at is not None:
+        at, frame = stacks[at]
+        known = names.get(frame, [{"name": frames[frame]["address"]}])
+        found += [function["name"] for function in known]
+    return found
+
+
+def self_share(function):
+    total = sum(sample["period"] for sample in samples)
+    own = sum(s["period"] for s in samples if chain(s)[:1] == [function])
+    return 100 * own / total
+
+
+for expression in args[1:]:
+    print(eval(expression))

@@ -1,0 +1,27 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""tty-interrupt.py FILE COMMAND...: runs the command on a terminal of its own, presses
+Ctrl-C as soon as FILE holds a sample, and exits with the command's status."""
+import os
+import pty
+import sys
+import time
+
+pid, terminal = pty.fork()
+if pid == 0:
+    os.execvp(sys.argv[2], sys.argv[2:])
+for _ in range(300):
+    try:
+        with open(sys.argv[1], "rb") as file:
+            if b'"type":"sample"' in file.read():
+                break
+    except FileNotFoundError:
+        pass
+    time.sleep(0.1)
+os.write(terminal, b"\x03")
+try:
+    while os.read(terminal, 4096):
+        pass
+except OSError:
+    pass
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) & 0xFF)
