@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "event-names.h"
 
+#include <ctype.h>
 #include <linux/perf_event.h>
 #include <string.h>
 
@@ -18,12 +19,24 @@ void pm_event_specs_release(struct pm_event_specs *specs)
 	pm_vec_release(&specs->list);
 }
 
+/* The same beginning, but for a letter or two: "L1-dcachex" and "L1-dcache-loads". */
+static bool begins_alike(const char *word, const char *name)
+{
+	size_t same = 0;
+
+	while (word[same] &&
+	       tolower((unsigned char)word[same]) == tolower((unsigned char)name[same]))
+		same++;
+	return same >= SUBSTRING_MIN && strlen(word) - same <= SUBSTRING_SCORE;
+}
+
 /* Distances beyond half of the word are no help to anybody. */
 static size_t nearness(const char *word, const char *name)
 {
 	size_t score = pm_name_distance(word, name), len = strlen(word);
 
-	if (len >= SUBSTRING_MIN && score > SUBSTRING_SCORE && strcasestr(name, word))
+	if (len >= SUBSTRING_MIN && score > SUBSTRING_SCORE &&
+	    (strcasestr(name, word) || begins_alike(word, name)))
 		return SUBSTRING_SCORE;
 	return score <= (len < 4 ? 1 : len / 2) ? score : SIZE_MAX;
 }
