@@ -67,7 +67,7 @@ struct pm_file_module {
 };
 
 struct pm_file_thread {
-	uint32_t pid, tid;
+	uint32_t pid, tid; /* PM_FILE_NONE: unknown, as in samples */
 	const char *comm;
 	uint64_t time;
 };

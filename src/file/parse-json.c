@@ -286,8 +286,8 @@ static void parse_thread(struct pm_file_parsed *parsed, struct fields *fields)
 {
 	struct pm_file_thread *thread = &parsed->record.thread;
 
-	thread->pid = get_u32(fields, "pid");
-	thread->tid = get_u32(fields, "tid");
+	thread->pid = get_u32_or_null(fields, "pid");
+	thread->tid = get_u32_or_null(fields, "tid");
 	thread->comm = get_text(fields, "comm");
 	thread->time = get_u64(fields, "time");
 }

@@ -223,12 +223,12 @@ int pm_file_write_thread(struct pm_file_writer *writer,
 
 	if (result < 0)
 		return result;
-	if (!thread->comm || thread->pid == PM_FILE_NONE || thread->tid == PM_FILE_NONE)
+	if (!thread->comm)
 		return -EINVAL;
 	if (thread->time > PM_FILE_INTEGER_MAX)
 		return -ERANGE;
-	key_u64(out, "{\"type\":\"thread\",\"pid\":", thread->pid);
-	key_u64(out, ",\"tid\":", thread->tid);
+	key_u32_or_null(out, "{\"type\":\"thread\",\"pid\":", thread->pid);
+	key_u32_or_null(out, ",\"tid\":", thread->tid);
 	key_text(out, ",\"comm\":", thread->comm);
 	key_u64(out, ",\"time\":", thread->time);
 	pm_str_putc(out, '}');

@@ -172,6 +172,7 @@ static void every_type_has_its_form(void **state)
 	struct folder *folder = *state;
 	struct pm_file_writer *writer = open_with_header(folder->file);
 	const struct pm_file_thread thread = { 7, 8, "cc\n", 99 };
+	const struct pm_file_thread gone = { PM_FILE_NONE, PM_FILE_NONE, "", 100 };
 	const struct pm_file_sample unknown = { .time = INT64_MAX,
 						.pid = PM_FILE_NONE,
 						.tid = PM_FILE_NONE,
@@ -208,6 +209,7 @@ static void every_type_has_its_form(void **state)
 
 	write_module(writer, 0);
 	assert_int_equal(pm_file_write_thread(writer, &thread), 0);
+	assert_int_equal(pm_file_write_thread(writer, &gone), 0);
 	assert_int_equal(
 		sample(writer, 1, stack(writer, PM_FILE_NONE, frame(writer, 16))), 0);
 	assert_int_equal(
@@ -224,6 +226,8 @@ static void every_type_has_its_form(void **state)
 		"\"build_id\":null,\"kind\":\"file\"}\n"
 		"{\"type\":\"thread\",\"pid\":7,\"tid\":8,\"comm\":\"cc\\u000a\","
 		"\"time\":99}\n"
+		"{\"type\":\"thread\",\"pid\":null,\"tid\":null,\"comm\":\"\","
+		"\"time\":100}\n"
 		"{\"type\":\"frame\",\"id\":0,\"module\":0,\"address\":\"0x10\","
 		"\"how\":\"cfi\"}\n"
 		"{\"type\":\"stack\",\"id\":0,\"parent\":null,\"frames\":[0]}\n"
