@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: MIT */
+/* Kernel symbols: from texts with known answers, and from this machine. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "pm/proc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+static int load_bytes(struct pm_kallsyms **ret, const char *text, size_t len,
+		      struct pm_error *err)
+{
+	PM_AUTO_CLOSE int fd = memfd_create("test-kallsyms", MFD_CLOEXEC);
+	char path[64];
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, len), len);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return pm_kallsyms_load(ret, path, err);
+}
+
+static struct pm_kallsyms *load(const char *text)
+{
+	struct pm_kallsyms *kallsyms = NULL;
+	struct pm_error err;
+
+	if (load_bytes(&kallsyms, text, strlen(text), &err) < 0)
+		fail_msg("%s", err.text);
+	return kallsyms;
+}
+
+static void expect(const struct pm_kallsyms *kallsyms, uint64_t address, const char *name,
+		   const char *module)
+{
+	const char *found_module = "unset";
+	const char *found = pm_kallsyms_find(kallsyms, address, &found_module);
+
+	if (!name) {
+		assert_null(found);
+		return;
+	}
+	assert_non_null(found);
+	assert_string_equal(found, name);
+	assert_string_equal(found_module, module);
+	assert_ptr_equal(pm_kallsyms_find(kallsyms, address, NULL), found);
+}
+
+static void a_symbol_covers_up_to_the_next(void **state)
+{
+	struct pm_kallsyms *kallsyms = load("ffffffff81000000 T first\n"
+					    "ffffffff81000010 t second\n"
+					    "ffffffff81000030 W third\n"
+					    "ffffffff81000040 w fourth\n");
+
+	expect(kallsyms, 0, NULL, NULL);
+	expect(kallsyms, 0xffffffff80ffffff, NULL, NULL);
+	expect(kallsyms, 0xffffffff81000000, "first", "");
+	expect(kallsyms, 0xffffffff8100000f, "first", "");
+	expect(kallsyms, 0xffffffff81000010, "second", "");
+	expect(kallsyms, 0xffffffff8100003f, "third", "");
+	expect(kallsyms, 0xffffffff81000040, "fourth", "");
+	expect(kallsyms, 0xffffffff81000fff, "fourth", "");
+	/* No function is that long: what lies there is unknown. */
+	expect(kallsyms, 0xffffffffffffffff, NULL, NULL);
+	pm_kallsyms_free(kallsyms);
+}
+
+static void data_and_numbers_are_no_functions(void **state)
+{
+	struct pm_kallsyms *kallsyms = load("0000000000000000 A fixed_percpu_data\n"
+					    "0000000000001000 A cpu_tss\n"
+					    "ffffffff81000000 T function\n"
+					    "ffffffff81000008 a number\n"
+					    "ffffffff81000100 D data\n"
+					    "ffffffff81000200 r more_data\n"
+					    "ffffffff81000300 T later\n"
+					    "ffffffff81000400 T _etext\n");
+
+	expect(kallsyms, 0x1000, NULL, NULL);
+	expect(kallsyms, 0xffffffff81000008, "function", "");
+	expect(kallsyms, 0xffffffff810000ff, "function", "");
+	expect(kallsyms, 0xffffffff81000100, NULL, NULL);
+	expect(kallsyms, 0xffffffff81000200, NULL, NULL);
+	expect(kallsyms, 0xffffffff81000300, "later", "");
+	expect(kallsyms, 0xffffffff81000400, NULL, NULL);
+	pm_kallsyms_free(kallsyms);
+}
+
+static void modules_are_named(void **state)
+{
+	struct pm_kallsyms *kallsyms = load("ffffffff81000000 T core\n"
+					    "ffffffffc0000000 t init\t[ext4]\n"
+					    "ffffffffc0000100 t next\t[ext4]\n"
+					    "ffffffffc0000200 t init\t[xfs]\n"
+					    "ffffffffc0000300 t bpf_prog_1\t[bpf]\n"
+					    "ffffffffc0000400 T again\n"
+					    "ffffffffc0000500 t odd\t[\n"
+					    "ffffffffc0000600 t odder\t]\n");
+
+	expect(kallsyms, 0xffffffff81000004, "core", "");
+	expect(kallsyms, 0xffffffffc0000000, "init", "ext4");
+	expect(kallsyms, 0xffffffffc0000100, "next", "ext4");
+	expect(kallsyms, 0xffffffffc0000200, "init", "xfs");
+	expect(kallsyms, 0xffffffffc0000300, "bpf_prog_1", "bpf");
+	expect(kallsyms, 0xffffffffc0000400, "again", "");
+	expect(kallsyms, 0xffffffffc0000500, "odd", "");
+	expect(kallsyms, 0xffffffffc0000600, "odder", "");
+	pm_kallsyms_free(kallsyms);
+}
+
+static void order_of_the_file_does_not_matter(void **state)
+{
+	struct pm_kallsyms *kallsyms = load("ffffffffc0000000 t module\t[m]\n"
+					    "ffffffff81000200 T c\n"
+					    "ffffffff81000180 D data\n"
+					    "ffffffff81000000 T a\n"
+					    "ffffffff81000100 T b\n");
+
+	expect(kallsyms, 0xffffffff81000000, "a", "");
+	expect(kallsyms, 0xffffffff81000100, "b", "");
+	expect(kallsyms, 0xffffffff81000180, NULL, NULL);
+	expect(kallsyms, 0xffffffff81000200, "c", "");
+	expect(kallsyms, 0xffffffffc0000000, "module", "m");
+	pm_kallsyms_free(kallsyms);
+}
+
+static void of_aliases_the_plainest_is_shown(void **state)
+{
+	struct pm_kallsyms *kallsyms = load("ffffffff81000000 T _stext\n"
+					    "ffffffff81000000 T startup\n"
+					    "ffffffff81000000 T __text\n"
+					    "ffffffff81000000 T also\n"
+					    "ffffffff81000010 T __x64_sys_read\n"
+					    "ffffffff81000010 D __data\n"
+					    "ffffffff81000020 D edata\n"
+					    "ffffffff81000020 T next\n");
+
+	expect(kallsyms, 0xffffffff81000000, "startup", "");
+	expect(kallsyms, 0xffffffff81000010, "__x64_sys_read", "");
+	expect(kallsyms, 0xffffffff81000020, "next", "");
+	pm_kallsyms_free(kallsyms);
+}
+
+static void lines_of_another_form_are_passed_over(void **state)
+{
+	static const char text[] = "\n\n \nT\nffffffff81000000\nffffffff81000000 T\n"
+				   "ffffffff81000000 T \nffffffff81000000  T x\n"
+				   "fffffffff81000000 T too_long\n"
+				   "0xffffffff81000000 T prefixed\n"
+				   "ffffffff81000000 TT x\n"
+				   "ffffffff81000000 T nu\0l\n"
+				   "zz T x\n"
+				   "10 T short_address\n"
+				   "ffffffff81000000 T good";
+	struct pm_kallsyms *kallsyms = NULL;
+
+	assert_int_equal(load_bytes(&kallsyms, text, sizeof(text) - 1, NULL), 0);
+	expect(kallsyms, 0xffffffff81000000, "good", "");
+	expect(kallsyms, 0x10, "short_address", "");
+	pm_kallsyms_free(kallsyms);
+}
+
+static void zeros_are_told_with_their_remedy(void **state)
+{
+	struct pm_kallsyms *kallsyms = NULL;
+	struct pm_error err = { 0 };
+	static const char text[] = "0000000000000000 T a\n0000000000000000 t b\t[m]\n";
+
+	assert_int_equal(load_bytes(&kallsyms, text, sizeof(text) - 1, &err), -EACCES);
+	assert_null(kallsyms);
+	assert_non_null(strstr(err.text, "the kernel hides its addresses"));
+	assert_non_null(strstr(err.fix, "sudo sysctl kernel."));
+}
+
+static void files_that_hold_none(void **state)
+{
+	struct pm_kallsyms *kallsyms = NULL;
+	struct pm_error err = { 0 };
+	char name[] = "/tmp/test-kallsyms-XXXXXX";
+
+	assert_int_equal(load_bytes(&kallsyms, "", 0, &err), -EBADMSG);
+	assert_int_equal(load_bytes(&kallsyms, "hello\n", 6, &err), -EBADMSG);
+	assert_int_equal(pm_kallsyms_load(&kallsyms, "/no/such", &err), -ENOENT);
+	assert_string_equal(err.source, "/no/such");
+	assert_int_equal(pm_kallsyms_load(&kallsyms, "/tmp", &err), -EINVAL);
+	/* A FIFO must not make us wait for a writer. */
+	assert_non_null(mkdtemp(name));
+	assert_int_equal(rmdir(name), 0);
+	assert_int_equal(mkfifo(name, 0600), 0);
+	assert_int_equal(pm_kallsyms_load(&kallsyms, name, &err), -EINVAL);
+	unlink(name);
+	assert_null(kallsyms);
+}
+
+/* Each text symbol of this kernel, at its own address and one before the next. */
+static void this_kernels_symbols_are_all_found(void **state)
+{
+	struct pm_kallsyms *kallsyms = NULL;
+	struct pm_error err = { 0 };
+	PM_AUTO_FCLOSE FILE *file = fopen("/proc/kallsyms", "re");
+	PM_AUTO_FREE char *line = NULL;
+	size_t cap = 0, checked = 0;
+
+	if (!file || pm_kallsyms_load(&kallsyms, NULL, &err) == -EACCES) {
+		assert_true(geteuid() != 0 || strstr(err.text, "kptr_restrict is 2"));
+		skip();
+	}
+	assert_non_null(kallsyms);
+	while (getline(&line, &cap, file) > 0) {
+		uint64_t address;
+		char type, name[1024];
+		const char *found;
+
+		assert_int_equal(
+			sscanf(line, "%" SCNx64 " %c %1023s", &address, &type, name), 3);
+		if (!strchr("tT", type) || !strcmp(name, "_etext") ||
+		    !strcmp(name, "_einittext"))
+			continue;
+		found = pm_kallsyms_find(kallsyms, address, NULL);
+		assert_non_null(found);
+		checked++;
+		/* Its own name unless another stands at the same place. */
+		if (strcmp(found, name) != 0)
+			assert_true(strspn(found, "_") <= strspn(name, "_"));
+	}
+	assert_true(checked > 1000);
+	pm_kallsyms_free(kallsyms);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_symbol_covers_up_to_the_next),
+		cmocka_unit_test(data_and_numbers_are_no_functions),
+		cmocka_unit_test(modules_are_named),
+		cmocka_unit_test(order_of_the_file_does_not_matter),
+		cmocka_unit_test(of_aliases_the_plainest_is_shown),
+		cmocka_unit_test(lines_of_another_form_are_passed_over),
+		cmocka_unit_test(zeros_are_told_with_their_remedy),
+		cmocka_unit_test(files_that_hold_none),
+		cmocka_unit_test(this_kernels_symbols_are_all_found),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
