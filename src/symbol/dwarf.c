@@ -1,5 +1,33 @@
 /* SPDX-License-Identifier: MIT */
-#include "symbol-internal.h"
+/*
+ * Debug information, for all wanted addresses at once: every unit is asked for its ranges
+ * (what .debug_aranges says about that is missing from clang's and rustc's files), those
+ * that hold a wanted address are read through once, the others never.
+ */
+#include "dwarf-internal.h"
+
+#include <string.h>
+
+enum {
+	/* An address lies in some dozen nested functions at most; twice that per unit that
+	 * claims it is generous. */
+	CLAIMS_PER_ADDRESS = 1024,
+	CLAIMS_FREE = 1 << 20,
+};
+
+struct resolver {
+	struct pm_dwarf dwarf;
+	const struct pm_wanted *wanted;
+	const struct pm_symbol_options *options;
+	struct pm_texts *texts;
+	struct pm_dwarf_answers *answers;
+	struct pm_hit *hits;
+	uint64_t claims_budget;
+	uint32_t units; /* read so far */
+	size_t found; /* wanted addresses that have a unit */
+	struct pm_owned owned; /* by the unit that is being read */
+	PM_VEC(Dwarf_Die) rangeless; /* units that do not say where their code is */
+};
 
 bool pm_dwarf_present(const struct pm_elf_image *image)
 {
@@ -8,10 +36,289 @@ bool pm_dwarf_present(const struct pm_elf_image *image)
 	return pm_elf_image_section(image, ".debug_info", ".zdebug_info", &shdr) != NULL;
 }
 
+/* ---- units ---------------------------------------------------------------------------- */
+
+static uint64_t attribute(Dwarf_Die *die, unsigned int name, unsigned int other)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Word value;
+
+	if ((!dwarf_attr(die, name, &attr) &&
+	     (!other || !dwarf_attr(die, other, &attr))) ||
+	    dwarf_formudata(&attr, &value) != 0)
+		return 0;
+	return value;
+}
+
+int pm_unit_init(struct pm_unit *unit, const struct pm_dwarf *dwarf, Dwarf_Die *die,
+		 unsigned int version)
+{
+	const uint8_t *at = die->addr;
+	const uint8_t *end = dwarf->info.data + dwarf->info.len;
+	Dwarf_Off start, next;
+	Dwarf_Die owner;
+	Dwarf_Addr base;
+
+	*unit = (struct pm_unit){ .die = *die, .version = (uint16_t)version };
+	if (at < dwarf->info.data || at >= end ||
+	    !dwarf_diecu(die, &owner, &unit->address_size, &unit->offset_size))
+		return -EBADMSG;
+	unit->dies_offset = dwarf_dieoffset(die);
+	start = unit->dies_offset - dwarf_cuoffset(die);
+	if (dwarf_nextcu(dwarf->dwarf, start, &next, &(size_t){ 0 }, NULL, NULL, NULL) !=
+		    0 ||
+	    next > dwarf->info.len)
+		next = dwarf->info.len;
+	if (next <= unit->dies_offset ||
+	    unit->dies_offset != (size_t)(at - dwarf->info.data))
+		return -EBADMSG;
+	unit->dies = (struct pm_bytes){ at, next - unit->dies_offset };
+	unit->addr_base = attribute(die, DW_AT_addr_base, DW_AT_GNU_addr_base);
+	unit->rnglists_base = attribute(die, DW_AT_rnglists_base, 0);
+	if (dwarf_lowpc(die, &base) == 0)
+		unit->base = base;
+	return 0;
+}
+
+/* The same attributes as pm_entries_scan() reads, of the unit's own entry. */
+static bool unit_pcs(const struct pm_unit *unit, struct pm_pcs *pcs)
+{
+	Dwarf_Die die = unit->die;
+	Dwarf_Attribute attr;
+	Dwarf_Addr low, high;
+
+	*pcs = (struct pm_pcs){ 0 };
+	if (dwarf_attr(&die, DW_AT_ranges, &attr)) {
+		Dwarf_Word value;
+
+		pcs->ranges_form = (uint16_t)dwarf_whatform(&attr);
+		if (pcs->ranges_form == DW_FORM_rnglistx) {
+			struct pm_reader reader;
+			const uint8_t *end = unit->dies.data + unit->dies.len;
+
+			pm_reader_init(&reader, attr.valp, (size_t)(end - attr.valp));
+			pcs->ranges = pm_reader_uleb(&reader);
+			return !reader.failed;
+		}
+		if (dwarf_formudata(&attr, &value) != 0)
+			return false;
+		pcs->ranges = value;
+		return true;
+	}
+	if (dwarf_lowpc(&die, &low) != 0 || dwarf_highpc(&die, &high) != 0)
+		return false;
+	pcs->low_form = pcs->high_form = DW_FORM_addr;
+	pcs->low = low;
+	pcs->high = high;
+	return true;
+}
+
+struct covering {
+	struct resolver *resolver;
+	uint32_t number;
+	bool any;
+};
+
+/* Marks the wanted addresses in a range of a unit as its own, unless another was first. */
+static int cover(void *user, uint64_t start, uint64_t end)
+{
+	struct covering *covering = user;
+	struct resolver *resolver = covering->resolver;
+	const struct pm_wanted *wanted = resolver->wanted;
+
+	for (size_t i = pm_wanted_from(wanted, start);
+	     i < wanted->len && wanted->addresses[i] < end; i++) {
+		if (resolver->claims_budget == 0)
+			return -EBADMSG;
+		resolver->claims_budget--;
+		if (resolver->hits[i].unit == 0) {
+			if (pm_vec_push(&resolver->owned.of, i) < 0)
+				return -ENOMEM;
+			resolver->hits[i].unit = covering->number;
+		}
+		covering->any = true;
+	}
+	return 0;
+}
+
+/* ---- answers -------------------------------------------------------------------------- */
+
+static void name_node(struct resolver *resolver, struct pm_entries *entries,
+		      struct pm_lines *lines, struct pm_node *node)
+{
+	Dwarf_Die die;
+
+	if (node->is_named)
+		return;
+	node->is_named = true;
+	node->name = pm_node_name(entries, node, resolver->texts);
+	if (node->parent == PM_NODE_NONE || !lines ||
+	    !dwarf_offdie(resolver->dwarf.dwarf, node->offset, &die))
+		return;
+	node->call_file = pm_lines_path(lines, attribute(&die, DW_AT_call_file, 0),
+					resolver->texts);
+	uint64_t line = attribute(&die, DW_AT_call_line, 0);
+
+	node->call_line = line <= UINT32_MAX ? (uint32_t)line : 0;
+}
+
+static int answer_one(struct resolver *resolver, struct pm_entries *entries,
+		      struct pm_lines *lines, size_t index)
+{
+	const struct pm_hit *hit = &resolver->hits[index];
+	struct pm_dwarf_answer *answer = &resolver->answers->of[index];
+	bool has_node = hit->has_node && hit->unit == entries->number;
+
+	/* A row borrowed from before the innermost function is another function's. */
+	if (lines && hit->line > 0 &&
+	    !(hit->is_borrowed && has_node && hit->row < hit->low)) {
+		answer->file = pm_lines_path(lines, hit->file, resolver->texts);
+		answer->line = answer->file ? hit->line : 0;
+	}
+	if (!has_node)
+		return 0;
+	struct pm_symbol_function at = { .file = answer->file, .line = answer->line };
+	uint32_t id = hit->node;
+
+	answer->first = resolver->answers->functions.len;
+	while (id != PM_NODE_NONE) {
+		struct pm_node *node = &entries->nodes.data[id];
+
+		name_node(resolver, entries, lines, node);
+		at.name = node->name;
+		if (pm_vec_push(&resolver->answers->functions, at) < 0)
+			return -ENOMEM;
+		answer->len++;
+		answer->entry = node->entry;
+		at.file = node->call_file;
+		at.line = node->call_file ? node->call_line : 0;
+		id = node->parent;
+	}
+	return 0;
+}
+
+/* Reads a unit whose wanted addresses are marked with its number. */
+static int read_unit(struct resolver *resolver, const struct pm_unit *unit,
+		     uint32_t number)
+{
+	struct pm_entries entries = {
+		.dwarf = &resolver->dwarf,
+		.unit = unit,
+		.wanted = resolver->wanted,
+		.hits = resolver->hits,
+		.number = number,
+		.owned = &resolver->owned,
+		.claims_budget = &resolver->claims_budget,
+	};
+	struct pm_lines lines;
+	bool has_lines;
+	int code = pm_entries_scan(&entries);
+
+	has_lines = code == 0 && resolver->options->lines && resolver->owned.of.len > 0 &&
+		    pm_lines_open(&lines, &resolver->dwarf, unit) == 0;
+	if (has_lines)
+		pm_lines_run(&lines, resolver->wanted, resolver->hits, number);
+	for (size_t i = 0; code == 0 && i < resolver->owned.of.len; i++) {
+		struct pm_hit *hit = &resolver->hits[resolver->owned.of.data[i]];
+
+		resolver->found += !hit->is_counted;
+		hit->is_counted = true;
+		code = answer_one(resolver, &entries, has_lines ? &lines : NULL,
+				  resolver->owned.of.data[i]);
+	}
+	if (has_lines)
+		pm_lines_release(&lines);
+	pm_entries_release(&entries);
+	pm_vec_clear(&resolver->owned.of);
+	return code;
+}
+
+static int visit_unit(struct resolver *resolver, Dwarf_Die *die, unsigned int version)
+{
+	struct covering covering = { resolver, resolver->units + 1, false };
+	struct pm_unit unit;
+	struct pm_pcs pcs;
+	int ranges = 0;
+
+	if (pm_unit_init(&unit, &resolver->dwarf, die, version) < 0)
+		return 0;
+	if (unit_pcs(&unit, &pcs))
+		ranges = pm_pcs_each(&resolver->dwarf, &unit, &pcs, cover, &covering);
+	if (ranges == -ENOMEM)
+		return ranges;
+	if (ranges == 0)
+		return pm_vec_push(&resolver->rangeless, *die);
+	if (!covering.any)
+		return 0;
+	resolver->units++;
+	return read_unit(resolver, &unit, covering.number);
+}
+
+/* Units without ranges have data and types only, or come from a compiler that left it out. */
+static int visit_rangeless(struct resolver *resolver)
+{
+	int code = 0;
+
+	for (size_t i = 0; code == 0 && i < resolver->rangeless.len; i++) {
+		Dwarf_Half version = 0;
+		struct pm_unit unit;
+
+		if (resolver->found >= resolver->wanted->len)
+			break;
+		if (dwarf_cu_info(resolver->rangeless.data[i].cu, &version, NULL, NULL,
+				  NULL, NULL, NULL, NULL) != 0 ||
+		    pm_unit_init(&unit, &resolver->dwarf, &resolver->rangeless.data[i],
+				 version) < 0)
+			continue;
+		code = read_unit(resolver, &unit, ++resolver->units);
+	}
+	return code;
+}
+
+static int visit_all(struct resolver *resolver)
+{
+	Dwarf_CU *cu = NULL;
+	Dwarf_Half version;
+	uint8_t type;
+	Dwarf_Die die;
+	int code = 0;
+
+	/* No split unit is asked for: libdw would open the paths that the file names. */
+	while (code == 0 && dwarf_get_units(resolver->dwarf.dwarf, cu, &cu, &version,
+					    &type, &die, NULL) == 0) {
+		int tag = dwarf_tag(&die);
+
+		if ((type == DW_UT_compile && tag == DW_TAG_compile_unit) ||
+		    type == DW_UT_skeleton)
+			code = visit_unit(resolver, &die, version);
+	}
+	return code == 0 ? visit_rangeless(resolver) : code;
+}
+
 int pm_dwarf_resolve(const struct pm_elf_image *image, const struct pm_elf_image *debug,
 		     const struct pm_wanted *wanted,
 		     const struct pm_symbol_options *options, struct pm_texts *texts,
 		     struct pm_dwarf_answers *answers)
 {
-	return 0;
+	PM_AUTO_FREE struct pm_hit *hits = calloc(wanted->len + 1, sizeof(*hits));
+	struct resolver resolver = {
+		.wanted = wanted,
+		.options = options,
+		.texts = texts,
+		.answers = answers,
+		.hits = hits,
+		.claims_budget = CLAIMS_FREE + CLAIMS_PER_ADDRESS * (uint64_t)wanted->len,
+	};
+	int code;
+
+	if (!hits)
+		return -ENOMEM;
+	code = pm_dwarf_open(&resolver.dwarf, image, debug, options->debug_dir);
+	if (code < 0)
+		return code == -ENOENT ? 0 : code;
+	code = visit_all(&resolver);
+	pm_vec_release(&resolver.rangeless);
+	pm_vec_release(&resolver.owned.of);
+	pm_dwarf_close(&resolver.dwarf);
+	return code == -ENOMEM ? code : 0;
 }

@@ -52,25 +52,51 @@ static int find_code(struct pm_elf_image *image)
 	return 0;
 }
 
+/*
+ * Room for @len bytes and a page of zeros behind them, so that a text without an end in a
+ * file that changes under the mapping stops there. Writable: libelf inflates sections in
+ * place in its section table.
+ */
+static int reserve(struct pm_elf_image *image, size_t len)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), total;
+	void *map;
+
+	if (__builtin_add_overflow(len, 2 * page - 1, &total))
+		return -ENOMEM;
+	total -= total % page;
+	map = mmap(NULL, total, PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (map == MAP_FAILED)
+		return -errno;
+	image->map = map;
+	image->map_len = total;
+	image->file_len = len;
+	return 0;
+}
+
+static int attach(struct pm_elf_image *image)
+{
+	if (elf_version(EV_CURRENT) == EV_NONE ||
+	    memcmp(image->map, ELFMAG, SELFMAG) != 0)
+		return -ENOEXEC;
+	image->elf = elf_memory(image->map, image->file_len);
+	if (!image->elf || elf_kind(image->elf) != ELF_K_ELF)
+		return -ENOEXEC;
+	return find_code(image);
+}
+
 int pm_elf_image_open_memory(struct pm_elf_image *image, const void *bytes, size_t len)
 {
-	/* libelf takes a plain pointer, but never writes to what it reads in place. */
-	union {
-		const void *in;
-		char *out;
-	} place = { bytes };
 	int code;
 
-	if (elf_version(EV_CURRENT) == EV_NONE || len < EI_NIDENT ||
-	    memcmp(bytes, ELFMAG, SELFMAG) != 0)
+	if (len < EI_NIDENT)
 		return -ENOEXEC;
-	image->elf = elf_memory(place.out, len);
-	if (!image->elf || elf_kind(image->elf) != ELF_K_ELF) {
-		pm_elf_image_close(image);
-		return -ENOEXEC;
+	code = reserve(image, len);
+	if (code == 0) {
+		memcpy(image->map, bytes, len);
+		code = attach(image);
 	}
-	image->file_len = len;
-	code = find_code(image);
 	if (code < 0)
 		pm_elf_image_close(image);
 	return code;
@@ -79,19 +105,18 @@ int pm_elf_image_open_memory(struct pm_elf_image *image, const void *bytes, size
 int pm_elf_image_open(struct pm_elf_image *image, int fd)
 {
 	struct stat st;
-	void *map;
 	int code;
 
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	if (!S_ISREG(st.st_mode) || st.st_size < EI_NIDENT)
 		return -ENOEXEC;
-	map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-	if (map == MAP_FAILED)
-		return -errno;
-	image->map = map;
-	image->map_len = (size_t)st.st_size;
-	code = pm_elf_image_open_memory(image, map, (size_t)st.st_size);
+	code = reserve(image, (size_t)st.st_size);
+	if (code == 0 && mmap(image->map, image->file_len, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_FIXED, fd, 0) == MAP_FAILED)
+		code = -errno;
+	if (code == 0)
+		code = attach(image);
 	if (code < 0)
 		pm_elf_image_close(image);
 	return code;

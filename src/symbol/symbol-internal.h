@@ -60,17 +60,18 @@ const char *pm_texts_add_name(struct pm_texts *texts, const char *name, size_t l
 
 /* ---- ELF images ---------------------------------------------------------------------- */
 
-/* An ELF file, mapped. Zero-initialised is closed. */
+/* An ELF file or image, mapped. Zero-initialised is closed. */
 struct pm_elf_image {
 	Elf *elf;
-	void *map; /* NULL when the bytes belong to the caller */
-	size_t map_len; /* with the guard page behind it */
+	void *map; /* private: what libelf writes to it stays here */
+	size_t map_len; /* with a page of zeros behind the file */
 	size_t file_len;
 	PM_VEC(struct pm_range) code; /* executable sections, ascending */
 };
 
 /* -ENOEXEC when it is no ELF file. */
 int pm_elf_image_open(struct pm_elf_image *image, int fd);
+/* Copies @bytes. */
 int pm_elf_image_open_memory(struct pm_elf_image *image, const void *bytes, size_t len);
 void pm_elf_image_close(struct pm_elf_image *image);
 

@@ -1,0 +1,494 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Walks the entries of one unit, once, from first to last, and keeps those functions and
+ * inlined functions whose code holds a wanted address. An entry costs some nanoseconds: of
+ * its attributes only those about code are decoded, the others are stepped over, runs of
+ * fixed size in one step. No subtree is skipped: functions can lie in any of them (nested
+ * functions of Fortran, Ada and GNU C are outside the ranges of their parents).
+ */
+#include "dwarf-internal.h"
+
+#include <string.h>
+
+enum {
+	/* Real code nests some dozen levels (blocks in inlined functions in blocks). */
+	DEPTH_MAX = 1024,
+	ABBREV_CODE_MAX = 1 << 20,
+	ABBREV_ATTRIBUTES_MAX = 256,
+	NODES_MAX = 1 << 22, /* of one unit */
+};
+
+enum step_kind {
+	STEP_FIXED, /* `size` bytes */
+	STEP_LEB,
+	STEP_STRING,
+	STEP_BLOCK, /* a length of `size` bytes (0: LEB128), then as much */
+	STEP_INDIRECT, /* the form stands in the entry */
+};
+
+/* Also what is to be read rather than stepped over. */
+enum step_target {
+	TARGET_NONE,
+	TARGET_LOW,
+	TARGET_HIGH,
+	TARGET_RANGES,
+};
+
+struct step {
+	uint8_t kind, target;
+	uint16_t form;
+	uint32_t size;
+	int64_t implicit; /* DW_FORM_implicit_const */
+};
+
+struct abbrev {
+	uint16_t tag; /* 0: not read yet */
+	bool has_children, has_linkage_name, has_code;
+	uint32_t first_step, steps;
+};
+
+struct level {
+	uint32_t node, scope;
+};
+
+struct walk {
+	struct pm_entries *entries;
+	PM_VEC(struct abbrev) abbrevs; /* by code */
+	PM_VEC(struct step) steps;
+	struct pm_reader reader;
+	struct level levels[DEPTH_MAX];
+	size_t depth;
+};
+
+/* How to step over a form (DWARF 5 §7.5.6). False: unknown, and so is where it ends. */
+static bool step_for(const struct pm_unit *unit, unsigned int form, struct step *ret)
+{
+	uint8_t offset = unit->offset_size;
+
+	*ret = (struct step){ .kind = STEP_FIXED, .form = (uint16_t)form };
+	switch (form) {
+	case DW_FORM_flag_present:
+	case DW_FORM_implicit_const:
+		ret->size = 0;
+		return true;
+	case DW_FORM_data1:
+	case DW_FORM_flag:
+	case DW_FORM_ref1:
+	case DW_FORM_strx1:
+	case DW_FORM_addrx1:
+		ret->size = 1;
+		return true;
+	case DW_FORM_data2:
+	case DW_FORM_ref2:
+	case DW_FORM_strx2:
+	case DW_FORM_addrx2:
+		ret->size = 2;
+		return true;
+	case DW_FORM_strx3:
+	case DW_FORM_addrx3:
+		ret->size = 3;
+		return true;
+	case DW_FORM_data4:
+	case DW_FORM_ref4:
+	case DW_FORM_strx4:
+	case DW_FORM_addrx4:
+	case DW_FORM_ref_sup4:
+		ret->size = 4;
+		return true;
+	case DW_FORM_data8:
+	case DW_FORM_ref8:
+	case DW_FORM_ref_sig8:
+	case DW_FORM_ref_sup8:
+		ret->size = 8;
+		return true;
+	case DW_FORM_data16:
+		ret->size = 16;
+		return true;
+	case DW_FORM_addr:
+		ret->size = unit->address_size;
+		return true;
+	case DW_FORM_ref_addr:
+		ret->size = unit->version <= 2 ? unit->address_size : offset;
+		return true;
+	case DW_FORM_sec_offset:
+	case DW_FORM_strp:
+	case DW_FORM_line_strp:
+	case DW_FORM_strp_sup:
+	case DW_FORM_GNU_ref_alt:
+	case DW_FORM_GNU_strp_alt:
+		ret->size = offset;
+		return true;
+	case DW_FORM_sdata:
+	case DW_FORM_udata:
+	case DW_FORM_ref_udata:
+	case DW_FORM_strx:
+	case DW_FORM_addrx:
+	case DW_FORM_loclistx:
+	case DW_FORM_rnglistx:
+	case DW_FORM_GNU_addr_index:
+	case DW_FORM_GNU_str_index:
+		ret->kind = STEP_LEB;
+		return true;
+	case DW_FORM_string:
+		ret->kind = STEP_STRING;
+		return true;
+	case DW_FORM_block1:
+	case DW_FORM_block2:
+	case DW_FORM_block4:
+		ret->kind = STEP_BLOCK;
+		ret->size = form == DW_FORM_block1 ? 1 : form == DW_FORM_block2 ? 2 : 4;
+		return true;
+	case DW_FORM_block:
+	case DW_FORM_exprloc:
+		ret->kind = STEP_BLOCK;
+		return true;
+	case DW_FORM_indirect:
+		ret->kind = STEP_INDIRECT;
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool is_function(unsigned int tag)
+{
+	return tag == DW_TAG_subprogram || tag == DW_TAG_inlined_subroutine ||
+	       tag == DW_TAG_entry_point;
+}
+
+static bool is_scope(unsigned int tag)
+{
+	return tag == DW_TAG_namespace || tag == DW_TAG_class_type ||
+	       tag == DW_TAG_structure_type || tag == DW_TAG_union_type ||
+	       tag == DW_TAG_interface_type || tag == DW_TAG_module;
+}
+
+/* The steps over the attributes of one abbreviation. */
+static int read_steps(struct walk *walk, Dwarf_Abbrev *from, struct abbrev *abbrev)
+{
+	bool open = false; /* the last step can take more bytes */
+	unsigned int name, form;
+	Dwarf_Sword implicit = 0;
+
+	abbrev->first_step = (uint32_t)walk->steps.len;
+	/* Not dwarf_getattrcnt(): it takes constants in abbreviations for attributes and then
+	 * reads past them (0.188). */
+	for (size_t i = 0;
+	     dwarf_getabbrevattr_data(from, i, &name, &form, &implicit, NULL) == 0; i++) {
+		struct step step;
+
+		if (i >= ABBREV_ATTRIBUTES_MAX ||
+		    !step_for(walk->entries->unit, form, &step))
+			return -EBADMSG;
+		abbrev->has_linkage_name |=
+			name == DW_AT_linkage_name || name == DW_AT_MIPS_linkage_name;
+		if (is_function(abbrev->tag)) {
+			step.target = name == DW_AT_low_pc    ? TARGET_LOW
+				      : name == DW_AT_high_pc ? TARGET_HIGH
+				      : name == DW_AT_ranges  ? TARGET_RANGES
+							      : TARGET_NONE;
+			abbrev->has_code |= step.target != TARGET_NONE;
+			step.implicit = implicit;
+		}
+		bool plain = step.kind == STEP_FIXED && step.target == TARGET_NONE;
+
+		if (plain && open)
+			walk->steps.data[walk->steps.len - 1].size += step.size;
+		else if (pm_vec_push(&walk->steps, step) < 0)
+			return -ENOMEM;
+		open = plain;
+	}
+	abbrev->steps = (uint32_t)walk->steps.len - abbrev->first_step;
+	return 0;
+}
+
+/* The abbreviation @code, whose first use is the entry at @offset of the unit's bytes. */
+static int read_abbrev(struct walk *walk, uint64_t code, size_t offset)
+{
+	const struct pm_unit *unit = walk->entries->unit;
+	struct abbrev abbrev = { 0 };
+	Dwarf_Die die;
+	int tag, result;
+
+	if (code > ABBREV_CODE_MAX)
+		return -EBADMSG;
+	if (!dwarf_offdie(walk->entries->dwarf->dwarf, unit->dies_offset + offset, &die))
+		return -EBADMSG;
+	tag = dwarf_tag(&die); /* looks the abbreviation up */
+	if (tag <= 0 || tag > UINT16_MAX)
+		return -EBADMSG;
+	abbrev.tag = (uint16_t)tag;
+	abbrev.has_children = dwarf_abbrevhaschildren(die.abbrev) != 0;
+	result = read_steps(walk, die.abbrev, &abbrev);
+	if (result < 0)
+		return result;
+	if (pm_vec_reserve(&walk->abbrevs, code + 1) < 0)
+		return -ENOMEM;
+	while (walk->abbrevs.len <= code)
+		walk->abbrevs.data[walk->abbrevs.len++] = (struct abbrev){ 0 };
+	walk->abbrevs.data[code] = abbrev;
+	return 0;
+}
+
+static uint64_t read_fixed(struct pm_reader *reader, uint32_t size)
+{
+	switch (size) {
+	case 1:
+		return pm_reader_u8(reader);
+	case 2:
+		return pm_reader_u16(reader);
+	case 3: {
+		const uint8_t *at = pm_reader_bytes(reader, 3);
+
+		return at ? at[0] | (uint64_t)at[1] << 8 | (uint64_t)at[2] << 16 : 0;
+	}
+	case 4:
+		return pm_reader_u32(reader);
+	case 8:
+		return pm_reader_u64(reader);
+	default:
+		pm_reader_bytes(reader, size);
+		return 0;
+	}
+}
+
+static void keep(struct pm_pcs *pcs, const struct step *step, uint64_t value)
+{
+	if (step->target == TARGET_LOW) {
+		pcs->low_form = step->form;
+		pcs->low = value;
+	} else if (step->target == TARGET_HIGH) {
+		pcs->high_form = step->form;
+		pcs->high = value;
+	} else if (step->target == TARGET_RANGES) {
+		pcs->ranges_form = step->form;
+		pcs->ranges = value;
+	}
+}
+
+/* Goes over one attribute. False: the rest of the unit cannot be read. */
+static bool take(struct walk *walk, const struct step *step, struct pm_pcs *pcs)
+{
+	struct pm_reader *reader = &walk->reader;
+	uint64_t value = 0;
+
+	switch ((enum step_kind)step->kind) {
+	case STEP_FIXED:
+		if (step->target == TARGET_NONE)
+			return pm_reader_bytes(reader, step->size) != NULL;
+		value = step->form == DW_FORM_implicit_const
+				? (uint64_t)step->implicit
+				: read_fixed(reader, step->size);
+		break;
+	case STEP_LEB:
+		value = step->form == DW_FORM_sdata ? (uint64_t)pm_reader_sleb(reader)
+						    : pm_reader_uleb(reader);
+		break;
+	case STEP_STRING:
+		return pm_reader_cstr(reader) != NULL;
+	case STEP_BLOCK:
+		value = step->size ? read_fixed(reader, step->size)
+				   : pm_reader_uleb(reader);
+		return pm_reader_bytes(reader, value) != NULL;
+	case STEP_INDIRECT: {
+		struct step inner;
+
+		/* An indirect form may not lead to another (DWARF 5 §7.5.3). */
+		if (!step_for(walk->entries->unit, (unsigned int)pm_reader_uleb(reader),
+			      &inner) ||
+		    inner.kind == STEP_INDIRECT || inner.form == DW_FORM_implicit_const)
+			return false;
+		inner.target = step->target;
+		return take(walk, &inner, pcs);
+	}
+	}
+	if (reader->failed)
+		return false;
+	keep(pcs, step, value);
+	return true;
+}
+
+/* ---- claims --------------------------------------------------------------------------- */
+
+struct claim {
+	struct pm_entries *entries;
+	struct pm_node node;
+	uint32_t id; /* of the node once it has an address */
+	bool is_inlined, has_entry;
+	int error;
+};
+
+static bool may_claim(const struct claim *claim, const struct pm_hit *hit)
+{
+	const struct pm_entries *entries = claim->entries;
+
+	/* The first unit and, in it, the first function to claim an address has it. */
+	if (hit->has_node && hit->unit != entries->number)
+		return false;
+	if (claim->is_inlined)
+		return hit->has_node && hit->node == claim->node.parent;
+	return !hit->has_node;
+}
+
+static int claim_range(void *user, uint64_t start, uint64_t end)
+{
+	struct claim *claim = user;
+	struct pm_entries *entries = claim->entries;
+	const struct pm_wanted *wanted = entries->wanted;
+
+	if (!claim->has_entry) {
+		claim->node.entry = start;
+		claim->has_entry = true;
+		if (claim->id != PM_NODE_NONE)
+			entries->nodes.data[claim->id].entry = start;
+	}
+	for (size_t i = pm_wanted_from(wanted, start);
+	     i < wanted->len && wanted->addresses[i] < end; i++) {
+		struct pm_hit *hit = &entries->hits[i];
+
+		if (*entries->claims_budget == 0)
+			return -EBADMSG;
+		--*entries->claims_budget;
+		if (!may_claim(claim, hit))
+			continue;
+		if (claim->id == PM_NODE_NONE) {
+			if (entries->nodes.len >= NODES_MAX)
+				return -EBADMSG;
+			if (pm_vec_push(&entries->nodes, claim->node) < 0)
+				return -ENOMEM;
+			claim->id = (uint32_t)entries->nodes.len - 1;
+		}
+		if (hit->unit != entries->number &&
+		    pm_vec_push(&entries->owned->of, i) < 0)
+			return -ENOMEM;
+		if (hit->unit != entries->number)
+			hit->has_line = false; /* of a unit that names no function */
+		hit->has_node = true;
+		hit->unit = entries->number;
+		hit->node = claim->id;
+		hit->low = start;
+	}
+	return 0;
+}
+
+/* The entry is a function with code: gives it its addresses. Its node, or none. */
+static int visit_function(struct walk *walk, const struct abbrev *abbrev, size_t offset,
+			  const struct pm_pcs *pcs, const struct level *level,
+			  uint32_t *ret)
+{
+	struct pm_entries *entries = walk->entries;
+	struct claim claim = {
+		.entries = entries,
+		.id = PM_NODE_NONE,
+		.is_inlined = abbrev->tag == DW_TAG_inlined_subroutine,
+		.node = {
+			.offset = entries->unit->dies_offset + offset,
+			.parent = PM_NODE_NONE,
+			.scope = level->scope,
+		},
+	};
+	int code;
+
+	*ret = PM_NODE_NONE;
+	if (claim.is_inlined) {
+		if (level->node == PM_NODE_NONE)
+			return 0; /* in a function that holds no wanted address */
+		claim.node.parent = level->node;
+	}
+	code = pm_pcs_each(entries->dwarf, entries->unit, pcs, claim_range, &claim);
+	*ret = claim.id;
+	return code < 0 ? code : 0;
+}
+
+/* ---- the walk ------------------------------------------------------------------------- */
+
+static int note_scope(struct walk *walk, const struct abbrev *abbrev, size_t offset,
+		      struct level *below)
+{
+	struct pm_entries *entries = walk->entries;
+	uint64_t at = entries->unit->dies_offset + offset;
+
+	if (is_scope(abbrev->tag) && abbrev->has_children &&
+	    entries->scopes.len < NODES_MAX) {
+		struct pm_scope scope = { at, below->scope };
+
+		if (pm_vec_push(&entries->scopes, scope) < 0)
+			return -ENOMEM;
+		below->scope = (uint32_t)entries->scopes.len - 1;
+	} else if (abbrev->tag == DW_TAG_subprogram && !abbrev->has_linkage_name &&
+		   below->scope != PM_SCOPE_NONE && entries->members.len < NODES_MAX) {
+		struct pm_member member = { at, below->scope };
+
+		return pm_vec_push(&entries->members, member);
+	}
+	return 0;
+}
+
+/* One entry, or the end of a list of children. 1, 0 at the end of the unit. */
+static int visit(struct walk *walk)
+{
+	size_t offset = walk->reader.pos;
+	uint64_t code = pm_reader_uleb(&walk->reader);
+	struct level *level = &walk->levels[walk->depth];
+	struct pm_pcs pcs = { 0 };
+	struct level below = *level;
+	struct abbrev abbrev;
+	int result = 0;
+
+	if (walk->reader.failed)
+		return -EBADMSG;
+	if (code == 0) {
+		if (walk->depth <= 1)
+			return 0; /* the unit's own entry has ended */
+		walk->depth--;
+		return 1;
+	}
+	if (code >= walk->abbrevs.len || walk->abbrevs.data[code].tag == 0)
+		result = read_abbrev(walk, code, offset);
+	if (result < 0)
+		return result;
+	abbrev = walk->abbrevs.data[code];
+	for (uint32_t i = 0; i < abbrev.steps; i++)
+		if (!take(walk, &walk->steps.data[abbrev.first_step + i], &pcs))
+			return -EBADMSG;
+	if (is_function(abbrev.tag)) {
+		below.node = PM_NODE_NONE;
+		if (abbrev.has_code)
+			result = visit_function(walk, &abbrev, offset, &pcs, level,
+						&below.node);
+	}
+	if (result == 0)
+		result = note_scope(walk, &abbrev, offset, &below);
+	if (result < 0 || !abbrev.has_children)
+		return result < 0 ? result : walk->depth > 0;
+	if (walk->depth + 1 >= DEPTH_MAX)
+		return -EBADMSG;
+	walk->levels[++walk->depth] = below;
+	return 1;
+}
+
+int pm_entries_scan(struct pm_entries *entries)
+{
+	struct walk *walk = calloc(1, sizeof(*walk));
+	int code;
+
+	if (!walk)
+		return -ENOMEM;
+	walk->entries = entries;
+	walk->levels[0] = (struct level){ PM_NODE_NONE, PM_SCOPE_NONE };
+	pm_reader_init(&walk->reader, entries->unit->dies.data, entries->unit->dies.len);
+	do {
+		code = pm_reader_left(&walk->reader) > 0 ? visit(walk) : 0;
+	} while (code > 0);
+	pm_vec_release(&walk->abbrevs);
+	pm_vec_release(&walk->steps);
+	free(walk);
+	return code == -ENOMEM ? code : 0;
+}
+
+void pm_entries_release(struct pm_entries *entries)
+{
+	pm_vec_release(&entries->nodes);
+	pm_vec_release(&entries->scopes);
+	pm_vec_release(&entries->members);
+}

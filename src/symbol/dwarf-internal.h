@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The parts of the DWARF side. Work is divided so: libdw keeps units, abbreviations and
+ * references between entries; what is walked in bulk (entries of a unit, range lists, line
+ * programs) is read here, once, in memory bounded by the wanted addresses and in time
+ * bounded by the size of the sections.
+ */
+#pragma once
+
+#include "symbol-internal.h"
+
+#include <dwarf.h>
+
+/* ---- the debug information of one file ----------------------------------------------- */
+
+struct pm_bytes {
+	const uint8_t *data;
+	size_t len;
+};
+
+struct pm_dwarf {
+	const struct pm_elf_image *image; /* tells where code is */
+	Dwarf *dwarf;
+	struct pm_elf_image alt_image; /* what dwz moved out */
+	Dwarf *alt;
+	struct pm_bytes info, line, line_str, str, ranges, rnglists, addr;
+	uint64_t ranges_budget; /* steps left for reading range lists */
+	uint64_t lines_budget; /* bytes left for running line programs */
+};
+
+/* -ENOENT when there is none that is sane, -ENOMEM. */
+int pm_dwarf_open(struct pm_dwarf *dwarf, const struct pm_elf_image *image,
+		  const struct pm_elf_image *debug, const char *debug_dir);
+void pm_dwarf_close(struct pm_dwarf *dwarf);
+
+/* ---- units ---------------------------------------------------------------------------- */
+
+struct pm_unit {
+	Dwarf_Die die;
+	struct pm_bytes dies; /* from the unit's own entry to its end */
+	uint64_t dies_offset; /* of `dies` in .debug_info */
+	uint16_t version;
+	uint8_t address_size, offset_size;
+	uint64_t base; /* of its range lists: its DW_AT_low_pc */
+	uint64_t addr_base, rnglists_base;
+};
+
+int pm_unit_init(struct pm_unit *unit, const struct pm_dwarf *dwarf, Dwarf_Die *die,
+		 unsigned int version);
+
+/* ---- ranges --------------------------------------------------------------------------- */
+
+/* The attributes that say where the code of an entry lies (DWARF 5 §2.17), undecoded. */
+struct pm_pcs {
+	uint16_t low_form, high_form, ranges_form; /* 0: absent */
+	uint64_t low, high, ranges;
+};
+
+/* Negative stops. */
+typedef int (*pm_range_fn)(void *user, uint64_t start, uint64_t end);
+
+/*
+ * Calls @each for the ranges of an entry that lie in code, as many as can be read. Returns
+ * what @each returned when it was negative, else the number of ranges, in code or not.
+ */
+int pm_pcs_each(struct pm_dwarf *dwarf, const struct pm_unit *unit,
+		const struct pm_pcs *pcs, pm_range_fn each, void *user);
+
+/* ---- entries -------------------------------------------------------------------------- */
+
+#define PM_NODE_NONE  UINT32_MAX
+#define PM_SCOPE_NONE UINT32_MAX
+
+/* A function, or an inlined copy of one, that covers a wanted address. */
+struct pm_node {
+	uint64_t offset; /* of its entry in .debug_info */
+	uint64_t entry; /* its first address */
+	uint32_t parent; /* the node it is inlined into, or PM_NODE_NONE */
+	uint32_t
+		scope; /* the class or namespace that its entry lies in, or PM_SCOPE_NONE */
+	bool is_named; /* the fields below are filled */
+	uint32_t call_line;
+	const char *name, *call_file;
+};
+
+/* A namespace or class. */
+struct pm_scope {
+	uint64_t offset;
+	uint32_t parent;
+};
+
+/* A function without a mangled name, and where it is declared. */
+struct pm_member {
+	uint64_t offset;
+	uint32_t scope;
+};
+
+/* What is known of one wanted address. */
+struct pm_hit {
+	uint32_t unit; /* number of the unit that covers it, from 1; 0: none yet */
+	uint32_t node; /* index in that unit's nodes while it is being read */
+	uint64_t low; /* start of the innermost node's range around the address */
+	uint64_t row; /* address of the line row below */
+	uint32_t file, line; /* line 0: unknown */
+	bool has_node, has_line;
+	bool is_borrowed; /* from a row before one of line 0 */
+	bool is_counted; /* in resolver.found */
+};
+
+/* Indices of the wanted addresses that a unit got. */
+struct pm_owned {
+	PM_VEC(size_t) of;
+};
+
+struct pm_entries {
+	struct pm_dwarf *dwarf;
+	const struct pm_unit *unit;
+	const struct pm_wanted *wanted;
+	struct pm_hit *hits;
+	uint32_t number; /* of the unit */
+	struct pm_owned *owned;
+	uint64_t *claims_budget; /* steps left for giving addresses to nodes */
+	PM_VEC(struct pm_node) nodes;
+	PM_VEC(struct pm_scope) scopes; /* by offset */
+	PM_VEC(struct pm_member) members; /* by offset */
+};
+
+/* Reads the unit's entries and gives wanted addresses that have none yet their nodes. */
+int pm_entries_scan(struct pm_entries *entries);
+void pm_entries_release(struct pm_entries *entries);
+
+/* ---- names ---------------------------------------------------------------------------- */
+
+/* NULL: unknown. */
+const char *pm_node_name(const struct pm_entries *entries, const struct pm_node *node,
+			 struct pm_texts *texts);
+
+/* ---- lines ---------------------------------------------------------------------------- */
+
+struct pm_line_file {
+	const char *name; /* NUL-terminated within its section */
+	uint64_t dir;
+	const char *path; /* made on demand */
+};
+
+struct pm_lines {
+	struct pm_dwarf *dwarf;
+	const struct pm_unit *unit;
+	const char *comp_dir; /* or NULL */
+	uint16_t version;
+	PM_VEC(const char *) dirs;
+	PM_VEC(struct pm_line_file) files;
+	struct pm_bytes program;
+	uint8_t min_instruction, max_operations, line_range, opcode_base;
+	int8_t line_base;
+	uint8_t address_size;
+	const uint8_t *opcode_lengths; /* of opcode_base - 1 */
+};
+
+/* The header of the unit's line table. Returns 0 or negative: there is none. */
+int pm_lines_open(struct pm_lines *lines, struct pm_dwarf *dwarf,
+		  const struct pm_unit *unit);
+/* Runs its program for the hits of unit @number. */
+void pm_lines_run(struct pm_lines *lines, const struct pm_wanted *wanted,
+		  struct pm_hit *hits, uint32_t number);
+/* The normalised path of a file, by the number that DIEs and rows use; NULL: unknown. */
+const char *pm_lines_path(struct pm_lines *lines, uint64_t file, struct pm_texts *texts);
+void pm_lines_release(struct pm_lines *lines);

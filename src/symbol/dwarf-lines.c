@@ -1,0 +1,483 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Line tables (DWARF 5 §6.2, DWARF 4 §6.2): the program is run once and each row is compared
+ * with the next wanted address; no table of rows is ever built.
+ */
+#include "dwarf-internal.h"
+
+#include <limits.h>
+#include <string.h>
+
+enum {
+	FORMATS_MAX = 32, /* of one table; known content types are five */
+	OPCODE_BASE_MIN = 1,
+};
+
+/* ---- header --------------------------------------------------------------------------- */
+
+struct header {
+	struct pm_lines *lines;
+	struct pm_reader reader; /* to the end of the unit's table */
+	uint8_t offset_size;
+};
+
+static const char *text_at(const struct pm_bytes *section, uint64_t offset)
+{
+	if (offset >= section->len ||
+	    !memchr(section->data + offset, '\0', section->len - offset))
+		return NULL;
+	return (const char *)section->data + offset;
+}
+
+static uint64_t read_offset(struct header *header)
+{
+	return header->offset_size == 8 ? pm_reader_u64(&header->reader)
+					: pm_reader_u32(&header->reader);
+}
+
+/* A field of a version 5 entry. False when the form is none that entries have. */
+static bool read_field(struct header *header, uint64_t form, const char **text,
+		       uint64_t *number)
+{
+	struct pm_reader *reader = &header->reader;
+	const struct pm_dwarf *dwarf = header->lines->dwarf;
+
+	switch (form) {
+	case DW_FORM_string:
+		*text = pm_reader_cstr(reader);
+		break;
+	case DW_FORM_line_strp:
+		*text = text_at(&dwarf->line_str, read_offset(header));
+		break;
+	case DW_FORM_strp:
+		*text = text_at(&dwarf->str, read_offset(header));
+		break;
+	case DW_FORM_strp_sup:
+		read_offset(header);
+		break;
+	case DW_FORM_udata:
+		*number = pm_reader_uleb(reader);
+		break;
+	case DW_FORM_data1:
+		*number = pm_reader_u8(reader);
+		break;
+	case DW_FORM_data2:
+		*number = pm_reader_u16(reader);
+		break;
+	case DW_FORM_data4:
+		*number = pm_reader_u32(reader);
+		break;
+	case DW_FORM_data8:
+		*number = pm_reader_u64(reader);
+		break;
+	case DW_FORM_data16:
+		pm_reader_bytes(reader, 16);
+		break;
+	case DW_FORM_block:
+		pm_reader_bytes(reader, pm_reader_uleb(reader));
+		break;
+	default:
+		return false;
+	}
+	return !reader->failed;
+}
+
+/* Directories (@files false) or files of version 5. */
+static int read_entries(struct header *header, bool files)
+{
+	struct pm_lines *lines = header->lines;
+	struct pm_reader *reader = &header->reader;
+	uint64_t formats[FORMATS_MAX][2], entries;
+	uint8_t count = pm_reader_u8(reader);
+
+	if (count > FORMATS_MAX)
+		return -EBADMSG;
+	for (size_t i = 0; i < count; i++) {
+		formats[i][0] = pm_reader_uleb(reader);
+		formats[i][1] = pm_reader_uleb(reader);
+	}
+	entries = pm_reader_uleb(reader);
+	/* Each known form takes at least a byte: the loop ends with the table. */
+	if (reader->failed || (count == 0 && entries > 0))
+		return -EBADMSG;
+	for (uint64_t n = 0; n < entries; n++) {
+		struct pm_line_file file = { 0 };
+		int code;
+
+		for (size_t i = 0; i < count; i++) {
+			const char *text = NULL;
+			uint64_t number = 0;
+
+			if (!read_field(header, formats[i][1], &text, &number))
+				return -EBADMSG;
+			if (formats[i][0] == DW_LNCT_path)
+				file.name = text;
+			else if (formats[i][0] == DW_LNCT_directory_index)
+				file.dir = number;
+		}
+		code = files ? pm_vec_push(&lines->files, file)
+			     : pm_vec_push(&lines->dirs, file.name);
+		if (code < 0)
+			return code;
+	}
+	return 0;
+}
+
+/* Versions 2 to 4: texts, ended by an empty one; 0 is the compilation directory. */
+static int read_old_entries(struct header *header)
+{
+	struct pm_lines *lines = header->lines;
+	struct pm_reader *reader = &header->reader;
+	const char *name;
+
+	if (pm_vec_push(&lines->dirs, lines->comp_dir) < 0)
+		return -ENOMEM;
+	while ((name = pm_reader_cstr(reader)) && name[0])
+		if (pm_vec_push(&lines->dirs, name) < 0)
+			return -ENOMEM;
+	/* Files count from 1. */
+	if (pm_vec_push(&lines->files, (struct pm_line_file){ 0 }) < 0)
+		return -ENOMEM;
+	while ((name = pm_reader_cstr(reader)) && name[0]) {
+		struct pm_line_file file = { .name = name };
+
+		file.dir = pm_reader_uleb(reader);
+		pm_reader_uleb(reader); /* time */
+		pm_reader_uleb(reader); /* length */
+		if (pm_vec_push(&lines->files, file) < 0)
+			return -ENOMEM;
+	}
+	return reader->failed ? -EBADMSG : 0;
+}
+
+static int read_header(struct header *header)
+{
+	struct pm_lines *lines = header->lines;
+	struct pm_reader *reader = &header->reader;
+	uint64_t length;
+	size_t tables;
+	int code;
+
+	lines->version = pm_reader_u16(reader);
+	if (lines->version < 2 || lines->version > 5)
+		return -EBADMSG;
+	if (lines->version >= 5) {
+		lines->address_size = pm_reader_u8(reader);
+		pm_reader_u8(reader); /* segment selector size */
+	}
+	length = read_offset(header);
+	if (length > pm_reader_left(reader))
+		return -EBADMSG;
+	tables = reader->pos + length; /* where they end and the program begins */
+	lines->min_instruction = pm_reader_u8(reader);
+	lines->max_operations = lines->version >= 4 ? pm_reader_u8(reader) : 1;
+	pm_reader_u8(reader); /* default_is_stmt */
+	lines->line_base = (int8_t)pm_reader_u8(reader);
+	lines->line_range = pm_reader_u8(reader);
+	lines->opcode_base = pm_reader_u8(reader);
+	if (reader->failed || lines->line_range == 0 ||
+	    lines->opcode_base < OPCODE_BASE_MIN)
+		return -EBADMSG;
+	lines->opcode_lengths = pm_reader_bytes(reader, lines->opcode_base - 1u);
+	if (reader->failed || reader->pos > tables)
+		return -EBADMSG;
+	lines->program = (struct pm_bytes){ reader->data + tables, reader->len - tables };
+	if (lines->version < 5)
+		return read_old_entries(header);
+	code = read_entries(header, false);
+	return code < 0 ? code : read_entries(header, true);
+}
+
+int pm_lines_open(struct pm_lines *lines, struct pm_dwarf *dwarf,
+		  const struct pm_unit *unit)
+{
+	struct header header = { .lines = lines };
+	const struct pm_bytes *section = &dwarf->line;
+	Dwarf_Die die = unit->die;
+	Dwarf_Attribute attr;
+	Dwarf_Word offset;
+	uint64_t length;
+	int code;
+
+	*lines = (struct pm_lines){ .dwarf = dwarf,
+				    .unit = unit,
+				    .address_size = unit->address_size };
+	if (dwarf_attr(&die, DW_AT_comp_dir, &attr) &&
+	    dwarf_whatform(&attr) != DW_FORM_GNU_strp_alt &&
+	    dwarf_whatform(&attr) != DW_FORM_strp_sup)
+		lines->comp_dir = dwarf_formstring(&attr);
+	if (!dwarf_attr(&die, DW_AT_stmt_list, &attr) ||
+	    dwarf_formudata(&attr, &offset) != 0 || offset >= section->len)
+		return -ENOENT;
+	pm_reader_init(&header.reader, section->data + offset, section->len - offset);
+	length = pm_reader_u32(&header.reader);
+	header.offset_size = 4;
+	if (length == UINT32_MAX) {
+		length = pm_reader_u64(&header.reader);
+		header.offset_size = 8;
+	}
+	if (length < pm_reader_left(&header.reader))
+		header.reader.len = header.reader.pos + length;
+	code = read_header(&header);
+	/* Files that came before the damage keep their numbers; the program needs its own. */
+	if (code < 0 && !lines->program.data)
+		pm_lines_release(lines);
+	return lines->program.data ? 0 : -EBADMSG;
+}
+
+void pm_lines_release(struct pm_lines *lines)
+{
+	pm_vec_release(&lines->dirs);
+	pm_vec_release(&lines->files);
+	lines->program = (struct pm_bytes){ 0 };
+}
+
+/* ---- program -------------------------------------------------------------------------- */
+
+struct row {
+	uint64_t address, file, line, op_index;
+};
+
+struct machine {
+	struct pm_lines *lines;
+	const struct pm_wanted *wanted;
+	struct pm_hit *hits;
+	uint32_t number;
+	struct pm_reader reader;
+	struct row now;
+	struct row last; /* the row before, valid in a sequence */
+	struct row lined; /* the last row with a line, valid with has_lined */
+	bool in_sequence, has_lined;
+	size_t next; /* the first wanted address not below last.address */
+};
+
+static void begin_sequence(struct machine *machine)
+{
+	machine->now = (struct row){ .file = 1, .line = 1 };
+	machine->in_sequence = false;
+	machine->has_lined = false;
+}
+
+static void give_row(const struct machine *machine, struct pm_hit *hit)
+{
+	const struct row *row = &machine->last;
+
+	if (hit->unit != machine->number || hit->has_line)
+		return;
+	hit->has_line = true;
+	/* Line 0 is code of no line; the line before it is the place to look at. */
+	hit->is_borrowed = row->line == 0;
+	if (row->line == 0) {
+		if (!machine->has_lined)
+			return;
+		row = &machine->lined;
+	}
+	hit->file = row->file < UINT32_MAX ? (uint32_t)row->file : UINT32_MAX;
+	hit->line = row->line < UINT32_MAX ? (uint32_t)row->line : 0;
+	hit->row = row->address;
+}
+
+/* The row `now` is complete: what lies between the last one and it belongs to the last. */
+static void append_row(struct machine *machine)
+{
+	const struct pm_wanted *wanted = machine->wanted;
+	const struct row *now = &machine->now;
+
+	if (!machine->in_sequence || now->address < machine->last.address) {
+		/* Sequences of dropped functions begin where no code is. */
+		bool is_code = pm_elf_image_code(machine->lines->dwarf->image,
+						 now->address) != NULL;
+
+		machine->in_sequence = true;
+		machine->has_lined = false;
+		machine->next =
+			is_code ? pm_wanted_from(wanted, now->address) : wanted->len;
+	}
+	while (machine->next < wanted->len &&
+	       wanted->addresses[machine->next] < now->address)
+		give_row(machine, &machine->hits[machine->next++]);
+	machine->last = *now;
+	if (now->line > 0) {
+		machine->lined = *now;
+		machine->has_lined = true;
+	}
+}
+
+static void advance(struct machine *machine, uint64_t operations)
+{
+	const struct pm_lines *lines = machine->lines;
+	struct row *now = &machine->now;
+
+	if (lines->max_operations <= 1) {
+		now->address += operations * lines->min_instruction;
+		return;
+	}
+	operations += now->op_index;
+	now->address += operations / lines->max_operations * lines->min_instruction;
+	now->op_index = operations % lines->max_operations;
+}
+
+static void run_extended(struct machine *machine)
+{
+	struct pm_reader *reader = &machine->reader;
+	uint64_t length = pm_reader_uleb(reader);
+	size_t end;
+	uint8_t opcode;
+
+	if (length == 0 || length > pm_reader_left(reader)) {
+		reader->failed = true;
+		return;
+	}
+	end = reader->pos + length;
+	opcode = pm_reader_u8(reader);
+	if (opcode == DW_LNE_end_sequence) {
+		append_row(machine);
+		begin_sequence(machine);
+	} else if (opcode == DW_LNE_set_address) {
+		machine->now.address = length - 1 >= 8   ? pm_reader_u64(reader)
+				       : length - 1 >= 4 ? pm_reader_u32(reader)
+							 : 0;
+		machine->now.op_index = 0;
+	}
+	/* DW_LNE_define_file adds files that no compiler of today makes. */
+	reader->pos = end;
+}
+
+static void run_standard(struct machine *machine, uint8_t opcode)
+{
+	const struct pm_lines *lines = machine->lines;
+	struct pm_reader *reader = &machine->reader;
+	struct row *now = &machine->now;
+
+	switch (opcode) {
+	case DW_LNS_copy:
+		append_row(machine);
+		break;
+	case DW_LNS_advance_pc:
+		advance(machine, pm_reader_uleb(reader));
+		break;
+	case DW_LNS_advance_line:
+		now->line = (uint32_t)(now->line + (uint64_t)pm_reader_sleb(reader));
+		break;
+	case DW_LNS_set_file:
+		now->file = pm_reader_uleb(reader);
+		break;
+	case DW_LNS_const_add_pc:
+		advance(machine, (255u - lines->opcode_base) / lines->line_range);
+		break;
+	case DW_LNS_fixed_advance_pc:
+		now->address += pm_reader_u16(reader);
+		now->op_index = 0;
+		break;
+	default:
+		/* Columns, flags, and what later versions add: arguments are LEB128. */
+		for (uint8_t i = 0; i < lines->opcode_lengths[opcode - 1]; i++)
+			pm_reader_uleb(reader);
+		break;
+	}
+}
+
+static void run_special(struct machine *machine, uint8_t opcode)
+{
+	const struct pm_lines *lines = machine->lines;
+	uint8_t adjusted = (uint8_t)(opcode - lines->opcode_base);
+
+	advance(machine, adjusted / lines->line_range);
+	machine->now.line = (uint32_t)((int64_t)machine->now.line + lines->line_base +
+				       adjusted % lines->line_range);
+	append_row(machine);
+}
+
+void pm_lines_run(struct pm_lines *lines, const struct pm_wanted *wanted,
+		  struct pm_hit *hits, uint32_t number)
+{
+	struct machine machine = {
+		.lines = lines, .wanted = wanted, .hits = hits, .number = number
+	};
+	struct pm_reader *reader = &machine.reader;
+
+	if (lines->program.len > lines->dwarf->lines_budget)
+		return;
+	lines->dwarf->lines_budget -= lines->program.len;
+	pm_reader_init(reader, lines->program.data, lines->program.len);
+	begin_sequence(&machine);
+	while (pm_reader_left(reader) > 0) {
+		uint8_t opcode = pm_reader_u8(reader);
+
+		if (opcode >= lines->opcode_base)
+			run_special(&machine, opcode);
+		else if (opcode == 0)
+			run_extended(&machine);
+		else
+			run_standard(&machine, opcode);
+	}
+}
+
+/* ---- files ---------------------------------------------------------------------------- */
+
+/* Appends the parts of @path to the normalised @str. */
+static void append_path(struct pm_str *str, const char *path)
+{
+	size_t left = strnlen(path, PATH_MAX);
+
+	while (left > 0) {
+		size_t len = 0;
+
+		while (len < left && path[len] != '/')
+			len++;
+		if (len == 2 && path[0] == '.' && path[1] == '.' && str->len > 1) {
+			/* Not right across a symbolic link, but what everybody shows. */
+			while (str->len > 0 && str->data[str->len - 1] != '/')
+				str->len--;
+			if (str->len > 1)
+				str->len--;
+			str->data[str->len] = '\0';
+		} else if (len > 0 && !(len == 1 && path[0] == '.')) {
+			if (str->len > 0 && str->data[str->len - 1] != '/')
+				pm_str_putc(str, '/');
+			pm_str_append(str, path, len);
+		}
+		path += len;
+		left -= len;
+		if (left > 0) {
+			path++;
+			left--;
+		}
+	}
+}
+
+static const char *make_path(const struct pm_lines *lines,
+			     const struct pm_line_file *file, struct pm_texts *texts)
+{
+	const char *dir =
+		file->dir < lines->dirs.len ? lines->dirs.data[file->dir] : NULL;
+	const char *parts[] = { lines->comp_dir, dir, file->name };
+	size_t first = PM_ARRAY_LEN(parts) - 1;
+	struct pm_str str = { 0 };
+	const char *path;
+
+	/* From the last part that is absolute, or from the first there is. */
+	while (first > 0 && !(parts[first] && parts[first][0] == '/'))
+		first--;
+	if (parts[first] && parts[first][0] == '/')
+		pm_str_putc(&str, '/');
+	/* Directory 0 of a relative kind is the compilation directory itself. */
+	for (size_t i = first; i < PM_ARRAY_LEN(parts); i++)
+		if (parts[i] && !(i == 1 && first == 0 && file->dir == 0))
+			append_path(&str, parts[i]);
+	path = str.failed || str.len == 0 ? NULL : pm_texts_add(texts, str.data, str.len);
+	pm_str_release(&str);
+	return path;
+}
+
+const char *pm_lines_path(struct pm_lines *lines, uint64_t number, struct pm_texts *texts)
+{
+	struct pm_line_file *file;
+
+	if (number >= lines->files.len)
+		return NULL;
+	file = &lines->files.data[number];
+	if (!file->path && file->name && file->name[0])
+		file->path = make_path(lines, file, texts);
+	return file->path;
+}

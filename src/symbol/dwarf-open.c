@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+/* Opens debug information only after a look at what it would cost. */
+#include "dwarf-internal.h"
+
+#include <endian.h>
+#include <string.h>
+
+#include <elfutils/libdwelf.h>
+
+enum {
+	/* zlib makes debug sections three to eight times smaller; a bomb makes it 1000. */
+	INFLATE_RATIO_MAX = 16,
+	INFLATE_FREE_BYTES = 16 << 20,
+	/* libdw keeps about a kilobyte a unit. Chromium has 40,000. */
+	UNITS_MAX = 1 << 18,
+	/* Range lists are referred to once, line programs at most by a few units. */
+	BUDGET_RATIO = 8,
+	BUDGET_FREE = 1 << 20,
+};
+
+#if __BYTE_ORDER == __LITTLE_ENDIAN
+static const unsigned char host_order = ELFDATA2LSB;
+#else
+static const unsigned char host_order = ELFDATA2MSB;
+#endif
+
+/* What the section would take when it is inflated; 0 when it is not compressed. */
+static uint64_t inflated_bytes(Elf_Scn *section, const GElf_Shdr *shdr, const char *name)
+{
+	enum {
+		ZDEBUG_HEADER_BYTES = 12 /* "ZLIB", size as big-endian 64 bits */
+	};
+	GElf_Chdr chdr;
+	Elf_Data *data;
+	uint64_t size;
+
+	if (shdr->sh_flags & SHF_COMPRESSED)
+		return gelf_getchdr(section, &chdr) ? chdr.ch_size : 0;
+	if (strncmp(name, ".zdebug", 7) != 0 || !(data = elf_rawdata(section, NULL)) ||
+	    !data->d_buf || data->d_size < ZDEBUG_HEADER_BYTES ||
+	    memcmp(data->d_buf, "ZLIB", 4) != 0)
+		return 0;
+	memcpy(&size, (const char *)data->d_buf + 4, sizeof(size));
+	return be64toh(size);
+}
+
+static bool is_bomb(const struct pm_elf_image *image)
+{
+	uint64_t limit = image->file_len * INFLATE_RATIO_MAX + INFLATE_FREE_BYTES;
+	uint64_t total = 0;
+	Elf_Scn *section = NULL;
+	size_t names;
+
+	if (elf_getshdrstrndx(image->elf, &names) < 0)
+		return true;
+	while ((section = elf_nextscn(image->elf, section))) {
+		GElf_Shdr shdr;
+		const char *name;
+
+		if (!gelf_getshdr(section, &shdr) || shdr.sh_type == SHT_NOBITS ||
+		    !(name = elf_strptr(image->elf, names, shdr.sh_name)))
+			continue;
+		if (__builtin_add_overflow(total, inflated_bytes(section, &shdr, name),
+					   &total) ||
+		    total > limit)
+			return true;
+	}
+	return false;
+}
+
+static struct pm_bytes section_bytes(const struct pm_elf_image *image, const char *name)
+{
+	char compressed[32];
+	GElf_Shdr shdr;
+	Elf_Scn *section;
+	Elf_Data *data;
+
+	snprintf(compressed, sizeof(compressed), ".z%s", name + 1);
+	section = pm_elf_image_section(image, name, compressed, &shdr);
+	data = section ? elf_getdata(section, NULL) : NULL;
+	if (!data || !data->d_buf)
+		return (struct pm_bytes){ 0 };
+	return (struct pm_bytes){ data->d_buf, data->d_size };
+}
+
+/* Counts as libdw would (DWARF 5 §7.5.1.1), but keeps nothing. */
+static bool has_too_many_units(struct pm_bytes info)
+{
+	struct pm_reader reader;
+	size_t units = 0;
+
+	pm_reader_init(&reader, info.data, info.len);
+	while (pm_reader_left(&reader) > 0 && ++units <= UNITS_MAX) {
+		uint64_t length = pm_reader_u32(&reader);
+
+		if (length == UINT32_MAX)
+			length = pm_reader_u64(&reader);
+		if (!pm_reader_bytes(&reader, length))
+			break;
+	}
+	return units > UNITS_MAX;
+}
+
+static Dwarf *open_checked(const struct pm_elf_image *image, struct pm_bytes *info)
+{
+	const char *ident = elf_getident(image->elf, NULL);
+	Dwarf *dwarf;
+
+	if (!ident || (unsigned char)ident[EI_DATA] != host_order || is_bomb(image))
+		return NULL;
+	dwarf = dwarf_begin_elf(image->elf, DWARF_C_READ, NULL);
+	if (!dwarf)
+		return NULL;
+	/* libdw has inflated what was compressed: the same Elf now gives plain bytes. */
+	*info = section_bytes(image, ".debug_info");
+	if (has_too_many_units(*info)) {
+		dwarf_end(dwarf);
+		return NULL;
+	}
+	return dwarf;
+}
+
+/*
+ * The file that dwz moved common entries to, by build-id only. Left alone, libdw would open
+ * whatever path the debug information names, and wait there if that is a FIFO: dwarf-names.c
+ * takes care never to make it do so.
+ */
+static void open_alt(struct pm_dwarf *dwarf, const char *debug_dir)
+{
+	struct pm_bytes info;
+	const char *name;
+	const void *id;
+	ssize_t id_len = dwelf_dwarf_gnu_debugaltlink(dwarf->dwarf, &name, &id);
+
+	if (id_len <= 0 ||
+	    pm_debug_file_by_id(&dwarf->alt_image, id, (size_t)id_len, debug_dir) < 0)
+		return;
+	dwarf->alt = open_checked(&dwarf->alt_image, &info);
+	if (dwarf->alt)
+		dwarf_setalt(dwarf->dwarf, dwarf->alt);
+}
+
+int pm_dwarf_open(struct pm_dwarf *dwarf, const struct pm_elf_image *image,
+		  const struct pm_elf_image *debug, const char *debug_dir)
+{
+	*dwarf = (struct pm_dwarf){ .image = image };
+	dwarf->dwarf = open_checked(debug, &dwarf->info);
+	if (!dwarf->dwarf)
+		return -ENOENT;
+	dwarf->line = section_bytes(debug, ".debug_line");
+	dwarf->line_str = section_bytes(debug, ".debug_line_str");
+	dwarf->str = section_bytes(debug, ".debug_str");
+	dwarf->ranges = section_bytes(debug, ".debug_ranges");
+	dwarf->rnglists = section_bytes(debug, ".debug_rnglists");
+	dwarf->addr = section_bytes(debug, ".debug_addr");
+	dwarf->ranges_budget =
+		BUDGET_FREE + BUDGET_RATIO * (dwarf->ranges.len + dwarf->rnglists.len);
+	dwarf->lines_budget = BUDGET_FREE + BUDGET_RATIO * dwarf->line.len;
+	open_alt(dwarf, debug_dir);
+	return 0;
+}
+
+void pm_dwarf_close(struct pm_dwarf *dwarf)
+{
+	if (dwarf->dwarf)
+		dwarf_end(dwarf->dwarf);
+	if (dwarf->alt)
+		dwarf_end(dwarf->alt);
+	pm_elf_image_close(&dwarf->alt_image);
+	*dwarf = (struct pm_dwarf){ 0 };
+}

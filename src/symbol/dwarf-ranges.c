@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT */
+/* Where the code of an entry lies: DWARF 5 §2.17, §7.25; DWARF 4 §2.17.3. */
+#include "dwarf-internal.h"
+
+#include <string.h>
+
+struct walk {
+	struct pm_dwarf *dwarf;
+	const struct pm_unit *unit;
+	pm_range_fn each;
+	void *user;
+	int count;
+};
+
+static uint64_t read_sized(struct pm_reader *reader, uint8_t size)
+{
+	return size == 8 ? pm_reader_u64(reader) : pm_reader_u32(reader);
+}
+
+/* .debug_addr, by index (DWARF 5 §7.27). */
+static bool address_at(const struct walk *walk, uint64_t index, uint64_t *ret)
+{
+	const struct pm_bytes *section = &walk->dwarf->addr;
+	struct pm_reader reader;
+	uint64_t offset;
+
+	if (__builtin_mul_overflow(index, walk->unit->address_size, &offset) ||
+	    __builtin_add_overflow(offset, walk->unit->addr_base, &offset) ||
+	    offset > section->len)
+		return false;
+	pm_reader_init(&reader, section->data + offset, section->len - offset);
+	*ret = read_sized(&reader, walk->unit->address_size);
+	return !reader.failed;
+}
+
+/*
+ * Linkers leave ranges of functions they dropped at 0, 1 or -1, or with nothing but their
+ * length: only what begins in an executable section counts, and only to its end.
+ */
+static int give(struct walk *walk, uint64_t start, uint64_t end)
+{
+	const struct pm_range *code;
+
+	if (start >= end)
+		return 0;
+	walk->count = walk->count < INT32_MAX ? walk->count + 1 : walk->count;
+	code = pm_elf_image_code(walk->dwarf->image, start);
+	if (!code)
+		return 0;
+	return walk->each(walk->user, start, end < code->end ? end : code->end);
+}
+
+static bool spend(struct walk *walk)
+{
+	if (walk->dwarf->ranges_budget == 0)
+		return false;
+	walk->dwarf->ranges_budget--;
+	return true;
+}
+
+/* .debug_ranges: pairs of addresses, (-1, base) sets the base, (0, 0) ends. */
+static int walk_old(struct walk *walk, uint64_t offset)
+{
+	const struct pm_bytes *section = &walk->dwarf->ranges;
+	uint8_t size = walk->unit->address_size;
+	uint64_t base = walk->unit->base;
+	uint64_t all_ones = size == 8 ? UINT64_MAX : UINT32_MAX;
+	struct pm_reader reader;
+
+	if (offset > section->len)
+		return 0;
+	pm_reader_init(&reader, section->data + offset, section->len - offset);
+	while (spend(walk)) {
+		uint64_t start = read_sized(&reader, size);
+		uint64_t end = read_sized(&reader, size);
+		int code;
+
+		if (reader.failed || (start == 0 && end == 0))
+			break;
+		if (start == all_ones) {
+			base = end;
+			continue;
+		}
+		code = give(walk, base + start, base + end);
+		if (code < 0)
+			return code;
+	}
+	return 0;
+}
+
+/* One entry of .debug_rnglists. 1: a range, 0: a base, -1: the end of the list. */
+static int next_new(struct walk *walk, struct pm_reader *reader, uint64_t *base,
+		    uint64_t *start, uint64_t *end)
+{
+	uint8_t size = walk->unit->address_size, kind = pm_reader_u8(reader);
+	bool fine = true;
+
+	switch (kind) {
+	case DW_RLE_base_addressx:
+		fine = address_at(walk, pm_reader_uleb(reader), base);
+		break;
+	case DW_RLE_base_address:
+		*base = read_sized(reader, size);
+		break;
+	case DW_RLE_startx_endx:
+		fine = address_at(walk, pm_reader_uleb(reader), start) &&
+		       address_at(walk, pm_reader_uleb(reader), end);
+		break;
+	case DW_RLE_startx_length:
+		fine = address_at(walk, pm_reader_uleb(reader), start);
+		*end = *start + pm_reader_uleb(reader);
+		break;
+	case DW_RLE_offset_pair:
+		*start = *base + pm_reader_uleb(reader);
+		*end = *base + pm_reader_uleb(reader);
+		break;
+	case DW_RLE_start_end:
+		*start = read_sized(reader, size);
+		*end = read_sized(reader, size);
+		break;
+	case DW_RLE_start_length:
+		*start = read_sized(reader, size);
+		*end = *start + pm_reader_uleb(reader);
+		break;
+	default: /* DW_RLE_end_of_list, and what is unknown has no known length */
+		return -1;
+	}
+	if (reader->failed || !fine)
+		return -1;
+	return kind != DW_RLE_base_addressx && kind != DW_RLE_base_address;
+}
+
+static int walk_new(struct walk *walk, uint64_t offset)
+{
+	const struct pm_bytes *section = &walk->dwarf->rnglists;
+	uint64_t base = walk->unit->base;
+	struct pm_reader reader;
+
+	if (offset > section->len)
+		return 0;
+	pm_reader_init(&reader, section->data + offset, section->len - offset);
+	while (spend(walk)) {
+		uint64_t start = 0, end = 0;
+		int kind = next_new(walk, &reader, &base, &start, &end);
+		int code = kind > 0 ? give(walk, start, end) : 0;
+
+		if (kind < 0)
+			break;
+		if (code < 0)
+			return code;
+	}
+	return 0;
+}
+
+/* DW_FORM_rnglistx: the table of offsets at DW_AT_rnglists_base (DWARF 5 §7.28). */
+static int walk_indexed(struct walk *walk, uint64_t index)
+{
+	const struct pm_bytes *section = &walk->dwarf->rnglists;
+	uint64_t base = walk->unit->rnglists_base, offset;
+	struct pm_reader reader;
+
+	if (__builtin_mul_overflow(index, walk->unit->offset_size, &offset) ||
+	    __builtin_add_overflow(offset, base, &offset) || offset > section->len)
+		return 0;
+	pm_reader_init(&reader, section->data + offset, section->len - offset);
+	offset = read_sized(&reader, walk->unit->offset_size);
+	if (reader.failed || __builtin_add_overflow(offset, base, &offset))
+		return 0;
+	return walk_new(walk, offset);
+}
+
+static bool is_index(uint16_t form)
+{
+	return form == DW_FORM_addrx || form == DW_FORM_addrx1 ||
+	       form == DW_FORM_addrx2 || form == DW_FORM_addrx3 ||
+	       form == DW_FORM_addrx4 || form == DW_FORM_GNU_addr_index;
+}
+
+static bool address_of(const struct walk *walk, uint16_t form, uint64_t value,
+		       uint64_t *ret)
+{
+	if (is_index(form))
+		return address_at(walk, value, ret);
+	*ret = value;
+	return form == DW_FORM_addr;
+}
+
+int pm_pcs_each(struct pm_dwarf *dwarf, const struct pm_unit *unit,
+		const struct pm_pcs *pcs, pm_range_fn each, void *user)
+{
+	struct walk walk = { .dwarf = dwarf, .unit = unit, .each = each, .user = user };
+	int code = 0;
+
+	if (pcs->low_form && pcs->high_form) {
+		uint64_t low, high;
+
+		if (!address_of(&walk, pcs->low_form, pcs->low, &low))
+			return 0;
+		/* Class address: an end; class constant: a length. */
+		if (pcs->high_form == DW_FORM_addr || is_index(pcs->high_form)) {
+			if (!address_of(&walk, pcs->high_form, pcs->high, &high))
+				return 0;
+		} else if (__builtin_add_overflow(low, pcs->high, &high)) {
+			return 0;
+		}
+		code = give(&walk, low, high);
+	} else if (pcs->ranges_form) {
+		if (pcs->ranges_form == DW_FORM_rnglistx)
+			code = walk_indexed(&walk, pcs->ranges);
+		else if (unit->version >= 5)
+			code = walk_new(&walk, pcs->ranges);
+		else
+			code = walk_old(&walk, pcs->ranges);
+	}
+	return code < 0 ? code : walk.count;
+}
