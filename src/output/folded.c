@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Folded stacks, as stackcollapse-perf.pl writes them and flamegraph.pl, inferno, speedscope
+ * and Firefox Profiler read them. The format has no escaping: what would break a line is
+ * replaced.
+ */
+#include "output-internal.h"
+
+#include <string.h>
+
+struct line {
+	const char *comm; /* pooled by the profile: one pointer for one text */
+	uint32_t pid; /* instead of a comm that is unknown, else 0 */
+	uint32_t path;
+	struct pm_weight weight;
+};
+
+struct folding {
+	const struct pm_profile *profile;
+	struct pm_paths paths;
+	PM_VEC(struct line) lines;
+	struct pm_index index;
+	PM_VEC(uint32_t) chain;
+	bool periods;
+};
+
+static void folding_release(struct folding *folding)
+{
+	pm_paths_release(&folding->paths);
+	pm_vec_release(&folding->lines);
+	pm_index_release(&folding->index);
+	pm_vec_release(&folding->chain);
+}
+
+static bool line_equal(const void *table, uint32_t id, const void *key)
+{
+	const struct line *have = &((const struct folding *)table)->lines.data[id];
+	const struct line *wanted = key;
+
+	return have->path == wanted->path && have->comm == wanted->comm &&
+	       have->pid == wanted->pid;
+}
+
+static int add_cell(struct folding *folding, const struct pm_profile_cell *cell)
+{
+	const struct pm_profile_thread *thread =
+		&folding->profile->threads.data[cell->thread];
+	struct line line = {
+		.comm = thread->comm,
+		.pid = thread->comm[0] == '\0' ? thread->pid : 0,
+		.path = folding->paths.of_stack[cell->stack],
+	};
+	uint64_t hash =
+		pm_hash_mix(pm_hash_mix((uintptr_t)line.comm, line.pid), line.path);
+	uint32_t id = pm_index_find(&folding->index, hash, line_equal, folding, &line);
+
+	if (id == PM_INDEX_NONE) {
+		id = (uint32_t)folding->lines.len;
+		if (pm_vec_push(&folding->lines, line) < 0 ||
+		    pm_index_add(&folding->index, hash, id) < 0)
+			return -ENOMEM;
+	}
+	pm_weight_add(&folding->lines.data[id].weight, &cell->weight);
+	return 0;
+}
+
+static int line_order(const void *a, const void *b)
+{
+	const struct line *left = a, *right = b;
+	int r = strcmp(left->comm, right->comm);
+
+	if (r == 0)
+		r = (left->pid > right->pid) - (left->pid < right->pid);
+	return r != 0 ? r : (left->path > right->path) - (left->path < right->path);
+}
+
+/* Control characters become escapes; `;` separates frames, and is `:` inside of them. */
+static void put_frame(struct pm_str *str, const char *name, bool comm)
+{
+	size_t from = str->len;
+
+	pm_str_printable(str, name, strlen(name));
+	if (str->failed)
+		return;
+	for (size_t i = from; i < str->len; i++) {
+		if (str->data[i] == ';')
+			str->data[i] = ':';
+		else if (comm && str->data[i] == ' ')
+			str->data[i] = '_';
+	}
+}
+
+static void put_path(struct pm_str *str, const struct pm_profile *profile,
+		     const struct pm_path *path)
+{
+	const struct pm_profile_function *function =
+		&profile->functions.data[path->function];
+	const struct pm_profile_module *module =
+		function->module == PM_PROFILE_NONE
+			? NULL
+			: &profile->modules.data[function->module];
+
+	pm_str_putc(str, ';');
+	if (function->unknown && module) {
+		bool bracketed = module->name[0] == '[';
+
+		pm_str_puts(str, bracketed ? "" : "[");
+		put_frame(str, module->name, false);
+		pm_str_puts(str, bracketed ? "" : "]");
+	} else {
+		put_frame(str, function->name, false);
+	}
+	if (module && module->kernel)
+		pm_str_puts(str, "_[k]");
+	else if (path->inlined)
+		pm_str_puts(str, "_[i]");
+}
+
+static int put_line(struct pm_str *str, struct folding *folding, const struct line *line)
+{
+	const struct pm_path *paths = folding->paths.paths.data;
+
+	pm_vec_clear(&folding->chain);
+	for (uint32_t at = line->path; at != PM_PROFILE_NONE; at = paths[at].parent)
+		if (pm_vec_push(&folding->chain, at) < 0)
+			return -ENOMEM;
+	if (line->comm[0] != '\0')
+		put_frame(str, line->comm, true);
+	else
+		pm_str_printf(str, ":%u", line->pid);
+	for (size_t i = folding->chain.len; i-- > 0;)
+		put_path(str, folding->profile, &paths[folding->chain.data[i]]);
+	pm_str_putc(str, ' ');
+	pm_str_u64(str, folding->periods ? line->weight.period : line->weight.samples);
+	pm_str_putc(str, '\n');
+	return 0;
+}
+
+int pm_output_folded(const struct pm_report *report, bool periods, FILE *to,
+		     struct pm_error *err)
+{
+	PM_CLEANUP(pm_section_release) struct pm_section section = { 0 };
+	PM_CLEANUP(folding_release)
+	struct folding folding = {
+		.profile = report->profile,
+		.periods = periods,
+	};
+	struct pm_str out = { 0 };
+	uint32_t event, end;
+	int r;
+
+	pm_report_events(report, &event, &end);
+	if (event == end)
+		return 0;
+	r = pm_section_init(&section, report, event, err);
+	if (r < 0)
+		return r;
+	r = pm_paths_init(&folding.paths, report->profile);
+	for (size_t i = 0; r == 0 && i < section.view->cells.len; i++)
+		r = add_cell(&folding,
+			     &report->profile->cells.data[section.view->cells.data[i]]);
+	if (r == 0 && folding.lines.len > 0)
+		qsort(folding.lines.data, folding.lines.len, sizeof(struct line),
+		      line_order);
+	for (size_t i = 0; r == 0 && i < folding.lines.len; i++) {
+		r = put_line(&out, &folding, &folding.lines.data[i]);
+		pm_flush_some(&out, to);
+	}
+	if (r < 0) {
+		pm_str_release(&out);
+		return pm_error_set(err, r, "out of memory");
+	}
+	return pm_flush_all(&out, to, err);
+}

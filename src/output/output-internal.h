@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/* What the formats share. */
+#pragma once
+
+#include "pm/output.h"
+
+/* ---- the work on one report ------------------------------------------------------------- */
+
+/* One event of a report: its view and, for callers and callees, the functions meant. */
+struct pm_section {
+	const struct pm_report *report;
+	struct pm_view *view;
+	struct pm_function_set only; /* empty unless callers or callees */
+};
+
+int pm_section_init(struct pm_section *ret, const struct pm_report *report,
+		    uint32_t event, struct pm_error *err);
+void pm_section_release(struct pm_section *section);
+/* The tree that the report shows; not for tables. */
+int pm_section_tree(const struct pm_section *section, bool fold, struct pm_tree **ret);
+/* The events to report: from *first up to but without *end. */
+void pm_report_events(const struct pm_report *report, uint32_t *first, uint32_t *end);
+
+/*
+ * Goes through a tree in depth, parents first, heaviest children first, and leaves out what
+ * is below @limit percent of the view; needs no stack. 1 and the next node in *node (begin
+ * with 0), 0 at the end, -ENOMEM.
+ */
+int pm_tree_next(struct pm_tree *tree, double limit, uint32_t *node);
+
+/* ---- words --------------------------------------------------------------------------- */
+
+const char *pm_key_name(enum pm_key key); /* as after --by */
+const char *pm_basename(const char *path);
+/* Whether a stop reason means that callers are missing. */
+bool pm_stop_is_incomplete(const char *stop);
+
+/* ---- text for people --------------------------------------------------------------------- */
+
+enum pm_color {
+	PM_COLOR_PLAIN,
+	PM_COLOR_HEAD,
+	PM_COLOR_HOT,
+	PM_COLOR_WARM,
+	PM_COLOR_DIM,
+	PM_COLOR_WARNING,
+};
+
+struct pm_text {
+	const struct pm_report *report;
+	FILE *to;
+	bool failed; /* memory */
+};
+
+void pm_text_color(const struct pm_text *text, enum pm_color color);
+void pm_text_put(const struct pm_text *text, enum pm_color color, const char *words);
+/* A percentage, 6 columns, warm or hot if it is much. */
+void pm_text_percent(const struct pm_text *text, double percent);
+/* Words broken at blanks to the width; further lines begin with @indent blanks. */
+void pm_text_wrap(const struct pm_text *text, const char *first, unsigned indent,
+		  const char *words);
+/* Ours, or its ASCII stand-in. */
+const char *pm_text_ellipsis(const struct pm_text *text);
+const char *pm_text_arrow(const struct pm_text *text);
+
+/* Columns that a text in UTF-8 takes, as far as code points tell. */
+size_t pm_columns(const char *text);
+/* 1234567 as 1,234,567. */
+void pm_put_count(struct pm_str *str, uint64_t count);
+void pm_put_duration(struct pm_str *str, uint64_t ns);
+/* @name made printable and cut to @width columns (0: whole): arguments go first, then those
+ * of templates, then the middle. */
+void pm_put_name(struct pm_str *str, const char *name, size_t width, bool ascii);
+/* @text made printable; too long, it loses its end or, if @keep_end, its beginning. */
+void pm_put_cut(struct pm_str *str, const char *text, size_t width, bool keep_end,
+		bool ascii);
+/* A function with its marks, for trees: `f (inlined)`, `[unknown] in libx.so`. */
+void pm_put_function(struct pm_str *str, const struct pm_profile *profile,
+		     uint32_t function, size_t width, bool ascii);
+/* "file.c:12", or nothing. */
+void pm_put_source(struct pm_str *str, const struct pm_profile_place *place);
+/* A word for a shell command line, quoted where needed. */
+void pm_put_shell(struct pm_str *str, const char *word);
+
+void pm_text_heading(const struct pm_text *text);
+void pm_text_file_warnings(const struct pm_text *text);
+void pm_text_event_heading(const struct pm_text *text, const struct pm_section *section);
+void pm_text_event_warnings(const struct pm_text *text, const struct pm_section *section);
+int pm_text_table(struct pm_text *text, const struct pm_section *section);
+int pm_text_tree(struct pm_text *text, const struct pm_section *section);
+int pm_text_hottest(struct pm_text *text, const struct pm_section *section);
+
+/* ---- text for programs ------------------------------------------------------------------- */
+
+/* Collects lines and hands them on in large pieces. */
+void pm_flush_some(struct pm_str *str, FILE *to);
+int pm_flush_all(struct pm_str *str, FILE *to, struct pm_error *err);

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+#include "output-internal.h"
+
+#include <string.h>
+
+enum {
+	CANDIDATES = 8, /* of an ambiguous name, in a message */
+	FLUSH_BYTES = 1 << 16,
+};
+
+/* ---- sections ---------------------------------------------------------------------------- */
+
+/* Names the heaviest of several functions that a name fits. */
+static int ambiguous(const struct pm_section *section, struct pm_error *err)
+{
+	const struct pm_profile *profile = section->report->profile;
+	PM_CLEANUP(pm_table_release) struct pm_table table = { 0 };
+	struct pm_str names = { 0 };
+	size_t found = 0;
+
+	if (pm_table_init(&table, section->view, PM_KEY_FUNCTION, true) < 0)
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	for (size_t i = 0; i < table.rows.len && found <= CANDIDATES; i++) {
+		uint32_t id = table.rows.data[i].id;
+
+		if (!section->only.set[id] || found++ == CANDIDATES)
+			continue;
+		pm_str_puts(&names, found == 1 ? "" : ", ");
+		pm_put_name(&names, profile->functions.data[id].name, 48, true);
+	}
+	if (found > CANDIDATES)
+		pm_str_puts(&names, ", …");
+	pm_error_set(err, -ENOTUNIQ, "'%s' fits %zu functions", section->report->function,
+		     section->only.names);
+	if (names.len > 0 && !names.failed)
+		pm_error_fix(err, "one of: %s", names.data);
+	pm_str_release(&names);
+	return -ENOTUNIQ;
+}
+
+int pm_section_init(struct pm_section *ret, const struct pm_report *report,
+		    uint32_t event, struct pm_error *err)
+{
+	PM_CLEANUP(pm_section_release) struct pm_section section = { .report = report };
+	int r;
+
+	r = pm_view_new(&section.view, report->profile, event, report->filter, err);
+	if (r == 0 &&
+	    (report->show == PM_SHOW_CALLERS || report->show == PM_SHOW_CALLEES)) {
+		r = pm_function_set_init(&section.only, report->profile, report->function,
+					 err);
+		if (r == 0 && section.only.names > 1)
+			r = ambiguous(&section, err);
+	}
+	if (r < 0)
+		return r;
+	*ret = section;
+	section = (struct pm_section){ 0 };
+	return 0;
+}
+
+void pm_section_release(struct pm_section *section)
+{
+	pm_view_free(section->view);
+	pm_function_set_release(&section->only);
+}
+
+int pm_section_tree(const struct pm_section *section, bool fold, struct pm_tree **ret)
+{
+	enum pm_report_show show = section->report->show;
+	bool top_down = show == PM_SHOW_TREE || show == PM_SHOW_CALLEES;
+
+	return pm_tree_new(ret, section->view,
+			   top_down ? PM_TREE_TOP_DOWN : PM_TREE_BOTTOM_UP,
+			   section->only.set ? &section->only : NULL, fold);
+}
+
+void pm_report_events(const struct pm_report *report, uint32_t *first, uint32_t *end)
+{
+	if (report->event != PM_PROFILE_NONE) {
+		*first = report->event;
+		*end = report->event + 1;
+	} else {
+		*first = 0;
+		*end = (uint32_t)report->profile->events.len;
+	}
+}
+
+/* ---- trees ------------------------------------------------------------------------------ */
+
+static bool above(const struct pm_tree *tree, double limit, uint32_t node)
+{
+	return pm_weight_percent(&tree->nodes.data[node].total, &tree->view->total) >=
+	       limit;
+}
+
+int pm_tree_next(struct pm_tree *tree, double limit, uint32_t *node)
+{
+	uint32_t at = *node;
+	int r = pm_tree_expand(tree, at);
+
+	if (r < 0)
+		return r;
+	/* Children are sorted: the first one below the limit ends the group. */
+	if (tree->nodes.data[at].children > 0 &&
+	    above(tree, limit, tree->nodes.data[at].first_child)) {
+		*node = tree->nodes.data[at].first_child;
+		return 1;
+	}
+	while (at != 0) {
+		const struct pm_tree_node *parent =
+			&tree->nodes.data[tree->nodes.data[at].parent];
+		uint32_t next = at + 1;
+
+		if (next < parent->first_child + parent->children &&
+		    above(tree, limit, next)) {
+			*node = next;
+			return 1;
+		}
+		at = tree->nodes.data[at].parent;
+	}
+	return 0;
+}
+
+/* ---- words ---------------------------------------------------------------------------- */
+
+const char *pm_key_name(enum pm_key key)
+{
+	switch (key) {
+	case PM_KEY_FUNCTION:
+		return "function";
+	case PM_KEY_MODULE:
+		return "module";
+	case PM_KEY_THREAD:
+		return "thread";
+	case PM_KEY_PROCESS:
+		return "process";
+	case PM_KEY_LINE:
+		return "line";
+	case PM_KEY_ADDRESS:
+		return "address";
+	}
+	return "";
+}
+
+const char *pm_basename(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] != '\0' ? slash + 1 : path;
+}
+
+bool pm_stop_is_incomplete(const char *stop)
+{
+	/* Complete, by design without callers, or at the kernel's own end of a chain. */
+	static const char *const fine[] = { "root", "not_asked", "fp_end" };
+
+	if (!stop)
+		return false;
+	for (size_t i = 0; i < PM_ARRAY_LEN(fine); i++)
+		if (strcmp(stop, fine[i]) == 0)
+			return false;
+	return true;
+}
+
+/* ---- output in large pieces ----------------------------------------------------------------- */
+
+void pm_flush_some(struct pm_str *str, FILE *to)
+{
+	if (str->failed || str->len < FLUSH_BYTES)
+		return;
+	fwrite(str->data, 1, str->len, to);
+	pm_str_clear(str);
+}
+
+int pm_flush_all(struct pm_str *str, FILE *to, struct pm_error *err)
+{
+	bool failed = str->failed;
+
+	if (!failed && str->len > 0)
+		fwrite(str->data, 1, str->len, to);
+	pm_str_release(str);
+	return failed ? pm_error_set(err, -ENOMEM, "out of memory") : 0;
+}

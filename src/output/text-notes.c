@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: MIT */
+/* The lines that begin with `!`: what the reader should know before believing a number. */
+#include "output-internal.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+enum {
+	FEW_SAMPLES = 100,
+	NOTES_MAX = 12,
+	CULPRITS = 3, /* modules named as the reason of unknown functions */
+};
+#define MUCH_PERCENT 5.0
+
+static void PM_PRINTF(2, 3) warn(const struct pm_text *text, const char *format, ...)
+{
+	char words[1024];
+	struct pm_str printable = { 0 };
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(words, sizeof(words), format, args);
+	va_end(args);
+	pm_str_printable(&printable, words, strlen(words));
+	if (!printable.failed) {
+		pm_text_color(text, PM_COLOR_WARNING);
+		pm_text_wrap(text, "! ", 2, printable.data);
+		pm_text_color(text, PM_COLOR_PLAIN);
+	}
+	pm_str_release(&printable);
+}
+
+static bool noted(const struct pm_profile *profile, const char *a, const char *b)
+{
+	for (size_t i = 0; i < profile->notes.len; i++)
+		if (strstr(profile->notes.data[i], a) &&
+		    strstr(profile->notes.data[i], b))
+			return true;
+	return false;
+}
+
+/* ---- about the file ---------------------------------------------------------------------- */
+
+static void warn_substituted(const struct pm_text *text)
+{
+	const struct pm_profile *profile = text->report->profile;
+
+	for (size_t i = 0; i < profile->events.len; i++) {
+		const struct pm_profile_event *event = &profile->events.data[i];
+
+		if (strcmp(event->requested, event->actual) == 0 ||
+		    noted(profile, event->requested, event->name))
+			continue;
+		/* An alias, or the same event without the kernel, is told by the heading. */
+		if (strncmp(event->requested, event->name, strlen(event->name)) == 0)
+			continue;
+		warn(text, "event %s was not available: %s was used instead",
+		     event->requested, event->actual);
+	}
+}
+
+static void warn_lost(const struct pm_text *text)
+{
+	const struct pm_profile_info *info = &text->report->profile->info;
+	double all = (double)info->lost + (double)info->read_samples;
+
+	if (info->lost == 0 || noted(text->report->profile, "lost", ""))
+		return;
+	warn(text,
+	     "%llu samples were lost (%.1f%%), because the buffers were full; record with "
+	     "more of them (pmrec -m PAGES), or less often (pmrec -F HZ)",
+	     (unsigned long long)info->lost, 100.0 * (double)info->lost / all);
+}
+
+static void warn_signal(const struct pm_text *text)
+{
+	const struct pm_profile_info *info = &text->report->profile->info;
+	const char *name = info->signalled && info->exit < 128
+				   ? sigabbrev_np((int)info->exit)
+				   : NULL;
+
+	if (info->signalled)
+		warn(text, "the program was ended by signal %u%s%s", info->exit,
+		     name ? ", SIG" : "", name ? name : "");
+}
+
+void pm_text_file_warnings(const struct pm_text *text)
+{
+	const struct pm_profile *profile = text->report->profile;
+	const struct pm_profile_info *info = &profile->info;
+
+	warn_substituted(text);
+	for (size_t i = 0; i < profile->notes.len && i < NOTES_MAX; i++)
+		warn(text, "%s", profile->notes.data[i]);
+	if (profile->notes.len > NOTES_MAX)
+		warn(text, "%zu more notes are in the file",
+		     profile->notes.len - NOTES_MAX);
+	if (info->cut)
+		warn(text,
+		     "the file is cut short: the recorder was stopped before it could "
+		     "finish. Everything up to there is counted%s",
+		     info->symbols == 0
+			     ? "; names of functions, written at the end, are missing"
+			     : "");
+	else if (info->footer_samples != info->read_samples)
+		warn(text, "the recorder wrote %llu samples, but the file has %llu",
+		     (unsigned long long)info->footer_samples,
+		     (unsigned long long)info->read_samples);
+	warn_signal(text);
+	warn_lost(text);
+	if (info->throttled > 0)
+		warn(text,
+		     "the kernel throttled the sampling %llu times: the rate was too high "
+		     "for this machine; record less often (pmrec -F HZ)",
+		     (unsigned long long)info->throttled);
+}
+
+/* ---- about an event ---------------------------------------------------------------------- */
+
+static void warn_none(const struct pm_text *text, const struct pm_section *section)
+{
+	const struct pm_profile *profile = text->report->profile;
+	const struct pm_profile_info *info = &profile->info;
+	const struct pm_profile_event *event =
+		&profile->events.data[section->view->event];
+	struct pm_str ran = { 0 };
+
+	if (section->view->all.samples > 0) {
+		warn(text, "none of the %llu samples passes the filters",
+		     (unsigned long long)section->view->all.samples);
+		return;
+	}
+	if (text->report->time && info->read_samples > 0) {
+		warn(text, "no sample of this event in that time");
+		return;
+	}
+	if (noted(profile, "no samples", ""))
+		return; /* the recorder knows more */
+	pm_put_duration(&ran, info->cpu_known ? info->cpu_ns : info->duration_ns);
+	if (event->by_frequency)
+		warn(text,
+		     "no samples: the program ran for %s%s, and %llu samples a second were "
+		     "asked for; record more often (pmrec -F max), or for longer",
+		     ran.failed ? "?" : ran.data, info->cpu_known ? " of CPU time" : "",
+		     (unsigned long long)event->rate);
+	else
+		warn(text,
+		     "no samples: %s happened less than %llu times in %s; ask for a smaller "
+		     "period (pmrec -c N)",
+		     event->actual, (unsigned long long)event->rate,
+		     ran.failed ? "?" : ran.data);
+	pm_str_release(&ran);
+}
+
+static const char *stop_in_words(const char *stop)
+{
+	static const struct {
+		const char *stop, *words;
+	} known[] = {
+		{ "no_module", "the code is in no file that could be read" },
+		{ "no_cfi", "the code has no unwind information" },
+		{ "bad_cfi", "the unwind information is not valid" },
+		{ "no_register", "a register that unwinding needs was lost" },
+		{ "bad_memory", "unwinding led outside of the stack" },
+		{ "no_progress", "unwinding went round in a circle" },
+		{ "limit", "the stack has more frames than are recorded" },
+		{ "no_regs", "there were no registers to begin with" },
+	};
+
+	for (size_t i = 0; i < PM_ARRAY_LEN(known); i++)
+		if (strcmp(known[i].stop, stop) == 0)
+			return known[i].words;
+	return stop;
+}
+
+static void warn_incomplete(const struct pm_text *text, const struct pm_section *section)
+{
+	const struct pm_profile *profile = text->report->profile;
+	const struct pm_view *view = section->view;
+	enum {
+		STACK_MAX = 65528 /* perf_event_open(2): what the kernel copies at most */
+	};
+
+	for (size_t i = 1; i < profile->stops.len; i++) {
+		const char *stop = profile->stops.data[i];
+		double percent = pm_weight_percent(&view->stops[i], &view->total);
+
+		if (percent <= MUCH_PERCENT || !pm_stop_is_incomplete(stop))
+			continue;
+		if (strcmp(stop, "truncated") != 0)
+			warn(text, "%.1f%% of the stacks lack callers: %s", percent,
+			     stop_in_words(stop));
+		else if (profile->info.stack_bytes < STACK_MAX)
+			warn(text,
+			     "%.1f%% of the stacks are cut off after %u bytes; record with "
+			     "pmrec --stack-bytes %d",
+			     percent, profile->info.stack_bytes, STACK_MAX);
+		else
+			warn(text,
+			     "%.1f%% of the stacks are deeper than the %u bytes that the "
+			     "kernel copies: their outer callers are missing",
+			     percent, profile->info.stack_bytes);
+	}
+}
+
+static void put_culprit(struct pm_str *str, const struct pm_profile *profile,
+			const struct pm_row *row, const struct pm_weight *whole)
+{
+	uint32_t id = profile->functions.data[row->id].module;
+	const struct pm_profile_module *module;
+
+	pm_str_printf(str, "%s%.1f%% ", str->len > 0 ? "; " : "",
+		      pm_weight_percent(&row->self, whole));
+	if (id == PM_PROFILE_NONE) {
+		pm_str_puts(str, "in memory of no file");
+		return;
+	}
+	module = &profile->modules.data[id];
+	pm_str_printf(str, "in %s ", module->name);
+	if (module->kernel)
+		pm_str_puts(str, "(kernel addresses are hidden: sysctl "
+				 "kernel.kptr_restrict=0 and record as root)");
+	else if (strcmp(module->kind, "jit") == 0 || strcmp(module->kind, "anon") == 0)
+		pm_str_puts(str, "(code made while running; its runtime may write a perf "
+				 "map: node --perf-basic-prof)");
+	else if (module->build_id)
+		pm_str_printf(str, "(no symbols; build-id %.12s)", module->build_id);
+	else
+		pm_str_puts(str, "(no symbols)");
+}
+
+static void warn_unknown(const struct pm_text *text, const struct pm_section *section)
+{
+	const struct pm_profile *profile = text->report->profile;
+	const struct pm_view *view = section->view;
+	double percent = pm_weight_percent(&view->unknown, &view->total);
+	PM_CLEANUP(pm_table_release) struct pm_table table = { 0 };
+	struct pm_str culprits = { 0 };
+	size_t found = 0;
+
+	if (percent <= MUCH_PERCENT)
+		return;
+	if (profile->info.symbols == 0) {
+		if (!profile->info.cut)
+			warn(text,
+			     "no function has a name: the file was recorded without "
+			     "symbols (pmrec --no-symbols)");
+		return;
+	}
+	if (pm_table_init(&table, view, PM_KEY_FUNCTION, false) < 0)
+		return;
+	for (size_t i = 0; i < table.rows.len && found < CULPRITS; i++) {
+		const struct pm_row *row = &table.rows.data[i];
+
+		if (!profile->functions.data[row->id].unknown ||
+		    (found > 0 && pm_weight_percent(&row->self, &view->total) < 1.0))
+			continue;
+		put_culprit(&culprits, profile, row, &view->total);
+		found++;
+	}
+	if (!culprits.failed && culprits.len > 0)
+		warn(text, "%.1f%% in functions without a name: %s", percent,
+		     culprits.data);
+	pm_str_release(&culprits);
+}
+
+/* Half the width of a 95 % interval at one half, the worst case: 1.96 / (2 √n). */
+static double points_of_doubt(uint64_t samples)
+{
+	double n = (double)samples, root = n;
+
+	for (int i = 0; i < 20; i++)
+		root = (root + n / root) / 2;
+	return 98.0 / root;
+}
+
+void pm_text_event_warnings(const struct pm_text *text, const struct pm_section *section)
+{
+	const struct pm_view *view = section->view;
+
+	if (view->total.samples == 0) {
+		warn_none(text, section);
+		return;
+	}
+	if (view->total.samples < FEW_SAMPLES)
+		warn(text,
+		     "only %llu sample%s: percentages are good to about ±%.0f points; record "
+		     "for longer or more often (pmrec -F HZ)",
+		     (unsigned long long)view->total.samples,
+		     view->total.samples == 1 ? "" : "s",
+		     points_of_doubt(view->total.samples));
+	warn_incomplete(text, section);
+	warn_unknown(text, section);
+}

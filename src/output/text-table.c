@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: MIT */
+/* Tables for people: columns as wide as what is in them, and no wider than the screen. */
+#include "output-internal.h"
+
+#include <string.h>
+
+enum {
+	COLUMNS_MAX = 6,
+	GAP = 2,
+	MODULE_MAX = 22,
+	SOURCE_MAX = 26,
+	FLEXIBLE_MIN = 16,
+};
+
+enum cell {
+	CELL_SELF,
+	CELL_TOTAL,
+	CELL_SAMPLES,
+	CELL_FUNCTION,
+	CELL_MODULE,
+	CELL_PATH,
+	CELL_SOURCE,
+	CELL_ADDRESS,
+	CELL_PID,
+	CELL_TID,
+	CELL_COMM,
+};
+
+struct column {
+	enum cell cell;
+	const char *title;
+	bool right;
+	bool flexible; /* takes what room there is */
+	size_t max, width;
+};
+
+static const struct column self_column = { CELL_SELF, "self", true, false, 7, 0 };
+static const struct column total_column = { CELL_TOTAL, "total", true, false, 7, 0 };
+static const struct column function_column = { CELL_FUNCTION, "function", false,
+					       true,          SIZE_MAX,   0 };
+static const struct column module_column = { CELL_MODULE, "module",   false,
+					     false,       MODULE_MAX, 0 };
+static const struct column source_column = { CELL_SOURCE, "source",   false,
+					     false,       SOURCE_MAX, 0 };
+
+struct layout {
+	const struct pm_text *text;
+	const struct pm_section *section;
+	struct column columns[COLUMNS_MAX];
+	size_t len;
+};
+
+static void add(struct layout *layout, struct column column)
+{
+	layout->columns[layout->len++] = column;
+}
+
+static void choose_columns(struct layout *layout)
+{
+	enum pm_key key = layout->text->report->key;
+
+	if (key == PM_KEY_THREAD || key == PM_KEY_PROCESS) {
+		add(layout, (struct column){ CELL_SELF, "share", true, false, 7, 0 });
+		add(layout,
+		    (struct column){ CELL_SAMPLES, "samples", true, false, 20, 0 });
+		add(layout, (struct column){ CELL_PID, "pid", true, false, 10, 0 });
+		if (key == PM_KEY_THREAD)
+			add(layout,
+			    (struct column){ CELL_TID, "tid", true, false, 10, 0 });
+		add(layout,
+		    (struct column){ CELL_COMM, "name", false, true, SIZE_MAX, 0 });
+		return;
+	}
+	add(layout, self_column);
+	add(layout, total_column);
+	if (key == PM_KEY_LINE)
+		add(layout, source_column);
+	if (key == PM_KEY_ADDRESS)
+		add(layout,
+		    (struct column){ CELL_ADDRESS, "address", false, false, 18, 0 });
+	if (key == PM_KEY_MODULE) {
+		add(layout, module_column);
+		add(layout,
+		    (struct column){ CELL_PATH, "path", false, true, SIZE_MAX, 0 });
+		return;
+	}
+	add(layout, function_column);
+	add(layout, module_column);
+	if (key != PM_KEY_LINE)
+		add(layout, source_column);
+}
+
+/* ---- what a row is about ----------------------------------------------------------------- */
+
+static uint32_t row_place(const struct pm_profile *profile, enum pm_key key,
+			  const struct pm_row *row)
+{
+	if (key == PM_KEY_LINE)
+		return row->id;
+	if (key == PM_KEY_ADDRESS)
+		return profile->levels.data[profile->frames.data[row->id].first_level];
+	return row->place;
+}
+
+static uint32_t row_function(const struct pm_profile *profile, enum pm_key key,
+			     const struct pm_row *row)
+{
+	if (key == PM_KEY_FUNCTION)
+		return row->id;
+	return profile->places.data[row_place(profile, key, row)].function;
+}
+
+static uint32_t row_module(const struct pm_profile *profile, enum pm_key key,
+			   const struct pm_row *row)
+{
+	if (key == PM_KEY_MODULE)
+		return row->id;
+	return profile->functions.data[row_function(profile, key, row)].module;
+}
+
+static uint32_t row_process(const struct pm_profile *profile, enum pm_key key,
+			    const struct pm_row *row)
+{
+	return key == PM_KEY_PROCESS ? row->id : profile->threads.data[row->id].process;
+}
+
+/* ---- cells ------------------------------------------------------------------------------ */
+
+static void put_function(const struct layout *layout, const struct pm_row *row,
+			 size_t width, struct pm_str *str)
+{
+	const struct pm_report *report = layout->text->report;
+	const struct pm_profile *profile = report->profile;
+	uint32_t id = row_function(profile, report->key, row);
+	const char *mark = row->inlined ? " (inlined)" : "";
+	size_t room = width > strlen(mark) ? width - strlen(mark) : width;
+
+	/* The name of an unknown function's module has a column of its own. */
+	pm_put_name(str, profile->functions.data[id].name, room, report->ascii);
+	pm_str_puts(str, mark);
+}
+
+static void put_source(const struct layout *layout, const struct pm_row *row,
+		       size_t width, struct pm_str *str)
+{
+	const struct pm_report *report = layout->text->report;
+	const struct pm_profile *profile = report->profile;
+	uint32_t place = row_place(profile, report->key, row);
+	struct pm_str source = { 0 };
+
+	if (place == PM_PROFILE_NONE)
+		return;
+	pm_put_source(&source, &profile->places.data[place]);
+	if (source.len == 0 && report->key == PM_KEY_LINE)
+		pm_str_puts(&source, "?");
+	if (source.len > 0 && !source.failed)
+		pm_put_cut(str, source.data, width, true, report->ascii);
+	pm_str_release(&source);
+}
+
+/* Text of a cell, at most @width columns (0: as long as it is). */
+static void put_cell(const struct layout *layout, enum cell cell,
+		     const struct pm_row *row, size_t width, struct pm_str *str)
+{
+	const struct pm_report *report = layout->text->report;
+	const struct pm_profile *profile = report->profile;
+	const struct pm_weight *whole = &layout->section->view->total;
+	enum pm_key key = report->key;
+	uint32_t module;
+
+	switch (cell) {
+	case CELL_SELF:
+		pm_str_printf(str, "%.1f%%", pm_weight_percent(&row->self, whole));
+		break;
+	case CELL_TOTAL:
+		pm_str_printf(str, "%.1f%%", pm_weight_percent(&row->total, whole));
+		break;
+	case CELL_SAMPLES:
+		pm_put_count(str, row->self.samples);
+		break;
+	case CELL_FUNCTION:
+		put_function(layout, row, width, str);
+		break;
+	case CELL_MODULE:
+		module = row_module(profile, key, row);
+		pm_put_cut(str, pm_profile_module_name(profile, module), width, false,
+			   report->ascii);
+		break;
+	case CELL_PATH:
+		if (row->id != PM_PROFILE_NONE)
+			pm_put_cut(str, profile->modules.data[row->id].path, width, true,
+				   report->ascii);
+		break;
+	case CELL_SOURCE:
+		put_source(layout, row, width, str);
+		break;
+	case CELL_ADDRESS:
+		pm_str_hex(str, profile->frames.data[row->id].address);
+		break;
+	case CELL_PID:
+		module = row_process(profile, key, row);
+		pm_str_u64(str, profile->processes.data[module].pid);
+		break;
+	case CELL_TID:
+		pm_str_u64(str, profile->threads.data[row->id].tid);
+		break;
+	case CELL_COMM:
+		pm_put_cut(str,
+			   key == PM_KEY_THREAD ? profile->threads.data[row->id].comm
+						: profile->processes.data[row->id].comm,
+			   width, false, report->ascii);
+		break;
+	}
+}
+
+/* ---- layout ---------------------------------------------------------------------------- */
+
+static int measure(struct layout *layout, const struct pm_row *rows, size_t len)
+{
+	struct pm_str cell = { 0 };
+	size_t others = 0, screen = layout->text->report->width;
+	bool failed = false;
+
+	for (size_t c = 0; c < layout->len; c++) {
+		struct column *column = &layout->columns[c];
+
+		column->width = strlen(column->title);
+		if (column->max == 7) /* percentages: 100.0% with a blank before */
+			column->width = 7;
+		for (size_t i = 0; i < len; i++) {
+			size_t columns;
+
+			pm_str_clear(&cell);
+			put_cell(layout, column->cell, &rows[i], 0, &cell);
+			columns = cell.data ? pm_columns(cell.data) : 0;
+			failed |= cell.failed;
+			if (columns > column->width)
+				column->width = columns;
+		}
+		if (column->width > column->max)
+			column->width = column->max;
+		if (!column->flexible)
+			others += column->width + GAP;
+	}
+	pm_str_release(&cell);
+	for (size_t c = 0; c < layout->len && screen > 0; c++) {
+		struct column *column = &layout->columns[c];
+		size_t room =
+			screen > others + FLEXIBLE_MIN ? screen - others : FLEXIBLE_MIN;
+
+		if (column->flexible && column->width > room)
+			column->width = room;
+	}
+	return failed ? -ENOMEM : 0;
+}
+
+static enum pm_color color_of(const struct layout *layout, enum cell cell,
+			      const struct pm_row *row)
+{
+	double percent;
+
+	if (cell == CELL_MODULE || cell == CELL_SOURCE || cell == CELL_PATH)
+		return PM_COLOR_DIM;
+	if (cell != CELL_SELF && cell != CELL_TOTAL)
+		return PM_COLOR_PLAIN;
+	percent = pm_weight_percent(cell == CELL_SELF ? &row->self : &row->total,
+				    &layout->section->view->total);
+	return percent >= 5.0   ? PM_COLOR_HOT
+	       : percent >= 0.5 ? PM_COLOR_WARM
+				: PM_COLOR_PLAIN;
+}
+
+/* @row NULL: the titles. */
+static int print_row(const struct layout *layout, const struct pm_row *row)
+{
+	const struct pm_text *text = layout->text;
+	struct pm_str cell = { 0 };
+	size_t owed = 0; /* blanks, printed only if something follows */
+	bool failed = false;
+
+	for (size_t c = 0; c < layout->len; c++) {
+		const struct column *column = &layout->columns[c];
+		size_t columns;
+
+		pm_str_clear(&cell);
+		if (row)
+			put_cell(layout, column->cell, row, column->width, &cell);
+		else
+			pm_str_puts(&cell, column->title);
+		failed |= cell.failed;
+		columns = cell.data && !cell.failed ? pm_columns(cell.data) : 0;
+		if (column->right && column->width > columns)
+			owed += column->width - columns;
+		if (columns > 0) {
+			fprintf(text->to, "%*s", (int)owed, "");
+			owed = 0;
+			pm_text_put(text,
+				    row ? color_of(layout, column->cell, row)
+					: PM_COLOR_HEAD,
+				    cell.data);
+		}
+		if (!column->right && column->width > columns)
+			owed += column->width - columns;
+		owed += GAP;
+	}
+	fputc('\n', text->to);
+	pm_str_release(&cell);
+	return failed ? -ENOMEM : 0;
+}
+
+/* ---- rows ------------------------------------------------------------------------------ */
+
+/*
+ * What is worth a line: by self, also functions that spend next to nothing themselves, but
+ * under which much happens. Those never seen running are for the tree.
+ */
+static bool worth(const struct pm_section *section, const struct pm_row *row,
+		  double limit)
+{
+	const struct pm_weight *whole = &section->view->total;
+	double self = pm_weight_percent(&row->self, whole);
+	double total = pm_weight_percent(&row->total, whole);
+
+	if (section->report->by_total)
+		return total >= limit;
+	return self >= limit || (row->self.samples > 0 && total >= limit * 20);
+}
+
+static void say_hidden(const struct pm_text *text, const struct pm_section *section,
+		       size_t hidden, const struct pm_weight *weight, double limit)
+{
+	struct pm_str line = { 0 };
+
+	if (hidden == 0)
+		return;
+	pm_str_puts(&line, "  ");
+	pm_str_puts(&line, pm_text_ellipsis(text));
+	pm_str_putc(&line, ' ');
+	pm_put_count(&line, hidden);
+	pm_str_printf(&line, " more below %g%% (%.1f%% in all; --limit 0 shows all)",
+		      limit, pm_weight_percent(weight, &section->view->total));
+	if (!line.failed) {
+		pm_text_put(text, PM_COLOR_DIM, line.data);
+		fputc('\n', text->to);
+	}
+	pm_str_release(&line);
+}
+
+int pm_text_table(struct pm_text *text, const struct pm_section *section)
+{
+	const struct pm_report *report = text->report;
+	double limit = report->limit < 0 ? 0.5 : report->limit;
+	struct layout layout = { .text = text, .section = section };
+	PM_CLEANUP(pm_table_release) struct pm_table table = { 0 };
+	struct pm_weight hidden = { 0 };
+	size_t shown = 0;
+	int r = pm_table_init(&table, section->view, report->key, report->by_total);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < table.rows.len; i++) {
+		if (worth(section, &table.rows.data[i], limit))
+			table.rows.data[shown++] = table.rows.data[i];
+		else
+			pm_weight_add(&hidden, &table.rows.data[i].self);
+	}
+	choose_columns(&layout);
+	r = measure(&layout, table.rows.data, shown);
+	if (r == 0)
+		r = print_row(&layout, NULL);
+	for (size_t i = 0; r == 0 && i < shown; i++)
+		r = print_row(&layout, &table.rows.data[i]);
+	if (r == 0 && !report->quiet)
+		say_hidden(text, section, table.rows.len - shown, &hidden, limit);
+	return r;
+}

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: MIT */
+/* The report for people: heading, what to be wary of, the data, what to ask next. */
+#include "output-internal.h"
+
+#include <string.h>
+
+enum {
+	HINT_NAME_MAX = 40, /* longer names are no help on a command line */
+};
+
+/* ---- the heading ------------------------------------------------------------------------ */
+
+static void put_command(struct pm_str *str, const struct pm_profile *profile)
+{
+	for (size_t i = 0; i < profile->command.len; i++) {
+		if (i > 0)
+			pm_str_putc(str, ' ');
+		pm_put_shell(str, profile->command.data[i]);
+	}
+	if (profile->command.len == 0)
+		pm_str_puts(str, "(no command)");
+}
+
+static void put_plural(struct pm_str *str, uint64_t count, const char *one,
+		       const char *many)
+{
+	pm_put_count(str, count);
+	pm_str_printf(str, " %s", count == 1 ? one : many);
+}
+
+static void put_run(struct pm_str *str, const struct pm_profile_info *info)
+{
+	pm_put_duration(str, info->duration_ns);
+	pm_str_puts(str, info->cut ? " until the last sample  " : " wall  ");
+	if (info->cpu_known) {
+		pm_put_duration(str, info->cpu_ns);
+		pm_str_puts(str, " CPU");
+		if (info->duration_ns > 0)
+			pm_str_printf(str, " (%.2f cores)",
+				      (double)info->cpu_ns / (double)info->duration_ns);
+	} else {
+		pm_str_puts(str, "CPU time unknown");
+	}
+	pm_str_puts(str, "  ");
+	if (info->processes > 1) {
+		put_plural(str, info->processes, "process", "processes");
+		pm_str_puts(str, "  ");
+	}
+	put_plural(str, info->threads, "thread", "threads");
+	if (info->exited && info->exit != 0)
+		pm_str_printf(str, "  exit %u", info->exit);
+}
+
+void pm_text_heading(const struct pm_text *text)
+{
+	const struct pm_report *report = text->report;
+	const struct pm_profile_info *info = &report->profile->info;
+	struct pm_str command = { 0 }, run = { 0 }, shown = { 0 };
+	size_t width = report->width;
+
+	put_command(&command, report->profile);
+	put_run(&run, info);
+	if (!command.failed && !run.failed) {
+		struct pm_str pid = { 0 };
+
+		if (info->pid > 0)
+			pm_str_printf(&pid, " (pid %u)", info->pid);
+		/* On one line if it fits, else the command has one to itself. */
+		pm_put_cut(&shown, command.data,
+			   width > pid.len ? width - pid.len : width, false,
+			   report->ascii);
+		pm_text_put(text, PM_COLOR_HEAD, shown.data ? shown.data : "");
+		fprintf(text->to, "%s%s", pid.data ? pid.data : "",
+			shown.data && (width == 0 ||
+				       pm_columns(shown.data) + pid.len + 2 + run.len <=
+					       width)
+				? "  "
+				: "\n");
+		fprintf(text->to, "%s\n", run.data);
+		pm_str_release(&pid);
+	}
+	pm_str_release(&command);
+	pm_str_release(&run);
+	pm_str_release(&shown);
+}
+
+static void put_event(struct pm_str *str, const struct pm_section *section)
+{
+	const struct pm_profile_event *event =
+		&section->report->profile->events.data[section->view->event];
+	struct pm_str name = { 0 };
+
+	put_plural(str, section->view->all.samples, "sample of ", "samples of ");
+	pm_str_printable(&name, event->actual, strlen(event->actual));
+	pm_str_puts(str, name.data && !name.failed ? name.data : "?");
+	pm_str_release(&name);
+	if (event->by_frequency) {
+		pm_str_puts(str, " @ ");
+		pm_put_count(str, event->rate);
+		pm_str_puts(str, " Hz");
+	} else {
+		pm_str_puts(str, ", one every ");
+		pm_put_count(str, event->rate);
+	}
+}
+
+static void put_lost(struct pm_str *str, const struct pm_section *section)
+{
+	const struct pm_profile *profile = section->report->profile;
+	const struct pm_profile_event *event =
+		&profile->events.data[section->view->event];
+
+	pm_str_puts(str, "   lost ");
+	if (event->lost_known)
+		pm_put_count(str, event->lost);
+	else if (profile->events.len == 1)
+		pm_put_count(str, profile->info.lost);
+	else
+		pm_str_puts(str, "unknown");
+	if (profile->info.cut)
+		pm_str_puts(str, " or more");
+}
+
+static struct pm_weight weight_of_stop(const struct pm_section *section, const char *name)
+{
+	const struct pm_profile *profile = section->report->profile;
+	struct pm_weight sum = { 0 };
+
+	for (size_t i = 1; i < profile->stops.len; i++) {
+		const char *stop = profile->stops.data[i];
+
+		/* NULL: every reason but being cut off. */
+		if (name ? strcmp(stop, name) == 0
+			 : pm_stop_is_incomplete(stop) && strcmp(stop, "truncated") != 0)
+			pm_weight_add(&sum, &section->view->stops[i]);
+	}
+	return sum;
+}
+
+static void put_filter(struct pm_str *str, const struct pm_section *section)
+{
+	const struct pm_report *report = section->report;
+	const struct pm_view *view = section->view;
+	const struct pm_filter *filter = report->filter;
+	const struct {
+		const char *option, *value;
+	} parts[] = {
+		{ "comm", filter ? filter->comm : NULL },
+		{ "pid", filter ? filter->pid : NULL },
+		{ "tid", filter ? filter->tid : NULL },
+		{ "module", filter ? filter->module : NULL },
+		{ "symbol", filter ? filter->symbol : NULL },
+	};
+	bool filtered = false;
+
+	if (report->time) {
+		pm_str_puts(str, "--time ");
+		pm_put_cut(str, report->time, 0, false, report->ascii);
+		pm_str_puts(str, ": of ");
+		pm_put_count(str, report->profile->info.read_samples);
+		pm_str_puts(str, " samples of the whole time");
+	}
+	for (size_t i = 0; i < PM_ARRAY_LEN(parts); i++) {
+		if (!parts[i].value)
+			continue;
+		pm_str_printf(str, "%s--%s ", str->len > 0 ? "  " : "", parts[i].option);
+		pm_put_cut(str, parts[i].value, 0, false, report->ascii);
+		filtered = true;
+	}
+	if (!filtered)
+		return;
+	pm_str_puts(str, ": ");
+	pm_put_count(str, view->total.samples);
+	pm_str_printf(str, " samples, %.1f%% of all",
+		      pm_weight_percent(&view->total, &view->all));
+}
+
+void pm_text_event_heading(const struct pm_text *text, const struct pm_section *section)
+{
+	const struct pm_view *view = section->view;
+	struct pm_weight truncated = weight_of_stop(section, "truncated");
+	struct pm_weight incomplete = weight_of_stop(section, NULL);
+	struct pm_str line = { 0 }, filter = { 0 };
+
+	put_event(&line, section);
+	put_lost(&line, section);
+	if (view->total.samples > 0) {
+		pm_str_printf(&line, "   truncated %.1f%%",
+			      pm_weight_percent(&truncated, &view->total));
+		if (incomplete.samples > 0)
+			pm_str_printf(&line, "   incomplete %.1f%%",
+				      pm_weight_percent(&incomplete, &view->total));
+		pm_str_printf(&line, "   unknown %.1f%%",
+			      pm_weight_percent(&view->unknown, &view->total));
+	}
+	if (!line.failed)
+		pm_text_wrap(text, "", 2, line.data);
+	put_filter(&filter, section);
+	if (!filter.failed && filter.len > 0)
+		pm_text_wrap(text, "", 2, filter.data);
+	pm_str_release(&line);
+	pm_str_release(&filter);
+}
+
+/* ---- what to ask next --------------------------------------------------------------------- */
+
+static void put_hint(struct pm_str *str, const struct pm_report *report,
+		     const char *options, const char *function)
+{
+	if (str->len == 0) {
+		pm_str_puts(str, "pmreport ");
+		if (report->file) {
+			pm_put_shell(str, report->file);
+			pm_str_putc(str, ' ');
+		}
+	} else {
+		pm_str_puts(str, " | ");
+	}
+	pm_str_puts(str, options);
+	if (function)
+		pm_put_shell(str, function);
+}
+
+/* The heaviest function with a name, if that name can be typed. */
+static const char *name_to_ask_for(const struct pm_section *section)
+{
+	const struct pm_profile *profile = section->report->profile;
+	PM_CLEANUP(pm_table_release) struct pm_table table = { 0 };
+
+	if (pm_table_init(&table, section->view, PM_KEY_FUNCTION, false) < 0)
+		return NULL;
+	for (size_t i = 0; i < table.rows.len && i < 10; i++) {
+		const struct pm_profile_function *function =
+			&profile->functions.data[table.rows.data[i].id];
+
+		if (!function->unknown && strlen(function->name) <= HINT_NAME_MAX)
+			return function->name;
+	}
+	return NULL;
+}
+
+static void say_next(const struct pm_text *text, const struct pm_section *section)
+{
+	const struct pm_report *report = text->report;
+	const char *name = name_to_ask_for(section);
+	struct pm_str hints = { 0 }, printable = { 0 };
+
+	if (report->show != PM_SHOW_TREE)
+		put_hint(&hints, report, "--tree", NULL);
+	else
+		put_hint(&hints, report, "--bottom-up", NULL);
+	if (name && report->show != PM_SHOW_CALLERS)
+		put_hint(&hints, report, "--callers ", name);
+	else if (name)
+		put_hint(&hints, report, "--callees ", name);
+	if (report->show != PM_SHOW_TABLE || report->key == PM_KEY_FUNCTION)
+		put_hint(&hints, report, "--by line", NULL);
+	else
+		put_hint(&hints, report, "--by function", NULL);
+	if (!hints.failed)
+		pm_str_printable(&printable, hints.data, hints.len);
+	if (!hints.failed && !printable.failed) {
+		pm_text_color(text, PM_COLOR_DIM);
+		pm_text_wrap(text, "next: ", 6, printable.data);
+		pm_text_color(text, PM_COLOR_PLAIN);
+	}
+	pm_str_release(&hints);
+	pm_str_release(&printable);
+}
+
+/* ---- all of it ------------------------------------------------------------------------- */
+
+static int section_body(struct pm_text *text, const struct pm_section *section)
+{
+	const struct pm_report *report = text->report;
+	int r;
+
+	if (section->view->total.samples == 0)
+		return 0;
+	if (!report->quiet)
+		fputc('\n', text->to);
+	if (report->show != PM_SHOW_TABLE)
+		return pm_text_tree(text, section);
+	r = pm_text_table(text, section);
+	if (r == 0 && !report->quiet && report->key == PM_KEY_FUNCTION)
+		r = pm_text_hottest(text, section);
+	return r;
+}
+
+static int say_section(struct pm_text *text, const struct pm_section *section)
+{
+	if (!text->report->quiet) {
+		pm_text_event_heading(text, section);
+		pm_text_event_warnings(text, section);
+	}
+	return section_body(text, section);
+}
+
+int pm_output_text(const struct pm_report *report, FILE *to, struct pm_error *err)
+{
+	struct pm_text text = { .report = report, .to = to };
+	uint32_t first, end;
+
+	pm_report_events(report, &first, &end);
+	for (uint32_t event = first; event < end; event++) {
+		PM_CLEANUP(pm_section_release) struct pm_section section = { 0 };
+		int r = pm_section_init(&section, report, event, err);
+
+		if (r < 0)
+			return r;
+		if (event == first && !report->quiet) {
+			pm_text_heading(&text);
+			pm_text_file_warnings(&text);
+		}
+		if (event > first)
+			fputc('\n', to);
+		r = say_section(&text, &section);
+		if (r < 0)
+			return pm_error_set(err, r, "out of memory");
+		if (event + 1 == end && !report->quiet && section.view->total.samples > 0)
+			say_next(&text, &section);
+	}
+	return 0;
+}

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: MIT */
+/* Numbers and names as people read them, in a given width. */
+#include "output-internal.h"
+
+#include <ctype.h>
+#include <string.h>
+
+enum {
+	TAIL_THIRDS = 2, /* of a name cut in the middle, how much the end gets */
+};
+
+size_t pm_columns(const char *text)
+{
+	size_t columns = 0;
+
+	for (; *text; text++)
+		columns += ((unsigned char)*text & 0xc0) != 0x80;
+	return columns;
+}
+
+void pm_put_count(struct pm_str *str, uint64_t count)
+{
+	struct pm_str digits = { 0 };
+
+	pm_str_u64(&digits, count);
+	for (size_t i = 0; i < digits.len; i++) {
+		if (i > 0 && (digits.len - i) % 3 == 0)
+			pm_str_putc(str, ',');
+		pm_str_putc(str, digits.data[i]);
+	}
+	pm_str_release(&digits);
+}
+
+void pm_put_duration(struct pm_str *str, uint64_t ns)
+{
+	uint64_t seconds = ns / 1000000000;
+
+	if (ns < 1000000)
+		pm_str_printf(str, "%.3g ms", (double)ns / 1e6);
+	else if (seconds < 1)
+		pm_str_printf(str, "%llu ms", (unsigned long long)(ns / 1000000));
+	else if (seconds < 100)
+		pm_str_printf(str, "%.2f s", (double)ns / 1e9);
+	else if (seconds < 3600)
+		pm_str_printf(str, "%llu min %02llu s",
+			      (unsigned long long)(seconds / 60),
+			      (unsigned long long)(seconds % 60));
+	else
+		pm_str_printf(str, "%llu h %02llu min",
+			      (unsigned long long)(seconds / 3600),
+			      (unsigned long long)(seconds / 60 % 60));
+}
+
+/* ---- names --------------------------------------------------------------------------- */
+
+static const char *ellipsis(bool ascii)
+{
+	return ascii ? "..." : "…";
+}
+
+/* How many of the characters of operator<, operator->, operator() … @at begins with. */
+static size_t operator_len(const char *text, size_t at)
+{
+	static const char word[] = "operator";
+	size_t len = sizeof(word) - 1, n = len;
+
+	if (strncmp(text + at, word, len) != 0 ||
+	    (at > 0 && (isalnum((unsigned char)text[at - 1]) || text[at - 1] == '_')))
+		return 0;
+	if (strncmp(text + at + n, "()", 2) == 0)
+		return n + 2;
+	while (strchr("<>=-!*&", text[at + n]) && text[at + n] != '\0')
+		n++;
+	return n;
+}
+
+/* Empties the outermost pairs of @open and @close: f(int, char) becomes f(…). */
+static void fold_pairs(struct pm_str *str, const char *text, char open, char close,
+		       bool ascii)
+{
+	static const char anonymous[] = "(anonymous namespace)";
+	size_t depth = 0, start = 0;
+
+	for (size_t i = 0; text[i] != '\0'; i++) {
+		size_t skip = operator_len(text, i);
+
+		if (strncmp(text + i, anonymous, sizeof(anonymous) - 1) == 0)
+			skip = sizeof(anonymous) - 1;
+		if (skip > 0) {
+			if (depth == 0)
+				pm_str_append(str, text + i, skip);
+			i += skip - 1;
+		} else if (text[i] == open) {
+			if (depth++ == 0) {
+				pm_str_putc(str, open);
+				start = i + 1;
+			}
+		} else if (text[i] == close && depth > 0 &&
+			   (i == 0 || text[i - 1] != '-')) {
+			if (--depth == 0) {
+				if (i > start)
+					pm_str_puts(str, ellipsis(ascii));
+				pm_str_putc(str, close);
+			}
+		} else if (depth == 0) {
+			pm_str_putc(str, text[i]);
+		}
+	}
+	if (depth > 0) /* not balanced: what it hides is cut off */
+		pm_str_puts(str, ellipsis(ascii));
+}
+
+/* The byte where column @column of @text begins. */
+static size_t byte_of_column(const char *text, size_t column)
+{
+	size_t i = 0, seen = 0;
+
+	for (; text[i] != '\0'; i++)
+		if (((unsigned char)text[i] & 0xc0) != 0x80 && seen++ == column)
+			break;
+	return i;
+}
+
+/* @head columns from the beginning, and from the end as many as still fit. */
+static void cut(struct pm_str *str, const char *text, size_t width, size_t head,
+		bool ascii)
+{
+	size_t columns = pm_columns(text), mark = pm_columns(ellipsis(ascii)), tail;
+
+	if (columns <= width) {
+		pm_str_puts(str, text);
+		return;
+	}
+	if (width <= mark) {
+		pm_str_append(str, text, byte_of_column(text, width));
+		return;
+	}
+	if (head > width - mark)
+		head = width - mark;
+	tail = width - mark - head;
+	pm_str_append(str, text, byte_of_column(text, head));
+	pm_str_puts(str, ellipsis(ascii));
+	pm_str_puts(str, text + byte_of_column(text, columns - tail));
+}
+
+void pm_put_name(struct pm_str *str, const char *name, size_t width, bool ascii)
+{
+	struct pm_str whole = { 0 }, args = { 0 }, templates = { 0 };
+	const char *best;
+
+	pm_str_printable(&whole, name, strlen(name));
+	best = whole.data ? whole.data : "";
+	if (width > 0 && pm_columns(best) > width) {
+		fold_pairs(&args, best, '(', ')', ascii);
+		best = args.data ? args.data : "";
+	}
+	if (width > 0 && pm_columns(best) > width) {
+		fold_pairs(&templates, best, '<', '>', ascii);
+		best = templates.data ? templates.data : "";
+	}
+	if (whole.failed || args.failed || templates.failed)
+		str->failed = true;
+	else if (width == 0)
+		pm_str_puts(str, best);
+	else
+		cut(str, best, width, width - width * TAIL_THIRDS / 3, ascii);
+	pm_str_release(&whole);
+	pm_str_release(&args);
+	pm_str_release(&templates);
+}
+
+void pm_put_cut(struct pm_str *str, const char *text, size_t width, bool keep_end,
+		bool ascii)
+{
+	struct pm_str whole = { 0 };
+
+	pm_str_printable(&whole, text, strlen(text));
+	if (whole.failed)
+		str->failed = true;
+	else if (whole.len > 0)
+		cut(str, whole.data, width == 0 ? SIZE_MAX : width,
+		    keep_end ? 0 : SIZE_MAX, ascii);
+	pm_str_release(&whole);
+}
+
+void pm_put_function(struct pm_str *str, const struct pm_profile *profile,
+		     uint32_t function, size_t width, bool ascii)
+{
+	const struct pm_profile_function *f = &profile->functions.data[function];
+
+	if (f->unknown && f->module != PM_PROFILE_NONE) {
+		struct pm_str name = { 0 };
+
+		pm_str_printf(&name, "%s in %s", f->name,
+			      profile->modules.data[f->module].name);
+		pm_put_cut(str, name.failed ? f->name : name.data, width, false, ascii);
+		pm_str_release(&name);
+	} else {
+		pm_put_name(str, f->name, width, ascii);
+	}
+}
+
+void pm_put_source(struct pm_str *str, const struct pm_profile_place *place)
+{
+	if (!place->file)
+		return;
+	pm_str_puts(str, pm_basename(place->file));
+	if (place->line > 0)
+		pm_str_printf(str, ":%u", place->line);
+}
+
+void pm_put_shell(struct pm_str *str, const char *word)
+{
+	static const char plain[] = "_./:@%+=,-";
+	bool quote = word[0] == '\0' || word[0] == '-';
+
+	for (const char *c = word; *c; c++)
+		quote |= !isalnum((unsigned char)*c) && !strchr(plain, *c);
+	if (!quote) {
+		pm_str_puts(str, word);
+		return;
+	}
+	pm_str_putc(str, '\'');
+	for (const char *c = word; *c; c++) {
+		if (*c == '\'')
+			pm_str_puts(str, "'\\''");
+		else
+			pm_str_putc(str, *c);
+	}
+	pm_str_putc(str, '\'');
+}
+
+/* ---- the stream ------------------------------------------------------------------------- */
+
+void pm_text_color(const struct pm_text *text, enum pm_color color)
+{
+	static const char *const codes[] = {
+		[PM_COLOR_PLAIN] = "\033[0m",  [PM_COLOR_HEAD] = "\033[1m",
+		[PM_COLOR_HOT] = "\033[1;31m", [PM_COLOR_WARM] = "\033[32m",
+		[PM_COLOR_DIM] = "\033[2m",    [PM_COLOR_WARNING] = "\033[33m",
+	};
+
+	if (text->report->color)
+		fputs(codes[color], text->to);
+}
+
+void pm_text_put(const struct pm_text *text, enum pm_color color, const char *words)
+{
+	if (color != PM_COLOR_PLAIN)
+		pm_text_color(text, color);
+	fputs(words, text->to);
+	if (color != PM_COLOR_PLAIN)
+		pm_text_color(text, PM_COLOR_PLAIN);
+}
+
+void pm_text_percent(const struct pm_text *text, double percent)
+{
+	char digits[16];
+
+	snprintf(digits, sizeof(digits), "%5.1f%%", percent);
+	pm_text_put(text,
+		    percent >= 5.0   ? PM_COLOR_HOT
+		    : percent >= 0.5 ? PM_COLOR_WARM
+				     : PM_COLOR_PLAIN,
+		    digits);
+}
+
+void pm_text_wrap(const struct pm_text *text, const char *first, unsigned indent,
+		  const char *words)
+{
+	size_t at = pm_columns(first), width = text->report->width;
+	bool fresh = true; /* nothing on this line yet but the indent */
+
+	fputs(first, text->to);
+	while (*words) {
+		size_t len = strcspn(words, " "), columns;
+		char *word = strndup(words, len);
+
+		if (!word)
+			return;
+		columns = pm_columns(word);
+		if (!fresh && width > 0 && at + 1 + columns > width) {
+			fprintf(text->to, "\n%*s", (int)indent, "");
+			at = indent;
+			fresh = true;
+		}
+		if (!fresh)
+			fputc(' ', text->to);
+		fputs(word, text->to);
+		at += columns + !fresh;
+		fresh = false;
+		words += len;
+		words += *words == ' ';
+		free(word);
+	}
+	fputc('\n', text->to);
+}
+
+const char *pm_text_ellipsis(const struct pm_text *text)
+{
+	return ellipsis(text->report->ascii);
+}
+
+const char *pm_text_arrow(const struct pm_text *text)
+{
+	return text->report->ascii ? " > " : " → ";
+}

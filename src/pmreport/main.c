@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+#include "options.h"
+#include "sink.h"
+
+#include <langinfo.h>
+#include <locale.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/ioctl.h>
+
+enum {
+	STATUS_DONE = 0,
+	STATUS_FILE =
+		1, /* cannot be read, is not valid, or the output cannot be written */
+	STATUS_USAGE = 2,
+	WIDTH_DEFAULT = 80,
+	WIDTH_LEAST = 60, /* a narrower terminal wraps */
+};
+
+static int fail(const struct pm_error *err, int status)
+{
+	pm_error_print(err, "pmreport", stderr);
+	return status;
+}
+
+static void PM_PRINTF(1, 2) say(const char *format, ...)
+{
+	struct pm_error text = { .offset = -1 };
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text.text, sizeof(text.text), format, args);
+	va_end(args);
+	pm_error_print(&text, "pmreport", stderr);
+}
+
+/* ---- the screen ------------------------------------------------------------------------- */
+
+static void look_at_terminal(struct pm_report_options *options)
+{
+	struct pm_report *report = &options->report;
+	const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+	bool screen = !options->output && isatty(STDOUT_FILENO);
+	struct winsize size;
+
+	report->color =
+		options->color == PM_COLOR_ALWAYS ||
+		(options->color == PM_COLOR_AUTO && screen &&
+		 (!no_color || no_color[0] == '\0') && term && strcmp(term, "dumb") != 0);
+	report->ascii = strcmp(nl_langinfo(CODESET), "UTF-8") != 0;
+	if (options->width_set)
+		return;
+	report->width = WIDTH_DEFAULT;
+	if (screen && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+		report->width = size.ws_col > WIDTH_LEAST ? size.ws_col : WIDTH_LEAST;
+}
+
+/* ---- reading and writing ------------------------------------------------------------------ */
+
+static void release_reader(struct pm_file_reader **reader)
+{
+	pm_file_reader_free(*reader);
+}
+
+static int load(struct pm_profile **ret, const struct pm_report_options *options,
+		struct pm_error *err)
+{
+	PM_CLEANUP(release_reader) struct pm_file_reader *reader = NULL;
+	int r = pm_file_reader_open(&reader, options->input, err);
+
+	if (r == 0)
+		r = pm_profile_load(ret, reader, &options->profile, err);
+	if (r == -ENOENT && strcmp(options->input, "samples.json") == 0)
+		pm_error_fix(err, "pmrec PROGRAM, which writes it");
+	return r;
+}
+
+static int write_report(const struct pm_report_options *options, FILE *to,
+			struct pm_error *err)
+{
+	switch (options->format) {
+	case PM_FORMAT_TEXT:
+		return pm_output_text(&options->report, to, err);
+	case PM_FORMAT_CSV:
+		return pm_output_csv(&options->report, options->separator, to, err);
+	case PM_FORMAT_JSON:
+		return pm_output_json(&options->report, to, err);
+	case PM_FORMAT_FOLDED:
+		return pm_output_folded(&options->report, options->folded_periods, to,
+					err);
+	}
+	return -EINVAL;
+}
+
+static int find_event(struct pm_report_options *options, const struct pm_profile *profile,
+		      struct pm_error *err)
+{
+	if (options->event) {
+		options->report.event =
+			pm_profile_find_event(profile, options->event, err);
+		return options->report.event == PM_PROFILE_NONE ? -ENOENT : 0;
+	}
+	/* This format knows one event; the others are not left out silently. */
+	if (options->format == PM_FORMAT_FOLDED && profile->events.len > 1)
+		say("the first of %zu events, %s; --event chooses", profile->events.len,
+		    profile->events.data[0].actual);
+	return 0;
+}
+
+static int report(struct pm_report_options *options, const struct pm_profile *profile)
+{
+	PM_CLEANUP(pm_sink_release) struct pm_sink sink = { 0 };
+	struct pm_error err = { .offset = -1 };
+	int r;
+
+	options->report.profile = profile;
+	options->report.filter = &options->filter;
+	if (find_event(options, profile, &err) < 0)
+		return fail(&err, STATUS_USAGE);
+	if (pm_sink_open(&sink, options->output, &err) < 0)
+		return fail(&err, STATUS_FILE);
+	r = write_report(options, sink.file, &err);
+	if (r < 0)
+		return fail(&err, r == -ENOMEM ? STATUS_FILE : STATUS_USAGE);
+	if (profile->info.cut)
+		say("%s is cut short: the recorder was stopped before it could finish",
+		    options->input);
+	return pm_sink_close(&sink, &err) < 0 ? fail(&err, STATUS_FILE) : STATUS_DONE;
+}
+
+/* Help and version go to a stream that may fail, too. */
+static int print_and_leave(const struct pm_report_options *options)
+{
+	struct pm_sink sink = { .file = stdout };
+	struct pm_error err = { .offset = -1 };
+
+	if (options->help)
+		pm_report_options_help(stdout);
+	else
+		puts("pmreport " PMREPORT_VERSION);
+	return pm_sink_close(&sink, &err) < 0 ? fail(&err, STATUS_FILE) : STATUS_DONE;
+}
+
+int main(int argc, char **argv)
+{
+	struct pm_report_options options;
+	struct pm_error err = { .offset = -1 };
+	struct pm_profile *profile;
+	int status;
+
+	setlocale(LC_CTYPE, ""); /* numbers stay those of the C locale */
+	signal(SIGPIPE, SIG_IGN); /* a closed pipe is a failed write, and told */
+	if (pm_report_options_parse(&options, argc, argv, &err) < 0)
+		return fail(&err, STATUS_USAGE);
+	if (options.help || options.version)
+		return print_and_leave(&options);
+	look_at_terminal(&options);
+	if (load(&profile, &options, &err) < 0)
+		return fail(&err, STATUS_FILE);
+	status = report(&options, profile);
+	pm_profile_free(profile);
+	return status;
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+#include "sink.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static int failed(struct pm_error *err, int code, const char *path)
+{
+	pm_error_set(err, -code, "cannot write: %s", strerror(code));
+	pm_error_where(err, path ? path : "standard output", -1);
+	return -code;
+}
+
+/* A report is for sharing: it gets the mode that any new file would. */
+static mode_t usual_mode(void)
+{
+	mode_t mask = umask(0);
+
+	umask(mask);
+	return 0666 & ~mask;
+}
+
+static int open_temporary(struct pm_sink *sink, const struct stat *old,
+			  struct pm_error *err)
+{
+	PM_AUTO_CLOSE int fd = -1;
+	mode_t mode = old ? old->st_mode & 07777 : usual_mode();
+	int code;
+
+	if (asprintf(&sink->temporary, "%s.XXXXXX", sink->path) < 0) {
+		sink->temporary = NULL;
+		return failed(err, ENOMEM, sink->path);
+	}
+	fd = mkostemp(sink->temporary, O_CLOEXEC);
+	if (fd < 0 || fchmod(fd, mode) < 0 || !(sink->file = fdopen(fd, "w"))) {
+		code = errno;
+		if (fd >= 0)
+			unlink(sink->temporary);
+		free(sink->temporary);
+		sink->temporary = NULL;
+		return failed(err, code, sink->path);
+	}
+	pm_take_fd(&fd);
+	return 0;
+}
+
+int pm_sink_open(struct pm_sink *ret, const char *path, struct pm_error *err)
+{
+	struct pm_sink sink = { .path = path };
+	struct stat stat_buf;
+	bool exists;
+	int r;
+
+	if (!path || strcmp(path, "-") == 0) {
+		*ret = (struct pm_sink){ .file = stdout };
+		return 0;
+	}
+	exists = lstat(path, &stat_buf) == 0;
+	if (exists && !S_ISREG(stat_buf.st_mode)) {
+		/* A symbolic link leads to what is meant; a directory says so itself. */
+		sink.file = fopen(path, "we");
+		if (!sink.file)
+			return failed(err, errno, path);
+	} else {
+		r = open_temporary(&sink, exists ? &stat_buf : NULL, err);
+		if (r < 0)
+			return r;
+	}
+	*ret = sink;
+	return 0;
+}
+
+int pm_sink_close(struct pm_sink *sink, struct pm_error *err)
+{
+	int code = 0;
+
+	/* ferror() alone forgets why; the write that failed last fails again. */
+	errno = 0;
+	if (fflush(sink->file) != 0)
+		code = errno;
+	if (code == 0 && ferror(sink->file))
+		code = errno ? errno : EIO;
+	if (sink->path || code == 0) {
+		if (fclose(sink->file) != 0 && code == 0)
+			code = errno;
+		sink->file = NULL;
+	}
+	if (code == 0 && sink->temporary && rename(sink->temporary, sink->path) < 0)
+		code = errno;
+	if (code != 0) {
+		const char *path = sink->path;
+
+		pm_sink_release(sink);
+		return failed(err, code, path);
+	}
+	free(sink->temporary);
+	sink->temporary = NULL;
+	return 0;
+}
+
+void pm_sink_release(struct pm_sink *sink)
+{
+	if (sink->file && sink->path)
+		fclose(sink->file);
+	if (sink->temporary)
+		unlink(sink->temporary);
+	free(sink->temporary);
+	*sink = (struct pm_sink){ 0 };
+}
