@@ -99,7 +99,7 @@ static void explain(struct pm_error *err, int code, const char *path)
 	if (code == -EPIPE)
 		pm_error_set(err, code, "the program that reads this pipe has ended");
 	if (code == -ENOSPC || code == -EDQUOT)
-		pm_error_fix(err, "pmrec -o with a name on another disk, or NAME.zst");
+		pm_error_fix(err, "pmrec -o /another/disk/samples.json.zst");
 	if (code == -EFBIG)
 		pm_error_fix(err, "ulimit -f unlimited");
 	pm_error_where(err, path, -1);

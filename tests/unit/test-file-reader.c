@@ -153,7 +153,9 @@ static void strangers_are_passed_over(void **state)
 		     "\"new\":{\"a\":[1.5,{}]},\"cpu\":0,\"event\":0,\"period\":1,"
 		     "\"stack\":0,\"stop\":null}\r\n"
 		     "{\"type\":\"frame\",\"id\":2,\"module\":null,"
-		     "\"address\":\"0x00ABCdef\",\"how\":\"new-way\"}\n" FOOTER;
+		     "\"address\":\"0x00ABCdef\",\"how\":\"new-way\"}\n"
+		     "{\"type\":\"thread\",\"pid\":null,\"tid\":null,"
+		     "\"comm\":\"\",\"time\":1}\n" FOOTER;
 	struct pm_file_reader *reader = open_text(text, strlen(text));
 	struct pm_file_record r;
 
@@ -163,7 +165,9 @@ static void strangers_are_passed_over(void **state)
 	assert_null(r.sample.stop);
 	next(reader, &r, PM_FILE_FRAME, 9);
 	assert_int_equal(r.frame.address, 0xabcdef);
-	next(reader, &r, PM_FILE_FOOTER, 10);
+	next(reader, &r, PM_FILE_THREAD, 10);
+	assert_int_equal(r.thread.tid, PM_FILE_NONE);
+	next(reader, &r, PM_FILE_FOOTER, 11);
 	pm_file_reader_free(reader);
 }
 
