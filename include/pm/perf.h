@@ -68,7 +68,7 @@ struct pm_user_regs {
 	/* By DWARF number of the task's ABI: psABI x86-64 fig. 3.36, for PM_REGS_32 psABI i386
 	 * table 2.14. */
 	uint64_t value[PM_DWARF_REGS_MAX];
-	uint64_t known; /* bit n: value[n] is known */
+	uint64_t known; /* bit n: value[n] is known; the others hold no meaning */
 };
 
 struct pm_sample {

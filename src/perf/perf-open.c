@@ -1,237 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-#include "perf-internal.h"
+#include "perf-state.h"
 
-#include <stdarg.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
 #include <time.h>
 
 enum {
 	DEGRADE_STEPS_MAX = 16, /* more steps than there are, for one open */
-	PLAIN_RECORD_BYTES = 1536, /* a sample with 127 callchain entries and registers */
-	RECORD_BYTES_MAX = 65528, /* header.size is a u16, in steps of 8 */
-	RECORDS_MIN = 2,
-	RECORDS_COMFORTABLE = 8,
-	RECORDS_WANTED = 256,
-	MEMORY_SHARE = 16, /* all rings together: at most this part of the memory */
 };
-
-#define RING_BYTES_MIN     ((size_t)32 * 1024)
-#define RING_BYTES_DEFAULT ((size_t)4 * 1024 * 1024)
-#define RING_BYTES_MOST    ((size_t)1024 * 1024 * 1024) /* wakeup_watermark is a u32 */
-#define HZ_MAX_DEFAULT     100000 /* DEFAULT_MAX_SAMPLE_RATE, kernel/events/core.c */
-
-struct pm_perf {
-	PM_VEC(struct pm_perf_event) events;
-	pm_cpu_list cpus;
-	int *fds; /* [cpu * events.len + event], -1: none */
-	PM_VEC(int) poll_fds;
-	struct pm_event_ids ids;
-	struct pm_merge merge;
-	struct pm_perf_notes notes;
-	struct pm_perf_features features;
-	struct pm_perf_env env;
-	size_t ring_bytes;
-	bool nofile_raised, rate_noted;
-};
-
-static void add_note(struct pm_perf *perf, const char *format, ...) PM_PRINTF(2, 3);
-
-/* A note that memory has no room for is the least of the troubles then. */
-static void add_note(struct pm_perf *perf, const char *format, ...)
-{
-	va_list args;
-	char *text;
-	int n;
-
-	va_start(args, format);
-	n = vasprintf(&text, format, args);
-	va_end(args);
-	if (n < 0)
-		return;
-	if (pm_vec_push(&perf->notes.texts, text) < 0)
-		free(text);
-}
-
-static int sys_perf_event_open(const struct perf_event_attr *attr, pid_t pid, int cpu)
-{
-	return (int)syscall(SYS_perf_event_open, attr, pid, cpu, -1,
-			    PERF_FLAG_FD_CLOEXEC);
-}
-
-/* ---- what this machine has instead ------------------------------------------------------ */
-
-static bool event_exists(const char *name)
-{
-	struct pm_event_specs specs PM_CLEANUP(pm_event_specs_release) = { 0 };
-	struct perf_event_attr attr;
-	int fd PM_AUTO_CLOSE = -1;
-
-	if (pm_event_specs_parse(name, &specs, NULL) < 0)
-		return false;
-	memset(&attr, 0, sizeof(attr));
-	attr.size = sizeof(attr);
-	attr.type = specs.list.data[0].type;
-	attr.config = specs.list.data[0].config;
-	attr.disabled = 1;
-	attr.exclude_kernel = 1;
-	attr.exclude_hv = 1;
-	fd = sys_perf_event_open(&attr, 0, -1);
-	return fd >= 0;
-}
-
-static int explain_missing(const struct pm_event_spec *spec, int code,
-			   struct pm_error *err)
-{
-	struct pm_str near PM_CLEANUP(pm_str_release) = { 0 };
-	bool software = spec->type == PERF_TYPE_SOFTWARE;
-	bool pmu = !software && (event_exists("cycles") || event_exists("instructions"));
-
-	if (software || pmu)
-		pm_event_names_near(spec->name, event_exists, 3, &near);
-	if (near.len == 0)
-		pm_str_puts(&near, "cpu-clock, task-clock, page-faults");
-	pm_error_set(err, -code, "%s (%s); events that work here: %s",
-		     software || pmu
-			     ? "this machine does not have the event"
-			     : "this machine has no hardware counters, as is usual in "
-			       "virtual machines",
-		     strerror(code), near.failed ? "cpu-clock" : near.data);
-	pm_error_where(err, spec->requested, -1);
-	return -code;
-}
-
-/* ---- degrading, one step at a time -------------------------------------------------------- */
-
-static bool happens_in_kernel(const struct pm_event_spec *spec)
-{
-	return spec->type == PERF_TYPE_SOFTWARE &&
-	       (spec->config == PERF_COUNT_SW_CONTEXT_SWITCHES ||
-		spec->config == PERF_COUNT_SW_CPU_MIGRATIONS ||
-		spec->config == PERF_COUNT_SW_CGROUP_SWITCHES);
-}
-
-static bool clamp_rate(struct pm_perf *perf, struct pm_perf_event *event, uint64_t max_hz)
-{
-	uint64_t asked = event->rate;
-
-	if (max_hz == 0)
-		max_hz = HZ_MAX_DEFAULT;
-	if (!event->by_frequency || asked <= max_hz)
-		return false;
-	event->rate = max_hz;
-	if (asked != UINT64_MAX && !perf->rate_noted) {
-		add_note(
-			perf,
-			"%llu Hz are more than the kernel allows, so %llu Hz are sampled "
-			"(more: sudo sysctl kernel.perf_event_max_sample_rate=%llu).",
-			(unsigned long long)asked, (unsigned long long)max_hz,
-			(unsigned long long)asked);
-		perf->rate_noted = true;
-	}
-	return true;
-}
-
-/* EINVAL says no more than that something is wrong: leave out the newest thing first. */
-static bool degrade_attr(struct pm_perf *perf, struct pm_perf_event *event)
-{
-	if (clamp_rate(perf, event, pm_perf_env_max_hz()))
-		return true;
-	if (perf->features.format_lost) {
-		perf->features.format_lost = false;
-		return true;
-	}
-	if (perf->features.build_id) {
-		perf->features.build_id = false;
-		return true;
-	}
-	if (perf->features.exclude_guest && event->actual.type != PERF_TYPE_SOFTWARE) {
-		perf->features.exclude_guest = false;
-		return true;
-	}
-	return false;
-}
-
-static bool drop_kernel(struct pm_perf *perf, struct pm_perf_event *event)
-{
-	const struct pm_event_spec *spec = &event->actual;
-	char level[16] = "unknown";
-
-	if (!spec->kernel || !spec->user || spec->explicit_kernel ||
-	    event->kernel_dropped || happens_in_kernel(spec))
-		return false;
-	event->kernel_dropped = true;
-	if (perf->env.paranoid_known)
-		snprintf(level, sizeof(level), "%d", perf->env.paranoid);
-	add_note(
-		perf,
-		"kernel samples are not allowed here (kernel.perf_event_paranoid is %s): "
-		"%s is sampled in user space only (sudo sysctl "
-		"kernel.perf_event_paranoid=1 allows both).",
-		level, spec->name);
-	return true;
-}
-
-static bool substitute(struct pm_perf *perf, struct pm_perf_event *event, int code)
-{
-	if (!pm_event_spec_fallback(&event->actual, code, &event->actual))
-		return false;
-	add_note(perf,
-		 "this machine has no hardware counter for %s (%s): %s is sampled "
-		 "instead%s.",
-		 event->requested.requested, strerror(code), event->actual.name,
-		 event->by_frequency ? "" : ", its period counts nanoseconds");
-	return true;
-}
-
-static bool raise_nofile(struct pm_perf *perf)
-{
-	struct rlimit limit;
-
-	if (perf->nofile_raised || getrlimit(RLIMIT_NOFILE, &limit) < 0 ||
-	    limit.rlim_cur >= limit.rlim_max)
-		return false;
-	perf->nofile_raised = true;
-	limit.rlim_cur = limit.rlim_max;
-	return setrlimit(RLIMIT_NOFILE, &limit) == 0;
-}
-
-/* True when something was changed and another try is worth it. */
-static bool degrade(struct pm_perf *perf, struct pm_perf_event *event, int code,
-		    bool first_cpu)
-{
-	switch (code) {
-	case EMFILE:
-		return raise_nofile(perf);
-	case EINVAL:
-		return degrade_attr(perf, event);
-	case EACCES:
-	case EPERM:
-		return drop_kernel(perf, event);
-	default:
-		/* On a later CPU the event is known to exist: no other one then. */
-		return first_cpu && substitute(perf, event, code);
-	}
-}
-
-static int explain_open(struct pm_perf *perf, const struct pm_perf_event *event, int code,
-			struct pm_error *err)
-{
-	struct pm_perf_refusal why = {
-		.code = code,
-		.event = event->requested.requested,
-		.kernel = event->actual.kernel && !event->kernel_dropped,
-		.in_kernel_only = happens_in_kernel(&event->actual),
-		.fds = perf->events.len * perf->cpus.len,
-		.env = &perf->env,
-	};
-
-	if (code == ENOENT || code == ENXIO || code == ENODEV || code == EOPNOTSUPP)
-		return explain_missing(&event->requested, code, err);
-	return pm_perf_explain_open(&why, err);
-}
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
@@ -259,13 +35,13 @@ static int open_event(struct pm_perf *perf, const struct place *at, struct pm_er
 		int fd, code;
 
 		pm_attr_fill(&request, &attr);
-		fd = sys_perf_event_open(&attr, at->options->pid,
-					 (int)perf->cpus.data[at->cpu]);
+		fd = pm_sys_perf_event_open(&attr, at->options->pid,
+					    (int)perf->cpus.data[at->cpu]);
 		if (fd >= 0)
 			return fd;
 		code = errno;
-		if (!degrade(perf, event, code, at->cpu == 0))
-			return explain_open(perf, event, code, err);
+		if (!pm_perf_degrade(perf, event, code, at->cpu == 0))
+			return pm_perf_refused(perf, event, code, err);
 	}
 	return pm_error_set(err, -EINVAL, "the kernel takes the event in no form");
 }
@@ -351,136 +127,13 @@ static int open_all(struct pm_perf *perf, const struct pm_perf_options *options,
 	return 0;
 }
 
-/* ---- size of the rings ---------------------------------------------------------------------- */
-
-static size_t power_of_two_above(size_t value)
-{
-	size_t power = 1;
-
-	while (power < value)
-		power *= 2;
-	return power;
-}
-
-static size_t record_bytes(const struct pm_perf_options *options)
-{
-	size_t bytes = PLAIN_RECORD_BYTES;
-
-	if (options->call_graph == PM_CALL_GRAPH_DWARF)
-		bytes += options->stack_bytes;
-	return bytes < RECORD_BYTES_MAX ? bytes : RECORD_BYTES_MAX;
-}
-
-static size_t ring_bytes_min(const struct pm_perf_options *options)
-{
-	size_t bytes = power_of_two_above(RECORDS_MIN * record_bytes(options));
-
-	return bytes > RING_BYTES_MIN ? bytes : RING_BYTES_MIN;
-}
-
-/*
- * What perf_mmap() of kernel/events/core.c will allow, so that the first try mostly fits:
- * perf_event_mlock_kb for each online CPU, then RLIMIT_MEMLOCK, both counted with the
- * control page. Other recordings of the same user are not known here.
- */
-static size_t allowed_bytes(const struct pm_perf *perf)
-{
-	const struct pm_perf_env *env = &perf->env;
-	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	uint64_t share;
-
-	if (pm_perf_env_unlimited_rings(env) || env->memlock_bytes == UINT64_MAX)
-		return RING_BYTES_MOST;
-	share = env->mlock_kb * 1024 + env->memlock_bytes / perf->cpus.len;
-	return share > page ? share - page : 0;
-}
-
-static size_t memory_bytes(void)
-{
-	long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-
-	return pages > 0 ? (size_t)pages * (size_t)page : RING_BYTES_MOST;
-}
-
-static size_t choose_ring_bytes(const struct pm_perf *perf,
-				const struct pm_perf_options *options)
-{
-	size_t min = ring_bytes_min(options), want = RING_BYTES_DEFAULT;
-	size_t share = memory_bytes() / MEMORY_SHARE / perf->cpus.len;
-	size_t allowed = allowed_bytes(perf);
-
-	if (pm_perf_env_unlimited_rings(&perf->env) &&
-	    options->call_graph == PM_CALL_GRAPH_DWARF) {
-		size_t roomy = power_of_two_above(
-			RECORDS_WANTED / 2 * record_bytes(options) + 1);
-
-		if (roomy > want)
-			want = roomy;
-	}
-	while (want > min && (want > share || want > allowed))
-		want /= 2;
-	return want > min ? want : min;
-}
-
-static int plan_ring(struct pm_perf *perf, const struct pm_perf_options *options,
-		     size_t *explicit_bytes, struct pm_error *err)
-{
-	size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = options->ring_pages;
-
-	*explicit_bytes = 0;
-	if (pages == 0) {
-		perf->ring_bytes = choose_ring_bytes(perf, options);
-		return 0;
-	}
-	if ((pages & (pages - 1)) != 0 || pages > RING_BYTES_MOST / page)
-		return pm_error_set(
-			err, -EINVAL,
-			"a ring of %zu pages: the number must be a power of two, "
-			"at most %zu",
-			pages, RING_BYTES_MOST / page);
-	perf->ring_bytes = pages * page;
-	if (options->ring_pages_explicit)
-		*explicit_bytes = perf->ring_bytes;
-	if (perf->ring_bytes < ring_bytes_min(options)) {
-		perf->ring_bytes = ring_bytes_min(options);
-		add_note(
-			perf,
-			"a ring of %zu pages has no room for two samples, so it has %zu.",
-			pages, perf->ring_bytes / page);
-		*explicit_bytes = 0;
-	}
-	return 0;
-}
-
-static void note_ring(struct pm_perf *perf, const struct pm_perf_options *options,
-		      size_t explicit_bytes)
-{
-	size_t fit = perf->ring_bytes / record_bytes(options);
-	size_t wanted = explicit_bytes;
-
-	if (explicit_bytes <= perf->ring_bytes && fit >= RECORDS_COMFORTABLE)
-		return;
-	/* A small ring that was asked for is no surprise. */
-	if (explicit_bytes == perf->ring_bytes)
-		return;
-	if (wanted <= perf->ring_bytes)
-		wanted = power_of_two_above(RECORDS_COMFORTABLE * 4 *
-					    record_bytes(options));
-	add_note(
-		perf,
-		"the rings are %zu KiB for each CPU, room for %zu samples, because locked "
-		"memory is limited (more: sudo sysctl kernel.perf_event_mlock_kb=%llu).",
-		perf->ring_bytes / 1024, fit,
-		(unsigned long long)pm_perf_mlock_kb_for(wanted));
-}
-
 /* The watermark is a part of the attr: a smaller ring means to open all again. */
 static int open_with_room(struct pm_perf *perf, const struct pm_perf_options *options,
 			  struct pm_error *err)
 {
 	size_t explicit_bytes;
 	bool map_failed;
-	int r = plan_ring(perf, options, &explicit_bytes, err);
+	int r = pm_perf_plan_rings(perf, options, &explicit_bytes, err);
 
 	if (r < 0)
 		return r;
@@ -490,13 +143,12 @@ static int open_with_room(struct pm_perf *perf, const struct pm_perf_options *op
 			break;
 		if (!map_failed || (r != -EPERM && r != -ENOMEM))
 			return r;
-		if (perf->ring_bytes / 2 < ring_bytes_min(options))
+		if (!pm_perf_shrink_rings(perf, options))
 			return pm_perf_explain_map(-r, &perf->env, perf->ring_bytes,
 						   perf->cpus.len, err);
 		close_all(perf);
-		perf->ring_bytes /= 2;
 	}
-	note_ring(perf, options, explicit_bytes);
+	pm_perf_note_rings(perf, options, explicit_bytes);
 	return 0;
 }
 
@@ -542,7 +194,12 @@ static int prepare(struct pm_perf *perf, const struct pm_perf_options *options)
 			.rate = options->rate,
 		};
 
-		clamp_rate(perf, &event, perf->env.max_hz);
+		pm_perf_clamp_rate(perf, &event, perf->env.max_hz);
+		if (pm_perf_in_kernel_only(&event.requested) && !event.requested.kernel)
+			pm_perf_note(perf,
+				     "%s happens inside the kernel: in user space alone "
+				     "there are no samples of it.",
+				     event.requested.name);
 		r = pm_vec_push(&perf->events, event);
 		if (r < 0)
 			return r;
@@ -600,10 +257,11 @@ int pm_perf_open(struct pm_perf **ret, const struct pm_perf_options *options,
 	if (r < 0)
 		return r;
 	if (!perf->features.format_lost)
-		add_note(perf,
-			 "this kernel (before Linux 6.0) does not count the lost samples "
-			 "of each event: the last ones of a recording may be missing in "
-			 "the count.");
+		pm_perf_note(
+			perf,
+			"this kernel (before Linux 6.0) does not count the lost samples "
+			"of each event: the last ones of a recording may be missing in "
+			"the count.");
 	*ret = PM_TAKE_PTR(perf);
 	return 0;
 }

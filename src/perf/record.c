@@ -83,9 +83,13 @@ static inline void two_halves(struct cursor *cursor, uint32_t *first, uint32_t *
 	cursor->at += sizeof(uint64_t);
 }
 
+/* 8 for each bit. Counted by hand: without -mpopcnt the builtin is a call into libgcc. */
 static inline size_t words_bytes(uint64_t fields)
 {
-	return (size_t)__builtin_popcountll(fields) * sizeof(uint64_t);
+	fields -= fields >> 1 & 0x5555555555555555;
+	fields = (fields & 0x3333333333333333) + (fields >> 2 & 0x3333333333333333);
+	fields = (fields + (fields >> 4)) & 0x0f0f0f0f0f0f0f0f;
+	return (size_t)(fields * 0x0101010101010101 >> 56) * sizeof(uint64_t);
 }
 
 static int malformed(const struct perf_event_header *header, const char *what,
@@ -249,11 +253,13 @@ static int decode_sample(const struct perf_event_header *header,
 	ret->sample.stack = stack.stack;
 	ret->sample.stack_len = stack.stack_len;
 	ret->sample.stack_asked = stack.stack_asked;
-	if (arch)
+	if (arch) {
 		pm_regs_convert(arch, (enum pm_regs_abi)abi, layout->regs_user, regs,
 				&ret->sample.regs);
-	else
-		ret->sample.regs = (struct pm_user_regs){ 0 };
+	} else {
+		ret->sample.regs.abi = PM_REGS_NONE;
+		ret->sample.regs.known = 0;
+	}
 	return 0;
 }
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "perf-internal.h"
 
-#include <string.h>
-
 #define NONE4  PM_NO_REG, PM_NO_REG, PM_NO_REG, PM_NO_REG
 #define NONE8  NONE4, NONE4
 #define NONE32 NONE8, NONE8, NONE8, NONE8
@@ -51,11 +49,11 @@ void pm_regs_convert(const struct pm_regs_arch *arch, enum pm_regs_abi abi, uint
 {
 	const uint8_t *dwarf = abi == PM_REGS_32 ? arch->dwarf_32 : arch->dwarf_64;
 	uint64_t width = abi == PM_REGS_32 ? UINT32_MAX : UINT64_MAX;
+	uint64_t known = 0;
 
-	memset(ret, 0, sizeof(*ret));
 	ret->abi = abi;
 	if (abi == PM_REGS_NONE)
-		return;
+		mask = 0;
 	for (; mask; mask &= mask - 1) {
 		uint8_t number = dwarf[__builtin_ctzll(mask)];
 		uint64_t value = *values++;
@@ -63,6 +61,8 @@ void pm_regs_convert(const struct pm_regs_arch *arch, enum pm_regs_abi abi, uint
 		if (number == PM_NO_REG)
 			continue;
 		ret->value[number] = value & width;
-		ret->known |= (uint64_t)1 << number;
+		known |= (uint64_t)1 << number;
 	}
+	/* The others keep what they were: clearing them would cost more than all above. */
+	ret->known = known;
 }

@@ -341,6 +341,51 @@ static void test_wrong_options(void **state)
 	pm_event_specs_release(&specs);
 }
 
+/* Nobody reads until the end: what did not fit is counted, and all that fitted is given. */
+static void test_loss_is_counted(void **state)
+{
+	struct pm_event_specs specs = { 0 };
+	struct target target = start(busy_script);
+	struct pm_perf_options options;
+	struct pm_perf *perf = NULL;
+	struct pm_error err = { 0 };
+	struct seen seen = { 0 };
+	uint64_t lost = 0;
+	int r;
+
+	assert_int_equal(pm_event_specs_parse("cpu-clock", &specs, &err), 0);
+	options = options_of(&specs, PM_CALL_GRAPH_DWARF, target.pid);
+	options.stack_bytes = 65528;
+	options.ring_pages = 1;
+	options.ring_pages_explicit = true;
+	r = pm_perf_open(&perf, &options, &err);
+	if (r < 0)
+		stop(&target);
+	skip_if_forbidden(r, &err);
+	/* One page was asked for; two records of 64 KiB is what it takes. */
+	assert_int_equal(pm_perf_ring_pages(perf) * (size_t)sysconf(_SC_PAGESIZE),
+			 131072);
+	assert_int_equal(pm_perf_notes(perf)->texts.len, 1);
+	assert_non_null(strstr(pm_perf_notes(perf)->texts.data[0], "a ring of 1 pages"));
+	close(target.go);
+	assert_int_equal(waitpid(target.pid, NULL, 0), target.pid);
+	assert_int_equal(pm_perf_disable(perf), 0);
+	drain(perf, true, &seen);
+	r = pm_perf_lost(perf, 0, &lost);
+	assert_true(r == 0 || r == -ENOTSUP);
+	assert_true(seen.samples[0] > 0);
+	if (r == 0) {
+		print_message("%zu samples, %llu lost, %llu told by records\n",
+			      seen.samples[0], (unsigned long long)lost,
+			      (unsigned long long)seen.lost);
+		assert_true(lost > 0);
+		assert_true(seen.lost <= lost);
+	}
+	assert_int_equal(pm_perf_lost(perf, 1, &lost), -EINVAL);
+	pm_perf_free(perf);
+	pm_event_specs_release(&specs);
+}
+
 /* ---- as a user without privileges ------------------------------------------------------ */
 
 enum {
@@ -456,6 +501,62 @@ static int nobody_explicit_kernel(void)
 	return 0;
 }
 
+static int nobody_kernel_event(void)
+{
+	struct pm_event_specs specs = { 0 };
+	struct target target = start(busy_script);
+	struct pm_perf_options options;
+	struct pm_perf *perf = NULL;
+	struct pm_error err = { 0 };
+
+	CHECK(pm_event_specs_parse("context-switches", &specs, &err) == 0);
+	options = options_of(&specs, PM_CALL_GRAPH_NONE, target.pid);
+	CHECK(pm_perf_open(&perf, &options, &err) == -EACCES);
+	stop(&target);
+	CHECK(strstr(err.text, "happens inside the kernel") != NULL);
+	CHECK(strcmp(err.fix, "sudo sysctl kernel.perf_event_paranoid=1") == 0);
+	pm_event_specs_release(&specs);
+	return 0;
+}
+
+static int open_with_files(rlim_t soft, rlim_t hard, struct pm_error *err)
+{
+	struct pm_event_specs specs = { 0 };
+	struct target target = start(busy_script);
+	struct rlimit limit = { soft, hard };
+	struct pm_perf_options options;
+	struct pm_perf *perf = NULL;
+	int r;
+
+	CHECK(pm_event_specs_parse("cpu-clock:u,task-clock:u,faults:u", &specs, err) ==
+	      0);
+	options = options_of(&specs, PM_CALL_GRAPH_NONE, target.pid);
+	CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+	r = pm_perf_open(&perf, &options, err);
+	stop(&target);
+	pm_perf_free(perf);
+	pm_event_specs_release(&specs);
+	return r;
+}
+
+static int nobody_raises_files(void)
+{
+	struct pm_error err = { 0 };
+
+	CHECK(open_with_files(5, 4096, &err) == 0);
+	return 0;
+}
+
+static int nobody_has_too_few_files(void)
+{
+	struct pm_error err = { 0 };
+
+	CHECK(open_with_files(5, 5, &err) == -EMFILE);
+	CHECK(strstr(err.text, "hard limit is 5") != NULL);
+	CHECK(strstr(err.fix, "prlimit") != NULL);
+	return 0;
+}
+
 static void skip_unless_root(int paranoid_max)
 {
 	if (geteuid() != 0) {
@@ -488,12 +589,20 @@ static void test_nobody_gets_a_smaller_ring(void **state)
 	assert_int_equal(run_as_nobody(nobody_large_ring), 0);
 }
 
+static void test_nobody_and_files(void **state)
+{
+	skip_unless_root(2);
+	assert_int_equal(run_as_nobody(nobody_raises_files), 0);
+	assert_int_equal(run_as_nobody(nobody_has_too_few_files), 0);
+}
+
 static void test_nobody_is_told_why(void **state)
 {
 	skip_unless_root(2);
 	if (paranoid() != 2)
 		skip();
 	assert_int_equal(run_as_nobody(nobody_explicit_kernel), 0);
+	assert_int_equal(run_as_nobody(nobody_kernel_event), 0);
 }
 
 /* ---- why the kernel said no --------------------------------------------------------------- */
@@ -608,7 +717,9 @@ int main(void)
 		cmocka_unit_test(test_fallback_is_told),
 		cmocka_unit_test(test_missing_event_names_others),
 		cmocka_unit_test(test_rate_is_clamped),
+		cmocka_unit_test(test_loss_is_counted),
 		cmocka_unit_test(test_nobody_user_only),
+		cmocka_unit_test(test_nobody_and_files),
 		cmocka_unit_test(test_nobody_loses_the_kernel),
 		cmocka_unit_test(test_nobody_gets_a_smaller_ring),
 		cmocka_unit_test(test_nobody_is_told_why),
