@@ -2,8 +2,6 @@
 /* Works for 0.2 s at the bottom of a short call chain, then dies there of SIGSEGV. */
 #include "work.h"
 
-#define NOINLINE __attribute__((noinline, noclone))
-
 static NOINLINE void fall(volatile int *where)
 {
 	while (cpu_seconds() < 0.2)

@@ -7,8 +7,6 @@
 
 #include <stdlib.h>
 
-#define NOINLINE __attribute__((noinline, noclone, aligned(64)))
-
 static NOINLINE void sixty(void)
 {
 	work(60);

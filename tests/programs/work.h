@@ -5,6 +5,13 @@
 #include <stdint.h>
 #include <time.h>
 
+/* Each function stays one of its own: nothing inlined, no copies made for its arguments. */
+#if defined(__clang__)
+#define NOINLINE __attribute__((noinline, aligned(64)))
+#else
+#define NOINLINE __attribute__((noinline, noclone, aligned(64)))
+#endif
+
 /* One dependent chain of a few cycles a step: the same cost wherever it is inlined. */
 static inline __attribute__((always_inline)) void work(unsigned int units)
 {
