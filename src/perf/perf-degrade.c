@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+/* What is left out, step by step, where a machine or a user may do less. */
+#include "perf-state.h"
+
+#include <stdarg.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#define HZ_MAX_DEFAULT 100000 /* DEFAULT_MAX_SAMPLE_RATE, kernel/events/core.c */
+
+/* A note that memory has no room for is the least of the troubles then. */
+void pm_perf_note(struct pm_perf *perf, const char *format, ...)
+{
+	va_list args;
+	char *text;
+	int n;
+
+	va_start(args, format);
+	n = vasprintf(&text, format, args);
+	va_end(args);
+	if (n < 0)
+		return;
+	if (pm_vec_push(&perf->notes.texts, text) < 0)
+		free(text);
+}
+
+/* ---- what this machine has instead ------------------------------------------------------ */
+
+static bool event_exists(const char *name)
+{
+	struct pm_event_specs specs PM_CLEANUP(pm_event_specs_release) = { 0 };
+	struct perf_event_attr attr;
+	int fd PM_AUTO_CLOSE = -1;
+
+	if (pm_event_specs_parse(name, &specs, NULL) < 0)
+		return false;
+	memset(&attr, 0, sizeof(attr));
+	attr.size = sizeof(attr);
+	attr.type = specs.list.data[0].type;
+	attr.config = specs.list.data[0].config;
+	attr.disabled = 1;
+	attr.exclude_kernel = 1;
+	attr.exclude_hv = 1;
+	fd = pm_sys_perf_event_open(&attr, 0, -1);
+	return fd >= 0;
+}
+
+static int explain_missing(const struct pm_event_spec *spec, int code,
+			   struct pm_error *err)
+{
+	struct pm_str near PM_CLEANUP(pm_str_release) = { 0 };
+	bool software = spec->type == PERF_TYPE_SOFTWARE;
+	bool pmu = !software && (event_exists("cycles") || event_exists("instructions"));
+
+	if (software || pmu)
+		pm_event_names_near(spec->name, event_exists, 3, &near);
+	if (near.len == 0)
+		pm_str_puts(&near, "cpu-clock, task-clock, page-faults");
+	pm_error_set(err, -code, "%s (%s); events that work here: %s",
+		     software || pmu
+			     ? "this machine does not have the event"
+			     : "this machine has no hardware counters, as is usual in "
+			       "virtual machines",
+		     strerror(code), near.failed ? "cpu-clock" : near.data);
+	pm_error_where(err, spec->requested, -1);
+	return -code;
+}
+
+/* ---- degrading, one step at a time -------------------------------------------------------- */
+
+bool pm_perf_in_kernel_only(const struct pm_event_spec *spec)
+{
+	return spec->type == PERF_TYPE_SOFTWARE &&
+	       (spec->config == PERF_COUNT_SW_CONTEXT_SWITCHES ||
+		spec->config == PERF_COUNT_SW_CPU_MIGRATIONS ||
+		spec->config == PERF_COUNT_SW_CGROUP_SWITCHES);
+}
+
+bool pm_perf_clamp_rate(struct pm_perf *perf, struct pm_perf_event *event,
+			uint64_t max_hz)
+{
+	uint64_t asked = event->rate;
+
+	if (max_hz == 0)
+		max_hz = HZ_MAX_DEFAULT;
+	if (!event->by_frequency || asked <= max_hz)
+		return false;
+	event->rate = max_hz;
+	if (asked != UINT64_MAX && !perf->rate_noted) {
+		pm_perf_note(
+			perf,
+			"%llu Hz are more than the kernel allows, so %llu Hz are sampled "
+			"(more: sudo sysctl kernel.perf_event_max_sample_rate=%llu).",
+			(unsigned long long)asked, (unsigned long long)max_hz,
+			(unsigned long long)asked);
+		perf->rate_noted = true;
+	}
+	return true;
+}
+
+/* EINVAL says no more than that something is wrong: leave out the newest thing first. */
+static bool degrade_attr(struct pm_perf *perf, struct pm_perf_event *event)
+{
+	if (pm_perf_clamp_rate(perf, event, pm_perf_env_max_hz()))
+		return true;
+	if (perf->features.format_lost) {
+		perf->features.format_lost = false;
+		return true;
+	}
+	if (perf->features.build_id) {
+		perf->features.build_id = false;
+		return true;
+	}
+	if (perf->features.exclude_guest && event->actual.type != PERF_TYPE_SOFTWARE) {
+		perf->features.exclude_guest = false;
+		return true;
+	}
+	return false;
+}
+
+static bool drop_kernel(struct pm_perf *perf, struct pm_perf_event *event)
+{
+	const struct pm_event_spec *spec = &event->actual;
+	char level[16] = "unknown";
+
+	if (!spec->kernel || !spec->user || spec->explicit_kernel ||
+	    event->kernel_dropped || pm_perf_in_kernel_only(spec))
+		return false;
+	event->kernel_dropped = true;
+	if (perf->env.paranoid_known)
+		snprintf(level, sizeof(level), "%d", perf->env.paranoid);
+	pm_perf_note(
+		perf,
+		"kernel samples are not allowed here (kernel.perf_event_paranoid is %s): "
+		"%s is sampled in user space only (sudo sysctl "
+		"kernel.perf_event_paranoid=1 allows both).",
+		level, spec->name);
+	return true;
+}
+
+static bool substitute(struct pm_perf *perf, struct pm_perf_event *event, int code)
+{
+	if (!pm_event_spec_fallback(&event->actual, code, &event->actual))
+		return false;
+	pm_perf_note(perf,
+		     "this machine has no hardware counter for %s (%s): %s is sampled "
+		     "instead%s.",
+		     event->requested.requested, strerror(code), event->actual.name,
+		     event->by_frequency ? "" : ", its period counts nanoseconds");
+	return true;
+}
+
+static bool raise_nofile(struct pm_perf *perf)
+{
+	struct rlimit limit;
+
+	if (perf->nofile_raised || getrlimit(RLIMIT_NOFILE, &limit) < 0 ||
+	    limit.rlim_cur >= limit.rlim_max)
+		return false;
+	perf->nofile_raised = true;
+	limit.rlim_cur = limit.rlim_max;
+	return setrlimit(RLIMIT_NOFILE, &limit) == 0;
+}
+
+/* True when something was changed and another try is worth it. */
+bool pm_perf_degrade(struct pm_perf *perf, struct pm_perf_event *event, int code,
+		     bool first_cpu)
+{
+	switch (code) {
+	case EMFILE:
+		return raise_nofile(perf);
+	case EINVAL:
+		return degrade_attr(perf, event);
+	case EACCES:
+	case EPERM:
+		return drop_kernel(perf, event);
+	default:
+		/* On a later CPU the event is known to exist: no other one then. */
+		return first_cpu && substitute(perf, event, code);
+	}
+}
+
+int pm_perf_refused(struct pm_perf *perf, const struct pm_perf_event *event, int code,
+		    struct pm_error *err)
+{
+	struct pm_perf_refusal why = {
+		.code = code,
+		.event = event->requested.requested,
+		.kernel = event->actual.kernel && !event->kernel_dropped,
+		.in_kernel_only = pm_perf_in_kernel_only(&event->actual),
+		.fds = perf->events.len * perf->cpus.len,
+		.env = &perf->env,
+	};
+
+	if (code == ENOENT || code == ENXIO || code == ENODEV || code == EOPNOTSUPP)
+		return explain_missing(&event->requested, code, err);
+	return pm_perf_explain_open(&why, err);
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+/* How large the rings are: as large as is useful, as small as the limits want. */
+#include "perf-state.h"
+
+enum {
+	PLAIN_RECORD_BYTES = 1536, /* a sample with 127 callchain entries and registers */
+	RECORD_BYTES_MAX = 65528, /* header.size is a u16, in steps of 8 */
+	RECORDS_MIN = 2,
+	RECORDS_COMFORTABLE = 8,
+	RECORDS_WANTED = 256,
+	MEMORY_SHARE = 16, /* all rings together: at most this part of the memory */
+};
+
+#define RING_BYTES_MIN     ((size_t)32 * 1024)
+#define RING_BYTES_DEFAULT ((size_t)4 * 1024 * 1024)
+#define RING_BYTES_MOST    ((size_t)1024 * 1024 * 1024) /* wakeup_watermark is a u32 */
+
+static size_t power_of_two_above(size_t value)
+{
+	size_t power = 1;
+
+	while (power < value)
+		power *= 2;
+	return power;
+}
+
+static size_t record_bytes(const struct pm_perf_options *options)
+{
+	size_t bytes = PLAIN_RECORD_BYTES;
+
+	if (options->call_graph == PM_CALL_GRAPH_DWARF)
+		bytes += options->stack_bytes;
+	return bytes < RECORD_BYTES_MAX ? bytes : RECORD_BYTES_MAX;
+}
+
+static size_t ring_bytes_min(const struct pm_perf_options *options)
+{
+	size_t bytes = power_of_two_above(RECORDS_MIN * record_bytes(options));
+
+	return bytes > RING_BYTES_MIN ? bytes : RING_BYTES_MIN;
+}
+
+/*
+ * What perf_mmap() of kernel/events/core.c will allow, so that the first try mostly fits:
+ * perf_event_mlock_kb for each online CPU, then RLIMIT_MEMLOCK, both counted with the
+ * control page. Other recordings of the same user are not known here.
+ */
+static size_t allowed_bytes(const struct pm_perf *perf)
+{
+	const struct pm_perf_env *env = &perf->env;
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	uint64_t share;
+
+	if (pm_perf_env_unlimited_rings(env) || env->memlock_bytes == UINT64_MAX)
+		return RING_BYTES_MOST;
+	share = env->mlock_kb * 1024 + env->memlock_bytes / perf->cpus.len;
+	return share > page ? share - page : 0;
+}
+
+static size_t memory_bytes(void)
+{
+	long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+
+	return pages > 0 ? (size_t)pages * (size_t)page : RING_BYTES_MOST;
+}
+
+static size_t choose_ring_bytes(const struct pm_perf *perf,
+				const struct pm_perf_options *options)
+{
+	size_t min = ring_bytes_min(options), want = RING_BYTES_DEFAULT;
+	size_t share = memory_bytes() / MEMORY_SHARE / perf->cpus.len;
+	size_t allowed = allowed_bytes(perf);
+
+	if (pm_perf_env_unlimited_rings(&perf->env) &&
+	    options->call_graph == PM_CALL_GRAPH_DWARF) {
+		size_t roomy = power_of_two_above(RECORDS_WANTED * record_bytes(options));
+
+		if (roomy > want)
+			want = roomy;
+	}
+	while (want > min && (want > share || want > allowed))
+		want /= 2;
+	return want > min ? want : min;
+}
+
+int pm_perf_plan_rings(struct pm_perf *perf, const struct pm_perf_options *options,
+		       size_t *explicit_bytes, struct pm_error *err)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = options->ring_pages;
+
+	*explicit_bytes = 0;
+	if (pages == 0) {
+		perf->ring_bytes = choose_ring_bytes(perf, options);
+		return 0;
+	}
+	if ((pages & (pages - 1)) != 0 || pages > RING_BYTES_MOST / page)
+		return pm_error_set(
+			err, -EINVAL,
+			"a ring of %zu pages: the number must be a power of two, "
+			"at most %zu",
+			pages, RING_BYTES_MOST / page);
+	perf->ring_bytes = pages * page;
+	if (perf->ring_bytes < ring_bytes_min(options)) {
+		perf->ring_bytes = ring_bytes_min(options);
+		pm_perf_note(
+			perf,
+			"a ring of %zu pages has no room for two samples, so it has %zu "
+			"pages.",
+			pages, perf->ring_bytes / page);
+	}
+	if (options->ring_pages_explicit)
+		*explicit_bytes = perf->ring_bytes;
+	return 0;
+}
+
+void pm_perf_note_rings(struct pm_perf *perf, const struct pm_perf_options *options,
+			size_t explicit_bytes)
+{
+	size_t fit = perf->ring_bytes / record_bytes(options);
+	size_t wanted = explicit_bytes;
+
+	if (explicit_bytes <= perf->ring_bytes && fit >= RECORDS_COMFORTABLE)
+		return;
+	/* A small ring that was asked for is no surprise. */
+	if (explicit_bytes == perf->ring_bytes)
+		return;
+	if (wanted <= perf->ring_bytes)
+		wanted = power_of_two_above(RECORDS_COMFORTABLE * 4 *
+					    record_bytes(options));
+	pm_perf_note(
+		perf,
+		"the rings are %zu KiB for each CPU, room for %zu samples, because locked "
+		"memory is limited (more: sudo sysctl kernel.perf_event_mlock_kb=%llu).",
+		perf->ring_bytes / 1024, fit,
+		(unsigned long long)pm_perf_mlock_kb_for(wanted));
+}
+
+bool pm_perf_shrink_rings(struct pm_perf *perf, const struct pm_perf_options *options)
+{
+	if (perf->ring_bytes / 2 < ring_bytes_min(options))
+		return false;
+	perf->ring_bytes /= 2;
+	return true;
+}
