@@ -20,7 +20,9 @@ enum {
 	PM_UNW_RSP = 7,
 	PM_UNW_RIP = 16,
 	PM_UNW_REGS = 17,
-	PM_UNW_FRAMES_MAX = 1024, /* what pm_unwind() gives at most */
+	/* What pm_unwind() gives at most: as many as the largest dump can hold, since g++ was
+	 * seen with recursions of more than 1024 frames in 64 KiB. */
+	PM_UNW_FRAMES_MAX = 4096,
 };
 
 struct pm_unw_regs {
