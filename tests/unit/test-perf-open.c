@@ -6,13 +6,16 @@
 
 #include <cmocka.h>
 #include <fcntl.h>
+#include <linux/filter.h>
 #include <linux/perf_event.h>
+#include <linux/seccomp.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "src/perf/perf-internal.h"
@@ -557,6 +560,27 @@ static int nobody_has_too_few_files(void)
 	return 0;
 }
 
+/* What a container's default profile does. */
+static int nobody_behind_seccomp(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_perf_event_open, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { PM_ARRAY_LEN(code), code };
+	struct pm_error err = { 0 };
+
+	CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0)
+		return 0; /* a sandbox without seccomp inside */
+	CHECK(open_with_files(64, 64, &err) == -EPERM);
+	CHECK(strstr(err.text, "seccomp") != NULL);
+	CHECK(strstr(err.fix, "--cap-add PERFMON") != NULL);
+	return 0;
+}
+
 static void skip_unless_root(int paranoid_max)
 {
 	if (geteuid() != 0) {
@@ -603,6 +627,7 @@ static void test_nobody_is_told_why(void **state)
 		skip();
 	assert_int_equal(run_as_nobody(nobody_explicit_kernel), 0);
 	assert_int_equal(run_as_nobody(nobody_kernel_event), 0);
+	assert_int_equal(run_as_nobody(nobody_behind_seccomp), 0);
 }
 
 /* ---- why the kernel said no --------------------------------------------------------------- */
