@@ -20,6 +20,14 @@ struct machine {
 	uint64_t location;
 };
 
+/* Whether CFA + @offset is seen to lie below the stack pointer. */
+static bool is_below_sp(const struct pm_unw_row *row, int64_t offset)
+{
+	if (row->cfa_is_expr || row->cfa_reg != PM_UNW_RSP || offset >= 0)
+		return false;
+	return row->cfa_offset < 0 || (uint64_t)row->cfa_offset < 0 - (uint64_t)offset;
+}
+
 static void set_rule(struct machine *machine, uint64_t reg, enum pm_unw_rule_kind kind,
 		     int64_t value)
 {
@@ -27,6 +35,8 @@ static void set_rule(struct machine *machine, uint64_t reg, enum pm_unw_rule_kin
 	if (reg >= PM_UNW_REGS)
 		return;
 	machine->row.regs[reg] = (struct pm_unw_reg_rule){ .kind = kind, .value = value };
+	if (kind == PM_UNW_RULE_OFFSET && !is_below_sp(&machine->row, value))
+		machine->row.pushed |= 1u << reg;
 }
 
 static void set_expression(struct machine *machine, uint64_t reg,
@@ -272,6 +282,18 @@ static int run(struct machine *machine, const uint8_t *program, const uint8_t *e
 			return 0;
 	}
 	return 0;
+}
+
+void pm_unw_row_keep_popped(struct pm_unw_row *row)
+{
+	for (uint32_t reg = 0; reg < PM_UNW_REGS; reg++) {
+		struct pm_unw_reg_rule *rule = &row->regs[reg];
+
+		if (reg != row->ra_reg && row->pushed >> reg & 1 &&
+		    rule->kind == PM_UNW_RULE_OFFSET && is_below_sp(row, rule->value))
+			*rule = (struct pm_unw_reg_rule){ .kind = PM_UNW_RULE_SAME };
+	}
+	row->pushed = 0;
 }
 
 int pm_unw_cfi_row(const struct pm_unw_fde *fde, uint64_t svma, struct pm_unw_row *ret)

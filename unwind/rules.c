@@ -110,6 +110,7 @@ static struct pm_unw_lookup decode(struct pm_unwinder *unwinder,
 		return (struct pm_unw_lookup){ .found = PM_UNW_FOUND_NO_CFI };
 	if (rc != 0 || pm_unw_cfi_row(&fde, svma, &row) != 0)
 		return bad;
+	pm_unw_row_keep_popped(&row);
 	if (row.regs[row.ra_reg].kind == PM_UNW_RULE_UNDEFINED)
 		return (struct pm_unw_lookup){ .found = PM_UNW_FOUND_ROOT };
 	if (reduce(&row, &rule))

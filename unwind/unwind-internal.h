@@ -131,10 +131,22 @@ struct pm_unw_row {
 	struct pm_unw_reg_rule regs[PM_UNW_REGS];
 	uint32_t ra_reg;
 	uint32_t signal;
+	/* Bit n: register n was saved in a slot that was then above the stack pointer. */
+	uint32_t pushed;
+	uint32_t unused; /* keeps the end from being padding */
 };
 
 /* Runs the FDE up to @svma, which it covers. 0 or -EBADMSG. */
 int pm_unw_cfi_row(const struct pm_unw_fde *fde, uint64_t svma, struct pm_unw_row *ret);
+
+/*
+ * Compilers do not say when an epilogue pops a register: the value still stands below the
+ * stack pointer, where a live unwinder may read it but a copied stack has nothing. After the
+ * pop the register itself holds it, so it becomes PM_UNW_RULE_SAME. A leaf function that
+ * saved it in the red zone, never above the stack pointer, is left alone: there the register
+ * may hold anything.
+ */
+void pm_unw_row_keep_popped(struct pm_unw_row *row);
 
 /* ---- expr.c -------------------------------------------------------------------------- */
 

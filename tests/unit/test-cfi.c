@@ -77,6 +77,27 @@ static void test_prologue(void **state)
 	assert_int_equal(row.cfa_offset, 8);
 }
 
+/* After a pop the row still names the slot, which is below the stack pointer then. */
+static void test_popped_registers_are_kept(void **state)
+{
+	struct pm_unw_row row;
+
+	(void)state;
+	ROW(0x43, PUSH_RBP_FRAME);
+	pm_unw_row_keep_popped(&row);
+	assert_int_equal(row.regs[6].kind, PM_UNW_RULE_OFFSET);
+	ROW(0x44, PUSH_RBP_FRAME);
+	assert_int_equal(row.regs[6].kind, PM_UNW_RULE_OFFSET);
+	pm_unw_row_keep_popped(&row);
+	assert_int_equal(row.regs[6].kind, PM_UNW_RULE_SAME);
+	assert_int_equal(row.regs[16].kind, PM_UNW_RULE_OFFSET);
+	/* Saved in the red zone by mov: what the register holds now is not known. */
+	ROW(8, DW_CFA_advance_loc | 5, DW_CFA_offset | 6, 2);
+	pm_unw_row_keep_popped(&row);
+	assert_int_equal(row.regs[6].kind, PM_UNW_RULE_OFFSET);
+	assert_int_equal(row.regs[6].value, -16);
+}
+
 static void test_remember_and_restore(void **state)
 {
 	struct pm_unw_row row;
@@ -311,6 +332,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_prologue),
+		cmocka_unit_test(test_popped_registers_are_kept),
 		cmocka_unit_test(test_remember_and_restore),
 		cmocka_unit_test(test_every_rule),
 		cmocka_unit_test(test_bad_programs),
