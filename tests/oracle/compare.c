@@ -4,7 +4,7 @@
 static const char *const names[VERDICT_COUNT] = {
 	[VERDICT_EQUAL] = "equal",     [VERDICT_NO_CFI] = "no-cfi",
 	[VERDICT_OUTSIDE] = "outside", [VERDICT_LIMIT] = "limit",
-	[VERDICT_WRONG] = "wrong",
+	[VERDICT_POPPED] = "popped",   [VERDICT_WRONG] = "wrong",
 };
 
 const char *verdict_name(enum verdict verdict)

@@ -37,12 +37,21 @@ enum verdict {
 	VERDICT_OUTSIDE,
 	/* Ours ends at PM_UNW_FRAMES_MAX, theirs goes on. */
 	VERDICT_LIMIT,
+	/*
+	 * The sample fell between the pop of a register and the ret. libdwfl looks for the
+	 * register in its slot below the stack pointer, has no bytes there and loses the
+	 * chain; we know that it is back in the register (pm_unw_row_keep_popped()). With
+	 * the slot served from the register libdwfl finds the very chain that we found.
+	 * oracle-step shows on live processes that this chain is the true one.
+	 */
+	VERDICT_POPPED,
 	VERDICT_WRONG,
 };
 #define VERDICT_COUNT (VERDICT_WRONG + 1)
 const char *verdict_name(enum verdict verdict);
 
-/* @why: what is wrong, in words; set for VERDICT_WRONG. */
+/* @why: what is wrong, in words; set for VERDICT_WRONG. Never gives VERDICT_POPPED: that
+ * takes the sample, see the caller. */
 enum verdict compare_chains(struct dwfl_space *space, const struct spaces_maps *maps,
 			    const struct our_chain *ours,
 			    const struct their_chain *theirs, const char **why);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/oracle/dwfl-chain.h"
 
+#include <dwarf.h>
 #include <elfutils/libdw.h>
 #include <elfutils/libdwfl.h>
 #include <fcntl.h>
@@ -9,6 +10,7 @@
 
 enum {
 	TID = 1, /* there is one thread in a copied stack */
+	RED_ZONE_BYTES = 128, /* psABI §3.2.2 */
 };
 
 struct dwfl_space {
@@ -20,6 +22,10 @@ struct dwfl_space {
 	const struct pm_unw_stack *stack;
 	struct dwfl_frame *frames;
 	size_t len, max;
+	struct {
+		uint64_t slot, value;
+	} popped[PM_UNW_REGS];
+	size_t popped_len;
 };
 
 /* ---- what libdwfl asks for -------------------------------------------------------------- */
@@ -83,6 +89,12 @@ static bool memory_read(Dwfl *dwfl, Dwarf_Addr address, Dwarf_Word *result, void
 	if (stack->len >= sizeof(*result) && at <= stack->len - sizeof(*result)) {
 		memcpy(result, stack->data + at, sizeof(*result));
 		return true;
+	}
+	for (size_t i = 0; i < space->popped_len; i++) {
+		if (space->popped[i].slot == address) {
+			*result = space->popped[i].value;
+			return true;
+		}
 	}
 	return read_module(space, address, result);
 }
@@ -247,4 +259,57 @@ bool dwfl_space_is_signal(struct dwfl_space *space, uint64_t lookup)
 	if (frame)
 		dwarf_frame_info(frame, NULL, NULL, &is_signal);
 	return is_signal;
+}
+
+/* "CFA = rsp + offset" of @frame; false when it is anything else. */
+static bool cfa_of_sp(Dwarf_Frame *frame, uint64_t *offset)
+{
+	Dwarf_Op *ops;
+	size_t len;
+
+	if (dwarf_frame_cfa(frame, &ops, &len) != 0 || len != 1)
+		return false;
+	*offset = ops[0].atom == DW_OP_bregx ? ops[0].number2 : ops[0].number;
+	return ops[0].atom == DW_OP_breg7 ||
+	       (ops[0].atom == DW_OP_bregx && ops[0].number == PM_UNW_RSP);
+}
+
+/* "saved at CFA + offset" of one register. */
+static bool slot_of(Dwarf_Frame *frame, int reg, uint64_t *offset)
+{
+	Dwarf_Op memory[3];
+	Dwarf_Op *ops;
+	size_t len;
+
+	if (dwarf_frame_register(frame, reg, memory, &ops, &len) != 0 || len != 2 ||
+	    ops[0].atom != DW_OP_call_frame_cfa || ops[1].atom != DW_OP_plus_uconst)
+		return false;
+	*offset = ops[1].number;
+	return true;
+}
+
+size_t dwfl_space_serve_popped(struct dwfl_space *space, const struct pm_unw_regs *regs)
+{
+	static const int callee_saved[] = { PM_UNW_RBX, PM_UNW_RBP, 12, 13, 14, 15 };
+	PM_AUTO_FREE Dwarf_Frame *frame = NULL;
+	uint64_t cfa;
+
+	space->popped_len = 0;
+	if (regs)
+		frame = frame_at(space, regs->value[PM_UNW_RIP]);
+	if (!frame || !cfa_of_sp(frame, &cfa))
+		return 0;
+	for (size_t i = 0; i < PM_ARRAY_LEN(callee_saved); i++) {
+		int reg = callee_saved[i];
+		uint64_t offset;
+
+		if (!slot_of(frame, reg, &offset))
+			continue;
+		offset += cfa;
+		if (-offset - 1 >= RED_ZONE_BYTES)
+			continue;
+		space->popped[space->popped_len].slot = regs->value[PM_UNW_RSP] + offset;
+		space->popped[space->popped_len++].value = regs->value[reg];
+	}
+	return space->popped_len;
 }

@@ -36,6 +36,14 @@ size_t dwfl_space_unwind(struct dwfl_space *space, const struct pm_unw_regs *reg
 			 const struct pm_unw_stack *stack, struct dwfl_frame *frames,
 			 size_t max, bool *failed);
 
+/*
+ * Lets the next calls read what an epilogue has popped. Compilers leave the rule "saved in
+ * its slot" in force after the pop, when the slot lies below the stack pointer and no copy
+ * of a stack has it. Serves the slots of callee-saved registers in the frame at @regs that
+ * lie below the stack pointer from the registers. Returns how many there are. NULL ends it.
+ */
+size_t dwfl_space_serve_popped(struct dwfl_space *space, const struct pm_unw_regs *regs);
+
 enum dwfl_rule dwfl_space_rule(struct dwfl_space *space, uint64_t lookup);
 /* The rule at @lookup is of a signal frame (augmentation "S"). */
 bool dwfl_space_is_signal(struct dwfl_space *space, uint64_t lookup);

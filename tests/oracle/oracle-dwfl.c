@@ -3,8 +3,10 @@
  * Unwinds every sample of real programs twice, by pm_unwind() and by elfutils' libdwfl, from
  * the same registers and the same copied stack, and wants the same frames.
  *
- * oracle-dwfl [--hz N] [--only NAME] [--program PATH]...
- * oracle-dwfl [--hz N] --command -- CMD...
+ * oracle-dwfl [--hz N] [--only NAME] [--show STOP] [--program PATH]...
+ * oracle-dwfl [--hz N] [--show STOP] --command -- CMD...
+ *
+ * --show prints the first chains that end by that stop reason, equal or not.
  *
  * Prints TAP. Exit status 1 when a chain was wrong.
  */
@@ -26,7 +28,7 @@ enum {
 	SAMPLES_MIN = 5000,
 	/* Where perf gives few samples, the last program runs again. */
 	ROUNDS_MAX = 8,
-	PRINTED_MAX = 3, /* wrong chains in full, each run */
+	PRINTED_MAX = 6, /* chains in full, each run */
 	PROGRAMS_MAX = 64,
 	DOCTOR_FRAMES = 4, /* needed to see whether differences are seen */
 };
@@ -34,6 +36,7 @@ enum {
 struct oracle {
 	FILE *tap;
 	uint64_t hz;
+	const char *show; /* stop reason, or NULL */
 	int points; /* of TAP */
 	int failed;
 	bool doctored;
@@ -51,6 +54,7 @@ struct run {
 	uint64_t verdicts[VERDICT_COUNT];
 	uint64_t stops[PM_UNW_STOP_COUNT];
 	uint64_t frames;
+	int shown;
 };
 
 /* What a process keeps: its address space as of one epoch. */
@@ -113,8 +117,8 @@ static void print_chains(struct run *run, const struct process_state *state,
 	const struct our_chain *ours = &run->ours;
 	const struct their_chain *theirs = &run->theirs;
 
-	fprintf(tap, "# wrong: %s (tid %u, %zu stack bytes, we stop: %s%s)\n", why,
-		record->tid, record->sample.stack_len, pm_unw_stop_name(ours->stop),
+	fprintf(tap, "# %s (tid %u, %zu stack bytes, we stop: %s%s)\n", why, record->tid,
+		record->sample.stack_len, pm_unw_stop_name(ours->stop),
 		theirs->failed ? ", libdwfl by an error" : "");
 	for (size_t i = 0; i < ours->len || i < theirs->len; i++) {
 		bool equal = i < ours->len && i < theirs->len &&
@@ -182,6 +186,25 @@ static bool differences_are_seen(const struct run *run, struct process_state *st
 	return seen;
 }
 
+/* Whether libdwfl agrees, or differs for another good reason, once it may read popped
+ * registers. */
+static bool agrees_when_popped(struct run *run, struct process_state *state,
+			       const struct pm_unw_regs *regs,
+			       const struct pm_unw_stack *stack)
+{
+	const char *why;
+	bool agrees;
+
+	if (dwfl_space_serve_popped(state->dwfl, regs) == 0)
+		return false;
+	run->theirs.len = dwfl_space_unwind(state->dwfl, regs, stack, run->theirs.frames,
+					    COMPARE_FRAMES_MAX, &run->theirs.failed);
+	agrees = compare_chains(state->dwfl, &state->maps, &run->ours, &run->theirs,
+				&why) != VERDICT_WRONG;
+	dwfl_space_serve_popped(state->dwfl, NULL);
+	return agrees;
+}
+
 static void on_sample(void *arg, struct pm_process *process,
 		      const struct pm_record *record)
 {
@@ -202,13 +225,22 @@ static void on_sample(void *arg, struct pm_process *process,
 				  COMPARE_FRAMES_MAX, &run->theirs.failed);
 	verdict =
 		compare_chains(state->dwfl, &state->maps, &run->ours, &run->theirs, &why);
+	if (verdict == VERDICT_WRONG && agrees_when_popped(run, state, &regs, &stack))
+		verdict = VERDICT_POPPED;
 	run->stops[run->ours.stop]++;
 	run->frames += run->ours.len;
 	if (verdict == VERDICT_WRONG && run->verdicts[verdict] < PRINTED_MAX)
 		print_chains(run, state, record, why);
+	else if (oracle->show && run->shown < PRINTED_MAX &&
+		 (strcmp(oracle->show, pm_unw_stop_name(run->ours.stop)) == 0 ||
+		  strcmp(oracle->show, verdict_name(verdict)) == 0) &&
+		 ++run->shown)
+		print_chains(run, state, record, verdict_name(verdict));
 	run->verdicts[verdict]++;
 	if (!oracle->doctored && verdict == VERDICT_EQUAL &&
-	    run->ours.stop == PM_UNW_STOP_ROOT && run->ours.len >= DOCTOR_FRAMES) {
+	    run->ours.len >= DOCTOR_FRAMES &&
+	    dwfl_space_rule(state->dwfl, run->ours.frames[run->ours.len - 1].lookup) ==
+		    DWFL_RULE_ROOT) {
 		oracle->doctored = true;
 		point(oracle, differences_are_seen(run, state), "differences are seen");
 	}
@@ -396,6 +428,7 @@ int main(int argc, char **argv)
 	static const struct option options[] = {
 		{ "hz", required_argument, NULL, 'h' },
 		{ "only", required_argument, NULL, 'o' },
+		{ "show", required_argument, NULL, 's' },
 		{ "program", required_argument, NULL, 'p' },
 		{ "command", no_argument, NULL, 'c' },
 		{ NULL, 0, NULL, 0 },
@@ -413,6 +446,8 @@ int main(int argc, char **argv)
 			continue;
 		else if (option == 'o')
 			only = optarg;
+		else if (option == 's')
+			oracle.show = optarg;
 		else if (option == 'p' && programs_len < PROGRAMS_MAX)
 			programs[programs_len++] = realpath(optarg, NULL);
 		else if (option == 'c')

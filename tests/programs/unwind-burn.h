@@ -3,6 +3,7 @@
  * What the unwind-*.c targets share: work that cannot be optimised away, and an end by CPU
  * time, so that a loaded machine gets as many samples as an idle one. Each target runs for
  * argv[1] milliseconds of CPU time (default 500), most of it at the place it is named for.
+ * argv[2] limits each piece of work to so many rounds, for who goes step by step.
  */
 #pragma once
 
@@ -19,8 +20,12 @@
 /* Keeps the compiler from seeing through a value, and from turning a call into a jump. */
 #define OPAQUE(value) __asm__ volatile("" : "+r"(value) : : "memory")
 
+static unsigned int burn_limit = ~0U;
+
 static inline uint64_t burn_steps(uint64_t x, unsigned int steps)
 {
+	if (steps > burn_limit)
+		steps = burn_limit;
 	while (steps--) {
 		x ^= x << 13;
 		x ^= x >> 7;
@@ -34,5 +39,7 @@ static inline clock_t burn_until(int argc, char **argv)
 {
 	long ms = argc > 1 ? strtol(argv[1], NULL, 10) : 500;
 
+	if (argc > 2)
+		burn_limit = (unsigned int)strtol(argv[2], NULL, 10);
 	return clock() + (clock_t)(ms * (CLOCKS_PER_SEC / 1000));
 }

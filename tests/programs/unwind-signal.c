@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Work inside signal handlers: on the thread's own stack, on a sigaltstack that lies above
- * the interrupted frames (so that one copy of the stack holds both), and one that lies in
- * memory far away (so that no copy does).
+ * Work inside signal handlers: on the thread's own stack; on a sigaltstack that lies below
+ * the interrupted frames in the same mapping, so that one copy of the stack holds both; and
+ * on one in memory far away, so that no copy does.
  */
 #include "unwind-burn.h"
 
@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 enum {
-	STACK_BYTES = 32768,
+	STACK_BYTES = 24576,
 };
 
 static volatile uint64_t sink;
@@ -59,15 +59,19 @@ static void install(int signo, int flags)
 int main(int argc, char **argv)
 {
 	clock_t end = burn_until(argc, argv);
-	uint8_t above[STACK_BYTES];
 	static uint8_t away[STACK_BYTES];
-	stack_t stack = { .ss_sp = above, .ss_size = sizeof(above) };
+	/* Deeper than anything here ever goes by itself; a stack grows when touched. */
+	uint8_t *below = (uint8_t *)__builtin_frame_address(0) - 2 * STACK_BYTES;
+	stack_t stack = { .ss_size = STACK_BYTES };
 
+	OPAQUE(below);
+	for (size_t i = 0; i + 1024 < 2 * STACK_BYTES; i += 1024)
+		below[i] = 1;
 	install(SIGUSR1, 0);
 	install(SIGUSR2, SA_ONSTACK);
 	install(SIGILL, SA_SIGINFO);
 	for (unsigned int i = 0; clock() < end; i++) {
-		stack.ss_sp = i & 1 ? above : away;
+		stack.ss_sp = i % 8 ? below : away;
 		sigaltstack(&stack, NULL);
 		interrupted(SIGUSR1);
 		interrupted(SIGUSR2);

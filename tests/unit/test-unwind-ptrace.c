@@ -11,7 +11,6 @@
 #include <cmocka.h>
 
 #include <alloca.h>
-#include <elf.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -20,11 +19,10 @@
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
-#include <sys/user.h>
 #include <sys/wait.h>
 
 #include "pm/unwind.h"
+#include "tests/oracle/live.h"
 #include "tests/oracle/spaces.h"
 
 #define NOINLINE __attribute__((noinline))
@@ -34,8 +32,6 @@
 enum {
 	NOTES_MAX = 64,
 	DEPTH = 20,
-	STACK_PAGES = 256,
-	PAGE_BYTES = 4096,
 };
 
 /* What the child noted, outermost first; shared with the parent. */
@@ -252,43 +248,9 @@ static void wait_for_block(pid_t pid, const volatile pid_t *tid)
 	}
 }
 
-static void read_regs(pid_t tid, struct pm_unw_regs *ret)
-{
-	struct user_regs_struct user;
-	struct iovec iov = { &user, sizeof(user) };
-
-	assert_int_equal(ptrace(PTRACE_GETREGSET, tid, NT_PRSTATUS, &iov), 0);
-	/* psABI x86-64 figure 3.36 */
-	*ret = (struct pm_unw_regs){
-		.value = { user.rax, user.rdx, user.rcx, user.rbx, user.rsi, user.rdi,
-			   user.rbp, user.rsp, user.r8, user.r9, user.r10, user.r11,
-			   user.r12, user.r13, user.r14, user.r15, user.rip },
-		.known = (1U << PM_UNW_REGS) - 1,
-	};
-}
-
-static size_t read_stack(pid_t pid, uint64_t sp, uint8_t *ret)
-{
-	struct iovec local = { ret, (size_t)STACK_PAGES * PAGE_BYTES };
-	struct iovec remote[STACK_PAGES];
-	uint64_t at = sp;
-	ssize_t got;
-
-	/* One part a page: process_vm_readv(2) ends at the first part that is not there. */
-	for (size_t i = 0; i < STACK_PAGES; i++) {
-		uint64_t next = (at + PAGE_BYTES) & ~(uint64_t)(PAGE_BYTES - 1);
-
-		remote[i] = (struct iovec){ (void *)at, next - at };
-		at = next;
-	}
-	got = process_vm_readv(pid, &local, 1, remote, STACK_PAGES, 0);
-	assert_true(got > 0);
-	return (size_t)got;
-}
-
 static void unwind_ours(struct view *view)
 {
-	static uint8_t bytes[STACK_PAGES * PAGE_BYTES];
+	static uint8_t bytes[LIVE_STACK_BYTES];
 	struct pm_procs *procs = pm_procs_new(NULL);
 	struct pm_unwinder *unwinder = pm_unwinder_new();
 	struct spaces_modules modules = { 0 };
@@ -302,10 +264,10 @@ static void unwind_ours(struct view *view)
 	assert_int_equal(pm_procs_read(procs, view->pid, NULL), 0);
 	spaces_fill(&maps, &modules, procs, &pm_procs_get(procs, view->pid)->space);
 	space = (struct pm_unw_space){ maps.maps.data, maps.maps.len };
-	read_regs(view->tid, &regs);
+	assert_true(live_regs(view->tid, &regs));
 	stack.start = regs.value[PM_UNW_RSP];
 	stack.data = bytes;
-	stack.len = read_stack(view->pid, stack.start, bytes);
+	stack.len = live_stack(view->pid, stack.start, bytes);
 	view->ours_len =
 		pm_unwind(unwinder, &space, &regs, &stack, view->ours, &view->stop);
 	pm_vec_release(&maps.maps);
