@@ -21,7 +21,7 @@
 enum {
 	MAPS_MAX = 256,
 	CHAIN_MAX = 256,
-	STACK_COPY = 1 << 16,
+	STACK_COPY = 1 << 18, /* holds a few arrays of PM_UNW_FRAMES_MAX frames */
 };
 
 struct world {
