@@ -9,9 +9,9 @@
 
 /* One level of the chain at an address. Texts are borrowed from the symboliser's call. */
 struct pm_symbol_function {
-	const char *name; /* demangled; NULL if unknown */
-	const char *file; /* of the place in this function; NULL if unknown */
-	uint32_t line; /* 1-based; 0 if unknown */
+	const char *name; /* demangled, printable; NULL if unknown */
+	const char *file; /* of the place in this function, printable; NULL if unknown */
+	uint32_t line; /* 1-based; 0 if unknown, also with a file */
 };
 
 /*
@@ -31,8 +31,10 @@ struct pm_symbol_options {
 /*
  * Resolves @len svma of the ELF file behind @fd (borrowed), which are sorted, ascending and
  * distinct; calls @emit once for each, in order. Uses DWARF (in the file, or in a separate
- * debug file found by build-id), .symtab, .dynsym, in that order of preference for names.
- * PLT entries are named `name@plt`.
+ * debug file found by build-id or .gnu_debuglink), .symtab, .dynsym. The outermost function
+ * has its ELF symbol's name where that starts at the function, as pm_demangle() writes it and
+ * without its version; others have DWARF's, with classes and namespaces. Files are absolute
+ * where the compiler left a way to tell, without `.` and `..`. PLT entries are `name@plt`.
  * A broken file gives what can still be had: unresolved addresses are emitted with len 0.
  * -ENOEXEC when it is no ELF; or what @emit returned.
  */
@@ -47,7 +49,11 @@ int pm_symbols_resolve_memory(const void *image, size_t image_len,
 
 /*
  * C++ (Itanium ABI) and Rust (legacy and v0) names as people write them; a text to free, or
- * NULL when @mangled is neither (then use it as it is). Time and memory are bounded for
- * hostile names.
+ * NULL when @mangled is neither (then use it as it is). For a table, not for a compiler:
+ * without parameters and return types (`ns::f<int>`, `operator()`, `main::{lambda(int)#1}`),
+ * Rust without its hashes; what the compiler appended to a copy or part of a function stays
+ * (`f<int>.constprop.0`, `.cold`), but not ThinLTO's `.llvm.123`. Printable. Time and memory
+ * are bounded for hostile names: over 4096 bytes they are no names, and a result ends with
+ * `…` after 16 KiB.
  */
 char *pm_demangle(const char *mangled);

@@ -234,7 +234,7 @@ static uint64_t read_fixed(struct pm_reader *reader, uint32_t size)
 {
 	switch (size) {
 	case 1:
-		return pm_reader_u8(reader);
+		return pm_quick_u8(reader);
 	case 2:
 		return pm_reader_u16(reader);
 	case 3: {
@@ -247,7 +247,7 @@ static uint64_t read_fixed(struct pm_reader *reader, uint32_t size)
 	case 8:
 		return pm_reader_u64(reader);
 	default:
-		pm_reader_bytes(reader, size);
+		pm_quick_skip(reader, size);
 		return 0;
 	}
 }
@@ -275,26 +275,26 @@ static bool take(struct walk *walk, const struct step *step, struct pm_pcs *pcs)
 	switch ((enum step_kind)step->kind) {
 	case STEP_FIXED:
 		if (step->target == TARGET_NONE)
-			return pm_reader_bytes(reader, step->size) != NULL;
+			return pm_quick_skip(reader, step->size);
 		value = step->form == DW_FORM_implicit_const
 				? (uint64_t)step->implicit
 				: read_fixed(reader, step->size);
 		break;
 	case STEP_LEB:
 		value = step->form == DW_FORM_sdata ? (uint64_t)pm_reader_sleb(reader)
-						    : pm_reader_uleb(reader);
+						    : pm_quick_uleb(reader);
 		break;
 	case STEP_STRING:
 		return pm_reader_cstr(reader) != NULL;
 	case STEP_BLOCK:
 		value = step->size ? read_fixed(reader, step->size)
-				   : pm_reader_uleb(reader);
-		return pm_reader_bytes(reader, value) != NULL;
+				   : pm_quick_uleb(reader);
+		return pm_quick_skip(reader, value);
 	case STEP_INDIRECT: {
 		struct step inner;
 
 		/* An indirect form may not lead to another (DWARF 5 §7.5.3). */
-		if (!step_for(walk->entries->unit, (unsigned int)pm_reader_uleb(reader),
+		if (!step_for(walk->entries->unit, (unsigned int)pm_quick_uleb(reader),
 			      &inner) ||
 		    inner.kind == STEP_INDIRECT || inner.form == DW_FORM_implicit_const)
 			return false;
@@ -428,7 +428,7 @@ static int note_scope(struct walk *walk, const struct abbrev *abbrev, size_t off
 static int visit(struct walk *walk)
 {
 	size_t offset = walk->reader.pos;
-	uint64_t code = pm_reader_uleb(&walk->reader);
+	uint64_t code = pm_quick_uleb(&walk->reader);
 	struct level *level = &walk->levels[walk->depth];
 	struct pm_pcs pcs = { 0 };
 	struct level below = *level;

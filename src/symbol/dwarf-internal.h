@@ -33,6 +33,34 @@ int pm_dwarf_open(struct pm_dwarf *dwarf, const struct pm_elf_image *image,
 		  const struct pm_elf_image *debug, const char *debug_dir);
 void pm_dwarf_close(struct pm_dwarf *dwarf);
 
+/* pm_reader_uleb(), quick for the one byte that nearly all of them take. */
+static inline uint64_t pm_quick_uleb(struct pm_reader *reader)
+{
+	if (!reader->failed && reader->pos < reader->len &&
+	    reader->data[reader->pos] < 0x80)
+		return reader->data[reader->pos++];
+	return pm_reader_uleb(reader);
+}
+
+static inline uint8_t pm_quick_u8(struct pm_reader *reader)
+{
+	if (reader->failed || reader->pos == reader->len) {
+		reader->failed = true;
+		return 0;
+	}
+	return reader->data[reader->pos++];
+}
+
+static inline bool pm_quick_skip(struct pm_reader *reader, uint64_t size)
+{
+	if (reader->failed || size > reader->len - reader->pos) {
+		reader->failed = true;
+		return false;
+	}
+	reader->pos += size;
+	return true;
+}
+
 /* ---- units ---------------------------------------------------------------------------- */
 
 struct pm_unit {

@@ -56,10 +56,10 @@ static bool read_field(struct header *header, uint64_t form, const char **text,
 		read_offset(header);
 		break;
 	case DW_FORM_udata:
-		*number = pm_reader_uleb(reader);
+		*number = pm_quick_uleb(reader);
 		break;
 	case DW_FORM_data1:
-		*number = pm_reader_u8(reader);
+		*number = pm_quick_u8(reader);
 		break;
 	case DW_FORM_data2:
 		*number = pm_reader_u16(reader);
@@ -74,7 +74,7 @@ static bool read_field(struct header *header, uint64_t form, const char **text,
 		pm_reader_bytes(reader, 16);
 		break;
 	case DW_FORM_block:
-		pm_reader_bytes(reader, pm_reader_uleb(reader));
+		pm_reader_bytes(reader, pm_quick_uleb(reader));
 		break;
 	default:
 		return false;
@@ -88,15 +88,15 @@ static int read_entries(struct header *header, bool files)
 	struct pm_lines *lines = header->lines;
 	struct pm_reader *reader = &header->reader;
 	uint64_t formats[FORMATS_MAX][2], entries;
-	uint8_t count = pm_reader_u8(reader);
+	uint8_t count = pm_quick_u8(reader);
 
 	if (count > FORMATS_MAX)
 		return -EBADMSG;
 	for (size_t i = 0; i < count; i++) {
-		formats[i][0] = pm_reader_uleb(reader);
-		formats[i][1] = pm_reader_uleb(reader);
+		formats[i][0] = pm_quick_uleb(reader);
+		formats[i][1] = pm_quick_uleb(reader);
 	}
-	entries = pm_reader_uleb(reader);
+	entries = pm_quick_uleb(reader);
 	/* Each known form takes at least a byte: the loop ends with the table. */
 	if (reader->failed || (count == 0 && entries > 0))
 		return -EBADMSG;
@@ -141,9 +141,9 @@ static int read_old_entries(struct header *header)
 	while ((name = pm_reader_cstr(reader)) && name[0]) {
 		struct pm_line_file file = { .name = name };
 
-		file.dir = pm_reader_uleb(reader);
-		pm_reader_uleb(reader); /* time */
-		pm_reader_uleb(reader); /* length */
+		file.dir = pm_quick_uleb(reader);
+		pm_quick_uleb(reader); /* time */
+		pm_quick_uleb(reader); /* length */
 		if (pm_vec_push(&lines->files, file) < 0)
 			return -ENOMEM;
 	}
@@ -162,19 +162,19 @@ static int read_header(struct header *header)
 	if (lines->version < 2 || lines->version > 5)
 		return -EBADMSG;
 	if (lines->version >= 5) {
-		lines->address_size = pm_reader_u8(reader);
-		pm_reader_u8(reader); /* segment selector size */
+		lines->address_size = pm_quick_u8(reader);
+		pm_quick_u8(reader); /* segment selector size */
 	}
 	length = read_offset(header);
 	if (length > pm_reader_left(reader))
 		return -EBADMSG;
 	tables = reader->pos + length; /* where they end and the program begins */
-	lines->min_instruction = pm_reader_u8(reader);
-	lines->max_operations = lines->version >= 4 ? pm_reader_u8(reader) : 1;
-	pm_reader_u8(reader); /* default_is_stmt */
-	lines->line_base = (int8_t)pm_reader_u8(reader);
-	lines->line_range = pm_reader_u8(reader);
-	lines->opcode_base = pm_reader_u8(reader);
+	lines->min_instruction = pm_quick_u8(reader);
+	lines->max_operations = lines->version >= 4 ? pm_quick_u8(reader) : 1;
+	pm_quick_u8(reader); /* default_is_stmt */
+	lines->line_base = (int8_t)pm_quick_u8(reader);
+	lines->line_range = pm_quick_u8(reader);
+	lines->opcode_base = pm_quick_u8(reader);
 	if (reader->failed || lines->line_range == 0 ||
 	    lines->opcode_base < OPCODE_BASE_MIN)
 		return -EBADMSG;
@@ -265,13 +265,11 @@ static void give_row(const struct machine *machine, struct pm_hit *hit)
 	if (hit->unit != machine->number || hit->has_line)
 		return;
 	hit->has_line = true;
-	/* Line 0 is code of no line; the line before it is the place to look at. */
-	hit->is_borrowed = row->line == 0;
-	if (row->line == 0) {
-		if (!machine->has_lined)
-			return;
+	/* Line 0 is code of no line: the line before it in the same file is the place to look
+	 * at, unless that turns out to be in another function. */
+	if (row->line == 0 && machine->has_lined && machine->lined.file == row->file)
 		row = &machine->lined;
-	}
+	hit->is_borrowed = row == &machine->lined;
 	hit->file = row->file < UINT32_MAX ? (uint32_t)row->file : UINT32_MAX;
 	hit->line = row->line < UINT32_MAX ? (uint32_t)row->line : 0;
 	hit->row = row->address;
@@ -320,7 +318,7 @@ static void advance(struct machine *machine, uint64_t operations)
 static void run_extended(struct machine *machine)
 {
 	struct pm_reader *reader = &machine->reader;
-	uint64_t length = pm_reader_uleb(reader);
+	uint64_t length = pm_quick_uleb(reader);
 	size_t end;
 	uint8_t opcode;
 
@@ -329,7 +327,7 @@ static void run_extended(struct machine *machine)
 		return;
 	}
 	end = reader->pos + length;
-	opcode = pm_reader_u8(reader);
+	opcode = pm_quick_u8(reader);
 	if (opcode == DW_LNE_end_sequence) {
 		append_row(machine);
 		begin_sequence(machine);
@@ -354,13 +352,13 @@ static void run_standard(struct machine *machine, uint8_t opcode)
 		append_row(machine);
 		break;
 	case DW_LNS_advance_pc:
-		advance(machine, pm_reader_uleb(reader));
+		advance(machine, pm_quick_uleb(reader));
 		break;
 	case DW_LNS_advance_line:
 		now->line = (uint32_t)(now->line + (uint64_t)pm_reader_sleb(reader));
 		break;
 	case DW_LNS_set_file:
-		now->file = pm_reader_uleb(reader);
+		now->file = pm_quick_uleb(reader);
 		break;
 	case DW_LNS_const_add_pc:
 		advance(machine, (255u - lines->opcode_base) / lines->line_range);
@@ -372,7 +370,7 @@ static void run_standard(struct machine *machine, uint8_t opcode)
 	default:
 		/* Columns, flags, and what later versions add: arguments are LEB128. */
 		for (uint8_t i = 0; i < lines->opcode_lengths[opcode - 1]; i++)
-			pm_reader_uleb(reader);
+			pm_quick_uleb(reader);
 		break;
 	}
 }
@@ -402,7 +400,7 @@ void pm_lines_run(struct pm_lines *lines, const struct pm_wanted *wanted,
 	pm_reader_init(reader, lines->program.data, lines->program.len);
 	begin_sequence(&machine);
 	while (pm_reader_left(reader) > 0) {
-		uint8_t opcode = pm_reader_u8(reader);
+		uint8_t opcode = pm_quick_u8(reader);
 
 		if (opcode >= lines->opcode_base)
 			run_special(&machine, opcode);

@@ -169,11 +169,12 @@ static int answer_one(struct resolver *resolver, struct pm_entries *entries,
 	struct pm_dwarf_answer *answer = &resolver->answers->of[index];
 	bool has_node = hit->has_node && hit->unit == entries->number;
 
-	/* A row borrowed from before the innermost function is another function's. */
-	if (lines && hit->line > 0 &&
-	    !(hit->is_borrowed && has_node && hit->row < hit->low)) {
+	if (lines && hit->has_line) {
+		/* A row from before the innermost function is another function's. */
+		bool is_strange = hit->is_borrowed && has_node && hit->row < hit->low;
+
 		answer->file = pm_lines_path(lines, hit->file, resolver->texts);
-		answer->line = answer->file ? hit->line : 0;
+		answer->line = answer->file && !is_strange ? hit->line : 0;
 	}
 	if (!has_node)
 		return 0;
