@@ -40,7 +40,8 @@ struct pm_error {
 	char fix[PM_ERROR_FIX_MAX]; /* the one command or option that mends it, "" if none */
 };
 
-/* Sets code and text, empties the rest. Returns @code, so that `return pm_error_set(…)`. */
+/* Sets code and text, empties the rest. Returns @code, so that `return pm_error_set(…)`.
+ * The arguments may be texts of @err itself. */
 int pm_error_set(struct pm_error *err, int code, const char *format, ...) PM_PRINTF(3, 4);
 /* Adds where; @offset -1 for none. */
 void pm_error_where(struct pm_error *err, const char *source, int64_t offset);
@@ -207,8 +208,8 @@ void pm_str_printf(struct pm_str *str, const char *format, ...) PM_PRINTF(2, 3);
  */
 void pm_str_printable(struct pm_str *str, const char *bytes, size_t len);
 /*
- * Foreign text as a JSON string with its quotes (RFC 8259 §7): control characters escaped,
- * bytes that are not UTF-8 become U+FFFD. NULL becomes `null`.
+ * Foreign text as a JSON string with its quotes (RFC 8259 §7): control characters (as
+ * above) escaped, bytes that are not UTF-8 become U+FFFD. NULL becomes `null`.
  */
 void pm_str_json(struct pm_str *str, const char *text);
 void pm_str_clear(struct pm_str *str);
@@ -248,15 +249,16 @@ static inline void pm_reader_init(struct pm_reader *reader, const void *data, si
 }
 static inline size_t pm_reader_left(const struct pm_reader *reader)
 {
-	return reader->failed ? 0 : reader->len - reader->pos;
+	return reader->failed || reader->pos > reader->len ? 0
+							   : reader->len - reader->pos;
 }
-/* @size bytes in place, or NULL. */
+/* @size bytes in place, or NULL when fewer are left. Of 0 bytes only `failed` tells. */
 const void *pm_reader_bytes(struct pm_reader *reader, size_t size);
 uint8_t pm_reader_u8(struct pm_reader *reader);
 uint16_t pm_reader_u16(struct pm_reader *reader);
 uint32_t pm_reader_u32(struct pm_reader *reader);
 uint64_t pm_reader_u64(struct pm_reader *reader);
-/* LEB128 (DWARF 5 §7.6); bits beyond 64 fail. */
+/* LEB128 (DWARF 5 §7.6); a value of more than 64 bits fails, padding (20 bytes) does not. */
 uint64_t pm_reader_uleb(struct pm_reader *reader);
 int64_t pm_reader_sleb(struct pm_reader *reader);
 /* A NUL-terminated text in place, or NULL when no NUL lies before the end. */

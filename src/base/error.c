@@ -6,37 +6,43 @@
 
 int pm_error_set(struct pm_error *err, int code, const char *format, ...)
 {
+	char text[PM_ERROR_TEXT_MAX];
 	va_list args;
 
 	if (!err)
 		return code;
-	err->code = code;
-	err->source[0] = '\0';
-	err->offset = -1;
-	err->fix[0] = '\0';
+	/* Aside first: to wrap the text of @err itself is natural. */
 	va_start(args, format);
-	vsnprintf(err->text, sizeof(err->text), format, args);
+	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
+	*err = (struct pm_error){ .code = code, .offset = -1 };
+	memcpy(err->text, text, sizeof(text));
 	return code;
 }
 
 void pm_error_where(struct pm_error *err, const char *source, int64_t offset)
 {
+	size_t len;
+
 	if (!err)
 		return;
-	snprintf(err->source, sizeof(err->source), "%s", source);
+	len = strnlen(source, sizeof(err->source) - 1);
+	memmove(err->source, source, len);
+	err->source[len] = '\0';
 	err->offset = offset;
 }
 
 void pm_error_fix(struct pm_error *err, const char *format, ...)
 {
+	char fix[PM_ERROR_FIX_MAX];
 	va_list args;
 
 	if (!err)
 		return;
 	va_start(args, format);
-	vsnprintf(err->fix, sizeof(err->fix), format, args);
+	vsnprintf(fix, sizeof(fix), format, args);
 	va_end(args);
+	memcpy(err->fix, fix, sizeof(fix));
 }
 
 void pm_error_print(const struct pm_error *err, const char *program, FILE *to)

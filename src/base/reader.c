@@ -7,11 +7,13 @@ const void *pm_reader_bytes(struct pm_reader *reader, size_t size)
 {
 	const uint8_t *at;
 
-	if (reader->failed || size > reader->len - reader->pos) {
+	if (reader->failed || reader->pos > reader->len ||
+	    size > reader->len - reader->pos) {
 		reader->failed = true;
 		return NULL;
 	}
-	at = reader->data + reader->pos;
+	/* No arithmetic on the NULL of an empty reader: that is undefined. */
+	at = reader->data ? reader->data + reader->pos : NULL;
 	reader->pos += size;
 	return at;
 }
@@ -45,70 +47,65 @@ uint64_t pm_reader_u64(struct pm_reader *reader)
 }
 
 /*
- * The payload of a LEB128 number: @shift tells how many bits of it were given, @beyond
- * whether bits were set that a 64-bit number has no place for.
+ * One LEB128 number as the 64 bits that it stands for. Bits that those have no place for
+ * have to be what padding is: zeros, or copies of the sign.
  */
-static uint64_t leb_payload(struct pm_reader *reader, unsigned int *shift, uint8_t *last,
-			    bool *beyond)
+static uint64_t read_leb(struct pm_reader *reader, bool is_signed)
 {
 	enum {
-		PADDED_BITS_MAX = 20 * 7 /* padding is legal, endless padding is not */
+		PADDED_BYTES_MAX = 20 /* padding is legal, endless padding is not */
 	};
 	uint64_t value = 0;
 
-	*shift = 0;
-	*beyond = false;
-	do {
-		uint8_t bits;
+	for (unsigned int i = 0; i < PADDED_BYTES_MAX; i++) {
+		uint8_t byte = pm_reader_u8(reader);
+		uint8_t bits = byte & 0x7f;
+		unsigned int shift = i * 7;
 
-		*last = pm_reader_u8(reader);
-		bits = *last & 0x7f;
-		if (*shift < 64)
-			value |= (uint64_t)bits << *shift;
-		if (*shift == 63 ? bits > 1 : *shift > 63 && bits > 0)
-			*beyond = true;
-		*shift += 7;
-		if (*shift > PADDED_BITS_MAX)
-			reader->failed = true;
-	} while ((*last & 0x80) && !reader->failed);
-	return reader->failed ? 0 : value;
+		if (reader->failed)
+			return 0;
+		if (shift < 64)
+			value |= (uint64_t)bits << shift;
+		if (shift >= 63) {
+			bool negative = is_signed && value >> 63;
+
+			/* Of the tenth byte only the lowest bit has a place. */
+			if (shift == 63 && !is_signed)
+				bits >>= 1;
+			if (bits != (negative ? 0x7f : 0))
+				break;
+		}
+		if (byte & 0x80)
+			continue;
+		if (is_signed && shift + 7 < 64 && (byte & 0x40))
+			value |= ~(uint64_t)0 << (shift + 7);
+		return value;
+	}
+	reader->failed = true;
+	return 0;
 }
 
 uint64_t pm_reader_uleb(struct pm_reader *reader)
 {
-	unsigned int shift;
-	uint8_t last;
-	bool beyond;
-	uint64_t value = leb_payload(reader, &shift, &last, &beyond);
-
-	if (beyond) {
-		reader->failed = true;
-		return 0;
-	}
-	return value;
+	return read_leb(reader, false);
 }
 
 int64_t pm_reader_sleb(struct pm_reader *reader)
 {
-	unsigned int shift;
-	uint8_t last;
-	bool beyond; /* sign bits reach past 64 in every negative number of ten bytes */
-	uint64_t value = leb_payload(reader, &shift, &last, &beyond);
-
-	if (!reader->failed && shift < 64 && (last & 0x40))
-		value |= ~(uint64_t)0 << shift;
-	return (int64_t)value;
+	return (int64_t)read_leb(reader, true);
 }
 
 const char *pm_reader_cstr(struct pm_reader *reader)
 {
 	size_t left = pm_reader_left(reader);
-	const char *text = (const char *)reader->data + reader->pos;
+	const char *text, *end;
 
-	if (left == 0 || !memchr(text, '\0', left)) {
+	text = left > 0 ? (const char *)reader->data + reader->pos : NULL;
+	end = text ? memchr(text, '\0', left) : NULL;
+	if (!end) {
 		reader->failed = true;
 		return NULL;
 	}
-	reader->pos += strlen(text) + 1;
+	reader->pos += (size_t)(end - text) + 1;
 	return text;
 }

@@ -125,6 +125,13 @@ size_t pm_utf8_char(const char *bytes, size_t len)
 
 #define REPLACEMENT "\xef\xbf\xbd"
 
+/* U+0080 to U+009F: control characters, too, for a terminal. */
+static bool is_c1(const char *bytes, size_t n)
+{
+	return n == 2 && (unsigned char)bytes[0] == 0xc2 &&
+	       (unsigned char)bytes[1] < 0xa0;
+}
+
 void pm_str_printable(struct pm_str *str, const char *bytes, size_t len)
 {
 	for (size_t i = 0; i < len;) {
@@ -136,8 +143,7 @@ void pm_str_printable(struct pm_str *str, const char *bytes, size_t len)
 			n = 1;
 		} else if (n == 1 && (first < 0x20 || first == 0x7f)) {
 			pm_str_printf(str, "\\x%02x", first);
-		} else if (n == 2 && first == 0xc2 &&
-			   (unsigned char)bytes[i + 1] < 0xa0) {
+		} else if (is_c1(bytes + i, n)) {
 			pm_str_printf(str, "\\x%02x", (unsigned char)bytes[i + 1]);
 		} else {
 			pm_str_append(str, bytes + i, n);
@@ -160,7 +166,8 @@ void pm_str_json(struct pm_str *str, const char *text)
 		unsigned char c = (unsigned char)text[i];
 		size_t n = c >= 0x20 && c < 0x7f ? 1 : pm_utf8_char(text + i, len - i);
 
-		if (n > 0 && c >= 0x20 && c != '"' && c != '\\' && c != 0x7f) {
+		if (n > 0 && c >= 0x20 && c != '"' && c != '\\' && c != 0x7f &&
+		    !is_c1(text + i, n)) {
 			i += n;
 			continue;
 		}
@@ -170,8 +177,9 @@ void pm_str_json(struct pm_str *str, const char *text)
 		else if (c == '"' || c == '\\')
 			pm_str_printf(str, "\\%c", c);
 		else
-			pm_str_printf(str, "\\u%04x", c);
-		start = ++i;
+			pm_str_printf(str, "\\u%04x",
+				      n == 2 ? (unsigned char)text[i + 1] : c);
+		start = i += n ? n : 1;
 	}
 	pm_str_append(str, text + start, len - start);
 	pm_str_putc(str, '"');
