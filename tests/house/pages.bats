@@ -63,9 +63,8 @@ page_options() {
 
 @test "the relative links of the documents lead to files" {
 	for file in $(tree '*.md'); do
-		grep -oE '\]\([^)#: ]+' "$file" | sed 's/^](//' | while read -r link; do
-			[ -e "$(dirname "$file")/$link" ] || [ -e "$link" ] ||
-				echo "$file: $link"
+		grep -oE '\]\([^)# ]+' "$file" | sed 's/^](//' | grep -v : | while read -r link; do
+			[ -e "$(dirname "$file")/$link" ] || echo "$file: $link"
 		done
 	done >"$BATS_TEST_TMPDIR/dead"
 	none cat "$BATS_TEST_TMPDIR/dead"
