@@ -1,11 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* Works for 0.2 s at the bottom of a short call chain, then dies there of SIGSEGV. */
+/*
+ * Works for 0.2 s in an inlined function at the bottom of a short call chain, then dies there
+ * of SIGSEGV.
+ */
 #include "work.h"
+
+static inline __attribute__((always_inline)) void step(void)
+{
+	work(1000);
+}
 
 static NOINLINE void fall(volatile int *where)
 {
 	while (cpu_seconds() < 0.2)
-		work(1000);
+		step();
 	*where = 1;
 }
 

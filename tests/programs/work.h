@@ -12,12 +12,15 @@
 #define NOINLINE __attribute__((noinline, noclone, aligned(64)))
 #endif
 
-/* One dependent chain of a few cycles a step: the same cost wherever it is inlined. */
-static inline __attribute__((always_inline)) void work(unsigned int units)
-{
-	for (unsigned int i = 0; i < units * 256; i++)
-		__asm__ volatile("" : : "r"(i) : "memory");
-}
+/*
+ * Units of the same cost, a few cycles a step, wherever they stand. A macro: as a function it
+ * would be one that is inlined, and the time its own.
+ */
+#define work(units)                                                  \
+	do {                                                         \
+		for (unsigned int i_ = 0; i_ < (units)*256u; i_++)   \
+			__asm__ volatile("" : : "r"(i_) : "memory"); \
+	} while (0)
 
 static inline double cpu_seconds(void)
 {
