@@ -75,7 +75,7 @@ struct pm_profile_module {
 
 /* One for each name that a thread had. */
 struct pm_profile_thread {
-	uint32_t pid, tid;
+	uint32_t pid, tid; /* PM_FILE_NONE: unknown */
 	const char *comm; /* "" if unknown */
 	uint32_t process;
 };

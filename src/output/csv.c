@@ -50,6 +50,14 @@ static void put_number(struct csv *csv, uint64_t number)
 	pm_str_u64(&csv->out, number);
 }
 
+/* Nothing when it is not known. */
+static void put_id(struct csv *csv, uint32_t id)
+{
+	separate(csv);
+	if (id != PM_FILE_NONE)
+		pm_str_u64(&csv->out, id);
+}
+
 static void put_titles(struct csv *csv, const char *const *titles, size_t len)
 {
 	for (size_t i = 0; i < len; i++)
@@ -167,12 +175,12 @@ static void put_key(struct csv *csv, enum pm_key key, const struct pm_row *row)
 		put_module(csv, row->id);
 		break;
 	case PM_KEY_THREAD:
-		put_number(csv, profile->threads.data[row->id].pid);
-		put_number(csv, profile->threads.data[row->id].tid);
+		put_id(csv, profile->threads.data[row->id].pid);
+		put_id(csv, profile->threads.data[row->id].tid);
 		put_text(csv, profile->threads.data[row->id].comm);
 		break;
 	case PM_KEY_PROCESS:
-		put_number(csv, profile->processes.data[row->id].pid);
+		put_id(csv, profile->processes.data[row->id].pid);
 		put_text(csv, profile->processes.data[row->id].comm);
 		break;
 	case PM_KEY_LINE:

@@ -126,6 +126,8 @@ static int put_line(struct pm_str *str, struct folding *folding, const struct li
 			return -ENOMEM;
 	if (line->comm[0] != '\0')
 		put_frame(str, line->comm, true);
+	else if (line->pid == PM_FILE_NONE)
+		pm_str_puts(str, "[unknown]");
 	else
 		pm_str_printf(str, ":%u", line->pid);
 	for (size_t i = folding->chain.len; i-- > 0;)

@@ -46,6 +46,11 @@ static void put_number_if(struct json *json, const char *key, bool known, uint64
 		put(json, "null");
 }
 
+static void put_id(struct json *json, const char *key, uint32_t id)
+{
+	put_number_if(json, key, id != PM_FILE_NONE, id);
+}
+
 static void put_bool(struct json *json, const char *key, bool value)
 {
 	put(json, key);
@@ -152,12 +157,12 @@ static void put_key(struct json *json, const struct pm_row *row)
 		put_module(json, row->id);
 		break;
 	case PM_KEY_THREAD:
-		put_number(json, ",\"pid\":", profile->threads.data[row->id].pid);
-		put_number(json, ",\"tid\":", profile->threads.data[row->id].tid);
+		put_id(json, ",\"pid\":", profile->threads.data[row->id].pid);
+		put_id(json, ",\"tid\":", profile->threads.data[row->id].tid);
 		put_text(json, ",\"comm\":", profile->threads.data[row->id].comm);
 		break;
 	case PM_KEY_PROCESS:
-		put_number(json, ",\"pid\":", profile->processes.data[row->id].pid);
+		put_id(json, ",\"pid\":", profile->processes.data[row->id].pid);
 		put_text(json, ",\"comm\":", profile->processes.data[row->id].comm);
 		break;
 	case PM_KEY_LINE:

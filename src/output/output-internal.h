@@ -61,7 +61,7 @@ void pm_text_wrap(const struct pm_text *text, const char *first, unsigned indent
 		  const char *words);
 /* Ours, or its ASCII stand-in. */
 const char *pm_text_ellipsis(const struct pm_text *text);
-const char *pm_text_arrow(const struct pm_text *text);
+const char *pm_text_arrow(const struct pm_text *text, bool back);
 
 /* Columns that a text in UTF-8 takes, as far as code points tell. */
 size_t pm_columns(const char *text);

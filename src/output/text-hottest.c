@@ -7,8 +7,9 @@
 enum {
 	DEPTH_MAX = 5,
 	BRANCHES_MAX = 3,
-	LINK_COLUMNS = 32, /* of one name in a chain */
-	SELF_COLUMNS = 14, /* "  100.0% self" */
+	LINK_COLUMNS = 32, /* of one name in a chain of many */
+	LINK_GAP = 3,
+	SELF_COLUMNS = 12, /* "  12.3% self" */
 };
 #define SAME_PERCENT   95.0 /* a callee that has this much of its caller is the same path */
 #define SELF_PERCENT   0.5
@@ -55,23 +56,28 @@ static int follow(struct path *path, uint32_t node)
 	}
 }
 
-static void put_link(struct pm_str *str, const struct path *path, size_t at)
+static void put_link(struct pm_str *str, const struct path *path, size_t at, size_t room)
 {
 	const struct pm_report *report = path->text->report;
+	/* One or two names may have all the room there is. */
+	size_t columns = path->chain.len == 1 ? room : room / 2 - LINK_GAP;
+
+	if (columns < LINK_COLUMNS)
+		columns = LINK_COLUMNS;
 
 	if (at > 0)
-		pm_str_puts(str, pm_text_arrow(path->text));
+		pm_str_puts(str, pm_text_arrow(path->text, false));
 	pm_put_function(str, report->profile,
 			path->tree->nodes.data[path->chain.data[at]].function,
-			report->width > 0 ? LINK_COLUMNS : 0, report->ascii);
+			report->width > 0 ? columns : 0, report->ascii);
 }
 
-static size_t link_columns(const struct path *path, size_t at)
+static size_t link_columns(const struct path *path, size_t at, size_t room)
 {
 	struct pm_str link = { 0 };
 	size_t columns;
 
-	put_link(&link, path, at);
+	put_link(&link, path, at, room);
 	columns = link.data ? pm_columns(link.data) : 0;
 	pm_str_release(&link);
 	return columns;
@@ -80,13 +86,13 @@ static size_t link_columns(const struct path *path, size_t at)
 /* The first name and as many of the last as fit in @room; what is between is counted. */
 static void put_chain(struct pm_str *str, const struct path *path, size_t room)
 {
-	size_t len = path->chain.len, from = len, used = link_columns(path, 0);
+	size_t len = path->chain.len, from = len, used = link_columns(path, 0, room);
 	char gap[48];
 
-	snprintf(gap, sizeof(gap), "%s%s %zu more", pm_text_arrow(path->text),
+	snprintf(gap, sizeof(gap), "%s%s %zu more", pm_text_arrow(path->text, false),
 		 pm_text_ellipsis(path->text), len);
 	while (from > 1) {
-		size_t more = link_columns(path, from - 1);
+		size_t more = link_columns(path, from - 1, room);
 		size_t reserve = from > 2 ? pm_columns(gap) : 0;
 
 		/* The last one is what the line is about. */
@@ -96,12 +102,12 @@ static void put_chain(struct pm_str *str, const struct path *path, size_t room)
 		used += more;
 		from--;
 	}
-	put_link(str, path, 0);
+	put_link(str, path, 0, room);
 	if (from > 1)
-		pm_str_printf(str, "%s%s %zu more", pm_text_arrow(path->text),
+		pm_str_printf(str, "%s%s %zu more", pm_text_arrow(path->text, false),
 			      pm_text_ellipsis(path->text), from - 1);
 	for (size_t i = from; i < len; i++)
-		put_link(str, path, i);
+		put_link(str, path, i, room);
 }
 
 /* One line; @prefix holds the rails of the levels above. */
@@ -183,7 +189,5 @@ int pm_text_hottest(struct pm_text *text, const struct pm_section *section)
 		r = print_chain(&path, "", "");
 	if (r == 0)
 		r = print_branches(&path, "", 1);
-	if (r == 0)
-		fputc('\n', text->to);
 	return r;
 }

@@ -224,9 +224,12 @@ static void put_culprit(struct pm_str *str, const struct pm_profile *profile,
 		pm_str_puts(str, "(code made while running; its runtime may write a perf "
 				 "map: node --perf-basic-prof)");
 	else if (module->build_id)
-		pm_str_printf(str, "(no symbols; build-id %.12s)", module->build_id);
+		pm_str_printf(str,
+			      "(stripped: its debug symbols are not installed; "
+			      "build-id %.16s)",
+			      module->build_id);
 	else
-		pm_str_puts(str, "(no symbols)");
+		pm_str_puts(str, "(stripped: its debug symbols are not installed)");
 }
 
 static void warn_unknown(const struct pm_text *text, const struct pm_section *section)

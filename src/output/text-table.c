@@ -9,7 +9,8 @@ enum {
 	GAP = 2,
 	MODULE_MAX = 22,
 	SOURCE_MAX = 26,
-	FLEXIBLE_MIN = 16,
+	ROWS_MAX = 30, /* that a report shows unasked */
+	CALLERS_MAX = 8, /* of them, those that only call what is expensive */
 };
 
 enum cell {
@@ -30,18 +31,17 @@ struct column {
 	enum cell cell;
 	const char *title;
 	bool right;
-	bool flexible; /* takes what room there is */
 	size_t max, width;
 };
 
-static const struct column self_column = { CELL_SELF, "self", true, false, 7, 0 };
-static const struct column total_column = { CELL_TOTAL, "total", true, false, 7, 0 };
-static const struct column function_column = { CELL_FUNCTION, "function", false,
-					       true,          SIZE_MAX,   0 };
-static const struct column module_column = { CELL_MODULE, "module",   false,
-					     false,       MODULE_MAX, 0 };
-static const struct column source_column = { CELL_SOURCE, "source",   false,
-					     false,       SOURCE_MAX, 0 };
+static const struct column self_column = { CELL_SELF, "self", true, 7, 0 };
+static const struct column total_column = { CELL_TOTAL, "total", true, 7, 0 };
+static const struct column function_column = { CELL_FUNCTION, "function", false, SIZE_MAX,
+					       0 };
+static const struct column module_column = { CELL_MODULE, "module", false, MODULE_MAX,
+					     0 };
+static const struct column source_column = { CELL_SOURCE, "source", false, SOURCE_MAX,
+					     0 };
 
 struct layout {
 	const struct pm_text *text;
@@ -60,15 +60,12 @@ static void choose_columns(struct layout *layout)
 	enum pm_key key = layout->text->report->key;
 
 	if (key == PM_KEY_THREAD || key == PM_KEY_PROCESS) {
-		add(layout, (struct column){ CELL_SELF, "share", true, false, 7, 0 });
-		add(layout,
-		    (struct column){ CELL_SAMPLES, "samples", true, false, 20, 0 });
-		add(layout, (struct column){ CELL_PID, "pid", true, false, 10, 0 });
+		add(layout, (struct column){ CELL_SELF, "share", true, 7, 0 });
+		add(layout, (struct column){ CELL_SAMPLES, "samples", true, 20, 0 });
+		add(layout, (struct column){ CELL_PID, "pid", true, 10, 0 });
 		if (key == PM_KEY_THREAD)
-			add(layout,
-			    (struct column){ CELL_TID, "tid", true, false, 10, 0 });
-		add(layout,
-		    (struct column){ CELL_COMM, "name", false, true, SIZE_MAX, 0 });
+			add(layout, (struct column){ CELL_TID, "tid", true, 10, 0 });
+		add(layout, (struct column){ CELL_COMM, "name", false, SIZE_MAX, 0 });
 		return;
 	}
 	add(layout, self_column);
@@ -76,12 +73,10 @@ static void choose_columns(struct layout *layout)
 	if (key == PM_KEY_LINE)
 		add(layout, source_column);
 	if (key == PM_KEY_ADDRESS)
-		add(layout,
-		    (struct column){ CELL_ADDRESS, "address", false, false, 18, 0 });
+		add(layout, (struct column){ CELL_ADDRESS, "address", false, 18, 0 });
 	if (key == PM_KEY_MODULE) {
 		add(layout, module_column);
-		add(layout,
-		    (struct column){ CELL_PATH, "path", false, true, SIZE_MAX, 0 });
+		add(layout, (struct column){ CELL_PATH, "path", false, SIZE_MAX, 0 });
 		return;
 	}
 	add(layout, function_column);
@@ -158,6 +153,14 @@ static void put_source(const struct layout *layout, const struct pm_row *row,
 	pm_str_release(&source);
 }
 
+static void put_id(struct pm_str *str, uint32_t id)
+{
+	if (id == PM_FILE_NONE)
+		pm_str_putc(str, '?');
+	else
+		pm_str_u64(str, id);
+}
+
 /* Text of a cell, at most @width columns (0: as long as it is). */
 static void put_cell(const struct layout *layout, enum cell cell,
 		     const struct pm_row *row, size_t width, struct pm_str *str)
@@ -199,10 +202,10 @@ static void put_cell(const struct layout *layout, enum cell cell,
 		break;
 	case CELL_PID:
 		module = row_process(profile, key, row);
-		pm_str_u64(str, profile->processes.data[module].pid);
+		put_id(str, profile->processes.data[module].pid);
 		break;
 	case CELL_TID:
-		pm_str_u64(str, profile->threads.data[row->id].tid);
+		put_id(str, profile->threads.data[row->id].tid);
 		break;
 	case CELL_COMM:
 		pm_put_cut(str,
@@ -215,10 +218,47 @@ static void put_cell(const struct layout *layout, enum cell cell,
 
 /* ---- layout ---------------------------------------------------------------------------- */
 
+/* Takes columns from one kind of cell down to @floor until @excess is gone. */
+static size_t take(struct layout *layout, enum cell cell, size_t floor, size_t excess)
+{
+	for (size_t c = 0; c < layout->len; c++) {
+		struct column *column = &layout->columns[c];
+		size_t more = column->width > floor ? column->width - floor : 0;
+
+		if (column->cell != cell)
+			continue;
+		if (more > excess)
+			more = excess;
+		column->width -= more;
+		excess -= more;
+	}
+	return excess;
+}
+
+/* Too wide for the screen: everyone gives, names of functions last and least. */
+static void squeeze(struct layout *layout, size_t screen)
+{
+	static const struct {
+		enum cell cell;
+		size_t floor;
+	} steps[] = {
+		{ CELL_FUNCTION, 36 }, { CELL_MODULE, 16 }, { CELL_SOURCE, 18 },
+		{ CELL_FUNCTION, 28 }, { CELL_MODULE, 12 }, { CELL_SOURCE, 14 },
+		{ CELL_PATH, 20 },     { CELL_COMM, 16 },   { CELL_FUNCTION, 16 },
+	};
+	size_t width = 0, excess;
+
+	for (size_t c = 0; c < layout->len; c++)
+		width += layout->columns[c].width + (c > 0 ? GAP : 0);
+	excess = width > screen ? width - screen : 0;
+	for (size_t i = 0; i < PM_ARRAY_LEN(steps) && excess > 0; i++)
+		excess = take(layout, steps[i].cell, steps[i].floor, excess);
+}
+
 static int measure(struct layout *layout, const struct pm_row *rows, size_t len)
 {
 	struct pm_str cell = { 0 };
-	size_t others = 0, screen = layout->text->report->width;
+	size_t screen = layout->text->report->width;
 	bool failed = false;
 
 	for (size_t c = 0; c < layout->len; c++) {
@@ -239,18 +279,10 @@ static int measure(struct layout *layout, const struct pm_row *rows, size_t len)
 		}
 		if (column->width > column->max)
 			column->width = column->max;
-		if (!column->flexible)
-			others += column->width + GAP;
 	}
 	pm_str_release(&cell);
-	for (size_t c = 0; c < layout->len && screen > 0; c++) {
-		struct column *column = &layout->columns[c];
-		size_t room =
-			screen > others + FLEXIBLE_MIN ? screen - others : FLEXIBLE_MIN;
-
-		if (column->flexible && column->width > room)
-			column->width = room;
-	}
+	if (screen > 0)
+		squeeze(layout, screen);
 	return failed ? -ENOMEM : 0;
 }
 
@@ -312,22 +344,39 @@ static int print_row(const struct layout *layout, const struct pm_row *row)
 
 /*
  * What is worth a line: by self, also functions that spend next to nothing themselves, but
- * under which much happens. Those never seen running are for the tree.
+ * under which much happens. Those never seen running are for the tree. Unless a limit was
+ * asked for, there are no more than fit on a screen.
  */
-static bool worth(const struct pm_section *section, const struct pm_row *row,
-		  double limit)
+static size_t choose_rows(const struct pm_section *section, struct pm_table *table,
+			  double limit, struct pm_weight *hidden)
 {
 	const struct pm_weight *whole = &section->view->total;
-	double self = pm_weight_percent(&row->self, whole);
-	double total = pm_weight_percent(&row->total, whole);
+	size_t most = section->report->limit < 0 ? ROWS_MAX : SIZE_MAX;
+	size_t callers = section->report->limit < 0 ? CALLERS_MAX : SIZE_MAX;
+	size_t shown = 0;
 
-	if (section->report->by_total)
-		return total >= limit;
-	return self >= limit || (row->self.samples > 0 && total >= limit * 20);
+	for (size_t i = 0; i < table->rows.len; i++) {
+		const struct pm_row *row = &table->rows.data[i];
+		double self = pm_weight_percent(&row->self, whole);
+		double total = pm_weight_percent(&row->total, whole);
+		bool heavy = section->report->by_total ? total >= limit : self >= limit;
+		bool calls = !heavy && !section->report->by_total &&
+			     row->self.samples > 0 && total >= limit * 20;
+
+		if ((heavy && most > 0) || (calls && callers > 0)) {
+			most -= heavy;
+			callers -= calls;
+			table->rows.data[shown++] = *row;
+		} else {
+			pm_weight_add(hidden, &row->self);
+		}
+	}
+	return shown;
 }
 
 static void say_hidden(const struct pm_text *text, const struct pm_section *section,
-		       size_t hidden, const struct pm_weight *weight, double limit)
+		       size_t hidden, const struct pm_weight *weight, double limit,
+		       bool below)
 {
 	struct pm_str line = { 0 };
 
@@ -353,24 +402,21 @@ int pm_text_table(struct pm_text *text, const struct pm_section *section)
 	struct layout layout = { .text = text, .section = section };
 	PM_CLEANUP(pm_table_release) struct pm_table table = { 0 };
 	struct pm_weight hidden = { 0 };
-	size_t shown = 0;
+	size_t shown;
+	bool below;
 	int r = pm_table_init(&table, section->view, report->key, report->by_total);
 
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < table.rows.len; i++) {
-		if (worth(section, &table.rows.data[i], limit))
-			table.rows.data[shown++] = table.rows.data[i];
-		else
-			pm_weight_add(&hidden, &table.rows.data[i].self);
-	}
+	shown = choose_rows(section, &table, limit, &hidden);
 	choose_columns(&layout);
 	r = measure(&layout, table.rows.data, shown);
 	if (r == 0)
 		r = print_row(&layout, NULL);
 	for (size_t i = 0; r == 0 && i < shown; i++)
 		r = print_row(&layout, &table.rows.data[i]);
+	below = report->limit >= 0 || shown < ROWS_MAX;
 	if (r == 0 && !report->quiet)
-		say_hidden(text, section, table.rows.len - shown, &hidden, limit);
+		say_hidden(text, section, table.rows.len - shown, &hidden, limit, below);
 	return r;
 }

@@ -8,13 +8,22 @@
 enum {
 	BRANCH_COLUMNS = 3,
 	NAME_MIN = 20, /* columns of a name, however deep */
+	NAMES_MAX = 1000, /* columns of a line that need not fit anywhere */
 };
+#define INVISIBLE_PERCENT 0.05 /* shares are printed with one digit */
 
 /* What the children of the node at some depth need to know. */
 struct rung {
 	size_t prefix_len; /* bytes of the prefix that they share */
 	size_t prefix_columns;
 	uint32_t shown; /* how many of them are above the limit */
+};
+
+/* The line that is being filled. */
+struct line {
+	uint32_t first, last; /* nodes; 0: there is none */
+	size_t columns;
+	struct pm_str rails, names;
 };
 
 struct drawing {
@@ -24,6 +33,7 @@ struct drawing {
 	double limit;
 	struct pm_str prefix;
 	PM_VEC(struct rung) rungs; /* by depth */
+	struct line line;
 };
 
 static void drawing_release(struct drawing *drawing)
@@ -31,6 +41,8 @@ static void drawing_release(struct drawing *drawing)
 	pm_tree_free(drawing->tree);
 	pm_str_release(&drawing->prefix);
 	pm_vec_release(&drawing->rungs);
+	pm_str_release(&drawing->line.rails);
+	pm_str_release(&drawing->line.names);
 }
 
 /* ---- a line ------------------------------------------------------------------------------ */
@@ -61,54 +73,93 @@ static void put_new_module(struct pm_str *str, const struct pm_tree *tree,
 	    (parent->function != PM_PROFILE_NONE &&
 	     functions[parent->function].module == module))
 		return;
-	pm_str_puts(str, "  ");
+	pm_str_puts(str, profile->modules.data[module].name[0] == '[' ? " " : " [");
 	pm_put_cut(str, profile->modules.data[module].name, NAME_MIN, false, true);
+	pm_str_puts(str, profile->modules.data[module].name[0] == '[' ? "" : "]");
 }
 
-static int print_node(struct drawing *drawing, uint32_t id, size_t used)
+/* "f (inlined) [module]" in at most @room columns (0: no limit), but for very little room. */
+static void put_node(struct pm_str *str, const struct drawing *drawing, uint32_t id,
+		     size_t room)
 {
-	struct pm_text *text = drawing->text;
-	const struct pm_report *report = text->report;
+	const struct pm_report *report = drawing->text->report;
 	const struct pm_tree_node *node = &drawing->tree->nodes.data[id];
-	struct pm_str name = { 0 }, marks = { 0 }, module = { 0 };
-	size_t room = 0, width = report->width;
-	bool failed;
+	struct pm_str marks = { 0 }, module = { 0 };
 
 	put_marks(&marks, node);
 	put_new_module(&module, drawing->tree, node);
-	if (width > 0) {
-		room = width > used + marks.len + NAME_MIN ? width - used - marks.len
-							   : NAME_MIN;
+	if (room > 0) {
+		if (room < marks.len + module.len + NAME_MIN)
+			pm_str_clear(&module);
+		room = room > marks.len + module.len + NAME_MIN
+			       ? room - marks.len - module.len
+			       : NAME_MIN;
 	}
-	pm_put_function(&name, report->profile, node->function, room, report->ascii);
-	failed = name.failed || marks.failed || module.failed;
-	if (!failed) {
-		fprintf(text->to, "%s%s", name.data, marks.data ? marks.data : "");
-		used += pm_columns(name.data) + marks.len;
-		if (module.len > 0 &&
-		    (width == 0 || used + pm_columns(module.data) <= width))
-			pm_text_put(text, PM_COLOR_DIM, module.data);
-		fputc('\n', text->to);
-	}
-	pm_str_release(&name);
+	pm_put_function(str, report->profile, node->function, room, report->ascii);
+	if (marks.failed || module.failed)
+		str->failed = true;
+	pm_str_append(str, marks.data, marks.len);
+	pm_str_append(str, module.data, module.len);
 	pm_str_release(&marks);
 	pm_str_release(&module);
-	return failed ? -ENOMEM : 0;
 }
 
-static size_t print_numbers(const struct drawing *drawing, uint32_t id)
+static void print_line(struct drawing *drawing)
 {
-	const struct pm_tree_node *node = &drawing->tree->nodes.data[id];
-	bool with_self = drawing->tree->kind == PM_TREE_TOP_DOWN;
+	const struct pm_text *text = drawing->text;
+	struct line *line = &drawing->line;
+	const struct pm_tree_node *nodes = drawing->tree->nodes.data;
 
-	fputc(' ', drawing->text->to);
-	pm_text_percent(drawing->text, percent_of(drawing->tree, &node->total));
-	if (with_self) {
-		fputs("  ", drawing->text->to);
-		pm_text_percent(drawing->text, percent_of(drawing->tree, &node->self));
+	if (line->first == 0)
+		return;
+	fputc(' ', text->to);
+	pm_text_percent(text, percent_of(drawing->tree, &nodes[line->first].total));
+	if (drawing->tree->kind == PM_TREE_TOP_DOWN) {
+		fputs("  ", text->to);
+		pm_text_percent(text, percent_of(drawing->tree, &nodes[line->last].self));
 	}
-	fputs("  ", drawing->text->to);
-	return with_self ? 17 : 9;
+	fputs("  ", text->to);
+	pm_text_put(text, PM_COLOR_DIM, line->rails.data);
+	fprintf(text->to, "%s\n", line->names.data);
+	line->first = 0;
+}
+
+/*
+ * A single callee that has all of its caller's share goes on the caller's line, if there is
+ * room: a line then tells the total of its first and the self of its last function.
+ */
+static bool continues(const struct drawing *drawing, uint32_t id, bool only_child)
+{
+	const struct line *line = &drawing->line;
+	const struct pm_tree_node *nodes = drawing->tree->nodes.data;
+	double more = percent_of(drawing->tree, &nodes[line->last].total) -
+		      percent_of(drawing->tree, &nodes[id].total);
+
+	return line->first != 0 && only_child && nodes[id].parent == line->last &&
+	       more < INVISIBLE_PERCENT;
+}
+
+static bool append_node(struct drawing *drawing, uint32_t id)
+{
+	struct line *line = &drawing->line;
+	bool back = drawing->tree->kind == PM_TREE_BOTTOM_UP;
+	const char *arrow = pm_text_arrow(drawing->text, back);
+	struct pm_str name = { 0 };
+	size_t width = drawing->text->report->width, columns;
+	bool fits;
+
+	put_node(&name, drawing, id, 0);
+	columns = name.failed ? 0 : pm_columns(arrow) + pm_columns(name.data);
+	fits = !name.failed && (width == 0 ? line->columns + columns < NAMES_MAX
+					   : line->columns + columns <= width);
+	if (fits) {
+		pm_str_puts(&line->names, arrow);
+		pm_str_append(&line->names, name.data, name.len);
+		line->columns += columns;
+		line->last = id;
+	}
+	pm_str_release(&name);
+	return fits;
 }
 
 /* ---- branches ---------------------------------------------------------------------------- */
@@ -125,6 +176,29 @@ static uint32_t count_shown(const struct drawing *drawing, const struct pm_tree_
 	return shown;
 }
 
+static void start_line(struct drawing *drawing, uint32_t id, const struct rung *above,
+		       const char *branch, bool follows)
+{
+	struct line *line = &drawing->line;
+	bool back = drawing->tree->kind == PM_TREE_BOTTOM_UP;
+	size_t width = drawing->text->report->width;
+	size_t used = (drawing->tree->kind == PM_TREE_TOP_DOWN ? 17 : 9) +
+		      above->prefix_columns + pm_columns(branch);
+
+	line->first = line->last = id;
+	pm_str_clear(&line->rails);
+	pm_str_clear(&line->names);
+	pm_str_append(&line->rails, drawing->prefix.data, above->prefix_len);
+	pm_str_puts(&line->rails, branch);
+	if (follows) { /* the arrow without the blank before it */
+		pm_str_puts(&line->rails, pm_text_arrow(drawing->text, back) + 1);
+		used += 2;
+	}
+	put_node(&line->names, drawing, id,
+		 width == 0 ? 0 : (width > used ? width - used : 1));
+	line->columns = used + (line->names.failed ? 0 : pm_columns(line->names.data));
+}
+
 static int draw_node(struct drawing *drawing, uint32_t id)
 {
 	static const char *const branches[2][2] = { { "├─ ", "└─ " }, { "|- ", "`- " } };
@@ -134,23 +208,20 @@ static int draw_node(struct drawing *drawing, uint32_t id)
 	const struct pm_tree_node *parent = &drawing->tree->nodes.data[node.parent];
 	struct rung *above = &drawing->rungs.data[node.depth - 1], own;
 	bool branch, last;
-	size_t used;
 
 	if (id == parent->first_child)
 		above->shown = count_shown(drawing, parent);
 	branch = above->shown > 1 && node.depth > 1;
 	last = id + 1 == parent->first_child + above->shown;
-	if (node.depth == 1 && id != parent->first_child)
-		fputc('\n', drawing->text->to); /* another tree */
-	used = print_numbers(drawing, id);
 	drawing->prefix.len = above->prefix_len;
-	pm_text_color(drawing->text, PM_COLOR_DIM);
-	fwrite(drawing->prefix.data, 1, above->prefix_len, drawing->text->to);
-	if (branch)
-		fputs(branches[report->ascii][last], drawing->text->to);
-	pm_text_color(drawing->text, PM_COLOR_PLAIN);
-	used += above->prefix_columns + (branch ? BRANCH_COLUMNS : 0);
-
+	if (!continues(drawing, id, above->shown == 1) || !append_node(drawing, id)) {
+		print_line(drawing);
+		if (node.depth == 1 && id != parent->first_child)
+			fputc('\n', drawing->text->to); /* another tree */
+		start_line(drawing, id, above,
+			   branch ? branches[report->ascii][last] : "",
+			   !branch && node.depth > 1);
+	}
 	/* Half of the screen is for names: deeper branches indent no more. */
 	own = (struct rung){ .prefix_columns = above->prefix_columns };
 	if (branch && (report->width == 0 || own.prefix_columns < report->width / 2)) {
@@ -159,9 +230,10 @@ static int draw_node(struct drawing *drawing, uint32_t id)
 	}
 	own.prefix_len = drawing->prefix.len;
 	drawing->rungs.len = node.depth;
-	if (drawing->prefix.failed || pm_vec_push(&drawing->rungs, own) < 0)
+	if (drawing->prefix.failed || drawing->line.names.failed ||
+	    drawing->line.rails.failed)
 		return -ENOMEM;
-	return print_node(drawing, id, used);
+	return pm_vec_push(&drawing->rungs, own);
 }
 
 /* ---- the whole tree ------------------------------------------------------------------------ */
@@ -215,6 +287,7 @@ int pm_text_tree(struct pm_text *text, const struct pm_section *section)
 			return r;
 		any = true;
 	}
+	print_line(&drawing);
 	if (r < 0)
 		return r;
 	if (!any && drawing.tree->nodes.data[0].total.samples == 0)

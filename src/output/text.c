@@ -204,21 +204,30 @@ void pm_text_event_heading(const struct pm_text *text, const struct pm_section *
 
 /* ---- what to ask next --------------------------------------------------------------------- */
 
+/* One more command, unless the line is full. */
 static void put_hint(struct pm_str *str, const struct pm_report *report,
 		     const char *options, const char *function)
 {
+	struct pm_str hint = { 0 };
+
 	if (str->len == 0) {
-		pm_str_puts(str, "pmreport ");
+		pm_str_puts(&hint, "next: pmreport ");
 		if (report->file) {
-			pm_put_shell(str, report->file);
-			pm_str_putc(str, ' ');
+			pm_put_shell(&hint, report->file);
+			pm_str_putc(&hint, ' ');
 		}
 	} else {
-		pm_str_puts(str, " | ");
+		pm_str_puts(&hint, " | ");
 	}
-	pm_str_puts(str, options);
+	pm_str_puts(&hint, options);
 	if (function)
-		pm_put_shell(str, function);
+		pm_put_shell(&hint, function);
+	if (hint.failed)
+		str->failed = true;
+	else if (str->len == 0 || report->width == 0 ||
+		 pm_columns(str->data) + pm_columns(hint.data) <= report->width)
+		pm_str_printable(str, hint.data, hint.len);
+	pm_str_release(&hint);
 }
 
 /* The heaviest function with a name, if that name can be typed. */
@@ -243,7 +252,7 @@ static void say_next(const struct pm_text *text, const struct pm_section *sectio
 {
 	const struct pm_report *report = text->report;
 	const char *name = name_to_ask_for(section);
-	struct pm_str hints = { 0 }, printable = { 0 };
+	struct pm_str hints = { 0 };
 
 	if (report->show != PM_SHOW_TREE)
 		put_hint(&hints, report, "--tree", NULL);
@@ -257,15 +266,12 @@ static void say_next(const struct pm_text *text, const struct pm_section *sectio
 		put_hint(&hints, report, "--by line", NULL);
 	else
 		put_hint(&hints, report, "--by function", NULL);
-	if (!hints.failed)
-		pm_str_printable(&printable, hints.data, hints.len);
-	if (!hints.failed && !printable.failed) {
-		pm_text_color(text, PM_COLOR_DIM);
-		pm_text_wrap(text, "next: ", 6, printable.data);
-		pm_text_color(text, PM_COLOR_PLAIN);
+	if (!hints.failed) {
+		fputc('\n', text->to);
+		pm_text_put(text, PM_COLOR_DIM, hints.data);
+		fputc('\n', text->to);
 	}
 	pm_str_release(&hints);
-	pm_str_release(&printable);
 }
 
 /* ---- all of it ------------------------------------------------------------------------- */

@@ -212,7 +212,7 @@ void pm_put_source(struct pm_str *str, const struct pm_profile_place *place)
 void pm_put_shell(struct pm_str *str, const char *word)
 {
 	static const char plain[] = "_./:@%+=,-";
-	bool quote = word[0] == '\0' || word[0] == '-';
+	bool quote = word[0] == '\0';
 
 	for (const char *c = word; *c; c++)
 		quote |= !isalnum((unsigned char)*c) && !strchr(plain, *c);
@@ -268,30 +268,27 @@ void pm_text_percent(const struct pm_text *text, double percent)
 void pm_text_wrap(const struct pm_text *text, const char *first, unsigned indent,
 		  const char *words)
 {
-	size_t at = pm_columns(first), width = text->report->width;
-	bool fresh = true; /* nothing on this line yet but the indent */
+	size_t at = pm_columns(first), width = text->report->width, gap = 0;
 
 	fputs(first, text->to);
 	while (*words) {
 		size_t len = strcspn(words, " "), columns;
-		char *word = strndup(words, len);
+		PM_AUTO_FREE char *word = strndup(words, len);
 
 		if (!word)
 			return;
 		columns = pm_columns(word);
-		if (!fresh && width > 0 && at + 1 + columns > width) {
+		/* A word that fits on no line gets one, and sticks out. */
+		if (width > 0 && gap > 0 && at + gap + columns > width) {
 			fprintf(text->to, "\n%*s", (int)indent, "");
 			at = indent;
-			fresh = true;
+			gap = 0;
 		}
-		if (!fresh)
-			fputc(' ', text->to);
-		fputs(word, text->to);
-		at += columns + !fresh;
-		fresh = false;
+		fprintf(text->to, "%*s%s", (int)gap, "", word);
+		at += gap + columns;
 		words += len;
-		words += *words == ' ';
-		free(word);
+		gap = strspn(words, " ");
+		words += gap;
 	}
 	fputc('\n', text->to);
 }
@@ -301,7 +298,9 @@ const char *pm_text_ellipsis(const struct pm_text *text)
 	return ellipsis(text->report->ascii);
 }
 
-const char *pm_text_arrow(const struct pm_text *text)
+const char *pm_text_arrow(const struct pm_text *text, bool back)
 {
-	return text->report->ascii ? " > " : " → ";
+	if (text->report->ascii)
+		return back ? " < " : " > ";
+	return back ? " ← " : " → ";
 }

@@ -126,7 +126,7 @@ static int no_function(const struct pm_profile *profile, const char *pattern,
 		       struct pm_error *err)
 {
 	struct near near = { .len = 0 };
-	size_t limit = strlen(pattern) / 2 + 1;
+	size_t limit = strlen(pattern) / 3 + 1;
 
 	for (size_t i = 0; i < profile->functions.len; i++) {
 		const char *name = profile->functions.data[i].name;

@@ -353,7 +353,8 @@ int pm_load_thread(struct pm_loader *loader, const struct pm_file_thread *thread
 	if (!loader->thread_seen) {
 		loader->thread_seen = true;
 		loader->first_thread_ns = thread->time;
-		loader->profile->info.pid = thread->pid;
+		if (thread->pid != PM_FILE_NONE)
+			loader->profile->info.pid = thread->pid;
 	}
 	return 0;
 }
