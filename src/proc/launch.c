@@ -6,7 +6,9 @@
  */
 #include "proc-internal.h"
 
+#include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -14,8 +16,11 @@
 #include <sys/syscall.h>
 
 enum {
-	/* Only one for the name in the error text, nothing breaks beyond. */
+	/* The kernel's BINPRM_BUF_SIZE: it reads no more of a first line. */
 	SHEBANG_BYTES = 256,
+	/* For "did you mean". */
+	NEAR_NAME_BYTES = NAME_MAX + 1,
+	NEAR_ENTRIES_MAX = 50000,
 	COULD_NOT_RUN = 127,
 };
 
@@ -191,10 +196,40 @@ static const char *first_existing(const struct pm_launch_plan *plan, struct stat
 	return NULL;
 }
 
+/* The name of a command that is nearly @name, or false. */
+static bool find_near(const char *name, char ret[NEAR_NAME_BYTES])
+{
+	const char *at = getenv("PATH");
+	size_t best = strlen(name) < 5 ? 2 : 3; /* a slip or two, not another word */
+	size_t seen = 0, start = best;
+
+	while (at && *at && seen < NEAR_ENTRIES_MAX) {
+		size_t len = strcspn(at, ":");
+		PM_AUTO_FREE char *folder = strndup(at, len);
+		DIR *entries = folder ? opendir(folder) : NULL;
+		const struct dirent *entry;
+
+		while (entries && seen++ < NEAR_ENTRIES_MAX &&
+		       (entry = readdir(entries))) {
+			size_t distance = pm_name_distance(name, entry->d_name);
+
+			if (distance >= best || distance >= strlen(name) ||
+			    faccessat(dirfd(entries), entry->d_name, X_OK, 0) < 0)
+				continue;
+			best = distance;
+			snprintf(ret, NEAR_NAME_BYTES, "%s", entry->d_name);
+		}
+		if (entries)
+			closedir(entries);
+		at += len + (at[len] == ':');
+	}
+	return best < start;
+}
+
 static int explain_not_found(const struct pm_launch_plan *plan, const char *name,
 			     struct pm_error *err)
 {
-	char interpreter[SHEBANG_BYTES];
+	char interpreter[SHEBANG_BYTES], near[NEAR_NAME_BYTES];
 	struct stat st;
 	const char *path = first_existing(plan, &st);
 
@@ -209,8 +244,10 @@ static int explain_not_found(const struct pm_launch_plan *plan, const char *name
 	if (strchr(name, '/'))
 		return pm_error_set(err, -ENOENT, "no such file");
 	pm_error_set(err, -ENOENT, "no such command");
-	if (faccessat(AT_FDCWD, name, X_OK, AT_EACCESS) == 0)
+	if (stat(name, &st) == 0 && S_ISREG(st.st_mode) && access(name, X_OK) == 0)
 		pm_error_fix(err, "./%s", name);
+	else if (find_near(name, near))
+		pm_error_fix(err, "%s", near);
 	else
 		pm_error_fix(err, "the path of the program, as in ./%s", name);
 	return -ENOENT;

@@ -275,9 +275,34 @@ static int read_tasks(struct pm_procs *procs, pid_t pid, struct pm_error *err)
 	return rc;
 }
 
+/* /proc/TID exists for every thread, unlisted; as a process it would be a second one. */
+static int refuse_thread(pid_t pid, struct pm_error *err)
+{
+	PM_AUTO_FCLOSE FILE *file = NULL;
+	char name[64], line[256];
+
+	snprintf(name, sizeof(name), "/proc/%d/status", (int)pid);
+	file = open_text(name);
+	while (file && fgets(line, sizeof(line), file)) {
+		long tgid;
+
+		if (sscanf(line, "Tgid: %ld", &tgid) != 1)
+			continue;
+		if (tgid == pid)
+			return 0;
+		pm_error_set(err, -ESRCH, "%d is a thread of process %ld", (int)pid,
+			     tgid);
+		pm_error_fix(err, "%ld", tgid);
+		return -ESRCH;
+	}
+	return 0; /* reading the rest will tell what is wrong */
+}
+
 int pm_procs_read(struct pm_procs *procs, pid_t pid, struct pm_error *err)
 {
-	int rc = read_maps(procs, pid, err);
+	int rc = refuse_thread(pid, err);
 
+	if (rc == 0)
+		rc = read_maps(procs, pid, err);
 	return rc < 0 ? rc : read_tasks(procs, pid, err);
 }

@@ -323,6 +323,27 @@ static void command_that_is_not_there(void **state)
 	assert_int_equal(refuse("", &err), -ENOENT);
 }
 
+static void command_that_is_nearly_there(void **state)
+{
+	struct pm_error err;
+
+	setenv("PATH", "nowhere:bin:", 1);
+	put_script("bin/compile", "#!/bin/sh\n", 0755);
+	put_script("bin/compilf", "#!/bin/sh\n", 0644);
+	put_script("bin/cp", "#!/bin/sh\n", 0755);
+	assert_int_equal(refuse("comiple", &err), -ENOENT);
+	assert_string_equal(err.fix, "compile");
+	assert_int_equal(refuse("compilff", &err), -ENOENT);
+	assert_string_equal(err.fix, "compile");
+	/* Another word is no slip; and every word is near to the shortest. */
+	assert_int_equal(refuse("contrive", &err), -ENOENT);
+	assert_null(strstr(err.fix, "compile"));
+	assert_int_equal(refuse("x", &err), -ENOENT);
+	assert_string_equal(err.fix, "the path of the program, as in ./x");
+	unsetenv("PATH");
+	assert_int_equal(refuse("nosuch", &err), -ENOENT);
+}
+
 static void command_that_is_not_executable(void **state)
 {
 	struct pm_error err;
@@ -391,6 +412,7 @@ int main(void)
 		TEST(released_before_the_start_it_never_runs),
 		TEST(without_its_parent_it_never_runs),
 		TEST(command_that_is_not_there),
+		TEST(command_that_is_nearly_there),
 		TEST(command_that_is_not_executable),
 		TEST(program_of_another_machine),
 		TEST(interpreter_that_is_not_there),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tables of processes, threads and modules: changed by records, read from /proc. */
+/* Tables of processes, threads and modules: changed by records. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,13 +8,8 @@
 
 #include "pm/proc.h"
 
-#include <fcntl.h>
-#include <link.h>
-#include <pthread.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 
 static int users_freed;
 
@@ -445,148 +440,6 @@ static void a_module_is_seen_where_it_lives(void **state)
 	assert_int_equal(module->seen_pid, 13);
 }
 
-/* ---- /proc --------------------------------------------------------------------------- */
-
-struct compared {
-	struct pm_procs *procs;
-	int files;
-};
-
-static int compare_object(struct dl_phdr_info *info, size_t size, void *user)
-{
-	struct compared *compared = user;
-	const struct pm_space *space = &pm_procs_get(compared->procs, getpid())->space;
-	PM_AUTO_FREE char *path =
-		realpath(info->dlpi_name[0] ? info->dlpi_name : "/proc/self/exe", NULL);
-
-	for (int i = 0; i < info->dlpi_phnum; i++) {
-		const ElfW(Phdr) *phdr = &info->dlpi_phdr[i];
-		const struct pm_mapping *mapping =
-			pm_space_find(space, info->dlpi_addr + phdr->p_vaddr);
-		const struct pm_module *module;
-
-		if (phdr->p_type != PT_LOAD || !(phdr->p_flags & PF_X))
-			continue;
-		assert_non_null(mapping);
-		assert_int_equal(info->dlpi_addr + phdr->p_vaddr - mapping->start +
-					 mapping->pgoff,
-				 path ? phdr->p_offset : 0);
-		module = pm_procs_module(compared->procs, mapping->module);
-		if (!path) {
-			assert_int_equal(module->identity.kind, PM_MODULE_VDSO);
-			continue;
-		}
-		assert_int_equal(module->identity.kind, PM_MODULE_FILE);
-		assert_string_equal(module->identity.path, path);
-		assert_int_not_equal(module->identity.inode, 0);
-		compared->files++;
-	}
-	return 0;
-}
-
-static void own_maps_are_what_the_loader_knows(void **state)
-{
-	struct compared compared = { .procs = *state };
-	struct pm_error err;
-
-	assert_int_equal(pm_procs_read(*state, getpid(), &err), 0);
-	dl_iterate_phdr(compare_object, &compared);
-	assert_true(compared.files >= 3); /* the test, cmocka, libc, ld.so */
-}
-
-static void *wait_here(void *pipe_ends)
-{
-	char byte;
-
-	prctl(PR_SET_NAME, "second\nthread");
-	if (write(((int *)pipe_ends)[3], "r", 1) == 1 &&
-	    read(((int *)pipe_ends)[0], &byte, 1) < 0)
-		abort();
-	return NULL;
-}
-
-static void comms_of_own_threads(void **state)
-{
-	int ends[4], known = 0;
-	pthread_t thread;
-	char byte;
-
-	assert_int_equal(pipe(ends), 0);
-	assert_int_equal(pipe(ends + 2), 0);
-	assert_int_equal(pthread_create(&thread, NULL, wait_here, ends), 0);
-	assert_int_equal(read(ends[2], &byte, 1), 1);
-	assert_int_equal(pm_procs_read(*state, getpid(), NULL), 0);
-	assert_int_equal(write(ends[1], "g", 1), 1);
-	pthread_join(thread, NULL);
-	for (pid_t tid = getpid(); tid < getpid() + 1000; tid++)
-		known += strcmp(pm_procs_thread(*state, getpid(), tid)->comm,
-				"second\nthread") == 0;
-	assert_int_equal(known, 1);
-	for (size_t i = 0; i < 4; i++)
-		close(ends[i]);
-}
-
-static void reading_again_forgets_what_is_gone(void **state)
-{
-	struct pm_procs *procs = *state;
-	uint64_t where;
-	void *at = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS,
-			-1, 0);
-
-	assert_ptr_not_equal(at, MAP_FAILED);
-	where = (uintptr_t)at;
-	assert_int_equal(pm_procs_read(procs, getpid(), NULL), 0);
-	assert_string_equal(path_at(procs, getpid(), where), "//anon");
-	munmap(at, 4096);
-	assert_int_equal(pm_procs_read(procs, getpid(), NULL), 0);
-	assert_null(path_at(procs, getpid(), where));
-}
-
-static void names_with_newlines_are_read_back(void **state)
-{
-	char path[] = "/tmp/test-procs\n(deleted)XXXXXX";
-	PM_AUTO_CLOSE int fd = mkstemp(path);
-	uint64_t where;
-	void *at;
-
-	assert_true(fd >= 0);
-	assert_int_equal(ftruncate(fd, 4096), 0);
-	at = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
-	where = (uintptr_t)at;
-	assert_int_equal(pm_procs_read(*state, getpid(), NULL), 0);
-	unlink(path);
-	if (at == MAP_FAILED)
-		skip(); /* /tmp is mounted noexec */
-	munmap(at, 4096);
-	assert_string_equal(path_at(*state, getpid(), where), path);
-}
-
-static void processes_that_cannot_be_read(void **state)
-{
-	struct pm_error err = { 0 };
-	pid_t child = fork();
-	int status;
-
-	assert_true(child >= 0);
-	if (child == 0)
-		_exit(0);
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_int_equal(pm_procs_read(*state, child, &err), -ESRCH);
-	assert_non_null(strstr(err.text, "no process"));
-	if (geteuid() != 0)
-		return;
-	/* Somebody else's process. */
-	child = fork();
-	if (child == 0) {
-		if (setgid(65534) != 0 || setuid(65534) != 0)
-			_exit(1);
-		status = pm_procs_read(*state, 1, &err);
-		_exit(status == -EACCES && err.fix[0] != '\0' ? 0 : 2);
-	}
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_int_equal(pm_exit_status(status), 0);
-}
-
 #define TEST(function) cmocka_unit_test_setup_teardown(function, make_procs, free_procs)
 
 int main(void)
@@ -611,11 +464,6 @@ int main(void)
 		TEST(threads_are_found_among_many),
 		TEST(a_thousand_processes_of_two_hundred_mappings),
 		TEST(a_module_is_seen_where_it_lives),
-		TEST(own_maps_are_what_the_loader_knows),
-		TEST(comms_of_own_threads),
-		TEST(reading_again_forgets_what_is_gone),
-		TEST(names_with_newlines_are_read_back),
-		TEST(processes_that_cannot_be_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
