@@ -38,13 +38,13 @@ static int row_of(const uint8_t *program, size_t len, uint64_t svma,
 
 #define ROW(svma, ...)                                                                 \
 	({                                                                             \
-		const uint8_t program_[] = { __VA_ARGS__ };                            \
+		static const uint8_t program_[] = { __VA_ARGS__ };                     \
 		assert_int_equal(                                                      \
 			row_of(program_, sizeof(program_), 0x1000 + (svma), &row), 0); \
 	})
 #define BAD_ROW(...)                                                               \
 	({                                                                         \
-		const uint8_t program_[] = { __VA_ARGS__ };                        \
+		static const uint8_t program_[] = { __VA_ARGS__ };                 \
 		assert_int_equal(row_of(program_, sizeof(program_), 0x1fff, &row), \
 				 -EBADMSG);                                        \
 	})
@@ -291,6 +291,7 @@ static void test_libc_against_libdw(void **state)
 		check_place(cfi, &fde, fde.end - 1);
 	}
 	assert_true(places > 10000);
+	assert_int_equal(dwarf_cfi_end(cfi), 0);
 	elf_end(elf);
 	pm_unw_module_free(module);
 	dlclose(libc);
