@@ -334,7 +334,8 @@ static void run_workloads(struct oracle *oracle, const char *only)
 static void run_programs(struct oracle *oracle, char *const *programs, const char *only)
 {
 	for (size_t i = 0; programs[i]; i++) {
-		char *argv[] = { programs[i], NULL };
+		char milliseconds[] = "300";
+		char *argv[] = { programs[i], milliseconds, NULL };
 		const char *slash = strrchr(programs[i], '/');
 		const char *name = slash ? slash + 1 : programs[i];
 

@@ -4,8 +4,8 @@
 #include "pm/base.h"
 
 enum {
-	CXX_FUNCTIONS = 12,
-	TEXT_LINES = 20000,
+	CXX_FUNCTIONS = 6,
+	TEXT_LINES = 10000,
 };
 
 const struct workload workloads[] = {
@@ -46,7 +46,7 @@ static void write_python(FILE *file)
 	      "    return 1 + sum(walk(t) for t in tree) if tree else 1\n"
 	      "def grow(n):\n"
 	      "    return [grow(n - 1), grow(n - 2)] if n > 1 else []\n"
-	      "for i in range(40):\n"
+	      "for i in range(25):\n"
 	      "    tree = grow(16)\n"
 	      "    walk(tree)\n"
 	      "    text = json.dumps(tree)\n"
@@ -61,7 +61,7 @@ static void write_sql(FILE *file)
 {
 	fputs("CREATE TABLE t(a INTEGER PRIMARY KEY, b TEXT, c INT);\n"
 	      "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n\n"
-	      "  WHERE i < 500000)\n"
+	      "  WHERE i < 200000)\n"
 	      "INSERT INTO t SELECT i, hex(i * 7919 % 104729), i % 997 FROM n;\n"
 	      "CREATE INDEX t_b ON t(b);\n"
 	      "SELECT count(*), max(b) FROM t WHERE b LIKE '%3A%';\n"
