@@ -113,6 +113,7 @@ static bool is_script(const char *path)
 /* Returns the errno of the failure that says most. */
 static int run(const struct pm_launch_plan *plan)
 {
+	bool explicit = strchr(plan->argv[0], '/');
 	int found = ENOENT;
 
 	for (size_t i = 0; i < plan->paths.len; i++) {
@@ -122,14 +123,17 @@ static int run(const struct pm_launch_plan *plan)
 			execv(plan->shell_argv[0], plan->shell_argv);
 			errno = ENOEXEC;
 		}
-		/* The search goes on where the shell's would. */
-		if (errno == EACCES)
-			found = EACCES;
-		else if (errno != ENOENT && errno != ENOTDIR && errno != ESTALE &&
-			 errno != ENODEV && errno != ETIMEDOUT)
+		/* The search goes on where the shell's would. A folder that we may not look
+		 * into holds no such command, as far as we can tell. */
+		if (errno == EACCES) {
+			if (explicit || access(plan->paths.data[i], F_OK) == 0)
+				found = EACCES;
+		} else if (errno != ENOENT && errno != ENOTDIR && errno != ESTALE &&
+			   errno != ENODEV && errno != ETIMEDOUT) {
 			return errno;
-		else if (plan->paths.len == 1)
+		} else if (explicit) {
 			found = errno;
+		}
 	}
 	return found;
 }

@@ -25,7 +25,8 @@ static int enter_folder(void **state)
 
 	folder = mkdtemp(name) ? strdup(name) : NULL;
 	path_before = strdup(getenv("PATH"));
-	if (!folder || !path_before || chdir(folder) < 0 || mkdir("bin", 0755) < 0)
+	if (!folder || !path_before || chdir(folder) < 0 || chmod(folder, 0755) < 0 ||
+	    mkdir("bin", 0755) < 0)
 		return -1;
 	return 0;
 }
@@ -156,6 +157,31 @@ static void path_is_searched_like_a_shell_does(void **state)
 	assert_int_equal(run("tool", NULL), 1);
 	unsetenv("PATH");
 	assert_int_equal(run("true", NULL), 0);
+}
+
+/* A folder that we may not look into holds no such command; one of root's own in PATH is
+ * usual after su. */
+static void folder_of_somebody_else_is_passed_over(void **state)
+{
+	pid_t child;
+
+	if (geteuid() != 0)
+		skip();
+	put_script("bin/tool", "#!/bin/sh\nexit 1\n", 0755);
+	assert_int_equal(chmod("bin", 0700), 0);
+	child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		char *argv[] = { (char[]){ "tool" }, NULL };
+		struct pm_launch launch;
+
+		setenv("PATH", "bin", 1);
+		if (setgid(65534) != 0 || setuid(65534) != 0 ||
+		    pm_launch_prepare(&launch, argv, NULL) < 0)
+			_exit(2);
+		_exit(pm_launch_go(&launch, NULL) == -ENOENT ? 0 : 1);
+	}
+	assert_int_equal(wait_for(child), 0);
 }
 
 static void script_without_first_line_runs_in_sh(void **state)
@@ -404,6 +430,7 @@ int main(void)
 		TEST(command_waits_until_it_may_go),
 		TEST(status_is_a_shells),
 		TEST(path_is_searched_like_a_shell_does),
+		TEST(folder_of_somebody_else_is_passed_over),
 		TEST(script_without_first_line_runs_in_sh),
 		TEST(child_keeps_group_streams_and_signals),
 		TEST(child_inherits_no_fds_of_ours),
