@@ -29,10 +29,11 @@ all: $(BUILD)/build.ninja
 	ninja -C $(BUILD)
 
 # The report is wanted most when the program failed, so its status is kept for the end.
+run: export RUN_CMD = $(CMD)
 run: $(BUILD)/build.ninja
 	@tests/install-packages run
 	@ninja -C $(BUILD) --quiet src/pmrec/pmrec src/pmreport/pmreport tests/programs/sample/sample
-	@echo '# pmrec -o $(OUT) -- $(CMD)'
+	@printf '# pmrec -o %s -- %s\n' '$(OUT)' "$$RUN_CMD"
 	@status=0; $(BUILD)/src/pmrec/pmrec -o $(OUT) -- $(CMD) || status=$$?; \
 	echo '# pmreport $(OUT)'; \
 	$(BUILD)/src/pmreport/pmreport $(OUT) || exit; \
