@@ -11,11 +11,15 @@ struct pm_section {
 	const struct pm_report *report;
 	struct pm_view *view;
 	struct pm_function_set only; /* empty unless callers or callees */
+	struct pm_table functions; /* by self; for text only, made when first asked for */
+	bool functions_made;
 };
 
 int pm_section_init(struct pm_section *ret, const struct pm_report *report,
 		    uint32_t event, struct pm_error *err);
 void pm_section_release(struct pm_section *section);
+/* The table of functions by self, several parts of the text need it. NULL without memory. */
+const struct pm_table *pm_section_functions(struct pm_section *section);
 /* The tree that the report shows; not for tables. */
 int pm_section_tree(const struct pm_section *section, bool fold, struct pm_tree **ret);
 /* The events to report: from *first up to but without *end. */
@@ -56,9 +60,10 @@ void pm_text_color(const struct pm_text *text, enum pm_color color);
 void pm_text_put(const struct pm_text *text, enum pm_color color, const char *words);
 /* A percentage, 6 columns, warm or hot if it is much. */
 void pm_text_percent(const struct pm_text *text, double percent);
-/* Words broken at blanks to the width; further lines begin with @indent blanks. */
+/* Words broken at runs of at least @gap blanks to the width; further lines begin with @indent
+ * blanks. */
 void pm_text_wrap(const struct pm_text *text, const char *first, unsigned indent,
-		  const char *words);
+		  size_t gap, const char *words);
 /* Ours, or its ASCII stand-in. */
 const char *pm_text_ellipsis(const struct pm_text *text);
 const char *pm_text_arrow(const struct pm_text *text, bool back);
@@ -85,8 +90,8 @@ void pm_put_shell(struct pm_str *str, const char *word);
 void pm_text_heading(const struct pm_text *text);
 void pm_text_file_warnings(const struct pm_text *text);
 void pm_text_event_heading(const struct pm_text *text, const struct pm_section *section);
-void pm_text_event_warnings(const struct pm_text *text, const struct pm_section *section);
-int pm_text_table(struct pm_text *text, const struct pm_section *section);
+void pm_text_event_warnings(const struct pm_text *text, struct pm_section *section);
+int pm_text_table(struct pm_text *text, struct pm_section *section);
 int pm_text_tree(struct pm_text *text, const struct pm_section *section);
 int pm_text_hottest(struct pm_text *text, const struct pm_section *section);
 

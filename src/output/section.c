@@ -63,6 +63,16 @@ void pm_section_release(struct pm_section *section)
 {
 	pm_view_free(section->view);
 	pm_function_set_release(&section->only);
+	pm_table_release(&section->functions);
+}
+
+const struct pm_table *pm_section_functions(struct pm_section *section)
+{
+	if (!section->functions_made &&
+	    pm_table_init(&section->functions, section->view, PM_KEY_FUNCTION, false) < 0)
+		return NULL;
+	section->functions_made = true;
+	return &section->functions;
 }
 
 int pm_section_tree(const struct pm_section *section, bool fold, struct pm_tree **ret)

@@ -24,7 +24,7 @@ static void PM_PRINTF(2, 3) warn(const struct pm_text *text, const char *format,
 	pm_str_printable(&printable, words, strlen(words));
 	if (!printable.failed) {
 		pm_text_color(text, PM_COLOR_WARNING);
-		pm_text_wrap(text, "! ", 2, printable.data);
+		pm_text_wrap(text, "! ", 2, 1, printable.data);
 		pm_text_color(text, PM_COLOR_PLAIN);
 	}
 	pm_str_release(&printable);
@@ -232,12 +232,12 @@ static void put_culprit(struct pm_str *str, const struct pm_profile *profile,
 		pm_str_puts(str, "(stripped: its debug symbols are not installed)");
 }
 
-static void warn_unknown(const struct pm_text *text, const struct pm_section *section)
+static void warn_unknown(const struct pm_text *text, struct pm_section *section)
 {
 	const struct pm_profile *profile = text->report->profile;
 	const struct pm_view *view = section->view;
 	double percent = pm_weight_percent(&view->unknown, &view->total);
-	PM_CLEANUP(pm_table_release) struct pm_table table = { 0 };
+	const struct pm_table *table;
 	struct pm_str culprits = { 0 };
 	size_t found = 0;
 
@@ -250,10 +250,11 @@ static void warn_unknown(const struct pm_text *text, const struct pm_section *se
 			     "symbols (pmrec --no-symbols)");
 		return;
 	}
-	if (pm_table_init(&table, view, PM_KEY_FUNCTION, false) < 0)
+	table = pm_section_functions(section);
+	if (!table)
 		return;
-	for (size_t i = 0; i < table.rows.len && found < CULPRITS; i++) {
-		const struct pm_row *row = &table.rows.data[i];
+	for (size_t i = 0; i < table->rows.len && found < CULPRITS; i++) {
+		const struct pm_row *row = &table->rows.data[i];
 
 		if (!profile->functions.data[row->id].unknown ||
 		    (found > 0 && pm_weight_percent(&row->self, &view->total) < 1.0))
@@ -274,10 +275,10 @@ static double points_of_doubt(uint64_t samples)
 
 	for (int i = 0; i < 20; i++)
 		root = (root + n / root) / 2;
-	return 98.0 / root;
+	return root > 2 ? 98.0 / root : 50;
 }
 
-void pm_text_event_warnings(const struct pm_text *text, const struct pm_section *section)
+void pm_text_event_warnings(const struct pm_text *text, struct pm_section *section)
 {
 	const struct pm_view *view = section->view;
 

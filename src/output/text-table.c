@@ -10,7 +10,8 @@ enum {
 	MODULE_MAX = 22,
 	SOURCE_MAX = 26,
 	ROWS_MAX = 30, /* that a report shows unasked */
-	CALLERS_MAX = 8, /* of them, those that only call what is expensive */
+	ROWS_MIN = 10, /* likewise, when all of it is below the limit */
+	CALLERS_MAX = 8, /* those that only call what is expensive */
 };
 
 enum cell {
@@ -353,13 +354,15 @@ static size_t choose_rows(const struct pm_section *section, struct pm_table *tab
 	const struct pm_weight *whole = &section->view->total;
 	size_t most = section->report->limit < 0 ? ROWS_MAX : SIZE_MAX;
 	size_t callers = section->report->limit < 0 ? CALLERS_MAX : SIZE_MAX;
+	size_t least = section->report->limit < 0 ? ROWS_MIN : 0;
 	size_t shown = 0;
 
 	for (size_t i = 0; i < table->rows.len; i++) {
 		const struct pm_row *row = &table->rows.data[i];
 		double self = pm_weight_percent(&row->self, whole);
 		double total = pm_weight_percent(&row->total, whole);
-		bool heavy = section->report->by_total ? total >= limit : self >= limit;
+		double share = section->report->by_total ? total : self;
+		bool heavy = share >= limit || (i < least && row->self.samples > 0);
 		bool calls = !heavy && !section->report->by_total &&
 			     row->self.samples > 0 && total >= limit * 20;
 
@@ -395,7 +398,23 @@ static void say_hidden(const struct pm_text *text, const struct pm_section *sect
 	pm_str_release(&line);
 }
 
-int pm_text_table(struct pm_text *text, const struct pm_section *section)
+/* The rows are the caller's to shorten: the section's own table stays whole. */
+static int get_table(struct pm_table *ret, struct pm_section *section)
+{
+	const struct pm_report *report = section->report;
+	const struct pm_table *have;
+
+	if (report->key != PM_KEY_FUNCTION || report->by_total)
+		return pm_table_init(ret, section->view, report->key, report->by_total);
+	have = pm_section_functions(section);
+	if (!have || pm_vec_reserve(&ret->rows, have->rows.len + 1) < 0)
+		return -ENOMEM;
+	memcpy(ret->rows.data, have->rows.data, have->rows.len * sizeof(struct pm_row));
+	ret->rows.len = have->rows.len;
+	return 0;
+}
+
+int pm_text_table(struct pm_text *text, struct pm_section *section)
 {
 	const struct pm_report *report = text->report;
 	double limit = report->limit < 0 ? 0.5 : report->limit;
@@ -404,7 +423,7 @@ int pm_text_table(struct pm_text *text, const struct pm_section *section)
 	struct pm_weight hidden = { 0 };
 	size_t shown;
 	bool below;
-	int r = pm_table_init(&table, section->view, report->key, report->by_total);
+	int r = get_table(&table, section);
 
 	if (r < 0)
 		return r;

@@ -255,12 +255,16 @@ static void print_title(const struct drawing *drawing)
 			&line, ": %.1f%% of all samples, ",
 			percent_of(drawing->tree, &drawing->tree->nodes.data[0].total));
 		pm_put_count(&line, drawing->tree->nodes.data[0].total.samples);
-		pm_text_wrap(drawing->text, "", 2, line.failed ? what : line.data);
+		pm_text_wrap(drawing->text, "", 2, 1, line.failed ? what : line.data);
 		pm_str_release(&line);
 		fputc('\n', drawing->text->to);
 	}
-	pm_text_put(drawing->text, PM_COLOR_HEAD,
-		    top_down ? "  total     self  function\n" : "  share  function\n");
+	if (drawing->tree->nodes.data[0].children == 0)
+		fputs("  no sample passes through it\n", drawing->text->to);
+	else
+		pm_text_put(drawing->text, PM_COLOR_HEAD,
+			    top_down ? "  total     self  function\n"
+				     : "  share  function\n");
 }
 
 int pm_text_tree(struct pm_text *text, const struct pm_section *section)
@@ -272,7 +276,6 @@ int pm_text_tree(struct pm_text *text, const struct pm_section *section)
 		.limit = text->report->limit < 0 ? 0.5 : text->report->limit,
 	};
 	uint32_t node = 0;
-	bool any = false;
 	int r = pm_section_tree(section, true, &drawing.tree);
 
 	pm_str_puts(&drawing.prefix, "");
@@ -285,14 +288,12 @@ int pm_text_tree(struct pm_text *text, const struct pm_section *section)
 		r = draw_node(&drawing, node);
 		if (r < 0)
 			return r;
-		any = true;
 	}
 	print_line(&drawing);
 	if (r < 0)
 		return r;
-	if (!any && drawing.tree->nodes.data[0].total.samples == 0)
-		fputs("  no sample passes through it\n", text->to);
-	if (drawing.limit > 0 && !text->report->quiet) {
+	if (drawing.limit > 0 && drawing.tree->nodes.data[0].children > 0 &&
+	    !text->report->quiet) {
 		char line[96];
 
 		snprintf(line, sizeof(line),

@@ -5,6 +5,7 @@
 #include <string.h>
 
 enum {
+	HINT_ROWS = 10,
 	HINT_NAME_MAX = 40, /* longer names are no help on a command line */
 };
 
@@ -156,9 +157,9 @@ static void put_filter(struct pm_str *str, const struct pm_section *section)
 	if (report->time) {
 		pm_str_puts(str, "--time ");
 		pm_put_cut(str, report->time, 0, false, report->ascii);
-		pm_str_puts(str, ": of ");
+		pm_str_puts(str, " (the file has ");
 		pm_put_count(str, report->profile->info.read_samples);
-		pm_str_puts(str, " samples of the whole time");
+		pm_str_puts(str, " samples in all)");
 	}
 	for (size_t i = 0; i < PM_ARRAY_LEN(parts); i++) {
 		if (!parts[i].value)
@@ -194,10 +195,10 @@ void pm_text_event_heading(const struct pm_text *text, const struct pm_section *
 			      pm_weight_percent(&view->unknown, &view->total));
 	}
 	if (!line.failed)
-		pm_text_wrap(text, "", 2, line.data);
+		pm_text_wrap(text, "", 2, 3, line.data);
 	put_filter(&filter, section);
 	if (!filter.failed && filter.len > 0)
-		pm_text_wrap(text, "", 2, filter.data);
+		pm_text_wrap(text, "", 2, 1, filter.data);
 	pm_str_release(&line);
 	pm_str_release(&filter);
 }
@@ -231,16 +232,14 @@ static void put_hint(struct pm_str *str, const struct pm_report *report,
 }
 
 /* The heaviest function with a name, if that name can be typed. */
-static const char *name_to_ask_for(const struct pm_section *section)
+static const char *name_to_ask_for(struct pm_section *section)
 {
 	const struct pm_profile *profile = section->report->profile;
-	PM_CLEANUP(pm_table_release) struct pm_table table = { 0 };
+	const struct pm_table *table = pm_section_functions(section);
 
-	if (pm_table_init(&table, section->view, PM_KEY_FUNCTION, false) < 0)
-		return NULL;
-	for (size_t i = 0; i < table.rows.len && i < 10; i++) {
+	for (size_t i = 0; table && i < table->rows.len && i < HINT_ROWS; i++) {
 		const struct pm_profile_function *function =
-			&profile->functions.data[table.rows.data[i].id];
+			&profile->functions.data[table->rows.data[i].id];
 
 		if (!function->unknown && strlen(function->name) <= HINT_NAME_MAX)
 			return function->name;
@@ -248,7 +247,7 @@ static const char *name_to_ask_for(const struct pm_section *section)
 	return NULL;
 }
 
-static void say_next(const struct pm_text *text, const struct pm_section *section)
+static void say_next(const struct pm_text *text, struct pm_section *section)
 {
 	const struct pm_report *report = text->report;
 	const char *name = name_to_ask_for(section);
@@ -276,7 +275,7 @@ static void say_next(const struct pm_text *text, const struct pm_section *sectio
 
 /* ---- all of it ------------------------------------------------------------------------- */
 
-static int section_body(struct pm_text *text, const struct pm_section *section)
+static int section_body(struct pm_text *text, struct pm_section *section)
 {
 	const struct pm_report *report = text->report;
 	int r;
@@ -293,7 +292,7 @@ static int section_body(struct pm_text *text, const struct pm_section *section)
 	return r;
 }
 
-static int say_section(struct pm_text *text, const struct pm_section *section)
+static int say_section(struct pm_text *text, struct pm_section *section)
 {
 	if (!text->report->quiet) {
 		pm_text_event_heading(text, section);

@@ -265,30 +265,45 @@ void pm_text_percent(const struct pm_text *text, double percent)
 		    digits);
 }
 
-void pm_text_wrap(const struct pm_text *text, const char *first, unsigned indent,
-		  const char *words)
+/* Length of @words up to the next run of at least @gap blanks, or to the end. */
+static size_t piece_len(const char *words, size_t gap)
 {
-	size_t at = pm_columns(first), width = text->report->width, gap = 0;
+	size_t len = 0;
+
+	while (words[len] != '\0') {
+		size_t blanks = strspn(words + len, " ");
+
+		if (blanks >= gap)
+			break;
+		len += blanks > 0 ? blanks : 1;
+	}
+	return len;
+}
+
+void pm_text_wrap(const struct pm_text *text, const char *first, unsigned indent,
+		  size_t gap, const char *words)
+{
+	size_t at = pm_columns(first), width = text->report->width, blanks = 0;
 
 	fputs(first, text->to);
 	while (*words) {
-		size_t len = strcspn(words, " "), columns;
-		PM_AUTO_FREE char *word = strndup(words, len);
+		size_t len = piece_len(words, gap), columns;
+		PM_AUTO_FREE char *piece = strndup(words, len);
 
-		if (!word)
+		if (!piece)
 			return;
-		columns = pm_columns(word);
-		/* A word that fits on no line gets one, and sticks out. */
-		if (width > 0 && gap > 0 && at + gap + columns > width) {
+		columns = pm_columns(piece);
+		/* A piece that fits on no line gets one, and sticks out. */
+		if (width > 0 && blanks > 0 && at + blanks + columns > width) {
 			fprintf(text->to, "\n%*s", (int)indent, "");
 			at = indent;
-			gap = 0;
+			blanks = 0;
 		}
-		fprintf(text->to, "%*s%s", (int)gap, "", word);
-		at += gap + columns;
+		fprintf(text->to, "%*s%s", (int)blanks, "", piece);
+		at += blanks + columns;
 		words += len;
-		gap = strspn(words, " ");
-		words += gap;
+		blanks = strspn(words, " ");
+		words += blanks;
 	}
 	fputc('\n', text->to);
 }

@@ -78,24 +78,29 @@ enum closeness {
 	NOT_SAME,
 };
 
+/* Whether the first @len bytes of @name end with @pattern, alone or behind a scope. */
+static bool ends_with(const char *name, size_t len, const char *pattern,
+		      size_t pattern_len)
+{
+	size_t before = len - pattern_len;
+
+	if (len < pattern_len || memcmp(name + before, pattern, pattern_len) != 0)
+		return false;
+	return before == 0 || (before >= 2 && memcmp(name + before - 2, "::", 2) == 0);
+}
+
 static enum closeness compare(const char *name, const char *pattern, size_t pattern_len)
 {
-	size_t len = strlen(name), bare;
+	size_t len = strlen(name), bare = without_parameters(name, len);
 
-	if (len < pattern_len)
-		return NOT_SAME;
 	if (len == pattern_len && memcmp(name, pattern, len) == 0)
 		return SAME_NAME;
-	bare = without_parameters(name, len);
-	if (bare < pattern_len ||
-	    memcmp(name + bare - pattern_len, pattern, pattern_len) != 0)
-		return NOT_SAME;
-	if (bare == pattern_len)
+	if (bare == pattern_len && memcmp(name, pattern, bare) == 0)
 		return SAME_BUT_PARAMETERS;
-	return bare >= pattern_len + 2 &&
-			       memcmp(name + bare - pattern_len - 2, "::", 2) == 0
-		       ? SAME_BUT_SCOPE
-		       : NOT_SAME;
+	if (ends_with(name, bare, pattern, pattern_len) ||
+	    ends_with(name, len, pattern, pattern_len))
+		return SAME_BUT_SCOPE;
+	return NOT_SAME;
 }
 
 static int match_expression(struct pm_function_set *set, const struct pm_profile *profile,
