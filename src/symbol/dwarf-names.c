@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The name of a function: DW_AT_linkage_name where there is one (complete, once demangled),
- * else DW_AT_name with the classes and namespaces around it. Both may stand at the entry
+ * The name of a function: DW_AT_linkage_name where it is mangled (it is complete then), else
+ * DW_AT_name with the classes and namespaces around it: what C code calls iruserok_af may be
+ * linked as __GI_iruserok_af. Both may stand at the entry
  * itself or at what it refers to (DWARF 5 §3.3.8.2, §2.13.2).
  */
 #include "dwarf-internal.h"
@@ -116,17 +117,16 @@ const char *pm_node_name(const struct pm_entries *entries, const struct pm_node 
 {
 	struct pm_dwarf *dwarf = entries->dwarf;
 	uint32_t scope = PM_SCOPE_NONE;
-	const char *name = NULL;
+	const char *name = NULL, *linkage = NULL;
 	Dwarf_Die die;
 
 	if (!dwarf_offdie(dwarf->dwarf, node->offset, &die))
 		return NULL;
 	for (int hops = 0; hops < HOPS_MAX; hops++) {
-		const char *linkage = text_of(dwarf, &die, DW_AT_linkage_name);
-
-		if (!linkage)
+		if (!linkage && !(linkage = text_of(dwarf, &die, DW_AT_linkage_name)))
 			linkage = text_of(dwarf, &die, DW_AT_MIPS_linkage_name);
-		if (linkage && linkage[0])
+		if (linkage &&
+		    (strncmp(linkage, "_Z", 2) == 0 || strncmp(linkage, "_R", 2) == 0))
 			return pm_texts_add_name(texts, linkage, PM_SYMBOL_TEXT_MAX);
 		if (!name)
 			name = text_of(dwarf, &die, DW_AT_name);
@@ -136,5 +136,7 @@ const char *pm_node_name(const struct pm_entries *entries, const struct pm_node 
 		if (!follow(dwarf, &die))
 			break;
 	}
-	return name && name[0] ? qualified(entries, name, scope, texts) : NULL;
+	if (name && name[0])
+		return qualified(entries, name, scope, texts);
+	return linkage ? pm_texts_add(texts, linkage, PM_SYMBOL_TEXT_MAX) : NULL;
 }
