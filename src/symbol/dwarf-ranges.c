@@ -17,6 +17,16 @@ static uint64_t read_sized(struct pm_reader *reader, uint8_t size)
 	return size == 8 ? pm_reader_u64(reader) : pm_reader_u32(reader);
 }
 
+/* False when the section is absent or ends before @offset. */
+static bool read_from(struct pm_reader *reader, const struct pm_bytes *section,
+		      uint64_t offset)
+{
+	if (offset >= section->len)
+		return false;
+	pm_reader_init(reader, section->data + offset, section->len - offset);
+	return true;
+}
+
 /* .debug_addr, by index (DWARF 5 §7.27). */
 static bool address_at(const struct walk *walk, uint64_t index, uint64_t *ret)
 {
@@ -26,9 +36,8 @@ static bool address_at(const struct walk *walk, uint64_t index, uint64_t *ret)
 
 	if (__builtin_mul_overflow(index, walk->unit->address_size, &offset) ||
 	    __builtin_add_overflow(offset, walk->unit->addr_base, &offset) ||
-	    offset > section->len)
+	    !read_from(&reader, section, offset))
 		return false;
-	pm_reader_init(&reader, section->data + offset, section->len - offset);
 	*ret = read_sized(&reader, walk->unit->address_size);
 	return !reader.failed;
 }
@@ -67,9 +76,8 @@ static int walk_old(struct walk *walk, uint64_t offset)
 	uint64_t all_ones = size == 8 ? UINT64_MAX : UINT32_MAX;
 	struct pm_reader reader;
 
-	if (offset > section->len)
+	if (!read_from(&reader, section, offset))
 		return 0;
-	pm_reader_init(&reader, section->data + offset, section->len - offset);
 	while (spend(walk)) {
 		uint64_t start = read_sized(&reader, size);
 		uint64_t end = read_sized(&reader, size);
@@ -136,9 +144,8 @@ static int walk_new(struct walk *walk, uint64_t offset)
 	uint64_t base = walk->unit->base;
 	struct pm_reader reader;
 
-	if (offset > section->len)
+	if (!read_from(&reader, section, offset))
 		return 0;
-	pm_reader_init(&reader, section->data + offset, section->len - offset);
 	while (spend(walk)) {
 		uint64_t start = 0, end = 0;
 		int kind = next_new(walk, &reader, &base, &start, &end);
@@ -160,9 +167,9 @@ static int walk_indexed(struct walk *walk, uint64_t index)
 	struct pm_reader reader;
 
 	if (__builtin_mul_overflow(index, walk->unit->offset_size, &offset) ||
-	    __builtin_add_overflow(offset, base, &offset) || offset > section->len)
+	    __builtin_add_overflow(offset, base, &offset) ||
+	    !read_from(&reader, section, offset))
 		return 0;
-	pm_reader_init(&reader, section->data + offset, section->len - offset);
 	offset = read_sized(&reader, walk->unit->offset_size);
 	if (reader.failed || __builtin_add_overflow(offset, base, &offset))
 		return 0;

@@ -115,8 +115,10 @@ int pm_elf_image_open(struct pm_elf_image *image, int fd)
 	if (code == 0 && mmap(image->map, image->file_len, PROT_READ | PROT_WRITE,
 			      MAP_PRIVATE | MAP_FIXED, fd, 0) == MAP_FAILED)
 		code = -errno;
-	if (code == 0)
+	if (code == 0) {
+		pm_guard_add(image);
 		code = attach(image);
+	}
 	if (code < 0)
 		pm_elf_image_close(image);
 	return code;
@@ -126,6 +128,7 @@ void pm_elf_image_close(struct pm_elf_image *image)
 {
 	if (image->elf)
 		elf_end(image->elf);
+	pm_guard_remove(image);
 	if (image->map)
 		munmap(image->map, image->map_len);
 	pm_vec_release(&image->code);

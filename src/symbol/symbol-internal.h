@@ -60,13 +60,18 @@ const char *pm_texts_add_name(struct pm_texts *texts, const char *name, size_t l
 
 /* ---- ELF images ---------------------------------------------------------------------- */
 
-/* An ELF file or image, mapped. Zero-initialised is closed. */
+/*
+ * An ELF file or image, mapped. Zero-initialised is closed. An open one stays at its address
+ * and with its thread.
+ */
 struct pm_elf_image {
 	Elf *elf;
 	void *map; /* private: what libelf writes to it stays here */
 	size_t map_len; /* with a page of zeros behind the file */
 	size_t file_len;
 	PM_VEC(struct pm_range) code; /* executable sections, ascending */
+	struct pm_elf_image *next; /* of guard.c */
+	bool is_guarded;
 };
 
 /* -ENOEXEC when it is no ELF file. */
@@ -74,6 +79,10 @@ int pm_elf_image_open(struct pm_elf_image *image, int fd);
 /* Copies @bytes. */
 int pm_elf_image_open_memory(struct pm_elf_image *image, const void *bytes, size_t len);
 void pm_elf_image_close(struct pm_elf_image *image);
+
+/* From here to there, pages of @image that the file has lost read as zeros. */
+void pm_guard_add(struct pm_elf_image *image);
+void pm_guard_remove(struct pm_elf_image *image);
 
 /* The executable section that @address lies in, or NULL. */
 const struct pm_range *pm_elf_image_code(const struct pm_elf_image *image,

@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "src/symbol/symbol-internal.h"
 #include "tests/unit/symbols/truth.h"
 
 enum {
@@ -568,6 +569,29 @@ static void truncated_files(void **state)
 	free(library.bytes);
 }
 
+/* As a build does that writes over a library in place. */
+static void file_cut_short_while_it_is_read(void **state)
+{
+	char path[] = "/tmp/pm-symbols-XXXXXX";
+	PM_AUTO_CLOSE int fd = mkstemp(path);
+	struct pm_elf_image image = { 0 };
+	struct library library;
+	struct pm_elf_symbol symbol = { 0 };
+
+	assert_true(fd >= 0);
+	unlink(path);
+	read_truth(&library, "libtruth-dwarf5.so");
+	assert_int_equal(write(fd, library.bytes, library.len), library.len);
+	assert_int_equal(pm_elf_image_open(&image, fd), 0);
+	assert_int_equal(ftruncate(fd, 0), 0);
+	const struct pm_wanted wanted = { &library.address[TRUTH_PLAIN], 1 };
+
+	assert_int_equal(pm_symtab_resolve(&image, NULL, &wanted, &symbol), 0);
+	assert_null(symbol.name);
+	pm_elf_image_close(&image);
+	free(library.bytes);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -588,6 +612,7 @@ int main(void)
 		cmocka_unit_test(no_elf),
 		cmocka_unit_test(vdso),
 		cmocka_unit_test(truncated_files),
+		cmocka_unit_test(file_cut_short_while_it_is_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A library that is rebuilt in place while its recording ends is cut to nothing under our
+ * mapping, and reading it raises SIGBUS. Copying files of gigabytes instead would be worse.
+ * So pages that have gone missing are made of zeros on the spot, and the file is just a
+ * broken one like any other.
+ *
+ * This is the one place of the symboliser with state of the process: the handler is there
+ * only while files are open, and passes on what is none of ours.
+ */
+#include "symbol-internal.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static unsigned int users; /* images open in all threads */
+static struct sigaction previous;
+/* SIGBUS of this kind comes to the thread that read, so its own images are all to look at. */
+static _Thread_local struct pm_elf_image *images;
+
+static void on_missing_page(int number, siginfo_t *info, void *context)
+{
+	int saved = errno;
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t at = (uintptr_t)info->si_addr;
+
+	for (const struct pm_elf_image *image = images; image; image = image->next) {
+		uintptr_t start = (uintptr_t)image->map;
+
+		if (at < start || at - start >= image->map_len)
+			continue;
+		/* A plain system call: safe in a signal handler. */
+		if (mmap((char *)image->map + (at - start) / page * page, page,
+			 PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+			 -1, 0) != MAP_FAILED) {
+			errno = saved;
+			return;
+		}
+	}
+	/* Returning repeats the access, now under the handler that was there before. */
+	sigaction(SIGBUS, &previous, NULL);
+	errno = saved;
+}
+
+void pm_guard_add(struct pm_elf_image *image)
+{
+	struct sigaction action = { .sa_sigaction = on_missing_page,
+				    .sa_flags = SA_SIGINFO | SA_NODEFER };
+
+	image->next = images;
+	images = image;
+	image->is_guarded = true;
+	pthread_mutex_lock(&lock);
+	if (users++ == 0) {
+		sigemptyset(&action.sa_mask);
+		sigaction(SIGBUS, &action, &previous);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+void pm_guard_remove(struct pm_elf_image *image)
+{
+	struct pm_elf_image **link = &images;
+
+	if (!image->is_guarded)
+		return;
+	while (*link && *link != image)
+		link = &(*link)->next;
+	if (*link)
+		*link = image->next;
+	image->is_guarded = false;
+	pthread_mutex_lock(&lock);
+	if (--users == 0)
+		sigaction(SIGBUS, &previous, NULL);
+	pthread_mutex_unlock(&lock);
+}
