@@ -62,8 +62,8 @@ void pm_text_put(const struct pm_text *text, enum pm_color color, const char *wo
 void pm_text_percent(const struct pm_text *text, double percent);
 /* Words broken at runs of at least @gap blanks to the width; further lines begin with @indent
  * blanks. */
-void pm_text_wrap(const struct pm_text *text, const char *first, unsigned indent,
-		  size_t gap, const char *words);
+void pm_text_wrap(const struct pm_text *text, enum pm_color color, const char *first,
+		  unsigned indent, size_t gap, const char *words);
 /* Ours, or its ASCII stand-in. */
 const char *pm_text_ellipsis(const struct pm_text *text);
 const char *pm_text_arrow(const struct pm_text *text, bool back);
@@ -74,7 +74,7 @@ size_t pm_columns(const char *text);
 void pm_put_count(struct pm_str *str, uint64_t count);
 void pm_put_duration(struct pm_str *str, uint64_t ns);
 /* @name made printable and cut to @width columns (0: whole): arguments go first, then those
- * of templates, then the middle. */
+ * of templates, then outer scopes, then the middle. */
 void pm_put_name(struct pm_str *str, const char *name, size_t width, bool ascii);
 /* @text made printable; too long, it loses its end or, if @keep_end, its beginning. */
 void pm_put_cut(struct pm_str *str, const char *text, size_t width, bool keep_end,

@@ -22,11 +22,8 @@ static void PM_PRINTF(2, 3) warn(const struct pm_text *text, const char *format,
 	vsnprintf(words, sizeof(words), format, args);
 	va_end(args);
 	pm_str_printable(&printable, words, strlen(words));
-	if (!printable.failed) {
-		pm_text_color(text, PM_COLOR_WARNING);
-		pm_text_wrap(text, "! ", 2, 1, printable.data);
-		pm_text_color(text, PM_COLOR_PLAIN);
-	}
+	if (!printable.failed)
+		pm_text_wrap(text, PM_COLOR_WARNING, "! ", 2, 1, printable.data);
 	pm_str_release(&printable);
 }
 

@@ -354,9 +354,12 @@ static size_t choose_rows(const struct pm_section *section, struct pm_table *tab
 	const struct pm_weight *whole = &section->view->total;
 	size_t most = section->report->limit < 0 ? ROWS_MAX : SIZE_MAX;
 	size_t callers = section->report->limit < 0 ? CALLERS_MAX : SIZE_MAX;
-	size_t least = section->report->limit < 0 ? ROWS_MIN : 0;
-	size_t shown = 0;
+	size_t least = 0, shown = 0;
 
+	/* Evenly spread: the first rows all the same. */
+	if (section->report->limit < 0 && table->rows.len > 0 &&
+	    pm_weight_percent(&table->rows.data[0].self, whole) < limit)
+		least = ROWS_MIN;
 	for (size_t i = 0; i < table->rows.len; i++) {
 		const struct pm_row *row = &table->rows.data[i];
 		double self = pm_weight_percent(&row->self, whole);

@@ -255,7 +255,8 @@ static void print_title(const struct drawing *drawing)
 			&line, ": %.1f%% of all samples, ",
 			percent_of(drawing->tree, &drawing->tree->nodes.data[0].total));
 		pm_put_count(&line, drawing->tree->nodes.data[0].total.samples);
-		pm_text_wrap(drawing->text, "", 2, 1, line.failed ? what : line.data);
+		pm_text_wrap(drawing->text, PM_COLOR_PLAIN, "", 2, 1,
+			     line.failed ? what : line.data);
 		pm_str_release(&line);
 		fputc('\n', drawing->text->to);
 	}

@@ -195,10 +195,10 @@ void pm_text_event_heading(const struct pm_text *text, const struct pm_section *
 			      pm_weight_percent(&view->unknown, &view->total));
 	}
 	if (!line.failed)
-		pm_text_wrap(text, "", 2, 3, line.data);
+		pm_text_wrap(text, PM_COLOR_PLAIN, "", 2, 3, line.data);
 	put_filter(&filter, section);
 	if (!filter.failed && filter.len > 0)
-		pm_text_wrap(text, "", 2, 1, filter.data);
+		pm_text_wrap(text, PM_COLOR_PLAIN, "", 2, 1, filter.data);
 	pm_str_release(&line);
 	pm_str_release(&filter);
 }

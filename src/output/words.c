@@ -143,9 +143,29 @@ static void cut(struct pm_str *str, const char *text, size_t width, size_t head,
 	pm_str_puts(str, text + byte_of_column(text, columns - tail));
 }
 
+/* The longest end of a::b::c that begins with :: and has at most @width columns, or NULL. */
+static const char *without_scope(const char *name, size_t width)
+{
+	size_t depth = 0, columns = pm_columns(name);
+
+	for (const char *c = name; *c; c++) {
+		if (*c == '<' || *c == '(')
+			depth++;
+		else if ((*c == '>' || *c == ')') && depth > 0)
+			depth--;
+		else if (depth == 0 && c > name && c[0] == ':' && c[1] == ':' &&
+			 columns <= width)
+			return c;
+		columns -= ((unsigned char)*c & 0xc0) != 0x80;
+	}
+	return NULL;
+}
+
 void pm_put_name(struct pm_str *str, const char *name, size_t width, bool ascii)
 {
 	struct pm_str whole = { 0 }, args = { 0 }, templates = { 0 };
+	size_t mark = pm_columns(ellipsis(ascii));
+	const char *end = NULL;
 	const char *best;
 
 	pm_str_printable(&whole, name, strlen(name));
@@ -158,12 +178,18 @@ void pm_put_name(struct pm_str *str, const char *name, size_t width, bool ascii)
 		fold_pairs(&templates, best, '<', '>', ascii);
 		best = templates.data ? templates.data : "";
 	}
+	if (width > mark && pm_columns(best) > width)
+		end = without_scope(best, width - mark);
+	if (end)
+		pm_str_puts(str, ellipsis(ascii));
 	if (whole.failed || args.failed || templates.failed)
 		str->failed = true;
-	else if (width == 0)
-		pm_str_puts(str, best);
+	else if (width == 0 || end)
+		pm_str_puts(str, end ? end : best);
 	else
-		cut(str, best, width, width - width * TAIL_THIRDS / 3, ascii);
+		/* What counts is at the end of a name with a scope. */
+		cut(str, best, width,
+		    strstr(best, "::") ? 0 : width - width * TAIL_THIRDS / 3, ascii);
 	pm_str_release(&whole);
 	pm_str_release(&args);
 	pm_str_release(&templates);
@@ -280,11 +306,13 @@ static size_t piece_len(const char *words, size_t gap)
 	return len;
 }
 
-void pm_text_wrap(const struct pm_text *text, const char *first, unsigned indent,
-		  size_t gap, const char *words)
+void pm_text_wrap(const struct pm_text *text, enum pm_color color, const char *first,
+		  unsigned indent, size_t gap, const char *words)
 {
 	size_t at = pm_columns(first), width = text->report->width, blanks = 0;
 
+	if (color != PM_COLOR_PLAIN)
+		pm_text_color(text, color);
 	fputs(first, text->to);
 	while (*words) {
 		size_t len = piece_len(words, gap), columns;
@@ -305,6 +333,8 @@ void pm_text_wrap(const struct pm_text *text, const char *first, unsigned indent
 		blanks = strspn(words, " ");
 		words += blanks;
 	}
+	if (color != PM_COLOR_PLAIN)
+		pm_text_color(text, PM_COLOR_PLAIN);
 	fputc('\n', text->to);
 }
 

@@ -204,11 +204,13 @@ static const char *short_module_name(const struct pm_file_module *module)
 	}
 	if (strcmp(kind, "vdso") == 0)
 		return "[vdso]";
+	if (strcmp(kind, "anon") == 0)
+		return "[anon]";
 	if (slash && slash[1] != '\0')
 		return slash + 1;
 	if (path[0] != '\0')
 		return path;
-	return strcmp(kind, "jit") == 0 ? "[jit]" : "[anon]";
+	return strcmp(kind, "jit") == 0 ? "[jit]" : "[no name]";
 }
 
 int pm_load_module(struct pm_loader *loader, const struct pm_file_module *module)

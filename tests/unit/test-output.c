@@ -26,6 +26,10 @@ static void test_names(void **state)
 		{ "ns::f(int (*)(char), T<a>)", 12, "ns::f(...)", "ns::f(…)" },
 		{ "std::map<int, std::less<int>>::find(int)", 30,
 		  "std::map<...>::find(...)", "std::map<…>::find(…)" },
+		{ "std::vec::Vec<T, A>::push_back", 20, "...::push_back",
+		  "…::Vec<…>::push_back" },
+		{ "v8::internal::Scanner::Next", 20, "...::Scanner::Next",
+		  "…::Scanner::Next" },
 		{ "abcdefghijklmnopqrstuvwxyz", 10, "abcd...xyz", "abcd…vwxyz" },
 	};
 	struct pm_str str = { 0 };
@@ -162,13 +166,16 @@ static void test_shell(void **state)
 
 /* ---- whole reports ----------------------------------------------------------------------- */
 
+static const char long_name[] =
+	"ns::very<long, template<with, many<arguments>>>::and_a_very_long_method_name_too(int, "
+	"char const*, std::basic_string<char, std::char_traits<char>, std::allocator<char>>)";
+
 /* Names that would break a terminal, a line, a field or a folded stack. */
 static const char *const hostile[] = {
 	"\\u001b]0;owned\\u0007\\u001b[2J",
 	"semi;colon\\nnewline",
 	"comma,\\\"quote\\\" \\ttab",
-	"ns::very<long, template<with, many<arguments>>>::and_a_very_long_method_name_too(int, "
-	"char const*, std::basic_string<char, std::char_traits<char>, std::allocator<char>>)",
+	long_name,
 	"a",
 	"日本語\\u0085\\u009b",
 };
