@@ -27,8 +27,9 @@ enum {
 };
 
 struct sink {
-	struct pm_str text;
 	jmp_buf too_long;
+	size_t len;
+	char text[RESULT_MAX]; /* libiberty writes by the byte: no growing text here */
 };
 
 static void take_text(const char *text, size_t len, void *opaque)
@@ -39,9 +40,10 @@ static void take_text(const char *text, size_t len, void *opaque)
 	 * There is no other way to stop libiberty. It holds nothing but stack at this point,
 	 * save for a few hundred bytes in an overlong Rust name with Punycode in it.
 	 */
-	if (len > RESULT_MAX - sink->text.len)
+	if (len > sizeof(sink->text) - sink->len)
 		longjmp(sink->too_long, 1);
-	pm_str_append(&sink->text, text, len);
+	memcpy(sink->text + sink->len, text, len);
+	sink->len += len;
 }
 
 typedef int (*demangle_fn)(const char *mangled, int options,
@@ -51,23 +53,21 @@ typedef int (*demangle_fn)(const char *mangled, int options,
 static bool run(demangle_fn demangle, const char *mangled, int options,
 		struct pm_str *ret)
 {
-	struct sink *sink =
-		calloc(1, sizeof(*sink)); /* keeps its values over longjmp() */
+	struct sink *sink = malloc(sizeof(*sink)); /* keeps its values over longjmp() */
 	bool fine;
 
 	if (!sink)
 		return false;
+	sink->len = 0;
 	if (setjmp(sink->too_long) == 0) {
-		fine = demangle(mangled, options, take_text, sink) != 0 &&
-		       sink->text.len > 0;
+		fine = demangle(mangled, options, take_text, sink) != 0 && sink->len > 0;
+		if (fine)
+			pm_str_printable(ret, sink->text, sink->len);
 	} else {
-		pm_str_puts(&sink->text, "…");
 		fine = true;
+		pm_str_printable(ret, sink->text, sink->len);
+		pm_str_puts(ret, "…");
 	}
-	if (fine && !sink->text.failed)
-		pm_str_printable(ret, sink->text.data, sink->text.len);
-	fine = fine && !sink->text.failed;
-	pm_str_release(&sink->text);
 	free(sink);
 	return fine;
 }

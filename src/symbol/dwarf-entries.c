@@ -42,7 +42,8 @@ struct step {
 };
 
 struct abbrev {
-	uint16_t tag; /* 0: not read yet */
+	uint32_t unit; /* number of the unit that it is of */
+	uint16_t tag;
 	bool has_children, has_linkage_name, has_code;
 	uint32_t first_step, steps;
 };
@@ -51,7 +52,7 @@ struct level {
 	uint32_t node, scope;
 };
 
-struct walk {
+struct pm_walk {
 	struct pm_entries *entries;
 	PM_VEC(struct abbrev) abbrevs; /* by code */
 	PM_VEC(struct step) steps;
@@ -164,7 +165,7 @@ static bool is_scope(unsigned int tag)
 }
 
 /* The steps over the attributes of one abbreviation. */
-static int read_steps(struct walk *walk, Dwarf_Abbrev *from, struct abbrev *abbrev)
+static int read_steps(struct pm_walk *walk, Dwarf_Abbrev *from, struct abbrev *abbrev)
 {
 	bool open = false; /* the last step can take more bytes */
 	unsigned int name, form;
@@ -203,10 +204,10 @@ static int read_steps(struct walk *walk, Dwarf_Abbrev *from, struct abbrev *abbr
 }
 
 /* The abbreviation @code, whose first use is the entry at @offset of the unit's bytes. */
-static int read_abbrev(struct walk *walk, uint64_t code, size_t offset)
+static int read_abbrev(struct pm_walk *walk, uint64_t code, size_t offset)
 {
 	const struct pm_unit *unit = walk->entries->unit;
-	struct abbrev abbrev = { 0 };
+	struct abbrev abbrev = { .unit = walk->entries->number };
 	Dwarf_Die die;
 	int tag, result;
 
@@ -267,7 +268,7 @@ static void keep(struct pm_pcs *pcs, const struct step *step, uint64_t value)
 }
 
 /* Goes over one attribute. False: the rest of the unit cannot be read. */
-static bool take(struct walk *walk, const struct step *step, struct pm_pcs *pcs)
+static bool take(struct pm_walk *walk, const struct step *step, struct pm_pcs *pcs)
 {
 	struct pm_reader *reader = &walk->reader;
 	uint64_t value = 0;
@@ -372,9 +373,9 @@ static int claim_range(void *user, uint64_t start, uint64_t end)
 }
 
 /* The entry is a function with code: gives it its addresses. Its node, or none. */
-static int visit_function(struct walk *walk, const struct abbrev *abbrev, size_t offset,
-			  const struct pm_pcs *pcs, const struct level *level,
-			  uint32_t *ret)
+static int visit_function(struct pm_walk *walk, const struct abbrev *abbrev,
+			  size_t offset, const struct pm_pcs *pcs,
+			  const struct level *level, uint32_t *ret)
 {
 	struct pm_entries *entries = walk->entries;
 	struct claim claim = {
@@ -402,7 +403,7 @@ static int visit_function(struct walk *walk, const struct abbrev *abbrev, size_t
 
 /* ---- the walk ------------------------------------------------------------------------- */
 
-static int note_scope(struct walk *walk, const struct abbrev *abbrev, size_t offset,
+static int note_scope(struct pm_walk *walk, const struct abbrev *abbrev, size_t offset,
 		      struct level *below)
 {
 	struct pm_entries *entries = walk->entries;
@@ -425,7 +426,7 @@ static int note_scope(struct walk *walk, const struct abbrev *abbrev, size_t off
 }
 
 /* One entry, or the end of a list of children. 1, 0 at the end of the unit. */
-static int visit(struct walk *walk)
+static int visit(struct pm_walk *walk)
 {
 	size_t offset = walk->reader.pos;
 	uint64_t code = pm_quick_uleb(&walk->reader);
@@ -443,7 +444,8 @@ static int visit(struct walk *walk)
 		walk->depth--;
 		return 1;
 	}
-	if (code >= walk->abbrevs.len || walk->abbrevs.data[code].tag == 0)
+	if (code >= walk->abbrevs.len ||
+	    walk->abbrevs.data[code].unit != walk->entries->number)
 		result = read_abbrev(walk, code, offset);
 	if (result < 0)
 		return result;
@@ -467,22 +469,33 @@ static int visit(struct walk *walk)
 	return 1;
 }
 
+struct pm_walk *pm_walk_new(void)
+{
+	return calloc(1, sizeof(struct pm_walk));
+}
+
+void pm_walk_free(struct pm_walk *walk)
+{
+	if (!walk)
+		return;
+	pm_vec_release(&walk->abbrevs);
+	pm_vec_release(&walk->steps);
+	free(walk);
+}
+
 int pm_entries_scan(struct pm_entries *entries)
 {
-	struct walk *walk = calloc(1, sizeof(*walk));
+	struct pm_walk *walk = entries->walk;
 	int code;
 
-	if (!walk)
-		return -ENOMEM;
 	walk->entries = entries;
+	walk->depth = 0;
 	walk->levels[0] = (struct level){ PM_NODE_NONE, PM_SCOPE_NONE };
+	pm_vec_clear(&walk->steps);
 	pm_reader_init(&walk->reader, entries->unit->dies.data, entries->unit->dies.len);
 	do {
 		code = pm_reader_left(&walk->reader) > 0 ? visit(walk) : 0;
 	} while (code > 0);
-	pm_vec_release(&walk->abbrevs);
-	pm_vec_release(&walk->steps);
-	free(walk);
 	return code == -ENOMEM ? code : 0;
 }
 

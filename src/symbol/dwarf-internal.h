@@ -140,12 +140,18 @@ struct pm_owned {
 	PM_VEC(size_t) of;
 };
 
+/* What reading entries needs room for; one serves all units. */
+struct pm_walk;
+struct pm_walk *pm_walk_new(void);
+void pm_walk_free(struct pm_walk *walk);
+
 struct pm_entries {
 	struct pm_dwarf *dwarf;
+	struct pm_walk *walk;
 	const struct pm_unit *unit;
 	const struct pm_wanted *wanted;
 	struct pm_hit *hits;
-	uint32_t number; /* of the unit */
+	uint32_t number; /* of the unit, never the same again */
 	struct pm_owned *owned;
 	uint64_t *claims_budget; /* steps left for giving addresses to nodes */
 	PM_VEC(struct pm_node) nodes;

@@ -218,7 +218,13 @@ int pm_lines_open(struct pm_lines *lines, struct pm_dwarf *dwarf,
 	}
 	if (length < pm_reader_left(&header.reader))
 		header.reader.len = header.reader.pos + length;
+	if (dwarf->lines_budget == 0)
+		return -EBADMSG;
 	code = read_header(&header);
+	/* Units may share a table, but not have everybody read its list of files for ever. */
+	dwarf->lines_budget -= header.reader.pos < dwarf->lines_budget
+				       ? header.reader.pos
+				       : dwarf->lines_budget;
 	/* Files that came before the damage keep their numbers; the program needs its own. */
 	if (code < 0 && !lines->program.data)
 		pm_lines_release(lines);

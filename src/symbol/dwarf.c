@@ -6,13 +6,19 @@
  */
 #include "dwarf-internal.h"
 
-#include <string.h>
+#include <time.h>
 
 enum {
 	/* An address lies in some dozen nested functions at most; twice that per unit that
 	 * claims it is generous. */
 	CLAIMS_PER_ADDRESS = 1024,
 	CLAIMS_FREE = 1 << 20,
+	/*
+	 * Of processor time, for one module: the last resort against what libdw does for a file
+	 * made to keep it busy (entries with a million attributes, each looked up in turn).
+	 * The debug information of a browser takes a few seconds.
+	 */
+	SECONDS_MAX = 120,
 };
 
 struct resolver {
@@ -26,6 +32,8 @@ struct resolver {
 	uint32_t units; /* read so far */
 	size_t found; /* wanted addresses that have a unit */
 	struct pm_owned owned; /* by the unit that is being read */
+	struct pm_walk *walk;
+	int64_t deadline; /* in seconds of this thread's processor time */
 	PM_VEC(Dwarf_Die) rangeless; /* units that do not say where their code is */
 };
 
@@ -34,6 +42,19 @@ bool pm_dwarf_present(const struct pm_elf_image *image)
 	GElf_Shdr shdr;
 
 	return pm_elf_image_section(image, ".debug_info", ".zdebug_info", &shdr) != NULL;
+}
+
+static int64_t seconds_used(void)
+{
+	struct timespec used = { 0 };
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+	return used.tv_sec;
+}
+
+static bool is_overdue(const struct resolver *resolver)
+{
+	return seconds_used() > resolver->deadline;
 }
 
 /* ---- units ---------------------------------------------------------------------------- */
@@ -204,6 +225,7 @@ static int read_unit(struct resolver *resolver, const struct pm_unit *unit,
 {
 	struct pm_entries entries = {
 		.dwarf = &resolver->dwarf,
+		.walk = resolver->walk,
 		.unit = unit,
 		.wanted = resolver->wanted,
 		.hits = resolver->hits,
@@ -219,7 +241,8 @@ static int read_unit(struct resolver *resolver, const struct pm_unit *unit,
 		    pm_lines_open(&lines, &resolver->dwarf, unit) == 0;
 	if (has_lines)
 		pm_lines_run(&lines, resolver->wanted, resolver->hits, number);
-	for (size_t i = 0; code == 0 && i < resolver->owned.of.len; i++) {
+	for (size_t i = 0;
+	     code == 0 && i < resolver->owned.of.len && !is_overdue(resolver); i++) {
 		struct pm_hit *hit = &resolver->hits[resolver->owned.of.data[i]];
 
 		resolver->found += !hit->is_counted;
@@ -264,7 +287,7 @@ static int visit_rangeless(struct resolver *resolver)
 		Dwarf_Half version = 0;
 		struct pm_unit unit;
 
-		if (resolver->found >= resolver->wanted->len)
+		if (resolver->found >= resolver->wanted->len || is_overdue(resolver))
 			break;
 		if (dwarf_cu_info(resolver->rangeless.data[i].cu, &version, NULL, NULL,
 				  NULL, NULL, NULL, NULL) != 0 ||
@@ -285,8 +308,9 @@ static int visit_all(struct resolver *resolver)
 	int code = 0;
 
 	/* No split unit is asked for: libdw would open the paths that the file names. */
-	while (code == 0 && dwarf_get_units(resolver->dwarf.dwarf, cu, &cu, &version,
-					    &type, &die, NULL) == 0) {
+	while (code == 0 && !is_overdue(resolver) &&
+	       dwarf_get_units(resolver->dwarf.dwarf, cu, &cu, &version, &type, &die,
+			       NULL) == 0) {
 		int tag = dwarf_tag(&die);
 
 		if ((type == DW_UT_compile && tag == DW_TAG_compile_unit) ||
@@ -317,7 +341,10 @@ int pm_dwarf_resolve(const struct pm_elf_image *image, const struct pm_elf_image
 	code = pm_dwarf_open(&resolver.dwarf, image, debug, options->debug_dir);
 	if (code < 0)
 		return code == -ENOENT ? 0 : code;
-	code = visit_all(&resolver);
+	resolver.deadline = seconds_used() + SECONDS_MAX;
+	resolver.walk = pm_walk_new();
+	code = resolver.walk ? visit_all(&resolver) : -ENOMEM;
+	pm_walk_free(resolver.walk);
 	pm_vec_release(&resolver.rangeless);
 	pm_vec_release(&resolver.owned.of);
 	pm_dwarf_close(&resolver.dwarf);

@@ -22,6 +22,7 @@ struct slot {
 	uint64_t key;
 	size_t wanted; /* index */
 	bool by_number;
+	bool is_done; /* a relocation was found for it */
 };
 
 struct plt {
@@ -141,38 +142,6 @@ static int find_slots(struct plt *plt, unsigned int machine)
 	return 0;
 }
 
-static int apply(struct plt *plt, const struct slot *key, const char *name,
-		 uint64_t resolver)
-{
-	size_t low = 0, high = plt->slots.len;
-
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (compare_slots(&plt->slots.data[mid], key) < 0)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	for (; low < plt->slots.len && compare_slots(&plt->slots.data[low], key) == 0;
-	     low++) {
-		struct slot slot = plt->slots.data[low];
-
-		if (plt->symbols[slot.wanted].name)
-			continue;
-		if (name) {
-			plt->symbols[slot.wanted].name = name;
-			plt->symbols[slot.wanted].plt = true;
-		} else if (resolver) {
-			slot.key = resolver;
-			slot.by_number = false;
-			if (pm_vec_push(&plt->resolvers, slot) < 0)
-				return -ENOMEM;
-		}
-	}
-	return 0;
-}
-
 static const char *symbol_name(struct plt *plt, uint32_t link, uint64_t index)
 {
 	Elf_Scn *section = elf_getscn(plt->image->elf, link);
@@ -188,6 +157,46 @@ static const char *symbol_name(struct plt *plt, uint32_t link, uint64_t index)
 	return name && name[0] ? name : NULL;
 }
 
+/* Gives the slots with @key what @rela fills them with. */
+static int apply(struct plt *plt, const struct slot *key, uint32_t symbols,
+		 const GElf_Rela *rela)
+{
+	size_t low = 0, high = plt->slots.len;
+	const char *name;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (compare_slots(&plt->slots.data[mid], key) < 0)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	/* The first relocation has it: a hostile file has a million for one slot. */
+	if (low == plt->slots.len || compare_slots(&plt->slots.data[low], key) != 0 ||
+	    plt->slots.data[low].is_done)
+		return 0;
+	plt->slots.data[low].is_done = true;
+	name = symbol_name(plt, symbols, GELF_R_SYM(rela->r_info));
+	for (; low < plt->slots.len && compare_slots(&plt->slots.data[low], key) == 0;
+	     low++) {
+		struct slot slot = plt->slots.data[low];
+
+		if (plt->symbols[slot.wanted].name)
+			continue;
+		if (name) {
+			plt->symbols[slot.wanted].name = name;
+			plt->symbols[slot.wanted].plt = true;
+			continue;
+		}
+		slot.key = (uint64_t)rela->r_addend;
+		slot.by_number = false;
+		if (slot.key != 0 && pm_vec_push(&plt->resolvers, slot) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
 /* One relocation section. @numbered: its order is that of the PLT's entries. */
 static int scan_relocations(struct plt *plt, Elf_Scn *section, const GElf_Shdr *shdr,
 			    bool numbered)
@@ -198,8 +207,6 @@ static int scan_relocations(struct plt *plt, Elf_Scn *section, const GElf_Shdr *
 
 	for (size_t i = 0; i < count && i < RELOCATIONS_MAX; i++) {
 		GElf_Rela rela;
-		const char *name;
-		uint64_t resolver;
 
 		if (!gelf_getrela(data, (int)i, &rela))
 			break;
@@ -209,10 +216,8 @@ static int scan_relocations(struct plt *plt, Elf_Scn *section, const GElf_Shdr *
 		struct slot by_slot = { .key = rela.r_offset };
 		struct slot by_number = { .key = i, .by_number = true };
 
-		name = symbol_name(plt, shdr->sh_link, GELF_R_SYM(rela.r_info));
-		resolver = name ? 0 : (uint64_t)rela.r_addend;
-		if (apply(plt, &by_slot, name, resolver) < 0 ||
-		    (numbered && apply(plt, &by_number, name, resolver) < 0))
+		if (apply(plt, &by_slot, shdr->sh_link, &rela) < 0 ||
+		    (numbered && apply(plt, &by_number, shdr->sh_link, &rela) < 0))
 			return -ENOMEM;
 	}
 	return 0;

@@ -21,6 +21,17 @@ struct candidate {
 	uint8_t is_function, is_exported, is_strong;
 };
 
+enum {
+	/* What lies behind that does not decide which of two names is better. */
+	COMPARED_BYTES = 512,
+};
+
+/* A string table up to its last NUL: a text that begins in it also ends in it. */
+struct strings {
+	const char *data;
+	size_t len;
+};
+
 struct scan {
 	const struct pm_elf_image *image; /* whose sections tell what is code */
 	const struct pm_wanted *wanted;
@@ -32,7 +43,20 @@ struct scan {
 
 static size_t underscores(const char *name)
 {
-	return strspn(name, "_");
+	size_t count = 0;
+
+	while (count < COMPARED_BYTES && name[count] == '_')
+		count++;
+	return count;
+}
+
+/* Without its version; up to COMPARED_BYTES. */
+static size_t name_len(const char *name)
+{
+	size_t len = strnlen(name, COMPARED_BYTES);
+	const char *version = memchr(name, '@', len);
+
+	return version ? (size_t)(version - name) : len;
 }
 
 /* Positive when @a is the better name for the same start. */
@@ -48,8 +72,8 @@ static int compare_names(const struct candidate *a, const struct candidate *b)
 		return underscores(a->name) < underscores(b->name) ? 1 : -1;
 	if (a->is_strong != b->is_strong)
 		return a->is_strong ? 1 : -1;
-	len_a = strcspn(a->name, "@");
-	len_b = strcspn(b->name, "@");
+	len_a = name_len(a->name);
+	len_b = name_len(b->name);
 	if (len_a != len_b)
 		return len_a < len_b ? 1 : -1;
 	return -strncmp(a->name, b->name, len_a);
@@ -87,7 +111,7 @@ static void note_nearest(struct candidate *slot, const struct candidate *candida
 	*slot = *candidate;
 }
 
-static int consider(struct scan *scan, Elf *elf, size_t strings, const GElf_Sym *sym)
+static int consider(struct scan *scan, const struct strings *strings, const GElf_Sym *sym)
 {
 	unsigned int type = GELF_ST_TYPE(sym->st_info), bind = GELF_ST_BIND(sym->st_info);
 	const struct pm_range *section;
@@ -117,16 +141,33 @@ static int consider(struct scan *scan, Elf *elf, size_t strings, const GElf_Sym 
 	if (!holds && scan->nearest[next].name &&
 	    scan->nearest[next].start > candidate.start)
 		return 0;
-	candidate.name = elf_strptr(elf, strings, sym->st_name);
-	if (!candidate.name || is_noise(candidate.name, candidate.is_function))
+	if (sym->st_name >= strings->len)
+		return 0;
+	candidate.name = strings->data + sym->st_name;
+	if (is_noise(candidate.name, candidate.is_function))
 		return 0;
 	note_nearest(&scan->nearest[next], &candidate);
 	return holds ? pm_vec_push(&scan->found, candidate) : 0;
 }
 
+static struct strings string_table(Elf *elf, size_t index)
+{
+	Elf_Scn *section = elf_getscn(elf, index);
+	Elf_Data *data = section ? elf_getdata(section, NULL) : NULL;
+	const char *last;
+
+	if (!data || !data->d_buf)
+		return (struct strings){ 0 };
+	last = memrchr(data->d_buf, '\0', data->d_size);
+	if (!last)
+		return (struct strings){ 0 };
+	return (struct strings){ data->d_buf, (size_t)(last - (char *)data->d_buf) };
+}
+
 static int scan_table(struct scan *scan, Elf *elf, Elf_Scn *section,
 		      const GElf_Shdr *shdr)
 {
+	const struct strings strings = string_table(elf, shdr->sh_link);
 	Elf_Data *data = elf_getdata(section, NULL);
 	size_t entry = gelf_fsize(elf, ELF_T_SYM, 1, EV_CURRENT);
 	size_t count = data && entry > 0 ? data->d_size / entry : 0;
@@ -139,7 +180,7 @@ static int scan_table(struct scan *scan, Elf *elf, Elf_Scn *section,
 
 		if (!gelf_getsym(data, (int)i, &sym))
 			break;
-		code = consider(scan, elf, shdr->sh_link, &sym);
+		code = consider(scan, &strings, &sym);
 		if (code < 0)
 			return code;
 	}
