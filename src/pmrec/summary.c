@@ -101,10 +101,39 @@ static void warn_unaccounted(struct pm_rec_session *session)
 	}
 }
 
+/* Stacks and names of such a file's functions are missing, and its addresses are offsets. */
+static void warn_unreachable(struct pm_rec_session *session)
+{
+	const struct pm_rec_modules *modules = &session->modules;
+	const char *first = NULL;
+	struct pm_str text = { 0 };
+	size_t files = 0;
+
+	for (size_t i = 0; i < modules->by_file_id.len; i++) {
+		uint32_t id = modules->by_file_id.data[i];
+
+		if (id == PM_FILE_NONE || !modules->list.data[id].unreachable)
+			continue;
+		if (files++ == 0)
+			first = pm_procs_module(session->procs, id)->identity.path;
+	}
+	if (files == 0)
+		return;
+	pm_str_puts(&text, first);
+	if (files > 1)
+		pm_str_printf(&text, " and %zu other files", files - 1);
+	pm_str_puts(&text, " could not be read while recording (deleted, replaced or not "
+			   "permitted): no names, and stacks that end there");
+	if (!text.failed)
+		pm_rec_warn(session, text.data);
+	pm_str_release(&text);
+}
+
 void pm_rec_summary_warn(struct pm_rec_session *session)
 {
 	const struct pm_rec_child *child = &session->child;
 
+	warn_unreachable(session);
 	if (session->counts.lost > 0)
 		warn_lost(session);
 	else if (!child->status_known || child->interrupts > 0)

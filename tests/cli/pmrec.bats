@@ -34,20 +34,26 @@ holds() {
 
 # Waits until the recorder has written a sample to the file.
 await_sample() {
-	local i
-	for i in {1..300}; do
+	for _ in {1..300}; do
 		grep -q '"type":"sample"' "$1" 2>/dev/null && return
 		sleep 0.1
 	done
 	return 1
 }
 
+need_root() {
+	[ "$(id -u)" = 0 ] || skip "needs root"
+}
+
+# nobody COMMAND...: without any privilege.
 nobody() {
 	setpriv --reuid=65534 --regid=65534 --clear-groups -- "$@"
 }
 
-need_root() {
-	[ "$(id -u)" = 0 ] || skip "needs root"
+need_nobody() {
+	need_root
+	nobody test -x "$PMREC" || skip "nobody may not enter the build directory"
+	chmod 777 .
 }
 
 # ---- what is recorded -------------------------------------------------------------------
@@ -118,6 +124,17 @@ need_root() {
 	"$PMREC" -q -o s.json -- sh -c '{ sleep 0.4; rm gone; } & exec ./gone 1'
 	[ ! -e gone ]
 	holds s.json 'self_share("sixty") > 55'
+}
+
+@test "a program that is gone before it can be read is told" {
+	# The shell's parent is the recorder: it sleeps until all is over.
+	run --separate-stderr "$PMREC" -e cpu-clock -o s.json -- sh -c \
+		'kill -STOP $PPID; cp "$0" gone; ./gone 0.2; rm gone; kill -CONT $PPID' \
+		"$PROGRAMS/split"
+	[ "$status" = 0 ]
+	[[ $stderr == *"pmrec: warning: "*"/gone could not be read"* ]]
+	holds s.json 'any("/gone could not" in n["text"] for n in notes)' \
+		'len(samples) > 100' '"gone" in comms'
 }
 
 @test "several events, each with its own samples" {
@@ -391,11 +408,10 @@ wrong() {
 }
 
 @test "kernel samples that paranoid forbids: cause, value and fix" {
-	need_root
+	need_nobody
 	local level
 	level=$(cat /proc/sys/kernel/perf_event_paranoid)
 	[ "$level" -ge 2 ] || skip "perf_event_paranoid is $level here"
-	chmod 777 .
 	run --separate-stderr nobody "$PMREC" -e cpu-clock:k -- touch ran
 	[ "$status" = 125 ]
 	[[ $stderr == *"perf_event_paranoid is $level"*"try: "*sysctl* ]]
@@ -403,11 +419,10 @@ wrong() {
 }
 
 @test "without :k the kernel is left out, with one warning" {
-	need_root
+	need_nobody
 	local level
 	level=$(cat /proc/sys/kernel/perf_event_paranoid)
 	[ "$level" = 2 ] || skip "perf_event_paranoid is $level here"
-	chmod 777 .
 	run --separate-stderr nobody "$PMREC" -e cpu-clock -o s.json -- "$PROGRAMS/split" 0.3
 	[ "$status" = 0 ]
 	[ "$(grep -c 'warning:.*user space only' <<<"$stderr")" = 1 ]
@@ -457,10 +472,10 @@ wrong() {
 # ---- being stopped ----------------------------------------------------------------------
 
 @test "kill -9 of the recorder: nothing that was written is lost" {
-	"$PMREC" -q -o s.json -- "$PROGRAMS/split" 60 3>&- &
+	"$PMREC" -q -o s.json -- sh -c 'echo $$ >pid; exec "$0" 60' "$PROGRAMS/split" 3>&- &
 	local recorder=$! target
 	await_sample s.json
-	target=$(pgrep -P "$recorder")
+	target=$(cat pid)
 	kill -KILL "$recorder"
 	kill -0 "$target"
 	kill -KILL "$target"
