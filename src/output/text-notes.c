@@ -22,7 +22,7 @@ static void PM_PRINTF(2, 3) warn(const struct pm_text *text, const char *format,
 	vsnprintf(words, sizeof(words), format, args);
 	va_end(args);
 	pm_str_printable(&printable, words, strlen(words));
-	if (!printable.failed)
+	if (printable.len > 0 && !printable.failed)
 		pm_text_wrap(text, PM_COLOR_WARNING, "! ", 2, 1, printable.data);
 	pm_str_release(&printable);
 }
