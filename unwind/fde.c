@@ -56,78 +56,103 @@ uint64_t pm_unw_read_encoded(struct pm_reader *reader, uint8_t encoding, uint64_
 /* ---- one entry ------------------------------------------------------------------------ */
 
 /*
- * libdw's reading of the CIE or FDE at @offset, after its bytes have been brought in.
- * Returns 0, 1 at the end of the section, -EBADMSG.
+ * Read by hand: dwarf_next_cfi() of elfutils 0.188 trusts an augmentation to have as much
+ * data as it has letters and runs off the end of the section.
+ */
+
+enum {
+	CIE_BYTES_MAX = 4096, /* read again for each of its FDEs; usual are 24 */
+	EMPTY_FDES_MAX = 16, /* next to each other; one is usual where there are any */
+	FDES_MAX =
+		1 << 22, /* to be sorted, of one section; the most seen are 1.2 million */
+};
+
+/* A CIE or FDE as far as both are alike (DWARF 5 §6.4.1, LSB 10.6.1). */
+struct entry {
+	const uint8_t *body, *end; /* behind the id */
+	size_t cie; /* offset of an FDE's CIE */
+	bool is_cie;
+};
+
+static bool is_debug(const struct pm_unw_module *module,
+		     const struct pm_unw_region *region)
+{
+	return region == &module->debug_frame;
+}
+
+/*
+ * The entry at @offset, after its bytes have been brought in. 0, 1 at the end of the
+ * section, -ENOENT when nothing but a terminator stands there (`ld -r` leaves them in the
+ * middle), -EBADMSG. @next is set but at the end and where the length is not valid.
  */
 static int read_entry(struct pm_unw_module *module, struct pm_unw_region *region,
-		      size_t offset, size_t *next, Dwarf_CFI_Entry *ret)
+		      size_t offset, size_t *next, struct entry *ret)
 {
-	const uint8_t *head = pm_unw_region_need(region, offset, 4);
-	uint32_t length32;
-	uint64_t length;
-	size_t prefix = 4;
-	Elf_Data data = { .d_buf = region->data,
-			  .d_size = region->len,
-			  .d_version = EV_CURRENT,
-			  .d_type = ELF_T_BYTE };
-	Dwarf_Off after = 0;
-	int rc;
+	bool debug = is_debug(module, region), is_64 = false;
+	const uint8_t *bytes = pm_unw_region_need(region, offset, 4);
+	struct pm_reader reader;
+	uint64_t length, id;
 
-	if (!head)
+	if (!bytes)
 		return offset == region->len ? 1 : -EBADMSG;
-	memcpy(&length32, head, 4);
-	length = length32;
-	if (length32 == 0xffffffff) {
-		head = pm_unw_region_need(region, offset, 12);
-		if (!head)
-			return -EBADMSG;
-		memcpy(&length, head + 4, 8);
-		prefix = 12;
+	pm_reader_init(&reader, bytes, 4);
+	length = pm_reader_u32(&reader);
+	if (length == 0) {
+		*next = offset + 4;
+		return region->open_ended ? 1 : -ENOENT;
 	}
-	/* A terminator in the middle: `ld -r` and crtend.o leave them; libdw stops there. */
-	if (length == 0 && region->svma != 0)
-		return 1;
-	if (length > region->len || !pm_unw_region_need(region, offset, prefix + length))
+	offset += 4;
+	if (length == 0xffffffff) {
+		is_64 = true;
+		bytes = pm_unw_region_need(region, offset, 8);
+		if (!bytes)
+			return -EBADMSG;
+		pm_reader_init(&reader, bytes, 8);
+		length = pm_reader_u64(&reader);
+		offset += 8;
+	}
+	bytes = pm_unw_region_need(region, offset, length);
+	if (!bytes)
 		return -EBADMSG;
-	rc = dwarf_next_cfi(module->e_ident, &data, region != &module->debug_frame,
-			    offset, &after, ret);
-	if (rc != 0)
-		return rc > 0 ? 1 : -EBADMSG;
-	*next = offset + prefix + length;
+	*next = offset + length;
+	pm_reader_init(&reader, bytes, length);
+	/* In .eh_frame it has four bytes in both formats, and counts backward from here. */
+	id = debug && is_64 ? pm_reader_u64(&reader) : pm_reader_u32(&reader);
+	if (reader.failed)
+		return -EBADMSG;
+	ret->is_cie = debug ? id == (is_64 ? UINT64_MAX : UINT32_MAX) : id == 0;
+	ret->cie = debug ? id : offset - id;
+	ret->body = bytes + reader.pos;
+	ret->end = bytes + length;
 	return 0;
 }
 
-/* The parts of a CIE's augmentation data (LSB 10.6.1.1.1) that unwinding needs. */
-static bool read_augmentation(const Dwarf_CIE *cie, struct pm_unw_fde *ret, bool *sized)
+/* Steps over a personality: its value is of no interest, only its length. */
+static void skip_personality(struct pm_reader *reader, uint64_t svma)
 {
-	const char *augmentation = cie->augmentation;
-	struct pm_reader reader;
+	uint8_t encoding = pm_reader_u8(reader);
 
-	ret->encoding = DW_EH_PE_absptr;
-	*sized = augmentation[0] == 'z';
-	if (augmentation[0] == '\0')
-		return true;
-	if (strcmp(augmentation, "eh") == 0)
-		return true;
-	if (!*sized || !cie->augmentation_data)
-		return false;
-	pm_reader_init(&reader, cie->augmentation_data, cie->augmentation_data_size);
-	for (const char *at = augmentation + 1; *at; at++) {
-		uint8_t personality;
+	if (encoding == DW_EH_PE_omit)
+		return;
+	if (encoding == DW_EH_PE_aligned)
+		pm_reader_bytes(reader, -(svma + reader->pos) & 7);
+	pm_unw_read_encoded(reader, encoding & 0x0f, 0);
+}
 
-		switch (*at) {
+/* The data of a 'z' augmentation (LSB 10.6.1.1.1); @svma: where it stands. */
+static bool read_augmentation(const char *letters, struct pm_reader *data, uint64_t svma,
+			      struct pm_unw_fde *ret)
+{
+	for (; *letters && !data->failed; letters++) {
+		switch (*letters) {
 		case 'R':
-			ret->encoding = pm_reader_u8(&reader);
+			ret->encoding = pm_reader_u8(data);
 			break;
 		case 'L':
-			pm_reader_u8(&reader);
+			pm_reader_u8(data);
 			break;
 		case 'P':
-			/* Its value is of no interest, only its length: read as absolute. */
-			personality = pm_reader_u8(&reader);
-			if (personality == DW_EH_PE_aligned)
-				return false;
-			pm_unw_read_encoded(&reader, personality & 0x0f, 0);
+			skip_personality(data, svma);
 			break;
 		case 'S':
 			ret->signal = true;
@@ -136,10 +161,57 @@ static bool read_augmentation(const Dwarf_CIE *cie, struct pm_unw_fde *ret, bool
 			break;
 		default:
 			/* The data is sized, so what comes later can be skipped, too. */
-			return !reader.failed;
+			return true;
 		}
 	}
-	return !reader.failed;
+	return !data->failed;
+}
+
+/* What @ret needs of its CIE. @sized: augmentation data has a length in front of it. */
+static int read_cie(struct pm_unw_module *module, struct pm_unw_region *region,
+		    size_t offset, struct pm_unw_fde *ret, bool *sized)
+{
+	struct pm_reader reader, data;
+	struct entry entry;
+	const char *letters;
+	const uint8_t *at;
+	uint8_t version;
+	uint64_t size;
+	size_t unused;
+
+	if (read_entry(module, region, offset, &unused, &entry) != 0 || !entry.is_cie ||
+	    entry.end - entry.body > CIE_BYTES_MAX)
+		return -EBADMSG;
+	pm_reader_init(&reader, entry.body, (size_t)(entry.end - entry.body));
+	version = pm_reader_u8(&reader);
+	letters = pm_reader_cstr(&reader);
+	if (!letters || (version != 1 && version != 3 && version != 4))
+		return -EBADMSG;
+	*sized = letters[0] == 'z';
+	if (strcmp(letters, "eh") == 0)
+		pm_reader_u64(&reader); /* g++ 2's exception table */
+	else if (letters[0] != '\0' && !*sized)
+		return -EBADMSG;
+	if (version == 4 && (pm_reader_u8(&reader) != 8 || pm_reader_u8(&reader) != 0))
+		return -EBADMSG; /* sizes of an address and of a segment selector */
+	ret->code_align = pm_reader_uleb(&reader);
+	ret->data_align = pm_reader_sleb(&reader);
+	ret->ra_reg =
+		version == 1 ? pm_reader_u8(&reader) : (uint32_t)pm_reader_uleb(&reader);
+	ret->encoding = DW_EH_PE_absptr;
+	if (*sized) {
+		size = pm_reader_uleb(&reader);
+		at = pm_reader_bytes(&reader, size);
+		if (reader.failed)
+			return -EBADMSG;
+		pm_reader_init(&data, at, size);
+		if (!read_augmentation(letters + 1, &data,
+				       region->svma + (uint64_t)(at - region->data), ret))
+			return -EBADMSG;
+	}
+	ret->initial = reader.data + reader.pos;
+	ret->initial_end = entry.end;
+	return reader.failed ? -EBADMSG : 0;
 }
 
 /* Makes @ret of the FDE at @offset; -ENOENT when it is a CIE. */
@@ -148,45 +220,30 @@ static int read_fde(struct pm_unw_module *module, struct pm_unw_region *region,
 {
 	struct pm_unw_fde fde = { .region_svma = region->svma,
 				  .region_data = region->data };
-	Dwarf_CFI_Entry entry, cie;
 	struct pm_reader reader;
-	uint64_t size, skip;
-	size_t unused;
+	struct entry entry;
+	uint64_t size;
 	bool sized;
 	int rc = read_entry(module, region, offset, next, &entry);
 
 	if (rc != 0)
 		return rc;
-	if (dwarf_cfi_cie_p(&entry))
+	if (entry.is_cie)
 		return -ENOENT;
-	if (entry.fde.CIE_pointer > region->len ||
-	    read_entry(module, region, entry.fde.CIE_pointer, &unused, &cie) != 0 ||
-	    !dwarf_cfi_cie_p(&cie) || !cie.cie.augmentation)
+	if (read_cie(module, region, entry.cie, &fde, &sized) != 0)
 		return -EBADMSG;
-	if (!read_augmentation(&cie.cie, &fde, &sized))
-		return -EBADMSG;
-	pm_reader_init(&reader, entry.fde.start,
-		       (size_t)(entry.fde.end - entry.fde.start));
-	fde.start = pm_unw_read_encoded(
-		&reader, fde.encoding,
-		region->svma + (uint64_t)(entry.fde.start - region->data));
+	pm_reader_init(&reader, entry.body, (size_t)(entry.end - entry.body));
+	fde.start =
+		pm_unw_read_encoded(&reader, fde.encoding,
+				    region->svma + (uint64_t)(entry.body - region->data));
 	/* The length has the format of the pointer, but is not relative to anything. */
 	size = pm_unw_read_encoded(&reader, fde.encoding & 0x0f, 0);
-	if (sized) {
-		skip = pm_reader_uleb(&reader);
-		if (skip > pm_reader_left(&reader))
-			return -EBADMSG;
-		pm_reader_bytes(&reader, skip);
-	}
+	if (sized)
+		pm_reader_bytes(&reader, pm_reader_uleb(&reader));
 	if (reader.failed || __builtin_add_overflow(fde.start, size, &fde.end))
 		return -EBADMSG;
 	fde.program = reader.data + reader.pos;
-	fde.program_end = reader.data + reader.len;
-	fde.initial = cie.cie.initial_instructions;
-	fde.initial_end = cie.cie.initial_instructions_end;
-	fde.code_align = cie.cie.code_alignment_factor;
-	fde.data_align = cie.cie.data_alignment_factor;
-	fde.ra_reg = (uint32_t)cie.cie.return_address_register;
+	fde.program_end = entry.end;
 	*ret = fde;
 	return 0;
 }
@@ -207,7 +264,7 @@ static void scan(struct pm_unw_module *module, struct pm_unw_region *region,
 	size_t offset = 0, next = 0;
 
 	table->scanned = true;
-	while (offset < region->len) {
+	while (offset < region->len && table->places.len < FDES_MAX) {
 		struct pm_unw_fde fde;
 		int rc = read_fde(module, region, offset, &fde, &next);
 
@@ -248,17 +305,45 @@ static int find_scanned(struct pm_unw_module *module, struct pm_unw_region *regi
 	return read_fde(module, region, table->places.data[low - 1].offset, ret, &next);
 }
 
+/* The FDE of a row of the header's table, when it covers @svma. */
+static int read_hdr_row(struct pm_unw_module *module, size_t row, uint64_t svma,
+			struct pm_unw_fde *ret)
+{
+	struct pm_unw_region *hdr = &module->eh_frame_hdr;
+	const uint8_t *pair;
+	struct pm_unw_fde fde;
+	int32_t relative;
+	uint64_t offset;
+	size_t next;
+
+	/* FDEs of no length share their start with the next function, and linkers do not
+	 * agree on which comes first. */
+	for (int i = 0; i < EMPTY_FDES_MAX; i++, row--) {
+		pair = pm_unw_region_need(hdr, module->hdr_table + row * 8, 8);
+		if (!pair)
+			return -EBADMSG;
+		memcpy(&relative, pair + 4, 4);
+		offset = hdr->svma + (uint64_t)(int64_t)relative - module->eh_frame.svma;
+		if (offset >= module->eh_frame.len ||
+		    read_fde(module, &module->eh_frame, offset, &fde, &next) != 0)
+			return -EBADMSG;
+		if (fde.end > fde.start || row == 0)
+			break;
+	}
+	if (svma < fde.start || svma >= fde.end)
+		return -ENOENT;
+	*ret = fde;
+	return 0;
+}
+
 /* The sorted table of .eh_frame_hdr: pairs of 32-bit offsets from the header. */
 static int find_in_hdr(struct pm_unw_module *module, uint64_t svma,
 		       struct pm_unw_fde *ret)
 {
 	struct pm_unw_region *hdr = &module->eh_frame_hdr;
-	size_t low = 0, high = module->hdr_count, next;
+	size_t low = 0, high = module->hdr_count;
 	const uint8_t *pair;
-	struct pm_unw_fde fde;
-	uint64_t address;
 	int32_t relative;
-	int rc;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
@@ -272,22 +357,7 @@ static int find_in_hdr(struct pm_unw_module *module, uint64_t svma,
 		else
 			high = middle;
 	}
-	if (low == 0)
-		return -ENOENT;
-	pair = pm_unw_region_need(hdr, module->hdr_table + (low - 1) * 8, 8);
-	if (!pair)
-		return -EBADMSG;
-	memcpy(&relative, pair + 4, 4);
-	address = hdr->svma + (uint64_t)(int64_t)relative - module->eh_frame.svma;
-	if (address >= module->eh_frame.len)
-		return -EBADMSG;
-	rc = read_fde(module, &module->eh_frame, address, &fde, &next);
-	if (rc != 0)
-		return -EBADMSG;
-	if (svma < fde.start || svma >= fde.end)
-		return -ENOENT;
-	*ret = fde;
-	return 0;
+	return low == 0 ? -ENOENT : read_hdr_row(module, low - 1, svma, ret);
 }
 
 int pm_unw_fde_find(struct pm_unw_module *module, uint64_t svma, struct pm_unw_fde *ret)

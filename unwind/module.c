@@ -10,7 +10,7 @@
 
 enum {
 	PIECE_BYTES = 1 << 16,
-	REGION_BYTES_MAX = 1 << 30, /* of CFI; the largest seen is 60 MB */
+	REGION_BYTES_MAX = 1 << 28, /* of CFI; the largest seen is 60 MB */
 	DEBUG_FRAME_BYTES_MAX = 1 << 28, /* after decompression */
 	LOADS_MAX = 4096,
 };
@@ -150,8 +150,7 @@ static uint64_t load_bytes_from(const struct pm_unw_module *module, uint64_t svm
  * without section headers. Anything but the one table form that linkers write is left to the
  * scan.
  */
-static void use_eh_frame_hdr(struct pm_unw_module *module, const GElf_Phdr *phdr,
-			     uint64_t eh_frame_len)
+static void use_eh_frame_hdr(struct pm_unw_module *module, const GElf_Phdr *phdr)
 {
 	enum {
 		DATAREL_SDATA4 = 0x3b,
@@ -175,8 +174,8 @@ static void use_eh_frame_hdr(struct pm_unw_module *module, const GElf_Phdr *phdr
 		return;
 	if (module->eh_frame.len == 0) {
 		left = load_bytes_from(module, eh_frame, &offset);
-		region_open(module, &module->eh_frame, eh_frame, offset,
-			    eh_frame_len ? eh_frame_len : left);
+		region_open(module, &module->eh_frame, eh_frame, offset, left);
+		module->eh_frame.open_ended = true;
 	}
 	if (module->eh_frame.svma != eh_frame || bytes[2] == OMIT ||
 	    bytes[3] != DATAREL_SDATA4)
@@ -248,14 +247,13 @@ static int read_elf(struct pm_unw_module *module, Elf *elf, struct pm_error *err
 		return pm_error_set(err, -ENOEXEC, "not an ELF file");
 	if (ehdr.e_ident[EI_CLASS] != ELFCLASS64 || ehdr.e_machine != EM_X86_64)
 		return pm_error_set(err, -ENOEXEC, "not an x86-64 ELF file");
-	memcpy(module->e_ident, ehdr.e_ident, EI_NIDENT);
 	module->entry = ehdr.e_entry;
 	rc = read_loads(module, elf, &eh_hdr);
 	if (rc < 0)
 		return pm_error_set(err, rc, "out of memory");
 	read_sections(module, elf);
 	if (eh_hdr.p_type == PT_GNU_EH_FRAME)
-		use_eh_frame_hdr(module, &eh_hdr, module->eh_frame.len);
+		use_eh_frame_hdr(module, &eh_hdr);
 	return 0;
 }
 
@@ -346,15 +344,16 @@ int pm_unw_module_bias(const struct pm_unw_module *module, uint64_t start, uint6
 {
 	const struct pm_unw_load *found = NULL;
 
-	/* Segments share pages where one ends and the next begins; what was mapped
-	 * executable is the executable one. */
+	/* Segments share pages where one ends and the next begins: what was mapped
+	 * executable is the executable one, and a mapping begins with its own segment. */
 	for (size_t i = 0; i < module->loads.len; i++) {
 		const struct pm_unw_load *load = &module->loads.data[i];
 		uint64_t first = load->offset & ~(uint64_t)4095;
 
 		if (pgoff >= first &&
 		    pgoff - first < load->offset - first + load->filesz &&
-		    (!found || (load->executable && !found->executable)))
+		    (!found || load->executable > found->executable ||
+		     (load->executable == found->executable && first == pgoff)))
 			found = load;
 	}
 	if (!found)

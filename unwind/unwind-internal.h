@@ -13,8 +13,6 @@
 
 #include "pm/unwind.h"
 
-#include <elfutils/libdw.h>
-
 /* ---- module.c ------------------------------------------------------------------------ */
 
 /*
@@ -31,6 +29,7 @@ struct pm_unw_region {
 	uint64_t file_offset;
 	bool mapped; /* data is a mapping of our own, to be unmapped */
 	bool owned; /* data is from malloc */
+	bool open_ended; /* `len` is a guess: a terminator is the end */
 };
 
 /* The bytes [offset, offset + len) in place, or NULL when they are not to be had. */
@@ -58,7 +57,6 @@ struct pm_unw_module {
 	int fd; /* -1 for an image in memory */
 	uint8_t *image;
 	size_t image_len;
-	unsigned char e_ident[EI_NIDENT];
 	PM_VEC(struct pm_unw_load) loads;
 	uint64_t entry; /* svma of the entry point, 0: none */
 	struct pm_unw_region eh_frame_hdr, eh_frame, debug_frame;

@@ -7,6 +7,7 @@
 
 #include <dlfcn.h>
 #include <dwarf.h>
+#include <elfutils/libdw.h>
 #include <fcntl.h>
 #include <link.h>
 #include <setjmp.h>
