@@ -14,11 +14,12 @@ enum {
 	CLAIMS_PER_ADDRESS = 1024,
 	CLAIMS_FREE = 1 << 20,
 	/*
-	 * Of processor time, for one module: the last resort against what libdw does for a file
-	 * made to keep it busy (entries with a million attributes, each looked up in turn).
-	 * The debug information of a browser takes a few seconds.
+	 * Processor time for one module: the last resort against what libdw does for a file
+	 * made to keep it busy (entries with a million attributes, each looked up in turn). A
+	 * second is good for 200 MB of debug information where every unit is read.
 	 */
-	SECONDS_MAX = 120,
+	MS_FREE = 2000,
+	BYTES_PER_MS = 16 << 10,
 };
 
 struct resolver {
@@ -33,7 +34,7 @@ struct resolver {
 	size_t found; /* wanted addresses that have a unit */
 	struct pm_owned owned; /* by the unit that is being read */
 	struct pm_walk *walk;
-	int64_t deadline; /* in seconds of this thread's processor time */
+	uint64_t deadline_ms; /* of this thread's processor time */
 	PM_VEC(Dwarf_Die) rangeless; /* units that do not say where their code is */
 };
 
@@ -44,17 +45,17 @@ bool pm_dwarf_present(const struct pm_elf_image *image)
 	return pm_elf_image_section(image, ".debug_info", ".zdebug_info", &shdr) != NULL;
 }
 
-static int64_t seconds_used(void)
+static uint64_t used_ms(void)
 {
 	struct timespec used = { 0 };
 
 	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
-	return used.tv_sec;
+	return (uint64_t)used.tv_sec * 1000 + (uint64_t)used.tv_nsec / 1000000;
 }
 
 static bool is_overdue(const struct resolver *resolver)
 {
-	return seconds_used() > resolver->deadline;
+	return used_ms() > resolver->deadline_ms;
 }
 
 /* ---- units ---------------------------------------------------------------------------- */
@@ -169,7 +170,7 @@ static void name_node(struct resolver *resolver, struct pm_entries *entries,
 {
 	Dwarf_Die die;
 
-	if (node->is_named)
+	if (node->is_named || is_overdue(resolver))
 		return;
 	node->is_named = true;
 	node->name = pm_node_name(entries, node, resolver->texts);
@@ -341,7 +342,9 @@ int pm_dwarf_resolve(const struct pm_elf_image *image, const struct pm_elf_image
 	code = pm_dwarf_open(&resolver.dwarf, image, debug, options->debug_dir);
 	if (code < 0)
 		return code == -ENOENT ? 0 : code;
-	resolver.deadline = seconds_used() + SECONDS_MAX;
+	resolver.deadline_ms =
+		used_ms() + MS_FREE +
+		(resolver.dwarf.info.len + resolver.dwarf.line.len) / BYTES_PER_MS;
 	resolver.walk = pm_walk_new();
 	code = resolver.walk ? visit_all(&resolver) : -ENOMEM;
 	pm_walk_free(resolver.walk);

@@ -33,8 +33,13 @@ static void job_release(struct job *job)
 
 static const char *symbol_text(struct job *job, const struct pm_elf_symbol *symbol)
 {
+	size_t len = strnlen(symbol->name, PM_SYMBOL_TEXT_MAX);
 	/* A name that begins with @ is no version. */
-	size_t len = symbol->name[0] ? 1 + strcspn(symbol->name + 1, "@") : 0;
+	const char *version = len > 0 ? memchr(symbol->name + 1, '@', len - 1) : NULL;
+
+	if (version)
+		len = (size_t)(version - symbol->name);
+
 	const char *name = pm_texts_add_name(&job->texts, symbol->name, len);
 	struct pm_str plt = { 0 };
 

@@ -15,15 +15,16 @@
 
 #include <string.h>
 
+enum {
+	/* What lies behind that does not decide which of two names is better. */
+	COMPARED_BYTES = 255,
+};
+
 struct candidate {
 	uint64_t start, end; /* end == start: no size */
 	const char *name;
 	uint8_t is_function, is_exported, is_strong;
-};
-
-enum {
-	/* What lies behind that does not decide which of two names is better. */
-	COMPARED_BYTES = 512,
+	uint8_t underscores, len; /* of the name's first COMPARED_BYTES */
 };
 
 /* A string table up to its last NUL: a text that begins in it also ends in it. */
@@ -41,42 +42,32 @@ struct scan {
 	struct candidate *nearest;
 };
 
-static size_t underscores(const char *name)
+static void measure_name(struct candidate *candidate)
 {
-	size_t count = 0;
+	size_t len = strnlen(candidate->name, COMPARED_BYTES);
+	const char *version = memchr(candidate->name, '@', len);
+	uint8_t underscores = 0;
 
-	while (count < COMPARED_BYTES && name[count] == '_')
-		count++;
-	return count;
-}
-
-/* Without its version; up to COMPARED_BYTES. */
-static size_t name_len(const char *name)
-{
-	size_t len = strnlen(name, COMPARED_BYTES);
-	const char *version = memchr(name, '@', len);
-
-	return version ? (size_t)(version - name) : len;
+	while (underscores < len && candidate->name[underscores] == '_')
+		underscores++;
+	candidate->underscores = underscores;
+	candidate->len = (uint8_t)(version ? version - candidate->name : (ptrdiff_t)len);
 }
 
 /* Positive when @a is the better name for the same start. */
 static int compare_names(const struct candidate *a, const struct candidate *b)
 {
-	size_t len_a, len_b;
-
 	if (a->is_function != b->is_function)
 		return a->is_function ? 1 : -1;
 	if (a->is_exported != b->is_exported)
 		return a->is_exported ? 1 : -1;
-	if (underscores(a->name) != underscores(b->name))
-		return underscores(a->name) < underscores(b->name) ? 1 : -1;
+	if (a->underscores != b->underscores)
+		return a->underscores < b->underscores ? 1 : -1;
 	if (a->is_strong != b->is_strong)
 		return a->is_strong ? 1 : -1;
-	len_a = name_len(a->name);
-	len_b = name_len(b->name);
-	if (len_a != len_b)
-		return len_a < len_b ? 1 : -1;
-	return -strncmp(a->name, b->name, len_a);
+	if (a->len != b->len)
+		return a->len < b->len ? 1 : -1;
+	return -strncmp(a->name, b->name, a->len);
 }
 
 static int compare_candidates(const void *a, const void *b)
@@ -146,6 +137,7 @@ static int consider(struct scan *scan, const struct strings *strings, const GElf
 	candidate.name = strings->data + sym->st_name;
 	if (is_noise(candidate.name, candidate.is_function))
 		return 0;
+	measure_name(&candidate);
 	note_nearest(&scan->nearest[next], &candidate);
 	return holds ? pm_vec_push(&scan->found, candidate) : 0;
 }
