@@ -183,7 +183,8 @@ int pm_text_hottest(struct pm_text *text, const struct pm_section *section)
 	if (path.tree->nodes.data[0].children == 0)
 		return 0;
 	fputc('\n', text->to);
-	pm_text_put(text, PM_COLOR_HEAD, "hottest path\n");
+	pm_text_put(text, PM_COLOR_HEAD, "hottest path");
+	fputc('\n', text->to);
 	r = follow(&path, path.tree->nodes.data[0].first_child);
 	if (r == 0)
 		r = print_chain(&path, "", "");

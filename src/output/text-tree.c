@@ -261,11 +261,12 @@ static void print_title(const struct drawing *drawing)
 		fputc('\n', drawing->text->to);
 	}
 	if (drawing->tree->nodes.data[0].children == 0)
-		fputs("  no sample passes through it\n", drawing->text->to);
+		fputs("  no sample passes through it", drawing->text->to);
 	else
 		pm_text_put(drawing->text, PM_COLOR_HEAD,
-			    top_down ? "  total     self  function\n"
-				     : "  share  function\n");
+			    top_down ? "  total     self  function"
+				     : "  share  function");
+	fputc('\n', drawing->text->to);
 }
 
 int pm_text_tree(struct pm_text *text, const struct pm_section *section)

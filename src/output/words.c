@@ -272,10 +272,12 @@ void pm_text_color(const struct pm_text *text, enum pm_color color)
 
 void pm_text_put(const struct pm_text *text, enum pm_color color, const char *words)
 {
-	if (color != PM_COLOR_PLAIN)
+	bool plain = color == PM_COLOR_PLAIN || words[0] == '\0';
+
+	if (!plain)
 		pm_text_color(text, color);
 	fputs(words, text->to);
-	if (color != PM_COLOR_PLAIN)
+	if (!plain)
 		pm_text_color(text, PM_COLOR_PLAIN);
 }
 

@@ -617,14 +617,8 @@ for e in sys.argv[1:]:
 @test "help, version and perf's words" {
 	report 0 --help
 	grep -q "^usage: pmreport" out
-	[ "$(awk '{ if (length > n) n = length } END { print n }' out)" -le 84 ]
 	report 0 --version
 	grep -qE '^pmreport [0-9]+\.[0-9]+\.[0-9]+$' out
-	# Every option is in the manual page, and the other way round.
-	sed -n 's/^\*\(-.*\)\*.*/\1/p' "$SOURCE_DIR/docs/pmreport.1.scd" | grep -oE -- '--[a-z-]+' |
-		sort -u >documented
-	"$PMREPORT" --help | grep -oE -- '--[a-z-]+' | sort -u >told
-	diff documented told
 	report 0 -q --event cpu-clock
 	cp out expected
 	report 0 -q --event cpu-clock --stdio --no-children --sort symbol
