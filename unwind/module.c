@@ -122,27 +122,26 @@ static int read_loads(struct pm_unw_module *module, Elf *elf, GElf_Phdr *eh_hdr)
 		if (phdr.p_type != PT_LOAD)
 			continue;
 		if (pm_vec_push(&module->loads,
-				(struct pm_unw_load){ phdr.p_vaddr, phdr.p_offset,
-						      phdr.p_filesz,
-						      phdr.p_flags & PF_X }) != 0)
+				(struct pm_unw_load){ .vaddr = phdr.p_vaddr,
+						      .offset = phdr.p_offset,
+						      .filesz = phdr.p_filesz,
+						      .executable =
+							      phdr.p_flags & PF_X }) != 0)
 			return -ENOMEM;
 	}
 	return 0;
 }
 
-/* How many bytes of the file follow @svma in its segment; 0 when it is in none. */
-static uint64_t load_bytes_from(const struct pm_unw_module *module, uint64_t svma,
-				uint64_t *offset)
+/* The segment whose bytes in the file hold @svma, or NULL. */
+static struct pm_unw_load *load_of(struct pm_unw_module *module, uint64_t svma)
 {
 	for (size_t i = 0; i < module->loads.len; i++) {
-		const struct pm_unw_load *load = &module->loads.data[i];
+		struct pm_unw_load *load = &module->loads.data[i];
 
-		if (svma - load->vaddr < load->filesz) {
-			*offset = svma - load->vaddr + load->offset;
-			return load->filesz - (svma - load->vaddr);
-		}
+		if (svma - load->vaddr < load->filesz)
+			return load;
 	}
-	return 0;
+	return NULL;
 }
 
 /*
@@ -157,7 +156,7 @@ static void use_eh_frame_hdr(struct pm_unw_module *module, const GElf_Phdr *phdr
 		OMIT = 0xff
 	};
 	struct pm_unw_region *hdr = &module->eh_frame_hdr;
-	uint64_t eh_frame, count, offset = 0, left;
+	uint64_t eh_frame, count;
 	struct pm_reader reader;
 	const uint8_t *bytes;
 	size_t head;
@@ -173,8 +172,13 @@ static void use_eh_frame_hdr(struct pm_unw_module *module, const GElf_Phdr *phdr
 	if (reader.failed)
 		return;
 	if (module->eh_frame.len == 0) {
-		left = load_bytes_from(module, eh_frame, &offset);
-		region_open(module, &module->eh_frame, eh_frame, offset, left);
+		const struct pm_unw_load *load = load_of(module, eh_frame);
+		uint64_t skip = load ? eh_frame - load->vaddr : 0;
+
+		if (!load)
+			return;
+		region_open(module, &module->eh_frame, eh_frame, load->offset + skip,
+			    load->filesz - skip);
 		module->eh_frame.open_ended = true;
 	}
 	if (module->eh_frame.svma != eh_frame || bytes[2] == OMIT ||
@@ -331,6 +335,8 @@ void pm_unw_module_free(struct pm_unw_module *module)
 	region_release(&module->eh_frame_hdr);
 	region_release(&module->eh_frame);
 	region_release(&module->debug_frame);
+	for (size_t i = 0; i < module->loads.len; i++)
+		region_release(&module->loads.data[i].region);
 	pm_vec_release(&module->eh_scanned.places);
 	pm_vec_release(&module->debug_scanned.places);
 	pm_vec_release(&module->loads);
@@ -362,19 +368,35 @@ int pm_unw_module_bias(const struct pm_unw_module *module, uint64_t start, uint6
 	return 0;
 }
 
-bool pm_unw_module_read(const struct pm_unw_module *module, uint64_t svma, void *ret,
+bool pm_unw_module_read(struct pm_unw_module *module, uint64_t svma, void *ret,
 			size_t len)
 {
-	uint64_t offset = 0;
+	struct pm_unw_load *load = load_of(module, svma);
+	uint64_t skip = load ? svma - load->vaddr : 0, offset;
+	const uint8_t *bytes;
 
-	if (load_bytes_from(module, svma, &offset) < len)
+	if (!load || load->filesz - skip < len)
 		return false;
-	if (!module->image)
-		return read_fully(module->fd, ret, len, offset);
-	if (offset > module->image_len || len > module->image_len - offset)
-		return false;
-	memcpy(ret, module->image + offset, len);
-	return true;
+	offset = load->offset + skip;
+	if (module->image) {
+		if (offset > module->image_len || len > module->image_len - offset)
+			return false;
+		memcpy(ret, module->image + offset, len);
+		return true;
+	}
+	if (!load->opened) {
+		load->opened = true;
+		region_open(module, &load->region, load->vaddr, load->offset,
+			    load->filesz);
+	}
+	bytes = pm_unw_region_need(&load->region, skip, len);
+	if (bytes) {
+		memcpy(ret, bytes, len);
+		return true;
+	}
+	/* Too large, or shorter than it says: then only what is asked for. */
+	region_release(&load->region);
+	return read_fully(module->fd, ret, len, offset);
 }
 
 bool pm_unw_module_is_entry(const struct pm_unw_module *module, uint64_t svma)

@@ -183,11 +183,16 @@ static bool follows_call(const struct pm_unw_state *state, uint64_t address)
 
 		if (code[LONGEST - len] != 0xff || (modrm >> 3 & 7) != 2)
 			continue;
-		if (mod != 3 && rm == 4)
-			want++; /* a SIB byte */
+		if (mod != 3 && rm == 4) {
+			if (len == 2)
+				continue; /* a SIB byte has to follow */
+			want++;
+		}
+		/* A base of 5 is none with mod 0: a table of absolute addresses. */
 		if (mod == 1)
 			want += 1;
-		else if (mod == 2 || (mod == 0 && rm == 5))
+		else if (mod == 2 || (mod == 0 && rm == 5) ||
+			 (mod == 0 && rm == 4 && (code[LONGEST - len + 2] & 7) == 5))
 			want += 4;
 		if (len == want)
 			return true;

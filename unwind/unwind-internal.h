@@ -39,6 +39,8 @@ const uint8_t *pm_unw_region_need(struct pm_unw_region *region, size_t offset,
 struct pm_unw_load {
 	uint64_t vaddr, offset, filesz;
 	bool executable;
+	bool opened; /* region: was tried */
+	struct pm_unw_region region; /* code that is looked at where there is no CFI */
 };
 
 /* Start of an FDE's range and where it stands; made by scanning where no header sorts them. */
@@ -67,7 +69,7 @@ struct pm_unw_module {
 };
 
 /* Copies @len bytes of the file as they are mapped at @svma; false when they are not there. */
-bool pm_unw_module_read(const struct pm_unw_module *module, uint64_t svma, void *ret,
+bool pm_unw_module_read(struct pm_unw_module *module, uint64_t svma, void *ret,
 			size_t len);
 
 /* Whether @svma is in the code at the entry point, which nothing has called. */

@@ -322,6 +322,65 @@ static void test_bias_of_shared_page(void **state)
 	pm_vec_release(&eh_frame.vec);
 }
 
+/* Without CFI a return address has to follow a call: every form of it, and nothing else. */
+static void check_call(const uint8_t *code, size_t len, bool is_call)
+{
+	enum {
+		STACK = 0x700000,
+		RETURN = EH_FRAME + 0x20,
+	};
+	const uint64_t words[] = { 7, STACK + 32, RETURN, 0, 0, 0 };
+	struct pm_unw_stack stack = { STACK, (const uint8_t *)words, sizeof(words) };
+	struct pm_unw_regs regs = { .known = 1u << PM_UNW_RIP | 1u << PM_UNW_RBP |
+					     1u << PM_UNW_RSP };
+	struct pm_unw_map map = { .end = 0x10000 };
+	struct pm_unw_space space = { .maps = &map, .len = 1 };
+	struct pm_unwinder *unwinder = pm_unwinder_new();
+	struct pm_unw_frame frames[PM_UNW_FRAMES_MAX];
+	uint8_t section[0x80] = { 0 };
+	struct bytes bytes = { 0 };
+	enum pm_unw_stop stop;
+
+	assert_non_null(unwinder);
+	memcpy(section + RETURN - EH_FRAME - len, code, len);
+	put(&bytes, section, sizeof(section));
+	map.module = make(&bytes, NULL, &one_load, 1);
+	regs.value[PM_UNW_RIP] = EH_FRAME + 0x40;
+	regs.value[PM_UNW_RBP] = STACK + 8;
+	regs.value[PM_UNW_RSP] = STACK;
+	assert_int_equal(pm_unwind(unwinder, &space, &regs, &stack, frames, &stop),
+			 is_call ? 2 : 1);
+	assert_int_equal(stop, is_call ? PM_UNW_STOP_ROOT : PM_UNW_STOP_NO_CFI);
+	pm_unw_module_free(map.module);
+	pm_vec_release(&bytes.vec);
+	pm_unwinder_free(unwinder);
+}
+
+#define CHECK_CALL(is_call, ...)                     \
+	check_call((const uint8_t[]){ __VA_ARGS__ }, \
+		   sizeof((const uint8_t[]){ __VA_ARGS__ }), (is_call))
+
+static void test_calls(void **state)
+{
+	(void)state;
+	CHECK_CALL(true, 0xe8, 1, 2, 3, 4);
+	CHECK_CALL(true, 0xff, 0xd0); /* *%rax */
+	CHECK_CALL(true, 0x41, 0xff, 0xd4); /* *%r12 */
+	CHECK_CALL(true, 0xff, 0x10); /* *(%rax) */
+	CHECK_CALL(true, 0xff, 0x50, 8); /* *8(%rax) */
+	CHECK_CALL(true, 0xff, 0x14, 0x24); /* *(%rsp) */
+	CHECK_CALL(true, 0xff, 0x54, 0x24, 8); /* *8(%rsp) */
+	CHECK_CALL(true, 0xff, 0x15, 1, 2, 3, 4); /* *0x4030201(%rip) */
+	CHECK_CALL(true, 0xff, 0x90, 1, 2, 3, 4); /* *0x4030201(%rax) */
+	CHECK_CALL(true, 0xff, 0x94, 0x24, 1, 2, 3, 4); /* *0x4030201(%rsp) */
+	CHECK_CALL(true, 0xff, 0x14, 0xc5, 1, 2, 3, 4); /* *0x4030201(,%rax,8) */
+	CHECK_CALL(true, 0xff, 0x14, 0x25, 1, 2, 3, 4); /* *0x4030201 */
+	CHECK_CALL(false, 0xff, 0x14, 0xc5); /* its beginning */
+	CHECK_CALL(false, 0xff, 0xe0); /* jmp *%rax */
+	CHECK_CALL(false, 0xff, 0x14); /* cut */
+	CHECK_CALL(false, 0xe8, 1, 2, 3);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -330,6 +389,7 @@ int main(void)
 		cmocka_unit_test(test_empty_fde_in_header),
 		cmocka_unit_test(test_endless_augmentation),
 		cmocka_unit_test(test_bias_of_shared_page),
+		cmocka_unit_test(test_calls),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
