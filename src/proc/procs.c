@@ -428,6 +428,12 @@ int pm_procs_comm(struct pm_procs *procs, pid_t pid, pid_t tid, const char *comm
 		pm_vec_clear(&process->process.space.maps);
 		process->process.space.epoch = ++procs->epoch;
 		process->process.generation++;
+		/* One thread is left and is now the leader (de_thread() in fs/exec.c): the old
+		 * leader has exited under this tid, and the tid that it had gets no record. */
+		thread->exit_serial = 0;
+		process->live_threads = 1;
+		process->leader_exited = false;
+		process->exit_serial = 0;
 	}
 	return 0;
 }

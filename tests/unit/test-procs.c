@@ -289,6 +289,34 @@ static void exec_begins_a_new_generation(void **state)
 	assert_string_equal(pm_procs_thread(procs, 10, 10)->comm, "a name longer t");
 }
 
+/* A thread that calls exec takes over the pid of the leader, which exits before. */
+static void a_thread_that_execs_becomes_the_leader(void **state)
+{
+	enum {
+		OTHERS = 3000
+	};
+	struct pm_procs *procs = *state;
+
+	pm_procs_get(procs, 10)->user = malloc(1);
+	assert_int_equal(pm_procs_comm(procs, 10, 10, "old", false), 0);
+	assert_int_equal(pm_procs_fork(procs, 10, 11, 10, 10), 0);
+	pm_procs_exit(procs, 10, 10);
+	assert_int_equal(pm_procs_comm(procs, 10, 10, "new", true), 0);
+	assert_string_equal(pm_procs_thread(procs, 10, 10)->comm, "new");
+	for (pid_t pid = 100; pid < 100 + OTHERS; pid++) {
+		assert_int_equal(pm_procs_fork(procs, pid, pid, 9, 9), 0);
+		pm_procs_exit(procs, pid, pid);
+	}
+	assert_int_equal(users_freed, 0);
+	assert_string_equal(pm_procs_thread(procs, 10, 10)->comm, "new");
+	pm_procs_exit(procs, 10, 10);
+	for (pid_t pid = 100; pid < 100 + OTHERS; pid++) {
+		assert_int_equal(pm_procs_fork(procs, pid, pid, 9, 9), 0);
+		pm_procs_exit(procs, pid, pid);
+	}
+	assert_int_equal(users_freed, 1);
+}
+
 static void late_samples_still_know_who_exited(void **state)
 {
 	struct pm_procs *procs = *state;
@@ -457,6 +485,7 @@ int main(void)
 		TEST(new_thread_copies_only_the_comm),
 		TEST(fork_of_an_unknown_parent_is_empty),
 		TEST(exec_begins_a_new_generation),
+		TEST(a_thread_that_execs_becomes_the_leader),
 		TEST(late_samples_still_know_who_exited),
 		TEST(pid_that_is_used_again_is_a_new_process),
 		TEST(short_processes_do_not_pile_up),
