@@ -4,6 +4,13 @@
 
 #include <string.h>
 
+enum {
+	/* Beyond that somebody makes them up: 64 MB of CFI hold some thousand rules, and
+	 * rows that are no rules hardly a hundred. */
+	RULES_MAX = 1 << 18,
+	ROWS_MAX = 1 << 14,
+};
+
 const uint8_t pm_unw_saved_regs[PM_UNW_SAVED] = { 3, 6, 12, 13, 14, 15, PM_UNW_RIP };
 
 static bool plain_slot(const struct pm_unw_reg_rule *rule, int16_t *ret)
@@ -96,6 +103,18 @@ static bool intern_row(struct pm_unwinder *unwinder, const struct pm_unw_row *ro
 	return true;
 }
 
+/* Starts over, when a target's CFI is made to use up our memory. */
+static void limit_tables(struct pm_unwinder *unwinder)
+{
+	if (unwinder->rules.len < RULES_MAX && unwinder->rows.len < ROWS_MAX)
+		return;
+	pm_vec_clear(&unwinder->rules);
+	pm_vec_clear(&unwinder->rows);
+	pm_index_release(&unwinder->rules_index);
+	pm_index_release(&unwinder->rows_index);
+	memset(unwinder->cache, 0, PM_UNW_CACHE_SETS * sizeof(*unwinder->cache));
+}
+
 static struct pm_unw_lookup decode(struct pm_unwinder *unwinder,
 				   struct pm_unw_module *module, uint64_t svma)
 {
@@ -133,6 +152,7 @@ struct pm_unw_lookup pm_unw_rule_find(struct pm_unwinder *unwinder,
 						       set[i].lookup >> 3 };
 		}
 	unwinder->stats.cache_misses++;
+	limit_tables(unwinder);
 	lookup = decode(unwinder, module, svma);
 	set[1] = set[0];
 	set[0] = (struct pm_unw_cache_slot){ .svma = svma,

@@ -288,6 +288,43 @@ static void test_endless_augmentation(void **state)
 	pm_vec_release(&eh_frame.vec);
 }
 
+/* Rows of expressions, each one of its own, for each address that is asked for. */
+static void test_endless_rows(void **state)
+{
+	enum {
+		FDES = 100000,
+		TABLES_MAX = 32 << 20
+	};
+	struct pm_unwinder *unwinder = pm_unwinder_new();
+	struct bytes eh_frame = { 0 };
+	struct pm_unw_module *module;
+	struct pm_unw_stats stats;
+	size_t cie = put_cie(&eh_frame, "zR", (uint8_t[]){ PCREL }, 1, false);
+
+	(void)state;
+	assert_non_null(unwinder);
+	for (size_t i = 0; i < FDES; i++) {
+		size_t begin = begin_entry(&eh_frame, false);
+
+		put_u32(&eh_frame, begin - cie);
+		put_u32(&eh_frame, CODE + i - (EH_FRAME + eh_frame.vec.len));
+		put_u32(&eh_frame, 1);
+		put_u8(&eh_frame, 0);
+		put(&eh_frame,
+		    (uint8_t[]){ DW_CFA_def_cfa_expression, 2, DW_OP_breg7, 8 }, 4);
+		end_entry(&eh_frame, begin, false);
+	}
+	module = make(&eh_frame, NULL, &one_load, 1);
+	for (size_t i = 0; i < FDES; i++)
+		assert_int_equal(pm_unw_rule_find(unwinder, module, CODE + i).found,
+				 PM_UNW_FOUND_ROW);
+	pm_unwinder_stats(unwinder, &stats);
+	assert_true(stats.table_bytes < TABLES_MAX);
+	pm_unw_module_free(module);
+	pm_unwinder_free(unwinder);
+	pm_vec_release(&eh_frame.vec);
+}
+
 /* Two segments of code meet in one page of the file, as lld lays them out. */
 static void test_bias_of_shared_page(void **state)
 {
@@ -388,6 +425,7 @@ int main(void)
 		cmocka_unit_test(test_terminator_in_the_middle),
 		cmocka_unit_test(test_empty_fde_in_header),
 		cmocka_unit_test(test_endless_augmentation),
+		cmocka_unit_test(test_endless_rows),
 		cmocka_unit_test(test_bias_of_shared_page),
 		cmocka_unit_test(test_calls),
 	};
