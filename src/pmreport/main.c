@@ -4,7 +4,6 @@
 
 #include <langinfo.h>
 #include <locale.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -150,7 +149,6 @@ int main(int argc, char **argv)
 	int status;
 
 	setlocale(LC_CTYPE, ""); /* numbers stay those of the C locale */
-	signal(SIGPIPE, SIG_IGN); /* a closed pipe is a failed write, and told */
 	if (pm_report_options_parse(&options, argc, argv, &err) < 0)
 		return fail(&err, STATUS_USAGE);
 	if (options.help || options.version)
