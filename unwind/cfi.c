@@ -7,7 +7,7 @@
 
 enum {
 	REMEMBER_MAX = 64, /* rows on DW_CFA_remember_state's stack; compilers use one */
-	INSTRUCTIONS_MAX = 1 << 20, /* of one FDE; the largest seen has 9,000 */
+	INSTRUCTIONS_MAX = 1 << 16, /* of one FDE; the largest seen has 9,000 */
 };
 
 struct machine {

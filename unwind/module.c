@@ -407,3 +407,8 @@ bool pm_unw_module_is_entry(const struct pm_unw_module *module, uint64_t svma)
 
 	return module->entry != 0 && svma - module->entry < ENTRY_BYTES;
 }
+
+int pm_unw_module_fd(const struct pm_unw_module *module)
+{
+	return module->fd;
+}

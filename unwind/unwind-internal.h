@@ -261,9 +261,6 @@ struct pm_unw_state {
 	bool interrupted; /* after a signal frame: pc is no return address */
 };
 
-const struct pm_unw_map *pm_unw_space_find(const struct pm_unw_space *space,
-					   uint64_t address);
-
 /*
  * Moves @state->regs to the caller. True: they are the caller's, @how says how they were
  * found. False: @stop says why there is no caller. @state->interrupted is set for the caller.

@@ -73,6 +73,8 @@ int pm_unw_module_open(struct pm_unw_module **ret, int fd, struct pm_error *err)
 int pm_unw_module_from_memory(struct pm_unw_module **ret, const void *image, size_t len,
 			      struct pm_error *err);
 void pm_unw_module_free(struct pm_unw_module *module);
+/* The file, which the module keeps open for as long as it lives; borrowed, -1 for memory. */
+int pm_unw_module_fd(const struct pm_unw_module *module);
 
 /*
  * bias of a mapping of @module that begins at avma @start and shows the file from @pgoff:
@@ -97,6 +99,10 @@ struct pm_unw_space {
 	const struct pm_unw_map *maps;
 	size_t len;
 };
+
+/* The mapping of @address, or NULL. */
+const struct pm_unw_map *pm_unw_space_find(const struct pm_unw_space *space,
+					   uint64_t address);
 
 /* The bytes [start, start + len) of the thread's stack. */
 struct pm_unw_stack {

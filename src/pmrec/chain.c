@@ -92,23 +92,6 @@ static void push(struct pm_rec_chains *chains, uint64_t address, uint32_t module
 								       .how = how };
 }
 
-static const struct pm_unw_map *find_map(const struct pm_unw_space *space,
-					 uint64_t address)
-{
-	size_t low = 0, high = space->len;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (space->maps[middle].end <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < space->len && space->maps[low].start <= address ? &space->maps[low]
-								     : NULL;
-}
-
 static int push_user(struct pm_rec_chains *chains, uint64_t lookup,
 		     const struct pm_unw_map *map, enum pm_unw_how how)
 {
@@ -169,9 +152,9 @@ static int push_callchain(struct pm_rec_chains *chains, const struct pm_sample *
 		} else if (context == (uint64_t)PERF_CONTEXT_USER && space) {
 			uint64_t lookup = in_context == 0 ? address : address - 1;
 
-			error = push_user(chains, lookup, find_map(space, lookup),
-					  in_context == 0 ? PM_UNW_HOW_IP
-							  : PM_UNW_HOW_FP);
+			error = push_user(
+				chains, lookup, pm_unw_space_find(space, lookup),
+				in_context == 0 ? PM_UNW_HOW_IP : PM_UNW_HOW_FP);
 			(*user_frames)++;
 		}
 		if (error < 0)
@@ -179,6 +162,21 @@ static int push_callchain(struct pm_rec_chains *chains, const struct pm_sample *
 		in_context++;
 	}
 	return 0;
+}
+
+/*
+ * Kernels before 5.11 say -1 for the callee-saved registers when an NMI meets a system call
+ * that had not saved them (arch/x86 perf_get_regs_user()); no such pointer exists.
+ */
+static void forget_unsaved(struct pm_unw_regs *regs)
+{
+	static const uint8_t callee_saved[] = { PM_UNW_RBX, PM_UNW_RBP, 12, 13, 14, 15 };
+
+	for (size_t i = 0; i < PM_ARRAY_LEN(callee_saved); i++)
+		if (regs->value[callee_saved[i]] != UINT64_MAX)
+			return;
+	for (size_t i = 0; i < PM_ARRAY_LEN(callee_saved); i++)
+		regs->known &= ~(1u << callee_saved[i]);
 }
 
 static int push_unwound(struct pm_rec_chains *chains, const struct pm_sample *sample,
@@ -195,6 +193,7 @@ static int push_unwound(struct pm_rec_chains *chains, const struct pm_sample *sa
 		return 0;
 	}
 	memcpy(regs.value, sample->regs.value, sizeof(regs.value));
+	forget_unsaved(&regs);
 	stack = (struct pm_unw_stack){ .start = regs.value[PM_UNW_RSP],
 				       .data = sample->stack,
 				       .len = sample->stack_len };
@@ -218,7 +217,7 @@ static int push_ip(struct pm_rec_chains *chains, const struct pm_record *record,
 
 	if ((record->misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL)
 		return push_kernel(chains, ip, true);
-	return push_user(chains, ip, find_map(space, ip), PM_UNW_HOW_IP);
+	return push_user(chains, ip, pm_unw_space_find(space, ip), PM_UNW_HOW_IP);
 }
 
 static int collect(struct pm_rec_chains *chains, const struct pm_record *record,

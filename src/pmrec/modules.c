@@ -8,7 +8,7 @@
 enum {
 	/* A target that maps ever new files must not use up our memory and mappings. */
 	MODULES_OPEN_MAX = 16384,
-	FDS_RESERVED = 256, /* for the events and everything else */
+	FDS_RESERVED = 256, /* for what is opened in passing, beside the events */
 };
 
 /* Where the vDSO of this process lies. The kernel maps the same image into every 64-bit
@@ -37,21 +37,36 @@ static void find_vdso(struct pm_rec_modules *modules)
 
 void pm_rec_modules_init(struct pm_rec_modules *modules)
 {
-	struct rlimit limit;
-
 	*modules = (struct pm_rec_modules){ .kernel_file_id = PM_FILE_NONE };
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur > 2 * FDS_RESERVED)
-		modules->fds_max = limit.rlim_cur < MODULES_OPEN_MAX
+	find_vdso(modules);
+}
+
+void pm_rec_modules_raise_limit(struct pm_rec_modules *modules)
+{
+	struct rlimit limit, raised;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+		return;
+	raised = limit;
+	raised.rlim_cur = limit.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &raised) == 0)
+		limit = raised;
+	if (limit.rlim_cur > 2 * FDS_RESERVED)
+		modules->fds_max = limit.rlim_cur - FDS_RESERVED < MODULES_OPEN_MAX
 					   ? limit.rlim_cur - FDS_RESERVED
 					   : MODULES_OPEN_MAX;
-	find_vdso(modules);
+	else
+		modules->fds_max = limit.rlim_cur / 2;
 }
 
 void pm_rec_modules_release(struct pm_rec_modules *modules)
 {
 	for (size_t i = 0; i < modules->list.len; i++) {
-		pm_unw_module_free(modules->list.data[i].unwind);
-		pm_cleanup_close(&modules->list.data[i].fd);
+		struct pm_rec_module *module = &modules->list.data[i];
+
+		if (!module->unwind)
+			pm_cleanup_close(&module->fd);
+		pm_unw_module_free(module->unwind);
 	}
 	pm_vec_release(&modules->list);
 	pm_vec_release(&modules->by_file_id);
@@ -70,16 +85,17 @@ static void open_module(struct pm_rec_modules *modules, const struct pm_module *
 	}
 	if (module->identity.kind != PM_MODULE_FILE)
 		return;
-	fd = pm_module_open(module, NULL);
+	fd = modules->fds < modules->fds_max ? pm_module_open(module, NULL) : -EMFILE;
 	if (fd < 0) {
-		ret->unreachable = true;
+		ret->error = fd;
 		return;
 	}
-	if (pm_unw_module_open(&ret->unwind, fd, NULL) < 0)
+	modules->fds++;
+	if (pm_unw_module_open(&ret->unwind, fd, NULL) == 0) {
+		ret->fd = pm_unw_module_fd(ret->unwind);
+	} else {
 		ret->unwind = NULL;
-	if (modules->fds < modules->fds_max) {
 		ret->fd = pm_take_fd(&fd);
-		modules->fds++;
 	}
 }
 
@@ -99,8 +115,7 @@ struct pm_rec_module *pm_rec_modules_touch(struct pm_rec_modules *modules,
 	module = &modules->list.data[id];
 	if (!module->opened) {
 		module->opened = true;
-		if (id < MODULES_OPEN_MAX)
-			open_module(modules, pm_procs_module(procs, id), module);
+		open_module(modules, pm_procs_module(procs, id), module);
 	}
 	return module;
 }

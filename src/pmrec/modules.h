@@ -12,10 +12,10 @@
 
 struct pm_rec_module {
 	struct pm_unw_module *unwind; /* NULL: no file, no ELF, or out of reach */
-	int fd; /* of the file, for symbols at the end; -1 */
+	int fd; /* of the file, for symbols at the end; -1. Of `unwind`, if there is one */
 	uint32_t file_id; /* PM_FILE_NONE until a frame lies in it */
 	bool opened; /* was tried */
-	bool unreachable; /* a file that could not be opened */
+	int error; /* why a file could not be opened: a negative errno */
 };
 
 struct pm_rec_modules {
@@ -28,6 +28,9 @@ struct pm_rec_modules {
 };
 
 void pm_rec_modules_init(struct pm_rec_modules *modules);
+/* Lets this process open as many files as it may; not before the command is forked, for it
+ * shall keep the limit that it was given. */
+void pm_rec_modules_raise_limit(struct pm_rec_modules *modules);
 void pm_rec_modules_release(struct pm_rec_modules *modules);
 
 /* Opens module @id for the unwinder if that was not tried. Borrowed until the next call;

@@ -227,6 +227,18 @@ static void remove_output(struct pm_rec_session *session)
 		unlink(path);
 }
 
+/* What a ring cannot give is told, and what the others have is still worth having. */
+static void warn_unreadable(struct pm_rec_session *session, const struct pm_error *err)
+{
+	struct pm_str text = { 0 };
+
+	pm_str_printf(&text, "%s%s%s", err->source, err->source[0] ? ": " : "",
+		      err->text);
+	if (!text.failed)
+		pm_rec_warn(session, text.data);
+	pm_str_release(&text);
+}
+
 /* One round. @err is set for what is not the file's fault. */
 static int drain(struct pm_rec_session *session, bool final, struct pm_error *err)
 {
@@ -234,15 +246,20 @@ static int drain(struct pm_rec_session *session, bool final, struct pm_error *er
 	int ret;
 
 	pm_perf_begin(session->perf, final);
-	while ((ret = pm_perf_next(session->perf, &record, err)) == 1) {
-		ret = pm_rec_record(session, &record);
+	while ((ret = pm_perf_next(session->perf, &record, err)) != 0) {
+		if (ret == -EBADMSG) {
+			warn_unreadable(session, err);
+			continue;
+		}
+		if (ret == 1)
+			ret = pm_rec_record(session, &record);
 		if (ret < 0) {
 			if (ret == -ENOMEM)
 				pm_error_set(err, ret, "out of memory");
 			return ret;
 		}
 	}
-	return ret;
+	return 0;
 }
 
 static void poll_init(struct pm_rec_session *session, struct pollfd *fds,
@@ -388,6 +405,7 @@ static int run(struct pm_rec_session *session)
 
 	if (ret == 0)
 		ret = pm_rec_child_catch_signals(child, &err);
+	pm_rec_modules_raise_limit(&session->modules);
 	/* A mistyped command shall not cost the user the file of the run before. */
 	if (ret == 0 && !runnable)
 		return launch_failed(session, pm_launch_go(&child->launch, &err), &err);

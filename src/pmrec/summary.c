@@ -105,25 +105,34 @@ static void warn_unaccounted(struct pm_rec_session *session)
 static void warn_unreachable(struct pm_rec_session *session)
 {
 	const struct pm_rec_modules *modules = &session->modules;
-	const char *first = NULL;
+	const char *first = NULL, *reason;
 	struct pm_str text = { 0 };
 	size_t files = 0;
+	int error = 0;
 
 	for (size_t i = 0; i < modules->by_file_id.len; i++) {
 		uint32_t id = modules->by_file_id.data[i];
 
-		if (id == PM_FILE_NONE || !modules->list.data[id].unreachable)
+		if (id == PM_FILE_NONE || modules->list.data[id].error == 0)
 			continue;
-		if (files++ == 0)
+		if (files++ == 0) {
 			first = pm_procs_module(session->procs, id)->identity.path;
+			error = modules->list.data[id].error;
+		}
 	}
 	if (files == 0)
 		return;
+	reason = error == -EMFILE || error == -ENFILE
+			 ? "too many files are open: ulimit -Hn"
+			 : "deleted, replaced or not permitted";
 	pm_str_puts(&text, first);
 	if (files > 1)
 		pm_str_printf(&text, " and %zu other files", files - 1);
-	pm_str_puts(&text, " could not be read while recording (deleted, replaced or not "
-			   "permitted): no names, and stacks that end there");
+	pm_str_printf(
+		&text,
+		" could not be read while recording (%s): no names, and stacks that end "
+		"there",
+		reason);
 	if (!text.failed)
 		pm_rec_warn(session, text.data);
 	pm_str_release(&text);

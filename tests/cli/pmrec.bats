@@ -79,6 +79,29 @@ need_nobody() {
 		'footer["stops"]["root"] >= 0.98 * footer["samples"]'
 }
 
+# many_libraries COUNT: that many files, for dlopen-many.
+many_libraries() {
+	local i
+	mkdir libraries
+	for i in $(seq "$1"); do
+		cp "$PROGRAMS/libdlopen-many.so" "libraries/$i.so"
+	done
+}
+
+@test "more libraries than files may be open at first" {
+	many_libraries 300
+	(ulimit -Sn 200 && "$PMREC" -q -o s.json -- "$PROGRAMS/dlopen-many" libraries/*.so)
+	holds s.json 'sum("/libraries/" in m["path"] for m in modules) > 250' \
+		'footer["stops"]["root"] >= 0.9 * footer["samples"]' 'len(notes) <= 1'
+}
+
+@test "more libraries than files may be open at all: the cause is told" {
+	many_libraries 300
+	(ulimit -n 200 && "$PMREC" -q -o s.json -- "$PROGRAMS/dlopen-many" libraries/*.so)
+	holds s.json 'any("too many files are open: ulimit -Hn" in n["text"] for n in notes)' \
+		'footer["samples"] > 300'
+}
+
 @test "the header tells what was asked and what was done" {
 	"$PMREC" -q -F 500 -o s.json -- "$PROGRAMS/split" 0.1
 	holds s.json 'header["command"][1:] == ["0.1"]' 'header["host"]["cpus"] >= 1' \
