@@ -284,7 +284,8 @@ void pm_text_event_warnings(const struct pm_text *text, struct pm_section *secti
 		return;
 	}
 	/* Where every single event was recorded, nothing is left to chance. */
-	if (view->total.samples < FEW_SAMPLES && view->total.period != view->total.samples)
+	if (view->total.samples < FEW_SAMPLES &&
+	    view->total.period != view->total.samples)
 		warn(text,
 		     "only %llu sample%s: percentages are good to about ±%.0f points; record "
 		     "for longer or more often (pmrec -F HZ)",
