@@ -28,20 +28,38 @@ static void end_line(struct csv *csv)
 	pm_flush_some(&csv->out, csv->to);
 }
 
+/* Lines and tabs are data. What else moves a cursor is escaped: names are foreign, and who
+ * looks at this on a terminal shall not obey them. */
+static void put_tame(struct pm_str *out, const char *text)
+{
+	for (size_t len; *text; text += len) {
+		len = strcspn(text, "\t\n");
+		pm_str_printable(out, text, len);
+		if (text[len] != '\0')
+			pm_str_putc(out, text[len++]);
+	}
+}
+
 static void put_text(struct csv *csv, const char *text)
 {
+	struct pm_str tame = { 0 };
+
 	separate(csv);
-	if (!strpbrk(text, "\"\r\n") && !strstr(text, csv->separator)) {
+	put_tame(&tame, text);
+	text = tame.failed || !tame.data ? "" : tame.data;
+	if (!strpbrk(text, "\"\n") && !strstr(text, csv->separator)) {
 		pm_str_puts(&csv->out, text);
-		return;
+	} else {
+		pm_str_putc(&csv->out, '"');
+		for (const char *c = text; *c; c++) {
+			if (*c == '"')
+				pm_str_putc(&csv->out, '"');
+			pm_str_putc(&csv->out, *c);
+		}
+		pm_str_putc(&csv->out, '"');
 	}
-	pm_str_putc(&csv->out, '"');
-	for (const char *c = text; *c; c++) {
-		if (*c == '"')
-			pm_str_putc(&csv->out, '"');
-		pm_str_putc(&csv->out, *c);
-	}
-	pm_str_putc(&csv->out, '"');
+	csv->out.failed |= tame.failed;
+	pm_str_release(&tame);
 }
 
 static void put_number(struct csv *csv, uint64_t number)

@@ -240,13 +240,10 @@ static void warn_unknown(const struct pm_text *text, struct pm_section *section)
 
 	if (percent <= MUCH_PERCENT)
 		return;
-	if (profile->info.symbols == 0) {
-		if (!profile->info.cut)
-			warn(text,
-			     "no function has a name: the file was recorded without "
-			     "symbols (pmrec --no-symbols)");
+	/* Why there are no names at all is told already. */
+	if (profile->info.symbols == 0 &&
+	    (profile->info.cut || noted(profile, "names were left out", "")))
 		return;
-	}
 	table = pm_section_functions(section);
 	if (!table)
 		return;
@@ -287,10 +284,11 @@ void pm_text_event_warnings(const struct pm_text *text, struct pm_section *secti
 	if (view->total.samples < FEW_SAMPLES &&
 	    view->total.period != view->total.samples)
 		warn(text,
-		     "only %llu sample%s: percentages are good to about ±%.0f points; record "
+		     "only %llu sample%s: percentages are good to about %s%.0f points; record "
 		     "for longer or more often (pmrec -F HZ)",
 		     (unsigned long long)view->total.samples,
 		     view->total.samples == 1 ? "" : "s",
+		     text->report->ascii ? "+-" : "±",
 		     points_of_doubt(view->total.samples));
 	warn_incomplete(text, section);
 	warn_unknown(text, section);

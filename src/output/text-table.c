@@ -346,10 +346,11 @@ static int print_row(const struct layout *layout, const struct pm_row *row)
 /*
  * What is worth a line: by self, also functions that spend next to nothing themselves, but
  * under which much happens. Those never seen running are for the tree. Unless a limit was
- * asked for, there are no more than fit on a screen.
+ * asked for, there are no more than fit on a screen. @below: what is left out is below the
+ * limit.
  */
 static size_t choose_rows(const struct pm_section *section, struct pm_table *table,
-			  double limit, struct pm_weight *hidden)
+			  double limit, struct pm_weight *hidden, bool *below)
 {
 	const struct pm_weight *whole = &section->view->total;
 	size_t most = section->report->limit < 0 ? ROWS_MAX : SIZE_MAX;
@@ -360,6 +361,7 @@ static size_t choose_rows(const struct pm_section *section, struct pm_table *tab
 	if (section->report->limit < 0 && table->rows.len > 0 &&
 	    pm_weight_percent(&table->rows.data[0].self, whole) < limit)
 		least = ROWS_MIN;
+	*below = true;
 	for (size_t i = 0; i < table->rows.len; i++) {
 		const struct pm_row *row = &table->rows.data[i];
 		double self = pm_weight_percent(&row->self, whole);
@@ -375,6 +377,7 @@ static size_t choose_rows(const struct pm_section *section, struct pm_table *tab
 			table->rows.data[shown++] = *row;
 		} else {
 			pm_weight_add(hidden, &row->self);
+			*below &= share < limit;
 		}
 	}
 	return shown;
@@ -392,8 +395,11 @@ static void say_hidden(const struct pm_text *text, const struct pm_section *sect
 	pm_str_puts(&line, pm_text_ellipsis(text));
 	pm_str_putc(&line, ' ');
 	pm_put_count(&line, hidden);
-	pm_str_printf(&line, " more below %g%% (%.1f%% in all; --limit 0 shows all)",
-		      limit, pm_weight_percent(weight, &section->view->total));
+	pm_str_puts(&line, " more");
+	if (below)
+		pm_str_printf(&line, " below %g%%", limit);
+	pm_str_printf(&line, " (%.1f%% in all; --limit 0 shows all)",
+		      pm_weight_percent(weight, &section->view->total));
 	if (!line.failed) {
 		pm_text_put(text, PM_COLOR_DIM, line.data);
 		fputc('\n', text->to);
@@ -430,14 +436,13 @@ int pm_text_table(struct pm_text *text, struct pm_section *section)
 
 	if (r < 0)
 		return r;
-	shown = choose_rows(section, &table, limit, &hidden);
+	shown = choose_rows(section, &table, limit, &hidden, &below);
 	choose_columns(&layout);
 	r = measure(&layout, table.rows.data, shown);
 	if (r == 0)
 		r = print_row(&layout, NULL);
 	for (size_t i = 0; r == 0 && i < shown; i++)
 		r = print_row(&layout, &table.rows.data[i]);
-	below = report->limit >= 0 || shown < ROWS_MAX;
 	if (r == 0 && !report->quiet)
 		say_hidden(text, section, table.rows.len - shown, &hidden, limit, below);
 	return r;

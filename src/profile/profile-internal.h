@@ -31,6 +31,10 @@ struct pm_loader {
 	const struct pm_profile_options *options;
 	struct pm_index threads_by_name, threads_by_tid, processes;
 	struct pm_index functions, places, cells;
+	/* By path; by path and build-id; and what the file's ids became. */
+	struct pm_index modules_by_path, modules_by_build;
+	PM_VEC(uint32_t) modules; /* by id in the file: the row in profile->modules */
+	PM_VEC(uint32_t) same_path; /* by row: the first row of its path */
 	PM_VEC(struct pm_loader_thread) tids;
 	PM_VEC(struct pm_loader_sample) samples;
 	uint32_t last_tid; /* row in tids of the last sample: often the same again */
@@ -44,6 +48,7 @@ void pm_loader_release(struct pm_loader *loader);
 /* One for each record type. 0 or negative errno. */
 int pm_load_header(struct pm_loader *loader, const struct pm_file_header *header);
 int pm_load_module(struct pm_loader *loader, const struct pm_file_module *module);
+int pm_load_frame(struct pm_loader *loader, const struct pm_file_frame *frame);
 int pm_load_thread(struct pm_loader *loader, const struct pm_file_thread *thread);
 int pm_load_sample(struct pm_loader *loader, const struct pm_file_sample *sample);
 int pm_load_symbol(struct pm_loader *loader, const struct pm_file_symbol *symbol);

@@ -23,6 +23,10 @@ void pm_loader_release(struct pm_loader *loader)
 	pm_index_release(&loader->functions);
 	pm_index_release(&loader->places);
 	pm_index_release(&loader->cells);
+	pm_index_release(&loader->modules_by_path);
+	pm_index_release(&loader->modules_by_build);
+	pm_vec_release(&loader->modules);
+	pm_vec_release(&loader->same_path);
 	pm_vec_release(&loader->tids);
 	pm_vec_release(&loader->samples);
 	pm_profile_free(loader->profile);
@@ -198,11 +202,7 @@ static int load_record(struct pm_loader *loader, const struct pm_file_record *re
 	case PM_FILE_THREAD:
 		return pm_load_thread(loader, &record->thread);
 	case PM_FILE_FRAME:
-		return pm_vec_push(&profile->frames,
-				   (struct pm_profile_frame){
-					   .module = record->frame.module,
-					   .address = record->frame.address,
-				   });
+		return pm_load_frame(loader, &record->frame);
 	case PM_FILE_STACK:
 		return pm_vec_push(&profile->stacks,
 				   (struct pm_profile_stack){

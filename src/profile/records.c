@@ -36,14 +36,19 @@ int pm_load_function(struct pm_loader *loader, const char *name, uint32_t module
 		     uint32_t *ret)
 {
 	struct pm_profile *profile = loader->profile;
-	struct pm_profile_function function = { .module = module, .unknown = !name };
+	/* A file that was built anew meanwhile has the same functions, for a reader. */
+	struct pm_profile_function function = {
+		.module = module == PM_PROFILE_NONE ? module
+						    : loader->same_path.data[module],
+		.unknown = !name,
+	};
 	uint64_t hash;
 	uint32_t id;
 	int r = pm_load_text(loader, name ? name : "[unknown]", &function.name);
 
 	if (r < 0)
 		return r;
-	hash = pm_hash_mix((uintptr_t)function.name, module);
+	hash = pm_hash_mix((uintptr_t)function.name, function.module);
 	id = pm_index_find(&loader->functions, hash, function_equal, profile, &function);
 	if (id == PM_INDEX_NONE) {
 		id = (uint32_t)profile->functions.len;
@@ -213,11 +218,84 @@ static const char *short_module_name(const struct pm_file_module *module)
 	return strcmp(kind, "jit") == 0 ? "[jit]" : "[no name]";
 }
 
+static bool same_path(const void *table, uint32_t id, const void *key)
+{
+	const struct pm_profile_module *have =
+		&((const struct pm_profile *)table)->modules.data[id];
+	const struct pm_profile_module *wanted = key;
+
+	return have->path == wanted->path && have->kind == wanted->kind;
+}
+
+static bool same_build(const void *table, uint32_t id, const void *key)
+{
+	const struct pm_profile_module *have =
+		&((const struct pm_profile *)table)->modules.data[id];
+	const struct pm_profile_module *wanted = key;
+
+	return same_path(table, id, key) && have->build_id == wanted->build_id;
+}
+
+static int add_module(struct pm_loader *loader, const struct pm_profile_module *module,
+		      uint64_t path_hash, uint64_t build_hash, uint32_t *first,
+		      uint32_t *ret)
+{
+	struct pm_profile *profile = loader->profile;
+	uint32_t row = (uint32_t)profile->modules.len;
+	int r = pm_vec_push(&profile->modules, *module);
+
+	if (r == 0)
+		r = pm_index_add(&loader->modules_by_build, build_hash, row);
+	if (r == 0 && *first == PM_INDEX_NONE) {
+		r = pm_index_add(&loader->modules_by_path, path_hash, row);
+		*first = row;
+	}
+	if (r == 0)
+		r = pm_vec_push(&loader->same_path, *first);
+	*ret = row;
+	return r;
+}
+
+/*
+ * The kernel reads a build-id when it maps a file, but not from pages that are not in memory:
+ * one file may come once with and once without it, and is still one.
+ */
+static int find_module(struct pm_loader *loader, const struct pm_profile_module *module,
+		       uint32_t *ret)
+{
+	struct pm_profile *profile = loader->profile;
+	uint64_t path_hash =
+		pm_hash_mix((uintptr_t)module->path, (uintptr_t)module->kind);
+	uint64_t build_hash = pm_hash_mix(path_hash, (uintptr_t)module->build_id);
+	uint32_t first = pm_index_find(&loader->modules_by_path, path_hash, same_path,
+				       profile, module);
+	uint32_t row = pm_index_find(&loader->modules_by_build, build_hash, same_build,
+				     profile, module);
+
+	if (row == PM_INDEX_NONE && first != PM_INDEX_NONE) {
+		struct pm_profile_module *twin = &profile->modules.data[first];
+
+		if (!module->build_id) {
+			row = first;
+		} else if (!twin->build_id) {
+			row = first;
+			twin->build_id = module->build_id;
+			if (pm_index_add(&loader->modules_by_build, build_hash, row) < 0)
+				return -ENOMEM;
+		}
+	}
+	if (row == PM_INDEX_NONE)
+		return add_module(loader, module, path_hash, build_hash, &first, ret);
+	*ret = row;
+	return 0;
+}
+
 int pm_load_module(struct pm_loader *loader, const struct pm_file_module *module)
 {
 	struct pm_profile_module copy = {
 		.kernel = module->kind && strcmp(module->kind, "kernel") == 0,
 	};
+	uint32_t row;
 	int r = pm_load_text(loader, module->path ? module->path : "", &copy.path);
 
 	if (r == 0)
@@ -227,7 +305,21 @@ int pm_load_module(struct pm_loader *loader, const struct pm_file_module *module
 	if (r == 0)
 		r = pm_load_text(loader, module->kind ? module->kind : "file",
 				 &copy.kind);
-	return r < 0 ? r : pm_vec_push(&loader->profile->modules, copy);
+	if (r == 0)
+		r = find_module(loader, &copy, &row);
+	return r < 0 ? r : pm_vec_push(&loader->modules, row);
+}
+
+int pm_load_frame(struct pm_loader *loader, const struct pm_file_frame *frame)
+{
+	uint32_t module = frame->module;
+
+	if (module != PM_FILE_NONE)
+		module = loader->modules.data[module];
+	return pm_vec_push(&loader->profile->frames, (struct pm_profile_frame){
+							     .module = module,
+							     .address = frame->address,
+						     });
 }
 
 int pm_load_footer(struct pm_loader *loader, const struct pm_file_footer *footer)
@@ -378,7 +470,7 @@ static int find_stop(struct pm_loader *loader, const char *name, uint32_t *ret)
 	struct pm_profile *profile = loader->profile;
 	const char *text;
 
-	if (!name) {
+	if (!name || strcmp(name, "root") == 0) {
 		*ret = 0;
 		return 0;
 	}

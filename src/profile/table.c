@@ -12,13 +12,21 @@ struct keys {
 	uint32_t *address_of; /* PM_KEY_ADDRESS: the first frame of that address */
 };
 
+static uint32_t function_of(const struct pm_profile *profile,
+			    const struct pm_profile_frame *frame)
+{
+	return profile->places.data[profile->levels.data[frame->first_level]].function;
+}
+
+/* Two files of one path and without build-ids may have different code at one address. */
 static bool frame_equal(const void *table, uint32_t id, const void *key)
 {
-	const struct pm_profile_frame *have =
-		&((const struct pm_profile *)table)->frames.data[id];
+	const struct pm_profile *profile = table;
+	const struct pm_profile_frame *have = &profile->frames.data[id];
 	const struct pm_profile_frame *wanted = key;
 
-	return have->address == wanted->address && have->module == wanted->module;
+	return have->address == wanted->address && have->module == wanted->module &&
+	       function_of(profile, have) == function_of(profile, wanted);
 }
 
 static int keys_by_address(struct keys *keys)
@@ -31,7 +39,9 @@ static int keys_by_address(struct keys *keys)
 		return -ENOMEM;
 	for (size_t i = 0; i < profile->frames.len; i++) {
 		const struct pm_profile_frame *frame = &profile->frames.data[i];
-		uint64_t hash = pm_hash_mix(frame->address, frame->module);
+		uint64_t hash =
+			pm_hash_mix(frame->address, (uint64_t)frame->module << 32 |
+							    function_of(profile, frame));
 		uint32_t id = pm_index_find(&index, hash, frame_equal, profile, frame);
 
 		if (id == PM_INDEX_NONE) {

@@ -760,6 +760,57 @@ static void test_huge_periods(void **state)
 	pm_str_release(&file);
 }
 
+/*
+ * One file, once with and once without its build-id, and once built anew: a function is in one
+ * row; the address table and the module table know the builds apart.
+ */
+static void test_twin_modules(void **state)
+{
+	static const char *const builds[] = { "null", "\"aa\"", "null", "\"bb\"",
+					      "\"aa\"" };
+	struct pm_str file = { 0 };
+	struct pm_profile *profile;
+	struct pm_view *view;
+	struct pm_table table;
+	char stack[16];
+
+	pm_str_puts(&file, header);
+	for (unsigned i = 0; i < PM_ARRAY_LEN(builds); i++)
+		pm_str_printf(&file,
+			      "{\"type\":\"module\",\"id\":%u,\"path\":\"/bin/prog\","
+			      "\"build_id\":%s,\"kind\":\"file\"}\n",
+			      i, builds[i]);
+	for (unsigned i = 0; i < PM_ARRAY_LEN(builds); i++) {
+		pm_str_printf(&file,
+			      "{\"type\":\"frame\",\"id\":%u,\"module\":%u,"
+			      "\"address\":\"0x10\",\"how\":\"cfi\"}\n"
+			      "{\"type\":\"symbol\",\"frame\":%u,"
+			      "\"functions\":[{\"name\":\"main\"}]}\n",
+			      i, i, i);
+		put_stack(&file, i, -1, i);
+		snprintf(stack, sizeof(stack), "%u", i);
+		put_samples(&file, 1, stack, 10, 0, 1, i);
+	}
+	profile = load(&file);
+	view = view_of(profile, 0, NULL);
+	assert_int_equal(pm_table_init(&table, view, PM_KEY_FUNCTION, false), 0);
+	assert_int_equal(table.rows.len, 1);
+	assert_row(profile, &table, "main", 5, 5);
+	pm_table_release(&table);
+	assert_int_equal(pm_table_init(&table, view, PM_KEY_MODULE, false), 0);
+	assert_int_equal(table.rows.len, 2);
+	assert_string_equal(profile->modules.data[table.rows.data[0].id].build_id, "aa");
+	assert_int_equal(table.rows.data[0].self.samples, 4);
+	assert_string_equal(profile->modules.data[table.rows.data[1].id].build_id, "bb");
+	pm_table_release(&table);
+	assert_int_equal(pm_table_init(&table, view, PM_KEY_ADDRESS, false), 0);
+	assert_int_equal(table.rows.len, 2);
+	pm_table_release(&table);
+	pm_view_free(view);
+	pm_profile_free(profile);
+	pm_str_release(&file);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -777,6 +828,7 @@ int main(void)
 		cmocka_unit_test(test_against_counting),
 		cmocka_unit_test(test_depth),
 		cmocka_unit_test(test_huge_periods),
+		cmocka_unit_test(test_twin_modules),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
