@@ -97,6 +97,7 @@ for e in sys.argv[1:]:
 	LC_ALL=C report 0 --event page-faults --limit 1
 	grep -qF "  ... 1 more below 1%" out
 	grep -qF " 100.0%  main > ns::thirty" out
+	grep -qF "good to about +-44 points" out
 	LC_ALL=C report 0 -q --tree --event cpu-clock
 	is out <<-'END'
 		  total     self  function

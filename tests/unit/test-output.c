@@ -379,6 +379,10 @@ static void test_csv_is_parsable(void **state)
 		const char *at = text;
 		size_t titles = count_fields(&at), fields;
 
+		for (const char *c = text; *c; c++)
+			if (((unsigned char)*c < 0x20 && *c != '\n' && *c != '\t') ||
+			    *c == 0x7f || (c[0] == '\xc2' && (unsigned char)c[1] < 0xa0))
+				fail_msg("control character before: %.40s", c + 1);
 		assert_true(titles > 7);
 		while ((fields = count_fields(&at)) > 0)
 			assert_int_equal(fields, titles);
@@ -386,6 +390,99 @@ static void test_csv_is_parsable(void **state)
 	}
 	pm_profile_free(profile);
 	pm_str_release(&file);
+}
+
+/* One sample in each of @functions, with names unless @nameless, and perhaps a note. */
+static struct pm_str flat_file(unsigned functions, bool nameless, const char *note)
+{
+	struct pm_str file = { 0 };
+
+	pm_str_printf(
+		&file,
+		"{\"type\":\"header\",\"format\":\"pmrec\",\"version\":1,\"pmrec\":\"0\","
+		"\"created\":\"2024-05-06T07:08:09Z\",\"clock\":\"monotonic\",\"host\":{"
+		"\"hostname\":\"h\",\"kernel\":\"k\",\"arch\":\"x\",\"cpus\":1,"
+		"\"cpu_model\":null,\"virt\":null},\"command\":[],\"events\":[{\"id\":0,"
+		"\"name\":\"e\",\"requested\":\"e\",\"actual\":\"e\",\"modifiers\":\"\","
+		"\"unit\":\"events\",\"freq\":9}],\"options\":{\"call_graph\":\"dwarf\","
+		"\"stack_bytes\":8,\"ring_bytes\":8}}\n"
+		"{\"type\":\"module\",\"id\":0,\"path\":\"/x/m\",\"kind\":\"file\"}\n");
+	if (note)
+		pm_str_printf(&file, "{\"type\":\"note\",\"text\":\"%s\"}\n", note);
+	for (unsigned i = 0; i < functions; i++) {
+		pm_str_printf(&file,
+			      "{\"type\":\"frame\",\"id\":%u,\"module\":0,\"address\":"
+			      "\"0x%x\",\"how\":\"ip\"}\n"
+			      "{\"type\":\"stack\",\"id\":%u,\"parent\":null,\"frames\":"
+			      "[%u]}\n"
+			      "{\"type\":\"sample\",\"time\":%u,\"pid\":1,\"tid\":1,"
+			      "\"cpu\":0,\"event\":0,\"period\":2,\"stack\":%u}\n",
+			      i, i, i, i, i, i);
+		if (!nameless)
+			pm_str_printf(&file,
+				      "{\"type\":\"symbol\",\"frame\":%u,\"functions\":"
+				      "[{\"name\":\"f%u\"}]}\n",
+				      i, i);
+	}
+	pm_str_printf(&file,
+		      "{\"type\":\"footer\",\"samples\":%u,\"lost\":0,\"throttled\":0,"
+		      "\"truncated\":0,\"stops\":{},\"duration_ns\":9,\"cpu_ns\":9,"
+		      "\"exit\":null,\"events\":[]}\n",
+		      functions);
+	return file;
+}
+
+/* What is left out for want of room is not said to be below the limit. */
+static void test_left_out_rows(void **state)
+{
+	static const struct {
+		unsigned functions;
+		double limit;
+		const char *said;
+	} cases[] = {
+		{ 40, PM_LIMIT_DEFAULT, "  ... 10 more (25.0% in all; --limit 0" },
+		{ 400, PM_LIMIT_DEFAULT,
+		  "  ... 390 more below 0.5% (97.5% in all; --lim" },
+		{ 40, 3, "  ... 40 more below 3% (100.0% in all; --limit 0" },
+	};
+
+	for (size_t i = 0; i < PM_ARRAY_LEN(cases); i++) {
+		struct pm_str file = flat_file(cases[i].functions, false, NULL);
+		struct pm_profile *profile = load(&file);
+		struct pm_report report = { .profile = profile,
+					    .event = PM_PROFILE_NONE,
+					    .limit = cases[i].limit,
+					    .ascii = true,
+					    .width = 80 };
+		char *text = text_of(&report, pm_output_text);
+
+		if (!strstr(text, cases[i].said))
+			fail_msg("%s is not in: %s", cases[i].said, text);
+		free(text);
+		pm_profile_free(profile);
+		pm_str_release(&file);
+	}
+}
+
+/* Why no function has a name: told by the recorder, or the file has none. */
+static void test_no_names_at_all(void **state)
+{
+	static const char told[] = "names were left out (--no-symbols)";
+
+	for (int noted = 0; noted < 2; noted++) {
+		struct pm_str file = flat_file(200, true, noted ? told : NULL);
+		struct pm_profile *profile = load(&file);
+		struct pm_report report = { .profile = profile,
+					    .event = PM_PROFILE_NONE,
+					    .limit = PM_LIMIT_DEFAULT };
+		char *text = text_of(&report, pm_output_text);
+
+		assert_int_equal(strstr(text, "--no-symbols") != NULL, noted);
+		assert_int_equal(strstr(text, "100.0% in m (stripped:") != NULL, !noted);
+		free(text);
+		pm_profile_free(profile);
+		pm_str_release(&file);
+	}
 }
 
 static void test_errors_write_nothing(void **state)
@@ -437,6 +534,8 @@ int main(void)
 		cmocka_unit_test(test_text_is_tame),
 		cmocka_unit_test(test_folded_is_parsable),
 		cmocka_unit_test(test_csv_is_parsable),
+		cmocka_unit_test(test_left_out_rows),
+		cmocka_unit_test(test_no_names_at_all),
 		cmocka_unit_test(test_errors_write_nothing),
 	};
 
