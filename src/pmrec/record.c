@@ -5,6 +5,22 @@
 #include <linux/perf_event.h>
 #include <string.h>
 
+/* No number of the file is above 2^63 - 1 (docs/format.md §2). One that is comes from nonsense
+ * in a ring, which is no reason to lose all that follows. */
+static uint64_t storable(struct pm_rec_counts *counts, uint64_t value)
+{
+	if (value <= INT64_MAX)
+		return value;
+	counts->clamped++;
+	return INT64_MAX;
+}
+
+/* Sums stay at the maximum. */
+static void add(uint64_t *sum, uint64_t more)
+{
+	*sum = more > INT64_MAX - *sum ? INT64_MAX : *sum + more;
+}
+
 static int name_thread(struct pm_rec_session *session, const struct pm_record *record)
 {
 	const struct pm_thread *thread =
@@ -13,13 +29,15 @@ static int name_thread(struct pm_rec_session *session, const struct pm_record *r
 	if (!thread)
 		return -ENOMEM;
 	return pm_rec_threads_name(&session->threads, session->writer, record->pid,
-				   record->tid, thread->comm, record->time);
+				   record->tid, thread->comm,
+				   storable(&session->counts, record->time));
 }
 
 static int on_sample(struct pm_rec_session *session, const struct pm_record *record)
 {
 	struct pm_rec_counts *counts = &session->counts;
 	struct pm_rec_chain chain;
+	uint64_t period;
 	int ret;
 
 	if (record->event >= counts->events_len)
@@ -35,16 +53,17 @@ static int on_sample(struct pm_rec_session *session, const struct pm_record *rec
 	counts->samples++;
 	counts->stops[chain.stop]++;
 	counts->events[record->event].samples++;
-	counts->events[record->event].period += record->sample.period;
+	period = storable(counts, record->sample.period);
+	add(&counts->events[record->event].period, period);
 	return pm_file_write_sample(
 		session->writer,
 		&(struct pm_file_sample){
-			.time = record->time,
+			.time = storable(counts, record->time),
 			.pid = record->pid,
 			.tid = record->tid,
 			.cpu = record->cpu,
 			.event = record->event,
-			.period = record->sample.period,
+			.period = period,
 			.stack = chain.stack,
 			.stop = chain.stop == PM_UNW_STOP_ROOT
 					? NULL
@@ -78,11 +97,13 @@ static int on_mmap(struct pm_rec_session *session, const struct pm_record *recor
 
 static int on_lost(struct pm_rec_session *session, const struct pm_record *record)
 {
-	session->counts.lost += record->lost;
-	return pm_file_write_lost(session->writer,
-				  &(struct pm_file_lost){ .time = record->time,
-							  .cpu = record->cpu,
-							  .count = record->lost });
+	struct pm_rec_counts *counts = &session->counts;
+	struct pm_file_lost line = { .time = storable(counts, record->time),
+				     .cpu = record->cpu,
+				     .count = storable(counts, record->lost) };
+
+	add(&counts->lost, line.count);
+	return pm_file_write_lost(session->writer, &line);
 }
 
 int pm_rec_record(struct pm_rec_session *session, const struct pm_record *record)

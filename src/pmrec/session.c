@@ -249,6 +249,7 @@ static int drain(struct pm_rec_session *session, bool final, struct pm_error *er
 	while ((ret = pm_perf_next(session->perf, &record, err)) != 0) {
 		if (ret == -EBADMSG) {
 			warn_unreadable(session, err);
+			*err = (struct pm_error){ 0 }; /* is told */
 			continue;
 		}
 		if (ret == 1)
@@ -280,6 +281,14 @@ static void poll_drop_ended(struct pollfd *fds, size_t len)
 	for (size_t i = FIXED_FDS; i < len; i++)
 		if (fds[i].revents & (POLLHUP | POLLERR | POLLNVAL))
 			fds[i].fd = -1;
+}
+
+/* At once: the command may run for days yet. What exactly is wrong is said at the end. */
+static void say_stopped(const struct pm_error *err, int error)
+{
+	fprintf(stderr,
+		"pmrec: recording has stopped (%s); the command runs on to its end\n",
+		err->code != 0 ? err->text : strerror(-error));
 }
 
 static void say_waiting(const struct pm_rec_session *session, bool failed)
@@ -328,8 +337,11 @@ static int record(struct pm_rec_session *session, struct pm_error *err)
 				error = pm_file_writer_flush(session->writer);
 				flushed_ns = now;
 			}
-			if (error < 0)
+			if (error < 0) {
 				pm_perf_disable(session->perf);
+				if (child->running)
+					say_stopped(err, error);
+			}
 			recording = error == 0 && !last;
 			session->end_ns = now;
 		} else if (ready == 0 && !said) {
@@ -340,14 +352,27 @@ static int record(struct pm_rec_session *session, struct pm_error *err)
 	return error;
 }
 
+/* Who reads the report shall not look for debug symbols. */
+static void note_nameless(struct pm_rec_session *session, const char *why)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), "names were left out (%s)", why);
+	pm_file_write_note(session->writer, &(struct pm_file_note){ .text = text });
+}
+
 /* Completes the file. */
 static int finish(struct pm_rec_session *session, struct pm_error *err)
 {
 	int ret = 0;
 
 	pm_rec_summary_count_lost(session);
-	if (session->options->symbols && session->child.interrupts < 2)
+	if (!session->options->symbols)
+		note_nameless(session, "--no-symbols");
+	else if (session->child.interrupts < 2)
 		ret = pm_rec_symbols_write(session);
+	if (session->options->symbols && session->child.interrupts > 1)
+		note_nameless(session, "stopped twice");
 	pm_rec_summary_warn(session);
 	if (ret == 0)
 		ret = pm_rec_summary_footer(session);

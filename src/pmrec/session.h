@@ -19,6 +19,7 @@ enum {
 /* What is counted for the footer. */
 struct pm_rec_counts {
 	uint64_t samples, lost, throttled;
+	uint64_t clamped; /* numbers that were too large for the file */
 	uint64_t stops[PM_REC_STOP_COUNT];
 	struct pm_rec_event_counts {
 		uint64_t samples, period, lost;

@@ -29,7 +29,8 @@ void pm_rec_summary_count_lost(struct pm_rec_session *session)
 	for (size_t i = 0; i < counts->events_len; i++) {
 		struct pm_rec_event_counts *event = &counts->events[i];
 
-		event->lost_known = pm_perf_lost(session->perf, i, &event->lost) == 0;
+		event->lost_known = pm_perf_lost(session->perf, i, &event->lost) == 0 &&
+				    event->lost <= INT64_MAX;
 		sum += event->lost_known ? event->lost : 0;
 	}
 	/* The kernel's count is the truth where it exists, but never less than was told. */
@@ -138,10 +139,25 @@ static void warn_unreachable(struct pm_rec_session *session)
 	pm_str_release(&text);
 }
 
+static void warn_clamped(struct pm_rec_session *session)
+{
+	char text[160];
+
+	if (session->counts.clamped == 0)
+		return;
+	snprintf(text, sizeof(text),
+		 "%" PRIu64
+		 " times or periods from the kernel make no sense (above 2^63) "
+		 "and were cut to 2^63 - 1",
+		 session->counts.clamped);
+	pm_rec_warn(session, text);
+}
+
 void pm_rec_summary_warn(struct pm_rec_session *session)
 {
 	const struct pm_rec_child *child = &session->child;
 
+	warn_clamped(session);
 	warn_unreachable(session);
 	if (session->counts.lost > 0)
 		warn_lost(session);

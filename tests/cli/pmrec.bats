@@ -204,7 +204,11 @@ many_libraries() {
 
 @test "--no-symbols leaves addresses" {
 	"$PMREC" -q --no-symbols -o s.json -- "$PROGRAMS/split" 0.1
-	holds s.json 'len(samples) > 0 and names == {}'
+	holds s.json 'len(samples) > 0 and names == {}' \
+		'notes[-1]["text"] == "names were left out (--no-symbols)"'
+	"$PMREPORT" s.json >out
+	grep -qF "! names were left out (--no-symbols)" out
+	[[ $(<out) != *stripped* ]]
 }
 
 @test "without a counter for cycles exactly one warning tells the substitute" {
@@ -475,9 +479,10 @@ wrong() {
 	mkdir disk
 	mount -t tmpfs -o size=64k tmpfs disk || skip "no tmpfs may be mounted"
 	mounted=$PWD/disk
-	run --separate-stderr "$PMREC" -o disk/s.json -- sh -c '"$1" 2 && touch done' - \
-		"$PROGRAMS/split"
+	run --separate-stderr "$PMREC" -o disk/s.json -- sh -c '"$1" 2 && touch done
+		echo command: end >&2' - "$PROGRAMS/split"
 	[ "$status" = 125 ]
+	[[ $stderr == *"recording has stopped (No space left"*"command: end"*"disk/s.json"* ]]
 	[ -e done ]
 	[[ $stderr == *"disk/s.json"*"No space left"* ]]
 	query --cut disk/s.json 'len(samples)'

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <linux/perf_event.h>
+#include <string.h>
+
+#include "src/pmrec/record.h"
+#include "src/pmrec/spaces.h"
+#include "src/pmrec/summary.h"
+
+static const struct pm_file_event event = { .name = "e",
+					    .requested = "e",
+					    .actual = "e",
+					    .modifiers = "",
+					    .unit = "events",
+					    .rate = 1 };
+
+static void begin(struct pm_rec_session *session, const char *path)
+{
+	struct pm_file_header header = { .version = PM_FILE_VERSION,
+					 .pmrec = "0",
+					 .created = "2024-05-06T07:08:09Z",
+					 .clock = "monotonic",
+					 .events = &event,
+					 .events_len = 1,
+					 .options = { .call_graph = "none" } };
+	struct pm_rec_chain_source source = { .modules = &session->modules,
+					      .call_graph = PM_CALL_GRAPH_NONE };
+
+	session->procs = source.procs = pm_procs_new(pm_rec_space_free);
+	assert_non_null(session->procs);
+	pm_rec_modules_init(&session->modules);
+	assert_int_equal(pm_file_writer_open(&session->writer, path, NULL), 0);
+	assert_int_equal(pm_file_write_header(session->writer, &header), 0);
+	source.writer = session->writer;
+	session->chains = pm_rec_chains_new(&source);
+	session->counts.events_len = 1;
+	session->counts.events = calloc(1, sizeof(*session->counts.events));
+	assert_true(session->chains && session->counts.events);
+}
+
+static void end(struct pm_rec_session *session)
+{
+	pm_rec_chains_free(session->chains);
+	pm_rec_threads_release(&session->threads);
+	pm_rec_modules_release(&session->modules);
+	pm_procs_free(session->procs);
+	free(session->counts.events);
+}
+
+/* Numbers that the file cannot hold must not end a recording. */
+static void test_numbers_too_large(void **state)
+{
+	static const struct pm_rec_options options = { .quiet = true };
+	struct pm_rec_session session = { .options = &options };
+	char path[] = "/tmp/test-pmrec-record.XXXXXX";
+	struct pm_record sample = { .type = PERF_RECORD_SAMPLE,
+				    .misc = PERF_RECORD_MISC_KERNEL,
+				    .pid = 1,
+				    .tid = 1 };
+	struct pm_record lost = { .type = PERF_RECORD_LOST,
+				  .time = UINT64_MAX,
+				  .lost = UINT64_MAX };
+	uint64_t periods[] = { 7, INT64_MAX, UINT64_MAX, 9 };
+	struct pm_file_reader *reader;
+	struct pm_file_record record;
+	size_t samples = 0;
+	bool noted = false, footer = false;
+	int fd = mkstemp(path);
+
+	assert_true(fd >= 0);
+	close(fd);
+	begin(&session, path);
+	for (size_t i = 0; i < PM_ARRAY_LEN(periods); i++) {
+		sample.sample.period = periods[i];
+		sample.time = i == 0 ? UINT64_MAX : i; /* of a thread line, too */
+		assert_int_equal(pm_rec_record(&session, &sample), 0);
+	}
+	pm_rec_summary_warn(&session);
+	assert_int_equal(pm_rec_record(&session, &lost), 0);
+	assert_int_equal(pm_rec_record(&session, &lost), 0);
+	assert_int_equal(pm_rec_summary_footer(&session), 0);
+	assert_int_equal(pm_file_writer_close(session.writer, NULL), 0);
+	end(&session);
+
+	assert_int_equal(pm_file_reader_open(&reader, path, NULL), 0);
+	while (pm_file_reader_next(reader, &record, NULL) > 0) {
+		if (record.type == PM_FILE_SAMPLE) {
+			uint64_t period = periods[samples++];
+
+			assert_true(record.sample.period ==
+				    (period > INT64_MAX ? INT64_MAX : period));
+		} else if (record.type == PM_FILE_NOTE) {
+			noted |= strstr(record.note.text, "3 times or periods") != NULL;
+		} else if (record.type == PM_FILE_FOOTER) {
+			footer = true;
+			assert_true(record.footer.lost == INT64_MAX);
+			assert_true(record.footer.events[0].period == INT64_MAX);
+		}
+	}
+	assert_int_equal(samples, PM_ARRAY_LEN(periods));
+	assert_true(noted && footer);
+	pm_file_reader_free(reader);
+	unlink(path);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_numbers_too_large),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
