@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 
 enum {
 	STATUS_DONE = 0,
@@ -92,6 +93,22 @@ static int write_report(const struct pm_report_options *options, FILE *to,
 	return -EINVAL;
 }
 
+/* The recording is not to be had again; `-o` and `-i` are easily mixed up. */
+static int check_output(const struct pm_report_options *options, struct pm_error *err)
+{
+	struct stat in, out;
+
+	if (!options->output || strcmp(options->output, "-") == 0 ||
+	    strcmp(options->input, "-") == 0 || stat(options->input, &in) < 0 ||
+	    stat(options->output, &out) < 0 || !S_ISREG(out.st_mode) ||
+	    in.st_dev != out.st_dev || in.st_ino != out.st_ino)
+		return 0;
+	pm_error_set(err, -EINVAL, "the report would overwrite the recording");
+	pm_error_where(err, options->output, -1);
+	pm_error_fix(err, "-o with another name");
+	return -EINVAL;
+}
+
 static int find_event(struct pm_report_options *options, const struct pm_profile *profile,
 		      struct pm_error *err)
 {
@@ -153,6 +170,8 @@ int main(int argc, char **argv)
 		return fail(&err, STATUS_USAGE);
 	if (options.help || options.version)
 		return print_and_leave(&options);
+	if (check_output(&options, &err) < 0)
+		return fail(&err, STATUS_USAGE);
 	look_at_terminal(&options);
 	if (load(&profile, &options, &err) < 0)
 		return fail(&err, STATUS_FILE);

@@ -375,6 +375,10 @@ for e in sys.argv[1:]:
 	[ "$(cat report.txt)" = old ]
 	report 0 -q -o report.txt
 	[ "$(stat -c %a report.txt)" = 640 ]
+	ln -s samples.json link.json
+	report 2 -o link.json
+	fails_with "link.json: the report would overwrite the recording"
+	cmp samples.json "$FIXTURES/truth.json"
 	report 1 -o missing/report.txt
 	fails_with "missing/report.txt: cannot write: No such file or directory"
 	report 1 -o .
