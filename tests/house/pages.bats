@@ -39,6 +39,16 @@ page_options() {
 	done
 }
 
+@test "pmreport(1) explains each figure of the heading" {
+	"$BUILD_DIR/src/pmreport/pmreport" --width 0 tests/cli/fixtures/truth.json |
+		sed -n 's/^[0-9,]* samples of cpu-clock[^ ]* @ [0-9,]* Hz   //p' |
+		sed 's/   /\n/g' | sed 's/ .*//' >"$BATS_TEST_TMPDIR/words"
+	[ "$(wc -l <"$BATS_TEST_TMPDIR/words")" = 4 ]
+	while read -r word; do
+		grep -qxF "*$word*" docs/pmreport.1.scd
+	done <"$BATS_TEST_TMPDIR/words"
+}
+
 @test "--help fits 80 columns and goes to stdout" {
 	names=$(programs)
 	for name in $names; do
