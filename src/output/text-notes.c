@@ -218,8 +218,8 @@ static void put_culprit(struct pm_str *str, const struct pm_profile *profile,
 		pm_str_puts(str, "(kernel addresses are hidden: sysctl "
 				 "kernel.kptr_restrict=0 and record as root)");
 	else if (strcmp(module->kind, "jit") == 0 || strcmp(module->kind, "anon") == 0)
-		pm_str_puts(str, "(code made while running; its runtime may write a perf "
-				 "map: node --perf-basic-prof)");
+		pm_str_puts(str, "(code made while running, such as a JIT's: its names "
+				 "are not read yet)");
 	else if (module->build_id)
 		pm_str_printf(str,
 			      "(stripped: its debug symbols are not installed; "

@@ -52,11 +52,14 @@ static double percent_of(const struct pm_tree *tree, const struct pm_weight *wei
 	return pm_weight_percent(weight, &tree->view->total);
 }
 
-static void put_marks(struct pm_str *str, const struct pm_tree_node *node)
+/* Those without a name are many functions in one: that they call themselves means nothing. */
+static void put_marks(struct pm_str *str, const struct pm_tree *tree,
+		      const struct pm_tree_node *node)
 {
 	if (node->inlined)
 		pm_str_puts(str, " (inlined)");
-	if (node->recursive)
+	if (node->recursive &&
+	    !tree->view->profile->functions.data[node->function].unknown)
 		pm_str_puts(str, " (recursive)");
 }
 
@@ -86,7 +89,7 @@ static void put_node(struct pm_str *str, const struct drawing *drawing, uint32_t
 	const struct pm_tree_node *node = &drawing->tree->nodes.data[id];
 	struct pm_str marks = { 0 }, module = { 0 };
 
-	put_marks(&marks, node);
+	put_marks(&marks, drawing->tree, node);
 	put_new_module(&module, drawing->tree, node);
 	if (room > 0) {
 		if (room < marks.len + module.len + NAME_MIN)

@@ -8,6 +8,7 @@ enum {
 	HINT_ROWS = 10,
 	HINT_NAME_MAX = 40, /* longer names are no help on a command line */
 };
+#define HINT_PERCENT 0.5 /* less is not worth a question */
 
 /* ---- the heading ------------------------------------------------------------------------ */
 
@@ -238,13 +239,26 @@ static const char *name_to_ask_for(struct pm_section *section)
 	const struct pm_table *table = pm_section_functions(section);
 
 	for (size_t i = 0; table && i < table->rows.len && i < HINT_ROWS; i++) {
+		const struct pm_row *row = &table->rows.data[i];
 		const struct pm_profile_function *function =
-			&profile->functions.data[table->rows.data[i].id];
+			&profile->functions.data[row->id];
 
+		if (pm_weight_percent(&row->self, &section->view->total) < HINT_PERCENT)
+			break;
 		if (!function->unknown && strlen(function->name) <= HINT_NAME_MAX)
 			return function->name;
 	}
 	return NULL;
+}
+
+/* Lines are no help where the heaviest function has no name: its addresses are. */
+static bool heaviest_is_unknown(struct pm_section *section)
+{
+	const struct pm_profile *profile = section->report->profile;
+	const struct pm_table *table = pm_section_functions(section);
+
+	return table && table->rows.len > 0 &&
+	       profile->functions.data[table->rows.data[0].id].unknown;
 }
 
 static void say_next(const struct pm_text *text, struct pm_section *section)
@@ -262,7 +276,9 @@ static void say_next(const struct pm_text *text, struct pm_section *section)
 	else if (name)
 		put_hint(&hints, report, "--callees ", name);
 	if (report->show != PM_SHOW_TABLE || report->key == PM_KEY_FUNCTION)
-		put_hint(&hints, report, "--by line", NULL);
+		put_hint(&hints, report,
+			 heaviest_is_unknown(section) ? "--by address" : "--by line",
+			 NULL);
 	else
 		put_hint(&hints, report, "--by function", NULL);
 	if (!hints.failed) {

@@ -534,6 +534,18 @@ for e in sys.argv[1:]:
 	grep -qF "! 51.0% of the stacks are cut off after 32768 bytes; record with pmrec --stack-bytes 65528" flat
 }
 
+@test "functions without names: no recursion is made up, and addresses are offered" {
+	grep -v '"type":"symbol"' samples.json |
+		sed 's/"kind":"file"/"kind":"anon"/' >nameless.json
+	report 0 --event cpu-clock --tree nameless.json
+	grep -qF "[unknown] in" out
+	run ! grep -qF "(recursive)" out
+	tr '\n' ' ' <out | tr -s ' ' >flat
+	grep -qF "[anon] (code made while running, such as a JIT's: its names are not read yet)" flat
+	report 0 --event cpu-clock nameless.json
+	[ "$(tail -1 out)" = "next: pmreport nameless.json --tree | --by address" ]
+}
+
 @test "hostile names reach no terminal" {
 	sed -e 's/"name":"sixty(int)"/"name":"\\u001b]0;owned\\u0007\\u009b2J\\u0000x"/' \
 		-e 's/work er/\\u001b[2J;\\nx/' -e 's#/opt/app/prog#/opt/\\u001b[31m#' \
