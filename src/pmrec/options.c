@@ -103,7 +103,13 @@ static int unknown_option(char **argv, struct pm_error *err)
 	size_t len = strcspn(word, "=");
 	const char *near = len > 2 ? nearest_option(word + 2, len - 2) : NULL;
 
-	if (optopt > 0 && optopt < 256)
+	if (optopt == 'p' || optopt == 't' || optopt == 'a')
+		pm_error_set(
+			err, -EINVAL,
+			"unknown option -%c: pmrec records a command that it starts, "
+			"not running processes or the whole system yet",
+			optopt);
+	else if (optopt > 0 && optopt < 256)
 		pm_error_set(err, -EINVAL, "unknown option -%c", optopt);
 	else if (optopt) /* a long one that takes no value was given one */
 		pm_error_set(err, -EINVAL, "%s: this option takes no value",

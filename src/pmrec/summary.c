@@ -7,7 +7,10 @@
 enum {
 	/* Below this share of the CPU time that the kernel accounts, something was missed. */
 	ACCOUNTED_PERCENT = 80,
+	STACK_BYTES_SMALL =
+		4096, /* a sixteenth of what is copied unasked */
 };
+#define MUCH_LOST_PERCENT 10.0
 #define ACCOUNTED_FROM_NS 200000000ull /* shorter runs prove nothing */
 #define IDLE_NS           20000000ull /* no samples in so little CPU time are no wonder */
 
@@ -41,14 +44,27 @@ void pm_rec_summary_count_lost(struct pm_rec_session *session)
 static void warn_lost(struct pm_rec_session *session)
 {
 	const struct pm_rec_counts *counts = &session->counts;
-	char text[256];
+	const struct pm_rec_options *options = session->options;
+	double percent =
+		100.0 * (double)counts->lost / (double)(counts->lost + counts->samples);
+	char text[256], remedy[64];
 
+	/* Twice the room does not help where the samples come much too fast. */
+	if (percent < MUCH_LOST_PERCENT)
+		snprintf(remedy, sizeof(remedy), "-m %zu%s",
+			 2 * pm_perf_ring_pages(session->perf),
+			 options->call_graph == PM_CALL_GRAPH_DWARF
+				 ? ", or a smaller --stack-bytes"
+				 : "");
+	else if (options->call_graph == PM_CALL_GRAPH_DWARF &&
+		 options->stack_bytes > STACK_BYTES_SMALL)
+		snprintf(remedy, sizeof(remedy), "--stack-bytes %d", STACK_BYTES_SMALL);
+	else
+		snprintf(remedy, sizeof(remedy), "a %s",
+			 options->by_frequency ? "smaller -F" : "larger -c");
 	snprintf(text, sizeof(text),
-		 "%" PRIu64 " samples were lost (%.1f%%): the buffers were full; "
-		 "try: -m %zu, or a smaller --stack-bytes",
-		 counts->lost,
-		 100.0 * (double)counts->lost / (double)(counts->lost + counts->samples),
-		 2 * pm_perf_ring_pages(session->perf));
+		 "%" PRIu64 " samples were lost (%.1f%%): the buffers were full; try: %s",
+		 counts->lost, percent, remedy);
 	pm_rec_warn(session, text);
 }
 

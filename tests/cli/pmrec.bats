@@ -211,6 +211,18 @@ many_libraries() {
 	[[ $(<out) != *stripped* ]]
 }
 
+@test "lost samples are told, with what helps against so many" {
+	run --separate-stderr "$PMREC" -e page-faults -c 1 -m 32 -o s.json -- \
+		python3 -c 'bytearray(1 << 26)'
+	[ "$status" = 0 ]
+	holds s.json 'footer["lost"] > len(samples) / 9' || skip "nothing was lost"
+	[[ $stderr == *"samples were lost"*"try: --stack-bytes 4096"* ]]
+	run --separate-stderr "$PMREC" -e page-faults -c 1 -m 4 --stack-bytes 4096 \
+		-o s.json -- python3 -c 'bytearray(1 << 26)'
+	holds s.json 'footer["lost"] > len(samples) / 9' || skip "nothing was lost"
+	[[ $stderr == *"samples were lost"*"try: a larger -c"* ]]
+}
+
 @test "without a counter for cycles exactly one warning tells the substitute" {
 	run --separate-stderr "$PMREC" -o s.json -- "$PROGRAMS/split" 0.1
 	[ "$(query s.json 'events[0]["name"]')" = cpu-clock ] || skip "this machine has a PMU"
@@ -361,6 +373,7 @@ wrong() {
 @test "wrong use is told in one line" {
 	wrong "did you mean --stack-bytes?" --stakc-bytes 8
 	wrong "unknown option -Z" -Z
+	wrong "not running processes" -p 1
 	wrong "8 to 65528" --stack-bytes 65529
 	wrong "8 to 65528" --stack-bytes 0
 	wrong "8 to 65528" --stack-bytes -8
