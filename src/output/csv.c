@@ -107,8 +107,12 @@ static void put_weights(struct csv *csv, const struct pm_weight *self,
 static void put_event(struct csv *csv)
 {
 	const struct pm_section *section = csv->section;
+	struct pm_str name = { 0 };
 
-	put_text(csv, section->report->profile->events.data[section->view->event].actual);
+	pm_put_event(&name, section->report->profile, section->view->event);
+	put_text(csv, name.data && !name.failed ? name.data : "");
+	csv->out.failed |= name.failed;
+	pm_str_release(&name);
 }
 
 static void put_function(struct csv *csv, uint32_t id)

@@ -82,6 +82,8 @@ void pm_put_cut(struct pm_str *str, const char *text, size_t width, bool keep_en
 /* A function with its marks, for trees: `f (inlined)`, `[unknown] in libx.so`. */
 void pm_put_function(struct pm_str *str, const struct pm_profile *profile,
 		     uint32_t function, size_t width, bool ascii);
+/* An event as measured; and what it stands for where another one has the same name. */
+void pm_put_event(struct pm_str *str, const struct pm_profile *profile, uint32_t event);
 /* "file.c:12", or nothing. */
 void pm_put_source(struct pm_str *str, const struct pm_profile_place *place);
 /* A word for a shell command line, quoted where needed. */

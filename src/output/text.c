@@ -93,8 +93,9 @@ static void put_event(struct pm_str *str, const struct pm_section *section)
 	struct pm_str name = { 0 };
 
 	put_plural(str, section->view->all.samples, "sample of ", "samples of ");
-	pm_str_printable(&name, event->actual, strlen(event->actual));
-	pm_str_puts(str, name.data && !name.failed ? name.data : "?");
+	pm_put_event(&name, section->report->profile, section->view->event);
+	if (name.data && !name.failed)
+		pm_str_printable(str, name.data, name.len);
 	pm_str_release(&name);
 	if (event->by_frequency) {
 		pm_str_puts(str, " @ ");

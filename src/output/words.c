@@ -35,7 +35,7 @@ void pm_put_duration(struct pm_str *str, uint64_t ns)
 {
 	uint64_t seconds = ns / 1000000000;
 
-	if (ns < 1000000)
+	if (ns < 10000000)
 		pm_str_printf(str, "%.3g ms", (double)ns / 1e6);
 	else if (seconds < 1)
 		pm_str_printf(str, "%llu ms", (unsigned long long)(ns / 1000000));
@@ -223,6 +223,21 @@ void pm_put_function(struct pm_str *str, const struct pm_profile *profile,
 		pm_str_release(&name);
 	} else {
 		pm_put_name(str, f->name, width, ascii);
+	}
+}
+
+void pm_put_event(struct pm_str *str, const struct pm_profile *profile, uint32_t event)
+{
+	const struct pm_profile_event *events = profile->events.data;
+
+	pm_str_puts(str, events[event].actual);
+	/* Two may have become one and the same: cycles and cpu-clock where there is no PMU. */
+	for (size_t i = 0; i < profile->events.len; i++) {
+		if (i == event || strcmp(events[i].actual, events[event].actual) != 0 ||
+		    strcmp(events[event].actual, events[event].requested) == 0)
+			continue;
+		pm_str_printf(str, " (for %s)", events[event].requested);
+		return;
 	}
 }
 

@@ -534,6 +534,16 @@ for e in sys.argv[1:]:
 	grep -qF "! 51.0% of the stacks are cut off after 32768 bytes; record with pmrec --stack-bytes 65528" flat
 }
 
+@test "two events that became the same are told apart" {
+	sed '1s/"page-faults"/"cpu-clock"/g' samples.json >twice.json
+	report 0 twice.json
+	grep -q "samples of cpu-clock (for cycles) @ 1,000 Hz" out
+	grep -q "samples of cpu-clock, one every 2" out
+	report 0 -x, twice.json
+	[ "$(cut -d, -f1 out | sort -u | tr '\n' ,)" = \
+		"cpu-clock,cpu-clock (for cycles),event," ]
+}
+
 @test "functions without names: no recursion is made up, and addresses are offered" {
 	grep -v '"type":"symbol"' samples.json |
 		sed 's/"kind":"file"/"kind":"anon"/' >nameless.json
