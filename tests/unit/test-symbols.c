@@ -216,7 +216,8 @@ static void functions_without_inlining(void **state)
 {
 	for (size_t i = 0; i < PM_ARRAY_LEN(with_dwarf); i++) {
 		EXPECT(with_dwarf[i], TRUTH_PLAIN, "truth.c", "pm_truth_plain", "plain");
-		EXPECT(with_dwarf[i], TRUTH_LOCAL, "truth.c", "local_function", "local");
+		EXPECT(with_dwarf[i], TRUTH_LOCAL, "truth.c", "____local_function",
+		       "local");
 	}
 }
 
@@ -249,7 +250,7 @@ static void names_by_symbols_alone(void **state)
 	assert_false(chain.of[0].has_file);
 	assert_int_equal(chain.of[0].line, 0);
 	resolve("libtruth-plain.so", library.address[TRUTH_LOCAL], &everything, &chain);
-	assert_string_equal(chain.of[0].name, "local_function");
+	assert_string_equal(chain.of[0].name, "____local_function");
 	resolve("libtruth-plain.so", library.address[TRUTH_ALIAS], &everything, &chain);
 	assert_string_equal(chain.of[0].name, "pm_truth_alias");
 	free(library.bytes);

@@ -49,17 +49,20 @@ EXPORT NOINLINE int pm_truth_chain(int x)
 	return x;
 }
 
-static NOINLINE int local_function(int x)
+static NOINLINE int ____local_function(int x)
 {
 	sink = x;
 	MARK(TRUTH_LOCAL); /* @local */
 	return sink;
 }
+/* As glibc has them for its own calls. */
+static int __GI_____local_function(int x)
+	__attribute__((used, alias("____local_function")));
 
 /* No inlining; calls a local function, which only .symtab and DWARF know. */
 EXPORT NOINLINE int pm_truth_plain(int x)
 {
-	x += local_function(x);
+	x += ____local_function(x);
 	MARK(TRUTH_PLAIN); /* @plain */
 	return x * sink;
 }
