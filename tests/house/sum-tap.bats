@@ -42,6 +42,12 @@ sum() {
 	[[ "$output" == *'SKIPPED b: two: nothing to do'* ]]
 }
 
+@test "a skip of cmocka is a skip, with what was said before" {
+	result one FAIL 0 $'1..2\nok 1 - a\n# no PMU here\nnot ok 2 # SKIP b\n# ok - tests\n'
+	sum 0 '1 passed, 0 failed, 1 skipped'
+	[[ "$output" == *'SKIPPED b: one: b: no PMU here'* ]]
+}
+
 @test "a program that dies before its plan is done is a failure" {
 	result one ERROR -11 $'1..3\nok 1 a\n'
 	sum 1 '1 passed, 1 failed, 0 skipped'

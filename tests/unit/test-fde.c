@@ -379,7 +379,7 @@ static void check_call(const uint8_t *code, size_t len, bool is_call)
 	enum pm_unw_stop stop;
 
 	assert_non_null(unwinder);
-	memcpy(section + RETURN - EH_FRAME - len, code, len);
+	memcpy(section + (RETURN - EH_FRAME - len), code, len);
 	put(&bytes, section, sizeof(section));
 	map.module = make(&bytes, NULL, &one_load, 1);
 	regs.value[PM_UNW_RIP] = EH_FRAME + 0x40;
