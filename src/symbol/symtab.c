@@ -51,7 +51,8 @@ static void measure_name(struct candidate *candidate)
 	while (underscores < len && candidate->name[underscores] == '_')
 		underscores++;
 	if (strncmp(candidate->name, "__GI_", 5) == 0)
-		underscores = UINT8_MAX; /* glibc's second name for what it calls itself */
+		underscores =
+			UINT8_MAX; /* glibc's second name for what it calls itself */
 	candidate->underscores = underscores;
 	candidate->len = (uint8_t)(version ? version - candidate->name : (ptrdiff_t)len);
 }
