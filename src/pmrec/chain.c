@@ -7,8 +7,8 @@
 #include "spaces.h"
 
 enum {
-	/* sysctl kernel.perf_event_max_stack: what the kernel gives unless told otherwise. A
-	 * chain that long was cut. */
+	/* sysctl kernel.perf_event_max_stack: how many frames the kernel gives unless told
+	 * otherwise, its markers not counted. A chain that long was cut. */
 	KERNEL_CHAIN_DEFAULT = 127,
 	/* What we take from a callchain at most; the sysctl goes no higher than 640 K. */
 	CALLCHAIN_MAX = 1024,
@@ -241,10 +241,9 @@ static int collect(struct pm_rec_chains *chains, const struct pm_record *record,
 		break;
 	case PM_CALL_GRAPH_FP:
 		error = push_callchain(chains, sample, &space, &user_frames);
-		*stop = user_frames == 0 ? PM_UNW_STOP_NO_REGS
-			: sample->callchain_len >= KERNEL_CHAIN_DEFAULT
-				? PM_UNW_STOP_LIMIT
-				: PM_REC_STOP_FP_END;
+		*stop = user_frames == 0                             ? PM_UNW_STOP_NO_REGS
+			: chains->frames_len >= KERNEL_CHAIN_DEFAULT ? PM_UNW_STOP_LIMIT
+								     : PM_REC_STOP_FP_END;
 		break;
 	case PM_CALL_GRAPH_DWARF:
 		error = push_callchain(chains, sample, NULL, &user_frames);

@@ -19,7 +19,8 @@ static const struct pm_file_event event = { .name = "e",
 					    .unit = "events",
 					    .rate = 1 };
 
-static void begin(struct pm_rec_session *session, const char *path)
+static void begin(struct pm_rec_session *session, const char *path,
+		  enum pm_call_graph call_graph)
 {
 	struct pm_file_header header = { .version = PM_FILE_VERSION,
 					 .pmrec = "0",
@@ -29,7 +30,7 @@ static void begin(struct pm_rec_session *session, const char *path)
 					 .events_len = 1,
 					 .options = { .call_graph = "none" } };
 	struct pm_rec_chain_source source = { .modules = &session->modules,
-					      .call_graph = PM_CALL_GRAPH_NONE };
+					      .call_graph = call_graph };
 
 	session->procs = source.procs = pm_procs_new(pm_rec_space_free);
 	assert_non_null(session->procs);
@@ -74,7 +75,7 @@ static void test_numbers_too_large(void **state)
 
 	assert_true(fd >= 0);
 	close(fd);
-	begin(&session, path);
+	begin(&session, path, PM_CALL_GRAPH_NONE);
 	for (size_t i = 0; i < PM_ARRAY_LEN(periods); i++) {
 		sample.sample.period = periods[i];
 		sample.time = i == 0 ? UINT64_MAX : i; /* of a thread line, too */
@@ -108,10 +109,40 @@ static void test_numbers_too_large(void **state)
 	unlink(path);
 }
 
+/* The kernel cuts chains of 127 frames; its markers are none. */
+static void test_markers_are_no_frames(void **state)
+{
+	static const struct pm_rec_options options = { .quiet = true };
+	struct pm_rec_session session = { .options = &options };
+	struct pm_record sample = { .type = PERF_RECORD_SAMPLE, .pid = 1, .tid = 1 };
+	char path[] = "/tmp/test-pmrec-record.XXXXXX";
+	uint64_t chain[129];
+	int fd = mkstemp(path);
+
+	assert_true(fd >= 0);
+	close(fd);
+	begin(&session, path, PM_CALL_GRAPH_FP);
+	for (size_t i = 0; i < PM_ARRAY_LEN(chain); i++)
+		chain[i] = 0x1000 + i;
+	chain[0] = (uint64_t)PERF_CONTEXT_KERNEL;
+	chain[2] = (uint64_t)PERF_CONTEXT_USER;
+	sample.sample.callchain = chain;
+	sample.sample.callchain_len = 128;
+	assert_int_equal(pm_rec_record(&session, &sample), 0);
+	assert_int_equal(session.counts.stops[PM_REC_STOP_FP_END], 1);
+	sample.sample.callchain_len = 129;
+	assert_int_equal(pm_rec_record(&session, &sample), 0);
+	assert_int_equal(session.counts.stops[PM_UNW_STOP_LIMIT], 1);
+	assert_int_equal(pm_file_writer_close(session.writer, NULL), 0);
+	end(&session);
+	unlink(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_numbers_too_large),
+		cmocka_unit_test(test_markers_are_no_frames),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
