@@ -42,9 +42,16 @@ run: $(BUILD)/build.ninja
 test:
 	@tests/run
 
-install: all
-	@meson configure $(BUILD) --prefix='$(PREFIX)'
-	DESTDIR='$(DESTDIR)' meson install -C $(BUILD)
+# In a directory of its own, which is gone afterwards: `sudo make install` leaves nothing of
+# root's behind in the user's build.
+INSTALL_BUILD = build-install
+install:
+	@tests/install-packages run
+	rm -rf $(INSTALL_BUILD)
+	meson setup $(INSTALL_BUILD) --buildtype=release --prefix='$(abspath $(PREFIX))' >/dev/null
+	ninja -C $(INSTALL_BUILD) --quiet src/pmrec/pmrec src/pmreport/pmreport docs/pmrec.1 docs/pmreport.1
+	DESTDIR='$(if $(DESTDIR),$(abspath $(DESTDIR)))' meson install --no-rebuild -C $(INSTALL_BUILD)
+	rm -rf $(INSTALL_BUILD)
 
 bench: $(BUILD)/build.ninja
 	@tests/install-packages bench
@@ -52,4 +59,4 @@ bench: $(BUILD)/build.ninja
 	ninja -C $(BUILD) bench
 
 clean:
-	rm -rf $(BUILD) build-gcc build-asan
+	rm -rf $(BUILD) $(INSTALL_BUILD) build-gcc build-asan

@@ -4,7 +4,8 @@
 #include <string.h>
 
 enum {
-	CANDIDATES = 8, /* of an ambiguous name, in a message */
+	CANDIDATES = 4, /* of an ambiguous name, in a message */
+	CANDIDATE_COLUMNS = 60,
 	FLUSH_BYTES = 1 << 16,
 };
 
@@ -22,14 +23,20 @@ static int ambiguous(const struct pm_section *section, struct pm_error *err)
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	for (size_t i = 0; i < table.rows.len && found <= CANDIDATES; i++) {
 		uint32_t id = table.rows.data[i].id;
+		struct pm_str name = { 0 };
 
-		if (!section->only.set[id] || found++ == CANDIDATES)
+		if (!section->only.set[id])
 			continue;
-		pm_str_puts(&names, found == 1 ? "" : ", ");
-		pm_put_name(&names, profile->functions.data[id].name, 48, true);
+		pm_put_name(&name, profile->functions.data[id].name, CANDIDATE_COLUMNS,
+			    section->report->ascii);
+		/* Instances of a template may look the same. */
+		if (name.data && !(names.data && strstr(names.data, name.data)) &&
+		    found++ < CANDIDATES)
+			pm_str_printf(&names, "%s%s", found == 1 ? "" : ", ", name.data);
+		pm_str_release(&name);
 	}
 	if (found > CANDIDATES)
-		pm_str_puts(&names, ", …");
+		pm_str_printf(&names, ", %s", section->report->ascii ? "..." : "…");
 	pm_error_set(err, -ENOTUNIQ, "'%s' fits %zu functions", section->report->function,
 		     section->only.names);
 	if (names.len > 0 && !names.failed)

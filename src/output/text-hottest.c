@@ -8,7 +8,7 @@ enum {
 	DEPTH_MAX = 5,
 	BRANCHES_MAX = 3,
 	LINK_COLUMNS = 32, /* of one name in a chain of many */
-	LINK_GAP = 3,
+	GAP_COLUMNS = 14, /* " → … 123 more", between the first and the last */
 	SELF_COLUMNS = 12, /* "  12.3% self" */
 };
 #define SAME_PERCENT   95.0 /* a callee that has this much of its caller is the same path */
@@ -56,14 +56,10 @@ static int follow(struct path *path, uint32_t node)
 	}
 }
 
-static void put_link(struct pm_str *str, const struct path *path, size_t at, size_t room)
+static void put_link(struct pm_str *str, const struct path *path, size_t at,
+		     size_t columns)
 {
 	const struct pm_report *report = path->text->report;
-	/* One or two names may have all the room there is. */
-	size_t columns = path->chain.len == 1 ? room : room / 2 - LINK_GAP;
-
-	if (columns < LINK_COLUMNS)
-		columns = LINK_COLUMNS;
 
 	if (at > 0)
 		pm_str_puts(str, pm_text_arrow(path->text, false));
@@ -72,42 +68,51 @@ static void put_link(struct pm_str *str, const struct path *path, size_t at, siz
 			report->width > 0 ? columns : 0, report->ascii);
 }
 
-static size_t link_columns(const struct path *path, size_t at, size_t room)
+static size_t link_columns(const struct path *path, size_t at)
 {
 	struct pm_str link = { 0 };
 	size_t columns;
 
-	put_link(&link, path, at, room);
+	put_link(&link, path, at, LINK_COLUMNS);
 	columns = link.data ? pm_columns(link.data) : 0;
 	pm_str_release(&link);
 	return columns;
 }
 
-/* The first name and as many of the last as fit in @room; what is between is counted. */
+/*
+ * The first name and as many of the last as fit in @room; what is between is counted. Where
+ * not even two fit, the last alone: it is what the line is about.
+ */
 static void put_chain(struct pm_str *str, const struct path *path, size_t room)
 {
-	size_t len = path->chain.len, from = len, used = link_columns(path, 0, room);
-	char gap[48];
+	bool bounded = path->text->report->width > 0;
+	size_t len = path->chain.len, from = len, used = link_columns(path, 0);
+	size_t gap = len > 2 ? GAP_COLUMNS : 0;
 
-	snprintf(gap, sizeof(gap), "%s%s %zu more", pm_text_arrow(path->text, false),
-		 pm_text_ellipsis(path->text), len);
+	if (len == 1) {
+		put_link(str, path, 0, room);
+		return;
+	}
+	if (bounded && used + gap + link_columns(path, len - 1) > room) {
+		pm_str_printf(str, "%s %zu more", pm_text_ellipsis(path->text), len - 1);
+		put_link(str, path, len - 1,
+			 room > 2 * GAP_COLUMNS ? room - GAP_COLUMNS : GAP_COLUMNS);
+		return;
+	}
 	while (from > 1) {
-		size_t more = link_columns(path, from - 1, room);
-		size_t reserve = from > 2 ? pm_columns(gap) : 0;
+		size_t more = link_columns(path, from - 1);
 
-		/* The last one is what the line is about. */
-		if (path->text->report->width > 0 && from < len &&
-		    used + more + reserve > room)
+		if (bounded && used + more + (from > 2 ? gap : 0) > room)
 			break;
 		used += more;
 		from--;
 	}
-	put_link(str, path, 0, room);
+	put_link(str, path, 0, LINK_COLUMNS);
 	if (from > 1)
 		pm_str_printf(str, "%s%s %zu more", pm_text_arrow(path->text, false),
 			      pm_text_ellipsis(path->text), from - 1);
 	for (size_t i = from; i < len; i++)
-		put_link(str, path, i, room);
+		put_link(str, path, i, LINK_COLUMNS);
 }
 
 /* One line; @prefix holds the rails of the levels above. */

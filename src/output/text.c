@@ -233,8 +233,8 @@ static void put_hint(struct pm_str *str, const struct pm_report *report,
 	pm_str_release(&hint);
 }
 
-/* The heaviest function with a name, if that name can be typed. */
-static const char *name_to_ask_for(struct pm_section *section)
+/* The heaviest function with a name, as it can be typed; nothing if none weighs much. */
+static void put_name_to_ask_for(struct pm_str *str, struct pm_section *section)
 {
 	const struct pm_profile *profile = section->report->profile;
 	const struct pm_table *table = pm_section_functions(section);
@@ -246,10 +246,11 @@ static const char *name_to_ask_for(struct pm_section *section)
 
 		if (pm_weight_percent(&row->self, &section->view->total) < HINT_PERCENT)
 			break;
-		if (!function->unknown && strlen(function->name) <= HINT_NAME_MAX)
-			return function->name;
+		if (function->unknown)
+			continue;
+		pm_put_name(str, function->name, HINT_NAME_MAX, section->report->ascii);
+		return;
 	}
-	return NULL;
 }
 
 /* Lines are no help where the heaviest function has no name: its addresses are. */
@@ -265,9 +266,15 @@ static bool heaviest_is_unknown(struct pm_section *section)
 static void say_next(const struct pm_text *text, struct pm_section *section)
 {
 	const struct pm_report *report = text->report;
-	const char *name = name_to_ask_for(section);
+	PM_CLEANUP(pm_str_release) struct pm_str asked = { 0 };
 	struct pm_str hints = { 0 };
+	const char *name;
 
+	/* What came from a pipe cannot be asked again. */
+	if (report->file && strcmp(report->file, "-") == 0)
+		return;
+	put_name_to_ask_for(&asked, section);
+	name = asked.failed ? NULL : asked.data;
 	if (report->show != PM_SHOW_TREE)
 		put_hint(&hints, report, "--tree", NULL);
 	else

@@ -61,16 +61,22 @@ static const char *ellipsis(bool ascii)
 /* How many of the characters of operator<, operator->, operator() … @at begins with. */
 static size_t operator_len(const char *text, size_t at)
 {
+	/* Those with characters of brackets, longest first: operator-<int> is a minus. */
+	static const char *const symbols[] = { "<<=", ">>=", "<=>", "->*", "<<",
+					       ">>",  "<=",  ">=",  "->",  "()",
+					       "<",   ">",   "-" };
 	static const char word[] = "operator";
 	size_t len = sizeof(word) - 1, n = len;
 
 	if (strncmp(text + at, word, len) != 0 ||
 	    (at > 0 && (isalnum((unsigned char)text[at - 1]) || text[at - 1] == '_')))
 		return 0;
-	if (strncmp(text + at + n, "()", 2) == 0)
-		return n + 2;
-	while (strchr("<>=-!*&", text[at + n]) && text[at + n] != '\0')
-		n++;
+	for (size_t i = 0; i < PM_ARRAY_LEN(symbols); i++) {
+		size_t symbol_len = strlen(symbols[i]);
+
+		if (strncmp(text + at + n, symbols[i], symbol_len) == 0)
+			return n + symbol_len;
+	}
 	return n;
 }
 
@@ -108,6 +114,82 @@ static void fold_pairs(struct pm_str *str, const char *text, char open, char clo
 	}
 	if (depth > 0) /* not balanced: what it hides is cut off */
 		pm_str_puts(str, ellipsis(ascii));
+}
+
+/* Where the bracket at text[0] is closed, or NULL. */
+static const char *closing_bracket(const char *text)
+{
+	size_t depth = 0;
+
+	for (const char *c = text; *c; c++) {
+		if (*c == '<')
+			depth++;
+		else if (*c == '>' && c > text && c[-1] != '-' && --depth == 0)
+			return c;
+	}
+	return NULL;
+}
+
+/* Where " as " stands between the type and the trait of Rust's <type as trait>, or NULL. */
+static const char *as_trait(const char *text, const char *end)
+{
+	size_t depth = 0;
+
+	for (const char *c = text + 1; c < end; c++) {
+		if (*c == '<')
+			depth++;
+		else if (*c == '>' && c[-1] != '-' && depth > 0)
+			depth--;
+		else if (depth == 0 && strncmp(c, " as ", 4) == 0)
+			return c;
+	}
+	return NULL;
+}
+
+/*
+ * <core::hash::sip::Hasher<S> as core::hash::Hasher>::write becomes <…Hasher<…> as …>::write,
+ * or with less room <…Hasher<…>…>::write: the type says more than the trait or the paths.
+ */
+static bool fold_qualified(struct pm_str *str, const char *text, size_t width, bool ascii)
+{
+	const char *end = text[0] == '<' ? closing_bracket(text) : NULL;
+	const char *as = end ? as_trait(text, end) : NULL;
+	struct pm_str type = { 0 }, folded = { 0 };
+	size_t before_trait;
+	const char *last;
+
+	if (!end)
+		return false;
+	pm_str_append(&type, text + 1, (size_t)((as ? as : end) - text - 1));
+	if (!type.failed)
+		fold_pairs(&folded, type.data, '<', '>', ascii);
+	if (type.failed || folded.failed || !folded.data) {
+		str->failed = true;
+	} else {
+		last = folded.data + folded.len;
+		while (last > folded.data && last[-1] != ':')
+			last--;
+		pm_str_putc(str, '<');
+		if (last > folded.data)
+			pm_str_puts(str, ellipsis(ascii));
+		pm_str_puts(str, last);
+		before_trait = str->len;
+		if (as)
+			pm_str_printf(str, " as %s", ellipsis(ascii));
+		pm_str_putc(str, '>');
+		fold_pairs(str, end + 1, '<', '>', ascii);
+		if (as && !str->failed && pm_columns(str->data) > width) {
+			static const size_t as_len = sizeof(" as ") - 1;
+
+			memmove(str->data + before_trait,
+				str->data + before_trait + as_len,
+				str->len - before_trait - as_len + 1);
+			str->len -= as_len;
+		}
+	}
+	pm_str_release(&type);
+	pm_str_release(&folded);
+	return true;
 }
 
 /* The byte where column @column of @text begins. */
@@ -175,7 +257,8 @@ void pm_put_name(struct pm_str *str, const char *name, size_t width, bool ascii)
 		best = args.data ? args.data : "";
 	}
 	if (width > 0 && pm_columns(best) > width) {
-		fold_pairs(&templates, best, '<', '>', ascii);
+		if (!fold_qualified(&templates, best, width, ascii))
+			fold_pairs(&templates, best, '<', '>', ascii);
 		best = templates.data ? templates.data : "";
 	}
 	if (width > mark && pm_columns(best) > width)

@@ -300,7 +300,7 @@ void pm_rec_summary_print(const struct pm_rec_session *session)
 				      (double)counts->samples);
 	put_bytes(&line, session->bytes);
 	if (to_stdout) {
-		pm_str_puts(&line, " to standard output; next: pmreport -");
+		pm_str_puts(&line, " to standard output");
 	} else {
 		pm_str_puts(&line, " in ");
 		pm_str_printable(&line, options->output, strlen(options->output));

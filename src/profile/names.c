@@ -75,6 +75,7 @@ enum closeness {
 	SAME_NAME,
 	SAME_BUT_PARAMETERS,
 	SAME_BUT_SCOPE,
+	SAME_BUT_ELIDED, /* as reports shorten it: std::vector<…>::push_back */
 	NOT_SAME,
 };
 
@@ -89,6 +90,45 @@ static bool ends_with(const char *name, size_t len, const char *pattern,
 	return before == 0 || (before >= 2 && memcmp(name + before - 2, "::", 2) == 0);
 }
 
+/* Length of the ellipsis, as reports write it in either character set, at @text; or 0. */
+static size_t ellipsis_len(const char *text)
+{
+	return strncmp(text, "…", 3) == 0 || strncmp(text, "...", 3) == 0 ? 3 : 0;
+}
+
+static const char *find_ellipsis(const char *text)
+{
+	while (*text && ellipsis_len(text) == 0)
+		text++;
+	return *text ? text : NULL;
+}
+
+/*
+ * Whether the first @len bytes of @name could be shown as @pattern, in which ellipses stand for
+ * anything. Each piece is taken at its first place, but the last, which has to be the end.
+ */
+static bool fits_elided(const char *name, size_t len, const char *pattern)
+{
+	const char *at = name, *end = name + len;
+
+	for (bool first = true;; first = false) {
+		const char *gap = find_ellipsis(pattern);
+		size_t piece = gap ? (size_t)(gap - pattern) : strlen(pattern);
+		const char *found = at;
+
+		if ((size_t)(end - at) < piece)
+			return false;
+		if (!gap)
+			return memcmp(end - piece, pattern, piece) == 0;
+		if (!first && piece > 0)
+			found = memmem(at, (size_t)(end - at), pattern, piece);
+		if (!found || memcmp(found, pattern, piece) != 0)
+			return false;
+		at = found + piece;
+		pattern = gap + ellipsis_len(gap);
+	}
+}
+
 static enum closeness compare(const char *name, const char *pattern, size_t pattern_len)
 {
 	size_t len = strlen(name), bare = without_parameters(name, len);
@@ -100,6 +140,9 @@ static enum closeness compare(const char *name, const char *pattern, size_t patt
 	if (ends_with(name, bare, pattern, pattern_len) ||
 	    ends_with(name, len, pattern, pattern_len))
 		return SAME_BUT_SCOPE;
+	if (find_ellipsis(pattern) &&
+	    (fits_elided(name, len, pattern) || fits_elided(name, bare, pattern)))
+		return SAME_BUT_ELIDED;
 	return NOT_SAME;
 }
 
@@ -207,6 +250,9 @@ int pm_function_set_init(struct pm_function_set *ret, const struct pm_profile *p
 		return no_function(profile, pattern, err);
 	if (count_names(&set, profile) < 0)
 		return pm_error_set(err, -ENOMEM, "out of memory");
+	/* What was left out in a report cannot be typed: all that it stands for are meant. */
+	if (closest == SAME_BUT_ELIDED)
+		set.names = 1;
 	*ret = set;
 	set.set = NULL;
 	return 0;

@@ -59,7 +59,12 @@ static void test_operators_and_anonymous(void **state)
 		{ "A<int, long>::operator->(int, long)", 22, "A<…>::operator->(…)" },
 		{ "(anonymous namespace)::f(int)", 28, "(anonymous namespace)::f(…)" },
 		{ "f(int", 4, "f(…" },
-		{ "<alloc::Vec<T> as Extend<T>>::extend", 20, "<…>::extend" },
+		{ "operator-<int*, std::vector<int> >(int)", 15, "operator-<…>(…)" },
+		{ "<alloc::Vec<T> as Extend<T>>::extend", 22, "<…Vec<…> as …>::extend" },
+		{ "<alloc::Vec<T> as Extend<T>>::extend", 20, "<…Vec<…>…>::extend" },
+		{ "<alloc::Vec<T> as Extend<T>>::extend", 16, "…::extend" },
+		{ "<Sip as Hash<u8>>::write", 22, "<Sip as …>::write" },
+		{ "<alloc::vec::Vec<T>>::push", 20, "<…Vec<…>>::push" },
 	};
 	struct pm_str str = { 0 };
 

@@ -473,9 +473,12 @@ static void test_function_names(void **state)
 		const char *pattern;
 		size_t len, names;
 	} cases[] = {
-		{ "ns::f(int)", 1, 1 }, { "ns::f", 2, 2 },  { "f", 1, 1 },
-		{ "operator()", 1, 1 }, { "g", 2, 1 },      { "^ns::", 3, 3 },
-		{ "f(int)", 1, 1 },     { "method", 1, 1 },
+		{ "ns::f(int)", 1, 1 },  { "ns::f", 2, 2 },
+		{ "f", 1, 1 },           { "operator()", 1, 1 },
+		{ "g", 2, 1 },           { "^ns::", 3, 3 },
+		{ "f(int)", 1, 1 },      { "method", 1, 1 },
+		{ "ns::f(…)", 2, 1 },    { "ns::…(…)", 3, 1 },
+		{ "...::method", 1, 1 }, { "T<...>::m...d", 1, 1 },
 	};
 	static const char *const names[] = {
 		"ns::f(int)", "ns::f(char const*)",
@@ -509,6 +512,10 @@ static void test_function_names(void **state)
 	}
 	assert_int_equal(pm_function_set_init(&set, profile, "methdo", &err), -ENOENT);
 	assert_int_equal(pm_function_set_init(&set, profile, "", &err), -EINVAL);
+	/* Not beyond the end, not twice the same piece. */
+	assert_int_equal(pm_function_set_init(&set, profile, "ns::f(…", &err), 0);
+	pm_function_set_release(&set);
+	assert_int_equal(pm_function_set_init(&set, profile, "method…d", &err), -ENOENT);
 	assert_int_equal(pm_profile_find_event(profile, "cycles", &err), 0);
 	assert_int_equal(pm_profile_find_event(profile, "cycles:u", &err), 0);
 	assert_int_equal(pm_profile_find_event(profile, "faults", &err), 1);
