@@ -165,8 +165,9 @@ static int push_callchain(struct pm_rec_chains *chains, const struct pm_sample *
 }
 
 /*
- * Kernels before 5.11 say -1 for the callee-saved registers when an NMI meets a system call
- * that had not saved them (arch/x86 perf_get_regs_user()); no such pointer exists.
+ * Older kernels, 5.10 among them, say -1 for the callee-saved registers of a task that an NMI
+ * meets in a system call, which mostly saves none (perf_get_regs_user() in their
+ * arch/x86/kernel/perf_regs.c).
  */
 static void forget_unsaved(struct pm_unw_regs *regs)
 {

@@ -66,9 +66,9 @@ page_options() {
 	pages=$(find "$BUILD_DIR/docs" -name '*.[1-8]')
 	[ -n "$pages" ]
 	# scdoc writes more paragraph macros than are needed, everywhere.
-	mandoc -Tlint -Wwarning $pages | grep -v 'skipping paragraph macro' \
-		>"$BATS_TEST_TMPDIR/lint" || true
-	none cat "$BATS_TEST_TMPDIR/lint"
+	# Up to 4 is how bad the worst finding is, more that nothing was read: mandoc(1).
+	mandoc -Tlint -Wwarning $pages >"$BATS_TEST_TMPDIR/lint" || [ $? -le 4 ]
+	none grep -v 'skipping paragraph macro' "$BATS_TEST_TMPDIR/lint"
 }
 
 @test "the relative links of the documents lead to files" {

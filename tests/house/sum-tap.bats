@@ -58,6 +58,15 @@ sum() {
 	sum 1 '1 passed, 1 failed, 0 skipped'
 }
 
+@test "a run that did not get to all programs is a failure" {
+	result one OK 0 $'1..1\nok 1 a\n'
+	mkdir "$BATS_TEST_TMPDIR/b/meson-info"
+	echo '[{"name": "one"}]' >"$BATS_TEST_TMPDIR/b/meson-info/intro-tests.json"
+	sum 0 '1 passed, 0 failed, 0 skipped'
+	echo '[{"name": "one"}, {"name": "two"}]' >"$BATS_TEST_TMPDIR/b/meson-info/intro-tests.json"
+	sum 1 '1 passed, 1 failed, 0 skipped'
+}
+
 @test "a plan that is missing is a failure" {
 	result one OK 0 $'ok 1 a\n'
 	sum 1 '1 passed, 1 failed, 0 skipped'

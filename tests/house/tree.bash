@@ -39,9 +39,10 @@ scripts() {
 	done
 }
 
-# none COMMAND...: the command must find nothing; what it finds is the explanation.
+# none COMMAND...: the command must find nothing; what it finds is the explanation. 1 is how
+# grep says so; more is a command that could not look.
 none() {
 	local found
-	found=$("$@") || true
+	found=$("$@") || [ $? = 1 ] || { echo "failed: $*" && return 2; }
 	[ -z "$found" ] || { echo "$found" && return 1; }
 }

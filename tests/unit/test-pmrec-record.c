@@ -138,11 +138,67 @@ static void test_markers_are_no_frames(void **state)
 	unlink(path);
 }
 
+static __attribute__((noinline)) uint64_t where(void)
+{
+	return (uint64_t)(uintptr_t)__builtin_return_address(0);
+}
+
+/* A place in a frame whose CFA is told by rbp, because rsp moves by an unknown amount. */
+static __attribute__((noinline)) uint64_t in_frame_of_rbp(size_t bytes)
+{
+	volatile char *room = __builtin_alloca(bytes);
+	uint64_t ret;
+
+	room[0] = 1;
+	ret = where();
+	room[bytes - 1] = room[0];
+	return ret;
+}
+
+/* What an old kernel does not know is unknown, not an address. */
+static void test_unsaved_registers(void **state)
+{
+	static const struct pm_rec_options options = { .quiet = true };
+	static const uint64_t words[8];
+	struct pm_rec_session session = { .options = &options };
+	struct pm_record record = { .type = PERF_RECORD_SAMPLE,
+				    .pid = (uint32_t)getpid(),
+				    .tid = (uint32_t)getpid() };
+	struct pm_sample *sample = &record.sample;
+	char path[] = "/tmp/test-pmrec-record.XXXXXX";
+	int fd = mkstemp(path);
+
+	assert_true(fd >= 0);
+	close(fd);
+	begin(&session, path, PM_CALL_GRAPH_DWARF);
+	pm_rec_modules_raise_limit(&session.modules);
+	assert_int_equal(pm_procs_read(session.procs, getpid(), NULL), 0);
+	sample->regs.abi = PM_REGS_64;
+	sample->regs.known = (1u << PM_UNW_REGS) - 1;
+	sample->regs.value[PM_UNW_RSP] = 0x7000;
+	sample->regs.value[PM_UNW_RIP] = in_frame_of_rbp(64);
+	sample->stack = (const uint8_t *)words;
+	sample->stack_len = sizeof(words);
+	sample->regs.value[PM_UNW_RBX] = sample->regs.value[PM_UNW_RBP] = UINT64_MAX;
+	for (size_t i = 12; i < 15; i++)
+		sample->regs.value[i] = UINT64_MAX;
+	/* One that has a value was saved, and then all were. */
+	assert_int_equal(pm_rec_record(&session, &record), 0);
+	assert_int_equal(session.counts.stops[PM_UNW_STOP_BAD_MEMORY], 1);
+	sample->regs.value[15] = UINT64_MAX;
+	assert_int_equal(pm_rec_record(&session, &record), 0);
+	assert_int_equal(session.counts.stops[PM_UNW_STOP_NO_REGISTER], 1);
+	assert_int_equal(pm_file_writer_close(session.writer, NULL), 0);
+	end(&session);
+	unlink(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_numbers_too_large),
 		cmocka_unit_test(test_markers_are_no_frames),
+		cmocka_unit_test(test_unsaved_registers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
