@@ -188,7 +188,7 @@ struct pm_perf_options {
 	enum pm_call_graph call_graph;
 	uint32_t stack_bytes; /* DWARF only; multiple of 8, at most PM_STACK_BYTES_MAX */
 	size_t ring_pages; /* data pages of each ring, 0: choose */
-	bool ring_pages_explicit; /* shrinking is then announced as a warning, too */
+	bool ring_pages_explicit; /* then every shrinking is noted, not only to a tight size */
 	pid_t pid; /* the process to follow, with all it starts; enabled by its exec */
 };
 

@@ -6,7 +6,7 @@ enum {
 	PLAIN_RECORD_BYTES = 1536, /* a sample with 127 callchain entries and registers */
 	RECORD_BYTES_MAX = 65528, /* header.size is a u16, in steps of 8 */
 	RECORDS_MIN = 2,
-	RECORDS_COMFORTABLE = 8,
+	RECORDS_COMFORTABLE = 16,
 	RECORDS_WANTED = 256,
 	MEMORY_SHARE = 16, /* all rings together: at most this part of the memory */
 };

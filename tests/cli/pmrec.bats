@@ -471,6 +471,26 @@ wrong() {
 	holds s.json 'self_share("sixty") > 50' 'any("paranoid" in n["text"] for n in notes)'
 }
 
+@test "a limit on locked memory: a smaller buffer, the value and the fix" {
+	need_nobody
+	# What is left is perf_event_mlock_kb alone.
+	local kb
+	kb=$(cat /proc/sys/kernel/perf_event_mlock_kb)
+	[ "$kb" -lt 1024 ] || skip "perf_event_mlock_kb is $kb here"
+	[ "$(cat /proc/sys/kernel/perf_event_paranoid)" -le 2 ] || skip "perf is forbidden here"
+	for args in "" "-m 8192"; do
+		run --separate-stderr nobody prlimit --memlock=0 \
+			./pmrec -e cpu-clock:u $args -o s.json -- ./split 0.3
+		echo "$stderr"
+		[ "$status" = 0 ]
+		[[ $stderr == *"warning: the rings are "*" KiB for each CPU"* ]]
+		[[ $stderr == *"locked memory is limited (more: sudo sysctl kernel.perf_event_mlock_kb="* ]]
+		holds s.json "header['options']['ring_bytes'] <= $kb * 1024" 'len(samples) > 100' \
+			'any("locked memory" in n["text"] for n in notes)'
+		rm -f s.json
+	done
+}
+
 # ---- outputs that fail ------------------------------------------------------------------
 
 @test "a missing folder is told before the command runs" {
