@@ -21,9 +21,10 @@ struct machine {
 };
 
 /* Whether CFA + @offset is seen to lie below the stack pointer. */
-static bool is_below_sp(const struct pm_unw_row *row, int64_t offset)
+static bool is_below_sp(const struct pm_unw_arch_info *arch, const struct pm_unw_row *row,
+			int64_t offset)
 {
-	if (row->cfa_is_expr || row->cfa_reg != PM_UNW_RSP || offset >= 0)
+	if (row->cfa_is_expr || row->cfa_reg != arch->sp || offset >= 0)
 		return false;
 	return row->cfa_offset < 0 || (uint64_t)row->cfa_offset < 0 - (uint64_t)offset;
 }
@@ -32,11 +33,12 @@ static void set_rule(struct machine *machine, uint64_t reg, enum pm_unw_rule_kin
 		     int64_t value)
 {
 	/* Vector and other registers above are described, too, but no chain needs them. */
-	if (reg >= PM_UNW_REGS)
+	if (reg >= machine->fde->arch->regs)
 		return;
 	machine->row.regs[reg] = (struct pm_unw_reg_rule){ .kind = kind, .value = value };
-	if (kind == PM_UNW_RULE_OFFSET && !is_below_sp(&machine->row, value))
-		machine->row.pushed |= 1u << reg;
+	if (kind == PM_UNW_RULE_OFFSET &&
+	    !is_below_sp(machine->fde->arch, &machine->row, value))
+		machine->row.pushed |= (uint64_t)1 << reg;
 }
 
 static void set_expression(struct machine *machine, uint64_t reg,
@@ -50,7 +52,7 @@ static void set_expression(struct machine *machine, uint64_t reg,
 		return;
 	}
 	expr = pm_reader_bytes(&machine->reader, len);
-	if (machine->reader.failed || reg >= PM_UNW_REGS)
+	if (machine->reader.failed || reg >= machine->fde->arch->regs)
 		return;
 	machine->row.regs[reg] = (struct pm_unw_reg_rule){ .kind = kind,
 							   .expr_len = (uint32_t)len,
@@ -61,7 +63,7 @@ static void set_cfa(struct machine *machine, uint64_t reg, int64_t offset)
 {
 	struct pm_unw_row *row = &machine->row;
 
-	if (reg >= PM_UNW_REGS) {
+	if (reg >= machine->fde->arch->regs) {
 		machine->reader.failed = true;
 		return;
 	}
@@ -103,7 +105,7 @@ static void set_cfa_expression(struct machine *machine)
 
 static void restore(struct machine *machine, uint64_t reg)
 {
-	if (reg < PM_UNW_REGS && machine->initial)
+	if (reg < machine->fde->arch->regs && machine->initial)
 		machine->row.regs[reg] = machine->initial->regs[reg];
 }
 
@@ -284,13 +286,14 @@ static int run(struct machine *machine, const uint8_t *program, const uint8_t *e
 	return 0;
 }
 
-void pm_unw_row_keep_popped(struct pm_unw_row *row)
+void pm_unw_row_keep_popped(const struct pm_unw_arch_info *arch, struct pm_unw_row *row)
 {
-	for (uint32_t reg = 0; reg < PM_UNW_REGS; reg++) {
+	for (uint32_t reg = 0; reg < arch->regs; reg++) {
 		struct pm_unw_reg_rule *rule = &row->regs[reg];
 
 		if (reg != row->ra_reg && row->pushed >> reg & 1 &&
-		    rule->kind == PM_UNW_RULE_OFFSET && is_below_sp(row, rule->value))
+		    rule->kind == PM_UNW_RULE_OFFSET &&
+		    is_below_sp(arch, row, rule->value))
 			*rule = (struct pm_unw_reg_rule){ .kind = PM_UNW_RULE_SAME };
 	}
 	row->pushed = 0;
@@ -303,7 +306,7 @@ int pm_unw_cfi_row(const struct pm_unw_fde *fde, uint64_t svma, struct pm_unw_ro
 	int rc;
 
 	memset(&machine.row, 0, sizeof(machine.row));
-	if (fde->ra_reg >= PM_UNW_REGS)
+	if (fde->ra_reg >= fde->arch->regs)
 		return -EBADMSG;
 	machine.row.ra_reg = fde->ra_reg;
 	machine.row.signal = fde->signal;

@@ -52,9 +52,10 @@ static uint64_t reg_value(struct evaluation *eval, uint64_t reg)
 {
 	const struct pm_unw_regs *regs = eval->input->regs;
 
-	if (reg >= PM_UNW_REGS || !(regs->known >> reg & 1)) {
-		fail(eval,
-		     reg >= PM_UNW_REGS ? PM_UNW_STOP_BAD_CFI : PM_UNW_STOP_NO_REGISTER);
+	if (reg >= pm_unw_arch_infos[regs->arch].regs || !(regs->known >> reg & 1)) {
+		fail(eval, reg >= pm_unw_arch_infos[regs->arch].regs
+				   ? PM_UNW_STOP_BAD_CFI
+				   : PM_UNW_STOP_NO_REGISTER);
 		return 0;
 	}
 	return regs->value[reg];

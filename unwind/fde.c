@@ -218,7 +218,8 @@ static int read_cie(struct pm_unw_module *module, struct pm_unw_region *region,
 static int read_fde(struct pm_unw_module *module, struct pm_unw_region *region,
 		    size_t offset, struct pm_unw_fde *ret, size_t *next)
 {
-	struct pm_unw_fde fde = { .region_svma = region->svma,
+	struct pm_unw_fde fde = { .arch = &pm_unw_arch_infos[module->arch],
+				  .region_svma = region->svma,
 				  .region_data = region->data };
 	struct pm_reader reader;
 	struct entry entry;

@@ -149,7 +149,7 @@ static struct pm_unw_load *load_of(struct pm_unw_module *module, uint64_t svma)
  * without section headers. Anything but the one table form that linkers write is left to the
  * scan.
  */
-static void use_eh_frame_hdr(struct pm_unw_module *module, const GElf_Phdr *phdr)
+static void use_header_table(struct pm_unw_module *module)
 {
 	enum {
 		DATAREL_SDATA4 = 0x3b,
@@ -161,7 +161,6 @@ static void use_eh_frame_hdr(struct pm_unw_module *module, const GElf_Phdr *phdr
 	const uint8_t *bytes;
 	size_t head;
 
-	region_open(module, hdr, phdr->p_vaddr, phdr->p_offset, phdr->p_filesz);
 	head = hdr->len < 64 ? hdr->len : 64;
 	bytes = pm_unw_region_need(hdr, 0, head);
 	if (head < 4 || !bytes || bytes[0] != 1 || bytes[1] == OMIT)
@@ -256,8 +255,11 @@ static int read_elf(struct pm_unw_module *module, Elf *elf, struct pm_error *err
 	if (rc < 0)
 		return pm_error_set(err, rc, "out of memory");
 	read_sections(module, elf);
-	if (eh_hdr.p_type == PT_GNU_EH_FRAME)
-		use_eh_frame_hdr(module, &eh_hdr);
+	if (eh_hdr.p_type == PT_GNU_EH_FRAME) {
+		region_open(module, &module->eh_frame_hdr, eh_hdr.p_vaddr,
+			    eh_hdr.p_offset, eh_hdr.p_filesz);
+		use_header_table(module);
+	}
 	return 0;
 }
 
@@ -305,6 +307,45 @@ int pm_unw_module_open(struct pm_unw_module **ret, int fd, struct pm_error *err)
 	if (rc == 0)
 		*ret = PM_TAKE_PTR(module);
 	return rc;
+}
+
+static int copy_part(struct pm_unw_region *region, const struct pm_unw_part *part)
+{
+	if (part->len == 0)
+		return 0;
+	region->data = malloc(part->len);
+	if (!region->data)
+		return -ENOMEM;
+	memcpy(region->data, part->data, part->len);
+	region->svma = part->svma;
+	region->len = part->len;
+	region->owned = true;
+	return 0;
+}
+
+int pm_unw_module_from_parts(struct pm_unw_module **ret, const struct pm_unw_parts *parts,
+			     struct pm_error *err)
+{
+	PM_CLEANUP(cleanup_module) struct pm_unw_module *module = module_new();
+
+	if (!module || copy_part(&module->eh_frame_hdr, &parts->eh_frame_hdr) < 0 ||
+	    copy_part(&module->eh_frame, &parts->eh_frame) < 0 ||
+	    copy_part(&module->debug_frame, &parts->debug_frame) < 0)
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	module->arch = parts->arch;
+	module->entry = parts->entry;
+	for (size_t i = 0; i < parts->loads_len; i++)
+		if (pm_vec_push(&module->loads,
+				(struct pm_unw_load){
+					.vaddr = parts->loads[i].vaddr,
+					.offset = parts->loads[i].offset,
+					.filesz = parts->loads[i].filesz,
+					.executable = parts->loads[i].executable }) != 0)
+			return pm_error_set(err, -ENOMEM, "out of memory");
+	if (module->eh_frame_hdr.len > 0)
+		use_header_table(module);
+	*ret = PM_TAKE_PTR(module);
+	return 0;
 }
 
 int pm_unw_module_from_memory(struct pm_unw_module **ret, const void *image, size_t len,

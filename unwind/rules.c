@@ -11,13 +11,12 @@ enum {
 	ROWS_MAX = 1 << 14,
 };
 
-const uint8_t pm_unw_saved_regs[PM_UNW_SAVED] = { 3, 6, 12, 13, 14, 15, PM_UNW_RIP };
-
-static bool plain_slot(const struct pm_unw_reg_rule *rule, int16_t *ret)
+static bool plain_slot(const struct pm_unw_arch_info *arch,
+		       const struct pm_unw_reg_rule *rule, int16_t *ret)
 {
-	int64_t slot = rule->value / 8;
+	int64_t slot = rule->value / arch->word_bytes;
 
-	if (rule->kind != PM_UNW_RULE_OFFSET || rule->value % 8 != 0 ||
+	if (rule->kind != PM_UNW_RULE_OFFSET || rule->value % arch->word_bytes != 0 ||
 	    slot < INT16_MIN || slot > INT16_MAX)
 		return false;
 	*ret = (int16_t)slot;
@@ -25,31 +24,33 @@ static bool plain_slot(const struct pm_unw_reg_rule *rule, int16_t *ret)
 }
 
 /* Whether @row says no more than a rule can hold; then @ret is that rule. */
-static bool reduce(const struct pm_unw_row *row, struct pm_unw_rule *ret)
+static bool reduce(const struct pm_unw_arch_info *arch, const struct pm_unw_row *row,
+		   struct pm_unw_rule *ret)
 {
 	struct pm_unw_rule rule;
-	uint32_t handled = 0;
+	uint64_t handled = 0;
 
 	memset(&rule, 0, sizeof(rule));
-	if (row->cfa_is_expr || row->ra_reg != PM_UNW_RIP ||
-	    row->cfa_offset < INT32_MIN || row->cfa_offset > INT32_MAX)
+	if (row->cfa_is_expr || row->ra_reg != arch->ra || row->cfa_offset < INT32_MIN ||
+	    row->cfa_offset > INT32_MAX)
 		return false;
 	rule.cfa_reg = (uint8_t)row->cfa_reg;
 	rule.cfa_offset = (int32_t)row->cfa_offset;
 	rule.signal = row->signal != 0;
-	for (size_t i = 0; i < PM_UNW_SAVED; i++) {
-		const struct pm_unw_reg_rule *reg = &row->regs[pm_unw_saved_regs[i]];
+	for (size_t i = 0; i < arch->saved_len; i++) {
+		const struct pm_unw_reg_rule *reg = &row->regs[arch->saved[i]];
 
-		handled |= 1u << pm_unw_saved_regs[i];
-		if (plain_slot(reg, &rule.slot[i]))
-			rule.saved |= (uint8_t)(1u << i);
-		else if (i == PM_UNW_SAVED_RA || (reg->kind != PM_UNW_RULE_UNSPECIFIED &&
-						  reg->kind != PM_UNW_RULE_SAME))
+		handled |= (uint64_t)1 << arch->saved[i];
+		if (plain_slot(arch, reg, &rule.slot[i]))
+			rule.saved |= (uint16_t)(1u << i);
+		else if (i == arch->saved_len - 1u ||
+			 (reg->kind != PM_UNW_RULE_UNSPECIFIED &&
+			  reg->kind != PM_UNW_RULE_SAME))
 			return false;
 	}
-	for (uint32_t i = 0; i < PM_UNW_REGS; i++)
+	for (uint32_t i = 0; i < arch->regs; i++)
 		if (!(handled >> i & 1) && row->regs[i].kind != PM_UNW_RULE_UNSPECIFIED &&
-		    (row->regs[i].kind != PM_UNW_RULE_UNDEFINED || i == PM_UNW_RSP))
+		    (row->regs[i].kind != PM_UNW_RULE_UNDEFINED || i == arch->sp))
 			return false;
 	*ret = rule;
 	return true;
@@ -120,6 +121,7 @@ static struct pm_unw_lookup decode(struct pm_unwinder *unwinder,
 {
 	struct pm_unw_lookup bad = { .found = PM_UNW_FOUND_BAD_CFI };
 	struct pm_unw_lookup lookup = { .found = PM_UNW_FOUND_RULE };
+	const struct pm_unw_arch_info *arch = &pm_unw_arch_infos[module->arch];
 	struct pm_unw_fde fde;
 	struct pm_unw_row row;
 	struct pm_unw_rule rule;
@@ -129,10 +131,10 @@ static struct pm_unw_lookup decode(struct pm_unwinder *unwinder,
 		return (struct pm_unw_lookup){ .found = PM_UNW_FOUND_NO_CFI };
 	if (rc != 0 || pm_unw_cfi_row(&fde, svma, &row) != 0)
 		return bad;
-	pm_unw_row_keep_popped(&row);
+	pm_unw_row_keep_popped(arch, &row);
 	if (row.regs[row.ra_reg].kind == PM_UNW_RULE_UNDEFINED)
 		return (struct pm_unw_lookup){ .found = PM_UNW_FOUND_ROOT };
-	if (reduce(&row, &rule))
+	if (reduce(arch, &row, &rule))
 		return intern_rule(unwinder, &rule, &lookup.index) ? lookup : bad;
 	lookup.found = PM_UNW_FOUND_ROW;
 	return intern_row(unwinder, &row, &lookup.index) ? lookup : bad;

@@ -6,12 +6,35 @@
  *   cfi.c     FDE, svma → the CFI row (what DWARF 5 §6.4.1 calls a row of the table)
  *   rules.c   row → interned rule, found again by (module, svma)
  *   expr.c    DWARF expressions in rows
- *   step.c    rule, registers → the caller's registers; what to do without a rule
+ *   step.c    rule, registers → the caller's registers
+ *   fallback.c  the same where there is no rule
+ *   arch.c    what the architectures differ in
  *   unwind.c  the loop over frames and its guards
  */
 #pragma once
 
 #include "pm/unwind.h"
+
+/* ---- arch.c -------------------------------------------------------------------------- */
+
+enum {
+	PM_UNW_SAVED_MAX =
+		12, /* registers that a rule can say to be saved, with the pc's */
+};
+
+/* DWARF numbers, and what the ABI says where CFI says nothing. */
+struct pm_unw_arch_info {
+	uint8_t regs; /* how many are tracked: those below */
+	uint8_t sp, pc, fp;
+	uint8_t ra; /* the column of the return address in CFI */
+	uint8_t word_bytes; /* of an address and of a stack slot */
+	uint8_t saved_len;
+	uint8_t saved[PM_UNW_SAVED_MAX]; /* a rule's slots in order; the last is `ra` */
+	uint64_t callee_saved; /* bit n: a called function leaves register n as it was */
+	uint16_t elf_machine; /* EM_* */
+	uint8_t elf_class; /* ELFCLASS* */
+};
+extern const struct pm_unw_arch_info pm_unw_arch_infos[PM_UNW_ARCH_COUNT];
 
 /* ---- module.c ------------------------------------------------------------------------ */
 
@@ -56,6 +79,7 @@ struct pm_unw_fde_table {
 
 struct pm_unw_module {
 	uint32_t id; /* unique in the process, never reused: the key of caches */
+	enum pm_unw_arch arch;
 	int fd; /* -1 for an image in memory */
 	uint8_t *image;
 	size_t image_len;
@@ -79,6 +103,7 @@ bool pm_unw_module_is_entry(const struct pm_unw_module *module, uint64_t svma);
 
 /* An FDE and its CIE, ready to be run. Texts and programs are in place in the region. */
 struct pm_unw_fde {
+	const struct pm_unw_arch_info *arch;
 	uint64_t start, end; /* svma [start, end) */
 	const uint8_t *program, *program_end;
 	const uint8_t *initial, *initial_end; /* the CIE's program */
@@ -128,12 +153,11 @@ struct pm_unw_row {
 	int64_t cfa_offset;
 	const uint8_t *cfa_expr;
 	uint64_t cfa_expr_len;
-	struct pm_unw_reg_rule regs[PM_UNW_REGS];
+	struct pm_unw_reg_rule regs[PM_UNW_REGS_MAX];
 	uint32_t ra_reg;
 	uint32_t signal;
 	/* Bit n: register n was saved in a slot that was then above the stack pointer. */
-	uint32_t pushed;
-	uint32_t unused; /* keeps the end from being padding */
+	uint64_t pushed;
 };
 
 /* Runs the FDE up to @svma, which it covers. 0 or -EBADMSG. */
@@ -146,7 +170,7 @@ int pm_unw_cfi_row(const struct pm_unw_fde *fde, uint64_t svma, struct pm_unw_ro
  * saved it in the red zone, never above the stack pointer, is left alone: there the register
  * may hold anything.
  */
-void pm_unw_row_keep_popped(struct pm_unw_row *row);
+void pm_unw_row_keep_popped(const struct pm_unw_arch_info *arch, struct pm_unw_row *row);
 
 /* ---- expr.c -------------------------------------------------------------------------- */
 
@@ -192,25 +216,16 @@ static inline bool pm_unw_stack_u64(const struct pm_unw_stack *stack, uint64_t a
 
 /* ---- rules.c ------------------------------------------------------------------------- */
 
-/* The callee-saved registers of the psABI and the return address, in the rule's order. */
-enum {
-	PM_UNW_SAVED_RA = 6,
-	PM_UNW_SAVED = 7,
-};
-extern const uint8_t pm_unw_saved_regs[PM_UNW_SAVED]; /* their DWARF numbers */
-
 /*
  * What all but a few rows come down to: CFA = reg + offset, return address and some
- * callee-saved registers at multiples of 8 from it. Compared as bytes.
+ * callee-saved registers at whole words from it. Compared as bytes.
  */
 struct pm_unw_rule {
 	int32_t cfa_offset;
 	uint8_t cfa_reg;
 	uint8_t signal;
-	uint8_t saved; /* bit i: slot[i] holds register i of the order */
-	uint8_t unused;
-	int16_t slot[PM_UNW_SAVED]; /* 8-byte units from the CFA */
-	int16_t unused2;
+	uint16_t saved; /* bit i: slot[i] holds register i of the architecture's order */
+	int16_t slot[PM_UNW_SAVED_MAX]; /* words from the CFA */
 };
 
 /* What a look-up gives. */
@@ -252,6 +267,7 @@ struct pm_unw_lookup pm_unw_rule_find(struct pm_unwinder *unwinder,
 
 /* Where the walk stands: the registers in the frame that is to be left. */
 struct pm_unw_state {
+	const struct pm_unw_arch_info *arch; /* of regs.arch */
 	struct pm_unw_regs regs;
 	const struct pm_unw_space *space;
 	const struct pm_unw_stack *stack;
@@ -267,3 +283,9 @@ struct pm_unw_state {
  */
 bool pm_unw_step(struct pm_unwinder *unwinder, struct pm_unw_state *state,
 		 enum pm_unw_how *how, enum pm_unw_stop *stop);
+
+/* ---- fallback.c ---------------------------------------------------------------------- */
+
+/* The ladder below CFI; as pm_unw_step(). */
+bool pm_unw_step_without_cfi(struct pm_unw_state *state, enum pm_unw_how *how,
+			     enum pm_unw_stop *stop);

@@ -10,6 +10,7 @@ static const char *const how_names[PM_UNW_HOW_COUNT] = {
 	[PM_UNW_HOW_LEAF] = "leaf",
 	[PM_UNW_HOW_TRAMPOLINE] = "trampoline",
 	[PM_UNW_HOW_KERNEL] = "kernel",
+	[PM_UNW_HOW_STITCHED] = "stitched",
 };
 
 static const char *const stop_names[PM_UNW_STOP_COUNT] = {
@@ -79,28 +80,32 @@ void pm_unwinder_stats(const struct pm_unwinder *unwinder, struct pm_unw_stats *
 static bool progressed(const struct pm_unw_state *state, uint64_t old_sp, uint64_t old_pc,
 		       bool was_interrupted)
 {
-	uint64_t sp = state->regs.value[PM_UNW_RSP];
+	uint64_t sp = state->regs.value[state->arch->sp];
 
 	if (state->interrupted || sp > old_sp)
 		return true;
-	return sp == old_sp && was_interrupted && state->regs.value[PM_UNW_RIP] != old_pc;
+	return sp == old_sp && was_interrupted &&
+	       state->regs.value[state->arch->pc] != old_pc;
 }
 
 size_t pm_unwind(struct pm_unwinder *unwinder, const struct pm_unw_space *space,
 		 const struct pm_unw_regs *regs, const struct pm_unw_stack *stack,
 		 struct pm_unw_frame *frames, enum pm_unw_stop *stop)
 {
-	struct pm_unw_state state = { .space = space, .stack = stack, .first = true };
+	const struct pm_unw_arch_info *arch = &pm_unw_arch_infos[regs->arch];
+	struct pm_unw_state state = {
+		.arch = arch, .space = space, .stack = stack, .first = true
+	};
 	enum pm_unw_how how = PM_UNW_HOW_IP;
 	size_t len = 0;
 
 	state.regs = *regs;
 	*stop = PM_UNW_STOP_NO_REGS;
-	if (!(regs->known >> PM_UNW_RIP & 1))
+	if (!(regs->known >> arch->pc & 1))
 		return 0;
 	for (;;) {
-		uint64_t pc = state.regs.value[PM_UNW_RIP];
-		uint64_t sp = state.regs.value[PM_UNW_RSP];
+		uint64_t pc = state.regs.value[arch->pc];
+		uint64_t sp = state.regs.value[arch->sp];
 		bool was_interrupted = state.first || state.interrupted;
 
 		state.lookup = was_interrupted ? pc : pc - 1;
@@ -125,7 +130,7 @@ size_t pm_unwind(struct pm_unwinder *unwinder, const struct pm_unw_space *space,
 				*stop = PM_UNW_STOP_NO_MODULE;
 			break;
 		}
-		if (state.regs.value[PM_UNW_RIP] == 0) {
+		if (state.regs.value[arch->pc] == 0) {
 			/* Nothing returns to 0: the psABI's mark of the first frame. */
 			*stop = PM_UNW_STOP_ROOT;
 			break;
@@ -138,4 +143,11 @@ size_t pm_unwind(struct pm_unwinder *unwinder, const struct pm_unw_space *space,
 	}
 	unwinder->stats.frames += len;
 	return len;
+}
+
+void pm_unwind_batch(struct pm_unwinder *unwinder, struct pm_unw_job *jobs, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		jobs[i].len = pm_unwind(unwinder, jobs[i].space, jobs[i].regs,
+					&jobs[i].stack, jobs[i].frames, &jobs[i].stop);
 }

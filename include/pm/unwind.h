@@ -13,21 +13,33 @@
 
 #include "pm/base.h"
 
-/* DWARF register numbers of x86-64 (psABI fig. 3.36). */
+/* Whose registers and CFI. One process has one: a 32-bit task of an x86-64 machine is I386. */
+enum pm_unw_arch {
+	PM_UNW_X86_64,
+	PM_UNW_I386,
+	PM_UNW_AARCH64,
+};
+#define PM_UNW_ARCH_COUNT (PM_UNW_AARCH64 + 1)
+
 enum {
-	PM_UNW_RBX = 3,
-	PM_UNW_RBP = 6,
-	PM_UNW_RSP = 7,
-	PM_UNW_RIP = 16,
-	PM_UNW_REGS = 17,
+	/* Some DWARF register numbers of x86-64 (psABI fig. 3.36). */
+	PM_UNW_X86_64_RBX = 3,
+	PM_UNW_X86_64_RBP = 6,
+	PM_UNW_X86_64_RSP = 7,
+	PM_UNW_X86_64_RIP = 16,
+	PM_UNW_X86_64_REGS = 17,
+	/* aarch64 has the most: x0…x30, sp, pc (AADWARF64 §4.1). */
+	PM_UNW_REGS_MAX = 33,
 	/* What pm_unwind() gives at most: as many as the largest dump can hold, since g++ was
 	 * seen with recursions of more than 1024 frames in 64 KiB. */
 	PM_UNW_FRAMES_MAX = 4096,
 };
 
+/* By DWARF number of the architecture; 32-bit registers are zero-extended. */
 struct pm_unw_regs {
-	uint64_t value[PM_UNW_REGS];
-	uint32_t known; /* bit n: value[n] is known */
+	uint64_t value[PM_UNW_REGS_MAX];
+	uint64_t known; /* bit n: value[n] is known */
+	enum pm_unw_arch arch;
 };
 
 /* How a frame was found. */
@@ -38,8 +50,9 @@ enum pm_unw_how {
 	PM_UNW_HOW_LEAF, /* no CFI at the interrupted place: return address on top of the stack */
 	PM_UNW_HOW_TRAMPOLINE, /* a signal frame known by its bytes */
 	PM_UNW_HOW_KERNEL, /* the kernel's own chain; for callers that mix */
+	PM_UNW_HOW_STITCHED, /* taken from an earlier chain of the thread; for callers, too */
 };
-#define PM_UNW_HOW_COUNT (PM_UNW_HOW_KERNEL + 1)
+#define PM_UNW_HOW_COUNT (PM_UNW_HOW_STITCHED + 1)
 const char *pm_unw_how_name(enum pm_unw_how how); /* "ip", "cfi", … as in the file */
 
 /* Why a chain ends. */
@@ -72,6 +85,24 @@ struct pm_unw_module;
 int pm_unw_module_open(struct pm_unw_module **ret, int fd, struct pm_error *err);
 int pm_unw_module_from_memory(struct pm_unw_module **ret, const void *image, size_t len,
 			      struct pm_error *err);
+
+/* Unwind information that is not in an ELF file: of a corpus, of generated code. */
+struct pm_unw_parts {
+	enum pm_unw_arch arch;
+	uint64_t entry; /* svma of the entry point; 0: none */
+	const struct pm_unw_part_load {
+		uint64_t vaddr, offset, filesz; /* as in the program header */
+		bool executable;
+	} * loads;
+	size_t loads_len;
+	struct pm_unw_part {
+		uint64_t svma;
+		const void *data; /* copied */
+		size_t len; /* 0: there is none */
+	} eh_frame_hdr, eh_frame, debug_frame;
+};
+int pm_unw_module_from_parts(struct pm_unw_module **ret, const struct pm_unw_parts *parts,
+			     struct pm_error *err);
 void pm_unw_module_free(struct pm_unw_module *module);
 /* The file, which the module keeps open for as long as it lives; borrowed, -1 for memory. */
 int pm_unw_module_fd(const struct pm_unw_module *module);
@@ -144,6 +175,26 @@ void pm_unwinder_stats(const struct pm_unwinder *unwinder, struct pm_unw_stats *
 size_t pm_unwind(struct pm_unwinder *unwinder, const struct pm_unw_space *space,
 		 const struct pm_unw_regs *regs, const struct pm_unw_stack *stack,
 		 struct pm_unw_frame *frames, enum pm_unw_stop *stop);
+
+/* One chain to be found. The pointers are borrowed; the results are as of pm_unwind(). */
+struct pm_unw_job {
+	const struct pm_unw_space *space;
+	const struct pm_unw_regs *regs;
+	struct pm_unw_stack stack;
+	struct pm_unw_frame *frames; /* room for PM_UNW_FRAMES_MAX */
+	size_t len;
+	enum pm_unw_stop stop;
+};
+
+enum {
+	PM_UNW_BATCH_MAX = 16, /* more at once gain nothing */
+};
+
+/*
+ * pm_unwind() for several chains at once: while one waits for memory, the others go on. The
+ * results are the same. @len at most PM_UNW_BATCH_MAX.
+ */
+void pm_unwind_batch(struct pm_unwinder *unwinder, struct pm_unw_job *jobs, size_t len);
 
 /* ---- second opinion: libunwind-ptrace ------------------------------------------------- */
 

@@ -171,7 +171,9 @@ static int push_callchain(struct pm_rec_chains *chains, const struct pm_sample *
  */
 static void forget_unsaved(struct pm_unw_regs *regs)
 {
-	static const uint8_t callee_saved[] = { PM_UNW_RBX, PM_UNW_RBP, 12, 13, 14, 15 };
+	static const uint8_t callee_saved[] = {
+		PM_UNW_X86_64_RBX, PM_UNW_X86_64_RBP, 12, 13, 14, 15
+	};
 
 	for (size_t i = 0; i < PM_ARRAY_LEN(callee_saved); i++)
 		if (regs->value[callee_saved[i]] != UINT64_MAX)
@@ -183,7 +185,7 @@ static void forget_unsaved(struct pm_unw_regs *regs)
 static int push_unwound(struct pm_rec_chains *chains, const struct pm_sample *sample,
 			const struct pm_unw_space *space, uint32_t *stop)
 {
-	struct pm_unw_regs regs = { .known = (uint32_t)sample->regs.known };
+	struct pm_unw_regs regs = { .known = sample->regs.known };
 	struct pm_unw_stack stack;
 	enum pm_unw_stop reason;
 	size_t len;
@@ -195,7 +197,7 @@ static int push_unwound(struct pm_rec_chains *chains, const struct pm_sample *sa
 	}
 	memcpy(regs.value, sample->regs.value, sizeof(regs.value));
 	forget_unsaved(&regs);
-	stack = (struct pm_unw_stack){ .start = regs.value[PM_UNW_RSP],
+	stack = (struct pm_unw_stack){ .start = regs.value[PM_UNW_X86_64_RSP],
 				       .data = sample->stack,
 				       .len = sample->stack_len };
 	len = pm_unwind(chains->unwinder, space, &regs, &stack, chains->found, &reason);

@@ -18,13 +18,13 @@ static void unwind_at(struct pm_unwinder *unwinder, const struct pm_unw_space *s
 		      const struct pm_unw_stack *stack, uint64_t pc)
 {
 	struct pm_unw_frame frames[PM_UNW_FRAMES_MAX];
-	struct pm_unw_regs regs = { .known = (1u << PM_UNW_REGS) - 1 };
+	struct pm_unw_regs regs = { .known = (1u << PM_UNW_X86_64_REGS) - 1 };
 	enum pm_unw_stop stop;
 
-	for (size_t i = 0; i < PM_UNW_REGS; i++)
+	for (size_t i = 0; i < PM_UNW_X86_64_REGS; i++)
 		regs.value[i] = stack->start + i * 16;
-	regs.value[PM_UNW_RSP] = stack->start;
-	regs.value[PM_UNW_RIP] = pc;
+	regs.value[PM_UNW_X86_64_RSP] = stack->start;
+	regs.value[PM_UNW_X86_64_RIP] = pc;
 	pm_unwind(unwinder, space, &regs, stack, frames, &stop);
 }
 

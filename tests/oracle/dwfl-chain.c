@@ -24,7 +24,7 @@ struct dwfl_space {
 	size_t len, max;
 	struct {
 		uint64_t slot, value;
-	} popped[PM_UNW_REGS];
+	} popped[PM_UNW_X86_64_REGS];
 	size_t popped_len;
 };
 
@@ -116,10 +116,10 @@ static bool get_thread(Dwfl *dwfl, pid_t tid, void *arg, void **thread_arg)
 static bool set_initial_registers(Dwfl_Thread *thread, void *arg)
 {
 	struct dwfl_space *space = arg;
-	Dwarf_Word value[PM_UNW_REGS];
+	Dwarf_Word value[PM_UNW_X86_64_REGS];
 
 	memcpy(value, space->regs->value, sizeof(value));
-	return dwfl_thread_state_registers(thread, 0, PM_UNW_REGS, value);
+	return dwfl_thread_state_registers(thread, 0, PM_UNW_X86_64_REGS, value);
 }
 
 static const Dwfl_Thread_Callbacks thread_callbacks = {
@@ -211,7 +211,7 @@ size_t dwfl_space_unwind(struct dwfl_space *space, const struct pm_unw_regs *reg
 	*failed = dwfl_getthread_frames(space->dwfl, TID, take_frame, space) != 0;
 	if (space->len == 0 && max > 0)
 		frames[space->len++] = (struct dwfl_frame){
-			.pc = regs->value[PM_UNW_RIP],
+			.pc = regs->value[PM_UNW_X86_64_RIP],
 			.activation = true,
 		};
 	return space->len;
@@ -245,7 +245,7 @@ enum dwfl_rule dwfl_space_rule(struct dwfl_space *space, uint64_t lookup)
 
 	if (!frame)
 		return DWFL_RULE_NONE;
-	if (dwarf_frame_register(frame, PM_UNW_RIP, memory, &ops, &ops_len) == 0 &&
+	if (dwarf_frame_register(frame, PM_UNW_X86_64_RIP, memory, &ops, &ops_len) == 0 &&
 	    ops_len == 0 && ops == memory)
 		return DWFL_RULE_ROOT;
 	return DWFL_RULE_RETURNS;
@@ -271,7 +271,7 @@ static bool cfa_of_sp(Dwarf_Frame *frame, uint64_t *offset)
 		return false;
 	*offset = ops[0].atom == DW_OP_bregx ? ops[0].number2 : ops[0].number;
 	return ops[0].atom == DW_OP_breg7 ||
-	       (ops[0].atom == DW_OP_bregx && ops[0].number == PM_UNW_RSP);
+	       (ops[0].atom == DW_OP_bregx && ops[0].number == PM_UNW_X86_64_RSP);
 }
 
 /* "saved at CFA + offset" of one register. */
@@ -290,13 +290,15 @@ static bool slot_of(Dwarf_Frame *frame, int reg, uint64_t *offset)
 
 size_t dwfl_space_serve_popped(struct dwfl_space *space, const struct pm_unw_regs *regs)
 {
-	static const int callee_saved[] = { PM_UNW_RBX, PM_UNW_RBP, 12, 13, 14, 15 };
+	static const int callee_saved[] = {
+		PM_UNW_X86_64_RBX, PM_UNW_X86_64_RBP, 12, 13, 14, 15
+	};
 	PM_AUTO_FREE Dwarf_Frame *frame = NULL;
 	uint64_t cfa;
 
 	space->popped_len = 0;
 	if (regs)
-		frame = frame_at(space, regs->value[PM_UNW_RIP]);
+		frame = frame_at(space, regs->value[PM_UNW_X86_64_RIP]);
 	if (!frame || !cfa_of_sp(frame, &cfa))
 		return 0;
 	for (size_t i = 0; i < PM_ARRAY_LEN(callee_saved); i++) {
@@ -308,7 +310,8 @@ size_t dwfl_space_serve_popped(struct dwfl_space *space, const struct pm_unw_reg
 		offset += cfa;
 		if (-offset - 1 >= RED_ZONE_BYTES)
 			continue;
-		space->popped[space->popped_len].slot = regs->value[PM_UNW_RSP] + offset;
+		space->popped[space->popped_len].slot =
+			regs->value[PM_UNW_X86_64_RSP] + offset;
 		space->popped[space->popped_len++].value = regs->value[reg];
 	}
 	return space->popped_len;

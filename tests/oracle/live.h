@@ -27,7 +27,7 @@ static inline bool live_regs(pid_t tid, struct pm_unw_regs *ret)
 		.value = { user.rax, user.rdx, user.rcx, user.rbx, user.rsi, user.rdi,
 			   user.rbp, user.rsp, user.r8, user.r9, user.r10, user.r11,
 			   user.r12, user.r13, user.r14, user.r15, user.rip },
-		.known = (1U << PM_UNW_REGS) - 1,
+		.known = (1U << PM_UNW_X86_64_REGS) - 1,
 	};
 	return true;
 }

@@ -151,10 +151,10 @@ static void point(struct oracle *oracle, bool ok, const char *text)
 static void read_sample(const struct pm_sample *sample, struct pm_unw_regs *regs,
 			struct pm_unw_stack *stack)
 {
-	*regs = (struct pm_unw_regs){ .known = (uint32_t)sample->regs.known };
+	*regs = (struct pm_unw_regs){ .known = sample->regs.known };
 	memcpy(regs->value, sample->regs.value, sizeof(regs->value));
 	*stack = (struct pm_unw_stack){
-		.start = regs->value[PM_UNW_RSP],
+		.start = regs->value[PM_UNW_X86_64_RSP],
 		.data = sample->stack,
 		.len = sample->stack_len,
 	};

@@ -173,8 +173,8 @@ static bool is_return(const uint8_t *code)
 static void shadow_follow(struct stepper *stepper, const struct pm_unw_regs *before,
 			  const struct pm_unw_regs *after, const uint8_t *code)
 {
-	uint64_t old_sp = before->value[PM_UNW_RSP];
-	uint64_t sp = after->value[PM_UNW_RSP];
+	uint64_t old_sp = before->value[PM_UNW_X86_64_RSP];
+	uint64_t sp = after->value[PM_UNW_X86_64_RSP];
 	uint64_t pc;
 
 	if (stepper->shadow_len == 0)
@@ -253,7 +253,7 @@ static bool is_cut(const struct stepper *stepper, size_t ours, ssize_t theirs,
 static void compare_here(struct stepper *stepper, const struct pm_unw_regs *regs)
 {
 	struct pm_unw_space space = { stepper->maps.maps.data, stepper->maps.maps.len };
-	struct pm_unw_stack stack = { .start = regs->value[PM_UNW_RSP],
+	struct pm_unw_stack stack = { .start = regs->value[PM_UNW_X86_64_RSP],
 				      .data = stepper->stack };
 	enum pm_unw_stop stop;
 	ssize_t theirs = pm_unw_ptrace_chain(stepper->pid, stepper->theirs,
@@ -268,10 +268,10 @@ static void compare_here(struct stepper *stepper, const struct pm_unw_regs *regs
 			is_shadow(stepper, ours, our_pc, stepper->ours);
 		stepper->shadowed++;
 		stepper->libunwind_wrong +=
-			!in_vdso(stepper, regs->value[PM_UNW_RIP]) &&
+			!in_vdso(stepper, regs->value[PM_UNW_X86_64_RIP]) &&
 			(theirs < 0 ||
 			 !is_shadow(stepper, (size_t)theirs, their_pc, stepper->theirs));
-	} else if (in_vdso(stepper, regs->value[PM_UNW_RIP])) {
+	} else if (in_vdso(stepper, regs->value[PM_UNW_X86_64_RIP])) {
 		return;
 	} else {
 		right = chains_equal(stepper, ours, theirs);
@@ -338,9 +338,10 @@ static void step_through(struct stepper *stepper)
 		struct pm_unw_regs before = regs;
 		uint8_t code[16] = { 0 };
 
-		if (is_new(stepper, regs.value[PM_UNW_RIP]))
+		if (is_new(stepper, regs.value[PM_UNW_X86_64_RIP]))
 			compare_here(stepper, &regs);
-		live_code(stepper->pid, regs.value[PM_UNW_RIP], code, sizeof(code));
+		live_code(stepper->pid, regs.value[PM_UNW_X86_64_RIP], code,
+			  sizeof(code));
 		if (!step(stepper) || !live_regs(stepper->pid, &regs))
 			return;
 		shadow_follow(stepper, &before, &regs, code);

@@ -24,7 +24,8 @@ static const uint8_t usual_cie[] = { DW_CFA_def_cfa, 7, 8, DW_CFA_offset | 16, 1
 static int row_of(const uint8_t *program, size_t len, uint64_t svma,
 		  struct pm_unw_row *ret)
 {
-	struct pm_unw_fde fde = { .start = 0x1000,
+	struct pm_unw_fde fde = { .arch = &pm_unw_arch_infos[PM_UNW_X86_64],
+				  .start = 0x1000,
 				  .end = 0x2000,
 				  .program = program,
 				  .program_end = program + len,
@@ -85,16 +86,16 @@ static void test_popped_registers_are_kept(void **state)
 
 	(void)state;
 	ROW(0x43, PUSH_RBP_FRAME);
-	pm_unw_row_keep_popped(&row);
+	pm_unw_row_keep_popped(&pm_unw_arch_infos[PM_UNW_X86_64], &row);
 	assert_int_equal(row.regs[6].kind, PM_UNW_RULE_OFFSET);
 	ROW(0x44, PUSH_RBP_FRAME);
 	assert_int_equal(row.regs[6].kind, PM_UNW_RULE_OFFSET);
-	pm_unw_row_keep_popped(&row);
+	pm_unw_row_keep_popped(&pm_unw_arch_infos[PM_UNW_X86_64], &row);
 	assert_int_equal(row.regs[6].kind, PM_UNW_RULE_SAME);
 	assert_int_equal(row.regs[16].kind, PM_UNW_RULE_OFFSET);
 	/* Saved in the red zone by mov: what the register holds now is not known. */
 	ROW(8, DW_CFA_advance_loc | 5, DW_CFA_offset | 6, 2);
-	pm_unw_row_keep_popped(&row);
+	pm_unw_row_keep_popped(&pm_unw_arch_infos[PM_UNW_X86_64], &row);
 	assert_int_equal(row.regs[6].kind, PM_UNW_RULE_OFFSET);
 	assert_int_equal(row.regs[6].value, -16);
 }
@@ -247,7 +248,7 @@ static void check_place(Dwarf_CFI *cfi, const struct pm_unw_fde *fde, uint64_t s
 	assert_int_equal(row.ra_reg, 16);
 	assert_int_equal(row.signal, signal);
 	check_cfa(frame, &row);
-	for (int reg = 0; reg < PM_UNW_REGS; reg++)
+	for (int reg = 0; reg < PM_UNW_X86_64_REGS; reg++)
 		check_reg(frame, &row, reg);
 	free(frame);
 }

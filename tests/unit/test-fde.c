@@ -368,8 +368,9 @@ static void check_call(const uint8_t *code, size_t len, bool is_call)
 	};
 	const uint64_t words[] = { 7, STACK + 32, RETURN, 0, 0, 0 };
 	struct pm_unw_stack stack = { STACK, (const uint8_t *)words, sizeof(words) };
-	struct pm_unw_regs regs = { .known = 1u << PM_UNW_RIP | 1u << PM_UNW_RBP |
-					     1u << PM_UNW_RSP };
+	struct pm_unw_regs regs = { .known = 1u << PM_UNW_X86_64_RIP |
+					     1u << PM_UNW_X86_64_RBP |
+					     1u << PM_UNW_X86_64_RSP };
 	struct pm_unw_map map = { .end = 0x10000 };
 	struct pm_unw_space space = { .maps = &map, .len = 1 };
 	struct pm_unwinder *unwinder = pm_unwinder_new();
@@ -382,9 +383,9 @@ static void check_call(const uint8_t *code, size_t len, bool is_call)
 	memcpy(section + (RETURN - EH_FRAME - len), code, len);
 	put(&bytes, section, sizeof(section));
 	map.module = make(&bytes, NULL, &one_load, 1);
-	regs.value[PM_UNW_RIP] = EH_FRAME + 0x40;
-	regs.value[PM_UNW_RBP] = STACK + 8;
-	regs.value[PM_UNW_RSP] = STACK;
+	regs.value[PM_UNW_X86_64_RIP] = EH_FRAME + 0x40;
+	regs.value[PM_UNW_X86_64_RBP] = STACK + 8;
+	regs.value[PM_UNW_X86_64_RSP] = STACK;
 	assert_int_equal(pm_unwind(unwinder, &space, &regs, &stack, frames, &stop),
 			 is_call ? 2 : 1);
 	assert_int_equal(stop, is_call ? PM_UNW_STOP_ROOT : PM_UNW_STOP_NO_CFI);

@@ -174,12 +174,13 @@ static void test_unsaved_registers(void **state)
 	pm_rec_modules_raise_limit(&session.modules);
 	assert_int_equal(pm_procs_read(session.procs, getpid(), NULL), 0);
 	sample->regs.abi = PM_REGS_64;
-	sample->regs.known = (1u << PM_UNW_REGS) - 1;
-	sample->regs.value[PM_UNW_RSP] = 0x7000;
-	sample->regs.value[PM_UNW_RIP] = in_frame_of_rbp(64);
+	sample->regs.known = (1u << PM_UNW_X86_64_REGS) - 1;
+	sample->regs.value[PM_UNW_X86_64_RSP] = 0x7000;
+	sample->regs.value[PM_UNW_X86_64_RIP] = in_frame_of_rbp(64);
 	sample->stack = (const uint8_t *)words;
 	sample->stack_len = sizeof(words);
-	sample->regs.value[PM_UNW_RBX] = sample->regs.value[PM_UNW_RBP] = UINT64_MAX;
+	sample->regs.value[PM_UNW_X86_64_RBX] = sample->regs.value[PM_UNW_X86_64_RBP] =
+		UINT64_MAX;
 	for (size_t i = 12; i < 15; i++)
 		sample->regs.value[i] = UINT64_MAX;
 	/* One that has a value was saved, and then all were. */

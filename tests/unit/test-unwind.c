@@ -126,15 +126,15 @@ __attribute__((no_sanitize_address)) static void copy_stack(uint64_t sp)
 
 static void regs_from(const greg_t *gregs)
 {
-	static const int by_dwarf[PM_UNW_REGS] = { REG_RAX, REG_RDX, REG_RCX, REG_RBX,
-						   REG_RSI, REG_RDI, REG_RBP, REG_RSP,
-						   REG_R8,  REG_R9,  REG_R10, REG_R11,
-						   REG_R12, REG_R13, REG_R14, REG_R15,
-						   REG_RIP };
+	static const int by_dwarf[PM_UNW_X86_64_REGS] = {
+		REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI,
+		REG_RBP, REG_RSP, REG_R8,  REG_R9,  REG_R10, REG_R11,
+		REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP
+	};
 
-	for (size_t i = 0; i < PM_UNW_REGS; i++)
+	for (size_t i = 0; i < PM_UNW_X86_64_REGS; i++)
 		shot.regs.value[i] = (uint64_t)gregs[by_dwarf[i]];
-	shot.regs.known = (1u << PM_UNW_REGS) - 1;
+	shot.regs.known = (1u << PM_UNW_X86_64_REGS) - 1;
 }
 
 static __attribute__((noinline)) void take_shot(void)
@@ -144,7 +144,7 @@ static __attribute__((noinline)) void take_shot(void)
 	shot.truth_len = 0;
 	getcontext(&context);
 	regs_from(context.uc_mcontext.gregs);
-	copy_stack(shot.regs.value[PM_UNW_RSP]);
+	copy_stack(shot.regs.value[PM_UNW_X86_64_RSP]);
 	_Unwind_Backtrace(note_frame, NULL);
 	/* Where the outermost frame has no return address, libgcc gives a last 0. */
 	while (shot.truth_len > 0 && shot.truth[shot.truth_len - 1] == 0)
@@ -277,13 +277,13 @@ static void test_truncated(void **state)
 
 static void test_outside_of_every_mapping(void **state)
 {
-	struct pm_unw_regs regs = { .known = 1u << PM_UNW_RIP };
+	struct pm_unw_regs regs = { .known = 1u << PM_UNW_X86_64_RIP };
 	struct pm_unw_stack stack = { 0 };
 	struct pm_unw_frame frames[PM_UNW_FRAMES_MAX];
 	struct world *world = *state;
 	enum pm_unw_stop stop;
 
-	regs.value[PM_UNW_RIP] = 0x10;
+	regs.value[PM_UNW_X86_64_RIP] = 0x10;
 	assert_int_equal(
 		pm_unwind(world->unwinder, &world->space, &regs, &stack, frames, &stop),
 		1);
@@ -315,8 +315,8 @@ static void test_call_of_nothing(void **state)
 	stack = (struct pm_unw_stack){ .start = shot.stack.start - 8,
 				       .data = called->copy,
 				       .len = shot.stack.len };
-	called->regs.value[PM_UNW_RSP] -= 8;
-	called->regs.value[PM_UNW_RIP] = 0;
+	called->regs.value[PM_UNW_X86_64_RSP] -= 8;
+	called->regs.value[PM_UNW_X86_64_RIP] = 0;
 	len = pm_unwind(world->unwinder, &world->space, &called->regs, &stack, frames,
 			&stop);
 	free(called);
@@ -340,15 +340,16 @@ static void test_frame_pointers(void **state)
 		7, STACK + 32, CODE + 0x20, 7, STACK + 48, CODE + 0x30, 0, 0
 	};
 	struct pm_unw_stack stack = { STACK, (const uint8_t *)words, sizeof(words) };
-	struct pm_unw_regs regs = { .known = 1u << PM_UNW_RIP | 1u << PM_UNW_RBP |
-					     1u << PM_UNW_RSP };
+	struct pm_unw_regs regs = { .known = 1u << PM_UNW_X86_64_RIP |
+					     1u << PM_UNW_X86_64_RBP |
+					     1u << PM_UNW_X86_64_RSP };
 	struct pm_unw_frame frames[PM_UNW_FRAMES_MAX];
 	struct world *world = *state;
 	enum pm_unw_stop stop;
 
-	regs.value[PM_UNW_RIP] = CODE + 0x10;
-	regs.value[PM_UNW_RBP] = STACK + 8;
-	regs.value[PM_UNW_RSP] = STACK;
+	regs.value[PM_UNW_X86_64_RIP] = CODE + 0x10;
+	regs.value[PM_UNW_X86_64_RBP] = STACK + 8;
+	regs.value[PM_UNW_X86_64_RSP] = STACK;
 	assert_int_equal(pm_unwind(world->unwinder, &space, &regs, &stack, frames, &stop),
 			 3);
 	assert_int_equal(stop, PM_UNW_STOP_ROOT);
