@@ -43,9 +43,9 @@ static bool reduce(const struct pm_unw_arch_info *arch, const struct pm_unw_row 
 		handled |= (uint64_t)1 << arch->saved[i];
 		if (plain_slot(arch, reg, &rule.slot[i]))
 			rule.saved |= (uint16_t)(1u << i);
-		else if (i == arch->saved_len - 1u ||
-			 (reg->kind != PM_UNW_RULE_UNSPECIFIED &&
-			  reg->kind != PM_UNW_RULE_SAME))
+		else if ((reg->kind != PM_UNW_RULE_UNSPECIFIED &&
+			  reg->kind != PM_UNW_RULE_SAME) ||
+			 (arch->saved[i] == arch->ra && !arch->ra_is_link))
 			return false;
 	}
 	for (uint32_t i = 0; i < arch->regs; i++)

@@ -24,6 +24,12 @@ const struct pm_unw_map *pm_unw_space_find(const struct pm_unw_space *space,
 
 /* ---- by CFI --------------------------------------------------------------------------- */
 
+static uint64_t slot_address(const struct pm_unw_rule *rule, unsigned int slot,
+			     uint64_t cfa, const struct pm_unw_arch_info *arch)
+{
+	return cfa + (uint64_t)(rule->slot[slot] * arch->word_bytes);
+}
+
 static bool apply_rule(const struct pm_unw_rule *rule, struct pm_unw_state *state,
 		       enum pm_unw_stop *stop)
 {
@@ -36,10 +42,18 @@ static bool apply_rule(const struct pm_unw_rule *rule, struct pm_unw_state *stat
 		*stop = PM_UNW_STOP_NO_REGISTER;
 		return false;
 	}
-	cfa = regs->value[rule->cfa_reg] + (uint64_t)(int64_t)rule->cfa_offset;
-	if (!pm_unw_stack_u64(state->stack, cfa + (uint64_t)(rule->slot[ra] * 8), &pc,
-			      stop))
+	cfa = (regs->value[rule->cfa_reg] + (uint64_t)(int64_t)rule->cfa_offset) &
+	      arch->address_mask;
+	if (rule->saved >> ra & 1) {
+		if (!pm_unw_stack_word(arch, state->stack,
+				       slot_address(rule, ra, cfa, arch), &pc, stop))
+			return false;
+	} else if (regs->known >> arch->ra & 1) {
+		pc = regs->value[arch->ra];
+	} else {
+		*stop = PM_UNW_STOP_NO_REGISTER;
 		return false;
+	}
 	regs->known &= arch->callee_saved;
 	for (unsigned int left = rule->saved & ((1u << ra) - 1); left > 0;
 	     left &= left - 1) {
@@ -48,8 +62,9 @@ static bool apply_rule(const struct pm_unw_rule *rule, struct pm_unw_state *stat
 		enum pm_unw_stop lost;
 
 		/* Only a register that is needed later makes a chain end. */
-		if (pm_unw_stack_u64(state->stack, cfa + (uint64_t)(rule->slot[i] * 8),
-				     &regs->value[reg], &lost))
+		if (pm_unw_stack_word(arch, state->stack,
+				      slot_address(rule, i, cfa, arch), &regs->value[reg],
+				      &lost))
 			regs->known |= (uint64_t)1 << reg;
 		else
 			regs->known &= ~((uint64_t)1 << reg);
@@ -81,14 +96,14 @@ static bool apply_reg(const struct pm_unw_row *row, uint32_t reg,
 	case PM_UNW_RULE_UNDEFINED:
 		return false;
 	case PM_UNW_RULE_OFFSET:
-		return pm_unw_stack_u64(state->stack, cfa + (uint64_t)rule->value, ret,
-					stop);
+		return pm_unw_stack_word(state->arch, state->stack,
+					 cfa + (uint64_t)rule->value, ret, stop);
 	case PM_UNW_RULE_VAL_OFFSET:
-		*ret = cfa + (uint64_t)rule->value;
+		*ret = (cfa + (uint64_t)rule->value) & state->arch->address_mask;
 		return true;
 	case PM_UNW_RULE_EXPRESSION:
 		return pm_unw_expr_eval(&input, ret, stop) &&
-		       pm_unw_stack_u64(state->stack, *ret, ret, stop);
+		       pm_unw_stack_word(state->arch, state->stack, *ret, ret, stop);
 	case PM_UNW_RULE_VAL_EXPRESSION:
 		return pm_unw_expr_eval(&input, ret, stop);
 	case PM_UNW_RULE_REGISTER:
@@ -127,7 +142,8 @@ static bool apply_row(const struct pm_unw_row *row, struct pm_unw_state *state,
 		if (!pm_unw_expr_eval(&input, &cfa, stop))
 			return false;
 	} else if (state->regs.known >> row->cfa_reg & 1) {
-		cfa = state->regs.value[row->cfa_reg] + (uint64_t)row->cfa_offset;
+		cfa = (state->regs.value[row->cfa_reg] + (uint64_t)row->cfa_offset) &
+		      state->arch->address_mask;
 	} else {
 		*stop = PM_UNW_STOP_NO_REGISTER;
 		return false;
@@ -146,6 +162,9 @@ static bool apply_row(const struct pm_unw_row *row, struct pm_unw_state *state,
 	}
 	caller.value[state->arch->pc] = caller.value[row->ra_reg];
 	caller.known |= (uint64_t)1 << state->arch->pc;
+	/* The call has left its return address there; what it was before is not known. */
+	if (state->arch->ra_is_link && !row->signal)
+		caller.known &= ~((uint64_t)1 << state->arch->ra);
 	state->regs = caller;
 	state->interrupted = row->signal != 0;
 	return true;
@@ -157,7 +176,8 @@ bool pm_unw_step(struct pm_unwinder *unwinder, struct pm_unw_state *state,
 	const struct pm_unw_map *map = state->map;
 	struct pm_unw_lookup lookup;
 
-	if (!map || !map->module)
+	/* A process may map code of other machines: emulators do. */
+	if (!map || !map->module || map->module->arch != state->regs.arch)
 		return pm_unw_step_without_cfi(state, how, stop);
 	lookup = pm_unw_rule_find(unwinder, map->module, state->lookup - map->bias);
 	*how = PM_UNW_HOW_CFI;

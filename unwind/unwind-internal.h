@@ -27,10 +27,14 @@ struct pm_unw_arch_info {
 	uint8_t regs; /* how many are tracked: those below */
 	uint8_t sp, pc, fp;
 	uint8_t ra; /* the column of the return address in CFI */
-	uint8_t word_bytes; /* of an address and of a stack slot */
+	uint8_t word_bytes; /* of an address and of a stack slot: 4 or 8 */
+	/* Whether the caller's `ra` is worth nothing once the pc has been taken from it: it is a
+	 * register that calls overwrite (a link register), no pseudo-register for the pc. */
+	bool ra_is_link;
 	uint8_t saved_len;
 	uint8_t saved[PM_UNW_SAVED_MAX]; /* a rule's slots in order; the last is `ra` */
 	uint64_t callee_saved; /* bit n: a called function leaves register n as it was */
+	uint64_t address_mask; /* what an address can be; arithmetic wraps there */
 	uint16_t elf_machine; /* EM_* */
 	uint8_t elf_class; /* ELFCLASS* */
 };
@@ -214,6 +218,26 @@ static inline bool pm_unw_stack_u64(const struct pm_unw_stack *stack, uint64_t a
 	return true;
 }
 
+/* The same for a word of the architecture; @address wraps as its addresses do. */
+static inline bool pm_unw_stack_word(const struct pm_unw_arch_info *arch,
+				     const struct pm_unw_stack *stack, uint64_t address,
+				     uint64_t *ret, enum pm_unw_stop *stop)
+{
+	uint64_t offset = (address & arch->address_mask) - stack->start;
+	uint32_t half;
+
+	if (arch->word_bytes == 8)
+		return pm_unw_stack_u64(stack, address, ret, stop);
+	if (stack->len < 4 || offset > stack->len - 4) {
+		*stop = offset < PM_UNW_STACK_SPAN_MAX ? PM_UNW_STOP_TRUNCATED
+						       : PM_UNW_STOP_BAD_MEMORY;
+		return false;
+	}
+	__builtin_memcpy(&half, stack->data + offset, 4);
+	*ret = half;
+	return true;
+}
+
 /* ---- rules.c ------------------------------------------------------------------------- */
 
 /*
@@ -224,7 +248,9 @@ struct pm_unw_rule {
 	int32_t cfa_offset;
 	uint8_t cfa_reg;
 	uint8_t signal;
-	uint16_t saved; /* bit i: slot[i] holds register i of the architecture's order */
+	/* Bit i: slot[i] holds register i of the architecture's order. Without the bit of the
+	 * last, the return address, that is still in its register (aarch64 only). */
+	uint16_t saved;
 	int16_t slot[PM_UNW_SAVED_MAX]; /* words from the CFA */
 };
 
