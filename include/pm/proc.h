@@ -62,6 +62,31 @@ int pm_module_open(const struct pm_module *module, struct pm_error *err);
 /* The NT_GNU_BUILD_ID of an ELF file. 0, or -ENODATA without one, -ENOEXEC when no ELF. */
 int pm_elf_build_id(int fd, uint8_t ret[PM_MODULE_BUILD_ID_MAX], uint8_t *ret_len);
 
+/* ---- separate debug files ------------------------------------------------------------ */
+
+/* Where to look. All zero is legal. */
+struct pm_debug_search {
+	const char *dir; /* absolute; NULL: /usr/lib/debug */
+	/* A process whose root is looked at before ours, and the file's path there; 0 and
+	 * NULL: none, unknown. */
+	pid_t pid;
+	const char *path;
+	/* How many bytes may still be read for checksums, which only files without a
+	 * build-id need; counted down. NULL: 1 GiB for each file. */
+	uint64_t *crc_bytes_left;
+};
+
+/*
+ * The separate debug file of the ELF file behind @fd (borrowed), opened as by
+ * pm_module_open(): DIR/.build-id/xx/….debug, or what .gnu_debuglink names beside the file,
+ * in .debug/ beside it, and in DIR/its folder. Its build-id agrees with the file's, or its
+ * checksum with the link's where the file has no build-id. -ENOENT when there is none.
+ */
+int pm_debug_find(int fd, const struct pm_debug_search *search);
+/* By build-id alone, of at most 64 bytes. */
+int pm_debug_find_by_id(const void *id, size_t id_len,
+			const struct pm_debug_search *search);
+
 /* ---- address spaces, processes, threads ---------------------------------------------- */
 
 /* Executable mappings only, sorted, without overlap. */

@@ -26,6 +26,10 @@ struct pm_symbol_options {
 	bool inlines; /* give inlined functions of their own; else only the outermost */
 	bool lines; /* read line tables */
 	const char *debug_dir; /* for separate debug files, NULL: /usr/lib/debug */
+	/* A process in whose root those are looked for before ours, and the path of the file
+	 * there. 0 and NULL: none. */
+	pid_t pid;
+	const char *path;
 };
 
 /*

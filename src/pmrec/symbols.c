@@ -108,11 +108,14 @@ static int kernel_symbols(struct work *work)
 
 static int resolve(struct work *work, uint32_t id, const uint64_t *addresses, size_t len)
 {
-	static const struct pm_symbol_options options = { .inlines = true,
-							  .lines = true };
 	struct pm_rec_modules *modules = &work->session->modules;
 	const struct pm_procs *procs = work->session->procs;
-	const struct pm_module_identity *identity = &pm_procs_module(procs, id)->identity;
+	const struct pm_module *module = pm_procs_module(procs, id);
+	const struct pm_module_identity *identity = &module->identity;
+	const struct pm_symbol_options options = { .inlines = true,
+						   .lines = true,
+						   .pid = module->seen_pid,
+						   .path = identity->path };
 	int fd, ret;
 
 	if (identity->kind == PM_MODULE_VDSO && modules->vdso)

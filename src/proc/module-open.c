@@ -86,43 +86,39 @@ static int verify(const struct pm_module *module, int fd, const struct statx *st
 	return !by_range && is_younger(module, st) ? -ESTALE : 0;
 }
 
-/*
- * The fd of @path when it is the mapped file, else negative. The path is first opened with
- * O_PATH: opening a device for real can have effects, and a FIFO may not even be touched.
- */
-static int try_path(const struct pm_module *module, const char *path, bool by_range,
-		    bool in_proc, struct attempts *attempts)
+/* The fd of @handle's file (an O_PATH fd or -errno; taken) when it is the mapped one, else
+ * negative. */
+static int try_handle(const struct pm_module *module, int handle_, bool by_range,
+		      bool in_proc, struct attempts *attempts)
 {
-	PM_AUTO_CLOSE int handle = open(path, O_PATH | O_CLOEXEC);
+	PM_AUTO_CLOSE int handle = handle_;
 	PM_AUTO_CLOSE int fd = -1;
-	char link[32];
 	struct statx st;
-	int rc;
+	int rc = handle < 0 ? handle : 0;
 
-	if (handle < 0 ||
+	if (rc == 0 &&
 	    statx(handle, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &st) < 0)
-		goto failed;
-	if (!S_ISREG(st.stx_mode)) {
+		rc = -errno;
+	if (rc == 0) {
+		fd = pm_open_regular(handle);
+		if (fd < 0)
+			rc = fd;
+	}
+	if (rc == -ENOTSUP) {
 		attempts->not_regular = true;
 		return -1;
 	}
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", handle);
-	fd = open(link, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	if (fd < 0)
-		goto failed;
-	rc = verify(module, fd, &st, by_range);
-	if (rc == 0)
-		return pm_take_fd(&fd);
+	if (rc == 0) {
+		rc = verify(module, fd, &st, by_range);
+		if (rc == 0)
+			return pm_take_fd(&fd);
+	}
 	if (rc == -ESTALE)
 		attempts->stale = true;
-	else
-		attempts->other = -rc;
-	return -1;
-failed:
-	if (errno == EACCES || errno == EPERM)
+	else if (rc == -EACCES || rc == -EPERM)
 		*(in_proc ? &attempts->denied_proc : &attempts->denied_path) = true;
-	else if (errno != ENOENT && errno != ENOTDIR && errno != ESRCH)
-		attempts->other = errno;
+	else if (rc != -ENOENT && rc != -ENOTDIR && rc != -ESRCH)
+		attempts->other = -rc;
 	return -1;
 }
 
@@ -131,28 +127,22 @@ static int try_name(const struct pm_module *module, const char *suffix,
 		    struct attempts *attempts)
 {
 	struct pm_str path PM_CLEANUP(pm_str_release) = { 0 };
-	int fd;
+	int fd = -1;
 
 	/* Anything else is not a name from the root of a file system. */
 	if (module->identity.path[0] != '/')
 		return -1;
-	if (module->seen_pid > 0) {
-		pm_str_printf(&path, "/proc/%d/root%s%s", (int)module->seen_pid,
-			      module->identity.path, suffix);
-		if (path.failed)
-			goto no_memory;
-		fd = try_path(module, path.data, false, true, attempts);
-		if (fd >= 0)
-			return fd;
-		pm_str_clear(&path);
-	}
 	pm_str_printf(&path, "%s%s", module->identity.path, suffix);
-	if (path.failed)
-		goto no_memory;
-	return try_path(module, path.data, false, false, attempts);
-no_memory:
-	attempts->other = ENOMEM;
-	return -1;
+	if (path.failed) {
+		attempts->other = ENOMEM;
+		return -1;
+	}
+	if (module->seen_pid > 0)
+		fd = try_handle(module, pm_open_handle(module->seen_pid, path.data),
+				false, true, attempts);
+	if (fd >= 0)
+		return fd;
+	return try_handle(module, pm_open_handle(0, path.data), false, false, attempts);
 }
 
 static int try_all(const struct pm_module *module, struct attempts *attempts)
@@ -164,7 +154,7 @@ static int try_all(const struct pm_module *module, struct attempts *attempts)
 	if (module->seen_pid > 0 && module->seen_end > module->seen_start) {
 		snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64,
 			 (int)module->seen_pid, module->seen_start, module->seen_end);
-		fd = try_path(module, path, true, true, &aside);
+		fd = try_handle(module, pm_open_handle(0, path), true, true, &aside);
 		if (fd >= 0)
 			return fd;
 	}
@@ -174,7 +164,7 @@ static int try_all(const struct pm_module *module, struct attempts *attempts)
 	if (fd < 0 && module->seen_pid > 0) {
 		/* A program without a name (memfd, deleted) is open to its owner here. */
 		snprintf(path, sizeof(path), "/proc/%d/exe", (int)module->seen_pid);
-		fd = try_path(module, path, false, true, &aside);
+		fd = try_handle(module, pm_open_handle(0, path), false, true, &aside);
 	}
 	attempts->denied_proc |= aside.denied_proc;
 	return fd;

@@ -38,3 +38,58 @@ int pm_space_replace(struct pm_space *space, uint64_t start, uint64_t end,
 
 /* Puts @space in the place of the process's mappings and takes it over when it succeeds. */
 int pm_procs_adopt(struct pm_procs *procs, pid_t pid, struct pm_space *space);
+
+/* ---- elf-file.c ---------------------------------------------------------------------- */
+
+/* 0, -ENODATA when the file ends before, or the errno of the read. */
+int pm_read_at(int fd, uint64_t offset, void *ret, size_t len);
+
+/* The header fields needed, of either class. @fd is borrowed. */
+struct pm_elf_file {
+	int fd;
+	bool is_64;
+	uint64_t phoff, shoff;
+	uint32_t phnum, shnum, phentsize, shentsize, shstrndx;
+};
+
+/* A segment or a section. */
+struct pm_elf_part {
+	uint32_t name, type; /* name: offset in the table of names; sections only */
+	uint64_t offset, size, align;
+};
+
+struct pm_elf_debuglink {
+	char name[256]; /* of a file, as it stands there: foreign text */
+	uint32_t crc;
+};
+
+/* 0, -ENOEXEC when it is no ELF file of this byte order, or the errno of the read. */
+int pm_elf_file_init(struct pm_elf_file *elf, int fd);
+/* 0, -ENODATA when there is none, or the errno of the read. */
+int pm_elf_file_segment(const struct pm_elf_file *elf, uint32_t index,
+			struct pm_elf_part *ret);
+int pm_elf_file_section(const struct pm_elf_file *elf, uint32_t index,
+			struct pm_elf_part *ret);
+int pm_elf_file_debuglink(const struct pm_elf_file *elf, struct pm_elf_debuglink *ret);
+
+/* ---- elf-build-id.c ------------------------------------------------------------------ */
+
+enum {
+	PM_ELF_BUILD_ID_MAX = 64, /* longer ones are cut */
+};
+
+/* pm_elf_build_id() without the limit of the kernel's records. */
+int pm_elf_build_id_whole(int fd, uint8_t ret[PM_ELF_BUILD_ID_MAX], uint8_t *ret_len);
+
+/* ---- open-file.c --------------------------------------------------------------------- */
+
+/*
+ * An O_PATH fd of @path (absolute) as process @pid sees it: symbolic links are resolved
+ * inside of its root and lead nowhere else. @pid 0: as this process sees it. Negative errno.
+ */
+int pm_open_handle(pid_t pid, const char *path);
+/* pm_open_handle() below the folder @root, as kernels before 5.6 let us: without symbolic
+ * links at all. */
+int pm_open_handle_by_steps(int root, const char *path);
+/* The file behind an O_PATH fd for reading; -ENOTSUP when it is not a regular one. */
+int pm_open_regular(int handle);

@@ -30,7 +30,8 @@ struct pm_dwarf {
 
 /* -ENOENT when there is none that is sane, -ENOMEM. */
 int pm_dwarf_open(struct pm_dwarf *dwarf, const struct pm_elf_image *image,
-		  const struct pm_elf_image *debug, const char *debug_dir);
+		  const struct pm_elf_image *debug,
+		  const struct pm_symbol_options *options);
 void pm_dwarf_close(struct pm_dwarf *dwarf);
 
 /* pm_reader_uleb(), quick for the one byte that nearly all of them take. */

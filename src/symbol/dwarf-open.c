@@ -125,7 +125,7 @@ static Dwarf *open_checked(const struct pm_elf_image *image, struct pm_bytes *in
  * whatever path the debug information names, and wait there if that is a FIFO: dwarf-names.c
  * takes care never to make it do so.
  */
-static void open_alt(struct pm_dwarf *dwarf, const char *debug_dir)
+static void open_alt(struct pm_dwarf *dwarf, const struct pm_symbol_options *options)
 {
 	struct pm_bytes info;
 	const char *name;
@@ -133,7 +133,7 @@ static void open_alt(struct pm_dwarf *dwarf, const char *debug_dir)
 	ssize_t id_len = dwelf_dwarf_gnu_debugaltlink(dwarf->dwarf, &name, &id);
 
 	if (id_len <= 0 ||
-	    pm_debug_file_by_id(&dwarf->alt_image, id, (size_t)id_len, debug_dir) < 0)
+	    pm_debug_file_by_id(&dwarf->alt_image, id, (size_t)id_len, options) < 0)
 		return;
 	dwarf->alt = open_checked(&dwarf->alt_image, &info);
 	if (dwarf->alt)
@@ -141,7 +141,8 @@ static void open_alt(struct pm_dwarf *dwarf, const char *debug_dir)
 }
 
 int pm_dwarf_open(struct pm_dwarf *dwarf, const struct pm_elf_image *image,
-		  const struct pm_elf_image *debug, const char *debug_dir)
+		  const struct pm_elf_image *debug,
+		  const struct pm_symbol_options *options)
 {
 	*dwarf = (struct pm_dwarf){ .image = image };
 	dwarf->dwarf = open_checked(debug, &dwarf->info);
@@ -156,7 +157,7 @@ int pm_dwarf_open(struct pm_dwarf *dwarf, const struct pm_elf_image *image,
 	dwarf->ranges_budget =
 		BUDGET_FREE + BUDGET_RATIO * (dwarf->ranges.len + dwarf->rnglists.len);
 	dwarf->lines_budget = BUDGET_FREE + BUDGET_RATIO * dwarf->line.len;
-	open_alt(dwarf, debug_dir);
+	open_alt(dwarf, options);
 	return 0;
 }
 

@@ -339,7 +339,7 @@ int pm_dwarf_resolve(const struct pm_elf_image *image, const struct pm_elf_image
 
 	if (!hits)
 		return -ENOMEM;
-	code = pm_dwarf_open(&resolver.dwarf, image, debug, options->debug_dir);
+	code = pm_dwarf_open(&resolver.dwarf, image, debug, options);
 	if (code < 0)
 		return code == -ENOENT ? 0 : code;
 	resolver.deadline_ms =

@@ -94,14 +94,14 @@ Elf_Scn *pm_elf_image_section(const struct pm_elf_image *image, const char *name
 ssize_t pm_elf_image_build_id(const struct pm_elf_image *image, const void **ret);
 
 /*
- * The separate debug file of @image, by build-id or .gnu_debuglink; @fd (or -1) tells where
- * the image lies. -ENOENT when there is none that fits.
+ * The separate debug file of @image, which is the file behind @fd (-1: in memory only), by
+ * build-id or .gnu_debuglink. -ENOENT when there is none that fits.
  */
 int pm_debug_file_open(struct pm_elf_image *ret, const struct pm_elf_image *image, int fd,
-		       const char *debug_dir);
+		       const struct pm_symbol_options *options);
 /* By build-id only. */
 int pm_debug_file_by_id(struct pm_elf_image *ret, const void *id, size_t id_len,
-			const char *debug_dir);
+			const struct pm_symbol_options *options);
 
 /* ---- symbol tables ------------------------------------------------------------------- */
 

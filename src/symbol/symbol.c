@@ -111,7 +111,7 @@ static int resolve(struct job *job, int fd)
 	size_t len = job->wanted.len;
 	int code;
 
-	if (pm_debug_file_open(&job->debug, &job->image, fd, job->options->debug_dir) < 0)
+	if (pm_debug_file_open(&job->debug, &job->image, fd, job->options) < 0)
 		job->debug = (struct pm_elf_image){ 0 };
 	debug = job->debug.elf ? &job->debug : NULL;
 	job->symbols = calloc(len, sizeof(*job->symbols));

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Separate debug files, as GDB and elfutils look for them: by build-id, then by
+ * .gnu_debuglink (GDB manual, "Separate Debug Files"). The names come from a foreign file:
+ * whatever they lead to is opened without waiting and used only when it fits.
+ */
+#include "proc-internal.h"
+
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum {
+	BUILD_ID_MIN = 2,
+	CRC_PIECE_BYTES = 1 << 16,
+};
+/* No debug file found by its checksum alone may be larger. */
+#define CRC_BYTES_MAX ((uint64_t)1 << 30)
+
+/* What is looked for. */
+struct wanted {
+	const uint8_t *id;
+	size_t id_len; /* 0: there is none, the checksum decides */
+	uint32_t crc;
+	const struct stat *original; /* NULL: unknown */
+	uint64_t *crc_bytes_left;
+};
+
+/* CRC-32 of ISO 3309. */
+static void crc_table(uint32_t table[256])
+{
+	for (uint32_t i = 0; i < 256; i++) {
+		table[i] = i;
+		for (int bit = 0; bit < 8; bit++)
+			table[i] = table[i] >> 1 ^ (table[i] & 1 ? 0xedb88320u : 0);
+	}
+}
+
+static bool has_crc(int fd, uint64_t size, uint32_t want)
+{
+	PM_AUTO_FREE uint8_t *piece = malloc(CRC_PIECE_BYTES);
+	uint32_t table[256], crc = ~0u;
+
+	crc_table(table);
+	for (uint64_t at = 0; piece && at < size;) {
+		size_t len = size - at < CRC_PIECE_BYTES ? (size_t)(size - at)
+							 : CRC_PIECE_BYTES;
+
+		if (pm_read_at(fd, at, piece, len) < 0)
+			return false;
+		for (size_t i = 0; i < len; i++)
+			crc = crc >> 8 ^ table[(crc ^ piece[i]) & 0xff];
+		at += len;
+	}
+	return piece && ~crc == want;
+}
+
+static bool fits(int fd, const struct wanted *wanted)
+{
+	uint8_t id[PM_ELF_BUILD_ID_MAX], id_len;
+	uint64_t size;
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return false;
+	/* A link to itself has nothing to add, and would hide the places behind it. */
+	if (wanted->original && wanted->original->st_dev == st.st_dev &&
+	    wanted->original->st_ino == st.st_ino)
+		return false;
+	if (wanted->id_len > 0)
+		return pm_elf_build_id_whole(fd, id, &id_len) == 0 &&
+		       id_len == wanted->id_len && memcmp(id, wanted->id, id_len) == 0;
+	size = (uint64_t)st.st_size;
+	if (size > CRC_BYTES_MAX ||
+	    (wanted->crc_bytes_left && size > *wanted->crc_bytes_left))
+		return false;
+	if (wanted->crc_bytes_left)
+		*wanted->crc_bytes_left -= size;
+	return has_crc(fd, size, wanted->crc);
+}
+
+static int try_path(pid_t pid, const struct pm_str *path, const struct wanted *wanted)
+{
+	PM_AUTO_CLOSE int handle = -1;
+	PM_AUTO_CLOSE int fd = -1;
+
+	if (path->failed)
+		return -ENOMEM;
+	handle = pm_open_handle(pid, path->data);
+	if (handle < 0)
+		return handle;
+	fd = pm_open_regular(handle);
+	if (fd < 0)
+		return fd;
+	return fits(fd, wanted) ? pm_take_fd(&fd) : -ENOENT;
+}
+
+static const char *debug_dir(const struct pm_debug_search *search)
+{
+	return search->dir ? search->dir : "/usr/lib/debug";
+}
+
+/* In the process's root, then in ours. */
+static int by_id(const struct wanted *wanted, const struct pm_debug_search *search)
+{
+	struct pm_str path PM_CLEANUP(pm_str_release) = { 0 };
+	int fd = -ENOENT;
+
+	if (wanted->id_len < BUILD_ID_MIN)
+		return -ENOENT;
+	pm_str_printf(&path, "%s/.build-id/%02x/", debug_dir(search), wanted->id[0]);
+	for (size_t i = 1; i < wanted->id_len; i++)
+		pm_str_printf(&path, "%02x", wanted->id[i]);
+	pm_str_puts(&path, ".debug");
+	if (search->pid > 0)
+		fd = try_path(search->pid, &path, wanted);
+	return fd >= 0 ? fd : try_path(0, &path, wanted);
+}
+
+/* Beside the file at @path of process @pid (0: ours). */
+static int by_link(pid_t pid, const char *path, const char *name, const char *debug,
+		   const struct wanted *wanted)
+{
+	const char *slash = strrchr(path, '/');
+	int dir_len = slash ? (int)(slash - path) : 0;
+	int fd = -ENOENT;
+
+	if (path[0] != '/' || strlen(path) >= PATH_MAX)
+		return -ENOENT;
+	for (int form = 0; form < 3 && fd < 0; form++) {
+		struct pm_str at PM_CLEANUP(pm_str_release) = { 0 };
+
+		if (form == 2)
+			pm_str_puts(&at, debug);
+		pm_str_printf(&at, "%.*s/%s%s", dir_len, path, form == 1 ? ".debug/" : "",
+			      name);
+		fd = try_path(pid, &at, wanted);
+	}
+	return fd;
+}
+
+int pm_debug_find(int fd, const struct pm_debug_search *search)
+{
+	uint8_t id[PM_ELF_BUILD_ID_MAX], id_len = 0;
+	struct wanted wanted = { .id = id, .crc_bytes_left = search->crc_bytes_left };
+	struct pm_elf_debuglink link;
+	char proc[32], own[PATH_MAX];
+	struct pm_elf_file elf;
+	struct stat st;
+	ssize_t len;
+	int found;
+
+	if (pm_elf_build_id_whole(fd, id, &id_len) == 0)
+		wanted.id_len = id_len;
+	if (fstat(fd, &st) == 0)
+		wanted.original = &st;
+	found = by_id(&wanted, search);
+	if (found >= 0 || pm_elf_file_init(&elf, fd) < 0 ||
+	    pm_elf_file_debuglink(&elf, &link) < 0 || link.name[0] == '\0' ||
+	    strchr(link.name, '/'))
+		return found >= 0 ? found : -ENOENT;
+	wanted.crc = link.crc;
+	if (search->pid > 0 && search->path)
+		found = by_link(search->pid, search->path, link.name, debug_dir(search),
+				&wanted);
+	if (found >= 0)
+		return found;
+	snprintf(proc, sizeof(proc), "/proc/self/fd/%d", fd);
+	len = readlink(proc, own, sizeof(own) - 1);
+	if (len <= 0)
+		return -ENOENT;
+	own[len] = '\0';
+	found = by_link(0, own, link.name, debug_dir(search), &wanted);
+	return found >= 0 ? found : -ENOENT;
+}
+
+int pm_debug_find_by_id(const void *id, size_t id_len,
+			const struct pm_debug_search *search)
+{
+	struct wanted wanted = { .id = id, .id_len = id_len };
+	int fd;
+
+	if (id_len > PM_ELF_BUILD_ID_MAX)
+		return -ENOENT;
+	fd = by_id(&wanted, search);
+	return fd >= 0 ? fd : -ENOENT;
+}

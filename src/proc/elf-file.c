@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The few facts about an ELF file that this room needs, with small reads: no library would
+ * promise to stay small on a hostile file. Source: elf(5), gABI.
+ */
+#include "proc-internal.h"
+
+#include <elf.h>
+#include <string.h>
+
+int pm_read_at(int fd, uint64_t offset, void *ret, size_t len)
+{
+	uint8_t *at = ret;
+
+	while (len > 0) {
+		ssize_t n;
+
+		if (offset > INT64_MAX - len)
+			return -ENODATA;
+		n = pread(fd, at, len, (off_t)offset);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			return -ENODATA;
+		at += n;
+		offset += (size_t)n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+int pm_elf_file_init(struct pm_elf_file *elf, int fd)
+{
+	union {
+		unsigned char ident[EI_NIDENT];
+		Elf32_Ehdr h32;
+		Elf64_Ehdr h64;
+	} u;
+	unsigned char native =
+		__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB;
+	int rc = pm_read_at(fd, 0, u.ident, sizeof(u.ident));
+	bool is_64;
+
+	if (rc < 0)
+		return rc == -ENODATA ? -ENOEXEC : rc;
+	if (memcmp(u.ident, ELFMAG, SELFMAG) != 0 || u.ident[EI_DATA] != native ||
+	    (u.ident[EI_CLASS] != ELFCLASS64 && u.ident[EI_CLASS] != ELFCLASS32))
+		return -ENOEXEC;
+	is_64 = u.ident[EI_CLASS] == ELFCLASS64;
+	rc = pm_read_at(fd, 0, &u, is_64 ? sizeof(u.h64) : sizeof(u.h32));
+	if (rc < 0)
+		return rc == -ENODATA ? -ENOEXEC : rc;
+#define TAKE(h)                                                     \
+	(*elf = (struct pm_elf_file){ .fd = fd,                     \
+				      .is_64 = is_64,               \
+				      .phoff = (h).e_phoff,         \
+				      .phnum = (h).e_phnum,         \
+				      .phentsize = (h).e_phentsize, \
+				      .shoff = (h).e_shoff,         \
+				      .shnum = (h).e_shnum,         \
+				      .shentsize = (h).e_shentsize, \
+				      .shstrndx = (h).e_shstrndx })
+	if (is_64)
+		TAKE(u.h64);
+	else
+		TAKE(u.h32);
+#undef TAKE
+	return 0;
+}
+
+/* Entry @index of a table into @ret. */
+static int read_entry(const struct pm_elf_file *elf, uint64_t table, uint32_t index,
+		      uint32_t stride, void *ret, size_t len)
+{
+	uint64_t at;
+
+	if (stride < len || __builtin_add_overflow(table, (uint64_t)index * stride, &at))
+		return -ENODATA;
+	return pm_read_at(elf->fd, at, ret, len);
+}
+
+int pm_elf_file_segment(const struct pm_elf_file *elf, uint32_t index,
+			struct pm_elf_part *ret)
+{
+	union {
+		Elf32_Phdr h32;
+		Elf64_Phdr h64;
+	} u;
+	int rc;
+
+	if (index >= elf->phnum)
+		return -ENODATA;
+	rc = read_entry(elf, elf->phoff, index, elf->phentsize, &u,
+			elf->is_64 ? sizeof(u.h64) : sizeof(u.h32));
+	if (rc < 0)
+		return rc;
+#define TAKE(h)                                               \
+	(*ret = (struct pm_elf_part){ .type = (h).p_type,     \
+				      .offset = (h).p_offset, \
+				      .size = (h).p_filesz,   \
+				      .align = (h).p_align })
+	if (elf->is_64)
+		TAKE(u.h64);
+	else
+		TAKE(u.h32);
+#undef TAKE
+	return 0;
+}
+
+int pm_elf_file_section(const struct pm_elf_file *elf, uint32_t index,
+			struct pm_elf_part *ret)
+{
+	union {
+		Elf32_Shdr h32;
+		Elf64_Shdr h64;
+	} u;
+	int rc;
+
+	if (index >= elf->shnum)
+		return -ENODATA;
+	rc = read_entry(elf, elf->shoff, index, elf->shentsize, &u,
+			elf->is_64 ? sizeof(u.h64) : sizeof(u.h32));
+	if (rc < 0)
+		return rc;
+#define TAKE(h)                                                \
+	(*ret = (struct pm_elf_part){ .name = (h).sh_name,     \
+				      .type = (h).sh_type,     \
+				      .offset = (h).sh_offset, \
+				      .size = (h).sh_size,     \
+				      .align = (h).sh_addralign })
+	if (elf->is_64)
+		TAKE(u.h64);
+	else
+		TAKE(u.h32);
+#undef TAKE
+	return 0;
+}
+
+int pm_elf_file_debuglink(const struct pm_elf_file *elf, struct pm_elf_debuglink *ret)
+{
+	static const char wanted[] = ".gnu_debuglink";
+	struct pm_elf_part names, section;
+	struct pm_elf_debuglink link;
+	size_t len;
+
+	if (pm_elf_file_section(elf, elf->shstrndx, &names) < 0)
+		return -ENODATA;
+	for (uint32_t i = 1; i < elf->shnum; i++) {
+		char name[sizeof(wanted)];
+
+		if (pm_elf_file_section(elf, i, &section) < 0)
+			return -ENODATA;
+		if (section.type != SHT_PROGBITS || section.size < 2 + sizeof(link.crc) ||
+		    section.size > sizeof(link.name) + sizeof(link.crc) ||
+		    names.offset > INT64_MAX ||
+		    pm_read_at(elf->fd, names.offset + section.name, name, sizeof(name)) <
+			    0 ||
+		    memcmp(name, wanted, sizeof(name)) != 0)
+			continue;
+		/* The name, zeros up to a multiple of four, and the checksum. */
+		len = (size_t)section.size - sizeof(link.crc);
+		if (pm_read_at(elf->fd, section.offset, link.name, len) < 0 ||
+		    !memchr(link.name, '\0', len) ||
+		    pm_read_at(elf->fd, section.offset + len, &link.crc,
+			       sizeof(link.crc)) < 0)
+			return -ENODATA;
+		*ret = link;
+		return 0;
+	}
+	return -ENODATA;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Files whose names come from others. A path is first opened with O_PATH: opening a device
+ * for real can have effects, and a FIFO may not even be touched.
+ */
+#include "proc-internal.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/openat2.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+int pm_open_handle_by_steps(int root, const char *path)
+{
+	PM_AUTO_CLOSE int at = fcntl(root, F_DUPFD_CLOEXEC, 0);
+	char name[NAME_MAX + 1];
+
+	if (at < 0)
+		return -errno;
+	for (;;) {
+		size_t len;
+		int next;
+
+		path += strspn(path, "/");
+		len = strcspn(path, "/");
+		if (len == 0)
+			return pm_take_fd(&at);
+		if (len > NAME_MAX)
+			return -ENAMETOOLONG;
+		memcpy(name, path, len);
+		name[len] = '\0';
+		if (strcmp(name, "..") == 0)
+			return -ELOOP;
+		/* Behind a symbolic link nothing can be opened: it is no folder. */
+		next = openat(at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+		if (next < 0)
+			return -errno;
+		close(at);
+		at = next;
+		path += len;
+	}
+}
+
+static int open_in_root(int root, const char *path)
+{
+	enum {
+		TRIES = 8 /* it fails when somebody renames a folder meanwhile */
+	};
+	struct open_how how = { .flags = O_PATH | O_CLOEXEC,
+				.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
+	long fd = -1;
+
+	for (int i = 0; i < TRIES; i++) {
+		fd = syscall(SYS_openat2, root, path, &how, sizeof(how));
+		if (fd >= 0 || errno != EAGAIN)
+			break;
+	}
+	/* EPERM: what containers of that time answer to calls that they do not know. */
+	if (fd < 0 && (errno == ENOSYS || errno == EPERM))
+		return pm_open_handle_by_steps(root, path);
+	return fd < 0 ? -errno : (int)fd;
+}
+
+int pm_open_handle(pid_t pid, const char *path)
+{
+	PM_AUTO_CLOSE int root = -1;
+	char name[32];
+	int fd;
+
+	if (pid <= 0) {
+		fd = open(path, O_PATH | O_CLOEXEC);
+		return fd < 0 ? -errno : fd;
+	}
+	snprintf(name, sizeof(name), "/proc/%d/root", (int)pid);
+	root = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return root < 0 ? -errno : open_in_root(root, path);
+}
+
+int pm_open_regular(int handle)
+{
+	struct stat st;
+	char link[32];
+	int fd;
+
+	if (fstat(handle, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -ENOTSUP;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", handle);
+	fd = open(link, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
