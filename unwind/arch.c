@@ -51,3 +51,18 @@ const struct pm_unw_arch_info pm_unw_arch_infos[PM_UNW_ARCH_COUNT] = {
 		.elf_class = ELFCLASS64,
 	},
 };
+
+uint64_t pm_unw_strip_pac(const struct pm_unw_space *space, uint64_t address)
+{
+	enum {
+		VA_BITS_MIN = 36 /* the least that Linux can be built for */
+	};
+	uint64_t last, mask = space->pac_mask;
+
+	if (mask == 0 && space->len > 0) {
+		last = (space->maps[space->len - 1].end - 1) |
+		       (((uint64_t)1 << VA_BITS_MIN) - 1);
+		mask = ~(UINT64_MAX >> __builtin_clzll(last));
+	}
+	return address & ~mask;
+}

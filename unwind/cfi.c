@@ -5,6 +5,12 @@
 #include <dwarf.h>
 #include <string.h>
 
+/* AADWARF64 §4.6; elf.h and dwarf.h of older releases do not have the second. */
+enum {
+	AARCH64_NEGATE_RA_STATE = 0x2d,
+	AARCH64_NEGATE_RA_STATE_WITH_PC = 0x2c,
+};
+
 enum {
 	REMEMBER_MAX = 64, /* rows on DW_CFA_remember_state's stack; compilers use one */
 	INSTRUCTIONS_MAX = 1 << 16, /* of one FDE; the largest seen has 9,000 */
@@ -241,6 +247,13 @@ static void run_extended(struct machine *machine, uint8_t opcode)
 		 * have it counted in already. */
 		pm_reader_uleb(reader);
 		break;
+	case AARCH64_NEGATE_RA_STATE:
+	case AARCH64_NEGATE_RA_STATE_WITH_PC:
+		if (machine->fde->arch->ra_is_link)
+			machine->row.ra_signed ^= 1;
+		else
+			reader->failed = true;
+		break;
 	default:
 		reader->failed = true;
 	}
@@ -291,7 +304,7 @@ void pm_unw_row_keep_popped(const struct pm_unw_arch_info *arch, struct pm_unw_r
 	for (uint32_t reg = 0; reg < arch->regs; reg++) {
 		struct pm_unw_reg_rule *rule = &row->regs[reg];
 
-		if (reg != row->ra_reg && row->pushed >> reg & 1 &&
+		if ((reg != row->ra_reg || arch->ra_is_link) && row->pushed >> reg & 1 &&
 		    rule->kind == PM_UNW_RULE_OFFSET &&
 		    is_below_sp(arch, row, rule->value))
 			*rule = (struct pm_unw_reg_rule){ .kind = PM_UNW_RULE_SAME };

@@ -4,24 +4,25 @@
 
 #include <string.h>
 
-/*
- * Whether a call instruction ends right before @address: `call rel32`, or an indirect call
- * (opcode FF /2) of any length. Memory without a file cannot be read: benefit of the doubt.
- */
-static bool follows_call(const struct pm_unw_state *state, uint64_t address)
+/* ---- what code says ------------------------------------------------------------------- */
+
+/* Bytes of the code at avma @address; false without a file to read them from. */
+static bool read_code(const struct pm_unw_map *map, uint64_t address, void *ret,
+		      size_t len)
+{
+	return map && map->module &&
+	       pm_unw_module_read(map->module, address - map->bias, ret, len);
+}
+
+/* `call rel32`, or an indirect call (opcode FF /2) of any length; in 32 bits the same. */
+static bool x86_is_call(const struct pm_unw_map *map, uint64_t end)
 {
 	enum {
 		LONGEST = 7
 	};
-	const struct pm_unw_map *map = pm_unw_space_find(state->space, address - 1);
 	uint8_t code[LONGEST];
 
-	if (!map)
-		return false;
-	if (!map->module)
-		return true;
-	if (!pm_unw_module_read(map->module, address - map->bias - LONGEST, code,
-				LONGEST))
+	if (!read_code(map, end - LONGEST, code, LONGEST))
 		return false;
 	if (code[LONGEST - 5] == 0xe8)
 		return true;
@@ -49,91 +50,231 @@ static bool follows_call(const struct pm_unw_state *state, uint64_t address)
 	return false;
 }
 
-/* The return address may still be on top: a function that has not pushed anything. */
+/* Arm ARM C6.2: bl; blr; blraaz and blrabz; blraa and blrab. */
+static bool a64_is_call(const struct pm_unw_map *map, uint64_t end)
+{
+	uint32_t code;
+
+	return end % 4 == 0 && read_code(map, end - 4, &code, 4) &&
+	       ((code & 0xfc000000) == 0x94000000 || (code & 0xfffffc1f) == 0xd63f0000 ||
+		(code & 0xfffff81f) == 0xd63f081f || (code & 0xfffff800) == 0xd73f0800);
+}
+
+bool pm_unw_follows_call(const struct pm_unw_state *state, uint64_t address)
+{
+	const struct pm_unw_map *map = pm_unw_space_find(state->space, address - 1);
+
+	/* Memory without a file cannot be read: benefit of the doubt. */
+	if (!map || !map->module)
+		return map;
+	return state->regs.arch == PM_UNW_AARCH64 ? a64_is_call(map, address)
+						  : x86_is_call(map, address);
+}
+
+/*
+ * Whether the function at the pc, as far as the code before it tells, has saved its return
+ * address and not restored it yet. Then x30 may be left over from a call that has returned.
+ */
+static bool a64_has_saved_x30(const struct pm_unw_state *state)
+{
+	enum {
+		INSTRUCTIONS_MAX = 64 /* of a prologue, with what is mixed into it */
+	};
+	uint64_t pc = state->regs.value[state->arch->pc];
+	uint32_t code;
+
+	for (uint64_t i = 1; i <= INSTRUCTIONS_MAX; i++) {
+		if (!read_code(state->map, pc - i * 4, &code, 4))
+			return false;
+		if ((code & 0xffc07fff) == 0xa9807bfd || /* stp x29, x30, [sp, #n]! */
+		    (code & 0xffc07fff) == 0xa9007bfd || /* stp x29, x30, [sp, #n] */
+		    (code & 0xffe00fff) == 0xf8000ffe) /* str x30, [sp, #n]! */
+			return true;
+		if ((code & 0xffc07fff) == 0xa8c07bfd || /* ldp x29, x30, [sp], #n */
+		    (code & 0xffe00fff) == 0xf84007fe || /* ldr x30, [sp], #n */
+		    code == 0xd65f03c0 || code == 0xd65f0bff || code == 0xd65f0fff ||
+		    code == 0xd503233f || code == 0xd503245f)
+			return false; /* ret, retaa, retab, paciasp, bti c */
+	}
+	return false;
+}
+
+/* ---- steps ---------------------------------------------------------------------------- */
+
+/*
+ * Where the interrupted function has not saved its return address (yet): on top of the stack,
+ * or in the link register.
+ */
 static bool step_leaf(struct pm_unw_state *state)
 {
+	const struct pm_unw_arch_info *arch = state->arch;
 	struct pm_unw_regs *regs = &state->regs;
+	uint64_t sp = regs->value[arch->sp], pc;
+	const struct pm_unw_map *to;
 	enum pm_unw_stop ignored;
-	uint64_t pc;
 
 	/* In generated code the top of the stack is mostly something else, and it cannot be
 	 * looked at to find out. */
 	if (!state->first || (state->map && !state->map->module) ||
-	    !(regs->known >> PM_UNW_X86_64_RSP & 1) ||
-	    !pm_unw_stack_u64(state->stack, regs->value[PM_UNW_X86_64_RSP], &pc,
-			      &ignored))
+	    !(regs->known >> arch->sp & 1))
 		return false;
-	const struct pm_unw_map *to = pm_unw_space_find(state->space, pc - 1);
-
-	if (!to || !to->module || !follows_call(state, pc))
+	if (arch->ra_is_link) {
+		if (!(regs->known >> arch->ra & 1) || a64_has_saved_x30(state))
+			return false;
+		pc = pm_unw_strip_pac(state->space, regs->value[arch->ra]);
+	} else {
+		if (!pm_unw_stack_word(arch, state->stack, sp, &pc, &ignored))
+			return false;
+		sp = (sp + arch->word_bytes) & arch->address_mask;
+	}
+	to = pm_unw_space_find(state->space, pc - 1);
+	if (!to || !to->module || !pm_unw_follows_call(state, pc))
 		return false;
-	regs->value[PM_UNW_X86_64_RSP] += 8;
-	regs->value[PM_UNW_X86_64_RIP] = pc;
-	regs->known &= state->arch->callee_saved | 1u << PM_UNW_X86_64_RSP |
-		       1u << PM_UNW_X86_64_RIP;
+	regs->value[arch->sp] = sp;
+	regs->value[arch->pc] = pc;
+	regs->known &= arch->callee_saved;
+	regs->known |= (uint64_t)1 << arch->sp | (uint64_t)1 << arch->pc;
 	return true;
 }
 
+/* A pair of words at the frame pointer: the caller's frame pointer, the return address. */
 static bool step_fp(struct pm_unw_state *state, enum pm_unw_stop *stop)
 {
+	const struct pm_unw_arch_info *arch = state->arch;
 	struct pm_unw_regs *regs = &state->regs;
-	uint64_t fp = regs->value[PM_UNW_X86_64_RBP];
+	uint64_t fp = regs->value[arch->fp], sp = regs->value[arch->sp];
 	uint64_t caller_fp, pc;
 
 	*stop = PM_UNW_STOP_NO_CFI;
-	if (!(regs->known >> PM_UNW_X86_64_RBP & 1) ||
-	    !(regs->known >> PM_UNW_X86_64_RSP & 1) ||
-	    fp < regs->value[PM_UNW_X86_64_RSP] || fp % 8 != 0 ||
-	    fp - regs->value[PM_UNW_X86_64_RSP] >= PM_UNW_STACK_SPAN_MAX)
+	if (!(regs->known >> arch->fp & 1) ||
+	    !(regs->known >> arch->sp & 1 || (arch->ra_is_link && !state->first)) ||
+	    fp < sp || fp % arch->word_bytes != 0 || fp - sp >= PM_UNW_STACK_SPAN_MAX)
 		return false;
-	if (!pm_unw_stack_u64(state->stack, fp, &caller_fp, stop) ||
-	    !pm_unw_stack_u64(state->stack, fp + 8, &pc, stop))
+	if (!pm_unw_stack_word(arch, state->stack, fp, &caller_fp, stop) ||
+	    !pm_unw_stack_word(arch, state->stack, fp + arch->word_bytes, &pc, stop))
 		return false;
-	if (pc != 0 && !follows_call(state, pc)) {
+	if (arch->ra_is_link)
+		pc = pm_unw_strip_pac(state->space, pc);
+	if (pc != 0 && !pm_unw_follows_call(state, pc)) {
 		*stop = PM_UNW_STOP_NO_CFI;
 		return false;
 	}
-	regs->value[PM_UNW_X86_64_RBP] = caller_fp;
-	regs->value[PM_UNW_X86_64_RSP] = fp + 16;
-	regs->value[PM_UNW_X86_64_RIP] = pc;
-	regs->known = 1u << PM_UNW_X86_64_RBP | 1u << PM_UNW_X86_64_RSP |
-		      1u << PM_UNW_X86_64_RIP;
+	regs->value[arch->fp] = caller_fp;
+	regs->value[arch->sp] = fp + 2 * arch->word_bytes;
+	regs->value[arch->pc] = pc;
+	regs->known = (uint64_t)1 << arch->fp | (uint64_t)1 << arch->pc;
+	/* On aarch64 the pair stands at the bottom of its frame: the caller's stack pointer is
+	 * somewhere above, and the value is a lower bound that the guards make use of. */
+	if (!arch->ra_is_link)
+		regs->known |= (uint64_t)1 << arch->sp;
 	return true;
 }
 
+/* ---- signal trampolines ---------------------------------------------------------------- */
+
+enum {
+	NO_REG = 0xff,
+};
+
+/* The kernel's sigcontext as DWARF numbers of its words, from the first register on. */
+static const uint8_t x86_64_context[] = { 8, 9, 10, 11, 12, 13, 14, 15, 5,
+					  4, 6, 3,  1,  0,  2,  7,  16 };
+static const uint8_t i386_context[] = { 7, 6, 5, 4, 3, 2, 1, 0, NO_REG, NO_REG, 8 };
+static const uint8_t aarch64_context[] = { 0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10,
+					   11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21,
+					   22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32 };
+
 /*
- * Signal trampolines without CFI, as musl's __restore_rt: `mov $15,%rax; syscall`. The stack
- * pointer is at the ucontext_t of the kernel's struct rt_sigframe (arch/x86 sigframe.h), whose
- * sigcontext begins at 40 with r8…r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip.
+ * A handler returns to the first byte of `code`, with the stack pointer at what the kernel
+ * has pushed below its arguments. `at` is the distance from there to the first register of
+ * the sigcontext: in rt_sigframe of x86-64 behind the ucontext's first 40 bytes; in
+ * sigframe_ia32 behind `sig`, in rt_sigframe_ia32 behind three arguments, 128 bytes of siginfo
+ * and the ucontext's first 20, in both behind the segment registers (arch/x86 sigframe.h,
+ * sigcontext.h); in rt_sigframe of arm64 behind 128 bytes of siginfo, 176 of the ucontext and
+ * fault_address (arch/arm64/kernel/signal.c).
  */
-static bool step_trampoline(struct pm_unw_state *state)
+static const struct trampoline {
+	enum pm_unw_arch arch;
+	uint16_t at;
+	uint8_t words;
+	uint8_t code_len;
+	const uint8_t *context;
+	uint8_t code[12];
+} trampolines[] = {
+	/* mov $15, %rax; syscall: musl's and glibc's __restore_rt */
+	{ PM_UNW_X86_64,
+	  40,
+	  PM_ARRAY_LEN(x86_64_context),
+	  9,
+	  x86_64_context,
+	  { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 } },
+	/* pop %eax; mov $119, %eax; int $0x80: __kernel_sigreturn */
+	{ PM_UNW_I386,
+	  4 + 16,
+	  PM_ARRAY_LEN(i386_context),
+	  8,
+	  i386_context,
+	  { 0x58, 0xb8, 0x77, 0, 0, 0, 0xcd, 0x80 } },
+	/* mov $173, %eax; int $0x80: __kernel_rt_sigreturn */
+	{ PM_UNW_I386,
+	  12 + 128 + 20 + 16,
+	  PM_ARRAY_LEN(i386_context),
+	  7,
+	  i386_context,
+	  { 0xb8, 0xad, 0, 0, 0, 0xcd, 0x80 } },
+	/* mov x8, #139; svc #0: __kernel_rt_sigreturn */
+	{ PM_UNW_AARCH64,
+	  128 + 176 + 8,
+	  PM_ARRAY_LEN(aarch64_context),
+	  8,
+	  aarch64_context,
+	  { 0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4 } },
+};
+
+static bool read_context(const struct trampoline *trampoline,
+			 const struct pm_unw_state *state, struct pm_unw_regs *ret)
 {
-	static const uint8_t code[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
-	static const uint8_t order[PM_UNW_X86_64_REGS] = { 8,  9,  10, 11, 12, 13,
-							   14, 15, 5,  4,  6,  3,
-							   1,  0,  2,  7,  16 };
-	uint64_t at = state->regs.value[PM_UNW_X86_64_RSP] + 40;
-	uint8_t bytes[sizeof(code)];
-	struct pm_unw_regs caller = { .known = (1u << PM_UNW_X86_64_REGS) - 1,
-				      .arch = PM_UNW_X86_64 };
+	const struct pm_unw_arch_info *arch = state->arch;
+	uint64_t at = state->regs.value[arch->sp] + trampoline->at;
 	enum pm_unw_stop ignored;
 
-	if (!state->map || !state->map->module ||
-	    !(state->regs.known >> PM_UNW_X86_64_RSP & 1))
-		return false;
-	/* The return address is its first byte, and the look-up is one before. */
-	if (!pm_unw_module_read(state->map->module,
-				state->regs.value[PM_UNW_X86_64_RIP] - state->map->bias,
-				bytes, sizeof(bytes)) ||
-	    memcmp(bytes, code, sizeof(code)) != 0)
-		return false;
-	for (size_t i = 0; i < PM_UNW_X86_64_REGS; i++)
-		if (!pm_unw_stack_u64(state->stack, at + i * 8, &caller.value[order[i]],
-				      &ignored))
+	ret->known = 0;
+	for (size_t i = 0; i < trampoline->words; i++) {
+		uint8_t reg = trampoline->context[i];
+
+		if (reg == NO_REG)
+			continue;
+		if (!pm_unw_stack_word(arch, state->stack, at + i * arch->word_bytes,
+				       &ret->value[reg], &ignored))
 			return false;
-	state->regs = caller;
-	state->interrupted = true;
+		ret->known |= (uint64_t)1 << reg;
+	}
 	return true;
+}
+
+bool pm_unw_step_trampoline(struct pm_unw_state *state)
+{
+	const struct pm_unw_arch_info *arch = state->arch;
+	struct pm_unw_regs caller = { .arch = state->regs.arch };
+
+	if (!(state->regs.known >> arch->sp & 1))
+		return false;
+	for (size_t i = 0; i < PM_ARRAY_LEN(trampolines); i++) {
+		const struct trampoline *trampoline = &trampolines[i];
+		uint8_t code[sizeof(trampoline->code)];
+
+		/* The return address is its first byte, and the look-up is one before. */
+		if (trampoline->arch == caller.arch &&
+		    read_code(state->map, state->regs.value[arch->pc], code,
+			      trampoline->code_len) &&
+		    memcmp(code, trampoline->code, trampoline->code_len) == 0 &&
+		    read_context(trampoline, state, &caller)) {
+			state->regs = caller;
+			state->interrupted = true;
+			return true;
+		}
+	}
+	return false;
 }
 
 bool pm_unw_step_without_cfi(struct pm_unw_state *state, enum pm_unw_how *how,
@@ -141,7 +282,7 @@ bool pm_unw_step_without_cfi(struct pm_unw_state *state, enum pm_unw_how *how,
 {
 	state->interrupted = false;
 	*how = PM_UNW_HOW_TRAMPOLINE;
-	if (step_trampoline(state))
+	if (pm_unw_step_trampoline(state))
 		return true;
 	*how = PM_UNW_HOW_LEAF;
 	if (step_leaf(state))

@@ -37,6 +37,7 @@ static bool reduce(const struct pm_unw_arch_info *arch, const struct pm_unw_row 
 	rule.cfa_reg = (uint8_t)row->cfa_reg;
 	rule.cfa_offset = (int32_t)row->cfa_offset;
 	rule.signal = row->signal != 0;
+	rule.saved = row->ra_signed ? PM_UNW_RULE_RA_SIGNED : 0;
 	for (size_t i = 0; i < arch->saved_len; i++) {
 		const struct pm_unw_reg_rule *reg = &row->regs[arch->saved[i]];
 

@@ -22,6 +22,19 @@ const struct pm_unw_map *pm_unw_space_find(const struct pm_unw_space *space,
 	return &space->maps[low - 1];
 }
 
+/*
+ * What CFI says to be signed, and what it says not to be but follows a call without its upper
+ * bits, for assembly often forgets to say so. Anything else is no return address.
+ */
+static uint64_t without_pac(const struct pm_unw_state *state, uint64_t pc, bool is_signed)
+{
+	uint64_t stripped = pm_unw_strip_pac(state->space, pc);
+
+	if (stripped == pc || is_signed || pm_unw_follows_call(state, stripped))
+		return stripped;
+	return pc;
+}
+
 /* ---- by CFI --------------------------------------------------------------------------- */
 
 static uint64_t slot_address(const struct pm_unw_rule *rule, unsigned int slot,
@@ -54,6 +67,8 @@ static bool apply_rule(const struct pm_unw_rule *rule, struct pm_unw_state *stat
 		*stop = PM_UNW_STOP_NO_REGISTER;
 		return false;
 	}
+	if (arch->ra_is_link)
+		pc = without_pac(state, pc, rule->saved & PM_UNW_RULE_RA_SIGNED);
 	regs->known &= arch->callee_saved;
 	for (unsigned int left = rule->saved & ((1u << ra) - 1); left > 0;
 	     left &= left - 1) {
@@ -136,7 +151,7 @@ static bool apply_row(const struct pm_unw_row *row, struct pm_unw_state *state,
 					   .stack = state->stack,
 					   .bias = state->map->bias };
 	enum pm_unw_stop ra_stop = PM_UNW_STOP_NO_REGISTER;
-	uint64_t cfa;
+	uint64_t cfa, pc;
 
 	if (row->cfa_is_expr) {
 		if (!pm_unw_expr_eval(&input, &cfa, stop))
@@ -160,14 +175,49 @@ static bool apply_row(const struct pm_unw_row *row, struct pm_unw_state *state,
 		*stop = ra_stop;
 		return false;
 	}
-	caller.value[state->arch->pc] = caller.value[row->ra_reg];
-	caller.known |= (uint64_t)1 << state->arch->pc;
-	/* The call has left its return address there; what it was before is not known. */
-	if (state->arch->ra_is_link && !row->signal)
+	pc = caller.value[row->ra_reg];
+	if (state->arch->ra_is_link && !row->signal) {
+		pc = without_pac(state, pc, row->ra_signed);
+		/* The call has left its return address there; what was there before it, its
+		 * own caller had to save. */
 		caller.known &= ~((uint64_t)1 << state->arch->ra);
+	}
+	caller.value[state->arch->pc] = pc;
+	caller.known |= (uint64_t)1 << state->arch->pc;
 	state->regs = caller;
 	state->interrupted = row->signal != 0;
 	return true;
+}
+
+/* By rules.data[index] or rows.data[index], whichever @lookup found. */
+static bool apply(struct pm_unwinder *unwinder, struct pm_unw_lookup lookup,
+		  struct pm_unw_state *state, enum pm_unw_how *how,
+		  enum pm_unw_stop *stop)
+{
+	bool is_row = lookup.found == PM_UNW_FOUND_ROW;
+	const struct pm_unw_rule *rule =
+		is_row ? NULL : &unwinder->rules.data[lookup.index];
+	const struct pm_unw_row *row = is_row ? &unwinder->rows.data[lookup.index] : NULL;
+	enum pm_unw_stop why;
+
+	/* The CFI that arm64's vDSO had before Linux 5.8 leads to the caller of what was
+	 * interrupted: its x30 stands in the frame that is described, not its pc. */
+	if (state->arch->ra_is_link && (is_row ? row->signal : rule->signal) &&
+	    pm_unw_step_trampoline(state)) {
+		*how = PM_UNW_HOW_TRAMPOLINE;
+		return true;
+	}
+	unwinder->stats.expressions += is_row;
+	if (is_row ? apply_row(row, state, stop) : apply_rule(rule, state, stop))
+		return true;
+	/* After a step by frame pointer aarch64's stack pointer is not known. */
+	if (*stop != PM_UNW_STOP_NO_REGISTER || !state->arch->ra_is_link)
+		return false;
+	if (pm_unw_step_without_cfi(state, how, &why))
+		return true;
+	if (why != PM_UNW_STOP_NO_CFI)
+		*stop = why;
+	return false;
 }
 
 bool pm_unw_step(struct pm_unwinder *unwinder, struct pm_unw_state *state,
@@ -183,10 +233,8 @@ bool pm_unw_step(struct pm_unwinder *unwinder, struct pm_unw_state *state,
 	*how = PM_UNW_HOW_CFI;
 	switch (lookup.found) {
 	case PM_UNW_FOUND_RULE:
-		return apply_rule(&unwinder->rules.data[lookup.index], state, stop);
 	case PM_UNW_FOUND_ROW:
-		unwinder->stats.expressions++;
-		return apply_row(&unwinder->rows.data[lookup.index], state, stop);
+		return apply(unwinder, lookup, state, how, stop);
 	case PM_UNW_FOUND_ROOT:
 		*stop = PM_UNW_STOP_ROOT;
 		return false;

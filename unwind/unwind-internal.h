@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The inside of the unwinder, one step a file:
- *   module.c  ELF file → program headers and CFI regions (lazily read bytes)
+ *   module.c  ELF file → program headers and CFI regions
+ *   region.c  lazily read bytes of a module
+ *   debug-frame.c  .debug_frame that is compressed or in another file
  *   fde.c     svma → the FDE that covers it
  *   cfi.c     FDE, svma → the CFI row (what DWARF 5 §6.4.1 calls a row of the table)
  *   rules.c   row → interned rule, found again by (module, svma)
@@ -20,6 +22,7 @@
 enum {
 	PM_UNW_SAVED_MAX =
 		12, /* registers that a rule can say to be saved, with the pc's */
+	PM_UNW_RULE_RA_SIGNED = 1 << 15, /* in pm_unw_rule.saved */
 };
 
 /* DWARF numbers, and what the ABI says where CFI says nothing. */
@@ -40,7 +43,10 @@ struct pm_unw_arch_info {
 };
 extern const struct pm_unw_arch_info pm_unw_arch_infos[PM_UNW_ARCH_COUNT];
 
-/* ---- module.c ------------------------------------------------------------------------ */
+/* aarch64: @address without its authentication code, as XPACLRI leaves one of user space. */
+uint64_t pm_unw_strip_pac(const struct pm_unw_space *space, uint64_t address);
+
+/* ---- region.c ------------------------------------------------------------------------ */
 
 /*
  * A range of bytes of a module. Of a file, 64 KiB pieces are read when first needed, into a
@@ -57,11 +63,23 @@ struct pm_unw_region {
 	bool mapped; /* data is a mapping of our own, to be unmapped */
 	bool owned; /* data is from malloc */
 	bool open_ended; /* `len` is a guess: a terminator is the end */
+	size_t budget; /* bytes counted against what all regions may hold */
 };
 
 /* The bytes [offset, offset + len) in place, or NULL when they are not to be had. */
 const uint8_t *pm_unw_region_need(struct pm_unw_region *region, size_t offset,
 				  size_t len);
+/* Over [offset, offset + len) of the module's file or image; stays empty when that cannot be. */
+void pm_unw_region_open(struct pm_unw_module *module, struct pm_unw_region *region,
+			uint64_t svma, uint64_t offset, uint64_t len);
+/* Of a copy of @bytes. False without any change when there is no memory for it. */
+bool pm_unw_region_copy(struct pm_unw_region *region, uint64_t svma, const void *bytes,
+			size_t len);
+void pm_unw_region_release(struct pm_unw_region *region);
+/* All @len bytes, or false. */
+bool pm_unw_read_fully(int fd, void *to, size_t len, uint64_t offset);
+
+/* ---- module.c ------------------------------------------------------------------------ */
 
 struct pm_unw_load {
 	uint64_t vaddr, offset, filesz;
@@ -94,7 +112,14 @@ struct pm_unw_module {
 	size_t hdr_table;
 	size_t hdr_count;
 	struct pm_unw_fde_table eh_scanned, debug_scanned;
+	bool gap_seen; /* an address without CFI: what follows was tried */
+	bool debug_packed; /* there is a compressed .debug_frame */
+	pm_unw_open_debug_fn open_debug; /* NULL: there is nobody to ask */
+	void *open_debug_user;
 };
+
+/* Whether libelf may look at the file: it keeps as much memory as the header says. */
+bool pm_unw_elf_is_modest(int fd);
 
 /* Copies @len bytes of the file as they are mapped at @svma; false when they are not there. */
 bool pm_unw_module_read(struct pm_unw_module *module, uint64_t svma, void *ret,
@@ -102,6 +127,13 @@ bool pm_unw_module_read(struct pm_unw_module *module, uint64_t svma, void *ret,
 
 /* Whether @svma is in the code at the entry point, which nothing has called. */
 bool pm_unw_module_is_entry(const struct pm_unw_module *module, uint64_t svma);
+
+/* ---- debug-frame.c ------------------------------------------------------------------- */
+
+/* Whether a section of this name holds it, as it is or compressed. */
+bool pm_unw_is_debug_frame(const char *section);
+/* Brings in the .debug_frame that can be had; all but the first time a no-op. */
+void pm_unw_module_fill_gap(struct pm_unw_module *module);
 
 /* ---- fde.c --------------------------------------------------------------------------- */
 
@@ -159,7 +191,8 @@ struct pm_unw_row {
 	uint64_t cfa_expr_len;
 	struct pm_unw_reg_rule regs[PM_UNW_REGS_MAX];
 	uint32_t ra_reg;
-	uint32_t signal;
+	uint16_t signal;
+	uint16_t ra_signed; /* aarch64: RA_SIGN_STATE, the return address has a PAC */
 	/* Bit n: register n was saved in a slot that was then above the stack pointer. */
 	uint64_t pushed;
 };
@@ -249,7 +282,8 @@ struct pm_unw_rule {
 	uint8_t cfa_reg;
 	uint8_t signal;
 	/* Bit i: slot[i] holds register i of the architecture's order. Without the bit of the
-	 * last, the return address, that is still in its register (aarch64 only). */
+	 * last, the return address, that is still in its register (aarch64 only). Bit 15: it
+	 * has a PAC. */
 	uint16_t saved;
 	int16_t slot[PM_UNW_SAVED_MAX]; /* words from the CFA */
 };
@@ -315,3 +349,9 @@ bool pm_unw_step(struct pm_unwinder *unwinder, struct pm_unw_state *state,
 /* The ladder below CFI; as pm_unw_step(). */
 bool pm_unw_step_without_cfi(struct pm_unw_state *state, enum pm_unw_how *how,
 			     enum pm_unw_stop *stop);
+/* Its first part: from a signal trampoline, known by its bytes, to what was interrupted. */
+bool pm_unw_step_trampoline(struct pm_unw_state *state);
+
+/* Whether a call instruction ends right before avma @address; true also where there is code
+ * but no file to read it from. */
+bool pm_unw_follows_call(const struct pm_unw_state *state, uint64_t address);

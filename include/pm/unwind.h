@@ -77,10 +77,10 @@ const char *pm_unw_stop_name(enum pm_unw_stop stop); /* "truncated", … as in t
 struct pm_unw_module;
 
 /*
- * Takes the ELF file behind @fd (borrowed: only read or mapped during the call) or, for the
- * vDSO, an image in memory (copied). Never runs or trusts anything in it. A module without
- * any unwind information is made too; the ladder then uses what else there is.
- * -ENOEXEC: no ELF file of this machine's kind; @err says why.
+ * Takes the ELF file behind @fd (borrowed; what is needed of it later is read through a
+ * duplicate) or, for the vDSO, an image in memory (copied). Never runs or trusts anything in
+ * it. A module without any unwind information is made too; the ladder then uses what else
+ * there is. -ENOEXEC: no ELF file of a known architecture; @err says why.
  */
 int pm_unw_module_open(struct pm_unw_module **ret, int fd, struct pm_error *err);
 int pm_unw_module_from_memory(struct pm_unw_module **ret, const void *image, size_t len,
@@ -108,6 +108,22 @@ void pm_unw_module_free(struct pm_unw_module *module);
 int pm_unw_module_fd(const struct pm_unw_module *module);
 
 /*
+ * Adds the .debug_frame of a separate debug file (@fd borrowed, read during the call), which
+ * the caller knows to belong to the module. It serves addresses that .eh_frame does not
+ * cover. -ENODATA without one, -ENOEXEC, -EEXIST when the module has one of its own; nothing
+ * has changed then.
+ */
+int pm_unw_module_add_debug(struct pm_unw_module *module, int fd, struct pm_error *err);
+
+/*
+ * Whom to ask for that file: called once, during the unwinding that meets the first address
+ * without CFI. Returns an fd for the unwinder to close, or negative errno for none.
+ */
+typedef int (*pm_unw_open_debug_fn)(void *user);
+void pm_unw_module_on_gap(struct pm_unw_module *module, pm_unw_open_debug_fn open_debug,
+			  void *user);
+
+/*
  * bias of a mapping of @module that begins at avma @start and shows the file from @pgoff:
  * start - pgoff + (p_offset - p_vaddr) of the PT_LOAD that holds pgoff. 0 or -ENOENT when no
  * PT_LOAD does.
@@ -129,6 +145,10 @@ struct pm_unw_map {
 struct pm_unw_space {
 	const struct pm_unw_map *maps;
 	size_t len;
+	/* aarch64: which bits of a return address are no address but authenticate it
+	 * (NT_ARM_PAC_MASK's insn_mask). 0: not known; then all above the highest mapping are
+	 * taken for such. */
+	uint64_t pac_mask;
 };
 
 /* The mapping of @address, or NULL. */
