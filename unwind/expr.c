@@ -7,6 +7,7 @@
 
 struct evaluation {
 	const struct pm_unw_expr_input *input;
+	const struct pm_unw_arch_info *arch; /* whose addresses the generic type is */
 	struct pm_reader reader;
 	uint64_t stack[PM_UNW_EXPR_STACK_MAX];
 	size_t depth;
@@ -26,7 +27,7 @@ static void push(struct evaluation *eval, uint64_t value)
 	if (eval->depth == PM_UNW_EXPR_STACK_MAX)
 		fail(eval, PM_UNW_STOP_BAD_CFI);
 	else
-		eval->stack[eval->depth++] = value;
+		eval->stack[eval->depth++] = value & eval->arch->address_mask;
 }
 
 /* The entry @from_top below the top (0: the top); 0 and failure when there is none. */
@@ -52,10 +53,9 @@ static uint64_t reg_value(struct evaluation *eval, uint64_t reg)
 {
 	const struct pm_unw_regs *regs = eval->input->regs;
 
-	if (reg >= pm_unw_arch_infos[regs->arch].regs || !(regs->known >> reg & 1)) {
-		fail(eval, reg >= pm_unw_arch_infos[regs->arch].regs
-				   ? PM_UNW_STOP_BAD_CFI
-				   : PM_UNW_STOP_NO_REGISTER);
+	if (reg >= eval->arch->regs || !(regs->known >> reg & 1)) {
+		fail(eval, reg >= eval->arch->regs ? PM_UNW_STOP_BAD_CFI
+						   : PM_UNW_STOP_NO_REGISTER);
 		return 0;
 	}
 	return regs->value[reg];
@@ -68,7 +68,7 @@ static void deref(struct evaluation *eval, uint64_t size)
 
 	if (eval->failed)
 		return;
-	if (size == 0 || size > 8) {
+	if (size == 0 || size > eval->arch->word_bytes) {
 		fail(eval, PM_UNW_STOP_BAD_CFI);
 		return;
 	}
@@ -82,10 +82,16 @@ static void deref(struct evaluation *eval, uint64_t size)
 	push(eval, value);
 }
 
+static int64_t as_signed(const struct evaluation *eval, uint64_t value)
+{
+	return eval->arch->word_bytes == 4 ? (int32_t)value : (int64_t)value;
+}
+
 static void binary(struct evaluation *eval, uint8_t op)
 {
 	uint64_t b = pop(eval), a = pop(eval), result = 0;
-	int64_t sa = (int64_t)a, sb = (int64_t)b;
+	int64_t sa = as_signed(eval, a), sb = as_signed(eval, b);
+	uint64_t bits = eval->arch->word_bytes * 8u;
 
 	switch (op) {
 	case DW_OP_and:
@@ -119,13 +125,13 @@ static void binary(struct evaluation *eval, uint8_t op)
 			result = a % b;
 		break;
 	case DW_OP_shl:
-		result = b < 64 ? a << b : 0;
+		result = b < bits ? a << b : 0;
 		break;
 	case DW_OP_shr:
-		result = b < 64 ? a >> b : 0;
+		result = b < bits ? a >> b : 0;
 		break;
 	case DW_OP_shra:
-		result = (uint64_t)(sa >> (b < 64 ? b : 63));
+		result = (uint64_t)(sa >> (b < bits ? b : bits - 1));
 		break;
 	case DW_OP_eq:
 		result = a == b;
@@ -174,7 +180,9 @@ static void push_constant(struct evaluation *eval, uint8_t op)
 
 	switch (op) {
 	case DW_OP_addr:
-		push(eval, pm_reader_u64(reader) + eval->input->bias);
+		push(eval, (eval->arch->word_bytes == 4 ? pm_reader_u32(reader)
+							: pm_reader_u64(reader)) +
+				   eval->input->bias);
 		break;
 	case DW_OP_const1u:
 		push(eval, pm_reader_u8(reader));
@@ -265,12 +273,12 @@ static void run_op(struct evaluation *eval, uint8_t op)
 	} else if (op == DW_OP_addr || (op >= DW_OP_const1u && op <= DW_OP_consts)) {
 		push_constant(eval, op);
 	} else if (op == DW_OP_deref) {
-		deref(eval, 8);
+		deref(eval, eval->arch->word_bytes);
 	} else if (op == DW_OP_deref_size) {
 		deref(eval, pm_reader_u8(reader));
 	} else if (op == DW_OP_abs) {
 		reg = pop(eval);
-		push(eval, (int64_t)reg < 0 ? 0 - reg : reg);
+		push(eval, as_signed(eval, reg) < 0 ? 0 - reg : reg);
 	} else if (op == DW_OP_neg) {
 		push(eval, 0 - pop(eval));
 	} else if (op == DW_OP_not) {
@@ -291,7 +299,8 @@ static void run_op(struct evaluation *eval, uint8_t op)
 bool pm_unw_expr_eval(const struct pm_unw_expr_input *input, uint64_t *ret,
 		      enum pm_unw_stop *stop)
 {
-	struct evaluation eval = { .input = input };
+	struct evaluation eval = { .input = input,
+				   .arch = &pm_unw_arch_infos[input->regs->arch] };
 	uint64_t top;
 
 	pm_reader_init(&eval.reader, input->expr, input->len);
