@@ -313,7 +313,7 @@ static int read_hdr_row(struct pm_unw_module *module, size_t row, uint64_t svma,
 	struct pm_unw_region *hdr = &module->eh_frame_hdr;
 	const uint8_t *pair;
 	struct pm_unw_fde fde;
-	int32_t relative;
+	int32_t start, relative;
 	uint64_t offset;
 	size_t next;
 
@@ -323,10 +323,12 @@ static int read_hdr_row(struct pm_unw_module *module, size_t row, uint64_t svma,
 		pair = pm_unw_region_need(hdr, module->hdr_table + row * 8, 8);
 		if (!pair)
 			return -EBADMSG;
+		memcpy(&start, pair, 4);
 		memcpy(&relative, pair + 4, 4);
 		offset = hdr->svma + (uint64_t)(int64_t)relative - module->eh_frame.svma;
 		if (offset >= module->eh_frame.len ||
-		    read_fde(module, &module->eh_frame, offset, &fde, &next) != 0)
+		    read_fde(module, &module->eh_frame, offset, &fde, &next) != 0 ||
+		    fde.start != hdr->svma + (uint64_t)(int64_t)start)
 			return -EBADMSG;
 		if (fde.end > fde.start || row == 0)
 			break;
@@ -361,17 +363,32 @@ static int find_in_hdr(struct pm_unw_module *module, uint64_t svma,
 	return low == 0 ? -ENOENT : read_hdr_row(module, low - 1, svma, ret);
 }
 
+/*
+ * By the header's table, which is dropped when it turns out to be wrong: then all of the
+ * section is read.
+ */
+static int find_in_eh_frame(struct pm_unw_module *module, uint64_t svma,
+			    struct pm_unw_fde *ret)
+{
+	int rc = -ENOENT, scan_rc;
+
+	if (module->hdr_table) {
+		rc = find_in_hdr(module, svma, ret);
+		if (rc != -EBADMSG)
+			return rc;
+		module->hdr_table = 0;
+	}
+	scan_rc = find_scanned(module, &module->eh_frame, &module->eh_scanned, svma, ret);
+	return scan_rc == -ENOENT ? rc : scan_rc;
+}
+
 int pm_unw_fde_find(struct pm_unw_module *module, uint64_t svma, struct pm_unw_fde *ret)
 {
-	int rc, debug_rc;
+	int rc = find_in_eh_frame(module, svma, ret), debug_rc;
 
-	if (module->hdr_table)
-		rc = find_in_hdr(module, svma, ret);
-	else
-		rc = find_scanned(module, &module->eh_frame, &module->eh_scanned, svma,
-				  ret);
 	if (rc == 0)
 		return 0;
+	pm_unw_module_fill_gap(module);
 	debug_rc = find_scanned(module, &module->debug_frame, &module->debug_scanned,
 				svma, ret);
 	return debug_rc == -ENOENT ? rc : debug_rc;

@@ -5,106 +5,43 @@
 #include <gelf.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 
 enum {
-	PIECE_BYTES = 1 << 16,
-	REGION_BYTES_MAX = 1 << 28, /* of CFI; the largest seen is 60 MB */
-	DEBUG_FRAME_BYTES_MAX = 1 << 28, /* after decompression */
 	LOADS_MAX = 4096,
+	SECTIONS_MAX = 1 << 17, /* what is made to be run has hardly a hundred */
 };
 
-/* ---- regions ------------------------------------------------------------------------- */
-
-static bool read_fully(int fd, void *to, size_t len, uint64_t offset)
-{
-	uint8_t *at = to;
-
-	while (len > 0) {
-		ssize_t n = pread(fd, at, len, (off_t)offset);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return false;
-		at += n;
-		offset += (uint64_t)n;
-		len -= (size_t)n;
-	}
-	return true;
-}
-
-static bool read_piece(struct pm_unw_region *region, size_t piece)
-{
-	size_t from = piece * PIECE_BYTES;
-	size_t len = region->len - from < PIECE_BYTES ? region->len - from : PIECE_BYTES;
-
-	if (!read_fully(region->fd, region->data + from, len, region->file_offset + from))
-		return false;
-	region->pieces[piece / 64] |= (uint64_t)1 << piece % 64;
-	return true;
-}
-
-const uint8_t *pm_unw_region_need(struct pm_unw_region *region, size_t offset, size_t len)
-{
-	if (!region->data || offset > region->len || len > region->len - offset)
-		return NULL;
-	if (region->pieces && len > 0) {
-		size_t last = (offset + len - 1) / PIECE_BYTES;
-
-		for (size_t i = offset / PIECE_BYTES; i <= last; i++)
-			if (!(region->pieces[i / 64] >> i % 64 & 1) &&
-			    !read_piece(region, i))
-				return NULL;
-	}
-	return region->data + offset;
-}
-
-/* A region over [offset, offset + len) of the module's file or image. */
-static void region_open(struct pm_unw_module *module, struct pm_unw_region *region,
-			uint64_t svma, uint64_t offset, uint64_t len)
-{
-	size_t pieces = (len + PIECE_BYTES - 1) / PIECE_BYTES;
-	void *data;
-
-	if (len == 0 || len > REGION_BYTES_MAX)
-		return;
-	*region = (struct pm_unw_region){ .svma = svma, .fd = module->fd };
-	region->file_offset = offset;
-	if (module->image) {
-		if (offset > module->image_len || len > module->image_len - offset)
-			return;
-		region->data = module->image + offset;
-		region->len = len;
-		return;
-	}
-	region->pieces = calloc(pieces / 64 + 1, sizeof(*region->pieces));
-	data = mmap(NULL, len, PROT_READ | PROT_WRITE,
-		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (!region->pieces || data == MAP_FAILED) {
-		free(region->pieces);
-		region->pieces = NULL;
-		if (data != MAP_FAILED)
-			munmap(data, len);
-		return;
-	}
-	region->data = data;
-	region->mapped = true;
-	region->len = len;
-}
-
-static void region_release(struct pm_unw_region *region)
-{
-	if (region->mapped)
-		munmap(region->data, region->len);
-	if (region->owned)
-		free(region->data);
-	free(region->pieces);
-	*region = (struct pm_unw_region){ 0 };
-}
-
 /* ---- reading the ELF file ------------------------------------------------------------ */
+
+/*
+ * Beyond 2^16 the number of sections stands in a field of 64 bits (gABI "e_shnum"), and
+ * libelf keeps 200 bytes for each.
+ */
+bool pm_unw_elf_is_modest(int fd)
+{
+	union {
+		unsigned char ident[EI_NIDENT];
+		Elf32_Ehdr h32;
+		Elf64_Ehdr h64;
+	} header;
+	union {
+		Elf32_Shdr h32;
+		Elf64_Shdr h64;
+	} first;
+
+	if (!pm_unw_read_fully(fd, &header.h32, sizeof(header.h32), 0))
+		return false;
+	if (header.ident[EI_CLASS] == ELFCLASS32)
+		return header.h32.e_shnum != 0 || header.h32.e_shoff == 0 ||
+		       !pm_unw_read_fully(fd, &first.h32, sizeof(first.h32),
+					  header.h32.e_shoff) ||
+		       first.h32.sh_size <= SECTIONS_MAX;
+	return pm_unw_read_fully(fd, &header.h64, sizeof(header.h64), 0) &&
+	       (header.h64.e_shnum != 0 || header.h64.e_shoff == 0 ||
+		!pm_unw_read_fully(fd, &first.h64, sizeof(first.h64),
+				   header.h64.e_shoff) ||
+		first.h64.sh_size <= SECTIONS_MAX);
+}
 
 static int read_loads(struct pm_unw_module *module, Elf *elf, GElf_Phdr *eh_hdr)
 {
@@ -176,45 +113,29 @@ static void use_header_table(struct pm_unw_module *module)
 
 		if (!load)
 			return;
-		region_open(module, &module->eh_frame, eh_frame, load->offset + skip,
-			    load->filesz - skip);
+		pm_unw_region_open(module, &module->eh_frame, eh_frame,
+				   load->offset + skip, load->filesz - skip);
 		module->eh_frame.open_ended = true;
 	}
 	if (module->eh_frame.svma != eh_frame || bytes[2] == OMIT ||
 	    bytes[3] != DATAREL_SDATA4)
 		return;
 	count = pm_unw_read_encoded(&reader, bytes[2], hdr->svma);
-	if (reader.failed || count > (hdr->len - reader.pos) / 8)
+	if (reader.failed || count == 0 || count > (hdr->len - reader.pos) / 8)
 		return;
 	module->hdr_table = reader.pos;
 	module->hdr_count = count;
 }
 
-/* .debug_frame is not loaded by anybody, may be compressed, and is copied. */
-static void use_debug_frame(struct pm_unw_module *module, Elf_Scn *scn)
+/* Nobody loads it, and it may be compressed. */
+static void note_debug_frame(struct pm_unw_module *module, const GElf_Shdr *shdr,
+			     const char *name)
 {
-	struct pm_unw_region *region = &module->debug_frame;
-	GElf_Shdr shdr;
-	GElf_Chdr chdr;
-	Elf_Data *data;
-
-	if (!gelf_getshdr(scn, &shdr))
-		return;
-	if (shdr.sh_flags & SHF_COMPRESSED) {
-		if (!gelf_getchdr(scn, &chdr) || chdr.ch_size > DEBUG_FRAME_BYTES_MAX ||
-		    elf_compress(scn, 0, 0) < 0)
-			return;
-	}
-	data = elf_rawdata(scn, NULL);
-	if (!data || !data->d_buf || data->d_size == 0 ||
-	    data->d_size > DEBUG_FRAME_BYTES_MAX)
-		return;
-	region->data = malloc(data->d_size);
-	if (!region->data)
-		return;
-	memcpy(region->data, data->d_buf, data->d_size);
-	region->len = data->d_size;
-	region->owned = true;
+	if (shdr->sh_flags & SHF_COMPRESSED || name[1] == 'z')
+		module->debug_packed = true;
+	else if (module->debug_frame.len == 0)
+		pm_unw_region_open(module, &module->debug_frame, 0, shdr->sh_offset,
+				   shdr->sh_size);
 }
 
 static void read_sections(struct pm_unw_module *module, Elf *elf)
@@ -232,11 +153,10 @@ static void read_sections(struct pm_unw_module *module, Elf *elf)
 		    !(name = elf_strptr(elf, names, shdr.sh_name)))
 			continue;
 		if (strcmp(name, ".eh_frame") == 0 && module->eh_frame.len == 0)
-			region_open(module, &module->eh_frame, shdr.sh_addr,
-				    shdr.sh_offset, shdr.sh_size);
-		else if (strcmp(name, ".debug_frame") == 0 &&
-			 module->debug_frame.len == 0)
-			use_debug_frame(module, scn);
+			pm_unw_region_open(module, &module->eh_frame, shdr.sh_addr,
+					   shdr.sh_offset, shdr.sh_size);
+		else if (pm_unw_is_debug_frame(name))
+			note_debug_frame(module, &shdr, name);
 	}
 }
 
@@ -244,20 +164,26 @@ static int read_elf(struct pm_unw_module *module, Elf *elf, struct pm_error *err
 {
 	GElf_Phdr eh_hdr = { .p_type = PT_NULL };
 	GElf_Ehdr ehdr;
+	unsigned int arch;
 	int rc;
 
 	if (elf_kind(elf) != ELF_K_ELF || !gelf_getehdr(elf, &ehdr))
 		return pm_error_set(err, -ENOEXEC, "not an ELF file");
-	if (ehdr.e_ident[EI_CLASS] != ELFCLASS64 || ehdr.e_machine != EM_X86_64)
-		return pm_error_set(err, -ENOEXEC, "not an x86-64 ELF file");
+	for (arch = 0; arch < PM_UNW_ARCH_COUNT; arch++)
+		if (ehdr.e_machine == pm_unw_arch_infos[arch].elf_machine &&
+		    ehdr.e_ident[EI_CLASS] == pm_unw_arch_infos[arch].elf_class)
+			break;
+	if (arch == PM_UNW_ARCH_COUNT || ehdr.e_ident[EI_DATA] != ELFDATA2LSB)
+		return pm_error_set(err, -ENOEXEC, "an ELF file of another machine");
+	module->arch = (enum pm_unw_arch)arch;
 	module->entry = ehdr.e_entry;
 	rc = read_loads(module, elf, &eh_hdr);
 	if (rc < 0)
 		return pm_error_set(err, rc, "out of memory");
 	read_sections(module, elf);
 	if (eh_hdr.p_type == PT_GNU_EH_FRAME) {
-		region_open(module, &module->eh_frame_hdr, eh_hdr.p_vaddr,
-			    eh_hdr.p_offset, eh_hdr.p_filesz);
+		pm_unw_region_open(module, &module->eh_frame_hdr, eh_hdr.p_vaddr,
+				   eh_hdr.p_offset, eh_hdr.p_filesz);
 		use_header_table(module);
 	}
 	return 0;
@@ -299,6 +225,8 @@ int pm_unw_module_open(struct pm_unw_module **ret, int fd, struct pm_error *err)
 	if (module->fd < 0)
 		return pm_error_set(err, -errno, "cannot keep the file open: %s",
 				    strerror(errno));
+	if (!pm_unw_elf_is_modest(module->fd))
+		return pm_error_set(err, -ENOEXEC, "not an ELF file");
 	elf_version(EV_CURRENT);
 	elf = elf_begin(module->fd, ELF_C_READ, NULL);
 	if (!elf)
@@ -311,16 +239,10 @@ int pm_unw_module_open(struct pm_unw_module **ret, int fd, struct pm_error *err)
 
 static int copy_part(struct pm_unw_region *region, const struct pm_unw_part *part)
 {
-	if (part->len == 0)
-		return 0;
-	region->data = malloc(part->len);
-	if (!region->data)
-		return -ENOMEM;
-	memcpy(region->data, part->data, part->len);
-	region->svma = part->svma;
-	region->len = part->len;
-	region->owned = true;
-	return 0;
+	return part->len == 0 || pm_unw_region_copy(region, part->svma, part->data,
+						    part->len)
+		       ? 0
+		       : -ENOMEM;
 }
 
 int pm_unw_module_from_parts(struct pm_unw_module **ret, const struct pm_unw_parts *parts,
@@ -373,11 +295,11 @@ void pm_unw_module_free(struct pm_unw_module *module)
 {
 	if (!module)
 		return;
-	region_release(&module->eh_frame_hdr);
-	region_release(&module->eh_frame);
-	region_release(&module->debug_frame);
+	pm_unw_region_release(&module->eh_frame_hdr);
+	pm_unw_region_release(&module->eh_frame);
+	pm_unw_region_release(&module->debug_frame);
 	for (size_t i = 0; i < module->loads.len; i++)
-		region_release(&module->loads.data[i].region);
+		pm_unw_region_release(&module->loads.data[i].region);
 	pm_vec_release(&module->eh_scanned.places);
 	pm_vec_release(&module->debug_scanned.places);
 	pm_vec_release(&module->loads);
@@ -427,8 +349,8 @@ bool pm_unw_module_read(struct pm_unw_module *module, uint64_t svma, void *ret,
 	}
 	if (!load->opened) {
 		load->opened = true;
-		region_open(module, &load->region, load->vaddr, load->offset,
-			    load->filesz);
+		pm_unw_region_open(module, &load->region, load->vaddr, load->offset,
+				   load->filesz);
 	}
 	bytes = pm_unw_region_need(&load->region, skip, len);
 	if (bytes) {
@@ -436,8 +358,8 @@ bool pm_unw_module_read(struct pm_unw_module *module, uint64_t svma, void *ret,
 		return true;
 	}
 	/* Too large, or shorter than it says: then only what is asked for. */
-	region_release(&load->region);
-	return read_fully(module->fd, ret, len, offset);
+	pm_unw_region_release(&load->region);
+	return pm_unw_read_fully(module->fd, ret, len, offset);
 }
 
 bool pm_unw_module_is_entry(const struct pm_unw_module *module, uint64_t svma)

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * .debug_frame where it costs something to have it: compressed, or in a separate file. Looked
+ * at when the first address turns up that .eh_frame does not cover; most modules never have
+ * one.
+ */
+#include "unwind-internal.h"
+
+#include <endian.h>
+#include <gelf.h>
+#include <string.h>
+
+enum {
+	/* Frames compress well, being alike: to a tenth at most. zlib can make it a
+	 * thousandth, of nothing but zeros. */
+	INFLATE_RATIO_MAX = 64,
+	INFLATE_FREE_BYTES = 1 << 20,
+	INFLATED_BYTES_MAX = 1 << 28,
+};
+
+static bool is_modest(uint64_t inflated, uint64_t packed)
+{
+	return inflated <= INFLATED_BYTES_MAX &&
+	       inflated <= packed * INFLATE_RATIO_MAX + INFLATE_FREE_BYTES;
+}
+
+/* gABI "Compressed Sections": in place, in @elf only. */
+static bool inflate(Elf_Scn *scn, const GElf_Shdr *shdr)
+{
+	GElf_Chdr chdr;
+
+	return gelf_getchdr(scn, &chdr) && is_modest(chdr.ch_size, shdr->sh_size) &&
+	       elf_compress(scn, 0, 0) >= 0;
+}
+
+/* What GNU tools did before: "ZLIB", the size as 64 bits, most significant byte first. */
+static bool inflate_gnu(Elf_Scn *scn, const GElf_Shdr *shdr)
+{
+	enum {
+		HEADER_BYTES = 12
+	};
+	const Elf_Data *data = elf_rawdata(scn, NULL);
+	uint64_t size;
+
+	if (!data || !data->d_buf || data->d_size < HEADER_BYTES ||
+	    memcmp(data->d_buf, "ZLIB", 4) != 0)
+		return false;
+	memcpy(&size, (const char *)data->d_buf + 4, sizeof(size));
+	return is_modest(be64toh(size), shdr->sh_size) &&
+	       elf_compress_gnu(scn, 0, 0) >= 0;
+}
+
+static bool copy_section(struct pm_unw_module *module, Elf_Scn *scn, const char *name)
+{
+	GElf_Shdr shdr;
+	const Elf_Data *data;
+
+	/* Before libelf reads it: a file with holes can be of any size. */
+	if (!gelf_getshdr(scn, &shdr) || shdr.sh_size > INFLATED_BYTES_MAX)
+		return false;
+	if (shdr.sh_flags & SHF_COMPRESSED ? !inflate(scn, &shdr)
+					   : name[1] == 'z' && !inflate_gnu(scn, &shdr))
+		return false;
+	data = elf_rawdata(scn, NULL);
+	return data && data->d_buf &&
+	       pm_unw_region_copy(&module->debug_frame, 0, data->d_buf, data->d_size);
+}
+
+bool pm_unw_is_debug_frame(const char *section)
+{
+	return strcmp(section, ".debug_frame") == 0 ||
+	       strcmp(section, ".zdebug_frame") == 0;
+}
+
+static bool copy_frame(struct pm_unw_module *module, Elf *elf)
+{
+	Elf_Scn *scn = NULL;
+	size_t names;
+
+	if (elf_getshdrstrndx(elf, &names) != 0)
+		return false;
+	while ((scn = elf_nextscn(elf, scn))) {
+		GElf_Shdr shdr;
+		const char *name;
+
+		if (gelf_getshdr(scn, &shdr) && shdr.sh_type != SHT_NOBITS &&
+		    (name = elf_strptr(elf, names, shdr.sh_name)) &&
+		    pm_unw_is_debug_frame(name))
+			return copy_section(module, scn, name);
+	}
+	return false;
+}
+
+static void unpack_own(struct pm_unw_module *module)
+{
+	Elf *elf = module->image ? elf_memory((char *)module->image, module->image_len)
+				 : elf_begin(module->fd, ELF_C_READ, NULL);
+
+	if (elf)
+		copy_frame(module, elf);
+	elf_end(elf);
+}
+
+int pm_unw_module_add_debug(struct pm_unw_module *module, int fd, struct pm_error *err)
+{
+	const struct pm_unw_arch_info *arch = &pm_unw_arch_infos[module->arch];
+	GElf_Ehdr ehdr;
+	Elf *elf;
+	int rc = 0;
+
+	if (module->debug_frame.len > 0)
+		return pm_error_set(err, -EEXIST, "it has a .debug_frame already");
+	if (!pm_unw_elf_is_modest(fd))
+		return pm_error_set(err, -ENOEXEC, "not an ELF file");
+	elf_version(EV_CURRENT);
+	elf = elf_begin(fd, ELF_C_READ, NULL);
+	if (!elf || elf_kind(elf) != ELF_K_ELF || !gelf_getehdr(elf, &ehdr))
+		rc = pm_error_set(err, -ENOEXEC, "not an ELF file");
+	else if (ehdr.e_machine != arch->elf_machine ||
+		 ehdr.e_ident[EI_CLASS] != arch->elf_class)
+		rc = pm_error_set(err, -ENOEXEC, "an ELF file of another machine");
+	else if (!copy_frame(module, elf))
+		rc = pm_error_set(err, -ENODATA, "without a .debug_frame to be read");
+	elf_end(elf);
+	if (rc == 0) {
+		pm_vec_release(&module->debug_scanned.places);
+		module->debug_scanned.scanned = false;
+	}
+	return rc;
+}
+
+void pm_unw_module_on_gap(struct pm_unw_module *module, pm_unw_open_debug_fn open_debug,
+			  void *user)
+{
+	module->open_debug = open_debug;
+	module->open_debug_user = user;
+}
+
+void pm_unw_module_fill_gap(struct pm_unw_module *module)
+{
+	int fd;
+
+	if (module->gap_seen)
+		return;
+	module->gap_seen = true;
+	if (module->debug_packed)
+		unpack_own(module);
+	if (module->debug_frame.len > 0 || !module->open_debug)
+		return;
+	fd = module->open_debug(module->open_debug_user);
+	if (fd < 0)
+		return;
+	pm_unw_module_add_debug(module, fd, NULL);
+	close(fd);
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/* Bytes of a module, brought in when they are needed. */
+#include "unwind-internal.h"
+
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum {
+	PIECE_BYTES = 1 << 16,
+	REGION_BYTES_MAX = 1 << 28, /* the largest seen has 60 MB */
+};
+/* What regions may hold at once: a target can have any number of files mapped, with holes
+ * that cost it nothing. The whole CFI of clang and rustc together has 100 MB. */
+#define RESIDENT_BYTES_MAX ((size_t)1 << 29)
+
+static atomic_size_t resident_bytes;
+
+static bool budget_take(size_t len)
+{
+	if (len <= RESIDENT_BYTES_MAX &&
+	    atomic_fetch_add(&resident_bytes, len) <= RESIDENT_BYTES_MAX - len)
+		return true;
+	if (len <= RESIDENT_BYTES_MAX)
+		atomic_fetch_sub(&resident_bytes, len);
+	return false;
+}
+
+bool pm_unw_read_fully(int fd, void *to, size_t len, uint64_t offset)
+{
+	uint8_t *at = to;
+
+	while (len > 0) {
+		ssize_t n = pread(fd, at, len, (off_t)offset);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return false;
+		at += n;
+		offset += (uint64_t)n;
+		len -= (size_t)n;
+	}
+	return true;
+}
+
+static bool read_piece(struct pm_unw_region *region, size_t piece)
+{
+	size_t from = piece * PIECE_BYTES;
+	size_t len = region->len - from < PIECE_BYTES ? region->len - from : PIECE_BYTES;
+
+	if (!budget_take(len))
+		return false;
+	region->budget += len;
+	if (!pm_unw_read_fully(region->fd, region->data + from, len,
+			       region->file_offset + from))
+		return false;
+	region->pieces[piece / 64] |= (uint64_t)1 << piece % 64;
+	return true;
+}
+
+const uint8_t *pm_unw_region_need(struct pm_unw_region *region, size_t offset, size_t len)
+{
+	if (!region->data || offset > region->len || len > region->len - offset)
+		return NULL;
+	if (region->pieces && len > 0) {
+		size_t last = (offset + len - 1) / PIECE_BYTES;
+
+		for (size_t i = offset / PIECE_BYTES; i <= last; i++)
+			if (!(region->pieces[i / 64] >> i % 64 & 1) &&
+			    !read_piece(region, i))
+				return NULL;
+	}
+	return region->data + offset;
+}
+
+void pm_unw_region_open(struct pm_unw_module *module, struct pm_unw_region *region,
+			uint64_t svma, uint64_t offset, uint64_t len)
+{
+	size_t pieces = (len + PIECE_BYTES - 1) / PIECE_BYTES;
+	void *data;
+
+	if (len == 0 || len > REGION_BYTES_MAX)
+		return;
+	*region = (struct pm_unw_region){ .svma = svma, .fd = module->fd };
+	region->file_offset = offset;
+	if (module->image) {
+		if (offset > module->image_len || len > module->image_len - offset)
+			return;
+		region->data = module->image + offset;
+		region->len = len;
+		return;
+	}
+	region->pieces = calloc(pieces / 64 + 1, sizeof(*region->pieces));
+	data = mmap(NULL, len, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (!region->pieces || data == MAP_FAILED) {
+		free(region->pieces);
+		region->pieces = NULL;
+		if (data != MAP_FAILED)
+			munmap(data, len);
+		return;
+	}
+	region->data = data;
+	region->mapped = true;
+	region->len = len;
+}
+
+bool pm_unw_region_copy(struct pm_unw_region *region, uint64_t svma, const void *bytes,
+			size_t len)
+{
+	uint8_t *data;
+
+	if (len == 0 || len > REGION_BYTES_MAX || !budget_take(len))
+		return false;
+	data = malloc(len);
+	if (!data) {
+		atomic_fetch_sub(&resident_bytes, len);
+		return false;
+	}
+	memcpy(data, bytes, len);
+	*region = (struct pm_unw_region){
+		.svma = svma, .len = len, .data = data, .owned = true, .budget = len
+	};
+	return true;
+}
+
+void pm_unw_region_release(struct pm_unw_region *region)
+{
+	if (region->mapped)
+		munmap(region->data, region->len);
+	if (region->owned)
+		free(region->data);
+	free(region->pieces);
+	atomic_fetch_sub(&resident_bytes, region->budget);
+	*region = (struct pm_unw_region){ 0 };
+}
