@@ -9,6 +9,15 @@ enum {
 	/* A target that maps ever new files must not use up our memory and mappings. */
 	MODULES_OPEN_MAX = 16384,
 	FDS_RESERVED = 256, /* for what is opened in passing, beside the events */
+	/* While samples wait in the rings; about half a second. */
+	CRC_BYTES_MAX = 1 << 28,
+};
+
+/* Where the debug file of one module is to be found, when the unwinder asks for it. */
+struct pm_rec_gap {
+	const struct pm_module *module;
+	int fd; /* borrowed */
+	uint64_t *crc_bytes_left;
 };
 
 /* Where the vDSO of this process lies. The kernel maps the same image into every 64-bit
@@ -37,7 +46,8 @@ static void find_vdso(struct pm_rec_modules *modules)
 
 void pm_rec_modules_init(struct pm_rec_modules *modules)
 {
-	*modules = (struct pm_rec_modules){ .kernel_file_id = PM_FILE_NONE };
+	*modules = (struct pm_rec_modules){ .kernel_file_id = PM_FILE_NONE,
+					    .crc_bytes_left = CRC_BYTES_MAX };
 	find_vdso(modules);
 }
 
@@ -67,9 +77,34 @@ void pm_rec_modules_release(struct pm_rec_modules *modules)
 		if (!module->unwind)
 			pm_cleanup_close(&module->fd);
 		pm_unw_module_free(module->unwind);
+		free(module->gap);
 	}
 	pm_vec_release(&modules->list);
 	pm_vec_release(&modules->by_file_id);
+}
+
+/* pm_unw_open_debug_fn */
+static int open_debug(void *user)
+{
+	const struct pm_rec_gap *gap = user;
+
+	return pm_debug_find(gap->fd, &(struct pm_debug_search){
+					      .pid = gap->module->seen_pid,
+					      .path = gap->module->identity.path,
+					      .crc_bytes_left = gap->crc_bytes_left });
+}
+
+/* Without memory it is just not looked for. */
+static void want_debug(struct pm_rec_modules *modules, const struct pm_module *module,
+		       struct pm_rec_module *ret)
+{
+	ret->gap = malloc(sizeof(*ret->gap));
+	if (!ret->gap)
+		return;
+	*ret->gap = (struct pm_rec_gap){ .module = module,
+					 .fd = ret->fd,
+					 .crc_bytes_left = &modules->crc_bytes_left };
+	pm_unw_module_on_gap(ret->unwind, open_debug, ret->gap);
 }
 
 static void open_module(struct pm_rec_modules *modules, const struct pm_module *module,
@@ -93,6 +128,7 @@ static void open_module(struct pm_rec_modules *modules, const struct pm_module *
 	modules->fds++;
 	if (pm_unw_module_open(&ret->unwind, fd, NULL) == 0) {
 		ret->fd = pm_unw_module_fd(ret->unwind);
+		want_debug(modules, module, ret);
 	} else {
 		ret->unwind = NULL;
 		ret->fd = pm_take_fd(&fd);

@@ -16,6 +16,7 @@ struct pm_rec_module {
 	uint32_t file_id; /* PM_FILE_NONE until a frame lies in it */
 	bool opened; /* was tried */
 	int error; /* why a file could not be opened: a negative errno */
+	struct pm_rec_gap *gap; /* private */
 };
 
 struct pm_rec_modules {
@@ -23,6 +24,7 @@ struct pm_rec_modules {
 	PM_VEC(uint32_t) by_file_id; /* the id of struct pm_procs; PM_FILE_NONE: kernel */
 	uint32_t kernel_file_id; /* PM_FILE_NONE until a frame lies in it */
 	size_t fds, fds_max; /* kept open, and how many may be */
+	uint64_t crc_bytes_left; /* to be read for checksums of debug files */
 	const void *vdso; /* this process's own, which is everyone's; NULL: none */
 	size_t vdso_len;
 };
