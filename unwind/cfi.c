@@ -154,7 +154,7 @@ static void run_extended(struct machine *machine, uint8_t opcode)
 		break;
 	case DW_CFA_set_loc:
 		machine->location = pm_unw_read_encoded(
-			reader, machine->fde->encoding,
+			machine->fde->arch, reader, machine->fde->encoding,
 			machine->fde->region_svma +
 				(uint64_t)(reader->data - machine->fde->region_data));
 		break;

@@ -6,13 +6,21 @@
 
 /* ---- encoded pointers (LSB 10.5.1) ---------------------------------------------------- */
 
-uint64_t pm_unw_read_encoded(struct pm_reader *reader, uint8_t encoding, uint64_t svma)
+static uint64_t read_word(const struct pm_unw_arch_info *arch, struct pm_reader *reader)
+{
+	return arch->word_bytes == 4 ? pm_reader_u32(reader) : pm_reader_u64(reader);
+}
+
+uint64_t pm_unw_read_encoded(const struct pm_unw_arch_info *arch,
+			     struct pm_reader *reader, uint8_t encoding, uint64_t svma)
 {
 	uint64_t place = svma + reader->pos;
 	uint64_t value;
 
 	switch (encoding & 0x0f) {
 	case DW_EH_PE_absptr:
+		value = read_word(arch, reader);
+		break;
 	case DW_EH_PE_udata8:
 	case DW_EH_PE_sdata8:
 		value = pm_reader_u64(reader);
@@ -50,7 +58,7 @@ uint64_t pm_unw_read_encoded(struct pm_reader *reader, uint8_t encoding, uint64_
 	}
 	if (encoding & DW_EH_PE_indirect)
 		reader->failed = true; /* for personalities only */
-	return reader->failed ? 0 : value;
+	return reader->failed ? 0 : value & arch->address_mask;
 }
 
 /* ---- one entry ------------------------------------------------------------------------ */
@@ -128,15 +136,16 @@ static int read_entry(struct pm_unw_module *module, struct pm_unw_region *region
 }
 
 /* Steps over a personality: its value is of no interest, only its length. */
-static void skip_personality(struct pm_reader *reader, uint64_t svma)
+static void skip_personality(const struct pm_unw_arch_info *arch,
+			     struct pm_reader *reader, uint64_t svma)
 {
 	uint8_t encoding = pm_reader_u8(reader);
 
 	if (encoding == DW_EH_PE_omit)
 		return;
 	if (encoding == DW_EH_PE_aligned)
-		pm_reader_bytes(reader, -(svma + reader->pos) & 7);
-	pm_unw_read_encoded(reader, encoding & 0x0f, 0);
+		pm_reader_bytes(reader, -(svma + reader->pos) & (arch->word_bytes - 1u));
+	pm_unw_read_encoded(arch, reader, encoding & 0x0f, 0);
 }
 
 /* The data of a 'z' augmentation (LSB 10.6.1.1.1); @svma: where it stands. */
@@ -152,12 +161,12 @@ static bool read_augmentation(const char *letters, struct pm_reader *data, uint6
 			pm_reader_u8(data);
 			break;
 		case 'P':
-			skip_personality(data, svma);
+			skip_personality(ret->arch, data, svma);
 			break;
 		case 'S':
 			ret->signal = true;
 			break;
-		case 'B': /* aarch64: PAC key */
+		case 'B': /* aarch64: PACs are made with key B; they are stripped alike */
 			break;
 		default:
 			/* The data is sized, so what comes later can be skipped, too. */
@@ -189,10 +198,11 @@ static int read_cie(struct pm_unw_module *module, struct pm_unw_region *region,
 		return -EBADMSG;
 	*sized = letters[0] == 'z';
 	if (strcmp(letters, "eh") == 0)
-		pm_reader_u64(&reader); /* g++ 2's exception table */
+		read_word(ret->arch, &reader); /* g++ 2's exception table */
 	else if (letters[0] != '\0' && !*sized)
 		return -EBADMSG;
-	if (version == 4 && (pm_reader_u8(&reader) != 8 || pm_reader_u8(&reader) != 0))
+	if (version == 4 && (pm_reader_u8(&reader) != ret->arch->word_bytes ||
+			     pm_reader_u8(&reader) != 0))
 		return -EBADMSG; /* sizes of an address and of a segment selector */
 	ret->code_align = pm_reader_uleb(&reader);
 	ret->data_align = pm_reader_sleb(&reader);
@@ -235,10 +245,10 @@ static int read_fde(struct pm_unw_module *module, struct pm_unw_region *region,
 		return -EBADMSG;
 	pm_reader_init(&reader, entry.body, (size_t)(entry.end - entry.body));
 	fde.start =
-		pm_unw_read_encoded(&reader, fde.encoding,
+		pm_unw_read_encoded(fde.arch, &reader, fde.encoding,
 				    region->svma + (uint64_t)(entry.body - region->data));
 	/* The length has the format of the pointer, but is not relative to anything. */
-	size = pm_unw_read_encoded(&reader, fde.encoding & 0x0f, 0);
+	size = pm_unw_read_encoded(fde.arch, &reader, fde.encoding & 0x0f, 0);
 	if (sized)
 		pm_reader_bytes(&reader, pm_reader_uleb(&reader));
 	if (reader.failed || __builtin_add_overflow(fde.start, size, &fde.end))

@@ -104,7 +104,8 @@ static void use_header_table(struct pm_unw_module *module)
 		return;
 	pm_reader_init(&reader, bytes, head);
 	reader.pos = 4;
-	eh_frame = pm_unw_read_encoded(&reader, bytes[1], hdr->svma);
+	eh_frame = pm_unw_read_encoded(&pm_unw_arch_infos[module->arch], &reader,
+				       bytes[1], hdr->svma);
 	if (reader.failed)
 		return;
 	if (module->eh_frame.len == 0) {
@@ -120,7 +121,8 @@ static void use_header_table(struct pm_unw_module *module)
 	if (module->eh_frame.svma != eh_frame || bytes[2] == OMIT ||
 	    bytes[3] != DATAREL_SDATA4)
 		return;
-	count = pm_unw_read_encoded(&reader, bytes[2], hdr->svma);
+	count = pm_unw_read_encoded(&pm_unw_arch_infos[module->arch], &reader, bytes[2],
+				    hdr->svma);
 	if (reader.failed || count == 0 || count > (hdr->len - reader.pos) / 8)
 		return;
 	module->hdr_table = reader.pos;

@@ -160,7 +160,8 @@ int pm_unw_fde_find(struct pm_unw_module *module, uint64_t svma, struct pm_unw_f
  * Reads a pointer of @encoding (LSB 10.5.1) that stands at @reader->pos; @svma is the address
  * of reader->data. Only absolute and pc-relative ones; others fail the reader.
  */
-uint64_t pm_unw_read_encoded(struct pm_reader *reader, uint8_t encoding, uint64_t svma);
+uint64_t pm_unw_read_encoded(const struct pm_unw_arch_info *arch,
+			     struct pm_reader *reader, uint8_t encoding, uint64_t svma);
 
 /* ---- cfi.c --------------------------------------------------------------------------- */
 
