@@ -316,3 +316,14 @@ size_t dwfl_space_serve_popped(struct dwfl_space *space, const struct pm_unw_reg
 	}
 	return space->popped_len;
 }
+
+const char *dwfl_space_function(struct dwfl_space *space, uint64_t address,
+				uint64_t *offset)
+{
+	Dwfl_Module *module = dwfl_addrmodule(space->dwfl, address);
+	GElf_Sym symbol;
+
+	if (!module)
+		return NULL;
+	return dwfl_module_addrinfo(module, address, offset, &symbol, NULL, NULL, NULL);
+}

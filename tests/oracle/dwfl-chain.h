@@ -47,3 +47,6 @@ size_t dwfl_space_serve_popped(struct dwfl_space *space, const struct pm_unw_reg
 enum dwfl_rule dwfl_space_rule(struct dwfl_space *space, uint64_t lookup);
 /* The rule at @lookup is of a signal frame (augmentation "S"). */
 bool dwfl_space_is_signal(struct dwfl_space *space, uint64_t lookup);
+/* The symbol that covers @address, and where in it; NULL: none. Valid as long as @space. */
+const char *dwfl_space_function(struct dwfl_space *space, uint64_t address,
+				uint64_t *offset);

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A program that is stepped from its entry point on, with the truth about its stack. Of
+ * threads and children, the newest goes first: the others stand still until it has ended.
+ */
+#pragma once
+
+#include "pm/proc.h"
+#include "pm/unwind.h"
+#include "tests/oracle/shadow.h"
+#include "tests/oracle/spaces.h"
+
+enum {
+	TRACEES_MAX = 16, /* threads and children at once */
+	CODE_BYTES = 16,
+	OPS_SLOTS = 1 << 16,
+};
+
+/* One thread. */
+struct tracee {
+	pid_t pid, tid;
+	struct pm_unw_regs regs;
+	struct shadow_thread shadow;
+};
+
+struct tracer_range {
+	uint64_t start, end; /* [start, end) */
+	bool main; /* grows downward: named by its end */
+};
+
+struct tracer {
+	struct tracee *tracees[TRACEES_MAX]; /* the last one is stepped */
+	size_t tracees_len;
+	struct pm_procs *procs;
+	struct spaces_modules modules;
+	struct spaces_maps maps; /* of the stepped one */
+	unsigned int maps_epoch; /* changes with them */
+	bool maps_stale;
+	/* All that is mapped, sorted. */
+	PM_VEC(struct tracer_range) ranges;
+	size_t range; /* where the last look-up ended */
+	/* What stands at addresses; direct-mapped. */
+	struct {
+		uint64_t pc;
+		enum shadow_op op;
+	} ops[OPS_SLOTS];
+	uint64_t steps;
+	bool failed; /* a tracee that is not what we think it is */
+};
+
+/* From the entry point of @argv[0], or with @from_loader from the first instruction of all.
+ * Its standard output and error go nowhere. 0 or -errno. */
+int tracer_start(struct tracer *tracer, char *const argv[], bool from_loader);
+void tracer_release(struct tracer *tracer); /* kills what is left */
+
+enum tracer_result {
+	TRACER_ENDED,
+	TRACER_STEPPED, /* one instruction, or the entry into a signal's handler */
+	TRACER_ARRIVED, /* the same, and a transit is over */
+	TRACER_SWITCHED, /* another thread is stepped now */
+};
+/* Moves on. @signo: sent before, so that its handler interrupts right here; or 0. */
+enum tracer_result tracer_step(struct tracer *tracer, int signo);
+
+struct tracee *tracer_tracee(const struct tracer *tracer);
+/* The stack from the stack pointer up: at most @len bytes into @ret. */
+size_t tracer_stack(struct tracer *tracer, uint8_t *ret, size_t len);
+/* Reads the mappings again if they may have changed. */
+void tracer_refresh(struct tracer *tracer);
+bool tracer_catches(const struct tracer *tracer,
+		    int signo); /* has a handler, unblocked */
+bool tracer_peek(const struct tracer *tracer, uint64_t address, uint64_t *ret);
