@@ -141,25 +141,57 @@ static struct pm_unw_lookup decode(struct pm_unwinder *unwinder,
 	return intern_row(unwinder, &row, &lookup.index) ? lookup : bad;
 }
 
+/* @rule of x86-64 in one word, or 0. */
+static uint32_t to_quick(const struct pm_unw_rule *rule)
+{
+	enum {
+		FP_SLOT = 1, /* of the architecture's order */
+		RA_SLOT = 6
+	};
+	int32_t words = rule->cfa_offset / 8;
+	uint32_t slot = 1, quick = PM_UNW_QUICK_VALID;
+
+	if (rule->signal || rule->slot[RA_SLOT] != -1 || rule->cfa_offset % 8 != 0 ||
+	    words > PM_UNW_QUICK_CFA_MAX || words < -PM_UNW_QUICK_CFA_MAX)
+		return 0;
+	if (rule->saved >> FP_SLOT & 1) {
+		if (rule->slot[FP_SLOT] > -2 ||
+		    rule->slot[FP_SLOT] < -PM_UNW_QUICK_SLOT_MAX)
+			return 0;
+		slot = (uint32_t)-rule->slot[FP_SLOT];
+	}
+	if (rule->cfa_reg == PM_UNW_X86_64_RBP)
+		quick |= PM_UNW_QUICK_BY_FP;
+	else if (rule->cfa_reg != PM_UNW_X86_64_RSP)
+		return 0;
+	return quick | slot << PM_UNW_QUICK_SLOT_SHIFT |
+	       (uint32_t)words << PM_UNW_QUICK_CFA_SHIFT;
+}
+
 struct pm_unw_lookup pm_unw_rule_find(struct pm_unwinder *unwinder,
 				      struct pm_unw_module *module, uint64_t svma)
 {
-	uint64_t hash = pm_hash_mix(svma, module->id);
-	struct pm_unw_cache_slot *set = unwinder->cache[hash & (PM_UNW_CACHE_SETS - 1)];
+	uint64_t base = pm_unw_key_base(module), key = base | svma;
+	bool cached = base != 0 && svma >> PM_UNW_KEY_SVMA_BITS == 0;
+	struct pm_unw_cache_slot *set = pm_unw_cache_set(unwinder, key);
 	struct pm_unw_lookup lookup;
 
-	for (size_t i = 0; i < 2; i++)
-		if (set[i].svma == svma && set[i].module == module->id) {
+	for (size_t i = 0; cached && i < 2; i++)
+		if (set[i].key == key) {
 			unwinder->stats.cache_hits++;
 			return (struct pm_unw_lookup){ set[i].lookup & 7,
-						       set[i].lookup >> 3 };
+						       set[i].lookup >> 3, set[i].quick };
 		}
 	unwinder->stats.cache_misses++;
 	limit_tables(unwinder);
 	lookup = decode(unwinder, module, svma);
+	if (lookup.found == PM_UNW_FOUND_RULE && module->arch == PM_UNW_X86_64)
+		lookup.quick = to_quick(&unwinder->rules.data[lookup.index]);
+	if (!cached)
+		return lookup;
 	set[1] = set[0];
-	set[0] = (struct pm_unw_cache_slot){ .svma = svma,
-					     .module = module->id,
-					     .lookup = lookup.index << 3 | lookup.found };
+	set[0] = (struct pm_unw_cache_slot){ .key = key,
+					     .lookup = lookup.index << 3 | lookup.found,
+					     .quick = lookup.quick };
 	return lookup;
 }

@@ -226,8 +226,7 @@ bool pm_unw_step(struct pm_unwinder *unwinder, struct pm_unw_state *state,
 	const struct pm_unw_map *map = state->map;
 	struct pm_unw_lookup lookup;
 
-	/* A process may map code of other machines: emulators do. */
-	if (!map || !map->module || map->module->arch != state->regs.arch)
+	if (!pm_unw_map_has_cfi(map, state->regs.arch))
 		return pm_unw_step_without_cfi(state, how, stop);
 	lookup = pm_unw_rule_find(unwinder, map->module, state->lookup - map->bias);
 	*how = PM_UNW_HOW_CFI;

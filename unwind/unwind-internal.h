@@ -12,6 +12,7 @@
  *   fallback.c  the same where there is no rule
  *   arch.c    what the architectures differ in
  *   unwind.c  the loop over frames and its guards
+ *   lanes.c   the same for x86-64, quickly and for several chains at once
  */
 #pragma once
 
@@ -298,19 +299,41 @@ enum pm_unw_found {
 	PM_UNW_FOUND_BAD_CFI,
 };
 
+/*
+ * What nearly all rules of x86-64 come down to, in one word: CFA = rsp or rbp + words, the
+ * return address right below it, rbp saved or not. Which other registers are saved it leaves
+ * open. 0: the rule is another one.
+ */
+enum {
+	PM_UNW_QUICK_VALID = 1,
+	PM_UNW_QUICK_BY_FP = 2, /* from rbp; else from rsp */
+	PM_UNW_QUICK_SLOT_SHIFT = 2, /* rbp is so many words below the CFA, 1: nowhere */
+	PM_UNW_QUICK_SLOT_MAX = 255,
+	PM_UNW_QUICK_CFA_SHIFT = 10, /* signed, in words */
+	PM_UNW_QUICK_CFA_MAX = (1 << 21) - 1,
+};
+
 struct pm_unw_lookup {
 	enum pm_unw_found found;
 	uint32_t index;
+	uint32_t quick;
 };
 
+/*
+ * Keys hold the module's id above 40 bits of svma. What does not fit is decoded each time: a
+ * file with code above 1 TiB, and modules beyond the sixteen millionth.
+ */
 struct pm_unw_cache_slot {
-	uint64_t svma;
-	uint32_t module; /* id; 0: free */
+	uint64_t key; /* 0: free; ids begin with 1 */
 	uint32_t lookup; /* index << 3 | found */
+	uint32_t quick;
 };
 
 enum {
-	PM_UNW_CACHE_SETS = 1 << 15, /* of two slots of 16 bytes: 1 MiB */
+	PM_UNW_CACHE_BITS = 15,
+	PM_UNW_CACHE_SETS = 1 << PM_UNW_CACHE_BITS, /* of two slots of 16 bytes: 1 MiB */
+	PM_UNW_KEY_SVMA_BITS = 40,
+	PM_UNW_MAP_HINTS = 1 << 10,
 };
 
 struct pm_unwinder {
@@ -319,7 +342,23 @@ struct pm_unwinder {
 	PM_VEC(struct pm_unw_row) rows;
 	struct pm_index rules_index, rows_index;
 	struct pm_unw_stats stats;
+	/* By address: which of a space's maps to try first. Anything may stand here. */
+	uint16_t map_hints[PM_UNW_MAP_HINTS];
 };
+
+/* The upper part of the keys of @module's code; 0: it is not to be cached. */
+static inline uint64_t pm_unw_key_base(const struct pm_unw_module *module)
+{
+	return module->id >> (64 - PM_UNW_KEY_SVMA_BITS)
+		       ? 0
+		       : (uint64_t)module->id << PM_UNW_KEY_SVMA_BITS;
+}
+
+static inline struct pm_unw_cache_slot *pm_unw_cache_set(
+	const struct pm_unwinder *unwinder, uint64_t key)
+{
+	return unwinder->cache[key * 0x9e3779b97f4a7c15 >> (64 - PM_UNW_CACHE_BITS)];
+}
 
 struct pm_unw_lookup pm_unw_rule_find(struct pm_unwinder *unwinder,
 				      struct pm_unw_module *module, uint64_t svma);
@@ -344,6 +383,22 @@ struct pm_unw_state {
  */
 bool pm_unw_step(struct pm_unwinder *unwinder, struct pm_unw_state *state,
 		 enum pm_unw_how *how, enum pm_unw_stop *stop);
+
+/* Whether CFI of the mapping's module is for these registers; the map may be NULL. */
+static inline bool pm_unw_map_has_cfi(const struct pm_unw_map *map, enum pm_unw_arch arch)
+{
+	/* A process may map code of other machines: emulators do. */
+	return map && map->module && map->module->arch == arch;
+}
+
+/* Whether a step has led on: @state is the caller's, the rest is from the frame before. */
+bool pm_unw_progressed(const struct pm_unw_state *state, uint64_t old_sp, uint64_t old_pc,
+		       bool was_interrupted);
+
+/* ---- lanes.c ------------------------------------------------------------------------- */
+
+/* Chains of x86-64, at most PM_UNW_BATCH_MAX, side by side. */
+void pm_unw_lanes_run(struct pm_unwinder *unwinder, struct pm_unw_job *jobs, size_t len);
 
 /* ---- fallback.c ---------------------------------------------------------------------- */
 

@@ -77,7 +77,7 @@ void pm_unwinder_stats(const struct pm_unwinder *unwinder, struct pm_unw_stats *
  * exceptions: a signal frame may stand on another stack, and at an interrupted place that
  * keeps its return address in a register (vfork) nothing was pushed.
  */
-static bool progressed(const struct pm_unw_state *state, uint64_t old_sp, uint64_t old_pc,
+bool pm_unw_progressed(const struct pm_unw_state *state, uint64_t old_sp, uint64_t old_pc,
 		       bool was_interrupted)
 {
 	uint64_t sp = state->regs.value[state->arch->sp];
@@ -88,9 +88,10 @@ static bool progressed(const struct pm_unw_state *state, uint64_t old_sp, uint64
 	       state->regs.value[state->arch->pc] != old_pc;
 }
 
-size_t pm_unwind(struct pm_unwinder *unwinder, const struct pm_unw_space *space,
-		 const struct pm_unw_regs *regs, const struct pm_unw_stack *stack,
-		 struct pm_unw_frame *frames, enum pm_unw_stop *stop)
+/* The plain loop, for any architecture. */
+static size_t walk(struct pm_unwinder *unwinder, const struct pm_unw_space *space,
+		   const struct pm_unw_regs *regs, const struct pm_unw_stack *stack,
+		   struct pm_unw_frame *frames, enum pm_unw_stop *stop)
 {
 	const struct pm_unw_arch_info *arch = &pm_unw_arch_infos[regs->arch];
 	struct pm_unw_state state = {
@@ -135,7 +136,7 @@ size_t pm_unwind(struct pm_unwinder *unwinder, const struct pm_unw_space *space,
 			*stop = PM_UNW_STOP_ROOT;
 			break;
 		}
-		if (!progressed(&state, sp, pc, was_interrupted)) {
+		if (!pm_unw_progressed(&state, sp, pc, was_interrupted)) {
 			*stop = PM_UNW_STOP_NO_PROGRESS;
 			break;
 		}
@@ -145,9 +146,30 @@ size_t pm_unwind(struct pm_unwinder *unwinder, const struct pm_unw_space *space,
 	return len;
 }
 
+size_t pm_unwind(struct pm_unwinder *unwinder, const struct pm_unw_space *space,
+		 const struct pm_unw_regs *regs, const struct pm_unw_stack *stack,
+		 struct pm_unw_frame *frames, enum pm_unw_stop *stop)
+{
+	struct pm_unw_job job = {
+		.space = space, .regs = regs, .stack = *stack, .frames = frames
+	};
+
+	pm_unwind_batch(unwinder, &job, 1);
+	*stop = job.stop;
+	return job.len;
+}
+
 void pm_unwind_batch(struct pm_unwinder *unwinder, struct pm_unw_job *jobs, size_t len)
 {
-	for (size_t i = 0; i < len; i++)
-		jobs[i].len = pm_unwind(unwinder, jobs[i].space, jobs[i].regs,
-					&jobs[i].stack, jobs[i].frames, &jobs[i].stop);
+	struct pm_unw_job *job;
+
+	for (job = jobs; job < jobs + len && job->regs->arch == PM_UNW_X86_64; job++)
+		;
+	if (job == jobs + len) {
+		pm_unw_lanes_run(unwinder, jobs, len);
+		return;
+	}
+	for (job = jobs; job < jobs + len; job++)
+		job->len = walk(unwinder, job->space, job->regs, &job->stack, job->frames,
+				&job->stop);
 }

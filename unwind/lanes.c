@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The walk for x86-64. Nearly all steps are by rules of one word (PM_UNW_QUICK_*): they need
+ * rsp and rbp only, so no other register is followed. When some step needs the others after
+ * all, they are gathered from the frames that were left since they were last known, which
+ * gives what following them would have given: the copied stack does not change.
+ *
+ * Several chains go side by side, one frame each in turn: while the stack line of one is on
+ * its way from memory, the others go on. A lane keeps no index into the tables from one turn
+ * to the next, for another lane may make them start over.
+ */
+#include "unwind-internal.h"
+
+#include <string.h>
+
+/* What a quick step needs. */
+struct hot {
+	uint64_t pc, sp, fp; /* in the frame that was found last */
+	uint64_t lookup;
+	uint64_t map_start, map_bytes, bias, key_base; /* of its mapping */
+	const struct pm_unw_map *map;
+	const uint8_t *data; /* the copied stack */
+	uint64_t start;
+	uint64_t
+		places; /* how many offsets into it can 8 bytes be read from; 0: no quick step */
+	struct pm_unw_frame *next, *last;
+	uint32_t quick; /* the rule of the frame that was found last; 0: not known */
+	bool outside; /* pc is a caller in no mapping; its frame was not entered */
+};
+
+struct lane {
+	struct hot hot;
+	struct pm_unw_job *job;
+	size_t base; /* of which frame state.regs are all registers */
+	bool gathered; /* state.regs is filled; until then job->regs counts */
+	struct pm_unw_state state;
+};
+
+/* ---- quick steps ---------------------------------------------------------------------- */
+
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+
+static const struct pm_unw_map *find_map(struct pm_unwinder *unwinder,
+					 const struct pm_unw_space *space,
+					 uint64_t address)
+{
+	uint16_t *hint = &unwinder->map_hints[address >> 18 & (PM_UNW_MAP_HINTS - 1)];
+	const struct pm_unw_map *map;
+
+	if (*hint < space->len) {
+		map = &space->maps[*hint];
+		if (address - map->start < map->end - map->start)
+			return map;
+	}
+	map = pm_unw_space_find(space, address);
+	if (map && map - space->maps <= UINT16_MAX)
+		*hint = (uint16_t)(map - space->maps);
+	return map;
+}
+
+static ALWAYS_INLINE void enter_map(struct hot *hot, const struct pm_unw_map *map)
+{
+	hot->map = map;
+	hot->map_start = map->start;
+	hot->map_bytes = map->end - map->start;
+	hot->bias = map->bias;
+	hot->key_base =
+		pm_unw_map_has_cfi(map, PM_UNW_X86_64) ? pm_unw_key_base(map->module) : 0;
+}
+
+static ALWAYS_INLINE void store_frame(struct hot *hot, enum pm_unw_how how)
+{
+	*hot->next++ = (struct pm_unw_frame){ .pc = hot->pc,
+					      .lookup = hot->lookup,
+					      .sp = hot->sp,
+					      .map = hot->map,
+					      .how = how };
+}
+
+/* The cached quick rule of the frame that was found last, 0 when there is none. */
+static ALWAYS_INLINE uint32_t find_quick(const struct pm_unwinder *unwinder,
+					 const struct hot *hot)
+{
+	uint64_t svma = hot->lookup - hot->bias, key = hot->key_base | svma;
+	const struct pm_unw_cache_slot *set = pm_unw_cache_set(unwinder, key);
+	uint32_t quick = set[0].key == key ? set[0].quick : 0;
+
+	/* A key of 0 stands in free slots, whose rule is 0, too. */
+	quick = set[1].key == key ? set[1].quick : quick;
+	return svma >> PM_UNW_KEY_SVMA_BITS ? 0 : quick;
+}
+
+static ALWAYS_INLINE uint64_t quick_cfa(const struct hot *hot, uint32_t quick)
+{
+	uint64_t words = (uint64_t)(int64_t)((int32_t)quick >> PM_UNW_QUICK_CFA_SHIFT);
+
+	return (quick & PM_UNW_QUICK_BY_FP ? hot->fp : hot->sp) + words * 8;
+}
+
+static ALWAYS_INLINE uint64_t quick_fp_slot(uint32_t quick, uint64_t cfa)
+{
+	return cfa - (quick >> PM_UNW_QUICK_SLOT_SHIFT & PM_UNW_QUICK_SLOT_MAX) * 8;
+}
+
+static ALWAYS_INLINE uint64_t load(const uint8_t *from)
+{
+	uint64_t value;
+
+	memcpy(&value, from, 8);
+	return value;
+}
+
+/* To the caller's pc, sp and fp. False, and nothing changed, when that is not all. */
+static ALWAYS_INLINE bool step_quick(struct hot *hot, uint32_t quick)
+{
+	uint64_t cfa = quick_cfa(hot, quick), slot = quick_fp_slot(quick, cfa);
+	uint64_t pc, fp;
+
+	if (!quick || cfa <= hot->sp || cfa - 8 - hot->start >= hot->places ||
+	    slot - hot->start >= hot->places)
+		return false;
+	pc = load(hot->data + (cfa - 8 - hot->start));
+	fp = load(hot->data + (slot - hot->start));
+	if (pc == 0)
+		return false;
+	hot->fp = slot == cfa - 8 ? hot->fp : fp;
+	hot->sp = cfa;
+	hot->pc = pc;
+	return true;
+}
+
+/* Enters the frame of hot->pc, which is a return address. False: it is in no mapping. */
+static ALWAYS_INLINE bool enter_caller(struct pm_unwinder *unwinder, struct hot *hot,
+				       const struct pm_unw_space *space)
+{
+	hot->lookup = hot->pc - 1;
+	if (hot->lookup - hot->map_start >= hot->map_bytes) {
+		const struct pm_unw_map *map = find_map(unwinder, space, hot->lookup);
+
+		if (!map) {
+			hot->outside = true;
+			return false;
+		}
+		enter_map(hot, map);
+	}
+	store_frame(hot, PM_UNW_HOW_CFI);
+	return true;
+}
+
+static ALWAYS_INLINE void prefetch_step(const struct hot *hot)
+{
+	uint64_t cfa = quick_cfa(hot, hot->quick);
+
+	/* Wherever it is: a prefetch of a bad address does nothing. */
+	__builtin_prefetch(hot->data + (cfa - 8 - hot->start));
+	__builtin_prefetch(hot->data + (quick_fp_slot(hot->quick, cfa) - hot->start));
+}
+
+/* ---- other steps ---------------------------------------------------------------------- */
+
+static bool end(struct lane *lane, enum pm_unw_stop stop)
+{
+	lane->job->stop = stop;
+	return false;
+}
+
+/* Brings lane->state.regs to the frame that was found last. */
+static void gather(struct pm_unwinder *unwinder, struct lane *lane)
+{
+	const struct pm_unw_arch_info *arch = lane->state.arch;
+	struct pm_unw_regs *regs = &lane->state.regs;
+	struct pm_unw_frame *frames = lane->job->frames;
+	size_t at = (size_t)(lane->hot.next - frames) - 1;
+	uint64_t wanted = arch->callee_saved & ~((uint64_t)1 << arch->fp);
+
+	if (!lane->gathered)
+		*regs = *lane->job->regs;
+	lane->gathered = true;
+	if (at == lane->base)
+		return;
+	regs->known &= arch->callee_saved;
+	for (size_t i = at; i-- > lane->base && wanted;) {
+		const struct pm_unw_map *map = frames[i].map;
+		struct pm_unw_lookup lookup = pm_unw_rule_find(
+			unwinder, map->module, frames[i].lookup - map->bias);
+		const struct pm_unw_rule *rule = &unwinder->rules.data[lookup.index];
+
+		/* It was a rule; memory may be too short now to say which. */
+		if (lookup.found != PM_UNW_FOUND_RULE) {
+			regs->known &= ~wanted;
+			break;
+		}
+		for (unsigned int k = 0; k + 1 < arch->saved_len; k++) {
+			uint64_t bit = (uint64_t)1 << arch->saved[k];
+			enum pm_unw_stop lost;
+
+			if (!(rule->saved >> k & 1) || !(wanted & bit))
+				continue;
+			wanted &= ~bit;
+			regs->known |= bit;
+			if (!pm_unw_stack_u64(&lane->job->stack,
+					      frames[i + 1].sp +
+						      (uint64_t)(rule->slot[k] * 8),
+					      &regs->value[arch->saved[k]], &lost))
+				regs->known &= ~bit;
+		}
+	}
+	regs->value[arch->fp] = lane->hot.fp;
+	regs->value[arch->sp] = lane->hot.sp;
+	regs->value[arch->pc] = lane->hot.pc;
+	regs->known |= (uint64_t)1 << arch->fp | (uint64_t)1 << arch->sp |
+		       (uint64_t)1 << arch->pc;
+	lane->base = at;
+}
+
+/* Takes the registers of lane->state over and enters their frame. False: it ends there. */
+static bool enter_any(struct pm_unwinder *unwinder, struct lane *lane,
+		      enum pm_unw_how how)
+{
+	const struct pm_unw_regs *regs =
+		lane->gathered ? &lane->state.regs : lane->job->regs;
+	uint64_t needed = (uint64_t)1 << PM_UNW_X86_64_RSP | (uint64_t)1
+								     << PM_UNW_X86_64_RBP;
+	const struct pm_unw_map *map;
+	struct hot *hot = &lane->hot;
+
+	hot->pc = regs->value[PM_UNW_X86_64_RIP];
+	hot->sp = regs->value[PM_UNW_X86_64_RSP];
+	hot->fp = regs->value[PM_UNW_X86_64_RBP];
+	hot->places = (regs->known & needed) == needed && lane->job->stack.len >= 8
+			      ? lane->job->stack.len - 7
+			      : 0;
+	lane->base = (size_t)(hot->next - lane->job->frames);
+	hot->lookup =
+		lane->state.first || lane->state.interrupted ? hot->pc : hot->pc - 1;
+	map = find_map(unwinder, lane->job->space, hot->lookup);
+	if (map)
+		enter_map(hot, map);
+	else if (lane->base > 0)
+		return end(lane, PM_UNW_STOP_NO_MODULE);
+	store_frame(hot, how);
+	hot->quick = hot->places ? find_quick(unwinder, hot) : 0;
+	return true;
+}
+
+/* A step of any kind, and into the next frame. False: the chain ends. */
+static bool step_any(struct pm_unwinder *unwinder, struct lane *lane)
+{
+	struct hot *hot = &lane->hot;
+	struct pm_unw_state *state = &lane->state;
+	size_t at = (size_t)(hot->next - lane->job->frames) - 1;
+	bool quick_before = at != lane->base, was_interrupted;
+	enum pm_unw_how how;
+	enum pm_unw_stop stop;
+
+	if (hot->outside)
+		return end(lane, PM_UNW_STOP_NO_MODULE);
+	if (hot->next == hot->last)
+		return end(lane, PM_UNW_STOP_LIMIT);
+	if (pm_unw_map_has_cfi(hot->map, PM_UNW_X86_64)) {
+		struct pm_unw_lookup lookup = pm_unw_rule_find(
+			unwinder, hot->map->module, hot->lookup - hot->map->bias);
+
+		if (lookup.found == PM_UNW_FOUND_ROOT)
+			return end(lane, PM_UNW_STOP_ROOT);
+		if (step_quick(hot, lookup.quick)) {
+			if (!enter_caller(unwinder, hot, lane->job->space))
+				return end(lane, PM_UNW_STOP_NO_MODULE);
+			hot->quick = find_quick(unwinder, hot);
+			return true;
+		}
+	}
+	gather(unwinder, lane);
+	state->map = hot->map;
+	state->lookup = hot->lookup;
+	state->first = at == 0;
+	state->interrupted = state->interrupted && !quick_before;
+	was_interrupted = state->first || state->interrupted;
+	if (!pm_unw_step(unwinder, state, &how, &stop))
+		return end(lane, !state->map && stop == PM_UNW_STOP_NO_CFI
+					 ? PM_UNW_STOP_NO_MODULE
+					 : stop);
+	/* Nothing returns to 0: the psABI's mark of the first frame. */
+	if (state->regs.value[PM_UNW_X86_64_RIP] == 0)
+		return end(lane, PM_UNW_STOP_ROOT);
+	if (!pm_unw_progressed(state, hot->sp, hot->pc, was_interrupted))
+		return end(lane, PM_UNW_STOP_NO_PROGRESS);
+	state->first = false;
+	return enter_any(unwinder, lane, how);
+}
+
+/* ---- lanes ---------------------------------------------------------------------------- */
+
+/* False: that was all. */
+static bool begin(struct pm_unwinder *unwinder, struct lane *lane, struct pm_unw_job *job)
+{
+	job->len = 0;
+	lane->job = job;
+	lane->gathered = false;
+	lane->state.arch = &pm_unw_arch_infos[PM_UNW_X86_64];
+	lane->state.space = job->space;
+	lane->state.stack = &job->stack;
+	lane->state.first = true;
+	lane->state.interrupted = false;
+	lane->hot = (struct hot){ .data = job->stack.data,
+				  .start = job->stack.start,
+				  .next = job->frames,
+				  .last = job->frames + PM_UNW_FRAMES_MAX };
+	if (!(job->regs->known >> PM_UNW_X86_64_RIP & 1))
+		return end(lane, PM_UNW_STOP_NO_REGS);
+	return enter_any(unwinder, lane, PM_UNW_HOW_IP);
+}
+
+static void finish(struct pm_unwinder *unwinder, struct lane *lane)
+{
+	lane->job->len = (size_t)(lane->hot.next - lane->job->frames);
+	unwinder->stats.frames += lane->job->len;
+}
+
+/* One frame further by a quick step. */
+static ALWAYS_INLINE bool advance(struct pm_unwinder *unwinder, struct hot *hot,
+				  const struct pm_unw_space *space)
+{
+	if (hot->next == hot->last || !step_quick(hot, hot->quick))
+		return false;
+	if (!enter_caller(unwinder, hot, space))
+		return false;
+	hot->quick = find_quick(unwinder, hot);
+	return true;
+}
+
+static void run_one(struct pm_unwinder *unwinder, struct pm_unw_job *job)
+{
+	struct lane lane;
+
+	if (begin(unwinder, &lane, job)) {
+		do {
+			struct hot hot = lane.hot;
+
+			while (advance(unwinder, &hot, job->space))
+				;
+			lane.hot = hot;
+		} while (step_any(unwinder, &lane));
+	}
+	finish(unwinder, &lane);
+}
+
+void pm_unw_lanes_run(struct pm_unwinder *unwinder, struct pm_unw_job *jobs, size_t len)
+{
+	struct lane lanes[PM_UNW_BATCH_MAX], *active[PM_UNW_BATCH_MAX];
+	size_t left = 0;
+
+	if (len == 1) {
+		run_one(unwinder, jobs);
+		return;
+	}
+	for (size_t i = 0; i < len; i++) {
+		if (begin(unwinder, &lanes[i], &jobs[i]))
+			active[left++] = &lanes[i];
+		else
+			finish(unwinder, &lanes[i]);
+	}
+	while (left > 0) {
+		for (size_t i = 0; i < left; i++) {
+			struct lane *lane = active[i];
+
+			if (!advance(unwinder, &lane->hot, lane->job->space) &&
+			    !step_any(unwinder, lane)) {
+				finish(unwinder, lane);
+				active[i--] = active[--left];
+				continue;
+			}
+			prefetch_step(&lane->hot);
+		}
+	}
+}
