@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Corpora: registers and copied stacks of sampled threads, with the CFI bytes and mappings
+ * that unwinding them takes, so that any unwinder can be run on the same samples again, on
+ * another machine, too. docs/format.md §8 is the specification of the bytes.
+ *
+ * A corpus is a stream of records. What a record refers to (modules, spaces) came before it;
+ * ids count from 0 in the order of the records of their type. Part of the room `file`.
+ *
+ * Threads: one thread at a time for each reader or writer.
+ */
+#pragma once
+
+#include "pm/base.h"
+
+enum {
+	PM_CORPUS_VERSION = 2, /* what the writer makes; the reader knows 1, too */
+	PM_CORPUS_REGS_MAX = 33, /* aarch64: x0…x30, sp, pc */
+	PM_CORPUS_BUILD_ID_MAX = 24,
+	PM_CORPUS_NO_MODULE = -1, /* as uint32_t: a mapping without a known file */
+	/* What a record may hold at most: the largest .eh_frame seen is 60 MB. */
+	PM_CORPUS_RECORD_BYTES_MAX = 256 << 20,
+	/* The kernel copies 65,528 bytes, ptrace as many as one likes. */
+	PM_CORPUS_STACK_BYTES_MAX = 16 << 20,
+};
+
+/* ELF's e_machine says whose registers (by DWARF number) and CFI they are. */
+enum pm_corpus_machine {
+	PM_CORPUS_I386 = 3,
+	PM_CORPUS_X86_64 = 62,
+	PM_CORPUS_AARCH64 = 183,
+};
+
+struct pm_corpus_header {
+	uint32_t version; /* set by the reader; the writer's is PM_CORPUS_VERSION */
+	uint32_t stack_bytes; /* asked of the kernel for each stack; 0: unknown */
+	uint64_t created_s; /* CLOCK_REALTIME; 0: unknown */
+};
+
+struct pm_corpus_part {
+	uint64_t svma;
+	const void *data; /* decompressed, as it stands at `svma` */
+	size_t len; /* 0: there is none */
+};
+
+struct pm_corpus_load {
+	uint64_t vaddr, memsz, offset, filesz; /* as in the program header */
+	uint64_t flags; /* PF_* */
+};
+
+enum {
+	PM_CORPUS_EXEC = 1, /* ET_EXEC */
+	PM_CORPUS_INTERP = 2, /* has PT_INTERP */
+	PM_CORPUS_VDSO = 4,
+};
+
+/* One file with what unwinding needs of it. */
+struct pm_corpus_module {
+	uint32_t machine; /* enum pm_corpus_machine, or another one of ELF */
+	uint32_t flags;
+	const char *path; /* as the target saw it, NUL-terminated; "[vdso]" */
+	uint8_t build_id[PM_CORPUS_BUILD_ID_MAX];
+	uint32_t build_id_len; /* 0: unknown */
+	uint64_t entry; /* svma; 0: none */
+	const struct pm_corpus_load *loads; /* PT_LOAD in file order */
+	size_t loads_len;
+	struct pm_corpus_part eh_frame_hdr, eh_frame, debug_frame;
+};
+
+/* [start, end) avma; executable ones only. */
+struct pm_corpus_map {
+	uint64_t start, end, pgoff;
+	uint32_t module; /* id or PM_CORPUS_NO_MODULE */
+	uint32_t prot; /* PROT_* */
+};
+
+/* What one process had mapped for a while: sorted by start, without overlap. */
+struct pm_corpus_space {
+	uint32_t pid;
+	const struct pm_corpus_map *maps;
+	size_t maps_len;
+};
+
+/* A few bytes of code: those that the rungs below CFI looked at. */
+struct pm_corpus_code {
+	uint32_t module;
+	struct pm_corpus_part part;
+};
+
+struct pm_corpus_sample {
+	uint64_t index; /* number of the sample's line in the recording beside, from 0 */
+	uint64_t time; /* ns, clock of that recording */
+	uint64_t ip; /* sampled; one of the kernel when it was in the kernel */
+	uint32_t space, pid, tid;
+	uint32_t machine;
+	uint64_t known; /* bit n: regs[n] is known */
+	uint64_t regs[PM_CORPUS_REGS_MAX];
+	uint64_t stack_start; /* avma of the first byte copied */
+	const uint8_t *stack;
+	size_t stack_len;
+};
+
+/* ---- reading ------------------------------------------------------------------------- */
+
+enum pm_corpus_type {
+	PM_CORPUS_MODULE,
+	PM_CORPUS_SPACE,
+	PM_CORPUS_CODE, /* not in version 1 */
+	PM_CORPUS_SAMPLE,
+};
+
+/* Pointers in it are borrowed until the next call. */
+struct pm_corpus_record {
+	enum pm_corpus_type type;
+	union {
+		struct pm_corpus_module module;
+		struct pm_corpus_space space;
+		struct pm_corpus_code code;
+		struct pm_corpus_sample sample;
+	};
+};
+
+struct pm_corpus;
+
+/*
+ * Opens a corpus of version 1 or 2, plain or compressed by zstd; "-" is standard input.
+ * -EBADMSG: no corpus; -ENOTSUP: of a newer version. Nothing of the file is mapped: one that
+ * somebody cuts short meanwhile ends earlier, and that is all.
+ */
+int pm_corpus_open(struct pm_corpus **ret, const char *path, struct pm_error *err);
+int pm_corpus_open_memory(struct pm_corpus **ret, const void *data, size_t len,
+			  struct pm_error *err);
+void pm_corpus_free(struct pm_corpus *corpus);
+const struct pm_corpus_header *pm_corpus_header(const struct pm_corpus *corpus);
+/*
+ * 1 and the next record; 0 at the end; negative errno: -EBADMSG for one that is not valid,
+ * then there is no way on. A record given out is whole and consistent: ids exist, mappings
+ * are sorted, no length exceeds its limit.
+ */
+int pm_corpus_next(struct pm_corpus *corpus, struct pm_corpus_record *ret,
+		   struct pm_error *err);
+/* After the end: the file does not have its last record; whoever wrote it did not finish. */
+bool pm_corpus_is_cut(const struct pm_corpus *corpus);
+
+/* ---- writing ------------------------------------------------------------------------- */
+
+struct pm_corpus_writer;
+
+/* As pm_file_writer_open(): mode 0600, an old file is replaced and never followed, a name
+ * that ends in .zst compresses. */
+int pm_corpus_writer_open(struct pm_corpus_writer **ret, const char *path,
+			  const struct pm_corpus_header *header, struct pm_error *err);
+/*
+ * 0 or negative errno. What the reader would refuse is refused here with -EINVAL and leaves
+ * no trace. The id is that of the record, also where @ret_id is NULL.
+ */
+int pm_corpus_write_module(struct pm_corpus_writer *writer,
+			   const struct pm_corpus_module *module, uint32_t *ret_id);
+int pm_corpus_write_space(struct pm_corpus_writer *writer,
+			  const struct pm_corpus_space *space, uint32_t *ret_id);
+int pm_corpus_write_code(struct pm_corpus_writer *writer,
+			 const struct pm_corpus_code *code);
+int pm_corpus_write_sample(struct pm_corpus_writer *writer,
+			   const struct pm_corpus_sample *sample);
+/* Bytes that have left this process so far. */
+uint64_t pm_corpus_writer_bytes(const struct pm_corpus_writer *writer);
+/* @complete: ends the file as it should end. Closes and frees in any case; tells what went
+ * wrong first since it was opened. NULL is legal. */
+int pm_corpus_writer_close(struct pm_corpus_writer *writer, bool complete,
+			   struct pm_error *err);

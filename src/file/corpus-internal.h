@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/* The bytes of a corpus, docs/format.md §8; all of it little endian, in steps of 8 bytes. */
+#pragma once
+
+#include "file-internal.h"
+#include "pm/corpus.h"
+
+#define PM_CORPUS_MAGIC_1 "STKCORP1"
+#define PM_CORPUS_MAGIC_2 "STKCORP2"
+
+enum {
+	PM_CORPUS_MAGIC_BYTES = 8,
+	PM_CORPUS_HEADER_BYTES = 64, /* of both versions */
+	PM_CORPUS_RECORD_HEAD_BYTES = 16, /* u32 type, u32 zero, u64 bytes of all of it */
+	PM_CORPUS_LOAD_BYTES = 40,
+	PM_CORPUS_MAP_BYTES = 32,
+	PM_CORPUS_LOADS_MAX = 4096,
+	PM_CORPUS_MAPS_MAX = 1 << 20,
+	PM_CORPUS_PATH_MAX = 1 << 16,
+	PM_CORPUS_CODE_BYTES_MAX = 1 << 16,
+};
+
+/* u32 type in a record of version 2. */
+enum pm_corpus_wire_type {
+	PM_CORPUS_WIRE_MODULE = 1,
+	PM_CORPUS_WIRE_SPACE = 2,
+	PM_CORPUS_WIRE_CODE = 3,
+	PM_CORPUS_WIRE_SAMPLE = 4,
+	PM_CORPUS_WIRE_END = 5,
+};
+
+static inline uint64_t pm_corpus_pad(uint64_t bytes)
+{
+	return (bytes + 7) & ~(uint64_t)7;
+}
+
+/* How many of each there are; what the end of a file says and ids are checked against. */
+struct pm_corpus_counts {
+	uint64_t modules, spaces, samples;
+};
+
+/* NULL, or what is wrong with it; used on both sides. */
+const char *pm_corpus_check_module(const struct pm_corpus_module *module);
+const char *pm_corpus_check_space(const struct pm_corpus_space *space,
+				  const struct pm_corpus_counts *counts);
+const char *pm_corpus_check_code(const struct pm_corpus_code *code,
+				 const struct pm_corpus_counts *counts);
+const char *pm_corpus_check_sample(const struct pm_corpus_sample *sample,
+				   const struct pm_corpus_counts *counts);

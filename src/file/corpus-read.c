@@ -1,0 +1,614 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reading corpora. Both versions are read from front to back, a record at a time, so that a
+ * file may be larger than memory, compressed, or a pipe.
+ */
+#include "corpus-internal.h"
+
+#include <string.h>
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "corpora are little endian");
+/* Arrays of these are taken over as they are. */
+_Static_assert(sizeof(struct pm_corpus_load) == PM_CORPUS_LOAD_BYTES, "layout");
+_Static_assert(sizeof(struct pm_corpus_map) == PM_CORPUS_MAP_BYTES, "layout");
+
+enum {
+	/* A length is believed only as far as bytes follow. */
+	READ_STEP_BYTES = 1 << 20,
+	/* Version 1: struct c_module, c_sample without what follows them. */
+	MODULE_1_BYTES = 120,
+	ROOT_1_BYTES = 16,
+	SPACE_1_BYTES = 8,
+	SAMPLE_1_BYTES = 176,
+	REGS_1 = 17,
+};
+
+struct pm_corpus {
+	struct pm_file_source source;
+	char *path; /* for messages */
+	struct pm_corpus_header header;
+	uint64_t pos; /* bytes read, decompressed */
+	struct pm_corpus_counts counts; /* given out */
+	struct pm_corpus_counts announced; /* version 1: how many there are */
+	uint64_t spaces_at, samples_at; /* version 1 */
+	PM_VEC(uint8_t) record;
+	PM_VEC(struct pm_corpus_load) loads;
+	PM_VEC(struct pm_corpus_map) maps;
+	bool ended, cut;
+	int failed; /* sticky */
+};
+
+static int fail(struct pm_corpus *corpus, int code, const char *why, struct pm_error *err)
+{
+	corpus->failed = pm_error_set(err, code, "%s", why);
+	pm_error_where(err, corpus->path, (int64_t)corpus->pos);
+	return code;
+}
+
+/* Up to @len bytes; fewer only at the end of the file. 0 or negative errno. */
+static int read_bytes(struct pm_corpus *corpus, uint8_t *to, size_t len, size_t *ret,
+		      struct pm_error *err)
+{
+	size_t have = 0;
+
+	while (have < len) {
+		size_t got = 0;
+		int more = pm_file_source_read(&corpus->source, (char *)to + have,
+					       len - have, &got, err);
+
+		if (more < 0) {
+			pm_error_where(err, corpus->path, (int64_t)corpus->pos);
+			corpus->failed = more;
+			return more;
+		}
+		if (more == 0)
+			break;
+		have += got;
+		corpus->pos += got;
+	}
+	*ret = have;
+	return 0;
+}
+
+static int end_here(struct pm_corpus *corpus, bool cut)
+{
+	corpus->ended = true;
+	corpus->cut = cut;
+	return 0;
+}
+
+/* @len more bytes behind those in `record`. 1, 0 when the file ends before, or an error. */
+static int fill(struct pm_corpus *corpus, uint64_t len, struct pm_error *err)
+{
+	if (len > PM_CORPUS_RECORD_BYTES_MAX - corpus->record.len)
+		return fail(corpus, -EBADMSG, "a record is too long", err);
+	while (len > 0) {
+		size_t step = len < READ_STEP_BYTES ? len : READ_STEP_BYTES;
+		size_t got;
+		int error;
+
+		if (pm_vec_reserve(&corpus->record, corpus->record.len + step) < 0)
+			return fail(corpus, -ENOMEM, "out of memory", err);
+		error = read_bytes(corpus, corpus->record.data + corpus->record.len, step,
+				   &got, err);
+		if (error < 0)
+			return error;
+		if (got < step)
+			return end_here(corpus, true);
+		corpus->record.len += step;
+		len -= step;
+	}
+	return 1;
+}
+
+/* Goes forward to @to. As fill(). */
+static int skip_to(struct pm_corpus *corpus, uint64_t to, struct pm_error *err)
+{
+	if (to < corpus->pos)
+		return fail(corpus, -EBADMSG, "its parts overlap or are out of order",
+			    err);
+	while (corpus->pos < to) {
+		uint64_t left = to - corpus->pos;
+		int more;
+
+		pm_vec_clear(&corpus->record);
+		more = fill(corpus, left < READ_STEP_BYTES ? left : READ_STEP_BYTES, err);
+		if (more <= 0)
+			return more;
+	}
+	return 1;
+}
+
+/* ---- what both versions have ------------------------------------------------------------- */
+
+static void take_loads(struct pm_corpus *corpus, struct pm_reader *reader, uint64_t count,
+		       struct pm_corpus_module *ret)
+{
+	const void *bytes;
+
+	if (count > PM_CORPUS_LOADS_MAX ||
+	    !(bytes = pm_reader_bytes(reader, count * PM_CORPUS_LOAD_BYTES)) ||
+	    pm_vec_reserve(&corpus->loads, count) < 0) {
+		reader->failed = reader->failed || count > 0;
+		return;
+	}
+	if (count > 0)
+		memcpy(corpus->loads.data, bytes, count * PM_CORPUS_LOAD_BYTES);
+	ret->loads = corpus->loads.data;
+	ret->loads_len = count;
+}
+
+static void take_path(struct pm_reader *reader, uint32_t len,
+		      struct pm_corpus_module *ret)
+{
+	const char *path = pm_reader_bytes(reader, pm_corpus_pad((uint64_t)len + 1));
+
+	if (path && path[len] == '\0')
+		ret->path = path;
+	else
+		reader->failed = true;
+}
+
+static void take_part(struct pm_reader *reader, struct pm_corpus_part *part, uint64_t len)
+{
+	/* So large a number would wrap when it is padded. */
+	if (len > PM_CORPUS_RECORD_BYTES_MAX) {
+		reader->failed = true;
+		return;
+	}
+	part->data = pm_reader_bytes(reader, pm_corpus_pad(len));
+	part->len = len;
+}
+
+static void take_maps(struct pm_corpus *corpus, struct pm_reader *reader, uint64_t count,
+		      struct pm_corpus_space *ret)
+{
+	const void *bytes;
+
+	if (count > PM_CORPUS_MAPS_MAX ||
+	    !(bytes = pm_reader_bytes(reader, count * PM_CORPUS_MAP_BYTES)) ||
+	    pm_vec_reserve(&corpus->maps, count) < 0) {
+		reader->failed = reader->failed || count > 0;
+		return;
+	}
+	if (count > 0)
+		memcpy(corpus->maps.data, bytes, count * PM_CORPUS_MAP_BYTES);
+	ret->maps = corpus->maps.data;
+	ret->maps_len = count;
+}
+
+/* Judges the record that was taken apart, and counts it. */
+static int give(struct pm_corpus *corpus, const struct pm_reader *reader,
+		struct pm_corpus_record *record, struct pm_corpus_record *ret,
+		struct pm_error *err)
+{
+	const char *wrong = NULL;
+
+	if (reader->failed)
+		return fail(corpus, -EBADMSG, "a record is shorter than what it says",
+			    err);
+	switch (record->type) {
+	case PM_CORPUS_MODULE:
+		wrong = pm_corpus_check_module(&record->module);
+		corpus->counts.modules++;
+		break;
+	case PM_CORPUS_SPACE:
+		wrong = pm_corpus_check_space(&record->space, &corpus->counts);
+		corpus->counts.spaces++;
+		break;
+	case PM_CORPUS_CODE:
+		wrong = pm_corpus_check_code(&record->code, &corpus->counts);
+		break;
+	case PM_CORPUS_SAMPLE:
+		wrong = pm_corpus_check_sample(&record->sample, &corpus->counts);
+		corpus->counts.samples++;
+		break;
+	}
+	if (wrong)
+		return fail(corpus, -EBADMSG, wrong, err);
+	*ret = *record;
+	return 1;
+}
+
+/* ---- version 1 --------------------------------------------------------------------------- */
+
+static int read_module_1(struct pm_corpus *corpus, struct pm_corpus_record *ret,
+			 struct pm_error *err)
+{
+	struct pm_corpus_record record = { .type = PM_CORPUS_MODULE };
+	struct pm_corpus_module *module = &record.module;
+	uint64_t hdr_len, eh_len;
+	struct pm_reader reader;
+	uint32_t bytes, loads, roots, path_len;
+	const void *build_id;
+	int more = fill(corpus, sizeof(bytes), err);
+
+	if (more <= 0)
+		return more;
+	memcpy(&bytes, corpus->record.data, sizeof(bytes));
+	if (bytes < MODULE_1_BYTES)
+		return fail(corpus, -EBADMSG, "a module is too short", err);
+	more = fill(corpus, bytes - sizeof(bytes), err);
+	if (more <= 0)
+		return more;
+	pm_reader_init(&reader, corpus->record.data, corpus->record.len);
+	reader.pos = sizeof(bytes);
+	*module = (struct pm_corpus_module){ .machine = PM_CORPUS_X86_64, .path = "" };
+	module->flags = pm_reader_u32(&reader);
+	module->entry = pm_reader_u64(&reader);
+	module->eh_frame_hdr.svma = pm_reader_u64(&reader);
+	hdr_len = pm_reader_u64(&reader);
+	module->eh_frame.svma = pm_reader_u64(&reader);
+	eh_len = pm_reader_u64(&reader);
+	pm_reader_bytes(&reader, 4 * sizeof(uint64_t)); /* .text and .got */
+	loads = pm_reader_u32(&reader);
+	roots = pm_reader_u32(&reader);
+	path_len = pm_reader_u32(&reader);
+	module->build_id_len = pm_reader_u32(&reader);
+	build_id = pm_reader_bytes(&reader, PM_CORPUS_BUILD_ID_MAX);
+	if (build_id)
+		memcpy(module->build_id, build_id, PM_CORPUS_BUILD_ID_MAX);
+	take_loads(corpus, &reader, loads, module);
+	pm_reader_bytes(&reader, (size_t)roots * ROOT_1_BYTES);
+	take_path(&reader, path_len, module);
+	take_part(&reader, &module->eh_frame_hdr, hdr_len);
+	take_part(&reader, &module->eh_frame, eh_len);
+	return give(corpus, &reader, &record, ret, err);
+}
+
+static int read_space_1(struct pm_corpus *corpus, struct pm_corpus_record *ret,
+			struct pm_error *err)
+{
+	struct pm_corpus_record record = { .type = PM_CORPUS_SPACE };
+	struct pm_reader reader;
+	uint32_t maps;
+	int more = fill(corpus, SPACE_1_BYTES, err);
+
+	if (more <= 0)
+		return more;
+	memcpy(&maps, corpus->record.data, sizeof(maps));
+	more = fill(corpus, (uint64_t)maps * PM_CORPUS_MAP_BYTES, err);
+	if (more <= 0)
+		return more;
+	pm_reader_init(&reader, corpus->record.data, corpus->record.len);
+	reader.pos = sizeof(maps);
+	record.space = (struct pm_corpus_space){ .pid = pm_reader_u32(&reader) };
+	take_maps(corpus, &reader, maps, &record.space);
+	return give(corpus, &reader, &record, ret, err);
+}
+
+static int read_sample_1(struct pm_corpus *corpus, struct pm_corpus_record *ret,
+			 struct pm_error *err)
+{
+	struct pm_corpus_record record = { .type = PM_CORPUS_SAMPLE };
+	struct pm_corpus_sample *sample = &record.sample;
+	struct pm_reader reader;
+	uint32_t bytes;
+	uint64_t len;
+	int more = fill(corpus, sizeof(bytes), err);
+
+	if (more <= 0)
+		return more;
+	memcpy(&bytes, corpus->record.data, sizeof(bytes));
+	if (bytes < SAMPLE_1_BYTES)
+		return fail(corpus, -EBADMSG, "a sample is too short", err);
+	more = fill(corpus, bytes - sizeof(bytes), err);
+	if (more <= 0)
+		return more;
+	pm_reader_init(&reader, corpus->record.data, corpus->record.len);
+	reader.pos = sizeof(bytes);
+	*sample = (struct pm_corpus_sample){ .index = corpus->counts.samples,
+					     .machine = PM_CORPUS_X86_64,
+					     .known = (1u << REGS_1) - 1 };
+	sample->space = pm_reader_u32(&reader);
+	sample->pid = pm_reader_u32(&reader);
+	sample->tid = pm_reader_u32(&reader);
+	sample->time = pm_reader_u64(&reader);
+	sample->ip = pm_reader_u64(&reader);
+	for (size_t i = 0; i < REGS_1; i++)
+		sample->regs[i] = pm_reader_u64(&reader);
+	sample->stack_start = sample->regs[7]; /* rsp */
+	len = pm_reader_u64(&reader);
+	sample->stack_len = len;
+	sample->stack = pm_reader_bytes(&reader, len);
+	return give(corpus, &reader, &record, ret, err);
+}
+
+static int next_1(struct pm_corpus *corpus, struct pm_corpus_record *ret,
+		  struct pm_error *err)
+{
+	int more;
+
+	if (corpus->counts.modules < corpus->announced.modules) {
+		pm_vec_clear(&corpus->record);
+		return read_module_1(corpus, ret, err);
+	}
+	if (corpus->counts.spaces < corpus->announced.spaces) {
+		more = corpus->counts.spaces == 0
+			       ? skip_to(corpus, corpus->spaces_at, err)
+			       : 1;
+		pm_vec_clear(&corpus->record);
+		return more == 1 ? read_space_1(corpus, ret, err) : more;
+	}
+	if (corpus->counts.samples < corpus->announced.samples) {
+		more = corpus->counts.samples == 0
+			       ? skip_to(corpus, corpus->samples_at, err)
+			       : 1;
+		pm_vec_clear(&corpus->record);
+		return more == 1 ? read_sample_1(corpus, ret, err) : more;
+	}
+	return end_here(corpus, false);
+}
+
+/* The writer of version 1 leaves zeros until the end. */
+static int start_1(struct pm_corpus *corpus, struct pm_reader *reader,
+		   struct pm_error *err)
+{
+	uint64_t modules_at;
+
+	corpus->header.version = 1;
+	corpus->announced.modules = pm_reader_u32(reader);
+	corpus->announced.spaces = pm_reader_u32(reader);
+	corpus->announced.samples = pm_reader_u64(reader);
+	modules_at = pm_reader_u64(reader);
+	corpus->spaces_at = pm_reader_u64(reader);
+	corpus->samples_at = pm_reader_u64(reader);
+	if (modules_at == 0)
+		return end_here(corpus, true);
+	return skip_to(corpus, modules_at, err);
+}
+
+/* ---- version 2 --------------------------------------------------------------------------- */
+
+static void parse_module(struct pm_corpus *corpus, struct pm_reader *reader,
+			 struct pm_corpus_module *ret)
+{
+	struct pm_corpus_part *parts[] = { &ret->eh_frame_hdr, &ret->eh_frame,
+					   &ret->debug_frame };
+	uint64_t lens[PM_ARRAY_LEN(parts)];
+	uint32_t loads, path_len;
+	const void *build_id;
+
+	*ret = (struct pm_corpus_module){ .path = "" };
+	ret->machine = pm_reader_u32(reader);
+	ret->flags = pm_reader_u32(reader);
+	ret->entry = pm_reader_u64(reader);
+	for (size_t i = 0; i < PM_ARRAY_LEN(parts); i++) {
+		parts[i]->svma = pm_reader_u64(reader);
+		lens[i] = pm_reader_u64(reader);
+	}
+	loads = pm_reader_u32(reader);
+	path_len = pm_reader_u32(reader);
+	ret->build_id_len = pm_reader_u32(reader);
+	pm_reader_u32(reader);
+	build_id = pm_reader_bytes(reader, PM_CORPUS_BUILD_ID_MAX);
+	if (build_id)
+		memcpy(ret->build_id, build_id, PM_CORPUS_BUILD_ID_MAX);
+	take_loads(corpus, reader, loads, ret);
+	take_path(reader, path_len, ret);
+	for (size_t i = 0; i < PM_ARRAY_LEN(parts); i++)
+		take_part(reader, parts[i], lens[i]);
+}
+
+static void parse_code(struct pm_reader *reader, struct pm_corpus_code *ret)
+{
+	uint32_t len;
+
+	*ret = (struct pm_corpus_code){ .module = pm_reader_u32(reader) };
+	len = pm_reader_u32(reader);
+	ret->part.svma = pm_reader_u64(reader);
+	take_part(reader, &ret->part, len);
+}
+
+static void parse_sample(struct pm_reader *reader, struct pm_corpus_sample *ret)
+{
+	uint32_t regs, stack_len;
+
+	*ret = (struct pm_corpus_sample){ .space = pm_reader_u32(reader) };
+	ret->pid = pm_reader_u32(reader);
+	ret->tid = pm_reader_u32(reader);
+	ret->machine = pm_reader_u32(reader);
+	ret->index = pm_reader_u64(reader);
+	ret->time = pm_reader_u64(reader);
+	ret->ip = pm_reader_u64(reader);
+	ret->known = pm_reader_u64(reader);
+	ret->stack_start = pm_reader_u64(reader);
+	regs = pm_reader_u32(reader);
+	stack_len = pm_reader_u32(reader);
+	if (regs > PM_CORPUS_REGS_MAX || (regs < 64 && ret->known >> regs != 0)) {
+		reader->failed = true;
+		return;
+	}
+	for (uint32_t i = 0; i < regs; i++)
+		ret->regs[i] = pm_reader_u64(reader);
+	ret->stack = pm_reader_bytes(reader, stack_len);
+	ret->stack_len = stack_len;
+}
+
+/* The last record tells how many there were: a file that was glued together differs. */
+static int parse_end(struct pm_corpus *corpus, struct pm_reader *reader,
+		     struct pm_error *err)
+{
+	struct pm_corpus_counts counts = { .modules = pm_reader_u64(reader),
+					   .spaces = pm_reader_u64(reader),
+					   .samples = pm_reader_u64(reader) };
+
+	if (reader->failed || memcmp(&counts, &corpus->counts, sizeof(counts)) != 0)
+		return fail(corpus, -EBADMSG,
+			    "its last record counts other records than there are", err);
+	return end_here(corpus, false);
+}
+
+static int read_record(struct pm_corpus *corpus, uint32_t *type, struct pm_error *err)
+{
+	uint64_t bytes;
+	int more;
+
+	pm_vec_clear(&corpus->record);
+	more = fill(corpus, PM_CORPUS_RECORD_HEAD_BYTES, err);
+	if (more <= 0)
+		return more;
+	memcpy(type, corpus->record.data, sizeof(*type));
+	memcpy(&bytes, corpus->record.data + 8, sizeof(bytes));
+	if (bytes < PM_CORPUS_RECORD_HEAD_BYTES || bytes % 8 != 0)
+		return fail(corpus, -EBADMSG, "the length of a record is not valid", err);
+	return fill(corpus, bytes - PM_CORPUS_RECORD_HEAD_BYTES, err);
+}
+
+static int next_2(struct pm_corpus *corpus, struct pm_corpus_record *ret,
+		  struct pm_error *err)
+{
+	for (;;) {
+		struct pm_corpus_record record;
+		struct pm_reader reader;
+		uint32_t type, count;
+		int more = read_record(corpus, &type, err);
+
+		if (more <= 0)
+			return more;
+		pm_reader_init(&reader, corpus->record.data, corpus->record.len);
+		reader.pos = PM_CORPUS_RECORD_HEAD_BYTES;
+		switch (type) {
+		case PM_CORPUS_WIRE_MODULE:
+			record.type = PM_CORPUS_MODULE;
+			parse_module(corpus, &reader, &record.module);
+			break;
+		case PM_CORPUS_WIRE_SPACE:
+			record.type = PM_CORPUS_SPACE;
+			record.space =
+				(struct pm_corpus_space){ .pid = pm_reader_u32(&reader) };
+			count = pm_reader_u32(&reader);
+			take_maps(corpus, &reader, count, &record.space);
+			break;
+		case PM_CORPUS_WIRE_CODE:
+			record.type = PM_CORPUS_CODE;
+			parse_code(&reader, &record.code);
+			break;
+		case PM_CORPUS_WIRE_SAMPLE:
+			record.type = PM_CORPUS_SAMPLE;
+			parse_sample(&reader, &record.sample);
+			break;
+		case PM_CORPUS_WIRE_END:
+			return parse_end(corpus, &reader, err);
+		default:
+			continue; /* of a later writer */
+		}
+		return give(corpus, &reader, &record, ret, err);
+	}
+}
+
+static int start_2(struct pm_corpus *corpus, struct pm_reader *reader,
+		   struct pm_error *err)
+{
+	uint32_t bytes = pm_reader_u32(reader);
+
+	corpus->header.version = 2;
+	corpus->header.stack_bytes = pm_reader_u32(reader);
+	corpus->header.created_s = pm_reader_u64(reader);
+	if (bytes < PM_CORPUS_HEADER_BYTES || bytes % 8 != 0)
+		return fail(corpus, -EBADMSG, "the length of its header is not valid",
+			    err);
+	return skip_to(corpus, bytes, err);
+}
+
+/* ---- public ------------------------------------------------------------------------------ */
+
+static int start(struct pm_corpus *corpus, struct pm_error *err)
+{
+	struct pm_reader reader;
+	const uint8_t *bytes;
+	int more = fill(corpus, PM_CORPUS_HEADER_BYTES, err);
+
+	if (more < 0)
+		return more;
+	bytes = corpus->record.data;
+	if (more == 0 || memcmp(bytes, PM_CORPUS_MAGIC_1, PM_CORPUS_MAGIC_BYTES - 1) != 0)
+		return fail(corpus, -EBADMSG, "this is no corpus of stacks", err);
+	pm_reader_init(&reader, bytes, PM_CORPUS_HEADER_BYTES);
+	reader.pos = PM_CORPUS_MAGIC_BYTES;
+	switch (bytes[PM_CORPUS_MAGIC_BYTES - 1]) {
+	case '1':
+		return start_1(corpus, &reader, err);
+	case '2':
+		return start_2(corpus, &reader, err);
+	default:
+		return fail(corpus, -ENOTSUP,
+			    "this corpus is of a newer version; only 1 and 2 are read",
+			    err);
+	}
+}
+
+static int corpus_new(struct pm_corpus **ret, struct pm_file_source *source,
+		      const char *path, struct pm_error *err)
+{
+	struct pm_corpus *corpus = calloc(1, sizeof(*corpus));
+	int error;
+
+	if (!corpus || !(corpus->path = strdup(path))) {
+		pm_file_source_release(source);
+		free(corpus);
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	}
+	corpus->source = *source;
+	error = start(corpus, err);
+	if (error < 0) {
+		pm_corpus_free(corpus);
+		return error;
+	}
+	*ret = corpus;
+	return 0;
+}
+
+int pm_corpus_open(struct pm_corpus **ret, const char *path, struct pm_error *err)
+{
+	struct pm_file_source source;
+	int error = pm_file_source_open(&source, path, err);
+
+	if (error < 0) {
+		pm_error_where(err, path, -1);
+		return error;
+	}
+	return corpus_new(ret, &source, path, err);
+}
+
+int pm_corpus_open_memory(struct pm_corpus **ret, const void *data, size_t len,
+			  struct pm_error *err)
+{
+	struct pm_file_source source;
+	int error = pm_file_source_open_memory(&source, data, len, err);
+
+	return error < 0 ? error : corpus_new(ret, &source, "", err);
+}
+
+void pm_corpus_free(struct pm_corpus *corpus)
+{
+	if (!corpus)
+		return;
+	pm_file_source_release(&corpus->source);
+	pm_vec_release(&corpus->record);
+	pm_vec_release(&corpus->loads);
+	pm_vec_release(&corpus->maps);
+	free(corpus->path);
+	free(corpus);
+}
+
+const struct pm_corpus_header *pm_corpus_header(const struct pm_corpus *corpus)
+{
+	return &corpus->header;
+}
+
+int pm_corpus_next(struct pm_corpus *corpus, struct pm_corpus_record *ret,
+		   struct pm_error *err)
+{
+	if (corpus->failed < 0)
+		return fail(corpus, corpus->failed, "it cannot be read any further", err);
+	if (corpus->ended)
+		return 0;
+	return corpus->header.version == 1 ? next_1(corpus, ret, err)
+					   : next_2(corpus, ret, err);
+}
+
+bool pm_corpus_is_cut(const struct pm_corpus *corpus)
+{
+	return corpus->cut;
+}
