@@ -55,8 +55,8 @@ install:
 
 bench: $(BUILD)/build.ninja
 	@tests/install-packages bench
-	ninja -C $(BUILD) --quiet
-	ninja -C $(BUILD) bench
+	ninja -C $(BUILD) --quiet bench
+	tests/bench/compare-perf $(BUILD)
 
 clean:
 	rm -rf $(BUILD) $(INSTALL_BUILD) build-gcc build-asan
