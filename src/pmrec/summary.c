@@ -117,11 +117,36 @@ static void warn_unaccounted(struct pm_rec_session *session)
 	}
 }
 
+static const char *unreachable_reason(int error)
+{
+	bool is_root = geteuid() == 0;
+
+	switch (error) {
+	case -EMFILE:
+	case -ENFILE:
+		return "too many files are open: ulimit -Hn";
+	case -ESTALE:
+		return is_root ? "replaced since it was mapped"
+			       : "replaced since it was mapped; root can still read it "
+				 "while the process runs";
+	case -ENOENT:
+		return is_root ? "deleted since it was mapped"
+			       : "deleted since it was mapped; root can still read it "
+				 "while the process runs";
+	case -EACCES:
+		return "not permitted";
+	case 0:
+		return "deleted, replaced or not permitted";
+	default:
+		return strerror(-error);
+	}
+}
+
 /* Stacks and names of such a file's functions are missing, and its addresses are offsets. */
 static void warn_unreachable(struct pm_rec_session *session)
 {
 	const struct pm_rec_modules *modules = &session->modules;
-	const char *first = NULL, *reason;
+	const char *first = NULL;
 	struct pm_str text = { 0 };
 	size_t files = 0;
 	int error = 0;
@@ -134,13 +159,12 @@ static void warn_unreachable(struct pm_rec_session *session)
 		if (files++ == 0) {
 			first = pm_procs_module(session->procs, id)->identity.path;
 			error = modules->list.data[id].error;
+		} else if (error != modules->list.data[id].error) {
+			error = 0; /* several reasons */
 		}
 	}
 	if (files == 0)
 		return;
-	reason = error == -EMFILE || error == -ENFILE
-			 ? "too many files are open: ulimit -Hn"
-			 : "deleted, replaced or not permitted";
 	pm_str_puts(&text, first);
 	if (files > 1)
 		pm_str_printf(&text, " and %zu other files", files - 1);
@@ -148,7 +172,7 @@ static void warn_unreachable(struct pm_rec_session *session)
 		&text,
 		" could not be read while recording (%s): no names, and stacks that end "
 		"there",
-		reason);
+		unreachable_reason(error));
 	if (!text.failed)
 		pm_rec_warn(session, text.data);
 	pm_str_release(&text);
