@@ -105,12 +105,46 @@ static void unescape(struct pm_str *to, const char *path, size_t len)
 	}
 }
 
-/* ---- reading a process --------------------------------------------------------------- */
-
 static FILE *open_text(const char *path)
 {
 	return fopen(path, "rce");
 }
+
+/* ---- one mapping of a process ---------------------------------------------------------- */
+
+int pm_maps_find(const struct pm_module *module, bool *named)
+{
+	const struct pm_module_identity *identity = &module->identity;
+	struct pm_str path PM_CLEANUP(pm_str_release) = { 0 };
+	PM_AUTO_FCLOSE FILE *file = NULL;
+	PM_AUTO_FREE char *text = NULL;
+	size_t cap = 0;
+	char name[64];
+	ssize_t len;
+
+	snprintf(name, sizeof(name), "/proc/%d/maps", (int)module->seen_pid);
+	file = open_text(name);
+	if (!file)
+		return -errno;
+	while ((len = getline(&text, &cap, file)) > 0) {
+		struct pm_maps_line line;
+
+		if (text[len - 1] == '\n')
+			len--;
+		if (pm_maps_line_parse(text, (size_t)len, &line) < 0 ||
+		    module->seen_start < line.start || module->seen_start >= line.end)
+			continue;
+		if (line.inode != identity->inode || line.major != identity->major ||
+		    line.minor != identity->minor)
+			return -ENOENT;
+		unescape(&path, line.path, line.path_len);
+		*named = !path.failed && strcmp(path.data, identity->path) == 0;
+		return 0;
+	}
+	return -ENOENT;
+}
+
+/* ---- reading a process --------------------------------------------------------------- */
 
 /* Says why /proc/PID cannot be read. */
 static int explain(pid_t pid, int code, struct pm_error *err)
@@ -146,6 +180,30 @@ static void add_build_id(pid_t pid, const struct pm_maps_line *line,
 		pm_elf_build_id(fd, identity->build_id, &identity->build_id_len);
 }
 
+static bool exists(pid_t pid, const struct pm_str *path)
+{
+	PM_AUTO_CLOSE int in_root = -1;
+	PM_AUTO_CLOSE int here = -1;
+
+	if (path->failed || path->data[0] != '/')
+		return false;
+	in_root = pm_open_handle(pid, path->data);
+	here = in_root < 0 ? pm_open_handle(0, path->data) : -1;
+	return in_root >= 0 || here >= 0;
+}
+
+/* A name may really hold the four characters of the escape: told apart by what exists. */
+static void choose_name(pid_t pid, const struct pm_maps_line *line, struct pm_str *path)
+{
+	unescape(path, line->path, line->path_len);
+	if (path->len == line->path_len || exists(pid, path))
+		return;
+	pm_str_clear(path);
+	pm_str_append(path, line->path, line->path_len);
+	if (!exists(pid, path))
+		unescape(path, line->path, line->path_len);
+}
+
 static int apply_line(struct pm_procs *procs, pid_t pid, const struct pm_maps_line *line,
 		      struct pm_str *path, struct pm_space *space)
 {
@@ -165,7 +223,7 @@ static int apply_line(struct pm_procs *procs, pid_t pid, const struct pm_maps_li
 
 	if (!(line->prot & PROT_EXEC))
 		return 0;
-	unescape(path, line->path, line->path_len);
+	choose_name(pid, line, path);
 	if (path->failed)
 		return -ENOMEM;
 	identity.kind = pm_module_kind_of(path->data, &path_len);

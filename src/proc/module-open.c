@@ -54,6 +54,22 @@ static bool same_device(const struct pm_module_identity *identity, const struct 
 	return st->stx_dev_major == 0 || identity->major == 0;
 }
 
+/*
+ * Before Linux 6.8 overlayfs shows one inode to stat(2) and another, that of the layer, where
+ * a file is mapped, once it was changed in the upper layer. What the process has mapped and
+ * under which name is then told by the very list that the identity is from.
+ */
+static bool is_shown_mapped(const struct pm_module *module, const struct statx *st,
+			    bool by_range)
+{
+	bool named;
+
+	if (st->stx_dev_major != 0 || module->seen_pid <= 0 ||
+	    pm_maps_find(module, &named) < 0)
+		return false;
+	return by_range || named;
+}
+
 /* Whether @fd is the mapped file. 0, -ESTALE, or the errno of reading it. */
 static int verify(const struct pm_module *module, int fd, const struct statx *st,
 		  bool by_range)
@@ -81,7 +97,8 @@ static int verify(const struct pm_module *module, int fd, const struct statx *st
 	/* Without any identity only the kernel's link by range can be believed. */
 	if (identity->inode == 0)
 		return by_range ? 0 : -ESTALE;
-	if (st->stx_ino != identity->inode || !same_device(identity, st))
+	if ((st->stx_ino != identity->inode || !same_device(identity, st)) &&
+	    !is_shown_mapped(module, st, by_range))
 		return -ESTALE;
 	return !by_range && is_younger(module, st) ? -ESTALE : 0;
 }

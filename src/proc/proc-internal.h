@@ -39,6 +39,15 @@ int pm_space_replace(struct pm_space *space, uint64_t start, uint64_t end,
 /* Puts @space in the place of the process's mappings and takes it over when it succeeds. */
 int pm_procs_adopt(struct pm_procs *procs, pid_t pid, struct pm_space *space);
 
+/* ---- maps.c -------------------------------------------------------------------------- */
+
+/*
+ * Looks for the module in /proc/PID/maps where it was seen: 0 when a mapping with its device
+ * and inode is still there; @named tells whether that is shown under the module's path, and
+ * not as deleted. -ENOENT when something else or nothing is there, or why it cannot be read.
+ */
+int pm_maps_find(const struct pm_module *module, bool *named);
+
 /* ---- elf-file.c ---------------------------------------------------------------------- */
 
 /* 0, -ENODATA when the file ends before, or the errno of the read. */
