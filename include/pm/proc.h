@@ -192,6 +192,109 @@ void pm_launch_release(struct pm_launch *launch);
 /* Exit status as a shell counts it: code, or 128 + signal. @status of waitpid(2). */
 int pm_exit_status(int status);
 
+/* ---- tracing: ptrace(2) -------------------------------------------------------------- */
+
+/*
+ * Processes whose threads can be stopped, looked at, and let go on: the way to samples where
+ * perf_event_open(2) is denied, and to everybody's stack at one moment. All of it belongs to
+ * one thread of ours, and nothing else may wait for these processes meanwhile. Only one
+ * struct pm_trace at a time.
+ */
+struct pm_trace;
+
+enum {
+	PM_TRACE_REGS_MAX = 33, /* aarch64: x0…x30, sp, pc */
+	PM_TRACE_STACK_MAX = 1024 * 4096, /* IOV_MAX pages */
+};
+
+/* By DWARF number of the task's ABI (psABI x86-64 fig. 3.36, i386 table 2.14, AADWARF64). */
+struct pm_trace_regs {
+	uint64_t value[PM_TRACE_REGS_MAX];
+	uint64_t known; /* bit n: value[n] is known */
+	uint64_t pc, sp;
+	bool is_32; /* a 32-bit task of a 64-bit machine */
+};
+
+/* What is of use in /proc/PID/task/TID/stat (proc(5)). */
+struct pm_stat_line {
+	char comm[16];
+	char state; /* R, S, D, T, t, Z, X, I, … */
+	uint64_t ticks; /* user and system time, sysconf(_SC_CLK_TCK) */
+	uint64_t virtual_bytes; /* of the address space; changes with every mapping */
+	uint32_t cpu; /* where it ran last */
+};
+/* -EBADMSG when it has another form; @ret is unchanged then. */
+int pm_stat_line_parse(const char *text, size_t len, struct pm_stat_line *ret);
+
+enum pm_trace_what {
+	PM_TRACE_NEW, /* a thread or process that the followed ones made; held */
+	PM_TRACE_EXEC, /* a new program in @pid, whose other threads are gone; held */
+	PM_TRACE_STOPPED, /* one that pm_trace_tick() or _interrupt() asked to; held */
+	PM_TRACE_EXIT, /* gone */
+};
+
+struct pm_trace_event {
+	enum pm_trace_what what;
+	pid_t pid, tid;
+	pid_t parent_pid; /* of PM_TRACE_NEW; pid itself for a thread; 0: unknown */
+	int status; /* of PM_TRACE_EXIT, as of wait(2) */
+};
+
+struct pm_trace *pm_trace_new(void); /* NULL without memory */
+/* Closes what it has opened. Who is followed still is let go when this process ends. */
+void pm_trace_free(struct pm_trace *trace);
+
+/*
+ * Follows all threads of @pid, by PTRACE_SEIZE: none of them stops or sees a signal. With
+ * @children also the threads and processes that they will make (which may be stopped for
+ * some microseconds at each fork, clone and exec). A refusal is explained: -EPERM, -EACCES
+ * (another user, Yama, a container, a tracer it has already), -ESRCH. Set-user-ID programs
+ * that a followed process executes get no privileges, see ptrace(2).
+ */
+int pm_trace_seize(struct pm_trace *trace, pid_t pid, bool children,
+		   struct pm_error *err);
+/* Threads that are followed now. */
+size_t pm_trace_len(const struct pm_trace *trace);
+
+/*
+ * Asks every thread to stop that is on a CPU or waits for one at this moment. Threads that
+ * sleep in a system call are left alone, and cost a fraction of a microsecond. Returns how
+ * many were asked.
+ */
+size_t pm_trace_tick(struct pm_trace *trace);
+/* Asks every thread. System calls in which they sleep are restarted by the kernel as after
+ * SIGSTOP and SIGCONT: see signal(7) for the few that return EINTR. */
+void pm_trace_interrupt(struct pm_trace *trace);
+
+/*
+ * What has happened; does not wait: SIGCHLD tells when it is worth asking. 1, 0 when there is
+ * nothing, or a negative error. The thread of the event is held until the next call, which
+ * lets it go on with the signal that it was about to get, if any, or leaves it in the group
+ * stop that it is in.
+ */
+int pm_trace_next(struct pm_trace *trace, struct pm_trace_event *ret,
+		  struct pm_error *err);
+/* Keeps the thread of the last event stopped until pm_trace_detach(). */
+void pm_trace_keep(struct pm_trace *trace);
+
+/* Of a held or kept thread. -ESRCH: it was killed meanwhile. */
+int pm_trace_regs(pid_t tid, struct pm_trace_regs *ret);
+/* CPU time that it has used so far, in ns; exact for a held thread where the kernel has
+ * /proc/PID/schedstat, else in clock ticks. */
+int pm_trace_cpu_ns(struct pm_trace *trace, pid_t tid, uint64_t *ret);
+/* As the last pm_trace_tick() or _interrupt() saw it. NULL: not followed. */
+const struct pm_stat_line *pm_trace_seen(const struct pm_trace *trace, pid_t tid);
+/* Copies from @address upward, in one system call, until @len (at most PM_TRACE_STACK_MAX)
+ * or the first page that cannot be read. Returns how many bytes. */
+size_t pm_trace_read(pid_t pid, uint64_t address, void *ret, size_t len);
+
+/*
+ * Lets everybody go, each as soon as it can be; pm_trace_next() does the rest and gives only
+ * PM_TRACE_EXIT from then on. A thread in an uninterruptible sleep comes last: pm_trace_len()
+ * tells when all are gone.
+ */
+void pm_trace_detach(struct pm_trace *trace);
+
 /* ---- kernel symbols ------------------------------------------------------------------ */
 
 struct pm_kallsyms;

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/* What trace*.c share. */
+#pragma once
+
+#include "proc-internal.h"
+
+enum {
+	PM_SCHEDSTAT_MAX = 64, /* three numbers of at most 20 digits */
+};
+
+struct pm_trace_thread {
+	pid_t tid; /* 0: the row is free */
+	uint32_t process; /* row */
+	int schedstat_fd, stat_fd; /* -1: not kept open */
+	struct pm_stat_line seen;
+	uint8_t schedstat_len;
+	char schedstat[PM_SCHEDSTAT_MAX]; /* at the last tick */
+	bool asked; /* to stop; not yet stopped since */
+	bool stopped; /* held, kept, or in a group stop */
+	bool listening; /* in a group stop */
+	bool kept;
+	int request; /* how it goes on: PTRACE_CONT or PTRACE_LISTEN … */
+	int signal; /* … and with which signal */
+};
+
+struct pm_trace_process {
+	pid_t pid; /* 0: the row is free */
+	size_t threads;
+	uint64_t cpu_ns; /* at the last tick */
+	bool moved; /* it has used CPU time since the tick before */
+};
+
+struct pm_trace {
+	PM_VEC(struct pm_trace_thread) threads;
+	PM_VEC(struct pm_trace_process) processes;
+	PM_VEC(uint32_t) free_threads, free_processes;
+	struct pm_index threads_index, processes_index;
+	size_t len; /* threads followed */
+	size_t fds; /* kept open */
+	uint32_t held; /* row of the last event's thread, PM_INDEX_NONE: none */
+	bool schedstat; /* this kernel keeps it */
+	bool children, detaching;
+};
+
+/* ---- trace-read.c -------------------------------------------------------------------- */
+
+/* Reads as pm_stat_line_parse(); 0 or negative errno. */
+int pm_trace_read_stat(struct pm_trace *trace, struct pm_trace_thread *thread);
+/* Whether the thread was scheduled since the last call; true where it cannot be told. */
+bool pm_trace_was_scheduled(struct pm_trace *trace, struct pm_trace_thread *thread);
+int pm_trace_thread_cpu_ns(struct pm_trace *trace, struct pm_trace_thread *thread,
+			   uint64_t *ret);
+void pm_trace_close(struct pm_trace *trace, struct pm_trace_thread *thread);
+/* Whether this kernel writes numbers into /proc/PID/schedstat. */
+bool pm_trace_has_schedstat(void);
+/* CPU time of a whole process; 0 or negative errno. */
+int pm_trace_process_cpu_ns(pid_t pid, uint64_t *ret);
+/* Tgid, PPid of /proc/TID/status; 0 or negative errno. */
+int pm_trace_read_parents(pid_t tid, pid_t *tgid, pid_t *ppid);
+
+/* ---- trace-explain.c ----------------------------------------------------------------- */
+
+/* Why PTRACE_SEIZE of @tid failed with @code (positive). Returns -@code. */
+int pm_trace_explain(pid_t tid, int code, struct pm_error *err);

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What can be seen of a followed thread: its files in /proc, its registers, its memory.
+ * Sources: proc(5), do_task_stat() and proc_pid_schedstat() in the kernel's fs/proc.
+ */
+#include "trace-internal.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/uio.h>
+#include <sys/user.h>
+#include <time.h>
+
+enum {
+	FDS_MAX = 4096, /* more threads than half of this are looked at by name */
+	STAT_BYTES = 1024,
+	/* Fields of /proc/PID/stat behind the name, counted from the state as 0. */
+	FIELD_UTIME = 11,
+	FIELD_STIME = 12,
+	FIELD_VSIZE = 20,
+	FIELD_CPU = 36,
+	FIELDS = 37,
+};
+
+/* ---- text ---------------------------------------------------------------------------- */
+
+/* The next number of the line; some fields are negative, which are of no use here. */
+static bool take_field(const char **at, const char *end, uint64_t *ret)
+{
+	bool negative;
+	const char *first;
+
+	while (*at < end && **at == ' ')
+		(*at)++;
+	negative = *at < end && **at == '-';
+	*at += negative;
+	first = *at;
+	*ret = 0;
+	for (; *at < end && **at >= '0' && **at <= '9'; (*at)++)
+		if (__builtin_mul_overflow(*ret, (uint64_t)10, ret) ||
+		    __builtin_add_overflow(*ret, (uint64_t)(**at - '0'), ret))
+			return false;
+	if (negative)
+		*ret = 0;
+	return *at > first && (*at == end || **at == ' ' || **at == '\n');
+}
+
+int pm_stat_line_parse(const char *text, size_t len, struct pm_stat_line *ret)
+{
+	const char *end = text + len;
+	const char *open = memchr(text, '(', len), *at = memrchr(text, ')', len);
+	struct pm_stat_line line = { 0 };
+	uint64_t field[FIELDS] = { 0 };
+	size_t comm_len;
+
+	/* A name may hold anything, parentheses, too; behind it there are only numbers. */
+	if (!open || !at || at < open || end - at < 3 || at[1] != ' ')
+		return -EBADMSG;
+	comm_len = (size_t)(at - open - 1);
+	if (comm_len >= sizeof(line.comm))
+		comm_len = sizeof(line.comm) - 1; /* kernel threads */
+	memcpy(line.comm, open + 1, comm_len);
+	line.state = at[2];
+	at += 3;
+	for (size_t i = 1; i < FIELDS; i++)
+		if (!take_field(&at, end, &field[i]))
+			return -EBADMSG;
+	if (field[FIELD_CPU] > UINT32_MAX ||
+	    __builtin_add_overflow(field[FIELD_UTIME], field[FIELD_STIME], &line.ticks))
+		return -EBADMSG;
+	line.virtual_bytes = field[FIELD_VSIZE];
+	line.cpu = (uint32_t)field[FIELD_CPU];
+	*ret = line;
+	return 0;
+}
+
+/* ---- /proc --------------------------------------------------------------------------- */
+
+static ssize_t read_once(int fd, char *ret, size_t size)
+{
+	ssize_t len;
+
+	do
+		len = pread(fd, ret, size, 0);
+	while (len < 0 && errno == EINTR);
+	return len < 0 ? -errno : len;
+}
+
+/* Reads a file of the thread through *@fd, which is opened and kept while there are not too
+ * many. Not /proc/TID/…: that would add up the whole process. */
+static ssize_t read_file(struct pm_trace *trace, const struct pm_trace_thread *thread,
+			 int *fd, const char *name, char *ret, size_t size)
+{
+	PM_AUTO_CLOSE int opened = -1;
+	char path[64];
+
+	if (*fd >= 0)
+		return read_once(*fd, ret, size);
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/%s",
+		 (int)trace->processes.data[thread->process].pid, (int)thread->tid, name);
+	opened = open(path, O_RDONLY | O_CLOEXEC);
+	if (opened < 0)
+		return -errno;
+	if (trace->fds < FDS_MAX) {
+		*fd = pm_take_fd(&opened);
+		trace->fds++;
+		return read_once(*fd, ret, size);
+	}
+	return read_once(opened, ret, size);
+}
+
+void pm_trace_close(struct pm_trace *trace, struct pm_trace_thread *thread)
+{
+	trace->fds -= (thread->schedstat_fd >= 0) + (thread->stat_fd >= 0);
+	pm_cleanup_close(&thread->schedstat_fd);
+	pm_cleanup_close(&thread->stat_fd);
+	thread->schedstat_fd = thread->stat_fd = -1;
+}
+
+int pm_trace_read_stat(struct pm_trace *trace, struct pm_trace_thread *thread)
+{
+	char text[STAT_BYTES];
+	ssize_t len =
+		read_file(trace, thread, &thread->stat_fd, "stat", text, sizeof(text));
+
+	if (len < 0)
+		return (int)len;
+	return pm_stat_line_parse(text, (size_t)len, &thread->seen);
+}
+
+bool pm_trace_was_scheduled(struct pm_trace *trace, struct pm_trace_thread *thread)
+{
+	char text[PM_SCHEDSTAT_MAX];
+	ssize_t len = trace->schedstat ? read_file(trace, thread, &thread->schedstat_fd,
+						   "schedstat", text, sizeof(text))
+				       : -1;
+
+	if (len <= 0)
+		return true;
+	if (len == thread->schedstat_len &&
+	    memcmp(text, thread->schedstat, (size_t)len) == 0)
+		return false;
+	memcpy(thread->schedstat, text, (size_t)len);
+	thread->schedstat_len = (uint8_t)len;
+	return true;
+}
+
+static bool parse_schedstat(const char *text, ssize_t len, uint64_t *ret)
+{
+	const char *at = text;
+
+	return len > 0 && take_field(&at, text + len, ret);
+}
+
+bool pm_trace_has_schedstat(void)
+{
+	PM_AUTO_CLOSE int fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+	char text[PM_SCHEDSTAT_MAX];
+	uint64_t ns;
+
+	/* "0 0 0" where it is not kept. */
+	return fd >= 0 && parse_schedstat(text, read_once(fd, text, sizeof(text)), &ns) &&
+	       ns > 0;
+}
+
+int pm_trace_thread_cpu_ns(struct pm_trace *trace, struct pm_trace_thread *thread,
+			   uint64_t *ret)
+{
+	uint64_t tick_ns = 1000000000u / (uint64_t)sysconf(_SC_CLK_TCK);
+	char text[PM_SCHEDSTAT_MAX];
+	uint64_t ns;
+	int rc;
+
+	if (trace->schedstat &&
+	    parse_schedstat(text,
+			    read_file(trace, thread, &thread->schedstat_fd, "schedstat",
+				      text, sizeof(text)),
+			    &ns)) {
+		*ret = ns;
+		return 0;
+	}
+	rc = pm_trace_read_stat(trace, thread);
+	if (rc == 0 && __builtin_mul_overflow(thread->seen.ticks, tick_ns, ret))
+		rc = -EBADMSG;
+	return rc;
+}
+
+int pm_trace_process_cpu_ns(pid_t pid, uint64_t *ret)
+{
+	struct timespec now;
+	clockid_t clock;
+	int rc = clock_getcpuclockid(pid, &clock);
+
+	if (rc != 0)
+		return -rc;
+	if (clock_gettime(clock, &now) < 0)
+		return -errno;
+	*ret = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	return 0;
+}
+
+int pm_trace_read_parents(pid_t tid, pid_t *tgid, pid_t *ppid)
+{
+	PM_AUTO_FCLOSE FILE *file = NULL;
+	char line[256];
+	int group = 0, parent = 0;
+
+	snprintf(line, sizeof(line), "/proc/%d/status", (int)tid);
+	file = fopen(line, "re");
+	if (!file)
+		return -errno;
+	/* Name, the first line, has its newlines escaped. */
+	while (fgets(line, sizeof(line), file) && (group == 0 || parent == 0)) {
+		sscanf(line, "Tgid: %d", &group);
+		sscanf(line, "PPid: %d", &parent);
+	}
+	if (group <= 0)
+		return -ESRCH;
+	*tgid = group;
+	*ppid = parent;
+	return 0;
+}
+
+/* ---- registers and memory ------------------------------------------------------------ */
+
+#if defined(__x86_64__)
+/* struct user_regs_struct of a 32-bit task: arch/x86/include/asm/user_32.h. */
+struct user_regs_32 {
+	uint32_t ebx, ecx, edx, esi, edi, ebp, eax, ds, es, fs, gs, orig_eax, eip, cs,
+		eflags, esp, ss;
+};
+
+static void convert_32(const struct user_regs_32 *user, struct pm_trace_regs *ret)
+{
+	*ret = (struct pm_trace_regs){
+		.value = { user->eax, user->ecx, user->edx, user->ebx, user->esp,
+			   user->ebp, user->esi, user->edi, user->eip },
+		.known = (1u << 9) - 1,
+		.pc = user->eip,
+		.sp = user->esp,
+		.is_32 = true,
+	};
+}
+
+static void convert_64(const struct user_regs_struct *user, struct pm_trace_regs *ret)
+{
+	*ret = (struct pm_trace_regs){
+		.value = { user->rax, user->rdx, user->rcx, user->rbx, user->rsi,
+			   user->rdi, user->rbp, user->rsp, user->r8, user->r9, user->r10,
+			   user->r11, user->r12, user->r13, user->r14, user->r15,
+			   user->rip },
+		.known = (1u << 17) - 1,
+		.pc = user->rip,
+		.sp = user->rsp,
+	};
+}
+
+int pm_trace_regs(pid_t tid, struct pm_trace_regs *ret)
+{
+	union {
+		struct user_regs_struct regs_64;
+		struct user_regs_32 regs_32;
+	} user;
+	struct iovec iov = { &user, sizeof(user) };
+
+	if (ptrace(PTRACE_GETREGSET, tid, NT_PRSTATUS, &iov) != 0)
+		return -errno;
+	/* The kernel gives as many bytes as the task's kind has. */
+	if (iov.iov_len == sizeof(user.regs_32))
+		convert_32(&user.regs_32, ret);
+	else if (iov.iov_len == sizeof(user.regs_64))
+		convert_64(&user.regs_64, ret);
+	else
+		return -EIO;
+	return 0;
+}
+#elif defined(__aarch64__)
+int pm_trace_regs(pid_t tid, struct pm_trace_regs *ret)
+{
+	struct user_regs_struct user;
+	struct iovec iov = { &user, sizeof(user) };
+
+	if (ptrace(PTRACE_GETREGSET, tid, NT_PRSTATUS, &iov) != 0)
+		return -errno;
+	if (iov.iov_len != sizeof(user)) {
+		/* A 32-bit task: nothing that we could interpret. */
+		*ret = (struct pm_trace_regs){ .is_32 = true };
+		return 0;
+	}
+	*ret = (struct pm_trace_regs){ .pc = user.pc, .sp = user.sp };
+	for (size_t i = 0; i < 31; i++)
+		ret->value[i] = user.regs[i];
+	ret->value[31] = user.sp;
+	ret->value[32] = user.pc;
+	ret->known = (UINT64_C(1) << 33) - 1;
+	return 0;
+}
+#else
+int pm_trace_regs(pid_t tid, struct pm_trace_regs *ret)
+{
+	return -ENOSYS;
+}
+#endif
+
+size_t pm_trace_read(pid_t pid, uint64_t address, void *ret, size_t len)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), at = address;
+	struct iovec remote[1024]; /* IOV_MAX */
+	struct iovec local = { ret, len };
+	size_t parts = 0, left = len;
+	ssize_t got;
+
+	/* One part a page: process_vm_readv(2) ends before the first part that is not
+	 * wholly there. */
+	while (left > 0 && parts < PM_ARRAY_LEN(remote)) {
+		uint64_t room = page - at % page;
+
+		if (room > left)
+			room = left;
+		if (at + room < at)
+			break;
+		remote[parts++] = (struct iovec){ (void *)(uintptr_t)at, room };
+		at += room;
+		left -= room;
+	}
+	got = process_vm_readv(pid, &local, 1, remote, parts, 0);
+	return got > 0 ? (size_t)got : 0;
+}
