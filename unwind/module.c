@@ -256,6 +256,8 @@ int pm_unw_module_from_parts(struct pm_unw_module **ret, const struct pm_unw_par
 	    copy_part(&module->eh_frame, &parts->eh_frame) < 0 ||
 	    copy_part(&module->debug_frame, &parts->debug_frame) < 0)
 		return pm_error_set(err, -ENOMEM, "out of memory");
+	if (pm_unw_code_add(module, parts->code, parts->code_len) < 0)
+		return pm_error_set(err, -ENOMEM, "out of memory");
 	module->arch = parts->arch;
 	module->entry = parts->entry;
 	for (size_t i = 0; i < parts->loads_len; i++)
@@ -305,6 +307,7 @@ void pm_unw_module_free(struct pm_unw_module *module)
 	pm_vec_release(&module->eh_scanned.places);
 	pm_vec_release(&module->debug_scanned.places);
 	pm_vec_release(&module->loads);
+	pm_unw_code_release(module);
 	pm_cleanup_close(&module->fd);
 	free(module->image);
 	free(module);
@@ -340,6 +343,8 @@ bool pm_unw_module_read(struct pm_unw_module *module, uint64_t svma, void *ret,
 	uint64_t skip = load ? svma - load->vaddr : 0, offset;
 	const uint8_t *bytes;
 
+	if (module->code.len > 0)
+		return pm_unw_code_read(module, svma, ret, len);
 	if (!load || load->filesz - skip < len)
 		return false;
 	offset = load->offset + skip;

@@ -4,6 +4,7 @@
  *   module.c  ELF file → program headers and CFI regions
  *   region.c  lazily read bytes of a module
  *   debug-frame.c  .debug_frame that is compressed or in another file
+ *   parts.c   modules taken apart and made from parts
  *   fde.c     svma → the FDE that covers it
  *   cfi.c     FDE, svma → the CFI row (what DWARF 5 §6.4.1 calls a row of the table)
  *   rules.c   row → interned rule, found again by (module, svma)
@@ -113,6 +114,8 @@ struct pm_unw_module {
 	size_t hdr_table;
 	size_t hdr_count;
 	struct pm_unw_fde_table eh_scanned, debug_scanned;
+	/* Where there is no file: pieces by svma, apart from each other; data owned. */
+	PM_VEC(struct pm_unw_part) code;
 	bool gap_seen; /* an address without CFI: what follows was tried */
 	bool debug_packed; /* there is a compressed .debug_frame */
 	pm_unw_open_debug_fn open_debug; /* NULL: there is nobody to ask */
@@ -121,10 +124,6 @@ struct pm_unw_module {
 
 /* Whether libelf may look at the file: it keeps as much memory as the header says. */
 bool pm_unw_elf_is_modest(int fd);
-
-/* Copies @len bytes of the file as they are mapped at @svma; false when they are not there. */
-bool pm_unw_module_read(struct pm_unw_module *module, uint64_t svma, void *ret,
-			size_t len);
 
 /* Whether @svma is in the code at the entry point, which nothing has called. */
 bool pm_unw_module_is_entry(const struct pm_unw_module *module, uint64_t svma);
@@ -135,6 +134,15 @@ bool pm_unw_module_is_entry(const struct pm_unw_module *module, uint64_t svma);
 bool pm_unw_is_debug_frame(const char *section);
 /* Brings in the .debug_frame that can be had; all but the first time a no-op. */
 void pm_unw_module_fill_gap(struct pm_unw_module *module);
+
+/* ---- parts.c ------------------------------------------------------------------------- */
+
+/* Keeps copies. 0 or -ENOMEM. */
+int pm_unw_code_add(struct pm_unw_module *module, const struct pm_unw_part *parts,
+		    size_t len);
+bool pm_unw_code_read(const struct pm_unw_module *module, uint64_t svma, void *ret,
+		      size_t len);
+void pm_unw_code_release(struct pm_unw_module *module);
 
 /* ---- fde.c --------------------------------------------------------------------------- */
 

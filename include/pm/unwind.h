@@ -100,9 +100,21 @@ struct pm_unw_parts {
 		const void *data; /* copied */
 		size_t len; /* 0: there is none */
 	} eh_frame_hdr, eh_frame, debug_frame;
+	/* Pieces of code, which the rungs below CFI look at; copied, in any order. */
+	const struct pm_unw_part *code;
+	size_t code_len;
 };
 int pm_unw_module_from_parts(struct pm_unw_module **ret, const struct pm_unw_parts *parts,
 			     struct pm_error *err);
+/*
+ * The way back: all that there is but code, which pm_unw_module_read() gives. The bytes are
+ * borrowed from @module; ret->loads is from malloc and the caller's. Reads all CFI of the
+ * file into memory. A part whose bytes cannot be read has length 0. 0 or -ENOMEM.
+ */
+int pm_unw_module_parts(struct pm_unw_module *module, struct pm_unw_parts *ret);
+/* Copies @len bytes of the file as they are mapped at @svma; false when they are not there. */
+bool pm_unw_module_read(struct pm_unw_module *module, uint64_t svma, void *ret,
+			size_t len);
 void pm_unw_module_free(struct pm_unw_module *module);
 /* The file, which the module keeps open for as long as it lives; borrowed, -1 for memory. */
 int pm_unw_module_fd(const struct pm_unw_module *module);
