@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+/* Modules without their file: the code of those made from parts, and parts of any. */
+#include "unwind-internal.h"
+
+#include <string.h>
+
+static int by_svma(const void *a, const void *b)
+{
+	const struct pm_unw_part *x = a, *y = b;
+
+	return (x->svma > y->svma) - (x->svma < y->svma);
+}
+
+/*
+ * Pieces that overlap or touch become one, so that a range lies in one piece or is not there.
+ * Where they contradict each other, the one that begins later is right.
+ */
+static int merge(struct pm_unw_module *module, const struct pm_unw_part *parts,
+		 size_t from, size_t to)
+{
+	uint64_t start = parts[from].svma, end = start;
+	uint8_t *data;
+
+	for (size_t i = from; i < to; i++)
+		if (parts[i].svma - start + parts[i].len > end - start)
+			end = parts[i].svma + parts[i].len;
+	data = malloc((size_t)(end - start));
+	if (!data)
+		return -ENOMEM;
+	for (size_t i = from; i < to; i++)
+		memcpy(data + (parts[i].svma - start), parts[i].data, parts[i].len);
+	if (pm_vec_push(&module->code,
+			(struct pm_unw_part){ start, data, (size_t)(end - start) }) < 0) {
+		free(data);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+int pm_unw_code_add(struct pm_unw_module *module, const struct pm_unw_part *parts,
+		    size_t len)
+{
+	PM_AUTO_FREE struct pm_unw_part *sorted = NULL;
+	size_t kept = 0, from = 0;
+
+	if (len == 0)
+		return 0;
+	sorted = calloc(len, sizeof(*sorted));
+	if (!sorted)
+		return -ENOMEM;
+	for (size_t i = 0; i < len; i++)
+		if (parts[i].len > 0 && parts[i].svma + parts[i].len > parts[i].svma)
+			sorted[kept++] = parts[i];
+	qsort(sorted, kept, sizeof(*sorted), by_svma);
+	while (from < kept) {
+		uint64_t end = sorted[from].svma + sorted[from].len;
+		size_t to = from + 1;
+
+		for (; to < kept && sorted[to].svma <= end; to++)
+			if (sorted[to].svma + sorted[to].len > end)
+				end = sorted[to].svma + sorted[to].len;
+		if (merge(module, sorted, from, to) < 0)
+			return -ENOMEM;
+		from = to;
+	}
+	return 0;
+}
+
+bool pm_unw_code_read(const struct pm_unw_module *module, uint64_t svma, void *ret,
+		      size_t len)
+{
+	size_t low = 0, high = module->code.len;
+	const struct pm_unw_part *part;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (module->code.data[middle].svma <= svma)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == 0)
+		return false;
+	part = &module->code.data[low - 1];
+	if (svma - part->svma > part->len || len > part->len - (svma - part->svma))
+		return false;
+	memcpy(ret, (const uint8_t *)part->data + (svma - part->svma), len);
+	return true;
+}
+
+void pm_unw_code_release(struct pm_unw_module *module)
+{
+	for (size_t i = 0; i < module->code.len; i++)
+		free((void *)(uintptr_t)module->code.data[i].data);
+	pm_vec_release(&module->code);
+}
+
+static struct pm_unw_part part_of(struct pm_unw_region *region)
+{
+	const uint8_t *data = pm_unw_region_need(region, 0, region->len);
+
+	return (struct pm_unw_part){ region->svma, data, data ? region->len : 0 };
+}
+
+int pm_unw_module_parts(struct pm_unw_module *module, struct pm_unw_parts *ret)
+{
+	struct pm_unw_part_load *loads = calloc(module->loads.len + 1, sizeof(*loads));
+
+	if (!loads)
+		return -ENOMEM;
+	for (size_t i = 0; i < module->loads.len; i++) {
+		const struct pm_unw_load *load = &module->loads.data[i];
+
+		loads[i] = (struct pm_unw_part_load){ .vaddr = load->vaddr,
+						      .offset = load->offset,
+						      .filesz = load->filesz,
+						      .executable = load->executable };
+	}
+	/* Not only what some address has asked for so far. */
+	pm_unw_module_fill_gap(module);
+	*ret = (struct pm_unw_parts){ .arch = module->arch,
+				      .entry = module->entry,
+				      .loads = loads,
+				      .loads_len = module->loads.len,
+				      .eh_frame_hdr = part_of(&module->eh_frame_hdr),
+				      .eh_frame = part_of(&module->eh_frame),
+				      .debug_frame = part_of(&module->debug_frame) };
+	return 0;
+}
