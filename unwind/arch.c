@@ -66,3 +66,10 @@ uint64_t pm_unw_strip_pac(const struct pm_unw_space *space, uint64_t address)
 	}
 	return address & ~mask;
 }
+
+uint64_t pm_unw_regs_sp(const struct pm_unw_regs *regs)
+{
+	uint8_t sp = pm_unw_arch_infos[regs->arch].sp;
+
+	return regs->known >> sp & 1 ? regs->value[sp] : 0;
+}

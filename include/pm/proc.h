@@ -23,6 +23,10 @@ enum {
 	PM_MODULE_NONE = -1,
 };
 
+/* The kernel says "[vdso]" of every process; that of a 32-bit task, below 4 GiB, is another
+ * module than ours of 64 bits, and is told apart by this name. */
+#define PM_VDSO32_PATH "[vdso32]"
+
 /* What a mapping shows of its file. Two mappings are of one module when path and identity
  * (build-id if known, else device and inode) agree. */
 struct pm_module_identity {

@@ -42,6 +42,9 @@ struct pm_unw_regs {
 	enum pm_unw_arch arch;
 };
 
+/* The stack pointer; 0 when it is not known. */
+uint64_t pm_unw_regs_sp(const struct pm_unw_regs *regs);
+
 /* How a frame was found. */
 enum pm_unw_how {
 	PM_UNW_HOW_IP, /* the interrupted place itself */

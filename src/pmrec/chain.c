@@ -164,6 +164,21 @@ static int push_callchain(struct pm_rec_chains *chains, const struct pm_sample *
 	return 0;
 }
 
+/* Whose registers a sample has; false: of a kind that the unwinder does not know. */
+static bool arch_of(enum pm_regs_abi abi, enum pm_unw_arch *ret)
+{
+#if defined(__x86_64__)
+	*ret = abi == PM_REGS_32 ? PM_UNW_I386 : PM_UNW_X86_64;
+	return abi != PM_REGS_NONE;
+#elif defined(__aarch64__)
+	*ret = PM_UNW_AARCH64;
+	return abi == PM_REGS_64;
+#else
+	*ret = PM_UNW_X86_64;
+	return false;
+#endif
+}
+
 /*
  * Older kernels, 5.10 among them, say -1 for the callee-saved registers of a task that an NMI
  * meets in a system call, which mostly saves none (perf_get_regs_user() in their
@@ -175,6 +190,8 @@ static void forget_unsaved(struct pm_unw_regs *regs)
 		PM_UNW_X86_64_RBX, PM_UNW_X86_64_RBP, 12, 13, 14, 15
 	};
 
+	if (regs->arch != PM_UNW_X86_64)
+		return;
 	for (size_t i = 0; i < PM_ARRAY_LEN(callee_saved); i++)
 		if (regs->value[callee_saved[i]] != UINT64_MAX)
 			return;
@@ -190,14 +207,13 @@ static int push_unwound(struct pm_rec_chains *chains, const struct pm_sample *sa
 	enum pm_unw_stop reason;
 	size_t len;
 
-	/* No frame of a 32-bit task can be had from registers that we cannot interpret. */
-	if (sample->regs.abi != PM_REGS_64) {
+	if (!arch_of(sample->regs.abi, &regs.arch)) {
 		*stop = PM_UNW_STOP_NO_REGS;
 		return 0;
 	}
 	memcpy(regs.value, sample->regs.value, sizeof(regs.value));
 	forget_unsaved(&regs);
-	stack = (struct pm_unw_stack){ .start = regs.value[PM_UNW_X86_64_RSP],
+	stack = (struct pm_unw_stack){ .start = pm_unw_regs_sp(&regs),
 				       .data = sample->stack,
 				       .len = sample->stack_len };
 	len = pm_unwind(chains->unwinder, space, &regs, &stack, chains->found, &reason);

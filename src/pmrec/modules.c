@@ -2,7 +2,6 @@
 #include "modules.h"
 
 #include <string.h>
-#include <sys/auxv.h>
 #include <sys/resource.h>
 
 enum {
@@ -20,35 +19,11 @@ struct pm_rec_gap {
 	uint64_t *crc_bytes_left;
 };
 
-/* Where the vDSO of this process lies. The kernel maps the same image into every 64-bit
- * process (vdso(7)). */
-static void find_vdso(struct pm_rec_modules *modules)
-{
-	uint64_t start = getauxval(AT_SYSINFO_EHDR);
-	PM_AUTO_FCLOSE FILE *maps = fopen("/proc/self/maps", "re");
-	PM_AUTO_FREE char *text = NULL;
-	size_t cap = 0;
-	ssize_t len;
-
-	while (start && maps && (len = getline(&text, &cap, maps)) > 0) {
-		struct pm_maps_line line;
-
-		if (text[len - 1] == '\n')
-			len--;
-		if (pm_maps_line_parse(text, (size_t)len, &line) == 0 &&
-		    line.start == start && line.end > start) {
-			modules->vdso = (const void *)(uintptr_t)start;
-			modules->vdso_len = line.end - start;
-			return;
-		}
-	}
-}
-
 void pm_rec_modules_init(struct pm_rec_modules *modules)
 {
 	*modules = (struct pm_rec_modules){ .kernel_file_id = PM_FILE_NONE,
 					    .crc_bytes_left = CRC_BYTES_MAX };
-	find_vdso(modules);
+	pm_rec_vdso_own(&modules->vdso);
 }
 
 void pm_rec_modules_raise_limit(struct pm_rec_modules *modules)
@@ -81,6 +56,7 @@ void pm_rec_modules_release(struct pm_rec_modules *modules)
 	}
 	pm_vec_release(&modules->list);
 	pm_vec_release(&modules->by_file_id);
+	pm_rec_vdso_release(&modules->vdso32);
 }
 
 /* pm_unw_open_debug_fn */
@@ -107,15 +83,34 @@ static void want_debug(struct pm_rec_modules *modules, const struct pm_module *m
 	pm_unw_module_on_gap(ret->unwind, open_debug, ret->gap);
 }
 
+const struct pm_rec_vdso *pm_rec_modules_vdso(const struct pm_rec_modules *modules,
+					      const struct pm_module *module)
+{
+	return strcmp(module->identity.path, PM_VDSO32_PATH) == 0 ? &modules->vdso32
+								  : &modules->vdso;
+}
+
+static void open_vdso(struct pm_rec_modules *modules, const struct pm_module *module,
+		      struct pm_rec_module *ret)
+{
+	const struct pm_rec_vdso *vdso = pm_rec_modules_vdso(modules, module);
+
+	/* Whoever has it may be gone: the next to have it is asked, too. */
+	if (vdso == &modules->vdso32 && !vdso->image &&
+	    pm_rec_vdso_copy(module, &modules->vdso32) < 0)
+		ret->opened = false;
+	if (vdso->image &&
+	    pm_unw_module_from_memory(&ret->unwind, vdso->image, vdso->len, NULL) < 0)
+		ret->unwind = NULL;
+}
+
 static void open_module(struct pm_rec_modules *modules, const struct pm_module *module,
 			struct pm_rec_module *ret)
 {
 	PM_AUTO_CLOSE int fd = -1;
 
-	if (module->identity.kind == PM_MODULE_VDSO && modules->vdso) {
-		if (pm_unw_module_from_memory(&ret->unwind, modules->vdso,
-					      modules->vdso_len, NULL) < 0)
-			ret->unwind = NULL;
+	if (module->identity.kind == PM_MODULE_VDSO) {
+		open_vdso(modules, module, ret);
 		return;
 	}
 	if (module->identity.kind != PM_MODULE_FILE)

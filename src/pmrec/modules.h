@@ -9,6 +9,7 @@
 #include "pm/file.h"
 #include "pm/proc.h"
 #include "pm/unwind.h"
+#include "vdso.h"
 
 struct pm_rec_module {
 	struct pm_unw_module *unwind; /* NULL: no file, no ELF, or out of reach */
@@ -25,8 +26,8 @@ struct pm_rec_modules {
 	uint32_t kernel_file_id; /* PM_FILE_NONE until a frame lies in it */
 	size_t fds, fds_max; /* kept open, and how many may be */
 	uint64_t crc_bytes_left; /* to be read for checksums of debug files */
-	const void *vdso; /* this process's own, which is everyone's; NULL: none */
-	size_t vdso_len;
+	struct pm_rec_vdso vdso; /* this process's own, which is everyone's */
+	struct pm_rec_vdso vdso32; /* that of 32-bit processes, copied from the first */
 };
 
 void pm_rec_modules_init(struct pm_rec_modules *modules);
@@ -39,6 +40,9 @@ void pm_rec_modules_release(struct pm_rec_modules *modules);
  * NULL only without memory. */
 struct pm_rec_module *pm_rec_modules_touch(struct pm_rec_modules *modules,
 					   const struct pm_procs *procs, uint32_t id);
+/* The image of a touched module of the vDSO's kind; an empty one if it could not be had. */
+const struct pm_rec_vdso *pm_rec_modules_vdso(const struct pm_rec_modules *modules,
+					      const struct pm_module *module);
 /* The id in the file of touched module @id; its line is written at the first time. */
 int pm_rec_modules_file_id(struct pm_rec_modules *modules, const struct pm_procs *procs,
 			   struct pm_file_writer *writer, uint32_t id, uint32_t *ret);

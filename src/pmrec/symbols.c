@@ -112,16 +112,16 @@ static int resolve(struct work *work, uint32_t id, const uint64_t *addresses, si
 	const struct pm_procs *procs = work->session->procs;
 	const struct pm_module *module = pm_procs_module(procs, id);
 	const struct pm_module_identity *identity = &module->identity;
+	const struct pm_rec_vdso *vdso = pm_rec_modules_vdso(modules, module);
 	const struct pm_symbol_options options = { .inlines = true,
 						   .lines = true,
 						   .pid = module->seen_pid,
 						   .path = identity->path };
 	int fd, ret;
 
-	if (identity->kind == PM_MODULE_VDSO && modules->vdso)
-		return pm_symbols_resolve_memory(modules->vdso, modules->vdso_len,
-						 addresses, len, &options, emit, work,
-						 NULL);
+	if (identity->kind == PM_MODULE_VDSO && vdso->image)
+		return pm_symbols_resolve_memory(vdso->image, vdso->len, addresses, len,
+						 &options, emit, work, NULL);
 	if (identity->kind != PM_MODULE_FILE)
 		return 0;
 	fd = pm_rec_modules_open_file(modules, procs, id);

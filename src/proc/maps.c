@@ -229,6 +229,7 @@ static int apply_line(struct pm_procs *procs, pid_t pid, const struct pm_maps_li
 	identity.kind = pm_module_kind_of(path->data, &path_len);
 	path->data[path_len] = '\0';
 	identity.path = path->data;
+	pm_module_name_vdso(&identity, line->start);
 	add_build_id(pid, line, &identity);
 	module = pm_procs_intern_module(procs, &identity);
 	if (module < 0)

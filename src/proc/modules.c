@@ -39,7 +39,7 @@ enum pm_module_kind pm_module_kind_of(const char *path, size_t *path_len)
 		len -= suffix;
 	if (path_len)
 		*path_len = len;
-	if (is(path, len, "[vdso]") || is(path, len, "[vdso32]"))
+	if (is(path, len, "[vdso]") || is(path, len, PM_VDSO32_PATH))
 		return PM_MODULE_VDSO;
 	if (starts_with(path, len, "[kernel"))
 		return PM_MODULE_KERNEL;
@@ -53,6 +53,13 @@ enum pm_module_kind pm_module_kind_of(const char *path, size_t *path_len)
 	if (starts_with(path, len, "/") || starts_with(path, len, "(unreachable)"))
 		return PM_MODULE_FILE;
 	return PM_MODULE_ANON;
+}
+
+void pm_module_name_vdso(struct pm_module_identity *identity, uint64_t start)
+{
+	if (identity->kind == PM_MODULE_VDSO && sizeof(void *) == 8 &&
+	    start < (uint64_t)1 << 32)
+		identity->path = PM_VDSO32_PATH;
 }
 
 /* ---- the table ----------------------------------------------------------------------- */

@@ -13,6 +13,9 @@ struct pm_modules {
 	struct pm_index index;
 };
 
+/* Gives the vDSO of a 32-bit task, by where it begins, a name of its own. */
+void pm_module_name_vdso(struct pm_module_identity *identity, uint64_t start);
+
 void pm_modules_release(struct pm_modules *modules);
 int64_t pm_modules_intern(struct pm_modules *modules,
 			  const struct pm_module_identity *identity);

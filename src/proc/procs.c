@@ -322,8 +322,11 @@ int pm_procs_map(struct pm_procs *procs, pid_t pid, uint64_t start, uint64_t len
 	if (!row)
 		return -ENOMEM;
 	if (executable) {
-		int64_t module = pm_modules_intern(&procs->modules, identity);
+		struct pm_module_identity named = *identity;
+		int64_t module;
 
+		pm_module_name_vdso(&named, start);
+		module = pm_modules_intern(&procs->modules, &named);
 		if (module < 0)
 			return (int)module;
 		mapping.module = (uint32_t)module;
