@@ -126,7 +126,7 @@ struct pm_unw_module {
 bool pm_unw_elf_is_modest(int fd);
 
 /* Whether @svma is in the code at the entry point, which nothing has called. */
-bool pm_unw_module_is_entry(const struct pm_unw_module *module, uint64_t svma);
+bool pm_unw_module_is_entry(struct pm_unw_module *module, uint64_t svma);
 
 /* ---- debug-frame.c ------------------------------------------------------------------- */
 
