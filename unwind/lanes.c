@@ -13,20 +13,20 @@
 
 #include <string.h>
 
-/* What a quick step needs. */
+/* What quick steps need, of the frame that was found last: hot->next[-1]. */
 struct hot {
-	uint64_t pc, sp, fp; /* in the frame that was found last */
-	uint64_t lookup;
-	uint64_t map_start, map_bytes, bias, key_base; /* of its mapping */
-	const struct pm_unw_map *map;
+	uint64_t sp, fp;
 	const uint8_t *data; /* the copied stack */
 	uint64_t start;
 	uint64_t
 		places; /* how many offsets into it can 8 bytes be read from; 0: no quick step */
 	struct pm_unw_frame *next, *last;
-	uint32_t quick; /* the rule of the frame that was found last; 0: not known */
-	bool outside; /* pc is a caller in no mapping; its frame was not entered */
-};
+	uint32_t quick; /* its rule; 0: not known */
+	bool outside; /* the caller is in no mapping; its frame was not entered */
+	uint64_t map_start, map_bytes; /* of its mapping */
+	uint64_t key_minus_lookup;
+	const struct pm_unw_map *map;
+} __attribute__((aligned(64)));
 
 struct lane {
 	struct hot hot;
@@ -58,43 +58,53 @@ static const struct pm_unw_map *find_map(struct pm_unwinder *unwinder,
 	return map;
 }
 
+/* Quick steps have no conditional jumps that depend on data but those that are rarely taken. */
+static ALWAYS_INLINE uint64_t choose(bool first, uint64_t a, uint64_t b)
+{
+	return b ^ ((a ^ b) & -(uint64_t)first);
+}
+
 static ALWAYS_INLINE void enter_map(struct hot *hot, const struct pm_unw_map *map)
 {
+	uint64_t svma = map->start - map->bias, bytes = map->end - map->start;
+	uint64_t svma_max = (uint64_t)1 << PM_UNW_KEY_SVMA_BITS;
+	uint64_t base =
+		pm_unw_map_has_cfi(map, PM_UNW_X86_64) ? pm_unw_key_base(map->module) : 0;
+
 	hot->map = map;
 	hot->map_start = map->start;
-	hot->map_bytes = map->end - map->start;
-	hot->bias = map->bias;
-	hot->key_base =
-		pm_unw_map_has_cfi(map, PM_UNW_X86_64) ? pm_unw_key_base(map->module) : 0;
+	hot->map_bytes = bytes;
+	hot->key_minus_lookup = base - map->bias;
+	/* Without keys whatever find_quick() gives must not be used. */
+	if (base == 0 || svma >= svma_max || bytes > svma_max - svma)
+		hot->places = 0;
 }
 
-static ALWAYS_INLINE void store_frame(struct hot *hot, enum pm_unw_how how)
+static ALWAYS_INLINE void store_frame(struct hot *hot, uint64_t pc, uint64_t lookup,
+				      enum pm_unw_how how)
 {
-	*hot->next++ = (struct pm_unw_frame){ .pc = hot->pc,
-					      .lookup = hot->lookup,
-					      .sp = hot->sp,
-					      .map = hot->map,
-					      .how = how };
+	*hot->next++ = (struct pm_unw_frame){
+		.pc = pc, .lookup = lookup, .sp = hot->sp, .map = hot->map, .how = how
+	};
 }
 
-/* The cached quick rule of the frame that was found last, 0 when there is none. */
+/* The cached quick rule for @lookup, which is in hot->map; 0 when there is none. */
 static ALWAYS_INLINE uint32_t find_quick(const struct pm_unwinder *unwinder,
-					 const struct hot *hot)
+					 const struct hot *hot, uint64_t lookup)
 {
-	uint64_t svma = hot->lookup - hot->bias, key = hot->key_base | svma;
+	uint64_t key = hot->key_minus_lookup + lookup;
 	const struct pm_unw_cache_slot *set = pm_unw_cache_set(unwinder, key);
-	uint32_t quick = set[0].key == key ? set[0].quick : 0;
 
-	/* A key of 0 stands in free slots, whose rule is 0, too. */
-	quick = set[1].key == key ? set[1].quick : quick;
-	return svma >> PM_UNW_KEY_SVMA_BITS ? 0 : quick;
+	/* At most one of them has it. */
+	return (set[0].quick & -(uint32_t)(set[0].key == key)) |
+	       (set[1].quick & -(uint32_t)(set[1].key == key));
 }
 
 static ALWAYS_INLINE uint64_t quick_cfa(const struct hot *hot, uint32_t quick)
 {
 	uint64_t words = (uint64_t)(int64_t)((int32_t)quick >> PM_UNW_QUICK_CFA_SHIFT);
 
-	return (quick & PM_UNW_QUICK_BY_FP ? hot->fp : hot->sp) + words * 8;
+	return choose(quick & PM_UNW_QUICK_BY_FP, hot->fp, hot->sp) + words * 8;
 }
 
 static ALWAYS_INLINE uint64_t quick_fp_slot(uint32_t quick, uint64_t cfa)
@@ -110,32 +120,32 @@ static ALWAYS_INLINE uint64_t load(const uint8_t *from)
 	return value;
 }
 
-/* To the caller's pc, sp and fp. False, and nothing changed, when that is not all. */
-static ALWAYS_INLINE bool step_quick(struct hot *hot, uint32_t quick)
+/* To the caller's @pc, sp and fp. False, and nothing changed, when that is not all. */
+static ALWAYS_INLINE bool step_quick(struct hot *hot, uint32_t quick, uint64_t *pc)
 {
 	uint64_t cfa = quick_cfa(hot, quick), slot = quick_fp_slot(quick, cfa);
-	uint64_t pc, fp;
+	uint64_t ra, fp;
 
-	if (!quick || cfa <= hot->sp || cfa - 8 - hot->start >= hot->places ||
+	/* This includes rules of 0. */
+	if (cfa <= hot->sp || cfa - 8 - hot->start >= hot->places ||
 	    slot - hot->start >= hot->places)
 		return false;
-	pc = load(hot->data + (cfa - 8 - hot->start));
+	ra = load(hot->data + (cfa - 8 - hot->start));
 	fp = load(hot->data + (slot - hot->start));
-	if (pc == 0)
+	if (ra == 0)
 		return false;
-	hot->fp = slot == cfa - 8 ? hot->fp : fp;
+	hot->fp = choose(slot == cfa - 8, hot->fp, fp);
 	hot->sp = cfa;
-	hot->pc = pc;
+	*pc = ra;
 	return true;
 }
 
-/* Enters the frame of hot->pc, which is a return address. False: it is in no mapping. */
+/* Enters the frame that will go on at @pc. False: it is in no mapping. */
 static ALWAYS_INLINE bool enter_caller(struct pm_unwinder *unwinder, struct hot *hot,
-				       const struct pm_unw_space *space)
+				       const struct pm_unw_space *space, uint64_t pc)
 {
-	hot->lookup = hot->pc - 1;
-	if (hot->lookup - hot->map_start >= hot->map_bytes) {
-		const struct pm_unw_map *map = find_map(unwinder, space, hot->lookup);
+	if (pc - 1 - hot->map_start >= hot->map_bytes) {
+		const struct pm_unw_map *map = find_map(unwinder, space, pc - 1);
 
 		if (!map) {
 			hot->outside = true;
@@ -143,7 +153,8 @@ static ALWAYS_INLINE bool enter_caller(struct pm_unwinder *unwinder, struct hot 
 		}
 		enter_map(hot, map);
 	}
-	store_frame(hot, PM_UNW_HOW_CFI);
+	store_frame(hot, pc, pc - 1, PM_UNW_HOW_CFI);
+	hot->quick = find_quick(unwinder, hot, pc - 1);
 	return true;
 }
 
@@ -157,6 +168,23 @@ static ALWAYS_INLINE void prefetch_step(const struct hot *hot)
 }
 
 /* ---- other steps ---------------------------------------------------------------------- */
+
+/*
+ * Whether the chain ends at a frame with @quick: most do so here, some after very many frames,
+ * and then gathering would be for nothing.
+ */
+static bool quick_ends(const struct lane *lane, uint32_t quick, enum pm_unw_stop *stop)
+{
+	uint64_t pc;
+
+	if (!quick || !lane->hot.places)
+		return false;
+	if (!pm_unw_stack_u64(&lane->job->stack, quick_cfa(&lane->hot, quick) - 8, &pc,
+			      stop))
+		return true;
+	*stop = PM_UNW_STOP_ROOT;
+	return pc == 0;
+}
 
 static bool end(struct lane *lane, enum pm_unw_stop stop)
 {
@@ -207,7 +235,7 @@ static void gather(struct pm_unwinder *unwinder, struct lane *lane)
 	}
 	regs->value[arch->fp] = lane->hot.fp;
 	regs->value[arch->sp] = lane->hot.sp;
-	regs->value[arch->pc] = lane->hot.pc;
+	regs->value[arch->pc] = frames[at].pc;
 	regs->known |= (uint64_t)1 << arch->fp | (uint64_t)1 << arch->sp |
 		       (uint64_t)1 << arch->pc;
 	lane->base = at;
@@ -221,25 +249,26 @@ static bool enter_any(struct pm_unwinder *unwinder, struct lane *lane,
 		lane->gathered ? &lane->state.regs : lane->job->regs;
 	uint64_t needed = (uint64_t)1 << PM_UNW_X86_64_RSP | (uint64_t)1
 								     << PM_UNW_X86_64_RBP;
+	uint64_t pc = regs->value[PM_UNW_X86_64_RIP], lookup;
 	const struct pm_unw_map *map;
 	struct hot *hot = &lane->hot;
 
-	hot->pc = regs->value[PM_UNW_X86_64_RIP];
 	hot->sp = regs->value[PM_UNW_X86_64_RSP];
 	hot->fp = regs->value[PM_UNW_X86_64_RBP];
 	hot->places = (regs->known & needed) == needed && lane->job->stack.len >= 8
 			      ? lane->job->stack.len - 7
 			      : 0;
 	lane->base = (size_t)(hot->next - lane->job->frames);
-	hot->lookup =
-		lane->state.first || lane->state.interrupted ? hot->pc : hot->pc - 1;
-	map = find_map(unwinder, lane->job->space, hot->lookup);
-	if (map)
+	lookup = lane->state.first || lane->state.interrupted ? pc : pc - 1;
+	map = find_map(unwinder, lane->job->space, lookup);
+	hot->quick = 0;
+	if (map) {
 		enter_map(hot, map);
-	else if (lane->base > 0)
+		hot->quick = find_quick(unwinder, hot, lookup);
+	} else if (lane->base > 0) {
 		return end(lane, PM_UNW_STOP_NO_MODULE);
-	store_frame(hot, how);
-	hot->quick = hot->places ? find_quick(unwinder, hot) : 0;
+	}
+	store_frame(hot, pc, lookup, how);
 	return true;
 }
 
@@ -249,6 +278,7 @@ static bool step_any(struct pm_unwinder *unwinder, struct lane *lane)
 	struct hot *hot = &lane->hot;
 	struct pm_unw_state *state = &lane->state;
 	size_t at = (size_t)(hot->next - lane->job->frames) - 1;
+	const struct pm_unw_frame *frame = &lane->job->frames[at];
 	bool quick_before = at != lane->base, was_interrupted;
 	enum pm_unw_how how;
 	enum pm_unw_stop stop;
@@ -257,22 +287,22 @@ static bool step_any(struct pm_unwinder *unwinder, struct lane *lane)
 		return end(lane, PM_UNW_STOP_NO_MODULE);
 	if (hot->next == hot->last)
 		return end(lane, PM_UNW_STOP_LIMIT);
-	if (pm_unw_map_has_cfi(hot->map, PM_UNW_X86_64)) {
+	if (pm_unw_map_has_cfi(frame->map, PM_UNW_X86_64)) {
 		struct pm_unw_lookup lookup = pm_unw_rule_find(
-			unwinder, hot->map->module, hot->lookup - hot->map->bias);
+			unwinder, frame->map->module, frame->lookup - frame->map->bias);
+		uint64_t pc;
 
 		if (lookup.found == PM_UNW_FOUND_ROOT)
 			return end(lane, PM_UNW_STOP_ROOT);
-		if (step_quick(hot, lookup.quick)) {
-			if (!enter_caller(unwinder, hot, lane->job->space))
-				return end(lane, PM_UNW_STOP_NO_MODULE);
-			hot->quick = find_quick(unwinder, hot);
-			return true;
-		}
+		if (step_quick(hot, lookup.quick, &pc))
+			return enter_caller(unwinder, hot, lane->job->space, pc) ||
+			       end(lane, PM_UNW_STOP_NO_MODULE);
+		if (quick_ends(lane, lookup.quick, &stop))
+			return end(lane, stop);
 	}
 	gather(unwinder, lane);
-	state->map = hot->map;
-	state->lookup = hot->lookup;
+	state->map = frame->map;
+	state->lookup = frame->lookup;
 	state->first = at == 0;
 	state->interrupted = state->interrupted && !quick_before;
 	was_interrupted = state->first || state->interrupted;
@@ -283,7 +313,7 @@ static bool step_any(struct pm_unwinder *unwinder, struct lane *lane)
 	/* Nothing returns to 0: the psABI's mark of the first frame. */
 	if (state->regs.value[PM_UNW_X86_64_RIP] == 0)
 		return end(lane, PM_UNW_STOP_ROOT);
-	if (!pm_unw_progressed(state, hot->sp, hot->pc, was_interrupted))
+	if (!pm_unw_progressed(state, frame->sp, frame->pc, was_interrupted))
 		return end(lane, PM_UNW_STOP_NO_PROGRESS);
 	state->first = false;
 	return enter_any(unwinder, lane, how);
@@ -321,12 +351,10 @@ static void finish(struct pm_unwinder *unwinder, struct lane *lane)
 static ALWAYS_INLINE bool advance(struct pm_unwinder *unwinder, struct hot *hot,
 				  const struct pm_unw_space *space)
 {
-	if (hot->next == hot->last || !step_quick(hot, hot->quick))
-		return false;
-	if (!enter_caller(unwinder, hot, space))
-		return false;
-	hot->quick = find_quick(unwinder, hot);
-	return true;
+	uint64_t pc;
+
+	return hot->next != hot->last && step_quick(hot, hot->quick, &pc) &&
+	       enter_caller(unwinder, hot, space, pc);
 }
 
 static void run_one(struct pm_unwinder *unwinder, struct pm_unw_job *job)
