@@ -33,6 +33,7 @@ struct slot {
 struct pm_rec_chains {
 	struct pm_rec_chain_source from;
 	struct pm_unwinder *unwinder;
+	uint64_t samples; /* so far */
 	struct slot slots[SLOTS];
 	struct pm_unw_frame found[PM_UNW_FRAMES_MAX];
 	struct frame frames[FRAMES_MAX]; /* of the sample at hand, leaf first */
@@ -199,13 +200,30 @@ static void forget_unsaved(struct pm_unw_regs *regs)
 		regs->known &= ~(1u << callee_saved[i]);
 }
 
-static int push_unwound(struct pm_rec_chains *chains, const struct pm_sample *sample,
+static int keep_raw(struct pm_rec_chains *chains, const struct pm_record *record,
+		    const struct pm_unw_regs *regs, const struct pm_unw_stack *stack,
+		    size_t len)
+{
+	if (!chains->from.raw)
+		return 0;
+	return pm_rec_raw_add(chains->from.raw,
+			      &(struct pm_rec_raw_sample){ .index = chains->samples,
+							   .record = record,
+							   .regs = regs,
+							   .stack = stack,
+							   .frames = chains->found,
+							   .frames_len = len });
+}
+
+static int push_unwound(struct pm_rec_chains *chains, const struct pm_record *record,
 			const struct pm_unw_space *space, uint32_t *stop)
 {
+	const struct pm_sample *sample = &record->sample;
 	struct pm_unw_regs regs = { .known = sample->regs.known };
 	struct pm_unw_stack stack;
 	enum pm_unw_stop reason;
 	size_t len;
+	int error;
 
 	if (!arch_of(sample->regs.abi, &regs.arch)) {
 		*stop = PM_UNW_STOP_NO_REGS;
@@ -217,10 +235,13 @@ static int push_unwound(struct pm_rec_chains *chains, const struct pm_sample *sa
 				       .data = sample->stack,
 				       .len = sample->stack_len };
 	len = pm_unwind(chains->unwinder, space, &regs, &stack, chains->found, &reason);
+	error = keep_raw(chains, record, &regs, &stack, len);
+	if (error < 0)
+		return error;
 	for (size_t i = 0; i < len; i++) {
 		const struct pm_unw_frame *frame = &chains->found[i];
-		int error = push_user(chains, frame->lookup, frame->map, frame->how);
 
+		error = push_user(chains, frame->lookup, frame->map, frame->how);
 		if (error < 0)
 			return error;
 	}
@@ -267,7 +288,7 @@ static int collect(struct pm_rec_chains *chains, const struct pm_record *record,
 	case PM_CALL_GRAPH_DWARF:
 		error = push_callchain(chains, sample, NULL, &user_frames);
 		if (error == 0)
-			error = push_unwound(chains, sample, &space, stop);
+			error = push_unwound(chains, record, &space, stop);
 		break;
 	}
 	if (error == 0 && chains->frames_len == 0)
@@ -354,5 +375,6 @@ int pm_rec_chains_add(struct pm_rec_chains *chains, const struct pm_record *reco
 		error = intern(chains, record, &chain.stack);
 	if (error == 0)
 		*ret = chain;
+	chains->samples++;
 	return error;
 }

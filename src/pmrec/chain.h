@@ -6,6 +6,7 @@
 
 #include "modules.h"
 #include "pm/perf.h"
+#include "raw.h"
 
 struct pm_rec_chains;
 
@@ -15,6 +16,7 @@ struct pm_rec_chain_source {
 	struct pm_rec_modules *modules;
 	struct pm_file_writer *writer;
 	enum pm_call_graph call_graph;
+	struct pm_rec_raw *raw; /* NULL: the stacks themselves are not kept */
 };
 
 /* Why there are no more frames, as the file says it; for counting, too. */

@@ -11,6 +11,7 @@ enum {
 	OPTION_CALL_GRAPH = 256,
 	OPTION_STACK_BYTES,
 	OPTION_NO_SYMBOLS,
+	OPTION_RAW,
 	OPTION_HELP,
 	OPTION_VERSION,
 };
@@ -27,6 +28,7 @@ static const struct option long_options[] = {
 	{ "stack-bytes", required_argument, NULL, OPTION_STACK_BYTES },
 	{ "mmap-pages", required_argument, NULL, 'm' },
 	{ "output", required_argument, NULL, 'o' },
+	{ "raw", required_argument, NULL, OPTION_RAW },
 	{ "quiet", no_argument, NULL, 'q' },
 	{ "verbose", no_argument, NULL, 'v' },
 	{ "no-symbols", no_argument, NULL, OPTION_NO_SYMBOLS },
@@ -57,6 +59,8 @@ static const char help[] =
 	"Output\n"
 	"  -o, --output FILE|-       file to write (default: samples.json); a name that\n"
 	"                            ends in .zst is compressed; `-` is standard output\n"
+	"      --raw FILE            also keep registers and copied stacks, with all that is\n"
+	"                            needed to unwind them again (tens of KB a sample)\n"
 	"      --no-symbols          leave addresses as they are\n"
 	"  -q, --quiet               print errors only\n"
 	"  -v, --verbose             print what was opened and what it cost\n"
@@ -246,6 +250,9 @@ static int apply(struct pm_rec_options *options, struct seen *seen, int option,
 	case 'v':
 		options->verbose = true;
 		return 0;
+	case OPTION_RAW:
+		options->raw = optarg;
+		return 0;
 	case OPTION_NO_SYMBOLS:
 		options->symbols = false;
 		return 0;
@@ -262,6 +269,24 @@ static int apply(struct pm_rec_options *options, struct seen *seen, int option,
 	default:
 		return unknown_option(argv, err);
 	}
+}
+
+static int check_raw(const struct pm_rec_options *options, struct pm_error *err)
+{
+	const char *wrong = NULL;
+
+	if (!options->raw)
+		return 0;
+	if (options->raw[0] == '\0')
+		wrong = "--raw: the file needs a name";
+	else if (strcmp(options->raw, options->output) == 0)
+		wrong = "--raw and -o cannot be the same file";
+	else if (options->call_graph != PM_CALL_GRAPH_DWARF)
+		wrong = "--raw keeps copied stacks, which only --call-graph dwarf has";
+	if (!wrong)
+		return 0;
+	pm_error_set(err, -EINVAL, "%s", wrong);
+	return usage(err);
 }
 
 int pm_rec_options_parse(struct pm_rec_options *options, int argc, char **argv,
@@ -295,6 +320,9 @@ int pm_rec_options_parse(struct pm_rec_options *options, int argc, char **argv,
 		pm_error_set(err, -EINVAL, "-o: the file needs a name");
 		return usage(err);
 	}
+	ret = check_raw(options, err);
+	if (ret < 0)
+		return ret;
 	options->command = argv + optind;
 	if (optind >= argc || argv[optind][0] == '\0') {
 		pm_error_set(err, -EINVAL, "no command to record");

@@ -21,6 +21,7 @@ struct pm_rec_options {
 	uint32_t stack_bytes;
 	size_t ring_pages; /* 0: choose */
 	const char *output;
+	const char *raw; /* NULL: not asked for */
 	bool quiet, verbose, symbols;
 	char **command; /* borrowed from argv, NULL-terminated */
 };

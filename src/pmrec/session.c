@@ -201,6 +201,14 @@ static int open_output(struct pm_rec_session *session, struct pm_error *err)
 	if (ret < 0)
 		return ret;
 	source.writer = session->writer;
+	if (session->options->raw) {
+		ret = pm_rec_raw_open(&session->raw, session->options->raw,
+				      session->options->stack_bytes, session->procs,
+				      &session->modules, err);
+		if (ret < 0)
+			return ret;
+	}
+	source.raw = session->raw;
 	session->chains = pm_rec_chains_new(&source);
 	if (!session->chains)
 		return pm_error_set(err, -ENOMEM, "out of memory");
@@ -217,14 +225,21 @@ static int open_output(struct pm_rec_session *session, struct pm_error *err)
 	return 0;
 }
 
-static void remove_output(struct pm_rec_session *session)
+static void remove_file(const char *path)
 {
-	const char *path = session->options->output;
 	struct stat st;
 
-	pm_file_writer_close(PM_TAKE_PTR(session->writer), NULL);
-	if (strcmp(path, "-") != 0 && lstat(path, &st) == 0 && S_ISREG(st.st_mode))
+	if (path && strcmp(path, "-") != 0 && lstat(path, &st) == 0 &&
+	    S_ISREG(st.st_mode))
 		unlink(path);
+}
+
+static void remove_output(struct pm_rec_session *session)
+{
+	pm_file_writer_close(PM_TAKE_PTR(session->writer), NULL);
+	remove_file(session->options->output);
+	pm_rec_raw_close(PM_TAKE_PTR(session->raw), false, NULL);
+	remove_file(session->options->raw);
 }
 
 /* What a ring cannot give is told, and what the others have is still worth having. */
@@ -387,12 +402,13 @@ static int finish(struct pm_rec_session *session, struct pm_error *err)
 /* What was wrong with the file is known to the writer; anything else is in @err already. */
 static int close_output(struct pm_rec_session *session, int error, struct pm_error *err)
 {
-	struct pm_error file_err = { 0 };
+	struct pm_error file_err = { 0 }, raw_err = { 0 };
 	int ret = pm_file_writer_close(PM_TAKE_PTR(session->writer), &file_err);
+	int raw_ret = pm_rec_raw_close(PM_TAKE_PTR(session->raw), error == 0, &raw_err);
 
-	if (ret < 0) {
-		*err = file_err;
-		return ret;
+	if (ret < 0 || raw_ret < 0) {
+		*err = ret < 0 ? file_err : raw_err;
+		return ret < 0 ? ret : raw_ret;
 	}
 	if (error < 0 && err->code == 0)
 		pm_error_set(err, error, "%s", strerror(-error));
@@ -425,8 +441,11 @@ static int run(struct pm_rec_session *session)
 	struct pm_rec_child *child = &session->child;
 	struct pm_error err = { 0 };
 	bool runnable = is_runnable(options->command[0]);
-	int ret = pm_rec_child_prepare(child, options->command,
-				       strcmp(options->output, "-") == 0, &err);
+	int ret = pm_rec_child_prepare(
+		child, options->command,
+		strcmp(options->output, "-") == 0 ||
+			(options->raw && strcmp(options->raw, "-") == 0),
+		&err);
 
 	if (ret == 0)
 		ret = pm_rec_child_catch_signals(child, &err);
@@ -478,6 +497,7 @@ int pm_rec_session_run(const struct pm_rec_options *options)
 	}
 	pm_rec_chains_free(session.chains);
 	pm_file_writer_close(session.writer, NULL);
+	pm_rec_raw_close(session.raw, false, NULL);
 	pm_perf_free(session.perf);
 	pm_rec_child_release(&session.child);
 	pm_rec_threads_release(&session.threads);

@@ -44,6 +44,7 @@ struct pm_rec_session {
 	struct pm_rec_child child;
 	struct pm_perf *perf;
 	struct pm_file_writer *writer;
+	struct pm_rec_raw *raw; /* --raw, or NULL */
 	struct pm_procs *procs;
 	struct pm_rec_modules modules;
 	struct pm_rec_threads threads;

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: MIT */
+#include "raw.h"
+
+#include <elf.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "pm/corpus.h"
+
+enum {
+	/* Address spaces that are remembered as written; a power of two. A space that is
+	 * forgotten is written again. */
+	SPACES = 1024,
+	CODE_BYTES = 16, /* on each side of a program counter */
+	ENTRY_BYTES = 64, /* what the unwinder looks at of an entry point */
+	CODES_MAX = 1 << 20, /* pieces that are remembered as written */
+};
+
+struct code_key {
+	uint64_t svma;
+	uint32_t module;
+};
+
+struct pm_rec_raw {
+	struct pm_corpus_writer *writer;
+	struct pm_procs *procs; /* borrowed */
+	struct pm_rec_modules *modules; /* borrowed */
+	struct {
+		uint64_t epoch_plus_1; /* 0: free */
+		pid_t pid;
+		uint32_t id;
+	} spaces[SPACES];
+	PM_VEC(uint32_t) module_ids; /* of the corpus, by id of procs */
+	PM_VEC(struct pm_corpus_map) maps;
+	PM_VEC(struct code_key) codes; /* written */
+	struct pm_index codes_index;
+	uint64_t samples;
+};
+
+int pm_rec_raw_open(struct pm_rec_raw **ret, const char *path, uint32_t stack_bytes,
+		    struct pm_procs *procs, struct pm_rec_modules *modules,
+		    struct pm_error *err)
+{
+	struct pm_corpus_header header = { .stack_bytes = stack_bytes,
+					   .created_s = (uint64_t)time(NULL) };
+	struct pm_rec_raw *raw = calloc(1, sizeof(*raw));
+	int error;
+
+	if (!raw)
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	raw->procs = procs;
+	raw->modules = modules;
+	error = pm_corpus_writer_open(&raw->writer, path, &header, err);
+	if (error < 0) {
+		free(raw);
+		return error;
+	}
+	*ret = raw;
+	return 0;
+}
+
+int pm_rec_raw_close(struct pm_rec_raw *raw, bool complete, struct pm_error *err)
+{
+	int error;
+
+	if (!raw)
+		return 0;
+	error = pm_corpus_writer_close(raw->writer, complete, err);
+	pm_vec_release(&raw->module_ids);
+	pm_vec_release(&raw->maps);
+	pm_vec_release(&raw->codes);
+	pm_index_release(&raw->codes_index);
+	free(raw);
+	return error;
+}
+
+uint64_t pm_rec_raw_samples(const struct pm_rec_raw *raw)
+{
+	return raw->samples;
+}
+
+uint64_t pm_rec_raw_bytes(const struct pm_rec_raw *raw)
+{
+	return pm_corpus_writer_bytes(raw->writer);
+}
+
+static uint32_t machine_of(enum pm_unw_arch arch)
+{
+	switch (arch) {
+	case PM_UNW_X86_64:
+		return PM_CORPUS_X86_64;
+	case PM_UNW_I386:
+		return PM_CORPUS_I386;
+	case PM_UNW_AARCH64:
+		return PM_CORPUS_AARCH64;
+	}
+	return 0;
+}
+
+/* ---- code -------------------------------------------------------------------------------- */
+
+static bool same_code(const void *table, uint32_t id, const void *key)
+{
+	const struct code_key *a = (const struct code_key *)table + id, *b = key;
+
+	return a->svma == b->svma && a->module == b->module;
+}
+
+/* Whether these are new; from now on they are not. */
+static bool remember(struct pm_rec_raw *raw, uint32_t module, uint64_t svma)
+{
+	struct code_key key = { .svma = svma, .module = module };
+	uint64_t hash = pm_hash_mix(svma, module);
+
+	if (pm_index_find(&raw->codes_index, hash, same_code, raw->codes.data, &key) !=
+	    PM_INDEX_NONE)
+		return false;
+	if (raw->codes.len == CODES_MAX) {
+		pm_vec_clear(&raw->codes);
+		pm_index_release(&raw->codes_index);
+	}
+	/* Without memory it is written again, which does no harm. */
+	if (pm_vec_reserve(&raw->codes, raw->codes.len + 1) == 0 &&
+	    pm_index_add(&raw->codes_index, hash, (uint32_t)raw->codes.len) == 0)
+		raw->codes.data[raw->codes.len++] = key;
+	return true;
+}
+
+static int write_code(struct pm_rec_raw *raw, uint32_t module,
+		      struct pm_unw_module *unwind, uint64_t svma, size_t len)
+{
+	uint8_t bytes[ENTRY_BYTES];
+	struct pm_corpus_code code = { .module = module, .part = { svma, bytes, len } };
+
+	if (!pm_unw_module_read(unwind, svma, bytes, len))
+		return 0; /* nobody could look at it */
+	return pm_corpus_write_code(raw->writer, &code);
+}
+
+/* What stands before and behind a program counter. */
+static int write_code_around(struct pm_rec_raw *raw, const struct pm_unw_frame *frame)
+{
+	const struct pm_unw_map *map = frame->map;
+	uint64_t svma;
+	uint32_t module;
+	int error;
+
+	if (!map || !map->module || map->tag >= raw->module_ids.len)
+		return 0;
+	module = raw->module_ids.data[map->tag];
+	svma = frame->pc - map->bias;
+	if (module == (uint32_t)PM_CORPUS_NO_MODULE || !remember(raw, module, svma))
+		return 0;
+	error = write_code(raw, module, map->module, svma - CODE_BYTES, CODE_BYTES);
+	return error < 0 ? error : write_code(raw, module, map->module, svma, CODE_BYTES);
+}
+
+/* The steps below CFI have looked at the code on both sides of them. */
+static int write_codes(struct pm_rec_raw *raw, const struct pm_unw_frame *frames,
+		       size_t len)
+{
+	for (size_t i = 1; i < len; i++) {
+		int error;
+
+		if (frames[i].how == PM_UNW_HOW_CFI)
+			continue;
+		error = write_code_around(raw, &frames[i - 1]);
+		if (error == 0)
+			error = write_code_around(raw, &frames[i]);
+		if (error < 0)
+			return error;
+	}
+	return 0;
+}
+
+/* ---- modules and address spaces ---------------------------------------------------------- */
+
+static int write_parts(struct pm_rec_raw *raw, struct pm_corpus_module *module,
+		       const struct pm_unw_parts *parts, uint32_t *ret)
+{
+	PM_AUTO_FREE struct pm_corpus_load *loads =
+		calloc(parts->loads_len + 1, sizeof(*loads));
+	const struct pm_unw_part *from[] = { &parts->eh_frame_hdr, &parts->eh_frame,
+					     &parts->debug_frame };
+	struct pm_corpus_part *to[] = { &module->eh_frame_hdr, &module->eh_frame,
+					&module->debug_frame };
+	int error;
+
+	if (!loads)
+		return -ENOMEM;
+	module->machine = machine_of(parts->arch);
+	module->entry = parts->entry;
+	for (size_t i = 0; i < parts->loads_len; i++) {
+		const struct pm_unw_part_load *load = &parts->loads[i];
+
+		loads[i] = (struct pm_corpus_load){
+			.vaddr = load->vaddr,
+			.memsz = load->filesz,
+			.offset = load->offset,
+			.filesz = load->filesz,
+			.flags = PF_R | (load->executable ? PF_X : 0u),
+		};
+	}
+	module->loads = loads;
+	module->loads_len = parts->loads_len;
+	for (size_t i = 0; i < PM_ARRAY_LEN(from); i++)
+		*to[i] = (struct pm_corpus_part){ from[i]->svma, from[i]->data,
+						  from[i]->len };
+	error = pm_corpus_write_module(raw->writer, module, ret);
+	if (error != -EINVAL)
+		return error;
+	/* More than a corpus takes: the samples are worth having without it. */
+	for (size_t i = 0; i < PM_ARRAY_LEN(to); i++)
+		*to[i] = (struct pm_corpus_part){ 0 };
+	return pm_corpus_write_module(raw->writer, module, ret);
+}
+
+static int write_module(struct pm_rec_raw *raw, uint32_t id, uint32_t *ret)
+{
+	const struct pm_module_identity *identity =
+		&pm_procs_module(raw->procs, id)->identity;
+	const struct pm_rec_module *from = &raw->modules->list.data[id];
+	struct pm_corpus_module module = { .path = identity->path };
+	struct pm_unw_parts parts = { 0 };
+	uint8_t len = identity->build_id_len;
+	int error = 0;
+
+	memcpy(module.build_id, identity->build_id, sizeof(identity->build_id));
+	if (len == 0 && from->fd >= 0 &&
+	    pm_elf_build_id(from->fd, module.build_id, &len) < 0)
+		len = 0;
+	module.build_id_len = len;
+	module.flags = identity->kind == PM_MODULE_VDSO ? PM_CORPUS_VDSO : 0;
+	if (from->unwind)
+		error = pm_unw_module_parts(from->unwind, &parts);
+	if (error == 0)
+		error = write_parts(raw, &module, &parts, ret);
+	if (error == 0 && from->unwind && parts.entry != 0)
+		error = write_code(raw, *ret, from->unwind, parts.entry, ENTRY_BYTES);
+	free((void *)(uintptr_t)parts.loads);
+	return error;
+}
+
+/* The module's id in the corpus; memory without a file has none. */
+static int module_id(struct pm_rec_raw *raw, uint32_t id, uint32_t *ret)
+{
+	enum pm_module_kind kind = pm_procs_module(raw->procs, id)->identity.kind;
+	uint32_t none = (uint32_t)PM_CORPUS_NO_MODULE;
+
+	while (raw->module_ids.len <= id)
+		if (pm_vec_push(&raw->module_ids, none) < 0)
+			return -ENOMEM;
+	if (raw->module_ids.data[id] == none &&
+	    (kind == PM_MODULE_FILE || kind == PM_MODULE_VDSO)) {
+		int error = write_module(raw, id, &raw->module_ids.data[id]);
+
+		if (error < 0)
+			return error;
+	}
+	*ret = raw->module_ids.data[id];
+	return 0;
+}
+
+static int write_space(struct pm_rec_raw *raw, const struct pm_process *process,
+		       uint32_t *ret)
+{
+	struct pm_corpus_space space = { .pid = (uint32_t)process->pid };
+
+	pm_vec_clear(&raw->maps);
+	for (size_t i = 0; i < process->space.maps.len; i++) {
+		const struct pm_mapping *from = &process->space.maps.data[i];
+		struct pm_corpus_map map = { .start = from->start,
+					     .end = from->end,
+					     .pgoff = from->pgoff,
+					     .prot = PROT_READ | PROT_EXEC };
+		int error = module_id(raw, from->module, &map.module);
+
+		if (error < 0)
+			return error;
+		if (pm_vec_push(&raw->maps, map) < 0)
+			return -ENOMEM;
+	}
+	space.maps = raw->maps.data;
+	space.maps_len = raw->maps.len;
+	return pm_corpus_write_space(raw->writer, &space, ret);
+}
+
+static int space_id(struct pm_rec_raw *raw, pid_t pid, uint32_t *ret)
+{
+	const struct pm_process *process = pm_procs_get(raw->procs, pid);
+	size_t at;
+
+	if (!process)
+		return -ENOMEM;
+	at = pm_hash_mix(process->space.epoch, (uint64_t)pid) & (SPACES - 1);
+	if (raw->spaces[at].epoch_plus_1 != process->space.epoch + 1 ||
+	    raw->spaces[at].pid != pid) {
+		int error = write_space(raw, process, &raw->spaces[at].id);
+
+		if (error < 0)
+			return error;
+		raw->spaces[at].epoch_plus_1 = process->space.epoch + 1;
+		raw->spaces[at].pid = pid;
+	}
+	*ret = raw->spaces[at].id;
+	return 0;
+}
+
+int pm_rec_raw_add(struct pm_rec_raw *raw, const struct pm_rec_raw_sample *from)
+{
+	const struct pm_record *record = from->record;
+	struct pm_corpus_sample sample = { .index = from->index,
+					   .time = record->time,
+					   .ip = record->sample.ip,
+					   .pid = record->pid,
+					   .tid = record->tid,
+					   .machine = machine_of(from->regs->arch),
+					   .known = from->regs->known,
+					   .stack_start = from->stack->start,
+					   .stack = from->stack->data,
+					   .stack_len = from->stack->len };
+	int error = space_id(raw, (pid_t)record->pid, &sample.space);
+
+	_Static_assert((int)PM_CORPUS_REGS_MAX == (int)PM_UNW_REGS_MAX,
+		       "the same numbers");
+	memcpy(sample.regs, from->regs->value, sizeof(sample.regs));
+	if (error == 0)
+		error = write_codes(raw, from->frames, from->frames_len);
+	if (error == 0)
+		error = pm_corpus_write_sample(raw->writer, &sample);
+	if (error == 0)
+		raw->samples++;
+	return error;
+}
