@@ -195,6 +195,7 @@ static const uint8_t aarch64_context[] = { 0,  1,  2,  3,  4,  5,  6,  7,  8,  9
  */
 static const struct trampoline {
 	enum pm_unw_arch arch;
+	uint8_t popped; /* by the code, before its system call */
 	uint16_t at;
 	uint8_t words;
 	uint8_t code_len;
@@ -203,6 +204,7 @@ static const struct trampoline {
 } trampolines[] = {
 	/* mov $15, %rax; syscall: musl's and glibc's __restore_rt */
 	{ PM_UNW_X86_64,
+	  0,
 	  40,
 	  PM_ARRAY_LEN(x86_64_context),
 	  9,
@@ -210,6 +212,7 @@ static const struct trampoline {
 	  { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 } },
 	/* pop %eax; mov $119, %eax; int $0x80: __kernel_sigreturn */
 	{ PM_UNW_I386,
+	  4,
 	  4 + 16,
 	  PM_ARRAY_LEN(i386_context),
 	  8,
@@ -217,6 +220,7 @@ static const struct trampoline {
 	  { 0x58, 0xb8, 0x77, 0, 0, 0, 0xcd, 0x80 } },
 	/* mov $173, %eax; int $0x80: __kernel_rt_sigreturn */
 	{ PM_UNW_I386,
+	  0,
 	  12 + 128 + 20 + 16,
 	  PM_ARRAY_LEN(i386_context),
 	  7,
@@ -224,6 +228,7 @@ static const struct trampoline {
 	  { 0xb8, 0xad, 0, 0, 0, 0xcd, 0x80 } },
 	/* mov x8, #139; svc #0: __kernel_rt_sigreturn */
 	{ PM_UNW_AARCH64,
+	  0,
 	  128 + 176 + 8,
 	  PM_ARRAY_LEN(aarch64_context),
 	  8,
@@ -232,10 +237,10 @@ static const struct trampoline {
 };
 
 static bool read_context(const struct trampoline *trampoline,
-			 const struct pm_unw_state *state, struct pm_unw_regs *ret)
+			 const struct pm_unw_state *state, uint64_t at,
+			 struct pm_unw_regs *ret)
 {
 	const struct pm_unw_arch_info *arch = state->arch;
-	uint64_t at = state->regs.value[arch->sp] + trampoline->at;
 	enum pm_unw_stop ignored;
 
 	ret->known = 0;
@@ -252,23 +257,41 @@ static bool read_context(const struct trampoline *trampoline,
 	return true;
 }
 
+/*
+ * The pc is the first byte: a handler returned to it, and the look-up is one before. Or, at
+ * the interrupted place, it is behind the last: the thread is in the system call, and CFI does
+ * not cover an address that nothing ever reaches.
+ */
+static bool is_at(const struct trampoline *trampoline, const struct pm_unw_state *state,
+		  bool in_call)
+{
+	uint64_t pc = state->regs.value[state->arch->pc];
+	uint8_t code[sizeof(trampoline->code)];
+
+	return (!in_call || state->first) &&
+	       read_code(state->map, in_call ? pc - trampoline->code_len : pc, code,
+			 trampoline->code_len) &&
+	       memcmp(code, trampoline->code, trampoline->code_len) == 0;
+}
+
 bool pm_unw_step_trampoline(struct pm_unw_state *state)
 {
-	const struct pm_unw_arch_info *arch = state->arch;
 	struct pm_unw_regs caller = { .arch = state->regs.arch };
+	uint64_t sp = state->regs.value[state->arch->sp];
 
-	if (!(state->regs.known >> arch->sp & 1))
+	if (!(state->regs.known >> state->arch->sp & 1))
 		return false;
 	for (size_t i = 0; i < PM_ARRAY_LEN(trampolines); i++) {
 		const struct trampoline *trampoline = &trampolines[i];
-		uint8_t code[sizeof(trampoline->code)];
+		bool in_call;
 
-		/* The return address is its first byte, and the look-up is one before. */
-		if (trampoline->arch == caller.arch &&
-		    read_code(state->map, state->regs.value[arch->pc], code,
-			      trampoline->code_len) &&
-		    memcmp(code, trampoline->code, trampoline->code_len) == 0 &&
-		    read_context(trampoline, state, &caller)) {
+		if (trampoline->arch != caller.arch)
+			continue;
+		in_call = is_at(trampoline, state, true);
+		if ((in_call || is_at(trampoline, state, false)) &&
+		    read_context(trampoline, state,
+				 sp + trampoline->at - (in_call ? trampoline->popped : 0),
+				 &caller)) {
 			state->regs = caller;
 			state->interrupted = true;
 			return true;
@@ -287,6 +310,14 @@ bool pm_unw_step_without_cfi(struct pm_unw_state *state, enum pm_unw_how *how,
 	*how = PM_UNW_HOW_LEAF;
 	if (step_leaf(state))
 		return true;
+	/* Not before: the vDSO of i386 names __kernel_vsyscall as where to enter it, and what
+	 * _start calls may stand right behind it. */
+	if (state->map && state->map->module &&
+	    pm_unw_module_is_entry(state->map->module,
+				   state->lookup - state->map->bias)) {
+		*stop = PM_UNW_STOP_ROOT;
+		return false;
+	}
 	*how = PM_UNW_HOW_FP;
 	return step_fp(state, stop);
 }

@@ -243,9 +243,5 @@ bool pm_unw_step(struct pm_unwinder *unwinder, struct pm_unw_state *state,
 	case PM_UNW_FOUND_NO_CFI:
 		break;
 	}
-	if (pm_unw_module_is_entry(map->module, state->lookup - map->bias)) {
-		*stop = PM_UNW_STOP_ROOT;
-		return false;
-	}
 	return pm_unw_step_without_cfi(state, how, stop);
 }
