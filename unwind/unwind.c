@@ -119,7 +119,7 @@ static size_t walk(struct pm_unwinder *unwinder, const struct pm_unw_space *spac
 		}
 		frames[len++] = (struct pm_unw_frame){ .pc = pc,
 						       .lookup = state.lookup,
-						       .sp = sp,
+						       .sp = pm_unw_regs_sp(&state.regs),
 						       .map = state.map,
 						       .how = how };
 		if (len == PM_UNW_FRAMES_MAX) {
