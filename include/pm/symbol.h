@@ -61,3 +61,117 @@ int pm_symbols_resolve_memory(const void *image, size_t image_len,
  * `…` after 16 KiB.
  */
 char *pm_demangle(const char *mangled);
+
+/* ---- code made while running --------------------------------------------------------- */
+
+/* From a place in a function on, up to the next one's: a line of the source. */
+struct pm_jit_line {
+	uint64_t offset; /* from the function's start; ascending */
+	uint32_t line; /* 1-based */
+	const char *file; /* printable */
+};
+
+/* A function that a JIT has told of. Borrowed from its table until that changes. */
+struct pm_jit_function {
+	uint64_t start, len; /* [start, start + len) avma */
+	uint64_t serial; /* of this function, never used again in its table */
+	/*
+	 * Where a function takes the place of one that was used (pm_jit_table_use()) and had
+	 * another name, this is higher: (generation, address) means one name for ever.
+	 */
+	uint32_t generation;
+	const char *name; /* as it was given, printable; NULL: not known for certain */
+	/* Where the function begins, when its name says so in the way of V8 or CPython. */
+	const char *file; /* NULL: unknown */
+	uint32_t line; /* 0: unknown */
+	const struct pm_jit_line *lines;
+	size_t lines_len;
+	/* An .eh_frame (LSB 10.6.1) for this function as if it stood at avma eh_frame_at, and
+	 * the code itself; NULL where that is not known. */
+	const uint8_t *eh_frame;
+	size_t eh_frame_len;
+	uint64_t eh_frame_at;
+	const uint8_t *code; /* len bytes */
+};
+
+/* The functions of one address space by address; what was added last holds. */
+struct pm_jit_table;
+
+enum {
+	PM_JIT_NAME_MAX = 4096, /* bytes; a longer name ends with `…` */
+	PM_JIT_FUNCTIONS_MAX = 1 << 20,
+	PM_JIT_GENERATIONS_MAX = 1 << 12, /* names after that are not known for certain */
+};
+/* Of memory for one table; what would go beyond is counted as left out. */
+#define PM_JIT_TABLE_BYTES_MAX ((size_t)256 << 20)
+
+struct pm_jit_table *pm_jit_table_new(void); /* NULL without memory */
+void pm_jit_table_free(struct pm_jit_table *table);
+/* Forgets all functions; generations go on. */
+void pm_jit_table_clear(struct pm_jit_table *table);
+/*
+ * Copies @function (start, len, lines, eh_frame, code) named by the @name_len bytes at @name,
+ * which are foreign. 0; -EINVAL when it has no bytes, no name or wraps; -ENOSPC beyond the
+ * limits; -ENOMEM.
+ */
+int pm_jit_table_add(struct pm_jit_table *table, const struct pm_jit_function *function,
+		     const char *name, size_t name_len);
+/* The function at @address, or NULL. */
+const struct pm_jit_function *pm_jit_table_find(const struct pm_jit_table *table,
+						uint64_t address);
+/* The same, and its name at @address has now been given to somebody. */
+const struct pm_jit_function *pm_jit_table_use(struct pm_jit_table *table,
+					       uint64_t address);
+/* The line of the function at avma @address: its own lines', else where it begins. */
+void pm_jit_function_place(const struct pm_jit_function *function, uint64_t address,
+			   const char **file, uint32_t *line);
+
+struct pm_jit_table_stats {
+	size_t functions; /* known now */
+	size_t bytes; /* of memory */
+	size_t with_eh_frame; /* of the functions known now */
+	uint64_t left_out; /* functions, for the limits */
+	uint64_t changes; /* rises with each change */
+	uint32_t generation; /* in which an address that is not known has had no name */
+};
+void pm_jit_table_stats(const struct pm_jit_table *table, struct pm_jit_table_stats *ret);
+
+/*
+ * Reader of a perf map (linux tools/perf/Documentation/jit-interface.txt): lines `START SIZE
+ * name`, numbers in hex. It grows while it is read. Zero-initialised is at the beginning.
+ */
+struct pm_perf_map {
+	uint64_t bad_lines; /* that have another form, or are longer than 64 KiB */
+	uint64_t restarts; /* the file was written anew */
+	uint64_t offset; /* the rest is private */
+	uint8_t tail[64];
+	size_t tail_len;
+	bool skipping;
+};
+
+/*
+ * Reads the whole lines that were added to the file behind @fd since the last call, about
+ * @max_bytes at most, into @table; a file that was written anew starts the table over. A line
+ * without its newline waits. 1 when there may be more at once, 0 when all was read; negative
+ * errno of reading, -ENOMEM.
+ */
+int pm_perf_map_read(struct pm_perf_map *map, int fd, struct pm_jit_table *table,
+		     size_t max_bytes);
+
+/* Reader of a jitdump (linux tools/perf/Documentation/jitdump-specification.txt). */
+struct pm_jitdump;
+
+struct pm_jitdump *pm_jitdump_new(void); /* NULL without memory */
+void pm_jitdump_free(struct pm_jitdump *dump);
+/*
+ * Applies the records in the file behind @fd that were not applied yet and are not younger
+ * than @until_ns (CLOCK_MONOTONIC) to @table, in their order; reads about @max_bytes at most.
+ * 1 when @max_bytes was reached, 0 when all was read that is there and old enough; and these,
+ * which stay: -ENOEXEC when it is no jitdump, -ENOTSUP when it is of a kind that cannot be
+ * used here, -EBADMSG when a record is not valid, -ESTALE when it was cut short; @err says
+ * why. Negative errno of reading, -ENOMEM.
+ */
+int pm_jitdump_read(struct pm_jitdump *dump, int fd, struct pm_jit_table *table,
+		    uint64_t until_ns, size_t max_bytes, struct pm_error *err);
+/* Whether there are bytes behind what was read; false once it is of no use. */
+bool pm_jitdump_has_more(const struct pm_jitdump *dump, int fd);

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* What the readers of code made while running share. */
+#pragma once
+
+#include "pm/symbol.h"
+
+/* The place in the source that a name ends with. `file` points into the name. */
+struct pm_jit_split {
+	const char *file; /* NULL: none that is beyond doubt */
+	size_t file_len;
+	uint32_t line; /* 0: unknown */
+};
+
+void pm_jit_name_split(const char *name, size_t len, struct pm_jit_split *ret);

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What names of generated code say of the source.
+ *
+ * V8 (CodeEventLogger in src/logging/log.cc): `TAG:MARK` and, for scripts' code, `FUNCTION
+ * FILE:LINE:COLUMN`. MARK is ~ interpreted, ^ baseline, + or * optimised. FUNCTION may be
+ * empty or have blanks in it (`get x`), as may FILE.
+ * CPython (Python/perf_trampoline.c): `py::QUALNAME:FILE`.
+ */
+#include "jit-internal.h"
+
+#include <string.h>
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* Cuts `:NUMBER` off the end of [text, text + *len). */
+static bool take_number(const char *text, size_t *len, uint32_t *ret)
+{
+	size_t at = *len;
+	uint64_t value = 0;
+
+	while (at > 0 && is_digit(text[at - 1]) && *len - at < 9)
+		at--;
+	if (at == *len || at == 0 || text[at - 1] != ':')
+		return false;
+	for (size_t i = at; i < *len; i++)
+		value = value * 10 + (uint64_t)(text[i] - '0');
+	*len = at - 1;
+	*ret = (uint32_t)value;
+	return true;
+}
+
+/* Length of the tag and mark of code that comes from a script; 0: of no such. */
+static size_t v8_prefix(const char *name, size_t len)
+{
+	static const char *const tags[] = { "JS:", "Function:", "LazyCompile:", "Script:",
+					    "Eval:" };
+
+	for (size_t i = 0; i < PM_ARRAY_LEN(tags); i++) {
+		size_t tag = strlen(tags[i]);
+
+		if (len <= tag || memcmp(name, tags[i], tag) != 0)
+			continue;
+		return strchr("~^+*", name[tag]) && name[tag] ? tag + 1 : 0;
+	}
+	return 0;
+}
+
+/* Where the file begins in `FUNCTION FILE`: behind the only blank, or behind the first one
+ * that an absolute name follows. */
+static const char *v8_file(const char *text, size_t len)
+{
+	static const char *const begins[] = { " /", " node:", " file://" };
+	const char *blank = memchr(text, ' ', len), *found = NULL;
+
+	if (!blank)
+		return NULL;
+	if (!memchr(blank + 1, ' ', len - (size_t)(blank + 1 - text)))
+		return blank + 1;
+	for (size_t i = 0; i < PM_ARRAY_LEN(begins); i++) {
+		const char *at = memmem(text, len, begins[i], strlen(begins[i]));
+
+		if (at && (!found || at + 1 < found))
+			found = at + 1;
+	}
+	return found;
+}
+
+static void split_v8(const char *name, size_t len, struct pm_jit_split *ret)
+{
+	size_t prefix = v8_prefix(name, len);
+	uint32_t line, column;
+	const char *file;
+
+	if (prefix == 0 || !take_number(name, &len, &column) ||
+	    !take_number(name, &len, &line) || len <= prefix)
+		return;
+	file = v8_file(name + prefix, len - prefix);
+	if (!file || file == name + len)
+		return;
+	ret->file = file;
+	ret->file_len = (size_t)(name + len - file);
+	ret->line = line;
+}
+
+static void split_cpython(const char *name, size_t len, struct pm_jit_split *ret)
+{
+	const char *colon;
+
+	if (len < 4 || memcmp(name, "py::", 4) != 0)
+		return;
+	colon = memchr(name + 4, ':', len - 4);
+	if (!colon || colon == name + 4 || colon + 1 == name + len)
+		return;
+	ret->file = colon + 1;
+	ret->file_len = (size_t)(name + len - ret->file);
+}
+
+void pm_jit_name_split(const char *name, size_t len, struct pm_jit_split *ret)
+{
+	*ret = (struct pm_jit_split){ 0 };
+	split_v8(name, len, ret);
+	if (!ret->file)
+		split_cpython(name, len, ret);
+}

@@ -1,0 +1,484 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Functions by address, where any function may take the place of others at any time. Ranges
+ * without overlap stand in blocks, sorted: adding one moves a block's worth at most, so that
+ * neither a million functions nor those who write them in the worst order are a problem.
+ */
+#include "jit-internal.h"
+
+#include <string.h>
+
+enum {
+	BLOCK_RANGES = 256,
+};
+
+/* One malloc'd piece with its texts behind it. */
+struct node {
+	struct pm_jit_function function;
+	size_t bytes;
+	uint32_t ranges; /* that show it: an overlap may leave several */
+	bool used;
+};
+
+struct range {
+	uint64_t start, end; /* [start, end) avma */
+	struct node *node;
+};
+
+struct block {
+	size_t len; /* > 0 */
+	struct range ranges[BLOCK_RANGES];
+};
+
+struct place {
+	size_t block, at;
+};
+
+struct pm_jit_table {
+	PM_VEC(struct block *) blocks;
+	struct pm_jit_table_stats stats;
+	uint64_t serial;
+	uint32_t base_generation, top_generation;
+};
+
+struct pm_jit_table *pm_jit_table_new(void)
+{
+	struct pm_jit_table *table = calloc(1, sizeof(*table));
+
+	if (table)
+		table->stats.bytes = sizeof(*table);
+	return table;
+}
+
+static void node_unref(struct pm_jit_table *table, struct node *node)
+{
+	if (--node->ranges > 0)
+		return;
+	table->stats.functions--;
+	table->stats.with_eh_frame -= node->function.eh_frame != NULL;
+	table->stats.bytes -= node->bytes;
+	free(node);
+}
+
+void pm_jit_table_clear(struct pm_jit_table *table)
+{
+	for (size_t i = 0; i < table->blocks.len; i++) {
+		struct block *block = table->blocks.data[i];
+
+		for (size_t k = 0; k < block->len; k++)
+			node_unref(table, block->ranges[k].node);
+		free(block);
+		table->stats.bytes -= sizeof(*block);
+	}
+	pm_vec_clear(&table->blocks);
+	table->stats.changes++;
+	table->base_generation = table->top_generation + 1;
+}
+
+void pm_jit_table_free(struct pm_jit_table *table)
+{
+	if (!table)
+		return;
+	pm_jit_table_clear(table);
+	pm_vec_release(&table->blocks);
+	free(table);
+}
+
+void pm_jit_table_stats(const struct pm_jit_table *table, struct pm_jit_table_stats *ret)
+{
+	*ret = table->stats;
+	ret->generation = table->base_generation;
+}
+
+/* ---- ranges -------------------------------------------------------------------------- */
+
+/* The first range that ends above @address; block == blocks.len if none does. */
+static struct place first_ending_above(const struct pm_jit_table *table, uint64_t address)
+{
+	struct place place;
+	size_t low = 0, high = table->blocks.len;
+	const struct block *block;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		block = table->blocks.data[middle];
+		if (block->ranges[block->len - 1].end > address)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	place.block = low;
+	place.at = 0;
+	if (low == table->blocks.len)
+		return place;
+	block = table->blocks.data[low];
+	low = 0;
+	high = block->len;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (block->ranges[middle].end > address)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	place.at = low;
+	return place;
+}
+
+static struct range *range_at(const struct pm_jit_table *table, struct place place)
+{
+	return place.block < table->blocks.len
+		       ? &table->blocks.data[place.block]->ranges[place.at]
+		       : NULL;
+}
+
+static void remove_range(struct pm_jit_table *table, struct place place)
+{
+	struct block *block = table->blocks.data[place.block];
+
+	node_unref(table, block->ranges[place.at].node);
+	block->len--;
+	memmove(block->ranges + place.at, block->ranges + place.at + 1,
+		(block->len - place.at) * sizeof(*block->ranges));
+	if (block->len > 0)
+		return;
+	free(block);
+	table->stats.bytes -= sizeof(*block);
+	table->blocks.len--;
+	memmove(table->blocks.data + place.block, table->blocks.data + place.block + 1,
+		(table->blocks.len - place.block) * sizeof(*table->blocks.data));
+}
+
+/* An empty block at @index; NULL without memory. */
+static struct block *insert_block(struct pm_jit_table *table, size_t index)
+{
+	struct block *block;
+
+	if (pm_vec_reserve(&table->blocks, table->blocks.len + 1) < 0)
+		return NULL;
+	block = malloc(sizeof(*block));
+	if (!block)
+		return NULL;
+	block->len = 0;
+	memmove(table->blocks.data + index + 1, table->blocks.data + index,
+		(table->blocks.len - index) * sizeof(*table->blocks.data));
+	table->blocks.data[index] = block;
+	table->blocks.len++;
+	table->stats.bytes += sizeof(*block);
+	return block;
+}
+
+/* Where a full block is, a new one takes what stands from the middle on; at the very end,
+ * where most of what is added goes, nothing, so that blocks get full. */
+static int insert_range(struct pm_jit_table *table, const struct range *range)
+{
+	struct place place = first_ending_above(table, range->start);
+	struct block *block;
+
+	if (place.block == table->blocks.len && place.block > 0) {
+		place.block--;
+		place.at = table->blocks.data[place.block]->len;
+	}
+	block = place.block < table->blocks.len ? table->blocks.data[place.block] : NULL;
+	if (!block || block->len == BLOCK_RANGES) {
+		bool at_end = block && place.block + 1 == table->blocks.len &&
+			      place.at == block->len;
+		struct block *next =
+			insert_block(table, block ? place.block + 1 : place.block);
+		size_t keep = at_end ? BLOCK_RANGES : BLOCK_RANGES / 2;
+
+		if (!next)
+			return -ENOMEM;
+		if (block) {
+			next->len = BLOCK_RANGES - keep;
+			memcpy(next->ranges, block->ranges + keep,
+			       next->len * sizeof(*next->ranges));
+			block->len = keep;
+		}
+		if (!block || at_end || place.at > keep) {
+			place.at -= block ? keep : 0;
+			block = next;
+		}
+	}
+	memmove(block->ranges + place.at + 1, block->ranges + place.at,
+		(block->len - place.at) * sizeof(*block->ranges));
+	block->ranges[place.at] = *range;
+	block->len++;
+	range->node->ranges++;
+	return 0;
+}
+
+/* Makes room in [start, end). 0 or -ENOMEM, with a part of the room made. */
+static int cut(struct pm_jit_table *table, uint64_t start, uint64_t end)
+{
+	for (;;) {
+		struct place place = first_ending_above(table, start);
+		struct range *range = range_at(table, place);
+
+		if (!range || range->start >= end)
+			return 0;
+		if (range->start < start && range->end > end) {
+			struct range rest = { .start = end,
+					      .end = range->end,
+					      .node = range->node };
+
+			range->end = start;
+			return insert_range(table, &rest);
+		}
+		if (range->start < start) {
+			range->end = start;
+		} else if (range->end > end) {
+			range->start = end;
+			return 0;
+		} else {
+			remove_range(table, place);
+		}
+	}
+}
+
+/* ---- functions ----------------------------------------------------------------------- */
+
+/*
+ * The generation of a function that is to take [start, end). @known: it is there already in
+ * the same form, or in a richer one.
+ */
+static uint32_t next_generation(const struct pm_jit_table *table, const struct node *node,
+				bool *known)
+{
+	uint64_t start = node->function.start, end = start + node->function.len;
+	uint32_t generation = table->base_generation;
+
+	*known = false;
+	for (struct place place = first_ending_above(table, start);
+	     place.block < table->blocks.len;) {
+		const struct range *range = range_at(table, place);
+		const struct pm_jit_function *old = &range->node->function;
+		bool same = old->name && strcmp(old->name, node->function.name) == 0;
+		uint32_t least = old->generation + (range->node->used && !same);
+
+		if (range->start >= end)
+			break;
+		if (same && range->start == start && range->end == end &&
+		    old->start == start && old->len == node->function.len &&
+		    old->lines_len >= node->function.lines_len &&
+		    (old->eh_frame || !node->function.eh_frame))
+			*known = true;
+		if (least > generation)
+			generation = least;
+		if (++place.at == table->blocks.data[place.block]->len) {
+			place.at = 0;
+			place.block++;
+		}
+	}
+	return generation;
+}
+
+static int add_node(struct pm_jit_table *table, struct node *node)
+{
+	struct range range = { .start = node->function.start,
+			       .end = node->function.start + node->function.len,
+			       .node = node };
+	bool known;
+	int ret;
+
+	node->function.generation = next_generation(table, node, &known);
+	if (known) {
+		free(node);
+		return 0;
+	}
+	if (node->function.generation >= PM_JIT_GENERATIONS_MAX) {
+		node->function.generation = PM_JIT_GENERATIONS_MAX;
+		node->function.name = node->function.file = NULL;
+		node->function.lines_len = 0;
+	}
+	if (node->function.generation > table->top_generation)
+		table->top_generation = node->function.generation;
+	table->stats.changes++;
+	ret = cut(table, range.start, range.end);
+	if (ret == 0)
+		ret = insert_range(table, &range);
+	if (ret < 0) {
+		free(node);
+		return ret;
+	}
+	node->function.serial = ++table->serial;
+	table->stats.functions++;
+	table->stats.with_eh_frame += node->function.eh_frame != NULL;
+	table->stats.bytes += node->bytes;
+	return 0;
+}
+
+/* ---- one piece of memory for a function ---------------------------------------------- */
+
+static char *put_text(char **at, const char *text, size_t len)
+{
+	char *to = *at;
+
+	memcpy(to, text, len);
+	to[len] = '\0';
+	*at += len + 1;
+	return to;
+}
+
+static uint8_t *put_bytes(char **at, const uint8_t *bytes, size_t len)
+{
+	uint8_t *to = (uint8_t *)*at;
+
+	memcpy(to, bytes, len);
+	*at += len;
+	return to;
+}
+
+/* Lines come with few files, mostly one: a text that is the one before's is not repeated. */
+static size_t files_bytes(const struct pm_jit_function *function)
+{
+	size_t bytes = 0;
+
+	for (size_t i = 0; i < function->lines_len; i++)
+		if (i == 0 ||
+		    strcmp(function->lines[i].file, function->lines[i - 1].file) != 0)
+			bytes += strlen(function->lines[i].file) + 1;
+	return bytes;
+}
+
+static void put_lines(struct node *node, const struct pm_jit_function *from, char **at)
+{
+	struct pm_jit_line *lines = (struct pm_jit_line *)(node + 1);
+
+	for (size_t i = 0; i < from->lines_len; i++) {
+		lines[i] = from->lines[i];
+		if (i > 0 && strcmp(from->lines[i].file, from->lines[i - 1].file) == 0)
+			lines[i].file = lines[i - 1].file;
+		else
+			lines[i].file = put_text(at, from->lines[i].file,
+						 strlen(from->lines[i].file));
+	}
+	node->function.lines = lines;
+	node->function.lines_len = from->lines_len;
+}
+
+static struct node *node_new(const struct pm_jit_function *from, const char *name)
+{
+	struct pm_jit_split split;
+	size_t lines_bytes = from->lines_len * sizeof(*from->lines);
+	size_t name_len = strlen(name);
+	size_t code_len = from->eh_frame && from->code ? from->len : 0;
+	size_t eh_frame_len = from->eh_frame ? from->eh_frame_len : 0;
+	size_t bytes = sizeof(struct node) + lines_bytes + files_bytes(from) + name_len +
+		       1 + eh_frame_len + code_len;
+	struct node *node;
+	char *at;
+
+	pm_jit_name_split(name, name_len, &split);
+	if (split.file)
+		bytes += split.file_len + 1;
+	node = calloc(1, bytes);
+	if (!node)
+		return NULL;
+	node->bytes = bytes;
+	node->function.start = from->start;
+	node->function.len = from->len;
+	at = (char *)(node + 1) + lines_bytes;
+	if (from->lines_len > 0)
+		put_lines(node, from, &at);
+	node->function.name = put_text(&at, name, name_len);
+	if (split.file) {
+		node->function.file = put_text(&at, split.file, split.file_len);
+		node->function.line = split.line;
+	}
+	if (eh_frame_len > 0) {
+		node->function.eh_frame = put_bytes(&at, from->eh_frame, eh_frame_len);
+		node->function.eh_frame_len = eh_frame_len;
+		node->function.eh_frame_at = from->eh_frame_at;
+	}
+	if (code_len > 0)
+		node->function.code = put_bytes(&at, from->code, code_len);
+	return node;
+}
+
+static void append_name(struct pm_str *str, const char *name, size_t len)
+{
+	size_t shown = len < PM_JIT_NAME_MAX ? len : PM_JIT_NAME_MAX;
+
+	/* Not within a character. */
+	while (shown < len && shown > 0 && ((uint8_t)name[shown] & 0xc0) == 0x80)
+		shown--;
+	pm_str_printable(str, name, shown);
+	if (shown < len)
+		pm_str_puts(str, "…");
+}
+
+int pm_jit_table_add(struct pm_jit_table *table, const struct pm_jit_function *function,
+		     const char *name, size_t name_len)
+{
+	PM_CLEANUP(pm_str_release) struct pm_str text = { 0 };
+	struct node *node;
+	uint64_t end;
+
+	if (function->len == 0 || name_len == 0 ||
+	    __builtin_add_overflow(function->start, function->len, &end))
+		return -EINVAL;
+	append_name(&text, name, name_len);
+	if (text.failed)
+		return -ENOMEM;
+	node = node_new(function, text.data);
+	if (!node)
+		return -ENOMEM;
+	if (table->stats.functions >= PM_JIT_FUNCTIONS_MAX ||
+	    node->bytes > PM_JIT_TABLE_BYTES_MAX - table->stats.bytes) {
+		free(node);
+		table->stats.left_out++;
+		return -ENOSPC;
+	}
+	return add_node(table, node);
+}
+
+static struct node *find(const struct pm_jit_table *table, uint64_t address)
+{
+	const struct range *range = range_at(table, first_ending_above(table, address));
+
+	return range && range->start <= address ? range->node : NULL;
+}
+
+const struct pm_jit_function *pm_jit_table_find(const struct pm_jit_table *table,
+						uint64_t address)
+{
+	const struct node *node = find(table, address);
+
+	return node ? &node->function : NULL;
+}
+
+const struct pm_jit_function *pm_jit_table_use(struct pm_jit_table *table,
+					       uint64_t address)
+{
+	struct node *node = find(table, address);
+
+	if (!node)
+		return NULL;
+	node->used = true;
+	return &node->function;
+}
+
+void pm_jit_function_place(const struct pm_jit_function *function, uint64_t address,
+			   const char **file, uint32_t *line)
+{
+	uint64_t offset = address - function->start;
+	size_t low = 0, high = function->lines_len;
+
+	*file = function->file;
+	*line = function->line;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (function->lines[middle].offset <= offset)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low > 0) {
+		*file = function->lines[low - 1].file;
+		*line = function->lines[low - 1].line;
+	}
+}

@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: MIT */
+#include "jit-internal.h"
+
+#include <elf.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum {
+	HEADER_BYTES = 40,
+	HEADER_BYTES_MAX = 1 << 12,
+	PREFIX_BYTES = 16,
+	LOAD_BYTES = 40, /* of a load behind its prefix, before the name */
+	MOVE_BYTES = 48,
+	/* What is looked at in one record; the code of a function may be behind that. */
+	RECORD_BYTES_MAX = 1 << 20,
+	LOAD_HEAD_BYTES = LOAD_BYTES + 2 * PM_JIT_NAME_MAX,
+	CHUNK_BYTES = 1 << 16,
+	LINES_MAX = 1 << 16,
+};
+
+#define MAGIC         0x4a695444u
+#define MAGIC_FOREIGN 0x4454694au
+/* Reserved by the specification. V8 writes it, and nobody else (src/diagnostics/perf-jit.cc). */
+#define PAD_OF_V8 0xdeadbeefu
+/* What V8 adds to the addresses of lines, for the ELF header of `perf inject`'s files. */
+#define V8_LINES_BIAS 0x40
+
+enum record_id {
+	JIT_CODE_LOAD = 0,
+	JIT_CODE_MOVE = 1,
+	JIT_CODE_DEBUG_INFO = 2,
+	JIT_CODE_CLOSE = 3,
+	JIT_CODE_UNWINDING_INFO = 4,
+};
+
+struct kept {
+	uint8_t *data;
+	size_t len, cap;
+};
+
+struct pm_jitdump {
+	uint64_t offset; /* of the first record that was not applied */
+	int dead; /* negative errno that stays, 0: none */
+	struct pm_error why;
+	bool begun, closed, v8;
+	/* What is told of the next function before it is loaded: whole records' payloads. */
+	struct kept debug_info, unwinding;
+	/* A piece of the file: pread(2) for each record is too slow. */
+	uint8_t *chunk;
+	uint64_t chunk_offset;
+	size_t chunk_len;
+};
+
+struct reading {
+	struct pm_jitdump *dump;
+	int fd;
+	uint64_t size; /* of the file, now */
+	struct pm_jit_table *table;
+	size_t read_bytes;
+};
+
+struct pm_jitdump *pm_jitdump_new(void)
+{
+	return calloc(1, sizeof(struct pm_jitdump));
+}
+
+void pm_jitdump_free(struct pm_jitdump *dump)
+{
+	if (!dump)
+		return;
+	pm_vec_release(&dump->debug_info);
+	pm_vec_release(&dump->unwinding);
+	free(dump->chunk);
+	free(dump);
+}
+
+/* What makes the file unusable from here on. */
+static int give_up(struct pm_jitdump *dump, int error, const char *why)
+{
+	dump->dead = error;
+	return pm_error_set(&dump->why, error, "%s", why);
+}
+
+/* The bytes [offset, offset + len) of the file, valid until the next call; len is at most
+ * RECORD_BYTES_MAX. NULL: @error says why, -ENODATA when the file ends before. */
+static const uint8_t *need(struct reading *reading, uint64_t offset, size_t len,
+			   int *error)
+{
+	struct pm_jitdump *dump = reading->dump;
+	uint64_t skip = offset - dump->chunk_offset;
+	ssize_t got;
+
+	if (offset >= dump->chunk_offset && skip <= dump->chunk_len &&
+	    len <= dump->chunk_len - skip)
+		return dump->chunk + skip;
+	*error = -ENOMEM;
+	if (!dump->chunk) {
+		dump->chunk = malloc(RECORD_BYTES_MAX);
+		if (!dump->chunk)
+			return NULL;
+	}
+	dump->chunk_len = 0;
+	dump->chunk_offset = offset;
+	got = pread(reading->fd, dump->chunk, len > CHUNK_BYTES ? len : CHUNK_BYTES,
+		    (off_t)offset);
+	*error = got < 0 ? -errno : -ENODATA;
+	if (got < 0 || (size_t)got < len)
+		return NULL;
+	dump->chunk_len = (size_t)got;
+	reading->read_bytes += (size_t)got;
+	return dump->chunk;
+}
+
+static uint16_t own_machine(void)
+{
+#if defined(__x86_64__)
+	return EM_X86_64;
+#elif defined(__aarch64__)
+	return EM_AARCH64;
+#else
+	return EM_NONE;
+#endif
+}
+
+/* 0; -ENODATA when not all of it is there yet; or what stays. */
+static int read_header(struct reading *reading)
+{
+	struct pm_jitdump *dump = reading->dump;
+	struct pm_reader reader;
+	uint32_t magic, version, total_size, machine, pad;
+	uint64_t flags;
+	int error;
+	const uint8_t *bytes = need(reading, 0, HEADER_BYTES, &error);
+
+	if (!bytes)
+		return error;
+	pm_reader_init(&reader, bytes, HEADER_BYTES);
+	magic = pm_reader_u32(&reader);
+	version = pm_reader_u32(&reader);
+	total_size = pm_reader_u32(&reader);
+	machine = pm_reader_u32(&reader);
+	pad = pm_reader_u32(&reader);
+	pm_reader_u32(&reader); /* pid, as the process sees itself */
+	pm_reader_u64(&reader); /* when it was made */
+	flags = pm_reader_u64(&reader);
+	if (magic == MAGIC_FOREIGN)
+		return give_up(dump, -ENOTSUP, "it has the other byte order");
+	if (magic != MAGIC)
+		return give_up(dump, -ENOEXEC, "it is no jitdump");
+	if (version != 1)
+		return give_up(dump, -ENOTSUP, "its version is not 1");
+	if (total_size < HEADER_BYTES || total_size > HEADER_BYTES_MAX)
+		return give_up(dump, -EBADMSG, "its header has no valid size");
+	if (flags & 1)
+		return give_up(
+			dump, -ENOTSUP,
+			"its times are not of CLOCK_MONOTONIC but of the processor");
+	if (machine != own_machine())
+		return give_up(dump, -ENOTSUP, "its code is for another processor");
+	dump->v8 = pad == PAD_OF_V8;
+	dump->begun = true;
+	dump->offset = total_size;
+	return 0;
+}
+
+/* ---- lines --------------------------------------------------------------------------- */
+
+typedef PM_VEC(struct pm_jit_line) pm_jit_lines;
+
+static void pm_jit_lines_release(pm_jit_lines *lines)
+{
+	pm_vec_release(lines);
+}
+
+/*
+ * One entry: avma, line, column, NUL-terminated file; the file FF stands for the one before.
+ * False when it is not valid. V8 11 (in Node.js 20) writes files from memory that it has
+ * freed: what is not text, or leads out of the function, makes all lines of it doubtful.
+ */
+static bool take_line(struct pm_reader *reader, const struct pm_jit_function *function,
+		      uint64_t bias, pm_jit_lines *lines)
+{
+	struct pm_jit_line line = { .offset = pm_reader_u64(reader) - bias -
+					      function->start };
+	const char *file;
+
+	line.line = pm_reader_u32(reader);
+	pm_reader_u32(reader);
+	file = pm_reader_cstr(reader);
+	if (!file || line.offset > function->len)
+		return false;
+	if (strcmp(file, "\xff") == 0 && lines->len > 0)
+		file = lines->data[lines->len - 1].file;
+	for (size_t i = 0, len = strlen(file), n; i < len; i += n) {
+		n = pm_utf8_char(file + i, len - i);
+		/* C0, DEL and C1: no file that a compiler was given. */
+		if (n == 0 || (n == 1 && ((uint8_t)file[i] < 0x20 || file[i] == 0x7f)) ||
+		    (n == 2 && (uint8_t)file[i] == 0xc2 && (uint8_t)file[i + 1] < 0xa0))
+			return false;
+	}
+	line.file = file;
+	if (line.line == 0 || *file == '\0')
+		return true; /* says nothing */
+	/* Entries at one place are a chain of inlined calls, outermost first. */
+	if (lines->len > 0 && lines->data[lines->len - 1].offset > line.offset)
+		return false;
+	return pm_vec_push(lines, line) == 0;
+}
+
+/* The lines of the record kept for @function; none when there is no valid one. Their files
+ * are borrowed from the record. */
+static void take_lines(struct pm_jitdump *dump, const struct pm_jit_function *function,
+		       pm_jit_lines *lines)
+{
+	struct pm_reader reader;
+	uint64_t start, count;
+
+	pm_reader_init(&reader, dump->debug_info.data, dump->debug_info.len);
+	start = pm_reader_u64(&reader);
+	count = pm_reader_u64(&reader);
+	if (reader.failed || start != function->start || count > LINES_MAX)
+		return;
+	for (uint64_t i = 0; i < count; i++) {
+		if (!take_line(&reader, function, dump->v8 ? V8_LINES_BIAS : 0, lines)) {
+			pm_vec_clear(lines);
+			return;
+		}
+	}
+}
+
+/* ---- unwind information --------------------------------------------------------------- */
+
+/*
+ * The .eh_frame of the record kept. It is laid out as if it stood behind the code, at the next
+ * multiple of 8, the .eh_frame_hdr last: that is what V8 writes and what perf makes of it
+ * (jit_add_eh_frame_info() in tools/perf/util/genelf.c), though the specification puts the
+ * header first. Which one it is shows: no .eh_frame begins with a header's `01 1b`, for
+ * that would be a length beyond its end.
+ */
+static void take_unwinding(const struct pm_jitdump *dump,
+			   struct pm_jit_function *function)
+{
+	struct pm_reader reader;
+	uint64_t size, header_size, mapped_size;
+	const uint8_t *data;
+	bool header_first;
+
+	pm_reader_init(&reader, dump->unwinding.data, dump->unwinding.len);
+	size = pm_reader_u64(&reader);
+	header_size = pm_reader_u64(&reader);
+	mapped_size = pm_reader_u64(&reader);
+	/* Not mapped: the header alone, which says that frame pointers are to be used. */
+	if (reader.failed || mapped_size == 0 || header_size >= size ||
+	    size > pm_reader_left(&reader))
+		return;
+	data = reader.data + reader.pos;
+	header_first = header_size >= 4 && data[0] == 1 && (data[1] & 0x70) == 0x10;
+	function->eh_frame = data + (header_first ? header_size : 0);
+	function->eh_frame_len = size - header_size;
+	function->eh_frame_at = ((function->start + function->len + 7) & ~UINT64_C(7)) +
+				(header_first ? header_size : 0);
+}
+
+/* ---- records ------------------------------------------------------------------------- */
+
+/* Keeps the payload of a record until the function that it is about. */
+static int keep(struct reading *reading, uint64_t at, uint64_t len, struct kept *to)
+{
+	const uint8_t *bytes;
+	int error;
+
+	pm_vec_clear(to);
+	if (len > RECORD_BYTES_MAX)
+		return 0; /* of a function that is not worth that much */
+	bytes = need(reading, at, len, &error);
+	if (!bytes)
+		return error;
+	if (pm_vec_reserve(to, len) < 0)
+		return -ENOMEM;
+	memcpy(to->data, bytes, len);
+	to->len = len;
+	return 0;
+}
+
+/* The code behind the name at @at, when it is of use: to unwind with its own rules. */
+static int take_code(struct reading *reading, uint64_t at, uint64_t len,
+		     struct pm_jit_function *function)
+{
+	int error = 0;
+
+	if (function->eh_frame && function->len <= len && len <= RECORD_BYTES_MAX)
+		function->code = need(reading, at, function->len, &error);
+	return function->code ? 0 : error;
+}
+
+static int on_load(struct reading *reading, uint64_t at, uint64_t len)
+{
+	struct pm_jitdump *dump = reading->dump;
+	size_t head_len = len < LOAD_HEAD_BYTES ? len : LOAD_HEAD_BYTES;
+	char name[LOAD_HEAD_BYTES];
+	PM_CLEANUP(pm_jit_lines_release) pm_jit_lines lines = { 0 };
+	struct pm_jit_function function = { 0 };
+	struct pm_reader reader;
+	size_t name_len;
+	int error;
+	const uint8_t *bytes;
+
+	if (len < LOAD_BYTES)
+		return give_up(dump, -EBADMSG, "a JIT_CODE_LOAD record is too short");
+	bytes = need(reading, at, head_len, &error);
+	if (!bytes)
+		return error;
+	pm_reader_init(&reader, bytes, head_len);
+	pm_reader_u64(&reader); /* pid, tid */
+	pm_reader_u64(&reader); /* vma: the same as */
+	function.start = pm_reader_u64(&reader);
+	function.len = pm_reader_u64(&reader);
+	name_len = strnlen((const char *)bytes + LOAD_BYTES, head_len - LOAD_BYTES);
+	memcpy(name, bytes + LOAD_BYTES, name_len);
+	take_lines(dump, &function, &lines);
+	function.lines = lines.data;
+	function.lines_len = lines.len;
+	take_unwinding(dump, &function);
+	/* Of a name that is too long the end is not known, where the code begins. */
+	error = name_len < head_len - LOAD_BYTES
+			? take_code(reading, at + LOAD_BYTES + name_len + 1,
+				    len - LOAD_BYTES - name_len - 1, &function)
+			: 0;
+	if (error == 0)
+		error = pm_jit_table_add(reading->table, &function, name, name_len);
+	pm_vec_clear(&dump->debug_info);
+	pm_vec_clear(&dump->unwinding);
+	/* Functions without code or name, and what is too much, do no harm. */
+	return error == -EINVAL || error == -ENOSPC ? 0 : error;
+}
+
+/* The function at the new place as it was at the old one, whose bytes nobody wipes. */
+static int on_move(struct reading *reading, uint64_t at, uint64_t len)
+{
+	const struct pm_jit_function *old;
+	struct pm_jit_function moved;
+	PM_AUTO_FREE char *name = NULL;
+	struct pm_reader reader;
+	uint64_t from, to;
+	int error;
+	const uint8_t *bytes;
+
+	if (len < MOVE_BYTES)
+		return give_up(reading->dump, -EBADMSG,
+			       "a JIT_CODE_MOVE record is too short");
+	bytes = need(reading, at, MOVE_BYTES, &error);
+	if (!bytes)
+		return error;
+	pm_reader_init(&reader, bytes, MOVE_BYTES);
+	pm_reader_u64(&reader); /* pid, tid */
+	pm_reader_u64(&reader); /* vma: the same as the new place */
+	from = pm_reader_u64(&reader);
+	to = pm_reader_u64(&reader);
+	old = pm_jit_table_find(reading->table, from);
+	if (!old || old->start != from || !old->name)
+		return 0;
+	moved = *old;
+	moved.start = to;
+	moved.eh_frame_at = to + (old->eh_frame_at - from);
+	name = strdup(old->name);
+	if (!name)
+		return -ENOMEM;
+	error = pm_jit_table_add(reading->table, &moved, name, strlen(name));
+	return error == -EINVAL || error == -ENOSPC ? 0 : error;
+}
+
+/* The record of @id whose payload is [at, at + len). 0 or negative errno. */
+static int apply(struct reading *reading, uint32_t id, uint64_t at, uint64_t len)
+{
+	switch (id) {
+	case JIT_CODE_LOAD:
+		return on_load(reading, at, len);
+	case JIT_CODE_MOVE:
+		return on_move(reading, at, len);
+	case JIT_CODE_DEBUG_INFO:
+		return keep(reading, at, len, &reading->dump->debug_info);
+	case JIT_CODE_UNWINDING_INFO:
+		return keep(reading, at, len, &reading->dump->unwinding);
+	case JIT_CODE_CLOSE:
+		reading->dump->closed = true;
+		return 0;
+	default:
+		return 0; /* of a later version; it has a size */
+	}
+}
+
+/* The next record, if it is old enough and all there: 1, else 0; or negative errno. */
+static int next(struct reading *reading, uint64_t until_ns)
+{
+	struct pm_jitdump *dump = reading->dump;
+	uint32_t id, total_size;
+	uint64_t time;
+	struct pm_reader reader;
+	int error;
+	const uint8_t *bytes;
+
+	if (dump->closed || dump->offset > reading->size ||
+	    reading->size - dump->offset < PREFIX_BYTES)
+		return 0;
+	bytes = need(reading, dump->offset, PREFIX_BYTES, &error);
+	if (!bytes)
+		return error == -ENODATA ? 0 : error;
+	pm_reader_init(&reader, bytes, PREFIX_BYTES);
+	id = pm_reader_u32(&reader);
+	total_size = pm_reader_u32(&reader);
+	time = pm_reader_u64(&reader);
+	if (total_size < PREFIX_BYTES)
+		return give_up(dump, -EBADMSG, "a record has no valid size");
+	if (total_size > reading->size - dump->offset)
+		return 0; /* is being written */
+	if (time > until_ns)
+		return 0;
+	error = apply(reading, id, dump->offset + PREFIX_BYTES,
+		      total_size - PREFIX_BYTES);
+	/* The file became shorter while it was read: the next call will see that. */
+	if (error == -ENODATA)
+		return 0;
+	if (error < 0)
+		return error;
+	dump->offset += total_size;
+	return 1;
+}
+
+int pm_jitdump_read(struct pm_jitdump *dump, int fd, struct pm_jit_table *table,
+		    uint64_t until_ns, size_t max_bytes, struct pm_error *err)
+{
+	struct reading reading = { .dump = dump, .fd = fd, .table = table };
+	struct stat st;
+	int ret = dump->dead;
+
+	if (ret == 0) {
+		if (fstat(fd, &st) < 0)
+			return pm_error_set(err, -errno, "%s", strerror(errno));
+		reading.size = (uint64_t)st.st_size;
+		if (reading.size < dump->offset)
+			ret = give_up(dump, -ESTALE,
+				      "it was cut short while it was used");
+	}
+	if (ret == 0 && !dump->begun) {
+		ret = reading.size < HEADER_BYTES ? -ENODATA : read_header(&reading);
+		if (ret == -ENODATA)
+			return 0;
+	}
+	if (ret == 0)
+		while ((ret = next(&reading, until_ns)) == 1)
+			if (reading.read_bytes >= max_bytes)
+				return 1;
+	if (ret < 0 && dump->dead == 0)
+		return pm_error_set(err, ret, "%s", strerror(-ret));
+	if (ret < 0 && err)
+		*err = dump->why;
+	return ret;
+}
+
+bool pm_jitdump_has_more(const struct pm_jitdump *dump, int fd)
+{
+	struct stat st;
+
+	return dump->dead == 0 && !dump->closed && fstat(fd, &st) == 0 &&
+	       (uint64_t)st.st_size > dump->offset;
+}

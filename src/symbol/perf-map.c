@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+#include "jit-internal.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+enum {
+	LINE_BYTES_MAX = 1 << 16,
+	CHUNK_BYTES = 1 << 18, /* several lines at least */
+};
+
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t';
+}
+
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c |= 0x20;
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Takes a number in hex, with or without 0x, and the blank behind it. */
+static bool take_hex(const char **at, const char *end, uint64_t *ret)
+{
+	const char *text = *at;
+	uint64_t value = 0;
+	size_t digits = 0;
+
+	if (end - text > 2 && text[0] == '0' && (text[1] | 0x20) == 'x')
+		text += 2;
+	for (; text < end && hex_digit(*text) >= 0; text++, digits++) {
+		if (value >> 60 != 0)
+			return false;
+		value = value << 4 | (uint64_t)hex_digit(*text);
+	}
+	if (digits == 0 || text == end || !is_blank(*text))
+		return false;
+	while (text < end && is_blank(*text))
+		text++;
+	*at = text;
+	*ret = value;
+	return true;
+}
+
+/* 0, also when it has another form; or -ENOMEM. */
+static int take_line(struct pm_perf_map *map, struct pm_jit_table *table,
+		     const char *line, size_t len)
+{
+	const char *end = line + len;
+	struct pm_jit_function function = { 0 };
+	int ret;
+
+	while (end > line && (is_blank(end[-1]) || end[-1] == '\r'))
+		end--;
+	if (line == end)
+		return 0;
+	if (!take_hex(&line, end, &function.start) ||
+	    !take_hex(&line, end, &function.len)) {
+		map->bad_lines++;
+		return 0;
+	}
+	/* Marks of places, of which no address can be. */
+	if (function.len == 0)
+		return 0;
+	ret = pm_jit_table_add(table, &function, line, (size_t)(end - line));
+	if (ret == -EINVAL)
+		map->bad_lines++;
+	return ret == -ENOMEM ? ret : 0;
+}
+
+/* Takes the whole lines of @bytes; how many bytes they were, or -ENOMEM. */
+static ssize_t take_lines(struct pm_perf_map *map, struct pm_jit_table *table,
+			  const char *bytes, size_t len)
+{
+	size_t taken = 0;
+
+	while (taken < len) {
+		const char *line = bytes + taken;
+		const char *newline = memchr(line, '\n', len - taken);
+		size_t line_len = newline ? (size_t)(newline - line) : len - taken;
+		int ret = 0;
+
+		if (line_len > LINE_BYTES_MAX && !map->skipping) {
+			map->skipping = true;
+			map->bad_lines++;
+		}
+		if (!newline) {
+			if (map->skipping)
+				taken = len;
+			break;
+		}
+		if (!map->skipping)
+			ret = take_line(map, table, line, line_len);
+		if (ret < 0)
+			return ret;
+		map->skipping = false;
+		taken += line_len + 1;
+	}
+	return (ssize_t)taken;
+}
+
+/* Whether what was read last still stands where it stood. */
+static bool is_continued(const struct pm_perf_map *map, int fd, uint64_t size)
+{
+	uint8_t tail[sizeof(map->tail)];
+
+	if (size < map->offset)
+		return false;
+	return map->tail_len == 0 ||
+	       (pread(fd, tail, map->tail_len, (off_t)(map->offset - map->tail_len)) ==
+			(ssize_t)map->tail_len &&
+		memcmp(tail, map->tail, map->tail_len) == 0);
+}
+
+static void keep_tail(struct pm_perf_map *map, const char *bytes, size_t len)
+{
+	if (len == 0)
+		return;
+	map->tail_len = len < sizeof(map->tail) ? len : sizeof(map->tail);
+	memcpy(map->tail, bytes + len - map->tail_len, map->tail_len);
+}
+
+int pm_perf_map_read(struct pm_perf_map *map, int fd, struct pm_jit_table *table,
+		     size_t max_bytes)
+{
+	PM_AUTO_FREE char *chunk = NULL;
+	size_t total = 0;
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!is_continued(map, fd, (uint64_t)st.st_size)) {
+		pm_jit_table_clear(table);
+		map->offset = 0;
+		map->tail_len = 0;
+		map->skipping = false;
+		map->restarts++;
+	}
+	if ((uint64_t)st.st_size == map->offset)
+		return 0;
+	chunk = malloc(CHUNK_BYTES);
+	if (!chunk)
+		return -ENOMEM;
+	while (total < max_bytes) {
+		ssize_t len = pread(fd, chunk, CHUNK_BYTES, (off_t)map->offset);
+		ssize_t taken;
+
+		if (len < 0)
+			return -errno;
+		taken = take_lines(map, table, chunk, (size_t)len);
+		if (taken < 0)
+			return (int)taken;
+		keep_tail(map, chunk, (size_t)taken);
+		map->offset += (uint64_t)taken;
+		total += (size_t)taken;
+		if (taken == 0 || len < CHUNK_BYTES)
+			return 0;
+	}
+	return 1;
+}

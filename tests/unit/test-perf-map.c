@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: MIT */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "pm/symbol.h"
+
+enum {
+	ALL = 1 << 30,
+};
+
+struct fixture {
+	struct pm_perf_map map;
+	struct pm_jit_table *table;
+	int fd;
+};
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	f->table = pm_jit_table_new();
+	f->fd = memfd_create("map", MFD_CLOEXEC);
+	*state = f;
+	return f->table && f->fd >= 0 ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	pm_jit_table_free(f->table);
+	close(f->fd);
+	free(f);
+	return 0;
+}
+
+static void append(struct fixture *f, const char *text)
+{
+	assert_int_equal(lseek(f->fd, 0, SEEK_END) >= 0, 1);
+	assert_int_equal(write(f->fd, text, strlen(text)), strlen(text));
+}
+
+static void read_on(struct fixture *f)
+{
+	assert_int_equal(pm_perf_map_read(&f->map, f->fd, f->table, ALL), 0);
+}
+
+static const char *name_at(const struct fixture *f, uint64_t address)
+{
+	const struct pm_jit_function *function = pm_jit_table_find(f->table, address);
+
+	return function ? function->name : NULL;
+}
+
+static void test_lines(void **state)
+{
+	struct fixture *f = *state;
+
+	append(f, "1000 10 plain\n"
+		  "0x2000 0x20 with a blank \n"
+		  "00003000\t8\ttabs\r\n"
+		  "\n"
+		  "4000 10 a\x1b[31mb\xff\n"
+		  "ABCDEF 1 upper\n");
+	read_on(f);
+	assert_int_equal(f->map.bad_lines, 0);
+	assert_null(name_at(f, 0xfff));
+	assert_string_equal(name_at(f, 0x1000), "plain");
+	assert_string_equal(name_at(f, 0x100f), "plain");
+	assert_null(name_at(f, 0x1010));
+	assert_string_equal(name_at(f, 0x201f), "with a blank");
+	assert_string_equal(name_at(f, 0x3007), "tabs");
+	assert_string_equal(name_at(f, 0x4000), "a\\x1b[31mb\xef\xbf\xbd");
+	assert_string_equal(name_at(f, 0xabcdef), "upper");
+}
+
+static void test_bad_lines(void **state)
+{
+	static const char *const bad[] = {
+		"hello world foo\n",
+		"1000\n",
+		"1000 10\n",
+		"1000 10 \n",
+		"0x 10 x\n",
+		"1000 0x x\n",
+		"-1 10 x\n",
+		"10000000000000000 1 x\n",
+		"ffffffffffffffff 2 x\n",
+		"1000,10 x\n",
+	};
+	struct fixture *f = *state;
+	struct pm_jit_table_stats stats;
+
+	for (size_t i = 0; i < PM_ARRAY_LEN(bad); i++) {
+		append(f, bad[i]);
+		read_on(f);
+		assert_int_equal(f->map.bad_lines, i + 1);
+	}
+	append(f, "1000 0 a mark of a place\n");
+	append(f, "1001 1 good\n");
+	read_on(f);
+	assert_int_equal(f->map.bad_lines, PM_ARRAY_LEN(bad));
+	pm_jit_table_stats(f->table, &stats);
+	assert_int_equal(stats.functions, 1);
+	assert_string_equal(name_at(f, 0x1001), "good");
+}
+
+static void test_nul_in_name(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(write(f->fd, "10 1 a\0b\n", 9), 9);
+	read_on(f);
+	assert_string_equal(name_at(f, 0x10), "a\\x00b");
+}
+
+static void test_half_line_waits(void **state)
+{
+	struct fixture *f = *state;
+
+	append(f, "1000 10 first\n2000 10 sec");
+	read_on(f);
+	assert_string_equal(name_at(f, 0x1000), "first");
+	assert_null(name_at(f, 0x2000));
+	append(f, "ond\n");
+	assert_null(name_at(f, 0x2000));
+	read_on(f);
+	assert_string_equal(name_at(f, 0x2000), "second");
+}
+
+static void test_later_lines_win(void **state)
+{
+	struct fixture *f = *state;
+
+	append(f, "1000 100 old\n1040 10 middle\n");
+	read_on(f);
+	assert_string_equal(name_at(f, 0x103f), "old");
+	assert_string_equal(name_at(f, 0x1040), "middle");
+	assert_string_equal(name_at(f, 0x104f), "middle");
+	assert_string_equal(name_at(f, 0x1050), "old");
+	append(f, "fff 51 left\n10f0 20 right\n");
+	read_on(f);
+	assert_string_equal(name_at(f, 0xfff), "left");
+	assert_string_equal(name_at(f, 0x104f), "left");
+	assert_string_equal(name_at(f, 0x1050), "old");
+	assert_string_equal(name_at(f, 0x10ef), "old");
+	assert_string_equal(name_at(f, 0x10ff), "right");
+	append(f, "0 10000 all\n");
+	read_on(f);
+	assert_string_equal(name_at(f, 0x1045), "all");
+	assert_string_equal(name_at(f, 0), "all");
+}
+
+/* (generation, address) names one function for ever once it was used. */
+static void test_generations(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t first;
+
+	append(f, "1000 100 a\n");
+	read_on(f);
+	first = pm_jit_table_find(f->table, 0x1000)->generation;
+	append(f, "1000 100 b\n");
+	read_on(f);
+	/* Nobody has seen `a`. */
+	assert_int_equal(pm_jit_table_use(f->table, 0x1000)->generation, first);
+	append(f, "1010 10 c\n");
+	read_on(f);
+	assert_int_equal(pm_jit_table_find(f->table, 0x1010)->generation, first + 1);
+	assert_int_equal(pm_jit_table_find(f->table, 0x1000)->generation, first);
+	append(f, "1000 100 b\n");
+	read_on(f);
+	assert_int_equal(pm_jit_table_find(f->table, 0x1000)->generation, first + 1);
+	/* Written anew: what `b` was shall not become something else. */
+	assert_int_equal(ftruncate(f->fd, 0), 0);
+	append(f, "1000 100 d\n");
+	read_on(f);
+	assert_int_equal(f->map.restarts, 1);
+	assert_string_equal(name_at(f, 0x1000), "d");
+	assert_true(pm_jit_table_find(f->table, 0x1000)->generation > first + 1);
+}
+
+static void test_same_again_changes_nothing(void **state)
+{
+	struct fixture *f = *state;
+	struct pm_jit_table_stats before, after;
+
+	append(f, "1000 10 a\n");
+	read_on(f);
+	pm_jit_table_stats(f->table, &before);
+	append(f, "1000 10 a\n");
+	read_on(f);
+	pm_jit_table_stats(f->table, &after);
+	assert_int_equal(after.changes, before.changes);
+	assert_int_equal(after.functions, 1);
+	assert_int_equal(after.bytes, before.bytes);
+}
+
+static void test_written_anew(void **state)
+{
+	struct fixture *f = *state;
+
+	append(f, "1000 10 a\n2000 10 b\n");
+	read_on(f);
+	/* Longer than before, but another beginning. */
+	assert_int_equal(ftruncate(f->fd, 0), 0);
+	append(f, "1000 10 x\n3000 10 yyyyyyyyyyyyyyyyyyyy\n");
+	read_on(f);
+	assert_int_equal(f->map.restarts, 1);
+	assert_string_equal(name_at(f, 0x1000), "x");
+	assert_null(name_at(f, 0x2000));
+	/* Shorter. */
+	assert_int_equal(ftruncate(f->fd, 0), 0);
+	read_on(f);
+	assert_int_equal(f->map.restarts, 2);
+	assert_null(name_at(f, 0x1000));
+}
+
+static void test_long_lines(void **state)
+{
+	enum {
+		LONG = 5000,
+		ENDLESS = 3 << 20
+	};
+	struct fixture *f = *state;
+	char *text = malloc(ENDLESS + 1);
+
+	assert_non_null(text);
+	memset(text, 'n', ENDLESS);
+	text[ENDLESS] = '\0';
+	append(f, "1000 10 ");
+	text[LONG] = '\n';
+	text[LONG + 1] = '\0';
+	append(f, text);
+	append(f, "2000 10 ");
+	text[LONG] = text[LONG + 1] = 'n';
+	append(f, text);
+	append(f, "\n3000 10 after\n");
+	read_on(f);
+	assert_int_equal(strlen(name_at(f, 0x1000)), PM_JIT_NAME_MAX + strlen("…"));
+	assert_null(name_at(f, 0x2000));
+	assert_int_equal(f->map.bad_lines, 1);
+	assert_string_equal(name_at(f, 0x3000), "after");
+	free(text);
+}
+
+/* In pieces and at once give the same. */
+static void test_pieces(void **state)
+{
+	enum {
+		LINES = 40000
+	};
+	struct fixture *f = *state;
+	FILE *out = fdopen(dup(f->fd), "w");
+	struct pm_jit_table_stats stats;
+	size_t calls = 1;
+
+	for (size_t i = 0; i < LINES; i++)
+		fprintf(out, "%zx 10 function number %zu\n", (i * 7919 % LINES) * 16, i);
+	fclose(out);
+	while (pm_perf_map_read(&f->map, f->fd, f->table, 1000) == 1)
+		calls++;
+	assert_true(calls > 3);
+	pm_jit_table_stats(f->table, &stats);
+	assert_int_equal(stats.functions, LINES);
+	for (size_t i = 0; i < LINES; i++) {
+		char name[64];
+
+		snprintf(name, sizeof(name), "function number %zu", i);
+		assert_string_equal(name_at(f, (i * 7919 % LINES) * 16 + 15), name);
+	}
+}
+
+/* Random ranges, in any order and over each other, against a plain array. */
+static void test_against_array(void **state)
+{
+	enum {
+		SPACE = 4096,
+		ROUNDS = 20000
+	};
+	struct fixture *f = *state;
+	static uint32_t truth[SPACE];
+	struct pm_jit_table_stats stats;
+	uint32_t seed = 1;
+
+	memset(truth, 0, sizeof(truth));
+	for (uint32_t round = 1; round <= ROUNDS; round++) {
+		struct pm_jit_function function = { 0 };
+		char name[16];
+
+		seed = seed * 1664525u + 1013904223u;
+		function.start = seed >> 8 & (SPACE - 1);
+		function.len = 1 + (seed >> 20) % (seed & 0x80 ? 3 : 300);
+		if (function.start + function.len > SPACE)
+			function.len = SPACE - function.start;
+		snprintf(name, sizeof(name), "%u", round);
+		assert_int_equal(
+			pm_jit_table_add(f->table, &function, name, strlen(name)), 0);
+		for (uint64_t i = 0; i < function.len; i++)
+			truth[function.start + i] = round;
+		if (round % 97 != 0)
+			continue;
+		for (uint64_t i = 0; i < SPACE; i++) {
+			const char *found = name_at(f, i);
+
+			assert_int_equal(found ? strtoul(found, NULL, 10) : 0, truth[i]);
+		}
+	}
+	pm_jit_table_clear(f->table);
+	pm_jit_table_stats(f->table, &stats);
+	assert_int_equal(stats.functions, 0);
+	assert_null(name_at(f, 0));
+}
+
+static void test_places_in_names(void **state)
+{
+	static const struct {
+		const char *name, *file;
+		uint32_t line;
+	} cases[] = {
+		{ "JS:*leaf /src/work.js:1:17", "/src/work.js", 1 },
+		{ "JS:~ node:internal/util:357:10", "node:internal/util", 357 },
+		{ "JS:^get foo /a b/c.js:12:3", "/a b/c.js", 12 },
+		{ "LazyCompile:*x file:///y.mjs:9:1", "file:///y.mjs", 9 },
+		{ "Script:~ [eval]-wrapper:1:1", "[eval]-wrapper", 1 },
+		{ "JS:~a b c.js:1:2", NULL, 0 }, /* `a` of `b c.js`, or `a b` of `c.js` */
+		{ "JS:~leaf", NULL, 0 },
+		{ "JS:~leaf file.js", NULL, 0 },
+		{ "JS:~leaf file.js:1", NULL, 0 },
+		{ "JS:leaf file.js:1:2", NULL, 0 }, /* no mark */
+		{ "Builtin:f x:1:2", NULL, 0 },
+		{ "JS:~f :1:2", NULL, 0 },
+		{ "JS:~:1:2", NULL, 0 },
+		{ "py::f:/usr/lib/x.py", "/usr/lib/x.py", 0 },
+		{ "py::C.<locals>.g:<frozen importlib._bootstrap>",
+		  "<frozen importlib._bootstrap>", 0 },
+		{ "py::f:", NULL, 0 },
+		{ "py::", NULL, 0 },
+		{ "std::f(int):1:2", NULL, 0 },
+	};
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < PM_ARRAY_LEN(cases); i++) {
+		struct pm_jit_function function = { .start = 16 * i, .len = 16 };
+		const char *file;
+		uint32_t line;
+
+		assert_int_equal(pm_jit_table_add(f->table, &function, cases[i].name,
+						  strlen(cases[i].name)),
+				 0);
+		pm_jit_function_place(pm_jit_table_find(f->table, 16 * i), 16 * i + 3,
+				      &file, &line);
+		assert_string_equal(name_at(f, 16 * i), cases[i].name);
+		assert_string_equal(file ? file : "none",
+				    cases[i].file ? cases[i].file : "none");
+		assert_int_equal(line, cases[i].line);
+	}
+}
+
+static void test_limits(void **state)
+{
+	struct fixture *f = *state;
+	struct pm_jit_table_stats stats;
+	struct pm_jit_function function = { .len = 1 };
+
+	for (size_t i = 0; i < PM_JIT_FUNCTIONS_MAX; i++) {
+		function.start = i;
+		assert_int_equal(pm_jit_table_add(f->table, &function, "f", 1), 0);
+	}
+	function.start++;
+	assert_int_equal(pm_jit_table_add(f->table, &function, "f", 1), -ENOSPC);
+	pm_jit_table_stats(f->table, &stats);
+	assert_int_equal(stats.left_out, 1);
+	assert_true(stats.bytes <= PM_JIT_TABLE_BYTES_MAX);
+	/* Of a place that changes its name too often the name is not known any more. */
+	pm_jit_table_clear(f->table);
+	for (size_t i = 0; i < PM_JIT_GENERATIONS_MAX + 2; i++) {
+		assert_int_equal(
+			pm_jit_table_add(f->table, &function, i % 2 ? "one" : "two", 3),
+			0);
+		pm_jit_table_use(f->table, function.start);
+	}
+	assert_null(name_at(f, function.start));
+	assert_int_equal(pm_jit_table_find(f->table, function.start)->generation,
+			 PM_JIT_GENERATIONS_MAX);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(test_lines),
+		TEST(test_bad_lines),
+		TEST(test_nul_in_name),
+		TEST(test_half_line_waits),
+		TEST(test_later_lines_win),
+		TEST(test_generations),
+		TEST(test_same_again_changes_nothing),
+		TEST(test_written_anew),
+		TEST(test_long_lines),
+		TEST(test_pieces),
+		TEST(test_against_array),
+		TEST(test_places_in_names),
+		TEST(test_limits),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
