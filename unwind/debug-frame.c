@@ -136,20 +136,23 @@ void pm_unw_module_on_gap(struct pm_unw_module *module, pm_unw_open_debug_fn ope
 	module->open_debug_user = user;
 }
 
-void pm_unw_module_fill_gap(struct pm_unw_module *module)
+bool pm_unw_module_fill_gap(struct pm_unw_module *module)
 {
+	bool found;
 	int fd;
 
 	if (module->gap_seen)
-		return;
+		return false;
 	module->gap_seen = true;
+	found = pm_unw_eh_frame_search(module);
 	if (module->debug_packed)
 		unpack_own(module);
 	if (module->debug_frame.len > 0 || !module->open_debug)
-		return;
+		return found;
 	fd = module->open_debug(module->open_debug_user);
-	if (fd < 0)
-		return;
-	pm_unw_module_add_debug(module, fd, NULL);
-	close(fd);
+	if (fd >= 0) {
+		pm_unw_module_add_debug(module, fd, NULL);
+		close(fd);
+	}
+	return found;
 }

@@ -293,6 +293,13 @@ static void scan(struct pm_unw_module *module, struct pm_unw_region *region,
 		      by_start);
 }
 
+const struct pm_unw_fde_table *pm_unw_fde_scan(struct pm_unw_module *module)
+{
+	pm_vec_clear(&module->eh_scanned.places);
+	scan(module, &module->eh_frame, &module->eh_scanned);
+	return &module->eh_scanned;
+}
+
 static int find_scanned(struct pm_unw_module *module, struct pm_unw_region *region,
 			struct pm_unw_fde_table *table, uint64_t svma,
 			struct pm_unw_fde *ret)
@@ -373,6 +380,40 @@ static int find_in_hdr(struct pm_unw_module *module, uint64_t svma,
 	return low == 0 ? -ENOENT : read_hdr_row(module, low - 1, svma, ret);
 }
 
+/* Whether some rows of the table, the first and the last among them, are what they should
+ * be: where one is, a program's own exceptions would find their way, too. */
+static bool is_table_sound(struct pm_unw_module *module)
+{
+	enum {
+		ROWS = 8
+	};
+	struct pm_unw_region *hdr = &module->eh_frame_hdr;
+	size_t last_row = 0;
+	int32_t last = INT32_MIN;
+
+	for (size_t i = 0; i < ROWS && !module->hdr_sound; i++) {
+		size_t row = (module->hdr_count - 1) / (ROWS - 1) * i;
+		const uint8_t *pair;
+		struct pm_unw_fde fde;
+		int32_t start;
+
+		if (i == ROWS - 1)
+			row = module->hdr_count - 1;
+		pair = pm_unw_region_need(hdr, module->hdr_table + row * 8, 4);
+		if (!pair)
+			return false;
+		memcpy(&start, pair, 4);
+		if ((row > last_row && start < last) ||
+		    read_hdr_row(module, row, hdr->svma + (uint64_t)(int64_t)start,
+				 &fde) == -EBADMSG)
+			return false;
+		last = start;
+		last_row = row;
+	}
+	module->hdr_sound = true;
+	return true;
+}
+
 /*
  * By the header's table, which is dropped when it turns out to be wrong: then all of the
  * section is read.
@@ -384,7 +425,7 @@ static int find_in_eh_frame(struct pm_unw_module *module, uint64_t svma,
 
 	if (module->hdr_table) {
 		rc = find_in_hdr(module, svma, ret);
-		if (rc != -EBADMSG)
+		if (rc == 0 || (rc == -ENOENT && is_table_sound(module)))
 			return rc;
 		module->hdr_table = 0;
 	}
@@ -398,7 +439,11 @@ int pm_unw_fde_find(struct pm_unw_module *module, uint64_t svma, struct pm_unw_f
 
 	if (rc == 0)
 		return 0;
-	pm_unw_module_fill_gap(module);
+	if (pm_unw_module_fill_gap(module)) {
+		rc = find_in_eh_frame(module, svma, ret);
+		if (rc == 0)
+			return 0;
+	}
 	debug_rc = find_scanned(module, &module->debug_frame, &module->debug_scanned,
 				svma, ret);
 	return debug_rc == -ENOENT ? rc : debug_rc;

@@ -145,6 +145,7 @@ static void read_sections(struct pm_unw_module *module, Elf *elf)
 	Elf_Scn *scn = NULL;
 	size_t names;
 
+	module->no_sections = !elf_nextscn(elf, NULL);
 	if (elf_getshdrstrndx(elf, &names) != 0)
 		return;
 	while ((scn = elf_nextscn(elf, scn))) {

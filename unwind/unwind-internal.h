@@ -3,6 +3,7 @@
  * The inside of the unwinder, one step a file:
  *   module.c  ELF file → program headers and CFI regions
  *   region.c  lazily read bytes of a module
+ *   eh-frame-search.c  .eh_frame that no header tells of
  *   debug-frame.c  .debug_frame that is compressed or in another file
  *   parts.c   modules taken apart and made from parts
  *   fde.c     svma → the FDE that covers it
@@ -116,6 +117,8 @@ struct pm_unw_module {
 	struct pm_unw_fde_table eh_scanned, debug_scanned;
 	/* Where there is no file: pieces by svma, apart from each other; data owned. */
 	PM_VEC(struct pm_unw_part) code;
+	bool hdr_sound; /* the header's table was looked at as a whole */
+	bool no_sections; /* the file has no section headers */
 	bool gap_seen; /* an address without CFI: what follows was tried */
 	bool debug_packed; /* there is a compressed .debug_frame */
 	pm_unw_open_debug_fn open_debug; /* NULL: there is nobody to ask */
@@ -132,8 +135,13 @@ bool pm_unw_module_is_entry(struct pm_unw_module *module, uint64_t svma);
 
 /* Whether a section of this name holds it, as it is or compressed. */
 bool pm_unw_is_debug_frame(const char *section);
-/* Brings in the .debug_frame that can be had; all but the first time a no-op. */
-void pm_unw_module_fill_gap(struct pm_unw_module *module);
+/* Brings in what CFI can still be had; all but the first time a no-op. True: .eh_frame, too. */
+bool pm_unw_module_fill_gap(struct pm_unw_module *module);
+
+/* ---- eh-frame-search.c --------------------------------------------------------------- */
+
+/* Finds the .eh_frame of a module whose headers do not tell where it is, if there is one. */
+bool pm_unw_eh_frame_search(struct pm_unw_module *module);
 
 /* ---- parts.c ------------------------------------------------------------------------- */
 
@@ -161,6 +169,9 @@ struct pm_unw_fde {
 	uint64_t region_svma;
 	const uint8_t *region_data;
 };
+
+/* All FDEs of .eh_frame as it is now, in order of address. */
+const struct pm_unw_fde_table *pm_unw_fde_scan(struct pm_unw_module *module);
 
 /* 0; -ENOENT: no FDE covers @svma; -EBADMSG: what is there is not valid. */
 int pm_unw_fde_find(struct pm_unw_module *module, uint64_t svma, struct pm_unw_fde *ret);

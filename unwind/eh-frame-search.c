@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Static programs tell where their .eh_frame is by section headers alone, for they register
+ * it themselves. Packers and sstrip take those away. It is still there, and looks like
+ * nothing else.
+ */
+#include "unwind-internal.h"
+
+#include <string.h>
+
+enum {
+	SEARCHED_BYTES_MAX = 1 << 26,
+	CANDIDATES_MAX = 16,
+	CIE_BYTES_MAX = 256,
+};
+
+/* A CIE as assemblers write them (LSB 10.6.1.1): length, id 0, version, augmentation "z…". */
+static bool is_cie(const uint8_t *bytes)
+{
+	uint32_t head[2];
+
+	memcpy(head, bytes, sizeof(head));
+	return head[1] == 0 && head[0] >= 8 && head[0] <= CIE_BYTES_MAX &&
+	       (bytes[8] == 1 || bytes[8] == 3) && bytes[9] == 'z';
+}
+
+static bool is_code(const struct pm_unw_module *module,
+		    const struct pm_unw_fde_place *place)
+{
+	for (size_t i = 0; i < module->loads.len; i++) {
+		const struct pm_unw_load *load = &module->loads.data[i];
+
+		if (load->executable && place->start - load->vaddr < load->filesz &&
+		    place->end - load->vaddr <= load->filesz)
+			return true;
+	}
+	return false;
+}
+
+/* Takes what begins at @skip of @load when all that it describes is code. */
+static bool take(struct pm_unw_module *module, const struct pm_unw_load *load,
+		 size_t skip)
+{
+	const struct pm_unw_fde_table *table;
+	size_t good = 0;
+
+	pm_unw_region_open(module, &module->eh_frame, load->vaddr + skip,
+			   load->offset + skip, load->filesz - skip);
+	module->eh_frame.open_ended = true;
+	table = pm_unw_fde_scan(module);
+	while (good < table->places.len && is_code(module, &table->places.data[good]))
+		good++;
+	if (good > 0 && good == table->places.len)
+		return true;
+	pm_unw_region_release(&module->eh_frame);
+	pm_unw_fde_scan(module);
+	return false;
+}
+
+bool pm_unw_eh_frame_search(struct pm_unw_module *module)
+{
+	size_t step = pm_unw_arch_infos[module->arch].word_bytes;
+	uint64_t left = SEARCHED_BYTES_MAX;
+	int candidates = 0;
+
+	if (!module->no_sections || module->eh_frame.len > 0)
+		return false;
+	for (size_t i = 0; i < module->loads.len; i++) {
+		const struct pm_unw_load *load = &module->loads.data[i];
+		struct pm_unw_region region = { 0 };
+		const uint8_t *bytes;
+		bool found = false;
+
+		if (load->filesz > left)
+			continue;
+		left -= load->filesz;
+		pm_unw_region_open(module, &region, load->vaddr, load->offset,
+				   load->filesz);
+		for (size_t at = -load->vaddr & (step - 1);
+		     !found && candidates < CANDIDATES_MAX &&
+		     (bytes = pm_unw_region_need(&region, at, 16));
+		     at += step)
+			if (is_cie(bytes)) {
+				candidates++;
+				found = take(module, load, at);
+			}
+		pm_unw_region_release(&region);
+		if (found)
+			return true;
+	}
+	return false;
+}
