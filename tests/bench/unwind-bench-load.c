@@ -190,6 +190,8 @@ static void make_module(struct bench_module *module)
 	parts.eh_frame_hdr = unw_part(&module->eh_frame_hdr);
 	parts.eh_frame = unw_part(&module->eh_frame);
 	parts.debug_frame = unw_part(&module->debug_frame);
+	parts.code = module->code.data;
+	parts.code_len = module->code.len;
 	if (pm_unw_module_from_parts(&module->unw, &parts, NULL) < 0)
 		abort();
 	pm_vec_release(&loads);
