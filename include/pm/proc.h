@@ -177,6 +177,7 @@ struct pm_launch {
 	pid_t pid;
 	int pidfd; /* readable when it has ended; -1 on kernels before 5.3 */
 	int go_fd, error_fd; /* private */
+	bool begun; /* private */
 	struct pm_launch_plan *plan; /* private */
 };
 
@@ -186,6 +187,11 @@ struct pm_launch {
  * call this before signals are blocked or ignored for one's own needs.
  */
 int pm_launch_prepare(struct pm_launch *launch, char *const argv[], struct pm_error *err);
+/*
+ * Only says so to the child, for a caller that has to see to the child meanwhile, as a tracer
+ * does. pm_launch_go(), once error_fd is readable, then tells what came of it.
+ */
+int pm_launch_begin(struct pm_launch *launch, struct pm_error *err);
 /*
  * Lets it exec. Negative errno when exec failed (the child is reaped then): the program's
  * exit status should be 127 for -ENOENT, else 126; @err says so in words.

@@ -15,6 +15,9 @@ int main(int argc, char **argv)
 		pm_rec_options_help();
 	} else if (options.action == PM_REC_VERSION) {
 		puts("pmrec " PMREC_VERSION);
+	} else if (options.action == PM_REC_STACKS) {
+		fputs("pmrec: --stacks is not built yet\n", stderr);
+		status = PM_REC_STATUS_FAILED;
 	} else {
 		status = pm_rec_session_run(&options);
 	}

@@ -12,6 +12,10 @@ enum {
 	OPTION_STACK_BYTES,
 	OPTION_NO_SYMBOLS,
 	OPTION_RAW,
+	OPTION_ENGINE,
+	OPTION_STACKS,
+	OPTION_UNWINDER,
+	OPTION_VERIFY,
 	OPTION_HELP,
 	OPTION_VERSION,
 };
@@ -19,13 +23,19 @@ enum {
 static const char default_event[] = "cycles";
 static const char default_output[] = "samples.json";
 
-static const char short_options[] = "+:e:F:c:gm:o:qvh";
+static const char short_options[] = "+:e:F:c:gm:o:p:qt:vh";
 static const struct option long_options[] = {
 	{ "event", required_argument, NULL, 'e' },
 	{ "freq", required_argument, NULL, 'F' },
 	{ "count", required_argument, NULL, 'c' },
 	{ "call-graph", required_argument, NULL, OPTION_CALL_GRAPH },
 	{ "stack-bytes", required_argument, NULL, OPTION_STACK_BYTES },
+	{ "engine", required_argument, NULL, OPTION_ENGINE },
+	{ "stacks", no_argument, NULL, OPTION_STACKS },
+	{ "pid", required_argument, NULL, 'p' },
+	{ "tid", required_argument, NULL, 't' },
+	{ "unwinder", required_argument, NULL, OPTION_UNWINDER },
+	{ "verify", no_argument, NULL, OPTION_VERIFY },
 	{ "mmap-pages", required_argument, NULL, 'm' },
 	{ "output", required_argument, NULL, 'o' },
 	{ "raw", required_argument, NULL, OPTION_RAW },
@@ -64,6 +74,19 @@ static const char help[] =
 	"      --no-symbols          leave addresses as they are\n"
 	"  -q, --quiet               print errors only\n"
 	"  -v, --verbose             print what was opened and what it cost\n"
+	"\n"
+	"Without perf_event_open\n"
+	"      --engine HOW          perf: the kernel's sampling (default); ptrace: stop the\n"
+	"                            running threads 99 times a second (-F up to 1000);\n"
+	"                            auto: ptrace where perf is denied\n"
+	"      --verify              with --engine ptrace and --stacks: ask libunwind, too,\n"
+	"                            and tell where it finds other callers\n"
+	"\n"
+	"Stacks of a running process, once: pmrec --stacks -p PID\n"
+	"      --stacks              print the stack of each thread, and record nothing\n"
+	"  -p, --pid PID             of this process\n"
+	"  -t, --tid TID             of this thread only\n"
+	"      --unwinder WHICH      own (default) or libunwind\n"
 	"\n"
 	"  -m, --mmap-pages PAGES    size of each CPU's buffer, a power of two; with\n"
 	"                            K, M or G in bytes\n"
@@ -107,12 +130,11 @@ static int unknown_option(char **argv, struct pm_error *err)
 	size_t len = strcspn(word, "=");
 	const char *near = len > 2 ? nearest_option(word + 2, len - 2) : NULL;
 
-	if (optopt == 'p' || optopt == 't' || optopt == 'a')
-		pm_error_set(
-			err, -EINVAL,
-			"unknown option -%c: pmrec records a command that it starts, "
-			"not running processes or the whole system yet",
-			optopt);
+	if (optopt == 'a')
+		pm_error_set(err, -EINVAL,
+			     "unknown option -%c: pmrec records a command that it "
+			     "starts, not the whole system yet",
+			     optopt);
 	else if (optopt > 0 && optopt < 256)
 		pm_error_set(err, -EINVAL, "unknown option -%c", optopt);
 	else if (optopt) /* a long one that takes no value was given one */
@@ -159,6 +181,7 @@ static int parse_stack_bytes(struct pm_rec_options *options, const char *option,
 			     option, text, PM_STACK_BYTES_MAX);
 		return usage(err);
 	}
+	options->stack_bytes_given = true;
 	options->stack_bytes = (uint32_t)((bytes + STACK_BYTES_STEP - 1) /
 					  STACK_BYTES_STEP * STACK_BYTES_STEP);
 	return 0;
@@ -217,6 +240,46 @@ static int parse_ring_pages(struct pm_rec_options *options, const char *text,
 	return 0;
 }
 
+static int parse_engine(struct pm_rec_options *options, const char *text,
+			struct pm_error *err)
+{
+	static const char *const names[] = { [PM_REC_ENGINE_PERF] = "perf",
+					     [PM_REC_ENGINE_PTRACE] = "ptrace",
+					     [PM_REC_ENGINE_AUTO] = "auto" };
+
+	for (size_t i = 0; i < PM_ARRAY_LEN(names); i++) {
+		if (strcmp(text, names[i]) != 0)
+			continue;
+		options->engine = (enum pm_rec_engine)i;
+		return 0;
+	}
+	pm_error_set(err, -EINVAL, "--engine %s: expected perf, ptrace or auto", text);
+	return usage(err);
+}
+
+static int parse_unwinder(struct pm_rec_options *options, const char *text,
+			  struct pm_error *err)
+{
+	options->libunwind = strcmp(text, "libunwind") == 0;
+	if (options->libunwind || strcmp(text, "own") == 0)
+		return 0;
+	pm_error_set(err, -EINVAL, "--unwinder %s: expected own or libunwind", text);
+	return usage(err);
+}
+
+static int parse_pid(pid_t *ret, char option, const char *text, struct pm_error *err)
+{
+	uint64_t pid;
+
+	if (!pm_parse_u64(text, &pid) || pid == 0 || pid > INT32_MAX) {
+		pm_error_set(err, -EINVAL, "-%c %s: expected the number of a %s", option,
+			     text, option == 'p' ? "process" : "thread");
+		return usage(err);
+	}
+	*ret = (pid_t)pid;
+	return 0;
+}
+
 struct seen {
 	bool rate, count;
 };
@@ -226,9 +289,10 @@ static int apply(struct pm_rec_options *options, struct seen *seen, int option,
 {
 	switch (option) {
 	case 'e':
+		options->event_given = true;
 		return pm_event_specs_parse(optarg, &options->specs, err);
 	case 'F':
-		seen->rate = true;
+		seen->rate = options->rate_given = true;
 		return parse_rate(options, optarg, true, err);
 	case 'c':
 		seen->count = true;
@@ -239,6 +303,20 @@ static int apply(struct pm_rec_options *options, struct seen *seen, int option,
 		return parse_call_graph(options, optarg, err);
 	case OPTION_STACK_BYTES:
 		return parse_stack_bytes(options, "--stack-bytes", optarg, err);
+	case OPTION_ENGINE:
+		return parse_engine(options, optarg, err);
+	case OPTION_STACKS:
+		options->action = PM_REC_STACKS;
+		return 0;
+	case OPTION_UNWINDER:
+		return parse_unwinder(options, optarg, err);
+	case OPTION_VERIFY:
+		options->verify = true;
+		return 0;
+	case 'p':
+		return parse_pid(&options->pid, 'p', optarg, err);
+	case 't':
+		return parse_pid(&options->tid, 't', optarg, err);
 	case 'm':
 		return parse_ring_pages(options, optarg, err);
 	case 'o':
@@ -289,6 +367,46 @@ static int check_raw(const struct pm_rec_options *options, struct pm_error *err)
 	return usage(err);
 }
 
+static int check_stacks(const struct pm_rec_options *options, char *const *rest,
+			struct pm_error *err)
+{
+	if (rest[0])
+		pm_error_set(err, -EINVAL,
+			     "--stacks looks at a running process and runs no command");
+	else if (options->pid == 0)
+		pm_error_set(err, -EINVAL, "--stacks: of which process?");
+	else
+		return 0;
+	pm_error_fix(err, "pmrec --stacks -p PID");
+	return -EINVAL;
+}
+
+/* What only another engine or action has. */
+static int check_engine(const struct pm_rec_options *options, struct pm_error *err)
+{
+	bool ptrace = options->engine == PM_REC_ENGINE_PTRACE;
+	const char *wrong = NULL;
+
+	if (options->pid || options->tid)
+		wrong = "-p and -t belong to --stacks: pmrec records a command that it "
+			"starts, not running processes yet";
+	else if (options->libunwind)
+		wrong = "--unwinder libunwind belongs to --stacks";
+	else if (options->verify && !ptrace)
+		wrong = "--verify belongs to --engine ptrace and to --stacks";
+	else if (ptrace && !options->by_frequency)
+		wrong = "-c: --engine ptrace samples by time; use -F";
+	else if (ptrace && options->call_graph == PM_CALL_GRAPH_FP)
+		wrong = "--call-graph fp is the kernel's; --engine ptrace has dwarf and "
+			"none";
+	else if (ptrace && options->ring_pages > 0)
+		wrong = "-m: --engine ptrace has no buffers";
+	if (!wrong)
+		return 0;
+	pm_error_set(err, -EINVAL, "%s", wrong);
+	return usage(err);
+}
+
 int pm_rec_options_parse(struct pm_rec_options *options, int argc, char **argv,
 			 struct pm_error *err)
 {
@@ -309,9 +427,14 @@ int pm_rec_options_parse(struct pm_rec_options *options, int argc, char **argv,
 		ret = apply(options, &seen, option, argv, err);
 		if (ret < 0)
 			return ret;
-		if (options->action != PM_REC_RECORD)
+		if (options->action == PM_REC_HELP || options->action == PM_REC_VERSION)
 			return 0;
 	}
+	if (options->action == PM_REC_STACKS)
+		return check_stacks(options, argv + optind, err);
+	ret = check_engine(options, err);
+	if (ret < 0)
+		return ret;
 	if (seen.rate && seen.count) {
 		pm_error_set(err, -EINVAL, "-F and -c exclude each other");
 		return usage(err);

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "child.h"
+#include "engine-ptrace.h"
 #include "host.h"
 #include "record.h"
 #include "spaces.h"
@@ -77,7 +78,7 @@ static bool is_runnable(const char *name)
 	}
 }
 
-static int open_events(struct pm_rec_session *session, struct pm_error *err)
+static int open_perf(struct pm_rec_session *session, struct pm_error *err)
 {
 	const struct pm_rec_options *options = session->options;
 	struct pm_perf_options perf = {
@@ -103,6 +104,48 @@ static int open_events(struct pm_rec_session *session, struct pm_error *err)
 	return 0;
 }
 
+static bool is_denied(int error)
+{
+	return error == -EACCES || error == -EPERM || error == -ENOSYS;
+}
+
+/* The events that the engine ptrace can stand for: CPU time. */
+static int check_cpu_time(const struct pm_event_specs *specs, struct pm_error *err)
+{
+	static const char *const names[] = { "cycles", "cpu-clock", "task-clock" };
+	const struct pm_event_spec *spec = &specs->list.data[0];
+	bool known = specs->list.len == 1 && !spec->explicit_kernel;
+
+	for (size_t i = 0; known && i < PM_ARRAY_LEN(names); i++)
+		if (strcmp(spec->name, names[i]) == 0)
+			return 0;
+	pm_error_set(err, -EINVAL,
+		     "--engine ptrace samples the CPU time of user space, and one event "
+		     "only");
+	pm_error_where(err, specs->list.data[specs->list.len - 1].requested, -1);
+	pm_error_fix(err, "without -e, or -e cpu-clock");
+	return -EINVAL;
+}
+
+static int open_events(struct pm_rec_session *session, struct pm_error *err)
+{
+	const struct pm_rec_options *options = session->options;
+	int ret;
+
+	if (options->engine != PM_REC_ENGINE_PTRACE) {
+		ret = open_perf(session, err);
+		if (ret == 0 || options->engine == PM_REC_ENGINE_PERF ||
+		    !is_denied(ret) || !options->by_frequency ||
+		    options->call_graph == PM_CALL_GRAPH_FP ||
+		    check_cpu_time(&options->specs, NULL) < 0)
+			return ret;
+		session->perf_denied = *err;
+		*err = (struct pm_error){ 0 };
+	}
+	ret = check_cpu_time(&options->specs, err);
+	return ret < 0 ? ret : pm_rec_ptrace_open(session, err);
+}
+
 static void spec_text(const struct pm_event_spec *spec, char *ret, size_t size)
 {
 	snprintf(ret, size, "%s%s%s", spec->name, spec->modifiers[0] ? ":" : "",
@@ -121,8 +164,9 @@ static int write_header(struct pm_rec_session *session)
 						   [PM_CALL_GRAPH_FP] = "fp",
 						   [PM_CALL_GRAPH_DWARF] = "dwarf" };
 	const struct pm_rec_options *options = session->options;
-	size_t len;
-	const struct pm_perf_event *events = pm_perf_events(session->perf, &len);
+	size_t len = 0;
+	const struct pm_perf_event *events =
+		session->perf ? pm_perf_events(session->perf, &len) : NULL;
 	PM_AUTO_FREE struct pm_file_event *lines = calloc(len + 1, sizeof(*lines));
 	PM_AUTO_FREE char(*actual)[PM_EVENT_NAME_MAX + 32] =
 		calloc(len + 1, sizeof(*actual));
@@ -161,21 +205,32 @@ static int write_header(struct pm_rec_session *session)
 	header.command = (const char *const *)options->command;
 	while (options->command[header.command_len])
 		header.command_len++;
+	if (session->ptrace)
+		pm_rec_ptrace_event(session, &lines[0]);
 	header.events = lines;
-	header.events_len = len;
+	header.events_len = session->ptrace ? 1 : len;
 	header.options.call_graph = call_graphs[options->call_graph];
 	if (options->call_graph == PM_CALL_GRAPH_DWARF)
 		header.options.stack_bytes = options->stack_bytes;
-	header.options.ring_bytes = (uint64_t)pm_perf_ring_pages(session->perf) *
-				    (uint64_t)sysconf(_SC_PAGESIZE);
+	if (session->perf)
+		header.options.ring_bytes = (uint64_t)pm_perf_ring_pages(session->perf) *
+					    (uint64_t)sysconf(_SC_PAGESIZE);
 	return pm_file_write_header(session->writer, &header);
 }
 
 static void print_opened(const struct pm_rec_session *session)
 {
 	size_t len;
-	const struct pm_perf_event *events = pm_perf_events(session->perf, &len);
+	const struct pm_perf_event *events;
+	struct pm_file_event event;
 
+	if (session->ptrace) {
+		pm_rec_ptrace_event(session, &event);
+		fprintf(stderr, "pmrec: CPU time by ptrace at %llu Hz\n",
+			(unsigned long long)event.rate);
+		return;
+	}
+	events = pm_perf_events(session->perf, &len);
 	for (size_t i = 0; i < len; i++)
 		fprintf(stderr, "pmrec: event %s: %s%s%s%s, %s %llu%s\n",
 			events[i].requested.requested, events[i].actual.name,
@@ -189,9 +244,36 @@ static void print_opened(const struct pm_rec_session *session)
 		pm_perf_ring_pages(session->perf));
 }
 
+/* Which engine it is, and what that changes for who reads the report. */
+static void tell_engine(struct pm_rec_session *session)
+{
+	const struct pm_error *denied = &session->perf_denied;
+	const struct pm_rec_options *options = session->options;
+	char text[PM_ERROR_TEXT_MAX + 64];
+
+	if (session->perf) {
+		const struct pm_perf_notes *notes = pm_perf_notes(session->perf);
+
+		for (size_t i = 0; i < notes->texts.len; i++)
+			pm_rec_warn(session, notes->texts.data[i]);
+		return;
+	}
+	if (denied->code != 0) {
+		snprintf(text, sizeof(text), "%s; ptrace samples instead", denied->text);
+		pm_rec_warn(session, text);
+	}
+	if (options->rate_given && options->rate > PM_REC_PTRACE_HZ_MAX) {
+		snprintf(text, sizeof(text),
+			 "-F is lowered to %d Hz, the most that --engine ptrace does",
+			 PM_REC_PTRACE_HZ_MAX);
+		pm_rec_warn(session, text);
+	}
+	pm_file_write_note(session->writer,
+			   &(struct pm_file_note){ .text = pm_rec_ptrace_note });
+}
+
 static int open_output(struct pm_rec_session *session, struct pm_error *err)
 {
-	const struct pm_perf_notes *notes = pm_perf_notes(session->perf);
 	struct pm_rec_chain_source source = { .procs = session->procs,
 					      .modules = &session->modules,
 					      .call_graph =
@@ -220,8 +302,7 @@ static int open_output(struct pm_rec_session *session, struct pm_error *err)
 		ret = pm_file_writer_close(PM_TAKE_PTR(session->writer), err);
 		return ret < 0 ? ret : pm_error_set(err, -EIO, "the header is not valid");
 	}
-	for (size_t i = 0; i < notes->texts.len; i++)
-		pm_rec_warn(session, notes->texts.data[i]);
+	tell_engine(session);
 	return 0;
 }
 
@@ -299,14 +380,14 @@ static void poll_drop_ended(struct pollfd *fds, size_t len)
 }
 
 /* At once: the command may run for days yet. What exactly is wrong is said at the end. */
-static void say_stopped(const struct pm_error *err, int error)
+void pm_rec_say_stopped(const struct pm_error *err, int error)
 {
 	fprintf(stderr,
 		"pmrec: recording has stopped (%s); the command runs on to its end\n",
 		err->code != 0 ? err->text : strerror(-error));
 }
 
-static void say_waiting(const struct pm_rec_session *session, bool failed)
+void pm_rec_say_waiting(const struct pm_rec_session *session, bool failed)
 {
 	if (!session->options->quiet && !failed)
 		fprintf(stderr, "pmrec: stopped; waiting for the command to end "
@@ -355,12 +436,12 @@ static int record(struct pm_rec_session *session, struct pm_error *err)
 			if (error < 0) {
 				pm_perf_disable(session->perf);
 				if (child->running)
-					say_stopped(err, error);
+					pm_rec_say_stopped(err, error);
 			}
 			recording = error == 0 && !last;
 			session->end_ns = now;
 		} else if (ready == 0 && !said) {
-			say_waiting(session, error < 0);
+			pm_rec_say_waiting(session, error < 0);
 			said = true;
 		}
 	}
@@ -462,11 +543,14 @@ static int run(struct pm_rec_session *session)
 	if (options->verbose && !options->quiet)
 		print_opened(session);
 	session->begin_ns = session->end_ns = pm_rec_now_ns();
-	ret = pm_launch_go(&child->launch, &err);
+	child->running = true;
+	ret = session->ptrace ? pm_rec_ptrace_go(session, &err)
+			      : pm_launch_go(&child->launch, &err);
 	if (ret < 0)
 		return launch_failed(session, ret, &err);
 	child->running = true;
-	ret = record(session, &err);
+	ret = session->ptrace ? pm_rec_ptrace_record(session, &err)
+			      : record(session, &err);
 	if (ret == 0)
 		ret = finish(session, &err);
 	ret = close_output(session, ret, &err);
@@ -499,6 +583,7 @@ int pm_rec_session_run(const struct pm_rec_options *options)
 	pm_file_writer_close(session.writer, NULL);
 	pm_rec_raw_close(session.raw, false, NULL);
 	pm_perf_free(session.perf);
+	pm_rec_ptrace_free(session.ptrace);
 	pm_rec_child_release(&session.child);
 	pm_rec_threads_release(&session.threads);
 	pm_rec_modules_release(&session.modules);

@@ -42,7 +42,8 @@ struct pm_rec_child {
 struct pm_rec_session {
 	const struct pm_rec_options *options;
 	struct pm_rec_child child;
-	struct pm_perf *perf;
+	struct pm_perf *perf; /* NULL with the engine ptrace */
+	struct pm_rec_ptrace *ptrace; /* NULL without */
 	struct pm_file_writer *writer;
 	struct pm_rec_raw *raw; /* --raw, or NULL */
 	struct pm_procs *procs;
@@ -50,6 +51,7 @@ struct pm_rec_session {
 	struct pm_rec_threads threads;
 	struct pm_rec_chains *chains;
 	struct pm_rec_counts counts;
+	struct pm_error perf_denied; /* code 0: it was not, or was not tried */
 	uint64_t begin_ns, end_ns; /* of the command, CLOCK_MONOTONIC */
 	uint64_t bytes; /* of the closed file */
 };
@@ -61,3 +63,7 @@ int pm_rec_session_run(const struct pm_rec_options *options);
 uint64_t pm_rec_now_ns(void);
 /* `pmrec: warning: …` on stderr unless --quiet; and a note in the file once it is open. */
 void pm_rec_warn(struct pm_rec_session *session, const char *text);
+/* A recording that failed has stopped while the command runs on. */
+void pm_rec_say_stopped(const struct pm_error *err, int error);
+/* The recording has stopped, the command not. @failed: that was said already. */
+void pm_rec_say_waiting(const struct pm_rec_session *session, bool failed);

@@ -31,8 +31,10 @@ void pm_rec_summary_count_lost(struct pm_rec_session *session)
 	for (size_t i = 0; i < counts->events_len; i++) {
 		struct pm_rec_event_counts *event = &counts->events[i];
 
-		event->lost_known = pm_perf_lost(session->perf, i, &event->lost) == 0 &&
-				    event->lost <= INT64_MAX;
+		/* Nothing is lost by ptrace: who is not met now has a longer period later. */
+		event->lost_known = session->ptrace ||
+				    (pm_perf_lost(session->perf, i, &event->lost) == 0 &&
+				     event->lost <= INT64_MAX);
 		sum += event->lost_known ? event->lost : 0;
 	}
 	/* The kernel's count is the truth where it exists, but never less than was told. */
@@ -84,6 +86,23 @@ static void warn_none(struct pm_rec_session *session)
 			"did not occur, or the command gained privileges (set-user-ID) and "
 			"may be recorded by root only",
 			(double)cpu / 1e9);
+	pm_rec_warn(session, text);
+}
+
+/* The same for the engine ptrace, which meets threads only at its ticks. */
+static void warn_unmet(struct pm_rec_session *session)
+{
+	uint64_t cpu = cpu_ns(&session->child.usage);
+	uint64_t period = session->counts.events[0].period;
+	char text[256];
+
+	if (cpu < ACCOUNTED_FROM_NS || period >= cpu / 100 * ACCOUNTED_PERCENT)
+		return;
+	snprintf(
+		text, sizeof(text),
+		"the samples stand for %.2f s of %.2f s CPU time: threads that end between "
+		"two ticks are missed; try: -F 999",
+		(double)period / 1e9, (double)cpu / 1e9);
 	pm_rec_warn(session, text);
 }
 
@@ -204,6 +223,8 @@ void pm_rec_summary_warn(struct pm_rec_session *session)
 		return;
 	else if (session->counts.samples == 0)
 		warn_none(session);
+	else if (session->ptrace)
+		warn_unmet(session);
 	else
 		warn_unaccounted(session);
 }

@@ -396,7 +396,27 @@ int pm_launch_prepare(struct pm_launch *launch, char *const argv[], struct pm_er
 	launch->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	launch->go_fd = pm_take_fd(&channel.near_go);
 	launch->error_fd = pm_take_fd(&channel.near_error);
+	launch->begun = false;
 	launch->plan = PM_TAKE_PTR(plan);
+	return 0;
+}
+
+static ssize_t send_go(int fd)
+{
+	ssize_t n;
+
+	do
+		n = send(fd, "g", 1, MSG_NOSIGNAL);
+	while (n < 0 && errno == EINTR);
+	return n;
+}
+
+int pm_launch_begin(struct pm_launch *launch, struct pm_error *err)
+{
+	if (launch->go_fd < 0 || launch->begun)
+		return pm_error_set(err, -EINVAL, "the command was let go before");
+	/* Where it is dead already, pm_launch_go() finds out. */
+	launch->begun = send_go(launch->go_fd) == 1;
 	return 0;
 }
 
@@ -409,9 +429,7 @@ int pm_launch_go(struct pm_launch *launch, struct pm_error *err)
 
 	if (go_fd < 0)
 		return pm_error_set(err, -EINVAL, "the command was let go before");
-	do
-		n = send(go_fd, "g", 1, MSG_NOSIGNAL);
-	while (n < 0 && errno == EINTR);
+	n = launch->begun ? 1 : send_go(go_fd);
 	if (n == 1)
 		do
 			n = read(error_fd, &failure, sizeof(failure));

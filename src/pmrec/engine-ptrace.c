@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: MIT */
+#include "engine-ptrace.h"
+
+#include <linux/perf_event.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/time.h>
+#include <sys/timerfd.h>
+
+#include "child.h"
+#include "record.h"
+#include "tracees.h"
+#include "verify.h"
+
+enum {
+	WAITING_MS = 1000, /* until a stopped recording says what it waits for */
+	DETACH_MS = 10, /* between two looks at threads that are to be let go */
+	QUEUE_MAX = 256, /* samples that wait to be unwound */
+	QUEUE_BYTES = 8 << 20, /* … and their stacks */
+	STACK_BYTES_MIN = 64 << 10,
+};
+#define FLUSH_NS      1000000000ull
+#define MAPS_NS       1000000000ull /* until mappings are looked at without a reason */
+#define DETACH_MAX_NS 1000000000ull /* for who is left when the command has ended */
+
+const char pm_rec_ptrace_note[] =
+	"sampled by stopping threads (ptrace): a sample stands for the CPU time of its "
+	"thread since the sample before; time in the kernel counts for the function that "
+	"called it";
+
+/* A copy of a thread's state, whose stack is in the arena. */
+struct queued {
+	struct pm_trace_regs regs;
+	uint64_t time, period;
+	pid_t pid, tid;
+	uint32_t cpu;
+	size_t stack_at, stack_len, stack_asked;
+};
+
+struct pm_rec_ptrace {
+	struct pm_trace *trace;
+	struct pm_rec_tracees tracees;
+	int timer_fd;
+	uint64_t hz;
+	uint32_t stack_bytes; /* that are copied at first */
+	bool stack_grows; /* more, when that was too little */
+	struct rusage usage_before; /* of children that are not the command */
+	size_t queue_len, arena_len;
+	struct queued queue[QUEUE_MAX];
+	uint8_t *arena;
+	struct pm_rec_verify *verify; /* NULL: not asked for */
+};
+
+/* ---- samples ---------------------------------------------------------------------------- */
+
+static int feed(struct pm_rec_session *session, const struct queued *queued)
+{
+	struct pm_rec_ptrace *ptrace = session->ptrace;
+	const struct pm_trace_regs *regs = &queued->regs;
+	struct pm_record record = {
+		.type = PERF_RECORD_SAMPLE,
+		.misc = PERF_RECORD_MISC_USER,
+		.time = queued->time,
+		.pid = (uint32_t)queued->pid,
+		.tid = (uint32_t)queued->tid,
+		.cpu = queued->cpu,
+		.sample = { .ip = regs->pc,
+			    .period = queued->period,
+			    .regs = { .abi = regs->is_32 ? PM_REGS_32 : PM_REGS_64,
+				      .known = regs->known },
+			    .stack = ptrace->arena + queued->stack_at,
+			    .stack_len = queued->stack_len,
+			    .stack_asked = queued->stack_asked },
+	};
+	uint64_t truncated = session->counts.stops[PM_UNW_STOP_TRUNCATED];
+	struct pm_rec_tracee *tracee;
+	int ret;
+
+	memcpy(record.sample.regs.value, regs->value,
+	       sizeof(regs->value) < sizeof(record.sample.regs.value)
+		       ? sizeof(regs->value)
+		       : sizeof(record.sample.regs.value));
+	ret = pm_rec_record(session, &record);
+	if (ret < 0 || !ptrace->stack_grows ||
+	    session->counts.stops[PM_UNW_STOP_TRUNCATED] == truncated ||
+	    queued->stack_len < queued->stack_asked)
+		return ret;
+	/* There was more of this stack: the next copy takes it along. */
+	tracee = pm_rec_tracees_get(&ptrace->tracees, queued->pid, queued->tid);
+	if (!tracee)
+		return -ENOMEM;
+	if (queued->stack_asked < PM_TRACE_STACK_MAX)
+		tracee->stack_bytes = (uint32_t)queued->stack_asked * 2;
+	return 0;
+}
+
+/* Unwinds and writes what was copied. */
+static int feed_all(struct pm_rec_session *session)
+{
+	struct pm_rec_ptrace *ptrace = session->ptrace;
+	int ret = 0;
+
+	for (size_t i = 0; i < ptrace->queue_len && ret == 0; i++)
+		ret = feed(session, &ptrace->queue[i]);
+	ptrace->queue_len = ptrace->arena_len = 0;
+	return ret;
+}
+
+/*
+ * There are no records of mmap here. So mappings are compared, while the thread stands
+ * still, when its process's memory has another size than at the last look, when the pc is in
+ * nothing that is known, and every second.
+ */
+static int refresh_maps(struct pm_rec_session *session, pid_t pid, uint64_t pc,
+			const struct pm_stat_line *seen, uint64_t now)
+{
+	struct pm_rec_ptrace *ptrace = session->ptrace;
+	struct pm_rec_tracee *leader = pm_rec_tracees_get(&ptrace->tracees, pid, pid);
+	const struct pm_process *process = pm_procs_get(session->procs, pid);
+	uint64_t hash;
+	int ret;
+
+	if (!leader || !process)
+		return -ENOMEM;
+	if (leader->maps_known && leader->virtual_bytes == seen->virtual_bytes &&
+	    now - leader->maps_read_ns < MAPS_NS && pm_space_find(&process->space, pc))
+		return 0;
+	if (pm_rec_maps_hash(pid, &hash) < 0)
+		return 0; /* it is ending: what was known stands */
+	leader->virtual_bytes = seen->virtual_bytes;
+	leader->maps_read_ns = now;
+	if (leader->maps_known && leader->maps_hash == hash)
+		return 0;
+	leader->maps_known = true;
+	leader->maps_hash = hash;
+	/* Samples from before belong to the mappings from before. */
+	ret = feed_all(session);
+	if (ret < 0)
+		return ret;
+	ret = pm_procs_read(session->procs, pid, NULL);
+	return ret == -ENOMEM ? ret : 0;
+}
+
+static int name_thread(struct pm_rec_session *session, struct pm_rec_tracee *tracee,
+		       const char *comm, bool exec, uint64_t time)
+{
+	struct pm_record record = { .type = PERF_RECORD_COMM,
+				    .time = time,
+				    .pid = (uint32_t)tracee->pid,
+				    .tid = (uint32_t)tracee->tid,
+				    .cpu = PM_FILE_NONE,
+				    .comm = { .name = comm, .exec = exec } };
+
+	if (!exec && strcmp(tracee->comm, comm) == 0)
+		return 0;
+	snprintf(tracee->comm, sizeof(tracee->comm), "%s", comm);
+	return pm_rec_record(session, &record);
+}
+
+/* Copies what the sample needs of the thread, which stands still. */
+static int take_sample(struct pm_rec_session *session, const struct pm_trace_event *event)
+{
+	struct pm_rec_ptrace *ptrace = session->ptrace;
+	const struct pm_stat_line *seen = pm_trace_seen(ptrace->trace, event->tid);
+	struct pm_rec_tracee *tracee;
+	struct queued *queued;
+	struct pm_trace_regs regs;
+	uint64_t now = pm_rec_now_ns(), cpu_ns;
+	int ret = 0;
+
+	if (!seen || pm_trace_regs(event->tid, &regs) < 0 ||
+	    pm_trace_cpu_ns(ptrace->trace, event->tid, &cpu_ns) < 0)
+		return 0; /* it is being killed */
+	ret = refresh_maps(session, event->pid, regs.pc, seen, now);
+	if (ret < 0)
+		return ret;
+	tracee = pm_rec_tracees_get(&ptrace->tracees, event->pid, event->tid);
+	if (!tracee)
+		return -ENOMEM;
+	/* It only waited for a CPU. */
+	if (cpu_ns <= tracee->sampled_ns)
+		return 0;
+	if (tracee->stack_bytes == 0)
+		tracee->stack_bytes = ptrace->stack_bytes;
+	if (ptrace->queue_len == QUEUE_MAX ||
+	    QUEUE_BYTES - ptrace->arena_len < tracee->stack_bytes)
+		ret = feed_all(session);
+	if (ret == 0)
+		ret = name_thread(session, tracee, seen->comm, false, now);
+	if (ret < 0)
+		return ret;
+	queued = &ptrace->queue[ptrace->queue_len++];
+	*queued = (struct queued){ .regs = regs,
+				   .time = now,
+				   .period = cpu_ns - tracee->sampled_ns,
+				   .pid = event->pid,
+				   .tid = event->tid,
+				   .cpu = seen->cpu,
+				   .stack_at = ptrace->arena_len,
+				   .stack_asked = tracee->stack_bytes };
+	tracee->sampled_ns = cpu_ns;
+	queued->stack_len =
+		pm_trace_read(event->pid, regs.sp, ptrace->arena + ptrace->arena_len,
+			      queued->stack_asked);
+	ptrace->arena_len += (queued->stack_len + 15) & ~(size_t)15;
+	if (ptrace->verify)
+		ret = pm_rec_verify_add(ptrace->verify, session, event->pid, event->tid,
+					&regs, ptrace->arena + queued->stack_at,
+					queued->stack_len);
+	return ret;
+}
+
+/* ---- events ----------------------------------------------------------------------------- */
+
+static int on_new(struct pm_rec_session *session, const struct pm_trace_event *event)
+{
+	struct pm_record record = {
+		.type = PERF_RECORD_FORK,
+		.time = pm_rec_now_ns(),
+		.pid = (uint32_t)event->pid,
+		.tid = (uint32_t)event->tid,
+		.cpu = PM_FILE_NONE,
+		.fork = { .parent_pid = (uint32_t)event->parent_pid,
+			  .parent_tid = (uint32_t)event->parent_pid },
+	};
+
+	if (!pm_rec_tracees_get(&session->ptrace->tracees, event->pid, event->tid))
+		return -ENOMEM;
+	return pm_rec_record(session, &record);
+}
+
+static int on_exec(struct pm_rec_session *session, const struct pm_trace_event *event)
+{
+	struct pm_rec_ptrace *ptrace = session->ptrace;
+	struct pm_rec_tracee *tracee;
+	char path[64], comm[16] = "";
+	PM_AUTO_FCLOSE FILE *file = NULL;
+	int ret = feed_all(session);
+
+	if (ret < 0)
+		return ret;
+	pm_rec_tracees_exec(&ptrace->tracees, event->pid);
+	tracee = pm_rec_tracees_get(&ptrace->tracees, event->pid, event->tid);
+	if (!tracee)
+		return -ENOMEM;
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)event->pid);
+	file = fopen(path, "re");
+	if (file && fgets(comm, sizeof(comm), file))
+		comm[strcspn(comm, "\n")] = '\0';
+	return name_thread(session, tracee, comm, true, pm_rec_now_ns());
+}
+
+static int on_exit_of(struct pm_rec_session *session, const struct pm_trace_event *event)
+{
+	struct pm_rec_child *child = &session->child;
+	struct pm_record record = { .type = PERF_RECORD_EXIT,
+				    .time = pm_rec_now_ns(),
+				    .pid = (uint32_t)event->pid,
+				    .tid = (uint32_t)event->tid,
+				    .cpu = PM_FILE_NONE };
+	int ret = feed_all(session);
+
+	pm_rec_tracees_drop(&session->ptrace->tracees, event->tid);
+	if (ret == 0)
+		ret = pm_rec_record(session, &record);
+	if (event->tid != child->launch.pid)
+		return ret;
+	child->running = false;
+	child->status = event->status;
+	child->status_known = true;
+	getrusage(RUSAGE_CHILDREN, &child->usage);
+	timersub(&child->usage.ru_utime, &session->ptrace->usage_before.ru_utime,
+		 &child->usage.ru_utime);
+	timersub(&child->usage.ru_stime, &session->ptrace->usage_before.ru_stime,
+		 &child->usage.ru_stime);
+	return ret;
+}
+
+/* Takes all that has happened. Those that stand still come first, unwinding last. */
+static int service(struct pm_rec_session *session, bool recording, struct pm_error *err)
+{
+	struct pm_trace_event event;
+	int ret, failed = 0;
+
+	while ((ret = pm_trace_next(session->ptrace->trace, &event, err)) > 0) {
+		/* With the recording over, only who has ended is of interest. */
+		if (event.what == PM_TRACE_EXIT)
+			ret = on_exit_of(session, &event);
+		else if (!recording || failed < 0)
+			continue;
+		else if (event.what == PM_TRACE_NEW)
+			ret = on_new(session, &event);
+		else if (event.what == PM_TRACE_EXEC)
+			ret = on_exec(session, &event);
+		else
+			ret = take_sample(session, &event);
+		/* Nobody may be left standing, whatever became of the file. */
+		if (ret < 0 && recording)
+			failed = ret;
+	}
+	if (ret == 0 && failed == 0 && recording)
+		failed = feed_all(session);
+	if (failed == -ENOMEM)
+		pm_error_set(err, failed, "out of memory");
+	return ret < 0 ? ret : failed;
+}
+
+/* ---- the recording ---------------------------------------------------------------------- */
+
+void pm_rec_ptrace_event(const struct pm_rec_session *session, struct pm_file_event *ret)
+{
+	*ret = (struct pm_file_event){
+		.name = "ptrace",
+		.requested = session->options->event_given
+				     ? session->options->specs.list.data[0].requested
+				     : "ptrace",
+		.actual = "ptrace",
+		.modifiers = "",
+		.unit = "ns",
+		.by_frequency = true,
+		.rate = session->ptrace->hz,
+	};
+}
+
+static int start_timer(struct pm_rec_ptrace *ptrace, struct pm_error *err)
+{
+	uint64_t period = 1000000000u / ptrace->hz, first = pm_rec_now_ns() + period;
+	struct itimerspec timer = {
+		.it_interval = { .tv_sec = (time_t)(period / 1000000000u),
+				 .tv_nsec = (long)(period % 1000000000u) },
+		.it_value = { .tv_sec = (time_t)(first / 1000000000u),
+			      .tv_nsec = (long)(first % 1000000000u) },
+	};
+
+	ptrace->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (ptrace->timer_fd < 0 ||
+	    timerfd_settime(ptrace->timer_fd, TFD_TIMER_ABSTIME, &timer, NULL) < 0)
+		return pm_error_set(err, -errno, "timerfd: %s", strerror(errno));
+	return 0;
+}
+
+static int open_trace(struct pm_rec_session *session, struct pm_error *err)
+{
+	const struct pm_rec_options *options = session->options;
+	struct pm_rec_ptrace *ptrace = session->ptrace;
+
+	ptrace->arena = malloc(QUEUE_BYTES);
+	ptrace->trace = pm_trace_new();
+	session->counts.events_len = 1;
+	session->counts.events = calloc(1, sizeof(*session->counts.events));
+	if (options->verify)
+		ptrace->verify = pm_rec_verify_new();
+	if (!ptrace->arena || !ptrace->trace || !session->counts.events ||
+	    (options->verify && !ptrace->verify))
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	getrusage(RUSAGE_CHILDREN, &ptrace->usage_before);
+	return pm_trace_seize(ptrace->trace, session->child.launch.pid, true, err);
+}
+
+int pm_rec_ptrace_open(struct pm_rec_session *session, struct pm_error *err)
+{
+	const struct pm_rec_options *options = session->options;
+	struct pm_rec_ptrace *ptrace = calloc(1, sizeof(*ptrace));
+
+	if (!ptrace)
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	session->ptrace = ptrace;
+	ptrace->timer_fd = -1;
+	ptrace->hz = options->rate_given ? options->rate : PM_REC_PTRACE_HZ;
+	if (ptrace->hz > PM_REC_PTRACE_HZ_MAX)
+		ptrace->hz = PM_REC_PTRACE_HZ_MAX;
+	ptrace->stack_grows = !options->stack_bytes_given;
+	ptrace->stack_bytes =
+		ptrace->stack_grows && options->stack_bytes < STACK_BYTES_MIN
+			? STACK_BYTES_MIN
+			: options->stack_bytes;
+	if (options->call_graph == PM_CALL_GRAPH_NONE)
+		ptrace->stack_bytes = 16;
+	return open_trace(session, err);
+}
+
+void pm_rec_ptrace_free(struct pm_rec_ptrace *ptrace)
+{
+	if (!ptrace)
+		return;
+	pm_rec_verify_free(ptrace->verify);
+	pm_trace_free(ptrace->trace);
+	pm_rec_tracees_release(&ptrace->tracees);
+	pm_cleanup_close(&ptrace->timer_fd);
+	free(ptrace->arena);
+	free(ptrace);
+}
+
+int pm_rec_ptrace_go(struct pm_rec_session *session, struct pm_error *err)
+{
+	struct pm_launch *launch = &session->child.launch;
+	struct pollfd fds[] = { { .fd = session->child.signal_fd, .events = POLLIN },
+				{ .fd = launch->error_fd, .events = POLLIN } };
+	int ret = pm_launch_begin(launch, err);
+
+	/* A signal that meets the command before its exec stops it for us. */
+	while (ret == 0 && fds[1].revents == 0) {
+		poll(fds, PM_ARRAY_LEN(fds), -1);
+		pm_rec_child_signals(&session->child);
+		ret = service(session, true, err);
+	}
+	return ret < 0 ? ret : pm_launch_go(launch, err);
+}
+
+/* Lets everybody go. Threads in an uninterruptible sleep come when they can. */
+static void stop_recording(struct pm_rec_session *session)
+{
+	struct pm_rec_ptrace *ptrace = session->ptrace;
+
+	pm_cleanup_close(&ptrace->timer_fd);
+	ptrace->timer_fd = -1;
+	pm_trace_detach(ptrace->trace);
+}
+
+/* One turn of a recording that goes on: 0, or negative. */
+static int turn(struct pm_rec_session *session, bool tick, struct pm_error *err)
+{
+	struct pm_rec_ptrace *ptrace = session->ptrace;
+	uint64_t ticks;
+	int ret = service(session, true, err);
+
+	if (ret == 0 && tick && session->child.running &&
+	    read(ptrace->timer_fd, &ticks, sizeof(ticks)) > 0) {
+		pm_trace_tick(ptrace->trace);
+		ret = service(session, true, err);
+	}
+	return ret;
+}
+
+/* Between the end of the recording and that of the command, and for who is left behind. */
+static void wait_for_end(struct pm_rec_session *session, bool failed)
+{
+	const struct pm_trace *trace = session->ptrace->trace;
+	struct pollfd fd = { .fd = session->child.signal_fd, .events = POLLIN };
+	struct pm_error err = { 0 };
+	uint64_t begin = pm_rec_now_ns();
+	bool said = false;
+
+	for (;;) {
+		uint64_t now = pm_rec_now_ns();
+		bool letting_go = pm_trace_len(trace) > 0;
+
+		if (!session->child.running &&
+		    (!letting_go || now - begin > DETACH_MAX_NS))
+			return;
+		if (!said && session->child.running && now - begin > FLUSH_NS) {
+			pm_rec_say_waiting(session, failed);
+			said = true;
+		}
+		poll(&fd, 1, letting_go ? DETACH_MS : WAITING_MS);
+		pm_rec_child_signals(&session->child);
+		service(session, false, &err);
+	}
+}
+
+int pm_rec_ptrace_record(struct pm_rec_session *session, struct pm_error *err)
+{
+	struct pm_rec_child *child = &session->child;
+	uint64_t flushed_ns = session->begin_ns;
+	int error = start_timer(session->ptrace, err);
+	struct pollfd fds[] = { { .fd = child->signal_fd, .events = POLLIN },
+				{ .fd = session->ptrace->timer_fd, .events = POLLIN } };
+
+	while (error == 0 && child->running && child->interrupts == 0) {
+		uint64_t now;
+
+		poll(fds, PM_ARRAY_LEN(fds), -1);
+		pm_rec_child_signals(child);
+		error = turn(session, fds[1].revents != 0, err);
+		now = pm_rec_now_ns();
+		if (error == 0 && now - flushed_ns >= FLUSH_NS) {
+			error = pm_file_writer_flush(session->writer);
+			flushed_ns = now;
+		}
+		session->end_ns = now;
+	}
+	stop_recording(session);
+	if (error < 0 && child->running)
+		pm_rec_say_stopped(err, error);
+	wait_for_end(session, error < 0);
+	if (session->ptrace->verify)
+		pm_rec_verify_print(session->ptrace->verify, session);
+	return error;
+}
