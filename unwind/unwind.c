@@ -131,13 +131,13 @@ static size_t walk(struct pm_unwinder *unwinder, const struct pm_unw_space *spac
 				*stop = PM_UNW_STOP_NO_MODULE;
 			break;
 		}
+		if (!pm_unw_progressed(&state, sp, pc, was_interrupted)) {
+			*stop = PM_UNW_STOP_NO_PROGRESS;
+			break;
+		}
 		if (state.regs.value[arch->pc] == 0) {
 			/* Nothing returns to 0: the psABI's mark of the first frame. */
 			*stop = PM_UNW_STOP_ROOT;
-			break;
-		}
-		if (!pm_unw_progressed(&state, sp, pc, was_interrupted)) {
-			*stop = PM_UNW_STOP_NO_PROGRESS;
 			break;
 		}
 		state.first = false;

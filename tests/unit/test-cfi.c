@@ -31,6 +31,7 @@ static int row_of(const uint8_t *program, size_t len, uint64_t svma,
 				  .program_end = program + len,
 				  .initial = usual_cie,
 				  .initial_end = usual_cie + sizeof(usual_cie),
+				  .region_data = program,
 				  .code_align = 1,
 				  .data_align = -8,
 				  .ra_reg = 16 };
@@ -150,6 +151,17 @@ static void test_every_rule(void **state)
 	/* Vector registers are described and not needed. */
 	ROW(0, DW_CFA_offset_extended, 17, 4, DW_CFA_def_cfa_offset, 24);
 	assert_int_equal(row.cfa_offset, 24);
+	/* Absolute, as the encoding of these FDEs is. */
+	ROW(0x7f, DW_CFA_set_loc, 0x80, 0x10, 0, 0, 0, 0, 0, 0, DW_CFA_def_cfa_offset,
+	    32);
+	assert_int_equal(row.cfa_offset, 8);
+	ROW(0x80, DW_CFA_set_loc, 0x80, 0x10, 0, 0, 0, 0, 0, 0, DW_CFA_def_cfa_offset,
+	    32);
+	assert_int_equal(row.cfa_offset, 32);
+	ROW(0, DW_CFA_undefined, 3, DW_CFA_same_value, 6, DW_CFA_def_cfa_offset_sf, 0x7e);
+	assert_int_equal(row.regs[3].kind, PM_UNW_RULE_UNDEFINED);
+	assert_int_equal(row.regs[6].kind, PM_UNW_RULE_SAME);
+	assert_int_equal(row.cfa_offset, 16);
 }
 
 static void test_bad_programs(void **state)

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * aarch64 over CFI, code and stacks made by hand, for there is no machine at hand: each chain
+ * is known before.
+ */
+#include "arch-world.h"
+
+enum {
+	NEGATE_RA_STATE = 0x2d,
+	NEGATE_RA_STATE_WITH_PC = 0x2c,
+	X29 = 29,
+	LR = 30,
+	SP = 31,
+};
+
+/* A saved frame record at the bottom of a frame of 32 bytes, and x19. */
+#define A64_FRAME                                                                  \
+	DW_CFA_advance_loc | 1, DW_CFA_def_cfa_offset, 32, DW_CFA_offset | X29, 4, \
+		DW_CFA_offset | LR, 3, DW_CFA_offset | 19, 2
+
+static void test_aarch64_rules(void **state)
+{
+	struct world *world = make(PM_UNW_AARCH64);
+
+	(void)state;
+	FDE(world, 0, 0x40);
+	FDE(world, 0x100, 0x40, A64_FRAME);
+	FDE(world, 0x200, 0x40, DW_CFA_def_cfa, 19, 16, DW_CFA_offset | LR, 1);
+	begin_at(world, 0x10);
+	set(world, LR, at(world, 0x120));
+	set(world, 19, 1);
+	poke(world, 8, at(world, 0x210));
+	poke(world, 16, on_stack(world, 0x40)); /* x19 */
+	poke(world, 0x48, at(world, IN_ROOT));
+	ASSERT_CHAIN(world, PM_UNW_STOP_ROOT, { 0x10, 0, IP }, { 0x120, 0, CFI },
+		     { 0x210, 32, CFI }, { IN_ROOT, 0x50, CFI });
+	/* In the prologue, before anything is saved. */
+	begin_at(world, 0x100);
+	set(world, LR, at(world, IN_ROOT));
+	ASSERT_CHAIN(world, PM_UNW_STOP_ROOT, { 0x100, 0, IP }, { IN_ROOT, 0, CFI });
+	/* In an epilogue of which CFI says nothing but where the CFA is. */
+	FDE(world, 0x300, 0x40, A64_FRAME, DW_CFA_advance_loc | 1, DW_CFA_def_cfa_offset,
+	    0);
+	world_build(world, PM_UNW_AARCH64);
+	begin_at(world, 0x308);
+	ASSERT_CHAIN(world, PM_UNW_STOP_ROOT, { 0x308, 0, IP }, { IN_ROOT, 0, CFI });
+	world_free(world);
+}
+
+/* A caller has overwritten x30 by its call: what "same value" says is not so there. */
+static void test_aarch64_link_register_is_lost(void **state)
+{
+	struct world *world = make(PM_UNW_AARCH64);
+
+	(void)state;
+	FDE(world, 0, 0x40);
+	FDE(world, 0x100, 0x40, DW_CFA_def_cfa_offset, 32);
+	FDE(world, 0x200, 0x40, A64_FRAME, DW_CFA_expression, 20, 2, DW_OP_breg31, 0);
+	begin_at(world, 0x10);
+	set(world, LR, at(world, 0x120));
+	ASSERT_CHAIN(world, PM_UNW_STOP_NO_REGISTER, { 0x10, 0, IP }, { 0x120, 0, CFI });
+	/* The same behind a row that is no rule, which restores x30. */
+	begin_at(world, 0x220);
+	poke(world, 8, at(world, 0x120));
+	ASSERT_CHAIN(world, PM_UNW_STOP_NO_REGISTER, { 0x220, 0, IP },
+		     { 0x120, 32, CFI });
+	/* And a leaf that says to be its own caller. */
+	begin_at(world, 0x10);
+	set(world, LR, at(world, 0x10));
+	ASSERT_CHAIN(world, PM_UNW_STOP_NO_PROGRESS, { 0x10, 0, IP });
+	world_free(world);
+}
+
+static bool is_signed(struct world *world, uint64_t svma)
+{
+	struct pm_unw_fde fde;
+	struct pm_unw_row row;
+
+	assert_int_equal(pm_unw_fde_find(world->map.module, CODE + svma, &fde), 0);
+	assert_int_equal(pm_unw_cfi_row(&fde, CODE + svma, &row), 0);
+	assert_true(row.ra_signed <= 1);
+	return row.ra_signed;
+}
+
+static void test_aarch64_sign_state(void **state)
+{
+	struct world *world = make(PM_UNW_AARCH64);
+	struct pm_unw_fde fde;
+	struct pm_unw_row row;
+
+	(void)state;
+	FDE(world, 0, 0x40, DW_CFA_advance_loc | 1, NEGATE_RA_STATE,
+	    DW_CFA_advance_loc | 1, DW_CFA_remember_state, NEGATE_RA_STATE,
+	    DW_CFA_advance_loc | 1, DW_CFA_restore_state, DW_CFA_advance_loc | 1,
+	    NEGATE_RA_STATE_WITH_PC);
+	world_cie(world, "zRB", LR,
+		  (const uint8_t[]){ DW_CFA_def_cfa, SP, 0, NEGATE_RA_STATE }, 4);
+	FDE(world, 0x100, 0x40, DW_CFA_advance_loc | 1, NEGATE_RA_STATE);
+	world_build(world, PM_UNW_AARCH64);
+	assert_false(is_signed(world, 0));
+	assert_true(is_signed(world, 4));
+	assert_false(is_signed(world, 8));
+	assert_true(is_signed(world, 12));
+	assert_false(is_signed(world, 16));
+	assert_true(is_signed(world, 0x100));
+	assert_false(is_signed(world, 0x104));
+	world_free(world);
+
+	/* SPARC's DW_CFA_GNU_window_save has the same number, and is not of ours either. */
+	world = make(PM_UNW_X86_64);
+	FDE(world, 0, 0x40, NEGATE_RA_STATE);
+	world_build(world, PM_UNW_X86_64);
+	assert_int_equal(pm_unw_fde_find(world->map.module, CODE, &fde), 0);
+	assert_int_equal(pm_unw_cfi_row(&fde, CODE, &row), -EBADMSG);
+	world_free(world);
+}
+
+static void test_aarch64_pac(void **state)
+{
+	const uint64_t code = 0xb57a000000000000; /* above 48 bits, but for bit 55 */
+	struct world *world = make(PM_UNW_AARCH64);
+
+	(void)state;
+	FDE(world, 0, 0x40, DW_CFA_advance_loc | 1, NEGATE_RA_STATE);
+	FDE(world, 0x100, 0x40, NEGATE_RA_STATE, A64_FRAME);
+	FDE(world, 0x200, 0x40, A64_FRAME);
+	begin_at(world, 0x10);
+	set(world, LR, at(world, 0x120) ^ code);
+	poke(world, 8, at(world, 0x210) ^ code);
+	poke(world, 32 + 8, at(world, IN_ROOT));
+	ASSERT_CHAIN(world, PM_UNW_STOP_ROOT, { 0x10, 0, IP }, { 0x120, 0, CFI },
+		     { 0x210, 32, CFI }, { IN_ROOT, 64, CFI });
+	/* Signed, though CFI does not know: then only behind a call. */
+	poke(world, 32 + 8, at(world, IN_ROOT) ^ code);
+	ASSERT_CHAIN(world, PM_UNW_STOP_ROOT, { 0x10, 0, IP }, { 0x120, 0, CFI },
+		     { 0x210, 32, CFI }, { IN_ROOT, 64, CFI });
+	poke(world, 32 + 8, at(world, IN_ROOT + 4) ^ code);
+	ASSERT_CHAIN(world, PM_UNW_STOP_NO_MODULE, { 0x10, 0, IP }, { 0x120, 0, CFI },
+		     { 0x210, 32, CFI });
+	world_free(world);
+}
+
+static void test_aarch64_pac_mask(void **state)
+{
+	struct pm_unw_map map = { .start = 0x7f12340000, .end = 0x7f12350000 };
+	struct pm_unw_space space = { .maps = &map, .len = 1 };
+
+	(void)state;
+	/* 39 bits of address: what is mapped last tells. */
+	assert_int_equal(pm_unw_strip_pac(&space, 0xff7faaff12345678), 0x7f12345678);
+	assert_int_equal(pm_unw_strip_pac(&space, 0x7f12345678), 0x7f12345678);
+	/* A program far down does not make all above it a signature. */
+	map = (struct pm_unw_map){ .start = 0x400000, .end = 0x401000 };
+	assert_int_equal(pm_unw_strip_pac(&space, 0xffff000f12345678), 0xf12345678);
+	/* 52 bits, and the end of the address space itself. */
+	map = (struct pm_unw_map){ .start = 0xf000000000000, .end = 0x10000000000000 };
+	assert_int_equal(pm_unw_strip_pac(&space, 0xff7faaff12345678), 0xfaaff12345678);
+	/* The kernel's word goes before that. */
+	space.pac_mask = 0x7f000000000000;
+	assert_int_equal(pm_unw_strip_pac(&space, 0xff7faaff12345678),
+			 0xff00aaff12345678);
+	space = (struct pm_unw_space){ 0 };
+	assert_int_equal(pm_unw_strip_pac(&space, 0x12345678), 0x12345678);
+}
+
+static void test_aarch64_frame_pointer(void **state)
+{
+	struct world *world = make(PM_UNW_AARCH64);
+
+	(void)state;
+	insn(world, 0x400, 0xa9be7bfd); /* stp x29, x30, [sp, #-32]! */
+	insn(world, 0x404, 0x910003fd); /* mov x29, sp */
+	call_before(world, 0x120);
+	call_before(world, 0x220);
+	/* Both know their CFA from sp alone, which a step by frame pointer does not. */
+	FDE(world, 0x100, 0x40, A64_FRAME);
+	FDE(world, 0x200, 0x40, DW_CFA_def_cfa, X29, 48, DW_CFA_offset | LR, 1);
+	begin_at(world, 0x410);
+	set(world, X29, on_stack(world, 0));
+	set(world, LR, at(world, 0x220)); /* left over */
+	poke(world, 0, on_stack(world, 0x40));
+	poke(world, 8, at(world, 0x120) | (uint64_t)0x42 << 48);
+	poke(world, 0x40, on_stack(world, 0x80));
+	poke(world, 0x48, at(world, 0x220));
+	poke(world, 0xa8, at(world, IN_ROOT));
+	ASSERT_CHAIN(world, PM_UNW_STOP_ROOT, { 0x410, 0, IP },
+		     { 0x120, (uint64_t)SP_UNKNOWN, FP },
+		     { 0x220, (uint64_t)SP_UNKNOWN, FP }, { IN_ROOT, 0xb0, CFI });
+	/* Neither frame pointers nor CFAs fall; not even to where an address of 0 stands. */
+	poke(world, 0x40, on_stack(world, 0x10));
+	ASSERT_CHAIN(world, PM_UNW_STOP_NO_PROGRESS, { 0x410, 0, IP },
+		     { 0x120, (uint64_t)SP_UNKNOWN, FP },
+		     { 0x220, (uint64_t)SP_UNKNOWN, FP });
+	poke(world, 0, on_stack(world, 8));
+	ASSERT_CHAIN(world, PM_UNW_STOP_NO_REGISTER, { 0x410, 0, IP },
+		     { 0x120, (uint64_t)SP_UNKNOWN, FP });
+	world_free(world);
+}
+
+/* Each form of a call, and what is none, before a return address found by frame pointer. */
+static void test_aarch64_calls(void **state)
+{
+	static const struct {
+		uint32_t code;
+		bool is_call;
+	} codes[] = {
+		{ 0x94000010, true }, /* bl */
+		{ 0x97ffffff, true },  { 0xd63f0200, true }, /* blr x16 */
+		{ 0xd63f0a1f, true }, /* blraaz x16 */
+		{ 0xd63f0e1f, true }, /* blrabz x16 */
+		{ 0xd73f0a11, true }, /* blraa x16, x17 */
+		{ 0xd73f0e11, true }, /* blrab x16, x17 */
+		{ 0x14000010, false }, /* b */
+		{ 0xd61f0200, false }, /* br x16 */
+		{ 0xd65f03c0, false }, /* ret */
+		{ 0xd71f0a11, false }, /* braa x16, x17 */
+		{ 0xd503201f, false }, /* nop */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < PM_ARRAY_LEN(codes); i++) {
+		struct world *world = make(PM_UNW_AARCH64);
+
+		insn(world, 0x400, 0xa9be7bfd);
+		insn(world, IN_ROOT - 4, codes[i].code);
+		begin_at(world, 0x410);
+		set(world, X29, on_stack(world, 0));
+		poke(world, 8, at(world, IN_ROOT));
+		walk(world);
+		assert_int_equal(world->len, codes[i].is_call ? 2 : 1);
+		assert_int_equal(world->stop, codes[i].is_call ? PM_UNW_STOP_ROOT
+							       : PM_UNW_STOP_NO_CFI);
+		world_free(world);
+	}
+}
+
+/* Without CFI: x30 holds the return address unless the code has saved it before. */
+static void check_aarch64_leaf(uint32_t before, uint64_t signature, bool is_leaf)
+{
+	struct world *world = make(PM_UNW_AARCH64);
+
+	insn(world, 0x400, before);
+	insn(world, 0x404, 0xd503201f); /* nop */
+	begin_at(world, 0x408);
+	set(world, LR, at(world, IN_ROOT) | signature);
+	set(world, X29, 0);
+	if (is_leaf)
+		ASSERT_CHAIN(world, PM_UNW_STOP_ROOT, { 0x408, 0, IP },
+			     { IN_ROOT, 0, LEAF });
+	else
+		ASSERT_CHAIN(world, PM_UNW_STOP_NO_CFI, { 0x408, 0, IP });
+	world_free(world);
+}
+
+static void test_aarch64_leaf(void **state)
+{
+	(void)state;
+	check_aarch64_leaf(0xd503245f, 0, true); /* bti c */
+	check_aarch64_leaf(0xd503233f, (uint64_t)0x77 << 48, true); /* paciasp */
+	check_aarch64_leaf(0xd65f03c0, 0, true); /* the ret of what is before */
+	check_aarch64_leaf(0xa8c27bfd, 0, true); /* ldp x29, x30, [sp], #32 */
+	check_aarch64_leaf(0xf84107fe, 0, true); /* ldr x30, [sp], #16 */
+	check_aarch64_leaf(0xa9be7bfd, 0, false); /* stp x29, x30, [sp, #-32]! */
+	check_aarch64_leaf(0xa9017bfd, 0, false); /* stp x29, x30, [sp, #16] */
+	check_aarch64_leaf(0xf81f0ffe, 0, false); /* str x30, [sp, #-16]! */
+}
+
+enum {
+	A64_REGS = 128 + 176 + 8, /* from sp: siginfo, ucontext, fault_address */
+};
+
+/* Interrupted in a leaf, at its first instruction. */
+static struct world *make_aarch64_signal(void)
+{
+	struct world *world = make(PM_UNW_AARCH64);
+
+	FDE(world, 0, 0x40); /* the handler */
+	FDE(world, 0x300, 0x40); /* what was interrupted */
+	insn(world, 0x4fc, 0xd503201f); /* nop */
+	insn(world, 0x500, 0xd2801168); /* mov x8, #139 */
+	insn(world, 0x504, 0xd4000001); /* svc #0 */
+	begin_at(world, 0x10);
+	set(world, LR, at(world, 0x500));
+	set(world, X29, on_stack(world, 0x600));
+	for (uint64_t i = 0; i < 31; i++)
+		poke(world, A64_REGS + i * 8, i);
+	poke(world, A64_REGS + LR * 8, at(world, IN_ROOT));
+	poke(world, A64_REGS + 31 * 8, on_stack(world, 0x700));
+	poke(world, A64_REGS + 32 * 8, at(world, 0x300));
+	/* The frame record that the kernel makes for those who know nothing else. */
+	poke(world, 0x600, 0);
+	poke(world, 0x608, at(world, IN_ROOT));
+	return world;
+}
+
+static void test_aarch64_signal(void **state)
+{
+	struct world *world = make_aarch64_signal();
+
+	(void)state;
+	ASSERT_CHAIN(world, PM_UNW_STOP_ROOT, { 0x10, 0, IP }, { 0x500, 0, CFI },
+		     { 0x300, 0x700, TRAMPOLINE }, { IN_ROOT, 0x700, CFI });
+	/* In the system call. */
+	begin_at(world, 0x508);
+	ASSERT_CHAIN(world, PM_UNW_STOP_ROOT, { 0x508, 0, IP },
+		     { 0x300, 0x700, TRAMPOLINE }, { IN_ROOT, 0x700, CFI });
+	world_free(world);
+
+	/* The vDSO of older kernels has CFI that leads past what was interrupted. */
+	world = make_aarch64_signal();
+	world_cie(world, "zRS", LR, (const uint8_t[]){ DW_CFA_def_cfa, X29, 0 }, 3);
+	FDE(world, 0x4fc, 0x0c, DW_CFA_offset | X29, 0, DW_CFA_offset_extended_sf, LR,
+	    0x7f);
+	ASSERT_CHAIN(world, PM_UNW_STOP_ROOT, { 0x10, 0, IP }, { 0x500, 0, CFI },
+		     { 0x300, 0x700, TRAMPOLINE }, { IN_ROOT, 0x700, CFI });
+	/* Other code with such CFI is taken at its word. */
+	insn(world, 0x504, 0xd4000021);
+	world_build(world, PM_UNW_AARCH64);
+	ASSERT_CHAIN(world, PM_UNW_STOP_ROOT, { 0x10, 0, IP }, { 0x500, 0, CFI },
+		     { IN_ROOT, 0x600, CFI });
+	world_free(world);
+}
+
+/* AADWARF64 §4.1: a signal frame may have the pc for its return address column. */
+static void test_aarch64_pc_column(void **state)
+{
+	struct world *world = make_aarch64_signal();
+
+	(void)state;
+	insn(world, 0x504, 0xd4000021);
+	world_cie(world, "zRS", 32,
+		  (const uint8_t[]){ DW_CFA_def_cfa_expression, 5, DW_OP_breg31, 0xb0,
+				     0x04, DW_OP_deref, DW_OP_nop },
+		  7);
+	FDE(world, 0x4fc, 0x0c, DW_CFA_expression, 32, 3, DW_OP_breg31, 0xb8, 0x04,
+	    DW_CFA_expression, LR, 3, DW_OP_breg31, 0xa8, 0x04);
+	ASSERT_CHAIN(world, PM_UNW_STOP_ROOT, { 0x10, 0, IP }, { 0x500, 0, CFI },
+		     { 0x300, 0x700, CFI }, { IN_ROOT, 0x700, CFI });
+	world_free(world);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_aarch64_rules),
+		cmocka_unit_test(test_aarch64_link_register_is_lost),
+		cmocka_unit_test(test_aarch64_sign_state),
+		cmocka_unit_test(test_aarch64_pac),
+		cmocka_unit_test(test_aarch64_pac_mask),
+		cmocka_unit_test(test_aarch64_frame_pointer),
+		cmocka_unit_test(test_aarch64_calls),
+		cmocka_unit_test(test_aarch64_leaf),
+		cmocka_unit_test(test_aarch64_signal),
+		cmocka_unit_test(test_aarch64_pc_column),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
