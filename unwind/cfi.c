@@ -84,7 +84,9 @@ static void set_cfa(struct machine *machine, uint64_t reg, int64_t offset)
 static void change_cfa(struct machine *machine, bool has_reg, uint64_t reg,
 		       int64_t offset)
 {
-	if (machine->row.cfa_is_expr) {
+	/* A register after an expression stands with the last offset that was given: so do
+	 * libgcc and binutils read what libgcrypt's assembly says. */
+	if (machine->row.cfa_is_expr && !has_reg) {
 		machine->reader.failed = true;
 		return;
 	}
@@ -103,8 +105,6 @@ static void set_cfa_expression(struct machine *machine)
 		return;
 	}
 	machine->row.cfa_is_expr = 1;
-	machine->row.cfa_reg = 0;
-	machine->row.cfa_offset = 0;
 	machine->row.cfa_expr = pm_reader_bytes(&machine->reader, len);
 	machine->row.cfa_expr_len = len;
 }

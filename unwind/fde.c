@@ -323,6 +323,23 @@ static int find_scanned(struct pm_unw_module *module, struct pm_unw_region *regi
 	return read_fde(module, region, table->places.data[low - 1].offset, ret, &next);
 }
 
+/*
+ * Of FDEs with the same start BOLT puts only the first into the table, which may be one of no
+ * length: then the next in the section is the one. False: it is not.
+ */
+static bool read_behind_empty(struct pm_unw_module *module, size_t offset,
+			      struct pm_unw_fde *fde)
+{
+	struct pm_unw_fde behind;
+	size_t next;
+
+	if (read_fde(module, &module->eh_frame, offset, &behind, &next) != 0 ||
+	    behind.start != fde->start || behind.end <= behind.start)
+		return false;
+	*fde = behind;
+	return true;
+}
+
 /* The FDE of a row of the header's table, when it covers @svma. */
 static int read_hdr_row(struct pm_unw_module *module, size_t row, uint64_t svma,
 			struct pm_unw_fde *ret)
@@ -347,7 +364,8 @@ static int read_hdr_row(struct pm_unw_module *module, size_t row, uint64_t svma,
 		    read_fde(module, &module->eh_frame, offset, &fde, &next) != 0 ||
 		    fde.start != hdr->svma + (uint64_t)(int64_t)start)
 			return -EBADMSG;
-		if (fde.end > fde.start || row == 0)
+		if (fde.end > fde.start || read_behind_empty(module, next, &fde) ||
+		    row == 0)
 			break;
 	}
 	if (svma < fde.start || svma >= fde.end)

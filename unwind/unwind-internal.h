@@ -206,6 +206,7 @@ struct pm_unw_reg_rule {
 /* Compared and hashed as bytes: always start from a zeroed one. */
 struct pm_unw_row {
 	uint64_t cfa_is_expr; /* 0 or 1; wide, so that there is no padding */
+	/* Of an expression: what was before it. */
 	uint64_t cfa_reg;
 	int64_t cfa_offset;
 	const uint8_t *cfa_expr;

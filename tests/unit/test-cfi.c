@@ -148,6 +148,12 @@ static void test_every_rule(void **state)
 	ROW(0, DW_CFA_def_cfa_expression, 3, 0x76, 0x58, 0x06);
 	assert_int_equal(row.cfa_is_expr, 1);
 	assert_int_equal(row.cfa_expr_len, 3);
+	/* As in libgcrypt: the offset is the one from before the expression. */
+	ROW(0, DW_CFA_def_cfa, 7, 56, DW_CFA_def_cfa_expression, 3, 0x76, 0x58, 0x06,
+	    DW_CFA_def_cfa_register, 6);
+	assert_int_equal(row.cfa_is_expr, 0);
+	assert_int_equal(row.cfa_reg, 6);
+	assert_int_equal(row.cfa_offset, 56);
 	/* Vector registers are described and not needed. */
 	ROW(0, DW_CFA_offset_extended, 17, 4, DW_CFA_def_cfa_offset, 24);
 	assert_int_equal(row.cfa_offset, 24);

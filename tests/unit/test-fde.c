@@ -210,6 +210,31 @@ static void test_empty_fde_in_header(void **state)
 	}
 }
 
+/* BOLT's table names the first FDE of an address only; seen in Rust's libLLVM. */
+static void test_empty_fde_alone_in_header(void **state)
+{
+	struct bytes eh_frame = { 0 }, hdr = { 0 };
+	struct pm_unw_module *module;
+	size_t cie = put_cie(&eh_frame, "zR", (uint8_t[]){ PCREL }, 1, false);
+	size_t empty = put_fde(&eh_frame, cie, CODE, 0, false);
+
+	(void)state;
+	put_fde(&eh_frame, cie, CODE, 0x100, false);
+	put(&hdr,
+	    (uint8_t[]){ 1, PCREL, DW_EH_PE_udata4, DW_EH_PE_datarel | DW_EH_PE_sdata4 },
+	    4);
+	put_u32(&hdr, EH_FRAME - (HDR + 4));
+	put_u32(&hdr, 1);
+	put_u32(&hdr, CODE - HDR);
+	put_u32(&hdr, EH_FRAME + empty - HDR);
+	module = make(&eh_frame, &hdr, &one_load, 1);
+	assert_fde(module, CODE, false);
+	assert_true(module->hdr_table > 0);
+	pm_unw_module_free(module);
+	pm_vec_release(&eh_frame.vec);
+	pm_vec_release(&hdr.vec);
+}
+
 /* libdw 0.188 reads one byte for each letter, far behind the end of the section. */
 static void test_endless_augmentation(void **state)
 {
@@ -373,6 +398,7 @@ int main(void)
 		cmocka_unit_test(test_augmentations),
 		cmocka_unit_test(test_terminator_in_the_middle),
 		cmocka_unit_test(test_empty_fde_in_header),
+		cmocka_unit_test(test_empty_fde_alone_in_header),
 		cmocka_unit_test(test_endless_augmentation),
 		cmocka_unit_test(test_endless_rows),
 		cmocka_unit_test(test_bias_of_shared_page),
