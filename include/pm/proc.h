@@ -263,6 +263,11 @@ void pm_trace_free(struct pm_trace *trace);
  */
 int pm_trace_seize(struct pm_trace *trace, pid_t pid, bool children,
 		   struct pm_error *err);
+/* Only this thread of @pid, and not its children. */
+int pm_trace_seize_thread(struct pm_trace *trace, pid_t pid, pid_t tid,
+			  struct pm_error *err);
+/* The next above @tid of those that are followed, or 0. */
+pid_t pm_trace_next_tid(const struct pm_trace *trace, pid_t tid);
 /* Threads that are followed now. */
 size_t pm_trace_len(const struct pm_trace *trace);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "options.h"
 #include "session.h"
+#include "stacks.h"
 
 int main(int argc, char **argv)
 {
@@ -16,8 +17,7 @@ int main(int argc, char **argv)
 	} else if (options.action == PM_REC_VERSION) {
 		puts("pmrec " PMREC_VERSION);
 	} else if (options.action == PM_REC_STACKS) {
-		fputs("pmrec: --stacks is not built yet\n", stderr);
-		status = PM_REC_STATUS_FAILED;
+		status = pm_rec_stacks_run(&options);
 	} else {
 		status = pm_rec_session_run(&options);
 	}

@@ -548,7 +548,6 @@ static int run(struct pm_rec_session *session)
 			      : pm_launch_go(&child->launch, &err);
 	if (ret < 0)
 		return launch_failed(session, ret, &err);
-	child->running = true;
 	ret = session->ptrace ? pm_rec_ptrace_record(session, &err)
 			      : record(session, &err);
 	if (ret == 0)

@@ -373,6 +373,24 @@ int pm_trace_seize(struct pm_trace *trace, pid_t pid, bool children, struct pm_e
 	return 0;
 }
 
+int pm_trace_seize_thread(struct pm_trace *trace, pid_t pid, pid_t tid,
+			  struct pm_error *err)
+{
+	pid_t tgid, ppid;
+	int rc = pm_trace_read_parents(tid, &tgid, &ppid);
+
+	if (rc == 0 && tgid == pid) {
+		rc = seize_thread(trace, pid, tid, err);
+		return rc < 0 ? rc : 0;
+	}
+	if (rc == 0)
+		return pm_error_set(err, -ESRCH,
+				    "%d is a thread of process %d, not of %d", (int)tid,
+				    (int)tgid, (int)pid);
+	return pm_error_set(err, -ESRCH, "process %d has no thread %d", (int)pid,
+			    (int)tid);
+}
+
 void pm_trace_interrupt(struct pm_trace *trace)
 {
 	for (size_t i = 0; i < trace->threads.len; i++) {
@@ -471,6 +489,19 @@ void pm_trace_free(struct pm_trace *trace)
 	pm_index_release(&trace->threads_index);
 	pm_index_release(&trace->processes_index);
 	free(trace);
+}
+
+pid_t pm_trace_next_tid(const struct pm_trace *trace, pid_t tid)
+{
+	pid_t next = 0;
+
+	for (size_t i = 0; i < trace->threads.len; i++) {
+		pid_t other = trace->threads.data[i].tid;
+
+		if (other > tid && (next == 0 || other < next))
+			next = other;
+	}
+	return next;
 }
 
 size_t pm_trace_len(const struct pm_trace *trace)

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Names for addresses that are in no file: looked up module by module, each address once.
+ */
+#pragma once
+
+#include "modules.h"
+
+struct pm_rec_function {
+	char *name, *file; /* NULL: unknown */
+	uint32_t line; /* 0: unknown */
+};
+
+struct pm_rec_name {
+	uint32_t module; /* id of struct pm_procs */
+	uint64_t address; /* svma to look up */
+	struct pm_rec_function *functions; /* innermost first; NULL: unknown */
+	size_t functions_len;
+};
+
+struct pm_rec_names {
+	PM_VEC(struct pm_rec_name) list; /* sorted after pm_rec_names_resolve() */
+};
+
+/* 0 or -ENOMEM. */
+int pm_rec_names_add(struct pm_rec_names *names, uint32_t module, uint64_t address);
+/* All modules in it have been touched. 0 or -ENOMEM; what cannot be found has no functions. */
+int pm_rec_names_resolve(struct pm_rec_names *names, struct pm_rec_modules *modules,
+			 const struct pm_procs *procs);
+/* Of an address that was added; borrowed. */
+const struct pm_rec_name *pm_rec_names_find(const struct pm_rec_names *names,
+					    uint32_t module, uint64_t address);
+void pm_rec_names_release(struct pm_rec_names *names);

@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: MIT */
+#include "stacks.h"
+
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+
+#include "spaces.h"
+#include "stacks-internal.h"
+#include "tracees.h"
+#include "verify.h"
+
+enum {
+	ROUNDS_MAX = 100, /* of looking for threads that were made meanwhile */
+	WAIT_MS = 5,
+};
+#define STOP_MAX_NS   1000000000ull /* for threads in an uninterruptible sleep */
+#define DETACH_MAX_NS 1000000000ull
+
+struct work {
+	const struct pm_rec_options *options;
+	struct pm_rec_session session; /* what the other parts of the recorder want */
+	struct pm_trace *trace;
+	struct pm_rec_verify *verify;
+	struct pm_rec_stacks stacks;
+	uint8_t *buffer; /* PM_TRACE_STACK_MAX */
+	uint64_t first_stop_ns;
+};
+
+/* ---- while they stand still ------------------------------------------------------------- */
+
+static int ask_libunwind(struct pm_rec_stack_thread *thread)
+{
+	thread->theirs = reallocarray(NULL, PM_UNW_FRAMES_MAX, sizeof(*thread->theirs));
+	if (!thread->theirs)
+		return -ENOMEM;
+	thread->theirs_len =
+		pm_unw_ptrace_chain(thread->tid, thread->theirs, PM_UNW_FRAMES_MAX, NULL);
+	return 0;
+}
+
+static int copy_thread(struct work *work, const struct pm_trace_event *event)
+{
+	const struct pm_stat_line *seen = pm_trace_seen(work->trace, event->tid);
+	struct pm_rec_stack_thread thread = { .tid = event->tid, .stopped = true };
+	int ret;
+
+	if (work->first_stop_ns == 0)
+		work->first_stop_ns = pm_rec_now_ns();
+	pm_trace_keep(work->trace);
+	if (!seen || pm_trace_regs(event->tid, &thread.regs) < 0)
+		return 0; /* it has been killed */
+	thread.seen = *seen;
+	thread.bytes_len = pm_trace_read(event->pid, thread.regs.sp, work->buffer,
+					 PM_TRACE_STACK_MAX);
+	thread.bytes = malloc(thread.bytes_len + 1);
+	if (!thread.bytes)
+		return -ENOMEM;
+	memcpy(thread.bytes, work->buffer, thread.bytes_len);
+	ret = work->options->libunwind ? ask_libunwind(&thread) : 0;
+	if (ret == 0)
+		ret = pm_vec_push(&work->stacks.threads, thread);
+	if (ret < 0) {
+		free(thread.bytes);
+		free(thread.theirs);
+	}
+	return ret;
+}
+
+static void wait_a_little(void)
+{
+	struct timespec time = { .tv_nsec = WAIT_MS * 1000000 };
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	sigtimedwait(&set, NULL, &time);
+}
+
+/* Takes stops until all threads that are followed stand still, or for too long. */
+static int stop_all(struct work *work, struct pm_error *err)
+{
+	uint64_t begin = pm_rec_now_ns();
+	int ret;
+
+	pm_trace_interrupt(work->trace);
+	for (;;) {
+		struct pm_trace_event event;
+
+		while ((ret = pm_trace_next(work->trace, &event, err)) > 0) {
+			if (event.what != PM_TRACE_STOPPED)
+				continue;
+			ret = copy_thread(work, &event);
+			if (ret < 0)
+				return ret;
+		}
+		if (ret < 0 || pm_trace_len(work->trace) <= work->stacks.threads.len ||
+		    pm_rec_now_ns() - begin > STOP_MAX_NS)
+			return ret;
+		wait_a_little();
+	}
+}
+
+static int seize(struct work *work, struct pm_error *err)
+{
+	const struct pm_rec_options *options = work->options;
+
+	return options->tid ? pm_trace_seize_thread(work->trace, options->pid,
+						    options->tid, err)
+			    : pm_trace_seize(work->trace, options->pid, false, err);
+}
+
+/* Threads that run can make others until the last of them stands still. */
+static int copy_all(struct work *work, struct pm_error *err)
+{
+	size_t before = SIZE_MAX;
+
+	for (int i = 0; i < ROUNDS_MAX; i++) {
+		int ret = seize(work, err);
+
+		if (ret < 0)
+			return ret;
+		if (pm_trace_len(work->trace) == before)
+			break;
+		before = pm_trace_len(work->trace);
+		ret = stop_all(work, err);
+		if (ret < 0)
+			return ret;
+	}
+	return 0;
+}
+
+static void let_go(struct work *work)
+{
+	uint64_t begin = pm_rec_now_ns();
+	struct pm_trace_event event;
+
+	pm_trace_detach(work->trace);
+	if (work->first_stop_ns)
+		work->stacks.still_ns = pm_rec_now_ns() - work->first_stop_ns;
+	while (pm_trace_len(work->trace) > 0 && pm_rec_now_ns() - begin < DETACH_MAX_NS) {
+		if (pm_trace_next(work->trace, &event, NULL) == 0)
+			wait_a_little();
+	}
+}
+
+static int verify_all(struct work *work)
+{
+	int ret = 0;
+
+	for (size_t i = 0; i < work->stacks.threads.len && ret == 0; i++) {
+		const struct pm_rec_stack_thread *thread = &work->stacks.threads.data[i];
+
+		ret = pm_rec_verify_add(work->verify, &work->session, work->options->pid,
+					thread->tid, &thread->regs, thread->bytes,
+					thread->bytes_len);
+	}
+	return ret;
+}
+
+/* Everything for which they have to stand still. */
+static int look(struct work *work, struct pm_error *err)
+{
+	pid_t pid = work->options->pid;
+	uint64_t before = 0, after = 0;
+	int ret = copy_all(work, err);
+	bool known = ret == 0 && pm_rec_maps_hash(pid, &before) == 0;
+
+	if (ret == 0 && work->verify) {
+		ret = pm_procs_read(work->session.procs, pid, err);
+		if (ret == 0)
+			ret = verify_all(work);
+	}
+	let_go(work);
+	/* Files are opened and read here: that takes longer than all of the above. */
+	if (ret == 0)
+		ret = pm_procs_read(work->session.procs, pid, err);
+	work->stacks.changed =
+		!known || pm_rec_maps_hash(pid, &after) < 0 || before != after;
+	return ret;
+}
+
+/* ---- afterwards ------------------------------------------------------------------------- */
+
+static int add_frame(struct work *work, struct pm_rec_stack_thread *thread, uint64_t pc,
+		     uint64_t lookup, const struct pm_unw_map *map)
+{
+	struct pm_rec_stack_frame frame = { .pc = pc,
+					    .address = map ? lookup - map->bias : lookup,
+					    .module = map ? map->tag : PM_FILE_NONE };
+	int ret = pm_vec_push(&thread->frames, frame);
+
+	if (ret == 0 && map)
+		ret = pm_rec_names_add(&work->stacks.names, frame.module, frame.address);
+	return ret;
+}
+
+static int add_theirs(struct work *work, struct pm_rec_stack_thread *thread,
+		      const struct pm_unw_space *space)
+{
+	int ret = 0;
+
+	if (thread->theirs_len < 0)
+		thread->stop = "libunwind failed";
+	for (ssize_t i = 0; i < thread->theirs_len && ret == 0; i++) {
+		uint64_t pc = thread->theirs[i], lookup = i == 0 ? pc : pc - 1;
+
+		ret = add_frame(work, thread, pc, lookup,
+				pm_unw_space_find(space, lookup));
+	}
+	return ret;
+}
+
+static int add_ours(struct work *work, struct pm_rec_stack_thread *thread,
+		    struct pm_unwinder *unwinder, const struct pm_unw_space *space,
+		    struct pm_unw_frame *frames)
+{
+	struct pm_unw_stack stack = { .start = thread->regs.sp,
+				      .data = thread->bytes,
+				      .len = thread->bytes_len };
+	struct pm_unw_regs regs;
+	enum pm_unw_stop stop;
+	size_t len;
+	int ret = 0;
+
+	pm_rec_unwind_regs(&thread->regs, &regs);
+	len = pm_unwind(unwinder, space, &regs, &stack, frames, &stop);
+	if (stop != PM_UNW_STOP_ROOT)
+		thread->stop = pm_unw_stop_name(stop);
+	for (size_t i = 0; i < len && ret == 0; i++)
+		ret = add_frame(work, thread, frames[i].pc, frames[i].lookup,
+				frames[i].map);
+	return ret;
+}
+
+static int unwind_all(struct work *work)
+{
+	struct pm_process *process =
+		pm_procs_get(work->session.procs, work->options->pid);
+	struct pm_unwinder *unwinder = pm_unwinder_new();
+	PM_AUTO_FREE struct pm_unw_frame *frames =
+		reallocarray(NULL, PM_UNW_FRAMES_MAX, sizeof(*frames));
+	struct pm_unw_space space;
+	int ret = process && unwinder && frames
+			  ? pm_rec_space_get(process, &work->session.modules,
+					     work->session.procs, &space)
+			  : -ENOMEM;
+
+	for (size_t i = 0; i < work->stacks.threads.len && ret == 0; i++) {
+		struct pm_rec_stack_thread *thread = &work->stacks.threads.data[i];
+
+		ret = work->options->libunwind
+			      ? add_theirs(work, thread, &space)
+			      : add_ours(work, thread, unwinder, &space, frames);
+	}
+	pm_unwinder_free(unwinder);
+	if (ret == 0 && work->options->symbols)
+		ret = pm_rec_names_resolve(&work->stacks.names, &work->session.modules,
+					   work->session.procs);
+	return ret;
+}
+
+static int compare_tids(const void *left, const void *right)
+{
+	const struct pm_rec_stack_thread *a = left, *b = right;
+
+	return a->tid < b->tid ? -1 : a->tid > b->tid;
+}
+
+/* Those that could not be stopped. */
+static int add_missing(struct work *work)
+{
+	size_t len = work->stacks.threads.len;
+	pid_t tid = 0;
+	int ret = 0;
+
+	while (ret == 0 && (tid = pm_trace_next_tid(work->trace, tid)) != 0) {
+		struct pm_rec_stack_thread thread = { .tid = tid };
+		const struct pm_stat_line *seen = pm_trace_seen(work->trace, tid);
+		bool known = false;
+
+		for (size_t i = 0; i < len && !known; i++)
+			known = work->stacks.threads.data[i].tid == tid;
+		if (known)
+			continue;
+		if (seen)
+			thread.seen = *seen;
+		ret = pm_vec_push(&work->stacks.threads, thread);
+	}
+	return ret;
+}
+
+static int run(struct work *work, struct pm_error *err)
+{
+	int ret;
+
+	work->session.options = work->options;
+	work->session.procs = pm_procs_new(pm_rec_space_free);
+	work->trace = pm_trace_new();
+	work->buffer = malloc(PM_TRACE_STACK_MAX);
+	work->verify = work->options->verify ? pm_rec_verify_new() : NULL;
+	work->stacks.pid = work->options->pid;
+	work->stacks.verbose = work->options->verbose;
+	pm_rec_modules_init(&work->session.modules);
+	pm_rec_modules_raise_limit(&work->session.modules);
+	if (!work->session.procs || !work->trace || !work->buffer ||
+	    (work->options->verify && !work->verify))
+		return -ENOMEM;
+	ret = look(work, err);
+	if (ret == 0)
+		ret = unwind_all(work);
+	if (ret == 0)
+		ret = add_missing(work);
+	if (ret < 0)
+		return ret;
+	if (work->stacks.threads.len > 0)
+		qsort(work->stacks.threads.data, work->stacks.threads.len,
+		      sizeof(*work->stacks.threads.data), compare_tids);
+	ret = pm_rec_stacks_print(&work->stacks, work->session.procs);
+	if (ret == 0 && work->verify)
+		pm_rec_verify_print(work->verify, &work->session);
+	return ret;
+}
+
+static void release(struct work *work)
+{
+	for (size_t i = 0; i < work->stacks.threads.len; i++) {
+		struct pm_rec_stack_thread *thread = &work->stacks.threads.data[i];
+
+		free(thread->bytes);
+		free(thread->theirs);
+		pm_vec_release(&thread->frames);
+	}
+	pm_vec_release(&work->stacks.threads);
+	pm_rec_names_release(&work->stacks.names);
+	pm_rec_verify_free(work->verify);
+	pm_trace_free(work->trace);
+	pm_rec_modules_release(&work->session.modules);
+	pm_procs_free(work->session.procs);
+	free(work->buffer);
+}
+
+int pm_rec_stacks_run(const struct pm_rec_options *options)
+{
+	struct work work = { .options = options };
+	struct pm_error err = { 0 };
+	sigset_t set;
+	int ret;
+
+	signal(SIGCHLD, SIG_DFL);
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	ret = run(&work, &err);
+	release(&work);
+	if (ret == 0)
+		return 0;
+	if (err.code == 0)
+		pm_error_set(&err, ret, "%s", strerror(-ret));
+	pm_error_print(&err, "pmrec", stderr);
+	return PM_REC_STATUS_FAILED;
+}
