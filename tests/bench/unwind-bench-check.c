@@ -137,3 +137,37 @@ bool bench_check(struct bench_corpus *corpus)
 	free(check);
 	return wrong == 0;
 }
+
+int bench_dwfl_print(struct bench_corpus *corpus, FILE *to)
+{
+	struct their_chain *theirs = calloc(1, sizeof(*theirs));
+	struct dwfl_space *dwfl = NULL;
+	size_t space = SIZE_MAX;
+
+	if (!theirs)
+		abort();
+	bench_files_open(corpus);
+	for (size_t i = 0; i < corpus->samples.len; i++) {
+		const struct bench_sample *sample = &corpus->samples.data[i];
+
+		if (sample->space != space) {
+			dwfl_space_free(dwfl);
+			space = sample->space;
+			dwfl = dwfl_space_new(&corpus->spaces.data[space].maps,
+					      &corpus->files);
+		}
+		theirs->len = 0;
+		theirs->failed = true;
+		if (sample->regs.arch == PM_UNW_X86_64)
+			theirs->len = dwfl_space_unwind(
+				dwfl, &sample->regs, &sample->stack, theirs->frames,
+				COMPARE_FRAMES_MAX, &theirs->failed);
+		fputs(theirs->failed ? "error" : "end", to);
+		for (size_t j = 0; j < theirs->len; j++)
+			fprintf(to, " %" PRIx64, theirs->frames[j].pc);
+		fputc('\n', to);
+	}
+	dwfl_space_free(dwfl);
+	free(theirs);
+	return ferror(to) ? -EIO : 0;
+}

@@ -15,6 +15,7 @@ enum {
 	PEER_SAMPLES = 4000, /* in a pass, unless --every says otherwise */
 	OPTION_PASSES = 256,
 	OPTION_PRINT,
+	OPTION_PRINT_DWFL,
 	OPTION_EVERY,
 	OPTION_MAX_MB,
 	OPTION_CHECK,
@@ -41,6 +42,7 @@ static const char help[] =
 	"      --no-peers    without the others\n"
 	"      --print FILE  a line per sample: why its chain ends, then the program\n"
 	"                    counters in hex, leaf first\n"
+	"      --print-libdwfl FILE  the same by libdwfl: `end` or `error`\n"
 	"      --check       compare every chain with libdwfl's; exit status 1 when one is\n"
 	"                    wrong\n"
 	"      --no-bench    no measuring: for --print and --check alone\n"
@@ -50,7 +52,7 @@ static const char help[] =
 struct options {
 	size_t passes, every;
 	uint64_t max_bytes;
-	const char *print;
+	const char *print, *print_dwfl;
 	bool check, peers, bench;
 };
 
@@ -189,7 +191,8 @@ static void bench(struct bench_corpus *corpus, const struct options *options)
 }
 
 /* 0; 1: a chain is wrong; 2: it could not be done. */
-static int run(const char *path, const struct options *options, FILE *print)
+static int run(const char *path, const struct options *options, FILE *print,
+	       FILE *print_dwfl)
 {
 	struct pm_error err = { 0 };
 	struct bench_corpus corpus;
@@ -209,6 +212,8 @@ static int run(const char *path, const struct options *options, FILE *print)
 			ret = 1;
 		if (print && bench_ours_print(&corpus, print) < 0)
 			ret = 2;
+		if (print_dwfl && bench_dwfl_print(&corpus, print_dwfl) < 0)
+			ret = 2;
 	}
 	fflush(stdout);
 	bench_corpus_release(&corpus);
@@ -226,6 +231,7 @@ static int parse(struct options *options, int argc, char **argv)
 	static const struct option names[] = {
 		{ "passes", required_argument, NULL, OPTION_PASSES },
 		{ "print", required_argument, NULL, OPTION_PRINT },
+		{ "print-libdwfl", required_argument, NULL, OPTION_PRINT_DWFL },
 		{ "every", required_argument, NULL, OPTION_EVERY },
 		{ "max-mb", required_argument, NULL, OPTION_MAX_MB },
 		{ "check", no_argument, NULL, OPTION_CHECK },
@@ -246,6 +252,8 @@ static int parse(struct options *options, int argc, char **argv)
 			options->max_bytes = number << 20;
 		else if (option == OPTION_PRINT)
 			options->print = optarg;
+		else if (option == OPTION_PRINT_DWFL)
+			options->print_dwfl = optarg;
 		else if (option == OPTION_CHECK)
 			options->check = true;
 		else if (option == OPTION_NO_PEERS)
@@ -263,33 +271,54 @@ static int parse(struct options *options, int argc, char **argv)
 	return 3;
 }
 
+/* Chains on standard output send the figures to standard error. */
+static FILE *open_print(const char *path)
+{
+	FILE *file;
+
+	if (strcmp(path, "-") == 0) {
+		int own = dup(STDOUT_FILENO);
+
+		file = own >= 0 && dup2(STDERR_FILENO, STDOUT_FILENO) >= 0
+			       ? fdopen(own, "w")
+			       : NULL;
+	} else {
+		file = fopen(path, "we");
+	}
+	if (!file)
+		perror(path);
+	return file;
+}
+
+static int close_print(FILE *file, const char *path)
+{
+	if (!file || fclose(file) == 0)
+		return 0;
+	perror(path);
+	return 2;
+}
+
+static int worse(int a, int b)
+{
+	return a > b ? a : b;
+}
+
 int main(int argc, char **argv)
 {
 	struct options options = {
 		.passes = PASSES, .max_bytes = 4096ull << 20, .peers = true, .bench = true
 	};
-	PM_AUTO_FCLOSE FILE *print = NULL;
+	FILE *print = NULL, *print_dwfl = NULL;
 	int ret = parse(&options, argc, argv);
 
 	if (ret > 0)
 		return ret - 1;
-	if (options.print) {
-		print = strcmp(options.print, "-") == 0 ? fdopen(dup(1), "w")
-							: fopen(options.print, "we");
-		if (!print) {
-			perror(options.print);
-			return 2;
-		}
-	}
-	for (int i = optind; i < argc; i++) {
-		int status = run(argv[i], &options, print);
-
-		if (status > ret)
-			ret = status;
-	}
-	if (print && fflush(print) != 0) {
-		perror(options.print);
-		ret = 2;
-	}
-	return ret;
+	if (options.print && !(print = open_print(options.print)))
+		return 2;
+	if (options.print_dwfl && !(print_dwfl = open_print(options.print_dwfl)))
+		return 2;
+	for (int i = optind; i < argc; i++)
+		ret = worse(ret, run(argv[i], &options, print, print_dwfl));
+	ret = worse(ret, close_print(print, options.print));
+	return worse(ret, close_print(print_dwfl, options.print_dwfl));
 }

@@ -138,3 +138,6 @@ size_t bench_dw_unwind(struct bench_dw *dw, const struct bench_sample *sample,
 
 /* Every sample against libdwfl; prints counts. False: there was a mismatch. */
 bool bench_check(struct bench_corpus *corpus);
+/* As bench_ours_print(), by libdwfl: `error`, or `end`, which to libdwfl is the root and a
+ * return address that it cannot read. */
+int bench_dwfl_print(struct bench_corpus *corpus, FILE *to);
