@@ -310,6 +310,38 @@ size_t pm_trace_read(pid_t pid, uint64_t address, void *ret, size_t len);
  */
 void pm_trace_detach(struct pm_trace *trace);
 
+/* ---- files about generated code -------------------------------------------------------- */
+
+/* A process whose perf map and jitdumps are looked for, as it sees its files. */
+struct pm_jit_files {
+	pid_t pid;
+	pid_t ns_pid; /* its number in its own namespace of pids */
+	uid_t euid;
+	bool alive; /* it was, when this was made */
+	int64_t since_ns; /* CLOCK_REALTIME: what was written before is another process's */
+	int tmp_fd; /* its /tmp, also after it has ended; -1: none */
+};
+
+/*
+ * Keeps what leads to the files of @pid. Of a process that has ended nothing is known: then
+ * its files are looked for where this process sees them, as @since_ns and our own user say.
+ */
+void pm_jit_files_init(struct pm_jit_files *files, pid_t pid, int64_t since_ns);
+void pm_jit_files_release(struct pm_jit_files *files);
+/*
+ * Opens /tmp/perf-PID.map for reading: a regular file of the process's user or of root, not
+ * older than the process, no symbolic link. -ENOENT when there is none; -ELOOP, -ENOTSUP,
+ * -EPERM, -ESTALE when it may not be used; @err names it and says why.
+ */
+int pm_jit_files_perf_map(const struct pm_jit_files *files, struct pm_error *err);
+/* False when another file stands under that name now. */
+bool pm_jit_files_perf_map_is(const struct pm_jit_files *files, int fd);
+/* The same for a jitdump, which the process has mapped under this name; @inode 0: unknown. */
+int pm_jit_files_jitdump(const struct pm_jit_files *files, const char *path,
+			 uint64_t inode, struct pm_error *err);
+/* Whether it is a name of a jitdump: …/jit-NUMBER.dump. */
+bool pm_is_jitdump_path(const char *path);
+
 /* ---- kernel symbols ------------------------------------------------------------------ */
 
 struct pm_kallsyms;

@@ -173,5 +173,5 @@ void pm_jitdump_free(struct pm_jitdump *dump);
  */
 int pm_jitdump_read(struct pm_jitdump *dump, int fd, struct pm_jit_table *table,
 		    uint64_t until_ns, size_t max_bytes, struct pm_error *err);
-/* Whether there are bytes behind what was read; false once it is of no use. */
-bool pm_jitdump_has_more(const struct pm_jitdump *dump, int fd);
+/* The time of the record that is to be applied next; false while there is no whole one. */
+bool pm_jitdump_peek(struct pm_jitdump *dump, int fd, uint64_t *time_ns);

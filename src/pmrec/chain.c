@@ -4,6 +4,7 @@
 #include <linux/perf_event.h>
 #include <string.h>
 
+#include "jit.h"
 #include "spaces.h"
 
 enum {
@@ -38,6 +39,7 @@ struct pm_rec_chains {
 	struct pm_unw_frame found[PM_UNW_FRAMES_MAX];
 	struct frame frames[FRAMES_MAX]; /* of the sample at hand, leaf first */
 	size_t frames_len;
+	const struct pm_record *record; /* the one at hand */
 };
 
 const char *pm_rec_stop_name(uint32_t stop)
@@ -96,8 +98,19 @@ static void push(struct pm_rec_chains *chains, uint64_t address, uint32_t module
 static int push_user(struct pm_rec_chains *chains, uint64_t lookup,
 		     const struct pm_unw_map *map, enum pm_unw_how how)
 {
+	const struct pm_rec_module *of =
+		map ? &chains->from.modules->list.data[map->tag] : NULL;
 	uint32_t module = PM_FILE_NONE;
 
+	if (of && of->generated && chains->from.jit) {
+		const struct pm_record *record = chains->record;
+		int error = pm_rec_jit_module(chains->from.jit, (pid_t)record->pid,
+					      lookup, how, record->time, &module);
+		if (error < 0)
+			return error;
+		push(chains, lookup, module, how);
+		return 0;
+	}
 	if (map) {
 		/* Mostly known: the call is for the first frame in a module. */
 		module = chains->from.modules->list.data[map->tag].file_id;
@@ -215,8 +228,36 @@ static int keep_raw(struct pm_rec_chains *chains, const struct pm_record *record
 							   .frames_len = len });
 }
 
+/* Unwinds into chains->found. What is known of generated code may change the space. */
+static int unwind(struct pm_rec_chains *chains, struct pm_unw_space *space,
+		  const struct pm_unw_regs *regs, const struct pm_unw_stack *stack,
+		  enum pm_unw_stop *reason, size_t *len)
+{
+	enum {
+		TRIES = 8 /* each goes further than the one before */
+	};
+	const struct pm_record *record = chains->record;
+	struct pm_process *process = pm_procs_get(chains->from.procs, (pid_t)record->pid);
+
+	for (int i = 0; i < TRIES; i++) {
+		int error;
+
+		*len = pm_unwind(chains->unwinder, space, regs, stack, chains->found,
+				 reason);
+		if (!process || !chains->from.jit ||
+		    !pm_rec_jit_cover(chains->from.jit, process, chains->found, *len,
+				      record->time))
+			break;
+		error = pm_rec_space_get(process, chains->from.modules,
+					 chains->from.procs, space);
+		if (error < 0)
+			return error;
+	}
+	return 0;
+}
+
 static int push_unwound(struct pm_rec_chains *chains, const struct pm_record *record,
-			const struct pm_unw_space *space, uint32_t *stop)
+			struct pm_unw_space *space, uint32_t *stop)
 {
 	const struct pm_sample *sample = &record->sample;
 	struct pm_unw_regs regs = { .known = sample->regs.known };
@@ -234,7 +275,9 @@ static int push_unwound(struct pm_rec_chains *chains, const struct pm_record *re
 	stack = (struct pm_unw_stack){ .start = pm_unw_regs_sp(&regs),
 				       .data = sample->stack,
 				       .len = sample->stack_len };
-	len = pm_unwind(chains->unwinder, space, &regs, &stack, chains->found, &reason);
+	error = unwind(chains, space, &regs, &stack, &reason, &len);
+	if (error < 0)
+		return error;
 	error = keep_raw(chains, record, &regs, &stack, len);
 	if (error < 0)
 		return error;
@@ -350,6 +393,10 @@ static int intern(struct pm_rec_chains *chains, const struct pm_record *record,
 		error = pm_file_intern_frame(
 			chains->from.writer, frame->module, frame->address,
 			pm_unw_how_name((enum pm_unw_how)frame->how), &id);
+		if (error == 0 && chains->from.jit)
+			error = pm_rec_jit_frame(
+				chains->from.jit, frame->module, frame->address,
+				(enum pm_unw_how)frame->how, record->time, id);
 		if (error == 0)
 			error = pm_file_intern_stack(chains->from.writer, stack, id,
 						     &stack);
@@ -370,6 +417,7 @@ int pm_rec_chains_add(struct pm_rec_chains *chains, const struct pm_record *reco
 	int error;
 
 	chains->frames_len = 0;
+	chains->record = record;
 	error = collect(chains, record, &chain.stop);
 	if (error == 0)
 		error = intern(chains, record, &chain.stack);

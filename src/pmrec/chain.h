@@ -16,6 +16,7 @@ struct pm_rec_chain_source {
 	struct pm_rec_modules *modules;
 	struct pm_file_writer *writer;
 	enum pm_call_graph call_graph;
+	struct pm_rec_jit *jit; /* NULL: generated code is memory like any other */
 	struct pm_rec_raw *raw; /* NULL: the stacks themselves are not kept */
 };
 

@@ -130,6 +130,18 @@ static void open_module(struct pm_rec_modules *modules, const struct pm_module *
 	}
 }
 
+/* Anonymous memory, also by a name that prctl(2) gave it, and what JITs that map their code
+ * twice have instead. */
+static bool is_generated(const struct pm_module_identity *identity,
+			 const struct pm_rec_module *module)
+{
+	if (identity->kind == PM_MODULE_ANON)
+		return strcmp(identity->path, "//anon") == 0 ||
+		       strncmp(identity->path, "[anon:", 6) == 0;
+	return identity->kind == PM_MODULE_FILE && !module->unwind &&
+	       strncmp(identity->path, "/memfd:", 7) == 0;
+}
+
 struct pm_rec_module *pm_rec_modules_touch(struct pm_rec_modules *modules,
 					   const struct pm_procs *procs, uint32_t id)
 {
@@ -147,6 +159,8 @@ struct pm_rec_module *pm_rec_modules_touch(struct pm_rec_modules *modules,
 	if (!module->opened) {
 		module->opened = true;
 		open_module(modules, pm_procs_module(procs, id), module);
+		module->generated = is_generated(
+			&pm_procs_module(procs, id)->identity, module);
 	}
 	return module;
 }
@@ -229,6 +243,21 @@ int pm_rec_modules_kernel_id(struct pm_rec_modules *modules,
 	}
 	*ret = modules->kernel_file_id;
 	return 0;
+}
+
+int pm_rec_modules_jit_id(struct pm_rec_modules *modules, struct pm_file_writer *writer,
+			  uint32_t *ret)
+{
+	uint32_t file_id = (uint32_t)modules->by_file_id.len;
+	int error = pm_vec_push(&modules->by_file_id, PM_FILE_NONE);
+
+	if (error < 0)
+		return error;
+	*ret = file_id;
+	return pm_file_write_module(writer,
+				    &(struct pm_file_module){ .id = file_id,
+							      .path = "[jit]",
+							      .kind = "jit" });
 }
 
 int pm_rec_modules_open_file(const struct pm_rec_modules *modules,

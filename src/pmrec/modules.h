@@ -16,13 +16,15 @@ struct pm_rec_module {
 	int fd; /* of the file, for symbols at the end; -1. Of `unwind`, if there is one */
 	uint32_t file_id; /* PM_FILE_NONE until a frame lies in it */
 	bool opened; /* was tried */
+	bool generated; /* code that was made while running: see jit.h */
 	int error; /* why a file could not be opened: a negative errno */
 	struct pm_rec_gap *gap; /* private */
 };
 
 struct pm_rec_modules {
 	PM_VEC(struct pm_rec_module) list; /* by the id of struct pm_procs */
-	PM_VEC(uint32_t) by_file_id; /* the id of struct pm_procs; PM_FILE_NONE: kernel */
+	PM_VEC(uint32_t) by_file_id; /* the id of struct pm_procs; PM_FILE_NONE: kernel,
+				       * generated code */
 	uint32_t kernel_file_id; /* PM_FILE_NONE until a frame lies in it */
 	size_t fds, fds_max; /* kept open, and how many may be */
 	uint64_t crc_bytes_left; /* to be read for checksums of debug files */
@@ -48,6 +50,9 @@ int pm_rec_modules_file_id(struct pm_rec_modules *modules, const struct pm_procs
 			   struct pm_file_writer *writer, uint32_t id, uint32_t *ret);
 int pm_rec_modules_kernel_id(struct pm_rec_modules *modules,
 			     struct pm_file_writer *writer, uint32_t *ret);
+/* The id of a new module for generated code. */
+int pm_rec_modules_jit_id(struct pm_rec_modules *modules, struct pm_file_writer *writer,
+			  uint32_t *ret);
 /* The file of a touched module, opened again when it was not kept. To close unless it is
  * module->fd. Negative errno. */
 int pm_rec_modules_open_file(const struct pm_rec_modules *modules,

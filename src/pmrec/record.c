@@ -5,6 +5,8 @@
 #include <linux/perf_event.h>
 #include <string.h>
 
+#include "jit.h"
+
 /* No number of the file is above 2^63 - 1 (docs/format.md §2). One that is comes from nonsense
  * in a ring, which is no reason to lose all that follows. */
 static uint64_t storable(struct pm_rec_counts *counts, uint64_t value)
@@ -92,7 +94,12 @@ static int on_mmap(struct pm_rec_session *session, const struct pm_record *recor
 	memcpy(identity.build_id, mmap->build_id, identity.build_id_len);
 	ret = pm_procs_map(session->procs, (pid_t)record->pid, mmap->start, mmap->len,
 			   mmap->pgoff, mmap->prot, &identity);
-	return ret == -ENOMEM ? ret : 0; /* a senseless range changes nothing */
+	if (ret == -ENOMEM)
+		return ret; /* a senseless range changes nothing */
+	return identity.kind == PM_MODULE_FILE
+		       ? pm_rec_jit_map(session->jit, (pid_t)record->pid, path,
+					mmap->inode)
+		       : 0;
 }
 
 static int on_lost(struct pm_rec_session *session, const struct pm_record *record)
@@ -118,13 +125,18 @@ int pm_rec_record(struct pm_rec_session *session, const struct pm_record *record
 	case PERF_RECORD_MMAP2:
 		return on_mmap(session, record);
 	case PERF_RECORD_COMM:
-		ret = pm_procs_comm(session->procs, pid, tid, record->comm.name,
-				    record->comm.exec);
+		ret = record->comm.exec ? pm_rec_jit_exec(session->jit, pid) : 0;
+		if (ret == 0)
+			ret = pm_procs_comm(session->procs, pid, tid, record->comm.name,
+					    record->comm.exec);
 		return ret < 0 ? ret : name_thread(session, record);
 	case PERF_RECORD_FORK:
 		ret = pm_procs_fork(session->procs, pid, tid,
 				    (pid_t)record->fork.parent_pid,
 				    (pid_t)record->fork.parent_tid);
+		if (ret == 0 && record->pid != record->fork.parent_pid)
+			ret = pm_rec_jit_fork(session->jit, pid,
+					      (pid_t)record->fork.parent_pid);
 		return ret < 0 ? ret : name_thread(session, record);
 	case PERF_RECORD_EXIT:
 		pm_procs_exit(session->procs, pid, tid);

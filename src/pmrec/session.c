@@ -10,6 +10,7 @@
 #include "child.h"
 #include "engine-ptrace.h"
 #include "host.h"
+#include "jit.h"
 #include "record.h"
 #include "spaces.h"
 #include "summary.h"
@@ -291,7 +292,8 @@ static int open_output(struct pm_rec_session *session, struct pm_error *err)
 			return ret;
 	}
 	source.raw = session->raw;
-	session->chains = pm_rec_chains_new(&source);
+	session->jit = source.jit = pm_rec_jit_new(session);
+	session->chains = session->jit ? pm_rec_chains_new(&source) : NULL;
 	if (!session->chains)
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	ret = write_header(session);
@@ -466,6 +468,8 @@ static int finish(struct pm_rec_session *session, struct pm_error *err)
 	if (!session->options->symbols)
 		note_nameless(session, "--no-symbols");
 	else if (session->child.interrupts < 2)
+		ret = pm_rec_jit_finish(session->jit);
+	if (ret == 0 && session->options->symbols && session->child.interrupts < 2)
 		ret = pm_rec_symbols_write(session);
 	if (session->options->symbols && session->child.interrupts > 1)
 		note_nameless(session, "stopped twice");
@@ -579,6 +583,7 @@ int pm_rec_session_run(const struct pm_rec_options *options)
 		pm_error_print(&err, "pmrec", stderr);
 	}
 	pm_rec_chains_free(session.chains);
+	pm_rec_jit_free(session.jit);
 	pm_file_writer_close(session.writer, NULL);
 	pm_rec_raw_close(session.raw, false, NULL);
 	pm_perf_free(session.perf);

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "spaces.h"
 
+#include <string.h>
+
 struct view {
 	uint64_t epoch; /* of struct pm_space that it shows */
 	bool built;
 	PM_VEC(struct pm_unw_map) maps;
+	PM_VEC(struct pm_unw_map) overlay;
 };
 
 /*
@@ -27,6 +30,35 @@ static struct pm_unw_map convert(const struct pm_mapping *mapping,
 	return map;
 }
 
+/* Cuts the pieces that are overlaid out of a map that nobody describes. */
+static int push_with_overlay(struct view *view, struct pm_unw_map map)
+{
+	size_t low = 0, high = view->overlay.len;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (view->overlay.data[middle].end <= map.start)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (; low < view->overlay.len && view->overlay.data[low].start < map.end;
+	     low++) {
+		struct pm_unw_map piece = view->overlay.data[low], before = map;
+
+		if (piece.start < map.start || piece.end > map.end)
+			continue; /* code that was unmapped since */
+		before.end = piece.start;
+		piece.tag = map.tag;
+		if ((before.start < before.end && pm_vec_push(&view->maps, before) < 0) ||
+		    pm_vec_push(&view->maps, piece) < 0)
+			return -ENOMEM;
+		map.start = piece.end;
+	}
+	return map.start < map.end ? pm_vec_push(&view->maps, map) : 0;
+}
+
 static int rebuild(struct view *view, const struct pm_space *space,
 		   struct pm_rec_modules *modules, const struct pm_procs *procs)
 {
@@ -38,12 +70,19 @@ static int rebuild(struct view *view, const struct pm_space *space,
 		const struct pm_mapping *mapping = &space->maps.data[i];
 		const struct pm_rec_module *module =
 			pm_rec_modules_touch(modules, procs, mapping->module);
+		struct pm_unw_map map;
+		int ret;
 
 		if (!module)
 			return -ENOMEM;
-		view->maps.data[view->maps.len++] =
-			convert(mapping, module,
-				pm_procs_module(procs, mapping->module)->identity.kind);
+		map = convert(mapping, module,
+			      pm_procs_module(procs, mapping->module)->identity.kind);
+		if (map.module || view->overlay.len == 0)
+			ret = pm_vec_push(&view->maps, map);
+		else
+			ret = push_with_overlay(view, map);
+		if (ret < 0)
+			return ret;
 	}
 	view->epoch = space->epoch;
 	view->built = true;
@@ -71,11 +110,27 @@ int pm_rec_space_get(struct pm_process *process, struct pm_rec_modules *modules,
 	return 0;
 }
 
+int pm_rec_space_overlay(struct pm_process *process, const struct pm_unw_map *maps,
+			 size_t len)
+{
+	struct view *view = process->user;
+
+	if (!view || pm_vec_reserve(&view->overlay, len) < 0)
+		return view ? -ENOMEM : -ENOENT;
+	if (len > 0)
+		memcpy(view->overlay.data, maps, len * sizeof(*maps));
+	view->overlay.len = len;
+	view->built = false;
+	return 0;
+}
+
 void pm_rec_space_free(void *user)
 {
 	struct view *view = user;
 
-	if (view)
+	if (view) {
 		pm_vec_release(&view->maps);
+		pm_vec_release(&view->overlay);
+	}
 	free(view);
 }

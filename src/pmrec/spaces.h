@@ -10,5 +10,11 @@
  * map is the module's id in @procs; every module in it has been touched. */
 int pm_rec_space_get(struct pm_process *process, struct pm_rec_modules *modules,
 		     const struct pm_procs *procs, struct pm_unw_space *ret);
+/*
+ * From now on @maps (sorted, without overlap; copied) stand in the place of what they cover of
+ * memory that no module of the unwinder describes, and have its tag.
+ */
+int pm_rec_space_overlay(struct pm_process *process, const struct pm_unw_map *maps,
+			 size_t len);
 /* For pm_procs_new(). */
 void pm_rec_space_free(void *user);

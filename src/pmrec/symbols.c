@@ -173,6 +173,13 @@ static int module_symbols(struct work *work)
 	return ret == -EINTR ? ret : 0;
 }
 
+/* Generated code has got its names already, when it was there. */
+static bool is_generated(const struct pm_rec_modules *modules, uint32_t file_id)
+{
+	return modules->by_file_id.data[file_id] == PM_FILE_NONE &&
+	       file_id != modules->kernel_file_id;
+}
+
 static size_t collect(struct pm_rec_session *session, struct item **ret)
 {
 	size_t len;
@@ -181,7 +188,8 @@ static size_t collect(struct pm_rec_session *session, struct item **ret)
 	size_t n = 0;
 
 	for (size_t i = 0; items && i < len; i++)
-		if (frames[i].module != PM_FILE_NONE)
+		if (frames[i].module != PM_FILE_NONE &&
+		    !is_generated(&session->modules, frames[i].module))
 			items[n++] = (struct item){ .address = frames[i].address,
 						    .module = frames[i].module,
 						    .frame = frames[i].id };

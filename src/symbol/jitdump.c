@@ -389,63 +389,87 @@ static int apply(struct reading *reading, uint32_t id, uint64_t at, uint64_t len
 	}
 }
 
-/* The next record, if it is old enough and all there: 1, else 0; or negative errno. */
-static int next(struct reading *reading, uint64_t until_ns)
+struct prefix {
+	uint32_t id, total_size;
+	uint64_t time_ns;
+};
+
+/* What stands before the next record: 1, 0 while that is not all there; or negative errno. */
+static int read_prefix(struct reading *reading, struct prefix *ret)
 {
 	struct pm_jitdump *dump = reading->dump;
-	uint32_t id, total_size;
-	uint64_t time;
 	struct pm_reader reader;
 	int error;
 	const uint8_t *bytes;
 
-	if (dump->closed || dump->offset > reading->size ||
-	    reading->size - dump->offset < PREFIX_BYTES)
+	if (dump->closed || reading->size - dump->offset < PREFIX_BYTES)
 		return 0;
 	bytes = need(reading, dump->offset, PREFIX_BYTES, &error);
 	if (!bytes)
 		return error == -ENODATA ? 0 : error;
 	pm_reader_init(&reader, bytes, PREFIX_BYTES);
-	id = pm_reader_u32(&reader);
-	total_size = pm_reader_u32(&reader);
-	time = pm_reader_u64(&reader);
-	if (total_size < PREFIX_BYTES)
+	ret->id = pm_reader_u32(&reader);
+	ret->total_size = pm_reader_u32(&reader);
+	ret->time_ns = pm_reader_u64(&reader);
+	if (ret->total_size < PREFIX_BYTES)
 		return give_up(dump, -EBADMSG, "a record has no valid size");
-	if (total_size > reading->size - dump->offset)
-		return 0; /* is being written */
-	if (time > until_ns)
+	return ret->total_size <= reading->size - dump->offset;
+}
+
+/* 1 when the next record was applied, 0 when none waits; or negative errno. */
+static int next(struct reading *reading, uint64_t until_ns)
+{
+	struct pm_jitdump *dump = reading->dump;
+	struct prefix prefix;
+	int ret = read_prefix(reading, &prefix);
+
+	if (ret != 1)
+		return ret;
+	if (prefix.time_ns > until_ns)
 		return 0;
-	error = apply(reading, id, dump->offset + PREFIX_BYTES,
-		      total_size - PREFIX_BYTES);
+	ret = apply(reading, prefix.id, dump->offset + PREFIX_BYTES,
+		    prefix.total_size - PREFIX_BYTES);
 	/* The file became shorter while it was read: the next call will see that. */
-	if (error == -ENODATA)
+	if (ret == -ENODATA)
 		return 0;
-	if (error < 0)
-		return error;
-	dump->offset += total_size;
+	if (ret < 0)
+		return ret;
+	dump->offset += prefix.total_size;
 	return 1;
+}
+
+/* 0 when records can be read, -ENODATA while there are none; or what stays. */
+static int begin(struct reading *reading)
+{
+	struct pm_jitdump *dump = reading->dump;
+	struct stat st;
+
+	if (dump->dead != 0)
+		return dump->dead;
+	if (fstat(reading->fd, &st) < 0)
+		return -errno;
+	reading->size = (uint64_t)st.st_size;
+	if (reading->size < dump->offset)
+		return give_up(dump, -ESTALE, "it was cut short while it was used");
+	if (!dump->begun && reading->size < HEADER_BYTES)
+		return -ENODATA;
+	if (!dump->begun) {
+		int ret = read_header(reading);
+
+		if (ret < 0)
+			return ret;
+	}
+	return reading->size < dump->offset ? -ENODATA : 0;
 }
 
 int pm_jitdump_read(struct pm_jitdump *dump, int fd, struct pm_jit_table *table,
 		    uint64_t until_ns, size_t max_bytes, struct pm_error *err)
 {
 	struct reading reading = { .dump = dump, .fd = fd, .table = table };
-	struct stat st;
-	int ret = dump->dead;
+	int ret = begin(&reading);
 
-	if (ret == 0) {
-		if (fstat(fd, &st) < 0)
-			return pm_error_set(err, -errno, "%s", strerror(errno));
-		reading.size = (uint64_t)st.st_size;
-		if (reading.size < dump->offset)
-			ret = give_up(dump, -ESTALE,
-				      "it was cut short while it was used");
-	}
-	if (ret == 0 && !dump->begun) {
-		ret = reading.size < HEADER_BYTES ? -ENODATA : read_header(&reading);
-		if (ret == -ENODATA)
-			return 0;
-	}
+	if (ret == -ENODATA)
+		return 0;
 	if (ret == 0)
 		while ((ret = next(&reading, until_ns)) == 1)
 			if (reading.read_bytes >= max_bytes)
@@ -457,10 +481,14 @@ int pm_jitdump_read(struct pm_jitdump *dump, int fd, struct pm_jit_table *table,
 	return ret;
 }
 
-bool pm_jitdump_has_more(const struct pm_jitdump *dump, int fd)
+bool pm_jitdump_peek(struct pm_jitdump *dump, int fd, uint64_t *time_ns)
 {
-	struct stat st;
+	struct reading reading = { .dump = dump, .fd = fd };
+	struct prefix prefix;
 
-	return dump->dead == 0 && !dump->closed && fstat(fd, &st) == 0 &&
-	       (uint64_t)st.st_size > dump->offset;
+	/* What is wrong with it is told when it is read. */
+	if (begin(&reading) < 0 || read_prefix(&reading, &prefix) != 1)
+		return false;
+	*time_ns = prefix.time_ns;
+	return true;
 }

@@ -136,19 +136,21 @@ static const char *name_at(const struct fixture *f, uint64_t address)
 static void test_in_time_order(void **state)
 {
 	struct fixture *f = *state;
+	uint64_t time_ns;
 
 	append(f, &good, sizeof(good));
 	load(f, 100, CODE, 16, "first");
 	load(f, 200, CODE, 16, "second");
 	assert_int_equal(read_until(f, 99), 0);
 	assert_string_equal(name_at(f, CODE), "none");
-	assert_true(pm_jitdump_has_more(f->dump, f->fd));
+	assert_true(pm_jitdump_peek(f->dump, f->fd, &time_ns));
+	assert_int_equal(time_ns, 100);
 	assert_int_equal(read_until(f, 199), 0);
 	assert_string_equal(name_at(f, CODE + 15), "first");
 	assert_string_equal(name_at(f, CODE + 16), "none");
 	assert_int_equal(read_until(f, 200), 0);
 	assert_string_equal(name_at(f, CODE), "second");
-	assert_false(pm_jitdump_has_more(f->dump, f->fd));
+	assert_false(pm_jitdump_peek(f->dump, f->fd, &time_ns));
 }
 
 static void test_grows(void **state)
@@ -194,13 +196,14 @@ static void test_move(void **state)
 static void test_close(void **state)
 {
 	struct fixture *f = *state;
+	uint64_t time_ns;
 
 	append(f, &good, sizeof(good));
 	record(f, CLOSE, 1);
 	load(f, 2, CODE, 16, "after");
 	assert_int_equal(read_until(f, UINT64_MAX), 0);
 	assert_string_equal(name_at(f, CODE), "none");
-	assert_false(pm_jitdump_has_more(f->dump, f->fd));
+	assert_false(pm_jitdump_peek(f->dump, f->fd, &time_ns));
 }
 
 static void entry(struct fixture *f, uint64_t address, uint32_t line, const char *file)
@@ -320,7 +323,8 @@ static void test_unwinding(void **state)
 
 static void refuse(struct fixture *f, const struct header *header, int error)
 {
-	struct pm_error err = { 0 };
+	struct pm_error err;
+	uint64_t time_ns;
 
 	pm_jitdump_free(f->dump);
 	f->dump = pm_jitdump_new();
@@ -334,7 +338,7 @@ static void refuse(struct fixture *f, const struct header *header, int error)
 			error);
 		assert_true(err.text[0] != '\0');
 	}
-	assert_false(pm_jitdump_has_more(f->dump, f->fd));
+	assert_false(pm_jitdump_peek(f->dump, f->fd, &time_ns));
 	assert_string_equal(name_at(f, CODE), "none");
 }
 

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What jit.c (who asks for what) and jit-process.c (what one process tells) share.
+ */
+#pragma once
+
+#include "jit.h"
+#include "pm/symbol.h"
+
+enum {
+	PM_REC_JIT_PROCESSES_MAX = 64, /* at a time; each has files open */
+	PM_REC_JIT_DUMPS_MAX = 8, /* of one process */
+};
+/* Of all tables, before the oldest goes. */
+#define PM_REC_JIT_BYTES_MAX ((size_t)512 << 20)
+
+/* What makes a frame of a process's generated code. */
+struct pm_rec_jit_place {
+	uint64_t address;
+	uint32_t generation;
+	uint32_t how; /* enum pm_unw_how */
+};
+
+/* A place without a name yet, and when it was met. */
+struct pm_rec_jit_miss {
+	struct pm_rec_jit_place place;
+	uint32_t frame; /* PM_FILE_NONE until it is one of the file */
+	uint64_t first_ns, last_ns;
+	bool done; /* named, or never to be */
+};
+
+struct pm_rec_jit_dump {
+	struct pm_jitdump *reader;
+	int fd;
+	char *path;
+	uint64_t inode;
+	bool unusable; /* and that is told */
+};
+
+/* A function that the process's space shows with unwind information. */
+struct pm_rec_jit_covered {
+	struct pm_unw_map map;
+	uint64_t serial;
+};
+
+struct pm_rec_jit_process {
+	pid_t pid;
+	uint32_t refs;
+	struct pm_rec_jit_process *parent; /* at the fork; held */
+	struct pm_jit_table *table;
+	bool looked; /* files, map: were looked for */
+	struct pm_jit_files files;
+	int map_fd; /* -1: none */
+	int map_error; /* why it cannot be used; 0, -ENOENT: there is none */
+	struct pm_error map_why;
+	struct pm_perf_map map;
+	uint64_t map_read_ns; /* what was written before is in the table */
+	bool map_rest; /* there was more than is read at once */
+	PM_VEC(struct pm_rec_jit_dump) dumps;
+	uint64_t dumps_ns; /* records up to this time are in the table */
+	uint64_t missed_ns; /* when misses were last looked through */
+	uint64_t last_miss_ns; /* time of the youngest */
+	PM_VEC(struct pm_rec_jit_miss) misses;
+	struct pm_index misses_index;
+	PM_VEC(uint32_t) file_ids; /* by generation; PM_FILE_NONE: no frame yet */
+	PM_VEC(struct pm_rec_jit_covered) covered; /* sorted */
+	uint64_t covered_changes; /* of the table, when it was checked */
+};
+
+struct pm_rec_jit_module {
+	struct pm_rec_jit_process *process; /* NULL: is over */
+	uint32_t generation;
+	uint32_t file_id;
+};
+
+struct pm_rec_jit {
+	struct pm_rec_session *session;
+	int64_t since_ns; /* CLOCK_REALTIME */
+	PM_VEC(struct pm_rec_jit_process *)
+	processes; /* the one asked for last is last */
+	PM_VEC(struct pm_rec_jit_module) modules; /* by file_id */
+	PM_VEC(struct pm_unw_module *) unwind_modules;
+	PM_VEC(uint8_t) named; /* bitmap, by frame */
+	/* What is told once, at the end. */
+	uint64_t ambiguous, left_out;
+	struct pm_error unusable; /* the first file that could not be used */
+	size_t unusable_count;
+};
+
+struct pm_rec_jit_process *pm_rec_jit_process_new(pid_t pid);
+void pm_rec_jit_unref(struct pm_rec_jit *jit, struct pm_rec_jit_process *process);
+int pm_rec_jit_open_dump(struct pm_rec_jit *jit, struct pm_rec_jit_process *process,
+			 const char *path, uint64_t inode);
+/* Brings the table to what was told up to @time_ns. 0, errno of the file or of memory. */
+int pm_rec_jit_refresh(struct pm_rec_jit *jit, struct pm_rec_jit_process *process,
+		       uint64_t time_ns);
+/* Remembers a place without a name; @frame PM_FILE_NONE: it is not a frame yet. */
+int pm_rec_jit_miss(struct pm_rec_jit_process *process, struct pm_rec_jit_place place,
+		    uint64_t time_ns, uint32_t frame);
+/* Reads all that is left, names what was missed, and counts what was wrong. */
+int pm_rec_jit_finish_process(struct pm_rec_jit *jit, struct pm_rec_jit_process *process);
+/* Says what was wrong. */
+void pm_rec_jit_tell(struct pm_rec_jit *jit);
+
+bool pm_rec_jit_is_named(const struct pm_rec_jit *jit, uint32_t frame);
+/* Writes the symbol line of @frame. */
+int pm_rec_jit_name(struct pm_rec_jit *jit, uint32_t frame,
+		    const struct pm_jit_function *function, uint64_t address);

@@ -1,0 +1,533 @@
+/* SPDX-License-Identifier: MIT */
+#include "jit-internal.h"
+
+#include <string.h>
+
+#include "session.h"
+
+enum {
+	/* At once: the rings fill meanwhile. The rest is read with the next samples. */
+	READ_BYTES = 4 << 20,
+	READS_AT_THE_END = 256,
+	MISSES_MAX = 1 << 16,
+	MISSES_OFTEN = 1024, /* more are looked through once a second */
+};
+#define SECOND_NS 1000000000ull
+
+struct pm_rec_jit_process *pm_rec_jit_process_new(pid_t pid)
+{
+	struct pm_rec_jit_process *process = calloc(1, sizeof(*process));
+
+	if (!process)
+		return NULL;
+	process->table = pm_jit_table_new();
+	if (!process->table) {
+		free(process);
+		return NULL;
+	}
+	process->pid = pid;
+	process->refs = 1;
+	process->map_fd = -1;
+	process->files.tmp_fd = -1;
+	return process;
+}
+
+void pm_rec_jit_unref(struct pm_rec_jit *jit, struct pm_rec_jit_process *process)
+{
+	if (!process || --process->refs > 0)
+		return;
+	pm_rec_jit_unref(jit, process->parent);
+	for (size_t i = 0; i < jit->modules.len; i++)
+		if (jit->modules.data[i].process == process)
+			jit->modules.data[i].process = NULL;
+	for (size_t i = 0; i < process->dumps.len; i++) {
+		pm_jitdump_free(process->dumps.data[i].reader);
+		pm_cleanup_close(&process->dumps.data[i].fd);
+		free(process->dumps.data[i].path);
+	}
+	pm_cleanup_close(&process->map_fd);
+	pm_jit_files_release(&process->files);
+	pm_jit_table_free(process->table);
+	pm_vec_release(&process->dumps);
+	pm_vec_release(&process->misses);
+	pm_index_release(&process->misses_index);
+	pm_vec_release(&process->file_ids);
+	pm_vec_release(&process->covered);
+	free(process);
+}
+
+static void look(struct pm_rec_jit *jit, struct pm_rec_jit_process *process)
+{
+	if (!process->looked)
+		pm_jit_files_init(&process->files, process->pid, jit->since_ns);
+	process->looked = true;
+}
+
+static void count_unusable(struct pm_rec_jit *jit, const struct pm_error *why)
+{
+	if (jit->unusable_count++ == 0)
+		jit->unusable = *why;
+}
+
+/* ---- names --------------------------------------------------------------------------- */
+
+bool pm_rec_jit_is_named(const struct pm_rec_jit *jit, uint32_t frame)
+{
+	return frame / 8 < jit->named.len &&
+	       (jit->named.data[frame / 8] >> frame % 8 & 1);
+}
+
+static int set_named(struct pm_rec_jit *jit, uint32_t frame)
+{
+	size_t want = (size_t)frame / 8 + 1;
+
+	if (want > jit->named.len) {
+		if (pm_vec_reserve(&jit->named, want) < 0)
+			return -ENOMEM;
+		memset(jit->named.data + jit->named.len, 0, want - jit->named.len);
+		jit->named.len = want;
+	}
+	jit->named.data[frame / 8] |= (uint8_t)(1u << frame % 8);
+	return 0;
+}
+
+static int write_symbol(struct pm_rec_jit *jit, uint32_t frame,
+			struct pm_file_function *function)
+{
+	int ret = set_named(jit, frame);
+
+	return ret < 0 ? ret
+		       : pm_file_write_symbol(
+				 jit->session->writer,
+				 &(struct pm_file_symbol){ .frame = frame,
+							   .functions = function,
+							   .functions_len = 1 });
+}
+
+static void describe(const struct pm_jit_function *function, uint64_t address,
+		     struct pm_file_function *ret)
+{
+	ret->name = function->name;
+	pm_jit_function_place(function, address, &ret->file, &ret->line);
+}
+
+int pm_rec_jit_name(struct pm_rec_jit *jit, uint32_t frame,
+		    const struct pm_jit_function *function, uint64_t address)
+{
+	struct pm_file_function text;
+
+	if (!function->name)
+		return 0;
+	describe(function, address, &text);
+	return write_symbol(jit, frame, &text);
+}
+
+/* ---- places without a name ------------------------------------------------------------ */
+
+static bool equal_miss(const void *table, uint32_t id, const void *key)
+{
+	const struct pm_rec_jit_process *process = table;
+	const struct pm_rec_jit_place *a = &process->misses.data[id].place, *b = key;
+
+	return a->address == b->address && a->generation == b->generation &&
+	       a->how == b->how;
+}
+
+int pm_rec_jit_miss(struct pm_rec_jit_process *process, struct pm_rec_jit_place place,
+		    uint64_t time_ns, uint32_t frame)
+{
+	uint64_t hash =
+		pm_hash_mix(place.address, (uint64_t)place.generation << 8 | place.how);
+	uint32_t id =
+		pm_index_find(&process->misses_index, hash, equal_miss, process, &place);
+	struct pm_rec_jit_miss *miss;
+
+	if (id == PM_INDEX_NONE) {
+		id = (uint32_t)process->misses.len;
+		if (id >= MISSES_MAX)
+			return 0;
+		if (pm_vec_reserve(&process->misses, (size_t)id + 1) < 0 ||
+		    pm_index_add(&process->misses_index, hash, id) < 0)
+			return -ENOMEM;
+		process->misses.data[process->misses.len++] = (struct pm_rec_jit_miss){
+			.place = place, .frame = PM_FILE_NONE, .first_ns = time_ns
+		};
+	}
+	miss = &process->misses.data[id];
+	if (frame != PM_FILE_NONE)
+		miss->frame = frame;
+	if (time_ns > miss->last_ns)
+		miss->last_ns = time_ns;
+	if (time_ns > process->last_miss_ns)
+		process->last_miss_ns = time_ns;
+	return 0;
+}
+
+/* The function that a missed place turns out to be in, or NULL. */
+static const struct pm_jit_function *found_late(struct pm_rec_jit_process *process,
+						const struct pm_rec_jit_miss *miss)
+{
+	const struct pm_jit_function *function =
+		pm_jit_table_find(process->table, miss->place.address);
+
+	/* One of a later generation is alone here, too: nobody had a name before. */
+	if (!function || function->generation < miss->place.generation || !function->name)
+		return NULL;
+	return pm_jit_table_use(process->table, miss->place.address);
+}
+
+/* After the table got more: whatever covers a place now has been there before. */
+static int name_missed(struct pm_rec_jit *jit, struct pm_rec_jit_process *process)
+{
+	int ret = 0;
+
+	for (size_t i = 0; i < process->misses.len && ret == 0; i++) {
+		struct pm_rec_jit_miss *miss = &process->misses.data[i];
+		const struct pm_jit_function *function;
+
+		if (miss->done || miss->frame == PM_FILE_NONE)
+			continue;
+		function = found_late(process, miss);
+		if (!function)
+			continue;
+		miss->done = true;
+		ret = pm_rec_jit_name(jit, miss->frame, function, miss->place.address);
+	}
+	return ret;
+}
+
+/* ---- jitdumps ------------------------------------------------------------------------ */
+
+int pm_rec_jit_open_dump(struct pm_rec_jit *jit, struct pm_rec_jit_process *process,
+			 const char *path, uint64_t inode)
+{
+	struct pm_rec_jit_dump dump = { .inode = inode };
+	struct pm_error err = { 0 };
+
+	for (size_t i = 0; i < process->dumps.len; i++)
+		if (process->dumps.data[i].inode == inode &&
+		    strcmp(process->dumps.data[i].path, path) == 0)
+			return 0;
+	if (process->dumps.len >= PM_REC_JIT_DUMPS_MAX)
+		return 0;
+	look(jit, process);
+	dump.fd = pm_jit_files_jitdump(&process->files, path, inode, &err);
+	if (dump.fd < 0) {
+		count_unusable(jit, &err);
+		return 0;
+	}
+	dump.path = strdup(path);
+	dump.reader = pm_jitdump_new();
+	if (!dump.path || !dump.reader || pm_vec_push(&process->dumps, dump) < 0) {
+		close(dump.fd);
+		free(dump.path);
+		pm_jitdump_free(dump.reader);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+static int read_dumps(struct pm_rec_jit *jit, struct pm_rec_jit_process *process,
+		      uint64_t until_ns, size_t max_bytes)
+{
+	for (size_t i = 0; i < process->dumps.len; i++) {
+		struct pm_rec_jit_dump *dump = &process->dumps.data[i];
+		struct pm_error err = { 0 };
+		int ret;
+
+		if (dump->unusable)
+			continue;
+		ret = pm_jitdump_read(dump->reader, dump->fd, process->table, until_ns,
+				      max_bytes, &err);
+		if (ret == -ENOMEM)
+			return ret;
+		if (ret < 0) {
+			dump->unusable = true;
+			pm_error_where(&err, dump->path, -1);
+			count_unusable(jit, &err);
+		}
+	}
+	return 0;
+}
+
+/* A missed place at one of the times at which it was met. */
+struct event {
+	uint64_t time_ns;
+	uint32_t miss;
+	bool last;
+};
+
+static int compare_events(const void *left, const void *right)
+{
+	const struct event *a = left, *b = right;
+
+	if (a->time_ns != b->time_ns)
+		return a->time_ns < b->time_ns ? -1 : 1;
+	if (a->miss != b->miss)
+		return a->miss < b->miss ? -1 : 1;
+	return a->last - b->last;
+}
+
+/* What a miss was when it was first met. */
+struct candidate {
+	char *name, *file; /* NULL: none */
+	uint32_t line;
+};
+
+static int keep_candidate(struct candidate *to, const struct pm_jit_function *function,
+			  uint64_t address)
+{
+	struct pm_file_function text;
+
+	describe(function, address, &text);
+	to->name = strdup(text.name);
+	to->file = text.file ? strdup(text.file) : NULL;
+	to->line = text.line;
+	return to->name && (to->file || !text.file) ? 0 : -ENOMEM;
+}
+
+/* Both times are over: named if it was the same at both. */
+static int decide(struct pm_rec_jit *jit, struct pm_rec_jit_miss *miss,
+		  const struct candidate *first, const struct pm_jit_function *last)
+{
+	struct pm_file_function text = { .name = first->name,
+					 .file = first->file,
+					 .line = first->line };
+
+	if (!first->name && !last)
+		return 0;
+	miss->done = true;
+	if (!first->name)
+		return pm_rec_jit_name(jit, miss->frame, last, miss->place.address);
+	if (!last || strcmp(first->name, last->name) != 0) {
+		jit->ambiguous++;
+		return 0;
+	}
+	return write_symbol(jit, miss->frame, &text);
+}
+
+static int on_event(struct pm_rec_jit *jit, struct pm_rec_jit_process *process,
+		    const struct event *event, struct candidate *candidate)
+{
+	struct pm_rec_jit_miss *miss = &process->misses.data[event->miss];
+	const struct pm_jit_function *function;
+	int ret = read_dumps(jit, process, event->time_ns, SIZE_MAX);
+
+	if (ret < 0)
+		return ret;
+	function = pm_jit_table_find(process->table, miss->place.address);
+	if (!event->last) {
+		function = found_late(process, miss);
+		return function ? keep_candidate(candidate, function, miss->place.address)
+				: 0;
+	}
+	/* By now it may be of a later generation: then it is another function. */
+	return decide(jit, miss, candidate, function && function->name ? function : NULL);
+}
+
+/*
+ * Applies what the dumps tell up to @until_ns, and names the places that were met before they
+ * told it by what was there at that time.
+ */
+static int catch_up(struct pm_rec_jit *jit, struct pm_rec_jit_process *process,
+		    uint64_t until_ns, size_t max_bytes)
+{
+	PM_AUTO_FREE struct event *events =
+		calloc(2 * process->misses.len + 1, sizeof(*events));
+	struct candidate *candidates =
+		calloc(process->misses.len + 1, sizeof(*candidates));
+	size_t len = 0;
+	int ret = events && candidates ? 0 : -ENOMEM;
+
+	for (uint32_t i = 0; i < process->misses.len && ret == 0; i++) {
+		const struct pm_rec_jit_miss *miss = &process->misses.data[i];
+
+		if (miss->done || miss->frame == PM_FILE_NONE)
+			continue;
+		events[len++] = (struct event){ miss->first_ns, i, false };
+		events[len++] = (struct event){ miss->last_ns, i, true };
+	}
+	if (len > 0)
+		qsort(events, len, sizeof(*events), compare_events);
+	for (size_t i = 0; i < len && ret == 0; i++)
+		if (events[i].time_ns <= until_ns)
+			ret = on_event(jit, process, &events[i],
+				       &candidates[events[i].miss]);
+	for (size_t i = 0; candidates && i < process->misses.len; i++) {
+		free(candidates[i].name);
+		free(candidates[i].file);
+	}
+	free(candidates);
+	return ret < 0 ? ret : read_dumps(jit, process, until_ns, max_bytes);
+}
+
+static int refresh_dumps(struct pm_rec_jit *jit, struct pm_rec_jit_process *process,
+			 uint64_t time_ns)
+{
+	uint64_t next_ns = UINT64_MAX, waits_ns;
+
+	if (process->dumps.len == 0 || time_ns <= process->dumps_ns)
+		return 0;
+	process->dumps_ns = time_ns;
+	for (size_t i = 0; i < process->dumps.len; i++)
+		if (pm_jitdump_peek(process->dumps.data[i].reader,
+				    process->dumps.data[i].fd, &waits_ns) &&
+		    waits_ns < next_ns)
+			next_ns = waits_ns;
+	/* Mostly it was told before anybody was there. */
+	return next_ns <= process->last_miss_ns
+		       ? catch_up(jit, process, time_ns, READ_BYTES)
+		       : read_dumps(jit, process, time_ns, READ_BYTES);
+}
+
+/* ---- perf maps ----------------------------------------------------------------------- */
+
+static void open_map(struct pm_rec_jit *jit, struct pm_rec_jit_process *process)
+{
+	struct pm_error err = { 0 };
+	int fd;
+
+	look(jit, process);
+	/* Written under another name and moved here: it begins anew. */
+	if (process->map_fd >= 0 &&
+	    pm_jit_files_perf_map_is(&process->files, process->map_fd))
+		return;
+	fd = pm_jit_files_perf_map(&process->files, &err);
+	process->map_error = fd < 0 ? fd : 0;
+	process->map_why = err;
+	if (fd < 0)
+		return; /* the one that is open is still good */
+	if (process->map_fd >= 0) {
+		close(process->map_fd);
+		pm_jit_table_clear(process->table);
+	}
+	process->map = (struct pm_perf_map){ 0 };
+	process->map_fd = fd;
+}
+
+static int read_map(struct pm_rec_jit_process *process)
+{
+	int ret;
+
+	if (process->map_fd < 0)
+		return 0;
+	ret = pm_perf_map_read(&process->map, process->map_fd, process->table,
+			       READ_BYTES);
+	process->map_rest = ret == 1;
+	return ret == -ENOMEM ? ret : 0;
+}
+
+static int refresh_map(struct pm_rec_jit *jit, struct pm_rec_jit_process *process,
+		       uint64_t time_ns)
+{
+	struct pm_jit_table_stats before, after;
+	uint64_t now;
+	int ret;
+
+	/* What was read later than the sample is enough for it. */
+	if (time_ns <= process->map_read_ns)
+		return 0;
+	now = pm_rec_now_ns();
+	process->map_read_ns = now;
+	open_map(jit, process);
+	pm_jit_table_stats(process->table, &before);
+	ret = read_map(process);
+	pm_jit_table_stats(process->table, &after);
+	if (ret < 0 || after.changes == before.changes ||
+	    (process->misses.len > MISSES_OFTEN && now - process->missed_ns < SECOND_NS))
+		return ret;
+	process->missed_ns = now;
+	return name_missed(jit, process);
+}
+
+int pm_rec_jit_refresh(struct pm_rec_jit *jit, struct pm_rec_jit_process *process,
+		       uint64_t time_ns)
+{
+	int ret = refresh_dumps(jit, process, time_ns);
+
+	if (ret == 0 && jit->session->options->symbols)
+		ret = refresh_map(jit, process, time_ns);
+	return ret;
+}
+
+/* ---- the end ------------------------------------------------------------------------- */
+
+int pm_rec_jit_finish_process(struct pm_rec_jit *jit, struct pm_rec_jit_process *process)
+{
+	struct pm_jit_table_stats stats;
+	int ret = 0;
+
+	if (!jit->session->options->symbols || process->misses.len == 0)
+		return 0;
+	if (process->dumps.len > 0)
+		ret = catch_up(jit, process, UINT64_MAX, SIZE_MAX);
+	open_map(jit, process);
+	process->map_rest = true;
+	for (int i = 0; i < READS_AT_THE_END && ret == 0 && process->map_rest; i++) {
+		process->map_rest = false;
+		ret = read_map(process);
+	}
+	if (ret == 0)
+		ret = name_missed(jit, process);
+	pm_jit_table_stats(process->table, &stats);
+	jit->left_out += stats.left_out;
+	if (process->map_error < 0 && process->map_error != -ENOENT)
+		count_unusable(jit, &process->map_why);
+	return ret;
+}
+
+static const char *remedy(const struct pm_error *why)
+{
+	switch (why->code) {
+	case -ESTALE:
+	case -ELOOP:
+	case -EPERM:
+		return "; remove it, and let the program write its own";
+	case -EACCES:
+		return "; record as the user who runs the program, or as root";
+	case -ENOTSUP:
+		return strstr(why->text, "CLOCK_MONOTONIC")
+			       ? "; unset JITDUMP_USE_ARCH_TIMESTAMP for the program"
+			       : "";
+	default:
+		return "";
+	}
+}
+
+void pm_rec_jit_tell(struct pm_rec_jit *jit)
+{
+	PM_CLEANUP(pm_str_release) struct pm_str text = { 0 };
+
+	if (jit->unusable_count > 0) {
+		pm_str_printf(
+			&text, "names of generated code could not be read from %s: %s%s",
+			jit->unusable.source, jit->unusable.text, remedy(&jit->unusable));
+		if (jit->unusable_count > 1)
+			pm_str_printf(&text, " (and from %zu more files)",
+				      jit->unusable_count - 1);
+		if (!text.failed)
+			pm_rec_warn(jit->session, text.data);
+		pm_str_clear(&text);
+	}
+	if (jit->left_out > 0) {
+		pm_str_printf(
+			&text,
+			"%llu generated functions have no name here: more than %d at "
+			"a time, or %zu MiB, are not kept",
+			(unsigned long long)jit->left_out, PM_JIT_FUNCTIONS_MAX,
+			PM_JIT_TABLE_BYTES_MAX >> 20);
+		if (!text.failed)
+			pm_rec_warn(jit->session, text.data);
+		pm_str_clear(&text);
+	}
+	if (jit->ambiguous > 0) {
+		pm_str_printf(
+			&text,
+			"%llu places in generated code have no name: the jitdump told "
+			"of them after other code had taken their place (node: "
+			"--perf-basic-prof tells at once)",
+			(unsigned long long)jit->ambiguous);
+		if (!text.failed)
+			pm_rec_warn(jit->session, text.data);
+	}
+}

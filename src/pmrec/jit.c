@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: MIT */
+#include "jit.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "jit-internal.h"
+#include "session.h"
+#include "spaces.h"
+
+enum {
+	COVERED_MAX = 4096, /* functions of a process that unwind by their own rules */
+	UNWIND_MODULES_MAX = 1 << 16, /* of all, living and gone */
+};
+
+struct pm_rec_jit *pm_rec_jit_new(struct pm_rec_session *session)
+{
+	struct pm_rec_jit *jit = calloc(1, sizeof(*jit));
+	struct timespec now;
+
+	if (!jit)
+		return NULL;
+	jit->session = session;
+	clock_gettime(CLOCK_REALTIME, &now);
+	jit->since_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+	return jit;
+}
+
+void pm_rec_jit_free(struct pm_rec_jit *jit)
+{
+	if (!jit)
+		return;
+	for (size_t i = 0; i < jit->processes.len; i++)
+		pm_rec_jit_unref(jit, jit->processes.data[i]);
+	for (size_t i = 0; i < jit->unwind_modules.len; i++)
+		pm_unw_module_free(jit->unwind_modules.data[i]);
+	pm_vec_release(&jit->processes);
+	pm_vec_release(&jit->unwind_modules);
+	pm_vec_release(&jit->modules);
+	pm_vec_release(&jit->named);
+	free(jit);
+}
+
+/* ---- processes ----------------------------------------------------------------------- */
+
+static struct pm_rec_jit_process *find(struct pm_rec_jit *jit, pid_t pid)
+{
+	/* The last one is mostly the one wanted. */
+	for (size_t i = jit->processes.len; i-- > 0;) {
+		struct pm_rec_jit_process *process = jit->processes.data[i];
+
+		if (process->pid != pid)
+			continue;
+		memmove(jit->processes.data + i, jit->processes.data + i + 1,
+			(jit->processes.len - 1 - i) * sizeof(*jit->processes.data));
+		jit->processes.data[jit->processes.len - 1] = process;
+		return process;
+	}
+	return NULL;
+}
+
+/* Names what it can, and forgets the process at @index. */
+static int drop(struct pm_rec_jit *jit, size_t index)
+{
+	struct pm_rec_jit_process *process = jit->processes.data[index];
+	int ret = pm_rec_jit_finish_process(jit, process);
+
+	memmove(jit->processes.data + index, jit->processes.data + index + 1,
+		(jit->processes.len - 1 - index) * sizeof(*jit->processes.data));
+	jit->processes.len--;
+	pm_rec_jit_unref(jit, process);
+	return ret;
+}
+
+static size_t all_bytes(const struct pm_rec_jit *jit)
+{
+	size_t bytes = 0;
+
+	for (size_t i = 0; i < jit->processes.len; i++) {
+		struct pm_jit_table_stats stats;
+
+		pm_jit_table_stats(jit->processes.data[i]->table, &stats);
+		bytes += stats.bytes;
+	}
+	return bytes;
+}
+
+/* The process, made if it is not known. */
+static int get(struct pm_rec_jit *jit, pid_t pid, struct pm_rec_jit_process **ret)
+{
+	struct pm_rec_jit_process *process = find(jit, pid);
+	int error = 0;
+
+	if (process) {
+		*ret = process;
+		return 0;
+	}
+	/* Whoever was not asked for longest has most likely ended. */
+	while (error == 0 && jit->processes.len > 0 &&
+	       (jit->processes.len >= PM_REC_JIT_PROCESSES_MAX ||
+		all_bytes(jit) > PM_REC_JIT_BYTES_MAX))
+		error = drop(jit, 0);
+	if (error < 0)
+		return error;
+	process = pm_rec_jit_process_new(pid);
+	if (!process)
+		return -ENOMEM;
+	error = pm_vec_push(&jit->processes, process);
+	if (error < 0) {
+		pm_rec_jit_unref(jit, process);
+		return error;
+	}
+	*ret = process;
+	return 0;
+}
+
+int pm_rec_jit_map(struct pm_rec_jit *jit, pid_t pid, const char *path, uint64_t inode)
+{
+	struct pm_rec_jit_process *process;
+	int ret;
+
+	if (!jit || !pm_is_jitdump_path(path))
+		return 0;
+	ret = get(jit, pid, &process);
+	return ret < 0 ? ret : pm_rec_jit_open_dump(jit, process, path, inode);
+}
+
+int pm_rec_jit_exec(struct pm_rec_jit *jit, pid_t pid)
+{
+	return jit && find(jit, pid) ? drop(jit, jit->processes.len - 1) : 0;
+}
+
+int pm_rec_jit_fork(struct pm_rec_jit *jit, pid_t pid, pid_t parent_pid)
+{
+	struct pm_rec_jit_process *process, *parent;
+	int ret = pm_rec_jit_exec(jit, pid);
+
+	parent = jit && ret == 0 ? find(jit, parent_pid) : NULL;
+	if (!parent)
+		return ret;
+	/* A place in the list is made before: it shall not be the parent's. */
+	parent->refs++;
+	ret = get(jit, pid, &process);
+	if (ret == 0)
+		process->parent = parent;
+	else
+		pm_rec_jit_unref(jit, parent);
+	return ret;
+}
+
+/* ---- modules of the file ------------------------------------------------------------- */
+
+static int new_module(struct pm_rec_jit *jit, struct pm_rec_jit_process *process,
+		      uint32_t generation, uint32_t *ret)
+{
+	int error =
+		pm_rec_modules_jit_id(&jit->session->modules, jit->session->writer, ret);
+
+	if (error < 0)
+		return error;
+	return pm_vec_push(&jit->modules,
+			   (struct pm_rec_jit_module){ .process = process,
+						       .generation = generation,
+						       .file_id = *ret });
+}
+
+/* Few: it is one or two for nearly every process. */
+static int module_of(struct pm_rec_jit *jit, struct pm_rec_jit_process *process,
+		     uint32_t generation, uint32_t *ret)
+{
+	while (process->file_ids.len <= generation)
+		if (pm_vec_push(&process->file_ids, PM_FILE_NONE) < 0)
+			return -ENOMEM;
+	*ret = process->file_ids.data[generation];
+	if (*ret == PM_FILE_NONE) {
+		int error = new_module(jit, process, generation, ret);
+
+		if (error < 0)
+			return error;
+		process->file_ids.data[generation] = *ret;
+	}
+	return 0;
+}
+
+static const struct pm_rec_jit_module *find_module(const struct pm_rec_jit *jit,
+						   uint32_t file_id)
+{
+	size_t low = 0, high = jit->modules.len;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (jit->modules.data[middle].file_id < file_id)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < jit->modules.len && jit->modules.data[low].file_id == file_id
+		       ? &jit->modules.data[low]
+		       : NULL;
+}
+
+int pm_rec_jit_module(struct pm_rec_jit *jit, pid_t pid, uint64_t address,
+		      enum pm_unw_how how, uint64_t time_ns, uint32_t *ret)
+{
+	struct pm_rec_jit_process *process, *owner;
+	const struct pm_jit_function *function;
+	struct pm_jit_table_stats stats;
+	int error = get(jit, pid, &process);
+
+	if (error == 0)
+		error = pm_rec_jit_refresh(jit, process, time_ns);
+	if (error < 0)
+		return error;
+	function = pm_jit_table_use(process->table, address);
+	/* What was there before the fork is there after it. */
+	for (owner = process; !function && owner->parent;) {
+		owner = owner->parent;
+		function = pm_jit_table_use(owner->table, address);
+	}
+	if (function)
+		return module_of(jit, owner, function->generation, ret);
+	pm_jit_table_stats(process->table, &stats);
+	error = pm_rec_jit_miss(
+		process,
+		(struct pm_rec_jit_place){ address, stats.generation, (uint32_t)how },
+		time_ns, PM_FILE_NONE);
+	return error < 0 ? error : module_of(jit, process, stats.generation, ret);
+}
+
+int pm_rec_jit_frame(struct pm_rec_jit *jit, uint32_t file_id, uint64_t address,
+		     enum pm_unw_how how, uint64_t time_ns, uint32_t frame)
+{
+	const struct pm_rec_jit_module *module = find_module(jit, file_id);
+	const struct pm_jit_function *function;
+
+	if (!module || !module->process || !jit->session->options->symbols ||
+	    pm_rec_jit_is_named(jit, frame))
+		return 0;
+	function = pm_jit_table_find(module->process->table, address);
+	if (function && function->generation == module->generation)
+		return pm_rec_jit_name(jit, frame, function, address);
+	return pm_rec_jit_miss(
+		module->process,
+		(struct pm_rec_jit_place){ address, module->generation, (uint32_t)how },
+		time_ns, frame);
+}
+
+int pm_rec_jit_finish(struct pm_rec_jit *jit)
+{
+	int ret = 0;
+
+	while (ret == 0 && jit->processes.len > 0)
+		ret = drop(jit, 0);
+	if (ret == 0)
+		pm_rec_jit_tell(jit);
+	return ret;
+}
+
+/* ---- unwind information --------------------------------------------------------------- */
+
+static struct pm_unw_module *unwind_module(struct pm_rec_jit *jit,
+					   const struct pm_jit_function *function)
+{
+	struct pm_unw_part_load load = { .vaddr = function->start,
+					 .filesz = function->len,
+					 .executable = true };
+	struct pm_unw_part code = { .svma = function->start,
+				    .data = function->code,
+				    .len = (size_t)function->len };
+	struct pm_unw_parts parts = { .loads = &load,
+				      .loads_len = 1,
+				      .eh_frame = { .svma = function->eh_frame_at,
+						    .data = function->eh_frame,
+						    .len = function->eh_frame_len },
+				      .code = &code,
+				      .code_len = 1 };
+	struct pm_unw_module *module;
+
+#if defined(__aarch64__)
+	parts.arch = PM_UNW_AARCH64;
+#else
+	parts.arch = PM_UNW_X86_64;
+#endif
+	if (jit->unwind_modules.len >= UNWIND_MODULES_MAX ||
+	    pm_vec_reserve(&jit->unwind_modules, jit->unwind_modules.len + 1) < 0 ||
+	    pm_unw_module_from_parts(&module, &parts, NULL) < 0)
+		return NULL;
+	/* Until the end: who unwinds may still know it. */
+	jit->unwind_modules.data[jit->unwind_modules.len++] = module;
+	return module;
+}
+
+/* Where @function belongs among those that are shown; true when it is one of them. */
+static bool find_covered(const struct pm_rec_jit_process *process, uint64_t start,
+			 size_t *ret)
+{
+	size_t low = 0, high = process->covered.len;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (process->covered.data[middle].map.start < start)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	*ret = low;
+	return low < process->covered.len &&
+	       process->covered.data[low].map.start == start;
+}
+
+static bool cover(struct pm_rec_jit *jit, struct pm_rec_jit_process *process,
+		  const struct pm_jit_function *function)
+{
+	struct pm_unw_module *module;
+	size_t at;
+
+	if (find_covered(process, function->start, &at) ||
+	    process->covered.len >= COVERED_MAX ||
+	    pm_vec_reserve(&process->covered, process->covered.len + 1) < 0)
+		return false;
+	module = unwind_module(jit, function);
+	if (!module)
+		return false;
+	memmove(process->covered.data + at + 1, process->covered.data + at,
+		(process->covered.len - at) * sizeof(*process->covered.data));
+	process->covered.data[at] = (struct pm_rec_jit_covered){
+		.map = { .start = function->start,
+			 .end = function->start + function->len,
+			 .module = module },
+		.serial = function->serial,
+	};
+	process->covered.len++;
+	return true;
+}
+
+/* Takes out those in whose place there is something else now. */
+static bool uncover(struct pm_rec_jit_process *process)
+{
+	size_t kept = 0, before = process->covered.len;
+
+	for (size_t i = 0; i < before; i++) {
+		const struct pm_rec_jit_covered *covered = &process->covered.data[i];
+		const struct pm_jit_function *first, *last;
+
+		first = pm_jit_table_find(process->table, covered->map.start);
+		last = pm_jit_table_find(process->table, covered->map.end - 1);
+		if (first && last && first->serial == covered->serial &&
+		    last->serial == covered->serial)
+			process->covered.data[kept++] = *covered;
+	}
+	process->covered.len = kept;
+	return kept != before;
+}
+
+static bool show_covered(struct pm_rec_jit_process *process, struct pm_process *to)
+{
+	PM_AUTO_FREE struct pm_unw_map *maps =
+		calloc(process->covered.len + 1, sizeof(*maps));
+
+	if (!maps)
+		return false;
+	for (size_t i = 0; i < process->covered.len; i++)
+		maps[i] = process->covered.data[i].map;
+	return pm_rec_space_overlay(to, maps, process->covered.len) == 0;
+}
+
+bool pm_rec_jit_cover(struct pm_rec_jit *jit, struct pm_process *to,
+		      const struct pm_unw_frame *frames, size_t len, uint64_t time_ns)
+{
+	struct pm_rec_jit_process *process = find(jit, to->pid);
+	struct pm_jit_table_stats stats;
+	bool changed = false;
+
+	if (!process || process->dumps.len == 0 ||
+	    pm_rec_jit_refresh(jit, process, time_ns) < 0)
+		return false;
+	pm_jit_table_stats(process->table, &stats);
+	if (stats.changes != process->covered_changes)
+		changed = uncover(process);
+	process->covered_changes = stats.changes;
+	for (size_t i = 0; i < len && stats.with_eh_frame > 0; i++) {
+		const struct pm_unw_map *map = frames[i].map;
+		const struct pm_jit_function *function =
+			map && !map->module
+				? pm_jit_table_find(process->table, frames[i].lookup)
+				: NULL;
+
+		if (function && function->eh_frame && function->code)
+			changed |= cover(jit, process, function);
+	}
+	return changed && show_covered(process, to);
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT */
+/* Where a process tells of code that it makes: found as it sees files, believed if it is the
+ * one who wrote them. */
+#include "proc-internal.h"
+
+#include <ctype.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+enum {
+	/* Clocks of file systems lag by a tick; starttime is cut to 10 ms, and the realtime
+	 * clock may be adjusted. */
+	SLACK_NS = 1100000000,
+};
+#define SECOND_NS INT64_C(1000000000)
+
+static int64_t clock_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (int64_t)now.tv_sec * SECOND_NS + now.tv_nsec;
+}
+
+/* The number that stands last in a line of /proc/PID/status, or second. */
+static bool field(const char *line, const char *key, size_t index, uint64_t *ret)
+{
+	size_t len = strlen(key);
+	bool found = false;
+
+	if (strncmp(line, key, len) != 0)
+		return false;
+	line += len;
+	for (size_t i = 0; i <= index; i++) {
+		char *end;
+
+		while (*line == ' ' || *line == '\t')
+			line++;
+		if (!isdigit((unsigned char)*line))
+			return found && index == SIZE_MAX;
+		*ret = strtoull(line, &end, 10);
+		found = true;
+		line = end;
+	}
+	return true;
+}
+
+/* euid and the pid in the innermost namespace. False when the process is gone. */
+static bool read_status(struct pm_jit_files *files)
+{
+	char path[32];
+	PM_AUTO_FCLOSE FILE *status = NULL;
+	PM_AUTO_FREE char *line = NULL;
+	size_t cap = 0;
+	bool uid = false;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)files->pid);
+	status = fopen(path, "re");
+	while (status && getline(&line, &cap, status) > 0) {
+		uint64_t value;
+
+		/* Uid: real, effective, saved, of the file system. */
+		if (field(line, "Uid:", 1, &value)) {
+			files->euid = (uid_t)value;
+			uid = true;
+		} else if (field(line, "NSpid:", SIZE_MAX, &value)) {
+			files->ns_pid = (pid_t)value;
+		}
+	}
+	return uid;
+}
+
+/* When the process began, CLOCK_REALTIME; 0: unknown. Field 22 of proc_pid_stat(5). */
+static int64_t started_ns(pid_t pid)
+{
+	enum {
+		FIELDS_BETWEEN = 20 /* from the comm's closing bracket to it */
+	};
+	char path[32];
+	PM_AUTO_FCLOSE FILE *stat_file = NULL;
+	PM_AUTO_FREE char *line = NULL;
+	size_t cap = 0;
+	const char *at;
+	int64_t hz = sysconf(_SC_CLK_TCK), ticks;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	stat_file = fopen(path, "re");
+	if (!stat_file || getdelim(&line, &cap, '\0', stat_file) <= 0)
+		return 0;
+	at = strrchr(line, ')');
+	for (int i = 0; at && i < FIELDS_BETWEEN; i++)
+		at = strchr(at + 1, ' ');
+	if (!at || hz <= 0)
+		return 0;
+	ticks = strtoll(at, NULL, 10);
+	return clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME) +
+	       ticks / hz * SECOND_NS + ticks % hz * (SECOND_NS / hz);
+}
+
+void pm_jit_files_init(struct pm_jit_files *files, pid_t pid, int64_t since_ns)
+{
+	*files = (struct pm_jit_files){ .pid = pid,
+					.ns_pid = pid,
+					.euid = geteuid(),
+					.since_ns = since_ns,
+					.tmp_fd = -1 };
+	files->alive = pid > 0 && read_status(files);
+	if (files->alive) {
+		int64_t started = started_ns(pid);
+
+		if (started != 0)
+			files->since_ns = started;
+		files->tmp_fd = pm_open_handle(pid, "/tmp");
+	}
+	/* It is gone, and with it what it saw: mostly that is what we see. */
+	if (files->tmp_fd < 0)
+		files->tmp_fd = pm_open_handle(0, "/tmp");
+}
+
+void pm_jit_files_release(struct pm_jit_files *files)
+{
+	pm_cleanup_close(&files->tmp_fd);
+	files->tmp_fd = -1;
+}
+
+/* Whether the process may have written the file: nobody shall name its functions for it. */
+static int check(const struct pm_jit_files *files, const struct stat *st,
+		 struct pm_error *err)
+{
+	if (S_ISLNK(st->st_mode))
+		return pm_error_set(err, -ELOOP, "it is a symbolic link");
+	if (!S_ISREG(st->st_mode))
+		return pm_error_set(err, -ENOTSUP, "it is no regular file");
+	if (st->st_uid != files->euid && st->st_uid != 0)
+		return pm_error_set(err, -EPERM,
+				    "it belongs to user %u and not to the process's, %u",
+				    (unsigned int)st->st_uid, (unsigned int)files->euid);
+	if ((int64_t)st->st_mtim.tv_sec * SECOND_NS + st->st_mtim.tv_nsec <
+	    files->since_ns - SLACK_NS)
+		return pm_error_set(err, -ESTALE,
+				    "it is older than the process, which was given the "
+				    "number of one before it");
+	return 0;
+}
+
+/* Takes the handle. */
+static int open_checked(const struct pm_jit_files *files, int handle, const char *path,
+			uint64_t inode, struct pm_error *err)
+{
+	PM_AUTO_CLOSE int owned = handle;
+	struct stat st;
+	int ret;
+
+	if (handle < 0)
+		ret = pm_error_set(err, handle, "%s", strerror(-handle));
+	else if (fstat(owned, &st) < 0)
+		ret = pm_error_set(err, -errno, "%s", strerror(errno));
+	else if (inode != 0 && st.st_ino != inode)
+		ret = pm_error_set(err, -ESTALE, "it is not the file that was mapped");
+	else
+		ret = check(files, &st, err);
+	if (ret == 0) {
+		ret = pm_open_regular(owned);
+		if (ret < 0)
+			pm_error_set(err, ret, "%s", strerror(-ret));
+	}
+	if (ret < 0)
+		pm_error_where(err, path, -1);
+	return ret;
+}
+
+static void map_name(const struct pm_jit_files *files, char *ret, size_t size)
+{
+	snprintf(ret, size, "perf-%d.map", (int)files->ns_pid);
+}
+
+int pm_jit_files_perf_map(const struct pm_jit_files *files, struct pm_error *err)
+{
+	char name[32], path[64];
+	int handle;
+
+	map_name(files, name, sizeof(name));
+	snprintf(path, sizeof(path), "/tmp/%s", name);
+	handle = openat(files->tmp_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (handle < 0)
+		handle = files->tmp_fd < 0 ? -ENOENT : -errno;
+	return open_checked(files, handle, path, 0, err);
+}
+
+bool pm_jit_files_perf_map_is(const struct pm_jit_files *files, int fd)
+{
+	char name[32];
+	struct stat now, opened;
+
+	map_name(files, name, sizeof(name));
+	return files->tmp_fd < 0 ||
+	       fstatat(files->tmp_fd, name, &now, AT_SYMLINK_NOFOLLOW) < 0 ||
+	       fstat(fd, &opened) < 0 ||
+	       (now.st_dev == opened.st_dev && now.st_ino == opened.st_ino);
+}
+
+int pm_jit_files_jitdump(const struct pm_jit_files *files, const char *path,
+			 uint64_t inode, struct pm_error *err)
+{
+	int handle = -ENOENT;
+
+	if (path[0] == '/' && files->alive)
+		handle = pm_open_handle(files->pid, path);
+	/* What is mapped is the file of that inode, whoever leads to it. */
+	if (path[0] == '/' && handle < 0 && inode != 0)
+		handle = pm_open_handle(0, path);
+	return open_checked(files, handle, path, inode, err);
+}
+
+bool pm_is_jitdump_path(const char *path)
+{
+	const char *base = strrchr(path, '/');
+	size_t digits;
+
+	if (!base || strncmp(base, "/jit-", 5) != 0)
+		return false;
+	digits = strspn(base + 5, "0123456789");
+	return digits > 0 && strcmp(base + 5 + digits, ".dump") == 0;
+}
