@@ -15,13 +15,17 @@
 
 /* What quick steps need, of the frame that was found last: hot->next[-1]. */
 struct hot {
-	uint64_t sp, fp;
+	uint64_t sp;
+	uint64_t
+		fp; /* rbp, unless `fp_saved`: then it stands at fp_slot, if that can be read */
+	uint64_t fp_slot;
 	const uint8_t *data; /* the copied stack */
 	uint64_t start;
-	uint64_t
-		places; /* how many offsets into it can 8 bytes be read from; 0: no quick step */
+	/* How many offsets into it can 8 bytes be read from; 0: no quick steps. */
+	uint64_t places;
 	struct pm_unw_frame *next, *last;
 	uint32_t quick; /* its rule; 0: not known */
+	bool fp_saved;
 	bool outside; /* the caller is in no mapping; its frame was not entered */
 	uint64_t map_start, map_bytes; /* of its mapping */
 	uint64_t key_minus_lookup;
@@ -33,6 +37,7 @@ struct lane {
 	struct pm_unw_job *job;
 	size_t base; /* of which frame state.regs are all registers */
 	bool gathered; /* state.regs is filled; until then job->regs counts */
+	size_t others; /* steps that were not quick */
 	struct pm_unw_state state;
 };
 
@@ -100,18 +105,6 @@ static ALWAYS_INLINE uint32_t find_quick(const struct pm_unwinder *unwinder,
 	       (set[1].quick & -(uint32_t)(set[1].key == key));
 }
 
-static ALWAYS_INLINE uint64_t quick_cfa(const struct hot *hot, uint32_t quick)
-{
-	uint64_t words = (uint64_t)(int64_t)((int32_t)quick >> PM_UNW_QUICK_CFA_SHIFT);
-
-	return choose(quick & PM_UNW_QUICK_BY_FP, hot->fp, hot->sp) + words * 8;
-}
-
-static ALWAYS_INLINE uint64_t quick_fp_slot(uint32_t quick, uint64_t cfa)
-{
-	return cfa - (quick >> PM_UNW_QUICK_SLOT_SHIFT & PM_UNW_QUICK_SLOT_MAX) * 8;
-}
-
 static ALWAYS_INLINE uint64_t load(const uint8_t *from)
 {
 	uint64_t value;
@@ -120,24 +113,50 @@ static ALWAYS_INLINE uint64_t load(const uint8_t *from)
 	return value;
 }
 
+/* Has hot->fp in place if @quick needs it. False: it cannot be read. */
+static ALWAYS_INLINE bool need_fp(struct hot *hot, uint32_t quick)
+{
+	if (!(quick & PM_UNW_QUICK_BY_FP) || !hot->fp_saved)
+		return true;
+	if (hot->fp_slot - hot->start >= hot->places)
+		return false;
+	hot->fp = load(hot->data + (hot->fp_slot - hot->start));
+	hot->fp_saved = false;
+	return true;
+}
+
+static ALWAYS_INLINE uint64_t quick_cfa(const struct hot *hot, uint32_t quick)
+{
+	uint64_t words = (uint64_t)(int64_t)((int32_t)quick >> PM_UNW_QUICK_CFA_SHIFT);
+
+	return choose(quick & PM_UNW_QUICK_BY_FP, hot->fp, hot->sp) + words * 8;
+}
+
 /* To the caller's @pc, sp and fp. False, and nothing changed, when that is not all. */
 static ALWAYS_INLINE bool step_quick(struct hot *hot, uint32_t quick, uint64_t *pc)
 {
-	uint64_t cfa = quick_cfa(hot, quick), slot = quick_fp_slot(quick, cfa);
-	uint64_t ra, fp;
+	uint64_t cfa = quick_cfa(hot, quick), ra;
+	uint32_t slot = quick >> PM_UNW_QUICK_SLOT_SHIFT & PM_UNW_QUICK_SLOT_MAX;
 
 	/* This includes rules of 0. */
-	if (cfa <= hot->sp || cfa - 8 - hot->start >= hot->places ||
-	    slot - hot->start >= hot->places)
+	if (cfa <= hot->sp || cfa - 8 - hot->start >= hot->places)
 		return false;
 	ra = load(hot->data + (cfa - 8 - hot->start));
-	fp = load(hot->data + (slot - hot->start));
 	if (ra == 0)
 		return false;
-	hot->fp = choose(slot == cfa - 8, hot->fp, fp);
+	hot->fp_slot = choose(slot == 1, hot->fp_slot, cfa - slot * 8);
+	hot->fp_saved |= slot != 1;
 	hot->sp = cfa;
 	*pc = ra;
 	return true;
+}
+
+static ALWAYS_INLINE void set_quick(const struct pm_unwinder *unwinder, struct hot *hot,
+				    uint64_t lookup)
+{
+	hot->quick = find_quick(unwinder, hot, lookup);
+	if (__builtin_expect(!need_fp(hot, hot->quick), 0))
+		hot->quick = 0;
 }
 
 /* Enters the frame that will go on at @pc. False: it is in no mapping. */
@@ -154,17 +173,14 @@ static ALWAYS_INLINE bool enter_caller(struct pm_unwinder *unwinder, struct hot 
 		enter_map(hot, map);
 	}
 	store_frame(hot, pc, pc - 1, PM_UNW_HOW_CFI);
-	hot->quick = find_quick(unwinder, hot, pc - 1);
+	set_quick(unwinder, hot, pc - 1);
 	return true;
 }
 
 static ALWAYS_INLINE void prefetch_step(const struct hot *hot)
 {
-	uint64_t cfa = quick_cfa(hot, hot->quick);
-
 	/* Wherever it is: a prefetch of a bad address does nothing. */
-	__builtin_prefetch(hot->data + (cfa - 8 - hot->start));
-	__builtin_prefetch(hot->data + (quick_fp_slot(hot->quick, cfa) - hot->start));
+	__builtin_prefetch(hot->data + (quick_cfa(hot, hot->quick) - 8 - hot->start));
 }
 
 /* ---- other steps ---------------------------------------------------------------------- */
@@ -173,11 +189,11 @@ static ALWAYS_INLINE void prefetch_step(const struct hot *hot)
  * Whether the chain ends at a frame with @quick: most do so here, some after very many frames,
  * and then gathering would be for nothing.
  */
-static bool quick_ends(const struct lane *lane, uint32_t quick, enum pm_unw_stop *stop)
+static bool quick_ends(struct lane *lane, uint32_t quick, enum pm_unw_stop *stop)
 {
 	uint64_t pc;
 
-	if (!quick || !lane->hot.places)
+	if (!quick || !lane->hot.places || !need_fp(&lane->hot, quick))
 		return false;
 	if (!pm_unw_stack_u64(&lane->job->stack, quick_cfa(&lane->hot, quick) - 8, &pc,
 			      stop))
@@ -200,6 +216,7 @@ static void gather(struct pm_unwinder *unwinder, struct lane *lane)
 	struct pm_unw_frame *frames = lane->job->frames;
 	size_t at = (size_t)(lane->hot.next - frames) - 1;
 	uint64_t wanted = arch->callee_saved & ~((uint64_t)1 << arch->fp);
+	enum pm_unw_stop lost;
 
 	if (!lane->gathered)
 		*regs = *lane->job->regs;
@@ -220,7 +237,6 @@ static void gather(struct pm_unwinder *unwinder, struct lane *lane)
 		}
 		for (unsigned int k = 0; k + 1 < arch->saved_len; k++) {
 			uint64_t bit = (uint64_t)1 << arch->saved[k];
-			enum pm_unw_stop lost;
 
 			if (!(rule->saved >> k & 1) || !(wanted & bit))
 				continue;
@@ -233,11 +249,14 @@ static void gather(struct pm_unwinder *unwinder, struct lane *lane)
 				regs->known &= ~bit;
 		}
 	}
-	regs->value[arch->fp] = lane->hot.fp;
-	regs->value[arch->sp] = lane->hot.sp;
-	regs->value[arch->pc] = frames[at].pc;
 	regs->known |= (uint64_t)1 << arch->fp | (uint64_t)1 << arch->sp |
 		       (uint64_t)1 << arch->pc;
+	regs->value[arch->fp] = lane->hot.fp;
+	if (lane->hot.fp_saved && !pm_unw_stack_u64(&lane->job->stack, lane->hot.fp_slot,
+						    &regs->value[arch->fp], &lost))
+		regs->known &= ~((uint64_t)1 << arch->fp);
+	regs->value[arch->sp] = lane->hot.sp;
+	regs->value[arch->pc] = frames[at].pc;
 	lane->base = at;
 }
 
@@ -255,6 +274,7 @@ static bool enter_any(struct pm_unwinder *unwinder, struct lane *lane,
 
 	hot->sp = regs->value[PM_UNW_X86_64_RSP];
 	hot->fp = regs->value[PM_UNW_X86_64_RBP];
+	hot->fp_saved = false;
 	hot->places = (regs->known & needed) == needed && lane->job->stack.len >= 8
 			      ? lane->job->stack.len - 7
 			      : 0;
@@ -264,7 +284,7 @@ static bool enter_any(struct pm_unwinder *unwinder, struct lane *lane,
 	hot->quick = 0;
 	if (map) {
 		enter_map(hot, map);
-		hot->quick = find_quick(unwinder, hot, lookup);
+		set_quick(unwinder, hot, lookup);
 	} else if (lane->base > 0) {
 		return end(lane, PM_UNW_STOP_NO_MODULE);
 	}
@@ -285,6 +305,7 @@ static bool step_any(struct pm_unwinder *unwinder, struct lane *lane)
 
 	if (hot->outside)
 		return end(lane, PM_UNW_STOP_NO_MODULE);
+	lane->others++;
 	if (hot->next == hot->last)
 		return end(lane, PM_UNW_STOP_LIMIT);
 	if (pm_unw_map_has_cfi(frame->map, PM_UNW_X86_64)) {
@@ -294,7 +315,7 @@ static bool step_any(struct pm_unwinder *unwinder, struct lane *lane)
 
 		if (lookup.found == PM_UNW_FOUND_ROOT)
 			return end(lane, PM_UNW_STOP_ROOT);
-		if (step_quick(hot, lookup.quick, &pc))
+		if (need_fp(hot, lookup.quick) && step_quick(hot, lookup.quick, &pc))
 			return enter_caller(unwinder, hot, lane->job->space, pc) ||
 			       end(lane, PM_UNW_STOP_NO_MODULE);
 		if (quick_ends(lane, lookup.quick, &stop))
@@ -327,6 +348,7 @@ static bool begin(struct pm_unwinder *unwinder, struct lane *lane, struct pm_unw
 	job->len = 0;
 	lane->job = job;
 	lane->gathered = false;
+	lane->others = 0;
 	lane->state.arch = &pm_unw_arch_infos[PM_UNW_X86_64];
 	lane->state.space = job->space;
 	lane->state.stack = &job->stack;
@@ -345,6 +367,8 @@ static void finish(struct pm_unwinder *unwinder, struct lane *lane)
 {
 	lane->job->len = (size_t)(lane->hot.next - lane->job->frames);
 	unwinder->stats.frames += lane->job->len;
+	/* The others are counted where their rules were looked for. */
+	unwinder->stats.cache_hits += lane->job->len - lane->others;
 }
 
 /* One frame further by a quick step. */
@@ -383,10 +407,17 @@ void pm_unw_lanes_run(struct pm_unwinder *unwinder, struct pm_unw_job *jobs, siz
 		return;
 	}
 	for (size_t i = 0; i < len; i++) {
-		if (begin(unwinder, &lanes[i], &jobs[i]))
+		__builtin_prefetch(&jobs[i].regs->value[PM_UNW_X86_64_RSP]);
+		__builtin_prefetch(&jobs[i].regs->value[PM_UNW_X86_64_RIP]);
+		__builtin_prefetch(&jobs[i].regs->known);
+	}
+	for (size_t i = 0; i < len; i++) {
+		if (begin(unwinder, &lanes[i], &jobs[i])) {
 			active[left++] = &lanes[i];
-		else
+			prefetch_step(&lanes[i].hot);
+		} else {
 			finish(unwinder, &lanes[i]);
+		}
 	}
 	while (left > 0) {
 		for (size_t i = 0; i < left; i++) {
