@@ -16,7 +16,7 @@ help:
 	@echo 'make all             build everything in $(BUILD)/'
 	@echo 'make test            every test, with gcc and with clang and its sanitizers'
 	@echo 'make install         install to PREFIX ($(PREFIX)); DESTDIR is honoured'
-	@echo 'make bench           compare with perf on compilers and interpreters (minutes)'
+	@echo 'make bench           compare with perf and elfutils on compilers (minutes, 2 GB)'
 	@echo 'make clean           remove the build directories'
 
 # `meson setup` once; afterwards ninja notices by itself when a meson.build changes.
@@ -57,6 +57,8 @@ bench: $(BUILD)/build.ninja
 	@tests/install-packages bench
 	ninja -C $(BUILD) --quiet bench
 	tests/bench/compare-perf $(BUILD)
+	tests/bench/record-corpora $(BUILD) $(BUILD)/corpora
+	$(BUILD)/tests/bench/unwind-bench --check $(BUILD)/corpora/*.corpus
 
 clean:
 	rm -rf $(BUILD) $(INSTALL_BUILD) build-gcc build-asan
