@@ -123,7 +123,9 @@ struct pm_file_count {
 };
 
 struct pm_file_footer {
-	uint64_t samples, lost, throttled, truncated;
+	uint64_t samples, lost, throttled;
+	uint64_t truncated; /* copies of stacks that were too short, stitched or not */
+	uint64_t stitched; /* of them, those with frames from earlier samples */
 	const struct pm_file_count
 		*stops; /* by reason, "root" included, zeros left out */
 	size_t stops_len;

@@ -103,6 +103,7 @@ struct pm_profile_frame {
 	uint32_t module;
 	/* places[levels[first_level]] is the innermost; the last is the function proper. */
 	uint32_t first_level, levels;
+	bool stitched; /* taken from another sample of the thread, see docs/format.md */
 };
 
 /* Parents come before their children. */
@@ -212,6 +213,7 @@ struct pm_view {
 	struct pm_weight all; /* of the event, before the filter */
 	struct pm_weight total; /* after it */
 	struct pm_weight unknown; /* taken in a function without a name */
+	struct pm_weight stitched; /* the outer callers are from other samples */
 	struct pm_weight *stops; /* by stop reason */
 	struct pm_weight *self, *sum; /* by stack: ending there; there or below */
 	PM_VEC(uint32_t) cells; /* those that passed */

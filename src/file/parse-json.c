@@ -75,6 +75,12 @@ static uint64_t get_u64(struct fields *fields, const char *key)
 	return as_u64(fields, key, get(fields, key), PM_FILE_INTEGER_MAX);
 }
 
+/* For keys that came later, where what older writers did comes to 0. */
+static uint64_t get_u64_or_0(struct fields *fields, const char *key)
+{
+	return json_object_get(fields->object, key) ? get_u64(fields, key) : 0;
+}
+
 static uint32_t get_u32(struct fields *fields, const char *key)
 {
 	return (uint32_t)as_u64(fields, key, get(fields, key), PM_FILE_NONE - 1);
@@ -449,6 +455,7 @@ static void parse_footer(struct pm_file_parsed *parsed, struct fields *fields)
 	footer->lost = get_u64(fields, "lost");
 	footer->throttled = get_u64(fields, "throttled");
 	footer->truncated = get_u64(fields, "truncated");
+	footer->stitched = get_u64_or_0(fields, "stitched");
 	parse_stops(parsed, fields);
 	footer->duration_ns = get_u64(fields, "duration_ns");
 	cpu = get(fields, "cpu_ns");

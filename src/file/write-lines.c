@@ -344,7 +344,7 @@ static int footer_check(const struct pm_file_writer *writer,
 			const struct pm_file_footer *footer)
 {
 	uint64_t all = footer->samples | footer->lost | footer->throttled |
-		       footer->truncated | footer->duration_ns;
+		       footer->truncated | footer->stitched | footer->duration_ns;
 
 	if (footer->cpu_known)
 		all |= footer->cpu_ns;
@@ -387,6 +387,7 @@ static void put_footer(struct pm_str *out, const struct pm_file_footer *footer)
 	key_u64(out, ",\"lost\":", footer->lost);
 	key_u64(out, ",\"throttled\":", footer->throttled);
 	key_u64(out, ",\"truncated\":", footer->truncated);
+	key_u64(out, ",\"stitched\":", footer->stitched);
 	pm_str_puts(out, ",\"stops\":{");
 	for (size_t i = 0; i < footer->stops_len; i++) {
 		key_text(out, i > 0 ? "," : "", footer->stops[i].name);

@@ -298,6 +298,7 @@ static void put_event(struct json *json)
 	put(json, "}");
 	put_weight(json, ",\"total\":", &view->total);
 	put_weight(json, ",\"unknown\":", &view->unknown);
+	put_weight(json, ",\"stitched\":", &view->stitched);
 	put(json, ",\"stops\":{");
 	for (size_t i = 0; i < profile->stops.len; i++) {
 		const char *stop = profile->stops.data[i];

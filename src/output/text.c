@@ -190,6 +190,9 @@ void pm_text_event_heading(const struct pm_text *text, const struct pm_section *
 	if (view->total.samples > 0) {
 		pm_str_printf(&line, "   truncated %.1f%%",
 			      pm_weight_percent(&truncated, &view->total));
+		if (view->stitched.samples > 0)
+			pm_str_printf(&line, "   stitched %.1f%%",
+				      pm_weight_percent(&view->stitched, &view->total));
 		if (incomplete.samples > 0)
 			pm_str_printf(&line, "   incomplete %.1f%%",
 				      pm_weight_percent(&incomplete, &view->total));

@@ -6,6 +6,7 @@
 
 #include "jit.h"
 #include "spaces.h"
+#include "stitch.h"
 
 enum {
 	/* sysctl kernel.perf_event_max_stack: how many frames the kernel gives unless told
@@ -34,12 +35,16 @@ struct slot {
 struct pm_rec_chains {
 	struct pm_rec_chain_source from;
 	struct pm_unwinder *unwinder;
+	struct pm_rec_stitches *stitches; /* NULL: --no-stitch */
 	uint64_t samples; /* so far */
 	struct slot slots[SLOTS];
 	struct pm_unw_frame found[PM_UNW_FRAMES_MAX];
+	struct pm_rec_stitch_frame
+		known[PM_UNW_FRAMES_MAX]; /* `found` as stitching sees it */
 	struct frame frames[FRAMES_MAX]; /* of the sample at hand, leaf first */
 	size_t frames_len;
 	const struct pm_record *record; /* the one at hand */
+	bool stitched; /* some of them */
 };
 
 const char *pm_rec_stop_name(uint32_t stop)
@@ -62,8 +67,11 @@ struct pm_rec_chains *pm_rec_chains_new(const struct pm_rec_chain_source *source
 		return NULL;
 	chains->from = *source;
 	chains->unwinder = pm_unwinder_new();
-	if (!chains->unwinder) {
-		free(chains);
+	if (source->stitch && source->call_graph == PM_CALL_GRAPH_DWARF)
+		chains->stitches = pm_rec_stitches_new();
+	if (!chains->unwinder || (source->stitch && !chains->stitches &&
+				  source->call_graph == PM_CALL_GRAPH_DWARF)) {
+		pm_rec_chains_free(chains);
 		return NULL;
 	}
 	return chains;
@@ -78,7 +86,25 @@ void pm_rec_chains_free(struct pm_rec_chains *chains)
 		free(chains->slots[i].stacks);
 	}
 	pm_unwinder_free(chains->unwinder);
+	pm_rec_stitches_free(chains->stitches);
 	free(chains);
+}
+
+void pm_rec_chains_forget_thread(struct pm_rec_chains *chains, uint32_t pid, uint32_t tid)
+{
+	if (chains->stitches)
+		pm_rec_stitches_forget_thread(chains->stitches, pid, tid);
+}
+
+void pm_rec_chains_forget_process(struct pm_rec_chains *chains, uint32_t pid)
+{
+	if (chains->stitches)
+		pm_rec_stitches_forget_process(chains->stitches, pid);
+}
+
+size_t pm_rec_chains_stitch_bytes(const struct pm_rec_chains *chains)
+{
+	return chains->stitches ? pm_rec_stitches_bytes(chains->stitches) : 0;
 }
 
 void pm_rec_chains_stats(const struct pm_rec_chains *chains, struct pm_unw_stats *ret)
@@ -213,6 +239,50 @@ static void forget_unsaved(struct pm_unw_regs *regs)
 		regs->known &= ~(1u << callee_saved[i]);
 }
 
+/*
+ * Goes on above a truncated stack with what earlier ones had there. @len frames, those found
+ * last, are the user's part of the chain.
+ */
+static int stitch(struct pm_rec_chains *chains, const struct pm_record *record,
+		  const struct pm_unw_stack *stack, size_t len, uint32_t *stop)
+{
+	const struct frame *frames = chains->frames + chains->frames_len - len;
+	struct pm_rec_stitch_sample sample = {
+		.pid = record->pid,
+		.tid = record->tid,
+		.frames = chains->known,
+		.len = len,
+		.end = *stop == PM_UNW_STOP_ROOT        ? PM_REC_STITCH_ROOTED
+		       : *stop == PM_UNW_STOP_TRUNCATED ? PM_REC_STITCH_TRUNCATED
+							: PM_REC_STITCH_OTHER,
+		.stack = stack->data,
+		.stack_start = stack->start,
+		.stack_len = stack->len,
+	};
+	struct pm_rec_stitched stitched;
+	int error;
+
+	/* A thread that has ended has no number, and all such would look like one. */
+	if (record->tid == PM_FILE_NONE)
+		return 0;
+	for (size_t i = 0; i < len; i++)
+		chains->known[i] =
+			(struct pm_rec_stitch_frame){ .sp = chains->found[i].sp,
+						      .address = frames[i].address,
+						      .module = frames[i].module };
+	error = pm_rec_stitches_add(chains->stitches, &sample, PM_UNW_FRAMES_MAX,
+				    &stitched);
+	if (error < 0)
+		return error;
+	for (size_t i = 0; i < stitched.len; i++)
+		push(chains, stitched.frames[i].address, stitched.frames[i].module,
+		     PM_UNW_HOW_STITCHED);
+	chains->stitched = stitched.len > 0;
+	if (stitched.rooted)
+		*stop = PM_UNW_STOP_ROOT;
+	return 0;
+}
+
 static int keep_raw(struct pm_rec_chains *chains, const struct pm_record *record,
 		    const struct pm_unw_regs *regs, const struct pm_unw_stack *stack,
 		    size_t len)
@@ -289,7 +359,7 @@ static int push_unwound(struct pm_rec_chains *chains, const struct pm_record *re
 			return error;
 	}
 	*stop = reason;
-	return 0;
+	return chains->stitches ? stitch(chains, record, &stack, len, stop) : 0;
 }
 
 /* The interrupted place alone, where the record has nothing else. */
@@ -418,9 +488,11 @@ int pm_rec_chains_add(struct pm_rec_chains *chains, const struct pm_record *reco
 
 	chains->frames_len = 0;
 	chains->record = record;
+	chains->stitched = false;
 	error = collect(chains, record, &chain.stop);
 	if (error == 0)
 		error = intern(chains, record, &chain.stack);
+	chain.stitched = chains->stitched;
 	if (error == 0)
 		*ret = chain;
 	chains->samples++;

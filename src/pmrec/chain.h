@@ -18,12 +18,14 @@ struct pm_rec_chain_source {
 	enum pm_call_graph call_graph;
 	struct pm_rec_jit *jit; /* NULL: generated code is memory like any other */
 	struct pm_rec_raw *raw; /* NULL: the stacks themselves are not kept */
+	bool stitch; /* put known callers on top of truncated stacks (see stitch.h) */
 };
 
 /* Why there are no more frames, as the file says it; for counting, too. */
 struct pm_rec_chain {
 	uint32_t stack; /* PM_FILE_NONE: no frame at all */
 	uint32_t stop; /* index for pm_rec_stop_name() */
+	bool stitched; /* the copy was too short, and there are callers from earlier ones */
 };
 
 enum {
@@ -40,4 +42,9 @@ void pm_rec_chains_free(struct pm_rec_chains *chains);
 /* 0 or negative errno of the file or of memory. */
 int pm_rec_chains_add(struct pm_rec_chains *chains, const struct pm_record *record,
 		      struct pm_rec_chain *ret);
+/* What was known of its stack holds no more: it ended, or its id is a new one's. */
+void pm_rec_chains_forget_thread(struct pm_rec_chains *chains, uint32_t pid,
+				 uint32_t tid);
+void pm_rec_chains_forget_process(struct pm_rec_chains *chains, uint32_t pid);
+size_t pm_rec_chains_stitch_bytes(const struct pm_rec_chains *chains);
 void pm_rec_chains_stats(const struct pm_rec_chains *chains, struct pm_unw_stats *ret);

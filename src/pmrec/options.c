@@ -10,6 +10,7 @@ enum {
 	STACK_BYTES_STEP = 8, /* perf_event_open(2): sample_stack_user is a multiple */
 	OPTION_CALL_GRAPH = 256,
 	OPTION_STACK_BYTES,
+	OPTION_NO_STITCH,
 	OPTION_NO_SYMBOLS,
 	OPTION_RAW,
 	OPTION_ENGINE,
@@ -30,6 +31,7 @@ static const struct option long_options[] = {
 	{ "count", required_argument, NULL, 'c' },
 	{ "call-graph", required_argument, NULL, OPTION_CALL_GRAPH },
 	{ "stack-bytes", required_argument, NULL, OPTION_STACK_BYTES },
+	{ "no-stitch", no_argument, NULL, OPTION_NO_STITCH },
 	{ "engine", required_argument, NULL, OPTION_ENGINE },
 	{ "stacks", no_argument, NULL, OPTION_STACKS },
 	{ "pid", required_argument, NULL, 'p' },
@@ -65,6 +67,8 @@ static const char help[] =
 	"                            fp: by frame pointers; none: no call stacks\n"
 	"      --stack-bytes N       bytes of stack to look at in a sample, up to 65528\n"
 	"                            (default: 65528)\n"
+	"      --no-stitch           leave a stack that is deeper without its callers, even\n"
+	"                            if earlier samples tell them\n"
 	"\n"
 	"Output\n"
 	"  -o, --output FILE|-       file to write (default: samples.json); a name that\n"
@@ -331,6 +335,9 @@ static int apply(struct pm_rec_options *options, struct seen *seen, int option,
 	case OPTION_RAW:
 		options->raw = optarg;
 		return 0;
+	case OPTION_NO_STITCH:
+		options->stitch = false;
+		return 0;
 	case OPTION_NO_SYMBOLS:
 		options->symbols = false;
 		return 0;
@@ -419,6 +426,7 @@ int pm_rec_options_parse(struct pm_rec_options *options, int argc, char **argv,
 		.rate = DEFAULT_HZ,
 		.call_graph = PM_CALL_GRAPH_DWARF,
 		.stack_bytes = PM_STACK_BYTES_MAX,
+		.stitch = true,
 		.output = default_output,
 		.symbols = true,
 	};

@@ -30,6 +30,7 @@ struct pm_rec_options {
 	uint64_t rate; /* Hz or period; UINT64_MAX Hz: the maximum */
 	enum pm_call_graph call_graph;
 	uint32_t stack_bytes;
+	bool stitch;
 	size_t ring_pages; /* 0: choose */
 	const char *output;
 	const char *raw; /* NULL: not asked for */

@@ -54,6 +54,8 @@ static int on_sample(struct pm_rec_session *session, const struct pm_record *rec
 		return ret;
 	counts->samples++;
 	counts->stops[chain.stop]++;
+	counts->truncated += chain.stop == PM_UNW_STOP_TRUNCATED || chain.stitched;
+	counts->stitched += chain.stitched;
 	counts->events[record->event].samples++;
 	period = storable(counts, record->sample.period);
 	add(&counts->events[record->event].period, period);
@@ -125,12 +127,15 @@ int pm_rec_record(struct pm_rec_session *session, const struct pm_record *record
 	case PERF_RECORD_MMAP2:
 		return on_mmap(session, record);
 	case PERF_RECORD_COMM:
+		if (record->comm.exec)
+			pm_rec_chains_forget_process(session->chains, record->pid);
 		ret = record->comm.exec ? pm_rec_jit_exec(session->jit, pid) : 0;
 		if (ret == 0)
 			ret = pm_procs_comm(session->procs, pid, tid, record->comm.name,
 					    record->comm.exec);
 		return ret < 0 ? ret : name_thread(session, record);
 	case PERF_RECORD_FORK:
+		pm_rec_chains_forget_thread(session->chains, record->pid, record->tid);
 		ret = pm_procs_fork(session->procs, pid, tid,
 				    (pid_t)record->fork.parent_pid,
 				    (pid_t)record->fork.parent_tid);
@@ -139,6 +144,7 @@ int pm_rec_record(struct pm_rec_session *session, const struct pm_record *record
 					      (pid_t)record->fork.parent_pid);
 		return ret < 0 ? ret : name_thread(session, record);
 	case PERF_RECORD_EXIT:
+		pm_rec_chains_forget_thread(session->chains, record->pid, record->tid);
 		pm_procs_exit(session->procs, pid, tid);
 		return 0;
 	case PERF_RECORD_LOST:

@@ -19,6 +19,8 @@ enum {
 /* What is counted for the footer. */
 struct pm_rec_counts {
 	uint64_t samples, lost, throttled;
+	uint64_t truncated; /* copies that were too short, mended or not */
+	uint64_t stitched; /* of them: with callers from earlier samples */
 	uint64_t clamped; /* numbers that were too large for the file */
 	uint64_t stops[PM_REC_STOP_COUNT];
 	struct pm_rec_event_counts {

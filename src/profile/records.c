@@ -316,10 +316,13 @@ int pm_load_frame(struct pm_loader *loader, const struct pm_file_frame *frame)
 
 	if (module != PM_FILE_NONE)
 		module = loader->modules.data[module];
-	return pm_vec_push(&loader->profile->frames, (struct pm_profile_frame){
-							     .module = module,
-							     .address = frame->address,
-						     });
+	return pm_vec_push(
+		&loader->profile->frames,
+		(struct pm_profile_frame){
+			.module = module,
+			.address = frame->address,
+			.stitched = frame->how && strcmp(frame->how, "stitched") == 0,
+		});
 }
 
 int pm_load_footer(struct pm_loader *loader, const struct pm_file_footer *footer)

@@ -237,10 +237,28 @@ static bool passes(const struct pm_profile *profile, const struct compiled *filt
 	return true;
 }
 
+/* By stack, whether it has stitched frames: they are the outer ones, so the outermost tells. */
+static bool *find_stitched(const struct pm_profile *profile)
+{
+	bool *stitched = calloc(profile->stacks.len + 1, sizeof(*stitched));
+
+	for (size_t i = 0; stitched && i < profile->stacks.len; i++) {
+		const struct pm_profile_stack *stack = &profile->stacks.data[i];
+
+		stitched[i] = stack->parent == PM_PROFILE_NONE
+				      ? profile->frames.data[stack->frame].stitched
+				      : stitched[stack->parent];
+	}
+	return stitched;
+}
+
 static int fill(struct pm_view *view, const struct compiled *filter)
 {
 	const struct pm_profile *profile = view->profile;
+	PM_AUTO_FREE bool *stitched = find_stitched(profile);
 
+	if (!stitched)
+		return -ENOMEM;
 	for (size_t i = 0; i < profile->cells.len; i++) {
 		const struct pm_profile_cell *cell = &profile->cells.data[i];
 		uint32_t leaf;
@@ -258,6 +276,8 @@ static int fill(struct pm_view *view, const struct compiled *filter)
 		leaf = pm_profile_level_function(profile, cell->stack, 0);
 		if (profile->functions.data[leaf].unknown)
 			pm_weight_add(&view->unknown, &cell->weight);
+		if (stitched[cell->stack])
+			pm_weight_add(&view->stitched, &cell->weight);
 	}
 	memcpy(view->sum, view->self, profile->stacks.len * sizeof(*view->sum));
 	for (size_t i = profile->stacks.len; i-- > 0;) {

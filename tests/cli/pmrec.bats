@@ -202,6 +202,37 @@ many_libraries() {
 		'all(s["stop"] == "truncated" for s in samples if chain(s)[0] == "sixty")'
 }
 
+@test "outer callers that earlier samples had are stitched on, and marked" {
+	run --separate-stderr "$PMREC" --stack-bytes 16384 -o s.json -- "$PROGRAMS/deep" 1.5
+	[[ $stderr =~ ([0-9.]+)%\ rooted\ \(([0-9.]+)%\ stitched\), ]]
+	# Of a sample in one of the two ends: how often each of the two ways there is on it.
+	ways='[(c.count(w), c.count(w.replace("left", "right") if w == "left" else "left"))
+		for s in samples for c in [chain(s)] if "stop" not in s
+		for w in ["left", "right"] if w + "_end" in c and len(c) > 20]'
+	how='[[frames[f]["how"] for f in chain_frames(s)] for s in samples]'
+	holds s.json "len($ways) > 300" "sum(way != (1, 0) for way in $ways) * 200 <= len($ways)" \
+		'300 < footer["stitched"] <= footer["truncated"]' \
+		"sum('stitched' in h for h in $how) == footer['stitched']" \
+		"all(h == [x for x in h if x != 'stitched'] + ['stitched'] * h.count('stitched') for h in $how)" \
+		'footer["truncated"] - footer["stops"].get("truncated", 0) <= footer["stitched"]' \
+		'sum("stop" not in s for s in samples) == footer["stops"]["root"]' \
+		'footer["stops"]["root"] > 0.9 * footer["samples"]'
+	"$PMREPORT" s.json | grep -E "truncated [0-9.]+%   stitched [1-9][0-9.]+%"
+	"$PMREPORT" --json s.json >r.json
+	[[ $(jq .events[0].stitched.samples r.json) == \
+		$(jq 'select(.type == "footer").stitched' s.json) ]]
+}
+
+@test "--no-stitch leaves what is cut off cut off" {
+	run --separate-stderr "$PMREC" --no-stitch --stack-bytes 16384 -o s.json -- \
+		"$PROGRAMS/deep" 0.5
+	[[ $stderr != *stitched* ]]
+	holds s.json 'footer["stitched"] == 0' 'all(f["how"] != "stitched" for f in frames)' \
+		'footer["truncated"] == footer["stops"]["truncated"] > 100' \
+		'all(s["stop"] == "truncated" for s in samples if "left_end" in chain(s))'
+	[[ $("$PMREPORT" s.json) != *stitched* ]]
+}
+
 @test "--no-symbols leaves addresses" {
 	"$PMREC" -q --no-symbols -o s.json -- "$PROGRAMS/split" 0.1
 	holds s.json 'len(samples) > 0 and names == {}' \

@@ -4,7 +4,8 @@
 
 Reads the file by docs/format.md alone and fails on anything that is not as written there.
 Names in an expression: header, footer (None when cut), notes, samples, comms (set), events,
-modules, self_share(function) in percent, chain(sample) as names or addresses, leaf first.
+modules, self_share(function) in percent, chain(sample) as names or addresses, leaf first,
+and chain_frames(sample) as ids.
 With --cut as the first argument a last line without its newline is left out.
 """
 import json
@@ -54,6 +55,14 @@ def chain(sample):
         at, frame = stacks[at]
         known = names.get(frame, [{"name": frames[frame]["address"]}])
         found += [function["name"] for function in known]
+    return found
+
+
+def chain_frames(sample):
+    at, found = sample["stack"], []
+    while at is not None:
+        at, frame = stacks[at]
+        found.append(frame)
     return found
 
 

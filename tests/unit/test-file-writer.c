@@ -194,6 +194,7 @@ static void every_type_has_its_form(void **state)
 		.lost = 17,
 		.throttled = 3,
 		.truncated = 4,
+		.stitched = 3,
 		.stops = stops,
 		.stops_len = 2,
 		.duration_ns = 123,
@@ -244,7 +245,7 @@ static void every_type_has_its_form(void **state)
 		"{\"name\":null}]}\n"
 		"{\"type\":\"note\",\"text\":\"cycles became cpu-clock\"}\n"
 		"{\"type\":\"footer\",\"samples\":2,\"lost\":17,\"throttled\":3,"
-		"\"truncated\":4,\"stops\":{\"root\":1,\"no-memory\":1},"
+		"\"truncated\":4,\"stitched\":3,\"stops\":{\"root\":1,\"no-memory\":1},"
 		"\"duration_ns\":123,\"cpu_ns\":45,\"exit\":{\"signal\":9},"
 		"\"events\":[{\"id\":0,\"samples\":1,\"period\":1000,\"lost\":17},"
 		"{\"id\":1,\"samples\":1,\"period\":0,\"lost\":null}]}\n");
@@ -400,7 +401,8 @@ static void what_no_reader_takes_is_not_written(void **state)
 		      "{\"type\":\"frame\",\"id\":0,\"module\":0,\"address\":\"0x1\","
 		      "\"how\":\"cfi\"}\n"
 		      "{\"type\":\"footer\",\"samples\":0,\"lost\":0,\"throttled\":0,"
-		      "\"truncated\":0,\"stops\":{},\"duration_ns\":0,\"cpu_ns\":null,"
+		      "\"truncated\":0,\"stitched\":0,\"stops\":{},"
+		      "\"duration_ns\":0,\"cpu_ns\":null,"
 		      "\"exit\":{\"code\":0},\"events\":[]}\n");
 }
 

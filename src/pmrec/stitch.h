@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The outer callers of a stack that was longer than the bytes copied of it, from earlier
+ * stacks of the same thread. Pure: sees frames and bytes, never a process.
+ *
+ * Outer frames stay while inner ones come and go, so what was above a frame a moment ago
+ * mostly still is. A frame is the same when stack pointer and place in the code are. That is
+ * taken for proof while the frame has been in every sample since; one that was gone in
+ * between counts only if its caller was not, or if its callee saved the same registers.
+ * docs/how-it-works.md has the share of wrong guesses.
+ */
+#pragma once
+
+#include "pm/base.h"
+
+struct pm_rec_stitches;
+
+/* What a frame is known by. */
+struct pm_rec_stitch_frame {
+	uint64_t sp; /* 0: unknown */
+	uint64_t address;
+	uint32_t module;
+};
+
+enum pm_rec_stitch_end {
+	PM_REC_STITCH_ROOTED,
+	PM_REC_STITCH_TRUNCATED, /* the last frame's caller is beyond the copied bytes */
+	PM_REC_STITCH_OTHER, /* ended for a reason that no earlier stack can mend */
+};
+
+/* The chain of one sample, leaf first, and the bytes it came from; all borrowed. */
+struct pm_rec_stitch_sample {
+	uint32_t pid, tid;
+	const struct pm_rec_stitch_frame *frames;
+	size_t len;
+	enum pm_rec_stitch_end end;
+	const uint8_t *stack;
+	uint64_t stack_start; /* the address of stack[0] */
+	size_t stack_len;
+};
+
+/* The callers that go on after the chain's last frame. */
+struct pm_rec_stitched {
+	const struct pm_rec_stitch_frame *frames; /* leaf first; until the next call */
+	size_t len; /* 0: nothing is known */
+	bool rooted; /* they end at the root */
+};
+
+/* How much is remembered, all threads together; beyond it the older half is forgotten. */
+enum {
+	PM_REC_STITCH_NODES_MAX = 1 << 17, /* of 32 bytes, and 8 to find them by */
+};
+
+struct pm_rec_stitches *pm_rec_stitches_new(void); /* NULL without memory */
+void pm_rec_stitches_free(struct pm_rec_stitches *stitches);
+/*
+ * Takes note of a chain, and says what goes on above it; nothing unless it is truncated. The
+ * two together never have more than @max frames. Samples of a thread in the order of time. 0
+ * or -ENOMEM.
+ */
+int pm_rec_stitches_add(struct pm_rec_stitches *stitches,
+			const struct pm_rec_stitch_sample *sample, size_t max,
+			struct pm_rec_stitched *ret);
+/* The thread has ended, or its id belongs to another one now. */
+void pm_rec_stitches_forget_thread(struct pm_rec_stitches *stitches, uint32_t pid,
+				   uint32_t tid);
+/* The process has another program now. */
+void pm_rec_stitches_forget_process(struct pm_rec_stitches *stitches, uint32_t pid);
+size_t pm_rec_stitches_bytes(const struct pm_rec_stitches *stitches);

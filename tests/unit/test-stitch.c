@@ -1,0 +1,498 @@
+/* SPDX-License-Identifier: MIT */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "src/pmrec/stitch.h"
+
+/*
+ * Stacks with a known truth. A call takes FRAME_BYTES: six words for the registers that the
+ * callee saves and the return address above them; then come its own words.
+ */
+enum {
+	FRAME_BYTES = 96,
+	DEPTH_MAX = 600,
+	LIMIT = 4096,
+};
+#define TOP 0x7fff00000000ull
+
+struct call {
+	uint64_t address; /* the frame's place in the code */
+	uint64_t saved; /* what its callee's pushes hold */
+};
+
+struct stack {
+	struct call calls[DEPTH_MAX]; /* outermost first */
+	size_t depth;
+	uint8_t bytes[DEPTH_MAX * FRAME_BYTES];
+};
+
+static uint64_t sp_of(size_t index)
+{
+	return TOP - (index + 1) * FRAME_BYTES;
+}
+
+static void call(struct stack *stack, uint64_t address, uint64_t saved)
+{
+	assert_true(stack->depth < DEPTH_MAX);
+	stack->calls[stack->depth++] =
+		(struct call){ .address = address, .saved = saved };
+}
+
+/* What a copy of the leaf-most @frames frames gives; 0: of the whole stack. */
+static int sample_as(struct pm_rec_stitches *stitches, uint32_t tid, struct stack *stack,
+		     size_t frames, uint32_t module, struct pm_rec_stitched *ret)
+{
+	static struct pm_rec_stitch_frame found[DEPTH_MAX];
+	size_t len = frames == 0 || frames > stack->depth ? stack->depth : frames;
+	uint64_t leaf = sp_of(stack->depth - 1);
+	struct pm_rec_stitch_sample sample = {
+		.pid = 1,
+		.tid = tid,
+		.frames = found,
+		.len = len,
+		.end = len == stack->depth ? PM_REC_STITCH_ROOTED
+					   : PM_REC_STITCH_TRUNCATED,
+		.stack = stack->bytes,
+		.stack_start = leaf,
+		/* The caller's frame begins below the return address that is not there. */
+		.stack_len = len * FRAME_BYTES - 8,
+	};
+
+	for (size_t i = 0; i < len; i++) {
+		size_t index = stack->depth - 1 - i;
+		uint8_t *return_to = stack->bytes + (sp_of(index) - leaf) - 8;
+
+		found[i] = (struct pm_rec_stitch_frame){
+			.sp = sp_of(index),
+			.address = stack->calls[index].address,
+			.module = module,
+		};
+		if (i > 0)
+			for (size_t word = 1; word <= 6; word++)
+				memcpy(return_to - word * 8, &stack->calls[index].saved,
+				       8);
+	}
+	return pm_rec_stitches_add(stitches, &sample, LIMIT, ret);
+}
+
+/* How many outer frames are known; all of them are compared with the truth. */
+static size_t sample(struct pm_rec_stitches *stitches, struct stack *stack, size_t frames)
+{
+	struct pm_rec_stitched stitched;
+
+	assert_int_equal(sample_as(stitches, 1, stack, frames, 0, &stitched), 0);
+	for (size_t i = 0; i < stitched.len; i++) {
+		size_t index = stack->depth - 1 - frames - i;
+
+		assert_true(index < stack->depth);
+		assert_int_equal(stitched.frames[i].sp, sp_of(index));
+		assert_int_equal(stitched.frames[i].address, stack->calls[index].address);
+	}
+	if (stitched.len > 0)
+		assert_int_equal(stitched.rooted, frames + stitched.len == stack->depth);
+	return stitched.len;
+}
+
+static struct stack *stack_of(size_t depth)
+{
+	struct stack *stack = calloc(1, sizeof(*stack));
+
+	assert_non_null(stack);
+	while (stack->depth < depth)
+		call(stack, 0x1000 + stack->depth, 1);
+	return stack;
+}
+
+static void test_outer_part_is_taken(void **state)
+{
+	struct pm_rec_stitches *stitches = pm_rec_stitches_new();
+	PM_AUTO_FREE struct stack *stack = stack_of(10);
+
+	(void)state;
+	assert_int_equal(sample(stitches, stack, 0), 0); /* nothing is missing */
+	call(stack, 0x2000, 2);
+	call(stack, 0x2001, 2);
+	assert_int_equal(sample(stitches, stack, 4), 8);
+	/* And what was taken serves the next one. */
+	call(stack, 0x2002, 2);
+	assert_int_equal(sample(stitches, stack, 4), 9);
+	assert_int_equal(sample(stitches, stack, 1), 12);
+	pm_rec_stitches_free(stitches);
+}
+
+static void test_nothing_is_known_at_first(void **state)
+{
+	struct pm_rec_stitches *stitches = pm_rec_stitches_new();
+	PM_AUTO_FREE struct stack *stack = stack_of(10);
+
+	(void)state;
+	assert_int_equal(sample(stitches, stack, 4), 0);
+	assert_int_equal(sample(stitches, stack, 4), 0);
+	/* A deeper copy tells the rest, and then they all have it. */
+	assert_int_equal(sample(stitches, stack, 7), 0);
+	assert_int_equal(sample(stitches, stack, 0), 0);
+	assert_int_equal(sample(stitches, stack, 4), 6);
+	pm_rec_stitches_free(stitches);
+}
+
+/* Known up to a frame whose callers are not: it is given, and not called complete. */
+static void test_partial(void **state)
+{
+	struct pm_rec_stitches *stitches = pm_rec_stitches_new();
+	PM_AUTO_FREE struct stack *stack = stack_of(10);
+
+	(void)state;
+	assert_int_equal(sample(stitches, stack, 6), 0);
+	call(stack, 0x2000, 2);
+	assert_int_equal(sample(stitches, stack, 4), 3);
+	pm_rec_stitches_free(stitches);
+}
+
+/* Two parts that were never seen together. */
+static void test_parts_are_put_together(void **state)
+{
+	struct pm_rec_stitches *stitches = pm_rec_stitches_new();
+	PM_AUTO_FREE struct stack *stack = stack_of(10);
+	size_t kept;
+
+	(void)state;
+	assert_int_equal(sample(stitches, stack, 0), 0);
+	for (uint64_t i = 0; i < 5; i++)
+		call(stack, 0x2000 + i, 2);
+	/* Its outermost frame was gone in between, so only the saved registers tell. */
+	kept = stack->depth;
+	stack->depth = 2;
+	call(stack, 0x5000, 3);
+	assert_int_equal(sample(stitches, stack, 0), 0);
+	stack->depth = 2;
+	for (size_t i = 2; i < 10; i++)
+		call(stack, 0x1000 + i, 1);
+	for (uint64_t i = 0; i < 5; i++)
+		call(stack, 0x2000 + i, 2);
+	assert_int_equal(stack->depth, kept);
+	assert_int_equal(sample(stitches, stack, 8), 7);
+	pm_rec_stitches_free(stitches);
+}
+
+/* Makes frame 5 of 10 known, then gone; @from_0 when its caller is gone, too. */
+static void come_and_go(struct pm_rec_stitches *stitches, struct stack *stack,
+			bool with_caller)
+{
+	assert_int_equal(sample(stitches, stack, 0), 0);
+	stack->depth = with_caller ? 4 : 5;
+	call(stack, 0x9000, 9);
+	assert_int_equal(sample(stitches, stack, 0), 0);
+	stack->depth = with_caller ? 4 : 5;
+}
+
+static void test_returned_frame_needs_evidence(void **state)
+{
+	PM_AUTO_FREE struct stack *stack = stack_of(10);
+	struct pm_rec_stitches *stitches = pm_rec_stitches_new();
+
+	(void)state;
+	/* The same place and stack pointer, but other callers and other registers. */
+	come_and_go(stitches, stack, true);
+	stack->calls[3].address = 0x7000;
+	call(stack, 0x7001, 7);
+	call(stack, 0x1005, 7);
+	call(stack, 0x8000, 8);
+	assert_int_equal(sample(stitches, stack, 2), 0);
+	pm_rec_stitches_free(stitches);
+}
+
+static void test_returned_frame_with_its_registers(void **state)
+{
+	PM_AUTO_FREE struct stack *stack = stack_of(10);
+	struct pm_rec_stitches *stitches = pm_rec_stitches_new();
+
+	(void)state;
+	come_and_go(stitches, stack, true);
+	call(stack, 0x1004, 1);
+	call(stack, 0x1005, 1);
+	call(stack, 0x8000, 8);
+	assert_int_equal(sample(stitches, stack, 2), 5);
+	pm_rec_stitches_free(stitches);
+}
+
+static void test_returned_frame_with_its_caller(void **state)
+{
+	PM_AUTO_FREE struct stack *stack = stack_of(10);
+	struct pm_rec_stitches *stitches = pm_rec_stitches_new();
+
+	(void)state;
+	/* Other registers, but the caller stood at this very call in the last sample. */
+	come_and_go(stitches, stack, false);
+	call(stack, 0x1005, 7);
+	call(stack, 0x8000, 8);
+	assert_int_equal(sample(stitches, stack, 2), 5);
+	pm_rec_stitches_free(stitches);
+}
+
+static void test_threads_are_apart(void **state)
+{
+	PM_AUTO_FREE struct stack *stack = stack_of(10);
+	struct pm_rec_stitches *stitches = pm_rec_stitches_new();
+	struct pm_rec_stitched stitched;
+
+	(void)state;
+	assert_int_equal(sample(stitches, stack, 0), 0);
+	assert_int_equal(sample_as(stitches, 2, stack, 4, 0, &stitched), 0);
+	assert_int_equal(stitched.len, 0);
+	assert_int_equal(sample(stitches, stack, 4), 6);
+	/* The number is another thread's now. */
+	pm_rec_stitches_forget_thread(stitches, 1, 1);
+	assert_int_equal(sample(stitches, stack, 4), 0);
+	assert_int_equal(sample(stitches, stack, 0), 0);
+	pm_rec_stitches_forget_process(stitches, 2);
+	assert_int_equal(sample(stitches, stack, 4), 6);
+	pm_rec_stitches_forget_process(stitches, 1);
+	assert_int_equal(sample(stitches, stack, 4), 0);
+	pm_rec_stitches_forget_thread(stitches, 77, 77); /* never heard of */
+	pm_rec_stitches_free(stitches);
+}
+
+static void test_other_file_at_the_address(void **state)
+{
+	PM_AUTO_FREE struct stack *stack = stack_of(10);
+	struct pm_rec_stitches *stitches = pm_rec_stitches_new();
+	struct pm_rec_stitched stitched;
+
+	(void)state;
+	assert_int_equal(sample(stitches, stack, 0), 0);
+	assert_int_equal(sample_as(stitches, 1, stack, 4, 5, &stitched), 0);
+	assert_int_equal(stitched.len, 0);
+	pm_rec_stitches_free(stitches);
+}
+
+static int add(struct pm_rec_stitches *stitches, const struct pm_rec_stitch_frame *frames,
+	       size_t len, enum pm_rec_stitch_end end, size_t max,
+	       struct pm_rec_stitched *ret)
+{
+	struct pm_rec_stitch_sample sample = {
+		.pid = 1, .tid = 1, .frames = frames, .len = len, .end = end
+	};
+
+	return pm_rec_stitches_add(stitches, &sample, max, ret);
+}
+
+static void test_limit(void **state)
+{
+	static struct pm_rec_stitch_frame frames[100];
+	struct pm_rec_stitches *stitches = pm_rec_stitches_new();
+	struct pm_rec_stitched stitched;
+
+	(void)state;
+	for (size_t i = 0; i < PM_ARRAY_LEN(frames); i++)
+		frames[i] =
+			(struct pm_rec_stitch_frame){ .sp = 16 + i * 16, .address = i };
+	assert_int_equal(add(stitches, frames, 100, PM_REC_STITCH_ROOTED, 100, &stitched),
+			 0);
+	assert_int_equal(
+		add(stitches, frames, 10, PM_REC_STITCH_TRUNCATED, 100, &stitched), 0);
+	assert_int_equal(stitched.len, 90);
+	assert_true(stitched.rooted);
+	/* One too many: nothing, rather than a chain with a hole. */
+	assert_int_equal(
+		add(stitches, frames, 10, PM_REC_STITCH_TRUNCATED, 99, &stitched), 0);
+	assert_int_equal(stitched.len, 0);
+	assert_int_equal(add(stitches, frames, 0, PM_REC_STITCH_TRUNCATED, 99, &stitched),
+			 0);
+	assert_int_equal(stitched.len, 0);
+	pm_rec_stitches_free(stitches);
+}
+
+/* Frames of which nothing is known but the place are not recognised. */
+static void test_unknown_stack_pointer(void **state)
+{
+	const struct pm_rec_stitch_frame frames[] = { { 0, 1, 0 }, { 0, 2, 0 } };
+	struct pm_rec_stitches *stitches = pm_rec_stitches_new();
+	struct pm_rec_stitched stitched;
+
+	(void)state;
+	assert_int_equal(add(stitches, frames, 2, PM_REC_STITCH_ROOTED, LIMIT, &stitched),
+			 0);
+	assert_int_equal(
+		add(stitches, frames, 1, PM_REC_STITCH_TRUNCATED, LIMIT, &stitched), 0);
+	assert_int_equal(stitched.len, 0);
+	pm_rec_stitches_free(stitches);
+}
+
+/* A stack pointer may go anywhere; what comes of it must end, and stay in its bounds. */
+static void test_nonsense(void **state)
+{
+	struct pm_rec_stitches *stitches = pm_rec_stitches_new();
+	uint64_t random = 88172645463325252ull;
+	uint8_t bytes[256];
+	size_t stitches_made = 0;
+
+	(void)state;
+	memset(bytes, 0, sizeof(bytes));
+	for (size_t round = 0; round < 40000; round++) {
+		struct pm_rec_stitch_frame frames[24];
+		struct pm_rec_stitched stitched;
+		struct pm_rec_stitch_sample sample = { .pid = 1,
+						       .frames = frames,
+						       .stack = bytes,
+						       .stack_len = sizeof(bytes) };
+
+		for (size_t i = 0; i < PM_ARRAY_LEN(frames); i++) {
+			random ^= random << 13;
+			random ^= random >> 7;
+			random ^= random << 17;
+			frames[i] =
+				(struct pm_rec_stitch_frame){ .sp = random % 5 * 8,
+							      .address = random / 5 % 5 };
+		}
+		sample.tid = (uint32_t)(random >> 20 & 3);
+		sample.len = random >> 30 & 15;
+		sample.end = (enum pm_rec_stitch_end)(random >> 40) % 3;
+		sample.stack_start = (random >> 44 & 1) ? 0 : UINT64_MAX - 64;
+		assert_int_equal(pm_rec_stitches_add(stitches, &sample, 64, &stitched),
+				 0);
+		assert_true(sample.len + stitched.len <= 64);
+		stitches_made += stitched.len > 0;
+		if (random >> 50 == 1)
+			pm_rec_stitches_forget_thread(stitches, 1, sample.tid);
+	}
+	assert_true(stitches_made > 1000);
+	pm_rec_stitches_free(stitches);
+}
+
+static void test_memory_is_bounded(void **state)
+{
+	PM_AUTO_FREE struct stack *stack = stack_of(100);
+	struct pm_rec_stitches *stitches = pm_rec_stitches_new();
+	size_t known = 0;
+
+	(void)state;
+	assert_int_equal(sample(stitches, stack, 0), 0);
+	/* Two million frames, none twice, on top of ten that stay. */
+	for (uint64_t round = 0; round < 20000; round++) {
+		stack->depth = 10;
+		for (uint64_t i = 0; i < 100; i++)
+			call(stack, 0x100000 + round * 100 + i, round & 0xff);
+		known += sample(stitches, stack, 101) == 9;
+	}
+	assert_int_equal(known, 20000);
+	assert_true(pm_rec_stitches_bytes(stitches) <
+		    (size_t)PM_REC_STITCH_NODES_MAX * 2 * 40 + 100000);
+	pm_rec_stitches_free(stitches);
+}
+
+/* Threads that come and go leave nothing behind. */
+static void test_threads_are_released(void **state)
+{
+	PM_AUTO_FREE struct stack *stack = stack_of(100);
+	struct pm_rec_stitches *stitches = pm_rec_stitches_new();
+	struct pm_rec_stitched stitched;
+	size_t bytes = 0;
+
+	(void)state;
+	for (uint32_t tid = 1; tid <= 20000; tid++) {
+		assert_int_equal(sample_as(stitches, tid, stack, 0, 0, &stitched), 0);
+		assert_int_equal(sample_as(stitches, tid, stack, 10, 0, &stitched), 0);
+		assert_int_equal(stitched.len, 90);
+		pm_rec_stitches_forget_thread(stitches, 1, tid);
+		if (tid == 5000)
+			bytes = pm_rec_stitches_bytes(stitches);
+	}
+	assert_int_equal(pm_rec_stitches_bytes(stitches), bytes);
+	pm_rec_stitches_free(stitches);
+}
+
+/* How many outer frames are known, and whether they are what is there. */
+static size_t judge(struct pm_rec_stitches *stitches, struct stack *stack, size_t frames,
+		    bool *right)
+{
+	struct pm_rec_stitched stitched;
+
+	assert_int_equal(sample_as(stitches, 1, stack, frames, 0, &stitched), 0);
+	if (frames > stack->depth)
+		frames = stack->depth;
+	*right = frames + stitched.len <= stack->depth;
+	for (size_t i = 0; *right && i < stitched.len; i++) {
+		size_t index = stack->depth - 1 - frames - i;
+
+		*right = stitched.frames[i].sp == sp_of(index) &&
+			 stitched.frames[i].address == stack->calls[index].address;
+	}
+	return stitched.len;
+}
+
+/*
+ * A program of FUNCTIONS functions, each of which calls four others, so that a place and a
+ * stack pointer leave it open who the caller is. Each run has registers of its own.
+ */
+static void test_random_calls(void **state)
+{
+	enum {
+		FUNCTIONS = 61,
+		CALLS = 4,
+	};
+	PM_AUTO_FREE struct stack *stack = stack_of(1);
+	struct pm_rec_stitches *stitches = pm_rec_stitches_new();
+	uint64_t random = 88172645463325252ull;
+	size_t truncated = 0, stitched = 0, wrong = 0;
+
+	(void)state;
+	stack->calls[0].address = 0;
+	for (size_t round = 0; round < 20000; round++) {
+		bool right;
+
+		for (size_t moves = 0; moves < 100; moves++) {
+			uint64_t *leaf = &stack->calls[stack->depth - 1].address;
+			uint64_t function = *leaf / CALLS;
+
+			random ^= random << 13;
+			random ^= random >> 7;
+			random ^= random << 17;
+			if (stack->depth < 60 && random % 100 < 52) {
+				uint64_t which = random / 1024 % CALLS;
+
+				*leaf = function * CALLS + which;
+				call(stack,
+				     (function * 7 + which * 13 + 1) % FUNCTIONS * CALLS,
+				     random >> 20);
+			} else if (stack->depth > 1) {
+				stack->depth--;
+			}
+		}
+		truncated += stack->depth > 12;
+		stitched += judge(stitches, stack, 12, &right) > 0;
+		wrong += !right;
+	}
+	assert_true(truncated > 1000);
+	assert_true(stitched > truncated / 2);
+	/* One of 200, as is promised for real programs. */
+	assert_true(wrong < stitched / 200);
+	pm_rec_stitches_free(stitches);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_outer_part_is_taken),
+		cmocka_unit_test(test_nothing_is_known_at_first),
+		cmocka_unit_test(test_partial),
+		cmocka_unit_test(test_parts_are_put_together),
+		cmocka_unit_test(test_returned_frame_needs_evidence),
+		cmocka_unit_test(test_returned_frame_with_its_registers),
+		cmocka_unit_test(test_returned_frame_with_its_caller),
+		cmocka_unit_test(test_threads_are_apart),
+		cmocka_unit_test(test_other_file_at_the_address),
+		cmocka_unit_test(test_limit),
+		cmocka_unit_test(test_unknown_stack_pointer),
+		cmocka_unit_test(test_nonsense),
+		cmocka_unit_test(test_memory_is_bounded),
+		cmocka_unit_test(test_threads_are_released),
+		cmocka_unit_test(test_random_calls),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
