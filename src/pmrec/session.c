@@ -128,6 +128,17 @@ static int check_cpu_time(const struct pm_event_specs *specs, struct pm_error *e
 	return -EINVAL;
 }
 
+/* What needs no permission, behind what mends it. */
+static void offer_ptrace(const struct pm_rec_options *options, struct pm_error *err)
+{
+	char fix[PM_ERROR_FIX_MAX];
+
+	snprintf(fix, sizeof(fix), "%s", err->fix);
+	pm_error_fix(err, "%s%spmrec --engine ptrace -- %s%s", fix,
+		     fix[0] ? ", or: " : "", options->command[0],
+		     options->command[1] ? " ..." : "");
+}
+
 static int open_events(struct pm_rec_session *session, struct pm_error *err)
 {
 	const struct pm_rec_options *options = session->options;
@@ -135,11 +146,14 @@ static int open_events(struct pm_rec_session *session, struct pm_error *err)
 
 	if (options->engine != PM_REC_ENGINE_PTRACE) {
 		ret = open_perf(session, err);
-		if (ret == 0 || options->engine == PM_REC_ENGINE_PERF ||
-		    !is_denied(ret) || !options->by_frequency ||
+		if (!is_denied(ret) || !options->by_frequency ||
 		    options->call_graph == PM_CALL_GRAPH_FP ||
 		    check_cpu_time(&options->specs, NULL) < 0)
 			return ret;
+		if (options->engine == PM_REC_ENGINE_PERF) {
+			offer_ptrace(options, err);
+			return ret;
+		}
 		session->perf_denied = *err;
 		*err = (struct pm_error){ 0 };
 	}
