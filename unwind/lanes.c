@@ -180,7 +180,8 @@ static ALWAYS_INLINE bool enter_caller(struct pm_unwinder *unwinder, struct hot 
 static ALWAYS_INLINE void prefetch_step(const struct hot *hot)
 {
 	/* Wherever it is: a prefetch of a bad address does nothing. */
-	__builtin_prefetch(hot->data + (quick_cfa(hot, hot->quick) - 8 - hot->start));
+	__builtin_prefetch((const void *)((uintptr_t)hot->data +
+					  (quick_cfa(hot, hot->quick) - 8 - hot->start)));
 }
 
 /* ---- other steps ---------------------------------------------------------------------- */
