@@ -195,7 +195,7 @@ static const uint8_t aarch64_context[] = { 0,  1,  2,  3,  4,  5,  6,  7,  8,  9
  */
 static const struct trampoline {
 	enum pm_unw_arch arch;
-	uint8_t popped; /* by the code, before its system call */
+	uint8_t popped; /* by the first instruction */
 	uint16_t at;
 	uint8_t words;
 	uint8_t code_len;
@@ -257,46 +257,48 @@ static bool read_context(const struct trampoline *trampoline,
 	return true;
 }
 
-/*
- * The pc is the first byte: a handler returned to it, and the look-up is one before. Or, at
- * the interrupted place, it is behind the last: the thread is in the system call, and CFI does
- * not cover an address that nothing ever reaches.
- */
-static bool is_at(const struct trampoline *trampoline, const struct pm_unw_state *state,
-		  bool in_call)
+/* Whether it stands around the pc, which is @offset bytes into it. */
+static bool is_around(const struct trampoline *trampoline,
+		      const struct pm_unw_state *state, uint64_t offset)
 {
-	uint64_t pc = state->regs.value[state->arch->pc];
 	uint8_t code[sizeof(trampoline->code)];
 
-	return (!in_call || state->first) &&
-	       read_code(state->map, in_call ? pc - trampoline->code_len : pc, code,
+	return read_code(state->map, state->regs.value[state->arch->pc] - offset, code,
 			 trampoline->code_len) &&
 	       memcmp(code, trampoline->code, trampoline->code_len) == 0;
 }
 
-bool pm_unw_step_trampoline(struct pm_unw_state *state)
+/*
+ * A handler returns to the first byte. A thread can be interrupted at each that follows, and
+ * in the system call it is behind the last, which CFI does not cover as nothing ever gets there.
+ */
+static bool step_by(const struct trampoline *trampoline, struct pm_unw_state *state)
 {
 	struct pm_unw_regs caller = { .arch = state->regs.arch };
-	uint64_t sp = state->regs.value[state->arch->sp];
+	uint64_t at = state->regs.value[state->arch->sp] + trampoline->at;
 
+	for (uint64_t offset = 0; offset <= (state->first ? trampoline->code_len : 0);
+	     offset++) {
+		if (!is_around(trampoline, state, offset))
+			continue;
+		if (!read_context(trampoline, state,
+				  at - (offset > 0 ? trampoline->popped : 0), &caller))
+			return false;
+		state->regs = caller;
+		state->interrupted = true;
+		return true;
+	}
+	return false;
+}
+
+bool pm_unw_step_trampoline(struct pm_unw_state *state)
+{
 	if (!(state->regs.known >> state->arch->sp & 1))
 		return false;
-	for (size_t i = 0; i < PM_ARRAY_LEN(trampolines); i++) {
-		const struct trampoline *trampoline = &trampolines[i];
-		bool in_call;
-
-		if (trampoline->arch != caller.arch)
-			continue;
-		in_call = is_at(trampoline, state, true);
-		if ((in_call || is_at(trampoline, state, false)) &&
-		    read_context(trampoline, state,
-				 sp + trampoline->at - (in_call ? trampoline->popped : 0),
-				 &caller)) {
-			state->regs = caller;
-			state->interrupted = true;
+	for (size_t i = 0; i < PM_ARRAY_LEN(trampolines); i++)
+		if (trampolines[i].arch == state->regs.arch &&
+		    step_by(&trampolines[i], state))
 			return true;
-		}
-	}
 	return false;
 }
 

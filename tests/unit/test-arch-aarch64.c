@@ -300,10 +300,12 @@ static void test_aarch64_signal(void **state)
 	(void)state;
 	ASSERT_CHAIN(world, PM_UNW_STOP_ROOT, { 0x10, 0, IP }, { 0x500, 0, CFI },
 		     { 0x300, 0x700, TRAMPOLINE }, { IN_ROOT, 0x700, CFI });
-	/* In the system call. */
-	begin_at(world, 0x508);
-	ASSERT_CHAIN(world, PM_UNW_STOP_ROOT, { 0x508, 0, IP },
-		     { 0x300, 0x700, TRAMPOLINE }, { IN_ROOT, 0x700, CFI });
+	/* Before and in the system call. */
+	for (uint64_t pc = 0x504; pc <= 0x508; pc += 4) {
+		begin_at(world, pc);
+		ASSERT_CHAIN(world, PM_UNW_STOP_ROOT, { pc, 0, IP },
+			     { 0x300, 0x700, TRAMPOLINE }, { IN_ROOT, 0x700, CFI });
+	}
 	world_free(world);
 
 	/* The vDSO of older kernels has CFI that leads past what was interrupted. */

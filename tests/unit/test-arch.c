@@ -223,8 +223,11 @@ static void test_i386_signals(void **state)
 {
 	(void)state;
 	check_i386_trampoline(0x100, 4);
-	check_i386_trampoline(0x108, 0); /* in the system call: sig was popped */
+	check_i386_trampoline(0x101, 0); /* sig was popped */
+	check_i386_trampoline(0x106, 0);
+	check_i386_trampoline(0x108, 0); /* in the system call */
 	check_i386_trampoline(0x200, 12 + 128 + 20);
+	check_i386_trampoline(0x205, 12 + 128 + 20);
 	check_i386_trampoline(0x207, 12 + 128 + 20);
 }
 
