@@ -155,7 +155,10 @@ static bool step_fp(struct pm_unw_state *state, enum pm_unw_stop *stop)
 		return false;
 	if (arch->ra_is_link)
 		pc = pm_unw_strip_pac(state->space, pc);
-	if (pc != 0 && !pm_unw_follows_call(state, pc)) {
+	/* Zeros end a chain of frame pointers, but where the register is something else it
+	 * may point at any. In generated code there is nothing better to go by. */
+	if (pc == 0 ? caller_fp != 0 || !state->map || state->map->module
+		    : !pm_unw_follows_call(state, pc)) {
 		*stop = PM_UNW_STOP_NO_CFI;
 		return false;
 	}

@@ -91,6 +91,23 @@ static bool apply_rule(const struct pm_unw_rule *rule, struct pm_unw_state *stat
 	return true;
 }
 
+/*
+ * Where gcc realigns a stack, it describes saved registers by their places from rbp, and goes
+ * on so behind the pops of an epilogue, where rbp is the caller's: what rules then name is
+ * outside of this frame, or below its stack pointer, and the register itself is right. After a
+ * call nothing can be popped, and signal frames may name places of any stack.
+ */
+static bool is_popped(const struct pm_unw_row *row, uint32_t reg,
+		      const struct pm_unw_state *state, uint64_t cfa, uint64_t place)
+{
+	const struct pm_unw_arch_info *arch = state->arch;
+	uint64_t sp = state->regs.value[arch->sp];
+
+	return state->lookup == state->regs.value[arch->pc] && !row->signal &&
+	       (arch->callee_saved >> reg & 1) && (state->regs.known >> arch->sp & 1) &&
+	       cfa > sp && place - sp >= cfa - sp;
+}
+
 /* One register by the general form. False: it is not known in the caller. */
 static bool apply_reg(const struct pm_unw_row *row, uint32_t reg,
 		      const struct pm_unw_state *state, uint64_t cfa, uint64_t *ret,
@@ -117,8 +134,11 @@ static bool apply_reg(const struct pm_unw_row *row, uint32_t reg,
 		*ret = (cfa + (uint64_t)rule->value) & state->arch->address_mask;
 		return true;
 	case PM_UNW_RULE_EXPRESSION:
-		return pm_unw_expr_eval(&input, ret, stop) &&
-		       pm_unw_stack_word(state->arch, state->stack, *ret, ret, stop);
+		if (!pm_unw_expr_eval(&input, ret, stop))
+			return false;
+		if (is_popped(row, reg, state, cfa, *ret))
+			break;
+		return pm_unw_stack_word(state->arch, state->stack, *ret, ret, stop);
 	case PM_UNW_RULE_VAL_EXPRESSION:
 		return pm_unw_expr_eval(&input, ret, stop);
 	case PM_UNW_RULE_REGISTER:
