@@ -6,14 +6,16 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "pm/proc.h"
+#include "src/proc/proc-internal.h"
 
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
@@ -406,6 +408,115 @@ static void file_in_another_root_is_found(void **state)
 	assert_int_equal(open_it(&module, NULL, NULL), -ESTALE);
 }
 
+/* A file system that only this process sees, with a file under a name that others have. */
+static void enter_mount_namespace(void)
+{
+	if (unshare(CLONE_NEWNS) < 0 ||
+	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+	    mount("none", "private", "tmpfs", 0, NULL) < 0)
+		_exit(1);
+	put_file("private/lib", "code");
+}
+
+static void file_in_another_mount_namespace_is_found(void **state)
+{
+	PM_AUTO_FREE char *path = in_folder("private/lib");
+	PM_AUTO_FREE char *inside = NULL;
+	struct pm_module module;
+	pid_t child;
+
+	need_root();
+	assert_int_equal(mkdir("private", 0755), 0);
+	put_file("private/lib", "decoy");
+	child = waiting_child(enter_mount_namespace);
+	assert_true(asprintf(&inside, "/proc/%d/root%s", (int)child, path) > 0);
+	module = module_of(inside, path);
+	module.seen_pid = child;
+	assert_int_equal(open_it(&module, "code", NULL), 0);
+	end_child(child);
+	/* With its process the file is gone; the decoy is no substitute. */
+	assert_int_equal(open_it(&module, NULL, NULL), -ESTALE);
+}
+
+/* Maps @name and returns what the table calls it. */
+static char *name_in_table(const char *name, struct pm_procs *procs)
+{
+	PM_AUTO_CLOSE int fd = open(name, O_RDONLY | O_CLOEXEC);
+	const struct pm_mapping *mapping;
+	char *found;
+	void *at;
+
+	assert_true(fd >= 0);
+	at = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+	assert_ptr_not_equal(at, MAP_FAILED);
+	assert_int_equal(pm_procs_read(procs, getpid(), NULL), 0);
+	mapping = pm_space_find(&pm_procs_get(procs, getpid())->space, (uintptr_t)at);
+	assert_non_null(mapping);
+	assert_int_equal(open_it(pm_procs_module(procs, mapping->module), "code", NULL),
+			 0);
+	found = strdup(pm_procs_module(procs, mapping->module)->identity.path);
+	munmap(at, 4096);
+	return found;
+}
+
+static void names_with_escapes_are_told_apart(void **state)
+{
+	static const char *const names[] = { "two\nlines", "literal\\012here", "a\\b",
+					     "space and\ttab", "x (deleted)" };
+
+	for (size_t i = 0; i < PM_ARRAY_LEN(names); i++) {
+		struct pm_procs *procs = pm_procs_new(NULL);
+		PM_AUTO_FREE char *found = NULL;
+		PM_AUTO_FREE char *path = in_folder(names[i]);
+
+		assert_non_null(procs);
+		put_file(names[i], "code");
+		found = name_in_table(names[i], procs);
+		/* What the kernel could have added is left out of the name, not of the search. */
+		if (strcmp(names[i], "x (deleted)") == 0)
+			path[strlen(path) - strlen(" (deleted)")] = '\0';
+		assert_string_equal(found, path);
+		pm_procs_free(procs);
+		unlink(names[i]);
+	}
+}
+
+static void process_tells_what_it_has_mapped(void **state)
+{
+	PM_AUTO_FREE char *path = in_folder("lib");
+	struct pm_module module;
+	bool named = false;
+	void *at;
+
+	put_file("lib", "code");
+	PM_AUTO_CLOSE int fd = open("lib", O_RDONLY | O_CLOEXEC);
+
+	at = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
+	assert_ptr_not_equal(at, MAP_FAILED);
+	module = module_of("lib", path);
+	module.seen_pid = getpid();
+	module.seen_start = (uintptr_t)at;
+	module.seen_end = module.seen_start + 4096;
+	if (module.identity.major == 0) {
+		munmap(at, 4096);
+		print_message("stat(2) invents devices here\n");
+		skip();
+	}
+	assert_int_equal(pm_maps_find(&module, &named), 0);
+	assert_true(named);
+	assert_int_equal(rename("lib", "other"), 0);
+	assert_int_equal(pm_maps_find(&module, &named), 0);
+	assert_false(named);
+	unlink("other");
+	assert_int_equal(pm_maps_find(&module, &named), 0);
+	assert_false(named);
+	module.identity.inode++;
+	assert_int_equal(pm_maps_find(&module, &named), -ENOENT);
+	module.identity.inode--;
+	munmap(at, 4096);
+	assert_int_equal(pm_maps_find(&module, &named), -ENOENT);
+}
+
 static void file_that_may_not_be_read(void **state)
 {
 	PM_AUTO_FREE char *path = in_folder("lib");
@@ -451,6 +562,9 @@ int main(void)
 		TEST(deleted_file_opens_through_its_mapping),
 		TEST(memfd_opens_through_its_mapping),
 		TEST(file_in_another_root_is_found),
+		TEST(file_in_another_mount_namespace_is_found),
+		TEST(names_with_escapes_are_told_apart),
+		TEST(process_tells_what_it_has_mapped),
 		TEST(file_that_may_not_be_read),
 	};
 
