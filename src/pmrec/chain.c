@@ -284,14 +284,15 @@ static int stitch(struct pm_rec_chains *chains, const struct pm_record *record,
 }
 
 static int keep_raw(struct pm_rec_chains *chains, const struct pm_record *record,
-		    const struct pm_unw_regs *regs, const struct pm_unw_stack *stack,
-		    size_t len)
+		    const struct pm_unw_space *space, const struct pm_unw_regs *regs,
+		    const struct pm_unw_stack *stack, size_t len)
 {
 	if (!chains->from.raw)
 		return 0;
 	return pm_rec_raw_add(chains->from.raw,
 			      &(struct pm_rec_raw_sample){ .index = chains->samples,
 							   .record = record,
+							   .space = space,
 							   .regs = regs,
 							   .stack = stack,
 							   .frames = chains->found,
@@ -348,7 +349,7 @@ static int push_unwound(struct pm_rec_chains *chains, const struct pm_record *re
 	error = unwind(chains, space, &regs, &stack, &reason, &len);
 	if (error < 0)
 		return error;
-	error = keep_raw(chains, record, &regs, &stack, len);
+	error = keep_raw(chains, record, space, &regs, &stack, len);
 	if (error < 0)
 		return error;
 	for (size_t i = 0; i < len; i++) {

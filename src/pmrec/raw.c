@@ -27,11 +27,18 @@ struct pm_rec_raw {
 	struct pm_procs *procs; /* borrowed */
 	struct pm_rec_modules *modules; /* borrowed */
 	struct {
-		uint64_t epoch_plus_1; /* 0: free */
+		uint64_t print; /* fingerprint() of what was written; 0: free */
 		pid_t pid;
 		uint32_t id;
 	} spaces[SPACES];
 	PM_VEC(uint32_t) module_ids; /* of the corpus, by id of procs */
+	/* Of generated code, which has no id there. */
+	PM_VEC(struct generated {
+		const struct pm_unw_module *unwind;
+		uint32_t id;
+	})
+	generated;
+	struct pm_index generated_index;
 	PM_VEC(struct pm_corpus_map) maps;
 	PM_VEC(struct code_key) codes; /* written */
 	struct pm_index codes_index;
@@ -68,6 +75,8 @@ int pm_rec_raw_close(struct pm_rec_raw *raw, bool complete, struct pm_error *err
 		return 0;
 	error = pm_corpus_writer_close(raw->writer, complete, err);
 	pm_vec_release(&raw->module_ids);
+	pm_vec_release(&raw->generated);
+	pm_index_release(&raw->generated_index);
 	pm_vec_release(&raw->maps);
 	pm_vec_release(&raw->codes);
 	pm_index_release(&raw->codes_index);
@@ -136,42 +145,6 @@ static int write_code(struct pm_rec_raw *raw, uint32_t module,
 	if (!pm_unw_module_read(unwind, svma, bytes, len))
 		return 0; /* nobody could look at it */
 	return pm_corpus_write_code(raw->writer, &code);
-}
-
-/* What stands before and behind a program counter. */
-static int write_code_around(struct pm_rec_raw *raw, const struct pm_unw_frame *frame)
-{
-	const struct pm_unw_map *map = frame->map;
-	uint64_t svma;
-	uint32_t module;
-	int error;
-
-	if (!map || !map->module || map->tag >= raw->module_ids.len)
-		return 0;
-	module = raw->module_ids.data[map->tag];
-	svma = frame->pc - map->bias;
-	if (module == (uint32_t)PM_CORPUS_NO_MODULE || !remember(raw, module, svma))
-		return 0;
-	error = write_code(raw, module, map->module, svma - CODE_BYTES, CODE_BYTES);
-	return error < 0 ? error : write_code(raw, module, map->module, svma, CODE_BYTES);
-}
-
-/* The steps below CFI have looked at the code on both sides of them. */
-static int write_codes(struct pm_rec_raw *raw, const struct pm_unw_frame *frames,
-		       size_t len)
-{
-	for (size_t i = 1; i < len; i++) {
-		int error;
-
-		if (frames[i].how == PM_UNW_HOW_CFI)
-			continue;
-		error = write_code_around(raw, &frames[i - 1]);
-		if (error == 0)
-			error = write_code_around(raw, &frames[i]);
-		if (error < 0)
-			return error;
-	}
-	return 0;
 }
 
 /* ---- modules and address spaces ---------------------------------------------------------- */
@@ -262,48 +235,157 @@ static int module_id(struct pm_rec_raw *raw, uint32_t id, uint32_t *ret)
 	return 0;
 }
 
+static bool same_generated(const void *table, uint32_t id, const void *key)
+{
+	return ((const struct generated *)table)[id].unwind == key;
+}
+
+/* Code that a jitdump describes; such modules live as long as the recording. */
+static int generated_id(struct pm_rec_raw *raw, struct pm_unw_module *unwind,
+			uint32_t *ret)
+{
+	uint64_t hash = pm_hash_mix((uintptr_t)unwind, 0);
+	uint32_t at = pm_index_find(&raw->generated_index, hash, same_generated,
+				    raw->generated.data, unwind);
+	struct pm_corpus_module module = { .path = "[generated]" };
+	struct generated new = { .unwind = unwind };
+	struct pm_unw_parts parts;
+	int error;
+
+	if (at != PM_INDEX_NONE) {
+		*ret = raw->generated.data[at].id;
+		return 0;
+	}
+	error = pm_unw_module_parts(unwind, &parts);
+	if (error < 0)
+		return error;
+	error = write_parts(raw, &module, &parts, &new.id);
+	free((void *)(uintptr_t)parts.loads);
+	if (error < 0)
+		return error;
+	if (pm_vec_push(&raw->generated, new) < 0 ||
+	    pm_index_add(&raw->generated_index, hash, (uint32_t)raw->generated.len - 1) <
+		    0)
+		return -ENOMEM;
+	*ret = new.id;
+	return 0;
+}
+
+static int module_of(struct pm_rec_raw *raw, const struct pm_unw_map *map, uint32_t *ret)
+{
+	if (map->module && raw->modules->list.data[map->tag].unwind != map->module)
+		return generated_id(raw, map->module, ret);
+	return module_id(raw, map->tag, ret);
+}
+
+/* @mapping is what the process has there; generated code is a file of its own. */
+static int push_map(struct pm_rec_raw *raw, const struct pm_unw_map *from,
+		    const struct pm_mapping *mapping)
+{
+	struct pm_corpus_map map = { .start = from->start,
+				     .end = from->end,
+				     .prot = PROT_READ | PROT_EXEC };
+	bool generated =
+		from->module && raw->modules->list.data[from->tag].unwind != from->module;
+	int error = module_of(raw, from, &map.module);
+
+	if (error < 0)
+		return error;
+	map.pgoff = generated ? 0 : mapping->pgoff + (from->start - mapping->start);
+	return pm_vec_push(&raw->maps, map);
+}
+
+/* What the unwinder was shown: the mappings, and within them generated code. */
 static int write_space(struct pm_rec_raw *raw, const struct pm_process *process,
-		       uint32_t *ret)
+		       const struct pm_unw_space *shown, uint32_t *ret)
 {
 	struct pm_corpus_space space = { .pid = (uint32_t)process->pid };
 
 	pm_vec_clear(&raw->maps);
-	for (size_t i = 0; i < process->space.maps.len; i++) {
-		const struct pm_mapping *from = &process->space.maps.data[i];
-		struct pm_corpus_map map = { .start = from->start,
-					     .end = from->end,
-					     .pgoff = from->pgoff,
-					     .prot = PROT_READ | PROT_EXEC };
-		int error = module_id(raw, from->module, &map.module);
+	for (size_t i = 0; i < shown->len; i++) {
+		const struct pm_mapping *mapping =
+			pm_space_find(&process->space, shown->maps[i].start);
+		int error = mapping ? push_map(raw, &shown->maps[i], mapping) : 0;
 
 		if (error < 0)
 			return error;
-		if (pm_vec_push(&raw->maps, map) < 0)
-			return -ENOMEM;
 	}
 	space.maps = raw->maps.data;
 	space.maps_len = raw->maps.len;
 	return pm_corpus_write_space(raw->writer, &space, ret);
 }
 
-static int space_id(struct pm_rec_raw *raw, pid_t pid, uint32_t *ret)
+/* Generated code comes and goes without a new epoch. Never 0. */
+static uint64_t fingerprint(const struct pm_process *process,
+			    const struct pm_unw_space *shown)
+{
+	uint64_t print = process->space.epoch;
+
+	for (size_t i = 0; i < shown->len; i++)
+		print = pm_hash_mix(print ^ shown->maps[i].start,
+				    (uintptr_t)shown->maps[i].module);
+	return print | 1;
+}
+
+static int space_id(struct pm_rec_raw *raw, pid_t pid, const struct pm_unw_space *shown,
+		    uint32_t *ret)
 {
 	const struct pm_process *process = pm_procs_get(raw->procs, pid);
+	uint64_t print;
 	size_t at;
 
 	if (!process)
 		return -ENOMEM;
-	at = pm_hash_mix(process->space.epoch, (uint64_t)pid) & (SPACES - 1);
-	if (raw->spaces[at].epoch_plus_1 != process->space.epoch + 1 ||
-	    raw->spaces[at].pid != pid) {
-		int error = write_space(raw, process, &raw->spaces[at].id);
+	print = fingerprint(process, shown);
+	at = pm_hash_mix(print, (uint64_t)pid) & (SPACES - 1);
+	if (raw->spaces[at].print != print || raw->spaces[at].pid != pid) {
+		int error = write_space(raw, process, shown, &raw->spaces[at].id);
 
 		if (error < 0)
 			return error;
-		raw->spaces[at].epoch_plus_1 = process->space.epoch + 1;
+		raw->spaces[at].print = print;
 		raw->spaces[at].pid = pid;
 	}
 	*ret = raw->spaces[at].id;
+	return 0;
+}
+
+/* ---- samples ----------------------------------------------------------------------------- */
+
+/* What stands before and behind a program counter. */
+static int write_code_around(struct pm_rec_raw *raw, const struct pm_unw_frame *frame)
+{
+	const struct pm_unw_map *map = frame->map;
+	uint64_t svma;
+	uint32_t module;
+	int error;
+
+	if (!map || !map->module)
+		return 0;
+	error = module_of(raw, map, &module);
+	svma = frame->pc - map->bias;
+	if (error < 0 || module == (uint32_t)PM_CORPUS_NO_MODULE ||
+	    !remember(raw, module, svma))
+		return error;
+	error = write_code(raw, module, map->module, svma - CODE_BYTES, CODE_BYTES);
+	return error < 0 ? error : write_code(raw, module, map->module, svma, CODE_BYTES);
+}
+
+/* The steps below CFI have looked at the code on both sides of them. */
+static int write_codes(struct pm_rec_raw *raw, const struct pm_unw_frame *frames,
+		       size_t len)
+{
+	for (size_t i = 1; i < len; i++) {
+		int error;
+
+		if (frames[i].how == PM_UNW_HOW_CFI)
+			continue;
+		error = write_code_around(raw, &frames[i - 1]);
+		if (error == 0)
+			error = write_code_around(raw, &frames[i]);
+		if (error < 0)
+			return error;
+	}
 	return 0;
 }
 
@@ -320,7 +402,7 @@ int pm_rec_raw_add(struct pm_rec_raw *raw, const struct pm_rec_raw_sample *from)
 					   .stack_start = from->stack->start,
 					   .stack = from->stack->data,
 					   .stack_len = from->stack->len };
-	int error = space_id(raw, (pid_t)record->pid, &sample.space);
+	int error = space_id(raw, (pid_t)record->pid, from->space, &sample.space);
 
 	_Static_assert((int)PM_CORPUS_REGS_MAX == (int)PM_UNW_REGS_MAX,
 		       "the same numbers");

@@ -13,9 +13,10 @@ struct pm_rec_raw;
 struct pm_rec_raw_sample {
 	uint64_t index; /* of its line in the recording */
 	const struct pm_record *record;
+	const struct pm_unw_space *space; /* tags: module ids */
 	const struct pm_unw_regs *regs;
 	const struct pm_unw_stack *stack;
-	const struct pm_unw_frame *frames; /* as found, leaf first; tags: module ids */
+	const struct pm_unw_frame *frames; /* as found, leaf first */
 	size_t frames_len;
 };
 
