@@ -322,6 +322,11 @@ void pm_rec_ptrace_event(const struct pm_rec_session *session, struct pm_file_ev
 	};
 }
 
+uint32_t pm_rec_ptrace_stack_bytes(const struct pm_rec_session *session)
+{
+	return session->ptrace->stack_bytes;
+}
+
 static int start_timer(struct pm_rec_ptrace *ptrace, struct pm_error *err)
 {
 	uint64_t period = 1000000000u / ptrace->hz, first = pm_rec_now_ns() + period;

@@ -33,5 +33,7 @@ void pm_rec_ptrace_free(struct pm_rec_ptrace *ptrace);
 
 /* The event, for the header. @requested is borrowed from the options. */
 void pm_rec_ptrace_event(const struct pm_rec_session *session, struct pm_file_event *ret);
+/* How much of each stack is copied at first. */
+uint32_t pm_rec_ptrace_stack_bytes(const struct pm_rec_session *session);
 /* What everybody has to know who reads the report. */
 extern const char pm_rec_ptrace_note[];

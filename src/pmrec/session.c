@@ -9,6 +9,7 @@
 
 #include "child.h"
 #include "engine-ptrace.h"
+#include "engine.h"
 #include "host.h"
 #include "jit.h"
 #include "record.h"
@@ -79,88 +80,6 @@ static bool is_runnable(const char *name)
 	}
 }
 
-static int open_perf(struct pm_rec_session *session, struct pm_error *err)
-{
-	const struct pm_rec_options *options = session->options;
-	struct pm_perf_options perf = {
-		.specs = options->specs.list.data,
-		.specs_len = options->specs.list.len,
-		.by_frequency = options->by_frequency,
-		.rate = options->rate,
-		.call_graph = options->call_graph,
-		.stack_bytes = options->stack_bytes,
-		.ring_pages = options->ring_pages,
-		.ring_pages_explicit = options->ring_pages > 0,
-		.pid = session->child.launch.pid,
-	};
-	int ret = pm_perf_open(&session->perf, &perf, err);
-
-	if (ret < 0)
-		return ret;
-	pm_perf_events(session->perf, &session->counts.events_len);
-	session->counts.events =
-		calloc(session->counts.events_len, sizeof(*session->counts.events));
-	if (!session->counts.events)
-		return pm_error_set(err, -ENOMEM, "out of memory");
-	return 0;
-}
-
-static bool is_denied(int error)
-{
-	return error == -EACCES || error == -EPERM || error == -ENOSYS;
-}
-
-/* The events that the engine ptrace can stand for: CPU time. */
-static int check_cpu_time(const struct pm_event_specs *specs, struct pm_error *err)
-{
-	static const char *const names[] = { "cycles", "cpu-clock", "task-clock" };
-	const struct pm_event_spec *spec = &specs->list.data[0];
-	bool known = specs->list.len == 1 && !spec->explicit_kernel;
-
-	for (size_t i = 0; known && i < PM_ARRAY_LEN(names); i++)
-		if (strcmp(spec->name, names[i]) == 0)
-			return 0;
-	pm_error_set(err, -EINVAL,
-		     "--engine ptrace samples the CPU time of user space, and one event "
-		     "only");
-	pm_error_where(err, specs->list.data[specs->list.len - 1].requested, -1);
-	pm_error_fix(err, "without -e, or -e cpu-clock");
-	return -EINVAL;
-}
-
-/* What needs no permission, behind what mends it. */
-static void offer_ptrace(const struct pm_rec_options *options, struct pm_error *err)
-{
-	char fix[PM_ERROR_FIX_MAX];
-
-	snprintf(fix, sizeof(fix), "%s", err->fix);
-	pm_error_fix(err, "%s%spmrec --engine ptrace -- %s%s", fix,
-		     fix[0] ? ", or: " : "", options->command[0],
-		     options->command[1] ? " ..." : "");
-}
-
-static int open_events(struct pm_rec_session *session, struct pm_error *err)
-{
-	const struct pm_rec_options *options = session->options;
-	int ret;
-
-	if (options->engine != PM_REC_ENGINE_PTRACE) {
-		ret = open_perf(session, err);
-		if (!is_denied(ret) || !options->by_frequency ||
-		    options->call_graph == PM_CALL_GRAPH_FP ||
-		    check_cpu_time(&options->specs, NULL) < 0)
-			return ret;
-		if (options->engine == PM_REC_ENGINE_PERF) {
-			offer_ptrace(options, err);
-			return ret;
-		}
-		session->perf_denied = *err;
-		*err = (struct pm_error){ 0 };
-	}
-	ret = check_cpu_time(&options->specs, err);
-	return ret < 0 ? ret : pm_rec_ptrace_open(session, err);
-}
-
 static void spec_text(const struct pm_event_spec *spec, char *ret, size_t size)
 {
 	snprintf(ret, size, "%s%s%s", spec->name, spec->modifiers[0] ? ":" : "",
@@ -226,65 +145,13 @@ static int write_header(struct pm_rec_session *session)
 	header.events_len = session->ptrace ? 1 : len;
 	header.options.call_graph = call_graphs[options->call_graph];
 	if (options->call_graph == PM_CALL_GRAPH_DWARF)
-		header.options.stack_bytes = options->stack_bytes;
+		header.options.stack_bytes = session->ptrace
+						     ? pm_rec_ptrace_stack_bytes(session)
+						     : options->stack_bytes;
 	if (session->perf)
 		header.options.ring_bytes = (uint64_t)pm_perf_ring_pages(session->perf) *
 					    (uint64_t)sysconf(_SC_PAGESIZE);
 	return pm_file_write_header(session->writer, &header);
-}
-
-static void print_opened(const struct pm_rec_session *session)
-{
-	size_t len;
-	const struct pm_perf_event *events;
-	struct pm_file_event event;
-
-	if (session->ptrace) {
-		pm_rec_ptrace_event(session, &event);
-		fprintf(stderr, "pmrec: CPU time by ptrace at %llu Hz\n",
-			(unsigned long long)event.rate);
-		return;
-	}
-	events = pm_perf_events(session->perf, &len);
-	for (size_t i = 0; i < len; i++)
-		fprintf(stderr, "pmrec: event %s: %s%s%s%s, %s %llu%s\n",
-			events[i].requested.requested, events[i].actual.name,
-			events[i].actual.modifiers[0] ? ":" : "",
-			events[i].actual.modifiers,
-			events[i].kernel_dropped ? " without the kernel" : "",
-			events[i].by_frequency ? "at" : "every",
-			(unsigned long long)events[i].rate,
-			events[i].by_frequency ? " Hz" : " events");
-	fprintf(stderr, "pmrec: buffers of %zu pages on each CPU\n",
-		pm_perf_ring_pages(session->perf));
-}
-
-/* Which engine it is, and what that changes for who reads the report. */
-static void tell_engine(struct pm_rec_session *session)
-{
-	const struct pm_error *denied = &session->perf_denied;
-	const struct pm_rec_options *options = session->options;
-	char text[PM_ERROR_TEXT_MAX + 64];
-
-	if (session->perf) {
-		const struct pm_perf_notes *notes = pm_perf_notes(session->perf);
-
-		for (size_t i = 0; i < notes->texts.len; i++)
-			pm_rec_warn(session, notes->texts.data[i]);
-		return;
-	}
-	if (denied->code != 0) {
-		snprintf(text, sizeof(text), "%s; ptrace samples instead", denied->text);
-		pm_rec_warn(session, text);
-	}
-	if (options->rate_given && options->rate > PM_REC_PTRACE_HZ_MAX) {
-		snprintf(text, sizeof(text),
-			 "-F is lowered to %d Hz, the most that --engine ptrace does",
-			 PM_REC_PTRACE_HZ_MAX);
-		pm_rec_warn(session, text);
-	}
-	pm_file_write_note(session->writer,
-			   &(struct pm_file_note){ .text = pm_rec_ptrace_note });
 }
 
 static int open_output(struct pm_rec_session *session, struct pm_error *err)
@@ -318,7 +185,7 @@ static int open_output(struct pm_rec_session *session, struct pm_error *err)
 		ret = pm_file_writer_close(PM_TAKE_PTR(session->writer), err);
 		return ret < 0 ? ret : pm_error_set(err, -EIO, "the header is not valid");
 	}
-	tell_engine(session);
+	pm_rec_engine_tell(session);
 	return 0;
 }
 
@@ -553,13 +420,13 @@ static int run(struct pm_rec_session *session)
 	if (ret == 0 && !runnable)
 		return launch_failed(session, pm_launch_go(&child->launch, &err), &err);
 	if (ret == 0)
-		ret = open_events(session, &err);
+		ret = pm_rec_engine_open(session, &err);
 	if (ret == 0)
 		ret = open_output(session, &err);
 	if (ret < 0)
 		return fail(&err, PM_REC_STATUS_FAILED);
 	if (options->verbose && !options->quiet)
-		print_opened(session);
+		pm_rec_engine_print(session);
 	session->begin_ns = session->end_ns = pm_rec_now_ns();
 	child->running = true;
 	ret = session->ptrace ? pm_rec_ptrace_go(session, &err)
