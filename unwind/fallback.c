@@ -272,6 +272,21 @@ static bool is_around(const struct trampoline *trampoline,
 }
 
 /*
+ * `syscall` leaves in rcx where it ends. Without that, the first instruction of a function
+ * that follows without padding would look like it: in musl __sigsetjmp does.
+ */
+static bool is_in_call(const struct pm_unw_state *state)
+{
+	enum {
+		RCX = 2 /* psABI x86-64, figure 3.36 */
+	};
+
+	return state->regs.arch != PM_UNW_X86_64 ||
+	       ((state->regs.known >> RCX & 1) &&
+		state->regs.value[RCX] == state->regs.value[state->arch->pc]);
+}
+
+/*
  * A handler returns to the first byte. A thread can be interrupted at each that follows, and
  * in the system call it is behind the last, which CFI does not cover as nothing ever gets there.
  */
@@ -282,7 +297,8 @@ static bool step_by(const struct trampoline *trampoline, struct pm_unw_state *st
 
 	for (uint64_t offset = 0; offset <= (state->first ? trampoline->code_len : 0);
 	     offset++) {
-		if (!is_around(trampoline, state, offset))
+		if (!is_around(trampoline, state, offset) ||
+		    (offset == trampoline->code_len && !is_in_call(state)))
 			continue;
 		if (!read_context(trampoline, state,
 				  at - (offset > 0 ? trampoline->popped : 0), &caller))
