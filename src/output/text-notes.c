@@ -200,6 +200,29 @@ static void warn_incomplete(const struct pm_text *text, const struct pm_section 
 	}
 }
 
+/* What makes a program tell of the code that it makes. */
+static const char *teller(const struct pm_profile *profile)
+{
+	static const struct {
+		const char *program, *command;
+	} known[] = {
+		{ "node", "node --perf-basic-prof" },
+		{ "java", "java -XX:+PreserveFramePointer -XX:+UnlockDiagnosticVMOptions "
+			  "-XX:+DumpPerfMapAtExit" },
+		{ "python", "python3 -X perf (from 3.12 on)" },
+	};
+	const char *command = profile->command.len > 0 ? profile->command.data[0] : "";
+	const char *base = strrchr(command, '/');
+
+	base = base ? base + 1 : command;
+	for (size_t i = 0; i < PM_ARRAY_LEN(known); i++)
+		if (strncmp(base, known[i].program, strlen(known[i].program)) == 0)
+			return known[i].command;
+	return "node --perf-basic-prof, java -XX:+UnlockDiagnosticVMOptions "
+	       "-XX:+DumpPerfMapAtExit, python3 -X perf, or what writes "
+	       "/tmp/perf-PID.map";
+}
+
 static void put_culprit(struct pm_str *str, const struct pm_profile *profile,
 			const struct pm_row *row, const struct pm_weight *whole)
 {
@@ -218,8 +241,10 @@ static void put_culprit(struct pm_str *str, const struct pm_profile *profile,
 		pm_str_puts(str, "(kernel addresses are hidden: sysctl "
 				 "kernel.kptr_restrict=0 and record as root)");
 	else if (strcmp(module->kind, "jit") == 0 || strcmp(module->kind, "anon") == 0)
-		pm_str_puts(str, "(code made while running, such as a JIT's: its names "
-				 "are not read yet)");
+		pm_str_printf(str,
+			      "(code made while running, and not told of by who made it; "
+			      "record %s)",
+			      teller(profile));
 	else if (module->build_id)
 		pm_str_printf(str,
 			      "(stripped: its debug symbols are not installed; "

@@ -51,8 +51,7 @@ struct pm_rec_jit_process {
 	bool looked; /* files, map: were looked for */
 	struct pm_jit_files files;
 	int map_fd; /* -1: none */
-	int map_error; /* why it cannot be used; 0, -ENOENT: there is none */
-	struct pm_error map_why;
+	struct pm_error map_why; /* why the last one that was there could not be used */
 	struct pm_perf_map map;
 	uint64_t map_read_ns; /* what was written before is in the table */
 	bool map_rest; /* there was more than is read at once */

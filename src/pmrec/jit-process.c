@@ -393,10 +393,12 @@ static void open_map(struct pm_rec_jit *jit, struct pm_rec_jit_process *process)
 	    pm_jit_files_perf_map_is(&process->files, process->map_fd))
 		return;
 	fd = pm_jit_files_perf_map(&process->files, &err);
-	process->map_error = fd < 0 ? fd : 0;
-	process->map_why = err;
-	if (fd < 0)
+	if (fd < 0) {
+		/* It may be gone by the end; that it was there is still worth a word. */
+		if (fd != -ENOENT)
+			process->map_why = err;
 		return; /* the one that is open is still good */
+	}
 	if (process->map_fd >= 0) {
 		close(process->map_fd);
 		pm_jit_table_clear(process->table);
@@ -471,7 +473,7 @@ int pm_rec_jit_finish_process(struct pm_rec_jit *jit, struct pm_rec_jit_process 
 		ret = name_missed(jit, process);
 	pm_jit_table_stats(process->table, &stats);
 	jit->left_out += stats.left_out;
-	if (process->map_error < 0 && process->map_error != -ENOENT)
+	if (process->map_fd < 0 && process->map_why.code != 0)
 		count_unusable(jit, &process->map_why);
 	return ret;
 }

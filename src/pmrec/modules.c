@@ -159,8 +159,8 @@ struct pm_rec_module *pm_rec_modules_touch(struct pm_rec_modules *modules,
 	if (!module->opened) {
 		module->opened = true;
 		open_module(modules, pm_procs_module(procs, id), module);
-		module->generated = is_generated(
-			&pm_procs_module(procs, id)->identity, module);
+		module->generated =
+			is_generated(&pm_procs_module(procs, id)->identity, module);
 	}
 	return module;
 }
@@ -254,10 +254,9 @@ int pm_rec_modules_jit_id(struct pm_rec_modules *modules, struct pm_file_writer 
 	if (error < 0)
 		return error;
 	*ret = file_id;
-	return pm_file_write_module(writer,
-				    &(struct pm_file_module){ .id = file_id,
-							      .path = "[jit]",
-							      .kind = "jit" });
+	return pm_file_write_module(writer, &(struct pm_file_module){ .id = file_id,
+								      .path = "[jit]",
+								      .kind = "jit" });
 }
 
 int pm_rec_modules_open_file(const struct pm_rec_modules *modules,

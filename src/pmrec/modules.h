@@ -23,8 +23,8 @@ struct pm_rec_module {
 
 struct pm_rec_modules {
 	PM_VEC(struct pm_rec_module) list; /* by the id of struct pm_procs */
-	PM_VEC(uint32_t) by_file_id; /* the id of struct pm_procs; PM_FILE_NONE: kernel,
-				       * generated code */
+	/* The id of struct pm_procs; PM_FILE_NONE: the kernel, or generated code. */
+	PM_VEC(uint32_t) by_file_id;
 	uint32_t kernel_file_id; /* PM_FILE_NONE until a frame lies in it */
 	size_t fds, fds_max; /* kept open, and how many may be */
 	uint64_t crc_bytes_left; /* to be read for checksums of debug files */

@@ -551,7 +551,12 @@ for e in sys.argv[1:]:
 	grep -qF "[unknown] in" out
 	run ! grep -qF "(recursive)" out
 	tr '\n' ' ' <out | tr -s ' ' >flat
-	grep -qF "[anon] (code made while running, such as a JIT's: its names are not read yet)" flat
+	grep -qF "[anon] (code made while running, and not told of by who made it; record" flat
+	grep -qF "node --perf-basic-prof, java" flat
+	sed '1s|"command":\["[^"]*"|"command":["/usr/bin/node"|' nameless.json >node.json
+	report 0 --event cpu-clock node.json
+	tr '\n' ' ' <out | tr -s ' ' >flat
+	grep -qF "made it; record node --perf-basic-prof)" flat
 	report 0 --event cpu-clock nameless.json
 	[ "$(tail -1 out)" = "next: pmreport nameless.json --tree | --by address" ]
 }
