@@ -26,7 +26,7 @@
 #include <signal.h>
 
 enum {
-	STEPS_MAX = 60000,
+	STEPS_MAX = 100000,
 	PRINTED_MAX = 3,
 	ARGS_MAX = 16,
 	SEEN_SLOTS = 1 << 18, /* never full: fewer places than that in STEPS_MAX */
@@ -116,10 +116,12 @@ static void step_through(struct stepper *stepper)
 		struct tracee *tracee = tracer_tracee(tracer);
 		bool interrupt = false;
 
-		if (is_new(stepper, tracee)) {
+		/* One that waits is not to be looked at. */
+		if (!tracee->stepping && is_new(stepper, tracee)) {
 			look(stepper);
-			if (stepper->options->signals && epoch != tracer->maps_epoch) {
-				epoch = tracer->maps_epoch;
+			if (stepper->options->signals && !is_interrupted(tracee) &&
+			    epoch != tracer->signals_epoch) {
+				epoch = tracer->signals_epoch;
 				catches = tracer_catches(tracer, INJECTED);
 			}
 			interrupt = catches && !is_interrupted(tracee);
@@ -168,11 +170,7 @@ static bool test_program(const struct options *options, int number, const char *
 		abort();
 	judge_init(&stepper->judge, &stepper->tracer,
 		   options->verbose ? UINT_MAX : PRINTED_MAX, options->verbose);
-	if (options->env)
-		putenv(options->env);
-	rc = tracer_start(&stepper->tracer, argv, options->loader);
-	if (options->env)
-		unsetenv(strndupa(options->env, strcspn(options->env, "=")));
+	rc = tracer_start(&stepper->tracer, argv, options->env, options->loader);
 	if (rc == 0)
 		step_through(stepper);
 	judge_settle(&stepper->judge);

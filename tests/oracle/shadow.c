@@ -49,12 +49,15 @@ enum shadow_op shadow_op_of(const uint8_t code[16])
 }
 
 /* The innermost frame of @shadow that is at or above @sp on @stack, as a length; 0: none. */
-static size_t find_frame(const struct shadow *shadow, uint64_t stack, uint64_t sp)
+static size_t find_frame(const struct shadow_thread *thread, const struct shadow *shadow,
+			 uint64_t stack, uint64_t sp)
 {
-	for (size_t len = shadow->entries.len; len > 0; len--)
-		if (shadow->entries.data[len - 1].stack == stack &&
-		    shadow->entries.data[len - 1].slot >= sp)
+	for (size_t len = shadow->entries.len; len > 0; len--) {
+		uint64_t slot = shadow->entries.data[len - 1].slot;
+
+		if (slot >= sp && thread->stack_of(thread->arg, slot) == stack)
 			return len;
+	}
 	return 0;
 }
 
@@ -62,7 +65,7 @@ static size_t find_frame(const struct shadow *shadow, uint64_t stack, uint64_t s
 static void change_stack(struct shadow_thread *thread, uint64_t stack, uint64_t sp)
 {
 	struct shadow other = { 0 };
-	size_t len = find_frame(&thread->now, stack, sp);
+	size_t len = find_frame(thread, &thread->now, stack, sp);
 	uint64_t pc;
 
 	/* Back from a handler on a stack of its own, by longjmp(3). */
@@ -71,7 +74,7 @@ static void change_stack(struct shadow_thread *thread, uint64_t stack, uint64_t 
 		return;
 	}
 	for (size_t i = 0; i < thread->parked.len; i++) {
-		len = find_frame(&thread->parked.data[i], stack, sp);
+		len = find_frame(thread, &thread->parked.data[i], stack, sp);
 		if (len == 0)
 			continue;
 		other = thread->parked.data[i];
@@ -86,9 +89,7 @@ static void change_stack(struct shadow_thread *thread, uint64_t stack, uint64_t 
 	/* makecontext(3) laid a return address on the new stack: what swapcontext(3) goes
 	 * to is as good as called from there. */
 	if (thread->read(thread->arg, sp, &pc) && pc != 0)
-		push(thread,
-		     (struct shadow_entry){
-			     .pc = pc, .sp = sp + 8, .slot = sp, .stack = stack });
+		push(thread, (struct shadow_entry){ .pc = pc, .sp = sp + 8, .slot = sp });
 }
 
 static void follow_call(struct shadow_thread *thread, const struct shadow_regs *after)
@@ -96,7 +97,6 @@ static void follow_call(struct shadow_thread *thread, const struct shadow_regs *
 	struct shadow_entry entry = {
 		.sp = after->sp + 8,
 		.slot = after->sp,
-		.stack = thread->stack_of(thread->arg, after->sp),
 	};
 
 	if (!thread->read(thread->arg, after->sp, &entry.pc))
@@ -136,10 +136,16 @@ enum shadow_event shadow_follow(struct shadow_thread *thread, enum shadow_op op,
 		follow_call(thread, after);
 		return SHADOW_STAYED;
 	}
+	if (op == SHADOW_OP_JUMP) {
+		/* libgcc's eh_return: pop %rcx, jmp *%rcx */
+		drop(thread, after->sp);
+		return arrived(thread);
+	}
 	if (after->sp == before->sp)
-		return op == SHADOW_OP_JUMP ? arrived(thread) : SHADOW_STAYED;
+		return SHADOW_STAYED;
 	if (op == SHADOW_OP_SYSCALL && before->rax == SYS_rt_sigreturn && entry &&
 	    entry->interrupted) {
+		thread->in_transit = entry->in_transit;
 		thread->now.entries.len--;
 		return SHADOW_STAYED;
 	}
@@ -167,15 +173,14 @@ enum shadow_event shadow_follow(struct shadow_thread *thread, enum shadow_op op,
 void shadow_signal(struct shadow_thread *thread, const struct shadow_regs *before,
 		   const struct shadow_regs *after)
 {
-	uint64_t stack = thread->stack_of(thread->arg, after->sp);
-
 	push(thread, (struct shadow_entry){
 			     .pc = before->pc,
 			     .sp = before->sp,
 			     .slot = after->sp + SIGFRAME_RIP,
-			     .stack = stack,
 			     .interrupted = true,
+			     .in_transit = thread->in_transit,
 		     });
+	thread->in_transit = false;
 	follow_call(thread, after);
 }
 

@@ -27,8 +27,8 @@ struct shadow_entry {
 	/* Where pc stands: the return address's slot; of an interrupted frame the rip in the
 	 * sigcontext, which the handler may change. */
 	uint64_t slot;
-	uint64_t stack; /* of the slot; see shadow_stack_fn */
 	bool interrupted;
+	bool in_transit; /* when it was interrupted */
 };
 
 struct shadow {

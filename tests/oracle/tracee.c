@@ -10,16 +10,22 @@
 #include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 
 enum {
 	BREAK_OPCODE = 0xcc,
+	/* Red zone, return address, and the part of ucontext_t before the registers. */
+	SIGFRAME_BYTES_MIN = 128 + 8 + 40,
+	/* Of one system call that is waited for, before others may go on. */
+	WAIT_TICKS = 3,
+	TICK_US = 10000,
 	OPTIONS = PTRACE_O_EXITKILL | PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK |
 		  PTRACE_O_TRACEVFORK | PTRACE_O_TRACEEXEC,
 };
 
 struct tracee *tracer_tracee(const struct tracer *tracer)
 {
-	return tracer->tracees[tracer->tracees_len - 1];
+	return tracer->tracees[tracer->current];
 }
 
 bool tracer_peek(const struct tracer *tracer, uint64_t address, uint64_t *ret)
@@ -135,7 +141,33 @@ size_t tracer_stack(struct tracer *tracer, uint8_t *ret, size_t len)
 	return got > 0 ? (size_t)got : 0;
 }
 
+/* ---- waiting ---------------------------------------------------------------------------- */
+
+static bool wait_long(pid_t tid, int *status)
+{
+	pid_t rc;
+
+	do
+		rc = waitpid(tid, status, __WALL);
+	while (rc < 0 && errno == EINTR);
+	return rc == tid;
+}
+
+static bool resume(struct tracer *tracer, int request, int signo, int *status)
+{
+	pid_t tid = tracer_tracee(tracer)->tid;
+
+	return ptrace(request, tid, NULL, signo) == 0 && wait_long(tid, status);
+}
+
 /* ---- threads and children --------------------------------------------------------------- */
+
+static void make_current(struct tracer *tracer, size_t index)
+{
+	tracer->current = index;
+	tracer->maps_stale = true;
+	tracer->signals_epoch++;
+}
 
 static struct tracee *add(struct tracer *tracer, pid_t pid, pid_t tid)
 {
@@ -148,19 +180,25 @@ static struct tracee *add(struct tracer *tracer, pid_t pid, pid_t tid)
 	tracee->shadow.stack_of = stack_of;
 	tracee->shadow.read = read_word;
 	tracee->shadow.arg = tracer;
-	tracer->tracees[tracer->tracees_len++] = tracee;
-	tracer->maps_stale = true;
+	tracer->tracees[tracer->tracees_len] = tracee;
+	make_current(tracer, tracer->tracees_len++);
 	return tracee;
 }
 
+/* The current one has ended. */
 static enum tracer_result drop(struct tracer *tracer)
 {
-	struct tracee *tracee = tracer->tracees[--tracer->tracees_len];
+	struct tracee *tracee = tracer_tracee(tracer);
 
 	shadow_release(&tracee->shadow);
 	free(tracee);
-	tracer->maps_stale = true;
-	return tracer->tracees_len > 0 ? TRACER_SWITCHED : TRACER_ENDED;
+	tracer->tracees_len--;
+	memmove(&tracer->tracees[tracer->current], &tracer->tracees[tracer->current + 1],
+		(tracer->tracees_len - tracer->current) * sizeof(tracer->tracees[0]));
+	if (tracer->tracees_len == 0)
+		return TRACER_ENDED;
+	make_current(tracer, tracer->tracees_len - 1);
+	return TRACER_SWITCHED;
 }
 
 static enum tracer_result on_new(struct tracer *tracer)
@@ -172,8 +210,9 @@ static enum tracer_result on_new(struct tracer *tracer)
 	uint64_t stack;
 	int status;
 
-	if (ptrace(PTRACE_GETEVENTMSG, parent->tid, NULL, &tid) != 0 ||
-	    waitpid((pid_t)tid, &status, __WALL) != (pid_t)tid || !WIFSTOPPED(status))
+	if (ptrace(PTRACE_GETEVENTMSG, parent->tid, NULL, &tid) != 0)
+		return drop(tracer);
+	if (!wait_long((pid_t)tid, &status) || !WIFSTOPPED(status))
 		return drop(tracer);
 	stack = stack_of(tracer, parent->regs.value[PM_UNW_X86_64_RSP]);
 	snprintf(path, sizeof(path), "/proc/%d/task/%lu", (int)parent->pid, tid);
@@ -202,14 +241,6 @@ static enum shadow_op op_at(struct tracer *tracer, uint64_t pc)
 	return tracer->ops[at].op;
 }
 
-static bool resume(struct tracer *tracer, int request, int signo, int *status)
-{
-	pid_t tid = tracer_tracee(tracer)->tid;
-
-	return ptrace(request, tid, NULL, signo) == 0 &&
-	       waitpid(tid, status, __WALL) == tid;
-}
-
 /* From an int3 to the next one at full speed, for work that is not worth each step. */
 static enum tracer_result skip(struct tracer *tracer)
 {
@@ -224,6 +255,7 @@ static enum tracer_result skip(struct tracer *tracer)
 		signo = WSTOPSIG(status) == SIGTRAP ? 0 : WSTOPSIG(status);
 	} while (signo || status >> 16);
 	tracer->maps_stale = true;
+	tracer->signals_epoch++;
 	/* The same frame, or all that is known is void. */
 	if (!read_regs(tracee) || tracee->regs.value[PM_UNW_X86_64_RSP] != sp) {
 		tracer->failed = true;
@@ -238,28 +270,52 @@ static bool changes_maps(uint64_t number)
 	       number == SYS_brk || number == SYS_mprotect || number == SYS_execve;
 }
 
-static enum tracer_result follow(struct tracer *tracer, enum shadow_op op,
-				 const struct shadow_regs *before, bool signaled)
+static void on_syscall(struct tracer *tracer, uint64_t number)
+{
+	if (changes_maps(number))
+		tracer->maps_stale = true;
+	if (number == SYS_rt_sigaction || number == SYS_rt_sigprocmask)
+		tracer->signals_epoch++;
+}
+
+/*
+ * A signal without a handler changes nothing. A handler has its signal as the argument, and a
+ * return address below a frame that is aligned (psABI §3.2.2), on whatever stack.
+ */
+static bool is_handler(const struct tracee *tracee, const struct shadow_regs *after)
+{
+	enum {
+		RDI = 5
+	};
+	uint64_t distance = after->sp - tracee->before.sp;
+
+	return tracee->regs.value[RDI] == (uint64_t)tracee->deliver &&
+	       after->sp % 16 == 8 &&
+	       distance + SIGFRAME_BYTES_MIN > 2 * SIGFRAME_BYTES_MIN;
+}
+
+/* The step is done: the registers are those after it. */
+static enum tracer_result follow(struct tracer *tracer)
 {
 	struct tracee *tracee = tracer_tracee(tracer);
+	const struct shadow_regs *before = &tracee->before;
 	struct shadow_regs after;
 
 	if (!read_regs(tracee))
 		return drop(tracer);
 	after = shadow_regs(tracee);
-	if (op == SHADOW_OP_SYSCALL && !signaled && changes_maps(before->rax))
-		tracer->maps_stale = true;
-	/* An ignored signal changes nothing. */
-	if (signaled && after.sp < before->sp - 256 - 8 - 40) {
+	if (tracee->deliver && is_handler(tracee, &after)) {
 		shadow_signal(&tracee->shadow, before, &after);
 		return TRACER_STEPPED;
 	}
-	if (shadow_follow(&tracee->shadow, op, before, &after) == SHADOW_ARRIVED)
+	if (tracee->op == SHADOW_OP_SYSCALL)
+		on_syscall(tracer, before->rax);
+	if (shadow_follow(&tracee->shadow, tracee->op, before, &after) == SHADOW_ARRIVED)
 		return TRACER_ARRIVED;
 	return TRACER_STEPPED;
 }
 
-/* What the newest has come to instead of one more instruction. */
+/* What the current one has come to instead of one more instruction. */
 static enum tracer_result on_event(struct tracer *tracer, int event)
 {
 	struct tracee *tracee = tracer_tracee(tracer);
@@ -271,38 +327,82 @@ static enum tracer_result on_event(struct tracer *tracer, int event)
 	return on_new(tracer);
 }
 
+/* The registers are those before the step that is to be done. */
+static bool begin(struct tracer *tracer, int deliver)
+{
+	struct tracee *tracee = tracer_tracee(tracer);
+
+	tracee->before = shadow_regs(tracee);
+	tracee->op = op_at(tracer, tracee->before.pc);
+	tracee->deliver = deliver;
+	tracee->stepping = ptrace(PTRACE_SINGLESTEP, tracee->tid, NULL, deliver) == 0;
+	return tracee->stepping;
+}
+
+/* A stop for a signal, which is delivered with the next step. */
+static bool on_signal(struct tracer *tracer, int signo)
+{
+	struct tracee *tracee = tracer_tracee(tracer);
+
+	/* A fault comes before its instruction, but a system call is over. */
+	if (tracee->op == SHADOW_OP_SYSCALL)
+		on_syscall(tracer, tracee->before.rax);
+	return read_regs(tracee) && begin(tracer, signo == SIGSTOP ? 0 : signo);
+}
+
+/* Whether the current one has stopped or ended. False: it has to wait for others. */
+static bool wait_for(struct tracer *tracer, int *status)
+{
+	pid_t tid = tracer_tracee(tracer)->tid;
+
+	for (int ticks = 0; ticks < WAIT_TICKS; ticks++)
+		if (waitpid(tid, status, __WALL) == tid)
+			return true;
+	return false;
+}
+
+/* Leaves the current one in its system call. */
+static void go_to_another(struct tracer *tracer)
+{
+	for (size_t i = 1; i < tracer->tracees_len; i++) {
+		size_t at =
+			(tracer->current + tracer->tracees_len - i) % tracer->tracees_len;
+
+		make_current(tracer, at);
+		if (!tracer->tracees[at]->stepping)
+			return;
+	}
+}
+
 enum tracer_result tracer_step(struct tracer *tracer, int signo)
 {
 	struct tracee *tracee = tracer_tracee(tracer);
-	struct shadow_regs before = shadow_regs(tracee);
-	enum shadow_op op = op_at(tracer, before.pc);
-	int deliver = 0;
 	int status;
 
-	if (op == SHADOW_OP_BREAK)
-		return skip(tracer);
-	if (signo)
-		syscall(SYS_tgkill, tracee->pid, tracee->tid, signo);
-	tracer->steps++;
+	if (!tracee->stepping) {
+		if (op_at(tracer, tracee->regs.value[PM_UNW_X86_64_RIP]) ==
+		    SHADOW_OP_BREAK)
+			return skip(tracer);
+		if (signo)
+			syscall(SYS_tgkill, tracee->pid, tracee->tid, signo);
+		tracer->steps++;
+		if (!begin(tracer, 0))
+			return drop(tracer);
+	}
 	for (;;) {
-		if (!resume(tracer, PTRACE_SINGLESTEP, deliver, &status) ||
-		    !WIFSTOPPED(status))
+		if (!wait_for(tracer, &status)) {
+			go_to_another(tracer);
+			return TRACER_SWITCHED;
+		}
+		tracee->stepping = false;
+		if (!WIFSTOPPED(status))
 			return drop(tracer);
 		if (status >> 16)
 			return on_event(tracer, status >> 16);
 		if (WSTOPSIG(status) == SIGTRAP)
-			return follow(tracer, op, &before, deliver != 0);
-		deliver = WSTOPSIG(status);
-		/* The start of a child; and a fault's registers are those before it, but a
-		 * system call's are those after. */
-		if (deliver == SIGSTOP)
-			deliver = 0;
-		if (op == SHADOW_OP_SYSCALL && changes_maps(before.rax))
-			tracer->maps_stale = true;
-		if (!read_regs(tracee))
+			return follow(tracer);
+		if (!on_signal(tracer, WSTOPSIG(status)))
 			return drop(tracer);
-		before = shadow_regs(tracee);
-		op = op_at(tracer, before.pc);
 	}
 }
 
@@ -363,8 +463,9 @@ static bool run_to(struct tracer *tracer, uint64_t entry)
 	return ptrace(PTRACE_SETREGSET, tracee->tid, NT_PRSTATUS, &iov) == 0;
 }
 
-static void exec_child(char *const argv[])
+static void exec_child(char *const argv[], char *env)
 {
+	char *environment[] = { env, NULL };
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -372,11 +473,25 @@ static void exec_child(char *const argv[])
 	dup2(null, STDOUT_FILENO);
 	dup2(null, STDERR_FILENO);
 	if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) == 0)
-		execv(argv[0], argv);
+		execve(argv[0], argv, environment);
 	_exit(127);
 }
 
-int tracer_start(struct tracer *tracer, char *const argv[], bool from_loader)
+static void on_tick(int signo)
+{
+}
+
+/* Makes waitpid(2) return now and then. */
+static void start_ticks(void)
+{
+	struct sigaction action = { .sa_handler = on_tick };
+	struct itimerval every = { { 0, TICK_US }, { 0, TICK_US } };
+
+	sigaction(SIGALRM, &action, NULL);
+	setitimer(ITIMER_REAL, &every, NULL);
+}
+
+int tracer_start(struct tracer *tracer, char *const argv[], char *env, bool from_loader)
 {
 	struct tracee *tracee;
 	int status;
@@ -385,17 +500,18 @@ int tracer_start(struct tracer *tracer, char *const argv[], bool from_loader)
 	fflush(stdout);
 	pid = fork();
 	if (pid == 0)
-		exec_child(argv);
+		exec_child(argv, env);
 	if (pid < 0)
 		return -errno;
 	tracer->procs = pm_procs_new(NULL);
 	if (!tracer->procs)
 		abort();
 	tracee = add(tracer, pid, pid);
-	if (waitpid(pid, &status, __WALL) != pid || !WIFSTOPPED(status)) {
+	if (!wait_long(pid, &status) || !WIFSTOPPED(status)) {
 		drop(tracer);
 		return -ENOENT;
 	}
+	start_ticks();
 	if (ptrace(PTRACE_SETOPTIONS, pid, NULL, OPTIONS) != 0 ||
 	    (!from_loader && !run_to(tracer, entry_point(pid))) || !read_regs(tracee))
 		return -EIO;
@@ -405,9 +521,13 @@ int tracer_start(struct tracer *tracer, char *const argv[], bool from_loader)
 
 void tracer_release(struct tracer *tracer)
 {
+	int status;
+
 	while (tracer->tracees_len > 0) {
-		kill(tracer_tracee(tracer)->tid, SIGKILL);
-		waitpid(tracer_tracee(tracer)->tid, NULL, __WALL);
+		pid_t tid = tracer_tracee(tracer)->tid;
+
+		kill(tid, SIGKILL);
+		wait_long(tid, &status);
 		drop(tracer);
 	}
 	spaces_modules_release(&tracer->modules);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program that is stepped from its entry point on, with the truth about its stack. Of
- * threads and children, the newest goes first: the others stand still until it has ended.
+ * A program that is stepped from its entry point on, with the truth about its stack. One of
+ * its threads and children runs at a time, the newest first, until it ends or has to wait.
  */
 #pragma once
 
@@ -21,6 +21,11 @@ struct tracee {
 	pid_t pid, tid;
 	struct pm_unw_regs regs;
 	struct shadow_thread shadow;
+	/* The step that was begun: it may wait in a system call. */
+	bool stepping;
+	enum shadow_op op;
+	struct shadow_regs before;
+	int deliver; /* the signal that is delivered with it */
 };
 
 struct tracer_range {
@@ -29,13 +34,15 @@ struct tracer_range {
 };
 
 struct tracer {
-	struct tracee *tracees[TRACEES_MAX]; /* the last one is stepped */
+	struct tracee *tracees[TRACEES_MAX];
 	size_t tracees_len;
+	size_t current; /* the one that is stepped */
 	struct pm_procs *procs;
 	struct spaces_modules modules;
 	struct spaces_maps maps; /* of the stepped one */
 	unsigned int maps_epoch; /* changes with them */
 	bool maps_stale;
+	unsigned int signals_epoch; /* changes with handlers and masks */
 	/* All that is mapped, sorted. */
 	PM_VEC(struct tracer_range) ranges;
 	size_t range; /* where the last look-up ended */
@@ -49,8 +56,8 @@ struct tracer {
 };
 
 /* From the entry point of @argv[0], or with @from_loader from the first instruction of all.
- * Its standard output and error go nowhere. 0 or -errno. */
-int tracer_start(struct tracer *tracer, char *const argv[], bool from_loader);
+ * Its environment is @env (KEY=VALUE or NULL); its output goes nowhere. 0 or -errno. */
+int tracer_start(struct tracer *tracer, char *const argv[], char *env, bool from_loader);
 void tracer_release(struct tracer *tracer); /* kills what is left */
 
 enum tracer_result {

@@ -6,8 +6,9 @@
 #include <string.h>
 
 enum {
-	/* From the first instruction whose CFI is about the target to the last one. */
-	TRANSIT_STEPS = 80,
+	/* From the first instruction whose CFI is about the target to the last one, with a
+	 * handler's at each. */
+	TRANSIT_STEPS = 2000,
 };
 
 static const char *const names[CLASS_COUNT] = {
@@ -15,6 +16,7 @@ static const char *const names[CLASS_COUNT] = {
 	[CLASS_TARGET] = "target",
 	[CLASS_OTHER_STACK] = "other-stack",
 	[CLASS_NO_CFI] = "no-cfi",
+	[CLASS_OVERWRITTEN] = "overwritten",
 	[CLASS_KNOWN] = "known",
 	[CLASS_WRONG] = "wrong",
 };
@@ -24,12 +26,25 @@ const char *class_name(enum class class)
 	return names[class];
 }
 
-/* Hand-written code whose CFI is not what it does. */
+/* Code whose CFI does not say what it does. */
 static const struct known {
-	const char *function; /* as fnmatch(3) has it */
+	const char *module, *function; /* as fnmatch(3) has them */
+	bool in_transit; /* only from the change of rsp to the jump */
 	const char *why;
 } known[] = {
-	{ NULL, NULL },
+	/* glibc 2.36, sysdeps/unix/sysv/linux/x86_64: mov 0xa0(%rdx),%rsp; …; push %rcx; …;
+	 * ret, with one row, CFA = rsp + 8, for all of the function. */
+	{ "libc.so.6", "swapcontext", true, "loads rsp and pushes where to go" },
+	{ "libc.so.6", "setcontext", true, "loads rsp and pushes where to go" },
+	/* gcc: mov (%rdi),%rbp; mov 8(%rdi),%rax; mov 16(%rdi),%rsp; jmp *%rax with the rows
+	 * of the frame that called it. */
+	{ "jump*", "jumps_by_builtin", true, "__builtin_longjmp loads rbp and rsp" },
+	/* gcc 12: call 1f; …; 1: lea 8(%rsp),%rsp; ret, and the same with mov %reg,(%rsp);
+	 * the last row is CFA = rsp + 16, one too much at the ret. */
+	{ "*-retpoline", "__x86_return_thunk", true, "no row after lea 8(%rsp),%rsp" },
+	/* clang 14: the row after sub $168,%rsp begins only behind the ten movaps of xmm6 to
+	 * xmm15 that follow it. */
+	{ "*-clang*", "microsoft", false, "the row of sub comes ten instructions late" },
 };
 
 void judge_init(struct judge *judge, struct tracer *tracer, unsigned int printed_max,
@@ -54,26 +69,36 @@ static struct dwfl_space *dwfl_of(struct judge *judge)
 
 /* ---- printing --------------------------------------------------------------------------- */
 
-static void print_address(struct judge *judge, uint64_t pc)
+static const struct pm_unw_map *map_of(const struct judge *judge, uint64_t pc)
 {
 	const struct spaces_maps *maps = &judge->tracer->maps;
+
+	return pm_unw_space_find(
+		&(struct pm_unw_space){ maps->maps.data, maps->maps.len }, pc);
+}
+
+/* Without its folder. */
+static const char *module_name(const struct judge *judge, uint64_t pc)
+{
+	const struct pm_unw_map *map = map_of(judge, pc);
 	const char *path, *slash;
+
+	if (!map)
+		return "";
+	path = pm_procs_module(judge->tracer->procs, map->tag)->identity.path;
+	slash = strrchr(path, '/');
+	return slash ? slash + 1 : path;
+}
+
+static void print_address(struct judge *judge, uint64_t pc)
+{
+	const struct pm_unw_map *map = map_of(judge, pc);
 	uint64_t offset;
 	const char *function = dwfl_space_function(dwfl_of(judge), pc, &offset);
 
-	for (size_t i = 0; i < maps->maps.len; i++) {
-		const struct pm_unw_map *map = &maps->maps.data[i];
-
-		if (pc < map->start || pc >= map->end)
-			continue;
-		path = pm_procs_module(judge->tracer->procs, map->tag)->identity.path;
-		slash = strrchr(path, '/');
-		printf("%s+%#" PRIx64, slash ? slash + 1 : path, pc - map->bias);
-		if (function)
-			printf("(%s+%#" PRIx64 ")", function, offset);
-		return;
-	}
-	printf("%#" PRIx64, pc);
+	printf("%s+%#" PRIx64, module_name(judge, pc), pc - (map ? map->bias : 0));
+	if (function)
+		printf("(%s+%#" PRIx64 ")", function, offset);
 }
 
 static void print_doubt(struct judge *judge, const struct doubt *doubt, enum class class)
@@ -134,7 +159,7 @@ static void *copy_of(const void *data, size_t bytes)
 	return bytes > 0 ? memcpy(ret, data, bytes) : ret;
 }
 
-static void add_doubt(struct judge *judge, const struct chain *chain)
+static struct doubt *add_doubt(struct judge *judge, const struct chain *chain)
 {
 	struct doubt doubt = {
 		.chain = *chain,
@@ -143,12 +168,21 @@ static void add_doubt(struct judge *judge, const struct chain *chain)
 		.step = judge->tracer->steps,
 	};
 
+	for (size_t i = 0; i < judge->truth.len; i++) {
+		if (!judge->truth.data[i].interrupted)
+			continue;
+		doubt.base = i + 1;
+		doubt.in_transit = judge->truth.data[i].in_transit;
+		break;
+	}
+
 	doubt.chain.frames =
 		copy_of(chain->frames, chain->len * sizeof(chain->frames[0]));
 	doubt.truth = copy_of(judge->truth.data,
 			      judge->truth.len * sizeof(judge->truth.data[0]));
 	if (pm_vec_push(&judge->doubts, doubt) < 0)
 		abort();
+	return &judge->doubts.data[judge->doubts.len - 1];
 }
 
 /* ---- comparing -------------------------------------------------------------------------- */
@@ -221,20 +255,53 @@ static bool is_no_cfi(struct judge *judge, const struct chain *chain, size_t len
 	return false;
 }
 
-static bool is_known(struct judge *judge, const struct chain *chain, size_t len)
+static bool is_overwritten(const struct judge *judge, size_t len)
 {
-	uint64_t offset;
-	const char *function =
-		dwfl_space_function(dwfl_of(judge), chain->frames[len].lookup, &offset);
+	uint64_t pc;
 
-	for (const struct known *at = known; function && at->function; at++)
-		if (fnmatch(at->function, function, 0) == 0)
+	if (len == judge->truth.len || judge->truth.data[len].interrupted)
+		return false;
+	return tracer_peek(judge->tracer, judge->truth.data[len].slot, &pc) &&
+	       pc != judge->truth.data[len].pc;
+}
+
+static bool is_known(struct judge *judge, const struct doubt *doubt, size_t len)
+{
+	const struct chain *chain = &doubt->chain;
+	uint64_t pc = chain->frames[doubt->base].pc;
+	const char *function;
+	uint64_t offset;
+	bool in_transit;
+
+	/* The chain is true to its end, but it goes on: the code that makecontext(3) makes a
+	 * coroutine return to, __start_context, says that it was called. */
+	if (len == judge->truth.len &&
+	    tracer_tracee(judge->tracer)->shadow.parked.len > 0)
+		return true;
+	if (len < doubt->base)
+		return false;
+	/* setcontext(3) has CFI for what it loads, in memory that is no stack. */
+	in_transit = doubt->in_transit ||
+		     (chain->len == len + 1 && chain->stop == PM_UNW_STOP_BAD_MEMORY);
+	function = dwfl_space_function(dwfl_of(judge), pc, &offset);
+	for (size_t i = 0; function && i < PM_ARRAY_LEN(known); i++)
+		if (fnmatch(known[i].function, function, 0) == 0 &&
+		    fnmatch(known[i].module, module_name(judge, pc), 0) == 0 &&
+		    (in_transit || !known[i].in_transit))
 			return true;
 	return false;
 }
 
+static enum class classify(struct judge *judge, const struct doubt *doubt, size_t len) {
+	if (is_other_stack(judge, &doubt->chain, len)) return CLASS_OTHER_STACK;
+		if (is_no_cfi(judge, &doubt->chain, len)) return CLASS_NO_CFI;
+		if (is_overwritten(judge, len)) return CLASS_OVERWRITTEN;
+		return is_known(judge, doubt, len) ? CLASS_KNOWN : CLASS_WRONG;
+}
+
 void judge_look(struct judge *judge, const struct chain *chain)
 {
+	enum class class;
 	size_t len;
 
 	read_truth(judge);
@@ -246,26 +313,38 @@ void judge_look(struct judge *judge, const struct chain *chain)
 		judge->counts[CLASS_TRUE]++;
 		return;
 	}
-	add_doubt(judge, chain);
-	if (is_other_stack(judge, chain, len))
-		decide(judge, judge->doubts.len - 1, CLASS_OTHER_STACK);
-	else if (is_no_cfi(judge, chain, len))
-		decide(judge, judge->doubts.len - 1, CLASS_NO_CFI);
-	else if (is_known(judge, chain, len))
-		decide(judge, judge->doubts.len - 1, CLASS_KNOWN);
+	class = classify(judge, add_doubt(judge, chain), len);
+	/* The rest may still be the chain of the target: that is seen on arrival. */
+	if (class != CLASS_WRONG)
+		decide(judge, judge->doubts.len - 1, class);
 }
 
-/* @chain without its leaf is the chain of where we are now. */
-static bool is_target(const struct judge *judge, const struct chain *chain)
+/* The chain without its first frames up to @base is the chain of where we are now. */
+static bool is_target_of(const struct judge *judge, const struct doubt *doubt,
+			 size_t base)
 {
 	const struct tracee *tracee = tracer_tracee(judge->tracer);
-	struct chain rest = { chain->frames + 1, chain->len - 1, chain->stop, { 0 } };
+	const struct chain *chain = &doubt->chain;
+	struct chain rest = { .frames = chain->frames + base + 1,
+			      .len = chain->len - base - 1 };
 
-	return chain->len >= 2 && chain->stop == PM_UNW_STOP_ROOT &&
-	       rest.frames[0].pc == tracee->regs.value[PM_UNW_X86_64_RIP] &&
+	if (chain->len < base + 2 || chain->stop != PM_UNW_STOP_ROOT)
+		return false;
+	for (size_t i = 1; i <= base; i++)
+		if (chain->frames[i].pc != doubt->truth[i - 1].pc ||
+		    chain->frames[i].sp != doubt->truth[i - 1].sp)
+			return false;
+	return rest.frames[0].pc == tracee->regs.value[PM_UNW_X86_64_RIP] &&
 	       rest.frames[0].sp == tracee->regs.value[PM_UNW_X86_64_RSP] &&
 	       rest.len == judge->truth.len + 1 &&
 	       true_frames(judge, &rest) == judge->truth.len;
+}
+
+/* What jumps is the leaf, or what the leaf's handler interrupted. */
+static bool is_target(const struct judge *judge, const struct doubt *doubt)
+{
+	return is_target_of(judge, doubt, 0) ||
+	       (doubt->base > 0 && is_target_of(judge, doubt, doubt->base));
 }
 
 void judge_moved(struct judge *judge, enum tracer_result result)
@@ -277,7 +356,7 @@ void judge_moved(struct judge *judge, enum tracer_result result)
 	for (size_t i = judge->doubts.len; i > 0; i--) {
 		const struct doubt *doubt = &judge->doubts.data[i - 1];
 
-		if (result == TRACER_ARRIVED && is_target(judge, &doubt->chain))
+		if (result == TRACER_ARRIVED && is_target(judge, doubt))
 			decide(judge, i - 1, CLASS_TARGET);
 		else if (result == TRACER_ARRIVED ||
 			 judge->tracer->steps - doubt->step > TRANSIT_STEPS)

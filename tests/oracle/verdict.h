@@ -23,6 +23,12 @@ enum class {
 	 * which the next one was found or by its stop reason. All before that is true.
 	 */
 	CLASS_NO_CFI,
+	/*
+	 * The slot of the return address holds another one by now, so nothing in the thread
+	 * tells the caller any more: libgcc's unwinder fills its own frame with the
+	 * registers of the frame that it goes to. Proved by reading the slot.
+	 */
+	CLASS_OVERWRITTEN,
 	/* A function that is known to lie about itself: see known[]. */
 	CLASS_KNOWN,
 	CLASS_WRONG,
@@ -42,7 +48,8 @@ struct doubt {
 	struct chain chain; /* frames owned, no stack bytes */
 	struct shadow_entry *truth; /* leaf first: frames 1… */
 	size_t truth_len;
-	bool in_transit;
+	size_t base; /* the frame that was interrupted, or 0 */
+	bool in_transit; /* that frame is */
 	uint64_t step;
 };
 

@@ -3,10 +3,12 @@
  * What the unwind-*.c targets share: work that cannot be optimised away, and an end by CPU
  * time, so that a loaded machine gets as many samples as an idle one. Each target runs for
  * argv[1] milliseconds of CPU time (default 500), most of it at the place it is named for.
- * argv[2] limits each piece of work to so many rounds, for who goes step by step.
+ * argv[2] limits each piece of work to so many rounds, for who goes step by step; then there
+ * is a handler for SIGURG, too, for who wants to interrupt each step.
  */
 #pragma once
 
+#include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <time.h>
@@ -22,6 +24,11 @@
 
 static unsigned int burn_limit = ~0U;
 
+static void burn_interrupted(int signo)
+{
+	(void)signo;
+}
+
 static inline uint64_t burn_steps(uint64_t x, unsigned int steps)
 {
 	if (steps > burn_limit)
@@ -35,11 +42,20 @@ static inline uint64_t burn_steps(uint64_t x, unsigned int steps)
 	return x;
 }
 
+/* What stands between two of these, in one function, is not stepped through. */
+static inline void burn_skip(void)
+{
+	if (burn_limit != ~0U)
+		__asm__ volatile("int3" ::: "memory");
+}
+
 static inline clock_t burn_until(int argc, char **argv)
 {
 	long ms = argc > 1 ? strtol(argv[1], NULL, 10) : 500;
 
-	if (argc > 2)
+	if (argc > 2) {
 		burn_limit = (unsigned int)strtol(argv[2], NULL, 10);
+		signal(SIGURG, burn_interrupted);
+	}
 	return clock() + (clock_t)(ms * (CLOCKS_PER_SEC / 1000));
 }
