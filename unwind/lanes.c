@@ -200,7 +200,7 @@ static bool quick_ends(struct lane *lane, uint32_t quick, enum pm_unw_stop *stop
 			      stop))
 		return true;
 	*stop = PM_UNW_STOP_ROOT;
-	return pc == 0;
+	return pc == 0 && quick_cfa(&lane->hot, quick) > lane->hot.sp;
 }
 
 static bool end(struct lane *lane, enum pm_unw_stop stop)
@@ -258,7 +258,6 @@ static void gather(struct pm_unwinder *unwinder, struct lane *lane)
 		regs->known &= ~((uint64_t)1 << arch->fp);
 	regs->value[arch->sp] = lane->hot.sp;
 	regs->value[arch->pc] = frames[at].pc;
-	lane->base = at;
 }
 
 /* Takes the registers of lane->state over and enters their frame. False: it ends there. */
@@ -290,6 +289,7 @@ static bool enter_any(struct pm_unwinder *unwinder, struct lane *lane,
 		return end(lane, PM_UNW_STOP_NO_MODULE);
 	}
 	store_frame(hot, pc, lookup, how);
+	hot->next[-1].sp = pm_unw_regs_sp(regs);
 	return true;
 }
 
@@ -332,11 +332,11 @@ static bool step_any(struct pm_unwinder *unwinder, struct lane *lane)
 		return end(lane, !state->map && stop == PM_UNW_STOP_NO_CFI
 					 ? PM_UNW_STOP_NO_MODULE
 					 : stop);
+	if (!pm_unw_progressed(state, hot->sp, frame->pc, was_interrupted))
+		return end(lane, PM_UNW_STOP_NO_PROGRESS);
 	/* Nothing returns to 0: the psABI's mark of the first frame. */
 	if (state->regs.value[PM_UNW_X86_64_RIP] == 0)
 		return end(lane, PM_UNW_STOP_ROOT);
-	if (!pm_unw_progressed(state, frame->sp, frame->pc, was_interrupted))
-		return end(lane, PM_UNW_STOP_NO_PROGRESS);
 	state->first = false;
 	return enter_any(unwinder, lane, how);
 }

@@ -415,6 +415,13 @@ static inline bool pm_unw_map_has_cfi(const struct pm_unw_map *map, enum pm_unw_
 bool pm_unw_progressed(const struct pm_unw_state *state, uint64_t old_sp, uint64_t old_pc,
 		       bool was_interrupted);
 
+/* ---- unwind.c ------------------------------------------------------------------------ */
+
+/* pm_unwind() by the plain loop, for any architecture: what the lanes have to equal. */
+size_t pm_unw_walk(struct pm_unwinder *unwinder, const struct pm_unw_space *space,
+		   const struct pm_unw_regs *regs, const struct pm_unw_stack *stack,
+		   struct pm_unw_frame *frames, enum pm_unw_stop *stop);
+
 /* ---- lanes.c ------------------------------------------------------------------------- */
 
 /* Chains of x86-64, at most PM_UNW_BATCH_MAX, side by side. */

@@ -88,8 +88,7 @@ bool pm_unw_progressed(const struct pm_unw_state *state, uint64_t old_sp, uint64
 	       state->regs.value[state->arch->pc] != old_pc;
 }
 
-/* The plain loop, for any architecture. */
-static size_t walk(struct pm_unwinder *unwinder, const struct pm_unw_space *space,
+size_t pm_unw_walk(struct pm_unwinder *unwinder, const struct pm_unw_space *space,
 		   const struct pm_unw_regs *regs, const struct pm_unw_stack *stack,
 		   struct pm_unw_frame *frames, enum pm_unw_stop *stop)
 {
@@ -170,6 +169,6 @@ void pm_unwind_batch(struct pm_unwinder *unwinder, struct pm_unw_job *jobs, size
 		return;
 	}
 	for (job = jobs; job < jobs + len; job++)
-		job->len = walk(unwinder, job->space, job->regs, &job->stack, job->frames,
-				&job->stop);
+		job->len = pm_unw_walk(unwinder, job->space, job->regs, &job->stack,
+				       job->frames, &job->stop);
 }
