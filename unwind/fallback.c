@@ -15,7 +15,7 @@ static bool read_code(const struct pm_unw_map *map, uint64_t address, void *ret,
 }
 
 /* `call rel32`, or an indirect call (opcode FF /2) of any length; in 32 bits the same. */
-static bool x86_is_call(const struct pm_unw_map *map, uint64_t end)
+static bool x86_follows_call(const struct pm_unw_map *map, uint64_t end)
 {
 	enum {
 		LONGEST = 7
@@ -51,13 +51,18 @@ static bool x86_is_call(const struct pm_unw_map *map, uint64_t end)
 }
 
 /* Arm ARM C6.2: bl; blr; blraaz and blrabz; blraa and blrab. */
-static bool a64_is_call(const struct pm_unw_map *map, uint64_t end)
+static bool a64_is_call(uint32_t code)
+{
+	return (code & 0xfc000000) == 0x94000000 || (code & 0xfffffc1f) == 0xd63f0000 ||
+	       (code & 0xfffff81f) == 0xd63f081f || (code & 0xfffff800) == 0xd73f0800;
+}
+
+static bool a64_follows_call(const struct pm_unw_map *map, uint64_t address)
 {
 	uint32_t code;
 
-	return end % 4 == 0 && read_code(map, end - 4, &code, 4) &&
-	       ((code & 0xfc000000) == 0x94000000 || (code & 0xfffffc1f) == 0xd63f0000 ||
-		(code & 0xfffff81f) == 0xd63f081f || (code & 0xfffff800) == 0xd73f0800);
+	return address % 4 == 0 && read_code(map, address - 4, &code, 4) &&
+	       a64_is_call(code);
 }
 
 bool pm_unw_follows_call(const struct pm_unw_state *state, uint64_t address)
@@ -67,36 +72,63 @@ bool pm_unw_follows_call(const struct pm_unw_state *state, uint64_t address)
 	/* Memory without a file cannot be read: benefit of the doubt. */
 	if (!map || !map->module)
 		return map;
-	return state->regs.arch == PM_UNW_AARCH64 ? a64_is_call(map, address)
-						  : x86_is_call(map, address);
+	return state->regs.arch == PM_UNW_AARCH64 ? a64_follows_call(map, address)
+						  : x86_follows_call(map, address);
 }
 
-/*
- * Whether the function at the pc, as far as the code before it tells, has saved its return
- * address and not restored it yet. Then x30 may be left over from a call that has returned.
- */
-static bool a64_has_saved_x30(const struct pm_unw_state *state)
+/* What the code around the pc tells of x30. */
+enum a64_link {
+	A64_LINK_LIVE, /* it is the return address, and nothing was pushed */
+	A64_LINK_PUSHED, /* the same, but the stack pointer has moved */
+	A64_LINK_SAVED, /* there is a frame record, or another call has overwritten it */
+};
+
+/* By an instruction that was executed last; false: it does not tell. */
+static bool a64_link_after(uint32_t code, enum a64_link *ret)
+{
+	if (a64_is_call(code) || (code & 0xff8003ff) == 0x910003fd)
+		*ret = A64_LINK_SAVED; /* add x29, sp, #n */
+	else if ((code & 0xffc07fff) == 0xa9807bfd || /* stp x29, x30, [sp, #n]! */
+		 (code & 0xffc07fff) == 0xa9007bfd || /* stp x29, x30, [sp, #n] */
+		 (code & 0xffe00fff) == 0xf8000ffe || /* str x30, [sp, #n]! */
+		 (code & 0xff8003ff) == 0xd10003ff || /* sub sp, sp, #n */
+		 (code & 0xffe0ffff) == 0xcb2063ff || /* sub sp, sp, xN */
+		 (code & 0xffc07fff) == 0xa9407bfd || /* ldp x29, x30, [sp, #n] */
+		 (code & 0xffc003ff) == 0xf94003fe) /* ldr x30, [sp, #n] */
+		*ret = A64_LINK_PUSHED;
+	else if ((code & 0xffc07fff) == 0xa8c07bfd || /* ldp x29, x30, [sp], #n */
+		 (code & 0xffe00fff) == 0xf84007fe || /* ldr x30, [sp], #n */
+		 code == 0xd65f03c0 || code == 0xd65f0bff || code == 0xd65f0fff ||
+		 code == 0xd503233f || code == 0xd503237f || code == 0xd503245f)
+		*ret = A64_LINK_LIVE; /* ret, retaa, retab, paciasp, pacibsp, bti c */
+	else
+		return false;
+	return true;
+}
+
+/* Whether a function begins with this instruction, and whoever executes it next is in none. */
+static bool a64_begins(uint32_t code)
+{
+	return code == 0xd503233f || code == 0xd503237f || code == 0xd503245f ||
+	       (code & 0xffc07fff) == 0xa9807bfd || (code & 0xff8003ff) == 0xd10003ff;
+}
+
+static enum a64_link a64_link_of(const struct pm_unw_state *state)
 {
 	enum {
-		INSTRUCTIONS_MAX = 64 /* of a prologue, with what is mixed into it */
+		INSTRUCTIONS_MAX = 64 /* back to the last that tells */
 	};
 	uint64_t pc = state->regs.value[state->arch->pc];
+	enum a64_link link = A64_LINK_LIVE;
 	uint32_t code;
 
-	for (uint64_t i = 1; i <= INSTRUCTIONS_MAX; i++) {
-		if (!read_code(state->map, pc - i * 4, &code, 4))
-			return false;
-		if ((code & 0xffc07fff) == 0xa9807bfd || /* stp x29, x30, [sp, #n]! */
-		    (code & 0xffc07fff) == 0xa9007bfd || /* stp x29, x30, [sp, #n] */
-		    (code & 0xffe00fff) == 0xf8000ffe) /* str x30, [sp, #n]! */
-			return true;
-		if ((code & 0xffc07fff) == 0xa8c07bfd || /* ldp x29, x30, [sp], #n */
-		    (code & 0xffe00fff) == 0xf84007fe || /* ldr x30, [sp], #n */
-		    code == 0xd65f03c0 || code == 0xd65f0bff || code == 0xd65f0fff ||
-		    code == 0xd503233f || code == 0xd503245f)
-			return false; /* ret, retaa, retab, paciasp, bti c */
-	}
-	return false;
+	if (read_code(state->map, pc, &code, 4) && a64_begins(code))
+		return A64_LINK_LIVE;
+	for (uint64_t i = 1; i <= INSTRUCTIONS_MAX; i++)
+		if (!read_code(state->map, pc - i * 4, &code, 4) ||
+		    a64_link_after(code, &link))
+			break;
+	return link;
 }
 
 /* ---- steps ---------------------------------------------------------------------------- */
@@ -110,6 +142,7 @@ static bool step_leaf(struct pm_unw_state *state)
 	const struct pm_unw_arch_info *arch = state->arch;
 	struct pm_unw_regs *regs = &state->regs;
 	uint64_t sp = regs->value[arch->sp], pc;
+	enum a64_link link = A64_LINK_LIVE;
 	const struct pm_unw_map *to;
 	enum pm_unw_stop ignored;
 
@@ -119,7 +152,8 @@ static bool step_leaf(struct pm_unw_state *state)
 	    !(regs->known >> arch->sp & 1))
 		return false;
 	if (arch->ra_is_link) {
-		if (!(regs->known >> arch->ra & 1) || a64_has_saved_x30(state))
+		link = a64_link_of(state);
+		if (!(regs->known >> arch->ra & 1) || link == A64_LINK_SAVED)
 			return false;
 		pc = pm_unw_strip_pac(state->space, regs->value[arch->ra]);
 	} else {
@@ -133,7 +167,9 @@ static bool step_leaf(struct pm_unw_state *state)
 	regs->value[arch->sp] = sp;
 	regs->value[arch->pc] = pc;
 	regs->known &= arch->callee_saved;
-	regs->known |= (uint64_t)1 << arch->sp | (uint64_t)1 << arch->pc;
+	regs->known |= (uint64_t)1 << arch->pc;
+	if (link == A64_LINK_LIVE)
+		regs->known |= (uint64_t)1 << arch->sp;
 	return true;
 }
 
@@ -272,18 +308,25 @@ static bool is_around(const struct trampoline *trampoline,
 }
 
 /*
- * `syscall` leaves in rcx where it ends. Without that, the first instruction of a function
- * that follows without padding would look like it: in musl __sigsetjmp does.
+ * Whether the thread can be in the system call that ends there: `syscall` leaves the address
+ * in rcx; on i386 the kernel has put -ENOSYS into eax; on aarch64 x8 keeps the number. Without
+ * that, the first instruction of a function that follows without padding would look like it:
+ * in musl __sigsetjmp does.
  */
 static bool is_in_call(const struct pm_unw_state *state)
 {
-	enum {
-		RCX = 2 /* psABI x86-64, figure 3.36 */
+	static const uint8_t regs[PM_UNW_ARCH_COUNT] = { [PM_UNW_X86_64] = 2, /* rcx */
+							 [PM_UNW_I386] = 0, /* eax */
+							 [PM_UNW_AARCH64] = 8 };
+	const uint64_t expected[PM_UNW_ARCH_COUNT] = {
+		[PM_UNW_X86_64] = state->regs.value[state->arch->pc],
+		[PM_UNW_I386] = (uint32_t)-ENOSYS,
+		[PM_UNW_AARCH64] = 139,
 	};
+	uint8_t reg = regs[state->regs.arch];
 
-	return state->regs.arch != PM_UNW_X86_64 ||
-	       ((state->regs.known >> RCX & 1) &&
-		state->regs.value[RCX] == state->regs.value[state->arch->pc]);
+	return (state->regs.known >> reg & 1) &&
+	       state->regs.value[reg] == expected[state->regs.arch];
 }
 
 /*

@@ -221,7 +221,7 @@ static void test_aarch64_calls(void **state)
 	for (size_t i = 0; i < PM_ARRAY_LEN(codes); i++) {
 		struct world *world = make(PM_UNW_AARCH64);
 
-		insn(world, 0x400, 0xa9be7bfd);
+		insn(world, 0x400, 0x910003fd); /* mov x29, sp */
 		insn(world, IN_ROOT - 4, codes[i].code);
 		begin_at(world, 0x410);
 		set(world, X29, on_stack(world, 0));
@@ -234,35 +234,58 @@ static void test_aarch64_calls(void **state)
 	}
 }
 
-/* Without CFI: x30 holds the return address unless the code has saved it before. */
-static void check_aarch64_leaf(uint32_t before, uint64_t signature, bool is_leaf)
+/*
+ * Without CFI: whether x30 is the return address is told by the code, here one instruction and
+ * a second one, before which the pc stands. SP_UNKNOWN: it is, but the stack pointer has moved.
+ */
+enum link {
+	LIVE,
+	PUSHED,
+	SAVED,
+};
+
+static void check_aarch64_link(uint32_t before, uint32_t next, enum link link)
 {
+	const uint64_t signature = (uint64_t)0x77 << 48;
 	struct world *world = make(PM_UNW_AARCH64);
 
 	insn(world, 0x400, before);
-	insn(world, 0x404, 0xd503201f); /* nop */
-	begin_at(world, 0x408);
+	insn(world, 0x404, next);
+	begin_at(world, 0x404);
 	set(world, LR, at(world, IN_ROOT) | signature);
 	set(world, X29, 0);
-	if (is_leaf)
-		ASSERT_CHAIN(world, PM_UNW_STOP_ROOT, { 0x408, 0, IP },
-			     { IN_ROOT, 0, LEAF });
+	if (link == SAVED)
+		ASSERT_CHAIN(world, PM_UNW_STOP_NO_CFI, { 0x404, 0, IP });
 	else
-		ASSERT_CHAIN(world, PM_UNW_STOP_NO_CFI, { 0x408, 0, IP });
+		ASSERT_CHAIN(world, PM_UNW_STOP_ROOT, { 0x404, 0, IP },
+			     { IN_ROOT, link == LIVE ? 0 : (uint64_t)SP_UNKNOWN, LEAF });
 	world_free(world);
 }
 
 static void test_aarch64_leaf(void **state)
 {
+	const uint32_t nop = 0xd503201f;
+
 	(void)state;
-	check_aarch64_leaf(0xd503245f, 0, true); /* bti c */
-	check_aarch64_leaf(0xd503233f, (uint64_t)0x77 << 48, true); /* paciasp */
-	check_aarch64_leaf(0xd65f03c0, 0, true); /* the ret of what is before */
-	check_aarch64_leaf(0xa8c27bfd, 0, true); /* ldp x29, x30, [sp], #32 */
-	check_aarch64_leaf(0xf84107fe, 0, true); /* ldr x30, [sp], #16 */
-	check_aarch64_leaf(0xa9be7bfd, 0, false); /* stp x29, x30, [sp, #-32]! */
-	check_aarch64_leaf(0xa9017bfd, 0, false); /* stp x29, x30, [sp, #16] */
-	check_aarch64_leaf(0xf81f0ffe, 0, false); /* str x30, [sp, #-16]! */
+	check_aarch64_link(0xd503245f, nop, LIVE); /* bti c */
+	check_aarch64_link(0xd503233f, nop, LIVE); /* paciasp */
+	check_aarch64_link(0xd65f03c0, nop, LIVE); /* the ret of what is before */
+	check_aarch64_link(0xa8c27bfd, nop, LIVE); /* ldp x29, x30, [sp], #32 */
+	check_aarch64_link(0xf84107fe, nop, LIVE); /* ldr x30, [sp], #16 */
+	check_aarch64_link(0xa9be7bfd, nop, PUSHED); /* stp x29, x30, [sp, #-32]! */
+	check_aarch64_link(0xa9017bfd, nop, PUSHED); /* stp x29, x30, [sp, #16] */
+	check_aarch64_link(0xf81f0ffe, nop, PUSHED); /* str x30, [sp, #-16]! */
+	check_aarch64_link(0xd10083ff, nop, PUSHED); /* sub sp, sp, #32 */
+	check_aarch64_link(0xcb2c63ff, nop, PUSHED); /* sub sp, sp, x12 */
+	check_aarch64_link(0xa9407bfd, nop, PUSHED); /* ldp x29, x30, [sp] */
+	check_aarch64_link(0xf9400bfe, nop, PUSHED); /* ldr x30, [sp, #16] */
+	check_aarch64_link(0x910003fd, nop, SAVED); /* mov x29, sp */
+	check_aarch64_link(0x910043fd, nop, SAVED); /* add x29, sp, #16 */
+	check_aarch64_link(0x94000000, nop, SAVED); /* bl */
+	/* A function may follow a call that does not return. */
+	check_aarch64_link(0x94000000, 0xd503233f, LIVE); /* paciasp */
+	check_aarch64_link(0x94000000, 0xa9be7bfd, LIVE);
+	check_aarch64_link(0x94000000, 0xd10083ff, LIVE);
 }
 
 enum {
@@ -280,6 +303,7 @@ static struct world *make_aarch64_signal(void)
 	insn(world, 0x500, 0xd2801168); /* mov x8, #139 */
 	insn(world, 0x504, 0xd4000001); /* svc #0 */
 	begin_at(world, 0x10);
+	set(world, 8, 139);
 	set(world, LR, at(world, 0x500));
 	set(world, X29, on_stack(world, 0x600));
 	for (uint64_t i = 0; i < 31; i++)

@@ -7,6 +7,7 @@
 
 enum {
 	/* i386 */
+	EAX = 0,
 	EBX = 3,
 	ESP = 4,
 	EBP = 5,
@@ -211,11 +212,16 @@ static void check_i386_trampoline(uint64_t pc, uint64_t context)
 	FDE(world, 0x300, 0x20, DW_CFA_def_cfa, EDI, 8);
 	FDE(world, 0x2f0, 0x10, DW_CFA_def_cfa_offset, 64);
 	begin_at(world, pc);
+	set(world, EAX, (uint32_t)-ENOSYS);
 	put_i386_context(world, context, 0x300, 0x3f0);
 	poke(world, 0x404, at(world, IN_ROOT));
 	ASSERT_CHAIN(world, PM_UNW_STOP_ROOT, { pc, 0, IP }, { 0x300, 0x3f0, TRAMPOLINE },
 		     { IN_ROOT, 0x408, CFI });
 	assert_int_equal(world->frames[1].lookup, at(world, 0x300));
+	/* Behind the code, but not in its system call: what follows it. */
+	set(world, EAX, 1);
+	walk(world);
+	assert_int_equal(world->len, pc == 0x108 || pc == 0x207 ? 1 : 3);
 	world_free(world);
 }
 
