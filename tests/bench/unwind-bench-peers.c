@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/bench/unwind-bench.h"
 
+#include <malloc.h>
 #include <string.h>
 
 enum {
@@ -19,6 +20,7 @@ struct bench_peers {
 	struct dwfl_space **spaces; /* by space; NULL: not among the largest */
 	PM_VEC(uint32_t) chosen; /* samples */
 	struct timed dwfl_time, dw_time;
+	size_t dwfl_bytes, dw_bytes; /* kept after all samples, from malloc */
 	double clock_ns; /* what reading the clock twice costs */
 	double start_ms;
 	struct dwfl_frame frames[CHAIN_MAX];
@@ -38,6 +40,23 @@ static size_t unwind_dwfl(struct bench_peers *peers, const struct bench_sample *
 static size_t unwind_dw(struct bench_peers *peers, const struct bench_sample *sample)
 {
 	return bench_dw_unwind(peers->dw, sample, peers->pcs, CHAIN_MAX);
+}
+
+static size_t malloc_bytes(void)
+{
+#if __GLIBC_PREREQ(2, 33)
+	return mallinfo2().uordblks + mallinfo2().hblkhd;
+#else
+	return 0;
+#endif
+}
+
+/* What they learn of the files at first is not timed. */
+static size_t warm_up(struct bench_peers *peers, unwind_fn unwind, size_t before)
+{
+	for (size_t i = 0; i < peers->chosen.len; i++)
+		unwind(peers, &peers->corpus->samples.data[peers->chosen.data[i]]);
+	return malloc_bytes() - before;
 }
 
 static void measure_clock(struct bench_peers *peers)
@@ -116,6 +135,7 @@ static void time_one(struct bench_peers *peers, const struct bench_sample *sampl
 struct bench_peers *bench_peers_new(struct bench_corpus *corpus, size_t every)
 {
 	struct bench_peers *peers = calloc(1, sizeof(*peers));
+	size_t before;
 
 	if (!peers)
 		abort();
@@ -125,14 +145,13 @@ struct bench_peers *bench_peers_new(struct bench_corpus *corpus, size_t every)
 		abort();
 	bench_files_open(corpus);
 	measure_clock(peers);
+	before = malloc_bytes();
 	open_spaces(peers);
-	peers->dw = bench_dw_new(corpus);
 	choose(peers, every);
-	/* What they learn of the files at first is not timed. */
-	for (size_t i = 0; i < peers->chosen.len; i++) {
-		unwind_dwfl(peers, &corpus->samples.data[peers->chosen.data[i]]);
-		unwind_dw(peers, &corpus->samples.data[peers->chosen.data[i]]);
-	}
+	peers->dwfl_bytes = warm_up(peers, unwind_dwfl, before);
+	before = malloc_bytes();
+	peers->dw = bench_dw_new(corpus);
+	peers->dw_bytes = warm_up(peers, unwind_dw, before);
 	return peers;
 }
 
@@ -148,15 +167,18 @@ void bench_peers_free(struct bench_peers *peers)
 	free(peers);
 }
 
+/* One after the other, so that neither takes the caches from the other's tables. */
+static void pass(struct bench_peers *peers, unwind_fn unwind, struct timed *timed)
+{
+	for (size_t i = 0; i < peers->chosen.len; i++)
+		time_one(peers, &peers->corpus->samples.data[peers->chosen.data[i]],
+			 unwind, timed);
+}
+
 void bench_peers_pass(struct bench_peers *peers)
 {
-	for (size_t i = 0; i < peers->chosen.len; i++) {
-		const struct bench_sample *sample =
-			&peers->corpus->samples.data[peers->chosen.data[i]];
-
-		time_one(peers, sample, unwind_dwfl, &peers->dwfl_time);
-		time_one(peers, sample, unwind_dw, &peers->dw_time);
-	}
+	pass(peers, unwind_dwfl, &peers->dwfl_time);
+	pass(peers, unwind_dw, &peers->dw_time);
 }
 
 static struct bench_peer result(const struct bench_peers *peers,
@@ -177,5 +199,7 @@ void bench_peers_result(const struct bench_peers *peers, struct bench_peer *dwfl
 {
 	*dwfl = result(peers, &peers->dwfl_time);
 	*dw = result(peers, &peers->dw_time);
+	dwfl->bytes = peers->dwfl_bytes;
+	dw->bytes = peers->dw_bytes;
 	*dwfl_start_ms = peers->start_ms;
 }

@@ -110,7 +110,7 @@ static void print_ours(const struct bench_corpus *corpus, const struct bench_our
 		if (ours->stops[i] > 0)
 			printf(" %s %" PRIu64, pm_unw_stop_name((enum pm_unw_stop)i),
 			       ours->stops[i]);
-	printf("\n  first pass: rules known for %.3f %% of the frames (%.0f misses), %" PRIu64
+	printf("\n  first pass: hit rate %.3f %% of the frames (%.0f misses), %" PRIu64
 	       " by the general form, tables %.2f MB\n",
 	       100.0 - 100.0 * misses / (double)ours->frames, misses,
 	       ours->stats.expressions, (double)ours->stats.table_bytes / 1e6);
@@ -137,9 +137,11 @@ static void print_peers(const struct bench_peers *peers, const struct bench_ours
 	printf("  %6.1f x cold\n", dw.cold_ns / ours->cold_ns);
 	print_row("libdw hot", dw.hot_ns, a_sample);
 	printf("  %6.1f x hot\n", dw.hot_ns / ours->hot_ns);
-	printf("  libdwfl timed: %" PRIu64 " samples, %" PRIu64 " frames; libdw: %" PRIu64
-	       " frames\n",
-	       dwfl.samples, dwfl.frames, dw.frames);
+	printf("  timed: libdwfl %" PRIu64 " frames of %" PRIu64
+	       " samples, libdw %" PRIu64
+	       "; from malloc: libdwfl %.2f MB, libdw %.2f MB\n",
+	       dwfl.frames, dwfl.samples, dw.frames, (double)dwfl.bytes / 1e6,
+	       (double)dw.bytes / 1e6);
 	printf("  cold start, first sample of a process with %zu modules: ours %.2f ms, "
 	       "libdwfl %.2f ms\n",
 	       ours->start_modules, ours->start_ms, start_ms);

@@ -115,6 +115,7 @@ int bench_ours_print(struct bench_corpus *corpus, FILE *to);
 struct bench_peer {
 	uint64_t samples, frames; /* that were timed */
 	double cold_ns, hot_ns; /* a frame */
+	size_t bytes; /* that it keeps, from malloc */
 };
 
 struct bench_peers;
