@@ -131,84 +131,6 @@ static enum a64_link a64_link_of(const struct pm_unw_state *state)
 	return link;
 }
 
-/* ---- steps ---------------------------------------------------------------------------- */
-
-/*
- * Where the interrupted function has not saved its return address (yet): on top of the stack,
- * or in the link register.
- */
-static bool step_leaf(struct pm_unw_state *state)
-{
-	const struct pm_unw_arch_info *arch = state->arch;
-	struct pm_unw_regs *regs = &state->regs;
-	uint64_t sp = regs->value[arch->sp], pc;
-	enum a64_link link = A64_LINK_LIVE;
-	const struct pm_unw_map *to;
-	enum pm_unw_stop ignored;
-
-	/* In generated code the top of the stack is mostly something else, and it cannot be
-	 * looked at to find out. */
-	if (!state->first || (state->map && !state->map->module) ||
-	    !(regs->known >> arch->sp & 1))
-		return false;
-	if (arch->ra_is_link) {
-		link = a64_link_of(state);
-		if (!(regs->known >> arch->ra & 1) || link == A64_LINK_SAVED)
-			return false;
-		pc = pm_unw_strip_pac(state->space, regs->value[arch->ra]);
-	} else {
-		if (!pm_unw_stack_word(arch, state->stack, sp, &pc, &ignored))
-			return false;
-		sp = (sp + arch->word_bytes) & arch->address_mask;
-	}
-	to = pm_unw_space_find(state->space, pc - 1);
-	if (!to || !to->module || !pm_unw_follows_call(state, pc))
-		return false;
-	regs->value[arch->sp] = sp;
-	regs->value[arch->pc] = pc;
-	regs->known &= arch->callee_saved;
-	regs->known |= (uint64_t)1 << arch->pc;
-	if (link == A64_LINK_LIVE)
-		regs->known |= (uint64_t)1 << arch->sp;
-	return true;
-}
-
-/* A pair of words at the frame pointer: the caller's frame pointer, the return address. */
-static bool step_fp(struct pm_unw_state *state, enum pm_unw_stop *stop)
-{
-	const struct pm_unw_arch_info *arch = state->arch;
-	struct pm_unw_regs *regs = &state->regs;
-	uint64_t fp = regs->value[arch->fp], sp = regs->value[arch->sp];
-	uint64_t caller_fp, pc;
-
-	*stop = PM_UNW_STOP_NO_CFI;
-	if (!(regs->known >> arch->fp & 1) ||
-	    !(regs->known >> arch->sp & 1 || (arch->ra_is_link && !state->first)) ||
-	    fp < sp || fp % arch->word_bytes != 0 || fp - sp >= PM_UNW_STACK_SPAN_MAX)
-		return false;
-	if (!pm_unw_stack_word(arch, state->stack, fp, &caller_fp, stop) ||
-	    !pm_unw_stack_word(arch, state->stack, fp + arch->word_bytes, &pc, stop))
-		return false;
-	if (arch->ra_is_link)
-		pc = pm_unw_strip_pac(state->space, pc);
-	/* Zeros end a chain of frame pointers, but where the register is something else it
-	 * may point at any. In generated code there is nothing better to go by. */
-	if (pc == 0 ? caller_fp != 0 || !state->map || state->map->module
-		    : !pm_unw_follows_call(state, pc)) {
-		*stop = PM_UNW_STOP_NO_CFI;
-		return false;
-	}
-	regs->value[arch->fp] = caller_fp;
-	regs->value[arch->sp] = fp + 2 * arch->word_bytes;
-	regs->value[arch->pc] = pc;
-	regs->known = (uint64_t)1 << arch->fp | (uint64_t)1 << arch->pc;
-	/* On aarch64 the pair stands at the bottom of its frame: the caller's stack pointer is
-	 * somewhere above, and the value is a lower bound that the guards make use of. */
-	if (!arch->ra_is_link)
-		regs->known |= (uint64_t)1 << arch->sp;
-	return true;
-}
-
 /* ---- signal trampolines ---------------------------------------------------------------- */
 
 enum {
@@ -274,6 +196,102 @@ static const struct trampoline {
 	  aarch64_context,
 	  { 0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4 } },
 };
+
+/* Whether a return to @address goes on behind a call, or ends a signal's handler. */
+static bool is_return_address(const struct pm_unw_state *state, uint64_t address)
+{
+	const struct pm_unw_map *map = pm_unw_space_find(state->space, address);
+	uint8_t code[sizeof(trampolines[0].code)];
+
+	if (pm_unw_follows_call(state, address))
+		return true;
+	for (size_t i = 0; i < PM_ARRAY_LEN(trampolines); i++)
+		if (trampolines[i].arch == state->regs.arch &&
+		    read_code(map, address, code, trampolines[i].code_len) &&
+		    memcmp(code, trampolines[i].code, trampolines[i].code_len) == 0)
+			return true;
+	return false;
+}
+
+/* ---- steps ---------------------------------------------------------------------------- */
+
+/*
+ * Where the interrupted function has not saved its return address (yet): on top of the stack,
+ * or in the link register.
+ */
+static bool step_leaf(struct pm_unw_state *state)
+{
+	const struct pm_unw_arch_info *arch = state->arch;
+	struct pm_unw_regs *regs = &state->regs;
+	uint64_t sp = regs->value[arch->sp], pc;
+	enum a64_link link = A64_LINK_LIVE;
+	const struct pm_unw_map *to;
+	enum pm_unw_stop ignored;
+
+	/* In generated code the top of the stack is mostly something else, and it cannot be
+	 * looked at to find out. */
+	if (!state->first || (state->map && !state->map->module) ||
+	    !(regs->known >> arch->sp & 1))
+		return false;
+	if (arch->ra_is_link) {
+		link = a64_link_of(state);
+		if (!(regs->known >> arch->ra & 1) || link == A64_LINK_SAVED)
+			return false;
+		pc = pm_unw_strip_pac(state->space, regs->value[arch->ra]);
+	} else {
+		if (!pm_unw_stack_word(arch, state->stack, sp, &pc, &ignored))
+			return false;
+		sp = (sp + arch->word_bytes) & arch->address_mask;
+	}
+	to = pm_unw_space_find(state->space, pc - 1);
+	if (!to || !to->module || !is_return_address(state, pc))
+		return false;
+	regs->value[arch->sp] = sp;
+	regs->value[arch->pc] = pc;
+	regs->known &= arch->callee_saved;
+	regs->known |= (uint64_t)1 << arch->pc;
+	if (link == A64_LINK_LIVE)
+		regs->known |= (uint64_t)1 << arch->sp;
+	return true;
+}
+
+/* A pair of words at the frame pointer: the caller's frame pointer, the return address. */
+static bool step_fp(struct pm_unw_state *state, enum pm_unw_stop *stop)
+{
+	const struct pm_unw_arch_info *arch = state->arch;
+	struct pm_unw_regs *regs = &state->regs;
+	uint64_t fp = regs->value[arch->fp], sp = regs->value[arch->sp];
+	uint64_t caller_fp, pc;
+
+	*stop = PM_UNW_STOP_NO_CFI;
+	if (!(regs->known >> arch->fp & 1) ||
+	    !(regs->known >> arch->sp & 1 || (arch->ra_is_link && !state->first)) ||
+	    fp < sp || fp % arch->word_bytes != 0 || fp - sp >= PM_UNW_STACK_SPAN_MAX)
+		return false;
+	if (!pm_unw_stack_word(arch, state->stack, fp, &caller_fp, stop) ||
+	    !pm_unw_stack_word(arch, state->stack, fp + arch->word_bytes, &pc, stop))
+		return false;
+	if (arch->ra_is_link)
+		pc = pm_unw_strip_pac(state->space, pc);
+	/* Zeros end a chain of frame pointers, but where the register is something else it
+	 * may point at any. In generated code there is nothing better to go by. */
+	if (pc == 0 ? caller_fp != 0 || !state->map || state->map->module
+		    : !is_return_address(state, pc)) {
+		*stop = PM_UNW_STOP_NO_CFI;
+		return false;
+	}
+	regs->value[arch->fp] = caller_fp;
+	regs->value[arch->sp] = fp + 2 * arch->word_bytes;
+	regs->value[arch->pc] = pc;
+	regs->known = (uint64_t)1 << arch->fp | (uint64_t)1 << arch->pc;
+	/* On aarch64 the pair stands at the bottom of its frame: the caller's stack pointer is
+	 * somewhere above, and the value is a lower bound that the guards make use of. */
+	if (!arch->ra_is_link)
+		regs->known |= (uint64_t)1 << arch->sp;
+	return true;
+}
+
+/* ---- the ladder ----------------------------------------------------------------------- */
 
 static bool read_context(const struct trampoline *trampoline,
 			 const struct pm_unw_state *state, uint64_t at,

@@ -237,6 +237,31 @@ static void test_i386_signals(void **state)
 	check_i386_trampoline(0x207, 12 + 128 + 20);
 }
 
+/* A handler without CFI returns to the trampoline, which no call stands before. */
+static void test_i386_handler_without_cfi(void **state)
+{
+	struct world *world = make(PM_UNW_I386);
+
+	(void)state;
+	CODE_AT(world, 0x100, 0xb8, 0xad, 0, 0, 0, 0xcd, 0x80);
+	FDE(world, 0x300, 0x20, DW_CFA_def_cfa, EDI, 8);
+	begin_at(world, 0x200);
+	poke(world, 0x00, at(world, 0x100));
+	put_i386_context(world, 4 + 12 + 128 + 20, 0x300, 0x3f0);
+	poke(world, 0x404, at(world, IN_ROOT));
+	ASSERT_CHAIN(world, PM_UNW_STOP_ROOT, { 0x200, 0, IP }, { 0x100, 4, LEAF },
+		     { 0x300, 0x3f0, TRAMPOLINE }, { IN_ROOT, 0x408, CFI });
+	/* With a frame. */
+	begin_at(world, 0x200);
+	set(world, EBP, on_stack(world, 8));
+	poke(world, 0x00, 0);
+	poke(world, 0x0c, at(world, 0x100));
+	put_i386_context(world, 0x10 + 12 + 128 + 20, 0x300, 0x3f0);
+	ASSERT_CHAIN(world, PM_UNW_STOP_ROOT, { 0x200, 0, IP }, { 0x100, 0x10, FP },
+		     { 0x300, 0x3f0, TRAMPOLINE }, { IN_ROOT, 0x408, CFI });
+	world_free(world);
+}
+
 /* Pointers of an FDE without pc-relative encoding, and the address size of CIE version 4. */
 static void check_i386_cie(uint8_t version, uint8_t address_size, int expected)
 {
@@ -299,6 +324,7 @@ int main(void)
 		cmocka_unit_test(test_i386_plt),
 		cmocka_unit_test(test_i386_without_cfi),
 		cmocka_unit_test(test_i386_signals),
+		cmocka_unit_test(test_i386_handler_without_cfi),
 		cmocka_unit_test(test_i386_pointers),
 	};
 
