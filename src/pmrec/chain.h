@@ -19,6 +19,7 @@ struct pm_rec_chain_source {
 	struct pm_rec_jit *jit; /* NULL: generated code is memory like any other */
 	struct pm_rec_raw *raw; /* NULL: the stacks themselves are not kept */
 	bool stitch; /* put known callers on top of truncated stacks (see stitch.h) */
+	bool look; /* where none are known, read the stack of the running thread */
 };
 
 /* Why there are no more frames, as the file says it; for counting, too. */

@@ -159,7 +159,8 @@ static int open_output(struct pm_rec_session *session, struct pm_error *err)
 	struct pm_rec_chain_source source = { .procs = session->procs,
 					      .modules = &session->modules,
 					      .call_graph = session->options->call_graph,
-					      .stitch = session->options->stitch };
+					      .stitch = session->options->stitch,
+					      .look = session->options->stitch };
 	int ret = pm_file_writer_open(&session->writer, session->options->output, err);
 
 	if (ret < 0)

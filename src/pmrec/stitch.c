@@ -4,49 +4,13 @@
 #include <errno.h>
 #include <string.h>
 
+#include "stitch-internal.h"
+
 enum {
-	/* A function pushes the registers it has to save right below its return address: up
-	 * to six in the psABI. They are its caller's, and tell one run of it from another. */
-	EVIDENCE_BYTES = 6 * 8,
 	RETURN_BYTES = 8,
-	SLOTS_MIN = 1 << 10,
-	/* Above this share of the room after forgetting, everything is forgotten. */
-	CROWDED_DIV = 4,
-	CROWDED_MUL = 3,
-};
-
-/* Instead of a caller's node. */
-#define ROOT    (UINT32_MAX - 1)
-#define UNKNOWN UINT32_MAX
-
-/*
- * A frame under its callers: a tree of everything remembered. A node's callers do not change,
- * but for one: where the caller was unknown, it may become known.
- */
-struct node {
-	uint64_t sp, address;
-	uint32_t module;
-	uint32_t thread; /* serial number of its thread */
-	uint32_t parent;
-	uint32_t evidence; /* hash of what its callee saved; 0: unknown */
-};
-
-struct thread {
-	uint32_t pid, tid;
-	uint32_t serial; /* 0: the row is free */
-	PM_VEC(uint32_t) nodes; /* the last chain, outermost first */
-};
-
-struct pm_rec_stitches {
-	PM_VEC(struct node) nodes;
-	uint32_t *slots; /* node + 1 by thread and frame: the last with a known caller */
-	size_t slots_cap; /* 0 or a power of two, at least twice the nodes */
-	PM_VEC(struct thread) threads;
-	PM_VEC(uint32_t) free_threads;
-	struct pm_index by_id;
-	uint32_t serials;
-	PM_VEC(uint32_t) before; /* the last chain of the thread at hand */
-	PM_VEC(struct pm_rec_stitch_frame) outer; /* the last result */
+	/* So many of the words a callee saved have to be the same: most, for one of them may
+	 * be what counts the rounds of a loop. */
+	EVIDENCE_ENOUGH = PM_REC_EVIDENCE_WORDS - 1,
 };
 
 struct pm_rec_stitches *pm_rec_stitches_new(void)
@@ -58,8 +22,10 @@ void pm_rec_stitches_free(struct pm_rec_stitches *stitches)
 {
 	if (!stitches)
 		return;
-	for (size_t i = 0; i < stitches->threads.len; i++)
+	for (size_t i = 0; i < stitches->threads.len; i++) {
 		pm_vec_release(&stitches->threads.data[i].nodes);
+		pm_vec_release(&stitches->threads.data[i].offer);
+	}
 	pm_vec_release(&stitches->threads);
 	pm_vec_release(&stitches->free_threads);
 	pm_vec_release(&stitches->nodes);
@@ -72,9 +38,9 @@ void pm_rec_stitches_free(struct pm_rec_stitches *stitches)
 
 size_t pm_rec_stitches_bytes(const struct pm_rec_stitches *stitches)
 {
-	size_t bytes = stitches->nodes.cap * sizeof(struct node) +
+	size_t bytes = stitches->nodes.cap * sizeof(struct pm_rec_node) +
 		       stitches->slots_cap * sizeof(*stitches->slots) +
-		       stitches->threads.cap * sizeof(struct thread);
+		       stitches->threads.cap * sizeof(struct pm_rec_stitch_thread);
 
 	for (size_t i = 0; i < stitches->threads.len; i++)
 		bytes += stitches->threads.data[i].nodes.cap * sizeof(uint32_t);
@@ -85,9 +51,9 @@ size_t pm_rec_stitches_bytes(const struct pm_rec_stitches *stitches)
 
 static bool thread_equal(const void *table, uint32_t id, const void *key)
 {
-	const struct thread *row =
+	const struct pm_rec_stitch_thread *row =
 		&((const struct pm_rec_stitches *)table)->threads.data[id];
-	const struct thread *wanted = key;
+	const struct pm_rec_stitch_thread *wanted = key;
 
 	return row->pid == wanted->pid && row->tid == wanted->tid;
 }
@@ -95,17 +61,17 @@ static bool thread_equal(const void *table, uint32_t id, const void *key)
 static uint32_t thread_find(const struct pm_rec_stitches *stitches, uint32_t pid,
 			    uint32_t tid)
 {
-	struct thread key = { .pid = pid, .tid = tid };
+	struct pm_rec_stitch_thread key = { .pid = pid, .tid = tid };
 
 	return pm_index_find(&stitches->by_id, pm_hash_mix(pid, tid), thread_equal,
 			     stitches, &key);
 }
 
-static struct thread *thread_get(struct pm_rec_stitches *stitches, uint32_t pid,
-				 uint32_t tid)
+static struct pm_rec_stitch_thread *thread_get(struct pm_rec_stitches *stitches,
+					       uint32_t pid, uint32_t tid)
 {
 	uint32_t id = thread_find(stitches, pid, tid);
-	struct thread *thread;
+	struct pm_rec_stitch_thread *thread;
 
 	if (id != PM_INDEX_NONE)
 		return &stitches->threads.data[id];
@@ -114,7 +80,8 @@ static struct thread *thread_get(struct pm_rec_stitches *stitches, uint32_t pid,
 	} else {
 		id = (uint32_t)stitches->threads.len;
 		/* So that to give a row back needs no memory. */
-		if (pm_vec_push(&stitches->threads, (struct thread){ 0 }) < 0 ||
+		if (pm_vec_push(&stitches->threads, (struct pm_rec_stitch_thread){ 0 }) <
+			    0 ||
 		    pm_vec_reserve(&stitches->free_threads, stitches->threads.cap) < 0)
 			return NULL;
 		stitches->free_threads.data[stitches->free_threads.len++] = id;
@@ -132,11 +99,12 @@ static struct thread *thread_get(struct pm_rec_stitches *stitches, uint32_t pid,
 /* Its nodes are found by nobody any more. */
 static void thread_drop(struct pm_rec_stitches *stitches, uint32_t id)
 {
-	struct thread *thread = &stitches->threads.data[id];
+	struct pm_rec_stitch_thread *thread = &stitches->threads.data[id];
 
 	pm_index_remove(&stitches->by_id, pm_hash_mix(thread->pid, thread->tid), id);
 	thread->serial = 0;
 	pm_vec_release(&thread->nodes);
+	pm_vec_release(&thread->offer);
 	stitches->free_threads.data[stitches->free_threads.len++] = id;
 }
 
@@ -157,220 +125,90 @@ void pm_rec_stitches_forget_process(struct pm_rec_stitches *stitches, uint32_t p
 			thread_drop(stitches, (uint32_t)i);
 }
 
-/* ---- nodes --------------------------------------------------------------------------- */
-
-static bool same_place(const struct node *node, const struct node *other)
-{
-	return node->sp == other->sp && node->address == other->address &&
-	       node->module == other->module;
-}
-
-static uint32_t *slot_of(const struct pm_rec_stitches *stitches, const struct node *key)
-{
-	size_t mask = stitches->slots_cap - 1;
-	size_t at = pm_hash_mix(pm_hash_mix(key->thread, key->module) ^ key->address,
-				key->sp) &
-		    mask;
-
-	for (;; at = (at + 1) & mask) {
-		uint32_t *slot = &stitches->slots[at];
-		const struct node *node;
-
-		if (*slot == 0)
-			return slot;
-		node = &stitches->nodes.data[*slot - 1];
-		if (node->thread == key->thread && same_place(node, key))
-			return slot;
-	}
-}
-
-/* The node at hand for this frame, whose caller is known unless no such node was ever seen. */
-static uint32_t recall(const struct pm_rec_stitches *stitches, const struct node *key)
-{
-	uint32_t slot = stitches->slots_cap > 0 ? *slot_of(stitches, key) : 0;
-
-	return slot > 0 ? slot - 1 : UNKNOWN;
-}
-
-static void remember(struct pm_rec_stitches *stitches, uint32_t id)
-{
-	const struct node *node = &stitches->nodes.data[id];
-	uint32_t *slot = slot_of(stitches, node);
-
-	if (*slot == 0 || node->parent != UNKNOWN)
-		*slot = id + 1;
-}
-
-static int slots_make(struct pm_rec_stitches *stitches, size_t nodes)
-{
-	size_t cap = stitches->slots_cap ? stitches->slots_cap : SLOTS_MIN;
-
-	while (cap < nodes * 2)
-		cap *= 2;
-	if (cap != stitches->slots_cap) {
-		uint32_t *slots = calloc(cap, sizeof(*slots));
-
-		if (!slots)
-			return -ENOMEM;
-		free(stitches->slots);
-		stitches->slots = slots;
-		stitches->slots_cap = cap;
-	} else {
-		memset(stitches->slots, 0, cap * sizeof(*stitches->slots));
-	}
-	for (size_t i = 0; i < stitches->nodes.len; i++)
-		remember(stitches, (uint32_t)i);
-	return 0;
-}
-
-static void forget_all(struct pm_rec_stitches *stitches)
-{
-	stitches->nodes.len = 0;
-	for (size_t i = 0; i < stitches->threads.len; i++)
-		stitches->threads.data[i].nodes.len = 0;
-	if (stitches->slots_cap > 0)
-		memset(stitches->slots, 0,
-		       stitches->slots_cap * sizeof(*stitches->slots));
-}
-
-static void keep(const struct pm_rec_stitches *stitches, uint32_t *kept, uint32_t node)
-{
-	while (node < ROOT && !kept[node]) {
-		kept[node] = 1;
-		node = stitches->nodes.data[node].parent;
-	}
-}
-
-/* Moves what is kept together. Nodes only move down, so that none is overwritten. */
-static void compact(struct pm_rec_stitches *stitches, uint32_t *moved)
-{
-	struct node *nodes = stitches->nodes.data;
-	size_t len = 0;
-
-	for (size_t i = 0; i < stitches->nodes.len; i++)
-		moved[i] = moved[i] ? (uint32_t)len++ : UNKNOWN;
-	for (size_t i = 0; i < stitches->nodes.len; i++) {
-		if (moved[i] == UNKNOWN)
-			continue;
-		nodes[moved[i]] = nodes[i];
-		if (nodes[moved[i]].parent < ROOT)
-			nodes[moved[i]].parent = moved[nodes[moved[i]].parent];
-	}
-	stitches->nodes.len = len;
-	for (size_t i = 0; i < stitches->threads.len; i++) {
-		struct thread *thread = &stitches->threads.data[i];
-
-		for (size_t j = 0; j < thread->nodes.len; j++)
-			thread->nodes.data[j] = moved[thread->nodes.data[j]];
-	}
-}
-
-/* Keeps the last chains and the younger half. */
-static int forget_old(struct pm_rec_stitches *stitches)
-{
-	PM_AUTO_FREE uint32_t *kept = calloc(stitches->nodes.len + 1, sizeof(*kept));
-
-	if (!kept)
-		return -ENOMEM;
-	for (size_t i = stitches->nodes.len / 2; i < stitches->nodes.len; i++)
-		keep(stitches, kept, (uint32_t)i);
-	for (size_t i = 0; i < stitches->threads.len; i++) {
-		const struct thread *thread = &stitches->threads.data[i];
-
-		for (size_t j = 0; j < thread->nodes.len; j++)
-			keep(stitches, kept, thread->nodes.data[j]);
-	}
-	compact(stitches, kept);
-	if (stitches->nodes.len > PM_REC_STITCH_NODES_MAX / CROWDED_DIV * CROWDED_MUL)
-		forget_all(stitches);
-	return slots_make(stitches, stitches->nodes.len);
-}
-
-/* Room for @more nodes. */
-static int make_room(struct pm_rec_stitches *stitches, size_t more)
-{
-	size_t want;
-
-	if (stitches->nodes.len + more > PM_REC_STITCH_NODES_MAX &&
-	    stitches->nodes.len > 0) {
-		int error = forget_old(stitches);
-
-		if (error < 0)
-			return error;
-		if (stitches->nodes.len + more > PM_REC_STITCH_NODES_MAX)
-			forget_all(stitches);
-	}
-	want = stitches->nodes.len + more;
-	if (pm_vec_reserve(&stitches->nodes, want) < 0)
-		return -ENOMEM;
-	return stitches->slots_cap < want * 2 ? slots_make(stitches, want) : 0;
-}
-
 /* ---- joining ------------------------------------------------------------------------- */
 
-static uint32_t evidence_of(const struct pm_rec_stitch_sample *sample, uint64_t sp)
+static void note_evidence(const struct pm_rec_stitch_sample *sample,
+			  struct pm_rec_node *node)
 {
-	uint64_t offset = sp - RETURN_BYTES - EVIDENCE_BYTES - sample->stack_start;
-	uint32_t hash;
+	enum {
+		BYTES = PM_REC_EVIDENCE_WORDS * 8
+	};
+	uint64_t offset = node->sp - RETURN_BYTES - BYTES - sample->stack_start;
 
-	if (sample->stack_len < EVIDENCE_BYTES ||
-	    offset > sample->stack_len - EVIDENCE_BYTES)
-		return 0;
-	hash = (uint32_t)pm_hash_bytes(sample->stack + offset, EVIDENCE_BYTES);
-	return hash ? hash : 1;
+	if (sample->stack_len < BYTES || offset > sample->stack_len - BYTES)
+		return;
+	for (size_t i = 0; i < PM_REC_EVIDENCE_WORDS; i++) {
+		uint64_t word;
+
+		memcpy(&word, sample->stack + offset + i * 8, sizeof(word));
+		node->evidence[i] = (uint16_t)(pm_hash_mix(word, 0) >> 48 | 1);
+	}
+}
+
+static bool same_evidence(const struct pm_rec_node *node, const struct pm_rec_node *other)
+{
+	size_t same = 0;
+
+	for (size_t i = 0; i < PM_REC_EVIDENCE_WORDS; i++)
+		same += node->evidence[i] != 0 && node->evidence[i] == other->evidence[i];
+	return same >= EVIDENCE_ENOUGH;
 }
 
 /* The frame as a node; the leaf has no callee that could have saved anything. */
-static struct node node_of(const struct thread *thread,
-			   const struct pm_rec_stitch_sample *sample, size_t i)
+static struct pm_rec_node node_of(const struct pm_rec_stitch_thread *thread,
+				  const struct pm_rec_stitch_sample *sample, size_t i)
 {
 	const struct pm_rec_stitch_frame *frame = &sample->frames[i];
+	struct pm_rec_node node = { .sp = frame->sp,
+				    .address = frame->address,
+				    .module = frame->module,
+				    .thread = thread->serial,
+				    .parent = PM_REC_NODE_UNKNOWN };
 
-	return (struct node){ .sp = frame->sp,
-			      .address = frame->address,
-			      .module = frame->module,
-			      .thread = thread->serial,
-			      .parent = UNKNOWN,
-			      .evidence = i > 0 ? evidence_of(sample, frame->sp) : 0 };
+	if (i > 0)
+		note_evidence(sample, &node);
+	return node;
 }
 
 /* Where @key stands in a chain of nodes, or its length. */
 static size_t find_in(const struct pm_rec_stitches *stitches, const uint32_t *chain,
-		      size_t len, const struct node *key)
+		      size_t len, const struct pm_rec_node *key)
 {
 	size_t i = 0;
 
-	while (i < len && !same_place(&stitches->nodes.data[chain[i]], key))
+	while (i < len && !pm_rec_node_same_place(&stitches->nodes.data[chain[i]], key))
 		i++;
 	return i;
 }
 
-/* The caller of @key as an earlier frame like it had it, or UNKNOWN. */
+/* The caller of @key as an earlier frame like it had it, or PM_REC_NODE_UNKNOWN. */
 static uint32_t find_caller(const struct pm_rec_stitches *stitches,
-			    const struct node *key)
+			    const struct pm_rec_node *key)
 {
-	uint32_t id = recall(stitches, key);
-	const struct node *node;
+	uint32_t id = pm_rec_nodes_find(stitches, key);
+	const struct pm_rec_node *node;
 	size_t at;
 
-	if (id == UNKNOWN || stitches->nodes.data[id].parent >= ROOT || key->sp == 0)
-		return UNKNOWN;
+	if (id == PM_REC_NODE_UNKNOWN ||
+	    stitches->nodes.data[id].parent >= PM_REC_NODE_ROOT || key->sp == 0)
+		return PM_REC_NODE_UNKNOWN;
 	node = &stitches->nodes.data[id];
-	if (node->evidence == key->evidence && key->evidence != 0)
+	if (same_evidence(node, key))
 		return node->parent;
 	/* It stood at this very call a sample ago: then its own callers are those of then. */
 	at = find_in(stitches, stitches->before.data, stitches->before.len,
 		     &stitches->nodes.data[node->parent]);
-	return at < stitches->before.len ? stitches->before.data[at] : UNKNOWN;
+	return at < stitches->before.len ? stitches->before.data[at]
+					 : PM_REC_NODE_UNKNOWN;
 }
 
 /* Puts @id and its callers, outermost first, in front of the thread's chain. */
-static int prepend(struct pm_rec_stitches *stitches, struct thread *thread, uint32_t id,
-		   size_t max)
+static int prepend(struct pm_rec_stitches *stitches, struct pm_rec_stitch_thread *thread,
+		   uint32_t id, size_t max)
 {
 	size_t len = 0;
 
-	for (uint32_t at = id; at < ROOT && len <= max;
+	for (uint32_t at = id; at < PM_REC_NODE_ROOT && len <= max;
 	     at = stitches->nodes.data[at].parent)
 		len++;
 	if (thread->nodes.len + len > max)
@@ -387,33 +225,35 @@ static int prepend(struct pm_rec_stitches *stitches, struct thread *thread, uint
 }
 
 /* Follows a chain that ends in the unknown on to its root, as far as that can be had. */
-static int extend(struct pm_rec_stitches *stitches, struct thread *thread, size_t max)
+static int extend(struct pm_rec_stitches *stitches, struct pm_rec_stitch_thread *thread,
+		  size_t max)
 {
 	for (;;) {
 		uint32_t outermost = thread->nodes.data[0];
-		struct node *node = &stitches->nodes.data[outermost];
+		struct pm_rec_node *node = &stitches->nodes.data[outermost];
 		uint32_t parent;
 		int error;
 
-		if (node->parent != UNKNOWN)
+		if (node->parent != PM_REC_NODE_UNKNOWN)
 			return 0;
 		parent = find_caller(stitches, node);
-		if (parent == UNKNOWN)
+		if (parent == PM_REC_NODE_UNKNOWN)
 			return 0;
 		/* A circle is none of a stack. */
-		for (uint32_t at = parent; at < ROOT;
+		for (uint32_t at = parent; at < PM_REC_NODE_ROOT;
 		     at = stitches->nodes.data[at].parent)
 			if (at == outermost)
 				return 0;
 		error = prepend(stitches, thread, parent, max);
 		if (error < 0)
 			return error == -E2BIG ? 0 : error;
-		node->parent = parent;
+		pm_rec_nodes_set_parent(stitches, outermost, parent);
 	}
 }
 
 /* For the look whether a caller was there in the last sample. */
-static int save_before(struct pm_rec_stitches *stitches, const struct thread *thread)
+static int save_before(struct pm_rec_stitches *stitches,
+		       const struct pm_rec_stitch_thread *thread)
 {
 	stitches->before.len = 0;
 	if (pm_vec_reserve(&stitches->before, thread->nodes.len) < 0)
@@ -429,8 +269,8 @@ static int save_before(struct pm_rec_stitches *stitches, const struct thread *th
  * Makes the thread's chain begin with the callers of @last, the outermost frame of a
  * truncated stack. @outer is how many are known, none above @max.
  */
-static int join(struct pm_rec_stitches *stitches, struct thread *thread,
-		const struct node *last, size_t max, size_t *outer)
+static int join(struct pm_rec_stitches *stitches, struct pm_rec_stitch_thread *thread,
+		const struct pm_rec_node *last, size_t max, size_t *outer)
 {
 	size_t at = find_in(stitches, thread->nodes.data, thread->nodes.len, last);
 	size_t len = thread->nodes.len;
@@ -449,7 +289,7 @@ static int join(struct pm_rec_stitches *stitches, struct thread *thread,
 		return error;
 	}
 	caller = find_caller(stitches, last);
-	if (caller == UNKNOWN)
+	if (caller == PM_REC_NODE_UNKNOWN)
 		return 0;
 	thread->nodes.len = 0;
 	error = prepend(stitches, thread, caller, max);
@@ -459,13 +299,14 @@ static int join(struct pm_rec_stitches *stitches, struct thread *thread,
 	return error == -E2BIG ? 0 : error;
 }
 
-static int give_outer(struct pm_rec_stitches *stitches, const struct thread *thread,
-		      size_t len, struct pm_rec_stitched *ret)
+static int give_outer(struct pm_rec_stitches *stitches,
+		      const struct pm_rec_stitch_thread *thread, size_t len,
+		      struct pm_rec_stitched *ret)
 {
 	if (pm_vec_reserve(&stitches->outer, len) < 0)
 		return -ENOMEM;
 	for (size_t i = 0; i < len; i++) {
-		const struct node *node =
+		const struct pm_rec_node *node =
 			&stitches->nodes.data[thread->nodes.data[len - 1 - i]];
 
 		stitches->outer.data[i] = (struct pm_rec_stitch_frame){
@@ -475,7 +316,8 @@ static int give_outer(struct pm_rec_stitches *stitches, const struct thread *thr
 	*ret = (struct pm_rec_stitched){
 		.frames = stitches->outer.data,
 		.len = len,
-		.rooted = stitches->nodes.data[thread->nodes.data[0]].parent == ROOT
+		.rooted = stitches->nodes.data[thread->nodes.data[0]].parent ==
+			  PM_REC_NODE_ROOT
 	};
 	return 0;
 }
@@ -484,32 +326,103 @@ static int give_outer(struct pm_rec_stitches *stitches, const struct thread *thr
  * Makes the sample's frames the thread's chain from place @at on, outermost first; what is in
  * front of it stays. Nodes that are there already are used again.
  */
-static int follow(struct pm_rec_stitches *stitches, struct thread *thread,
+static int follow(struct pm_rec_stitches *stitches, struct pm_rec_stitch_thread *thread,
 		  const struct pm_rec_stitch_sample *sample, size_t at)
 {
 	if (pm_vec_reserve(&thread->nodes, at + sample->len) < 0)
 		return -ENOMEM;
 	for (size_t i = sample->len; i-- > 0; at++) {
-		struct node node = node_of(thread, sample, i);
-		uint32_t id = at < thread->nodes.len ? thread->nodes.data[at] : UNKNOWN;
+		struct pm_rec_node node = node_of(thread, sample, i);
+		uint32_t id = at < thread->nodes.len ? thread->nodes.data[at]
+						     : PM_REC_NODE_UNKNOWN;
 
 		if (at > 0)
 			node.parent = thread->nodes.data[at - 1];
 		else if (sample->end == PM_REC_STITCH_ROOTED)
-			node.parent = ROOT;
-		if (id != UNKNOWN && same_place(&stitches->nodes.data[id], &node) &&
+			node.parent = PM_REC_NODE_ROOT;
+		if (id != PM_REC_NODE_UNKNOWN &&
+		    pm_rec_node_same_place(&stitches->nodes.data[id], &node) &&
 		    stitches->nodes.data[id].parent == node.parent) {
-			stitches->nodes.data[id].evidence = node.evidence;
+			memcpy(stitches->nodes.data[id].evidence, node.evidence,
+			       sizeof(node.evidence));
 			continue;
 		}
-		id = (uint32_t)stitches->nodes.len;
-		stitches->nodes.data[stitches->nodes.len++] = node;
-		remember(stitches, id);
-		thread->nodes.data[at] = id;
+		thread->nodes.data[at] = pm_rec_nodes_add(stitches, &node);
 		thread->nodes.len = at + 1;
 	}
 	thread->nodes.len = at;
 	return 0;
+}
+
+/* Whether the outermost frame known has been there since the last sample. */
+static bool has_stayed(const struct pm_rec_stitches *stitches,
+		       const struct pm_rec_stitch_thread *thread,
+		       const struct pm_rec_stitch_sample *sample)
+{
+	struct pm_rec_node last = node_of(thread, sample, sample->len - 1);
+
+	return sample->end == PM_REC_STITCH_TRUNCATED && last.sp != 0 &&
+	       find_in(stitches, thread->nodes.data, thread->nodes.len, &last) <
+		       thread->nodes.len;
+}
+
+/* Puts what is on offer on top of the last chain, or drops it, or leaves it for later. */
+static int take_offer(struct pm_rec_stitches *stitches,
+		      struct pm_rec_stitch_thread *thread,
+		      const struct pm_rec_stitch_sample *sample, size_t max)
+{
+	size_t len = thread->offer.len;
+	uint32_t parent = thread->offer_rooted ? PM_REC_NODE_ROOT : PM_REC_NODE_UNKNOWN;
+	bool stayed =
+		len > 0 && thread->nodes.len > 0 && has_stayed(stitches, thread, sample);
+
+	if (stayed && sample->time < thread->offer_time)
+		return 0;
+	thread->offer.len = 0;
+	if (!stayed || len > max || thread->nodes.len > max - len)
+		return 0;
+	while (len-- > 0) {
+		const struct pm_rec_stitch_frame *frame = &thread->offer.data[len];
+		struct pm_rec_node node = { .sp = frame->sp,
+					    .address = frame->address,
+					    .module = frame->module,
+					    .thread = thread->serial,
+					    .parent = parent };
+
+		parent = pm_rec_nodes_add(stitches, &node);
+	}
+	pm_rec_nodes_set_parent(stitches, thread->nodes.data[0], parent);
+	return prepend(stitches, thread, parent, max);
+}
+
+int pm_rec_stitches_offer(struct pm_rec_stitches *stitches, uint32_t pid, uint32_t tid,
+			  const struct pm_rec_stitch_frame *frames, size_t len,
+			  bool rooted, uint64_t time)
+{
+	uint32_t id = thread_find(stitches, pid, tid);
+	struct pm_rec_stitch_thread *thread;
+
+	if (id == PM_INDEX_NONE || len == 0)
+		return 0;
+	thread = &stitches->threads.data[id];
+	thread->offer.len = 0;
+	if (pm_vec_reserve(&thread->offer, len) < 0)
+		return -ENOMEM;
+	memcpy(thread->offer.data, frames, len * sizeof(*frames));
+	thread->offer.len = len;
+	thread->offer_time = time;
+	thread->offer_rooted = rooted;
+	return 0;
+}
+
+/* Whether what is above the thread's chain is unknown. What is on offer for another goes. */
+static bool is_wanting(const struct pm_rec_stitches *stitches,
+		       struct pm_rec_stitch_thread *thread, uint32_t outermost)
+{
+	if (thread->nodes.len == 0 || thread->nodes.data[0] != outermost)
+		thread->offer.len = 0;
+	return thread->nodes.len > 0 && thread->offer.len == 0 &&
+	       stitches->nodes.data[thread->nodes.data[0]].parent == PM_REC_NODE_UNKNOWN;
 }
 
 int pm_rec_stitches_add(struct pm_rec_stitches *stitches,
@@ -517,7 +430,8 @@ int pm_rec_stitches_add(struct pm_rec_stitches *stitches,
 			struct pm_rec_stitched *ret)
 {
 	struct pm_rec_stitched stitched = { 0 };
-	struct thread *thread;
+	struct pm_rec_stitch_thread *thread;
+	uint32_t outermost;
 	size_t outer = 0;
 	int error;
 
@@ -528,9 +442,12 @@ int pm_rec_stitches_add(struct pm_rec_stitches *stitches,
 	thread = thread_get(stitches, sample->pid, sample->tid);
 	if (!thread)
 		return -ENOMEM;
-	error = make_room(stitches, sample->len);
+	error = pm_rec_nodes_reserve(stitches, sample->len + thread->offer.len);
+	if (error == 0)
+		error = take_offer(stitches, thread, sample, max - sample->len);
+	outermost = thread->nodes.len > 0 ? thread->nodes.data[0] : PM_REC_NODE_UNKNOWN;
 	if (error == 0 && sample->end == PM_REC_STITCH_TRUNCATED) {
-		struct node last = node_of(thread, sample, sample->len - 1);
+		struct pm_rec_node last = node_of(thread, sample, sample->len - 1);
 
 		error = join(stitches, thread, &last, max - sample->len, &outer);
 		if (error == 0 && outer > 0)
@@ -538,7 +455,10 @@ int pm_rec_stitches_add(struct pm_rec_stitches *stitches,
 	}
 	if (error == 0)
 		error = follow(stitches, thread, sample, outer);
-	if (error == 0)
-		*ret = stitched;
-	return error;
+	if (error < 0)
+		return error;
+	stitched.wanting = is_wanting(stitches, thread, outermost) &&
+			   sample->end == PM_REC_STITCH_TRUNCATED;
+	*ret = stitched;
+	return 0;
 }

@@ -7,7 +7,8 @@
  * mostly still is. A frame is the same when stack pointer and place in the code are. That is
  * taken for proof while the frame has been in every sample since; one that was gone in
  * between counts only if its caller was not, or if its callee saved the same registers.
- * docs/how-it-works.md has the share of wrong guesses.
+ * docs/how-it-works.md has the share of wrong guesses. Where no earlier stack tells more, a
+ * look at the thread's memory may, which is good for the samples after it.
  */
 #pragma once
 
@@ -34,6 +35,7 @@ struct pm_rec_stitch_sample {
 	const struct pm_rec_stitch_frame *frames;
 	size_t len;
 	enum pm_rec_stitch_end end;
+	uint64_t time;
 	const uint8_t *stack;
 	uint64_t stack_start; /* the address of stack[0] */
 	size_t stack_len;
@@ -44,11 +46,12 @@ struct pm_rec_stitched {
 	const struct pm_rec_stitch_frame *frames; /* leaf first; until the next call */
 	size_t len; /* 0: nothing is known */
 	bool rooted; /* they end at the root */
+	bool wanting; /* what is above all this is not known, and nothing is on offer */
 };
 
 /* How much is remembered, all threads together; beyond it the older half is forgotten. */
 enum {
-	PM_REC_STITCH_NODES_MAX = 1 << 17, /* of 32 bytes, and 8 to find them by */
+	PM_REC_STITCH_NODES_MAX = 1 << 17, /* of 40 bytes, and 8 to find them by */
 };
 
 struct pm_rec_stitches *pm_rec_stitches_new(void); /* NULL without memory */
@@ -61,6 +64,14 @@ void pm_rec_stitches_free(struct pm_rec_stitches *stitches);
 int pm_rec_stitches_add(struct pm_rec_stitches *stitches,
 			const struct pm_rec_stitch_sample *sample, size_t max,
 			struct pm_rec_stitched *ret);
+/*
+ * What a look at the thread's memory at @time, after its last sample, found above all that is
+ * known of that sample, leaf first. It is taken for true once a sample from after that time
+ * shows that the outermost known frame has been there all along. 0 or -ENOMEM.
+ */
+int pm_rec_stitches_offer(struct pm_rec_stitches *stitches, uint32_t pid, uint32_t tid,
+			  const struct pm_rec_stitch_frame *frames, size_t len,
+			  bool rooted, uint64_t time);
 /* The thread has ended, or its id belongs to another one now. */
 void pm_rec_stitches_forget_thread(struct pm_rec_stitches *stitches, uint32_t pid,
 				   uint32_t tid);

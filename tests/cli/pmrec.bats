@@ -197,7 +197,7 @@ many_libraries() {
 }
 
 @test "a stack deeper than the copy is marked truncated" {
-	"$PMREC" -q --stack-bytes 16 -o s.json -- "$PROGRAMS/split" 0.3
+	"$PMREC" -q --no-stitch --stack-bytes 16 -o s.json -- "$PROGRAMS/split" 0.3
 	holds s.json 'footer["truncated"] > 100' \
 		'all(s["stop"] == "truncated" for s in samples if chain(s)[0] == "sixty")'
 }
@@ -221,6 +221,19 @@ many_libraries() {
 	"$PMREPORT" --json s.json >r.json
 	[[ $(jq .events[0].stitched.samples r.json) == \
 		$(jq 'select(.type == "footer").stitched' s.json) ]]
+}
+
+@test "a frame larger than every copy has its callers, from a look at the memory" {
+	"$PMREC" -q -o s.json -- "$PROGRAMS/giant" 1
+	# All but the first, until the look is confirmed: rings are read ten times a second.
+	holds s.json 'footer["truncated"] > 0.9 * footer["samples"]' \
+		'footer["stops"]["root"] > 0.6 * footer["samples"]' \
+		'all([n for n in chain(s) if n in ("work", "giant", "above", "main")][-3:] ==
+			["giant", "above", "main"] for s in samples if "stop" not in s and "work" in chain(s))' \
+		'sum("giant" in chain(s) and "stop" not in s for s in samples) > 300'
+	"$PMREC" -q --no-stitch -o n.json -- "$PROGRAMS/giant" 0.3
+	holds n.json 'not any("giant" in chain(s) and "above" in chain(s) for s in samples)' \
+		'footer["truncated"] == footer["stops"]["truncated"] > 100'
 }
 
 @test "--no-stitch leaves what is cut off cut off" {

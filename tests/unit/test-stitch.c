@@ -31,6 +31,8 @@ struct stack {
 	uint8_t bytes[DEPTH_MAX * FRAME_BYTES];
 };
 
+static uint64_t sample_time;
+
 static uint64_t sp_of(size_t index)
 {
 	return TOP - (index + 1) * FRAME_BYTES;
@@ -57,6 +59,7 @@ static int sample_as(struct pm_rec_stitches *stitches, uint32_t tid, struct stac
 		.len = len,
 		.end = len == stack->depth ? PM_REC_STITCH_ROOTED
 					   : PM_REC_STITCH_TRUNCATED,
+		.time = sample_time,
 		.stack = stack->bytes,
 		.stack_start = leaf,
 		/* The caller's frame begins below the return address that is not there. */
@@ -357,10 +360,105 @@ static void test_nonsense(void **state)
 				 0);
 		assert_true(sample.len + stitched.len <= 64);
 		stitches_made += stitched.len > 0;
+		if (stitched.wanting && (random >> 12 & 1))
+			assert_int_equal(
+				pm_rec_stitches_offer(stitches, 1, sample.tid, frames, 20,
+						      random >> 13 & 1, sample.time),
+				0);
 		if (random >> 50 == 1)
 			pm_rec_stitches_forget_thread(stitches, 1, sample.tid);
 	}
 	assert_true(stitches_made > 1000);
+	pm_rec_stitches_free(stitches);
+}
+
+/* What a look at the memory finds above all that is known, at time 10. */
+static void offer(struct pm_rec_stitches *stitches, const struct stack *stack,
+		  size_t known, uint64_t time)
+{
+	struct pm_rec_stitch_frame frames[DEPTH_MAX];
+	size_t len = stack->depth - known;
+
+	for (size_t i = 0; i < len; i++)
+		frames[i] = (struct pm_rec_stitch_frame){
+			.sp = sp_of(len - 1 - i),
+			.address = stack->calls[len - 1 - i].address
+		};
+	assert_int_equal(pm_rec_stitches_offer(stitches, 1, 1, frames, len, true, time),
+			 0);
+}
+
+static struct pm_rec_stitched sample_at(struct pm_rec_stitches *stitches,
+					struct stack *stack, size_t frames, uint64_t time)
+{
+	struct pm_rec_stitched stitched;
+
+	sample_time = time;
+	assert_int_equal(sample_as(stitches, 1, stack, frames, 0, &stitched), 0);
+	sample_time = 0;
+	return stitched;
+}
+
+static void test_look_at_memory(void **state)
+{
+	struct pm_rec_stitches *stitches = pm_rec_stitches_new();
+	PM_AUTO_FREE struct stack *stack = stack_of(10);
+	struct pm_rec_stitched stitched;
+
+	(void)state;
+	stitched = sample_at(stitches, stack, 6, 1);
+	assert_true(stitched.wanting && stitched.len == 0);
+	offer(stitches, stack, 6, 10);
+	/* From before the look: it proves nothing. And no second one is needed. */
+	stitched = sample_at(stitches, stack, 6, 9);
+	assert_true(!stitched.wanting && stitched.len == 0);
+	call(stack, 0x2000, 2);
+	stitched = sample_at(stitches, stack, 5, 11);
+	assert_true(!stitched.wanting && stitched.rooted);
+	assert_int_equal(stitched.len, 6);
+	assert_int_equal(sample(stitches, stack, 5), 6);
+	pm_rec_stitches_free(stitches);
+}
+
+/* The frame below what was seen was gone before or after the look. */
+static void test_look_in_vain(void **state)
+{
+	struct pm_rec_stitches *stitches = pm_rec_stitches_new();
+	PM_AUTO_FREE struct stack *stack = stack_of(10);
+
+	(void)state;
+	assert_true(sample_at(stitches, stack, 6, 1).wanting);
+	offer(stitches, stack, 6, 10);
+	stack->depth = 4;
+	call(stack, 0x3000, 3);
+	call(stack, 0x3001, 3);
+	assert_true(sample_at(stitches, stack, 2, 5).wanting);
+	stack->depth = 4;
+	for (uint64_t i = 4; i < 10; i++)
+		call(stack, 0x1000 + i, 1);
+	assert_int_equal(sample_at(stitches, stack, 6, 11).len, 0);
+	assert_int_equal(sample_at(stitches, stack, 6, 12).len, 0);
+	/* A thread that nobody has heard of. */
+	pm_rec_stitches_forget_thread(stitches, 1, 1);
+	offer(stitches, stack, 6, 20);
+	assert_int_equal(sample_at(stitches, stack, 6, 21).len, 0);
+	pm_rec_stitches_free(stitches);
+}
+
+/* A stack that is complete wants nothing, and one that ends otherwise would not get it. */
+static void test_nothing_is_wanting(void **state)
+{
+	const struct pm_rec_stitch_frame frames[] = { { 16, 1, 0 }, { 32, 2, 0 } };
+	struct pm_rec_stitches *stitches = pm_rec_stitches_new();
+	struct pm_rec_stitched stitched;
+
+	(void)state;
+	assert_int_equal(add(stitches, frames, 2, PM_REC_STITCH_OTHER, LIMIT, &stitched),
+			 0);
+	assert_false(stitched.wanting);
+	assert_int_equal(add(stitches, frames, 2, PM_REC_STITCH_ROOTED, LIMIT, &stitched),
+			 0);
+	assert_false(stitched.wanting);
 	pm_rec_stitches_free(stitches);
 }
 
@@ -489,6 +587,9 @@ int main(void)
 		cmocka_unit_test(test_limit),
 		cmocka_unit_test(test_unknown_stack_pointer),
 		cmocka_unit_test(test_nonsense),
+		cmocka_unit_test(test_look_at_memory),
+		cmocka_unit_test(test_look_in_vain),
+		cmocka_unit_test(test_nothing_is_wanting),
 		cmocka_unit_test(test_memory_is_bounded),
 		cmocka_unit_test(test_threads_are_released),
 		cmocka_unit_test(test_random_calls),

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <string.h>
+
+#include "stitch-internal.h"
+
+enum {
+	SLOTS_MIN = 1 << 10,
+	/* Above this share of the room after forgetting, everything is forgotten. */
+	CROWDED_DIV = 4,
+	CROWDED_MUL = 3,
+};
+
+static uint32_t *slot_of(const struct pm_rec_stitches *stitches,
+			 const struct pm_rec_node *key)
+{
+	size_t mask = stitches->slots_cap - 1;
+	size_t at = pm_hash_mix(pm_hash_mix(key->thread, key->module) ^ key->address,
+				key->sp) &
+		    mask;
+
+	for (;; at = (at + 1) & mask) {
+		uint32_t *slot = &stitches->slots[at];
+		const struct pm_rec_node *node;
+
+		if (*slot == 0)
+			return slot;
+		node = &stitches->nodes.data[*slot - 1];
+		if (node->thread == key->thread && pm_rec_node_same_place(node, key))
+			return slot;
+	}
+}
+
+static void remember(struct pm_rec_stitches *stitches, uint32_t id)
+{
+	const struct pm_rec_node *node = &stitches->nodes.data[id];
+	uint32_t *slot = slot_of(stitches, node);
+
+	if (*slot == 0 || node->parent != PM_REC_NODE_UNKNOWN)
+		*slot = id + 1;
+}
+
+static int slots_make(struct pm_rec_stitches *stitches, size_t nodes)
+{
+	size_t cap = stitches->slots_cap ? stitches->slots_cap : SLOTS_MIN;
+
+	while (cap < nodes * 2)
+		cap *= 2;
+	if (cap != stitches->slots_cap) {
+		uint32_t *slots = calloc(cap, sizeof(*slots));
+
+		if (!slots)
+			return -ENOMEM;
+		free(stitches->slots);
+		stitches->slots = slots;
+		stitches->slots_cap = cap;
+	} else {
+		memset(stitches->slots, 0, cap * sizeof(*stitches->slots));
+	}
+	for (size_t i = 0; i < stitches->nodes.len; i++)
+		remember(stitches, (uint32_t)i);
+	return 0;
+}
+
+static void forget_all(struct pm_rec_stitches *stitches)
+{
+	stitches->nodes.len = 0;
+	for (size_t i = 0; i < stitches->threads.len; i++)
+		stitches->threads.data[i].nodes.len = 0;
+	if (stitches->slots_cap > 0)
+		memset(stitches->slots, 0,
+		       stitches->slots_cap * sizeof(*stitches->slots));
+}
+
+static void keep(const struct pm_rec_stitches *stitches, uint32_t *kept, uint32_t node)
+{
+	while (node < PM_REC_NODE_ROOT && !kept[node]) {
+		kept[node] = 1;
+		node = stitches->nodes.data[node].parent;
+	}
+}
+
+/* Moves what is kept together. Nodes only move down, so that none is overwritten. */
+static void compact(struct pm_rec_stitches *stitches, uint32_t *moved)
+{
+	struct pm_rec_node *nodes = stitches->nodes.data;
+	size_t len = 0;
+
+	for (size_t i = 0; i < stitches->nodes.len; i++)
+		moved[i] = moved[i] ? (uint32_t)len++ : PM_REC_NODE_UNKNOWN;
+	for (size_t i = 0; i < stitches->nodes.len; i++) {
+		if (moved[i] == PM_REC_NODE_UNKNOWN)
+			continue;
+		nodes[moved[i]] = nodes[i];
+		if (nodes[moved[i]].parent < PM_REC_NODE_ROOT)
+			nodes[moved[i]].parent = moved[nodes[moved[i]].parent];
+	}
+	stitches->nodes.len = len;
+	for (size_t i = 0; i < stitches->threads.len; i++) {
+		struct pm_rec_stitch_thread *thread = &stitches->threads.data[i];
+
+		for (size_t j = 0; j < thread->nodes.len; j++)
+			thread->nodes.data[j] = moved[thread->nodes.data[j]];
+	}
+}
+
+/* Keeps the last chains and the younger half. */
+static int forget_old(struct pm_rec_stitches *stitches)
+{
+	PM_AUTO_FREE uint32_t *kept = calloc(stitches->nodes.len + 1, sizeof(*kept));
+
+	if (!kept)
+		return -ENOMEM;
+	for (size_t i = stitches->nodes.len / 2; i < stitches->nodes.len; i++)
+		keep(stitches, kept, (uint32_t)i);
+	for (size_t i = 0; i < stitches->threads.len; i++) {
+		const struct pm_rec_stitch_thread *thread = &stitches->threads.data[i];
+
+		for (size_t j = 0; j < thread->nodes.len; j++)
+			keep(stitches, kept, thread->nodes.data[j]);
+	}
+	compact(stitches, kept);
+	if (stitches->nodes.len > PM_REC_STITCH_NODES_MAX / CROWDED_DIV * CROWDED_MUL)
+		forget_all(stitches);
+	return slots_make(stitches, stitches->nodes.len);
+}
+
+int pm_rec_nodes_reserve(struct pm_rec_stitches *stitches, size_t more)
+{
+	size_t want;
+
+	if (stitches->nodes.len + more > PM_REC_STITCH_NODES_MAX &&
+	    stitches->nodes.len > 0) {
+		int error = forget_old(stitches);
+
+		if (error < 0)
+			return error;
+		if (stitches->nodes.len + more > PM_REC_STITCH_NODES_MAX)
+			forget_all(stitches);
+	}
+	want = stitches->nodes.len + more;
+	if (pm_vec_reserve(&stitches->nodes, want) < 0)
+		return -ENOMEM;
+	return stitches->slots_cap < want * 2 ? slots_make(stitches, want) : 0;
+}
+
+uint32_t pm_rec_nodes_add(struct pm_rec_stitches *stitches,
+			  const struct pm_rec_node *node)
+{
+	uint32_t id = (uint32_t)stitches->nodes.len;
+
+	stitches->nodes.data[stitches->nodes.len++] = *node;
+	remember(stitches, id);
+	return id;
+}
+
+void pm_rec_nodes_set_parent(struct pm_rec_stitches *stitches, uint32_t id,
+			     uint32_t parent)
+{
+	stitches->nodes.data[id].parent = parent;
+	remember(stitches, id);
+}
+
+uint32_t pm_rec_nodes_find(const struct pm_rec_stitches *stitches,
+			   const struct pm_rec_node *key)
+{
+	uint32_t slot = stitches->slots_cap > 0 ? *slot_of(stitches, key) : 0;
+
+	return slot > 0 ? slot - 1 : PM_REC_NODE_UNKNOWN;
+}
