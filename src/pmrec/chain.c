@@ -3,56 +3,15 @@
 
 #include <linux/perf_event.h>
 #include <string.h>
-#include <time.h>
 
+#include "chain-internal.h"
 #include "jit.h"
 #include "spaces.h"
-#include "stitch.h"
 
 enum {
 	/* sysctl kernel.perf_event_max_stack: how many frames the kernel gives unless told
 	 * otherwise, its markers not counted. A chain that long was cut. */
 	KERNEL_CHAIN_DEFAULT = 127,
-	/* What we take from a callchain at most; the sysctl goes no higher than 640 K. */
-	CALLCHAIN_MAX = 1024,
-	FRAMES_MAX = PM_UNW_FRAMES_MAX + CALLCHAIN_MAX,
-	SLOTS = 256, /* a power of two */
-	/* What is read of a running thread's stack above the bytes copied. */
-	LOOK_BYTES_MIN = 64 * 1024,
-	LOOK_BYTES_MAX = 16 * LOOK_BYTES_MIN,
-};
-
-struct frame {
-	uint64_t address;
-	uint32_t module;
-	uint32_t how;
-};
-
-/* The last chain of a thread, root first. Its successor mostly differs at the leaf only. */
-struct slot {
-	uint32_t pid, tid;
-	size_t len, cap;
-	struct frame *frames;
-	uint32_t *stacks;
-};
-
-struct pm_rec_chains {
-	struct pm_rec_chain_source from;
-	struct pm_unwinder *unwinder;
-	struct pm_rec_stitches *stitches; /* NULL: --no-stitch */
-	uint64_t samples; /* so far */
-	struct slot slots[SLOTS];
-	struct pm_unw_frame found[PM_UNW_FRAMES_MAX];
-	struct pm_rec_stitch_frame
-		known[PM_UNW_FRAMES_MAX]; /* `found` as stitching sees it */
-	struct frame frames[FRAMES_MAX]; /* of the sample at hand, leaf first */
-	size_t frames_len;
-	const struct pm_record *record; /* the one at hand */
-	bool stitched; /* some of them */
-	bool wanting; /* there is more than even earlier samples tell */
-	/* For a look: room for PM_STACK_BYTES_MAX and LOOK_BYTES_MAX. NULL: none so far. */
-	uint8_t *memory;
-	uint64_t outermost_sp; /* of the last stitched frame */
 };
 
 const char *pm_rec_stop_name(uint32_t stop)
@@ -89,7 +48,7 @@ void pm_rec_chains_free(struct pm_rec_chains *chains)
 {
 	if (!chains)
 		return;
-	for (size_t i = 0; i < SLOTS; i++) {
+	for (size_t i = 0; i < PM_REC_SLOTS; i++) {
 		free(chains->slots[i].frames);
 		free(chains->slots[i].stacks);
 	}
@@ -124,14 +83,14 @@ void pm_rec_chains_stats(const struct pm_rec_chains *chains, struct pm_unw_stats
 static void push(struct pm_rec_chains *chains, uint64_t address, uint32_t module,
 		 enum pm_unw_how how)
 {
-	if (chains->frames_len < FRAMES_MAX)
-		chains->frames[chains->frames_len++] = (struct frame){ .address = address,
-								       .module = module,
-								       .how = how };
+	if (chains->frames_len < PM_REC_FRAMES_MAX)
+		chains->frames[chains->frames_len++] = (struct pm_rec_frame){
+			.address = address, .module = module, .how = how
+		};
 }
 
-static int push_user(struct pm_rec_chains *chains, uint64_t lookup,
-		     const struct pm_unw_map *map, enum pm_unw_how how)
+int pm_rec_chains_push(struct pm_rec_chains *chains, uint64_t lookup,
+		       const struct pm_unw_map *map, enum pm_unw_how how)
 {
 	const struct pm_rec_module *of =
 		map ? &chains->from.modules->list.data[map->tag] : NULL;
@@ -181,8 +140,8 @@ static int push_callchain(struct pm_rec_chains *chains, const struct pm_sample *
 {
 	uint64_t context = 0;
 	size_t in_context = 0;
-	size_t len = sample->callchain_len < CALLCHAIN_MAX ? sample->callchain_len
-							   : CALLCHAIN_MAX;
+	size_t len = sample->callchain_len < PM_REC_CALLCHAIN_MAX ? sample->callchain_len
+								  : PM_REC_CALLCHAIN_MAX;
 
 	*user_frames = 0;
 	for (size_t i = 0; i < len; i++) {
@@ -201,7 +160,7 @@ static int push_callchain(struct pm_rec_chains *chains, const struct pm_sample *
 		} else if (context == (uint64_t)PERF_CONTEXT_USER && space) {
 			uint64_t lookup = in_context == 0 ? address : address - 1;
 
-			error = push_user(
+			error = pm_rec_chains_push(
 				chains, lookup, pm_unw_space_find(space, lookup),
 				in_context == 0 ? PM_UNW_HOW_IP : PM_UNW_HOW_FP);
 			(*user_frames)++;
@@ -248,54 +207,6 @@ static void forget_unsaved(struct pm_unw_regs *regs)
 		regs->known &= ~(1u << callee_saved[i]);
 }
 
-/*
- * Goes on above a truncated stack with what earlier ones had there. @len frames, those found
- * last, are the user's part of the chain.
- */
-static int stitch(struct pm_rec_chains *chains, const struct pm_record *record,
-		  const struct pm_unw_stack *stack, size_t len, uint32_t *stop)
-{
-	const struct frame *frames = chains->frames + chains->frames_len - len;
-	struct pm_rec_stitch_sample sample = {
-		.pid = record->pid,
-		.tid = record->tid,
-		.frames = chains->known,
-		.len = len,
-		.end = *stop == PM_UNW_STOP_ROOT        ? PM_REC_STITCH_ROOTED
-		       : *stop == PM_UNW_STOP_TRUNCATED ? PM_REC_STITCH_TRUNCATED
-							: PM_REC_STITCH_OTHER,
-		.time = record->time,
-		.stack = stack->data,
-		.stack_start = stack->start,
-		.stack_len = stack->len,
-	};
-	struct pm_rec_stitched stitched;
-	int error;
-
-	/* A thread that has ended has no number, and all such would look like one. */
-	if (record->tid == PM_FILE_NONE)
-		return 0;
-	for (size_t i = 0; i < len; i++)
-		chains->known[i] =
-			(struct pm_rec_stitch_frame){ .sp = chains->found[i].sp,
-						      .address = frames[i].address,
-						      .module = frames[i].module };
-	error = pm_rec_stitches_add(chains->stitches, &sample, PM_UNW_FRAMES_MAX,
-				    &stitched);
-	if (error < 0)
-		return error;
-	if (stitched.len > 0)
-		chains->outermost_sp = stitched.frames[stitched.len - 1].sp;
-	for (size_t i = 0; i < stitched.len; i++)
-		push(chains, stitched.frames[i].address, stitched.frames[i].module,
-		     PM_UNW_HOW_STITCHED);
-	chains->stitched = stitched.len > 0;
-	chains->wanting = stitched.wanting;
-	if (stitched.rooted)
-		*stop = PM_UNW_STOP_ROOT;
-	return 0;
-}
-
 static int keep_raw(struct pm_rec_chains *chains, const struct pm_record *record,
 		    const struct pm_unw_space *space, const struct pm_unw_regs *regs,
 		    const struct pm_unw_stack *stack, size_t len)
@@ -340,86 +251,6 @@ static int unwind(struct pm_rec_chains *chains, struct pm_unw_space *space,
 	return 0;
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-/* Reads on above the bytes copied, @more bytes. False: there is nothing. */
-static bool read_above(struct pm_rec_chains *chains, uint32_t tid, size_t more,
-		       struct pm_unw_stack *stack)
-{
-	size_t got;
-
-	if (stack->len > PM_STACK_BYTES_MAX)
-		return false;
-	if (!chains->memory)
-		chains->memory = malloc(PM_STACK_BYTES_MAX + LOOK_BYTES_MAX);
-	if (!chains->memory)
-		return false;
-	got = pm_trace_read((pid_t)tid, stack->start + stack->len,
-			    chains->memory + stack->len, more);
-	memcpy(chains->memory, stack->data, stack->len);
-	stack->data = chains->memory;
-	stack->len += got;
-	return got > 0;
-}
-
-/*
- * Where not even earlier samples tell what is above, the thread's memory may: it runs, but its
- * outer frames stay. Whether they did is seen by the samples after this look, which are those
- * that gain by it. @len frames were found, and @outer known above them.
- */
-static int look(struct pm_rec_chains *chains, const struct pm_record *record,
-		const struct pm_unw_space *space, const struct pm_unw_regs *regs,
-		const struct pm_unw_stack *copy, size_t len, size_t outer)
-{
-	size_t frames_len = chains->frames_len, found = 0, known = 0;
-	enum pm_unw_stop reason = PM_UNW_STOP_TRUNCATED;
-	uint64_t time = 0;
-	int error = 0;
-
-	/* rustc was seen with a frame of 527 KiB; most want a few KiB. */
-	for (size_t more = LOOK_BYTES_MIN;
-	     more <= LOOK_BYTES_MAX && reason == PM_UNW_STOP_TRUNCATED; more *= 16) {
-		struct pm_unw_stack stack = *copy;
-
-		if (!read_above(chains, record->tid, more, &stack))
-			return 0;
-		time = now_ns();
-		found = pm_unwind(chains->unwinder, space, regs, &stack, chains->found,
-				  &reason);
-	}
-
-	/* What is read above may not fit to what is known. */
-	if (found <= len + outer ||
-	    (outer > 0 && chains->outermost_sp != chains->found[len + outer - 1].sp))
-		return 0;
-	for (size_t i = len + outer; error == 0 && i < found; i++) {
-		const struct pm_unw_frame *frame = &chains->found[i];
-
-		if (chains->frames_len == FRAMES_MAX)
-			break;
-		error = push_user(chains, frame->lookup, frame->map, frame->how);
-		if (error < 0)
-			break;
-		chains->known[known++] = (struct pm_rec_stitch_frame){
-			.sp = frame->sp,
-			.address = chains->frames[chains->frames_len - 1].address,
-			.module = chains->frames[chains->frames_len - 1].module
-		};
-	}
-	chains->frames_len = frames_len;
-	if (error == 0)
-		error = pm_rec_stitches_offer(
-			chains->stitches, record->pid, record->tid, chains->known, known,
-			reason == PM_UNW_STOP_ROOT && len + outer + known == found, time);
-	return error;
-}
-
 static int push_unwound(struct pm_rec_chains *chains, const struct pm_record *record,
 			struct pm_unw_space *space, uint32_t *stop)
 {
@@ -427,7 +258,7 @@ static int push_unwound(struct pm_rec_chains *chains, const struct pm_record *re
 	struct pm_unw_regs regs = { .known = sample->regs.known };
 	struct pm_unw_stack stack;
 	enum pm_unw_stop reason;
-	size_t frames_len, len;
+	size_t len;
 	int error;
 
 	if (!arch_of(sample->regs.abi, &regs.arch)) {
@@ -448,19 +279,12 @@ static int push_unwound(struct pm_rec_chains *chains, const struct pm_record *re
 	for (size_t i = 0; i < len; i++) {
 		const struct pm_unw_frame *frame = &chains->found[i];
 
-		error = push_user(chains, frame->lookup, frame->map, frame->how);
+		error = pm_rec_chains_push(chains, frame->lookup, frame->map, frame->how);
 		if (error < 0)
 			return error;
 	}
 	*stop = reason;
-	if (!chains->stitches)
-		return 0;
-	frames_len = chains->frames_len;
-	error = stitch(chains, record, &stack, len, stop);
-	if (error == 0 && chains->wanting && chains->from.look)
-		error = look(chains, record, space, &regs, &stack, len,
-			     chains->frames_len - frames_len);
-	return error;
+	return pm_rec_chains_stitch(chains, record, space, &regs, &stack, len, stop);
 }
 
 /* The interrupted place alone, where the record has nothing else. */
@@ -471,7 +295,8 @@ static int push_ip(struct pm_rec_chains *chains, const struct pm_record *record,
 
 	if ((record->misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL)
 		return push_kernel(chains, ip, true);
-	return push_user(chains, ip, pm_unw_space_find(space, ip), PM_UNW_HOW_IP);
+	return pm_rec_chains_push(chains, ip, pm_unw_space_find(space, ip),
+				  PM_UNW_HOW_IP);
 }
 
 static int collect(struct pm_rec_chains *chains, const struct pm_record *record,
@@ -510,10 +335,10 @@ static int collect(struct pm_rec_chains *chains, const struct pm_record *record,
 	return error;
 }
 
-static int slot_reserve(struct slot *slot, size_t want)
+static int slot_reserve(struct pm_rec_slot *slot, size_t want)
 {
 	size_t cap = slot->cap;
-	struct frame *frames;
+	struct pm_rec_frame *frames;
 	uint32_t *stacks;
 
 	if (want <= slot->cap)
@@ -530,7 +355,7 @@ static int slot_reserve(struct slot *slot, size_t want)
 	return 0;
 }
 
-static bool same_frame(const struct frame *a, const struct frame *b)
+static bool same_frame(const struct pm_rec_frame *a, const struct pm_rec_frame *b)
 {
 	return a->address == b->address && a->module == b->module && a->how == b->how;
 }
@@ -538,8 +363,8 @@ static bool same_frame(const struct frame *a, const struct frame *b)
 static int intern(struct pm_rec_chains *chains, const struct pm_record *record,
 		  uint32_t *ret)
 {
-	struct slot *slot =
-		&chains->slots[pm_hash_mix(record->pid, record->tid) & (SLOTS - 1)];
+	struct pm_rec_slot *slot = &chains->slots[pm_hash_mix(record->pid, record->tid) &
+						  (PM_REC_SLOTS - 1)];
 	size_t len = chains->frames_len;
 	uint32_t stack = PM_FILE_NONE;
 	size_t same = 0;
@@ -558,7 +383,7 @@ static int intern(struct pm_rec_chains *chains, const struct pm_record *record,
 		stack = slot->stacks[same - 1];
 	slot->len = same;
 	for (; same < len; same++) {
-		const struct frame *frame = &chains->frames[len - 1 - same];
+		const struct pm_rec_frame *frame = &chains->frames[len - 1 - same];
 		uint32_t id;
 
 		error = pm_file_intern_frame(

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The inside of chains:
+ *   chain.c         the frames of a sample, and their stack in the file
+ *   chain-stitch.c  the callers of a stack that was cut off
+ */
+#pragma once
+
+#include "chain.h"
+#include "stitch.h"
+
+enum {
+	/* What we take from a callchain at most; the sysctl goes no higher than 640 K. */
+	PM_REC_CALLCHAIN_MAX = 1024,
+	PM_REC_FRAMES_MAX = PM_UNW_FRAMES_MAX + PM_REC_CALLCHAIN_MAX,
+	PM_REC_SLOTS = 256, /* a power of two */
+};
+
+struct pm_rec_frame {
+	uint64_t address;
+	uint32_t module;
+	uint32_t how;
+};
+
+/* The last chain of a thread, root first. Its successor mostly differs at the leaf only. */
+struct pm_rec_slot {
+	uint32_t pid, tid;
+	size_t len, cap;
+	struct pm_rec_frame *frames;
+	uint32_t *stacks;
+};
+
+struct pm_rec_chains {
+	struct pm_rec_chain_source from;
+	struct pm_unwinder *unwinder;
+	struct pm_rec_stitches *stitches; /* NULL: --no-stitch */
+	uint64_t samples; /* so far */
+	struct pm_rec_slot slots[PM_REC_SLOTS];
+	struct pm_unw_frame found[PM_UNW_FRAMES_MAX];
+	struct pm_rec_stitch_frame
+		known[PM_UNW_FRAMES_MAX]; /* `found` as stitching sees it */
+	struct pm_rec_frame
+		frames[PM_REC_FRAMES_MAX]; /* of the sample at hand, leaf first */
+	size_t frames_len;
+	const struct pm_record *record; /* the one at hand */
+	bool stitched; /* some of them */
+	bool wanting; /* there is more than even earlier samples tell */
+	/* For a look: room for the bytes copied and those above. NULL: none so far. */
+	uint8_t *memory;
+	uint64_t outermost_sp; /* of the last stitched frame */
+};
+
+/* Adds the frame at avma @lookup, which is in @map (NULL: in none). 0 or negative errno. */
+int pm_rec_chains_push(struct pm_rec_chains *chains, uint64_t lookup,
+		       const struct pm_unw_map *map, enum pm_unw_how how);
+/*
+ * Goes on above the last @len frames, the user's part of the chain, which were found in
+ * @stack from @regs. @stop is what stopped them, and becomes ROOT when the chain is complete.
+ * 0 or negative errno.
+ */
+int pm_rec_chains_stitch(struct pm_rec_chains *chains, const struct pm_record *record,
+			 const struct pm_unw_space *space, const struct pm_unw_regs *regs,
+			 const struct pm_unw_stack *stack, size_t len, uint32_t *stop);

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+#include <string.h>
+#include <time.h>
+
+#include "chain-internal.h"
+
+enum {
+	/* What is read of a running thread's stack above the bytes copied. */
+	LOOK_BYTES_MIN = 64 * 1024,
+	LOOK_BYTES_MAX = 16 * LOOK_BYTES_MIN,
+};
+
+static void push(struct pm_rec_chains *chains, const struct pm_rec_stitch_frame *frame)
+{
+	if (chains->frames_len < PM_REC_FRAMES_MAX)
+		chains->frames[chains->frames_len++] =
+			(struct pm_rec_frame){ .address = frame->address,
+					       .module = frame->module,
+					       .how = PM_UNW_HOW_STITCHED };
+}
+
+/* Goes on above a truncated stack with what earlier ones had there. */
+static int stitch(struct pm_rec_chains *chains, const struct pm_record *record,
+		  const struct pm_unw_stack *stack, size_t len, uint32_t *stop)
+{
+	const struct pm_rec_frame *frames = chains->frames + chains->frames_len - len;
+	struct pm_rec_stitch_sample sample = {
+		.pid = record->pid,
+		.tid = record->tid,
+		.frames = chains->known,
+		.len = len,
+		.end = *stop == PM_UNW_STOP_ROOT        ? PM_REC_STITCH_ROOTED
+		       : *stop == PM_UNW_STOP_TRUNCATED ? PM_REC_STITCH_TRUNCATED
+							: PM_REC_STITCH_OTHER,
+		.time = record->time,
+		.stack = stack->data,
+		.stack_start = stack->start,
+		.stack_len = stack->len,
+	};
+	struct pm_rec_stitched stitched;
+	int error;
+
+	/* A thread that has ended has no number, and all such would look like one. */
+	if (record->tid == PM_FILE_NONE)
+		return 0;
+	for (size_t i = 0; i < len; i++)
+		chains->known[i] =
+			(struct pm_rec_stitch_frame){ .sp = chains->found[i].sp,
+						      .address = frames[i].address,
+						      .module = frames[i].module };
+	error = pm_rec_stitches_add(chains->stitches, &sample, PM_UNW_FRAMES_MAX,
+				    &stitched);
+	if (error < 0)
+		return error;
+	if (stitched.len > 0)
+		chains->outermost_sp = stitched.frames[stitched.len - 1].sp;
+	for (size_t i = 0; i < stitched.len; i++)
+		push(chains, &stitched.frames[i]);
+	chains->stitched = stitched.len > 0;
+	chains->wanting = stitched.wanting;
+	if (stitched.rooted)
+		*stop = PM_UNW_STOP_ROOT;
+	return 0;
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* Reads on above the bytes copied, @more bytes. False: there is nothing. */
+static bool read_above(struct pm_rec_chains *chains, uint32_t tid, size_t more,
+		       struct pm_unw_stack *stack)
+{
+	size_t got;
+
+	if (stack->len > PM_STACK_BYTES_MAX)
+		return false;
+	if (!chains->memory)
+		chains->memory = malloc(PM_STACK_BYTES_MAX + LOOK_BYTES_MAX);
+	if (!chains->memory)
+		return false;
+	got = pm_trace_read((pid_t)tid, stack->start + stack->len,
+			    chains->memory + stack->len, more);
+	memcpy(chains->memory, stack->data, stack->len);
+	stack->data = chains->memory;
+	stack->len += got;
+	return got > 0;
+}
+
+/*
+ * Where not even earlier samples tell what is above, the thread's memory may: it runs, but its
+ * outer frames stay. Whether they did is seen by the samples after this look, which are those
+ * that gain by it. @len frames were found, and @outer known above them.
+ */
+static int look(struct pm_rec_chains *chains, const struct pm_record *record,
+		const struct pm_unw_space *space, const struct pm_unw_regs *regs,
+		const struct pm_unw_stack *copy, size_t len, size_t outer)
+{
+	size_t frames_len = chains->frames_len, found = 0, known = 0;
+	enum pm_unw_stop reason = PM_UNW_STOP_TRUNCATED;
+	uint64_t time = 0;
+	int error = 0;
+
+	/* rustc was seen with a frame of 527 KiB; most want a few KiB. */
+	for (size_t more = LOOK_BYTES_MIN;
+	     more <= LOOK_BYTES_MAX && reason == PM_UNW_STOP_TRUNCATED; more *= 16) {
+		struct pm_unw_stack stack = *copy;
+
+		if (!read_above(chains, record->tid, more, &stack))
+			return 0;
+		time = now_ns();
+		found = pm_unwind(chains->unwinder, space, regs, &stack, chains->found,
+				  &reason);
+	}
+	/* What is read above may not fit to what is known. */
+	if (found <= len + outer ||
+	    (outer > 0 && chains->outermost_sp != chains->found[len + outer - 1].sp))
+		return 0;
+	for (size_t i = len + outer; error == 0 && i < found; i++) {
+		const struct pm_unw_frame *frame = &chains->found[i];
+
+		if (chains->frames_len == PM_REC_FRAMES_MAX)
+			break;
+		/* For its module and address; it is no frame of this sample. */
+		error = pm_rec_chains_push(chains, frame->lookup, frame->map, frame->how);
+		if (error < 0)
+			break;
+		chains->known[known++] = (struct pm_rec_stitch_frame){
+			.sp = frame->sp,
+			.address = chains->frames[chains->frames_len - 1].address,
+			.module = chains->frames[chains->frames_len - 1].module
+		};
+	}
+	chains->frames_len = frames_len;
+	if (error == 0)
+		error = pm_rec_stitches_offer(
+			chains->stitches, record->pid, record->tid, chains->known, known,
+			reason == PM_UNW_STOP_ROOT && len + outer + known == found, time);
+	return error;
+}
+
+int pm_rec_chains_stitch(struct pm_rec_chains *chains, const struct pm_record *record,
+			 const struct pm_unw_space *space, const struct pm_unw_regs *regs,
+			 const struct pm_unw_stack *stack, size_t len, uint32_t *stop)
+{
+	size_t frames_len = chains->frames_len;
+	int error;
+
+	if (!chains->stitches)
+		return 0;
+	error = stitch(chains, record, stack, len, stop);
+	if (error == 0 && chains->wanting && chains->from.look)
+		error = look(chains, record, space, regs, stack, len,
+			     chains->frames_len - frames_len);
+	return error;
+}
