@@ -50,7 +50,8 @@ enum pm_unw_how {
 	PM_UNW_HOW_IP, /* the interrupted place itself */
 	PM_UNW_HOW_CFI, /* call frame information */
 	PM_UNW_HOW_FP, /* frame pointer, the return address follows a call instruction */
-	PM_UNW_HOW_LEAF, /* no CFI at the interrupted place: return address on top of the stack */
+	/* No CFI at the interrupted place: return address on top of the stack or in x30. */
+	PM_UNW_HOW_LEAF,
 	PM_UNW_HOW_TRAMPOLINE, /* a signal frame known by its bytes */
 	PM_UNW_HOW_KERNEL, /* the kernel's own chain; for callers that mix */
 	PM_UNW_HOW_STITCHED, /* taken from an earlier chain of the thread; for callers, too */
