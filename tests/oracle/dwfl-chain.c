@@ -327,3 +327,18 @@ const char *dwfl_space_function(struct dwfl_space *space, uint64_t address,
 		return NULL;
 	return dwfl_module_addrinfo(module, address, offset, &symbol, NULL, NULL, NULL);
 }
+
+int dwfl_space_cfa_reg(struct dwfl_space *space, uint64_t lookup)
+{
+	PM_AUTO_FREE Dwarf_Frame *frame = frame_at(space, lookup);
+	Dwarf_Op *ops;
+	size_t len;
+
+	if (!frame || dwarf_frame_cfa(frame, &ops, &len) != 0 || len != 1)
+		return -1;
+	if (ops[0].atom == DW_OP_bregx)
+		return (int)ops[0].number;
+	return ops[0].atom >= DW_OP_breg0 && ops[0].atom <= DW_OP_breg31
+		       ? ops[0].atom - DW_OP_breg0
+		       : -1;
+}

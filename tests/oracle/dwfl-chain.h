@@ -50,3 +50,5 @@ bool dwfl_space_is_signal(struct dwfl_space *space, uint64_t lookup);
 /* The symbol that covers @address, and where in it; NULL: none. Valid as long as @space. */
 const char *dwfl_space_function(struct dwfl_space *space, uint64_t address,
 				uint64_t *offset);
+/* The register that the CFA at @lookup is counted from; -1: none, an expression. */
+int dwfl_space_cfa_reg(struct dwfl_space *space, uint64_t lookup);

@@ -28,6 +28,8 @@
 enum {
 	STEPS_MAX = 100000,
 	PRINTED_MAX = 3,
+	RED_ZONE_BYTES = 128, /* psABI §3.2.2 */
+	STATUS_SKIP = 77, /* of a program that lacks what it is for */
 	ARGS_MAX = 16,
 	SEEN_SLOTS = 1 << 18, /* never full: fewer places than that in STEPS_MAX */
 	/* Does nothing where it has no handler. */
@@ -86,21 +88,39 @@ static bool is_interrupted(const struct tracee *tracee)
 	return false;
 }
 
-static void look(struct stepper *stepper)
+/* As from a copy of the stack that begins @below bytes below the stack pointer. */
+static struct chain unwind_here(struct stepper *stepper, size_t below)
 {
 	struct tracer *tracer = &stepper->tracer;
 	struct tracee *tracee = tracer_tracee(tracer);
-	struct pm_unw_stack stack = { .start = tracee->regs.value[PM_UNW_X86_64_RSP],
-				      .data = stepper->stack };
+	struct pm_unw_space space = { tracer->maps.maps.data, tracer->maps.maps.len };
 	struct chain chain = { .frames = stepper->ours };
-	struct pm_unw_space space;
 
-	tracer_refresh(tracer);
-	space = (struct pm_unw_space){ tracer->maps.maps.data, tracer->maps.maps.len };
-	stack.len = tracer_stack(tracer, stepper->stack, sizeof(stepper->stack));
-	chain.stack = stack;
-	chain.len = pm_unwind(stepper->unwinder, &space, &tracee->regs, &stack,
+	chain.stack = (struct pm_unw_stack){
+		.start = tracee->regs.value[PM_UNW_X86_64_RSP] - below,
+		.data = stepper->stack,
+	};
+	chain.stack.len =
+		tracer_stack(tracer, below, stepper->stack, sizeof(stepper->stack));
+	chain.len = pm_unwind(stepper->unwinder, &space, &tracee->regs, &chain.stack,
 			      stepper->ours, &chain.stop);
+	return chain;
+}
+
+static void look(struct stepper *stepper)
+{
+	struct chain chain;
+	bool with_red_zone = false;
+
+	tracer_refresh(&stepper->tracer);
+	chain = unwind_here(stepper, 0);
+	/* perf_event_open(2) copies from the stack pointer on. */
+	if (chain.stop == PM_UNW_STOP_BAD_MEMORY) {
+		chain = unwind_here(stepper, RED_ZONE_BYTES);
+		with_red_zone = judge_is_true(&stepper->judge, &chain);
+		chain = unwind_here(stepper, 0);
+		chain.true_with_red_zone = with_red_zone;
+	}
 	judge_look(&stepper->judge, &chain);
 }
 
@@ -138,11 +158,13 @@ static void step_through(struct stepper *stepper)
 static bool report(struct stepper *stepper, const char *name, int number)
 {
 	const struct judge *judge = &stepper->judge;
+	bool skip = stepper->tracer.exit_status == STATUS_SKIP;
 	bool ok = judge->counts[CLASS_WRONG] == 0 && judge->places > 0 &&
 		  !stepper->tracer.failed;
 
-	printf("%s %d - %s: %u places, %u wrong\n", ok ? "ok" : "not ok", number, name,
-	       judge->places, judge->counts[CLASS_WRONG]);
+	printf("%s %d - %s: %u places, %u wrong%s\n", ok ? "ok" : "not ok", number, name,
+	       judge->places, judge->counts[CLASS_WRONG],
+	       skip ? " # SKIP there is no such library" : "");
 	printf("# %s: %" PRIu64 " instructions, %u frames; true %u", name,
 	       stepper->tracer.steps, judge->frames, judge->counts[CLASS_TRUE]);
 	for (int i = CLASS_TRUE + 1; i < CLASS_WRONG; i++)

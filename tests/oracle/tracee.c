@@ -125,10 +125,10 @@ static bool read_word(void *arg, uint64_t address, uint64_t *ret)
 	return tracer_peek(arg, address, ret);
 }
 
-size_t tracer_stack(struct tracer *tracer, uint8_t *ret, size_t len)
+size_t tracer_stack(struct tracer *tracer, size_t below, uint8_t *ret, size_t len)
 {
 	const struct tracee *tracee = tracer_tracee(tracer);
-	uint64_t sp = tracee->regs.value[PM_UNW_X86_64_RSP];
+	uint64_t sp = tracee->regs.value[PM_UNW_X86_64_RSP] - below;
 	struct iovec local = { ret, len };
 	struct iovec remote = { (void *)sp, len };
 	ssize_t got;
@@ -249,11 +249,12 @@ static enum tracer_result skip(struct tracer *tracer)
 	int signo = 0;
 	int status;
 
-	do {
+	/* Its own int3 is still to be executed, then the next one. */
+	for (int left = 2; left > 0; left -= signo == 0 && status >> 16 == 0) {
 		if (!resume(tracer, PTRACE_CONT, signo, &status) || !WIFSTOPPED(status))
 			return drop(tracer);
 		signo = WSTOPSIG(status) == SIGTRAP ? 0 : WSTOPSIG(status);
-	} while (signo || status >> 16);
+	}
 	tracer->maps_stale = true;
 	tracer->signals_epoch++;
 	/* The same frame, or all that is known is void. */
@@ -395,6 +396,8 @@ enum tracer_result tracer_step(struct tracer *tracer, int signo)
 			return TRACER_SWITCHED;
 		}
 		tracee->stepping = false;
+		if (WIFEXITED(status) && tracer->tracees_len == 1)
+			tracer->exit_status = WEXITSTATUS(status);
 		if (!WIFSTOPPED(status))
 			return drop(tracer);
 		if (status >> 16)
@@ -506,6 +509,7 @@ int tracer_start(struct tracer *tracer, char *const argv[], char *env, bool from
 	tracer->procs = pm_procs_new(NULL);
 	if (!tracer->procs)
 		abort();
+	tracer->exit_status = -1;
 	tracee = add(tracer, pid, pid);
 	if (!wait_long(pid, &status) || !WIFSTOPPED(status)) {
 		drop(tracer);

@@ -52,6 +52,7 @@ struct tracer {
 		enum shadow_op op;
 	} ops[OPS_SLOTS];
 	uint64_t steps;
+	int exit_status; /* of the first process; -1: it has not exited */
 	bool failed; /* a tracee that is not what we think it is */
 };
 
@@ -70,8 +71,8 @@ enum tracer_result {
 enum tracer_result tracer_step(struct tracer *tracer, int signo);
 
 struct tracee *tracer_tracee(const struct tracer *tracer);
-/* The stack from the stack pointer up: at most @len bytes into @ret. */
-size_t tracer_stack(struct tracer *tracer, uint8_t *ret, size_t len);
+/* The stack from @below bytes below the stack pointer up: at most @len bytes into @ret. */
+size_t tracer_stack(struct tracer *tracer, size_t below, uint8_t *ret, size_t len);
 /* Reads the mappings again if they may have changed. */
 void tracer_refresh(struct tracer *tracer);
 bool tracer_catches(const struct tracer *tracer,

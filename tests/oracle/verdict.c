@@ -17,6 +17,8 @@ static const char *const names[CLASS_COUNT] = {
 	[CLASS_OTHER_STACK] = "other-stack",
 	[CLASS_NO_CFI] = "no-cfi",
 	[CLASS_OVERWRITTEN] = "overwritten",
+	[CLASS_RED_ZONE] = "red-zone",
+	[CLASS_CALLER_SAVED] = "caller-saved",
 	[CLASS_KNOWN] = "known",
 	[CLASS_WRONG] = "wrong",
 };
@@ -292,24 +294,42 @@ static bool is_known(struct judge *judge, const struct doubt *doubt, size_t len)
 	return false;
 }
 
+static bool is_caller_saved(struct judge *judge, const struct chain *chain, size_t len)
+{
+	static const uint32_t callee_saved =
+		1 << 3 | 1 << 6 | 0xf << 12; /* rbx, rbp, … */
+	int reg = dwfl_space_cfa_reg(dwfl_of(judge), chain->frames[len].lookup);
+
+	return len > 0 && chain->len == len + 1 &&
+	       chain->stop == PM_UNW_STOP_NO_REGISTER && reg >= 0 &&
+	       reg != PM_UNW_X86_64_RSP && !(callee_saved >> reg & 1);
+}
+
 static enum class classify(struct judge *judge, const struct doubt *doubt, size_t len) {
 	if (is_other_stack(judge, &doubt->chain, len)) return CLASS_OTHER_STACK;
 		if (is_no_cfi(judge, &doubt->chain, len)) return CLASS_NO_CFI;
 		if (is_overwritten(judge, len)) return CLASS_OVERWRITTEN;
+		if (doubt->chain.true_with_red_zone) return CLASS_RED_ZONE;
+		if (is_caller_saved(judge, &doubt->chain, len)) return CLASS_CALLER_SAVED;
 		return is_known(judge, doubt, len) ? CLASS_KNOWN : CLASS_WRONG;
+}
+
+bool judge_is_true(struct judge *judge, const struct chain *chain)
+{
+	read_truth(judge);
+	return chain->len == judge->truth.len + 1 && chain->stop == PM_UNW_STOP_ROOT &&
+	       true_frames(judge, chain) == judge->truth.len;
 }
 
 void judge_look(struct judge *judge, const struct chain *chain)
 {
+	bool is_true = judge_is_true(judge, chain);
+	size_t len = true_frames(judge, chain);
 	enum class class;
-	size_t len;
 
-	read_truth(judge);
 	judge->places++;
 	judge->frames += (unsigned int)chain->len;
-	len = true_frames(judge, chain);
-	if (len == judge->truth.len && chain->len == len + 1 &&
-	    chain->stop == PM_UNW_STOP_ROOT) {
+	if (is_true) {
 		judge->counts[CLASS_TRUE]++;
 		return;
 	}

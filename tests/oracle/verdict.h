@@ -29,6 +29,19 @@ enum class {
 	 * registers of the frame that it goes to. Proved by reading the slot.
 	 */
 	CLASS_OVERWRITTEN,
+	/*
+	 * The CFA stands below the stack pointer, in the red zone, of which no copy of a
+	 * stack has anything; the chain says that. Proved by giving these bytes, too: then
+	 * it is the true one. OpenSSL's SHA-256 and SHA-512 for AVX2 do it.
+	 */
+	CLASS_RED_ZONE,
+	/*
+	 * The CFA of a caller is in a register that a called function may change (psABI
+	 * figure 3.4), so the chain ends there and says that the register is not known;
+	 * all before it is true. Subroutines of OpenSSL's ciphers leave it alone, but that
+	 * is nowhere written.
+	 */
+	CLASS_CALLER_SAVED,
 	/* A function that is known to lie about itself: see known[]. */
 	CLASS_KNOWN,
 	CLASS_WRONG,
@@ -41,6 +54,7 @@ struct chain {
 	size_t len;
 	enum pm_unw_stop stop;
 	struct pm_unw_stack stack;
+	bool true_with_red_zone; /* see CLASS_RED_ZONE */
 };
 
 /* A chain that is not the true one, until it is known why. */
@@ -69,6 +83,8 @@ struct judge {
 void judge_init(struct judge *judge, struct tracer *tracer, unsigned int printed_max,
 		bool verbose);
 void judge_release(struct judge *judge);
+/* Whether it is the true one; once it was not, with the bytes below the stack pointer, too. */
+bool judge_is_true(struct judge *judge, const struct chain *chain);
 /* The chain found here. */
 void judge_look(struct judge *judge, const struct chain *chain);
 /* The tracer has moved. */
