@@ -141,7 +141,7 @@ void pm_jit_table_stats(const struct pm_jit_table *table, struct pm_jit_table_st
  * name`, numbers in hex. It grows while it is read. Zero-initialised is at the beginning.
  */
 struct pm_perf_map {
-	uint64_t bad_lines; /* that have another form, or are longer than 64 KiB */
+	uint64_t bad_lines; /* that have another form, or are longer than 16 KiB */
 	uint64_t restarts; /* the file was written anew */
 	uint64_t offset; /* the rest is private */
 	uint8_t tail[64];

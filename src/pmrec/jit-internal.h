@@ -56,6 +56,7 @@ struct pm_rec_jit_process {
 	uint64_t map_read_ns; /* what was written before is in the table */
 	bool map_rest; /* there was more than is read at once */
 	PM_VEC(struct pm_rec_jit_dump) dumps;
+	uint64_t scanned_epoch; /* of its mappings, when they were looked through for dumps */
 	uint64_t dumps_ns; /* records up to this time are in the table */
 	uint64_t missed_ns; /* when misses were last looked through */
 	uint64_t last_miss_ns; /* time of the youngest */

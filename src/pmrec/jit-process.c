@@ -198,28 +198,36 @@ static int name_missed(struct pm_rec_jit *jit, struct pm_rec_jit_process *proces
 
 /* ---- jitdumps ------------------------------------------------------------------------ */
 
+static bool has_dump(const struct pm_rec_jit_process *process, const char *path,
+		     uint64_t inode)
+{
+	for (size_t i = 0; i < process->dumps.len; i++)
+		if (process->dumps.data[i].inode == inode &&
+		    strcmp(process->dumps.data[i].path, path) == 0)
+			return true;
+	/* A child still has its parent's mapped, but does not make what that makes now. */
+	return process->parent && has_dump(process->parent, path, inode);
+}
+
 int pm_rec_jit_open_dump(struct pm_rec_jit *jit, struct pm_rec_jit_process *process,
 			 const char *path, uint64_t inode)
 {
 	struct pm_rec_jit_dump dump = { .inode = inode };
 	struct pm_error err = { 0 };
 
-	for (size_t i = 0; i < process->dumps.len; i++)
-		if (process->dumps.data[i].inode == inode &&
-		    strcmp(process->dumps.data[i].path, path) == 0)
-			return 0;
-	if (process->dumps.len >= PM_REC_JIT_DUMPS_MAX)
+	if (has_dump(process, path, inode) || process->dumps.len >= PM_REC_JIT_DUMPS_MAX)
 		return 0;
 	look(jit, process);
 	dump.fd = pm_jit_files_jitdump(&process->files, path, inode, &err);
-	if (dump.fd < 0) {
+	dump.unusable = dump.fd < 0;
+	if (dump.unusable)
 		count_unusable(jit, &err);
-		return 0;
-	}
+	else
+		dump.reader = pm_jitdump_new();
 	dump.path = strdup(path);
-	dump.reader = pm_jitdump_new();
-	if (!dump.path || !dump.reader || pm_vec_push(&process->dumps, dump) < 0) {
-		close(dump.fd);
+	if (!dump.path || (!dump.unusable && !dump.reader) ||
+	    pm_vec_push(&process->dumps, dump) < 0) {
+		pm_cleanup_close(&dump.fd);
 		free(dump.path);
 		pm_jitdump_free(dump.reader);
 		return -ENOMEM;
@@ -370,7 +378,8 @@ static int refresh_dumps(struct pm_rec_jit *jit, struct pm_rec_jit_process *proc
 		return 0;
 	process->dumps_ns = time_ns;
 	for (size_t i = 0; i < process->dumps.len; i++)
-		if (pm_jitdump_peek(process->dumps.data[i].reader,
+		if (!process->dumps.data[i].unusable &&
+		    pm_jitdump_peek(process->dumps.data[i].reader,
 				    process->dumps.data[i].fd, &waits_ns) &&
 		    waits_ns < next_ns)
 			next_ns = waits_ns;

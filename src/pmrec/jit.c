@@ -182,6 +182,28 @@ static int module_of(struct pm_rec_jit *jit, struct pm_rec_jit_process *process,
 	return 0;
 }
 
+/* Dumps of whoever made their code before it was recorded, or of whom no record tells. */
+static int scan(struct pm_rec_jit *jit, struct pm_rec_jit_process *process)
+{
+	struct pm_procs *procs = jit->session->procs;
+	struct pm_process *of = pm_procs_get(procs, process->pid);
+	int ret = 0;
+
+	if (!of || of->space.epoch == process->scanned_epoch)
+		return of ? 0 : -ENOMEM;
+	process->scanned_epoch = of->space.epoch;
+	for (size_t i = 0; i < of->space.maps.len && ret == 0; i++) {
+		const struct pm_module_identity *identity =
+			&pm_procs_module(procs, of->space.maps.data[i].module)->identity;
+
+		if (identity->kind == PM_MODULE_FILE &&
+		    pm_is_jitdump_path(identity->path))
+			ret = pm_rec_jit_open_dump(jit, process, identity->path,
+						   identity->inode);
+	}
+	return ret;
+}
+
 static const struct pm_rec_jit_module *find_module(const struct pm_rec_jit *jit,
 						   uint32_t file_id)
 {
@@ -208,6 +230,8 @@ int pm_rec_jit_module(struct pm_rec_jit *jit, pid_t pid, uint64_t address,
 	struct pm_jit_table_stats stats;
 	int error = get(jit, pid, &process);
 
+	if (error == 0)
+		error = scan(jit, process);
 	if (error == 0)
 		error = pm_rec_jit_refresh(jit, process, time_ns);
 	if (error < 0)

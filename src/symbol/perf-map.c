@@ -5,8 +5,8 @@
 #include <sys/stat.h>
 
 enum {
-	LINE_BYTES_MAX = 1 << 16,
-	CHUNK_BYTES = 1 << 18, /* several lines at least */
+	LINE_BYTES_MAX = 1 << 14,
+	CHUNK_BYTES = 1 << 16, /* several lines at least */
 };
 
 static bool is_blank(char c)

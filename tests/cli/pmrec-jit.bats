@@ -91,6 +91,13 @@ need_root() {
 		'any(f["how"] == "cfi" and names.get(f["id"], [{"name": ""}])[0]["name"] == "outer" for f in frames)'
 }
 
+@test "the same without perf_event_open" {
+	"$PMREC" -q --engine ptrace -F 500 -o s.json -- "$PROGRAMS/jit" cfi 400
+	holds 'sum(chain(s)[:3] == ["inner", "outer", "run"] for s in samples) > 0.8 * len(samples) > 0'
+	"$PMREC" -q --engine ptrace -F 500 -o s.json -- "$PROGRAMS/jit" map 400
+	holds 'self_share("inner") > 80'
+}
+
 @test "a jitdump that comes late names what was there at the time, or nothing" {
 	jit late-cfi
 	holds 'self_share("inner") > 90'

@@ -67,7 +67,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		pm_jit_table_free(table);
 		return 0;
 	}
-	piece = (size_t)data[0] * 16 + 1;
+	piece = (size_t)data[0] * 64 + 40;
 	anew = data[1] & 1;
 	data += 2;
 	size -= 2;
