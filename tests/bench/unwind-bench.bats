@@ -52,7 +52,7 @@ raw() {
 }
 
 @test "a corpus that was cut is used as far as it goes, and said to be cut" {
-	zstd -dqc "$fixtures/signal.corpus.zst" | head -c 300000 >cut.corpus
+	head -c 69000 "$fixtures/signal.corpus.zst" >cut.corpus
 	run "$UNWIND_BENCH" --no-bench --print chains cut.corpus
 	[ "$status" = 0 ]
 	[[ $output == *'cut short'* ]]
