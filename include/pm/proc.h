@@ -248,6 +248,9 @@ struct pm_trace_event {
 	pid_t pid, tid;
 	pid_t parent_pid; /* of PM_TRACE_NEW; pid itself for a thread; 0: unknown */
 	int status; /* of PM_TRACE_EXIT, as of wait(2) */
+	/* Of PM_TRACE_STOPPED after a tick: it was on a CPU then, and did not only wait for
+	 * one; true where the kernel does not tell. */
+	bool had_cpu;
 };
 
 struct pm_trace *pm_trace_new(void); /* NULL without memory */
@@ -272,11 +275,11 @@ pid_t pm_trace_next_tid(const struct pm_trace *trace, pid_t tid);
 size_t pm_trace_len(const struct pm_trace *trace);
 
 /*
- * Asks every thread to stop that is on a CPU or waits for one at this moment. Threads that
- * sleep in a system call are left alone, and cost a fraction of a microsecond. Returns how
- * many were asked.
+ * Asks every thread to stop that is on a CPU or waits for one at this moment. @due_ns: when
+ * the tick should have been, CLOCK_MONOTONIC. Threads that sleep in a system call are left
+ * alone, and cost a fraction of a microsecond. Returns how many were asked.
  */
-size_t pm_trace_tick(struct pm_trace *trace);
+size_t pm_trace_tick(struct pm_trace *trace, uint64_t due_ns);
 /* Asks every thread. System calls in which they sleep are restarted by the kernel as after
  * SIGSTOP and SIGCONT: see signal(7) for the few that return EINTR. */
 void pm_trace_interrupt(struct pm_trace *trace);

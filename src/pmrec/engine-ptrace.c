@@ -3,7 +3,9 @@
 
 #include <linux/perf_event.h>
 #include <poll.h>
+#include <sched.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/timerfd.h>
 
@@ -20,6 +22,7 @@ enum {
 	STACK_BYTES_MIN = 64 << 10,
 };
 #define FLUSH_NS      1000000000ull
+#define SLICE_NS      100000u /* the least that the kernel takes */
 #define MAPS_NS       1000000000ull /* until mappings are looked at without a reason */
 #define DETACH_MAX_NS 1000000000ull /* for who is left when the command has ended */
 
@@ -41,7 +44,7 @@ struct pm_rec_ptrace {
 	struct pm_trace *trace;
 	struct pm_rec_tracees tracees;
 	int timer_fd;
-	uint64_t hz;
+	uint64_t hz, tick_ns; /* when the last tick was due */
 	uint32_t stack_bytes; /* that are copied at first */
 	bool stack_grows; /* more, when that was too little */
 	struct rusage usage_before; /* of children that are not the command */
@@ -177,8 +180,8 @@ static int take_sample(struct pm_rec_session *session, const struct pm_trace_eve
 	tracee = pm_rec_tracees_get(&ptrace->tracees, event->pid, event->tid);
 	if (!tracee)
 		return -ENOMEM;
-	/* It only waited for a CPU. */
-	if (cpu_ns <= tracee->sampled_ns)
+	/* Where it waits says nothing about where it runs: its time counts at a later tick. */
+	if (!event->had_cpu || cpu_ns <= tracee->sampled_ns)
 		return 0;
 	if (tracee->stack_bytes == 0)
 		tracee->stack_bytes = ptrace->stack_bytes;
@@ -337,11 +340,40 @@ static int start_timer(struct pm_rec_ptrace *ptrace, struct pm_error *err)
 			      .tv_nsec = (long)(first % 1000000000u) },
 	};
 
+	ptrace->tick_ns = first - period;
 	ptrace->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (ptrace->timer_fd < 0 ||
 	    timerfd_settime(ptrace->timer_fd, TFD_TIMER_ABSTIME, &timer, NULL) < 0)
 		return pm_error_set(err, -errno, "timerfd: %s", strerror(errno));
 	return 0;
+}
+
+/* sched_setattr(2), as of its first version; <linux/sched/types.h> and <sched.h> do not get on
+ * with each other everywhere. */
+struct sched_attributes {
+	uint32_t size, policy;
+	uint64_t flags;
+	int32_t nice;
+	uint32_t priority;
+	uint64_t runtime, deadline, period;
+};
+
+/*
+ * Asks for short slices, which from Linux 6.12 on may begin at once (PREEMPT_SHORT in
+ * kernel/sched/features.h). Otherwise, where all CPUs are busy, a tick would wait for the end
+ * of somebody's slice, and so meet threads where the scheduler looks at the clock rather than
+ * anywhere.
+ */
+static void ask_to_be_prompt(void)
+{
+	struct sched_attributes attributes = { 0 };
+
+	if (syscall(SYS_sched_getattr, 0, &attributes, sizeof(attributes), 0) != 0 ||
+	    attributes.policy != SCHED_OTHER)
+		return;
+	attributes.size = sizeof(attributes);
+	attributes.runtime = SLICE_NS;
+	syscall(SYS_sched_setattr, 0, &attributes, 0);
 }
 
 static int open_trace(struct pm_rec_session *session, struct pm_error *err)
@@ -358,6 +390,7 @@ static int open_trace(struct pm_rec_session *session, struct pm_error *err)
 	if (!ptrace->arena || !ptrace->trace || !session->counts.events ||
 	    (options->verify && !ptrace->verify))
 		return pm_error_set(err, -ENOMEM, "out of memory");
+	ask_to_be_prompt();
 	getrusage(RUSAGE_CHILDREN, &ptrace->usage_before);
 	return pm_trace_seize(ptrace->trace, session->child.launch.pid, true, err);
 }
@@ -426,12 +459,13 @@ static void stop_recording(struct pm_rec_session *session)
 static int turn(struct pm_rec_session *session, bool tick, struct pm_error *err)
 {
 	struct pm_rec_ptrace *ptrace = session->ptrace;
-	uint64_t ticks;
+	uint64_t ticks, period = 1000000000u / ptrace->hz;
 	int ret = service(session, true, err);
 
 	if (ret == 0 && tick && session->child.running &&
 	    read(ptrace->timer_fd, &ticks, sizeof(ticks)) > 0) {
-		pm_trace_tick(ptrace->trace);
+		ptrace->tick_ns += ticks * period;
+		pm_trace_tick(ptrace->trace, ptrace->tick_ns);
 		ret = service(session, true, err);
 	}
 	return ret;

@@ -8,14 +8,21 @@ enum {
 	PM_SCHEDSTAT_MAX = 64, /* three numbers of at most 20 digits */
 };
 
+/* /proc/PID/schedstat: ns on a CPU, ns waiting for one, and how often it got one. While it
+ * runs, the first is brought up to date only now and then; the others when it gets a CPU. */
+struct pm_schedstat {
+	uint64_t ran_ns, waited_ns, turns;
+};
+
 struct pm_trace_thread {
 	pid_t tid; /* 0: the row is free */
 	uint32_t process; /* row */
 	int schedstat_fd, stat_fd; /* -1: not kept open */
 	struct pm_stat_line seen;
-	uint8_t schedstat_len;
-	char schedstat[PM_SCHEDSTAT_MAX]; /* at the last tick */
 	bool asked; /* to stop; not yet stopped since */
+	bool ticked; /* … by a tick */
+	struct pm_schedstat at_tick; /* what was seen then */
+	uint64_t due_ns; /* of that tick */
 	bool stopped; /* held, kept, or in a group stop */
 	bool listening; /* in a group stop */
 	bool kept;
@@ -46,8 +53,12 @@ struct pm_trace {
 
 /* Reads as pm_stat_line_parse(); 0 or negative errno. */
 int pm_trace_read_stat(struct pm_trace *trace, struct pm_trace_thread *thread);
-/* Whether the thread was scheduled since the last call; true where it cannot be told. */
+/* Whether the thread was scheduled since the last call; true where it cannot be told. What
+ * was read is in thread->at_tick. */
 bool pm_trace_was_scheduled(struct pm_trace *trace, struct pm_trace_thread *thread);
+/* False where this kernel does not tell. */
+bool pm_trace_read_schedstat(struct pm_trace *trace, struct pm_trace_thread *thread,
+			     struct pm_schedstat *ret);
 int pm_trace_thread_cpu_ns(struct pm_trace *trace, struct pm_trace_thread *thread,
 			   uint64_t *ret);
 void pm_trace_close(struct pm_trace *trace, struct pm_trace_thread *thread);

@@ -130,55 +130,59 @@ int pm_trace_read_stat(struct pm_trace *trace, struct pm_trace_thread *thread)
 	return pm_stat_line_parse(text, (size_t)len, &thread->seen);
 }
 
-bool pm_trace_was_scheduled(struct pm_trace *trace, struct pm_trace_thread *thread)
+static bool parse_schedstat(const char *text, ssize_t len, struct pm_schedstat *ret)
 {
-	char text[PM_SCHEDSTAT_MAX];
-	ssize_t len = trace->schedstat ? read_file(trace, thread, &thread->schedstat_fd,
-						   "schedstat", text, sizeof(text))
-				       : -1;
+	const char *at = text, *end = text + len;
 
-	if (len <= 0)
-		return true;
-	if (len == thread->schedstat_len &&
-	    memcmp(text, thread->schedstat, (size_t)len) == 0)
-		return false;
-	memcpy(thread->schedstat, text, (size_t)len);
-	thread->schedstat_len = (uint8_t)len;
-	return true;
+	return len > 0 && take_field(&at, end, &ret->ran_ns) &&
+	       take_field(&at, end, &ret->waited_ns) && take_field(&at, end, &ret->turns);
 }
 
-static bool parse_schedstat(const char *text, ssize_t len, uint64_t *ret)
+bool pm_trace_read_schedstat(struct pm_trace *trace, struct pm_trace_thread *thread,
+			     struct pm_schedstat *ret)
 {
-	const char *at = text;
+	char text[PM_SCHEDSTAT_MAX];
 
-	return len > 0 && take_field(&at, text + len, ret);
+	return trace->schedstat &&
+	       parse_schedstat(text,
+			       read_file(trace, thread, &thread->schedstat_fd,
+					 "schedstat", text, sizeof(text)),
+			       ret);
+}
+
+bool pm_trace_was_scheduled(struct pm_trace *trace, struct pm_trace_thread *thread)
+{
+	struct pm_schedstat now;
+	bool same;
+
+	if (!pm_trace_read_schedstat(trace, thread, &now))
+		return true;
+	same = now.ran_ns == thread->at_tick.ran_ns && now.turns == thread->at_tick.turns;
+	thread->at_tick = now;
+	return !same;
 }
 
 bool pm_trace_has_schedstat(void)
 {
 	PM_AUTO_CLOSE int fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
 	char text[PM_SCHEDSTAT_MAX];
-	uint64_t ns;
+	struct pm_schedstat own;
 
 	/* "0 0 0" where it is not kept. */
-	return fd >= 0 && parse_schedstat(text, read_once(fd, text, sizeof(text)), &ns) &&
-	       ns > 0;
+	return fd >= 0 &&
+	       parse_schedstat(text, read_once(fd, text, sizeof(text)), &own) &&
+	       own.ran_ns > 0 && own.turns > 0;
 }
 
 int pm_trace_thread_cpu_ns(struct pm_trace *trace, struct pm_trace_thread *thread,
 			   uint64_t *ret)
 {
 	uint64_t tick_ns = 1000000000u / (uint64_t)sysconf(_SC_CLK_TCK);
-	char text[PM_SCHEDSTAT_MAX];
-	uint64_t ns;
+	struct pm_schedstat now;
 	int rc;
 
-	if (trace->schedstat &&
-	    parse_schedstat(text,
-			    read_file(trace, thread, &thread->schedstat_fd, "schedstat",
-				      text, sizeof(text)),
-			    &ns)) {
-		*ret = ns;
+	if (pm_trace_read_schedstat(trace, thread, &now)) {
+		*ret = now.ran_ns;
 		return 0;
 	}
 	rc = pm_trace_read_stat(trace, thread);

@@ -19,12 +19,22 @@
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
+#include <time.h>
 
 enum {
 	/* Threads may be made while the folder is read; the followed ones' are seized by the
 	 * kernel, so that each round finds less. */
 	SEIZE_ROUNDS_MAX = 1000,
+	NEAR_NS = 400000, /* from a tick to the stop of a thread that made room for it */
 };
+
+static uint64_t monotonic_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
 
 /* ---- rows ---------------------------------------------------------------------------- */
 
@@ -166,10 +176,32 @@ static void resume_held(struct pm_trace *trace)
 		resume(trace, row);
 }
 
-static void ask(struct pm_trace_thread *thread)
+static void ask(struct pm_trace_thread *thread, bool ticked)
 {
+	thread->ticked = ticked;
 	if (ptrace(PTRACE_INTERRUPT, thread->tid, NULL, NULL) == 0)
 		thread->asked = true;
+}
+
+/*
+ * Whether the stopped thread had a CPU at the tick that asked it. One that only waited stands
+ * where the scheduler took its CPU away, which is often in the very system calls that look at
+ * clocks, and says nothing about where its time goes. Such a thread has got a CPU since; and
+ * so has one that had to make room for us, but then all that it waited was after the tick.
+ * With much time between tick and stop, neither is sure, nor that it was we who chose the
+ * place where it had to make room.
+ */
+static bool had_cpu(struct pm_trace *trace, struct pm_trace_thread *thread)
+{
+	const struct pm_schedstat *then = &thread->at_tick;
+	uint64_t late_ns = monotonic_ns() - thread->due_ns;
+	struct pm_schedstat now;
+
+	if (!trace->schedstat || !pm_trace_read_schedstat(trace, thread, &now) ||
+	    now.turns == then->turns)
+		return true;
+	return now.turns == then->turns + 1 && late_ns <= NEAR_NS &&
+	       now.waited_ns - then->waited_ns <= late_ns;
 }
 
 /* ---- what wait(2) says --------------------------------------------------------------- */
@@ -258,6 +290,7 @@ static int take_stop(struct pm_trace *trace, pid_t tid, int status,
 		found = 1;
 	} else if (found == 0 && asked && !trace->detaching) {
 		ret->what = PM_TRACE_STOPPED;
+		ret->had_cpu = !thread->ticked || had_cpu(trace, thread);
 		found = 1;
 	}
 	trace->held = row;
@@ -400,7 +433,7 @@ void pm_trace_interrupt(struct pm_trace *trace)
 		    (thread->stopped && !thread->listening))
 			continue;
 		pm_trace_read_stat(trace, thread);
-		ask(thread);
+		ask(thread, false);
 	}
 }
 
@@ -420,7 +453,7 @@ static void look_at_processes(struct pm_trace *trace)
 	}
 }
 
-size_t pm_trace_tick(struct pm_trace *trace)
+size_t pm_trace_tick(struct pm_trace *trace, uint64_t due_ns)
 {
 	size_t asked = 0;
 
@@ -438,7 +471,8 @@ size_t pm_trace_tick(struct pm_trace *trace)
 		if ((!scheduled && !ran) || pm_trace_read_stat(trace, thread) < 0 ||
 		    thread->seen.state != 'R')
 			continue;
-		ask(thread);
+		thread->due_ns = due_ns;
+		ask(thread, true);
 		asked += thread->asked;
 	}
 	return asked;
@@ -458,7 +492,7 @@ void pm_trace_detach(struct pm_trace *trace)
 		if (thread->stopped && !(thread->listening && !thread->kept))
 			resume(trace, i);
 		else if (!thread->asked)
-			ask(thread);
+			ask(thread, false);
 	}
 }
 

@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -26,11 +27,19 @@ enum {
 /* What children tell; shared with the parent. */
 struct told {
 	volatile pid_t burner, sleeper;
-	volatile int signals, value, done, ready, go;
+	volatile int signals, value, done, ready, go, cpu;
 	volatile uint64_t turns;
 	int pipe_fds[2];
 };
 static struct told *told;
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
 
 static void pause_a_little(void)
 {
@@ -87,6 +96,29 @@ static void child_threads(void)
 	_exit(read(told->pipe_fds[0], &byte, 1) == 1 ? 0 : 99);
 }
 
+static void wait_for_go(void)
+{
+	while (!told->go)
+		pause_a_little();
+}
+
+/* Two that share one CPU. */
+static void child_one_cpu(void)
+{
+	pthread_t thread;
+	cpu_set_t set;
+
+	wait_for_go();
+	CPU_ZERO(&set);
+	CPU_SET(told->cpu, &set);
+	sched_setaffinity(0, sizeof(set), &set);
+	pthread_create(&thread, NULL, burn_thread, NULL);
+	while (!told->burner)
+		pause_a_little();
+	told->ready = 1;
+	burn();
+}
+
 static void on_signal(int number, siginfo_t *info, void *context)
 {
 	told->signals++;
@@ -100,12 +132,6 @@ static void child_signals(void)
 	sigaction(SIGUSR1, &action, NULL);
 	told->ready = 1;
 	burn();
-}
-
-static void wait_for_go(void)
-{
-	while (!told->go)
-		pause_a_little();
 }
 
 static void child_forks(void)
@@ -299,7 +325,7 @@ static void test_a_running_thread_is_sampled(void **state)
 	/* The kernel's count may need more than a moment to begin. */
 	WAIT_UNTIL(told->turns > turns && pm_trace_cpu_ns(trace, pid, &after) == 0 &&
 		   after > before);
-	WAIT_UNTIL(pm_trace_tick(trace) == 1);
+	WAIT_UNTIL(pm_trace_tick(trace, now_ns()) == 1);
 	event = next(trace);
 	assert_int_equal(event.what, PM_TRACE_STOPPED);
 	assert_int_equal(event.pid, pid);
@@ -333,7 +359,7 @@ static void test_sleeping_threads_are_left_alone(void **state)
 	trace = follow(pid);
 	assert_int_equal(pm_trace_len(trace), 2);
 	for (int i = 0, samples = 0; samples < 20; i++) {
-		size_t asked = pm_trace_tick(trace);
+		size_t asked = pm_trace_tick(trace, now_ns());
 
 		assert_true(i < ROUNDS_MAX);
 		assert_in_range(asked, 0, 1);
@@ -344,6 +370,38 @@ static void test_sleeping_threads_are_left_alone(void **state)
 		assert_int_equal(pm_trace_next(trace, &event, NULL), 0);
 		pause_a_little();
 	}
+	end(trace, pid);
+}
+
+static void test_who_waits_for_a_cpu_is_told_apart(void **state)
+{
+	pid_t pid;
+	struct pm_trace *trace;
+	struct pm_trace_event event;
+	int both = 0, had = 0;
+	cpu_set_t set;
+
+	assert_int_equal(sched_getaffinity(0, sizeof(set), &set), 0);
+	pid = start(child_one_cpu);
+	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+		if (CPU_ISSET(cpu, &set))
+			told->cpu = cpu;
+	told->go = 1;
+	WAIT_UNTIL(told->ready);
+	trace = follow(pid);
+	for (int i = 0; both < 40; i++) {
+		size_t asked;
+
+		assert_true(i < ROUNDS_MAX);
+		asked = pm_trace_tick(trace, now_ns());
+		both += asked == 2;
+		for (size_t n = 0; n < asked; n++)
+			had += next(trace).had_cpu && asked == 2;
+		assert_int_equal(pm_trace_next(trace, &event, NULL), 0);
+		pause_a_little();
+	}
+	/* Of two at most one has the CPU; a few are on the border. */
+	assert_in_range(had, 0, both + both / 4);
 	end(trace, pid);
 }
 
@@ -382,7 +440,7 @@ static void test_signals_arrive_unchanged(void **state)
 	for (int i = 1; i <= 20; i++) {
 		union sigval value = { .sival_int = 1000 + i };
 
-		pm_trace_tick(trace);
+		pm_trace_tick(trace, now_ns());
 		assert_int_equal(sigqueue(pid, SIGUSR1, value), 0);
 		for (int n = 0; told->signals < i; n++) {
 			assert_true(n < ROUNDS_MAX);
@@ -404,12 +462,15 @@ static void test_job_control_works(void **state)
 
 	WAIT_UNTIL(told->ready);
 	kill(pid, SIGSTOP);
-	for (int i = 0; i < 20; i++) {
-		assert_true(pm_trace_next(trace, &event, NULL) == 0);
+	/* First it stops to get the signal, then to obey it. */
+	for (int n = 0, still = 0; still < 20; n++) {
+		assert_true(n < ROUNDS_MAX);
+		still = state_of(pid) == 't' ? still + 1 : 0;
+		assert_int_equal(pm_trace_next(trace, &event, NULL), 0);
 		pause_a_little();
 	}
 	turns = told->turns;
-	assert_int_equal(pm_trace_tick(trace), 0);
+	assert_int_equal(pm_trace_tick(trace, now_ns()), 0);
 	/* A look at a stopped one leaves it stopped. */
 	pm_trace_interrupt(trace);
 	assert_int_equal(next(trace).what, PM_TRACE_STOPPED);
@@ -493,7 +554,7 @@ static void test_vfork(void **state)
 			assert_int_equal(WEXITSTATUS(event.status), 6);
 			break;
 		}
-		pm_trace_tick(trace);
+		pm_trace_tick(trace, now_ns());
 	}
 	assert_int_equal(executed, 1);
 	pm_trace_free(trace);
@@ -603,7 +664,7 @@ static void test_nobody_is_followed(void **state)
 	uint64_t ns;
 
 	assert_int_equal(pm_trace_next(trace, &event, NULL), 0);
-	assert_int_equal(pm_trace_tick(trace), 0);
+	assert_int_equal(pm_trace_tick(trace, now_ns()), 0);
 	assert_int_equal(pm_trace_cpu_ns(trace, getpid(), &ns), -ESRCH);
 	assert_null(pm_trace_seen(trace, getpid()));
 	assert_int_equal(pm_trace_regs(getpid(), &regs), -ESRCH);
@@ -619,6 +680,7 @@ int main(void)
 		cmocka_unit_test(test_stat_line),
 		cmocka_unit_test(test_a_running_thread_is_sampled),
 		cmocka_unit_test(test_sleeping_threads_are_left_alone),
+		cmocka_unit_test(test_who_waits_for_a_cpu_is_told_apart),
 		cmocka_unit_test(test_a_system_call_is_restarted),
 		cmocka_unit_test(test_signals_arrive_unchanged),
 		cmocka_unit_test(test_job_control_works),
