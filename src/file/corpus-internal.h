@@ -47,3 +47,50 @@ const char *pm_corpus_check_code(const struct pm_corpus_code *code,
 				 const struct pm_corpus_counts *counts);
 const char *pm_corpus_check_sample(const struct pm_corpus_sample *sample,
 				   const struct pm_corpus_counts *counts);
+
+/* ---- reading ------------------------------------------------------------------------- */
+
+struct pm_corpus {
+	struct pm_file_source source;
+	char *path; /* for messages */
+	struct pm_corpus_header header;
+	uint64_t pos; /* bytes read, decompressed */
+	struct pm_corpus_counts counts; /* given out */
+	struct pm_corpus_counts announced; /* version 1: how many there are */
+	uint64_t spaces_at, samples_at; /* version 1 */
+	PM_VEC(uint8_t) record;
+	PM_VEC(struct pm_corpus_load) loads;
+	PM_VEC(struct pm_corpus_map) maps;
+	bool ended, cut;
+	int failed; /* sticky */
+};
+
+/* Sets @err; from now on it fails. Returns @code. */
+int pm_corpus_fail(struct pm_corpus *corpus, int code, const char *why,
+		   struct pm_error *err);
+/* Nothing follows. Returns 0. */
+int pm_corpus_end_here(struct pm_corpus *corpus, bool cut);
+/* @len more bytes behind those in `record`. 1, 0 when the file ends before, or an error. */
+int pm_corpus_fill(struct pm_corpus *corpus, uint64_t len, struct pm_error *err);
+/* Goes forward to @to. As pm_corpus_fill(). */
+int pm_corpus_skip_to(struct pm_corpus *corpus, uint64_t to, struct pm_error *err);
+
+/* Parts of a record that both versions have; what is too short fails the reader. */
+void pm_corpus_take_loads(struct pm_corpus *corpus, struct pm_reader *reader,
+			  uint64_t count, struct pm_corpus_module *ret);
+void pm_corpus_take_path(struct pm_reader *reader, uint32_t len,
+			 struct pm_corpus_module *ret);
+void pm_corpus_take_part(struct pm_reader *reader, struct pm_corpus_part *part,
+			 uint64_t len);
+void pm_corpus_take_maps(struct pm_corpus *corpus, struct pm_reader *reader,
+			 uint64_t count, struct pm_corpus_space *ret);
+/* Judges the record that was taken apart, and counts it. 1 or negative errno. */
+int pm_corpus_give(struct pm_corpus *corpus, const struct pm_reader *reader,
+		   struct pm_corpus_record *record, struct pm_corpus_record *ret,
+		   struct pm_error *err);
+
+/* corpus-version-1.c: the rest of the header, and what pm_corpus_next() does. */
+int pm_corpus_start_1(struct pm_corpus *corpus, struct pm_reader *reader,
+		      struct pm_error *err);
+int pm_corpus_next_1(struct pm_corpus *corpus, struct pm_corpus_record *ret,
+		     struct pm_error *err);

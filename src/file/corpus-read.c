@@ -15,30 +15,10 @@ _Static_assert(sizeof(struct pm_corpus_map) == PM_CORPUS_MAP_BYTES, "layout");
 enum {
 	/* A length is believed only as far as bytes follow. */
 	READ_STEP_BYTES = 1 << 20,
-	/* Version 1: struct c_module, c_sample without what follows them. */
-	MODULE_1_BYTES = 120,
-	ROOT_1_BYTES = 16,
-	SPACE_1_BYTES = 8,
-	SAMPLE_1_BYTES = 176,
-	REGS_1 = 17,
 };
 
-struct pm_corpus {
-	struct pm_file_source source;
-	char *path; /* for messages */
-	struct pm_corpus_header header;
-	uint64_t pos; /* bytes read, decompressed */
-	struct pm_corpus_counts counts; /* given out */
-	struct pm_corpus_counts announced; /* version 1: how many there are */
-	uint64_t spaces_at, samples_at; /* version 1 */
-	PM_VEC(uint8_t) record;
-	PM_VEC(struct pm_corpus_load) loads;
-	PM_VEC(struct pm_corpus_map) maps;
-	bool ended, cut;
-	int failed; /* sticky */
-};
-
-static int fail(struct pm_corpus *corpus, int code, const char *why, struct pm_error *err)
+int pm_corpus_fail(struct pm_corpus *corpus, int code, const char *why,
+		   struct pm_error *err)
 {
 	corpus->failed = pm_error_set(err, code, "%s", why);
 	pm_error_where(err, corpus->path, (int64_t)corpus->pos);
@@ -70,7 +50,7 @@ static int read_bytes(struct pm_corpus *corpus, uint8_t *to, size_t len, size_t 
 	return 0;
 }
 
-static int end_here(struct pm_corpus *corpus, bool cut)
+int pm_corpus_end_here(struct pm_corpus *corpus, bool cut)
 {
 	corpus->ended = true;
 	corpus->cut = cut;
@@ -78,41 +58,42 @@ static int end_here(struct pm_corpus *corpus, bool cut)
 }
 
 /* @len more bytes behind those in `record`. 1, 0 when the file ends before, or an error. */
-static int fill(struct pm_corpus *corpus, uint64_t len, struct pm_error *err)
+int pm_corpus_fill(struct pm_corpus *corpus, uint64_t len, struct pm_error *err)
 {
 	if (len > PM_CORPUS_RECORD_BYTES_MAX - corpus->record.len)
-		return fail(corpus, -EBADMSG, "a record is too long", err);
+		return pm_corpus_fail(corpus, -EBADMSG, "a record is too long", err);
 	while (len > 0) {
 		size_t step = len < READ_STEP_BYTES ? len : READ_STEP_BYTES;
 		size_t got;
 		int error;
 
 		if (pm_vec_reserve(&corpus->record, corpus->record.len + step) < 0)
-			return fail(corpus, -ENOMEM, "out of memory", err);
+			return pm_corpus_fail(corpus, -ENOMEM, "out of memory", err);
 		error = read_bytes(corpus, corpus->record.data + corpus->record.len, step,
 				   &got, err);
 		if (error < 0)
 			return error;
 		if (got < step)
-			return end_here(corpus, true);
+			return pm_corpus_end_here(corpus, true);
 		corpus->record.len += step;
 		len -= step;
 	}
 	return 1;
 }
 
-/* Goes forward to @to. As fill(). */
-static int skip_to(struct pm_corpus *corpus, uint64_t to, struct pm_error *err)
+/* Goes forward to @to. As pm_corpus_fill(). */
+int pm_corpus_skip_to(struct pm_corpus *corpus, uint64_t to, struct pm_error *err)
 {
 	if (to < corpus->pos)
-		return fail(corpus, -EBADMSG, "its parts overlap or are out of order",
-			    err);
+		return pm_corpus_fail(corpus, -EBADMSG,
+				      "its parts overlap or are out of order", err);
 	while (corpus->pos < to) {
 		uint64_t left = to - corpus->pos;
 		int more;
 
 		pm_vec_clear(&corpus->record);
-		more = fill(corpus, left < READ_STEP_BYTES ? left : READ_STEP_BYTES, err);
+		more = pm_corpus_fill(
+			corpus, left < READ_STEP_BYTES ? left : READ_STEP_BYTES, err);
 		if (more <= 0)
 			return more;
 	}
@@ -121,8 +102,8 @@ static int skip_to(struct pm_corpus *corpus, uint64_t to, struct pm_error *err)
 
 /* ---- what both versions have ------------------------------------------------------------- */
 
-static void take_loads(struct pm_corpus *corpus, struct pm_reader *reader, uint64_t count,
-		       struct pm_corpus_module *ret)
+void pm_corpus_take_loads(struct pm_corpus *corpus, struct pm_reader *reader,
+			  uint64_t count, struct pm_corpus_module *ret)
 {
 	const void *bytes;
 
@@ -138,8 +119,8 @@ static void take_loads(struct pm_corpus *corpus, struct pm_reader *reader, uint6
 	ret->loads_len = count;
 }
 
-static void take_path(struct pm_reader *reader, uint32_t len,
-		      struct pm_corpus_module *ret)
+void pm_corpus_take_path(struct pm_reader *reader, uint32_t len,
+			 struct pm_corpus_module *ret)
 {
 	const char *path = pm_reader_bytes(reader, pm_corpus_pad((uint64_t)len + 1));
 
@@ -149,7 +130,8 @@ static void take_path(struct pm_reader *reader, uint32_t len,
 		reader->failed = true;
 }
 
-static void take_part(struct pm_reader *reader, struct pm_corpus_part *part, uint64_t len)
+void pm_corpus_take_part(struct pm_reader *reader, struct pm_corpus_part *part,
+			 uint64_t len)
 {
 	/* So large a number would wrap when it is padded. */
 	if (len > PM_CORPUS_RECORD_BYTES_MAX) {
@@ -160,8 +142,8 @@ static void take_part(struct pm_reader *reader, struct pm_corpus_part *part, uin
 	part->len = len;
 }
 
-static void take_maps(struct pm_corpus *corpus, struct pm_reader *reader, uint64_t count,
-		      struct pm_corpus_space *ret)
+void pm_corpus_take_maps(struct pm_corpus *corpus, struct pm_reader *reader,
+			 uint64_t count, struct pm_corpus_space *ret)
 {
 	const void *bytes;
 
@@ -178,15 +160,15 @@ static void take_maps(struct pm_corpus *corpus, struct pm_reader *reader, uint64
 }
 
 /* Judges the record that was taken apart, and counts it. */
-static int give(struct pm_corpus *corpus, const struct pm_reader *reader,
-		struct pm_corpus_record *record, struct pm_corpus_record *ret,
-		struct pm_error *err)
+int pm_corpus_give(struct pm_corpus *corpus, const struct pm_reader *reader,
+		   struct pm_corpus_record *record, struct pm_corpus_record *ret,
+		   struct pm_error *err)
 {
 	const char *wrong = NULL;
 
 	if (reader->failed)
-		return fail(corpus, -EBADMSG, "a record is shorter than what it says",
-			    err);
+		return pm_corpus_fail(corpus, -EBADMSG,
+				      "a record is shorter than what it says", err);
 	switch (record->type) {
 	case PM_CORPUS_MODULE:
 		wrong = pm_corpus_check_module(&record->module);
@@ -205,157 +187,9 @@ static int give(struct pm_corpus *corpus, const struct pm_reader *reader,
 		break;
 	}
 	if (wrong)
-		return fail(corpus, -EBADMSG, wrong, err);
+		return pm_corpus_fail(corpus, -EBADMSG, wrong, err);
 	*ret = *record;
 	return 1;
-}
-
-/* ---- version 1 --------------------------------------------------------------------------- */
-
-static int read_module_1(struct pm_corpus *corpus, struct pm_corpus_record *ret,
-			 struct pm_error *err)
-{
-	struct pm_corpus_record record = { .type = PM_CORPUS_MODULE };
-	struct pm_corpus_module *module = &record.module;
-	uint64_t hdr_len, eh_len;
-	struct pm_reader reader;
-	uint32_t bytes, loads, roots, path_len;
-	const void *build_id;
-	int more = fill(corpus, sizeof(bytes), err);
-
-	if (more <= 0)
-		return more;
-	memcpy(&bytes, corpus->record.data, sizeof(bytes));
-	if (bytes < MODULE_1_BYTES)
-		return fail(corpus, -EBADMSG, "a module is too short", err);
-	more = fill(corpus, bytes - sizeof(bytes), err);
-	if (more <= 0)
-		return more;
-	pm_reader_init(&reader, corpus->record.data, corpus->record.len);
-	reader.pos = sizeof(bytes);
-	*module = (struct pm_corpus_module){ .machine = PM_CORPUS_X86_64, .path = "" };
-	module->flags = pm_reader_u32(&reader);
-	module->entry = pm_reader_u64(&reader);
-	module->eh_frame_hdr.svma = pm_reader_u64(&reader);
-	hdr_len = pm_reader_u64(&reader);
-	module->eh_frame.svma = pm_reader_u64(&reader);
-	eh_len = pm_reader_u64(&reader);
-	pm_reader_bytes(&reader, 4 * sizeof(uint64_t)); /* .text and .got */
-	loads = pm_reader_u32(&reader);
-	roots = pm_reader_u32(&reader);
-	path_len = pm_reader_u32(&reader);
-	module->build_id_len = pm_reader_u32(&reader);
-	build_id = pm_reader_bytes(&reader, PM_CORPUS_BUILD_ID_MAX);
-	if (build_id)
-		memcpy(module->build_id, build_id, PM_CORPUS_BUILD_ID_MAX);
-	take_loads(corpus, &reader, loads, module);
-	pm_reader_bytes(&reader, (size_t)roots * ROOT_1_BYTES);
-	take_path(&reader, path_len, module);
-	take_part(&reader, &module->eh_frame_hdr, hdr_len);
-	take_part(&reader, &module->eh_frame, eh_len);
-	return give(corpus, &reader, &record, ret, err);
-}
-
-static int read_space_1(struct pm_corpus *corpus, struct pm_corpus_record *ret,
-			struct pm_error *err)
-{
-	struct pm_corpus_record record = { .type = PM_CORPUS_SPACE };
-	struct pm_reader reader;
-	uint32_t maps;
-	int more = fill(corpus, SPACE_1_BYTES, err);
-
-	if (more <= 0)
-		return more;
-	memcpy(&maps, corpus->record.data, sizeof(maps));
-	more = fill(corpus, (uint64_t)maps * PM_CORPUS_MAP_BYTES, err);
-	if (more <= 0)
-		return more;
-	pm_reader_init(&reader, corpus->record.data, corpus->record.len);
-	reader.pos = sizeof(maps);
-	record.space = (struct pm_corpus_space){ .pid = pm_reader_u32(&reader) };
-	take_maps(corpus, &reader, maps, &record.space);
-	return give(corpus, &reader, &record, ret, err);
-}
-
-static int read_sample_1(struct pm_corpus *corpus, struct pm_corpus_record *ret,
-			 struct pm_error *err)
-{
-	struct pm_corpus_record record = { .type = PM_CORPUS_SAMPLE };
-	struct pm_corpus_sample *sample = &record.sample;
-	struct pm_reader reader;
-	uint32_t bytes;
-	uint64_t len;
-	int more = fill(corpus, sizeof(bytes), err);
-
-	if (more <= 0)
-		return more;
-	memcpy(&bytes, corpus->record.data, sizeof(bytes));
-	if (bytes < SAMPLE_1_BYTES)
-		return fail(corpus, -EBADMSG, "a sample is too short", err);
-	more = fill(corpus, bytes - sizeof(bytes), err);
-	if (more <= 0)
-		return more;
-	pm_reader_init(&reader, corpus->record.data, corpus->record.len);
-	reader.pos = sizeof(bytes);
-	*sample = (struct pm_corpus_sample){ .index = corpus->counts.samples,
-					     .machine = PM_CORPUS_X86_64,
-					     .known = (1u << REGS_1) - 1 };
-	sample->space = pm_reader_u32(&reader);
-	sample->pid = pm_reader_u32(&reader);
-	sample->tid = pm_reader_u32(&reader);
-	sample->time = pm_reader_u64(&reader);
-	sample->ip = pm_reader_u64(&reader);
-	for (size_t i = 0; i < REGS_1; i++)
-		sample->regs[i] = pm_reader_u64(&reader);
-	sample->stack_start = sample->regs[7]; /* rsp */
-	len = pm_reader_u64(&reader);
-	sample->stack_len = len;
-	sample->stack = pm_reader_bytes(&reader, len);
-	return give(corpus, &reader, &record, ret, err);
-}
-
-static int next_1(struct pm_corpus *corpus, struct pm_corpus_record *ret,
-		  struct pm_error *err)
-{
-	int more;
-
-	if (corpus->counts.modules < corpus->announced.modules) {
-		pm_vec_clear(&corpus->record);
-		return read_module_1(corpus, ret, err);
-	}
-	if (corpus->counts.spaces < corpus->announced.spaces) {
-		more = corpus->counts.spaces == 0
-			       ? skip_to(corpus, corpus->spaces_at, err)
-			       : 1;
-		pm_vec_clear(&corpus->record);
-		return more == 1 ? read_space_1(corpus, ret, err) : more;
-	}
-	if (corpus->counts.samples < corpus->announced.samples) {
-		more = corpus->counts.samples == 0
-			       ? skip_to(corpus, corpus->samples_at, err)
-			       : 1;
-		pm_vec_clear(&corpus->record);
-		return more == 1 ? read_sample_1(corpus, ret, err) : more;
-	}
-	return end_here(corpus, false);
-}
-
-/* The writer of version 1 leaves zeros until the end. */
-static int start_1(struct pm_corpus *corpus, struct pm_reader *reader,
-		   struct pm_error *err)
-{
-	uint64_t modules_at;
-
-	corpus->header.version = 1;
-	corpus->announced.modules = pm_reader_u32(reader);
-	corpus->announced.spaces = pm_reader_u32(reader);
-	corpus->announced.samples = pm_reader_u64(reader);
-	modules_at = pm_reader_u64(reader);
-	corpus->spaces_at = pm_reader_u64(reader);
-	corpus->samples_at = pm_reader_u64(reader);
-	if (modules_at == 0)
-		return end_here(corpus, true);
-	return skip_to(corpus, modules_at, err);
 }
 
 /* ---- version 2 --------------------------------------------------------------------------- */
@@ -384,10 +218,10 @@ static void parse_module(struct pm_corpus *corpus, struct pm_reader *reader,
 	build_id = pm_reader_bytes(reader, PM_CORPUS_BUILD_ID_MAX);
 	if (build_id)
 		memcpy(ret->build_id, build_id, PM_CORPUS_BUILD_ID_MAX);
-	take_loads(corpus, reader, loads, ret);
-	take_path(reader, path_len, ret);
+	pm_corpus_take_loads(corpus, reader, loads, ret);
+	pm_corpus_take_path(reader, path_len, ret);
 	for (size_t i = 0; i < PM_ARRAY_LEN(parts); i++)
-		take_part(reader, parts[i], lens[i]);
+		pm_corpus_take_part(reader, parts[i], lens[i]);
 }
 
 static void parse_code(struct pm_reader *reader, struct pm_corpus_code *ret)
@@ -397,7 +231,7 @@ static void parse_code(struct pm_reader *reader, struct pm_corpus_code *ret)
 	*ret = (struct pm_corpus_code){ .module = pm_reader_u32(reader) };
 	len = pm_reader_u32(reader);
 	ret->part.svma = pm_reader_u64(reader);
-	take_part(reader, &ret->part, len);
+	pm_corpus_take_part(reader, &ret->part, len);
 }
 
 static void parse_sample(struct pm_reader *reader, struct pm_corpus_sample *ret)
@@ -434,9 +268,10 @@ static int parse_end(struct pm_corpus *corpus, struct pm_reader *reader,
 					   .samples = pm_reader_u64(reader) };
 
 	if (reader->failed || memcmp(&counts, &corpus->counts, sizeof(counts)) != 0)
-		return fail(corpus, -EBADMSG,
-			    "its last record counts other records than there are", err);
-	return end_here(corpus, false);
+		return pm_corpus_fail(
+			corpus, -EBADMSG,
+			"its last record counts other records than there are", err);
+	return pm_corpus_end_here(corpus, false);
 }
 
 static int read_record(struct pm_corpus *corpus, uint32_t *type, struct pm_error *err)
@@ -445,14 +280,15 @@ static int read_record(struct pm_corpus *corpus, uint32_t *type, struct pm_error
 	int more;
 
 	pm_vec_clear(&corpus->record);
-	more = fill(corpus, PM_CORPUS_RECORD_HEAD_BYTES, err);
+	more = pm_corpus_fill(corpus, PM_CORPUS_RECORD_HEAD_BYTES, err);
 	if (more <= 0)
 		return more;
 	memcpy(type, corpus->record.data, sizeof(*type));
 	memcpy(&bytes, corpus->record.data + 8, sizeof(bytes));
 	if (bytes < PM_CORPUS_RECORD_HEAD_BYTES || bytes % 8 != 0)
-		return fail(corpus, -EBADMSG, "the length of a record is not valid", err);
-	return fill(corpus, bytes - PM_CORPUS_RECORD_HEAD_BYTES, err);
+		return pm_corpus_fail(corpus, -EBADMSG,
+				      "the length of a record is not valid", err);
+	return pm_corpus_fill(corpus, bytes - PM_CORPUS_RECORD_HEAD_BYTES, err);
 }
 
 static int next_2(struct pm_corpus *corpus, struct pm_corpus_record *ret,
@@ -478,7 +314,7 @@ static int next_2(struct pm_corpus *corpus, struct pm_corpus_record *ret,
 			record.space =
 				(struct pm_corpus_space){ .pid = pm_reader_u32(&reader) };
 			count = pm_reader_u32(&reader);
-			take_maps(corpus, &reader, count, &record.space);
+			pm_corpus_take_maps(corpus, &reader, count, &record.space);
 			break;
 		case PM_CORPUS_WIRE_CODE:
 			record.type = PM_CORPUS_CODE;
@@ -493,7 +329,7 @@ static int next_2(struct pm_corpus *corpus, struct pm_corpus_record *ret,
 		default:
 			continue; /* of a later writer */
 		}
-		return give(corpus, &reader, &record, ret, err);
+		return pm_corpus_give(corpus, &reader, &record, ret, err);
 	}
 }
 
@@ -506,9 +342,9 @@ static int start_2(struct pm_corpus *corpus, struct pm_reader *reader,
 	corpus->header.stack_bytes = pm_reader_u32(reader);
 	corpus->header.created_s = pm_reader_u64(reader);
 	if (bytes < PM_CORPUS_HEADER_BYTES || bytes % 8 != 0)
-		return fail(corpus, -EBADMSG, "the length of its header is not valid",
-			    err);
-	return skip_to(corpus, bytes, err);
+		return pm_corpus_fail(corpus, -EBADMSG,
+				      "the length of its header is not valid", err);
+	return pm_corpus_skip_to(corpus, bytes, err);
 }
 
 /* ---- public ------------------------------------------------------------------------------ */
@@ -517,24 +353,25 @@ static int start(struct pm_corpus *corpus, struct pm_error *err)
 {
 	struct pm_reader reader;
 	const uint8_t *bytes;
-	int more = fill(corpus, PM_CORPUS_HEADER_BYTES, err);
+	int more = pm_corpus_fill(corpus, PM_CORPUS_HEADER_BYTES, err);
 
 	if (more < 0)
 		return more;
 	bytes = corpus->record.data;
 	if (more == 0 || memcmp(bytes, PM_CORPUS_MAGIC_1, PM_CORPUS_MAGIC_BYTES - 1) != 0)
-		return fail(corpus, -EBADMSG, "this is no corpus of stacks", err);
+		return pm_corpus_fail(corpus, -EBADMSG, "this is no corpus of stacks",
+				      err);
 	pm_reader_init(&reader, bytes, PM_CORPUS_HEADER_BYTES);
 	reader.pos = PM_CORPUS_MAGIC_BYTES;
 	switch (bytes[PM_CORPUS_MAGIC_BYTES - 1]) {
 	case '1':
-		return start_1(corpus, &reader, err);
+		return pm_corpus_start_1(corpus, &reader, err);
 	case '2':
 		return start_2(corpus, &reader, err);
 	default:
-		return fail(corpus, -ENOTSUP,
-			    "this corpus is of a newer version; only 1 and 2 are read",
-			    err);
+		return pm_corpus_fail(
+			corpus, -ENOTSUP,
+			"this corpus is of a newer version; only 1 and 2 are read", err);
 	}
 }
 
@@ -601,10 +438,11 @@ int pm_corpus_next(struct pm_corpus *corpus, struct pm_corpus_record *ret,
 		   struct pm_error *err)
 {
 	if (corpus->failed < 0)
-		return fail(corpus, corpus->failed, "it cannot be read any further", err);
+		return pm_corpus_fail(corpus, corpus->failed,
+				      "it cannot be read any further", err);
 	if (corpus->ended)
 		return 0;
-	return corpus->header.version == 1 ? next_1(corpus, ret, err)
+	return corpus->header.version == 1 ? pm_corpus_next_1(corpus, ret, err)
 					   : next_2(corpus, ret, err);
 }
 
