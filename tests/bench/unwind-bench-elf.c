@@ -78,6 +78,41 @@ static void put_section(struct rebuilt *file, const struct bench_module *module,
 		file->end = at + part->len;
 }
 
+/* Returns how many there are, written at @at. */
+static uint16_t put_phdrs(struct rebuilt *file, const struct bench_module *module,
+			  uint64_t at)
+{
+	const struct pm_corpus_part *hdr = &module->eh_frame_hdr;
+	Elf64_Phdr phdr;
+	uint16_t count = 0;
+
+	for (size_t i = 0; i < module->loads.len; i++) {
+		const struct pm_corpus_load *load = &module->loads.data[i];
+
+		phdr = (Elf64_Phdr){ .p_type = PT_LOAD,
+				     .p_flags = (Elf64_Word)load->flags,
+				     .p_offset = load->offset,
+				     .p_vaddr = load->vaddr,
+				     .p_paddr = load->vaddr,
+				     .p_filesz = load->filesz,
+				     .p_memsz = load->memsz,
+				     .p_align = 4096 };
+		put(file, &phdr, sizeof(phdr), at + count++ * sizeof(phdr));
+	}
+	if (hdr->len > 0) {
+		phdr = (Elf64_Phdr){ .p_type = PT_GNU_EH_FRAME,
+				     .p_flags = PF_R,
+				     .p_offset = file->sections[1].sh_offset,
+				     .p_vaddr = hdr->svma,
+				     .p_paddr = hdr->svma,
+				     .p_filesz = hdr->len,
+				     .p_memsz = hdr->len,
+				     .p_align = 4 };
+		put(file, &phdr, sizeof(phdr), at + count++ * sizeof(phdr));
+	}
+	return count;
+}
+
 /* The headers follow behind everything. */
 static void put_headers(struct rebuilt *file, const struct bench_module *module)
 {
@@ -93,46 +128,16 @@ static void put_headers(struct rebuilt *file, const struct bench_module *module)
 			      .e_shentsize = sizeof(Elf64_Shdr),
 			      .e_shnum = SECTIONS,
 			      .e_shstrndx = SECTIONS - 1 };
-	const struct pm_corpus_part *hdr = &module->eh_frame_hdr;
 
 	file->sections[SECTIONS - 1] = (Elf64_Shdr){ .sh_name = 38,
 						     .sh_type = SHT_STRTAB,
 						     .sh_offset = at,
 						     .sh_size = sizeof(names) };
 	put(file, names, sizeof(names), at);
-	at += 64;
-	header.e_shoff = at;
-	put(file, file->sections, sizeof(file->sections), at);
-	at += sizeof(file->sections);
-	header.e_phoff = at;
-	for (size_t i = 0; i < module->loads.len; i++) {
-		const struct pm_corpus_load *load = &module->loads.data[i];
-		Elf64_Phdr phdr = { .p_type = PT_LOAD,
-				    .p_flags = (Elf64_Word)load->flags,
-				    .p_offset = load->offset,
-				    .p_vaddr = load->vaddr,
-				    .p_paddr = load->vaddr,
-				    .p_filesz = load->filesz,
-				    .p_memsz = load->memsz,
-				    .p_align = 4096 };
-
-		put(file, &phdr, sizeof(phdr), at);
-		at += sizeof(phdr);
-		header.e_phnum++;
-	}
-	if (hdr->len > 0) {
-		Elf64_Phdr phdr = { .p_type = PT_GNU_EH_FRAME,
-				    .p_flags = PF_R,
-				    .p_offset = file->sections[1].sh_offset,
-				    .p_vaddr = hdr->svma,
-				    .p_paddr = hdr->svma,
-				    .p_filesz = hdr->len,
-				    .p_memsz = hdr->len,
-				    .p_align = 4 };
-
-		put(file, &phdr, sizeof(phdr), at);
-		header.e_phnum++;
-	}
+	header.e_shoff = at + 64;
+	put(file, file->sections, sizeof(file->sections), header.e_shoff);
+	header.e_phoff = header.e_shoff + sizeof(file->sections);
+	header.e_phnum = put_phdrs(file, module, header.e_phoff);
 	put(file, &header, sizeof(header), 0);
 }
 
