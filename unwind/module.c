@@ -29,7 +29,8 @@ bool pm_unw_elf_is_modest(int fd)
 		Elf64_Shdr h64;
 	} first;
 
-	if (!pm_unw_read_fully(fd, &header.h32, sizeof(header.h32), 0))
+	if (!pm_unw_read_fully(fd, &header.h32, sizeof(header.h32), 0) ||
+	    header.ident[EI_DATA] != ELFDATA2LSB)
 		return false;
 	if (header.ident[EI_CLASS] == ELFCLASS32)
 		return header.h32.e_shnum != 0 || header.h32.e_shoff == 0 ||

@@ -75,10 +75,43 @@ static int reserve(struct pm_elf_image *image, size_t len)
 	return 0;
 }
 
+/*
+ * How many sections libelf would make room for, with 260 bytes for each: beyond 2^16 the
+ * number stands in a field of 64 bits (gABI "e_shnum"), and a file with holes is as large as
+ * it likes.
+ */
+static uint64_t sections_of(const struct pm_elf_image *image)
+{
+	const unsigned char *ident = image->map;
+	Elf64_Ehdr header;
+	Elf64_Shdr first;
+	Elf32_Ehdr header32;
+	Elf32_Shdr first32;
+
+	if (ident[EI_CLASS] == ELFCLASS32) {
+		memcpy(&header32, ident, sizeof(header32));
+		if (header32.e_shnum != 0 || header32.e_shoff > image->file_len)
+			return header32.e_shnum;
+		/* A page of zeros is behind the file. */
+		memcpy(&first32, ident + header32.e_shoff, sizeof(first32));
+		return first32.sh_size;
+	}
+	memcpy(&header, ident, sizeof(header));
+	if (header.e_shnum != 0 || header.e_shoff > image->file_len)
+		return header.e_shnum;
+	memcpy(&first, ident + header.e_shoff, sizeof(first));
+	return first.sh_size;
+}
+
 static int attach(struct pm_elf_image *image)
 {
-	if (elf_version(EV_CURRENT) == EV_NONE ||
-	    memcmp(image->map, ELFMAG, SELFMAG) != 0)
+	const unsigned char *ident = image->map;
+	unsigned char native =
+		__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB;
+
+	/* What has the other byte order is nothing that could run here. */
+	if (elf_version(EV_CURRENT) == EV_NONE || memcmp(ident, ELFMAG, SELFMAG) != 0 ||
+	    ident[EI_DATA] != native || sections_of(image) > SECTIONS_MAX)
 		return -ENOEXEC;
 	image->elf = elf_memory(image->map, image->file_len);
 	if (!image->elf || elf_kind(image->elf) != ELF_K_ELF)
