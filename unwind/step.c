@@ -209,6 +209,35 @@ static bool apply_row(const struct pm_unw_row *row, struct pm_unw_state *state,
 	return true;
 }
 
+/*
+ * Hand-written code counts its CFA from a register that calls may change, as no compiler does
+ * across a call: OpenSSL's AES from r11, and its subroutines leave r11 alone without saying so.
+ * What the register held further in is as good as a frame pointer, when a return address that
+ * follows a call is where it says.
+ */
+static bool assume_kept(const struct pm_unw_rule *rule, struct pm_unw_state *state)
+{
+	const struct pm_unw_arch_info *arch = state->arch;
+	struct pm_unw_regs *regs = &state->regs;
+	uint64_t sp = regs->value[arch->sp], cfa, pc;
+	unsigned int ra = arch->saved_len - 1u;
+	enum pm_unw_stop ignored;
+
+	if (arch->ra_is_link || state->lookup == regs->value[arch->pc] ||
+	    !(regs->known >> arch->sp & 1) || (regs->known >> rule->cfa_reg & 1) ||
+	    (arch->callee_saved >> rule->cfa_reg & 1) || !(rule->saved >> ra & 1))
+		return false;
+	cfa = (regs->value[rule->cfa_reg] + (uint64_t)(int64_t)rule->cfa_offset) &
+	      arch->address_mask;
+	if (cfa <= sp || cfa - sp >= PM_UNW_STACK_SPAN_MAX ||
+	    !pm_unw_stack_word(arch, state->stack, slot_address(rule, ra, cfa, arch), &pc,
+			       &ignored) ||
+	    !pm_unw_follows_call(state, pc))
+		return false;
+	regs->known |= (uint64_t)1 << rule->cfa_reg;
+	return true;
+}
+
 /* By rules.data[index] or rows.data[index], whichever @lookup found. */
 static bool apply(struct pm_unwinder *unwinder, struct pm_unw_lookup lookup,
 		  struct pm_unw_state *state, enum pm_unw_how *how,
@@ -230,6 +259,10 @@ static bool apply(struct pm_unwinder *unwinder, struct pm_unw_lookup lookup,
 	unwinder->stats.expressions += is_row;
 	if (is_row ? apply_row(row, state, stop) : apply_rule(rule, state, stop))
 		return true;
+	if (*stop == PM_UNW_STOP_NO_REGISTER && !is_row && assume_kept(rule, state)) {
+		*how = PM_UNW_HOW_FP;
+		return apply_rule(rule, state, stop);
+	}
 	/* After a step by frame pointer aarch64's stack pointer is not known. */
 	if (*stop != PM_UNW_STOP_NO_REGISTER || !state->arch->ra_is_link)
 		return false;
