@@ -129,6 +129,10 @@ static void print_peers(const struct bench_peers *peers, const struct bench_ours
 	double start_ms;
 
 	bench_peers_result(peers, &dwfl, &dw, &start_ms);
+	if (dwfl.frames == 0) {
+		printf("  the others know no samples of this machine\n");
+		return;
+	}
 	print_row("libdwfl cold", dwfl.cold_ns, a_sample);
 	printf("  %6.1f x cold\n", dwfl.cold_ns / ours->cold_ns);
 	print_row("libdwfl hot", dwfl.hot_ns, a_sample);
