@@ -241,6 +241,17 @@ static enum shadow_op op_at(struct tracer *tracer, uint64_t pc)
 	return tracer->ops[at].op;
 }
 
+/* What begins while nothing is stepped is let go. */
+static void let_go(const struct tracee *parent)
+{
+	unsigned long tid;
+	int status;
+
+	if (ptrace(PTRACE_GETEVENTMSG, parent->tid, NULL, &tid) == 0 &&
+	    wait_long((pid_t)tid, &status))
+		ptrace(PTRACE_DETACH, (pid_t)tid, NULL, NULL);
+}
+
 /* From an int3 to the next one at full speed, for work that is not worth each step. */
 static enum tracer_result skip(struct tracer *tracer)
 {
@@ -254,6 +265,8 @@ static enum tracer_result skip(struct tracer *tracer)
 		if (!resume(tracer, PTRACE_CONT, signo, &status) || !WIFSTOPPED(status))
 			return drop(tracer);
 		signo = WSTOPSIG(status) == SIGTRAP ? 0 : WSTOPSIG(status);
+		if (status >> 16)
+			let_go(tracee);
 	}
 	tracer->maps_stale = true;
 	tracer->signals_epoch++;
