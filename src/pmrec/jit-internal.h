@@ -8,7 +8,7 @@
 #include "pm/symbol.h"
 
 enum {
-	PM_REC_JIT_PROCESSES_MAX = 64, /* at a time; each has files open */
+	PM_REC_JIT_PROCESSES_MAX = 512, /* at a time; each has two files open or more */
 	PM_REC_JIT_DUMPS_MAX = 8, /* of one process */
 };
 /* Of all tables, before the oldest goes. */
@@ -56,7 +56,8 @@ struct pm_rec_jit_process {
 	uint64_t map_read_ns; /* what was written before is in the table */
 	bool map_rest; /* there was more than is read at once */
 	PM_VEC(struct pm_rec_jit_dump) dumps;
-	uint64_t scanned_epoch; /* of its mappings, when they were looked through for dumps */
+	uint64_t
+		scanned_epoch; /* of its mappings, when they were looked through for dumps */
 	uint64_t dumps_ns; /* records up to this time are in the table */
 	uint64_t missed_ns; /* when misses were last looked through */
 	uint64_t last_miss_ns; /* time of the youngest */
