@@ -85,6 +85,9 @@ struct pm_sample {
 	const uint8_t *stack;
 	size_t stack_len;
 	size_t stack_asked;
+	/* How many of the bytes lie below the stack pointer; 0 in what the kernel copies. Some
+	 * assembler keeps there what its CFI reads (OpenSSL's SHA-2 for AVX2). */
+	size_t stack_below;
 };
 
 struct pm_mmap_record {

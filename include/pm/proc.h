@@ -215,6 +215,7 @@ struct pm_trace;
 enum {
 	PM_TRACE_REGS_MAX = 33, /* aarch64: x0…x30, sp, pc */
 	PM_TRACE_STACK_MAX = 1024 * 4096, /* IOV_MAX pages */
+	PM_TRACE_BELOW = 128,
 };
 
 /* By DWARF number of the task's ABI (psABI x86-64 fig. 3.36, i386 table 2.14, AADWARF64). */
@@ -305,6 +306,9 @@ const struct pm_stat_line *pm_trace_seen(const struct pm_trace *trace, pid_t tid
 /* Copies from @address upward, in one system call, until @len (at most PM_TRACE_STACK_MAX)
  * or the first page that cannot be read. Returns how many bytes. */
 size_t pm_trace_read(pid_t pid, uint64_t address, void *ret, size_t len);
+/* The same of a stack, with PM_TRACE_BELOW bytes below @sp (the red zone, psABI §3.2.2) where
+ * they can be read: @below tells how many. */
+size_t pm_trace_read_stack(pid_t pid, uint64_t sp, void *ret, size_t len, size_t *below);
 
 /*
  * Lets everybody go, each as soon as it can be; pm_trace_next() does the rest and gives only

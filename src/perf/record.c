@@ -253,6 +253,7 @@ static int decode_sample(const struct perf_event_header *header,
 	ret->sample.stack = stack.stack;
 	ret->sample.stack_len = stack.stack_len;
 	ret->sample.stack_asked = stack.stack_asked;
+	ret->sample.stack_below = 0;
 	if (arch) {
 		pm_regs_convert(arch, (enum pm_regs_abi)abi, layout->regs_user, regs,
 				&ret->sample.regs);

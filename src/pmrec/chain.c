@@ -256,7 +256,7 @@ static int push_unwound(struct pm_rec_chains *chains, const struct pm_record *re
 {
 	const struct pm_sample *sample = &record->sample;
 	struct pm_unw_regs regs = { .known = sample->regs.known };
-	struct pm_unw_stack stack;
+	struct pm_unw_stack stack, whole;
 	enum pm_unw_stop reason;
 	size_t len;
 	int error;
@@ -268,9 +268,12 @@ static int push_unwound(struct pm_rec_chains *chains, const struct pm_record *re
 	memcpy(regs.value, sample->regs.value, sizeof(regs.value));
 	forget_unsaved(&regs);
 	stack = (struct pm_unw_stack){ .start = pm_unw_regs_sp(&regs),
+				       .data = sample->stack + sample->stack_below,
+				       .len = sample->stack_len - sample->stack_below };
+	whole = (struct pm_unw_stack){ .start = stack.start - sample->stack_below,
 				       .data = sample->stack,
 				       .len = sample->stack_len };
-	error = unwind(chains, space, &regs, &stack, &reason, &len);
+	error = unwind(chains, space, &regs, &whole, &reason, &len);
 	if (error < 0)
 		return error;
 	error = keep_raw(chains, record, space, &regs, &stack, len);

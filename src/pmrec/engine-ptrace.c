@@ -37,7 +37,7 @@ struct queued {
 	uint64_t time, period;
 	pid_t pid, tid;
 	uint32_t cpu;
-	size_t stack_at, stack_len, stack_asked;
+	size_t stack_at, stack_len, stack_asked, stack_below;
 };
 
 struct pm_rec_ptrace {
@@ -73,7 +73,8 @@ static int feed(struct pm_rec_session *session, const struct queued *queued)
 				      .known = regs->known },
 			    .stack = ptrace->arena + queued->stack_at,
 			    .stack_len = queued->stack_len,
-			    .stack_asked = queued->stack_asked },
+			    .stack_asked = queued->stack_asked,
+			    .stack_below = queued->stack_below },
 	};
 	uint64_t truncated = session->counts.stops[PM_UNW_STOP_TRUNCATED];
 	struct pm_rec_tracee *tracee;
@@ -202,14 +203,16 @@ static int take_sample(struct pm_rec_session *session, const struct pm_trace_eve
 				   .stack_at = ptrace->arena_len,
 				   .stack_asked = tracee->stack_bytes };
 	tracee->sampled_ns = cpu_ns;
-	queued->stack_len =
-		pm_trace_read(event->pid, regs.sp, ptrace->arena + ptrace->arena_len,
-			      queued->stack_asked);
+	queued->stack_len = pm_trace_read_stack(
+		event->pid, regs.sp, ptrace->arena + ptrace->arena_len,
+		queued->stack_asked, &queued->stack_below);
 	ptrace->arena_len += (queued->stack_len + 15) & ~(size_t)15;
 	if (ptrace->verify)
-		ret = pm_rec_verify_add(ptrace->verify, session, event->pid, event->tid,
-					&regs, ptrace->arena + queued->stack_at,
-					queued->stack_len);
+		ret = pm_rec_verify_add(
+			ptrace->verify, session, event->pid, event->tid, &regs,
+			&(struct pm_unw_stack){ .start = regs.sp - queued->stack_below,
+						.data = ptrace->arena + queued->stack_at,
+						.len = queued->stack_len });
 	return ret;
 }
 

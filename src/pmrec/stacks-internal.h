@@ -17,7 +17,7 @@ struct pm_rec_stack_thread {
 	bool stopped; /* it could be looked at */
 	struct pm_trace_regs regs;
 	uint8_t *bytes;
-	size_t bytes_len;
+	size_t bytes_len, bytes_below; /* the latter lie below the stack pointer */
 	uint64_t *theirs; /* libunwind's chain, if it was asked for */
 	ssize_t theirs_len; /* negative: it failed */
 	const char *stop; /* why there are no more frames; NULL: complete */

@@ -51,8 +51,8 @@ static int copy_thread(struct work *work, const struct pm_trace_event *event)
 	if (!seen || pm_trace_regs(event->tid, &thread.regs) < 0)
 		return 0; /* it has been killed */
 	thread.seen = *seen;
-	thread.bytes_len = pm_trace_read(event->pid, thread.regs.sp, work->buffer,
-					 PM_TRACE_STACK_MAX);
+	thread.bytes_len = pm_trace_read_stack(event->pid, thread.regs.sp, work->buffer,
+					       PM_TRACE_STACK_MAX, &thread.bytes_below);
 	thread.bytes = malloc(thread.bytes_len + 1);
 	if (!thread.bytes)
 		return -ENOMEM;
@@ -144,6 +144,13 @@ static void let_go(struct work *work)
 	}
 }
 
+static struct pm_unw_stack stack_of(const struct pm_rec_stack_thread *thread)
+{
+	return (struct pm_unw_stack){ .start = thread->regs.sp - thread->bytes_below,
+				      .data = thread->bytes,
+				      .len = thread->bytes_len };
+}
+
 static int verify_all(struct work *work)
 {
 	int ret = 0;
@@ -151,9 +158,10 @@ static int verify_all(struct work *work)
 	for (size_t i = 0; i < work->stacks.threads.len && ret == 0; i++) {
 		const struct pm_rec_stack_thread *thread = &work->stacks.threads.data[i];
 
+		struct pm_unw_stack stack = stack_of(thread);
+
 		ret = pm_rec_verify_add(work->verify, &work->session, work->options->pid,
-					thread->tid, &thread->regs, thread->bytes,
-					thread->bytes_len);
+					thread->tid, &thread->regs, &stack);
 	}
 	return ret;
 }
@@ -215,9 +223,7 @@ static int add_ours(struct work *work, struct pm_rec_stack_thread *thread,
 		    struct pm_unwinder *unwinder, const struct pm_unw_space *space,
 		    struct pm_unw_frame *frames)
 {
-	struct pm_unw_stack stack = { .start = thread->regs.sp,
-				      .data = thread->bytes,
-				      .len = thread->bytes_len };
+	struct pm_unw_stack stack = stack_of(thread);
 	struct pm_unw_regs regs;
 	enum pm_unw_stop stop;
 	size_t len;

@@ -118,13 +118,11 @@ static void keep_pair(struct pm_rec_verify *verify, const struct pair *about,
 
 int pm_rec_verify_add(struct pm_rec_verify *verify, struct pm_rec_session *session,
 		      pid_t pid, pid_t tid, const struct pm_trace_regs *trace_regs,
-		      const uint8_t *bytes, size_t len)
+		      const struct pm_unw_stack *stack)
 {
 	struct pm_process *process = pm_procs_get(session->procs, pid);
 	struct pair pair = { .pid = pid, .tid = tid };
-	struct pm_unw_stack stack = { .start = trace_regs->sp,
-				      .data = bytes,
-				      .len = len };
+
 	struct pm_error err = { 0 };
 	struct pm_unw_space space;
 	struct pm_unw_regs regs;
@@ -145,7 +143,7 @@ int pm_rec_verify_add(struct pm_rec_verify *verify, struct pm_rec_session *sessi
 	}
 	pm_rec_unwind_regs(trace_regs, &regs);
 	pair.theirs_all = (size_t)theirs;
-	pair.ours_all = pm_unwind(verify->unwinder, &space, &regs, &stack, verify->ours,
+	pair.ours_all = pm_unwind(verify->unwinder, &space, &regs, stack, verify->ours,
 				  &pair.stop);
 	pair.verdict = pm_rec_compare(verify->ours, pair.ours_all, verify->theirs,
 				      pair.theirs_all, &pair.at);

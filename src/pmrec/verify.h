@@ -22,7 +22,7 @@ void pm_rec_verify_free(struct pm_rec_verify *verify);
  * -ENOMEM; what libunwind cannot do is counted. */
 int pm_rec_verify_add(struct pm_rec_verify *verify, struct pm_rec_session *session,
 		      pid_t pid, pid_t tid, const struct pm_trace_regs *regs,
-		      const uint8_t *stack, size_t stack_len);
+		      const struct pm_unw_stack *stack);
 /* The counts and the first pairs that differ, on stderr. */
 void pm_rec_verify_print(const struct pm_rec_verify *verify,
 			 const struct pm_rec_session *session);

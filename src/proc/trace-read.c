@@ -332,3 +332,17 @@ size_t pm_trace_read(pid_t pid, uint64_t address, void *ret, size_t len)
 	got = process_vm_readv(pid, &local, 1, remote, parts, 0);
 	return got > 0 ? (size_t)got : 0;
 }
+
+size_t pm_trace_read_stack(pid_t pid, uint64_t sp, void *ret, size_t len, size_t *below)
+{
+	size_t got = 0;
+
+	*below = 0;
+	if (sp > PM_TRACE_BELOW && len > PM_TRACE_BELOW)
+		got = pm_trace_read(pid, sp - PM_TRACE_BELOW, ret, len);
+	if (got > PM_TRACE_BELOW) {
+		*below = PM_TRACE_BELOW;
+		return got;
+	}
+	return pm_trace_read(pid, sp, ret, len);
+}
