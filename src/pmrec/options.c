@@ -6,6 +6,9 @@
 
 enum {
 	DEFAULT_HZ = 999, /* not 1000: never in step with a timer of the target */
+	/* With stitching, more stacks reach the root than 65528 bytes do without: see the
+	 * table of docs/how-it-works.md. */
+	DEFAULT_STACK_BYTES = 40960,
 	NEAR_ENOUGH = 2, /* edits between a wrong name and one worth proposing */
 	STACK_BYTES_STEP = 8, /* perf_event_open(2): sample_stack_user is a multiple */
 	OPTION_CALL_GRAPH = 256,
@@ -66,7 +69,7 @@ static const char help[] =
 	"      --call-graph HOW      dwarf[,BYTES]: by unwind tables (default)\n"
 	"                            fp: by frame pointers; none: no call stacks\n"
 	"      --stack-bytes N       bytes of stack to look at in a sample, up to 65528\n"
-	"                            (default: 65528)\n"
+	"                            (default: 40960)\n"
 	"      --no-stitch           leave a stack that is deeper without its callers,\n"
 	"                            even if earlier samples tell them\n"
 	"\n"
@@ -425,7 +428,7 @@ int pm_rec_options_parse(struct pm_rec_options *options, int argc, char **argv,
 		.by_frequency = true,
 		.rate = DEFAULT_HZ,
 		.call_graph = PM_CALL_GRAPH_DWARF,
-		.stack_bytes = PM_STACK_BYTES_MAX,
+		.stack_bytes = DEFAULT_STACK_BYTES,
 		.stitch = true,
 		.output = default_output,
 		.symbols = true,

@@ -7,7 +7,7 @@
 enum {
 	/* Below this share of the CPU time that the kernel accounts, something was missed. */
 	ACCOUNTED_PERCENT = 80,
-	STACK_BYTES_SMALL = 4096, /* a sixteenth of what is copied unasked */
+	STACK_BYTES_SMALL = 4096, /* a tenth of what is copied unasked */
 };
 #define MUCH_LOST_PERCENT 10.0
 #define ACCOUNTED_FROM_NS 200000000ull /* shorter runs prove nothing */

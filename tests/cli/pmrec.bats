@@ -106,7 +106,7 @@ many_libraries() {
 	"$PMREC" -q -F 500 -o s.json -- "$PROGRAMS/split" 0.1
 	holds s.json 'header["command"][1:] == ["0.1"]' 'header["host"]["cpus"] >= 1' \
 		'header["options"]["call_graph"] == "dwarf"' \
-		'header["options"]["stack_bytes"] == 65528' \
+		'header["options"]["stack_bytes"] == 40960' \
 		'events[0]["requested"] == "cycles" and events[0]["freq"] == 500'
 }
 
