@@ -250,6 +250,13 @@ void pm_perf_begin(struct pm_perf *perf, bool final);
  * NMI wrote between the stamp and the writing of another record.
  */
 int pm_perf_next(struct pm_perf *perf, struct pm_record *ret, struct pm_error *err);
+/*
+ * While held, records stay where they are: those given since pm_perf_hold(true) are borrowed
+ * until pm_perf_hold(false) or the next round. (One that wraps, too: its copy is used again
+ * by the next one that wraps, and a round goes over the end of a ring once at most.) The
+ * kernel gets no room back meanwhile, so hold little, and not for long.
+ */
+void pm_perf_hold(struct pm_perf *perf, bool hold);
 
 /*
  * Samples that the kernel counted as lost for event @index (PERF_FORMAT_LOST, Linux 6.0),

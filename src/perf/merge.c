@@ -79,31 +79,33 @@ static bool peek_key(const struct pm_merge *merge, struct pm_merge_ring *ring,
 }
 
 /*
- * Consumes what the last call gave. Only now, because until now the caller used it; and the
- * room goes back to the kernel by quarters, so that a long round does not make a full ring.
+ * Gives what was consumed back to the kernel, at once or by quarters: so that a long round
+ * does not make a full ring, and not each record is news for another CPU.
  */
+static void publish(struct pm_merge *merge, struct pm_merge_ring *ring, bool all)
+{
+	uint64_t room = ring->ring.tail - ring->published;
+
+	if (room == 0 || merge->held || (!all && room < ring->ring.data_bytes / 4))
+		return;
+	pm_ring_publish(&ring->ring);
+	ring->published = ring->ring.tail;
+}
+
+static void publish_rings(struct pm_merge *merge, bool all)
+{
+	for (size_t i = 0; i < merge->rings.len; i++)
+		publish(merge, &merge->rings.data[i], all);
+}
+
+/* Consumes what the last call gave: only now, because until now the caller used it. */
 static void consume_given(struct pm_merge *merge)
 {
 	struct pm_merge_ring *ring = &merge->rings.data[merge->heap[0].ring];
 
 	merge->given = false;
 	pm_ring_consume(&ring->ring);
-	if (ring->ring.tail - ring->published >= ring->ring.data_bytes / 4) {
-		pm_ring_publish(&ring->ring);
-		ring->published = ring->ring.tail;
-	}
-}
-
-static void publish_all(struct pm_merge *merge)
-{
-	for (size_t i = 0; i < merge->rings.len; i++) {
-		struct pm_merge_ring *ring = &merge->rings.data[i];
-
-		if (ring->ring.tail == ring->published)
-			continue;
-		pm_ring_publish(&ring->ring);
-		ring->published = ring->ring.tail;
-	}
+	publish(merge, ring, false);
 }
 
 static int ring_failed(struct pm_merge *merge, struct pm_merge_ring *ring,
@@ -150,9 +152,10 @@ void pm_merge_release(struct pm_merge *merge)
 
 void pm_merge_begin(struct pm_merge *merge, uint64_t limit)
 {
+	merge->held = false;
 	if (merge->given)
 		consume_given(merge);
-	publish_all(merge);
+	publish_rings(merge, true);
 	merge->heap_len = 0;
 	merge->limit = limit;
 	/* All heads before any record: a record on one ring that was caused by one on
@@ -186,7 +189,7 @@ int pm_merge_next(struct pm_merge *merge, struct pm_record *ret, struct pm_error
 			remove_first(merge);
 	}
 	if (merge->heap_len == 0) {
-		publish_all(merge);
+		publish_rings(merge, true);
 		return 0;
 	}
 	ring = &merge->rings.data[merge->heap[0].ring];
@@ -199,4 +202,10 @@ int pm_merge_next(struct pm_merge *merge, struct pm_record *ret, struct pm_error
 		return pm_error_set(err, r, "a record of CPU %u is unreadable: %s",
 				    ring->cpu, why.text);
 	return 1;
+}
+
+void pm_merge_hold(struct pm_merge *merge, bool hold)
+{
+	merge->held = hold;
+	publish_rings(merge, merge->heap_len == 0);
 }

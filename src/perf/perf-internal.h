@@ -77,6 +77,7 @@ struct pm_merge {
 	size_t heap_len;
 	uint64_t limit; /* records later than this wait for the next round */
 	bool given; /* the record of heap[0] is with the caller */
+	bool held; /* and those before it, too: none of their room goes back */
 };
 
 /* Takes over @ring (it is then empty) when it succeeds. 0 or -ENOMEM. */
@@ -85,6 +86,7 @@ void pm_merge_release(struct pm_merge *merge);
 /* @limit must have been read from the clock before this call. */
 void pm_merge_begin(struct pm_merge *merge, uint64_t limit);
 int pm_merge_next(struct pm_merge *merge, struct pm_record *ret, struct pm_error *err);
+void pm_merge_hold(struct pm_merge *merge, bool hold);
 
 /* ---- what this machine and user may do -------------------------------------------------- */
 

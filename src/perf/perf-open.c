@@ -326,6 +326,11 @@ int pm_perf_next(struct pm_perf *perf, struct pm_record *ret, struct pm_error *e
 	return pm_merge_next(&perf->merge, ret, err);
 }
 
+void pm_perf_hold(struct pm_perf *perf, bool hold)
+{
+	pm_merge_hold(&perf->merge, hold);
+}
+
 int pm_perf_lost(const struct pm_perf *perf, size_t index, uint64_t *ret)
 {
 	uint64_t sum = 0;

@@ -30,6 +30,18 @@ struct pm_rec_slot {
 	uint32_t *stacks;
 };
 
+/* A stack that was unwound before its turn. */
+struct pm_rec_ahead {
+	const struct pm_record *record;
+	const struct pm_process *process;
+	uint64_t version; /* of the space */
+	struct pm_unw_space space;
+	struct pm_unw_regs regs;
+	struct pm_unw_frame frames[PM_UNW_FRAMES_MAX];
+	size_t len;
+	enum pm_unw_stop stop;
+};
+
 struct pm_rec_chains {
 	struct pm_rec_chain_source from;
 	struct pm_unwinder *unwinder;
@@ -42,6 +54,8 @@ struct pm_rec_chains {
 	struct pm_rec_frame
 		frames[PM_REC_FRAMES_MAX]; /* of the sample at hand, leaf first */
 	size_t frames_len;
+	struct pm_rec_ahead ahead[PM_REC_AHEAD_MAX];
+	size_t ahead_len;
 	const struct pm_record *record; /* the one at hand */
 	bool stitched; /* some of them */
 	bool wanting; /* there is more than even earlier samples tell */

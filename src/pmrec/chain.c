@@ -223,6 +223,40 @@ static int keep_raw(struct pm_rec_chains *chains, const struct pm_record *record
 							   .frames_len = len });
 }
 
+/* Whether the sample has registers to begin with; then those and all of its stack. */
+static bool inputs_of(const struct pm_sample *sample, struct pm_unw_regs *regs,
+		      struct pm_unw_stack *stack)
+{
+	*regs = (struct pm_unw_regs){ .known = sample->regs.known };
+	if (!arch_of(sample->regs.abi, &regs->arch))
+		return false;
+	memcpy(regs->value, sample->regs.value, sizeof(regs->value));
+	forget_unsaved(regs);
+	*stack = (struct pm_unw_stack){ .start = pm_unw_regs_sp(regs) -
+						 sample->stack_below,
+					.data = sample->stack,
+					.len = sample->stack_len };
+	return true;
+}
+
+/* What pm_rec_chains_ahead() has found for the record at hand, into chains->found. */
+static bool take_ahead(struct pm_rec_chains *chains, const struct pm_process *process,
+		       enum pm_unw_stop *reason, size_t *len)
+{
+	for (size_t i = 0; i < chains->ahead_len; i++) {
+		const struct pm_rec_ahead *ahead = &chains->ahead[i];
+
+		if (ahead->record != chains->record || ahead->process != process ||
+		    ahead->version != pm_rec_space_version(process))
+			continue;
+		memcpy(chains->found, ahead->frames, ahead->len * sizeof(*ahead->frames));
+		*len = ahead->len;
+		*reason = ahead->stop;
+		return true;
+	}
+	return false;
+}
+
 /* Unwinds into chains->found. What is known of generated code may change the space. */
 static int unwind(struct pm_rec_chains *chains, struct pm_unw_space *space,
 		  const struct pm_unw_regs *regs, const struct pm_unw_stack *stack,
@@ -237,8 +271,9 @@ static int unwind(struct pm_rec_chains *chains, struct pm_unw_space *space,
 	for (int i = 0; i < TRIES; i++) {
 		int error;
 
-		*len = pm_unwind(chains->unwinder, space, regs, stack, chains->found,
-				 reason);
+		if (i > 0 || !take_ahead(chains, process, reason, len))
+			*len = pm_unwind(chains->unwinder, space, regs, stack,
+					 chains->found, reason);
 		if (!process || !chains->from.jit ||
 		    !pm_rec_jit_cover(chains->from.jit, process, chains->found, *len,
 				      record->time))
@@ -255,24 +290,19 @@ static int push_unwound(struct pm_rec_chains *chains, const struct pm_record *re
 			struct pm_unw_space *space, uint32_t *stop)
 {
 	const struct pm_sample *sample = &record->sample;
-	struct pm_unw_regs regs = { .known = sample->regs.known };
+	struct pm_unw_regs regs;
 	struct pm_unw_stack stack, whole;
 	enum pm_unw_stop reason;
 	size_t len;
 	int error;
 
-	if (!arch_of(sample->regs.abi, &regs.arch)) {
+	if (!inputs_of(sample, &regs, &whole)) {
 		*stop = PM_UNW_STOP_NO_REGS;
 		return 0;
 	}
-	memcpy(regs.value, sample->regs.value, sizeof(regs.value));
-	forget_unsaved(&regs);
-	stack = (struct pm_unw_stack){ .start = pm_unw_regs_sp(&regs),
+	stack = (struct pm_unw_stack){ .start = whole.start + sample->stack_below,
 				       .data = sample->stack + sample->stack_below,
 				       .len = sample->stack_len - sample->stack_below };
-	whole = (struct pm_unw_stack){ .start = stack.start - sample->stack_below,
-				       .data = sample->stack,
-				       .len = sample->stack_len };
 	error = unwind(chains, space, &regs, &whole, &reason, &len);
 	if (error < 0)
 		return error;
@@ -407,6 +437,42 @@ static int intern(struct pm_rec_chains *chains, const struct pm_record *record,
 	}
 	*ret = stack;
 	return 0;
+}
+
+void pm_rec_chains_ahead(struct pm_rec_chains *chains, const struct pm_record *records,
+			 size_t len)
+{
+	struct pm_unw_job jobs[PM_REC_AHEAD_MAX];
+	struct pm_unw_stack stack;
+
+	chains->ahead_len = 0;
+	if (chains->from.call_graph != PM_CALL_GRAPH_DWARF || len < 2 ||
+	    len > PM_REC_AHEAD_MAX)
+		return;
+	for (size_t i = 0; i < len; i++) {
+		struct pm_rec_ahead *ahead = &chains->ahead[chains->ahead_len];
+		struct pm_process *process =
+			pm_procs_get(chains->from.procs, (pid_t)records[i].pid);
+
+		/* What cannot be had here is told when it is the record's turn. */
+		if (!process || !inputs_of(&records[i].sample, &ahead->regs, &stack) ||
+		    pm_rec_space_get(process, chains->from.modules, chains->from.procs,
+				     &ahead->space) < 0)
+			continue;
+		ahead->record = &records[i];
+		ahead->process = process;
+		ahead->version = pm_rec_space_version(process);
+		jobs[chains->ahead_len++] =
+			(struct pm_unw_job){ .space = &ahead->space,
+					     .regs = &ahead->regs,
+					     .stack = stack,
+					     .frames = ahead->frames };
+	}
+	pm_unwind_batch(chains->unwinder, jobs, chains->ahead_len);
+	for (size_t i = 0; i < chains->ahead_len; i++) {
+		chains->ahead[i].len = jobs[i].len;
+		chains->ahead[i].stop = jobs[i].stop;
+	}
 }
 
 int pm_rec_chains_add(struct pm_rec_chains *chains, const struct pm_record *record,

@@ -6,6 +6,7 @@
 struct view {
 	uint64_t epoch; /* of struct pm_space that it shows */
 	bool built;
+	uint64_t version; /* how often it was built */
 	PM_VEC(struct pm_unw_map) maps;
 	PM_VEC(struct pm_unw_map) overlay;
 };
@@ -85,6 +86,7 @@ static int rebuild(struct view *view, const struct pm_space *space,
 			return ret;
 	}
 	view->epoch = space->epoch;
+	view->version++;
 	view->built = true;
 	return 0;
 }
@@ -108,6 +110,13 @@ int pm_rec_space_get(struct pm_process *process, struct pm_rec_modules *modules,
 	}
 	*ret = (struct pm_unw_space){ .maps = view->maps.data, .len = view->maps.len };
 	return 0;
+}
+
+uint64_t pm_rec_space_version(const struct pm_process *process)
+{
+	const struct view *view = process->user;
+
+	return view && view->built ? view->version : 0;
 }
 
 int pm_rec_space_overlay(struct pm_process *process, const struct pm_unw_map *maps,

@@ -10,6 +10,8 @@
  * map is the module's id in @procs; every module in it has been touched. */
 int pm_rec_space_get(struct pm_process *process, struct pm_rec_modules *modules,
 		     const struct pm_procs *procs, struct pm_unw_space *ret);
+/* As long as it is the same, so is what pm_rec_space_get() gave. 0: nothing valid was given. */
+uint64_t pm_rec_space_version(const struct pm_process *process);
 /*
  * From now on @maps (sorted, without overlap; copied) stand in the place of what they cover of
  * memory that no module of the unwinder describes, and have its tag.

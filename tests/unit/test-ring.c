@@ -416,6 +416,35 @@ static void test_merge_publishes_on_the_way(void **state)
 	fakes_release(&fakes);
 }
 
+/* Of what is held no room goes back, not at the end of the round either. */
+static void test_merge_hold(void **state)
+{
+	static struct fakes fakes;
+	struct pm_record record;
+	uint64_t start;
+
+	fakes_init(&fakes);
+	for (uint64_t i = 1; i <= 70; i++)
+		write_sample(&fakes, 0, i);
+	start = fakes.cpu[0].page.data_tail;
+	pm_merge_begin(&fakes.merge, UINT64_MAX);
+	for (uint64_t i = 1; i <= 30; i++)
+		assert_int_equal(pm_merge_next(&fakes.merge, &record, NULL), 1);
+	assert_true(fakes.cpu[0].page.data_tail > start);
+	start = fakes.cpu[0].page.data_tail;
+	pm_merge_hold(&fakes.merge, true);
+	for (uint64_t i = 31; i <= 70; i++) {
+		assert_int_equal(pm_merge_next(&fakes.merge, &record, NULL), 1);
+		assert_int_equal(record.time, i);
+		assert_int_equal(fakes.cpu[0].page.data_tail, start);
+	}
+	assert_int_equal(pm_merge_next(&fakes.merge, &record, NULL), 0);
+	assert_int_equal(fakes.cpu[0].page.data_tail, start);
+	pm_merge_hold(&fakes.merge, false);
+	assert_int_equal(fakes.cpu[0].page.data_tail, fakes.cpu[0].head);
+	fakes_release(&fakes);
+}
+
 /* A new round may begin while a record is held. */
 static void test_merge_begin_in_the_middle(void **state)
 {
@@ -494,6 +523,7 @@ int main(void)
 		cmocka_unit_test(test_merge_waits_for_the_next_round),
 		cmocka_unit_test(test_merge_small_disorder),
 		cmocka_unit_test(test_merge_publishes_on_the_way),
+		cmocka_unit_test(test_merge_hold),
 		cmocka_unit_test(test_merge_begin_in_the_middle),
 		cmocka_unit_test(test_merge_corrupt_ring),
 		cmocka_unit_test(test_merge_unreadable_record),
