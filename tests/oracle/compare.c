@@ -4,7 +4,8 @@
 static const char *const names[VERDICT_COUNT] = {
 	[VERDICT_EQUAL] = "equal",     [VERDICT_NO_CFI] = "no-cfi",
 	[VERDICT_OUTSIDE] = "outside", [VERDICT_LIMIT] = "limit",
-	[VERDICT_POPPED] = "popped",   [VERDICT_WRONG] = "wrong",
+	[VERDICT_POPPED] = "popped",   [VERDICT_KEPT] = "kept",
+	[VERDICT_MIXED] = "mixed",     [VERDICT_WRONG] = "wrong",
 };
 
 const char *verdict_name(enum verdict verdict)
@@ -71,6 +72,20 @@ static const char *check_stop(struct dwfl_space *space, const struct our_chain *
 	return NULL;
 }
 
+/* Theirs ends with the frame that is looked up at @lookup: is its CFA one that libdwfl is
+ * known to lose? */
+static enum verdict why_theirs_ends(struct dwfl_space *space, uint64_t lookup,
+				    const struct pm_unw_frame *next)
+{
+	int reg = dwfl_space_cfa_reg(space, lookup);
+
+	if (reg >= 8 && reg <= 11 && next->how == PM_UNW_HOW_FP)
+		return VERDICT_KEPT;
+	if (reg == DWFL_CFA_NONE && next->how == PM_UNW_HOW_CFI)
+		return VERDICT_MIXED;
+	return VERDICT_WRONG;
+}
+
 enum verdict compare_chains(struct dwfl_space *space, const struct spaces_maps *maps,
 			    const struct our_chain *ours,
 			    const struct their_chain *theirs, const char **why)
@@ -102,5 +117,7 @@ enum verdict compare_chains(struct dwfl_space *space, const struct spaces_maps *
 	if (common == ours->len && ours->stop == PM_UNW_STOP_LIMIT)
 		return VERDICT_LIMIT;
 	*why = "the chains differ";
+	if (common < ours->len && common == theirs->len)
+		return why_theirs_ends(space, last->lookup, &ours->frames[common]);
 	return VERDICT_WRONG;
 }

@@ -40,11 +40,26 @@ enum verdict {
 	/*
 	 * The sample fell between the pop of a register and the ret. libdwfl looks for the
 	 * register in its slot below the stack pointer, has no bytes there and loses the
-	 * chain; we know that it is back in the register (pm_unw_row_keep_popped()). With
-	 * the slot served from the register libdwfl finds the very chain that we found.
+	 * chain; we know that it is back in the register (pm_unw_row_keep_popped()). Or, in
+	 * a realigned frame, it looks in a slot counted from an rbp that is the caller's
+	 * already, and finds something else. With the slot served from the register libdwfl finds the very chain that we found.
 	 * oracle-step shows on live processes that this chain is the true one.
 	 */
 	VERDICT_POPPED,
+	/*
+	 * The CFA of a caller is in r8…r11 and the called subroutine does not say that it
+	 * leaves them alone. libdwfl takes them for lost and ends there, while it keeps rax
+	 * and the like for the same case; we look for a return address that follows a call
+	 * where the register points (fp). OpenSSL's AES; oracle-step shows it to be true.
+	 */
+	VERDICT_KEPT,
+	/*
+	 * DW_CFA_def_cfa_register after a CFA by expression. libdw 0.188
+	 * gives an expression of no operations, and libdwfl ends there; we keep the offset
+	 * from before the expression, as libgcc and binutils do, and as is meant. At the end
+	 * of libgcrypt's functions; oracle-step shows it to be true.
+	 */
+	VERDICT_MIXED,
 	VERDICT_WRONG,
 };
 #define VERDICT_COUNT (VERDICT_WRONG + 1)

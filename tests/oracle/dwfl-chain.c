@@ -22,6 +22,7 @@ struct dwfl_space {
 	const struct pm_unw_stack *stack;
 	struct dwfl_frame *frames;
 	size_t len, max;
+	size_t taken; /* calls of take_frame(): with 1, the first frame is being left */
 	struct {
 		uint64_t slot, value;
 	} popped[PM_UNW_X86_64_REGS];
@@ -86,15 +87,16 @@ static bool memory_read(Dwfl *dwfl, Dwarf_Addr address, Dwarf_Word *result, void
 	const struct pm_unw_stack *stack = space->stack;
 	uint64_t at = address - stack->start;
 
-	if (stack->len >= sizeof(*result) && at <= stack->len - sizeof(*result)) {
-		memcpy(result, stack->data + at, sizeof(*result));
-		return true;
-	}
-	for (size_t i = 0; i < space->popped_len; i++) {
+	/* Only for the first frame: to its callers these places are what they are. */
+	for (size_t i = 0; space->taken <= 1 && i < space->popped_len; i++) {
 		if (space->popped[i].slot == address) {
 			*result = space->popped[i].value;
 			return true;
 		}
+	}
+	if (stack->len >= sizeof(*result) && at <= stack->len - sizeof(*result)) {
+		memcpy(result, stack->data + at, sizeof(*result));
+		return true;
 	}
 	return read_module(space, address, result);
 }
@@ -135,6 +137,8 @@ static int take_frame(Dwfl_Frame *state, void *arg)
 	struct dwfl_frame *frame = &space->frames[space->len];
 	Dwarf_Addr pc;
 
+	/* dwfl_frame_pc() already leaves any frame but the first. */
+	space->taken++;
 	/* libdwfl has no guard against CFI that leads in circles. */
 	if (space->len >= space->max || !dwfl_frame_pc(state, &pc, &frame->activation))
 		return DWARF_CB_ABORT;
@@ -207,6 +211,7 @@ size_t dwfl_space_unwind(struct dwfl_space *space, const struct pm_unw_regs *reg
 	space->stack = stack;
 	space->frames = frames;
 	space->len = 0;
+	space->taken = 0;
 	space->max = max;
 	*failed = dwfl_getthread_frames(space->dwfl, TID, take_frame, space) != 0;
 	if (space->len == 0 && max > 0)
@@ -261,31 +266,47 @@ bool dwfl_space_is_signal(struct dwfl_space *space, uint64_t lookup)
 	return is_signal;
 }
 
-/* "CFA = rsp + offset" of @frame; false when it is anything else. */
-static bool cfa_of_sp(Dwarf_Frame *frame, uint64_t *offset)
+/* The value of a lone DW_OP_bregN or DW_OP_bregx. */
+static bool read_breg(const Dwarf_Op *op, const struct pm_unw_regs *regs, uint64_t *ret)
+{
+	unsigned int reg = op->atom == DW_OP_bregx ? (unsigned int)op->number
+						   : op->atom - (unsigned int)DW_OP_breg0;
+
+	if (reg >= PM_UNW_X86_64_REGS)
+		return false;
+	*ret = regs->value[reg] + (op->atom == DW_OP_bregx ? op->number2 : op->number);
+	return true;
+}
+
+static bool cfa_of(Dwarf_Frame *frame, const struct pm_unw_regs *regs, uint64_t *ret)
 {
 	Dwarf_Op *ops;
 	size_t len;
 
-	if (dwarf_frame_cfa(frame, &ops, &len) != 0 || len != 1)
-		return false;
-	*offset = ops[0].atom == DW_OP_bregx ? ops[0].number2 : ops[0].number;
-	return ops[0].atom == DW_OP_breg7 ||
-	       (ops[0].atom == DW_OP_bregx && ops[0].number == PM_UNW_X86_64_RSP);
+	return dwarf_frame_cfa(frame, &ops, &len) == 0 && len == 1 &&
+	       read_breg(ops, regs, ret);
 }
 
-/* "saved at CFA + offset" of one register. */
-static bool slot_of(Dwarf_Frame *frame, int reg, uint64_t *offset)
+/*
+ * Where one register is saved, if that place was popped: "CFA + offset" below the stack
+ * pointer, or "rbp + offset" outside of the frame, as gcc's realigned frames have it.
+ */
+static bool popped_slot(Dwarf_Frame *frame, int reg, const struct pm_unw_regs *regs,
+			uint64_t cfa, uint64_t *ret)
 {
+	uint64_t sp = regs->value[PM_UNW_X86_64_RSP];
 	Dwarf_Op memory[3];
 	Dwarf_Op *ops;
 	size_t len;
 
 	if (dwarf_frame_register(frame, reg, memory, &ops, &len) != 0 || len != 2 ||
-	    ops[0].atom != DW_OP_call_frame_cfa || ops[1].atom != DW_OP_plus_uconst)
+	    ops[0].atom != DW_OP_call_frame_cfa)
 		return false;
-	*offset = ops[1].number;
-	return true;
+	if (ops[1].atom == DW_OP_plus_uconst) {
+		*ret = cfa + ops[1].number;
+		return sp - *ret - 1 < RED_ZONE_BYTES;
+	}
+	return read_breg(&ops[1], regs, ret) && cfa > sp && *ret - sp >= cfa - sp;
 }
 
 size_t dwfl_space_serve_popped(struct dwfl_space *space, const struct pm_unw_regs *regs)
@@ -299,19 +320,18 @@ size_t dwfl_space_serve_popped(struct dwfl_space *space, const struct pm_unw_reg
 	space->popped_len = 0;
 	if (regs)
 		frame = frame_at(space, regs->value[PM_UNW_X86_64_RIP]);
-	if (!frame || !cfa_of_sp(frame, &cfa))
+	if (!frame)
 		return 0;
+	/* By an expression: above, and what was popped is below the stack pointer. */
+	if (!cfa_of(frame, regs, &cfa))
+		cfa = regs->value[PM_UNW_X86_64_RSP] + PM_UNW_FRAMES_MAX * RED_ZONE_BYTES;
 	for (size_t i = 0; i < PM_ARRAY_LEN(callee_saved); i++) {
 		int reg = callee_saved[i];
-		uint64_t offset;
+		uint64_t slot;
 
-		if (!slot_of(frame, reg, &offset))
+		if (!popped_slot(frame, reg, regs, cfa, &slot))
 			continue;
-		offset += cfa;
-		if (-offset - 1 >= RED_ZONE_BYTES)
-			continue;
-		space->popped[space->popped_len].slot =
-			regs->value[PM_UNW_X86_64_RSP] + offset;
+		space->popped[space->popped_len].slot = slot;
 		space->popped[space->popped_len++].value = regs->value[reg];
 	}
 	return space->popped_len;
@@ -331,14 +351,17 @@ const char *dwfl_space_function(struct dwfl_space *space, uint64_t address,
 int dwfl_space_cfa_reg(struct dwfl_space *space, uint64_t lookup)
 {
 	PM_AUTO_FREE Dwarf_Frame *frame = frame_at(space, lookup);
+	struct pm_unw_regs zeros = { 0 };
+	uint64_t distance;
 	Dwarf_Op *ops;
 	size_t len;
 
-	if (!frame || dwarf_frame_cfa(frame, &ops, &len) != 0 || len != 1)
-		return -1;
-	if (ops[0].atom == DW_OP_bregx)
-		return (int)ops[0].number;
-	return ops[0].atom >= DW_OP_breg0 && ops[0].atom <= DW_OP_breg31
-		       ? ops[0].atom - DW_OP_breg0
-		       : -1;
+	if (!frame || dwarf_frame_cfa(frame, &ops, &len) != 0)
+		return DWFL_CFA_EXPRESSION;
+	if (len == 0)
+		return DWFL_CFA_NONE;
+	if (len != 1 || !read_breg(ops, &zeros, &distance))
+		return DWFL_CFA_EXPRESSION;
+	return ops[0].atom == DW_OP_bregx ? (int)ops[0].number
+					  : ops[0].atom - DW_OP_breg0;
 }

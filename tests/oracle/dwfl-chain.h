@@ -39,8 +39,9 @@ size_t dwfl_space_unwind(struct dwfl_space *space, const struct pm_unw_regs *reg
 /*
  * Lets the next calls read what an epilogue has popped. Compilers leave the rule "saved in
  * its slot" in force after the pop, when the slot lies below the stack pointer and no copy
- * of a stack has it. Serves the slots of callee-saved registers in the frame at @regs that
- * lie below the stack pointer from the registers. Returns how many there are. NULL ends it.
+ * of a stack has it, or is counted from an rbp that is the caller's already. Serves such
+ * slots of callee-saved registers in the frame at @regs from the registers. Returns how many
+ * there are. NULL ends it.
  */
 size_t dwfl_space_serve_popped(struct dwfl_space *space, const struct pm_unw_regs *regs);
 
@@ -50,5 +51,10 @@ bool dwfl_space_is_signal(struct dwfl_space *space, uint64_t lookup);
 /* The symbol that covers @address, and where in it; NULL: none. Valid as long as @space. */
 const char *dwfl_space_function(struct dwfl_space *space, uint64_t address,
 				uint64_t *offset);
-/* The register that the CFA at @lookup is counted from; -1: none, an expression. */
+enum {
+	DWFL_CFA_EXPRESSION = -1, /* or none is described */
+	DWFL_CFA_NONE = -2, /* libdw gives an expression without operations */
+};
+
+/* The register that the CFA at @lookup is counted from, or one of these. */
 int dwfl_space_cfa_reg(struct dwfl_space *space, uint64_t lookup);
