@@ -70,6 +70,17 @@ static int read_loads(struct pm_unw_module *module, Elf *elf, GElf_Phdr *eh_hdr)
 	return 0;
 }
 
+/* For mappings, which begin with a page: the largest that Linux has on these machines. */
+static void find_svma_low(struct pm_unw_module *module)
+{
+	uint64_t low = module->loads.len > 0 ? UINT64_MAX : 0;
+
+	for (size_t i = 0; i < module->loads.len; i++)
+		if (module->loads.data[i].vaddr < low)
+			low = module->loads.data[i].vaddr;
+	module->svma_low = low & ~(uint64_t)0xffff;
+}
+
 /* The segment whose bytes in the file hold @svma, or NULL. */
 static struct pm_unw_load *load_of(struct pm_unw_module *module, uint64_t svma)
 {
@@ -184,6 +195,7 @@ static int read_elf(struct pm_unw_module *module, Elf *elf, struct pm_error *err
 	rc = read_loads(module, elf, &eh_hdr);
 	if (rc < 0)
 		return pm_error_set(err, rc, "out of memory");
+	find_svma_low(module);
 	read_sections(module, elf);
 	if (eh_hdr.p_type == PT_GNU_EH_FRAME) {
 		pm_unw_region_open(module, &module->eh_frame_hdr, eh_hdr.p_vaddr,
@@ -270,6 +282,7 @@ int pm_unw_module_from_parts(struct pm_unw_module **ret, const struct pm_unw_par
 					.filesz = parts->loads[i].filesz,
 					.executable = parts->loads[i].executable }) != 0)
 			return pm_error_set(err, -ENOMEM, "out of memory");
+	find_svma_low(module);
 	if (module->eh_frame_hdr.len > 0)
 		use_header_table(module);
 	*ret = PM_TAKE_PTR(module);
