@@ -9,39 +9,79 @@
 enum {
 	LOADS_MAX = 4096,
 	SECTIONS_MAX = 1 << 17, /* what is made to be run has hardly a hundred */
+	NAMES_BYTES_MAX = 1 << 22, /* of the sections */
 };
 
 /* ---- reading the ELF file ------------------------------------------------------------ */
 
-/*
- * Beyond 2^16 the number of sections stands in a field of 64 bits (gABI "e_shnum"), and
- * libelf keeps 200 bytes for each.
- */
-bool pm_unw_elf_is_modest(int fd)
+/* What of a header decides about memory, from either class. */
+struct head {
+	bool is_32;
+	uint64_t shoff;
+	uint32_t phnum, shnum, names;
+};
+
+static bool read_head(int fd, struct head *ret)
 {
 	union {
 		unsigned char ident[EI_NIDENT];
 		Elf32_Ehdr h32;
 		Elf64_Ehdr h64;
 	} header;
-	union {
-		Elf32_Shdr h32;
-		Elf64_Shdr h64;
-	} first;
 
 	if (!pm_unw_read_fully(fd, &header.h32, sizeof(header.h32), 0) ||
 	    header.ident[EI_DATA] != ELFDATA2LSB)
 		return false;
-	if (header.ident[EI_CLASS] == ELFCLASS32)
-		return header.h32.e_shnum != 0 || header.h32.e_shoff == 0 ||
-		       !pm_unw_read_fully(fd, &first.h32, sizeof(first.h32),
-					  header.h32.e_shoff) ||
-		       first.h32.sh_size <= SECTIONS_MAX;
-	return pm_unw_read_fully(fd, &header.h64, sizeof(header.h64), 0) &&
-	       (header.h64.e_shnum != 0 || header.h64.e_shoff == 0 ||
-		!pm_unw_read_fully(fd, &first.h64, sizeof(first.h64),
-				   header.h64.e_shoff) ||
-		first.h64.sh_size <= SECTIONS_MAX);
+	if (header.ident[EI_CLASS] == ELFCLASS32) {
+		*ret = (struct head){ true, header.h32.e_shoff, header.h32.e_phnum,
+				      header.h32.e_shnum, header.h32.e_shstrndx };
+		return true;
+	}
+	if (!pm_unw_read_fully(fd, &header.h64, sizeof(header.h64), 0))
+		return false;
+	*ret = (struct head){ false, header.h64.e_shoff, header.h64.e_phnum,
+			      header.h64.e_shnum, header.h64.e_shstrndx };
+	return true;
+}
+
+/* Where the file has none, libelf will find none either, and @ret is all zeros. */
+static void read_section_header(int fd, const struct head *head, uint64_t index,
+				Elf64_Shdr *ret)
+{
+	Elf32_Shdr small;
+
+	*ret = (Elf64_Shdr){ 0 };
+	if (!head->is_32) {
+		if (!pm_unw_read_fully(fd, ret, sizeof(*ret),
+				       head->shoff + index * sizeof(*ret)))
+			*ret = (Elf64_Shdr){ 0 };
+	} else if (pm_unw_read_fully(fd, &small, sizeof(small),
+				     head->shoff + index * sizeof(small))) {
+		ret->sh_size = small.sh_size;
+		ret->sh_link = small.sh_link;
+	}
+}
+
+/*
+ * libelf keeps 200 bytes for each section, whose number stands in a field of 64 bits beyond
+ * 2^16 (gABI "e_shnum"), all of the section names (its size, too, is what the file says) and
+ * all program headers, of which there are up to 2^32 with PN_XNUM.
+ */
+bool pm_unw_elf_is_modest(int fd)
+{
+	Elf64_Shdr first, names;
+	struct head head;
+
+	if (!read_head(fd, &head) || head.phnum == PN_XNUM)
+		return false;
+	if (head.shoff == 0)
+		return true;
+	read_section_header(fd, &head, 0, &first);
+	if (head.shnum == 0 && first.sh_size > SECTIONS_MAX)
+		return false;
+	read_section_header(
+		fd, &head, head.names == SHN_XINDEX ? first.sh_link : head.names, &names);
+	return names.sh_size <= NAMES_BYTES_MAX;
 }
 
 static int read_loads(struct pm_unw_module *module, Elf *elf, GElf_Phdr *eh_hdr)

@@ -10,6 +10,7 @@
 enum {
 	/* Past the 2^16 of an ordinary section table files are not made to be run. */
 	SECTIONS_MAX = 65536,
+	NAMES_BYTES_MAX = 1 << 22, /* of the sections */
 };
 
 static int compare_ranges(const void *a, const void *b)
@@ -103,6 +104,27 @@ static uint64_t sections_of(const struct pm_elf_image *image)
 	return first.sh_size;
 }
 
+/*
+ * Tables that libelf goes through as a whole, however large the file says they are: the names
+ * of sections, once for each that is looked up, and program headers, of which PN_XNUM allows
+ * 2^32.
+ */
+static bool is_modest(const struct pm_elf_image *image)
+{
+	size_t names, headers;
+	Elf_Scn *section;
+	GElf_Shdr shdr;
+
+	if (elf_getphdrnum(image->elf, &headers) == 0 && headers >= PN_XNUM)
+		return false;
+	/* Without names nothing is found by name, which does no harm. */
+	if (elf_getshdrstrndx(image->elf, &names) < 0)
+		return true;
+	section = elf_getscn(image->elf, names);
+	return !section || !gelf_getshdr(section, &shdr) ||
+	       shdr.sh_size <= NAMES_BYTES_MAX;
+}
+
 static int attach(struct pm_elf_image *image)
 {
 	const unsigned char *ident = image->map;
@@ -114,7 +136,7 @@ static int attach(struct pm_elf_image *image)
 	    ident[EI_DATA] != native || sections_of(image) > SECTIONS_MAX)
 		return -ENOEXEC;
 	image->elf = elf_memory(image->map, image->file_len);
-	if (!image->elf || elf_kind(image->elf) != ELF_K_ELF)
+	if (!image->elf || elf_kind(image->elf) != ELF_K_ELF || !is_modest(image))
 		return -ENOEXEC;
 	return find_code(image);
 }

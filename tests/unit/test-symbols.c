@@ -501,6 +501,51 @@ static void no_elf(void **state)
 	assert_int_equal(batch.next, 0);
 }
 
+/* Sizes that libelf believes, of tables that it goes through again and again. */
+static void endless_tables(void **state)
+{
+	const uint64_t address = 1;
+	struct batch batch = { 0 };
+	struct {
+		Elf64_Ehdr header;
+		Elf64_Shdr sections[3];
+		Elf64_Phdr segments[PN_XNUM];
+	} *elf = calloc(1, sizeof(*elf));
+
+	assert_non_null(elf);
+	elf->header = (Elf64_Ehdr){
+		.e_ident = { 0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT },
+		.e_type = ET_DYN,
+		.e_machine = EM_X86_64,
+		.e_version = EV_CURRENT,
+		.e_ehsize = sizeof(elf->header),
+		.e_shoff = offsetof(__typeof__(*elf), sections),
+		.e_shentsize = sizeof(elf->sections[0]),
+		.e_shnum = 3,
+		.e_shstrndx = 1,
+		.e_phoff = offsetof(__typeof__(*elf), segments),
+		.e_phentsize = sizeof(elf->segments[0]),
+	};
+	elf->sections[1].sh_type = SHT_STRTAB;
+	elf->sections[1].sh_size = 1 << 20;
+	assert_int_equal(pm_symbols_resolve_memory(elf, sizeof(*elf), &address, 1,
+						   &everything, count, &batch, NULL),
+			 0);
+	batch = (struct batch){ 0 };
+	elf->sections[1].sh_size = 1 << 30;
+	assert_int_equal(pm_symbols_resolve_memory(elf, sizeof(*elf), &address, 1,
+						   &everything, count, &batch, NULL),
+			 -ENOEXEC);
+	elf->sections[1].sh_size = 1;
+	elf->header.e_phnum = PN_XNUM;
+	elf->sections[0].sh_info = PN_XNUM;
+	assert_int_equal(pm_symbols_resolve_memory(elf, sizeof(*elf), &address, 1,
+						   &everything, count, &batch, NULL),
+			 -ENOEXEC);
+	assert_int_equal(batch.next, 0);
+	free(elf);
+}
+
 /* The kernel's own library, as it lies in this process. */
 static void vdso(void **state)
 {
@@ -614,6 +659,7 @@ int main(void)
 		cmocka_unit_test(emit_stops),
 		cmocka_unit_test(odd_addresses),
 		cmocka_unit_test(no_elf),
+		cmocka_unit_test(endless_tables),
 		cmocka_unit_test(vdso),
 		cmocka_unit_test(truncated_files),
 		cmocka_unit_test(file_cut_short_while_it_is_read),
