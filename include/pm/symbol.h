@@ -71,9 +71,16 @@ struct pm_jit_line {
 	const char *file; /* printable */
 };
 
+/* Who told of a function; the later one of these is to be believed longer. */
+enum pm_jit_source {
+	PM_JIT_OF_MAP, /* which may be written anew */
+	PM_JIT_OF_DUMP,
+};
+
 /* A function that a JIT has told of. Borrowed from its table until that changes. */
 struct pm_jit_function {
 	uint64_t start, len; /* [start, start + len) avma */
+	enum pm_jit_source source;
 	uint64_t serial; /* of this function, never used again in its table */
 	/*
 	 * Where a function takes the place of one that was used (pm_jit_table_use()) and had
@@ -109,13 +116,20 @@ struct pm_jit_table *pm_jit_table_new(void); /* NULL without memory */
 void pm_jit_table_free(struct pm_jit_table *table);
 /* Forgets all functions; generations go on. */
 void pm_jit_table_clear(struct pm_jit_table *table);
+/* Forgets what @source told. What another had told of the same places before is gone, too. */
+void pm_jit_table_clear_source(struct pm_jit_table *table, enum pm_jit_source source);
 /*
- * Copies @function (start, len, lines, eh_frame, code) named by the @name_len bytes at @name,
+ * Copies @function (source, start, len, lines, eh_frame, code) named by the @name_len bytes at @name,
  * which are foreign. 0; -EINVAL when it has no bytes, no name or wraps; -ENOSPC beyond the
  * limits; -ENOMEM.
  */
 int pm_jit_table_add(struct pm_jit_table *table, const struct pm_jit_function *function,
 		     const char *name, size_t name_len);
+/*
+ * The function that begins at @from is at @to, too, with the same texts, which are not copied.
+ * As for adding, and -ENOENT when none with a name begins there.
+ */
+int pm_jit_table_move(struct pm_jit_table *table, uint64_t from, uint64_t to);
 /* The function at @address, or NULL. */
 const struct pm_jit_function *pm_jit_table_find(const struct pm_jit_table *table,
 						uint64_t address);
@@ -130,7 +144,7 @@ struct pm_jit_table_stats {
 	size_t functions; /* known now */
 	size_t bytes; /* of memory */
 	size_t with_eh_frame; /* of the functions known now */
-	uint64_t left_out; /* functions, for the limits */
+	uint64_t left_out; /* functions, or their names alone, for the limits */
 	uint64_t changes; /* rises with each change */
 	uint32_t generation; /* in which an address that is not known has had no name */
 };
@@ -151,7 +165,7 @@ struct pm_perf_map {
 
 /*
  * Reads the whole lines that were added to the file behind @fd since the last call, about
- * @max_bytes at most, into @table; a file that was written anew starts the table over. A line
+ * @max_bytes at most, into @table; a file that was written anew forgets what it told before. A line
  * without its newline waits. 1 when there may be more at once, 0 when all was read; negative
  * errno of reading, -ENOMEM.
  */

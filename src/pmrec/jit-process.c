@@ -410,7 +410,7 @@ static void open_map(struct pm_rec_jit *jit, struct pm_rec_jit_process *process)
 	}
 	if (process->map_fd >= 0) {
 		close(process->map_fd);
-		pm_jit_table_clear(process->table);
+		pm_jit_table_clear_source(process->table, PM_JIT_OF_MAP);
 	}
 	process->map = (struct pm_perf_map){ 0 };
 	process->map_fd = fd;

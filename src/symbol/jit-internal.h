@@ -12,3 +12,7 @@ struct pm_jit_split {
 };
 
 void pm_jit_name_split(const char *name, size_t len, struct pm_jit_split *ret);
+
+/* Whether @a, of the same name and range, has all that @b tells of lines and unwinding. */
+bool pm_jit_function_holds(const struct pm_jit_function *a,
+			   const struct pm_jit_function *b);

@@ -12,10 +12,13 @@ enum {
 	BLOCK_RANGES = 256,
 };
 
-/* One malloc'd piece with its texts behind it. */
+/* One malloc'd piece with its texts behind it; those of a function that was moved stay where
+ * they are. */
 struct node {
 	struct pm_jit_function function;
+	struct node *texts; /* whose texts they are, held; NULL: its own */
 	size_t bytes;
+	uint32_t refs; /* the table's, and those of nodes that have its texts */
 	uint32_t ranges; /* that show it: an overlap may leave several */
 	bool used;
 };
@@ -39,6 +42,8 @@ struct pm_jit_table {
 	struct pm_jit_table_stats stats;
 	uint64_t serial;
 	uint32_t base_generation, top_generation;
+	/* A function that was used has lost a place, since the base generation began. */
+	bool lost;
 };
 
 struct pm_jit_table *pm_jit_table_new(void)
@@ -50,29 +55,83 @@ struct pm_jit_table *pm_jit_table_new(void)
 	return table;
 }
 
+/* One reference less. Who has the texts of another has a node that has its own: the loop
+ * runs twice at most. */
 static void node_unref(struct pm_jit_table *table, struct node *node)
+{
+	while (node && --node->refs == 0) {
+		struct node *texts = node->texts;
+
+		table->stats.bytes -= node->bytes;
+		free(node);
+		node = texts;
+	}
+}
+
+static void range_unref(struct pm_jit_table *table, struct node *node)
 {
 	if (--node->ranges > 0)
 		return;
 	table->stats.functions--;
 	table->stats.with_eh_frame -= node->function.eh_frame != NULL;
-	table->stats.bytes -= node->bytes;
-	free(node);
+	node_unref(table, node);
+}
+
+static bool is_of(const struct node *node, const enum pm_jit_source *source)
+{
+	return !source || node->function.source == *source;
+}
+
+/* Takes out the ranges of @source, NULL: all. */
+static void clear_block(struct pm_jit_table *table, struct block *block,
+			const enum pm_jit_source *source)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < block->len; i++) {
+		struct node *node = block->ranges[i].node;
+
+		if (!is_of(node, source)) {
+			block->ranges[kept++] = block->ranges[i];
+			continue;
+		}
+		table->lost |= node->used;
+		range_unref(table, node);
+	}
+	block->len = kept;
+}
+
+static void clear(struct pm_jit_table *table, const enum pm_jit_source *source)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < table->blocks.len; i++) {
+		struct block *block = table->blocks.data[i];
+
+		clear_block(table, block, source);
+		if (block->len > 0) {
+			table->blocks.data[kept++] = block;
+			continue;
+		}
+		free(block);
+		table->stats.bytes -= sizeof(*block);
+	}
+	table->blocks.len = kept;
+	table->stats.changes++;
+	/* Names that nobody was given need no other generation: there are not many. */
+	if (table->lost)
+		table->base_generation = table->top_generation + 1;
+	table->lost = false;
 }
 
 void pm_jit_table_clear(struct pm_jit_table *table)
 {
-	for (size_t i = 0; i < table->blocks.len; i++) {
-		struct block *block = table->blocks.data[i];
+	clear(table, NULL);
+}
 
-		for (size_t k = 0; k < block->len; k++)
-			node_unref(table, block->ranges[k].node);
-		free(block);
-		table->stats.bytes -= sizeof(*block);
-	}
-	pm_vec_clear(&table->blocks);
-	table->stats.changes++;
-	table->base_generation = table->top_generation + 1;
+void pm_jit_table_clear_source(struct pm_jit_table *table, enum pm_jit_source source)
+{
+	clear(table, &source);
 }
 
 void pm_jit_table_free(struct pm_jit_table *table)
@@ -138,7 +197,7 @@ static void remove_range(struct pm_jit_table *table, struct place place)
 {
 	struct block *block = table->blocks.data[place.block];
 
-	node_unref(table, block->ranges[place.at].node);
+	range_unref(table, block->ranges[place.at].node);
 	block->len--;
 	memmove(block->ranges + place.at, block->ranges + place.at + 1,
 		(block->len - place.at) * sizeof(*block->ranges));
@@ -219,6 +278,7 @@ static int cut(struct pm_jit_table *table, uint64_t start, uint64_t end)
 
 		if (!range || range->start >= end)
 			return 0;
+		table->lost |= range->node->used;
 		if (range->start < start && range->end > end) {
 			struct range rest = { .start = end,
 					      .end = range->end,
@@ -240,6 +300,20 @@ static int cut(struct pm_jit_table *table, uint64_t start, uint64_t end)
 
 /* ---- functions ----------------------------------------------------------------------- */
 
+/* Whether @node tells nothing of [start, end), which is @old's, that @old does not. */
+static bool tells_nothing(const struct node *node, const struct node *old)
+{
+	const struct pm_jit_function *a = &old->function, *b = &node->function;
+
+	/* The other source may take back what it told. */
+	if (a->start != b->start || a->len != b->len || a->source < b->source)
+		return false;
+	/* A move costs its writer nothing, so that it is not to cost a look at the texts. */
+	if (node->texts)
+		return node->texts == (old->texts ? old->texts : old);
+	return pm_jit_function_holds(a, b);
+}
+
 /*
  * The generation of a function that is to take [start, end). @known: it is there already in
  * the same form, or in a richer one.
@@ -255,15 +329,14 @@ static uint32_t next_generation(const struct pm_jit_table *table, const struct n
 	     place.block < table->blocks.len;) {
 		const struct range *range = range_at(table, place);
 		const struct pm_jit_function *old = &range->node->function;
-		bool same = old->name && strcmp(old->name, node->function.name) == 0;
+		bool same = old->name && (old->name == node->function.name ||
+					  strcmp(old->name, node->function.name) == 0);
 		uint32_t least = old->generation + (range->node->used && !same);
 
 		if (range->start >= end)
 			break;
 		if (same && range->start == start && range->end == end &&
-		    old->start == start && old->len == node->function.len &&
-		    old->lines_len >= node->function.lines_len &&
-		    (old->eh_frame || !node->function.eh_frame))
+		    tells_nothing(node, range->node))
 			*known = true;
 		if (least > generation)
 			generation = least;
@@ -275,6 +348,7 @@ static uint32_t next_generation(const struct pm_jit_table *table, const struct n
 	return generation;
 }
 
+/* Takes @node, whose bytes are counted from here on. */
 static int add_node(struct pm_jit_table *table, struct node *node)
 {
 	struct range range = { .start = node->function.start,
@@ -283,12 +357,14 @@ static int add_node(struct pm_jit_table *table, struct node *node)
 	bool known;
 	int ret;
 
+	table->stats.bytes += node->bytes;
 	node->function.generation = next_generation(table, node, &known);
 	if (known) {
-		free(node);
+		node_unref(table, node);
 		return 0;
 	}
 	if (node->function.generation >= PM_JIT_GENERATIONS_MAX) {
+		table->stats.left_out++;
 		node->function.generation = PM_JIT_GENERATIONS_MAX;
 		node->function.name = node->function.file = NULL;
 		node->function.lines_len = 0;
@@ -300,13 +376,12 @@ static int add_node(struct pm_jit_table *table, struct node *node)
 	if (ret == 0)
 		ret = insert_range(table, &range);
 	if (ret < 0) {
-		free(node);
+		node_unref(table, node);
 		return ret;
 	}
 	node->function.serial = ++table->serial;
 	table->stats.functions++;
 	table->stats.with_eh_frame += node->function.eh_frame != NULL;
-	table->stats.bytes += node->bytes;
 	return 0;
 }
 
@@ -378,6 +453,8 @@ static struct node *node_new(const struct pm_jit_function *from, const char *nam
 	if (!node)
 		return NULL;
 	node->bytes = bytes;
+	node->refs = 1;
+	node->function.source = from->source;
 	node->function.start = from->start;
 	node->function.len = from->len;
 	at = (char *)(node + 1) + lines_bytes;
@@ -410,6 +487,13 @@ static void append_name(struct pm_str *str, const char *name, size_t len)
 		pm_str_puts(str, "…");
 }
 
+static bool has_room(const struct pm_jit_table *table, size_t bytes)
+{
+	return table->stats.functions < PM_JIT_FUNCTIONS_MAX &&
+	       table->stats.bytes <= PM_JIT_TABLE_BYTES_MAX &&
+	       bytes <= PM_JIT_TABLE_BYTES_MAX - table->stats.bytes;
+}
+
 int pm_jit_table_add(struct pm_jit_table *table, const struct pm_jit_function *function,
 		     const char *name, size_t name_len)
 {
@@ -426,8 +510,7 @@ int pm_jit_table_add(struct pm_jit_table *table, const struct pm_jit_function *f
 	node = node_new(function, text.data);
 	if (!node)
 		return -ENOMEM;
-	if (table->stats.functions >= PM_JIT_FUNCTIONS_MAX ||
-	    node->bytes > PM_JIT_TABLE_BYTES_MAX - table->stats.bytes) {
+	if (!has_room(table, node->bytes)) {
 		free(node);
 		table->stats.left_out++;
 		return -ENOSPC;
@@ -440,6 +523,32 @@ static struct node *find(const struct pm_jit_table *table, uint64_t address)
 	const struct range *range = range_at(table, first_ending_above(table, address));
 
 	return range && range->start <= address ? range->node : NULL;
+}
+
+int pm_jit_table_move(struct pm_jit_table *table, uint64_t from, uint64_t to)
+{
+	struct node *old = find(table, from), *node;
+	uint64_t end;
+
+	if (!old || old->function.start != from || !old->function.name)
+		return -ENOENT;
+	if (__builtin_add_overflow(to, old->function.len, &end))
+		return -EINVAL;
+	if (!has_room(table, sizeof(*node))) {
+		table->stats.left_out++;
+		return -ENOSPC;
+	}
+	node = calloc(1, sizeof(*node));
+	if (!node)
+		return -ENOMEM;
+	node->function = old->function;
+	node->function.start = to;
+	node->function.eh_frame_at += to - from;
+	node->bytes = sizeof(*node);
+	node->refs = 1;
+	node->texts = old->texts ? old->texts : old;
+	node->texts->refs++;
+	return add_node(table, node);
 }
 
 const struct pm_jit_function *pm_jit_table_find(const struct pm_jit_table *table,
@@ -459,26 +568,4 @@ const struct pm_jit_function *pm_jit_table_use(struct pm_jit_table *table,
 		return NULL;
 	node->used = true;
 	return &node->function;
-}
-
-void pm_jit_function_place(const struct pm_jit_function *function, uint64_t address,
-			   const char **file, uint32_t *line)
-{
-	uint64_t offset = address - function->start;
-	size_t low = 0, high = function->lines_len;
-
-	*file = function->file;
-	*line = function->line;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (function->lines[middle].offset <= offset)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low > 0) {
-		*file = function->lines[low - 1].file;
-		*line = function->lines[low - 1].line;
-	}
 }

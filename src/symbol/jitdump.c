@@ -299,7 +299,7 @@ static int on_load(struct reading *reading, uint64_t at, uint64_t len)
 	size_t head_len = len < LOAD_HEAD_BYTES ? len : LOAD_HEAD_BYTES;
 	char name[LOAD_HEAD_BYTES];
 	PM_CLEANUP(pm_jit_lines_release) pm_jit_lines lines = { 0 };
-	struct pm_jit_function function = { 0 };
+	struct pm_jit_function function = { .source = PM_JIT_OF_DUMP };
 	struct pm_reader reader;
 	size_t name_len;
 	int error;
@@ -337,9 +337,6 @@ static int on_load(struct reading *reading, uint64_t at, uint64_t len)
 /* The function at the new place as it was at the old one, whose bytes nobody wipes. */
 static int on_move(struct reading *reading, uint64_t at, uint64_t len)
 {
-	const struct pm_jit_function *old;
-	struct pm_jit_function moved;
-	PM_AUTO_FREE char *name = NULL;
 	struct pm_reader reader;
 	uint64_t from, to;
 	int error;
@@ -356,17 +353,8 @@ static int on_move(struct reading *reading, uint64_t at, uint64_t len)
 	pm_reader_u64(&reader); /* vma: the same as the new place */
 	from = pm_reader_u64(&reader);
 	to = pm_reader_u64(&reader);
-	old = pm_jit_table_find(reading->table, from);
-	if (!old || old->start != from || !old->name)
-		return 0;
-	moved = *old;
-	moved.start = to;
-	moved.eh_frame_at = to + (old->eh_frame_at - from);
-	name = strdup(old->name);
-	if (!name)
-		return -ENOMEM;
-	error = pm_jit_table_add(reading->table, &moved, name, strlen(name));
-	return error == -EINVAL || error == -ENOSPC ? 0 : error;
+	error = pm_jit_table_move(reading->table, from, to);
+	return error == -ENOMEM ? error : 0;
 }
 
 /* The record of @id whose payload is [at, at + len). 0 or negative errno. */

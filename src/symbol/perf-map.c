@@ -50,7 +50,7 @@ static int take_line(struct pm_perf_map *map, struct pm_jit_table *table,
 		     const char *line, size_t len)
 {
 	const char *end = line + len;
-	struct pm_jit_function function = { 0 };
+	struct pm_jit_function function = { .source = PM_JIT_OF_MAP };
 	int ret;
 
 	while (end > line && (is_blank(end[-1]) || end[-1] == '\r'))
@@ -133,7 +133,7 @@ int pm_perf_map_read(struct pm_perf_map *map, int fd, struct pm_jit_table *table
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	if (!is_continued(map, fd, (uint64_t)st.st_size)) {
-		pm_jit_table_clear(table);
+		pm_jit_table_clear_source(table, PM_JIT_OF_MAP);
 		map->offset = 0;
 		map->tail_len = 0;
 		map->skipping = false;

@@ -193,6 +193,59 @@ static void test_move(void **state)
 	assert_int_equal(pm_jit_table_find(f->table, 0x20000)->line, 3);
 }
 
+static void move(struct fixture *f, uint64_t time, uint64_t from, uint64_t to)
+{
+	put_u64(f, 0);
+	put_u64(f, to);
+	put_u64(f, from);
+	put_u64(f, to);
+	put_u64(f, 16);
+	put_u64(f, 0);
+	record(f, MOVE, time);
+}
+
+/* A move is 64 bytes in the file, and is not to be much more in memory. */
+static void test_moves_copy_nothing(void **state)
+{
+	enum {
+		LARGE = 500000,
+		MOVES = 1000
+	};
+	struct fixture *f = *state;
+	struct pm_jit_table_stats empty, before, after;
+	struct pm_jit_function function = { .source = PM_JIT_OF_DUMP,
+					    .start = CODE,
+					    .len = 16,
+					    .eh_frame_len = LARGE,
+					    .eh_frame_at = CODE + 16 };
+	uint8_t *eh_frame = calloc(1, LARGE);
+
+	function.eh_frame = eh_frame;
+	append(f, &good, sizeof(good));
+	pm_jit_table_stats(f->table, &empty);
+	assert_int_equal(pm_jit_table_add(f->table, &function, "f", 1), 0);
+	free(eh_frame);
+	pm_jit_table_stats(f->table, &before);
+	for (uint64_t i = 0; i < MOVES; i++)
+		move(f, i, CODE + 16 * i, CODE + 16 * (i + 1));
+	assert_int_equal(read_until(f, MOVES), 0);
+	pm_jit_table_stats(f->table, &after);
+	assert_int_equal(after.functions, MOVES + 1);
+	assert_true(after.bytes - before.bytes < (size_t)MOVES * 1024);
+	/* Also the first one's place may get something else. */
+	load(f, MOVES, CODE, 16, "g");
+	assert_int_equal(read_until(f, MOVES), 0);
+	assert_string_equal(name_at(f, CODE), "g");
+	assert_string_equal(name_at(f, CODE + 16 * MOVES), "f");
+	assert_int_equal(pm_jit_table_find(f->table, CODE + 16 * MOVES)->eh_frame_at,
+			 CODE + 16 * MOVES + 16);
+	assert_int_equal(
+		pm_jit_table_find(f->table, CODE + 16 * MOVES)->eh_frame[LARGE - 1], 0);
+	pm_jit_table_clear(f->table);
+	pm_jit_table_stats(f->table, &after);
+	assert_int_equal(after.bytes, empty.bytes);
+}
+
 static void test_close(void **state)
 {
 	struct fixture *f = *state;
@@ -460,10 +513,13 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_in_time_order), TEST(test_grows),     TEST(test_move),
-		TEST(test_close),         TEST(test_lines),     TEST(test_lines_of_v8),
-		TEST(test_unwinding),     TEST(test_refused),   TEST(test_broken_records),
-		TEST(test_short_records), TEST(test_cut_short), TEST(test_large),
+		TEST(test_in_time_order), TEST(test_grows),
+		TEST(test_move),          TEST(test_moves_copy_nothing),
+		TEST(test_close),         TEST(test_lines),
+		TEST(test_lines_of_v8),   TEST(test_unwinding),
+		TEST(test_refused),       TEST(test_broken_records),
+		TEST(test_short_records), TEST(test_cut_short),
+		TEST(test_large),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -222,6 +222,123 @@ static void test_written_anew(void **state)
 	assert_null(name_at(f, 0x1000));
 }
 
+/* What a jitdump told stays when the map is written anew, also of what both told. */
+static void test_written_anew_beside_a_dump(void **state)
+{
+	struct pm_jit_function function = { .source = PM_JIT_OF_DUMP,
+					    .start = 0x4000,
+					    .len = 16 };
+	struct fixture *f = *state;
+	uint32_t generation;
+
+	append(f, "1000 10 a\n5000 10 both\n");
+	read_on(f);
+	assert_int_equal(pm_jit_table_add(f->table, &function, "dumped", 6), 0);
+	function.start = 0x5000;
+	assert_int_equal(pm_jit_table_add(f->table, &function, "both", 4), 0);
+	append(f, "4000 10 dumped\n");
+	read_on(f);
+	generation = pm_jit_table_use(f->table, 0x4000)->generation;
+	assert_int_equal(ftruncate(f->fd, 0), 0);
+	append(f, "2000 10 x\n");
+	read_on(f);
+	assert_int_equal(f->map.restarts, 1);
+	assert_null(name_at(f, 0x1000));
+	assert_string_equal(name_at(f, 0x2000), "x");
+	assert_string_equal(name_at(f, 0x4000), "dumped");
+	assert_string_equal(name_at(f, 0x5000), "both");
+	assert_int_equal(pm_jit_table_find(f->table, 0x4000)->generation, generation);
+}
+
+/* Of all that stands between, one source's goes and the other's stays, in many blocks. */
+static void test_clear_source(void **state)
+{
+	enum {
+		FUNCTIONS = 3000
+	};
+	struct fixture *f = *state;
+	struct pm_jit_table_stats empty, stats;
+
+	pm_jit_table_stats(f->table, &empty);
+	for (uint64_t i = 0; i < FUNCTIONS; i++) {
+		struct pm_jit_function function = { .source = i % 3 == 0 || i < 600
+								      ? PM_JIT_OF_MAP
+								      : PM_JIT_OF_DUMP,
+						    .start = 16 * i,
+						    .len = 16 };
+
+		assert_int_equal(pm_jit_table_add(f->table, &function, "f", 1), 0);
+	}
+	pm_jit_table_clear_source(f->table, PM_JIT_OF_MAP);
+	for (uint64_t i = 0; i < FUNCTIONS; i++)
+		assert_int_equal(name_at(f, 16 * i) != NULL, i % 3 != 0 && i >= 600);
+	pm_jit_table_stats(f->table, &stats);
+	assert_int_equal(stats.functions, (FUNCTIONS - 600) / 3 * 2);
+	pm_jit_table_clear_source(f->table, PM_JIT_OF_DUMP);
+	pm_jit_table_stats(f->table, &stats);
+	assert_int_equal(stats.functions, 0);
+	assert_int_equal(stats.bytes, empty.bytes);
+}
+
+/* However often a map is written anew: only names that somebody was given use up generations. */
+static void test_often_written_anew(void **state)
+{
+	struct pm_jit_function function = { .start = 0x1000, .len = 16 };
+	struct fixture *f = *state;
+	struct pm_jit_table_stats stats;
+
+	for (size_t i = 0; i < 2 * PM_JIT_GENERATIONS_MAX; i++) {
+		assert_int_equal(pm_jit_table_add(f->table, &function, "f", 1), 0);
+		pm_jit_table_clear(f->table);
+	}
+	assert_int_equal(pm_jit_table_add(f->table, &function, "f", 1), 0);
+	assert_string_equal(name_at(f, 0x1000), "f");
+	for (size_t i = 0; i < PM_JIT_GENERATIONS_MAX; i++) {
+		assert_non_null(pm_jit_table_use(f->table, 0x1000)->name);
+		pm_jit_table_clear(f->table);
+		assert_int_equal(pm_jit_table_add(f->table, &function, "f", 1), 0);
+	}
+	assert_null(name_at(f, 0x1000));
+	pm_jit_table_stats(f->table, &stats);
+	assert_int_equal(stats.left_out, 1);
+}
+
+static void add_with_frame(struct fixture *f, const void *eh_frame, uint32_t line)
+{
+	struct pm_jit_line where = { .line = line, .file = "x.c" };
+	struct pm_jit_function function = { .source = PM_JIT_OF_DUMP,
+					    .start = 0x1000,
+					    .len = 4,
+					    .lines = &where,
+					    .lines_len = line > 0,
+					    .eh_frame = eh_frame,
+					    .eh_frame_len = eh_frame ? 4 : 0,
+					    .code = (const uint8_t *)"code" };
+
+	assert_int_equal(pm_jit_table_add(f->table, &function, "f", 1), 0);
+}
+
+/* The same name in the same place is another function when it tells something else. */
+static void test_other_contents_replace(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t serial;
+
+	add_with_frame(f, "one!", 7);
+	serial = pm_jit_table_find(f->table, 0x1000)->serial;
+	add_with_frame(f, "one!", 7);
+	add_with_frame(f, "one!", 0);
+	add_with_frame(f, NULL, 0);
+	append(f, "1000 4 f\n");
+	read_on(f);
+	assert_int_equal(pm_jit_table_find(f->table, 0x1000)->serial, serial);
+	add_with_frame(f, "two!", 7);
+	assert_true(pm_jit_table_find(f->table, 0x1000)->serial > serial);
+	assert_memory_equal(pm_jit_table_find(f->table, 0x1000)->eh_frame, "two!", 4);
+	add_with_frame(f, "two!", 8);
+	assert_int_equal(pm_jit_table_find(f->table, 0x1000)->lines[0].line, 8);
+}
+
 static void test_long_lines(void **state)
 {
 	enum {
@@ -403,6 +520,10 @@ int main(void)
 		TEST(test_generations),
 		TEST(test_same_again_changes_nothing),
 		TEST(test_written_anew),
+		TEST(test_written_anew_beside_a_dump),
+		TEST(test_clear_source),
+		TEST(test_often_written_anew),
+		TEST(test_other_contents_replace),
 		TEST(test_long_lines),
 		TEST(test_pieces),
 		TEST(test_against_array),
