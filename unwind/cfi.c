@@ -23,7 +23,9 @@ struct machine {
 	const struct pm_unw_row *initial; /* after the CIE's program; NULL while in it */
 	struct pm_unw_row *remembered; /* REMEMBER_MAX rows, made when first needed */
 	size_t remembered_len;
+	bool no_memory;
 	uint64_t location;
+	uint32_t work_left;
 };
 
 /* Whether CFA + @offset is seen to lie below the stack pointer. */
@@ -119,6 +121,8 @@ static void remember_state(struct machine *machine)
 {
 	if (!machine->remembered)
 		machine->remembered = malloc(REMEMBER_MAX * sizeof(*machine->remembered));
+	if (!machine->remembered)
+		machine->no_memory = true;
 	if (!machine->remembered || machine->remembered_len == REMEMBER_MAX)
 		machine->reader.failed = true;
 	else
@@ -141,73 +145,139 @@ static int64_t scaled(int64_t a, int64_t b)
 	return (int64_t)((uint64_t)a * (uint64_t)b);
 }
 
-/* All but the three instructions that carry an operand in the opcode. */
-static void run_extended(struct machine *machine, uint8_t opcode)
+/* DW_CFA_set_loc and those that advance the location. False: it is none of them. */
+static bool run_location(struct machine *machine, uint8_t opcode)
 {
 	struct pm_reader *reader = &machine->reader;
-	int64_t data_align = machine->fde->data_align;
 	uint64_t code_align = machine->fde->code_align;
-	uint64_t reg;
 
 	switch (opcode) {
-	case DW_CFA_nop:
-		break;
 	case DW_CFA_set_loc:
 		machine->location = pm_unw_read_encoded(
 			machine->fde->arch, reader, machine->fde->encoding,
 			machine->fde->region_svma +
 				(uint64_t)(reader->data - machine->fde->region_data));
-		break;
+		return true;
 	case DW_CFA_advance_loc1:
 		machine->location += pm_reader_u8(reader) * code_align;
-		break;
+		return true;
 	case DW_CFA_advance_loc2:
 		machine->location += pm_reader_u16(reader) * code_align;
-		break;
+		return true;
 	case DW_CFA_advance_loc4:
 		machine->location += pm_reader_u32(reader) * code_align;
-		break;
+		return true;
 	case DW_CFA_MIPS_advance_loc8:
 		machine->location += pm_reader_u64(reader) * code_align;
-		break;
-	case DW_CFA_offset_extended:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* How the CFA is found. */
+static bool run_cfa(struct machine *machine, uint8_t opcode)
+{
+	struct pm_reader *reader = &machine->reader;
+	int64_t data_align = machine->fde->data_align;
+	uint64_t reg;
+
+	switch (opcode) {
+	case DW_CFA_def_cfa:
 		reg = pm_reader_uleb(reader);
-		set_rule(machine, reg, PM_UNW_RULE_OFFSET,
-			 scaled((int64_t)pm_reader_uleb(reader), data_align));
+		set_cfa(machine, reg, (int64_t)pm_reader_uleb(reader));
+		return true;
+	case DW_CFA_def_cfa_sf:
+		reg = pm_reader_uleb(reader);
+		set_cfa(machine, reg, scaled(pm_reader_sleb(reader), data_align));
+		return true;
+	case DW_CFA_def_cfa_register:
+		change_cfa(machine, true, pm_reader_uleb(reader), 0);
+		return true;
+	case DW_CFA_def_cfa_offset:
+		change_cfa(machine, false, 0, (int64_t)pm_reader_uleb(reader));
+		return true;
+	case DW_CFA_def_cfa_offset_sf:
+		change_cfa(machine, false, 0, scaled(pm_reader_sleb(reader), data_align));
+		return true;
+	case DW_CFA_def_cfa_expression:
+		set_cfa_expression(machine);
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Rules of a register and a factored offset. */
+static bool run_offset(struct machine *machine, uint8_t opcode)
+{
+	struct pm_reader *reader = &machine->reader;
+	enum pm_unw_rule_kind kind = PM_UNW_RULE_OFFSET;
+	uint64_t reg;
+	int64_t value;
+
+	switch (opcode) {
+	case DW_CFA_offset_extended:
+	case DW_CFA_val_offset:
+		reg = pm_reader_uleb(reader);
+		value = (int64_t)pm_reader_uleb(reader);
 		break;
 	case DW_CFA_offset_extended_sf:
+	case DW_CFA_val_offset_sf:
 		reg = pm_reader_uleb(reader);
-		set_rule(machine, reg, PM_UNW_RULE_OFFSET,
-			 scaled(pm_reader_sleb(reader), data_align));
+		value = pm_reader_sleb(reader);
 		break;
 	case DW_CFA_GNU_negative_offset_extended:
 		reg = pm_reader_uleb(reader);
-		set_rule(machine, reg, PM_UNW_RULE_OFFSET,
-			 scaled(-(int64_t)pm_reader_uleb(reader), data_align));
+		value = (int64_t)(0 - pm_reader_uleb(reader));
 		break;
-	case DW_CFA_val_offset:
-		reg = pm_reader_uleb(reader);
-		set_rule(machine, reg, PM_UNW_RULE_VAL_OFFSET,
-			 scaled((int64_t)pm_reader_uleb(reader), data_align));
-		break;
-	case DW_CFA_val_offset_sf:
-		reg = pm_reader_uleb(reader);
-		set_rule(machine, reg, PM_UNW_RULE_VAL_OFFSET,
-			 scaled(pm_reader_sleb(reader), data_align));
-		break;
+	default:
+		return false;
+	}
+	if (opcode == DW_CFA_val_offset || opcode == DW_CFA_val_offset_sf)
+		kind = PM_UNW_RULE_VAL_OFFSET;
+	set_rule(machine, reg, kind, scaled(value, machine->fde->data_align));
+	return true;
+}
+
+/* The other rules. */
+static bool run_rule(struct machine *machine, uint8_t opcode)
+{
+	struct pm_reader *reader = &machine->reader;
+	uint64_t reg;
+
+	switch (opcode) {
 	case DW_CFA_restore_extended:
 		restore(machine, pm_reader_uleb(reader));
-		break;
+		return true;
 	case DW_CFA_undefined:
 		set_rule(machine, pm_reader_uleb(reader), PM_UNW_RULE_UNDEFINED, 0);
-		break;
+		return true;
 	case DW_CFA_same_value:
 		set_rule(machine, pm_reader_uleb(reader), PM_UNW_RULE_SAME, 0);
-		break;
+		return true;
 	case DW_CFA_register:
 		reg = pm_reader_uleb(reader);
 		set_rule(machine, reg, PM_UNW_RULE_REGISTER,
 			 (int64_t)pm_reader_uleb(reader));
+		return true;
+	case DW_CFA_expression:
+		set_expression(machine, pm_reader_uleb(reader), PM_UNW_RULE_EXPRESSION);
+		return true;
+	case DW_CFA_val_expression:
+		set_expression(machine, pm_reader_uleb(reader),
+			       PM_UNW_RULE_VAL_EXPRESSION);
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* All but the three instructions that carry an operand in the opcode. */
+static void run_extended(struct machine *machine, uint8_t opcode)
+{
+	switch (opcode) {
+	case DW_CFA_nop:
 		break;
 	case DW_CFA_remember_state:
 		remember_state(machine);
@@ -215,47 +285,22 @@ static void run_extended(struct machine *machine, uint8_t opcode)
 	case DW_CFA_restore_state:
 		restore_state(machine);
 		break;
-	case DW_CFA_def_cfa:
-		reg = pm_reader_uleb(reader);
-		set_cfa(machine, reg, (int64_t)pm_reader_uleb(reader));
-		break;
-	case DW_CFA_def_cfa_sf:
-		reg = pm_reader_uleb(reader);
-		set_cfa(machine, reg, scaled(pm_reader_sleb(reader), data_align));
-		break;
-	case DW_CFA_def_cfa_register:
-		change_cfa(machine, true, pm_reader_uleb(reader), 0);
-		break;
-	case DW_CFA_def_cfa_offset:
-		change_cfa(machine, false, 0, (int64_t)pm_reader_uleb(reader));
-		break;
-	case DW_CFA_def_cfa_offset_sf:
-		change_cfa(machine, false, 0, scaled(pm_reader_sleb(reader), data_align));
-		break;
-	case DW_CFA_def_cfa_expression:
-		set_cfa_expression(machine);
-		break;
-	case DW_CFA_expression:
-		set_expression(machine, pm_reader_uleb(reader), PM_UNW_RULE_EXPRESSION);
-		break;
-	case DW_CFA_val_expression:
-		set_expression(machine, pm_reader_uleb(reader),
-			       PM_UNW_RULE_VAL_EXPRESSION);
-		break;
 	case DW_CFA_GNU_args_size:
 		/* Bytes pushed for a call: landing pads need it. The CFA rules of x86-64
 		 * have it counted in already. */
-		pm_reader_uleb(reader);
+		pm_reader_uleb(&machine->reader);
 		break;
 	case AARCH64_NEGATE_RA_STATE:
 	case AARCH64_NEGATE_RA_STATE_WITH_PC:
 		if (machine->fde->arch->ra_is_link)
 			machine->row.ra_signed ^= 1;
 		else
-			reader->failed = true;
+			machine->reader.failed = true;
 		break;
 	default:
-		reader->failed = true;
+		if (!run_location(machine, opcode) && !run_cfa(machine, opcode) &&
+		    !run_offset(machine, opcode) && !run_rule(machine, opcode))
+			machine->reader.failed = true;
 	}
 }
 
@@ -290,9 +335,12 @@ static int run(struct machine *machine, const uint8_t *program, const uint8_t *e
 {
 	pm_reader_init(&machine->reader, program, (size_t)(end - program));
 	for (size_t i = 0; pm_reader_left(&machine->reader) > 0; i++) {
+		if (machine->work_left == 0)
+			return -EDQUOT;
+		machine->work_left--;
 		run_one(machine);
 		if (machine->reader.failed || i == INSTRUCTIONS_MAX)
-			return -EBADMSG;
+			return machine->no_memory ? -ENOMEM : -EBADMSG;
 		if (machine->location > svma)
 			return 0;
 	}
@@ -312,9 +360,11 @@ void pm_unw_row_keep_popped(const struct pm_unw_arch_info *arch, struct pm_unw_r
 	row->pushed = 0;
 }
 
-int pm_unw_cfi_row(const struct pm_unw_fde *fde, uint64_t svma, struct pm_unw_row *ret)
+int pm_unw_cfi_row_within(const struct pm_unw_fde *fde, uint64_t svma,
+			  uint32_t *work_left, struct pm_unw_row *ret)
 {
-	struct machine machine = { .fde = fde };
+	struct machine machine = { .fde = fde,
+				   .work_left = work_left ? *work_left : UINT32_MAX };
 	struct pm_unw_row initial;
 	int rc;
 
@@ -332,7 +382,14 @@ int pm_unw_cfi_row(const struct pm_unw_fde *fde, uint64_t svma, struct pm_unw_ro
 		rc = run(&machine, fde->program, fde->program_end, svma);
 	}
 	free(machine.remembered);
+	if (work_left)
+		*work_left = machine.work_left;
 	if (rc == 0)
 		memcpy(ret, &machine.row, sizeof(*ret));
 	return rc;
+}
+
+int pm_unw_cfi_row(const struct pm_unw_fde *fde, uint64_t svma, struct pm_unw_row *ret)
+{
+	return pm_unw_cfi_row_within(fde, svma, NULL, ret);
 }

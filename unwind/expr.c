@@ -87,71 +87,81 @@ static int64_t as_signed(const struct evaluation *eval, uint64_t value)
 	return eval->arch->word_bytes == 4 ? (int32_t)value : (int64_t)value;
 }
 
-static void binary(struct evaluation *eval, uint8_t op)
+static uint64_t divide(struct evaluation *eval, uint64_t a, uint64_t b)
 {
-	uint64_t b = pop(eval), a = pop(eval), result = 0;
 	int64_t sa = as_signed(eval, a), sb = as_signed(eval, b);
+
+	if (sb == 0) {
+		fail(eval, PM_UNW_STOP_BAD_CFI);
+		return 0;
+	}
+	return sb == -1 ? 0 - a : (uint64_t)(sa / sb);
+}
+
+static uint64_t modulo(struct evaluation *eval, uint64_t a, uint64_t b)
+{
+	if (b == 0) {
+		fail(eval, PM_UNW_STOP_BAD_CFI);
+		return 0;
+	}
+	return a % b;
+}
+
+static bool compare(uint8_t op, int64_t a, int64_t b)
+{
+	switch (op) {
+	case DW_OP_eq:
+		return a == b;
+	case DW_OP_ne:
+		return a != b;
+	case DW_OP_lt:
+		return a < b;
+	case DW_OP_le:
+		return a <= b;
+	case DW_OP_gt:
+		return a > b;
+	default: /* DW_OP_ge */
+		return a >= b;
+	}
+}
+
+static uint64_t arithmetic(struct evaluation *eval, uint8_t op, uint64_t a, uint64_t b)
+{
 	uint64_t bits = eval->arch->word_bytes * 8u;
 
 	switch (op) {
 	case DW_OP_and:
-		result = a & b;
-		break;
+		return a & b;
 	case DW_OP_or:
-		result = a | b;
-		break;
+		return a | b;
 	case DW_OP_xor:
-		result = a ^ b;
-		break;
+		return a ^ b;
 	case DW_OP_plus:
-		result = a + b;
-		break;
+		return a + b;
 	case DW_OP_minus:
-		result = a - b;
-		break;
+		return a - b;
 	case DW_OP_mul:
-		result = a * b;
-		break;
+		return a * b;
 	case DW_OP_div:
-		if (sb == 0)
-			fail(eval, PM_UNW_STOP_BAD_CFI);
-		else
-			result = sb == -1 ? 0 - a : (uint64_t)(sa / sb);
-		break;
+		return divide(eval, a, b);
 	case DW_OP_mod:
-		if (b == 0)
-			fail(eval, PM_UNW_STOP_BAD_CFI);
-		else
-			result = a % b;
-		break;
+		return modulo(eval, a, b);
 	case DW_OP_shl:
-		result = b < bits ? a << b : 0;
-		break;
+		return b < bits ? a << b : 0;
 	case DW_OP_shr:
-		result = b < bits ? a >> b : 0;
-		break;
-	case DW_OP_shra:
-		result = (uint64_t)(sa >> (b < bits ? b : bits - 1));
-		break;
-	case DW_OP_eq:
-		result = a == b;
-		break;
-	case DW_OP_ne:
-		result = a != b;
-		break;
-	case DW_OP_lt:
-		result = sa < sb;
-		break;
-	case DW_OP_le:
-		result = sa <= sb;
-		break;
-	case DW_OP_gt:
-		result = sa > sb;
-		break;
-	default: /* DW_OP_ge */
-		result = sa >= sb;
+		return b < bits ? a >> b : 0;
+	default: /* DW_OP_shra */
+		return (uint64_t)(as_signed(eval, a) >> (b < bits ? b : bits - 1));
 	}
-	push(eval, result);
+}
+
+static void binary(struct evaluation *eval, uint8_t op)
+{
+	uint64_t b = pop(eval), a = pop(eval);
+
+	push(eval, op >= DW_OP_eq && op <= DW_OP_ne
+			   ? compare(op, as_signed(eval, a), as_signed(eval, b))
+			   : arithmetic(eval, op, a, b));
 }
 
 static void rotate(struct evaluation *eval)
@@ -296,6 +306,15 @@ static void run_op(struct evaluation *eval, uint8_t op)
 	}
 }
 
+static bool take_work(uint32_t *left)
+{
+	if (left && *left == 0)
+		return false;
+	if (left)
+		--*left;
+	return true;
+}
+
 bool pm_unw_expr_eval(const struct pm_unw_expr_input *input, uint64_t *ret,
 		      enum pm_unw_stop *stop)
 {
@@ -308,7 +327,7 @@ bool pm_unw_expr_eval(const struct pm_unw_expr_input *input, uint64_t *ret,
 		push(&eval, *input->cfa);
 	for (size_t steps = 0; pm_reader_left(&eval.reader) > 0 && !eval.failed;
 	     steps++) {
-		if (steps == PM_UNW_EXPR_STEPS_MAX)
+		if (steps == PM_UNW_EXPR_STEPS_MAX || !take_work(input->work_left))
 			fail(&eval, PM_UNW_STOP_BAD_CFI);
 		else
 			run_op(&eval, pm_reader_u8(&eval.reader));

@@ -21,12 +21,15 @@ static bool x86_follows_call(const struct pm_unw_map *map, uint64_t end)
 		LONGEST = 7
 	};
 	uint8_t code[LONGEST];
+	size_t have = LONGEST;
 
-	if (!read_code(map, end - LONGEST, code, LONGEST))
-		return false;
-	if (code[LONGEST - 5] == 0xe8)
+	/* Where the code begins there is less to be read than the longest has. */
+	while (!read_code(map, end - have, code + LONGEST - have, have))
+		if (--have < 2)
+			return false;
+	if (have >= 5 && code[LONGEST - 5] == 0xe8)
 		return true;
-	for (size_t len = 2; len <= LONGEST; len++) {
+	for (size_t len = 2; len <= have; len++) {
 		uint8_t modrm = code[LONGEST - len + 1];
 		uint8_t mod = modrm >> 6, rm = modrm & 7;
 		size_t want = 2;
@@ -382,13 +385,36 @@ bool pm_unw_step_trampoline(struct pm_unw_state *state)
 	return false;
 }
 
+bool pm_unw_is_near_trampoline(struct pm_unw_module *module, uint64_t svma)
+{
+	uint8_t code[sizeof(trampolines[0].code)];
+
+	for (size_t i = 0; i < PM_ARRAY_LEN(trampolines); i++) {
+		const struct trampoline *known = &trampolines[i];
+
+		/* The lookup address of a handler's caller is the byte before it. */
+		for (uint64_t at = 0; at <= known->code_len + 1u; at++)
+			if (known->arch == module->arch &&
+			    pm_unw_module_read(module, svma + 1 - at, code,
+					       known->code_len) &&
+			    memcmp(code, known->code, known->code_len) == 0)
+				return true;
+	}
+	return false;
+}
+
 bool pm_unw_step_without_cfi(struct pm_unw_state *state, enum pm_unw_how *how,
 			     enum pm_unw_stop *stop)
 {
-	state->interrupted = false;
 	*how = PM_UNW_HOW_TRAMPOLINE;
-	if (pm_unw_step_trampoline(state))
-		return true;
+	return pm_unw_step_trampoline(state) ||
+	       pm_unw_step_off_trampoline(state, how, stop);
+}
+
+bool pm_unw_step_off_trampoline(struct pm_unw_state *state, enum pm_unw_how *how,
+				enum pm_unw_stop *stop)
+{
+	state->interrupted = false;
 	*how = PM_UNW_HOW_LEAF;
 	if (step_leaf(state))
 		return true;

@@ -37,6 +37,8 @@ struct lane {
 	struct pm_unw_job *job;
 	size_t base; /* of which frame state.regs are all registers */
 	bool gathered; /* state.regs is filled; until then job->regs counts */
+	uint32_t
+		work_left; /* as of struct pm_unw_expr_input; that of state points to it */
 	size_t others; /* steps that were not quick */
 	struct pm_unw_state state;
 };
@@ -71,18 +73,17 @@ static ALWAYS_INLINE uint64_t choose(bool first, uint64_t a, uint64_t b)
 
 static ALWAYS_INLINE void enter_map(struct hot *hot, const struct pm_unw_map *map)
 {
-	uint64_t svma = map->start - map->bias, bytes = map->end - map->start;
-	uint64_t svma_max = (uint64_t)1 << PM_UNW_KEY_SVMA_BITS;
-	uint64_t base =
-		pm_unw_map_has_cfi(map, PM_UNW_X86_64) ? pm_unw_key_base(map->module) : 0;
+	uint64_t bytes = map->end - map->start;
 
 	hot->map = map;
 	hot->map_start = map->start;
 	hot->map_bytes = bytes;
-	hot->key_minus_lookup = base - map->bias;
 	/* Without keys whatever find_quick() gives must not be used. */
-	if (base == 0 || svma >= svma_max || bytes > svma_max - svma)
+	if (!pm_unw_map_has_cfi(map, PM_UNW_X86_64) ||
+	    !pm_unw_has_keys(map->module, map->start - map->bias, bytes))
 		hot->places = 0;
+	else
+		hot->key_minus_lookup = pm_unw_key_base(map->module) - map->bias;
 }
 
 static ALWAYS_INLINE void store_frame(struct hot *hot, uint64_t pc, uint64_t lookup,
@@ -227,15 +228,16 @@ static void gather(struct pm_unwinder *unwinder, struct lane *lane)
 	regs->known &= arch->callee_saved;
 	for (size_t i = at; i-- > lane->base && wanted;) {
 		const struct pm_unw_map *map = frames[i].map;
-		struct pm_unw_lookup lookup = pm_unw_rule_find(
+		struct pm_unw_lookup lookup = pm_unw_rule_again(
 			unwinder, map->module, frames[i].lookup - map->bias);
-		const struct pm_unw_rule *rule = &unwinder->rules.data[lookup.index];
+		const struct pm_unw_rule *rule;
 
 		/* It was a rule; memory may be too short now to say which. */
 		if (lookup.found != PM_UNW_FOUND_RULE) {
 			regs->known &= ~wanted;
 			break;
 		}
+		rule = &unwinder->rules.data[lookup.index];
 		for (unsigned int k = 0; k + 1 < arch->saved_len; k++) {
 			uint64_t bit = (uint64_t)1 << arch->saved[k];
 
@@ -293,8 +295,9 @@ static bool enter_any(struct pm_unwinder *unwinder, struct lane *lane,
 	return true;
 }
 
-/* A step of any kind, and into the next frame. False: the chain ends. */
-static bool step_any(struct pm_unwinder *unwinder, struct lane *lane)
+/* A step with all registers, by what @found has if @has_cfi. False: the chain ends. */
+static bool step_whole(struct pm_unwinder *unwinder, struct lane *lane, bool has_cfi,
+		       struct pm_unw_lookup found)
 {
 	struct hot *hot = &lane->hot;
 	struct pm_unw_state *state = &lane->state;
@@ -304,31 +307,14 @@ static bool step_any(struct pm_unwinder *unwinder, struct lane *lane)
 	enum pm_unw_how how;
 	enum pm_unw_stop stop;
 
-	if (hot->outside)
-		return end(lane, PM_UNW_STOP_NO_MODULE);
-	lane->others++;
-	if (hot->next == hot->last)
-		return end(lane, PM_UNW_STOP_LIMIT);
-	if (pm_unw_map_has_cfi(frame->map, PM_UNW_X86_64)) {
-		struct pm_unw_lookup lookup = pm_unw_rule_find(
-			unwinder, frame->map->module, frame->lookup - frame->map->bias);
-		uint64_t pc;
-
-		if (lookup.found == PM_UNW_FOUND_ROOT)
-			return end(lane, PM_UNW_STOP_ROOT);
-		if (need_fp(hot, lookup.quick) && step_quick(hot, lookup.quick, &pc))
-			return enter_caller(unwinder, hot, lane->job->space, pc) ||
-			       end(lane, PM_UNW_STOP_NO_MODULE);
-		if (quick_ends(lane, lookup.quick, &stop))
-			return end(lane, stop);
-	}
 	gather(unwinder, lane);
 	state->map = frame->map;
 	state->lookup = frame->lookup;
 	state->first = at == 0;
 	state->interrupted = state->interrupted && !quick_before;
 	was_interrupted = state->first || state->interrupted;
-	if (!pm_unw_step(unwinder, state, &how, &stop))
+	if (!(has_cfi ? pm_unw_step_by(unwinder, found, state, &how, &stop)
+		      : pm_unw_step_without_cfi(state, &how, &stop)))
 		return end(lane, !state->map && stop == PM_UNW_STOP_NO_CFI
 					 ? PM_UNW_STOP_NO_MODULE
 					 : stop);
@@ -339,6 +325,36 @@ static bool step_any(struct pm_unwinder *unwinder, struct lane *lane)
 		return end(lane, PM_UNW_STOP_ROOT);
 	state->first = false;
 	return enter_any(unwinder, lane, how);
+}
+
+/* A step of any kind, and into the next frame. False: the chain ends. */
+static bool step_any(struct pm_unwinder *unwinder, struct lane *lane)
+{
+	struct hot *hot = &lane->hot;
+	const struct pm_unw_frame *frame = &hot->next[-1];
+	bool has_cfi = pm_unw_map_has_cfi(frame->map, PM_UNW_X86_64);
+	struct pm_unw_lookup found = { 0 };
+	enum pm_unw_stop stop;
+	uint64_t pc;
+
+	if (hot->outside)
+		return end(lane, PM_UNW_STOP_NO_MODULE);
+	lane->others++;
+	if (hot->next == hot->last)
+		return end(lane, PM_UNW_STOP_LIMIT);
+	unwinder->work_left = &lane->work_left;
+	if (has_cfi) {
+		found = pm_unw_rule_find(unwinder, frame->map->module,
+					 frame->lookup - frame->map->bias);
+		if (found.found == PM_UNW_FOUND_ROOT)
+			return end(lane, PM_UNW_STOP_ROOT);
+		if (need_fp(hot, found.quick) && step_quick(hot, found.quick, &pc))
+			return enter_caller(unwinder, hot, lane->job->space, pc) ||
+			       end(lane, PM_UNW_STOP_NO_MODULE);
+		if (quick_ends(lane, found.quick, &stop))
+			return end(lane, stop);
+	}
+	return step_whole(unwinder, lane, has_cfi, found);
 }
 
 /* ---- lanes ---------------------------------------------------------------------------- */
@@ -353,6 +369,8 @@ static bool begin(struct pm_unwinder *unwinder, struct lane *lane, struct pm_unw
 	lane->state.arch = &pm_unw_arch_infos[PM_UNW_X86_64];
 	lane->state.space = job->space;
 	lane->state.stack = &job->stack;
+	lane->state.work_left = &lane->work_left;
+	lane->work_left = PM_UNW_WORK_MAX;
 	lane->state.first = true;
 	lane->state.interrupted = false;
 	lane->hot = (struct hot){ .data = job->stack.data,
@@ -368,6 +386,7 @@ static void finish(struct pm_unwinder *unwinder, struct lane *lane)
 {
 	lane->job->len = (size_t)(lane->hot.next - lane->job->frames);
 	unwinder->stats.frames += lane->job->len;
+	unwinder->overworked += lane->work_left == 0;
 	/* The others are counted where their rules were looked for. */
 	unwinder->stats.cache_hits += lane->job->len - lane->others;
 }
@@ -398,15 +417,11 @@ static void run_one(struct pm_unwinder *unwinder, struct pm_unw_job *job)
 	finish(unwinder, &lane);
 }
 
-void pm_unw_lanes_run(struct pm_unwinder *unwinder, struct pm_unw_job *jobs, size_t len)
+static void run_several(struct pm_unwinder *unwinder, struct pm_unw_job *jobs, size_t len)
 {
 	struct lane lanes[PM_UNW_BATCH_MAX], *active[PM_UNW_BATCH_MAX];
 	size_t left = 0;
 
-	if (len == 1) {
-		run_one(unwinder, jobs);
-		return;
-	}
 	for (size_t i = 0; i < len; i++) {
 		__builtin_prefetch(&jobs[i].regs->value[PM_UNW_X86_64_RSP]);
 		__builtin_prefetch(&jobs[i].regs->value[PM_UNW_X86_64_RIP]);
@@ -433,4 +448,13 @@ void pm_unw_lanes_run(struct pm_unwinder *unwinder, struct pm_unw_job *jobs, siz
 			prefetch_step(&lane->hot);
 		}
 	}
+}
+
+void pm_unw_lanes_run(struct pm_unwinder *unwinder, struct pm_unw_job *jobs, size_t len)
+{
+	if (len == 1)
+		run_one(unwinder, jobs);
+	else
+		run_several(unwinder, jobs, len);
+	unwinder->work_left = NULL;
 }

@@ -69,39 +69,44 @@ static bool equal_row(const void *table, uint32_t id, const void *key)
 		      sizeof(struct pm_unw_row)) == 0;
 }
 
+/* The entry of a table of @len that equals @key; @len itself when it is to be stored there. */
+static bool intern(struct pm_index *index, pm_index_equal_fn equal, const void *table,
+		   size_t len, const void *key, size_t key_bytes, uint32_t *ret)
+{
+	uint64_t hash = pm_hash_bytes(key, key_bytes);
+
+	*ret = pm_index_find(index, hash, equal, table, key);
+	if (*ret != PM_INDEX_NONE)
+		return true;
+	*ret = (uint32_t)len;
+	return pm_index_add(index, hash, *ret) == 0;
+}
+
 static bool intern_rule(struct pm_unwinder *unwinder, const struct pm_unw_rule *rule,
 			uint32_t *ret)
 {
-	uint64_t hash = pm_hash_bytes(rule, sizeof(*rule));
-	uint32_t id = pm_index_find(&unwinder->rules_index, hash, equal_rule,
-				    unwinder->rules.data, rule);
+	size_t len = unwinder->rules.len;
 
-	if (id == PM_INDEX_NONE) {
-		id = (uint32_t)unwinder->rules.len;
-		if (pm_vec_reserve(&unwinder->rules, unwinder->rules.len + 1) != 0 ||
-		    pm_index_add(&unwinder->rules_index, hash, id) != 0)
-			return false;
+	if (pm_vec_reserve(&unwinder->rules, len + 1) != 0 ||
+	    !intern(&unwinder->rules_index, equal_rule, unwinder->rules.data, len, rule,
+		    sizeof(*rule), ret))
+		return false;
+	if (*ret == len)
 		memcpy(&unwinder->rules.data[unwinder->rules.len++], rule, sizeof(*rule));
-	}
-	*ret = id;
 	return true;
 }
 
 static bool intern_row(struct pm_unwinder *unwinder, const struct pm_unw_row *row,
 		       uint32_t *ret)
 {
-	uint64_t hash = pm_hash_bytes(row, sizeof(*row));
-	uint32_t id = pm_index_find(&unwinder->rows_index, hash, equal_row,
-				    unwinder->rows.data, row);
+	size_t len = unwinder->rows.len;
 
-	if (id == PM_INDEX_NONE) {
-		id = (uint32_t)unwinder->rows.len;
-		if (pm_vec_reserve(&unwinder->rows, unwinder->rows.len + 1) != 0 ||
-		    pm_index_add(&unwinder->rows_index, hash, id) != 0)
-			return false;
+	if (pm_vec_reserve(&unwinder->rows, len + 1) != 0 ||
+	    !intern(&unwinder->rows_index, equal_row, unwinder->rows.data, len, row,
+		    sizeof(*row), ret))
+		return false;
+	if (*ret == len)
 		memcpy(&unwinder->rows.data[unwinder->rows.len++], row, sizeof(*row));
-	}
-	*ret = id;
 	return true;
 }
 
@@ -115,30 +120,6 @@ static void limit_tables(struct pm_unwinder *unwinder)
 	pm_index_release(&unwinder->rules_index);
 	pm_index_release(&unwinder->rows_index);
 	memset(unwinder->cache, 0, PM_UNW_CACHE_SETS * sizeof(*unwinder->cache));
-}
-
-static struct pm_unw_lookup decode(struct pm_unwinder *unwinder,
-				   struct pm_unw_module *module, uint64_t svma)
-{
-	struct pm_unw_lookup bad = { .found = PM_UNW_FOUND_BAD_CFI };
-	struct pm_unw_lookup lookup = { .found = PM_UNW_FOUND_RULE };
-	const struct pm_unw_arch_info *arch = &pm_unw_arch_infos[module->arch];
-	struct pm_unw_fde fde;
-	struct pm_unw_row row;
-	struct pm_unw_rule rule;
-	int rc = pm_unw_fde_find(module, svma, &fde);
-
-	if (rc == -ENOENT)
-		return (struct pm_unw_lookup){ .found = PM_UNW_FOUND_NO_CFI };
-	if (rc != 0 || pm_unw_cfi_row(&fde, svma, &row) != 0)
-		return bad;
-	pm_unw_row_keep_popped(arch, &row);
-	if (row.regs[row.ra_reg].kind == PM_UNW_RULE_UNDEFINED)
-		return (struct pm_unw_lookup){ .found = PM_UNW_FOUND_ROOT };
-	if (reduce(arch, &row, &rule))
-		return intern_rule(unwinder, &rule, &lookup.index) ? lookup : bad;
-	lookup.found = PM_UNW_FOUND_ROW;
-	return intern_row(unwinder, &row, &lookup.index) ? lookup : bad;
 }
 
 /* @rule of x86-64 in one word, or 0. */
@@ -168,30 +149,101 @@ static uint32_t to_quick(const struct pm_unw_rule *rule)
 	       (uint32_t)words << PM_UNW_QUICK_CFA_SHIFT;
 }
 
-struct pm_unw_lookup pm_unw_rule_find(struct pm_unwinder *unwinder,
-				      struct pm_unw_module *module, uint64_t svma)
+/* False: it cannot be told now, for want of memory or of work that may still be done. */
+static bool decode(struct pm_unwinder *unwinder, struct pm_unw_module *module,
+		   uint64_t svma, struct pm_unw_lookup *ret)
 {
-	uint64_t base = pm_unw_key_base(module), key = base | svma;
-	bool cached = base != 0 && svma >> PM_UNW_KEY_SVMA_BITS == 0;
+	const struct pm_unw_arch_info *arch = &pm_unw_arch_infos[module->arch];
+	struct pm_unw_fde fde;
+	struct pm_unw_row row;
+	struct pm_unw_rule rule;
+	int rc = pm_unw_fde_find(module, svma, &fde);
+
+	*ret = (struct pm_unw_lookup){ .found = PM_UNW_FOUND_BAD_CFI };
+	if (rc == -ENOENT) {
+		ret->found = PM_UNW_FOUND_NO_CFI;
+		ret->index = !pm_unw_is_near_trampoline(module, svma);
+		return true;
+	}
+	if (rc == 0)
+		rc = pm_unw_cfi_row_within(&fde, svma, unwinder->work_left, &row);
+	if (rc != 0)
+		return rc == -EBADMSG;
+	pm_unw_row_keep_popped(arch, &row);
+	if (row.regs[row.ra_reg].kind == PM_UNW_RULE_UNDEFINED) {
+		ret->found = PM_UNW_FOUND_ROOT;
+		return true;
+	}
+	if (reduce(arch, &row, &rule)) {
+		if (!intern_rule(unwinder, &rule, &ret->index))
+			return false;
+		ret->found = PM_UNW_FOUND_RULE;
+		if (module->arch == PM_UNW_X86_64)
+			ret->quick = to_quick(&rule);
+		return true;
+	}
+	if (!intern_row(unwinder, &row, &ret->index))
+		return false;
+	ret->found = PM_UNW_FOUND_ROW;
+	return true;
+}
+
+/* The slot of @key, or NULL. */
+static const struct pm_unw_cache_slot *find_slot(const struct pm_unwinder *unwinder,
+						 uint64_t key)
+{
+	const struct pm_unw_cache_slot *set = pm_unw_cache_set(unwinder, key);
+
+	return set[0].key == key ? &set[0] : set[1].key == key ? &set[1] : NULL;
+}
+
+static struct pm_unw_lookup from_slot(const struct pm_unw_cache_slot *slot)
+{
+	return (struct pm_unw_lookup){ slot->lookup & 7, slot->lookup >> 3, slot->quick };
+}
+
+static struct pm_unw_lookup decode_and_keep(struct pm_unwinder *unwinder,
+					    struct pm_unw_module *module, uint64_t svma)
+{
+	uint64_t key = pm_unw_key_base(module) + svma;
 	struct pm_unw_cache_slot *set = pm_unw_cache_set(unwinder, key);
 	struct pm_unw_lookup lookup;
 
-	for (size_t i = 0; cached && i < 2; i++)
-		if (set[i].key == key) {
-			unwinder->stats.cache_hits++;
-			return (struct pm_unw_lookup){ set[i].lookup & 7,
-						       set[i].lookup >> 3, set[i].quick };
-		}
-	unwinder->stats.cache_misses++;
-	limit_tables(unwinder);
-	lookup = decode(unwinder, module, svma);
-	if (lookup.found == PM_UNW_FOUND_RULE && module->arch == PM_UNW_X86_64)
-		lookup.quick = to_quick(&unwinder->rules.data[lookup.index]);
-	if (!cached)
+	if (!decode(unwinder, module, svma, &lookup)) {
+		lookup.found = PM_UNW_FOUND_BAD_CFI;
+		return lookup;
+	}
+	if (!pm_unw_has_keys(module, svma, 1))
 		return lookup;
 	set[1] = set[0];
 	set[0] = (struct pm_unw_cache_slot){ .key = key,
 					     .lookup = lookup.index << 3 | lookup.found,
 					     .quick = lookup.quick };
 	return lookup;
+}
+
+struct pm_unw_lookup pm_unw_rule_find(struct pm_unwinder *unwinder,
+				      struct pm_unw_module *module, uint64_t svma)
+{
+	const struct pm_unw_cache_slot *slot = NULL;
+
+	if (pm_unw_has_keys(module, svma, 1))
+		slot = find_slot(unwinder, pm_unw_key_base(module) + svma);
+	if (slot) {
+		unwinder->stats.cache_hits++;
+		return from_slot(slot);
+	}
+	unwinder->stats.cache_misses++;
+	limit_tables(unwinder);
+	return decode_and_keep(unwinder, module, svma);
+}
+
+struct pm_unw_lookup pm_unw_rule_again(struct pm_unwinder *unwinder,
+				       struct pm_unw_module *module, uint64_t svma)
+{
+	const struct pm_unw_cache_slot *slot = NULL;
+
+	if (pm_unw_has_keys(module, svma, 1))
+		slot = find_slot(unwinder, pm_unw_key_base(module) + svma);
+	return slot ? from_slot(slot) : decode_and_keep(unwinder, module, svma);
 }

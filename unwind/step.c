@@ -120,7 +120,8 @@ static bool apply_reg(const struct pm_unw_row *row, uint32_t reg,
 					   .regs = regs,
 					   .stack = state->stack,
 					   .cfa = &cfa,
-					   .bias = state->map->bias };
+					   .bias = state->map->bias,
+					   .work_left = state->work_left };
 	uint32_t from = reg;
 
 	*stop = PM_UNW_STOP_NO_REGISTER;
@@ -161,6 +162,22 @@ static bool apply_reg(const struct pm_unw_row *row, uint32_t reg,
 	return regs->known >> from & 1;
 }
 
+/*
+ * Whether the return address is to be the pc as it is: there is no rule for it, and no link
+ * register. As many frames of this place would be found as the stack has room for.
+ */
+static bool returns_here(const struct pm_unw_row *row,
+			 const struct pm_unw_arch_info *arch)
+{
+	const struct pm_unw_reg_rule *rule = &row->regs[row->ra_reg];
+
+	return rule->kind == PM_UNW_RULE_REGISTER
+		       ? rule->value == arch->pc
+		       : (rule->kind == PM_UNW_RULE_UNSPECIFIED ||
+			  rule->kind == PM_UNW_RULE_SAME) &&
+				 row->ra_reg == arch->pc;
+}
+
 static bool apply_row(const struct pm_unw_row *row, struct pm_unw_state *state,
 		      enum pm_unw_stop *stop)
 {
@@ -169,10 +186,14 @@ static bool apply_row(const struct pm_unw_row *row, struct pm_unw_state *state,
 					   .len = row->cfa_expr_len,
 					   .regs = &state->regs,
 					   .stack = state->stack,
-					   .bias = state->map->bias };
+					   .bias = state->map->bias,
+					   .work_left = state->work_left };
 	enum pm_unw_stop ra_stop = PM_UNW_STOP_NO_REGISTER;
 	uint64_t cfa, pc;
 
+	*stop = PM_UNW_STOP_BAD_CFI;
+	if (returns_here(row, state->arch))
+		return false;
 	if (row->cfa_is_expr) {
 		if (!pm_unw_expr_eval(&input, &cfa, stop))
 			return false;
@@ -277,16 +298,24 @@ bool pm_unw_step(struct pm_unwinder *unwinder, struct pm_unw_state *state,
 		 enum pm_unw_how *how, enum pm_unw_stop *stop)
 {
 	const struct pm_unw_map *map = state->map;
-	struct pm_unw_lookup lookup;
 
 	if (!pm_unw_map_has_cfi(map, state->regs.arch))
 		return pm_unw_step_without_cfi(state, how, stop);
-	lookup = pm_unw_rule_find(unwinder, map->module, state->lookup - map->bias);
+	return pm_unw_step_by(
+		unwinder,
+		pm_unw_rule_find(unwinder, map->module, state->lookup - map->bias), state,
+		how, stop);
+}
+
+bool pm_unw_step_by(struct pm_unwinder *unwinder, struct pm_unw_lookup found,
+		    struct pm_unw_state *state, enum pm_unw_how *how,
+		    enum pm_unw_stop *stop)
+{
 	*how = PM_UNW_HOW_CFI;
-	switch (lookup.found) {
+	switch (found.found) {
 	case PM_UNW_FOUND_RULE:
 	case PM_UNW_FOUND_ROW:
-		return apply(unwinder, lookup, state, how, stop);
+		return apply(unwinder, found, state, how, stop);
 	case PM_UNW_FOUND_ROOT:
 		*stop = PM_UNW_STOP_ROOT;
 		return false;
@@ -296,5 +325,6 @@ bool pm_unw_step(struct pm_unwinder *unwinder, struct pm_unw_state *state,
 	case PM_UNW_FOUND_NO_CFI:
 		break;
 	}
-	return pm_unw_step_without_cfi(state, how, stop);
+	return found.index ? pm_unw_step_off_trampoline(state, how, stop)
+			   : pm_unw_step_without_cfi(state, how, stop);
 }

@@ -118,7 +118,7 @@ struct pm_unw_module {
 	struct pm_unw_fde_table eh_scanned, debug_scanned;
 	/* Where there is no file: pieces by svma, apart from each other; data owned. */
 	PM_VEC(struct pm_unw_part) code;
-	bool hdr_sound; /* the header's table was looked at as a whole */
+	bool hdr_sound; /* some rows of the header's table were looked at, and are right */
 	bool no_sections; /* the file has no section headers */
 	bool gap_seen; /* an address without CFI: what follows was tried */
 	bool debug_packed; /* there is a compressed .debug_frame */
@@ -220,7 +220,16 @@ struct pm_unw_row {
 	uint64_t pushed;
 };
 
-/* Runs the FDE up to @svma, which it covers. 0 or -EBADMSG. */
+/* How many instructions of CFI and of expressions are run for one chain at most. Beyond it
+ * the chain ends with PM_UNW_STOP_BAD_CFI, which nothing remembers. */
+#define PM_UNW_WORK_MAX ((uint32_t)1 << 20)
+
+/*
+ * Runs the FDE up to @svma, which it covers. 0, -EBADMSG or -ENOMEM; -EDQUOT: it takes more
+ * instructions than @work_left, from which those that were run are taken (NULL: no matter).
+ */
+int pm_unw_cfi_row_within(const struct pm_unw_fde *fde, uint64_t svma,
+			  uint32_t *work_left, struct pm_unw_row *ret);
 int pm_unw_cfi_row(const struct pm_unw_fde *fde, uint64_t svma, struct pm_unw_row *ret);
 
 /*
@@ -246,6 +255,7 @@ struct pm_unw_expr_input {
 	const struct pm_unw_stack *stack;
 	const uint64_t *cfa; /* pushed first (register rules); NULL for the CFA's own */
 	uint64_t bias; /* added to DW_OP_addr */
+	uint32_t *work_left; /* instructions are taken from it; NULL: no matter */
 };
 
 /* @stop is set when false. */
@@ -336,13 +346,14 @@ enum {
 
 struct pm_unw_lookup {
 	enum pm_unw_found found;
-	uint32_t index;
+	uint32_t index; /* of FOUND_NO_CFI: 1 where pm_unw_is_near_trampoline() says no */
 	uint32_t quick;
 };
 
 /*
- * Keys hold the module's id above 40 bits of svma. What does not fit is decoded each time: a
- * file with code above 1 TiB, and modules beyond the sixteen millionth.
+ * Keys hold the module's id above 40 bits of svma, which count from its svma_low. What does
+ * not fit is decoded each time: of a file the code that is 1 TiB further up, and modules
+ * beyond the sixteen millionth.
  */
 struct pm_unw_cache_slot {
 	uint64_t key; /* 0: free; ids begin with 1 */
@@ -363,16 +374,26 @@ struct pm_unwinder {
 	PM_VEC(struct pm_unw_row) rows;
 	struct pm_index rules_index, rows_index;
 	struct pm_unw_stats stats;
+	uint32_t *work_left; /* of the chain under way; NULL outside of chains: no matter */
+	uint64_t overworked; /* chains that have used up theirs */
 	/* By address: which of a space's maps to try first. Anything may stand here. */
 	uint16_t map_hints[PM_UNW_MAP_HINTS];
 };
 
-/* The upper part of the keys of @module's code; 0: it is not to be cached. */
+/* Whether there are keys for @len bytes of @module from @svma. */
+static inline bool pm_unw_has_keys(const struct pm_unw_module *module, uint64_t svma,
+				   uint64_t len)
+{
+	uint64_t max = (uint64_t)1 << PM_UNW_KEY_SVMA_BITS, from = svma - module->svma_low;
+
+	return module->id >> (64 - PM_UNW_KEY_SVMA_BITS) == 0 && from < max &&
+	       len <= max - from;
+}
+
+/* The key of an svma less the svma. */
 static inline uint64_t pm_unw_key_base(const struct pm_unw_module *module)
 {
-	return module->id >> (64 - PM_UNW_KEY_SVMA_BITS)
-		       ? 0
-		       : (uint64_t)module->id << PM_UNW_KEY_SVMA_BITS;
+	return ((uint64_t)module->id << PM_UNW_KEY_SVMA_BITS) - module->svma_low;
 }
 
 static inline struct pm_unw_cache_slot *pm_unw_cache_set(
@@ -383,6 +404,9 @@ static inline struct pm_unw_cache_slot *pm_unw_cache_set(
 
 struct pm_unw_lookup pm_unw_rule_find(struct pm_unwinder *unwinder,
 				      struct pm_unw_module *module, uint64_t svma);
+/* The same for what was found before: not counted, and the tables do not start over. */
+struct pm_unw_lookup pm_unw_rule_again(struct pm_unwinder *unwinder,
+				       struct pm_unw_module *module, uint64_t svma);
 
 /* ---- step.c -------------------------------------------------------------------------- */
 
@@ -392,6 +416,7 @@ struct pm_unw_state {
 	struct pm_unw_regs regs;
 	const struct pm_unw_space *space;
 	const struct pm_unw_stack *stack;
+	uint32_t *work_left; /* as of struct pm_unw_expr_input */
 	const struct pm_unw_map *map; /* of `lookup`; NULL: none */
 	uint64_t lookup; /* avma */
 	bool first; /* the interrupted place: nothing was called from here */
@@ -404,6 +429,10 @@ struct pm_unw_state {
  */
 bool pm_unw_step(struct pm_unwinder *unwinder, struct pm_unw_state *state,
 		 enum pm_unw_how *how, enum pm_unw_stop *stop);
+/* The same where @found is what state->lookup has. */
+bool pm_unw_step_by(struct pm_unwinder *unwinder, struct pm_unw_lookup found,
+		    struct pm_unw_state *state, enum pm_unw_how *how,
+		    enum pm_unw_stop *stop);
 
 /* Whether CFI of the mapping's module is for these registers; the map may be NULL. */
 static inline bool pm_unw_map_has_cfi(const struct pm_unw_map *map, enum pm_unw_arch arch)
@@ -435,6 +464,11 @@ bool pm_unw_step_without_cfi(struct pm_unw_state *state, enum pm_unw_how *how,
 			     enum pm_unw_stop *stop);
 /* Its first part: from a signal trampoline, known by its bytes, to what was interrupted. */
 bool pm_unw_step_trampoline(struct pm_unw_state *state);
+/* The rest, where pm_unw_step_trampoline() can lead nowhere. */
+bool pm_unw_step_off_trampoline(struct pm_unw_state *state, enum pm_unw_how *how,
+				enum pm_unw_stop *stop);
+/* Whether a frame with this lookup address can be in one. */
+bool pm_unw_is_near_trampoline(struct pm_unw_module *module, uint64_t svma);
 
 /* Whether a call instruction ends right before avma @address; true also where there is code
  * but no file to read it from. */

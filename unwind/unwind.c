@@ -88,14 +88,51 @@ bool pm_unw_progressed(const struct pm_unw_state *state, uint64_t old_sp, uint64
 	       state->regs.value[state->arch->pc] != old_pc;
 }
 
+/* Sets lookup address and mapping of the frame that the registers are of. */
+static void enter(struct pm_unw_state *state)
+{
+	uint64_t pc = state->regs.value[state->arch->pc];
+	const struct pm_unw_map *map = state->map;
+
+	state->lookup = state->first || state->interrupted ? pc : pc - 1;
+	if (!map || state->lookup - map->start >= map->end - map->start)
+		state->map = pm_unw_space_find(state->space, state->lookup);
+}
+
+/* To the registers of the caller. False: there is none, and @stop says why. */
+static bool leave(struct pm_unwinder *unwinder, struct pm_unw_state *state,
+		  enum pm_unw_how *how, enum pm_unw_stop *stop)
+{
+	uint64_t pc = state->regs.value[state->arch->pc];
+	uint64_t sp = state->regs.value[state->arch->sp];
+	bool was_interrupted = state->first || state->interrupted;
+
+	if (!pm_unw_step(unwinder, state, how, stop)) {
+		if (!state->map && *stop == PM_UNW_STOP_NO_CFI)
+			*stop = PM_UNW_STOP_NO_MODULE;
+		return false;
+	}
+	if (!pm_unw_progressed(state, sp, pc, was_interrupted)) {
+		*stop = PM_UNW_STOP_NO_PROGRESS;
+		return false;
+	}
+	/* Nothing returns to 0: the psABI's mark of the first frame. */
+	*stop = PM_UNW_STOP_ROOT;
+	state->first = false;
+	return state->regs.value[state->arch->pc] != 0;
+}
+
 size_t pm_unw_walk(struct pm_unwinder *unwinder, const struct pm_unw_space *space,
 		   const struct pm_unw_regs *regs, const struct pm_unw_stack *stack,
 		   struct pm_unw_frame *frames, enum pm_unw_stop *stop)
 {
 	const struct pm_unw_arch_info *arch = &pm_unw_arch_infos[regs->arch];
-	struct pm_unw_state state = {
-		.arch = arch, .space = space, .stack = stack, .first = true
-	};
+	uint32_t work_left = PM_UNW_WORK_MAX;
+	struct pm_unw_state state = { .arch = arch,
+				      .space = space,
+				      .stack = stack,
+				      .first = true,
+				      .work_left = &work_left };
 	enum pm_unw_how how = PM_UNW_HOW_IP;
 	size_t len = 0;
 
@@ -103,20 +140,14 @@ size_t pm_unw_walk(struct pm_unwinder *unwinder, const struct pm_unw_space *spac
 	*stop = PM_UNW_STOP_NO_REGS;
 	if (!(regs->known >> arch->pc & 1))
 		return 0;
-	for (;;) {
-		uint64_t pc = state.regs.value[arch->pc];
-		uint64_t sp = state.regs.value[arch->sp];
-		bool was_interrupted = state.first || state.interrupted;
-
-		state.lookup = was_interrupted ? pc : pc - 1;
-		if (!state.map ||
-		    state.lookup - state.map->start >= state.map->end - state.map->start)
-			state.map = pm_unw_space_find(space, state.lookup);
+	unwinder->work_left = &work_left;
+	do {
+		enter(&state);
 		if (!state.map && len > 0) {
 			*stop = PM_UNW_STOP_NO_MODULE;
 			break;
 		}
-		frames[len++] = (struct pm_unw_frame){ .pc = pc,
+		frames[len++] = (struct pm_unw_frame){ .pc = state.regs.value[arch->pc],
 						       .lookup = state.lookup,
 						       .sp = pm_unw_regs_sp(&state.regs),
 						       .map = state.map,
@@ -125,23 +156,10 @@ size_t pm_unw_walk(struct pm_unwinder *unwinder, const struct pm_unw_space *spac
 			*stop = PM_UNW_STOP_LIMIT;
 			break;
 		}
-		if (!pm_unw_step(unwinder, &state, &how, stop)) {
-			if (!state.map && *stop == PM_UNW_STOP_NO_CFI)
-				*stop = PM_UNW_STOP_NO_MODULE;
-			break;
-		}
-		if (!pm_unw_progressed(&state, sp, pc, was_interrupted)) {
-			*stop = PM_UNW_STOP_NO_PROGRESS;
-			break;
-		}
-		if (state.regs.value[arch->pc] == 0) {
-			/* Nothing returns to 0: the psABI's mark of the first frame. */
-			*stop = PM_UNW_STOP_ROOT;
-			break;
-		}
-		state.first = false;
-	}
+	} while (leave(unwinder, &state, &how, stop));
+	unwinder->work_left = NULL;
 	unwinder->stats.frames += len;
+	unwinder->overworked += work_left == 0;
 	return len;
 }
 
@@ -158,7 +176,7 @@ size_t pm_unwind(struct pm_unwinder *unwinder, const struct pm_unw_space *space,
 	return job.len;
 }
 
-void pm_unwind_batch(struct pm_unwinder *unwinder, struct pm_unw_job *jobs, size_t len)
+static void run_some(struct pm_unwinder *unwinder, struct pm_unw_job *jobs, size_t len)
 {
 	struct pm_unw_job *job;
 
@@ -171,4 +189,12 @@ void pm_unwind_batch(struct pm_unwinder *unwinder, struct pm_unw_job *jobs, size
 	for (job = jobs; job < jobs + len; job++)
 		job->len = pm_unw_walk(unwinder, job->space, job->regs, &job->stack,
 				       job->frames, &job->stop);
+}
+
+void pm_unwind_batch(struct pm_unwinder *unwinder, struct pm_unw_job *jobs, size_t len)
+{
+	for (; len > PM_UNW_BATCH_MAX; jobs += PM_UNW_BATCH_MAX, len -= PM_UNW_BATCH_MAX)
+		run_some(unwinder, jobs, PM_UNW_BATCH_MAX);
+	if (len > 0)
+		run_some(unwinder, jobs, len);
 }

@@ -206,7 +206,7 @@ void pm_unwinder_stats(const struct pm_unwinder *unwinder, struct pm_unw_stats *
  * Fills @frames (room for PM_UNW_FRAMES_MAX), leaf first, and returns how many; @stop tells
  * why there are no more. The first frame is the interrupted place whenever rip is known,
  * even outside of every mapping. Never fails, never reads outside of @stack and the modules,
- * always ends.
+ * always ends: CFI that is made to take long ends in PM_UNW_STOP_BAD_CFI.
  */
 size_t pm_unwind(struct pm_unwinder *unwinder, const struct pm_unw_space *space,
 		 const struct pm_unw_regs *regs, const struct pm_unw_stack *stack,
@@ -228,7 +228,7 @@ enum {
 
 /*
  * pm_unwind() for several chains at once: while one waits for memory, the others go on. The
- * results are the same. @len at most PM_UNW_BATCH_MAX.
+ * results are the same. Of more than PM_UNW_BATCH_MAX so many go at once.
  */
 void pm_unwind_batch(struct pm_unwinder *unwinder, struct pm_unw_job *jobs, size_t len);
 
