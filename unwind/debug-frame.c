@@ -99,6 +99,8 @@ static void unpack_own(struct pm_unw_module *module)
 	if (elf)
 		copy_frame(module, elf);
 	elf_end(elf);
+	/* What cannot be unpacked is as good as not there: another file may have it. */
+	module->debug_packed = false;
 }
 
 int pm_unw_module_add_debug(struct pm_unw_module *module, int fd, struct pm_error *err)
@@ -108,7 +110,7 @@ int pm_unw_module_add_debug(struct pm_unw_module *module, int fd, struct pm_erro
 	Elf *elf;
 	int rc = 0;
 
-	if (module->debug_frame.len > 0)
+	if (module->debug_frame.len > 0 || module->debug_packed)
 		return pm_error_set(err, -EEXIST, "it has a .debug_frame already");
 	if (!pm_unw_elf_is_modest(fd))
 		return pm_error_set(err, -ENOEXEC, "not an ELF file");
@@ -125,6 +127,7 @@ int pm_unw_module_add_debug(struct pm_unw_module *module, int fd, struct pm_erro
 	if (rc == 0) {
 		pm_vec_release(&module->debug_scanned.places);
 		module->debug_scanned.scanned = false;
+		pm_unw_module_renew(module);
 	}
 	return rc;
 }
@@ -145,7 +148,7 @@ bool pm_unw_module_fill_gap(struct pm_unw_module *module)
 		return false;
 	module->gap_seen = true;
 	found = pm_unw_eh_frame_search(module);
-	if (module->debug_packed)
+	if (module->debug_packed && module->debug_frame.len == 0)
 		unpack_own(module);
 	if (module->debug_frame.len > 0 || !module->open_debug)
 		return found;

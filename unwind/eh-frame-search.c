@@ -24,19 +24,6 @@ static bool is_cie(const uint8_t *bytes)
 	       (bytes[8] == 1 || bytes[8] == 3) && bytes[9] == 'z';
 }
 
-static bool is_code(const struct pm_unw_module *module,
-		    const struct pm_unw_fde_place *place)
-{
-	for (size_t i = 0; i < module->loads.len; i++) {
-		const struct pm_unw_load *load = &module->loads.data[i];
-
-		if (load->executable && place->start - load->vaddr < load->filesz &&
-		    place->end - load->vaddr <= load->filesz)
-			return true;
-	}
-	return false;
-}
-
 /* Takes what begins at @skip of @load when all that it describes is code. */
 static bool take(struct pm_unw_module *module, const struct pm_unw_load *load,
 		 size_t skip)
@@ -48,7 +35,9 @@ static bool take(struct pm_unw_module *module, const struct pm_unw_load *load,
 			   load->offset + skip, load->filesz - skip);
 	module->eh_frame.open_ended = true;
 	table = pm_unw_fde_scan(module);
-	while (good < table->places.len && is_code(module, &table->places.data[good]))
+	while (good < table->places.len &&
+	       pm_unw_module_is_code(module, table->places.data[good].start,
+				     table->places.data[good].end))
 		good++;
 	if (good > 0 && good == table->places.len)
 		return true;

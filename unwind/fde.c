@@ -69,7 +69,11 @@ uint64_t pm_unw_read_encoded(const struct pm_unw_arch_info *arch,
  */
 
 enum {
-	CIE_BYTES_MAX = 4096, /* read again for each of its FDEs; usual are 24 */
+	CIE_BYTES_MAX = 4096, /* read again and again; usual are 24 */
+	CIE_HEAD_BYTES_MAX = 256, /* all but its program; usual are 17 */
+	AUGMENTATION_MAX = 16, /* letters; five are known */
+	TERMINATORS_MAX =
+		1024, /* one behind the other; a hole in a file is made of them */
 	EMPTY_FDES_MAX = 16, /* next to each other; one is usual where there are any */
 	FDES_MAX =
 		1 << 22, /* to be sorted, of one section; the most seen are 1.2 million */
@@ -91,10 +95,11 @@ static bool is_debug(const struct pm_unw_module *module,
 /*
  * The entry at @offset, after its bytes have been brought in. 0, 1 at the end of the
  * section, -ENOENT when nothing but a terminator stands there (`ld -r` leaves them in the
- * middle), -EBADMSG. @next is set but at the end and where the length is not valid.
+ * middle), -EBADMSG, also when it is longer than @len_max. @next is set but at the end and
+ * where the length is not valid.
  */
 static int read_entry(struct pm_unw_module *module, struct pm_unw_region *region,
-		      size_t offset, size_t *next, struct entry *ret)
+		      size_t offset, size_t len_max, size_t *next, struct entry *ret)
 {
 	bool debug = is_debug(module, region), is_64 = false;
 	const uint8_t *bytes = pm_unw_region_need(region, offset, 4);
@@ -119,6 +124,8 @@ static int read_entry(struct pm_unw_module *module, struct pm_unw_region *region
 		length = pm_reader_u64(&reader);
 		offset += 8;
 	}
+	if (length > len_max)
+		return -EBADMSG;
 	bytes = pm_unw_region_need(region, offset, length);
 	if (!bytes)
 		return -EBADMSG;
@@ -176,7 +183,16 @@ static bool read_augmentation(const char *letters, struct pm_reader *data, uint6
 	return !data->failed;
 }
 
-/* What @ret needs of its CIE. @sized: augmentation data has a length in front of it. */
+/* A CIE, kept for the next FDE, which mostly has the same. */
+struct cie {
+	bool is_read;
+	size_t offset;
+	int rc; /* of read_cie() */
+	struct pm_unw_fde fde; /* what is common to its FDEs */
+	bool sized; /* augmentation data has a length in front of it */
+};
+
+/* What @ret needs of its CIE. @sized: as in struct cie. */
 static int read_cie(struct pm_unw_module *module, struct pm_unw_region *region,
 		    size_t offset, struct pm_unw_fde *ret, bool *sized)
 {
@@ -186,15 +202,18 @@ static int read_cie(struct pm_unw_module *module, struct pm_unw_region *region,
 	const uint8_t *at;
 	uint8_t version;
 	uint64_t size;
-	size_t unused;
+	size_t unused, len;
 
-	if (read_entry(module, region, offset, &unused, &entry) != 0 || !entry.is_cie ||
-	    entry.end - entry.body > CIE_BYTES_MAX)
+	if (read_entry(module, region, offset, CIE_BYTES_MAX, &unused, &entry) != 0 ||
+	    !entry.is_cie)
 		return -EBADMSG;
-	pm_reader_init(&reader, entry.body, (size_t)(entry.end - entry.body));
+	len = (size_t)(entry.end - entry.body);
+	pm_reader_init(&reader, entry.body,
+		       len < CIE_HEAD_BYTES_MAX ? len : CIE_HEAD_BYTES_MAX);
 	version = pm_reader_u8(&reader);
 	letters = pm_reader_cstr(&reader);
-	if (!letters || (version != 1 && version != 3 && version != 4))
+	if (!letters || strlen(letters) > AUGMENTATION_MAX ||
+	    (version != 1 && version != 3 && version != 4))
 		return -EBADMSG;
 	*sized = letters[0] == 'z';
 	if (strcmp(letters, "eh") == 0)
@@ -224,32 +243,45 @@ static int read_cie(struct pm_unw_module *module, struct pm_unw_region *region,
 	return reader.failed ? -EBADMSG : 0;
 }
 
-/* Makes @ret of the FDE at @offset; -ENOENT when it is a CIE. */
-static int read_fde(struct pm_unw_module *module, struct pm_unw_region *region,
-		    size_t offset, struct pm_unw_fde *ret, size_t *next)
+static void use_cie(struct pm_unw_module *module, struct pm_unw_region *region,
+		    size_t offset, struct cie *cie)
 {
-	struct pm_unw_fde fde = { .arch = &pm_unw_arch_infos[module->arch],
-				  .region_svma = region->svma,
-				  .region_data = region->data };
+	if (cie->is_read && cie->offset == offset)
+		return;
+	*cie = (struct cie){ .is_read = true,
+			     .offset = offset,
+			     .fde = { .arch = &pm_unw_arch_infos[module->arch],
+				      .region_svma = region->svma,
+				      .region_data = region->data } };
+	cie->rc = read_cie(module, region, offset, &cie->fde, &cie->sized);
+}
+
+/* Makes @ret of the FDE at @offset; -ENOENT when it is a CIE. @cie: the last one used. */
+static int read_next_fde(struct pm_unw_module *module, struct pm_unw_region *region,
+			 size_t offset, struct cie *cie, struct pm_unw_fde *ret,
+			 size_t *next)
+{
+	struct pm_unw_fde fde;
 	struct pm_reader reader;
 	struct entry entry;
 	uint64_t size;
-	bool sized;
-	int rc = read_entry(module, region, offset, next, &entry);
+	int rc = read_entry(module, region, offset, region->len, next, &entry);
 
 	if (rc != 0)
 		return rc;
 	if (entry.is_cie)
 		return -ENOENT;
-	if (read_cie(module, region, entry.cie, &fde, &sized) != 0)
-		return -EBADMSG;
+	use_cie(module, region, entry.cie, cie);
+	if (cie->rc != 0)
+		return cie->rc;
+	fde = cie->fde;
 	pm_reader_init(&reader, entry.body, (size_t)(entry.end - entry.body));
 	fde.start =
 		pm_unw_read_encoded(fde.arch, &reader, fde.encoding,
 				    region->svma + (uint64_t)(entry.body - region->data));
 	/* The length has the format of the pointer, but is not relative to anything. */
 	size = pm_unw_read_encoded(fde.arch, &reader, fde.encoding & 0x0f, 0);
-	if (sized)
+	if (cie->sized)
 		pm_reader_bytes(&reader, pm_reader_uleb(&reader));
 	if (reader.failed || __builtin_add_overflow(fde.start, size, &fde.end))
 		return -EBADMSG;
@@ -257,6 +289,14 @@ static int read_fde(struct pm_unw_module *module, struct pm_unw_region *region,
 	fde.program_end = entry.end;
 	*ret = fde;
 	return 0;
+}
+
+static int read_fde(struct pm_unw_module *module, struct pm_unw_region *region,
+		    size_t offset, struct pm_unw_fde *ret, size_t *next)
+{
+	struct cie cie = { 0 };
+
+	return read_next_fde(module, region, offset, &cie, ret, next);
 }
 
 /* ---- finding -------------------------------------------------------------------------- */
@@ -268,26 +308,46 @@ static int by_start(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
+/*
+ * Linkers leave debug information of functions that they drop (--gc-sections, COMDAT) and let
+ * it begin at 0, where there may even be code: of other functions.
+ */
+static bool is_dropped(const struct pm_unw_module *module,
+		       const struct pm_unw_region *region, const struct pm_unw_fde *fde)
+{
+	return is_debug(module, region) &&
+	       (fde->start == 0 ||
+		!pm_unw_module_is_code(module, fde->start, fde->start + 1));
+}
+
 /* All FDEs of a region in order of address, for regions that no header sorts. */
 static void scan(struct pm_unw_module *module, struct pm_unw_region *region,
 		 struct pm_unw_fde_table *table)
 {
-	size_t offset = 0, next = 0;
+	size_t offset = 0, next = 0, terminators = 0;
+	struct cie cie = { 0 };
 
 	table->scanned = true;
 	while (offset < region->len && table->places.len < FDES_MAX) {
 		struct pm_unw_fde fde;
-		int rc = read_fde(module, region, offset, &fde, &next);
+		int rc = read_next_fde(module, region, offset, &cie, &fde, &next);
 
-		if (rc == 0 && fde.end > fde.start &&
+		if (rc == 0 && fde.end > fde.start && !is_dropped(module, region, &fde) &&
 		    pm_vec_push(
 			    &table->places,
 			    (struct pm_unw_fde_place){ fde.start, fde.end, offset }) != 0)
-			return;
+			break;
 		if (rc == 1 || next <= offset)
+			break;
+		terminators = rc == -ENOENT && next - offset == 4 ? terminators + 1 : 0;
+		if (terminators > TERMINATORS_MAX)
 			break;
 		offset = next;
 	}
+	/* Nothing points there, unless the header led there before it was dropped. */
+	if (table->places.len == 0 &&
+	    (is_debug(module, region) || module->hdr_count == 0))
+		pm_unw_region_forget(region);
 	if (table->places.len > 0)
 		qsort(table->places.data, table->places.len, sizeof(*table->places.data),
 		      by_start);
@@ -446,9 +506,51 @@ static int find_in_eh_frame(struct pm_unw_module *module, uint64_t svma,
 		if (rc == 0 || (rc == -ENOENT && is_table_sound(module)))
 			return rc;
 		module->hdr_table = 0;
+		/* Some of what it did not find may be there. */
+		pm_unw_module_renew(module);
 	}
 	scan_rc = find_scanned(module, &module->eh_frame, &module->eh_scanned, svma, ret);
 	return scan_rc == -ENOENT ? rc : scan_rc;
+}
+
+/* Behind the last entry that the header's table names. */
+static size_t hdr_end(struct pm_unw_module *module)
+{
+	struct pm_unw_region *hdr = &module->eh_frame_hdr, *region = &module->eh_frame;
+	size_t last = 0, next;
+	struct entry entry;
+
+	for (size_t i = 0; module->hdr_table && i < module->hdr_count; i++) {
+		const uint8_t *pair =
+			pm_unw_region_need(hdr, module->hdr_table + i * 8, 8);
+		int32_t relative;
+		uint64_t offset;
+
+		if (!pair)
+			break;
+		memcpy(&relative, pair + 4, 4);
+		offset = hdr->svma + (uint64_t)(int64_t)relative - region->svma;
+		if (offset < region->len && offset > last)
+			last = offset;
+	}
+	return read_entry(module, region, last, region->len, &next, &entry) == 0 ? next
+										 : last;
+}
+
+size_t pm_unw_eh_frame_len(struct pm_unw_module *module)
+{
+	struct pm_unw_region *region = &module->eh_frame;
+	size_t offset = 0, next = 0, by_hdr;
+	struct entry entry;
+
+	if (!region->open_ended)
+		return region->len;
+	while (read_entry(module, region, offset, region->len, &next, &entry) == 0 &&
+	       next > offset)
+		offset = next;
+	/* It may know of more behind a terminator in the middle. */
+	by_hdr = hdr_end(module);
+	return by_hdr > offset ? by_hdr : offset;
 }
 
 int pm_unw_fde_find(struct pm_unw_module *module, uint64_t svma, struct pm_unw_fde *ret)

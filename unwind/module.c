@@ -10,6 +10,7 @@ enum {
 	LOADS_MAX = 4096,
 	SECTIONS_MAX = 1 << 17, /* what is made to be run has hardly a hundred */
 	NAMES_BYTES_MAX = 1 << 22, /* of the sections */
+	ENTRY_BYTES = 64, /* a _start is a few moves and one call */
 };
 
 /* ---- reading the ELF file ------------------------------------------------------------ */
@@ -247,13 +248,19 @@ static int read_elf(struct pm_unw_module *module, Elf *elf, struct pm_error *err
 
 /* ---- public -------------------------------------------------------------------------- */
 
-static struct pm_unw_module *module_new(void)
+void pm_unw_module_renew(struct pm_unw_module *module)
 {
 	static atomic_uint next_id = 1;
+
+	module->id = atomic_fetch_add(&next_id, 1);
+}
+
+static struct pm_unw_module *module_new(void)
+{
 	struct pm_unw_module *module = calloc(1, sizeof(*module));
 
 	if (module) {
-		module->id = atomic_fetch_add(&next_id, 1);
+		pm_unw_module_renew(module);
 		module->fd = -1;
 	}
 	return module;
@@ -391,6 +398,19 @@ int pm_unw_module_bias(const struct pm_unw_module *module, uint64_t start, uint6
 	return 0;
 }
 
+bool pm_unw_module_is_code(const struct pm_unw_module *module, uint64_t start,
+			   uint64_t end)
+{
+	for (size_t i = 0; i < module->loads.len; i++) {
+		const struct pm_unw_load *load = &module->loads.data[i];
+
+		if (load->executable && start - load->vaddr < load->filesz &&
+		    end - load->vaddr <= load->filesz)
+			return true;
+	}
+	return false;
+}
+
 bool pm_unw_module_read(struct pm_unw_module *module, uint64_t svma, void *ret,
 			size_t len)
 {
@@ -427,12 +447,8 @@ bool pm_unw_module_read(struct pm_unw_module *module, uint64_t svma, void *ret,
 /* Where the code at the entry point ends: behind its call or jump to C. */
 static size_t entry_len(struct pm_unw_module *module)
 {
-	enum {
-		ENTRY_BYTES = 64 /* a _start is a few moves and one call */
-	};
 	uint8_t code[ENTRY_BYTES];
 
-	/* Of a corpus there are no bytes. */
 	if (!pm_unw_module_read(module, module->entry, code, sizeof(code)))
 		return ENTRY_BYTES;
 	for (size_t i = 0; i + 6 <= sizeof(code); i++) {
@@ -457,9 +473,11 @@ bool pm_unw_module_is_entry(struct pm_unw_module *module, uint64_t svma)
 {
 	struct pm_unw_fde ignored;
 
+	/* First what costs nothing: this is asked at each frame without CFI. */
+	if (module->entry == 0 || svma - module->entry >= ENTRY_BYTES)
+		return false;
 	/* With CFI the entry says itself that it is the root, and what follows is not it. */
-	return module->entry != 0 && svma >= module->entry &&
-	       svma - module->entry < entry_len(module) &&
+	return svma - module->entry < entry_len(module) &&
 	       pm_unw_fde_find(module, module->entry, &ignored) == -ENOENT;
 }
 

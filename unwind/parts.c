@@ -96,11 +96,11 @@ void pm_unw_code_release(struct pm_unw_module *module)
 	pm_vec_release(&module->code);
 }
 
-static struct pm_unw_part part_of(struct pm_unw_region *region)
+static struct pm_unw_part part_of(struct pm_unw_region *region, size_t len)
 {
-	const uint8_t *data = pm_unw_region_need(region, 0, region->len);
+	const uint8_t *data = pm_unw_region_need(region, 0, len);
 
-	return (struct pm_unw_part){ region->svma, data, data ? region->len : 0 };
+	return (struct pm_unw_part){ region->svma, data, data ? len : 0 };
 }
 
 int pm_unw_module_parts(struct pm_unw_module *module, struct pm_unw_parts *ret)
@@ -119,12 +119,14 @@ int pm_unw_module_parts(struct pm_unw_module *module, struct pm_unw_parts *ret)
 	}
 	/* Not only what some address has asked for so far. */
 	pm_unw_module_fill_gap(module);
-	*ret = (struct pm_unw_parts){ .arch = module->arch,
-				      .entry = module->entry,
-				      .loads = loads,
-				      .loads_len = module->loads.len,
-				      .eh_frame_hdr = part_of(&module->eh_frame_hdr),
-				      .eh_frame = part_of(&module->eh_frame),
-				      .debug_frame = part_of(&module->debug_frame) };
+	*ret = (struct pm_unw_parts){
+		.arch = module->arch,
+		.entry = module->entry,
+		.loads = loads,
+		.loads_len = module->loads.len,
+		.eh_frame_hdr = part_of(&module->eh_frame_hdr, module->eh_frame_hdr.len),
+		.eh_frame = part_of(&module->eh_frame, pm_unw_eh_frame_len(module)),
+		.debug_frame = part_of(&module->debug_frame, module->debug_frame.len)
+	};
 	return 0;
 }

@@ -13,6 +13,8 @@ enum {
 /* What regions may hold at once: a target can have any number of files mapped, with holes
  * that cost it nothing. The whole CFI of clang and rustc together has 100 MB. */
 #define RESIDENT_BYTES_MAX ((size_t)1 << 29)
+/* So that no one leaves nothing to the others. */
+#define REGION_RESIDENT_BYTES_MAX (RESIDENT_BYTES_MAX / 8)
 
 static atomic_size_t resident_bytes;
 
@@ -49,12 +51,17 @@ static bool read_piece(struct pm_unw_region *region, size_t piece)
 	size_t from = piece * PIECE_BYTES;
 	size_t len = region->len - from < PIECE_BYTES ? region->len - from : PIECE_BYTES;
 
-	if (!budget_take(len))
+	if (region->missing[piece / 64] >> piece % 64 & 1 ||
+	    region->budget + len > REGION_RESIDENT_BYTES_MAX || !budget_take(len))
 		return false;
-	region->budget += len;
 	if (!pm_unw_read_fully(region->fd, region->data + from, len,
-			       region->file_offset + from))
+			       region->file_offset + from)) {
+		atomic_fetch_sub(&resident_bytes, len);
+		madvise(region->data + from, len, MADV_DONTNEED);
+		region->missing[piece / 64] |= (uint64_t)1 << piece % 64;
 		return false;
+	}
+	region->budget += len;
 	region->pieces[piece / 64] |= (uint64_t)1 << piece % 64;
 	return true;
 }
@@ -77,7 +84,7 @@ const uint8_t *pm_unw_region_need(struct pm_unw_region *region, size_t offset, s
 void pm_unw_region_open(struct pm_unw_module *module, struct pm_unw_region *region,
 			uint64_t svma, uint64_t offset, uint64_t len)
 {
-	size_t pieces = (len + PIECE_BYTES - 1) / PIECE_BYTES;
+	size_t words = (len + PIECE_BYTES - 1) / PIECE_BYTES / 64 + 1;
 	void *data;
 
 	if (len == 0 || len > REGION_BYTES_MAX)
@@ -91,7 +98,7 @@ void pm_unw_region_open(struct pm_unw_module *module, struct pm_unw_region *regi
 		region->len = len;
 		return;
 	}
-	region->pieces = calloc(pieces / 64 + 1, sizeof(*region->pieces));
+	region->pieces = calloc(2 * words, sizeof(*region->pieces));
 	data = mmap(NULL, len, PROT_READ | PROT_WRITE,
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (!region->pieces || data == MAP_FAILED) {
@@ -101,6 +108,7 @@ void pm_unw_region_open(struct pm_unw_module *module, struct pm_unw_region *regi
 			munmap(data, len);
 		return;
 	}
+	region->missing = region->pieces + words;
 	region->data = data;
 	region->mapped = true;
 	region->len = len;
@@ -111,7 +119,7 @@ bool pm_unw_region_copy(struct pm_unw_region *region, uint64_t svma, const void 
 {
 	uint8_t *data;
 
-	if (len == 0 || len > REGION_BYTES_MAX || !budget_take(len))
+	if (len == 0 || len > REGION_RESIDENT_BYTES_MAX || !budget_take(len))
 		return false;
 	data = malloc(len);
 	if (!data) {
@@ -123,6 +131,17 @@ bool pm_unw_region_copy(struct pm_unw_region *region, uint64_t svma, const void 
 		.svma = svma, .len = len, .data = data, .owned = true, .budget = len
 	};
 	return true;
+}
+
+void pm_unw_region_forget(struct pm_unw_region *region)
+{
+	if (!region->pieces)
+		return;
+	madvise(region->data, region->len, MADV_DONTNEED);
+	memset(region->pieces, 0,
+	       (size_t)((char *)region->missing - (char *)region->pieces));
+	atomic_fetch_sub(&resident_bytes, region->budget);
+	region->budget = 0;
 }
 
 void pm_unw_region_release(struct pm_unw_region *region)

@@ -61,6 +61,7 @@ struct pm_unw_region {
 	size_t len; /* 0: there is none */
 	uint8_t *data;
 	uint64_t *pieces; /* bitmap of what was read; NULL: all of it is there */
+	uint64_t *missing; /* bitmap of what cannot be read; behind `pieces` */
 	int fd; /* borrowed from the module */
 	uint64_t file_offset;
 	bool mapped; /* data is a mapping of our own, to be unmapped */
@@ -79,6 +80,8 @@ void pm_unw_region_open(struct pm_unw_module *module, struct pm_unw_region *regi
 bool pm_unw_region_copy(struct pm_unw_region *region, uint64_t svma, const void *bytes,
 			size_t len);
 void pm_unw_region_release(struct pm_unw_region *region);
+/* Gives back what was read. Nobody may still point to it. */
+void pm_unw_region_forget(struct pm_unw_region *region);
 /* All @len bytes, or false. */
 bool pm_unw_read_fully(int fd, void *to, size_t len, uint64_t offset);
 
@@ -129,6 +132,13 @@ struct pm_unw_module {
 /* Whether libelf may look at the file: it keeps as much memory as the header says. */
 bool pm_unw_elf_is_modest(int fd);
 
+/* A new id, for what caches know about its code is no longer right. */
+void pm_unw_module_renew(struct pm_unw_module *module);
+
+/* Whether a segment of code holds [start, end). */
+bool pm_unw_module_is_code(const struct pm_unw_module *module, uint64_t start,
+			   uint64_t end);
+
 /* Whether @svma is in the code at the entry point, which nothing has called. */
 bool pm_unw_module_is_entry(struct pm_unw_module *module, uint64_t svma);
 
@@ -173,6 +183,9 @@ struct pm_unw_fde {
 
 /* All FDEs of .eh_frame as it is now, in order of address. */
 const struct pm_unw_fde_table *pm_unw_fde_scan(struct pm_unw_module *module);
+
+/* How long .eh_frame is: not behind its end where `len` is a guess. */
+size_t pm_unw_eh_frame_len(struct pm_unw_module *module);
 
 /* 0; -ENOENT: no FDE covers @svma; -EBADMSG: what is there is not valid. */
 int pm_unw_fde_find(struct pm_unw_module *module, uint64_t svma, struct pm_unw_fde *ret);

@@ -20,7 +20,7 @@ enum {
 };
 
 /* DWARF 5 §6.4.1 with addresses of 8 bytes: a CIE, and an FDE of it. */
-static const struct __attribute__((packed)) {
+static const struct __attribute__((packed)) frame {
 	uint32_t cie_length, cie_id;
 	uint8_t cie[12];
 	uint32_t fde_length, fde_cie;
@@ -183,6 +183,71 @@ static void only_what_fits_is_added(void **state)
 	pm_unw_module_free(module);
 }
 
+/* Linkers let what they have dropped begin at 0. */
+static void dropped_functions_hide_nothing(void **state)
+{
+	static const struct pm_unw_part_load code = { CODE, 0, LOAD_LEN, true };
+	struct {
+		struct frame first, dropped, elsewhere;
+	} frames = { frame, frame, frame };
+	const struct pm_unw_parts parts = { .loads = &code,
+					    .loads_len = 1,
+					    .debug_frame = { 0, &frames,
+							     sizeof(frames) } };
+	struct pm_unw_module *module;
+	struct pm_unw_fde fde;
+
+	(void)state;
+	frames.dropped.start = 0;
+	frames.dropped.len = CODE + 2 * CODE_LEN;
+	frames.elsewhere.start = CODE - 8;
+	frames.elsewhere.len = 4 * CODE_LEN;
+	frames.first.start = CODE + 2 * CODE_LEN;
+	assert_int_equal(pm_unw_module_from_parts(&module, &parts, NULL), 0);
+	assert_int_equal(pm_unw_fde_find(module, CODE, &fde), -ENOENT);
+	assert_int_equal(pm_unw_fde_find(module, CODE + 2 * CODE_LEN, &fde), 0);
+	assert_int_equal(module->debug_scanned.places.len, 1);
+	pm_unw_module_free(module);
+}
+
+static void its_own_comes_first(void **state)
+{
+	PM_AUTO_CLOSE int packed = debug_file(EM_X86_64, ".zdebug_frame");
+	PM_AUTO_CLOSE int other = debug_file(EM_X86_64, ".debug_frame");
+	struct pm_unw_module *module;
+	struct pm_unw_fde fde;
+
+	(void)state;
+	assert_int_equal(pm_unw_module_open(&module, packed, NULL), 0);
+	assert_int_equal(pm_vec_push(&module->loads,
+				     (struct pm_unw_load){ .filesz = CODE + LOAD_LEN,
+							   .executable = true }),
+			 0);
+	assert_int_equal(pm_unw_module_add_debug(module, other, NULL), -EEXIST);
+	/* It is packed in no known way, which turns out when it is needed. */
+	assert_int_equal(pm_unw_fde_find(module, CODE, &fde), -ENOENT);
+	assert_int_equal(pm_unw_module_add_debug(module, other, NULL), 0);
+	assert_int_equal(pm_unw_fde_find(module, CODE, &fde), 0);
+	pm_unw_module_free(module);
+}
+
+static void added_late(void **state)
+{
+	PM_AUTO_CLOSE int fd = debug_file(EM_X86_64, ".debug_frame");
+	struct pm_unwinder *unwinder = pm_unwinder_new();
+	struct pm_unw_module *module = bare_module();
+
+	(void)state;
+	assert_non_null(unwinder);
+	assert_int_equal(pm_unw_rule_find(unwinder, module, CODE).found,
+			 PM_UNW_FOUND_NO_CFI);
+	assert_int_equal(pm_unw_module_add_debug(module, fd, NULL), 0);
+	assert_int_equal(pm_unw_rule_find(unwinder, module, CODE).found,
+			 PM_UNW_FOUND_RULE);
+	pm_unw_module_free(module);
+	pm_unwinder_free(unwinder);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -190,6 +255,9 @@ int main(void)
 		cmocka_unit_test(not_asked_for_what_is_there),
 		cmocka_unit_test(the_first_chain_has_it),
 		cmocka_unit_test(only_what_fits_is_added),
+		cmocka_unit_test(dropped_functions_hide_nothing),
+		cmocka_unit_test(its_own_comes_first),
+		cmocka_unit_test(added_late),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -235,6 +235,92 @@ static void test_empty_fde_alone_in_header(void **state)
 	pm_vec_release(&hdr.vec);
 }
 
+/* The header @hdr of one row, for the FDE at offset @fde. */
+static void put_hdr(struct bytes *hdr, uint64_t start, size_t fde)
+{
+	put(hdr,
+	    (uint8_t[]){ 1, PCREL, DW_EH_PE_udata4, DW_EH_PE_datarel | DW_EH_PE_sdata4 },
+	    4);
+	put_u32(hdr, EH_FRAME - (HDR + 4));
+	put_u32(hdr, 1);
+	put_u32(hdr, start - HDR);
+	put_u32(hdr, EH_FRAME + fde - HDR);
+}
+
+/* What caches remember of it may be wrong then. */
+static void test_wrong_header_is_dropped(void **state)
+{
+	struct bytes eh_frame = { 0 }, hdr = { 0 };
+	struct pm_unw_module *module;
+	size_t cie = put_cie(&eh_frame, "zR", (uint8_t[]){ PCREL }, 1, false);
+	uint32_t id;
+
+	(void)state;
+	put_hdr(&hdr, CODE - 8, put_fde(&eh_frame, cie, CODE, 0x100, false));
+	module = make(&eh_frame, &hdr, &one_load, 1);
+	id = module->id;
+	assert_fde(module, CODE, false);
+	assert_int_equal(module->hdr_table, 0);
+	assert_int_not_equal(module->id, id);
+	pm_unw_module_free(module);
+	pm_vec_release(&eh_frame.vec);
+	pm_vec_release(&hdr.vec);
+}
+
+/* Where no section tells its length, what lies behind .eh_frame is none of it. */
+static void test_parts_end_at_terminator(void **state)
+{
+	(void)state;
+	for (int in_hdr = 0; in_hdr < 2; in_hdr++) {
+		struct bytes eh_frame = { 0 }, hdr = { 0 };
+		struct pm_unw_parts parts;
+		struct pm_unw_module *module;
+		size_t cie = put_cie(&eh_frame, "zR", (uint8_t[]){ PCREL }, 1, false);
+		size_t first = put_fde(&eh_frame, cie, CODE, 0x100, false), end, behind;
+
+		end = eh_frame.vec.len;
+		put_u64(&eh_frame, 0);
+		behind = put_fde(&eh_frame, cie, CODE + 0x1000, 0x100, false);
+		if (in_hdr) {
+			put_hdr(&hdr, CODE + 0x1000, behind);
+			end = eh_frame.vec.len;
+		} else {
+			put_hdr(&hdr, CODE, first);
+		}
+		put_fde(&eh_frame, cie, CODE + 0x2000, 0x100, false);
+		module = make(&eh_frame, &hdr, &one_load, 1);
+		assert_true(module->hdr_table > 0);
+		module->eh_frame.open_ended = true;
+		assert_int_equal(pm_unw_module_parts(module, &parts), 0);
+		assert_int_equal(parts.eh_frame.len, end);
+		free((void *)(uintptr_t)parts.loads);
+		pm_unw_module_free(module);
+		pm_vec_release(&eh_frame.vec);
+		pm_vec_release(&hdr.vec);
+	}
+}
+
+/* More letters than anybody has use for, to be read for each of many FDEs. */
+static void test_long_augmentation(void **state)
+{
+	(void)state;
+	for (int too_long = 0; too_long < 2; too_long++) {
+		struct bytes eh_frame = { 0 };
+		struct pm_unw_module *module;
+		struct pm_unw_fde fde;
+		size_t cie = put_cie(&eh_frame,
+				     too_long ? "zRSSSSSSSSSSSSSSS" : "zRSSSSSSSSSSSSSS",
+				     (uint8_t[]){ PCREL }, 1, false);
+
+		put_fde(&eh_frame, cie, CODE, 0x100, false);
+		module = make(&eh_frame, NULL, &one_load, 1);
+		assert_int_equal(pm_unw_fde_find(module, CODE, &fde),
+				 too_long ? -ENOENT : 0);
+		pm_unw_module_free(module);
+		pm_vec_release(&eh_frame.vec);
+	}
+}
+
 /* libdw 0.188 reads one byte for each letter, far behind the end of the section. */
 static void test_endless_augmentation(void **state)
 {
@@ -399,6 +485,9 @@ int main(void)
 		cmocka_unit_test(test_terminator_in_the_middle),
 		cmocka_unit_test(test_empty_fde_in_header),
 		cmocka_unit_test(test_empty_fde_alone_in_header),
+		cmocka_unit_test(test_wrong_header_is_dropped),
+		cmocka_unit_test(test_parts_end_at_terminator),
+		cmocka_unit_test(test_long_augmentation),
 		cmocka_unit_test(test_endless_augmentation),
 		cmocka_unit_test(test_endless_rows),
 		cmocka_unit_test(test_bias_of_shared_page),
