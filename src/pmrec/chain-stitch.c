@@ -8,6 +8,8 @@ enum {
 	/* What is read of a running thread's stack above the bytes copied. */
 	LOOK_BYTES_MIN = 64 * 1024,
 	LOOK_BYTES_MAX = 16 * LOOK_BYTES_MIN,
+	/* Return addresses are read together when they lie in so many bytes. */
+	LOOK_TOGETHER_BYTES = 4096,
 };
 
 static void push(struct pm_rec_chains *chains, const struct pm_rec_stitch_frame *frame)
@@ -19,9 +21,74 @@ static void push(struct pm_rec_chains *chains, const struct pm_rec_stitch_frame 
 					       .how = PM_UNW_HOW_STITCHED };
 }
 
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* Where a call of x86 leaves the return address, and the address if it is there. Others have
+ * no such place that is known from sp. */
+static uint64_t return_address(const struct pm_unw_regs *regs,
+			       const struct pm_unw_stack *stack,
+			       const struct pm_unw_frame *frame)
+{
+	size_t len = regs->arch == PM_UNW_I386 ? 4 : 8;
+	uint64_t offset = frame->sp - len - stack->start, word = 0;
+
+	if (frame->sp == 0 || stack->len < len || offset > stack->len - len)
+		return 0;
+	memcpy(&word, stack->data + offset, len);
+	return word == frame->lookup + 1 ? word : 0;
+}
+
+/*
+ * Whether the return addresses of stitched frames are where they are said to be. The first
+ * that is not tells of all above it: what is there now was called in another way. Memory that
+ * cannot be read tells nothing.
+ */
+static void check(struct pm_rec_chains *chains, const struct pm_record *record,
+		  size_t word_len, const struct pm_rec_stitched *stitched)
+{
+	const struct pm_rec_stitch_frame *frames = stitched->frames;
+	uint8_t bytes[LOOK_TOGETHER_BYTES];
+	uint64_t start = 0;
+	size_t got = 0, i;
+
+	for (i = 0; i < stitched->len; i++) {
+		uint64_t at = frames[i].sp - word_len, word = 0;
+
+		if (frames[i].return_address == 0)
+			continue;
+		if (got < word_len || at - start > got - word_len) {
+			size_t len = word_len;
+
+			for (size_t j = i + 1; j < stitched->len; j++)
+				if (frames[j].sp - at <= sizeof(bytes) &&
+				    frames[j].sp - at > len)
+					len = frames[j].sp - at;
+				else
+					break;
+			start = at;
+			got = pm_trace_read((pid_t)record->tid, at, bytes, len);
+			if (got < word_len)
+				break;
+		}
+		memcpy(&word, bytes + (at - start), word_len);
+		if (word != frames[i].return_address)
+			break;
+	}
+	if (got < word_len)
+		i = stitched->len;
+	pm_rec_stitches_seen(chains->stitches, record->pid, record->tid, i, now_ns());
+}
+
 /* Goes on above a truncated stack with what earlier ones had there. */
 static int stitch(struct pm_rec_chains *chains, const struct pm_record *record,
-		  const struct pm_unw_stack *stack, size_t len, uint32_t *stop)
+		  const struct pm_unw_regs *regs, const struct pm_unw_stack *stack,
+		  size_t len, uint32_t *stop)
 {
 	const struct pm_rec_frame *frames = chains->frames + chains->frames_len - len;
 	struct pm_rec_stitch_sample sample = {
@@ -44,10 +111,12 @@ static int stitch(struct pm_rec_chains *chains, const struct pm_record *record,
 	if (record->tid == PM_FILE_NONE)
 		return 0;
 	for (size_t i = 0; i < len; i++)
-		chains->known[i] =
-			(struct pm_rec_stitch_frame){ .sp = chains->found[i].sp,
-						      .address = frames[i].address,
-						      .module = frames[i].module };
+		chains->known[i] = (struct pm_rec_stitch_frame){
+			.sp = chains->found[i].sp,
+			.address = frames[i].address,
+			.module = frames[i].module,
+			.return_address = return_address(regs, stack, &chains->found[i])
+		};
 	error = pm_rec_stitches_add(chains->stitches, &sample, PM_UNW_FRAMES_MAX,
 				    &stitched);
 	if (error < 0)
@@ -60,15 +129,9 @@ static int stitch(struct pm_rec_chains *chains, const struct pm_record *record,
 	chains->wanting = stitched.wanting;
 	if (stitched.rooted)
 		*stop = PM_UNW_STOP_ROOT;
+	if (stitched.unseen && chains->from.look)
+		check(chains, record, regs->arch == PM_UNW_I386 ? 4 : 8, &stitched);
 	return 0;
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
 /* Reads on above the bytes copied, @more bytes. False: there is nothing. */
@@ -102,6 +165,7 @@ static int look(struct pm_rec_chains *chains, const struct pm_record *record,
 {
 	size_t frames_len = chains->frames_len, found = 0, known = 0;
 	enum pm_unw_stop reason = PM_UNW_STOP_TRUNCATED;
+	struct pm_unw_stack memory = *copy;
 	uint64_t time = 0;
 	int error = 0;
 
@@ -115,6 +179,7 @@ static int look(struct pm_rec_chains *chains, const struct pm_record *record,
 		time = now_ns();
 		found = pm_unwind(chains->unwinder, space, regs, &stack, chains->found,
 				  &reason);
+		memory = stack;
 	}
 	/* What is read above may not fit to what is known. */
 	if (found <= len + outer ||
@@ -132,7 +197,8 @@ static int look(struct pm_rec_chains *chains, const struct pm_record *record,
 		chains->known[known++] = (struct pm_rec_stitch_frame){
 			.sp = frame->sp,
 			.address = chains->frames[chains->frames_len - 1].address,
-			.module = chains->frames[chains->frames_len - 1].module
+			.module = chains->frames[chains->frames_len - 1].module,
+			.return_address = return_address(regs, &memory, frame)
 		};
 	}
 	chains->frames_len = frames_len;
@@ -152,7 +218,7 @@ int pm_rec_chains_stitch(struct pm_rec_chains *chains, const struct pm_record *r
 
 	if (!chains->stitches)
 		return 0;
-	error = stitch(chains, record, stack, len, stop);
+	error = stitch(chains, record, regs, stack, len, stop);
 	if (error == 0 && chains->wanting && chains->from.look)
 		error = look(chains, record, space, regs, stack, len,
 			     chains->frames_len - frames_len);

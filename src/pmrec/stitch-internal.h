@@ -23,7 +23,7 @@ enum {
  * but for one: where the caller was unknown, it may become known.
  */
 struct pm_rec_node {
-	uint64_t sp, address;
+	uint64_t sp, address, return_address;
 	uint32_t module;
 	uint32_t thread; /* serial number of its thread */
 	uint32_t parent;
@@ -39,6 +39,13 @@ struct pm_rec_stitch_thread {
 	PM_VEC(struct pm_rec_stitch_frame) offer;
 	uint64_t offer_time;
 	bool offer_rooted;
+	/* The last look at return addresses, and stitched samples since. */
+	uint64_t seen_time;
+	uint32_t unseen;
+	bool rejoined; /* since then, by a frame that had been gone */
+	/* The innermost frame that was not in place at a time; 0: none. */
+	uint64_t doubt_time;
+	struct pm_rec_stitch_frame doubted;
 };
 
 struct pm_rec_stitches {

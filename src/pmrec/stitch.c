@@ -11,6 +11,9 @@ enum {
 	/* So many of the words a callee saved have to be the same: most, for one of them may
 	 * be what counts the rounds of a loop. */
 	EVIDENCE_ENOUGH = PM_REC_EVIDENCE_WORDS - 1,
+	/* A look at the return addresses is taken after so many samples, or so much time. */
+	UNSEEN_SAMPLES_MAX = 16,
+	UNSEEN_NS_MAX = 50 * 1000 * 1000,
 };
 
 struct pm_rec_stitches *pm_rec_stitches_new(void)
@@ -102,9 +105,9 @@ static void thread_drop(struct pm_rec_stitches *stitches, uint32_t id)
 	struct pm_rec_stitch_thread *thread = &stitches->threads.data[id];
 
 	pm_index_remove(&stitches->by_id, pm_hash_mix(thread->pid, thread->tid), id);
-	thread->serial = 0;
 	pm_vec_release(&thread->nodes);
 	pm_vec_release(&thread->offer);
+	*thread = (struct pm_rec_stitch_thread){ 0 };
 	stitches->free_threads.data[stitches->free_threads.len++] = id;
 }
 
@@ -165,8 +168,10 @@ static struct pm_rec_node node_of(const struct pm_rec_stitch_thread *thread,
 				    .thread = thread->serial,
 				    .parent = PM_REC_NODE_UNKNOWN };
 
-	if (i > 0)
-		note_evidence(sample, &node);
+	if (i == 0)
+		return node;
+	node.return_address = frame->return_address;
+	note_evidence(sample, &node);
 	return node;
 }
 
@@ -247,6 +252,7 @@ static int extend(struct pm_rec_stitches *stitches, struct pm_rec_stitch_thread 
 		error = prepend(stitches, thread, parent, max);
 		if (error < 0)
 			return error == -E2BIG ? 0 : error;
+		thread->rejoined = true;
 		pm_rec_nodes_set_parent(stitches, outermost, parent);
 	}
 }
@@ -263,6 +269,35 @@ static int save_before(struct pm_rec_stitches *stitches,
 		       thread->nodes.len * sizeof(*thread->nodes.data));
 	stitches->before.len = thread->nodes.len;
 	return 0;
+}
+
+/*
+ * What was not in place at a time before that of @last has not stayed: the chain loses it and
+ * what is above, and so does the history when @last is about to say that it had stayed.
+ */
+static void drop_doubted(struct pm_rec_stitches *stitches,
+			 struct pm_rec_stitch_thread *thread,
+			 const struct pm_rec_node *last, uint64_t time)
+{
+	struct pm_rec_node key = { .sp = thread->doubted.sp,
+				   .address = thread->doubted.address,
+				   .module = thread->doubted.module };
+	size_t len = thread->nodes.len, doubted, at;
+
+	if (thread->doubt_time == 0 || time <= thread->doubt_time)
+		return;
+	thread->doubt_time = 0;
+	doubted = find_in(stitches, thread->nodes.data, len, &key);
+	at = find_in(stitches, thread->nodes.data, len, last);
+	if (doubted >= at)
+		return;
+	doubted++;
+	if (at < len)
+		pm_rec_nodes_set_parent(stitches, thread->nodes.data[doubted],
+					PM_REC_NODE_UNKNOWN);
+	memmove(thread->nodes.data, thread->nodes.data + doubted,
+		(len - doubted) * sizeof(*thread->nodes.data));
+	thread->nodes.len -= doubted;
 }
 
 /*
@@ -296,6 +331,7 @@ static int join(struct pm_rec_stitches *stitches, struct pm_rec_stitch_thread *t
 	if (error == 0)
 		error = extend(stitches, thread, max);
 	*outer = thread->nodes.len;
+	thread->rejoined = true;
 	return error == -E2BIG ? 0 : error;
 }
 
@@ -309,10 +345,14 @@ static int give_outer(struct pm_rec_stitches *stitches,
 		const struct pm_rec_node *node =
 			&stitches->nodes.data[thread->nodes.data[len - 1 - i]];
 
-		stitches->outer.data[i] = (struct pm_rec_stitch_frame){
-			.sp = node->sp, .address = node->address, .module = node->module
-		};
+		stitches->outer.data[i] =
+			(struct pm_rec_stitch_frame){ .sp = node->sp,
+						      .address = node->address,
+						      .module = node->module,
+						      .return_address =
+							      node->return_address };
 	}
+	stitches->outer.len = len;
 	*ret = (struct pm_rec_stitched){
 		.frames = stitches->outer.data,
 		.len = len,
@@ -345,6 +385,7 @@ static int follow(struct pm_rec_stitches *stitches, struct pm_rec_stitch_thread 
 		    stitches->nodes.data[id].parent == node.parent) {
 			memcpy(stitches->nodes.data[id].evidence, node.evidence,
 			       sizeof(node.evidence));
+			stitches->nodes.data[id].return_address = node.return_address;
 			continue;
 		}
 		thread->nodes.data[at] = pm_rec_nodes_add(stitches, &node);
@@ -386,6 +427,7 @@ static int take_offer(struct pm_rec_stitches *stitches,
 		struct pm_rec_node node = { .sp = frame->sp,
 					    .address = frame->address,
 					    .module = frame->module,
+					    .return_address = frame->return_address,
 					    .thread = thread->serial,
 					    .parent = parent };
 
@@ -415,6 +457,35 @@ int pm_rec_stitches_offer(struct pm_rec_stitches *stitches, uint32_t pid, uint32
 	return 0;
 }
 
+void pm_rec_stitches_seen(struct pm_rec_stitches *stitches, uint32_t pid, uint32_t tid,
+			  size_t present, uint64_t time)
+{
+	uint32_t id = thread_find(stitches, pid, tid);
+	struct pm_rec_stitch_thread *thread;
+
+	if (id == PM_INDEX_NONE)
+		return;
+	thread = &stitches->threads.data[id];
+	thread->seen_time = time;
+	thread->unseen = 0;
+	thread->rejoined = false;
+	thread->doubt_time = 0;
+	if (present < stitches->outer.len) {
+		thread->doubt_time = time;
+		thread->doubted = stitches->outer.data[present];
+	}
+}
+
+/* Whether to look for the return addresses of stitched frames. A look tells nothing more of
+ * samples from before it. */
+static bool is_unseen(struct pm_rec_stitch_thread *thread, uint64_t time)
+{
+	thread->unseen++;
+	return time > thread->seen_time && (thread->seen_time == 0 || thread->rejoined ||
+					    thread->unseen >= UNSEEN_SAMPLES_MAX ||
+					    time - thread->seen_time >= UNSEEN_NS_MAX);
+}
+
 /* Whether what is above the thread's chain is unknown. What is on offer for another goes. */
 static bool is_wanting(const struct pm_rec_stitches *stitches,
 		       struct pm_rec_stitch_thread *thread, uint32_t outermost)
@@ -435,6 +506,7 @@ int pm_rec_stitches_add(struct pm_rec_stitches *stitches,
 	size_t outer = 0;
 	int error;
 
+	stitches->outer.len = 0;
 	if (sample->len == 0 || sample->len > max) {
 		*ret = stitched;
 		return 0;
@@ -449,6 +521,7 @@ int pm_rec_stitches_add(struct pm_rec_stitches *stitches,
 	if (error == 0 && sample->end == PM_REC_STITCH_TRUNCATED) {
 		struct pm_rec_node last = node_of(thread, sample, sample->len - 1);
 
+		drop_doubted(stitches, thread, &last, sample->time);
 		error = join(stitches, thread, &last, max - sample->len, &outer);
 		if (error == 0 && outer > 0)
 			error = give_outer(stitches, thread, outer, &stitched);
@@ -457,6 +530,7 @@ int pm_rec_stitches_add(struct pm_rec_stitches *stitches,
 		error = follow(stitches, thread, sample, outer);
 	if (error < 0)
 		return error;
+	stitched.unseen = outer > 0 && is_unseen(thread, sample->time);
 	stitched.wanting = is_wanting(stitches, thread, outermost) &&
 			   sample->end == PM_REC_STITCH_TRUNCATED;
 	*ret = stitched;

@@ -4,11 +4,14 @@
  * stacks of the same thread. Pure: sees frames and bytes, never a process.
  *
  * Outer frames stay while inner ones come and go, so what was above a frame a moment ago
- * mostly still is. A frame is the same when stack pointer and place in the code are. That is
- * taken for proof while the frame has been in every sample since; one that was gone in
- * between counts only if its caller was not, or if its callee saved the same registers.
- * docs/how-it-works.md has the share of wrong guesses. Where no earlier stack tells more, a
- * look at the thread's memory may, which is good for the samples after it.
+ * mostly still is. That is an inference and never proof: a frame is taken for the same when
+ * stack pointer and place in the code are, as long as it has been in every sample since; one
+ * that was gone in between counts only if its caller was not, or if its callee saved the same
+ * registers. Between two samples a thread may return from all of it and come back to the same
+ * place by another way, with the same registers. So now and then the return addresses are
+ * looked for in the thread's memory; what is not in place any more is not given to samples
+ * from after the look. docs/how-it-works.md has the share of wrong guesses. Where no earlier
+ * stack tells more, a look at the memory may, which is good for the samples after it.
  */
 #pragma once
 
@@ -21,6 +24,8 @@ struct pm_rec_stitch_frame {
 	uint64_t sp; /* 0: unknown */
 	uint64_t address;
 	uint32_t module;
+	/* The return address as it lies right below sp; 0: it does not, or was not seen. */
+	uint64_t return_address;
 };
 
 enum pm_rec_stitch_end {
@@ -47,11 +52,12 @@ struct pm_rec_stitched {
 	size_t len; /* 0: nothing is known */
 	bool rooted; /* they end at the root */
 	bool wanting; /* what is above all this is not known, and nothing is on offer */
+	bool unseen; /* it is time to look whether they are there: pm_rec_stitches_seen() */
 };
 
 /* How much is remembered, all threads together; beyond it the older half is forgotten. */
 enum {
-	PM_REC_STITCH_NODES_MAX = 1 << 17, /* of 40 bytes, and 8 to find them by */
+	PM_REC_STITCH_NODES_MAX = 1 << 17, /* of 48 bytes, and 8 to find them by */
 };
 
 struct pm_rec_stitches *pm_rec_stitches_new(void); /* NULL without memory */
@@ -72,6 +78,14 @@ int pm_rec_stitches_add(struct pm_rec_stitches *stitches,
 int pm_rec_stitches_offer(struct pm_rec_stitches *stitches, uint32_t pid, uint32_t tid,
 			  const struct pm_rec_stitch_frame *frames, size_t len,
 			  bool rooted, uint64_t time);
+/*
+ * What a look at @time at the return addresses of the last result found, which was for this
+ * thread: @present of its frames, leaf first, are in place, and the next one, if any, is not.
+ * A sample from after that time cannot have the next one for continuing to be there: those
+ * that would are not given it, nor what is above it.
+ */
+void pm_rec_stitches_seen(struct pm_rec_stitches *stitches, uint32_t pid, uint32_t tid,
+			  size_t present, uint64_t time);
 /* The thread has ended, or its id belongs to another one now. */
 void pm_rec_stitches_forget_thread(struct pm_rec_stitches *stitches, uint32_t pid,
 				   uint32_t tid);

@@ -236,6 +236,14 @@ many_libraries() {
 		'footer["truncated"] == footer["stops"]["truncated"] > 100'
 }
 
+@test "callers that were exchanged below the copy are found out" {
+	"$PMREC" -q --stack-bytes 16384 -o s.json -- "$PROGRAMS/wrongsplice" 1.5
+	# Until the next look at the return addresses nothing tells.
+	holds s.json 'sum("fast_way" in chain(s) and "stop" not in s for s in samples) > 0.5 * len(samples)' \
+		'sum("slow_way" in chain(s) for s in samples) < 0.4 * len(samples)' \
+		'not any("fast_way" in chain(s) and "slow_way" in chain(s) for s in samples)'
+}
+
 @test "--no-stitch leaves what is cut off cut off" {
 	run --separate-stderr "$PMREC" --no-stitch --stack-bytes 16384 -o s.json -- \
 		"$PROGRAMS/deep" 0.5

@@ -353,6 +353,7 @@ static void test_nonsense(void **state)
 							      .address = random / 5 % 5 };
 		}
 		sample.tid = (uint32_t)(random >> 20 & 3);
+		sample.time = round;
 		sample.len = random >> 30 & 15;
 		sample.end = (enum pm_rec_stitch_end)(random >> 40) % 3;
 		sample.stack_start = (random >> 44 & 1) ? 0 : UINT64_MAX - 64;
@@ -360,6 +361,9 @@ static void test_nonsense(void **state)
 				 0);
 		assert_true(sample.len + stitched.len <= 64);
 		stitches_made += stitched.len > 0;
+		if (stitched.unseen && (random >> 14 & 1))
+			pm_rec_stitches_seen(stitches, 1, sample.tid, random >> 15 & 15,
+					     sample.time + (random >> 19 & 1));
 		if (stitched.wanting && (random >> 12 & 1))
 			assert_int_equal(
 				pm_rec_stitches_offer(stitches, 1, sample.tid, frames, 20,
@@ -442,6 +446,68 @@ static void test_look_in_vain(void **state)
 	pm_rec_stitches_forget_thread(stitches, 1, 1);
 	offer(stitches, stack, 6, 20);
 	assert_int_equal(sample_at(stitches, stack, 6, 21).len, 0);
+	pm_rec_stitches_free(stitches);
+}
+
+/* Outer frames are exchanged for others between two samples, and nothing below them tells. */
+static void test_exchanged_callers(void **state)
+{
+	struct pm_rec_stitches *stitches = pm_rec_stitches_new();
+	PM_AUTO_FREE struct stack *stack = stack_of(10);
+	struct pm_rec_stitched stitched;
+
+	(void)state;
+	assert_int_equal(sample_at(stitches, stack, 0, 1).len, 0);
+	stitched = sample_at(stitches, stack, 6, 2);
+	assert_true(stitched.unseen && stitched.rooted);
+	/* Two of the four are in place, so the other two are not of any sample after this. */
+	pm_rec_stitches_seen(stitches, 1, 1, 2, 10);
+	stitched = sample_at(stitches, stack, 6, 9);
+	assert_true(!stitched.unseen && stitched.rooted);
+	assert_int_equal(stitched.len, 4);
+	stitched = sample_at(stitches, stack, 6, 11);
+	assert_false(stitched.rooted);
+	assert_int_equal(stitched.len, 2);
+	assert_true(stitched.wanting);
+	/* Nor do they come back from what is remembered. */
+	assert_int_equal(sample_at(stitches, stack, 6, 12).len, 2);
+	/* And not one is in place. */
+	pm_rec_stitches_seen(stitches, 1, 1, 0, 20);
+	stitched = sample_at(stitches, stack, 6, 21);
+	assert_int_equal(stitched.len, 0);
+	assert_true(stitched.wanting);
+	pm_rec_stitches_seen(stitches, 77, 77, 0, 20); /* never heard of */
+	pm_rec_stitches_free(stitches);
+}
+
+/* A look is due for the first, then after 16 samples or 50 ms, and by a frame that returned. */
+static void test_when_to_look(void **state)
+{
+	enum {
+		MS = 1000 * 1000
+	};
+	struct pm_rec_stitches *stitches = pm_rec_stitches_new();
+	PM_AUTO_FREE struct stack *stack = stack_of(10);
+	struct pm_rec_stitched stitched;
+
+	(void)state;
+	assert_false(sample_at(stitches, stack, 0, 1).unseen);
+	assert_true(sample_at(stitches, stack, 6, 2).unseen);
+	pm_rec_stitches_seen(stitches, 1, 1, 4, 10);
+	for (uint64_t i = 1; i < 16; i++)
+		assert_false(sample_at(stitches, stack, 6, 10 + i).unseen);
+	assert_true(sample_at(stitches, stack, 6, 30).unseen);
+	pm_rec_stitches_seen(stitches, 1, 1, 4, 30);
+	assert_false(sample_at(stitches, stack, 6, 30 + 49 * MS).unseen);
+	stitched = sample_at(stitches, stack, 6, 30 + 50 * MS);
+	assert_true(stitched.unseen && stitched.rooted);
+	pm_rec_stitches_seen(stitches, 1, 1, 4, 51 * MS);
+	stack->depth = 2;
+	assert_false(sample_at(stitches, stack, 0, 52 * MS).unseen);
+	while (stack->depth < 10)
+		call(stack, 0x1000 + stack->depth, 1);
+	stitched = sample_at(stitches, stack, 6, 53 * MS);
+	assert_true(stitched.unseen && stitched.rooted);
 	pm_rec_stitches_free(stitches);
 }
 
@@ -589,6 +655,8 @@ int main(void)
 		cmocka_unit_test(test_nonsense),
 		cmocka_unit_test(test_look_at_memory),
 		cmocka_unit_test(test_look_in_vain),
+		cmocka_unit_test(test_exchanged_callers),
+		cmocka_unit_test(test_when_to_look),
 		cmocka_unit_test(test_nothing_is_wanting),
 		cmocka_unit_test(test_memory_is_bounded),
 		cmocka_unit_test(test_threads_are_released),
