@@ -262,6 +262,7 @@ static struct pm_unw_module *module_new(void)
 	if (module) {
 		pm_unw_module_renew(module);
 		module->fd = -1;
+		module->page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
 	}
 	return module;
 }
@@ -313,14 +314,18 @@ int pm_unw_module_from_parts(struct pm_unw_module **ret, const struct pm_unw_par
 {
 	PM_CLEANUP(cleanup_module) struct pm_unw_module *module = module_new();
 
-	if (!module || copy_part(&module->eh_frame_hdr, &parts->eh_frame_hdr) < 0 ||
+	if (!module)
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	if (copy_part(&module->eh_frame_hdr, &parts->eh_frame_hdr) < 0 ||
 	    copy_part(&module->eh_frame, &parts->eh_frame) < 0 ||
 	    copy_part(&module->debug_frame, &parts->debug_frame) < 0)
-		return pm_error_set(err, -ENOMEM, "out of memory");
+		return pm_error_set(err, -ENOMEM,
+				    "more unwind information than is kept in memory");
 	if (pm_unw_code_add(module, parts->code, parts->code_len) < 0)
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	module->arch = parts->arch;
 	module->entry = parts->entry;
+	module->page_bytes = parts->page_bytes ? parts->page_bytes : 4096;
 	for (size_t i = 0; i < parts->loads_len; i++)
 		if (pm_vec_push(&module->loads,
 				(struct pm_unw_load){
@@ -384,7 +389,7 @@ int pm_unw_module_bias(const struct pm_unw_module *module, uint64_t start, uint6
 	 * executable is the executable one, and a mapping begins with its own segment. */
 	for (size_t i = 0; i < module->loads.len; i++) {
 		const struct pm_unw_load *load = &module->loads.data[i];
-		uint64_t first = load->offset & ~(uint64_t)4095;
+		uint64_t first = load->offset & -module->page_bytes;
 
 		if (pgoff >= first &&
 		    pgoff - first < load->offset - first + load->filesz &&

@@ -122,6 +122,7 @@ int pm_unw_module_parts(struct pm_unw_module *module, struct pm_unw_parts *ret)
 	*ret = (struct pm_unw_parts){
 		.arch = module->arch,
 		.entry = module->entry,
+		.page_bytes = module->page_bytes,
 		.loads = loads,
 		.loads_len = module->loads.len,
 		.eh_frame_hdr = part_of(&module->eh_frame_hdr, module->eh_frame_hdr.len),

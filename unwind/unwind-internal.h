@@ -113,6 +113,7 @@ struct pm_unw_module {
 	size_t image_len;
 	PM_VEC(struct pm_unw_load) loads;
 	uint64_t entry; /* svma of the entry point, 0: none */
+	uint64_t page_bytes; /* of the machine that maps it */
 	uint64_t svma_low; /* from here on keys count; no segment begins below it */
 	struct pm_unw_region eh_frame_hdr, eh_frame, debug_frame;
 	/* From the header (LSB 10.6.2): where the sorted table begins; 0: none to be used. */

@@ -94,6 +94,8 @@ int pm_unw_module_from_memory(struct pm_unw_module **ret, const void *image, siz
 struct pm_unw_parts {
 	enum pm_unw_arch arch;
 	uint64_t entry; /* svma of the entry point; 0: none */
+	/* What segments were rounded to when they were mapped, a power of two; 0: 4096. */
+	uint64_t page_bytes;
 	const struct pm_unw_part_load {
 		uint64_t vaddr, offset, filesz; /* as in the program header */
 		bool executable;

@@ -418,6 +418,37 @@ static void test_bias_of_shared_page(void **state)
 	pm_vec_release(&eh_frame.vec);
 }
 
+/* aarch64 with pages of 64 KiB: code begins in the middle of what is mapped for it. */
+static void test_bias_with_large_pages(void **state)
+{
+	static const struct pm_unw_part_load loads[] = {
+		{ 0, 0, 0x1f340, false },
+		{ 0x2f340, 0x1f340, 0x8000, true },
+	};
+	struct pm_unw_parts parts = { .arch = PM_UNW_AARCH64,
+				      .loads = loads,
+				      .loads_len = PM_ARRAY_LEN(loads),
+				      .page_bytes = 1 << 16 },
+			    copy;
+	struct pm_unw_module *module;
+	uint64_t bias;
+
+	(void)state;
+	assert_int_equal(pm_unw_module_from_parts(&module, &parts, NULL), 0);
+	assert_int_equal(pm_unw_module_bias(module, 0x40020000, 0x10000, &bias), 0);
+	assert_int_equal(bias, 0x40000000);
+	assert_int_equal(pm_unw_module_parts(module, &copy), 0);
+	assert_int_equal(copy.page_bytes, 1 << 16);
+	free((void *)(uintptr_t)copy.loads);
+	pm_unw_module_free(module);
+	/* With small ones that page is one of data alone. */
+	parts.page_bytes = 0;
+	assert_int_equal(pm_unw_module_from_parts(&module, &parts, NULL), 0);
+	assert_int_equal(pm_unw_module_bias(module, 0x40020000, 0x10000, &bias), 0);
+	assert_int_equal(bias, 0x40010000);
+	pm_unw_module_free(module);
+}
+
 /* Without CFI a return address has to follow a call: every form of it, and nothing else. */
 static void check_call(const uint8_t *code, size_t len, bool is_call)
 {
@@ -491,6 +522,7 @@ int main(void)
 		cmocka_unit_test(test_endless_augmentation),
 		cmocka_unit_test(test_endless_rows),
 		cmocka_unit_test(test_bias_of_shared_page),
+		cmocka_unit_test(test_bias_with_large_pages),
 		cmocka_unit_test(test_calls),
 	};
 
