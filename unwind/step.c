@@ -212,6 +212,9 @@ static bool apply_row(const struct pm_unw_row *row, struct pm_unw_state *state,
 		else if (reg == row->ra_reg)
 			ra_stop = why;
 	}
+	/* Not with registers that are only unknown as nobody went on to find them. */
+	if (state->work_left && *state->work_left == 0)
+		return false;
 	if (!(caller.known >> row->ra_reg & 1)) {
 		*stop = ra_stop;
 		return false;

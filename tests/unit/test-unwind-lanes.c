@@ -162,9 +162,9 @@ static const uint8_t kinds[KINDS][10] = {
 
 /*
  * Function n is of kind n + @shift. Each ninth has interrupted its caller, and each fourteenth
- * has no CFI. Every place follows a call.
+ * has no CFI. Every place follows a call. Keys count from @low.
  */
-static struct pm_unw_module *make_mixed(uint64_t code, uint32_t shift)
+static struct pm_unw_module *make_mixed(uint64_t code, uint64_t low, uint32_t shift)
 {
 	static const uint8_t cies[2][24] = {
 		{ 0xff, 0xff, 0xff, 0xff, 3, 0, 1, 0x78, 16, DW_CFA_def_cfa, 7, 8,
@@ -172,11 +172,12 @@ static struct pm_unw_module *make_mixed(uint64_t code, uint32_t shift)
 		{ 0xff, 0xff, 0xff, 0xff, 3, 'z', 'S', 0, 1, 0x78, 16, 0, DW_CFA_def_cfa,
 		  7, 8, DW_CFA_offset | 16, 1 },
 	};
-	struct pm_unw_part_load load = { code, 0, MIXED_BYTES, true };
+	struct pm_unw_part_load loads[] = { { code, 0, MIXED_BYTES, true },
+					    { low, MIXED_BYTES, 1, false } };
 	uint8_t calls[MIXED_BYTES];
 	struct pm_unw_part piece = { code, calls, sizeof(calls) };
 	struct pm_unw_parts parts = {
-		.loads = &load, .loads_len = 1, .code = &piece, .code_len = 1
+		.loads = loads, .loads_len = 2, .code = &piece, .code_len = 1
 	};
 	struct pm_unw_module *module = NULL;
 	struct bytes bytes = { 0 };
@@ -248,12 +249,12 @@ static struct sample mixed_sample(uint8_t *stack, uint64_t *seed)
 
 /*
  * Two modules. Of the second the cache's keys would be the first one's, if they were made of
- * addresses that are too large for keys.
+ * addresses that are too far from @far_low for keys.
  */
-static void check_mixed(uint64_t far_code, uint64_t near_code)
+static void check_mixed(uint64_t far_code, uint64_t far_low, uint64_t near_code)
 {
-	struct pm_unw_module *far = make_mixed(far_code, 0);
-	struct pm_unw_module *near = make_mixed(near_code, 4);
+	struct pm_unw_module *far = make_mixed(far_code, far_low, 0);
+	struct pm_unw_module *near = make_mixed(near_code, near_code, 4);
 	struct pm_unw_map maps[] = {
 		{ NEAR, NEAR + MIXED_BYTES, NEAR - near_code, near, 0 },
 		{ FAR, FAR + MIXED_BYTES, FAR - far_code, far, 0 },
@@ -272,6 +273,9 @@ static void check_mixed(uint64_t far_code, uint64_t near_code)
 		frames += check(unwinder, plain, &space, samples, PM_UNW_BATCH_MAX);
 	}
 	assert_true(frames > MIXED_ROUNDS * PM_UNW_BATCH_MAX * (size_t)3);
+	/* A frame's rule is looked for once, however its registers are found later. */
+	assert_true(unwinder->stats.cache_hits + unwinder->stats.cache_misses <=
+		    unwinder->stats.frames);
 	pm_unwinder_free(unwinder);
 	pm_unwinder_free(plain);
 	pm_unw_module_free(far);
@@ -283,10 +287,12 @@ static void test_mixed(void **state)
 	uint64_t limit = (uint64_t)1 << PM_UNW_KEY_SVMA_BITS;
 
 	(void)state;
-	check_mixed(0x5000, 0x9000);
-	check_mixed(limit + 0x5000, 0x5000);
+	check_mixed(0x5000, 0x5000, 0x9000);
+	check_mixed(limit + 0x5000, 0, 0x5000);
 	/* Its second half is beyond what keys can hold. */
-	check_mixed(limit - MIXED_BYTES / 2, 0);
+	check_mixed(limit - MIXED_BYTES / 2, 0, 0);
+	/* As generated code has it. */
+	check_mixed(0x7f1234560000, 0x7f1234560000, 0x7f1234560000);
 }
 
 int main(void)
