@@ -505,6 +505,9 @@ static int find_in_eh_frame(struct pm_unw_module *module, uint64_t svma,
 		rc = find_in_hdr(module, svma, ret);
 		if (rc == 0 || (rc == -ENOENT && is_table_sound(module)))
 			return rc;
+		/* It says nothing of the table that it could not be read. */
+		if (pm_unw_budget_is_short())
+			return -ENOBUFS;
 		module->hdr_table = 0;
 		/* Some of what it did not find may be there. */
 		pm_unw_module_renew(module);
@@ -557,12 +560,12 @@ int pm_unw_fde_find(struct pm_unw_module *module, uint64_t svma, struct pm_unw_f
 {
 	int rc = find_in_eh_frame(module, svma, ret), debug_rc;
 
-	if (rc == 0)
-		return 0;
+	if (rc == 0 || rc == -ENOBUFS)
+		return rc;
 	if (pm_unw_module_fill_gap(module)) {
 		rc = find_in_eh_frame(module, svma, ret);
-		if (rc == 0)
-			return 0;
+		if (rc == 0 || rc == -ENOBUFS)
+			return rc;
 	}
 	debug_rc = find_scanned(module, &module->debug_frame, &module->debug_scanned,
 				svma, ret);

@@ -18,7 +18,7 @@ enum {
 
 static atomic_size_t resident_bytes;
 
-static bool budget_take(size_t len)
+bool pm_unw_budget_take(size_t len)
 {
 	if (len <= RESIDENT_BYTES_MAX &&
 	    atomic_fetch_add(&resident_bytes, len) <= RESIDENT_BYTES_MAX - len)
@@ -26,6 +26,16 @@ static bool budget_take(size_t len)
 	if (len <= RESIDENT_BYTES_MAX)
 		atomic_fetch_sub(&resident_bytes, len);
 	return false;
+}
+
+void pm_unw_budget_give(size_t len)
+{
+	atomic_fetch_sub(&resident_bytes, len);
+}
+
+bool pm_unw_budget_is_short(void)
+{
+	return atomic_load(&resident_bytes) > RESIDENT_BYTES_MAX - PIECE_BYTES;
 }
 
 bool pm_unw_read_fully(int fd, void *to, size_t len, uint64_t offset)
@@ -52,11 +62,11 @@ static bool read_piece(struct pm_unw_region *region, size_t piece)
 	size_t len = region->len - from < PIECE_BYTES ? region->len - from : PIECE_BYTES;
 
 	if (region->missing[piece / 64] >> piece % 64 & 1 ||
-	    region->budget + len > REGION_RESIDENT_BYTES_MAX || !budget_take(len))
+	    region->budget + len > REGION_RESIDENT_BYTES_MAX || !pm_unw_budget_take(len))
 		return false;
 	if (!pm_unw_read_fully(region->fd, region->data + from, len,
 			       region->file_offset + from)) {
-		atomic_fetch_sub(&resident_bytes, len);
+		pm_unw_budget_give(len);
 		madvise(region->data + from, len, MADV_DONTNEED);
 		region->missing[piece / 64] |= (uint64_t)1 << piece % 64;
 		return false;
@@ -119,11 +129,11 @@ bool pm_unw_region_copy(struct pm_unw_region *region, uint64_t svma, const void 
 {
 	uint8_t *data;
 
-	if (len == 0 || len > REGION_RESIDENT_BYTES_MAX || !budget_take(len))
+	if (len == 0 || len > REGION_RESIDENT_BYTES_MAX || !pm_unw_budget_take(len))
 		return false;
 	data = malloc(len);
 	if (!data) {
-		atomic_fetch_sub(&resident_bytes, len);
+		pm_unw_budget_give(len);
 		return false;
 	}
 	memcpy(data, bytes, len);
@@ -140,7 +150,7 @@ void pm_unw_region_forget(struct pm_unw_region *region)
 	madvise(region->data, region->len, MADV_DONTNEED);
 	memset(region->pieces, 0,
 	       (size_t)((char *)region->missing - (char *)region->pieces));
-	atomic_fetch_sub(&resident_bytes, region->budget);
+	pm_unw_budget_give(region->budget);
 	region->budget = 0;
 }
 
@@ -151,6 +161,6 @@ void pm_unw_region_release(struct pm_unw_region *region)
 	if (region->owned)
 		free(region->data);
 	free(region->pieces);
-	atomic_fetch_sub(&resident_bytes, region->budget);
+	pm_unw_budget_give(region->budget);
 	*region = (struct pm_unw_region){ 0 };
 }

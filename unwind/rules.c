@@ -205,9 +205,9 @@ static struct pm_unw_lookup from_slot(const struct pm_unw_cache_slot *slot)
 static struct pm_unw_lookup decode_and_keep(struct pm_unwinder *unwinder,
 					    struct pm_unw_module *module, uint64_t svma)
 {
-	uint64_t key = pm_unw_key_base(module) + svma;
-	struct pm_unw_cache_slot *set = pm_unw_cache_set(unwinder, key);
+	struct pm_unw_cache_slot *set;
 	struct pm_unw_lookup lookup;
+	uint64_t key;
 
 	if (!decode(unwinder, module, svma, &lookup)) {
 		lookup.found = PM_UNW_FOUND_BAD_CFI;
@@ -215,6 +215,9 @@ static struct pm_unw_lookup decode_and_keep(struct pm_unwinder *unwinder,
 	}
 	if (!pm_unw_has_keys(module, svma, 1))
 		return lookup;
+	/* Not before: the module may have a new id by now. */
+	key = pm_unw_key_base(module) + svma;
+	set = pm_unw_cache_set(unwinder, key);
 	set[1] = set[0];
 	set[0] = (struct pm_unw_cache_slot){ .key = key,
 					     .lookup = lookup.index << 3 | lookup.found,

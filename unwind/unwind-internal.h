@@ -70,6 +70,11 @@ struct pm_unw_region {
 	size_t budget; /* bytes counted against what all regions may hold */
 };
 
+/* What all regions may hold together. False: it would be more, and nothing is taken. */
+bool pm_unw_budget_take(size_t len);
+void pm_unw_budget_give(size_t len);
+/* Whether a piece of a file might not be read for that alone. */
+bool pm_unw_budget_is_short(void);
 /* The bytes [offset, offset + len) in place, or NULL when they are not to be had. */
 const uint8_t *pm_unw_region_need(struct pm_unw_region *region, size_t offset,
 				  size_t len);
@@ -188,7 +193,8 @@ const struct pm_unw_fde_table *pm_unw_fde_scan(struct pm_unw_module *module);
 /* How long .eh_frame is: not behind its end where `len` is a guess. */
 size_t pm_unw_eh_frame_len(struct pm_unw_module *module);
 
-/* 0; -ENOENT: no FDE covers @svma; -EBADMSG: what is there is not valid. */
+/* 0; -ENOENT: no FDE covers @svma; -EBADMSG: what is there is not valid; -ENOBUFS: that cannot
+ * be told now, as regions hold too much already. */
 int pm_unw_fde_find(struct pm_unw_module *module, uint64_t svma, struct pm_unw_fde *ret);
 
 /*
@@ -388,7 +394,8 @@ struct pm_unwinder {
 	PM_VEC(struct pm_unw_row) rows;
 	struct pm_index rules_index, rows_index;
 	struct pm_unw_stats stats;
-	uint32_t *work_left; /* of the chain under way; NULL outside of chains: no matter */
+	uint32_t *
+		work_left; /* of the chain under way; NULL outside of chains: no matter */
 	uint64_t overworked; /* chains that have used up theirs */
 	/* By address: which of a space's maps to try first. Anything may stand here. */
 	uint16_t map_hints[PM_UNW_MAP_HINTS];
@@ -398,7 +405,8 @@ struct pm_unwinder {
 static inline bool pm_unw_has_keys(const struct pm_unw_module *module, uint64_t svma,
 				   uint64_t len)
 {
-	uint64_t max = (uint64_t)1 << PM_UNW_KEY_SVMA_BITS, from = svma - module->svma_low;
+	uint64_t max = (uint64_t)1 << PM_UNW_KEY_SVMA_BITS,
+		 from = svma - module->svma_low;
 
 	return module->id >> (64 - PM_UNW_KEY_SVMA_BITS) == 0 && from < max &&
 	       len <= max - from;

@@ -6,6 +6,8 @@
 #include "tests/unit/cfi-bytes.h"
 #include "tests/unit/unwind-ways.h"
 
+#include <fcntl.h>
+
 enum {
 	CODE = 0x1000, /* svma */
 	CODE_BYTES = 1 << 24,
@@ -195,6 +197,31 @@ static void test_long_expressions(void **state)
 	release_world(&world);
 }
 
+/* That others hold all that may be held says nothing about this program's CFI. */
+static void test_short_budget_is_not_remembered(void **state)
+{
+	PM_AUTO_CLOSE int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	struct pm_unwinder *unwinder = pm_unwinder_new();
+	struct pm_unw_module *module;
+	size_t taken = 0;
+
+	(void)state;
+	assert_non_null(unwinder);
+	assert_int_equal(pm_unw_module_open(&module, fd, NULL), 0);
+	for (size_t len = (size_t)1 << 40; len > 0; len /= 2)
+		while (pm_unw_budget_take(len))
+			taken += len;
+	assert_true(pm_unw_budget_is_short());
+	assert_int_equal(pm_unw_rule_find(unwinder, module, module->entry).found,
+			 PM_UNW_FOUND_BAD_CFI);
+	pm_unw_budget_give(taken);
+	assert_false(pm_unw_budget_is_short());
+	assert_int_equal(pm_unw_rule_find(unwinder, module, module->entry).found,
+			 PM_UNW_FOUND_ROOT);
+	pm_unw_module_free(module);
+	pm_unwinder_free(unwinder);
+}
+
 /* Its addresses in the file are those in memory. */
 static void test_generated_code_is_cached(void **state)
 {
@@ -308,6 +335,7 @@ int main(void)
 		cmocka_unit_test(test_no_return_address),
 		cmocka_unit_test(test_long_programs),
 		cmocka_unit_test(test_long_expressions),
+		cmocka_unit_test(test_short_budget_is_not_remembered),
 		cmocka_unit_test(test_generated_code_is_cached),
 		cmocka_unit_test(test_more_than_a_batch),
 		cmocka_unit_test(test_trampolines_are_remembered),
