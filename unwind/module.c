@@ -322,7 +322,7 @@ int pm_unw_module_from_parts(struct pm_unw_module **ret, const struct pm_unw_par
 		return pm_error_set(err, -ENOMEM,
 				    "more unwind information than is kept in memory");
 	if (pm_unw_code_add(module, parts->code, parts->code_len) < 0)
-		return pm_error_set(err, -ENOMEM, "out of memory");
+		return pm_error_set(err, -ENOMEM, "more code than is kept in memory");
 	module->arch = parts->arch;
 	module->entry = parts->entry;
 	module->page_bytes = parts->page_bytes ? parts->page_bytes : 4096;

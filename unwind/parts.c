@@ -2,7 +2,32 @@
 /* Modules without their file: the code of those made from parts, and parts of any. */
 #include "unwind-internal.h"
 
+#include <stdatomic.h>
 #include <string.h>
+
+/* Code of all modules: a program can generate any number of functions. */
+#define CODE_BYTES_MAX ((size_t)1 << 26)
+
+static atomic_size_t code_bytes;
+
+static void *code_alloc(uint64_t len)
+{
+	void *ret = NULL;
+
+	if (len > CODE_BYTES_MAX)
+		return NULL;
+	if (atomic_fetch_add(&code_bytes, len) <= CODE_BYTES_MAX - len)
+		ret = malloc(len);
+	if (!ret)
+		atomic_fetch_sub(&code_bytes, len);
+	return ret;
+}
+
+static void code_free(const void *data, size_t len)
+{
+	atomic_fetch_sub(&code_bytes, len);
+	free((void *)(uintptr_t)data);
+}
 
 static int by_svma(const void *a, const void *b)
 {
@@ -24,14 +49,14 @@ static int merge(struct pm_unw_module *module, const struct pm_unw_part *parts,
 	for (size_t i = from; i < to; i++)
 		if (parts[i].svma - start + parts[i].len > end - start)
 			end = parts[i].svma + parts[i].len;
-	data = malloc((size_t)(end - start));
+	data = code_alloc(end - start);
 	if (!data)
 		return -ENOMEM;
 	for (size_t i = from; i < to; i++)
 		memcpy(data + (parts[i].svma - start), parts[i].data, parts[i].len);
 	if (pm_vec_push(&module->code,
 			(struct pm_unw_part){ start, data, (size_t)(end - start) }) < 0) {
-		free(data);
+		code_free(data, (size_t)(end - start));
 		return -ENOMEM;
 	}
 	return 0;
@@ -92,7 +117,7 @@ bool pm_unw_code_read(const struct pm_unw_module *module, uint64_t svma, void *r
 void pm_unw_code_release(struct pm_unw_module *module)
 {
 	for (size_t i = 0; i < module->code.len; i++)
-		free((void *)(uintptr_t)module->code.data[i].data);
+		code_free(module->code.data[i].data, module->code.data[i].len);
 	pm_vec_release(&module->code);
 }
 

@@ -110,6 +110,7 @@ struct pm_unw_parts {
 	const struct pm_unw_part *code;
 	size_t code_len;
 };
+/* 0 or -ENOMEM, also for more than all modules together may keep. */
 int pm_unw_module_from_parts(struct pm_unw_module **ret, const struct pm_unw_parts *parts,
 			     struct pm_error *err);
 /*

@@ -449,6 +449,26 @@ static void test_bias_with_large_pages(void **state)
 	pm_unw_module_free(module);
 }
 
+/* A program that generates code without end does not fill our memory. */
+static void test_endless_code(void **state)
+{
+	enum {
+		LEN = 40 << 20
+	};
+	PM_AUTO_FREE uint8_t *bytes = calloc(1, LEN);
+	const struct pm_unw_part code = { CODE, bytes, LEN };
+	const struct pm_unw_parts parts = { .code = &code, .code_len = 1 };
+	struct pm_unw_module *module, *other;
+
+	(void)state;
+	assert_non_null(bytes);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(pm_unw_module_from_parts(&module, &parts, NULL), 0);
+		assert_int_equal(pm_unw_module_from_parts(&other, &parts, NULL), -ENOMEM);
+		pm_unw_module_free(module);
+	}
+}
+
 /* Without CFI a return address has to follow a call: every form of it, and nothing else. */
 static void check_call(const uint8_t *code, size_t len, bool is_call)
 {
@@ -523,6 +543,7 @@ int main(void)
 		cmocka_unit_test(test_endless_rows),
 		cmocka_unit_test(test_bias_of_shared_page),
 		cmocka_unit_test(test_bias_with_large_pages),
+		cmocka_unit_test(test_endless_code),
 		cmocka_unit_test(test_calls),
 	};
 
