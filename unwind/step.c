@@ -178,32 +178,34 @@ static bool returns_here(const struct pm_unw_row *row,
 				 row->ra_reg == arch->pc;
 }
 
-static bool apply_row(const struct pm_unw_row *row, struct pm_unw_state *state,
-		      enum pm_unw_stop *stop)
+static bool find_cfa(const struct pm_unw_row *row, const struct pm_unw_state *state,
+		     uint64_t *ret, enum pm_unw_stop *stop)
 {
-	struct pm_unw_regs caller = { .arch = state->regs.arch };
 	struct pm_unw_expr_input input = { .expr = row->cfa_expr,
 					   .len = row->cfa_expr_len,
 					   .regs = &state->regs,
 					   .stack = state->stack,
 					   .bias = state->map->bias,
 					   .work_left = state->work_left };
+
+	if (row->cfa_is_expr)
+		return pm_unw_expr_eval(&input, ret, stop);
+	*stop = PM_UNW_STOP_NO_REGISTER;
+	*ret = (state->regs.value[row->cfa_reg] + (uint64_t)row->cfa_offset) &
+	       state->arch->address_mask;
+	return state->regs.known >> row->cfa_reg & 1;
+}
+
+static bool apply_row(const struct pm_unw_row *row, struct pm_unw_state *state,
+		      enum pm_unw_stop *stop)
+{
+	struct pm_unw_regs caller = { .arch = state->regs.arch };
 	enum pm_unw_stop ra_stop = PM_UNW_STOP_NO_REGISTER;
 	uint64_t cfa, pc;
 
 	*stop = PM_UNW_STOP_BAD_CFI;
-	if (returns_here(row, state->arch))
+	if (returns_here(row, state->arch) || !find_cfa(row, state, &cfa, stop))
 		return false;
-	if (row->cfa_is_expr) {
-		if (!pm_unw_expr_eval(&input, &cfa, stop))
-			return false;
-	} else if (state->regs.known >> row->cfa_reg & 1) {
-		cfa = (state->regs.value[row->cfa_reg] + (uint64_t)row->cfa_offset) &
-		      state->arch->address_mask;
-	} else {
-		*stop = PM_UNW_STOP_NO_REGISTER;
-		return false;
-	}
 	for (uint32_t reg = 0; reg < state->arch->regs; reg++) {
 		enum pm_unw_stop why;
 
@@ -213,8 +215,10 @@ static bool apply_row(const struct pm_unw_row *row, struct pm_unw_state *state,
 			ra_stop = why;
 	}
 	/* Not with registers that are only unknown as nobody went on to find them. */
-	if (state->work_left && *state->work_left == 0)
+	if (state->work_left && *state->work_left == 0) {
+		*stop = PM_UNW_STOP_BAD_CFI;
 		return false;
+	}
 	if (!(caller.known >> row->ra_reg & 1)) {
 		*stop = ra_stop;
 		return false;
