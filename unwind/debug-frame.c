@@ -15,7 +15,7 @@ enum {
 	 * thousandth, of nothing but zeros. */
 	INFLATE_RATIO_MAX = 64,
 	INFLATE_FREE_BYTES = 1 << 20,
-	INFLATED_BYTES_MAX = 1 << 28,
+	INFLATED_BYTES_MAX = 1 << 26, /* what a region may hold */
 };
 
 static bool is_modest(uint64_t inflated, uint64_t packed)

@@ -28,6 +28,7 @@ static bool is_cie(const uint8_t *bytes)
 static bool take(struct pm_unw_module *module, const struct pm_unw_load *load,
 		 size_t skip)
 {
+	struct pm_unw_code_span code = pm_unw_module_code_span(module);
 	const struct pm_unw_fde_table *table;
 	size_t good = 0;
 
@@ -35,9 +36,8 @@ static bool take(struct pm_unw_module *module, const struct pm_unw_load *load,
 			   load->offset + skip, load->filesz - skip);
 	module->eh_frame.open_ended = true;
 	table = pm_unw_fde_scan(module);
-	while (good < table->places.len &&
-	       pm_unw_module_is_code(module, table->places.data[good].start,
-				     table->places.data[good].end))
+	while (good < table->places.len && table->places.data[good].start >= code.start &&
+	       table->places.data[good].end <= code.end)
 		good++;
 	if (good > 0 && good == table->places.len)
 		return true;

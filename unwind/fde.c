@@ -312,12 +312,9 @@ static int by_start(const void *a, const void *b)
  * Linkers leave debug information of functions that they drop (--gc-sections, COMDAT) and let
  * it begin at 0, where there may even be code: of other functions.
  */
-static bool is_dropped(const struct pm_unw_module *module,
-		       const struct pm_unw_region *region, const struct pm_unw_fde *fde)
+static bool is_dropped(const struct pm_unw_code_span *code, const struct pm_unw_fde *fde)
 {
-	return is_debug(module, region) &&
-	       (fde->start == 0 ||
-		!pm_unw_module_is_code(module, fde->start, fde->start + 1));
+	return fde->start == 0 || fde->start < code->start || fde->start >= code->end;
 }
 
 /* All FDEs of a region in order of address, for regions that no header sorts. */
@@ -325,6 +322,7 @@ static void scan(struct pm_unw_module *module, struct pm_unw_region *region,
 		 struct pm_unw_fde_table *table)
 {
 	size_t offset = 0, next = 0, terminators = 0;
+	struct pm_unw_code_span code = pm_unw_module_code_span(module);
 	struct cie cie = { 0 };
 
 	table->scanned = true;
@@ -332,7 +330,8 @@ static void scan(struct pm_unw_module *module, struct pm_unw_region *region,
 		struct pm_unw_fde fde;
 		int rc = read_next_fde(module, region, offset, &cie, &fde, &next);
 
-		if (rc == 0 && fde.end > fde.start && !is_dropped(module, region, &fde) &&
+		if (rc == 0 && fde.end > fde.start &&
+		    !(is_debug(module, region) && is_dropped(&code, &fde)) &&
 		    pm_vec_push(
 			    &table->places,
 			    (struct pm_unw_fde_place){ fde.start, fde.end, offset }) != 0)

@@ -403,17 +403,21 @@ int pm_unw_module_bias(const struct pm_unw_module *module, uint64_t start, uint6
 	return 0;
 }
 
-bool pm_unw_module_is_code(const struct pm_unw_module *module, uint64_t start,
-			   uint64_t end)
+struct pm_unw_code_span pm_unw_module_code_span(const struct pm_unw_module *module)
 {
+	struct pm_unw_code_span ret = { .start = UINT64_MAX };
+
 	for (size_t i = 0; i < module->loads.len; i++) {
 		const struct pm_unw_load *load = &module->loads.data[i];
+		uint64_t end;
 
-		if (load->executable && start - load->vaddr < load->filesz &&
-		    end - load->vaddr <= load->filesz)
-			return true;
+		if (!load->executable ||
+		    __builtin_add_overflow(load->vaddr, load->filesz, &end))
+			continue;
+		ret.start = load->vaddr < ret.start ? load->vaddr : ret.start;
+		ret.end = end > ret.end ? end : ret.end;
 	}
-	return false;
+	return ret;
 }
 
 bool pm_unw_module_read(struct pm_unw_module *module, uint64_t svma, void *ret,

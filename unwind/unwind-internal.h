@@ -141,9 +141,12 @@ bool pm_unw_elf_is_modest(int fd);
 /* A new id, for what caches know about its code is no longer right. */
 void pm_unw_module_renew(struct pm_unw_module *module);
 
-/* Whether a segment of code holds [start, end). */
-bool pm_unw_module_is_code(const struct pm_unw_module *module, uint64_t start,
-			   uint64_t end);
+/* svma [start, end) from the first segment of code to the last; a hostile file has more
+ * segments than can be gone through for each FDE. */
+struct pm_unw_code_span {
+	uint64_t start, end;
+};
+struct pm_unw_code_span pm_unw_module_code_span(const struct pm_unw_module *module);
 
 /* Whether @svma is in the code at the entry point, which nothing has called. */
 bool pm_unw_module_is_entry(struct pm_unw_module *module, uint64_t svma);
