@@ -41,7 +41,8 @@ struct pm_module_identity {
 struct pm_module {
 	struct pm_module_identity identity; /* path owned by the table */
 	/* One place where it was seen mapped, for files that can be reached only through the
-	 * process: /proc/PID/root/…, /proc/PID/map_files/START-END. */
+	 * process: /proc/PID/root/…, /proc/PID/map_files/START-END. Of a process whose leader
+	 * has ended, the number of another thread. */
 	pid_t seen_pid;
 	uint64_t seen_start, seen_end;
 	/* CLOCK_REALTIME when it was first seen, 0 if unknown: what was written later than
@@ -167,7 +168,9 @@ struct pm_maps_line {
 };
 int pm_maps_line_parse(const char *line, size_t len, struct pm_maps_line *ret);
 
-/* Reads /proc/PID/maps and the comm of each task into the table (attach; also self tests). */
+/* Reads /proc/PID/maps and the comm of each task into the table (attach; also self tests).
+ * Where the leader has ended before its other threads, one of those shows the mappings; where
+ * none does, what was known stands. */
 int pm_procs_read(struct pm_procs *procs, pid_t pid, struct pm_error *err);
 
 /* ---- launching ----------------------------------------------------------------------- */
@@ -247,7 +250,10 @@ enum pm_trace_what {
 struct pm_trace_event {
 	enum pm_trace_what what;
 	pid_t pid, tid;
-	pid_t parent_pid; /* of PM_TRACE_NEW; pid itself for a thread; 0: unknown */
+	/* Of PM_TRACE_NEW: the process that made it, though it may have ended since; pid itself
+	 * for a thread; 0: unknown. */
+	pid_t parent_pid;
+	pid_t former_tid; /* of PM_TRACE_EXEC: of the thread that now is @tid; 0 otherwise */
 	int status; /* of PM_TRACE_EXIT, as of wait(2) */
 	/* Of PM_TRACE_STOPPED after a tick: it was on a CPU then, and did not only wait for
 	 * one; true where the kernel does not tell. */
@@ -262,8 +268,10 @@ void pm_trace_free(struct pm_trace *trace);
  * Follows all threads of @pid, by PTRACE_SEIZE: none of them stops or sees a signal. With
  * @children also the threads and processes that they will make (which may be stopped for
  * some microseconds at each fork, clone and exec). A refusal is explained: -EPERM, -EACCES
- * (another user, Yama, a container, a tracer it has already), -ESRCH. Set-user-ID programs
- * that a followed process executes get no privileges, see ptrace(2).
+ * (another user, Yama, a container, a tracer it has already), -ESRCH (also a zombie). A leader
+ * that has ended before its other threads cannot be followed, and is left out. Set-user-ID
+ * programs that a followed process executes get no privileges, see ptrace(2). Returns 1 when
+ * threads are made faster than they can be found: some may be missing.
  */
 int pm_trace_seize(struct pm_trace *trace, pid_t pid, bool children,
 		   struct pm_error *err);
@@ -274,6 +282,8 @@ int pm_trace_seize_thread(struct pm_trace *trace, pid_t pid, pid_t tid,
 pid_t pm_trace_next_tid(const struct pm_trace *trace, pid_t tid);
 /* Threads that are followed now. */
 size_t pm_trace_len(const struct pm_trace *trace);
+/* How often a tick could not look at a thread (too many open files), and so left it alone. */
+uint64_t pm_trace_unseen(const struct pm_trace *trace);
 
 /*
  * Asks every thread to stop that is on a CPU or waits for one at this moment. @due_ns: when
@@ -289,10 +299,13 @@ void pm_trace_interrupt(struct pm_trace *trace);
  * What has happened; does not wait: SIGCHLD tells when it is worth asking. 1, 0 when there is
  * nothing, or a negative error. The thread of the event is held until the next call, which
  * lets it go on with the signal that it was about to get, if any, or leaves it in the group
- * stop that it is in.
+ * stop that it is in. One call takes some hundred stops at most that are none of the caller's
+ * business (signals on their way): with 0, pm_trace_more() then tells to ask again without
+ * waiting for a SIGCHLD.
  */
 int pm_trace_next(struct pm_trace *trace, struct pm_trace_event *ret,
 		  struct pm_error *err);
+bool pm_trace_more(const struct pm_trace *trace);
 /* Keeps the thread of the last event stopped until pm_trace_detach(). */
 void pm_trace_keep(struct pm_trace *trace);
 

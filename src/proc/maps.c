@@ -244,50 +244,96 @@ static void release_space(struct pm_space *space)
 	pm_vec_release(&space->maps);
 }
 
-static int read_maps(struct pm_procs *procs, pid_t pid, struct pm_error *err)
+/* Of what @tid, a thread of some process, has mapped. */
+static int read_lines(struct pm_procs *procs, pid_t tid, struct pm_space *space,
+		      int64_t *lines, struct pm_error *err)
 {
-	struct pm_space space PM_CLEANUP(release_space) = { 0 };
 	struct pm_str path PM_CLEANUP(pm_str_release) = { 0 };
 	PM_AUTO_FCLOSE FILE *file = NULL;
 	PM_AUTO_FREE char *line = NULL;
 	char name[64];
 	size_t cap = 0;
-	int64_t number = 0;
 	ssize_t len;
-	int rc;
+	int rc = 0;
 
-	snprintf(name, sizeof(name), "/proc/%d/maps", (int)pid);
+	*lines = 0;
+	snprintf(name, sizeof(name), "/proc/%d/maps", (int)tid);
 	file = open_text(name);
-	if (!file) {
-		rc = explain(pid, -errno, err);
-		goto failed;
-	}
-	while (errno = 0, (len = getline(&line, &cap, file)) > 0) {
+	if (!file)
+		rc = explain(tid, -errno, err);
+	while (file && rc == 0 && (errno = 0, (len = getline(&line, &cap, file)) > 0)) {
 		struct pm_maps_line parsed;
 
-		number++;
+		++*lines;
 		if (line[len - 1] == '\n')
 			len--;
 		if (pm_maps_line_parse(line, (size_t)len, &parsed) < 0) {
 			rc = pm_error_set(err, -EBADMSG, "not a line of a memory map");
-			pm_error_where(err, name, number);
+			pm_error_where(err, name, *lines);
 			return rc;
 		}
-		rc = apply_line(procs, pid, &parsed, &path, &space);
-		if (rc < 0) {
+		rc = apply_line(procs, tid, &parsed, &path, space);
+		if (rc < 0)
 			rc = pm_error_set(err, rc, "%s", strerror(-rc));
-			goto failed;
+	}
+	if (file && rc == 0 && ferror(file))
+		rc = explain(tid, errno ? -errno : -EIO, err);
+	if (rc < 0)
+		pm_error_where(err, name, -1);
+	return rc;
+}
+
+/* A thread of @pid above @tid that has memory, 0: none. Leaders that have ended have none, nor
+ * do kernel threads. */
+static pid_t next_with_memory(pid_t pid, pid_t tid)
+{
+	const struct dirent *entry;
+	char name[64];
+	pid_t found = 0;
+	DIR *folder;
+
+	snprintf(name, sizeof(name), "/proc/%d/task", (int)pid);
+	folder = opendir(name);
+	while (folder && found == 0 && (entry = readdir(folder))) {
+		PM_AUTO_FCLOSE FILE *file = NULL;
+		uint64_t other;
+
+		if (!pm_parse_u64(entry->d_name, &other) || other > INT32_MAX ||
+		    (pid_t)other <= tid)
+			continue;
+		snprintf(name, sizeof(name), "/proc/%d/maps", (int)other);
+		file = open_text(name);
+		if (file && getc(file) != EOF)
+			found = (pid_t)other;
+	}
+	if (folder)
+		closedir(folder);
+	return found;
+}
+
+static int read_maps(struct pm_procs *procs, pid_t pid, struct pm_error *err)
+{
+	struct pm_space space PM_CLEANUP(release_space) = { 0 };
+	const struct pm_process *known;
+	pid_t tid = 0, from = pid;
+	int64_t lines;
+	int rc = read_lines(procs, pid, &space, &lines, err);
+
+	/* Threads may end meanwhile: each is tried once. */
+	while (rc == 0 && lines == 0 && (tid = next_with_memory(pid, tid)) != 0) {
+		from = tid;
+		if (read_lines(procs, tid, &space, &lines, NULL) < 0) {
+			pm_vec_clear(&space.maps);
+			lines = 0;
 		}
 	}
-	if (ferror(file))
-		rc = explain(pid, errno ? -errno : -EIO, err);
-	else
-		rc = pm_procs_adopt(procs, pid, &space);
-	if (rc == 0)
+	if (rc < 0)
+		return rc;
+	known = pm_procs_get(procs, pid);
+	if (lines == 0 && known && known->space.maps.len > 0)
 		return 0;
-failed:
-	pm_error_where(err, name, -1);
-	return rc;
+	rc = pm_procs_adopt(procs, pid, from, &space);
+	return rc < 0 ? pm_error_set(err, rc, "%s", strerror(-rc)) : 0;
 }
 
 static int read_comm(struct pm_procs *procs, pid_t pid, pid_t tid)

@@ -39,8 +39,9 @@ int pm_space_replace(struct pm_space *space, uint64_t start, uint64_t end,
 
 /* ---- procs.c ------------------------------------------------------------------------- */
 
-/* Puts @space in the place of the process's mappings and takes it over when it succeeds. */
-int pm_procs_adopt(struct pm_procs *procs, pid_t pid, struct pm_space *space);
+/* Puts @space in the place of the process's mappings and takes it over when it succeeds. It
+ * was read of @tid, a thread of @pid that has memory. */
+int pm_procs_adopt(struct pm_procs *procs, pid_t pid, pid_t tid, struct pm_space *space);
 
 /* ---- maps.c -------------------------------------------------------------------------- */
 

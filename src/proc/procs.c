@@ -288,20 +288,23 @@ struct pm_thread *pm_procs_thread(struct pm_procs *procs, pid_t pid, pid_t tid)
 	return row ? &row->thread : NULL;
 }
 
-/* Keeps the place where a module was seen one that can still be looked at. */
-static void note_seen(struct pm_procs *procs, pid_t pid, const struct pm_mapping *mapping)
+/* Keeps the place where a module was seen one that can still be looked at: through @tid, of
+ * which @pid, as a leader that has ended shows nothing. */
+static void note_seen(struct pm_procs *procs, pid_t pid, pid_t tid,
+		      const struct pm_mapping *mapping)
 {
 	struct pm_module *module = procs->modules.rows.data[mapping->module];
 	const struct process_row *row = find_process(procs, module->seen_pid);
 
-	if (module->seen_pid > 0 && row && row->exit_serial == 0) {
+	if (module->seen_pid > 0 && row && row->exit_serial == 0 &&
+	    (tid == pid || module->seen_pid != pid)) {
 		const struct pm_mapping *seen =
 			pm_space_find(&row->process.space, module->seen_start);
 
 		if (seen && seen->module == mapping->module)
 			return;
 	}
-	module->seen_pid = pid;
+	module->seen_pid = tid;
 	module->seen_start = mapping->start;
 	module->seen_end = mapping->end;
 }
@@ -338,11 +341,11 @@ int pm_procs_map(struct pm_procs *procs, pid_t pid, uint64_t start, uint64_t len
 	if (rc > 0)
 		row->process.space.epoch = ++procs->epoch;
 	if (executable)
-		note_seen(procs, pid, &mapping);
+		note_seen(procs, pid, pid, &mapping);
 	return 0;
 }
 
-int pm_procs_adopt(struct pm_procs *procs, pid_t pid, struct pm_space *space)
+int pm_procs_adopt(struct pm_procs *procs, pid_t pid, pid_t tid, struct pm_space *space)
 {
 	struct process_row *row = get_process(procs, pid);
 
@@ -353,7 +356,7 @@ int pm_procs_adopt(struct pm_procs *procs, pid_t pid, struct pm_space *space)
 	row->process.space.epoch = ++procs->epoch;
 	*space = (struct pm_space){ 0 };
 	for (size_t i = 0; i < row->process.space.maps.len; i++)
-		note_seen(procs, pid, &row->process.space.maps.data[i]);
+		note_seen(procs, pid, tid, &row->process.space.maps.data[i]);
 	return 0;
 }
 
