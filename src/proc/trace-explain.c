@@ -34,7 +34,7 @@ static bool read_status(pid_t pid, const char *format, long *ret)
 	return false;
 }
 
-static int by_yama(pid_t tid, long scope, int code, struct pm_error *err)
+static int by_yama(long scope, int code, struct pm_error *err)
 {
 	pm_error_set(err, -code,
 		     scope >= 3 ? "kernel.yama.ptrace_scope is %ld: nobody may trace "
@@ -50,7 +50,6 @@ static int by_yama(pid_t tid, long scope, int code, struct pm_error *err)
 	else if (scope == 1)
 		pm_error_fix(err, "let pmrec start the command, or sudo sysctl "
 				  "kernel.yama.ptrace_scope=0, or sudo");
-	(void)tid;
 	return -code;
 }
 
@@ -76,7 +75,7 @@ int pm_trace_explain(pid_t tid, int code, struct pm_error *err)
 			     uid);
 		pm_error_fix(err, "run as root or as the user of that process");
 	} else if (scope > 0 && geteuid() != 0) {
-		by_yama(tid, scope, code, err);
+		by_yama(scope, code, err);
 	} else if (read_status(getpid(), "Seccomp: %ld", &seccomp) && seccomp == 2) {
 		pm_error_set(err, -code,
 			     "a seccomp filter, as containers have, forbids ptrace");

@@ -5,6 +5,7 @@
 #include "proc-internal.h"
 
 enum {
+	PM_STAT_BYTES = 1024, /* of /proc/PID/stat */
 	PM_SCHEDSTAT_MAX = 64, /* three numbers of at most 20 digits */
 };
 
@@ -37,17 +38,34 @@ struct pm_trace_process {
 	bool moved; /* it has used CPU time since the tick before */
 };
 
+struct pm_trace_made {
+	pid_t tid, parent_pid;
+};
+
 struct pm_trace {
 	PM_VEC(struct pm_trace_thread) threads;
 	PM_VEC(struct pm_trace_process) processes;
 	PM_VEC(uint32_t) free_threads, free_processes;
 	struct pm_index threads_index, processes_index;
+	PM_VEC(struct pm_trace_made) made; /* that are still to be met */
 	size_t len; /* threads followed */
-	size_t fds; /* kept open */
+	size_t fds, fds_max; /* kept open */
+	uint64_t unseen; /* threads that a tick could not look at */
 	uint32_t held; /* row of the last event's thread, PM_INDEX_NONE: none */
 	bool schedstat; /* this kernel keeps it */
 	bool children, detaching;
+	bool more; /* pm_trace_next() gave up early */
 };
+
+/* ---- trace-rows.c -------------------------------------------------------------------- */
+
+/* Rows, or PM_INDEX_NONE. */
+uint32_t pm_trace_find_thread(const struct pm_trace *trace, pid_t tid);
+uint32_t pm_trace_find_process(const struct pm_trace *trace, pid_t pid);
+/* 0, or -ENOMEM. The thread is not known yet; the process may be. */
+int pm_trace_add_thread(struct pm_trace *trace, pid_t pid, pid_t tid, uint32_t *ret);
+/* With its process when it was the last of it. */
+void pm_trace_drop_thread(struct pm_trace *trace, uint32_t row);
 
 /* ---- trace-read.c -------------------------------------------------------------------- */
 

@@ -14,8 +14,6 @@
 #include <time.h>
 
 enum {
-	FDS_MAX = 4096, /* more threads than half of this are looked at by name */
-	STAT_BYTES = 1024,
 	/* Fields of /proc/PID/stat behind the name, counted from the state as 0. */
 	FIELD_UTIME = 11,
 	FIELD_STIME = 12,
@@ -103,7 +101,7 @@ static ssize_t read_file(struct pm_trace *trace, const struct pm_trace_thread *t
 	opened = open(path, O_RDONLY | O_CLOEXEC);
 	if (opened < 0)
 		return -errno;
-	if (trace->fds < FDS_MAX) {
+	if (trace->fds < trace->fds_max) {
 		*fd = pm_take_fd(&opened);
 		trace->fds++;
 		return read_once(*fd, ret, size);
@@ -121,7 +119,7 @@ void pm_trace_close(struct pm_trace *trace, struct pm_trace_thread *thread)
 
 int pm_trace_read_stat(struct pm_trace *trace, struct pm_trace_thread *thread)
 {
-	char text[STAT_BYTES];
+	char text[PM_STAT_BYTES];
 	ssize_t len =
 		read_file(trace, thread, &thread->stat_fd, "stat", text, sizeof(text));
 
@@ -168,10 +166,11 @@ bool pm_trace_has_schedstat(void)
 	char text[PM_SCHEDSTAT_MAX];
 	struct pm_schedstat own;
 
-	/* "0 0 0" where it is not kept. */
+	/* "0 0 0" where it is not kept. A process that has just begun has no time yet, but it
+	 * has got a CPU: proc_pid_schedstat() in fs/proc/base.c. */
 	return fd >= 0 &&
 	       parse_schedstat(text, read_once(fd, text, sizeof(text)), &own) &&
-	       own.ran_ns > 0 && own.turns > 0;
+	       own.turns > 0;
 }
 
 int pm_trace_thread_cpu_ns(struct pm_trace *trace, struct pm_trace_thread *thread,

@@ -15,16 +15,23 @@
 #include "trace-internal.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 
 enum {
+	FDS_MAX = 4096, /* more threads than half of this are looked at by name */
+	FDS_SHARE = 4, /* of what may be open, the share that is ours */
 	/* Threads may be made while the folder is read; the followed ones' are seized by the
 	 * kernel, so that each round finds less. */
 	SEIZE_ROUNDS_MAX = 1000,
+	/* Stops in a row of which the caller is told nothing. Who gets signals all the time
+	 * stops all the time, and so would never come to an end. */
+	QUIET_MAX = 256,
 	NEAR_NS = 400000, /* from a tick to the stop of a thread that made room for it */
 };
 
@@ -34,119 +41,6 @@ static uint64_t monotonic_ns(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-/* ---- rows ---------------------------------------------------------------------------- */
-
-static bool equal_thread(const void *table, uint32_t id, const void *key)
-{
-	const struct pm_trace *trace = table;
-
-	return trace->threads.data[id].tid == *(const pid_t *)key;
-}
-
-static bool equal_process(const void *table, uint32_t id, const void *key)
-{
-	const struct pm_trace *trace = table;
-
-	return trace->processes.data[id].pid == *(const pid_t *)key;
-}
-
-static uint64_t hash(pid_t id)
-{
-	return pm_hash_mix((uint32_t)id, 0);
-}
-
-static uint32_t find_thread(const struct pm_trace *trace, pid_t tid)
-{
-	return pm_index_find(&trace->threads_index, hash(tid), equal_thread, trace, &tid);
-}
-
-static uint32_t find_process(const struct pm_trace *trace, pid_t pid)
-{
-	return pm_index_find(&trace->processes_index, hash(pid), equal_process, trace,
-			     &pid);
-}
-
-static int add_process(struct pm_trace *trace, pid_t pid, uint32_t *ret)
-{
-	uint32_t row;
-
-	*ret = find_process(trace, pid);
-	if (*ret != PM_INDEX_NONE)
-		return 0;
-	if (trace->free_processes.len == 0) {
-		/* Room to take the row back is made where failing is possible. */
-		row = (uint32_t)trace->processes.len;
-		if (pm_vec_reserve(&trace->free_processes, (size_t)row + 1) < 0 ||
-		    pm_vec_push(&trace->processes, (struct pm_trace_process){ 0 }) < 0)
-			return -ENOMEM;
-		trace->free_processes.data[trace->free_processes.len++] = row;
-	}
-	row = trace->free_processes.data[trace->free_processes.len - 1];
-	if (pm_index_add(&trace->processes_index, hash(pid), row) < 0)
-		return -ENOMEM;
-	trace->free_processes.len--;
-	trace->processes.data[row] = (struct pm_trace_process){ .pid = pid };
-	*ret = row;
-	return 0;
-}
-
-static void drop_process_if_empty(struct pm_trace *trace, uint32_t row)
-{
-	struct pm_trace_process *process = &trace->processes.data[row];
-
-	if (process->threads > 0)
-		return;
-	pm_index_remove(&trace->processes_index, hash(process->pid), row);
-	process->pid = 0;
-	trace->free_processes.data[trace->free_processes.len++] = row;
-}
-
-static int add_thread(struct pm_trace *trace, pid_t pid, pid_t tid, uint32_t *ret)
-{
-	uint32_t row, process;
-	int rc = add_process(trace, pid, &process);
-
-	if (rc < 0)
-		return rc;
-	rc = -ENOMEM;
-	if (trace->free_threads.len == 0) {
-		row = (uint32_t)trace->threads.len;
-		if (pm_vec_reserve(&trace->free_threads, (size_t)row + 1) < 0 ||
-		    pm_vec_push(&trace->threads, (struct pm_trace_thread){ 0 }) < 0)
-			goto failed;
-		trace->free_threads.data[trace->free_threads.len++] = row;
-	}
-	row = trace->free_threads.data[trace->free_threads.len - 1];
-	if (pm_index_add(&trace->threads_index, hash(tid), row) < 0)
-		goto failed;
-	trace->free_threads.len--;
-	trace->threads.data[row] = (struct pm_trace_thread){
-		.tid = tid, .process = process, .schedstat_fd = -1, .stat_fd = -1
-	};
-	trace->processes.data[process].threads++;
-	trace->len++;
-	*ret = row;
-	return 0;
-failed:
-	drop_process_if_empty(trace, process);
-	return rc;
-}
-
-static void drop_thread(struct pm_trace *trace, uint32_t row)
-{
-	struct pm_trace_thread *thread = &trace->threads.data[row];
-
-	pm_trace_close(trace, thread);
-	pm_index_remove(&trace->threads_index, hash(thread->tid), row);
-	thread->tid = 0;
-	trace->free_threads.data[trace->free_threads.len++] = row;
-	trace->len--;
-	trace->processes.data[thread->process].threads--;
-	drop_process_if_empty(trace, thread->process);
-	if (trace->held == row)
-		trace->held = PM_INDEX_NONE;
 }
 
 /* ---- going on ------------------------------------------------------------------------ */
@@ -159,7 +53,7 @@ static void resume(struct pm_trace *trace, uint32_t row)
 	if (trace->detaching) {
 		ptrace(PTRACE_DETACH, thread->tid, NULL,
 		       thread->listening ? 0L : (long)thread->signal);
-		drop_thread(trace, row);
+		pm_trace_drop_thread(trace, row);
 		return;
 	}
 	ptrace((enum __ptrace_request)thread->request, thread->tid, NULL,
@@ -212,48 +106,86 @@ static bool is_group_stop(int event, int signal)
 					      signal == SIGTTIN || signal == SIGTTOU);
 }
 
-/* Everybody but @tid has ended; @former is what it was called before. */
+/* Everybody but @tid has ended, or is @tid under the name that it had before. */
 static void forget_others(struct pm_trace *trace, pid_t pid, pid_t tid)
 {
-	uint32_t process = find_process(trace, pid);
+	uint32_t process = pm_trace_find_process(trace, pid);
 
 	for (uint32_t i = 0; i < trace->threads.len; i++) {
 		const struct pm_trace_thread *thread = &trace->threads.data[i];
 
 		if (thread->tid != 0 && thread->process == process && thread->tid != tid)
-			drop_thread(trace, i);
+			pm_trace_drop_thread(trace, i);
 	}
+}
+
+/* A followed thread has made @child, and may end before the child is met. */
+static void note_made(struct pm_trace *trace, pid_t child, pid_t parent_pid)
+{
+	struct pm_trace_made made = { .tid = child, .parent_pid = parent_pid };
+
+	/* Without memory /proc is asked. */
+	if (child != 0 && pm_trace_find_thread(trace, child) == PM_INDEX_NONE)
+		(void)!pm_vec_push(&trace->made, made);
+}
+
+/* Who made it, 0: unknown. From now on it is. */
+static pid_t take_made(struct pm_trace *trace, pid_t child)
+{
+	for (size_t i = 0; i < trace->made.len; i++) {
+		struct pm_trace_made made = trace->made.data[i];
+
+		if (made.tid != child)
+			continue;
+		trace->made.data[i] = trace->made.data[--trace->made.len];
+		return made.parent_pid;
+	}
+	return 0;
 }
 
 static int take_exit(struct pm_trace *trace, pid_t tid, int status,
 		     struct pm_trace_event *ret)
 {
-	uint32_t row = find_thread(trace, tid);
+	uint32_t row = pm_trace_find_thread(trace, tid);
 
 	*ret = (struct pm_trace_event){
 		.what = PM_TRACE_EXIT, .pid = tid, .tid = tid, .status = status
 	};
 	if (row != PM_INDEX_NONE) {
 		ret->pid = trace->processes.data[trace->threads.data[row].process].pid;
-		drop_thread(trace, row);
+		pm_trace_drop_thread(trace, row);
+	} else {
+		take_made(trace, tid); /* it never came to its first stop */
 	}
 	return 1;
 }
 
-/* The first stop of what a followed thread has made. */
+/* The first stop of what a followed thread has made. If its parent's stop is still to come,
+ * the parent is there, and the child its child. */
 static int meet(struct pm_trace *trace, pid_t tid, uint32_t *row,
 		struct pm_trace_event *ret)
 {
-	pid_t pid, parent;
+	pid_t pid, parent, maker = take_made(trace, tid);
 	int rc = pm_trace_read_parents(tid, &pid, &parent);
 
 	if (rc == 0)
-		rc = add_thread(trace, pid, tid, row);
+		rc = pm_trace_add_thread(trace, pid, tid, row);
 	if (rc == 0) {
 		ret->what = PM_TRACE_NEW;
-		ret->parent_pid = tid == pid ? parent : pid;
+		ret->parent_pid = tid != pid ? pid : maker != 0 ? maker : parent;
 	}
 	return rc;
+}
+
+/* The id that the stop of @tid tells of, in our namespace; @otherwise if it was killed. */
+static pid_t message_of(pid_t tid, pid_t otherwise)
+{
+	unsigned long message;
+
+	if (ptrace(PTRACE_GETEVENTMSG, tid, NULL, &message) != 0 || message == 0 ||
+	    message > INT32_MAX)
+		return otherwise;
+	return (pid_t)message;
 }
 
 /* 1: @ret is set; 0: the thread goes on; or negative. */
@@ -261,7 +193,7 @@ static int take_stop(struct pm_trace *trace, pid_t tid, int status,
 		     struct pm_trace_event *ret)
 {
 	int event = status >> 16, signal = WSTOPSIG(status), found = 0;
-	uint32_t row = find_thread(trace, tid);
+	uint32_t row = pm_trace_find_thread(trace, tid);
 	struct pm_trace_thread *thread;
 	bool asked;
 
@@ -282,7 +214,11 @@ static int take_stop(struct pm_trace *trace, pid_t tid, int status,
 	thread->request = thread->listening ? PTRACE_LISTEN : PTRACE_CONT;
 	thread->signal = event == 0 ? signal : 0;
 	ret->pid = trace->processes.data[thread->process].pid;
+	if (event == PTRACE_EVENT_FORK || event == PTRACE_EVENT_VFORK ||
+	    event == PTRACE_EVENT_CLONE)
+		note_made(trace, message_of(tid, 0), ret->pid);
 	if (event == PTRACE_EVENT_EXEC) {
+		ret->former_tid = message_of(tid, tid);
 		/* The folder of another thread may have been read so far. */
 		pm_trace_close(trace, thread);
 		forget_others(trace, ret->pid, tid);
@@ -305,7 +241,8 @@ int pm_trace_next(struct pm_trace *trace, struct pm_trace_event *ret,
 		  struct pm_error *err)
 {
 	resume_held(trace);
-	for (;;) {
+	trace->more = false;
+	for (int quiet = 0; quiet < QUIET_MAX; quiet++) {
 		int status, rc;
 		pid_t tid = waitpid(-1, &status, __WALL | WNOHANG);
 
@@ -322,6 +259,13 @@ int pm_trace_next(struct pm_trace *trace, struct pm_trace_event *ret,
 		if (rc != 0)
 			return rc;
 	}
+	trace->more = true;
+	return 0;
+}
+
+bool pm_trace_more(const struct pm_trace *trace)
+{
+	return trace->more;
 }
 
 void pm_trace_keep(struct pm_trace *trace)
@@ -332,7 +276,22 @@ void pm_trace_keep(struct pm_trace *trace)
 
 /* ---- following ----------------------------------------------------------------------- */
 
-/* 1: seized now; 0: was before, or is gone. */
+/* Such a thread is a zombie: a leader whose other threads live on. It cannot be traced. */
+static bool has_ended(pid_t pid, pid_t tid)
+{
+	PM_AUTO_CLOSE int fd = -1;
+	struct pm_stat_line line;
+	char path[64], text[PM_STAT_BYTES];
+	ssize_t len;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	len = fd < 0 ? -1 : read(fd, text, sizeof(text));
+	return len > 0 && pm_stat_line_parse(text, (size_t)len, &line) == 0 &&
+	       (line.state == 'Z' || line.state == 'X');
+}
+
+/* 1: seized now; 0: was before, or has ended. */
 static int seize_thread(struct pm_trace *trace, pid_t pid, pid_t tid,
 			struct pm_error *err)
 {
@@ -341,7 +300,7 @@ static int seize_thread(struct pm_trace *trace, pid_t pid, pid_t tid,
 				       : 0;
 	uint32_t row;
 
-	if (find_thread(trace, tid) != PM_INDEX_NONE)
+	if (pm_trace_find_thread(trace, tid) != PM_INDEX_NONE || has_ended(pid, tid))
 		return 0;
 	if (ptrace(PTRACE_SEIZE, tid, NULL, options) != 0) {
 		int code = errno;
@@ -355,7 +314,7 @@ static int seize_thread(struct pm_trace *trace, pid_t pid, pid_t tid,
 			return 0;
 		return pm_trace_explain(tid, code, err);
 	}
-	if (add_thread(trace, pid, tid, &row) < 0)
+	if (pm_trace_add_thread(trace, pid, tid, &row) < 0)
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	return 1;
 }
@@ -400,10 +359,17 @@ int pm_trace_seize(struct pm_trace *trace, pid_t pid, bool children, struct pm_e
 	trace->children = children;
 	for (int i = 0; i < SEIZE_ROUNDS_MAX; i++) {
 		rc = seize_round(trace, pid, err);
-		if (rc <= 0)
+		if (rc < 0)
 			return rc;
+		if (rc == 0 && pm_trace_find_process(trace, pid) == PM_INDEX_NONE)
+			return pm_error_set(err, -ESRCH,
+					    "process %d has ended: it is a zombie, which "
+					    "its parent has not waited for",
+					    (int)pid);
+		if (rc == 0)
+			return 0;
 	}
-	return 0;
+	return 1;
 }
 
 int pm_trace_seize_thread(struct pm_trace *trace, pid_t pid, pid_t tid,
@@ -461,6 +427,7 @@ size_t pm_trace_tick(struct pm_trace *trace, uint64_t due_ns)
 	for (size_t i = 0; i < trace->threads.len; i++) {
 		struct pm_trace_thread *thread = &trace->threads.data[i];
 		bool ran = thread->seen.state == 'R', scheduled;
+		int rc;
 
 		if (thread->tid == 0 || thread->asked || thread->stopped ||
 		    !trace->processes.data[thread->process].moved)
@@ -468,8 +435,12 @@ size_t pm_trace_tick(struct pm_trace *trace, uint64_t due_ns)
 		/* One that runs on was not scheduled anew, and its time is brought up to date
 		 * by the kernel's own ticks only. */
 		scheduled = pm_trace_was_scheduled(trace, thread);
-		if ((!scheduled && !ran) || pm_trace_read_stat(trace, thread) < 0 ||
-		    thread->seen.state != 'R')
+		if (!scheduled && !ran)
+			continue;
+		rc = pm_trace_read_stat(trace, thread);
+		/* Who has ended is no loss. */
+		trace->unseen += rc < 0 && rc != -ENOENT && rc != -ESRCH;
+		if (rc < 0 || thread->seen.state != 'R')
 			continue;
 		thread->due_ns = due_ns;
 		ask(thread, true);
@@ -501,11 +472,16 @@ void pm_trace_detach(struct pm_trace *trace)
 struct pm_trace *pm_trace_new(void)
 {
 	struct pm_trace *trace = calloc(1, sizeof(*trace));
+	struct rlimit limit;
 
 	if (!trace)
 		return NULL;
 	trace->held = PM_INDEX_NONE;
 	trace->schedstat = pm_trace_has_schedstat();
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
+		trace->fds_max = limit.rlim_cur / FDS_SHARE < FDS_MAX
+					 ? (size_t)(limit.rlim_cur / FDS_SHARE)
+					 : FDS_MAX;
 	return trace;
 }
 
@@ -518,6 +494,7 @@ void pm_trace_free(struct pm_trace *trace)
 			pm_trace_close(trace, &trace->threads.data[i]);
 	pm_vec_release(&trace->threads);
 	pm_vec_release(&trace->processes);
+	pm_vec_release(&trace->made);
 	pm_vec_release(&trace->free_threads);
 	pm_vec_release(&trace->free_processes);
 	pm_index_release(&trace->threads_index);
@@ -543,9 +520,14 @@ size_t pm_trace_len(const struct pm_trace *trace)
 	return trace->len;
 }
 
+uint64_t pm_trace_unseen(const struct pm_trace *trace)
+{
+	return trace->unseen;
+}
+
 int pm_trace_cpu_ns(struct pm_trace *trace, pid_t tid, uint64_t *ret)
 {
-	uint32_t row = find_thread(trace, tid);
+	uint32_t row = pm_trace_find_thread(trace, tid);
 
 	if (row == PM_INDEX_NONE)
 		return -ESRCH;
@@ -554,7 +536,7 @@ int pm_trace_cpu_ns(struct pm_trace *trace, pid_t tid, uint64_t *ret)
 
 const struct pm_stat_line *pm_trace_seen(const struct pm_trace *trace, pid_t tid)
 {
-	uint32_t row = find_thread(trace, tid);
+	uint32_t row = pm_trace_find_thread(trace, tid);
 
 	return row == PM_INDEX_NONE ? NULL : &trace->threads.data[row].seen;
 }

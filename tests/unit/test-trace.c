@@ -21,6 +21,7 @@
 #include <time.h>
 
 enum {
+	ORPHANS = 50,
 	ROUNDS_MAX = 20000, /* of half a millisecond: only a bug gets there */
 };
 
@@ -151,9 +152,30 @@ static void child_forks(void)
 	_exit(3);
 }
 
+/* Children that have a child and end at once, all on one CPU. */
+static void child_orphans(void)
+{
+	cpu_set_t set;
+
+	wait_for_go();
+	CPU_ZERO(&set);
+	CPU_SET(told->cpu, &set);
+	sched_setaffinity(0, sizeof(set), &set);
+	for (int i = 0; i < ORPHANS; i++) {
+		pid_t pid = fork();
+
+		if (pid == 0) {
+			fork();
+			_exit(0);
+		}
+		waitpid(pid, NULL, 0);
+	}
+	_exit(0);
+}
+
 static void *exec_thread(void *unused)
 {
-	told->burner = (pid_t)syscall(SYS_gettid);
+	told->sleeper = (pid_t)syscall(SYS_gettid);
 	execl("/bin/sh", "sh", "-c", "exit 5", NULL);
 	_exit(98);
 	return unused;
@@ -514,6 +536,39 @@ static void test_forks_and_threads_are_followed(void **state)
 	pm_trace_free(trace);
 }
 
+static void test_parents_that_end_at_once(void **state)
+{
+	pid_t pid = start(child_orphans), middle[ORPHANS];
+	struct pm_trace *trace = follow(pid);
+	int middles = 0, orphans = 0;
+	bool ended = false;
+	cpu_set_t set;
+
+	assert_int_equal(sched_getaffinity(0, sizeof(set), &set), 0);
+	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+		if (CPU_ISSET(cpu, &set))
+			told->cpu = cpu;
+	told->go = 1;
+	while (!ended || pm_trace_len(trace) > 0) {
+		struct pm_trace_event event = next(trace);
+		bool known = event.parent_pid == pid;
+
+		ended |= event.what == PM_TRACE_EXIT && event.tid == pid;
+		if (event.what != PM_TRACE_NEW)
+			continue;
+		for (int i = 0; i < middles && !known; i++)
+			known = event.parent_pid == middle[i];
+		assert_true(known);
+		if (event.parent_pid != pid)
+			orphans++;
+		else if (middles < ORPHANS)
+			middle[middles++] = event.pid;
+	}
+	assert_int_equal(middles, ORPHANS);
+	assert_int_equal(orphans, ORPHANS);
+	pm_trace_free(trace);
+}
+
 static void test_exec_of_a_thread(void **state)
 {
 	pid_t pid = start(child_exec);
@@ -527,6 +582,7 @@ static void test_exec_of_a_thread(void **state)
 		if (event.what == PM_TRACE_EXEC) {
 			assert_int_equal(event.pid, pid);
 			assert_int_equal(event.tid, pid);
+			assert_int_equal(event.former_tid, told->sleeper);
 			assert_int_equal(pm_trace_len(trace), 1);
 			executed = true;
 		} else if (event.what == PM_TRACE_EXIT && event.tid == pid) {
@@ -685,6 +741,7 @@ int main(void)
 		cmocka_unit_test(test_signals_arrive_unchanged),
 		cmocka_unit_test(test_job_control_works),
 		cmocka_unit_test(test_forks_and_threads_are_followed),
+		cmocka_unit_test(test_parents_that_end_at_once),
 		cmocka_unit_test(test_exec_of_a_thread),
 		cmocka_unit_test(test_vfork),
 		cmocka_unit_test(test_let_go),

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+/* The threads and processes that are followed, by number. */
+#include "trace-internal.h"
+
+static bool equal_thread(const void *table, uint32_t id, const void *key)
+{
+	const struct pm_trace *trace = table;
+
+	return trace->threads.data[id].tid == *(const pid_t *)key;
+}
+
+static bool equal_process(const void *table, uint32_t id, const void *key)
+{
+	const struct pm_trace *trace = table;
+
+	return trace->processes.data[id].pid == *(const pid_t *)key;
+}
+
+static uint64_t hash(pid_t id)
+{
+	return pm_hash_mix((uint32_t)id, 0);
+}
+
+uint32_t pm_trace_find_thread(const struct pm_trace *trace, pid_t tid)
+{
+	return pm_index_find(&trace->threads_index, hash(tid), equal_thread, trace, &tid);
+}
+
+uint32_t pm_trace_find_process(const struct pm_trace *trace, pid_t pid)
+{
+	return pm_index_find(&trace->processes_index, hash(pid), equal_process, trace,
+			     &pid);
+}
+
+static int add_process(struct pm_trace *trace, pid_t pid, uint32_t *ret)
+{
+	uint32_t row;
+
+	*ret = pm_trace_find_process(trace, pid);
+	if (*ret != PM_INDEX_NONE)
+		return 0;
+	if (trace->free_processes.len == 0) {
+		/* Room to take the row back is made where failing is possible. */
+		row = (uint32_t)trace->processes.len;
+		if (pm_vec_reserve(&trace->free_processes, (size_t)row + 1) < 0 ||
+		    pm_vec_push(&trace->processes, (struct pm_trace_process){ 0 }) < 0)
+			return -ENOMEM;
+		trace->free_processes.data[trace->free_processes.len++] = row;
+	}
+	row = trace->free_processes.data[trace->free_processes.len - 1];
+	if (pm_index_add(&trace->processes_index, hash(pid), row) < 0)
+		return -ENOMEM;
+	trace->free_processes.len--;
+	trace->processes.data[row] = (struct pm_trace_process){ .pid = pid };
+	*ret = row;
+	return 0;
+}
+
+static void drop_process_if_empty(struct pm_trace *trace, uint32_t row)
+{
+	struct pm_trace_process *process = &trace->processes.data[row];
+
+	if (process->threads > 0)
+		return;
+	pm_index_remove(&trace->processes_index, hash(process->pid), row);
+	process->pid = 0;
+	trace->free_processes.data[trace->free_processes.len++] = row;
+}
+
+int pm_trace_add_thread(struct pm_trace *trace, pid_t pid, pid_t tid, uint32_t *ret)
+{
+	uint32_t row, process;
+	int rc = add_process(trace, pid, &process);
+
+	if (rc < 0)
+		return rc;
+	rc = -ENOMEM;
+	if (trace->free_threads.len == 0) {
+		row = (uint32_t)trace->threads.len;
+		if (pm_vec_reserve(&trace->free_threads, (size_t)row + 1) < 0 ||
+		    pm_vec_push(&trace->threads, (struct pm_trace_thread){ 0 }) < 0)
+			goto failed;
+		trace->free_threads.data[trace->free_threads.len++] = row;
+	}
+	row = trace->free_threads.data[trace->free_threads.len - 1];
+	if (pm_index_add(&trace->threads_index, hash(tid), row) < 0)
+		goto failed;
+	trace->free_threads.len--;
+	trace->threads.data[row] = (struct pm_trace_thread){
+		.tid = tid, .process = process, .schedstat_fd = -1, .stat_fd = -1
+	};
+	trace->processes.data[process].threads++;
+	trace->len++;
+	*ret = row;
+	return 0;
+failed:
+	drop_process_if_empty(trace, process);
+	return rc;
+}
+
+void pm_trace_drop_thread(struct pm_trace *trace, uint32_t row)
+{
+	struct pm_trace_thread *thread = &trace->threads.data[row];
+
+	pm_trace_close(trace, thread);
+	pm_index_remove(&trace->threads_index, hash(thread->tid), row);
+	thread->tid = 0;
+	trace->free_threads.data[trace->free_threads.len++] = row;
+	trace->len--;
+	trace->processes.data[thread->process].threads--;
+	drop_process_if_empty(trace, thread->process);
+	if (trace->held == row)
+		trace->held = PM_INDEX_NONE;
+}
