@@ -20,8 +20,12 @@ enum {
 	QUEUE_MAX = 256, /* samples that wait to be unwound */
 	QUEUE_BYTES = 8 << 20, /* … and their stacks */
 	STACK_BYTES_MIN = 64 << 10,
+	UNMET_TICKS =
+		8, /* by chance, one in three thousand is not met in as much CPU time */
 };
-#define FLUSH_NS      1000000000ull
+#define FLUSH_NS 1000000000ull
+#define SERVICE_NS \
+	2000000ull /* of handling stops until signals and ticks are looked at */
 #define SLICE_NS      100000u /* the least that the kernel takes */
 #define MAPS_NS       1000000000ull /* until mappings are looked at without a reason */
 #define DETACH_MAX_NS 1000000000ull /* for who is left when the command has ended */
@@ -47,7 +51,9 @@ struct pm_rec_ptrace {
 	uint64_t hz, tick_ns; /* when the last tick was due */
 	uint32_t stack_bytes; /* that are copied at first */
 	bool stack_grows; /* more, when that was too little */
+	uint64_t waiting; /* threads that a tick met while they waited for a CPU */
 	struct rusage usage_before; /* of children that are not the command */
+	bool more; /* stops wait; no SIGCHLD may tell of them */
 	size_t queue_len, arena_len;
 	struct queued queue[QUEUE_MAX];
 	uint8_t *arena;
@@ -115,9 +121,11 @@ static int feed_all(struct pm_rec_session *session)
  * still, when its process's memory has another size than at the last look, when the pc is in
  * nothing that is known, and every second.
  */
-static int refresh_maps(struct pm_rec_session *session, pid_t pid, uint64_t pc,
+static int refresh_maps(struct pm_rec_session *session,
+			const struct pm_trace_event *event, uint64_t pc,
 			const struct pm_stat_line *seen, uint64_t now)
 {
+	pid_t pid = event->pid;
 	struct pm_rec_ptrace *ptrace = session->ptrace;
 	struct pm_rec_tracee *leader = pm_rec_tracees_get(&ptrace->tracees, pid, pid);
 	const struct pm_process *process = pm_procs_get(session->procs, pid);
@@ -129,7 +137,8 @@ static int refresh_maps(struct pm_rec_session *session, pid_t pid, uint64_t pc,
 	if (leader->maps_known && leader->virtual_bytes == seen->virtual_bytes &&
 	    now - leader->maps_read_ns < MAPS_NS && pm_space_find(&process->space, pc))
 		return 0;
-	if (pm_rec_maps_hash(pid, &hash) < 0)
+	/* The leader may have ended; the thread that stands still shows the same memory. */
+	if (pm_rec_maps_hash(event->tid, &hash) < 0)
 		return 0; /* it is ending: what was known stands */
 	leader->virtual_bytes = seen->virtual_bytes;
 	leader->maps_read_ns = now;
@@ -161,13 +170,51 @@ static int name_thread(struct pm_rec_session *session, struct pm_rec_tracee *tra
 	return pm_rec_record(session, &record);
 }
 
-/* Copies what the sample needs of the thread, which stands still. */
+/* Copies what the sample needs of the thread, which stands still. There is room. */
+static int copy_sample(struct pm_rec_session *session, struct pm_rec_tracee *tracee,
+		       const struct pm_trace_regs *regs, uint64_t now, uint64_t cpu_ns)
+{
+	struct pm_rec_ptrace *ptrace = session->ptrace;
+	struct queued *queued = &ptrace->queue[ptrace->queue_len++];
+
+	*queued = (struct queued){ .regs = *regs,
+				   .time = now,
+				   .period = cpu_ns - tracee->sampled_ns,
+				   .pid = tracee->pid,
+				   .tid = tracee->tid,
+				   .cpu = pm_trace_seen(ptrace->trace, tracee->tid)->cpu,
+				   .stack_at = ptrace->arena_len,
+				   .stack_asked = tracee->stack_bytes };
+	tracee->sampled_ns = cpu_ns;
+	/* Not by the process's number: a leader that has ended has no memory. */
+	queued->stack_len = pm_trace_read_stack(
+		tracee->tid, regs->sp, ptrace->arena + ptrace->arena_len,
+		queued->stack_asked, &queued->stack_below);
+	ptrace->arena_len += (queued->stack_len + 15) & ~(size_t)15;
+	if (!ptrace->verify)
+		return 0;
+	return pm_rec_verify_add(
+		ptrace->verify, session, tracee->pid, tracee->tid, regs,
+		&(struct pm_unw_stack){ .start = regs->sp - queued->stack_below,
+					.data = ptrace->arena + queued->stack_at,
+					.len = queued->stack_len });
+}
+
+/*
+ * Where a thread waits says nothing about where it runs, so that its time counts at a later
+ * tick. But by then it should have been met on a CPU: with so much CPU time unaccounted for, as
+ * where threads stop for signals all the time, any place that it stands at is better than none.
+ */
+static uint64_t unmet_max_ns(const struct pm_rec_ptrace *ptrace)
+{
+	return UNMET_TICKS * 1000000000u / ptrace->hz;
+}
+
 static int take_sample(struct pm_rec_session *session, const struct pm_trace_event *event)
 {
 	struct pm_rec_ptrace *ptrace = session->ptrace;
 	const struct pm_stat_line *seen = pm_trace_seen(ptrace->trace, event->tid);
 	struct pm_rec_tracee *tracee;
-	struct queued *queued;
 	struct pm_trace_regs regs;
 	uint64_t now = pm_rec_now_ns(), cpu_ns;
 	int ret = 0;
@@ -175,15 +222,18 @@ static int take_sample(struct pm_rec_session *session, const struct pm_trace_eve
 	if (!seen || pm_trace_regs(event->tid, &regs) < 0 ||
 	    pm_trace_cpu_ns(ptrace->trace, event->tid, &cpu_ns) < 0)
 		return 0; /* it is being killed */
-	ret = refresh_maps(session, event->pid, regs.pc, seen, now);
+	ret = refresh_maps(session, event, regs.pc, seen, now);
 	if (ret < 0)
 		return ret;
 	tracee = pm_rec_tracees_get(&ptrace->tracees, event->pid, event->tid);
 	if (!tracee)
 		return -ENOMEM;
-	/* Where it waits says nothing about where it runs: its time counts at a later tick. */
-	if (!event->had_cpu || cpu_ns <= tracee->sampled_ns)
+	if (cpu_ns <= tracee->sampled_ns)
 		return 0;
+	if (!event->had_cpu && cpu_ns - tracee->sampled_ns < unmet_max_ns(ptrace)) {
+		ptrace->waiting++;
+		return 0;
+	}
 	if (tracee->stack_bytes == 0)
 		tracee->stack_bytes = ptrace->stack_bytes;
 	if (ptrace->queue_len == QUEUE_MAX ||
@@ -191,29 +241,7 @@ static int take_sample(struct pm_rec_session *session, const struct pm_trace_eve
 		ret = feed_all(session);
 	if (ret == 0)
 		ret = name_thread(session, tracee, seen->comm, false, now);
-	if (ret < 0)
-		return ret;
-	queued = &ptrace->queue[ptrace->queue_len++];
-	*queued = (struct queued){ .regs = regs,
-				   .time = now,
-				   .period = cpu_ns - tracee->sampled_ns,
-				   .pid = event->pid,
-				   .tid = event->tid,
-				   .cpu = seen->cpu,
-				   .stack_at = ptrace->arena_len,
-				   .stack_asked = tracee->stack_bytes };
-	tracee->sampled_ns = cpu_ns;
-	queued->stack_len = pm_trace_read_stack(
-		event->pid, regs.sp, ptrace->arena + ptrace->arena_len,
-		queued->stack_asked, &queued->stack_below);
-	ptrace->arena_len += (queued->stack_len + 15) & ~(size_t)15;
-	if (ptrace->verify)
-		ret = pm_rec_verify_add(
-			ptrace->verify, session, event->pid, event->tid, &regs,
-			&(struct pm_unw_stack){ .start = regs.sp - queued->stack_below,
-						.data = ptrace->arena + queued->stack_at,
-						.len = queued->stack_len });
-	return ret;
+	return ret < 0 ? ret : copy_sample(session, tracee, &regs, now, cpu_ns);
 }
 
 /* ---- events ----------------------------------------------------------------------------- */
@@ -245,7 +273,7 @@ static int on_exec(struct pm_rec_session *session, const struct pm_trace_event *
 
 	if (ret < 0)
 		return ret;
-	pm_rec_tracees_exec(&ptrace->tracees, event->pid);
+	pm_rec_tracees_exec(&ptrace->tracees, event->pid, event->former_tid);
 	tracee = pm_rec_tracees_get(&ptrace->tracees, event->pid, event->tid);
 	if (!tracee)
 		return -ENOMEM;
@@ -282,29 +310,49 @@ static int on_exit_of(struct pm_rec_session *session, const struct pm_trace_even
 	return ret;
 }
 
-/* Takes all that has happened. Those that stand still come first, unwinding last. */
+static int on_event(struct pm_rec_session *session, const struct pm_trace_event *event)
+{
+	switch (event->what) {
+	case PM_TRACE_NEW:
+		return on_new(session, event);
+	case PM_TRACE_EXEC:
+		return on_exec(session, event);
+	case PM_TRACE_STOPPED:
+		return take_sample(session, event);
+	case PM_TRACE_EXIT:
+		return on_exit_of(session, event);
+	}
+	return 0;
+}
+
+/*
+ * Takes what has happened, for a while: under a storm of signals there is always more. Who
+ * stands still for a sample waits for no unwinding, which is done when nothing else is left;
+ * only an exit, an exec, new mappings and a full queue have what was copied before unwound
+ * at once.
+ */
 static int service(struct pm_rec_session *session, bool recording, struct pm_error *err)
 {
+	struct pm_rec_ptrace *ptrace = session->ptrace;
+	uint64_t begin = pm_rec_now_ns();
 	struct pm_trace_event event;
-	int ret, failed = 0;
+	int ret = 0, failed = 0;
 
-	while ((ret = pm_trace_next(session->ptrace->trace, &event, err)) > 0) {
-		/* With the recording over, only who has ended is of interest. */
-		if (event.what == PM_TRACE_EXIT)
-			ret = on_exit_of(session, &event);
-		else if (!recording || failed < 0)
-			continue;
-		else if (event.what == PM_TRACE_NEW)
-			ret = on_new(session, &event);
-		else if (event.what == PM_TRACE_EXEC)
-			ret = on_exec(session, &event);
-		else
-			ret = take_sample(session, &event);
-		/* Nobody may be left standing, whatever became of the file. */
-		if (ret < 0 && recording)
-			failed = ret;
-	}
-	if (ret == 0 && failed == 0 && recording)
+	do {
+		ret = pm_trace_next(ptrace->trace, &event, err);
+		if (ret <= 0)
+			break;
+		/* With the recording over, only who has ended is of interest. Nobody may be
+		 * left standing, whatever became of the file. */
+		if (event.what == PM_TRACE_EXIT || (recording && failed == 0)) {
+			int error = on_event(session, &event);
+
+			if (error < 0 && recording)
+				failed = error;
+		}
+	} while (pm_rec_now_ns() - begin < SERVICE_NS);
+	ptrace->more = ret > 0 || pm_trace_more(ptrace->trace);
+	if (ret >= 0 && failed == 0 && recording && !ptrace->more)
 		failed = feed_all(session);
 	if (failed == -ENOMEM)
 		pm_error_set(err, failed, "out of memory");
@@ -383,6 +431,7 @@ static int open_trace(struct pm_rec_session *session, struct pm_error *err)
 {
 	const struct pm_rec_options *options = session->options;
 	struct pm_rec_ptrace *ptrace = session->ptrace;
+	int ret;
 
 	ptrace->arena = malloc(QUEUE_BYTES);
 	ptrace->trace = pm_trace_new();
@@ -395,7 +444,9 @@ static int open_trace(struct pm_rec_session *session, struct pm_error *err)
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	ask_to_be_prompt();
 	getrusage(RUSAGE_CHILDREN, &ptrace->usage_before);
-	return pm_trace_seize(ptrace->trace, session->child.launch.pid, true, err);
+	/* The command is a single thread of our own code as yet. */
+	ret = pm_trace_seize(ptrace->trace, session->child.launch.pid, true, err);
+	return ret < 0 ? ret : 0;
 }
 
 int pm_rec_ptrace_open(struct pm_rec_session *session, struct pm_error *err)
@@ -420,6 +471,16 @@ int pm_rec_ptrace_open(struct pm_rec_session *session, struct pm_error *err)
 	return open_trace(session, err);
 }
 
+uint64_t pm_rec_ptrace_waiting(const struct pm_rec_ptrace *ptrace)
+{
+	return ptrace->waiting;
+}
+
+uint64_t pm_rec_ptrace_unseen(const struct pm_rec_ptrace *ptrace)
+{
+	return pm_trace_unseen(ptrace->trace);
+}
+
 void pm_rec_ptrace_free(struct pm_rec_ptrace *ptrace)
 {
 	if (!ptrace)
@@ -441,7 +502,7 @@ int pm_rec_ptrace_go(struct pm_rec_session *session, struct pm_error *err)
 
 	/* A signal that meets the command before its exec stops it for us. */
 	while (ret == 0 && fds[1].revents == 0) {
-		poll(fds, PM_ARRAY_LEN(fds), -1);
+		poll(fds, PM_ARRAY_LEN(fds), session->ptrace->more ? 0 : -1);
 		pm_rec_child_signals(&session->child);
 		ret = service(session, true, err);
 	}
@@ -494,7 +555,10 @@ static void wait_for_end(struct pm_rec_session *session, bool failed)
 			pm_rec_say_waiting(session, failed);
 			said = true;
 		}
-		poll(&fd, 1, letting_go ? DETACH_MS : WAITING_MS);
+		poll(&fd, 1,
+		     session->ptrace->more ? 0
+		     : letting_go          ? DETACH_MS
+					   : WAITING_MS);
 		pm_rec_child_signals(&session->child);
 		service(session, false, &err);
 	}
@@ -511,7 +575,7 @@ int pm_rec_ptrace_record(struct pm_rec_session *session, struct pm_error *err)
 	while (error == 0 && child->running && child->interrupts == 0) {
 		uint64_t now;
 
-		poll(fds, PM_ARRAY_LEN(fds), -1);
+		poll(fds, PM_ARRAY_LEN(fds), session->ptrace->more ? 0 : -1);
 		pm_rec_child_signals(child);
 		error = turn(session, fds[1].revents != 0, err);
 		now = pm_rec_now_ns();
@@ -522,6 +586,8 @@ int pm_rec_ptrace_record(struct pm_rec_session *session, struct pm_error *err)
 		session->end_ns = now;
 	}
 	stop_recording(session);
+	if (error == 0)
+		error = feed_all(session);
 	if (error < 0 && child->running)
 		pm_rec_say_stopped(err, error);
 	wait_for_end(session, error < 0);

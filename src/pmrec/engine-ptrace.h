@@ -33,6 +33,11 @@ void pm_rec_ptrace_free(struct pm_rec_ptrace *ptrace);
 
 /* The event, for the header. @requested is borrowed from the options. */
 void pm_rec_ptrace_event(const struct pm_rec_session *session, struct pm_file_event *ret);
+/* Stops that gave no sample: the thread had waited for a CPU, or may have. Its time counts
+ * at its next sample, if there is one. */
+uint64_t pm_rec_ptrace_waiting(const struct pm_rec_ptrace *ptrace);
+/* How often a thread could not be looked at, for too many files were open. */
+uint64_t pm_rec_ptrace_unseen(const struct pm_rec_ptrace *ptrace);
 /* How much of each stack is copied at first. */
 uint32_t pm_rec_ptrace_stack_bytes(const struct pm_rec_session *session);
 /* What everybody has to know who reads the report. */

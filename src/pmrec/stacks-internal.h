@@ -29,6 +29,7 @@ struct pm_rec_stacks {
 	struct pm_rec_names names;
 	uint64_t still_ns; /* how long the first of them stood still */
 	pid_t pid;
+	bool incomplete; /* threads were made faster than they could be found */
 	bool changed; /* what was mapped, while we looked */
 	bool verbose;
 };

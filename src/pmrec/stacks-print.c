@@ -291,6 +291,11 @@ int pm_rec_stacks_print(const struct pm_rec_stacks *stacks, const struct pm_proc
 	pm_str_printf(&out, "process %d: %zu thread%s, stood still for %.2f ms\n",
 		      (int)stacks->pid, len, len == 1 ? "" : "s",
 		      (double)stacks->still_ns / 1e6);
+	if (stacks->incomplete)
+		pm_str_puts(
+			&out,
+			"! threads were made faster than they could be stopped: some are "
+			"missing\n");
 	if (stacks->changed)
 		pm_str_puts(&out,
 			    "! files were mapped or unmapped meanwhile: names may be "

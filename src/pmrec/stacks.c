@@ -51,7 +51,7 @@ static int copy_thread(struct work *work, const struct pm_trace_event *event)
 	if (!seen || pm_trace_regs(event->tid, &thread.regs) < 0)
 		return 0; /* it has been killed */
 	thread.seen = *seen;
-	thread.bytes_len = pm_trace_read_stack(event->pid, thread.regs.sp, work->buffer,
+	thread.bytes_len = pm_trace_read_stack(event->tid, thread.regs.sp, work->buffer,
 					       PM_TRACE_STACK_MAX, &thread.bytes_below);
 	thread.bytes = malloc(thread.bytes_len + 1);
 	if (!thread.bytes)
@@ -97,7 +97,8 @@ static int stop_all(struct work *work, struct pm_error *err)
 		if (ret < 0 || pm_trace_len(work->trace) <= work->stacks.threads.len ||
 		    pm_rec_now_ns() - begin > STOP_MAX_NS)
 			return ret;
-		wait_a_little();
+		if (!pm_trace_more(work->trace))
+			wait_a_little();
 	}
 }
 
@@ -120,13 +121,14 @@ static int copy_all(struct work *work, struct pm_error *err)
 
 		if (ret < 0)
 			return ret;
-		if (pm_trace_len(work->trace) == before)
-			break;
+		if (ret == 0 && pm_trace_len(work->trace) == before)
+			return 0;
 		before = pm_trace_len(work->trace);
 		ret = stop_all(work, err);
 		if (ret < 0)
 			return ret;
 	}
+	work->stacks.incomplete = true;
 	return 0;
 }
 
@@ -139,7 +141,8 @@ static void let_go(struct work *work)
 	if (work->first_stop_ns)
 		work->stacks.still_ns = pm_rec_now_ns() - work->first_stop_ns;
 	while (pm_trace_len(work->trace) > 0 && pm_rec_now_ns() - begin < DETACH_MAX_NS) {
-		if (pm_trace_next(work->trace, &event, NULL) == 0)
+		if (pm_trace_next(work->trace, &event, NULL) == 0 &&
+		    !pm_trace_more(work->trace))
 			wait_a_little();
 	}
 }
@@ -166,25 +169,44 @@ static int verify_all(struct work *work)
 	return ret;
 }
 
+/* Ctrl-Z must not stop us while others stand still for us: they would stand as long. */
+static void block_stops(sigset_t *former)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTSTP);
+	sigaddset(&set, SIGTTOU);
+	sigaddset(&set, SIGTTIN);
+	sigprocmask(SIG_BLOCK, &set, former);
+}
+
 /* Everything for which they have to stand still. */
 static int look(struct work *work, struct pm_error *err)
 {
-	pid_t pid = work->options->pid;
+	pid_t pid = work->options->pid, tid;
 	uint64_t before = 0, after = 0;
-	int ret = copy_all(work, err);
-	bool known = ret == 0 && pm_rec_maps_hash(pid, &before) == 0;
+	sigset_t former;
+	bool known;
+	int ret;
 
+	block_stops(&former);
+	ret = copy_all(work, err);
+	/* A leader that has ended is not followed, and shows nothing. */
+	tid = pm_trace_next_tid(work->trace, 0);
+	known = ret == 0 && pm_rec_maps_hash(tid, &before) == 0;
 	if (ret == 0 && work->verify) {
 		ret = pm_procs_read(work->session.procs, pid, err);
 		if (ret == 0)
 			ret = verify_all(work);
 	}
 	let_go(work);
+	sigprocmask(SIG_SETMASK, &former, NULL);
 	/* Files are opened and read here: that takes longer than all of the above. */
 	if (ret == 0)
 		ret = pm_procs_read(work->session.procs, pid, err);
 	work->stacks.changed =
-		!known || pm_rec_maps_hash(pid, &after) < 0 || before != after;
+		!known || pm_rec_maps_hash(tid, &after) < 0 || before != after;
 	return ret;
 }
 

@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "engine-ptrace.h"
+
 enum {
 	/* Below this share of the CPU time that the kernel accounts, something was missed. */
 	ACCOUNTED_PERCENT = 80,
@@ -69,6 +71,21 @@ static void warn_lost(struct pm_rec_session *session)
 	pm_rec_warn(session, text);
 }
 
+static void warn_unseen(struct pm_rec_session *session)
+{
+	uint64_t unseen = session->ptrace ? pm_rec_ptrace_unseen(session->ptrace) : 0;
+	char text[160];
+
+	if (unseen == 0)
+		return;
+	snprintf(text, sizeof(text),
+		 "%" PRIu64
+		 " times a running thread could not be looked at, for too many "
+		 "files are open; try: ulimit -n 4096",
+		 unseen);
+	pm_rec_warn(session, text);
+}
+
 static void warn_none(struct pm_rec_session *session)
 {
 	uint64_t cpu = cpu_ns(&session->child.usage);
@@ -89,20 +106,24 @@ static void warn_none(struct pm_rec_session *session)
 	pm_rec_warn(session, text);
 }
 
-/* The same for the engine ptrace, which meets threads only at its ticks. */
+/* The engine ptrace meets threads only at its ticks. */
 static void warn_unmet(struct pm_rec_session *session)
 {
 	uint64_t cpu = cpu_ns(&session->child.usage);
 	uint64_t period = session->counts.events[0].period;
-	char text[256];
+	uint64_t waiting = pm_rec_ptrace_waiting(session->ptrace);
+	char text[384];
 
 	if (cpu < ACCOUNTED_FROM_NS || period >= cpu / 100 * ACCOUNTED_PERCENT)
 		return;
 	snprintf(
 		text, sizeof(text),
-		"the samples stand for %.2f s of %.2f s CPU time: threads that end between "
-		"two ticks are missed; try: -F 999",
-		(double)period / 1e9, (double)cpu / 1e9);
+		"the samples stand for %.2f s of %.2f s CPU time: what a thread uses after "
+		"its last sample is missed, all of it where the thread ends between two "
+		"ticks; and %" PRIu64
+		" stops gave no sample, since the thread waited for "
+		"a CPU, or may have; try: -F 999",
+		(double)period / 1e9, (double)cpu / 1e9, waiting);
 	pm_rec_warn(session, text);
 }
 
@@ -217,6 +238,7 @@ void pm_rec_summary_warn(struct pm_rec_session *session)
 
 	warn_clamped(session);
 	warn_unreachable(session);
+	warn_unseen(session);
 	if (session->counts.lost > 0)
 		warn_lost(session);
 	else if (!child->status_known || child->interrupts > 0)

@@ -65,8 +65,15 @@ void pm_rec_tracees_drop(struct pm_rec_tracees *tracees, pid_t tid)
 		drop_row(tracees, row);
 }
 
-void pm_rec_tracees_exec(struct pm_rec_tracees *tracees, pid_t pid)
+void pm_rec_tracees_exec(struct pm_rec_tracees *tracees, pid_t pid, pid_t former)
 {
+	uint32_t leader = find(tracees, pid), thread = find(tracees, former);
+
+	/* CPU time is the thread's own, and goes with it to its new number. */
+	if (leader != PM_INDEX_NONE && thread != leader)
+		tracees->rows.data[leader].sampled_ns =
+			thread == PM_INDEX_NONE ? 0
+						: tracees->rows.data[thread].sampled_ns;
 	for (uint32_t i = 0; i < tracees->rows.len; i++) {
 		struct pm_rec_tracee *row = &tracees->rows.data[i];
 
@@ -77,16 +84,17 @@ void pm_rec_tracees_exec(struct pm_rec_tracees *tracees, pid_t pid)
 	}
 }
 
-int pm_rec_maps_hash(pid_t pid, uint64_t *ret)
+int pm_rec_maps_hash(pid_t tid, uint64_t *ret)
 {
 	PM_AUTO_FCLOSE FILE *file = NULL;
 	PM_AUTO_FREE char *line = NULL;
 	uint64_t sum = 0;
+	bool any = false;
 	size_t cap = 0;
 	char path[64];
 	ssize_t len;
 
-	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+	snprintf(path, sizeof(path), "/proc/%d/maps", (int)tid);
 	file = fopen(path, "re");
 	if (!file)
 		return -errno;
@@ -94,11 +102,14 @@ int pm_rec_maps_hash(pid_t pid, uint64_t *ret)
 		/* "START-END rwxp …" */
 		const char *prot = memchr(line, ' ', (size_t)len);
 
+		any = true;
 		if (prot && line + len - prot > 4 && prot[3] == 'x')
 			sum = pm_hash_mix(sum, pm_hash_bytes(line, (size_t)len));
 	}
 	if (ferror(file))
 		return -EIO;
+	if (!any)
+		return -ESRCH;
 	*ret = sum;
 	return 0;
 }

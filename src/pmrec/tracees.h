@@ -28,9 +28,11 @@ void pm_rec_tracees_release(struct pm_rec_tracees *tracees);
 struct pm_rec_tracee *pm_rec_tracees_get(struct pm_rec_tracees *tracees, pid_t pid,
 					 pid_t tid);
 void pm_rec_tracees_drop(struct pm_rec_tracees *tracees, pid_t tid);
-/* After an exec: of @pid only the leader is left, and its mappings are not known. */
-void pm_rec_tracees_exec(struct pm_rec_tracees *tracees, pid_t pid);
+/* After an exec: of @pid only the leader is left, which is the thread that was @former, and
+ * its mappings are not known. */
+void pm_rec_tracees_exec(struct pm_rec_tracees *tracees, pid_t pid, pid_t former);
 
-/* A hash of the lines of /proc/PID/maps that are executable: equal as long as nothing was
- * mapped or unmapped that stacks can lead into. 0 or negative errno. */
-int pm_rec_maps_hash(pid_t pid, uint64_t *ret);
+/* A hash of the lines of /proc/TID/maps that are executable: equal as long as nothing was
+ * mapped or unmapped that stacks can lead into. 0 or negative errno; -ESRCH when the thread
+ * has ended, a leader, too, whose process lives on. */
+int pm_rec_maps_hash(pid_t tid, uint64_t *ret);

@@ -96,7 +96,9 @@ split_is_true() {
 @test "with more samples, too" {
 	"$PMREC" -q --engine ptrace -F 999 -o s.json -- "$PROGRAMS/split" 3
 	split_is_true
+	# Not one of each clock tick, of which all periods would be multiples.
 	holds s.json 'len(samples) > 400' 'events[0]["freq"] == 999' \
+		'len({s["period"] for s in samples}) > len(samples) / 2' \
 		'0.95 < footer["events"][0]["period"] / footer["cpu_ns"] < 1.01'
 }
 
@@ -238,6 +240,55 @@ split_is_true() {
 	wait "$recorder" || status=$?
 	[ "$status" = 137 ]
 	holds s.json 'footer["exit"] == {"signal": 9}'
+}
+
+@test "a storm of signals: there are samples, and Ctrl-C ends it" {
+	"$PMREC" -q --engine ptrace -o s.json -- "$PROGRAMS/odd-threads" storm 30 3>&- &
+	local recorder=$! status=0
+	sleep 4
+	kill -INT "$recorder"
+	wait "$recorder" || status=$?
+	# Not its own end, of which the exit status would be 0.
+	[ "$status" = 143 ]
+	query s.json 'len(samples)' 'footer'
+	holds s.json 'footer["exit"] == {"signal": 15}' 'len(samples) > 0' \
+		'footer["stops"].get("root", 0) > 0.9 * len(samples)'
+}
+
+@test "a process whose leader has ended" {
+	"$PMREC" -q --engine ptrace -o s.json -- "$PROGRAMS/odd-threads" leaderless
+	query s.json 'len(samples)' 'footer'
+	holds s.json 'len(samples) > 30' 'footer["stops"]["root"] > 0.9 * len(samples)' \
+		'sum("main_is_gone" in chain(s) for s in samples) > 0.9 * len(samples)'
+	target "$PROGRAMS/odd-threads" leaderless 60
+	await Z "$pid"
+	run --separate-stderr "$PMREC" --stacks -p "$pid"
+	echo "$output" "$stderr"
+	[ "$status" = 0 ]
+	[[ $output == "process $pid: 1 thread, "*main_is_gone*start_thread* ]]
+	[[ $output != *"ends here"* && $output != *"! "* ]]
+}
+
+@test "a program that a thread other than the leader executes" {
+	"$PMREC" -q --engine ptrace -o s.json -- "$PROGRAMS/odd-threads" exec
+	query s.json 'len(samples)' 'footer'
+	holds s.json '0.9 < footer["events"][0]["period"] / footer["cpu_ns"] < 1.01' \
+		'all(abs(sum(s["period"] for s in samples if f in chain(s)) / 1e9 - 1) < 0.2 for f in ("before_exec", "after_exec"))'
+}
+
+@test "few open files are enough for many threads" {
+	cat >many.py <<-'END'
+		import hashlib, threading
+		data = bytes(1 << 16)
+		def work():
+		    for _ in range(400): hashlib.sha256(data).digest()
+		threads = [threading.Thread(target=work) for _ in range(40)]
+		for thread in threads: thread.start()
+		for thread in threads: thread.join()
+	END
+	(ulimit -n 64 && "$PMREC" -q --engine ptrace --no-symbols -o s.json -- python3 many.py)
+	query s.json 'len(samples)' 'footer'
+	holds s.json 'len(samples) > 20' 'footer["stops"]["root"] > 0.9 * len(samples)'
 }
 
 @test "kill -9 of the recorder: the command runs on" {
@@ -412,6 +463,7 @@ target() {
 
 @test "--stacks of a stopped process leaves it stopped" {
 	target "$PROGRAMS/split" 60
+	until grep -q split "/proc/$pid/comm"; do sleep 0.05; done
 	kill -STOP "$pid"
 	await T "$pid"
 	run --separate-stderr "$PMREC" --stacks -p "$pid"
@@ -438,6 +490,30 @@ target() {
 	echo "$output"
 	[ "$status" = 0 ]
 	grep -qE '  rounds +own-split +split.c:' <<<"$output"
+}
+
+@test "--stacks of a zombie says so" {
+	# A shell that has become sleep does not wait for its child.
+	target sh -c 'exit 0 & echo $! >zombie; exec sleep 60'
+	until [ -s zombie ]; do sleep 0.05; done
+	await Z "$(cat zombie)"
+	run --separate-stderr "$PMREC" --stacks -p "$(cat zombie)"
+	[ "$status" = 125 ]
+	[[ $stderr == *"has ended: it is a zombie"* ]]
+}
+
+@test "--stacks: Ctrl-Z does not stop it while it holds others" {
+	target "$PROGRAMS/split" 60
+	# Many times, for the hold is short: the target runs on, and nobody is left stopped.
+	for _ in {1..20}; do
+		"$PMREC" --stacks -p "$pid" >out 3>&- &
+		kill -TSTP $!
+		sleep 0.02
+		! grep -q '^State:.t' "/proc/$pid/status" || sleep 1
+		! grep -q '^State:.t' "/proc/$pid/status"
+		kill -CONT $!
+		wait $!
+	done
 }
 
 @test "--stacks: a refusal is explained" {
