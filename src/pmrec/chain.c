@@ -306,7 +306,7 @@ static int push_unwound(struct pm_rec_chains *chains, const struct pm_record *re
 	error = unwind(chains, space, &regs, &whole, &reason, &len);
 	if (error < 0)
 		return error;
-	error = keep_raw(chains, record, space, &regs, &stack, len);
+	error = keep_raw(chains, record, space, &regs, &whole, len);
 	if (error < 0)
 		return error;
 	for (size_t i = 0; i < len; i++) {
