@@ -10,8 +10,14 @@
 enum {
 	PM_REC_JIT_PROCESSES_MAX = 512, /* at a time; each has two files open or more */
 	PM_REC_JIT_DUMPS_MAX = 8, /* of one process */
+	PM_REC_JIT_DEPTH_MAX = 16, /* forks that names come through */
+	PM_REC_JIT_MISSES_MAX = 1 << 16, /* of one process */
+	PM_REC_JIT_READ_BYTES = 4 << 20, /* of a file at once: the rings fill meanwhile */
+	PM_REC_JIT_READS_AT_THE_END = 256, /* of that many bytes */
 };
-/* Of all tables, before the oldest goes. */
+/* Of all that is here for unwinding: it is kept to the end, for who unwinds may know it. */
+#define PM_REC_JIT_UNWIND_BYTES_MAX ((size_t)64 << 20)
+/* Of all tables and that, before the oldest process goes. */
 #define PM_REC_JIT_BYTES_MAX ((size_t)512 << 20)
 
 /* What makes a frame of a process's generated code. */
@@ -34,6 +40,8 @@ struct pm_rec_jit_dump {
 	int fd;
 	char *path;
 	uint64_t inode;
+	uint64_t
+		waits_ns; /* time of the record that is next; UINT64_MAX: none is there */
 	bool unusable; /* and that is told */
 };
 
@@ -46,7 +54,9 @@ struct pm_rec_jit_covered {
 struct pm_rec_jit_process {
 	pid_t pid;
 	uint32_t refs;
-	struct pm_rec_jit_process *parent; /* at the fork; held */
+	struct pm_rec_jit_process *parent; /* whose names it has, too; held */
+	uint32_t depth; /* how many such there are */
+	bool over; /* only its names are left, for its children */
 	struct pm_jit_table *table;
 	bool looked; /* files, map: were looked for */
 	struct pm_jit_files files;
@@ -56,6 +66,7 @@ struct pm_rec_jit_process {
 	uint64_t map_read_ns; /* what was written before is in the table */
 	bool map_rest; /* there was more than is read at once */
 	PM_VEC(struct pm_rec_jit_dump) dumps;
+	bool more_dumps; /* than are read */
 	uint64_t
 		scanned_epoch; /* of its mappings, when they were looked through for dumps */
 	uint64_t dumps_ns; /* records up to this time are in the table */
@@ -79,25 +90,32 @@ struct pm_rec_jit {
 	int64_t since_ns; /* CLOCK_REALTIME */
 	PM_VEC(struct pm_rec_jit_process *)
 	processes; /* the one asked for last is last */
+	PM_VEC(struct pm_rec_jit_process *) alive; /* these, and whom children hold */
 	PM_VEC(struct pm_rec_jit_module) modules; /* by file_id */
 	PM_VEC(struct pm_unw_module *) unwind_modules;
+	size_t unwind_bytes;
 	PM_VEC(uint8_t) named; /* bitmap, by frame */
 	/* What is told once, at the end. */
 	uint64_t ambiguous, left_out;
+	uint64_t bad_lines; /* of perf maps */
+	uint64_t misses_left; /* frames beyond MISSES_MAX */
+	uint64_t rewritten; /* frames without a name whose map was written anew */
+	uint64_t forks_left; /* processes that could have names of their parents */
+	uint64_t dumps_left; /* processes with more than DUMPS_MAX */
+	uint64_t dumps_unread; /* that went on beyond what is read */
+	bool unwind_full; /* some function's unwinding was left out */
 	struct pm_error unusable; /* the first file that could not be used */
 	size_t unusable_count;
 };
 
-struct pm_rec_jit_process *pm_rec_jit_process_new(pid_t pid);
-void pm_rec_jit_unref(struct pm_rec_jit *jit, struct pm_rec_jit_process *process);
 int pm_rec_jit_open_dump(struct pm_rec_jit *jit, struct pm_rec_jit_process *process,
 			 const char *path, uint64_t inode);
 /* Brings the table to what was told up to @time_ns. 0, errno of the file or of memory. */
 int pm_rec_jit_refresh(struct pm_rec_jit *jit, struct pm_rec_jit_process *process,
 		       uint64_t time_ns);
 /* Remembers a place without a name; @frame PM_FILE_NONE: it is not a frame yet. */
-int pm_rec_jit_miss(struct pm_rec_jit_process *process, struct pm_rec_jit_place place,
-		    uint64_t time_ns, uint32_t frame);
+int pm_rec_jit_miss(struct pm_rec_jit *jit, struct pm_rec_jit_process *process,
+		    struct pm_rec_jit_place place, uint64_t time_ns, uint32_t frame);
 /* Reads all that is left, names what was missed, and counts what was wrong. */
 int pm_rec_jit_finish_process(struct pm_rec_jit *jit, struct pm_rec_jit_process *process);
 /* Says what was wrong. */

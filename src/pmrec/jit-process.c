@@ -6,55 +6,9 @@
 #include "session.h"
 
 enum {
-	/* At once: the rings fill meanwhile. The rest is read with the next samples. */
-	READ_BYTES = 4 << 20,
-	READS_AT_THE_END = 256,
-	MISSES_MAX = 1 << 16,
 	MISSES_OFTEN = 1024, /* more are looked through once a second */
 };
 #define SECOND_NS 1000000000ull
-
-struct pm_rec_jit_process *pm_rec_jit_process_new(pid_t pid)
-{
-	struct pm_rec_jit_process *process = calloc(1, sizeof(*process));
-
-	if (!process)
-		return NULL;
-	process->table = pm_jit_table_new();
-	if (!process->table) {
-		free(process);
-		return NULL;
-	}
-	process->pid = pid;
-	process->refs = 1;
-	process->map_fd = -1;
-	process->files.tmp_fd = -1;
-	return process;
-}
-
-void pm_rec_jit_unref(struct pm_rec_jit *jit, struct pm_rec_jit_process *process)
-{
-	if (!process || --process->refs > 0)
-		return;
-	pm_rec_jit_unref(jit, process->parent);
-	for (size_t i = 0; i < jit->modules.len; i++)
-		if (jit->modules.data[i].process == process)
-			jit->modules.data[i].process = NULL;
-	for (size_t i = 0; i < process->dumps.len; i++) {
-		pm_jitdump_free(process->dumps.data[i].reader);
-		pm_cleanup_close(&process->dumps.data[i].fd);
-		free(process->dumps.data[i].path);
-	}
-	pm_cleanup_close(&process->map_fd);
-	pm_jit_files_release(&process->files);
-	pm_jit_table_free(process->table);
-	pm_vec_release(&process->dumps);
-	pm_vec_release(&process->misses);
-	pm_index_release(&process->misses_index);
-	pm_vec_release(&process->file_ids);
-	pm_vec_release(&process->covered);
-	free(process);
-}
 
 static void look(struct pm_rec_jit *jit, struct pm_rec_jit_process *process)
 {
@@ -133,8 +87,8 @@ static bool equal_miss(const void *table, uint32_t id, const void *key)
 	       a->how == b->how;
 }
 
-int pm_rec_jit_miss(struct pm_rec_jit_process *process, struct pm_rec_jit_place place,
-		    uint64_t time_ns, uint32_t frame)
+int pm_rec_jit_miss(struct pm_rec_jit *jit, struct pm_rec_jit_process *process,
+		    struct pm_rec_jit_place place, uint64_t time_ns, uint32_t frame)
 {
 	uint64_t hash =
 		pm_hash_mix(place.address, (uint64_t)place.generation << 8 | place.how);
@@ -144,8 +98,12 @@ int pm_rec_jit_miss(struct pm_rec_jit_process *process, struct pm_rec_jit_place 
 
 	if (id == PM_INDEX_NONE) {
 		id = (uint32_t)process->misses.len;
-		if (id >= MISSES_MAX)
+		if (process->over)
 			return 0;
+		if (id >= PM_REC_JIT_MISSES_MAX) {
+			jit->misses_left += frame != PM_FILE_NONE;
+			return 0;
+		}
 		if (pm_vec_reserve(&process->misses, (size_t)id + 1) < 0 ||
 		    pm_index_add(&process->misses_index, hash, id) < 0)
 			return -ENOMEM;
@@ -201,12 +159,13 @@ static int name_missed(struct pm_rec_jit *jit, struct pm_rec_jit_process *proces
 static bool has_dump(const struct pm_rec_jit_process *process, const char *path,
 		     uint64_t inode)
 {
-	for (size_t i = 0; i < process->dumps.len; i++)
-		if (process->dumps.data[i].inode == inode &&
-		    strcmp(process->dumps.data[i].path, path) == 0)
-			return true;
 	/* A child still has its parent's mapped, but does not make what that makes now. */
-	return process->parent && has_dump(process->parent, path, inode);
+	for (; process; process = process->parent)
+		for (size_t i = 0; i < process->dumps.len; i++)
+			if (process->dumps.data[i].inode == inode &&
+			    strcmp(process->dumps.data[i].path, path) == 0)
+				return true;
+	return false;
 }
 
 int pm_rec_jit_open_dump(struct pm_rec_jit *jit, struct pm_rec_jit_process *process,
@@ -215,8 +174,13 @@ int pm_rec_jit_open_dump(struct pm_rec_jit *jit, struct pm_rec_jit_process *proc
 	struct pm_rec_jit_dump dump = { .inode = inode };
 	struct pm_error err = { 0 };
 
-	if (has_dump(process, path, inode) || process->dumps.len >= PM_REC_JIT_DUMPS_MAX)
+	if (has_dump(process, path, inode))
 		return 0;
+	if (process->dumps.len >= PM_REC_JIT_DUMPS_MAX) {
+		jit->dumps_left += !process->more_dumps;
+		process->more_dumps = true;
+		return 0;
+	}
 	look(jit, process);
 	dump.fd = pm_jit_files_jitdump(&process->files, path, inode, &err);
 	dump.unusable = dump.fd < 0;
@@ -235,33 +199,67 @@ int pm_rec_jit_open_dump(struct pm_rec_jit *jit, struct pm_rec_jit_process *proc
 	return 0;
 }
 
-static int read_dumps(struct pm_rec_jit *jit, struct pm_rec_jit_process *process,
-		      uint64_t until_ns, size_t max_bytes)
+static void peek(struct pm_rec_jit_dump *dump)
 {
+	if (dump->unusable || !pm_jitdump_peek(dump->reader, dump->fd, &dump->waits_ns))
+		dump->waits_ns = UINT64_MAX;
+}
+
+/* The time of the record that waits, of all dumps. */
+static uint64_t peek_all(struct pm_rec_jit_process *process)
+{
+	uint64_t next_ns = UINT64_MAX;
+
 	for (size_t i = 0; i < process->dumps.len; i++) {
 		struct pm_rec_jit_dump *dump = &process->dumps.data[i];
-		struct pm_error err = { 0 };
-		int ret;
 
-		if (dump->unusable)
-			continue;
-		ret = pm_jitdump_read(dump->reader, dump->fd, process->table, until_ns,
-				      max_bytes, &err);
-		if (ret == -ENOMEM)
-			return ret;
-		if (ret < 0) {
-			dump->unusable = true;
-			pm_error_where(&err, dump->path, -1);
-			count_unusable(jit, &err);
-		}
+		peek(dump);
+		if (dump->waits_ns < next_ns)
+			next_ns = dump->waits_ns;
 	}
+	return next_ns;
+}
+
+/* @reads counts down with each piece of PM_REC_JIT_READ_BYTES that was read whole. */
+static int read_dump(struct pm_rec_jit *jit, struct pm_rec_jit_process *process,
+		     struct pm_rec_jit_dump *dump, uint64_t until_ns, size_t *reads)
+{
+	struct pm_error err = { 0 };
+	int ret = 1;
+
+	if (dump->unusable)
+		return 0;
+	while (ret == 1 && *reads > 0) {
+		ret = pm_jitdump_read(dump->reader, dump->fd, process->table, until_ns,
+				      PM_REC_JIT_READ_BYTES, &err);
+		*reads -= ret == 1;
+	}
+	if (ret == -ENOMEM)
+		return ret;
+	if (ret < 0) {
+		dump->unusable = true;
+		pm_error_where(&err, dump->path, -1);
+		count_unusable(jit, &err);
+	}
+	peek(dump);
 	return 0;
+}
+
+static int read_dumps(struct pm_rec_jit *jit, struct pm_rec_jit_process *process,
+		      uint64_t until_ns, size_t *reads)
+{
+	int ret = 0;
+
+	for (size_t i = 0; i < process->dumps.len && ret == 0; i++)
+		ret = read_dump(jit, process, &process->dumps.data[i], until_ns, reads);
+	return ret;
 }
 
 /* A missed place at one of the times at which it was met. */
 struct event {
 	uint64_t time_ns;
 	uint32_t miss;
+	uint32_t candidate;
 	bool last;
 };
 
@@ -314,16 +312,56 @@ static int decide(struct pm_rec_jit *jit, struct pm_rec_jit_miss *miss,
 	return write_symbol(jit, miss->frame, &text);
 }
 
+/* What is to be named, by what was there at which time. */
+struct missed {
+	PM_VEC(struct event) events;
+	PM_VEC(struct candidate) candidates; /* of the events' misses */
+};
+
+static void missed_release(struct missed *missed)
+{
+	for (size_t i = 0; i < missed->candidates.len; i++) {
+		free(missed->candidates.data[i].name);
+		free(missed->candidates.data[i].file);
+	}
+	pm_vec_release(&missed->candidates);
+	pm_vec_release(&missed->events);
+}
+
+/* Those whose times a record at @from_ns or later can be about; of others all is known. */
+static int collect(const struct pm_rec_jit_process *process, uint64_t from_ns,
+		   struct missed *ret)
+{
+	for (uint32_t i = 0; i < process->misses.len; i++) {
+		const struct pm_rec_jit_miss *miss = &process->misses.data[i];
+		struct event event = { .miss = i,
+				       .candidate = (uint32_t)ret->candidates.len };
+
+		if (miss->done || miss->frame == PM_FILE_NONE || miss->last_ns < from_ns)
+			continue;
+		if (pm_vec_push(&ret->candidates, (struct candidate){ 0 }) < 0 ||
+		    pm_vec_reserve(&ret->events, ret->events.len + 2) < 0)
+			return -ENOMEM;
+		event.time_ns = miss->first_ns;
+		if (miss->first_ns >= from_ns)
+			ret->events.data[ret->events.len++] = event;
+		event.time_ns = miss->last_ns;
+		event.last = true;
+		ret->events.data[ret->events.len++] = event;
+	}
+	if (ret->events.len > 0)
+		qsort(ret->events.data, ret->events.len, sizeof(*ret->events.data),
+		      compare_events);
+	return 0;
+}
+
 static int on_event(struct pm_rec_jit *jit, struct pm_rec_jit_process *process,
 		    const struct event *event, struct candidate *candidate)
 {
 	struct pm_rec_jit_miss *miss = &process->misses.data[event->miss];
-	const struct pm_jit_function *function;
-	int ret = read_dumps(jit, process, event->time_ns, SIZE_MAX);
+	const struct pm_jit_function *function =
+		pm_jit_table_find(process->table, miss->place.address);
 
-	if (ret < 0)
-		return ret;
-	function = pm_jit_table_find(process->table, miss->place.address);
 	if (!event->last) {
 		function = found_late(process, miss);
 		return function ? keep_candidate(candidate, function, miss->place.address)
@@ -333,60 +371,75 @@ static int on_event(struct pm_rec_jit *jit, struct pm_rec_jit_process *process,
 	return decide(jit, miss, candidate, function && function->name ? function : NULL);
 }
 
+/* Only dumps that have something of that time are asked: there may be many events. */
+static int read_waiting(struct pm_rec_jit *jit, struct pm_rec_jit_process *process,
+			uint64_t until_ns, size_t *reads)
+{
+	int ret = 0;
+
+	for (size_t i = 0; i < process->dumps.len && ret == 0; i++) {
+		struct pm_rec_jit_dump *dump = &process->dumps.data[i];
+
+		if (dump->waits_ns <= until_ns)
+			ret = read_dump(jit, process, dump, until_ns, reads);
+	}
+	return ret;
+}
+
 /*
- * Applies what the dumps tell up to @until_ns, and names the places that were met before they
- * told it by what was there at that time.
+ * Applies what the dumps tell from @from_ns, where the next record is, up to @until_ns, and
+ * names the places that were met before they told it by what was there at that time. What is
+ * not read when @reads are over names nothing.
  */
 static int catch_up(struct pm_rec_jit *jit, struct pm_rec_jit_process *process,
-		    uint64_t until_ns, size_t max_bytes)
+		    uint64_t from_ns, uint64_t until_ns, size_t *reads)
 {
-	PM_AUTO_FREE struct event *events =
-		calloc(2 * process->misses.len + 1, sizeof(*events));
-	struct candidate *candidates =
-		calloc(process->misses.len + 1, sizeof(*candidates));
-	size_t len = 0;
-	int ret = events && candidates ? 0 : -ENOMEM;
+	PM_CLEANUP(missed_release) struct missed missed = { 0 };
+	int ret = collect(process, from_ns, &missed);
 
-	for (uint32_t i = 0; i < process->misses.len && ret == 0; i++) {
-		const struct pm_rec_jit_miss *miss = &process->misses.data[i];
+	for (size_t i = 0; i < missed.events.len && ret == 0; i++) {
+		const struct event *event = &missed.events.data[i];
 
-		if (miss->done || miss->frame == PM_FILE_NONE)
-			continue;
-		events[len++] = (struct event){ miss->first_ns, i, false };
-		events[len++] = (struct event){ miss->last_ns, i, true };
+		if (event->time_ns > until_ns)
+			break;
+		ret = read_waiting(jit, process, event->time_ns, reads);
+		if (ret == 0 && *reads == 0)
+			break;
+		if (ret == 0)
+			ret = on_event(jit, process, event,
+				       &missed.candidates.data[event->candidate]);
 	}
-	if (len > 0)
-		qsort(events, len, sizeof(*events), compare_events);
-	for (size_t i = 0; i < len && ret == 0; i++)
-		if (events[i].time_ns <= until_ns)
-			ret = on_event(jit, process, &events[i],
-				       &candidates[events[i].miss]);
-	for (size_t i = 0; candidates && i < process->misses.len; i++) {
-		free(candidates[i].name);
-		free(candidates[i].file);
-	}
-	free(candidates);
-	return ret < 0 ? ret : read_dumps(jit, process, until_ns, max_bytes);
+	return ret;
 }
 
 static int refresh_dumps(struct pm_rec_jit *jit, struct pm_rec_jit_process *process,
 			 uint64_t time_ns)
 {
-	uint64_t next_ns = UINT64_MAX, waits_ns;
+	size_t once = 1, all = SIZE_MAX;
+	uint64_t next_ns;
+	int ret = 0;
 
 	if (process->dumps.len == 0 || time_ns <= process->dumps_ns)
 		return 0;
 	process->dumps_ns = time_ns;
-	for (size_t i = 0; i < process->dumps.len; i++)
-		if (!process->dumps.data[i].unusable &&
-		    pm_jitdump_peek(process->dumps.data[i].reader,
-				    process->dumps.data[i].fd, &waits_ns) &&
-		    waits_ns < next_ns)
-			next_ns = waits_ns;
+	next_ns = peek_all(process);
 	/* Mostly it was told before anybody was there. */
-	return next_ns <= process->last_miss_ns
-		       ? catch_up(jit, process, time_ns, READ_BYTES)
-		       : read_dumps(jit, process, time_ns, READ_BYTES);
+	if (next_ns <= process->last_miss_ns)
+		ret = catch_up(jit, process, next_ns, time_ns, &all);
+	return ret < 0 ? ret : read_dumps(jit, process, time_ns, &once);
+}
+
+/* All that is left; it may be that somebody goes on writing. */
+static int finish_dumps(struct pm_rec_jit *jit, struct pm_rec_jit_process *process)
+{
+	size_t reads = PM_REC_JIT_READS_AT_THE_END;
+	int ret = catch_up(jit, process, peek_all(process), UINT64_MAX, &reads);
+
+	if (ret == 0)
+		ret = read_dumps(jit, process, UINT64_MAX, &reads);
+	for (size_t i = 0; i < process->dumps.len && reads == 0; i++)
+		jit->dumps_unread += process->dumps.data[i].waits_ns != UINT64_MAX;
+	return ret;
 }
 
 /* ---- perf maps ----------------------------------------------------------------------- */
@@ -411,8 +464,10 @@ static void open_map(struct pm_rec_jit *jit, struct pm_rec_jit_process *process)
 	if (process->map_fd >= 0) {
 		close(process->map_fd);
 		pm_jit_table_clear_source(process->table, PM_JIT_OF_MAP);
+		process->map.restarts++;
 	}
-	process->map = (struct pm_perf_map){ 0 };
+	process->map = (struct pm_perf_map){ .bad_lines = process->map.bad_lines,
+					     .restarts = process->map.restarts };
 	process->map_fd = fd;
 }
 
@@ -423,7 +478,7 @@ static int read_map(struct pm_rec_jit_process *process)
 	if (process->map_fd < 0)
 		return 0;
 	ret = pm_perf_map_read(&process->map, process->map_fd, process->table,
-			       READ_BYTES);
+			       PM_REC_JIT_READ_BYTES);
 	process->map_rest = ret == 1;
 	return ret == -ENOMEM ? ret : 0;
 }
@@ -463,82 +518,40 @@ int pm_rec_jit_refresh(struct pm_rec_jit *jit, struct pm_rec_jit_process *proces
 
 /* ---- the end ------------------------------------------------------------------------- */
 
-int pm_rec_jit_finish_process(struct pm_rec_jit *jit, struct pm_rec_jit_process *process)
+static int finish_names(struct pm_rec_jit *jit, struct pm_rec_jit_process *process)
 {
-	struct pm_jit_table_stats stats;
 	int ret = 0;
 
-	if (!jit->session->options->symbols || process->misses.len == 0)
-		return 0;
 	if (process->dumps.len > 0)
-		ret = catch_up(jit, process, UINT64_MAX, SIZE_MAX);
+		ret = finish_dumps(jit, process);
 	open_map(jit, process);
 	process->map_rest = true;
-	for (int i = 0; i < READS_AT_THE_END && ret == 0 && process->map_rest; i++) {
+	for (int i = 0; i < PM_REC_JIT_READS_AT_THE_END && ret == 0 && process->map_rest;
+	     i++) {
 		process->map_rest = false;
 		ret = read_map(process);
 	}
 	if (ret == 0)
 		ret = name_missed(jit, process);
-	pm_jit_table_stats(process->table, &stats);
-	jit->left_out += stats.left_out;
-	if (process->map_fd < 0 && process->map_why.code != 0)
-		count_unusable(jit, &process->map_why);
+	for (size_t i = 0; i < process->misses.len && process->map.restarts > 0; i++)
+		jit->rewritten += !process->misses.data[i].done &&
+				  process->misses.data[i].frame != PM_FILE_NONE;
 	return ret;
 }
 
-static const char *remedy(const struct pm_error *why)
+int pm_rec_jit_finish_process(struct pm_rec_jit *jit, struct pm_rec_jit_process *process)
 {
-	switch (why->code) {
-	case -ESTALE:
-	case -ELOOP:
-	case -EPERM:
-		return "; remove it, and let the program write its own";
-	case -EACCES:
-		return "; record as the user who runs the program, or as root";
-	case -ENOTSUP:
-		return strstr(why->text, "CLOCK_MONOTONIC")
-			       ? "; unset JITDUMP_USE_ARCH_TIMESTAMP for the program"
-			       : "";
-	default:
-		return "";
-	}
-}
+	struct pm_jit_table_stats stats;
+	int ret = 0;
 
-void pm_rec_jit_tell(struct pm_rec_jit *jit)
-{
-	PM_CLEANUP(pm_str_release) struct pm_str text = { 0 };
-
-	if (jit->unusable_count > 0) {
-		pm_str_printf(
-			&text, "names of generated code could not be read from %s: %s%s",
-			jit->unusable.source, jit->unusable.text, remedy(&jit->unusable));
-		if (jit->unusable_count > 1)
-			pm_str_printf(&text, " (and from %zu more files)",
-				      jit->unusable_count - 1);
-		if (!text.failed)
-			pm_rec_warn(jit->session, text.data);
-		pm_str_clear(&text);
-	}
-	if (jit->left_out > 0) {
-		pm_str_printf(
-			&text,
-			"%llu generated functions have no name here: more than %d at "
-			"a time, or %zu MiB, are not kept",
-			(unsigned long long)jit->left_out, PM_JIT_FUNCTIONS_MAX,
-			PM_JIT_TABLE_BYTES_MAX >> 20);
-		if (!text.failed)
-			pm_rec_warn(jit->session, text.data);
-		pm_str_clear(&text);
-	}
-	if (jit->ambiguous > 0) {
-		pm_str_printf(
-			&text,
-			"%llu places in generated code have no name: the jitdump told "
-			"of them after other code had taken their place (node: "
-			"--perf-basic-prof tells at once)",
-			(unsigned long long)jit->ambiguous);
-		if (!text.failed)
-			pm_rec_warn(jit->session, text.data);
-	}
+	if (!jit->session->options->symbols)
+		return 0;
+	if (process->misses.len > 0)
+		ret = finish_names(jit, process);
+	pm_jit_table_stats(process->table, &stats);
+	jit->left_out += stats.left_out;
+	jit->bad_lines += process->map.bad_lines;
+	if (process->misses.len > 0 && process->map_fd < 0 && process->map_why.code != 0)
+		count_unusable(jit, &process->map_why);
+	return ret;
 }

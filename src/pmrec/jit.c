@@ -10,8 +10,96 @@
 
 enum {
 	COVERED_MAX = 4096, /* functions of a process that unwind by their own rules */
-	UNWIND_MODULES_MAX = 1 << 16, /* of all, living and gone */
+	/* The code is for the steps below CFI, which these functions mostly do not need. */
+	UNWIND_CODE_BYTES = 1 << 16, /* of one function */
+	UNWIND_MODULE_BYTES = 1 << 10, /* of one, whatever is in it */
 };
+
+/* ---- processes ----------------------------------------------------------------------- */
+
+/* Among jit->alive, with one reference. NULL without memory. */
+static struct pm_rec_jit_process *process_new(struct pm_rec_jit *jit, pid_t pid)
+{
+	struct pm_rec_jit_process *process = calloc(1, sizeof(*process));
+
+	if (!process)
+		return NULL;
+	process->table = pm_jit_table_new();
+	if (!process->table || pm_vec_push(&jit->alive, process) < 0) {
+		pm_jit_table_free(process->table);
+		free(process);
+		return NULL;
+	}
+	process->pid = pid;
+	process->refs = 1;
+	process->map_fd = -1;
+	process->files.tmp_fd = -1;
+	return process;
+}
+
+/* Lets go of all but its names. */
+static void process_end(struct pm_rec_jit_process *process)
+{
+	process->over = true;
+	for (size_t i = 0; i < process->dumps.len; i++) {
+		struct pm_rec_jit_dump *dump = &process->dumps.data[i];
+
+		pm_jitdump_free(dump->reader);
+		dump->reader = NULL;
+		pm_cleanup_close(&dump->fd);
+		dump->fd = -1;
+		dump->unusable = true;
+	}
+	pm_cleanup_close(&process->map_fd);
+	process->map_fd = -1;
+	pm_jit_files_release(&process->files);
+	pm_vec_release(&process->misses);
+	pm_index_release(&process->misses_index);
+	pm_vec_release(&process->covered);
+}
+
+static void process_free(struct pm_rec_jit *jit, struct pm_rec_jit_process *process)
+{
+	size_t kept = 0;
+
+	process_end(process);
+	for (size_t i = 0; i < jit->modules.len; i++)
+		if (jit->modules.data[i].process == process)
+			jit->modules.data[i].process = NULL;
+	for (size_t i = 0; i < jit->alive.len; i++)
+		if (jit->alive.data[i] != process)
+			jit->alive.data[kept++] = jit->alive.data[i];
+	jit->alive.len = kept;
+	for (size_t i = 0; i < process->dumps.len; i++)
+		free(process->dumps.data[i].path);
+	pm_jit_table_free(process->table);
+	pm_vec_release(&process->dumps);
+	pm_vec_release(&process->file_ids);
+	free(process);
+}
+
+static void unref(struct pm_rec_jit *jit, struct pm_rec_jit_process *process)
+{
+	while (process && --process->refs == 0) {
+		struct pm_rec_jit_process *parent = process->parent;
+
+		process_free(jit, process);
+		process = parent;
+	}
+}
+
+/* Whom children of @process have as a parent: the first that tells something, or NULL. */
+static struct pm_rec_jit_process *heritage(struct pm_rec_jit_process *process)
+{
+	for (; process; process = process->parent) {
+		struct pm_jit_table_stats stats;
+
+		pm_jit_table_stats(process->table, &stats);
+		if (stats.functions > 0 || process->dumps.len > 0 || process->map_fd >= 0)
+			return process;
+	}
+	return NULL;
+}
 
 struct pm_rec_jit *pm_rec_jit_new(struct pm_rec_session *session)
 {
@@ -31,17 +119,16 @@ void pm_rec_jit_free(struct pm_rec_jit *jit)
 	if (!jit)
 		return;
 	for (size_t i = 0; i < jit->processes.len; i++)
-		pm_rec_jit_unref(jit, jit->processes.data[i]);
+		unref(jit, jit->processes.data[i]);
 	for (size_t i = 0; i < jit->unwind_modules.len; i++)
 		pm_unw_module_free(jit->unwind_modules.data[i]);
 	pm_vec_release(&jit->processes);
+	pm_vec_release(&jit->alive);
 	pm_vec_release(&jit->unwind_modules);
 	pm_vec_release(&jit->modules);
 	pm_vec_release(&jit->named);
 	free(jit);
 }
-
-/* ---- processes ----------------------------------------------------------------------- */
 
 static struct pm_rec_jit_process *find(struct pm_rec_jit *jit, pid_t pid)
 {
@@ -68,18 +155,20 @@ static int drop(struct pm_rec_jit *jit, size_t index)
 	memmove(jit->processes.data + index, jit->processes.data + index + 1,
 		(jit->processes.len - 1 - index) * sizeof(*jit->processes.data));
 	jit->processes.len--;
-	pm_rec_jit_unref(jit, process);
+	process_end(process);
+	unref(jit, process);
 	return ret;
 }
 
+/* Also of those that are only held. */
 static size_t all_bytes(const struct pm_rec_jit *jit)
 {
-	size_t bytes = 0;
+	size_t bytes = jit->unwind_bytes;
 
-	for (size_t i = 0; i < jit->processes.len; i++) {
+	for (size_t i = 0; i < jit->alive.len; i++) {
 		struct pm_jit_table_stats stats;
 
-		pm_jit_table_stats(jit->processes.data[i]->table, &stats);
+		pm_jit_table_stats(jit->alive.data[i]->table, &stats);
 		bytes += stats.bytes;
 	}
 	return bytes;
@@ -97,17 +186,17 @@ static int get(struct pm_rec_jit *jit, pid_t pid, struct pm_rec_jit_process **re
 	}
 	/* Whoever was not asked for longest has most likely ended. */
 	while (error == 0 && jit->processes.len > 0 &&
-	       (jit->processes.len >= PM_REC_JIT_PROCESSES_MAX ||
+	       (jit->alive.len >= PM_REC_JIT_PROCESSES_MAX ||
 		all_bytes(jit) > PM_REC_JIT_BYTES_MAX))
 		error = drop(jit, 0);
 	if (error < 0)
 		return error;
-	process = pm_rec_jit_process_new(pid);
+	process = process_new(jit, pid);
 	if (!process)
 		return -ENOMEM;
 	error = pm_vec_push(&jit->processes, process);
 	if (error < 0) {
-		pm_rec_jit_unref(jit, process);
+		unref(jit, process);
 		return error;
 	}
 	*ret = process;
@@ -135,17 +224,24 @@ int pm_rec_jit_fork(struct pm_rec_jit *jit, pid_t pid, pid_t parent_pid)
 	struct pm_rec_jit_process *process, *parent;
 	int ret = pm_rec_jit_exec(jit, pid);
 
-	parent = jit && ret == 0 ? find(jit, parent_pid) : NULL;
+	/* Who tells nothing is not held: its parent is, so that chains do not grow. */
+	parent = jit && ret == 0 ? heritage(find(jit, parent_pid)) : NULL;
+	if (parent && parent->depth >= PM_REC_JIT_DEPTH_MAX) {
+		jit->forks_left++;
+		parent = NULL;
+	}
 	if (!parent)
 		return ret;
 	/* A place in the list is made before: it shall not be the parent's. */
 	parent->refs++;
 	ret = get(jit, pid, &process);
-	if (ret == 0)
-		process->parent = parent;
-	else
-		pm_rec_jit_unref(jit, parent);
-	return ret;
+	if (ret < 0) {
+		unref(jit, parent);
+		return ret;
+	}
+	process->parent = parent;
+	process->depth = parent->depth + 1;
+	return 0;
 }
 
 /* ---- modules of the file ------------------------------------------------------------- */
@@ -246,7 +342,7 @@ int pm_rec_jit_module(struct pm_rec_jit *jit, pid_t pid, uint64_t address,
 		return module_of(jit, owner, function->generation, ret);
 	pm_jit_table_stats(process->table, &stats);
 	error = pm_rec_jit_miss(
-		process,
+		jit, process,
 		(struct pm_rec_jit_place){ address, stats.generation, (uint32_t)how },
 		time_ns, PM_FILE_NONE);
 	return error < 0 ? error : module_of(jit, process, stats.generation, ret);
@@ -265,7 +361,7 @@ int pm_rec_jit_frame(struct pm_rec_jit *jit, uint32_t file_id, uint64_t address,
 	if (function && function->generation == module->generation)
 		return pm_rec_jit_name(jit, frame, function, address);
 	return pm_rec_jit_miss(
-		module->process,
+		jit, module->process,
 		(struct pm_rec_jit_place){ address, module->generation, (uint32_t)how },
 		time_ns, frame);
 }
@@ -291,7 +387,9 @@ static struct pm_unw_module *unwind_module(struct pm_rec_jit *jit,
 					 .executable = true };
 	struct pm_unw_part code = { .svma = function->start,
 				    .data = function->code,
-				    .len = (size_t)function->len };
+				    .len = function->len < UNWIND_CODE_BYTES
+						   ? (size_t)function->len
+						   : UNWIND_CODE_BYTES };
 	struct pm_unw_parts parts = { .loads = &load,
 				      .loads_len = 1,
 				      .eh_frame = { .svma = function->eh_frame_at,
@@ -300,17 +398,23 @@ static struct pm_unw_module *unwind_module(struct pm_rec_jit *jit,
 				      .code = &code,
 				      .code_len = 1 };
 	struct pm_unw_module *module;
+	/* What is found in the .eh_frame is about as much again. */
+	size_t bytes = UNWIND_MODULE_BYTES + code.len + 2 * function->eh_frame_len;
 
 #if defined(__aarch64__)
 	parts.arch = PM_UNW_AARCH64;
 #else
 	parts.arch = PM_UNW_X86_64;
 #endif
-	if (jit->unwind_modules.len >= UNWIND_MODULES_MAX ||
-	    pm_vec_reserve(&jit->unwind_modules, jit->unwind_modules.len + 1) < 0 ||
+	if (bytes > PM_REC_JIT_UNWIND_BYTES_MAX - jit->unwind_bytes) {
+		jit->unwind_full = true;
+		return NULL;
+	}
+	if (pm_vec_reserve(&jit->unwind_modules, jit->unwind_modules.len + 1) < 0 ||
 	    pm_unw_module_from_parts(&module, &parts, NULL) < 0)
 		return NULL;
 	/* Until the end: who unwinds may still know it. */
+	jit->unwind_bytes += bytes;
 	jit->unwind_modules.data[jit->unwind_modules.len++] = module;
 	return module;
 }

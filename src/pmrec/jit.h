@@ -17,7 +17,8 @@ struct pm_rec_session;
 struct pm_rec_jit *pm_rec_jit_new(struct pm_rec_session *session);
 void pm_rec_jit_free(struct pm_rec_jit *jit);
 
-/* What records change; without @jit nothing. A mapping of a jitdump tells where it is; others mean nothing here. */
+/* What records change; without @jit nothing. A mapping of a jitdump tells where it is; others
+ * mean nothing here. */
 int pm_rec_jit_map(struct pm_rec_jit *jit, pid_t pid, const char *path, uint64_t inode);
 int pm_rec_jit_fork(struct pm_rec_jit *jit, pid_t pid, pid_t parent);
 /* Also when a pid is used again. */

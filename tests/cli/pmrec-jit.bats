@@ -106,6 +106,25 @@ need_root() {
 		'any("told of them after other code" in n["text"] for n in notes)'
 }
 
+@test "a map that is written anew leaves alone what a jitdump told" {
+	jit both
+	holds 'self_share("inner") > 90'
+}
+
+@test "what cannot be used of maps and jitdumps is told" {
+	jit garbage
+	holds 'self_share("inner") > 90' \
+		'any(n["text"].startswith("2 lines of perf maps are not in the form") for n in notes)'
+	jit dumps
+	holds 'any("1 processes have more than 8 jitdumps" in n["text"] for n in notes)'
+}
+
+@test "unwind information of functions that are replaced is kept up to a limit" {
+	jit frames 600
+	holds 'sum(n.startswith("inner") for n in {f["name"] for l in names.values() for f in l}) > 50' \
+		'any("64 MiB at most are kept" in n["text"] for n in notes)'
+}
+
 @test "a jitdump with other times is not used, and that is said" {
 	jit tsc
 	holds 'self_share("inner") == 0' 'any("CLOCK_MONOTONIC" in n["text"] for n in notes)'
@@ -114,6 +133,15 @@ need_root() {
 @test "a forked child has the names of its parent" {
 	jit fork
 	holds 'len({s["pid"] for s in samples}) == 2' 'self_share("inner") > 90'
+}
+
+@test "names come through any number of forks, without a stack to match" {
+	# What a recursion over them would need is more than that.
+	(
+		ulimit -s 192
+		jit forks
+	)
+	holds 'self_share("inner") > 80'
 }
 
 @test "the map is found where the process sees it, by the number that it has there" {

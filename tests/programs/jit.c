@@ -17,6 +17,11 @@
  *   reuse-dump  reuse with a jitdump that is written at the end
  *   tsc       a jitdump with times of the processor
  *   fork      a map, and the code runs in a child that has none of its own
+ *   forks     the same, but in the last of 5000 children, each the one before's
+ *   garbage   a map with other lines in it
+ *   both      a jitdump; half way a map that was written is written anew
+ *   dumps     ten jitdumps, and a map
+ *   frames    a jitdump, where `inner` is replaced often, each time with a large .eh_frame
  */
 #include <fcntl.h>
 #include <stdint.h>
@@ -33,6 +38,10 @@ enum {
 	INNER_AT = 0,
 	OUTER_AT = 64,
 	ROUNDS = 20000,
+	FORKS = 5000,
+	DUMPS = 10,
+	FRAMES = 60,
+	FRAME_BYTES = 800000,
 };
 
 /* mov %rdi,%rax; 1: dec %rax; jnz 1b; ret */
@@ -114,6 +123,31 @@ static void close_map(const char *how)
 		printf("%s\n", path);
 }
 
+/* Waits for the last one by the end of a pipe that all have. */
+static void in_last_child(long ms)
+{
+	int ends[2];
+	pid_t child;
+	char byte;
+
+	if (pipe(ends) < 0)
+		fail("pipe");
+	child = fork();
+	if (child == 0) {
+		for (int i = 0; i < FORKS; i++) {
+			child = fork();
+			if (child != 0)
+				_exit(child < 0);
+		}
+		run(ms);
+		_exit(0);
+	}
+	close(ends[1]);
+	if (child < 0 || read(ends[0], &byte, 1) != 0)
+		fail("children");
+	wait(NULL);
+}
+
 static void with_map(const char *how, long ms)
 {
 	struct timespec year[2] = { { 0 }, { 0 } };
@@ -121,6 +155,8 @@ static void with_map(const char *how, long ms)
 	open_map(how);
 	if (strcmp(how, "late") == 0)
 		run(ms);
+	if (strcmp(how, "garbage") == 0)
+		fprintf(out, "what is this\n\nand\tthat\n");
 	map_line(INNER_AT, sizeof(inner_code), "inner");
 	map_line(OUTER_AT, sizeof(outer_code), "outer");
 	year[0].tv_sec = year[1].tv_sec = time(NULL) - 365 * 86400;
@@ -141,6 +177,10 @@ static void with_map(const char *how, long ms)
 			_exit(0);
 		}
 		wait(NULL);
+	} else if (strcmp(how, "forks") == 0) {
+		run(ms / 10);
+		usleep(400000);
+		in_last_child(ms);
 	} else if (strcmp(how, "late") != 0) {
 		run(ms);
 	}
@@ -199,6 +239,40 @@ static void open_dump(uint64_t flags)
 	if (mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fileno(out), 0) ==
 	    MAP_FAILED)
 		fail(path);
+}
+
+/* The map first tells of a place that has nothing to do with the dump, then of another. */
+static void run_beside_map(long ms)
+{
+	FILE *dump = out;
+	char name[64];
+
+	fflush(dump);
+	memcpy(name, path, sizeof(name));
+	open_map("both");
+	map_line(2048, 16, "elsewhere");
+	run(ms / 2);
+	if (ftruncate(fileno(out), 0) < 0)
+		fail(path);
+	rewind(out);
+	map_line(3072, 16, "somewhere");
+	run(ms / 2);
+	close_map("both");
+	memcpy(path, name, sizeof(path));
+	out = dump;
+}
+
+static void map_dumps(void)
+{
+	for (int i = 0; i < DUMPS; i++) {
+		snprintf(path, sizeof(path), "jit-%d.dump", i);
+		out = fopen(path, "w+e");
+		if (!out || ftruncate(fileno(out), 4096) < 0 ||
+		    mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fileno(out),
+			 0) == MAP_FAILED)
+			fail(path);
+		fclose(out);
+	}
 }
 
 /* A CIE and an FDE, laid out as if they stood behind the code, and an .eh_frame_hdr. */
@@ -266,6 +340,33 @@ static void put_functions(const char *how, const char *inner, uint64_t time)
 	put_load(OUTER_AT, sizeof(outer_code), "outer", time);
 }
 
+static void replace_often(long ms)
+{
+	uint8_t *zeros = calloc(1, FRAME_BYTES);
+
+	if (!zeros)
+		fail("calloc");
+	for (int i = 0; i < FRAMES; i++) {
+		char name[16];
+		uint64_t time = now_ns();
+
+		put_prefix(4, 24 + FRAME_BYTES, time);
+		put_u64(FRAME_BYTES);
+		put_u64(20);
+		put_u64(FRAME_BYTES);
+		/* Each another one: a CIE without anything in it, and a terminator. */
+		zeros[0] = 13;
+		zeros[8] = 1;
+		zeros[12] = (uint8_t)i;
+		put(zeros, FRAME_BYTES);
+		snprintf(name, sizeof(name), "inner%d", i);
+		put_load(INNER_AT, sizeof(inner_code), name, time);
+		fflush(out);
+		run(ms / FRAMES);
+	}
+	free(zeros);
+}
+
 static void with_dump(const char *how, long ms)
 {
 	uint64_t made_ns, second_ns;
@@ -279,6 +380,11 @@ static void with_dump(const char *how, long ms)
 		run(ms / 2);
 		put_functions(how, "inner", made_ns);
 		put_functions(how, "second", second_ns);
+	} else if (strcmp(how, "frames") == 0) {
+		replace_often(ms);
+	} else if (strcmp(how, "both") == 0) {
+		put_functions(how, "inner", made_ns);
+		run_beside_map(ms);
 	} else if (strcmp(how, "late-cfi") == 0) {
 		run(ms);
 		put_functions(how, "inner", made_ns);
@@ -292,8 +398,8 @@ static void with_dump(const char *how, long ms)
 
 int main(int argc, char **argv)
 {
-	static const char *const dumps[] = { "dump", "cfi", "late-cfi", "reuse-dump",
-					     "tsc" };
+	static const char *const dumps[] = { "dump", "cfi",  "late-cfi", "reuse-dump",
+					     "tsc",  "both", "frames" };
 	long ms = argc > 2 ? strtol(argv[2], NULL, 10) : 200;
 	const char *how = argc > 1 ? argv[1] : "silent";
 
@@ -308,6 +414,8 @@ int main(int argc, char **argv)
 			return 0;
 		}
 	}
+	if (strcmp(how, "dumps") == 0)
+		map_dumps();
 	if (strcmp(how, "silent") == 0)
 		run(ms);
 	else

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+/* What is said once, at the end, of code whose names are not known. */
+#include "jit-internal.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+#include "session.h"
+
+static const char *remedy(const struct pm_error *why)
+{
+	switch (why->code) {
+	case -ESTALE:
+	case -ELOOP:
+	case -EPERM:
+		return "; remove it, and let the program write its own";
+	case -EACCES:
+		return "; record as the user who runs the program, or as root";
+	case -ENOTSUP:
+		return strstr(why->text, "CLOCK_MONOTONIC")
+			       ? "; unset JITDUMP_USE_ARCH_TIMESTAMP for the program"
+			       : "";
+	default:
+		return "";
+	}
+}
+
+static void __attribute__((format(printf, 2, 3)))
+tell(struct pm_rec_jit *jit, const char *format, ...)
+{
+	PM_AUTO_FREE char *text = NULL;
+	va_list args;
+	int len;
+
+	va_start(args, format);
+	len = vasprintf(&text, format, args);
+	va_end(args);
+	if (len < 0)
+		text = NULL;
+	else
+		pm_rec_warn(jit->session, text);
+}
+
+static void tell_unusable(struct pm_rec_jit *jit)
+{
+	char more[64] = "";
+
+	if (jit->unusable_count == 0)
+		return;
+	if (jit->unusable_count > 1)
+		snprintf(more, sizeof(more), " (and from %zu more files)",
+			 jit->unusable_count - 1);
+	tell(jit, "names of generated code could not be read from %s: %s%s%s",
+	     jit->unusable.source, jit->unusable.text, remedy(&jit->unusable), more);
+}
+
+/* What was beyond a limit. */
+static void tell_limits(struct pm_rec_jit *jit)
+{
+	if (jit->left_out > 0)
+		tell(jit,
+		     "%llu generated functions have no name here: more than %d at "
+		     "a time, %zu MiB, or %d names of one place, are not kept",
+		     (unsigned long long)jit->left_out, PM_JIT_FUNCTIONS_MAX,
+		     PM_JIT_TABLE_BYTES_MAX >> 20, PM_JIT_GENERATIONS_MAX);
+	if (jit->misses_left > 0)
+		tell(jit,
+		     "%llu places in generated code have no name: of one process %d at "
+		     "most wait for theirs",
+		     (unsigned long long)jit->misses_left, PM_REC_JIT_MISSES_MAX);
+	if (jit->dumps_left > 0)
+		tell(jit,
+		     "%llu processes have more than %d jitdumps: names from the others "
+		     "are missing",
+		     (unsigned long long)jit->dumps_left, PM_REC_JIT_DUMPS_MAX);
+	if (jit->dumps_unread > 0)
+		tell(jit,
+		     "%llu jitdumps were not read to their end: of what was left, %d MiB "
+		     "at most are read",
+		     (unsigned long long)jit->dumps_unread,
+		     PM_REC_JIT_READS_AT_THE_END * (PM_REC_JIT_READ_BYTES >> 20));
+	if (jit->forks_left > 0)
+		tell(jit,
+		     "%llu processes lack the names of code that was made before they "
+		     "were forked: these come through %d forks at most",
+		     (unsigned long long)jit->forks_left, PM_REC_JIT_DEPTH_MAX);
+	if (jit->unwind_full)
+		tell(jit,
+		     "the jitdumps' unwind information was not used to the end: %zu MiB "
+		     "at most are kept",
+		     PM_REC_JIT_UNWIND_BYTES_MAX >> 20);
+}
+
+void pm_rec_jit_tell(struct pm_rec_jit *jit)
+{
+	tell_unusable(jit);
+	tell_limits(jit);
+	if (jit->bad_lines > 0)
+		tell(jit,
+		     "%llu lines of perf maps are not in the form `START SIZE name` and "
+		     "were not used",
+		     (unsigned long long)jit->bad_lines);
+	if (jit->rewritten > 0)
+		tell(jit,
+		     "%llu places in generated code have no name in perf maps that were "
+		     "written anew meanwhile",
+		     (unsigned long long)jit->rewritten);
+	if (jit->ambiguous > 0)
+		tell(jit,
+		     "%llu places in generated code have no name: the jitdump told "
+		     "of them after other code had taken their place (node: "
+		     "--perf-basic-prof tells at once)",
+		     (unsigned long long)jit->ambiguous);
+}
