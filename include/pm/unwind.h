@@ -129,8 +129,8 @@ int pm_unw_module_fd(const struct pm_unw_module *module);
 /*
  * Adds the .debug_frame of a separate debug file (@fd borrowed, read during the call), which
  * the caller knows to belong to the module. It serves addresses that .eh_frame does not
- * cover. -ENODATA without one, -ENOEXEC, -EEXIST when the module has one of its own; nothing
- * has changed then.
+ * cover, also those that were looked up before. -ENODATA without one, -ENOEXEC, -EEXIST when
+ * the module has one of its own; nothing has changed then.
  */
 int pm_unw_module_add_debug(struct pm_unw_module *module, int fd, struct pm_error *err);
 
