@@ -114,6 +114,27 @@ split_is_true() {
 	holds s.json 'events[0]["requested"] == "cycles" and events[0]["actual"] == "ptrace"'
 }
 
+@test "--raw keeps what the unwinder saw below the stack pointer" {
+	[ "$(uname -m)" = x86_64 ] || skip "rsp is register 7 of x86-64 only"
+	"$PMREC" -q --engine ptrace --raw s.stk -o s.json -- "$PROGRAMS/split" 0.5
+	cat >below.py <<-'END'
+		import struct
+		data, below = open("s.stk", "rb").read(), []
+		at, = struct.unpack_from("<I", data, 8)
+		while at < len(data):
+		    kind, _, length = struct.unpack_from("<IIQ", data, at)
+		    if kind == 4:
+		        start, = struct.unpack_from("<Q", data, at + 16 + 16 + 4 * 8)
+		        rsp, = struct.unpack_from("<Q", data, at + 16 + 16 + 5 * 8 + 8 + 7 * 8)
+		        below.append(rsp - start)
+		    at += length
+		print(len(below), set(below))
+	END
+	run python3 below.py
+	echo "$output"
+	[ "$output" = "$(query s.json 'len(samples)') {128}" ]
+}
+
 @test "who sleeps is not counted" {
 	run --separate-stderr "$PMREC" --engine ptrace -F 999 -o s.json -- sleep 0.5
 	[ "$status" = 0 ]
