@@ -356,9 +356,10 @@ void pm_jit_files_release(struct pm_jit_files *files);
 int pm_jit_files_perf_map(const struct pm_jit_files *files, struct pm_error *err);
 /* False when another file stands under that name now. */
 bool pm_jit_files_perf_map_is(const struct pm_jit_files *files, int fd);
-/* The same for a jitdump, which the process has mapped under this name; @inode 0: unknown. */
-int pm_jit_files_jitdump(const struct pm_jit_files *files, const char *path,
-			 uint64_t inode, struct pm_error *err);
+/* The same for a jitdump that the process has mapped: @mapped's path, device and inode; of
+ * inode 0 nothing but the path is known. */
+int pm_jit_files_jitdump(const struct pm_jit_files *files,
+			 const struct pm_module_identity *mapped, struct pm_error *err);
 /* Whether it is a name of a jitdump: …/jit-NUMBER.dump. */
 bool pm_is_jitdump_path(const char *path);
 

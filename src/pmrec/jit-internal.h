@@ -39,6 +39,7 @@ struct pm_rec_jit_dump {
 	struct pm_jitdump *reader;
 	int fd;
 	char *path;
+	uint32_t major, minor;
 	uint64_t inode;
 	uint64_t
 		waits_ns; /* time of the record that is next; UINT64_MAX: none is there */
@@ -109,7 +110,7 @@ struct pm_rec_jit {
 };
 
 int pm_rec_jit_open_dump(struct pm_rec_jit *jit, struct pm_rec_jit_process *process,
-			 const char *path, uint64_t inode);
+			 const struct pm_module_identity *mapped);
 /* Brings the table to what was told up to @time_ns. 0, errno of the file or of memory. */
 int pm_rec_jit_refresh(struct pm_rec_jit *jit, struct pm_rec_jit_process *process,
 		       uint64_t time_ns);

@@ -156,25 +156,33 @@ static int name_missed(struct pm_rec_jit *jit, struct pm_rec_jit_process *proces
 
 /* ---- jitdumps ------------------------------------------------------------------------ */
 
-static bool has_dump(const struct pm_rec_jit_process *process, const char *path,
-		     uint64_t inode)
+static bool is_dump(const struct pm_rec_jit_dump *dump,
+		    const struct pm_module_identity *mapped)
+{
+	return dump->inode == mapped->inode && dump->major == mapped->major &&
+	       dump->minor == mapped->minor && strcmp(dump->path, mapped->path) == 0;
+}
+
+static bool has_dump(const struct pm_rec_jit_process *process,
+		     const struct pm_module_identity *mapped)
 {
 	/* A child still has its parent's mapped, but does not make what that makes now. */
 	for (; process; process = process->parent)
 		for (size_t i = 0; i < process->dumps.len; i++)
-			if (process->dumps.data[i].inode == inode &&
-			    strcmp(process->dumps.data[i].path, path) == 0)
+			if (is_dump(&process->dumps.data[i], mapped))
 				return true;
 	return false;
 }
 
 int pm_rec_jit_open_dump(struct pm_rec_jit *jit, struct pm_rec_jit_process *process,
-			 const char *path, uint64_t inode)
+			 const struct pm_module_identity *mapped)
 {
-	struct pm_rec_jit_dump dump = { .inode = inode };
+	struct pm_rec_jit_dump dump = { .major = mapped->major,
+					.minor = mapped->minor,
+					.inode = mapped->inode };
 	struct pm_error err = { 0 };
 
-	if (has_dump(process, path, inode))
+	if (has_dump(process, mapped))
 		return 0;
 	if (process->dumps.len >= PM_REC_JIT_DUMPS_MAX) {
 		jit->dumps_left += !process->more_dumps;
@@ -182,13 +190,13 @@ int pm_rec_jit_open_dump(struct pm_rec_jit *jit, struct pm_rec_jit_process *proc
 		return 0;
 	}
 	look(jit, process);
-	dump.fd = pm_jit_files_jitdump(&process->files, path, inode, &err);
+	dump.fd = pm_jit_files_jitdump(&process->files, mapped, &err);
 	dump.unusable = dump.fd < 0;
 	if (dump.unusable)
 		count_unusable(jit, &err);
 	else
 		dump.reader = pm_jitdump_new();
-	dump.path = strdup(path);
+	dump.path = strdup(mapped->path);
 	if (!dump.path || (!dump.unusable && !dump.reader) ||
 	    pm_vec_push(&process->dumps, dump) < 0) {
 		pm_cleanup_close(&dump.fd);

@@ -203,15 +203,16 @@ static int get(struct pm_rec_jit *jit, pid_t pid, struct pm_rec_jit_process **re
 	return 0;
 }
 
-int pm_rec_jit_map(struct pm_rec_jit *jit, pid_t pid, const char *path, uint64_t inode)
+int pm_rec_jit_map(struct pm_rec_jit *jit, pid_t pid,
+		   const struct pm_module_identity *mapped)
 {
 	struct pm_rec_jit_process *process;
 	int ret;
 
-	if (!jit || !pm_is_jitdump_path(path))
+	if (!jit || !pm_is_jitdump_path(mapped->path))
 		return 0;
 	ret = get(jit, pid, &process);
-	return ret < 0 ? ret : pm_rec_jit_open_dump(jit, process, path, inode);
+	return ret < 0 ? ret : pm_rec_jit_open_dump(jit, process, mapped);
 }
 
 int pm_rec_jit_exec(struct pm_rec_jit *jit, pid_t pid)
@@ -294,8 +295,7 @@ static int scan(struct pm_rec_jit *jit, struct pm_rec_jit_process *process)
 
 		if (identity->kind == PM_MODULE_FILE &&
 		    pm_is_jitdump_path(identity->path))
-			ret = pm_rec_jit_open_dump(jit, process, identity->path,
-						   identity->inode);
+			ret = pm_rec_jit_open_dump(jit, process, identity);
 	}
 	return ret;
 }

@@ -19,7 +19,8 @@ void pm_rec_jit_free(struct pm_rec_jit *jit);
 
 /* What records change; without @jit nothing. A mapping of a jitdump tells where it is; others
  * mean nothing here. */
-int pm_rec_jit_map(struct pm_rec_jit *jit, pid_t pid, const char *path, uint64_t inode);
+int pm_rec_jit_map(struct pm_rec_jit *jit, pid_t pid,
+		   const struct pm_module_identity *mapped);
 int pm_rec_jit_fork(struct pm_rec_jit *jit, pid_t pid, pid_t parent);
 /* Also when a pid is used again. */
 int pm_rec_jit_exec(struct pm_rec_jit *jit, pid_t pid);

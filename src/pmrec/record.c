@@ -99,8 +99,7 @@ static int on_mmap(struct pm_rec_session *session, const struct pm_record *recor
 	if (ret == -ENOMEM)
 		return ret; /* a senseless range changes nothing */
 	return identity.kind == PM_MODULE_FILE
-		       ? pm_rec_jit_map(session->jit, (pid_t)record->pid, path,
-					mmap->inode)
+		       ? pm_rec_jit_map(session->jit, (pid_t)record->pid, &identity)
 		       : 0;
 }
 

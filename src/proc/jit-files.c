@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <time.h>
 
 enum {
@@ -146,9 +147,23 @@ static int check(const struct pm_jit_files *files, const struct stat *st,
 	return 0;
 }
 
-/* Takes the handle. */
+/*
+ * Inode numbers are told apart by their device. On btrfs and overlayfs stat(2) shows an
+ * anonymous one (major 0) where mappings have another: there the number has to do.
+ */
+static bool is_mapped(const struct pm_module_identity *mapped, const struct stat *st)
+{
+	uint32_t major = major(st->st_dev), minor = minor(st->st_dev);
+
+	if (st->st_ino != mapped->inode)
+		return false;
+	return (major == mapped->major && minor == mapped->minor) || major == 0 ||
+	       mapped->major == 0;
+}
+
+/* Takes the handle. @mapped NULL: it is not said which file it is to be. */
 static int open_checked(const struct pm_jit_files *files, int handle, const char *path,
-			uint64_t inode, struct pm_error *err)
+			const struct pm_module_identity *mapped, struct pm_error *err)
 {
 	PM_AUTO_CLOSE int owned = handle;
 	struct stat st;
@@ -158,7 +173,7 @@ static int open_checked(const struct pm_jit_files *files, int handle, const char
 		ret = pm_error_set(err, handle, "%s", strerror(-handle));
 	else if (fstat(owned, &st) < 0)
 		ret = pm_error_set(err, -errno, "%s", strerror(errno));
-	else if (inode != 0 && st.st_ino != inode)
+	else if (mapped && mapped->inode != 0 && !is_mapped(mapped, &st))
 		ret = pm_error_set(err, -ESTALE, "it is not the file that was mapped");
 	else
 		ret = check(files, &st, err);
@@ -187,7 +202,7 @@ int pm_jit_files_perf_map(const struct pm_jit_files *files, struct pm_error *err
 	handle = openat(files->tmp_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	if (handle < 0)
 		handle = files->tmp_fd < 0 ? -ENOENT : -errno;
-	return open_checked(files, handle, path, 0, err);
+	return open_checked(files, handle, path, NULL, err);
 }
 
 bool pm_jit_files_perf_map_is(const struct pm_jit_files *files, int fd)
@@ -202,17 +217,18 @@ bool pm_jit_files_perf_map_is(const struct pm_jit_files *files, int fd)
 	       (now.st_dev == opened.st_dev && now.st_ino == opened.st_ino);
 }
 
-int pm_jit_files_jitdump(const struct pm_jit_files *files, const char *path,
-			 uint64_t inode, struct pm_error *err)
+int pm_jit_files_jitdump(const struct pm_jit_files *files,
+			 const struct pm_module_identity *mapped, struct pm_error *err)
 {
+	const char *path = mapped->path;
 	int handle = -ENOENT;
 
 	if (path[0] == '/' && files->alive)
 		handle = pm_open_handle(files->pid, path);
 	/* What is mapped is the file of that inode, whoever leads to it. */
-	if (path[0] == '/' && handle < 0 && inode != 0)
+	if (path[0] == '/' && handle < 0 && mapped->inode != 0)
 		handle = pm_open_handle(0, path);
-	return open_checked(files, handle, path, inode, err);
+	return open_checked(files, handle, path, mapped, err);
 }
 
 bool pm_is_jitdump_path(const char *path)
