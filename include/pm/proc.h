@@ -258,6 +258,7 @@ struct pm_trace_event {
 	/* Of PM_TRACE_STOPPED after a tick: it was on a CPU then, and did not only wait for
 	 * one; true where the kernel does not tell. */
 	bool had_cpu;
+	uint64_t signals; /* for which the thread has stopped so far */
 };
 
 struct pm_trace *pm_trace_new(void); /* NULL without memory */

@@ -20,8 +20,8 @@ enum {
 	QUEUE_MAX = 256, /* samples that wait to be unwound */
 	QUEUE_BYTES = 8 << 20, /* … and their stacks */
 	STACK_BYTES_MIN = 64 << 10,
-	UNMET_TICKS =
-		8, /* by chance, one in three thousand is not met in as much CPU time */
+	STORM_SIGNALS = 100, /* since the last sample … */
+	STORM_TICKS = 4, /* … in which it used as much CPU time */
 };
 #define FLUSH_NS 1000000000ull
 #define SERVICE_NS \
@@ -202,12 +202,15 @@ static int copy_sample(struct pm_rec_session *session, struct pm_rec_tracee *tra
 
 /*
  * Where a thread waits says nothing about where it runs, so that its time counts at a later
- * tick. But by then it should have been met on a CPU: with so much CPU time unaccounted for, as
- * where threads stop for signals all the time, any place that it stands at is better than none.
+ * tick. Not so where signals stop it all the time: then it is we who make it wait, at almost
+ * every tick, and any place that it stands at is better than none.
  */
-static uint64_t unmet_max_ns(const struct pm_rec_ptrace *ptrace)
+static bool is_stormy(const struct pm_rec_ptrace *ptrace,
+		      const struct pm_rec_tracee *tracee,
+		      const struct pm_trace_event *event, uint64_t cpu_ns)
 {
-	return UNMET_TICKS * 1000000000u / ptrace->hz;
+	return event->signals - tracee->sampled_signals >= STORM_SIGNALS &&
+	       cpu_ns - tracee->sampled_ns >= STORM_TICKS * 1000000000u / ptrace->hz;
 }
 
 static int take_sample(struct pm_rec_session *session, const struct pm_trace_event *event)
@@ -230,7 +233,7 @@ static int take_sample(struct pm_rec_session *session, const struct pm_trace_eve
 		return -ENOMEM;
 	if (cpu_ns <= tracee->sampled_ns)
 		return 0;
-	if (!event->had_cpu && cpu_ns - tracee->sampled_ns < unmet_max_ns(ptrace)) {
+	if (!event->had_cpu && !is_stormy(ptrace, tracee, event, cpu_ns)) {
 		ptrace->waiting++;
 		return 0;
 	}
@@ -241,6 +244,7 @@ static int take_sample(struct pm_rec_session *session, const struct pm_trace_eve
 		ret = feed_all(session);
 	if (ret == 0)
 		ret = name_thread(session, tracee, seen->comm, false, now);
+	tracee->sampled_signals = event->signals;
 	return ret < 0 ? ret : copy_sample(session, tracee, &regs, now, cpu_ns);
 }
 
@@ -336,7 +340,7 @@ static int service(struct pm_rec_session *session, bool recording, struct pm_err
 	struct pm_rec_ptrace *ptrace = session->ptrace;
 	uint64_t begin = pm_rec_now_ns();
 	struct pm_trace_event event;
-	int ret = 0, failed = 0;
+	int ret, failed = 0;
 
 	do {
 		ret = pm_trace_next(ptrace->trace, &event, err);
@@ -444,7 +448,6 @@ static int open_trace(struct pm_rec_session *session, struct pm_error *err)
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	ask_to_be_prompt();
 	getrusage(RUSAGE_CHILDREN, &ptrace->usage_before);
-	/* The command is a single thread of our own code as yet. */
 	ret = pm_trace_seize(ptrace->trace, session->child.launch.pid, true, err);
 	return ret < 0 ? ret : 0;
 }

@@ -9,6 +9,7 @@
 struct pm_rec_tracee {
 	pid_t pid, tid; /* tid 0: the row is free */
 	uint64_t sampled_ns; /* its CPU time at its last sample */
+	uint64_t sampled_signals; /* that it had stopped for by then */
 	uint32_t stack_bytes; /* to copy of its stack */
 	char comm[16];
 	/* Of a leader: its process's executable mappings, as they were read last. */

@@ -29,6 +29,7 @@ struct pm_trace_thread {
 	bool kept;
 	int request; /* how it goes on: PTRACE_CONT or PTRACE_LISTEN … */
 	int signal; /* … and with which signal */
+	uint64_t signals; /* it has stopped for so far */
 };
 
 struct pm_trace_process {

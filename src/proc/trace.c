@@ -213,6 +213,8 @@ static int take_stop(struct pm_trace *trace, pid_t tid, int status,
 	thread->listening = is_group_stop(event, signal);
 	thread->request = thread->listening ? PTRACE_LISTEN : PTRACE_CONT;
 	thread->signal = event == 0 ? signal : 0;
+	thread->signals += event == 0;
+	ret->signals = thread->signals;
 	ret->pid = trace->processes.data[thread->process].pid;
 	if (event == PTRACE_EVENT_FORK || event == PTRACE_EVENT_VFORK ||
 	    event == PTRACE_EVENT_CLONE)
