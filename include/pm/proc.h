@@ -59,7 +59,8 @@ struct pm_mapping {
 /*
  * Opens the file behind a module read-only, O_NONBLOCK|O_NOCTTY|O_CLOEXEC, and returns the
  * fd only if it is a regular file and is the mapped one: tried in order are
- * /proc/PID/map_files/…, /proc/PID/root/PATH, PATH, each checked by build-id or inode.
+ * /proc/PID/map_files/…, /proc/PID/root/PATH, PATH, each checked by build-id or inode; PATH
+ * comes first where a build-id is all that is known.
  * -ENOENT gone; -ESTALE something else stands there now; -ENOTSUP not a file (vdso, anon).
  */
 int pm_module_open(const struct pm_module *module, struct pm_error *err);
@@ -72,8 +73,9 @@ int pm_elf_build_id(int fd, uint8_t ret[PM_MODULE_BUILD_ID_MAX], uint8_t *ret_le
 /* Where to look. All zero is legal. */
 struct pm_debug_search {
 	const char *dir; /* absolute; NULL: /usr/lib/debug */
-	/* A process whose root is looked at before ours, and the file's path there; 0 and
-	 * NULL: none, unknown. */
+	/* A process whose root is looked at after ours, and the file's path there; 0 and
+	 * NULL: none, unknown. Not looked at when the file is what stands at that path where
+	 * we are: others have it, too, for whom that process cannot speak. */
 	pid_t pid;
 	const char *path;
 	/* How many bytes may still be read for checksums, which only files without a

@@ -100,11 +100,28 @@ static const char *debug_dir(const struct pm_debug_search *search)
 	return search->dir ? search->dir : "/usr/lib/debug";
 }
 
-/* In the process's root, then in ours. */
+/*
+ * Whether the file is what stands at its path where we are. Then it is not only its
+ * process's: others map it, too, and a debug file from that process's own root could be
+ * forged for all of them.
+ */
+static bool is_ours(const char *path, const struct stat *original)
+{
+	PM_AUTO_CLOSE int handle = -1;
+	struct stat st;
+
+	if (!path || path[0] != '/' || !original)
+		return false;
+	handle = pm_open_handle(0, path);
+	return handle >= 0 && fstat(handle, &st) == 0 && st.st_dev == original->st_dev &&
+	       st.st_ino == original->st_ino;
+}
+
+/* In our root, then in the process's. */
 static int by_id(const struct wanted *wanted, const struct pm_debug_search *search)
 {
 	struct pm_str path PM_CLEANUP(pm_str_release) = { 0 };
-	int fd = -ENOENT;
+	int fd;
 
 	if (wanted->id_len < BUILD_ID_MIN)
 		return -ENOENT;
@@ -112,9 +129,10 @@ static int by_id(const struct wanted *wanted, const struct pm_debug_search *sear
 	for (size_t i = 1; i < wanted->id_len; i++)
 		pm_str_printf(&path, "%02x", wanted->id[i]);
 	pm_str_puts(&path, ".debug");
-	if (search->pid > 0)
+	fd = try_path(0, &path, wanted);
+	if (fd < 0 && search->pid > 0)
 		fd = try_path(search->pid, &path, wanted);
-	return fd >= 0 ? fd : try_path(0, &path, wanted);
+	return fd;
 }
 
 /* Beside the file at @path of process @pid (0: ours). */
@@ -139,38 +157,50 @@ static int by_link(pid_t pid, const char *path, const char *name, const char *de
 	return fd;
 }
 
-int pm_debug_find(int fd, const struct pm_debug_search *search)
+/* The name of the file where we are, and then its name in its process. */
+static int by_links(int fd, const struct pm_debug_search *search, const char *name,
+		    const struct wanted *wanted)
 {
+	char proc[32], own[PATH_MAX];
+	ssize_t len;
+	int found = -ENOENT;
+
+	snprintf(proc, sizeof(proc), "/proc/self/fd/%d", fd);
+	len = readlink(proc, own, sizeof(own) - 1);
+	if (len > 0) {
+		own[len] = '\0';
+		found = by_link(0, own, name, debug_dir(search), wanted);
+	}
+	if (found < 0 && search->pid > 0 && search->path)
+		found = by_link(search->pid, search->path, name, debug_dir(search),
+				wanted);
+	return found;
+}
+
+int pm_debug_find(int fd, const struct pm_debug_search *asked)
+{
+	struct pm_debug_search own = *asked;
+	const struct pm_debug_search *search = &own;
 	uint8_t id[PM_ELF_BUILD_ID_MAX], id_len = 0;
 	struct wanted wanted = { .id = id, .crc_bytes_left = search->crc_bytes_left };
 	struct pm_elf_debuglink link;
-	char proc[32], own[PATH_MAX];
 	struct pm_elf_file elf;
 	struct stat st;
-	ssize_t len;
 	int found;
 
 	if (pm_elf_build_id_whole(fd, id, &id_len) == 0)
 		wanted.id_len = id_len;
 	if (fstat(fd, &st) == 0)
 		wanted.original = &st;
+	if (own.pid > 0 && is_ours(own.path, wanted.original))
+		own.pid = 0;
 	found = by_id(&wanted, search);
 	if (found >= 0 || pm_elf_file_init(&elf, fd) < 0 ||
 	    pm_elf_file_debuglink(&elf, &link) < 0 || link.name[0] == '\0' ||
 	    strchr(link.name, '/'))
 		return found >= 0 ? found : -ENOENT;
 	wanted.crc = link.crc;
-	if (search->pid > 0 && search->path)
-		found = by_link(search->pid, search->path, link.name, debug_dir(search),
-				&wanted);
-	if (found >= 0)
-		return found;
-	snprintf(proc, sizeof(proc), "/proc/self/fd/%d", fd);
-	len = readlink(proc, own, sizeof(own) - 1);
-	if (len <= 0)
-		return -ENOENT;
-	own[len] = '\0';
-	found = by_link(0, own, link.name, debug_dir(search), &wanted);
+	found = by_links(fd, search, link.name, &wanted);
 	return found >= 0 ? found : -ENOENT;
 }
 

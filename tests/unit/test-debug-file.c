@@ -297,6 +297,28 @@ static void found_in_the_root_of_a_process(void **state)
 	end_child(search.pid);
 }
 
+/* Others map the file, too, so a process with its own root has nothing to say about it. */
+static void shared_file_takes_nothing_from_a_root(void **state)
+{
+	PM_AUTO_FREE char *path = NULL;
+	struct pm_debug_search search = { .dir = "/dbg" };
+
+	(void)state;
+	if (geteuid() != 0) {
+		print_message("needs root: chroot(2)\n");
+		skip();
+	}
+	assert_true(asprintf(&path, "%s/program", folder) > 0);
+	search.path = path;
+	run("mkdir -p root/dbg/.build-id/12 root/$PWD");
+	put_elf("program", id, "it.dbg", 0);
+	put_elf("root/dbg/" BY_ID, id, NULL, 0);
+	run("ln program root/$PWD/; cp root/dbg/" BY_ID " root/$PWD/it.dbg");
+	search.pid = child_in_root();
+	assert_found("program", &search, NULL);
+	end_child(search.pid);
+}
+
 static void older_kernels_follow_no_links(void **state)
 {
 	PM_AUTO_CLOSE int root = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -331,6 +353,7 @@ int main(void)
 		TEST(checksums_are_limited),
 		TEST(build_ids_of_any_length),
 		TEST(found_in_the_root_of_a_process),
+		TEST(shared_file_takes_nothing_from_a_root),
 		TEST(older_kernels_follow_no_links),
 	};
 
