@@ -70,6 +70,39 @@ static bool is_shown_mapped(const struct pm_module *module, const struct statx *
 	return by_range || named;
 }
 
+/* Whether the process that has the module's number was there when it was seen. */
+static bool is_same_process(const struct pm_module *module)
+{
+	enum {
+		STARTED = 20, /* spaces before it, behind the name: proc(5), starttime */
+	};
+	PM_AUTO_CLOSE int fd = -1;
+	struct timespec now, up;
+	char path[64], text[1024];
+	const char *at;
+	ssize_t len;
+	double started;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)module->seen_pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	len = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	if (len <= 0)
+		return false;
+	text[len] = '\0';
+	at = strrchr(text, ')');
+	for (int i = 0; at && i < STARTED; i++)
+		at = strchr(at + 1, ' ');
+	if (!at)
+		return false;
+	clock_gettime(CLOCK_REALTIME, &now);
+	clock_gettime(CLOCK_BOOTTIME, &up);
+	/* Seconds since boot, cut to ticks, which is in our favour. */
+	started = strtod(at, NULL) / (double)sysconf(_SC_CLK_TCK);
+	started += (double)(now.tv_sec - up.tv_sec);
+	started += (double)(now.tv_nsec - up.tv_nsec) / 1e9;
+	return module->seen_ns == 0 || started <= (double)module->seen_ns / 1e9;
+}
+
 /* Whether @fd is the mapped file. 0, -ESTALE, or the errno of reading it. */
 static int verify(const struct pm_module *module, int fd, const struct statx *st,
 		  bool by_range)
@@ -96,7 +129,7 @@ static int verify(const struct pm_module *module, int fd, const struct statx *st
 	}
 	/* Without any identity only the kernel's link by range can be believed. */
 	if (identity->inode == 0)
-		return by_range ? 0 : -ESTALE;
+		return by_range && is_same_process(module) ? 0 : -ESTALE;
 	if ((st->stx_ino != identity->inode || !same_device(identity, st)) &&
 	    !is_shown_mapped(module, st, by_range))
 		return -ESTALE;
@@ -168,6 +201,15 @@ static int try_all(const struct pm_module *module, struct attempts *attempts)
 	char path[64];
 	int fd;
 
+	/* Such a module is everyone's who mapped this build under this name: ours is better
+	 * than that of the first to be seen, which may have its own idea of what that is. */
+	if (module->identity.build_id_len > 0 && module->identity.inode == 0 &&
+	    module->identity.path[0] == '/') {
+		fd = try_handle(module, pm_open_handle(0, module->identity.path), false,
+				false, &aside);
+		if (fd >= 0)
+			return fd;
+	}
 	if (module->seen_pid > 0 && module->seen_end > module->seen_start) {
 		snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64,
 			 (int)module->seen_pid, module->seen_start, module->seen_end);

@@ -2,7 +2,11 @@
 #include "proc-internal.h"
 
 #include <ctype.h>
+#include <linux/magic.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
 #include <time.h>
 
 /* d_path() of the kernel adds this to a file without a name left. */
@@ -64,16 +68,60 @@ void pm_module_name_vdso(struct pm_module_identity *identity, uint64_t start)
 
 /* ---- the table ----------------------------------------------------------------------- */
 
+/* What is in the table. */
+struct row {
+	struct pm_module module;
+	/* Under this path another file stands where we are: it was mapped from elsewhere. */
+	bool foreign;
+};
+
+struct key {
+	struct pm_module_identity identity;
+	bool foreign;
+};
+
+/*
+ * A path and a build-id are soon copied: a process with a root of its own must not give us
+ * its file for the one that others mapped. Of overlayfs inodes tell nothing: before Linux 6.8
+ * mappings show another one than stat(2).
+ */
+static bool is_foreign(const struct pm_module_identity *identity)
+{
+	PM_AUTO_CLOSE int handle = -1;
+	struct statfs fs;
+	struct stat st;
+
+	if (identity->path[0] != '/')
+		return false;
+	handle = pm_open_handle(0, identity->path);
+	if (handle < 0 || fstat(handle, &st) < 0 || fstatfs(handle, &fs) < 0 ||
+	    (unsigned long)fs.f_type == OVERLAYFS_SUPER_MAGIC)
+		return false;
+	/* btrfs shows stat(2) a device for each subvolume, with major 0. */
+	return st.st_ino != identity->inode ||
+	       (major(st.st_dev) != 0 && identity->major != 0 &&
+		(major(st.st_dev) != identity->major ||
+		 minor(st.st_dev) != identity->minor));
+}
+
 static bool has_inode(const struct pm_module_identity *identity)
 {
 	return identity->inode != 0;
 }
 
-static bool equal_identity(const void *table, uint32_t id, const void *key)
+static bool same_inode(const struct pm_module_identity *a,
+		       const struct pm_module_identity *b)
+{
+	return a->inode == b->inode && a->major == b->major && a->minor == b->minor;
+}
+
+static bool equal_identity(const void *table, uint32_t id, const void *other)
 {
 	const struct pm_modules *modules = table;
-	const struct pm_module_identity *a = &modules->rows.data[id]->identity;
-	const struct pm_module_identity *b = key;
+	const struct row *row = (const struct row *)modules->rows.data[id];
+	const struct key *key = other;
+	const struct pm_module_identity *a = &row->module.identity;
+	const struct pm_module_identity *b = &key->identity;
 
 	if (a->kind != b->kind || strcmp(a->path, b->path) != 0)
 		return false;
@@ -82,11 +130,12 @@ static bool equal_identity(const void *table, uint32_t id, const void *key)
 		return true;
 	if (a->build_id_len > 0 && b->build_id_len > 0)
 		return a->build_id_len == b->build_id_len &&
-		       memcmp(a->build_id, b->build_id, a->build_id_len) == 0;
+		       memcmp(a->build_id, b->build_id, a->build_id_len) == 0 &&
+		       (row->foreign == key->foreign || same_inode(a, b));
 	if ((a->build_id_len > 0 && !has_inode(a)) ||
 	    (b->build_id_len > 0 && !has_inode(b)))
 		return false;
-	return a->inode == b->inode && a->major == b->major && a->minor == b->minor;
+	return same_inode(a, b);
 }
 
 static uint64_t hash_name(const struct pm_module_identity *identity)
@@ -107,20 +156,20 @@ static uint64_t hash_inode(const struct pm_module_identity *identity)
 			   (uint64_t)identity->major << 32 | identity->minor);
 }
 
-static uint32_t find(const struct pm_modules *modules,
-		     const struct pm_module_identity *identity)
+static uint32_t find(const struct pm_modules *modules, const struct key *key)
 {
+	const struct pm_module_identity *identity = &key->identity;
 	uint32_t id = PM_INDEX_NONE;
 
 	if (identity->kind != PM_MODULE_FILE)
 		return pm_index_find(&modules->index, hash_name(identity), equal_identity,
-				     modules, identity);
+				     modules, key);
 	if (identity->build_id_len > 0)
 		id = pm_index_find(&modules->index, hash_build_id(identity),
-				   equal_identity, modules, identity);
+				   equal_identity, modules, key);
 	if (id == PM_INDEX_NONE && (has_inode(identity) || identity->build_id_len == 0))
 		id = pm_index_find(&modules->index, hash_inode(identity), equal_identity,
-				   modules, identity);
+				   modules, key);
 	return id;
 }
 
@@ -152,38 +201,43 @@ static int64_t realtime_ns(void)
 int64_t pm_modules_intern(struct pm_modules *modules,
 			  const struct pm_module_identity *identity)
 {
-	struct pm_module_identity key = *identity;
-	PM_AUTO_FREE struct pm_module *row = NULL;
+	struct key wanted = { .identity = *identity };
+	struct pm_module_identity *key = &wanted.identity;
+	PM_AUTO_FREE struct row *row = NULL;
 	size_t path_len;
 	char *path;
 	uint32_t id;
 
-	if (key.build_id_len > sizeof(key.build_id))
+	if (key->build_id_len > sizeof(key->build_id))
 		return -EINVAL;
-	if (!key.path)
-		key.path = "";
+	if (!key->path)
+		key->path = "";
 	/* Records say "//anon" where /proc says nothing. */
-	if (key.kind == PM_MODULE_ANON && key.path[0] == '\0')
-		key.path = "//anon";
-	id = find(modules, &key);
+	if (key->kind == PM_MODULE_ANON && key->path[0] == '\0')
+		key->path = "//anon";
+	if (key->kind == PM_MODULE_FILE && key->build_id_len > 0 && has_inode(key))
+		wanted.foreign = is_foreign(key);
+	id = find(modules, &wanted);
 	if (id != PM_INDEX_NONE)
 		return id;
 	if (modules->rows.len >= PM_INDEX_NONE ||
 	    pm_vec_reserve(&modules->rows, modules->rows.len + 1) < 0)
 		return -ENOMEM;
-	path_len = strlen(key.path);
+	path_len = strlen(key->path);
 	row = calloc(1, sizeof(*row) + path_len + 1);
 	if (!row)
 		return -ENOMEM;
 	path = (char *)(row + 1);
-	memcpy(path, key.path, path_len + 1);
-	row->identity = key;
-	row->identity.path = path;
-	row->seen_ns = realtime_ns();
+	memcpy(path, key->path, path_len + 1);
+	row->module.identity = *key;
+	row->module.identity.path = path;
+	row->module.seen_ns = realtime_ns();
+	row->foreign = wanted.foreign;
 	id = (uint32_t)modules->rows.len;
-	if (add_to_index(modules, &row->identity, id) < 0)
+	if (add_to_index(modules, &row->module.identity, id) < 0)
 		return -ENOMEM;
-	modules->rows.data[modules->rows.len++] = PM_TAKE_PTR(row);
+	/* Freed by its first member. */
+	modules->rows.data[modules->rows.len++] = &PM_TAKE_PTR(row)->module;
 	return id;
 }
 

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
@@ -370,6 +371,8 @@ static pid_t waiting_child(void (*prepare)(void))
 	child = fork();
 	assert_true(child >= 0);
 	if (child == 0) {
+		/* Even when an assertion fails meanwhile. */
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		prepare();
 		if (write(ends[1], "r", 1) == 1)
 			pause();
@@ -406,6 +409,65 @@ static void file_in_another_root_is_found(void **state)
 	end_child(module.seen_pid);
 	/* Our own /lib is a folder: something else stands there. */
 	assert_int_equal(open_it(&module, NULL, NULL), -ESTALE);
+}
+
+/* Path and build-id are all that some records have, and both can be copied. */
+static void build_of_ours_comes_before_that_of_a_process(void **state)
+{
+	PM_AUTO_FREE char *path = in_folder("program");
+	PM_AUTO_FREE char *make = NULL;
+	struct pm_module module = { .identity = { .kind = PM_MODULE_FILE,
+						  .path = path,
+						  .build_id = "nineteen bytes long",
+						  .build_id_len = 20 } };
+	struct stat found, ours, forged;
+
+	need_root();
+	put_program("program", module.identity.build_id);
+	assert_int_equal(mkdir("root", 0755), 0);
+	assert_true(asprintf(&make, "mkdir -p root%s && cp program root%s/", folder,
+			     folder) > 0);
+	assert_int_equal(system(make), 0);
+	snprintf(make, strlen(make) + 1, "root%s/program", folder);
+	assert_int_equal(stat(path, &ours), 0);
+	assert_int_equal(stat(make, &forged), 0);
+	module.seen_pid = waiting_child(enter_root);
+	PM_AUTO_CLOSE int fd = pm_module_open(&module, NULL);
+
+	assert_int_equal(fstat(fd, &found), 0);
+	assert_int_equal(found.st_ino, ours.st_ino);
+	/* What we do not have, it may still give. */
+	unlink("program");
+	PM_AUTO_CLOSE int other = pm_module_open(&module, NULL);
+
+	assert_int_equal(fstat(other, &found), 0);
+	assert_int_equal(found.st_ino, forged.st_ino);
+	end_child(module.seen_pid);
+}
+
+/* The number may be another process's by now. */
+static void range_of_a_later_process_is_not_believed(void **state)
+{
+	struct pm_module module = { .identity = { .kind = PM_MODULE_FILE,
+						  .path = "/nowhere/lib" },
+				    .seen_pid = getpid() };
+	struct timespec now;
+	void *at;
+
+	need_root();
+	put_file("lib", "code");
+	PM_AUTO_CLOSE int fd = open("lib", O_RDONLY | O_CLOEXEC);
+
+	at = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
+	assert_ptr_not_equal(at, MAP_FAILED);
+	module.seen_start = (uintptr_t)at;
+	module.seen_end = module.seen_start + 4096;
+	clock_gettime(CLOCK_REALTIME, &now);
+	module.seen_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+	assert_int_equal(open_it(&module, "code", NULL), 0);
+	module.seen_ns -= (int64_t)3600 * 1000000000;
+	assert_int_equal(open_it(&module, NULL, NULL), -ENOENT);
+	munmap(at, 4096);
 }
 
 /* A file system that only this process sees, with a file under a name that others have. */
@@ -562,6 +624,8 @@ int main(void)
 		TEST(deleted_file_opens_through_its_mapping),
 		TEST(memfd_opens_through_its_mapping),
 		TEST(file_in_another_root_is_found),
+		TEST(build_of_ours_comes_before_that_of_a_process),
+		TEST(range_of_a_later_process_is_not_believed),
 		TEST(file_in_another_mount_namespace_is_found),
 		TEST(names_with_escapes_are_told_apart),
 		TEST(process_tells_what_it_has_mapped),

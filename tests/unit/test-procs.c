@@ -8,8 +8,12 @@
 
 #include "pm/proc.h"
 
+#include <linux/magic.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
 
 static int users_freed;
 
@@ -112,6 +116,32 @@ static void module_known_both_ways_is_found_either_way(void **state)
 	/* Another build in the same inode is another file. */
 	assert_int_equal(intern(procs, with_build_id(file("/bin/a", 7), 2)), 1);
 	assert_int_equal(intern(procs, file("/bin/a", 8)), 2);
+}
+
+/* A copy of a program in another root, under the same name there. */
+static void copied_build_is_another_module(void **state)
+{
+	struct pm_procs *procs = *state;
+	PM_AUTO_FREE char *path = realpath("/proc/self/exe", NULL);
+	struct pm_module_identity ours;
+	struct statfs fs;
+	struct stat st;
+
+	assert_non_null(path);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(statfs(path, &fs), 0);
+	if ((unsigned long)fs.f_type == OVERLAYFS_SUPER_MAGIC) {
+		print_message("on overlayfs inodes tell nothing\n");
+		skip();
+	}
+	ours = with_build_id(file(path, st.st_ino), 1);
+	ours.major = major(st.st_dev);
+	ours.minor = minor(st.st_dev);
+	assert_int_equal(intern(procs, with_build_id(file(path, st.st_ino + 1), 1)), 0);
+	assert_int_equal(intern(procs, with_build_id(file(path, 0), 1)), 1);
+	assert_int_equal(intern(procs, ours), 1);
+	assert_int_equal(intern(procs, with_build_id(file(path, st.st_ino + 1), 1)), 0);
+	assert_int_equal(intern(procs, with_build_id(file(path, 0), 1)), 1);
 }
 
 static void memory_without_a_file_is_one_by_name(void **state)
@@ -475,6 +505,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(modules_are_one_by_path_and_identity),
 		TEST(module_known_both_ways_is_found_either_way),
+		TEST(copied_build_is_another_module),
 		TEST(memory_without_a_file_is_one_by_name),
 		TEST(senseless_build_id_is_refused),
 		TEST(thousands_of_modules_keep_their_ids),
