@@ -515,7 +515,7 @@ target() {
 
 @test "--stacks of a zombie says so" {
 	# A shell that has become sleep does not wait for its child.
-	target sh -c 'exit 0 & echo $! >zombie; exec sleep 60'
+	target sh -c 'sleep 1 & echo $! >zombie; exec sleep 60'
 	until [ -s zombie ]; do sleep 0.05; done
 	await Z "$(cat zombie)"
 	run --separate-stderr "$PMREC" --stacks -p "$(cat zombie)"
