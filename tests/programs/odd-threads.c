@@ -32,7 +32,7 @@ static double now(clockid_t clock)
 }
 
 #define BURN(name, step)                                             \
-	static __attribute__((noinline, noclone)) void name(void)    \
+	static __attribute__((noinline)) void name(void)             \
 	{                                                            \
 		double end = now(CLOCK_THREAD_CPUTIME_ID) + seconds; \
 		while (now(CLOCK_THREAD_CPUTIME_ID) < end)           \
