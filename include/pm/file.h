@@ -36,6 +36,8 @@ struct pm_file_event {
 	const char *unit; /* of a period: "ns" for clocks, else "events" */
 	bool by_frequency;
 	uint64_t rate; /* Hz ("freq" in the file) or "period" */
+	const char *filter; /* of a tracepoint; NULL: none */
+	uint32_t leader; /* id of its group's leader; its own id: in no group */
 };
 
 struct pm_file_header {
@@ -48,8 +50,9 @@ struct pm_file_header {
 			*virt; /* NULL: unknown */
 		uint32_t cpus; /* 0: unknown */
 	} host;
-	const char *const *command; /* command_len texts */
+	const char *const *command; /* command_len texts; none: `target` was recorded */
 	size_t command_len;
+	const char *target; /* "-p 123", "-a", as a person reads it; NULL: the command */
 	const struct pm_file_event *events;
 	size_t events_len;
 	struct {
@@ -85,6 +88,23 @@ struct pm_file_stack {
 	uint32_t frame;
 };
 
+enum pm_file_field_kind {
+	PM_FILE_FIELD_UNSIGNED,
+	PM_FILE_FIELD_SIGNED,
+	PM_FILE_FIELD_TEXT,
+};
+
+/* A field of a tracepoint or probe. */
+struct pm_file_field {
+	const char *name;
+	enum pm_file_field_kind kind;
+	union {
+		uint64_t number;
+		int64_t negative_too;
+		const char *text;
+	};
+};
+
 struct pm_file_sample {
 	uint64_t time; /* ns */
 	uint32_t pid, tid, cpu; /* PM_FILE_NONE: unknown, as of a task that has ended */
@@ -92,6 +112,8 @@ struct pm_file_sample {
 	uint64_t period;
 	uint32_t stack; /* of the leaf; PM_FILE_NONE: no frame at all */
 	const char *stop; /* NULL: complete to the root (key absent) */
+	const struct pm_file_field *fields; /* what the event adds */
+	size_t fields_len;
 };
 
 struct pm_file_function {

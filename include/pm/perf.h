@@ -7,35 +7,89 @@
 
 #include "pm/base.h"
 
+struct perf_branch_entry;
 struct perf_event_attr;
 struct perf_event_header;
 
 /* ---- event specifications ------------------------------------------------------------ */
 
 enum {
-	PM_EVENT_NAME_MAX = 128,
+	PM_EVENT_NAME_MAX = 512, /* C++ names are long */
+	PM_EVENT_MODIFIERS_MAX = 16,
 };
 
-/* One event as typed, resolved to what the kernel wants. Plain data, copy freely. */
+enum pm_event_kind {
+	PM_EVENT_HARDWARE,
+	PM_EVENT_SOFTWARE,
+	PM_EVENT_CACHE,
+	PM_EVENT_RAW, /* rNNN */
+	PM_EVENT_PMU, /* pmu/term=value,.../ and names that a PMU or libpfm4 gives */
+	PM_EVENT_BREAKPOINT, /* mem:ADDRESS|SYMBOL[/LEN][:rwx] */
+	PM_EVENT_TRACEPOINT, /* sys:name */
+	PM_EVENT_UPROBE, /* uprobe:, uretprobe: and usdt: on a place in a file */
+	PM_EVENT_KPROBE, /* kprobe: and kretprobe: on a symbol of the kernel */
+};
+
+/*
+ * What a probe or a breakpoint is on, as typed. A spec whose place is still words cannot be
+ * opened: the program finds the places in files (pm/probe.h) and puts a spec for each of
+ * them in its place. Texts are owned by the struct pm_event_specs, NULL where there is none.
+ */
+struct pm_event_place {
+	bool wanted; /* still words */
+	bool on_return; /* uretprobe, kretprobe */
+	bool usdt;
+	const char *file; /* uprobe: a path or the name of a library; usdt: FILE */
+	const char *symbol; /* a name or a glob; of usdt PROVIDER:NAME */
+	const char *source; /* uprobe: src.c of src.c:LINE */
+	uint32_t line;
+	uint64_t offset; /* bytes behind the symbol */
+};
+
+/* One event as typed, resolved to what the kernel wants. Plain data, copy freely; texts by
+ * pointer live as long as the struct pm_event_specs that it came from. */
 struct pm_event_spec {
 	char requested[PM_EVENT_NAME_MAX]; /* as typed, with modifiers: "cycles:u" */
 	char name[PM_EVENT_NAME_MAX]; /* canonical, without modifiers: "cycles" */
-	char modifiers[16]; /* as typed, "" if none: "u" */
-	uint32_t type; /* PERF_TYPE_* */
-	uint64_t config;
+	char modifiers[PM_EVENT_MODIFIERS_MAX]; /* as typed, "" if none: "u" */
+	enum pm_event_kind kind;
+	/* Of perf_event_attr. For a uprobe config1 and config2 stand for `path` and the offset
+	 * in it, for a kprobe for `path` (a symbol, or NULL) and the offset or address; for a
+	 * breakpoint they are its address and its length. */
+	uint32_t type; /* PERF_TYPE_*, or the number of a PMU in sysfs */
+	uint64_t config, config1, config2;
+	uint32_t bp_type; /* HW_BREAKPOINT_*, breakpoints only */
+	const char *path; /* probes: the file, or the kernel's symbol */
+	const char *filter; /* --filter of a tracepoint, NULL: none */
+	struct pm_event_place place;
 	bool user, kernel; /* which privilege levels count; both without modifiers */
 	bool explicit_kernel; /* `:k` was typed: dropping the kernel would be a lie */
+	bool hypervisor, host_only, guest_only; /* h, H, G */
+	uint8_t precise; /* number of `p`: attr.precise_ip */
+	bool precise_most; /* P: the highest that the machine has */
+	bool read_group; /* S: each sample has the counts of the group */
+	bool pinned; /* D */
+	/* Index in the list of the group's leader; its own index when it is in no group. */
+	uint32_t leader;
+	/* Its own -F or -c (`cycles/freq=999/`, `cycles/period=N/`), else the recording's.
+	 * Tracepoints, probes and breakpoints without: every hit (period 1). */
+	bool rate_given, by_frequency;
+	uint64_t rate;
 };
 
 struct pm_event_specs {
 	PM_VEC(struct pm_event_spec) list;
+	PM_VEC(char *) texts; /* what the specs point to */
 };
 void pm_event_specs_release(struct pm_event_specs *specs);
+/* A copy that lives as long as @specs; NULL without memory. */
+const char *pm_event_specs_keep(struct pm_event_specs *specs, const char *text,
+				size_t len);
 
 /*
- * Appends the events of a comma list: hardware, software and hardware-cache names with the
- * aliases that perf knows, each with optional `:u`, `:k` or `:uk`. -EINVAL names the part
- * that is wrong and the near names; nothing is appended then.
+ * Appends the events of a comma list, `{}` groups in it, all kinds of docs/events.md, each
+ * with optional modifiers. -EINVAL names the part that is wrong and the near names; nothing
+ * is appended then. Reads sysfs (PMUs) and tracefs (tracepoints).
  */
 int pm_event_specs_parse(const char *text, struct pm_event_specs *specs,
 			 struct pm_error *err);
@@ -85,6 +139,13 @@ struct pm_sample {
 	const uint8_t *stack;
 	size_t stack_len;
 	size_t stack_asked;
+	uint64_t address; /* PERF_SAMPLE_ADDR: of the data; 0 when it was not asked for */
+	/* PERF_SAMPLE_RAW: a tracepoint's fields as its format describes them. Borrowed. */
+	const uint8_t *raw;
+	size_t raw_len;
+	/* PERF_SAMPLE_BRANCH_STACK: newest first. Borrowed. */
+	const struct perf_branch_entry *branches;
+	size_t branches_len;
 	/* How many of the bytes lie below the stack pointer; 0 in what the kernel copies. Some
 	 * assembler keeps there what its CFI reads (OpenSSL's SHA-2 for AVX2). */
 	size_t stack_below;
@@ -121,6 +182,10 @@ struct pm_record {
 			uint32_t parent_pid, parent_tid;
 		} fork; /* PERF_RECORD_FORK and _EXIT */
 		uint64_t lost; /* PERF_RECORD_LOST, _LOST_SAMPLES: how many */
+		struct {
+			bool out; /* it leaves the CPU; else it comes back */
+			bool preempted; /* it would have run on */
+		} switched; /* PERF_RECORD_SWITCH; of a task's events, so pid, tid are its */
 	};
 };
 
@@ -182,17 +247,39 @@ enum pm_call_graph {
 	PM_CALL_GRAPH_DWARF, /* user registers and a copy of the stack */
 };
 
+/* Whom to sample. */
+enum pm_perf_target {
+	PM_PERF_COMMAND, /* `pid`, which waits for its exec, and with inherit all it starts */
+	PM_PERF_TASKS, /* the threads `tids`, and with inherit all they start from now on */
+	PM_PERF_CPUS, /* everybody, on `cpus` */
+	PM_PERF_CGROUP, /* who is in `cgroup_fd`, on `cpus` */
+};
+
 struct pm_perf_options {
-	const struct pm_event_spec *specs; /* borrowed for the call */
+	const struct pm_event_spec *specs; /* borrowed until pm_perf_free() */
 	size_t specs_len;
-	bool by_frequency;
+	bool by_frequency; /* for specs without a rate of their own */
 	uint64_t
 		rate; /* Hz, or the period when !by_frequency; UINT64_MAX Hz: the maximum */
 	enum pm_call_graph call_graph;
 	uint32_t stack_bytes; /* DWARF only; multiple of 8, at most PM_STACK_BYTES_MAX */
+	uint64_t branches; /* PERF_SAMPLE_BRANCH_*, 0: none */
 	size_t ring_pages; /* data pages of each ring, 0: choose */
 	bool ring_pages_explicit; /* then every shrinking is noted, not only to a tight size */
-	pid_t pid; /* the process to follow, with all it starts; enabled by its exec */
+	enum pm_perf_target target;
+	pid_t pid;
+	const pid_t *tids; /* borrowed for the call */
+	size_t tids_len;
+	int cgroup_fd; /* a folder of the cgroup file system */
+	const char *cpus; /* "0-3,8"; NULL: all that are online */
+	bool no_inherit;
+	/* Events begin only with pm_perf_enable(); otherwise with the exec of PM_PERF_COMMAND,
+	 * or at once. */
+	bool begin_disabled;
+	bool switches; /* PERF_RECORD_SWITCH for each task */
+	bool overwrite; /* rings keep the newest; read when stopped by pm_perf_snapshot() */
+	/* Never events of a CPU for a command or tasks, see pm_perf_per_cpu(). */
+	bool per_task;
 };
 
 /* perf_sample_ustack_size() keeps a record below 64 KiB; more is EINVAL. */
@@ -234,7 +321,28 @@ size_t pm_perf_ring_pages(
 /* The ring fds, for the caller's poll(2) beside its own; wakes at a quarter of a ring. */
 const int *pm_perf_poll_fds(const struct pm_perf *perf, size_t *len);
 
+int pm_perf_enable(struct pm_perf *perf); /* 0 or -errno */
 int pm_perf_disable(struct pm_perf *perf); /* stop all events; 0 or -errno */
+
+/*
+ * Whether events were opened for CPUs and not for the tasks, though tasks are the target. An
+ * event that tasks inherit begins its period anew in each of them, so that short threads are
+ * hardly ever sampled; one of a CPU does not. In the kernel a filter then lets through only
+ * the target's processes (tree-filter.c); a few of others may slip through, so the caller
+ * has to leave out those that it knows nothing of. Done where root or CAP_PERFMON with
+ * CAP_BPF allow it.
+ */
+bool pm_perf_per_cpu(const struct pm_perf *perf);
+
+/*
+ * To be called now and then (each second): CPUs that came online get their events, and those
+ * whose events stopped with their CPU get new ones. 1 when there was something (poll fds have
+ * changed), 0, or a negative error.
+ */
+int pm_perf_check_cpus(struct pm_perf *perf, struct pm_error *err);
+
+/* With `overwrite`: stops the rings for reading (true), lets them go on (false). */
+int pm_perf_snapshot(struct pm_perf *perf, bool stop);
 
 /*
  * Begins a round: all rings' heads are read, after the clock. Records up to that clock are

@@ -17,6 +17,21 @@ enum {
 void pm_event_specs_release(struct pm_event_specs *specs)
 {
 	pm_vec_release(&specs->list);
+	for (size_t i = 0; i < specs->texts.len; i++)
+		free(specs->texts.data[i]);
+	pm_vec_release(&specs->texts);
+}
+
+const char *pm_event_specs_keep(struct pm_event_specs *specs, const char *text,
+				size_t len)
+{
+	char *copy = strndup(text, len);
+
+	if (copy && pm_vec_push(&specs->texts, copy) < 0) {
+		free(copy);
+		return NULL;
+	}
+	return copy;
 }
 
 /* The same beginning, but for a letter or two: "L1-dcachex" and "L1-dcache-loads". */

@@ -173,7 +173,7 @@ static void test_modifiers(void **state)
 
 static void test_wrong_names(void **state)
 {
-	char longer[300];
+	char longer[600];
 
 	refuse("cylces", "unknown event \"cylces\"; near names: cycles");
 	refuse("Cycles", "near names: cycles");
@@ -193,7 +193,7 @@ static void test_wrong_names(void **state)
 	refuse("cycles,cpu-clokc:u,cs", "\"cpu-clokc\"; near names: cpu-clock");
 	memset(longer, 'x', sizeof(longer) - 1);
 	longer[sizeof(longer) - 1] = '\0';
-	refuse(longer, "longer than 127 bytes");
+	refuse(longer, "longer than 511 bytes");
 }
 
 static void test_lists(void **state)
