@@ -64,11 +64,12 @@ struct pm_event_spec {
 	struct pm_event_place place;
 	bool user, kernel; /* which privilege levels count; both without modifiers */
 	bool explicit_kernel; /* `:k` was typed: dropping the kernel would be a lie */
-	bool hypervisor, host_only, guest_only; /* h, H, G */
-	uint8_t precise; /* number of `p`: attr.precise_ip */
-	bool precise_most; /* P: the highest that the machine has */
+	bool hypervisor, host_only, guest_only; /* h, H, G; both of H and G: both */
+	bool no_idle; /* I: attr.exclude_idle */
+	uint8_t precise; /* number of `p`: attr.precise_ip; 3 with `P` */
+	bool precise_most; /* P: where the machine has less than 3, that is fine, too */
 	bool read_group; /* S: each sample has the counts of the group */
-	bool pinned; /* D */
+	bool pinned, exclusive; /* D, e; of a group its leader has them */
 	/* Index in the list of the group's leader; its own index when it is in no group. */
 	uint32_t leader;
 	/* Its own -F or -c (`cycles/freq=999/`, `cycles/period=N/`), else the recording's.
@@ -103,6 +104,56 @@ const char *const *pm_event_names(void);
 /* The substitute where the machine has no PMU: `cycles` becomes `cpu-clock`. */
 bool pm_event_spec_fallback(const struct pm_event_spec *spec, int open_errno,
 			    struct pm_event_spec *ret);
+
+/* ---- tracepoints --------------------------------------------------------------------- */
+
+/* All that this kernel has, "sys:name", sorted. */
+struct pm_tracepoint_names {
+	struct pm_str text; /* what the list points into */
+	PM_VEC(const char *) list;
+};
+/* -ENOENT: tracefs is not mounted, -EACCES: not for this user; @err has the remedy. */
+int pm_tracepoint_names_read(struct pm_tracepoint_names *ret, struct pm_error *err);
+void pm_tracepoint_names_release(struct pm_tracepoint_names *names);
+
+enum pm_event_field_kind {
+	PM_EVENT_FIELD_UNSIGNED, /* and pointers */
+	PM_EVENT_FIELD_SIGNED,
+	/* Foreign bytes up to a NUL; arrays of bytes in hex ("0a0b"), of numbers "1,2". */
+	PM_EVENT_FIELD_TEXT,
+};
+
+struct pm_event_field {
+	const char *name; /* lives as long as the tracepoint */
+	enum pm_event_field_kind kind;
+	union {
+		uint64_t number;
+		int64_t negative_too;
+		const char *text; /* until the next call with the same fields */
+	};
+};
+
+/* Zero-initialised is empty; used again for each sample. */
+struct pm_event_fields {
+	PM_VEC(struct pm_event_field) list;
+	struct pm_str texts;
+};
+void pm_event_fields_release(struct pm_event_fields *fields);
+
+/*
+ * What the raw bytes of an event's samples are: for a tracepoint as tracefs describes them,
+ * all but its `common_` fields; for a uprobe `ip`, on return `func` and `ret_ip` (struct
+ * uprobe_trace_entry_head of kernel/trace/trace_uprobe.c), for a kprobe the same (struct
+ * kprobe_trace_entry_head, kretprobe_trace_entry_head). Read-only once made.
+ */
+struct pm_tracepoint;
+/* -EINVAL: an event of a kind that has no fields. */
+int pm_tracepoint_new(struct pm_tracepoint **ret, const struct pm_event_spec *spec,
+		      struct pm_error *err);
+void pm_tracepoint_free(struct pm_tracepoint *tracepoint);
+/* -EBADMSG when a field would lie outside of @raw, or it is of another event; -ENOMEM. */
+int pm_tracepoint_fields(const struct pm_tracepoint *tracepoint, const uint8_t *raw,
+			 size_t raw_len, struct pm_event_fields *ret);
 
 /* ---- records ------------------------------------------------------------------------- */
 
@@ -193,6 +244,7 @@ struct pm_record {
 struct pm_record_layout {
 	uint64_t sample_type; /* PERF_SAMPLE_* */
 	uint64_t regs_user; /* mask of the architecture's perf register numbers */
+	uint64_t read_format; /* PERF_FORMAT_*, of PERF_SAMPLE_READ */
 	/* id of PERF_SAMPLE_ID(ENTIFIER) → event index. Borrowed. */
 	const struct pm_event_ids *ids;
 };

@@ -179,6 +179,7 @@ static bool parse_cache(int cache, const char *at, size_t len, struct pm_event_s
 		result = PERF_COUNT_HW_CACHE_RESULT_ACCESS;
 	if (!(caches[cache].ops & 1u << op))
 		return false;
+	ret->kind = PM_EVENT_CACHE;
 	ret->type = PERF_TYPE_HW_CACHE;
 	ret->config = (uint64_t)cache | (uint64_t)op << 8 | (uint64_t)result << 16;
 	if (result == PERF_COUNT_HW_CACHE_RESULT_ACCESS)
@@ -197,6 +198,8 @@ bool pm_event_name_find(const char *name, size_t len, struct pm_event_spec *ret)
 
 		if (strlen(event->name) == len && memcmp(event->name, name, len) == 0) {
 			snprintf(ret->name, sizeof(ret->name), "%s", event->canonical);
+			ret->kind = event->type == PERF_TYPE_SOFTWARE ? PM_EVENT_SOFTWARE
+								      : PM_EVENT_HARDWARE;
 			ret->type = event->type;
 			ret->config = event->config;
 			return true;

@@ -4,21 +4,58 @@
 #include <string.h>
 #include <time.h>
 
-struct pm_record_layout pm_attr_layout(enum pm_call_graph call_graph)
+void pm_attr_shape_of(const struct pm_event_spec *specs, size_t len,
+		      enum pm_call_graph call_graph, uint64_t branches,
+		      struct pm_attr_shape *ret)
+{
+	struct pm_attr_shape shape = { .call_graph = call_graph, .branches = branches };
+
+	for (size_t i = 0; i < len; i++) {
+		const struct pm_event_spec *spec = &specs[i];
+
+		shape.raw |= spec->kind == PM_EVENT_TRACEPOINT ||
+			     spec->kind == PM_EVENT_UPROBE ||
+			     spec->kind == PM_EVENT_KPROBE;
+		shape.address |= spec->kind == PM_EVENT_BREAKPOINT ||
+				 (spec->precise > 0 && strstr(spec->name, "mem-"));
+		shape.read |= spec->read_group;
+	}
+	*ret = shape;
+}
+
+struct pm_record_layout pm_attr_layout(const struct pm_attr_shape *shape)
 {
 	struct pm_record_layout layout = {
 		.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
 			       PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD |
 			       PERF_SAMPLE_IDENTIFIER,
+		.read_format = PERF_FORMAT_ID,
 	};
 
-	if (call_graph != PM_CALL_GRAPH_NONE)
+	if (shape->call_graph != PM_CALL_GRAPH_NONE)
 		layout.sample_type |= PERF_SAMPLE_CALLCHAIN;
-	if (call_graph == PM_CALL_GRAPH_DWARF && pm_regs_native()) {
+	if (shape->call_graph == PM_CALL_GRAPH_DWARF && pm_regs_native()) {
 		layout.sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
 		layout.regs_user = pm_regs_native()->mask;
 	}
+	if (shape->branches)
+		layout.sample_type |= PERF_SAMPLE_BRANCH_STACK;
+	if (shape->raw)
+		layout.sample_type |= PERF_SAMPLE_RAW;
+	if (shape->address)
+		layout.sample_type |= PERF_SAMPLE_ADDR;
+	if (shape->read) {
+		layout.sample_type |= PERF_SAMPLE_READ;
+		layout.read_format |= PERF_FORMAT_GROUP;
+	}
 	return layout;
+}
+
+/* Events of the kernel itself know no guests. */
+static bool has_guests(const struct pm_event_spec *spec)
+{
+	return spec->kind == PM_EVENT_HARDWARE || spec->kind == PM_EVENT_CACHE ||
+	       spec->kind == PM_EVENT_RAW || spec->kind == PM_EVENT_PMU;
 }
 
 /* Which privilege levels count, and which of them have a callchain. */
@@ -30,47 +67,86 @@ static void fill_levels(const struct pm_attr_request *request,
 
 	attr->exclude_user = !spec->user;
 	attr->exclude_kernel = !kernel;
-	attr->exclude_hv = 1; /* nobody could name what runs there */
+	/* Without `h` never: nobody could name what runs there. */
+	attr->exclude_hv = !spec->hypervisor;
+	attr->exclude_idle = spec->no_idle;
 	/* Guests' addresses mean nothing here. Software events have no guests, and PMUs that
 	 * cannot exclude refuse the bit. */
-	attr->exclude_guest =
-		spec->type != PERF_TYPE_SOFTWARE && request->features->exclude_guest;
+	if (spec->host_only || spec->guest_only) {
+		attr->exclude_host = !spec->host_only;
+		attr->exclude_guest = !spec->guest_only;
+	} else {
+		attr->exclude_guest =
+			has_guests(spec) && request->features->exclude_guest;
+	}
 	attr->exclude_callchain_kernel = !kernel;
 	/* With DWARF user frames come from the copied stack; the kernel's own walk over
 	 * frame pointers would only add time and wrong frames. */
-	attr->exclude_callchain_user = request->call_graph == PM_CALL_GRAPH_DWARF;
+	attr->exclude_callchain_user = request->shape.call_graph == PM_CALL_GRAPH_DWARF;
+}
+
+/* What the event is: a counter, a place in memory or in code. */
+static void fill_event(const struct pm_event_spec *spec, struct perf_event_attr *attr)
+{
+	attr->type = spec->type;
+	attr->config = spec->config;
+	attr->precise_ip = spec->precise & 3u;
+	if (spec->kind == PM_EVENT_BREAKPOINT) {
+		attr->bp_type = spec->bp_type;
+		attr->bp_addr = spec->config1;
+		attr->bp_len = spec->config2;
+		return;
+	}
+	attr->config1 = spec->config1;
+	attr->config2 = spec->config2;
+	if (spec->kind == PM_EVENT_UPROBE || spec->kind == PM_EVENT_KPROBE)
+		attr->config1 = (uintptr_t)spec->path;
+}
+
+static void fill_rate(const struct pm_attr_request *request, struct perf_event_attr *attr)
+{
+	const struct pm_perf_event *event = request->event;
+
+	if (request->counted)
+		return;
+	attr->freq = event->by_frequency;
+	if (event->by_frequency)
+		attr->sample_freq = event->rate;
+	else
+		attr->sample_period = event->rate;
 }
 
 void pm_attr_fill(const struct pm_attr_request *request, struct perf_event_attr *ret)
 {
-	const struct pm_perf_event *event = request->event;
-	struct pm_record_layout layout = pm_attr_layout(request->call_graph);
+	const struct pm_event_spec *spec = &request->event->actual;
+	struct pm_record_layout layout = pm_attr_layout(&request->shape);
 	struct perf_event_attr attr;
 
 	memset(&attr, 0, sizeof(attr));
-	attr.type = event->actual.type;
 	attr.size = sizeof(attr);
-	attr.config = event->actual.config;
-	attr.freq = event->by_frequency;
-	if (event->by_frequency)
-		attr.sample_freq = event->rate;
-	else
-		attr.sample_period = event->rate;
+	fill_event(spec, &attr);
+	fill_rate(request, &attr);
 	attr.sample_type = layout.sample_type;
 	attr.sample_regs_user = layout.regs_user;
 	if (layout.sample_type & PERF_SAMPLE_STACK_USER)
 		attr.sample_stack_user = request->stack_bytes;
-	attr.read_format = PERF_FORMAT_ID;
+	attr.branch_sample_type = request->shape.branches;
+	attr.read_format = layout.read_format;
 	if (request->features->format_lost)
 		attr.read_format |= PERF_FORMAT_LOST;
-	attr.disabled = 1;
-	attr.enable_on_exec = 1;
-	attr.inherit = 1;
+	/* A member counts when its leader does, and what holds the leader holds it, too. */
+	attr.disabled = !request->member;
+	attr.enable_on_exec = !request->member && !request->no_enable_on_exec;
+	attr.pinned = spec->pinned && !request->member;
+	attr.exclusive = spec->exclusive && !request->member;
+	/* perf_output_read() knows no inherited events. */
+	attr.inherit = !request->no_inherit && !request->shape.read;
 	attr.sample_id_all = 1;
 	attr.use_clockid = 1;
 	attr.clockid = CLOCK_MONOTONIC;
 	attr.watermark = 1;
 	attr.wakeup_watermark = (uint32_t)(request->ring_bytes / 4);
+	attr.write_backward = request->overwrite;
 	fill_levels(request, &attr);
 	if (request->first) {
 		attr.mmap = 1;
@@ -79,6 +155,7 @@ void pm_attr_fill(const struct pm_attr_request *request, struct perf_event_attr 
 		attr.comm = 1;
 		attr.comm_exec = 1;
 		attr.task = 1;
+		attr.context_switch = request->switches;
 	}
 	*ret = attr;
 }

@@ -150,15 +150,46 @@ struct pm_perf_features {
 	bool exclude_guest; /* some PMUs have no exclusion */
 };
 
+/* What all events of a recording share, so that one layout fits every record. */
+struct pm_attr_shape {
+	enum pm_call_graph call_graph;
+	uint64_t branches; /* PERF_SAMPLE_BRANCH_*, 0: none */
+	bool raw; /* a tracepoint or probe is among them: PERF_SAMPLE_RAW */
+	bool address; /* a breakpoint or a memory event: PERF_SAMPLE_ADDR */
+	bool read; /* a group with `S`: PERF_SAMPLE_READ, PERF_FORMAT_GROUP */
+};
+
+void pm_attr_shape_of(const struct pm_event_spec *specs, size_t len,
+		      enum pm_call_graph call_graph, uint64_t branches,
+		      struct pm_attr_shape *ret);
+
 struct pm_attr_request {
 	const struct pm_perf_event *event;
 	const struct pm_perf_features *features;
-	enum pm_call_graph call_graph;
+	struct pm_attr_shape shape;
 	uint32_t stack_bytes;
 	size_t ring_bytes;
 	bool first; /* carries the records about processes and mappings */
+	bool member; /* of a group whose leader is another event: on with its leader */
+	bool counted; /* a member whose leader has `S`: its samples tell this one's count */
+	bool no_inherit, no_enable_on_exec;
+	bool switches; /* context_switch, carried by the first event */
+	bool overwrite; /* write_backward */
 };
 
 void pm_attr_fill(const struct pm_attr_request *request, struct perf_event_attr *ret);
-/* sample_type and registers that pm_attr_fill() asks for. */
-struct pm_record_layout pm_attr_layout(enum pm_call_graph call_graph);
+/* sample_type, read_format and registers that pm_attr_fill() asks for. `read_format` is
+ * without PERF_FORMAT_LOST, which is a matter of the kernel's features. */
+struct pm_record_layout pm_attr_layout(const struct pm_attr_shape *shape);
+
+/* ---- tracepoints --------------------------------------------------------------------------- */
+
+/*
+ * Appends to @ret, for each tracepoint that matches the globs @system and @name, a copy of
+ * @like with name, type, config and kind of that tracepoint. `leader` is left as it is in
+ * @like. -EINVAL, with near names and where to look, when none matches; -EACCES or -ENOENT
+ * when tracefs cannot be read. @ret is unchanged when it fails.
+ */
+int pm_tracepoints_expand(const char *system, const char *name,
+			  const struct pm_event_spec *like, struct pm_event_specs *ret,
+			  struct pm_error *err);

@@ -26,7 +26,7 @@ static int open_event(struct pm_perf *perf, const struct place *at, struct pm_er
 		struct pm_attr_request request = {
 			.event = event,
 			.features = &perf->features,
-			.call_graph = at->options->call_graph,
+			.shape = perf->shape,
 			.stack_bytes = at->options->stack_bytes,
 			.ring_bytes = perf->ring_bytes,
 			.first = *at->owner < 0,
@@ -111,7 +111,9 @@ static int open_all(struct pm_perf *perf, const struct pm_perf_options *options,
 		    bool *map_failed, struct pm_error *err)
 {
 	*map_failed = false;
-	perf->merge.layout = pm_attr_layout(options->call_graph);
+	pm_attr_shape_of(options->specs, options->specs_len, options->call_graph,
+			 options->branches, &perf->shape);
+	perf->merge.layout = pm_attr_layout(&perf->shape);
 	perf->merge.layout.ids = &perf->ids;
 	for (size_t cpu = 0; cpu < perf->cpus.len; cpu++) {
 		int owner = -1;

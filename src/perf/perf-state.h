@@ -15,6 +15,7 @@ struct pm_perf {
 	struct pm_merge merge;
 	struct pm_perf_notes notes;
 	struct pm_perf_features features;
+	struct pm_attr_shape shape;
 	struct pm_perf_env env;
 	size_t ring_bytes;
 	bool nofile_raised, rate_noted;

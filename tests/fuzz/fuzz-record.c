@@ -58,7 +58,8 @@ static struct pm_record_layout layout_of(const uint8_t *choice)
 	struct pm_record_layout layout = { 0 };
 
 	if (choice[0] < 3)
-		return pm_attr_layout((enum pm_call_graph)choice[0]);
+		return pm_attr_layout(&(struct pm_attr_shape){
+			.call_graph = (enum pm_call_graph)choice[0] });
 	/* Any fields: low 14 bits of PERF_SAMPLE_*, and IDENTIFIER. */
 	layout.sample_type = (uint64_t)(choice[0] & 0x3f) << 8 | choice[1];
 	if (choice[0] & 0x40)

@@ -21,7 +21,8 @@ static struct record_builder build;
 
 static struct pm_record_layout layout_of(enum pm_call_graph graph)
 {
-	struct pm_record_layout layout = pm_attr_layout(graph);
+	struct pm_record_layout layout =
+		pm_attr_layout(&(struct pm_attr_shape){ .call_graph = graph });
 
 	layout.ids = &ids;
 	return layout;

@@ -216,7 +216,7 @@ static void fakes_init(struct fakes *fakes)
 {
 	memset(fakes, 0, sizeof(*fakes));
 	assert_int_equal(pm_event_ids_add(&fakes->ids, ID, 0), 0);
-	fakes->merge.layout = pm_attr_layout(PM_CALL_GRAPH_NONE);
+	fakes->merge.layout = pm_attr_layout(&(struct pm_attr_shape){ 0 });
 	fakes->merge.layout.ids = &fakes->ids;
 	for (uint32_t i = 0; i < CPUS; i++) {
 		fake_init(&fakes->cpu[i], RING, 64 * i);

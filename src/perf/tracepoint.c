@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: MIT */
+/* Names of tracepoints and their ids. What their samples hold is in tracepoint-fields.c. */
+#include "tracepoint.h"
+
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <limits.h>
+#include <linux/magic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+
+enum {
+	ID_FILE_MAX = 32, /* a number and a newline */
+	NAMES_FILE_MAX = 16 << 20, /* 62 KB on a usual kernel */
+	EXPANDED_MAX = 256, /* each costs a descriptor on every CPU */
+	NEAR_MAX = 3,
+	NEAR_NAME_MIN = 3, /* parts that are shorter are in too many names */
+};
+
+/* ---- tracefs ------------------------------------------------------------------------- */
+
+static int unreadable(const char *root, struct pm_error *err)
+{
+	struct stat st;
+	unsigned int mode = stat(root, &st) == 0 ? st.st_mode & 07777 : 0;
+
+	/* Since Linux 5.16 files in it are for owner and group only, so the mode alone
+	 * would not do. */
+	pm_error_set(
+		err, -EACCES,
+		"tracefs has mode %04o and group %u: user %u may not read the list of "
+		"tracepoints",
+		mode, mode ? (unsigned int)st.st_gid : 0, (unsigned int)geteuid());
+	pm_error_where(err, root, -1);
+	pm_error_fix(err, "sudo mount -o remount,mode=750,gid=%u %s",
+		     (unsigned int)getegid(), root);
+	return -EACCES;
+}
+
+int pm_tracefs_find(const char **ret, struct pm_error *err)
+{
+	static const char *const places[] = { "/sys/kernel/tracing",
+					      "/sys/kernel/debug/tracing" };
+	const char *closed = NULL;
+
+	for (size_t i = 0; i < PM_ARRAY_LEN(places); i++) {
+		struct statfs fs;
+
+		if (statfs(places[i], &fs) < 0 || fs.f_type != TRACEFS_MAGIC)
+			continue;
+		if (access(places[i], R_OK | X_OK) == 0) {
+			*ret = places[i];
+			return 0;
+		}
+		closed = places[i];
+	}
+	if (closed)
+		return unreadable(closed, err);
+	pm_error_set(err, -ENOENT,
+		     "tracepoints need tracefs, which is not mounted at "
+		     "/sys/kernel/tracing");
+	pm_error_fix(err, PM_TRACEFS_MOUNT);
+	return -ENOENT;
+}
+
+static int read_all(int fd, size_t max, struct pm_str *ret)
+{
+	char chunk[4096];
+
+	for (;;) {
+		ssize_t n = read(fd, chunk, sizeof(chunk));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break;
+		if ((size_t)n > max - ret->len)
+			return -EFBIG;
+		pm_str_append(ret, chunk, (size_t)n);
+	}
+	pm_str_append(ret, "", 0);
+	return ret->failed ? -ENOMEM : 0;
+}
+
+int pm_tracefs_read(const char *root, const char *file, size_t max, struct pm_str *ret,
+		    struct pm_error *err)
+{
+	struct pm_str text PM_CLEANUP(pm_str_release) = { 0 };
+	char path[PATH_MAX];
+	int fd PM_AUTO_CLOSE = -1;
+	int r;
+
+	if ((size_t)snprintf(path, sizeof(path), "%s/%s", root, file) >= sizeof(path))
+		return pm_error_set(err, -ENAMETOOLONG, "the name is too long");
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	r = fd < 0 ? -errno : read_all(fd, max, &text);
+	if (r == -EACCES)
+		return unreadable(root, err);
+	if (r < 0) {
+		if (r == -EFBIG)
+			pm_error_set(err, r, "has more than %zu bytes", max);
+		else
+			pm_error_set(err, r, "%s", strerror(-r));
+		pm_error_where(err, path, -1);
+		return r;
+	}
+	pm_str_release(ret);
+	*ret = text;
+	text = (struct pm_str){ 0 };
+	return 0;
+}
+
+/* ---- the list ------------------------------------------------------------------------ */
+
+void pm_tracepoint_names_release(struct pm_tracepoint_names *names)
+{
+	pm_str_release(&names->text);
+	pm_vec_release(&names->list);
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* A part of a path, and one that cannot be misread as something else. */
+static bool good_part(const char *part, size_t len)
+{
+	if (len == 0 || len >= PM_TRACEPOINT_NAME_MAX || part[0] == '.')
+		return false;
+	for (size_t i = 0; i < len; i++)
+		if ((unsigned char)part[i] <= ' ' || (unsigned char)part[i] >= 0x7f ||
+		    strchr("/:,", part[i]))
+			return false;
+	return true;
+}
+
+static bool good_name(const char *line, size_t len)
+{
+	const char *colon = memchr(line, ':', len);
+
+	return colon && good_part(line, (size_t)(colon - line)) &&
+	       good_part(colon + 1, len - (size_t)(colon - line) - 1);
+}
+
+int pm_tracepoint_names_read_in(const char *root, struct pm_tracepoint_names *ret,
+				struct pm_error *err)
+{
+	struct pm_tracepoint_names names PM_CLEANUP(pm_tracepoint_names_release) = { 0 };
+	int r = pm_tracefs_read(root, "available_events", NAMES_FILE_MAX, &names.text,
+				err);
+
+	if (r < 0)
+		return r;
+	for (char *line = names.text.data; *line;) {
+		size_t len = strcspn(line, "\n");
+		char *next = line + len + (line[len] != '\0');
+
+		line[len] = '\0';
+		if (good_name(line, len) && pm_vec_push(&names.list, line) < 0)
+			return pm_error_set(err, -ENOMEM, "out of memory");
+		line = next;
+	}
+	if (names.list.len > 0)
+		qsort(names.list.data, names.list.len, sizeof(names.list.data[0]),
+		      by_name);
+	pm_tracepoint_names_release(ret);
+	*ret = names;
+	names = (struct pm_tracepoint_names){ 0 };
+	return 0;
+}
+
+int pm_tracepoint_names_read(struct pm_tracepoint_names *ret, struct pm_error *err)
+{
+	const char *root;
+	int r = pm_tracefs_find(&root, err);
+
+	return r < 0 ? r : pm_tracepoint_names_read_in(root, ret, err);
+}
+
+/* ---- names that nobody has ------------------------------------------------------------ */
+
+/* The smaller, the nearer; SIZE_MAX: not at all. */
+static size_t nearness(const char *system, const char *name, const char *candidate)
+{
+	const char *other = strchr(candidate, ':') + 1;
+	char whole[2 * PM_TRACEPOINT_NAME_MAX];
+	size_t distance, len;
+
+	if (strcmp(name, other) == 0)
+		return 1; /* of another system */
+	len = (size_t)snprintf(whole, sizeof(whole), "%s:%s", system, name);
+	if (len >= sizeof(whole))
+		return SIZE_MAX;
+	distance = pm_name_distance(whole, candidate);
+	if (distance <= 2)
+		return distance;
+	if (strlen(name) >= NEAR_NAME_MIN && strstr(other, name))
+		return strncmp(system, candidate, strlen(system)) == 0 ? 2 : 4;
+	return distance <= len / 3 ? distance : SIZE_MAX;
+}
+
+static void near_names(const struct pm_tracepoint_names *names, const char *system,
+		       const char *name, struct pm_str *ret)
+{
+	const char *near[NEAR_MAX];
+	size_t score[NEAR_MAX], len = 0;
+
+	for (size_t i = 0; i < names->list.len; i++) {
+		size_t this = nearness(system, name, names->list.data[i]), at = len;
+
+		while (at > 0 && score[at - 1] > this)
+			at--;
+		if (this == SIZE_MAX || at >= NEAR_MAX)
+			continue;
+		if (len < NEAR_MAX)
+			len++;
+		for (size_t move = len - 1; move > at; move--) {
+			near[move] = near[move - 1];
+			score[move] = score[move - 1];
+		}
+		near[at] = names->list.data[i];
+		score[at] = this;
+	}
+	for (size_t i = 0; i < len; i++)
+		pm_str_printf(ret, "%s%s", i ? ", " : "", near[i]);
+}
+
+static bool has_system(const struct pm_tracepoint_names *names, const char *system)
+{
+	size_t len = strlen(system);
+
+	for (size_t i = 0; i < names->list.len; i++)
+		if (strncmp(names->list.data[i], system, len) == 0 &&
+		    names->list.data[i][len] == ':')
+			return true;
+	return false;
+}
+
+static int unknown(const char *root, const char *system, const char *name,
+		   struct pm_error *err)
+{
+	struct pm_tracepoint_names names PM_CLEANUP(pm_tracepoint_names_release) = { 0 };
+	struct pm_str near PM_CLEANUP(pm_str_release) = { 0 };
+	bool glob = strpbrk(system, "*?[") || strpbrk(name, "*?[");
+	int r = pm_tracepoint_names_read_in(root, &names, err);
+
+	if (r < 0)
+		return r;
+	near_names(&names, system, name, &near);
+	pm_error_set(err, -EINVAL, "%s \"%s:%s\"%s%s",
+		     glob ? "no tracepoint matches" : "unknown tracepoint", system, name,
+		     near.len > 0 && !near.failed ? "; near names: " : "",
+		     near.len > 0 && !near.failed ? near.data : "");
+	if (has_system(&names, system))
+		pm_error_fix(err, "pmrec --list tracepoint '%s:*'", system);
+	else
+		pm_error_fix(err, "pmrec --list tracepoint");
+	return -EINVAL;
+}
+
+/* ---- from names to specs ---------------------------------------------------------------- */
+
+static int read_id(const char *root, const char *system, const char *name, uint64_t *ret,
+		   struct pm_error *err)
+{
+	struct pm_str text PM_CLEANUP(pm_str_release) = { 0 };
+	char file[2 * PM_TRACEPOINT_NAME_MAX + 16];
+	uint64_t id;
+	int r;
+
+	snprintf(file, sizeof(file), "events/%s/%s/id", system, name);
+	r = pm_tracefs_read(root, file, ID_FILE_MAX, &text, err);
+	if (r < 0)
+		return r;
+	text.data[strcspn(text.data, "\n")] = '\0';
+	if (!pm_parse_u64(text.data, &id) || id > UINT32_MAX) {
+		pm_error_set(err, -EBADMSG, "the id of %s:%s is no number", system, name);
+		pm_error_where(err, root, -1);
+		return -EBADMSG;
+	}
+	*ret = id;
+	return 0;
+}
+
+static int add(const char *root, const char *system, const char *name,
+	       const struct pm_event_spec *like, struct pm_event_specs *ret,
+	       struct pm_error *err)
+{
+	struct pm_event_spec spec = *like;
+	int r = read_id(root, system, name, &spec.config, err);
+
+	if (r < 0)
+		return r;
+	snprintf(spec.name, sizeof(spec.name), "%s:%s", system, name);
+	/* Of several that match a glob, each is asked for by its own name. */
+	snprintf(spec.requested, sizeof(spec.requested), "%s:%s%s%s", system, name,
+		 spec.modifiers[0] ? ":" : "", spec.modifiers);
+	spec.kind = PM_EVENT_TRACEPOINT;
+	spec.type = PERF_TYPE_TRACEPOINT;
+	spec.config1 = spec.config2 = 0;
+	r = pm_vec_push(&ret->list, spec);
+	return r < 0 ? pm_error_set(err, r, "out of memory") : 0;
+}
+
+static int expand_glob(const char *root, const char *system, const char *name,
+		       const struct pm_event_spec *like, struct pm_event_specs *ret,
+		       struct pm_error *err)
+{
+	struct pm_tracepoint_names names PM_CLEANUP(pm_tracepoint_names_release) = { 0 };
+	size_t matches = 0;
+	int r = pm_tracepoint_names_read_in(root, &names, err);
+
+	/* Those that match come first; what comes after them is of no more use here. */
+	for (size_t i = 0; r == 0 && i < names.list.len; i++) {
+		char of[PM_TRACEPOINT_NAME_MAX];
+		const char *line = names.list.data[i], *colon = strchr(line, ':');
+
+		snprintf(of, sizeof(of), "%.*s", (int)(colon - line), line);
+		if (fnmatch(system, of, 0) == 0 && fnmatch(name, colon + 1, 0) == 0)
+			names.list.data[matches++] = line;
+	}
+	if (r == 0 && matches == 0)
+		return unknown(root, system, name, err);
+	if (r == 0 && matches > EXPANDED_MAX)
+		return pm_error_set(err, -EINVAL,
+				    "\"%s:%s\" matches %zu tracepoints, more than %d",
+				    system, name, matches, EXPANDED_MAX);
+	for (size_t i = 0; r == 0 && i < matches; i++) {
+		char of[PM_TRACEPOINT_NAME_MAX];
+		const char *line = names.list.data[i], *colon = strchr(line, ':');
+
+		snprintf(of, sizeof(of), "%.*s", (int)(colon - line), line);
+		r = add(root, of, colon + 1, like, ret, err);
+		/* A module that was taken out meanwhile takes its tracepoints along. */
+		if (r == -ENOENT)
+			r = 0;
+	}
+	return r;
+}
+
+int pm_tracepoints_expand_in(const char *root, const char *system, const char *name,
+			     const struct pm_event_spec *like, struct pm_event_specs *ret,
+			     struct pm_error *err)
+{
+	size_t before = ret->list.len;
+	int r;
+
+	if (strlen(system) >= PM_TRACEPOINT_NAME_MAX ||
+	    strlen(name) >= PM_TRACEPOINT_NAME_MAX)
+		return pm_error_set(err, -EINVAL,
+				    "no tracepoint has a name of %d bytes or more",
+				    PM_TRACEPOINT_NAME_MAX);
+	if (strpbrk(system, "*?[") || strpbrk(name, "*?["))
+		r = expand_glob(root, system, name, like, ret, err);
+	else if (!good_part(system, strlen(system)) || !good_part(name, strlen(name)))
+		r = unknown(root, system, name, err);
+	else
+		r = add(root, system, name, like, ret, err);
+	if (r == -ENOENT)
+		r = unknown(root, system, name, err);
+	if (r < 0)
+		ret->list.len = before;
+	return r;
+}
+
+int pm_tracepoints_expand(const char *system, const char *name,
+			  const struct pm_event_spec *like, struct pm_event_specs *ret,
+			  struct pm_error *err)
+{
+	const char *root;
+	int r = pm_tracefs_find(&root, err);
+
+	return r < 0 ? r : pm_tracepoints_expand_in(root, system, name, like, ret, err);
+}
