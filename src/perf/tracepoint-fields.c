@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the raw bytes of a sample hold. The description of a tracepoint (its `format` file) is
+ * read by libtraceevent, once; values are taken from the bytes here, since these come from a
+ * ring: nothing outside of them is read, whatever they say.
+ */
+#include "tracepoint.h"
+
+#include <inttypes.h>
+#include <linux/perf_event.h>
+#include <string.h>
+
+#include <event-parse.h>
+
+enum {
+	FORMAT_FILE_MAX = 1 << 20, /* 5.5 KB is the longest of Linux 6.18 */
+	FIELDS_MAX = 256, /* 20 is the most of Linux 6.18 */
+	FIELD_BYTES_MAX = 64 << 10, /* of a record */
+	/* Text made of an array, per byte of it: "-32768," is the worst. */
+	TEXT_PER_BYTE = 4,
+	PROBE_FIELDS_AT = 8, /* behind struct trace_entry (linux/trace_events.h) */
+	RETURN_PROBE_BIT = 1, /* config of a probe PMU: format/retprobe is "config:0" */
+};
+
+enum shape {
+	SHAPE_NUMBER,
+	SHAPE_TEXT, /* an array of char */
+	SHAPE_BYTES, /* of bytes, or of what is not known */
+	SHAPE_NUMBERS,
+};
+
+struct field {
+	char *name;
+	uint32_t offset, size;
+	uint32_t element; /* bytes of one, of an array of numbers */
+	enum shape shape;
+	bool is_signed;
+	/* At the offset there are two u16: where (from the beginning, or from behind them) and
+	 * how many bytes (include/trace/stages/stage1_struct_define.h). */
+	bool dynamic, relative;
+};
+
+struct pm_tracepoint {
+	uint32_t id; /* as in common_type, of which only 16 bits are there */
+	bool id_known; /* a probe's is dynamic */
+	size_t static_bytes; /* of all arrays of a fixed size */
+	PM_VEC(struct field) fields;
+};
+
+void pm_event_fields_release(struct pm_event_fields *fields)
+{
+	pm_vec_release(&fields->list);
+	pm_str_release(&fields->texts);
+}
+
+void pm_tracepoint_free(struct pm_tracepoint *tracepoint)
+{
+	if (!tracepoint)
+		return;
+	for (size_t i = 0; i < tracepoint->fields.len; i++)
+		free(tracepoint->fields.data[i].name);
+	pm_vec_release(&tracepoint->fields);
+	free(tracepoint);
+}
+
+/* ---- descriptions -------------------------------------------------------------------- */
+
+static int add_field(struct pm_tracepoint *tracepoint, const char *name,
+		     const struct field *like)
+{
+	struct field field = *like;
+
+	field.name = strdup(name);
+	if (!field.name || pm_vec_push(&tracepoint->fields, field) < 0) {
+		free(field.name);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+/* `char`, which holds text, and none of the types that have it in their name. */
+static bool is_char(const char *type)
+{
+	return strstr(type, "char") && !strstr(type, "unsigned char") &&
+	       !strstr(type, "uchar") && !strchr(type, '*');
+}
+
+static enum shape shape_of(const struct tep_format_field *format, uint32_t *element)
+{
+	if (!(format->flags & (TEP_FIELD_IS_ARRAY | TEP_FIELD_IS_DYNAMIC))) {
+		if (format->size == 1 || format->size == 2 || format->size == 4 ||
+		    format->size == 8)
+			return SHAPE_NUMBER;
+		return SHAPE_BYTES; /* a struct */
+	}
+	*element = format->elementsize;
+	if (is_char(format->type))
+		return SHAPE_TEXT;
+	if (*element == 2 || *element == 4 || *element == 8)
+		return SHAPE_NUMBERS;
+	return SHAPE_BYTES;
+}
+
+/* 1 when the field was taken, 0 when it cannot be, negative errno. */
+static int take_field(struct pm_tracepoint *tracepoint,
+		      const struct tep_format_field *format)
+{
+	struct field field = {
+		.is_signed = format->flags & TEP_FIELD_IS_SIGNED,
+		.dynamic = format->flags & TEP_FIELD_IS_DYNAMIC,
+		.relative = format->flags & TEP_FIELD_IS_RELATIVE,
+	};
+	int r;
+
+	if (format->offset < 0 || format->size < 0 || format->offset > FIELD_BYTES_MAX ||
+	    format->size > FIELD_BYTES_MAX)
+		return -EBADMSG;
+	/* An array without an end reaches into the padding: nobody knows its length. */
+	if (format->size == 0 || (field.dynamic && format->size != 4))
+		return 0;
+	if (format->flags & TEP_FIELD_IS_POINTER)
+		field.is_signed = false;
+	field.offset = (uint32_t)format->offset;
+	field.size = (uint32_t)format->size;
+	field.shape = shape_of(format, &field.element);
+	if (!field.dynamic && field.shape != SHAPE_NUMBER)
+		tracepoint->static_bytes += field.size;
+	if (tracepoint->static_bytes > FIELD_BYTES_MAX ||
+	    tracepoint->fields.len >= FIELDS_MAX)
+		return -EBADMSG;
+	r = add_field(tracepoint, format->name, &field);
+	return r < 0 ? r : 1;
+}
+
+/* How a person would print it is of no interest, and the longest part to parse. */
+static int without_print(const char *format, size_t len, struct pm_str *ret)
+{
+	const char *print = memmem(format, len, "\nprint fmt:", 11);
+
+	pm_str_append(ret, format, print ? (size_t)(print - format) : len);
+	pm_str_puts(ret, "\nprint fmt: \"\"\n");
+	return ret->failed ? -ENOMEM : 0;
+}
+
+static int read_format(struct pm_tracepoint *tracepoint, struct tep_handle *tep,
+		       const char *system, const struct pm_str *text)
+{
+	struct tep_event *event = NULL; /* owned by @tep */
+	int r = 0;
+
+	if (tep_parse_format(tep, &event, text->data, text->len, system) != 0 || !event ||
+	    event->flags & TEP_EVENT_FL_FAILED)
+		return -EBADMSG;
+	for (const struct tep_format_field *at = event->format.fields; at && r >= 0;
+	     at = at->next)
+		r = take_field(tracepoint, at);
+	return r < 0 ? r : 0;
+}
+
+int pm_tracepoint_parse(struct pm_tracepoint **ret, const char *system, uint32_t id,
+			const char *format, size_t len, struct pm_error *err)
+{
+	struct pm_tracepoint *tracepoint = calloc(1, sizeof(*tracepoint));
+	struct tep_handle *tep = tep_alloc();
+	struct pm_str text PM_CLEANUP(pm_str_release) = { 0 };
+	int r = -ENOMEM;
+
+	tep_set_loglevel(TEP_LOG_NONE); /* libraries never print */
+	if (tracepoint && tep) {
+		tep_set_long_size(tep, sizeof(long));
+		r = without_print(format, len, &text);
+	}
+	if (r == 0)
+		r = read_format(tracepoint, tep, system, &text);
+	tep_free(tep);
+	if (r < 0) {
+		pm_tracepoint_free(tracepoint);
+		return pm_error_set(err, r,
+				    r == -ENOMEM ? "out of memory"
+						 : "its description cannot be read");
+	}
+	tracepoint->id = id;
+	tracepoint->id_known = true;
+	*ret = tracepoint;
+	return 0;
+}
+
+static int of_probe(struct pm_tracepoint **ret, const struct pm_event_spec *spec,
+		    struct pm_error *err)
+{
+	static const char *const on_entry[] = { "ip", NULL };
+	static const char *const on_return[] = { "func", "ret_ip", NULL };
+	struct pm_tracepoint *tracepoint = calloc(1, sizeof(*tracepoint));
+	struct field field = { .offset = PROBE_FIELDS_AT, .size = sizeof(long) };
+	int r = tracepoint ? 0 : -ENOMEM;
+
+	for (const char *const *name = spec->config & RETURN_PROBE_BIT ? on_return
+								       : on_entry;
+	     *name && r == 0; name++) {
+		r = add_field(tracepoint, *name, &field);
+		field.offset += field.size;
+	}
+	if (r < 0) {
+		pm_tracepoint_free(tracepoint);
+		return pm_error_set(err, r, "out of memory");
+	}
+	*ret = tracepoint;
+	return 0;
+}
+
+int pm_tracepoint_new(struct pm_tracepoint **ret, const struct pm_event_spec *spec,
+		      struct pm_error *err)
+{
+	struct pm_str text PM_CLEANUP(pm_str_release) = { 0 };
+	char file[PM_EVENT_NAME_MAX + 32];
+	const char *colon = strchr(spec->name, ':'), *root;
+	char system[PM_TRACEPOINT_NAME_MAX];
+	int r;
+
+	if (spec->kind == PM_EVENT_UPROBE || spec->kind == PM_EVENT_KPROBE)
+		return of_probe(ret, spec, err);
+	if (spec->kind != PM_EVENT_TRACEPOINT || !colon ||
+	    (size_t)(colon - spec->name) >= sizeof(system))
+		return pm_error_set(err, -EINVAL, "\"%s\" is no tracepoint", spec->name);
+	snprintf(system, sizeof(system), "%.*s", (int)(colon - spec->name), spec->name);
+	snprintf(file, sizeof(file), "events/%s/%s/format", system, colon + 1);
+	r = pm_tracefs_find(&root, err);
+	if (r == 0)
+		r = pm_tracefs_read(root, file, FORMAT_FILE_MAX, &text, err);
+	if (r == 0) {
+		r = pm_tracepoint_parse(ret, system, (uint32_t)spec->config, text.data,
+					text.len, err);
+		if (r < 0)
+			pm_error_where(err, spec->name, -1);
+	}
+	return r;
+}
+
+/* ---- values ---------------------------------------------------------------------------- */
+
+/* An unsigned number of @size bytes, which is one that machines have. */
+static uint64_t number_at(const uint8_t *at, uint32_t size)
+{
+	uint64_t u64;
+	uint32_t u32;
+	uint16_t u16;
+
+	switch (size) {
+	case 1:
+		return *at;
+	case 2:
+		memcpy(&u16, at, sizeof(u16));
+		return u16;
+	case 4:
+		memcpy(&u32, at, sizeof(u32));
+		return u32;
+	default:
+		memcpy(&u64, at, sizeof(u64));
+		return u64;
+	}
+}
+
+static int64_t extended(uint64_t value, uint32_t size)
+{
+	unsigned int shift = 64 - 8 * size;
+
+	return (int64_t)(value << shift) >> shift;
+}
+
+static void put_numbers(struct pm_str *out, const struct field *field, const uint8_t *at,
+			size_t len)
+{
+	for (size_t i = 0; i + field->element <= len; i += field->element) {
+		uint64_t value = number_at(at + i, field->element);
+
+		if (i > 0)
+			pm_str_putc(out, ',');
+		if (field->is_signed)
+			pm_str_printf(out, "%" PRId64, extended(value, field->element));
+		else
+			pm_str_u64(out, value);
+	}
+}
+
+static void put_hex(struct pm_str *out, const uint8_t *at, size_t len)
+{
+	static const char digits[] = "0123456789abcdef";
+
+	for (size_t i = 0; i < len; i++) {
+		pm_str_putc(out, digits[at[i] >> 4]);
+		pm_str_putc(out, digits[at[i] & 15]);
+	}
+}
+
+/* The text's place in @out. */
+static const char *put_text(struct pm_str *out, const struct field *field,
+			    const uint8_t *at, size_t len)
+{
+	size_t begin = out->len;
+
+	if (field->shape == SHAPE_TEXT)
+		pm_str_append(out, (const char *)at, strnlen((const char *)at, len));
+	else if (field->shape == SHAPE_NUMBERS)
+		put_numbers(out, field, at, len);
+	else
+		put_hex(out, at, len);
+	pm_str_append(out, "", 1); /* the NUL belongs to it */
+	return out->data + begin;
+}
+
+/* Where the bytes of a field are; false when they are not all in the record. */
+static bool locate(const struct field *field, const uint8_t *raw, size_t raw_len,
+		   size_t *at, size_t *len)
+{
+	uint64_t where;
+
+	*at = field->offset;
+	*len = field->size;
+	if (*at > raw_len || *len > raw_len - *at)
+		return false;
+	if (!field->dynamic)
+		return true;
+	where = number_at(raw + *at, sizeof(uint32_t));
+	*at = (where & 0xffff) + (field->relative ? field->offset + field->size : 0);
+	*len = where >> 16;
+	return *at <= raw_len && *len <= raw_len - *at;
+}
+
+int pm_tracepoint_fields(const struct pm_tracepoint *tracepoint, const uint8_t *raw,
+			 size_t raw_len, struct pm_event_fields *ret)
+{
+	size_t dynamic_bytes = 0, fields = tracepoint->fields.len;
+
+	pm_vec_clear(&ret->list);
+	pm_str_clear(&ret->texts);
+	if (raw_len < sizeof(uint16_t) || raw_len > FIELD_BYTES_MAX ||
+	    (tracepoint->id_known &&
+	     number_at(raw, sizeof(uint16_t)) != (tracepoint->id & 0xffff)))
+		return -EBADMSG;
+	/* All at once, so that no text moves. */
+	if (pm_vec_reserve(&ret->list, fields) < 0 ||
+	    pm_vec_reserve(&ret->texts,
+			   TEXT_PER_BYTE * (tracepoint->static_bytes + raw_len) + fields +
+				   1) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < fields; i++) {
+		const struct field *field = &tracepoint->fields.data[i];
+		struct pm_event_field *out = &ret->list.data[i];
+		size_t at, len;
+
+		if (!locate(field, raw, raw_len, &at, &len))
+			return -EBADMSG;
+		/* Arrays follow each other; only forged ones share their bytes. */
+		dynamic_bytes += field->dynamic ? len : 0;
+		if (dynamic_bytes > raw_len)
+			return -EBADMSG;
+		out->name = field->name;
+		if (field->shape != SHAPE_NUMBER) {
+			out->kind = PM_EVENT_FIELD_TEXT;
+			out->text = put_text(&ret->texts, field, raw + at, len);
+			continue;
+		}
+		out->kind = field->is_signed ? PM_EVENT_FIELD_SIGNED
+					     : PM_EVENT_FIELD_UNSIGNED;
+		out->number = number_at(raw + at, field->size);
+		if (field->is_signed)
+			out->negative_too = extended(out->number, field->size);
+	}
+	if (ret->texts.failed)
+		return -ENOMEM;
+	ret->list.len = fields;
+	return 0;
+}
