@@ -3,8 +3,9 @@
  * What names of generated code say of the source.
  *
  * V8 (CodeEventLogger in src/logging/log.cc): `TAG:MARK` and, for scripts' code, `FUNCTION
- * FILE:LINE:COLUMN`. MARK is ~ interpreted, ^ baseline, + or * optimised. FUNCTION may be
- * empty or have blanks in it (`get x`), as may FILE.
+ * FILE:LINE:COLUMN`; up to that of Node.js 18 without `:COLUMN`. MARK is ~ interpreted,
+ * ^ baseline, + or * optimised. FUNCTION may be empty or have blanks in it (`get x`), as may
+ * FILE.
  * CPython (Python/perf_trampoline.c): `py::QUALNAME:FILE`.
  */
 #include "jit-internal.h"
@@ -75,8 +76,11 @@ static void split_v8(const char *name, size_t len, struct pm_jit_split *ret)
 	uint32_t line, column;
 	const char *file;
 
-	if (prefix == 0 || !take_number(name, &len, &column) ||
-	    !take_number(name, &len, &line) || len <= prefix)
+	if (prefix == 0 || !take_number(name, &len, &column))
+		return;
+	if (!take_number(name, &len, &line))
+		line = column; /* there is no column */
+	if (len <= prefix)
 		return;
 	file = v8_file(name + prefix, len - prefix);
 	if (!file || file == name + len)

@@ -171,7 +171,8 @@ node_names() {
 @test "Node.js: JavaScript names in complete stacks" {
 	command -v node >/dev/null || skip "there is no node"
 	node_names 0.5 --perf-basic-prof
-	holds 'any(f["name"].startswith("JS:*") and "spin.js:" in f["name"] and f["file"].endswith("/spin.js") for n in names.values() for f in n)'
+	# The optimised inner(), which V8 up to that of Node.js 18 calls by another tag.
+	holds 'any(f["name"].startswith(("JS:*inner ", "LazyCompile:*inner ")) and f["file"].endswith("/spin.js") and f["line"] == 5 for n in names.values() for f in n)'
 	node_names 0.5 --perf-basic-prof --interpreted-frames-native-stack
 	# Each JavaScript caller of inner() is there.
 	holds 'sum([n.split(" ")[0].split(":")[1].strip("*^~+") for n in chain(s) if "spin.js" in n][:3] in (["inner", "middle", "outer"], ["middle", "outer", ""]) for s in samples) > 0.5 * len(samples)'

@@ -449,11 +449,20 @@ static void test_places_in_names(void **state)
 		{ "JS:~a b c.js:1:2", NULL, 0 }, /* `a` of `b c.js`, or `a b` of `c.js` */
 		{ "JS:~leaf", NULL, 0 },
 		{ "JS:~leaf file.js", NULL, 0 },
-		{ "JS:~leaf file.js:1", NULL, 0 },
+		{ "JS:~leaf file.js:", NULL, 0 },
 		{ "JS:leaf file.js:1:2", NULL, 0 }, /* no mark */
 		{ "Builtin:f x:1:2", NULL, 0 },
 		{ "JS:~f :1:2", NULL, 0 },
 		{ "JS:~:1:2", NULL, 0 },
+		/* V8 up to that of Node.js 18 */
+		{ "LazyCompile:*inner /src/work.js:5", "/src/work.js", 5 },
+		{ "Function:^ /src/work.js:22", "/src/work.js", 22 },
+		{ "Eval:~ node:internal/per_context/primordials:1",
+		  "node:internal/per_context/primordials", 1 },
+		{ "LazyCompile:~get x node:vm:12", "node:vm", 12 },
+		{ "LazyCompile:~x :12", NULL, 0 },
+		{ "LazyCompile:~:12", NULL, 0 },
+		{ "RegExp:^[a b]:12", NULL, 0 },
 		{ "py::f:/usr/lib/x.py", "/usr/lib/x.py", 0 },
 		{ "py::C.<locals>.g:<frozen importlib._bootstrap>",
 		  "<frozen importlib._bootstrap>", 0 },
