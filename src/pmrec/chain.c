@@ -21,6 +21,8 @@ const char *pm_rec_stop_name(uint32_t stop)
 		return "fp_end";
 	case PM_REC_STOP_NOT_ASKED:
 		return "not_asked";
+	case PM_REC_STOP_NOT_SAMPLED:
+		return "not_sampled";
 	default:
 		return pm_unw_stop_name((enum pm_unw_stop)stop);
 	}

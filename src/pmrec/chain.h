@@ -34,6 +34,7 @@ enum {
 	PM_REC_STOP_FP_END =
 		PM_UNW_STOP_COUNT, /* the kernel's chain ended, root or not */
 	PM_REC_STOP_NOT_ASKED, /* --call-graph none */
+	PM_REC_STOP_NOT_SAMPLED, /* blocked time: the kernel gave no stack for it */
 	PM_REC_STOP_COUNT,
 };
 const char *pm_rec_stop_name(uint32_t stop);

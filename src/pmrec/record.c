@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "jit.h"
+#include "off-cpu.h"
 
 /* No number of the file is above 2^63 - 1 (docs/format.md §2). One that is comes from nonsense
  * in a ring, which is no reason to lose all that follows. */
@@ -35,43 +36,50 @@ static int name_thread(struct pm_rec_session *session, const struct pm_record *r
 				   storable(&session->counts, record->time));
 }
 
-static int on_sample(struct pm_rec_session *session, const struct pm_record *record)
+int pm_rec_record_sample(struct pm_rec_session *session, const struct pm_record *record,
+			 const struct pm_rec_chain *chain,
+			 const struct pm_file_field *fields, size_t fields_len)
 {
 	struct pm_rec_counts *counts = &session->counts;
-	struct pm_rec_chain chain;
-	uint64_t period;
-	int ret;
+	uint64_t period = storable(counts, record->sample.period);
 
-	if (record->event >= counts->events_len)
-		return 0; /* of no event that we opened */
 	if (!pm_rec_threads_known(&session->threads, record->pid, record->tid)) {
-		ret = name_thread(session, record);
+		int ret = name_thread(session, record);
+
 		if (ret < 0)
 			return ret;
 	}
-	ret = pm_rec_chains_add(session->chains, record, &chain);
-	if (ret < 0)
-		return ret;
 	counts->samples++;
-	counts->stops[chain.stop]++;
-	counts->truncated += chain.stop == PM_UNW_STOP_TRUNCATED || chain.stitched;
-	counts->stitched += chain.stitched;
+	counts->stops[chain->stop]++;
+	counts->truncated += chain->stop == PM_UNW_STOP_TRUNCATED || chain->stitched;
+	counts->stitched += chain->stitched;
 	counts->events[record->event].samples++;
-	period = storable(counts, record->sample.period);
 	add(&counts->events[record->event].period, period);
 	return pm_file_write_sample(
 		session->writer,
-		&(struct pm_file_sample){
-			.time = storable(counts, record->time),
-			.pid = record->pid,
-			.tid = record->tid,
-			.cpu = record->cpu,
-			.event = record->event,
-			.period = period,
-			.stack = chain.stack,
-			.stop = chain.stop == PM_UNW_STOP_ROOT
-					? NULL
-					: pm_rec_stop_name(chain.stop) });
+		&(struct pm_file_sample){ .time = storable(counts, record->time),
+					  .pid = record->pid,
+					  .tid = record->tid,
+					  .cpu = record->cpu,
+					  .event = record->event,
+					  .period = period,
+					  .stack = chain->stack,
+					  .stop = chain->stop == PM_UNW_STOP_ROOT
+							  ? NULL
+							  : pm_rec_stop_name(chain->stop),
+					  .fields = fields,
+					  .fields_len = fields_len });
+}
+
+static int on_sample(struct pm_rec_session *session, const struct pm_record *record)
+{
+	struct pm_rec_chain chain;
+	int ret;
+
+	if (record->event >= session->counts.events_len)
+		return 0; /* of no event that we opened */
+	ret = pm_rec_chains_add(session->chains, record, &chain);
+	return ret < 0 ? ret : pm_rec_record_sample(session, record, &chain, NULL, 0);
 }
 
 static int on_mmap(struct pm_rec_session *session, const struct pm_record *record)
@@ -117,8 +125,10 @@ static int on_lost(struct pm_rec_session *session, const struct pm_record *recor
 int pm_rec_record(struct pm_rec_session *session, const struct pm_record *record)
 {
 	pid_t pid = (pid_t)record->pid, tid = (pid_t)record->tid;
-	int ret;
+	int ret = pm_rec_off_cpu_record(session, record);
 
+	if (ret != 0)
+		return ret < 0 ? ret : 0;
 	switch (record->type) {
 	case PERF_RECORD_SAMPLE:
 		return on_sample(session, record);

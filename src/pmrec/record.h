@@ -8,3 +8,7 @@
 
 /* 0 or negative errno of the file or of memory. */
 int pm_rec_record(struct pm_rec_session *session, const struct pm_record *record);
+/* Counts and writes one sample, of the record's time, task, CPU, event and period. */
+int pm_rec_record_sample(struct pm_rec_session *session, const struct pm_record *record,
+			 const struct pm_rec_chain *chain,
+			 const struct pm_file_field *fields, size_t fields_len);

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: MIT */
+#include "off-cpu.h"
+
+#include <inttypes.h>
+#include <linux/perf_event.h>
+#include <string.h>
+
+#include "record.h"
+
+#ifndef PERF_RECORD_MISC_SWITCH_OUT
+#define PERF_RECORD_MISC_SWITCH_OUT (1 << 13)
+#endif
+
+/* The sample and the record of one switch are written with interrupts off, so that only a
+ * hypervisor can come between them. Farther apart they are of two switches. */
+#define SAME_SWITCH_NS 10000000u
+
+static const char requested[] = "--off-cpu";
+
+/* A task, and what it did last. */
+struct task {
+	uint32_t pid, tid;
+	uint64_t out_ns, sampled_ns;
+	uint64_t losses; /* when it left */
+	struct pm_rec_chain chain;
+	bool used; /* the row */
+	bool known; /* it was on a CPU before */
+	bool out; /* it has left */
+	bool preempted; /* and would have run on */
+	bool sampled; /* `chain` is of the switch that is at hand */
+};
+
+struct pm_rec_off_cpu {
+	uint32_t event;
+	bool stacks;
+	PM_VEC(struct task) tasks;
+	PM_VEC(uint32_t) unused; /* rows */
+	struct pm_index index;
+	uint64_t losses; /* times that records were lost */
+	/* For what is told at the end. */
+	uint64_t preempted, preempted_ns;
+	uint64_t begun; /* tasks that were away when the recording began */
+	uint64_t incomplete; /* one end of it was lost */
+	uint64_t doubtful, doubtful_ns; /* records were lost between its ends */
+	uint64_t stackless, stackless_ns;
+	uint64_t open;
+};
+
+int pm_rec_off_cpu_request(struct pm_event_specs *specs, struct pm_error *err)
+{
+	size_t at = specs->list.len;
+	int ret = pm_event_specs_parse("context-switches", specs, err);
+	struct pm_event_spec *spec;
+
+	if (ret < 0)
+		return ret;
+	spec = &specs->list.data[at];
+	snprintf(spec->requested, sizeof(spec->requested), "%s", requested);
+	spec->rate_given = true;
+	spec->by_frequency = false;
+	spec->rate = 1;
+	return 0;
+}
+
+bool pm_rec_off_cpu_is(const struct pm_event_spec *spec)
+{
+	return strcmp(spec->requested, requested) == 0;
+}
+
+struct pm_rec_off_cpu *pm_rec_off_cpu_new(uint32_t event, bool stacks)
+{
+	struct pm_rec_off_cpu *off = calloc(1, sizeof(*off));
+
+	if (off) {
+		off->event = event;
+		off->stacks = stacks;
+	}
+	return off;
+}
+
+void pm_rec_off_cpu_free(struct pm_rec_off_cpu *off)
+{
+	if (!off)
+		return;
+	pm_vec_release(&off->tasks);
+	pm_vec_release(&off->unused);
+	pm_index_release(&off->index);
+	free(off);
+}
+
+/* ---- tasks -------------------------------------------------------------------------------- */
+
+static bool equal(const void *table, uint32_t id, const void *key)
+{
+	const struct task *row = &((const struct pm_rec_off_cpu *)table)->tasks.data[id];
+	const struct task *wanted = key;
+
+	return row->pid == wanted->pid && row->tid == wanted->tid;
+}
+
+static struct task *find_task(const struct pm_rec_off_cpu *off, uint32_t pid,
+			      uint32_t tid)
+{
+	struct task key = { .pid = pid, .tid = tid };
+	uint32_t id = pm_index_find(&off->index, pm_hash_mix(pid, tid), equal, off, &key);
+
+	return id == PM_INDEX_NONE ? NULL : &off->tasks.data[id];
+}
+
+/* NULL without memory. */
+static struct task *get_task(struct pm_rec_off_cpu *off, uint32_t pid, uint32_t tid)
+{
+	struct task *task = find_task(off, pid, tid);
+	struct task row = { .pid = pid, .tid = tid, .used = true };
+	uint32_t id;
+
+	if (task)
+		return task;
+	/* Room on the list of unused rows first: giving one back must not fail. */
+	if (off->unused.len == 0 &&
+	    (pm_vec_reserve(&off->unused, off->tasks.len + 1) < 0 ||
+	     pm_vec_reserve(&off->tasks, off->tasks.len + 1) < 0))
+		return NULL;
+	id = off->unused.len > 0 ? off->unused.data[off->unused.len - 1]
+				 : (uint32_t)off->tasks.len;
+	if (pm_index_add(&off->index, pm_hash_mix(pid, tid), id) < 0)
+		return NULL;
+	if (off->unused.len > 0)
+		off->unused.len--;
+	else
+		off->tasks.len++;
+	off->tasks.data[id] = row;
+	return &off->tasks.data[id];
+}
+
+static void drop_task(struct pm_rec_off_cpu *off, uint32_t pid, uint32_t tid)
+{
+	struct task *task = find_task(off, pid, tid);
+	uint32_t id;
+
+	if (!task)
+		return;
+	/* Who ends is on a CPU: that it came back was lost. */
+	off->incomplete += task->out && !task->preempted;
+	id = (uint32_t)(task - off->tasks.data);
+	pm_index_remove(&off->index, pm_hash_mix(pid, tid), id);
+	task->used = false;
+	off->unused.data[off->unused.len++] = id;
+}
+
+/* ---- records ------------------------------------------------------------------------------ */
+
+/* An interval up to the record's time, which is of the task. */
+static int write_blocked(struct pm_rec_session *session, const struct task *task,
+			 const struct pm_record *at, bool still)
+{
+	static const struct pm_file_field open = { .name = "still_blocked",
+						   .kind = PM_FILE_FIELD_UNSIGNED,
+						   .number = 1 };
+	struct pm_rec_off_cpu *off = session->off_cpu;
+	struct pm_record record = *at;
+	struct pm_rec_chain chain = { .stack = PM_FILE_NONE,
+				      .stop = PM_REC_STOP_NOT_SAMPLED };
+	uint64_t period = at->time > task->out_ns ? at->time - task->out_ns : 0;
+
+	if (task->sampled) {
+		chain = task->chain;
+	} else {
+		off->stackless++;
+		off->stackless_ns += period;
+	}
+	if (task->losses != off->losses) {
+		off->doubtful++;
+		off->doubtful_ns += period;
+	}
+	record.event = off->event;
+	record.sample.period = period;
+	return pm_rec_record_sample(session, &record, &chain, still ? &open : NULL,
+				    still ? 1 : 0);
+}
+
+static int on_sample(struct pm_rec_session *session, const struct pm_record *record)
+{
+	struct pm_rec_off_cpu *off = session->off_cpu;
+	struct pm_rec_chain chain;
+	struct task *task;
+	int ret = pm_rec_chains_add(session->chains, record, &chain);
+
+	if (ret < 0)
+		return ret;
+	task = get_task(off, record->pid, record->tid);
+	if (!task)
+		return -ENOMEM;
+	if (task->out &&
+	    (task->sampled || record->time > task->out_ns + SAME_SWITCH_NS)) {
+		off->incomplete += !task->preempted; /* it was back, and leaves again */
+		task->out = false;
+	}
+	task->known = true;
+	task->sampled = true;
+	task->sampled_ns = record->time;
+	task->chain = chain;
+	return 0;
+}
+
+static void on_out(struct pm_rec_off_cpu *off, struct task *task,
+		   const struct pm_record *record)
+{
+	off->incomplete += task->out && !task->preempted;
+	if (record->time > task->sampled_ns + SAME_SWITCH_NS)
+		task->sampled = false; /* of a switch whose record was lost */
+	task->known = true;
+	task->out = true;
+	task->preempted = record->switched.preempted;
+	task->out_ns = record->time;
+	task->losses = off->losses;
+}
+
+static int on_switch(struct pm_rec_session *session, const struct pm_record *record)
+{
+	struct pm_rec_off_cpu *off = session->off_cpu;
+	struct task *task;
+	int ret = 0;
+
+	if (record->tid == 0 || record->tid == PM_FILE_NONE)
+		return 0; /* who idles is not blocked; who has ended neither */
+	task = get_task(off, record->pid, record->tid);
+	if (!task)
+		return -ENOMEM;
+	if (record->switched.out) {
+		on_out(off, task, record);
+		return 0;
+	}
+	if (!task->out) {
+		off->begun += !task->known;
+		off->incomplete += task->sampled;
+	} else if (task->preempted) {
+		off->preempted++;
+		if (record->time > task->out_ns)
+			off->preempted_ns += record->time - task->out_ns;
+	} else {
+		ret = write_blocked(session, task, record, false);
+	}
+	task->known = true;
+	task->out = task->sampled = false;
+	return ret;
+}
+
+/* A task begins in the kernel, and waits for its first CPU: not blocked. */
+static int on_fork(struct pm_rec_off_cpu *off, const struct pm_record *record)
+{
+	struct task *task;
+
+	drop_task(off, record->pid, record->tid);
+	task = get_task(off, record->pid, record->tid);
+	if (!task)
+		return -ENOMEM;
+	task->known = true;
+	return 0;
+}
+
+int pm_rec_off_cpu_record(struct pm_rec_session *session, const struct pm_record *record)
+{
+	struct pm_rec_off_cpu *off = session->off_cpu;
+	int ret;
+
+	if (!off)
+		return 0;
+	switch (record->type) {
+	case PERF_RECORD_SAMPLE:
+		if (record->event != off->event)
+			return 0;
+		ret = on_sample(session, record);
+		return ret < 0 ? ret : 1;
+	case PERF_RECORD_SWITCH:
+	case PERF_RECORD_SWITCH_CPU_WIDE:
+		ret = on_switch(session, record);
+		return ret < 0 ? ret : 1;
+	case PERF_RECORD_FORK:
+		return on_fork(off, record);
+	case PERF_RECORD_EXIT:
+		drop_task(off, record->pid, record->tid);
+		return 0;
+	case PERF_RECORD_LOST:
+	case PERF_RECORD_LOST_SAMPLES:
+		off->losses++;
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+int pm_rec_off_cpu_finish(struct pm_rec_session *session, uint64_t end_ns)
+{
+	struct pm_rec_off_cpu *off = session->off_cpu;
+	int ret = 0;
+
+	for (size_t i = 0; off && i < off->tasks.len && ret == 0; i++) {
+		struct task *task = &off->tasks.data[i];
+		struct pm_record record = { .time = end_ns,
+					    .pid = task->pid,
+					    .tid = task->tid,
+					    .cpu = PM_FILE_NONE };
+
+		if (!task->used || !task->out || task->preempted)
+			continue;
+		off->open++;
+		ret = write_blocked(session, task, &record, true);
+		task->out = false;
+	}
+	return ret;
+}
+
+/* ---- what is told ------------------------------------------------------------------------- */
+
+static void note(struct pm_rec_session *session, const char *text)
+{
+	pm_file_write_note(session->writer, &(struct pm_file_note){ .text = text });
+}
+
+void pm_rec_off_cpu_tell(struct pm_rec_session *session)
+{
+	if (!session->off_cpu || session->off_cpu->stacks)
+		return;
+	pm_rec_warn(session,
+		    "off-CPU: where threads block is seen inside the kernel only, which "
+		    "may not be sampled here: blocked time is told by thread, without "
+		    "stacks; try: sudo, or sysctl kernel.perf_event_paranoid=1");
+}
+
+static void tell_incomplete(struct pm_rec_session *session)
+{
+	const struct pm_rec_off_cpu *off = session->off_cpu;
+	char text[320];
+
+	if (off->incomplete > 0) {
+		snprintf(text, sizeof(text),
+			 "off-CPU: %" PRIu64
+			 " times that a thread was away were left out, "
+			 "for the record of one end was lost",
+			 off->incomplete);
+		pm_rec_warn(session, text);
+	}
+	if (off->doubtful > 0) {
+		snprintf(text, sizeof(text),
+			 "off-CPU: records were lost while threads were away: %" PRIu64
+			 " times, %.3f s in all, may hold time on a CPU",
+			 off->doubtful, (double)off->doubtful_ns / 1e9);
+		pm_rec_warn(session, text);
+	}
+	if (off->stacks && off->stackless > 0) {
+		snprintf(text, sizeof(text),
+			 "off-CPU: %" PRIu64
+			 " times that a thread was blocked, %.3f s in "
+			 "all, have no stack, for its record was lost",
+			 off->stackless, (double)off->stackless_ns / 1e9);
+		pm_rec_warn(session, text);
+	}
+}
+
+void pm_rec_off_cpu_tell_end(struct pm_rec_session *session)
+{
+	const struct pm_rec_off_cpu *off = session->off_cpu;
+	char text[320];
+
+	if (!off)
+		return;
+	tell_incomplete(session);
+	if (off->begun > 0) {
+		snprintf(text, sizeof(text),
+			 "off-CPU: %" PRIu64
+			 " threads were away when the recording began: "
+			 "how long, and where, is not known until they came back",
+			 off->begun);
+		note(session, text);
+	}
+	if (off->preempted > 0) {
+		snprintf(
+			text, sizeof(text),
+			"off-CPU: not in it are %.3f s in which threads were ready to run "
+			"on and others had the CPU (preempted %" PRIu64 " times)",
+			(double)off->preempted_ns / 1e9, off->preempted);
+		note(session, text);
+	}
+	if (off->open > 0) {
+		snprintf(text, sizeof(text),
+			 "off-CPU: %" PRIu64 " threads were blocked when the recording "
+			 "ended; their time up to then counts",
+			 off->open);
+		note(session, text);
+	}
+}
