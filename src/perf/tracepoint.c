@@ -361,7 +361,7 @@ int pm_tracepoints_expand_in(const char *root, const char *system, const char *n
 		r = unknown(root, system, name, err);
 	else
 		r = add(root, system, name, like, ret, err);
-	if (r == -ENOENT)
+	if (r == -ENOENT || (r == 0 && ret->list.len == before))
 		r = unknown(root, system, name, err);
 	if (r < 0)
 		ret->list.len = before;
