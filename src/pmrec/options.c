@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "options.h"
+#include "options-internal.h"
 
 #include <getopt.h>
+#include <linux/perf_event.h>
 #include <string.h>
 
 enum {
@@ -20,18 +21,50 @@ enum {
 	OPTION_STACKS,
 	OPTION_UNWINDER,
 	OPTION_VERIFY,
-	OPTION_HELP,
+	OPTION_PER_TASK,
+	OPTION_OFF_CPU,
+	OPTION_DURATION,
+	OPTION_MAX_SIZE,
+	OPTION_MAX_SAMPLES,
+	OPTION_CONTROL,
+	OPTION_OVERWRITE,
+	OPTION_FILTER,
+	OPTION_USER,
+	OPTION_LIST,
+	OPTION_JSON,
+	OPTION_DOCTOR,
 	OPTION_VERSION,
 };
 
 static const char default_event[] = "cycles";
 static const char default_output[] = "samples.json";
 
-static const char short_options[] = "+:e:F:c:gm:o:p:qt:vh";
+static const char short_options[] = "+:aC:D:e:F:bc:gG:hij:m:o:p:qr:t:u:v";
 static const struct option long_options[] = {
 	{ "event", required_argument, NULL, 'e' },
 	{ "freq", required_argument, NULL, 'F' },
 	{ "count", required_argument, NULL, 'c' },
+	{ "filter", required_argument, NULL, OPTION_FILTER },
+	{ "off-cpu", no_argument, NULL, OPTION_OFF_CPU },
+	{ "branch-any", no_argument, NULL, 'b' },
+	{ "branch-filter", required_argument, NULL, 'j' },
+	{ "all-cpus", no_argument, NULL, 'a' },
+	{ "cpu", required_argument, NULL, 'C' },
+	{ "cgroup", required_argument, NULL, 'G' },
+	{ "uid", required_argument, NULL, 'u' },
+	{ "no-inherit", no_argument, NULL, 'i' },
+	{ "per-task", no_argument, NULL, OPTION_PER_TASK },
+	{ "user", required_argument, NULL, OPTION_USER },
+	{ "delay", required_argument, NULL, 'D' },
+	{ "duration", required_argument, NULL, OPTION_DURATION },
+	{ "max-size", required_argument, NULL, OPTION_MAX_SIZE },
+	{ "max-samples", required_argument, NULL, OPTION_MAX_SAMPLES },
+	{ "control", required_argument, NULL, OPTION_CONTROL },
+	{ "overwrite", no_argument, NULL, OPTION_OVERWRITE },
+	{ "realtime", required_argument, NULL, 'r' },
+	{ "list", no_argument, NULL, OPTION_LIST },
+	{ "json", no_argument, NULL, OPTION_JSON },
+	{ "doctor", no_argument, NULL, OPTION_DOCTOR },
 	{ "call-graph", required_argument, NULL, OPTION_CALL_GRAPH },
 	{ "stack-bytes", required_argument, NULL, OPTION_STACK_BYTES },
 	{ "no-stitch", no_argument, NULL, OPTION_NO_STITCH },
@@ -51,67 +84,6 @@ static const struct option long_options[] = {
 	{ "version", no_argument, NULL, OPTION_VERSION },
 	{ NULL, 0, NULL, 0 },
 };
-
-static const char help[] =
-	"usage: pmrec [options] [--] COMMAND [ARGUMENT…]\n"
-	"\n"
-	"Runs COMMAND, samples it with everything that it starts, and writes the samples\n"
-	"with complete call stacks, function names and lines to samples.json.\n"
-	"\n"
-	"What to sample\n"
-	"  -e, --event EVENT[,…]     event to sample on, repeatable; `:u` user space\n"
-	"                            only, `:k` kernel only (default: cycles)\n"
-	"  -F, --freq HZ|max         samples a second and CPU (default: 999)\n"
-	"  -c, --count N             instead: one sample every N events\n"
-	"\n"
-	"Call stacks\n"
-	"  -g                        record call stacks (this is the default)\n"
-	"      --call-graph HOW      dwarf[,BYTES]: by unwind tables (default)\n"
-	"                            fp: by frame pointers; none: no call stacks\n"
-	"      --stack-bytes N       bytes of stack to look at in a sample, up to 65528\n"
-	"                            (default: 40960)\n"
-	"      --no-stitch           leave a stack that is deeper without its callers,\n"
-	"                            even if earlier samples tell them\n"
-	"\n"
-	"Output\n"
-	"  -o, --output FILE|-       file to write (default: samples.json); a name that\n"
-	"                            ends in .zst is compressed; `-` is standard output\n"
-	"      --raw FILE            also keep registers and copied stacks, with all that\n"
-	"                            is needed to unwind them again (tens of KB a sample)\n"
-	"      --no-symbols          leave addresses as they are\n"
-	"  -q, --quiet               print errors only\n"
-	"  -v, --verbose             print what was opened and what it cost\n"
-	"\n"
-	"Without perf_event_open\n"
-	"      --engine HOW          perf: the kernel's sampling (default); ptrace: stop\n"
-	"                            running threads 99 times a second (-F up to 1000);\n"
-	"                            auto: ptrace where perf is denied\n"
-	"      --verify              with --engine ptrace and --stacks: ask libunwind,\n"
-	"                            too, and tell where it finds other callers\n"
-	"\n"
-	"Stacks of a running process, once: pmrec --stacks -p PID\n"
-	"      --stacks              print the stack of each thread, and record nothing\n"
-	"  -p, --pid PID             of this process\n"
-	"  -t, --tid TID             of this thread only\n"
-	"      --unwinder WHICH      own (default) or libunwind\n"
-	"\n"
-	"  -m, --mmap-pages PAGES    size of each CPU's buffer, a power of two; with\n"
-	"                            K, M or G in bytes\n"
-	"  -h, --help, --version\n"
-	"\n"
-	"The exit status is that of COMMAND: its own, 128+N when signal N ended it, 127\n"
-	"when it was not found, 126 when it could not be run; 125 when pmrec itself\n"
-	"failed.\n"
-	"\n"
-	"Next: pmreport samples.json\n"
-	"\n"
-	"Events:\n";
-
-static int usage(struct pm_error *err)
-{
-	pm_error_fix(err, "pmrec --help");
-	return -EINVAL;
-}
 
 static const char *nearest_option(const char *name, size_t len)
 {
@@ -137,12 +109,7 @@ static int unknown_option(char **argv, struct pm_error *err)
 	size_t len = strcspn(word, "=");
 	const char *near = len > 2 ? nearest_option(word + 2, len - 2) : NULL;
 
-	if (optopt == 'a')
-		pm_error_set(err, -EINVAL,
-			     "unknown option -%c: pmrec records a command that it "
-			     "starts, not the whole system yet",
-			     optopt);
-	else if (optopt > 0 && optopt < 256)
+	if (optopt > 0 && optopt < 256)
 		pm_error_set(err, -EINVAL, "unknown option -%c", optopt);
 	else if (optopt) /* a long one that takes no value was given one */
 		pm_error_set(err, -EINVAL, "%s: this option takes no value",
@@ -152,7 +119,7 @@ static int unknown_option(char **argv, struct pm_error *err)
 			     (int)len, word, near);
 	else
 		pm_error_set(err, -EINVAL, "unknown option %.*s", (int)len, word);
-	return usage(err);
+	return pm_rec_usage(err);
 }
 
 static int parse_rate(struct pm_rec_options *options, const char *text, bool by_frequency,
@@ -171,7 +138,7 @@ static int parse_rate(struct pm_rec_options *options, const char *text, bool by_
 			pm_error_set(err, -EINVAL,
 				     "-c %s: expected a number of events, as 1000000",
 				     text);
-		return usage(err);
+		return pm_rec_usage(err);
 	}
 	options->by_frequency = by_frequency;
 	options->rate = rate;
@@ -186,7 +153,7 @@ static int parse_stack_bytes(struct pm_rec_options *options, const char *option,
 	if (!pm_parse_u64(text, &bytes) || bytes == 0 || bytes > PM_STACK_BYTES_MAX) {
 		pm_error_set(err, -EINVAL, "%s %s: expected a number of bytes, 8 to %u",
 			     option, text, PM_STACK_BYTES_MAX);
-		return usage(err);
+		return pm_rec_usage(err);
 	}
 	options->stack_bytes_given = true;
 	options->stack_bytes = (uint32_t)((bytes + STACK_BYTES_STEP - 1) /
@@ -197,6 +164,9 @@ static int parse_stack_bytes(struct pm_rec_options *options, const char *option,
 static int parse_call_graph(struct pm_rec_options *options, const char *text,
 			    struct pm_error *err)
 {
+	options->lbr = strcmp(text, "lbr") == 0;
+	if (options->lbr)
+		return 0;
 	if (strcmp(text, "dwarf") == 0) {
 		options->call_graph = PM_CALL_GRAPH_DWARF;
 	} else if (strncmp(text, "dwarf,", 6) == 0) {
@@ -208,9 +178,10 @@ static int parse_call_graph(struct pm_rec_options *options, const char *text,
 		options->call_graph = PM_CALL_GRAPH_NONE;
 	} else {
 		pm_error_set(err, -EINVAL,
-			     "--call-graph %s: expected dwarf, dwarf,BYTES, fp or none",
+			     "--call-graph %s: expected dwarf, dwarf,BYTES, fp, lbr or "
+			     "none",
 			     text);
-		return usage(err);
+		return pm_rec_usage(err);
 	}
 	return 0;
 }
@@ -241,7 +212,7 @@ static int parse_ring_pages(struct pm_rec_options *options, const char *text,
 			     "-m %s: expected a number of pages that is a power of two, "
 			     "as 512, or of bytes, as 2M",
 			     text);
-		return usage(err);
+		return pm_rec_usage(err);
 	}
 	options->ring_pages = (size_t)pages;
 	return 0;
@@ -261,7 +232,7 @@ static int parse_engine(struct pm_rec_options *options, const char *text,
 		return 0;
 	}
 	pm_error_set(err, -EINVAL, "--engine %s: expected perf, ptrace or auto", text);
-	return usage(err);
+	return pm_rec_usage(err);
 }
 
 static int parse_unwinder(struct pm_rec_options *options, const char *text,
@@ -271,150 +242,207 @@ static int parse_unwinder(struct pm_rec_options *options, const char *text,
 	if (options->libunwind || strcmp(text, "own") == 0)
 		return 0;
 	pm_error_set(err, -EINVAL, "--unwinder %s: expected own or libunwind", text);
-	return usage(err);
-}
-
-static int parse_pid(pid_t *ret, char option, const char *text, struct pm_error *err)
-{
-	uint64_t pid;
-
-	if (!pm_parse_u64(text, &pid) || pid == 0 || pid > INT32_MAX) {
-		pm_error_set(err, -EINVAL, "-%c %s: expected the number of a %s", option,
-			     text, option == 'p' ? "process" : "thread");
-		return usage(err);
-	}
-	*ret = (pid_t)pid;
-	return 0;
+	return pm_rec_usage(err);
 }
 
 struct seen {
 	bool rate, count;
+	size_t last_events; /* number of the first event of the last -e */
 };
 
-static int apply(struct pm_rec_options *options, struct seen *seen, int option,
-		 char **argv, struct pm_error *err)
+static int parse_events(struct pm_rec_options *options, struct seen *seen,
+			struct pm_error *err)
+{
+	options->event_given = true;
+	seen->last_events = options->specs.list.len;
+	return pm_event_specs_parse(optarg, &options->specs, err);
+}
+
+static int apply_event(struct pm_rec_options *options, struct seen *seen, int option,
+		       struct pm_error *err)
 {
 	switch (option) {
 	case 'e':
-		options->event_given = true;
-		return pm_event_specs_parse(optarg, &options->specs, err);
+		return parse_events(options, seen, err);
 	case 'F':
 		seen->rate = options->rate_given = true;
 		return parse_rate(options, optarg, true, err);
 	case 'c':
 		seen->count = true;
 		return parse_rate(options, optarg, false, err);
-	case 'g':
-		return 0;
+	case OPTION_FILTER:
+		return pm_rec_parse_filter(options, seen->last_events, optarg, err);
 	case OPTION_CALL_GRAPH:
 		return parse_call_graph(options, optarg, err);
 	case OPTION_STACK_BYTES:
 		return parse_stack_bytes(options, "--stack-bytes", optarg, err);
+	case 'b':
+		options->branches |= PERF_SAMPLE_BRANCH_ANY;
+		return 0;
+	case 'j':
+		return pm_rec_parse_branches(&options->branches, optarg, err);
+	default:
+		return 1;
+	}
+}
+
+static int apply_target(struct pm_rec_options *options, int option, struct pm_error *err)
+{
+	switch (option) {
+	case 'p':
+		return pm_rec_parse_tasks(&options->pids, 'p', optarg, err);
+	case 't':
+		return pm_rec_parse_tasks(&options->tids, 't', optarg, err);
+	case 'a':
+		options->all_cpus = true;
+		return 0;
+	case 'C':
+		options->all_cpus = true;
+		options->cpus = optarg;
+		return pm_rec_parse_cpus(optarg, err);
+	case 'G':
+		options->cgroup = optarg;
+		return pm_rec_parse_name("-G", "a control group", optarg, err);
+	case 'u':
+		options->uid = optarg;
+		return pm_rec_parse_name("-u", "a user", optarg, err);
+	case OPTION_USER:
+		options->user = optarg;
+		return pm_rec_parse_name("--user", "a user", optarg, err);
+	default:
+		return 1;
+	}
+}
+
+static int apply_course(struct pm_rec_options *options, int option, struct pm_error *err)
+{
+	switch (option) {
+	case 'D':
+		return pm_rec_parse_delay(options, optarg, err);
+	case OPTION_DURATION:
+		return pm_rec_parse_duration(&options->duration_ns, optarg, err);
+	case OPTION_MAX_SIZE:
+		return pm_rec_parse_size(&options->max_bytes, optarg, err);
+	case OPTION_MAX_SAMPLES:
+		return pm_rec_parse_count(&options->max_samples, "--max-samples", optarg,
+					  err);
+	case OPTION_CONTROL:
+		options->control = optarg;
+		return pm_rec_parse_control(optarg, err);
 	case OPTION_ENGINE:
 		return parse_engine(options, optarg, err);
-	case OPTION_STACKS:
-		options->action = PM_REC_STACKS;
-		return 0;
 	case OPTION_UNWINDER:
 		return parse_unwinder(options, optarg, err);
-	case OPTION_VERIFY:
-		options->verify = true;
-		return 0;
-	case 'p':
-		return parse_pid(&options->pid, 'p', optarg, err);
-	case 't':
-		return parse_pid(&options->tid, 't', optarg, err);
 	case 'm':
 		return parse_ring_pages(options, optarg, err);
+	case 'r':
+		return pm_rec_parse_realtime(&options->realtime, optarg, err);
 	case 'o':
 		options->output = optarg;
-		return 0;
-	case 'q':
-		options->quiet = true;
-		return 0;
-	case 'v':
-		options->verbose = true;
 		return 0;
 	case OPTION_RAW:
 		options->raw = optarg;
 		return 0;
-	case OPTION_NO_STITCH:
-		options->stitch = false;
-		return 0;
-	case OPTION_NO_SYMBOLS:
-		options->symbols = false;
-		return 0;
-	case 'h':
-		options->action = PM_REC_HELP;
-		return 0;
-	case OPTION_VERSION:
-		options->action = PM_REC_VERSION;
-		return 0;
-	case ':':
-		pm_error_set(err, -EINVAL, "%s: this option needs a value",
-			     argv[optind - 1]);
-		return usage(err);
 	default:
-		return unknown_option(argv, err);
+		return 1;
 	}
 }
 
-static int check_raw(const struct pm_rec_options *options, struct pm_error *err)
+/* Those that are on or off. */
+static bool *switch_of(struct pm_rec_options *options, int option)
 {
-	const char *wrong = NULL;
-
-	if (!options->raw)
-		return 0;
-	if (options->raw[0] == '\0')
-		wrong = "--raw: the file needs a name";
-	else if (strcmp(options->raw, options->output) == 0)
-		wrong = "--raw and -o cannot be the same file";
-	else if (options->call_graph != PM_CALL_GRAPH_DWARF)
-		wrong = "--raw keeps copied stacks, which only --call-graph dwarf has";
-	if (!wrong)
-		return 0;
-	pm_error_set(err, -EINVAL, "%s", wrong);
-	return usage(err);
+	switch (option) {
+	case 'i':
+		return &options->no_inherit;
+	case 'q':
+		return &options->quiet;
+	case 'v':
+		return &options->verbose;
+	case OPTION_PER_TASK:
+		return &options->per_task;
+	case OPTION_OFF_CPU:
+		return &options->off_cpu;
+	case OPTION_OVERWRITE:
+		return &options->overwrite;
+	case OPTION_JSON:
+		return &options->json;
+	case OPTION_VERIFY:
+		return &options->verify;
+	case OPTION_NO_STITCH:
+		return &options->stitch;
+	case OPTION_NO_SYMBOLS:
+		return &options->symbols;
+	default:
+		return NULL;
+	}
 }
 
-static int check_stacks(const struct pm_rec_options *options, char *const *rest,
-			struct pm_error *err)
+static bool action_of(int option, enum pm_rec_action *ret)
 {
-	if (rest[0])
-		pm_error_set(err, -EINVAL,
-			     "--stacks looks at a running process and runs no command");
-	else if (options->pid == 0)
-		pm_error_set(err, -EINVAL, "--stacks: of which process?");
-	else
-		return 0;
-	pm_error_fix(err, "pmrec --stacks -p PID");
-	return -EINVAL;
+	switch (option) {
+	case OPTION_STACKS:
+		*ret = PM_REC_STACKS;
+		return true;
+	case OPTION_LIST:
+		*ret = PM_REC_LIST;
+		return true;
+	case OPTION_DOCTOR:
+		*ret = PM_REC_DOCTOR;
+		return true;
+	case 'h':
+		*ret = PM_REC_HELP;
+		return true;
+	case OPTION_VERSION:
+		*ret = PM_REC_VERSION;
+		return true;
+	default:
+		return false;
+	}
 }
 
-/* What only another engine or action has. */
-static int check_engine(const struct pm_rec_options *options, struct pm_error *err)
+static int apply(struct pm_rec_options *options, struct seen *seen, int option,
+		 char **argv, struct pm_error *err)
 {
-	bool ptrace = options->engine == PM_REC_ENGINE_PTRACE;
-	const char *wrong = NULL;
+	bool *on = switch_of(options, option);
+	int ret;
 
-	if (options->pid || options->tid)
-		wrong = "-p and -t belong to --stacks: pmrec records a command that it "
-			"starts, not running processes yet";
-	else if (options->libunwind)
-		wrong = "--unwinder libunwind belongs to --stacks";
-	else if (options->verify && !ptrace)
-		wrong = "--verify belongs to --engine ptrace and to --stacks";
-	else if (ptrace && !options->by_frequency)
-		wrong = "-c: --engine ptrace samples by time; use -F";
-	else if (ptrace && options->call_graph == PM_CALL_GRAPH_FP)
-		wrong = "--call-graph fp is the kernel's; --engine ptrace has dwarf and "
-			"none";
-	else if (ptrace && options->ring_pages > 0)
-		wrong = "-m: --engine ptrace has no buffers";
-	if (!wrong)
+	if (on) {
+		*on = option != OPTION_NO_STITCH && option != OPTION_NO_SYMBOLS;
 		return 0;
-	pm_error_set(err, -EINVAL, "%s", wrong);
-	return usage(err);
+	}
+	if (option == 'g' || action_of(option, &options->action))
+		return 0;
+	if (option == ':') {
+		pm_error_set(err, -EINVAL, "%s: this option needs a value",
+			     argv[optind - 1]);
+		return pm_rec_usage(err);
+	}
+	ret = apply_event(options, seen, option, err);
+	if (ret > 0)
+		ret = apply_target(options, option, err);
+	if (ret > 0)
+		ret = apply_course(options, option, err);
+	return ret > 0 ? unknown_option(argv, err) : ret;
+}
+
+/* `--list` may be followed by a kind and a glob, and by more options. */
+static bool take_list_word(struct pm_rec_options *options, char *word)
+{
+	static const char *const kinds[] = { "hardware", "software",   "cache",
+					     "pmu",      "tracepoint", "probe" };
+
+	if (options->action != PM_REC_LIST || !word)
+		return false;
+	for (size_t i = 0; i < PM_ARRAY_LEN(kinds) && !options->list_kind; i++) {
+		if (strcmp(word, kinds[i]) != 0)
+			continue;
+		options->list_kind = kinds[i];
+		return true;
+	}
+	if (options->list_glob)
+		return false;
+	options->list_glob = word;
+	return true;
 }
 
 int pm_rec_options_parse(struct pm_rec_options *options, int argc, char **argv,
@@ -433,61 +461,30 @@ int pm_rec_options_parse(struct pm_rec_options *options, int argc, char **argv,
 		.output = default_output,
 		.symbols = true,
 	};
-	while ((option = getopt_long(argc, argv, short_options, long_options, NULL)) !=
-	       -1) {
-		ret = apply(options, &seen, option, argv, err);
-		if (ret < 0)
-			return ret;
-		if (options->action == PM_REC_HELP || options->action == PM_REC_VERSION)
-			return 0;
-	}
-	if (options->action == PM_REC_STACKS)
-		return check_stacks(options, argv + optind, err);
-	ret = check_engine(options, err);
-	if (ret < 0)
-		return ret;
+	do {
+		while ((option = getopt_long(argc, argv, short_options, long_options,
+					     NULL)) != -1) {
+			ret = apply(options, &seen, option, argv, err);
+			if (ret < 0)
+				return ret;
+			if (options->action == PM_REC_HELP ||
+			    options->action == PM_REC_VERSION)
+				return 0;
+		}
+	} while (take_list_word(options, argv[optind]) && ++optind);
 	if (seen.rate && seen.count) {
 		pm_error_set(err, -EINVAL, "-F and -c exclude each other");
-		return usage(err);
+		return pm_rec_usage(err);
 	}
-	if (options->output[0] == '\0') {
-		pm_error_set(err, -EINVAL, "-o: the file needs a name");
-		return usage(err);
-	}
-	ret = check_raw(options, err);
-	if (ret < 0)
+	ret = pm_rec_check(options, argv + optind, err);
+	if (ret < 0 || options->action != PM_REC_RECORD || options->specs.list.len > 0)
 		return ret;
-	options->command = argv + optind;
-	if (optind >= argc || argv[optind][0] == '\0') {
-		pm_error_set(err, -EINVAL, "no command to record");
-		pm_error_fix(err, "pmrec -- COMMAND, or pmrec --help");
-		return -EINVAL;
-	}
-	return options->specs.list.len > 0
-		       ? 0
-		       : pm_event_specs_parse(default_event, &options->specs, err);
+	return pm_event_specs_parse(default_event, &options->specs, err);
 }
 
 void pm_rec_options_release(struct pm_rec_options *options)
 {
 	pm_event_specs_release(&options->specs);
-}
-
-void pm_rec_options_help(void)
-{
-	const char *const *names = pm_event_names();
-	size_t column = 0;
-
-	fputs(help, stdout);
-	for (; *names; names++) {
-		size_t len = strlen(*names) + 2;
-
-		if (column > 0 && column + len > 80) {
-			putchar('\n');
-			column = 0;
-		}
-		printf("%s%s", column == 0 ? "  " : ", ", *names);
-		column += len;
-	}
-	putchar('\n');
+	pm_vec_release(&options->pids.list);
+	pm_vec_release(&options->tids.list);
 }

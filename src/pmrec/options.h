@@ -15,8 +15,14 @@ enum pm_rec_engine {
 enum pm_rec_action {
 	PM_REC_RECORD,
 	PM_REC_STACKS, /* of a running process, once */
+	PM_REC_LIST, /* of events */
+	PM_REC_DOCTOR, /* what works here */
 	PM_REC_HELP,
 	PM_REC_VERSION,
+};
+
+struct pm_rec_tasks {
+	PM_VEC(pid_t) list;
 };
 
 struct pm_rec_options {
@@ -29,13 +35,42 @@ struct pm_rec_options {
 	pid_t pid, tid; /* --stacks: of whom; tid 0: all threads */
 	uint64_t rate; /* Hz or period; UINT64_MAX Hz: the maximum */
 	enum pm_call_graph call_graph;
+	bool lbr; /* --call-graph lbr: the CPU's call stack */
 	uint32_t stack_bytes;
 	bool stitch;
+	uint64_t branches; /* -b, -j: PERF_SAMPLE_BRANCH_*, 0: none */
 	size_t ring_pages; /* 0: choose */
+
+	/* Whom to record: `attach` for one of these, else the command. */
+	bool attach;
+	struct pm_rec_tasks pids, tids; /* -p, -t */
+	bool all_cpus; /* -a, and with -C */
+	const char *cpus; /* -C as typed, NULL: all */
+	const char *cgroup; /* -G as typed, NULL: any */
+	const char *uid; /* -u as typed, name or number; NULL: any */
+	bool no_inherit; /* -i */
+	bool per_task;
+	bool off_cpu;
+
+	/* When. */
+	uint64_t delay_ms; /* -D, 0: none */
+	bool wait_for_control; /* -D -1: begin when --control or nothing says so */
+	uint64_t duration_ns, max_bytes, max_samples; /* 0: without end */
+	const char *control; /* "fifo:PATH[,ACK]" or "fd:N[,ACK]", NULL: none */
+	bool overwrite;
+
+	int realtime; /* -r: SCHED_FIFO priority, 0: not given */
+	const char *user; /* --user: as whom the command runs, NULL: as we do */
+
+	const char *list_kind, *list_glob; /* --list, NULL: all; as typed */
+	bool json; /* --list, --doctor */
+
 	const char *output;
 	const char *raw; /* NULL: not asked for */
 	bool quiet, verbose, symbols;
-	char **command; /* borrowed from argv, NULL-terminated */
+	/* Borrowed from argv, NULL-terminated; NULL with `attach` and no command. With `attach`
+	 * the recording only lasts as long as it. */
+	char **command;
 };
 
 /* 0, or -EINVAL with one clear line in @err. Release in both cases. */

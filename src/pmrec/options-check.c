@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+#include "options-internal.h"
+
+#include <string.h>
+
+static int refuse(struct pm_error *err, const char *wrong)
+{
+	pm_error_set(err, -EINVAL, "%s", wrong);
+	return pm_rec_usage(err);
+}
+
+/* What the parser knows and no other part does yet: a wish that is ignored would be a lie.
+ * Whoever makes one work takes its line out. */
+static int check_wired(const struct pm_rec_options *options, struct pm_error *err)
+{
+	const struct {
+		bool given;
+		const char *name;
+	} unfinished[] = {
+		{ options->pids.list.len > 0, "-p" },
+		{ options->tids.list.len > 0, "-t" },
+		{ options->all_cpus, "-a and -C" },
+		{ options->cgroup != NULL, "-G" },
+		{ options->uid != NULL, "-u" },
+		{ options->no_inherit, "--no-inherit" },
+		{ options->per_task, "--per-task" },
+		{ options->off_cpu, "--off-cpu" },
+		{ options->delay_ms > 0 || options->wait_for_control, "-D" },
+		{ options->duration_ns > 0, "--duration" },
+		{ options->max_bytes > 0, "--max-size" },
+		{ options->max_samples > 0, "--max-samples" },
+		{ options->control != NULL, "--control" },
+		{ options->overwrite, "--overwrite" },
+		{ options->realtime > 0, "-r" },
+		{ options->user != NULL, "--user" },
+		{ options->lbr, "--call-graph lbr" },
+		{ options->branches != 0, "-b and -j" },
+		{ options->action == PM_REC_LIST, "--list" },
+		{ options->action == PM_REC_DOCTOR, "--doctor" },
+	};
+
+	for (size_t i = 0; i < PM_ARRAY_LEN(unfinished); i++)
+		if (unfinished[i].given)
+			return pm_error_set(err, -EINVAL,
+					    "%s does not work yet in this version",
+					    unfinished[i].name);
+	return 0;
+}
+
+static int check_raw(const struct pm_rec_options *options, struct pm_error *err)
+{
+	if (!options->raw)
+		return 0;
+	if (options->raw[0] == '\0')
+		return refuse(err, "--raw: the file needs a name");
+	if (strcmp(options->raw, options->output) == 0)
+		return refuse(err, "--raw and -o cannot be the same file");
+	if (options->call_graph != PM_CALL_GRAPH_DWARF || options->lbr)
+		return refuse(err, "--raw keeps copied stacks, which only --call-graph "
+				   "dwarf has");
+	if (options->overwrite)
+		return refuse(err, "--raw and --overwrite exclude each other");
+	return 0;
+}
+
+static int check_stacks(struct pm_rec_options *options, char *const *rest,
+			struct pm_error *err)
+{
+	if (rest[0])
+		pm_error_set(err, -EINVAL,
+			     "--stacks looks at a running process and runs no command");
+	else if (options->pids.list.len == 0)
+		pm_error_set(err, -EINVAL, "--stacks: of which process?");
+	else if (options->pids.list.len > 1 || options->tids.list.len > 1)
+		pm_error_set(err, -EINVAL, "--stacks looks at one process at a time");
+	else if (options->all_cpus || options->cgroup || options->uid)
+		pm_error_set(err, -EINVAL, "--stacks looks at a process, -p");
+	else {
+		options->pid = options->pids.list.data[0];
+		if (options->tids.list.len > 0)
+			options->tid = options->tids.list.data[0];
+		return 0;
+	}
+	pm_error_fix(err, "pmrec --stacks -p PID");
+	return -EINVAL;
+}
+
+/* What only another engine or action has. */
+static int check_engine(const struct pm_rec_options *options, struct pm_error *err)
+{
+	bool ptrace = options->engine == PM_REC_ENGINE_PTRACE;
+	const char *wrong = NULL;
+
+	if (options->libunwind)
+		wrong = "--unwinder libunwind belongs to --stacks";
+	else if (options->verify && !ptrace)
+		wrong = "--verify belongs to --engine ptrace and to --stacks";
+	else if (options->json)
+		wrong = "--json belongs to --list and --doctor; samples are JSON "
+			"anyway";
+	if (wrong || !ptrace)
+		return wrong ? refuse(err, wrong) : 0;
+	if (options->attach)
+		wrong = "--engine ptrace records a command that it starts; for running "
+			"processes see --stacks";
+	else if (!options->by_frequency)
+		wrong = "-c: --engine ptrace samples by time; use -F";
+	else if (options->call_graph == PM_CALL_GRAPH_FP || options->lbr)
+		wrong = "--call-graph fp is the kernel's; --engine ptrace has dwarf and "
+			"none";
+	else if (options->ring_pages > 0)
+		wrong = "-m: --engine ptrace has no buffers";
+	else if (options->no_inherit || options->per_task || options->off_cpu ||
+		 options->branches || options->overwrite || options->control ||
+		 options->delay_ms > 0 || options->wait_for_control ||
+		 options->duration_ns > 0 || options->max_bytes > 0 ||
+		 options->max_samples > 0)
+		wrong = "--engine ptrace has none of -b, -D, -i, -j, --control, "
+			"--duration, --max-samples, --max-size, --off-cpu, --overwrite, "
+			"--per-task";
+	return wrong ? refuse(err, wrong) : 0;
+}
+
+/* One kind of target, as perf has it; perf lets one silently win. */
+static int check_target(struct pm_rec_options *options, struct pm_error *err)
+{
+	unsigned int kinds = (options->pids.list.len > 0) + (options->tids.list.len > 0) +
+			     (options->uid != NULL) +
+			     (options->all_cpus || options->cgroup);
+
+	if (kinds > 1)
+		return refuse(err,
+			      "-p, -t, -u and -a exclude each other (-C and -G limit "
+			      "-a)");
+	options->attach = kinds == 1;
+	/* perf_event_open(2): a group of tasks is counted on CPUs. */
+	options->all_cpus = options->all_cpus || options->cgroup;
+	if (options->no_inherit && options->all_cpus)
+		return refuse(err, "-i: on all CPUs nothing is inherited");
+	if (options->user && (options->attach || options->action != PM_REC_RECORD))
+		return refuse(err, "--user is for a command that pmrec starts; -u is for "
+				   "what runs already");
+	return 0;
+}
+
+static int check_course(const struct pm_rec_options *options, struct pm_error *err)
+{
+	if (options->wait_for_control && !options->control)
+		return refuse(err, "-D -1 begins when --control says enable, and there "
+				   "is no --control");
+	if (options->overwrite && strcmp(options->output, "-") == 0)
+		return refuse(err, "--overwrite writes several files; -o - is one "
+				   "stream");
+	if (options->overwrite && (options->max_samples > 0 || options->max_bytes > 0))
+		return refuse(err,
+			      "--overwrite keeps what the buffers hold: --max-samples "
+			      "and --max-size do not go with it");
+	return 0;
+}
+
+static int check_record(struct pm_rec_options *options, char **rest, struct pm_error *err)
+{
+	int ret = check_target(options, err);
+
+	if (ret == 0)
+		ret = check_engine(options, err);
+	if (ret == 0 && options->output[0] == '\0')
+		ret = refuse(err, "-o: the file needs a name");
+	if (ret == 0)
+		ret = check_raw(options, err);
+	if (ret == 0)
+		ret = check_course(options, err);
+	if (ret < 0)
+		return ret;
+	options->command = rest[0] ? rest : NULL;
+	if (rest[0] ? rest[0][0] == '\0' : !options->attach) {
+		pm_error_set(err, -EINVAL, "no command to record");
+		pm_error_fix(err, "pmrec -- COMMAND; pmrec -p PID; pmrec -a; or pmrec "
+				  "--help");
+		return -EINVAL;
+	}
+	return check_wired(options, err);
+}
+
+int pm_rec_check(struct pm_rec_options *options, char **rest, struct pm_error *err)
+{
+	switch (options->action) {
+	case PM_REC_STACKS:
+		return check_stacks(options, rest, err);
+	case PM_REC_RECORD:
+		return check_record(options, rest, err);
+	case PM_REC_LIST:
+	case PM_REC_DOCTOR:
+		if (rest[0])
+			return refuse(err,
+				      options->action == PM_REC_LIST
+					      ? "--list takes a kind and a glob, no more"
+					      : "--doctor runs no command");
+		return check_wired(options, err);
+	case PM_REC_HELP:
+	case PM_REC_VERSION:
+		return 0;
+	}
+	return 0;
+}
