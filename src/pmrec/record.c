@@ -144,6 +144,7 @@ int pm_rec_record(struct pm_rec_session *session, const struct pm_record *record
 					    record->comm.exec);
 		return ret < 0 ? ret : name_thread(session, record);
 	case PERF_RECORD_FORK:
+		session->counts.threads++;
 		pm_rec_chains_forget_thread(session->chains, record->pid, record->tid);
 		ret = pm_procs_fork(session->procs, pid, tid,
 				    (pid_t)record->fork.parent_pid,

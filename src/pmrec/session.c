@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "child.h"
+#include "coverage.h"
 #include "engine-ptrace.h"
 #include "engine.h"
 #include "host.h"
@@ -474,6 +475,7 @@ static int run(struct pm_rec_session *session)
 		return fail(&err, PM_REC_STATUS_FAILED);
 	if (options->verbose && !options->quiet)
 		pm_rec_engine_print(session);
+	pm_rec_coverage_begin(session);
 	session->begin_ns = session->end_ns = pm_rec_now_ns();
 	child->running = true;
 	ret = session->ptrace ? pm_rec_ptrace_go(session, &err)

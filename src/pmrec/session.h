@@ -22,6 +22,8 @@ struct pm_rec_counts {
 	uint64_t truncated; /* copies that were too short, mended or not */
 	uint64_t stitched; /* of them: with callers from earlier samples */
 	uint64_t clamped; /* numbers that were too large for the file */
+	uint64_t threads; /* that were started, processes among them */
+	uint64_t max_sample_hz; /* perf_event_max_sample_rate at the beginning, 0: unknown */
 	uint64_t stops[PM_REC_STOP_COUNT];
 	struct pm_rec_event_counts {
 		uint64_t samples, period, lost;

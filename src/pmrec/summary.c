@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "coverage.h"
 #include "engine-ptrace.h"
 
 enum {
@@ -127,36 +128,6 @@ static void warn_unmet(struct pm_rec_session *session)
 	pm_rec_warn(session, text);
 }
 
-/*
- * Events are inherited by each new thread with a full period ahead, so that threads shorter
- * than a period are never sampled. A clock event counts CPU time, which rusage knows, too.
- */
-static void warn_unaccounted(struct pm_rec_session *session)
-{
-	size_t len;
-	const struct pm_perf_event *events = pm_perf_events(session->perf, &len);
-	uint64_t cpu = cpu_ns(&session->child.usage);
-	char text[256];
-
-	for (size_t i = 0; i < len; i++) {
-		const struct pm_event_spec *spec = &events[i].actual;
-		uint64_t period = session->counts.events[i].period;
-
-		if ((strcmp(spec->name, "cpu-clock") != 0 &&
-		     strcmp(spec->name, "task-clock") != 0) ||
-		    !spec->user || !spec->kernel || events[i].kernel_dropped ||
-		    cpu < ACCOUNTED_FROM_NS || period >= cpu / 100 * ACCOUNTED_PERCENT)
-			continue;
-		snprintf(
-			text, sizeof(text),
-			"the samples stand for %.2f s of %.2f s CPU time: what runs shorter "
-			"than a sampling period is missed; try: -F max",
-			(double)period / 1e9, (double)cpu / 1e9);
-		pm_rec_warn(session, text);
-		return;
-	}
-}
-
 static const char *unreachable_reason(int error)
 {
 	bool is_root = geteuid() == 0;
@@ -239,16 +210,17 @@ void pm_rec_summary_warn(struct pm_rec_session *session)
 	warn_clamped(session);
 	warn_unreachable(session);
 	warn_unseen(session);
+	pm_rec_coverage_warn_slowed(session);
 	if (session->counts.lost > 0)
 		warn_lost(session);
-	else if (!child->status_known || child->interrupts > 0)
+	if (!child->status_known || child->interrupts > 0)
 		return;
-	else if (session->counts.samples == 0)
+	if (pm_rec_coverage_warn(session))
+		return;
+	if (session->counts.samples == 0 && session->counts.lost == 0)
 		warn_none(session);
 	else if (session->ptrace)
 		warn_unmet(session);
-	else
-		warn_unaccounted(session);
 }
 
 int pm_rec_summary_footer(struct pm_rec_session *session)

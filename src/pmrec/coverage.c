@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT */
+#include "coverage.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum {
+	COVERED_PERCENT = 90, /* below this share something was missed */
+	TICK_HZ = 100, /* of the slowest kernels: so coarse may user time be */
+};
+#define NS_PER_S 1000000000u
+
+static uint64_t timeval_ns(const struct timeval *time)
+{
+	return (uint64_t)time->tv_sec * NS_PER_S + (uint64_t)time->tv_usec * 1000u;
+}
+
+/* By Newton's method; sums of ns fit. */
+static uint64_t root(uint64_t n)
+{
+	uint64_t x = n, y = n / 2 + 1;
+
+	while (y < x) {
+		x = y;
+		y = (x + n / x) / 2;
+	}
+	return x;
+}
+
+/*
+ * How much may be missing by chance: where n units of time were drawn, four times their
+ * standard deviation at most (that of a binomial distribution is below sqrt(n) / 2); and on
+ * each CPU the period that had begun.
+ */
+static uint64_t slack_ns(const struct pm_rec_coverage *known)
+{
+	uint64_t unit = known->period_ns;
+	uint64_t slack = known->cpus * known->period_ns;
+
+	/* The kernel splits user from system time by its tick. */
+	if (known->user_only && unit < NS_PER_S / TICK_HZ)
+		unit = NS_PER_S / TICK_HZ;
+	return slack + 2 * unit * root(known->cpu_ns / unit + 1);
+}
+
+enum pm_rec_cover pm_rec_coverage_judge(const struct pm_rec_coverage *known)
+{
+	uint64_t missing;
+
+	if (known->period_ns == 0 || known->sampled_ns >= known->cpu_ns)
+		return PM_REC_COVER_WELL;
+	missing = known->cpu_ns - known->sampled_ns;
+	if (known->sampled_ns >= known->cpu_ns / 100 * COVERED_PERCENT ||
+	    missing <= slack_ns(known))
+		return PM_REC_COVER_WELL;
+	/* Each thread may have one begun period on each CPU. */
+	return missing / known->period_ns / known->cpus <= known->threads
+		       ? PM_REC_COVER_SHORT_THREADS
+		       : PM_REC_COVER_SKIPPED;
+}
+
+static bool is_clock(const struct pm_perf_event *event)
+{
+	return strcmp(event->actual.name, "cpu-clock") == 0 ||
+	       strcmp(event->actual.name, "task-clock") == 0;
+}
+
+/* Whether all that the command did was to be sampled, and how much that was is known. */
+static bool is_comparable(const struct pm_rec_session *session)
+{
+	const struct pm_rec_options *options = session->options;
+	const struct pm_rec_child *child = &session->child;
+
+	return session->perf && child->status_known && child->interrupts == 0 &&
+	       !options->attach && !options->no_inherit && !options->overwrite &&
+	       options->delay_ms == 0 && !options->wait_for_control &&
+	       !options->control && options->duration_ns == 0 &&
+	       options->max_bytes == 0 && options->max_samples == 0 &&
+	       session->counts.throttled == 0;
+}
+
+static void know(const struct pm_rec_session *session, const struct pm_perf_event *event,
+		 const struct pm_rec_event_counts *counts, struct pm_rec_coverage *ret)
+{
+	const struct rusage *usage = &session->child.usage;
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+
+	*ret = (struct pm_rec_coverage){
+		.cpu_ns = timeval_ns(&usage->ru_utime),
+		.user_only = !event->actual.kernel || event->kernel_dropped,
+		.period_ns = event->by_frequency ? NS_PER_S / event->rate : event->rate,
+		.threads = session->counts.threads,
+		.cpus = cpus > 0 ? (uint64_t)cpus : 1,
+	};
+	if (!ret->user_only)
+		ret->cpu_ns += timeval_ns(&usage->ru_stime);
+	ret->sampled_ns = counts->period;
+	if (counts->lost_known &&
+	    counts->lost < (INT64_MAX - counts->period) / (ret->period_ns + 1))
+		ret->sampled_ns += counts->lost * ret->period_ns;
+}
+
+/* What would show them: events of the CPUs, or shorter periods. */
+static void put_remedy(struct pm_str *text, const struct pm_rec_session *session,
+		       const struct pm_perf_event *event, enum pm_rec_cover cover)
+{
+	bool fast = event->by_frequency && event->rate >= 10000;
+
+	pm_str_puts(text, "; try: ");
+	if (cover == PM_REC_COVER_SKIPPED) {
+		pm_str_puts(text, fast ? "a smaller -F" : "-F max");
+		return;
+	}
+	if (session->options->per_task)
+		pm_str_puts(text, "without --per-task, or ");
+	else if (geteuid() != 0)
+		pm_str_puts(text, "sudo, or ");
+	pm_str_puts(text, "-F max");
+}
+
+static void put_cause(struct pm_str *text, const struct pm_rec_coverage *known,
+		      enum pm_rec_cover cover)
+{
+	if (cover == PM_REC_COVER_SKIPPED)
+		pm_str_puts(text,
+			    "the timer ticked less often than it was asked to, or the "
+			    "command had time that may not be sampled (set-user-ID)");
+	else
+		pm_str_printf(text,
+			      "each of %" PRIu64
+			      " threads begins a period of its own, so that "
+			      "what runs shorter than %.3g ms is hardly ever sampled",
+			      known->threads + 1, (double)known->period_ns / 1e6);
+}
+
+bool pm_rec_coverage_warn(struct pm_rec_session *session)
+{
+	size_t len;
+	const struct pm_perf_event *events;
+
+	if (!is_comparable(session))
+		return false;
+	events = pm_perf_events(session->perf, &len);
+	for (size_t i = 0; i < len && i < session->counts.events_len; i++) {
+		struct pm_str text = { 0 };
+		struct pm_rec_coverage known;
+		enum pm_rec_cover cover;
+
+		if (!is_clock(&events[i]) || !events[i].actual.user ||
+		    events[i].rate == 0)
+			continue;
+		know(session, &events[i], &session->counts.events[i], &known);
+		cover = pm_rec_coverage_judge(&known);
+		if (cover == PM_REC_COVER_WELL ||
+		    (cover == PM_REC_COVER_SKIPPED && known.sampled_ns == 0))
+			continue;
+		pm_str_printf(
+			&text,
+			"the samples stand for %.2f s of %.2f s %sCPU time (%.0f%%): ",
+			(double)known.sampled_ns / 1e9, (double)known.cpu_ns / 1e9,
+			known.user_only ? "user " : "",
+			100.0 * (double)known.sampled_ns / (double)known.cpu_ns);
+		put_cause(&text, &known, cover);
+		put_remedy(&text, session, &events[i], cover);
+		if (!text.failed)
+			pm_rec_warn(session, text.data);
+		pm_str_release(&text);
+		return true;
+	}
+	return false;
+}
+
+/* 0: unknown. */
+static uint64_t max_sample_hz(void)
+{
+	PM_AUTO_FCLOSE FILE *file =
+		fopen("/proc/sys/kernel/perf_event_max_sample_rate", "re");
+	uint64_t hz;
+
+	return file && fscanf(file, "%" SCNu64, &hz) == 1 ? hz : 0;
+}
+
+void pm_rec_coverage_begin(struct pm_rec_session *session)
+{
+	session->counts.max_sample_hz = max_sample_hz();
+}
+
+void pm_rec_coverage_warn_slowed(struct pm_rec_session *session)
+{
+	const struct pm_rec_counts *counts = &session->counts;
+	uint64_t hz = max_sample_hz();
+	char text[256];
+
+	if (counts->throttled > 0) {
+		snprintf(text, sizeof(text),
+			 "the kernel paused sampling %" PRIu64
+			 " times, for samples came too "
+			 "fast: what ran then is missing; try: a smaller -F",
+			 counts->throttled);
+		pm_rec_warn(session, text);
+	}
+	if (hz > 0 && hz < counts->max_sample_hz) {
+		snprintf(
+			text, sizeof(text),
+			"the kernel lowered perf_event_max_sample_rate from %" PRIu64
+			" to %" PRIu64
+			" Hz while recording, for samples took it too long; "
+			"clocks go on as they were, events of the CPU's PMU may be paused",
+			counts->max_sample_hz, hz);
+		pm_rec_warn(session, text);
+	}
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Whether the samples stand for what the command did: the sum of a clock's periods against
+ * the CPU time that the kernel accounts (getrusage), and whether the kernel slowed sampling
+ * down meanwhile.
+ */
+#pragma once
+
+#include "session.h"
+
+/* What is known of it; plain numbers, so that it can be tested. */
+struct pm_rec_coverage {
+	uint64_t cpu_ns; /* accounted: user time alone for an event without the kernel */
+	bool user_only;
+	uint64_t period_ns; /* of one sample */
+	uint64_t sampled_ns; /* sum of the periods, and what was counted as lost */
+	uint64_t threads; /* that were started */
+	uint64_t cpus;
+};
+
+enum pm_rec_cover {
+	PM_REC_COVER_WELL, /* or too little happened to tell */
+	PM_REC_COVER_SHORT_THREADS, /* each begins a new period; they may explain it */
+	PM_REC_COVER_SKIPPED, /* they do not: timer ticks were not samples */
+};
+enum pm_rec_cover pm_rec_coverage_judge(const struct pm_rec_coverage *known);
+
+/* When the recording begins. */
+void pm_rec_coverage_begin(struct pm_rec_session *session);
+/* At the end: warns of time without samples. True when it did. Where there is not one sample,
+ * and not even short threads explain that, others have to find the reason. */
+bool pm_rec_coverage_warn(struct pm_rec_session *session);
+/* Warns of throttling and of a lowered perf_event_max_sample_rate. */
+void pm_rec_coverage_warn_slowed(struct pm_rec_session *session);
