@@ -93,6 +93,9 @@ int pm_debug_find(int fd, const struct pm_debug_search *search);
 /* By build-id alone, of at most 64 bytes. */
 int pm_debug_find_by_id(const void *id, size_t id_len,
 			const struct pm_debug_search *search);
+/* What dwz moved out of the debug information in @fd (borrowed): the file whose build-id
+ * stands in .gnu_debugaltlink. -ENOENT when there is none. */
+int pm_debug_find_alt(int fd, const struct pm_debug_search *search);
 
 /* ---- address spaces, processes, threads ---------------------------------------------- */
 

@@ -22,6 +22,12 @@ struct pm_symbol_function {
 typedef int (*pm_symbol_emit_fn)(void *user, size_t index,
 				 const struct pm_symbol_function *functions, size_t len);
 
+/* Separate debug files of one module, opened beforehand; -1: there is none. */
+struct pm_symbol_files {
+	int debug;
+	int alt; /* to which dwz moved what several files share */
+};
+
 struct pm_symbol_options {
 	bool inlines; /* give inlined functions of their own; else only the outermost */
 	bool lines; /* read line tables */
@@ -30,7 +36,18 @@ struct pm_symbol_options {
 	 * there. 0 and NULL: none. */
 	pid_t pid;
 	const char *path;
+	/* What pm_symbol_files_find() found, borrowed: then no file is opened at all. NULL:
+	 * they are looked for. */
+	const struct pm_symbol_files *files;
 };
+
+/*
+ * Looks for them with small reads only, no library: for a process that may open files, on
+ * behalf of one that may not. @crc_bytes_left as in struct pm_debug_search.
+ */
+void pm_symbol_files_find(int fd, const struct pm_symbol_options *options,
+			  uint64_t *crc_bytes_left, struct pm_symbol_files *ret);
+void pm_symbol_files_release(struct pm_symbol_files *files);
 
 /*
  * Resolves @len svma of the ELF file behind @fd (borrowed), which are sorted, ascending and

@@ -4,13 +4,13 @@
 #include <string.h>
 
 #include "child.h"
-#include "pm/symbol.h"
+#include "symbol-crew.h"
 
-enum {
-	FUNCTIONS_MAX = 256, /* of one inline chain; compilers stay far below */
-	SIGNALS_EVERY = 64, /* addresses between two looks at the signals */
-};
 #define PROGRESS_AFTER_NS 1000000000ull
+#define PROGRESS_EVERY_NS 200000000ull
+enum {
+	LEFT_OUT_TOLD_MAX = 3, /* modules without names; more are counted */
+};
 
 /* A frame of the file in the order of work: by module, then address. */
 struct item {
@@ -19,12 +19,23 @@ struct item {
 	uint32_t frame;
 };
 
+/* All frames of one module. */
+struct batch {
+	const struct item *items;
+	size_t len, next; /* next: the first whose address was not yet told */
+};
+
 struct work {
 	struct pm_rec_session *session;
-	const struct item *items; /* of the module at hand */
-	size_t items_len, next; /* next: the first whose address was not yet emitted */
-	size_t emitted;
-	uint64_t begin_ns;
+	struct item *items;
+	size_t items_len;
+	uint64_t *addresses; /* of all items, each once for a module */
+	PM_VEC(struct batch) batches; /* by job */
+	PM_VEC(struct pm_rec_symbol_job) jobs;
+	struct batch kernel;
+	size_t done; /* items, for the progress */
+	size_t left_out; /* modules */
+	uint64_t begin_ns, shown_ns;
 	bool progress_shown;
 };
 
@@ -39,52 +50,80 @@ static int compare(const void *left, const void *right)
 	return 0;
 }
 
-static int write_symbol(struct work *work, uint32_t frame,
-			const struct pm_symbol_function *functions, size_t len)
-{
-	struct pm_file_function texts[FUNCTIONS_MAX];
-
-	if (len > FUNCTIONS_MAX)
-		len = FUNCTIONS_MAX;
-	for (size_t i = 0; i < len; i++)
-		texts[i] = (struct pm_file_function){ .name = functions[i].name,
-						      .file = functions[i].file,
-						      .line = functions[i].line };
-	return pm_file_write_symbol(work->session->writer,
-				    &(struct pm_file_symbol){ .frame = frame,
-							      .functions = texts,
-							      .functions_len = len });
-}
-
-/* pm_symbol_emit_fn: one address may belong to several frames, found in different ways. */
-static int emit(void *user, size_t index, const struct pm_symbol_function *functions,
-		size_t len)
+/* The calls of struct pm_rec_crew_calls. One address may belong to several frames, found in
+ * different ways. */
+static int on_symbol(void *user, size_t job, const struct pm_rec_wire_message *message)
 {
 	struct work *work = user;
-	uint64_t address = work->items[work->next].address;
+	struct batch *batch = &work->batches.data[job];
+	uint64_t address = work->jobs.data[job].addresses[message->index];
 	int ret = 0;
 
-	if (++work->emitted % SIGNALS_EVERY == 0) {
-		pm_rec_child_signals(&work->session->child);
-		if (work->session->child.interrupts > 1)
-			return -EINTR;
-	}
-	while (ret == 0 && work->next < work->items_len &&
-	       work->items[work->next].address == address) {
-		if (len > 0)
-			ret = write_symbol(work, work->items[work->next].frame, functions,
-					   len);
-		work->next++;
-	}
+	while (batch->next < batch->len && batch->items[batch->next].address < address)
+		batch->next++;
+	for (; ret == 0 && batch->next < batch->len &&
+	       batch->items[batch->next].address == address;
+	     batch->next++)
+		if (message->functions_len > 0)
+			ret = pm_file_write_symbol(
+				work->session->writer,
+				&(struct pm_file_symbol){
+					.frame = batch->items[batch->next].frame,
+					.functions = message->functions,
+					.functions_len = message->functions_len });
 	return ret;
+}
+
+static int on_done(void *user, size_t job, const char *why)
+{
+	struct work *work = user;
+	struct pm_str text = { 0 };
+
+	work->done += work->batches.data[job].len;
+	if (!why || ++work->left_out > LEFT_OUT_TOLD_MAX)
+		return 0;
+	pm_str_printf(&text, "names of %s were left out: %s",
+		      pm_procs_module(work->session->procs, work->jobs.data[job].module)
+			      ->identity.path,
+		      why);
+	if (!text.failed)
+		pm_rec_warn(work->session, text.data);
+	pm_str_release(&text);
+	return 0;
+}
+
+static void show_progress(struct work *work)
+{
+	uint64_t now = pm_rec_now_ns();
+
+	if (work->session->options->quiet || !isatty(STDERR_FILENO) ||
+	    now - work->begin_ns < PROGRESS_AFTER_NS ||
+	    now - work->shown_ns < PROGRESS_EVERY_NS)
+		return;
+	work->progress_shown = true;
+	work->shown_ns = now;
+	fprintf(stderr, "\r\033[Kpmrec: names: %zu of %zu frames", work->done,
+		work->items_len);
+}
+
+static int on_tick(void *user)
+{
+	struct work *work = user;
+
+	pm_rec_child_signals(&work->session->child);
+	show_progress(work);
+	return work->session->child.interrupts > 1 ? -EINTR : 0;
 }
 
 static int kernel_symbols(struct work *work)
 {
 	struct pm_kallsyms *kallsyms;
 	struct pm_error err = { 0 };
-	int ret = pm_kallsyms_load(&kallsyms, NULL, &err);
+	int ret;
 
+	if (work->kernel.len == 0)
+		return 0;
+	ret = pm_kallsyms_load(&kallsyms, NULL, &err);
 	if (ret < 0) {
 		char text[PM_ERROR_TEXT_MAX + PM_ERROR_FIX_MAX + 64];
 
@@ -93,84 +132,22 @@ static int kernel_symbols(struct work *work)
 		pm_rec_warn(work->session, text);
 		return 0;
 	}
-	for (size_t i = 0; i < work->items_len && ret == 0; i++) {
-		struct pm_symbol_function function = { 0 };
+	for (size_t i = 0; i < work->kernel.len && ret == 0; i++) {
+		const struct item *item = &work->kernel.items[i];
+		struct pm_file_function function = { 0 };
 		const char *module;
 
-		function.name =
-			pm_kallsyms_find(kallsyms, work->items[i].address, &module);
+		function.name = pm_kallsyms_find(kallsyms, item->address, &module);
 		if (function.name)
-			ret = write_symbol(work, work->items[i].frame, &function, 1);
+			ret = pm_file_write_symbol(
+				work->session->writer,
+				&(struct pm_file_symbol){ .frame = item->frame,
+							  .functions = &function,
+							  .functions_len = 1 });
 	}
 	pm_kallsyms_free(kallsyms);
+	work->done += work->kernel.len;
 	return ret;
-}
-
-static int resolve(struct work *work, uint32_t id, const uint64_t *addresses, size_t len)
-{
-	struct pm_rec_modules *modules = &work->session->modules;
-	const struct pm_procs *procs = work->session->procs;
-	const struct pm_module *module = pm_procs_module(procs, id);
-	const struct pm_module_identity *identity = &module->identity;
-	const struct pm_rec_vdso *vdso = pm_rec_modules_vdso(modules, module);
-	const struct pm_symbol_options options = { .inlines = true,
-						   .lines = true,
-						   .pid = module->seen_pid,
-						   .path = identity->path };
-	int fd, ret;
-
-	if (identity->kind == PM_MODULE_VDSO && vdso->image)
-		return pm_symbols_resolve_memory(vdso->image, vdso->len, addresses, len,
-						 &options, emit, work, NULL);
-	if (identity->kind != PM_MODULE_FILE)
-		return 0;
-	fd = pm_rec_modules_open_file(modules, procs, id);
-	if (fd < 0)
-		return 0;
-	ret = pm_symbols_resolve(fd, addresses, len, &options, emit, work, NULL);
-	if (fd != modules->list.data[id].fd)
-		close(fd);
-	return ret;
-}
-
-static void show_progress(struct work *work, size_t done, size_t all, const char *path)
-{
-	const char *base = strrchr(path, '/');
-
-	if (work->session->options->quiet || !isatty(STDERR_FILENO) ||
-	    pm_rec_now_ns() - work->begin_ns < PROGRESS_AFTER_NS)
-		return;
-	work->progress_shown = true;
-	fprintf(stderr, "\r\033[Kpmrec: names: %zu of %zu frames", done, all);
-	if (base) {
-		struct pm_str name = { 0 };
-
-		pm_str_printable(&name, base + 1, strlen(base + 1));
-		if (!name.failed && name.data)
-			fprintf(stderr, ", %.40s", name.data);
-		pm_str_release(&name);
-	}
-}
-
-static int module_symbols(struct work *work)
-{
-	struct pm_rec_modules *modules = &work->session->modules;
-	uint32_t file_id = work->items[0].module;
-	PM_AUTO_FREE uint64_t *addresses = NULL;
-	size_t len = 0;
-	int ret;
-
-	if (file_id == modules->kernel_file_id)
-		return kernel_symbols(work);
-	addresses = reallocarray(NULL, work->items_len, sizeof(*addresses));
-	if (!addresses)
-		return -ENOMEM;
-	for (size_t i = 0; i < work->items_len; i++)
-		if (i == 0 || work->items[i].address != work->items[i - 1].address)
-			addresses[len++] = work->items[i].address;
-	ret = resolve(work, modules->by_file_id.data[file_id], addresses, len);
-	/* A file that is no ELF, or too broken, leaves its frames without names. */
-	return ret == -EINTR ? ret : 0;
 }
 
 /* Generated code has got its names already, when it was there. */
@@ -180,54 +157,131 @@ static bool is_generated(const struct pm_rec_modules *modules, uint32_t file_id)
 	       file_id != modules->kernel_file_id;
 }
 
-static size_t collect(struct pm_rec_session *session, struct item **ret)
+static int collect(struct work *work)
 {
+	struct pm_rec_session *session = work->session;
 	size_t len;
 	const struct pm_file_frame *frames = pm_file_writer_frames(session->writer, &len);
-	struct item *items = reallocarray(NULL, len ? len : 1, sizeof(*items));
-	size_t n = 0;
 
-	for (size_t i = 0; items && i < len; i++)
+	work->items = reallocarray(NULL, len + 1, sizeof(*work->items));
+	work->addresses = reallocarray(NULL, len + 1, sizeof(*work->addresses));
+	if (!work->items || !work->addresses)
+		return -ENOMEM;
+	for (size_t i = 0; i < len; i++)
 		if (frames[i].module != PM_FILE_NONE &&
 		    !is_generated(&session->modules, frames[i].module))
-			items[n++] = (struct item){ .address = frames[i].address,
-						    .module = frames[i].module,
-						    .frame = frames[i].id };
-	if (items)
-		qsort(items, n, sizeof(*items), compare);
-	*ret = items;
-	return n;
+			work->items[work->items_len++] =
+				(struct item){ .address = frames[i].address,
+					       .module = frames[i].module,
+					       .frame = frames[i].id };
+	qsort(work->items, work->items_len, sizeof(*work->items), compare);
+	return 0;
+}
+
+/* Only these have names to be read; others are anonymous memory. */
+static bool is_readable(const struct pm_module *module)
+{
+	return module->identity.kind == PM_MODULE_FILE ||
+	       module->identity.kind == PM_MODULE_VDSO;
+}
+
+static int add_job(struct work *work, const struct batch *batch, uint64_t *addresses)
+{
+	struct pm_rec_symbol_job job = {
+		.module = work->session->modules.by_file_id.data[batch->items[0].module],
+		.addresses = addresses,
+	};
+
+	if (!is_readable(pm_procs_module(work->session->procs, job.module)))
+		return 0;
+	for (size_t i = 0; i < batch->len; i++)
+		if (i == 0 || batch->items[i].address != batch->items[i - 1].address)
+			addresses[job.addresses_len++] = batch->items[i].address;
+	if (pm_vec_push(&work->batches, *batch) < 0 || pm_vec_push(&work->jobs, job) < 0)
+		return -ENOMEM;
+	return 0;
+}
+
+static int by_size(const void *left, const void *right)
+{
+	const struct batch *a = left, *b = right;
+
+	if (a->len != b->len)
+		return a->len > b->len ? -1 : 1;
+	return (a->items > b->items) - (a->items < b->items);
+}
+
+/* One job for each module, those with the most frames first. */
+static int plan(struct work *work)
+{
+	PM_VEC(struct batch) all = { 0 };
+	uint64_t *addresses = work->addresses;
+	int ret = 0;
+
+	for (size_t begin = 0, end; begin < work->items_len && ret == 0; begin = end) {
+		struct batch batch = { .items = work->items + begin };
+
+		for (end = begin + 1;
+		     end < work->items_len &&
+		     work->items[end].module == work->items[begin].module;)
+			end++;
+		batch.len = end - begin;
+		if (work->items[begin].module == work->session->modules.kernel_file_id)
+			work->kernel = batch;
+		else
+			ret = pm_vec_push(&all, batch);
+	}
+	if (ret == 0 && all.len > 0)
+		qsort(all.data, all.len, sizeof(*all.data), by_size);
+	for (size_t i = 0; i < all.len && ret == 0; i++) {
+		ret = add_job(work, &all.data[i], addresses);
+		addresses += all.data[i].len;
+	}
+	pm_vec_release(&all);
+	return ret;
+}
+
+static void tell(struct work *work, const struct pm_rec_crew_cost *cost)
+{
+	char text[96];
+
+	if (work->progress_shown)
+		fputs("\r\033[K", stderr);
+	if (work->left_out > LEFT_OUT_TOLD_MAX) {
+		snprintf(text, sizeof(text), "names of %zu more modules were left out",
+			 work->left_out - LEFT_OUT_TOLD_MAX);
+		pm_rec_warn(work->session, text);
+	}
+	if (work->session->options->verbose && !work->session->options->quiet)
+		fprintf(stderr,
+			"pmrec: names by %u helper processes: %.3f s user, %.3f s "
+			"system; peak memory of one %ld KB\n",
+			cost->processes,
+			(double)cost->user.tv_sec + (double)cost->user.tv_usec / 1e6,
+			(double)cost->system.tv_sec + (double)cost->system.tv_usec / 1e6,
+			cost->memory_kb);
 }
 
 int pm_rec_symbols_write(struct pm_rec_session *session)
 {
 	struct work work = { .session = session, .begin_ns = pm_rec_now_ns() };
-	PM_AUTO_FREE struct item *items = NULL;
-	size_t len = collect(session, &items);
-	int ret = 0;
+	const struct pm_rec_crew_calls calls = {
+		.user = &work, .symbol = on_symbol, .done = on_done, .tick = on_tick
+	};
+	struct pm_rec_crew_cost cost = { 0 };
+	int ret = collect(&work);
 
-	if (!items)
-		return -ENOMEM;
-	for (size_t begin = 0, end; begin < len && ret == 0; begin = end) {
-		uint32_t file_id = items[begin].module;
-		uint32_t id = session->modules.by_file_id.data[file_id];
-
-		for (end = begin + 1; end < len && items[end].module == file_id;)
-			end++;
-		show_progress(
-			&work, begin, len,
-			id == PM_FILE_NONE
-				? ""
-				: pm_procs_module(session->procs, id)->identity.path);
-		work.items = items + begin;
-		work.items_len = end - begin;
-		work.next = 0;
-		ret = module_symbols(&work);
-		pm_rec_child_signals(&session->child);
-		if (session->child.interrupts > 1)
-			ret = -EINTR;
-	}
-	if (work.progress_shown)
-		fputs("\r\033[K", stderr);
+	if (ret == 0)
+		ret = plan(&work);
+	if (ret == 0)
+		ret = kernel_symbols(&work);
+	if (ret == 0)
+		ret = pm_rec_crew_run(session, work.jobs.data, work.jobs.len, &calls,
+				      &cost);
+	tell(&work, &cost);
+	free(work.items);
+	free(work.addresses);
+	pm_vec_release(&work.batches);
+	pm_vec_release(&work.jobs);
 	return ret == -EINTR ? 0 : ret;
 }

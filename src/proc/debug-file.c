@@ -215,3 +215,13 @@ int pm_debug_find_by_id(const void *id, size_t id_len,
 	fd = by_id(&wanted, search);
 	return fd >= 0 ? fd : -ENOENT;
 }
+
+int pm_debug_find_alt(int fd, const struct pm_debug_search *search)
+{
+	uint8_t id[PM_ELF_BUILD_ID_MAX], id_len;
+	struct pm_elf_file elf;
+
+	if (pm_elf_file_init(&elf, fd) < 0 || pm_elf_file_altlink(&elf, id, &id_len) < 0)
+		return -ENOENT;
+	return pm_debug_find_by_id(id, id_len, search);
+}

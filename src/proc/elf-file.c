@@ -6,6 +6,7 @@
 #include "proc-internal.h"
 
 #include <elf.h>
+#include <limits.h>
 #include <string.h>
 
 int pm_read_at(int fd, uint64_t offset, void *ret, size_t len)
@@ -138,36 +139,67 @@ int pm_elf_file_section(const struct pm_elf_file *elf, uint32_t index,
 	return 0;
 }
 
-int pm_elf_file_debuglink(const struct pm_elf_file *elf, struct pm_elf_debuglink *ret)
+/* The first section of this name with bytes, of at most @max. */
+static int find_section(const struct pm_elf_file *elf, const char *wanted, size_t max,
+			struct pm_elf_part *ret)
 {
-	static const char wanted[] = ".gnu_debuglink";
-	struct pm_elf_part names, section;
-	struct pm_elf_debuglink link;
-	size_t len;
+	size_t len = strlen(wanted) + 1;
+	struct pm_elf_part names;
 
 	if (pm_elf_file_section(elf, elf->shstrndx, &names) < 0)
 		return -ENODATA;
 	for (uint32_t i = 1; i < elf->shnum; i++) {
-		char name[sizeof(wanted)];
+		char name[32];
 
-		if (pm_elf_file_section(elf, i, &section) < 0)
+		if (pm_elf_file_section(elf, i, ret) < 0)
 			return -ENODATA;
-		if (section.type != SHT_PROGBITS || section.size < 2 + sizeof(link.crc) ||
-		    section.size > sizeof(link.name) + sizeof(link.crc) ||
-		    names.offset > INT64_MAX ||
-		    pm_read_at(elf->fd, names.offset + section.name, name, sizeof(name)) <
-			    0 ||
-		    memcmp(name, wanted, sizeof(name)) != 0)
-			continue;
-		/* The name, zeros up to a multiple of four, and the checksum. */
-		len = (size_t)section.size - sizeof(link.crc);
-		if (pm_read_at(elf->fd, section.offset, link.name, len) < 0 ||
-		    !memchr(link.name, '\0', len) ||
-		    pm_read_at(elf->fd, section.offset + len, &link.crc,
-			       sizeof(link.crc)) < 0)
-			return -ENODATA;
-		*ret = link;
-		return 0;
+		if (ret->type == SHT_PROGBITS && ret->size > 0 && ret->size <= max &&
+		    names.offset <= INT64_MAX && len <= sizeof(name) &&
+		    pm_read_at(elf->fd, names.offset + ret->name, name, len) == 0 &&
+		    memcmp(name, wanted, len) == 0)
+			return 0;
 	}
 	return -ENODATA;
+}
+
+int pm_elf_file_debuglink(const struct pm_elf_file *elf, struct pm_elf_debuglink *ret)
+{
+	struct pm_elf_debuglink link;
+	struct pm_elf_part section;
+	size_t len;
+
+	/* The name, zeros up to a multiple of four, and the checksum. */
+	if (find_section(elf, ".gnu_debuglink", sizeof(link.name) + sizeof(link.crc),
+			 &section) < 0 ||
+	    section.size < 2 + sizeof(link.crc))
+		return -ENODATA;
+	len = (size_t)section.size - sizeof(link.crc);
+	if (pm_read_at(elf->fd, section.offset, link.name, len) < 0 ||
+	    !memchr(link.name, '\0', len) ||
+	    pm_read_at(elf->fd, section.offset + len, &link.crc, sizeof(link.crc)) < 0)
+		return -ENODATA;
+	*ret = link;
+	return 0;
+}
+
+int pm_elf_file_altlink(const struct pm_elf_file *elf, uint8_t id[PM_ELF_BUILD_ID_MAX],
+			uint8_t *ret_len)
+{
+	char bytes[PATH_MAX + PM_ELF_BUILD_ID_MAX];
+	struct pm_elf_part section;
+	size_t name_len, len;
+
+	/* The name with its zero, which is not for us, and the build-id. */
+	if (find_section(elf, ".gnu_debugaltlink", sizeof(bytes), &section) < 0 ||
+	    pm_read_at(elf->fd, section.offset, bytes, (size_t)section.size) < 0)
+		return -ENODATA;
+	name_len = strnlen(bytes, (size_t)section.size);
+	if (name_len >= section.size)
+		return -ENODATA;
+	len = (size_t)section.size - name_len - 1;
+	if (len == 0 || len > PM_ELF_BUILD_ID_MAX)
+		return -ENODATA;
+	memcpy(id, bytes + name_len + 1, len);
+	*ret_len = (uint8_t)len;
+	return 0;
 }

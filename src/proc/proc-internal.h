@@ -71,6 +71,10 @@ struct pm_elf_part {
 	uint64_t offset, size, align;
 };
 
+enum {
+	PM_ELF_BUILD_ID_MAX = 64, /* longer ones are cut */
+};
+
 struct pm_elf_debuglink {
 	char name[256]; /* of a file, as it stands there: foreign text */
 	uint32_t crc;
@@ -85,11 +89,12 @@ int pm_elf_file_section(const struct pm_elf_file *elf, uint32_t index,
 			struct pm_elf_part *ret);
 int pm_elf_file_debuglink(const struct pm_elf_file *elf, struct pm_elf_debuglink *ret);
 
+/* The build-id in .gnu_debugaltlink. */
+int pm_elf_file_altlink(const struct pm_elf_file *elf, uint8_t id[PM_ELF_BUILD_ID_MAX],
+			uint8_t *ret_len);
+
 /* ---- elf-build-id.c ------------------------------------------------------------------ */
 
-enum {
-	PM_ELF_BUILD_ID_MAX = 64, /* longer ones are cut */
-};
 
 /* pm_elf_build_id() without the limit of the kernel's records. */
 int pm_elf_build_id_whole(int fd, uint8_t ret[PM_ELF_BUILD_ID_MAX], uint8_t *ret_len);

@@ -2,6 +2,8 @@
 /* Separate debug files, which src/proc finds. */
 #include "symbol-internal.h"
 
+#include <string.h>
+
 #include "pm/proc.h"
 
 static struct pm_debug_search search_of(const struct pm_symbol_options *options)
@@ -19,12 +21,35 @@ static int open_found(struct pm_elf_image *ret, int found)
 	return fd < 0 ? fd : pm_elf_image_open(ret, fd);
 }
 
-int pm_debug_file_by_id(struct pm_elf_image *ret, const void *id, size_t id_len,
-			const struct pm_symbol_options *options)
+static int open_given(struct pm_elf_image *ret, int fd)
+{
+	return fd < 0 ? -ENOENT : pm_elf_image_open(ret, fd);
+}
+
+static int debug_file_by_id(struct pm_elf_image *ret, const void *id, size_t id_len,
+			    const struct pm_symbol_options *options)
 {
 	struct pm_debug_search search = search_of(options);
 
 	return open_found(ret, pm_debug_find_by_id(id, id_len, &search));
+}
+
+int pm_debug_file_alt(struct pm_elf_image *ret, const void *id, size_t id_len,
+		      const struct pm_symbol_options *options)
+{
+	const void *its;
+	int code;
+
+	if (!options->files)
+		return debug_file_by_id(ret, id, id_len, options);
+	code = open_given(ret, options->files->alt);
+	/* It may be another's: of the debug file, while that file's own DWARF is read. */
+	if (code == 0 && (pm_elf_image_build_id(ret, &its) != (ssize_t)id_len ||
+			  memcmp(its, id, id_len) != 0)) {
+		pm_elf_image_close(ret);
+		code = -ENOENT;
+	}
+	return code;
 }
 
 int pm_debug_file_open(struct pm_elf_image *ret, const struct pm_elf_image *image, int fd,
@@ -39,9 +64,30 @@ int pm_debug_file_open(struct pm_elf_image *ret, const struct pm_elf_image *imag
 	if (pm_dwarf_present(image) &&
 	    pm_elf_image_section(image, ".symtab", NULL, &shdr))
 		return -ENOENT;
+	if (options->files)
+		return open_given(ret, options->files->debug);
 	if (fd >= 0)
 		return open_found(ret, pm_debug_find(fd, &search));
 	id_len = pm_elf_image_build_id(image, &id);
-	return id_len > 0 ? pm_debug_file_by_id(ret, id, (size_t)id_len, options)
-			  : -ENOENT;
+	return id_len > 0 ? debug_file_by_id(ret, id, (size_t)id_len, options) : -ENOENT;
+}
+
+void pm_symbol_files_find(int fd, const struct pm_symbol_options *options,
+			  uint64_t *crc_bytes_left, struct pm_symbol_files *ret)
+{
+	struct pm_debug_search search = search_of(options);
+
+	search.crc_bytes_left = crc_bytes_left;
+	*ret = (struct pm_symbol_files){ .debug = pm_debug_find(fd, &search), .alt = -1 };
+	if (ret->debug >= 0)
+		ret->alt = pm_debug_find_alt(ret->debug, &search);
+	if (ret->alt < 0)
+		ret->alt = pm_debug_find_alt(fd, &search);
+}
+
+void pm_symbol_files_release(struct pm_symbol_files *files)
+{
+	pm_cleanup_close(&files->debug);
+	pm_cleanup_close(&files->alt);
+	*files = (struct pm_symbol_files){ -1, -1 };
 }

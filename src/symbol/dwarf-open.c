@@ -133,7 +133,7 @@ static void open_alt(struct pm_dwarf *dwarf, const struct pm_symbol_options *opt
 	ssize_t id_len = dwelf_dwarf_gnu_debugaltlink(dwarf->dwarf, &name, &id);
 
 	if (id_len <= 0 ||
-	    pm_debug_file_by_id(&dwarf->alt_image, id, (size_t)id_len, options) < 0)
+	    pm_debug_file_alt(&dwarf->alt_image, id, (size_t)id_len, options) < 0)
 		return;
 	dwarf->alt = open_checked(&dwarf->alt_image, &info);
 	if (dwarf->alt)

@@ -99,9 +99,9 @@ ssize_t pm_elf_image_build_id(const struct pm_elf_image *image, const void **ret
  */
 int pm_debug_file_open(struct pm_elf_image *ret, const struct pm_elf_image *image, int fd,
 		       const struct pm_symbol_options *options);
-/* By build-id only. */
-int pm_debug_file_by_id(struct pm_elf_image *ret, const void *id, size_t id_len,
-			const struct pm_symbol_options *options);
+/* The file that dwz made, whose build-id is in another's .gnu_debugaltlink. */
+int pm_debug_file_alt(struct pm_elf_image *ret, const void *id, size_t id_len,
+		      const struct pm_symbol_options *options);
 
 /* ---- symbol tables ------------------------------------------------------------------- */
 

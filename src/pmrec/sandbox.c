@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+#include "sandbox.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/audit.h>
+#include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+
+/* A sanitizer maps terabytes, and reports through files and calls of its own. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(memory_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#ifndef SANITIZED
+#define SANITIZED 0
+#endif
+
+#if defined(__x86_64__)
+#define OWN_ARCH AUDIT_ARCH_X86_64
+#elif defined(__aarch64__)
+#define OWN_ARCH AUDIT_ARCH_AARCH64
+#else
+#define OWN_ARCH 0 /* no filter there */
+#endif
+
+enum {
+	NOBODY = 65534,
+	SLOWER = SANITIZED ? 8 : 1,
+};
+
+static int compare_ints(const void *left, const void *right)
+{
+	int a = *(const int *)left, b = *(const int *)right;
+
+	return (a > b) - (a < b);
+}
+
+/* [first, last] */
+static void close_range_of(unsigned int first, unsigned int last)
+{
+	struct rlimit files;
+
+	if (first > last || syscall(SYS_close_range, first, last, 0) == 0 ||
+	    getrlimit(RLIMIT_NOFILE, &files) < 0)
+		return;
+	for (unsigned int fd = first; fd <= last && fd < files.rlim_cur; fd++)
+		close((int)fd);
+}
+
+void pm_rec_sandbox_keep_files(int *fds, size_t len)
+{
+	unsigned int from = STDERR_FILENO + 1;
+	int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	qsort(fds, len, sizeof(*fds), compare_ints);
+	for (int fd = 0; fd <= STDERR_FILENO && nowhere >= 0; fd++)
+		if (!(SANITIZED && fd == STDERR_FILENO) && dup2(nowhere, fd) < 0)
+			close(fd);
+	for (size_t i = 0; i < len; i++) {
+		if (fds[i] < (int)from)
+			continue;
+		close_range_of(from, (unsigned int)fds[i] - 1);
+		from = (unsigned int)fds[i] + 1;
+	}
+	close_range_of(from, ~0u);
+}
+
+static void limit(int what, uint64_t value)
+{
+	struct rlimit now, want = { value, value };
+
+	/* A lower limit of the system stays. */
+	if (getrlimit(what, &now) == 0 && now.rlim_max < want.rlim_max)
+		return;
+	setrlimit(what, &want);
+}
+
+static uint64_t mapped_bytes(void)
+{
+	FILE *file = fopen("/proc/self/statm", "re");
+	unsigned long long pages = 0;
+
+	if (file) {
+		if (fscanf(file, "%llu", &pages) != 1)
+			pages = 0;
+		fclose(file);
+	}
+	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static int drop_capabilities(void)
+{
+	struct __user_cap_header_struct header = { .version =
+							   _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = { { 0 } };
+
+	return syscall(SYS_capset, &header, none) == 0 ? 0 : -errno;
+}
+
+/*
+ * What reading mapped files, memory and a pipe needs. The rest answers EPERM and does not
+ * kill: libraries try new calls (libdw openat2) before they take the old way.
+ */
+static void filter_calls(void)
+{
+	static const unsigned short allowed[] = {
+		SYS_read,         SYS_pread64,       SYS_write,        SYS_close,
+		SYS_lseek,        SYS_fstat,         SYS_newfstatat,   SYS_mmap,
+		SYS_munmap,       SYS_mprotect,      SYS_mremap,       SYS_madvise,
+		SYS_brk,          SYS_futex,         SYS_rt_sigaction, SYS_rt_sigprocmask,
+		SYS_rt_sigreturn, SYS_clock_gettime, SYS_getrusage,    SYS_prlimit64,
+		SYS_getrlimit,    SYS_setrlimit,     SYS_getpid,       SYS_gettid,
+		SYS_tgkill,       SYS_getrandom,     SYS_exit,         SYS_exit_group,
+	};
+	enum {
+		CALLS = PM_ARRAY_LEN(allowed),
+		HEAD = 4,
+	};
+	struct sock_filter filter[HEAD + CALLS + 2] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, OWN_ARCH, 1, 0),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+	};
+	struct sock_fprog program = { .len = HEAD + CALLS + 2, .filter = filter };
+
+	for (unsigned char i = 0; i < CALLS; i++)
+		filter[HEAD + i] = (struct sock_filter)BPF_JUMP(
+			BPF_JMP | BPF_JEQ | BPF_K, allowed[i], (unsigned char)(CALLS - i),
+			0);
+	filter[HEAD + CALLS] =
+		(struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM);
+	filter[HEAD + CALLS + 1] =
+		(struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	if (OWN_ARCH != 0 && !SANITIZED)
+		prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+
+int pm_rec_sandbox_enter(const struct pm_rec_sandbox *sandbox)
+{
+	uint64_t mapped = mapped_bytes();
+	int code;
+
+	/* A reader of rings has priority, not this. */
+	sched_setscheduler(0, SCHED_OTHER, &(struct sched_param){ 0 });
+	setpriority(PRIO_PROCESS, 0, 0);
+	if (geteuid() == 0) {
+		/* Where a user namespace has no nobody, the calls below have to do. */
+		if (setgroups(0, NULL) < 0 || setresgid(NOBODY, NOBODY, NOBODY) < 0 ||
+		    setresuid(NOBODY, NOBODY, NOBODY) < 0)
+			errno = 0;
+	}
+	code = drop_capabilities();
+	if (code < 0)
+		return code;
+	/* Neither may others of that user look into it, nor leaves it its memory in a file. */
+	prctl(PR_SET_DUMPABLE, 0);
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != sandbox->parent)
+		return -ESRCH;
+	limit(RLIMIT_CORE, 0);
+	limit(RLIMIT_NPROC, 0);
+	if (!SANITIZED) {
+		limit(RLIMIT_FSIZE, 0);
+		limit(RLIMIT_NOFILE, 0);
+		if (mapped > 0)
+			limit(RLIMIT_AS, mapped + sandbox->memory_bytes);
+	}
+	filter_calls();
+	return 0;
+}
+
+void pm_rec_sandbox_cpu_time(uint64_t seconds)
+{
+	struct rlimit limit_now;
+	struct rusage used;
+	uint64_t want;
+
+	getrusage(RUSAGE_SELF, &used);
+	want = (uint64_t)used.ru_utime.tv_sec + (uint64_t)used.ru_stime.tv_sec + 1 +
+	       seconds * SLOWER;
+	if (getrlimit(RLIMIT_CPU, &limit_now) < 0)
+		return;
+	limit_now.rlim_cur = want < limit_now.rlim_max ? want : limit_now.rlim_max;
+	setrlimit(RLIMIT_CPU, &limit_now);
+}

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: MIT */
+#include "symbol-crew.h"
+
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+
+enum {
+	WORKERS_MAX = 8, /* also a limit on the memory of all of them together */
+	JOBS_MAX = 32, /* of one process; each needs up to three files */
+	TICK_MS = 100,
+	READ_BYTES = 1 << 18,
+	REAP_TRIES = 100,
+	REAP_US = 2000,
+	WHY_MAX = 160,
+};
+/* Small modules share a process: a fork costs about as much as reading this much. */
+#define ADDRESSES_TOGETHER ((size_t)2000)
+/* Limits of CPU time are the helper's own; this is for one that waits, for whatever. */
+#define SILENT_NS_MAX 60000000000ull
+/* Names are kilobytes at most, and mostly the same ones. */
+#define BYTES_MAX (UINT64_C(1) << 30)
+
+struct worker {
+	struct pm_rec_symbol_process process; /* pid 0: none */
+	size_t job, end; /* [job, end): it still has to do; job is at hand */
+	uint32_t next_index; /* of the job at hand: no lower one may come */
+	struct pm_str text; /* received, without a whole message */
+	uint64_t heard_ns;
+	uint64_t bytes; /* of messages */
+};
+
+struct crew {
+	const struct pm_rec_session *session;
+	const struct pm_rec_symbol_job *jobs;
+	size_t len, next; /* next: the first that nobody was given */
+	const struct pm_rec_crew_calls *calls;
+	struct pm_rec_crew_cost *cost;
+	struct worker workers[WORKERS_MAX];
+	size_t workers_max;
+	struct pm_rec_wire_message message;
+};
+
+static size_t cpus(void)
+{
+	cpu_set_t set;
+
+	/* More than 1024 CPUs do not fit, and are more than enough. */
+	if (sched_getaffinity(0, sizeof(set), &set) < 0)
+		return WORKERS_MAX;
+	return (size_t)CPU_COUNT(&set);
+}
+
+/* How many of the jobs from crew->next on make one process's work. */
+static size_t share(const struct crew *crew)
+{
+	size_t addresses = 0, len = 0;
+
+	while (crew->next + len < crew->len && len < JOBS_MAX) {
+		addresses += crew->jobs[crew->next + len].addresses_len;
+		if (len > 0 && addresses > ADDRESSES_TOGETHER)
+			break;
+		len++;
+	}
+	return len;
+}
+
+static int start(struct crew *crew, struct worker *worker)
+{
+	int code =
+		pm_rec_symbol_worker_start(crew->session, crew->jobs + worker->job,
+					   worker->end - worker->job, &worker->process);
+
+	if (code < 0)
+		return code;
+	pm_str_clear(&worker->text);
+	worker->next_index = 0;
+	worker->bytes = 0;
+	worker->heard_ns = pm_rec_now_ns();
+	crew->cost->processes++;
+	return 0;
+}
+
+static int left_out(struct crew *crew, struct worker *worker, const char *why)
+{
+	size_t job = worker->job++;
+
+	worker->next_index = 0;
+	return crew->calls->done(crew->calls->user, job, why);
+}
+
+/* Nobody can be started: what is left has no names. */
+static int give_up(struct crew *crew, struct worker *worker, int error)
+{
+	char why[WHY_MAX];
+	int code = 0;
+
+	snprintf(why, sizeof(why), "no helper process can be started: %s",
+		 strerror(-error));
+	while (code == 0 && worker->job < worker->end)
+		code = left_out(crew, worker, why);
+	return code;
+}
+
+static int start_all(struct crew *crew)
+{
+	int code = 0;
+
+	for (size_t i = 0; i < crew->workers_max && code == 0; i++) {
+		struct worker *worker = &crew->workers[i];
+		int started;
+
+		if (worker->process.pid > 0)
+			continue;
+		if (worker->job == worker->end) {
+			worker->job = crew->next;
+			crew->next += share(crew);
+			worker->end = crew->next;
+		}
+		if (worker->job == worker->end)
+			continue;
+		started = start(crew, worker);
+		if (started < 0)
+			code = give_up(crew, worker, started);
+	}
+	return code;
+}
+
+/* Its exit status, after it has closed its end or was killed. */
+static int reap(struct crew *crew, struct worker *worker, bool kill_now)
+{
+	struct rusage usage;
+	int status = 0;
+	pid_t pid = 0;
+
+	if (kill_now)
+		kill(worker->process.pid, SIGKILL);
+	for (int i = 0; i < REAP_TRIES && pid == 0; i++) {
+		pid = wait4(worker->process.pid, &status, WNOHANG, &usage);
+		if (pid == 0)
+			usleep(REAP_US);
+	}
+	/* Who closes its end and stays has other plans. */
+	if (pid == 0) {
+		kill(worker->process.pid, SIGKILL);
+		do
+			pid = wait4(worker->process.pid, &status, 0, &usage);
+		while (pid < 0 && errno == EINTR);
+	}
+	if (pid > 0) {
+		timeradd(&crew->cost->user, &usage.ru_utime, &crew->cost->user);
+		timeradd(&crew->cost->system, &usage.ru_stime, &crew->cost->system);
+		if (usage.ru_maxrss > crew->cost->memory_kb)
+			crew->cost->memory_kb = usage.ru_maxrss;
+	}
+	close(worker->process.fd);
+	worker->process = (struct pm_rec_symbol_process){ .pid = 0, .fd = -1 };
+	return status;
+}
+
+static void explain_end(int status, char why[WHY_MAX])
+{
+	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)
+		snprintf(why, WHY_MAX,
+			 "reading them took more than its share of CPU time");
+	else if (WIFSIGNALED(status))
+		snprintf(why, WHY_MAX, "reading them ended with signal %d",
+			 WTERMSIG(status));
+	else
+		snprintf(why, WHY_MAX,
+			 "reading them took more than its share of memory, or failed");
+}
+
+/* Ends a helper that has not done its work; the rest of it goes to another. */
+static int fail(struct crew *crew, struct worker *worker, const char *why)
+{
+	char words[WHY_MAX];
+	int status = reap(crew, worker, why != NULL);
+
+	if (!why)
+		explain_end(status, words);
+	return left_out(crew, worker, why ? why : words);
+}
+
+static const char *words_of(int code)
+{
+	switch (code) {
+	case 0:
+		return NULL;
+	case -ENOEXEC:
+		return "it is not an ELF file, or broken";
+	case -ENOMEM:
+		return "reading them took more than its share of memory";
+	default:
+		return strerror(-code);
+	}
+}
+
+/* Whether a message is one that may come now. */
+static bool is_due(const struct crew *crew, const struct worker *worker)
+{
+	const struct pm_rec_wire_message *message = &crew->message;
+
+	if (worker->job == worker->end)
+		return false;
+	return message->kind == PM_REC_WIRE_DONE ||
+	       (message->index >= worker->next_index &&
+		message->index < crew->jobs[worker->job].addresses_len);
+}
+
+static int take_message(struct crew *crew, struct worker *worker)
+{
+	const struct pm_rec_wire_message *message = &crew->message;
+
+	if (message->kind == PM_REC_WIRE_DONE) {
+		worker->heard_ns = pm_rec_now_ns();
+		return left_out(crew, worker, words_of(message->code));
+	}
+	worker->next_index = message->index + 1;
+	return crew->calls->symbol(crew->calls->user, worker->job, message);
+}
+
+/* 1: fine, 0: this is no helper of ours any more, or negative. */
+static int take_messages(struct crew *crew, struct worker *worker)
+{
+	size_t at = 0, taken;
+	int code = 0, next;
+
+	for (;;) {
+		next = pm_rec_wire_next(worker->text.data + at, worker->text.len - at,
+					&crew->message, &taken);
+		if (next <= 0)
+			break;
+		if (!is_due(crew, worker))
+			return 0;
+		code = take_message(crew, worker);
+		if (code < 0)
+			return code;
+		at += taken;
+	}
+	memmove(worker->text.data, worker->text.data + at, worker->text.len - at);
+	worker->text.len -= at;
+	return next == 0;
+}
+
+static int receive(struct crew *crew, struct worker *worker)
+{
+	static const char nonsense[] = "the helper process answered nonsense";
+	PM_AUTO_FREE char *bytes = malloc(READ_BYTES);
+	ssize_t n = bytes ? read(worker->process.fd, bytes, READ_BYTES) : 0;
+	int code;
+
+	if (!bytes)
+		return -ENOMEM;
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? 0
+							 : fail(crew, worker, nonsense);
+	if (n == 0) {
+		if (worker->job < worker->end)
+			return fail(crew, worker, NULL);
+		reap(crew, worker, false);
+		return 0;
+	}
+	worker->bytes += (uint64_t)n;
+	pm_str_append(&worker->text, bytes, (size_t)n);
+	if (worker->text.failed)
+		return -ENOMEM;
+	code = worker->bytes > BYTES_MAX ? 0 : take_messages(crew, worker);
+	if (code == 0 && worker->job < worker->end)
+		return fail(crew, worker, nonsense);
+	if (code == 0)
+		reap(crew, worker, true);
+	return code < 0 ? code : 0;
+}
+
+static int poll_all(struct crew *crew)
+{
+	struct pollfd fds[WORKERS_MAX + 1];
+	uint64_t now;
+	int code = 0;
+
+	for (size_t i = 0; i < crew->workers_max; i++)
+		fds[i] = (struct pollfd){ .fd = crew->workers[i].process.pid > 0
+							? crew->workers[i].process.fd
+							: -1,
+					  .events = POLLIN };
+	fds[crew->workers_max] =
+		(struct pollfd){ .fd = crew->session->child.signal_fd, .events = POLLIN };
+	poll(fds, crew->workers_max + 1, TICK_MS);
+	now = pm_rec_now_ns();
+	for (size_t i = 0; i < crew->workers_max && code == 0; i++) {
+		struct worker *worker = &crew->workers[i];
+
+		if (worker->process.pid <= 0)
+			continue;
+		if (fds[i].revents)
+			code = receive(crew, worker);
+		else if (now - worker->heard_ns > SILENT_NS_MAX &&
+			 worker->job < worker->end)
+			code = fail(crew, worker, "reading them took too long");
+	}
+	return code < 0 ? code : crew->calls->tick(crew->calls->user);
+}
+
+static bool is_busy(const struct crew *crew)
+{
+	for (size_t i = 0; i < crew->workers_max; i++)
+		if (crew->workers[i].process.pid > 0 ||
+		    crew->workers[i].job < crew->workers[i].end)
+			return true;
+	return crew->next < crew->len;
+}
+
+int pm_rec_crew_run(const struct pm_rec_session *session,
+		    const struct pm_rec_symbol_job *jobs, size_t len,
+		    const struct pm_rec_crew_calls *calls, struct pm_rec_crew_cost *cost)
+{
+	PM_AUTO_FREE struct crew *crew = calloc(1, sizeof(*crew));
+	int code = 0;
+
+	if (!crew)
+		return -ENOMEM;
+	*crew = (struct crew){ .session = session,
+			       .jobs = jobs,
+			       .len = len,
+			       .calls = calls,
+			       .cost = cost,
+			       .workers_max = cpus() };
+	if (crew->workers_max > WORKERS_MAX)
+		crew->workers_max = WORKERS_MAX;
+	while (code == 0 && is_busy(crew)) {
+		code = start_all(crew);
+		if (code == 0)
+			code = poll_all(crew);
+	}
+	for (size_t i = 0; i < crew->workers_max; i++) {
+		if (crew->workers[i].process.pid > 0)
+			reap(crew, &crew->workers[i], true);
+		pm_str_release(&crew->workers[i].text);
+	}
+	return code;
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+#include "symbol-wire.h"
+
+#include <string.h>
+
+enum {
+	HAS_NAME = 1,
+	HAS_FILE = 2,
+	FUNCTION_BYTES = 8, /* without its texts */
+};
+
+static void put_u32(struct pm_str *to, uint32_t value)
+{
+	pm_str_append(to, (const char *)&value, sizeof(value));
+}
+
+static size_t text_bytes(const char *text)
+{
+	return text ? strlen(text) + 1 : 0;
+}
+
+void pm_rec_wire_put_symbol(struct pm_str *to, uint32_t index,
+			    const struct pm_file_function *functions, size_t len)
+{
+	size_t bytes = 3 * sizeof(uint32_t), fit = 0;
+
+	for (; fit < len && fit < PM_REC_WIRE_FUNCTIONS_MAX; fit++) {
+		size_t more = FUNCTION_BYTES + text_bytes(functions[fit].name) +
+			      text_bytes(functions[fit].file);
+
+		if (more > PM_REC_WIRE_BYTES_MAX - bytes)
+			break;
+		bytes += more;
+	}
+	put_u32(to, (uint32_t)bytes);
+	put_u32(to, PM_REC_WIRE_SYMBOL);
+	put_u32(to, index);
+	put_u32(to, (uint32_t)fit);
+	for (size_t i = 0; i < fit; i++) {
+		const struct pm_file_function *function = &functions[i];
+
+		put_u32(to, function->line);
+		put_u32(to, (function->name ? HAS_NAME : 0u) |
+				    (function->file ? HAS_FILE : 0u));
+		pm_str_append(to, function->name, text_bytes(function->name));
+		pm_str_append(to, function->file, text_bytes(function->file));
+	}
+}
+
+void pm_rec_wire_put_done(struct pm_str *to, int code)
+{
+	put_u32(to, 2 * sizeof(uint32_t));
+	put_u32(to, PM_REC_WIRE_DONE);
+	put_u32(to, (uint32_t)code);
+}
+
+static bool read_symbol(struct pm_reader *reader, struct pm_rec_wire_message *ret)
+{
+	ret->index = pm_reader_u32(reader);
+	ret->functions_len = pm_reader_u32(reader);
+	if (reader->failed || ret->functions_len > PM_REC_WIRE_FUNCTIONS_MAX)
+		return false;
+	for (size_t i = 0; i < ret->functions_len; i++) {
+		struct pm_file_function function = { .line = pm_reader_u32(reader) };
+		uint32_t has = pm_reader_u32(reader);
+
+		if (has & HAS_NAME)
+			function.name = pm_reader_cstr(reader);
+		if (has & HAS_FILE)
+			function.file = pm_reader_cstr(reader);
+		if (reader->failed || has > (HAS_NAME | HAS_FILE))
+			return false;
+		ret->functions[i] = function;
+	}
+	return true;
+}
+
+int pm_rec_wire_next(const void *bytes, size_t len, struct pm_rec_wire_message *ret,
+		     size_t *taken)
+{
+	struct pm_reader reader;
+	uint32_t size, kind;
+	bool valid;
+
+	if (len < sizeof(size))
+		return 0;
+	memcpy(&size, bytes, sizeof(size));
+	if (size < 2 * sizeof(uint32_t) || size > PM_REC_WIRE_BYTES_MAX)
+		return -EBADMSG;
+	if (len - sizeof(size) < size)
+		return 0;
+	pm_reader_init(&reader, (const char *)bytes + sizeof(size), size);
+	kind = pm_reader_u32(&reader);
+	if (kind == PM_REC_WIRE_SYMBOL) {
+		valid = read_symbol(&reader, ret);
+	} else {
+		ret->code = (int32_t)pm_reader_u32(&reader);
+		valid = kind == PM_REC_WIRE_DONE && ret->code <= 0;
+	}
+	if (!valid || pm_reader_left(&reader) > 0)
+		return -EBADMSG;
+	ret->kind = kind;
+	*taken = sizeof(size) + size;
+	return 1;
+}
