@@ -11,6 +11,22 @@ static inline bool same_text(const char *a, const char *b)
 	return a == b || (a && b && strcmp(a, b) == 0);
 }
 
+static inline bool same_fields(const struct pm_file_sample *a,
+			       const struct pm_file_sample *b)
+{
+	if (a->fields_len != b->fields_len)
+		return false;
+	for (size_t i = 0; i < a->fields_len; i++) {
+		const struct pm_file_field *x = &a->fields[i], *y = &b->fields[i];
+
+		if (x->kind != y->kind || !same_text(x->name, y->name) ||
+		    (x->kind == PM_FILE_FIELD_TEXT ? !same_text(x->text, y->text)
+						   : x->number != y->number))
+			return false;
+	}
+	return true;
+}
+
 static inline bool same_record(const struct pm_file_parsed *a,
 			       const struct pm_file_parsed *b)
 {
@@ -23,7 +39,7 @@ static inline bool same_record(const struct pm_file_parsed *a,
 		return x->time == y->time && x->pid == y->pid && x->tid == y->tid &&
 		       x->cpu == y->cpu && x->event == y->event &&
 		       x->period == y->period && x->stack == y->stack &&
-		       same_text(x->stop, y->stop);
+		       same_text(x->stop, y->stop) && same_fields(x, y);
 	}
 	if (a->record.type == PM_FILE_FRAME) {
 		const struct pm_file_frame *x = &a->record.frame, *y = &b->record.frame;

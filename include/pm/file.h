@@ -37,7 +37,8 @@ struct pm_file_event {
 	bool by_frequency;
 	uint64_t rate; /* Hz ("freq" in the file) or "period" */
 	const char *filter; /* of a tracepoint; NULL: none */
-	uint32_t leader; /* id of its group's leader; its own id: in no group */
+	uint32_t
+		leader; /* id of its group's leader, before it; its own id: in no group */
 };
 
 struct pm_file_header {
@@ -94,7 +95,9 @@ enum pm_file_field_kind {
 	PM_FILE_FIELD_TEXT,
 };
 
-/* A field of a tracepoint or probe. */
+/* A field of a tracepoint or probe. Names of a sample differ from each other. An unsigned
+ * number above 2^63 - 1 is written as hexadecimal text, and so read; what is read is
+ * _SIGNED only when it is negative. */
 struct pm_file_field {
 	const char *name;
 	enum pm_file_field_kind kind;
@@ -112,7 +115,7 @@ struct pm_file_sample {
 	uint64_t period;
 	uint32_t stack; /* of the leaf; PM_FILE_NONE: no frame at all */
 	const char *stop; /* NULL: complete to the root (key absent) */
-	const struct pm_file_field *fields; /* what the event adds */
+	const struct pm_file_field *fields; /* what the event adds; few, up to hundreds */
 	size_t fields_len;
 };
 

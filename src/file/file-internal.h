@@ -96,6 +96,7 @@ struct pm_file_parsed {
 	struct json_t *root;
 	PM_VEC(const char *) command;
 	PM_VEC(struct pm_file_event) events;
+	PM_VEC(struct pm_file_field) fields;
 	PM_VEC(struct pm_file_function) functions;
 	PM_VEC(struct pm_file_count) stops;
 	PM_VEC(struct pm_file_footer_event) footer_events;

@@ -114,6 +114,73 @@ static inline bool take_end(struct cursor *cursor)
 	return TAKE(cursor, "}") && cursor->at == cursor->end;
 }
 
+/* A value of a field; where it is text, its closing quote is the NUL to come. */
+static bool take_field_value(struct cursor *cursor, struct pm_file_field *ret)
+{
+	char *text, *quote;
+	bool minus;
+
+	if (TAKE(cursor, "\"")) {
+		ret->kind = PM_FILE_FIELD_TEXT;
+		if (!take_text(cursor, &text, &quote))
+			return false;
+		ret->text = text;
+		return true;
+	}
+	minus = TAKE(cursor, "-");
+	ret->kind = minus ? PM_FILE_FIELD_SIGNED : PM_FILE_FIELD_UNSIGNED;
+	if (!take_u64(cursor, PM_FILE_INTEGER_MAX, &ret->number) ||
+	    (minus && ret->number == 0))
+		return false;
+	if (minus)
+		ret->number = -ret->number;
+	return true;
+}
+
+static bool twice(const struct pm_file_parsed *parsed, const char *name, size_t len)
+{
+	/* With its quote, which no name contains. */
+	for (size_t i = 0; i < parsed->fields.len; i++)
+		if (strncmp(parsed->fields.data[i].name, name, len + 1) == 0)
+			return true;
+	return false;
+}
+
+/* The rest of an object of fields. */
+static bool take_fields(struct pm_file_parsed *parsed, struct cursor *cursor)
+{
+	enum {
+		FIELDS_MAX = 64 /* each is compared with all before it */
+	};
+
+	do {
+		struct pm_file_field field;
+		char *name, *quote;
+
+		if (!TAKE(cursor, "\"") || !take_text(cursor, &name, &quote) ||
+		    !TAKE(cursor, ":") || !take_field_value(cursor, &field) ||
+		    parsed->fields.len >= FIELDS_MAX ||
+		    twice(parsed, name, (size_t)(quote - name)))
+			return false;
+		field.name = name;
+		if (pm_vec_push(&parsed->fields, field) < 0)
+			return false;
+	} while (TAKE(cursor, ","));
+	return TAKE(cursor, "}");
+}
+
+/* Ends the texts, now that the line is known to be good. */
+static void end_fields(struct pm_file_parsed *parsed)
+{
+	for (size_t i = 0; i < parsed->fields.len; i++) {
+		struct pm_file_field *field = &parsed->fields.data[i];
+
+		*strchr((char *)(uintptr_t)field->name, '"') = '\0';
+		if (field->kind == PM_FILE_FIELD_TEXT)
+			*strchr((char *)(uintptr_t)field->text, '"') = '\0';
+	}
+}
+
 static bool parse_sample(struct pm_file_parsed *parsed, struct cursor *cursor)
 {
 	struct pm_file_sample sample;
@@ -130,11 +197,17 @@ static bool parse_sample(struct pm_file_parsed *parsed, struct cursor *cursor)
 		return false;
 	if (TAKE(cursor, ",\"stop\":\"") && !take_text(cursor, &stop, &quote))
 		return false;
+	pm_vec_clear(&parsed->fields);
+	if (TAKE(cursor, ",\"fields\":{") && !take_fields(parsed, cursor))
+		return false;
 	if (!take_end(cursor))
 		return false;
 	if (quote)
 		*quote = '\0';
+	end_fields(parsed);
 	sample.stop = stop;
+	sample.fields = parsed->fields.data;
+	sample.fields_len = parsed->fields.len;
 	parsed->record.type = PM_FILE_SAMPLE;
 	parsed->record.sample = sample;
 	return true;

@@ -3,278 +3,12 @@
  * One line of JSON into a record: syntax, presence and types of keys. Whether ids make sense
  * together is judged by the reader.
  */
-#include "file-internal.h"
-
-#include <stdarg.h>
-#include <string.h>
-
-#include <jansson.h>
+#include "parse-values.h"
 
 enum {
 	VALUES_COUNTED_FROM =
 		PM_FILE_LINE_VALUES_MAX, /* shorter lines cannot hold more */
-	NAME_BYTES = 64,
 };
-
-/* The object at hand and the first thing that is wrong with it. */
-struct fields {
-	const json_t *object;
-	struct pm_error *err;
-	int failed; /* 0 or negative errno */
-	char name[NAME_BYTES]; /* of the object, for messages: "footer.events[2]" */
-};
-
-static void fail(struct fields *fields, const char *key, const char *format, ...)
-	PM_PRINTF(3, 4);
-
-static void fail(struct fields *fields, const char *key, const char *format, ...)
-{
-	char what[256];
-	va_list args;
-
-	if (fields->failed != 0)
-		return;
-	va_start(args, format);
-	vsnprintf(what, sizeof(what), format, args);
-	va_end(args);
-	fields->failed =
-		pm_error_set(fields->err, -EBADMSG, "%s.%s: %s", fields->name, key, what);
-}
-
-static void fail_memory(struct fields *fields)
-{
-	if (fields->failed == 0)
-		fields->failed = pm_error_set(fields->err, -ENOMEM, "out of memory");
-}
-
-static const json_t *get(struct fields *fields, const char *key)
-{
-	const json_t *value = json_object_get(fields->object, key);
-
-	if (!value)
-		fail(fields, key, "missing");
-	return value;
-}
-
-static uint64_t as_u64(struct fields *fields, const char *key, const json_t *value,
-		       uint64_t max)
-{
-	if (!value)
-		return 0;
-	if (!json_is_integer(value) || json_integer_value(value) < 0)
-		fail(fields, key, "expected a non-negative integer");
-	else if ((uint64_t)json_integer_value(value) > max)
-		fail(fields, key, "expected at most %llu", (unsigned long long)max);
-	else
-		return (uint64_t)json_integer_value(value);
-	return 0;
-}
-
-static uint64_t get_u64(struct fields *fields, const char *key)
-{
-	return as_u64(fields, key, get(fields, key), PM_FILE_INTEGER_MAX);
-}
-
-/* For keys that came later, where what older writers did comes to 0. */
-static uint64_t get_u64_or_0(struct fields *fields, const char *key)
-{
-	return json_object_get(fields->object, key) ? get_u64(fields, key) : 0;
-}
-
-static uint32_t get_u32(struct fields *fields, const char *key)
-{
-	return (uint32_t)as_u64(fields, key, get(fields, key), PM_FILE_NONE - 1);
-}
-
-static uint32_t get_u32_or_null(struct fields *fields, const char *key)
-{
-	const json_t *value = get(fields, key);
-
-	if (json_is_null(value))
-		return PM_FILE_NONE;
-	return (uint32_t)as_u64(fields, key, value, PM_FILE_NONE - 1);
-}
-
-static const char *get_text(struct fields *fields, const char *key)
-{
-	const json_t *value = get(fields, key);
-
-	if (value && !json_is_string(value))
-		fail(fields, key, "expected a string");
-	return json_string_value(value);
-}
-
-/* NULL when it is absent or null: unknown. */
-static const char *get_text_or_null(struct fields *fields, const char *key)
-{
-	const json_t *value = json_object_get(fields->object, key);
-
-	if (value && !json_is_null(value) && !json_is_string(value))
-		fail(fields, key, "expected a string or null");
-	return json_string_value(value);
-}
-
-static uint64_t get_address(struct fields *fields, const char *key)
-{
-	enum {
-		DIGITS_MAX = 16
-	};
-	const char *text = get_text(fields, key);
-	size_t digits = text ? strlen(text) : 0;
-	uint64_t value;
-
-	if (!text)
-		return 0;
-	if (digits < 3 || digits - 2 > DIGITS_MAX || text[0] != '0' || text[1] != 'x' ||
-	    !pm_parse_u64(text, &value)) {
-		fail(fields, key, "expected a hexadecimal address such as \"0x1f\"");
-		return 0;
-	}
-	return value;
-}
-
-static const json_t *get_array(struct fields *fields, const char *key)
-{
-	const json_t *value = get(fields, key);
-
-	if (value && !json_is_array(value))
-		fail(fields, key, "expected an array");
-	return json_is_array(value) ? value : NULL;
-}
-
-/* The object @key; an empty view, failing in every get, when it is none. */
-static struct fields get_object(struct fields *fields, const char *key)
-{
-	struct fields inner = { .err = fields->err };
-	const json_t *value = get(fields, key);
-
-	if (value && !json_is_object(value))
-		fail(fields, key, "expected an object");
-	inner.object = value;
-	inner.failed = fields->failed;
-	snprintf(inner.name, sizeof(inner.name), "%.32s.%s", fields->name, key);
-	return inner;
-}
-
-/* The same for element @index of @array. */
-static struct fields get_element(struct fields *fields, const char *key,
-				 const json_t *array, size_t index)
-{
-	struct fields inner = { .err = fields->err, .failed = fields->failed };
-
-	inner.object = json_array_get(array, index);
-	snprintf(inner.name, sizeof(inner.name), "%.20s.%s[%zu]", fields->name, key,
-		 index);
-	if (!json_is_object(inner.object)) {
-		char element[NAME_BYTES];
-
-		snprintf(element, sizeof(element), "%s[%zu]", key, index);
-		fail(fields, element, "expected an object");
-		inner.failed = fields->failed;
-	}
-	return inner;
-}
-
-/* ---- the header ---------------------------------------------------------------------- */
-
-static void parse_events(struct pm_file_parsed *parsed, struct fields *fields)
-{
-	const json_t *array = get_array(fields, "events");
-
-	pm_vec_clear(&parsed->events);
-	for (size_t i = 0; fields->failed == 0 && i < json_array_size(array); i++) {
-		struct fields in = get_element(fields, "events", array, i);
-		struct pm_file_event event = { 0 };
-
-		event.id = get_u32(&in, "id");
-		event.name = get_text(&in, "name");
-		event.requested = get_text(&in, "requested");
-		event.actual = get_text(&in, "actual");
-		event.modifiers = get_text(&in, "modifiers");
-		event.unit = get_text(&in, "unit");
-		event.by_frequency = json_object_get(in.object, "freq") != NULL;
-		event.rate = get_u64(&in, event.by_frequency ? "freq" : "period");
-		if (event.id != i)
-			fail(&in, "id", "expected %zu", i);
-		fields->failed = in.failed;
-		if (in.failed == 0 && pm_vec_push(&parsed->events, event) < 0)
-			fail_memory(fields);
-	}
-}
-
-static void parse_command(struct pm_file_parsed *parsed, struct fields *fields)
-{
-	const json_t *array = get_array(fields, "command");
-
-	pm_vec_clear(&parsed->command);
-	for (size_t i = 0; fields->failed == 0 && i < json_array_size(array); i++) {
-		const char *word = json_string_value(json_array_get(array, i));
-
-		if (!word)
-			fail(fields, "command", "expected an array of strings");
-		else if (pm_vec_push(&parsed->command, word) < 0)
-			fail_memory(fields);
-	}
-}
-
-static void parse_host(struct pm_file_header *header, struct fields *fields)
-{
-	struct fields in = get_object(fields, "host");
-
-	header->host.hostname = get_text_or_null(&in, "hostname");
-	header->host.kernel = get_text_or_null(&in, "kernel");
-	header->host.arch = get_text_or_null(&in, "arch");
-	header->host.cpu_model = get_text_or_null(&in, "cpu_model");
-	header->host.virt = get_text_or_null(&in, "virt");
-	header->host.cpus = get_u32_or_null(&in, "cpus");
-	if (header->host.cpus == PM_FILE_NONE)
-		header->host.cpus = 0;
-	fields->failed = in.failed;
-}
-
-static void parse_options(struct pm_file_header *header, struct fields *fields)
-{
-	struct fields in = get_object(fields, "options");
-
-	header->options.call_graph = get_text(&in, "call_graph");
-	header->options.stack_bytes = get_u32(&in, "stack_bytes");
-	header->options.ring_bytes = get_u64(&in, "ring_bytes");
-	fields->failed = in.failed;
-}
-
-static void parse_header(struct pm_file_parsed *parsed, struct fields *fields)
-{
-	struct pm_file_header *header = &parsed->record.header;
-	const char *format = get_text(fields, "format");
-	uint64_t version;
-
-	if (format && strcmp(format, "pmrec") != 0)
-		fail(fields, "format", "expected \"pmrec\", not \"%s\"", format);
-	/* Judged before anything that a newer version may have changed. */
-	version = get_u64(fields, "version");
-	if (fields->failed == 0 && version > PM_FILE_VERSION) {
-		fields->failed = pm_error_set(
-			fields->err, -ENOTSUP,
-			"file version %llu is newer than this pmreport understands (%d)",
-			(unsigned long long)version, PM_FILE_VERSION);
-		pm_error_fix(fields->err, "a newer pmreport");
-		return;
-	}
-	if (version < 1)
-		fail(fields, "version", "expected an integer from 1 on");
-	header->version = (uint32_t)version;
-	header->pmrec = get_text(fields, "pmrec");
-	header->created = get_text(fields, "created");
-	header->clock = get_text(fields, "clock");
-	parse_host(header, fields);
-	parse_command(parsed, fields);
-	parse_events(parsed, fields);
-	parse_options(header, fields);
-	header->command = parsed->command.data;
-	header->command_len = parsed->command.len;
-	header->events = parsed->events.data;
-	header->events_len = parsed->events.len;
-}
 
 /* ---- the small ones ------------------------------------------------------------------ */
 
@@ -330,6 +64,44 @@ static void parse_stack(struct pm_file_parsed *parsed, struct fields *fields)
 		stack->frame = parsed->run.data[0];
 }
 
+static struct pm_file_field field_of(struct fields *fields, const char *name,
+				     const json_t *value)
+{
+	struct pm_file_field field = { .name = name, .kind = PM_FILE_FIELD_UNSIGNED };
+
+	if (json_is_string(value)) {
+		field.kind = PM_FILE_FIELD_TEXT;
+		field.text = json_string_value(value);
+	} else if (json_is_integer(value)) {
+		field.negative_too = json_integer_value(value);
+		if (field.negative_too < 0)
+			field.kind = PM_FILE_FIELD_SIGNED;
+	} else {
+		fail(fields, "fields", "%.64s: expected an integer or a string", name);
+	}
+	return field;
+}
+
+static void parse_fields(struct pm_file_parsed *parsed, struct fields *fields)
+{
+	/* jansson's iterator takes no const, though it changes nothing. */
+	json_t *object = json_object_get(parsed->root, "fields");
+
+	pm_vec_clear(&parsed->fields);
+	if (!object || json_is_null(object))
+		return;
+	if (!json_is_object(object))
+		fail(fields, "fields", "expected an object");
+	for (void *at = json_object_iter(object); fields->failed == 0 && at;
+	     at = json_object_iter_next(object, at))
+		if (pm_vec_push(&parsed->fields,
+				field_of(fields, json_object_iter_key(at),
+					 json_object_iter_value(at))) < 0)
+			fail_memory(fields);
+	parsed->record.sample.fields = parsed->fields.data;
+	parsed->record.sample.fields_len = parsed->fields.len;
+}
+
 static void parse_sample(struct pm_file_parsed *parsed, struct fields *fields)
 {
 	struct pm_file_sample *sample = &parsed->record.sample;
@@ -342,6 +114,7 @@ static void parse_sample(struct pm_file_parsed *parsed, struct fields *fields)
 	sample->period = get_u64(fields, "period");
 	sample->stack = get_u32_or_null(fields, "stack");
 	sample->stop = get_text_or_null(fields, "stop");
+	parse_fields(parsed, fields);
 }
 
 static void parse_symbol(struct pm_file_parsed *parsed, struct fields *fields)
@@ -479,7 +252,7 @@ static const struct {
 	enum pm_file_type type;
 	parse_fn parse;
 } types[] = {
-	{ "header", PM_FILE_HEADER, parse_header },
+	{ "header", PM_FILE_HEADER, pm_file_parse_header },
 	{ "module", PM_FILE_MODULE, parse_module },
 	{ "thread", PM_FILE_THREAD, parse_thread },
 	{ "frame", PM_FILE_FRAME, parse_frame },
@@ -553,6 +326,7 @@ void pm_file_parsed_release(struct pm_file_parsed *parsed)
 	pm_vec_release(&parsed->run);
 	pm_vec_release(&parsed->command);
 	pm_vec_release(&parsed->events);
+	pm_vec_release(&parsed->fields);
 	pm_vec_release(&parsed->functions);
 	pm_vec_release(&parsed->stops);
 	pm_vec_release(&parsed->footer_events);

@@ -78,6 +78,10 @@ static void put_event(struct pm_str *out, uint32_t id, const struct pm_file_even
 	key_text(out, ",\"modifiers\":", event->modifiers);
 	key_text(out, ",\"unit\":", event->unit);
 	key_u64(out, event->by_frequency ? ",\"freq\":" : ",\"period\":", event->rate);
+	if (event->filter)
+		key_text(out, ",\"filter\":", event->filter);
+	if (event->leader != id)
+		key_u64(out, ",\"group\":", event->leader);
 	pm_str_putc(out, '}');
 }
 
@@ -110,7 +114,8 @@ static bool header_good(const struct pm_file_header *header)
 
 		if (event->id != i || !event->name || !event->requested ||
 		    !event->actual || !event->modifiers || !event->unit ||
-		    event->rate > PM_FILE_INTEGER_MAX)
+		    event->rate > PM_FILE_INTEGER_MAX || event->leader > i ||
+		    header->events[event->leader].leader != event->leader)
 			return false;
 	}
 	return true;
@@ -237,6 +242,50 @@ int pm_file_write_thread(struct pm_file_writer *writer,
 
 /* ---- what happened ------------------------------------------------------------------- */
 
+static bool fields_good(const struct pm_file_sample *sample)
+{
+	for (size_t i = 0; i < sample->fields_len; i++) {
+		const struct pm_file_field *field = &sample->fields[i];
+
+		if (!field->name || (field->kind == PM_FILE_FIELD_TEXT && !field->text))
+			return false;
+		for (size_t j = 0; j < i; j++)
+			if (strcmp(sample->fields[j].name, field->name) == 0)
+				return false; /* one key twice */
+	}
+	return true;
+}
+
+static void put_field(struct pm_str *out, const struct pm_file_field *field)
+{
+	uint64_t number = field->number;
+
+	pm_str_json(out, field->name);
+	pm_str_putc(out, ':');
+	if (field->kind == PM_FILE_FIELD_TEXT) {
+		pm_str_json(out, field->text);
+	} else if (field->kind == PM_FILE_FIELD_SIGNED && field->negative_too < 0) {
+		pm_str_putc(out, '-');
+		pm_str_u64(out, -number);
+	} else if (number > PM_FILE_INTEGER_MAX) {
+		pm_str_putc(out, '"');
+		pm_str_hex(out, number);
+		pm_str_putc(out, '"');
+	} else {
+		pm_str_u64(out, number);
+	}
+}
+
+static void put_fields(struct pm_str *out, const struct pm_file_sample *sample)
+{
+	pm_str_puts(out, ",\"fields\":");
+	for (size_t i = 0; i < sample->fields_len; i++) {
+		pm_str_putc(out, i == 0 ? '{' : ',');
+		put_field(out, &sample->fields[i]);
+	}
+	pm_str_putc(out, '}');
+}
+
 int pm_file_write_sample(struct pm_file_writer *writer,
 			 const struct pm_file_sample *sample)
 {
@@ -247,7 +296,8 @@ int pm_file_write_sample(struct pm_file_writer *writer,
 	if (result < 0)
 		return result;
 	if (sample->event >= writer->events ||
-	    (sample->stack != PM_FILE_NONE && sample->stack >= writer->stacks))
+	    (sample->stack != PM_FILE_NONE && sample->stack >= writer->stacks) ||
+	    !fields_good(sample))
 		return -EINVAL;
 	if (sample->time > PM_FILE_INTEGER_MAX || sample->period > PM_FILE_INTEGER_MAX)
 		return -ERANGE;
@@ -275,6 +325,8 @@ int pm_file_write_sample(struct pm_file_writer *writer,
 	}
 	if (sample->stop)
 		key_text(&writer->buffer, ",\"stop\":", sample->stop);
+	if (sample->fields_len > 0)
+		put_fields(&writer->buffer, sample);
 	pm_str_putc(&writer->buffer, '}');
 	return pm_file_line_end(writer, start);
 }

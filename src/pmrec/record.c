@@ -5,6 +5,7 @@
 #include <linux/perf_event.h>
 #include <string.h>
 
+#include "fields.h"
 #include "jit.h"
 #include "off-cpu.h"
 
@@ -73,13 +74,17 @@ int pm_rec_record_sample(struct pm_rec_session *session, const struct pm_record 
 
 static int on_sample(struct pm_rec_session *session, const struct pm_record *record)
 {
+	const struct pm_file_field *fields;
 	struct pm_rec_chain chain;
+	size_t len;
 	int ret;
 
 	if (record->event >= session->counts.events_len)
 		return 0; /* of no event that we opened */
 	ret = pm_rec_chains_add(session->chains, record, &chain);
-	return ret < 0 ? ret : pm_rec_record_sample(session, record, &chain, NULL, 0);
+	if (ret >= 0)
+		ret = pm_rec_fields_of(session->fields, record, &fields, &len);
+	return ret < 0 ? ret : pm_rec_record_sample(session, record, &chain, fields, len);
 }
 
 static int on_mmap(struct pm_rec_session *session, const struct pm_record *record)

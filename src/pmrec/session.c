@@ -12,6 +12,7 @@
 #include "coverage.h"
 #include "engine-ptrace.h"
 #include "engine.h"
+#include "fields.h"
 #include "host.h"
 #include "jit.h"
 #include "record.h"
@@ -127,6 +128,8 @@ static int write_header(struct pm_rec_session *session)
 			.unit = counts_ns(&events[i].actual) ? "ns" : "events",
 			.by_frequency = events[i].by_frequency,
 			.rate = events[i].rate,
+			.filter = events[i].actual.filter,
+			.leader = pm_rec_fields_leader(events, i),
 		};
 	}
 	pm_rec_host_read(&host);
@@ -189,6 +192,9 @@ static int open_output(struct pm_rec_session *session, struct pm_error *err)
 		return ret < 0 ? ret : pm_error_set(err, -EIO, "the header is not valid");
 	}
 	pm_rec_engine_tell(session);
+	session->fields = pm_rec_fields_new(session);
+	if (!session->fields)
+		return pm_error_set(err, -ENOMEM, "out of memory");
 	return 0;
 }
 
@@ -403,6 +409,7 @@ static int finish(struct pm_rec_session *session, struct pm_error *err)
 	if (session->options->symbols && session->child.interrupts > 1)
 		note_nameless(session, "stopped twice");
 	pm_rec_summary_warn(session);
+	pm_rec_fields_tell(session->fields, session);
 	if (ret == 0)
 		ret = pm_rec_summary_footer(session);
 	if (ret == 0)
@@ -514,6 +521,7 @@ int pm_rec_session_run(const struct pm_rec_options *options)
 	}
 	pm_rec_chains_free(session.chains);
 	pm_rec_jit_free(session.jit);
+	pm_rec_fields_free(session.fields);
 	pm_file_writer_close(session.writer, NULL);
 	pm_rec_raw_close(session.raw, false, NULL);
 	pm_perf_free(session.perf);

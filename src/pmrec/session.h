@@ -57,6 +57,7 @@ struct pm_rec_session {
 	struct pm_rec_counts counts;
 	struct pm_error perf_denied; /* code 0: it was not, or was not tried */
 	struct pm_rec_jit *jit;
+	struct pm_rec_fields *fields; /* what tracepoints and probes say */
 	struct pm_rec_off_cpu *off_cpu; /* --off-cpu, or NULL */
 	uint64_t begin_ns, end_ns; /* of the command, CLOCK_MONOTONIC */
 	uint64_t bytes; /* of the closed file */

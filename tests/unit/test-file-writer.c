@@ -81,9 +81,10 @@ static void write_header(struct pm_file_writer *writer)
 {
 	static const char *const command[] = { "cc", "-c", "a\tb\".c" };
 	const struct pm_file_event events[] = {
-		{ 0, "cpu-clock", "cycles:u", "cpu-clock:u", "u", "ns", true, 1000 },
-		{ 1, "page-faults", "page-faults", "page-faults", "", "events", false,
-		  1 },
+		{ 0, "cpu-clock", "cycles:u", "cpu-clock:u", "u", "ns", true, 1000, NULL,
+		  0 },
+		{ 1, "page-faults", "page-faults", "page-faults", "", "events", false, 1,
+		  NULL, 1 },
 	};
 	const struct pm_file_header header = {
 		.version = 1,

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+/* Values of a JSON object, each checked for its type and range: for the parsers of lines. */
+#pragma once
+
+#include "file-internal.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+#include <jansson.h>
+
+enum {
+	NAME_BYTES = 64,
+};
+
+/* The object at hand and the first thing that is wrong with it. */
+struct fields {
+	const json_t *object;
+	struct pm_error *err;
+	int failed; /* 0 or negative errno */
+	char name[NAME_BYTES]; /* of the object, for messages: "footer.events[2]" */
+};
+
+static inline void fail(struct fields *fields, const char *key, const char *format, ...)
+	PM_PRINTF(3, 4);
+
+static inline void fail(struct fields *fields, const char *key, const char *format, ...)
+{
+	char what[256];
+	va_list args;
+
+	if (fields->failed != 0)
+		return;
+	va_start(args, format);
+	vsnprintf(what, sizeof(what), format, args);
+	va_end(args);
+	fields->failed =
+		pm_error_set(fields->err, -EBADMSG, "%s.%s: %s", fields->name, key, what);
+}
+
+static inline void fail_memory(struct fields *fields)
+{
+	if (fields->failed == 0)
+		fields->failed = pm_error_set(fields->err, -ENOMEM, "out of memory");
+}
+
+static inline const json_t *get(struct fields *fields, const char *key)
+{
+	const json_t *value = json_object_get(fields->object, key);
+
+	if (!value)
+		fail(fields, key, "missing");
+	return value;
+}
+
+static inline uint64_t as_u64(struct fields *fields, const char *key, const json_t *value,
+			      uint64_t max)
+{
+	if (!value)
+		return 0;
+	if (!json_is_integer(value) || json_integer_value(value) < 0)
+		fail(fields, key, "expected a non-negative integer");
+	else if ((uint64_t)json_integer_value(value) > max)
+		fail(fields, key, "expected at most %llu", (unsigned long long)max);
+	else
+		return (uint64_t)json_integer_value(value);
+	return 0;
+}
+
+static inline uint64_t get_u64(struct fields *fields, const char *key)
+{
+	return as_u64(fields, key, get(fields, key), PM_FILE_INTEGER_MAX);
+}
+
+/* For keys that came later, where what older writers did comes to 0. */
+static inline uint64_t get_u64_or_0(struct fields *fields, const char *key)
+{
+	return json_object_get(fields->object, key) ? get_u64(fields, key) : 0;
+}
+
+static inline uint32_t get_u32(struct fields *fields, const char *key)
+{
+	return (uint32_t)as_u64(fields, key, get(fields, key), PM_FILE_NONE - 1);
+}
+
+static inline uint32_t get_u32_or_null(struct fields *fields, const char *key)
+{
+	const json_t *value = get(fields, key);
+
+	if (json_is_null(value))
+		return PM_FILE_NONE;
+	return (uint32_t)as_u64(fields, key, value, PM_FILE_NONE - 1);
+}
+
+static inline const char *get_text(struct fields *fields, const char *key)
+{
+	const json_t *value = get(fields, key);
+
+	if (value && !json_is_string(value))
+		fail(fields, key, "expected a string");
+	return json_string_value(value);
+}
+
+/* NULL when it is absent or null: unknown. */
+static inline const char *get_text_or_null(struct fields *fields, const char *key)
+{
+	const json_t *value = json_object_get(fields->object, key);
+
+	if (value && !json_is_null(value) && !json_is_string(value))
+		fail(fields, key, "expected a string or null");
+	return json_string_value(value);
+}
+
+static inline uint64_t get_address(struct fields *fields, const char *key)
+{
+	enum {
+		DIGITS_MAX = 16
+	};
+	const char *text = get_text(fields, key);
+	size_t digits = text ? strlen(text) : 0;
+	uint64_t value;
+
+	if (!text)
+		return 0;
+	if (digits < 3 || digits - 2 > DIGITS_MAX || text[0] != '0' || text[1] != 'x' ||
+	    !pm_parse_u64(text, &value)) {
+		fail(fields, key, "expected a hexadecimal address such as \"0x1f\"");
+		return 0;
+	}
+	return value;
+}
+
+static inline const json_t *get_array(struct fields *fields, const char *key)
+{
+	const json_t *value = get(fields, key);
+
+	if (value && !json_is_array(value))
+		fail(fields, key, "expected an array");
+	return json_is_array(value) ? value : NULL;
+}
+
+/* The object @key; an empty view, failing in every get, when it is none. */
+static inline struct fields get_object(struct fields *fields, const char *key)
+{
+	struct fields inner = { .err = fields->err };
+	const json_t *value = get(fields, key);
+
+	if (value && !json_is_object(value))
+		fail(fields, key, "expected an object");
+	inner.object = value;
+	inner.failed = fields->failed;
+	snprintf(inner.name, sizeof(inner.name), "%.32s.%s", fields->name, key);
+	return inner;
+}
+
+/* The same for element @index of @array. */
+static inline struct fields get_element(struct fields *fields, const char *key,
+					const json_t *array, size_t index)
+{
+	struct fields inner = { .err = fields->err, .failed = fields->failed };
+
+	inner.object = json_array_get(array, index);
+	snprintf(inner.name, sizeof(inner.name), "%.20s.%s[%zu]", fields->name, key,
+		 index);
+	if (!json_is_object(inner.object)) {
+		char element[NAME_BYTES];
+
+		snprintf(element, sizeof(element), "%s[%zu]", key, index);
+		fail(fields, element, "expected an object");
+		inner.failed = fields->failed;
+	}
+	return inner;
+}
+
+/* parse-header.c */
+void pm_file_parse_header(struct pm_file_parsed *parsed, struct fields *fields);

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+#include "fields.h"
+
+#include <inttypes.h>
+#include <linux/perf_event.h>
+
+#include "pm/file.h"
+
+struct pm_rec_fields {
+	PM_VEC(struct pm_tracepoint *) events; /* by event; NULL: it has no fields */
+	struct pm_event_fields decoded;
+	PM_VEC(struct pm_file_field) lines;
+	uint64_t unreadable; /* samples whose bytes are not what was described */
+};
+
+static bool has_fields(const struct pm_event_spec *spec)
+{
+	return spec->kind == PM_EVENT_TRACEPOINT || spec->kind == PM_EVENT_UPROBE ||
+	       spec->kind == PM_EVENT_KPROBE;
+}
+
+/* @event's description; NULL, and a warning, where it cannot be had. */
+static struct pm_tracepoint *describe(struct pm_rec_session *session,
+				      const struct pm_event_spec *spec)
+{
+	struct pm_tracepoint *tracepoint = NULL;
+	struct pm_str text PM_CLEANUP(pm_str_release) = { 0 };
+	struct pm_error err = { 0 };
+
+	if (pm_tracepoint_new(&tracepoint, spec, &err) == 0)
+		return tracepoint;
+	pm_str_printf(&text, "%s is recorded without its fields: %s%s%s", spec->name,
+		      err.source, err.source[0] ? ": " : "", err.text);
+	if (!text.failed)
+		pm_rec_warn(session, text.data);
+	return NULL;
+}
+
+struct pm_rec_fields *pm_rec_fields_new(struct pm_rec_session *session)
+{
+	struct pm_rec_fields *fields = calloc(1, sizeof(*fields));
+	size_t len = 0;
+	const struct pm_perf_event *events =
+		session->perf ? pm_perf_events(session->perf, &len) : NULL;
+
+	if (!fields || pm_vec_reserve(&fields->events, len) < 0) {
+		pm_rec_fields_free(fields);
+		return NULL;
+	}
+	for (size_t i = 0; i < len; i++)
+		fields->events.data[fields->events.len++] =
+			has_fields(&events[i].actual)
+				? describe(session, &events[i].actual)
+				: NULL;
+	return fields;
+}
+
+void pm_rec_fields_free(struct pm_rec_fields *fields)
+{
+	if (!fields)
+		return;
+	for (size_t i = 0; i < fields->events.len; i++)
+		pm_tracepoint_free(fields->events.data[i]);
+	pm_vec_release(&fields->events);
+	pm_vec_release(&fields->lines);
+	pm_event_fields_release(&fields->decoded);
+	free(fields);
+}
+
+static struct pm_file_field line_of(const struct pm_event_field *field)
+{
+	switch (field->kind) {
+	case PM_EVENT_FIELD_UNSIGNED:
+		return (struct pm_file_field){ .name = field->name,
+					       .kind = PM_FILE_FIELD_UNSIGNED,
+					       .number = field->number };
+	case PM_EVENT_FIELD_SIGNED:
+		return (struct pm_file_field){ .name = field->name,
+					       .kind = PM_FILE_FIELD_SIGNED,
+					       .negative_too = field->negative_too };
+	case PM_EVENT_FIELD_TEXT:
+		break;
+	}
+	return (struct pm_file_field){ .name = field->name,
+				       .kind = PM_FILE_FIELD_TEXT,
+				       .text = field->text };
+}
+
+int pm_rec_fields_of(struct pm_rec_fields *fields, const struct pm_record *record,
+		     const struct pm_file_field **ret, size_t *len)
+{
+	const struct pm_tracepoint *of = fields && record->event < fields->events.len
+						 ? fields->events.data[record->event]
+						 : NULL;
+	int r = of ? pm_tracepoint_fields(of, record->sample.raw, record->sample.raw_len,
+					  &fields->decoded)
+		   : 0;
+
+	if (r == -EBADMSG)
+		fields->unreadable++;
+	*ret = NULL;
+	*len = 0;
+	if (!of || r == -EBADMSG)
+		return 0;
+	if (r == 0)
+		r = pm_vec_reserve(&fields->lines, fields->decoded.list.len);
+	if (r < 0)
+		return r;
+	pm_vec_clear(&fields->lines);
+	for (size_t i = 0; i < fields->decoded.list.len; i++)
+		fields->lines.data[fields->lines.len++] =
+			line_of(&fields->decoded.list.data[i]);
+	*ret = fields->lines.data;
+	*len = fields->lines.len;
+	return 0;
+}
+
+void pm_rec_fields_tell(const struct pm_rec_fields *fields,
+			struct pm_rec_session *session)
+{
+	char text[128];
+
+	if (!fields || fields->unreadable == 0)
+		return;
+	snprintf(text, sizeof(text),
+		 "%" PRIu64 " samples have no fields: their bytes are not as the kernel "
+		 "describes them",
+		 fields->unreadable);
+	pm_rec_warn(session, text);
+}
+
+uint32_t pm_rec_fields_leader(const struct pm_perf_event *events, size_t event)
+{
+	uint32_t leader = events[event].requested.leader;
+
+	return leader < event && events[leader].requested.leader == leader
+		       ? leader
+		       : (uint32_t)event;
+}
