@@ -78,6 +78,37 @@ int pm_symbols_resolve_memory(const void *image, size_t image_len,
  * `…` after 16 KiB.
  */
 char *pm_demangle(const char *mangled);
+/* The same with the parameters of C++ functions, to tell overloads apart: `ns::f(int)`. */
+char *pm_demangle_full(const char *mangled);
+
+/* ---- from names to places ------------------------------------------------------------ */
+
+enum {
+	PM_SYMBOL_LINE_PLACES_MAX = 1 << 16,
+};
+
+/* Where a statement of a line begins. */
+struct pm_symbol_line {
+	uint64_t address; /* svma */
+	uint32_t line; /* the line asked for, or the next one that has code */
+	const char *file; /* as in struct pm_symbol_function; borrowed during the call */
+};
+/* Negative stops. */
+typedef int (*pm_symbol_line_fn)(void *user, const struct pm_symbol_line *place);
+
+/*
+ * Calls @emit for each place where the line tables let a statement of @line of @source begin,
+ * by ascending address: one line can be at many, as inlined functions and loops are. @source
+ * is the end of the file's path (`dir/src.c`, `src.c`) or all of it. Where @line has no code
+ * the next line of that file that has some is taken.
+ * 0 when there was at least one; -ENODATA without line tables; -ENOENT when @source is none of
+ * the sources (near names are told) or has no code from @line on; -EINVAL when @source means
+ * several files; -E2BIG over PM_SYMBOL_LINE_PLACES_MAX places; -ENOEXEC when it is no ELF; or
+ * what @emit returned.
+ */
+int pm_symbols_find_line(int fd, const struct pm_symbol_options *options,
+			 const char *source, uint32_t line, pm_symbol_line_fn emit,
+			 void *user, struct pm_error *err);
 
 /* ---- code made while running --------------------------------------------------------- */
 

@@ -109,7 +109,7 @@ static void append_suffix(struct pm_str *str, const char *suffix)
 	pm_str_printable(str, llvm, strlen(llvm));
 }
 
-char *pm_demangle(const char *mangled)
+static char *demangle(const char *mangled, int options)
 {
 	PM_AUTO_FREE char *body = NULL;
 	struct pm_str str = { 0 };
@@ -132,10 +132,21 @@ char *pm_demangle(const char *mangled)
 	fine = (legacy || mangled[1] == 'R') &&
 	       run(rust_demangle_callback, body, 0, &str);
 	if (!fine && mangled[1] == 'Z')
-		fine = run(cplus_demangle_v3_callback, body, DMGL_NO_RECURSE_LIMIT, &str);
+		fine = run(cplus_demangle_v3_callback, body,
+			   options | DMGL_NO_RECURSE_LIMIT, &str);
 	if (fine)
 		append_suffix(&str, suffix);
 	if (!fine || str.failed)
 		pm_str_release(&str);
 	return str.data;
+}
+
+char *pm_demangle(const char *mangled)
+{
+	return demangle(mangled, 0);
+}
+
+char *pm_demangle_full(const char *mangled)
+{
+	return demangle(mangled, DMGL_PARAMS | DMGL_ANSI);
 }

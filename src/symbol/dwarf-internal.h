@@ -186,6 +186,7 @@ struct pm_lines {
 	PM_VEC(const char *) dirs;
 	PM_VEC(struct pm_line_file) files;
 	struct pm_bytes program;
+	bool default_is_stmt;
 	uint8_t min_instruction, max_operations, line_range, opcode_base;
 	int8_t line_base;
 	uint8_t address_size;
@@ -198,6 +199,15 @@ int pm_lines_open(struct pm_lines *lines, struct pm_dwarf *dwarf,
 /* Runs its program for the hits of unit @number. */
 void pm_lines_run(struct pm_lines *lines, const struct pm_wanted *wanted,
 		  struct pm_hit *hits, uint32_t number);
+/* A row of the table (DWARF 5 §6.2.2). */
+struct pm_line_row {
+	uint64_t address, file, line;
+	bool is_stmt; /* a good place for a breakpoint */
+};
+/* @row NULL: a sequence ends. */
+typedef void (*pm_line_row_fn)(void *user, const struct pm_line_row *row);
+/* Runs its program for @visit, which sees each row. */
+void pm_lines_visit(struct pm_lines *lines, pm_line_row_fn visit, void *user);
 /* The normalised path of a file, by the number that DIEs and rows use; NULL: unknown. */
 const char *pm_lines_path(struct pm_lines *lines, uint64_t file, struct pm_texts *texts);
 void pm_lines_release(struct pm_lines *lines);

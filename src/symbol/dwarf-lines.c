@@ -171,7 +171,7 @@ static int read_header(struct header *header)
 	tables = reader->pos + length; /* where they end and the program begins */
 	lines->min_instruction = pm_quick_u8(reader);
 	lines->max_operations = lines->version >= 4 ? pm_quick_u8(reader) : 1;
-	pm_quick_u8(reader); /* default_is_stmt */
+	lines->default_is_stmt = pm_quick_u8(reader) != 0;
 	lines->line_base = (int8_t)pm_quick_u8(reader);
 	lines->line_range = pm_quick_u8(reader);
 	lines->opcode_base = pm_quick_u8(reader);
@@ -255,6 +255,9 @@ struct machine {
 	struct row lined; /* the last row with a line, valid with has_lined */
 	bool in_sequence, has_lined;
 	size_t next; /* the first wanted address not below last.address */
+	pm_line_row_fn visit; /* NULL: rows are for the wanted addresses */
+	void *user;
+	bool is_stmt;
 };
 
 static void begin_sequence(struct machine *machine)
@@ -262,6 +265,7 @@ static void begin_sequence(struct machine *machine)
 	machine->now = (struct row){ .file = 1, .line = 1 };
 	machine->in_sequence = false;
 	machine->has_lined = false;
+	machine->is_stmt = machine->lines->default_is_stmt;
 }
 
 static void give_row(const struct machine *machine, struct pm_hit *hit)
@@ -287,6 +291,14 @@ static void append_row(struct machine *machine)
 	const struct pm_wanted *wanted = machine->wanted;
 	const struct row *now = &machine->now;
 
+	if (machine->visit) {
+		machine->visit(machine->user,
+			       &(struct pm_line_row){ .address = now->address,
+						      .file = now->file,
+						      .line = now->line,
+						      .is_stmt = machine->is_stmt });
+		return;
+	}
 	if (!machine->in_sequence || now->address < machine->last.address) {
 		/* Sequences of dropped functions begin where no code is. */
 		bool is_code = pm_elf_image_code(machine->lines->dwarf->image,
@@ -335,7 +347,10 @@ static void run_extended(struct machine *machine)
 	end = reader->pos + length;
 	opcode = pm_quick_u8(reader);
 	if (opcode == DW_LNE_end_sequence) {
-		append_row(machine);
+		if (machine->visit)
+			machine->visit(machine->user, NULL);
+		else
+			append_row(machine);
 		begin_sequence(machine);
 	} else if (opcode == DW_LNE_set_address) {
 		machine->now.address = length - 1 >= 8   ? pm_reader_u64(reader)
@@ -366,6 +381,9 @@ static void run_standard(struct machine *machine, uint8_t opcode)
 	case DW_LNS_set_file:
 		now->file = pm_quick_uleb(reader);
 		break;
+	case DW_LNS_negate_stmt:
+		machine->is_stmt = !machine->is_stmt;
+		break;
 	case DW_LNS_const_add_pc:
 		advance(machine, (255u - lines->opcode_base) / lines->line_range);
 		break;
@@ -392,29 +410,43 @@ static void run_special(struct machine *machine, uint8_t opcode)
 	append_row(machine);
 }
 
+static void run(struct machine *machine)
+{
+	struct pm_lines *lines = machine->lines;
+	struct pm_reader *reader = &machine->reader;
+
+	if (lines->program.len > lines->dwarf->lines_budget)
+		return;
+	lines->dwarf->lines_budget -= lines->program.len;
+	pm_reader_init(reader, lines->program.data, lines->program.len);
+	begin_sequence(machine);
+	while (pm_reader_left(reader) > 0) {
+		uint8_t opcode = pm_quick_u8(reader);
+
+		if (opcode >= lines->opcode_base)
+			run_special(machine, opcode);
+		else if (opcode == 0)
+			run_extended(machine);
+		else
+			run_standard(machine, opcode);
+	}
+}
+
 void pm_lines_run(struct pm_lines *lines, const struct pm_wanted *wanted,
 		  struct pm_hit *hits, uint32_t number)
 {
 	struct machine machine = {
 		.lines = lines, .wanted = wanted, .hits = hits, .number = number
 	};
-	struct pm_reader *reader = &machine.reader;
 
-	if (lines->program.len > lines->dwarf->lines_budget)
-		return;
-	lines->dwarf->lines_budget -= lines->program.len;
-	pm_reader_init(reader, lines->program.data, lines->program.len);
-	begin_sequence(&machine);
-	while (pm_reader_left(reader) > 0) {
-		uint8_t opcode = pm_quick_u8(reader);
+	run(&machine);
+}
 
-		if (opcode >= lines->opcode_base)
-			run_special(&machine, opcode);
-		else if (opcode == 0)
-			run_extended(&machine);
-		else
-			run_standard(&machine, opcode);
-	}
+void pm_lines_visit(struct pm_lines *lines, pm_line_row_fn visit, void *user)
+{
+	struct machine machine = { .lines = lines, .visit = visit, .user = user };
+
+	run(&machine);
 }
 
 /* ---- files ---------------------------------------------------------------------------- */

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The other way round: from a line of a source to the places where its statements begin, as
+ * the line tables tell (DWARF 5 §6.2.2, is_stmt). All tables are run once; of the rows only
+ * those of the best line so far are kept.
+ */
+#include "pm/symbol.h"
+
+#include <string.h>
+
+#include "dwarf-internal.h"
+
+enum {
+	NEAR_MAX = 4,
+	PATHS_MAX = 8, /* told when a source is ambiguous */
+	LAST_TABLES = 64,
+};
+
+struct finder {
+	struct pm_dwarf dwarf;
+	const char *source, *name; /* as asked for; its last part */
+	uint32_t wanted, best; /* lines; best 0: none yet */
+	struct pm_texts texts;
+	PM_VEC(const char *) paths; /* different ones that @source means; of texts */
+	PM_VEC(const char *) near; /* last parts that are like its */
+	PM_VEC(uint64_t) tables; /* offsets of those that were run */
+	PM_VEC(uint64_t) places;
+	PM_VEC(bool) is_wanted; /* by number of the file, of this table */
+	/* Of the last statement in this sequence; a line's second row in a row is the same
+	 * visit to it. */
+	uint64_t last_file, last_line;
+	bool has_tables, failed, too_many;
+};
+
+static void finder_release(struct finder *finder)
+{
+	pm_dwarf_close(&finder->dwarf);
+	pm_texts_release(&finder->texts);
+	pm_vec_release(&finder->paths);
+	pm_vec_release(&finder->near);
+	pm_vec_release(&finder->tables);
+	pm_vec_release(&finder->places);
+	pm_vec_release(&finder->is_wanted);
+}
+
+static bool ends_in(const char *path, const char *source)
+{
+	size_t len = strlen(path), want = strlen(source);
+
+	if (want > len || strcmp(path + len - want, source) != 0)
+		return false;
+	return want == len || source[0] == '/' || path[len - want - 1] == '/';
+}
+
+static const char *last_part(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+static void note_near(struct finder *finder, const char *name)
+{
+	const char *text = last_part(name);
+
+	if (finder->near.len >= NEAR_MAX || finder->paths.len > 0 ||
+	    pm_name_distance(text, finder->name) > 2)
+		return;
+	for (size_t i = 0; i < finder->near.len; i++)
+		if (strcmp(finder->near.data[i], text) == 0)
+			return;
+	text = pm_texts_add(&finder->texts, text, strlen(text));
+	if (text)
+		finder->failed |= pm_vec_push(&finder->near, text) < 0;
+}
+
+/* Which numbers of files in this table are the source. */
+static bool mark_files(struct finder *finder, struct pm_lines *lines)
+{
+	bool any = false;
+
+	pm_vec_clear(&finder->is_wanted);
+	if (pm_vec_reserve(&finder->is_wanted, lines->files.len + 1) < 0) {
+		finder->failed = true;
+		return false;
+	}
+	for (size_t i = 0; i < lines->files.len; i++) {
+		const char *name = lines->files.data[i].name, *path = NULL;
+		bool found = false;
+
+		finder->is_wanted.data[finder->is_wanted.len++] = false;
+		if (!name)
+			continue;
+		if (strcmp(last_part(name), finder->name) == 0)
+			path = pm_lines_path(lines, i, &finder->texts);
+		else
+			note_near(finder, name);
+		if (!path || !ends_in(path, finder->source))
+			continue;
+		any = finder->is_wanted.data[i] = true;
+		/* A text stands once: the same path is the same pointer. */
+		for (size_t j = 0; j < finder->paths.len && !found; j++)
+			found = finder->paths.data[j] == path;
+		if (!found && finder->paths.len < PATHS_MAX)
+			finder->failed |= pm_vec_push(&finder->paths, path) < 0;
+	}
+	return any;
+}
+
+static void visit_row(void *user, const struct pm_line_row *row)
+{
+	struct finder *finder = user;
+	bool same;
+
+	if (!row) {
+		finder->last_line = 0;
+		return;
+	}
+	if (!row->is_stmt)
+		return;
+	same = finder->last_line == row->line && finder->last_file == row->file;
+	finder->last_file = row->file;
+	finder->last_line = row->line;
+	if (same || row->file >= finder->is_wanted.len ||
+	    !finder->is_wanted.data[row->file] || row->line < finder->wanted ||
+	    row->line == 0 || (finder->best > 0 && row->line > finder->best) ||
+	    row->line > UINT32_MAX ||
+	    !pm_elf_image_code(finder->dwarf.image, row->address))
+		return;
+	if (row->line != finder->best) {
+		finder->best = (uint32_t)row->line;
+		pm_vec_clear(&finder->places);
+	}
+	if (finder->places.len >= PM_SYMBOL_LINE_PLACES_MAX)
+		finder->too_many = true;
+	else
+		finder->failed |= pm_vec_push(&finder->places, row->address) < 0;
+}
+
+/* Units share tables; each is run once. */
+static bool is_new_table(struct finder *finder, Dwarf_Die *die)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Word offset;
+
+	if (!dwarf_attr(die, DW_AT_stmt_list, &attr) ||
+	    dwarf_formudata(&attr, &offset) != 0)
+		return false;
+	/* Mostly units that follow each other share one; what is run twice gives nothing new,
+	 * and the budget of lines bounds it. */
+	for (size_t i = finder->tables.len;
+	     i-- > 0 && finder->tables.len - i < LAST_TABLES;)
+		if (finder->tables.data[i] == offset)
+			return false;
+	if (pm_vec_push(&finder->tables, offset) < 0) {
+		finder->failed = true;
+		return false;
+	}
+	return true;
+}
+
+static void visit_units(struct finder *finder)
+{
+	Dwarf_CU *cu = NULL;
+	Dwarf_Half version;
+	uint8_t type;
+	Dwarf_Die die;
+
+	while (!finder->failed && !finder->too_many &&
+	       dwarf_get_units(finder->dwarf.dwarf, cu, &cu, &version, &type, &die,
+			       NULL) == 0) {
+		struct pm_unit unit;
+		struct pm_lines lines;
+
+		if (!is_new_table(finder, &die) ||
+		    pm_unit_init(&unit, &finder->dwarf, &die, version) < 0 ||
+		    pm_lines_open(&lines, &finder->dwarf, &unit) < 0)
+			continue;
+		finder->has_tables = true;
+		finder->last_line = 0;
+		if (mark_files(finder, &lines))
+			pm_lines_visit(&lines, visit_row, finder);
+		pm_lines_release(&lines);
+	}
+}
+
+static int compare(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+static int emit_all(struct finder *finder, pm_symbol_line_fn emit, void *user)
+{
+	qsort(finder->places.data, finder->places.len, sizeof(*finder->places.data),
+	      compare);
+	for (size_t i = 0; i < finder->places.len; i++) {
+		struct pm_symbol_line place = { .address = finder->places.data[i],
+						.line = finder->best,
+						.file = finder->paths.data[0] };
+		int code;
+
+		if (i > 0 && finder->places.data[i - 1] == place.address)
+			continue;
+		code = emit(user, &place);
+		if (code < 0)
+			return code;
+	}
+	return 0;
+}
+
+static int no_source(struct finder *finder, struct pm_error *err)
+{
+	struct pm_str near = { 0 };
+	int code;
+
+	for (size_t i = 0; i < finder->near.len; i++)
+		pm_str_printf(&near, "%s%s", i == 0 ? "; near names: " : ", ",
+			      finder->near.data[i]);
+	code = pm_error_set(err, -ENOENT,
+			    "no source \"%s\" is in the debug information%s",
+			    finder->source, near.data && !near.failed ? near.data : "");
+	pm_str_release(&near);
+	return code;
+}
+
+static int answer(struct finder *finder, pm_symbol_line_fn emit, void *user,
+		  struct pm_error *err)
+{
+	if (finder->failed)
+		return pm_error_set(err, -ENOMEM, "no memory left for its lines");
+	if (!finder->has_tables)
+		return pm_error_set(err, -ENODATA, "it has no line tables");
+	if (finder->paths.len == 0)
+		return no_source(finder, err);
+	if (finder->paths.len > 1)
+		return pm_error_set(
+			err, -EINVAL, "\"%s\" means %s%zu sources: %s, %s%s",
+			finder->source, finder->paths.len == PATHS_MAX ? "at least " : "",
+			finder->paths.len, finder->paths.data[0], finder->paths.data[1],
+			finder->paths.len > 2 ? ", …" : "");
+	if (finder->too_many)
+		return pm_error_set(err, -E2BIG, "more than %d places",
+				    PM_SYMBOL_LINE_PLACES_MAX);
+	if (finder->places.len == 0)
+		return pm_error_set(err, -ENOENT, "%s has no code at line %u or below it",
+				    finder->paths.data[0], finder->wanted);
+	return emit_all(finder, emit, user);
+}
+
+int pm_symbols_find_line(int fd, const struct pm_symbol_options *options,
+			 const char *source, uint32_t line, pm_symbol_line_fn emit,
+			 void *user, struct pm_error *err)
+{
+	struct finder finder = { .source = source,
+				 .name = last_part(source),
+				 .wanted = line };
+	struct pm_elf_image image = { 0 }, debug = { 0 };
+	const struct pm_elf_image *with_dwarf = &image;
+	int code = pm_elf_image_open(&image, fd);
+
+	if (code < 0)
+		return pm_error_set(err, code, "%s",
+				    code == -ENOEXEC ? "this is no ELF file"
+						     : strerror(-code));
+	if (!pm_dwarf_present(&image) &&
+	    pm_debug_file_open(&debug, &image, fd, options) == 0)
+		with_dwarf = &debug;
+	code = pm_dwarf_open(&finder.dwarf, &image, with_dwarf, options);
+	if (code == 0) {
+		visit_units(&finder);
+		code = answer(&finder, emit, user, err);
+	} else {
+		code = pm_error_set(err, code == -ENOMEM ? code : -ENODATA,
+				    code == -ENOMEM ? "no memory left for its lines"
+						    : "it has no debug information");
+	}
+	finder_release(&finder);
+	pm_elf_image_close(&debug);
+	pm_elf_image_close(&image);
+	return code;
+}
