@@ -68,6 +68,13 @@ int pm_module_open(const struct pm_module *module, struct pm_error *err);
 /* The NT_GNU_BUILD_ID of an ELF file. 0, or -ENODATA without one, -ENOEXEC when no ELF. */
 int pm_elf_build_id(int fd, uint8_t ret[PM_MODULE_BUILD_ID_MAX], uint8_t *ret_len);
 
+/*
+ * The regular file at @path, opened in the same way. @pid 0: as this process sees it; else
+ * absolute, in the root of that process, which symbolic links do not leave. -ENOTSUP when it
+ * is no regular file.
+ */
+int pm_file_open(pid_t pid, const char *path);
+
 /* ---- separate debug files ------------------------------------------------------------ */
 
 /* Where to look. All zero is legal. */

@@ -92,3 +92,10 @@ int pm_open_regular(int handle)
 	fd = open(link, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
 }
+
+int pm_file_open(pid_t pid, const char *path)
+{
+	PM_AUTO_CLOSE int handle = pm_open_handle(pid, path);
+
+	return handle < 0 ? handle : pm_open_regular(handle);
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Variables by name, for hardware breakpoints. These take an address in a process: known
+ * beforehand only where a program is linked to fixed addresses, else from what a running
+ * process has mapped.
+ */
+#include "probe-internal.h"
+
+#include <elf.h>
+#include <linux/hw_breakpoint.h>
+#include <string.h>
+
+#include "pm/proc.h"
+
+struct wanted {
+	const char *symbol;
+	bool code; /* functions, too */
+	struct pm_probe_near near;
+};
+
+static bool fits(const struct wanted *wanted, const struct pm_probe_symbol *symbol)
+{
+	if (!symbol->defined)
+		return false;
+	return symbol->type == STT_OBJECT || symbol->type == STT_NOTYPE ||
+	       symbol->type == STT_COMMON || (wanted->code && symbol->type == STT_FUNC);
+}
+
+/* 0, -ENOENT, or -EINVAL when several have that name, or each thread has its own. */
+static int look_up(const struct pm_probe_elf *elf, const struct pm_probe_elf *debug,
+		   struct wanted *wanted, uint64_t *ret, struct pm_error *err)
+{
+	struct pm_probe_tables tables;
+	uint64_t address = 0;
+	bool found = false, several = false, per_thread = false;
+	int code = pm_probe_tables_open(&tables, elf, debug);
+
+	if (code < 0)
+		return pm_error_set(err, code, "cannot read its symbols: %s",
+				    strerror(-code));
+	for (size_t t = 0; t < tables.len; t++) {
+		struct pm_probe_table table = tables.table[t];
+
+		for (size_t i = 1; i < table.len; i++) {
+			struct pm_probe_symbol symbol;
+
+			if (!pm_probe_table_row(&table, i, &symbol))
+				continue;
+			if (strcmp(symbol.name, wanted->symbol) != 0) {
+				if (fits(wanted, &symbol))
+					pm_probe_near_add(&wanted->near, symbol.name);
+				continue;
+			}
+			per_thread |= symbol.type == STT_TLS;
+			if (!fits(wanted, &symbol))
+				continue;
+			several |= found && address != symbol.address;
+			found = true;
+			address = symbol.address;
+		}
+	}
+	pm_probe_tables_close(&tables);
+	if (several)
+		return pm_error_set(err, -EINVAL, "several variables are called %s",
+				    wanted->symbol);
+	if (!found && per_thread)
+		return pm_error_set(err, -EINVAL, "each thread has a %s of its own",
+				    wanted->symbol);
+	if (found)
+		*ret = address;
+	return found ? 0 : -ENOENT;
+}
+
+/* The same in @fd and its debug file. @is_fixed: the file is linked to fixed addresses. */
+static int look_into(int fd, const struct pm_debug_search *search, struct wanted *wanted,
+		     struct pm_probe_elf *elf, uint64_t *ret, struct pm_error *err)
+{
+	PM_AUTO_CLOSE int debug_fd = -1;
+	struct pm_probe_elf debug = { .fd = -1 };
+	int code = pm_probe_elf_open(elf, fd);
+	bool has_debug;
+
+	if (code < 0)
+		return code == -ENOEXEC ? -ENOENT : code;
+	debug_fd = pm_debug_find(fd, search);
+	has_debug = debug_fd >= 0 && pm_probe_elf_open(&debug, debug_fd) == 0;
+	code = look_up(elf, has_debug ? &debug : NULL, wanted, ret, err);
+	if (has_debug)
+		pm_probe_elf_close(&debug);
+	return code;
+}
+
+static int no_such(const struct wanted *wanted, struct pm_error *err)
+{
+	struct pm_str near = { 0 };
+
+	pm_probe_near_tell(&wanted->near, &near);
+	pm_error_set(err, -ENOENT, "no variable \"%s\"%s", wanted->symbol,
+		     near.data && !near.failed ? near.data : "");
+	pm_str_release(&near);
+	return -ENOENT;
+}
+
+static int in_command(const struct pm_probe_context *context, struct wanted *wanted,
+		      uint64_t *ret, struct pm_error *err)
+{
+	struct pm_debug_search search = { .dir = context->debug_dir };
+	struct pm_probe_file program = { .fd = -1 };
+	struct pm_probe_elf elf = { .fd = -1 };
+	bool is_script;
+	int code = pm_probe_files_command(&program, context, &is_script, err);
+
+	if (code < 0)
+		return code;
+	code = look_into(program.fd, &search, wanted, &elf, ret, err);
+	if (code == -ENOENT) {
+		no_such(wanted, err);
+		pm_error_where(err, program.path, -1);
+		if (elf.type == ET_DYN || elf.has_interpreter)
+			pm_error_fix(err, "for a library's variable: -p PID");
+	} else if (code == 0 && elf.type != ET_EXEC) {
+		code = pm_error_set(err, -EINVAL,
+				    "%s is a position-independent executable: where "
+				    "%s will be is known only when it runs",
+				    program.label, wanted->symbol);
+		pm_error_fix(err, "-p PID of the running program, or link it with "
+				  "-no-pie");
+	}
+	pm_probe_elf_close(&elf);
+	pm_probe_file_release(&program);
+	return code;
+}
+
+/* How far the file is from its own addresses, by one executable mapping of it. */
+static bool bias_of(const struct pm_probe_elf *elf, const struct pm_mapping *mapping,
+		    uint64_t *ret)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+
+	for (size_t i = 0; i < elf->segments.len; i++) {
+		const struct pm_probe_segment *segment = &elf->segments.data[i];
+		uint64_t end = segment->offset + (segment->end - segment->start);
+
+		if (!segment->executable || mapping->pgoff >= end ||
+		    mapping->pgoff < segment->offset - segment->offset % page)
+			continue;
+		*ret = mapping->start + segment->offset - mapping->pgoff - segment->start;
+		return true;
+	}
+	return false;
+}
+
+static void free_procs(struct pm_procs **procs)
+{
+	pm_procs_free(*procs);
+}
+
+/* The program comes first in the list of mappings; what it has hides a library's. */
+static int in_process(const struct pm_probe_context *context, pid_t pid,
+		      struct wanted *wanted, uint64_t *ret, struct pm_error *err)
+{
+	struct pm_procs *procs PM_CLEANUP(free_procs) = pm_procs_new(NULL);
+	const struct pm_process *process;
+	int code = procs ? pm_procs_read(procs, pid, err)
+			 : pm_error_set(err, -ENOMEM, "no memory left");
+
+	if (code < 0)
+		return code;
+	process = pm_procs_get(procs, pid);
+	for (size_t i = 0; process && i < process->space.maps.len; i++) {
+		const struct pm_mapping *mapping = &process->space.maps.data[i];
+		const struct pm_module *module = pm_procs_module(procs, mapping->module);
+		struct pm_debug_search search = { .dir = context->debug_dir,
+						  .pid = pid,
+						  .path = module->identity.path };
+		struct pm_probe_elf elf = { .fd = -1 };
+		PM_AUTO_CLOSE int fd = -1;
+		uint64_t address, bias = 0;
+
+		if (module->identity.kind != PM_MODULE_FILE ||
+		    (fd = pm_module_open(module, NULL)) < 0)
+			continue;
+		code = look_into(fd, &search, wanted, &elf, &address, err);
+		if (code == 0 && !bias_of(&elf, mapping, &bias))
+			code = -ENOENT;
+		pm_probe_elf_close(&elf);
+		if (code == 0)
+			*ret = address + bias;
+		if (code != -ENOENT)
+			return code;
+	}
+	return no_such(wanted, err);
+}
+
+int pm_probe_find_data(const struct pm_probe_context *context,
+		       const struct pm_event_spec *spec, uint64_t *address,
+		       struct pm_error *err)
+{
+	struct wanted wanted = { .symbol = spec->place.symbol,
+				 .code = spec->bp_type & HW_BREAKPOINT_X,
+				 .near = { .wanted = spec->place.symbol } };
+	uint64_t found = 0;
+	int code = 0;
+
+	if (context->pids_len == 0 && !context->command) {
+		pm_error_set(err, -EINVAL,
+			     "an address belongs to a process: %s of which one?",
+			     spec->place.symbol);
+		pm_error_fix(err, "-p PID, or mem:ADDRESS");
+		return -EINVAL;
+	}
+	if (context->pids_len == 0)
+		code = in_command(context, &wanted, &found, err);
+	for (size_t i = 0; i < context->pids_len && code == 0; i++) {
+		uint64_t its = 0;
+
+		code = in_process(context, context->pids[i], &wanted, &its, err);
+		if (code == 0 && i > 0 && its != found) {
+			code = pm_error_set(err, -EINVAL,
+					    "%s is at different places in these "
+					    "processes",
+					    spec->place.symbol);
+			pm_error_fix(err, "one process at a time");
+		}
+		found = its;
+	}
+	if (code == 0 && __builtin_add_overflow(found, spec->place.offset, &found))
+		return pm_error_set(err, -EINVAL, "%s+0x%llx is no address",
+				    spec->place.symbol,
+				    (unsigned long long)spec->place.offset);
+	if (code == 0)
+		*address = found;
+	return code;
+}

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * FILE of a probe: a path, or a bare name, which is what a running process has mapped, the
+ * program that is to be run, a library that it needs, one that the loader would find, or a
+ * program in PATH; in this order.
+ */
+#include "probe-internal.h"
+
+#include <elf.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "pm/proc.h"
+
+enum {
+	FILES_MAX = 64,
+	SCRIPT_DEPTH_MAX = 4,
+};
+
+void pm_probe_file_release(struct pm_probe_file *file)
+{
+	pm_cleanup_close(&file->fd);
+	free(file->label);
+	free(file->path);
+	*file = (struct pm_probe_file){ .fd = -1 };
+}
+
+void pm_probe_files_release(struct pm_probe_files *files)
+{
+	for (size_t i = 0; i < files->list.len; i++)
+		pm_probe_file_release(&files->list.data[i]);
+	pm_vec_release(&files->list);
+}
+
+static const char *last_part(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+bool pm_probe_library_is(const char *name, const char *word)
+{
+	size_t len = strlen(word);
+
+	if (strncmp(name, word, len) != 0)
+		return false;
+	name += len;
+	/* libc → libc.so.6, libc-2.31.so; libc.so → libc.so.6 */
+	if (name[0] == '\0' || strncmp(name, ".so.", 4) == 0 || strcmp(name, ".so") == 0)
+		return true;
+	if (len > 3 && strcmp(word + len - 3, ".so") == 0 && name[0] == '.')
+		return true;
+	return name[0] == '-' && name[1] >= '0' && name[1] <= '9' && strstr(name, ".so");
+}
+
+static bool has_file(const struct pm_probe_files *files, int fd)
+{
+	struct stat st, other;
+
+	for (size_t i = 0; i < files->list.len && fstat(fd, &st) == 0; i++)
+		if (fstat(files->list.data[i].fd, &other) == 0 &&
+		    other.st_dev == st.st_dev && other.st_ino == st.st_ino)
+			return true;
+	return false;
+}
+
+/* Takes @taken, an fd. Each file once. */
+static int add_file(struct pm_probe_files *files, int taken, const char *path, pid_t pid)
+{
+	struct pm_probe_file file = { .fd = taken, .pid = pid };
+	int code;
+
+	if (has_file(files, taken)) {
+		pm_probe_file_release(&file);
+		return 0;
+	}
+	file.label = strdup(last_part(path));
+	file.path = strdup(path);
+	code = !file.label || !file.path      ? -ENOMEM
+	       : files->list.len >= FILES_MAX ? -E2BIG
+					      : pm_vec_push(&files->list, file);
+	if (code < 0)
+		pm_probe_file_release(&file);
+	return code;
+}
+
+static int cannot_open(int code, const char *path, struct pm_error *err)
+{
+	pm_error_set(err, code, "%s",
+		     code == -ENOTSUP ? "this is no regular file" : strerror(-code));
+	pm_error_where(err, path, -1);
+	return code;
+}
+
+/* ---- a path -------------------------------------------------------------------------------- */
+
+static int by_path(struct pm_probe_files *files, const struct pm_probe_context *context,
+		   const char *path, struct pm_error *err)
+{
+	size_t pids = path[0] == '/' ? context->pids_len : 0;
+	int first = 0, code = 0;
+
+	for (size_t i = 0; i < (pids > 0 ? pids : 1) && code == 0; i++) {
+		pid_t pid = pids > 0 ? context->pids[i] : 0;
+		int fd = pm_file_open(pid, path);
+
+		if (fd >= 0)
+			code = add_file(files, fd, path, pid);
+		else if (first == 0)
+			first = fd;
+	}
+	if (code < 0)
+		return cannot_open(code, path, err);
+	return files->list.len > 0 ? 0 : cannot_open(first, path, err);
+}
+
+/* ---- what a process has mapped ---------------------------------------------------------------- */
+
+static void free_procs(struct pm_procs **procs)
+{
+	pm_procs_free(*procs);
+}
+
+static int by_maps(struct pm_probe_files *files, pid_t pid, const char *word,
+		   struct pm_probe_near *near, struct pm_error *err)
+{
+	struct pm_procs *procs PM_CLEANUP(free_procs) = pm_procs_new(NULL);
+	int code = procs ? pm_procs_read(procs, pid, err)
+			 : pm_error_set(err, -ENOMEM, "no memory left");
+
+	for (size_t i = 0; code == 0 && i < pm_procs_modules_len(procs); i++) {
+		const struct pm_module *module = pm_procs_module(procs, (uint32_t)i);
+		const char *name = last_part(module->identity.path);
+		int fd;
+
+		if (module->identity.kind != PM_MODULE_FILE)
+			continue;
+		if (!pm_probe_library_is(name, word)) {
+			pm_probe_near_add(near, name);
+			continue;
+		}
+		fd = pm_module_open(module, err);
+		if (fd < 0)
+			return fd;
+		code = add_file(files, fd, module->identity.path, pid);
+		if (code < 0)
+			pm_error_set(err, code, "%s", strerror(-code));
+	}
+	return code;
+}
+
+/* ---- the command --------------------------------------------------------------------------------- */
+
+static int open_in_path(const char *name, char path[PATH_MAX])
+{
+	const char *list = getenv("PATH");
+	int fd;
+
+	if (strchr(name, '/')) {
+		snprintf(path, PATH_MAX, "%s", name);
+		return pm_file_open(0, path);
+	}
+	if (!list)
+		list = "/bin:/usr/bin";
+	for (;;) {
+		size_t len = strcspn(list, ":");
+
+		/* Nothing between two colons is this folder. */
+		if (snprintf(path, PATH_MAX, "%.*s%s%s", (int)len, list, len ? "/" : "",
+			     name) < PATH_MAX &&
+		    access(path, X_OK) == 0) {
+			fd = pm_file_open(0, path);
+			if (fd >= 0)
+				return fd;
+		}
+		if (list[len] == '\0')
+			return -ENOENT;
+		list += len + 1;
+	}
+}
+
+/* The interpreter of a script (execve(2), "Interpreter scripts"), or NULL. */
+static char *interpreter_of(int fd)
+{
+	char line[256], *at = line + 2;
+	ssize_t len = pread(fd, line, sizeof(line) - 1, 0);
+
+	if (len < 2 || line[0] != '#' || line[1] != '!')
+		return NULL;
+	line[len] = '\0';
+	at += strspn(at, " \t");
+	at[strcspn(at, " \t\n")] = '\0';
+	return *at ? strdup(at) : NULL;
+}
+
+int pm_probe_files_command(struct pm_probe_file *ret,
+			   const struct pm_probe_context *context, bool *is_script,
+			   struct pm_error *err)
+{
+	PM_AUTO_CLOSE int fd = -1;
+	char path[PATH_MAX];
+
+	*is_script = false;
+	fd = open_in_path(context->command, path);
+	for (int depth = 0; fd >= 0 && depth < SCRIPT_DEPTH_MAX; depth++) {
+		PM_AUTO_FREE char *interpreter = interpreter_of(fd);
+
+		if (!interpreter)
+			break;
+		*is_script = true;
+		close(fd);
+		snprintf(path, sizeof(path), "%s", interpreter);
+		fd = pm_file_open(0, path);
+	}
+	if (fd < 0)
+		return cannot_open(fd, *is_script ? path : context->command, err);
+	*ret = (struct pm_probe_file){ .label = strdup(last_part(path)),
+				       .path = strdup(path),
+				       .fd = pm_take_fd(&fd) };
+	if (ret->label && ret->path)
+		return 0;
+	pm_probe_file_release(ret);
+	return pm_error_set(err, -ENOMEM, "no memory left");
+}
+
+/* ---- libraries -------------------------------------------------------------------------------------- */
+
+struct candidates {
+	struct pm_probe_files *files;
+	const struct pm_probe_abi *abi;
+	const char *word;
+	char name[NAME_MAX + 1]; /* of the first that was found */
+	char other[NAME_MAX + 1]; /* another name that the word could mean */
+	struct pm_probe_near *near;
+};
+
+static int consider(void *user, const char *name, const char *path)
+{
+	struct candidates *candidates = user;
+	PM_AUTO_CLOSE int fd = -1;
+
+	if (strlen(name) > NAME_MAX)
+		return 0;
+	if (!pm_probe_library_is(last_part(name), candidates->word)) {
+		pm_probe_near_add(candidates->near, last_part(name));
+		return 0;
+	}
+	fd = pm_file_open(candidates->abi->pid, path);
+	/* libfoo.so, for those who compile, is mostly the same as libfoo.so.1. */
+	if (fd < 0 || has_file(candidates->files, fd))
+		return 0;
+	if (candidates->name[0] && strcmp(candidates->name, name) != 0) {
+		memcpy(candidates->other, name, strlen(name) + 1);
+		return 0;
+	}
+	memcpy(candidates->name, name, strlen(name) + 1);
+	return add_file(candidates->files, pm_take_fd(&fd), path, candidates->abi->pid);
+}
+
+/* Whether there was one; -EINVAL when the word means several. */
+static int settle(struct candidates *candidates, int code, struct pm_error *err)
+{
+	struct pm_probe_files *files = candidates->files;
+
+	if (code < 0)
+		return pm_error_set(err, code, "%s", strerror(-code));
+	if (files->list.len == 0)
+		return 0;
+	if (strcmp(candidates->name, candidates->word) == 0)
+		return 1;
+	if (candidates->other[0]) {
+		pm_error_set(err, -EINVAL, "\"%s\" could be %s or %s", candidates->word,
+			     candidates->name, candidates->other);
+		pm_error_fix(err, "the whole name, or a path");
+		return -EINVAL;
+	}
+	return 1;
+}
+
+/* The kind of files that the target loads. */
+static void abi_of(int fd, struct pm_probe_abi *abi)
+{
+	PM_AUTO_CLOSE int own = fd < 0 ? pm_file_open(0, "/proc/self/exe") : -1;
+	struct pm_probe_elf elf;
+
+	if (pm_probe_elf_open(&elf, fd < 0 ? own : fd) < 0)
+		return;
+	abi->machine = elf.machine;
+	abi->is_64 = elf.is_64;
+	pm_probe_elf_close(&elf);
+}
+
+static int by_command(struct pm_probe_files *files,
+		      const struct pm_probe_context *context, const char *word,
+		      struct pm_probe_near *near, struct pm_error *err)
+{
+	struct pm_probe_file program = { .fd = -1 };
+	struct pm_probe_abi abi = { 0 };
+	struct candidates candidates = {
+		.files = files, .abi = &abi, .word = word, .near = near
+	};
+	bool is_script;
+	/* That it cannot be run is said when that is tried. */
+	int code = pm_probe_files_command(&program, context, &is_script, NULL);
+
+	if (code < 0)
+		return code == -ENOMEM ? pm_error_set(err, code, "no memory left") : 0;
+	if (is_script && strcmp(last_part(context->command), word) == 0) {
+		code = pm_error_set(err, -EINVAL, "this is a script, run by %s",
+				    program.path);
+		pm_error_where(err, context->command, -1);
+	} else if (strcmp(program.label, word) == 0 ||
+		   strcmp(last_part(context->command), word) == 0) {
+		code = add_file(files, pm_take_fd(&program.fd), program.path, 0);
+		code = code < 0 ? pm_error_set(err, code, "%s", strerror(-code)) : 1;
+	} else {
+		abi_of(program.fd, &abi);
+		pm_probe_near_add(near, program.label);
+		code = pm_probe_needed_each(program.fd, program.path, &abi, consider,
+					    &candidates);
+		code = settle(&candidates, code, err);
+	}
+	pm_probe_file_release(&program);
+	return code;
+}
+
+/* By what the loader knows, in the root of @pid. */
+static int by_system(struct pm_probe_files *files, pid_t pid, const char *word,
+		     struct pm_probe_near *near, struct pm_error *err)
+{
+	PM_AUTO_CLOSE int exe = -1;
+	struct pm_probe_abi abi = { .pid = pid };
+	struct candidates candidates = {
+		.files = files, .abi = &abi, .word = word, .near = near
+	};
+	char path[PATH_MAX];
+	int code;
+
+	if (pid > 0) {
+		snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+		exe = pm_file_open(0, path);
+	}
+	abi_of(exe, &abi);
+	code = settle(&candidates, pm_probe_cache_each(&abi, consider, &candidates), err);
+	for (size_t i = 0; code == 0 && pm_probe_library_dirs[i]; i++) {
+		int fd;
+
+		if (snprintf(path, sizeof(path), "%s/%s", pm_probe_library_dirs[i],
+			     word) >= PATH_MAX)
+			break;
+		fd = pm_file_open(pid, path);
+		if (fd >= 0)
+			code = add_file(files, fd, path, pid) < 0 ? -ENOMEM : 1;
+	}
+	return code;
+}
+
+static int by_name(struct pm_probe_files *files, const struct pm_probe_context *context,
+		   const char *word, struct pm_probe_near *near, struct pm_error *err)
+{
+	char path[PATH_MAX];
+	int code = 0, fd;
+
+	for (size_t i = 0; code == 0 && i < context->pids_len; i++)
+		code = by_maps(files, context->pids[i], word, near, err);
+	if (code < 0 || files->list.len > 0)
+		return code;
+	if (context->command)
+		code = by_command(files, context, word, near, err);
+	if (code == 0)
+		code = by_system(files, context->pids_len > 0 ? context->pids[0] : 0,
+				 word, near, err);
+	if (code != 0)
+		return code < 0 ? code : 0;
+	fd = open_in_path(word, path);
+	if (fd >= 0 && add_file(files, fd, path, 0) < 0)
+		return pm_error_set(err, -ENOMEM, "no memory left");
+	return 0;
+}
+
+int pm_probe_files_find(struct pm_probe_files *files,
+			const struct pm_probe_context *context, const char *word,
+			struct pm_error *err)
+{
+	struct pm_probe_near near = { .wanted = word };
+	struct pm_str text = { 0 };
+	int code;
+
+	if (strchr(word, '/'))
+		return by_path(files, context, word, err);
+	code = by_name(files, context, word, &near, err);
+	if (code < 0 || files->list.len > 0)
+		return code;
+	pm_probe_near_tell(&near, &text);
+	pm_error_set(err, -ENOENT, "no program and no library is called \"%s\"%s", word,
+		     text.data && !text.failed ? text.data : "");
+	pm_error_fix(err, "a path: ./%s", word);
+	pm_str_release(&text);
+	return -ENOENT;
+}

@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which files a program will have loaded, without running anything: ldd(1) runs the program's
+ * own interpreter, which is up to whoever made the program. Sources: ld.so(8), gABI "Dynamic
+ * Section", glibc sysdeps/generic/dl-cache.h for the cache.
+ */
+#include "probe-internal.h"
+
+#include <elf.h>
+#include <limits.h>
+#include <string.h>
+
+#include "pm/proc.h"
+
+enum {
+	CACHE_BYTES_MAX = 64 << 20,
+	DYNAMIC_BYTES_MAX = 1 << 20,
+	STRINGS_BYTES_MAX = 16 << 20,
+	NEEDED_MAX = 2048, /* libraries of a program */
+	RUNPATH_MAX = 16384, /* bytes */
+};
+
+const char *const pm_probe_library_dirs[] = { "/lib64",   "/usr/lib64",     "/lib",
+					      "/usr/lib", "/usr/local/lib", NULL };
+
+/* ---- cache -------------------------------------------------------------------------------- */
+
+#define CACHE_MAGIC "glibc-ld.so.cache1.1"
+
+/* The new format, in host byte order; all of it follows this header. */
+struct cache_header {
+	char magic[20];
+	uint32_t count, strings_len;
+	uint8_t flags, unused[3];
+	uint32_t extension_offset, unused2[3];
+};
+
+struct cache_entry {
+	int32_t flags;
+	uint32_t name, path; /* offsets from the header */
+	uint32_t os_version;
+	uint64_t hwcap;
+};
+
+/* dl-cache.h, FLAG_*; the low byte is 3 for libraries of glibc 2. */
+static bool cache_flags(const struct pm_probe_abi *abi, int32_t *ret)
+{
+	switch (abi->machine) {
+	case EM_X86_64:
+		*ret = abi->is_64 ? 0x0303 : 0x0803;
+		return true;
+	case EM_386:
+		*ret = 0x0003;
+		return true;
+	case EM_AARCH64:
+		*ret = 0x0a03;
+		return abi->is_64;
+	default:
+		return false;
+	}
+}
+
+/* A NUL-terminated text at @offset from @base in the @len bytes there. */
+static const char *text_at(const char *base, size_t len, uint64_t offset)
+{
+	if (offset >= len || !memchr(base + offset, '\0', len - (size_t)offset))
+		return NULL;
+	return base + offset;
+}
+
+int pm_probe_cache_parse(const char *bytes, size_t len, const struct pm_probe_abi *abi,
+			 pm_probe_library_fn each, void *user)
+{
+	struct cache_header header;
+	const char *base;
+	int32_t flags;
+	int code = 0;
+
+	/* Up to glibc 2.31 the old format comes first, and the new one within it. */
+	base = memmem(bytes, len, CACHE_MAGIC, sizeof(CACHE_MAGIC) - 1);
+	if (!base || !cache_flags(abi, &flags))
+		return 0;
+	len -= (size_t)(base - bytes);
+	if (len < sizeof(header))
+		return 0;
+	memcpy(&header, base, sizeof(header));
+	for (uint32_t i = 0; code == 0 && i < header.count; i++) {
+		uint64_t at = sizeof(header) + (uint64_t)i * sizeof(struct cache_entry);
+		struct cache_entry entry;
+		const char *name, *path;
+
+		if (at + sizeof(entry) > len)
+			break;
+		memcpy(&entry, base + at, sizeof(entry));
+		name = text_at(base, len, entry.name);
+		path = text_at(base, len, entry.path);
+		if (entry.flags == flags && name && path && path[0] == '/')
+			code = each(user, name, path);
+	}
+	return code;
+}
+
+int pm_probe_cache_each(const struct pm_probe_abi *abi, pm_probe_library_fn each,
+			void *user)
+{
+	PM_AUTO_CLOSE int fd = pm_file_open(abi->pid, "/etc/ld.so.cache");
+	PM_AUTO_FREE char *bytes = NULL;
+	struct pm_probe_elf file = { .fd = fd };
+	off_t end;
+
+	if (fd < 0 || (end = lseek(fd, 0, SEEK_END)) < 0)
+		return 0;
+	file.size = (uint64_t)end;
+	if (pm_probe_elf_read(&file, 0, file.size, CACHE_BYTES_MAX, &bytes) < 0)
+		return 0;
+	return pm_probe_cache_parse(bytes, (size_t)file.size, abi, each, user);
+}
+
+/* ---- what a file needs ----------------------------------------------------------------------- */
+
+struct dynamic {
+	PM_VEC(uint64_t) needed; /* offsets in strings */
+	char *strings;
+	size_t strings_len;
+	uint64_t rpath, runpath; /* offsets in strings, UINT64_MAX: none */
+};
+
+static void dynamic_release(struct dynamic *dynamic)
+{
+	pm_vec_release(&dynamic->needed);
+	free(dynamic->strings);
+}
+
+static int read_strings(const struct pm_probe_elf *elf, struct dynamic *dynamic,
+			uint64_t address, uint64_t size)
+{
+	const struct pm_probe_segment *segment = pm_probe_elf_segment(elf, address);
+	int code;
+
+	if (!segment)
+		return -ENODATA;
+	code = pm_probe_elf_read(elf, address - segment->start + segment->offset, size,
+				 STRINGS_BYTES_MAX, &dynamic->strings);
+	if (code == 0)
+		dynamic->strings_len = (size_t)size + 1;
+	return code;
+}
+
+static int dynamic_read(struct dynamic *dynamic, const struct pm_probe_elf *elf)
+{
+	PM_AUTO_FREE char *bytes = NULL;
+	size_t entry = elf->is_64 ? sizeof(Elf64_Dyn) : sizeof(Elf32_Dyn);
+	uint64_t strings = 0, strings_size = 0;
+	int code = pm_probe_elf_read(elf, elf->dynamic, elf->dynamic_len,
+				     DYNAMIC_BYTES_MAX, &bytes);
+
+	dynamic->rpath = dynamic->runpath = UINT64_MAX;
+	for (size_t at = 0; code == 0 && at + entry <= elf->dynamic_len; at += entry) {
+		Elf64_Dyn wide;
+		Elf32_Dyn narrow;
+
+		if (elf->is_64) {
+			memcpy(&wide, bytes + at, sizeof(wide));
+		} else {
+			memcpy(&narrow, bytes + at, sizeof(narrow));
+			wide.d_tag = narrow.d_tag;
+			wide.d_un.d_val = narrow.d_un.d_val;
+		}
+		if (wide.d_tag == DT_NULL)
+			break;
+		if (wide.d_tag == DT_NEEDED && dynamic->needed.len < NEEDED_MAX)
+			code = pm_vec_push(&dynamic->needed, wide.d_un.d_val);
+		else if (wide.d_tag == DT_STRTAB)
+			strings = wide.d_un.d_val;
+		else if (wide.d_tag == DT_STRSZ)
+			strings_size = wide.d_un.d_val;
+		else if (wide.d_tag == DT_RPATH)
+			dynamic->rpath = wide.d_un.d_val;
+		else if (wide.d_tag == DT_RUNPATH)
+			dynamic->runpath = wide.d_un.d_val;
+	}
+	return code < 0 ? code : read_strings(elf, dynamic, strings, strings_size);
+}
+
+static const char *dynamic_text(const struct dynamic *dynamic, uint64_t offset)
+{
+	return text_at(dynamic->strings, dynamic->strings_len, offset);
+}
+
+/* ---- the search ------------------------------------------------------------------------------- */
+
+struct library {
+	char *name, *path;
+};
+
+struct search {
+	const struct pm_probe_abi *abi;
+	PM_VEC(struct library) found; /* also the queue */
+	PM_VEC(char *) asked; /* names that were searched */
+	char *program_rpath;
+	const char *wanted; /* of the cache just now */
+	bool failed, in_cache;
+};
+
+static void search_release(struct search *search)
+{
+	for (size_t i = 0; i < search->found.len; i++) {
+		free(search->found.data[i].name);
+		free(search->found.data[i].path);
+	}
+	pm_vec_release(&search->found);
+	for (size_t i = 0; i < search->asked.len; i++)
+		free(search->asked.data[i]);
+	pm_vec_release(&search->asked);
+	free(search->program_rpath);
+}
+
+/* True when the file fits; it is then in the queue. */
+static bool take(struct search *search, const char *name, const char *path)
+{
+	PM_AUTO_CLOSE int fd = pm_file_open(search->abi->pid, path);
+	struct pm_probe_elf elf;
+	struct library library;
+
+	if (fd < 0 || pm_probe_elf_open(&elf, fd) < 0)
+		return false;
+	if (elf.machine != search->abi->machine || elf.is_64 != search->abi->is_64) {
+		pm_probe_elf_close(&elf);
+		return false;
+	}
+	pm_probe_elf_close(&elf);
+	for (size_t i = 0; i < search->found.len; i++)
+		if (strcmp(search->found.data[i].path, path) == 0)
+			return true;
+	library = (struct library){ strdup(name), strdup(path) };
+	if (!library.name || !library.path || search->found.len >= NEEDED_MAX ||
+	    pm_vec_push(&search->found, library) < 0) {
+		free(library.name);
+		free(library.path);
+		search->failed = true;
+	}
+	return true;
+}
+
+/* In the folders of a list with `:`; @origin is the folder of the file that has the list. */
+static bool take_from(struct search *search, const char *name, const char *list,
+		      const char *origin, size_t origin_len)
+{
+	while (list && *list) {
+		size_t len = strcspn(list, ":");
+		struct pm_str path = { 0 };
+		bool found = false;
+
+		for (size_t i = 0; i < len;) {
+			size_t token = strncmp(list + i, "$ORIGIN", 7) == 0     ? 7
+				       : strncmp(list + i, "${ORIGIN}", 9) == 0 ? 9
+										: 0;
+
+			if (token > 0)
+				pm_str_append(&path, origin, origin_len);
+			else
+				pm_str_putc(&path, list[i]);
+			i += token > 0 ? token : 1;
+		}
+		pm_str_printf(&path, "/%s", name);
+		if (len > 0 && !path.failed && path.len < PATH_MAX && path.data[0] == '/')
+			found = take(search, name, path.data);
+		pm_str_release(&path);
+		if (found)
+			return true;
+		list += len + (list[len] == ':');
+	}
+	return false;
+}
+
+static int take_cached(void *user, const char *name, const char *path)
+{
+	struct search *search = user;
+
+	if (strcmp(name, search->wanted) == 0)
+		search->in_cache |= take(search, name, path);
+	return search->failed ? -ENOMEM : 0;
+}
+
+/* ld.so(8): RPATH (without RUNPATH), LD_LIBRARY_PATH, RUNPATH, the cache, system folders. */
+static void find_one(struct search *search, const char *name, const char *of,
+		     const struct dynamic *dynamic)
+{
+	const char *slash = strrchr(of, '/');
+	size_t origin_len = slash ? (size_t)(slash - of) : 0;
+	const char *runpath = dynamic_text(dynamic, dynamic->runpath);
+	const char *rpath = runpath ? NULL : dynamic_text(dynamic, dynamic->rpath);
+
+	if (strchr(name, '/')) {
+		if (name[0] == '/')
+			take(search, name, name);
+		return;
+	}
+	if (take_from(search, name, rpath, of, origin_len) ||
+	    (!runpath &&
+	     take_from(search, name, search->program_rpath, of, origin_len)) ||
+	    (search->abi->pid == 0 &&
+	     take_from(search, name, getenv("LD_LIBRARY_PATH"), of, origin_len)) ||
+	    take_from(search, name, runpath, of, origin_len))
+		return;
+	search->wanted = name;
+	search->in_cache = false;
+	pm_probe_cache_each(search->abi, take_cached, search);
+	for (size_t i = 0; pm_probe_library_dirs[i] && !search->in_cache; i++)
+		search->in_cache =
+			take_from(search, name, pm_probe_library_dirs[i], "", 0);
+}
+
+static bool was_asked(struct search *search, const char *name)
+{
+	char *copy;
+
+	for (size_t i = 0; i < search->asked.len; i++)
+		if (strcmp(search->asked.data[i], name) == 0)
+			return true;
+	copy = strdup(name);
+	if (search->asked.len >= NEEDED_MAX || !copy ||
+	    pm_vec_push(&search->asked, copy) < 0) {
+		free(copy);
+		search->failed = true;
+	}
+	return search->failed;
+}
+
+static int follow(struct search *search, int fd, const char *path, bool is_program)
+{
+	struct dynamic dynamic = { 0 };
+	struct pm_probe_elf elf;
+	int code = pm_probe_elf_open(&elf, fd);
+
+	if (code < 0)
+		return code == -ENOMEM ? code : 0;
+	code = dynamic_read(&dynamic, &elf);
+	if (code == 0 && is_program) {
+		const char *rpath = dynamic_text(&dynamic, dynamic.rpath);
+
+		if (rpath && dynamic.runpath == UINT64_MAX)
+			search->program_rpath = strndup(rpath, RUNPATH_MAX);
+	}
+	for (size_t i = 0; code == 0 && !search->failed && i < dynamic.needed.len; i++) {
+		const char *name = dynamic_text(&dynamic, dynamic.needed.data[i]);
+
+		if (name && name[0] && strlen(name) < NAME_MAX &&
+		    !was_asked(search, name))
+			find_one(search, name, path, &dynamic);
+	}
+	dynamic_release(&dynamic);
+	pm_probe_elf_close(&elf);
+	return search->failed ? -ENOMEM : code == -ENOMEM ? code : 0;
+}
+
+int pm_probe_needed_each(int fd, const char *path, const struct pm_probe_abi *abi,
+			 pm_probe_library_fn each, void *user)
+{
+	struct search search = { .abi = abi };
+	int code = follow(&search, fd, path, true);
+
+	for (size_t i = 0; code == 0 && i < search.found.len; i++) {
+		const struct library library = search.found.data[i];
+		PM_AUTO_CLOSE int its = pm_file_open(abi->pid, library.path);
+
+		code = each(user, library.name, library.path);
+		if (code == 0 && its >= 0)
+			code = follow(&search, its, library.path, false);
+	}
+	search_release(&search);
+	return code;
+}

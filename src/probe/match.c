@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Names as people type them against names as symbol tables have them. Demangling half a
+ * million names takes seconds, so a piece of what was typed that every mangled name of it has
+ * to contain decides first.
+ */
+#include "probe-internal.h"
+
+#include <ctype.h>
+#include <fnmatch.h>
+#include <string.h>
+
+#include "pm/symbol.h"
+
+enum {
+	NEEDLE_MIN = 2, /* shorter ones are in every name */
+};
+/* Names in files can be made to demangle to 16 KiB each. */
+#define DEMANGLED_BYTES_MAX ((uint64_t)512 << 20)
+
+/* ---- copies and parts of functions ------------------------------------------------------- */
+
+static bool is_one_of(const char *text, size_t len, const char *const *words)
+{
+	for (; *words; words++)
+		if (strlen(*words) == len && memcmp(text, *words, len) == 0)
+			return true;
+	return false;
+}
+
+size_t pm_probe_base_len(const char *name, enum pm_probe_copy *copy)
+{
+	/* Of GCC and of Clang: the whole function, changed or renamed. */
+	static const char *const whole[] = { "constprop", "isra",  "lto_priv",   "llvm",
+					     "__uniq",    "local", "localalias", NULL };
+	/* Some of its code, which is entered more or less often than it. */
+	static const char *const part[] = { "part",     "cold",    "hot",     "warm",
+					    "resume",   "destroy", "cleanup", "actor",
+					    "unlikely", "split",   "eh",      NULL };
+	size_t len = strlen(name), end = len;
+
+	*copy = PM_PROBE_WHOLE;
+	while (end > 1) {
+		const char *dot = memrchr(name + 1, '.', end - 1);
+		size_t word_len = dot ? (size_t)(name + end - dot) - 1 : 0;
+
+		if (!dot)
+			break;
+		end = (size_t)(dot - name);
+		if (word_len > 0 && strspn(dot + 1, "0123456789") >= word_len)
+			continue; /* the number belongs to the word before it */
+		if (is_one_of(dot + 1, word_len, part))
+			*copy = PM_PROBE_PART;
+		else if (!is_one_of(dot + 1, word_len, whole))
+			break;
+		len = end;
+	}
+	return len;
+}
+
+/* ---- patterns ------------------------------------------------------------------------------- */
+
+static bool is_word(char c)
+{
+	return isalnum((unsigned char)c) || c == '_' || c == '$' || (c & 0x80);
+}
+
+/* Without spaces but those between two words: `f(int,char)` is `f(int, char)`. */
+static void squeeze(char *text)
+{
+	char *to = text;
+
+	for (const char *from = text; *from; from++) {
+		if (*from == ' ' && !(to > text && is_word(to[-1]) && is_word(from[1])))
+			continue;
+		*to++ = *from;
+	}
+	*to = '\0';
+}
+
+/* Words that demangling makes of something else. */
+static bool is_made_up(const char *text, size_t len)
+{
+	static const char *const words[] = { "operator",
+					     "anonymous",
+					     "namespace",
+					     "lambda",
+					     "unnamed",
+					     "type",
+					     "vtable",
+					     "typeinfo",
+					     "guard",
+					     "variable",
+					     "thunk",
+					     "const",
+					     "unsigned",
+					     "signed",
+					     "int",
+					     "char",
+					     "long",
+					     "short",
+					     "bool",
+					     "double",
+					     "float",
+					     "void",
+					     "std",
+					     "string",
+					     "allocator",
+					     "basic_string",
+					     "istream",
+					     "ostream",
+					     "iostream",
+					     "new",
+					     "delete",
+					     "impl",
+					     "as",
+					     "dyn",
+					     "closure",
+					     "basic_istream",
+					     "basic_ostream",
+					     "basic_iostream",
+					     "shim",
+					     "clone",
+					     NULL };
+
+	return is_one_of(text, len, words);
+}
+
+/* The longest word in front of parameters that the mangled name must have as it is. */
+static char *needle_of(const char *text)
+{
+	size_t end = strcspn(text, "(<{"), best_len = 0;
+	const char *best = NULL;
+
+	for (size_t i = 0; i < end;) {
+		size_t len = 0;
+
+		if (text[i] == '[') { /* of a glob, or of an operator */
+			while (i < end && text[i] != ']')
+				i++;
+			continue;
+		}
+		while (i + len < end && is_word(text[i + len]) &&
+		       (unsigned char)text[i + len] < 0x80)
+			len++;
+		if (len >= NEEDLE_MIN && len > best_len && !is_made_up(text + i, len)) {
+			best = text + i;
+			best_len = len;
+		}
+		i += len > 0 ? len : 1;
+	}
+	return best ? strndup(best, best_len) : NULL;
+}
+
+int pm_probe_pattern_init(struct pm_probe_pattern *pattern, const char *text)
+{
+	*pattern =
+		(struct pm_probe_pattern){ .text = strdup(text),
+					   .is_glob = strpbrk(text, "*?[") != NULL,
+					   .with_parameters = strchr(text, '(') != NULL,
+					   .names_copy = strchr(text, '.') != NULL,
+					   .budget = DEMANGLED_BYTES_MAX };
+	if (!pattern->text)
+		return -ENOMEM;
+	squeeze(pattern->text);
+	pattern->needle = needle_of(pattern->text);
+	return 0;
+}
+
+void pm_probe_pattern_release(struct pm_probe_pattern *pattern)
+{
+	free(pattern->text);
+	free(pattern->needle);
+	*pattern = (struct pm_probe_pattern){ 0 };
+}
+
+static bool compare(const struct pm_probe_pattern *pattern, const char *name, bool glob)
+{
+	return glob ? fnmatch(pattern->text, name, 0) == 0
+		    : strcmp(pattern->text, name) == 0;
+}
+
+/* `(anonymous namespace)::f` has parentheses, but no parameters. */
+static bool matches_demangled(struct pm_probe_pattern *pattern, const char *name,
+			      bool glob)
+{
+	for (int full = 0; full < 2; full++) {
+		PM_AUTO_FREE char *pretty = NULL;
+
+		if (full && !pattern->with_parameters && !glob)
+			break;
+		pretty = full ? pm_demangle_full(name) : pm_demangle(name);
+		if (!pretty)
+			return false;
+		if (strlen(pretty) > pattern->budget) {
+			pattern->exhausted = true;
+			return false;
+		}
+		pattern->budget -= strlen(pretty);
+		squeeze(pretty);
+		if (compare(pattern, pretty, glob))
+			return true;
+	}
+	return false;
+}
+
+bool pm_probe_pattern_matches(struct pm_probe_pattern *pattern, const char *name,
+			      bool glob)
+{
+	PM_AUTO_FREE char *base = NULL;
+	enum pm_probe_copy copy;
+	size_t len;
+
+	if (compare(pattern, name, glob))
+		return true;
+	len = pm_probe_base_len(name, &copy);
+	if (name[len] != '\0') {
+		base = strndup(name, len);
+		if (!base)
+			return false;
+		name = base;
+		if (compare(pattern, name, glob))
+			return true;
+	}
+	if (name[0] != '_' || (name[1] != 'Z' && name[1] != 'R') ||
+	    (pattern->needle && !strstr(name, pattern->needle)))
+		return false;
+	return matches_demangled(pattern, name, glob);
+}
+
+char *pm_probe_pretty(const char *name)
+{
+	PM_AUTO_FREE char *base = NULL;
+	struct pm_str str = { 0 };
+	enum pm_probe_copy copy;
+	size_t len = pm_probe_base_len(name, &copy);
+	char *pretty;
+
+	base = strndup(name, len);
+	if (!base)
+		return NULL;
+	pretty = pm_demangle_full(base);
+	if (pretty)
+		pm_str_puts(&str, pretty);
+	else
+		pm_str_printable(&str, base, len);
+	free(pretty);
+	pm_str_printable(&str, name + len, strlen(name) - len);
+	if (str.failed)
+		pm_str_release(&str);
+	return str.data;
+}
+
+/* ---- near names ------------------------------------------------------------------------------ */
+
+void pm_probe_near_add(struct pm_probe_near *near, const char *name)
+{
+	size_t len = strlen(name), wanted = strlen(near->wanted), distance, at;
+
+	if (len >= PM_PROBE_NEAR_BYTES || wanted < 2)
+		return;
+	distance = pm_name_distance(near->wanted, name);
+	if (distance > 1 + wanted / 4) {
+		/* One inside of the other is near, too, when they do not differ much. */
+		if (len > 2 * wanted || !strcasestr(name, near->wanted))
+			return;
+		distance = wanted;
+	}
+	for (size_t i = 0; i < near->len; i++)
+		if (strcmp(near->list[i].name, name) == 0)
+			return;
+	for (at = near->len; at > 0 && near->list[at - 1].distance > distance; at--)
+		if (at < PM_PROBE_NEAR_MAX)
+			near->list[at] = near->list[at - 1];
+	if (at == PM_PROBE_NEAR_MAX)
+		return;
+	near->list[at].distance = distance;
+	memcpy(near->list[at].name, name, len + 1);
+	near->len += near->len < PM_PROBE_NEAR_MAX;
+}
+
+void pm_probe_near_tell(const struct pm_probe_near *near, struct pm_str *str)
+{
+	for (size_t i = 0; i < near->len; i++) {
+		pm_str_puts(str, i == 0 ? "; near names: " : ", ");
+		pm_str_printable(str, near->list[i].name, strlen(near->list[i].name));
+	}
+}

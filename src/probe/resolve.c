@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From words to places: FILE to files (files.c, loader.c), in each of them SYMBOL, SOURCE:LINE
+ * or PROVIDER:NAME to addresses (symbols.c, lines.c, stapsdt.c), and these by the program
+ * headers (elf.c) to offsets. Each place becomes a spec of its own.
+ *
+ * The kernel gets /proc/self/fd/N for a path. A name could stand for another file by the time
+ * that it looks, or, when it is a link in a container, lead it out of there: then there would
+ * be a breakpoint at some offset of a file that nobody has looked into.
+ */
+#include "probe-internal.h"
+
+#include <fcntl.h>
+#include <string.h>
+
+#include "pm/proc.h"
+
+void pm_probes_release(struct pm_probes *probes)
+{
+	for (size_t i = 0; i < probes->files.len; i++)
+		close(probes->files.data[i]);
+	for (size_t i = 0; i < probes->notes.len; i++)
+		free(probes->notes.data[i]);
+	pm_vec_release(&probes->files);
+	pm_vec_release(&probes->notes);
+}
+
+void pm_probe_places_release(struct pm_probe_places *places)
+{
+	for (size_t i = 0; i < places->list.len; i++)
+		free(places->list.data[i].name);
+	pm_vec_release(&places->list);
+}
+
+int pm_probe_places_add(struct pm_probe_places *places, struct pm_probe_place place)
+{
+	int code = place.name ? pm_vec_push(&places->list, place) : -ENOMEM;
+
+	if (code < 0)
+		free(place.name);
+	return code;
+}
+
+/* The list to be, and what its old entries have become. */
+struct resolver {
+	struct pm_probes *probes;
+	struct pm_event_specs *specs; /* keeps the texts */
+	const struct pm_probe_context *context;
+	PM_VEC(struct pm_event_spec) list;
+	PM_VEC(uint32_t) first; /* of each old entry, its first new one */
+};
+
+static int no_memory(struct pm_error *err)
+{
+	return pm_error_set(err, -ENOMEM, "no memory left for the probes");
+}
+
+static int note(struct resolver *resolver, struct pm_str *text)
+{
+	char *copy = NULL;
+	int code = text->failed ? -ENOMEM : 0;
+
+	if (text->len > 0 && code == 0) {
+		copy = strdup(text->data);
+		code = copy ? pm_vec_push(&resolver->probes->notes, copy) : -ENOMEM;
+		if (code < 0)
+			free(copy);
+	}
+	pm_str_release(text);
+	return code;
+}
+
+/* ---- the PMU's word for markers' counters --------------------------------------------------- */
+
+/* Documentation/ABI/testing/sysfs-bus-event_source-devices-format: "config:32-63". */
+static unsigned int counter_shift(const struct pm_probe_context *context)
+{
+	enum {
+		SHIFT_DEFAULT = 32, /* since the first kernel that had it */
+	};
+	PM_AUTO_CLOSE int fd = -1;
+	struct pm_str path = { 0 };
+	char text[64];
+	ssize_t len;
+	unsigned int from = SHIFT_DEFAULT;
+
+	pm_str_printf(&path, "%s/uprobe/format/ref_ctr_offset",
+		      context->devices ? context->devices
+				       : "/sys/bus/event_source/devices");
+	fd = path.failed ? -1 : open(path.data, O_RDONLY | O_CLOEXEC);
+	pm_str_release(&path);
+	len = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	if (len > 0) {
+		text[len] = '\0';
+		if (sscanf(text, "config:%u", &from) != 1 || from > 32)
+			from = SHIFT_DEFAULT;
+	}
+	return from;
+}
+
+/* ---- places to specs -------------------------------------------------------------------------- */
+
+struct naming {
+	const char *prefix; /* "uprobe" */
+	const char *file; /* label, or the path where labels are the same */
+};
+
+static bool is_taken(const struct resolver *resolver, size_t from, const char *name)
+{
+	for (size_t i = from; i < resolver->list.len; i++)
+		if (strcmp(resolver->list.data[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+/* Two places never have the same name: the address is put behind the second one's. */
+static void name_place(const struct resolver *resolver, size_t from,
+		       const struct naming *naming, const struct pm_probe_place *place,
+		       bool repeats, char ret[PM_EVENT_NAME_MAX])
+{
+	char tail[32] = "";
+	int room;
+
+	snprintf(ret, PM_EVENT_NAME_MAX, "%s:%s:%s", naming->prefix, naming->file,
+		 place->name);
+	if (!repeats && !is_taken(resolver, from, ret))
+		return;
+	snprintf(tail, sizeof(tail), "@0x%llx", (unsigned long long)place->address);
+	room = PM_EVENT_NAME_MAX - 1 - (int)strlen(tail);
+	snprintf(ret, PM_EVENT_NAME_MAX, "%s:%s:%s", naming->prefix, naming->file,
+		 place->name);
+	if ((int)strlen(ret) > room)
+		ret[room] = '\0';
+	strcat(ret, tail);
+}
+
+static int add_specs(struct resolver *resolver, const struct pm_event_spec *asked,
+		     const struct pm_probe_file *file, const struct naming *naming,
+		     const struct pm_probe_places *places, size_t from)
+{
+	unsigned int shift = 0;
+	char path[32];
+	const char *kept;
+	int fd = fcntl(file->fd, F_DUPFD_CLOEXEC, 0);
+
+	if (fd < 0 || pm_vec_push(&resolver->probes->files, fd) < 0) {
+		pm_cleanup_close(&fd);
+		return fd < 0 ? -errno : -ENOMEM;
+	}
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	kept = pm_event_specs_keep(resolver->specs, path, strlen(path));
+	if (!kept)
+		return -ENOMEM;
+	for (size_t i = 0; i < places->list.len; i++) {
+		const struct pm_probe_place *place = &places->list.data[i];
+		struct pm_event_spec spec = *asked;
+		bool repeats =
+			i > 0 && strcmp(places->list.data[i - 1].name, place->name) == 0;
+
+		spec.place.wanted = false;
+		spec.path = kept;
+		spec.config2 = place->offset;
+		if (place->semaphore > 0) {
+			if (shift == 0)
+				shift = counter_shift(resolver->context);
+			spec.config |= place->semaphore << shift;
+		}
+		name_place(resolver, from, naming, place, repeats, spec.name);
+		/* For now its own number, until all are there. */
+		if (pm_vec_push(&resolver->list, spec) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int find_places(const struct pm_probe_search *search,
+		       struct pm_probe_places *places, struct pm_error *err)
+{
+	const struct pm_event_place *asked = &search->spec->place;
+
+	if (asked->usdt)
+		return pm_probe_find_markers(search, places, err);
+	if (asked->source)
+		return pm_probe_find_lines(search, places, err);
+	return pm_probe_find_symbols(search, places, err);
+}
+
+/* What one file has of it. */
+static int look_into(struct resolver *resolver, const struct pm_event_spec *spec,
+		     const struct pm_probe_file *file, struct pm_probe_places *places,
+		     struct pm_error *err)
+{
+	struct pm_debug_search debug = { .dir = resolver->context->debug_dir,
+					 .pid = file->pid,
+					 .path = file->path };
+	PM_AUTO_CLOSE int debug_fd = pm_debug_find(file->fd, &debug);
+	struct pm_str text = { 0 };
+	struct pm_probe_elf elf;
+	struct pm_probe_search search = { .spec = spec,
+					  .context = resolver->context,
+					  .file = file,
+					  .elf = &elf,
+					  .debug_fd = debug_fd,
+					  .note = &text };
+	int code = pm_probe_elf_open(&elf, file->fd);
+
+	if (code < 0)
+		code = pm_error_set(err, code, "%s",
+				    code == -ENOEXEC ? "this is no ELF file"
+						     : strerror(-code));
+	else
+		code = find_places(&search, places, err);
+	pm_probe_elf_close(&elf);
+	pm_error_where(err, file->path, -1);
+	if (note(resolver, &text) < 0 && code == 0)
+		code = no_memory(err);
+	return code;
+}
+
+/* Several files: those that do not have it are no matter as long as one does. */
+static int resolve_uprobe(struct resolver *resolver, const struct pm_event_spec *spec,
+			  struct pm_error *err)
+{
+	struct naming naming = { .prefix = spec->place.usdt        ? "usdt"
+					   : spec->place.on_return ? "uretprobe"
+								   : "uprobe" };
+	size_t from = resolver->list.len;
+	struct pm_probe_files files = { 0 };
+	int code = pm_probe_files_find(&files, resolver->context, spec->place.file, err);
+	int first = 0;
+
+	for (size_t i = 0; i < files.list.len && code == 0; i++) {
+		const struct pm_probe_file *file = &files.list.data[i];
+		struct pm_probe_places places = { 0 };
+		int one =
+			look_into(resolver, spec, file, &places, first == 0 ? err : NULL);
+
+		naming.file = i > 0 && strcmp(file->label, files.list.data[0].label) == 0
+				      ? file->path
+				      : file->label;
+		if (one == 0) {
+			code = add_specs(resolver, spec, file, &naming, &places, from);
+			if (code < 0)
+				pm_error_set(err, code, "cannot keep a file: %s",
+					     strerror(-code));
+		} else if (first == 0) {
+			first = one;
+		}
+		pm_probe_places_release(&places);
+	}
+	pm_probe_files_release(&files);
+	if (code == 0 && resolver->list.len == from)
+		return first;
+	return code;
+}
+
+static int resolve_kprobe(struct resolver *resolver, const struct pm_event_spec *asked,
+			  struct pm_error *err)
+{
+	struct pm_event_spec spec = *asked;
+
+	/* tracefs knows the names that may be probed, but is root's, and globs of kernel
+	 * functions are a way to stop a machine. */
+	if (strpbrk(spec.place.symbol, "*?["))
+		return pm_error_set(err, -EINVAL,
+				    "\"%s\": kernel functions are probed one by one, not "
+				    "by a glob",
+				    spec.place.symbol);
+	spec.place.wanted = false;
+	spec.path = spec.place.symbol;
+	spec.config2 = spec.place.offset;
+	return pm_vec_push(&resolver->list, spec) < 0 ? no_memory(err) : 0;
+}
+
+static int resolve_data(struct resolver *resolver, const struct pm_event_spec *asked,
+			struct pm_error *err)
+{
+	struct pm_event_spec spec = *asked;
+	uint64_t address;
+	int code = pm_probe_find_data(resolver->context, asked, &address, err);
+
+	if (code < 0)
+		return code;
+	/* The debug registers compare whole words (Intel SDM 3B, 18.2.5). */
+	if (spec.config2 > 0 && (spec.config2 & (spec.config2 - 1)) == 0 &&
+	    address % spec.config2 != 0 && spec.bp_type != 4)
+		return pm_error_set(err, -EINVAL,
+				    "%s is at 0x%llx, which is no multiple of the %llu "
+				    "bytes to watch",
+				    spec.place.symbol, (unsigned long long)address,
+				    (unsigned long long)spec.config2);
+	spec.place.wanted = false;
+	spec.config1 = address;
+	return pm_vec_push(&resolver->list, spec) < 0 ? no_memory(err) : 0;
+}
+
+static int resolve_one(struct resolver *resolver, size_t index, struct pm_error *err)
+{
+	const struct pm_event_spec spec = resolver->specs->list.data[index];
+
+	if (pm_vec_push(&resolver->first, (uint32_t)resolver->list.len) < 0)
+		return no_memory(err);
+	if (!spec.place.wanted)
+		return pm_vec_push(&resolver->list, spec) < 0 ? no_memory(err) : 0;
+	if (spec.kind == PM_EVENT_UPROBE)
+		return resolve_uprobe(resolver, &spec, err);
+	if (spec.kind == PM_EVENT_KPROBE)
+		return resolve_kprobe(resolver, &spec, err);
+	return resolve_data(resolver, &spec, err);
+}
+
+/* An event is in a group when it leads others or has another leader. */
+static bool is_grouped(const struct pm_event_specs *specs, size_t index)
+{
+	uint32_t leader = specs->list.data[index].leader;
+
+	if (leader != index)
+		return true;
+	for (size_t i = 0; i < specs->list.len; i++)
+		if (i != index && specs->list.data[i].leader == index)
+			return true;
+	return false;
+}
+
+static void set_leaders(struct resolver *resolver)
+{
+	const struct pm_event_specs *specs = resolver->specs;
+
+	for (size_t i = 0; i < specs->list.len; i++) {
+		size_t end = i + 1 < specs->list.len ? resolver->first.data[i + 1]
+						     : resolver->list.len;
+		uint32_t leader = specs->list.data[i].leader;
+		bool grouped = is_grouped(specs, i) && leader < specs->list.len;
+
+		for (size_t n = resolver->first.data[i]; n < end; n++)
+			resolver->list.data[n].leader =
+				grouped ? resolver->first.data[leader] : (uint32_t)n;
+	}
+}
+
+int pm_probes_resolve(struct pm_probes *probes, struct pm_event_specs *specs,
+		      const struct pm_probe_context *context, struct pm_error *err)
+{
+	struct resolver resolver = { .probes = probes,
+				     .specs = specs,
+				     .context = context };
+	bool any = false;
+	int code = 0;
+
+	for (size_t i = 0; i < specs->list.len; i++)
+		any |= specs->list.data[i].place.wanted;
+	for (size_t i = 0; any && i < specs->list.len && code == 0; i++)
+		code = resolve_one(&resolver, i, err);
+	if (any && code == 0) {
+		set_leaders(&resolver);
+		pm_vec_release(&specs->list);
+		specs->list.data = PM_TAKE_PTR(resolver.list.data);
+		specs->list.len = resolver.list.len;
+		specs->list.cap = resolver.list.cap;
+	}
+	pm_vec_release(&resolver.list);
+	pm_vec_release(&resolver.first);
+	return code;
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Markers that were compiled in with sys/sdt.h (USDT): an ELF note for each place where one
+ * is. The note says where the marker is, where .stapsdt.base was when it was written (to
+ * find what prelink moved), and a counter that makes the marker live while it is not zero;
+ * the kernel counts it up for us. Sources: sys/sdt.h of SystemTap, its wiki's
+ * "UserSpaceProbeImplementation", linux/trace_events.h for ref_ctr_offset.
+ */
+#include "probe-internal.h"
+
+#include <elf.h>
+#include <fnmatch.h>
+#include <string.h>
+
+enum {
+	NT_STAPSDT = 3,
+	NOTES_BYTES_MAX = 64 << 20,
+};
+
+static uint64_t read_address(struct pm_reader *reader, bool is_64)
+{
+	return is_64 ? pm_reader_u64(reader) : pm_reader_u32(reader);
+}
+
+/* @desc of one note. */
+static bool read_marker(struct pm_reader *desc, bool is_64, struct pm_probe_marker *ret)
+{
+	struct pm_probe_marker marker;
+
+	marker.address = read_address(desc, is_64);
+	marker.base = read_address(desc, is_64);
+	marker.semaphore = read_address(desc, is_64);
+	marker.provider = pm_reader_cstr(desc);
+	marker.name = pm_reader_cstr(desc);
+	marker.arguments = pm_reader_cstr(desc);
+	if (desc->failed || !marker.provider || !marker.name || !marker.arguments)
+		return false;
+	*ret = marker;
+	return true;
+}
+
+int pm_probe_markers_each(const char *bytes, size_t len, bool is_64,
+			  pm_probe_marker_fn each, void *user)
+{
+	struct pm_reader reader;
+	int code = 0;
+
+	pm_reader_init(&reader, bytes, len);
+	/* gABI "Note Section": lengths without the padding to 4 bytes. */
+	while (code == 0 && pm_reader_left(&reader) >= 12) {
+		uint32_t name_len = pm_reader_u32(&reader);
+		uint32_t desc_len = pm_reader_u32(&reader);
+		uint32_t type = pm_reader_u32(&reader);
+		const char *name = pm_reader_bytes(&reader, name_len);
+		struct pm_probe_marker marker;
+		struct pm_reader desc;
+		const void *at;
+
+		pm_reader_bytes(&reader, -name_len & 3u);
+		at = pm_reader_bytes(&reader, desc_len);
+		if (reader.failed)
+			break;
+		pm_reader_init(&desc, at, desc_len);
+		if (type == NT_STAPSDT && name_len == 8 &&
+		    memcmp(name, "stapsdt", 8) == 0 && read_marker(&desc, is_64, &marker))
+			code = each(user, &marker);
+		/* The last one need not be padded. */
+		if (pm_reader_left(&reader) >= (-desc_len & 3u))
+			pm_reader_bytes(&reader, -desc_len & 3u);
+	}
+	return code;
+}
+
+/* ---- markers of a file ------------------------------------------------------------------- */
+
+struct scan {
+	const struct pm_probe_search *search;
+	struct pm_probe_places *places;
+	const struct pm_probe_section *base; /* NULL: none */
+	struct pm_probe_near near;
+	size_t seen, arguments, broken;
+};
+
+/* Whether `PROVIDER:NAME`, or `NAME` alone, means it. */
+static bool matches(const char *pattern, const char *provider, const char *name)
+{
+	const char *colon = strchr(pattern, ':');
+	char wanted[256];
+
+	if (!colon)
+		return fnmatch(pattern, name, 0) == 0;
+	if (colon - pattern >= (ptrdiff_t)sizeof(wanted))
+		return false;
+	memcpy(wanted, pattern, (size_t)(colon - pattern));
+	wanted[colon - pattern] = '\0';
+	return fnmatch(wanted, provider, 0) == 0 && fnmatch(colon + 1, name, 0) == 0;
+}
+
+/* The counter lies in data that a process has to itself. */
+static bool semaphore_offset(const struct pm_probe_elf *elf, uint64_t address,
+			     uint64_t *ret)
+{
+	const struct pm_probe_segment *segment = pm_probe_elf_segment(elf, address);
+
+	if (!segment || !segment->writable)
+		return false;
+	/* 32 bits of attr.config, see perf_event_open(2); 0 is none. */
+	if (__builtin_add_overflow(address - segment->start, segment->offset, ret))
+		return false;
+	return *ret > 0 && *ret <= UINT32_MAX && *ret % sizeof(uint16_t) == 0;
+}
+
+static int consider(void *user, const struct pm_probe_marker *marker)
+{
+	struct scan *scan = user;
+	const struct pm_probe_elf *elf = scan->search->elf;
+	struct pm_probe_place place = { .address = marker->address };
+	uint64_t semaphore = marker->semaphore;
+	struct pm_str name = { 0 };
+
+	scan->seen++;
+	if (!matches(scan->search->spec->place.symbol, marker->provider, marker->name)) {
+		pm_str_printf(&name, "%s:%s", marker->provider, marker->name);
+		if (!name.failed)
+			pm_probe_near_add(&scan->near, name.data);
+		pm_str_release(&name);
+		return 0;
+	}
+	if (scan->base && marker->base != 0) {
+		place.address += scan->base->address - marker->base;
+		semaphore += semaphore > 0 ? scan->base->address - marker->base : 0;
+	}
+	if (!pm_probe_elf_code(elf, place.address, &place.offset) ||
+	    (semaphore > 0 && !semaphore_offset(elf, semaphore, &place.semaphore))) {
+		scan->broken++;
+		return 0;
+	}
+	if (scan->places->list.len >= PM_PROBE_PLACES_MAX)
+		return -E2BIG;
+	scan->arguments += marker->arguments[0] != '\0';
+	pm_str_printable(&name, marker->provider, strlen(marker->provider));
+	pm_str_putc(&name, ':');
+	pm_str_printable(&name, marker->name, strlen(marker->name));
+	if (name.failed)
+		pm_str_release(&name);
+	place.name = name.data;
+	return pm_probe_places_add(scan->places, place);
+}
+
+static int answer(const struct scan *scan, int code, struct pm_error *err)
+{
+	const char *symbol = scan->search->spec->place.symbol;
+	struct pm_str near = { 0 };
+
+	if (code == -E2BIG)
+		return pm_error_set(err, code, "\"%s\" means more than %d places", symbol,
+				    PM_PROBE_PLACES_MAX);
+	if (code < 0)
+		return pm_error_set(err, code, "cannot read its markers: %s",
+				    strerror(-code));
+	if (scan->places->list.len > 0) {
+		if (scan->arguments > 0)
+			pm_str_printf(scan->search->note,
+				      "%s: the arguments of markers are not decoded",
+				      scan->search->spec->requested);
+		return 0;
+	}
+	if (scan->broken > 0)
+		return pm_error_set(err, -EINVAL,
+				    "the note of marker %s leads to no code or to no "
+				    "counter of this file",
+				    symbol);
+	if (scan->seen == 0)
+		return pm_error_set(err, -ENODATA,
+				    "it has no markers (USDT, .note.stapsdt)");
+	pm_probe_near_tell(&scan->near, &near);
+	pm_error_set(err, -ENOENT, "no marker \"%s\" among its %zu%s", symbol, scan->seen,
+		     near.data && !near.failed ? near.data : "");
+	pm_str_release(&near);
+	return -ENOENT;
+}
+
+int pm_probe_find_markers(const struct pm_probe_search *search,
+			  struct pm_probe_places *places, struct pm_error *err)
+{
+	const struct pm_probe_elf *elf = search->elf;
+	const struct pm_probe_section *notes = pm_probe_elf_section(elf, ".note.stapsdt");
+	struct scan scan = { .search = search,
+			     .places = places,
+			     .base = pm_probe_elf_section(elf, ".stapsdt.base"),
+			     .near = { .wanted = search->spec->place.symbol } };
+	PM_AUTO_FREE char *bytes = NULL;
+	int code = 0;
+
+	if (notes && notes->type == SHT_NOTE) {
+		code = pm_probe_elf_read(elf, notes->offset, notes->size, NOTES_BYTES_MAX,
+					 &bytes);
+		if (code == 0)
+			code = pm_probe_markers_each(bytes, (size_t)notes->size,
+						     elf->is_64, consider, &scan);
+	}
+	return answer(&scan, code, err);
+}

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Functions by name. First the name as it is: the linker's, or the demangled one with or
+ * without parameters. Only when nothing has that name its `*`, `?` and `[` are those of a
+ * glob, for C++ names have such characters of their own.
+ */
+#include "probe-internal.h"
+
+#include <elf.h>
+#include <string.h>
+
+#include "pm/proc.h"
+
+enum {
+	/* Of what a glob finds before those at one address are merged. */
+	FOUND_MAX = 16 * PM_PROBE_PLACES_MAX,
+	IFUNC_NAMES_MAX = 6,
+};
+
+struct found {
+	uint64_t address, size;
+	const char *name; /* borrowed from a table */
+	bool is_exact; /* it is the very name that was typed */
+	bool is_global;
+};
+
+struct scan {
+	const struct pm_probe_search *search;
+	struct pm_probe_tables tables;
+	struct pm_probe_pattern pattern;
+	PM_VEC(struct found) found, labels; /* labels: of no type, as in assembler code */
+	size_t parts, ifuncs, data, undefined;
+	uint64_t ifunc_address;
+	bool glob, too_many;
+};
+
+static void scan_release(struct scan *scan)
+{
+	pm_probe_tables_close(&scan->tables);
+	pm_probe_pattern_release(&scan->pattern);
+	pm_vec_release(&scan->found);
+	pm_vec_release(&scan->labels);
+}
+
+static int take(struct scan *scan, const struct pm_probe_symbol *symbol)
+{
+	struct found found = { .address = symbol->address,
+			       .size = symbol->size,
+			       .name = symbol->name,
+			       .is_exact = strcmp(symbol->name,
+						  scan->search->spec->place.symbol) == 0,
+			       .is_global = symbol->bind != STB_LOCAL };
+	enum pm_probe_copy copy;
+	uint64_t offset;
+
+	if (!symbol->defined) {
+		scan->undefined++;
+		return 0;
+	}
+	if (symbol->type == STT_GNU_IFUNC) {
+		scan->ifuncs++;
+		scan->ifunc_address = symbol->address;
+		return 0;
+	}
+	if (!pm_probe_elf_code(scan->search->elf, symbol->address, &offset) ||
+	    (symbol->type != STT_FUNC && symbol->type != STT_NOTYPE)) {
+		scan->data += symbol->type == STT_OBJECT;
+		return 0;
+	}
+	pm_probe_base_len(symbol->name, &copy);
+	if (copy == PM_PROBE_PART && !found.is_exact && !scan->pattern.names_copy) {
+		scan->parts++;
+		return 0;
+	}
+	if (scan->found.len + scan->labels.len >= FOUND_MAX) {
+		scan->too_many = true;
+		return -E2BIG;
+	}
+	return symbol->type == STT_FUNC ? pm_vec_push(&scan->found, found)
+					: pm_vec_push(&scan->labels, found);
+}
+
+static int scan_tables(struct scan *scan, bool glob)
+{
+	scan->glob = glob;
+	scan->parts = scan->ifuncs = scan->data = scan->undefined = 0;
+	for (size_t t = 0; t < scan->tables.len; t++) {
+		struct pm_probe_table table = scan->tables.table[t];
+
+		for (size_t i = 1; i < table.len; i++) {
+			struct pm_probe_symbol symbol;
+			int code;
+
+			if (!pm_probe_table_row(&table, i, &symbol) ||
+			    !pm_probe_pattern_matches(&scan->pattern, symbol.name, glob))
+				continue;
+			code = take(scan, &symbol);
+			if (code < 0 && code != -E2BIG)
+				return code;
+			if (scan->too_many)
+				return 0;
+		}
+	}
+	return 0;
+}
+
+/* ---- what was found ---------------------------------------------------------------------- */
+
+static size_t underscores(const char *name)
+{
+	return strspn(name, "_");
+}
+
+/* By address; of several names at one the best comes first. */
+static int compare(const void *a, const void *b)
+{
+	const struct found *x = a, *y = b;
+	size_t left, right;
+
+	if (x->address != y->address)
+		return x->address < y->address ? -1 : 1;
+	if (x->is_exact != y->is_exact)
+		return x->is_exact ? -1 : 1;
+	if (x->is_global != y->is_global)
+		return x->is_global ? -1 : 1;
+	left = underscores(x->name);
+	right = underscores(y->name);
+	if (left != right)
+		return left < right ? -1 : 1;
+	return strcmp(x->name, y->name);
+}
+
+static int check_offset(const struct scan *scan, const struct found *found,
+			struct pm_error *err)
+{
+	uint64_t offset = scan->search->spec->place.offset;
+
+	if (offset == 0 || offset < found->size)
+		return 0;
+	if (found->size == 0)
+		return pm_error_set(err, -EINVAL,
+				    "the size of %s is not known: +0x%llx could be "
+				    "anywhere",
+				    found->name, (unsigned long long)offset);
+	return pm_error_set(err, -EINVAL,
+			    "%s has only 0x%llx bytes: +0x%llx is not in it", found->name,
+			    (unsigned long long)found->size, (unsigned long long)offset);
+}
+
+static int add_place(struct scan *scan, const struct found *found,
+		     struct pm_probe_places *places, struct pm_error *err)
+{
+	uint64_t plus = scan->search->spec->place.offset;
+	struct pm_probe_place place = { 0 };
+	struct pm_str name = { 0 };
+	char *pretty;
+	int code = check_offset(scan, found, err);
+
+	if (code < 0)
+		return code;
+	if (__builtin_add_overflow(found->address, plus, &place.address) ||
+	    !pm_probe_elf_code(scan->search->elf, place.address, &place.offset))
+		return pm_error_set(err, -EINVAL, "%s+0x%llx is no code", found->name,
+				    (unsigned long long)plus);
+	pretty = pm_probe_pretty(found->name);
+	if (pretty)
+		pm_str_puts(&name, pretty);
+	free(pretty);
+	if (plus > 0)
+		pm_str_printf(&name, "+0x%llx", (unsigned long long)plus);
+	if (!pretty || name.failed)
+		pm_str_release(&name);
+	place.name = name.data;
+	if (pm_probe_places_add(places, place) < 0)
+		return pm_error_set(err, -ENOMEM, "no memory left for the places");
+	return 0;
+}
+
+static int too_many(const struct scan *scan, struct pm_error *err)
+{
+	pm_error_set(err, -E2BIG, "\"%s\" means more than %d functions",
+		     scan->search->spec->place.symbol, PM_PROBE_PLACES_MAX);
+	pm_error_fix(err, "a narrower glob");
+	return -E2BIG;
+}
+
+static int give(struct scan *scan, struct pm_probe_places *places, struct pm_error *err)
+{
+	struct found *list = scan->found.len > 0 ? scan->found.data : scan->labels.data;
+	size_t len = scan->found.len > 0 ? scan->found.len : scan->labels.len;
+	int code = 0;
+
+	qsort(list, len, sizeof(*list), compare);
+	for (size_t i = 0; i < len && code == 0; i++) {
+		if (i > 0 && list[i].address == list[i - 1].address)
+			continue;
+		if (places->list.len >= PM_PROBE_PLACES_MAX)
+			return too_many(scan, err);
+		code = add_place(scan, &list[i], places, err);
+	}
+	return code;
+}
+
+/* ---- why nothing was found ------------------------------------------------------------------ */
+
+/* glibc calls the variants __NAME_avx2, GCC's target_clones NAME.avx2.0. */
+static bool is_variant(const char *name, const char *of)
+{
+	size_t len = strlen(of);
+	const char *at = name + strspn(name, "_");
+
+	if (strncmp(at, of, len) != 0)
+		return false;
+	return (at > name && at[len] == '_' && !strstr(at + len, "_ifunc")) ||
+	       (at[len] == '.' && strcmp(at + len, ".resolver") != 0);
+}
+
+static int refuse_ifunc(struct scan *scan, struct pm_error *err)
+{
+	const char *symbol = scan->search->spec->place.symbol;
+	struct pm_str names = { 0 };
+	size_t count = 0;
+
+	for (size_t t = 0; t < scan->tables.len; t++) {
+		struct pm_probe_table table = scan->tables.table[t];
+
+		for (size_t i = 1; i < table.len && count <= IFUNC_NAMES_MAX; i++) {
+			struct pm_probe_symbol row;
+
+			if (!pm_probe_table_row(&table, i, &row) || !row.defined ||
+			    row.type != STT_FUNC || !is_variant(row.name, symbol) ||
+			    (names.data && strstr(names.data, row.name)))
+				continue;
+			if (count++ < IFUNC_NAMES_MAX)
+				pm_str_printf(&names, "%s%s", names.len > 0 ? ", " : "",
+					      row.name);
+			else
+				pm_str_puts(&names, ", …");
+		}
+	}
+	pm_error_set(err, -EINVAL,
+		     "%s is chosen by the processor when the program starts (IFUNC): at "
+		     "its own address there is only the choice%s%s%s",
+		     symbol, names.len > 0 ? ", not " : "",
+		     names.len > 0 && !names.failed ? names.data : "",
+		     names.len > 0             ? ""
+		     : scan->tables.has_symtab ? ""
+					       : "; the functions to choose from are not "
+						 "in .dynsym, and .symtab was stripped");
+	if (names.len > 0)
+		pm_error_fix(err, "one of these, or a glob: *%s_*", symbol);
+	pm_str_release(&names);
+	return -EINVAL;
+}
+
+static void find_near(struct scan *scan, struct pm_str *text)
+{
+	struct pm_probe_near near = { .wanted = scan->search->spec->place.symbol };
+
+	for (size_t t = 0; t < scan->tables.len; t++) {
+		struct pm_probe_table table = scan->tables.table[t];
+
+		for (size_t i = 1; i < table.len; i++) {
+			struct pm_probe_symbol row;
+			PM_AUTO_FREE char *pretty = NULL;
+
+			if (!pm_probe_table_row(&table, i, &row) || !row.defined ||
+			    (row.type != STT_FUNC && row.type != STT_GNU_IFUNC))
+				continue;
+			/* Cheap first: a name of another length is not near. */
+			if (row.name[0] == '_' && row.name[1] == 'Z' &&
+			    scan->pattern.budget > 0) {
+				pretty = pm_probe_pretty(row.name);
+				if (pretty)
+					pretty[strcspn(pretty, "(")] = '\0';
+				scan->pattern.budget -= scan->pattern.budget < 4096
+								? scan->pattern.budget
+								: 4096;
+			}
+			pm_probe_near_add(&near, pretty ? pretty : row.name);
+		}
+	}
+	pm_probe_near_tell(&near, text);
+}
+
+static int not_found(struct scan *scan, struct pm_error *err)
+{
+	const struct pm_probe_search *search = scan->search;
+	const char *symbol = search->spec->place.symbol;
+	struct pm_str near = { 0 };
+
+	if (scan->ifuncs > 0)
+		return refuse_ifunc(scan, err);
+	if (scan->data > 0) {
+		pm_error_set(err, -EINVAL, "%s is data, and no code", symbol);
+		pm_error_fix(err, "-e mem:%s", symbol);
+		return -EINVAL;
+	}
+	if (scan->parts > 0)
+		return pm_error_set(err, -ENOENT,
+				    "of %s there are only parts, for it was inlined "
+				    "everywhere: %s.part.0 or %s.cold have to be named",
+				    symbol, symbol, symbol);
+	if (scan->tables.len == 0) {
+		pm_error_set(err, -ENODATA,
+			     "it has no symbols: stripped, and no separate debug file");
+		pm_error_fix(err, "install its debug symbols, or build it without -s");
+		return -ENODATA;
+	}
+	if (scan->undefined > 0) {
+		pm_error_set(err, -ENOENT, "%s is not defined here, but in a library",
+			     symbol);
+		pm_error_fix(err, "the library's name, as in uprobe:libc:%s", symbol);
+		return -ENOENT;
+	}
+	find_near(scan, &near);
+	pm_error_set(err, -ENOENT, "no function \"%s\"%s%s", symbol,
+		     near.data && !near.failed ? near.data : "",
+		     scan->tables.has_symtab
+			     ? ""
+			     : "; it is stripped: only exported functions have names");
+	pm_str_release(&near);
+	return -ENOENT;
+}
+
+static void tell_left_out(const struct scan *scan, size_t places)
+{
+	if (scan->glob && scan->ifuncs > 0)
+		pm_str_printf(scan->search->note,
+			      "%s: %zu names are chosen when the program starts (IFUNC) "
+			      "and were left out",
+			      scan->search->spec->requested, scan->ifuncs);
+	else if (!scan->glob && places > 1)
+		pm_str_printf(scan->search->note, "%s means %zu functions",
+			      scan->search->spec->requested, places);
+}
+
+static int find(struct scan *scan, struct pm_probe_places *places, struct pm_error *err)
+{
+	int code = scan_tables(scan, false);
+
+	if (code == 0 && scan->found.len + scan->labels.len == 0 &&
+	    scan->pattern.is_glob && !scan->too_many)
+		code = scan_tables(scan, true);
+	if (code < 0)
+		return pm_error_set(err, code, "no memory left for its symbols");
+	if (scan->too_many)
+		return too_many(scan, err);
+	if (scan->pattern.exhausted)
+		return pm_error_set(err, -E2BIG,
+				    "it has too many C++ or Rust names to compare: "
+				    "the mangled one is needed");
+	/* Beside what has that name in full there is no need for a choice. */
+	if (scan->found.len + scan->labels.len == 0)
+		return not_found(scan, err);
+	code = give(scan, places, err);
+	if (code == 0)
+		tell_left_out(scan, places->list.len);
+	return code;
+}
+
+int pm_probe_find_symbols(const struct pm_probe_search *search,
+			  struct pm_probe_places *places, struct pm_error *err)
+{
+	struct scan scan = { .search = search };
+	struct pm_probe_elf debug = { .fd = -1 };
+	bool has_debug =
+		search->debug_fd >= 0 && pm_probe_elf_open(&debug, search->debug_fd) == 0;
+	int code = pm_probe_tables_open(&scan.tables, search->elf,
+					has_debug ? &debug : NULL);
+
+	if (code < 0)
+		code = pm_error_set(err, code, "cannot read its symbols: %s",
+				    strerror(-code));
+	else if (pm_probe_pattern_init(&scan.pattern, search->spec->place.symbol) < 0)
+		code = pm_error_set(err, -ENOMEM, "no memory left");
+	else
+		code = find(&scan, places, err);
+	scan_release(&scan);
+	if (has_debug)
+		pm_probe_elf_close(&debug);
+	return code;
+}
