@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+#include "drain.h"
+
+#include <linux/perf_event.h>
+
+#include "record.h"
+
+/* What a ring cannot give is told, and what the others have is still worth having. */
+static void warn_unreadable(struct pm_rec_session *session, const struct pm_error *err)
+{
+	struct pm_str text = { 0 };
+
+	pm_str_printf(&text, "%s%s%s", err->source, err->source[0] ? ": " : "",
+		      err->text);
+	if (!text.failed)
+		pm_rec_warn(session, text.data);
+	pm_str_release(&text);
+}
+
+/* Consecutive samples, whose stacks are unwound side by side. */
+struct held {
+	struct pm_record records[PM_REC_AHEAD_MAX];
+	size_t len, bytes;
+};
+
+static int release_held(struct pm_rec_session *session, struct held *held)
+{
+	int ret = 0;
+
+	size_t samples = held->len;
+
+	/* One that is no sample has not waited for others: it is the last. */
+	if (samples > 0 && held->records[samples - 1].type != PERF_RECORD_SAMPLE)
+		samples--;
+	pm_rec_chains_ahead(session->chains, held->records, samples);
+	for (size_t i = 0; i < held->len && ret == 0; i++)
+		ret = pm_rec_record(session, &held->records[i]);
+	/* Other records will stand in their place. */
+	pm_rec_chains_ahead(session->chains, NULL, 0);
+	held->len = held->bytes = 0;
+	pm_perf_hold(session->perf, false);
+	return ret;
+}
+
+/* Whether the last of them may wait for the one after it. */
+static bool may_wait(const struct pm_rec_session *session, struct held *held)
+{
+	const struct pm_record *last = &held->records[held->len - 1];
+	size_t ring_bytes = pm_perf_ring_pages(session->perf) * (size_t)getpagesize();
+
+	if (last->type != PERF_RECORD_SAMPLE || held->len == PM_REC_AHEAD_MAX)
+		return false;
+	/* A small ring needs its room back sooner. */
+	held->bytes += last->sample.stack_asked;
+	return held->bytes <= ring_bytes / 4;
+}
+
+int pm_rec_drain(struct pm_rec_session *session, bool final, struct pm_error *err)
+{
+	struct held held = { .len = 0 };
+	int ret, next;
+
+	pm_perf_begin(session->perf, final);
+	do {
+		next = pm_perf_next(session->perf, &held.records[held.len], err);
+		ret = 0;
+		if (next == 1) {
+			held.len++;
+			pm_perf_hold(session->perf, true);
+		}
+		if (next != 1 || !may_wait(session, &held))
+			ret = release_held(session, &held);
+		if (next == -EBADMSG && ret == 0) {
+			warn_unreadable(session, err);
+			*err = (struct pm_error){ 0 }; /* is told */
+		} else if (next < 0 && ret == 0) {
+			ret = next;
+		}
+		if (ret < 0) {
+			if (ret == -ENOMEM)
+				pm_error_set(err, ret, "out of memory");
+			return ret;
+		}
+	} while (next != 0);
+	return 0;
+}

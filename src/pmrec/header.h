@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The first line of the file: what was recorded, where and how.
+ */
+#pragma once
+
+#include "session.h"
+
+/* Once the engine is open. 0 or negative errno of the file or of memory. */
+int pm_rec_header_write(struct pm_rec_session *session);

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+#include "output.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+#include "engine.h"
+#include "header.h"
+#include "jit.h"
+#include "summary.h"
+#include "symbols.h"
+
+int pm_rec_output_open(struct pm_rec_session *session, struct pm_error *err)
+{
+	struct pm_rec_chain_source source = { .procs = session->procs,
+					      .modules = &session->modules,
+					      .call_graph = session->options->call_graph,
+					      .stitch = session->options->stitch,
+					      .look = session->options->stitch };
+	int ret = pm_file_writer_open(&session->writer, session->options->output, err);
+
+	if (ret < 0)
+		return ret;
+	source.writer = session->writer;
+	if (session->options->raw) {
+		ret = pm_rec_raw_open(&session->raw, session->options->raw,
+				      session->options->stack_bytes, session->procs,
+				      &session->modules, err);
+		if (ret < 0)
+			return ret;
+	}
+	source.raw = session->raw;
+	session->jit = source.jit = pm_rec_jit_new(session);
+	session->chains = session->jit ? pm_rec_chains_new(&source) : NULL;
+	if (!session->chains)
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	ret = pm_rec_header_write(session);
+	if (ret == 0)
+		ret = pm_file_writer_flush(session->writer);
+	if (ret < 0) {
+		/* What it was is known to the writer. */
+		ret = pm_file_writer_close(PM_TAKE_PTR(session->writer), err);
+		return ret < 0 ? ret : pm_error_set(err, -EIO, "the header is not valid");
+	}
+	pm_rec_engine_tell(session);
+	return 0;
+}
+
+static void remove_file(const char *path)
+{
+	struct stat st;
+
+	if (path && strcmp(path, "-") != 0 && lstat(path, &st) == 0 &&
+	    S_ISREG(st.st_mode))
+		unlink(path);
+}
+
+void pm_rec_output_remove(struct pm_rec_session *session)
+{
+	pm_file_writer_close(PM_TAKE_PTR(session->writer), NULL);
+	remove_file(session->options->output);
+	pm_rec_raw_close(PM_TAKE_PTR(session->raw), false, NULL);
+	remove_file(session->options->raw);
+}
+
+/* Who reads the report shall not look for debug symbols. */
+static void note_nameless(struct pm_rec_session *session, const char *why)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), "names were left out (%s)", why);
+	pm_file_write_note(session->writer, &(struct pm_file_note){ .text = text });
+}
+
+int pm_rec_output_finish(struct pm_rec_session *session, struct pm_error *err)
+{
+	int ret = 0;
+
+	pm_rec_summary_count_lost(session);
+	if (!session->options->symbols)
+		note_nameless(session, "--no-symbols");
+	else if (session->child.interrupts < 2)
+		ret = pm_rec_jit_finish(session->jit);
+	if (ret == 0 && session->options->symbols && session->child.interrupts < 2)
+		ret = pm_rec_symbols_write(session);
+	if (session->options->symbols && session->child.interrupts > 1)
+		note_nameless(session, "stopped twice");
+	pm_rec_summary_warn(session);
+	if (ret == 0)
+		ret = pm_rec_summary_footer(session);
+	if (ret == 0)
+		ret = pm_file_writer_flush(session->writer);
+	session->bytes = pm_file_writer_bytes(session->writer);
+	if (ret == -ENOMEM)
+		return pm_error_set(err, ret, "out of memory");
+	return ret;
+}
+
+int pm_rec_output_close(struct pm_rec_session *session, int error, struct pm_error *err)
+{
+	struct pm_error file_err = { 0 }, raw_err = { 0 };
+	int ret = pm_file_writer_close(PM_TAKE_PTR(session->writer), &file_err);
+	int raw_ret = pm_rec_raw_close(PM_TAKE_PTR(session->raw), error == 0, &raw_err);
+
+	if (ret < 0 || raw_ret < 0) {
+		*err = ret < 0 ? file_err : raw_err;
+		return ret < 0 ? ret : raw_ret;
+	}
+	if (error < 0 && err->code == 0)
+		pm_error_set(err, error, "%s", strerror(-error));
+	return error;
+}

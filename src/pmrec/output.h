@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The file of a recording, and with --raw the second one, from the header to the footer.
+ */
+#pragma once
+
+#include "session.h"
+
+/* Opens them, writes the header, and makes what turns records into lines. */
+int pm_rec_output_open(struct pm_rec_session *session, struct pm_error *err);
+/* Completes the file: what was lost, names, warnings, footer. */
+int pm_rec_output_finish(struct pm_rec_session *session, struct pm_error *err);
+/* What was wrong with the file is known to the writer; anything else, @error, is in @err
+ * already. */
+int pm_rec_output_close(struct pm_rec_session *session, int error, struct pm_error *err);
+/* Closes the files and leaves none behind. */
+void pm_rec_output_remove(struct pm_rec_session *session);
