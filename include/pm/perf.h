@@ -272,10 +272,25 @@ struct pm_ring {
 	uint64_t head; /* read up to here is allowed; a snapshot of data_head */
 	uint64_t tail; /* ours; published by pm_ring_publish() */
 	uint8_t *scratch; /* 64 KiB, made by the first record that wraps */
+	/*
+	 * A ring that keeps the newest: written downwards, over the oldest, by nobody's leave.
+	 * It can be read while its output is paused only; `tail` is then where the last
+	 * reading began, and `starts` has the records, newest first, as bytes above `head`.
+	 */
+	bool backward, stopped;
+	PM_VEC(uint32_t) starts;
 };
 
 /* Maps 1 + @data_pages pages of @fd. @data_pages a power of two. -EPERM: mlock limit. */
 int pm_ring_map(struct pm_ring *ring, int fd, size_t data_pages, struct pm_error *err);
+/* The same for an event with write_backward. */
+int pm_ring_map_backward(struct pm_ring *ring, int fd, size_t data_pages,
+			 struct pm_error *err);
+/*
+ * The output of such a ring has been paused: until the next call it gives, oldest first, what
+ * came since the last time and was not written over (true). Or it goes on (false).
+ */
+int pm_ring_stop(struct pm_ring *ring, bool stop, struct pm_error *err);
 void pm_ring_release(struct pm_ring *ring);
 /* Takes a new snapshot of data_head, with the acquire barrier that it needs. */
 void pm_ring_refresh(struct pm_ring *ring);

@@ -86,7 +86,8 @@ static void publish(struct pm_merge *merge, struct pm_merge_ring *ring, bool all
 {
 	uint64_t room = ring->ring.tail - ring->published;
 
-	if (room == 0 || merge->held || (!all && room < ring->ring.data_bytes / 4))
+	if (ring->ring.backward || room == 0 || merge->held ||
+	    (!all && room < ring->ring.data_bytes / 4))
 		return;
 	pm_ring_publish(&ring->ring);
 	ring->published = ring->ring.tail;
@@ -208,4 +209,20 @@ void pm_merge_hold(struct pm_merge *merge, bool hold)
 {
 	merge->held = hold;
 	publish_rings(merge, merge->heap_len == 0);
+}
+
+int pm_merge_stop_backward(struct pm_merge *merge, bool stop, struct pm_error *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < merge->rings.len; i++) {
+		struct pm_merge_ring *ring = &merge->rings.data[i];
+		struct pm_error why;
+		int one = pm_ring_stop(&ring->ring, stop, &why);
+
+		if (one < 0 && r == 0)
+			r = pm_error_set(err, one, "the ring of CPU %u is unreadable: %s",
+					 ring->cpu, why.text);
+	}
+	return r;
 }

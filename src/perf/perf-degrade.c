@@ -41,7 +41,7 @@ static bool event_exists(const char *name)
 	attr.disabled = 1;
 	attr.exclude_kernel = 1;
 	attr.exclude_hv = 1;
-	fd = pm_sys_perf_event_open(&attr, 0, -1);
+	fd = pm_sys_perf_event_open(&attr, 0, -1, -1, 0);
 	return fd >= 0;
 }
 
@@ -118,14 +118,28 @@ static bool degrade_attr(struct pm_perf *perf, struct pm_perf_event *event)
 	return false;
 }
 
+static bool can_drop_kernel(const struct pm_event_spec *spec)
+{
+	return spec->user && !spec->explicit_kernel && !pm_perf_in_kernel_only(spec);
+}
+
+/* The events of a group count the same code, so that their counts can be compared. */
 static bool drop_kernel(struct pm_perf *perf, struct pm_perf_event *event)
 {
 	const struct pm_event_spec *spec = &event->actual;
 	char level[16] = "unknown";
 
-	if (!spec->kernel || !spec->user || spec->explicit_kernel ||
-	    event->kernel_dropped || pm_perf_in_kernel_only(spec))
+	if (!spec->kernel || event->kernel_dropped || !can_drop_kernel(spec))
 		return false;
+	for (size_t i = 0; i < perf->events.len; i++) {
+		struct pm_perf_event *other = &perf->events.data[i];
+
+		if (other->requested.leader != event->requested.leader || other == event)
+			continue;
+		if (other->actual.kernel && !can_drop_kernel(&other->actual))
+			return false;
+		other->kernel_dropped = other->actual.kernel;
+	}
 	event->kernel_dropped = true;
 	if (perf->env.paranoid_known)
 		snprintf(level, sizeof(level), "%d", perf->env.paranoid);
@@ -150,7 +164,14 @@ static bool substitute(struct pm_perf *perf, struct pm_perf_event *event, int co
 	return true;
 }
 
-static bool raise_nofile(struct pm_perf *perf)
+uint64_t pm_perf_nofile(void)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : UINT64_MAX;
+}
+
+bool pm_perf_raise_nofile(struct pm_perf *perf)
 {
 	struct rlimit limit;
 
@@ -164,19 +185,19 @@ static bool raise_nofile(struct pm_perf *perf)
 
 /* True when something was changed and another try is worth it. */
 bool pm_perf_degrade(struct pm_perf *perf, struct pm_perf_event *event, int code,
-		     bool first_cpu)
+		     bool first)
 {
 	switch (code) {
 	case EMFILE:
-		return raise_nofile(perf);
+		return pm_perf_raise_nofile(perf);
 	case EINVAL:
 		return degrade_attr(perf, event);
 	case EACCES:
 	case EPERM:
 		return drop_kernel(perf, event);
 	default:
-		/* On a later CPU the event is known to exist: no other one then. */
-		return first_cpu && substitute(perf, event, code);
+		/* On a later place the event is known to exist: no other one then. */
+		return first && substitute(perf, event, code);
 	}
 }
 
@@ -188,7 +209,7 @@ int pm_perf_refused(struct pm_perf *perf, const struct pm_perf_event *event, int
 		.event = event->requested.requested,
 		.kernel = event->actual.kernel && !event->kernel_dropped,
 		.in_kernel_only = pm_perf_in_kernel_only(&event->actual),
-		.fds = perf->events.len * perf->cpus.len,
+		.fds = perf->fds_needed,
 		.env = &perf->env,
 	};
 

@@ -87,6 +87,8 @@ void pm_merge_release(struct pm_merge *merge);
 void pm_merge_begin(struct pm_merge *merge, uint64_t limit);
 int pm_merge_next(struct pm_merge *merge, struct pm_record *ret, struct pm_error *err);
 void pm_merge_hold(struct pm_merge *merge, bool hold);
+/* pm_ring_stop() for each ring that is backward; what others have can be read all the same. */
+int pm_merge_stop_backward(struct pm_merge *merge, bool stop, struct pm_error *err);
 
 /* ---- what this machine and user may do -------------------------------------------------- */
 

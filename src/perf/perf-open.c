@@ -6,127 +6,50 @@
 #include <time.h>
 
 enum {
-	DEGRADE_STEPS_MAX = 16, /* more steps than there are, for one open */
+	TRIES_MAX = 64, /* more than there are steps down, of all events of a recording */
+	FDS_OF_THE_REST = 64, /* what else a program has open */
 };
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
-struct place {
-	const struct pm_perf_options *options;
-	size_t cpu, event; /* indices */
-	int *owner; /* the fd that has this CPU's ring, -1 before there is one */
-};
-
-/* An fd, or -errno with @err set. */
-static int open_event(struct pm_perf *perf, const struct place *at, struct pm_error *err)
+static int open_once(struct pm_perf *perf, struct pm_error *err)
 {
-	struct pm_perf_event *event = &perf->events.data[at->event];
+	int r = 0;
 
-	for (int step = 0; step < DEGRADE_STEPS_MAX; step++) {
-		struct pm_attr_request request = {
-			.event = event,
-			.features = &perf->features,
-			.shape = perf->shape,
-			.stack_bytes = at->options->stack_bytes,
-			.ring_bytes = perf->ring_bytes,
-			.first = *at->owner < 0,
-		};
-		struct perf_event_attr attr;
-		int fd, code;
-
-		pm_attr_fill(&request, &attr);
-		fd = pm_sys_perf_event_open(&attr, at->options->pid,
-					    (int)perf->cpus.data[at->cpu]);
-		if (fd >= 0)
-			return fd;
-		code = errno;
-		if (!pm_perf_degrade(perf, event, code, at->cpu == 0))
-			return pm_perf_refused(perf, event, code, err);
-	}
-	return pm_error_set(err, -EINVAL, "the kernel takes the event in no form");
-}
-
-/* The first event of a CPU owns the ring, the others write into it. */
-static int attach_ring(struct pm_perf *perf, const struct place *at, int fd,
-		       bool *map_failed, struct pm_error *err)
-{
-	struct pm_ring ring PM_CLEANUP(pm_ring_release) = { 0 };
-	int r;
-
-	if (*at->owner >= 0) {
-		if (ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, *at->owner) == 0)
-			return 0;
-		return pm_error_set(err, -errno, "events cannot share a ring: %s",
-				    strerror(errno));
-	}
-	r = pm_ring_map(&ring, fd, perf->ring_bytes / (size_t)sysconf(_SC_PAGESIZE), err);
-	if (r < 0) {
-		*map_failed = true;
-		return r;
-	}
-	r = pm_vec_push(&perf->poll_fds, fd);
-	if (r == 0)
-		r = pm_merge_add(&perf->merge, &ring, perf->cpus.data[at->cpu]);
-	if (r < 0)
-		return pm_error_set(err, r, "no memory for the rings");
-	*at->owner = fd;
-	return 0;
-}
-
-static int open_at(struct pm_perf *perf, const struct place *at, bool *map_failed,
-		   struct pm_error *err)
-{
-	int fd PM_AUTO_CLOSE = open_event(perf, at, err);
-	uint64_t id;
-	int r;
-
-	if (fd < 0)
-		return fd;
-	r = attach_ring(perf, at, fd, map_failed, err);
-	if (r < 0)
-		return r;
-	if (ioctl(fd, PERF_EVENT_IOC_ID, &id) < 0)
-		return pm_error_set(err, -errno, "an event has no id: %s",
-				    strerror(errno));
-	r = pm_event_ids_add(&perf->ids, id, (uint32_t)at->event);
-	if (r < 0)
-		return pm_error_set(err, r, "no memory for the events");
-	perf->fds[at->cpu * perf->events.len + at->event] = pm_take_fd(&fd);
-	return 0;
-}
-
-static void close_all(struct pm_perf *perf)
-{
-	pm_merge_release(&perf->merge);
-	pm_event_ids_release(&perf->ids);
-	pm_vec_clear(&perf->poll_fds);
-	for (size_t i = 0; perf->fds && i < perf->cpus.len * perf->events.len; i++) {
-		if (perf->fds[i] >= 0)
-			close(perf->fds[i]);
-		perf->fds[i] = -1;
-	}
-}
-
-static int open_all(struct pm_perf *perf, const struct pm_perf_options *options,
-		    bool *map_failed, struct pm_error *err)
-{
-	*map_failed = false;
-	pm_attr_shape_of(options->specs, options->specs_len, options->call_graph,
-			 options->branches, &perf->shape);
+	perf->map_failed = false;
+	pm_perf_close_all(perf);
 	perf->merge.layout = pm_attr_layout(&perf->shape);
+	if (perf->shape.read && perf->features.format_lost)
+		perf->merge.layout.read_format |= PERF_FORMAT_LOST;
 	perf->merge.layout.ids = &perf->ids;
-	for (size_t cpu = 0; cpu < perf->cpus.len; cpu++) {
-		int owner = -1;
+	perf->fds_needed = pm_perf_count_fds(perf);
+	for (size_t i = 0; i < perf->places.len && r == 0; i++)
+		r = pm_perf_open_place(perf, (uint32_t)i, err);
+	return r;
+}
 
-		for (size_t event = 0; event < perf->events.len; event++) {
-			struct place at = { options, cpu, event, &owner };
-			int r = open_at(perf, &at, map_failed, err);
+static int open_all(struct pm_perf *perf, struct pm_error *err)
+{
+	int r = -EAGAIN;
 
-			if (r < 0)
-				return r;
-		}
+	for (int i = 0; i < TRIES_MAX && r == -EAGAIN; i++) {
+		r = open_once(perf, err);
+		if (r == -EMFILE && pm_perf_plan_fewer_fds(perf))
+			r = -EAGAIN;
 	}
-	return 0;
+	if (r == -EAGAIN)
+		return pm_error_set(err, -EINVAL,
+				    "the kernel takes the events in no form");
+	return r;
+}
+
+/* Whether anybody is left of those to be followed. */
+static int check_alive(const struct pm_perf *perf, struct pm_error *err)
+{
+	for (size_t i = 0; i < perf->fds.len; i++)
+		if (perf->fds.data[i].event >= 0)
+			return 0;
+	return pm_error_set(err, -ESRCH, "all processes to be sampled are gone");
 }
 
 /* The watermark is a part of the attr: a smaller ring means to open all again. */
@@ -134,37 +57,84 @@ static int open_with_room(struct pm_perf *perf, const struct pm_perf_options *op
 			  struct pm_error *err)
 {
 	size_t explicit_bytes;
-	bool map_failed;
 	int r = pm_perf_plan_rings(perf, options, &explicit_bytes, err);
 
 	if (r < 0)
 		return r;
 	for (;;) {
-		r = open_all(perf, options, &map_failed, err);
+		r = open_all(perf, err);
 		if (r == 0)
 			break;
-		if (!map_failed || (r != -EPERM && r != -ENOMEM))
+		if (!perf->map_failed || (r != -EPERM && r != -ENOMEM))
 			return r;
 		if (!pm_perf_shrink_rings(perf, options))
 			return pm_perf_explain_map(-r, &perf->env, perf->ring_bytes,
-						   perf->cpus.len, err);
-		close_all(perf);
+						   perf->places.len, err);
 	}
 	pm_perf_note_rings(perf, options, explicit_bytes);
-	return 0;
+	return check_alive(perf, err);
+}
+
+/* From here on samples come, but those that wait for an exec or for pm_perf_enable(). */
+static int begin(struct pm_perf *perf, const struct pm_perf_options *options,
+		 struct pm_error *err)
+{
+	bool command = options->target == PM_PERF_COMMAND;
+	int r = 0;
+
+	for (size_t i = 0; perf->filter && i < perf->tasks.len; i++)
+		pm_tree_filter_mark(perf->filter, perf->tasks.data[i],
+				    command ? PM_TREE_AT_EXEC : PM_TREE_YES);
+	if (options->begin_disabled)
+		return 0;
+	perf->enabled = true;
+	for (size_t i = 0; i < perf->fds.len && r == 0; i++) {
+		const struct pm_perf_fd *entry = &perf->fds.data[i];
+
+		/* A command's own events begin with its exec. */
+		if (entry->event < 0 || (command && entry->task != PM_EVERY_TASK))
+			continue;
+		if (ioctl(entry->fd, PERF_EVENT_IOC_ENABLE, 0) < 0)
+			r = pm_error_set(err, -errno, "an event cannot be enabled: %s",
+					 strerror(errno));
+	}
+	return r;
 }
 
 /* ---- public ----------------------------------------------------------------------------------- */
 
+static int check_target(const struct pm_perf_options *options, struct pm_error *err)
+{
+	switch (options->target) {
+	case PM_PERF_COMMAND:
+		if (options->pid > 0)
+			return 0;
+		break;
+	case PM_PERF_TASKS:
+		if (options->tids_len > 0)
+			return 0;
+		break;
+	case PM_PERF_CPUS:
+		return 0;
+	case PM_PERF_CGROUP:
+		if (options->cgroup_fd >= 0)
+			return 0;
+		break;
+	}
+	return pm_error_set(err, -EINVAL, "no process to follow");
+}
+
 static int check_options(const struct pm_perf_options *options, struct pm_error *err)
 {
+	int r = check_target(options, err);
+
+	if (r < 0)
+		return r;
 	if (options->specs_len == 0)
 		return pm_error_set(err, -EINVAL, "no event was asked for");
 	if (options->rate == 0)
 		return pm_error_set(err, -EINVAL, "a %s of 0 gives no samples",
 				    options->by_frequency ? "frequency" : "period");
-	if (options->pid <= 0)
-		return pm_error_set(err, -EINVAL, "no process to follow");
 	if (options->call_graph != PM_CALL_GRAPH_DWARF)
 		return 0;
 	if (!pm_regs_native())
@@ -181,20 +151,37 @@ static int check_options(const struct pm_perf_options *options, struct pm_error 
 	return 0;
 }
 
-static int prepare(struct pm_perf *perf, const struct pm_perf_options *options)
+/* Each hit of what is at one place, unless something else was said. */
+static bool is_each_hit(const struct pm_event_spec *spec)
 {
-	size_t fds;
-	int r;
+	return spec->kind == PM_EVENT_TRACEPOINT || spec->kind == PM_EVENT_UPROBE ||
+	       spec->kind == PM_EVENT_KPROBE || spec->kind == PM_EVENT_BREAKPOINT;
+}
 
-	pm_perf_env_read(&perf->env);
-	perf->features = (struct pm_perf_features){ true, true, true };
+static struct pm_perf_event event_of(const struct pm_perf_options *options,
+				     const struct pm_event_spec *spec)
+{
+	struct pm_perf_event event = {
+		.requested = *spec,
+		.actual = *spec,
+		.by_frequency = options->by_frequency,
+		.rate = options->rate,
+	};
+
+	if (spec->rate_given) {
+		event.by_frequency = spec->by_frequency;
+		event.rate = spec->rate;
+	} else if (is_each_hit(spec)) {
+		event.by_frequency = false;
+		event.rate = 1;
+	}
+	return event;
+}
+
+static int prepare_events(struct pm_perf *perf, const struct pm_perf_options *options)
+{
 	for (size_t i = 0; i < options->specs_len; i++) {
-		struct pm_perf_event event = {
-			.requested = options->specs[i],
-			.actual = options->specs[i],
-			.by_frequency = options->by_frequency,
-			.rate = options->rate,
-		};
+		struct pm_perf_event event = event_of(options, &options->specs[i]);
 
 		pm_perf_clamp_rate(perf, &event, perf->env.max_hz);
 		if (pm_perf_in_kernel_only(&event.requested) && !event.requested.kernel)
@@ -202,21 +189,35 @@ static int prepare(struct pm_perf *perf, const struct pm_perf_options *options)
 				     "%s happens inside the kernel: in user space alone "
 				     "there are no samples of it.",
 				     event.requested.name);
-		r = pm_vec_push(&perf->events, event);
-		if (r < 0)
-			return r;
+		if (pm_vec_push(&perf->events, event) < 0 ||
+		    pm_vec_push(&perf->lost_before, 0) < 0)
+			return -ENOMEM;
 	}
-	r = pm_cpu_list_online(&perf->cpus);
+	return 0;
+}
+
+static int prepare(struct pm_perf *perf, const struct pm_perf_options *options,
+		   struct pm_error *err)
+{
+	int r;
+
+	pm_perf_env_read(&perf->env);
+	perf->features = (struct pm_perf_features){ true, true, true };
+	perf->options = *options;
+	perf->options.tids = NULL;
+	perf->options.cpus = NULL;
+	if (prepare_events(perf, options) < 0)
+		return pm_error_set(err, -ENOMEM, "no memory for the events");
+	pm_attr_shape_of(options->specs, options->specs_len, options->call_graph,
+			 options->branches, &perf->shape);
+	r = pm_perf_plan_targets(perf, options, err);
 	if (r < 0)
 		return r;
-	if (perf->cpus.len == 0)
-		return -ENODEV;
-	fds = perf->cpus.len * perf->events.len;
-	perf->fds = malloc(fds * sizeof(*perf->fds));
-	if (!perf->fds)
-		return -ENOMEM;
-	for (size_t i = 0; i < fds; i++)
-		perf->fds[i] = -1;
+	/* Once, and not in the middle of thousands. */
+	if (pm_perf_count_fds(perf) + FDS_OF_THE_REST > pm_perf_nofile())
+		pm_perf_raise_nofile(perf);
+	if (pm_perf_count_fds(perf) + FDS_OF_THE_REST > pm_perf_nofile())
+		pm_perf_plan_fewer_fds(perf);
 	return 0;
 }
 
@@ -224,14 +225,19 @@ void pm_perf_free(struct pm_perf *perf)
 {
 	if (!perf)
 		return;
-	close_all(perf);
+	pm_perf_close_all(perf);
+	pm_tree_filter_free(perf->filter);
+	if (perf->cgroup_fd >= 0)
+		close(perf->cgroup_fd);
 	for (size_t i = 0; i < perf->notes.texts.len; i++)
 		free(perf->notes.texts.data[i]);
 	pm_vec_release(&perf->notes.texts);
 	pm_vec_release(&perf->poll_fds);
+	pm_vec_release(&perf->fds);
 	pm_vec_release(&perf->events);
-	pm_vec_release(&perf->cpus);
-	free(perf->fds);
+	pm_vec_release(&perf->lost_before);
+	pm_vec_release(&perf->places);
+	pm_vec_release(&perf->tasks);
 	free(perf);
 }
 
@@ -251,11 +257,12 @@ int pm_perf_open(struct pm_perf **ret, const struct pm_perf_options *options,
 	perf = calloc(1, sizeof(*perf));
 	if (!perf)
 		return pm_error_set(err, -ENOMEM, "no memory for the events");
-	r = prepare(perf, options);
-	if (r < 0)
-		return pm_error_set(err, r, "cannot prepare the events: %s",
-				    strerror(-r));
-	r = open_with_room(perf, options, err);
+	perf->cgroup_fd = -1;
+	r = prepare(perf, options, err);
+	if (r == 0)
+		r = open_with_room(perf, options, err);
+	if (r == 0)
+		r = begin(perf, options, err);
 	if (r < 0)
 		return r;
 	if (!perf->features.format_lost)
@@ -290,16 +297,36 @@ const int *pm_perf_poll_fds(const struct pm_perf *perf, size_t *len)
 	return perf->poll_fds.data;
 }
 
+bool pm_perf_per_cpu(const struct pm_perf *perf)
+{
+	return perf->filter != NULL;
+}
+
+int pm_perf_enable(struct pm_perf *perf)
+{
+	perf->enabled = true;
+	return pm_perf_switch(perf, -1, true);
+}
+
 int pm_perf_disable(struct pm_perf *perf)
 {
-	int r = 0;
+	perf->enabled = false;
+	return pm_perf_switch(perf, -1, false);
+}
 
-	for (size_t i = 0; i < perf->cpus.len * perf->events.len; i++) {
-		if (perf->fds[i] >= 0 &&
-		    ioctl(perf->fds[i], PERF_EVENT_IOC_DISABLE, 0) < 0)
-			r = -errno;
+int pm_perf_snapshot(struct pm_perf *perf, bool stop)
+{
+	if (!perf->options.overwrite)
+		return -EINVAL;
+	if (!stop)
+		pm_merge_stop_backward(&perf->merge, false, NULL);
+	for (size_t i = 0; i < perf->places.len; i++) {
+		int fd = perf->places.data[i].backward;
+
+		if (fd >= 0 && ioctl(fd, PERF_EVENT_IOC_PAUSE_OUTPUT, stop) < 0)
+			return -errno;
 	}
-	return r;
+	return stop ? pm_merge_stop_backward(&perf->merge, true, NULL) : 0;
 }
 
 void pm_perf_begin(struct pm_perf *perf, bool final)
@@ -333,23 +360,55 @@ void pm_perf_hold(struct pm_perf *perf, bool hold)
 	pm_merge_hold(&perf->merge, hold);
 }
 
+/* PERF_FORMAT_ID | _LOST, alone or with _GROUP (perf_event_open(2), "Reading results"). */
+int pm_perf_read_lost(const struct pm_perf *perf, const struct pm_perf_fd *entry,
+		      uint64_t *ret)
+{
+	size_t len = 1 + 3 * (perf->shape.read ? perf->events.len : 1);
+	PM_AUTO_FREE uint64_t *values = calloc(len, sizeof(*values));
+	const uint64_t *at = values;
+	size_t rows = 1;
+	ssize_t n;
+
+	if (!values)
+		return -ENOMEM;
+	n = read(entry->fd, values, len * sizeof(*values));
+	if (n < (ssize_t)(3 * sizeof(*values)))
+		return -EIO;
+	if (perf->shape.read) {
+		rows = values[0] < (len - 1) / 3 ? values[0] : (len - 1) / 3;
+		at = values + 1;
+	}
+	/* { value; id; lost; } */
+	for (size_t i = 0; i < rows; i++, at += 3) {
+		if (at[1] != entry->id)
+			continue;
+		*ret = at[2];
+		return 0;
+	}
+	return -EIO;
+}
+
 int pm_perf_lost(const struct pm_perf *perf, size_t index, uint64_t *ret)
 {
-	uint64_t sum = 0;
+	uint64_t sum;
 
 	if (index >= perf->events.len)
 		return -EINVAL;
 	if (!perf->features.format_lost)
 		return -ENOTSUP;
-	for (size_t cpu = 0; cpu < perf->cpus.len; cpu++) {
-		int fd = perf->fds[cpu * perf->events.len + index];
-		uint64_t values[3]; /* { value; id; lost; }, PERF_FORMAT_ID | _LOST */
+	sum = perf->lost_before.data[index];
+	for (size_t i = 0; i < perf->fds.len; i++) {
+		const struct pm_perf_fd *entry = &perf->fds.data[i];
+		uint64_t lost;
+		int r;
 
-		if (fd < 0)
+		if (entry->event != (int)index)
 			continue;
-		if (read(fd, values, sizeof(values)) != (ssize_t)sizeof(values))
-			return -EIO;
-		sum += values[2];
+		r = pm_perf_read_lost(perf, entry, &lost);
+		if (r < 0)
+			return r;
+		sum += lost;
 	}
 	*ret = sum;
 	return 0;

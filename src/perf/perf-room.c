@@ -40,6 +40,13 @@ static size_t ring_bytes_min(const struct pm_perf_options *options)
 	return bytes > RING_BYTES_MIN ? bytes : RING_BYTES_MIN;
 }
 
+static size_t rings_len(const struct pm_perf *perf)
+{
+	size_t places = perf->places.len > 0 ? perf->places.len : 1;
+
+	return perf->options.overwrite ? 2 * places : places;
+}
+
 /*
  * What perf_mmap() of kernel/events/core.c will allow, so that the first try mostly fits:
  * perf_event_mlock_kb for each online CPU, then RLIMIT_MEMLOCK, both counted with the
@@ -53,7 +60,7 @@ static size_t allowed_bytes(const struct pm_perf *perf)
 
 	if (pm_perf_env_unlimited_rings(env) || env->memlock_bytes == UINT64_MAX)
 		return RING_BYTES_MOST;
-	share = env->mlock_kb * 1024 + env->memlock_bytes / perf->cpus.len;
+	share = env->mlock_kb * 1024 + env->memlock_bytes / rings_len(perf);
 	return share > page ? share - page : 0;
 }
 
@@ -68,7 +75,7 @@ static size_t choose_ring_bytes(const struct pm_perf *perf,
 				const struct pm_perf_options *options)
 {
 	size_t min = ring_bytes_min(options), want = RING_BYTES_DEFAULT;
-	size_t share = memory_bytes() / MEMORY_SHARE / perf->cpus.len;
+	size_t share = memory_bytes() / MEMORY_SHARE / rings_len(perf);
 	size_t allowed = allowed_bytes(perf);
 
 	if (pm_perf_env_unlimited_rings(&perf->env) &&

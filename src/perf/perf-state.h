@@ -3,13 +3,54 @@
 #pragma once
 
 #include "perf-internal.h"
+#include "tree-filter.h"
 
 #include <sys/syscall.h>
 
+enum {
+	PM_EVERY_TASK = -1,
+	PM_SIDE_BAND =
+		-1, /* in place of an event's index: tells of processes, no samples */
+};
+
+/* Where a ring is: a CPU, or, when file descriptors are scarce, one task on all CPUs. */
+struct pm_perf_place {
+	int cpu; /* -1: a task's */
+	pid_t task; /* of cpu -1 */
+	bool sampled; /* else only what is told of processes */
+	bool offline;
+	/*
+	 * The rings belong to these, dummy events of our own task on that CPU: they outlive
+	 * the target's tasks (whose events report POLLHUP for ever, perf_poll()) and a CPU
+	 * that goes off and comes back, which the events of a CPU do not.
+	 */
+	int anchor, backward;
+	/* A dummy of the CPU for every task: its time stands still when the CPU has been off. */
+	int watch;
+	uint64_t watched_ns;
+};
+
+struct pm_perf_fd {
+	int fd;
+	uint32_t place;
+	int event; /* index, or PM_SIDE_BAND */
+	pid_t task; /* or PM_EVERY_TASK */
+	uint64_t id; /* 0: side band */
+};
+
 struct pm_perf {
+	struct pm_perf_options options; /* its tids and cgroup are ours, below */
 	PM_VEC(struct pm_perf_event) events;
-	pm_cpu_list cpus;
-	int *fds; /* [cpu * events.len + event], -1: none */
+	PM_VEC(uint64_t) lost_before; /* of each event, by descriptors that are closed */
+	PM_VEC(struct pm_perf_place) places;
+	PM_VEC(struct pm_perf_fd) fds;
+	PM_VEC(pid_t) tasks; /* to be followed; 0: is gone */
+	int cgroup_fd;
+	struct pm_tree_filter *filter; /* NULL: no events of CPUs for tasks */
+	bool no_filter; /* it was tried */
+	bool side_band_wide; /* of every task, though tasks are the target */
+	bool some_cpus; /* not all that there are or will be */
+	bool enabled;
 	PM_VEC(int) poll_fds;
 	struct pm_event_ids ids;
 	struct pm_merge merge;
@@ -18,31 +59,72 @@ struct pm_perf {
 	struct pm_attr_shape shape;
 	struct pm_perf_env env;
 	size_t ring_bytes;
+	size_t fds_needed; /* in all, for this way of opening */
 	bool nofile_raised, rate_noted;
+	bool map_failed; /* a ring, not an event */
 };
 
 /* Adds a sentence to the notes. */
 void pm_perf_note(struct pm_perf *perf, const char *format, ...) PM_PRINTF(2, 3);
 
 static inline int pm_sys_perf_event_open(const struct perf_event_attr *attr, pid_t pid,
-					 int cpu)
+					 int cpu, int group_fd, unsigned long flags)
 {
-	return (int)syscall(SYS_perf_event_open, attr, pid, cpu, -1,
-			    PERF_FLAG_FD_CLOEXEC);
+	return (int)syscall(SYS_perf_event_open, attr, pid, cpu, group_fd,
+			    PERF_FLAG_FD_CLOEXEC | flags);
 }
+
+/* ---- perf-targets.c: what is opened where ------------------------------------------------ */
+
+/* Everybody is the target, or who is in a cgroup. */
+static inline bool pm_perf_wide(const struct pm_perf *perf)
+{
+	return perf->options.target == PM_PERF_CPUS ||
+	       perf->options.target == PM_PERF_CGROUP;
+}
+
+/* Fills the places, the tasks, and decides about the filter. */
+int pm_perf_plan_targets(struct pm_perf *perf, const struct pm_perf_options *options,
+			 struct pm_error *err);
+/* What can be done with fewer file descriptors. False when there is no such way. */
+bool pm_perf_plan_fewer_fds(struct pm_perf *perf);
+size_t pm_perf_count_fds(const struct pm_perf *perf);
+/* After each change of what is opened where. */
+void pm_perf_decide_side_band(struct pm_perf *perf);
+
+/* -EAGAIN: something was changed, all has to be opened anew. */
+int pm_perf_open_place(struct pm_perf *perf, uint32_t place, struct pm_error *err);
+/* The events of the place that are of every task, after they were closed. */
+int pm_perf_reopen_place(struct pm_perf *perf, uint32_t place, struct pm_error *err);
+void pm_perf_close_place(struct pm_perf *perf, uint32_t place);
+void pm_perf_close_all(struct pm_perf *perf);
+/* Whether the event is opened for CPUs though tasks are the target. */
+bool pm_perf_filtered(const struct pm_perf *perf, uint32_t event);
+/* What the kernel counted as lost for the event of @entry. */
+int pm_perf_read_lost(const struct pm_perf *perf, const struct pm_perf_fd *entry,
+		      uint64_t *ret);
+/* PERF_EVENT_IOC_ENABLE or _DISABLE for the events that sample, of one place or of all. */
+int pm_perf_switch(struct pm_perf *perf, int place, bool on);
+
+/* ---- perf-degrade.c ---------------------------------------------------------------------- */
 
 /* An event that no code in user space causes directly: with :u there are no samples. */
 bool pm_perf_in_kernel_only(const struct pm_event_spec *spec);
 /* Lowers the rate of @event to @max_hz (0: unknown). True when that changed it. */
 bool pm_perf_clamp_rate(struct pm_perf *perf, struct pm_perf_event *event,
 			uint64_t max_hz);
-/* After errno @code of perf_event_open(2): changes one thing that may help. True when
- * another try is worth it. @first_cpu: the event was not open anywhere yet. */
+bool pm_perf_raise_nofile(struct pm_perf *perf);
+uint64_t pm_perf_nofile(void); /* the soft limit */
+/* After errno @code of perf_event_open(2): changes one thing that may help, of @event and of
+ * its group. True when another try of all is worth it. @first: the event was not open
+ * anywhere yet. */
 bool pm_perf_degrade(struct pm_perf *perf, struct pm_perf_event *event, int code,
-		     bool first_cpu);
+		     bool first);
 /* When nothing helps. Returns -code. */
 int pm_perf_refused(struct pm_perf *perf, const struct pm_perf_event *event, int code,
 		    struct pm_error *err);
+
+/* ---- perf-room.c -------------------------------------------------------------------------- */
 
 /* Sets ring_bytes. @explicit_bytes: what the user asked for, 0: nothing. */
 int pm_perf_plan_rings(struct pm_perf *perf, const struct pm_perf_options *options,

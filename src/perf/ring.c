@@ -24,7 +24,8 @@ static inline void store_data_tail(struct perf_event_mmap_page *page, uint64_t t
 	__atomic_store_n(&page->data_tail, tail, __ATOMIC_RELEASE);
 }
 
-int pm_ring_map(struct pm_ring *ring, int fd, size_t data_pages, struct pm_error *err)
+static int map(struct pm_ring *ring, int fd, size_t data_pages, int prot,
+	       struct pm_error *err)
 {
 	size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
 	size_t map_bytes;
@@ -37,7 +38,7 @@ int pm_ring_map(struct pm_ring *ring, int fd, size_t data_pages, struct pm_error
 			"a ring of %zu pages: the number must be a power of two",
 			data_pages);
 	map_bytes = (data_pages + 1) * page_bytes;
-	base = mmap(NULL, map_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	base = mmap(NULL, map_bytes, prot, MAP_SHARED, fd, 0);
 	if (base == MAP_FAILED) {
 		int code = -errno;
 
@@ -53,17 +54,88 @@ int pm_ring_map(struct pm_ring *ring, int fd, size_t data_pages, struct pm_error
 	return 0;
 }
 
+int pm_ring_map(struct pm_ring *ring, int fd, size_t data_pages, struct pm_error *err)
+{
+	return map(ring, fd, data_pages, PROT_READ | PROT_WRITE, err);
+}
+
+/* Without PROT_WRITE the kernel waits for nobody's data_tail (perf_mmap()). */
+int pm_ring_map_backward(struct pm_ring *ring, int fd, size_t data_pages,
+			 struct pm_error *err)
+{
+	int r = map(ring, fd, data_pages, PROT_READ, err);
+
+	if (r == 0)
+		ring->backward = true;
+	return r;
+}
+
 void pm_ring_release(struct pm_ring *ring)
 {
 	if (ring->map_bytes > 0)
 		munmap(ring->base, ring->map_bytes);
 	free(ring->scratch);
+	pm_vec_release(&ring->starts);
 	*ring = (struct pm_ring){ 0 };
 }
 
 void pm_ring_refresh(struct pm_ring *ring)
 {
+	if (!ring->backward)
+		ring->head = load_data_head(ring->base);
+}
+
+static const struct perf_event_header *header_at(const struct pm_ring *ring, uint64_t at)
+{
+	return (const void *)(ring->data + (at & (ring->data_bytes - 1)));
+}
+
+/*
+ * The newest record is at `head`, the one before it behind that. The chain ends where the last
+ * reading began, or, when that was written over, with the last record that is whole.
+ */
+static int find_starts(struct pm_ring *ring, struct pm_error *err)
+{
+	uint64_t there = ring->tail - ring->head, at = 0;
+	bool cut = there > ring->data_bytes;
+	size_t size = sizeof(struct perf_event_header);
+
+	pm_vec_clear(&ring->starts);
+	if (ring->head % 8 != 0)
+		return pm_error_set(err, -EBADMSG, "head %llu of a backward ring",
+				    (unsigned long long)ring->head);
+	if (cut)
+		there = ring->data_bytes;
+	for (; there - at >= sizeof(struct perf_event_header); at += size) {
+		size = header_at(ring, ring->head + at)->size;
+		if (size < sizeof(struct perf_event_header) || size % 8 != 0)
+			return pm_error_set(err, -EBADMSG,
+					    "a record of %zu bytes in a backward ring",
+					    size);
+		if (size > there - at)
+			break;
+		if (pm_vec_push(&ring->starts, (uint32_t)at) < 0)
+			return pm_error_set(err, -ENOMEM, "no memory for the records");
+	}
+	if (at < there && !cut)
+		return pm_error_set(err, -EBADMSG,
+				    "a record of %zu bytes where %llu are there", size,
+				    (unsigned long long)(there - at));
+	return 0;
+}
+
+int pm_ring_stop(struct pm_ring *ring, bool stop, struct pm_error *err)
+{
+	if (!ring->backward || ring->stopped == stop)
+		return 0;
+	ring->stopped = stop;
+	if (!stop) {
+		ring->tail = ring->head;
+		pm_vec_clear(&ring->starts);
+		return 0;
+	}
 	ring->head = load_data_head(ring->base);
+	return find_starts(ring, err);
 }
 
 /* A record that wraps, made whole. @size bytes are known to be there. */
@@ -82,33 +154,15 @@ static int unwrap(struct pm_ring *ring, size_t offset, size_t size, struct pm_er
 	return 0;
 }
 
-int pm_ring_peek(struct pm_ring *ring, const struct perf_event_header **ret,
-		 struct pm_error *err)
+static int give(struct pm_ring *ring, uint64_t at, const struct perf_event_header **ret,
+		struct pm_error *err)
 {
-	uint64_t available = ring->head - ring->tail;
-	size_t offset = ring->tail & (ring->data_bytes - 1);
-	const struct perf_event_header *header;
-	size_t size;
-	int r;
+	size_t offset = at & (ring->data_bytes - 1);
+	const struct perf_event_header *header = header_at(ring, at);
 
-	if (available == 0)
-		return 0;
-	/* Records are multiples of 8 and so is the ring: a header itself never wraps. */
-	if (available > ring->data_bytes || available < sizeof(*header) ||
-	    ring->tail % 8 != 0)
-		return pm_error_set(
-			err, -EBADMSG,
-			"head %llu and tail %llu do not fit a ring of %zu bytes",
-			(unsigned long long)ring->head, (unsigned long long)ring->tail,
-			ring->data_bytes);
-	header = (const void *)(ring->data + offset);
-	size = header->size;
-	if (size < sizeof(*header) || size % 8 != 0 || size > available)
-		return pm_error_set(err, -EBADMSG,
-				    "a record of %zu bytes where %llu are there", size,
-				    (unsigned long long)available);
-	if (size > ring->data_bytes - offset) {
-		r = unwrap(ring, offset, size, err);
+	if (header->size > ring->data_bytes - offset) {
+		int r = unwrap(ring, offset, header->size, err);
+
 		if (r < 0)
 			return r;
 		header = (const void *)ring->scratch;
@@ -117,15 +171,47 @@ int pm_ring_peek(struct pm_ring *ring, const struct perf_event_header **ret,
 	return 1;
 }
 
+int pm_ring_peek(struct pm_ring *ring, const struct perf_event_header **ret,
+		 struct pm_error *err)
+{
+	uint64_t available = ring->head - ring->tail;
+	size_t size;
+
+	if (ring->backward) {
+		size_t left = ring->starts.len;
+
+		return left > 0 ? give(ring, ring->head + ring->starts.data[left - 1],
+				       ret, err)
+				: 0;
+	}
+	if (available == 0)
+		return 0;
+	/* Records are multiples of 8 and so is the ring: a header itself never wraps. */
+	if (available > ring->data_bytes || available < sizeof(**ret) ||
+	    ring->tail % 8 != 0)
+		return pm_error_set(
+			err, -EBADMSG,
+			"head %llu and tail %llu do not fit a ring of %zu bytes",
+			(unsigned long long)ring->head, (unsigned long long)ring->tail,
+			ring->data_bytes);
+	size = header_at(ring, ring->tail)->size;
+	if (size < sizeof(**ret) || size % 8 != 0 || size > available)
+		return pm_error_set(err, -EBADMSG,
+				    "a record of %zu bytes where %llu are there", size,
+				    (unsigned long long)available);
+	return give(ring, ring->tail, ret, err);
+}
+
 void pm_ring_consume(struct pm_ring *ring)
 {
-	const struct perf_event_header *header =
-		(const void *)(ring->data + (ring->tail & (ring->data_bytes - 1)));
-
-	ring->tail += header->size;
+	if (ring->backward)
+		ring->starts.len--;
+	else
+		ring->tail += header_at(ring, ring->tail)->size;
 }
 
 void pm_ring_publish(struct pm_ring *ring)
 {
-	store_data_tail(ring->base, ring->tail);
+	if (!ring->backward)
+		store_data_tail(ring->base, ring->tail);
 }

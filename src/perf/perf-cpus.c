@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/* CPUs that come and go while a recording runs. */
+#include "perf-state.h"
+
+#include <string.h>
+
+static bool is_online(const pm_cpu_list *online, int cpu)
+{
+	for (size_t i = 0; i < online->len; i++)
+		if ((int)online->data[i] == cpu)
+			return true;
+	return false;
+}
+
+/*
+ * The kernel takes the events of a CPU that goes off out of their context, and does not put
+ * them back (perf_event_exit_cpu()); they say nothing of it. The time of one of them stands
+ * still then, also when the CPU came back before anybody looked.
+ */
+static bool has_stopped(struct pm_perf_place *place)
+{
+	uint64_t values[2]; /* { value; time_enabled; } */
+	uint64_t before = place->watched_ns;
+
+	if (place->watch < 0 ||
+	    read(place->watch, values, sizeof(values)) != (ssize_t)sizeof(values))
+		return false;
+	place->watched_ns = values[1];
+	return before != UINT64_MAX && values[1] == before;
+}
+
+/* ENODEV: it went off again meanwhile. */
+static int come_back(struct pm_perf *perf, uint32_t at, struct pm_error *err)
+{
+	int r;
+
+	pm_perf_close_place(perf, at);
+	r = pm_perf_reopen_place(perf, at, err);
+	if (r == 0 && perf->enabled)
+		r = pm_perf_switch(perf, (int)at, true);
+	if (r < 0)
+		pm_perf_close_place(perf, at);
+	perf->places.data[at].offline = r < 0;
+	return r == -ENODEV ? 0 : r;
+}
+
+static int check_place(struct pm_perf *perf, uint32_t at, bool online,
+		       struct pm_error *err)
+{
+	struct pm_perf_place *place = &perf->places.data[at];
+	bool was_offline = place->offline;
+	int r;
+
+	if (!online) {
+		place->offline = true;
+		return 0;
+	}
+	place->offline = false;
+	/* Events of tasks on a CPU go on by themselves when it is back. */
+	if (!pm_perf_wide(perf) && !perf->filter)
+		return 0;
+	if (!was_offline && !has_stopped(place))
+		return 0;
+	r = come_back(perf, at, err);
+	return r < 0 ? r : 1;
+}
+
+static int add_place(struct pm_perf *perf, uint32_t cpu, struct pm_error *err)
+{
+	struct pm_perf_place place = { .cpu = (int)cpu,
+				       .sampled = !perf->some_cpus,
+				       .anchor = -1,
+				       .backward = -1,
+				       .watch = -1 };
+	uint32_t at = (uint32_t)perf->places.len;
+	int r;
+
+	if (pm_vec_push(&perf->places, place) < 0)
+		return pm_error_set(err, -ENOMEM, "no memory for the CPUs");
+	r = pm_perf_open_place(perf, at, err);
+	if (r == 0 && perf->enabled)
+		r = pm_perf_switch(perf, (int)at, true);
+	/* What was opened stays; it is not tried again each second. */
+	if (r < 0)
+		return r == -ENODEV || r == -EAGAIN ? 1 : r;
+	if (!pm_perf_wide(perf) && !perf->filter)
+		pm_perf_note(
+			perf,
+			"CPU %u came online during the recording: processes that were "
+			"started before are not sampled on it.",
+			cpu);
+	return 1;
+}
+
+int pm_perf_check_cpus(struct pm_perf *perf, struct pm_error *err)
+{
+	pm_cpu_list online PM_CLEANUP(pm_cpu_list_release) = { 0 };
+	size_t before = perf->places.len;
+	int ret = 0, r;
+
+	if (before == 0 || perf->places.data[0].cpu < 0)
+		return 0;
+	r = pm_cpu_list_online(&online);
+	if (r < 0)
+		return pm_error_set(err, r, "the list of CPUs cannot be read");
+	for (uint32_t i = 0; i < before; i++) {
+		r = check_place(perf, i, is_online(&online, perf->places.data[i].cpu),
+				err);
+		if (r != 0 && ret >= 0)
+			ret = r;
+	}
+	for (size_t i = 0; i < online.len; i++) {
+		bool known = false;
+
+		for (size_t k = 0; k < before; k++)
+			known |= perf->places.data[k].cpu == (int)online.data[i];
+		if (known)
+			continue;
+		r = add_place(perf, online.data[i], err);
+		if (ret >= 0)
+			ret = r;
+	}
+	return ret;
+}

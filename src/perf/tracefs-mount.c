@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+#include "tracefs-mount.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "pm/base.h"
+
+/* linux/mount.h; the C library may be older than the kernel. */
+#ifndef FSOPEN_CLOEXEC
+#define FSOPEN_CLOEXEC 1
+#endif
+#ifndef FSMOUNT_CLOEXEC
+#define FSMOUNT_CLOEXEC 1
+#endif
+#ifndef FSCONFIG_CMD_CREATE
+#define FSCONFIG_CMD_CREATE 6
+#endif
+#ifndef MOUNT_ATTR_NOSUID
+#define MOUNT_ATTR_RDONLY 1
+#define MOUNT_ATTR_NOSUID 2
+#define MOUNT_ATTR_NODEV  4
+#define MOUNT_ATTR_NOEXEC 8
+#endif
+
+static int open_dir(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* The folder of a file system that has events; an unmounted mount point is empty. */
+static int open_mounted(void)
+{
+	static const char *const places[] = { "/sys/kernel/tracing",
+					      "/sys/kernel/debug/tracing" };
+	int why = -ENOENT;
+
+	for (size_t i = 0; i < PM_ARRAY_LEN(places); i++) {
+		int fd PM_AUTO_CLOSE = open_dir(places[i]);
+
+		if (fd >= 0 && faccessat(fd, "events", R_OK, 0) == 0)
+			return pm_take_fd(&fd);
+		if (fd == -EACCES)
+			why = -EACCES;
+	}
+	return why;
+}
+
+/* A mount that no folder shows: it lives as long as its descriptor (fsmount(2), Linux 5.2). */
+static int mount_detached(void)
+{
+#ifdef SYS_fsmount
+	int context PM_AUTO_CLOSE = (int)syscall(SYS_fsopen, "tracefs", FSOPEN_CLOEXEC);
+	int fd;
+
+	if (context < 0 ||
+	    syscall(SYS_fsconfig, context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+		return -errno;
+	fd = (int)syscall(SYS_fsmount, context, FSMOUNT_CLOEXEC,
+			  MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
+				  MOUNT_ATTR_NOEXEC);
+	return fd < 0 ? -errno : fd;
+#else
+	return -ENOSYS;
+#endif
+}
+
+int pm_tracefs_open(void)
+{
+	int fd = open_mounted(), detached;
+
+	if (fd >= 0)
+		return fd;
+	detached = mount_detached();
+	return detached >= 0 ? detached : fd;
+}

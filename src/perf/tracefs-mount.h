@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * A descriptor of the root of tracefs, for openat(2): where it is mounted, else of a mount of
+ * its own that ends with the descriptor, so that nothing changes for anybody (root only).
+ * -ENOENT when there is none, -EACCES when it may not be read.
+ */
+int pm_tracefs_open(void);

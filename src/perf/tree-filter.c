@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: MIT */
+#include "tree-filter.h"
+
+#include <fcntl.h>
+#include <linux/bpf.h>
+#include <linux/perf_event.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+
+#include "tracefs-mount.h"
+
+enum {
+	TASKS_MAX = 4 * 1024 * 1024, /* PID_MAX_LIMIT, linux/threads.h, 64-bit */
+	CHUNK_SHIFT =
+		12, /* the marks of this many bits' worth of tasks are one element */
+	CHUNK_BYTES = 1 << CHUNK_SHIFT,
+	CHUNKS = TASKS_MAX / CHUNK_BYTES,
+	FORMAT_BYTES_MAX = 8192,
+	LOG_BYTES = 4096,
+};
+
+/* linux/proc_ns.h: PROC_PID_INIT_INO */
+#define INITIAL_PID_NAMESPACE 0xeffffffcu
+
+enum {
+	FOLLOW_FORK,
+	FOLLOW_EXEC,
+	FOLLOW_FREE,
+	FOLLOWERS,
+};
+
+struct pm_tree_filter {
+	uint8_t *marks; /* TASKS_MAX, shared with the kernel */
+	int map, sampling;
+	int followers
+		[FOLLOWERS]; /* events of the tracepoints, which hold their programs */
+};
+
+/* ---- system calls --------------------------------------------------------------------- */
+
+static int sys_bpf(enum bpf_cmd command, union bpf_attr *attr)
+{
+	int r = (int)syscall(SYS_bpf, command, attr, sizeof(*attr));
+
+	return r < 0 ? -errno : r;
+}
+
+static int make_map(void)
+{
+	union bpf_attr attr;
+
+	memset(&attr, 0, sizeof(attr));
+	attr.map_type = BPF_MAP_TYPE_ARRAY;
+	attr.key_size = sizeof(uint32_t);
+	attr.value_size = CHUNK_BYTES;
+	attr.max_entries = CHUNKS;
+	attr.map_flags = BPF_F_MMAPABLE;
+	snprintf(attr.map_name, sizeof(attr.map_name), "pmrec_tasks");
+	return sys_bpf(BPF_MAP_CREATE, &attr);
+}
+
+static int load(enum bpf_prog_type type, const char *name, const struct bpf_insn *code,
+		size_t len, struct pm_error *err)
+{
+	char log[LOG_BYTES] = "";
+	union bpf_attr attr;
+	int fd;
+
+	memset(&attr, 0, sizeof(attr));
+	attr.prog_type = type;
+	attr.insns = (uintptr_t)code;
+	attr.insn_cnt = (uint32_t)len;
+	attr.license = (uintptr_t) "MIT";
+	snprintf(attr.prog_name, sizeof(attr.prog_name), "pmrec_%s", name);
+	fd = sys_bpf(BPF_PROG_LOAD, &attr);
+	if (fd != -EINVAL && fd != -EACCES)
+		return fd >= 0 ? fd
+			       : pm_error_set(err, fd, "BPF is not allowed: %s",
+					      strerror(-fd));
+	/* Again, for the verifier's words. */
+	attr.log_buf = (uintptr_t)log;
+	attr.log_size = sizeof(log);
+	attr.log_level = 1;
+	fd = sys_bpf(BPF_PROG_LOAD, &attr);
+	log[strcspn(log, "\n")] = '\0';
+	return fd >= 0 ? fd
+		       : pm_error_set(err, fd, "the kernel refuses a BPF program: %s: %s",
+				      strerror(-fd), log);
+}
+
+/* ---- programs ------------------------------------------------------------------------- */
+
+/* linux/bpf.h has the opcodes, Documentation/bpf/standardization/instruction-set.rst what
+ * they do. r0 is a call's result, r1-r5 its arguments and lost by it, r6-r9 are kept, r10 is
+ * the end of the stack. */
+#define INSN(op, to, from, at, value)          \
+	((struct bpf_insn){ .code = (op),      \
+			    .dst_reg = (to),   \
+			    .src_reg = (from), \
+			    .off = (at),       \
+			    .imm = (value) })
+#define MOVE(to, from)             INSN(BPF_ALU64 | BPF_MOV | BPF_X, to, from, 0, 0)
+#define MOVE_32(to, from)          INSN(BPF_ALU | BPF_MOV | BPF_X, to, from, 0, 0)
+#define SET(to, value)             INSN(BPF_ALU64 | BPF_MOV | BPF_K, to, 0, 0, value)
+#define ADD(to, from)              INSN(BPF_ALU64 | BPF_ADD | BPF_X, to, from, 0, 0)
+#define ADD_VALUE(to, value)       INSN(BPF_ALU64 | BPF_ADD | BPF_K, to, 0, 0, value)
+#define AND_VALUE(to, value)       INSN(BPF_ALU64 | BPF_AND | BPF_K, to, 0, 0, value)
+#define SHIFT_RIGHT(to, value)     INSN(BPF_ALU64 | BPF_RSH | BPF_K, to, 0, 0, value)
+#define LOAD_8(to, from, at)       INSN(BPF_LDX | BPF_MEM | BPF_B, to, from, at, 0)
+#define LOAD_32(to, from, at)      INSN(BPF_LDX | BPF_MEM | BPF_W, to, from, at, 0)
+#define STORE_8(to, from, at)      INSN(BPF_STX | BPF_MEM | BPF_B, to, from, at, 0)
+#define STORE_32(to, from, at)     INSN(BPF_STX | BPF_MEM | BPF_W, to, from, at, 0)
+#define SKIP_IF(reg, value, n)     INSN(BPF_JMP | BPF_JEQ | BPF_K, reg, 0, n, value)
+#define SKIP_UNLESS(reg, value, n) INSN(BPF_JMP | BPF_JNE | BPF_K, reg, 0, n, value)
+#define CALL(function)             INSN(BPF_JMP | BPF_CALL, 0, 0, 0, function)
+#define EXIT()                     INSN(BPF_JMP | BPF_EXIT, 0, 0, 0, 0)
+
+enum {
+	R0,
+	R1,
+	R2,
+	R3,
+	R6 = 6,
+	R7,
+	R8,
+	R9,
+	R10,
+	CODE_MAX = 64,
+	KEY_AT = -8, /* on the stack */
+};
+
+struct code {
+	struct bpf_insn insns[CODE_MAX];
+	size_t len;
+};
+
+static void emit(struct code *code, const struct bpf_insn *insns, size_t len)
+{
+	memcpy(&code->insns[code->len], insns, len * sizeof(*insns));
+	code->len += len;
+}
+#define EMIT(code, ...)                                      \
+	emit(code, (const struct bpf_insn[]){ __VA_ARGS__ }, \
+	     sizeof((const struct bpf_insn[]){ __VA_ARGS__ }) / sizeof(struct bpf_insn))
+
+/* r0 := where the mark of the task in @task is; the program ends where there is none. Changes
+ * r1 to r5 and r9. @task is a register that calls keep. */
+static void find_mark(struct code *code, int map, uint8_t task)
+{
+	EMIT(code, MOVE(R2, task), /* which chunk: the key … */
+	     SHIFT_RIGHT(R2, CHUNK_SHIFT), /* */
+	     STORE_32(R10, R2, KEY_AT), /* … in memory, as the call wants it */
+	     MOVE(R2, R10), /* */
+	     ADD_VALUE(R2, KEY_AT), /* second argument: address of the key */
+	     INSN(BPF_LD | BPF_IMM | BPF_DW, R1, BPF_PSEUDO_MAP_FD, 0,
+		  map), /* first: map */
+	     INSN(0, 0, 0, 0, 0), /* its upper half */
+	     CALL(BPF_FUNC_map_lookup_elem), /* */
+	     SKIP_UNLESS(R0, 0, 2), /* no such chunk: */
+	     SET(R0, 0), /* no mark, no record */
+	     EXIT(), /* */
+	     MOVE(R9, task), /* which byte of the chunk; the verifier sees from the … */
+	     AND_VALUE(R9, CHUNK_BYTES - 1), /* … mask that it lies inside */
+	     ADD(R0, R9)); /* */
+}
+
+/* At a sample: whether the running task is marked. 0 means that no record is made. */
+static int load_sampling(int map, struct pm_error *err)
+{
+	struct code code = { .len = 0 };
+
+	EMIT(&code, CALL(BPF_FUNC_get_current_pid_tgid), /* process << 32 | thread */
+	     MOVE_32(R6, R0)); /* the thread; the upper half becomes 0 */
+	find_mark(&code, map, R6);
+	EMIT(&code, LOAD_8(R1, R0, 0), /* its mark */
+	     SET(R0, 0), /* not recorded … */
+	     SKIP_UNLESS(R1, PM_TREE_YES, 1), /* */
+	     SET(R0, 1), /* … unless it is marked */
+	     EXIT());
+	return load(BPF_PROG_TYPE_PERF_EVENT, "sample", code.insns, code.len, err);
+}
+
+/* sched_wakeup_new: the running task has made another one, which has not run yet. Unlike
+ * sched_process_fork this also tells of the kernel's threads for io_uring. */
+static int load_fork(int map, int child_at, struct pm_error *err)
+{
+	struct code code = { .len = 0 };
+
+	EMIT(&code,
+	     LOAD_32(R7, R1, (int16_t)child_at), /* the new task, from the record */
+	     CALL(BPF_FUNC_get_current_pid_tgid), /* */
+	     MOVE_32(R6, R0)); /* who made it */
+	find_mark(&code, map, R6);
+	EMIT(&code, LOAD_8(R8, R0, 0), /* the maker's mark */
+	     SKIP_UNLESS(R8, PM_TREE_NO, 2), /* none: */
+	     SET(R0, 0), /* nothing to hand on */
+	     EXIT());
+	find_mark(&code, map, R7);
+	EMIT(&code, STORE_8(R0, R8, 0), /* the new task's mark := its maker's */
+	     SET(R0, 0), /* no record of this event itself */
+	     EXIT());
+	return load(BPF_PROG_TYPE_TRACEPOINT, "fork", code.insns, code.len, err);
+}
+
+/* sched_process_exec: a program begins, and in a process with threads the one that called
+ * takes over the number of the first. */
+static int load_exec(int map, int pid_at, int old_at, struct pm_error *err)
+{
+	struct code code = { .len = 0 };
+
+	EMIT(&code, LOAD_32(R6, R1, (int16_t)old_at), /* the number before */
+	     LOAD_32(R7, R1, (int16_t)pid_at)); /* the number now */
+	find_mark(&code, map, R6);
+	EMIT(&code, LOAD_8(R8, R0, 0), /* its mark */
+	     SKIP_UNLESS(R8, PM_TREE_NO, 2), /* none: */
+	     SET(R0, 0), /* */
+	     EXIT(), /* */
+	     SET(R1, PM_TREE_NO), /* */
+	     STORE_8(R0, R1, 0)); /* the old number is free … */
+	find_mark(&code, map, R7);
+	EMIT(&code, SET(R1, PM_TREE_YES), /* … and the new one recorded, from now on … */
+	     STORE_8(R0, R1, 0), /* … also when it waited for its exec */
+	     SET(R0, 0), /* */
+	     EXIT());
+	return load(BPF_PROG_TYPE_TRACEPOINT, "exec", code.insns, code.len, err);
+}
+
+/* sched_process_free: a task is gone for good; another one may get its number. Not at its
+ * exit, behind which it gives its memory back: that is time of its own. */
+static int load_free(int map, int pid_at, struct pm_error *err)
+{
+	struct code code = { .len = 0 };
+
+	EMIT(&code, LOAD_32(R6, R1, (int16_t)pid_at)); /* who it was */
+	find_mark(&code, map, R6);
+	EMIT(&code, SET(R1, PM_TREE_NO), /* */
+	     STORE_8(R0, R1, 0), /* no mark */
+	     SET(R0, 0), /* */
+	     EXIT());
+	return load(BPF_PROG_TYPE_TRACEPOINT, "free", code.insns, code.len, err);
+}
+
+/* ---- tracepoints ---------------------------------------------------------------------- */
+
+static int read_event_file(int tracefs, const char *event, const char *name,
+			   char text[FORMAT_BYTES_MAX])
+{
+	char path[128];
+	int fd PM_AUTO_CLOSE = -1;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "events/sched/%s/%s", event, name);
+	fd = openat(tracefs, path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	n = read(fd, text, FORMAT_BYTES_MAX - 1);
+	if (n < 0)
+		return -errno;
+	text[n] = '\0';
+	return 0;
+}
+
+/* Where the field `pid_t @name` is in the record, or -EBADMSG:
+ * "\tfield:pid_t pid;\toffset:24;\tsize:4;\tsigned:1;" */
+static int field_offset(const char *format, const char *name)
+{
+	char field[64];
+	const char *at;
+	unsigned int offset, size;
+
+	snprintf(field, sizeof(field), "field:pid_t %s;", name);
+	at = strstr(format, field);
+	if (!at ||
+	    sscanf(at + strlen(field), " offset:%u; size:%u;", &offset, &size) != 2)
+		return -EBADMSG;
+	return size == sizeof(uint32_t) && offset < 1024 ? (int)offset : -EBADMSG;
+}
+
+struct follower {
+	const char *event;
+	const char *fields[2]; /* NULL: one is enough */
+};
+
+static const struct follower followers[FOLLOWERS] = {
+	[FOLLOW_FORK] = { "sched_wakeup_new", { "pid", NULL } },
+	[FOLLOW_EXEC] = { "sched_process_exec", { "pid", "old_pid" } },
+	[FOLLOW_FREE] = { "sched_process_free", { "pid", NULL } },
+};
+
+static int load_follower(const struct pm_tree_filter *filter, int which,
+			 const int offsets[2], struct pm_error *err)
+{
+	switch (which) {
+	case FOLLOW_FORK:
+		return load_fork(filter->map, offsets[0], err);
+	case FOLLOW_EXEC:
+		return load_exec(filter->map, offsets[0], offsets[1], err);
+	default:
+		return load_free(filter->map, offsets[0], err);
+	}
+}
+
+/* A program at a tracepoint runs on every CPU, whichever the event is of that holds it. */
+static int open_tracepoint(uint64_t id)
+{
+	struct perf_event_attr attr;
+	int fd = -1;
+
+	memset(&attr, 0, sizeof(attr));
+	attr.size = sizeof(attr);
+	attr.type = PERF_TYPE_TRACEPOINT;
+	attr.config = id;
+	attr.sample_period = 1;
+	for (int cpu = 0; cpu < 64 && fd < 0; cpu++) {
+		fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1,
+				  PERF_FLAG_FD_CLOEXEC);
+		if (fd < 0 && errno != ENODEV)
+			break;
+	}
+	return fd < 0 ? -errno : fd;
+}
+
+static int follow(struct pm_tree_filter *filter, int tracefs, int which,
+		  struct pm_error *err)
+{
+	const struct follower *it = &followers[which];
+	int program PM_AUTO_CLOSE = -1;
+	char text[FORMAT_BYTES_MAX] = "";
+	int offsets[2] = { 0, 0 };
+	uint64_t id;
+	int r = read_event_file(tracefs, it->event, "format", text);
+
+	for (size_t i = 0; i < 2 && r >= 0 && it->fields[i]; i++)
+		r = offsets[i] = field_offset(text, it->fields[i]);
+	if (r >= 0)
+		r = read_event_file(tracefs, it->event, "id", text);
+	text[strcspn(text, "\n")] = '\0';
+	if (r < 0 || !pm_parse_u64(text, &id))
+		return pm_error_set(err, r < 0 ? r : -EBADMSG,
+				    "the tracepoint sched:%s cannot be read", it->event);
+	program = load_follower(filter, which, offsets, err);
+	if (program < 0)
+		return program;
+	filter->followers[which] = open_tracepoint(id);
+	if (filter->followers[which] < 0)
+		return pm_error_set(err, filter->followers[which],
+				    "the tracepoint sched:%s cannot be opened: %s",
+				    it->event, strerror(-filter->followers[which]));
+	if (ioctl(filter->followers[which], PERF_EVENT_IOC_SET_BPF, program) < 0)
+		return pm_error_set(err, -errno, "no BPF at sched:%s: %s", it->event,
+				    strerror(errno));
+	return 0;
+}
+
+/* ---- public --------------------------------------------------------------------------- */
+
+/* Numbers that the programs see are those of the first namespace. */
+static bool numbers_are_the_kernels(void)
+{
+	struct stat st;
+
+	return stat("/proc/self/ns/pid", &st) == 0 && st.st_ino == INITIAL_PID_NAMESPACE;
+}
+
+/* Before 5.8 the task that an exec replaces kept its number (exchange_tids()), so that its
+ * end would take the mark of its successor. */
+static bool kernel_is_new_enough(void)
+{
+	struct utsname names;
+	int major = 0, minor = 0;
+
+	return uname(&names) == 0 &&
+	       sscanf(names.release, "%d.%d", &major, &minor) == 2 &&
+	       (major > 5 || (major == 5 && minor >= 8));
+}
+
+static int build(struct pm_tree_filter *filter, bool inherit, struct pm_error *err)
+{
+	int tracefs PM_AUTO_CLOSE = -1;
+	void *marks;
+	int r = 0;
+
+	if (!numbers_are_the_kernels())
+		return pm_error_set(err, -ENOTSUP, "in a PID namespace");
+	if (!kernel_is_new_enough())
+		return pm_error_set(err, -ENOTSUP, "the kernel is older than 5.8");
+	filter->map = make_map();
+	if (filter->map < 0)
+		return pm_error_set(err, filter->map, "BPF is not allowed: %s",
+				    strerror(-filter->map));
+	marks = mmap(NULL, TASKS_MAX, PROT_READ | PROT_WRITE, MAP_SHARED, filter->map, 0);
+	if (marks == MAP_FAILED)
+		return pm_error_set(err, -errno, "the marks cannot be mapped: %s",
+				    strerror(errno));
+	filter->marks = marks;
+	filter->sampling = load_sampling(filter->map, err);
+	if (filter->sampling < 0)
+		return filter->sampling;
+	tracefs = pm_tracefs_open();
+	if (tracefs < 0)
+		return pm_error_set(err, tracefs, "tracefs cannot be read: %s",
+				    strerror(-tracefs));
+	for (int i = 0; i < FOLLOWERS && r == 0; i++)
+		if (inherit || i != FOLLOW_FORK)
+			r = follow(filter, tracefs, i, err);
+	return r;
+}
+
+int pm_tree_filter_new(struct pm_tree_filter **ret, bool inherit, struct pm_error *err)
+{
+	struct pm_tree_filter *filter = malloc(sizeof(*filter));
+	int r;
+
+	if (!filter)
+		return pm_error_set(err, -ENOMEM, "no memory");
+	*filter = (struct pm_tree_filter){ NULL, -1, -1, { -1, -1, -1 } };
+	r = build(filter, inherit, err);
+	if (r < 0)
+		pm_tree_filter_free(filter);
+	else
+		*ret = filter;
+	return r;
+}
+
+void pm_tree_filter_free(struct pm_tree_filter *filter)
+{
+	if (!filter)
+		return;
+	for (int i = 0; i < FOLLOWERS; i++)
+		if (filter->followers[i] >= 0)
+			close(filter->followers[i]);
+	if (filter->sampling >= 0)
+		close(filter->sampling);
+	if (filter->marks)
+		munmap(filter->marks, TASKS_MAX);
+	if (filter->map >= 0)
+		close(filter->map);
+	free(filter);
+}
+
+int pm_tree_filter_attach(const struct pm_tree_filter *filter, int fd)
+{
+	return ioctl(fd, PERF_EVENT_IOC_SET_BPF, filter->sampling) < 0 ? -errno : 0;
+}
+
+void pm_tree_filter_mark(struct pm_tree_filter *filter, pid_t tid, enum pm_tree_mark mark)
+{
+	if (tid > 0 && tid < TASKS_MAX)
+		__atomic_store_n(&filter->marks[tid], (uint8_t)mark, __ATOMIC_RELAXED);
+}
+
+enum pm_tree_mark pm_tree_filter_marked(const struct pm_tree_filter *filter, pid_t tid)
+{
+	if (tid <= 0 || tid >= TASKS_MAX)
+		return PM_TREE_NO;
+	return (enum pm_tree_mark)__atomic_load_n(&filter->marks[tid], __ATOMIC_RELAXED);
+}
