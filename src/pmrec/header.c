@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "engine-ptrace.h"
+#include "fields.h"
 #include "host.h"
 
 #ifndef PMREC_VERSION
@@ -56,6 +57,8 @@ int pm_rec_header_write(struct pm_rec_session *session)
 			.unit = counts_ns(&events[i].actual) ? "ns" : "events",
 			.by_frequency = events[i].by_frequency,
 			.rate = events[i].rate,
+			.filter = events[i].actual.filter,
+			.leader = pm_rec_fields_leader(events, i),
 		};
 	}
 	pm_rec_host_read(&host);

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "engine.h"
+#include "fields.h"
 #include "header.h"
 #include "jit.h"
 #include "summary.h"
@@ -43,6 +44,9 @@ int pm_rec_output_open(struct pm_rec_session *session, struct pm_error *err)
 		return ret < 0 ? ret : pm_error_set(err, -EIO, "the header is not valid");
 	}
 	pm_rec_engine_tell(session);
+	session->fields = pm_rec_fields_new(session);
+	if (!session->fields)
+		return pm_error_set(err, -ENOMEM, "out of memory");
 	return 0;
 }
 
@@ -86,6 +90,7 @@ int pm_rec_output_finish(struct pm_rec_session *session, struct pm_error *err)
 	if (session->options->symbols && session->child.interrupts > 1)
 		note_nameless(session, "stopped twice");
 	pm_rec_summary_warn(session);
+	pm_rec_fields_tell(session->fields, session);
 	if (ret == 0)
 		ret = pm_rec_summary_footer(session);
 	if (ret == 0)

@@ -11,6 +11,7 @@
 #include "coverage.h"
 #include "engine-ptrace.h"
 #include "engine.h"
+#include "fields.h"
 #include "jit.h"
 #include "output.h"
 #include "spaces.h"
@@ -153,6 +154,7 @@ int pm_rec_session_run(const struct pm_rec_options *options)
 	}
 	pm_rec_chains_free(session.chains);
 	pm_rec_jit_free(session.jit);
+	pm_rec_fields_free(session.fields);
 	pm_file_writer_close(session.writer, NULL);
 	pm_rec_raw_close(session.raw, false, NULL);
 	pm_perf_free(session.perf);
