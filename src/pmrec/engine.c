@@ -119,6 +119,8 @@ void pm_rec_engine_tell(struct pm_rec_session *session)
 	const struct pm_rec_options *options = session->options;
 	char text[PM_ERROR_TEXT_MAX + 64];
 
+	for (size_t i = 0; i < options->probes.notes.len; i++)
+		pm_rec_warn(session, options->probes.notes.data[i]);
 	if (session->perf) {
 		const struct pm_perf_notes *notes = pm_perf_notes(session->perf);
 

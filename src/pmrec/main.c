@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "options.h"
+#include "probes.h"
 #include "session.h"
 #include "stacks.h"
 
@@ -9,7 +10,9 @@ int main(int argc, char **argv)
 	struct pm_error err = { 0 };
 	int status = 0;
 
-	if (pm_rec_options_parse(&options, argc, argv, &err) < 0) {
+	if (pm_rec_options_parse(&options, argc, argv, &err) < 0 ||
+	    (options.action == PM_REC_RECORD &&
+	     pm_rec_probes_resolve(&options, &err) < 0)) {
 		pm_error_print(&err, "pmrec", stderr);
 		status = PM_REC_STATUS_FAILED;
 	} else if (options.action == PM_REC_HELP) {

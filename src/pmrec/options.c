@@ -485,6 +485,7 @@ int pm_rec_options_parse(struct pm_rec_options *options, int argc, char **argv,
 void pm_rec_options_release(struct pm_rec_options *options)
 {
 	pm_event_specs_release(&options->specs);
+	pm_probes_release(&options->probes);
 	pm_vec_release(&options->pids.list);
 	pm_vec_release(&options->tids.list);
 }

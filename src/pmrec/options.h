@@ -5,6 +5,7 @@
 #pragma once
 
 #include "pm/perf.h"
+#include "pm/probe.h"
 
 enum pm_rec_engine {
 	PM_REC_ENGINE_PERF, /* the kernel's sampling */
@@ -29,6 +30,7 @@ struct pm_rec_options {
 	enum pm_rec_action action;
 	enum pm_rec_engine engine;
 	struct pm_event_specs specs;
+	struct pm_probes probes; /* what specs of places in files stand on */
 	bool by_frequency, rate_given, stack_bytes_given, event_given;
 	bool verify; /* ask libunwind, too */
 	bool libunwind; /* --stacks: instead of our own unwinder */
