@@ -187,6 +187,19 @@ int pm_procs_read(struct pm_procs *procs, pid_t pid, struct pm_error *err);
 
 /* ---- launching ----------------------------------------------------------------------- */
 
+/* As whom a command runs. */
+struct pm_user {
+	uid_t uid;
+	gid_t gid;
+	gid_t *groups; /* owned */
+	size_t groups_len;
+};
+
+/* @text: USER or USER:GROUP, names or numbers; without a group those that the user is in.
+ * -ENOENT, -EINVAL. */
+int pm_user_find(const char *text, struct pm_user *ret, struct pm_error *err);
+void pm_user_release(struct pm_user *user);
+
 /* A command, forked and stopped before its exec, so that events can be attached first. */
 struct pm_launch {
 	pid_t pid;
@@ -202,6 +215,10 @@ struct pm_launch {
  * call this before signals are blocked or ignored for one's own needs.
  */
 int pm_launch_prepare(struct pm_launch *launch, char *const argv[], struct pm_error *err);
+/* The same; right before its exec the child becomes @user, a text for pm_user_find(), which is
+ * for root only, else -EPERM. Its environment stays. NULL: it stays who we are. */
+int pm_launch_prepare_as(struct pm_launch *launch, char *const argv[], const char *user,
+			 struct pm_error *err);
 /*
  * Only says so to the child, for a caller that has to see to the child meanwhile, as a tracer
  * does. pm_launch_go(), once error_fd is readable, then tells what came of it.

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/signalfd.h>
 
-static int prepare_with_stderr(struct pm_launch *launch, char **command,
+static int prepare_with_stderr(struct pm_launch *launch, char **command, const char *user,
 			       struct pm_error *err)
 {
 	PM_AUTO_CLOSE int out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
@@ -14,7 +14,7 @@ static int prepare_with_stderr(struct pm_launch *launch, char **command,
 
 	if (out < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
 		return pm_error_set(err, -errno, "standard output: %s", strerror(errno));
-	ret = pm_launch_prepare(launch, command, err);
+	ret = pm_launch_prepare_as(launch, command, user, err);
 	if (dup2(out, STDOUT_FILENO) < 0 && ret == 0) {
 		ret = pm_error_set(err, -errno, "standard output: %s", strerror(errno));
 		pm_launch_release(launch);
@@ -22,13 +22,13 @@ static int prepare_with_stderr(struct pm_launch *launch, char **command,
 	return ret;
 }
 
-int pm_rec_child_prepare(struct pm_rec_child *child, char **command, bool data_on_stdout,
-			 struct pm_error *err)
+int pm_rec_child_prepare(struct pm_rec_child *child, char **command, const char *user,
+			 bool data_on_stdout, struct pm_error *err)
 {
 	/* An inherited SIG_IGN would reap the command behind our back. */
 	signal(SIGCHLD, SIG_DFL);
-	return data_on_stdout ? prepare_with_stderr(&child->launch, command, err)
-			      : pm_launch_prepare(&child->launch, command, err);
+	return data_on_stdout ? prepare_with_stderr(&child->launch, command, user, err)
+			      : pm_launch_prepare_as(&child->launch, command, user, err);
 }
 
 int pm_rec_child_catch_signals(struct pm_rec_child *child, struct pm_error *err)

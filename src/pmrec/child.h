@@ -6,10 +6,10 @@
 
 #include "session.h"
 
-/* Forks the command, stopped. With @data_on_stdout its output goes to stderr, so that the
+/* Forks the command, stopped, to run as @user (NULL: as we do). With @data_on_stdout its output goes to stderr, so that the
  * recording has stdout to itself. */
-int pm_rec_child_prepare(struct pm_rec_child *child, char **command, bool data_on_stdout,
-			 struct pm_error *err);
+int pm_rec_child_prepare(struct pm_rec_child *child, char **command, const char *user,
+			 bool data_on_stdout, struct pm_error *err);
 /* From here on signals are read by pm_rec_child_signals(). After _prepare(): the command
  * shall not inherit the mask. */
 int pm_rec_child_catch_signals(struct pm_rec_child *child, struct pm_error *err);

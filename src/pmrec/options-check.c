@@ -32,7 +32,6 @@ static int check_wired(const struct pm_rec_options *options, struct pm_error *er
 		{ options->control != NULL, "--control" },
 		{ options->overwrite, "--overwrite" },
 		{ options->realtime > 0, "-r" },
-		{ options->user != NULL, "--user" },
 		{ options->lbr, "--call-graph lbr" },
 		{ options->branches != 0, "-b and -j" },
 		{ options->action == PM_REC_LIST, "--list" },

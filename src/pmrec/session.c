@@ -96,7 +96,7 @@ static int run(struct pm_rec_session *session)
 	struct pm_error err = { 0 };
 	bool runnable = is_runnable(options->command[0]);
 	int ret = pm_rec_child_prepare(
-		child, options->command,
+		child, options->command, options->user,
 		strcmp(options->output, "-") == 0 ||
 			(options->raw && strcmp(options->raw, "-") == 0),
 		&err);

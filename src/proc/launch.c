@@ -8,6 +8,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <limits.h>
 #include <signal.h>
 #include <string.h>
@@ -30,6 +31,8 @@ struct pm_launch_plan {
 	PM_VEC(char *) paths; /* where the command may be, in order */
 	char **shell_argv; /* /bin/sh FILE ARGS…, for scripts without #! */
 	char *const *argv;
+	bool other_user;
+	struct pm_user user; /* with other_user */
 	sigset_t mask; /* as it was */
 };
 
@@ -39,6 +42,7 @@ static void plan_release(struct pm_launch_plan *plan)
 		free(plan->paths.data[i]);
 	pm_vec_release(&plan->paths);
 	free(plan->shell_argv);
+	pm_user_release(&plan->user);
 }
 
 static int plan_add_path(struct pm_launch_plan *plan, const char *folder,
@@ -102,7 +106,7 @@ static int plan_shell(struct pm_launch_plan *plan, char *const argv[])
 static bool is_script(const char *path)
 {
 	char first[128];
-	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	ssize_t len = fd < 0 ? -1 : read(fd, first, sizeof(first));
 
 	if (fd >= 0)
@@ -152,6 +156,16 @@ static void reset_handlers(void)
 	}
 }
 
+/* 0 or an errno. Groups first: whoever is not root may not change them. */
+static int become(const struct pm_user *user)
+{
+	if (setgroups(user->groups_len, user->groups) < 0 ||
+	    setresgid(user->gid, user->gid, user->gid) < 0 ||
+	    setresuid(user->uid, user->uid, user->uid) < 0)
+		return errno;
+	return 0;
+}
+
 static _Noreturn void child(const struct pm_launch_plan *plan, int go_fd, int error_fd)
 {
 	char go;
@@ -166,7 +180,10 @@ static _Noreturn void child(const struct pm_launch_plan *plan, int go_fd, int er
 	/* The end without a byte: nobody is there any more who wanted this to run. */
 	if (n != 1)
 		_exit(COULD_NOT_RUN);
-	failure = run(plan);
+	/* A negative number: it did not come to the exec. */
+	failure = plan->other_user ? -become(&plan->user) : 0;
+	if (failure == 0)
+		failure = run(plan);
 	do
 		n = write(error_fd, &failure, sizeof(failure));
 	while (n < 0 && errno == EINTR);
@@ -283,7 +300,10 @@ static int explain(const struct pm_launch_plan *plan, int failure, struct pm_err
 	const char *name = plan->argv[0];
 	int rc;
 
-	if (failure == ENOENT || failure == ENOTDIR)
+	if (failure < 0)
+		rc = pm_error_set(err, failure, "cannot become user %u: %s",
+				  (unsigned int)plan->user.uid, strerror(-failure));
+	else if (failure == ENOENT || failure == ENOTDIR)
 		rc = explain_not_found(plan, name, err);
 	else if (failure == EACCES)
 		rc = explain_denied(plan, err);
@@ -370,7 +390,26 @@ static pid_t fork_child(struct pm_launch_plan *plan, const struct channel *chann
 	return pid;
 }
 
+static int plan_user(struct pm_launch_plan *plan, const char *user, struct pm_error *err)
+{
+	if (!user)
+		return 0;
+	if (geteuid() != 0) {
+		pm_error_set(err, -EPERM, "only root may run a command as another user");
+		pm_error_fix(err, "sudo pmrec --user %s ...", user);
+		return -EPERM;
+	}
+	plan->other_user = true;
+	return pm_user_find(user, &plan->user, err);
+}
+
 int pm_launch_prepare(struct pm_launch *launch, char *const argv[], struct pm_error *err)
+{
+	return pm_launch_prepare_as(launch, argv, NULL, err);
+}
+
+int pm_launch_prepare_as(struct pm_launch *launch, char *const argv[], const char *user,
+			 struct pm_error *err)
 {
 	struct pm_launch_plan *plan PM_CLEANUP(plan_cleanup) = calloc(1, sizeof(*plan));
 	struct channel channel PM_CLEANUP(channel_release) = { -1, -1, -1, -1 };
@@ -382,6 +421,9 @@ int pm_launch_prepare(struct pm_launch *launch, char *const argv[], struct pm_er
 	if (!plan || plan_paths(plan, argv[0]) < 0 || plan_shell(plan, argv) < 0)
 		return pm_error_set(err, -ENOMEM, "%s", strerror(ENOMEM));
 	plan->argv = argv;
+	rc = plan_user(plan, user, err);
+	if (rc < 0)
+		return rc;
 	rc = channel_open(&channel);
 	if (rc < 0)
 		return pm_error_set(err, rc, "cannot make a channel to the command: %s",
@@ -438,7 +480,7 @@ int pm_launch_go(struct pm_launch *launch, struct pm_error *err)
 	if (n == 0)
 		return 0;
 	status = reap(launch->pid);
-	if (n == sizeof(failure) && failure > 0)
+	if (n == sizeof(failure) && failure != 0)
 		return explain(launch->plan, failure, err);
 	pm_error_set(err, -ECANCELED, "ended by signal %d before it could start",
 		     WIFSIGNALED(status) ? WTERMSIG(status) : 0);
