@@ -387,6 +387,18 @@ static bool read_lost(struct cursor *in, struct pm_record *ret)
 	return true;
 }
 
+/*
+ * All is in the header, and whose it is in the trailer: at both moments the task itself is
+ * current, in the CPU_WIDE form, too, whose body { u32 next_prev_pid, next_prev_tid; } is
+ * about the other one.
+ */
+static void read_switch(struct pm_record *ret)
+{
+	ret->switched.out = ret->misc & PERF_RECORD_MISC_SWITCH_OUT;
+	ret->switched.preempted =
+		ret->switched.out && (ret->misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT);
+}
+
 static bool read_body(struct cursor *in, struct pm_record *ret)
 {
 	switch (ret->type) {
@@ -402,6 +414,10 @@ static bool read_body(struct cursor *in, struct pm_record *ret)
 	case PERF_RECORD_LOST:
 	case PERF_RECORD_LOST_SAMPLES:
 		return read_lost(in, ret);
+	case PERF_RECORD_SWITCH:
+	case PERF_RECORD_SWITCH_CPU_WIDE:
+		read_switch(ret);
+		return true;
 	default: /* THROTTLE and its like say all in the header and the trailer */
 		return true;
 	}

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "engine-ptrace.h"
+#include "off-cpu.h"
 
 static int open_perf(struct pm_rec_session *session, struct pm_error *err)
 {
@@ -18,6 +19,7 @@ static int open_perf(struct pm_rec_session *session, struct pm_error *err)
 		.ring_pages = options->ring_pages,
 		.ring_pages_explicit = options->ring_pages > 0,
 		.pid = session->child.launch.pid,
+		.switches = options->off_cpu,
 	};
 	int ret = pm_perf_open(&session->perf, &perf, err);
 
@@ -26,7 +28,7 @@ static int open_perf(struct pm_rec_session *session, struct pm_error *err)
 	pm_perf_events(session->perf, &session->counts.events_len);
 	session->counts.events =
 		calloc(session->counts.events_len, sizeof(*session->counts.events));
-	if (!session->counts.events)
+	if (!session->counts.events || pm_rec_off_cpu_open(session) < 0)
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	return 0;
 }
@@ -126,6 +128,7 @@ void pm_rec_engine_tell(struct pm_rec_session *session)
 
 		for (size_t i = 0; i < notes->texts.len; i++)
 			pm_rec_warn(session, notes->texts.data[i]);
+		pm_rec_off_cpu_tell(session);
 		return;
 	}
 	if (denied->code != 0) {

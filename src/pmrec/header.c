@@ -7,6 +7,7 @@
 #include "engine-ptrace.h"
 #include "fields.h"
 #include "host.h"
+#include "off-cpu.h"
 
 #ifndef PMREC_VERSION
 #error "the build passes PMREC_VERSION"
@@ -60,6 +61,7 @@ int pm_rec_header_write(struct pm_rec_session *session)
 			.filter = events[i].actual.filter,
 			.leader = pm_rec_fields_leader(events, i),
 		};
+		pm_rec_off_cpu_event(session, &lines[i]);
 	}
 	pm_rec_host_read(&host);
 	strftime(created, sizeof(created), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));

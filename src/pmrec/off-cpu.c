@@ -7,10 +7,6 @@
 
 #include "record.h"
 
-#ifndef PERF_RECORD_MISC_SWITCH_OUT
-#define PERF_RECORD_MISC_SWITCH_OUT (1 << 13)
-#endif
-
 /* The sample and the record of one switch are written with interrupts off, so that only a
  * hypervisor can come between them. Farther apart they are of two switches. */
 #define SAME_SWITCH_NS 10000000u
@@ -62,20 +58,34 @@ int pm_rec_off_cpu_request(struct pm_event_specs *specs, struct pm_error *err)
 	return 0;
 }
 
-bool pm_rec_off_cpu_is(const struct pm_event_spec *spec)
+int pm_rec_off_cpu_open(struct pm_rec_session *session)
 {
-	return strcmp(spec->requested, requested) == 0;
+	size_t len;
+	const struct pm_perf_event *events = pm_perf_events(session->perf, &len);
+	struct pm_rec_off_cpu *off;
+
+	for (size_t i = 0; i < len; i++) {
+		if (strcmp(events[i].requested.requested, requested) != 0)
+			continue;
+		session->off_cpu = off = calloc(1, sizeof(*off));
+		if (!off)
+			return -ENOMEM;
+		off->event = (uint32_t)i;
+		off->stacks = events[i].actual.kernel && !events[i].kernel_dropped;
+		return 0;
+	}
+	return 0;
 }
 
-struct pm_rec_off_cpu *pm_rec_off_cpu_new(uint32_t event, bool stacks)
+void pm_rec_off_cpu_event(const struct pm_rec_session *session,
+			  struct pm_file_event *event)
 {
-	struct pm_rec_off_cpu *off = calloc(1, sizeof(*off));
-
-	if (off) {
-		off->event = event;
-		off->stacks = stacks;
-	}
-	return off;
+	if (!session->off_cpu || event->id != session->off_cpu->event)
+		return;
+	/* That it takes context-switches to know it is no substitute that a user be told of. */
+	event->name = event->requested = event->actual = "off-cpu";
+	event->modifiers = "";
+	event->unit = "ns";
 }
 
 void pm_rec_off_cpu_free(struct pm_rec_off_cpu *off)

@@ -19,11 +19,12 @@ struct pm_rec_off_cpu;
 /* Appends the event that tells the stacks to @specs, which is for --off-cpu alone: its name
  * in the file is "off-cpu". 0 or negative errno. */
 int pm_rec_off_cpu_request(struct pm_event_specs *specs, struct pm_error *err);
-/* Whether @spec (as requested) is that one. */
-bool pm_rec_off_cpu_is(const struct pm_event_spec *spec);
-/* @event: its index. @stacks: its samples may be had. NULL without memory. */
-struct pm_rec_off_cpu *pm_rec_off_cpu_new(uint32_t event, bool stacks);
+/* When the events are open: session->off_cpu, if there is that event among them. 0 or -ENOMEM. */
+int pm_rec_off_cpu_open(struct pm_rec_session *session);
 void pm_rec_off_cpu_free(struct pm_rec_off_cpu *off);
+/* Names and unit in the header, if @event is that one. */
+void pm_rec_off_cpu_event(const struct pm_rec_session *session,
+			  struct pm_file_event *event);
 
 /*
  * Each takes one record, and does nothing where @session->off_cpu is NULL or the record is

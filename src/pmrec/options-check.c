@@ -24,7 +24,6 @@ static int check_wired(const struct pm_rec_options *options, struct pm_error *er
 		{ options->uid != NULL, "-u" },
 		{ options->no_inherit, "--no-inherit" },
 		{ options->per_task, "--per-task" },
-		{ options->off_cpu, "--off-cpu" },
 		{ options->delay_ms > 0 || options->wait_for_control, "-D" },
 		{ options->duration_ns > 0, "--duration" },
 		{ options->max_bytes > 0, "--max-size" },

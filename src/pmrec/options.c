@@ -5,6 +5,8 @@
 #include <linux/perf_event.h>
 #include <string.h>
 
+#include "off-cpu.h"
+
 enum {
 	DEFAULT_HZ = 999, /* not 1000: never in step with a timer of the target */
 	/* With stitching, more stacks reach the root than 65528 bytes do without: see the
@@ -477,9 +479,12 @@ int pm_rec_options_parse(struct pm_rec_options *options, int argc, char **argv,
 		return pm_rec_usage(err);
 	}
 	ret = pm_rec_check(options, argv + optind, err);
-	if (ret < 0 || options->action != PM_REC_RECORD || options->specs.list.len > 0)
+	if (ret < 0 || options->action != PM_REC_RECORD)
 		return ret;
-	return pm_event_specs_parse(default_event, &options->specs, err);
+	if (options->specs.list.len == 0)
+		ret = pm_event_specs_parse(default_event, &options->specs, err);
+	return ret == 0 && options->off_cpu ? pm_rec_off_cpu_request(&options->specs, err)
+					    : ret;
 }
 
 void pm_rec_options_release(struct pm_rec_options *options)

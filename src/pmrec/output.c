@@ -8,6 +8,7 @@
 #include "fields.h"
 #include "header.h"
 #include "jit.h"
+#include "off-cpu.h"
 #include "summary.h"
 #include "symbols.h"
 
@@ -78,12 +79,12 @@ static void note_nameless(struct pm_rec_session *session, const char *why)
 
 int pm_rec_output_finish(struct pm_rec_session *session, struct pm_error *err)
 {
-	int ret = 0;
+	int ret = pm_rec_off_cpu_finish(session, session->end_ns);
 
 	pm_rec_summary_count_lost(session);
 	if (!session->options->symbols)
 		note_nameless(session, "--no-symbols");
-	else if (session->child.interrupts < 2)
+	else if (ret == 0 && session->child.interrupts < 2)
 		ret = pm_rec_jit_finish(session->jit);
 	if (ret == 0 && session->options->symbols && session->child.interrupts < 2)
 		ret = pm_rec_symbols_write(session);
@@ -91,6 +92,7 @@ int pm_rec_output_finish(struct pm_rec_session *session, struct pm_error *err)
 		note_nameless(session, "stopped twice");
 	pm_rec_summary_warn(session);
 	pm_rec_fields_tell(session->fields, session);
+	pm_rec_off_cpu_tell_end(session);
 	if (ret == 0)
 		ret = pm_rec_summary_footer(session);
 	if (ret == 0)

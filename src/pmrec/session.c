@@ -13,6 +13,7 @@
 #include "engine.h"
 #include "fields.h"
 #include "jit.h"
+#include "off-cpu.h"
 #include "output.h"
 #include "spaces.h"
 #include "summary.h"
@@ -155,6 +156,7 @@ int pm_rec_session_run(const struct pm_rec_options *options)
 	pm_rec_chains_free(session.chains);
 	pm_rec_jit_free(session.jit);
 	pm_rec_fields_free(session.fields);
+	pm_rec_off_cpu_free(session.off_cpu);
 	pm_file_writer_close(session.writer, NULL);
 	pm_rec_raw_close(session.raw, false, NULL);
 	pm_perf_free(session.perf);
