@@ -296,7 +296,7 @@ static void without_identity_nothing_is_believed(void **state)
 	assert_int_equal(open_it(&module, NULL, NULL), -ESTALE);
 }
 
-/* Only root may follow map_files. */
+/* Only root may follow map_files. Before anything is allocated: skip() leaves by longjmp. */
 static void need_root(void)
 {
 	if (geteuid() != 0)
@@ -305,11 +305,12 @@ static void need_root(void)
 
 static void deleted_file_opens_through_its_mapping(void **state)
 {
+	need_root();
+
 	PM_AUTO_FREE char *path = in_folder("lib");
 	struct pm_module module;
 	void *at;
 
-	need_root();
 	put_file("lib", "code");
 	module = module_of("lib", path);
 	PM_AUTO_CLOSE int fd = open("lib", O_RDONLY | O_CLOEXEC);
@@ -338,12 +339,13 @@ static void deleted_file_opens_through_its_mapping(void **state)
 
 static void memfd_opens_through_its_mapping(void **state)
 {
+	need_root();
+
 	PM_AUTO_CLOSE int fd = memfd_create("jit", MFD_CLOEXEC);
 	struct pm_procs *procs;
 	const struct pm_mapping *mapping;
 	void *at;
 
-	need_root();
 	assert_int_equal(write(fd, "code", 4), 4);
 	at = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
 	assert_ptr_not_equal(at, MAP_FAILED);
@@ -360,7 +362,8 @@ static void memfd_opens_through_its_mapping(void **state)
 	pm_procs_free(procs);
 }
 
-/* A child that has done @prepare, which returns an errno, and waits; SIGKILL ends it. */
+/* A child that has done @prepare, which returns an errno, and waits; SIGKILL ends it.
+ * It may skip the test: nothing may be allocated yet. */
 static pid_t waiting_child(int (*prepare)(void))
 {
 	int ends[2], error;
@@ -420,24 +423,25 @@ static void file_in_another_root_is_found(void **state)
 /* Path and build-id are all that some records have, and both can be copied. */
 static void build_of_ours_comes_before_that_of_a_process(void **state)
 {
+	need_root();
+	assert_int_equal(mkdir("root", 0755), 0);
+	pid_t child = waiting_child(enter_root);
 	PM_AUTO_FREE char *path = in_folder("program");
 	PM_AUTO_FREE char *make = NULL;
 	struct pm_module module = { .identity = { .kind = PM_MODULE_FILE,
 						  .path = path,
 						  .build_id = "nineteen bytes long",
-						  .build_id_len = 20 } };
+						  .build_id_len = 20 },
+				    .seen_pid = child };
 	struct stat found, ours, forged;
 
-	need_root();
 	put_program("program", module.identity.build_id);
-	assert_int_equal(mkdir("root", 0755), 0);
 	assert_true(asprintf(&make, "mkdir -p root%s && cp program root%s/", folder,
 			     folder) > 0);
 	assert_int_equal(system(make), 0);
 	snprintf(make, strlen(make) + 1, "root%s/program", folder);
 	assert_int_equal(stat(path, &ours), 0);
 	assert_int_equal(stat(make, &forged), 0);
-	module.seen_pid = waiting_child(enter_root);
 	PM_AUTO_CLOSE int fd = pm_module_open(&module, NULL);
 
 	assert_int_equal(fstat(fd, &found), 0);
@@ -448,19 +452,20 @@ static void build_of_ours_comes_before_that_of_a_process(void **state)
 
 	assert_int_equal(fstat(other, &found), 0);
 	assert_int_equal(found.st_ino, forged.st_ino);
-	end_child(module.seen_pid);
+	end_child(child);
 }
 
 /* The number may be another process's by now. */
 static void range_of_a_later_process_is_not_believed(void **state)
 {
+	need_root();
+
 	struct pm_module module = { .identity = { .kind = PM_MODULE_FILE,
 						  .path = "/nowhere/lib" },
 				    .seen_pid = getpid() };
 	struct timespec now;
 	void *at;
 
-	need_root();
 	put_file("lib", "code");
 	PM_AUTO_CLOSE int fd = open("lib", O_RDONLY | O_CLOEXEC);
 
@@ -493,15 +498,14 @@ static int enter_mount_namespace(void)
 
 static void file_in_another_mount_namespace_is_found(void **state)
 {
-	PM_AUTO_FREE char *path = in_folder("private/lib");
-	PM_AUTO_FREE char *inside = NULL;
-	struct pm_module module;
-	pid_t child;
-
 	need_root();
 	assert_int_equal(mkdir("private", 0755), 0);
 	put_file("private/lib", "decoy");
-	child = waiting_child(enter_mount_namespace);
+	pid_t child = waiting_child(enter_mount_namespace);
+	PM_AUTO_FREE char *path = in_folder("private/lib");
+	PM_AUTO_FREE char *inside = NULL;
+	struct pm_module module;
+
 	assert_true(asprintf(&inside, "/proc/%d/root%s", (int)child, path) > 0);
 	module = module_of(inside, path);
 	module.seen_pid = child;
@@ -592,12 +596,13 @@ static void process_tells_what_it_has_mapped(void **state)
 
 static void file_that_may_not_be_read(void **state)
 {
+	need_root();
+
 	PM_AUTO_FREE char *path = in_folder("lib");
 	struct pm_module module;
 	pid_t child;
 	int status;
 
-	need_root();
 	put_file("lib", "code");
 	module = module_of("lib", path);
 	assert_int_equal(chmod("lib", 0700), 0);
