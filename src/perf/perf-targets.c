@@ -451,9 +451,10 @@ static int set_filter(const struct pm_perf *perf, uint32_t index, int fd,
 	if (code == EINVAL)
 		pm_error_set(
 			err, -code,
-			"the kernel does not take the filter \"%s\" (its fields are in "
-			"/sys/kernel/tracing/events/%s/%s/format)",
-			spec->filter, "SYSTEM", "NAME");
+			"the kernel does not take the filter \"%s\": it names no field "
+			"of %s, or is not written as in "
+			"Documentation/trace/events.rst",
+			spec->filter, spec->name);
 	else
 		pm_error_set(err, -code, "the filter \"%s\" cannot be set: %s",
 			     spec->filter, strerror(code));
@@ -551,7 +552,16 @@ static int open_group(struct pm_perf *perf, uint32_t place, uint32_t leader, pid
 	return 0;
 }
 
-/* Those of the groups for which @wide is right, for one task or every task. */
+/* A PMU may belong to some CPUs, as on processors with two kinds of cores. */
+static bool works_on(const struct pm_event_spec *spec, int cpu)
+{
+	pm_cpu_list cpus PM_CLEANUP(pm_cpu_list_release) = { 0 };
+
+	return !spec->cpus || cpu < 0 || pm_cpu_list_parse(spec->cpus, &cpus) < 0 ||
+	       contains(&cpus, (uint32_t)cpu);
+}
+
+/* The groups that are opened for @task, which is one or every task. */
 static int open_groups(struct pm_perf *perf, uint32_t place, pid_t task,
 		       struct pm_error *err)
 {
@@ -563,7 +573,8 @@ static int open_groups(struct pm_perf *perf, uint32_t place, pid_t task,
 		int r;
 
 		if (leader_of(perf, i) != i ||
-		    (pm_perf_wide(perf) || pm_perf_filtered(perf, i)) != every)
+		    (pm_perf_wide(perf) || pm_perf_filtered(perf, i)) != every ||
+		    !works_on(&perf->events.data[i].actual, perf->places.data[place].cpu))
 			continue;
 		r = open_group(perf, place, i, task, err);
 		if (r < 0)
