@@ -61,6 +61,7 @@ struct pm_event_spec {
 	uint32_t bp_type; /* HW_BREAKPOINT_*, breakpoints only */
 	const char *path; /* probes: the file, or the kernel's symbol */
 	const char *filter; /* --filter of a tracepoint, NULL: none */
+	const char *cpus; /* "0-3": a PMU that works on these only; NULL: on all */
 	struct pm_event_place place;
 	bool user, kernel; /* which privilege levels count; both without modifiers */
 	bool explicit_kernel; /* `:k` was typed: dropping the kernel would be a lie */
