@@ -65,7 +65,8 @@ struct pm_event_spec {
 	struct pm_event_place place;
 	bool user, kernel; /* which privilege levels count; both without modifiers */
 	bool explicit_kernel; /* `:k` was typed: dropping the kernel would be a lie */
-	bool hypervisor, host_only, guest_only; /* h, H, G; both of H and G: both */
+	bool hypervisor; /* h; without any of u, k, h, too */
+	bool host_only, guest_only; /* H, G; both typed: both */
 	bool no_idle; /* I: attr.exclude_idle */
 	uint8_t precise; /* number of `p`: attr.precise_ip; 3 with `P` */
 	bool precise_most; /* P: where the machine has less than 3, that is fine, too */
@@ -87,6 +88,13 @@ void pm_event_specs_release(struct pm_event_specs *specs);
 /* A copy that lives as long as @specs; NULL without memory. */
 const char *pm_event_specs_keep(struct pm_event_specs *specs, const char *text,
 				size_t len);
+/*
+ * Puts the @len specs @with (their `leader` as that of the one that goes) in the place of the
+ * one at @at; leaders behind it move with their events. A spec that was in no group gives
+ * specs in no group; the first takes over a group that it led. -ENOMEM; then nothing changed.
+ */
+int pm_event_specs_replace(struct pm_event_specs *specs, size_t at,
+			   const struct pm_event_spec *with, size_t len);
 
 /*
  * Appends the events of a comma list, `{}` groups in it, all kinds of docs/events.md, each
@@ -155,6 +163,36 @@ void pm_tracepoint_free(struct pm_tracepoint *tracepoint);
 /* -EBADMSG when a field would lie outside of @raw, or it is of another event; -ENOMEM. */
 int pm_tracepoint_fields(const struct pm_tracepoint *tracepoint, const uint8_t *raw,
 			 size_t raw_len, struct pm_event_fields *ret);
+
+/* ---- what is here -------------------------------------------------------------------- */
+
+enum pm_perf_available {
+	PM_PERF_AVAILABLE,
+	PM_PERF_USER_ONLY, /* not inside the kernel, for this user */
+	PM_PERF_COUNTS_ONLY, /* it gives no samples */
+	PM_PERF_NOT_AVAILABLE,
+};
+/* Whether this user may record an event here: it is opened, and closed at once. @err says
+ * why not, for all but the first. */
+enum pm_perf_available pm_perf_try(const struct pm_event_spec *spec,
+				   struct pm_error *err);
+
+/* A PMU of this machine, as sysfs tells of it; texts owned by the list. */
+struct pm_pmu_about {
+	char *name;
+	uint32_t type;
+	char *cpus; /* "0-3": it works on these only; NULL: on all */
+	struct pm_pmu_words {
+		PM_VEC(char *) list; /* sorted */
+	} events, /* `name` of NAME/name/ */
+		terms; /* `term` of NAME/term=value/ */
+};
+struct pm_pmus {
+	PM_VEC(struct pm_pmu_about) list; /* by name */
+};
+/* Empty where there is no sysfs. 0 or -ENOMEM. */
+int pm_pmus_read(struct pm_pmus *ret);
+void pm_pmus_release(struct pm_pmus *pmus);
 
 /* ---- records ------------------------------------------------------------------------- */
 

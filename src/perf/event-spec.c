@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-#include "event-names.h"
+/* Lists of events and groups in them; each event is parsed by the file of its kind. */
+#include "event-parser.h"
 
-#include <ctype.h>
 #include <linux/perf_event.h>
 #include <string.h>
 
-#include "perf-internal.h"
-
 enum {
-	EVENTS_MAX = 256, /* each costs a descriptor on every CPU */
-	NEAR_MAX = 3,
-	SUBSTRING_MIN = 3,
-	SUBSTRING_SCORE = 2, /* "dcache" is as near to its names as two typing errors */
+	EVENTS_MAX = 2048, /* each costs a descriptor on every CPU */
 };
+
+static const struct pm_event_sources sources_here = {
+	.devices = "/sys/bus/event_source/devices",
+	.libpfm = true,
+};
+
+/* ---- lists of specs -------------------------------------------------------------------------- */
 
 void pm_event_specs_release(struct pm_event_specs *specs)
 {
@@ -34,163 +36,282 @@ const char *pm_event_specs_keep(struct pm_event_specs *specs, const char *text,
 	return copy;
 }
 
-/* The same beginning, but for a letter or two: "L1-dcachex" and "L1-dcache-loads". */
-static bool begins_alike(const char *word, const char *name)
+int pm_event_specs_replace(struct pm_event_specs *specs, size_t at,
+			   const struct pm_event_spec *with, size_t len)
 {
-	size_t same = 0;
+	size_t behind = specs->list.len - at - 1;
+	struct pm_event_spec *list;
 
-	while (word[same] &&
-	       tolower((unsigned char)word[same]) == tolower((unsigned char)name[same]))
-		same++;
-	return same >= SUBSTRING_MIN && strlen(word) - same <= SUBSTRING_SCORE;
-}
-
-/* Distances beyond half of the word are no help to anybody. */
-static size_t nearness(const char *word, const char *name)
-{
-	size_t score = pm_name_distance(word, name), len = strlen(word);
-
-	if (len >= SUBSTRING_MIN && score > SUBSTRING_SCORE &&
-	    (strcasestr(name, word) || begins_alike(word, name)))
-		return SUBSTRING_SCORE;
-	return score <= (len < 4 ? 1 : len / 2) ? score : SIZE_MAX;
-}
-
-void pm_event_names_near(const char *word, bool (*wanted)(const char *name), size_t max,
-			 struct pm_str *ret)
-{
-	const char *const *names = pm_event_names();
-	const char *near[NEAR_MAX];
-	size_t score[NEAR_MAX], len = 0;
-
-	if (max > NEAR_MAX)
-		max = NEAR_MAX;
-	for (size_t i = 0; names[i]; i++) {
-		size_t this = nearness(word, names[i]), at = len;
-
-		if (this == SIZE_MAX)
-			continue;
-		while (at > 0 && score[at - 1] > this)
-			at--;
-		if (at >= max || (wanted && !wanted(names[i])))
-			continue;
-		if (len < max)
-			len++;
-		for (size_t move = len - 1; move > at; move--) {
-			near[move] = near[move - 1];
-			score[move] = score[move - 1];
-		}
-		near[at] = names[i];
-		score[at] = this;
+	if (pm_vec_reserve(&specs->list, specs->list.len + len) < 0)
+		return -ENOMEM;
+	list = specs->list.data;
+	for (size_t i = 0; i < specs->list.len; i++) {
+		/* Who followed the one that goes follows the first that comes. */
+		if (list[i].leader > at)
+			list[i].leader += (uint32_t)len - 1;
 	}
-	for (size_t i = 0; i < len; i++)
-		pm_str_printf(ret, "%s%s", i ? ", " : "", near[i]);
-}
+	memmove(&list[at + len], &list[at + 1], behind * sizeof(*list));
+	for (size_t i = 0; i < len; i++) {
+		struct pm_event_spec fresh = with[i];
+		bool grouped = with[i].leader != at;
 
-static int unknown_event(const char *part, struct pm_error *err)
-{
-	struct pm_str near PM_CLEANUP(pm_str_release) = { 0 };
-
-	pm_event_names_near(part, NULL, NEAR_MAX, &near);
-	if (near.len == 0 || near.failed)
-		return pm_error_set(err, -EINVAL, "unknown event \"%s\"", part);
-	return pm_error_set(err, -EINVAL, "unknown event \"%s\"; near names: %s", part,
-			    near.data);
-}
-
-static int parse_modifiers(struct pm_event_spec *spec, struct pm_error *err)
-{
-	bool user = false, kernel = false;
-
-	for (const char *at = spec->modifiers; *at; at++) {
-		bool *which = *at == 'u' ? &user : *at == 'k' ? &kernel : NULL;
-
-		if (!which)
-			return pm_error_set(
-				err, -EINVAL,
-				"unknown modifier \"%c\" in \"%s\"; supported are :u "
-				"(user space), :k (kernel) and :uk (both)",
-				*at, spec->requested);
-		if (*which)
-			return pm_error_set(err, -EINVAL,
-					    "modifier \"%c\" is twice in \"%s\"", *at,
-					    spec->requested);
-		*which = true;
+		for (size_t j = 0; j < behind; j++)
+			grouped |= list[at + len + j].leader == at;
+		fresh.leader = grouped ? with[i].leader : (uint32_t)(at + i);
+		list[at + i] = fresh;
 	}
-	spec->explicit_kernel = kernel;
-	spec->user = user || !kernel;
-	spec->kernel = kernel || !user;
+	specs->list.len += len - 1;
 	return 0;
 }
 
-static int parse_one(const char *text, size_t len, struct pm_event_spec *ret,
+static int no_memory(struct pm_error *err)
+{
+	return pm_error_set(err, -ENOMEM, "no memory for the list of events");
+}
+
+/* Appends @fresh, which is empty then, behind what is there. */
+static int append(struct pm_event_specs *specs, struct pm_event_specs *fresh,
+		  struct pm_error *err)
+{
+	size_t before = specs->list.len;
+
+	if (before + fresh->list.len > EVENTS_MAX)
+		return pm_error_set(err, -EINVAL, "more than %d events", EVENTS_MAX);
+	if (pm_vec_reserve(&specs->list, before + fresh->list.len) < 0 ||
+	    pm_vec_reserve(&specs->texts, specs->texts.len + fresh->texts.len) < 0)
+		return no_memory(err);
+	for (size_t i = 0; i < fresh->list.len; i++) {
+		specs->list.data[before + i] = fresh->list.data[i];
+		specs->list.data[before + i].leader += (uint32_t)before;
+	}
+	specs->list.len += fresh->list.len;
+	for (size_t i = 0; i < fresh->texts.len; i++)
+		specs->texts.data[specs->texts.len++] = fresh->texts.data[i];
+	pm_vec_clear(&fresh->list);
+	pm_vec_clear(&fresh->texts);
+	return 0;
+}
+
+/* ---- one event ------------------------------------------------------------------------------- */
+
+void pm_event_item_begin(const struct pm_event_item *item, struct pm_event_spec *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+	memcpy(ret->requested, item->text, item->len);
+}
+
+int pm_event_item_add(const struct pm_event_item *item, const struct pm_event_spec *spec,
+		      struct pm_error *err)
+{
+	return pm_vec_push(&item->ret->list, *spec) < 0 ? no_memory(err) : 0;
+}
+
+int pm_event_unknown(const struct pm_event_sources *sources, const char *name,
 		     struct pm_error *err)
 {
-	struct pm_event_spec spec = { 0 };
-	const char *colon, *modifiers;
-	size_t name_len;
+	struct pm_str text PM_CLEANUP(pm_str_release) = { 0 };
+	struct pm_pmu_names pmus PM_CLEANUP(pm_pmu_names_release) = { 0 };
+	struct pm_near near = { .word = name };
 
-	while (len > 0 && *text == ' ') {
-		text++;
-		len--;
+	for (const char *const *known = pm_event_names(); *known; known++)
+		pm_near_add(&near, *known);
+	if (pm_pmu_names_read(sources, &pmus) < 0)
+		return no_memory(err);
+	for (size_t i = 0; i < pmus.list.len; i++) {
+		struct pm_pmu_names events PM_CLEANUP(pm_pmu_names_release) = { 0 };
+		struct pm_pmu pmu PM_CLEANUP(pm_pmu_release) = { .folder = -1 };
+
+		if (pm_pmu_open(&pmu, sources, pmus.list.data[i]) < 0 ||
+		    pm_pmu_names_of(&pmu, "events", &events) < 0)
+			continue;
+		for (size_t j = 0; j < events.list.len; j++)
+			pm_near_add(&near, events.list.data[j]);
 	}
-	while (len > 0 && text[len - 1] == ' ')
-		len--;
-	if (len == 0)
+	if (strcmp(name, "dummy") == 0 || strcmp(name, "bpf-output") == 0)
+		return pm_error_set(err, -EINVAL,
+				    "unknown event \"%s\": the kernel's event of this "
+				    "name never gives a sample",
+				    name);
+	pm_str_printf(&text, "unknown event \"%s\"", name);
+	if (near.len > 0) {
+		pm_str_puts(&text, "; near names: ");
+		pm_near_print(&near, PM_NEAR_MAX, &text);
+	}
+	pm_error_set(err, -EINVAL, "%s", text.failed ? "unknown event" : text.data);
+	if (near.len == 0)
+		pm_error_fix(err, "pmrec --list");
+	return -EINVAL;
+}
+
+/* [@text, @end) without spaces around it is one event, or several by a glob. */
+static int parse_item(struct pm_event_item *item, const char *text, const char *end,
+		      struct pm_error *err)
+{
+	while (text < end && *text == ' ')
+		text++;
+	while (end > text && end[-1] == ' ')
+		end--;
+	item->len = (size_t)(end - text);
+	if (item->len == 0)
 		return pm_error_set(err, -EINVAL, "an event name is missing in the list");
-	if (len >= sizeof(spec.requested))
+	if (item->len >= sizeof(item->text))
 		return pm_error_set(err, -EINVAL,
 				    "event \"%.32s...\" is longer than %d bytes", text,
 				    PM_EVENT_NAME_MAX - 1);
-	memcpy(spec.requested, text, len);
-	colon = strchr(spec.requested, ':');
-	modifiers = colon ? colon + 1 : "";
-	name_len = colon ? (size_t)(colon - spec.requested) : len;
-	if (!pm_event_name_find(spec.requested, name_len, &spec)) {
-		/* A tracepoint's name has a colon, too: show it whole. */
-		if (colon && strspn(modifiers, "ukhpGHSDWI") == strlen(modifiers))
-			spec.requested[name_len] = '\0';
-		return unknown_event(spec.requested, err);
+	memcpy(item->text, text, item->len);
+	item->text[item->len] = '\0';
+	if (pm_event_is_probe(item->text, item->len))
+		return pm_event_parse_probe(item, err);
+	if (pm_event_begins(item->text, item->len, "mem:"))
+		return pm_event_parse_breakpoint(item, err);
+	if (memchr(item->text, '/', item->len))
+		return pm_event_parse_slashed(item, err);
+	return pm_event_parse_word(item, err);
+}
+
+/* ---- the list --------------------------------------------------------------------------------- */
+
+/* Where the item at @text ends: at a comma or `}` of its own list. NULL: a quote is open. */
+static const char *item_end(const char *text, const char *end, struct pm_error *err)
+{
+	const char *begin = text + strspn(text, " ");
+	size_t len = (size_t)(end - begin);
+	bool slashes =
+		!pm_event_is_probe(begin, len) && !pm_event_begins(begin, len, "mem:");
+	bool in_terms = false;
+
+	for (text = begin; text < end;) {
+		size_t span;
+
+		if ((*text == ',' && !in_terms) || *text == '}')
+			return text;
+		if (*text == '/' && slashes)
+			in_terms = !in_terms;
+		span = pm_event_span(begin, text, end);
+		if (span == 0) {
+			pm_error_set(err, -EINVAL, "the quote is never closed in \"%s\"",
+				     begin);
+			return NULL;
+		}
+		text += span;
 	}
-	if (strlen(modifiers) >= sizeof(spec.modifiers))
-		return pm_error_set(err, -EINVAL, "too many modifiers in \"%s\"",
-				    spec.requested);
-	memcpy(spec.modifiers, modifiers, strlen(modifiers));
-	if (parse_modifiers(&spec, err) < 0)
+	return text;
+}
+
+/* Items from *@at up to a `}` or the end; *@at is there then. */
+static int parse_items(struct pm_event_item *item, const char **at, const char *end,
+		       struct pm_error *err)
+{
+	for (;;) {
+		const char *stop = item_end(*at, end, err);
+		int r;
+
+		if (!stop)
+			return -EINVAL;
+		r = parse_item(item, *at, stop, err);
+		if (r < 0)
+			return r;
+		*at = stop;
+		if (stop == end || *stop == '}')
+			return 0;
+		++*at;
+	}
+}
+
+/* Where the group that begins at @text ends, its `}`. */
+static const char *group_end(const char *text, const char *end, struct pm_error *err)
+{
+	for (text++;; text++) {
+		text = item_end(text, end, err);
+		if (!text || *text == '}')
+			return text;
+		if (text == end) {
+			pm_error_set(err, -EINVAL, "a group has no \"}\"");
+			return NULL;
+		}
+	}
+}
+
+/* "{a,b}:modifiers". *@at is behind it then. */
+static int parse_group(const struct pm_event_sources *sources,
+		       struct pm_event_specs *fresh, const char **at, const char *end,
+		       struct pm_error *err)
+{
+	struct pm_event_item item = { .sources = sources, .ret = fresh };
+	const char *brace = group_end(*at, end, err), *first = *at + 1;
+	char modifiers[PM_EVENT_MODIFIERS_MAX] = "";
+	size_t leader = fresh->list.len, len;
+	int r;
+
+	if (!brace)
 		return -EINVAL;
-	*ret = spec;
-	return 0;
+	*at = brace + 1;
+	if (**at == ':') {
+		++*at;
+		len = strcspn(*at, ", ");
+		if (len >= sizeof(modifiers))
+			return pm_error_set(err, -EINVAL,
+					    "too many modifiers of a group");
+		memcpy(modifiers, *at, len);
+		*at += len;
+	}
+	*at += strspn(*at, " ");
+	item.group_modifiers = modifiers;
+	r = parse_items(&item, &first, brace, err);
+	for (size_t i = leader; r == 0 && i < fresh->list.len; i++)
+		fresh->list.data[i].leader = (uint32_t)leader;
+	return r;
+}
+
+static int parse_list(const struct pm_event_sources *sources, const char *text,
+		      struct pm_event_specs *fresh, struct pm_error *err)
+{
+	const char *end = text + strlen(text);
+
+	for (const char *at = text;; at++) {
+		size_t first = fresh->list.len;
+		int r;
+
+		at += strspn(at, " ");
+		if (*at == '{') {
+			r = parse_group(sources, fresh, &at, end, err);
+		} else {
+			struct pm_event_item item = { .sources = sources,
+						      .ret = fresh,
+						      .group_modifiers = "" };
+			const char *stop = item_end(at, end, err);
+
+			r = stop ? parse_item(&item, at, stop, err) : -EINVAL;
+			at = stop;
+			for (size_t i = first; r == 0 && i < fresh->list.len; i++)
+				fresh->list.data[i].leader = (uint32_t)i;
+		}
+		if (r < 0)
+			return r;
+		if (fresh->list.len > EVENTS_MAX)
+			return pm_error_set(err, -EINVAL, "more than %d events",
+					    EVENTS_MAX);
+		if (*at == '\0')
+			return 0;
+		if (*at != ',')
+			return pm_error_set(err, -EINVAL,
+					    "a comma is missing before \"%.64s\"", at);
+	}
+}
+
+int pm_event_specs_parse_from(const struct pm_event_sources *sources, const char *text,
+			      struct pm_event_specs *specs, struct pm_error *err)
+{
+	struct pm_event_specs fresh PM_CLEANUP(pm_event_specs_release) = { 0 };
+	int r = parse_list(sources, text, &fresh, err);
+
+	return r < 0 ? r : append(specs, &fresh, err);
 }
 
 int pm_event_specs_parse(const char *text, struct pm_event_specs *specs,
 			 struct pm_error *err)
 {
-	struct pm_event_specs fresh PM_CLEANUP(pm_event_specs_release) = { 0 };
-	int r;
-
-	for (;;) {
-		size_t len = strcspn(text, ",");
-		struct pm_event_spec spec;
-
-		if (specs->list.len + fresh.list.len >= EVENTS_MAX)
-			return pm_error_set(err, -EINVAL, "more than %d events",
-					    EVENTS_MAX);
-		r = parse_one(text, len, &spec, err);
-		if (r < 0)
-			return r;
-		r = pm_vec_push(&fresh.list, spec);
-		if (r < 0)
-			return pm_error_set(err, r, "no memory for the list of events");
-		if (text[len] == '\0')
-			break;
-		text += len + 1;
-	}
-	r = pm_vec_reserve(&specs->list, specs->list.len + fresh.list.len);
-	if (r < 0)
-		return pm_error_set(err, r, "no memory for the list of events");
-	for (size_t i = 0; i < fresh.list.len; i++)
-		specs->list.data[specs->list.len++] = fresh.list.data[i];
-	return 0;
+	return pm_event_specs_parse_from(&sources_here, text, specs, err);
 }
 
 bool pm_event_spec_fallback(const struct pm_event_spec *spec, int open_errno,
@@ -205,8 +326,13 @@ bool pm_event_spec_fallback(const struct pm_event_spec *spec, int open_errno,
 		return false;
 	if (spec->type != PERF_TYPE_HARDWARE || spec->config != PERF_COUNT_HW_CPU_CYCLES)
 		return false;
+	/* A clock ticks for the host only. */
+	if (spec->guest_only && !spec->host_only)
+		return false;
 	if (!pm_event_name_find("cpu-clock", strlen("cpu-clock"), &substitute))
 		return false;
+	substitute.precise = 0;
+	substitute.precise_most = false;
 	*ret = substitute;
 	return true;
 }

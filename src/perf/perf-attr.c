@@ -54,6 +54,8 @@ struct pm_record_layout pm_attr_layout(const struct pm_attr_shape *shape)
 /* Events of the kernel itself know no guests. */
 static bool has_guests(const struct pm_event_spec *spec)
 {
+	if (spec->type == PERF_TYPE_SOFTWARE || spec->type == PERF_TYPE_TRACEPOINT)
+		return false;
 	return spec->kind == PM_EVENT_HARDWARE || spec->kind == PM_EVENT_CACHE ||
 	       spec->kind == PM_EVENT_RAW || spec->kind == PM_EVENT_PMU;
 }
@@ -67,8 +69,8 @@ static void fill_levels(const struct pm_attr_request *request,
 
 	attr->exclude_user = !spec->user;
 	attr->exclude_kernel = !kernel;
-	/* Without `h` never: nobody could name what runs there. */
-	attr->exclude_hv = !spec->hypervisor;
+	/* Who may not see the kernel has no business below it. */
+	attr->exclude_hv = !spec->hypervisor || request->event->kernel_dropped;
 	attr->exclude_idle = spec->no_idle;
 	/* Guests' addresses mean nothing here. Software events have no guests, and PMUs that
 	 * cannot exclude refuse the bit. */

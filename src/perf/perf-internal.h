@@ -195,3 +195,15 @@ struct pm_record_layout pm_attr_layout(const struct pm_attr_shape *shape);
 int pm_tracepoints_expand(const char *system, const char *name,
 			  const struct pm_event_spec *like, struct pm_event_specs *ret,
 			  struct pm_error *err);
+
+/* ---- event specifications ------------------------------------------------------------------ */
+
+/* Where the parser looks; tests have folders of their own. */
+struct pm_event_sources {
+	const char *devices; /* PMUs: /sys/bus/event_source/devices */
+	bool libpfm; /* ask libpfm4 for names that nobody else knows */
+};
+
+/* pm_event_specs_parse() with another place for PMUs. */
+int pm_event_specs_parse_from(const struct pm_event_sources *sources, const char *text,
+			      struct pm_event_specs *specs, struct pm_error *err);

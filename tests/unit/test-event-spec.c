@@ -163,9 +163,7 @@ static void test_modifiers(void **state)
 	assert_true(spec.user && spec.kernel && spec.explicit_kernel);
 	spec = parse("cs:");
 	assert_true(spec.user && spec.kernel && !spec.explicit_kernel);
-	refuse("cycles:p", "supported are :u (user space), :k (kernel) and :uk");
-	refuse("cycles:h", "unknown modifier \"h\" in \"cycles:h\"");
-	refuse("cycles:U", "unknown modifier \"U\"");
+	refuse("cycles:U", "unknown modifier \"U\" in \"cycles:U\"; there are u (user");
 	refuse("cycles:uu", "modifier \"u\" is twice");
 	refuse("cycles:u:k", "unknown modifier \":\"");
 	refuse("cycles:ukukukukukukukukuk", "too many modifiers");
@@ -180,10 +178,9 @@ static void test_wrong_names(void **state)
 	refuse("instruction", "near names: instructions");
 	refuse("dTLB-load-mises:u",
 	       "unknown event \"dTLB-load-mises\"; near names: dTLB-load-");
-	refuse("sched:sched_switch", "unknown event \"sched:sched_switch\"");
 	refuse("zzzzzzzzzzzzzzzz", "unknown event \"zzzzzzzzzzzzzzzz\"");
-	refuse("dummy", "unknown event");
-	refuse("bpf-output", "unknown event");
+	refuse("dummy", "never gives a sample");
+	refuse("bpf-output", "never gives a sample");
 	refuse("", "missing");
 	refuse(",", "missing");
 	refuse("cycles,", "missing");
@@ -200,7 +197,7 @@ static void test_lists(void **state)
 {
 	struct pm_event_specs specs = { 0 };
 	struct pm_error err = { 0 };
-	char many[300 * 3 + 1];
+	static char many[2100 * 3 + 1];
 
 	assert_int_equal(pm_event_specs_parse("cycles:u, cs ,LLC-loads", &specs, &err),
 			 0);
@@ -211,11 +208,11 @@ static void test_lists(void **state)
 	assert_int_equal(pm_event_specs_parse("cycles,nonsense", &specs, &err), -EINVAL);
 	assert_int_equal(specs.list.len, 4);
 	assert_string_equal(specs.list.data[3].name, "page-faults");
-	for (size_t i = 0; i < 300; i++)
+	for (size_t i = 0; i < 2100; i++)
 		memcpy(many + 3 * i, "cs,", 3);
 	many[sizeof(many) - 2] = '\0';
 	assert_int_equal(pm_event_specs_parse(many, &specs, &err), -EINVAL);
-	assert_non_null(strstr(err.text, "more than 256 events"));
+	assert_non_null(strstr(err.text, "more than 2048 events"));
 	assert_int_equal(specs.list.len, 4);
 	pm_event_specs_release(&specs);
 }

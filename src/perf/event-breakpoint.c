@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+/* mem:ADDRESS|SYMBOL[/LENGTH][:rwx][:modifiers]. Source: linux/hw_breakpoint.h. */
+#include "event-parser.h"
+
+#include <linux/hw_breakpoint.h>
+#include <string.h>
+
+enum {
+	LENGTH_DEFAULT = 4, /* as perf has it */
+};
+
+#define USAGE "mem:ADDRESS|SYMBOL[/LENGTH][:r|w|rw|x]"
+
+static bool parse_access(const char *text, size_t len, uint32_t *ret)
+{
+	static const char letters[] = "rwx";
+	static const uint32_t bits[] = { HW_BREAKPOINT_R, HW_BREAKPOINT_W,
+					 HW_BREAKPOINT_X };
+	uint32_t access = 0;
+
+	for (size_t i = 0; i < len; i++) {
+		const char *found = text[i] ? strchr(letters, text[i]) : NULL;
+
+		if (!found || (access & bits[found - letters]))
+			return false;
+		access |= bits[found - letters];
+	}
+	*ret = access;
+	return access != 0;
+}
+
+/* What arch_build_bp_info() of arch/x86/kernel/hw_breakpoint.c and the common code refuse
+ * with nothing but EINVAL. */
+static int check_access(const struct pm_event_spec *spec, struct pm_error *err)
+{
+	uint64_t len = spec->config2;
+
+	if ((spec->bp_type & HW_BREAKPOINT_X) && (spec->bp_type & HW_BREAKPOINT_RW))
+		return pm_error_set(err, -EINVAL,
+				    "\"%s\": x (execution) goes with neither r nor w",
+				    spec->requested);
+	if (len != 1 && len != 2 && len != 4 && len != 8)
+		return pm_error_set(err, -EINVAL,
+				    "\"%s\": a breakpoint is on 1, 2, 4 or 8 bytes",
+				    spec->requested);
+#if defined(__x86_64__)
+	if (spec->bp_type == HW_BREAKPOINT_R)
+		return pm_error_set(err, -EINVAL,
+				    "\"%s\": this processor cannot tell reading alone; "
+				    "write :rw or :w",
+				    spec->requested);
+	if (spec->bp_type == HW_BREAKPOINT_X && len != sizeof(long))
+		return pm_error_set(err, -EINVAL,
+				    "\"%s\": a breakpoint on execution has no length, or "
+				    "%zu",
+				    spec->requested, sizeof(long));
+	if (!spec->place.wanted && spec->bp_type != HW_BREAKPOINT_X &&
+	    spec->config1 % len != 0)
+		return pm_error_set(err, -EINVAL,
+				    "\"%s\": the address is no multiple of its %u bytes; "
+				    "write mem:0x%llx/1, or /2",
+				    spec->requested, (unsigned int)len,
+				    (unsigned long long)spec->config1);
+#endif
+	return 0;
+}
+
+/* Takes "/LENGTH" off the end. False: it is no number. */
+static bool take_length(const char *text, size_t *len, uint64_t *ret)
+{
+	const char *slash = memrchr(text, '/', *len);
+	char number[32];
+	size_t digits;
+
+	if (!slash)
+		return true;
+	digits = (size_t)(text + *len - slash - 1);
+	if (digits == 0 || digits >= sizeof(number))
+		return false;
+	memcpy(number, slash + 1, digits);
+	number[digits] = '\0';
+	*len = (size_t)(slash - text);
+	return pm_parse_u64(number, ret) && *ret != 0;
+}
+
+/* The address, or the words for it. */
+static int set_place(const struct pm_event_item *item, const char *text, size_t len,
+		     struct pm_event_spec *spec, struct pm_error *err)
+{
+	const char *plus = memrchr(text, '+', len);
+	char plain[PM_EVENT_NAME_MAX];
+
+	pm_event_unquote(text, len, plain);
+	if (pm_parse_u64(plain, &spec->config1))
+		return 0;
+	if (plus && plus > text) {
+		char number[PM_EVENT_NAME_MAX];
+
+		pm_event_unquote(plus + 1, (size_t)(text + len - plus - 1), number);
+		if (pm_parse_u64(number, &spec->place.offset))
+			pm_event_unquote(text, (size_t)(plus - text), plain);
+	}
+	if (!plain[0] || (plain[0] >= '0' && plain[0] <= '9'))
+		return pm_error_set(err, -EINVAL, "\"%s\" is not of the form " USAGE,
+				    item->text);
+	spec->place.wanted = true;
+	spec->place.symbol = pm_event_specs_keep(item->ret, plain, strlen(plain));
+	return spec->place.symbol ? 0 : pm_error_set(err, -ENOMEM, "no memory for it");
+}
+
+int pm_event_parse_breakpoint(const struct pm_event_item *item, struct pm_error *err)
+{
+	struct pm_event_parts parts;
+	struct pm_event_spec spec;
+	const char *place = item->text + strlen("mem:"), *modifiers = "";
+	size_t begin = strlen("mem:"), len, last, name_len = item->len;
+	int r;
+
+	pm_event_item_begin(item, &spec);
+	spec.kind = PM_EVENT_BREAKPOINT;
+	spec.type = PERF_TYPE_BREAKPOINT;
+	spec.bp_type = HW_BREAKPOINT_RW;
+	pm_event_split(place, item->len - begin, &parts);
+	if (parts.len > 3)
+		return pm_error_set(err, -EINVAL, "\"%s\" is not of the form " USAGE,
+				    item->text);
+	last = parts.len - 1;
+	if (parts.len == 3 ||
+	    (parts.len == 2 &&
+	     !parse_access(parts.part[1].at, parts.part[1].len, &spec.bp_type))) {
+		modifiers = parts.part[last].at;
+		name_len = (size_t)(modifiers - 1 - item->text);
+	}
+	if (parts.len == 3 &&
+	    !parse_access(parts.part[1].at, parts.part[1].len, &spec.bp_type))
+		return pm_error_set(err, -EINVAL,
+				    "\"%.*s\" in \"%s\" is no access: r, w, rw or x",
+				    (int)parts.part[1].len, parts.part[1].at, item->text);
+	memcpy(spec.name, item->text, name_len);
+	len = parts.part[0].len;
+	if (!take_length(place, &len, &spec.config2))
+		return pm_error_set(err, -EINVAL, "\"%s\" is not of the form " USAGE,
+				    item->text);
+	r = set_place(item, place, len, &spec, err);
+	if (r < 0)
+		return r;
+	if (spec.config2 == 0)
+		spec.config2 =
+			spec.bp_type == HW_BREAKPOINT_X ? sizeof(long) : LENGTH_DEFAULT;
+	r = check_access(&spec, err);
+	if (r == 0)
+		r = pm_event_modifiers_set(&spec, modifiers, strlen(modifiers),
+					   item->group_modifiers, err);
+	return r < 0 ? r : pm_event_item_add(item, &spec, err);
+}

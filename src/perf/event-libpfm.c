@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Vendors' names of events, through libpfm4 where it is installed. Nothing of it is linked;
+ * the few declarations are those of its ABI (perfmon/pfmlib.h, perfmon/pfmlib_perf_event.h).
+ */
+#include "event-parser.h"
+
+#include <dlfcn.h>
+#include <linux/perf_event.h>
+#include <pthread.h>
+#include <string.h>
+
+enum {
+	PFM_SUCCESS = 0,
+	PFM_PLM0 = 0x01,
+	PFM_PLM3 = 0x08,
+	PFM_OS_PERF_EVENT = 1,
+};
+
+struct pfm_encoding {
+	struct perf_event_attr *attr;
+	char **name;
+	size_t size;
+	int index, cpu, flags, padding;
+};
+
+typedef int initialize_fn(void);
+typedef int encode_fn(const char *name, int levels, int os, void *encoding);
+
+static encode_fn *encode;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* It stays loaded: its tables are what it was loaded for. */
+static void load(void)
+{
+	void *library = dlopen("libpfm.so.4", RTLD_NOW | RTLD_LOCAL);
+	initialize_fn *initialize;
+
+	if (!library)
+		return;
+	initialize = (initialize_fn *)dlsym(library, "pfm_initialize");
+	if (!initialize || initialize() != PFM_SUCCESS)
+		return;
+	encode = (encode_fn *)dlsym(library, "pfm_get_os_event_encoding");
+}
+
+bool pm_event_libpfm(const char *name, struct pm_event_spec *ret)
+{
+	/* A library that knows more of the struct than we do may write behind it. */
+	union {
+		struct perf_event_attr attr;
+		char room[4096];
+	} room;
+	struct pfm_encoding encoding = { .attr = &room.attr, .size = sizeof(encoding) };
+
+	pthread_once(&once, load);
+	memset(&room, 0, sizeof(room));
+	room.attr.size = sizeof(room.attr);
+	if (!encode || encode(name, PFM_PLM0 | PFM_PLM3, PFM_OS_PERF_EVENT, &encoding) !=
+			       PFM_SUCCESS)
+		return false;
+	/* It has the kernel's own names, too, in any case of letters: those are known. */
+	if (room.attr.type < PERF_TYPE_MAX && room.attr.type != PERF_TYPE_RAW)
+		return false;
+	ret->kind = PM_EVENT_PMU;
+	ret->type = room.attr.type;
+	ret->config = room.attr.config;
+	ret->config1 = room.attr.config1;
+	ret->config2 = room.attr.config2;
+	snprintf(ret->name, sizeof(ret->name), "%s", name);
+	return true;
+}

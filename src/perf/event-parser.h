@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+/* The parser of event specifications: what its files share. */
+#pragma once
+
+#include "event-names.h"
+#include "perf-internal.h"
+
+enum {
+	PM_PMU_NAME_MAX = 64,
+	PM_EVENT_TERMS_MAX = 64, /* of one event; PMUs have some twenty */
+};
+
+/* ---- text: quotes and brackets (event-text.c) ---------------------------------------- */
+
+/*
+ * How many bytes at @text belong together: a quoted text, a balanced (...), {...} or <...>,
+ * else 1. 0 when a quote is never closed. @begin is where the word begins, so that the `<`
+ * of `operator<` is known as none of the brackets.
+ */
+size_t pm_event_span(const char *begin, const char *text, const char *end);
+/* Whether [at, at+len) begins with @prefix. */
+bool pm_event_begins(const char *at, size_t len, const char *prefix);
+/* Without the quotes. @ret has room for PM_EVENT_NAME_MAX bytes. */
+void pm_event_unquote(const char *text, size_t len, char *ret);
+
+/* Parts of @text between its single colons: those in quotes or brackets, and `::`, are part
+ * of names. */
+struct pm_event_parts {
+	struct {
+		const char *at;
+		size_t len;
+	} part[4];
+	size_t len; /* 5: more than fit */
+};
+void pm_event_split(const char *text, size_t len, struct pm_event_parts *ret);
+
+/* ---- modifiers (event-modifiers.c) --------------------------------------------------- */
+
+bool pm_event_are_modifiers(const char *text, size_t len);
+/* Sets modifiers, levels and all that they stand for; @group: those behind a group's `}`.
+ * They are appended to `requested`, which has those of the event already. */
+int pm_event_modifiers_set(struct pm_event_spec *spec, const char *own, size_t own_len,
+			   const char *group, struct pm_error *err);
+
+/* ---- PMUs in sysfs (event-pmu.c) ------------------------------------------------------ */
+
+/* One PMU's folder. Source: Documentation/ABI/testing/sysfs-bus-event_source-devices-*. */
+struct pm_pmu {
+	char name[PM_PMU_NAME_MAX];
+	uint32_t type;
+	int folder; /* -1: not open */
+};
+
+struct pm_pmu_format {
+	unsigned int word; /* 0: config, 1: config1, 2: config2 */
+	uint64_t mask; /* the value's lowest bit belongs to the lowest of these */
+};
+
+struct pm_pmu_names {
+	PM_VEC(char *) list; /* sorted */
+};
+void pm_pmu_names_release(struct pm_pmu_names *names);
+
+/* Names of all PMUs; of a PMU's terms ("format") or events ("events"). Where there is no
+ * such folder the list is empty. 0 or -ENOMEM. */
+int pm_pmu_names_read(const struct pm_event_sources *sources, struct pm_pmu_names *ret);
+int pm_pmu_names_of(const struct pm_pmu *pmu, const char *folder,
+		    struct pm_pmu_names *ret);
+/* 0, or -ENOENT: there is no such PMU. */
+int pm_pmu_open(struct pm_pmu *ret, const struct pm_event_sources *sources,
+		const char *name);
+void pm_pmu_release(struct pm_pmu *pmu);
+/* Counts what a core does, so that the kernel's names of events are its, too. */
+bool pm_pmu_is_core(const struct pm_pmu *pmu);
+/* -ENOENT: no such term. -ENOTSUP: it belongs into a word that is not known here. */
+int pm_pmu_format(const struct pm_pmu *pmu, const char *term, struct pm_pmu_format *ret);
+/* Appends the text of event @name, "event=0x3c,umask=0x1". -ENOENT: no such event. */
+int pm_pmu_alias(const struct pm_pmu *pmu, const char *name, struct pm_str *ret);
+/* Appends "0-3" when it works on some CPUs only. */
+void pm_pmu_cpus(const struct pm_pmu *pmu, struct pm_str *ret);
+
+/* ---- terms (event-terms.c) ------------------------------------------------------------ */
+
+struct pm_event_terms {
+	struct pm_event_term {
+		char name[PM_EVENT_NAME_MAX / 4], value[PM_EVENT_NAME_MAX / 4];
+		bool has_value;
+		bool taken; /* by pm_event_terms_common() */
+	} term[PM_EVENT_TERMS_MAX];
+	size_t len;
+};
+
+int pm_event_terms_parse(const char *text, size_t len, const char *requested,
+			 struct pm_event_terms *ret, struct pm_error *err);
+/*
+ * Takes out the terms that every event may have (freq, period, name, config, config1,
+ * config2) and sets them in @spec. What is left is the PMU's.
+ */
+int pm_event_terms_common(struct pm_event_terms *terms, struct pm_event_spec *spec,
+			  struct pm_error *err);
+/* Resolves what is left of @terms with the PMU's formats and events. */
+int pm_event_terms_apply(const struct pm_event_terms *terms, const struct pm_pmu *pmu,
+			 struct pm_event_spec *spec, struct pm_error *err);
+
+/* ---- near names (event-near.c) --------------------------------------------------------- */
+
+enum {
+	PM_NEAR_MAX = 3,
+};
+
+struct pm_near {
+	const char *word;
+	size_t len, score[PM_NEAR_MAX];
+	char name[PM_NEAR_MAX][PM_PMU_NAME_MAX];
+};
+
+void pm_near_add(struct pm_near *near, const char *name);
+/* "a, b, c", the nearest first; nothing when nothing is near. */
+void pm_near_print(const struct pm_near *near, size_t max, struct pm_str *ret);
+
+/* ---- one event --------------------------------------------------------------------------- */
+
+/* What is being parsed: one item of the list. */
+struct pm_event_item {
+	const struct pm_event_sources *sources;
+	char text[PM_EVENT_NAME_MAX]; /* as typed, trimmed */
+	size_t len;
+	const char *group_modifiers; /* "" outside of groups */
+	struct pm_event_specs *ret; /* appends to it */
+};
+
+/* uprobe:, uretprobe:, usdt:, kprobe:, kretprobe: */
+bool pm_event_is_probe(const char *text, size_t len);
+int pm_event_parse_probe(const struct pm_event_item *item, struct pm_error *err);
+/* mem: */
+int pm_event_parse_breakpoint(const struct pm_event_item *item, struct pm_error *err);
+/* NAME/terms/[modifiers], where NAME is a PMU or an event's name. */
+int pm_event_parse_slashed(const struct pm_event_item *item, struct pm_error *err);
+/* NAME[:modifiers], TYPE:CONFIG, rNNN, SYSTEM:TRACEPOINT, names of PMUs' events. */
+int pm_event_parse_word(const struct pm_event_item *item, struct pm_error *err);
+
+/* "r1a8": the number behind the r, hexadecimal. */
+bool pm_event_raw(const char *text, size_t len, uint64_t *ret);
+/* Events called @name that PMUs have, one for each PMU; 0 when none has it, else 1. */
+int pm_event_alias_find(const struct pm_event_item *item, const char *name,
+			const char *modifiers, struct pm_error *err);
+/* Fills type and configs with what libpfm4 says. False: not installed, or not known. */
+bool pm_event_libpfm(const char *name, struct pm_event_spec *ret);
+
+/* Copies the item's text into `requested`; all else is zero. */
+void pm_event_item_begin(const struct pm_event_item *item, struct pm_event_spec *ret);
+int pm_event_item_add(const struct pm_event_item *item, const struct pm_event_spec *spec,
+		      struct pm_error *err);
+int pm_event_unknown(const struct pm_event_sources *sources, const char *name,
+		     struct pm_error *err);

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * PMUs as the kernel describes them in sysfs. Source: Documentation/ABI/testing/
+ * sysfs-bus-event_source-devices-{format,events}, Documentation/admin-guide/perf/.
+ */
+#include "event-parser.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+enum {
+	TEXT_MAX = 4096, /* sysfs gives a page at most */
+	NAMES_MAX = 4096,
+	WORD_BITS = 64,
+};
+
+/* ---- files ------------------------------------------------------------------------------- */
+
+/* A name that stands for one folder or file, not for a path to another one. */
+static bool is_plain_name(const char *name)
+{
+	return name[0] != '\0' && name[0] != '.' && !strchr(name, '/');
+}
+
+/* A small file without its line's end. 0 or -errno. */
+static int read_text(int folder, const char *path, char ret[TEXT_MAX])
+{
+	int fd PM_AUTO_CLOSE = openat(folder, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	struct stat about;
+	ssize_t n;
+
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &about) < 0)
+		return -errno;
+	if (!S_ISREG(about.st_mode))
+		return -EINVAL;
+	n = read(fd, ret, TEXT_MAX - 1);
+	if (n < 0)
+		return -errno;
+	ret[n] = '\0';
+	ret[strcspn(ret, "\n")] = '\0';
+	return 0;
+}
+
+static int read_in(const struct pm_pmu *pmu, const char *folder, const char *name,
+		   char ret[TEXT_MAX])
+{
+	char path[2 * PM_EVENT_NAME_MAX];
+
+	if (!is_plain_name(name) ||
+	    snprintf(path, sizeof(path), "%s/%s", folder, name) >= (int)sizeof(path))
+		return -ENOENT;
+	return read_text(pmu->folder, path, ret);
+}
+
+/* ---- lists of names ------------------------------------------------------------------------ */
+
+void pm_pmu_names_release(struct pm_pmu_names *names)
+{
+	for (size_t i = 0; i < names->list.len; i++)
+		free(names->list.data[i]);
+	pm_vec_release(&names->list);
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Beside an event's file lie those about its unit: "energy-pkg.scale". */
+static bool is_about_another(const char *name)
+{
+	static const char *const suffixes[] = { ".scale", ".unit", ".per-pkg",
+						".snapshot" };
+	size_t len = strlen(name);
+
+	for (size_t i = 0; i < PM_ARRAY_LEN(suffixes); i++) {
+		size_t n = strlen(suffixes[i]);
+
+		if (len > n && strcmp(name + len - n, suffixes[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void close_folder(DIR **folder)
+{
+	if (*folder)
+		closedir(*folder);
+}
+
+/* Takes over @fd, which may be negative: no names. */
+static int list_folder(int fd, struct pm_pmu_names *ret)
+{
+	struct pm_pmu_names names PM_CLEANUP(pm_pmu_names_release) = { 0 };
+	DIR *folder PM_CLEANUP(close_folder) = fd >= 0 ? fdopendir(fd) : NULL;
+	struct dirent *entry;
+
+	if (!folder && fd >= 0)
+		close(fd);
+	while (folder && names.list.len < NAMES_MAX && (entry = readdir(folder))) {
+		char *name;
+
+		if (!is_plain_name(entry->d_name) || is_about_another(entry->d_name))
+			continue;
+		name = strdup(entry->d_name);
+		if (!name || pm_vec_push(&names.list, name) < 0) {
+			free(name);
+			return -ENOMEM;
+		}
+	}
+	if (names.list.len > 0)
+		qsort(names.list.data, names.list.len, sizeof(*names.list.data), by_name);
+	*ret = names;
+	names = (struct pm_pmu_names){ 0 };
+	return 0;
+}
+
+int pm_pmu_names_read(const struct pm_event_sources *sources, struct pm_pmu_names *ret)
+{
+	return list_folder(open(sources->devices, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+			   ret);
+}
+
+int pm_pmu_names_of(const struct pm_pmu *pmu, const char *folder,
+		    struct pm_pmu_names *ret)
+{
+	return list_folder(
+		openat(pmu->folder, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC), ret);
+}
+
+/* ---- one PMU ----------------------------------------------------------------------------- */
+
+int pm_pmu_open(struct pm_pmu *ret, const struct pm_event_sources *sources,
+		const char *name)
+{
+	int devices PM_AUTO_CLOSE = -1, folder PM_AUTO_CLOSE = -1;
+	char text[TEXT_MAX];
+	uint64_t type;
+
+	if (!is_plain_name(name) || strlen(name) >= sizeof(ret->name))
+		return -ENOENT;
+	devices = open(sources->devices, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (devices < 0)
+		return -ENOENT;
+	/* In sysfs these are links to folders. */
+	folder = openat(devices, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (folder < 0 || read_text(folder, "type", text) < 0 ||
+	    !pm_parse_u64(text, &type) || type > UINT32_MAX)
+		return -ENOENT;
+	snprintf(ret->name, sizeof(ret->name), "%s", name);
+	ret->type = (uint32_t)type;
+	ret->folder = pm_take_fd(&folder);
+	return 0;
+}
+
+void pm_pmu_release(struct pm_pmu *pmu)
+{
+	pm_cleanup_close(&pmu->folder);
+	pmu->folder = -1;
+}
+
+bool pm_pmu_is_core(const struct pm_pmu *pmu)
+{
+	/* "cpus" is what hybrid processors' core PMUs have; others' say "cpumask". */
+	return strcmp(pmu->name, "cpu") == 0 ||
+	       faccessat(pmu->folder, "cpus", F_OK, 0) == 0;
+}
+
+void pm_pmu_cpus(const struct pm_pmu *pmu, struct pm_str *ret)
+{
+	char text[TEXT_MAX];
+
+	if (read_text(pmu->folder, "cpus", text) == 0 ||
+	    read_text(pmu->folder, "cpumask", text) == 0)
+		pm_str_puts(ret, text);
+}
+
+/* "0-7,32-35" or "21". */
+static int parse_bits(const char *text, uint64_t *ret)
+{
+	uint64_t mask = 0;
+
+	for (;;) {
+		unsigned long first, last;
+		char *end;
+
+		if (*text < '0' || *text > '9')
+			return -EBADMSG;
+		first = last = strtoul(text, &end, 10);
+		if (*end == '-' && end[1] >= '0' && end[1] <= '9')
+			last = strtoul(end + 1, &end, 10);
+		if (first > last || last >= WORD_BITS)
+			return -EBADMSG;
+		mask |= (UINT64_MAX >> (WORD_BITS - 1 - (last - first))) << first;
+		if (*end == '\0')
+			break;
+		if (*end != ',')
+			return -EBADMSG;
+		text = end + 1;
+	}
+	*ret = mask;
+	return 0;
+}
+
+int pm_pmu_format(const struct pm_pmu *pmu, const char *term, struct pm_pmu_format *ret)
+{
+	static const char *const words[] = { "config:", "config1:", "config2:" };
+	char text[TEXT_MAX];
+
+	if (read_in(pmu, "format", term, text) < 0)
+		return -ENOENT;
+	for (unsigned int i = 0; i < PM_ARRAY_LEN(words); i++) {
+		uint64_t mask;
+
+		if (!pm_event_begins(text, strlen(text), words[i]))
+			continue;
+		if (parse_bits(text + strlen(words[i]), &mask) < 0)
+			return -ENOTSUP;
+		ret->word = i;
+		ret->mask = mask;
+		return 0;
+	}
+	return -ENOTSUP;
+}
+
+int pm_pmu_alias(const struct pm_pmu *pmu, const char *name, struct pm_str *ret)
+{
+	struct pm_pmu_names names PM_CLEANUP(pm_pmu_names_release) = { 0 };
+	char text[TEXT_MAX];
+
+	if (is_about_another(name))
+		return -ENOENT;
+	if (read_in(pmu, "events", name, text) == 0) {
+		pm_str_puts(ret, text);
+		return 0;
+	}
+	/* As perf does, letters in either case. */
+	if (pm_pmu_names_of(pmu, "events", &names) < 0)
+		return -ENOENT;
+	for (size_t i = 0; i < names.list.len; i++) {
+		if (strcasecmp(names.list.data[i], name) != 0 ||
+		    read_in(pmu, "events", names.list.data[i], text) < 0)
+			continue;
+		pm_str_puts(ret, text);
+		return 0;
+	}
+	return -ENOENT;
+}

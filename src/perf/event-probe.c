@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT */
+/* Probes: what they are on stays words, which pm/probe.h looks up in files. */
+#include "event-parser.h"
+
+#include <string.h>
+
+/* Of the prefixes, what they stand for. Source of `config`: the PMU's format/retprobe. */
+static const struct prefix {
+	const char *text;
+	enum pm_event_kind kind;
+	bool on_return, usdt;
+	const char *usage;
+} prefixes[] = {
+	{ "uprobe:", PM_EVENT_UPROBE, false, false,
+	  "uprobe:FILE:SYMBOL[+OFFSET] or uprobe:FILE:SOURCE:LINE" },
+	{ "uretprobe:", PM_EVENT_UPROBE, true, false, "uretprobe:FILE:SYMBOL" },
+	{ "usdt:", PM_EVENT_UPROBE, false, true, "usdt:FILE:PROVIDER:NAME" },
+	{ "kprobe:", PM_EVENT_KPROBE, false, false, "kprobe:SYMBOL[+OFFSET]" },
+	{ "kretprobe:", PM_EVENT_KPROBE, true, false, "kretprobe:SYMBOL" },
+};
+
+static const struct prefix *find_prefix(const char *text, size_t len)
+{
+	for (size_t i = 0; i < PM_ARRAY_LEN(prefixes); i++) {
+		if (pm_event_begins(text, len, prefixes[i].text))
+			return &prefixes[i];
+	}
+	return NULL;
+}
+
+bool pm_event_is_probe(const char *text, size_t len)
+{
+	return find_prefix(text, len);
+}
+
+/* What is being put together. */
+struct probe {
+	const struct pm_event_item *item;
+	const struct prefix *prefix;
+	struct pm_event_parts parts; /* behind the prefix */
+	struct pm_event_spec spec;
+};
+
+static int misspelt(const struct probe *probe, struct pm_error *err)
+{
+	return pm_error_set(err, -EINVAL, "\"%s\" is not of the form %s",
+			    probe->item->text, probe->prefix->usage);
+}
+
+static const char *keep(struct probe *probe, const char *text, size_t len)
+{
+	char plain[PM_EVENT_NAME_MAX];
+
+	pm_event_unquote(text, len, plain);
+	return pm_event_specs_keep(probe->item->ret, plain, strlen(plain));
+}
+
+/* Takes "+OFFSET" off the end of [text, *len). */
+static void take_offset(const char *text, size_t *len, uint64_t *ret)
+{
+	const char *plus = memrchr(text, '+', *len);
+	char number[32];
+	size_t digits;
+
+	if (!plus || plus == text)
+		return;
+	digits = (size_t)(text + *len - plus - 1);
+	if (digits >= sizeof(number))
+		return;
+	memcpy(number, plus + 1, digits);
+	number[digits] = '\0';
+	if (pm_parse_u64(number, ret))
+		*len = (size_t)(plus - text);
+}
+
+static int set_symbol(struct probe *probe, size_t part, struct pm_error *err)
+{
+	const char *text = probe->parts.part[part].at;
+	size_t len = probe->parts.part[part].len;
+	struct pm_event_place *place = &probe->spec.place;
+
+	take_offset(text, &len, &place->offset);
+	if (place->offset && place->on_return)
+		return pm_error_set(err, -EINVAL,
+				    "\"%s\": a function returns as a whole, so there is "
+				    "no +OFFSET here",
+				    probe->item->text);
+	place->symbol = keep(probe, text, len);
+	if (!place->symbol)
+		return pm_error_set(err, -ENOMEM, "no memory for a probe");
+	return place->symbol[0] ? 0 : misspelt(probe, err);
+}
+
+/* SOURCE:LINE; 1: it is none. */
+static int set_line(struct probe *probe, struct pm_error *err)
+{
+	struct pm_event_place *place = &probe->spec.place;
+	char number[16];
+	uint64_t line;
+
+	if (probe->parts.part[2].len >= sizeof(number))
+		return 1;
+	memcpy(number, probe->parts.part[2].at, probe->parts.part[2].len);
+	number[probe->parts.part[2].len] = '\0';
+	if (!pm_parse_u64(number, &line) || line == 0 || line > UINT32_MAX)
+		return 1;
+	if (place->on_return)
+		return pm_error_set(err, -EINVAL,
+				    "\"%s\": functions return, not lines; write %s",
+				    probe->item->text, probe->prefix->usage);
+	place->line = (uint32_t)line;
+	place->source = keep(probe, probe->parts.part[1].at, probe->parts.part[1].len);
+	if (!place->source)
+		return pm_error_set(err, -ENOMEM, "no memory for a probe");
+	return place->source[0] ? 0 : misspelt(probe, err);
+}
+
+/* PROVIDER:NAME */
+static int set_usdt(struct probe *probe, struct pm_error *err)
+{
+	struct pm_str name PM_CLEANUP(pm_str_release) = { 0 };
+	char plain[PM_EVENT_NAME_MAX];
+
+	for (size_t i = 1; i < 3; i++) {
+		pm_event_unquote(probe->parts.part[i].at, probe->parts.part[i].len,
+				 plain);
+		if (!plain[0])
+			return misspelt(probe, err);
+		pm_str_printf(&name, "%s%s", i > 1 ? ":" : "", plain);
+	}
+	probe->spec.place.symbol =
+		name.failed ? NULL
+			    : pm_event_specs_keep(probe->item->ret, name.data, name.len);
+	return probe->spec.place.symbol
+		       ? 0
+		       : pm_error_set(err, -ENOMEM, "no memory for a probe");
+}
+
+static int set_place(struct probe *probe, struct pm_error *err)
+{
+	struct pm_event_place *place = &probe->spec.place;
+	size_t len = probe->parts.len;
+	int r;
+
+	place->wanted = true;
+	place->on_return = probe->prefix->on_return;
+	place->usdt = probe->prefix->usdt;
+	if (probe->prefix->kind == PM_EVENT_KPROBE)
+		return len == 1 ? set_symbol(probe, 0, err) : misspelt(probe, err);
+	if (len != (place->usdt ? 3 : 2) && (place->usdt || len != 3))
+		return misspelt(probe, err);
+	place->file = keep(probe, probe->parts.part[0].at, probe->parts.part[0].len);
+	if (!place->file)
+		return pm_error_set(err, -ENOMEM, "no memory for a probe");
+	if (!place->file[0])
+		return misspelt(probe, err);
+	if (place->usdt)
+		return set_usdt(probe, err);
+	if (len == 2)
+		return set_symbol(probe, 1, err);
+	r = set_line(probe, err);
+	return r == 1 ? misspelt(probe, err) : r;
+}
+
+/* The PMU makes probes without a file of tracefs, so nothing is left behind. */
+static int set_type(struct probe *probe, struct pm_error *err)
+{
+	const char *name = probe->prefix->kind == PM_EVENT_UPROBE ? "uprobe" : "kprobe";
+	struct pm_pmu pmu PM_CLEANUP(pm_pmu_release) = { .folder = -1 };
+	struct pm_pmu_format format;
+
+	if (pm_pmu_open(&pmu, probe->item->sources, name) < 0)
+		return pm_error_set(err, -ENODEV,
+				    "\"%s\": this kernel has no %s PMU (it was built "
+				    "without CONFIG_%s_EVENTS, or is before Linux 4.17)",
+				    probe->item->text, name,
+				    name[0] == 'u' ? "UPROBE" : "KPROBE");
+	probe->spec.type = pmu.type;
+	if (!probe->prefix->on_return)
+		return 0;
+	if (pm_pmu_format(&pmu, "retprobe", &format) < 0 || format.word != 0)
+		format.mask = 1; /* what it has been since the first kernel with it */
+	probe->spec.config = format.mask & -format.mask;
+	return 0;
+}
+
+int pm_event_parse_probe(const struct pm_event_item *item, struct pm_error *err)
+{
+	struct probe probe = { .item = item,
+			       .prefix = find_prefix(item->text, item->len) };
+	size_t begin = strlen(probe.prefix->text), name_len = item->len, least, last;
+	const char *modifiers = "";
+	int r;
+
+	pm_event_item_begin(item, &probe.spec);
+	probe.spec.kind = probe.prefix->kind;
+	pm_event_split(item->text + begin, item->len - begin, &probe.parts);
+	least = probe.prefix->kind == PM_EVENT_KPROBE ? 1 : probe.prefix->usdt ? 3 : 2;
+	last = probe.parts.len - 1;
+	if (probe.parts.len > least &&
+	    probe.parts.len <= PM_ARRAY_LEN(probe.parts.part) &&
+	    pm_event_are_modifiers(probe.parts.part[last].at,
+				   probe.parts.part[last].len)) {
+		modifiers = probe.parts.part[last].at;
+		name_len = (size_t)(modifiers - 1 - item->text);
+		probe.parts.len--;
+	}
+	memcpy(probe.spec.name, item->text, name_len);
+	r = set_place(&probe, err);
+	if (r == 0)
+		r = set_type(&probe, err);
+	if (r == 0)
+		r = pm_event_modifiers_set(&probe.spec, modifiers, strlen(modifiers),
+					   item->group_modifiers, err);
+	return r < 0 ? r : pm_event_item_add(item, &probe.spec, err);
+}

@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: MIT */
+/* The terms between the slashes of `pmu/term=value,.../`. */
+#include "event-parser.h"
+
+#include <string.h>
+#include <strings.h>
+
+enum {
+	ALIAS_DEPTH_MAX = 4, /* events of sysfs that name other events */
+};
+
+/* ---- reading them ------------------------------------------------------------------------ */
+
+/* @ret: room for sizeof(term->name) bytes. */
+static int copy_part(const char *text, size_t len, const char *requested, char *ret,
+		     struct pm_error *err)
+{
+	char part[PM_EVENT_NAME_MAX];
+
+	while (len > 0 && *text == ' ') {
+		text++;
+		len--;
+	}
+	while (len > 0 && text[len - 1] == ' ')
+		len--;
+	pm_event_unquote(text, len, part);
+	if (strlen(part) >= sizeof(((struct pm_event_term *)0)->name))
+		return pm_error_set(err, -EINVAL, "a term of \"%s\" is too long",
+				    requested);
+	strcpy(ret, part);
+	return 0;
+}
+
+static int parse_term(const char *text, size_t len, const char *requested,
+		      struct pm_event_term *ret, struct pm_error *err)
+{
+	const char *equals = memchr(text, '=', len);
+	size_t name_len = equals ? (size_t)(equals - text) : len;
+	int r;
+
+	r = copy_part(text, name_len, requested, ret->name, err);
+	if (r == 0 && equals)
+		r = copy_part(equals + 1, len - name_len - 1, requested, ret->value, err);
+	if (r < 0)
+		return r;
+	ret->has_value = equals;
+	if (ret->name[0] == '\0' || (equals && ret->value[0] == '\0'))
+		return pm_error_set(err, -EINVAL,
+				    "\"%s\": between the slashes there are TERM=VALUE, "
+				    "separated by commas",
+				    requested);
+	return 0;
+}
+
+int pm_event_terms_parse(const char *text, size_t len, const char *requested,
+			 struct pm_event_terms *ret, struct pm_error *err)
+{
+	const char *end = text + len;
+
+	ret->len = 0;
+	if (strspn(text, " ") >= len)
+		return 0;
+	for (const char *at = text;;) {
+		const char *begin = at;
+		int r;
+
+		while (at < end && *at != ',') {
+			size_t span = pm_event_span(begin, at, end);
+
+			at += span ? span : 1;
+		}
+		if (ret->len == PM_EVENT_TERMS_MAX)
+			return pm_error_set(err, -EINVAL, "\"%s\" has more than %d terms",
+					    requested, PM_EVENT_TERMS_MAX);
+		memset(&ret->term[ret->len], 0, sizeof(ret->term[0]));
+		r = parse_term(begin, (size_t)(at - begin), requested,
+			       &ret->term[ret->len], err);
+		if (r < 0)
+			return r;
+		ret->len++;
+		if (at == end)
+			return 0;
+		at++;
+	}
+}
+
+/* ---- terms of every event ----------------------------------------------------------------- */
+
+static int bad_number(const struct pm_event_spec *spec, const struct pm_event_term *term,
+		      struct pm_error *err)
+{
+	return pm_error_set(err, -EINVAL, "\"%s\": %s wants a number, not \"%s\"",
+			    spec->requested, term->name, term->value);
+}
+
+static int set_rate(struct pm_event_spec *spec, const struct pm_event_term *term,
+		    bool by_frequency, struct pm_error *err)
+{
+	uint64_t rate;
+
+	if (spec->rate_given)
+		return pm_error_set(err, -EINVAL,
+				    "\"%s\" has two rates; give freq or period, once",
+				    spec->requested);
+	if (by_frequency && strcmp(term->value, "max") == 0)
+		rate = UINT64_MAX;
+	else if (!pm_parse_u64(term->value, &rate))
+		return bad_number(spec, term, err);
+	if (rate == 0)
+		return pm_error_set(err, -EINVAL, "\"%s\": a %s of 0 gives no samples",
+				    spec->requested,
+				    by_frequency ? "frequency" : "period");
+	spec->rate_given = true;
+	spec->by_frequency = by_frequency;
+	spec->rate = rate;
+	return 0;
+}
+
+static int set_word(struct pm_event_spec *spec, const struct pm_event_term *term,
+		    uint64_t *word, struct pm_error *err)
+{
+	return pm_parse_u64(term->value, word) ? 0 : bad_number(spec, term, err);
+}
+
+/* 1: it is none of these. */
+static int common_term(struct pm_event_spec *spec, const struct pm_event_term *term,
+		       struct pm_error *err)
+{
+	static const struct {
+		const char *term, *option;
+	} global[] = {
+		{ "call-graph", "--call-graph" },  { "stack-size", "--stack-bytes" },
+		{ "branch_type", "-j" },           { "inherit", "--no-inherit" },
+		{ "no-inherit", "--no-inherit" },  { "overwrite", "--overwrite" },
+		{ "no-overwrite", "--overwrite" },
+	};
+
+	if (term->has_value) {
+		if (strcmp(term->name, "freq") == 0)
+			return set_rate(spec, term, true, err);
+		if (strcmp(term->name, "period") == 0)
+			return set_rate(spec, term, false, err);
+		if (strcmp(term->name, "config") == 0)
+			return set_word(spec, term, &spec->config, err);
+		if (strcmp(term->name, "config1") == 0)
+			return set_word(spec, term, &spec->config1, err);
+		if (strcmp(term->name, "config2") == 0)
+			return set_word(spec, term, &spec->config2, err);
+		if (strcmp(term->name, "name") == 0) {
+			snprintf(spec->name, sizeof(spec->name), "%s", term->value);
+			return 0;
+		}
+	}
+	for (size_t i = 0; i < PM_ARRAY_LEN(global); i++) {
+		if (strcmp(term->name, global[i].term) != 0)
+			continue;
+		pm_error_set(err, -EINVAL,
+			     "\"%s\": %s is the same for all events of a recording",
+			     spec->requested, term->name);
+		pm_error_fix(err, "%s", global[i].option);
+		return -EINVAL;
+	}
+	return 1;
+}
+
+int pm_event_terms_common(struct pm_event_terms *terms, struct pm_event_spec *spec,
+			  struct pm_error *err)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < terms->len; i++) {
+		int r;
+
+		for (size_t j = 0; j < i; j++) {
+			if (strcmp(terms->term[i].name, terms->term[j].name) == 0)
+				return pm_error_set(err, -EINVAL,
+						    "\"%s\": term \"%s\" is there twice",
+						    spec->requested, terms->term[i].name);
+		}
+		r = common_term(spec, &terms->term[i], err);
+		if (r < 0)
+			return r;
+		/* It stays in the list until all have been compared with it. */
+		terms->term[i].taken = r == 0;
+	}
+	for (size_t i = 0; i < terms->len; i++) {
+		if (!terms->term[i].taken)
+			terms->term[kept++] = terms->term[i];
+	}
+	terms->len = kept;
+	return 0;
+}
+
+/* ---- terms of a PMU ------------------------------------------------------------------------- */
+
+struct resolving {
+	const struct pm_pmu *pmu;
+	struct pm_event_spec *spec;
+	struct pm_error *err;
+	int depth;
+};
+
+static int apply_terms(const struct resolving *how, const struct pm_event_terms *terms);
+
+/* The bits of @value, lowest first, at the places of @mask. */
+static uint64_t spread(uint64_t value, uint64_t mask)
+{
+	uint64_t ret = 0;
+
+	for (; mask; mask &= mask - 1, value >>= 1) {
+		if (value & 1)
+			ret |= mask & -mask;
+	}
+	return ret;
+}
+
+static int set_format(const struct resolving *how, const struct pm_event_term *term,
+		      const struct pm_pmu_format *format)
+{
+	uint64_t *words[] = { &how->spec->config, &how->spec->config1,
+			      &how->spec->config2 };
+	int bits = __builtin_popcountll(format->mask);
+	uint64_t value = 1, most = bits < 64 ? ((uint64_t)1 << bits) - 1 : UINT64_MAX;
+
+	if (term->has_value && strcmp(term->value, "?") == 0)
+		return pm_error_set(how->err, -EINVAL,
+				    "\"%s\" wants a value: add %s=VALUE",
+				    how->spec->requested, term->name);
+	if (term->has_value && !pm_parse_u64(term->value, &value))
+		return bad_number(how->spec, term, how->err);
+	if (!term->has_value && bits > 1)
+		return pm_error_set(how->err, -EINVAL, "\"%s\": %s wants a value",
+				    how->spec->requested, term->name);
+	if (value > most)
+		return pm_error_set(how->err, -EINVAL,
+				    "\"%s\": %s=%s does not fit, 0x%llx is the most",
+				    how->spec->requested, term->name,
+				    term->has_value ? term->value : "1",
+				    (unsigned long long)most);
+	*words[format->word] |= spread(value, format->mask);
+	return 0;
+}
+
+static void list_names(const struct pm_pmu *pmu, const char *folder, const char *word,
+		       struct pm_str *ret, struct pm_near *near)
+{
+	struct pm_pmu_names names PM_CLEANUP(pm_pmu_names_release) = { 0 };
+
+	if (pm_pmu_names_of(pmu, folder, &names) < 0)
+		return;
+	for (size_t i = 0; i < names.list.len; i++) {
+		pm_str_printf(ret, "%s%s", ret->len ? ", " : "", names.list.data[i]);
+		pm_near_add(near, names.list.data[i]);
+	}
+}
+
+static int unknown_term(const struct resolving *how, const char *name)
+{
+	struct pm_str terms PM_CLEANUP(pm_str_release) = { 0 };
+	struct pm_str events PM_CLEANUP(pm_str_release) = { 0 };
+	struct pm_str text PM_CLEANUP(pm_str_release) = { 0 };
+	struct pm_near near = { .word = name };
+
+	list_names(how->pmu, "format", name, &terms, &near);
+	list_names(how->pmu, "events", name, &events, &near);
+	pm_str_printf(&text, "PMU \"%s\" has no term \"%s\"", how->pmu->name, name);
+	if (near.len > 0) {
+		pm_str_puts(&text, "; near names: ");
+		pm_near_print(&near, PM_NEAR_MAX, &text);
+	}
+	pm_str_printf(&text,
+		      "; its terms: %s, config, config1, config2, name, period, freq",
+		      terms.len ? terms.data : "none of its own");
+	if (events.len > 0)
+		pm_str_printf(&text, "; its events: %s", events.data);
+	return pm_error_set(how->err, -EINVAL, "%s",
+			    text.failed ? "unknown term" : text.data);
+}
+
+/* -ENOENT: no event of the PMU is called so. */
+static int apply_alias(const struct resolving *how, const char *name)
+{
+	struct resolving inner = *how;
+	struct pm_str text PM_CLEANUP(pm_str_release) = { 0 };
+	struct pm_event_terms *terms PM_AUTO_FREE = NULL;
+	int r = pm_pmu_alias(how->pmu, name, &text);
+
+	if (r < 0)
+		return r;
+	terms = calloc(1, sizeof(*terms));
+	if (!terms || text.failed)
+		return pm_error_set(how->err, -ENOMEM, "no memory for an event");
+	if (inner.depth++ >= ALIAS_DEPTH_MAX)
+		return pm_error_set(how->err, -EINVAL,
+				    "event \"%s\" of PMU \"%s\" stands for itself", name,
+				    how->pmu->name);
+	r = pm_event_terms_parse(text.data ? text.data : "", text.len,
+				 how->spec->requested, terms, how->err);
+	return r < 0 ? r : apply_terms(&inner, terms);
+}
+
+/* -ENOENT: neither the PMU nor the kernel calls an event so. */
+static int apply_name(const struct resolving *how, const struct pm_event_term *term)
+{
+	struct pm_event_spec legacy = { 0 };
+	uint64_t raw;
+	int r = apply_alias(how, term->name);
+
+	if (r != -ENOENT || how->depth > 0)
+		return r;
+	if (term->name[0] == 'r' && pm_event_raw(term->name, strlen(term->name), &raw)) {
+		how->spec->config |= raw;
+		return 0;
+	}
+	if (!pm_pmu_is_core(how->pmu) ||
+	    !pm_event_name_find(term->name, strlen(term->name), &legacy) ||
+	    legacy.kind == PM_EVENT_SOFTWARE)
+		return -ENOENT;
+	/* PERF_PMU_CAP_EXTENDED_HW_TYPE: which of a hybrid processor's PMUs. */
+	how->spec->type = legacy.type;
+	how->spec->config |= legacy.config;
+	if (strcmp(how->pmu->name, "cpu") != 0)
+		how->spec->config |= (uint64_t)how->pmu->type << 32;
+	return 0;
+}
+
+static int apply_term(const struct resolving *how, const struct pm_event_term *term)
+{
+	struct pm_pmu_format format;
+	int r = pm_pmu_format(how->pmu, term->name, &format);
+
+	if (r == 0)
+		return set_format(how, term, &format);
+	if (r == -ENOTSUP)
+		return pm_error_set(how->err, -EINVAL,
+				    "\"%s\": where term \"%s\" of PMU \"%s\" belongs is "
+				    "not understood",
+				    how->spec->requested, term->name, how->pmu->name);
+	if (!term->has_value || strcmp(term->value, "1") == 0)
+		r = apply_name(how, term);
+	return r == -ENOENT ? unknown_term(how, term->name) : r;
+}
+
+static int apply_terms(const struct resolving *how, const struct pm_event_terms *terms)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < terms->len && r == 0; i++) {
+		const struct pm_event_term *term = &terms->term[i];
+
+		/* `event=NAME` is as good as NAME. */
+		if (term->has_value && strcasecmp(term->name, "event") == 0 &&
+		    apply_alias(how, term->value) == 0)
+			continue;
+		if (how->depth > 0) {
+			r = common_term(how->spec, term, how->err);
+			if (r <= 0)
+				continue;
+		}
+		r = apply_term(how, term);
+	}
+	return r;
+}
+
+int pm_event_terms_apply(const struct pm_event_terms *terms, const struct pm_pmu *pmu,
+			 struct pm_event_spec *spec, struct pm_error *err)
+{
+	struct resolving how = { .pmu = pmu, .spec = spec, .err = err };
+
+	return apply_terms(&how, terms);
+}

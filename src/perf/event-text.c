@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/* Quotes and brackets in specifications: C++ names have commas, colons and braces. */
+#include "event-parser.h"
+
+#include <string.h>
+
+/* Where the bracket at @text is closed, NULL when it is not. A name is no longer than
+ * PM_EVENT_NAME_MAX, so nothing is looked for behind that. */
+static const char *closing(const char *text, const char *end, char open, char close)
+{
+	size_t depth = 0;
+
+	if (end - text > PM_EVENT_NAME_MAX)
+		end = text + PM_EVENT_NAME_MAX;
+	for (const char *at = text; at < end; at++) {
+		if (*at == open)
+			depth++;
+		else if (*at == close && --depth == 0)
+			return at;
+	}
+	return NULL;
+}
+
+bool pm_event_begins(const char *at, size_t len, const char *prefix)
+{
+	size_t n = strlen(prefix);
+
+	return len >= n && memcmp(at, prefix, n) == 0;
+}
+
+static bool ends(const char *begin, const char *end, const char *suffix)
+{
+	size_t n = strlen(suffix);
+
+	return (size_t)(end - begin) >= n && memcmp(end - n, suffix, n) == 0;
+}
+
+size_t pm_event_span(const char *begin, const char *text, const char *end)
+{
+	const char *close = NULL;
+
+	switch (*text) {
+	case '\'':
+	case '"':
+		close = memchr(text + 1, *text, (size_t)(end - text - 1));
+		return close ? (size_t)(close + 1 - text) : 0;
+	case '(':
+		close = closing(text, end, '(', ')');
+		break;
+	case '{':
+		close = closing(text, end, '{', '}');
+		break;
+	case '<':
+		if (!ends(begin, text, "operator") && !ends(begin, text, "operator<"))
+			close = closing(text, end, '<', '>');
+		break;
+	default:
+		break;
+	}
+	return close ? (size_t)(close + 1 - text) : 1;
+}
+
+void pm_event_unquote(const char *text, size_t len, char *ret)
+{
+	size_t n = 0;
+	char quote = '\0';
+
+	for (size_t i = 0; i < len && n + 1 < PM_EVENT_NAME_MAX; i++) {
+		if (quote == '\0' && (text[i] == '\'' || text[i] == '"'))
+			quote = text[i];
+		else if (quote && text[i] == quote)
+			quote = '\0';
+		else
+			ret[n++] = text[i];
+	}
+	ret[n] = '\0';
+}
+
+void pm_event_split(const char *text, size_t len, struct pm_event_parts *ret)
+{
+	const char *end = text + len, *begin = text;
+
+	ret->len = 0;
+	for (const char *at = text;;) {
+		if (at < end && *at == ':' && at + 1 < end && at[1] == ':') {
+			at += 2;
+		} else if (at == end || *at == ':') {
+			if (ret->len == PM_ARRAY_LEN(ret->part)) {
+				ret->len++;
+				return;
+			}
+			ret->part[ret->len].at = begin;
+			ret->part[ret->len++].len = (size_t)(at - begin);
+			if (at == end)
+				return;
+			begin = ++at;
+		} else {
+			size_t span = pm_event_span(begin, at, end);
+
+			at += span ? span : 1;
+		}
+	}
+}

@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: MIT */
+/* Events that are a name or a number, and those of PMUs by name. */
+#include "event-parser.h"
+
+#include <fnmatch.h>
+#include <linux/perf_event.h>
+#include <string.h>
+
+bool pm_event_raw(const char *text, size_t len, uint64_t *ret)
+{
+	uint64_t value = 0;
+
+	if (len < 2 || len > 17 || text[0] != 'r')
+		return false;
+	for (size_t i = 1; i < len; i++) {
+		int c = text[i] | 0x20;
+		int digit = c >= '0' && c <= '9'   ? c - '0'
+			    : c >= 'a' && c <= 'f' ? c - 'a' + 10
+						   : -1;
+
+		/* '0' | 0x20 is '0', but control characters are no digits. */
+		if (digit < 0 || (text[i] < 'A' && (text[i] < '0' || text[i] > '9')))
+			return false;
+		value = value << 4 | (uint64_t)digit;
+	}
+	*ret = value;
+	return true;
+}
+
+/* "TYPE:CONFIG" as numbers. */
+static bool parse_numbers(const struct pm_event_parts *parts, struct pm_event_spec *ret)
+{
+	char text[2][32];
+	uint64_t type;
+
+	for (size_t i = 0; i < 2; i++) {
+		if (parts->part[i].len >= sizeof(text[i]))
+			return false;
+		memcpy(text[i], parts->part[i].at, parts->part[i].len);
+		text[i][parts->part[i].len] = '\0';
+	}
+	if (!pm_parse_u64(text[0], &type) || type > UINT32_MAX ||
+	    !pm_parse_u64(text[1], &ret->config))
+		return false;
+	ret->kind = PM_EVENT_RAW;
+	ret->type = (uint32_t)type;
+	snprintf(ret->name, sizeof(ret->name), "%s:%s", text[0], text[1]);
+	return true;
+}
+
+/* The kernel's own names, and rNNN. */
+static bool find_word(const char *name, size_t len, struct pm_event_spec *ret)
+{
+	if (pm_event_name_find(name, len, ret))
+		return true;
+	if (!pm_event_raw(name, len, &ret->config))
+		return false;
+	ret->kind = PM_EVENT_RAW;
+	ret->type = PERF_TYPE_RAW;
+	snprintf(ret->name, sizeof(ret->name), "%.*s", (int)len, name);
+	return true;
+}
+
+/* ---- PMUs ------------------------------------------------------------------------------------- */
+
+static bool is_uncountable(const struct pm_pmu *pmu)
+{
+	/* Their attrs hold addresses, which terms cannot. */
+	return pmu->type == PERF_TYPE_BREAKPOINT || strcmp(pmu->name, "uprobe") == 0 ||
+	       strcmp(pmu->name, "kprobe") == 0;
+}
+
+/* What is left of the terms as a part of the name, so that the name parses again. */
+static void name_pmu_event(const struct pm_event_terms *terms, const char *prefix,
+			   const struct pm_event_spec *spec, char *ret, size_t size)
+{
+	struct pm_str text PM_CLEANUP(pm_str_release) = { 0 };
+	bool any = false;
+
+	pm_str_printf(&text, "%s/", prefix);
+	for (size_t i = 0; i < terms->len; i++) {
+		const struct pm_event_term *term = &terms->term[i];
+		bool quoted = strpbrk(term->value, ",/' ");
+
+		pm_str_printf(&text, "%s%s", any ? "," : "", term->name);
+		if (term->has_value)
+			pm_str_printf(&text, quoted ? "=\"%s\"" : "=%s", term->value);
+		any = true;
+	}
+	if (spec->config)
+		pm_str_printf(&text, "%sconfig=0x%llx", any ? "," : "",
+			      (unsigned long long)spec->config);
+	any |= spec->config != 0;
+	if (spec->config1)
+		pm_str_printf(&text, "%sconfig1=0x%llx", any ? "," : "",
+			      (unsigned long long)spec->config1);
+	any |= spec->config1 != 0;
+	if (spec->config2)
+		pm_str_printf(&text, "%sconfig2=0x%llx", any ? "," : "",
+			      (unsigned long long)spec->config2);
+	pm_str_putc(&text, '/');
+	if (!text.failed)
+		snprintf(ret, size, "%s", text.data);
+}
+
+/* What stands between and behind the slashes. */
+struct slashed {
+	const struct pm_event_terms *terms; /* without the common ones */
+	const struct pm_event_spec *like; /* what the common ones said */
+	const char *modifiers;
+	size_t modifiers_len;
+};
+
+/* Adds the event of an open PMU. */
+static int add_pmu_event(const struct pm_event_item *item, const struct pm_pmu *pmu,
+			 const struct slashed *what, struct pm_error *err)
+{
+	struct pm_str cpus PM_CLEANUP(pm_str_release) = { 0 };
+	struct pm_event_spec spec = *what->like;
+	int r;
+
+	if (is_uncountable(pmu))
+		return pm_error_set(err, -EINVAL,
+				    "\"%s\": PMU \"%s\" needs a place; write %s",
+				    item->text, pmu->name,
+				    pmu->type == PERF_TYPE_BREAKPOINT ? "mem:ADDRESS"
+				    : pmu->name[0] == 'u' ? "uprobe:FILE:SYMBOL"
+							  : "kprobe:SYMBOL");
+	spec.kind = PM_EVENT_PMU;
+	spec.type = pmu->type;
+	if (!spec.name[0])
+		name_pmu_event(what->terms, pmu->name, what->like, spec.name,
+			       sizeof(spec.name));
+	r = pm_event_terms_apply(what->terms, pmu, &spec, err);
+	if (r == 0)
+		r = pm_event_modifiers_set(&spec, what->modifiers, what->modifiers_len,
+					   item->group_modifiers, err);
+	if (r < 0)
+		return r;
+	pm_pmu_cpus(pmu, &cpus);
+	if (cpus.len > 0) {
+		spec.cpus = pm_event_specs_keep(item->ret, cpus.data, cpus.len);
+		if (!spec.cpus)
+			return pm_error_set(err, -ENOMEM, "no memory for an event");
+	}
+	return pm_event_item_add(item, &spec, err);
+}
+
+static int unknown_pmu(const struct pm_pmu_names *pmus, const char *name,
+		       struct pm_error *err)
+{
+	struct pm_str text PM_CLEANUP(pm_str_release) = { 0 };
+
+	pm_str_printf(&text,
+		      "neither an event nor a PMU is called \"%s\"; PMUs here: ", name);
+	for (size_t i = 0; i < pmus->list.len; i++)
+		pm_str_printf(&text, "%s%s", i ? ", " : "", pmus->list.data[i]);
+	if (pmus->list.len == 0)
+		pm_str_puts(&text, "none");
+	return pm_error_set(err, -EINVAL, "%s", text.failed ? "unknown PMU" : text.data);
+}
+
+/* As perf does: globs, and "imc" for "uncore_imc_0". */
+static bool pmu_matches(const char *glob, const char *pmu)
+{
+	return fnmatch(glob, pmu, 0) == 0 ||
+	       (strncmp(pmu, "uncore_", 7) == 0 && strncmp(glob, "uncore_", 7) != 0 &&
+		fnmatch(glob, pmu + 7, 0) == 0);
+}
+
+static int parse_pmu(const struct pm_event_item *item, const char *name,
+		     const struct slashed *what, struct pm_error *err)
+{
+	struct pm_pmu_names pmus PM_CLEANUP(pm_pmu_names_release) = { 0 };
+	size_t before = item->ret->list.len;
+
+	if (pm_pmu_names_read(item->sources, &pmus) < 0)
+		return pm_error_set(err, -ENOMEM, "no memory for the PMUs");
+	for (size_t i = 0; i < pmus.list.len; i++) {
+		struct pm_pmu pmu PM_CLEANUP(pm_pmu_release) = { .folder = -1 };
+		int r;
+
+		if (!pmu_matches(name, pmus.list.data[i]) ||
+		    pm_pmu_open(&pmu, item->sources, pmus.list.data[i]) < 0)
+			continue;
+		r = add_pmu_event(item, &pmu, what, err);
+		if (r < 0)
+			return r;
+	}
+	return item->ret->list.len > before ? 0 : unknown_pmu(&pmus, name, err);
+}
+
+int pm_event_alias_find(const struct pm_event_item *item, const char *name,
+			const char *modifiers, struct pm_error *err)
+{
+	struct pm_pmu_names pmus PM_CLEANUP(pm_pmu_names_release) = { 0 };
+	struct pm_event_terms *terms PM_AUTO_FREE = calloc(1, sizeof(*terms));
+	struct pm_event_spec like;
+	struct slashed what = { terms, &like, modifiers, strlen(modifiers) };
+	int found = 0;
+
+	if (!terms || pm_pmu_names_read(item->sources, &pmus) < 0)
+		return pm_error_set(err, -ENOMEM, "no memory for the PMUs");
+	if (strlen(name) >= sizeof(terms->term[0].name))
+		return 0;
+	strcpy(terms->term[0].name, name);
+	terms->len = 1;
+	pm_event_item_begin(item, &like);
+	for (size_t i = 0; i < pmus.list.len; i++) {
+		struct pm_pmu pmu PM_CLEANUP(pm_pmu_release) = { .folder = -1 };
+		struct pm_str text PM_CLEANUP(pm_str_release) = { 0 };
+		int r;
+
+		if (pm_pmu_open(&pmu, item->sources, pmus.list.data[i]) < 0 ||
+		    pm_pmu_alias(&pmu, name, &text) < 0)
+			continue;
+		r = add_pmu_event(item, &pmu, &what, err);
+		if (r < 0)
+			return r;
+		found = 1;
+	}
+	return found;
+}
+
+/* ---- NAME/terms/modifiers ------------------------------------------------------------------ */
+
+/* An event by the kernel's name, with terms. */
+static int add_legacy(const struct pm_event_item *item, const char *name, size_t len,
+		      const struct slashed *what, struct pm_error *err)
+{
+	struct pm_event_spec spec = *what->like, found = { 0 };
+	int r;
+
+	if (!find_word(name, len, &found))
+		return -ENOENT;
+	if (what->terms->len > 0)
+		return pm_error_set(err, -EINVAL,
+				    "\"%s\": an event by name has the terms freq, "
+				    "period, name, config, config1 and config2, not "
+				    "\"%s\"; others are a PMU's: cpu/%s/",
+				    item->text, what->terms->term[0].name,
+				    what->terms->term[0].name);
+	spec.kind = found.kind;
+	spec.type = found.type;
+	if (!spec.name[0] && !spec.config && !spec.config1 && !spec.config2)
+		memcpy(spec.name, found.name, sizeof(spec.name));
+	else if (!spec.name[0])
+		name_pmu_event(what->terms, found.name, what->like, spec.name,
+			       sizeof(spec.name));
+	if (!spec.config)
+		spec.config = found.config;
+	r = pm_event_modifiers_set(&spec, what->modifiers, what->modifiers_len,
+				   item->group_modifiers, err);
+	return r < 0 ? r : pm_event_item_add(item, &spec, err);
+}
+
+/* SYSTEM:NAME/period=100/ */
+static int add_tracepoints(const struct pm_event_item *item, const char *name,
+			   const struct slashed *what, struct pm_error *err)
+{
+	struct pm_event_spec like = *what->like;
+	char system[PM_EVENT_NAME_MAX];
+	const char *colon = strchr(name, ':');
+	int r;
+
+	if (what->terms->len > 0)
+		return pm_error_set(err, -EINVAL,
+				    "\"%s\": a tracepoint has the terms freq and period, "
+				    "not \"%s\"",
+				    item->text, what->terms->term[0].name);
+	like.kind = PM_EVENT_TRACEPOINT;
+	like.type = PERF_TYPE_TRACEPOINT;
+	r = pm_event_modifiers_set(&like, what->modifiers, what->modifiers_len,
+				   item->group_modifiers, err);
+	if (r < 0)
+		return r;
+	snprintf(system, sizeof(system), "%.*s", (int)(colon - name), name);
+	return pm_tracepoints_expand(system, colon + 1, &like, item->ret, err);
+}
+
+/* Where the second slash of "NAME/terms/" is, NULL when there is none. */
+static const char *closing_slash(const char *at, const char *end)
+{
+	const char *begin = at;
+
+	while (at < end && *at != '/') {
+		size_t span = pm_event_span(begin, at, end);
+
+		at += span ? span : 1;
+	}
+	return at < end ? at : NULL;
+}
+
+int pm_event_parse_slashed(const struct pm_event_item *item, struct pm_error *err)
+{
+	struct pm_event_terms *terms PM_AUTO_FREE = calloc(1, sizeof(*terms));
+	const char *end = item->text + item->len, *slash = strchr(item->text, '/');
+	const char *close = closing_slash(slash + 1, end);
+	char name[PM_EVENT_NAME_MAX];
+	struct pm_event_spec like;
+	struct slashed what = { .terms = terms, .like = &like };
+	int r;
+
+	if (!terms)
+		return pm_error_set(err, -ENOMEM, "no memory for an event");
+	if (!close)
+		return pm_error_set(err, -EINVAL, "\"%s\" has no second \"/\"",
+				    item->text);
+	what.modifiers = close + 1;
+	/* `cpu/cycles/:u` is as good as `cpu/cycles/u`. */
+	if (*what.modifiers == ':')
+		what.modifiers++;
+	what.modifiers_len = (size_t)(end - what.modifiers);
+	pm_event_item_begin(item, &like);
+	r = pm_event_terms_parse(slash + 1, (size_t)(close - slash - 1), item->text,
+				 terms, err);
+	if (r == 0)
+		r = pm_event_terms_common(terms, &like, err);
+	if (r < 0)
+		return r;
+	snprintf(name, sizeof(name), "%.*s", (int)(slash - item->text), item->text);
+	r = add_legacy(item, name, strlen(name), &what, err);
+	if (r != -ENOENT)
+		return r;
+	return strchr(name, ':') ? add_tracepoints(item, name, &what, err)
+				 : parse_pmu(item, name, &what, err);
+}
+
+/* ---- NAME[:modifiers] ------------------------------------------------------------------------ */
+
+/* SYSTEM:NAME[:modifiers], or a name of libpfm4 with attributes (INST_RETIRED:ANY_P:u). */
+static int parse_colons(const struct pm_event_item *item,
+			const struct pm_event_parts *parts, struct pm_error *err)
+{
+	struct pm_event_terms none = { 0 };
+	char name[PM_EVENT_NAME_MAX];
+	struct pm_event_spec spec;
+	struct slashed what = { .terms = &none, .like = &spec, .modifiers = "" };
+	size_t last = parts->len - 1, name_len = item->len;
+	int r;
+
+	if (parts->len > 2 &&
+	    pm_event_are_modifiers(parts->part[last].at, parts->part[last].len)) {
+		what.modifiers = parts->part[last].at;
+		what.modifiers_len = parts->part[last].len;
+		name_len = (size_t)(what.modifiers - 1 - item->text);
+	}
+	snprintf(name, sizeof(name), "%.*s", (int)name_len, item->text);
+	pm_event_item_begin(item, &spec);
+	r = add_tracepoints(item, name, &what, err);
+	if (r == 0 || !item->sources->libpfm || !pm_event_libpfm(name, &spec))
+		return r;
+	r = pm_event_modifiers_set(&spec, what.modifiers, what.modifiers_len,
+				   item->group_modifiers, err);
+	return r < 0 ? r : pm_event_item_add(item, &spec, err);
+}
+
+static int parse_name(const struct pm_event_item *item, const char *name,
+		      const char *modifiers, struct pm_error *err)
+{
+	struct pm_event_spec spec;
+	int r;
+
+	pm_event_item_begin(item, &spec);
+	if (!name[0])
+		return pm_event_unknown(item->sources, name, err);
+	if (!find_word(name, strlen(name), &spec)) {
+		r = pm_event_alias_find(item, name, modifiers, err);
+		if (r != 0)
+			return r < 0 ? r : 0;
+		if (!item->sources->libpfm || !pm_event_libpfm(name, &spec))
+			return pm_event_unknown(item->sources, name, err);
+	}
+	r = pm_event_modifiers_set(&spec, modifiers, strlen(modifiers),
+				   item->group_modifiers, err);
+	return r < 0 ? r : pm_event_item_add(item, &spec, err);
+}
+
+int pm_event_parse_word(const struct pm_event_item *item, struct pm_error *err)
+{
+	struct pm_event_parts parts;
+	struct pm_event_spec spec;
+	char name[PM_EVENT_NAME_MAX];
+	const char *modifiers;
+
+	pm_event_split(item->text, item->len, &parts);
+	snprintf(name, sizeof(name), "%.*s", (int)parts.part[0].len, item->text);
+	if (parts.len == 1)
+		return parse_name(item, name, "", err);
+	modifiers = parts.part[1].at;
+	pm_event_item_begin(item, &spec);
+	if (parse_numbers(&parts, &spec)) {
+		const char *own = parts.len > 2 ? parts.part[2].at : "";
+		int r = pm_event_modifiers_set(&spec, own, strlen(own),
+					       item->group_modifiers, err);
+
+		return r < 0 ? r : pm_event_item_add(item, &spec, err);
+	}
+	/* A word that is a name is one, whatever follows: `cycles:x` has a wrong modifier
+	 * and is no tracepoint of a system "cycles". */
+	if (find_word(name, strlen(name), &spec) ||
+	    (parts.len == 2 && pm_event_are_modifiers(modifiers, strlen(modifiers))))
+		return parse_name(item, name, modifiers, err);
+	return parse_colons(item, &parts, err);
+}
