@@ -528,11 +528,13 @@ target() {
 	# Many times, for the hold is short: the target runs on, and nobody is left stopped.
 	for _ in {1..20}; do
 		"$PMREC" --stacks -p "$pid" >out 3>&- &
-		kill -TSTP $!
+		# It may have ended before either signal.
+		kill -TSTP $! || true
 		sleep 0.02
 		! grep -q '^State:.t' "/proc/$pid/status" || sleep 1
-		! grep -q '^State:.t' "/proc/$pid/status"
-		kill -CONT $!
+		run grep '^State:.t' "/proc/$pid/status"
+		[ "$status" = 1 ]
+		kill -CONT $! || true
 		wait $!
 	done
 }
