@@ -236,6 +236,9 @@ struct pm_sample {
 	/* PERF_SAMPLE_BRANCH_STACK: newest first. Borrowed. */
 	const struct perf_branch_entry *branches;
 	size_t branches_len;
+	/* PERF_SAMPLE_READ, as words; pm_perf_count() finds its way. Borrowed. */
+	const uint64_t *counts;
+	size_t counts_len;
 	/* How many of the bytes lie below the stack pointer; 0 in what the kernel copies. Some
 	 * assembler keeps there what its CFI reads (OpenSSL's SHA-2 for AVX2). */
 	size_t stack_below;
@@ -275,7 +278,7 @@ struct pm_record {
 		struct {
 			bool out; /* it leaves the CPU; else it comes back */
 			bool preempted; /* it would have run on */
-		} switched; /* PERF_RECORD_SWITCH; of a task's events, so pid, tid are its */
+		} switched; /* PERF_RECORD_SWITCH, _SWITCH_CPU_WIDE; pid, tid: whose */
 	};
 };
 
@@ -284,6 +287,7 @@ struct pm_record_layout {
 	uint64_t sample_type; /* PERF_SAMPLE_* */
 	uint64_t regs_user; /* mask of the architecture's perf register numbers */
 	uint64_t read_format; /* PERF_FORMAT_*, of PERF_SAMPLE_READ */
+	uint64_t branch_sample_type; /* PERF_SAMPLE_BRANCH_*, of PERF_SAMPLE_BRANCH_STACK */
 	/* id of PERF_SAMPLE_ID(ENTIFIER) → event index. Borrowed. */
 	const struct pm_event_ids *ids;
 };
@@ -464,6 +468,12 @@ void pm_perf_begin(struct pm_perf *perf, bool final);
  * NMI wrote between the stamp and the writing of another record.
  */
 int pm_perf_next(struct pm_perf *perf, struct pm_record *ret, struct pm_error *err);
+/*
+ * What event @index of the sampling one's group (`S`) had counted when this sample was taken,
+ * in its task on its CPU. -ENOENT: it is not in the group; -ENOTSUP: no event has an `S`.
+ */
+int pm_perf_count(const struct pm_perf *perf, const struct pm_record *record,
+		  size_t index, uint64_t *ret);
 /*
  * While held, records stay where they are: those given since pm_perf_hold(true) are borrowed
  * until pm_perf_hold(false) or the next round. (One that wraps, too: its copy is used again

@@ -21,6 +21,7 @@ static int open_once(struct pm_perf *perf, struct pm_error *err)
 	perf->merge.layout = pm_attr_layout(&perf->shape);
 	if (perf->shape.read && perf->features.format_lost)
 		perf->merge.layout.read_format |= PERF_FORMAT_LOST;
+	perf->merge.layout.branch_sample_type = perf->shape.branches;
 	perf->merge.layout.ids = &perf->ids;
 	perf->fds_needed = pm_perf_count_fds(perf);
 	for (size_t i = 0; i < perf->places.len && r == 0; i++)
@@ -348,6 +349,13 @@ void pm_perf_begin(struct pm_perf *perf, bool final)
 		limit = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 	}
 	pm_merge_begin(&perf->merge, limit);
+}
+
+int pm_perf_count(const struct pm_perf *perf, const struct pm_record *record,
+		  size_t index, uint64_t *ret)
+{
+	return pm_sample_count(&record->sample, &perf->merge.layout, (uint32_t)index,
+			       ret);
 }
 
 int pm_perf_next(struct pm_perf *perf, struct pm_record *ret, struct pm_error *err)

@@ -11,8 +11,8 @@
 	(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | \
 	 PERF_SAMPLE_ADDR | PERF_SAMPLE_ID | PERF_SAMPLE_STREAM_ID | PERF_SAMPLE_CPU |  \
 	 PERF_SAMPLE_PERIOD)
-/* Fields that we find our way through; what follows the stack needs no understanding. */
-#define UNKNOWN_FIELDS (PERF_SAMPLE_READ | PERF_SAMPLE_BRANCH_STACK)
+/* PERF_SAMPLE_BRANCH_COUNTERS, Linux 6.8 */
+#define BRANCH_COUNTERS (1u << 19)
 /* The sample_id at the end of every other record, in the order of struct sample_id. */
 #define TRAILER_FIELDS                                                                 \
 	(PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ID | PERF_SAMPLE_STREAM_ID | \
@@ -103,7 +103,7 @@ static int malformed(const struct perf_event_header *header, const char *what,
 /* ---- samples -------------------------------------------------------------------------- */
 
 struct sample_fixed {
-	uint64_t identifier, ip, time, id, period;
+	uint64_t identifier, ip, time, address, id, period;
 	uint32_t pid, tid, cpu;
 };
 
@@ -121,7 +121,7 @@ static void read_fixed(struct cursor *in, uint64_t type, struct sample_fixed *re
 	if (type & PERF_SAMPLE_TIME)
 		ret->time = word(in);
 	if (type & PERF_SAMPLE_ADDR)
-		in->at += sizeof(uint64_t);
+		ret->address = word(in);
 	if (type & PERF_SAMPLE_ID)
 		ret->id = word(in);
 	if (type & PERF_SAMPLE_STREAM_ID)
@@ -149,8 +149,35 @@ static bool read_callchain(struct cursor *in, const uint64_t **chain, size_t *le
 	return true;
 }
 
+/*
+ * struct read_format, of one event or of a group:
+ * { u64 value, [time_enabled], [time_running], [id], [lost]; }
+ * { u64 nr, [time_enabled], [time_running]; { u64 value, [id], [lost]; } [nr]; }
+ */
+static bool read_counts(struct cursor *in, uint64_t format, struct pm_sample *ret)
+{
+	size_t times = words_bytes(format & (PERF_FORMAT_TOTAL_TIME_ENABLED |
+					     PERF_FORMAT_TOTAL_TIME_RUNNING));
+	size_t row = sizeof(uint64_t) +
+		     words_bytes(format & (PERF_FORMAT_ID | PERF_FORMAT_LOST));
+	const uint8_t *start = in->at;
+	uint64_t rows = 1;
+
+	if (format & PERF_FORMAT_GROUP) {
+		if (left(in) < sizeof(rows))
+			return false;
+		rows = word(in);
+	}
+	if (left(in) < times || rows > (left(in) - times) / row)
+		return false;
+	in->at += times + (size_t)rows * row;
+	ret->counts = (const void *)start;
+	ret->counts_len = (size_t)(in->at - start) / sizeof(uint64_t);
+	return true;
+}
+
 /* { u32 size; char data[size]; }, padded by the kernel so that both are a multiple of 8 */
-static bool skip_raw(struct cursor *in)
+static bool read_raw(struct cursor *in, struct pm_sample *ret)
 {
 	uint32_t size;
 
@@ -160,7 +187,34 @@ static bool skip_raw(struct cursor *in)
 	in->at += sizeof(size);
 	if (size > left(in) || (size + sizeof(size)) % 8 != 0)
 		return false;
+	ret->raw = in->at;
+	ret->raw_len = size;
 	in->at += size;
+	return true;
+}
+
+/* { u64 nr; [u64 hw_idx;] struct perf_branch_entry entries[nr]; [u64 counters[nr];] } */
+static bool read_branches(struct cursor *in, uint64_t format, struct pm_sample *ret)
+{
+	size_t entry = sizeof(struct perf_branch_entry);
+	uint64_t nr;
+
+	_Static_assert(sizeof(struct perf_branch_entry) == 24, "of the ABI");
+	if (left(in) < sizeof(nr))
+		return false;
+	nr = word(in);
+	if (format & PERF_SAMPLE_BRANCH_HW_INDEX) {
+		if (left(in) < sizeof(uint64_t))
+			return false;
+		in->at += sizeof(uint64_t); /* where the newest is in the registers */
+	}
+	if (format & BRANCH_COUNTERS)
+		entry += sizeof(uint64_t);
+	if (nr > left(in) / entry)
+		return false;
+	ret->branches = nr > 0 ? (const void *)in->at : NULL;
+	ret->branches_len = (size_t)nr;
+	in->at += (size_t)nr * entry;
 	return true;
 }
 
@@ -209,26 +263,27 @@ static int decode_sample(const struct perf_event_header *header,
 	const struct pm_regs_arch *arch = pm_regs_native();
 	uint64_t type = layout->sample_type, abi = PERF_SAMPLE_REGS_ABI_NONE;
 	const uint64_t *chain = NULL, *regs = NULL;
-	struct pm_sample stack = { 0 }; /* only the stack fields are used */
+	struct pm_sample found = { 0 }; /* what is variable: nothing changes on failure */
 	struct sample_fixed fixed;
 	size_t chain_len = 0;
 	uint32_t event = 0;
 
-	if (type & UNKNOWN_FIELDS)
-		return pm_error_set(err, -EINVAL,
-				    "sample fields 0x%llx cannot be decoded",
-				    (unsigned long long)(type & UNKNOWN_FIELDS));
 	if (left(&in) < words_bytes(type & FIXED_FIELDS))
 		return malformed(header, "fixed fields", err);
 	read_fixed(&in, type, &fixed);
+	if ((type & PERF_SAMPLE_READ) && !read_counts(&in, layout->read_format, &found))
+		return malformed(header, "counts", err);
 	if ((type & PERF_SAMPLE_CALLCHAIN) && !read_callchain(&in, &chain, &chain_len))
 		return malformed(header, "callchain", err);
-	if ((type & PERF_SAMPLE_RAW) && !skip_raw(&in))
+	if ((type & PERF_SAMPLE_RAW) && !read_raw(&in, &found))
 		return malformed(header, "raw data", err);
+	if ((type & PERF_SAMPLE_BRANCH_STACK) &&
+	    !read_branches(&in, layout->branch_sample_type, &found))
+		return malformed(header, "branches", err);
 	if ((type & PERF_SAMPLE_REGS_USER) &&
 	    !read_regs(&in, layout->regs_user, &abi, &regs))
 		return malformed(header, "user registers", err);
-	if ((type & PERF_SAMPLE_STACK_USER) && !read_stack(&in, &stack))
+	if ((type & PERF_SAMPLE_STACK_USER) && !read_stack(&in, &found))
 		return malformed(header, "user stack", err);
 	if (layout->ids) {
 		event = pm_event_ids_find(layout->ids, type & PERF_SAMPLE_IDENTIFIER
@@ -250,9 +305,16 @@ static int decode_sample(const struct perf_event_header *header,
 	ret->sample.period = fixed.period;
 	ret->sample.callchain = chain;
 	ret->sample.callchain_len = chain_len;
-	ret->sample.stack = stack.stack;
-	ret->sample.stack_len = stack.stack_len;
-	ret->sample.stack_asked = stack.stack_asked;
+	ret->sample.address = fixed.address;
+	ret->sample.counts = found.counts;
+	ret->sample.counts_len = found.counts_len;
+	ret->sample.raw = found.raw;
+	ret->sample.raw_len = found.raw_len;
+	ret->sample.branches = found.branches;
+	ret->sample.branches_len = found.branches_len;
+	ret->sample.stack = found.stack;
+	ret->sample.stack_len = found.stack_len;
+	ret->sample.stack_asked = found.stack_asked;
 	ret->sample.stack_below = 0;
 	if (arch) {
 		pm_regs_convert(arch, (enum pm_regs_abi)abi, layout->regs_user, regs,
@@ -473,4 +535,24 @@ bool pm_record_time(const struct perf_event_header *header,
 		return false;
 	memcpy(ret, (const uint8_t *)header + offset, sizeof(*ret));
 	return true;
+}
+
+int pm_sample_count(const struct pm_sample *sample, const struct pm_record_layout *layout,
+		    uint32_t event, uint64_t *ret)
+{
+	uint64_t format = layout->read_format;
+	size_t row = 2 + !!(format & PERF_FORMAT_LOST), skip = 0;
+
+	/* Of one event alone the times stand between value and id. */
+	if (!(format & PERF_FORMAT_GROUP) || !(format & PERF_FORMAT_ID))
+		return -ENOTSUP;
+	skip += 1 + !!(format & PERF_FORMAT_TOTAL_TIME_ENABLED) +
+		!!(format & PERF_FORMAT_TOTAL_TIME_RUNNING);
+	for (size_t at = skip; at + row <= sample->counts_len; at += row) {
+		if (pm_event_ids_find(layout->ids, sample->counts[at + 1]) != event)
+			continue;
+		*ret = sample->counts[at];
+		return 0;
+	}
+	return -ENOENT;
 }

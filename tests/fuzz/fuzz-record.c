@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Bytes 0 and 1 choose the layout of the records, byte 2 where in the ring the first of them
- * begins; the rest is what the kernel wrote. The same bytes go through the merge of two
+ * begins, and how counts and branches look; the rest is what the kernel wrote. The same bytes go through the merge of two
  * rings and, one record at a time in an allocation of just its size, through the decoder.
  */
 #include <assert.h>
@@ -29,8 +29,11 @@ static void touch(const void *bytes, size_t len)
 }
 
 /* Reads everything that a record claims to have. */
-static void touch_record(const struct pm_record *record)
+static void touch_record(const struct pm_record *record,
+			 const struct pm_record_layout *layout)
 {
+	uint64_t count;
+
 	switch (record->type) {
 	case PERF_RECORD_SAMPLE:
 		assert(record->sample.stack_len <= record->sample.stack_asked);
@@ -38,6 +41,11 @@ static void touch_record(const struct pm_record *record)
 		assert(record->sample.regs.known >> PM_DWARF_REGS_MAX == 0);
 		touch(record->sample.callchain, record->sample.callchain_len * 8);
 		touch(record->sample.stack, record->sample.stack_asked);
+		touch(record->sample.raw, record->sample.raw_len);
+		touch(record->sample.branches,
+		      record->sample.branches_len * sizeof(struct perf_branch_entry));
+		touch(record->sample.counts, record->sample.counts_len * 8);
+		pm_sample_count(&record->sample, layout, 1, &count);
 		break;
 	case PERF_RECORD_MMAP:
 	case PERF_RECORD_MMAP2:
@@ -64,6 +72,12 @@ static struct pm_record_layout layout_of(const uint8_t *choice)
 	layout.sample_type = (uint64_t)(choice[0] & 0x3f) << 8 | choice[1];
 	if (choice[0] & 0x40)
 		layout.sample_type |= PERF_SAMPLE_IDENTIFIER;
+	/* The first five of PERF_FORMAT_*, and what changes the list of branches. */
+	layout.read_format = choice[2] & 0x1f;
+	if (choice[2] & 0x20)
+		layout.branch_sample_type |= PERF_SAMPLE_BRANCH_HW_INDEX;
+	if (choice[2] & 0x40)
+		layout.branch_sample_type |= 1u << 19; /* _COUNTERS, Linux 6.8 */
 	layout.regs_user = choice[0] & 0x80 ? UINT64_MAX : 0xff0fff;
 	return layout;
 }
@@ -100,7 +114,7 @@ static void fuzz_merge(const struct pm_record_layout *layout, const uint8_t *dat
 		pm_merge_begin(&merge, limit < 2 ? limit << 40 : UINT64_MAX);
 		while ((r = pm_merge_next(&merge, &record, &err)) != 0) {
 			if (r > 0)
-				touch_record(&record);
+				touch_record(&record, layout);
 			/* Each call consumes 8 bytes or ends a ring. */
 			assert(steps++ <= size / 8 + 2);
 		}
@@ -129,7 +143,7 @@ static void fuzz_decode(const struct pm_record_layout *layout, const uint8_t *da
 		memcpy(copy, data, header.size);
 		memcpy(copy, &header, sizeof(header));
 		if (pm_record_decode((void *)copy, layout, &record, &err) == 0) {
-			touch_record(&record);
+			touch_record(&record, layout);
 			if (pm_record_time((void *)copy, layout, &time))
 				assert(time == record.time);
 		}

@@ -269,9 +269,136 @@ static void test_sample_fields_around(void **state)
 	assert_int_equal(record.event, 1);
 	assert_int_equal(record.sample.stack_len, 8);
 	assert_int_equal(record.sample.stack[0], 0x88);
+	assert_int_equal(record.sample.address, 0xadd7);
+	assert_int_equal(record.sample.raw_len, 12);
+	assert_memory_equal(record.sample.raw, "aaaaaaaaaaaa", 12);
+	assert_null(record.sample.branches);
+	assert_null(record.sample.counts);
 	refuse_truncated(header, &layout, header->size);
-	layout.sample_type |= PERF_SAMPLE_BRANCH_STACK;
-	assert_int_equal(pm_record_decode(header, &layout, &record, NULL), -EINVAL);
+}
+
+static void put_branches(uint64_t nr, bool hw_index, bool counters)
+{
+	put_u64(&build, nr);
+	if (hw_index)
+		put_u64(&build, 5);
+	for (uint64_t i = 0; i < nr; i++) {
+		put_u64(&build, 0x1000 + i);
+		put_u64(&build, 0x2000 + i);
+		put_u64(&build, 1); /* mispredicted */
+	}
+	for (uint64_t i = 0; counters && i < nr; i++)
+		put_u64(&build, 77);
+}
+
+static void test_branches(void **state)
+{
+	for (int shape = 0; shape < 4; shape++) {
+		bool hw_index = shape & 1, counters = shape & 2;
+		struct pm_record_layout layout = layout_of(PM_CALL_GRAPH_NONE);
+		struct perf_event_header *header;
+		struct pm_record record;
+
+		layout.sample_type |= PERF_SAMPLE_BRANCH_STACK | PERF_SAMPLE_STACK_USER;
+		if (hw_index)
+			layout.branch_sample_type |= PERF_SAMPLE_BRANCH_HW_INDEX;
+		if (counters)
+			layout.branch_sample_type |= 1u << 19;
+		build.len = 0;
+		put_sample_start(ID_CYCLES);
+		put_branches(3, hw_index, counters);
+		put_u64(&build, 8);
+		put_u64(&build, 0x1122334455667788);
+		put_u64(&build, 8);
+		header = end_record(&build);
+		record = decode(header, &layout);
+		assert_int_equal(record.sample.branches_len, 3);
+		assert_int_equal(record.sample.branches[2].from, 0x1002);
+		assert_int_equal(record.sample.branches[2].to, 0x2002);
+		assert_int_equal(record.sample.branches[0].mispred, 1);
+		assert_int_equal(record.sample.stack[0], 0x88);
+		refuse_truncated(header, &layout, header->size);
+		build.len = 0;
+		put_sample_start(ID_CYCLES);
+		put_u64(&build, UINT64_MAX / 24 + 2); /* times 24 it is small */
+		put_u64(&build, 0);
+		put_u64(&build, 0);
+		header = end_record(&build);
+		assert_int_equal(pm_record_decode(header, &layout, &record, NULL),
+				 -EBADMSG);
+	}
+}
+
+/* All 32 forms of struct read_format; the callchain behind it shows that none is misread. */
+static void test_counts(void **state)
+{
+	for (uint64_t format = 0; format < 32; format++) {
+		struct pm_record_layout layout = layout_of(PM_CALL_GRAPH_FP);
+		bool group = format & PERF_FORMAT_GROUP;
+		struct perf_event_header *header;
+		struct pm_record record;
+		uint64_t count = 0;
+		int r;
+
+		layout.sample_type |= PERF_SAMPLE_READ;
+		layout.read_format = format;
+		build.len = 0;
+		put_sample_start(ID_CYCLES);
+		if (group)
+			put_u64(&build, 2);
+		else
+			put_u64(&build, 1000);
+		if (format & PERF_FORMAT_TOTAL_TIME_ENABLED)
+			put_u64(&build, 11);
+		if (format & PERF_FORMAT_TOTAL_TIME_RUNNING)
+			put_u64(&build, 12);
+		for (uint64_t i = 0; i < (group ? 2 : 1); i++) {
+			if (group)
+				put_u64(&build, 1000 + i);
+			if (format & PERF_FORMAT_ID)
+				put_u64(&build, ID_CYCLES + i);
+			if (format & PERF_FORMAT_LOST)
+				put_u64(&build, 3);
+		}
+		put_u64(&build, 1);
+		put_u64(&build, 0x401234);
+		header = end_record(&build);
+		record = decode(header, &layout);
+		assert_int_equal(record.sample.callchain_len, 1);
+		assert_int_equal(record.sample.callchain[0], 0x401234);
+		r = pm_sample_count(&record.sample, &layout, 1, &count);
+		if (group && (format & PERF_FORMAT_ID)) {
+			assert_int_equal(r, 0);
+			assert_int_equal(count, 1001);
+			assert_int_equal(
+				pm_sample_count(&record.sample, &layout, 2, &count),
+				-ENOENT);
+		} else {
+			assert_int_equal(r, -ENOTSUP);
+		}
+		refuse_truncated(header, &layout, header->size);
+	}
+}
+
+static void test_switches(void **state)
+{
+	struct pm_record_layout layout = layout_of(PM_CALL_GRAPH_NONE);
+	struct perf_event_header *header;
+	struct pm_record record;
+
+	begin_record(&build, PERF_RECORD_SWITCH_CPU_WIDE,
+		     PERF_RECORD_MISC_SWITCH_OUT | PERF_RECORD_MISC_SWITCH_OUT_PREEMPT);
+	put_u32s(&build, 7, 8);
+	header = end_record_with_id(&build, 100, 101, 5, 1, ID_CYCLES);
+	record = decode(header, &layout);
+	assert_int_equal(record.tid, 101);
+	assert_true(record.switched.out);
+	assert_true(record.switched.preempted);
+	begin_record(&build, PERF_RECORD_SWITCH, 0);
+	header = end_record_with_id(&build, 100, 101, 6, 1, ID_CYCLES);
+	record = decode(header, &layout);
+	assert_int_equal(record.tid, 101);
+	assert_false(record.switched.out);
 }
 
 static void test_mmap2(void **state)
@@ -561,6 +688,9 @@ int main(void)
 		TEST(test_sample_dwarf_kernel_thread),
 		TEST(test_sample_dwarf_lies),
 		TEST(test_sample_fields_around),
+		TEST(test_branches),
+		TEST(test_counts),
+		TEST(test_switches),
 		TEST(test_mmap2),
 		TEST(test_mmap2_build_id),
 		TEST(test_text_without_end),
