@@ -350,7 +350,9 @@ static int find(struct scan *scan, struct pm_probe_places *places, struct pm_err
 		return pm_error_set(err, -E2BIG,
 				    "it has too many C++ or Rust names to compare: "
 				    "the mangled one is needed");
-	/* Beside what has that name in full there is no need for a choice. */
+	/* What is also there is a version for old programs, as of glibc's memcpy. */
+	if (!scan->glob && scan->ifuncs > 0)
+		return refuse_ifunc(scan, err);
 	if (scan->found.len + scan->labels.len == 0)
 		return not_found(scan, err);
 	code = give(scan, places, err);

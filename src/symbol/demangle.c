@@ -148,5 +148,5 @@ char *pm_demangle(const char *mangled)
 
 char *pm_demangle_full(const char *mangled)
 {
-	return demangle(mangled, DMGL_PARAMS | DMGL_ANSI);
+	return demangle(mangled, DMGL_PARAMS | DMGL_ANSI | DMGL_RET_DROP);
 }
