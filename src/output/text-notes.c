@@ -38,6 +38,15 @@ static bool noted(const struct pm_profile *profile, const char *a, const char *b
 
 /* ---- about the file ---------------------------------------------------------------------- */
 
+/* Words such as uprobe:libc:malloc or sched:* mean what they were found to be. */
+static bool is_found(const struct pm_profile_event *event)
+{
+	const char *colon = strchr(event->requested, ':');
+
+	return colon && strncmp(event->requested, event->actual,
+				(size_t)(colon - event->requested) + 1) == 0;
+}
+
 static void warn_substituted(const struct pm_text *text)
 {
 	const struct pm_profile *profile = text->report->profile;
@@ -46,7 +55,7 @@ static void warn_substituted(const struct pm_text *text)
 		const struct pm_profile_event *event = &profile->events.data[i];
 
 		if (strcmp(event->requested, event->actual) == 0 ||
-		    noted(profile, event->requested, event->name))
+		    noted(profile, event->requested, event->name) || is_found(event))
 			continue;
 		/* An alias, or the same event without the kernel, is told by the heading. */
 		if (strncmp(event->requested, event->name, strlen(event->name)) == 0)

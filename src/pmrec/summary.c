@@ -87,12 +87,29 @@ static void warn_unseen(struct pm_rec_session *session)
 	pm_rec_warn(session, text);
 }
 
+/* Every hit is a sample: time has nothing to do with it. */
+static bool is_counted(const struct pm_rec_session *session)
+{
+	size_t len = 0;
+	const struct pm_perf_event *events =
+		session->perf ? pm_perf_events(session->perf, &len) : NULL;
+
+	for (size_t i = 0; i < len; i++)
+		if (events[i].by_frequency)
+			return false;
+	return len > 0;
+}
+
 static void warn_none(struct pm_rec_session *session)
 {
 	uint64_t cpu = cpu_ns(&session->child.usage);
 	char text[320];
 
-	if (cpu < IDLE_NS)
+	if (is_counted(session))
+		snprintf(text, sizeof(text),
+			 "no samples: what was to be counted did not "
+			 "happen");
+	else if (cpu < IDLE_NS)
 		snprintf(
 			text, sizeof(text),
 			"no samples: the command used only %.1f ms of CPU time; try: -F max",
@@ -104,6 +121,18 @@ static void warn_none(struct pm_rec_session *session)
 			"did not occur, or the command gained privileges (set-user-ID) and "
 			"may be recorded by root only",
 			(double)cpu / 1e9);
+	pm_rec_warn(session, text);
+}
+
+static void warn_none_attached(struct pm_rec_session *session)
+{
+	char text[160] = "no samples: the event did not occur";
+
+	if (session->cpu_known)
+		snprintf(text, sizeof(text),
+			 "no samples: the target used %.1f ms of CPU time; try: "
+			 "--duration 10s",
+			 (double)session->cpu_ns / 1e6);
 	pm_rec_warn(session, text);
 }
 
@@ -230,6 +259,7 @@ int pm_rec_summary_footer(struct pm_rec_session *session)
 	PM_AUTO_FREE struct pm_file_footer_event *events =
 		calloc(counts->events_len + 1, sizeof(*events));
 	struct pm_file_count stops[PM_REC_STOP_COUNT];
+	bool attach = session->options->attach;
 	struct pm_file_footer footer = {
 		.samples = counts->samples,
 		.lost = counts->lost,
@@ -238,10 +268,10 @@ int pm_rec_summary_footer(struct pm_rec_session *session)
 		.stitched = counts->stitched,
 		.stops = stops,
 		.duration_ns = session->end_ns - session->begin_ns,
-		.cpu_ns = cpu_ns(&child->usage),
-		.cpu_known = child->status_known,
-		.exited = child->status_known && WIFEXITED(child->status),
-		.signalled = child->status_known && WIFSIGNALED(child->status),
+		.cpu_ns = attach ? session->cpu_ns : cpu_ns(&child->usage),
+		.cpu_known = attach ? session->cpu_known : child->status_known,
+		.exited = !attach && child->status_known && WIFEXITED(child->status),
+		.signalled = !attach && child->status_known && WIFSIGNALED(child->status),
 		.events = events,
 		.events_len = counts->events_len,
 	};
