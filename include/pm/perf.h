@@ -488,3 +488,19 @@ void pm_perf_hold(struct pm_perf *perf, bool hold);
  * kernels: then the sum of the records is all there is.
  */
 int pm_perf_lost(const struct pm_perf *perf, size_t index, uint64_t *ret);
+
+/* ---- what works here ----------------------------------------------------------------------- */
+
+/* One thing that a recording may want of this machine, tried by this user. Texts are static. */
+struct pm_perf_check {
+	const char *name, *use; /* "kernel samples", what it is good for */
+	bool works;
+	bool needed; /* without it not even programs of one's own can be recorded */
+	char found[64]; /* a value, "" if there is none */
+	struct pm_error why; /* it does not work, and what mends that */
+};
+
+typedef PM_VEC(struct pm_perf_check) pm_perf_checks;
+
+/* Nothing stays behind. @ret is to be released with pm_vec_release(). 0 or -ENOMEM. */
+int pm_perf_checks_run(pm_perf_checks *ret);

@@ -209,6 +209,9 @@ int pm_perf_refused(struct pm_perf *perf, const struct pm_perf_event *event, int
 		.event = event->requested.requested,
 		.kernel = event->actual.kernel && !event->kernel_dropped,
 		.in_kernel_only = pm_perf_in_kernel_only(&event->actual),
+		.kind = event->actual.kind,
+		.wide = pm_perf_wide(perf),
+		.others = perf->options.target == PM_PERF_TASKS,
 		.fds = perf->fds_needed,
 		.env = &perf->env,
 	};

@@ -17,7 +17,7 @@ enum {
 /* The beginning of a small file as text; false when it cannot be read. */
 static bool read_small(const char *path, char text[SMALL_FILE_MAX])
 {
-	int fd PM_AUTO_CLOSE = open(path, O_RDONLY | O_CLOEXEC);
+	int fd PM_AUTO_CLOSE = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	ssize_t n;
 
 	if (fd < 0)
@@ -78,6 +78,12 @@ void pm_perf_env_read(struct pm_perf_env *ret)
 	read_status(&env);
 	env.mlock_kb = read_number("/proc/sys/kernel/perf_event_mlock_kb");
 	env.max_hz = pm_perf_env_max_hz();
+	/* "none [integrity] confidentiality" */
+	if (read_small("/sys/kernel/security/lockdown", text))
+		env.lockdown = strstr(text, "[confidentiality]")
+				       ? PM_LOCKDOWN_CONFIDENTIALITY
+			       : strstr(text, "[integrity]") ? PM_LOCKDOWN_INTEGRITY
+							     : PM_LOCKDOWN_OFF;
 	if (getrlimit(RLIMIT_MEMLOCK, &limit) == 0)
 		env.memlock_bytes =
 			limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : limit.rlim_cur;

@@ -58,24 +58,86 @@ static int by_paranoid(const struct pm_perf_refusal *why, struct pm_error *err)
 	return -why->code;
 }
 
-static int refused(const struct pm_perf_refusal *why, struct pm_error *err)
+/* What needs CAP_PERFMON at any level of paranoid (kernel/events/core.c). */
+static int by_capability(const struct pm_perf_refusal *why, struct pm_error *err)
+{
+	pm_error_set(err, -why->code,
+		     "probes are for root and for programs with CAP_PERFMON, whatever "
+		     "kernel.perf_event_paranoid is");
+	pm_error_where(err, why->event, -1);
+	pm_error_fix(err, "sudo");
+	return -why->code;
+}
+
+/* perf_allow_cpu() and perf_allow_tracepoint() of linux/perf_event.h. */
+static int by_lower_paranoid(const struct pm_perf_refusal *why, int limit,
+			     const char *what, struct pm_error *err)
+{
+	pm_error_set(err, -why->code,
+		     "kernel.perf_event_paranoid is %d, and above %d only root, or who "
+		     "has CAP_PERFMON, may record %s",
+		     why->env->paranoid, limit, what);
+	pm_error_where(err, why->event, -1);
+	pm_error_fix(err, "sudo sysctl kernel.perf_event_paranoid=%d, or sudo", limit);
+	return -why->code;
+}
+
+static int by_lockdown(const struct pm_perf_refusal *why, struct pm_error *err)
+{
+	pm_error_set(err, -why->code,
+		     "the kernel is locked down (%s), which forbids this even to root",
+		     why->env->lockdown == PM_LOCKDOWN_INTEGRITY ? "integrity"
+								 : "confidentiality");
+	pm_error_where(err, why->event, -1);
+	pm_error_fix(err, "boot without lockdown= or secure boot");
+	return -why->code;
+}
+
+/* What an ordinary user may not do; 0: nothing that is known. */
+static int by_privilege(const struct pm_perf_refusal *why, struct pm_error *err)
 {
 	const struct pm_perf_env *env = why->env;
 	int limit = why->kernel || why->in_kernel_only ? PARANOID_NO_KERNEL
 						       : PARANOID_NOTHING;
+
+	if (why->kind == PM_EVENT_UPROBE || why->kind == PM_EVENT_KPROBE)
+		return by_capability(why, err);
+	if (!env->paranoid_known)
+		return 0;
+	if (why->kind == PM_EVENT_TRACEPOINT && env->paranoid > -1)
+		return by_lower_paranoid(why, -1, "tracepoints", err);
+	if (why->wide && env->paranoid > 0)
+		return by_lower_paranoid(why, 0, "whole CPUs", err);
+	return env->paranoid >= limit ? by_paranoid(why, err) : 0;
+}
+
+static int refused(const struct pm_perf_refusal *why, struct pm_error *err)
+{
+	const struct pm_perf_env *env = why->env;
 	const char *name = why->code == EPERM ? "EPERM" : "EACCES";
+	int code;
 
 	/* The kernel answers EACCES to paranoid, filters answer EPERM; where both could be
 	 * meant, the errno decides. */
-	if (env->paranoid_known && env->paranoid >= limit && !pm_perf_env_perfmon(env) &&
-	    !(why->code == EPERM && env->seccomp == PM_SECCOMP_FILTER))
-		return by_paranoid(why, err);
+	if (!pm_perf_env_perfmon(env) &&
+	    !(why->code == EPERM && env->seccomp == PM_SECCOMP_FILTER)) {
+		code = by_privilege(why, err);
+		if (code < 0)
+			return code;
+	}
 	if (env->seccomp == PM_SECCOMP_FILTER)
 		return by_seccomp(why, err);
+	if (env->lockdown != PM_LOCKDOWN_OFF && pm_perf_env_perfmon(env))
+		return by_lockdown(why, err);
 	if (!env->paranoid_known)
 		pm_error_set(err, -why->code,
 			     "the kernel refused the event (%s), and "
 			     "kernel.perf_event_paranoid cannot be read",
+			     name);
+	else if (why->others)
+		pm_error_set(err, -why->code,
+			     "the process belongs to another user, or has more rights "
+			     "than this one (%s)",
 			     name);
 	else
 		pm_error_set(err, -why->code,
@@ -85,6 +147,8 @@ static int refused(const struct pm_perf_refusal *why, struct pm_error *err)
 			     "security module (SELinux, lockdown) forbids it",
 			     name, env->paranoid);
 	pm_error_where(err, why->event, -1);
+	if (env->paranoid_known && why->others)
+		pm_error_fix(err, "sudo");
 	return -why->code;
 }
 

@@ -113,6 +113,11 @@ struct pm_perf_env {
 	uint64_t max_hz; /* /proc/sys/kernel/perf_event_max_sample_rate, 0: unknown */
 	uint64_t memlock_bytes; /* RLIMIT_MEMLOCK, UINT64_MAX: no limit */
 	uint64_t nofile_hard; /* RLIMIT_NOFILE */
+	enum pm_lockdown {
+		PM_LOCKDOWN_OFF, /* or unknown */
+		PM_LOCKDOWN_INTEGRITY,
+		PM_LOCKDOWN_CONFIDENTIALITY,
+	} lockdown; /* /sys/kernel/security/lockdown */
 };
 
 void pm_perf_env_read(struct pm_perf_env *ret);
@@ -135,6 +140,9 @@ struct pm_perf_refusal {
 	const char *event; /* as typed */
 	bool kernel; /* kernel samples were asked for */
 	bool in_kernel_only; /* an event that happens nowhere else */
+	enum pm_event_kind kind;
+	bool wide; /* of everybody, or of a control group */
+	bool others; /* of processes that run already */
 	size_t fds; /* that a recording needs in all */
 	const struct pm_perf_env *env;
 };

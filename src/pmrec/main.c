@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "doctor.h"
 #include "options.h"
 #include "probes.h"
 #include "session.h"
@@ -19,6 +20,8 @@ int main(int argc, char **argv)
 		pm_rec_options_help();
 	} else if (options.action == PM_REC_VERSION) {
 		puts("pmrec " PMREC_VERSION);
+	} else if (options.action == PM_REC_DOCTOR) {
+		status = pm_rec_doctor_run(&options);
 	} else if (options.action == PM_REC_STACKS) {
 		status = pm_rec_stacks_run(&options);
 	} else {

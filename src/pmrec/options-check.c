@@ -34,7 +34,6 @@ static int check_wired(const struct pm_rec_options *options, struct pm_error *er
 		{ options->lbr, "--call-graph lbr" },
 		{ options->branches != 0, "-b and -j" },
 		{ options->action == PM_REC_LIST, "--list" },
-		{ options->action == PM_REC_DOCTOR, "--doctor" },
 	};
 
 	for (size_t i = 0; i < PM_ARRAY_LEN(unfinished); i++)

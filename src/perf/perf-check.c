@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What works here, found out by trying: each thing is asked of the kernel as a recording would
+ * ask for it, and closed at once.
+ */
+#include "perf-state.h"
+
+#include <fcntl.h>
+#include <linux/hw_breakpoint.h>
+#include <sched.h>
+#include <string.h>
+
+#include "tracefs-mount.h"
+
+enum {
+	STACK_BYTES_SMALL = 8192,
+	NUMBER_BYTES = 32,
+};
+
+struct check {
+	pm_perf_checks *to;
+	struct pm_perf_env env;
+	int error; /* -ENOMEM, or 0 */
+};
+
+static struct perf_event_attr clock_attr(void)
+{
+	return (struct perf_event_attr){ .size = sizeof(struct perf_event_attr),
+					 .type = PERF_TYPE_SOFTWARE,
+					 .config = PERF_COUNT_SW_CPU_CLOCK,
+					 .sample_period = 1000000,
+					 .sample_type = PERF_SAMPLE_IP,
+					 .disabled = 1,
+					 .exclude_kernel = 1,
+					 .exclude_hv = 1 };
+}
+
+/* 0 or an errno. */
+static int attempt(const struct perf_event_attr *attr, bool wide)
+{
+	int fd PM_AUTO_CLOSE =
+		pm_sys_perf_event_open(attr, wide ? -1 : 0, wide ? 0 : -1, -1, 0);
+
+	return fd < 0 ? errno : 0;
+}
+
+static void put(struct check *check, struct pm_perf_check *row)
+{
+	if (pm_vec_push(check->to, *row) < 0)
+		check->error = -ENOMEM;
+}
+
+/* @code 0 or an errno of perf_event_open(2). */
+static void put_open(struct check *check, struct pm_perf_check *row, int code,
+		     const struct pm_perf_refusal *why)
+{
+	struct pm_perf_refusal own = *why;
+
+	row->works = code == 0;
+	own.code = code;
+	own.event = "";
+	own.env = &check->env;
+	own.fds = 1;
+	if (code == EINVAL || code == EOPNOTSUPP)
+		pm_error_set(&row->why, -code, "this kernel or CPU does not have it");
+	else if (code == ENOENT || code == ENODEV || code == ENXIO)
+		pm_error_set(&row->why, -code,
+			     "this machine has no hardware counters, as is usual in "
+			     "virtual machines");
+	else if (code != 0)
+		pm_perf_explain_open(&own, &row->why);
+	put(check, row);
+}
+
+/* ---- samples -------------------------------------------------------------------------- */
+
+static void check_samples(struct check *check)
+{
+	struct perf_event_attr attr = clock_attr();
+	struct pm_perf_check user = { .name = "own programs",
+				      .use = "samples of user space",
+				      .needed = true };
+	struct pm_perf_check kernel = { .name = "kernel samples",
+					.use = "time inside the kernel, :k" };
+	struct pm_perf_check wide = { .name = "whole CPUs", .use = "-a, -C, -G" };
+
+	snprintf(user.found, sizeof(user.found), "kernel.perf_event_paranoid=");
+	if (check->env.paranoid_known)
+		snprintf(user.found + strlen(user.found),
+			 sizeof(user.found) - strlen(user.found), "%d",
+			 check->env.paranoid);
+	else
+		user.found[0] = '\0';
+	put_open(check, &user, attempt(&attr, false), &(struct pm_perf_refusal){ 0 });
+	put_open(check, &wide, attempt(&attr, true),
+		 &(struct pm_perf_refusal){ .wide = true });
+	attr.exclude_kernel = 0;
+	put_open(check, &kernel, attempt(&attr, false),
+		 &(struct pm_perf_refusal){ .kernel = true });
+}
+
+static void check_stacks(struct check *check)
+{
+	static const uint32_t sizes[] = { PM_STACK_BYTES_MAX & ~7u, STACK_BYTES_SMALL };
+	struct perf_event_attr attr = clock_attr();
+	struct pm_perf_check row = { .name = "stack copies",
+				     .use = "--call-graph dwarf",
+				     .needed = true };
+	int code = ENOSYS;
+
+	attr.sample_type |= PERF_SAMPLE_STACK_USER | PERF_SAMPLE_REGS_USER;
+	attr.sample_regs_user = pm_regs_native() ? pm_regs_native()->mask : 0;
+	for (size_t i = 0; i < PM_ARRAY_LEN(sizes) && code != 0; i++) {
+		attr.sample_stack_user = sizes[i];
+		code = attempt(&attr, false);
+		if (code == 0)
+			snprintf(row.found, sizeof(row.found), "up to %u bytes",
+				 sizes[i]);
+	}
+	put_open(check, &row, code, &(struct pm_perf_refusal){ 0 });
+}
+
+static void check_hardware(struct check *check)
+{
+	struct perf_event_attr attr = { .size = sizeof(attr),
+					.type = PERF_TYPE_HARDWARE,
+					.config = PERF_COUNT_HW_CPU_CYCLES,
+					.disabled = 1,
+					.exclude_kernel = 1,
+					.exclude_hv = 1 };
+	struct pm_perf_check count = { .name = "hardware counters",
+				       .use = "cycles, instructions, cache misses" };
+	struct pm_perf_check sample = { .name = "hardware samples",
+					.use = "-e cycles; else cpu-clock serves" };
+	struct pm_perf_check branch = { .name = "branch records",
+					.use = "-b, -j, --call-graph lbr" };
+
+	put_open(check, &count, attempt(&attr, false), &(struct pm_perf_refusal){ 0 });
+	attr.sample_period = 1000000;
+	attr.sample_type = PERF_SAMPLE_IP;
+	put_open(check, &sample, attempt(&attr, false), &(struct pm_perf_refusal){ 0 });
+	attr.sample_type |= PERF_SAMPLE_BRANCH_STACK;
+	attr.branch_sample_type = PERF_SAMPLE_BRANCH_USER | PERF_SAMPLE_BRANCH_ANY;
+	put_open(check, &branch, attempt(&attr, false), &(struct pm_perf_refusal){ 0 });
+}
+
+static void check_software(struct check *check)
+{
+	static const uint64_t ids[] = { PERF_COUNT_SW_CPU_CLOCK, PERF_COUNT_SW_TASK_CLOCK,
+					PERF_COUNT_SW_PAGE_FAULTS };
+	struct perf_event_attr attr = clock_attr();
+	struct pm_perf_check row = { .name = "software events",
+				     .use = "cpu-clock, task-clock, page-faults" };
+	int code = 0;
+
+	for (size_t i = 0; i < PM_ARRAY_LEN(ids) && code == 0; i++) {
+		attr.config = ids[i];
+		code = attempt(&attr, false);
+	}
+	put_open(check, &row, code, &(struct pm_perf_refusal){ 0 });
+}
+
+/* ---- events at places ----------------------------------------------------------------- */
+
+/* The number in a file below folder @at; false when there is none. */
+static bool read_number(int at, const char *path, uint64_t *ret)
+{
+	int fd PM_AUTO_CLOSE = openat(at, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	char text[NUMBER_BYTES];
+	ssize_t len = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+
+	if (len <= 0)
+		return false;
+	text[len] = '\0';
+	text[strcspn(text, "\n")] = '\0';
+	return pm_parse_u64(text, ret);
+}
+
+static void check_tracepoints(struct check *check)
+{
+	int tracefs PM_AUTO_CLOSE = pm_tracefs_open();
+	struct perf_event_attr attr = clock_attr();
+	struct pm_perf_check row = { .name = "tracepoints",
+				     .use = "-e sched:sched_switch and others" };
+	struct pm_perf_refusal why = { .kind = PM_EVENT_TRACEPOINT,
+				       .in_kernel_only = true };
+	uint64_t id;
+
+	attr.type = PERF_TYPE_TRACEPOINT;
+	attr.sample_type |= PERF_SAMPLE_RAW;
+	attr.sample_period = 1;
+	attr.exclude_kernel = 0;
+	if (tracefs < 0 || !read_number(tracefs, "events/sched/sched_switch/id", &id)) {
+		bool denied = tracefs == -EACCES || errno == EACCES || errno == EPERM;
+
+		pm_error_set(&row.why, denied ? -EACCES : -ENOENT,
+			     denied ? "this user may not read /sys/kernel/tracing"
+				    : "/sys/kernel/tracing is not mounted, or has no "
+				      "events");
+		pm_error_fix(&row.why, denied ? "sudo"
+					      : "sudo mount -t tracefs nodev "
+						"/sys/kernel/tracing");
+		put(check, &row);
+		return;
+	}
+	attr.config = id;
+	put_open(check, &row, attempt(&attr, false), &why);
+}
+
+/* A place that does not exist: who may not use probes is told so before it is looked for. */
+static void check_probe(struct check *check, const char *name, const char *use,
+			const char *type_file, enum pm_event_kind kind)
+{
+	static const char nowhere[] = "/proc/self/no-such-file";
+	struct perf_event_attr attr = { .size = sizeof(attr), .disabled = 1 };
+	struct pm_perf_check row = { .name = name, .use = use };
+	uint64_t type;
+	int code = ENOENT;
+
+	if (!read_number(AT_FDCWD, type_file, &type)) {
+		pm_error_set(&row.why, -ENOENT, "this kernel was built without it");
+		put(check, &row);
+		return;
+	}
+	attr.type = (uint32_t)type;
+	attr.config1 = (uint64_t)(uintptr_t)nowhere; /* uprobe_path, kprobe_func */
+	code = attempt(&attr, false);
+	if (code != EACCES && code != EPERM)
+		code = 0;
+	put_open(check, &row, code, &(struct pm_perf_refusal){ .kind = kind });
+}
+
+static void check_breakpoints(struct check *check)
+{
+	static uint64_t watched;
+	struct perf_event_attr attr = { .size = sizeof(attr),
+					.type = PERF_TYPE_BREAKPOINT,
+					.bp_type = HW_BREAKPOINT_W,
+					.bp_addr = (uint64_t)(uintptr_t)&watched,
+					.bp_len = HW_BREAKPOINT_LEN_4,
+					.sample_period = 1,
+					.disabled = 1,
+					.exclude_kernel = 1,
+					.exclude_hv = 1 };
+	struct pm_perf_check row = { .name = "breakpoints", .use = "-e mem:ADDRESS" };
+
+	put_open(check, &row, attempt(&attr, false), &(struct pm_perf_refusal){ 0 });
+}
+
+/* ---- how well ------------------------------------------------------------------------- */
+
+static void check_filter(struct check *check)
+{
+	struct pm_perf_check row = { .name = "short threads",
+				     .use = "events of CPUs, filtered by a BPF program" };
+	struct pm_tree_filter *filter;
+
+	row.works = pm_tree_filter_new(&filter, true, &row.why) == 0;
+	if (row.works)
+		pm_tree_filter_free(filter);
+	else if (row.why.fix[0] == '\0')
+		pm_error_fix(&row.why, "sudo");
+	put(check, &row);
+}
+
+static void check_realtime(struct check *check)
+{
+	struct pm_perf_check row = { .name = "real-time reader",
+				     .use = "no losses at high rates, -r" };
+	struct sched_param before, want = { .sched_priority = 1 };
+	int policy = sched_getscheduler(0);
+
+	if (policy >= 0 && sched_getparam(0, &before) == 0 &&
+	    sched_setscheduler(0, SCHED_FIFO, &want) == 0) {
+		sched_setscheduler(0, policy, &before);
+		row.works = true;
+	} else {
+		pm_error_set(&row.why, -errno, "SCHED_FIFO is not permitted: %s",
+			     strerror(errno));
+		pm_error_fix(&row.why, "sudo, or ulimit -r 1 in limits.conf");
+	}
+	put(check, &row);
+}
+
+static void check_limits(struct check *check)
+{
+	const struct pm_perf_env *env = &check->env;
+	struct pm_perf_check rings = { .name = "large buffers",
+				       .use = "no losses at high rates, -m",
+				       .works = true };
+	struct pm_perf_check rate = { .name = "sampling rate",
+				      .use = "-F",
+				      .works = true };
+	pm_cpu_list cpus = { 0 };
+
+	if (pm_cpu_list_online(&cpus) < 0)
+		cpus.len = 0;
+	if (pm_perf_env_unlimited_rings(env) || env->memlock_bytes == UINT64_MAX) {
+		snprintf(rings.found, sizeof(rings.found), "of any size");
+	} else {
+		uint64_t kb = env->mlock_kb +
+			      (cpus.len ? env->memlock_bytes / 1024 / cpus.len : 0);
+
+		snprintf(rings.found, sizeof(rings.found), "%llu KiB for each CPU",
+			 (unsigned long long)kb);
+		rings.works = kb > 4096;
+		if (!rings.works) {
+			pm_error_set(&rings.why, -EPERM,
+				     "locked memory is limited: "
+				     "kernel.perf_event_mlock_kb=%llu",
+				     (unsigned long long)env->mlock_kb);
+			pm_error_fix(&rings.why,
+				     "sudo sysctl kernel.perf_event_mlock_kb=%llu",
+				     (unsigned long long)pm_perf_mlock_kb_for(4 << 20));
+		}
+	}
+	pm_vec_release(&cpus);
+	put(check, &rings);
+	if (env->max_hz > 0)
+		snprintf(rate.found, sizeof(rate.found), "up to %llu Hz",
+			 (unsigned long long)env->max_hz);
+	else
+		snprintf(rate.found, sizeof(rate.found), "unknown");
+	put(check, &rate);
+}
+
+static void check_kernel(struct check *check)
+{
+	struct perf_event_attr attr = clock_attr();
+	struct pm_perf_check lost = { .name = "exact losses",
+				      .use = "the kernel's own count, Linux 6.0" };
+	struct pm_perf_check ids = { .name = "build-ids in maps",
+				     .use = "no names of replaced files, Linux 5.12" };
+	struct pm_perf_check watchdog = { .name = "all counters free",
+					  .use = "the NMI watchdog takes none",
+					  .works = true };
+	uint64_t on;
+
+	attr.read_format = 1u << 4; /* PERF_FORMAT_LOST */
+	put_open(check, &lost, attempt(&attr, false), &(struct pm_perf_refusal){ 0 });
+	attr.read_format = 0;
+	attr.mmap = attr.mmap2 = attr.build_id = 1;
+	put_open(check, &ids, attempt(&attr, false), &(struct pm_perf_refusal){ 0 });
+	if (read_number(AT_FDCWD, "/proc/sys/kernel/nmi_watchdog", &on) && on > 0) {
+		watchdog.works = false;
+		pm_error_set(&watchdog.why, -EBUSY,
+			     "kernel.nmi_watchdog=1 takes one hardware counter");
+		pm_error_fix(&watchdog.why, "sudo sysctl kernel.nmi_watchdog=0");
+	}
+	put(check, &watchdog);
+}
+
+int pm_perf_checks_run(pm_perf_checks *ret)
+{
+	pm_perf_checks list = { 0 };
+	struct check check = { .to = &list };
+
+	pm_perf_env_read(&check.env);
+	check_samples(&check);
+	check_stacks(&check);
+	check_software(&check);
+	check_hardware(&check);
+	check_tracepoints(&check);
+	check_probe(&check, "probes in programs", "-e uprobe:FILE:SYMBOL, usdt:",
+		    "/sys/bus/event_source/devices/uprobe/type", PM_EVENT_UPROBE);
+	check_probe(&check, "probes in the kernel", "-e kprobe:SYMBOL",
+		    "/sys/bus/event_source/devices/kprobe/type", PM_EVENT_KPROBE);
+	check_breakpoints(&check);
+	check_filter(&check);
+	check_realtime(&check);
+	check_limits(&check);
+	check_kernel(&check);
+	if (check.error < 0)
+		pm_vec_release(&list);
+	else
+		*ret = list;
+	return check.error;
+}
