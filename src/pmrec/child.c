@@ -31,7 +31,8 @@ int pm_rec_child_prepare(struct pm_rec_child *child, char **command, const char 
 			      : pm_launch_prepare_as(&child->launch, command, user, err);
 }
 
-int pm_rec_child_catch_signals(struct pm_rec_child *child, struct pm_error *err)
+int pm_rec_child_catch_signals(struct pm_rec_child *child, bool snapshots,
+			       struct pm_error *err)
 {
 	static const int caught[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCHLD };
 	sigset_t set;
@@ -39,6 +40,8 @@ int pm_rec_child_catch_signals(struct pm_rec_child *child, struct pm_error *err)
 	sigemptyset(&set);
 	for (size_t i = 0; i < PM_ARRAY_LEN(caught); i++)
 		sigaddset(&set, caught[i]);
+	if (snapshots)
+		sigaddset(&set, SIGUSR2);
 	signal(SIGPIPE, SIG_IGN);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	child->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -75,6 +78,10 @@ void pm_rec_child_signals(struct pm_rec_child *child)
 	while (read(child->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
 		if (info.ssi_signo == SIGCHLD)
 			continue;
+		if (info.ssi_signo == SIGUSR2) {
+			child->snapshots++;
+			continue;
+		}
 		child->interrupts++;
 		stop_child(child, info.ssi_code == SI_KERNEL);
 	}

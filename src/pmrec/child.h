@@ -11,8 +11,9 @@
 int pm_rec_child_prepare(struct pm_rec_child *child, char **command, const char *user,
 			 bool data_on_stdout, struct pm_error *err);
 /* From here on signals are read by pm_rec_child_signals(). After _prepare(): the command
- * shall not inherit the mask. */
-int pm_rec_child_catch_signals(struct pm_rec_child *child, struct pm_error *err);
+ * shall not inherit the mask. With @snapshots SIGUSR2 is one of them. */
+int pm_rec_child_catch_signals(struct pm_rec_child *child, bool snapshots,
+			       struct pm_error *err);
 void pm_rec_child_release(struct pm_rec_child *child);
 
 /* Takes what signals there are. The first wish to stop is handed on to a command that did

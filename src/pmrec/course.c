@@ -1,37 +1,84 @@
 /* SPDX-License-Identifier: MIT */
 #include "course.h"
 
+#include <inttypes.h>
 #include <poll.h>
 #include <string.h>
 
 #include "child.h"
 #include "drain.h"
+#include "follow.h"
+#include "progress.h"
+#include "snapshot.h"
 
 enum {
 	POLL_MS = 100, /* rings that fill slowly wake nobody */
 	WAITING_MS = 1000, /* until a stopped recording says what it waits for */
-	FIXED_FDS = 2, /* in front of the rings': signals, the command */
 };
-#define FLUSH_NS 1000000000ull
+#define MS_NS     1000000ull
+#define SECOND_NS 1000000000ull
+#define NEVER     UINT64_MAX
 
-static void poll_init(struct pm_rec_session *session, struct pollfd *fds,
-		      size_t rings_len)
+struct course {
+	struct pm_rec_session *session;
+	PM_VEC(struct pollfd) fds; /* the rings' begin at `rings_at` */
+	size_t rings_at;
+	uint64_t enable_at, end_at; /* CLOCK_MONOTONIC */
+	uint64_t second_at; /* when the next thing of each second is due */
+	bool begun; /* events have been enabled once */
+	bool more; /* /proc has not been read to its end */
+};
+
+/* Which of the fixed ones. */
+enum {
+	FD_SIGNALS,
+	FD_COMMAND,
+	FD_CONTROL,
+	FD_ENDS,
+	FDS_FIXED,
+};
+
+static int poll_init(struct course *course)
 {
+	struct pm_rec_session *session = course->session;
 	size_t len;
 	const int *rings = pm_perf_poll_fds(session->perf, &len);
+	const int fixed[FDS_FIXED] = {
+		[FD_SIGNALS] = session->child.signal_fd,
+		[FD_COMMAND] = session->child.launch.pidfd,
+		[FD_CONTROL] = session->control.fd,
+		[FD_ENDS] = session->targets.ends_fd,
+	};
 
-	fds[0] = (struct pollfd){ .fd = session->child.signal_fd, .events = POLLIN };
-	fds[1] = (struct pollfd){ .fd = session->child.launch.pidfd, .events = POLLIN };
-	for (size_t i = 0; i < rings_len; i++)
-		fds[FIXED_FDS + i] = (struct pollfd){ .fd = rings[i], .events = POLLIN };
+	if (pm_vec_reserve(&course->fds, FDS_FIXED + len) < 0)
+		return -ENOMEM;
+	course->fds.len = FDS_FIXED + len;
+	for (size_t i = 0; i < course->fds.len; i++)
+		course->fds.data[i] =
+			(struct pollfd){ .fd = i < FDS_FIXED ? fixed[i]
+							     : rings[i - FDS_FIXED],
+					 .events = POLLIN };
+	return 0;
 }
 
 /* A ring whose tasks have all ended reports POLLHUP for ever (perf_poll()). */
-static void poll_drop_ended(struct pollfd *fds, size_t len)
+static void poll_drop_ended(struct course *course)
 {
-	for (size_t i = FIXED_FDS; i < len; i++)
-		if (fds[i].revents & (POLLHUP | POLLERR | POLLNVAL))
-			fds[i].fd = -1;
+	for (size_t i = FDS_FIXED; i < course->fds.len; i++)
+		if (course->fds.data[i].revents & (POLLHUP | POLLERR | POLLNVAL))
+			course->fds.data[i].fd = -1;
+}
+
+static int timeout_ms(const struct course *course, uint64_t now)
+{
+	uint64_t next =
+		course->enable_at < course->end_at ? course->enable_at : course->end_at;
+
+	if (course->more || next <= now)
+		return 0;
+	if (next - now >= POLL_MS * MS_NS)
+		return POLL_MS;
+	return (int)((next - now + MS_NS - 1) / MS_NS);
 }
 
 /* At once: the command may run for days yet. What exactly is wrong is said at the end. */
@@ -49,55 +96,249 @@ void pm_rec_say_waiting(const struct pm_rec_session *session, bool failed)
 				"(the next signal kills it)\n");
 }
 
-int pm_rec_course_run(struct pm_rec_session *session, struct pm_error *err)
+void pm_rec_course_wait(struct pm_rec_session *session, bool failed)
 {
 	struct pm_rec_child *child = &session->child;
-	size_t rings_len;
-	size_t fds_len =
-		(pm_perf_poll_fds(session->perf, &rings_len), rings_len) + FIXED_FDS;
-	PM_AUTO_FREE struct pollfd *fds = calloc(fds_len, sizeof(*fds));
-	uint64_t flushed_ns = session->begin_ns;
-	bool recording = true, said = false;
-	int error = 0;
+	bool said = false;
 
-	if (!fds) {
-		recording = false;
-		error = pm_error_set(err, -ENOMEM, "out of memory");
-	} else {
-		poll_init(session, fds, rings_len);
-	}
 	while (child->running) {
-		int ready = poll(fds,
-				 recording ? fds_len
-				 : fds     ? FIXED_FDS
-					   : 0,
-				 recording ? POLL_MS : WAITING_MS);
+		struct pollfd fds[] = { { .fd = child->signal_fd, .events = POLLIN },
+					{ .fd = child->launch.pidfd, .events = POLLIN } };
+		int ready = poll(fds, PM_ARRAY_LEN(fds), WAITING_MS);
 
 		pm_rec_child_signals(child);
 		pm_rec_child_reap(child);
-		if (recording) {
-			bool last = !child->running || child->interrupts > 0;
-			uint64_t now = pm_rec_now_ns();
-
-			poll_drop_ended(fds, fds_len);
-			if (last)
-				pm_perf_disable(session->perf);
-			error = pm_rec_drain(session, last, err);
-			if (error == 0 && now - flushed_ns >= FLUSH_NS) {
-				error = pm_file_writer_flush(session->writer);
-				flushed_ns = now;
-			}
-			if (error < 0) {
-				pm_perf_disable(session->perf);
-				if (child->running)
-					pm_rec_say_stopped(err, error);
-			}
-			recording = error == 0 && !last;
-			session->end_ns = now;
-		} else if (ready == 0 && !said) {
-			pm_rec_say_waiting(session, error < 0);
+		if (ready == 0 && !said) {
+			pm_rec_say_waiting(session, failed);
 			said = true;
 		}
 	}
+}
+
+void pm_rec_course_limit(struct pm_rec_session *session)
+{
+	const struct pm_rec_options *options = session->options;
+
+	if (session->end != PM_REC_END_NONE)
+		return;
+	if (options->max_samples > 0 && session->counts.samples >= options->max_samples)
+		session->end = PM_REC_END_SAMPLES;
+	else if (options->max_bytes > 0 &&
+		 pm_file_writer_bytes(session->writer) >= options->max_bytes)
+		session->end = PM_REC_END_SIZE;
+}
+
+void pm_rec_course_tell_end(struct pm_rec_session *session)
+{
+	static const char *const texts[] = {
+		[PM_REC_END_TIME] = "the recording ended when its --duration was over",
+		[PM_REC_END_SAMPLES] =
+			"the recording ended with as many samples as --max-samples "
+			"allows",
+		[PM_REC_END_SIZE] = "the recording ended when the file had the size that "
+				    "--max-size allows",
+		[PM_REC_END_CONTROL] = "the recording ended when --control said stop",
+	};
+	const char *text =
+		session->end < PM_ARRAY_LEN(texts) ? texts[session->end] : NULL;
+
+	if (!text)
+		return;
+	if (!session->options->quiet)
+		fprintf(stderr, "pmrec: %s\n", text);
+	pm_file_write_note(session->writer, &(struct pm_file_note){ .text = text });
+}
+
+/* ---- the way through ---------------------------------------------------------------------- */
+
+/* What happened meanwhile no record has told of. */
+static int enable(struct course *course, uint64_t now)
+{
+	struct pm_rec_session *session = course->session;
+	int ret = pm_perf_enable(session->perf);
+
+	if (ret == 0)
+		ret = pm_rec_follow_again(session);
+	course->enable_at = NEVER;
+	if (course->begun)
+		return ret;
+	course->begun = true;
+	session->begin_ns = now;
+	if (session->options->duration_ns > 0)
+		course->end_at = now + session->options->duration_ns;
+	return ret;
+}
+
+static int obey(struct course *course, enum pm_rec_command command, uint64_t now,
+		struct pm_error *err)
+{
+	struct pm_rec_session *session = course->session;
+	struct pm_str text = { 0 };
+	int ret = 0;
+
+	switch (command) {
+	case PM_REC_CONTROL_ENABLE:
+		ret = enable(course, now);
+		break;
+	case PM_REC_CONTROL_DISABLE:
+		ret = pm_perf_disable(session->perf);
+		course->enable_at = NEVER;
+		break;
+	case PM_REC_CONTROL_SNAPSHOT:
+		if (session->options->overwrite)
+			ret = pm_rec_snapshot(session, err);
+		else
+			pm_rec_warn(session, "--control: snapshot needs --overwrite");
+		break;
+	case PM_REC_CONTROL_STOP:
+		if (session->end == PM_REC_END_NONE)
+			session->end = PM_REC_END_CONTROL;
+		break;
+	case PM_REC_CONTROL_UNKNOWN:
+		pm_str_printf(&text, "--control: unknown command \"%s\"",
+			      session->control.line);
+		if (!text.failed)
+			pm_rec_warn(session, text.data);
+		pm_str_release(&text);
+		return 0;
+	case PM_REC_CONTROL_NONE:
+	case PM_REC_CONTROL_PING:
+		break;
+	}
+	pm_rec_control_ack(&session->control);
+	return ret;
+}
+
+static int control(struct course *course, uint64_t now, struct pm_error *err)
+{
+	struct pm_rec_control *from = &course->session->control;
+	enum pm_rec_command command;
+
+	if (from->fd < 0 || !(course->fds.data[FD_CONTROL].revents & (POLLIN | POLLHUP)))
+		return 0;
+	pm_rec_control_read(from);
+	course->fds.data[FD_CONTROL].fd = from->fd;
+	while ((command = pm_rec_control_next(from)) != PM_REC_CONTROL_NONE) {
+		int ret = obey(course, command, now, err);
+
+		if (ret < 0)
+			return ret;
+	}
+	return 0;
+}
+
+static void find_end(struct course *course, uint64_t now)
+{
+	struct pm_rec_session *session = course->session;
+	const struct pm_rec_child *child = &session->child;
+	bool look = course->fds.data[FD_ENDS].revents != 0 || now >= course->second_at;
+
+	if (session->end != PM_REC_END_NONE)
+		return;
+	if (child->interrupts > 0)
+		session->end = PM_REC_END_SIGNAL;
+	else if (child->launch.pid > 0 && !child->running)
+		session->end = PM_REC_END_COMMAND;
+	else if (look && pm_rec_targets_ended(&session->targets))
+		session->end = PM_REC_END_TARGETS;
+	else if (now >= course->end_at)
+		session->end = PM_REC_END_TIME;
+}
+
+/* Once a second: what a recording that is killed has to have in the file, CPUs that come. */
+static int each_second(struct course *course, uint64_t now, struct pm_error *err)
+{
+	struct pm_rec_session *session = course->session;
+	int ret;
+
+	if (now < course->second_at)
+		return 0;
+	course->second_at = now + SECOND_NS;
+	ret = pm_file_writer_flush(session->writer);
+	if (ret < 0)
+		return ret;
+	pm_rec_progress(session, now);
+	ret = pm_perf_check_cpus(session->perf, err);
+	return ret > 0 ? poll_init(course) : ret;
+}
+
+static int step(struct course *course, struct pm_error *err)
+{
+	struct pm_rec_session *session = course->session;
+	struct pm_rec_child *child = &session->child;
+	uint64_t now;
+	int ret = 0;
+
+	poll(course->fds.data, course->fds.len, timeout_ms(course, pm_rec_now_ns()));
+	pm_rec_child_signals(child);
+	pm_rec_child_reap(child);
+	now = pm_rec_now_ns();
+	poll_drop_ended(course);
+	if (now >= course->enable_at)
+		ret = enable(course, now);
+	if (ret == 0)
+		ret = control(course, now, err);
+	if (ret == 0 && child->snapshots > 0) {
+		child->snapshots = 0;
+		ret = pm_rec_snapshot(session, err);
+	}
+	if (ret < 0)
+		return ret;
+	find_end(course, now);
+	ret = pm_rec_follow_read(session);
+	course->more = ret > 0;
+	session->end_ns = now;
+	if (session->end != PM_REC_END_NONE) {
+		pm_perf_disable(session->perf);
+		if (session->options->overwrite)
+			pm_perf_snapshot(session->perf, true);
+	}
+	if (ret >= 0)
+		ret = pm_rec_drain(session, session->end != PM_REC_END_NONE, err);
+	/* One that the samples have brought. */
+	if (session->end != PM_REC_END_NONE)
+		pm_perf_disable(session->perf);
+	return ret < 0 ? ret : each_second(course, now, err);
+}
+
+static int begin(struct course *course)
+{
+	const struct pm_rec_options *options = course->session->options;
+	uint64_t now = pm_rec_now_ns();
+
+	course->second_at = now + SECOND_NS;
+	course->begun = options->delay_ms == 0 && !options->wait_for_control;
+	course->enable_at = course->begun || options->wait_for_control
+				    ? NEVER
+				    : now + options->delay_ms * MS_NS;
+	course->end_at = course->begun && options->duration_ns > 0
+				 ? now + options->duration_ns
+				 : NEVER;
+	return poll_init(course);
+}
+
+int pm_rec_course_run(struct pm_rec_session *session, struct pm_error *err)
+{
+	struct course course = { .session = session };
+	struct pm_rec_child *child = &session->child;
+	int error = begin(&course);
+
+	if (error < 0)
+		pm_error_set(err, error, "out of memory");
+	while (error == 0 && session->end == PM_REC_END_NONE)
+		error = step(&course, err);
+	pm_vec_release(&course.fds);
+	pm_rec_progress_end(session);
+	session->cpu_known = session->options->attach && !pm_rec_follow_forked(session) &&
+			     !session->options->control && course.begun &&
+			     session->options->delay_ms == 0 &&
+			     pm_rec_targets_cpu_ns(&session->targets, &session->cpu_ns);
+	if (error < 0) {
+		pm_perf_disable(session->perf);
+		if (child->running && !session->options->attach)
+			pm_rec_say_stopped(err, error);
+	}
+	if (!session->options->attach && (error < 0 || session->end == PM_REC_END_SIGNAL))
+		pm_rec_course_wait(session, error < 0);
 	return error;
 }

@@ -3,6 +3,8 @@
 
 #include <linux/perf_event.h>
 
+#include "course.h"
+#include "follow.h"
 #include "record.h"
 
 /* What a ring cannot give is told, and what the others have is still worth having. */
@@ -23,6 +25,12 @@ struct held {
 	size_t len, bytes;
 };
 
+/* Whether the file has all that it may have. */
+static bool is_full(const struct pm_rec_session *session)
+{
+	return session->end == PM_REC_END_SAMPLES || session->end == PM_REC_END_SIZE;
+}
+
 static int release_held(struct pm_rec_session *session, struct held *held)
 {
 	int ret = 0;
@@ -33,8 +41,10 @@ static int release_held(struct pm_rec_session *session, struct held *held)
 	if (samples > 0 && held->records[samples - 1].type != PERF_RECORD_SAMPLE)
 		samples--;
 	pm_rec_chains_ahead(session->chains, held->records, samples);
-	for (size_t i = 0; i < held->len && ret == 0; i++)
+	for (size_t i = 0; i < held->len && ret == 0 && !is_full(session); i++) {
 		ret = pm_rec_record(session, &held->records[i]);
+		pm_rec_course_limit(session);
+	}
 	/* Other records will stand in their place. */
 	pm_rec_chains_ahead(session->chains, NULL, 0);
 	held->len = held->bytes = 0;
@@ -47,8 +57,11 @@ static bool may_wait(const struct pm_rec_session *session, struct held *held)
 {
 	const struct pm_record *last = &held->records[held->len - 1];
 	size_t ring_bytes = pm_perf_ring_pages(session->perf) * (size_t)getpagesize();
+	uint64_t max = session->options->max_samples;
 
 	if (last->type != PERF_RECORD_SAMPLE || held->len == PM_REC_AHEAD_MAX)
+		return false;
+	if (max > 0 && held->len >= max - session->counts.samples)
 		return false;
 	/* A small ring needs its room back sooner. */
 	held->bytes += last->sample.stack_asked;
@@ -63,12 +76,16 @@ int pm_rec_drain(struct pm_rec_session *session, bool final, struct pm_error *er
 	pm_perf_begin(session->perf, final);
 	do {
 		next = pm_perf_next(session->perf, &held.records[held.len], err);
-		ret = 0;
+		ret = next == 1 ? pm_rec_follow_admit(session, &held.records[held.len])
+				: 1;
+		if (ret == 0)
+			continue;
+		ret = ret < 0 ? ret : 0;
 		if (next == 1) {
 			held.len++;
 			pm_perf_hold(session->perf, true);
 		}
-		if (next != 1 || !may_wait(session, &held))
+		if (ret == 0 && (next != 1 || !may_wait(session, &held)))
 			ret = release_held(session, &held);
 		if (next == -EBADMSG && ret == 0) {
 			warn_unreadable(session, err);
@@ -81,6 +98,6 @@ int pm_rec_drain(struct pm_rec_session *session, bool final, struct pm_error *er
 				pm_error_set(err, ret, "out of memory");
 			return ret;
 		}
-	} while (next != 0);
+	} while (next != 0 && !is_full(session));
 	return 0;
 }

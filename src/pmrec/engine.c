@@ -20,9 +20,15 @@ static int open_perf(struct pm_rec_session *session, struct pm_error *err)
 		.ring_pages_explicit = options->ring_pages > 0,
 		.pid = session->child.launch.pid,
 		.switches = options->off_cpu,
+		.no_inherit = options->no_inherit,
+		.per_task = options->per_task,
+		.overwrite = options->overwrite,
+		.begin_disabled = options->delay_ms > 0 || options->wait_for_control,
 	};
-	int ret = pm_perf_open(&session->perf, &perf, err);
+	int ret;
 
+	pm_rec_targets_fill(&session->targets, &perf);
+	ret = pm_perf_open(&session->perf, &perf, err);
 	if (ret < 0)
 		return ret;
 	pm_perf_events(session->perf, &session->counts.events_len);
@@ -62,6 +68,8 @@ static void offer_ptrace(const struct pm_rec_options *options, struct pm_error *
 	char fix[PM_ERROR_FIX_MAX];
 
 	snprintf(fix, sizeof(fix), "%s", err->fix);
+	if (options->attach)
+		return; /* it traces children only */
 	pm_error_fix(err, "%s%spmrec --engine ptrace -- %s%s", fix,
 		     fix[0] ? ", or: " : "", options->command[0],
 		     options->command[1] ? " ..." : "");
@@ -75,7 +83,7 @@ int pm_rec_engine_open(struct pm_rec_session *session, struct pm_error *err)
 	if (options->engine != PM_REC_ENGINE_PTRACE) {
 		ret = open_perf(session, err);
 		if (!is_denied(ret) || !options->by_frequency ||
-		    options->call_graph == PM_CALL_GRAPH_FP ||
+		    options->call_graph == PM_CALL_GRAPH_FP || options->attach ||
 		    check_cpu_time(&options->specs, NULL) < 0)
 			return ret;
 		if (options->engine == PM_REC_ENGINE_PERF) {

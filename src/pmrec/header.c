@@ -73,7 +73,9 @@ int pm_rec_header_write(struct pm_rec_session *session)
 	header.host.virt = host.virt[0] ? host.virt : NULL;
 	header.host.cpus = host.cpus;
 	header.command = (const char *const *)options->command;
-	while (options->command[header.command_len])
+	header.target = session->targets.text;
+	while (options->command && !options->attach &&
+	       options->command[header.command_len])
 		header.command_len++;
 	if (session->ptrace)
 		pm_rec_ptrace_event(session, &lines[0]);

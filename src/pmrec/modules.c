@@ -194,6 +194,14 @@ static const char *kind_name(enum pm_module_kind kind)
 	return "anon";
 }
 
+void pm_rec_modules_new_file(struct pm_rec_modules *modules)
+{
+	for (size_t i = 0; i < modules->list.len; i++)
+		modules->list.data[i].file_id = PM_FILE_NONE;
+	pm_vec_clear(&modules->by_file_id);
+	modules->kernel_file_id = PM_FILE_NONE;
+}
+
 int pm_rec_modules_file_id(struct pm_rec_modules *modules, const struct pm_procs *procs,
 			   struct pm_file_writer *writer, uint32_t id, uint32_t *ret)
 {

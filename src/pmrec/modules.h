@@ -37,6 +37,8 @@ void pm_rec_modules_init(struct pm_rec_modules *modules);
  * shall keep the limit that it was given. */
 void pm_rec_modules_raise_limit(struct pm_rec_modules *modules);
 void pm_rec_modules_release(struct pm_rec_modules *modules);
+/* No module has an id in the file yet, which is another one than before. */
+void pm_rec_modules_new_file(struct pm_rec_modules *modules);
 
 /* Opens module @id for the unwinder if that was not tried. Borrowed until the next call;
  * NULL only without memory. */

@@ -17,19 +17,6 @@ static int check_wired(const struct pm_rec_options *options, struct pm_error *er
 		bool given;
 		const char *name;
 	} unfinished[] = {
-		{ options->pids.list.len > 0, "-p" },
-		{ options->tids.list.len > 0, "-t" },
-		{ options->all_cpus, "-a and -C" },
-		{ options->cgroup != NULL, "-G" },
-		{ options->uid != NULL, "-u" },
-		{ options->no_inherit, "--no-inherit" },
-		{ options->per_task, "--per-task" },
-		{ options->delay_ms > 0 || options->wait_for_control, "-D" },
-		{ options->duration_ns > 0, "--duration" },
-		{ options->max_bytes > 0, "--max-size" },
-		{ options->max_samples > 0, "--max-samples" },
-		{ options->control != NULL, "--control" },
-		{ options->overwrite, "--overwrite" },
 		{ options->realtime > 0, "-r" },
 		{ options->lbr, "--call-graph lbr" },
 		{ options->branches != 0, "-b and -j" },

@@ -4,8 +4,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "course.h"
 #include "engine.h"
 #include "fields.h"
+#include "follow.h"
 #include "header.h"
 #include "jit.h"
 #include "off-cpu.h"
@@ -90,6 +92,8 @@ int pm_rec_output_finish(struct pm_rec_session *session, struct pm_error *err)
 		ret = pm_rec_symbols_write(session);
 	if (session->options->symbols && session->child.interrupts > 1)
 		note_nameless(session, "stopped twice");
+	pm_rec_course_tell_end(session);
+	pm_rec_follow_warn(session);
 	pm_rec_summary_warn(session);
 	pm_rec_fields_tell(session->fields, session);
 	pm_rec_off_cpu_tell_end(session);

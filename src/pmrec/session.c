@@ -12,9 +12,11 @@
 #include "engine-ptrace.h"
 #include "engine.h"
 #include "fields.h"
+#include "follow.h"
 #include "jit.h"
 #include "off-cpu.h"
 #include "output.h"
+#include "progress.h"
 #include "spaces.h"
 #include "summary.h"
 
@@ -31,8 +33,10 @@ void pm_rec_warn(struct pm_rec_session *session, const char *text)
 	struct pm_str safe = { 0 };
 
 	pm_str_printable(&safe, text, strlen(text));
-	if (!session->options->quiet && !safe.failed)
+	if (!session->options->quiet && !session->told && !safe.failed) {
+		pm_rec_progress_end(session);
 		fprintf(stderr, "pmrec: warning: %s\n", safe.data ? safe.data : "");
+	}
 	pm_str_release(&safe);
 	if (session->writer)
 		pm_file_write_note(session->writer,
@@ -90,37 +94,90 @@ static int launch_failed(struct pm_rec_session *session, int error, struct pm_er
 					  : PM_REC_STATUS_CANNOT_RUN);
 }
 
+static int prepare_child(struct pm_rec_session *session, struct pm_error *err)
+{
+	const struct pm_rec_options *options = session->options;
+	struct pm_rec_child *child = &session->child;
+	bool data_on_stdout = strcmp(options->output, "-") == 0 ||
+			      (options->raw && strcmp(options->raw, "-") == 0);
+	int ret = options->command ? pm_rec_child_prepare(child, options->command,
+							  options->user, data_on_stdout,
+							  err)
+				   : 0;
+
+	if (ret == 0)
+		ret = pm_rec_child_catch_signals(child, options->overwrite, err);
+	pm_rec_modules_raise_limit(&session->modules);
+	return ret;
+}
+
+/* Who is to be recorded, and what is open before anything runs. */
+static int open_all(struct pm_rec_session *session, struct pm_error *err)
+{
+	const struct pm_rec_options *options = session->options;
+	int ret = pm_rec_targets_find(&session->targets, options, err);
+
+	if (ret == 0 && options->control)
+		ret = pm_rec_control_open(&session->control, options->control, err);
+	if (ret == 0)
+		ret = pm_rec_engine_open(session, err);
+	if (ret == 0)
+		ret = pm_rec_targets_begin(&session->targets, err);
+	if (ret == 0 && session->perf) {
+		session->follow = pm_rec_follow_new();
+		if (!session->follow || pm_rec_follow_begin(session) < 0)
+			ret = pm_error_set(err, -ENOMEM, "out of memory");
+	}
+	return ret < 0 ? ret : pm_rec_output_open(session, err);
+}
+
+static int go(struct pm_rec_session *session, struct pm_error *err)
+{
+	if (!session->options->command)
+		return 0;
+	session->child.running = true;
+	return session->ptrace ? pm_rec_ptrace_go(session, err)
+			       : pm_launch_go(&session->child.launch, err);
+}
+
+/* The file is complete; what is left is the command and its exit status. */
+static int end(struct pm_rec_session *session)
+{
+	struct pm_rec_child *child = &session->child;
+	bool timer = session->options->attach;
+
+	if (!session->options->command)
+		return 0;
+	/* One that was only to say how long is of no use any more. */
+	if (child->running && timer && session->end != PM_REC_END_SIGNAL) {
+		kill(child->launch.pid, SIGTERM);
+		pm_rec_course_wait(session, false);
+		return 0;
+	}
+	pm_rec_course_wait(session, false);
+	return child->status_known ? pm_exit_status(child->status) : PM_REC_STATUS_FAILED;
+}
+
 static int run(struct pm_rec_session *session)
 {
 	const struct pm_rec_options *options = session->options;
 	struct pm_rec_child *child = &session->child;
 	struct pm_error err = { 0 };
-	bool runnable = is_runnable(options->command[0]);
-	int ret = pm_rec_child_prepare(
-		child, options->command, options->user,
-		strcmp(options->output, "-") == 0 ||
-			(options->raw && strcmp(options->raw, "-") == 0),
-		&err);
+	bool runnable = !options->command || is_runnable(options->command[0]);
+	int ret = prepare_child(session, &err);
 
-	if (ret == 0)
-		ret = pm_rec_child_catch_signals(child, &err);
-	pm_rec_modules_raise_limit(&session->modules);
 	/* A mistyped command shall not cost the user the file of the run before. */
 	if (ret == 0 && !runnable)
 		return launch_failed(session, pm_launch_go(&child->launch, &err), &err);
 	if (ret == 0)
-		ret = pm_rec_engine_open(session, &err);
-	if (ret == 0)
-		ret = pm_rec_output_open(session, &err);
+		ret = open_all(session, &err);
 	if (ret < 0)
 		return fail(&err, PM_REC_STATUS_FAILED);
 	if (options->verbose && !options->quiet)
 		pm_rec_engine_print(session);
 	pm_rec_coverage_begin(session);
 	session->begin_ns = session->end_ns = pm_rec_now_ns();
-	child->running = true;
-	ret = session->ptrace ? pm_rec_ptrace_go(session, &err)
-			      : pm_launch_go(&child->launch, &err);
+	ret = go(session, &err);
 	if (ret < 0)
 		return launch_failed(session, ret, &err);
 	ret = session->ptrace ? pm_rec_ptrace_record(session, &err)
@@ -131,7 +188,7 @@ static int run(struct pm_rec_session *session)
 	if (ret < 0)
 		return fail(&err, PM_REC_STATUS_FAILED);
 	pm_rec_summary_print(session);
-	return child->status_known ? pm_exit_status(child->status) : PM_REC_STATUS_FAILED;
+	return end(session);
 }
 
 int pm_rec_session_run(const struct pm_rec_options *options)
@@ -145,6 +202,8 @@ int pm_rec_session_run(const struct pm_rec_options *options)
 	int status = PM_REC_STATUS_FAILED;
 
 	pm_rec_modules_init(&session.modules);
+	pm_rec_targets_init(&session.targets);
+	pm_rec_control_init(&session.control);
 	if (session.procs) {
 		status = run(&session);
 	} else {
@@ -160,6 +219,9 @@ int pm_rec_session_run(const struct pm_rec_options *options)
 	pm_file_writer_close(session.writer, NULL);
 	pm_rec_raw_close(session.raw, false, NULL);
 	pm_perf_free(session.perf);
+	pm_rec_follow_free(session.follow);
+	pm_rec_control_release(&session.control);
+	pm_rec_targets_release(&session.targets);
 	pm_rec_ptrace_free(session.ptrace);
 	pm_rec_child_release(&session.child);
 	pm_rec_threads_release(&session.threads);

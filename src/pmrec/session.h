@@ -7,7 +7,9 @@
 #include <sys/resource.h>
 
 #include "chain.h"
+#include "control.h"
 #include "options.h"
+#include "targets.h"
 #include "threads.h"
 
 enum {
@@ -41,11 +43,28 @@ struct pm_rec_child {
 	bool status_known;
 	struct rusage usage;
 	unsigned int interrupts; /* how often we were asked to stop */
+	unsigned int snapshots; /* and for a snapshot, since the last one */
+};
+
+/* Why there are no more samples. */
+enum pm_rec_end {
+	PM_REC_END_NONE, /* not yet */
+	PM_REC_END_COMMAND, /* it has ended */
+	PM_REC_END_TARGETS, /* they have */
+	PM_REC_END_SIGNAL, /* asked to */
+	PM_REC_END_TIME, /* --duration */
+	PM_REC_END_SAMPLES, /* --max-samples */
+	PM_REC_END_SIZE, /* --max-size */
+	PM_REC_END_CONTROL, /* --control said so */
 };
 
 struct pm_rec_session {
 	const struct pm_rec_options *options;
 	struct pm_rec_child child;
+	struct pm_rec_targets targets;
+	struct pm_rec_follow *follow; /* NULL with the engine ptrace */
+	struct pm_rec_control control;
+	enum pm_rec_end end;
 	struct pm_perf *perf; /* NULL with the engine ptrace */
 	struct pm_rec_ptrace *ptrace; /* NULL without */
 	struct pm_file_writer *writer;
@@ -59,7 +78,11 @@ struct pm_rec_session {
 	struct pm_rec_jit *jit;
 	struct pm_rec_fields *fields; /* what tracepoints and probes say */
 	struct pm_rec_off_cpu *off_cpu; /* --off-cpu, or NULL */
-	uint64_t begin_ns, end_ns; /* of the command, CLOCK_MONOTONIC */
+	uint64_t begin_ns, end_ns; /* of the command or of the recording, CLOCK_MONOTONIC */
+	uint64_t cpu_ns; /* with `attach`: CPU time of the targets, if */
+	bool cpu_known;
+	bool told; /* warnings only have to be noted in another file */
+	bool progress; /* a line of it stands on the terminal */
 	uint64_t bytes; /* of the closed file */
 };
 

@@ -242,7 +242,10 @@ void pm_rec_summary_warn(struct pm_rec_session *session)
 	pm_rec_coverage_warn_slowed(session);
 	if (session->counts.lost > 0)
 		warn_lost(session);
-	if (!child->status_known || child->interrupts > 0)
+	if (session->options->attach && session->counts.samples == 0 &&
+	    session->counts.lost == 0)
+		warn_none_attached(session);
+	if (!child->status_known || child->interrupts > 0 || session->options->attach)
 		return;
 	if (pm_rec_coverage_warn(session))
 		return;

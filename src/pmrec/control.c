@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+#include "control.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+void pm_rec_control_init(struct pm_rec_control *control)
+{
+	*control = (struct pm_rec_control){ .fd = -1, .ack_fd = -1 };
+}
+
+void pm_rec_control_release(struct pm_rec_control *control)
+{
+	pm_cleanup_close(&control->fd);
+	pm_cleanup_close(&control->ack_fd);
+}
+
+/* For reading and writing: so it never ends when a writer closes it (fifo(7)). */
+static int open_fifo(const char *path, struct pm_error *err)
+{
+	PM_AUTO_CLOSE int fd = open(path, O_RDWR | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0) {
+		int code = -errno;
+
+		pm_error_set(err, code, "--control: %s", strerror(-code));
+		pm_error_where(err, path, -1);
+		if (code == -ENOENT)
+			pm_error_fix(err, "mkfifo %s", path);
+		return code;
+	}
+	if (fstat(fd, &st) < 0 || !S_ISFIFO(st.st_mode)) {
+		pm_error_set(err, -EINVAL, "--control: this is no FIFO");
+		pm_error_where(err, path, -1);
+		return -EINVAL;
+	}
+	return pm_take_fd(&fd);
+}
+
+/* Our own, so that closing it is nobody else's loss. */
+static int take_fd(const char *number, struct pm_error *err)
+{
+	int fd = fcntl(atoi(number), F_DUPFD_CLOEXEC, 3);
+
+	if (fd < 0)
+		return pm_error_set(err, -errno, "--control fd:%s: %s", number,
+				    strerror(errno));
+	return fd;
+}
+
+int pm_rec_control_open(struct pm_rec_control *control, const char *text,
+			struct pm_error *err)
+{
+	bool fifo = strncmp(text, "fifo:", 5) == 0;
+	const char *names = text + (fifo ? 5 : 3);
+	size_t len = strcspn(names, ",");
+	PM_AUTO_FREE char *first = strndup(names, len);
+	const char *second = names[len] ? names + len + 1 : NULL;
+
+	if (!first)
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	control->fd = fifo ? open_fifo(first, err) : take_fd(first, err);
+	if (control->fd < 0)
+		return control->fd;
+	if (!second)
+		return 0;
+	control->ack_fd = fifo ? open_fifo(second, err) : take_fd(second, err);
+	return control->ack_fd < 0 ? control->ack_fd : 0;
+}
+
+void pm_rec_control_read(struct pm_rec_control *control)
+{
+	ssize_t len = read(control->fd, control->rest, sizeof(control->rest));
+
+	control->rest_at = 0;
+	control->rest_len = len > 0 ? (size_t)len : 0;
+	/* Its other end is closed, or it cannot be read: it would be ready for ever. */
+	if (len == 0 || (len < 0 && errno != EAGAIN && errno != EINTR))
+		pm_cleanup_close(&control->fd);
+}
+
+static enum pm_rec_command command_of(const char *line)
+{
+	static const char *const words[] = {
+		[PM_REC_CONTROL_ENABLE] = "enable",
+		[PM_REC_CONTROL_DISABLE] = "disable",
+		[PM_REC_CONTROL_PING] = "ping",
+		[PM_REC_CONTROL_SNAPSHOT] = "snapshot",
+		[PM_REC_CONTROL_STOP] = "stop",
+	};
+
+	for (size_t i = PM_REC_CONTROL_ENABLE; i < PM_ARRAY_LEN(words); i++)
+		if (strcmp(line, words[i]) == 0)
+			return (enum pm_rec_command)i;
+	return PM_REC_CONTROL_UNKNOWN;
+}
+
+enum pm_rec_command pm_rec_control_next(struct pm_rec_control *control)
+{
+	while (control->rest_at < control->rest_len) {
+		char c = control->rest[control->rest_at++];
+
+		/* perf ends a line also with a NUL. */
+		if (c != '\n' && c != '\0') {
+			if (control->line_len < sizeof(control->line) - 1)
+				control->line[control->line_len++] = c;
+			continue;
+		}
+		control->line[control->line_len] = '\0';
+		if (control->line_len == 0)
+			continue;
+		control->line_len = 0;
+		return command_of(control->line);
+	}
+	return PM_REC_CONTROL_NONE;
+}
+
+void pm_rec_control_ack(const struct pm_rec_control *control)
+{
+	static const char word[] = "ack\n";
+
+	/* Who does not read it does not need it. */
+	if (control->ack_fd >= 0 && write(control->ack_fd, word, sizeof(word) - 1) < 0)
+		return;
+}

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: MIT */
+#include "follow.h"
+
+#include <dirent.h>
+#include <linux/perf_event.h>
+#include <string.h>
+
+#include "jit.h"
+#include "pm/proc.h"
+
+enum {
+	ANCESTORS_MAX = 64, /* steps up from a process whose birth no record told */
+};
+#define READ_SLICE_NS 20000000ull /* the rings wait meanwhile */
+
+struct row {
+	pid_t id;
+	bool ours, read;
+};
+
+struct rows {
+	PM_VEC(struct row) list;
+	struct pm_index index;
+};
+
+struct pm_rec_follow {
+	bool filter; /* others than ours are seen, too */
+	bool by_thread; /* -t: not all of a process is ours */
+	bool forked;
+	struct rows processes;
+	struct rows threads; /* by_thread */
+	PM_VEC(pid_t) waiting; /* to be read before they are asked for */
+	size_t unreadable; /* processes with samples, whose mappings nobody may see */
+	pid_t unreadable_pid; /* the first */
+};
+
+static bool row_equal(const void *table, uint32_t id, const void *key)
+{
+	return ((const struct rows *)table)->list.data[id].id == *(const pid_t *)key;
+}
+
+static struct row *find_row(struct rows *rows, pid_t id)
+{
+	uint32_t at = pm_index_find(&rows->index, pm_hash_mix((uint32_t)id, 0), row_equal,
+				    rows, &id);
+
+	return at == PM_INDEX_NONE ? NULL : &rows->list.data[at];
+}
+
+/* Made when it is new. NULL without memory. Valid until the next one is made. */
+static struct row *get_row(struct rows *rows, pid_t id)
+{
+	struct row *row = find_row(rows, id);
+
+	if (row)
+		return row;
+	if (pm_vec_push(&rows->list, (struct row){ .id = id }) < 0)
+		return NULL;
+	if (pm_index_add(&rows->index, pm_hash_mix((uint32_t)id, 0),
+			 (uint32_t)rows->list.len - 1) < 0) {
+		rows->list.len--;
+		return NULL;
+	}
+	return &rows->list.data[rows->list.len - 1];
+}
+
+struct pm_rec_follow *pm_rec_follow_new(void)
+{
+	return calloc(1, sizeof(struct pm_rec_follow));
+}
+
+void pm_rec_follow_free(struct pm_rec_follow *follow)
+{
+	if (!follow)
+		return;
+	pm_vec_release(&follow->processes.list);
+	pm_index_release(&follow->processes.index);
+	pm_vec_release(&follow->threads.list);
+	pm_index_release(&follow->threads.index);
+	pm_vec_release(&follow->waiting);
+	free(follow);
+}
+
+/* ---- who is ours ---------------------------------------------------------------------------- */
+
+static pid_t parent_of(pid_t pid)
+{
+	char name[64], text[1024];
+	PM_AUTO_FCLOSE FILE *file = NULL;
+	const char *rest;
+	size_t len;
+	int parent;
+
+	snprintf(name, sizeof(name), "/proc/%d/stat", (int)pid);
+	file = fopen(name, "re");
+	len = file ? fread(text, 1, sizeof(text) - 1, file) : 0;
+	text[len] = '\0';
+	rest = strrchr(text, ')'); /* the name may have some, too */
+	return rest && sscanf(rest + 1, " %*c %d", &parent) == 1 ? parent : 0;
+}
+
+/* Its birth was lost, or it is older than the recording: its ancestors tell, if they live. */
+static bool descends(struct pm_rec_follow *follow, pid_t pid)
+{
+	for (int i = 0; i < ANCESTORS_MAX && pid > 1; i++) {
+		const struct row *row;
+
+		pid = parent_of(pid);
+		row = pid > 0 ? find_row(&follow->processes, pid) : NULL;
+		if (row)
+			return row->ours;
+	}
+	return false;
+}
+
+static struct row *process_row(struct pm_rec_follow *follow, pid_t pid)
+{
+	struct row *row = find_row(&follow->processes, pid);
+	bool ours;
+
+	if (row)
+		return row;
+	ours = !follow->filter || descends(follow, pid);
+	row = get_row(&follow->processes, pid);
+	if (row)
+		row->ours = ours;
+	return row;
+}
+
+static int is_ours(struct pm_rec_follow *follow, pid_t pid, pid_t tid)
+{
+	const struct row *row;
+
+	if (!follow->filter)
+		return 1;
+	if (follow->by_thread) {
+		row = find_row(&follow->threads, tid);
+		return row && row->ours;
+	}
+	row = process_row(follow, pid);
+	return row ? row->ours : -ENOMEM;
+}
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+static int read_process(struct pm_rec_session *session, pid_t pid, bool wanted)
+{
+	struct pm_rec_follow *follow = session->follow;
+	struct row *row = process_row(follow, pid);
+	const struct pm_process *process;
+	int ret;
+
+	if (!row)
+		return -ENOMEM;
+	if (row->read)
+		return 0;
+	row->read = true;
+	if (pid == 0) /* of no folder: what a CPU does that has nothing to do */
+		return pm_procs_comm(session->procs, 0, 0, "swapper", false);
+	ret = pm_procs_read(session->procs, pid, NULL);
+	if (ret == -ENOMEM)
+		return ret;
+	if ((ret == -EACCES || ret == -EPERM) && wanted && follow->unreadable++ == 0)
+		follow->unreadable_pid = pid;
+	if (ret < 0)
+		return 0; /* it has ended */
+	process = pm_procs_get(session->procs, pid);
+	for (size_t i = 0; process && i < process->space.maps.len; i++) {
+		const struct pm_module *module = pm_procs_module(
+			session->procs, process->space.maps.data[i].module);
+
+		if (module->identity.kind != PM_MODULE_FILE)
+			continue;
+		ret = pm_rec_jit_map(session->jit, pid, &module->identity);
+		if (ret < 0)
+			return ret;
+	}
+	return process ? 0 : -ENOMEM;
+}
+
+static int await_all(struct pm_rec_follow *follow)
+{
+	DIR *dir = opendir("/proc");
+	const struct dirent *entry;
+	uint64_t pid;
+	int ret = dir ? 0 : -errno;
+
+	while (ret == 0 && (entry = readdir(dir)))
+		if (pm_parse_u64(entry->d_name, &pid) && pid > 0 && pid <= INT32_MAX)
+			ret = pm_vec_push(&follow->waiting, (pid_t)pid);
+	if (dir)
+		closedir(dir);
+	return ret == -ENOMEM ? ret : 0; /* without /proc nothing is known beforehand */
+}
+
+int pm_rec_follow_read(struct pm_rec_session *session)
+{
+	struct pm_rec_follow *follow = session->follow;
+	uint64_t end = pm_rec_now_ns() + READ_SLICE_NS;
+
+	while (follow->waiting.len > 0 && pm_rec_now_ns() < end) {
+		int ret = read_process(
+			session, follow->waiting.data[--follow->waiting.len], false);
+
+		if (ret < 0)
+			return ret;
+	}
+	return follow->waiting.len > 0;
+}
+
+int pm_rec_follow_again(struct pm_rec_session *session)
+{
+	struct pm_rec_follow *follow = session->follow;
+	struct rows *processes = &follow->processes;
+
+	for (size_t i = 0; i < processes->list.len; i++) {
+		processes->list.data[i].read = false;
+		if (processes->list.data[i].ours &&
+		    pm_vec_push(&follow->waiting, processes->list.data[i].id) < 0)
+			return -ENOMEM;
+	}
+	return session->targets.kind == PM_PERF_CPUS ? await_all(follow) : 0;
+}
+
+/* ---- public --------------------------------------------------------------------------------- */
+
+int pm_rec_follow_begin(struct pm_rec_session *session)
+{
+	struct pm_rec_follow *follow = session->follow;
+	const struct pm_rec_targets *targets = &session->targets;
+	struct row *row;
+
+	follow->filter = session->perf && pm_perf_per_cpu(session->perf);
+	if (targets->kind == PM_PERF_CPUS)
+		return await_all(follow);
+	if (targets->kind == PM_PERF_COMMAND) {
+		row = get_row(&follow->processes, session->child.launch.pid);
+		if (!row)
+			return -ENOMEM;
+		row->ours = row->read = true;
+		return 0;
+	}
+	for (size_t i = 0; i < targets->roots.len; i++) {
+		const struct pm_rec_root *root = &targets->roots.data[i];
+
+		row = get_row(&follow->processes, root->pid);
+		if (!row || pm_vec_push(&follow->waiting, root->pid) < 0)
+			return -ENOMEM;
+		row->ours = true;
+		if (root->tid == 0)
+			continue;
+		follow->by_thread = true;
+		row = get_row(&follow->threads, root->tid);
+		if (!row)
+			return -ENOMEM;
+		row->ours = true;
+	}
+	return 0;
+}
+
+/* A new task is ours when the one that made it is. */
+static int on_fork(struct pm_rec_session *session, const struct pm_record *record)
+{
+	struct pm_rec_follow *follow = session->follow;
+	pid_t parent_pid = (pid_t)record->fork.parent_pid;
+	int ours = is_ours(follow, parent_pid, (pid_t)record->fork.parent_tid);
+	bool inherits =
+		!session->options->no_inherit || session->targets.kind == PM_PERF_CPUS;
+	struct row *row;
+	int ret;
+
+	if (ours < 0)
+		return ours;
+	for (size_t i = 0; i < session->targets.late.len; i++)
+		if (session->targets.late.data[i] == (pid_t)record->tid)
+			session->targets.late.data[i] = 0;
+	if (follow->by_thread && follow->filter) {
+		row = get_row(&follow->threads, (pid_t)record->tid);
+		if (!row)
+			return -ENOMEM;
+		row->ours = ours && inherits;
+	}
+	if (record->pid == record->fork.parent_pid)
+		return ours;
+	if (ours) {
+		follow->forked = true;
+		/* The child has what the parent has. */
+		ret = read_process(session, parent_pid, true);
+		if (ret < 0)
+			return ret;
+	}
+	row = get_row(&follow->processes, (pid_t)record->pid);
+	if (!row)
+		return -ENOMEM;
+	row->ours = ours && inherits;
+	row->read = true;
+	return ours && inherits;
+}
+
+int pm_rec_follow_admit(struct pm_rec_session *session, const struct pm_record *record)
+{
+	struct pm_rec_follow *follow = session->follow;
+	pid_t pid = (pid_t)record->pid, tid = (pid_t)record->tid;
+	int ret;
+
+	if (!follow)
+		return 1;
+	switch (record->type) {
+	case PERF_RECORD_FORK:
+		return on_fork(session, record);
+	case PERF_RECORD_SAMPLE:
+		ret = is_ours(follow, pid, tid);
+		if (ret > 0 && pid >= 0)
+			ret = read_process(session, pid, true) < 0 ? -ENOMEM : 1;
+		return ret;
+	case PERF_RECORD_MMAP:
+	case PERF_RECORD_MMAP2:
+	case PERF_RECORD_COMM:
+	case PERF_RECORD_EXIT:
+		/* Of a process with a thread that is ours, all mappings matter. */
+		if (!follow->filter || pid < 0)
+			return 1;
+		ret = process_row(follow, pid) ? 0 : -ENOMEM;
+		return ret < 0 ? ret : find_row(&follow->processes, pid)->ours;
+	default:
+		return 1;
+	}
+}
+
+bool pm_rec_follow_forked(const struct pm_rec_session *session)
+{
+	return session->follow && session->follow->forked;
+}
+
+void pm_rec_follow_warn(struct pm_rec_session *session)
+{
+	struct pm_rec_follow *follow = session->follow;
+	size_t missing = 0;
+	char text[256];
+
+	if (!follow)
+		return;
+	if (follow->unreadable > 0) {
+		snprintf(text, sizeof(text),
+			 "the mappings of process %d%s may not be read, so its addresses "
+			 "stay without names (it takes CAP_SYS_PTRACE)",
+			 (int)follow->unreadable_pid,
+			 follow->unreadable > 1 ? " and of others" : "");
+		pm_rec_warn(session, text);
+	}
+	for (size_t i = 0; i < session->targets.late.len; i++)
+		missing += session->targets.late.data[i] != 0;
+	if (missing == 0 || follow->filter || session->options->no_inherit)
+		return;
+	snprintf(text, sizeof(text),
+		 "%zu threads that began while pmrec was attaching are not recorded",
+		 missing);
+	pm_rec_warn(session, text);
+}

@@ -1,0 +1,532 @@
+/* SPDX-License-Identifier: MIT */
+#include "targets.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <linux/magic.h>
+#include <poll.h>
+#include <pwd.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <time.h>
+
+#include "pm/proc.h"
+
+enum {
+	PIDFDS_MAX = 512, /* of a user's many processes: the others are looked for */
+	SCANS_MAX = 10, /* of a process that makes threads all the time */
+	STAT_MAX = 1024,
+	THREAD_PIDFD = O_EXCL, /* PIDFD_THREAD of Linux 6.9 */
+};
+
+/* ---- what /proc says ---------------------------------------------------------------------- */
+
+/* Whole, NUL-terminated. Length or negative errno. */
+static ssize_t read_file(const char *name, char *ret, size_t size)
+{
+	PM_AUTO_CLOSE int fd = open(name, O_RDONLY | O_CLOEXEC);
+	ssize_t len;
+
+	if (fd < 0)
+		return -errno;
+	len = read(fd, ret, size - 1);
+	if (len < 0)
+		return -errno;
+	ret[len] = '\0';
+	return len;
+}
+
+/* State and starttime, fields 3 and 22 of proc(5). The name in front of them may hold
+ * parentheses and spaces. */
+static int read_stat(pid_t pid, pid_t tid, char *state, uint64_t *began)
+{
+	char name[64], text[STAT_MAX], number[24];
+	const char *rest;
+	ssize_t len;
+
+	snprintf(name, sizeof(name), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
+	len = read_file(name, text, sizeof(text));
+	if (len < 0)
+		return (int)len;
+	rest = strrchr(text, ')');
+	if (!rest || rest[1] != ' ' || rest[2] == '\0')
+		return -EBADMSG;
+	*state = rest[2];
+	for (int field = 3; rest && field <= 22; field++)
+		rest = strchr(rest + 1, ' ');
+	if (!rest)
+		return -EBADMSG;
+	snprintf(number, sizeof(number), "%.*s", (int)strcspn(rest + 1, " "), rest + 1);
+	return pm_parse_u64(number, began) ? 0 : -EBADMSG;
+}
+
+/* Process of a thread, and as whom it acts. 0, or -ESRCH. */
+static int read_status(pid_t tid, pid_t *tgid, uid_t *euid)
+{
+	char name[64], text[4096];
+	const char *at;
+	unsigned int real, effective;
+	int group;
+
+	snprintf(name, sizeof(name), "/proc/%d/status", (int)tid);
+	if (read_file(name, text, sizeof(text)) <= 0)
+		return -ESRCH;
+	at = strstr(text, "\nTgid:");
+	if (!at || sscanf(at, "\nTgid: %d", &group) != 1)
+		return -ESRCH;
+	*tgid = group;
+	at = strstr(text, "\nUid:");
+	if (!at || sscanf(at, "\nUid: %u %u", &real, &effective) != 2)
+		return -ESRCH;
+	*euid = effective;
+	return 0;
+}
+
+static int compare_tids(const void *a, const void *b)
+{
+	pid_t x = *(const pid_t *)a, y = *(const pid_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+struct pid_list {
+	PM_VEC(pid_t) list;
+};
+
+/* The numbers that are names in a folder, appended. An ended process has none. */
+static int list_numbers(const char *folder, struct pid_list *ret)
+{
+	DIR *dir = opendir(folder);
+	const struct dirent *entry;
+	uint64_t number;
+	int error = 0;
+
+	if (!dir)
+		return errno == ENOENT || errno == ESRCH ? 0 : -errno;
+	while (error == 0 && (entry = readdir(dir)))
+		if (pm_parse_u64(entry->d_name, &number) && number > 0 &&
+		    number <= INT32_MAX)
+			error = pm_vec_push(&ret->list, (pid_t)number);
+	closedir(dir);
+	return error;
+}
+
+/* All threads of the roots, sorted. */
+static int scan(const struct pm_rec_targets *targets, struct pid_list *ret)
+{
+	char folder[64];
+	int error = 0;
+
+	pm_vec_clear(&ret->list);
+	for (size_t i = 0; i < targets->roots.len && error == 0; i++) {
+		const struct pm_rec_root *root = &targets->roots.data[i];
+
+		snprintf(folder, sizeof(folder), "/proc/%d/task", (int)root->pid);
+		error = root->tid > 0 ? pm_vec_push(&ret->list, root->tid)
+				      : list_numbers(folder, ret);
+	}
+	if (ret->list.len > 0)
+		qsort(ret->list.data, ret->list.len, sizeof(pid_t), compare_tids);
+	return error;
+}
+
+/* Until nobody comes and goes any more, if that ever is. */
+static int scan_until_stable(struct pm_rec_targets *targets)
+{
+	struct pid_list now = { 0 };
+	int ret = scan(targets, &now);
+
+	for (int i = 0; ret == 0 && i < SCANS_MAX; i++) {
+		bool equal = now.list.len > 0 && now.list.len == targets->tids.len &&
+			     memcmp(now.list.data, targets->tids.data,
+				    now.list.len * sizeof(pid_t)) == 0;
+
+		if (equal)
+			break;
+		ret = pm_vec_reserve(&targets->tids, now.list.len);
+		if (ret < 0)
+			break;
+		if (now.list.len > 0)
+			memcpy(targets->tids.data, now.list.data,
+			       now.list.len * sizeof(pid_t));
+		targets->tids.len = now.list.len;
+		ret = scan(targets, &now);
+	}
+	pm_vec_release(&now.list);
+	return ret;
+}
+
+/* ---- who is meant ------------------------------------------------------------------------- */
+
+static int open_pidfd(const struct pm_rec_root *root)
+{
+	return (int)syscall(SYS_pidfd_open, root->tid > 0 ? root->tid : root->pid,
+			    root->tid > 0 ? THREAD_PIDFD : 0);
+}
+
+/* A pidfd means who has the number now; the time of its birth is read behind that. */
+static int add_root(struct pm_rec_targets *targets, pid_t pid, pid_t tid, char *state)
+{
+	struct pm_rec_root root = { .pid = pid, .tid = tid, .pidfd = -1 };
+	struct epoll_event event = { .events = EPOLLIN };
+	int ret;
+
+	for (size_t i = 0; i < targets->roots.len && tid >= 0; i++)
+		if (targets->roots.data[i].pid == pid &&
+		    targets->roots.data[i].tid == tid)
+			return 0; /* typed twice */
+	if (targets->roots.len < PIDFDS_MAX)
+		root.pidfd = open_pidfd(&root);
+	ret = read_stat(pid, tid > 0 ? tid : pid, state, &root.began);
+	if (ret == 0)
+		ret = pm_vec_push(&targets->roots, root);
+	if (ret < 0) {
+		pm_cleanup_close(&root.pidfd);
+		return ret;
+	}
+	if (root.pidfd >= 0)
+		epoll_ctl(targets->ends_fd, EPOLL_CTL_ADD, root.pidfd, &event);
+	return 0;
+}
+
+static int not_there(struct pm_error *err, const char *what, pid_t id, const char *fix)
+{
+	pm_error_set(err, -ESRCH, "no %s has the number %d", what, (int)id);
+	pm_error_fix(err, "%s", fix);
+	return -ESRCH;
+}
+
+static int has_ended(struct pm_error *err, const char *what, pid_t id)
+{
+	return pm_error_set(err, -ESRCH,
+			    "%s %d has ended, and only waits for its parent to take "
+			    "notice (a zombie)",
+			    what, (int)id);
+}
+
+static int add_process(struct pm_rec_targets *targets, pid_t pid, struct pm_error *err)
+{
+	char state = '?';
+	pid_t tgid;
+	uid_t euid;
+	int ret;
+
+	if (read_status(pid, &tgid, &euid) < 0)
+		return not_there(err, "process", pid, "ps -e");
+	if (tgid != pid) {
+		pm_error_set(err, -ESRCH, "%d is a thread of process %d", (int)pid,
+			     (int)tgid);
+		pm_error_fix(err, "-p %d for the process, -t %d for the thread",
+			     (int)tgid, (int)pid);
+		return -ESRCH;
+	}
+	ret = add_root(targets, pid, 0, &state);
+	if (ret == -ENOMEM)
+		return pm_error_set(err, ret, "out of memory");
+	if (ret < 0)
+		return not_there(err, "process", pid, "ps -e");
+	/* A leader may have ended before its threads. */
+	if (state == 'Z' || state == 'X') {
+		struct pid_list tids = { 0 };
+		char folder[64];
+		size_t len;
+
+		snprintf(folder, sizeof(folder), "/proc/%d/task", (int)pid);
+		ret = list_numbers(folder, &tids);
+		len = tids.list.len;
+		pm_vec_release(&tids.list);
+		if (ret == 0 && len <= 1)
+			return has_ended(err, "process", pid);
+	}
+	return 0;
+}
+
+static int add_thread(struct pm_rec_targets *targets, pid_t tid, struct pm_error *err)
+{
+	char state = '?';
+	pid_t tgid;
+	uid_t euid;
+	int ret;
+
+	if (read_status(tid, &tgid, &euid) < 0)
+		return not_there(err, "thread", tid, "ps -eL");
+	ret = add_root(targets, tgid, tid, &state);
+	if (ret == -ENOMEM)
+		return pm_error_set(err, ret, "out of memory");
+	if (ret < 0)
+		return not_there(err, "thread", tid, "ps -eL");
+	return state == 'Z' || state == 'X' ? has_ended(err, "thread", tid) : 0;
+}
+
+static int add_user(struct pm_rec_targets *targets, const char *name,
+		    struct pm_error *err)
+{
+	const struct passwd *user = getpwnam(name);
+	struct pid_list pids = { 0 };
+	uint64_t number = 0;
+	uid_t uid;
+	int ret;
+
+	if (!user && (!pm_parse_u64(name, &number) || number >= UINT32_MAX)) {
+		pm_error_set(err, -ENOENT, "there is no user %s", name);
+		pm_error_fix(err, "getent passwd");
+		return -ENOENT;
+	}
+	uid = user ? user->pw_uid : (uid_t)number;
+	ret = list_numbers("/proc", &pids);
+	for (size_t i = 0; i < pids.list.len && ret == 0; i++) {
+		pid_t pid = pids.list.data[i], tgid;
+		char state;
+		uid_t euid;
+
+		/* Our own work, recorded, would make more work. */
+		if (pid == getpid() || read_status(pid, &tgid, &euid) < 0 || euid != uid)
+			continue;
+		ret = add_root(targets, pid, 0, &state);
+		if (ret == -ENOMEM)
+			pm_error_set(err, ret, "out of memory");
+		else if (ret == 0 && (state == 'Z' || state == 'X'))
+			targets->roots.data[targets->roots.len - 1].ended = true;
+		else
+			ret = 0; /* it has ended meanwhile */
+	}
+	pm_vec_release(&pids.list);
+	if (ret == 0 && targets->roots.len == 0)
+		return pm_error_set(err, -ESRCH, "user %s has no processes now", name);
+	return ret;
+}
+
+/* The folder itself, or a name below where control groups are mounted, in version 2 and in
+ * version 1, where events need the hierarchy `perf_event`. */
+static int open_cgroup(const char *name, struct pm_error *err)
+{
+	static const char *const places[] = { "", "/sys/fs/cgroup/",
+					      "/sys/fs/cgroup/unified/",
+					      "/sys/fs/cgroup/perf_event/" };
+	bool found = false;
+
+	for (size_t i = 0; i < PM_ARRAY_LEN(places); i++) {
+		char path[PATH_MAX];
+		struct statfs fs;
+		PM_AUTO_CLOSE int fd = -1;
+
+		if ((size_t)snprintf(path, sizeof(path), "%s%s", places[i], name) >=
+		    sizeof(path))
+			continue;
+		fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (fd < 0 || fstatfs(fd, &fs) < 0)
+			continue;
+		found = true;
+		if (fs.f_type == CGROUP2_SUPER_MAGIC || fs.f_type == CGROUP_SUPER_MAGIC)
+			return pm_take_fd(&fd);
+	}
+	pm_error_set(err, -ENOENT,
+		     found ? "-G %s: this folder is no control group"
+			   : "-G %s: there is no such control group",
+		     name);
+	pm_error_fix(err, "the group of a process: cat /proc/PID/cgroup");
+	return -ENOENT;
+}
+
+/* ---- public ------------------------------------------------------------------------------- */
+
+void pm_rec_targets_init(struct pm_rec_targets *targets)
+{
+	*targets = (struct pm_rec_targets){ .cgroup_fd = -1, .ends_fd = -1 };
+}
+
+void pm_rec_targets_release(struct pm_rec_targets *targets)
+{
+	for (size_t i = 0; i < targets->roots.len; i++)
+		pm_cleanup_close(&targets->roots.data[i].pidfd);
+	pm_vec_release(&targets->roots);
+	pm_vec_release(&targets->tids);
+	pm_vec_release(&targets->late);
+	pm_cleanup_close(&targets->cgroup_fd);
+	pm_cleanup_close(&targets->ends_fd);
+	free(targets->text);
+	targets->text = NULL;
+}
+
+static void put_tasks(struct pm_str *str, const char *option,
+		      const struct pm_rec_tasks *tasks)
+{
+	for (size_t i = 0; i < tasks->list.len; i++)
+		pm_str_printf(str, "%s%d", i == 0 ? option : ",",
+			      (int)tasks->list.data[i]);
+}
+
+static int describe(struct pm_rec_targets *targets, const struct pm_rec_options *options)
+{
+	struct pm_str str = { 0 };
+
+	put_tasks(&str, "-p ", &options->pids);
+	put_tasks(&str, "-t ", &options->tids);
+	if (options->uid)
+		pm_str_printf(&str, "-u %s", options->uid);
+	if (options->all_cpus)
+		pm_str_puts(&str, "-a");
+	if (options->cpus)
+		pm_str_printf(&str, " -C %s", options->cpus);
+	if (options->cgroup)
+		pm_str_printf(&str, " -G %s", options->cgroup);
+	if (options->no_inherit)
+		pm_str_puts(&str, " -i");
+	targets->text = str.failed || !str.data ? NULL : strdup(str.data);
+	pm_str_release(&str);
+	return targets->text ? 0 : -ENOMEM;
+}
+
+static int find_tasks(struct pm_rec_targets *targets,
+		      const struct pm_rec_options *options, struct pm_error *err)
+{
+	int ret = 0;
+
+	targets->ends_fd = epoll_create1(EPOLL_CLOEXEC);
+	for (size_t i = 0; i < options->pids.list.len && ret == 0; i++)
+		ret = add_process(targets, options->pids.list.data[i], err);
+	for (size_t i = 0; i < options->tids.list.len && ret == 0; i++)
+		ret = add_thread(targets, options->tids.list.data[i], err);
+	if (ret == 0 && options->uid)
+		ret = add_user(targets, options->uid, err);
+	if (ret < 0)
+		return ret;
+	targets->living = targets->roots.len;
+	if (scan_until_stable(targets) < 0)
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	if (targets->tids.len > 0)
+		return 0;
+	return pm_error_set(err, -ESRCH, "what was to be recorded has just ended");
+}
+
+int pm_rec_targets_find(struct pm_rec_targets *targets,
+			const struct pm_rec_options *options, struct pm_error *err)
+{
+	targets->kind = PM_PERF_COMMAND;
+	if (!options->attach)
+		return 0;
+	if (describe(targets, options) < 0)
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	targets->kind = options->cgroup     ? PM_PERF_CGROUP
+			: options->all_cpus ? PM_PERF_CPUS
+					    : PM_PERF_TASKS;
+	targets->cpus = options->cpus;
+	if (targets->kind == PM_PERF_TASKS)
+		return find_tasks(targets, options, err);
+	if (!options->cgroup)
+		return 0;
+	targets->cgroup_fd = open_cgroup(options->cgroup, err);
+	return targets->cgroup_fd < 0 ? targets->cgroup_fd : 0;
+}
+
+void pm_rec_targets_fill(const struct pm_rec_targets *targets,
+			 struct pm_perf_options *perf)
+{
+	perf->target = targets->kind;
+	perf->tids = targets->tids.data;
+	perf->tids_len = targets->tids.len;
+	perf->cgroup_fd = targets->cgroup_fd;
+	perf->cpus = targets->cpus;
+}
+
+/* CPU time so far. Of a process also that of threads that have ended. */
+static bool read_cpu_ns(const struct pm_rec_root *root, uint64_t *ret)
+{
+	struct timespec used;
+	char name[64], text[128], number[24];
+	clockid_t clock;
+
+	if (root->tid == 0) {
+		if (clock_getcpuclockid(root->pid, &clock) != 0 ||
+		    clock_gettime(clock, &used) < 0)
+			return false;
+		*ret = (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
+		return true;
+	}
+	snprintf(name, sizeof(name), "/proc/%d/task/%d/schedstat", (int)root->pid,
+		 (int)root->tid);
+	if (read_file(name, text, sizeof(text)) <= 0)
+		return false;
+	snprintf(number, sizeof(number), "%.*s", (int)strcspn(text, " \n"), text);
+	return pm_parse_u64(number, ret);
+}
+
+int pm_rec_targets_begin(struct pm_rec_targets *targets, struct pm_error *err)
+{
+	struct pid_list now = { 0 };
+	int ret = 0;
+
+	if (targets->kind != PM_PERF_TASKS)
+		return 0;
+	for (size_t i = 0; i < targets->roots.len; i++) {
+		struct pm_rec_root *root = &targets->roots.data[i];
+
+		root->cpu_known = read_cpu_ns(root, &root->cpu_ns);
+	}
+	ret = scan(targets, &now);
+	for (size_t i = 0; i < now.list.len && ret == 0; i++)
+		if (!bsearch(&now.list.data[i], targets->tids.data, targets->tids.len,
+			     sizeof(pid_t), compare_tids))
+			ret = pm_vec_push(&targets->late, now.list.data[i]);
+	pm_vec_release(&now.list);
+	return ret < 0 ? pm_error_set(err, -ENOMEM, "out of memory") : 0;
+}
+
+/* Gone, a zombie without threads, or another one has its number now. */
+static bool is_over(const struct pm_rec_root *root)
+{
+	uint64_t began;
+	char state;
+
+	if (root->pidfd >= 0) {
+		struct pollfd fd = { .fd = root->pidfd, .events = POLLIN };
+
+		return poll(&fd, 1, 0) > 0;
+	}
+	return read_stat(root->pid, root->tid > 0 ? root->tid : root->pid, &state,
+			 &began) < 0 ||
+	       began != root->began || state == 'Z' || state == 'X';
+}
+
+bool pm_rec_targets_ended(struct pm_rec_targets *targets)
+{
+	if (targets->kind != PM_PERF_TASKS)
+		return false;
+	for (size_t i = 0; i < targets->roots.len; i++) {
+		struct pm_rec_root *root = &targets->roots.data[i];
+
+		if (root->ended || !is_over(root))
+			continue;
+		root->ended = true;
+		/* It would be ready for ever. The fd keeps the number of a zombie telling. */
+		if (root->pidfd >= 0)
+			epoll_ctl(targets->ends_fd, EPOLL_CTL_DEL, root->pidfd, NULL);
+	}
+	targets->living = 0;
+	for (size_t i = 0; i < targets->roots.len; i++)
+		targets->living += !targets->roots.data[i].ended;
+	return targets->living == 0;
+}
+
+bool pm_rec_targets_cpu_ns(const struct pm_rec_targets *targets, uint64_t *ret)
+{
+	uint64_t sum = 0, now;
+
+	if (targets->kind != PM_PERF_TASKS || targets->roots.len == 0)
+		return false;
+	for (size_t i = 0; i < targets->roots.len; i++) {
+		const struct pm_rec_root *root = &targets->roots.data[i];
+
+		if (!root->cpu_known || !read_cpu_ns(root, &now) || now < root->cpu_ns)
+			return false;
+		sum += now - root->cpu_ns;
+	}
+	*ret = sum;
+	return true;
+}
