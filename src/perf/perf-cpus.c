@@ -4,14 +4,6 @@
 
 #include <string.h>
 
-static bool is_online(const pm_cpu_list *online, int cpu)
-{
-	for (size_t i = 0; i < online->len; i++)
-		if ((int)online->data[i] == cpu)
-			return true;
-	return false;
-}
-
 /*
  * The kernel takes the events of a CPU that goes off out of their context, and does not put
  * them back (perf_event_exit_cpu()); they say nothing of it. The time of one of them stands
@@ -104,8 +96,10 @@ int pm_perf_check_cpus(struct pm_perf *perf, struct pm_error *err)
 	if (r < 0)
 		return pm_error_set(err, r, "the list of CPUs cannot be read");
 	for (uint32_t i = 0; i < before; i++) {
-		r = check_place(perf, i, is_online(&online, perf->places.data[i].cpu),
-				err);
+		r = check_place(
+			perf, i,
+			pm_cpu_list_has(&online, (uint32_t)perf->places.data[i].cpu),
+			err);
 		if (r != 0 && ret >= 0)
 			ret = r;
 	}

@@ -83,6 +83,29 @@ static inline bool pm_perf_wide(const struct pm_perf *perf)
 	       perf->options.target == PM_PERF_CGROUP;
 }
 
+static inline bool pm_perf_is_clock(const struct pm_event_spec *spec)
+{
+	return spec->type == PERF_TYPE_SOFTWARE &&
+	       (spec->config == PERF_COUNT_SW_CPU_CLOCK ||
+		spec->config == PERF_COUNT_SW_TASK_CLOCK);
+}
+
+/* Of the event's group; the event itself when it is in none. */
+static inline uint32_t pm_perf_leader(const struct pm_perf *perf, uint32_t event)
+{
+	uint32_t leader = perf->events.data[event].requested.leader;
+
+	return leader < perf->events.len ? leader : event;
+}
+
+static inline bool pm_cpu_list_has(const pm_cpu_list *list, uint32_t cpu)
+{
+	for (size_t i = 0; i < list->len; i++)
+		if (list->data[i] == cpu)
+			return true;
+	return false;
+}
+
 /* Fills the places, the tasks, and decides about the filter. */
 int pm_perf_plan_targets(struct pm_perf *perf, const struct pm_perf_options *options,
 			 struct pm_error *err);
@@ -91,6 +114,8 @@ bool pm_perf_plan_fewer_fds(struct pm_perf *perf);
 size_t pm_perf_count_fds(const struct pm_perf *perf);
 /* After each change of what is opened where. */
 void pm_perf_decide_side_band(struct pm_perf *perf);
+
+/* ---- perf-place.c ------------------------------------------------------------------------ */
 
 /* -EAGAIN: something was changed, all has to be opened anew. */
 int pm_perf_open_place(struct pm_perf *perf, uint32_t place, struct pm_error *err);

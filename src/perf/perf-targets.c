@@ -5,8 +5,6 @@
 #include <fcntl.h>
 #include <linux/perf_event.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <time.h>
 
 enum {
 	/* So many tasks get an event each for what is told of processes; for more, one that
@@ -15,13 +13,6 @@ enum {
 };
 
 /* ---- which way ------------------------------------------------------------------------ */
-
-static bool is_clock(const struct pm_event_spec *spec)
-{
-	return spec->type == PERF_TYPE_SOFTWARE &&
-	       (spec->config == PERF_COUNT_SW_CPU_CLOCK ||
-		spec->config == PERF_COUNT_SW_TASK_CLOCK);
-}
 
 /*
  * Events whose period a short task does not live to see the end of. Not those of which each
@@ -41,7 +32,7 @@ static bool fits_cpus(const struct pm_perf_event *event)
 	case PM_EVENT_PMU:
 		return true;
 	case PM_EVENT_SOFTWARE:
-		return is_clock(spec);
+		return pm_perf_is_clock(spec);
 	case PM_EVENT_BREAKPOINT:
 	case PM_EVENT_TRACEPOINT:
 	case PM_EVENT_UPROBE:
@@ -51,18 +42,11 @@ static bool fits_cpus(const struct pm_perf_event *event)
 	return false;
 }
 
-static uint32_t leader_of(const struct pm_perf *perf, uint32_t event)
-{
-	uint32_t leader = perf->events.data[event].requested.leader;
-
-	return leader < perf->events.len ? leader : event;
-}
-
 /* A group is opened in one way. */
 static bool group_fits_cpus(const struct pm_perf *perf, uint32_t event)
 {
 	for (uint32_t i = 0; i < perf->events.len; i++)
-		if (leader_of(perf, i) == leader_of(perf, event) &&
+		if (pm_perf_leader(perf, i) == pm_perf_leader(perf, event) &&
 		    !fits_cpus(&perf->events.data[i]))
 			return false;
 	return true;
@@ -117,19 +101,11 @@ size_t pm_perf_count_fds(const struct pm_perf *perf)
 
 /* ---- planning ------------------------------------------------------------------------- */
 
-static bool contains(const pm_cpu_list *list, uint32_t cpu)
-{
-	for (size_t i = 0; i < list->len; i++)
-		if (list->data[i] == cpu)
-			return true;
-	return false;
-}
-
 static int check_cpus(const pm_cpu_list *wanted, const pm_cpu_list *online,
 		      struct pm_error *err)
 {
 	for (size_t i = 0; i < wanted->len; i++)
-		if (!contains(online, wanted->data[i]))
+		if (!pm_cpu_list_has(online, wanted->data[i]))
 			return pm_error_set(err, -ENODEV,
 					    "CPU %u is not online (see "
 					    "/sys/devices/system/cpu/online)",
@@ -161,7 +137,7 @@ static int plan_places(struct pm_perf *perf, const char *cpus, struct pm_error *
 	for (size_t i = 0; i < online.len; i++) {
 		struct pm_perf_place place = {
 			.cpu = (int)online.data[i],
-			.sampled = !cpus || contains(&wanted, online.data[i]),
+			.sampled = !cpus || pm_cpu_list_has(&wanted, online.data[i]),
 			.anchor = -1,
 			.backward = -1,
 			.watch = -1,
@@ -235,481 +211,4 @@ bool pm_perf_plan_fewer_fds(struct pm_perf *perf)
 		"of %llu: what they start from now on is not sampled.",
 		perf->tasks.len, before, (unsigned long long)perf->env.nofile_hard);
 	return true;
-}
-
-/* ---- events for what is told of processes --------------------------------------------- */
-
-static void fill_dummy(const struct pm_perf *perf, struct perf_event_attr *ret)
-{
-	struct pm_record_layout layout = pm_attr_layout(&(struct pm_attr_shape){ 0 });
-	struct perf_event_attr attr;
-
-	memset(&attr, 0, sizeof(attr));
-	attr.size = sizeof(attr);
-	attr.type = PERF_TYPE_SOFTWARE;
-	attr.config = PERF_COUNT_SW_DUMMY;
-	attr.sample_type = layout.sample_type;
-	attr.sample_id_all = 1;
-	attr.exclude_kernel = 1;
-	attr.exclude_hv = 1;
-	attr.use_clockid = 1;
-	attr.clockid = CLOCK_MONOTONIC;
-	attr.watermark = 1;
-	attr.wakeup_watermark = (uint32_t)(perf->ring_bytes / 4);
-	*ret = attr;
-}
-
-static void fill_side_band(const struct pm_perf *perf, struct perf_event_attr *attr)
-{
-	attr->mmap = 1;
-	attr->mmap2 = 1;
-	attr->build_id = perf->features.build_id;
-	attr->comm = 1;
-	attr->comm_exec = 1;
-	attr->task = 1;
-	attr->context_switch = perf->options.switches;
-}
-
-/* An fd or -errno, -EAGAIN after a change that asks for a new try of all. */
-static int open_dummy(struct pm_perf *perf, const struct perf_event_attr *attr, pid_t pid,
-		      int cpu, unsigned long flags, struct pm_error *err)
-{
-	int fd = pm_sys_perf_event_open(attr, pid, cpu, -1, flags), code = errno;
-
-	if (fd >= 0)
-		return fd;
-	if (code == ESRCH)
-		return -ESRCH;
-	if (code == EINVAL && perf->features.build_id) {
-		perf->features.build_id = false;
-		return -EAGAIN;
-	}
-	if (code == EMFILE && pm_perf_raise_nofile(perf))
-		return -EAGAIN;
-	return pm_perf_refused(perf, &perf->events.data[0], code, err);
-}
-
-static int add_fd(struct pm_perf *perf, struct pm_perf_fd entry, struct pm_error *err)
-{
-	int r = pm_vec_push(&perf->fds, entry);
-
-	if (r == 0 && entry.event >= 0) {
-		r = pm_event_ids_add(&perf->ids, entry.id, (uint32_t)entry.event);
-		if (r < 0)
-			perf->fds.len--;
-	}
-	return r < 0 ? pm_error_set(err, r, "no memory for the events") : 0;
-}
-
-static int share_ring(int fd, int owner, struct pm_error *err)
-{
-	if (ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, owner) == 0)
-		return 0;
-	return pm_error_set(err, -errno, "events cannot share a ring: %s",
-			    strerror(errno));
-}
-
-static int map_ring(struct pm_perf *perf, const struct pm_perf_place *place, int fd,
-		    bool backward, struct pm_error *err)
-{
-	struct pm_ring ring PM_CLEANUP(pm_ring_release) = { 0 };
-	size_t pages = perf->ring_bytes / (size_t)sysconf(_SC_PAGESIZE);
-	int r = backward ? pm_ring_map_backward(&ring, fd, pages, err)
-			 : pm_ring_map(&ring, fd, pages, err);
-
-	if (r < 0) {
-		perf->map_failed = true;
-		return r;
-	}
-	r = pm_merge_add(&perf->merge, &ring,
-			 place->cpu < 0 ? (uint32_t)place->task : (uint32_t)place->cpu);
-	return r < 0 ? pm_error_set(err, r, "no memory for the rings") : 0;
-}
-
-/* The event that has the ring, and the ring. */
-static int open_anchor(struct pm_perf *perf, uint32_t at, bool backward,
-		       struct pm_error *err)
-{
-	struct pm_perf_place *place = &perf->places.data[at];
-	int fd PM_AUTO_CLOSE = -1;
-	struct perf_event_attr attr;
-	int r;
-
-	fill_dummy(perf, &attr);
-	attr.write_backward = backward;
-	attr.disabled = place->cpu >= 0;
-	if (place->cpu < 0)
-		fill_side_band(perf, &attr);
-	fd = open_dummy(perf, &attr, place->cpu < 0 ? place->task : 0, place->cpu, 0,
-			err);
-	if (fd < 0)
-		return fd;
-	r = map_ring(perf, place, fd, backward, err);
-	if (r == 0 && !backward && pm_vec_push(&perf->poll_fds, fd) < 0)
-		r = pm_error_set(err, -ENOMEM, "no memory for the rings");
-	if (r < 0)
-		return r;
-	*(backward ? &place->backward : &place->anchor) = pm_take_fd(&fd);
-	return 0;
-}
-
-/* @task: whom it tells of, or PM_EVERY_TASK. */
-static int open_side_band(struct pm_perf *perf, uint32_t at, pid_t task,
-			  struct pm_error *err)
-{
-	const struct pm_perf_place *place = &perf->places.data[at];
-	bool cgroup = perf->options.target == PM_PERF_CGROUP;
-	bool command = perf->options.target == PM_PERF_COMMAND;
-	int fd PM_AUTO_CLOSE = -1;
-	struct perf_event_attr attr;
-	int r;
-
-	fill_dummy(perf, &attr);
-	fill_side_band(perf, &attr);
-	attr.inherit = task != PM_EVERY_TASK && !perf->options.no_inherit;
-	/* Also with begin_disabled: what is mapped until then has to be known. */
-	attr.disabled = command;
-	attr.enable_on_exec = command;
-	fd = open_dummy(perf, &attr, cgroup ? perf->cgroup_fd : task, place->cpu,
-			cgroup ? PERF_FLAG_PID_CGROUP : 0, err);
-	if (fd < 0)
-		return fd;
-	r = share_ring(fd, place->anchor, err);
-	if (r == 0)
-		r = add_fd(perf,
-			   (struct pm_perf_fd){ .fd = fd,
-						.place = at,
-						.event = PM_SIDE_BAND,
-						.task = task },
-			   err);
-	if (r == 0)
-		pm_take_fd(&fd);
-	return r;
-}
-
-/* Where events are of a CPU. A dummy, whose time goes on as long as they do. */
-static int open_watch(struct pm_perf *perf, uint32_t at, struct pm_error *err)
-{
-	struct pm_perf_place *place = &perf->places.data[at];
-	struct perf_event_attr attr;
-	int fd;
-
-	fill_dummy(perf, &attr);
-	attr.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED;
-	fd = open_dummy(perf, &attr, PM_EVERY_TASK, place->cpu, 0, err);
-	if (fd < 0)
-		return fd;
-	place->watch = fd;
-	place->watched_ns = UINT64_MAX; /* not read yet */
-	return 0;
-}
-
-/* ---- events that sample --------------------------------------------------------------- */
-
-struct where {
-	uint32_t place;
-	pid_t task; /* or PM_EVERY_TASK */
-	int group_fd; /* of the leader, -1 */
-};
-
-static void fill_event(const struct pm_perf *perf, const struct where *where,
-		       uint32_t index, struct perf_event_attr *attr)
-{
-	uint32_t leader = leader_of(perf, index);
-	bool command = perf->options.target == PM_PERF_COMMAND;
-	struct pm_attr_request request = {
-		.event = &perf->events.data[index],
-		.features = &perf->features,
-		.shape = perf->shape,
-		.stack_bytes = perf->options.stack_bytes,
-		.ring_bytes = perf->ring_bytes,
-		.member = leader != index,
-		.counted =
-			leader != index && perf->events.data[leader].requested.read_group,
-		.no_inherit = perf->options.no_inherit || where->task == PM_EVERY_TASK ||
-			      perf->places.data[where->place].cpu < 0,
-		.no_enable_on_exec = perf->options.begin_disabled || !command ||
-				     where->task == PM_EVERY_TASK,
-		.overwrite = perf->options.overwrite,
-	};
-
-	pm_attr_fill(&request, attr);
-	/* Of every task, but only some of them count: nothing is done for the idle one. */
-	if (pm_perf_filtered(perf, index) && is_clock(&request.event->actual))
-		attr->exclude_idle = 1;
-}
-
-static int set_filter(const struct pm_perf *perf, uint32_t index, int fd,
-		      struct pm_error *err)
-{
-	const struct pm_event_spec *spec = &perf->events.data[index].actual;
-	int code;
-
-	if (!spec->filter || ioctl(fd, PERF_EVENT_IOC_SET_FILTER, spec->filter) == 0)
-		return 0;
-	code = errno;
-	if (code == EINVAL)
-		pm_error_set(
-			err, -code,
-			"the kernel does not take the filter \"%s\": it names no field "
-			"of %s, or is not written as in "
-			"Documentation/trace/events.rst",
-			spec->filter, spec->name);
-	else
-		pm_error_set(err, -code, "the filter \"%s\" cannot be set: %s",
-			     spec->filter, strerror(code));
-	pm_error_where(err, spec->requested, -1);
-	return -code;
-}
-
-/* Whether the kernel has refused what needs the filter, so that tasks' events are tried. */
-static bool give_up_filter(struct pm_perf *perf, uint32_t index, int code)
-{
-	if (!pm_perf_filtered(perf, index) ||
-	    (code != EACCES && code != EPERM && code != EINVAL && code != EEXIST))
-		return false;
-	pm_tree_filter_free(PM_TAKE_PTR(perf->filter));
-	pm_perf_decide_side_band(perf);
-	return true;
-}
-
-/* An fd or -errno, -EAGAIN after a change that asks for a new try of all. */
-static int open_event(struct pm_perf *perf, const struct where *where, uint32_t index,
-		      struct pm_error *err)
-{
-	const struct pm_perf_place *place = &perf->places.data[where->place];
-	bool cgroup = perf->options.target == PM_PERF_CGROUP;
-	struct pm_perf_event *event = &perf->events.data[index];
-	struct perf_event_attr attr;
-	int fd, code;
-
-	fill_event(perf, where, index, &attr);
-	fd = pm_sys_perf_event_open(&attr, cgroup ? perf->cgroup_fd : where->task,
-				    place->cpu, where->group_fd,
-				    cgroup ? PERF_FLAG_PID_CGROUP : 0);
-	code = errno;
-	if (fd >= 0)
-		return fd;
-	if (code == ESRCH && where->task > 0 && perf->options.target == PM_PERF_TASKS)
-		return -ESRCH;
-	if (code != EINVAL && give_up_filter(perf, index, code))
-		return -EAGAIN;
-	if (pm_perf_degrade(perf, event, code, where->place == 0))
-		return -EAGAIN;
-	if (give_up_filter(perf, index, code))
-		return -EAGAIN;
-	return pm_perf_refused(perf, event, code, err);
-}
-
-/* The fd, which the recording owns then, or -errno. */
-static int add_event(struct pm_perf *perf, const struct where *where, uint32_t index,
-		     struct pm_error *err)
-{
-	const struct pm_perf_place *place = &perf->places.data[where->place];
-	int owner = perf->options.overwrite ? place->backward : place->anchor;
-	int fd PM_AUTO_CLOSE = open_event(perf, where, index, err);
-	struct pm_perf_fd entry = { fd, where->place, (int)index, where->task, 0 };
-	int r;
-
-	if (fd < 0)
-		return fd;
-	if (pm_perf_filtered(perf, index)) {
-		r = pm_tree_filter_attach(perf->filter, fd);
-		if (r < 0 && give_up_filter(perf, index, -r))
-			return -EAGAIN;
-		if (r < 0)
-			return pm_error_set(err, r, "no filter at the event: %s",
-					    strerror(-r));
-	}
-	r = share_ring(fd, owner, err);
-	if (r == 0)
-		r = set_filter(perf, index, fd, err);
-	if (r < 0)
-		return r;
-	if (ioctl(fd, PERF_EVENT_IOC_ID, &entry.id) < 0)
-		return pm_error_set(err, -errno, "an event has no id: %s",
-				    strerror(errno));
-	r = add_fd(perf, entry, err);
-	return r < 0 ? r : pm_take_fd(&fd);
-}
-
-static int open_group(struct pm_perf *perf, uint32_t place, uint32_t leader, pid_t task,
-		      struct pm_error *err)
-{
-	struct where where = { place, task, -1 };
-	int r = add_event(perf, &where, leader, err);
-
-	if (r < 0)
-		return r;
-	where.group_fd = r;
-	for (uint32_t i = 0; i < perf->events.len; i++) {
-		if (i == leader || leader_of(perf, i) != leader)
-			continue;
-		r = add_event(perf, &where, i, err);
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
-/* A PMU may belong to some CPUs, as on processors with two kinds of cores. */
-static bool works_on(const struct pm_event_spec *spec, int cpu)
-{
-	pm_cpu_list cpus PM_CLEANUP(pm_cpu_list_release) = { 0 };
-
-	return !spec->cpus || cpu < 0 || pm_cpu_list_parse(spec->cpus, &cpus) < 0 ||
-	       contains(&cpus, (uint32_t)cpu);
-}
-
-/* The groups that are opened for @task, which is one or every task. */
-static int open_groups(struct pm_perf *perf, uint32_t place, pid_t task,
-		       struct pm_error *err)
-{
-	bool every = task == PM_EVERY_TASK;
-
-	if (!perf->places.data[place].sampled)
-		return 0;
-	for (uint32_t i = 0; i < perf->events.len; i++) {
-		int r;
-
-		if (leader_of(perf, i) != i ||
-		    (pm_perf_wide(perf) || pm_perf_filtered(perf, i)) != every ||
-		    !works_on(&perf->events.data[i].actual, perf->places.data[place].cpu))
-			continue;
-		r = open_group(perf, place, i, task, err);
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
-/* ---- places --------------------------------------------------------------------------- */
-
-static int open_task(struct pm_perf *perf, uint32_t place, pid_t *task,
-		     struct pm_error *err)
-{
-	int r = 0;
-
-	if (!perf->side_band_wide && perf->places.data[place].cpu >= 0)
-		r = open_side_band(perf, place, *task, err);
-	if (r == 0)
-		r = open_groups(perf, place, *task, err);
-	if (r != -ESRCH)
-		return r;
-	/* It has ended meanwhile: a matter of course for one of many threads. */
-	if (perf->options.target != PM_PERF_TASKS)
-		return pm_error_set(err, -ESRCH, "the process is gone");
-	*task = 0;
-	return 0;
-}
-
-static int open_every_task(struct pm_perf *perf, uint32_t place, struct pm_error *err)
-{
-	int r = 0;
-
-	if (!pm_perf_wide(perf) && !perf->filter)
-		return 0;
-	if (perf->side_band_wide)
-		r = open_side_band(perf, place, PM_EVERY_TASK, err);
-	if (r == 0)
-		r = open_watch(perf, place, err);
-	if (r == 0)
-		r = open_groups(perf, place, PM_EVERY_TASK, err);
-	return r;
-}
-
-static int open_task_place(struct pm_perf *perf, uint32_t at, struct pm_error *err)
-{
-	struct pm_perf_place *place = &perf->places.data[at];
-	int r = place->task > 0 ? open_anchor(perf, at, false, err) : 0;
-
-	if (r == 0 && place->task > 0)
-		r = open_groups(perf, at, place->task, err);
-	if (r != -ESRCH)
-		return r;
-	place->task = 0;
-	return 0;
-}
-
-int pm_perf_open_place(struct pm_perf *perf, uint32_t at, struct pm_error *err)
-{
-	int r;
-
-	if (perf->places.data[at].cpu < 0)
-		return open_task_place(perf, at, err);
-	r = open_anchor(perf, at, false, err);
-	if (r == 0 && perf->options.overwrite)
-		r = open_anchor(perf, at, true, err);
-	if (r == 0)
-		r = open_every_task(perf, at, err);
-	for (size_t i = 0; i < perf->tasks.len && r == 0; i++)
-		if (perf->tasks.data[i] > 0)
-			r = open_task(perf, at, &perf->tasks.data[i], err);
-	return r;
-}
-
-static void forget_fd(struct pm_perf *perf, const struct pm_perf_fd *entry)
-{
-	uint64_t lost;
-
-	if (entry->event >= 0 && pm_perf_read_lost(perf, entry, &lost) == 0)
-		perf->lost_before.data[entry->event] += lost;
-	close(entry->fd);
-}
-
-void pm_perf_close_place(struct pm_perf *perf, uint32_t at)
-{
-	struct pm_perf_place *place = &perf->places.data[at];
-	size_t kept = 0;
-
-	for (size_t i = 0; i < perf->fds.len; i++) {
-		const struct pm_perf_fd *entry = &perf->fds.data[i];
-
-		if (entry->place == at && entry->task == PM_EVERY_TASK)
-			forget_fd(perf, entry);
-		else
-			perf->fds.data[kept++] = *entry;
-	}
-	perf->fds.len = kept;
-	if (place->watch >= 0)
-		close(pm_take_fd(&place->watch));
-}
-
-int pm_perf_reopen_place(struct pm_perf *perf, uint32_t at, struct pm_error *err)
-{
-	return open_every_task(perf, at, err);
-}
-
-void pm_perf_close_all(struct pm_perf *perf)
-{
-	pm_merge_release(&perf->merge);
-	pm_event_ids_release(&perf->ids);
-	pm_vec_clear(&perf->poll_fds);
-	for (size_t i = 0; i < perf->fds.len; i++)
-		close(perf->fds.data[i].fd);
-	pm_vec_clear(&perf->fds);
-	for (size_t i = 0; i < perf->places.len; i++) {
-		struct pm_perf_place *place = &perf->places.data[i];
-		int *fds[] = { &place->anchor, &place->backward, &place->watch };
-
-		for (size_t k = 0; k < PM_ARRAY_LEN(fds); k++)
-			if (*fds[k] >= 0)
-				close(pm_take_fd(fds[k]));
-	}
-}
-
-int pm_perf_switch(struct pm_perf *perf, int place, bool on)
-{
-	unsigned long what = on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE;
-	int r = 0;
-
-	for (size_t i = 0; i < perf->fds.len; i++) {
-		const struct pm_perf_fd *entry = &perf->fds.data[i];
-
-		if (entry->event < 0 || (place >= 0 && entry->place != (uint32_t)place))
-			continue;
-		if (ioctl(entry->fd, what, 0) < 0)
-			r = -errno;
-	}
-	return r;
 }
