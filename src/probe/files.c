@@ -55,6 +55,20 @@ bool pm_probe_library_is(const char *name, const char *word)
 	return name[0] == '-' && name[1] >= '0' && name[1] <= '9' && strstr(name, ".so");
 }
 
+/* By its stem, for that is what people type. */
+static void near_library(struct pm_probe_near *near, const char *name)
+{
+	const char *so = strstr(name, ".so");
+	char stem[PM_PROBE_NEAR_BYTES];
+	size_t len = so ? (size_t)(so - name) : strlen(name);
+
+	if (len >= sizeof(stem))
+		return;
+	memcpy(stem, name, len);
+	stem[len] = '\0';
+	pm_probe_near_add(near, stem);
+}
+
 static bool has_file(const struct pm_probe_files *files, int fd)
 {
 	struct stat st, other;
@@ -138,7 +152,7 @@ static int by_maps(struct pm_probe_files *files, pid_t pid, const char *word,
 		if (module->identity.kind != PM_MODULE_FILE)
 			continue;
 		if (!pm_probe_library_is(name, word)) {
-			pm_probe_near_add(near, name);
+			near_library(near, name);
 			continue;
 		}
 		fd = pm_module_open(module, err);
@@ -244,7 +258,7 @@ static int consider(void *user, const char *name, const char *path)
 	if (strlen(name) > NAME_MAX)
 		return 0;
 	if (!pm_probe_library_is(last_part(name), candidates->word)) {
-		pm_probe_near_add(candidates->near, last_part(name));
+		near_library(candidates->near, last_part(name));
 		return 0;
 	}
 	fd = pm_file_open(candidates->abi->pid, path);

@@ -15,6 +15,7 @@ enum {
 	/* Of what a glob finds before those at one address are merged. */
 	FOUND_MAX = 16 * PM_PROBE_PLACES_MAX,
 	IFUNC_NAMES_MAX = 6,
+	FEW_IFUNCS = 1024, /* glibc has 120 */
 };
 
 struct found {
@@ -29,8 +30,8 @@ struct scan {
 	struct pm_probe_tables tables;
 	struct pm_probe_pattern pattern;
 	PM_VEC(struct found) found, labels; /* labels: of no type, as in assembler code */
-	size_t parts, ifuncs, data, undefined;
-	uint64_t ifunc_address;
+	PM_VEC(uint64_t) ifuncs; /* where they are */
+	size_t parts, data, undefined;
 	bool glob, too_many;
 };
 
@@ -40,6 +41,7 @@ static void scan_release(struct scan *scan)
 	pm_probe_pattern_release(&scan->pattern);
 	pm_vec_release(&scan->found);
 	pm_vec_release(&scan->labels);
+	pm_vec_release(&scan->ifuncs);
 }
 
 static int take(struct scan *scan, const struct pm_probe_symbol *symbol)
@@ -58,9 +60,10 @@ static int take(struct scan *scan, const struct pm_probe_symbol *symbol)
 		return 0;
 	}
 	if (symbol->type == STT_GNU_IFUNC) {
-		scan->ifuncs++;
-		scan->ifunc_address = symbol->address;
-		return 0;
+		for (size_t i = 0; i < scan->ifuncs.len && i < FEW_IFUNCS; i++)
+			if (scan->ifuncs.data[i] == symbol->address)
+				return 0;
+		return pm_vec_push(&scan->ifuncs, symbol->address);
 	}
 	if (!pm_probe_elf_code(scan->search->elf, symbol->address, &offset) ||
 	    (symbol->type != STT_FUNC && symbol->type != STT_NOTYPE)) {
@@ -83,7 +86,8 @@ static int take(struct scan *scan, const struct pm_probe_symbol *symbol)
 static int scan_tables(struct scan *scan, bool glob)
 {
 	scan->glob = glob;
-	scan->parts = scan->ifuncs = scan->data = scan->undefined = 0;
+	pm_vec_clear(&scan->ifuncs);
+	scan->parts = scan->data = scan->undefined = 0;
 	for (size_t t = 0; t < scan->tables.len; t++) {
 		struct pm_probe_table table = scan->tables.table[t];
 
@@ -289,7 +293,7 @@ static int not_found(struct scan *scan, struct pm_error *err)
 	const char *symbol = search->spec->place.symbol;
 	struct pm_str near = { 0 };
 
-	if (scan->ifuncs > 0)
+	if (scan->ifuncs.len > 0)
 		return refuse_ifunc(scan, err);
 	if (scan->data > 0) {
 		pm_error_set(err, -EINVAL, "%s is data, and no code", symbol);
@@ -325,11 +329,11 @@ static int not_found(struct scan *scan, struct pm_error *err)
 
 static void tell_left_out(const struct scan *scan, size_t places)
 {
-	if (scan->glob && scan->ifuncs > 0)
+	if (scan->glob && scan->ifuncs.len > 0)
 		pm_str_printf(scan->search->note,
 			      "%s: %zu names are chosen when the program starts (IFUNC) "
 			      "and were left out",
-			      scan->search->spec->requested, scan->ifuncs);
+			      scan->search->spec->requested, scan->ifuncs.len);
 	else if (!scan->glob && places > 1)
 		pm_str_printf(scan->search->note, "%s means %zu functions",
 			      scan->search->spec->requested, places);
@@ -351,7 +355,7 @@ static int find(struct scan *scan, struct pm_probe_places *places, struct pm_err
 				    "it has too many C++ or Rust names to compare: "
 				    "the mangled one is needed");
 	/* What is also there is a version for old programs, as of glibc's memcpy. */
-	if (!scan->glob && scan->ifuncs > 0)
+	if (!scan->glob && scan->ifuncs.len > 0)
 		return refuse_ifunc(scan, err);
 	if (scan->found.len + scan->labels.len == 0)
 		return not_found(scan, err);
