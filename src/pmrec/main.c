@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "list.h"
 #include "doctor.h"
 #include "options.h"
 #include "probes.h"
@@ -24,6 +25,8 @@ int main(int argc, char **argv)
 		status = pm_rec_doctor_run(&options);
 	} else if (options.action == PM_REC_STACKS) {
 		status = pm_rec_stacks_run(&options);
+	} else if (options.action == PM_REC_LIST) {
+		status = pm_rec_list_run(&options);
 	} else {
 		status = pm_rec_session_run(&options);
 	}

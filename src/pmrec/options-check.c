@@ -20,7 +20,6 @@ static int check_wired(const struct pm_rec_options *options, struct pm_error *er
 		{ options->realtime > 0, "-r" },
 		{ options->lbr, "--call-graph lbr" },
 		{ options->branches != 0, "-b and -j" },
-		{ options->action == PM_REC_LIST, "--list" },
 	};
 
 	for (size_t i = 0; i < PM_ARRAY_LEN(unfinished); i++)

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+#include "perf-internal.h"
+
+#include <linux/perf_event.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+enum {
+	TRY_PERIOD = 1000000, /* any will do: it is never enabled */
+};
+
+static void fill(const struct pm_event_spec *spec, bool samples, bool kernel,
+		 struct perf_event_attr *ret)
+{
+	*ret = (struct perf_event_attr){ .size = sizeof(*ret),
+					 .type = spec->type,
+					 .config = spec->config,
+					 .config1 = spec->config1,
+					 .config2 = spec->config2,
+					 .bp_type = spec->bp_type,
+					 .sample_period = samples ? TRY_PERIOD : 0,
+					 .disabled = 1,
+					 .exclude_user = !spec->user,
+					 .exclude_kernel = !kernel,
+					 .exclude_hv = 1 };
+	if (spec->path)
+		ret->config1 = (uint64_t)(uintptr_t)spec->path;
+	/* What tracepoints say is more than that they were passed. */
+	if (samples && spec->kind == PM_EVENT_TRACEPOINT)
+		ret->sample_type = PERF_SAMPLE_RAW;
+}
+
+/* 0 or the errno. On this process, or on a CPU for what counts no processes. */
+static int attempt(const struct pm_event_spec *spec, bool samples, bool kernel)
+{
+	int cpu = spec->cpus ? (int)strtoul(spec->cpus, NULL, 10) : -1;
+	struct perf_event_attr attr;
+	int fd PM_AUTO_CLOSE = -1;
+
+	fill(spec, samples, kernel, &attr);
+	/* PMUs outside of the cores know no levels: PERF_PMU_CAP_NO_EXCLUDE. */
+	if (spec->kind == PM_EVENT_PMU && spec->user && kernel)
+		attr.exclude_hv = 0;
+	fd = (int)syscall(SYS_perf_event_open, &attr, spec->cpus ? -1 : 0, cpu, -1,
+			  PERF_FLAG_FD_CLOEXEC);
+	/* A core's PMU may be of some CPUs only and count processes nevertheless. */
+	if (fd < 0 && spec->cpus && (errno == EACCES || errno == EPERM))
+		fd = (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1,
+				  PERF_FLAG_FD_CLOEXEC);
+	return fd < 0 ? errno : 0;
+}
+
+static void explain(const struct pm_event_spec *spec, int code, struct pm_error *err)
+{
+	struct pm_perf_env env;
+
+	if (!err)
+		return;
+	pm_perf_env_read(&env);
+	pm_perf_explain_open(
+		&(struct pm_perf_refusal){
+			.code = code,
+			.event = spec->requested[0] ? spec->requested : spec->name,
+			.kernel = spec->kernel,
+			.kind = spec->kind,
+			.in_kernel_only = spec->kind == PM_EVENT_TRACEPOINT ||
+					  spec->kind == PM_EVENT_KPROBE,
+			.fds = 1,
+			.env = &env },
+		err);
+}
+
+enum pm_perf_available pm_perf_try(const struct pm_event_spec *spec, struct pm_error *err)
+{
+	int code = attempt(spec, true, spec->kernel);
+
+	if (code == 0)
+		return PM_PERF_AVAILABLE;
+	if (spec->kernel && spec->user && !spec->explicit_kernel &&
+	    (code == EACCES || code == EPERM) && attempt(spec, true, false) == 0) {
+		explain(spec, code, err);
+		return PM_PERF_USER_ONLY;
+	}
+	/* A counter without an interrupt: kernel/events/core.c, PERF_PMU_CAP_NO_INTERRUPT,
+	 * and PMUs' own refusals of a period. */
+	if ((code == EINVAL || code == EOPNOTSUPP) &&
+	    attempt(spec, false, spec->kernel) == 0) {
+		pm_error_set(err, -code, "it can be counted, but gives no samples");
+		return PM_PERF_COUNTS_ONLY;
+	}
+	explain(spec, code, err);
+	return PM_PERF_NOT_AVAILABLE;
+}

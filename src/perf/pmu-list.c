@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+#include "event-parser.h"
+
+#include <string.h>
+
+static void release_words(struct pm_pmu_words *words)
+{
+	for (size_t i = 0; i < words->list.len; i++)
+		free(words->list.data[i]);
+	pm_vec_release(&words->list);
+}
+
+void pm_pmus_release(struct pm_pmus *pmus)
+{
+	for (size_t i = 0; i < pmus->list.len; i++) {
+		struct pm_pmu_about *about = &pmus->list.data[i];
+
+		free(about->name);
+		free(about->cpus);
+		release_words(&about->events);
+		release_words(&about->terms);
+	}
+	pm_vec_release(&pmus->list);
+}
+
+/* Takes the names over. */
+static int take_words(const struct pm_pmu *pmu, const char *folder,
+		      struct pm_pmu_words *ret)
+{
+	struct pm_pmu_names names = { 0 };
+	int r = pm_pmu_names_of(pmu, folder, &names);
+
+	for (size_t i = 0; r == 0 && i < names.list.len; i++) {
+		r = pm_vec_push(&ret->list, names.list.data[i]);
+		if (r == 0)
+			names.list.data[i] = NULL;
+	}
+	pm_pmu_names_release(&names);
+	return r;
+}
+
+static int take_pmu(const struct pm_pmu *pmu, struct pm_pmus *ret)
+{
+	struct pm_pmu_about about = { .name = strdup(pmu->name), .type = pmu->type };
+	struct pm_str cpus = { 0 };
+	int r = about.name ? pm_vec_push(&ret->list, about) : -ENOMEM;
+	struct pm_pmu_about *in;
+
+	if (r < 0) {
+		free(about.name);
+		return r;
+	}
+	in = &ret->list.data[ret->list.len - 1];
+	pm_pmu_cpus(pmu, &cpus);
+	if (cpus.failed) {
+		pm_str_release(&cpus);
+		return -ENOMEM;
+	}
+	in->cpus = cpus.data;
+	r = take_words(pmu, "events", &in->events);
+	return r < 0 ? r : take_words(pmu, "format", &in->terms);
+}
+
+int pm_pmus_read(struct pm_pmus *ret)
+{
+	static const struct pm_event_sources sources = {
+		.devices = "/sys/bus/event_source/devices"
+	};
+	struct pm_pmus pmus PM_CLEANUP(pm_pmus_release) = { 0 };
+	struct pm_pmu_names names = { 0 };
+	int r = pm_pmu_names_read(&sources, &names);
+
+	for (size_t i = 0; r == 0 && i < names.list.len; i++) {
+		struct pm_pmu pmu;
+
+		if (pm_pmu_open(&pmu, &sources, names.list.data[i]) < 0)
+			continue; /* it has no type, or has just gone */
+		r = take_pmu(&pmu, &pmus);
+		pm_pmu_release(&pmu);
+	}
+	pm_pmu_names_release(&names);
+	if (r < 0)
+		return r;
+	pm_pmus_release(ret);
+	*ret = pmus;
+	pmus = (struct pm_pmus){ 0 };
+	return 0;
+}

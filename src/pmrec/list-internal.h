@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "pm/perf.h"
+
+enum pm_rec_list_kind {
+	PM_REC_LIST_HARDWARE,
+	PM_REC_LIST_SOFTWARE,
+	PM_REC_LIST_CACHE,
+	PM_REC_LIST_PMU,
+	PM_REC_LIST_TRACEPOINT,
+	PM_REC_LIST_PROBE,
+	PM_REC_LIST_KINDS,
+};
+
+struct pm_rec_list_row {
+	enum pm_rec_list_kind kind;
+	char *name; /* as -e takes it, or its form: "uprobe:FILE:SYMBOL" */
+	char *aliases; /* other names, "a b", or NULL */
+	enum pm_perf_available available;
+	const char *reason; /* why not, NULL when it is */
+	const char *fix; /* NULL: none is known */
+};
+
+struct pm_rec_list {
+	PM_VEC(struct pm_rec_list_row) rows; /* by kind */
+	struct pm_pmus pmus;
+	PM_VEC(char *) texts; /* what reasons and fixes point to, each once */
+	bool wanted[PM_REC_LIST_KINDS];
+	const char *glob; /* NULL: all */
+	/* Without glob and kind thousands of tracepoints would drown the rest. */
+	bool sum_up_tracepoints;
+	const char *no_tracepoints, *no_tracepoints_fix; /* NULL: they could be read */
+};
+
+extern const char *const pm_rec_list_kind_names[PM_REC_LIST_KINDS];
+
+void pm_rec_list_print_text(const struct pm_rec_list *list, bool color,
+			    struct pm_str *ret);
+void pm_rec_list_print_json(const struct pm_rec_list *list, struct pm_str *ret);
