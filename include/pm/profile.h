@@ -120,6 +120,7 @@ struct pm_profile_cell {
 struct pm_profile {
 	struct pm_profile_info info;
 	PM_VEC(const char *) command;
+	const char *target; /* what was recorded instead of a command, NULL: unknown */
 	PM_VEC(const char *) notes;
 	PM_VEC(const char *) stops; /* [0] is NULL: complete to the root */
 	PM_VEC(struct pm_profile_event) events;

@@ -110,6 +110,7 @@ void pm_file_parse_header(struct pm_file_parsed *parsed, struct fields *fields)
 	header->clock = get_text(fields, "clock");
 	parse_host(header, fields);
 	parse_command(parsed, fields);
+	header->target = get_text_or_null(fields, "target");
 	parse_events(parsed, fields);
 	parse_options(header, fields);
 	header->command = parsed->command.data;

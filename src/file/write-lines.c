@@ -140,7 +140,10 @@ int pm_file_write_header(struct pm_file_writer *writer,
 	pm_str_puts(out, ",\"command\":[");
 	for (size_t i = 0; i < header->command_len; i++)
 		key_text(out, i > 0 ? "," : "", header->command[i]);
-	pm_str_puts(out, "],\"events\":[");
+	pm_str_putc(out, ']');
+	if (header->target)
+		key_text(out, ",\"target\":", header->target);
+	pm_str_puts(out, ",\"events\":[");
 	for (size_t i = 0; i < header->events_len; i++)
 		put_event(out, (uint32_t)i, &header->events[i]);
 	key_text(out, "],\"options\":{\"call_graph\":", header->options.call_graph);

@@ -87,6 +87,8 @@ static void put_recording(struct json *json)
 	put_text(json, "{\"pmrec\":", info->pmrec);
 	put_text(json, ",\"created\":", info->created);
 	put_texts(json, ",\"command\":[", profile->command.data, profile->command.len);
+	if (profile->target)
+		put_text(json, ",\"target\":", profile->target);
 	put_text(json, ",\n\"host\":{\"hostname\":", info->hostname);
 	put_text(json, ",\"kernel\":", info->kernel);
 	put_text(json, ",\"arch\":", info->arch);

@@ -19,8 +19,14 @@ static void put_command(struct pm_str *str, const struct pm_profile *profile)
 			pm_str_putc(str, ' ');
 		pm_put_shell(str, profile->command.data[i]);
 	}
-	if (profile->command.len == 0)
+	if (profile->command.len > 0)
+		return;
+	if (profile->target) {
+		pm_str_puts(str, "pmrec ");
+		pm_str_printable(str, profile->target, strlen(profile->target));
+	} else {
 		pm_str_puts(str, "(no command)");
+	}
 }
 
 static void put_plural(struct pm_str *str, uint64_t count, const char *one,
@@ -65,7 +71,7 @@ void pm_text_heading(const struct pm_text *text)
 	if (!command.failed && !run.failed) {
 		struct pm_str pid = { 0 };
 
-		if (info->pid > 0)
+		if (info->pid > 0 && !report->profile->target)
 			pm_str_printf(&pid, " (pid %u)", info->pid);
 		/* On one line if it fits, else the command has one to itself. */
 		pm_put_cut(&shown, command.data,

@@ -176,6 +176,8 @@ int pm_load_header(struct pm_loader *loader, const struct pm_file_header *header
 	for (size_t i = 0; i < PM_ARRAY_LEN(texts); i++)
 		if (pm_load_text(loader, texts[i].from, texts[i].to) < 0)
 			return -ENOMEM;
+	if (pm_load_text(loader, header->target, &profile->target) < 0)
+		return -ENOMEM;
 	info->cpus = header->host.cpus;
 	info->stack_bytes = header->options.stack_bytes;
 	info->ring_bytes = header->options.ring_bytes;

@@ -114,6 +114,30 @@ static const char header_line[] =
 	"\"unit\":\"events\",\"period\":1}],\"options\":{\"call_graph\":\"dwarf\","
 	"\"stack_bytes\":65528,\"ring_bytes\":1048576}}\n";
 
+/* No command, but what was recorded. */
+static void target_instead_of_command(void **state)
+{
+	struct folder *folder = *state;
+	struct pm_file_writer *writer;
+	const struct pm_file_header header = {
+		.version = 1,
+		.pmrec = "0.1.0",
+		.created = "2024-05-06T07:08:09Z",
+		.clock = "monotonic",
+		.target = "-G a\"b",
+		.options = { "none", 0, 0 },
+	};
+	char *text;
+
+	assert_int_equal(pm_file_writer_open(&writer, folder->file, NULL), 0);
+	assert_int_equal(pm_file_write_header(writer, &header), 0);
+	assert_int_equal(pm_file_writer_close(writer, NULL), 0);
+	text = slurp(folder->file);
+	assert_non_null(
+		strstr(text, "\"command\":[],\"target\":\"-G a\\\"b\",\"events\":[]"));
+	free(text);
+}
+
 static struct pm_file_writer *open_with_header(const char *path)
 {
 	struct pm_file_writer *writer = NULL;
@@ -663,6 +687,7 @@ static void close_takes_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(target_instead_of_command),
 		TEST(every_type_has_its_form),
 		TEST(equal_things_have_one_id),
 		TEST(ids_survive_growth),

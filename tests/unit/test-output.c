@@ -438,6 +438,32 @@ static struct pm_str flat_file(unsigned functions, bool nameless, const char *no
 	return file;
 }
 
+/* What was recorded instead of a command; whoever named it cannot steer the terminal. */
+static void test_target(void **state)
+{
+	struct pm_str file = flat_file(1, false, NULL), attached = { 0 };
+	const char *at = strstr(file.data, "\"command\":[],");
+	struct pm_report report = { .event = PM_PROFILE_NONE, .ascii = true };
+	struct pm_profile *profile;
+	char *text;
+
+	assert_non_null(at);
+	pm_str_printf(&attached, "%.*s\"command\":[],\"target\":\"-G a\\u001b[2J\",%s",
+		      (int)(at - file.data), file.data, at + strlen("\"command\":[],"));
+	profile = load(&attached);
+	report.profile = profile;
+	text = text_of(&report, pm_output_text);
+	assert_true(strncmp(text, "pmrec -G a", 10) == 0);
+	assert_null(strchr(text, '\033'));
+	free(text);
+	text = text_of(&report, pm_output_json);
+	assert_non_null(strstr(text, ",\"target\":\"-G a\\u001b[2J\""));
+	free(text);
+	pm_profile_free(profile);
+	pm_str_release(&attached);
+	pm_str_release(&file);
+}
+
 /* What is left out for want of room is not said to be below the limit. */
 static void test_left_out_rows(void **state)
 {
@@ -540,6 +566,7 @@ int main(void)
 		cmocka_unit_test(test_text_is_tame),
 		cmocka_unit_test(test_folded_is_parsable),
 		cmocka_unit_test(test_csv_is_parsable),
+		cmocka_unit_test(test_target),
 		cmocka_unit_test(test_left_out_rows),
 		cmocka_unit_test(test_no_names_at_all),
 		cmocka_unit_test(test_errors_write_nothing),
