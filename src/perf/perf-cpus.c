@@ -3,6 +3,19 @@
 #include "perf-state.h"
 
 #include <string.h>
+#include <time.h>
+
+enum {
+	CLOCKS_DIFFER_NS = 10000000, /* far more than between two readings */
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
 
 /*
  * The kernel takes the events of a CPU that goes off out of their context, and does not put
@@ -12,13 +25,16 @@
 static bool has_stopped(struct pm_perf_place *place)
 {
 	uint64_t values[2]; /* { value; time_enabled; } */
-	uint64_t before = place->watched_ns;
+	uint64_t enabled_before = place->enabled_ns, before = place->watched_ns, passed;
 
 	if (place->watch < 0 ||
 	    read(place->watch, values, sizeof(values)) != (ssize_t)sizeof(values))
 		return false;
-	place->watched_ns = values[1];
-	return before != UINT64_MAX && values[1] == before;
+	place->watched_ns = now_ns();
+	place->enabled_ns = values[1];
+	passed = place->watched_ns - before;
+	return before != 0 &&
+	       values[1] - enabled_before + passed / 8 + CLOCKS_DIFFER_NS < passed;
 }
 
 /* ENODEV: it went off again meanwhile. */

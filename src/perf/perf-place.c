@@ -170,7 +170,7 @@ static int open_watch(struct pm_perf *perf, uint32_t at, struct pm_error *err)
 	if (fd < 0)
 		return fd;
 	place->watch = fd;
-	place->watched_ns = UINT64_MAX; /* not read yet */
+	place->watched_ns = 0;
 	return 0;
 }
 

@@ -27,7 +27,8 @@ struct pm_perf_place {
 	int anchor, backward;
 	/* A dummy of the CPU for every task: its time stands still when the CPU has been off. */
 	int watch;
-	uint64_t watched_ns;
+	uint64_t watched_ns,
+		enabled_ns; /* when last looked at, 0: never; and its time then */
 };
 
 struct pm_perf_fd {

@@ -12,13 +12,13 @@
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 
-#include "src/perf/perf-internal.h"
-#include "src/perf/tree-filter.h"
+#include "src/perf/perf-state.h"
 
 /* ---- programs to be sampled ----------------------------------------------------------- */
 
@@ -458,6 +458,98 @@ static void test_switches(void **state)
 	}
 }
 
+/* ---- CPUs that come and go --------------------------------------------------------------- */
+
+static size_t samples_of_a_while(const struct run *run)
+{
+	struct seen seen = { 0 };
+
+	drain(run, false, &seen); /* what was */
+	seen = (struct seen){ 0 };
+	burn(100000000);
+	drain(run, false, &seen);
+	return seen.samples;
+}
+
+/* What a CPU that went off leaves: events that are there, but stand still. */
+static void stop_as_offline(struct pm_perf *perf)
+{
+	assert_int_equal(pm_perf_switch(perf, -1, false), 0);
+	for (size_t i = 0; i < perf->places.len; i++)
+		assert_int_equal(
+			ioctl(perf->places.data[i].watch, PERF_EVENT_IOC_DISABLE, 0), 0);
+}
+
+static void test_cpu_was_off(void **state)
+{
+	struct pm_error err = { 0 };
+	uint64_t lost;
+	struct run run;
+	size_t fds;
+
+	run_init(&run, "cpu-clock", PM_PERF_CPUS);
+	must_open(&run, NULL);
+	fds = run.perf->fds.len;
+	assert_int_equal(pm_perf_check_cpus(run.perf, &err), 0);
+	usleep(30000);
+	assert_int_equal(pm_perf_check_cpus(run.perf, &err), 0);
+	assert_true(samples_of_a_while(&run) > 20);
+	stop_as_offline(run.perf);
+	assert_int_equal(samples_of_a_while(&run), 0);
+	assert_int_equal(pm_perf_check_cpus(run.perf, &err), 1);
+	assert_int_equal(run.perf->fds.len, fds);
+	assert_true(samples_of_a_while(&run) > 20);
+	usleep(30000);
+	assert_int_equal(pm_perf_check_cpus(run.perf, &err), 0);
+	/* While it is disabled, what comes back is disabled, too. */
+	assert_int_equal(pm_perf_disable(run.perf), 0);
+	stop_as_offline(run.perf);
+	usleep(30000);
+	assert_int_equal(pm_perf_check_cpus(run.perf, &err), 1);
+	assert_int_equal(samples_of_a_while(&run), 0);
+	assert_int_equal(pm_perf_enable(run.perf), 0);
+	assert_true(samples_of_a_while(&run) > 20);
+	assert_true(pm_perf_lost(run.perf, 0, &lost) == 0 ||
+		    !run.perf->features.format_lost);
+	run_release(&run);
+}
+
+/* The last CPU is taken out of the books: it is new then. */
+static void test_cpu_is_new(void **state)
+{
+	static const enum pm_perf_target targets[] = { PM_PERF_CPUS, PM_PERF_TASKS };
+
+	for (size_t i = 0; i < PM_ARRAY_LEN(targets); i++) {
+		struct target target = start(busy);
+		struct pm_error err = { 0 };
+		struct pm_perf_place *last;
+		struct seen seen = { 0 };
+		size_t poll_fds, len;
+		struct run run;
+		double used;
+
+		run_init(&run, "cpu-clock", targets[i]);
+		run.options.tids = &target.pid;
+		run.options.tids_len = 1;
+		run.pid = target.pid;
+		must_open(&run, &target);
+		last = &run.perf->places.data[run.perf->places.len - 1];
+		pm_perf_close_place(run.perf, (uint32_t)run.perf->places.len - 1);
+		last->cpu = 60000;
+		pm_perf_poll_fds(run.perf, &poll_fds);
+		assert_int_equal(pm_perf_check_cpus(run.perf, &err), 1);
+		pm_perf_poll_fds(run.perf, &len);
+		assert_int_equal(len, poll_fds + 1);
+		usleep(30000);
+		assert_int_equal(pm_perf_check_cpus(run.perf, &err), 0);
+		used = finish(&target);
+		end(&run, &seen);
+		print_message("%zu samples, %.3f\n", seen.mine, seen.period / used);
+		assert_true(seen.mine >= 200);
+		run_release(&run);
+	}
+}
+
 /* ---- groups --------------------------------------------------------------------------- */
 
 static void test_group(void **state)
@@ -612,6 +704,8 @@ int main(void)
 		cmocka_unit_test(test_all_cpus),
 		cmocka_unit_test(test_one_cpu),
 		cmocka_unit_test(test_switches),
+		cmocka_unit_test(test_cpu_was_off),
+		cmocka_unit_test(test_cpu_is_new),
 		cmocka_unit_test(test_group),
 		cmocka_unit_test(test_snapshot),
 		cmocka_unit_test(test_filter_follows),

@@ -509,6 +509,137 @@ static void test_merge_unreadable_record(void **state)
 	fakes_release(&fakes);
 }
 
+/* ---- rings that keep the newest --------------------------------------------------------- */
+
+/* As __perf_output_begin() with write_backward: downwards, over whatever is there. */
+static void write_backward(struct fake *fake, uint32_t type, size_t size)
+{
+	static struct record_builder build;
+	const uint8_t *bytes;
+
+	build.len = 0;
+	begin_record(&build, type, 0);
+	for (; build.len < size; build.len++)
+		build.bytes[build.len] = (uint8_t)(type + build.len);
+	bytes = (const void *)end_record(&build);
+	fake->head -= size;
+	for (size_t i = 0; i < size; i++)
+		fake->ring.data[(fake->head + i) % fake->bytes] = bytes[i];
+	fake->page.data_head = fake->head;
+}
+
+static void expect_records(struct fake *fake, uint32_t first, uint32_t end)
+{
+	const struct perf_event_header *header;
+
+	for (uint32_t type = first; type < end; type++) {
+		assert_int_equal(pm_ring_peek(&fake->ring, &header, NULL), 1);
+		assert_int_equal(header->type, type);
+		for (size_t i = 8; i < header->size; i++)
+			assert_int_equal(((const uint8_t *)header)[i],
+					 (uint8_t)(type + i));
+		pm_ring_consume(&fake->ring);
+		pm_ring_publish(&fake->ring);
+	}
+	assert_int_equal(pm_ring_peek(&fake->ring, &header, NULL), 0);
+}
+
+/* Records of all sizes, so that each place of the ring's end is met. Of n records those are
+ * left that fit, oldest first. */
+static void test_backward(void **state)
+{
+	for (uint32_t n = 0; n < 60; n++) {
+		struct fake fake;
+		uint32_t first = n;
+		size_t bytes = 0;
+
+		fake_init(&fake, 256, 0);
+		fake.ring.backward = true;
+		for (uint32_t i = 0; i < n; i++)
+			write_backward(&fake, i, 8 + i * 24 % 64);
+		while (first > 0 && bytes + 8 + (first - 1) * 24 % 64 <= 256)
+			bytes += 8 + --first * 24 % 64;
+		pm_ring_refresh(&fake.ring);
+		expect_records(&fake, 0, 0); /* not while it runs */
+		assert_int_equal(pm_ring_stop(&fake.ring, true, NULL), 0);
+		pm_ring_refresh(&fake.ring);
+		expect_records(&fake, first, n);
+		assert_int_equal(fake.page.data_tail, 0); /* its memory is read-only */
+		assert_int_equal(pm_ring_stop(&fake.ring, false, NULL), 0);
+		/* Then only what came since. */
+		assert_int_equal(pm_ring_stop(&fake.ring, true, NULL), 0);
+		expect_records(&fake, 0, 0);
+		assert_int_equal(pm_ring_stop(&fake.ring, false, NULL), 0);
+		write_backward(&fake, 200, 64);
+		write_backward(&fake, 201, 32);
+		assert_int_equal(pm_ring_stop(&fake.ring, true, NULL), 0);
+		expect_records(&fake, 200, 202);
+		fake_release(&fake);
+	}
+}
+
+static void test_backward_garbage(void **state)
+{
+	static const uint16_t sizes[] = { 0, 4, 12, 72 };
+
+	for (size_t i = 0; i < PM_ARRAY_LEN(sizes); i++) {
+		struct perf_event_header header = { .size = sizes[i] };
+		struct fake fake;
+
+		fake_init(&fake, 256, 0);
+		fake.ring.backward = true;
+		write_backward(&fake, 1, 16);
+		write_backward(&fake, 2, 16);
+		memcpy(fake.ring.data + (fake.head & 255), &header, sizeof(header));
+		assert_int_equal(pm_ring_stop(&fake.ring, true, NULL), -EBADMSG);
+		expect_records(&fake, 0, 0);
+		fake_release(&fake);
+	}
+}
+
+/* Two of them beside one that goes forward: one order of time. */
+static void test_backward_is_merged(void **state)
+{
+	struct pm_merge merge = { .layout =
+					  pm_attr_layout(&(struct pm_attr_shape){ 0 }) };
+	static struct record_builder build;
+	struct fake fakes[2];
+	struct pm_record record;
+	uint8_t *memory[2];
+
+	for (uint32_t k = 0; k < 2; k++) {
+		fake_init(&fakes[k], 256, 0);
+		fakes[k].ring.backward = true;
+		memory[k] = fakes[k].ring.data;
+		for (uint64_t i = 0; i < 3; i++) {
+			const uint8_t *bytes;
+
+			build.len = 0;
+			begin_record(&build, PERF_RECORD_THROTTLE, 0);
+			bytes = (const void *)end_record_with_id(&build, 1, 1, 10 * i + k,
+								 k, 0);
+			fakes[k].head -= build.len;
+			for (size_t b = 0; b < build.len; b++)
+				memory[k][(fakes[k].head + b) % 256] = bytes[b];
+			fakes[k].page.data_head = fakes[k].head;
+		}
+		assert_int_equal(pm_merge_add(&merge, &fakes[k].ring, k), 0);
+	}
+	pm_merge_begin(&merge, UINT64_MAX);
+	assert_int_equal(pm_merge_next(&merge, &record, NULL), 0);
+	assert_int_equal(pm_merge_stop_backward(&merge, true, NULL), 0);
+	pm_merge_begin(&merge, UINT64_MAX);
+	for (uint64_t i = 0; i < 6; i++) {
+		assert_int_equal(pm_merge_next(&merge, &record, NULL), 1);
+		assert_int_equal(record.time, i / 2 * 10 + i % 2);
+	}
+	assert_int_equal(pm_merge_next(&merge, &record, NULL), 0);
+	assert_int_equal(pm_merge_stop_backward(&merge, false, NULL), 0);
+	pm_merge_release(&merge);
+	free(memory[0]);
+	free(memory[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -527,6 +658,9 @@ int main(void)
 		cmocka_unit_test(test_merge_begin_in_the_middle),
 		cmocka_unit_test(test_merge_corrupt_ring),
 		cmocka_unit_test(test_merge_unreadable_record),
+		cmocka_unit_test(test_backward),
+		cmocka_unit_test(test_backward_garbage),
+		cmocka_unit_test(test_backward_is_merged),
 	};
 
 	return cmocka_run_group_tests_name("ring", tests, NULL, NULL);
