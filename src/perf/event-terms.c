@@ -237,6 +237,9 @@ static int set_format(const struct resolving *how, const struct pm_event_term *t
 				    how->spec->requested, term->name,
 				    term->has_value ? term->value : "1",
 				    (unsigned long long)most);
+	/* What was typed takes the place of what the event's name stands for. */
+	if (how->depth == 0)
+		*words[format->word] &= ~format->mask;
 	*words[format->word] |= spread(value, format->mask);
 	return 0;
 }
@@ -324,6 +327,21 @@ static int apply_name(const struct resolving *how, const struct pm_event_term *t
 	return 0;
 }
 
+/* Whether the term is a name of an event, which stands for terms. */
+static bool is_name(const struct resolving *how, const struct pm_event_term *term)
+{
+	struct pm_pmu_format format;
+
+	/* `event=NAME` is as good as NAME. */
+	if (term->has_value && strcasecmp(term->name, "event") == 0) {
+		struct pm_str text PM_CLEANUP(pm_str_release) = { 0 };
+
+		return pm_pmu_alias(how->pmu, term->value, &text) == 0;
+	}
+	return (!term->has_value || strcmp(term->value, "1") == 0) &&
+	       pm_pmu_format(how->pmu, term->name, &format) == -ENOENT;
+}
+
 static int apply_term(const struct resolving *how, const struct pm_event_term *term)
 {
 	struct pm_pmu_format format;
@@ -336,9 +354,7 @@ static int apply_term(const struct resolving *how, const struct pm_event_term *t
 				    "\"%s\": where term \"%s\" of PMU \"%s\" belongs is "
 				    "not understood",
 				    how->spec->requested, term->name, how->pmu->name);
-	if (!term->has_value || strcmp(term->value, "1") == 0)
-		r = apply_name(how, term);
-	return r == -ENOENT ? unknown_term(how, term->name) : r;
+	return unknown_term(how, term->name);
 }
 
 static int apply_terms(const struct resolving *how, const struct pm_event_terms *terms)
@@ -348,16 +364,25 @@ static int apply_terms(const struct resolving *how, const struct pm_event_terms 
 	for (size_t i = 0; i < terms->len && r == 0; i++) {
 		const struct pm_event_term *term = &terms->term[i];
 
-		/* `event=NAME` is as good as NAME. */
-		if (term->has_value && strcasecmp(term->name, "event") == 0 &&
-		    apply_alias(how, term->value) == 0)
+		if (!is_name(how, term))
 			continue;
-		if (how->depth > 0) {
-			r = common_term(how->spec, term, how->err);
-			if (r <= 0)
-				continue;
-		}
-		r = apply_term(how, term);
+		if (term->has_value && strcasecmp(term->name, "event") == 0)
+			r = apply_alias(how, term->value);
+		else
+			r = apply_name(how, term);
+		if (r == -ENOENT)
+			r = how->depth > 0 ? common_term(how->spec, term, how->err) : 1;
+		if (r == 1)
+			r = unknown_term(how, term->name);
+	}
+	for (size_t i = 0; i < terms->len && r == 0; i++) {
+		const struct pm_event_term *term = &terms->term[i];
+
+		if (is_name(how, term))
+			continue;
+		r = how->depth > 0 ? common_term(how->spec, term, how->err) : 1;
+		if (r == 1)
+			r = apply_term(how, term);
 	}
 	return r;
 }
@@ -365,7 +390,18 @@ static int apply_terms(const struct resolving *how, const struct pm_event_terms 
 int pm_event_terms_apply(const struct pm_event_terms *terms, const struct pm_pmu *pmu,
 			 struct pm_event_spec *spec, struct pm_error *err)
 {
-	struct resolving how = { .pmu = pmu, .spec = spec, .err = err };
+	struct pm_event_spec fresh = *spec;
+	struct resolving how = { .pmu = pmu, .spec = &fresh, .err = err };
+	int r;
 
-	return apply_terms(&how, terms);
+	/* Typed words are joined with the terms, as perf does. */
+	fresh.config = fresh.config1 = fresh.config2 = 0;
+	r = apply_terms(&how, terms);
+	if (r < 0)
+		return r;
+	fresh.config |= spec->config;
+	fresh.config1 |= spec->config1;
+	fresh.config2 |= spec->config2;
+	*spec = fresh;
+	return 0;
 }

@@ -160,12 +160,22 @@ static int unknown_pmu(const struct pm_pmu_names *pmus, const char *name,
 	return pm_error_set(err, -EINVAL, "%s", text.failed ? "unknown PMU" : text.data);
 }
 
-/* As perf does: globs, and "imc" for "uncore_imc_0". */
-static bool pmu_matches(const char *glob, const char *pmu)
+/* "uncore_imc" is all of "uncore_imc_0", "uncore_imc_1", ... */
+static bool is_numbered(const char *word, const char *pmu)
 {
-	return fnmatch(glob, pmu, 0) == 0 ||
-	       (strncmp(pmu, "uncore_", 7) == 0 && strncmp(glob, "uncore_", 7) != 0 &&
-		fnmatch(glob, pmu + 7, 0) == 0);
+	size_t len = strlen(word);
+
+	return strncmp(word, pmu, len) == 0 && pmu[len] == '_' && pmu[len + 1] &&
+	       strspn(pmu + len + 1, "0123456789") == strlen(pmu + len + 1);
+}
+
+/* As perf does: globs, without the number, and without "uncore_". */
+static bool pmu_matches(const char *word, const char *pmu)
+{
+	bool longer = strncmp(pmu, "uncore_", 7) == 0 && strncmp(word, "uncore_", 7) != 0;
+
+	return fnmatch(word, pmu, 0) == 0 || is_numbered(word, pmu) ||
+	       (longer && (fnmatch(word, pmu + 7, 0) == 0 || is_numbered(word, pmu + 7)));
 }
 
 static int parse_pmu(const struct pm_event_item *item, const char *name,
