@@ -52,6 +52,7 @@ int pm_rec_off_cpu_request(struct pm_event_specs *specs, struct pm_error *err)
 		return ret;
 	spec = &specs->list.data[at];
 	snprintf(spec->requested, sizeof(spec->requested), "%s", requested);
+	spec->leader = (uint32_t)at;
 	spec->rate_given = true;
 	spec->by_frequency = false;
 	spec->rate = 1;
