@@ -5,6 +5,7 @@
 
 #include "course.h"
 #include "follow.h"
+#include "realtime.h"
 #include "record.h"
 
 /* What a ring cannot give is told, and what the others have is still worth having. */
@@ -73,6 +74,7 @@ int pm_rec_drain(struct pm_rec_session *session, bool final, struct pm_error *er
 	struct held held = { .len = 0 };
 	int ret, next;
 
+	pm_rec_realtime_round(session);
 	pm_perf_begin(session->perf, final);
 	do {
 		next = pm_perf_next(session->perf, &held.records[held.len], err);

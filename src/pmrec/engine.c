@@ -6,6 +6,11 @@
 #include "engine-ptrace.h"
 #include "off-cpu.h"
 
+static bool is_denied(int error)
+{
+	return error == -EACCES || error == -EPERM || error == -ENOSYS;
+}
+
 static int open_perf(struct pm_rec_session *session, struct pm_error *err)
 {
 	const struct pm_rec_options *options = session->options;
@@ -29,6 +34,8 @@ static int open_perf(struct pm_rec_session *session, struct pm_error *err)
 
 	pm_rec_targets_fill(&session->targets, &perf);
 	ret = pm_perf_open(&session->perf, &perf, err);
+	if (is_denied(ret) && pm_rec_off_cpu_without_stacks(options))
+		ret = pm_perf_open(&session->perf, &perf, err);
 	if (ret < 0)
 		return ret;
 	pm_perf_events(session->perf, &session->counts.events_len);
@@ -37,11 +44,6 @@ static int open_perf(struct pm_rec_session *session, struct pm_error *err)
 	if (!session->counts.events || pm_rec_off_cpu_open(session) < 0)
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	return 0;
-}
-
-static bool is_denied(int error)
-{
-	return error == -EACCES || error == -EPERM || error == -ENOSYS;
 }
 
 /* The events that the engine ptrace can stand for: CPU time. */

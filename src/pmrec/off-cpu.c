@@ -59,6 +59,23 @@ int pm_rec_off_cpu_request(struct pm_event_specs *specs, struct pm_error *err)
 	return 0;
 }
 
+bool pm_rec_off_cpu_without_stacks(const struct pm_rec_options *options)
+{
+	for (size_t i = 0; i < options->specs.list.len; i++) {
+		struct pm_event_spec *spec = &options->specs.list.data[i];
+
+		if (strcmp(spec->requested, requested) != 0 ||
+		    spec->config == PERF_COUNT_SW_DUMMY)
+			continue;
+		/* Never fires. What is told of switches needs no privilege. */
+		spec->config = PERF_COUNT_SW_DUMMY;
+		snprintf(spec->name, sizeof(spec->name), "dummy");
+		spec->kernel = false;
+		return true;
+	}
+	return false;
+}
+
 int pm_rec_off_cpu_open(struct pm_rec_session *session)
 {
 	size_t len;

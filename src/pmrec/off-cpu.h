@@ -19,6 +19,9 @@ struct pm_rec_off_cpu;
 /* Appends the event that tells the stacks to @specs, which is for --off-cpu alone: its name
  * in the file is "off-cpu". 0 or negative errno. */
 int pm_rec_off_cpu_request(struct pm_event_specs *specs, struct pm_error *err);
+/* Puts one that needs no privilege in its place: blocked time by thread alone. False when it
+ * is not there, or that was done before. */
+bool pm_rec_off_cpu_without_stacks(const struct pm_rec_options *options);
 /* When the events are open: session->off_cpu, if there is that event among them. 0 or -ENOMEM. */
 int pm_rec_off_cpu_open(struct pm_rec_session *session);
 void pm_rec_off_cpu_free(struct pm_rec_off_cpu *off);

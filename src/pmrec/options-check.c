@@ -17,7 +17,6 @@ static int check_wired(const struct pm_rec_options *options, struct pm_error *er
 		bool given;
 		const char *name;
 	} unfinished[] = {
-		{ options->realtime > 0, "-r" },
 		{ options->lbr, "--call-graph lbr" },
 		{ options->branches != 0, "-b and -j" },
 	};

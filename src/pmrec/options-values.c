@@ -217,12 +217,14 @@ int pm_rec_parse_realtime(int *ret, const char *text, struct pm_error *err)
 {
 	uint64_t priority;
 
-	if (!pm_parse_u64(text, &priority) || priority == 0 || priority > REALTIME_MAX) {
-		pm_error_set(err, -EINVAL, "-r %s: expected a priority, 1 to %d", text,
-			     REALTIME_MAX);
+	if (!pm_parse_u64(text, &priority) || priority > REALTIME_MAX) {
+		pm_error_set(err, -EINVAL,
+			     "-r %s: expected a priority, 1 to %d, or 0 for "
+			     "none",
+			     text, REALTIME_MAX);
 		return pm_rec_usage(err);
 	}
-	*ret = (int)priority;
+	*ret = priority > 0 ? (int)priority : -1;
 	return 0;
 }
 

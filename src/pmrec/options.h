@@ -61,7 +61,7 @@ struct pm_rec_options {
 	const char *control; /* "fifo:PATH[,ACK]" or "fd:N[,ACK]", NULL: none */
 	bool overwrite;
 
-	int realtime; /* -r: SCHED_FIFO priority, 0: not given */
+	int realtime; /* -r: SCHED_FIFO priority; 0: not given, -1: as it is */
 	const char *user; /* --user: as whom the command runs, NULL: as we do */
 
 	const char *list_kind, *list_glob; /* --list, NULL: all; as typed */

@@ -17,6 +17,7 @@
 #include "off-cpu.h"
 #include "output.h"
 #include "progress.h"
+#include "realtime.h"
 #include "spaces.h"
 #include "summary.h"
 
@@ -128,6 +129,8 @@ static int open_all(struct pm_rec_session *session, struct pm_error *err)
 		if (!session->follow || pm_rec_follow_begin(session) < 0)
 			ret = pm_error_set(err, -ENOMEM, "out of memory");
 	}
+	if (ret == 0)
+		ret = pm_rec_realtime_begin(session, err);
 	return ret < 0 ? ret : pm_rec_output_open(session, err);
 }
 
@@ -173,8 +176,10 @@ static int run(struct pm_rec_session *session)
 		ret = open_all(session, &err);
 	if (ret < 0)
 		return fail(&err, PM_REC_STATUS_FAILED);
-	if (options->verbose && !options->quiet)
+	if (options->verbose && !options->quiet) {
 		pm_rec_engine_print(session);
+		pm_rec_realtime_print(session);
+	}
 	pm_rec_coverage_begin(session);
 	session->begin_ns = session->end_ns = pm_rec_now_ns();
 	ret = go(session, &err);
@@ -182,6 +187,8 @@ static int run(struct pm_rec_session *session)
 		return launch_failed(session, ret, &err);
 	ret = session->ptrace ? pm_rec_ptrace_record(session, &err)
 			      : pm_rec_course_run(session, &err);
+	/* Names take their time, and are in no hurry. */
+	pm_rec_realtime_end(session);
 	if (ret == 0)
 		ret = pm_rec_output_finish(session, &err);
 	ret = pm_rec_output_close(session, ret, &err);
@@ -216,6 +223,7 @@ int pm_rec_session_run(const struct pm_rec_options *options)
 	pm_rec_jit_free(session.jit);
 	pm_rec_fields_free(session.fields);
 	pm_rec_off_cpu_free(session.off_cpu);
+	pm_rec_realtime_free(session.realtime);
 	pm_file_writer_close(session.writer, NULL);
 	pm_rec_raw_close(session.raw, false, NULL);
 	pm_perf_free(session.perf);

@@ -78,6 +78,7 @@ struct pm_rec_session {
 	struct pm_rec_jit *jit;
 	struct pm_rec_fields *fields; /* what tracepoints and probes say */
 	struct pm_rec_off_cpu *off_cpu; /* --off-cpu, or NULL */
+	struct pm_rec_realtime *realtime; /* NULL: the priority is as it was */
 	uint64_t begin_ns, end_ns; /* of the command or of the recording, CLOCK_MONOTONIC */
 	uint64_t cpu_ns; /* with `attach`: CPU time of the targets, if */
 	bool cpu_known;

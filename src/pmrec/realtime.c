@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT */
+#include "realtime.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+enum {
+	NICE_BEST = -20,
+	ROUND_MS_MAX = 500, /* CPU time */
+	DEFAULT_PRIORITY = 1,
+};
+
+/* sigevent(7): glibc has the name since 2.38 only. */
+#ifndef sigev_notify_thread_id
+#define sigev_notify_thread_id _sigev_un._tid
+#endif
+
+struct pm_rec_realtime {
+	int priority; /* of SCHED_FIFO, 0: not ours */
+	int nice_before, nice; /* equal: not ours */
+	int policy_before;
+	struct sched_param param_before;
+	int refused; /* errno of SCHED_FIFO, 0: granted */
+	timer_t watchdog;
+	bool watched;
+};
+
+/* Set by the handler. One recording at a time is made by a process. */
+static volatile sig_atomic_t given_up;
+
+/* In the thread that took too long. Without privileges the flag cannot be taken back. sched_setscheduler(2) is a bare system call. */
+static void give_up(int sig)
+{
+	static const struct sched_param none;
+	int saved = errno;
+
+	(void)sig;
+	sched_setscheduler(0, SCHED_OTHER | SCHED_RESET_ON_FORK, &none);
+	given_up = 1;
+	errno = saved;
+}
+
+static int watchdog_signal(void)
+{
+	return SIGRTMIN + 3;
+}
+
+/* Without it no SCHED_FIFO. */
+static bool make_watchdog(struct pm_rec_realtime *realtime)
+{
+	struct sigaction action = { .sa_handler = give_up, .sa_flags = SA_RESTART };
+	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID,
+				  .sigev_signo = watchdog_signal() };
+	sigset_t set;
+
+	event.sigev_notify_thread_id = (pid_t)syscall(SYS_gettid);
+	sigemptyset(&set);
+	sigaddset(&set, watchdog_signal());
+	given_up = 0;
+	if (sigaction(watchdog_signal(), &action, NULL) < 0 ||
+	    pthread_sigmask(SIG_UNBLOCK, &set, NULL) != 0)
+		return false;
+	realtime->watched =
+		timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &realtime->watchdog) == 0;
+	return realtime->watched;
+}
+
+static void drop_watchdog(struct pm_rec_realtime *realtime)
+{
+	if (realtime->watched)
+		timer_delete(realtime->watchdog);
+	realtime->watched = false;
+}
+
+static void raise_nice(struct pm_rec_realtime *realtime)
+{
+	for (int nice = NICE_BEST; nice < realtime->nice_before; nice++)
+		if (setpriority(PRIO_PROCESS, 0, nice) == 0) {
+			realtime->nice = nice;
+			return;
+		}
+}
+
+static int refuse(const struct pm_rec_realtime *realtime, int priority,
+		  struct pm_error *err)
+{
+	struct rlimit limit;
+
+	if (realtime->refused != EPERM)
+		return pm_error_set(err, -realtime->refused, "-r %d: SCHED_FIFO: %s",
+				    priority, strerror(realtime->refused));
+	if (getrlimit(RLIMIT_RTPRIO, &limit) < 0)
+		limit.rlim_cur = 0;
+	pm_error_set(
+		err, -EPERM,
+		"-r %d: real-time priority is not allowed here (RLIMIT_RTPRIO is %llu, "
+		"and CAP_SYS_NICE is missing)",
+		priority, (unsigned long long)limit.rlim_cur);
+	pm_error_fix(err, "sudo, or without -r");
+	return -EPERM;
+}
+
+int pm_rec_realtime_begin(struct pm_rec_session *session, struct pm_error *err)
+{
+	int wanted = session->options->realtime;
+	struct sched_param param = { .sched_priority =
+					     wanted > 0 ? wanted : DEFAULT_PRIORITY };
+	struct pm_rec_realtime *realtime;
+
+	if (!session->perf || wanted < 0)
+		return 0;
+	session->realtime = realtime = calloc(1, sizeof(*realtime));
+	if (!realtime)
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	realtime->policy_before = sched_getscheduler(0);
+	sched_getparam(0, &realtime->param_before);
+	errno = 0;
+	realtime->nice_before = realtime->nice = getpriority(PRIO_PROCESS, 0);
+	/* Who gave us a policy of his own shall keep it. */
+	if (wanted == 0 && (realtime->policy_before != SCHED_OTHER || errno != 0))
+		return 0;
+	if (make_watchdog(realtime) &&
+	    sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &param) == 0) {
+		realtime->priority = param.sched_priority;
+		return 0;
+	}
+	realtime->refused = errno;
+	drop_watchdog(realtime);
+	if (wanted > 0)
+		return refuse(realtime, wanted, err);
+	raise_nice(realtime);
+	return 0;
+}
+
+void pm_rec_realtime_round(struct pm_rec_session *session)
+{
+	static const struct itimerspec longest = {
+		.it_value = { .tv_sec = ROUND_MS_MAX / 1000,
+			      .tv_nsec = ROUND_MS_MAX % 1000 * 1000000 }
+	};
+
+	if (session->realtime && session->realtime->watched)
+		timer_settime(session->realtime->watchdog, 0, &longest, NULL);
+}
+
+void pm_rec_realtime_end(struct pm_rec_session *session)
+{
+	struct pm_rec_realtime *realtime = session->realtime;
+
+	if (!realtime)
+		return;
+	drop_watchdog(realtime);
+	if (realtime->priority > 0) {
+		sched_setscheduler(0, realtime->policy_before | SCHED_RESET_ON_FORK,
+				   &realtime->param_before);
+		realtime->priority = 0;
+		if (given_up)
+			pm_rec_warn(
+				session,
+				"real-time priority was given up: reading what a file "
+				"or process told took more than 0.5 s at once");
+	}
+	if (realtime->nice != realtime->nice_before)
+		setpriority(PRIO_PROCESS, 0, realtime->nice_before);
+	realtime->nice = realtime->nice_before;
+}
+
+void pm_rec_realtime_print(const struct pm_rec_session *session)
+{
+	const struct pm_rec_realtime *realtime = session->realtime;
+
+	if (realtime && realtime->priority > 0)
+		fprintf(stderr, "pmrec: reads the buffers with SCHED_FIFO %d\n",
+			realtime->priority);
+	else if (realtime && realtime->refused)
+		fprintf(stderr, "pmrec: reads the buffers at nice %d (SCHED_FIFO: %s)\n",
+			realtime->nice, strerror(realtime->refused));
+	else if (realtime || session->perf)
+		fprintf(stderr,
+			"pmrec: reads the buffers at the priority it was given\n");
+}
+
+void pm_rec_realtime_free(struct pm_rec_realtime *realtime)
+{
+	if (realtime)
+		drop_watchdog(realtime);
+	free(realtime);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Priority of the thread that empties the rings. A target that keeps all CPUs busy keeps the
+ * recorder from running, too, and then the rings overflow: so that thread runs with
+ * SCHED_FIFO, or where that is refused with the best nice value that is allowed. For as long
+ * as it records only; who is forked meanwhile does not inherit it, and the command was
+ * forked before.
+ */
+#pragma once
+
+#include "session.h"
+
+struct pm_rec_realtime;
+
+/* Raises the priority of the calling thread. Fails only when -r asked for what is refused;
+ * @err tells the remedy. */
+int pm_rec_realtime_begin(struct pm_rec_session *session, struct pm_error *err);
+/*
+ * Before each round: what follows may keep a CPU for a while. A file of the target that costs
+ * more than half a second of CPU time in one round (its tables are read then) would keep
+ * everybody else from that CPU: the priority is given up, in the middle of it.
+ */
+void pm_rec_realtime_round(struct pm_rec_session *session);
+/* As it was before, and tells if it had to be given up. */
+void pm_rec_realtime_end(struct pm_rec_session *session);
+/* One line for --verbose. */
+void pm_rec_realtime_print(const struct pm_rec_session *session);
+void pm_rec_realtime_free(struct pm_rec_realtime *realtime);
