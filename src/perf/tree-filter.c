@@ -147,9 +147,13 @@ static void emit(struct code *code, const struct bpf_insn *insns, size_t len)
 	emit(code, (const struct bpf_insn[]){ __VA_ARGS__ }, \
 	     sizeof((const struct bpf_insn[]){ __VA_ARGS__ }) / sizeof(struct bpf_insn))
 
-/* r0 := where the mark of the task in @task is; the program ends where there is none. Changes
- * r1 to r5 and r9. @task is a register that calls keep. */
-static void find_mark(struct code *code, int map, uint8_t task)
+/* What a program at a tracepoint ends with: after 0 nobody at all would get a record of it,
+ * neither another perf nor another pmrec (perf_trace_run_bpf_submit()). */
+#define GO_ON 1
+
+/* r0 := where the mark of the task in @task is; the program ends with @without where there is
+ * none. Changes r1 to r5 and r9. @task is a register that calls keep. */
+static void find_mark(struct code *code, int map, uint8_t task, int without)
 {
 	EMIT(code, MOVE(R2, task), /* which chunk: the key … */
 	     SHIFT_RIGHT(R2, CHUNK_SHIFT), /* */
@@ -161,7 +165,7 @@ static void find_mark(struct code *code, int map, uint8_t task)
 	     INSN(0, 0, 0, 0, 0), /* its upper half */
 	     CALL(BPF_FUNC_map_lookup_elem), /* */
 	     SKIP_UNLESS(R0, 0, 2), /* no such chunk: */
-	     SET(R0, 0), /* no mark, no record */
+	     SET(R0, without), /* no mark */
 	     EXIT(), /* */
 	     MOVE(R9, task), /* which byte of the chunk; the verifier sees from the … */
 	     AND_VALUE(R9, CHUNK_BYTES - 1), /* … mask that it lies inside */
@@ -175,7 +179,7 @@ static int load_sampling(int map, struct pm_error *err)
 
 	EMIT(&code, CALL(BPF_FUNC_get_current_pid_tgid), /* process << 32 | thread */
 	     MOVE_32(R6, R0)); /* the thread; the upper half becomes 0 */
-	find_mark(&code, map, R6);
+	find_mark(&code, map, R6, 0);
 	EMIT(&code, LOAD_8(R1, R0, 0), /* its mark */
 	     SET(R0, 0), /* not recorded … */
 	     SKIP_UNLESS(R1, PM_TREE_YES, 1), /* */
@@ -194,14 +198,14 @@ static int load_fork(int map, int child_at, struct pm_error *err)
 	     LOAD_32(R7, R1, (int16_t)child_at), /* the new task, from the record */
 	     CALL(BPF_FUNC_get_current_pid_tgid), /* */
 	     MOVE_32(R6, R0)); /* who made it */
-	find_mark(&code, map, R6);
+	find_mark(&code, map, R6, GO_ON);
 	EMIT(&code, LOAD_8(R8, R0, 0), /* the maker's mark */
 	     SKIP_UNLESS(R8, PM_TREE_NO, 2), /* none: */
-	     SET(R0, 0), /* nothing to hand on */
+	     SET(R0, GO_ON), /* nothing to hand on */
 	     EXIT());
-	find_mark(&code, map, R7);
+	find_mark(&code, map, R7, GO_ON);
 	EMIT(&code, STORE_8(R0, R8, 0), /* the new task's mark := its maker's */
-	     SET(R0, 0), /* no record of this event itself */
+	     SET(R0, GO_ON), /* */
 	     EXIT());
 	return load(BPF_PROG_TYPE_TRACEPOINT, "fork", code.insns, code.len, err);
 }
@@ -214,17 +218,17 @@ static int load_exec(int map, int pid_at, int old_at, struct pm_error *err)
 
 	EMIT(&code, LOAD_32(R6, R1, (int16_t)old_at), /* the number before */
 	     LOAD_32(R7, R1, (int16_t)pid_at)); /* the number now */
-	find_mark(&code, map, R6);
+	find_mark(&code, map, R6, GO_ON);
 	EMIT(&code, LOAD_8(R8, R0, 0), /* its mark */
 	     SKIP_UNLESS(R8, PM_TREE_NO, 2), /* none: */
-	     SET(R0, 0), /* */
+	     SET(R0, GO_ON), /* */
 	     EXIT(), /* */
 	     SET(R1, PM_TREE_NO), /* */
 	     STORE_8(R0, R1, 0)); /* the old number is free … */
-	find_mark(&code, map, R7);
+	find_mark(&code, map, R7, GO_ON);
 	EMIT(&code, SET(R1, PM_TREE_YES), /* … and the new one recorded, from now on … */
 	     STORE_8(R0, R1, 0), /* … also when it waited for its exec */
-	     SET(R0, 0), /* */
+	     SET(R0, GO_ON), /* */
 	     EXIT());
 	return load(BPF_PROG_TYPE_TRACEPOINT, "exec", code.insns, code.len, err);
 }
@@ -236,10 +240,10 @@ static int load_free(int map, int pid_at, struct pm_error *err)
 	struct code code = { .len = 0 };
 
 	EMIT(&code, LOAD_32(R6, R1, (int16_t)pid_at)); /* who it was */
-	find_mark(&code, map, R6);
+	find_mark(&code, map, R6, GO_ON);
 	EMIT(&code, SET(R1, PM_TREE_NO), /* */
 	     STORE_8(R0, R1, 0), /* no mark */
-	     SET(R0, 0), /* */
+	     SET(R0, GO_ON), /* */
 	     EXIT());
 	return load(BPF_PROG_TYPE_TRACEPOINT, "free", code.insns, code.len, err);
 }
@@ -314,6 +318,7 @@ static int open_tracepoint(uint64_t id)
 	attr.size = sizeof(attr);
 	attr.type = PERF_TYPE_TRACEPOINT;
 	attr.config = id;
+	attr.disabled = 1; /* only its program counts, which runs nevertheless */
 	attr.sample_period = 1;
 	for (int cpu = 0; cpu < 64 && fd < 0; cpu++) {
 		fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1,
