@@ -27,6 +27,9 @@ enum {
  * module than ours of 64 bits, and is told apart by this name. */
 #define PM_VDSO32_PATH "[vdso32]"
 
+/* What the kernel calls its page for probes in a process. */
+#define PM_UPROBES_PATH "[uprobes]"
+
 /* What a mapping shows of its file. Two mappings are of one module when path and identity
  * (build-id if known, else device and inode) agree. */
 struct pm_module_identity {

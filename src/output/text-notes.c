@@ -170,6 +170,7 @@ static const char *stop_in_words(const char *stop)
 		{ "bad_memory", "unwinding led outside of the stack" },
 		{ "no_progress", "unwinding went round in a circle" },
 		{ "limit", "the stack has more frames than are recorded" },
+		{ "uprobe", "a return probe hides where the function returns to" },
 		{ "no_regs", "there were no registers to begin with" },
 	};
 

@@ -23,6 +23,8 @@ const char *pm_rec_stop_name(uint32_t stop)
 		return "not_asked";
 	case PM_REC_STOP_NOT_SAMPLED:
 		return "not_sampled";
+	case PM_REC_STOP_UPROBE:
+		return "uprobe";
 	default:
 		return pm_unw_stop_name((enum pm_unw_stop)stop);
 	}
@@ -288,6 +290,17 @@ static int unwind(struct pm_rec_chains *chains, struct pm_unw_space *space,
 	return 0;
 }
 
+/* The kernel's page for probes (kernel/events/uprobes.c, xol_area). Where the function returns
+ * to is known to the kernel alone. */
+static bool is_uprobes(const struct pm_rec_chains *chains,
+		       const struct pm_unw_frame *frame)
+{
+	const struct pm_module *module =
+		frame->map ? pm_procs_module(chains->from.procs, frame->map->tag) : NULL;
+
+	return module && strcmp(module->identity.path, PM_UPROBES_PATH) == 0;
+}
+
 static int push_unwound(struct pm_rec_chains *chains, const struct pm_record *record,
 			struct pm_unw_space *space, uint32_t *stop)
 {
@@ -318,7 +331,9 @@ static int push_unwound(struct pm_rec_chains *chains, const struct pm_record *re
 		if (error < 0)
 			return error;
 	}
-	*stop = reason;
+	*stop = len > 0 && is_uprobes(chains, &chains->found[len - 1])
+			? PM_REC_STOP_UPROBE
+			: (uint32_t)reason;
 	return pm_rec_chains_stitch(chains, record, space, &regs, &stack, len, stop);
 }
 

@@ -35,6 +35,9 @@ enum {
 		PM_UNW_STOP_COUNT, /* the kernel's chain ended, root or not */
 	PM_REC_STOP_NOT_ASKED, /* --call-graph none */
 	PM_REC_STOP_NOT_SAMPLED, /* blocked time: the kernel gave no stack for it */
+	/* A return probe has put the kernel's trampoline in the place of the return address,
+	 * or an instruction with a probe is being executed in the kernel's copy of it. */
+	PM_REC_STOP_UPROBE,
 	PM_REC_STOP_COUNT,
 };
 const char *pm_rec_stop_name(uint32_t stop);

@@ -60,6 +60,21 @@ static int push_with_overlay(struct view *view, struct pm_unw_map map)
 	return map.start < map.end ? pm_vec_push(&view->maps, map) : 0;
 }
 
+/*
+ * The trampoline of return probes is what the page begins with, and looking up a return
+ * address minus 1 must find it.
+ */
+static void widen_uprobes(const struct view *view, const struct pm_module *module,
+			  struct pm_unw_map *map)
+{
+	const struct pm_unw_map *last =
+		view->maps.len > 0 ? &view->maps.data[view->maps.len - 1] : NULL;
+
+	if (strcmp(module->identity.path, PM_UPROBES_PATH) == 0 && map->start > 0 &&
+	    (!last || last->end < map->start))
+		map->start--;
+}
+
 static int rebuild(struct view *view, const struct pm_space *space,
 		   struct pm_rec_modules *modules, const struct pm_procs *procs)
 {
@@ -78,6 +93,7 @@ static int rebuild(struct view *view, const struct pm_space *space,
 			return -ENOMEM;
 		map = convert(mapping, module,
 			      pm_procs_module(procs, mapping->module)->identity.kind);
+		widen_uprobes(view, pm_procs_module(procs, mapping->module), &map);
 		if (map.module || view->overlay.len == 0)
 			ret = pm_vec_push(&view->maps, map);
 		else
