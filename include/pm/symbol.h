@@ -39,6 +39,9 @@ struct pm_symbol_options {
 	/* What pm_symbol_files_find() found, borrowed: then no file is opened at all. NULL:
 	 * they are looked for. */
 	const struct pm_symbol_files *files;
+	/* Set when debug information was not, or not all, read, for what that would cost: it
+	 * inflates beyond reason, has too many units, or took too long. May be NULL. */
+	bool *limited;
 };
 
 /*

@@ -84,12 +84,18 @@ static int start(struct crew *crew, struct worker *worker)
 	return 0;
 }
 
-static int left_out(struct crew *crew, struct worker *worker, const char *why)
+static int done(struct crew *crew, struct worker *worker, const char *what,
+		const char *why)
 {
 	size_t job = worker->job++;
 
 	worker->next_index = 0;
-	return crew->calls->done(crew->calls->user, job, why);
+	return crew->calls->done(crew->calls->user, job, what, why);
+}
+
+static int left_out(struct crew *crew, struct worker *worker, const char *why)
+{
+	return done(crew, worker, "names", why);
 }
 
 /* Nobody can be started: what is left has no names. */
@@ -217,6 +223,10 @@ static int take_message(struct crew *crew, struct worker *worker)
 
 	if (message->kind == PM_REC_WIRE_DONE) {
 		worker->heard_ns = pm_rec_now_ns();
+		if (message->code == PM_REC_WIRE_LIMITED)
+			return done(crew, worker, "lines and inlined functions",
+				    "its debug information inflates beyond reason, or "
+				    "takes too long to read");
 		return left_out(crew, worker, words_of(message->code));
 	}
 	worker->next_index = message->index + 1;

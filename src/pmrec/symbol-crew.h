@@ -15,8 +15,8 @@ struct pm_rec_crew_calls {
 	/* The chain of jobs[@job].addresses[message->index], which rises with each call for a
 	 * job. 0, or a negative errno to end it all. */
 	int (*symbol)(void *user, size_t job, const struct pm_rec_wire_message *message);
-	/* The job is over; @why NULL or, in words, why names were left out. */
-	int (*done)(void *user, size_t job, const char *why);
+	/* The job is over; @why NULL or, in words, why @what was left out. */
+	int (*done)(void *user, size_t job, const char *what, const char *why);
 	/* Now and then; negative to end it all. */
 	int (*tick)(void *user);
 };

@@ -6,7 +6,7 @@
  * A message is the length of what follows (u32), a kind (u32), then
  *   symbol: the address by its place in the job's list (u32), how many functions (u32), and
  *           for each its line (u32), which texts follow (u32), name and file with their NUL
- *   done:   0 or a negative errno (i32); the job is over, the next one's messages follow
+ *   done:   0, a negative errno or PM_REC_WIRE_LIMITED (i32); the job is over, the next one's messages follow
  * in host byte order: both sides are one program.
  */
 #pragma once
@@ -19,6 +19,11 @@ enum {
 		256, /* of one inline chain; compilers stay far below */
 	PM_REC_WIRE_BYTES_MAX =
 		1 << 22, /* of one message; the outermost functions go first */
+};
+
+enum {
+	PM_REC_WIRE_LIMITED =
+		1, /* debug information was left out, see struct pm_symbol_options */
 };
 
 enum pm_rec_wire_kind {

@@ -31,6 +31,7 @@ struct job {
 	int fd; /* -1: none */
 	struct pm_symbol_files files;
 	uint64_t bytes; /* on disk */
+	bool limited;
 };
 
 struct worker {
@@ -55,8 +56,7 @@ static void count_file(struct worker *worker, struct job *job, int fd)
 					: MAPPED_BYTES_MAX;
 }
 
-static struct pm_symbol_options options_of(const struct worker *worker,
-					   const struct job *job)
+static struct pm_symbol_options options_of(const struct worker *worker, struct job *job)
 {
 	const struct pm_module *module =
 		pm_procs_module(worker->session->procs, job->of->module);
@@ -65,7 +65,8 @@ static struct pm_symbol_options options_of(const struct worker *worker,
 					   .lines = true,
 					   .pid = module->seen_pid,
 					   .path = module->identity.path,
-					   .files = &job->files };
+					   .files = &job->files,
+					   .limited = &job->limited };
 }
 
 static void open_files(struct worker *worker)
@@ -116,8 +117,11 @@ static int emit(void *user, size_t index, const struct pm_symbol_function *funct
 
 	if (len == 0)
 		return 0;
-	if (len > PM_REC_WIRE_FUNCTIONS_MAX)
+	/* Of a longer chain the function itself is what matters most. */
+	if (len > PM_REC_WIRE_FUNCTIONS_MAX) {
+		functions += len - PM_REC_WIRE_FUNCTIONS_MAX;
 		len = PM_REC_WIRE_FUNCTIONS_MAX;
+	}
 	for (size_t i = 0; i < len; i++)
 		texts[i] = (struct pm_file_function){ .name = functions[i].name,
 						      .file = functions[i].file,
@@ -177,10 +181,14 @@ static void run(struct worker *worker, pid_t parent)
 		_exit(FAILED);
 	for (size_t i = 0; i < worker->len; i++) {
 		struct job *job = &worker->jobs[i];
+		int code;
 
 		pm_rec_sandbox_cpu_time(PM_REC_SYMBOL_SECONDS +
 					job->bytes / PM_REC_SYMBOL_BYTES_A_SECOND);
-		pm_rec_wire_put_done(&worker->text, resolve(worker, job));
+		code = resolve(worker, job);
+		if (code == 0 && job->limited)
+			code = PM_REC_WIRE_LIMITED;
+		pm_rec_wire_put_done(&worker->text, code);
 		send_text(worker);
 	}
 }

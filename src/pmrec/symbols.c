@@ -74,7 +74,7 @@ static int on_symbol(void *user, size_t job, const struct pm_rec_wire_message *m
 	return ret;
 }
 
-static int on_done(void *user, size_t job, const char *why)
+static int on_done(void *user, size_t job, const char *what, const char *why)
 {
 	struct work *work = user;
 	struct pm_str text = { 0 };
@@ -82,7 +82,7 @@ static int on_done(void *user, size_t job, const char *why)
 	work->done += work->batches.data[job].len;
 	if (!why || ++work->left_out > LEFT_OUT_TOLD_MAX)
 		return 0;
-	pm_str_printf(&text, "names of %s were left out: %s",
+	pm_str_printf(&text, "%s of %s were left out: %s", what,
 		      pm_procs_module(work->session->procs, work->jobs.data[job].module)
 			      ->identity.path,
 		      why);

@@ -26,6 +26,7 @@ struct pm_dwarf {
 	struct pm_bytes info, line, line_str, str, ranges, rnglists, addr;
 	uint64_t ranges_budget; /* steps left for reading range lists */
 	uint64_t lines_budget; /* bytes left for running line programs */
+	bool limited; /* there is some that was not opened, for what it would cost */
 };
 
 /* -ENOENT when there is none that is sane, -ENOMEM. */

@@ -101,19 +101,25 @@ static bool has_too_many_units(struct pm_bytes info)
 	return units > UNITS_MAX;
 }
 
-static Dwarf *open_checked(const struct pm_elf_image *image, struct pm_bytes *info)
+static Dwarf *open_checked(const struct pm_elf_image *image, struct pm_bytes *info,
+			   bool *limited)
 {
 	const char *ident = elf_getident(image->elf, NULL);
 	Dwarf *dwarf;
 
-	if (!ident || (unsigned char)ident[EI_DATA] != host_order || is_bomb(image))
+	if (!ident || (unsigned char)ident[EI_DATA] != host_order)
 		return NULL;
+	if (is_bomb(image)) {
+		*limited = true;
+		return NULL;
+	}
 	dwarf = dwarf_begin_elf(image->elf, DWARF_C_READ, NULL);
 	if (!dwarf)
 		return NULL;
 	/* libdw has inflated what was compressed: the same Elf now gives plain bytes. */
 	*info = section_bytes(image, ".debug_info");
 	if (has_too_many_units(*info)) {
+		*limited = true;
 		dwarf_end(dwarf);
 		return NULL;
 	}
@@ -135,7 +141,7 @@ static void open_alt(struct pm_dwarf *dwarf, const struct pm_symbol_options *opt
 	if (id_len <= 0 ||
 	    pm_debug_file_alt(&dwarf->alt_image, id, (size_t)id_len, options) < 0)
 		return;
-	dwarf->alt = open_checked(&dwarf->alt_image, &info);
+	dwarf->alt = open_checked(&dwarf->alt_image, &info, &dwarf->limited);
 	if (dwarf->alt)
 		dwarf_setalt(dwarf->dwarf, dwarf->alt);
 }
@@ -145,7 +151,7 @@ int pm_dwarf_open(struct pm_dwarf *dwarf, const struct pm_elf_image *image,
 		  const struct pm_symbol_options *options)
 {
 	*dwarf = (struct pm_dwarf){ .image = image };
-	dwarf->dwarf = open_checked(debug, &dwarf->info);
+	dwarf->dwarf = open_checked(debug, &dwarf->info, &dwarf->limited);
 	if (!dwarf->dwarf)
 		return -ENOENT;
 	dwarf->line = section_bytes(debug, ".debug_line");

@@ -340,6 +340,7 @@ int pm_dwarf_resolve(const struct pm_elf_image *image, const struct pm_elf_image
 	if (!hits)
 		return -ENOMEM;
 	code = pm_dwarf_open(&resolver.dwarf, image, debug, options);
+	answers->limited = resolver.dwarf.limited;
 	if (code < 0)
 		return code == -ENOENT ? 0 : code;
 	resolver.deadline_ms =
@@ -347,6 +348,7 @@ int pm_dwarf_resolve(const struct pm_elf_image *image, const struct pm_elf_image
 		(resolver.dwarf.info.len + resolver.dwarf.line.len) / BYTES_PER_MS;
 	resolver.walk = pm_walk_new();
 	code = resolver.walk ? visit_all(&resolver) : -ENOMEM;
+	answers->limited |= is_overdue(&resolver);
 	pm_walk_free(resolver.walk);
 	pm_vec_release(&resolver.rangeless);
 	pm_vec_release(&resolver.owned.of);

@@ -135,6 +135,7 @@ struct pm_dwarf_answer {
 struct pm_dwarf_answers {
 	struct pm_dwarf_answer *of; /* of wanted->len, zeroed by the caller */
 	PM_VEC(struct pm_symbol_function) functions;
+	bool limited; /* not all was read, for what that would cost */
 };
 
 /*

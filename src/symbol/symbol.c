@@ -134,6 +134,8 @@ static int run(struct job *job, int fd, pm_symbol_emit_fn emit, void *user,
 {
 	int code = job->wanted.len > 0 ? resolve(job, fd) : 0;
 
+	if (job->options->limited)
+		*job->options->limited = job->answers.limited;
 	if (code < 0)
 		pm_error_set(err, code, "no memory left for its symbols");
 	else

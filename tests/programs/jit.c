@@ -19,6 +19,8 @@
  *   fork      a map, and the code runs in a child that has none of its own
  *   forks     the same, but in the last of 5000 children, each the one before's
  *   garbage   a map with other lines in it
+ *   fifo      the map is a FIFO
+ *   million   a map that names a million other functions first
  *   both      a jitdump; half way a map that was written is written anew
  *   dumps     ten jitdumps, and a map
  *   frames    a jitdump, where `inner` is replaced often, each time with a large .eh_frame
@@ -42,6 +44,7 @@ enum {
 	DUMPS = 10,
 	FRAMES = 60,
 	FRAME_BYTES = 800000,
+	OTHERS = 1000000,
 };
 
 /* mov %rdi,%rax; 1: dec %rax; jnz 1b; ret */
@@ -148,6 +151,16 @@ static void in_last_child(long ms)
 	wait(NULL);
 }
 
+static void with_fifo(long ms)
+{
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)getpid());
+	unlink(path);
+	if (mkfifo(path, 0600) < 0)
+		fail(path);
+	run(ms);
+	unlink(path);
+}
+
 static void with_map(const char *how, long ms)
 {
 	struct timespec year[2] = { { 0 }, { 0 } };
@@ -157,6 +170,9 @@ static void with_map(const char *how, long ms)
 		run(ms);
 	if (strcmp(how, "garbage") == 0)
 		fprintf(out, "what is this\n\nand\tthat\n");
+	/* Elsewhere, and a name for each. */
+	for (unsigned int i = 0; strcmp(how, "million") == 0 && i < OTHERS; i++)
+		fprintf(out, "%x 10 name_%u_of_a_function\n", 0x10000 + 16 * i, i);
 	map_line(INNER_AT, sizeof(inner_code), "inner");
 	map_line(OUTER_AT, sizeof(outer_code), "outer");
 	year[0].tv_sec = year[1].tv_sec = time(NULL) - 365 * 86400;
@@ -418,6 +434,8 @@ int main(int argc, char **argv)
 		map_dumps();
 	if (strcmp(how, "silent") == 0)
 		run(ms);
+	else if (strcmp(how, "fifo") == 0)
+		with_fifo(ms);
 	else
 		with_map(how, ms);
 	return 0;
