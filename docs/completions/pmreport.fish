@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: MIT
+# Completion of pmreport for fish.
+
+complete -c pmreport -s s -l by -x -a 'function module thread process line address' -d 'table by'
+complete -c pmreport -l tree -d 'call tree from the root down'
+complete -c pmreport -l bottom-up -d 'from where the time is spent up'
+complete -c pmreport -l callers -x -d 'who calls a function'
+complete -c pmreport -l callees -x -d 'what a function calls'
+complete -c pmreport -l children -d 'sort tables by total'
+complete -c pmreport -l limit -x -d 'leave out what is below this percentage'
+complete -c pmreport -l no-inline -d 'count inlined functions to those that contain them'
+complete -c pmreport -l event -x -d 'of this event only'
+complete -c pmreport -s c -l comm -x -d 'of threads with this name'
+complete -c pmreport -l pid -x -d 'of these processes'
+complete -c pmreport -l tid -x -d 'of these threads'
+complete -c pmreport -s d -l module -x -d 'taken in code of these files'
+complete -c pmreport -s S -l symbol -x -d 'with a function anywhere on the stack'
+complete -c pmreport -l time -x -d 'from A to B'
+complete -c pmreport -l json -d 'JSON, everything'
+complete -c pmreport -s x -l field-separator -x -d 'fields separated by this'
+complete -c pmreport -l folded -a 'samples period' -d 'folded stacks for flame graphs'
+complete -c pmreport -s o -l output -r -F -d 'write to a file'
+complete -c pmreport -l color -x -a 'auto always never' -d 'colors'
+complete -c pmreport -l width -x -d columns
+complete -c pmreport -s q -l quiet -d 'data only'
+complete -c pmreport -s i -l input -r -F -d 'the recording'
+complete -c pmreport -s h -l help -d 'print the help'
+complete -c pmreport -l version -d 'print the version'
