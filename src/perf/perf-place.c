@@ -7,6 +7,8 @@
 #include <sys/ioctl.h>
 #include <time.h>
 
+#include "tracepoint.h"
+
 /* ---- events for what is told of processes --------------------------------------------- */
 
 static void fill_dummy(const struct pm_perf *perf, struct perf_event_attr *ret)
@@ -213,23 +215,10 @@ static int set_filter(const struct pm_perf *perf, uint32_t index, int fd,
 		      struct pm_error *err)
 {
 	const struct pm_event_spec *spec = &perf->events.data[index].actual;
-	int code;
 
 	if (!spec->filter || ioctl(fd, PERF_EVENT_IOC_SET_FILTER, spec->filter) == 0)
 		return 0;
-	code = errno;
-	if (code == EINVAL)
-		pm_error_set(
-			err, -code,
-			"the kernel does not take the filter \"%s\": it names no field "
-			"of %s, or is not written as in "
-			"Documentation/trace/events.rst",
-			spec->filter, spec->name);
-	else
-		pm_error_set(err, -code, "the filter \"%s\" cannot be set: %s",
-			     spec->filter, strerror(code));
-	pm_error_where(err, spec->requested, -1);
-	return -code;
+	return pm_tracepoint_explain_filter(spec, errno, err);
 }
 
 /* Whether the kernel has refused what needs the filter, so that tasks' events are tried. */

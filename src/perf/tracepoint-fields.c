@@ -236,6 +236,36 @@ int pm_tracepoint_new(struct pm_tracepoint **ret, const struct pm_event_spec *sp
 	return r;
 }
 
+int pm_tracepoint_explain_filter(const struct pm_event_spec *spec, int code,
+				 struct pm_error *err)
+{
+	struct pm_tracepoint *tracepoint = NULL;
+	struct pm_str fields PM_CLEANUP(pm_str_release) = { 0 };
+
+	if (code == EINVAL && pm_tracepoint_new(&tracepoint, spec, NULL) == 0)
+		for (size_t i = 0; i < tracepoint->fields.len; i++)
+			pm_str_printf(&fields, "%s%s%s", i ? ", " : "",
+				      tracepoint->fields.data[i].name,
+				      tracepoint->fields.data[i].shape == SHAPE_TEXT
+					      ? " (text)"
+					      : "");
+	pm_tracepoint_free(tracepoint);
+	if (fields.len > 0 && !fields.failed) {
+		pm_error_set(
+			err, -code,
+			"the kernel does not take the filter \"%s\"; the fields of %s "
+			"are %s",
+			spec->filter, spec->name, fields.data);
+		pm_error_fix(err, "a filter such as 'FIELD > 1 && TEXT ~ \"a*\"', see "
+				  "Documentation/trace/events.rst");
+	} else {
+		pm_error_set(err, -code, "the filter \"%s\" cannot be set: %s",
+			     spec->filter, strerror(code));
+	}
+	pm_error_where(err, spec->requested, -1);
+	return -code;
+}
+
 /* ---- values ---------------------------------------------------------------------------- */
 
 /* An unsigned number of @size bytes, which is one that machines have. */

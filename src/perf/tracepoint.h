@@ -26,6 +26,10 @@ int pm_tracepoints_expand_in(const char *root, const char *system, const char *n
 			     struct pm_error *err);
 int pm_tracepoint_names_read_in(const char *root, struct pm_tracepoint_names *ret,
 				struct pm_error *err);
+/* Why PERF_EVENT_IOC_SET_FILTER failed with errno @code: names the filter, and the fields that
+ * it may have. Returns -code. */
+int pm_tracepoint_explain_filter(const struct pm_event_spec *spec, int code,
+				 struct pm_error *err);
 /* From the text of a `format` file. @id: what samples must bear in `common_type`. */
 int pm_tracepoint_parse(struct pm_tracepoint **ret, const char *system, uint32_t id,
 			const char *format, size_t len, struct pm_error *err);
