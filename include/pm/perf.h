@@ -412,12 +412,15 @@ struct pm_perf_notes {
 struct pm_perf;
 
 /*
- * Opens every event on every online CPU for options->pid (inherit, enable_on_exec, disabled
- * until then), one ring per CPU. Degrades step by step where the kernel or the limits ask
- * for it (older kernels' attr bits, `perf_event_paranoid`, `perf_event_mlock_kb`,
- * `perf_event_max_sample_rate`, no PMU) and writes each step that changes what a user gets
- * into pm_perf_notes(). When it fails, @err tells which of paranoid, seccomp, mlock, fds it
- * is, the value found and the fix.
+ * Opens every event for the target on every online CPU, or those of `cpus`, one ring per CPU
+ * (one per thread where there are not enough file descriptors for more, and a note tells what
+ * that costs). What is told of processes (FORK, MMAP2, …) comes on all CPUs, whatever is
+ * sampled. For PM_PERF_CPUS and _CGROUP the idle task counts, as in perf record -a (pid 0).
+ * Degrades step by step where the kernel or the limits ask for it (older kernels' attr bits,
+ * `perf_event_paranoid`, `perf_event_mlock_kb`, `perf_event_max_sample_rate`, no PMU) and
+ * writes each step that changes what a user gets into pm_perf_notes(). When it fails, @err
+ * tells which of paranoid, seccomp, mlock, fds it is, the value found and the fix; -ESRCH when
+ * the target is gone, -ENODEV for a CPU that is not online.
  */
 int pm_perf_open(struct pm_perf **ret, const struct pm_perf_options *options,
 		 struct pm_error *err);
@@ -431,18 +434,30 @@ size_t pm_perf_ring_pages(
 /* The ring fds, for the caller's poll(2) beside its own; wakes at a quarter of a ring. */
 const int *pm_perf_poll_fds(const struct pm_perf *perf, size_t *len);
 
-int pm_perf_enable(struct pm_perf *perf); /* 0 or -errno */
-int pm_perf_disable(struct pm_perf *perf); /* stop all events; 0 or -errno */
+/*
+ * Begins and ends the sampling; 0 or -errno. What is told of processes (and SWITCH records)
+ * comes from the beginning, or from the exec of PM_PERF_COMMAND, to pm_perf_free().
+ */
+int pm_perf_enable(struct pm_perf *perf);
+int pm_perf_disable(struct pm_perf *perf);
 
 /*
  * Whether events were opened for CPUs and not for the tasks, though tasks are the target. An
  * event that tasks inherit begins its period anew in each of them, so that short threads are
  * hardly ever sampled; one of a CPU does not. In the kernel a filter then lets through only
- * the target's processes (tree-filter.c); a few of others may slip through, so the caller
- * has to leave out those that it knows nothing of. Done where root or CAP_PERFMON with
- * CAP_BPF allow it.
+ * the target's tasks (tree-filter.c). The caller has to leave out samples and other records of
+ * processes that it knows nothing of: for many tasks what is told of processes is of
+ * everybody, and a sample may be of one whose number was a target's. The other way round, a
+ * task's last samples may come behind its EXIT record. Done where root or CAP_PERFMON with
+ * CAP_BPF allow it, for hardware events and clocks with a frequency or a period above 1.
  */
 bool pm_perf_per_cpu(const struct pm_perf *perf);
+
+/*
+ * Threads that a target's process started while the events were being opened, so that nothing
+ * was inherited: true when they are followed from now on, which takes pm_perf_per_cpu().
+ */
+bool pm_perf_follow(struct pm_perf *perf, const pid_t *tids, size_t len);
 
 /*
  * To be called now and then (each second): CPUs that came online get their events, and those

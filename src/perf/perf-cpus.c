@@ -6,6 +6,7 @@
 #include <time.h>
 
 enum {
+	TRIES_MAX = 16,
 	CLOCKS_DIFFER_NS = 10000000, /* far more than between two readings */
 };
 
@@ -37,18 +38,29 @@ static bool has_stopped(struct pm_perf_place *place)
 	       values[1] - enabled_before + passed / 8 + CLOCKS_DIFFER_NS < passed;
 }
 
-/* ENODEV: it went off again meanwhile. */
+/* -EAGAIN: something that the kernel refuses now was left out. */
+static int reopen(struct pm_perf *perf, uint32_t at, struct pm_error *err)
+{
+	int r = -EAGAIN;
+
+	for (int i = 0; i < TRIES_MAX && r == -EAGAIN; i++) {
+		pm_perf_close_place(perf, at);
+		r = pm_perf_reopen_place(perf, at, err);
+	}
+	return r;
+}
+
 static int come_back(struct pm_perf *perf, uint32_t at, struct pm_error *err)
 {
-	int r;
+	int r = reopen(perf, at, err);
 
-	pm_perf_close_place(perf, at);
-	r = pm_perf_reopen_place(perf, at, err);
 	if (r == 0 && perf->enabled)
 		r = pm_perf_switch(perf, (int)at, true);
-	if (r < 0)
-		pm_perf_close_place(perf, at);
-	perf->places.data[at].offline = r < 0;
+	if (r == 0)
+		return 1;
+	pm_perf_close_place(perf, at);
+	/* Off again meanwhile: next time. Whatever else it is, it is told once. */
+	perf->places.data[at].offline = r == -ENODEV;
 	return r == -ENODEV ? 0 : r;
 }
 
@@ -57,7 +69,6 @@ static int check_place(struct pm_perf *perf, uint32_t at, bool online,
 {
 	struct pm_perf_place *place = &perf->places.data[at];
 	bool was_offline = place->offline;
-	int r;
 
 	if (!online) {
 		place->offline = true;
@@ -69,8 +80,7 @@ static int check_place(struct pm_perf *perf, uint32_t at, bool online,
 		return 0;
 	if (!was_offline && !has_stopped(place))
 		return 0;
-	r = come_back(perf, at, err);
-	return r < 0 ? r : 1;
+	return come_back(perf, at, err);
 }
 
 static int add_place(struct pm_perf *perf, uint32_t cpu, struct pm_error *err)

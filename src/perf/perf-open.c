@@ -303,6 +303,15 @@ bool pm_perf_per_cpu(const struct pm_perf *perf)
 	return perf->filter != NULL;
 }
 
+bool pm_perf_follow(struct pm_perf *perf, const pid_t *tids, size_t len)
+{
+	if (!perf->filter)
+		return false;
+	for (size_t i = 0; i < len; i++)
+		pm_tree_filter_mark(perf->filter, tids[i], PM_TREE_YES);
+	return true;
+}
+
 int pm_perf_enable(struct pm_perf *perf)
 {
 	perf->enabled = true;
