@@ -25,8 +25,10 @@ static bool parse_access(const char *text, size_t len, uint32_t *ret)
 			return false;
 		access |= bits[found - letters];
 	}
+	if (access == 0)
+		return false;
 	*ret = access;
-	return access != 0;
+	return true;
 }
 
 /* What arch_build_bp_info() of arch/x86/kernel/hw_breakpoint.c and the common code refuse

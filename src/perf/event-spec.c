@@ -11,6 +11,7 @@ enum {
 
 static const struct pm_event_sources sources_here = {
 	.devices = "/sys/bus/event_source/devices",
+	.tracefs = true,
 	.libpfm = true,
 };
 

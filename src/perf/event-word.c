@@ -183,15 +183,20 @@ static int parse_pmu(const struct pm_event_item *item, const char *name,
 {
 	struct pm_pmu_names pmus PM_CLEANUP(pm_pmu_names_release) = { 0 };
 	size_t before = item->ret->list.len;
+	bool exact = false;
 
 	if (pm_pmu_names_read(item->sources, &pmus) < 0)
 		return pm_error_set(err, -ENOMEM, "no memory for the PMUs");
+	for (size_t i = 0; i < pmus.list.len; i++)
+		exact |= strcmp(name, pmus.list.data[i]) == 0;
 	for (size_t i = 0; i < pmus.list.len; i++) {
 		struct pm_pmu pmu PM_CLEANUP(pm_pmu_release) = { .folder = -1 };
 		int r;
 
-		if (!pmu_matches(name, pmus.list.data[i]) ||
-		    pm_pmu_open(&pmu, item->sources, pmus.list.data[i]) < 0)
+		if (exact ? strcmp(name, pmus.list.data[i]) != 0
+			  : !pmu_matches(name, pmus.list.data[i]))
+			continue;
+		if (pm_pmu_open(&pmu, item->sources, pmus.list.data[i]) < 0)
 			continue;
 		r = add_pmu_event(item, &pmu, what, err);
 		if (r < 0)
@@ -284,6 +289,8 @@ static int add_tracepoints(const struct pm_event_item *item, const char *name,
 				   item->group_modifiers, err);
 	if (r < 0)
 		return r;
+	if (!item->sources->tracefs)
+		return pm_error_set(err, -EINVAL, "unknown event \"%s\"", name);
 	snprintf(system, sizeof(system), "%.*s", (int)(colon - name), name);
 	return pm_tracepoints_expand(system, colon + 1, &like, item->ret, err);
 }
@@ -349,7 +356,7 @@ static int parse_colons(const struct pm_event_item *item,
 	size_t last = parts->len - 1, name_len = item->len;
 	int r;
 
-	if (parts->len > 2 &&
+	if (parts->len > 2 && parts->len <= PM_ARRAY_LEN(parts->part) &&
 	    pm_event_are_modifiers(parts->part[last].at, parts->part[last].len)) {
 		what.modifiers = parts->part[last].at;
 		what.modifiers_len = parts->part[last].len;

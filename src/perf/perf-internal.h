@@ -214,6 +214,7 @@ int pm_tracepoints_expand(const char *system, const char *name,
 /* Where the parser looks; tests have folders of their own. */
 struct pm_event_sources {
 	const char *devices; /* PMUs: /sys/bus/event_source/devices */
+	bool tracefs; /* look for tracepoints of this machine */
 	bool libpfm; /* ask libpfm4 for names that nobody else knows */
 };
 

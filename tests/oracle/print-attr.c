@@ -63,12 +63,14 @@ static void print(const struct pm_event_specs *specs, size_t index)
 int main(int argc, char **argv)
 {
 	struct pm_event_sources sources = { .devices = "/sys/bus/event_source/devices",
+					    .tracefs = true,
 					    .libpfm = true };
 	struct pm_event_specs specs PM_CLEANUP(pm_event_specs_release) = { 0 };
 	struct pm_error err;
 
 	if (argc == 4 && strcmp(argv[1], "--devices") == 0) {
-		sources = (struct pm_event_sources){ .devices = argv[2] };
+		sources =
+			(struct pm_event_sources){ .devices = argv[2], .tracefs = true };
 		argv += 2;
 		argc -= 2;
 	}
