@@ -691,6 +691,90 @@ static void test_explanations(void **state)
 	}
 }
 
+struct kind_case {
+	struct pm_perf_refusal why;
+	int paranoid;
+	enum pm_lockdown lockdown;
+	bool root;
+	const char *text, *fix;
+};
+
+/* What is refused for its kind, or for whom it is about. */
+static void test_explanations_of_kinds(void **state)
+{
+	static const struct kind_case cases[] = {
+		{ { .code = EACCES, .kind = PM_EVENT_UPROBE },
+		  -1,
+		  PM_LOCKDOWN_OFF,
+		  false,
+		  "CAP_PERFMON",
+		  "sudo" },
+		{ { .code = EACCES, .kind = PM_EVENT_KPROBE },
+		  2,
+		  PM_LOCKDOWN_OFF,
+		  false,
+		  "CAP_PERFMON",
+		  "sudo" },
+		{ { .code = EPERM, .kind = PM_EVENT_TRACEPOINT, .in_kernel_only = true },
+		  0,
+		  PM_LOCKDOWN_OFF,
+		  false,
+		  "paranoid is 0, and above -1",
+		  "perf_event_paranoid=-1" },
+		{ { .code = EACCES, .wide = true },
+		  1,
+		  PM_LOCKDOWN_OFF,
+		  false,
+		  "paranoid is 1, and above 0",
+		  "perf_event_paranoid=0" },
+		{ { .code = EACCES, .wide = true },
+		  0,
+		  PM_LOCKDOWN_OFF,
+		  false,
+		  "although",
+		  NULL },
+		{ { .code = EACCES, .others = true },
+		  1,
+		  PM_LOCKDOWN_OFF,
+		  false,
+		  "belongs to another user",
+		  "sudo" },
+		{ { .code = EPERM, .kind = PM_EVENT_KPROBE },
+		  2,
+		  PM_LOCKDOWN_CONFIDENTIALITY,
+		  true,
+		  "locked down (confidentiality)",
+		  "boot without" },
+		{ { .code = EACCES, .kernel = true },
+		  2,
+		  PM_LOCKDOWN_INTEGRITY,
+		  false,
+		  "paranoid is 2",
+		  "perf_event_paranoid=1" },
+	};
+
+	for (size_t i = 0; i < PM_ARRAY_LEN(cases); i++) {
+		const struct kind_case *it = &cases[i];
+		struct pm_perf_env env = {
+			.paranoid_known = true,
+			.paranoid = it->paranoid,
+			.caps_known = true,
+			.caps = it->root ? UINT64_MAX : 0,
+			.lockdown = it->lockdown,
+		};
+		struct pm_perf_refusal why = it->why;
+		struct pm_error err = { 0 };
+
+		why.event = "it";
+		why.env = &env;
+		assert_int_equal(pm_perf_explain_open(&why, &err), -why.code);
+		if (!strstr(err.text, it->text))
+			fail_msg("case %zu: %s", i, err.text);
+		if (it->fix ? !strstr(err.fix, it->fix) : err.fix[0] != '\0')
+			fail_msg("case %zu: fix %s", i, err.fix);
+	}
+}
+
 static void test_explain_mlock(void **state)
 {
 	struct pm_perf_env env = { .mlock_kb = 516, .memlock_bytes = 8 << 20 };
@@ -734,6 +818,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_explanations),
+		cmocka_unit_test(test_explanations_of_kinds),
 		cmocka_unit_test(test_explain_mlock),
 		cmocka_unit_test(test_cpu_list),
 		cmocka_unit_test(test_wrong_options),
