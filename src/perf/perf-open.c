@@ -266,6 +266,7 @@ int pm_perf_open(struct pm_perf **ret, const struct pm_perf_options *options,
 		r = begin(perf, options, err);
 	if (r < 0)
 		return r;
+	pm_perf_note_probes(perf);
 	if (!perf->features.format_lost)
 		pm_perf_note(
 			perf,

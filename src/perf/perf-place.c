@@ -199,7 +199,8 @@ static void fill_event(const struct pm_perf *perf, const struct where *where,
 		.counted =
 			leader != index && perf->events.data[leader].requested.read_group,
 		.no_inherit = perf->options.no_inherit || where->task == PM_EVERY_TASK ||
-			      perf->places.data[where->place].cpu < 0,
+			      perf->places.data[where->place].cpu < 0 ||
+			      pm_perf_is_probe(&perf->events.data[index].requested),
 		.no_enable_on_exec = perf->options.begin_disabled || !command ||
 				     where->task == PM_EVERY_TASK,
 		.overwrite = perf->options.overwrite,
@@ -273,7 +274,9 @@ static int add_event(struct pm_perf *perf, const struct where *where, uint32_t i
 	if (fd < 0)
 		return fd;
 	if (pm_perf_filtered(perf, index)) {
-		r = pm_tree_filter_attach(perf->filter, fd);
+		r = pm_tree_filter_attach(
+			perf->filter, fd,
+			pm_perf_is_probe(&perf->events.data[index].requested));
 		if (r < 0 && give_up_filter(perf, index, -r))
 			return -EAGAIN;
 		if (r < 0)

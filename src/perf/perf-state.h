@@ -126,6 +126,10 @@ void pm_perf_close_place(struct pm_perf *perf, uint32_t place);
 void pm_perf_close_all(struct pm_perf *perf);
 /* Whether the event is opened for CPUs though tasks are the target. */
 bool pm_perf_filtered(const struct pm_perf *perf, uint32_t event);
+/* Of the uprobe or kprobe PMU. */
+bool pm_perf_is_probe(const struct pm_event_spec *spec);
+/* Says what is missed where probes are events of tasks. */
+void pm_perf_note_probes(struct pm_perf *perf);
 /* What the kernel counted as lost for the event of @entry. */
 int pm_perf_read_lost(const struct pm_perf *perf, const struct pm_perf_fd *entry,
 		      uint64_t *ret);

@@ -23,6 +23,8 @@ static bool fits_cpus(const struct pm_perf_event *event)
 {
 	const struct pm_event_spec *spec = &event->requested;
 
+	if (pm_perf_is_probe(spec))
+		return true;
 	if (spec->read_group || (!event->by_frequency && event->rate <= 1))
 		return false;
 	switch (spec->kind) {
@@ -40,6 +42,17 @@ static bool fits_cpus(const struct pm_perf_event *event)
 		break;
 	}
 	return false;
+}
+
+/*
+ * When a task forks, the kernel makes the child's event anew out of the attr, and reads the
+ * path of a probe at our address in the memory of that task: the fork fails with EFAULT, or
+ * the probe is on another file (perf_uprobe_init(), perf_kprobe_init(); Linux 6.18). So probes
+ * are never inherited.
+ */
+bool pm_perf_is_probe(const struct pm_event_spec *spec)
+{
+	return spec->kind == PM_EVENT_UPROBE || spec->kind == PM_EVENT_KPROBE;
 }
 
 /* A group is opened in one way. */
@@ -184,6 +197,25 @@ int pm_perf_plan_targets(struct pm_perf *perf, const struct pm_perf_options *opt
 	perf->no_filter = true;
 	pm_perf_decide_side_band(perf);
 	return 0;
+}
+
+void pm_perf_note_probes(struct pm_perf *perf)
+{
+	if (pm_perf_wide(perf) || perf->options.no_inherit)
+		return;
+	for (uint32_t i = 0; i < perf->events.len; i++) {
+		const struct pm_event_spec *spec = &perf->events.data[i].requested;
+
+		if (!pm_perf_is_probe(spec) || pm_perf_filtered(perf, i))
+			continue;
+		pm_perf_note(perf,
+			     "%s is not seen in threads and processes that are started "
+			     "from now on: the kernel does not hand probes on, and "
+			     "events of CPUs, which need CAP_PERFMON with CAP_BPF (or "
+			     "root) and no --per-task, cannot be used.",
+			     spec->name);
+		return;
+	}
 }
 
 bool pm_perf_plan_fewer_fds(struct pm_perf *perf)

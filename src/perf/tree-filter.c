@@ -36,6 +36,7 @@ enum {
 struct pm_tree_filter {
 	uint8_t *marks; /* TASKS_MAX, shared with the kernel */
 	int map, sampling;
+	int probing; /* the same program for probes; -1: the kernel does not take it */
 	int followers
 		[FOLLOWERS]; /* events of the tracepoints, which hold their programs */
 };
@@ -173,7 +174,7 @@ static void find_mark(struct code *code, int map, uint8_t task, int without)
 }
 
 /* At a sample: whether the running task is marked. 0 means that no record is made. */
-static int load_sampling(int map, struct pm_error *err)
+static int load_sampling(int map, enum bpf_prog_type type, struct pm_error *err)
 {
 	struct code code = { .len = 0 };
 
@@ -185,7 +186,7 @@ static int load_sampling(int map, struct pm_error *err)
 	     SKIP_UNLESS(R1, PM_TREE_YES, 1), /* */
 	     SET(R0, 1), /* … unless it is marked */
 	     EXIT());
-	return load(BPF_PROG_TYPE_PERF_EVENT, "sample", code.insns, code.len, err);
+	return load(type, "sample", code.insns, code.len, err);
 }
 
 /* sched_wakeup_new: the running task has made another one, which has not run yet. Unlike
@@ -402,9 +403,10 @@ static int build(struct pm_tree_filter *filter, bool inherit, struct pm_error *e
 		return pm_error_set(err, -errno, "the marks cannot be mapped: %s",
 				    strerror(errno));
 	filter->marks = marks;
-	filter->sampling = load_sampling(filter->map, err);
+	filter->sampling = load_sampling(filter->map, BPF_PROG_TYPE_PERF_EVENT, err);
 	if (filter->sampling < 0)
 		return filter->sampling;
+	filter->probing = load_sampling(filter->map, BPF_PROG_TYPE_KPROBE, NULL);
 	tracefs = pm_tracefs_open();
 	if (tracefs < 0)
 		return pm_error_set(err, tracefs, "tracefs cannot be read: %s",
@@ -422,7 +424,7 @@ int pm_tree_filter_new(struct pm_tree_filter **ret, bool inherit, struct pm_erro
 
 	if (!filter)
 		return pm_error_set(err, -ENOMEM, "no memory");
-	*filter = (struct pm_tree_filter){ NULL, -1, -1, { -1, -1, -1 } };
+	*filter = (struct pm_tree_filter){ NULL, -1, -1, -1, { -1, -1, -1 } };
 	r = build(filter, inherit, err);
 	if (r < 0)
 		pm_tree_filter_free(filter);
@@ -440,6 +442,8 @@ void pm_tree_filter_free(struct pm_tree_filter *filter)
 			close(filter->followers[i]);
 	if (filter->sampling >= 0)
 		close(filter->sampling);
+	if (filter->probing >= 0)
+		close(filter->probing);
 	if (filter->marks)
 		munmap(filter->marks, TASKS_MAX);
 	if (filter->map >= 0)
@@ -447,9 +451,13 @@ void pm_tree_filter_free(struct pm_tree_filter *filter)
 	free(filter);
 }
 
-int pm_tree_filter_attach(const struct pm_tree_filter *filter, int fd)
+int pm_tree_filter_attach(const struct pm_tree_filter *filter, int fd, bool probe)
 {
-	return ioctl(fd, PERF_EVENT_IOC_SET_BPF, filter->sampling) < 0 ? -errno : 0;
+	int program = probe ? filter->probing : filter->sampling;
+
+	if (program < 0)
+		return -EINVAL;
+	return ioctl(fd, PERF_EVENT_IOC_SET_BPF, program) < 0 ? -errno : 0;
 }
 
 void pm_tree_filter_mark(struct pm_tree_filter *filter, pid_t tid, enum pm_tree_mark mark)

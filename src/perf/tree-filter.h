@@ -32,8 +32,9 @@ int pm_tree_filter_new(struct pm_tree_filter **ret, bool inherit, struct pm_erro
 /* Nothing stays in the kernel but what events that are still open need. */
 void pm_tree_filter_free(struct pm_tree_filter *filter);
 
-/* Filters the event @fd, which must not be one of a tracepoint or probe. 0 or -errno. */
-int pm_tree_filter_attach(const struct pm_tree_filter *filter, int fd);
+/* Filters the event @fd, which must not be one of a tracepoint; @probe: of the uprobe or kprobe
+ * PMU, whose events are nobody else's. 0 or -errno. */
+int pm_tree_filter_attach(const struct pm_tree_filter *filter, int fd, bool probe);
 
 /* Before what it is to record begins. A number that no task can have is ignored. */
 void pm_tree_filter_mark(struct pm_tree_filter *filter, pid_t tid,
