@@ -13,7 +13,9 @@ enum {
 
 #define RING_BYTES_MIN     ((size_t)32 * 1024)
 #define RING_BYTES_DEFAULT ((size_t)4 * 1024 * 1024)
-#define RING_BYTES_MOST    ((size_t)1024 * 1024 * 1024) /* wakeup_watermark is a u32 */
+/* Of hundreds of CPUs each gets less: one thread empties them all. */
+#define ALL_RINGS_MOST  ((size_t)512 * 1024 * 1024)
+#define RING_BYTES_MOST ((size_t)1024 * 1024 * 1024) /* wakeup_watermark is a u32 */
 
 static size_t power_of_two_above(size_t value)
 {
@@ -75,7 +77,8 @@ static size_t choose_ring_bytes(const struct pm_perf *perf,
 				const struct pm_perf_options *options)
 {
 	size_t min = ring_bytes_min(options), want = RING_BYTES_DEFAULT;
-	size_t share = memory_bytes() / MEMORY_SHARE / rings_len(perf);
+	size_t all = memory_bytes() / MEMORY_SHARE;
+	size_t share = (all < ALL_RINGS_MOST ? all : ALL_RINGS_MOST) / rings_len(perf);
 	size_t allowed = allowed_bytes(perf);
 
 	if (pm_perf_env_unlimited_rings(&perf->env) &&

@@ -13,6 +13,7 @@
 enum {
 	PREFIX = 3,
 	RING_BYTES = 1 << 14,
+	BACKWARD_BYTES = 1 << 8, /* so that most go around */
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -82,13 +83,33 @@ static struct pm_record_layout layout_of(const uint8_t *choice)
 	return layout;
 }
 
+static void read_merge(struct pm_merge *merge, const struct pm_record_layout *layout,
+		       size_t size)
+{
+	size_t steps = 0;
+
+	for (uint64_t limit = 0; limit < 3; limit++) {
+		struct pm_record record;
+		struct pm_error err;
+		int r;
+
+		pm_merge_begin(merge, limit < 2 ? limit << 40 : UINT64_MAX);
+		while ((r = pm_merge_next(merge, &record, &err)) != 0) {
+			if (r > 0)
+				touch_record(&record, layout);
+			/* Each call consumes 8 bytes or ends a ring. */
+			assert(steps++ <= size / 8 + 2);
+		}
+	}
+}
+
 static void fuzz_merge(const struct pm_record_layout *layout, const uint8_t *data,
 		       size_t size, uint64_t start)
 {
 	struct perf_event_mmap_page pages[2] = { 0 };
 	uint8_t *memory[2] = { NULL, NULL };
 	struct pm_merge merge = { .layout = *layout };
-	size_t half = size / 2 & ~(size_t)7, steps = 0;
+	size_t half = size / 2 & ~(size_t)7;
 
 	for (uint32_t cpu = 0; cpu < 2; cpu++) {
 		size_t len = cpu ? size - half : half;
@@ -106,19 +127,40 @@ static void fuzz_merge(const struct pm_record_layout *layout, const uint8_t *dat
 		if (pm_merge_add(&merge, &ring, cpu) < 0)
 			abort();
 	}
-	for (uint64_t limit = 0; limit < 3; limit++) {
-		struct pm_record record;
-		struct pm_error err;
-		int r;
+	read_merge(&merge, layout, size);
+	pm_merge_release(&merge);
+	free(memory[0]);
+	free(memory[1]);
+}
 
-		pm_merge_begin(&merge, limit < 2 ? limit << 40 : UINT64_MAX);
-		while ((r = pm_merge_next(&merge, &record, &err)) != 0) {
-			if (r > 0)
-				touch_record(&record, layout);
-			/* Each call consumes 8 bytes or ends a ring. */
-			assert(steps++ <= size / 8 + 2);
-		}
+/* The same bytes as rings that keep the newest: the first byte is at the head. */
+static void fuzz_backward(const struct pm_record_layout *layout, const uint8_t *data,
+			  size_t size)
+{
+	struct perf_event_mmap_page pages[2] = { 0 };
+	uint8_t *memory[2] = { NULL, NULL };
+	struct pm_merge merge = { .layout = *layout };
+	size_t half = size / 2 & ~(size_t)7;
+
+	for (uint32_t cpu = 0; cpu < 2; cpu++) {
+		size_t len = cpu ? size - half : half;
+		struct pm_ring ring = { .base = &pages[cpu],
+					.data = aligned_alloc(8, BACKWARD_BYTES),
+					.data_bytes = BACKWARD_BYTES,
+					.backward = true };
+
+		memory[cpu] = ring.data;
+		memset(ring.data, 0, BACKWARD_BYTES);
+		pages[cpu].data_head = 0 - (uint64_t)len; /* may have gone around */
+		for (size_t i = 0; i < len && i < BACKWARD_BYTES; i++)
+			ring.data[(pages[cpu].data_head + i) % BACKWARD_BYTES] =
+				data[cpu * half + i];
+		if (pm_merge_add(&merge, &ring, cpu) < 0)
+			abort();
 	}
+	pm_merge_stop_backward(&merge, true, NULL);
+	read_merge(&merge, layout, size);
+	pm_merge_stop_backward(&merge, false, NULL);
 	pm_merge_release(&merge);
 	free(memory[0]);
 	free(memory[1]);
@@ -165,6 +207,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	layout = layout_of(data);
 	layout.ids = &ids;
 	fuzz_merge(&layout, data + PREFIX, size - PREFIX, RING_BYTES - 8u * data[2]);
+	fuzz_backward(&layout, data + PREFIX, size - PREFIX);
 	fuzz_decode(&layout, data + PREFIX, size - PREFIX);
 	pm_event_ids_release(&ids);
 	return 0;
