@@ -380,7 +380,7 @@ static void tell_incomplete(struct pm_rec_session *session)
 		snprintf(text, sizeof(text),
 			 "off-CPU: %" PRIu64
 			 " times that a thread was blocked, %.3f s in "
-			 "all, have no stack, for its record was lost",
+			 "all, have no stack: it was lost, or they began before all events did",
 			 off->stackless, (double)off->stackless_ns / 1e9);
 		pm_rec_warn(session, text);
 	}

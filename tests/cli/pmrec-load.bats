@@ -1,0 +1,216 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# Blocked time, short tasks, and a recorder that cannot keep up: what is in the file against
+# what the programs say of themselves. PMREC, PROGRAMS and SOURCE_DIR come from meson.
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+	cd "$BATS_TEST_TMPDIR" || return
+	ulimit -c 0
+}
+
+teardown() {
+	if [ -n "${recorder-}" ]; then
+		kill -CONT "$recorder" 2>/dev/null || true
+		kill -KILL "$recorder" 2>/dev/null || true
+	fi
+}
+
+# query FILE EXPRESSION...: see samples.py.
+query() {
+	python3 "$SOURCE_DIR/tests/cli/samples.py" "$@"
+}
+
+# holds FILE EXPRESSION...: all of them are true.
+holds() {
+	local file=$1 expression
+	shift
+	for expression; do
+		[ "$(query "$file" "$expression")" = True ] || {
+			echo "not so: $expression" >&2
+			return 1
+		}
+	done
+}
+
+need_root() {
+	[ "$(id -u)" = 0 ] || skip "needs root"
+}
+
+need_kernel_samples() {
+	[ "$(id -u)" = 0 ] || [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -lt 2 ] ||
+		skip "kernel.perf_event_paranoid hides the kernel"
+}
+
+# nobody COMMAND...: without any privilege, at the priority that everybody has.
+nobody() {
+	setpriv --reuid=65534 --regid=65534 --clear-groups -- "$@"
+}
+
+need_nobody() {
+	need_root
+	# The build may be in a folder that nobody but its owner can enter, and so is this one.
+	chmod 777 .
+	cp "$PMREC" "$PROGRAMS/off-cpu" "$PROGRAMS/storm" .
+	PMREC=$PWD/pmrec PROGRAMS=.
+}
+
+# within FILE EVENT FUNCTION NS: the event's periods with that function in the stack, to 5 %.
+within() {
+	holds "$1" "0.95 * $4 <= sum(s['period'] for s in samples if events[s['event']]['name'] == '$2' and '$3' in chain(s)) <= 1.05 * $4"
+}
+
+# truth NAME: what tests/programs/off-cpu printed of it.
+truth() {
+	awk -v name="$1" '$1 == name { print $2 }' truth
+}
+
+@test "--off-cpu tells how long each function was blocked" {
+	need_kernel_samples
+	"$PMREC" -q --off-cpu -e cpu-clock -o out.json -- "$PROGRAMS/off-cpu" >truth
+	within out.json off-cpu doze "$(truth doze)"
+	within out.json off-cpu await_lock "$(truth await_lock)"
+	holds out.json "[e['unit'] for e in events] == ['ns', 'ns']" \
+		"footer['events'][1]['samples'] == sum(s['event'] == 1 for s in samples) > 0" \
+		"footer['events'][1]['period'] == sum(s['period'] for s in samples if s['event'] == 1)" \
+		"[s['time'] for s in samples] == sorted(s['time'] for s in samples)"
+}
+
+@test "blocked time does not count as CPU time, nor the other way round" {
+	need_kernel_samples
+	"$PMREC" -q --off-cpu -e cpu-clock -o out.json -- "$PROGRAMS/off-cpu" >truth
+	within out.json cpu-clock burn "$(truth burn)"
+	holds out.json "not any('burn' in chain(s) for s in samples if s['event'] == 1 and s['period'] > 10000000)" \
+		"sum(s['period'] for s in samples if s['event'] == 0) <= 1.05 * footer['cpu_ns'] + 2000000"
+}
+
+@test "the blocked time of many threads is right, too" {
+	need_kernel_samples
+	"$PMREC" -q --off-cpu -e cpu-clock -o out.json -- "$PROGRAMS/off-cpu" 12 >truth
+	within out.json off-cpu doze "$(truth doze)"
+	within out.json off-cpu await_lock "$(truth await_lock)"
+	within out.json cpu-clock burn "$(truth burn)"
+	holds out.json "len({s['tid'] for s in samples if 'await_lock' in chain(s) and s['event'] == 1}) == 12"
+}
+
+@test "--off-cpu works on a process that runs already" {
+	need_kernel_samples
+	"$PROGRAMS/off-cpu" 4 2 >truth &
+	"$PMREC" -q --off-cpu -e cpu-clock -p $! -o out.json
+	wait
+	within out.json off-cpu doze "$(truth doze)"
+	within out.json off-cpu await_lock "$(truth await_lock)"
+	# It was in its prelude when the recording began: since when is not known.
+	holds out.json "not any('prelude' in chain(s) for s in samples)" \
+		"any('were away when the recording began' in n['text'] for n in notes)"
+}
+
+@test "threads that are blocked when the recording ends have the time up to then" {
+	need_kernel_samples
+	"$PROGRAMS/off-cpu" 3 1 >truth &
+	# After the prelude of 1 s they are blocked for 0.8 s: this ends in between.
+	"$PMREC" -q --off-cpu -e cpu-clock -p $! --duration 1400ms -o out.json
+	wait
+	holds out.json "sum('fields' in s and s['fields'] == {'still_blocked': 1} for s in samples) >= 3" \
+		"any('were blocked when the recording ended' in n['text'] for n in notes)" \
+		"all(s['period'] <= footer['duration_ns'] for s in samples if s['event'] == 1)"
+}
+
+@test "blocked time without kernel samples is by thread, and said to be" {
+	need_nobody
+	[ "$(cat /proc/sys/kernel/perf_event_paranoid)" -ge 2 ] ||
+		skip "kernel.perf_event_paranoid allows all"
+	nobody "$PMREC" --off-cpu -e cpu-clock -o out.json -- "$PROGRAMS/off-cpu" >truth 2>err
+	grep -q 'blocked time is told by thread, without stacks; try: sudo' err
+	holds out.json \
+		"all(s['stack'] is None and s['stop'] == 'not_sampled' for s in samples if s['event'] == 1)" \
+		"0.95 <= sum(s['period'] for s in samples if s['event'] == 1 and s['tid'] != s['pid']) / ($(truth doze) + $(truth await_lock)) <= 1.5" \
+		"any('blocked time is told by thread' in n['text'] for n in notes)"
+}
+
+# storm KIND COUNT MICROSECONDS: recorded by what is counted on each CPU.
+storm() {
+	"$PMREC" -q -e cpu-clock -F 999 --stack-bytes 4096 -o out.json -- "$PROGRAMS/storm" "$@" >used
+	# Of n samples four times the square root of n may be missing or too many by chance.
+	holds out.json "footer['exit'] == {'code': 0} and footer['lost'] == 0" \
+		"abs(footer['events'][0]['period'] - footer['cpu_ns']) <= max(0.05 * footer['cpu_ns'], 4e6 * (footer['cpu_ns'] / 1e6) ** 0.5)" \
+		"not any('stand for' in n['text'] for n in notes)"
+}
+
+@test "short threads are not lost where CPUs may be sampled" {
+	need_root
+	storm threads 1500 400
+	storm churn 1500 400
+	storm crowd 600 400
+}
+
+@test "short processes are not lost where CPUs may be sampled" {
+	need_root
+	storm processes 500 600
+	storm tree 150 2000
+}
+
+@test "where short threads are lost it is said, with the share and a remedy" {
+	need_root
+	"$PMREC" --per-task -e cpu-clock -F 999 -o out.json -- "$PROGRAMS/storm" threads 1000 400 >used 2>err
+	grep -Eq 'the samples stand for 0\.0. s of 0\.[0-9]+ s CPU time \([0-9]+%\): each of 100[0-9] threads' err
+	grep -q 'without --per-task' err
+	holds out.json "footer['events'][0]['period'] < 0.5 * footer['cpu_ns']" \
+		"any('hardly ever sampled' in n['text'] for n in notes)"
+}
+
+@test "ordinary users are told of short threads, too" {
+	need_nobody
+	nobody "$PMREC" -e cpu-clock -F 999 -o out.json -- "$PROGRAMS/storm" threads 2500 800 >used 2>err
+	grep -q 'hardly ever sampled; try: sudo' err
+}
+
+@test "nobody is warned of little CPU time, or of long threads" {
+	"$PMREC" -e cpu-clock -F 999 -o out.json -- "$PROGRAMS/storm" threads 3 2000 >used 2>err
+	"$PMREC" -e cpu-clock -F 999 -o out.json -- "$PROGRAMS/storm" churn 8 60000 >used 2>>err
+	"$PMREC" -e cpu-clock:u -F 999 -o out.json -- "$PROGRAMS/storm" churn 8 60000 >used 2>>err
+	"$PMREC" --per-task -e cpu-clock -F 99 -o out.json -- "$PROGRAMS/storm" crowd 2 300000 >used 2>>err
+	run ! grep 'stand for' err
+}
+
+@test "a recorder that stands still loses what it says it loses" {
+	"$PMREC" -q --per-task -e cpu-clock -F 1999 -m 64 --stack-bytes 8192 -o out.json -- \
+		"$PROGRAMS/storm" churn 2 2500000 >used 3>&- &
+	recorder=$!
+	for _ in {1..100}; do
+		grep -q '"type":"sample"' out.json 2>/dev/null && break
+		sleep 0.1
+	done
+	kill -STOP "$recorder"
+	sleep 2
+	kill -CONT "$recorder"
+	wait "$recorder"
+	recorder=
+	# All that ran, in samples, is what was seen and what was lost.
+	holds out.json "footer['lost'] > 500" \
+		"footer['lost'] == sum(e['lost'] for e in footer['events'])" \
+		"abs(footer['samples'] + footer['lost'] - footer['cpu_ns'] * 1999 / 1e9) <= 0.05 * footer['lost'] + 8" \
+		"any('samples were lost' in n['text'] for n in notes)" \
+		"not any('stand for' in n['text'] for n in notes)"
+}
+
+@test "the recorder is in real time while it records, the command never is" {
+	need_root
+	"$PMREC" -q -e cpu-clock -r 3 -o out.json -- sh -c 'chrt -p $$; chrt -p $PPID; sleep 0.1 & chrt -p $!' >out
+	[ "$(grep -c 'policy: SCHED_OTHER' out)" = 2 ]
+	grep 'policy: SCHED_FIFO' out
+	grep "priority: 3" out
+	"$PMREC" -v -r 0 -e cpu-clock -o out.json -- sh -c 'chrt -p $PPID' >out 2>err
+	grep 'policy: SCHED_OTHER' out
+	grep 'at the priority it was given' err
+}
+
+@test "-r that is not allowed is refused, no -r is not" {
+	need_nobody
+	run -125 nobody "$PMREC" -r 1 -e cpu-clock -o out.json -- true
+	[[ $output = *"-r 1: real-time priority is not allowed here"*"try: sudo"* ]]
+	[ ! -e out.json ]
+	nobody "$PMREC" -v -e cpu-clock -o out.json -- true 2>err
+	grep 'reads the buffers at nice 0 (SCHED_FIFO: Operation not permitted)' err
+}

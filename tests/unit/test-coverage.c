@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/* When time without samples is worth a warning, and what it is blamed on. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "src/pmrec/coverage.h"
+
+#define MS 1000000ull
+
+static enum pm_rec_cover judge(uint64_t cpu_ms, uint64_t sampled_ms, uint64_t threads)
+{
+	return pm_rec_coverage_judge(
+		&(struct pm_rec_coverage){ .cpu_ns = cpu_ms * MS,
+					   .period_ns = MS,
+					   .sampled_ns = sampled_ms * MS,
+					   .threads = threads,
+					   .cpus = 2 });
+}
+
+static void test_enough(void **state)
+{
+	assert_int_equal(judge(0, 0, 0), PM_REC_COVER_WELL);
+	assert_int_equal(judge(1000, 1000, 0), PM_REC_COVER_WELL);
+	assert_int_equal(judge(1000, 1100, 0), PM_REC_COVER_WELL);
+	assert_int_equal(judge(10000, 9000, 100000), PM_REC_COVER_WELL);
+	assert_int_equal(judge(10000, 8999, 100000), PM_REC_COVER_SHORT_THREADS);
+}
+
+static void test_chance(void **state)
+{
+	/* A few samples prove nothing. */
+	assert_int_equal(judge(5, 0, 100), PM_REC_COVER_WELL);
+	assert_int_equal(judge(20, 12, 100), PM_REC_COVER_WELL);
+	assert_int_equal(judge(100, 80, 100), PM_REC_COVER_WELL);
+	assert_int_equal(judge(100, 50, 100), PM_REC_COVER_SHORT_THREADS);
+	assert_int_equal(judge(20, 0, 100), PM_REC_COVER_SHORT_THREADS);
+}
+
+static void test_blame(void **state)
+{
+	/* A thread may hide one period on each CPU. */
+	assert_int_equal(judge(1000, 500, 250), PM_REC_COVER_SHORT_THREADS);
+	assert_int_equal(judge(1000, 500, 249), PM_REC_COVER_SKIPPED);
+	assert_int_equal(judge(1000, 0, 0), PM_REC_COVER_SKIPPED);
+}
+
+/* The kernel splits user time by ticks of up to 10 ms. */
+static void test_user_only(void **state)
+{
+	struct pm_rec_coverage known = { .cpu_ns = 400 * MS,
+					 .user_only = true,
+					 .period_ns = MS,
+					 .sampled_ns = 300 * MS,
+					 .threads = 1000,
+					 .cpus = 2 };
+
+	assert_int_equal(pm_rec_coverage_judge(&known), PM_REC_COVER_WELL);
+	known.sampled_ns = 200 * MS;
+	assert_int_equal(pm_rec_coverage_judge(&known), PM_REC_COVER_SHORT_THREADS);
+	known.sampled_ns = 300 * MS;
+	known.user_only = false;
+	assert_int_equal(pm_rec_coverage_judge(&known), PM_REC_COVER_SHORT_THREADS);
+}
+
+static void test_extremes(void **state)
+{
+	struct pm_rec_coverage known = {
+		.cpu_ns = INT64_MAX, .period_ns = 1, .threads = UINT64_MAX, .cpus = 1
+	};
+
+	assert_int_equal(pm_rec_coverage_judge(&known), PM_REC_COVER_SHORT_THREADS);
+	known.period_ns = 0;
+	assert_int_equal(pm_rec_coverage_judge(&known), PM_REC_COVER_WELL);
+	known.period_ns = INT64_MAX;
+	assert_int_equal(pm_rec_coverage_judge(&known), PM_REC_COVER_WELL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_enough),   cmocka_unit_test(test_chance),
+		cmocka_unit_test(test_blame),    cmocka_unit_test(test_user_only),
+		cmocka_unit_test(test_extremes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
