@@ -15,32 +15,22 @@ static uint64_t timeval_ns(const struct timeval *time)
 	return (uint64_t)time->tv_sec * NS_PER_S + (uint64_t)time->tv_usec * 1000u;
 }
 
-/* By Newton's method; sums of ns fit. */
-static uint64_t root(uint64_t n)
-{
-	uint64_t x = n, y = n / 2 + 1;
-
-	while (y < x) {
-		x = y;
-		y = (x + n / x) / 2;
-	}
-	return x;
-}
-
 /*
  * How much may be missing by chance: where n units of time were drawn, four times their
  * standard deviation at most (that of a binomial distribution is below sqrt(n) / 2); and on
  * each CPU the period that had begun.
  */
-static uint64_t slack_ns(const struct pm_rec_coverage *known)
+static bool may_be_chance(const struct pm_rec_coverage *known, uint64_t missing_ns)
 {
-	uint64_t unit = known->period_ns;
-	uint64_t slack = known->cpus * known->period_ns;
+	double unit = (double)known->period_ns;
+	double begun = (double)known->cpus * unit;
+	double rest = (double)missing_ns - begun;
 
 	/* The kernel splits user from system time by its tick. */
 	if (known->user_only && unit < NS_PER_S / TICK_HZ)
 		unit = NS_PER_S / TICK_HZ;
-	return slack + 2 * unit * root(known->cpu_ns / unit + 1);
+	/* rest <= 2 * unit * sqrt(n), without sqrt() */
+	return rest <= 0 || rest * rest <= 4 * unit * ((double)known->cpu_ns + unit);
 }
 
 enum pm_rec_cover pm_rec_coverage_judge(const struct pm_rec_coverage *known)
@@ -51,7 +41,7 @@ enum pm_rec_cover pm_rec_coverage_judge(const struct pm_rec_coverage *known)
 		return PM_REC_COVER_WELL;
 	missing = known->cpu_ns - known->sampled_ns;
 	if (known->sampled_ns >= known->cpu_ns / 100 * COVERED_PERCENT ||
-	    missing <= slack_ns(known))
+	    may_be_chance(known, missing))
 		return PM_REC_COVER_WELL;
 	/* Each thread may have one begun period on each CPU. */
 	return missing / known->period_ns / known->cpus <= known->threads
