@@ -118,6 +118,22 @@ static void fill_rate(const struct pm_attr_request *request, struct perf_event_a
 		attr->sample_period = event->rate;
 }
 
+uint64_t pm_attr_unsaid_period(const struct pm_perf_event *event)
+{
+	const struct pm_event_spec *spec = &event->actual;
+	bool clock = spec->type == PERF_TYPE_SOFTWARE &&
+		     (spec->config == PERF_COUNT_SW_CPU_CLOCK ||
+		      spec->config == PERF_COUNT_SW_TASK_CLOCK);
+	bool of_kernel = spec->type == PERF_TYPE_SOFTWARE ||
+			 spec->type == PERF_TYPE_TRACEPOINT ||
+			 spec->kind == PM_EVENT_BREAKPOINT ||
+			 spec->kind == PM_EVENT_UPROBE || spec->kind == PM_EVENT_KPROBE;
+
+	return of_kernel && !clock && !event->by_frequency && event->rate > 1
+		       ? event->rate
+		       : 0;
+}
+
 void pm_attr_fill(const struct pm_attr_request *request, struct perf_event_attr *ret)
 {
 	const struct pm_event_spec *spec = &request->event->actual;
@@ -129,6 +145,8 @@ void pm_attr_fill(const struct pm_attr_request *request, struct perf_event_attr 
 	fill_event(spec, &attr);
 	fill_rate(request, &attr);
 	attr.sample_type = layout.sample_type;
+	if (pm_attr_unsaid_period(request->event))
+		attr.sample_type &= ~(uint64_t)PERF_SAMPLE_PERIOD;
 	attr.sample_regs_user = layout.regs_user;
 	if (layout.sample_type & PERF_SAMPLE_STACK_USER)
 		attr.sample_stack_user = request->stack_bytes;

@@ -22,11 +22,15 @@ struct pm_event_ids {
 	PM_VEC(struct pm_event_id {
 		uint64_t id;
 		uint32_t event;
+		uint64_t period; /* of each sample, which does not say it; 0: it does */
 	})
 	list;
 };
 
 int pm_event_ids_add(struct pm_event_ids *ids, uint64_t id, uint32_t event);
+/* The samples of @id, the one added last, have no PERF_SAMPLE_PERIOD: each has @period. Only
+ * with PERF_SAMPLE_IDENTIFIER, which tells of whom a sample is before all else. */
+void pm_event_ids_period(struct pm_event_ids *ids, uint64_t period);
 /* The event's index, or PM_INDEX_NONE. */
 uint32_t pm_event_ids_find(const struct pm_event_ids *ids, uint64_t id);
 void pm_event_ids_release(struct pm_event_ids *ids);
@@ -193,6 +197,12 @@ struct pm_attr_request {
 };
 
 void pm_attr_fill(const struct pm_attr_request *request, struct perf_event_attr *ret);
+/*
+ * The period of each sample of @event when PERF_SAMPLE_PERIOD is left out of its attr, else 0.
+ * With that field the kernel's own events ignore a fixed period and give a sample for each
+ * hit (perf_swevent_event(), kernel/events/core.c).
+ */
+uint64_t pm_attr_unsaid_period(const struct pm_perf_event *event);
 /* sample_type, read_format and registers that pm_attr_fill() asks for. `read_format` is
  * without PERF_FORMAT_LOST, which is a matter of the kernel's features. */
 struct pm_record_layout pm_attr_layout(const struct pm_attr_shape *shape);

@@ -69,6 +69,10 @@ static int add_fd(struct pm_perf *perf, struct pm_perf_fd entry, struct pm_error
 		r = pm_event_ids_add(&perf->ids, entry.id, (uint32_t)entry.event);
 		if (r < 0)
 			perf->fds.len--;
+		else
+			pm_event_ids_period(
+				&perf->ids,
+				pm_attr_unsaid_period(&perf->events.data[entry.event]));
 	}
 	return r < 0 ? pm_error_set(err, r, "no memory for the events") : 0;
 }

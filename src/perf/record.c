@@ -31,7 +31,7 @@ static bool id_equal(const void *table, uint32_t row, const void *key)
 int pm_event_ids_add(struct pm_event_ids *ids, uint64_t id, uint32_t event)
 {
 	uint32_t row = (uint32_t)ids->list.len;
-	int r = pm_vec_push(&ids->list, (struct pm_event_id){ id, event });
+	int r = pm_vec_push(&ids->list, (struct pm_event_id){ id, event, 0 });
 
 	if (r < 0)
 		return r;
@@ -39,6 +39,20 @@ int pm_event_ids_add(struct pm_event_ids *ids, uint64_t id, uint32_t event)
 	if (r < 0)
 		ids->list.len--;
 	return r;
+}
+
+void pm_event_ids_period(struct pm_event_ids *ids, uint64_t period)
+{
+	if (ids->list.len > 0)
+		ids->list.data[ids->list.len - 1].period = period;
+}
+
+/* Of the samples of @id that say none, else 0. */
+static uint64_t unsaid_period(const struct pm_event_ids *ids, uint64_t id)
+{
+	uint32_t row = pm_index_find(&ids->index, pm_hash_mix(id, 0), id_equal, ids, &id);
+
+	return row == PM_INDEX_NONE ? 0 : ids->list.data[row].period;
 }
 
 uint32_t pm_event_ids_find(const struct pm_event_ids *ids, uint64_t id)
@@ -266,8 +280,15 @@ static int decode_sample(const struct perf_event_header *header,
 	struct pm_sample found = { 0 }; /* what is variable: nothing changes on failure */
 	struct sample_fixed fixed;
 	size_t chain_len = 0;
+	uint64_t period = 0;
 	uint32_t event = 0;
 
+	if (layout->ids && (type & PERF_SAMPLE_IDENTIFIER) &&
+	    left(&in) >= sizeof(uint64_t))
+		period = unsaid_period(layout->ids,
+				       word(&(struct cursor){ in.at, in.end }));
+	if (period)
+		type &= ~(uint64_t)PERF_SAMPLE_PERIOD;
 	if (left(&in) < words_bytes(type & FIXED_FIELDS))
 		return malformed(header, "fixed fields", err);
 	read_fixed(&in, type, &fixed);
@@ -302,7 +323,7 @@ static int decode_sample(const struct perf_event_header *header,
 	ret->cpu = fixed.cpu;
 	ret->event = event;
 	ret->sample.ip = fixed.ip;
-	ret->sample.period = fixed.period;
+	ret->sample.period = period ? period : fixed.period;
 	ret->sample.callchain = chain;
 	ret->sample.callchain_len = chain_len;
 	ret->sample.address = fixed.address;
