@@ -77,8 +77,10 @@ void pm_rec_control_read(struct pm_rec_control *control)
 	control->rest_at = 0;
 	control->rest_len = len > 0 ? (size_t)len : 0;
 	/* Its other end is closed, or it cannot be read: it would be ready for ever. */
-	if (len == 0 || (len < 0 && errno != EAGAIN && errno != EINTR))
-		pm_cleanup_close(&control->fd);
+	if (len == 0 || (len < 0 && errno != EAGAIN && errno != EINTR)) {
+		close(control->fd);
+		control->fd = -1;
+	}
 }
 
 static enum pm_rec_command command_of(const char *line)

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: MIT
+# What the tests of running targets share. To be loaded.
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+	cd "$BATS_TEST_TMPDIR" || return
+	ulimit -c 0
+	pids=
+}
+
+# Whatever a test has left running, by its own number.
+teardown() {
+	local pid
+	for pid in $pids; do
+		kill -KILL "$pid" 2>/dev/null || true
+	done
+	if [ -n "${cgroup-}" ]; then
+		sleep 0.2
+		rmdir "$cgroup"
+	fi
+	if [ -n "${mounted-}" ]; then
+		umount "$mounted"
+	fi
+}
+
+# query FILE EXPRESSION...: see samples.py.
+query() {
+	python3 "$SOURCE_DIR/tests/cli/samples.py" "$@"
+}
+
+# holds FILE EXPRESSION...: all of them are true.
+holds() {
+	local file=$1 expression
+	shift
+	for expression; do
+		[ "$(query "$file" "$expression")" = True ] || {
+			echo "not so: $expression" >&2
+			query "$file" len\(samples\) comms notes footer >&2
+			return 1
+		}
+	done
+}
+
+# until_true COMMAND...: within half a minute.
+until_true() {
+	local i
+	for i in {1..300}; do
+		"$@" && return
+		sleep 0.1
+	done
+	echo "never: $*" >&2
+	return 1
+}
+
+has_sample() {
+	grep -q '"type":"sample"' "$1" 2>/dev/null
+}
+
+need_root() {
+	[ "$(id -u)" = 0 ] || skip "needs root"
+}
+
+# start [COMMAND...]: the program `attached`; $target, $before and $library are its numbers.
+start() {
+	"$@" "$PROGRAMS/attached" "$PROGRAMS/libdlopen-many.so" >numbers 3>&- &
+	pids="$pids $!"
+	until_true test -s numbers
+	read -r target before library <numbers
+}
+
+# fails TEXT COMMAND...: exit status 125, and TEXT among what it says.
+fails() {
+	local text=$1
+	shift
+	run -125 "$@"
+	[[ $output == *"$text"* ]] || {
+		echo "not in it: $text" >&2
+		return 1
+	}
+}

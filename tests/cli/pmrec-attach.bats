@@ -1,0 +1,206 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# Recording what runs already. PMREC, PMREPORT, PROGRAMS and SOURCE_DIR come from meson.
+
+load attach
+
+# ---- -p -----------------------------------------------------------------------------------
+
+@test "-p sees threads and libraries from before and after, and the truth of their time" {
+	start
+	"$PMREC" -q -F 5000 --stack-bytes 4096 -o s.json -p "$target" 3>&- &
+	recorder=$!
+	pids="$pids $recorder"
+	until_true has_sample s.json
+	kill -USR1 "$target"
+	sleep 2.5
+	kill -INT "$recorder"
+	wait "$recorder"
+	query s.json 'len(samples)' '[self_share(n) for n in ("sixty", "thirty", "ten", "early", "spend", "late")]'
+	# 5 sigma of a share p of n samples: 5 * sqrt(p * (1 - p) / n).
+	cat >truth <<-'END'
+		(lambda own: len(own) > 300 and all(
+		abs(sum(f == name for f in own) / len(own) - p) < 5 * (p * (1 - p) / len(own)) ** .5
+		for name, p in (("sixty", .6), ("thirty", .3), ("ten", .1))))(
+		[chain(s)[0] for s in samples if s["tid"] == s["pid"] and chain(s)[0] in ("sixty", "thirty", "ten")])
+	END
+	holds s.json "$(tr '\n' ' ' <truth)" \
+		"header['target'] == '-p $target' and header['command'] == []" \
+		'comms >= {"attached", "before", "library", "after"}' \
+		'self_share("early") > 5 and self_share("spend") > 5 and self_share("late") > 5' \
+		'any("/libdlopen-many.so" in m["path"] for m in modules)' \
+		'footer["stops"]["root"] >= 0.95 * footer["samples"]' \
+		"{s['pid'] for s in samples} == {$target}" \
+		'footer["exit"] is None' \
+		'0.9 * footer["cpu_ns"] - 3e7 < footer["events"][0]["period"] < 1.1 * footer["cpu_ns"] + 3e7'
+	"$PMREPORT" s.json | head -1 | grep -qF "pmrec -p $target"
+}
+
+@test "-p follows the processes that it starts; with -i it does not" {
+	start
+	for inherit in "" -i; do
+		"$PMREC" -q $inherit -o s.json -p "$target" 3>&- &
+		recorder=$!
+		pids="$pids $recorder"
+		until_true has_sample s.json
+		kill -USR2 "$target"
+		sleep 1.5
+		kill -INT "$recorder"
+		wait "$recorder"
+		if [ -z "$inherit" ]; then
+			holds s.json 'self_share("child") > 5' 'footer["cpu_ns"] is None' \
+				'any(chain(s)[:2] == ["child", "main"] for s in samples)'
+		else
+			holds s.json 'self_share("child") == 0' 'self_share("early") > 5'
+		fi
+	done
+}
+
+@test "-p ends with the last of its processes, and with status 0" {
+	"$PROGRAMS/split" 0.3 3>&- &
+	first=$!
+	"$PROGRAMS/split" 0.8 3>&- &
+	second=$!
+	run -0 "$PMREC" -o s.json -p "$first,$second"
+	holds s.json "{s['pid'] for s in samples} == {$first, $second}" \
+		"header['target'] == '-p $first,$second'" 'footer is not None'
+	[[ $output == *'samples, 0 lost'* ]]
+}
+
+@test "-t is of that thread alone" {
+	start
+	"$PMREC" -q -o s.json --max-samples 200 -t "$before"
+	holds s.json 'len(samples) == 200' "{s['tid'] for s in samples} == {$before}" \
+		'self_share("early") > 95' "header['target'] == '-t $before'"
+	"$PMREC" -q -o s.json --max-samples 200 -t "$before,$library"
+	holds s.json "{s['tid'] for s in samples} == {$before, $library}" \
+		'self_share("early") > 10 and self_share("spend") > 10'
+}
+
+@test "a command beside a target is only the clock" {
+	start
+	run -7 "$PMREC" -o s.json -p "$target" -- sh -c 'sleep 0.7; exit 7'
+	holds s.json "{s['pid'] for s in samples} == {$target}" 'header["command"] == []' \
+		'0.6e9 < footer["duration_ns"] < 10e9' 'footer["exit"] is None'
+	# One that outlives the target is ended.
+	"$PROGRAMS/split" 0.2 3>&- &
+	run -0 "$PMREC" -o s.json -p $! -- sleep 60
+	run -127 "$PMREC" -o s.json -p "$target" -- no-such-command
+}
+
+# ---- everybody ----------------------------------------------------------------------------
+
+@test "-a sees programs that have nothing to do with each other" {
+	need_root
+	start
+	"$PROGRAMS/split" 20 3>&- &
+	pids="$pids $!"
+	"$PMREC" -q -e cpu-clock -a -o s.json -- sleep 1
+	holds s.json "{$target, $!} <= {s['pid'] for s in samples}" \
+		'header["target"] == "-a"' \
+		'{"attached", "split"} <= comms' \
+		"sum(chain(s)[0] == 'early' and chain(s)[1] == 'before' for s in samples if s['pid'] == $target) > 5" \
+		"sum(chain(s)[-1] == '_start' for s in samples if s['pid'] == $!) > 5"
+}
+
+@test "-C is of these CPUs alone" {
+	need_root
+	start
+	"$PMREC" -q -e cpu-clock -C 0 -o s.json -- sleep 0.5
+	holds s.json '{s["cpu"] for s in samples} == {0}' 'header["target"] == "-a -C 0"'
+	fails "CPU" "$PMREC" -q -C 4000 -o s.json -- sleep 0.1
+}
+
+@test "-u is of all processes of a user" {
+	need_root
+	chmod 777 .
+	start
+	setpriv --reuid=65534 --regid=65534 --clear-groups -- "$PROGRAMS/split" 20 3>&- &
+	other=$!
+	pids="$pids $other"
+	until_true grep -q '^Uid:[[:space:]]*65534' "/proc/$other/status"
+	for user in 65534 "$(getent passwd 65534 | cut -d: -f1)"; do
+		[ -n "$user" ] || continue
+		"$PMREC" -q -o s.json -u "$user" --duration 1s
+		holds s.json "$other in {s['pid'] for s in samples}" \
+			"$target not in {s['pid'] for s in samples}" \
+			"header['target'] == '-u $user'" 'self_share("sixty") > 40'
+	done
+	fails "there is no user no-such-user" "$PMREC" -u no-such-user
+	fails "has no processes now" "$PMREC" -u 4000000000
+}
+
+@test "-G is of a control group alone" {
+	need_root
+	if [ "$(stat -f -c %T /sys/fs/cgroup)" = cgroup2fs ]; then
+		cgroup=/sys/fs/cgroup/pmrec-test-$$
+	else
+		mkdir cgroups
+		mount -t cgroup2 none cgroups || skip "no cgroup v2 can be mounted"
+		mounted=$PWD/cgroups
+		cgroup=$PWD/cgroups/pmrec-test-$$
+	fi
+	mkdir "$cgroup" || skip "no control group can be made"
+	start
+	"$PROGRAMS/split" 20 3>&- &
+	inside=$!
+	pids="$pids $inside"
+	echo "$inside" >"$cgroup/cgroup.procs" || skip "no process can be moved"
+	for group in "$cgroup" "${cgroup#/sys/fs/cgroup/}"; do
+		"$PMREC" -q -o s.json -G "$group" --duration 0.8s
+		holds s.json "{s['pid'] for s in samples} == {$inside}" 'len(samples) > 20' \
+			'self_share("sixty") > 40'
+	done
+	fails "there is no such control group" "$PMREC" -G no-such-group
+	fails "no control group" "$PMREC" -G /tmp
+}
+
+# ---- what does not go ---------------------------------------------------------------------
+
+@test "targets that are not there are told apart" {
+	fails "no process has the number 999999999" "$PMREC" -p 999999999
+	fails "no thread has the number 999999999" "$PMREC" -t 999999999
+	start
+	fails "$before is a thread of process $target" "$PMREC" -p "$before"
+	# A child that nobody waits for.
+	python3 -c 'import os, time
+child = os.fork() or os._exit(0)
+print(child, flush=True)
+time.sleep(20)' >zombie 3>&- &
+	pids="$pids $!"
+	until_true test -s zombie
+	until_true grep -qs '^State:[[:space:]]*Z' "/proc/$(cat zombie)/status"
+	fails "zombie" "$PMREC" -p "$(cat zombie)"
+	[ ! -e samples.json ]
+}
+
+@test "a process of another user is refused with the reason" {
+	need_root
+	start
+	chmod 777 .
+	cp "$PMREC" pmrec
+	run -125 setpriv --reuid=65534 --regid=65534 --clear-groups -- \
+		./pmrec -e cpu-clock:u -o s.json -p "$target"
+	echo "$output"
+	[[ $output == *"$target"* || $output == *"another user"* || $output == *ptrace* ]]
+	[ ! -e s.json ]
+}
+
+@test "a target in another mount and PID namespace has names" {
+	need_root
+	unshare -m -p -f true || skip "unshare is not allowed"
+	cp "$PROGRAMS/split" "$PROGRAMS/libdlopen-many.so" .
+	cat >inside <<-'END'
+		mount -t tmpfs none /mnt && cp split /mnt/hidden && rm split && exec /mnt/hidden 20
+	END
+	unshare -m -p -f sh inside 3>&- &
+	outer=$!
+	pids="$pids $outer"
+	until_true pgrep -P "$outer" -x hidden >/dev/null
+	inner=$(pgrep -P "$outer" -x hidden)
+	pids="$pids $inner"
+	[ ! -e /mnt/hidden ]
+	"$PMREC" -q -o s.json --max-samples 300 -p "$inner"
+	holds s.json 'self_share("sixty") > 40' "{s['pid'] for s in samples} == {$inner}" \
+		'any(m["path"] == "/mnt/hidden" and m["build_id"] for m in modules)'
+}

@@ -1,0 +1,194 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# When a recording begins and ends, and who says so. PMREC, PMREPORT, PROGRAMS and SOURCE_DIR
+# come from meson.
+
+load attach
+
+# ---- by itself ------------------------------------------------------------------------------
+
+@test "-D leaves out the beginning, and knows what it missed" {
+	begin=$(python3 -c 'import time; print(time.monotonic_ns())')
+	"$PMREC" -q -F 5000 -o s.json -D 300 -- "$PROGRAMS/split" 1.5
+	holds s.json "min(s['time'] for s in samples) >= $begin + 300000000" \
+		'self_share("sixty") > 40' 'comms == {"split"}' 'footer is not None'
+	start
+	"$PMREC" -q -o s.json -D 100 --max-samples 200 -p "$target"
+	holds s.json 'self_share("early") > 5' 'self_share("spend") > 5' \
+		'comms == {"attached", "before", "library"}'
+}
+
+@test "--duration ends a recording, and waits for a command that is the target" {
+	run -3 "$PMREC" -o s.json --duration 300ms -- "$PROGRAMS/split" 0.8 3
+	[[ $output == *"--duration was over"* ]]
+	holds s.json '0.25e9 < footer["duration_ns"] < 5e9' 'footer["exit"] is None' \
+		'footer["cpu_ns"] is None' 'self_share("sixty") > 40' \
+		'any("--duration" in n["text"] for n in notes)'
+}
+
+@test "--max-samples is kept to the sample" {
+	run -0 "$PMREC" -F 5000 --max-samples 123 -o s.json -- "$PROGRAMS/split" 0.5
+	holds s.json 'len(samples) == 123 == footer["samples"]' \
+		'any("--max-samples" in n["text"] for n in notes)'
+	run -0 "$PMREC" --max-samples 1 -o s.json -- "$PROGRAMS/split" 0.2
+	holds s.json 'len(samples) == 1'
+}
+
+@test "--max-size ends a recording, and what completes the file comes on top" {
+	"$PMREC" -q -F 10000 --max-size 100K --stack-bytes 1024 -o s.json -- "$PROGRAMS/split" 2
+	holds s.json 'len(samples) > 100' 'footer is not None' 'self_share("sixty") > 40' \
+		'any("--max-size" in n["text"] for n in notes)'
+	size=$(stat -c %s s.json)
+	[ "$size" -ge 102400 ] && [ "$size" -lt 400000 ]
+}
+
+# ---- by a FIFO ------------------------------------------------------------------------------
+
+# say WORD: and wait for the answer.
+say() {
+	local answer=
+	echo "$1" >control
+	read -r -t 20 answer <>ack
+	[ "$answer" = ack ]
+}
+
+samples_in() {
+	grep -c '"type":"sample"' "$1" || true
+}
+
+# Lines reach the file once a second.
+two_seconds() {
+	sleep 2.2
+}
+
+@test "--control begins, interrupts and ends a recording" {
+	mkfifo control ack
+	start
+	"$PMREC" -o s.json -D -1 --control fifo:control,ack -p "$target" 2>said 3>&- &
+	recorder=$!
+	pids="$pids $recorder"
+	until_true test -s s.json
+	say ping
+	two_seconds
+	[ "$(samples_in s.json)" = 0 ]
+	say enable
+	until_true has_sample s.json
+	say disable
+	two_seconds
+	first=$(samples_in s.json)
+	two_seconds
+	[ "$(samples_in s.json)" = "$first" ]
+	say enable
+	two_seconds
+	say stop
+	wait "$recorder"
+	[ "$(samples_in s.json)" -gt "$first" ]
+	holds s.json 'self_share("early") > 5 and self_share("spend") > 5' \
+		'comms >= {"attached", "before", "library"}' \
+		'any("--control said stop" in n["text"] for n in notes)'
+}
+
+@test "--control: what it does not know it says, and goes on" {
+	mkfifo control
+	start
+	"$PMREC" -o s.json --control fifo:control -p "$target" 2>said 3>&- &
+	recorder=$!
+	pids="$pids $recorder"
+	until_true has_sample s.json
+	printf 'evlist\n\033[2Jxx\n%0300d\nsnapshot\nstop\n' 0 >control
+	wait "$recorder"
+	grep -qF 'unknown command "evlist"' said
+	grep -qF 'snapshot needs --overwrite' said
+	none_of said $'\033'
+	holds s.json 'footer is not None'
+}
+
+none_of() {
+	! grep -qF "$2" "$1"
+}
+
+@test "--control fd: is an open file" {
+	start
+	mkfifo words
+	exec 7<>words
+	"$PMREC" -q -o s.json --control fd:7 -p "$target" 3>&- &
+	recorder=$!
+	pids="$pids $recorder"
+	until_true has_sample s.json
+	echo stop >&7
+	wait "$recorder"
+	exec 7>&-
+	holds s.json 'footer is not None'
+}
+
+@test "--control refuses what is no FIFO" {
+	touch file
+	fails "this is no FIFO" "$PMREC" --control fifo:file -- true
+	fails "mkfifo nothing" "$PMREC" --control fifo:nothing -- true
+	fails "expected fifo:PATH" "$PMREC" --control file -- true
+	fails "expected fifo:PATH" "$PMREC" --control fifo: -- true
+	fails "expected fifo:PATH" "$PMREC" --control fd:x -- true
+	fails "there is no --control" "$PMREC" -D -1 -- true
+}
+
+# ---- snapshots ------------------------------------------------------------------------------
+
+snapshots() {
+	find . -name 's-*.json' | wc -l
+}
+
+has_snapshots() {
+	[ "$(snapshots)" = "$1" ]
+}
+
+@test "--overwrite: each SIGUSR2 makes a complete file of what is newest" {
+	start
+	"$PMREC" -o s.json -m 64 --stack-bytes 1024 --overwrite -p "$target" 2>said 3>&- &
+	recorder=$!
+	pids="$pids $recorder"
+	until_true test -s s.json
+	sleep 1
+	kill -USR2 "$recorder"
+	until_true has_snapshots 1
+	kill -USR1 "$target"
+	sleep 2
+	kill -USR2 "$recorder"
+	until_true has_snapshots 2
+	kill -INT "$recorder"
+	wait "$recorder"
+	files=$(find . -name 's-*.json' | sort)
+	set -- $files
+	for file; do
+		[[ $file =~ /s-[0-9]{8}T[0-9]{6}\.[0-9]{3}\.json$ ]]
+		holds "$file" 'footer is not None' 'len(samples) > 10' \
+			'footer["samples"] == len(samples)' \
+			'self_share("early") > 5' 'self_share("spend") > 5'
+	done
+	holds "$1" '"after" not in comms'
+	holds "$2" 'self_share("late") > 5'
+	holds s.json 'footer is not None'
+	grep -qF "samples in s-" said
+}
+
+# ---- through a pipe -------------------------------------------------------------------------
+
+@test "a pipe into pmreport gives the report" {
+	"$PMREC" -q -o - -- "$PROGRAMS/split" 0.5 | "$PMREPORT" - >report
+	grep -q 'sixty' report
+	none_of report 'cut short'
+}
+
+@test "Ctrl-C in a pipe ends the recording, and the report is complete" {
+	cat >pipe <<-END
+		"$PMREC" -q -o - -- "$PROGRAMS/split" 30 | "$PMREPORT" - >report
+	END
+	setsid bash pipe 3>&- &
+	leader=$!
+	pids="$pids $leader"
+	until_true pgrep -s "$leader" -x split >/dev/null
+	sleep 1
+	# As the terminal does it: to the whole group.
+	kill -INT -- "-$leader"
+	until_true grep -q sixty report
+	none_of report 'cut short'
+}
