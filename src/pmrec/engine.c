@@ -64,14 +64,23 @@ static int check_cpu_time(const struct pm_event_specs *specs, struct pm_error *e
 	return -EINVAL;
 }
 
+/* What the engine ptrace has not: options-check.c refuses it when that is asked for. */
+static bool needs_perf(const struct pm_rec_options *options)
+{
+	return options->call_graph == PM_CALL_GRAPH_FP || options->attach ||
+	       options->no_inherit || options->per_task || options->off_cpu ||
+	       options->overwrite || options->control || options->delay_ms > 0 ||
+	       options->wait_for_control || options->duration_ns > 0 ||
+	       options->max_bytes > 0 || options->max_samples > 0 ||
+	       !options->by_frequency;
+}
+
 /* What needs no permission, behind what mends it. */
 static void offer_ptrace(const struct pm_rec_options *options, struct pm_error *err)
 {
 	char fix[PM_ERROR_FIX_MAX];
 
 	snprintf(fix, sizeof(fix), "%s", err->fix);
-	if (options->attach)
-		return; /* it traces children only */
 	pm_error_fix(err, "%s%spmrec --engine ptrace -- %s%s", fix,
 		     fix[0] ? ", or: " : "", options->command[0],
 		     options->command[1] ? " ..." : "");
@@ -84,8 +93,7 @@ int pm_rec_engine_open(struct pm_rec_session *session, struct pm_error *err)
 
 	if (options->engine != PM_REC_ENGINE_PTRACE) {
 		ret = open_perf(session, err);
-		if (!is_denied(ret) || !options->by_frequency ||
-		    options->call_graph == PM_CALL_GRAPH_FP || options->attach ||
+		if (!is_denied(ret) || needs_perf(options) ||
 		    check_cpu_time(&options->specs, NULL) < 0)
 			return ret;
 		if (options->engine == PM_REC_ENGINE_PERF) {

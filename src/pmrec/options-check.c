@@ -9,24 +9,29 @@ static int refuse(struct pm_error *err, const char *wrong)
 	return pm_rec_usage(err);
 }
 
-/* What the parser knows and no other part does yet: a wish that is ignored would be a lie.
- * Whoever makes one work takes its line out. */
-static int check_wired(const struct pm_rec_options *options, struct pm_error *err)
-{
-	const struct {
-		bool given;
-		const char *name;
-	} unfinished[] = {
-		{ options->lbr, "--call-graph lbr" },
-		{ options->branches != 0, "-b and -j" },
-	};
+/* The kernel shows how many branches the CPU keeps, where it keeps any. */
+static const char branches_path[] = "/sys/bus/event_source/devices/cpu/caps/branches";
 
-	for (size_t i = 0; i < PM_ARRAY_LEN(unfinished); i++)
-		if (unfinished[i].given)
-			return pm_error_set(err, -EINVAL,
-					    "%s does not work yet in this version",
-					    unfinished[i].name);
-	return 0;
+/* Most virtual machines have none. And the file has no place for them yet: a wish that is
+ * ignored would be a lie. */
+static int check_branches(const struct pm_rec_options *options, struct pm_error *err)
+{
+	const char *option = options->lbr ? "--call-graph lbr" : "-b and -j";
+
+	if (!options->lbr && options->branches == 0)
+		return 0;
+	if (access(branches_path, R_OK) != 0) {
+		pm_error_set(err, -EINVAL,
+			     "%s: this machine keeps no records of branches (LBR)",
+			     option);
+		pm_error_where(err, branches_path, -1);
+	} else {
+		pm_error_set(err, -EINVAL, "%s does not work yet in this version",
+			     option);
+	}
+	if (options->lbr)
+		pm_error_fix(err, "--call-graph dwarf");
+	return -EINVAL;
 }
 
 static int check_raw(const struct pm_rec_options *options, struct pm_error *err)
@@ -161,7 +166,7 @@ static int check_record(struct pm_rec_options *options, char **rest, struct pm_e
 				  "--help");
 		return -EINVAL;
 	}
-	return check_wired(options, err);
+	return check_branches(options, err);
 }
 
 int pm_rec_check(struct pm_rec_options *options, char **rest, struct pm_error *err)
@@ -178,7 +183,7 @@ int pm_rec_check(struct pm_rec_options *options, char **rest, struct pm_error *e
 				      options->action == PM_REC_LIST
 					      ? "--list takes a kind and a glob, no more"
 					      : "--doctor runs no command");
-		return check_wired(options, err);
+		return 0;
 	case PM_REC_HELP:
 	case PM_REC_VERSION:
 		return 0;

@@ -191,6 +191,9 @@ static void test_filters(void **state)
 	assert_int_equal(branches, PERF_SAMPLE_BRANCH_ANY | PERF_SAMPLE_BRANCH_KERNEL);
 	assert_int_equal(pm_rec_parse_branches(&branches, "any,", NULL), -EINVAL);
 	assert_int_equal(pm_rec_parse_branches(&branches, "anyone", NULL), -EINVAL);
+	refuse("-b true", "-b and -j");
+	refuse("-j any -p 1", "-b and -j");
+	refuse("--call-graph lbr true", "--call-graph lbr");
 	refuse("--filter x true", "behind the -e that it filters");
 	refuse("-e cpu-clock --filter x true", "cpu-clock is no tracepoint");
 	accept(&options, "--list tracepoint sched:* --json");
