@@ -166,6 +166,10 @@ static int add_place(struct scan *scan, const struct found *found,
 	    !pm_probe_elf_code(scan->search->elf, place.address, &place.offset))
 		return pm_error_set(err, -EINVAL, "%s+0x%llx is no code", found->name,
 				    (unsigned long long)plus);
+	/* Where all instructions have one length. */
+	if (scan->search->elf->machine == EM_AARCH64 && place.address % 4 != 0)
+		return pm_error_set(err, -EINVAL, "no instruction begins at %s+0x%llx",
+				    found->name, (unsigned long long)plus);
 	pretty = pm_probe_pretty(found->name);
 	if (pretty)
 		pm_str_puts(&name, pretty);
@@ -329,6 +333,16 @@ static int not_found(struct scan *scan, struct pm_error *err)
 
 static void tell_left_out(const struct scan *scan, size_t places)
 {
+	const struct pm_event_place *asked = &scan->search->spec->place;
+
+	if (asked->offset > 0 && scan->search->elf->machine != EM_AARCH64) {
+		pm_str_printf(scan->search->note,
+			      "%s: nobody checks that an instruction begins at +0x%llx; "
+			      "inside of one, the probe breaks the program",
+			      scan->search->spec->requested,
+			      (unsigned long long)asked->offset);
+		return;
+	}
 	if (scan->glob && scan->ifuncs.len > 0)
 		pm_str_printf(scan->search->note,
 			      "%s: %zu names are chosen when the program starts (IFUNC) "
