@@ -287,7 +287,8 @@ struct pm_record_layout {
 	uint64_t sample_type; /* PERF_SAMPLE_* */
 	uint64_t regs_user; /* mask of the architecture's perf register numbers */
 	uint64_t read_format; /* PERF_FORMAT_*, of PERF_SAMPLE_READ */
-	uint64_t branch_sample_type; /* PERF_SAMPLE_BRANCH_*, of PERF_SAMPLE_BRANCH_STACK */
+	uint64_t
+		branch_sample_type; /* PERF_SAMPLE_BRANCH_*, of PERF_SAMPLE_BRANCH_STACK */
 	/* id of PERF_SAMPLE_ID(ENTIFIER) → event index. Borrowed. */
 	const struct pm_event_ids *ids;
 };

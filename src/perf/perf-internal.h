@@ -36,9 +36,8 @@ uint32_t pm_event_ids_find(const struct pm_event_ids *ids, uint64_t id);
 void pm_event_ids_release(struct pm_event_ids *ids);
 
 /* What @event had counted, in PERF_SAMPLE_READ of a group. -ENOENT, -ENOTSUP. */
-int pm_sample_count(const struct pm_sample *sample,
-		    const struct pm_record_layout *layout, uint32_t event,
-		    uint64_t *ret);
+int pm_sample_count(const struct pm_sample *sample, const struct pm_record_layout *layout,
+		    uint32_t event, uint64_t *ret);
 
 /* ---- registers ------------------------------------------------------------------------ */
 

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "src/perf/perf-internal.h"
+#include "src/perf/event-parser.h"
 
 static char folder[] = "/tmp/pm-test-pmus-XXXXXX";
 static struct pm_event_sources sources = { .devices = folder };
@@ -89,17 +89,12 @@ static int teardown(void **state)
 {
 	char path[256];
 
+	pm_event_specs_release(&specs);
 	for (size_t i = PM_ARRAY_LEN(files); i-- > 0;) {
 		snprintf(path, sizeof(path), "%s/%s", folder, files[i].path);
 		remove(path);
 	}
 	return rmdir(folder);
-}
-
-static int release(void **state)
-{
-	pm_event_specs_release(&specs);
-	return 0;
 }
 
 /* The events of @text; they live until the next call. */
@@ -496,78 +491,50 @@ static void test_breakpoints(void **state)
 #endif
 }
 
-/* Each kind's own bits of the attr; the oracle compares the rest with perf's. */
-static struct perf_event_attr attr_of(size_t index, struct pm_attr_request *request)
+/* The numbers are those of Intel's manual for Skylake, which the library is told to take. */
+static void test_libpfm(void **state)
 {
-	const struct pm_event_spec *spec = &specs.list.data[index];
-	struct pm_perf_event event = { *spec, *spec, false, 1, false };
-	struct pm_perf_features features = { true, true, true };
-	struct perf_event_attr attr;
+	static const struct {
+		const char *text;
+		uint64_t config;
+	} cases[] = {
+		{ "INST_RETIRED:ANY_P:u", 0xc0 },
+		{ "inst_retired.any_p", 0xc0 },
+		{ "MEM_LOAD_RETIRED:L3_MISS", 0x20d1 },
+		{ "{UOPS_ISSUED:ANY:c=1:i=1}:k", 0x180010e },
+	};
+	struct pm_event_spec spec = { 0 };
 
-	request->event = &event;
-	request->features = &features;
-	pm_attr_shape_of(specs.list.data, specs.list.len, PM_CALL_GRAPH_NONE,
-			 request->shape.branches, &request->shape);
-	pm_attr_fill(request, &attr);
-	request->event = NULL;
-	return attr;
-}
+	setenv("LIBPFM_FORCE_PMU", "skl", 1);
+	if (!pm_event_libpfm("INST_RETIRED:ANY_P", &spec)) {
+		print_message("# libpfm4 is not installed, or not for x86\n");
+		skip();
+	}
+	sources.libpfm = true;
+	for (size_t i = 0; i < PM_ARRAY_LEN(cases); i++) {
+		const struct pm_event_spec *found = parse(cases[i].text, 1);
 
-static void test_attrs(void **state)
-{
-	struct pm_attr_request request = { .first = true, .switches = true };
-	struct perf_event_attr attr;
-
-	parse("mem:0x1000/2:w,uretprobe:p:f,kprobe:f,{cycles,cs}:SD", 5);
-	specs.list.data[1].path = "/p";
-	specs.list.data[1].config2 = 0x40;
-	attr = attr_of(0, &request);
-	assert_true(attr.bp_addr == 0x1000 && attr.bp_len == 2 && attr.bp_type == 2);
-	assert_true(attr.sample_period == 1 && !attr.freq && attr.context_switch);
-	/* All in one layout. */
-	assert_true(attr.sample_type & PERF_SAMPLE_RAW);
-	assert_true(attr.sample_type & PERF_SAMPLE_ADDR);
-	assert_true(attr.sample_type & PERF_SAMPLE_READ);
-	assert_true(attr.read_format & PERF_FORMAT_GROUP);
-	request = (struct pm_attr_request){ .shape.branches = 8, .overwrite = true };
-	attr = attr_of(1, &request);
-	assert_true(attr.type == 8 && attr.config == 1 && attr.config2 == 0x40);
-	assert_string_equal((const char *)(uintptr_t)attr.config1, "/p");
-	assert_true(attr.write_backward && !attr.context_switch && !attr.mmap);
-	assert_true(attr.sample_type & PERF_SAMPLE_BRANCH_STACK);
-	assert_true(attr.branch_sample_type == 8);
-	attr = attr_of(3, &request);
-	assert_true(attr.pinned && attr.disabled && attr.enable_on_exec && !attr.inherit);
-	request.member = request.counted = true;
-	attr = attr_of(4, &request);
-	assert_true(!attr.pinned && !attr.disabled && !attr.enable_on_exec);
-	assert_true(attr.sample_period == 0 && !attr.freq);
-	parse("cycles:k,cs", 2);
-	request =
-		(struct pm_attr_request){ .no_inherit = true, .no_enable_on_exec = true };
-	attr = attr_of(0, &request);
-	assert_true(!attr.inherit && !attr.enable_on_exec && attr.exclude_guest);
-	assert_true(attr.exclude_user && attr.exclude_hv && !attr.exclude_kernel);
-	assert_false(attr.sample_type & (PERF_SAMPLE_RAW | PERF_SAMPLE_ADDR |
-					 PERF_SAMPLE_READ | PERF_SAMPLE_BRANCH_STACK));
-	assert_false(attr_of(1, &request).exclude_guest);
+		assert_int_equal(found->kind, PM_EVENT_PMU);
+		assert_int_equal(found->type, PERF_TYPE_RAW);
+		assert_true(found->config == cases[i].config);
+		assert_string_equal(found->requested + strlen(found->requested) -
+					    strlen(found->modifiers),
+				    found->modifiers);
+	}
+	refuse("INST_RETIRED:NONSENSE_P", "unknown event");
+	refuse("Cycles", "near names: cycles");
+	sources.libpfm = false;
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_terms),
-		cmocka_unit_test(test_wrong_terms),
-		cmocka_unit_test(test_pmus),
-		cmocka_unit_test(test_rates),
-		cmocka_unit_test(test_raw),
-		cmocka_unit_test(test_all_modifiers),
-		cmocka_unit_test(test_groups),
-		cmocka_unit_test(test_replace),
-		cmocka_unit_test(test_probes),
-		cmocka_unit_test(test_wrong_probes),
-		cmocka_unit_test(test_breakpoints),
-		cmocka_unit_test_teardown(test_attrs, release),
+		cmocka_unit_test(test_terms),       cmocka_unit_test(test_wrong_terms),
+		cmocka_unit_test(test_pmus),        cmocka_unit_test(test_rates),
+		cmocka_unit_test(test_raw),         cmocka_unit_test(test_all_modifiers),
+		cmocka_unit_test(test_groups),      cmocka_unit_test(test_replace),
+		cmocka_unit_test(test_probes),      cmocka_unit_test(test_wrong_probes),
+		cmocka_unit_test(test_breakpoints), cmocka_unit_test(test_libpfm),
 	};
 
 	return cmocka_run_group_tests_name("event-kinds", tests, setup, teardown);
