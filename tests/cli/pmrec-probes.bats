@@ -204,7 +204,7 @@ uprobe:probes:thrice 30' ]
 	refuse 'near names: thrice' uprobe:probes:thrcie
 	refuse 'near names: probes' uprobe:probse:main
 	refuse 'near names: probes.c' uprobe:probes:prbes.c:10
-	refuse 'near names: probes:plain' usdt:probes:probes:plian
+	refuse 'near names: probes:plain' usdt:probes:probes:plainn
 	refuse '-e mem:probes_sum' uprobe:probes:probes_sum
 	refuse 'has only' uprobe:probes:thrice+5000
 	refuse 'uprobe:libc:malloc' uprobe:probes:malloc

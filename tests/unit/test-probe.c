@@ -206,7 +206,7 @@ static void test_refusals(void **state)
 	assert_refused(AT(probes, NULL, "prbes.c", 1), NULL, -ENOENT,
 		       "near names: probes.c");
 	assert_refused(AT(probes, NULL, "probes.c", 100000), NULL, -ENOENT, "no code");
-	assert_refused(AT(probes, "probes:plian", .usdt = true), NULL, -ENOENT,
+	assert_refused(AT(probes, "probes:plainn", .usdt = true), NULL, -ENOENT,
 		       "near names: probes:plain");
 }
 
