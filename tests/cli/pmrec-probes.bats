@@ -209,7 +209,7 @@ uprobe:probes:thrice 30' ]
 	refuse 'has only' uprobe:probes:thrice+5000
 	refuse 'uprobe:libc:malloc' uprobe:probes:malloc
 	refuse 'IFUNC' uprobe:libc:memcpy
-	refuse 'no markers' usdt:libc:x:y
+	refuse 'no marker' usdt:libc:x:y
 	refuse 'position-independent' mem:probes_sum:w
 	refuse 'No such file' uprobe:./nothing:main
 	refuse 'no regular file' "uprobe:$PWD/:main"
