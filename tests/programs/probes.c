@@ -93,8 +93,8 @@ NEVER_INLINE static void once(int n)
 	thrice(n);
 	thrice(n + 1);
 	thrice(n + 2);
-	hidden(n);
 	spread(n);
+	hidden(n); /* two copies of one line in a row would be one place */
 	spread(n + 1);
 	alias_other(n);
 	nest(4);
