@@ -108,13 +108,15 @@ static void put_remedy(struct pm_str *text, const struct pm_rec_session *session
 	pm_str_puts(text, "-F max");
 }
 
-static void put_cause(struct pm_str *text, const struct pm_rec_coverage *known,
-		      enum pm_rec_cover cover)
+static void put_cause(struct pm_str *text, const struct pm_rec_session *session,
+		      const struct pm_rec_coverage *known, enum pm_rec_cover cover)
 {
 	if (cover == PM_REC_COVER_SKIPPED)
 		pm_str_puts(text,
 			    "the timer ticked less often than it was asked to, or the "
 			    "command had time that may not be sampled (set-user-ID)");
+	else if (pm_perf_per_cpu(session->perf))
+		pm_str_puts(text, "some of its processes or threads were not followed");
 	else
 		pm_str_printf(text,
 			      "each of %" PRIu64
@@ -150,7 +152,7 @@ bool pm_rec_coverage_warn(struct pm_rec_session *session)
 			(double)known.sampled_ns / 1e9, (double)known.cpu_ns / 1e9,
 			known.user_only ? "user " : "",
 			100.0 * (double)known.sampled_ns / (double)known.cpu_ns);
-		put_cause(&text, &known, cover);
+		put_cause(&text, session, &known, cover);
 		put_remedy(&text, session, &events[i], cover);
 		if (!text.failed)
 			pm_rec_warn(session, text.data);
