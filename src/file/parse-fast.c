@@ -14,7 +14,9 @@ struct cursor {
 
 #define TAKE(cursor, literal) take((cursor), (literal), sizeof(literal) - 1)
 
-static inline bool take(struct cursor *cursor, const char *literal, size_t len)
+/* Inline in any case, so that lengths are constants: a tenth of the time of a line. */
+static inline __attribute__((always_inline)) bool take(struct cursor *cursor,
+						       const char *literal, size_t len)
 {
 	if ((size_t)(cursor->end - cursor->at) < len ||
 	    memcmp(cursor->at, literal, len) != 0)
