@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/time.h>
 #include <sys/wait.h>
+#include <time.h>
 
 enum {
 	WORKERS_MAX = 8, /* also a limit on the memory of all of them together */
@@ -19,7 +20,8 @@ enum {
 };
 /* Small modules share a process: a fork costs about as much as reading this much. */
 #define ADDRESSES_TOGETHER ((size_t)2000)
-/* Limits of CPU time are the helper's own; this is for one that waits, for whatever. */
+/* Limits of CPU time are the helper's own; this is for one that waits, for whatever but a CPU:
+ * a busy machine shall not cost names. */
 #define SILENT_NS_MAX 60000000000ull
 /* Names are kilobytes at most, and mostly the same ones. */
 #define BYTES_MAX (UINT64_C(1) << 30)
@@ -30,6 +32,7 @@ struct worker {
 	uint32_t next_index; /* of the job at hand: no lower one may come */
 	struct pm_str text; /* received, without a whole message */
 	uint64_t heard_ns;
+	uint64_t cpu_ns; /* that it had used when it was last looked at */
 	uint64_t bytes; /* of messages */
 };
 
@@ -286,6 +289,25 @@ static int receive(struct crew *crew, struct worker *worker)
 	return code < 0 ? code : 0;
 }
 
+/* Whether it has neither answered nor run for too long. */
+static bool is_stuck(struct worker *worker, uint64_t now)
+{
+	clockid_t clock;
+	struct timespec cpu;
+	uint64_t cpu_ns = worker->cpu_ns;
+
+	if (worker->job == worker->end || now - worker->heard_ns <= SILENT_NS_MAX)
+		return false;
+	if (clock_getcpuclockid(worker->process.pid, &clock) == 0 &&
+	    clock_gettime(clock, &cpu) == 0)
+		worker->cpu_ns =
+			(uint64_t)cpu.tv_sec * 1000000000u + (uint64_t)cpu.tv_nsec;
+	if (worker->cpu_ns == cpu_ns)
+		return true;
+	worker->heard_ns = now;
+	return false;
+}
+
 static int poll_all(struct crew *crew)
 {
 	struct pollfd fds[WORKERS_MAX + 1];
@@ -308,8 +330,7 @@ static int poll_all(struct crew *crew)
 			continue;
 		if (fds[i].revents)
 			code = receive(crew, worker);
-		else if (now - worker->heard_ns > SILENT_NS_MAX &&
-			 worker->job < worker->end)
+		else if (is_stuck(worker, now))
 			code = fail(crew, worker, "reading them took too long");
 	}
 	return code < 0 ? code : crew->calls->tick(crew->calls->user);
