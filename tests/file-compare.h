@@ -27,6 +27,25 @@ static inline bool same_fields(const struct pm_file_sample *a,
 	return true;
 }
 
+static inline bool same_counts(const struct pm_file_sample *a,
+			       const struct pm_file_sample *b)
+{
+	if (a->counts_len != b->counts_len || a->branches_len != b->branches_len)
+		return false;
+	for (size_t i = 0; i < a->counts_len; i++)
+		if (a->counts[i].event != b->counts[i].event ||
+		    a->counts[i].count != b->counts[i].count)
+			return false;
+	for (size_t i = 0; i < a->branches_len; i++) {
+		const struct pm_file_branch *x = &a->branches[i], *y = &b->branches[i];
+
+		if (x->from != y->from || x->to != y->to || x->flags != y->flags ||
+		    x->cycles != y->cycles)
+			return false;
+	}
+	return true;
+}
+
 static inline bool same_record(const struct pm_file_parsed *a,
 			       const struct pm_file_parsed *b)
 {
@@ -39,7 +58,8 @@ static inline bool same_record(const struct pm_file_parsed *a,
 		return x->time == y->time && x->pid == y->pid && x->tid == y->tid &&
 		       x->cpu == y->cpu && x->event == y->event &&
 		       x->period == y->period && x->stack == y->stack &&
-		       same_text(x->stop, y->stop) && same_fields(x, y);
+		       same_text(x->stop, y->stop) && same_fields(x, y) &&
+		       same_counts(x, y);
 	}
 	if (a->record.type == PM_FILE_FRAME) {
 		const struct pm_file_frame *x = &a->record.frame, *y = &b->record.frame;

@@ -108,6 +108,28 @@ struct pm_file_field {
 	};
 };
 
+/* What an event had counted when a sample was taken. */
+struct pm_file_event_count {
+	uint32_t event;
+	uint64_t count;
+};
+
+enum {
+	/* Of struct perf_branch_entry: its first four bits, then its type. */
+	PM_FILE_BRANCH_MISPREDICTED = 1,
+	PM_FILE_BRANCH_PREDICTED = 2, /* neither: unknown */
+	PM_FILE_BRANCH_IN_TX = 4,
+	PM_FILE_BRANCH_ABORT = 8,
+	PM_FILE_BRANCH_TYPE_SHIFT = 4, /* PERF_BR_*, 0: unknown */
+};
+
+/* A branch that the CPU had taken. */
+struct pm_file_branch {
+	uint32_t from, to; /* frames */
+	uint32_t flags; /* PM_FILE_BRANCH_* */
+	uint32_t cycles; /* since the one before; PM_FILE_NONE: unknown */
+};
+
 struct pm_file_sample {
 	uint64_t time; /* ns */
 	uint32_t pid, tid, cpu; /* PM_FILE_NONE: unknown, as of a task that has ended */
@@ -117,6 +139,10 @@ struct pm_file_sample {
 	const char *stop; /* NULL: complete to the root (key absent) */
 	const struct pm_file_field *fields; /* what the event adds; few, up to hundreds */
 	size_t fields_len;
+	const struct pm_file_event_count *counts; /* of its group (`S`) */
+	size_t counts_len;
+	const struct pm_file_branch *branches; /* newest first */
+	size_t branches_len;
 };
 
 struct pm_file_function {

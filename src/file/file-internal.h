@@ -97,6 +97,8 @@ struct pm_file_parsed {
 	PM_VEC(const char *) command;
 	PM_VEC(struct pm_file_event) events;
 	PM_VEC(struct pm_file_field) fields;
+	PM_VEC(struct pm_file_event_count) counts;
+	PM_VEC(struct pm_file_branch) branches;
 	PM_VEC(struct pm_file_function) functions;
 	PM_VEC(struct pm_file_count) stops;
 	PM_VEC(struct pm_file_footer_event) footer_events;

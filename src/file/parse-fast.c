@@ -183,6 +183,36 @@ static void end_fields(struct pm_file_parsed *parsed)
 	}
 }
 
+static bool take_counts(struct pm_file_parsed *parsed, struct cursor *cursor)
+{
+	do {
+		struct pm_file_event_count count;
+
+		if (!take_u32(cursor, &count.event) || !TAKE(cursor, ",") ||
+		    !take_u64(cursor, PM_FILE_INTEGER_MAX, &count.count) ||
+		    parsed->counts.len >= PM_FILE_LINE_VALUES_MAX / 8 ||
+		    pm_vec_push(&parsed->counts, count) < 0)
+			return false;
+	} while (TAKE(cursor, ","));
+	return TAKE(cursor, "]");
+}
+
+static bool take_branches(struct pm_file_parsed *parsed, struct cursor *cursor)
+{
+	do {
+		struct pm_file_branch branch;
+
+		if (!take_u32(cursor, &branch.from) || !TAKE(cursor, ",") ||
+		    !take_u32(cursor, &branch.to) || !TAKE(cursor, ",") ||
+		    !take_u32(cursor, &branch.flags) || !TAKE(cursor, ",") ||
+		    !take_u32_or_null(cursor, &branch.cycles) ||
+		    parsed->branches.len >= PM_FILE_LINE_VALUES_MAX / 8 ||
+		    pm_vec_push(&parsed->branches, branch) < 0)
+			return false;
+	} while (TAKE(cursor, ","));
+	return TAKE(cursor, "]");
+}
+
 static bool parse_sample(struct pm_file_parsed *parsed, struct cursor *cursor)
 {
 	struct pm_file_sample sample;
@@ -202,6 +232,12 @@ static bool parse_sample(struct pm_file_parsed *parsed, struct cursor *cursor)
 	pm_vec_clear(&parsed->fields);
 	if (TAKE(cursor, ",\"fields\":{") && !take_fields(parsed, cursor))
 		return false;
+	pm_vec_clear(&parsed->counts);
+	if (TAKE(cursor, ",\"counts\":[") && !take_counts(parsed, cursor))
+		return false;
+	pm_vec_clear(&parsed->branches);
+	if (TAKE(cursor, ",\"branches\":[") && !take_branches(parsed, cursor))
+		return false;
 	if (!take_end(cursor))
 		return false;
 	if (quote)
@@ -210,6 +246,10 @@ static bool parse_sample(struct pm_file_parsed *parsed, struct cursor *cursor)
 	sample.stop = stop;
 	sample.fields = parsed->fields.data;
 	sample.fields_len = parsed->fields.len;
+	sample.counts = parsed->counts.data;
+	sample.counts_len = parsed->counts.len;
+	sample.branches = parsed->branches.data;
+	sample.branches_len = parsed->branches.len;
 	parsed->record.type = PM_FILE_SAMPLE;
 	parsed->record.sample = sample;
 	return true;

@@ -102,6 +102,66 @@ static void parse_fields(struct pm_file_parsed *parsed, struct fields *fields)
 	parsed->record.sample.fields_len = parsed->fields.len;
 }
 
+/* The array @key of groups of @each values; NULL: there is none. */
+static const json_t *get_groups(struct fields *fields, const char *key, size_t each)
+{
+	const json_t *array = json_object_get(fields->object, key);
+
+	if (!array || json_is_null(array))
+		return NULL;
+	array = get_array(fields, key);
+	if (array && json_array_size(array) % each != 0)
+		fail(fields, key, "expected %zu values for each", each);
+	return array;
+}
+
+static void parse_counts(struct pm_file_parsed *parsed, struct fields *fields)
+{
+	const json_t *array = get_groups(fields, "counts", 2);
+
+	pm_vec_clear(&parsed->counts);
+	for (size_t i = 0; fields->failed == 0 && i < json_array_size(array); i += 2) {
+		struct pm_file_event_count count = {
+			.event = (uint32_t)as_u64(fields, "counts",
+						  json_array_get(array, i),
+						  PM_FILE_NONE - 1),
+			.count = as_u64(fields, "counts", json_array_get(array, i + 1),
+					PM_FILE_INTEGER_MAX),
+		};
+
+		if (fields->failed == 0 && pm_vec_push(&parsed->counts, count) < 0)
+			fail_memory(fields);
+	}
+	parsed->record.sample.counts = parsed->counts.data;
+	parsed->record.sample.counts_len = parsed->counts.len;
+}
+
+static void parse_branches(struct pm_file_parsed *parsed, struct fields *fields)
+{
+	const json_t *array = get_groups(fields, "branches", 4);
+
+	pm_vec_clear(&parsed->branches);
+	for (size_t i = 0; fields->failed == 0 && i < json_array_size(array); i += 4) {
+		uint32_t value[4];
+
+		for (size_t j = 0; j < 4; j++) {
+			const json_t *of = json_array_get(array, i + j);
+
+			value[j] = j == 3 && json_is_null(of)
+					   ? PM_FILE_NONE
+					   : (uint32_t)as_u64(fields, "branches", of,
+							      PM_FILE_NONE - 1);
+		}
+		if (fields->failed == 0 &&
+		    pm_vec_push(&parsed->branches,
+				((struct pm_file_branch){ value[0], value[1], value[2],
+							  value[3] })) < 0)
+			fail_memory(fields);
+	}
+	parsed->record.sample.branches = parsed->branches.data;
+	parsed->record.sample.branches_len = parsed->branches.len;
+}
+
 static void parse_sample(struct pm_file_parsed *parsed, struct fields *fields)
 {
 	struct pm_file_sample *sample = &parsed->record.sample;
@@ -115,6 +175,8 @@ static void parse_sample(struct pm_file_parsed *parsed, struct fields *fields)
 	sample->stack = get_u32_or_null(fields, "stack");
 	sample->stop = get_text_or_null(fields, "stop");
 	parse_fields(parsed, fields);
+	parse_counts(parsed, fields);
+	parse_branches(parsed, fields);
 }
 
 static void parse_symbol(struct pm_file_parsed *parsed, struct fields *fields)
@@ -327,6 +389,8 @@ void pm_file_parsed_release(struct pm_file_parsed *parsed)
 	pm_vec_release(&parsed->command);
 	pm_vec_release(&parsed->events);
 	pm_vec_release(&parsed->fields);
+	pm_vec_release(&parsed->counts);
+	pm_vec_release(&parsed->branches);
 	pm_vec_release(&parsed->functions);
 	pm_vec_release(&parsed->stops);
 	pm_vec_release(&parsed->footer_events);

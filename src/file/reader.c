@@ -155,6 +155,18 @@ static int check_sample(struct pm_file_reader *reader, struct pm_error *err)
 		return bad(err, "sample.event", sample->event, reader->events, "events");
 	if (sample->stack != PM_FILE_NONE && sample->stack >= reader->stacks)
 		return bad(err, "sample.stack", sample->stack, reader->stacks, "stacks");
+	for (size_t i = 0; i < sample->counts_len; i++)
+		if (sample->counts[i].event >= reader->events)
+			return bad(err, "sample.counts", sample->counts[i].event,
+				   reader->events, "events");
+	for (size_t i = 0; i < sample->branches_len; i++) {
+		const struct pm_file_branch *branch = &sample->branches[i];
+		uint32_t last = branch->from > branch->to ? branch->from : branch->to;
+
+		if (last >= reader->frames)
+			return bad(err, "sample.branches", last, reader->frames,
+				   "frames");
+	}
 	return 0;
 }
 

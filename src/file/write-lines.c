@@ -289,6 +289,49 @@ static void put_fields(struct pm_str *out, const struct pm_file_sample *sample)
 	pm_str_putc(out, '}');
 }
 
+static bool counts_good(const struct pm_file_writer *writer,
+			const struct pm_file_sample *sample)
+{
+	for (size_t i = 0; i < sample->counts_len; i++)
+		if (sample->counts[i].event >= writer->events)
+			return false;
+	for (size_t i = 0; i < sample->branches_len; i++)
+		if (sample->branches[i].from >= writer->frames.len ||
+		    sample->branches[i].to >= writer->frames.len)
+			return false;
+	return true;
+}
+
+static bool counts_small(const struct pm_file_sample *sample)
+{
+	for (size_t i = 0; i < sample->counts_len; i++)
+		if (sample->counts[i].count > PM_FILE_INTEGER_MAX)
+			return false;
+	return true;
+}
+
+static void put_counts(struct pm_str *out, const struct pm_file_sample *sample)
+{
+	for (size_t i = 0; i < sample->counts_len; i++) {
+		key_u64(out, i == 0 ? ",\"counts\":[" : ",", sample->counts[i].event);
+		key_u64(out, ",", sample->counts[i].count);
+	}
+	pm_str_putc(out, ']');
+}
+
+static void put_branches(struct pm_str *out, const struct pm_file_sample *sample)
+{
+	for (size_t i = 0; i < sample->branches_len; i++) {
+		const struct pm_file_branch *branch = &sample->branches[i];
+
+		key_u64(out, i == 0 ? ",\"branches\":[" : ",", branch->from);
+		key_u64(out, ",", branch->to);
+		key_u64(out, ",", branch->flags);
+		key_u32_or_null(out, ",", branch->cycles);
+	}
+	pm_str_putc(out, ']');
+}
+
 int pm_file_write_sample(struct pm_file_writer *writer,
 			 const struct pm_file_sample *sample)
 {
@@ -300,9 +343,10 @@ int pm_file_write_sample(struct pm_file_writer *writer,
 		return result;
 	if (sample->event >= writer->events ||
 	    (sample->stack != PM_FILE_NONE && sample->stack >= writer->stacks) ||
-	    !fields_good(sample))
+	    !fields_good(sample) || !counts_good(writer, sample))
 		return -EINVAL;
-	if (sample->time > PM_FILE_INTEGER_MAX || sample->period > PM_FILE_INTEGER_MAX)
+	if (sample->time > PM_FILE_INTEGER_MAX || sample->period > PM_FILE_INTEGER_MAX ||
+	    !counts_small(sample))
 		return -ERANGE;
 	result = pm_file_write_run(writer);
 	if (result < 0)
@@ -330,6 +374,10 @@ int pm_file_write_sample(struct pm_file_writer *writer,
 		key_text(&writer->buffer, ",\"stop\":", sample->stop);
 	if (sample->fields_len > 0)
 		put_fields(&writer->buffer, sample);
+	if (sample->counts_len > 0)
+		put_counts(&writer->buffer, sample);
+	if (sample->branches_len > 0)
+		put_branches(&writer->buffer, sample);
 	pm_str_putc(&writer->buffer, '}');
 	return pm_file_line_end(writer, start);
 }

@@ -219,6 +219,58 @@ static void test_read_back(void **state)
 	pm_file_reader_free(reader);
 }
 
+/* Counts of a group and branches, as written and as read. */
+static void test_counts_and_branches(void **state)
+{
+	static const struct pm_file_event_count counts[] = { { 0, 7 }, { 1, INT64_MAX } };
+	char file[] = "/tmp/pm-fields-XXXXXX";
+	struct pm_file_writer *writer = writer_of(file);
+	struct pm_file_branch branches[] = {
+		{ 0, 1, PM_FILE_BRANCH_MISPREDICTED | 4 << PM_FILE_BRANCH_TYPE_SHIFT,
+		  12 },
+		{ 1, 0, 0, PM_FILE_NONE },
+	};
+	struct pm_file_sample sample = { .stack = PM_FILE_NONE,
+					 .counts = counts,
+					 .counts_len = 2,
+					 .branches = branches,
+					 .branches_len = 2 };
+	struct pm_file_event_count wrong = { 3, 1 };
+	struct pm_file_reader *reader;
+	struct pm_file_record record;
+	PM_AUTO_FREE char *text = NULL;
+	uint32_t frame;
+
+	assert_int_equal(write_header(writer, events), 0);
+	assert_int_equal(pm_file_write_sample(writer, &sample), -EINVAL);
+	for (uint64_t i = 0; i < 2; i++)
+		assert_int_equal(
+			pm_file_intern_frame(writer, PM_FILE_NONE, i, "branch", &frame),
+			0);
+	assert_int_equal(pm_file_write_sample(writer, &sample), 0);
+	sample.counts = &wrong;
+	sample.counts_len = 1;
+	assert_int_equal(pm_file_write_sample(writer, &sample), -EINVAL);
+	wrong = (struct pm_file_event_count){ 0, 1ull << 63 };
+	assert_int_equal(pm_file_write_sample(writer, &sample), -ERANGE);
+	text = text_of(writer, file);
+	assert_non_null(strstr(text, ",\"stack\":null,\"counts\":[0,7,1,"
+				     "9223372036854775807],\"branches\":[0,1,65,12,1,0,"
+				     "0,null]}\n"));
+	reader = reader_of(text);
+	do
+		assert_int_equal(pm_file_reader_next(reader, &record, NULL), 1);
+	while (record.type != PM_FILE_SAMPLE);
+	assert_int_equal(record.sample.counts_len, 2);
+	for (size_t i = 0; i < 2; i++) {
+		assert_int_equal(record.sample.counts[i].event, counts[i].event);
+		assert_int_equal(record.sample.counts[i].count, counts[i].count);
+	}
+	assert_int_equal(record.sample.branches_len, 2);
+	assert_memory_equal(record.sample.branches, branches, sizeof(branches));
+	pm_file_reader_free(reader);
+}
+
 static void refused(const char *text, const char *because)
 {
 	struct pm_file_reader *reader = NULL;
@@ -236,6 +288,14 @@ static void refused(const char *text, const char *because)
 
 static void test_refused(void **state)
 {
+	refused(HEADER SAMPLE ",\"counts\":[0]}\n", "counts: expected 2 values for each");
+	refused(HEADER SAMPLE ",\"counts\":{}}\n", "sample.counts: expected an array");
+	refused(HEADER SAMPLE ",\"counts\":[0,null]}\n", "counts: expected a non-neg");
+	refused(HEADER SAMPLE ",\"counts\":[1,5]}\n", "sample.counts: 1 is not defined");
+	refused(HEADER SAMPLE ",\"branches\":[0,0,0]}\n", "expected 4 values for each");
+	refused(HEADER SAMPLE ",\"branches\":[null,0,0,0]}\n", "expected a non-negative");
+	refused(HEADER SAMPLE ",\"branches\":[0,0,0,null]}\n",
+		"sample.branches: 0 is not defined yet");
 	refused(HEADER SAMPLE ",\"fields\":[]}\n", "sample.fields: expected an object");
 	refused(HEADER SAMPLE ",\"fields\":{\"a\":1.5}}\n",
 		"sample.fields: a: expected an integer or a string");
@@ -286,6 +346,8 @@ static void test_both_parsers_agree(void **state)
 		SAMPLE ",\"fields\":{\"prev_comm\":\"sh\",\"p\":-12,\"q\":0,\"q2\":12}}",
 		SAMPLE ",\"fields\":{\"a\":9223372036854775807,\"aa\":\"\",\"aaa\":-7}}",
 		SAMPLE ",\"fields\":{\"a\":-9223372036854775807}}",
+		SAMPLE ",\"counts\":[0,17,1,9223372036854775807]}",
+		SAMPLE ",\"fields\":{\"a\":1},\"branches\":[0,1,65,null,2,3,0,12]}",
 	};
 	static const char slow[] = SAMPLE ",\"fields\":{\"a\":-9223372036854775808}}";
 	static const char with[] = "\"\\,:}]0195aAgx{[ \t\x7f\xc3-.e\n";
@@ -319,6 +381,7 @@ int main(void)
 		cmocka_unit_test(test_written_form),
 		cmocka_unit_test(test_not_written),
 		cmocka_unit_test(test_read_back),
+		cmocka_unit_test(test_counts_and_branches),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_nothing_is_nothing),
 		cmocka_unit_test(test_both_parsers_agree),
