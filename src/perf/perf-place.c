@@ -204,7 +204,7 @@ static void fill_event(const struct pm_perf *perf, const struct where *where,
 			leader != index && perf->events.data[leader].requested.read_group,
 		.no_inherit = perf->options.no_inherit || where->task == PM_EVERY_TASK ||
 			      perf->places.data[where->place].cpu < 0 ||
-			      pm_perf_is_probe(&perf->events.data[index].requested),
+			      pm_perf_group_has_probe(perf, index),
 		.no_enable_on_exec = perf->options.begin_disabled || !command ||
 				     where->task == PM_EVERY_TASK,
 		.overwrite = perf->options.overwrite,

@@ -128,6 +128,9 @@ void pm_perf_close_all(struct pm_perf *perf);
 bool pm_perf_filtered(const struct pm_perf *perf, uint32_t event);
 /* Of the uprobe or kprobe PMU. */
 bool pm_perf_is_probe(const struct pm_event_spec *spec);
+/* Then none of it is inherited: the kernel hands on a whole group, whatever its members say
+ * (inherit_group()), or refuses members that say otherwise than their leader. */
+bool pm_perf_group_has_probe(const struct pm_perf *perf, uint32_t event);
 /* Says what is missed where probes are events of tasks. */
 void pm_perf_note_probes(struct pm_perf *perf);
 /* What the kernel counted as lost for the event of @entry. */

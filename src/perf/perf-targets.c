@@ -55,6 +55,15 @@ bool pm_perf_is_probe(const struct pm_event_spec *spec)
 	return spec->kind == PM_EVENT_UPROBE || spec->kind == PM_EVENT_KPROBE;
 }
 
+bool pm_perf_group_has_probe(const struct pm_perf *perf, uint32_t event)
+{
+	for (uint32_t i = 0; i < perf->events.len; i++)
+		if (pm_perf_leader(perf, i) == pm_perf_leader(perf, event) &&
+		    pm_perf_is_probe(&perf->events.data[i].requested))
+			return true;
+	return false;
+}
+
 /* A group is opened in one way. */
 static bool group_fits_cpus(const struct pm_perf *perf, uint32_t event)
 {
@@ -199,6 +208,14 @@ int pm_perf_plan_targets(struct pm_perf *perf, const struct pm_perf_options *opt
 	return 0;
 }
 
+static bool in_group(const struct pm_perf *perf, uint32_t event)
+{
+	for (uint32_t i = 0; i < perf->events.len; i++)
+		if (i != event && pm_perf_leader(perf, i) == pm_perf_leader(perf, event))
+			return true;
+	return false;
+}
+
 void pm_perf_note_probes(struct pm_perf *perf)
 {
 	if (pm_perf_wide(perf) || perf->options.no_inherit)
@@ -209,11 +226,12 @@ void pm_perf_note_probes(struct pm_perf *perf)
 		if (!pm_perf_is_probe(spec) || pm_perf_filtered(perf, i))
 			continue;
 		pm_perf_note(perf,
-			     "%s is not seen in threads and processes that are started "
+			     "%s%s is not seen in threads and processes that are started "
 			     "from now on: the kernel does not hand probes on, and "
 			     "events of CPUs, which need CAP_PERFMON with CAP_BPF (or "
-			     "root) and no --per-task, cannot be used.",
-			     spec->name);
+			     "root) and no --per-task, cannot be used%s.",
+			     spec->name, in_group(perf, i) ? ", with its group," : "",
+			     in_group(perf, i) ? " for all of it" : "");
 		return;
 	}
 }

@@ -157,6 +157,12 @@ static void see(const struct run *run, const struct pm_record *record, struct se
 	}
 }
 
+static void close_file(FILE **file)
+{
+	if (*file)
+		fclose(*file);
+}
+
 static void drain(const struct run *run, bool final, struct seen *seen)
 {
 	struct pm_record record;
@@ -638,6 +644,51 @@ static void test_group(void **state)
 	run_release(&run);
 }
 
+/* Where code of this program is in its file; 0: nowhere. */
+static uint64_t file_offset(uintptr_t address)
+{
+	FILE *file PM_CLEANUP(close_file) = fopen("/proc/self/maps", "re");
+	unsigned long start, end, offset;
+	char line[1024];
+
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "%lx-%lx %*s %lx", &start, &end, &offset) == 3 &&
+		    address >= start && address < end)
+			return address - start + offset;
+	return 0;
+}
+
+/* Its fork would fail, or the kernel refuse the group, if anything of it were inherited. */
+static void test_group_with_probe(void **state)
+{
+	static const char type_file[] = "/sys/bus/event_source/devices/uprobe/type";
+	FILE *file PM_CLEANUP(close_file) = fopen(type_file, "re");
+	struct target target = start(one_child);
+	struct seen seen = { 0 };
+	unsigned int type = 0;
+	struct run run;
+	double used;
+
+	if (!file || fscanf(file, "%u", &type) != 1) {
+		stop(&target);
+		print_message("this kernel has no uprobe PMU\n");
+		skip();
+	}
+	run_init(&run, "cpu-clock,task-clock", PM_PERF_TASKS);
+	run.options.per_task = true;
+	run.specs.list.data[1].leader = 0;
+	run.specs.list.data[1].kind = PM_EVENT_UPROBE;
+	run.specs.list.data[1].type = type;
+	run.specs.list.data[1].config = 0;
+	run.specs.list.data[1].path = "/proc/self/exe";
+	run.specs.list.data[1].config2 = file_offset((uintptr_t)one_child);
+	record_task(&run, &target, &seen, &used);
+	print_message("%zu samples, %zu forks\n", seen.samples, seen.forks);
+	assert_true(seen.mine >= 50);
+	assert_int_equal(seen.forks, 1);
+	run_release(&run);
+}
+
 /* ---- overwritten rings ---------------------------------------------------------------- */
 
 static void test_snapshot(void **state)
@@ -779,6 +830,7 @@ int main(void)
 		cmocka_unit_test(test_cpu_was_off),
 		cmocka_unit_test(test_cpu_is_new),
 		cmocka_unit_test(test_group),
+		cmocka_unit_test(test_group_with_probe),
 		cmocka_unit_test(test_snapshot),
 		cmocka_unit_test(test_filter_follows),
 		cmocka_unit_test(test_filter_waits_for_exec),
