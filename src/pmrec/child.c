@@ -43,6 +43,8 @@ int pm_rec_child_catch_signals(struct pm_rec_child *child, bool snapshots,
 	if (snapshots)
 		sigaddset(&set, SIGUSR2);
 	signal(SIGPIPE, SIG_IGN);
+	/* A limit on the size of files (RLIMIT_FSIZE) is an error like a full disk. */
+	signal(SIGXFSZ, SIG_IGN);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	child->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (child->signal_fd < 0)
