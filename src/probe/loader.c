@@ -17,7 +17,8 @@ enum {
 	DYNAMIC_BYTES_MAX = 1 << 20,
 	STRINGS_BYTES_MAX = 16 << 20,
 	NEEDED_MAX = 2048, /* libraries of a program */
-	RUNPATH_MAX = 16384, /* bytes */
+	RUNPATH_MAX = 65536, /* bytes */
+	FOLDERS_MAX = 65536, /* of all lists, each time that they are gone through */
 };
 
 const char *const pm_probe_library_dirs[] = { "/lib64",   "/usr/lib64",     "/lib",
@@ -199,6 +200,7 @@ struct search {
 	PM_VEC(char *) asked; /* names that were searched */
 	char *program_rpath;
 	const char *wanted; /* of the cache just now */
+	size_t folders; /* that were looked into */
 	bool failed, in_cache;
 };
 
@@ -246,12 +248,14 @@ static bool take(struct search *search, const char *name, const char *path)
 static bool take_from(struct search *search, const char *name, const char *list,
 		      const char *origin, size_t origin_len)
 {
-	while (list && *list) {
+	if (list && strnlen(list, RUNPATH_MAX) == RUNPATH_MAX)
+		return false;
+	while (list && *list && search->folders++ < FOLDERS_MAX) {
 		size_t len = strcspn(list, ":");
 		struct pm_str path = { 0 };
 		bool found = false;
 
-		for (size_t i = 0; i < len;) {
+		for (size_t i = 0; i < len && path.len < PATH_MAX;) {
 			size_t token = strncmp(list + i, "$ORIGIN", 7) == 0     ? 7
 				       : strncmp(list + i, "${ORIGIN}", 9) == 0 ? 9
 										: 0;
@@ -340,7 +344,7 @@ static int follow(struct search *search, int fd, const char *path, bool is_progr
 		const char *rpath = dynamic_text(&dynamic, dynamic.rpath);
 
 		if (rpath && dynamic.runpath == UINT64_MAX)
-			search->program_rpath = strndup(rpath, RUNPATH_MAX);
+			search->program_rpath = strdup(rpath);
 	}
 	for (size_t i = 0; code == 0 && !search->failed && i < dynamic.needed.len; i++) {
 		const char *name = dynamic_text(&dynamic, dynamic.needed.data[i]);

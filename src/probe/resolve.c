@@ -238,7 +238,14 @@ static int resolve_uprobe(struct resolver *resolver, const struct pm_event_spec 
 		naming.file = i > 0 && strcmp(file->label, files.list.data[0].label) == 0
 				      ? file->path
 				      : file->label;
-		if (one == 0) {
+		if (one == 0 &&
+		    resolver->list.len - from + places.list.len > PM_PROBE_PLACES_MAX) {
+			code = pm_error_set(err, -E2BIG,
+					    "\"%s\" means more than %d places in all %zu "
+					    "files",
+					    spec->place.file, PM_PROBE_PLACES_MAX,
+					    files.list.len);
+		} else if (one == 0) {
 			code = add_specs(resolver, spec, file, &naming, &places, from);
 			if (code < 0)
 				pm_error_set(err, code, "cannot keep a file: %s",
