@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
@@ -50,6 +51,28 @@ static int sys_bpf(enum bpf_cmd command, union bpf_attr *attr)
 	return r < 0 ? -errno : r;
 }
 
+/*
+ * Up to Linux 5.10 maps and programs count as locked memory of their user, of which mostly
+ * 64 KiB are allowed, to root, too (bpf_charge_memlock()). The limit is asked for only when
+ * one is made, so it is as before when this returns.
+ */
+static int sys_bpf_make(enum bpf_cmd command, union bpf_attr *attr)
+{
+	static const struct rlimit none = { RLIM_INFINITY, RLIM_INFINITY };
+	struct rlimit before, most;
+	int r = sys_bpf(command, attr);
+
+	if (r != -EPERM || getrlimit(RLIMIT_MEMLOCK, &before) < 0)
+		return r;
+	/* Without CAP_SYS_RESOURCE up to the hard one. */
+	most = (struct rlimit){ before.rlim_max, before.rlim_max };
+	if (setrlimit(RLIMIT_MEMLOCK, &none) < 0 && setrlimit(RLIMIT_MEMLOCK, &most) < 0)
+		return r;
+	r = sys_bpf(command, attr);
+	(void)setrlimit(RLIMIT_MEMLOCK, &before);
+	return r;
+}
+
 static int make_map(void)
 {
 	union bpf_attr attr;
@@ -61,7 +84,7 @@ static int make_map(void)
 	attr.max_entries = CHUNKS;
 	attr.map_flags = BPF_F_MMAPABLE;
 	snprintf(attr.map_name, sizeof(attr.map_name), "pmrec_tasks");
-	return sys_bpf(BPF_MAP_CREATE, &attr);
+	return sys_bpf_make(BPF_MAP_CREATE, &attr);
 }
 
 static int load(enum bpf_prog_type type, const char *name, const struct bpf_insn *code,
@@ -77,7 +100,7 @@ static int load(enum bpf_prog_type type, const char *name, const struct bpf_insn
 	attr.insn_cnt = (uint32_t)len;
 	attr.license = (uintptr_t) "MIT";
 	snprintf(attr.prog_name, sizeof(attr.prog_name), "pmrec_%s", name);
-	fd = sys_bpf(BPF_PROG_LOAD, &attr);
+	fd = sys_bpf_make(BPF_PROG_LOAD, &attr);
 	if (fd != -EINVAL && fd != -EACCES)
 		return fd >= 0 ? fd
 			       : pm_error_set(err, fd, "BPF is not allowed: %s",
