@@ -44,7 +44,7 @@ static int reopen(struct pm_perf *perf, uint32_t at, struct pm_error *err)
 	int r = -EAGAIN;
 
 	for (int i = 0; i < TRIES_MAX && r == -EAGAIN; i++) {
-		pm_perf_close_place(perf, at);
+		pm_perf_close_place(perf, at, false);
 		r = pm_perf_reopen_place(perf, at, err);
 	}
 	return r;
@@ -58,7 +58,7 @@ static int come_back(struct pm_perf *perf, uint32_t at, struct pm_error *err)
 		r = pm_perf_switch(perf, (int)at, true);
 	if (r == 0)
 		return 1;
-	pm_perf_close_place(perf, at);
+	pm_perf_close_place(perf, at, false);
 	/* Off again meanwhile: next time. Whatever else it is, it is told once. */
 	perf->places.data[at].offline = r == -ENODEV;
 	return r == -ENODEV ? 0 : r;
@@ -91,16 +91,21 @@ static int add_place(struct pm_perf *perf, uint32_t cpu, struct pm_error *err)
 				       .backward = -1,
 				       .watch = -1 };
 	uint32_t at = (uint32_t)perf->places.len;
-	int r;
+	int r = -EAGAIN;
 
 	if (pm_vec_push(&perf->places, place) < 0)
 		return pm_error_set(err, -ENOMEM, "no memory for the CPUs");
-	r = pm_perf_open_place(perf, at, err);
+	for (int i = 0; i < TRIES_MAX && r == -EAGAIN; i++) {
+		pm_perf_close_place(perf, at, true);
+		r = pm_perf_open_place(perf, at, err);
+	}
 	if (r == 0 && perf->enabled)
 		r = pm_perf_switch(perf, (int)at, true);
-	/* What was opened stays; it is not tried again each second. */
+	/* Off again meanwhile: next time. For the rest, what was opened stays; it is not
+	 * tried again each second. */
+	perf->places.data[at].offline = r == -ENODEV;
 	if (r < 0)
-		return r == -ENODEV || r == -EAGAIN ? 1 : r;
+		return r == -ENODEV ? 1 : r;
 	if (!pm_perf_wide(perf) && !perf->filter)
 		pm_perf_note(
 			perf,

@@ -102,15 +102,18 @@ static int map_ring(struct pm_perf *perf, const struct pm_perf_place *place, int
 	return r < 0 ? pm_error_set(err, r, "no memory for the rings") : 0;
 }
 
-/* The event that has the ring, and the ring. */
+/* The event that has the ring, and the ring, unless they are there. */
 static int open_anchor(struct pm_perf *perf, uint32_t at, bool backward,
 		       struct pm_error *err)
 {
 	struct pm_perf_place *place = &perf->places.data[at];
+	int *anchor = backward ? &place->backward : &place->anchor;
 	int fd PM_AUTO_CLOSE = -1;
 	struct perf_event_attr attr;
 	int r;
 
+	if (*anchor >= 0)
+		return 0;
 	fill_dummy(perf, &attr);
 	attr.write_backward = backward;
 	attr.disabled = place->cpu >= 0;
@@ -125,7 +128,7 @@ static int open_anchor(struct pm_perf *perf, uint32_t at, bool backward,
 		r = pm_error_set(err, -ENOMEM, "no memory for the rings");
 	if (r < 0)
 		return r;
-	*(backward ? &place->backward : &place->anchor) = pm_take_fd(&fd);
+	*anchor = pm_take_fd(&fd);
 	return 0;
 }
 
@@ -397,17 +400,22 @@ static int open_task_place(struct pm_perf *perf, uint32_t at, struct pm_error *e
 	return 0;
 }
 
+int pm_perf_reopen_place(struct pm_perf *perf, uint32_t at, struct pm_error *err)
+{
+	int r = open_anchor(perf, at, false, err);
+
+	if (r == 0 && perf->options.overwrite)
+		r = open_anchor(perf, at, true, err);
+	return r < 0 ? r : open_every_task(perf, at, err);
+}
+
 int pm_perf_open_place(struct pm_perf *perf, uint32_t at, struct pm_error *err)
 {
 	int r;
 
 	if (perf->places.data[at].cpu < 0)
 		return open_task_place(perf, at, err);
-	r = open_anchor(perf, at, false, err);
-	if (r == 0 && perf->options.overwrite)
-		r = open_anchor(perf, at, true, err);
-	if (r == 0)
-		r = open_every_task(perf, at, err);
+	r = pm_perf_reopen_place(perf, at, err);
 	for (size_t i = 0; i < perf->tasks.len && r == 0; i++)
 		if (perf->tasks.data[i] > 0)
 			r = open_task(perf, at, &perf->tasks.data[i], err);
@@ -423,7 +431,7 @@ static void forget_fd(struct pm_perf *perf, const struct pm_perf_fd *entry)
 	close(entry->fd);
 }
 
-void pm_perf_close_place(struct pm_perf *perf, uint32_t at)
+void pm_perf_close_place(struct pm_perf *perf, uint32_t at, bool tasks_too)
 {
 	struct pm_perf_place *place = &perf->places.data[at];
 	size_t kept = 0;
@@ -431,7 +439,7 @@ void pm_perf_close_place(struct pm_perf *perf, uint32_t at)
 	for (size_t i = 0; i < perf->fds.len; i++) {
 		const struct pm_perf_fd *entry = &perf->fds.data[i];
 
-		if (entry->place == at && entry->task == PM_EVERY_TASK)
+		if (entry->place == at && (tasks_too || entry->task == PM_EVERY_TASK))
 			forget_fd(perf, entry);
 		else
 			perf->fds.data[kept++] = *entry;
@@ -439,11 +447,6 @@ void pm_perf_close_place(struct pm_perf *perf, uint32_t at)
 	perf->fds.len = kept;
 	if (place->watch >= 0)
 		close(pm_take_fd(&place->watch));
-}
-
-int pm_perf_reopen_place(struct pm_perf *perf, uint32_t at, struct pm_error *err)
-{
-	return open_every_task(perf, at, err);
 }
 
 void pm_perf_close_all(struct pm_perf *perf)

@@ -122,7 +122,8 @@ void pm_perf_decide_side_band(struct pm_perf *perf);
 int pm_perf_open_place(struct pm_perf *perf, uint32_t place, struct pm_error *err);
 /* The events of the place that are of every task, after they were closed. */
 int pm_perf_reopen_place(struct pm_perf *perf, uint32_t place, struct pm_error *err);
-void pm_perf_close_place(struct pm_perf *perf, uint32_t place);
+/* Those of every task, or all; its rings stay. */
+void pm_perf_close_place(struct pm_perf *perf, uint32_t place, bool tasks_too);
 void pm_perf_close_all(struct pm_perf *perf);
 /* Whether the event is opened for CPUs though tasks are the target. */
 bool pm_perf_filtered(const struct pm_perf *perf, uint32_t event);

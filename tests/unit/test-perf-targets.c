@@ -612,7 +612,7 @@ static void test_cpu_is_new(void **state)
 		run.pid = target.pid;
 		must_open(&run, &target);
 		last = &run.perf->places.data[run.perf->places.len - 1];
-		pm_perf_close_place(run.perf, (uint32_t)run.perf->places.len - 1);
+		pm_perf_close_place(run.perf, (uint32_t)run.perf->places.len - 1, false);
 		last->cpu = 60000;
 		pm_perf_poll_fds(run.perf, &poll_fds);
 		assert_int_equal(pm_perf_check_cpus(run.perf, &err), 1);
@@ -626,6 +626,38 @@ static void test_cpu_is_new(void **state)
 		assert_true(seen.mine >= 200);
 		run_release(&run);
 	}
+}
+
+/* Its events do not fit below the soft limit, which is raised in the middle of them. */
+static void test_cpu_is_new_and_descriptors_are_few(void **state)
+{
+	struct pm_error err = { 0 };
+	struct rlimit before, few;
+	bool found = false;
+	size_t places;
+	struct run run;
+	int next;
+
+	run_init(&run, "cpu-clock", PM_PERF_CPUS);
+	must_open(&run, NULL);
+	places = run.perf->places.len;
+	pm_perf_close_place(run.perf, (uint32_t)places - 1, false);
+	run.perf->places.data[places - 1].cpu = 60000;
+	next = dup(0);
+	close(next);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	few = (struct rlimit){ (rlim_t)next + 1, before.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	run.perf->nofile_raised = false;
+	assert_int_equal(pm_perf_check_cpus(run.perf, &err), 1);
+	setrlimit(RLIMIT_NOFILE, &before);
+	assert_true(run.perf->nofile_raised);
+	assert_int_equal(run.perf->places.len, places + 1);
+	for (size_t i = 0; i < run.perf->fds.len; i++)
+		found |= run.perf->fds.data[i].place == places &&
+			 run.perf->fds.data[i].event == 0;
+	assert_true(found);
+	run_release(&run);
 }
 
 /* ---- groups --------------------------------------------------------------------------- */
@@ -829,6 +861,7 @@ int main(void)
 		cmocka_unit_test(test_switches),
 		cmocka_unit_test(test_cpu_was_off),
 		cmocka_unit_test(test_cpu_is_new),
+		cmocka_unit_test(test_cpu_is_new_and_descriptors_are_few),
 		cmocka_unit_test(test_group),
 		cmocka_unit_test(test_group_with_probe),
 		cmocka_unit_test(test_snapshot),
