@@ -57,7 +57,7 @@ struct pm_file_header {
 	const struct pm_file_event *events;
 	size_t events_len;
 	struct {
-		const char *call_graph; /* dwarf, fp, none */
+		const char *call_graph; /* dwarf, fp, lbr, none */
 		uint32_t stack_bytes; /* 0 unless dwarf */
 		uint64_t ring_bytes; /* of one ring */
 	} options;

@@ -196,9 +196,40 @@ bool pm_perf_degrade(struct pm_perf *perf, struct pm_perf_event *event, int code
 	case EPERM:
 		return drop_kernel(perf, event);
 	default:
-		/* On a later place the event is known to exist: no other one then. */
-		return first && substitute(perf, event, code);
+		/* On a later place the event is known to exist: no other one then. And none
+		 * that could take the place has branches. */
+		return first && perf->shape.branches == 0 &&
+		       substitute(perf, event, code);
 	}
+}
+
+/* The CPU shows how many branches it keeps, where it keeps any; by other names where there are
+ * cores of two kinds. */
+static const char branches_path[] = "/sys/bus/event_source/devices/cpu/caps/branches";
+
+static int explain_branches(const struct pm_event_spec *spec, int code,
+			    struct pm_error *err)
+{
+	if (spec->type == PERF_TYPE_SOFTWARE || spec->type == PERF_TYPE_TRACEPOINT ||
+	    spec->kind >= PM_EVENT_BREAKPOINT) {
+		pm_error_set(err, -EOPNOTSUPP,
+			     "branches are recorded with events of the CPU only");
+		pm_error_where(err, spec->requested, -1);
+		pm_error_fix(err, "-e cycles");
+		return -EOPNOTSUPP;
+	}
+	if (access(branches_path, R_OK) == 0) {
+		pm_error_set(err, -code, "the CPU records no such branches with it: %s",
+			     strerror(code));
+		pm_error_where(err, spec->requested, -1);
+		return -code;
+	}
+	pm_error_set(err, -code,
+		     "-b, -j and --call-graph lbr: this machine keeps no records of "
+		     "branches (LBR), as is usual in virtual machines");
+	pm_error_where(err, branches_path, -1);
+	pm_error_fix(err, "--call-graph dwarf, without -b and -j");
+	return -code;
 }
 
 int pm_perf_refused(struct pm_perf *perf, const struct pm_perf_event *event, int code,
@@ -216,6 +247,9 @@ int pm_perf_refused(struct pm_perf *perf, const struct pm_perf_event *event, int
 		.env = &perf->env,
 	};
 
+	if (perf->shape.branches != 0 &&
+	    (code == ENOENT || code == ENODEV || code == EOPNOTSUPP || code == EINVAL))
+		return explain_branches(&event->requested, code, err);
 	if (code == ENOENT || code == ENXIO || code == ENODEV || code == EOPNOTSUPP)
 		return explain_missing(&event->requested, code, err);
 	return pm_perf_explain_open(&why, err);

@@ -3,6 +3,7 @@
  * The inside of chains:
  *   chain.c         the frames of a sample, and their stack in the file
  *   chain-stitch.c  the callers of a stack that was cut off
+ *   chain-branches.c  what the CPU has recorded of branches
  */
 #pragma once
 
@@ -20,6 +21,12 @@ struct pm_rec_frame {
 	uint64_t address;
 	uint32_t module;
 	uint32_t how;
+};
+
+/* How frames were found, beside the unwinder's ways (enum pm_unw_how). */
+enum {
+	PM_REC_HOW_LBR = PM_UNW_HOW_COUNT, /* the CPU's record of calls */
+	PM_REC_HOW_BRANCH, /* an end of a branch, in no stack */
 };
 
 /* The last chain of a thread, root first. Its successor mostly differs at the leaf only. */
@@ -62,11 +69,20 @@ struct pm_rec_chains {
 	/* For a look: room for the bytes copied and those above. NULL: none so far. */
 	uint8_t *memory;
 	uint64_t outermost_sp; /* of the last stitched frame */
+	PM_VEC(struct pm_file_branch) branches; /* of the last sample */
 };
 
 /* Adds the frame at avma @lookup, which is in @map (NULL: in none). 0 or negative errno. */
 int pm_rec_chains_push(struct pm_rec_chains *chains, uint64_t lookup,
-		       const struct pm_unw_map *map, enum pm_unw_how how);
+		       const struct pm_unw_map *map, uint32_t how);
+int pm_rec_chains_push_kernel(struct pm_rec_chains *chains, uint64_t lookup,
+			      uint32_t how);
+/* The callers that PERF_SAMPLE_BRANCH_CALL_STACK gave. */
+int pm_rec_chains_push_lbr(struct pm_rec_chains *chains, const struct pm_sample *sample,
+			   const struct pm_unw_space *space);
+/* The id of @frame, of the record at hand, in the file. */
+int pm_rec_chains_frame(struct pm_rec_chains *chains, const struct pm_rec_frame *frame,
+			uint32_t *ret);
 /*
  * Goes on above the last @len frames, the user's part of the chain, which were found in
  * @stack from @regs. @stop is what stopped them, and becomes ROOT when the chain is complete.

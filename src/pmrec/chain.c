@@ -25,8 +25,22 @@ const char *pm_rec_stop_name(uint32_t stop)
 		return "not_sampled";
 	case PM_REC_STOP_UPROBE:
 		return "uprobe";
+	case PM_REC_STOP_LBR_END:
+		return "lbr_end";
 	default:
 		return pm_unw_stop_name((enum pm_unw_stop)stop);
+	}
+}
+
+static const char *how_name(uint32_t how)
+{
+	switch (how) {
+	case PM_REC_HOW_LBR:
+		return "lbr";
+	case PM_REC_HOW_BRANCH:
+		return "branch";
+	default:
+		return pm_unw_how_name((enum pm_unw_how)how);
 	}
 }
 
@@ -58,6 +72,7 @@ void pm_rec_chains_free(struct pm_rec_chains *chains)
 	}
 	pm_unwinder_free(chains->unwinder);
 	pm_rec_stitches_free(chains->stitches);
+	pm_vec_release(&chains->branches);
 	free(chains->memory);
 	free(chains);
 }
@@ -85,7 +100,7 @@ void pm_rec_chains_stats(const struct pm_rec_chains *chains, struct pm_unw_stats
 }
 
 static void push(struct pm_rec_chains *chains, uint64_t address, uint32_t module,
-		 enum pm_unw_how how)
+		 uint32_t how)
 {
 	if (chains->frames_len < PM_REC_FRAMES_MAX)
 		chains->frames[chains->frames_len++] = (struct pm_rec_frame){
@@ -94,7 +109,7 @@ static void push(struct pm_rec_chains *chains, uint64_t address, uint32_t module
 }
 
 int pm_rec_chains_push(struct pm_rec_chains *chains, uint64_t lookup,
-		       const struct pm_unw_map *map, enum pm_unw_how how)
+		       const struct pm_unw_map *map, uint32_t how)
 {
 	const struct pm_rec_module *of =
 		map ? &chains->from.modules->list.data[map->tag] : NULL;
@@ -102,8 +117,9 @@ int pm_rec_chains_push(struct pm_rec_chains *chains, uint64_t lookup,
 
 	if (of && of->generated && chains->from.jit) {
 		const struct pm_record *record = chains->record;
-		int error = pm_rec_jit_module(chains->from.jit, (pid_t)record->pid,
-					      lookup, how, record->time, &module);
+		int error =
+			pm_rec_jit_module(chains->from.jit, (pid_t)record->pid, lookup,
+					  (enum pm_unw_how)how, record->time, &module);
 		if (error < 0)
 			return error;
 		push(chains, lookup, module, how);
@@ -124,23 +140,30 @@ int pm_rec_chains_push(struct pm_rec_chains *chains, uint64_t lookup,
 	return 0;
 }
 
-static int push_kernel(struct pm_rec_chains *chains, uint64_t address, bool first)
+int pm_rec_chains_push_kernel(struct pm_rec_chains *chains, uint64_t lookup, uint32_t how)
 {
 	uint32_t module;
 	int error = pm_rec_modules_kernel_id(chains->from.modules, chains->from.writer,
 					     &module);
 	if (error < 0)
 		return error;
-	push(chains, first ? address : address - 1, module, PM_UNW_HOW_KERNEL);
+	push(chains, lookup, module, how);
 	return 0;
+}
+
+static int push_kernel(struct pm_rec_chains *chains, uint64_t address, bool first)
+{
+	return pm_rec_chains_push_kernel(chains, first ? address : address - 1,
+					 PM_UNW_HOW_KERNEL);
 }
 
 /*
  * Both parts of the kernel's callchain; which one an address belongs to is told by the marker
- * before it (perf_event_open(2), PERF_CONTEXT_*). @space NULL: the kernel's part only.
+ * before it (perf_event_open(2), PERF_CONTEXT_*). Of the user's part the first @user_max.
  */
 static int push_callchain(struct pm_rec_chains *chains, const struct pm_sample *sample,
-			  const struct pm_unw_space *space, size_t *user_frames)
+			  const struct pm_unw_space *space, size_t user_max,
+			  size_t *user_frames)
 {
 	uint64_t context = 0;
 	size_t in_context = 0;
@@ -161,7 +184,8 @@ static int push_callchain(struct pm_rec_chains *chains, const struct pm_sample *
 			continue;
 		if (context == (uint64_t)PERF_CONTEXT_KERNEL) {
 			error = push_kernel(chains, address, in_context == 0);
-		} else if (context == (uint64_t)PERF_CONTEXT_USER && space) {
+		} else if (context == (uint64_t)PERF_CONTEXT_USER &&
+			   *user_frames < user_max) {
 			uint64_t lookup = in_context == 0 ? address : address - 1;
 
 			error = pm_rec_chains_push(
@@ -349,6 +373,25 @@ static int push_ip(struct pm_rec_chains *chains, const struct pm_record *record,
 				  PM_UNW_HOW_IP);
 }
 
+/* By the kernel along frame pointers, or, where the CPU has recorded calls, by those. */
+static int push_by_kernel(struct pm_rec_chains *chains, const struct pm_sample *sample,
+			  const struct pm_unw_space *space, uint32_t *stop)
+{
+	bool lbr = chains->from.lbr && sample->branches_len > 0;
+	size_t user_frames;
+	int error =
+		push_callchain(chains, sample, space, lbr ? 1 : SIZE_MAX, &user_frames);
+
+	if (lbr) {
+		*stop = PM_REC_STOP_LBR_END;
+		return error < 0 ? error : pm_rec_chains_push_lbr(chains, sample, space);
+	}
+	*stop = user_frames == 0                             ? PM_UNW_STOP_NO_REGS
+		: chains->frames_len >= KERNEL_CHAIN_DEFAULT ? PM_UNW_STOP_LIMIT
+							     : PM_REC_STOP_FP_END;
+	return error;
+}
+
 static int collect(struct pm_rec_chains *chains, const struct pm_record *record,
 		   uint32_t *stop)
 {
@@ -369,13 +412,10 @@ static int collect(struct pm_rec_chains *chains, const struct pm_record *record,
 		*stop = PM_REC_STOP_NOT_ASKED;
 		break;
 	case PM_CALL_GRAPH_FP:
-		error = push_callchain(chains, sample, &space, &user_frames);
-		*stop = user_frames == 0                             ? PM_UNW_STOP_NO_REGS
-			: chains->frames_len >= KERNEL_CHAIN_DEFAULT ? PM_UNW_STOP_LIMIT
-								     : PM_REC_STOP_FP_END;
+		error = push_by_kernel(chains, sample, &space, stop);
 		break;
 	case PM_CALL_GRAPH_DWARF:
-		error = push_callchain(chains, sample, NULL, &user_frames);
+		error = push_callchain(chains, sample, &space, 0, &user_frames);
 		if (error == 0)
 			error = push_unwound(chains, record, &space, stop);
 		break;
@@ -410,6 +450,19 @@ static bool same_frame(const struct pm_rec_frame *a, const struct pm_rec_frame *
 	return a->address == b->address && a->module == b->module && a->how == b->how;
 }
 
+int pm_rec_chains_frame(struct pm_rec_chains *chains, const struct pm_rec_frame *frame,
+			uint32_t *ret)
+{
+	int error = pm_file_intern_frame(chains->from.writer, frame->module,
+					 frame->address, how_name(frame->how), ret);
+
+	if (error == 0 && chains->from.jit)
+		error = pm_rec_jit_frame(chains->from.jit, frame->module, frame->address,
+					 (enum pm_unw_how)frame->how,
+					 chains->record->time, *ret);
+	return error;
+}
+
 static int intern(struct pm_rec_chains *chains, const struct pm_record *record,
 		  uint32_t *ret)
 {
@@ -436,13 +489,7 @@ static int intern(struct pm_rec_chains *chains, const struct pm_record *record,
 		const struct pm_rec_frame *frame = &chains->frames[len - 1 - same];
 		uint32_t id;
 
-		error = pm_file_intern_frame(
-			chains->from.writer, frame->module, frame->address,
-			pm_unw_how_name((enum pm_unw_how)frame->how), &id);
-		if (error == 0 && chains->from.jit)
-			error = pm_rec_jit_frame(
-				chains->from.jit, frame->module, frame->address,
-				(enum pm_unw_how)frame->how, record->time, id);
+		error = pm_rec_chains_frame(chains, frame, &id);
 		if (error == 0)
 			error = pm_file_intern_stack(chains->from.writer, stack, id,
 						     &stack);

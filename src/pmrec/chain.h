@@ -16,6 +16,7 @@ struct pm_rec_chain_source {
 	struct pm_rec_modules *modules;
 	struct pm_file_writer *writer;
 	enum pm_call_graph call_graph;
+	bool lbr; /* with _FP: branches are calls that have not returned, the user's stack */
 	struct pm_rec_jit *jit; /* NULL: generated code is memory like any other */
 	struct pm_rec_raw *raw; /* NULL: the stacks themselves are not kept */
 	bool stitch; /* put known callers on top of truncated stacks (see stitch.h) */
@@ -38,6 +39,7 @@ enum {
 	/* A return probe has put the kernel's trampoline in the place of the return address,
 	 * or an instruction with a probe is being executed in the kernel's copy of it. */
 	PM_REC_STOP_UPROBE,
+	PM_REC_STOP_LBR_END, /* the CPU's record ended, root or not */
 	PM_REC_STOP_COUNT,
 };
 const char *pm_rec_stop_name(uint32_t stop);
@@ -51,6 +53,10 @@ void pm_rec_chains_free(struct pm_rec_chains *chains);
 /* 0 or negative errno of the file or of memory. */
 int pm_rec_chains_add(struct pm_rec_chains *chains, const struct pm_record *record,
 		      struct pm_rec_chain *ret);
+/* The branches of @record, which was the last one added; good until the next call. None where
+ * they are its stack. 0 or negative errno. */
+int pm_rec_chains_branches(struct pm_rec_chains *chains, const struct pm_record *record,
+			   const struct pm_file_branch **ret, size_t *len);
 /*
  * Unwinds the stacks of @records side by side, which is faster than one by one when they are
  * in no cache. pm_rec_chains_add() has to follow for each of these very records, in order and

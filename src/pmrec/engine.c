@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "engine.h"
 
+#include <linux/perf_event.h>
 #include <string.h>
 
 #include "engine-ptrace.h"
@@ -21,6 +22,7 @@ static int open_perf(struct pm_rec_session *session, struct pm_error *err)
 		.rate = options->rate,
 		.call_graph = options->call_graph,
 		.stack_bytes = options->stack_bytes,
+		.branches = options->branches,
 		.ring_pages = options->ring_pages,
 		.ring_pages_explicit = options->ring_pages > 0,
 		.pid = session->child.launch.pid,
@@ -32,6 +34,15 @@ static int open_perf(struct pm_rec_session *session, struct pm_error *err)
 	};
 	int ret;
 
+	if (options->lbr) {
+		/* Nothing but addresses is needed of a call. An event of a task keeps its
+		 * record of calls while others run; one of a CPU begins anew each time
+		 * (arch/x86/events/intel/lbr.c, intel_pmu_lbr_sched_task()). */
+		perf.branches = PERF_SAMPLE_BRANCH_USER | PERF_SAMPLE_BRANCH_CALL_STACK |
+				PERF_SAMPLE_BRANCH_NO_CYCLES |
+				PERF_SAMPLE_BRANCH_NO_FLAGS;
+		perf.per_task = true;
+	}
 	pm_rec_targets_fill(&session->targets, &perf);
 	ret = pm_perf_open(&session->perf, &perf, err);
 	if (is_denied(ret) && pm_rec_off_cpu_without_stacks(options))
@@ -68,11 +79,11 @@ static int check_cpu_time(const struct pm_event_specs *specs, struct pm_error *e
 static bool needs_perf(const struct pm_rec_options *options)
 {
 	return options->call_graph == PM_CALL_GRAPH_FP || options->attach ||
-	       options->no_inherit || options->per_task || options->off_cpu ||
-	       options->overwrite || options->control || options->delay_ms > 0 ||
-	       options->wait_for_control || options->duration_ns > 0 ||
-	       options->max_bytes > 0 || options->max_samples > 0 ||
-	       !options->by_frequency;
+	       options->branches || options->no_inherit || options->per_task ||
+	       options->off_cpu || options->overwrite || options->control ||
+	       options->delay_ms > 0 || options->wait_for_control ||
+	       options->duration_ns > 0 || options->max_bytes > 0 ||
+	       options->max_samples > 0 || !options->by_frequency;
 }
 
 /* What needs no permission, behind what mends it. */

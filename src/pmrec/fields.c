@@ -10,6 +10,8 @@ struct pm_rec_fields {
 	PM_VEC(struct pm_tracepoint *) events; /* by event; NULL: it has no fields */
 	struct pm_event_fields decoded;
 	PM_VEC(struct pm_file_field) lines;
+	PM_VEC(bool) grouped; /* by event: its samples have the counts of its group */
+	PM_VEC(struct pm_file_event_count) counts;
 	uint64_t unreadable; /* samples whose bytes are not what was described */
 };
 
@@ -43,15 +45,20 @@ struct pm_rec_fields *pm_rec_fields_new(struct pm_rec_session *session)
 	const struct pm_perf_event *events =
 		session->perf ? pm_perf_events(session->perf, &len) : NULL;
 
-	if (!fields || pm_vec_reserve(&fields->events, len) < 0) {
+	if (!fields || pm_vec_reserve(&fields->events, len) < 0 ||
+	    pm_vec_reserve(&fields->grouped, len) < 0 ||
+	    pm_vec_reserve(&fields->counts, len) < 0) {
 		pm_rec_fields_free(fields);
 		return NULL;
 	}
-	for (size_t i = 0; i < len; i++)
+	for (size_t i = 0; i < len; i++) {
 		fields->events.data[fields->events.len++] =
 			has_fields(&events[i].actual)
 				? describe(session, &events[i].actual)
 				: NULL;
+		fields->grouped.data[fields->grouped.len++] =
+			events[i].requested.read_group;
+	}
 	return fields;
 }
 
@@ -63,6 +70,8 @@ void pm_rec_fields_free(struct pm_rec_fields *fields)
 		pm_tracepoint_free(fields->events.data[i]);
 	pm_vec_release(&fields->events);
 	pm_vec_release(&fields->lines);
+	pm_vec_release(&fields->grouped);
+	pm_vec_release(&fields->counts);
 	pm_event_fields_release(&fields->decoded);
 	free(fields);
 }
@@ -112,6 +121,34 @@ int pm_rec_fields_of(struct pm_rec_fields *fields, const struct pm_record *recor
 			line_of(&fields->decoded.list.data[i]);
 	*ret = fields->lines.data;
 	*len = fields->lines.len;
+	return 0;
+}
+
+int pm_rec_fields_counts(struct pm_rec_fields *fields, const struct pm_perf *perf,
+			 const struct pm_record *record,
+			 const struct pm_file_event_count **ret, size_t *len)
+{
+	*ret = NULL;
+	*len = 0;
+	if (!fields || record->event >= fields->grouped.len ||
+	    !fields->grouped.data[record->event])
+		return 0;
+	pm_vec_clear(&fields->counts);
+	for (uint32_t i = 0; i < fields->grouped.len; i++) {
+		struct pm_file_event_count count = { .event = i };
+		int r = pm_perf_count(perf, record, i, &count.count);
+
+		if (r == -ENOENT || r == -ENOTSUP)
+			continue; /* of another group */
+		if (r == 0 && count.count > INT64_MAX)
+			count.count = INT64_MAX;
+		if (r == 0)
+			r = pm_vec_push(&fields->counts, count);
+		if (r < 0)
+			return r;
+	}
+	*ret = fields->counts.data;
+	*len = fields->counts.len;
 	return 0;
 }
 

@@ -4,6 +4,7 @@
 
 #include "session.h"
 
+struct pm_file_event_count;
 struct pm_file_field;
 
 struct pm_rec_fields;
@@ -15,6 +16,10 @@ void pm_rec_fields_free(struct pm_rec_fields *fields);
  * -ENOMEM. */
 int pm_rec_fields_of(struct pm_rec_fields *fields, const struct pm_record *record,
 		     const struct pm_file_field **ret, size_t *len);
+/* What its group had counted, where that was asked for (`S`); as above. */
+int pm_rec_fields_counts(struct pm_rec_fields *fields, const struct pm_perf *perf,
+			 const struct pm_record *record,
+			 const struct pm_file_event_count **ret, size_t *len);
 /* Tells of samples whose fields could not be had, once, at the end. */
 void pm_rec_fields_tell(const struct pm_rec_fields *fields,
 			struct pm_rec_session *session);

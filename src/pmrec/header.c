@@ -81,7 +81,8 @@ int pm_rec_header_write(struct pm_rec_session *session)
 		pm_rec_ptrace_event(session, &lines[0]);
 	header.events = lines;
 	header.events_len = session->ptrace ? 1 : len;
-	header.options.call_graph = call_graphs[options->call_graph];
+	header.options.call_graph =
+		options->lbr ? "lbr" : call_graphs[options->call_graph];
 	if (options->call_graph == PM_CALL_GRAPH_DWARF)
 		header.options.stack_bytes = session->ptrace
 						     ? pm_rec_ptrace_stack_bytes(session)

@@ -203,8 +203,9 @@ static int write_blocked(struct pm_rec_session *session, const struct task *task
 	}
 	record.event = off->event;
 	record.sample.period = period;
-	return pm_rec_record_sample(session, &record, &chain, still ? &open : NULL,
-				    still ? 1 : 0);
+	return pm_rec_record_sample(
+		session, &record, &chain,
+		&(struct pm_rec_said){ .fields = &open, .fields_len = still });
 }
 
 static int on_sample(struct pm_rec_session *session, const struct pm_record *record)
@@ -377,11 +378,11 @@ static void tell_incomplete(struct pm_rec_session *session)
 		pm_rec_warn(session, text);
 	}
 	if (off->stacks && off->stackless > 0) {
-		snprintf(text, sizeof(text),
-			 "off-CPU: %" PRIu64
-			 " times that a thread was blocked, %.3f s in "
-			 "all, have no stack: it was lost, or they began before all events did",
-			 off->stackless, (double)off->stackless_ns / 1e9);
+		snprintf(
+			text, sizeof(text),
+			"off-CPU: %" PRIu64 " times that a thread was blocked, %.3f s in "
+			"all, have no stack: it was lost, or they began before all events did",
+			off->stackless, (double)off->stackless_ns / 1e9);
 		pm_rec_warn(session, text);
 	}
 }

@@ -9,29 +9,17 @@ static int refuse(struct pm_error *err, const char *wrong)
 	return pm_rec_usage(err);
 }
 
-/* The kernel shows how many branches the CPU keeps, where it keeps any. */
-static const char branches_path[] = "/sys/bus/event_source/devices/cpu/caps/branches";
-
-/* Most virtual machines have none. And the file has no place for them yet: a wish that is
- * ignored would be a lie. */
+/* Whether the CPU keeps branches shows when the events are opened. */
 static int check_branches(const struct pm_rec_options *options, struct pm_error *err)
 {
-	const char *option = options->lbr ? "--call-graph lbr" : "-b and -j";
-
-	if (!options->lbr && options->branches == 0)
-		return 0;
-	if (access(branches_path, R_OK) != 0) {
-		pm_error_set(err, -EINVAL,
-			     "%s: this machine keeps no records of branches (LBR)",
-			     option);
-		pm_error_where(err, branches_path, -1);
-	} else {
-		pm_error_set(err, -EINVAL, "%s does not work yet in this version",
-			     option);
-	}
-	if (options->lbr)
-		pm_error_fix(err, "--call-graph dwarf");
-	return -EINVAL;
+	if (options->lbr && options->branches)
+		return refuse(err,
+			      "--call-graph lbr and -b or -j exclude each other: the "
+			      "CPU records calls or branches");
+	if (options->off_cpu && (options->lbr || options->branches))
+		return refuse(err, "--off-cpu has none of -b, -j and --call-graph lbr: "
+				   "no CPU counts what does not run");
+	return 0;
 }
 
 static int check_raw(const struct pm_rec_options *options, struct pm_error *err)

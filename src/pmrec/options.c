@@ -167,9 +167,10 @@ static int parse_call_graph(struct pm_rec_options *options, const char *text,
 			    struct pm_error *err)
 {
 	options->lbr = strcmp(text, "lbr") == 0;
-	if (options->lbr)
-		return 0;
-	if (strcmp(text, "dwarf") == 0) {
+	if (options->lbr) {
+		/* The kernel's part of the stack is its own chain, as with fp. */
+		options->call_graph = PM_CALL_GRAPH_FP;
+	} else if (strcmp(text, "dwarf") == 0) {
 		options->call_graph = PM_CALL_GRAPH_DWARF;
 	} else if (strncmp(text, "dwarf,", 6) == 0) {
 		options->call_graph = PM_CALL_GRAPH_DWARF;

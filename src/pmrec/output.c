@@ -19,6 +19,7 @@ int pm_rec_output_open(struct pm_rec_session *session, struct pm_error *err)
 	struct pm_rec_chain_source source = { .procs = session->procs,
 					      .modules = &session->modules,
 					      .call_graph = session->options->call_graph,
+					      .lbr = session->options->lbr,
 					      .stitch = session->options->stitch,
 					      .look = session->options->stitch };
 	int ret = pm_file_writer_open(&session->writer, session->options->output, err);

@@ -38,8 +38,7 @@ static int name_thread(struct pm_rec_session *session, const struct pm_record *r
 }
 
 int pm_rec_record_sample(struct pm_rec_session *session, const struct pm_record *record,
-			 const struct pm_rec_chain *chain,
-			 const struct pm_file_field *fields, size_t fields_len)
+			 const struct pm_rec_chain *chain, const struct pm_rec_said *said)
 {
 	struct pm_rec_counts *counts = &session->counts;
 	uint64_t period = storable(counts, record->sample.period);
@@ -68,23 +67,33 @@ int pm_rec_record_sample(struct pm_rec_session *session, const struct pm_record 
 					  .stop = chain->stop == PM_UNW_STOP_ROOT
 							  ? NULL
 							  : pm_rec_stop_name(chain->stop),
-					  .fields = fields,
-					  .fields_len = fields_len });
+					  .fields = said->fields,
+					  .fields_len = said->fields_len,
+					  .counts = said->counts,
+					  .counts_len = said->counts_len,
+					  .branches = said->branches,
+					  .branches_len = said->branches_len });
 }
 
 static int on_sample(struct pm_rec_session *session, const struct pm_record *record)
 {
-	const struct pm_file_field *fields;
+	struct pm_rec_said said = { 0 };
 	struct pm_rec_chain chain;
-	size_t len;
 	int ret;
 
 	if (record->event >= session->counts.events_len)
 		return 0; /* of no event that we opened */
 	ret = pm_rec_chains_add(session->chains, record, &chain);
 	if (ret >= 0)
-		ret = pm_rec_fields_of(session->fields, record, &fields, &len);
-	return ret < 0 ? ret : pm_rec_record_sample(session, record, &chain, fields, len);
+		ret = pm_rec_fields_of(session->fields, record, &said.fields,
+				       &said.fields_len);
+	if (ret >= 0)
+		ret = pm_rec_fields_counts(session->fields, session->perf, record,
+					   &said.counts, &said.counts_len);
+	if (ret >= 0)
+		ret = pm_rec_chains_branches(session->chains, record, &said.branches,
+					     &said.branches_len);
+	return ret < 0 ? ret : pm_rec_record_sample(session, record, &chain, &said);
 }
 
 static int on_mmap(struct pm_rec_session *session, const struct pm_record *record)

@@ -8,7 +8,17 @@
 
 /* 0 or negative errno of the file or of memory. */
 int pm_rec_record(struct pm_rec_session *session, const struct pm_record *record);
+/* What a sample says beside its stack. */
+struct pm_rec_said {
+	const struct pm_file_field *fields;
+	size_t fields_len;
+	const struct pm_file_event_count *counts;
+	size_t counts_len;
+	const struct pm_file_branch *branches;
+	size_t branches_len;
+};
+
 /* Counts and writes one sample, of the record's time, task, CPU, event and period. */
 int pm_rec_record_sample(struct pm_rec_session *session, const struct pm_record *record,
 			 const struct pm_rec_chain *chain,
-			 const struct pm_file_field *fields, size_t fields_len);
+			 const struct pm_rec_said *said);

@@ -119,6 +119,57 @@ need_breakpoints() {
 		'199 <= sum("touch" in chain(s) for s in samples) <= 201'
 }
 
+# On one CPU, for each CPU has counts of its own.
+@test "a sample of a group with S has the counts of all its events" {
+	for n in 500 1500; do
+		"$PMREC" -q -o $n.json -F 999 -e '{cpu-clock,page-faults}:S' -- \
+			taskset -c 0 ./counts $n
+		holds $n.json 'all(s["event"] == 0 for s in samples)' \
+			'all(len(s["counts"]) == 4 and s["counts"][::2] == [0, 1] for s in samples)' \
+			'all(a["counts"][i] <= b["counts"][i] for i in (1, 3) for a, b in zip(samples[-50:], samples[-49:]))'
+	done
+	# All pages were touched before the spinning, in which the last samples are.
+	# (A page that the system took away meanwhile is one more.)
+	few=$(query 500.json 'samples[-1]["counts"][3]')
+	many=$(query 1500.json 'samples[-1]["counts"][3]')
+	[ $((many - few)) -ge 950 ] && [ $((many - few)) -le 1150 ] || {
+		echo "500 pages: $few faults, 1500 pages: $many" >&2
+		return 1
+	}
+}
+
+@test "events of a group count together" {
+	"$PMREC" -q -o s.json -e '{minor-faults/period=1/u,page-faults/period=1/u}:S' -- \
+		taskset -c 0 ./counts 700
+	in_touch='[s["counts"] for s in samples if "touch" in chain(s)]'
+	# Each fault is one of both, but for a few that read from the disk.
+	holds s.json "len($in_touch) == 700" \
+		"all(b[1] - a[1] == 1 for a, b in zip($in_touch, $in_touch[1:]))" \
+		"all(b[3] - a[3] == 1 for a, b in zip($in_touch, $in_touch[1:]))" \
+		'all(c[3] >= c[1] for c in [s["counts"] for s in samples if "touch" in chain(s)])'
+	# Without S they have none.
+	"$PMREC" -q -o t.json -e '{minor-faults/period=100/u,page-faults/period=100/u}' -- ./counts 700
+	holds t.json 'len(samples) > 10' 'all("counts" not in s for s in samples)'
+}
+
+@test "branches are recorded, or refused with a reason" {
+	if [ -e /sys/bus/event_source/devices/cpu/caps/branches ]; then
+		"$PMREC" -q -o s.json -b -- ./counts 1
+		holds s.json 'any(len(s.get("branches", [])) >= 4 for s in samples)'
+		return
+	fi
+	for option in -b "-j any_call,u" "--call-graph lbr"; do
+		run --separate-stderr "$PMREC" -o s.json $option -- ./counts 1
+		[ "$status" = 125 ]
+		[[ ${stderr_lines[0]} == *"this machine keeps no records of branches"* ]]
+		[ ! -e s.json ]
+	done
+	run --separate-stderr "$PMREC" -o s.json -b -e cpu-clock -- ./counts 1
+	[ "$status" = 125 ]
+	[[ ${stderr_lines[0]} == *"cpu-clock: branches are recorded with events of the CPU only" ]]
+	[ "${stderr_lines[1]}" = "pmrec: try: -e cycles" ]
+}
+
 @test "switches are as many as the tracepoint says" {
 	need_root
 	"$PMREC" -q -o s.json -e cs/period=1/,sched:sched_switch -- ./counts 100

@@ -19,8 +19,8 @@ static const struct pm_file_event event = { .name = "e",
 					    .unit = "events",
 					    .rate = 1 };
 
-static void begin(struct pm_rec_session *session, const char *path,
-		  enum pm_call_graph call_graph)
+static void begin_with(struct pm_rec_session *session, const char *path,
+		       enum pm_call_graph call_graph, bool lbr)
 {
 	struct pm_file_header header = { .version = PM_FILE_VERSION,
 					 .pmrec = "0",
@@ -30,7 +30,8 @@ static void begin(struct pm_rec_session *session, const char *path,
 					 .events_len = 1,
 					 .options = { .call_graph = "none" } };
 	struct pm_rec_chain_source source = { .modules = &session->modules,
-					      .call_graph = call_graph };
+					      .call_graph = call_graph,
+					      .lbr = lbr };
 
 	session->procs = source.procs = pm_procs_new(pm_rec_space_free);
 	assert_non_null(session->procs);
@@ -42,6 +43,12 @@ static void begin(struct pm_rec_session *session, const char *path,
 	session->counts.events_len = 1;
 	session->counts.events = calloc(1, sizeof(*session->counts.events));
 	assert_true(session->chains && session->counts.events);
+}
+
+static void begin(struct pm_rec_session *session, const char *path,
+		  enum pm_call_graph call_graph)
+{
+	begin_with(session, path, call_graph, false);
 }
 
 static void end(struct pm_rec_session *session)
@@ -194,12 +201,190 @@ static void test_unsaved_registers(void **state)
 	unlink(path);
 }
 
+/* ---- branches ------------------------------------------------------------------------- */
+
+enum {
+	BRANCHES = 3,
+};
+
+/* A sample as the kernel writes it, by hand: no machine of ours has branch records. */
+static size_t craft(uint64_t *at, uint64_t ip, const struct perf_branch_entry *entries)
+{
+	struct perf_event_header header = { .type = PERF_RECORD_SAMPLE,
+					    .misc = PERF_RECORD_MISC_USER };
+	uint64_t *begin = at++;
+
+	*at++ = ip;
+	*at++ = (uint64_t)(uint32_t)getpid() << 32 | (uint32_t)getpid();
+	*at++ = 1234; /* time */
+	*at++ = 4; /* callchain */
+	*at++ = (uint64_t)PERF_CONTEXT_KERNEL;
+	*at++ = 0xffffffff81000010;
+	*at++ = (uint64_t)PERF_CONTEXT_USER;
+	*at++ = ip;
+	*at++ = BRANCHES;
+	memcpy(at, entries, BRANCHES * sizeof(*entries));
+	at += BRANCHES * sizeof(*entries) / sizeof(*at);
+	header.size = (uint16_t)((size_t)(at - begin) * sizeof(*at));
+	memcpy(begin, &header, sizeof(header));
+	return header.size;
+}
+
+struct seen {
+	struct pm_file_branch branches[BRANCHES];
+	struct {
+		uint32_t module;
+		uint64_t address;
+		char how[16];
+	} frames[16];
+	uint32_t parent[16], frame_of[16], stack, frames_len;
+	size_t branches_len;
+	char stop[16];
+};
+
+static void read_seen(const char *path, struct seen *seen)
+{
+	struct pm_file_reader *reader;
+	struct pm_file_record record;
+
+	assert_int_equal(pm_file_reader_open(&reader, path, NULL), 0);
+	while (pm_file_reader_next(reader, &record, NULL) > 0) {
+		if (record.type == PM_FILE_FRAME) {
+			uint32_t id = record.frame.id;
+
+			assert_true(id < 16);
+			seen->frames[id].module = record.frame.module;
+			seen->frames[id].address = record.frame.address;
+			snprintf(seen->frames[id].how, sizeof(seen->frames[id].how), "%s",
+				 record.frame.how);
+			seen->frames_len = id + 1;
+		} else if (record.type == PM_FILE_STACK) {
+			assert_true(record.stack.id < 16);
+			seen->parent[record.stack.id] = record.stack.parent;
+			seen->frame_of[record.stack.id] = record.stack.frame;
+		} else if (record.type == PM_FILE_SAMPLE) {
+			seen->stack = record.sample.stack;
+			seen->branches_len = record.sample.branches_len;
+			assert_true(seen->branches_len <= BRANCHES);
+			for (size_t i = 0; i < seen->branches_len; i++)
+				seen->branches[i] = record.sample.branches[i];
+			snprintf(seen->stop, sizeof(seen->stop), "%s",
+				 record.sample.stop ? record.sample.stop : "root");
+		}
+	}
+	pm_file_reader_free(reader);
+}
+
+/* From the bytes of the ring to the file, with the layout that pm_perf_open() asks for. */
+static void record_branches(bool lbr, uint64_t ip,
+			    const struct perf_branch_entry *entries, struct seen *seen)
+{
+	static const struct pm_rec_options options = { .quiet = true };
+	const struct pm_record_layout layout = {
+		.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
+			       PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_BRANCH_STACK,
+	};
+	struct pm_rec_session session = { .options = &options };
+	uint64_t bytes[64];
+	struct pm_record record = { 0 };
+	char path[] = "/tmp/test-pmrec-record.XXXXXX";
+	int fd = mkstemp(path);
+
+	assert_true(fd >= 0);
+	close(fd);
+	begin_with(&session, path, PM_CALL_GRAPH_FP, lbr);
+	pm_rec_modules_raise_limit(&session.modules);
+	assert_int_equal(pm_procs_read(session.procs, getpid(), NULL), 0);
+	craft(bytes, ip, entries);
+	assert_int_equal(pm_record_decode((const void *)bytes, &layout, &record, NULL),
+			 0);
+	assert_int_equal(pm_rec_record(&session, &record), 0);
+	assert_int_equal(pm_file_writer_close(session.writer, NULL), 0);
+	end(&session);
+	read_seen(path, seen);
+	unlink(path);
+}
+
+static void test_branches(void **state)
+{
+	uint64_t own = (uint64_t)(uintptr_t)&test_branches;
+	const struct perf_branch_entry entries[BRANCHES] = {
+		{ .from = own + 8,
+		  .to = own + 16,
+		  .mispred = 1,
+		  .cycles = 12,
+		  .type = 4 },
+		{ .from = 0xffffffff81000020, .to = own + 8, .predicted = 1, .in_tx = 1 },
+		{ .from = own + 8, .to = 0x10, .abort = 1, .cycles = 65535 },
+	};
+	struct seen seen = { 0 };
+
+	record_branches(false, own, entries, &seen);
+	assert_string_equal(seen.stop, "fp_end");
+	assert_int_equal(seen.branches_len, BRANCHES);
+	assert_int_equal(seen.branches[0].flags, 1 | 4 << 4);
+	assert_int_equal(seen.branches[0].cycles, 12);
+	assert_int_equal(seen.branches[1].flags, 2 | 4);
+	assert_true(seen.branches[1].cycles == PM_FILE_NONE);
+	assert_int_equal(seen.branches[2].flags, 8);
+	assert_int_equal(seen.branches[2].cycles, 65535);
+	/* One place is one frame; it is not the frame of a stack. */
+	assert_int_equal(seen.branches[0].from, seen.branches[1].to);
+	assert_int_equal(seen.branches[0].from, seen.branches[2].from);
+	for (size_t i = 0; i < BRANCHES; i++) {
+		assert_string_equal(seen.frames[seen.branches[i].from].how, "branch");
+		assert_string_equal(seen.frames[seen.branches[i].to].how, "branch");
+	}
+	assert_int_equal(seen.frames[seen.branches[0].to].address -
+				 seen.frames[seen.branches[0].from].address,
+			 8);
+	assert_true(seen.frames[seen.branches[0].to].module != PM_FILE_NONE);
+	assert_true(seen.frames[seen.branches[1].from].module !=
+		    seen.frames[seen.branches[0].to].module);
+	assert_int_equal(seen.frames[seen.branches[1].from].address, 0xffffffff81000020);
+	assert_true(seen.frames[seen.branches[2].to].module == PM_FILE_NONE);
+	assert_int_equal(seen.frames[seen.branches[2].to].address, 0x10);
+}
+
+/* Calls that have not returned, newest first: where from is in the caller. */
+static void test_calls_as_stack(void **state)
+{
+	static const char *const hows[] = { "kernel", "ip", "lbr", "lbr", "lbr" };
+	uint64_t own = (uint64_t)(uintptr_t)&test_calls_as_stack;
+	const struct perf_branch_entry entries[BRANCHES] = {
+		{ .from = own + 0x20, .to = own },
+		{ .from = own + 0x30, .to = own + 0x18 },
+		{ .from = own + 0x40, .to = own + 0x28 },
+	};
+	struct seen seen = { 0 };
+	uint64_t ip = 0;
+	uint32_t stack;
+
+	record_branches(true, own + 4, entries, &seen);
+	assert_int_equal(seen.branches_len, 0);
+	assert_string_equal(seen.stop, "lbr_end");
+	stack = seen.stack;
+	for (size_t i = 0; i < PM_ARRAY_LEN(hows); i++) {
+		assert_true(stack != PM_FILE_NONE);
+		assert_string_equal(seen.frames[seen.frame_of[stack]].how, hows[i]);
+		if (i == 1)
+			ip = seen.frames[seen.frame_of[stack]].address;
+		if (i > 1)
+			assert_int_equal(seen.frames[seen.frame_of[stack]].address - ip,
+					 0x20 + 0x10 * (i - 2) - 4);
+		stack = seen.parent[stack];
+	}
+	assert_true(stack == PM_FILE_NONE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_numbers_too_large),
 		cmocka_unit_test(test_markers_are_no_frames),
 		cmocka_unit_test(test_unsaved_registers),
+		cmocka_unit_test(test_branches),
+		cmocka_unit_test(test_calls_as_stack),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/* What the CPU remembers of branches: frames of their own, or the user's part of a stack. */
+#include "chain-internal.h"
+
+#include <linux/perf_event.h>
+
+#include "spaces.h"
+
+/* x86-64 and aarch64: the kernel has the upper half of the addresses. */
+static bool in_kernel(uint64_t address)
+{
+	return address >> 63 != 0;
+}
+
+static int push(struct pm_rec_chains *chains, const struct pm_unw_space *space,
+		uint64_t address, uint32_t how)
+{
+	if (in_kernel(address))
+		return pm_rec_chains_push_kernel(chains, address, how);
+	return pm_rec_chains_push(chains, address, pm_unw_space_find(space, address),
+				  how);
+}
+
+/*
+ * Newest first: each entry is a call that has not returned yet (PERF_SAMPLE_BRANCH_CALL_STACK),
+ * and `from` the call instruction itself, in the caller of the one before.
+ */
+int pm_rec_chains_push_lbr(struct pm_rec_chains *chains, const struct pm_sample *sample,
+			   const struct pm_unw_space *space)
+{
+	int error = 0;
+
+	for (size_t i = 0; i < sample->branches_len && error == 0; i++) {
+		uint64_t from = sample->branches[i].from;
+
+		if (from != 0 && !in_kernel(from))
+			error = push(chains, space, from, PM_REC_HOW_LBR);
+	}
+	return error;
+}
+
+/* The frame in the file of one end of a branch. */
+static int frame_of(struct pm_rec_chains *chains, const struct pm_unw_space *space,
+		    uint64_t address, uint32_t *ret)
+{
+	int error;
+
+	chains->frames_len = 0;
+	error = push(chains, space, address, PM_REC_HOW_BRANCH);
+	return error < 0 ? error : pm_rec_chains_frame(chains, &chains->frames[0], ret);
+}
+
+static uint32_t flags_of(const struct perf_branch_entry *entry)
+{
+	return (entry->mispred ? PM_FILE_BRANCH_MISPREDICTED : 0) |
+	       (entry->predicted ? PM_FILE_BRANCH_PREDICTED : 0) |
+	       (entry->in_tx ? PM_FILE_BRANCH_IN_TX : 0) |
+	       (entry->abort ? PM_FILE_BRANCH_ABORT : 0) |
+	       (uint32_t)entry->type << PM_FILE_BRANCH_TYPE_SHIFT;
+}
+
+int pm_rec_chains_branches(struct pm_rec_chains *chains, const struct pm_record *record,
+			   const struct pm_file_branch **ret, size_t *len)
+{
+	const struct pm_sample *sample = &record->sample;
+	bool wanted = sample->branches_len > 0 && !chains->from.lbr;
+	struct pm_process *process;
+	struct pm_unw_space space;
+	int error;
+
+	*ret = NULL;
+	*len = 0;
+	if (!wanted)
+		return 0;
+	process = pm_procs_get(chains->from.procs, (pid_t)record->pid);
+	if (!process)
+		return -ENOMEM;
+	error = pm_rec_space_get(process, chains->from.modules, chains->from.procs,
+				 &space);
+	if (error == 0)
+		error = pm_vec_reserve(&chains->branches, sample->branches_len);
+	if (error < 0)
+		return error;
+	pm_vec_clear(&chains->branches);
+	chains->record = record;
+	for (size_t i = 0; i < sample->branches_len; i++) {
+		const struct perf_branch_entry *entry = &sample->branches[i];
+		struct pm_file_branch branch = { .flags = flags_of(entry),
+						 .cycles = entry->cycles ? entry->cycles
+									 : PM_FILE_NONE };
+
+		error = frame_of(chains, &space, entry->from, &branch.from);
+		if (error == 0)
+			error = frame_of(chains, &space, entry->to, &branch.to);
+		if (error < 0)
+			return error;
+		chains->branches.data[chains->branches.len++] = branch;
+	}
+	*ret = chains->branches.data;
+	*len = chains->branches.len;
+	return 0;
+}
