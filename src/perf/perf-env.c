@@ -97,9 +97,14 @@ static bool has_cap(const struct pm_perf_env *env, int bit)
 	return env->caps_known && (env->caps >> bit & 1);
 }
 
+bool pm_perf_env_admin(const struct pm_perf_env *env)
+{
+	return has_cap(env, CAP_SYS_ADMIN_BIT);
+}
+
 bool pm_perf_env_perfmon(const struct pm_perf_env *env)
 {
-	return has_cap(env, CAP_PERFMON_BIT) || has_cap(env, CAP_SYS_ADMIN_BIT);
+	return has_cap(env, CAP_PERFMON_BIT) || pm_perf_env_admin(env);
 }
 
 bool pm_perf_env_unlimited_rings(const struct pm_perf_env *env)

@@ -58,12 +58,20 @@ static int by_paranoid(const struct pm_perf_refusal *why, struct pm_error *err)
 	return -why->code;
 }
 
-/* What needs CAP_PERFMON at any level of paranoid (kernel/events/core.c). */
+/* What no level of paranoid allows (kernel/events/core.c). A uprobe in the middle of an
+ * instruction changes what a program does: since Linux 6.16, and in what was repaired of older
+ * ones, CAP_PERFMON is not enough for it ("perf: Revert to requiring CAP_SYS_ADMIN for
+ * uprobes"). */
 static int by_capability(const struct pm_perf_refusal *why, struct pm_error *err)
 {
+	bool uprobe = why->kind == PM_EVENT_UPROBE;
+
 	pm_error_set(err, -why->code,
-		     "probes are for root and for programs with CAP_PERFMON, whatever "
-		     "kernel.perf_event_paranoid is");
+		     "probes in %s are for root and for programs with %s, whatever "
+		     "kernel.perf_event_paranoid is",
+		     uprobe ? "programs" : "the kernel",
+		     uprobe ? "CAP_SYS_ADMIN (on older kernels CAP_PERFMON)"
+			    : "CAP_PERFMON");
 	pm_error_where(err, why->event, -1);
 	pm_error_fix(err, "sudo");
 	return -why->code;
@@ -117,6 +125,9 @@ static int refused(const struct pm_perf_refusal *why, struct pm_error *err)
 	const char *name = why->code == EPERM ? "EPERM" : "EACCES";
 	int code;
 
+	if (why->kind == PM_EVENT_UPROBE && why->code == EACCES &&
+	    pm_perf_env_perfmon(env) && !pm_perf_env_admin(env))
+		return by_capability(why, err);
 	/* The kernel answers EACCES to paranoid, filters answer EPERM; where both could be
 	 * meant, the errno decides. */
 	if (!pm_perf_env_perfmon(env) &&

@@ -126,6 +126,7 @@ struct pm_perf_env {
 void pm_perf_env_read(struct pm_perf_env *ret);
 /* Reads perf_event_max_sample_rate again: the kernel lowers it while samples are slow. */
 uint64_t pm_perf_env_max_hz(void);
+bool pm_perf_env_admin(const struct pm_perf_env *env); /* CAP_SYS_ADMIN */
 bool pm_perf_env_perfmon(const struct pm_perf_env *env); /* CAP_PERFMON or _SYS_ADMIN */
 /* Rings of any size: CAP_IPC_LOCK or paranoid -1 (kernel/events/core.c, perf_mmap()). */
 bool pm_perf_env_unlimited_rings(const struct pm_perf_env *env);
