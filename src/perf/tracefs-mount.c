@@ -41,9 +41,10 @@ static int open_mounted(void)
 	for (size_t i = 0; i < PM_ARRAY_LEN(places); i++) {
 		int fd PM_AUTO_CLOSE = open_dir(places[i]);
 
-		if (fd >= 0 && faccessat(fd, "events", R_OK, 0) == 0)
+		/* By what this program may, which may be more than its user. */
+		if (fd >= 0 && faccessat(fd, "events", R_OK, AT_EACCESS) == 0)
 			return pm_take_fd(&fd);
-		if (fd == -EACCES)
+		if (fd == -EACCES || (fd >= 0 && errno == EACCES))
 			why = -EACCES;
 	}
 	return why;
