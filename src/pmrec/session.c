@@ -178,8 +178,12 @@ static int run(struct pm_rec_session *session)
 		return launch_failed(session, pm_launch_go(&child->launch, &err), &err);
 	if (ret == 0)
 		ret = open_all(session, &err);
-	if (ret < 0)
+	if (ret < 0) {
+		/* Nobody has run: a file without anything in it says nothing. */
+		if (session->writer)
+			pm_rec_output_remove(session);
 		return fail(&err, PM_REC_STATUS_FAILED);
+	}
 	if (options->verbose && !options->quiet) {
 		pm_rec_engine_print(session);
 		pm_rec_realtime_print(session);
