@@ -2,6 +2,7 @@
 #include "control.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -39,14 +40,19 @@ static int open_fifo(const char *path, struct pm_error *err)
 	return pm_take_fd(&fd);
 }
 
-/* Our own, so that closing it is nobody else's loss. */
-static int take_fd(const char *number, struct pm_error *err)
+/* Our own, so that closing it is nobody else's loss. @not: the mode that is of no use. */
+static int take_fd(const char *number, int not, struct pm_error *err)
 {
 	int fd = fcntl(atoi(number), F_DUPFD_CLOEXEC, 3);
 
 	if (fd < 0)
 		return pm_error_set(err, -errno, "--control fd:%s: %s", number,
 				    strerror(errno));
+	if ((fcntl(fd, F_GETFL) & O_ACCMODE) == not ) {
+		close(fd);
+		return pm_error_set(err, -EBADF, "--control fd:%s is open for %s only",
+				    number, not == O_WRONLY ? "writing" : "reading");
+	}
 	return fd;
 }
 
@@ -61,12 +67,12 @@ int pm_rec_control_open(struct pm_rec_control *control, const char *text,
 
 	if (!first)
 		return pm_error_set(err, -ENOMEM, "out of memory");
-	control->fd = fifo ? open_fifo(first, err) : take_fd(first, err);
+	control->fd = fifo ? open_fifo(first, err) : take_fd(first, O_WRONLY, err);
 	if (control->fd < 0)
 		return control->fd;
 	if (!second)
 		return 0;
-	control->ack_fd = fifo ? open_fifo(second, err) : take_fd(second, err);
+	control->ack_fd = fifo ? open_fifo(second, err) : take_fd(second, O_RDONLY, err);
 	return control->ack_fd < 0 ? control->ack_fd : 0;
 }
 
@@ -123,7 +129,11 @@ void pm_rec_control_ack(const struct pm_rec_control *control)
 {
 	static const char word[] = "ack\n";
 
-	/* Who does not read it does not need it. */
-	if (control->ack_fd >= 0 && write(control->ack_fd, word, sizeof(word) - 1) < 0)
+	struct pollfd fd = { .fd = control->ack_fd, .events = POLLOUT };
+
+	/* Who does not read it does not need it, and shall not hold us up: an inherited fd
+	 * waits when it is full, and what it is set to is not ours to change. */
+	if (fd.fd >= 0 && poll(&fd, 1, 0) > 0 && (fd.revents & POLLOUT) &&
+	    write(fd.fd, word, sizeof(word) - 1) < 0)
 		return;
 }
