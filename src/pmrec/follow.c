@@ -280,10 +280,12 @@ static int on_fork(struct pm_rec_session *session, const struct pm_record *recor
 			return -ENOMEM;
 		row->ours = ours && inherits;
 	}
+	/* Whose time the roots' clocks do not have. */
+	follow->forked |=
+		ours && (record->pid != record->fork.parent_pid || follow->by_thread);
 	if (record->pid == record->fork.parent_pid)
 		return ours;
 	if (ours) {
-		follow->forked = true;
 		/* The child has what the parent has. */
 		ret = read_process(session, parent_pid, true);
 		if (ret < 0)
