@@ -42,6 +42,9 @@ struct pm_symbol_options {
 	/* Set when debug information was not, or not all, read, for what that would cost: it
 	 * inflates beyond reason, has too many units, or took too long. May be NULL. */
 	bool *limited;
+	/* Set to whether a symbol table or a separate debug file is there and cannot be read,
+	 * so that names may be missing; may be NULL. */
+	bool *damaged;
 };
 
 /*

@@ -230,6 +230,10 @@ static int take_message(struct crew *crew, struct worker *worker)
 			return done(crew, worker, "lines and inlined functions",
 				    "its debug information inflates beyond reason, or "
 				    "takes too long to read");
+		if (message->code == PM_REC_WIRE_DAMAGED)
+			return done(crew, worker, "names",
+				    "its symbol table or its separate debug file is "
+				    "broken");
 		return left_out(crew, worker, words_of(message->code));
 	}
 	worker->next_index = message->index + 1;

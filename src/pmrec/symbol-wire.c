@@ -95,7 +95,7 @@ int pm_rec_wire_next(const void *bytes, size_t len, struct pm_rec_wire_message *
 		valid = read_symbol(&reader, ret);
 	} else {
 		ret->code = (int32_t)pm_reader_u32(&reader);
-		valid = kind == PM_REC_WIRE_DONE && ret->code <= PM_REC_WIRE_LIMITED;
+		valid = kind == PM_REC_WIRE_DONE && ret->code <= PM_REC_WIRE_DAMAGED;
 	}
 	if (!valid || pm_reader_left(&reader) > 0)
 		return -EBADMSG;

@@ -6,7 +6,7 @@
  * A message is the length of what follows (u32), a kind (u32), then
  *   symbol: the address by its place in the job's list (u32), how many functions (u32), and
  *           for each its line (u32), which texts follow (u32), name and file with their NUL
- *   done:   0, a negative errno or PM_REC_WIRE_LIMITED (i32); the job is over, the next one's messages follow
+ *   done:   0, a negative errno or PM_REC_WIRE_* (i32); the job is over, the next one's messages follow
  * in host byte order: both sides are one program.
  */
 #pragma once
@@ -24,6 +24,7 @@ enum {
 enum {
 	PM_REC_WIRE_LIMITED =
 		1, /* debug information was left out, see struct pm_symbol_options */
+	PM_REC_WIRE_DAMAGED = 2, /* so were names */
 };
 
 enum pm_rec_wire_kind {

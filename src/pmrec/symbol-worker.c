@@ -31,7 +31,7 @@ struct job {
 	int fd; /* -1: none */
 	struct pm_symbol_files files;
 	uint64_t bytes; /* on disk */
-	bool limited;
+	bool limited, damaged;
 };
 
 struct worker {
@@ -66,7 +66,8 @@ static struct pm_symbol_options options_of(const struct worker *worker, struct j
 					   .pid = module->seen_pid,
 					   .path = module->identity.path,
 					   .files = &job->files,
-					   .limited = &job->limited };
+					   .limited = &job->limited,
+					   .damaged = &job->damaged };
 }
 
 static void open_files(struct worker *worker)
@@ -188,6 +189,8 @@ static void run(struct worker *worker, pid_t parent)
 		code = resolve(worker, job);
 		if (code == 0 && job->limited)
 			code = PM_REC_WIRE_LIMITED;
+		else if (code == 0 && job->damaged)
+			code = PM_REC_WIRE_DAMAGED;
 		pm_rec_wire_put_done(&worker->text, code);
 		send_text(worker);
 	}

@@ -112,6 +112,8 @@ struct pm_elf_symbol {
 	bool plt; /* an entry of the PLT that leads to it */
 };
 
+/* False: it has a symbol table that goes beyond its end. */
+bool pm_symtab_readable(const struct pm_elf_image *image);
 /*
  * Fills @symbols (of wanted->len, zeroed) from the tables of @image and, where it has no
  * .symtab, of @debug (may be NULL).

@@ -18,6 +18,7 @@ struct job {
 	struct pm_dwarf_answers answers;
 	struct pm_texts texts;
 	PM_VEC(struct pm_symbol_function) chain;
+	bool damaged; /* something that is there cannot be read */
 };
 
 static void job_release(struct job *job)
@@ -111,13 +112,18 @@ static int resolve(struct job *job, int fd)
 	size_t len = job->wanted.len;
 	int code;
 
-	if (pm_debug_file_open(&job->debug, &job->image, fd, job->options) < 0)
+	code = pm_debug_file_open(&job->debug, &job->image, fd, job->options);
+	if (code < 0) {
 		job->debug = (struct pm_elf_image){ 0 };
+		job->damaged = code != -ENOENT;
+	}
 	debug = job->debug.elf ? &job->debug : NULL;
 	job->symbols = calloc(len, sizeof(*job->symbols));
 	job->answers.of = calloc(len, sizeof(*job->answers.of));
 	if (!job->symbols || !job->answers.of)
 		return -ENOMEM;
+	job->damaged |=
+		!pm_symtab_readable(&job->image) || (debug && !pm_symtab_readable(debug));
 	code = pm_symtab_resolve(&job->image, debug, &job->wanted, job->symbols);
 	if (code == 0)
 		code = pm_plt_resolve(&job->image, debug, &job->wanted, job->symbols);
@@ -136,6 +142,8 @@ static int run(struct job *job, int fd, pm_symbol_emit_fn emit, void *user,
 
 	if (job->options->limited)
 		*job->options->limited = job->answers.limited;
+	if (job->options->damaged)
+		*job->options->damaged = job->damaged;
 	if (code < 0)
 		pm_error_set(err, code, "no memory left for its symbols");
 	else

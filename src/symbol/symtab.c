@@ -243,6 +243,15 @@ static int sweep(struct scan *scan, struct pm_elf_symbol *symbols)
 	return 0;
 }
 
+bool pm_symtab_readable(const struct pm_elf_image *image)
+{
+	GElf_Shdr shdr;
+
+	return !pm_elf_image_section(image, ".symtab", NULL, &shdr) ||
+	       (shdr.sh_offset <= image->file_len &&
+		shdr.sh_size <= image->file_len - shdr.sh_offset);
+}
+
 int pm_symtab_resolve(const struct pm_elf_image *image, const struct pm_elf_image *debug,
 		      const struct pm_wanted *wanted, struct pm_elf_symbol *symbols)
 {

@@ -151,3 +151,22 @@ rooted() {
 	"$PMREPORT" s.json >out
 	run ! grep -q $'[\e\a]' out
 }
+
+@test "a symbol table that goes beyond the end of the file is told of" {
+	strip --strip-debug -o damaged "$PROGRAMS/split"
+	python3 - damaged <<-'EOF'
+	import struct, sys
+	data = bytearray(open(sys.argv[1], "rb").read())
+	offset, = struct.unpack_from("<Q", data, 40)
+	size, count = struct.unpack_from("<HH", data, 58)
+	for at in range(offset, offset + size * count, size):
+	    if struct.unpack_from("<I", data, at + 4)[0] == 2:
+	        struct.pack_into("<Q", data, at + 32, 1 << 40)
+	        break
+	else:
+	    raise SystemExit("no .symtab")
+	open(sys.argv[1], "wb").write(data)
+	EOF
+	recorded ./damaged 0.3
+	holds s.json 'any("damaged were left out: its symbol table" in n["text"] for n in notes)'
+}
