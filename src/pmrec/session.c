@@ -101,10 +101,10 @@ static int prepare_child(struct pm_rec_session *session, struct pm_error *err)
 	struct pm_rec_child *child = &session->child;
 	bool data_on_stdout = strcmp(options->output, "-") == 0 ||
 			      (options->raw && strcmp(options->raw, "-") == 0);
-	int ret = options->command ? pm_rec_child_prepare(child, options->command,
-							  options->user, data_on_stdout,
-							  err)
-				   : 0;
+	int ret = options->command
+			  ? pm_rec_child_prepare(child, options->command, options->user,
+						 data_on_stdout, err)
+			  : 0;
 
 	if (ret == 0)
 		ret = pm_rec_child_catch_signals(child, options->overwrite, err);
