@@ -95,7 +95,6 @@ int pm_elf_file_altlink(const struct pm_elf_file *elf, uint8_t id[PM_ELF_BUILD_I
 
 /* ---- elf-build-id.c ------------------------------------------------------------------ */
 
-
 /* pm_elf_build_id() without the limit of the kernel's records. */
 int pm_elf_build_id_whole(int fd, uint8_t ret[PM_ELF_BUILD_ID_MAX], uint8_t *ret_len);
 
