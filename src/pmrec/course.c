@@ -8,6 +8,7 @@
 #include "child.h"
 #include "drain.h"
 #include "follow.h"
+#include "off-cpu.h"
 #include "progress.h"
 #include "snapshot.h"
 
@@ -26,6 +27,7 @@ struct course {
 	uint64_t enable_at, end_at; /* CLOCK_MONOTONIC */
 	uint64_t second_at; /* when the next thing of each second is due */
 	bool begun; /* events have been enabled once */
+	bool enabled; /* and are now */
 	bool more; /* /proc has not been read to its end */
 };
 
@@ -155,11 +157,16 @@ void pm_rec_course_tell_end(struct pm_rec_session *session)
 static int enable(struct course *course, uint64_t now)
 {
 	struct pm_rec_session *session = course->session;
-	int ret = pm_perf_enable(session->perf);
+	int ret;
 
+	course->enable_at = NEVER;
+	if (course->enabled)
+		return 0;
+	course->enabled = true;
+	ret = pm_perf_enable(session->perf);
 	if (ret == 0)
 		ret = pm_rec_follow_again(session);
-	course->enable_at = NEVER;
+	pm_rec_off_cpu_resume(session, pm_rec_now_ns());
 	if (course->begun)
 		return ret;
 	course->begun = true;
@@ -167,6 +174,23 @@ static int enable(struct course *course, uint64_t now)
 	if (session->options->duration_ns > 0)
 		course->end_at = now + session->options->duration_ns;
 	return ret;
+}
+
+/* Blocked time ends here, and who is away may be back any time. */
+static int disable(struct course *course, struct pm_error *err)
+{
+	struct pm_rec_session *session = course->session;
+	int ret;
+
+	course->enable_at = NEVER;
+	if (!course->enabled)
+		return 0;
+	course->enabled = false;
+	pm_rec_off_cpu_until(session, pm_rec_now_ns());
+	ret = pm_perf_disable(session->perf);
+	if (ret == 0 && session->off_cpu)
+		ret = pm_rec_drain(session, false, err);
+	return ret < 0 ? ret : pm_rec_off_cpu_pause(session);
 }
 
 static int obey(struct course *course, enum pm_rec_command command, uint64_t now,
@@ -181,8 +205,7 @@ static int obey(struct course *course, enum pm_rec_command command, uint64_t now
 		ret = enable(course, now);
 		break;
 	case PM_REC_CONTROL_DISABLE:
-		ret = pm_perf_disable(session->perf);
-		course->enable_at = NEVER;
+		ret = disable(course, err);
 		break;
 	case PM_REC_CONTROL_SNAPSHOT:
 		if (session->options->overwrite)
@@ -214,7 +237,7 @@ static int control(struct course *course, uint64_t now, struct pm_error *err)
 	struct pm_rec_control *from = &course->session->control;
 	enum pm_rec_command command;
 
-	if (from->fd < 0 || !(course->fds.data[FD_CONTROL].revents & (POLLIN | POLLHUP)))
+	if (from->fd < 0 || course->fds.data[FD_CONTROL].revents == 0)
 		return 0;
 	pm_rec_control_read(from);
 	course->fds.data[FD_CONTROL].fd = from->fd;
@@ -313,6 +336,7 @@ static int begin(struct course *course)
 
 	course->second_at = now + SECOND_NS;
 	course->begun = options->delay_ms == 0 && !options->wait_for_control;
+	course->enabled = course->begun;
 	course->enable_at = course->begun || options->wait_for_control
 				    ? NEVER
 				    : now + options->delay_ms * MS_NS;

@@ -32,6 +32,9 @@ struct pm_rec_off_cpu {
 	PM_VEC(struct task) tasks;
 	PM_VEC(uint32_t) unused; /* rows */
 	struct pm_index index;
+	/* [begin_ns, end_ns): the rest is none of our business. Switches are told also while
+	 * the events are disabled, for they come with the mappings. */
+	uint64_t begin_ns, end_ns;
 	uint64_t losses; /* times that records were lost */
 	/* For what is told at the end. */
 	uint64_t preempted, preempted_ns;
@@ -89,6 +92,9 @@ int pm_rec_off_cpu_open(struct pm_rec_session *session)
 		if (!off)
 			return -ENOMEM;
 		off->event = (uint32_t)i;
+		off->end_ns = UINT64_MAX;
+		if (session->options->delay_ms > 0 || session->options->wait_for_control)
+			off->begin_ns = UINT64_MAX; /* until _resume() */
 		off->stacks = events[i].actual.kernel && !events[i].kernel_dropped;
 		return 0;
 	}
@@ -253,6 +259,8 @@ static int on_switch(struct pm_rec_session *session, const struct pm_record *rec
 
 	if (record->tid == 0 || record->tid == PM_FILE_NONE)
 		return 0; /* who idles is not blocked; who has ended neither */
+	if (record->time < off->begin_ns || record->time >= off->end_ns)
+		return 0;
 	task = get_task(off, record->pid, record->tid);
 	if (!task)
 		return -ENOMEM;
@@ -340,6 +348,34 @@ int pm_rec_off_cpu_finish(struct pm_rec_session *session, uint64_t end_ns)
 	return ret;
 }
 
+void pm_rec_off_cpu_until(struct pm_rec_session *session, uint64_t end_ns)
+{
+	if (session->off_cpu)
+		session->off_cpu->end_ns = end_ns;
+}
+
+int pm_rec_off_cpu_pause(struct pm_rec_session *session)
+{
+	struct pm_rec_off_cpu *off = session->off_cpu;
+	int ret = off ? pm_rec_off_cpu_finish(session, off->end_ns) : 0;
+
+	if (!off)
+		return 0;
+	off->begin_ns = UINT64_MAX;
+	pm_vec_clear(&off->tasks);
+	pm_vec_clear(&off->unused);
+	pm_index_release(&off->index);
+	return ret;
+}
+
+void pm_rec_off_cpu_resume(struct pm_rec_session *session, uint64_t begin_ns)
+{
+	if (!session->off_cpu)
+		return;
+	session->off_cpu->begin_ns = begin_ns;
+	session->off_cpu->end_ns = UINT64_MAX;
+}
+
 /* ---- what is told ------------------------------------------------------------------------- */
 
 static void note(struct pm_rec_session *session, const char *text)
@@ -398,7 +434,7 @@ void pm_rec_off_cpu_tell_end(struct pm_rec_session *session)
 	if (off->begun > 0) {
 		snprintf(text, sizeof(text),
 			 "off-CPU: %" PRIu64
-			 " threads were away when the recording began: "
+			 " threads were away when the recording began or went on: "
 			 "how long, and where, is not known until they came back",
 			 off->begun);
 		note(session, text);
@@ -414,7 +450,7 @@ void pm_rec_off_cpu_tell_end(struct pm_rec_session *session)
 	if (off->open > 0) {
 		snprintf(text, sizeof(text),
 			 "off-CPU: %" PRIu64 " threads were blocked when the recording "
-			 "ended; their time up to then counts",
+			 "ended or was interrupted; their time up to then counts",
 			 off->open);
 		note(session, text);
 	}

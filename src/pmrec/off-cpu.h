@@ -36,6 +36,12 @@ void pm_rec_off_cpu_event(const struct pm_rec_session *session,
 int pm_rec_off_cpu_record(struct pm_rec_session *session, const struct pm_record *record);
 /* Who is blocked now gets a sample up to @end_ns. 0 or negative errno. */
 int pm_rec_off_cpu_finish(struct pm_rec_session *session, uint64_t end_ns);
+/* The events are being disabled: what happens from @end_ns on does not count. */
+void pm_rec_off_cpu_until(struct pm_rec_session *session, uint64_t end_ns);
+/* Once all records up to then are taken: as _finish(), and who is away is unknown again. */
+int pm_rec_off_cpu_pause(struct pm_rec_session *session);
+/* The events are enabled, and were not before. */
+void pm_rec_off_cpu_resume(struct pm_rec_session *session, uint64_t begin_ns);
 /* What is missing and why: warnings and notes. When the events are open, and at the end. */
 void pm_rec_off_cpu_tell(struct pm_rec_session *session);
 void pm_rec_off_cpu_tell_end(struct pm_rec_session *session);

@@ -35,6 +35,9 @@ static int check_raw(const struct pm_rec_options *options, struct pm_error *err)
 				   "dwarf has");
 	if (options->overwrite)
 		return refuse(err, "--raw and --overwrite exclude each other");
+	/* Its samples are written when a thread is back, the stacks when it left. */
+	if (options->off_cpu)
+		return refuse(err, "--raw and --off-cpu exclude each other");
 	return 0;
 }
 
@@ -126,6 +129,12 @@ static int check_course(const struct pm_rec_options *options, struct pm_error *e
 	if (options->overwrite && strcmp(options->output, "-") == 0)
 		return refuse(err, "--overwrite writes several files; -o - is one "
 				   "stream");
+	/* What was overwritten is no loss that would be told: a thread whose return is among it
+	 * would seem to have been away until it left the next time. */
+	if (options->overwrite && options->off_cpu)
+		return refuse(err,
+			      "--overwrite and --off-cpu exclude each other: blocked "
+			      "time takes all switches, not only the newest");
 	if (options->overwrite && (options->max_samples > 0 || options->max_bytes > 0))
 		return refuse(err,
 			      "--overwrite keeps what the buffers hold: --max-samples "

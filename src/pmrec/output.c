@@ -14,6 +14,21 @@
 #include "summary.h"
 #include "symbols.h"
 
+/* Snapshots take the name from the file, which is no way to treat /dev/null. */
+static int check_renamable(const struct pm_rec_options *options, struct pm_error *err)
+{
+	struct stat st;
+
+	if (!options->overwrite || lstat(options->output, &st) < 0 ||
+	    S_ISREG(st.st_mode) || S_ISLNK(st.st_mode))
+		return 0;
+	pm_error_set(err, -EINVAL,
+		     "--overwrite: -o has to name a regular file, and this "
+		     "is none");
+	pm_error_where(err, options->output, -1);
+	return -EINVAL;
+}
+
 int pm_rec_output_open(struct pm_rec_session *session, struct pm_error *err)
 {
 	struct pm_rec_chain_source source = { .procs = session->procs,
@@ -22,8 +37,11 @@ int pm_rec_output_open(struct pm_rec_session *session, struct pm_error *err)
 					      .lbr = session->options->lbr,
 					      .stitch = session->options->stitch,
 					      .look = session->options->stitch };
-	int ret = pm_file_writer_open(&session->writer, session->options->output, err);
+	int ret = check_renamable(session->options, err);
 
+	if (ret == 0)
+		ret = pm_file_writer_open(&session->writer, session->options->output,
+					  err);
 	if (ret < 0)
 		return ret;
 	source.writer = session->writer;

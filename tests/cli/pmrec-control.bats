@@ -131,6 +131,60 @@ none_of() {
 	fails "there is no --control" "$PMREC" -D -1 -- true
 }
 
+@test "--control fd: must be of use, and an answer that nobody reads holds nothing up" {
+	start
+	mkfifo words full
+	exec 7<>words 8<>full
+	fails "open for writing only" "$PMREC" --control fd:9 -- true 9>words
+	fails "open for reading only" "$PMREC" --control fd:7,9 -- true 9<words
+	# As much as a FIFO holds, so that the next word would wait.
+	dd if=/dev/zero of=full oflag=nonblock bs=4096 count=4096 2>/dev/null || true
+	"$PMREC" -q -o s.json --control fd:7,8 -p "$target" 3>&- &
+	recorder=$!
+	pids="$pids $recorder"
+	until_true has_sample s.json
+	printf 'ping\nstop\n' >&7
+	until_true has_footer s.json
+	wait "$recorder"
+	exec 7>&- 8>&-
+}
+
+has_footer() {
+	grep -q '"type":"footer"' "$1"
+}
+
+@test "--control disable: nobody is blocked meanwhile" {
+	mkfifo control ack
+	python3 -c 'import time
+while True: time.sleep(0.1)' 3>&- &
+	sleeper=$!
+	pids="$pids $sleeper"
+	"$PMREC" -q -o s.json --off-cpu -D -1 --control fifo:control,ack -p "$sleeper" 3>&- &
+	recorder=$!
+	pids="$pids $recorder"
+	until_true test -s s.json
+	before=$(python3 -c 'import time; print(time.monotonic_ns())')
+	say enable
+	until_true has_sample s.json
+	say disable
+	sleep 0.6
+	between=$(python3 -c 'import time; print(time.monotonic_ns())')
+	sleep 0.6
+	enabled=$(samples_in s.json)
+	say enable
+	until_true more_samples_than "$enabled"
+	say stop
+	wait "$recorder"
+	holds s.json "not any(s['time'] - s['period'] < $between < s['time'] for s in samples)" \
+		"all(s['time'] - s['period'] >= $before for s in samples)" \
+		"any(s['time'] < $between and s['event'] == 1 for s in samples)" \
+		"any(s['time'] > $between and s['event'] == 1 for s in samples)"
+}
+
+more_samples_than() {
+	[ "$(samples_in s.json)" -gt "$1" ]
+}
+
 # ---- snapshots ------------------------------------------------------------------------------
 
 snapshots() {
@@ -168,6 +222,13 @@ has_snapshots() {
 	holds "$2" 'self_share("late") > 5'
 	holds s.json 'footer is not None'
 	grep -qF "samples in s-" said
+}
+
+@test "--overwrite takes no device's name away" {
+	mkfifo pipe
+	fails "has to name a regular file" "$PMREC" --overwrite -o pipe -- true
+	[ -p pipe ]
+	fails "exclude each other" "$PMREC" --overwrite --off-cpu -- true
 }
 
 # ---- through a pipe -------------------------------------------------------------------------

@@ -425,12 +425,11 @@ wrong() {
 @test "wrong use is told in one line" {
 	wrong "did you mean --stack-bytes?" --stakc-bytes 8
 	wrong "unknown option -Z" -Z
-	wrong "not running processes" -p 1
 	wrong "8 to 65528" --stack-bytes 65529
 	wrong "8 to 65528" --stack-bytes 0
 	wrong "8 to 65528" --stack-bytes -8
 	wrong "8 to 65528" --call-graph dwarf,99999
-	wrong "dwarf, dwarf,BYTES, fp or none" --call-graph lbr
+	wrong "dwarf, dwarf,BYTES, fp, lbr or none" --call-graph dwarfs
 	wrong "power of two" -m 3
 	wrong "power of two" -m 0
 	wrong "power of two" -m 5K
@@ -438,6 +437,7 @@ wrong() {
 	wrong "samples a second" -F fast
 	wrong "number of events" -c 0
 	wrong "exclude each other" -F 99 -c 99
+	wrong "exclude each other" --raw x.raw --off-cpu
 	wrong "needs a name" -o ""
 	run "$PMREC"
 	[ "$status" = 125 ]
