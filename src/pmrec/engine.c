@@ -12,6 +12,21 @@ static bool is_denied(int error)
 	return error == -EACCES || error == -EPERM || error == -ENOSYS;
 }
 
+/* Lowering perf_event_paranoid would not help. */
+static int explain_foreign(const struct pm_rec_session *session, int code,
+			   struct pm_error *err)
+{
+	pid_t pid = code == -EACCES ? pm_rec_targets_foreign(&session->targets) : 0;
+
+	if (pid == 0)
+		return code;
+	pm_error_set(err, code,
+		     "process %d belongs to another user, and only root may record it",
+		     (int)pid);
+	pm_error_fix(err, "sudo");
+	return code;
+}
+
 static int open_perf(struct pm_rec_session *session, struct pm_error *err)
 {
 	const struct pm_rec_options *options = session->options;
@@ -48,7 +63,7 @@ static int open_perf(struct pm_rec_session *session, struct pm_error *err)
 	if (is_denied(ret) && pm_rec_off_cpu_without_stacks(options))
 		ret = pm_perf_open(&session->perf, &perf, err);
 	if (ret < 0)
-		return ret;
+		return explain_foreign(session, ret, err);
 	pm_perf_events(session->perf, &session->counts.events_len);
 	session->counts.events =
 		calloc(session->counts.events_len, sizeof(*session->counts.events));

@@ -478,6 +478,17 @@ int pm_rec_targets_begin(struct pm_rec_targets *targets, struct pm_error *err)
 	return ret < 0 ? pm_error_set(err, -ENOMEM, "out of memory") : 0;
 }
 
+/* Whether the number still means who had it at first. */
+static bool is_same(const struct pm_rec_root *root)
+{
+	uint64_t began;
+	char state;
+
+	return read_stat(root->pid, root->tid > 0 ? root->tid : root->pid, &state,
+			 &began) == 0 &&
+	       began == root->began;
+}
+
 /* Gone, a zombie without threads, or another one has its number now. */
 static bool is_over(const struct pm_rec_root *root)
 {
@@ -523,10 +534,23 @@ bool pm_rec_targets_cpu_ns(const struct pm_rec_targets *targets, uint64_t *ret)
 	for (size_t i = 0; i < targets->roots.len; i++) {
 		const struct pm_rec_root *root = &targets->roots.data[i];
 
-		if (!root->cpu_known || !read_cpu_ns(root, &now) || now < root->cpu_ns)
+		if (!root->cpu_known || !read_cpu_ns(root, &now) || now < root->cpu_ns ||
+		    !is_same(root))
 			return false;
 		sum += now - root->cpu_ns;
 	}
 	*ret = sum;
 	return true;
+}
+
+pid_t pm_rec_targets_foreign(const struct pm_rec_targets *targets)
+{
+	uid_t own = geteuid(), euid;
+	pid_t pid;
+
+	for (size_t i = 0; i < targets->roots.len && own != 0; i++)
+		if (read_status(targets->roots.data[i].pid, &pid, &euid) == 0 &&
+		    euid != own)
+			return pid;
+	return 0;
 }

@@ -41,6 +41,8 @@ void pm_rec_targets_fill(const struct pm_rec_targets *targets,
 			 struct pm_perf_options *perf);
 /* Once events are open: finds `late`, and takes the roots' CPU time. */
 int pm_rec_targets_begin(struct pm_rec_targets *targets, struct pm_error *err);
+/* The first root that acts as another user than we, who has no privileges. 0: nobody. */
+pid_t pm_rec_targets_foreign(const struct pm_rec_targets *targets);
 /* Looks who has ended. True when that are all of them. */
 bool pm_rec_targets_ended(struct pm_rec_targets *targets);
 /* CPU time of the roots since _begin(), if that is known. */
