@@ -310,13 +310,17 @@ static double points_of_doubt(uint64_t samples)
 void pm_text_event_warnings(const struct pm_text *text, struct pm_section *section)
 {
 	const struct pm_view *view = section->view;
+	const struct pm_profile_event *event =
+		&text->report->profile->events.data[view->event];
 
 	if (view->total.samples == 0) {
 		warn_none(text, section);
 		return;
 	}
-	/* Where every single event was recorded, nothing is left to chance. */
+	/* Where every single event was recorded, nothing is left to chance; also where what it
+	 * weighs is something else, as time that was blocked. */
 	if (view->total.samples < FEW_SAMPLES &&
+	    (event->by_frequency || event->rate != 1) &&
 	    view->total.period != view->total.samples)
 		warn(text,
 		     "only %llu sample%s: percentages are good to about %s%.0f points; record "

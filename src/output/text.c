@@ -107,7 +107,7 @@ static void put_event(struct pm_str *str, const struct pm_section *section)
 		pm_str_puts(str, " @ ");
 		pm_put_count(str, event->rate);
 		pm_str_puts(str, " Hz");
-	} else {
+	} else if (event->rate != 1) {
 		pm_str_puts(str, ", one every ");
 		pm_put_count(str, event->rate);
 	}

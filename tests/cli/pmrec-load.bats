@@ -75,6 +75,10 @@ truth() {
 		"footer['events'][1]['samples'] == sum(s['event'] == 1 for s in samples) > 0" \
 		"footer['events'][1]['period'] == sum(s['period'] for s in samples if s['event'] == 1)" \
 		"[s['time'] for s in samples] == sorted(s['time'] for s in samples)"
+	"$PMREPORT" --event off-cpu out.json >report
+	grep -q 'samples of off-cpu' report
+	# Each time is there: that is no matter of chance.
+	run -1 grep -E 'one every|only .* samples' report
 }
 
 @test "blocked time does not count as CPU time, nor the other way round" {
