@@ -149,11 +149,13 @@ static void filter_calls(void)
 int pm_rec_sandbox_enter(const struct pm_rec_sandbox *sandbox)
 {
 	uint64_t mapped = mapped_bytes();
-	int code;
+	int policy = sched_getscheduler(0) & ~SCHED_RESET_ON_FORK, code;
 
-	/* A reader of rings has priority, not this. */
-	sched_setscheduler(0, SCHED_OTHER, &(struct sched_param){ 0 });
-	setpriority(PRIO_PROCESS, 0, 0);
+	/* A reader of rings has priority, not this. Less than usual is somebody's wish. */
+	if (policy == SCHED_FIFO || policy == SCHED_RR)
+		sched_setscheduler(0, SCHED_OTHER, &(struct sched_param){ 0 });
+	if (getpriority(PRIO_PROCESS, 0) < 0)
+		setpriority(PRIO_PROCESS, 0, 0);
 	if (geteuid() == 0) {
 		/* Where a user namespace has no nobody, the calls below have to do. */
 		if (setgroups(0, NULL) < 0 || setresgid(NOBODY, NOBODY, NOBODY) < 0 ||
