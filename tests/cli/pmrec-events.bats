@@ -128,18 +128,15 @@ need_breakpoints() {
 			'all(len(s["counts"]) == 4 and s["counts"][::2] == [0, 1] for s in samples)' \
 			'all(a["counts"][i] <= b["counts"][i] for i in (1, 3) for a, b in zip(samples[-50:], samples[-49:]))'
 	done
-	# All pages were touched before the spinning, in which the last samples are.
-	# (A page that the system took away meanwhile is one more.)
-	few=$(query 500.json 'samples[-1]["counts"][3]')
-	many=$(query 1500.json 'samples[-1]["counts"][3]')
-	[ $((many - few)) -ge 950 ] && [ $((many - few)) -le 1150 ] || {
-		echo "500 pages: $few faults, 1500 pages: $many" >&2
-		return 1
-	}
+	# All pages were touched before the spinning, in which the last samples are. The
+	# program's start takes some faults, too, more where its files are not in memory.
+	holds 500.json '500 <= samples[-1]["counts"][3] < 1000'
+	holds 1500.json '1500 <= samples[-1]["counts"][3] < 2000'
 }
 
 @test "events of a group count together" {
-	"$PMREC" -q -o s.json -e '{minor-faults/period=1/u,page-faults/period=1/u}:S' -- \
+	"$PMREC" -q -o s.json --call-graph fp \
+		-e '{minor-faults/period=1/u,page-faults/period=1/u}:S' -- \
 		taskset -c 0 ./counts 700
 	in_touch='[s["counts"] for s in samples if "touch" in chain(s)]'
 	# Each fault is one of both, but for a few that read from the disk.
@@ -209,10 +206,11 @@ need_breakpoints() {
 }
 
 @test "a group counts together: what its members saw is the same" {
-	"$PMREC" -q -o s.json -e '{page-faults/period=1/,minor-faults/period=1/}:u' -- ./counts 300
+	# Copied stacks of all at once would not fit into a buffer. Faults elsewhere may be major.
+	"$PMREC" -q -o s.json --call-graph fp \
+		-e '{page-faults/period=1/,minor-faults/period=1/}:u' -- ./counts 300
 	holds s.json '[e.get("group") for e in events] == [None, 0]' \
-		'sum(s["event"] == 0 for s in samples) == sum(s["event"] == 1 for s in samples)' \
-		'sum(s["event"] == 0 and "touch" in chain(s) for s in samples) == 300'
+		'[sum(s["event"] == i and "touch" in chain(s) for s in samples) for i in (0, 1)] == [300, 300]'
 }
 
 @test "with S only the leader of a group is sampled" {
