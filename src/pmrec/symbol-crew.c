@@ -16,6 +16,7 @@ enum {
 	READ_BYTES = 1 << 18,
 	REAP_TRIES = 100,
 	REAP_US = 2000,
+	DIE_TRIES = 1000,
 	WHY_MAX = 160,
 };
 /* Small modules share a process: a fork costs about as much as reading this much. */
@@ -23,6 +24,8 @@ enum {
 /* Limits of CPU time are the helper's own; this is for one that waits, for whatever but a CPU:
  * a busy machine shall not cost names. */
 #define SILENT_NS_MAX 60000000000ull
+/* Who has done all its work has nothing to do but to end. */
+#define END_NS_MAX 10000000000ull
 /* Names are kilobytes at most, and mostly the same ones. */
 #define BYTES_MAX (UINT64_C(1) << 30)
 
@@ -152,13 +155,16 @@ static int reap(struct crew *crew, struct worker *worker, bool kill_now)
 		if (pid == 0)
 			usleep(REAP_US);
 	}
-	/* Who closes its end and stays has other plans. */
-	if (pid == 0) {
+	/* Who closes its end and stays has other plans. One that waits for a file server that is
+	 * gone does not even die: whoever inherits it from us takes notice. */
+	if (pid == 0)
 		kill(worker->process.pid, SIGKILL);
-		do
-			pid = wait4(worker->process.pid, &status, 0, &usage);
-		while (pid < 0 && errno == EINTR);
+	for (int i = 0; i < DIE_TRIES && pid == 0; i++) {
+		usleep(REAP_US);
+		pid = wait4(worker->process.pid, &status, WNOHANG, &usage);
 	}
+	if (pid <= 0)
+		status = SIGKILL;
 	if (pid > 0) {
 		timeradd(&crew->cost->user, &usage.ru_utime, &crew->cost->user);
 		timeradd(&crew->cost->system, &usage.ru_stime, &crew->cost->system);
@@ -334,6 +340,9 @@ static int poll_all(struct crew *crew)
 			continue;
 		if (fds[i].revents)
 			code = receive(crew, worker);
+		else if (worker->job == worker->end &&
+			 now - worker->heard_ns > END_NS_MAX)
+			reap(crew, worker, true);
 		else if (is_stuck(worker, now))
 			code = fail(crew, worker, "reading them took too long");
 	}
