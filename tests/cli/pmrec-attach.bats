@@ -204,3 +204,30 @@ time.sleep(20)' >zombie 3>&- &
 	holds s.json 'self_share("sixty") > 40' "{s['pid'] for s in samples} == {$inner}" \
 		'any(m["path"] == "/mnt/hidden" and m["build_id"] for m in modules)'
 }
+
+@test "-t: CPU time of threads that it makes is not counted, and not claimed" {
+	cat >threads.py <<-END
+		import threading, time
+		def spend():
+		    end = time.thread_time() + 20
+		    while time.thread_time() < end: pass
+		input()
+		thread = threading.Thread(target=spend)
+		thread.start()
+		thread.join()
+	END
+	mkfifo go
+	exec 7<>go
+	python3 threads.py <go 3>&- 7>&- &
+	main=$!
+	pids="$pids $main"
+	"$PMREC" -q -e cpu-clock --max-samples 1000 -o s.json -t "$main" 3>&- 7>&- &
+	recorder=$!
+	pids="$pids $recorder"
+	until_true test -s s.json
+	echo >&7
+	wait "$recorder"
+	exec 7>&-
+	holds s.json 'sum(s["tid"] != s["pid"] for s in samples) > 10' \
+		'footer["cpu_ns"] is None'
+}
