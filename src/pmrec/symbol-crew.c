@@ -239,7 +239,7 @@ static int take_message(struct crew *crew, struct worker *worker)
 		if (message->code == PM_REC_WIRE_DAMAGED)
 			return done(crew, worker, "names",
 				    "its symbol table or its separate debug file is "
-				    "broken");
+				    "broken, or too large to map");
 		return left_out(crew, worker, words_of(message->code));
 	}
 	worker->next_index = message->index + 1;
