@@ -25,7 +25,8 @@ struct pm_rec_counts {
 	uint64_t stitched; /* of them: with callers from earlier samples */
 	uint64_t clamped; /* numbers that were too large for the file */
 	uint64_t threads; /* that were started, processes among them */
-	uint64_t max_sample_hz; /* perf_event_max_sample_rate at the beginning, 0: unknown */
+	uint64_t
+		max_sample_hz; /* perf_event_max_sample_rate at the beginning, 0: unknown */
 	uint64_t stops[PM_REC_STOP_COUNT];
 	struct pm_rec_event_counts {
 		uint64_t samples, period, lost;
@@ -79,7 +80,8 @@ struct pm_rec_session {
 	struct pm_rec_fields *fields; /* what tracepoints and probes say */
 	struct pm_rec_off_cpu *off_cpu; /* --off-cpu, or NULL */
 	struct pm_rec_realtime *realtime; /* NULL: the priority is as it was */
-	uint64_t begin_ns, end_ns; /* of the command or of the recording, CLOCK_MONOTONIC */
+	uint64_t begin_ns,
+		end_ns; /* of the command or of the recording, CLOCK_MONOTONIC */
 	uint64_t cpu_ns; /* with `attach`: CPU time of the targets, if */
 	bool cpu_known;
 	bool told; /* warnings only have to be noted in another file */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ping-pong ROUNDS: two processes called `ping` and `pong` on one CPU hand a byte to and fro
+ * ping-pong ROUNDS: two processes called `ping` and `pong` on one CPU hand a byte back and forth
  * through pipes, so that the scheduler has to switch from the one to the other twice a round.
  * Each round `ping` writes once and reads once, and so does `pong`.
  */
