@@ -211,6 +211,7 @@ time.sleep(20)' >zombie 3>&- &
 		def spend():
 		    end = time.thread_time() + 20
 		    while time.thread_time() < end: pass
+		open("ready", "w").write("yes")
 		input()
 		thread = threading.Thread(target=spend)
 		thread.start()
@@ -221,7 +222,8 @@ time.sleep(20)' >zombie 3>&- &
 	python3 threads.py <go 3>&- 7>&- &
 	main=$!
 	pids="$pids $main"
-	"$PMREC" -q -e cpu-clock --max-samples 1000 -o s.json -t "$main" 3>&- 7>&- &
+	until_true test -s ready
+	"$PMREC" -q -e cpu-clock --max-samples 100 -o s.json -t "$main" 3>&- 7>&- &
 	recorder=$!
 	pids="$pids $recorder"
 	until_true test -s s.json
