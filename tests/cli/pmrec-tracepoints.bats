@@ -83,7 +83,8 @@ query() {
 
 @test "system calls are counted and told exactly" {
 	need_tracefs
-	traced "$PMREC" -q -e 'syscalls:sys_enter_write,syscalls:sys_exit_write,raw_syscalls:sys_enter' \
+	traced "$PMREC" -q --call-graph none \
+		-e "syscalls:sys_enter_write,syscalls:sys_exit_write,raw_syscalls:sys_enter" \
 		-o s.json -- "$PROGRAMS/ping-pong" 300
 	query s.json '[e["name"] for e in events]' '[e["samples"] for e in footer["events"]]' \
 		'footer["events"][0]["samples"] == 600' \
