@@ -325,6 +325,18 @@ static bool is_uprobes(const struct pm_rec_chains *chains,
 	return module && strcmp(module->identity.path, PM_UPROBES_PATH) == 0;
 }
 
+/*
+ * A task without user space: a thread of the kernel, the idle task, or one whose exit has given
+ * its memory back. The kernel leaves out the registers of these alone (kernel/events/core.c,
+ * perf_sample_regs_user()), so its own frames are all there are.
+ */
+static bool is_kernel_only(const struct pm_rec_chains *chains,
+			   const struct pm_sample *sample)
+{
+	return sample->regs.abi == PM_REGS_NONE && chains->frames_len > 0 &&
+	       chains->frames_len < KERNEL_CHAIN_DEFAULT;
+}
+
 static int push_unwound(struct pm_rec_chains *chains, const struct pm_record *record,
 			struct pm_unw_space *space, uint32_t *stop)
 {
@@ -336,7 +348,8 @@ static int push_unwound(struct pm_rec_chains *chains, const struct pm_record *re
 	int error;
 
 	if (!inputs_of(sample, &regs, &whole)) {
-		*stop = PM_UNW_STOP_NO_REGS;
+		*stop = is_kernel_only(chains, sample) ? PM_UNW_STOP_ROOT
+						       : PM_UNW_STOP_NO_REGS;
 		return 0;
 	}
 	stack = (struct pm_unw_stack){ .start = whole.start + sample->stack_below,

@@ -218,3 +218,15 @@ storm() {
 	nobody "$PMREC" -v -e cpu-clock -o out.json -- true 2>err
 	grep 'reads the buffers at nice 0 (SCHED_FIFO: Operation not permitted)' err
 }
+
+@test "tasks without user space lack nothing: their stacks are the kernel's" {
+	need_root
+	# At its end a process gives its memory back, and ten thousand times a second sees that.
+	"$PMREC" -q -e cpu-clock -F 10000 -o s.json -- "$PROGRAMS/storm" processes 200 400
+	holds s.json 'any("do_exit" in chain(s) and "stop" not in s for s in samples)' \
+		'"no_regs" not in footer["stops"]'
+	"$PMREC" -q -a -e sched:sched_switch --duration 0.5s -o a.json ||
+		skip "tracefs is not mounted"
+	holds a.json 'any("kthread" in chain(s) for s in samples)' \
+		'all("stop" not in s for s in samples if "kthread" in chain(s))'
+}
