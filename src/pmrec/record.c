@@ -49,6 +49,10 @@ int pm_rec_record_sample(struct pm_rec_session *session, const struct pm_record 
 		if (ret < 0)
 			return ret;
 	}
+	/* Of what was overwritten before it, the file knows nothing. */
+	if (session->options->overwrite && counts->samples == 0)
+		session->begin_ns =
+			record->time < session->end_ns ? record->time : session->end_ns;
 	counts->samples++;
 	counts->stops[chain->stop]++;
 	counts->truncated += chain->stop == PM_UNW_STOP_TRUNCATED || chain->stitched;

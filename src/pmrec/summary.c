@@ -53,6 +53,16 @@ static void warn_lost(struct pm_rec_session *session)
 		100.0 * (double)counts->lost / (double)(counts->lost + counts->samples);
 	char text[256], remedy[64];
 
+	/* Full is what these buffers always are; only while they are read nothing goes in. */
+	if (options->overwrite) {
+		snprintf(text, sizeof(text),
+			 "%" PRIu64
+			 " samples came while a snapshot was written, and are in no "
+			 "file",
+			 counts->lost);
+		pm_rec_warn(session, text);
+		return;
+	}
 	/* Twice the room does not help where the samples come much too fast. */
 	if (percent < MUCH_LOST_PERCENT)
 		snprintf(remedy, sizeof(remedy), "-m %zu%s",
@@ -272,7 +282,9 @@ int pm_rec_summary_footer(struct pm_rec_session *session)
 		.stops = stops,
 		.duration_ns = session->end_ns - session->begin_ns,
 		.cpu_ns = attach ? session->cpu_ns : cpu_ns(&child->usage),
-		.cpu_known = attach ? session->cpu_known : child->status_known,
+		/* What is kept may be the last moment of a long time. */
+		.cpu_known = !session->options->overwrite &&
+			     (attach ? session->cpu_known : child->status_known),
 		.exited = !attach && child->status_known && WIFEXITED(child->status),
 		.signalled = !attach && child->status_known && WIFSIGNALED(child->status),
 		.events = events,
