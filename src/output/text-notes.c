@@ -104,7 +104,7 @@ void pm_text_file_warnings(const struct pm_text *text)
 	if (info->cut)
 		warn(text,
 		     "the file is cut short: the recorder was stopped before it could "
-		     "finish. Everything up to there is counted%s",
+		     "finish, or records still. Everything up to there is counted%s",
 		     info->symbols == 0
 			     ? "; names of functions, written at the end, are missing"
 			     : "");

@@ -140,7 +140,8 @@ static int report(struct pm_report_options *options, const struct pm_profile *pr
 	if (r < 0)
 		return fail(&err, r == -ENOMEM ? STATUS_FILE : STATUS_USAGE);
 	if (profile->info.cut)
-		say("%s is cut short: the recorder was stopped before it could finish",
+		say("%s is cut short: the recorder was stopped before it could finish, "
+		    "or records still",
 		    options->input);
 	return pm_sink_close(&sink, &err) < 0 ? fail(&err, STATUS_FILE) : STATUS_DONE;
 }
