@@ -29,16 +29,31 @@ query() {
 	python3 "$SOURCE_DIR/tests/cli/samples.py" "$@"
 }
 
-# holds FILE EXPRESSION...: all of them are true.
+# holds FILE EXPRESSION...: all of them are true. The file is read once for all.
 holds() {
-	local file=$1 expression
+	local file=$1 expression answers i=0
 	shift
+	mapfile -t answers < <(query "$file" "$@")
 	for expression; do
-		[ "$(query "$file" "$expression")" = True ] || {
-			echo "not so: $expression" >&2
+		[ "${answers[i]-}" = True ] || {
+			echo "not so: $expression: ${answers[i]-no answer}" >&2
 			query "$file" len\(samples\) comms notes footer >&2
 			return 1
 		}
+		i=$((i + 1))
+	done
+	[ "${#answers[@]}" = "$i" ]
+}
+
+# holds_calmly FILE EXPRESSION...: the same, and what the test has started waits meanwhile.
+holds_calmly() {
+	local pid
+	for pid in $pids; do
+		kill -STOP "$pid" 2>/dev/null || true
+	done
+	holds "$@" || return
+	for pid in $pids; do
+		kill -CONT "$pid" 2>/dev/null || true
 	done
 }
 

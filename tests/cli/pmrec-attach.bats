@@ -13,10 +13,9 @@ load attach
 	pids="$pids $recorder"
 	until_true has_sample s.json
 	kill -USR1 "$target"
-	sleep 2.5
+	sleep 1.5
 	kill -INT "$recorder"
 	wait "$recorder"
-	query s.json 'len(samples)' '[self_share(n) for n in ("sixty", "thirty", "ten", "early", "spend", "late")]'
 	# 5 sigma of a share p of n samples: 5 * sqrt(p * (1 - p) / n).
 	cat >truth <<-'END'
 		(lambda own: len(own) > 300 and all(
@@ -24,6 +23,7 @@ load attach
 		for name, p in (("sixty", .6), ("thirty", .3), ("ten", .1))))(
 		[chain(s)[0] for s in samples if s["tid"] == s["pid"] and chain(s)[0] in ("sixty", "thirty", "ten")])
 	END
+	kill -STOP "$target"
 	holds s.json "$(tr '\n' ' ' <truth)" \
 		"header['target'] == '-p $target' and header['command'] == []" \
 		'comms >= {"attached", "before", "library", "after"}' \
@@ -32,7 +32,10 @@ load attach
 		'footer["stops"]["root"] >= 0.95 * footer["samples"]' \
 		"{s['pid'] for s in samples} == {$target}" \
 		'footer["exit"] is None' \
-		'0.9 * footer["cpu_ns"] - 3e7 < footer["events"][0]["period"] < 1.1 * footer["cpu_ns"] + 3e7'
+		'0.9 * footer["cpu_ns"] - 3e7 < footer["events"][0]["period"] < 1.1 * footer["cpu_ns"] + 3e7' || {
+		query s.json '[self_share(n) for n in ("sixty", "thirty", "ten", "early", "spend", "late")]'
+		false
+	}
 	"$PMREPORT" s.json | head -1 | grep -qF "pmrec -p $target"
 }
 
@@ -44,14 +47,17 @@ load attach
 		pids="$pids $recorder"
 		until_true has_sample s.json
 		kill -USR2 "$target"
-		sleep 1.5
+		sleep 0.8
 		kill -INT "$recorder"
 		wait "$recorder"
+		children=$(cat "/proc/$target/task/$target/children")
+		[ -n "$children" ]
+		kill -KILL $children
 		if [ -z "$inherit" ]; then
-			holds s.json 'self_share("child") > 5' 'footer["cpu_ns"] is None' \
+			holds_calmly s.json 'self_share("child") > 5' 'footer["cpu_ns"] is None' \
 				'any(chain(s)[:2] == ["child", "main"] for s in samples)'
 		else
-			holds s.json 'self_share("child") == 0' 'self_share("early") > 5'
+			holds_calmly s.json 'self_share("child") == 0' 'self_share("early") > 5'
 		fi
 	done
 }
@@ -70,18 +76,18 @@ load attach
 @test "-t is of that thread alone" {
 	start
 	"$PMREC" -q -o s.json --max-samples 200 -t "$before"
-	holds s.json 'len(samples) == 200' "{s['tid'] for s in samples} == {$before}" \
+	holds_calmly s.json 'len(samples) == 200' "{s['tid'] for s in samples} == {$before}" \
 		'self_share("early") > 95' "header['target'] == '-t $before'"
 	"$PMREC" -q -o s.json --max-samples 200 -t "$before,$library"
-	holds s.json "{s['tid'] for s in samples} == {$before, $library}" \
+	holds_calmly s.json "{s['tid'] for s in samples} == {$before, $library}" \
 		'self_share("early") > 10 and self_share("spend") > 10'
 }
 
 @test "a command beside a target is only the clock" {
 	start
-	run -7 "$PMREC" -o s.json -p "$target" -- sh -c 'sleep 0.7; exit 7'
-	holds s.json "{s['pid'] for s in samples} == {$target}" 'header["command"] == []' \
-		'0.6e9 < footer["duration_ns"] < 10e9' 'footer["exit"] is None'
+	run -7 "$PMREC" -o s.json -p "$target" -- sh -c 'sleep 0.4; exit 7'
+	holds_calmly s.json "{s['pid'] for s in samples} == {$target}" 'header["command"] == []' \
+		'0.35e9 < footer["duration_ns"] < 10e9' 'footer["exit"] is None'
 	# One that outlives the target is ended.
 	"$PROGRAMS/split" 0.2 3>&- &
 	run -0 "$PMREC" -o s.json -p $! -- sleep 60
@@ -95,8 +101,8 @@ load attach
 	start
 	"$PROGRAMS/split" 20 3>&- &
 	pids="$pids $!"
-	"$PMREC" -q -e cpu-clock -a -o s.json -- sleep 1
-	holds s.json "{$target, $!} <= {s['pid'] for s in samples}" \
+	"$PMREC" -q -e cpu-clock -a -o s.json -- sleep 0.7
+	holds_calmly s.json "{$target, $!} <= {s['pid'] for s in samples}" \
 		'header["target"] == "-a"' \
 		'{"attached", "split"} <= comms' \
 		"sum(chain(s)[0] == 'early' and chain(s)[1] == 'before' for s in samples if s['pid'] == $target) > 5" \
@@ -107,7 +113,7 @@ load attach
 	need_root
 	start
 	"$PMREC" -q -e cpu-clock -C 0 -o s.json -- sleep 0.5
-	holds s.json '{s["cpu"] for s in samples} == {0}' 'header["target"] == "-a -C 0"'
+	holds_calmly s.json '{s["cpu"] for s in samples} == {0}' 'header["target"] == "-a -C 0"'
 	fails "CPU" "$PMREC" -q -C 4000 -o s.json -- sleep 0.1
 }
 
@@ -121,8 +127,8 @@ load attach
 	until_true grep -q '^Uid:[[:space:]]*65534' "/proc/$other/status"
 	for user in 65534 "$(getent passwd 65534 | cut -d: -f1)"; do
 		[ -n "$user" ] || continue
-		"$PMREC" -q -o s.json -u "$user" --duration 1s
-		holds s.json "$other in {s['pid'] for s in samples}" \
+		"$PMREC" -q -o s.json -u "$user" --duration 0.6s
+		holds_calmly s.json "$other in {s['pid'] for s in samples}" \
 			"$target not in {s['pid'] for s in samples}" \
 			"header['target'] == '-u $user'" 'self_share("sixty") > 40'
 	done
@@ -147,8 +153,8 @@ load attach
 	pids="$pids $inside"
 	echo "$inside" >"$cgroup/cgroup.procs" || skip "no process can be moved"
 	for group in "$cgroup" "${cgroup#/sys/fs/cgroup/}"; do
-		"$PMREC" -q -o s.json -G "$group" --duration 0.8s
-		holds s.json "{s['pid'] for s in samples} == {$inside}" 'len(samples) > 20' \
+		"$PMREC" -q -o s.json -G "$group" --duration 0.6s
+		holds_calmly s.json "{s['pid'] for s in samples} == {$inside}" 'len(samples) > 20' \
 			'self_share("sixty") > 40'
 	done
 	fails "there is no such control group" "$PMREC" -G no-such-group
@@ -201,7 +207,7 @@ time.sleep(20)' >zombie 3>&- &
 	pids="$pids $inner"
 	[ ! -e /mnt/hidden ]
 	"$PMREC" -q -o s.json --max-samples 300 -p "$inner"
-	holds s.json 'self_share("sixty") > 40' "{s['pid'] for s in samples} == {$inner}" \
+	holds_calmly s.json 'self_share("sixty") > 40' "{s['pid'] for s in samples} == {$inner}" \
 		'any(m["path"] == "/mnt/hidden" and m["build_id"] for m in modules)'
 }
 

@@ -30,7 +30,7 @@ small_disk() {
 # ---- killed at random moments -----------------------------------------------------------
 
 @test "kill -9 at random moments: what there is can be reported, nobody stays behind" {
-	python3 "$SOURCE_DIR/tests/cli/kill-at-random.py" "${FAULT_SEED-}" "${FAULT_KILLS-20}" \
+	python3 "$SOURCE_DIR/tests/cli/kill-at-random.py" "${FAULT_SEED-}" "${FAULT_KILLS-12}" \
 		"$PMREC" "$PMREPORT" "$PROGRAMS"
 }
 
@@ -142,6 +142,7 @@ is_cut() {
 	pids="$pids $target"
 	until_true sh -c "[ \$(ls /proc/$target/task | wc -l) = 51 ]"
 	run --separate-stderr sh -c 'ulimit -n 64; exec "$0" --per-task -o s.json -p "$1" --duration 1s' "$PMREC" "$target"
+	kill -KILL "$target"
 	[ "$status" = 125 ]
 	[[ $stderr == *"102 file descriptors are needed"*"hard limit is 64"*"prlimit"* ]]
 	[ ! -e s.json ]
@@ -186,7 +187,7 @@ storm() {
 }
 
 @test "thousands of threads, hundreds of processes: recorded, or else said" {
-	local option n=${FAULT_STORM-400}
+	local option n=${FAULT_STORM-300}
 	for option in --stack-bytes=8192 --per-task; do
 		storm crowd "$n" 400 "$option"
 		storm threads "$n" 400 "$option"
