@@ -163,6 +163,7 @@ query() {
 
 @test "without tracefs the command that mounts it is told" {
 	need_root
+	unshare -m true 2>/dev/null || skip "no new mount namespace here"
 	run --separate-stderr untraced "$PMREC" -e sched:sched_switch true
 	[ "$status" -eq 125 ]
 	[[ "$stderr" == *'tracepoints need tracefs, which is not mounted at /sys/kernel/tracing'* ]]
