@@ -106,15 +106,15 @@ need_breakpoints() {
 }
 
 @test "each page that is touched is a fault" {
-	"$PMREC" -q -o s.json -e page-faults/period=1/u -- ./counts 500
-	"$PMREC" -q -o none.json -e page-faults/period=1/u -- ./counts 0
+	"$PMREC" -q --call-graph fp -o s.json -e page-faults/period=1/u -- ./counts 500
+	"$PMREC" -q --call-graph fp -o none.json -e page-faults/period=1/u -- ./counts 0
 	in_touch='sum("touch" in chain(s) for s in samples)'
 	holds s.json "$in_touch == 500" 'all(s["period"] == 1 for s in samples)'
 	holds none.json "$in_touch == 0"
 }
 
 @test "the periods of faults by fives add up" {
-	"$PMREC" -q -o s.json -e minor-faults/period=5/u -- ./counts 1000
+	"$PMREC" -q --call-graph fp -o s.json -e minor-faults/period=5/u -- ./counts 1000
 	holds s.json 'all(s["period"] == 5 for s in samples)' \
 		'199 <= sum("touch" in chain(s) for s in samples) <= 201'
 }
