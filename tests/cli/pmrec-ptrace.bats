@@ -526,14 +526,18 @@ target() {
 @test "--stacks: Ctrl-Z does not stop it while it holds others" {
 	target "$PROGRAMS/split" 60
 	# Many times, for the hold is short: the target runs on, and nobody is left stopped.
-	for _ in {1..20}; do
+	for i in {1..20}; do
 		"$PMREC" --stacks -p "$pid" >out 3>&- &
+		sleep "0.00$((i % 10))"
 		# It may have ended before either signal.
 		kill -TSTP $! || true
-		sleep 0.02
-		! grep -q '^State:.t' "/proc/$pid/status" || sleep 1
-		run grep '^State:.t' "/proc/$pid/status"
-		[ "$status" = 1 ]
+		for _ in 1 2 3 4 5; do
+			sleep 0.005
+			# Who has stopped cannot let anybody go.
+			grep -q '^State:.T' "/proc/$!/status" 2>/dev/null || continue
+			run grep '^State:.t' "/proc/$pid/status"
+			[ "$status" = 1 ]
+		done
 		kill -CONT $! || true
 		wait $!
 	done
