@@ -77,7 +77,7 @@ load attach
 	start
 	"$PMREC" -q -o s.json --max-samples 200 -t "$before"
 	holds_calmly s.json 'len(samples) == 200' "{s['tid'] for s in samples} == {$before}" \
-		'self_share("early") > 85' "header['target'] == '-t $before'"
+		'self_share("early") > 95' "header['target'] == '-t $before'"
 	"$PMREC" -q -o s.json --max-samples 200 -t "$before,$library"
 	holds_calmly s.json "{s['tid'] for s in samples} == {$before, $library}" \
 		'self_share("early") > 10 and self_share("spend") > 10'

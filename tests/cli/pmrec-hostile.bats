@@ -111,7 +111,7 @@ rooted() {
 @test "a program that has become a FIFO" {
 	cp "$PROGRAMS/split" it
 	recorded sh -c './it 0.3 & rm it; mkfifo it; wait'
-	holds s.json 'len(samples) > 20'
+	holds s.json 'len(samples) > 100'
 	# Root opens what is mapped; others find that it is gone, and say so.
 	if [ "$(id -u)" = 0 ]; then
 		split_is_true
