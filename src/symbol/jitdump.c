@@ -408,7 +408,7 @@ static int read_prefix(struct reading *reading, struct prefix *ret)
 static int next(struct reading *reading, uint64_t until_ns)
 {
 	struct pm_jitdump *dump = reading->dump;
-	struct prefix prefix;
+	struct prefix prefix = { 0 }; /* gcc cannot tell that 1 means filled */
 	int ret = read_prefix(reading, &prefix);
 
 	if (ret != 1)
@@ -472,7 +472,7 @@ int pm_jitdump_read(struct pm_jitdump *dump, int fd, struct pm_jit_table *table,
 bool pm_jitdump_peek(struct pm_jitdump *dump, int fd, uint64_t *time_ns)
 {
 	struct reading reading = { .dump = dump, .fd = fd };
-	struct prefix prefix;
+	struct prefix prefix = { 0 }; /* gcc cannot tell that 1 means filled */
 
 	/* What is wrong with it is told when it is read. */
 	if (begin(&reading) < 0 || read_prefix(&reading, &prefix) != 1)
