@@ -20,7 +20,7 @@ _pmreport() {
 	local cur=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
 	local long='--by --tree --bottom-up --callers --callees --children --limit --no-inline
 		--event --comm --pid --tid --module --symbol --time --json --field-separator
-		--folded --output --color --width --quiet --input --help --version'
+		--folded --format --output --color --width --quiet --input --help --version'
 	local short='-s -c -d -S -x -o -q -i -h'
 
 	if [ "$previous" = = ]; then
@@ -31,6 +31,7 @@ _pmreport() {
 	case $previous in
 	-s | --by) _pmreport_words 'function module thread process line address' "$cur" ;;
 	--color) _pmreport_words 'auto always never' "$cur" ;;
+	--format) _pmreport_words 'text csv json folded' "$cur" ;;
 	--folded) _pmreport_words 'samples period' "$cur" ;;
 	-i | --input | -o | --output) _pmreport_files "$cur" ;;
 	--callers | --callees | --limit | --event | -c | --comm | --pid | --tid | -d | \

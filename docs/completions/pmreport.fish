@@ -18,6 +18,7 @@ complete -c pmreport -s S -l symbol -x -d 'with a function anywhere on the stack
 complete -c pmreport -l time -x -d 'from A to B'
 complete -c pmreport -l json -d 'JSON, everything'
 complete -c pmreport -s x -l field-separator -x -d 'fields separated by this'
+complete -c pmreport -l format -x -a 'text csv json folded' -d 'write it in this format'
 complete -c pmreport -l folded -a 'samples period' -d 'folded stacks for flame graphs'
 complete -c pmreport -s o -l output -r -F -d 'write to a file'
 complete -c pmreport -l color -x -a 'auto always never' -d 'colors'

@@ -22,6 +22,7 @@ enum pm_report_show {
 /* What to report, and how. Texts are borrowed. */
 struct pm_report {
 	const struct pm_profile *profile;
+	const struct pm_profile *base; /* to compare with (--diff), NULL: none */
 	const struct pm_filter *filter;
 	const char *time; /* the time range as given, for the heading; NULL: all */
 	uint32_t event; /* PM_PROFILE_NONE: every event, one section each */

@@ -117,6 +117,26 @@ struct pm_profile_cell {
 	struct pm_weight weight;
 };
 
+/* A field of a tracepoint or probe as a sample has it. */
+struct pm_profile_field {
+	uint32_t name; /* in field_names */
+	enum pm_file_field_kind kind;
+	union {
+		uint64_t number;
+		int64_t negative_too;
+		const char *text;
+	};
+};
+
+/* One line of the file; kept only where pm_profile_options asks for it. */
+struct pm_profile_sample {
+	uint64_t time_ns; /* since info.start_ns; 0 for a time before it */
+	uint64_t period; /* at least 1 */
+	uint32_t cell;
+	uint32_t cpu; /* PM_FILE_NONE: unknown */
+	uint32_t first_field, fields; /* in profile->fields */
+};
+
 struct pm_profile {
 	struct pm_profile_info info;
 	PM_VEC(const char *) command;
@@ -134,7 +154,23 @@ struct pm_profile {
 	PM_VEC(struct pm_profile_stack) stacks;
 	uint32_t first_root;
 	PM_VEC(struct pm_profile_cell) cells;
+	PM_VEC(struct pm_profile_sample) samples; /* by time; empty unless kept */
+	PM_VEC(struct pm_profile_field) fields; /* of samples; empty unless kept */
+	PM_VEC(const char *) field_names;
 	struct pm_text_pool *texts; /* private */
+};
+
+/*
+ * Gives the frames names that the file has none for. `symbolize` is asked once for each
+ * such frame, after everything was read, with the frames of a module in a row. 1 and
+ * functions, innermost first, valid until the next call; 0: unknown; or negative errno, which
+ * ends the loading.
+ */
+struct pm_profile_symbolizer {
+	void *context;
+	int (*symbolize)(void *context, const struct pm_profile_module *module,
+			 uint64_t address, const struct pm_file_function **ret,
+			 size_t *ret_len);
 };
 
 struct pm_profile_options {
@@ -142,11 +178,13 @@ struct pm_profile_options {
 	/* Only samples in [from, to]: seconds from the start, or percent of the duration. */
 	bool time_set, time_percent;
 	double time_from, time_to;
+	bool keep_samples; /* fill profile->samples: 32 bytes each */
+	bool keep_fields; /* and their fields; only with keep_samples */
 };
 
 /*
  * Reads everything behind @reader. Memory is that of distinct stacks, frames and symbols,
- * and with a time range 24 bytes more for each sample. @options may be NULL. -EBADMSG and
+ * and with a time range or kept samples 32 bytes more for each. @options may be NULL. -EBADMSG and
  * what else the reader gives, -ENOMEM.
  */
 int pm_profile_load(struct pm_profile **ret, struct pm_file_reader *reader,

@@ -76,23 +76,6 @@ static int load(struct pm_profile **ret, const struct pm_report_options *options
 	return r;
 }
 
-static int write_report(const struct pm_report_options *options, FILE *to,
-			struct pm_error *err)
-{
-	switch (options->format) {
-	case PM_FORMAT_TEXT:
-		return pm_output_text(&options->report, to, err);
-	case PM_FORMAT_CSV:
-		return pm_output_csv(&options->report, options->separator, to, err);
-	case PM_FORMAT_JSON:
-		return pm_output_json(&options->report, to, err);
-	case PM_FORMAT_FOLDED:
-		return pm_output_folded(&options->report, options->folded_periods, to,
-					err);
-	}
-	return -EINVAL;
-}
-
 /* The recording is not to be had again; `-o` and `-i` are easily mixed up. */
 static int check_output(const struct pm_report_options *options, struct pm_error *err)
 {
@@ -118,7 +101,7 @@ static int find_event(struct pm_report_options *options, const struct pm_profile
 		return options->report.event == PM_PROFILE_NONE ? -ENOENT : 0;
 	}
 	/* This format knows one event; the others are not left out silently. */
-	if (options->format == PM_FORMAT_FOLDED && profile->events.len > 1)
+	if (options->format->one_event && profile->events.len > 1)
 		say("the first of %zu events, %s; --event chooses", profile->events.len,
 		    profile->events.data[0].actual);
 	return 0;
@@ -136,7 +119,7 @@ static int report(struct pm_report_options *options, const struct pm_profile *pr
 		return fail(&err, STATUS_USAGE);
 	if (pm_sink_open(&sink, options->output, &err) < 0)
 		return fail(&err, STATUS_FILE);
-	r = write_report(options, sink.file, &err);
+	r = options->format->write(options, sink.file, &err);
 	if (r < 0)
 		return fail(&err, r == -ENOMEM ? STATUS_FILE : STATUS_USAGE);
 	if (profile->info.cut)

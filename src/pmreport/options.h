@@ -4,12 +4,21 @@
 
 #include "pm/output.h"
 
-enum pm_report_format {
-	PM_FORMAT_TEXT,
-	PM_FORMAT_CSV,
-	PM_FORMAT_JSON,
-	PM_FORMAT_FOLDED,
+struct pm_report_options;
+
+/* A way to write a report; the table is in formats.c. */
+struct pm_report_format {
+	const char *name; /* after --format */
+	bool shows; /* tables and trees, not only whole stacks */
+	bool one_event; /* has room for one */
+	bool samples; /* needs each sample, not only their sums */
+	int (*write)(const struct pm_report_options *options, FILE *to,
+		     struct pm_error *err);
 };
+
+/* NULL with near names in @err when there is none of that name. */
+const struct pm_report_format *pm_report_format_find(const char *name,
+						     struct pm_error *err);
 
 enum pm_color_wish {
 	PM_COLOR_AUTO,
@@ -21,7 +30,7 @@ struct pm_report_options {
 	bool help, version;
 	const char *input; /* samples.json unless given; "-": stdin */
 	const char *output; /* NULL: stdout */
-	enum pm_report_format format;
+	const struct pm_report_format *format;
 	bool folded_periods;
 	const char *separator;
 	const char *event;

@@ -20,23 +20,17 @@ struct pm_loader_thread {
 	uint32_t current; /* row in profile->threads */
 };
 
-struct pm_loader_sample { /* kept only for a time range */
-	uint64_t time, period;
-	uint32_t cell;
-};
-
 /* Indexes and leftovers that only loading needs. */
 struct pm_loader {
 	struct pm_profile *profile;
 	const struct pm_profile_options *options;
 	struct pm_index threads_by_name, threads_by_tid, processes;
-	struct pm_index functions, places, cells;
+	struct pm_index functions, places, cells, field_names;
 	/* By path; by path and build-id; and what the file's ids became. */
 	struct pm_index modules_by_path, modules_by_build;
 	PM_VEC(uint32_t) modules; /* by id in the file: the row in profile->modules */
 	PM_VEC(uint32_t) same_path; /* by row: the first row of its path */
 	PM_VEC(struct pm_loader_thread) tids;
-	PM_VEC(struct pm_loader_sample) samples;
 	uint32_t last_tid; /* row in tids of the last sample: often the same again */
 	uint64_t lost_records;
 	uint64_t first_thread_ns;

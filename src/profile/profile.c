@@ -23,12 +23,12 @@ void pm_loader_release(struct pm_loader *loader)
 	pm_index_release(&loader->functions);
 	pm_index_release(&loader->places);
 	pm_index_release(&loader->cells);
+	pm_index_release(&loader->field_names);
 	pm_index_release(&loader->modules_by_path);
 	pm_index_release(&loader->modules_by_build);
 	pm_vec_release(&loader->modules);
 	pm_vec_release(&loader->same_path);
 	pm_vec_release(&loader->tids);
-	pm_vec_release(&loader->samples);
 	pm_profile_free(loader->profile);
 }
 
@@ -51,26 +51,54 @@ static void finish_times(struct pm_loader *loader)
 		info->end_ns = info->start_ns + info->duration_ns;
 }
 
-static void finish_time_range(struct pm_loader *loader)
+static int by_time(const void *a, const void *b)
+{
+	const struct pm_profile_sample *left = a, *right = b;
+
+	return (left->time_ns > right->time_ns) - (left->time_ns < right->time_ns);
+}
+
+static bool in_range(const struct pm_loader *loader, uint64_t time_ns, double unit)
 {
 	const struct pm_profile_options *options = loader->options;
-	const struct pm_profile_info *info = &loader->profile->info;
+	double at = (double)(time_ns - loader->profile->info.start_ns);
+
+	return !options->time_set ||
+	       (time_ns >= loader->profile->info.start_ns &&
+		at >= options->time_from * unit && at <= options->time_to * unit);
+}
+
+/* Samples that were kept get their times, order and, within the range, weight. */
+static void finish_samples(struct pm_loader *loader)
+{
+	const struct pm_profile_options *options = loader->options;
+	struct pm_profile *profile = loader->profile;
+	const struct pm_profile_info *info = &profile->info;
 	double unit = 1e9;
+	bool sorted = true;
+	size_t left = 0;
 
-	if (!options || !options->time_set)
-		return;
-	if (options->time_percent)
+	if (options && options->time_percent)
 		unit = (double)(info->end_ns - info->start_ns) / 100.0;
-	for (size_t i = 0; i < loader->samples.len; i++) {
-		const struct pm_loader_sample *sample = &loader->samples.data[i];
-		struct pm_weight weight = { .samples = 1, .period = sample->period };
-		double at = (double)(sample->time - info->start_ns);
+	for (size_t i = 0; i < profile->samples.len; i++) {
+		struct pm_profile_sample sample = profile->samples.data[i];
+		struct pm_weight weight = { .samples = 1, .period = sample.period };
 
-		if (sample->time < info->start_ns || at < options->time_from * unit ||
-		    at > options->time_to * unit)
+		if (!in_range(loader, sample.time_ns, unit))
 			continue;
-		pm_weight_add(&loader->profile->cells.data[sample->cell].weight, &weight);
+		pm_weight_add(&profile->cells.data[sample.cell].weight, &weight);
+		sample.time_ns = sample.time_ns < info->start_ns
+					 ? 0
+					 : sample.time_ns - info->start_ns;
+		sorted = sorted &&
+			 (left == 0 ||
+			  sample.time_ns >= profile->samples.data[left - 1].time_ns);
+		profile->samples.data[left++] = sample;
 	}
+	profile->samples.len = options && options->keep_samples ? left : 0;
+	if (!sorted)
+		qsort(profile->samples.data, profile->samples.len,
+		      sizeof(*profile->samples.data), by_time);
 }
 
 /* Gives samples without any frame one of their own, so that sums are whole. */
@@ -170,7 +198,7 @@ int pm_load_finish(struct pm_loader *loader)
 	profile->info.processes = (uint32_t)profile->processes.len;
 	profile->info.threads = (uint32_t)loader->tids.len;
 	finish_times(loader);
-	finish_time_range(loader);
+	finish_samples(loader);
 	r = finish_stackless(loader);
 	if (r == 0)
 		r = finish_nameless(loader);
@@ -287,6 +315,9 @@ void pm_profile_free(struct pm_profile *profile)
 	pm_vec_release(&profile->frames);
 	pm_vec_release(&profile->stacks);
 	pm_vec_release(&profile->cells);
+	pm_vec_release(&profile->samples);
+	pm_vec_release(&profile->fields);
+	pm_vec_release(&profile->field_names);
 	pm_text_pool_free(profile->texts);
 	free(profile);
 }

@@ -616,11 +616,11 @@ for e in sys.argv[1:]:
 	report 2 -x ''
 	fails_with "cannot separate fields"
 	report 2 --json --folded
-	fails_with "only one at a time"
+	fails_with "either json or folded"
 	report 2 --tree --bottom-up
 	fails_with "only one at a time"
 	report 2 --folded --tree
-	fails_with "--folded has whole stacks"
+	fails_with "--format folded has whole stacks"
 	report 2 a b
 	fails_with "one file at a time"
 }

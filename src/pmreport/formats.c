@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/* The formats of a report: one row for each, over what src/output writes. */
+#include "options-internal.h"
+
+#include <string.h>
+
+static int write_text(const struct pm_report_options *options, FILE *to,
+		      struct pm_error *err)
+{
+	return pm_output_text(&options->report, to, err);
+}
+
+static int write_csv(const struct pm_report_options *options, FILE *to,
+		     struct pm_error *err)
+{
+	return pm_output_csv(&options->report, options->separator, to, err);
+}
+
+static int write_json(const struct pm_report_options *options, FILE *to,
+		      struct pm_error *err)
+{
+	return pm_output_json(&options->report, to, err);
+}
+
+static int write_folded(const struct pm_report_options *options, FILE *to,
+			struct pm_error *err)
+{
+	return pm_output_folded(&options->report, options->folded_periods, to, err);
+}
+
+/* In the order in which a person is told of them. */
+static const struct pm_report_format formats[] = {
+	{ .name = "text", .shows = true, .write = write_text },
+	{ .name = "csv", .shows = true, .write = write_csv },
+	{ .name = "json", .shows = true, .write = write_json },
+	{ .name = "folded", .one_event = true, .write = write_folded },
+};
+
+static void list_formats(const char *name, struct pm_error *err)
+{
+	PM_CLEANUP(pm_str_release) struct pm_str names = { 0 };
+
+	for (size_t i = 0; i < PM_ARRAY_LEN(formats); i++)
+		pm_str_printf(&names, "%s%s", i > 0 ? ", " : "", formats[i].name);
+	pm_report_usage(err, "there is no format '%s'; there are %s", name,
+			names.data ? names.data : "others");
+}
+
+const struct pm_report_format *pm_report_format_find(const char *name,
+						     struct pm_error *err)
+{
+	for (size_t i = 0; i < PM_ARRAY_LEN(formats); i++)
+		if (strcmp(formats[i].name, name) == 0)
+			return &formats[i];
+	list_formats(name, err);
+	return NULL;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+#include "options.h"
+
+static const char help[] =
+	"usage: pmreport [options] [FILE]\n"
+	"\n"
+	"Says where the time of a recording went. FILE is what pmrec wrote:\n"
+	"samples.json unless given; `-` is standard input.\n"
+	"\n"
+	"What to show\n"
+	"  -s, --by WHAT             table by function (default), module, thread,\n"
+	"                            process, line or address\n"
+	"      --tree                call tree from the root down\n"
+	"      --bottom-up           from where the time is spent up to the callers\n"
+	"      --callers F           who calls F\n"
+	"      --callees F           what F calls\n"
+	"      --children            sort tables by total (with callees), not by self\n"
+	"      --limit PCT           leave out what is below PCT percent (default: 0.5)\n"
+	"      --no-inline           count inlined functions to those that contain them\n"
+	"\n"
+	"Which samples\n"
+	"      --event EVENT         of this event only; without it each has its section\n"
+	"  -c, --comm NAME[,…]       of threads with this name\n"
+	"      --pid ID[,…]          of these processes\n"
+	"      --tid ID[,…]          of these threads\n"
+	"  -d, --module NAME[,…]     taken in code of these files\n"
+	"  -S, --symbol F            with F anywhere on the stack\n"
+	"      --time A-B            from A to B: seconds from the start, or 10%-20%\n"
+	"\n"
+	"F is the name of a function, with or without scope and parameters, or an\n"
+	"extended regular expression.\n"
+	"\n"
+	"How to write it\n"
+	"      --json                JSON, everything (schema: man pmreport)\n"
+	"  -x, --field-separator S   fields separated by S, a line of names first\n"
+	"      --folded[=period]     folded stacks for flame graphs, counting samples\n"
+	"      --format NAME         text, csv, json or folded\n"
+	"  -o, --output FILE         write to FILE\n"
+	"      --color WHEN          auto (default), always or never; see NO_COLOR\n"
+	"      --width COLUMNS       default: the terminal's, else 80; 0: unlimited\n"
+	"  -q, --quiet               data only: no heading, no hints\n"
+	"  -i, --input FILE          the same as FILE\n"
+	"  -h, --help                print this\n"
+	"      --version             print the version\n"
+	"\n"
+	"Exit status: 0 done, 1 the file cannot be read, 2 the command line is wrong.\n";
+
+void pm_report_options_help(FILE *to)
+{
+	fputs(help, to);
+}

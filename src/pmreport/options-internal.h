@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of the command line share. All texts are borrowed. */
+#pragma once
+
+#include "options.h"
+
+/* Always -EINVAL, with @err telling what is wrong and where the help is. */
+int PM_PRINTF(2, 3) pm_report_usage(struct pm_error *err, const char *format, ...);
+
+int pm_report_parse_key(const char *text, enum pm_key *ret, struct pm_error *err);
+int pm_report_parse_time(const char *text, struct pm_profile_options *ret,
+			 struct pm_error *err);
+int pm_report_parse_limit(const char *text, double *ret, struct pm_error *err);
+int pm_report_parse_width(const char *text, struct pm_report_options *ret,
+			  struct pm_error *err);
+int pm_report_parse_color(const char *text, enum pm_color_wish *ret,
+			  struct pm_error *err);

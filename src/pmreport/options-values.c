@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+/* The values of options, and what is said of wrong ones. */
+#include "options-internal.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+enum {
+	WIDTH_MIN = 40,
+	WIDTH_MAX = 100000,
+};
+
+int pm_report_usage(struct pm_error *err, const char *format, ...)
+{
+	char text[PM_ERROR_TEXT_MAX];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	pm_error_set(err, -EINVAL, "%s", text);
+	pm_error_fix(err, "pmreport --help");
+	return -EINVAL;
+}
+
+/* ---- values ------------------------------------------------------------------------------- */
+
+int pm_report_parse_key(const char *text, enum pm_key *ret, struct pm_error *err)
+{
+	static const struct {
+		const char *name;
+		enum pm_key key;
+	} keys[] = {
+		{ "function", PM_KEY_FUNCTION },
+		{ "module", PM_KEY_MODULE },
+		{ "thread", PM_KEY_THREAD },
+		{ "process", PM_KEY_PROCESS },
+		{ "line", PM_KEY_LINE },
+		{ "address", PM_KEY_ADDRESS },
+		/* perf's words */
+		{ "symbol", PM_KEY_FUNCTION },
+		{ "sym", PM_KEY_FUNCTION },
+		{ "dso", PM_KEY_MODULE },
+		{ "comm", PM_KEY_THREAD },
+		{ "tid", PM_KEY_THREAD },
+		{ "pid", PM_KEY_PROCESS },
+		{ "srcline", PM_KEY_LINE },
+	};
+
+	for (size_t i = 0; i < PM_ARRAY_LEN(keys); i++) {
+		if (strcmp(keys[i].name, text) == 0) {
+			*ret = keys[i].key;
+			return 0;
+		}
+	}
+	return pm_report_usage(
+		err,
+		"cannot make a table by '%s': it is function, module, thread, process, "
+		"line or address",
+		text);
+}
+
+/* A number from 0 to @max at *at, which moves behind it. strtod() would take "inf" and hex. */
+static bool take_number(const char **at, double max, double *ret)
+{
+	size_t len = strspn(*at, "0123456789.");
+	char digits[32], *end;
+
+	if (len == 0 || len >= sizeof(digits))
+		return false;
+	memcpy(digits, *at, len);
+	digits[len] = '\0';
+	*ret = strtod(digits, &end);
+	*at += len;
+	return *end == '\0' && *ret <= max;
+}
+
+int pm_report_parse_time(const char *text, struct pm_profile_options *ret,
+			 struct pm_error *err)
+{
+	const char *at = text;
+	double from = 0, to = 1e12;
+	bool from_percent = false, to_percent = false;
+
+	if (*at != '-') {
+		if (!take_number(&at, 1e12, &from))
+			goto bad;
+		from_percent = *at == '%';
+		at += from_percent;
+	}
+	if (*at++ != '-')
+		goto bad;
+	if (*at != '\0') {
+		if (!take_number(&at, 1e12, &to))
+			goto bad;
+		to_percent = *at == '%';
+		at += to_percent;
+		if (from_percent != to_percent && text[0] != '-')
+			goto bad;
+	} else if (at == text + 1) {
+		goto bad;
+	}
+	if (*at != '\0' || from > to)
+		goto bad;
+	ret->time_set = true;
+	ret->time_percent = from_percent || to_percent;
+	ret->time_from = from;
+	ret->time_to = to;
+	return 0;
+bad:
+	return pm_report_usage(
+		err,
+		"'%s' is no range of time: it looks like 1.5-2 (seconds) or 10%%-20%%",
+		text);
+}
+
+int pm_report_parse_limit(const char *text, double *ret, struct pm_error *err)
+{
+	const char *at = text;
+	double limit;
+
+	if (!take_number(&at, 100, &limit) || (*at != '\0' && strcmp(at, "%") != 0))
+		return pm_report_usage(err, "'%s' is no percentage from 0 to 100", text);
+	*ret = limit;
+	return 0;
+}
+
+int pm_report_parse_width(const char *text, struct pm_report_options *ret,
+			  struct pm_error *err)
+{
+	uint64_t width;
+
+	if (!pm_parse_u64(text, &width) || width > WIDTH_MAX ||
+	    (width > 0 && width < WIDTH_MIN))
+		return pm_report_usage(err, "'%s' is no width: it is 0 or from %d up",
+				       text, WIDTH_MIN);
+	ret->report.width = (unsigned)width;
+	ret->width_set = true;
+	return 0;
+}
+
+int pm_report_parse_color(const char *text, enum pm_color_wish *ret, struct pm_error *err)
+{
+	static const char *const words[] = {
+		[PM_COLOR_AUTO] = "auto",
+		[PM_COLOR_ALWAYS] = "always",
+		[PM_COLOR_NEVER] = "never",
+	};
+
+	for (size_t i = 0; i < PM_ARRAY_LEN(words); i++) {
+		if (strcmp(words[i], text) == 0) {
+			*ret = (enum pm_color_wish)i;
+			return 0;
+		}
+	}
+	return pm_report_usage(err, "--color is auto, always or never, not '%s'", text);
+}

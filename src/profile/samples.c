@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT */
+/* From lines of threads and samples to cells. */
+#include "profile-internal.h"
+
+#include <string.h>
+
+/* ---- threads ----------------------------------------------------------------------- */
+
+static bool thread_equal(const void *table, uint32_t id, const void *key)
+{
+	const struct pm_profile_thread *have =
+		&((const struct pm_profile *)table)->threads.data[id];
+	const struct pm_profile_thread *wanted = key;
+
+	return have->pid == wanted->pid && have->tid == wanted->tid &&
+	       have->comm == wanted->comm;
+}
+
+static bool tid_equal(const void *table, uint32_t id, const void *key)
+{
+	const struct pm_loader_thread *have =
+		&((const struct pm_loader *)table)->tids.data[id];
+	const struct pm_loader_thread *wanted = key;
+
+	return have->pid == wanted->pid && have->tid == wanted->tid;
+}
+
+static bool process_equal(const void *table, uint32_t id, const void *key)
+{
+	return ((const struct pm_profile *)table)->processes.data[id].pid ==
+	       *(const uint32_t *)key;
+}
+
+static int find_process(struct pm_loader *loader, uint32_t pid, uint32_t *ret)
+{
+	struct pm_profile *profile = loader->profile;
+	uint64_t hash = pm_hash_mix(pid, 0);
+	uint32_t id =
+		pm_index_find(&loader->processes, hash, process_equal, profile, &pid);
+
+	if (id == PM_INDEX_NONE) {
+		struct pm_profile_process process = { .pid = pid, .comm = "" };
+		int r;
+
+		id = (uint32_t)profile->processes.len;
+		r = pm_vec_push(&profile->processes, process);
+		if (r == 0)
+			r = pm_index_add(&loader->processes, hash, id);
+		if (r < 0)
+			return r;
+	}
+	*ret = id;
+	return 0;
+}
+
+/* Row of (pid, tid) under the name @comm, which becomes its current one. */
+static int set_thread(struct pm_loader *loader, uint32_t pid, uint32_t tid,
+		      const char *comm, uint32_t *ret)
+{
+	struct pm_profile *profile = loader->profile;
+	struct pm_profile_thread thread = { .pid = pid, .tid = tid };
+	struct pm_loader_thread by_tid = { .pid = pid, .tid = tid };
+	uint64_t tid_hash = pm_hash_mix(pid, tid), hash;
+	uint32_t row, id;
+	int r = pm_load_text(loader, comm, &thread.comm);
+
+	if (r == 0)
+		r = find_process(loader, pid, &thread.process);
+	if (r < 0)
+		return r;
+	hash = pm_hash_mix(tid_hash, (uintptr_t)thread.comm);
+	id = pm_index_find(&loader->threads_by_name, hash, thread_equal, profile,
+			   &thread);
+	if (id == PM_INDEX_NONE) {
+		id = (uint32_t)profile->threads.len;
+		r = pm_vec_push(&profile->threads, thread);
+		if (r == 0)
+			r = pm_index_add(&loader->threads_by_name, hash, id);
+		if (r < 0)
+			return r;
+	}
+	row = pm_index_find(&loader->threads_by_tid, tid_hash, tid_equal, loader,
+			    &by_tid);
+	if (row == PM_INDEX_NONE) {
+		row = (uint32_t)loader->tids.len;
+		r = pm_vec_push(&loader->tids, by_tid);
+		if (r == 0)
+			r = pm_index_add(&loader->threads_by_tid, tid_hash, row);
+		if (r < 0)
+			return r;
+	}
+	loader->tids.data[row].current = id;
+	/* The first thread names the process; without it any thread does. */
+	if (pid == tid || profile->processes.data[thread.process].comm[0] == '\0')
+		profile->processes.data[thread.process].comm = thread.comm;
+	*ret = row;
+	return 0;
+}
+
+int pm_load_thread(struct pm_loader *loader, const struct pm_file_thread *thread)
+{
+	uint32_t row;
+	int r = set_thread(loader, thread->pid, thread->tid,
+			   thread->comm ? thread->comm : "", &row);
+
+	if (r < 0)
+		return r;
+	if (!loader->thread_seen) {
+		loader->thread_seen = true;
+		loader->first_thread_ns = thread->time;
+		if (thread->pid != PM_FILE_NONE)
+			loader->profile->info.pid = thread->pid;
+	}
+	return 0;
+}
+
+/* ---- samples ------------------------------------------------------------------------- */
+
+static bool cell_equal(const void *table, uint32_t id, const void *key)
+{
+	const struct pm_profile_cell *have =
+		&((const struct pm_profile *)table)->cells.data[id];
+	const struct pm_profile_cell *wanted = key;
+
+	return have->stack == wanted->stack && have->thread == wanted->thread &&
+	       have->event == wanted->event && have->stop == wanted->stop;
+}
+
+static int find_stop(struct pm_loader *loader, const char *name, uint32_t *ret)
+{
+	struct pm_profile *profile = loader->profile;
+	const char *text;
+
+	if (!name || strcmp(name, "root") == 0) {
+		*ret = 0;
+		return 0;
+	}
+	/* About ten reasons exist; a file that invents more gets the rest as one. */
+	for (size_t i = 1; i < profile->stops.len; i++) {
+		if (strcmp(profile->stops.data[i], name) == 0 || i == 63) {
+			*ret = (uint32_t)i;
+			return 0;
+		}
+	}
+	if (pm_load_text(loader, name, &text) < 0 ||
+	    pm_vec_push(&profile->stops, text) < 0)
+		return -ENOMEM;
+	*ret = (uint32_t)profile->stops.len - 1;
+	return 0;
+}
+
+static int find_sample_thread(struct pm_loader *loader,
+			      const struct pm_file_sample *sample, uint32_t *ret)
+{
+	struct pm_loader_thread key = { .pid = sample->pid, .tid = sample->tid };
+	uint32_t row = loader->last_tid;
+
+	if (row >= loader->tids.len || !tid_equal(loader, row, &key)) {
+		row = pm_index_find(&loader->threads_by_tid,
+				    pm_hash_mix(key.pid, key.tid), tid_equal, loader,
+				    &key);
+		if (row == PM_INDEX_NONE) {
+			int r = set_thread(loader, key.pid, key.tid, "", &row);
+
+			if (r < 0)
+				return r;
+		}
+		loader->last_tid = row;
+	}
+	*ret = loader->tids.data[row].current;
+	return 0;
+}
+
+static bool name_equal(const void *table, uint32_t id, const void *key)
+{
+	return ((const struct pm_profile *)table)->field_names.data[id] == key;
+}
+
+static int keep_field(struct pm_loader *loader, const struct pm_file_field *field)
+{
+	struct pm_profile *profile = loader->profile;
+	struct pm_profile_field kept = { .kind = field->kind };
+	const char *name;
+	uint64_t hash;
+	int r = pm_load_text(loader, field->name, &name);
+
+	if (r < 0)
+		return r;
+	hash = pm_hash_mix((uintptr_t)name, 0);
+	kept.name = pm_index_find(&loader->field_names, hash, name_equal, profile, name);
+	if (kept.name == PM_INDEX_NONE) {
+		kept.name = (uint32_t)profile->field_names.len;
+		r = pm_vec_push(&profile->field_names, name);
+		if (r == 0)
+			r = pm_index_add(&loader->field_names, hash, kept.name);
+	}
+	if (field->kind == PM_FILE_FIELD_TEXT)
+		r = r < 0 ? r : pm_load_text(loader, field->text, &kept.text);
+	else
+		kept.number = field->number;
+	return r < 0 ? r : pm_vec_push(&profile->fields, kept);
+}
+
+/* Its weight joins its cell at the end, when the range of time is known. */
+static int keep_sample(struct pm_loader *loader, const struct pm_file_sample *sample,
+		       uint64_t period, uint32_t cell)
+{
+	struct pm_profile *profile = loader->profile;
+	struct pm_profile_sample kept = {
+		.time_ns = sample->time,
+		.period = period,
+		.cell = cell,
+		.cpu = sample->cpu,
+		.first_field = (uint32_t)profile->fields.len,
+	};
+
+	if (loader->options->keep_fields) {
+		if (sample->fields_len > UINT32_MAX - profile->fields.len)
+			return -ENOMEM;
+		for (size_t i = 0; i < sample->fields_len; i++) {
+			int r = keep_field(loader, &sample->fields[i]);
+
+			if (r < 0)
+				return r;
+		}
+		kept.fields = (uint32_t)sample->fields_len;
+	}
+	return pm_vec_push(&profile->samples, kept);
+}
+
+int pm_load_sample(struct pm_loader *loader, const struct pm_file_sample *sample)
+{
+	struct pm_profile *profile = loader->profile;
+	struct pm_profile_info *info = &profile->info;
+	struct pm_profile_cell cell = { .event = sample->event, .stack = sample->stack };
+	/* A sample without a period still is one. */
+	struct pm_weight weight = { .samples = 1, .period = sample->period };
+	uint64_t hash;
+	uint32_t id;
+	int r = find_stop(loader, sample->stop, &cell.stop);
+
+	if (weight.period == 0)
+		weight.period = 1;
+	if (r == 0)
+		r = find_sample_thread(loader, sample, &cell.thread);
+	if (r < 0)
+		return r;
+	hash = pm_hash_mix((uint64_t)cell.event << 32 | cell.stack,
+			   (uint64_t)cell.thread << 32 | cell.stop);
+	id = pm_index_find(&loader->cells, hash, cell_equal, profile, &cell);
+	if (id == PM_INDEX_NONE) {
+		id = (uint32_t)profile->cells.len;
+		r = pm_vec_push(&profile->cells, cell);
+		if (r == 0)
+			r = pm_index_add(&loader->cells, hash, id);
+		if (r < 0)
+			return r;
+	}
+	if (!loader->sample_seen || sample->time < info->start_ns)
+		info->start_ns = sample->time;
+	if (!loader->sample_seen || sample->time > info->end_ns)
+		info->end_ns = sample->time;
+	loader->sample_seen = true;
+	info->read_samples++;
+	if (loader->options &&
+	    (loader->options->time_set || loader->options->keep_samples))
+		return keep_sample(loader, sample, weight.period, id);
+	pm_weight_add(&profile->cells.data[id].weight, &weight);
+	return 0;
+}
