@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * split SECONDS: spends its CPU time as 60 % in sixty(), 30 % in thirty(), 10 % in ten().
+ * split SECONDS [STATUS [THREADS]]: spends its CPU time, all threads together, as 60 % in
+ * sixty(), 30 % in thirty(), 10 % in ten().
  * A round takes some ten microseconds, so that no sampling rate can fall into step with it.
  */
 #include "work.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 
 static NOINLINE void sixty(void)
@@ -34,8 +36,25 @@ static NOINLINE void rounds(double until)
 	__asm__ volatile("");
 }
 
+static double seconds = 1;
+
+static void *run(void *nothing)
+{
+	rounds(seconds);
+	return nothing;
+}
+
 int main(int argc, char **argv)
 {
-	rounds(argc > 1 ? strtod(argv[1], NULL) : 1);
+	int others = argc > 3 ? atoi(argv[3]) - 1 : 0;
+	pthread_t thread;
+
+	if (argc > 1)
+		seconds = strtod(argv[1], NULL);
+	/* Nobody joins them: they end when the time is used up, as this thread does. */
+	for (int i = 0; i < others; i++)
+		if (pthread_create(&thread, NULL, run, NULL) != 0)
+			return 125;
+	rounds(seconds);
 	return argc > 2 ? atoi(argv[2]) : 0;
 }
