@@ -45,6 +45,11 @@ struct pm_report {
  * not valid (-EINVAL), or memory ends.
  */
 int pm_output_text(const struct pm_report *report, FILE *to, struct pm_error *err);
+/*
+ * The heading of the text: what was recorded, and all there is to be wary of, for each event
+ * that is reported.
+ */
+int pm_output_heading(const struct pm_report *report, FILE *to, struct pm_error *err);
 /* Fields separated by @separator, quoted as in RFC 4180 where needed; a line of names first.
  * Limit 0 unless one is set. */
 int pm_output_csv(const struct pm_report *report, const char *separator, FILE *to,
@@ -55,3 +60,28 @@ int pm_output_json(const struct pm_report *report, FILE *to, struct pm_error *er
  * periods. */
 int pm_output_folded(const struct pm_report *report, bool periods, FILE *to,
 		     struct pm_error *err);
+
+/* ---- words --------------------------------------------------------------------------- */
+
+/* For what shows a profile by other means than a stream. Foreign text comes out printable. */
+
+/* Columns that a text in UTF-8 takes, as far as code points tell. */
+size_t pm_columns(const char *text);
+/* 1234567 as 1,234,567. */
+void pm_put_count(struct pm_str *str, uint64_t count);
+void pm_put_duration(struct pm_str *str, uint64_t ns);
+/* @name made printable and cut to @width columns (0: whole): arguments go first, then those
+ * of templates, then outer scopes, then the middle. */
+void pm_put_name(struct pm_str *str, const char *name, size_t width, bool ascii);
+/* @text made printable; too long, it loses its end or, if @keep_end, its beginning. */
+void pm_put_cut(struct pm_str *str, const char *text, size_t width, bool keep_end,
+		bool ascii);
+/* A function with its marks, for trees: `f (inlined)`, `[unknown] in libx.so`. */
+void pm_put_function(struct pm_str *str, const struct pm_profile *profile,
+		     uint32_t function, size_t width, bool ascii);
+/* An event as measured; and what it stands for where another one has the same name. */
+void pm_put_event(struct pm_str *str, const struct pm_profile *profile, uint32_t event);
+/* "file.c:12", or nothing. */
+void pm_put_source(struct pm_str *str, const struct pm_profile_place *place);
+/* Whether a stop reason means that callers are missing. */
+bool pm_stop_is_incomplete(const char *stop);

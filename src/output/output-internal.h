@@ -36,8 +36,6 @@ int pm_tree_next(struct pm_tree *tree, double limit, uint32_t *node);
 
 const char *pm_key_name(enum pm_key key); /* as after --by */
 const char *pm_basename(const char *path);
-/* Whether a stop reason means that callers are missing. */
-bool pm_stop_is_incomplete(const char *stop);
 
 /* ---- text for people --------------------------------------------------------------------- */
 
@@ -68,24 +66,6 @@ void pm_text_wrap(const struct pm_text *text, enum pm_color color, const char *f
 const char *pm_text_ellipsis(const struct pm_text *text);
 const char *pm_text_arrow(const struct pm_text *text, bool back);
 
-/* Columns that a text in UTF-8 takes, as far as code points tell. */
-size_t pm_columns(const char *text);
-/* 1234567 as 1,234,567. */
-void pm_put_count(struct pm_str *str, uint64_t count);
-void pm_put_duration(struct pm_str *str, uint64_t ns);
-/* @name made printable and cut to @width columns (0: whole): arguments go first, then those
- * of templates, then outer scopes, then the middle. */
-void pm_put_name(struct pm_str *str, const char *name, size_t width, bool ascii);
-/* @text made printable; too long, it loses its end or, if @keep_end, its beginning. */
-void pm_put_cut(struct pm_str *str, const char *text, size_t width, bool keep_end,
-		bool ascii);
-/* A function with its marks, for trees: `f (inlined)`, `[unknown] in libx.so`. */
-void pm_put_function(struct pm_str *str, const struct pm_profile *profile,
-		     uint32_t function, size_t width, bool ascii);
-/* An event as measured; and what it stands for where another one has the same name. */
-void pm_put_event(struct pm_str *str, const struct pm_profile *profile, uint32_t event);
-/* "file.c:12", or nothing. */
-void pm_put_source(struct pm_str *str, const struct pm_profile_place *place);
 /* A word for a shell command line, quoted where needed. */
 void pm_put_shell(struct pm_str *str, const char *word);
 

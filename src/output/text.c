@@ -360,3 +360,25 @@ int pm_output_text(const struct pm_report *report, FILE *to, struct pm_error *er
 	}
 	return 0;
 }
+
+int pm_output_heading(const struct pm_report *report, FILE *to, struct pm_error *err)
+{
+	struct pm_text text = { .report = report, .to = to };
+	uint32_t first, end;
+
+	pm_report_events(report, &first, &end);
+	for (uint32_t event = first; event < end; event++) {
+		PM_CLEANUP(pm_section_release) struct pm_section section = { 0 };
+		int r = pm_section_init(&section, report, event, err);
+
+		if (r < 0)
+			return r;
+		if (event == first) {
+			pm_text_heading(&text);
+			pm_text_file_warnings(&text);
+		}
+		pm_text_event_heading(&text, &section);
+		pm_text_event_warnings(&text, &section);
+	}
+	return 0;
+}
