@@ -60,7 +60,7 @@ struct pm_profile_info {
 	uint64_t lost, throttled;
 	uint64_t footer_samples; /* what the recorder says it wrote; unknown when cut */
 	uint64_t read_samples; /* in the file, before any filter */
-	size_t symbols; /* symbol lines; 0: nothing was symbolised */
+	size_t symbols; /* names given to frames; 0: nothing was symbolised */
 	uint32_t pid; /* of the first thread, 0: unknown */
 	uint32_t processes, threads; /* distinct pids, and (pid, tid) pairs */
 };
@@ -160,17 +160,30 @@ struct pm_profile {
 	struct pm_text_pool *texts; /* private */
 };
 
+/* What the file has no names for, of one module. */
+struct pm_profile_nameless {
+	const struct pm_profile_module *module;
+	const uint64_t *addresses; /* ascending, distinct */
+	size_t addresses_len;
+	struct pm_weight self; /* of the samples that were taken there */
+	bool named; /* the recorder had names for other addresses of it */
+};
+
+/* Names modules[module].addresses[address]: @functions innermost first, at least one, copied.
+ * 0 or negative errno. */
+typedef int (*pm_profile_name_fn)(void *to, size_t module, size_t address,
+				  const struct pm_file_function *functions, size_t len);
+
 /*
- * Gives the frames names that the file has none for. `symbolize` is asked once for each
- * such frame, after everything was read, with the frames of a module in a row. 1 and
- * functions, innermost first, valid until the next call; 0: unknown; or negative errno, which
- * ends the loading.
+ * Gives frames names that the file has none for. Called when everything was read (and each
+ * time that a stream is looked at, with what is new), if there is such a frame; heaviest
+ * module first. What it does not name stays unknown. A negative errno ends the loading.
  */
 struct pm_profile_symbolizer {
 	void *context;
-	int (*symbolize)(void *context, const struct pm_profile_module *module,
-			 uint64_t address, const struct pm_file_function **ret,
-			 size_t *ret_len);
+	bool lines; /* ask also for those that have a name, but no line */
+	int (*symbolize)(void *context, const struct pm_profile_nameless *modules,
+			 size_t len, pm_profile_name_fn name, void *to);
 };
 
 struct pm_profile_options {
@@ -178,6 +191,7 @@ struct pm_profile_options {
 	/* Only samples in [from, to]: seconds from the start, or percent of the duration. */
 	bool time_set, time_percent;
 	double time_from, time_to;
+	const struct pm_profile_symbolizer *symbolizer; /* NULL: only the file's names */
 	bool keep_samples; /* fill profile->samples: 32 bytes each */
 	bool keep_fields; /* and their fields; only with keep_samples */
 };
@@ -190,6 +204,26 @@ struct pm_profile_options {
 int pm_profile_load(struct pm_profile **ret, struct pm_file_reader *reader,
 		    const struct pm_profile_options *options, struct pm_error *err);
 void pm_profile_free(struct pm_profile *profile);
+
+/*
+ * The same of a recording that still grows, record by record. Memory is that of distinct
+ * stacks, frames and symbols: options that keep samples, or a part of the time, are -ENOTSUP.
+ * @options are borrowed for its life.
+ */
+struct pm_profile_stream;
+
+int pm_profile_stream_new(struct pm_profile_stream **ret,
+			  const struct pm_profile_options *options, struct pm_error *err);
+void pm_profile_stream_free(struct pm_profile_stream *stream);
+/* After a failure only pm_profile_stream_free() is legal. */
+int pm_profile_stream_add(struct pm_profile_stream *stream,
+			  const struct pm_file_record *record, struct pm_error *err);
+/*
+ * What was added so far, as if the recording ended there: @cut as pm_file_reader_cut() says,
+ * true while it lasts. Valid until the next call. 0 or negative errno.
+ */
+int pm_profile_stream_look(struct pm_profile_stream *stream, bool cut,
+			   const struct pm_profile **ret, struct pm_error *err);
 
 static inline uint32_t pm_profile_level_place(const struct pm_profile *profile,
 					      uint32_t stack, uint32_t level)

@@ -35,11 +35,17 @@ struct pm_loader {
 	uint64_t lost_records;
 	uint64_t first_thread_ns;
 	bool thread_seen, sample_seen;
+	PM_VEC(bool) named; /* by row of modules: the file has symbols of it */
+	uint32_t asked; /* frames below this were given to the symbolizer */
 };
+
+/* An empty profile. 0 or -ENOMEM. */
+int pm_loader_init(struct pm_loader *loader, const struct pm_profile_options *options);
 
 void pm_loader_release(struct pm_loader *loader);
 
-/* One for each record type. 0 or negative errno. */
+/* Any record; and one for each type. 0 or negative errno. */
+int pm_load_record(struct pm_loader *loader, const struct pm_file_record *record);
 int pm_load_header(struct pm_loader *loader, const struct pm_file_header *header);
 int pm_load_module(struct pm_loader *loader, const struct pm_file_module *module);
 int pm_load_frame(struct pm_loader *loader, const struct pm_file_frame *frame);
@@ -49,6 +55,10 @@ int pm_load_symbol(struct pm_loader *loader, const struct pm_file_symbol *symbol
 int pm_load_footer(struct pm_loader *loader, const struct pm_file_footer *footer);
 /* What can be known only at the end: names of the nameless, children, times, sums. */
 int pm_load_finish(struct pm_loader *loader);
+/* Says why it failed. Returns @code. */
+int pm_load_failed(int code, struct pm_error *err);
+/* Asks the symbolizer of the options, if there is one. 0 or negative errno. */
+int pm_load_resymbolize(struct pm_loader *loader);
 
 int pm_load_function(struct pm_loader *loader, const char *name, uint32_t module,
 		     uint32_t *ret);

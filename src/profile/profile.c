@@ -29,6 +29,7 @@ void pm_loader_release(struct pm_loader *loader)
 	pm_vec_release(&loader->modules);
 	pm_vec_release(&loader->same_path);
 	pm_vec_release(&loader->tids);
+	pm_vec_release(&loader->named);
 	pm_profile_free(loader->profile);
 }
 
@@ -188,6 +189,13 @@ static void finish_children(struct pm_profile *profile)
 	}
 }
 
+int pm_load_failed(int code, struct pm_error *err)
+{
+	if (code == -ENOMEM)
+		return pm_error_set(err, code, "out of memory");
+	return pm_error_set(err, code, "finding names failed: %s", strerror(-code));
+}
+
 int pm_load_finish(struct pm_loader *loader)
 {
 	struct pm_profile *profile = loader->profile;
@@ -199,7 +207,9 @@ int pm_load_finish(struct pm_loader *loader)
 	profile->info.threads = (uint32_t)loader->tids.len;
 	finish_times(loader);
 	finish_samples(loader);
-	r = finish_stackless(loader);
+	r = pm_load_resymbolize(loader);
+	if (r == 0)
+		r = finish_stackless(loader);
 	if (r == 0)
 		r = finish_nameless(loader);
 	if (r < 0)
@@ -207,6 +217,8 @@ int pm_load_finish(struct pm_loader *loader)
 	for (size_t i = 0; i < profile->stacks.len; i++)
 		profile->stacks.data[i].first_child = PM_PROFILE_NONE;
 	finish_children(profile);
+	for (size_t i = 0; i < profile->events.len; i++)
+		profile->events.data[i].total = (struct pm_weight){ 0 };
 	for (size_t i = 0; i < profile->cells.len; i++) {
 		const struct pm_profile_cell *cell = &profile->cells.data[i];
 
@@ -217,7 +229,7 @@ int pm_load_finish(struct pm_loader *loader)
 
 /* ---- loading --------------------------------------------------------------------------- */
 
-static int load_record(struct pm_loader *loader, const struct pm_file_record *record)
+int pm_load_record(struct pm_loader *loader, const struct pm_file_record *record)
 {
 	struct pm_profile *profile = loader->profile;
 	const char *text;
@@ -272,18 +284,23 @@ static struct pm_profile *profile_new(void)
 	return profile;
 }
 
+int pm_loader_init(struct pm_loader *loader, const struct pm_profile_options *options)
+{
+	*loader = (struct pm_loader){ .options = options, .profile = profile_new() };
+	return loader->profile ? 0 : -ENOMEM;
+}
+
 int pm_profile_load(struct pm_profile **ret, struct pm_file_reader *reader,
 		    const struct pm_profile_options *options, struct pm_error *err)
 {
-	PM_CLEANUP(pm_loader_release) struct pm_loader loader = { .options = options };
+	PM_CLEANUP(pm_loader_release) struct pm_loader loader;
 	struct pm_file_record record;
 	int r;
 
-	loader.profile = profile_new();
-	if (!loader.profile)
+	if (pm_loader_init(&loader, options) < 0)
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	while ((r = pm_file_reader_next(reader, &record, err)) > 0) {
-		r = load_record(&loader, &record);
+		r = pm_load_record(&loader, &record);
 		if (r < 0)
 			return pm_error_set(err, r, "out of memory at line %llu",
 					    (unsigned long long)record.line);
@@ -293,7 +310,7 @@ int pm_profile_load(struct pm_profile **ret, struct pm_file_reader *reader,
 	loader.profile->info.cut = pm_file_reader_cut(reader);
 	r = pm_load_finish(&loader);
 	if (r < 0)
-		return pm_error_set(err, r, "out of memory");
+		return pm_load_failed(r, err);
 	*ret = PM_TAKE_PTR(loader.profile);
 	return 0;
 }

@@ -129,6 +129,8 @@ int pm_load_symbol(struct pm_loader *loader, const struct pm_file_symbol *symbol
 	}
 	frame->levels = (uint32_t)len;
 	profile->info.symbols++;
+	if (frame->module != PM_PROFILE_NONE)
+		loader->named.data[frame->module] = true;
 	return 0;
 }
 
@@ -254,6 +256,8 @@ static int add_module(struct pm_loader *loader, const struct pm_profile_module *
 	}
 	if (r == 0)
 		r = pm_vec_push(&loader->same_path, *first);
+	if (r == 0)
+		r = pm_vec_push(&loader->named, false);
 	*ret = row;
 	return r;
 }

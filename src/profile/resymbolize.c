@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT */
+/* Frames that the file has no names for, to somebody who may know them: module by module. */
+#include "profile-internal.h"
+
+/* A frame in the order of work: by module, then address. */
+struct item {
+	uint64_t address;
+	uint32_t module, frame;
+};
+
+struct work {
+	struct pm_loader *loader;
+	struct item *items;
+	size_t len;
+	uint64_t *addresses; /* of all items, each once for a module */
+	struct pm_weight *self; /* by row of modules */
+	PM_VEC(struct pm_profile_nameless) modules;
+	PM_VEC(const struct item *) begins; /* by row of modules: its first item */
+};
+
+static bool has_file(const struct pm_profile *profile,
+		     const struct pm_profile_frame *frame)
+{
+	for (uint32_t i = 0; i < frame->levels; i++)
+		if (profile->places.data[profile->levels.data[frame->first_level + i]]
+			    .file)
+			return true;
+	return false;
+}
+
+static bool is_nameless(const struct pm_profile *profile,
+			const struct pm_profile_frame *frame)
+{
+	const struct pm_profile_place *place;
+
+	if (frame->levels != 1)
+		return frame->levels == 0;
+	place = &profile->places.data[profile->levels.data[frame->first_level]];
+	return profile->functions.data[place->function].unknown;
+}
+
+static bool is_wanted(const struct work *work, uint32_t id)
+{
+	const struct pm_profile *profile = work->loader->profile;
+	const struct pm_profile_frame *frame = &profile->frames.data[id];
+
+	return id >= work->loader->asked && frame->module != PM_PROFILE_NONE &&
+	       (is_nameless(profile, frame) ||
+		(work->loader->options->symbolizer->lines && !has_file(profile, frame)));
+}
+
+static int compare(const void *left, const void *right)
+{
+	const struct item *a = left, *b = right;
+
+	if (a->module != b->module)
+		return a->module < b->module ? -1 : 1;
+	if (a->address != b->address)
+		return a->address < b->address ? -1 : 1;
+	return a->frame < b->frame ? -1 : a->frame > b->frame;
+}
+
+static int collect(struct work *work)
+{
+	const struct pm_profile *profile = work->loader->profile;
+	size_t len = profile->frames.len - work->loader->asked;
+
+	work->items = reallocarray(NULL, len + 1, sizeof(*work->items));
+	work->addresses = reallocarray(NULL, len + 1, sizeof(*work->addresses));
+	work->self = calloc(profile->modules.len + 1, sizeof(*work->self));
+	if (!work->items || !work->addresses || !work->self)
+		return -ENOMEM;
+	for (uint32_t id = work->loader->asked; id < profile->frames.len; id++) {
+		const struct pm_profile_frame *frame = &profile->frames.data[id];
+
+		if (is_wanted(work, id))
+			work->items[work->len++] =
+				(struct item){ .address = frame->address,
+					       .module = frame->module,
+					       .frame = id };
+	}
+	qsort(work->items, work->len, sizeof(*work->items), compare);
+	for (size_t i = 0; work->len > 0 && i < profile->cells.len; i++) {
+		const struct pm_profile_cell *cell = &profile->cells.data[i];
+		uint32_t id;
+
+		if (cell->stack == PM_FILE_NONE)
+			continue;
+		id = profile->stacks.data[cell->stack].frame;
+		if (is_wanted(work, id))
+			pm_weight_add(&work->self[profile->frames.data[id].module],
+				      &cell->weight);
+	}
+	return 0;
+}
+
+static int heaviest_first(const void *left, const void *right)
+{
+	const struct pm_profile_nameless *a = left, *b = right;
+
+	if (a->self.samples != b->self.samples)
+		return a->self.samples > b->self.samples ? -1 : 1;
+	if (a->addresses_len != b->addresses_len)
+		return a->addresses_len > b->addresses_len ? -1 : 1;
+	return a->addresses < b->addresses ? -1 : a->addresses > b->addresses;
+}
+
+static int plan(struct work *work)
+{
+	const struct pm_profile *profile = work->loader->profile;
+	uint64_t *to = work->addresses;
+
+	if (pm_vec_reserve(&work->begins, profile->modules.len) < 0)
+		return -ENOMEM;
+	for (size_t begin = 0, end; begin < work->len; begin = end) {
+		uint32_t module = work->items[begin].module;
+		struct pm_profile_nameless nameless = {
+			.module = &profile->modules.data[module],
+			.addresses = to,
+			.self = work->self[module],
+			.named = work->loader->named.data[module],
+		};
+
+		work->begins.data[module] = &work->items[begin];
+		for (end = begin; end < work->len && work->items[end].module == module;
+		     end++)
+			if (end == begin ||
+			    work->items[end].address != work->items[end - 1].address)
+				*to++ = work->items[end].address;
+		nameless.addresses_len = (size_t)(to - nameless.addresses);
+		if (pm_vec_push(&work->modules, nameless) < 0)
+			return -ENOMEM;
+	}
+	if (work->modules.len > 0)
+		qsort(work->modules.data, work->modules.len, sizeof(*work->modules.data),
+		      heaviest_first);
+	return 0;
+}
+
+/* The first item of @module at @address. */
+static const struct item *find(const struct work *work, uint32_t module, uint64_t address)
+{
+	const struct item *items = work->begins.data[module];
+	size_t low = 0, high = (size_t)(work->items + work->len - items);
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (items[middle].module == module && items[middle].address < address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return items + low;
+}
+
+/* pm_profile_name_fn. One address may belong to several frames, found in different ways. */
+static int name(void *to, size_t module, size_t address,
+		const struct pm_file_function *functions, size_t len)
+{
+	struct work *work = to;
+	const struct pm_profile *profile = work->loader->profile;
+	const struct pm_profile_nameless *of = &work->modules.data[module];
+	uint32_t row = (uint32_t)(of->module - profile->modules.data);
+	const struct item *item = find(work, row, of->addresses[address]);
+	bool named = work->loader->named.data[row], file = false;
+	int r = 0;
+
+	for (size_t i = 0; i < len; i++)
+		file = file || functions[i].file;
+	for (; r == 0 && item < work->items + work->len && item->module == row &&
+	       item->address == of->addresses[address];
+	     item++)
+		/* What is no better than what the file has is left as it is. */
+		if (len > 0 &&
+		    (file || is_nameless(profile, &profile->frames.data[item->frame])))
+			r = pm_load_symbol(work->loader, &(struct pm_file_symbol){
+								 .frame = item->frame,
+								 .functions = functions,
+								 .functions_len = len });
+	work->loader->named.data[row] = named; /* by the recorder */
+	return r;
+}
+
+int pm_load_resymbolize(struct pm_loader *loader)
+{
+	const struct pm_profile_symbolizer *symbolizer =
+		loader->options ? loader->options->symbolizer : NULL;
+	struct work work = { .loader = loader };
+	int r;
+
+	if (!symbolizer)
+		return 0;
+	r = collect(&work);
+	if (r == 0)
+		r = plan(&work);
+	if (r == 0 && work.modules.len > 0)
+		r = symbolizer->symbolize(symbolizer->context, work.modules.data,
+					  work.modules.len, name, &work);
+	if (r == 0)
+		loader->asked = (uint32_t)loader->profile->frames.len;
+	free(work.items);
+	free(work.addresses);
+	free(work.self);
+	pm_vec_release(&work.modules);
+	pm_vec_release(&work.begins);
+	return r;
+}

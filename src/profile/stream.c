@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/* A profile that can be looked at while it grows. */
+#include "profile-internal.h"
+
+struct pm_profile_stream {
+	struct pm_loader loader;
+	bool looked; /* finished, and not yet taken back */
+	size_t stacks, frames; /* how many there were before */
+	struct pm_profile_info info; /* as it was before */
+};
+
+int pm_profile_stream_new(struct pm_profile_stream **ret,
+			  const struct pm_profile_options *options, struct pm_error *err)
+{
+	struct pm_profile_stream *stream;
+
+	if (options && (options->time_set || options->keep_samples))
+		return pm_error_set(err, -ENOTSUP,
+				    "samples of a growing recording are not kept");
+	stream = calloc(1, sizeof(*stream));
+	if (!stream || pm_loader_init(&stream->loader, options) < 0) {
+		free(stream);
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	}
+	*ret = stream;
+	return 0;
+}
+
+void pm_profile_stream_free(struct pm_profile_stream *stream)
+{
+	if (!stream)
+		return;
+	pm_loader_release(&stream->loader);
+	free(stream);
+}
+
+/*
+ * What finishing has added where the file's ids count on: the stack of samples without any.
+ * All else that it does is done anew, or replaced by what comes.
+ */
+static void take_back(struct pm_profile_stream *stream)
+{
+	struct pm_profile *profile = stream->loader.profile;
+	size_t symbols = profile->info.symbols;
+
+	if (!stream->looked)
+		return;
+	stream->looked = false;
+	for (size_t i = 0; i < profile->cells.len; i++)
+		if (profile->cells.data[i].stack >= stream->stacks)
+			profile->cells.data[i].stack = PM_FILE_NONE;
+	profile->stacks.len = stream->stacks;
+	profile->frames.len = stream->frames;
+	profile->info = stream->info;
+	profile->info.symbols = symbols;
+}
+
+int pm_profile_stream_add(struct pm_profile_stream *stream,
+			  const struct pm_file_record *record, struct pm_error *err)
+{
+	int r;
+
+	take_back(stream);
+	r = pm_load_record(&stream->loader, record);
+	return r < 0 ? pm_load_failed(r, err) : 0;
+}
+
+int pm_profile_stream_look(struct pm_profile_stream *stream, bool cut,
+			   const struct pm_profile **ret, struct pm_error *err)
+{
+	struct pm_profile *profile = stream->loader.profile;
+	int r;
+
+	take_back(stream);
+	stream->stacks = profile->stacks.len;
+	stream->frames = profile->frames.len;
+	stream->info = profile->info;
+	stream->looked = true;
+	profile->info.cut = cut;
+	r = pm_load_finish(&stream->loader);
+	if (r < 0)
+		return pm_load_failed(r, err);
+	*ret = profile;
+	return 0;
+}

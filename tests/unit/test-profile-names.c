@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: MIT */
+/* Names given to frames after the recording, and profiles that are looked at as they grow. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "pm/profile.h"
+
+static const char header[] =
+	"{\"type\":\"header\",\"format\":\"pmrec\",\"version\":1,\"pmrec\":\"0.1.0\","
+	"\"created\":\"2024-05-06T07:08:09Z\",\"clock\":\"monotonic\","
+	"\"host\":{\"hostname\":\"h\",\"kernel\":\"k\",\"arch\":\"x86_64\",\"cpus\":2,"
+	"\"cpu_model\":null,\"virt\":null},\"command\":[\"prog\"],\"events\":["
+	"{\"id\":0,\"name\":\"cycles\",\"requested\":\"cycles:u\",\"actual\":\"cycles:u\","
+	"\"modifiers\":\"u\",\"unit\":\"events\",\"freq\":999}],"
+	"\"options\":{\"call_graph\":\"dwarf\",\"stack_bytes\":8,\"ring_bytes\":8}}\n";
+
+static const char footer[] =
+	"{\"type\":\"footer\",\"samples\":8,\"lost\":0,\"throttled\":0,\"truncated\":0,"
+	"\"stops\":{},\"duration_ns\":100000,\"cpu_ns\":100,\"exit\":{\"code\":0},"
+	"\"events\":[{\"id\":0,\"samples\":8,\"period\":8,\"lost\":0}]}\n";
+
+/*
+ * Modules a (with a build-id, frames 0 and 1, a third at the address of 0 found in another
+ * way), b (frame 3, named by the file), and no module (frame 4). Three samples in 0, one in 1
+ * called by 0, two in b, one in none, one without stack.
+ */
+static const char modules[] =
+	"{\"type\":\"module\",\"id\":0,\"path\":\"/x/a\",\"build_id\":\"aabb\",\"kind\":\"file\"}\n"
+	"{\"type\":\"module\",\"id\":1,\"path\":\"/x/b\",\"build_id\":null,\"kind\":\"file\"}\n"
+	"{\"type\":\"thread\",\"pid\":5,\"tid\":5,\"comm\":\"c\",\"time\":100}\n"
+	"{\"type\":\"frame\",\"id\":0,\"module\":0,\"address\":\"0x20\",\"how\":\"leaf\"}\n"
+	"{\"type\":\"frame\",\"id\":1,\"module\":0,\"address\":\"0x10\",\"how\":\"leaf\"}\n"
+	"{\"type\":\"frame\",\"id\":2,\"module\":0,\"address\":\"0x20\",\"how\":\"cfi\"}\n"
+	"{\"type\":\"frame\",\"id\":3,\"module\":1,\"address\":\"0x30\",\"how\":\"leaf\"}\n"
+	"{\"type\":\"frame\",\"id\":4,\"module\":null,\"address\":\"0x40\",\"how\":\"leaf\"}\n"
+	"{\"type\":\"stack\",\"id\":0,\"parent\":null,\"frames\":[0]}\n"
+	"{\"type\":\"stack\",\"id\":1,\"parent\":null,\"frames\":[2,1]}\n"
+	"{\"type\":\"stack\",\"id\":3,\"parent\":null,\"frames\":[3]}\n"
+	"{\"type\":\"stack\",\"id\":4,\"parent\":null,\"frames\":[4]}\n";
+
+static const char symbol_b[] =
+	"{\"type\":\"symbol\",\"frame\":3,\"functions\":[{\"name\":"
+	"\"from_file\",\"file\":null}]}\n";
+
+static void put_samples(struct pm_str *file, unsigned count, const char *stack)
+{
+	for (unsigned i = 0; i < count; i++)
+		pm_str_printf(
+			file,
+			"{\"type\":\"sample\",\"time\":%zu,\"pid\":5,\"tid\":5,\"cpu\":0,"
+			"\"event\":0,\"period\":1,\"stack\":%s}\n",
+			200 + file->len, stack);
+}
+
+static void put_all(struct pm_str *file)
+{
+	pm_str_puts(file, header);
+	pm_str_puts(file, modules);
+	put_samples(file, 3, "0");
+	put_samples(file, 1, "2");
+	put_samples(file, 2, "3");
+	put_samples(file, 1, "4");
+	put_samples(file, 1, "null");
+	pm_str_puts(file, symbol_b);
+}
+
+/* ---- a symbolizer that notes what it is asked ------------------------------------------- */
+
+struct asked {
+	struct pm_str text;
+	bool with_file;
+	int code;
+};
+
+static int symbolize(void *context, const struct pm_profile_nameless *nameless,
+		     size_t len, pm_profile_name_fn name, void *to)
+{
+	struct asked *asked = context;
+
+	for (size_t i = 0; i < len; i++) {
+		pm_str_printf(&asked->text, "%s%s self %llu:", nameless[i].module->path,
+			      nameless[i].named ? " named" : "",
+			      (unsigned long long)nameless[i].self.samples);
+		for (size_t j = 0; j < nameless[i].addresses_len; j++) {
+			unsigned address = (unsigned)nameless[i].addresses[j];
+			char text[32];
+			struct pm_file_function functions[] = {
+				{ .name = "inlined", .file = "/src/i.h", .line = 7 },
+				{ .name = text },
+			};
+			bool inlined = asked->with_file;
+			int r;
+
+			snprintf(text, sizeof(text), "given_%x", address);
+			pm_str_printf(&asked->text, " %x", address);
+			r = name(to, i, j, functions + !inlined, 1 + inlined);
+			assert_int_equal(r, 0);
+		}
+		pm_str_puts(&asked->text, "\n");
+	}
+	return asked->code;
+}
+
+static uint64_t self_of(const struct pm_profile *profile, const char *function)
+{
+	struct pm_view *view = NULL;
+	struct pm_table table;
+	uint64_t samples = 0;
+
+	assert_int_equal(pm_view_new(&view, profile, 0, NULL, NULL), 0);
+	assert_int_equal(pm_table_init(&table, view, PM_KEY_FUNCTION, false), 0);
+	for (size_t i = 0; i < table.rows.len; i++)
+		if (strcmp(profile->functions.data[table.rows.data[i].id].name,
+			   function) == 0)
+			samples += table.rows.data[i].self.samples;
+	pm_table_release(&table);
+	pm_view_free(view);
+	return samples;
+}
+
+static int load(struct pm_profile **ret, const struct pm_str *file,
+		const struct pm_profile_options *options)
+{
+	struct pm_file_reader *reader;
+	int r;
+
+	assert_false(file->failed);
+	assert_int_equal(pm_file_reader_open_memory(&reader, file->data, file->len, NULL),
+			 0);
+	r = pm_profile_load(ret, reader, options, NULL);
+	pm_file_reader_free(reader);
+	return r;
+}
+
+/* ---- tests -------------------------------------------------------------------------------- */
+
+static void test_only_the_nameless(void **state)
+{
+	struct asked asked = { 0 };
+	const struct pm_profile_symbolizer symbolizer = { .context = &asked,
+							  .symbolize = symbolize };
+	const struct pm_profile_options options = { .symbolizer = &symbolizer };
+	struct pm_str file = { 0 };
+	struct pm_profile *profile = NULL;
+
+	put_all(&file);
+	pm_str_puts(&file, footer);
+	assert_int_equal(load(&profile, &file, &options), 0);
+	assert_string_equal(asked.text.data, "/x/a self 4: 10 20\n");
+	assert_int_equal(self_of(profile, "given_20"), 3);
+	assert_int_equal(self_of(profile, "given_10"), 1);
+	assert_int_equal(self_of(profile, "from_file"), 2);
+	assert_int_equal(self_of(profile, "[unknown]"), 1);
+	assert_int_equal(self_of(profile, "[no stack]"), 1);
+	/* The frame of the same address that was found in another way has it, too. */
+	assert_string_equal(
+		profile->functions.data[pm_profile_level_function(profile, 1, 0)].name,
+		"given_20");
+	assert_int_equal(profile->info.symbols, 4);
+	pm_profile_free(profile);
+	pm_str_release(&asked.text);
+	pm_str_release(&file);
+}
+
+static void test_lines_too(void **state)
+{
+	struct asked asked = { .with_file = true };
+	const struct pm_profile_symbolizer symbolizer = { .context = &asked,
+							  .lines = true,
+							  .symbolize = symbolize };
+	struct pm_profile_options options = { .symbolizer = &symbolizer };
+	struct pm_str file = { 0 };
+	struct pm_profile *profile = NULL;
+
+	put_all(&file);
+	assert_int_equal(load(&profile, &file, &options), 0);
+	assert_string_equal(asked.text.data,
+			    "/x/a self 4: 10 20\n/x/b named self 2: 30\n");
+	assert_int_equal(self_of(profile, "inlined"), 6);
+	assert_int_equal(self_of(profile, "from_file"), 0);
+	pm_profile_free(profile);
+
+	/* Without inlined functions the one that contains them has the time. */
+	options.no_inlines = true;
+	assert_int_equal(load(&profile, &file, &options), 0);
+	assert_int_equal(self_of(profile, "given_30"), 2);
+	pm_profile_free(profile);
+
+	/* A name that says no more than the file's does not replace it. */
+	asked.with_file = false;
+	assert_int_equal(load(&profile, &file, &options), 0);
+	assert_int_equal(self_of(profile, "from_file"), 2);
+	assert_int_equal(self_of(profile, "given_20"), 3);
+	pm_profile_free(profile);
+	pm_str_release(&asked.text);
+	pm_str_release(&file);
+}
+
+static void test_failure(void **state)
+{
+	struct asked asked = { .code = -EIO };
+	const struct pm_profile_symbolizer symbolizer = { .context = &asked,
+							  .symbolize = symbolize };
+	const struct pm_profile_options options = { .symbolizer = &symbolizer };
+	struct pm_str file = { 0 };
+	struct pm_profile *profile = NULL;
+
+	put_all(&file);
+	assert_int_equal(load(&profile, &file, &options), -EIO);
+	assert_null(profile);
+	pm_str_release(&asked.text);
+	pm_str_release(&file);
+}
+
+/* Looks after each record; what is seen at the end is what loading gives. */
+static void test_stream(void **state)
+{
+	struct asked asked = { 0 };
+	const struct pm_profile_symbolizer symbolizer = { .context = &asked,
+							  .symbolize = symbolize };
+	const struct pm_profile_options options = { .symbolizer = &symbolizer };
+	struct pm_str file = { 0 };
+	struct pm_file_reader *reader;
+	struct pm_file_record record;
+	struct pm_profile_stream *stream;
+	const struct pm_profile *profile = NULL;
+	struct pm_profile *whole = NULL;
+	uint64_t samples = 0;
+
+	/* Twice, so that samples without a stack come before other stacks, too. */
+	put_all(&file);
+	pm_str_puts(&file,
+		    "{\"type\":\"frame\",\"id\":5,\"module\":0,\"address\":\"0x50\","
+		    "\"how\":\"leaf\"}\n"
+		    "{\"type\":\"stack\",\"id\":5,\"parent\":0,\"frames\":[5]}\n");
+	put_samples(&file, 2, "5");
+	put_samples(&file, 3, "null");
+	pm_str_puts(&file, "{\"type\":\"symbol\",\"frame\":0,\"functions\":[{\"name\":"
+			   "\"recorded\",\"file\":null}]}\n");
+	pm_str_puts(&file, footer);
+	assert_int_equal(pm_file_reader_open_memory(&reader, file.data, file.len, NULL),
+			 0);
+	assert_int_equal(pm_profile_stream_new(&stream, &options, NULL), 0);
+	while (pm_file_reader_next(reader, &record, NULL) > 0) {
+		assert_int_equal(pm_profile_stream_add(stream, &record, NULL), 0);
+		samples += record.type == PM_FILE_SAMPLE;
+		assert_int_equal(pm_profile_stream_look(stream, true, &profile, NULL), 0);
+		if (profile->events.len > 0)
+			assert_int_equal(profile->events.data[0].total.samples, samples);
+	}
+	assert_int_equal(pm_profile_stream_look(stream, false, &profile, NULL), 0);
+	/* Each address is asked for once. */
+	assert_string_equal(asked.text.data,
+			    "/x/a self 0: 20\n/x/a self 0: 10\n/x/a self 0: 20\n"
+			    "/x/b self 0: 30\n/x/a self 0: 50\n");
+	assert_int_equal(load(&whole, &file, &options), 0);
+	assert_int_equal(profile->events.data[0].total.samples, 13);
+	assert_int_equal(whole->events.data[0].total.samples, 13);
+	for (size_t i = 0; i < 6; i++) {
+		static const char *const names[] = { "recorded",  "given_10",
+						     "given_50",  "from_file",
+						     "[unknown]", "[no stack]" };
+
+		assert_int_equal(self_of(profile, names[i]), self_of(whole, names[i]));
+		assert_true(self_of(whole, names[i]) > 0);
+	}
+	assert_int_equal(profile->stacks.len, whole->stacks.len);
+	assert_int_equal(profile->frames.len, whole->frames.len);
+	assert_int_equal(profile->cells.len, whole->cells.len);
+	assert_false(profile->info.cut);
+	assert_int_equal(profile->info.duration_ns, whole->info.duration_ns);
+	assert_int_equal(profile->info.end_ns, whole->info.end_ns);
+	assert_int_equal(profile->info.start_ns, whole->info.start_ns);
+	pm_profile_free(whole);
+	pm_profile_stream_free(stream);
+	pm_file_reader_free(reader);
+	pm_str_release(&asked.text);
+	pm_str_release(&file);
+}
+
+static void test_stream_keeps_no_samples(void **state)
+{
+	const struct pm_profile_options kept = { .keep_samples = true };
+	const struct pm_profile_options part = { .time_set = true };
+	struct pm_profile_stream *stream;
+
+	assert_int_equal(pm_profile_stream_new(&stream, &kept, NULL), -ENOTSUP);
+	assert_int_equal(pm_profile_stream_new(&stream, &part, NULL), -ENOTSUP);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_only_the_nameless),
+		cmocka_unit_test(test_lines_too),
+		cmocka_unit_test(test_failure),
+		cmocka_unit_test(test_stream),
+		cmocka_unit_test(test_stream_keeps_no_samples),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
