@@ -46,6 +46,19 @@ static inline bool same_counts(const struct pm_file_sample *a,
 	return true;
 }
 
+static inline bool same_symbol(const struct pm_file_symbol *a,
+			       const struct pm_file_symbol *b)
+{
+	if (a->frame != b->frame || a->functions_len != b->functions_len)
+		return false;
+	for (size_t i = 0; i < a->functions_len; i++)
+		if (!same_text(a->functions[i].name, b->functions[i].name) ||
+		    !same_text(a->functions[i].file, b->functions[i].file) ||
+		    a->functions[i].line != b->functions[i].line)
+			return false;
+	return true;
+}
+
 static inline bool same_record(const struct pm_file_parsed *a,
 			       const struct pm_file_parsed *b)
 {
@@ -75,6 +88,8 @@ static inline bool same_record(const struct pm_file_parsed *a,
 		       memcmp(a->run.data, b->run.data,
 			      a->run.len * sizeof(*a->run.data)) == 0;
 	}
+	if (a->record.type == PM_FILE_SYMBOL)
+		return same_symbol(&a->record.symbol, &b->record.symbol);
 	return false; /* no other type is for the fast one */
 }
 

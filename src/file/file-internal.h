@@ -105,7 +105,7 @@ struct pm_file_parsed {
 };
 
 /*
- * Takes a sample, stack or frame line apart when it is, byte by byte, of the form our writer
+ * Takes a sample, stack, frame or symbol line apart when it is, byte by byte, of the form our writer
  * gives it; false otherwise, then pm_file_parse_json() shall judge. Writes NULs into @line,
  * only when it succeeds.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The three types of line that make up nearly all of a file, in exactly the form our writer
+ * The four types of line that make up nearly all of a file, in exactly the form our writer
  * gives them. Whatever differs, though it be good JSON, is left to pm_file_parse_json().
  */
 #include "file-internal.h"
@@ -93,10 +93,34 @@ static inline bool take_hex(struct cursor *cursor, uint64_t *ret)
 	return true;
 }
 
+/*
+ * Whether each of eight bytes is printable ASCII, and neither a quote nor a backslash. In
+ * each byte below 0x80 a sum carries into the highest bit and not beyond it: from 0x20 on,
+ * for 0x7f, and for all but 0, which is what equals the other of an exclusive or.
+ */
+static inline bool plain_8(const char *at)
+{
+	const uint64_t ones = 0x0101010101010101u;
+	uint64_t word, control, delete, quote, slash;
+
+	memcpy(&word, at, sizeof(word));
+	if (word & ones * 0x80)
+		return false;
+	control = ~(word + ones * (0x80 - 0x20));
+	delete = word + ones;
+	quote = ~((word ^ ones * '"') + ones * 0x7f);
+	slash = ~((word ^ ones * '\\') + ones * 0x7f);
+	return ((control | delete | quote | slash) & ones * 0x80) == 0;
+}
+
 /* The text up to its closing quote, which is taken: printable ASCII without escapes. */
 static inline bool take_text(struct cursor *cursor, char **ret, char **quote)
 {
-	for (char *at = cursor->at; at < cursor->end; at++) {
+	char *at = cursor->at;
+
+	while (cursor->end - at >= 8 && plain_8(at))
+		at += 8;
+	for (; at < cursor->end; at++) {
 		unsigned char c = (unsigned char)*at;
 
 		if (c == '"') {
@@ -171,15 +195,22 @@ static bool take_fields(struct pm_file_parsed *parsed, struct cursor *cursor)
 	return TAKE(cursor, "}");
 }
 
+/* Puts a NUL in the place of the closing quote of a text in the line. */
+static void end_text(const char *text)
+{
+	if (text)
+		*strchr((char *)(uintptr_t)text, '"') = '\0';
+}
+
 /* Ends the texts, now that the line is known to be good. */
 static void end_fields(struct pm_file_parsed *parsed)
 {
 	for (size_t i = 0; i < parsed->fields.len; i++) {
 		struct pm_file_field *field = &parsed->fields.data[i];
 
-		*strchr((char *)(uintptr_t)field->name, '"') = '\0';
+		end_text(field->name);
 		if (field->kind == PM_FILE_FIELD_TEXT)
-			*strchr((char *)(uintptr_t)field->text, '"') = '\0';
+			end_text(field->text);
 	}
 }
 
@@ -296,6 +327,58 @@ static bool parse_frame(struct pm_file_parsed *parsed, struct cursor *cursor)
 	return true;
 }
 
+/* A function, whose texts end with their closing quotes for now. */
+static bool take_function(struct cursor *cursor, struct pm_file_function *ret)
+{
+	struct pm_file_function function = { 0 };
+	char *text, *quote;
+
+	if (TAKE(cursor, "{\"name\":\"")) {
+		if (!take_text(cursor, &text, &quote))
+			return false;
+		function.name = text;
+	} else if (!TAKE(cursor, "{\"name\":null")) {
+		return false;
+	}
+	if (TAKE(cursor, ",\"file\":\"")) {
+		if (!take_text(cursor, &text, &quote))
+			return false;
+		function.file = text;
+	}
+	if (TAKE(cursor, ",\"line\":") && !take_u32(cursor, &function.line))
+		return false;
+	*ret = function;
+	return TAKE(cursor, "}");
+}
+
+static bool parse_symbol(struct pm_file_parsed *parsed, struct cursor *cursor)
+{
+	struct pm_file_symbol symbol;
+
+	if (!take_u32(cursor, &symbol.frame) || !TAKE(cursor, ",\"functions\":["))
+		return false;
+	pm_vec_clear(&parsed->functions);
+	do {
+		struct pm_file_function function;
+
+		if (!take_function(cursor, &function) ||
+		    parsed->functions.len >= PM_FILE_LINE_VALUES_MAX / 8 ||
+		    pm_vec_push(&parsed->functions, function) < 0)
+			return false;
+	} while (TAKE(cursor, ","));
+	if (!TAKE(cursor, "]") || !take_end(cursor))
+		return false;
+	for (size_t i = 0; i < parsed->functions.len; i++) {
+		end_text(parsed->functions.data[i].name);
+		end_text(parsed->functions.data[i].file);
+	}
+	symbol.functions = parsed->functions.data;
+	symbol.functions_len = parsed->functions.len;
+	parsed->record.type = PM_FILE_SYMBOL;
+	parsed->record.symbol = symbol;
+	return true;
+}
+
 bool pm_file_parse_fast(struct pm_file_parsed *parsed, char *line, size_t len)
 {
 	struct cursor cursor = { .at = line, .end = line + len };
@@ -308,5 +391,7 @@ bool pm_file_parse_fast(struct pm_file_parsed *parsed, char *line, size_t len)
 		return parse_stack(parsed, &cursor);
 	if (TAKE(&cursor, "frame\",\"id\":"))
 		return parse_frame(parsed, &cursor);
+	if (TAKE(&cursor, "symbol\",\"frame\":"))
+		return parse_symbol(parsed, &cursor);
 	return false;
 }
