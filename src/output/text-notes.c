@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The lines that begin with `!`: what the reader should know before believing a number. */
-#include "output-internal.h"
+/* What the reader should know before believing a number: the lines that begin with `!`. */
+#include "notes.h"
 
 #include <stdarg.h>
 #include <string.h>
@@ -11,20 +11,30 @@ enum {
 	CULPRITS = 3, /* modules named as the reason of unknown functions */
 };
 #define MUCH_PERCENT 5.0
+#define MOST_PERCENT 50.0
 
-static void PM_PRINTF(2, 3) warn(const struct pm_text *text, const char *format, ...)
+static void PM_PRINTF(3, 4)
+	note(struct pm_notes *notes, enum pm_note_level level, const char *format, ...)
 {
 	char words[1024];
-	struct pm_str printable = { 0 };
+	struct pm_note one = { .level = level };
 	va_list args;
 
 	va_start(args, format);
 	vsnprintf(words, sizeof(words), format, args);
 	va_end(args);
-	pm_str_printable(&printable, words, strlen(words));
-	if (printable.len > 0 && !printable.failed)
-		pm_text_wrap(text, PM_COLOR_WARNING, "! ", 2, 1, printable.data);
-	pm_str_release(&printable);
+	pm_str_printable(&one.words, words, strlen(words));
+	if (one.words.failed || pm_vec_push(&notes->notes, one) < 0) {
+		pm_str_release(&one.words);
+		notes->failed = true;
+	}
+}
+
+void pm_notes_release(struct pm_notes *notes)
+{
+	for (size_t i = 0; i < notes->notes.len; i++)
+		pm_str_release(&notes->notes.data[i].words);
+	pm_vec_release(&notes->notes);
 }
 
 static bool noted(const struct pm_profile *profile, const char *a, const char *b)
@@ -47,9 +57,9 @@ static bool is_found(const struct pm_profile_event *event)
 				(size_t)(colon - event->requested) + 1) == 0;
 }
 
-static void warn_substituted(const struct pm_text *text)
+static void warn_substituted(struct pm_notes *notes)
 {
-	const struct pm_profile *profile = text->report->profile;
+	const struct pm_profile *profile = notes->report->profile;
 
 	for (size_t i = 0; i < profile->events.len; i++) {
 		const struct pm_profile_event *event = &profile->events.data[i];
@@ -60,62 +70,66 @@ static void warn_substituted(const struct pm_text *text)
 		/* An alias, or the same event without the kernel, is told by the heading. */
 		if (strncmp(event->requested, event->name, strlen(event->name)) == 0)
 			continue;
-		warn(text, "event %s was not available: %s was used instead",
-		     event->requested, event->actual);
+		note(notes, PM_NOTE_WARN,
+		     "event %s was not available: %s was used instead", event->requested,
+		     event->actual);
 	}
 }
 
-static void warn_lost(const struct pm_text *text)
+static void warn_lost(struct pm_notes *notes)
 {
-	const struct pm_profile_info *info = &text->report->profile->info;
-	double all = (double)info->lost + (double)info->read_samples;
+	const struct pm_profile_info *info = &notes->report->profile->info;
+	double percent;
 
-	if (info->lost == 0 || noted(text->report->profile, "lost", ""))
+	if (info->lost == 0 || noted(notes->report->profile, "lost", ""))
 		return;
-	warn(text,
+	percent = 100.0 * (double)info->lost /
+		  ((double)info->lost + (double)info->read_samples);
+	note(notes, percent > MUCH_PERCENT ? PM_NOTE_BAD : PM_NOTE_WARN,
 	     "%llu samples were lost (%.1f%%), because the buffers were full; record with "
 	     "more of them (pmrec -m PAGES), or less often (pmrec -F HZ)",
-	     (unsigned long long)info->lost, 100.0 * (double)info->lost / all);
+	     (unsigned long long)info->lost, percent);
 }
 
-static void warn_signal(const struct pm_text *text)
+static void warn_signal(struct pm_notes *notes)
 {
-	const struct pm_profile_info *info = &text->report->profile->info;
+	const struct pm_profile_info *info = &notes->report->profile->info;
 	const char *name = info->signalled && info->exit < 128
 				   ? sigabbrev_np((int)info->exit)
 				   : NULL;
 
 	if (info->signalled)
-		warn(text, "the program was ended by signal %u%s%s", info->exit,
-		     name ? ", SIG" : "", name ? name : "");
+		note(notes, PM_NOTE_WARN, "the program was ended by signal %u%s%s",
+		     info->exit, name ? ", SIG" : "", name ? name : "");
 }
 
-void pm_text_file_warnings(const struct pm_text *text)
+void pm_notes_add_file(struct pm_notes *notes)
 {
-	const struct pm_profile *profile = text->report->profile;
+	const struct pm_profile *profile = notes->report->profile;
 	const struct pm_profile_info *info = &profile->info;
 
-	warn_substituted(text);
+	warn_substituted(notes);
 	for (size_t i = 0; i < profile->notes.len && i < NOTES_MAX; i++)
-		warn(text, "%s", profile->notes.data[i]);
+		note(notes, PM_NOTE_WARN, "%s", profile->notes.data[i]);
 	if (profile->notes.len > NOTES_MAX)
-		warn(text, "%zu more notes are in the file",
+		note(notes, PM_NOTE_WARN, "%zu more notes are in the file",
 		     profile->notes.len - NOTES_MAX);
 	if (info->cut)
-		warn(text,
+		note(notes, PM_NOTE_BAD,
 		     "the file is cut short: the recorder was stopped before it could "
 		     "finish, or records still. Everything up to there is counted%s",
 		     info->symbols == 0
 			     ? "; names of functions, written at the end, are missing"
 			     : "");
 	else if (info->footer_samples != info->read_samples)
-		warn(text, "the recorder wrote %llu samples, but the file has %llu",
+		note(notes, PM_NOTE_BAD,
+		     "the recorder wrote %llu samples, but the file has %llu",
 		     (unsigned long long)info->footer_samples,
 		     (unsigned long long)info->read_samples);
-	warn_signal(text);
-	warn_lost(text);
+	warn_signal(notes);
+	warn_lost(notes);
 	if (info->throttled > 0)
-		warn(text,
+		note(notes, PM_NOTE_WARN,
 		     "the kernel throttled the sampling %llu times: the rate was too high "
 		     "for this machine; record less often (pmrec -F HZ)",
 		     (unsigned long long)info->throttled);
@@ -123,34 +137,34 @@ void pm_text_file_warnings(const struct pm_text *text)
 
 /* ---- about an event ---------------------------------------------------------------------- */
 
-static void warn_none(const struct pm_text *text, const struct pm_section *section)
+static void warn_none(struct pm_notes *notes, const struct pm_section *section)
 {
-	const struct pm_profile *profile = text->report->profile;
+	const struct pm_profile *profile = notes->report->profile;
 	const struct pm_profile_info *info = &profile->info;
 	const struct pm_profile_event *event =
 		&profile->events.data[section->view->event];
 	struct pm_str ran = { 0 };
 
 	if (section->view->all.samples > 0) {
-		warn(text, "none of the %llu samples passes the filters",
+		note(notes, PM_NOTE_BAD, "none of the %llu samples passes the filters",
 		     (unsigned long long)section->view->all.samples);
 		return;
 	}
-	if (text->report->time && info->read_samples > 0) {
-		warn(text, "no sample of this event in that time");
+	if (notes->report->time && info->read_samples > 0) {
+		note(notes, PM_NOTE_BAD, "no sample of this event in that time");
 		return;
 	}
 	if (noted(profile, "no samples", ""))
 		return; /* the recorder knows more */
 	pm_put_duration(&ran, info->cpu_known ? info->cpu_ns : info->duration_ns);
 	if (event->by_frequency)
-		warn(text,
+		note(notes, PM_NOTE_BAD,
 		     "no samples: the program ran for %s%s, and %llu samples a second were "
 		     "asked for; record more often (pmrec -F max), or for longer",
 		     ran.failed ? "?" : ran.data, info->cpu_known ? " of CPU time" : "",
 		     (unsigned long long)event->rate);
 	else
-		warn(text,
+		note(notes, PM_NOTE_BAD,
 		     "no samples: %s happened less than %llu times in %s; ask for a smaller "
 		     "period (pmrec -c N)",
 		     event->actual, (unsigned long long)event->rate,
@@ -180,9 +194,9 @@ static const char *stop_in_words(const char *stop)
 	return stop;
 }
 
-static void warn_incomplete(const struct pm_text *text, const struct pm_section *section)
+static void warn_incomplete(struct pm_notes *notes, const struct pm_section *section)
 {
-	const struct pm_profile *profile = text->report->profile;
+	const struct pm_profile *profile = notes->report->profile;
 	const struct pm_view *view = section->view;
 	enum {
 		STACK_MAX = 65528 /* perf_event_open(2): what the kernel copies at most */
@@ -195,15 +209,16 @@ static void warn_incomplete(const struct pm_text *text, const struct pm_section 
 		if (percent <= MUCH_PERCENT || !pm_stop_is_incomplete(stop))
 			continue;
 		if (strcmp(stop, "truncated") != 0)
-			warn(text, "%.1f%% of the stacks lack callers: %s", percent,
+			note(notes, percent > MOST_PERCENT ? PM_NOTE_BAD : PM_NOTE_WARN,
+			     "%.1f%% of the stacks lack callers: %s", percent,
 			     stop_in_words(stop));
 		else if (profile->info.stack_bytes < STACK_MAX)
-			warn(text,
+			note(notes, percent > MOST_PERCENT ? PM_NOTE_BAD : PM_NOTE_WARN,
 			     "%.1f%% of the stacks are cut off after %u bytes; record with "
 			     "pmrec --stack-bytes %d",
 			     percent, profile->info.stack_bytes, STACK_MAX);
 		else
-			warn(text,
+			note(notes, percent > MOST_PERCENT ? PM_NOTE_BAD : PM_NOTE_WARN,
 			     "%.1f%% of the stacks are deeper than the %u bytes that the "
 			     "kernel copies: their outer callers are missing",
 			     percent, profile->info.stack_bytes);
@@ -264,9 +279,9 @@ static void put_culprit(struct pm_str *str, const struct pm_profile *profile,
 		pm_str_puts(str, "(stripped: its debug symbols are not installed)");
 }
 
-static void warn_unknown(const struct pm_text *text, struct pm_section *section)
+static void warn_unknown(struct pm_notes *notes, struct pm_section *section)
 {
-	const struct pm_profile *profile = text->report->profile;
+	const struct pm_profile *profile = notes->report->profile;
 	const struct pm_view *view = section->view;
 	double percent = pm_weight_percent(&view->unknown, &view->total);
 	const struct pm_table *table;
@@ -292,8 +307,8 @@ static void warn_unknown(const struct pm_text *text, struct pm_section *section)
 		found++;
 	}
 	if (!culprits.failed && culprits.len > 0)
-		warn(text, "%.1f%% in functions without a name: %s", percent,
-		     culprits.data);
+		note(notes, percent > MOST_PERCENT ? PM_NOTE_BAD : PM_NOTE_WARN,
+		     "%.1f%% in functions without a name: %s", percent, culprits.data);
 	pm_str_release(&culprits);
 }
 
@@ -307,14 +322,14 @@ static double points_of_doubt(uint64_t samples)
 	return root > 2 ? 98.0 / root : 50;
 }
 
-void pm_text_event_warnings(const struct pm_text *text, struct pm_section *section)
+void pm_notes_add_event(struct pm_notes *notes, struct pm_section *section)
 {
 	const struct pm_view *view = section->view;
 	const struct pm_profile_event *event =
-		&text->report->profile->events.data[view->event];
+		&notes->report->profile->events.data[view->event];
 
 	if (view->total.samples == 0) {
-		warn_none(text, section);
+		warn_none(notes, section);
 		return;
 	}
 	/* Where every single event was recorded, nothing is left to chance; also where what it
@@ -322,13 +337,40 @@ void pm_text_event_warnings(const struct pm_text *text, struct pm_section *secti
 	if (view->total.samples < FEW_SAMPLES &&
 	    (event->by_frequency || event->rate != 1) &&
 	    view->total.period != view->total.samples)
-		warn(text,
+		note(notes, PM_NOTE_WARN,
 		     "only %llu sample%s: percentages are good to about %s%.0f points; record "
 		     "for longer or more often (pmrec -F HZ)",
 		     (unsigned long long)view->total.samples,
 		     view->total.samples == 1 ? "" : "s",
-		     text->report->ascii ? "+-" : "±",
+		     notes->report->ascii ? "+-" : "±",
 		     points_of_doubt(view->total.samples));
-	warn_incomplete(text, section);
-	warn_unknown(text, section);
+	warn_incomplete(notes, section);
+	warn_unknown(notes, section);
+}
+
+/* ---- as lines of text ---------------------------------------------------------------------- */
+
+static void print(const struct pm_text *text, struct pm_notes *notes)
+{
+	for (size_t i = 0; i < notes->notes.len; i++)
+		if (notes->notes.data[i].words.len > 0)
+			pm_text_wrap(text, PM_COLOR_WARNING, "! ", 2, 1,
+				     notes->notes.data[i].words.data);
+	pm_notes_release(notes);
+}
+
+void pm_text_file_warnings(const struct pm_text *text)
+{
+	struct pm_notes notes = { .report = text->report };
+
+	pm_notes_add_file(&notes);
+	print(text, &notes);
+}
+
+void pm_text_event_warnings(const struct pm_text *text, struct pm_section *section)
+{
+	struct pm_notes notes = { .report = text->report };
+
+	pm_notes_add_event(&notes, section);
+	print(text, &notes);
 }

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* What should be known before a number is believed, for text and for the page. */
+#pragma once
+
+#include "output-internal.h"
+
+/* BAD: much is missing or wrong. */
+enum pm_note_level {
+	PM_NOTE_GOOD,
+	PM_NOTE_WARN,
+	PM_NOTE_BAD,
+};
+
+struct pm_note {
+	enum pm_note_level level;
+	struct pm_str words; /* printable */
+};
+
+struct pm_notes {
+	const struct pm_report *report;
+	PM_VEC(struct pm_note) notes;
+	bool failed; /* memory: some are missing */
+};
+
+/* About the file, and about one event of it. */
+void pm_notes_add_file(struct pm_notes *notes);
+void pm_notes_add_event(struct pm_notes *notes, struct pm_section *section);
+void pm_notes_release(struct pm_notes *notes);
