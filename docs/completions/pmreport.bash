@@ -18,7 +18,7 @@ _pmreport_files() {
 
 _pmreport() {
 	local cur=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
-	local long='--by --tree --bottom-up --callers --callees --children --limit --no-inline
+	local long='--by --tree --bottom-up --callers --callees --latency --children --limit --no-inline
 		--event --comm --pid --tid --module --symbol --time --json --field-separator
 		--folded --format --output --color --width --quiet --input --help --version'
 	local short='-s -c -d -S -x -o -q -i -h'
@@ -29,7 +29,7 @@ _pmreport() {
 		cur=
 	fi
 	case $previous in
-	-s | --by) _pmreport_words 'function module thread process line address' "$cur" ;;
+	-s | --by) _pmreport_words 'function module thread process line address comm cpu parallelism' "$cur" ;;
 	--color) _pmreport_words 'auto always never' "$cur" ;;
 	--format) _pmreport_words 'text csv json folded' "$cur" ;;
 	--folded) _pmreport_words 'samples period' "$cur" ;;

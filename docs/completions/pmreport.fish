@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: MIT
 # Completion of pmreport for fish.
 
-complete -c pmreport -s s -l by -x -a 'function module thread process line address' -d 'table by'
+complete -c pmreport -s s -l by -x -a 'function module thread process line address comm cpu parallelism' -d 'table by'
 complete -c pmreport -l tree -d 'call tree from the root down'
 complete -c pmreport -l bottom-up -d 'from where the time is spent up'
 complete -c pmreport -l callers -x -d 'who calls a function'
 complete -c pmreport -l callees -x -d 'what a function calls'
+complete -c pmreport -l latency -d 'shares of wall-clock time'
 complete -c pmreport -l children -d 'sort tables by total'
 complete -c pmreport -l limit -x -d 'leave out what is below this percentage'
 complete -c pmreport -l no-inline -d 'count inlined functions to those that contain them'

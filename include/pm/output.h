@@ -28,6 +28,8 @@ struct pm_report {
 	uint32_t event; /* PM_PROFILE_NONE: every event, one section each */
 	enum pm_report_show show;
 	enum pm_key key; /* of a table */
+	enum pm_key more_keys[PM_KEYS_MAX - 1]; /* several: its rows are combinations */
+	uint32_t more_keys_len;
 	bool by_total; /* sort tables by total, not by self */
 	const char *function; /* for callers and callees, see pm_function_set */
 	double limit; /* percent below which rows and branches are left out */

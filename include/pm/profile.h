@@ -41,6 +41,10 @@ struct pm_profile_event {
 	uint64_t rate; /* Hz, or the period */
 	uint64_t lost;
 	bool lost_known;
+	const char
+		*filter; /* only where this was true, in the kernel's words; NULL: all */
+	uint32_t leader; /* of its group; its own id: in none, or the leader */
+	bool divided; /* periods were divided by the parallelism, see `latency` */
 	struct pm_weight total;
 };
 
@@ -131,7 +135,7 @@ struct pm_profile_field {
 /* One line of the file; kept only where pm_profile_options asks for it. */
 struct pm_profile_sample {
 	uint64_t time_ns; /* since info.start_ns; 0 for a time before it */
-	uint64_t period; /* at least 1 */
+	uint64_t period; /* at least 1; with pm_profile_options.latency maybe less */
 	uint32_t cell;
 	uint32_t cpu; /* PM_FILE_NONE: unknown */
 	uint32_t first_field, fields; /* in profile->fields */
@@ -157,6 +161,11 @@ struct pm_profile {
 	PM_VEC(struct pm_profile_sample) samples; /* by time; empty unless kept */
 	PM_VEC(struct pm_profile_field) fields; /* of samples; empty unless kept */
 	PM_VEC(const char *) field_names;
+	/* By sample, see pm_profile_options.parallelism; empty unless asked for. */
+	PM_VEC(uint32_t) parallelism;
+	uint32_t
+		clock_event; /* the event that tells it, PM_PROFILE_NONE: there is none */
+	bool latency; /* events with `divided` have been so */
 	struct pm_text_pool *texts; /* private */
 };
 
@@ -194,6 +203,20 @@ struct pm_profile_options {
 	const struct pm_profile_symbolizer *symbolizer; /* NULL: only the file's names */
 	bool keep_samples; /* fill profile->samples: 32 bytes each */
 	bool keep_fields; /* and their fields; only with keep_samples */
+	/*
+	 * Fill profile->parallelism: how many CPUs ran what was recorded when a sample was
+	 * taken, 0 where that cannot be told or nothing ran. Only with keep_samples. One
+	 * event, sampled at a rate of time, tells it (clock_event): each of its samples
+	 * stands for one interval of that rate before it on its CPU, and two on one CPU less
+	 * than two intervals apart for all that is between them. The idle task does not run.
+	 */
+	bool parallelism;
+	/*
+	 * And divide by it the period of each sample of an event that is sampled by time:
+	 * what is left are shares of wall-clock time. Blocked time, and events that are
+	 * taken one by one, stay as they are; idling becomes 0.
+	 */
+	bool latency;
 };
 
 /*
@@ -271,12 +294,16 @@ uint32_t pm_profile_find_event(const struct pm_profile *profile, const char *nam
 
 /* ---- views --------------------------------------------------------------------------- */
 
-/* NULL: no such condition. Lists are separated by commas; all conditions must hold. */
+/*
+ * NULL: no such condition. Lists are separated by commas; all conditions must hold. What
+ * begins with `!` is left out; a list of only such means everything else.
+ */
 struct pm_filter {
 	const char *comm; /* list: names of threads */
 	const char *pid, *tid; /* lists */
 	const char *module; /* list: short name or path of what ran, or an expression */
-	const char *symbol; /* a function anywhere on the stack, see pm_function_set */
+	const char *
+		symbol; /* a function anywhere on the stack, see pm_function_set; `!` too */
 };
 
 /* The samples of one event that pass a filter, summed up over the stack tree. */
@@ -307,12 +334,26 @@ enum pm_key {
 	PM_KEY_PROCESS,
 	PM_KEY_LINE, /* ids of places */
 	PM_KEY_ADDRESS, /* ids of frames, one for each address of a module */
+	PM_KEY_COMM, /* ids of the first thread of that name */
+	PM_KEY_CPU, /* numbers of CPUs, PM_FILE_NONE: unknown; only with kept samples */
+	PM_KEY_PARALLELISM, /* 0: unknown; only where it was asked for */
+};
+
+enum {
+	PM_KEYS_MAX = 3, /* of one table */
+};
+
+/* A table by several keys has a row for each combination that occurs. */
+struct pm_keys {
+	enum pm_key key[PM_KEYS_MAX];
+	uint32_t len; /* at least 1; all different */
 };
 
 struct pm_row {
-	uint32_t id;
+	uint32_t id; /* by the first key */
+	uint32_t more[PM_KEYS_MAX - 1]; /* by the others */
 	struct pm_weight self, total;
-	uint32_t place; /* PM_KEY_FUNCTION: where most of it happens */
+	uint32_t place; /* PM_KEY_FUNCTION alone: where most of it happens, else NONE */
 	bool inlined; /* PM_KEY_FUNCTION: every instance seen was inlined */
 };
 
@@ -323,6 +364,12 @@ struct pm_table {
 /* Sorted by self, or by total. 0 or -ENOMEM. */
 int pm_table_init(struct pm_table *ret, const struct pm_view *view, enum pm_key key,
 		  bool by_total);
+int pm_table_init_keys(struct pm_table *ret, const struct pm_view *view,
+		       const struct pm_keys *keys, bool by_total);
+static inline uint32_t pm_row_id(const struct pm_row *row, uint32_t key)
+{
+	return key == 0 ? row->id : row->more[key - 1];
+}
 void pm_table_release(struct pm_table *table);
 
 /* ---- trees --------------------------------------------------------------------------- */

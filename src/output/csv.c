@@ -68,14 +68,6 @@ static void put_number(struct csv *csv, uint64_t number)
 	pm_str_u64(&csv->out, number);
 }
 
-/* Nothing when it is not known. */
-static void put_id(struct csv *csv, uint32_t id)
-{
-	separate(csv);
-	if (id != PM_FILE_NONE)
-		pm_str_u64(&csv->out, id);
-}
-
 static void put_titles(struct csv *csv, const char *const *titles, size_t len)
 {
 	for (size_t i = 0; i < len; i++)
@@ -124,100 +116,19 @@ static void put_function(struct csv *csv, uint32_t id)
 	put_text(csv, pm_profile_module_name(profile, function->module));
 }
 
-static void put_place(struct csv *csv, uint32_t id)
-{
-	const struct pm_profile_place *places =
-		csv->section->report->profile->places.data;
-
-	put_text(csv, id != PM_PROFILE_NONE && places[id].file ? places[id].file : "");
-	separate(csv);
-	if (id != PM_PROFILE_NONE && places[id].line > 0)
-		pm_str_u64(&csv->out, places[id].line);
-}
-
 /* ---- tables ---------------------------------------------------------------------------- */
 
-static void put_key_titles(struct csv *csv, enum pm_key key)
+static void put_value(struct csv *csv, const struct pm_row_value *value)
 {
-	static const char *const function[] = { "function", "module", "file", "line",
-						"inlined" };
-	static const char *const module[] = { "module", "path", "build_id" };
-	static const char *const thread[] = { "pid", "tid", "comm" };
-	static const char *const process[] = { "pid", "comm" };
-	static const char *const line[] = { "file", "line", "function", "module" };
-	static const char *const address[] = { "address", "function", "module", "file",
-					       "line" };
-
-	switch (key) {
-	case PM_KEY_FUNCTION:
-		put_titles(csv, function, PM_ARRAY_LEN(function));
-		break;
-	case PM_KEY_MODULE:
-		put_titles(csv, module, PM_ARRAY_LEN(module));
-		break;
-	case PM_KEY_THREAD:
-		put_titles(csv, thread, PM_ARRAY_LEN(thread));
-		break;
-	case PM_KEY_PROCESS:
-		put_titles(csv, process, PM_ARRAY_LEN(process));
-		break;
-	case PM_KEY_LINE:
-		put_titles(csv, line, PM_ARRAY_LEN(line));
-		break;
-	case PM_KEY_ADDRESS:
-		put_titles(csv, address, PM_ARRAY_LEN(address));
-		break;
+	if (value->kind == PM_VALUE_TEXT) {
+		put_text(csv, value->text);
+		return;
 	}
-}
-
-static void put_module(struct csv *csv, uint32_t id)
-{
-	const struct pm_profile *profile = csv->section->report->profile;
-	const struct pm_profile_module *module =
-		id == PM_PROFILE_NONE ? NULL : &profile->modules.data[id];
-
-	put_text(csv, pm_profile_module_name(profile, id));
-	put_text(csv, module ? module->path : "");
-	put_text(csv, module && module->build_id ? module->build_id : "");
-}
-
-static void put_key(struct csv *csv, enum pm_key key, const struct pm_row *row)
-{
-	const struct pm_profile *profile = csv->section->report->profile;
-	const struct pm_profile_frame *frame;
-	uint32_t place;
-
-	switch (key) {
-	case PM_KEY_FUNCTION:
-		put_function(csv, row->id);
-		put_place(csv, row->place);
-		put_number(csv, row->inlined);
-		break;
-	case PM_KEY_MODULE:
-		put_module(csv, row->id);
-		break;
-	case PM_KEY_THREAD:
-		put_id(csv, profile->threads.data[row->id].pid);
-		put_id(csv, profile->threads.data[row->id].tid);
-		put_text(csv, profile->threads.data[row->id].comm);
-		break;
-	case PM_KEY_PROCESS:
-		put_id(csv, profile->processes.data[row->id].pid);
-		put_text(csv, profile->processes.data[row->id].comm);
-		break;
-	case PM_KEY_LINE:
-		put_place(csv, row->id);
-		put_function(csv, profile->places.data[row->id].function);
-		break;
-	case PM_KEY_ADDRESS:
-		frame = &profile->frames.data[row->id];
-		place = profile->levels.data[frame->first_level];
-		separate(csv);
-		pm_str_hex(&csv->out, frame->address);
-		put_function(csv, profile->places.data[place].function);
-		put_place(csv, place);
-		break;
-	}
+	separate(csv);
+	if (value->kind == PM_VALUE_ADDRESS)
+		pm_str_hex(&csv->out, value->number);
+	else if (value->known)
+		pm_str_u64(&csv->out, value->number);
 }
 
 static int put_table(struct csv *csv, bool titles, double limit)
@@ -225,14 +136,21 @@ static int put_table(struct csv *csv, bool titles, double limit)
 	const struct pm_report *report = csv->section->report;
 	const struct pm_view *view = csv->section->view;
 	PM_CLEANUP(pm_table_release) struct pm_table table = { 0 };
-	int r = pm_table_init(&table, view, report->key, report->by_total);
+	struct pm_row_column columns[PM_FIELDS];
+	struct pm_keys keys;
+	size_t columns_len;
+	int r;
 
+	pm_report_keys(report, &keys);
+	columns_len = pm_row_fields(&keys, columns);
+	r = pm_table_init_keys(&table, view, &keys, report->by_total);
 	if (r < 0)
 		return r;
 	if (titles) {
 		put_text(csv, "event");
 		put_titles(csv, weight_titles, PM_ARRAY_LEN(weight_titles));
-		put_key_titles(csv, report->key);
+		for (size_t i = 0; i < columns_len; i++)
+			put_text(csv, columns[i].name);
 		end_line(csv);
 	}
 	for (size_t i = 0; i < table.rows.len; i++) {
@@ -243,7 +161,12 @@ static int put_table(struct csv *csv, bool titles, double limit)
 			continue;
 		put_event(csv);
 		put_weights(csv, &row->self, &row->total);
-		put_key(csv, report->key, row);
+		for (size_t c = 0; c < columns_len; c++) {
+			struct pm_row_value value;
+
+			pm_row_get(report->profile, &columns[c], row, &value);
+			put_value(csv, &value);
+		}
 		end_line(csv);
 	}
 	return 0;

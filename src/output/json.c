@@ -46,11 +46,6 @@ static void put_number_if(struct json *json, const char *key, bool known, uint64
 		put(json, "null");
 }
 
-static void put_id(struct json *json, const char *key, uint32_t id)
-{
-	put_number_if(json, key, id != PM_FILE_NONE, id);
-}
-
 static void put_bool(struct json *json, const char *key, bool value)
 {
 	put(json, key);
@@ -123,64 +118,33 @@ static void put_function(struct json *json, uint32_t id)
 			 : profile->modules.data[function->module].name);
 }
 
-static void put_place(struct json *json, uint32_t id)
+static void put_value(struct json *json, const char *name,
+		      const struct pm_row_value *value)
 {
-	const struct pm_profile_place *places = json->report->profile->places.data;
-	const struct pm_profile_place *place = id == PM_PROFILE_NONE ? NULL : &places[id];
-
-	put_text(json, ",\"file\":", place ? place->file : NULL);
-	put_number_if(json, ",\"line\":", place && place->line > 0,
-		      place ? place->line : 0);
-}
-
-static void put_module(struct json *json, uint32_t id)
-{
-	const struct pm_profile_module *module =
-		id == PM_PROFILE_NONE ? NULL : &json->report->profile->modules.data[id];
-
-	put_text(json, ",\"module\":", module ? module->name : NULL);
-	put_text(json, ",\"path\":", module ? module->path : NULL);
-	put_text(json, ",\"build_id\":", module ? module->build_id : NULL);
-}
-
-static void put_key(struct json *json, const struct pm_row *row)
-{
-	const struct pm_profile *profile = json->report->profile;
-	const struct pm_profile_frame *frame;
-	uint32_t place;
-
-	switch (json->report->key) {
-	case PM_KEY_FUNCTION:
-		put_function(json, row->id);
-		put_place(json, row->place);
-		put_bool(json, ",\"inlined\":", row->inlined);
-		break;
-	case PM_KEY_MODULE:
-		put_module(json, row->id);
-		break;
-	case PM_KEY_THREAD:
-		put_id(json, ",\"pid\":", profile->threads.data[row->id].pid);
-		put_id(json, ",\"tid\":", profile->threads.data[row->id].tid);
-		put_text(json, ",\"comm\":", profile->threads.data[row->id].comm);
-		break;
-	case PM_KEY_PROCESS:
-		put_id(json, ",\"pid\":", profile->processes.data[row->id].pid);
-		put_text(json, ",\"comm\":", profile->processes.data[row->id].comm);
-		break;
-	case PM_KEY_LINE:
-		put_place(json, row->id);
-		put_function(json, profile->places.data[row->id].function);
-		break;
-	case PM_KEY_ADDRESS:
-		frame = &profile->frames.data[row->id];
-		place = profile->levels.data[frame->first_level];
-		put(json, ",\"address\":\"");
-		pm_str_hex(&json->out, frame->address);
+	pm_str_printf(&json->out, ",\"%s\":", name);
+	if (!value->known)
+		put(json, "null");
+	else if (value->kind == PM_VALUE_TEXT)
+		pm_str_json(&json->out, value->text);
+	else if (value->kind == PM_VALUE_BOOL)
+		put(json, value->number ? "true" : "false");
+	else if (value->kind == PM_VALUE_NUMBER)
+		pm_str_u64(&json->out, value->number);
+	else {
 		put(json, "\"");
-		put_function(json, profile->places.data[place].function);
-		put_place(json, place);
-		break;
+		pm_str_hex(&json->out, value->number);
+		put(json, "\"");
 	}
+}
+
+static void put_keys(struct json *json, const struct pm_keys *keys)
+{
+	put(json, ",\n\"by\":\"");
+	for (uint32_t i = 0; i < keys->len; i++) {
+		put(json, i > 0 ? "," : "");
+		put(json, pm_key_name(keys->key[i]));
+	}
+	put(json, "\"");
 }
 
 static int put_table(struct json *json, double limit)
@@ -188,12 +152,18 @@ static int put_table(struct json *json, double limit)
 	const struct pm_report *report = json->report;
 	const struct pm_view *view = json->section->view;
 	PM_CLEANUP(pm_table_release) struct pm_table table = { 0 };
+	struct pm_row_column columns[PM_FIELDS];
+	struct pm_keys keys;
+	size_t columns_len;
 	bool first = true;
-	int r = pm_table_init(&table, view, report->key, report->by_total);
+	int r;
 
+	pm_report_keys(report, &keys);
+	columns_len = pm_row_fields(&keys, columns);
+	r = pm_table_init_keys(&table, view, &keys, report->by_total);
 	if (r < 0)
 		return r;
-	put_text(json, ",\n\"by\":", pm_key_name(report->key));
+	put_keys(json, &keys);
 	put(json, ",\"rows\":[");
 	for (size_t i = 0; i < table.rows.len; i++) {
 		const struct pm_row *row = &table.rows.data[i];
@@ -205,7 +175,12 @@ static int put_table(struct json *json, double limit)
 		first = false;
 		put_weight(json, "{\"self\":", &row->self);
 		put_weight(json, ",\"total\":", &row->total);
-		put_key(json, row);
+		for (size_t c = 0; c < columns_len; c++) {
+			struct pm_row_value value;
+
+			pm_row_get(report->profile, &columns[c], row, &value);
+			put_value(json, columns[c].name, &value);
+		}
 		put(json, "}");
 		pm_flush_some(&json->out, json->to);
 	}
@@ -294,7 +269,13 @@ static void put_event(struct json *json)
 	put_text(json, ",\"unit\":", event->unit);
 	put_number_if(json, ",\"freq\":", event->by_frequency, event->rate);
 	put_number_if(json, ",\"fixed_period\":", !event->by_frequency, event->rate);
+	if (event->filter)
+		put_text(json, ",\"filter\":", event->filter);
+	if (event->leader != view->event && event->leader < profile->events.len)
+		put_text(json, ",\"group\":", profile->events.data[event->leader].actual);
 	put_number_if(json, ",\"lost\":", event->lost_known, event->lost);
+	if (profile->latency)
+		put_bool(json, ",\"wall_clock\":", event->divided);
 	put_number(json, ",\n\"recorded\":{\"samples\":", view->all.samples);
 	put_number(json, ",\"period\":", view->all.period);
 	put(json, "}");

@@ -32,6 +32,58 @@ void pm_report_events(const struct pm_report *report, uint32_t *first, uint32_t 
  */
 int pm_tree_next(struct pm_tree *tree, double limit, uint32_t *node);
 
+/* ---- what rows are about ----------------------------------------------------------------- */
+
+enum pm_row_field {
+	PM_FIELD_FUNCTION,
+	PM_FIELD_MODULE,
+	PM_FIELD_FILE,
+	PM_FIELD_LINE,
+	PM_FIELD_INLINED,
+	PM_FIELD_PATH,
+	PM_FIELD_BUILD_ID,
+	PM_FIELD_PID,
+	PM_FIELD_TID,
+	PM_FIELD_COMM,
+	PM_FIELD_ADDRESS,
+	PM_FIELD_CPU,
+	PM_FIELD_PARALLELISM,
+	PM_FIELDS, /* how many */
+};
+
+struct pm_row_column {
+	const char *name;
+	enum pm_row_field field;
+	enum pm_key key; /* that it belongs to, and which of the report's it is */
+	uint32_t at;
+};
+
+struct pm_row_value {
+	enum {
+		PM_VALUE_TEXT,
+		PM_VALUE_NUMBER,
+		PM_VALUE_BOOL,
+		PM_VALUE_ADDRESS,
+	} kind;
+	bool known; /* otherwise text is what people are shown */
+	const char *text;
+	uint64_t number;
+};
+
+/* The keys of a report's tables, at least one. */
+void pm_report_keys(const struct pm_report *report, struct pm_keys *ret);
+/* The fields of its rows, each once: PM_FIELDS at most. */
+size_t pm_row_fields(const struct pm_keys *keys, struct pm_row_column *ret);
+void pm_row_get(const struct pm_profile *profile, const struct pm_row_column *column,
+		const struct pm_row *row, struct pm_row_value *ret);
+/* Of a row with @key, which is number @at of its keys and one of code. */
+uint32_t pm_row_place(const struct pm_profile *profile, enum pm_key key, uint32_t at,
+		      const struct pm_row *row);
+uint32_t pm_row_function(const struct pm_profile *profile, enum pm_key key, uint32_t at,
+			 const struct pm_row *row);
+uint32_t pm_row_module(const struct pm_profile *profile, enum pm_key key, uint32_t at,
+		       const struct pm_row *row);
+
 /* ---- words --------------------------------------------------------------------------- */
 
 const char *pm_key_name(enum pm_key key); /* as after --by */
@@ -66,6 +118,12 @@ void pm_text_wrap(const struct pm_text *text, enum pm_color color, const char *f
 const char *pm_text_ellipsis(const struct pm_text *text);
 const char *pm_text_arrow(const struct pm_text *text, bool back);
 
+/* Whether what it weighs is time that was measured each time, as blocked time. */
+bool pm_event_is_time(const struct pm_profile_event *event);
+/* The names that a process had while it was sampled, in order: it may have executed another
+ * program, or its id belonged to another process before. */
+void pm_put_process_names(struct pm_str *str, const struct pm_view *view,
+			  uint32_t process, bool ascii);
 /* A word for a shell command line, quoted where needed. */
 void pm_put_shell(struct pm_str *str, const char *word);
 

@@ -141,25 +141,6 @@ int pm_tree_next(struct pm_tree *tree, double limit, uint32_t *node)
 
 /* ---- words ---------------------------------------------------------------------------- */
 
-const char *pm_key_name(enum pm_key key)
-{
-	switch (key) {
-	case PM_KEY_FUNCTION:
-		return "function";
-	case PM_KEY_MODULE:
-		return "module";
-	case PM_KEY_THREAD:
-		return "thread";
-	case PM_KEY_PROCESS:
-		return "process";
-	case PM_KEY_LINE:
-		return "line";
-	case PM_KEY_ADDRESS:
-		return "address";
-	}
-	return "";
-}
-
 const char *pm_basename(const char *path)
 {
 	const char *slash = strrchr(path, '/');

@@ -5,7 +5,7 @@
 #include <string.h>
 
 enum {
-	COLUMNS_MAX = 6,
+	COLUMNS_MAX = 16,
 	GAP = 2,
 	MODULE_MAX = 22,
 	SOURCE_MAX = 26,
@@ -17,6 +17,8 @@ enum {
 enum cell {
 	CELL_SELF,
 	CELL_TOTAL,
+	CELL_TIME,
+	CELL_TAKEN, /* share of the samples, where weights are of something else */
 	CELL_SAMPLES,
 	CELL_FUNCTION,
 	CELL_MODULE,
@@ -26,6 +28,7 @@ enum cell {
 	CELL_PID,
 	CELL_TID,
 	CELL_COMM,
+	CELL_NUMBER,
 };
 
 struct column {
@@ -33,101 +36,124 @@ struct column {
 	const char *title;
 	bool right;
 	size_t max, width;
+	enum pm_key key; /* it tells of, and which of the report's it is */
+	uint32_t at;
 };
-
-static const struct column self_column = { CELL_SELF, "self", true, 7, 0 };
-static const struct column total_column = { CELL_TOTAL, "total", true, 7, 0 };
-static const struct column function_column = { CELL_FUNCTION, "function", false, SIZE_MAX,
-					       0 };
-static const struct column module_column = { CELL_MODULE, "module", false, MODULE_MAX,
-					     0 };
-static const struct column source_column = { CELL_SOURCE, "source", false, SOURCE_MAX,
-					     0 };
 
 struct layout {
 	const struct pm_text *text;
 	const struct pm_section *section;
+	struct pm_keys keys;
 	struct column columns[COLUMNS_MAX];
 	size_t len;
 };
 
-static void add(struct layout *layout, struct column column)
+static void add(struct layout *layout, enum cell cell, const char *title, bool right,
+		size_t max, uint32_t at)
 {
-	layout->columns[layout->len++] = column;
+	layout->columns[layout->len++] = (struct column){
+		.cell = cell,
+		.title = title,
+		.right = right,
+		.max = max,
+		.at = at,
+		.key = layout->keys.key[at],
+	};
+}
+
+static bool has_cell(const struct layout *layout, enum cell cell)
+{
+	for (size_t i = 0; i < layout->len; i++)
+		if (layout->columns[i].cell == cell)
+			return true;
+	return false;
+}
+
+/* One key of several, or the only one: what another column tells is not told again. */
+static void add_key(struct layout *layout, uint32_t at)
+{
+	enum pm_key key = layout->keys.key[at];
+	bool alone = layout->keys.len == 1;
+
+	switch (key) {
+	case PM_KEY_THREAD:
+	case PM_KEY_PROCESS:
+		if (!has_cell(layout, CELL_PID))
+			add(layout, CELL_PID, "pid", true, 10, at);
+		if (key == PM_KEY_THREAD)
+			add(layout, CELL_TID, "tid", true, 10, at);
+		if (!has_cell(layout, CELL_COMM) || key == PM_KEY_THREAD)
+			add(layout, CELL_COMM, "name", false, alone ? SIZE_MAX : 16, at);
+		return;
+	case PM_KEY_COMM:
+		add(layout, CELL_COMM, "name", false, alone ? SIZE_MAX : 16, at);
+		return;
+	case PM_KEY_CPU:
+		add(layout, CELL_NUMBER, "cpu", true, 10, at);
+		return;
+	case PM_KEY_PARALLELISM:
+		add(layout, CELL_NUMBER, "parallelism", true, 11, at);
+		return;
+	case PM_KEY_MODULE:
+		if (!has_cell(layout, CELL_MODULE))
+			add(layout, CELL_MODULE, "module", false, MODULE_MAX, at);
+		if (alone)
+			add(layout, CELL_PATH, "path", false, SIZE_MAX, at);
+		return;
+	case PM_KEY_LINE:
+		add(layout, CELL_SOURCE, "source", false, SOURCE_MAX, at);
+		break;
+	case PM_KEY_ADDRESS:
+		add(layout, CELL_ADDRESS, "address", false, 18, at);
+		break;
+	case PM_KEY_FUNCTION:
+		break;
+	}
+	if (!has_cell(layout, CELL_FUNCTION))
+		add(layout, CELL_FUNCTION, "function", false, SIZE_MAX, at);
+	if (!has_cell(layout, CELL_MODULE))
+		add(layout, CELL_MODULE, "module", false, MODULE_MAX, at);
+	if (alone && key != PM_KEY_LINE)
+		add(layout, CELL_SOURCE, "source", false, SOURCE_MAX, at);
+}
+
+static bool is_of_code(enum pm_key key)
+{
+	return key == PM_KEY_FUNCTION || key == PM_KEY_MODULE || key == PM_KEY_LINE ||
+	       key == PM_KEY_ADDRESS;
 }
 
 static void choose_columns(struct layout *layout)
 {
-	enum pm_key key = layout->text->report->key;
+	const struct pm_profile *profile = layout->text->report->profile;
+	const struct pm_profile_event *event =
+		&profile->events.data[layout->section->view->event];
+	bool code = false;
 
-	if (key == PM_KEY_THREAD || key == PM_KEY_PROCESS) {
-		add(layout, (struct column){ CELL_SELF, "share", true, 7, 0 });
-		add(layout, (struct column){ CELL_SAMPLES, "samples", true, 20, 0 });
-		add(layout, (struct column){ CELL_PID, "pid", true, 10, 0 });
-		if (key == PM_KEY_THREAD)
-			add(layout, (struct column){ CELL_TID, "tid", true, 10, 0 });
-		add(layout, (struct column){ CELL_COMM, "name", false, SIZE_MAX, 0 });
-		return;
-	}
-	add(layout, self_column);
-	add(layout, total_column);
-	if (key == PM_KEY_LINE)
-		add(layout, source_column);
-	if (key == PM_KEY_ADDRESS)
-		add(layout, (struct column){ CELL_ADDRESS, "address", false, 18, 0 });
-	if (key == PM_KEY_MODULE) {
-		add(layout, module_column);
-		add(layout, (struct column){ CELL_PATH, "path", false, SIZE_MAX, 0 });
-		return;
-	}
-	add(layout, function_column);
-	add(layout, module_column);
-	if (key != PM_KEY_LINE)
-		add(layout, source_column);
-}
-
-/* ---- what a row is about ----------------------------------------------------------------- */
-
-static uint32_t row_place(const struct pm_profile *profile, enum pm_key key,
-			  const struct pm_row *row)
-{
-	if (key == PM_KEY_LINE)
-		return row->id;
-	if (key == PM_KEY_ADDRESS)
-		return profile->levels.data[profile->frames.data[row->id].first_level];
-	return row->place;
-}
-
-static uint32_t row_function(const struct pm_profile *profile, enum pm_key key,
-			     const struct pm_row *row)
-{
-	if (key == PM_KEY_FUNCTION)
-		return row->id;
-	return profile->places.data[row_place(profile, key, row)].function;
-}
-
-static uint32_t row_module(const struct pm_profile *profile, enum pm_key key,
-			   const struct pm_row *row)
-{
-	if (key == PM_KEY_MODULE)
-		return row->id;
-	return profile->functions.data[row_function(profile, key, row)].module;
-}
-
-static uint32_t row_process(const struct pm_profile *profile, enum pm_key key,
-			    const struct pm_row *row)
-{
-	return key == PM_KEY_PROCESS ? row->id : profile->threads.data[row->id].process;
+	pm_report_keys(layout->text->report, &layout->keys);
+	for (uint32_t i = 0; i < layout->keys.len; i++)
+		code |= is_of_code(layout->keys.key[i]);
+	add(layout, CELL_SELF, code ? "self" : "share", true, 7, 0);
+	if (code)
+		add(layout, CELL_TOTAL, "total", true, 7, 0);
+	if (pm_event_is_time(event))
+		add(layout, CELL_TIME, "time", true, 20, 0);
+	if (event->divided)
+		add(layout, CELL_TAKEN, "CPU", true, 7, 0);
+	if (!code)
+		add(layout, CELL_SAMPLES, "samples", true, 20, 0);
+	for (uint32_t i = 0; i < layout->keys.len; i++)
+		add_key(layout, i);
 }
 
 /* ---- cells ------------------------------------------------------------------------------ */
 
-static void put_function(const struct layout *layout, const struct pm_row *row,
-			 size_t width, struct pm_str *str)
+static void put_function(const struct layout *layout, const struct column *column,
+			 const struct pm_row *row, size_t width, struct pm_str *str)
 {
 	const struct pm_report *report = layout->text->report;
 	const struct pm_profile *profile = report->profile;
-	uint32_t id = row_function(profile, report->key, row);
+	uint32_t id = pm_row_function(profile, column->key, column->at, row);
 	const char *mark = row->inlined ? " (inlined)" : "";
 	size_t room = width > strlen(mark) ? width - strlen(mark) : width;
 
@@ -136,18 +162,18 @@ static void put_function(const struct layout *layout, const struct pm_row *row,
 	pm_str_puts(str, mark);
 }
 
-static void put_source(const struct layout *layout, const struct pm_row *row,
-		       size_t width, struct pm_str *str)
+static void put_source(const struct layout *layout, const struct column *column,
+		       const struct pm_row *row, size_t width, struct pm_str *str)
 {
 	const struct pm_report *report = layout->text->report;
 	const struct pm_profile *profile = report->profile;
-	uint32_t place = row_place(profile, report->key, row);
+	uint32_t place = pm_row_place(profile, column->key, column->at, row);
 	struct pm_str source = { 0 };
 
 	if (place == PM_PROFILE_NONE)
 		return;
 	pm_put_source(&source, &profile->places.data[place]);
-	if (source.len == 0 && report->key == PM_KEY_LINE)
+	if (source.len == 0 && column->key == PM_KEY_LINE)
 		pm_str_puts(&source, "?");
 	if (source.len > 0 && !source.failed)
 		pm_put_cut(str, source.data, width, true, report->ascii);
@@ -162,57 +188,102 @@ static void put_id(struct pm_str *str, uint32_t id)
 		pm_str_u64(str, id);
 }
 
-/* Text of a cell, at most @width columns (0: as long as it is). */
-static void put_cell(const struct layout *layout, enum cell cell,
+static uint32_t process_of(const struct pm_profile *profile, const struct column *column,
+			   const struct pm_row *row)
+{
+	uint32_t id = pm_row_id(row, column->at);
+
+	return column->key == PM_KEY_PROCESS ? id : profile->threads.data[id].process;
+}
+
+static void put_comm(const struct layout *layout, const struct column *column,
 		     const struct pm_row *row, size_t width, struct pm_str *str)
 {
 	const struct pm_report *report = layout->text->report;
 	const struct pm_profile *profile = report->profile;
-	const struct pm_weight *whole = &layout->section->view->total;
-	enum pm_key key = report->key;
-	uint32_t module;
+	uint32_t id = pm_row_id(row, column->at);
+	struct pm_str names = { 0 };
 
-	switch (cell) {
-	case CELL_SELF:
-		pm_str_printf(str, "%.1f%%", pm_weight_percent(&row->self, whole));
-		break;
-	case CELL_TOTAL:
-		pm_str_printf(str, "%.1f%%", pm_weight_percent(&row->total, whole));
-		break;
-	case CELL_SAMPLES:
+	if (column->key == PM_KEY_PROCESS) {
+		pm_put_process_names(&names, layout->section->view, id, report->ascii);
+		if (names.len > 0 && !names.failed)
+			pm_put_cut(str, names.data, width, false, report->ascii);
+		pm_str_release(&names);
+	} else {
+		pm_put_cut(str, profile->threads.data[id].comm, width, false,
+			   report->ascii);
+	}
+}
+
+static void put_weight(const struct layout *layout, enum cell cell,
+		       const struct pm_row *row, struct pm_str *str)
+{
+	const struct pm_weight *whole = &layout->section->view->total;
+
+	if (cell == CELL_TIME)
+		pm_put_duration(str, row->self.period);
+	else if (cell == CELL_TAKEN)
+		pm_str_printf(str, "%.1f%%",
+			      whole->samples ? 100.0 * (double)row->self.samples /
+						       (double)whole->samples
+					     : 0);
+	else if (cell == CELL_SAMPLES)
 		pm_put_count(str, row->self.samples);
+	else
+		pm_str_printf(
+			str, "%.1f%%",
+			pm_weight_percent(cell == CELL_SELF ? &row->self : &row->total,
+					  whole));
+}
+
+/* Text of a cell, at most @width columns (0: as long as it is). */
+static void put_cell(const struct layout *layout, const struct column *column,
+		     const struct pm_row *row, size_t width, struct pm_str *str)
+{
+	const struct pm_report *report = layout->text->report;
+	const struct pm_profile *profile = report->profile;
+	uint32_t id = pm_row_id(row, column->at);
+
+	switch (column->cell) {
+	case CELL_SELF:
+	case CELL_TOTAL:
+	case CELL_TIME:
+	case CELL_TAKEN:
+	case CELL_SAMPLES:
+		put_weight(layout, column->cell, row, str);
 		break;
 	case CELL_FUNCTION:
-		put_function(layout, row, width, str);
+		put_function(layout, column, row, width, str);
 		break;
 	case CELL_MODULE:
-		module = row_module(profile, key, row);
-		pm_put_cut(str, pm_profile_module_name(profile, module), width, false,
+		id = pm_row_module(profile, column->key, column->at, row);
+		pm_put_cut(str, pm_profile_module_name(profile, id), width, false,
 			   report->ascii);
 		break;
 	case CELL_PATH:
-		if (row->id != PM_PROFILE_NONE)
-			pm_put_cut(str, profile->modules.data[row->id].path, width, true,
+		if (id != PM_PROFILE_NONE)
+			pm_put_cut(str, profile->modules.data[id].path, width, true,
 				   report->ascii);
 		break;
 	case CELL_SOURCE:
-		put_source(layout, row, width, str);
+		put_source(layout, column, row, width, str);
 		break;
 	case CELL_ADDRESS:
-		pm_str_hex(str, profile->frames.data[row->id].address);
+		pm_str_hex(str, profile->frames.data[id].address);
 		break;
 	case CELL_PID:
-		module = row_process(profile, key, row);
-		put_id(str, profile->processes.data[module].pid);
+		id = process_of(profile, column, row);
+		put_id(str, profile->processes.data[id].pid);
 		break;
 	case CELL_TID:
-		put_id(str, profile->threads.data[row->id].tid);
+		put_id(str, profile->threads.data[id].tid);
 		break;
 	case CELL_COMM:
-		pm_put_cut(str,
-			   key == PM_KEY_THREAD ? profile->threads.data[row->id].comm
-						: profile->processes.data[row->id].comm,
-			   width, false, report->ascii);
+		put_comm(layout, column, row, width, str);
+		break;
+	case CELL_NUMBER:
+		put_id(str,
+		       column->key == PM_KEY_PARALLELISM && id == 0 ? PM_FILE_NONE : id);
 		break;
 	}
 }
@@ -272,7 +343,7 @@ static int measure(struct layout *layout, const struct pm_row *rows, size_t len)
 			size_t columns;
 
 			pm_str_clear(&cell);
-			put_cell(layout, column->cell, &rows[i], 0, &cell);
+			put_cell(layout, column, &rows[i], 0, &cell);
 			columns = cell.data ? pm_columns(cell.data) : 0;
 			failed |= cell.failed;
 			if (columns > column->width)
@@ -317,7 +388,7 @@ static int print_row(const struct layout *layout, const struct pm_row *row)
 
 		pm_str_clear(&cell);
 		if (row)
-			put_cell(layout, column->cell, row, column->width, &cell);
+			put_cell(layout, column, row, column->width, &cell);
 		else
 			pm_str_puts(&cell, column->title);
 		failed |= cell.failed;
@@ -412,9 +483,11 @@ static int get_table(struct pm_table *ret, struct pm_section *section)
 {
 	const struct pm_report *report = section->report;
 	const struct pm_table *have;
+	struct pm_keys keys;
 
-	if (report->key != PM_KEY_FUNCTION || report->by_total)
-		return pm_table_init(ret, section->view, report->key, report->by_total);
+	pm_report_keys(report, &keys);
+	if (keys.len > 1 || report->key != PM_KEY_FUNCTION || report->by_total)
+		return pm_table_init_keys(ret, section->view, &keys, report->by_total);
 	have = pm_section_functions(section);
 	if (!have || pm_vec_reserve(&ret->rows, have->rows.len + 1) < 0)
 		return -ENOMEM;

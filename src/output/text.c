@@ -320,7 +320,8 @@ static int section_body(struct pm_text *text, struct pm_section *section)
 	if (report->show != PM_SHOW_TABLE)
 		return pm_text_tree(text, section);
 	r = pm_text_table(text, section);
-	if (r == 0 && !report->quiet && report->key == PM_KEY_FUNCTION)
+	if (r == 0 && !report->quiet && report->key == PM_KEY_FUNCTION &&
+	    report->more_keys_len == 0)
 		r = pm_text_hottest(text, section);
 	return r;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 enum {
+	PROCESS_NAMES = 3, /* shown of one process */
 	TAIL_THIRDS = 2, /* of a name cut in the middle, how much the end gets */
 };
 
@@ -322,6 +323,41 @@ void pm_put_event(struct pm_str *str, const struct pm_profile *profile, uint32_t
 		pm_str_printf(str, " (for %s)", events[event].requested);
 		return;
 	}
+}
+
+bool pm_event_is_time(const struct pm_profile_event *event)
+{
+	return !event->by_frequency && event->rate == 1 && strcmp(event->unit, "ns") == 0;
+}
+
+void pm_put_process_names(struct pm_str *str, const struct pm_view *view,
+			  uint32_t process, bool ascii)
+{
+	const struct pm_profile *profile = view->profile;
+	const char *names[PROCESS_NAMES];
+	size_t len = 0, more = 0;
+
+	for (size_t i = 0; i < view->cells.len; i++) {
+		const struct pm_profile_thread *thread =
+			&profile->threads
+				 .data[profile->cells.data[view->cells.data[i]].thread];
+		bool have = false;
+
+		if (thread->process != process || thread->pid != thread->tid)
+			continue;
+		for (size_t n = 0; n < len; n++)
+			have |= names[n] == thread->comm;
+		if (!have && len < PROCESS_NAMES)
+			names[len++] = thread->comm;
+		else if (!have)
+			more++;
+	}
+	if (len == 0)
+		names[len++] = profile->processes.data[process].comm;
+	for (size_t n = 0; n < len; n++)
+		pm_str_printf(str, "%s%s", n > 0 ? ", " : "", names[n]);
+	if (more > 0)
+		pm_str_printf(str, ", %s", ellipsis(ascii));
 }
 
 void pm_put_source(struct pm_str *str, const struct pm_profile_place *place)

@@ -107,6 +107,20 @@ static int find_event(struct pm_report_options *options, const struct pm_profile
 	return 0;
 }
 
+/* Faults or calls are no clock. */
+static int check_clock(const struct pm_report_options *options,
+		       const struct pm_profile *profile, struct pm_error *err)
+{
+	if ((!options->profile.latency && !options->profile.parallelism) ||
+	    profile->clock_event != PM_PROFILE_NONE || profile->info.read_samples == 0)
+		return 0;
+	pm_error_set(err, -EINVAL,
+		     "how many CPUs ran at a time cannot be told: no event of this "
+		     "recording is sampled by time");
+	pm_error_fix(err, "pmrec -F HZ, which samples a clock or cycles");
+	return -EINVAL;
+}
+
 static int report(struct pm_report_options *options, const struct pm_profile *profile)
 {
 	PM_CLEANUP(pm_sink_release) struct pm_sink sink = { 0 };
@@ -115,7 +129,8 @@ static int report(struct pm_report_options *options, const struct pm_profile *pr
 
 	options->report.profile = profile;
 	options->report.filter = &options->filter;
-	if (find_event(options, profile, &err) < 0)
+	if (check_clock(options, profile, &err) < 0 ||
+	    find_event(options, profile, &err) < 0)
 		return fail(&err, STATUS_USAGE);
 	if (pm_sink_open(&sink, options->output, &err) < 0)
 		return fail(&err, STATUS_FILE);

@@ -7,7 +7,7 @@
 /* Always -EINVAL, with @err telling what is wrong and where the help is. */
 int PM_PRINTF(2, 3) pm_report_usage(struct pm_error *err, const char *format, ...);
 
-int pm_report_parse_key(const char *text, enum pm_key *ret, struct pm_error *err);
+int pm_report_parse_keys(const char *text, struct pm_keys *ret, struct pm_error *err);
 int pm_report_parse_time(const char *text, struct pm_profile_options *ret,
 			 struct pm_error *err);
 int pm_report_parse_limit(const char *text, double *ret, struct pm_error *err);

@@ -25,7 +25,7 @@ int pm_report_usage(struct pm_error *err, const char *format, ...)
 
 /* ---- values ------------------------------------------------------------------------------- */
 
-int pm_report_parse_key(const char *text, enum pm_key *ret, struct pm_error *err)
+static bool parse_key(const char *word, size_t len, enum pm_key *ret)
 {
 	static const struct {
 		const char *name;
@@ -37,27 +37,56 @@ int pm_report_parse_key(const char *text, enum pm_key *ret, struct pm_error *err
 		{ "process", PM_KEY_PROCESS },
 		{ "line", PM_KEY_LINE },
 		{ "address", PM_KEY_ADDRESS },
+		{ "comm", PM_KEY_COMM },
+		{ "cpu", PM_KEY_CPU },
+		{ "parallelism", PM_KEY_PARALLELISM },
 		/* perf's words */
 		{ "symbol", PM_KEY_FUNCTION },
 		{ "sym", PM_KEY_FUNCTION },
 		{ "dso", PM_KEY_MODULE },
-		{ "comm", PM_KEY_THREAD },
 		{ "tid", PM_KEY_THREAD },
 		{ "pid", PM_KEY_PROCESS },
 		{ "srcline", PM_KEY_LINE },
 	};
 
 	for (size_t i = 0; i < PM_ARRAY_LEN(keys); i++) {
-		if (strcmp(keys[i].name, text) == 0) {
+		if (strlen(keys[i].name) == len && memcmp(keys[i].name, word, len) == 0) {
 			*ret = keys[i].key;
-			return 0;
+			return true;
 		}
 	}
-	return pm_report_usage(
-		err,
-		"cannot make a table by '%s': it is function, module, thread, process, "
-		"line or address",
-		text);
+	return false;
+}
+
+int pm_report_parse_keys(const char *text, struct pm_keys *ret, struct pm_error *err)
+{
+	struct pm_keys keys = { .len = 0 };
+
+	for (const char *word = text;; word++) {
+		size_t len = strcspn(word, ",");
+		enum pm_key key;
+
+		if (!parse_key(word, len, &key))
+			return pm_report_usage(
+				err,
+				"cannot make a table by '%.*s': it is function, module, "
+				"thread, process, line, address, comm, cpu or "
+				"parallelism",
+				(int)len, word);
+		for (uint32_t i = 0; i < keys.len; i++)
+			if (keys.key[i] == key)
+				return pm_report_usage(err, "--by has '%.*s' twice",
+						       (int)len, word);
+		if (keys.len == PM_KEYS_MAX)
+			return pm_report_usage(err, "--by takes up to %d words",
+					       PM_KEYS_MAX);
+		keys.key[keys.len++] = key;
+		word += len;
+		if (*word == '\0')
+			break;
+	}
+	*ret = keys;
+	return 0;
 }
 
 /* A number from 0 to @max at *at, which moves behind it. strtod() would take "inf" and hex. */

@@ -11,6 +11,7 @@ enum {
 	OPTION_CALLERS,
 	OPTION_CALLEES,
 	OPTION_BY,
+	OPTION_LATENCY,
 	OPTION_CHILDREN,
 	OPTION_EVENT,
 	OPTION_COMM,
@@ -41,6 +42,7 @@ static const struct option long_options[] = {
 	{ "callees", required_argument, NULL, OPTION_CALLEES },
 	{ "by", required_argument, NULL, OPTION_BY },
 	{ "sort", required_argument, NULL, OPTION_BY },
+	{ "latency", no_argument, NULL, OPTION_LATENCY },
 	{ "children", no_argument, NULL, OPTION_CHILDREN },
 	{ "event", required_argument, NULL, OPTION_EVENT },
 	{ "comm", required_argument, NULL, OPTION_COMM },
@@ -123,6 +125,21 @@ static int set_show(struct pm_report_options *options, enum pm_report_show show,
 	return 0;
 }
 
+static int set_keys(struct pm_report_options *options, const char *value,
+		    struct pm_error *err)
+{
+	struct pm_keys keys;
+	int r = pm_report_parse_keys(value, &keys, err);
+
+	if (r < 0)
+		return r;
+	options->report.key = keys.key[0];
+	options->report.more_keys_len = keys.len - 1;
+	memcpy(options->report.more_keys, keys.key + 1,
+	       sizeof(options->report.more_keys));
+	return 0;
+}
+
 static int set_format(struct pm_report_options *options, const char *name,
 		      struct pm_error *err)
 {
@@ -172,7 +189,10 @@ static int apply(struct pm_report_options *options, int option, const char *valu
 		return set_show(options, PM_SHOW_CALLEES, value, err);
 	case OPTION_BY:
 	case 's':
-		return pm_report_parse_key(value, &options->report.key, err);
+		return set_keys(options, value, err);
+	case OPTION_LATENCY:
+		options->profile.latency = true;
+		return 0;
 	case OPTION_CHILDREN:
 		options->report.by_total = true;
 		return 0;
@@ -237,6 +257,21 @@ static int apply(struct pm_report_options *options, int option, const char *valu
 	}
 }
 
+/* What only single samples know. */
+static void choose_samples(struct pm_report_options *options)
+{
+	struct pm_profile_options *profile = &options->profile;
+
+	profile->keep_samples = options->format->samples || profile->latency;
+	for (uint32_t i = 0; i <= options->report.more_keys_len; i++) {
+		enum pm_key key =
+			i == 0 ? options->report.key : options->report.more_keys[i - 1];
+
+		profile->parallelism |= key == PM_KEY_PARALLELISM;
+		profile->keep_samples |= key == PM_KEY_PARALLELISM || key == PM_KEY_CPU;
+	}
+}
+
 /* What goes together only in one way. */
 static int check(struct pm_report_options *options, struct pm_error *err)
 {
@@ -246,7 +281,7 @@ static int check(struct pm_report_options *options, struct pm_error *err)
 		return pm_report_usage(
 			err, "--format %s has whole stacks: it goes with no tree",
 			options->format->name);
-	options->profile.keep_samples = options->format->samples;
+	choose_samples(options);
 	if ((options->report.show == PM_SHOW_CALLERS ||
 	     options->report.show == PM_SHOW_CALLEES) &&
 	    options->report.function[0] == '\0')

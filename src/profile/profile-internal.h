@@ -59,6 +59,9 @@ int pm_load_finish(struct pm_loader *loader);
 int pm_load_failed(int code, struct pm_error *err);
 /* Asks the symbolizer of the options, if there is one. 0 or negative errno. */
 int pm_load_resymbolize(struct pm_loader *loader);
+/* How many CPUs ran at each kept sample, and shares of wall-clock time if asked for. Once
+ * samples are in order. 0 or -ENOMEM. */
+int pm_load_parallelism(struct pm_loader *loader);
 
 int pm_load_function(struct pm_loader *loader, const char *name, uint32_t module,
 		     uint32_t *ret);
@@ -66,3 +69,8 @@ int pm_load_place(struct pm_loader *loader, uint32_t function, const char *file,
 		  uint32_t line, uint32_t *ret);
 /* Copies @text into the pool; NULL stays NULL. -ENOMEM. */
 int pm_load_text(struct pm_loader *loader, const char *text, const char **ret);
+
+/* Sorts rows by self, or by total, heaviest first. */
+void pm_table_sort(struct pm_table *table, bool total_first);
+/* By frame, the first frame of the same address: the caller's to free. NULL without memory. */
+uint32_t *pm_table_addresses(const struct pm_profile *profile);

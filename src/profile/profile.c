@@ -207,7 +207,9 @@ int pm_load_finish(struct pm_loader *loader)
 	profile->info.threads = (uint32_t)loader->tids.len;
 	finish_times(loader);
 	finish_samples(loader);
-	r = pm_load_resymbolize(loader);
+	r = pm_load_parallelism(loader);
+	if (r == 0)
+		r = pm_load_resymbolize(loader);
 	if (r == 0)
 		r = finish_stackless(loader);
 	if (r == 0)
@@ -335,6 +337,7 @@ void pm_profile_free(struct pm_profile *profile)
 	pm_vec_release(&profile->samples);
 	pm_vec_release(&profile->fields);
 	pm_vec_release(&profile->field_names);
+	pm_vec_release(&profile->parallelism);
 	pm_text_pool_free(profile->texts);
 	free(profile);
 }

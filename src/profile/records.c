@@ -141,6 +141,7 @@ static int load_event(struct pm_loader *loader, const struct pm_file_event *even
 	struct pm_profile_event copy = {
 		.by_frequency = event->by_frequency,
 		.rate = event->rate,
+		.leader = event->leader,
 	};
 	const char *name = event->name ? event->name : "event";
 	int r = pm_load_text(loader, name, &copy.name);
@@ -155,6 +156,8 @@ static int load_event(struct pm_loader *loader, const struct pm_file_event *even
 	if (r == 0)
 		r = pm_load_text(loader, event->unit ? event->unit : "events",
 				 &copy.unit);
+	if (r == 0)
+		r = pm_load_text(loader, event->filter, &copy.filter);
 	return r < 0 ? r : pm_vec_push(&loader->profile->events, copy);
 }
 

@@ -29,15 +29,13 @@ static bool frame_equal(const void *table, uint32_t id, const void *key)
 	       function_of(profile, have) == function_of(profile, wanted);
 }
 
-static int keys_by_address(struct keys *keys)
+uint32_t *pm_table_addresses(const struct pm_profile *profile)
 {
-	const struct pm_profile *profile = keys->profile;
 	PM_CLEANUP(pm_index_release) struct pm_index index = { 0 };
+	PM_AUTO_FREE uint32_t *address_of =
+		calloc(profile->frames.len + 1, sizeof(*address_of));
 
-	keys->address_of = calloc(profile->frames.len + 1, sizeof(uint32_t));
-	if (!keys->address_of)
-		return -ENOMEM;
-	for (size_t i = 0; i < profile->frames.len; i++) {
+	for (size_t i = 0; address_of && i < profile->frames.len; i++) {
 		const struct pm_profile_frame *frame = &profile->frames.data[i];
 		uint64_t hash =
 			pm_hash_mix(frame->address, (uint64_t)frame->module << 32 |
@@ -47,11 +45,11 @@ static int keys_by_address(struct keys *keys)
 		if (id == PM_INDEX_NONE) {
 			id = (uint32_t)i;
 			if (pm_index_add(&index, hash, id) < 0)
-				return -ENOMEM;
+				return NULL;
 		}
-		keys->address_of[i] = id;
+		address_of[i] = id;
 	}
-	return 0;
+	return PM_TAKE_PTR(address_of);
 }
 
 static int keys_init(struct keys *keys, const struct pm_profile *profile, enum pm_key key)
@@ -75,7 +73,12 @@ static int keys_init(struct keys *keys, const struct pm_profile *profile, enum p
 		return 0;
 	case PM_KEY_ADDRESS:
 		keys->len = profile->frames.len;
-		return keys_by_address(keys);
+		keys->address_of = pm_table_addresses(profile);
+		return keys->address_of ? 0 : -ENOMEM;
+	case PM_KEY_COMM: /* pm_table_init_keys() makes those */
+	case PM_KEY_CPU:
+	case PM_KEY_PARALLELISM:
+		break;
 	}
 	return -EINVAL;
 }
@@ -227,6 +230,17 @@ static int compare_weights(const struct pm_weight *a, const struct pm_weight *b)
 	return (a->samples < b->samples) - (a->samples > b->samples);
 }
 
+static int compare_ids(const struct pm_row *a, const struct pm_row *b)
+{
+	for (uint32_t i = 0; i < PM_KEYS_MAX; i++) {
+		uint32_t left = pm_row_id(a, i), right = pm_row_id(b, i);
+
+		if (left != right)
+			return left < right ? -1 : 1;
+	}
+	return 0;
+}
+
 static int by_self(const void *a, const void *b)
 {
 	const struct pm_row *left = a, *right = b;
@@ -234,7 +248,7 @@ static int by_self(const void *a, const void *b)
 
 	if (r == 0)
 		r = compare_weights(&left->total, &right->total);
-	return r != 0 ? r : (left->id > right->id) - (left->id < right->id);
+	return r != 0 ? r : compare_ids(left, right);
 }
 
 static int by_total(const void *a, const void *b)
@@ -244,7 +258,7 @@ static int by_total(const void *a, const void *b)
 
 	if (r == 0)
 		r = compare_weights(&left->self, &right->self);
-	return r != 0 ? r : (left->id > right->id) - (left->id < right->id);
+	return r != 0 ? r : compare_ids(left, right);
 }
 
 /* Where most of each function happens: its heaviest line. */
@@ -286,6 +300,13 @@ static int add_places(struct pm_table *table, const struct pm_view *view)
 	return 0;
 }
 
+void pm_table_sort(struct pm_table *table, bool total_first)
+{
+	if (table->rows.len > 0)
+		qsort(table->rows.data, table->rows.len, sizeof(*table->rows.data),
+		      total_first ? by_total : by_self);
+}
+
 int pm_table_init(struct pm_table *ret, const struct pm_view *view, enum pm_key key,
 		  bool total_first)
 {
@@ -315,9 +336,7 @@ int pm_table_init(struct pm_table *ret, const struct pm_view *view, enum pm_key 
 		r = add_places(&table, view);
 	if (r < 0)
 		return r;
-	if (table.rows.len > 0)
-		qsort(table.rows.data, table.rows.len, sizeof(*table.rows.data),
-		      total_first ? by_total : by_self);
+	pm_table_sort(&table, total_first);
 	*ret = table;
 	table = (struct pm_table){ 0 };
 	return 0;

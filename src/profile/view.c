@@ -42,21 +42,51 @@ static bool same(const char *text, const char *item, size_t len)
 	return strncmp(text, item, len) == 0 && text[len] == '\0';
 }
 
+/*
+ * What a list says of @count things so far: with `!` an item is left out, and a list that
+ * begins with such an item means all others.
+ */
+struct choice {
+	bool *chosen; /* NULL without memory */
+	bool begun;
+};
+
+static void choice_release(struct choice *choice)
+{
+	free(choice->chosen);
+}
+
+/* Takes the mark off an item: whether its things are in or out. */
+static bool take_mark(struct choice *choice, size_t count, const char **item, size_t *len)
+{
+	bool in = **item != '!' || *len < 2;
+
+	if (!choice->begun && !in)
+		memset(choice->chosen, true, count);
+	choice->begun = true;
+	*item += !in;
+	*len -= !in;
+	return in;
+}
+
 static int filter_comm(const struct pm_profile *profile, const char *list, bool *threads,
 		       struct pm_error *err)
 {
 	size_t count = profile->threads.len, len;
-	PM_AUTO_FREE bool *match = calloc(count + 1, sizeof(*match));
+	PM_CLEANUP(choice_release)
+	struct choice choice = { .chosen = calloc(count + 1, sizeof(bool)) };
 	const char *item;
 
-	if (!match)
+	if (!choice.chosen)
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	while (next_item(&list, &item, &len)) {
-		bool found = false;
+		bool in = take_mark(&choice, count, &item, &len), found = false;
 
 		for (size_t i = 0; i < count; i++) {
-			if (same(profile->threads.data[i].comm, item, len))
-				found = match[i] = true;
+			if (same(profile->threads.data[i].comm, item, len)) {
+				found = true;
+				choice.chosen[i] = in;
+			}
 		}
 		if (!found) {
 			pm_error_set(err, -ENOENT, "no thread is called '%.*s'", (int)len,
@@ -66,36 +96,46 @@ static int filter_comm(const struct pm_profile *profile, const char *list, bool 
 		}
 	}
 	for (size_t i = 0; i < count; i++)
-		threads[i] &= match[i];
+		threads[i] &= choice.chosen[i];
 	return 0;
+}
+
+static int choose_id(const struct pm_profile *profile, uint64_t id, bool tids, bool in,
+		     struct choice *choice)
+{
+	bool found = false;
+
+	for (size_t i = 0; i < profile->threads.len; i++) {
+		const struct pm_profile_thread *thread = &profile->threads.data[i];
+
+		if ((tids ? thread->tid : thread->pid) == id) {
+			found = true;
+			choice->chosen[i] = in;
+		}
+	}
+	return found ? 0 : -ENOENT;
 }
 
 static int filter_ids(const struct pm_profile *profile, const char *list, bool tids,
 		      bool *threads, struct pm_error *err)
 {
 	size_t count = profile->threads.len, len;
-	PM_AUTO_FREE bool *match = calloc(count + 1, sizeof(*match));
+	PM_CLEANUP(choice_release)
+	struct choice choice = { .chosen = calloc(count + 1, sizeof(bool)) };
 	const char *item, *what = tids ? "thread" : "process";
 
-	if (!match)
+	if (!choice.chosen)
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	while (next_item(&list, &item, &len)) {
+		bool in = take_mark(&choice, count, &item, &len);
 		char text[24];
 		uint64_t id;
-		bool found = false;
 
 		snprintf(text, sizeof(text), "%.*s", (int)(len < 23 ? len : 23), item);
 		if (!pm_parse_u64(text, &id))
 			return pm_error_set(err, -EINVAL, "'%.*s' is no %s id", (int)len,
 					    item, what);
-		for (size_t i = 0; i < count; i++) {
-			const struct pm_profile_thread *thread =
-				&profile->threads.data[i];
-
-			if ((tids ? thread->tid : thread->pid) == id)
-				found = match[i] = true;
-		}
-		if (!found) {
+		if (choose_id(profile, id, tids, in, &choice) < 0) {
 			pm_error_set(err, -ENOENT, "no %s %.*s in this recording", what,
 				     (int)len, item);
 			pm_error_fix(err, "--by %s to see which there are", what);
@@ -103,14 +143,14 @@ static int filter_ids(const struct pm_profile *profile, const char *list, bool t
 		}
 	}
 	for (size_t i = 0; i < count; i++)
-		threads[i] &= match[i];
+		threads[i] &= choice.chosen[i];
 	return 0;
 }
 
 /* ---- modules ----------------------------------------------------------------------------- */
 
-static int match_module(const struct pm_profile *profile, const char *item, bool *modules,
-			struct pm_error *err)
+static int match_module(const struct pm_profile *profile, const char *item, bool in,
+			bool *modules, struct pm_error *err)
 {
 	size_t count = profile->modules.len, len = strlen(item);
 	bool found = false;
@@ -119,19 +159,26 @@ static int match_module(const struct pm_profile *profile, const char *item, bool
 	for (size_t i = 0; i < count; i++) {
 		const struct pm_profile_module *module = &profile->modules.data[i];
 
-		if (same(module->name, item, len) || same(module->path, item, len))
-			found = modules[i] = true;
+		if (same(module->name, item, len) || same(module->path, item, len)) {
+			found = true;
+			modules[i] = in;
+		}
 	}
-	if (same(pm_profile_module_name(profile, PM_PROFILE_NONE), item, len))
-		found = modules[count] = true;
+	if (same(pm_profile_module_name(profile, PM_PROFILE_NONE), item, len)) {
+		found = true;
+		modules[count] = in;
+	}
 	if (found)
 		return 0;
 	if (regcomp(&regex, item, REG_EXTENDED | REG_NOSUB) != 0)
 		return pm_error_set(err, -EINVAL,
 				    "'%s' is neither a module nor an expression", item);
-	for (size_t i = 0; i < count; i++)
-		if (regexec(&regex, profile->modules.data[i].path, 0, NULL, 0) == 0)
-			found = modules[i] = true;
+	for (size_t i = 0; i < count; i++) {
+		if (regexec(&regex, profile->modules.data[i].path, 0, NULL, 0) == 0) {
+			found = true;
+			modules[i] = in;
+		}
+	}
 	regfree(&regex);
 	if (found)
 		return 0;
@@ -143,12 +190,14 @@ static int match_module(const struct pm_profile *profile, const char *item, bool
 static int filter_modules(const struct pm_profile *profile, const char *list,
 			  bool *modules, struct pm_error *err)
 {
+	struct choice choice = { .chosen = modules };
 	const char *item;
 	size_t len;
 
 	while (next_item(&list, &item, &len)) {
+		bool in = take_mark(&choice, profile->modules.len + 1, &item, &len);
 		PM_AUTO_FREE char *text = strndup(item, len);
-		int r = text ? match_module(profile, text, modules, err) : -ENOMEM;
+		int r = text ? match_module(profile, text, in, modules, err) : -ENOMEM;
 
 		if (r < 0)
 			return r;
@@ -173,7 +222,8 @@ static int filter_symbol(const struct pm_profile *profile, const char *pattern,
 			 bool *stacks, struct pm_error *err)
 {
 	PM_CLEANUP(pm_function_set_release) struct pm_function_set set = { 0 };
-	int r = pm_function_set_init(&set, profile, pattern, err);
+	bool out = pattern[0] == '!' && pattern[1] != '\0';
+	int r = pm_function_set_init(&set, profile, pattern + out, err);
 
 	if (r < 0)
 		return r;
@@ -183,6 +233,8 @@ static int filter_symbol(const struct pm_profile *profile, const char *pattern,
 		stacks[i] = (parent != PM_PROFILE_NONE && stacks[parent]) ||
 			    stack_has(profile, i, &set);
 	}
+	for (uint32_t i = 0; out && i < profile->stacks.len; i++)
+		stacks[i] = !stacks[i];
 	return 0;
 }
 

@@ -596,7 +596,7 @@ for e in sys.argv[1:]:
 
 @test "wrong values say what is right" {
 	report 2 --by colour
-	fails_with "function, module, thread, process, line or address"
+	fails_with "function, module, thread, process, line, address, comm, cpu or"
 	local time
 	for time in 3-2 1 x-y 5%-6 - 1-2-3 1e3-2 -- ''; do
 		report 2 --time "$time"

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: MIT */
+/* What the rows of a table are about, for programs: names of fields and their values. */
+#include "output-internal.h"
+
+#include <string.h>
+
+void pm_report_keys(const struct pm_report *report, struct pm_keys *ret)
+{
+	*ret = (struct pm_keys){ .key[0] = report->key, .len = 1 };
+	for (uint32_t i = 0;
+	     i < report->more_keys_len && i < PM_ARRAY_LEN(report->more_keys); i++)
+		ret->key[ret->len++] = report->more_keys[i];
+}
+
+const char *pm_key_name(enum pm_key key)
+{
+	switch (key) {
+	case PM_KEY_FUNCTION:
+		return "function";
+	case PM_KEY_MODULE:
+		return "module";
+	case PM_KEY_THREAD:
+		return "thread";
+	case PM_KEY_PROCESS:
+		return "process";
+	case PM_KEY_LINE:
+		return "line";
+	case PM_KEY_ADDRESS:
+		return "address";
+	case PM_KEY_COMM:
+		return "comm";
+	case PM_KEY_CPU:
+		return "cpu";
+	case PM_KEY_PARALLELISM:
+		return "parallelism";
+	}
+	return "";
+}
+
+static const char *const names[] = {
+	[PM_FIELD_FUNCTION] = "function",
+	[PM_FIELD_MODULE] = "module",
+	[PM_FIELD_FILE] = "file",
+	[PM_FIELD_LINE] = "line",
+	[PM_FIELD_INLINED] = "inlined",
+	[PM_FIELD_PATH] = "path",
+	[PM_FIELD_BUILD_ID] = "build_id",
+	[PM_FIELD_PID] = "pid",
+	[PM_FIELD_TID] = "tid",
+	[PM_FIELD_COMM] = "comm",
+	[PM_FIELD_ADDRESS] = "address",
+	[PM_FIELD_CPU] = "cpu",
+	[PM_FIELD_PARALLELISM] = "parallelism",
+};
+
+/* Ended by PM_FIELDS. The order is part of what programs read. */
+static const enum pm_row_field fields_of[][6] = {
+	[PM_KEY_FUNCTION] = { PM_FIELD_FUNCTION, PM_FIELD_MODULE, PM_FIELD_FILE,
+			      PM_FIELD_LINE, PM_FIELD_INLINED, PM_FIELDS },
+	[PM_KEY_MODULE] = { PM_FIELD_MODULE, PM_FIELD_PATH, PM_FIELD_BUILD_ID,
+			    PM_FIELDS },
+	[PM_KEY_THREAD] = { PM_FIELD_PID, PM_FIELD_TID, PM_FIELD_COMM, PM_FIELDS },
+	[PM_KEY_PROCESS] = { PM_FIELD_PID, PM_FIELD_COMM, PM_FIELDS },
+	[PM_KEY_LINE] = { PM_FIELD_FILE, PM_FIELD_LINE, PM_FIELD_FUNCTION,
+			  PM_FIELD_MODULE, PM_FIELDS },
+	[PM_KEY_ADDRESS] = { PM_FIELD_ADDRESS, PM_FIELD_FUNCTION, PM_FIELD_MODULE,
+			     PM_FIELD_FILE, PM_FIELD_LINE, PM_FIELDS },
+	[PM_KEY_COMM] = { PM_FIELD_COMM, PM_FIELDS },
+	[PM_KEY_CPU] = { PM_FIELD_CPU, PM_FIELDS },
+	[PM_KEY_PARALLELISM] = { PM_FIELD_PARALLELISM, PM_FIELDS },
+};
+
+static bool has_key(const struct pm_keys *keys, enum pm_key key)
+{
+	for (uint32_t i = 0; i < keys->len; i++)
+		if (keys->key[i] == key)
+			return true;
+	return false;
+}
+
+/* Whether a field of @key is told better by another one: the name of a process by that of its
+ * thread, a function's heaviest line by the line at hand. */
+static bool is_told(const struct pm_keys *keys, enum pm_key key, enum pm_row_field field)
+{
+	bool finer = has_key(keys, PM_KEY_LINE) || has_key(keys, PM_KEY_ADDRESS);
+
+	if (key == PM_KEY_PROCESS && field == PM_FIELD_COMM)
+		return has_key(keys, PM_KEY_THREAD) || has_key(keys, PM_KEY_COMM);
+	if (key == PM_KEY_FUNCTION && (field == PM_FIELD_FILE || field == PM_FIELD_LINE))
+		return keys->len > 1;
+	if (key == PM_KEY_ADDRESS && (field == PM_FIELD_FILE || field == PM_FIELD_LINE))
+		return has_key(keys, PM_KEY_LINE);
+	return key == PM_KEY_FUNCTION && field == PM_FIELD_INLINED && finer;
+}
+
+size_t pm_row_fields(const struct pm_keys *keys, struct pm_row_column *ret)
+{
+	bool have[PM_FIELDS] = { false };
+	size_t len = 0;
+
+	for (uint32_t i = 0; i < keys->len; i++) {
+		const enum pm_row_field *field = fields_of[keys->key[i]];
+
+		for (; *field != PM_FIELDS; field++) {
+			if (have[*field] || is_told(keys, keys->key[i], *field))
+				continue;
+			have[*field] = true;
+			ret[len++] = (struct pm_row_column){ .name = names[*field],
+							     .field = *field,
+							     .key = keys->key[i],
+							     .at = i };
+		}
+	}
+	return len;
+}
+
+/* ---- values ------------------------------------------------------------------------------ */
+
+uint32_t pm_row_place(const struct pm_profile *profile, enum pm_key key, uint32_t at,
+		      const struct pm_row *row)
+{
+	uint32_t id = pm_row_id(row, at);
+
+	if (key == PM_KEY_LINE)
+		return id;
+	if (key == PM_KEY_ADDRESS)
+		return profile->levels.data[profile->frames.data[id].first_level];
+	return row->place;
+}
+
+uint32_t pm_row_function(const struct pm_profile *profile, enum pm_key key, uint32_t at,
+			 const struct pm_row *row)
+{
+	if (key == PM_KEY_FUNCTION)
+		return pm_row_id(row, at);
+	return profile->places.data[pm_row_place(profile, key, at, row)].function;
+}
+
+uint32_t pm_row_module(const struct pm_profile *profile, enum pm_key key, uint32_t at,
+		       const struct pm_row *row)
+{
+	if (key == PM_KEY_MODULE)
+		return pm_row_id(row, at);
+	return profile->functions.data[pm_row_function(profile, key, at, row)].module;
+}
+
+static void set_text(struct pm_row_value *ret, const char *text, const char *otherwise)
+{
+	ret->kind = PM_VALUE_TEXT;
+	ret->known = text != NULL;
+	ret->text = text ? text : otherwise;
+}
+
+static void set_number(struct pm_row_value *ret, bool known, uint64_t number)
+{
+	ret->kind = PM_VALUE_NUMBER;
+	ret->known = known;
+	ret->number = number;
+}
+
+static void get_code(const struct pm_profile *profile, const struct pm_row_column *column,
+		     const struct pm_row *row, struct pm_row_value *ret)
+{
+	const struct pm_profile_function *function;
+	const struct pm_profile_place *place = NULL;
+	uint32_t id;
+
+	if (column->field == PM_FIELD_FUNCTION) {
+		id = pm_row_function(profile, column->key, column->at, row);
+		function = &profile->functions.data[id];
+		set_text(ret, function->unknown ? NULL : function->name, function->name);
+		return;
+	}
+	id = pm_row_place(profile, column->key, column->at, row);
+	if (id != PM_PROFILE_NONE)
+		place = &profile->places.data[id];
+	if (column->field == PM_FIELD_FILE)
+		set_text(ret, place ? place->file : NULL, "");
+	else
+		set_number(ret, place && place->line > 0, place ? place->line : 0);
+}
+
+static void get_module(const struct pm_profile *profile,
+		       const struct pm_row_column *column, const struct pm_row *row,
+		       struct pm_row_value *ret)
+{
+	uint32_t id = pm_row_module(profile, column->key, column->at, row);
+	const struct pm_profile_module *module =
+		id == PM_PROFILE_NONE ? NULL : &profile->modules.data[id];
+
+	if (column->field == PM_FIELD_MODULE)
+		set_text(ret, module ? module->name : NULL,
+			 pm_profile_module_name(profile, id));
+	else if (column->field == PM_FIELD_PATH)
+		set_text(ret, module ? module->path : NULL, "");
+	else
+		set_text(ret, module ? module->build_id : NULL, "");
+}
+
+static void get_thread(const struct pm_profile *profile,
+		       const struct pm_row_column *column, const struct pm_row *row,
+		       struct pm_row_value *ret)
+{
+	uint32_t id = pm_row_id(row, column->at), number;
+
+	if (column->key == PM_KEY_PROCESS) {
+		if (column->field == PM_FIELD_COMM)
+			set_text(ret, profile->processes.data[id].comm, "");
+		else
+			set_number(ret, profile->processes.data[id].pid != PM_FILE_NONE,
+				   profile->processes.data[id].pid);
+	} else if (column->field == PM_FIELD_COMM) {
+		set_text(ret, profile->threads.data[id].comm, "");
+	} else {
+		number = column->field == PM_FIELD_PID ? profile->threads.data[id].pid
+						       : profile->threads.data[id].tid;
+		set_number(ret, number != PM_FILE_NONE, number);
+	}
+}
+
+void pm_row_get(const struct pm_profile *profile, const struct pm_row_column *column,
+		const struct pm_row *row, struct pm_row_value *ret)
+{
+	uint32_t id = pm_row_id(row, column->at);
+
+	*ret = (struct pm_row_value){ .kind = PM_VALUE_TEXT };
+	switch (column->field) {
+	case PM_FIELD_FUNCTION:
+	case PM_FIELD_FILE:
+	case PM_FIELD_LINE:
+		get_code(profile, column, row, ret);
+		break;
+	case PM_FIELD_MODULE:
+	case PM_FIELD_PATH:
+	case PM_FIELD_BUILD_ID:
+		get_module(profile, column, row, ret);
+		break;
+	case PM_FIELD_PID:
+	case PM_FIELD_TID:
+	case PM_FIELD_COMM:
+		get_thread(profile, column, row, ret);
+		break;
+	case PM_FIELD_INLINED:
+		set_number(ret, true, row->inlined);
+		ret->kind = PM_VALUE_BOOL;
+		break;
+	case PM_FIELD_ADDRESS:
+		set_number(ret, true, profile->frames.data[id].address);
+		ret->kind = PM_VALUE_ADDRESS;
+		break;
+	case PM_FIELD_CPU:
+		set_number(ret, id != PM_FILE_NONE, id);
+		break;
+	case PM_FIELD_PARALLELISM:
+		set_number(ret, id != 0, id);
+		break;
+	case PM_FIELDS:
+		break;
+	}
+}

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How many CPUs ran the recorded program at a time, from samples alone. A sample of an event
+ * that is taken F times a second stands for the 1/F seconds before it on its CPU; so a CPU
+ * ran while such an interval covers it, and the parallelism is the number of CPUs that did.
+ * A thread that is preempted leaves part of an interval uncovered, and whoever comes next
+ * begins with part of his: a gap shorter than an interval on one CPU is no pause.
+ */
+#include "profile-internal.h"
+
+#include <string.h>
+
+#define NS_PER_S 1000000000
+
+struct lane {
+	uint64_t key; /* a CPU, or a thread where the CPU is unknown */
+	uint64_t last_ns; /* its last sample */
+	bool seen;
+};
+
+struct work {
+	struct pm_profile *profile;
+	struct pm_index index;
+	PM_VEC(struct lane) lanes;
+	/* Intervals (starts, ends] in which a lane ran; each list sorted on its own. */
+	PM_VEC(uint64_t) starts;
+	PM_VEC(uint64_t) ends;
+};
+
+static void work_release(struct work *work)
+{
+	pm_index_release(&work->index);
+	pm_vec_release(&work->lanes);
+	pm_vec_release(&work->starts);
+	pm_vec_release(&work->ends);
+}
+
+/* ---- which event tells ------------------------------------------------------------------- */
+
+static bool is_blocked_time(const struct pm_profile_event *event)
+{
+	return strcmp(event->name, "off-cpu") == 0;
+}
+
+/* The time from one sample to the next while a thread runs, 0: none is known. */
+static uint64_t interval_of(const struct pm_profile_event *event)
+{
+	if (is_blocked_time(event) || event->rate == 0)
+		return 0;
+	if (event->by_frequency)
+		return event->rate < NS_PER_S ? NS_PER_S / event->rate : 1;
+	return strcmp(event->unit, "ns") == 0 ? event->rate : 0;
+}
+
+/* Of several the one with the most samples: it sees the most. */
+static uint32_t find_clock(const struct pm_profile *profile, const uint64_t *samples)
+{
+	uint32_t best = PM_PROFILE_NONE;
+
+	for (uint32_t i = 0; i < profile->events.len; i++) {
+		const struct pm_profile_event *event = &profile->events.data[i];
+
+		if (samples[i] > 0 && interval_of(event) > 0 &&
+		    (best == PM_PROFILE_NONE || samples[i] > samples[best]))
+			best = i;
+	}
+	return best;
+}
+
+static bool idles(const struct pm_profile *profile,
+		  const struct pm_profile_sample *sample)
+{
+	return profile->threads.data[profile->cells.data[sample->cell].thread].pid == 0;
+}
+
+static uint32_t event_of(const struct pm_profile *profile,
+			 const struct pm_profile_sample *sample)
+{
+	return profile->cells.data[sample->cell].event;
+}
+
+/* ---- intervals --------------------------------------------------------------------------- */
+
+static bool lane_equal(const void *table, uint32_t id, const void *key)
+{
+	return ((const struct work *)table)->lanes.data[id].key == *(const uint64_t *)key;
+}
+
+static int find_lane(struct work *work, const struct pm_profile_sample *sample,
+		     struct lane **ret)
+{
+	uint64_t key = sample->cpu, hash;
+	uint32_t id;
+	int r = 0;
+
+	if (sample->cpu == PM_FILE_NONE)
+		key = 1ull << 32 | work->profile->cells.data[sample->cell].thread;
+	hash = pm_hash_mix(key, 0);
+	id = pm_index_find(&work->index, hash, lane_equal, work, &key);
+	if (id == PM_INDEX_NONE) {
+		id = (uint32_t)work->lanes.len;
+		r = pm_vec_push(&work->lanes, (struct lane){ .key = key });
+		if (r == 0)
+			r = pm_index_add(&work->index, hash, id);
+		if (r < 0)
+			return r;
+	}
+	*ret = &work->lanes.data[id];
+	return 0;
+}
+
+/* (last, time] if the pause is none, else (time - interval, time]. */
+static int cover(struct work *work, const struct pm_profile_sample *sample,
+		 uint64_t interval)
+{
+	uint64_t time = sample->time_ns;
+	uint64_t start = time > interval ? time - interval : 0;
+	struct lane *lane;
+	int r = find_lane(work, sample, &lane);
+
+	if (r < 0)
+		return r;
+	if (lane->seen && (lane->last_ns >= start || start - lane->last_ns < interval))
+		start = lane->last_ns;
+	lane->seen = true;
+	lane->last_ns = time;
+	r = pm_vec_push(&work->starts, start);
+	return r < 0 ? r : pm_vec_push(&work->ends, time);
+}
+
+static int by_number(const void *a, const void *b)
+{
+	uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+
+	return (left > right) - (left < right);
+}
+
+static int find_intervals(struct work *work)
+{
+	const struct pm_profile *profile = work->profile;
+	uint64_t interval = interval_of(&profile->events.data[profile->clock_event]);
+
+	for (size_t i = 0; i < profile->samples.len; i++) {
+		const struct pm_profile_sample *sample = &profile->samples.data[i];
+		int r = 0;
+
+		if (event_of(profile, sample) == profile->clock_event &&
+		    !idles(profile, sample))
+			r = cover(work, sample, interval);
+		if (r < 0)
+			return r;
+	}
+	/* Samples are in order of time, and so are the ends; the starts nearly. */
+	if (work->starts.len > 0)
+		qsort(work->starts.data, work->starts.len, sizeof(uint64_t), by_number);
+	return 0;
+}
+
+/* ---- at each sample ----------------------------------------------------------------------- */
+
+static void count(struct work *work)
+{
+	struct pm_profile *profile = work->profile;
+	size_t begun = 0, ended = 0;
+
+	for (size_t i = 0; i < profile->samples.len; i++) {
+		const struct pm_profile_sample *sample = &profile->samples.data[i];
+		uint64_t time = sample->time_ns;
+
+		while (begun < work->starts.len && work->starts.data[begun] < time)
+			begun++;
+		while (ended < work->ends.len && work->ends.data[ended] < time)
+			ended++;
+		/* One at the very beginning has an interval without a length. */
+		profile->parallelism.data[i] =
+			idles(profile, sample) ||
+					is_blocked_time(
+						&profile->events
+							 .data[event_of(profile, sample)])
+				? 0
+			: begun > ended ? (uint32_t)(begun - ended)
+			: event_of(profile, sample) == profile->clock_event ? 1
+									    : 0;
+	}
+}
+
+/* Periods are integers: what a division leaves over goes to the next sample of its event, so
+ * that small ones do not vanish. */
+static int divide(struct pm_profile *profile)
+{
+	PM_AUTO_FREE double *left = calloc(profile->events.len + 1, sizeof(*left));
+
+	if (!left)
+		return -ENOMEM;
+	for (size_t i = 0; i < profile->events.len; i++)
+		profile->events.data[i].divided =
+			interval_of(&profile->events.data[i]) > 0;
+	for (size_t i = 0; i < profile->cells.len; i++)
+		profile->cells.data[i].weight = (struct pm_weight){ 0 };
+	for (size_t i = 0; i < profile->samples.len; i++) {
+		struct pm_profile_sample *sample = &profile->samples.data[i];
+		uint32_t event = event_of(profile, sample);
+		uint32_t running = profile->parallelism.data[i];
+		struct pm_weight weight = { .samples = 1 };
+
+		if (profile->events.data[event].divided && idles(profile, sample)) {
+			sample->period = 0;
+		} else if (profile->events.data[event].divided && running > 1) {
+			left[event] += (double)(sample->period % running) / running;
+			sample->period /= running;
+			if (left[event] >= 1 - 1e-9) {
+				left[event] -= 1;
+				sample->period++;
+			}
+		}
+		weight.period = sample->period;
+		pm_weight_add(&profile->cells.data[sample->cell].weight, &weight);
+	}
+	profile->latency = true;
+	return 0;
+}
+
+int pm_load_parallelism(struct pm_loader *loader)
+{
+	struct pm_profile *profile = loader->profile;
+	const struct pm_profile_options *options = loader->options;
+	PM_CLEANUP(work_release) struct work work = { .profile = profile };
+	PM_AUTO_FREE uint64_t *samples = NULL;
+	int r;
+
+	profile->clock_event = PM_PROFILE_NONE;
+	if (!options || !options->keep_samples ||
+	    (!options->parallelism && !options->latency))
+		return 0;
+	samples = calloc(profile->events.len + 1, sizeof(*samples));
+	if (!samples ||
+	    pm_vec_reserve(&profile->parallelism, profile->samples.len + 1) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < profile->samples.len; i++)
+		samples[event_of(profile, &profile->samples.data[i])]++;
+	profile->clock_event = find_clock(profile, samples);
+	memset(profile->parallelism.data, 0, profile->samples.len * sizeof(uint32_t));
+	profile->parallelism.len = profile->samples.len;
+	if (profile->clock_event == PM_PROFILE_NONE)
+		return 0;
+	r = find_intervals(&work);
+	if (r < 0)
+		return r;
+	count(&work);
+	return options->latency ? divide(profile) : 0;
+}
