@@ -116,6 +116,32 @@ int pm_symbols_find_line(int fd, const struct pm_symbol_options *options,
 			 const char *source, uint32_t line, pm_symbol_line_fn emit,
 			 void *user, struct pm_error *err);
 
+/* ---- the code of functions ---------------------------------------------------------- */
+
+/* A function as the symbol tables bound it. All is borrowed during the call. */
+struct pm_symbol_code {
+	uint64_t start, end; /* [start, end) svma */
+	bool open_end; /* the symbol has no size: up to the next one, or its section's end */
+	/* As in struct pm_symbol_function; of an entry of the PLT, what it leads to. */
+	const char *name;
+	uint16_t machine; /* EM_* (gABI) */
+	bool is_64;
+	const uint8_t *bytes; /* from start on */
+	size_t len; /* of them; less than end - start where the file ends before */
+};
+/* Negative stops. */
+typedef int (*pm_symbol_code_fn)(void *user, const struct pm_symbol_code *code);
+
+/*
+ * Calls @emit once for each function that holds some of the @len svma at @addresses, which
+ * are sorted, ascending and distinct. Addresses that no symbol holds, or for which the file
+ * has no bytes, are passed over; so are those behind the first 256 symbols without a size.
+ * Functions come by ascending address, but may overlap. 0; -ENOEXEC when it is no ELF; or what @emit returned.
+ */
+int pm_symbols_code(int fd, const uint64_t *addresses, size_t len,
+		    const struct pm_symbol_options *options, pm_symbol_code_fn emit,
+		    void *user, struct pm_error *err);
+
 /* ---- code made while running --------------------------------------------------------- */
 
 /* From a place in a function on, up to the next one's: a line of the source. */

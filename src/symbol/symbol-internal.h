@@ -108,7 +108,7 @@ int pm_debug_file_alt(struct pm_elf_image *ret, const void *id, size_t id_len,
 /* The symbol for one wanted address; name NULL: none. */
 struct pm_elf_symbol {
 	const char *name; /* borrowed from the image, with its version */
-	uint64_t start;
+	uint64_t start, end; /* [start, end); end == start or 0: it has no size */
 	bool plt; /* an entry of the PLT that leads to it */
 };
 

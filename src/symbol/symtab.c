@@ -208,6 +208,7 @@ static void answer(const struct pm_elf_image *image, uint64_t address,
 		return;
 	ret->name = candidate->name;
 	ret->start = candidate->start;
+	ret->end = candidate->end;
 }
 
 /*

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT */
+/* The bytes of whole functions, as the symbol tables bound them. */
+#include "symbol-internal.h"
+
+#include <string.h>
+
+enum {
+	PLT_ENTRY_BYTES = 16, /* without symbols nobody says it better */
+	/* Each costs a pass over the symbols; a file with many more is made to cost time. */
+	OPEN_ENDS_MAX = 256,
+};
+
+struct finder {
+	struct pm_elf_image image, debug; /* debug.elf NULL: there is none */
+	struct pm_elf_symbol *symbols;
+	struct pm_texts texts;
+	size_t open_ends;
+};
+
+static void finder_release(struct finder *finder)
+{
+	pm_elf_image_close(&finder->debug);
+	pm_elf_image_close(&finder->image);
+	free(finder->symbols);
+	pm_texts_release(&finder->texts);
+}
+
+/* The first start of a symbol behind @start in one table, if it is before @end. */
+static uint64_t next_start(const struct pm_elf_image *image, uint64_t start, uint64_t end)
+{
+	Elf_Scn *section = NULL;
+	GElf_Shdr shdr;
+
+	while ((section = elf_nextscn(image->elf, section))) {
+		Elf_Data *data;
+		GElf_Sym sym;
+
+		if (!gelf_getshdr(section, &shdr) ||
+		    (shdr.sh_type != SHT_SYMTAB && shdr.sh_type != SHT_DYNSYM))
+			continue;
+		data = elf_getdata(section, NULL);
+		for (int i = 1; data && gelf_getsym(data, i, &sym); i++) {
+			unsigned int type = GELF_ST_TYPE(sym.st_info);
+
+			if (sym.st_shndx != SHN_UNDEF && sym.st_value > start &&
+			    sym.st_value < end &&
+			    (type == STT_FUNC || type == STT_GNU_IFUNC))
+				end = sym.st_value;
+		}
+	}
+	return end;
+}
+
+/* Where the function ends that a symbol without size begins. */
+static uint64_t find_end(const struct finder *finder, const struct pm_range *section,
+			 const struct pm_elf_symbol *symbol)
+{
+	uint64_t end = section->end;
+
+	if (symbol->plt && end - symbol->start > PLT_ENTRY_BYTES)
+		return symbol->start + PLT_ENTRY_BYTES;
+	end = next_start(&finder->image, symbol->start, end);
+	return finder->debug.elf ? next_start(&finder->debug, symbol->start, end) : end;
+}
+
+/* The bytes at @start up to the end of what the file has of its section. */
+static const uint8_t *bytes_at(const struct pm_elf_image *image, uint64_t start,
+			       size_t *len)
+{
+	Elf_Scn *section = NULL;
+	GElf_Shdr shdr;
+
+	while ((section = elf_nextscn(image->elf, section))) {
+		uint64_t inside, left;
+
+		if (!gelf_getshdr(section, &shdr) || shdr.sh_type == SHT_NOBITS ||
+		    !(shdr.sh_flags & SHF_EXECINSTR) || start < shdr.sh_addr ||
+		    start - shdr.sh_addr >= shdr.sh_size)
+			continue;
+		inside = start - shdr.sh_addr;
+		left = shdr.sh_size - inside;
+		if (shdr.sh_offset >= image->file_len ||
+		    inside >= image->file_len - shdr.sh_offset)
+			return NULL;
+		if (left > image->file_len - shdr.sh_offset - inside)
+			left = image->file_len - shdr.sh_offset - inside;
+		*len = left;
+		return (const uint8_t *)image->map + shdr.sh_offset + inside;
+	}
+	return NULL;
+}
+
+/* The function of @symbol; one that has no bytes has len 0. */
+static void describe(struct finder *finder, const struct pm_elf_symbol *symbol,
+		     struct pm_symbol_code *ret)
+{
+	const struct pm_range *section = pm_elf_image_code(&finder->image, symbol->start);
+	size_t name_len = strnlen(symbol->name, PM_SYMBOL_TEXT_MAX), have = 0;
+	const char *version =
+		name_len > 0 ? memchr(symbol->name + 1, '@', name_len - 1) : NULL;
+	GElf_Ehdr header;
+
+	*ret = (struct pm_symbol_code){ .start = symbol->start };
+	if (!section || !gelf_getehdr(finder->image.elf, &header))
+		return;
+	ret->open_end = symbol->end <= symbol->start;
+	if (ret->open_end && finder->open_ends++ >= OPEN_ENDS_MAX)
+		return;
+	ret->end = ret->open_end ? find_end(finder, section, symbol) : symbol->end;
+	ret->name =
+		pm_texts_add_name(&finder->texts, symbol->name,
+				  version ? (size_t)(version - symbol->name) : name_len);
+	ret->machine = header.e_machine;
+	ret->is_64 = header.e_ident[EI_CLASS] == ELFCLASS64;
+	ret->bytes = bytes_at(&finder->image, ret->start, &have);
+	ret->len = !ret->bytes                    ? 0
+		   : have < ret->end - ret->start ? have
+						  : (size_t)(ret->end - ret->start);
+}
+
+static int emit_all(struct finder *finder, const struct pm_wanted *wanted,
+		    pm_symbol_code_fn emit, void *user)
+{
+	struct pm_symbol_code code = { 0 };
+
+	for (size_t i = 0; i < wanted->len; i++) {
+		int r;
+
+		if (!finder->symbols[i].name ||
+		    (code.end > code.start && wanted->addresses[i] < code.end))
+			continue;
+		describe(finder, &finder->symbols[i], &code);
+		if (code.end <= wanted->addresses[i] || code.len == 0)
+			continue;
+		r = emit(user, &code);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int pm_symbols_code(int fd, const uint64_t *addresses, size_t len,
+		    const struct pm_symbol_options *options, pm_symbol_code_fn emit,
+		    void *user, struct pm_error *err)
+{
+	PM_CLEANUP(finder_release) struct finder finder = { 0 };
+	const struct pm_wanted wanted = { addresses, len };
+	const struct pm_elf_image *debug;
+	int r = pm_elf_image_open(&finder.image, fd);
+
+	if (r < 0)
+		return pm_error_set(err, r, "%s",
+				    r == -ENOEXEC ? "this is no ELF file" : strerror(-r));
+	if (pm_debug_file_open(&finder.debug, &finder.image, fd, options) < 0)
+		finder.debug = (struct pm_elf_image){ 0 };
+	debug = finder.debug.elf ? &finder.debug : NULL;
+	finder.symbols = calloc(len + 1, sizeof(*finder.symbols));
+	r = finder.symbols
+		    ? pm_symtab_resolve(&finder.image, debug, &wanted, finder.symbols)
+		    : -ENOMEM;
+	if (r == 0)
+		r = pm_plt_resolve(&finder.image, debug, &wanted, finder.symbols);
+	if (r < 0)
+		return pm_error_set(err, r, "no memory left for its symbols");
+	return emit_all(&finder, &wanted, emit, user);
+}
