@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The file that a module was. Its path alone proves nothing: it may have been built anew, or
+ * be another machine's.
+ */
+#include "annotate-internal.h"
+
+#include "pm/proc.h"
+
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+enum {
+	VDSO_BYTES_MAX = 1 << 16, /* Linux has 4 to 12 KiB */
+};
+
+/* ---- the vDSO -------------------------------------------------------------------------- */
+
+/* How long the mapping is that begins at @start, 0: there is none. */
+static size_t mapping_len(uint64_t start)
+{
+	PM_AUTO_FCLOSE FILE *maps = fopen("/proc/self/maps", "re");
+	PM_AUTO_FREE char *text = NULL;
+	struct pm_maps_line line;
+	size_t cap = 0;
+	ssize_t len;
+
+	while (maps && (len = getline(&text, &cap, maps)) > 0) {
+		if (text[len - 1] == '\n')
+			text[--len] = '\0';
+		if (pm_maps_line_parse(text, (size_t)len, &line) == 0 &&
+		    line.start == start && line.end > start &&
+		    line.end - start <= VDSO_BYTES_MAX)
+			return (size_t)(line.end - start);
+	}
+	return 0;
+}
+
+/* A file with what the kernel gave this process, which is all of it. */
+static int open_vdso(void)
+{
+	PM_AUTO_CLOSE int fd = -1;
+	uint64_t start = getauxval(AT_SYSINFO_EHDR);
+	size_t len = start ? mapping_len(start) : 0;
+
+	if (len == 0)
+		return -ENOENT;
+	fd = memfd_create("vdso", MFD_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (write(fd, (const void *)(uintptr_t)start, len) != (ssize_t)len)
+		return -EIO;
+	return pm_take_fd(&fd);
+}
+
+/* ---- which file it is ------------------------------------------------------------------ */
+
+/* 0 when it is the recorded one. */
+static int check_build_id(int fd, const char *recorded, struct pm_error *err)
+{
+	uint8_t id[PM_MODULE_BUILD_ID_MAX], len;
+	char hex[2 * PM_MODULE_BUILD_ID_MAX + 1] = "";
+	int r = pm_elf_build_id(fd, id, &len);
+
+	if (r == -ENODATA)
+		return pm_error_set(err, -ESTALE,
+				    "another file is there now: it has no build-id, the "
+				    "recorded one has %s",
+				    recorded);
+	if (r < 0)
+		return pm_error_set(err, r, "%s",
+				    r == -ENOEXEC ? "this is no ELF file" : strerror(-r));
+	for (size_t i = 0; i < len; i++)
+		snprintf(hex + 2 * i, 3, "%02x", id[i]);
+	if (strcasecmp(hex, recorded) != 0)
+		return pm_error_set(err, -ESTALE,
+				    "another file is there now: its build-id is %s, the "
+				    "recorded one's is %s",
+				    hex, recorded);
+	return 0;
+}
+
+/* A file without a build-id can only be old enough to be the recorded one. */
+static int check_age(int fd, int64_t recorded_at, struct pm_error *err)
+{
+	uint8_t id[PM_MODULE_BUILD_ID_MAX], len;
+	struct stat st;
+	int r = pm_elf_build_id(fd, id, &len);
+
+	if (r == 0)
+		return pm_error_set(
+			err, -ESTALE,
+			"the recording knows no build-id of it, and this file "
+			"has one: it may be another");
+	if (r != -ENODATA)
+		return pm_error_set(err, r, "%s",
+				    r == -ENOEXEC ? "this is no ELF file" : strerror(-r));
+	if (fstat(fd, &st) < 0)
+		return pm_error_set(err, -errno, "%s", strerror(errno));
+	if (recorded_at == 0 || st.st_mtim.tv_sec > recorded_at)
+		return pm_error_set(err, -ESTALE,
+				    "it has no build-id and was changed after the "
+				    "recording began");
+	return 0;
+}
+
+static int check(struct pm_annotate_binary *binary,
+		 const struct pm_profile_module *module,
+		 const struct pm_annotate_search *search, struct pm_error *err)
+{
+	int r;
+
+	if (module->build_id)
+		return check_build_id(binary->fd, module->build_id, err);
+	r = check_age(binary->fd, search->recorded_at, err);
+	binary->unverified = r == 0;
+	return r;
+}
+
+/* ---- opening --------------------------------------------------------------------------- */
+
+static int no_file(const struct pm_profile_module *module, struct pm_error *err)
+{
+	if (module->kernel)
+		return pm_error_set(
+			err, -ENOTSUP,
+			"the kernel's code is not in a file: it patches itself "
+			"when it starts, and only /proc/kcore has what ran");
+	if (strcmp(module->kind, "jit") == 0 || strcmp(module->kind, "anon") == 0)
+		return pm_error_set(err, -ENOTSUP,
+				    "code that was made while running is in no file");
+	return 0;
+}
+
+static int open_path(struct pm_annotate_binary *ret,
+		     const struct pm_profile_module *module,
+		     const struct pm_annotate_search *search, struct pm_error *err)
+{
+	struct pm_str path = { 0 };
+
+	if (search->symfs)
+		pm_str_printf(&path, "%s/", search->symfs);
+	pm_str_puts(&path,
+		    module->path + (search->symfs ? strspn(module->path, "/") : 0));
+	if (path.failed) {
+		pm_str_release(&path);
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	}
+	ret->path = path.data;
+	ret->fd = pm_file_open(0, ret->path);
+	if (ret->fd >= 0)
+		return 0;
+	pm_error_set(err, ret->fd, "%s",
+		     ret->fd == -ENOTSUP ? "this is no regular file"
+					 : strerror(-ret->fd));
+	if (ret->fd == -ENOENT)
+		pm_error_fix(err, "--symfs with the folder under which it is now");
+	return ret->fd;
+}
+
+int pm_annotate_binary_open(struct pm_annotate_binary *ret,
+			    const struct pm_profile_module *module,
+			    const struct pm_annotate_search *search, struct pm_error *err)
+{
+	PM_CLEANUP(pm_annotate_binary_release)
+	struct pm_annotate_binary binary = { .fd = -1 };
+	int r = no_file(module, err);
+
+	if (r < 0)
+		return r;
+	if (strcmp(module->kind, "vdso") == 0) {
+		binary.path = strdup(module->path);
+		binary.fd = open_vdso();
+		r = binary.fd < 0 ? pm_error_set(err, binary.fd,
+						 "this process has no vDSO to look at")
+				  : 0;
+		/* Not by age: it is as old as this process. */
+		if (r == 0 && !module->build_id)
+			r = pm_error_set(err, -ESTALE,
+					 "the recording knows no build-id of the vDSO");
+	} else {
+		r = open_path(&binary, module, search, err);
+	}
+	if (r == 0)
+		r = check(&binary, module, search, err);
+	if (r < 0) {
+		pm_error_where(err, binary.path ? binary.path : module->path, -1);
+		return r;
+	}
+	*ret = binary;
+	binary = (struct pm_annotate_binary){ .fd = -1 };
+	return 0;
+}
+
+void pm_annotate_binary_release(struct pm_annotate_binary *binary)
+{
+	pm_cleanup_close(&binary->fd);
+	free(binary->path);
+	*binary = (struct pm_annotate_binary){ .fd = -1 };
+}

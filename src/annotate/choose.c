@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+#include "annotate-internal.h"
+
+#include <string.h>
+
+enum {
+	CANDIDATES = 4, /* of an ambiguous name, in a message */
+	CANDIDATE_BYTES = 60,
+};
+
+static int heavier_choice(const void *a, const void *b)
+{
+	const struct pm_annotate_choice *x = a, *y = b;
+	int order = pm_annotate_heavier(&x->self, &y->self);
+
+	if (order == 0)
+		order = pm_annotate_heavier(&x->total, &y->total);
+	return order != 0 ? order
+			  : (x->function > y->function) - (x->function < y->function);
+}
+
+/* Those of @set that the view has, with their weights. */
+static int weigh(struct pm_annotate_choices *ret, const struct pm_view *view,
+		 const struct pm_function_set *set)
+{
+	PM_AUTO_FREE uint32_t *ids = calloc(set->len + 1, sizeof(*ids));
+	PM_AUTO_FREE struct pm_annotate_lines *lines =
+		calloc(set->len + 1, sizeof(*lines));
+	size_t len = 0;
+	int r = 0;
+
+	if (!ids || !lines)
+		return -ENOMEM;
+	for (size_t i = 0; i < view->profile->functions.len; i++)
+		if (set->set[i])
+			ids[len++] = (uint32_t)i;
+	r = pm_annotate_lines_init(lines, view, ids, len);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < len; i++) {
+		struct pm_annotate_choice choice = { .function = ids[i],
+						     .self = lines[i].self,
+						     .total = lines[i].total };
+
+		pm_weight_add(&choice.self, &lines[i].inlined);
+		if (r == 0 && choice.total.samples > 0)
+			r = pm_vec_push(&ret->rows, choice);
+		pm_annotate_lines_release(&lines[i]);
+	}
+	if (ret->rows.len > 1)
+		qsort(ret->rows.data, ret->rows.len, sizeof(*ret->rows.data),
+		      heavier_choice);
+	return r;
+}
+
+/* Names the heaviest of several functions that a name fits; 0 when all are called the same. */
+static int check_names(const struct pm_annotate_choices *choices,
+		       const struct pm_profile *profile, const char *name,
+		       struct pm_error *err)
+{
+	struct pm_str names = { 0 };
+	const char *last = NULL;
+	size_t found = 0;
+
+	for (size_t i = 0; i < choices->rows.len; i++) {
+		const char *its =
+			profile->functions.data[choices->rows.data[i].function].name;
+
+		/* Equal texts are one pointer; the same name again is rarely far away. */
+		if (its == last)
+			continue;
+		last = its;
+		if (found++ < CANDIDATES)
+			pm_str_printf(&names, "%s%.*s", found == 1 ? "" : ", ",
+				      CANDIDATE_BYTES, its);
+	}
+	if (found > 1) {
+		pm_error_set(err, -ENOTUNIQ, "'%s' fits several functions", name);
+		if (!names.failed)
+			pm_error_fix(err, "one of: %s%s", names.data,
+				     found > CANDIDATES ? ", ..." : "");
+	}
+	pm_str_release(&names);
+	return found > 1 ? -ENOTUNIQ : 0;
+}
+
+int pm_annotate_choose(struct pm_annotate_choices *ret, const struct pm_view *view,
+		       const char *name, struct pm_error *err)
+{
+	PM_CLEANUP(pm_function_set_release) struct pm_function_set set = { 0 };
+	struct pm_annotate_choices choices = { 0 };
+	int r = pm_function_set_init(&set, view->profile, name, err);
+
+	if (r < 0)
+		return r;
+	r = weigh(&choices, view, &set);
+	if (r == 0 && choices.rows.len == 0)
+		r = pm_error_set(err, -ENOENT, "no sample here has '%s' on its stack",
+				 name);
+	else if (r == 0)
+		r = check_names(&choices, view->profile, name, err);
+	else
+		pm_error_set(err, r, "out of memory");
+	if (r < 0 && r != -ENOTUNIQ)
+		pm_annotate_choices_release(&choices);
+	else
+		*ret = choices;
+	return r;
+}
+
+void pm_annotate_choices_release(struct pm_annotate_choices *choices)
+{
+	pm_vec_release(&choices->rows);
+}

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: MIT */
+/* The instructions of a function, and which of them the samples of a view are on. */
+#include "annotate-internal.h"
+
+#include "pm/symbol.h"
+
+#include <string.h>
+
+/* Where the function was seen: an address of one file. */
+struct spot {
+	uint32_t module;
+	uint64_t address;
+	bool proper; /* not inlined there into another function */
+	struct pm_weight self, sum;
+};
+
+/* A symbol that holds some of the spots. */
+struct span {
+	uint64_t start, end;
+	bool proper, chosen;
+	struct pm_weight self, sum;
+};
+
+struct job {
+	const struct pm_view *view;
+	uint32_t function;
+	bool *has; /* by frame: the function is at one of its levels */
+	PM_VEC(struct spot) spots; /* by module, address; each once */
+	struct pm_weight self; /* of all of them */
+	size_t first, end; /* the spots in the file that is looked at */
+	PM_VEC(struct span) spans;
+	struct pm_annotate_code *code;
+	size_t bytes_left; /* that may still be taken apart */
+	uint32_t *insn_of_frame, *active; /* by frame; by instruction */
+};
+
+static void job_release(struct job *job)
+{
+	free(job->has);
+	pm_vec_release(&job->spots);
+	pm_vec_release(&job->spans);
+	free(job->insn_of_frame);
+	free(job->active);
+}
+
+/* ---- where it was seen --------------------------------------------------------------------- */
+
+static int find_frames(struct job *job)
+{
+	const struct pm_profile *profile = job->view->profile;
+
+	job->has = calloc(profile->frames.len + 1, sizeof(*job->has));
+	if (!job->has)
+		return -ENOMEM;
+	for (size_t i = 0; i < profile->frames.len; i++) {
+		const struct pm_profile_frame *frame = &profile->frames.data[i];
+
+		for (uint32_t k = 0; k < frame->levels; k++) {
+			uint32_t place = profile->levels.data[frame->first_level + k];
+
+			job->has[i] |=
+				profile->places.data[place].function == job->function;
+		}
+	}
+	return 0;
+}
+
+static int compare_spots(const void *a, const void *b)
+{
+	const struct spot *x = a, *y = b;
+
+	if (x->module != y->module)
+		return x->module < y->module ? -1 : 1;
+	return (x->address > y->address) - (x->address < y->address);
+}
+
+static int find_spots(struct job *job)
+{
+	const struct pm_profile *profile = job->view->profile;
+	size_t kept = 0;
+	struct spot *spots;
+
+	for (uint32_t i = 0; i < profile->stacks.len; i++) {
+		uint32_t id = profile->stacks.data[i].frame, last;
+		const struct pm_profile_frame *frame = &profile->frames.data[id];
+		struct spot spot = { .module = frame->module,
+				     .address = frame->address,
+				     .self = job->view->self[i],
+				     .sum = job->view->sum[i] };
+
+		if (!job->has[id] || spot.sum.samples == 0)
+			continue;
+		last = profile->levels.data[frame->first_level + frame->levels - 1];
+		spot.proper = profile->places.data[last].function == job->function;
+		pm_weight_add(&job->self, &spot.self);
+		if (pm_vec_push(&job->spots, spot) < 0)
+			return -ENOMEM;
+	}
+	if (job->spots.len == 0)
+		return -ENODATA;
+	spots = job->spots.data;
+	qsort(spots, job->spots.len, sizeof(*spots), compare_spots);
+	for (size_t i = 1; i < job->spots.len; i++) {
+		if (compare_spots(&spots[kept], &spots[i]) != 0) {
+			spots[++kept] = spots[i];
+			continue;
+		}
+		pm_weight_add(&spots[kept].self, &spots[i].self);
+		pm_weight_add(&spots[kept].sum, &spots[i].sum);
+		spots[kept].proper |= spots[i].proper;
+	}
+	job->spots.len = kept + 1;
+	return 0;
+}
+
+static int heavier(const struct pm_weight *self_a, const struct pm_weight *sum_a,
+		   const struct pm_weight *self_b, const struct pm_weight *sum_b)
+{
+	int order = pm_annotate_heavier(self_a, self_b);
+
+	return order != 0 ? order : pm_annotate_heavier(sum_a, sum_b);
+}
+
+/* A path may have been several files; the one with most samples is looked at. */
+static void choose_module(struct job *job)
+{
+	struct pm_weight best_self = { 0 }, best_sum = { 0 };
+	const struct spot *spots = job->spots.data;
+
+	for (size_t from = 0, to; from < job->spots.len; from = to) {
+		struct pm_weight self = { 0 }, sum = { 0 };
+
+		for (to = from;
+		     to < job->spots.len && spots[to].module == spots[from].module;
+		     to++) {
+			pm_weight_add(&self, &spots[to].self);
+			pm_weight_add(&sum, &spots[to].sum);
+		}
+		if (job->end == 0 || heavier(&self, &sum, &best_self, &best_sum) < 0) {
+			job->first = from;
+			job->end = to;
+			best_self = self;
+			best_sum = sum;
+		}
+	}
+}
+
+/* ---- the symbols there --------------------------------------------------------------------- */
+
+/* The first spot of the file at @address or behind it. */
+static size_t spots_from(const struct job *job, uint64_t address)
+{
+	size_t low = job->first, high = job->end;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (job->spots.data[mid].address < address)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+static int note_span(void *user, const struct pm_symbol_code *code)
+{
+	struct job *job = user;
+	struct span span = { .start = code->start, .end = code->end };
+
+	for (size_t i = spots_from(job, span.start);
+	     i < job->end && job->spots.data[i].address < span.end; i++) {
+		const struct spot *spot = &job->spots.data[i];
+
+		span.proper |= spot->proper;
+		pm_weight_add(&span.self, &spot->self);
+		pm_weight_add(&span.sum, &spot->sum);
+	}
+	return pm_vec_push(&job->spans, span);
+}
+
+static int heavier_span(const void *a, const void *b)
+{
+	const struct span *x = a, *y = b;
+
+	/* The function itself says more than where it is inlined. */
+	if (x->proper != y->proper)
+		return x->proper ? -1 : 1;
+	return heavier(&x->self, &x->sum, &y->self, &y->sum);
+}
+
+static void choose_spans(struct job *job)
+{
+	if (job->spans.len > 1)
+		qsort(job->spans.data, job->spans.len, sizeof(*job->spans.data),
+		      heavier_span);
+	for (size_t i = 0; i < job->spans.len && i < PM_ANNOTATE_PARTS_MAX; i++)
+		job->spans.data[i].chosen = true;
+}
+
+static const struct span *find_span(const struct job *job,
+				    const struct pm_symbol_code *code)
+{
+	for (size_t i = 0; i < job->spans.len && i < PM_ANNOTATE_PARTS_MAX; i++)
+		if (job->spans.data[i].start == code->start &&
+		    job->spans.data[i].end == code->end)
+			return &job->spans.data[i];
+	return NULL;
+}
+
+/* Takes apart what a chosen span has, without bytes that another one had already. */
+static int take_apart(void *user, const struct pm_symbol_code *from)
+{
+	struct job *job = user;
+	struct pm_annotate_code *code = job->code;
+	const struct span *span = find_span(job, from);
+	const struct pm_annotate_machine machine = { from->machine, from->is_64 };
+	struct pm_annotate_part part = { .start = from->start,
+					 .end = from->end,
+					 .first = (uint32_t)code->insns.len };
+	size_t len = from->len;
+	int r;
+
+	if (!span || (code->parts.len > 0 &&
+		      from->start < code->parts.data[code->parts.len - 1].end))
+		return 0;
+	if (len > job->bytes_left)
+		len = job->bytes_left;
+	job->bytes_left -= len;
+	part.bytes_left = from->end - from->start - len;
+	part.is_container = !span->proper;
+	r = pm_annotate_disassemble(code, &machine, from->bytes, len, from->start);
+	if (r == 0 && from->name) {
+		part.symbol = pm_annotate_texts_add(code->texts, from->name);
+		r = part.symbol ? 0 : -ENOMEM;
+	}
+	part.len = (uint32_t)code->insns.len - part.first;
+	return r < 0 ? r : pm_vec_push(&code->parts, part);
+}
+
+static int read_code(struct job *job, int fd, const struct pm_annotate_search *search,
+		     struct pm_error *err)
+{
+	const struct pm_symbol_options options = { .debug_dir = search->debug_dir };
+	size_t len = job->end - job->first;
+	PM_AUTO_FREE uint64_t *addresses = calloc(len + 1, sizeof(*addresses));
+	int r;
+
+	if (!addresses)
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	for (size_t i = 0; i < len; i++)
+		addresses[i] = job->spots.data[job->first + i].address;
+	r = pm_symbols_code(fd, addresses, len, &options, note_span, job, err);
+	if (r < 0)
+		return r;
+	choose_spans(job);
+	job->bytes_left = PM_ANNOTATE_CODE_BYTES_MAX;
+	r = pm_symbols_code(fd, addresses, len, &options, take_apart, job, err);
+	if (r == -ENOTSUP)
+		return pm_error_set(err, r,
+				    "code of this kind of machine cannot be taken apart");
+	if (r == 0 && job->code->insns.len == 0)
+		return pm_error_set(err, -ENOENT,
+				    "no symbol table says where the function begins and "
+				    "ends");
+	return r;
+}
+
+/* ---- weights ------------------------------------------------------------------------------- */
+
+static uint32_t insn_of(const struct job *job, uint32_t stack)
+{
+	return job->insn_of_frame[job->view->profile->stacks.data[stack].frame];
+}
+
+static void enter(void *user, uint32_t stack)
+{
+	struct job *job = user;
+	uint32_t id = insn_of(job, stack);
+	struct pm_annotate_insn *insn;
+
+	if (id == PM_PROFILE_NONE)
+		return;
+	insn = &job->code->insns.data[id];
+	pm_weight_add(&insn->self, &job->view->self[stack]);
+	if (job->active[id]++ == 0)
+		pm_weight_add(&insn->total, &job->view->sum[stack]);
+}
+
+static void leave(void *user, uint32_t stack)
+{
+	struct job *job = user;
+	uint32_t id = insn_of(job, stack);
+
+	if (id != PM_PROFILE_NONE)
+		job->active[id]--;
+}
+
+static int weigh(struct job *job)
+{
+	const struct pm_profile *profile = job->view->profile;
+	struct pm_annotate_code *code = job->code;
+
+	job->insn_of_frame = malloc((profile->frames.len + 1) * sizeof(uint32_t));
+	job->active = calloc(code->insns.len + 1, sizeof(uint32_t));
+	if (!job->insn_of_frame || !job->active)
+		return -ENOMEM;
+	for (size_t i = 0; i < profile->frames.len; i++) {
+		const struct pm_profile_frame *frame = &profile->frames.data[i];
+
+		job->insn_of_frame[i] =
+			job->has[i] && frame->module == code->module
+				? pm_annotate_find_insn(code, frame->address)
+				: PM_PROFILE_NONE;
+	}
+	pm_annotate_walk(job->view, enter, leave, job);
+	for (size_t i = 0; i < code->parts.len; i++) {
+		struct pm_annotate_part *part = &code->parts.data[i];
+
+		for (uint32_t k = 0; k < part->len; k++)
+			pm_weight_add(&part->self,
+				      &code->insns.data[part->first + k].self);
+		pm_weight_add(&code->shown, &part->self);
+	}
+	code->elsewhere.samples = job->self.samples - code->shown.samples;
+	code->elsewhere.period = job->self.period - code->shown.period;
+	return 0;
+}
+
+/* ---- all of it ----------------------------------------------------------------------------- */
+
+static int run(struct job *job, const struct pm_annotate_search *search,
+	       struct pm_error *err)
+{
+	const struct pm_profile *profile = job->view->profile;
+	PM_CLEANUP(pm_annotate_binary_release)
+	struct pm_annotate_binary binary = { .fd = -1 };
+	const char *name = profile->functions.data[job->function].name;
+	struct pm_annotate_code *code = job->code;
+	int r = find_frames(job);
+
+	if (r == 0)
+		r = find_spots(job);
+	if (r < 0)
+		return pm_error_set(err, r, "%s",
+				    r == -ENODATA ? "no sample has it" : "out of memory");
+	choose_module(job);
+	code->module = job->spots.data[job->first].module;
+	if (code->module == PM_PROFILE_NONE)
+		return pm_error_set(err, -ENOTSUP,
+				    "its code was in no file when it was recorded");
+	r = pm_annotate_binary_open(&binary, &profile->modules.data[code->module], search,
+				    err);
+	if (r < 0)
+		return r;
+	code->unverified = binary.unverified;
+	code->path = strdup(binary.path);
+	r = read_code(job, binary.fd, search, err);
+	if (r < 0) {
+		pm_error_where(err, binary.path, -1);
+		return r;
+	}
+	r = code->path ? pm_annotate_place_insns(code, binary.fd, name, search) : -ENOMEM;
+	if (r == 0)
+		r = weigh(job);
+	return r < 0 ? pm_error_set(err, r, "out of memory") : 0;
+}
+
+int pm_annotate_code_init(struct pm_annotate_code *ret, const struct pm_view *view,
+			  uint32_t function, const struct pm_annotate_search *search,
+			  struct pm_error *err)
+{
+	static const struct pm_annotate_search nothing;
+	struct pm_annotate_code code = { 0 };
+	PM_CLEANUP(job_release)
+	struct job job = { .view = view, .function = function, .code = &code };
+	int r = run(&job, search ? search : &nothing, err);
+
+	if (r < 0) {
+		pm_annotate_code_release(&code);
+		return r;
+	}
+	*ret = code;
+	return 0;
+}
+
+void pm_annotate_code_release(struct pm_annotate_code *code)
+{
+	free(code->path);
+	pm_vec_release(&code->parts);
+	pm_vec_release(&code->insns);
+	pm_annotate_texts_free(code->texts);
+	*code = (struct pm_annotate_code){ 0 };
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+/* Bytes to instructions, with capstone. Any bytes may come: every step moves on. */
+#include "annotate-internal.h"
+
+#include <capstone.h>
+#include <elf.h>
+#include <string.h>
+
+enum {
+	/* Where an instruction may begin when one is not valid. */
+	STEP_X86 = 1,
+	STEP_AARCH64 = 4,
+};
+
+struct engine {
+	csh handle;
+	bool open;
+	cs_insn *insn;
+	uint8_t step;
+	uint16_t machine;
+};
+
+static void engine_close(struct engine *engine)
+{
+	if (engine->insn)
+		cs_free(engine->insn, 1);
+	if (engine->open)
+		cs_close(&engine->handle);
+}
+
+/* How machines differ for capstone. */
+static int engine_open(struct engine *engine, const struct pm_annotate_machine *machine)
+{
+	cs_arch arch = CS_ARCH_X86;
+	cs_mode mode = CS_MODE_LITTLE_ENDIAN;
+
+	*engine = (struct engine){ .step = STEP_X86, .machine = machine->machine };
+	switch (machine->machine) {
+	case EM_X86_64:
+		/* x32 runs 64-bit code, too. */
+		mode |= CS_MODE_64;
+		break;
+	case EM_386:
+		mode |= CS_MODE_32;
+		break;
+	case EM_AARCH64:
+		arch = CS_ARCH_ARM64;
+		engine->step = STEP_AARCH64;
+		break;
+	default:
+		return -ENOTSUP;
+	}
+	if (cs_open(arch, mode, &engine->handle) != CS_ERR_OK)
+		return -ENOTSUP; /* a capstone built without it */
+	engine->open = true;
+	cs_option(engine->handle, CS_OPT_DETAIL, CS_OPT_ON);
+	/* As objdump and perf write it. */
+	if (arch == CS_ARCH_X86)
+		cs_option(engine->handle, CS_OPT_SYNTAX, CS_OPT_SYNTAX_ATT);
+	engine->insn = cs_malloc(engine->handle);
+	return engine->insn ? 0 : -ENOMEM;
+}
+
+/* ---- one instruction ------------------------------------------------------------------- */
+
+static void look_at_x86(const cs_insn *from, struct pm_annotate_insn *ret)
+{
+	const cs_x86 *x86 = &from->detail->x86;
+
+	if (ret->kind == PM_INSN_BRANCH &&
+	    (from->id == X86_INS_JMP || from->id == X86_INS_LJMP))
+		ret->kind = PM_INSN_JUMP;
+	if (ret->kind != PM_INSN_RETURN && x86->op_count == 1 &&
+	    x86->operands[0].type == X86_OP_IMM) {
+		ret->has_target = true;
+		ret->target = (uint64_t)x86->operands[0].imm;
+	}
+}
+
+static void look_at_aarch64(const cs_insn *from, struct pm_annotate_insn *ret)
+{
+	const cs_arm64 *arm = &from->detail->arm64;
+	const cs_arm64_op *last = arm->op_count > 0 && arm->op_count <= 8
+					  ? &arm->operands[arm->op_count - 1]
+					  : NULL;
+
+	if (ret->kind == PM_INSN_BRANCH &&
+	    (from->id == ARM64_INS_B || from->id == ARM64_INS_BR) &&
+	    (arm->cc == ARM64_CC_INVALID || arm->cc == ARM64_CC_AL))
+		ret->kind = PM_INSN_JUMP;
+	if (ret->kind != PM_INSN_RETURN && last && last->type == ARM64_OP_IMM) {
+		ret->has_target = true;
+		ret->target = (uint64_t)last->imm;
+	}
+}
+
+static void look_at_flow(const struct engine *engine, const cs_insn *from,
+			 struct pm_annotate_insn *ret)
+{
+	/* Of several groups the later one says more: a call is a jump of a kind, too. */
+	if (cs_insn_group(engine->handle, from, CS_GRP_JUMP))
+		ret->kind = PM_INSN_BRANCH;
+	if (cs_insn_group(engine->handle, from, CS_GRP_CALL))
+		ret->kind = PM_INSN_CALL;
+	if (cs_insn_group(engine->handle, from, CS_GRP_RET) ||
+	    cs_insn_group(engine->handle, from, CS_GRP_IRET))
+		ret->kind = PM_INSN_RETURN;
+	if (engine->machine == EM_AARCH64 &&
+	    (from->id == ARM64_INS_BL || from->id == ARM64_INS_BLR))
+		ret->kind = PM_INSN_CALL;
+	if (ret->kind == PM_INSN_PLAIN)
+		return;
+	if (engine->machine == EM_AARCH64)
+		look_at_aarch64(from, ret);
+	else
+		look_at_x86(from, ret);
+	if (engine->machine == EM_386)
+		ret->target &= UINT32_MAX;
+}
+
+static int keep(struct pm_annotate_code *code, const char *mnemonic, const char *operands,
+		struct pm_annotate_insn *insn)
+{
+	insn->to = PM_PROFILE_NONE;
+	insn->mnemonic = pm_annotate_texts_add(code->texts, mnemonic);
+	insn->operands = pm_annotate_texts_add(code->texts, operands);
+	return insn->mnemonic && insn->operands ? pm_vec_push(&code->insns, *insn)
+						: -ENOMEM;
+}
+
+static int keep_bad(struct pm_annotate_code *code, const uint8_t *bytes, uint8_t len,
+		    uint64_t address)
+{
+	struct pm_annotate_insn insn = { .address = address,
+					 .size = len,
+					 .kind = PM_INSN_BAD };
+	char operands[64];
+	size_t at = 0;
+
+	memcpy(insn.bytes, bytes, len);
+	for (size_t i = 0; i < len; i++)
+		at += (size_t)snprintf(operands + at, sizeof(operands) - at, "%s0x%02x",
+				       i == 0 ? "" : ", ", bytes[i]);
+	return keep(code, ".byte", operands, &insn);
+}
+
+int pm_annotate_disassemble(struct pm_annotate_code *code,
+			    const struct pm_annotate_machine *machine,
+			    const uint8_t *bytes, size_t len, uint64_t address)
+{
+	PM_CLEANUP(engine_close) struct engine engine;
+	size_t left = len;
+	int r = engine_open(&engine, machine);
+
+	if (!code->texts && !(code->texts = pm_annotate_texts_new()))
+		return -ENOMEM;
+	while (r == 0 && left > 0) {
+		const uint8_t *at = bytes + (len - left);
+		size_t rest = left;
+		uint64_t here = address + (len - left), next = here;
+		struct pm_annotate_insn insn = { .address = here };
+
+		if (!cs_disasm_iter(engine.handle, &at, &rest, &next, engine.insn) ||
+		    engine.insn->size == 0 || engine.insn->size > left ||
+		    engine.insn->size > sizeof(insn.bytes)) {
+			uint8_t step = left < engine.step ? (uint8_t)left : engine.step;
+
+			r = keep_bad(code, bytes + (len - left), step, here);
+			left -= step;
+			continue;
+		}
+		insn.size = (uint8_t)engine.insn->size;
+		memcpy(insn.bytes, bytes + (len - left), insn.size);
+		look_at_flow(&engine, engine.insn, &insn);
+		r = keep(code, engine.insn->mnemonic, engine.insn->op_str, &insn);
+		left -= insn.size;
+	}
+	return r;
+}

@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: MIT */
+/* The lines of functions, in one pass over the stacks of a view. */
+#include "annotate-internal.h"
+
+#include <string.h>
+
+enum {
+	GAP_LINES = 3, /* up to so many, a mark would take as much room as they */
+};
+
+/* A line of one of the functions; lines that are not known are one. */
+struct row {
+	const char *file; /* NULL: unknown */
+	uint32_t line;
+	uint32_t slot; /* which function */
+	uint32_t rank; /* of its file */
+	uint32_t active; /* times on the path from the root to here */
+	uint32_t id; /* as inlined code knows it */
+	struct pm_weight self, inlined, total;
+};
+
+struct inlined {
+	uint32_t row, place;
+	struct pm_weight self;
+};
+
+struct slot {
+	uint32_t active;
+	uint32_t unknown_row;
+	uint32_t last_stack_plus_1; /* counted there already */
+};
+
+struct collector {
+	const struct pm_view *view;
+	struct pm_annotate_lines *ret;
+	struct slot *slots;
+	uint32_t *slot_of_function, *row_of_place;
+	PM_VEC(struct row) rows;
+	PM_VEC(struct inlined) inlined;
+	struct pm_index inlined_index;
+	bool failed;
+};
+
+static void collector_release(struct collector *c)
+{
+	free(c->slots);
+	free(c->slot_of_function);
+	free(c->row_of_place);
+	pm_vec_release(&c->rows);
+	pm_vec_release(&c->inlined);
+	pm_index_release(&c->inlined_index);
+}
+
+/* ---- what there may be ----------------------------------------------------------------- */
+
+static int add_row(struct collector *c, uint32_t place, uint32_t slot)
+{
+	const struct pm_profile_place *p = &c->view->profile->places.data[place];
+	bool known = p->file && p->line > 0;
+	struct row row = { .file = known ? p->file : NULL,
+			   .line = known ? p->line : 0,
+			   .slot = slot,
+			   .id = (uint32_t)c->rows.len };
+
+	if (!known && c->slots[slot].unknown_row != PM_PROFILE_NONE) {
+		c->row_of_place[place] = c->slots[slot].unknown_row;
+		return 0;
+	}
+	if (!known)
+		c->slots[slot].unknown_row = row.id;
+	c->row_of_place[place] = row.id;
+	return pm_vec_push(&c->rows, row);
+}
+
+static int prepare(struct collector *c, const uint32_t *functions, size_t len)
+{
+	const struct pm_profile *profile = c->view->profile;
+
+	c->slots = calloc(len + 1, sizeof(*c->slots));
+	c->slot_of_function = malloc((profile->functions.len + 1) * sizeof(uint32_t));
+	c->row_of_place = malloc((profile->places.len + 1) * sizeof(uint32_t));
+	if (!c->slots || !c->slot_of_function || !c->row_of_place)
+		return -ENOMEM;
+	memset(c->slot_of_function, 0xff,
+	       (profile->functions.len + 1) * sizeof(uint32_t));
+	for (size_t i = 0; i < len; i++) {
+		c->slot_of_function[functions[i]] = (uint32_t)i;
+		c->slots[i].unknown_row = PM_PROFILE_NONE;
+		c->ret[i].function = functions[i];
+	}
+	for (uint32_t i = 0; i < profile->places.len; i++) {
+		uint32_t slot = c->slot_of_function[profile->places.data[i].function];
+
+		if (slot != PM_PROFILE_NONE && add_row(c, i, slot) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* ---- sums ------------------------------------------------------------------------------ */
+
+static bool inlined_equal(const void *table, uint32_t id, const void *key)
+{
+	const struct collector *c = table;
+	const struct inlined *wanted = key, *have = &c->inlined.data[id];
+
+	return have->row == wanted->row && have->place == wanted->place;
+}
+
+static void add_inlined(struct collector *c, uint32_t row, uint32_t place,
+			const struct pm_weight *weight)
+{
+	struct inlined key = { .row = row, .place = place };
+	uint64_t hash = pm_hash_mix(row, place);
+	uint32_t id = pm_index_find(&c->inlined_index, hash, inlined_equal, c, &key);
+
+	if (id == PM_INDEX_NONE) {
+		id = (uint32_t)c->inlined.len;
+		if (pm_vec_push(&c->inlined, key) < 0 ||
+		    pm_index_add(&c->inlined_index, hash, id) < 0) {
+			c->failed = true;
+			return;
+		}
+	}
+	pm_weight_add(&c->inlined.data[id].self, weight);
+}
+
+/* A sample counts where the function is innermost, should it be inlined into itself. */
+static void add_self(struct collector *c, uint32_t stack, uint32_t level, uint32_t slot,
+		     uint32_t row_id)
+{
+	const struct pm_weight *weight = &c->view->self[stack];
+	struct row *row = &c->rows.data[row_id];
+	struct pm_annotate_lines *lines = &c->ret[slot];
+
+	if (weight->samples == 0 || c->slots[slot].last_stack_plus_1 == stack + 1)
+		return;
+	c->slots[slot].last_stack_plus_1 = stack + 1;
+	pm_weight_add(level == 0 ? &row->self : &row->inlined, weight);
+	pm_weight_add(level == 0 ? &lines->self : &lines->inlined, weight);
+	if (!row->file)
+		pm_weight_add(&lines->unknown, weight);
+	if (level > 0)
+		add_inlined(c, row_id, pm_profile_level_place(c->view->profile, stack, 0),
+			    weight);
+}
+
+static void enter(void *user, uint32_t stack)
+{
+	struct collector *c = user;
+	const struct pm_profile *profile = c->view->profile;
+	uint32_t levels = pm_profile_levels(profile, stack);
+
+	for (uint32_t i = 0; i < levels; i++) {
+		uint32_t place = pm_profile_level_place(profile, stack, i);
+		uint32_t slot = c->slot_of_function[profile->places.data[place].function];
+		uint32_t row;
+
+		if (slot == PM_PROFILE_NONE)
+			continue;
+		row = c->row_of_place[place];
+		if (c->rows.data[row].active++ == 0)
+			pm_weight_add(&c->rows.data[row].total, &c->view->sum[stack]);
+		if (c->slots[slot].active++ == 0)
+			pm_weight_add(&c->ret[slot].total, &c->view->sum[stack]);
+		add_self(c, stack, i, slot, row);
+	}
+}
+
+static void leave(void *user, uint32_t stack)
+{
+	struct collector *c = user;
+	const struct pm_profile *profile = c->view->profile;
+	uint32_t levels = pm_profile_levels(profile, stack);
+
+	for (uint32_t i = 0; i < levels; i++) {
+		uint32_t place = pm_profile_level_place(profile, stack, i);
+		uint32_t slot = c->slot_of_function[profile->places.data[place].function];
+
+		if (slot == PM_PROFILE_NONE)
+			continue;
+		c->rows.data[c->row_of_place[place]].active--;
+		c->slots[slot].active--;
+	}
+}
+
+/* ---- the result ------------------------------------------------------------------------ */
+
+static int compare_texts(const char *a, const char *b)
+{
+	if (a == b)
+		return 0;
+	return !a ? 1 : !b ? -1 : strcmp(a, b); /* what is unknown comes last */
+}
+
+static int by_path(const void *a, const void *b)
+{
+	const struct row *x = a, *y = b;
+	int order;
+
+	if (x->slot != y->slot)
+		return x->slot < y->slot ? -1 : 1;
+	order = compare_texts(x->file, y->file);
+	return order != 0 ? order : (x->line > y->line) - (x->line < y->line);
+}
+
+static int by_rank(const void *a, const void *b)
+{
+	const struct row *x = a, *y = b;
+
+	if (x->rank != y->rank)
+		return x->rank < y->rank ? -1 : 1;
+	return (x->line > y->line) - (x->line < y->line);
+}
+
+/* A file, and where its rows begin among those of the function. */
+struct ranked {
+	struct pm_annotate_file file;
+	size_t first, end;
+};
+
+static int heavier_file(const void *a, const void *b)
+{
+	const struct ranked *x = a, *y = b;
+	int order = pm_annotate_heavier(&x->file.self, &y->file.self);
+
+	if (order == 0)
+		order = pm_annotate_heavier(&x->file.total_max, &y->file.total_max);
+	return order != 0 ? order : compare_texts(x->file.path, y->file.path);
+}
+
+static void add_to_file(struct ranked *ranked, const struct row *row)
+{
+	pm_weight_add(&ranked->file.self, &row->self);
+	pm_weight_add(&ranked->file.self, &row->inlined);
+	if (row->total.period > ranked->file.total_max.period)
+		ranked->file.total_max = row->total;
+}
+
+/* Ranks the files of rows[0..len-1], which are sorted by path, and tells them to @lines. */
+static int rank_files(struct pm_annotate_lines *lines, struct row *rows, size_t len)
+{
+	PM_VEC(struct ranked) files = { 0 };
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < len; i++) {
+		if (rows[i].file && (files.len == 0 ||
+				     files.data[files.len - 1].file.path != rows[i].file))
+			r = pm_vec_push(&files,
+					(struct ranked){ .file = { .path = rows[i].file },
+							 .first = i });
+		rows[i].rank = PM_PROFILE_NONE;
+		if (r < 0 || !rows[i].file)
+			continue;
+		add_to_file(&files.data[files.len - 1], &rows[i]);
+		files.data[files.len - 1].end = i + 1;
+	}
+	if (files.len > 1)
+		qsort(files.data, files.len, sizeof(*files.data), heavier_file);
+	for (size_t i = 0; r == 0 && i < files.len; i++) {
+		for (size_t k = files.data[i].first; k < files.data[i].end; k++)
+			rows[k].rank = (uint32_t)i;
+		r = pm_vec_push(&lines->files, files.data[i].file);
+	}
+	pm_vec_release(&files);
+	return r;
+}
+
+static int heavier_inlined(const void *a, const void *b)
+{
+	const struct inlined *x = a, *y = b;
+	int order;
+
+	if (x->row != y->row)
+		return x->row < y->row ? -1 : 1;
+	order = pm_annotate_heavier(&x->self, &y->self);
+	return order != 0 ? order : (x->place > y->place) - (x->place < y->place);
+}
+
+static size_t first_inlined(const struct collector *c, uint32_t row)
+{
+	size_t low = 0, high = c->inlined.len;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (c->inlined.data[mid].row < row)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+static int give_line(const struct collector *c, struct pm_annotate_lines *lines,
+		     const struct row *row)
+{
+	struct pm_annotate_line line = {
+		.file = row->rank,
+		.line = row->line,
+		.self = row->self,
+		.inlined = row->inlined,
+		.total = row->total,
+		.first_inlined = (uint32_t)lines->inlineds.len,
+	};
+
+	for (size_t i = first_inlined(c, row->id);
+	     i < c->inlined.len && c->inlined.data[i].row == row->id; i++) {
+		const struct inlined *inlined = &c->inlined.data[i];
+
+		if (pm_vec_push(&lines->inlineds, (struct pm_annotate_inlined){
+							  .place = inlined->place,
+							  .self = inlined->self }) < 0)
+			return -ENOMEM;
+		line.inlineds++;
+	}
+	return pm_vec_push(&lines->lines, line);
+}
+
+static int give_all(struct collector *c)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < c->rows.len; i++)
+		if (c->rows.data[i].total.samples > 0)
+			c->rows.data[kept++] = c->rows.data[i];
+	c->rows.len = kept;
+	if (kept > 1)
+		qsort(c->rows.data, kept, sizeof(*c->rows.data), by_path);
+	if (c->inlined.len > 1)
+		qsort(c->inlined.data, c->inlined.len, sizeof(*c->inlined.data),
+		      heavier_inlined);
+	for (size_t from = 0, to; from < kept; from = to) {
+		struct row *rows = c->rows.data + from;
+		struct pm_annotate_lines *lines = &c->ret[rows->slot];
+		int r;
+
+		for (to = from; to < kept && c->rows.data[to].slot == rows->slot;)
+			to++;
+		r = rank_files(lines, rows, to - from);
+		qsort(rows, to - from, sizeof(*rows), by_rank);
+		for (size_t i = from; r == 0 && i < to; i++)
+			r = give_line(c, lines, &c->rows.data[i]);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int pm_annotate_lines_init(struct pm_annotate_lines *ret, const struct pm_view *view,
+			   const uint32_t *functions, size_t len)
+{
+	PM_AUTO_FREE struct pm_annotate_lines *made = calloc(len + 1, sizeof(*made));
+	PM_CLEANUP(collector_release)
+	struct collector c = { .view = view, .ret = made };
+	int r = made ? prepare(&c, functions, len) : -ENOMEM;
+
+	if (r == 0) {
+		pm_annotate_walk(view, enter, leave, &c);
+		r = c.failed ? -ENOMEM : give_all(&c);
+	}
+	if (r < 0) {
+		for (size_t i = 0; made && i < len; i++)
+			pm_annotate_lines_release(&made[i]);
+		return r;
+	}
+	memcpy(ret, made, len * sizeof(*ret));
+	return 0;
+}
+
+void pm_annotate_lines_release(struct pm_annotate_lines *lines)
+{
+	pm_vec_release(&lines->files);
+	pm_vec_release(&lines->lines);
+	pm_vec_release(&lines->inlineds);
+}
+
+/* ---- regions --------------------------------------------------------------------------- */
+
+static bool is_worth(const struct pm_annotate_lines *lines,
+		     const struct pm_annotate_line *line, double limit)
+{
+	struct pm_weight self = line->self, whole = lines->self;
+
+	pm_weight_add(&self, &line->inlined);
+	pm_weight_add(&whole, &lines->inlined);
+	return pm_weight_percent(&self, &whole) >= limit ||
+	       pm_weight_percent(&line->total, &lines->total) >= limit;
+}
+
+int pm_annotate_regions_init(struct pm_annotate_regions *ret,
+			     const struct pm_annotate_lines *lines, uint32_t file,
+			     double limit, uint32_t context)
+{
+	struct pm_annotate_regions made = { 0 };
+
+	for (size_t i = 0; i < lines->lines.len; i++) {
+		const struct pm_annotate_line *line = &lines->lines.data[i];
+		struct pm_annotate_region *last =
+			made.regions.len > 0 ? &made.regions.data[made.regions.len - 1]
+					     : NULL;
+		struct pm_annotate_region region = {
+			.first = line->line > context ? line->line - context : 1,
+			.last = UINT32_MAX - line->line > context ? line->line + context
+								  : UINT32_MAX,
+		};
+
+		if (line->file != file || line->line == 0 ||
+		    !is_worth(lines, line, limit))
+			continue;
+		if (last && (region.first <= last->last ||
+			     region.first - last->last - 1 <= GAP_LINES)) {
+			last->last = region.last;
+		} else if (pm_vec_push(&made.regions, region) < 0) {
+			pm_annotate_regions_release(&made);
+			return -ENOMEM;
+		}
+	}
+	*ret = made;
+	return 0;
+}
+
+void pm_annotate_regions_release(struct pm_annotate_regions *regions)
+{
+	pm_vec_release(&regions->regions);
+}

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+/* From instructions to lines of the source, and to where jumps and calls lead. */
+#include "annotate-internal.h"
+
+#include "pm/symbol.h"
+
+#include <string.h>
+
+struct placing {
+	struct pm_annotate_code *code;
+	const char *name;
+	uint32_t part; /* that of the instruction that is next */
+};
+
+uint32_t pm_annotate_find_insn(const struct pm_annotate_code *code, uint64_t address)
+{
+	size_t low = 0, high = code->insns.len;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+		const struct pm_annotate_insn *insn = &code->insns.data[mid];
+
+		if (address < insn->address)
+			high = mid;
+		else if (address - insn->address >= insn->size)
+			low = mid + 1;
+		else
+			return (uint32_t)mid;
+	}
+	return PM_PROFILE_NONE;
+}
+
+/* ---- lines ------------------------------------------------------------------------------- */
+
+static int keep_text(struct pm_annotate_code *code, const char *text, const char **ret)
+{
+	if (!text)
+		return 0;
+	*ret = pm_annotate_texts_add(code->texts, text);
+	return *ret ? 0 : -ENOMEM;
+}
+
+/* Which of the chain is the function asked for. */
+static size_t find_level(const struct placing *placing,
+			 const struct pm_symbol_function *functions, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if (functions[i].name && strcmp(functions[i].name, placing->name) == 0)
+			return i;
+	return len;
+}
+
+static int place(void *user, size_t index, const struct pm_symbol_function *functions,
+		 size_t len)
+{
+	struct placing *placing = user;
+	struct pm_annotate_code *code = placing->code;
+	struct pm_annotate_insn *insn = &code->insns.data[index];
+	size_t level = find_level(placing, functions, len);
+	int r;
+
+	while (index >= code->parts.data[placing->part].first +
+				code->parts.data[placing->part].len)
+		placing->part++;
+	if (level == len) {
+		insn->foreign = code->parts.data[placing->part].is_container;
+		/* A part of the function under another name, as f.cold. */
+		level = insn->foreign || len == 0 ? 0 : len - 1;
+	}
+	if (len == 0)
+		return 0;
+	r = keep_text(code, functions[level].file, &insn->file);
+	insn->line = insn->file ? functions[level].line : 0;
+	code->has_lines |= insn->line > 0;
+	if (r < 0 || level == 0)
+		return r;
+	r = keep_text(code, functions[0].name ? functions[0].name : "[unknown]",
+		      &insn->inlined);
+	if (r == 0)
+		r = keep_text(code, functions[0].file, &insn->inlined_file);
+	insn->inlined_line = insn->inlined_file ? functions[0].line : 0;
+	return r;
+}
+
+static int place_all(struct pm_annotate_code *code, int fd, const char *name,
+		     const struct pm_symbol_options *options)
+{
+	struct placing placing = { .code = code, .name = name };
+	PM_AUTO_FREE uint64_t *addresses =
+		calloc(code->insns.len + 1, sizeof(*addresses));
+
+	if (!addresses)
+		return -ENOMEM;
+	for (size_t i = 0; i < code->insns.len; i++)
+		addresses[i] = code->insns.data[i].address;
+	return pm_symbols_resolve(fd, addresses, code->insns.len, options, place,
+				  &placing, NULL);
+}
+
+/* ---- where jumps and calls lead ------------------------------------------------------------ */
+
+static void link_jumps(struct pm_annotate_code *code)
+{
+	for (size_t i = 0; i < code->parts.len; i++) {
+		const struct pm_annotate_part *part = &code->parts.data[i];
+
+		for (uint32_t k = part->first; k < part->first + part->len; k++) {
+			struct pm_annotate_insn *insn = &code->insns.data[k];
+			uint32_t to = insn->has_target
+					      ? pm_annotate_find_insn(code, insn->target)
+					      : PM_PROFILE_NONE;
+
+			/* Into the middle of an instruction: nothing to point at. */
+			if (to != PM_PROFILE_NONE && to >= part->first &&
+			    to < part->first + part->len &&
+			    code->insns.data[to].address == insn->target)
+				insn->to = to;
+		}
+	}
+}
+
+struct target {
+	uint64_t address;
+	const char *name;
+};
+
+struct naming {
+	struct pm_annotate_code *code;
+	struct target *targets;
+};
+
+static int compare_targets(const void *a, const void *b)
+{
+	const struct target *x = a, *y = b;
+
+	return (x->address > y->address) - (x->address < y->address);
+}
+
+static int name_target(void *user, size_t index,
+		       const struct pm_symbol_function *functions, size_t len)
+{
+	struct naming *naming = user;
+
+	return len == 0 ? 0
+			: keep_text(naming->code, functions[len - 1].name,
+				    &naming->targets[index].name);
+}
+
+static bool leads_out(const struct pm_annotate_insn *insn)
+{
+	return insn->has_target && insn->to == PM_PROFILE_NONE;
+}
+
+static int name_targets(struct pm_annotate_code *code, int fd,
+			const struct pm_symbol_options *options)
+{
+	size_t all = code->insns.len, len = 0, kept = 0;
+	PM_AUTO_FREE struct target *targets = calloc(all + 1, sizeof(*targets));
+	PM_AUTO_FREE uint64_t *addresses = calloc(all + 1, sizeof(*addresses));
+	struct naming naming = { .code = code, .targets = targets };
+	int r;
+
+	if (!targets || !addresses)
+		return -ENOMEM;
+	for (size_t i = 0; i < all; i++)
+		if (leads_out(&code->insns.data[i]))
+			targets[len++].address = code->insns.data[i].target;
+	qsort(targets, len, sizeof(*targets), compare_targets);
+	for (size_t i = 0; i < len; i++)
+		if (kept == 0 || targets[kept - 1].address != targets[i].address)
+			targets[kept++] = targets[i];
+	for (size_t i = 0; i < kept; i++)
+		addresses[i] = targets[i].address;
+	r = pm_symbols_resolve(fd, addresses, kept, options, name_target, &naming, NULL);
+	for (size_t i = 0; r == 0 && i < all; i++) {
+		struct target key = { .address = code->insns.data[i].target };
+		const struct target *found =
+			leads_out(&code->insns.data[i])
+				? bsearch(&key, targets, kept, sizeof(key),
+					  compare_targets)
+				: NULL;
+
+		if (found)
+			code->insns.data[i].target_name = found->name;
+	}
+	return r;
+}
+
+int pm_annotate_place_insns(struct pm_annotate_code *code, int fd, const char *name,
+			    const struct pm_annotate_search *search)
+{
+	struct pm_symbol_options options = { .inlines = true,
+					     .lines = true,
+					     .debug_dir = search->debug_dir };
+	int r = place_all(code, fd, name, &options);
+
+	link_jumps(code);
+	options.inlines = options.lines = false;
+	if (r == 0)
+		r = name_targets(code, fd, &options);
+	return r;
+}

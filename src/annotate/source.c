@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Source files, whose names come from a recording and whose bytes may be anything: only
+ * regular files are opened, within limits, and what is no text is refused.
+ */
+#include "annotate-internal.h"
+
+#include "pm/proc.h"
+
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+int64_t pm_annotate_recorded_at(const struct pm_profile *profile)
+{
+	struct tm utc = { 0 };
+	const char *end;
+
+	if (!profile->info.created)
+		return 0;
+	end = strptime(profile->info.created, "%Y-%m-%dT%H:%M:%S", &utc);
+	return end && strcmp(end, "Z") == 0 ? (int64_t)timegm(&utc) : 0;
+}
+
+/* ---- where it is ----------------------------------------------------------------------- */
+
+/* An open file, or why there is none: the reason of the first that is not only absent. */
+struct finding {
+	int fd;
+	char *path;
+	int reason;
+};
+
+static bool try_path(struct finding *finding, struct pm_str *path)
+{
+	int fd = path->failed || path->len == 0 ? -ENOMEM : pm_file_open(0, path->data);
+
+	if (fd >= 0) {
+		finding->fd = fd;
+		finding->path = PM_TAKE_PTR(path->data);
+		*path = (struct pm_str){ 0 };
+		return true;
+	}
+	if (finding->reason == -ENOENT)
+		finding->reason = fd == -ENOTDIR ? -ENOENT : fd;
+	return false;
+}
+
+static bool try_parts(struct finding *finding, const char *folder, size_t folder_len,
+		      const char *path)
+{
+	struct pm_str whole = { 0 };
+	bool found;
+
+	pm_str_append(&whole, folder, folder_len);
+	if (whole.len == 0 || whole.data[whole.len - 1] != '/')
+		pm_str_putc(&whole, '/');
+	pm_str_puts(&whole, path + strspn(path, "/"));
+	found = try_path(finding, &whole);
+	pm_str_release(&whole);
+	return found;
+}
+
+/* @rule is OLD=NEW or DIR, see struct pm_annotate_search. */
+static bool try_rule(struct finding *finding, const char *rule, const char *path)
+{
+	const char *equals = strchr(rule, '=');
+	size_t old_len = equals ? (size_t)(equals - rule) : 0;
+
+	if (equals) {
+		while (old_len > 0 && rule[old_len - 1] == '/')
+			old_len--;
+		if (strncmp(rule, path, old_len) != 0 ||
+		    (path[old_len] != '/' && path[old_len] != '\0' && old_len > 0))
+			return false;
+		return try_parts(finding, equals + 1, strlen(equals + 1), path + old_len);
+	}
+	for (const char *end = path; end; end = strchr(end, '/')) {
+		end += strspn(end, "/");
+		if (*end != '\0' && try_parts(finding, rule, strlen(rule), end))
+			return true;
+	}
+	return false;
+}
+
+static int find(struct finding *finding, const char *path,
+		const struct pm_annotate_search *search)
+{
+	struct pm_str whole = { 0 };
+	bool found;
+
+	for (size_t i = 0; i < search->source_dirs_len; i++)
+		if (try_rule(finding, search->source_dirs[i], path))
+			return 0;
+	/* Relative to a folder that nobody knows any more. */
+	if (path[0] != '/')
+		return finding->reason;
+	if (search->symfs &&
+	    try_parts(finding, search->symfs, strlen(search->symfs), path))
+		return 0;
+	pm_str_puts(&whole, path);
+	found = try_path(finding, &whole);
+	pm_str_release(&whole);
+	return found ? 0 : finding->reason;
+}
+
+/* ---- its text -------------------------------------------------------------------------- */
+
+/* At most one byte more than the limit is read, also of a file that grows meanwhile. */
+static int read_text(int fd, struct pm_source *ret)
+{
+	size_t cap = 0;
+
+	for (;;) {
+		ssize_t n;
+		char *grown = pm_vec_grow(ret->text, &cap, 1, ret->text_len + 4097);
+
+		if (!grown)
+			return -ENOMEM;
+		ret->text = grown;
+		n = read(fd, ret->text + ret->text_len, cap - ret->text_len - 1);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		ret->text_len += (size_t)n;
+		if (ret->text_len > PM_SOURCE_BYTES_MAX)
+			return -EFBIG;
+		if (n == 0)
+			break;
+	}
+	ret->text[ret->text_len] = '\0';
+	return memchr(ret->text, '\0', ret->text_len) ? -EBADMSG : 0;
+}
+
+static int split_lines(struct pm_source *source)
+{
+	size_t at = 0;
+
+	while (at < source->text_len) {
+		const char *end = memchr(source->text + at, '\n', source->text_len - at);
+
+		if (source->starts.len == PM_SOURCE_LINES_MAX)
+			return -EFBIG;
+		if (pm_vec_push(&source->starts, (uint32_t)at) < 0)
+			return -ENOMEM;
+		at = end ? (size_t)(end - source->text) + 1 : source->text_len;
+	}
+	return 0;
+}
+
+static int explain(int code, const char *path, struct pm_error *err)
+{
+	switch (code) {
+	case -ENOENT:
+		pm_error_set(err, code,
+			     path[0] == '/' ? "this source is not here"
+					    : "of this source only the name is "
+					      "recorded, not its folder");
+		pm_error_where(err, path, -1);
+		pm_error_fix(err, "--source-dir OLD=NEW, or --source-dir DIR");
+		return code;
+	case -ENOTSUP:
+		pm_error_set(err, code, "this is no regular file");
+		break;
+	case -EFBIG:
+		pm_error_set(err, code, "too large for a source");
+		break;
+	case -EBADMSG:
+		pm_error_set(err, code, "this is no text: it has NUL bytes");
+		break;
+	default:
+		pm_error_set(err, code, "cannot read this source: %s", strerror(-code));
+	}
+	pm_error_where(err, path, -1);
+	return code;
+}
+
+int pm_source_read(struct pm_source *ret, const char *path,
+		   const struct pm_annotate_search *search, struct pm_error *err)
+{
+	static const struct pm_annotate_search nothing;
+	PM_CLEANUP(pm_source_release) struct pm_source source = { 0 };
+	PM_AUTO_CLOSE int fd = -1;
+	struct finding finding = { .fd = -1, .reason = -ENOENT };
+	struct stat st;
+	int r = find(&finding, path, search ? search : &nothing);
+
+	if (r < 0)
+		return explain(r, path, err);
+	fd = finding.fd;
+	source.path = finding.path;
+	if (fstat(fd, &st) < 0)
+		return explain(-errno, source.path, err);
+	source.newer = search && search->recorded_at > 0 &&
+		       st.st_mtim.tv_sec > search->recorded_at;
+	r = st.st_size > PM_SOURCE_BYTES_MAX ? -EFBIG : read_text(fd, &source);
+	if (r == 0)
+		r = split_lines(&source);
+	if (r < 0)
+		return explain(r, source.path, err);
+	*ret = source;
+	source = (struct pm_source){ 0 };
+	return 0;
+}
+
+void pm_source_release(struct pm_source *source)
+{
+	free(source->path);
+	free(source->text);
+	pm_vec_release(&source->starts);
+	*source = (struct pm_source){ 0 };
+}
+
+const char *pm_source_line(const struct pm_source *source, uint32_t line, size_t *len,
+			   bool *cut)
+{
+	size_t start, end;
+
+	if (line == 0 || line > source->starts.len)
+		return NULL;
+	start = source->starts.data[line - 1];
+	end = line < source->starts.len ? source->starts.data[line] : source->text_len;
+	if (end > start && source->text[end - 1] == '\n')
+		end--;
+	if (end > start && source->text[end - 1] == '\r')
+		end--;
+	*len = end - start;
+	if (cut)
+		*cut = *len > PM_SOURCE_LINE_BYTES_MAX;
+	if (*len > PM_SOURCE_LINE_BYTES_MAX)
+		*len = PM_SOURCE_LINE_BYTES_MAX;
+	return source->text + start;
+}
