@@ -132,12 +132,28 @@ static bool is_c1(const char *bytes, size_t n)
 	       (unsigned char)bytes[1] < 0xa0;
 }
 
+/* How many of @bytes from the first on are printable ASCII. */
+static size_t plain_bytes(const char *bytes, size_t len)
+{
+	size_t n = 0;
+
+	while (n < len && bytes[n] >= 0x20 && bytes[n] < 0x7f)
+		n++;
+	return n;
+}
+
 void pm_str_printable(struct pm_str *str, const char *bytes, size_t len)
 {
 	for (size_t i = 0; i < len;) {
-		size_t n = pm_utf8_char(bytes + i, len - i);
-		unsigned char first = (unsigned char)bytes[i];
+		size_t n = plain_bytes(bytes + i, len - i);
+		unsigned char first;
 
+		pm_str_append(str, bytes + i, n);
+		i += n;
+		if (i == len)
+			return;
+		n = pm_utf8_char(bytes + i, len - i);
+		first = (unsigned char)bytes[i];
 		if (n == 0) {
 			pm_str_puts(str, REPLACEMENT);
 			n = 1;

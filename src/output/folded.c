@@ -15,8 +15,16 @@ struct line {
 	struct pm_weight weight;
 };
 
+/* How a function is written, in `names`. */
+struct name {
+	size_t at;
+	uint32_t len; /* 0: not made yet */
+};
+
 struct folding {
 	const struct pm_profile *profile;
+	struct pm_str names;
+	struct name *name_of; /* by function */
 	struct pm_paths paths;
 	PM_VEC(struct line) lines;
 	struct pm_index index;
@@ -26,6 +34,8 @@ struct folding {
 
 static void folding_release(struct folding *folding)
 {
+	pm_str_release(&folding->names);
+	free(folding->name_of);
 	pm_paths_release(&folding->paths);
 	pm_vec_release(&folding->lines);
 	pm_index_release(&folding->index);
@@ -90,29 +100,51 @@ static void put_frame(struct pm_str *str, const char *name, bool comm)
 	}
 }
 
-static void put_path(struct pm_str *str, const struct pm_profile *profile,
-		     const struct pm_path *path)
+static bool in_kernel(const struct pm_profile *profile, uint32_t function)
 {
-	const struct pm_profile_function *function =
-		&profile->functions.data[path->function];
-	const struct pm_profile_module *module =
-		function->module == PM_PROFILE_NONE
-			? NULL
-			: &profile->modules.data[function->module];
+	uint32_t module = profile->functions.data[function].module;
+
+	return module != PM_PROFILE_NONE && profile->modules.data[module].kernel;
+}
+
+/* Made once for each function: most are on thousands of stacks. */
+static void make_name(struct folding *folding, uint32_t id)
+{
+	const struct pm_profile *profile = folding->profile;
+	const struct pm_profile_function *function = &profile->functions.data[id];
+	struct pm_str *str = &folding->names;
+	size_t at = str->len;
 
 	pm_str_putc(str, ';');
-	if (function->unknown && module) {
-		bool bracketed = module->name[0] == '[';
+	if (function->unknown && function->module != PM_PROFILE_NONE) {
+		const char *module = profile->modules.data[function->module].name;
+		bool bracketed = module[0] == '[';
 
 		pm_str_puts(str, bracketed ? "" : "[");
-		put_frame(str, module->name, false);
+		put_frame(str, module, false);
 		pm_str_puts(str, bracketed ? "" : "]");
 	} else {
 		put_frame(str, function->name, false);
 	}
-	if (module && module->kernel)
+	if (in_kernel(profile, id))
 		pm_str_puts(str, "_[k]");
-	else if (path->inlined)
+	folding->name_of[id] =
+		(struct name){ .at = at, .len = (uint32_t)(str->len - at) };
+}
+
+static void put_path(struct pm_str *str, struct folding *folding,
+		     const struct pm_path *path)
+{
+	struct name *name = &folding->name_of[path->function];
+
+	if (name->len == 0)
+		make_name(folding, path->function);
+	if (folding->names.failed) {
+		str->failed = true;
+		return;
+	}
+	pm_str_append(str, folding->names.data + name->at, name->len);
+	if (path->inlined && !in_kernel(folding->profile, path->function))
 		pm_str_puts(str, "_[i]");
 }
 
@@ -131,7 +163,7 @@ static int put_line(struct pm_str *str, struct folding *folding, const struct li
 	else
 		pm_str_printf(str, ":%u", line->pid);
 	for (size_t i = folding->chain.len; i-- > 0;)
-		put_path(str, folding->profile, &paths[folding->chain.data[i]]);
+		put_path(str, folding, &paths[folding->chain.data[i]]);
 	pm_str_putc(str, ' ');
 	pm_str_u64(str, folding->periods ? line->weight.period : line->weight.samples);
 	pm_str_putc(str, '\n');
@@ -157,7 +189,9 @@ int pm_output_folded(const struct pm_report *report, bool periods, FILE *to,
 	r = pm_section_init(&section, report, event, err);
 	if (r < 0)
 		return r;
-	r = pm_paths_init(&folding.paths, report->profile);
+	folding.name_of =
+		calloc(report->profile->functions.len + 1, sizeof(*folding.name_of));
+	r = folding.name_of ? pm_paths_init(&folding.paths, report->profile) : -ENOMEM;
 	for (size_t i = 0; r == 0 && i < section.view->cells.len; i++)
 		r = add_cell(&folding,
 			     &report->profile->cells.data[section.view->cells.data[i]]);
