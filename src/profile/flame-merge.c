@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: MIT */
+/* Two profiles under one set of ids. */
+#include "pm/flame.h"
+
+#include <string.h>
+
+/* What is needed until everything is merged. */
+struct merging {
+	struct pm_merged *merged;
+	struct pm_index modules, functions, paths, threads;
+};
+
+static void merging_release(struct merging *merging)
+{
+	pm_index_release(&merging->modules);
+	pm_index_release(&merging->functions);
+	pm_index_release(&merging->paths);
+	pm_index_release(&merging->threads);
+}
+
+static uint64_t hash_text(const char *text, uint64_t with)
+{
+	return pm_hash_mix(pm_hash_bytes(text, strlen(text)), with);
+}
+
+/* ---- modules and functions ---------------------------------------------------------------- */
+
+static bool module_equal(const void *table, uint32_t id, const void *key)
+{
+	return strcmp(((const struct pm_merged *)table)->modules.data[id].name, key) == 0;
+}
+
+/* The first of several that look the same keeps its place in the index. */
+static int add_module(struct merging *merging, unsigned which, uint32_t i)
+{
+	struct pm_merged *merged = merging->merged;
+	const struct pm_profile_module *module = &merged->of[which]->modules.data[i];
+	uint64_t hash = hash_text(module->name, 0);
+	uint32_t id = pm_index_find(&merging->modules, hash, module_equal, merged,
+				    module->name);
+
+	if (which == 0 || id == PM_INDEX_NONE) {
+		bool known = id != PM_INDEX_NONE;
+
+		id = (uint32_t)merged->modules.len;
+		if (pm_vec_push(&merged->modules, *module) < 0 ||
+		    (!known && pm_index_add(&merging->modules, hash, id) < 0))
+			return -ENOMEM;
+	}
+	merged->map[which].modules[i] = id;
+	return 0;
+}
+
+/* Modules of one name are one here, too. */
+static const char *module_name(const struct pm_merged *merged, uint32_t module)
+{
+	return module == PM_PROFILE_NONE ? "" : merged->modules.data[module].name;
+}
+
+static bool function_equal(const void *table, uint32_t id, const void *key)
+{
+	const struct pm_merged *merged = table;
+	const struct pm_merged_function *have = &merged->functions.data[id];
+	const struct pm_merged_function *wanted = key;
+
+	return have->unknown == wanted->unknown &&
+	       strcmp(have->name, wanted->name) == 0 &&
+	       strcmp(module_name(merged, have->module),
+		      module_name(merged, wanted->module)) == 0;
+}
+
+static enum pm_flame_kind kind_of(const struct pm_profile_function *function,
+				  const struct pm_profile_module *module)
+{
+	if (function->unknown)
+		return PM_FLAME_UNKNOWN;
+	if (!module)
+		return PM_FLAME_USER;
+	if (module->kernel)
+		return PM_FLAME_KERNEL;
+	return strcmp(module->kind, "jit") == 0 || strcmp(module->kind, "anon") == 0
+		       ? PM_FLAME_GENERATED
+		       : PM_FLAME_USER;
+}
+
+static int add_function(struct merging *merging, unsigned which, uint32_t i)
+{
+	struct pm_merged *merged = merging->merged;
+	const struct pm_profile *profile = merged->of[which];
+	const struct pm_profile_function *from = &profile->functions.data[i];
+	bool in_module = from->module != PM_PROFILE_NONE;
+	struct pm_merged_function function = {
+		.name = from->name,
+		.module = in_module ? merged->map[which].modules[from->module]
+				    : PM_PROFILE_NONE,
+		.kind = kind_of(from,
+				in_module ? &profile->modules.data[from->module] : NULL),
+		.unknown = from->unknown,
+	};
+	uint32_t id = PM_INDEX_NONE;
+	uint64_t hash = 0;
+
+	/* Alone, a profile needs no names compared. */
+	if (merged->of[1]) {
+		const char *name = module_name(merged, function.module);
+
+		hash = hash_text(function.name, pm_hash_bytes(name, strlen(name)));
+		id = pm_index_find(&merging->functions, hash, function_equal, merged,
+				   &function);
+	}
+	if (which == 0 || id == PM_INDEX_NONE) {
+		bool known = id != PM_INDEX_NONE || !merged->of[1];
+
+		id = (uint32_t)merged->functions.len;
+		if (pm_vec_push(&merged->functions, function) < 0 ||
+		    (!known && pm_index_add(&merging->functions, hash, id) < 0))
+			return -ENOMEM;
+	}
+	merged->map[which].functions[i] = id;
+	return 0;
+}
+
+/* ---- paths ----------------------------------------------------------------------------- */
+
+static bool path_equal(const void *table, uint32_t id, const void *key)
+{
+	const struct pm_path *have = &((const struct pm_merged *)table)->paths.data[id];
+	const struct pm_path *wanted = key;
+
+	return have->parent == wanted->parent && have->function == wanted->function &&
+	       have->inlined == wanted->inlined;
+}
+
+static int add_path(struct merging *merging, const struct pm_path *path, uint32_t *ret)
+{
+	struct pm_merged *merged = merging->merged;
+	uint64_t hash =
+		pm_hash_mix((uint64_t)path->parent << 32 | path->function, path->inlined);
+	uint32_t id = pm_index_find(&merging->paths, hash, path_equal, merged, path);
+
+	if (id == PM_INDEX_NONE) {
+		id = (uint32_t)merged->paths.len;
+		if (pm_vec_push(&merged->paths, *path) < 0 ||
+		    pm_index_add(&merging->paths, hash, id) < 0)
+			return -ENOMEM;
+	}
+	*ret = id;
+	return 0;
+}
+
+/* Those of the first profile stay as they are; only a second one asks for the index. */
+static int take_paths(struct merging *merging, struct pm_paths *paths)
+{
+	struct pm_merged *merged = merging->merged;
+	uint32_t id;
+	int r = 0;
+
+	merged->map[0].paths = PM_TAKE_PTR(paths->of_stack);
+	if (!merged->of[1]) {
+		merged->paths.data = paths->paths.data;
+		merged->paths.len = paths->paths.len;
+		merged->paths.cap = paths->paths.cap;
+		paths->paths.data = NULL;
+		paths->paths.len = paths->paths.cap = 0;
+		return 0;
+	}
+	for (size_t i = 0; r == 0 && i < paths->paths.len; i++)
+		r = add_path(merging, &paths->paths.data[i], &id);
+	return r;
+}
+
+static int merge_paths(struct merging *merging, struct pm_paths *paths)
+{
+	struct pm_merged_map *map = &merging->merged->map[1];
+	PM_AUTO_FREE uint32_t *ids = calloc(paths->paths.len + 1, sizeof(*ids));
+	int r = 0;
+
+	if (!ids)
+		return -ENOMEM;
+	for (size_t i = 0; r == 0 && i < paths->paths.len; i++) {
+		struct pm_path path = paths->paths.data[i];
+
+		path.function = map->functions[path.function];
+		if (path.parent != PM_PROFILE_NONE)
+			path.parent = ids[path.parent];
+		r = add_path(merging, &path, &ids[i]);
+	}
+	map->paths = PM_TAKE_PTR(paths->of_stack);
+	for (size_t i = 0; r == 0 && i < merging->merged->of[1]->stacks.len; i++)
+		map->paths[i] = ids[map->paths[i]];
+	return r;
+}
+
+/* ---- threads ---------------------------------------------------------------------------- */
+
+/* The nth thread of a name. */
+struct namesake {
+	const char *comm;
+	uint32_t number;
+};
+
+struct namesakes {
+	PM_VEC(struct namesake) rows; /* by thread */
+};
+
+static bool namesake_equal(const void *table, uint32_t id, const void *key)
+{
+	const struct namesake *have = &((const struct namesakes *)table)->rows.data[id];
+	const struct namesake *wanted = key;
+
+	return have->number == wanted->number && strcmp(have->comm, wanted->comm) == 0;
+}
+
+struct comm_count {
+	const char *comm;
+	uint32_t count;
+};
+
+struct comm_counts {
+	PM_VEC(struct comm_count) rows;
+	struct pm_index index;
+};
+
+static bool comm_equal(const void *table, uint32_t id, const void *key)
+{
+	return strcmp(((const struct comm_counts *)table)->rows.data[id].comm, key) == 0;
+}
+
+/* How many of that name came before; negative without memory. */
+static int64_t count_comm(struct comm_counts *counts, const char *comm)
+{
+	uint64_t hash = hash_text(comm, 0);
+	uint32_t id = pm_index_find(&counts->index, hash, comm_equal, counts, comm);
+
+	if (id == PM_INDEX_NONE) {
+		id = (uint32_t)counts->rows.len;
+		if (pm_vec_push(&counts->rows, (struct comm_count){ .comm = comm }) < 0 ||
+		    pm_index_add(&counts->index, hash, id) < 0)
+			return -ENOMEM;
+	}
+	return counts->rows.data[id].count++;
+}
+
+static int add_threads(struct merging *merging, unsigned which,
+		       struct namesakes *namesakes)
+{
+	struct pm_merged *merged = merging->merged;
+	const struct pm_profile *profile = merged->of[which];
+	struct comm_counts counts = { 0 };
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < profile->threads.len; i++) {
+		const struct pm_profile_thread *thread = &profile->threads.data[i];
+		int64_t number = count_comm(&counts, thread->comm);
+		struct namesake row = { .comm = thread->comm,
+					.number = (uint32_t)number };
+		uint64_t hash = hash_text(row.comm, row.number);
+		uint32_t id = pm_index_find(&merging->threads, hash, namesake_equal,
+					    namesakes, &row);
+
+		if (id == PM_INDEX_NONE) {
+			id = (uint32_t)merged->threads.len;
+			if (number < 0 || pm_vec_push(&merged->threads, *thread) < 0 ||
+			    pm_vec_push(&namesakes->rows, row) < 0 ||
+			    pm_index_add(&merging->threads, hash, id) < 0)
+				r = -ENOMEM;
+		}
+		merged->map[which].threads[i] = id;
+	}
+	pm_vec_release(&counts.rows);
+	pm_index_release(&counts.index);
+	return r;
+}
+
+/* ---- all of it -------------------------------------------------------------------------- */
+
+/* There are 64 stop reasons at most. */
+static int add_stop(struct pm_merged *merged, unsigned which, uint32_t i)
+{
+	const char *stop = merged->of[which]->stops.data[i];
+	uint32_t id = 0;
+
+	if (i == 0 && merged->stops.len > 0)
+		id = 0;
+	else if (which == 0)
+		id = (uint32_t)merged->stops.len;
+	else
+		for (id = 1; id < merged->stops.len; id++)
+			if (strcmp(merged->stops.data[id], stop) == 0)
+				break;
+	merged->map[which].stops[i] = id;
+	return id == merged->stops.len ? pm_vec_push(&merged->stops, stop) : 0;
+}
+
+static int map_init(struct pm_merged_map *map, const struct pm_profile *profile)
+{
+	map->functions = calloc(profile->functions.len + 1, sizeof(uint32_t));
+	map->modules = calloc(profile->modules.len + 1, sizeof(uint32_t));
+	map->threads = calloc(profile->threads.len + 1, sizeof(uint32_t));
+	map->stops = calloc(profile->stops.len + 1, sizeof(uint32_t));
+	return map->functions && map->modules && map->threads && map->stops ? 0 : -ENOMEM;
+}
+
+static int add_profile(struct merging *merging, unsigned which,
+		       struct namesakes *namesakes)
+{
+	struct pm_merged *merged = merging->merged;
+	const struct pm_profile *profile = merged->of[which];
+	PM_CLEANUP(pm_paths_release) struct pm_paths paths = { 0 };
+	int r = map_init(&merged->map[which], profile);
+
+	for (uint32_t i = 0; r == 0 && i < profile->modules.len; i++)
+		r = add_module(merging, which, i);
+	for (uint32_t i = 0; r == 0 && i < profile->functions.len; i++)
+		r = add_function(merging, which, i);
+	for (uint32_t i = 0; r == 0 && i < profile->stops.len; i++)
+		r = add_stop(merged, which, i);
+	if (r == 0)
+		r = add_threads(merging, which, namesakes);
+	if (r == 0)
+		r = pm_paths_init(&paths, profile);
+	if (r == 0)
+		r = which == 0 ? take_paths(merging, &paths)
+			       : merge_paths(merging, &paths);
+	return r;
+}
+
+int pm_merged_init(struct pm_merged *ret, const struct pm_profile *profile,
+		   const struct pm_profile *base)
+{
+	PM_CLEANUP(pm_merged_release)
+	struct pm_merged merged = { .of = { profile, base } };
+	PM_CLEANUP(merging_release) struct merging merging = { .merged = &merged };
+	struct namesakes namesakes = { 0 };
+	int r = add_profile(&merging, 0, &namesakes);
+
+	if (r == 0 && base)
+		r = add_profile(&merging, 1, &namesakes);
+	pm_vec_release(&namesakes.rows);
+	if (r < 0)
+		return r;
+	*ret = merged;
+	merged = (struct pm_merged){ 0 };
+	return 0;
+}
+
+void pm_merged_release(struct pm_merged *merged)
+{
+	pm_vec_release(&merged->modules);
+	pm_vec_release(&merged->functions);
+	pm_vec_release(&merged->threads);
+	pm_vec_release(&merged->stops);
+	pm_vec_release(&merged->paths);
+	for (size_t i = 0; i < PM_ARRAY_LEN(merged->map); i++) {
+		struct pm_merged_map *map = &merged->map[i];
+
+		free(map->functions);
+		free(map->modules);
+		free(map->threads);
+		free(map->stops);
+		free(map->paths);
+		*map = (struct pm_merged_map){ 0 };
+	}
+}

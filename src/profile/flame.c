@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Flame graphs. Nodes are first made in some order, parents first, with what ends in each of
+ * them; then they are summed up, sorted and put into preorder.
+ */
+#include "pm/flame.h"
+
+#include <string.h>
+
+enum {
+	/* What an inverted graph may come to: a stack has one node for each of its ends. */
+	NODES_MAX = 4000000,
+	STEPS_MAX = 40000000,
+};
+
+struct weights {
+	struct pm_weight own, base;
+};
+
+/* A stack on its way outwards, in the inverted graph. */
+struct cursor {
+	uint32_t path;
+	uint32_t node; /* that it is in; PM_PROFILE_NONE: it has ended */
+	struct weights weights;
+};
+
+struct growing {
+	const struct pm_merged *merged;
+	const struct pm_flame_options *options;
+	double least; /* period */
+	struct weights *self; /* by path */
+	PM_VEC(struct pm_flame_node) nodes;
+	struct pm_index children;
+	uint32_t *child_of,
+		*made_for; /* inverted; by function: the child, of which node */
+	PM_VEC(struct cursor) cursors, spare;
+	bool cut;
+	/* Children of node n: order[first[n]] up to order[first[n + 1]]. */
+	uint32_t *first, *order;
+};
+
+static void growing_release(struct growing *growing)
+{
+	free(growing->self);
+	pm_vec_release(&growing->nodes);
+	pm_index_release(&growing->children);
+	free(growing->child_of);
+	free(growing->made_for);
+	pm_vec_release(&growing->cursors);
+	pm_vec_release(&growing->spare);
+	free(growing->first);
+	free(growing->order);
+}
+
+static void add_weights(struct pm_flame_node *node, const struct weights *weights)
+{
+	pm_weight_add(&node->self, &weights->own);
+	pm_weight_add(&node->base_self, &weights->base);
+}
+
+static bool is_empty(const struct weights *weights)
+{
+	return weights->own.samples == 0 && weights->base.samples == 0;
+}
+
+static int add_node(struct growing *growing, uint32_t parent, uint32_t function,
+		    uint32_t *ret)
+{
+	struct pm_flame_node node = {
+		.function = function,
+		.parent = parent,
+		.inlined = function != PM_PROFILE_NONE,
+	};
+
+	*ret = (uint32_t)growing->nodes.len;
+	return pm_vec_push(&growing->nodes, node);
+}
+
+/* ---- from the root ------------------------------------------------------------------------ */
+
+static bool child_equal(const void *table, uint32_t id, const void *key)
+{
+	const struct pm_flame_node *have =
+		&((const struct growing *)table)->nodes.data[id];
+	const struct pm_flame_node *wanted = key;
+
+	return have->parent == wanted->parent && have->function == wanted->function;
+}
+
+static int find_child(struct growing *growing, uint32_t parent, uint32_t function,
+		      uint32_t *ret)
+{
+	struct pm_flame_node wanted = { .parent = parent, .function = function };
+	uint64_t hash = pm_hash_mix(parent, function);
+	uint32_t id =
+		pm_index_find(&growing->children, hash, child_equal, growing, &wanted);
+
+	if (id == PM_INDEX_NONE && (add_node(growing, parent, function, &id) < 0 ||
+				    pm_index_add(&growing->children, hash, id) < 0))
+		return -ENOMEM;
+	*ret = id;
+	return 0;
+}
+
+/* By path, whether it or any below it has weight. NULL without memory. */
+static bool *find_used(const struct growing *growing)
+{
+	const struct pm_merged *merged = growing->merged;
+	bool *used = calloc(merged->paths.len + 1, sizeof(*used));
+
+	for (size_t i = merged->paths.len; used && i-- > 0;) {
+		uint32_t parent = merged->paths.data[i].parent;
+
+		used[i] |= !is_empty(&growing->self[i]);
+		if (used[i] && parent != PM_PROFILE_NONE)
+			used[parent] = true;
+	}
+	return used;
+}
+
+static int grow_down(struct growing *growing)
+{
+	const struct pm_merged *merged = growing->merged;
+	PM_AUTO_FREE bool *used = find_used(growing);
+	PM_AUTO_FREE uint32_t *node_of = calloc(merged->paths.len + 1, sizeof(*node_of));
+
+	if (!used || !node_of)
+		return -ENOMEM;
+	for (size_t i = 0; i < merged->paths.len; i++) {
+		const struct pm_path *path = &merged->paths.data[i];
+		uint32_t above, id;
+
+		if (!used[i])
+			continue;
+		above = path->parent == PM_PROFILE_NONE ? 0 : node_of[path->parent];
+		if (growing->options->fold &&
+		    growing->nodes.data[above].function == path->function)
+			id = above;
+		else if (find_child(growing, above, path->function, &id) < 0)
+			return -ENOMEM;
+		node_of[i] = id;
+		growing->nodes.data[id].inlined &= path->inlined;
+		add_weights(&growing->nodes.data[id], &growing->self[i]);
+	}
+	return 0;
+}
+
+/* ---- from the samples --------------------------------------------------------------------- */
+
+/* The next path outwards, PM_PROFILE_NONE at the end. */
+static uint32_t step_out(const struct growing *growing, const struct cursor *cursor,
+			 size_t *steps)
+{
+	const struct pm_path *paths = growing->merged->paths.data;
+	uint32_t function = growing->nodes.data[cursor->node].function;
+	uint32_t at = cursor->path;
+
+	if (cursor->node == 0)
+		return at;
+	do {
+		at = paths[at].parent;
+		++*steps;
+	} while (growing->options->fold && at != PM_PROFILE_NONE &&
+		 paths[at].function == function);
+	return at;
+}
+
+/* Moves each cursor to the caller's node, which is made if need be. */
+static int grow_level(struct growing *growing, size_t *steps)
+{
+	const struct pm_path *paths = growing->merged->paths.data;
+
+	for (size_t i = 0; i < growing->cursors.len; i++) {
+		struct cursor *cursor = &growing->cursors.data[i];
+		uint32_t at = step_out(growing, cursor, steps), function;
+
+		if (at == PM_PROFILE_NONE) {
+			add_weights(&growing->nodes.data[cursor->node], &cursor->weights);
+			cursor->node = PM_PROFILE_NONE;
+			continue;
+		}
+		function = paths[at].function;
+		if (growing->made_for[function] != cursor->node) {
+			growing->made_for[function] = cursor->node;
+			if (add_node(growing, cursor->node, function,
+				     &growing->child_of[function]) < 0)
+				return -ENOMEM;
+		}
+		cursor->path = at;
+		cursor->node = growing->child_of[function];
+		growing->nodes.data[cursor->node].inlined &= paths[at].inlined;
+		/* total: for now what came through */
+		pm_weight_add(&growing->nodes.data[cursor->node].total,
+			      &cursor->weights.own);
+	}
+	return 0;
+}
+
+/* Sorts the cursors by node. Those of nodes that are too light end there. */
+static int regroup(struct growing *growing, size_t first)
+{
+	size_t count = growing->nodes.len - first;
+	PM_AUTO_FREE size_t *ends = calloc(count + 1, sizeof(*ends));
+	size_t kept = 0;
+
+	if (!ends)
+		return -ENOMEM;
+	for (size_t i = 0; i < growing->cursors.len; i++) {
+		struct cursor *cursor = &growing->cursors.data[i];
+		struct pm_flame_node *node;
+
+		if (cursor->node == PM_PROFILE_NONE)
+			continue;
+		node = &growing->nodes.data[cursor->node];
+		if ((double)node->total.period < growing->least) {
+			add_weights(node, &cursor->weights);
+			cursor->node = PM_PROFILE_NONE;
+			continue;
+		}
+		ends[cursor->node - first + 1]++;
+		kept++;
+	}
+	for (size_t i = 1; i <= count; i++)
+		ends[i] += ends[i - 1];
+	for (size_t i = 0; i < growing->cursors.len; i++) {
+		const struct cursor *cursor = &growing->cursors.data[i];
+
+		if (cursor->node != PM_PROFILE_NONE)
+			growing->spare.data[ends[cursor->node - first]++] = *cursor;
+	}
+	memcpy(growing->cursors.data, growing->spare.data,
+	       kept * sizeof(*growing->cursors.data));
+	growing->cursors.len = kept;
+	return 0;
+}
+
+static int first_cursors(struct growing *growing)
+{
+	for (uint32_t i = 0; i < growing->merged->paths.len; i++) {
+		struct cursor cursor = { .path = i, .weights = growing->self[i] };
+
+		if (!is_empty(&cursor.weights) &&
+		    pm_vec_push(&growing->cursors, cursor) < 0)
+			return -ENOMEM;
+	}
+	return growing->cursors.len == 0
+		       ? 0
+		       : pm_vec_reserve(&growing->spare, growing->cursors.len);
+}
+
+static int grow_up(struct growing *growing)
+{
+	size_t functions = growing->merged->functions.len, steps = 0;
+	int r = first_cursors(growing);
+
+	growing->child_of = calloc(functions + 1, sizeof(uint32_t));
+	growing->made_for = malloc((functions + 1) * sizeof(uint32_t));
+	if (r < 0 || !growing->child_of || !growing->made_for)
+		return -ENOMEM;
+	memset(growing->made_for, 0xff, (functions + 1) * sizeof(uint32_t));
+	while (growing->cursors.len > 0) {
+		size_t first = growing->nodes.len;
+
+		if (first > NODES_MAX || steps > STEPS_MAX) {
+			growing->cut = true;
+			for (size_t i = 0; i < growing->cursors.len; i++)
+				add_weights(&growing->nodes
+						     .data[growing->cursors.data[i].node],
+					    &growing->cursors.data[i].weights);
+			break;
+		}
+		r = grow_level(growing, &steps);
+		if (r == 0)
+			r = regroup(growing, first);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* ---- sums and order ------------------------------------------------------------------------ */
+
+static void sum_up(struct growing *growing)
+{
+	for (size_t i = 0; i < growing->nodes.len; i++) {
+		growing->nodes.data[i].total = growing->nodes.data[i].self;
+		growing->nodes.data[i].base_total = growing->nodes.data[i].base_self;
+	}
+	for (size_t i = growing->nodes.len; i-- > 1;) {
+		struct pm_flame_node *node = &growing->nodes.data[i];
+		struct pm_flame_node *parent = &growing->nodes.data[node->parent];
+
+		pm_weight_add(&parent->total, &node->total);
+		pm_weight_add(&parent->base_total, &node->base_total);
+	}
+}
+
+static int node_order(const void *a, const void *b, void *context)
+{
+	const struct growing *growing = context;
+	uint32_t left_id = *(const uint32_t *)a, right_id = *(const uint32_t *)b;
+	const struct pm_flame_node *left = &growing->nodes.data[left_id];
+	const struct pm_flame_node *right = &growing->nodes.data[right_id];
+	const struct pm_merged_function *functions = growing->merged->functions.data;
+	int r;
+
+	if (left->total.period != right->total.period)
+		return left->total.period < right->total.period ? 1 : -1;
+	r = strcmp(functions[left->function].name, functions[right->function].name);
+	return r != 0 ? r : (left_id > right_id) - (left_id < right_id);
+}
+
+static int sort_children(struct growing *growing)
+{
+	size_t count = growing->nodes.len;
+	uint32_t *first = calloc(count + 2, sizeof(*first)), *ends;
+
+	growing->first = first;
+	growing->order = calloc(count + 1, sizeof(*growing->order));
+	if (!first || !growing->order)
+		return -ENOMEM;
+	/* Counted two places on: filling in moves each to where it belongs. */
+	ends = first + 1;
+	for (size_t i = 1; i < count; i++)
+		ends[growing->nodes.data[i].parent + 1]++;
+	for (size_t i = 1; i <= count; i++)
+		ends[i] += ends[i - 1];
+	for (uint32_t i = 1; i < count; i++)
+		growing->order[ends[growing->nodes.data[i].parent]++] = i;
+	for (size_t i = 0; i < count; i++)
+		if (first[i + 1] - first[i] > 1)
+			qsort_r(growing->order + first[i], first[i + 1] - first[i],
+				sizeof(uint32_t), node_order, growing);
+	return 0;
+}
+
+/* Whether it is drawn at all. */
+static bool is_shown(const struct growing *growing, const struct pm_flame_node *node)
+{
+	return node->total.samples > 0 && (double)node->total.period >= growing->least;
+}
+
+static int put_in_order(struct pm_flame *ret, struct growing *growing)
+{
+	size_t count = growing->nodes.len;
+	PM_AUTO_FREE uint32_t *next = malloc(count * sizeof(*next));
+	PM_AUTO_FREE uint32_t *renamed = malloc(count * sizeof(*renamed));
+	uint32_t at = 0;
+	int r;
+
+	if (!next || !renamed)
+		return -ENOMEM;
+	memcpy(next, growing->first, count * sizeof(*next));
+	renamed[0] = 0;
+	r = pm_vec_push(&ret->nodes, growing->nodes.data[0]);
+	while (r == 0) {
+		struct pm_flame_node node;
+		uint32_t child;
+
+		/* Children are sorted: the first that is too light ends the group. */
+		child = next[at] < growing->first[at + 1] ? growing->order[next[at]++]
+							  : 0;
+		if (child == 0 || !is_shown(growing, &growing->nodes.data[child])) {
+			if (at == 0)
+				break;
+			at = growing->nodes.data[at].parent;
+			continue;
+		}
+		node = growing->nodes.data[child];
+		node.parent = renamed[at];
+		node.depth = ret->nodes.data[node.parent].depth + 1;
+		if (node.depth > ret->deepest)
+			ret->deepest = node.depth;
+		renamed[child] = (uint32_t)ret->nodes.len;
+		r = pm_vec_push(&ret->nodes, node);
+		at = child;
+	}
+	ret->left_out = count - ret->nodes.len;
+	return r;
+}
+
+/* ---- all of it --------------------------------------------------------------------------- */
+
+static void weigh(struct growing *growing, const struct pm_view *view, unsigned which)
+{
+	const struct pm_profile *profile = view->profile;
+
+	for (size_t i = 0; i < view->cells.len; i++) {
+		const struct pm_profile_cell *cell =
+			&profile->cells.data[view->cells.data[i]];
+		struct weights *weights =
+			&growing->self[growing->merged->map[which].paths[cell->stack]];
+
+		pm_weight_add(which == 0 ? &weights->own : &weights->base, &cell->weight);
+	}
+}
+
+int pm_flame_init(struct pm_flame *ret, const struct pm_merged *merged,
+		  const struct pm_view *view, const struct pm_view *base,
+		  const struct pm_flame_options *options)
+{
+	PM_CLEANUP(pm_flame_release) struct pm_flame flame = { 0 };
+	PM_CLEANUP(growing_release)
+	struct growing growing = {
+		.merged = merged,
+		.options = options,
+		.least = options->least / 100 * (double)view->total.period,
+	};
+	uint32_t top;
+	int r;
+
+	growing.self = calloc(merged->paths.len + 1, sizeof(*growing.self));
+	if (!growing.self || add_node(&growing, 0, PM_PROFILE_NONE, &top) < 0)
+		return -ENOMEM;
+	weigh(&growing, view, 0);
+	if (base)
+		weigh(&growing, base, 1);
+	r = options->inverted ? grow_up(&growing) : grow_down(&growing);
+	if (r < 0)
+		return r;
+	sum_up(&growing);
+	if (sort_children(&growing) < 0 || put_in_order(&flame, &growing) < 0)
+		return -ENOMEM;
+	flame.cut = growing.cut;
+	*ret = flame;
+	flame = (struct pm_flame){ 0 };
+	return 0;
+}
+
+void pm_flame_release(struct pm_flame *flame)
+{
+	pm_vec_release(&flame->nodes);
+}
