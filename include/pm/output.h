@@ -63,6 +63,14 @@ int pm_output_json(const struct pm_report *report, FILE *to, struct pm_error *er
 int pm_output_folded(const struct pm_report *report, bool periods, FILE *to,
 		     struct pm_error *err);
 
+/*
+ * Files of other programs. All events that the report names, each sample once, names made
+ * printable; what the text report warns of stands where the format has room for it. Those
+ * marked (S) need a profile that has kept its samples, and write none otherwise.
+ */
+/* pprof's profile.proto, in gzip; thus binary. */
+int pm_output_pprof(const struct pm_report *report, FILE *to, struct pm_error *err);
+
 /* ---- words --------------------------------------------------------------------------- */
 
 /* For what shows a profile by other means than a stream. Foreign text comes out printable. */

@@ -28,12 +28,22 @@ static int write_folded(const struct pm_report_options *options, FILE *to,
 	return pm_output_folded(&options->report, options->folded_periods, to, err);
 }
 
+static int write_pprof(const struct pm_report_options *options, FILE *to,
+		       struct pm_error *err)
+{
+	return pm_output_pprof(&options->report, to, err);
+}
+
 /* In the order in which a person is told of them. */
 static const struct pm_report_format formats[] = {
 	{ .name = "text", .shows = true, .write = write_text },
 	{ .name = "csv", .shows = true, .write = write_csv },
 	{ .name = "json", .shows = true, .write = write_json },
 	{ .name = "folded", .one_event = true, .write = write_folded },
+	{ .name = "pprof",
+	  .write = write_pprof,
+	  .binary = "profile.pb.gz",
+	  .lacks = "pprof knows no time within a recording: samples are added up" },
 };
 
 static void list_formats(const char *name, struct pm_error *err)

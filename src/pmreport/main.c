@@ -92,6 +92,17 @@ static int check_output(const struct pm_report_options *options, struct pm_error
 	return -EINVAL;
 }
 
+static int check_terminal(const struct pm_report_options *options, struct pm_error *err)
+{
+	bool standard = !options->output || strcmp(options->output, "-") == 0;
+
+	if (!options->format->binary || !standard || !isatty(STDOUT_FILENO))
+		return 0;
+	pm_error_set(err, -EINVAL, "%s is not for a terminal: -o %s writes it to a file",
+		     options->format->name, options->format->binary);
+	return -EINVAL;
+}
+
 static int find_event(struct pm_report_options *options, const struct pm_profile *profile,
 		      struct pm_error *err)
 {
@@ -141,6 +152,8 @@ static int report(struct pm_report_options *options, const struct pm_profile *pr
 		say("%s is cut short: the recorder was stopped before it could finish, "
 		    "or records still",
 		    options->input);
+	if (options->format->lacks && !options->report.quiet)
+		say("%s", options->format->lacks);
 	return pm_sink_close(&sink, &err) < 0 ? fail(&err, STATUS_FILE) : STATUS_DONE;
 }
 
@@ -169,7 +182,7 @@ int main(int argc, char **argv)
 		return fail(&err, STATUS_USAGE);
 	if (options.help || options.version)
 		return print_and_leave(&options);
-	if (check_output(&options, &err) < 0)
+	if (check_output(&options, &err) < 0 || check_terminal(&options, &err) < 0)
 		return fail(&err, STATUS_USAGE);
 	look_at_terminal(&options);
 	if (load(&profile, &options, &err) < 0)

@@ -12,6 +12,8 @@ struct pm_report_format {
 	bool shows; /* tables and trees, not only whole stacks */
 	bool one_event; /* has room for one */
 	bool samples; /* needs each sample, not only their sums */
+	const char *binary; /* not for a terminal: how such files are called; or NULL */
+	const char *lacks; /* what it has no room for, for the user to know; or NULL */
 	int (*write)(const struct pm_report_options *options, FILE *to,
 		     struct pm_error *err);
 };
