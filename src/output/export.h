@@ -87,10 +87,3 @@ void pm_put_export_json(struct pm_str *str, struct pm_str *from);
 void pm_put_decimal(struct pm_str *str, uint64_t ns, uint64_t unit_ns);
 /* Seconds since 1970 of an RFC 3339 time in UTC; 0: unknown. */
 int64_t pm_export_created(const struct pm_profile *profile);
-
-static inline bool pm_event_is_time(const struct pm_profile *profile, uint32_t event)
-{
-	const char *unit = profile->events.data[event].unit;
-
-	return unit[0] == 'n' && unit[1] == 's' && unit[2] == '\0';
-}
