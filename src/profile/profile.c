@@ -56,7 +56,11 @@ static int by_time(const void *a, const void *b)
 {
 	const struct pm_profile_sample *left = a, *right = b;
 
-	return (left->time_ns > right->time_ns) - (left->time_ns < right->time_ns);
+	if (left->time_ns != right->time_ns)
+		return left->time_ns < right->time_ns ? -1 : 1;
+	if (left->cell != right->cell)
+		return left->cell < right->cell ? -1 : 1;
+	return (left->cpu > right->cpu) - (left->cpu < right->cpu);
 }
 
 static bool in_range(const struct pm_loader *loader, uint64_t time_ns, double unit)
@@ -96,8 +100,10 @@ static void finish_samples(struct pm_loader *loader)
 			  sample.time_ns >= profile->samples.data[left - 1].time_ns);
 		profile->samples.data[left++] = sample;
 	}
-	profile->samples.len = options && options->keep_samples ? left : 0;
-	if (!sorted)
+	profile->samples.len = left;
+	if (!options || !options->keep_samples)
+		pm_vec_release(&profile->samples);
+	else if (!sorted)
 		qsort(profile->samples.data, profile->samples.len,
 		      sizeof(*profile->samples.data), by_time);
 }

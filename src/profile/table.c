@@ -9,7 +9,9 @@ struct keys {
 	enum pm_key key;
 	const struct pm_profile *profile;
 	size_t len; /* keys are below this */
-	uint32_t *address_of; /* PM_KEY_ADDRESS: the first frame of that address */
+	bool by_level; /* each level of a frame has its key, or the frame has one */
+	const uint32_t *of; /* the keys: by row of profile->levels, or by frame */
+	uint32_t *owned; /* the same, where it was made for this */
 };
 
 static uint32_t function_of(const struct pm_profile *profile,
@@ -52,62 +54,78 @@ uint32_t *pm_table_addresses(const struct pm_profile *profile)
 	return PM_TAKE_PTR(address_of);
 }
 
+static uint32_t *functions_by_level(const struct pm_profile *profile)
+{
+	uint32_t *functions = malloc((profile->levels.len + 1) * sizeof(*functions));
+
+	for (size_t i = 0; functions && i < profile->levels.len; i++)
+		functions[i] = profile->places.data[profile->levels.data[i]].function;
+	return functions;
+}
+
+static uint32_t *modules_by_frame(const struct pm_profile *profile)
+{
+	uint32_t *modules = malloc((profile->frames.len + 1) * sizeof(*modules));
+
+	for (size_t i = 0; modules && i < profile->frames.len; i++) {
+		uint32_t module = profile->frames.data[i].module;
+
+		modules[i] = module == PM_PROFILE_NONE ? (uint32_t)profile->modules.len
+						       : module;
+	}
+	return modules;
+}
+
 static int keys_init(struct keys *keys, const struct pm_profile *profile, enum pm_key key)
 {
 	*keys = (struct keys){ .key = key, .profile = profile };
 	switch (key) {
 	case PM_KEY_FUNCTION:
 		keys->len = profile->functions.len;
+		keys->by_level = true;
+		keys->owned = functions_by_level(profile);
+		break;
+	case PM_KEY_LINE:
+		keys->len = profile->places.len;
+		keys->by_level = true;
+		keys->of = profile->levels.data;
 		return 0;
 	case PM_KEY_MODULE:
 		keys->len = profile->modules.len + 1;
-		return 0;
+		keys->owned = modules_by_frame(profile);
+		break;
+	case PM_KEY_ADDRESS:
+		keys->len = profile->frames.len;
+		keys->owned = pm_table_addresses(profile);
+		break;
 	case PM_KEY_THREAD:
 		keys->len = profile->threads.len;
 		return 0;
 	case PM_KEY_PROCESS:
 		keys->len = profile->processes.len;
 		return 0;
-	case PM_KEY_LINE:
-		keys->len = profile->places.len;
-		return 0;
-	case PM_KEY_ADDRESS:
-		keys->len = profile->frames.len;
-		keys->address_of = pm_table_addresses(profile);
-		return keys->address_of ? 0 : -ENOMEM;
 	case PM_KEY_COMM: /* pm_table_init_keys() makes those */
 	case PM_KEY_CPU:
 	case PM_KEY_PARALLELISM:
-		break;
+		return -EINVAL;
 	}
-	return -EINVAL;
+	keys->of = keys->owned;
+	return keys->owned ? 0 : -ENOMEM;
 }
 
 static void keys_release(struct keys *keys)
 {
-	free(keys->address_of);
+	free(keys->owned);
 }
 
-/* Whether a frame has one key, or each of its levels its own. */
-static bool keys_by_level(const struct keys *keys)
+/* The keys of the frame of @stack, innermost first; returns how many. */
+static uint32_t keys_of(const struct keys *keys, uint32_t stack, const uint32_t **ret)
 {
-	return keys->key == PM_KEY_FUNCTION || keys->key == PM_KEY_LINE;
-}
+	uint32_t id = keys->profile->stacks.data[stack].frame;
+	const struct pm_profile_frame *frame = &keys->profile->frames.data[id];
 
-static uint32_t key_of(const struct keys *keys, uint32_t stack, uint32_t level)
-{
-	const struct pm_profile *profile = keys->profile;
-	uint32_t frame = profile->stacks.data[stack].frame;
-	uint32_t module;
-
-	if (keys->key == PM_KEY_FUNCTION)
-		return pm_profile_level_function(profile, stack, level);
-	if (keys->key == PM_KEY_LINE)
-		return pm_profile_level_place(profile, stack, level);
-	if (keys->key == PM_KEY_ADDRESS)
-		return keys->address_of[frame];
-	module = profile->frames.data[frame].module;
-	return module == PM_PROFILE_NONE ? (uint32_t)profile->modules.len : module;
+	*ret = keys->of + (keys->by_level ? frame->first_level : id);
+	return keys->by_level ? frame->levels : 1;
 }
 
 /* ---- sums ------------------------------------------------------------------------------ */
@@ -138,29 +156,24 @@ static int sums_init(struct sums *sums, size_t len)
 static void enter(const struct pm_view *view, const struct keys *keys, struct sums *sums,
 		  uint32_t stack)
 {
-	uint32_t levels = pm_profile_levels(view->profile, stack);
-	uint32_t count = keys_by_level(keys) ? levels : 1;
-
-	for (uint32_t i = 0; i < count; i++) {
-		uint32_t key = key_of(keys, stack, i);
-
-		if (sums->active[key]++ == 0)
-			pm_weight_add(&sums->total[key], &view->sum[stack]);
-		if (i == 0)
-			pm_weight_add(&sums->self[key], &view->self[stack]);
-		if (i + 1 == levels)
-			sums->proper[key] = true;
-	}
-}
-
-static void leave(const struct pm_view *view, const struct keys *keys, struct sums *sums,
-		  uint32_t stack)
-{
-	uint32_t count =
-		keys_by_level(keys) ? pm_profile_levels(view->profile, stack) : 1;
+	const uint32_t *key;
+	uint32_t count = keys_of(keys, stack, &key);
 
 	for (uint32_t i = 0; i < count; i++)
-		sums->active[key_of(keys, stack, i)]--;
+		if (sums->active[key[i]]++ == 0)
+			pm_weight_add(&sums->total[key[i]], &view->sum[stack]);
+	if (view->self[stack].samples > 0)
+		pm_weight_add(&sums->self[key[0]], &view->self[stack]);
+	sums->proper[key[count - 1]] = true;
+}
+
+static void leave(const struct keys *keys, struct sums *sums, uint32_t stack)
+{
+	const uint32_t *key;
+	uint32_t count = keys_of(keys, stack, &key);
+
+	for (uint32_t i = 0; i < count; i++)
+		sums->active[key[i]]--;
 }
 
 /*
@@ -179,12 +192,12 @@ static void walk(const struct pm_view *view, const struct keys *keys, struct sum
 				at = stacks[at].first_child;
 				continue;
 			}
-			leave(view, keys, sums, at);
+			leave(keys, sums, at);
 		}
 		while (stacks[at].next == PM_PROFILE_NONE &&
 		       stacks[at].parent != PM_PROFILE_NONE) {
 			at = stacks[at].parent;
-			leave(view, keys, sums, at);
+			leave(keys, sums, at);
 		}
 		at = stacks[at].next;
 	}
