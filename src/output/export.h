@@ -87,3 +87,9 @@ void pm_put_export_json(struct pm_str *str, struct pm_str *from);
 void pm_put_decimal(struct pm_str *str, uint64_t ns, uint64_t unit_ns);
 /* Seconds since 1970 of an RFC 3339 time in UTC; 0: unknown. */
 int64_t pm_export_created(const struct pm_profile *profile);
+
+/* Whether its periods count time, whatever it takes its samples by. */
+static inline bool pm_event_in_ns(const struct pm_profile_event *event)
+{
+	return event->unit[0] == 'n' && event->unit[1] == 's' && event->unit[2] == '\0';
+}

@@ -474,7 +474,7 @@ static void put_types(struct pprof *pprof)
 	bool one = export->end - export->first == 1;
 
 	for (uint32_t event = export->first; event < export->end; event++) {
-		bool time = pm_event_is_time(&pprof->profile->events.data[event]);
+		bool time = pm_event_in_ns(&pprof->profile->events.data[event]);
 
 		put_type(pprof, PROFILE_SAMPLE_TYPE,
 			 one ? add_word(pprof, "samples")
@@ -497,7 +497,7 @@ static void put_head(struct pprof *pprof)
 	if (export->first < export->end) {
 		const struct pm_profile_event *event =
 			&profile->events.data[export->first];
-		bool time = pm_event_is_time(event);
+		bool time = pm_event_in_ns(event);
 		uint64_t period = event->rate;
 
 		if (event->by_frequency) /* otherwise not known beforehand */
