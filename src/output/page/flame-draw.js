@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Draws one flame graph into a canvas of the size of what can be seen. The host scrolls over a
+ * spacer of the whole height; each paint looks only for the boxes that are visible, by binary
+ * search in each level, and what is narrower than a pixel is drawn together with its
+ * neighbours: the cost is that of the pixels, not of the nodes.
+ */
+(function (pm) {
+	"use strict";
+
+	const ui = pm.ui;
+	const ROW = 18;
+	const ZOOM_MS = 180;
+	const FONT = '12px ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace';
+	const PAD = 4;
+
+	/* The first place of a level's nodes whose end is right of x. */
+	function firstAfter(graph, level, x, from) {
+		let low = from;
+		let high = level.length;
+		/* Mostly it is near: gallop first. */
+		for (let step = 1; low + step < high; step *= 2) {
+			const n = level[low + step];
+			if (graph.start[n] + graph.total[n] > x) {
+				high = low + step + 1;
+				break;
+			}
+		}
+		while (low < high) {
+			const mid = (low + high) >> 1;
+			const n = level[mid];
+			if (graph.start[n] + graph.total[n] > x) high = mid;
+			else low = mid + 1;
+		}
+		return low;
+	}
+
+	class Flame {
+		/*
+		 * events: zoom(node), select(node), menu(node, x, y), hide(fn), up() → bool. Where
+		 * `still` is set, the height follows the graph and the page scrolls instead.
+		 */
+		constructor(label, events) {
+			this.events = events;
+			this.graph = null;
+			this.zoomed = 0;
+			this.selected = -1;
+			this.hover = -1;
+			this.hits = null;
+			this.from = 0;
+			this.to = 1;
+			this.frame = 0;
+			this.animation = null;
+			this.width = 0;
+			this.height = 0;
+			this.charWidth = 0;
+			this.paints = 0;
+			/* levels that are not drawn: that of everything, where it would double another */
+			this.skip = events.skip || 0;
+
+			this.canvas = ui.el("canvas", { "aria-hidden": "true" });
+			this.context = this.canvas.getContext("2d", { alpha: false });
+			this.spacer = ui.el("div", { class: "spacer-y" });
+			this.host = ui.el(
+				"div",
+				{
+					class: "flame-host",
+					tabindex: "0",
+					role: "application",
+					"aria-label": label,
+					"aria-roledescription": "flame graph",
+					"aria-describedby": "flame-hint",
+				},
+				this.canvas,
+				this.spacer
+			);
+			this.listen();
+		}
+
+		listen() {
+			const host = this.host;
+			new ResizeObserver(() => this.resize()).observe(host);
+			host.addEventListener("scroll", () => this.repaint(), { passive: true });
+			host.addEventListener("pointermove", (e) => {
+				if (e.pointerType !== "touch") this.pointAt(e);
+			});
+			host.addEventListener("pointerleave", () => this.setHover(-1));
+			host.addEventListener("click", (e) => this.click(e));
+			host.addEventListener("contextmenu", (e) => {
+				const keyboard = e.button !== 2 && e.clientX === 0 && e.clientY === 0;
+				const node = keyboard ? this.selected : this.nodeAtPoint(e);
+				if (node < 0) return;
+				e.preventDefault();
+				this.select(node);
+				const place = this.placeOf(node);
+				if (keyboard) this.events.menu(node, place.x + 8, place.y + ROW);
+				else this.events.menu(node, e.clientX, e.clientY);
+			});
+			host.addEventListener("keydown", (e) => this.key(e));
+			host.addEventListener("focus", () => this.repaint());
+			host.addEventListener("blur", () => this.repaint());
+		}
+
+		up() {
+			return this.events.up();
+		}
+
+		/* A graph with the path of functions to show; -1 keeps no selection. */
+		set(graph, zoomed, hits) {
+			const same = graph === this.graph;
+			if (!same) {
+				this.graph = graph;
+				this.selected = -1;
+				this.hover = -1;
+				this.zoomed = zoomed;
+				this.jump();
+			} else if (zoomed !== this.zoomed) {
+				this.zoomed = zoomed;
+				this.animate();
+			}
+			this.hits = hits;
+			this.layout();
+			if (!same) this.home();
+			this.repaint();
+		}
+
+		view() {
+			const g = this.graph;
+			const a = g.start[this.zoomed];
+			return [a, a + Math.max(g.total[this.zoomed], 1e-9)];
+		}
+
+		jump() {
+			this.animation = null;
+			[this.from, this.to] = this.view();
+		}
+
+		animate() {
+			this.reveal(this.zoomed);
+			if (ui.calm() || !this.width) return this.jump();
+			const [from, to] = this.view();
+			this.animation = { begin: 0, from: this.from, to: this.to, toFrom: from, toTo: to };
+		}
+
+		step(now) {
+			const a = this.animation;
+			if (!a) return;
+			if (!a.begin) a.begin = now;
+			const t = Math.min(1, (now - a.begin) / ZOOM_MS);
+			const eased = 1 - (1 - t) ** 3;
+			this.from = a.from + (a.toFrom - a.from) * eased;
+			this.to = a.to + (a.toTo - a.to) * eased;
+			if (t === 1) this.jump();
+			else this.repaint();
+		}
+
+		/* The node at the root of what is drawn. */
+		first() {
+			return this.skip && this.graph.count > 1 ? 1 : 0;
+		}
+
+		/* ---- geometry ------------------------------------------------------------------- */
+
+		resize() {
+			const width = this.host.clientWidth;
+			const height = this.host.clientHeight;
+			if (!width || !height) return;
+			const fresh = this.width === 0;
+			const ratio = window.devicePixelRatio || 1;
+			this.width = width;
+			this.height = height;
+			this.ratio = ratio;
+			this.canvas.width = Math.round(width * ratio);
+			this.canvas.height = Math.round(height * ratio);
+			this.canvas.style.width = width + "px";
+			this.canvas.style.height = height + "px";
+			this.layout();
+			if (fresh) this.home();
+			/* A canvas is blank after a change of its size: paint at once, not in a frame. */
+			if (this.graph) this.paint();
+		}
+
+		layout() {
+			if (!this.graph) return;
+			this.total = Math.max((this.graph.levels.length - this.skip) * ROW + 1, this.height);
+			this.spacer.style.height = Math.max(0, this.total - this.height) + "px";
+		}
+
+		home() {
+			if (!this.graph || !this.height) return;
+			this.host.scrollTop = this.up() ? this.total : 0;
+			if (this.zoomed > 0) this.reveal(this.zoomed);
+		}
+
+		y(depth) {
+			const row = depth - this.skip;
+			const y = this.up() ? this.total - (row + 1) * ROW : row * ROW;
+			return y - this.host.scrollTop;
+		}
+
+		reveal(node) {
+			const y = this.y(this.graph.depth[node]);
+			if (y >= 0 && y + ROW <= this.height) return;
+			const margin = Math.min(this.height / 3, 3 * ROW);
+			this.host.scrollTop += this.up() ? y + ROW + margin - this.height : y - margin;
+		}
+
+		placeOf(node) {
+			const box = this.canvas.getBoundingClientRect();
+			const scale = this.width / (this.to - this.from);
+			const x = Math.max(0, (this.graph.start[node] - this.from) * scale);
+			return { x: box.left + x, y: box.top + this.y(this.graph.depth[node]) };
+		}
+
+		nodeAtPoint(e) {
+			const g = this.graph;
+			if (!g || !this.width) return -1;
+			const box = this.canvas.getBoundingClientRect();
+			const y = e.clientY - box.top + this.host.scrollTop;
+			const depth = Math.floor((this.up() ? this.total - y : y) / ROW) + this.skip;
+			const level = g.levels[depth];
+			if (!level) return -1;
+			const x = this.from + ((e.clientX - box.left) / this.width) * (this.to - this.from);
+			const i = firstAfter(g, level, x, 0);
+			return i < level.length && g.start[level[i]] <= x ? level[i] : -1;
+		}
+
+		/* ---- pointer and keys ----------------------------------------------------------- */
+
+		pointAt(e) {
+			this.setHover(this.nodeAtPoint(e));
+			ui.tooltip(this.hover < 0 ? null : this.graph, this.hover, e.clientX, e.clientY);
+		}
+
+		setHover(node) {
+			if (node < 0) ui.tooltip(null);
+			if (node === this.hover) return;
+			this.hover = node;
+			this.host.style.cursor = node < 0 ? "" : "pointer";
+			this.repaint();
+		}
+
+		click(e) {
+			const node = this.nodeAtPoint(e);
+			if (node < 0) return;
+			if (e.altKey || e.ctrlKey || e.metaKey) {
+				if (node > 0) this.events.hide(this.graph.fn[node]);
+				return;
+			}
+			this.select(node);
+			this.events.zoom(node);
+		}
+
+		select(node) {
+			this.selected = node;
+			if (node >= 0) this.reveal(node);
+			this.events.select(node);
+			this.repaint();
+		}
+
+		/* The neighbour of a node: its parent, heaviest child or sibling; -1 without one. */
+		neighbour(node, direction) {
+			const g = this.graph;
+			const end = ui.ends(g);
+			if (direction === "parent")
+				return g.depth[node] > this.skip ? g.parent[node] : -1;
+			if (direction === "child") {
+				/* Children are sorted by weight, so the first is the heaviest. */
+				for (let c = node + 1; c < end[node]; c = end[c]) if (g.total[c] > 0) return c;
+				return -1;
+			}
+			const level = g.levels[g.depth[node]];
+			let i = firstAfter(g, level, g.start[node], 0);
+			while (i < level.length && level[i] !== node) i++;
+			return level[i + (direction === "next" ? 1 : -1)] ?? -1;
+		}
+
+		key(e) {
+			if (!this.graph || e.ctrlKey || e.metaKey || e.altKey) return;
+			const node = this.selected >= 0 ? this.selected : Math.max(this.zoomed, this.first());
+			const moves = {
+				ArrowUp: this.up() ? "child" : "parent",
+				ArrowDown: this.up() ? "parent" : "child",
+				ArrowLeft: "previous",
+				ArrowRight: "next",
+			};
+			if (moves[e.key]) {
+				const to = this.selected < 0 ? node : this.neighbour(node, moves[e.key]);
+				if (to >= 0) this.select(to);
+			} else if (e.key === "Enter" || e.key === " ") {
+				this.events.zoom(node);
+			} else if (e.key === "Escape") {
+				if (this.zoomed <= this.first()) return;
+				const to = this.graph.parent[this.zoomed];
+				this.select(to);
+				this.events.zoom(to);
+			} else if (e.key === "Delete" || e.key === "x") {
+				if (node > 0) this.events.hide(this.graph.fn[node]);
+			} else if (e.key === "ContextMenu" || (e.key === "F10" && e.shiftKey)) {
+				const place = this.placeOf(node);
+				this.events.menu(node, place.x + 8, place.y + ROW);
+			} else return;
+			e.preventDefault();
+			e.stopPropagation();
+		}
+
+		/* ---- painting ------------------------------------------------------------------- */
+
+		repaint() {
+			if (this.frame) return;
+			this.frame = requestAnimationFrame((now) => {
+				this.frame = 0;
+				this.step(now);
+				this.paint();
+			});
+		}
+
+		paint() {
+			if (!this.graph || !this.width) return;
+			const c = this.context;
+			const p = ui.palette();
+			c.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
+			c.fillStyle = p.back;
+			c.fillRect(0, 0, this.width, this.height);
+			const boxes = new Map();
+			const labels = [];
+			const first = Math.max(this.skip, this.depthAt(this.up() ? this.height : 0));
+			const last = this.depthAt(this.up() ? 0 : this.height);
+			for (let d = first; d <= last && d < this.graph.levels.length; d++)
+				this.collect(d, boxes, labels);
+			for (const [color, list] of boxes) {
+				c.fillStyle = color === -1 ? p.hit : color === -2 ? p.dim : p.colors[color];
+				c.beginPath();
+				for (let i = 0; i < list.length; i += 3)
+					c.rect(list[i], list[i + 1], list[i + 2], ROW - 1);
+				c.fill();
+			}
+			this.write(c, p, labels);
+			this.outline(c, p);
+			this.paints++;
+		}
+
+		depthAt(y) {
+			const from = y + this.host.scrollTop;
+			return Math.floor((this.up() ? this.total - from : from) / ROW) + this.skip;
+		}
+
+		/* The boxes of one level, as x, y, width under each colour. */
+		collect(depth, boxes, labels) {
+			const g = this.graph;
+			const level = g.levels[depth];
+			const scale = this.width / (this.to - this.from);
+			const y = this.y(depth);
+			const perPixel = 1 / scale;
+			let i = firstAfter(g, level, this.from, 0);
+			while (i < level.length) {
+				const n = level[i];
+				let x = (g.start[n] - this.from) * scale;
+				if (x >= this.width) break;
+				/* only in the run compared with */
+				if (!(g.total[n] > 0)) {
+					i++;
+					continue;
+				}
+				const right = Math.min(this.width, (g.start[n] + g.total[n] - this.from) * scale);
+				if (right - x < 1) {
+					i = this.merge(level, i, x, y, boxes, perPixel);
+					continue;
+				}
+				x = Math.max(0, x);
+				const color = this.color(n);
+				this.put(boxes, color, x, y, right - x > 3 ? right - x - 1 : right - x);
+				if (right - x >= 3 * this.charWidth + 2 * PAD || !this.charWidth)
+					labels.push(n, x, y, right - x, color === -2 ? 1 : 0);
+				i++;
+			}
+		}
+
+		/* One box for all that lies within this pixel; → the next node to look at. */
+		merge(level, i, x, y, boxes, perPixel) {
+			const g = this.graph;
+			const edge = this.from + (Math.floor(x) + 1) * perPixel;
+			const next = Math.max(i + 1, firstAfter(g, level, edge, i));
+			let color = this.color(level[i]);
+			if (this.hits && color !== -1)
+				for (let k = i + 1; k < next; k++)
+					if (this.hits.hit[level[k]]) {
+						color = -1;
+						break;
+					}
+			const end = level[next - 1];
+			const right = (g.start[end] + g.total[end] - this.from) / perPixel;
+			this.put(boxes, color, x, y, Math.min(1, Math.max(right - x, 0.25)));
+			return next;
+		}
+
+		put(boxes, color, x, y, width) {
+			let list = boxes.get(color);
+			if (!list) boxes.set(color, (list = []));
+			list.push(x, y, width);
+		}
+
+		color(n) {
+			if (this.hits) return this.hits.hit[n] ? -1 : -2;
+			return ui.colorOfNode(this.graph, n);
+		}
+
+		label(n) {
+			const g = this.graph;
+			const name = ui.name(g.fn[n]);
+			if (!g.baseTotal || n === 0) return name;
+			const step = ui.diffStep(g.total[n], g.baseTotal[n]);
+			return (step > 0 ? "+ " : step < 0 ? "− " : "") + name;
+		}
+
+		write(c, p, labels) {
+			c.font = FONT;
+			c.textBaseline = "middle";
+			if (!this.charWidth) this.charWidth = c.measureText("0".repeat(100)).width / 100;
+			for (let pass = 0; pass < 2; pass++) {
+				c.fillStyle = pass ? p.dimText : p.text;
+				for (let i = 0; i < labels.length; i += 5)
+					if (labels[i + 4] === pass) this.writeOne(c, labels, i);
+			}
+		}
+
+		writeOne(c, labels, i) {
+			const text = this.label(labels[i]);
+			const room = labels[i + 3] - 2 * PAD;
+			let fits = Math.floor(room / this.charWidth);
+			/* Wide characters take up to two places. */
+			if (text.length <= fits && !/^[\x20-\x7e−]*$/.test(text))
+				while (fits > 0 && c.measureText(text.slice(0, fits)).width > room) fits--;
+			if (fits < 2) return;
+			const cut = text.length <= fits ? text : text.slice(0, fits - 1) + "…";
+			c.fillText(cut, labels[i + 1] + PAD, labels[i + 2] + ROW / 2 - 0.5, room);
+		}
+
+		outline(c, p) {
+			const g = this.graph;
+			const scale = this.width / (this.to - this.from);
+			const frame = (node, color, width) => {
+				const x = Math.max(0, (g.start[node] - this.from) * scale);
+				const right = Math.min(
+					this.width,
+					(g.start[node] + g.total[node] - this.from) * scale
+				);
+				if (right <= 0 || x >= this.width) return;
+				c.strokeStyle = color;
+				c.lineWidth = width;
+				const inset = width / 2;
+				c.strokeRect(
+					x + inset,
+					this.y(g.depth[node]) + inset,
+					Math.max(1, right - x - 1 - width),
+					ROW - 1 - width
+				);
+			};
+			if (this.hover >= 0) frame(this.hover, p.line, 1);
+			if (this.selected >= 0)
+				frame(this.selected, document.activeElement === this.host ? p.accent : p.line, 2);
+		}
+	}
+
+	ui.Flame = Flame;
+	ui.FLAME_ROW = ROW;
+})(pm);

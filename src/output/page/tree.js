@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The call tree as a tree of the document (role=tree): what a screen reader reads. Children
+ * come into being when their parent is opened, a hundred at a time.
+ */
+(function (pm) {
+	"use strict";
+
+	const ui = pm.ui;
+	const BATCH = 100;
+	const HOT = 0.5; /* open a single child as long as it has this share of its parent */
+	let host, graph, hits;
+
+	function children(node) {
+		const end = ui.ends(graph);
+		const list = [];
+		for (let c = node + 1; c < end[node]; c = end[c])
+			if (graph.total[c] > 0) list.push(c);
+		return list;
+	}
+
+	const hasChildren = (node) => ui.ends(graph)[node] > node + 1;
+
+	function label(node) {
+		const total = graph.total[0];
+		const fn = graph.fn[node];
+		const share = graph.total[node] / total;
+		const bar = ui.el("i", { class: "bar" });
+		bar.style.width = 100 * share + "%";
+		const cells = [
+			ui.el("span", { class: "number" }, ui.percent(graph.total[node], total), bar),
+			ui.el("span", { class: "number", text: ui.percent(graph.self[node], total) }),
+		];
+		if (graph.baseTotal) {
+			const d = (graph.total[node] - graph.baseTotal[node]) / total;
+			cells.push(
+				ui.el("span", {
+					class: "number " + (d > 0.00005 ? "more" : d < -0.00005 ? "less" : "same"),
+					text: ui.points(d),
+				})
+			);
+		}
+		const dot = ui.el("i", { class: "dot" });
+		dot.style.background = ui.colorOfKind(ui.kindOf(fn, graph.inlined[node]));
+		const name = ui.el(
+			"span",
+			{ class: "name" },
+			ui.el("i", { class: "twist" }),
+			dot,
+			ui.el("span", {
+				class: hits && hits.hit[node] ? "hit" : null,
+				text: node === 0 ? "all" : ui.name(fn),
+			}),
+			graph.inlined[node] ? ui.el("span", { class: "muted", text: "\u00a0(inlined)" }) : null,
+			ui.el("span", { class: "muted module", text: ui.moduleName(fn) })
+		);
+		name.style.paddingInlineStart = Math.min(graph.depth[node], 60) * 14 + "px";
+		return ui.el("div", { class: "line" }, ...cells, name);
+	}
+
+	function item(node, place, size) {
+		const li = ui.el("li", {
+			role: "treeitem",
+			tabindex: "-1",
+			"aria-level": String(graph.depth[node] + 1),
+			"aria-setsize": String(size),
+			"aria-posinset": String(place + 1),
+			"aria-expanded": hasChildren(node) ? "false" : null,
+		});
+		const d = ui.describe(graph, node);
+		li.setAttribute(
+			"aria-label",
+			[d.name, d.where, ...d.numbers.map(([k, v]) => `${v} ${k}`)].filter(Boolean).join(", ")
+		);
+		li.node = node;
+		li.append(label(node));
+		return li;
+	}
+
+	function append(group, list, from) {
+		const to = Math.min(list.length, from + BATCH);
+		for (let i = from; i < to; i++) group.append(item(list[i], i, list.length));
+		if (to === list.length) return;
+		const rest = ui.el(
+			"li",
+			{ role: "treeitem", tabindex: "-1", class: "rest", "aria-level": String(graph.depth[list[0]] + 1) },
+			ui.el("div", { class: "line" }, ui.el("span", { class: "name", text: `${ui.count(list.length - to)} more …` }))
+		);
+		rest.firstChild.firstChild.style.paddingInlineStart = Math.min(graph.depth[list[0]], 60) * 14 + 18 + "px";
+		rest.more = () => {
+			append(group, list, to);
+			const next = rest.nextElementSibling;
+			rest.remove();
+			focus(next);
+		};
+		group.append(rest);
+	}
+
+	function open(li) {
+		if (li.getAttribute("aria-expanded") !== "false") return;
+		li.setAttribute("aria-expanded", "true");
+		const group = ui.el("ul", { role: "group" });
+		append(group, children(li.node), 0);
+		li.append(group);
+	}
+
+	function close(li) {
+		if (li.getAttribute("aria-expanded") !== "true") return;
+		li.setAttribute("aria-expanded", "false");
+		li.lastChild.remove();
+	}
+
+	/* Opens down the heaviest path, as far as it is one. */
+	function openHot(li) {
+		for (let depth = 0; li && depth < 400; depth++) {
+			open(li);
+			const next = li.querySelector(":scope > ul > li");
+			if (!next || next.more || graph.total[next.node] < HOT * graph.total[li.node]) return;
+			li = next;
+		}
+	}
+
+	function focus(li, quiet) {
+		if (!li) return;
+		host.querySelector('[tabindex="0"]')?.setAttribute("tabindex", "-1");
+		li.setAttribute("tabindex", "0");
+		if (quiet) return;
+		li.focus({ preventScroll: true });
+		li.firstChild.scrollIntoView({ block: "nearest" });
+	}
+
+	const parentOf = (li) => li.parentElement.closest("li");
+
+	function next(li) {
+		const child = li.querySelector(":scope > ul > li");
+		if (child) return child;
+		for (let at = li; at; at = parentOf(at))
+			if (at.nextElementSibling) return at.nextElementSibling;
+		return null;
+	}
+
+	function previous(li) {
+		let at = li.previousElementSibling;
+		if (!at) return parentOf(li);
+		for (let last; (last = at.querySelector(":scope > ul > li:last-child")); ) at = last;
+		return at;
+	}
+
+	function key(e) {
+		const li = e.target.closest("li");
+		if (!li || e.ctrlKey || e.metaKey || e.altKey) return;
+		const expanded = li.getAttribute("aria-expanded");
+		if (e.key === "ArrowDown") focus(next(li));
+		else if (e.key === "ArrowUp") focus(previous(li));
+		else if (e.key === "ArrowRight")
+			if (expanded === "false") open(li);
+			else focus(li.querySelector(":scope > ul > li"));
+		else if (e.key === "ArrowLeft")
+			if (expanded === "true") close(li);
+			else focus(parentOf(li));
+		else if (e.key === "Home") focus(host.firstChild);
+		else if (e.key === "End") {
+			let at = host.lastElementChild;
+			for (let l; (l = at.querySelector(":scope > ul > li:last-child")); ) at = l;
+			focus(at);
+		} else if (e.key === "*") openHot(li);
+		else if (e.key === "Enter" || e.key === " ")
+			if (li.more) li.more();
+			else if (expanded === "true") close(li);
+			else open(li);
+		else if ((e.key === "ContextMenu" || (e.key === "F10" && e.shiftKey)) && !li.more) {
+			const box = li.firstChild.getBoundingClientRect();
+			menu(li, box.left + 120, box.bottom);
+		} else return;
+		e.preventDefault();
+		e.stopPropagation();
+	}
+
+	function menu(li, x, y) {
+		ui.menu(x, y, ui.nodeItems(graph, li.node, ui.state.invert, (node) =>
+			ui.set({ tab: "flame", zoom: ui.pathOf(graph, node) })
+		));
+	}
+
+	function build(section) {
+		host = ui.el("ul", { role: "tree", class: "tree", "aria-label": "Call tree" });
+		host.addEventListener("keydown", key);
+		host.addEventListener("click", (e) => {
+			const li = e.target.closest("li");
+			if (!li) return;
+			if (li.more) return li.more();
+			focus(li);
+			if (li.getAttribute("aria-expanded") === "true") close(li);
+			else open(li);
+		});
+		host.addEventListener("contextmenu", (e) => {
+			const li = e.target.closest("li");
+			if (!li || li.more || (e.clientX === 0 && e.clientY === 0)) return;
+			e.preventDefault();
+			focus(li);
+			menu(li, e.clientX, e.clientY);
+		});
+		section.append(
+			ui.el(
+				"div",
+				{ class: "line tree-head", "aria-hidden": "true" },
+				ui.el("span", { class: "number", text: "Total" }),
+				ui.el("span", { class: "number", text: "Self" }),
+				ui.data.base ? ui.el("span", { class: "number", text: "Δ total" }) : null,
+				ui.el("span", { class: "name", text: "Function" })
+			),
+			ui.el("div", { class: "scroll" }, host)
+		);
+		if (ui.data.base) section.classList.add("diff");
+	}
+
+	function update() {
+		const now = ui.graph();
+		const found = ui.hits(now);
+		if (now === graph && found === hits && host.dataset.theme === document.documentElement.dataset.theme)
+			return;
+		host.dataset.theme = document.documentElement.dataset.theme;
+		graph = now;
+		hits = found;
+		const root = item(0, 0, 1);
+		host.replaceChildren(root);
+		openHot(root);
+		focus(root, true);
+	}
+
+	/* Opens the way to the next match and goes there. */
+	function match(direction) {
+		if (!hits) return;
+		const li = host.querySelector('[tabindex="0"]');
+		const from = li && li.node !== undefined ? li.node : 0;
+		for (let k = 1; k <= graph.count; k++) {
+			const n = (((from + direction * k) % graph.count) + graph.count) % graph.count;
+			if (hits.hit[n] && graph.total[n] > 0) return reveal(n);
+		}
+	}
+
+	function reveal(node) {
+		const path = [];
+		for (let n = node; n >= 0; n = graph.parent[n]) path.push(n);
+		let li = host.firstChild;
+		for (const n of path.reverse().slice(1)) {
+			open(li);
+			let child;
+			const find = () => [...li.querySelectorAll(":scope > ul > li")].find((x) => x.node === n);
+			while (!(child = find())) {
+				const rest = li.querySelector(":scope > ul > li.rest");
+				if (!rest) return;
+				rest.more();
+			}
+			li = child;
+		}
+		focus(li);
+	}
+
+	ui.views.tree = { build, update, match, focus: () => host.querySelector('[tabindex="0"]')?.focus() };
+})(pm);
