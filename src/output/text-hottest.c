@@ -19,6 +19,7 @@ struct path {
 	struct pm_text *text;
 	struct pm_tree *tree;
 	PM_VEC(uint32_t) chain; /* nodes of the line at hand */
+	bool waits; /* it is of blocked time */
 };
 
 static void path_release(struct path *path)
@@ -56,24 +57,31 @@ static int follow(struct path *path, uint32_t node)
 	}
 }
 
-static void put_link(struct pm_str *str, const struct path *path, size_t at,
+/* Some of the chain, in the direction of the calls. */
+struct links {
+	const struct path *path;
+	size_t first, len;
+};
+
+static void put_link(struct pm_str *str, const struct links *links, size_t at,
 		     size_t columns)
 {
+	const struct path *path = links->path;
 	const struct pm_report *report = path->text->report;
+	uint32_t node = path->chain.data[links->first + at];
 
 	if (at > 0)
 		pm_str_puts(str, pm_text_arrow(path->text, false));
-	pm_put_function(str, report->profile,
-			path->tree->nodes.data[path->chain.data[at]].function,
+	pm_put_function(str, report->profile, path->tree->nodes.data[node].function,
 			report->width > 0 ? columns : 0, report->ascii);
 }
 
-static size_t link_columns(const struct path *path, size_t at)
+static size_t link_columns(const struct links *links, size_t at)
 {
 	struct pm_str link = { 0 };
 	size_t columns;
 
-	put_link(&link, path, at, LINK_COLUMNS);
+	put_link(&link, links, at, LINK_COLUMNS);
 	columns = link.data ? pm_columns(link.data) : 0;
 	pm_str_release(&link);
 	return columns;
@@ -83,46 +91,74 @@ static size_t link_columns(const struct path *path, size_t at)
  * The first name and as many of the last as fit in @room; what is between is counted. Where
  * not even two fit, the last alone: it is what the line is about.
  */
-static void put_chain(struct pm_str *str, const struct path *path, size_t room)
+static void put_links(struct pm_str *str, const struct links *links, size_t room)
 {
-	bool bounded = path->text->report->width > 0;
-	size_t len = path->chain.len, from = len, used = link_columns(path, 0);
+	const struct pm_text *text = links->path->text;
+	bool bounded = text->report->width > 0;
+	size_t len = links->len, from = len, used = link_columns(links, 0);
 	size_t gap = len > 2 ? GAP_COLUMNS : 0;
 
 	if (len == 1) {
-		put_link(str, path, 0, room);
+		put_link(str, links, 0, room);
 		return;
 	}
-	if (bounded && used + gap + link_columns(path, len - 1) > room) {
-		pm_str_printf(str, "%s %zu more", pm_text_ellipsis(path->text), len - 1);
-		put_link(str, path, len - 1,
+	if (bounded && used + gap + link_columns(links, len - 1) > room) {
+		pm_str_printf(str, "%s %zu more", pm_text_ellipsis(text), len - 1);
+		put_link(str, links, len - 1,
 			 room > 2 * GAP_COLUMNS ? room - GAP_COLUMNS : GAP_COLUMNS);
 		return;
 	}
 	while (from > 1) {
-		size_t more = link_columns(path, from - 1);
+		size_t more = link_columns(links, from - 1);
 
 		if (bounded && used + more + (from > 2 ? gap : 0) > room)
 			break;
 		used += more;
 		from--;
 	}
-	put_link(str, path, 0, LINK_COLUMNS);
+	put_link(str, links, 0, LINK_COLUMNS);
 	if (from > 1)
-		pm_str_printf(str, "%s%s %zu more", pm_text_arrow(path->text, false),
-			      pm_text_ellipsis(path->text), from - 1);
+		pm_str_printf(str, "%s%s %zu more", pm_text_arrow(text, false),
+			      pm_text_ellipsis(text), from - 1);
 	for (size_t i = from; i < len; i++)
-		put_link(str, path, i, LINK_COLUMNS);
+		put_link(str, links, i, LINK_COLUMNS);
 }
 
-/* One line; @prefix holds the rails of the levels above. */
+/* Where a chain that ends by waiting enters the kernel: the last function of the program, so
+ * that it is never among those left out. The length of the chain if it does not. */
+static size_t last_of_program(const struct path *path)
+{
+	const struct pm_profile *profile = path->tree->view->profile;
+	size_t at = path->chain.len;
+
+	while (at-- > 0) {
+		uint32_t node = path->chain.data[at];
+		uint32_t function = path->tree->nodes.data[node].function;
+		uint32_t module = profile->functions.data[function].module;
+
+		if (module == PM_PROFILE_NONE || !profile->modules.data[module].kernel)
+			return at + 1 < path->chain.len ? at : path->chain.len;
+	}
+	return path->chain.len;
+}
+
+static size_t room_for(const struct path *path, size_t used)
+{
+	size_t width = path->text->report->width;
+
+	return width > used + SELF_COLUMNS + LINK_COLUMNS ? width - used - SELF_COLUMNS
+							  : LINK_COLUMNS;
+}
+
+/* One line, or two for who waits; @prefix holds the rails of the levels above. */
 static int print_chain(const struct path *path, const char *prefix, const char *branch)
 {
 	struct pm_text *text = path->text;
-	const struct pm_report *report = text->report;
 	const struct pm_tree_node *nodes = path->tree->nodes.data;
 	const struct pm_tree_node *leaf = &nodes[path->chain.data[path->chain.len - 1]];
 	size_t used = 9 + pm_columns(prefix) + pm_columns(branch);
+	size_t split = path->waits ? last_of_program(path) : path->chain.len;
+	struct links before = { path, 0, split == 0 ? path->chain.len : split };
 	struct pm_str line = { 0 };
 	bool failed;
 
@@ -131,10 +167,14 @@ static int print_chain(const struct path *path, const char *prefix, const char *
 	fputs("  ", text->to);
 	pm_text_put(text, PM_COLOR_DIM, prefix);
 	pm_text_put(text, PM_COLOR_DIM, branch);
-	put_chain(&line, path,
-		  report->width > used + SELF_COLUMNS + LINK_COLUMNS
-			  ? report->width - used - SELF_COLUMNS
-			  : LINK_COLUMNS);
+	put_links(&line, &before, room_for(path, used));
+	if (before.len < path->chain.len) {
+		struct links after = { path, split, path->chain.len - split };
+
+		pm_str_printf(&line, "\n%*s", (int)used, "");
+		pm_str_puts(&line, pm_text_arrow(text, false));
+		put_links(&line, &after, room_for(path, used + 3));
+	}
 	failed = line.failed;
 	if (!failed) {
 		fputs(line.data, text->to);
@@ -164,23 +204,27 @@ static int print_branches(struct path *path, const char *prefix, unsigned depth)
 		shown++;
 	for (uint32_t i = 0; r == 0 && i < shown; i++) {
 		bool last = i + 1 == shown;
-		char below[DEPTH_MAX * sizeof("│  ") + 1];
+		PM_CLEANUP(pm_str_release) struct pm_str below = { 0 };
 
 		r = follow(path, first + i);
 		if (r == 0)
 			r = print_chain(path, prefix, branches[ascii][last]);
 		if (r < 0 || i > 0 || depth == DEPTH_MAX)
 			continue;
-		snprintf(below, sizeof(below), "%s%s", prefix,
-			 last ? "   " : rails[ascii]);
-		r = print_branches(path, below, depth + 1);
+		pm_str_printf(&below, "%s%s", prefix, last ? "   " : rails[ascii]);
+		r = below.failed ? -ENOMEM : print_branches(path, below.data, depth + 1);
 	}
 	return r;
 }
 
 int pm_text_hottest(struct pm_text *text, const struct pm_section *section)
 {
-	PM_CLEANUP(path_release) struct path path = { .text = text };
+	const struct pm_profile *profile = section->view->profile;
+	PM_CLEANUP(path_release)
+	struct path path = {
+		.text = text,
+		.waits = pm_event_is_time(&profile->events.data[section->view->event]),
+	};
 	int r = pm_tree_new(&path.tree, section->view, PM_TREE_TOP_DOWN, NULL, true);
 
 	if (r < 0)

@@ -312,6 +312,33 @@ static void warn_unknown(struct pm_notes *notes, struct pm_section *section)
 	pm_str_release(&culprits);
 }
 
+/* What idles fills the report of a whole machine. */
+static void warn_idle(struct pm_notes *notes, const struct pm_section *section)
+{
+	const struct pm_view *view = section->view;
+	const struct pm_profile *profile = view->profile;
+	struct pm_weight idle = { 0 };
+	const char *name = NULL;
+	double percent;
+
+	for (size_t i = 0; i < view->cells.len; i++) {
+		const struct pm_profile_cell *cell =
+			&profile->cells.data[view->cells.data[i]];
+		const struct pm_profile_thread *thread =
+			&profile->threads.data[cell->thread];
+
+		if (thread->pid != 0)
+			continue;
+		name = thread->comm;
+		pm_weight_add(&idle, &cell->weight);
+	}
+	percent = pm_weight_percent(&idle, &view->total);
+	if (name && percent > MUCH_PERCENT)
+		note(notes, PM_NOTE_WARN,
+		     "%.1f%% is the idle task: --comm '!%s' leaves it out", percent,
+		     name);
+}
+
 /* Half the width of a 95 % interval at one half, the worst case: 1.96 / (2 √n). */
 static double points_of_doubt(uint64_t samples)
 {
@@ -344,6 +371,12 @@ void pm_notes_add_event(struct pm_notes *notes, struct pm_section *section)
 		     view->total.samples == 1 ? "" : "s",
 		     notes->report->ascii ? "+-" : "±",
 		     points_of_doubt(view->total.samples));
+	if (view->profile->latency && !event->divided)
+		note(notes, PM_NOTE_WARN,
+		     "%s is not sampled by time: no shares of wall-clock time, but of all "
+		     "that was counted",
+		     event->actual);
+	warn_idle(notes, section);
 	warn_incomplete(notes, section);
 	warn_unknown(notes, section);
 }

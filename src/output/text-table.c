@@ -12,6 +12,7 @@ enum {
 	ROWS_MAX = 30, /* that a report shows unasked */
 	ROWS_MIN = 10, /* likewise, when all of it is below the limit */
 	CALLERS_MAX = 8, /* those that only call what is expensive */
+	WAITERS_MAX = 20, /* likewise, where all of it is in one function of the kernel */
 };
 
 enum cell {
@@ -137,7 +138,7 @@ static void choose_columns(struct layout *layout)
 	if (code)
 		add(layout, CELL_TOTAL, "total", true, 7, 0);
 	if (pm_event_is_time(event))
-		add(layout, CELL_TIME, "time", true, 20, 0);
+		add(layout, CELL_TIME, code ? "in all" : "time", true, 20, 0);
 	if (event->divided)
 		add(layout, CELL_TAKEN, "CPU", true, 7, 0);
 	if (!code)
@@ -221,7 +222,7 @@ static void put_weight(const struct layout *layout, enum cell cell,
 	const struct pm_weight *whole = &layout->section->view->total;
 
 	if (cell == CELL_TIME)
-		pm_put_duration(str, row->self.period);
+		pm_put_duration(str, row->total.period);
 	else if (cell == CELL_TAKEN)
 		pm_str_printf(str, "%.1f%%",
 			      whole->samples ? 100.0 * (double)row->self.samples /
@@ -427,6 +428,12 @@ static size_t choose_rows(const struct pm_section *section, struct pm_table *tab
 	size_t most = section->report->limit < 0 ? ROWS_MAX : SIZE_MAX;
 	size_t callers = section->report->limit < 0 ? CALLERS_MAX : SIZE_MAX;
 	size_t least = 0, shown = 0;
+	/* Who blocks does so in the scheduler: what he waits for is above it. */
+	bool waits = pm_event_is_time(
+		&section->view->profile->events.data[section->view->event]);
+
+	if (waits && callers == CALLERS_MAX)
+		callers = WAITERS_MAX;
 
 	/* Evenly spread: the first rows all the same. */
 	if (section->report->limit < 0 && table->rows.len > 0 &&
@@ -440,7 +447,8 @@ static size_t choose_rows(const struct pm_section *section, struct pm_table *tab
 		double share = section->report->by_total ? total : self;
 		bool heavy = share >= limit || (i < least && row->self.samples > 0);
 		bool calls = !heavy && !section->report->by_total &&
-			     row->self.samples > 0 && total >= limit * 20;
+			     (row->self.samples > 0 || waits) &&
+			     total >= limit * (waits ? 10 : 20);
 
 		if ((heavy && most > 0) || (calls && callers > 0)) {
 			most -= heavy;

@@ -110,7 +110,22 @@ static void put_event(struct pm_str *str, const struct pm_section *section)
 	} else if (event->rate != 1) {
 		pm_str_puts(str, ", one every ");
 		pm_put_count(str, event->rate);
+	} else if (pm_event_is_time(event)) {
+		pm_str_puts(str, ", ");
+		pm_put_duration(str, section->view->all.period);
+		pm_str_puts(str, " in all");
 	}
+	if (event->filter) {
+		pm_str_puts(str, "   where ");
+		pm_str_printable(str, event->filter, strlen(event->filter));
+	}
+	if (event->leader != section->view->event &&
+	    event->leader < section->report->profile->events.len) {
+		pm_str_puts(str, "   grouped with ");
+		pm_put_event(str, section->report->profile, event->leader);
+	}
+	if (event->divided)
+		pm_str_puts(str, "   by wall-clock time");
 }
 
 static void put_lost(struct pm_str *str, const struct pm_section *section)
