@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "child.h"
-#include "symbol-crew.h"
+#include "pm/symbol-crew.h"
 
 #define PROGRESS_AFTER_NS 1000000000ull
 #define PROGRESS_EVERY_NS 200000000ull
@@ -31,7 +31,8 @@ struct work {
 	size_t items_len;
 	uint64_t *addresses; /* of all items, each once for a module */
 	PM_VEC(struct batch) batches; /* by job */
-	PM_VEC(struct pm_rec_symbol_job) jobs;
+	PM_VEC(struct pm_symbol_job) jobs;
+	PM_VEC(uint32_t) modules; /* by job: id of struct pm_procs */
 	struct batch kernel;
 	size_t done; /* items, for the progress */
 	size_t left_out; /* modules */
@@ -50,27 +51,57 @@ static int compare(const void *left, const void *right)
 	return 0;
 }
 
-/* The calls of struct pm_rec_crew_calls. One address may belong to several frames, found in
- * different ways. */
-static int on_symbol(void *user, size_t job, const struct pm_rec_wire_message *message)
+static const struct pm_module *module_of(const struct work *work, size_t job)
+{
+	return pm_procs_module(work->session->procs, work->modules.data[job]);
+}
+
+/* The calls of struct pm_symbol_crew_calls. */
+static void on_open(void *user, size_t job, struct pm_symbol_input *ret)
+{
+	const struct work *work = user;
+	const struct pm_rec_modules *modules = &work->session->modules;
+	const struct pm_module *module = module_of(work, job);
+
+	if (module->identity.kind == PM_MODULE_VDSO) {
+		const struct pm_rec_vdso *vdso = pm_rec_modules_vdso(modules, module);
+
+		ret->image = vdso->image;
+		ret->image_len = vdso->len;
+		return;
+	}
+	ret->fd = pm_rec_modules_open_file(modules, work->session->procs,
+					   work->modules.data[job]);
+	ret->pid = module->seen_pid;
+	ret->path = module->identity.path;
+}
+
+/* One address may belong to several frames, found in different ways. */
+static int on_symbol(void *user, size_t job, size_t index,
+		     const struct pm_symbol_function *functions, size_t len)
 {
 	struct work *work = user;
 	struct batch *batch = &work->batches.data[job];
-	uint64_t address = work->jobs.data[job].addresses[message->index];
+	uint64_t address = work->jobs.data[job].addresses[index];
+	struct pm_file_function texts[PM_SYMBOL_CHAIN_MAX];
 	int ret = 0;
 
+	for (size_t i = 0; i < len; i++)
+		texts[i] = (struct pm_file_function){ .name = functions[i].name,
+						      .file = functions[i].file,
+						      .line = functions[i].line };
 	while (batch->next < batch->len && batch->items[batch->next].address < address)
 		batch->next++;
 	for (; ret == 0 && batch->next < batch->len &&
 	       batch->items[batch->next].address == address;
 	     batch->next++)
-		if (message->functions_len > 0)
+		if (len > 0)
 			ret = pm_file_write_symbol(
 				work->session->writer,
 				&(struct pm_file_symbol){
 					.frame = batch->items[batch->next].frame,
-					.functions = message->functions,
-					.functions_len = message->functions_len });
+					.functions = texts,
+					.functions_len = len });
 	return ret;
 }
 
@@ -83,9 +114,7 @@ static int on_done(void *user, size_t job, const char *what, const char *why)
 	if (!why || ++work->left_out > LEFT_OUT_TOLD_MAX)
 		return 0;
 	pm_str_printf(&text, "%s of %s were left out: %s", what,
-		      pm_procs_module(work->session->procs, work->jobs.data[job].module)
-			      ->identity.path,
-		      why);
+		      module_of(work, job)->identity.path, why);
 	if (!text.failed)
 		pm_rec_warn(work->session, text.data);
 	pm_str_release(&text);
@@ -187,17 +216,16 @@ static bool is_readable(const struct pm_module *module)
 
 static int add_job(struct work *work, const struct batch *batch, uint64_t *addresses)
 {
-	struct pm_rec_symbol_job job = {
-		.module = work->session->modules.by_file_id.data[batch->items[0].module],
-		.addresses = addresses,
-	};
+	uint32_t module = work->session->modules.by_file_id.data[batch->items[0].module];
+	struct pm_symbol_job job = { .addresses = addresses };
 
-	if (!is_readable(pm_procs_module(work->session->procs, job.module)))
+	if (!is_readable(pm_procs_module(work->session->procs, module)))
 		return 0;
 	for (size_t i = 0; i < batch->len; i++)
 		if (i == 0 || batch->items[i].address != batch->items[i - 1].address)
 			addresses[job.addresses_len++] = batch->items[i].address;
-	if (pm_vec_push(&work->batches, *batch) < 0 || pm_vec_push(&work->jobs, job) < 0)
+	if (pm_vec_push(&work->batches, *batch) < 0 ||
+	    pm_vec_push(&work->jobs, job) < 0 || pm_vec_push(&work->modules, module) < 0)
 		return -ENOMEM;
 	return 0;
 }
@@ -241,7 +269,7 @@ static int plan(struct work *work)
 	return ret;
 }
 
-static void tell(struct work *work, const struct pm_rec_crew_cost *cost)
+static void tell(struct work *work, const struct pm_symbol_crew_cost *cost)
 {
 	char text[96];
 
@@ -265,10 +293,16 @@ static void tell(struct work *work, const struct pm_rec_crew_cost *cost)
 int pm_rec_symbols_write(struct pm_rec_session *session)
 {
 	struct work work = { .session = session, .begin_ns = pm_rec_now_ns() };
-	const struct pm_rec_crew_calls calls = {
-		.user = &work, .symbol = on_symbol, .done = on_done, .tick = on_tick
+	const struct pm_symbol_crew_calls calls = {
+		.user = &work,
+		.open = on_open,
+		.symbol = on_symbol,
+		.done = on_done,
+		.tick = on_tick,
+		.wake_fd = session->child.signal_fd,
+		.process_name = "pmrec-names",
 	};
-	struct pm_rec_crew_cost cost = { 0 };
+	struct pm_symbol_crew_cost cost = { 0 };
 	int ret = collect(&work);
 
 	if (ret == 0)
@@ -276,12 +310,12 @@ int pm_rec_symbols_write(struct pm_rec_session *session)
 	if (ret == 0)
 		ret = kernel_symbols(&work);
 	if (ret == 0)
-		ret = pm_rec_crew_run(session, work.jobs.data, work.jobs.len, &calls,
-				      &cost);
+		ret = pm_symbol_crew_run(work.jobs.data, work.jobs.len, &calls, &cost);
 	tell(&work, &cost);
 	free(work.items);
 	free(work.addresses);
 	pm_vec_release(&work.batches);
 	pm_vec_release(&work.jobs);
+	pm_vec_release(&work.modules);
 	return ret == -EINTR ? 0 : ret;
 }

@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "src/pmrec/symbol-wire.h"
+#include "src/symbol/wire.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -12,22 +12,22 @@ static bool same(const char *a, const char *b)
 	return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
-static void check_again(const struct pm_rec_wire_message *message)
+static void check_again(const struct pm_symbol_wire_message *message)
 {
-	static struct pm_rec_wire_message again;
+	static struct pm_symbol_wire_message again;
 	struct pm_str bytes = { 0 };
 	size_t taken;
 
-	if (message->kind == PM_REC_WIRE_SYMBOL)
-		pm_rec_wire_put_symbol(&bytes, message->index, message->functions,
-				       message->functions_len);
+	if (message->kind == PM_SYMBOL_WIRE_SYMBOL)
+		pm_symbol_wire_put_symbol(&bytes, message->index, message->functions,
+					  message->functions_len);
 	else
-		pm_rec_wire_put_done(&bytes, message->code);
+		pm_symbol_wire_put_done(&bytes, message->code);
 	if (!bytes.failed &&
-	    (pm_rec_wire_next(bytes.data, bytes.len, &again, &taken) != 1 ||
+	    (pm_symbol_wire_next(bytes.data, bytes.len, &again, &taken) != 1 ||
 	     taken != bytes.len || again.kind != message->kind))
 		abort();
-	if (!bytes.failed && message->kind == PM_REC_WIRE_SYMBOL) {
+	if (!bytes.failed && message->kind == PM_SYMBOL_WIRE_SYMBOL) {
 		if (again.functions_len != message->functions_len)
 			abort();
 		for (size_t i = 0; i < again.functions_len; i++)
@@ -41,10 +41,10 @@ static void check_again(const struct pm_rec_wire_message *message)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static struct pm_rec_wire_message message;
+	static struct pm_symbol_wire_message message;
 	size_t taken;
 
-	while (pm_rec_wire_next(data, size, &message, &taken) == 1) {
+	while (pm_symbol_wire_next(data, size, &message, &taken) == 1) {
 		if (taken == 0 || taken > size)
 			abort();
 		check_again(&message);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the helper processes of the recorder may still do, and how they answer. */
+/* What the helper processes that read symbols may still do, and how they answer. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,8 +12,8 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-#include "src/pmrec/sandbox.h"
-#include "src/pmrec/symbol-wire.h"
+#include "src/symbol/sandbox.h"
+#include "src/symbol/wire.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define SANITIZED 1
@@ -40,11 +40,11 @@ static int status_of(int (*what)(int fd))
 	if (pid == 0) {
 		int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 		int kept[] = { fd };
-		struct pm_rec_sandbox sandbox = { .memory_bytes = MEMORY_BYTES,
-						  .parent = parent };
+		struct pm_sandbox sandbox = { .memory_bytes = MEMORY_BYTES,
+					      .parent = parent };
 
-		pm_rec_sandbox_keep_files(kept, 1);
-		if (pm_rec_sandbox_enter(&sandbox) < 0)
+		pm_sandbox_keep_files(kept, 1);
+		if (pm_sandbox_enter(&sandbox) < 0)
 			_exit(100);
 		_exit(what(fd));
 	}
@@ -88,7 +88,7 @@ static int has_little_memory(int fd)
 static int runs_for_ever(int fd)
 {
 	(void)fd;
-	pm_rec_sandbox_cpu_time(0);
+	pm_sandbox_cpu_time(0);
 	for (volatile unsigned int i = 1; i > 0; i += 2)
 		;
 	return 0;
@@ -119,11 +119,11 @@ static void read_status(char *text, size_t size)
 	pid = fork();
 	if (pid == 0) {
 		int kept[] = { ready[1], hold[0] };
-		struct pm_rec_sandbox sandbox = { .memory_bytes = MEMORY_BYTES,
-						  .parent = parent };
+		struct pm_sandbox sandbox = { .memory_bytes = MEMORY_BYTES,
+					      .parent = parent };
 
-		pm_rec_sandbox_keep_files(kept, 2);
-		if (pm_rec_sandbox_enter(&sandbox) < 0 || write(ready[1], "r", 1) != 1 ||
+		pm_sandbox_keep_files(kept, 2);
+		if (pm_sandbox_enter(&sandbox) < 0 || write(ready[1], "r", 1) != 1 ||
 		    read(hold[0], &byte, 1) != 0)
 			_exit(1);
 		_exit(0);
@@ -183,11 +183,10 @@ static void test_only_for_a_child(void **state)
 	int status;
 
 	if (pid == 0) {
-		struct pm_rec_sandbox sandbox = { .memory_bytes = MEMORY_BYTES,
-						  .parent = 1 };
+		struct pm_sandbox sandbox = { .memory_bytes = MEMORY_BYTES, .parent = 1 };
 
 		/* Whose parent has gone already is not to stay. */
-		_exit(getppid() == 1 || pm_rec_sandbox_enter(&sandbox) == -ESRCH ? 0 : 1);
+		_exit(getppid() == 1 || pm_sandbox_enter(&sandbox) == -ESRCH ? 0 : 1);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
@@ -197,21 +196,21 @@ static void test_only_for_a_child(void **state)
 
 static void test_messages_come_back(void **state)
 {
-	static const struct pm_file_function functions[] = {
+	static const struct pm_symbol_function functions[] = {
 		{ .name = "inner", .file = "/src/a.c", .line = 7 },
 		{ .name = NULL, .file = "", .line = 0 },
 		{ .name = "main", .file = NULL, .line = UINT32_MAX },
 	};
 	struct pm_str bytes = { 0 };
-	struct pm_rec_wire_message *message = malloc(sizeof(*message));
+	struct pm_symbol_wire_message *message = malloc(sizeof(*message));
 	size_t taken, at;
 
 	assert_non_null(message);
-	pm_rec_wire_put_symbol(&bytes, 41, functions, 3);
-	pm_rec_wire_put_done(&bytes, -ENOEXEC);
+	pm_symbol_wire_put_symbol(&bytes, 41, functions, 3);
+	pm_symbol_wire_put_done(&bytes, -ENOEXEC);
 	assert_false(bytes.failed);
-	assert_int_equal(pm_rec_wire_next(bytes.data, bytes.len, message, &taken), 1);
-	assert_int_equal(message->kind, PM_REC_WIRE_SYMBOL);
+	assert_int_equal(pm_symbol_wire_next(bytes.data, bytes.len, message, &taken), 1);
+	assert_int_equal(message->kind, PM_SYMBOL_WIRE_SYMBOL);
 	assert_int_equal(message->index, 41);
 	assert_int_equal(message->functions_len, 3);
 	assert_string_equal(message->functions[0].name, "inner");
@@ -223,13 +222,14 @@ static void test_messages_come_back(void **state)
 	assert_int_equal(message->functions[2].line, UINT32_MAX);
 	at = taken;
 	assert_int_equal(
-		pm_rec_wire_next(bytes.data + at, bytes.len - at, message, &taken), 1);
-	assert_int_equal(message->kind, PM_REC_WIRE_DONE);
+		pm_symbol_wire_next(bytes.data + at, bytes.len - at, message, &taken), 1);
+	assert_int_equal(message->kind, PM_SYMBOL_WIRE_DONE);
 	assert_int_equal(message->code, -ENOEXEC);
 	assert_int_equal(at + taken, bytes.len);
 	/* Cut anywhere, it is not there yet. */
 	for (size_t len = 0; len < at; len++)
-		assert_int_equal(pm_rec_wire_next(bytes.data, len, message, &taken), 0);
+		assert_int_equal(pm_symbol_wire_next(bytes.data, len, message, &taken),
+				 0);
 	free(message);
 	pm_str_release(&bytes);
 }
@@ -237,12 +237,12 @@ static void test_messages_come_back(void **state)
 /* Each byte changed to each value: an answer or an error, and nothing outside is read. */
 static void test_nonsense(void **state)
 {
-	static const struct pm_file_function function = { .name = "f", .file = "g" };
-	struct pm_rec_wire_message *message = malloc(sizeof(*message));
+	static const struct pm_symbol_function function = { .name = "f", .file = "g" };
+	struct pm_symbol_wire_message *message = malloc(sizeof(*message));
 	struct pm_str bytes = { 0 };
 	size_t taken, refused = 0;
 
-	pm_rec_wire_put_symbol(&bytes, 0, &function, 1);
+	pm_symbol_wire_put_symbol(&bytes, 0, &function, 1);
 	assert_true(message && !bytes.failed);
 	for (size_t i = 0; i < bytes.len; i++) {
 		for (int value = 0; value < 256; value++) {
@@ -251,7 +251,7 @@ static void test_nonsense(void **state)
 
 			memcpy(copy, bytes.data, bytes.len);
 			copy[i] = (uint8_t)value;
-			code = pm_rec_wire_next(copy, bytes.len, message, &taken);
+			code = pm_symbol_wire_next(copy, bytes.len, message, &taken);
 			assert_true(code == 0 || code == 1 || code == -EBADMSG);
 			assert_true(code != 1 || taken <= bytes.len);
 			refused += code == -EBADMSG;
@@ -266,8 +266,8 @@ static void test_nonsense(void **state)
 /* A chain of names that no message has room for keeps what fits. */
 static void test_long_names(void **state)
 {
-	struct pm_file_function functions[PM_REC_WIRE_FUNCTIONS_MAX];
-	struct pm_rec_wire_message *message = malloc(sizeof(*message));
+	struct pm_symbol_function functions[PM_SYMBOL_WIRE_FUNCTIONS_MAX];
+	struct pm_symbol_wire_message *message = malloc(sizeof(*message));
 	char *name = malloc(65536);
 	struct pm_str bytes = { 0 };
 	size_t taken;
@@ -276,10 +276,10 @@ static void test_long_names(void **state)
 	memset(name, 'n', 65535);
 	name[65535] = '\0';
 	for (size_t i = 0; i < PM_ARRAY_LEN(functions); i++)
-		functions[i] = (struct pm_file_function){ .name = name };
-	pm_rec_wire_put_symbol(&bytes, 1, functions, PM_ARRAY_LEN(functions));
-	assert_true(bytes.len <= PM_REC_WIRE_BYTES_MAX + 4);
-	assert_int_equal(pm_rec_wire_next(bytes.data, bytes.len, message, &taken), 1);
+		functions[i] = (struct pm_symbol_function){ .name = name };
+	pm_symbol_wire_put_symbol(&bytes, 1, functions, PM_ARRAY_LEN(functions));
+	assert_true(bytes.len <= PM_SYMBOL_WIRE_BYTES_MAX + 4);
+	assert_int_equal(pm_symbol_wire_next(bytes.data, bytes.len, message, &taken), 1);
 	assert_int_equal(taken, bytes.len);
 	assert_in_range(message->functions_len, 60, 64);
 	free(message);

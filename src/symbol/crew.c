@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "symbol-crew.h"
+#include "pm/symbol-crew.h"
 
 #include <poll.h>
 #include <sched.h>
@@ -8,6 +8,9 @@
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
+
+#include "wire.h"
+#include "worker.h"
 
 enum {
 	WORKERS_MAX = 8, /* also a limit on the memory of all of them together */
@@ -30,7 +33,7 @@ enum {
 #define BYTES_MAX (UINT64_C(1) << 30)
 
 struct worker {
-	struct pm_rec_symbol_process process; /* pid 0: none */
+	struct pm_symbol_process process; /* pid 0: none */
 	size_t job, end; /* [job, end): it still has to do; job is at hand */
 	uint32_t next_index; /* of the job at hand: no lower one may come */
 	struct pm_str text; /* received, without a whole message */
@@ -40,15 +43,22 @@ struct worker {
 };
 
 struct crew {
-	const struct pm_rec_session *session;
-	const struct pm_rec_symbol_job *jobs;
+	const struct pm_symbol_job *jobs;
 	size_t len, next; /* next: the first that nobody was given */
-	const struct pm_rec_crew_calls *calls;
-	struct pm_rec_crew_cost *cost;
+	const struct pm_symbol_crew_calls *calls;
+	struct pm_symbol_crew_cost *cost;
 	struct worker workers[WORKERS_MAX];
 	size_t workers_max;
-	struct pm_rec_wire_message message;
+	struct pm_symbol_wire_message message;
 };
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
 
 static size_t cpus(void)
 {
@@ -76,16 +86,15 @@ static size_t share(const struct crew *crew)
 
 static int start(struct crew *crew, struct worker *worker)
 {
-	int code =
-		pm_rec_symbol_worker_start(crew->session, crew->jobs + worker->job,
-					   worker->end - worker->job, &worker->process);
+	int code = pm_symbol_worker_start(crew->jobs, worker->job, worker->end,
+					  crew->calls, &worker->process);
 
 	if (code < 0)
 		return code;
 	pm_str_clear(&worker->text);
 	worker->next_index = 0;
 	worker->bytes = 0;
-	worker->heard_ns = pm_rec_now_ns();
+	worker->heard_ns = now_ns();
 	crew->cost->processes++;
 	return 0;
 }
@@ -172,7 +181,7 @@ static int reap(struct crew *crew, struct worker *worker, bool kill_now)
 			crew->cost->memory_kb = usage.ru_maxrss;
 	}
 	close(worker->process.fd);
-	worker->process = (struct pm_rec_symbol_process){ .pid = 0, .fd = -1 };
+	worker->process = (struct pm_symbol_process){ .pid = 0, .fd = -1 };
 	return status;
 }
 
@@ -217,33 +226,34 @@ static const char *words_of(int code)
 /* Whether a message is one that may come now. */
 static bool is_due(const struct crew *crew, const struct worker *worker)
 {
-	const struct pm_rec_wire_message *message = &crew->message;
+	const struct pm_symbol_wire_message *message = &crew->message;
 
 	if (worker->job == worker->end)
 		return false;
-	return message->kind == PM_REC_WIRE_DONE ||
+	return message->kind == PM_SYMBOL_WIRE_DONE ||
 	       (message->index >= worker->next_index &&
 		message->index < crew->jobs[worker->job].addresses_len);
 }
 
 static int take_message(struct crew *crew, struct worker *worker)
 {
-	const struct pm_rec_wire_message *message = &crew->message;
+	const struct pm_symbol_wire_message *message = &crew->message;
 
-	if (message->kind == PM_REC_WIRE_DONE) {
-		worker->heard_ns = pm_rec_now_ns();
-		if (message->code == PM_REC_WIRE_LIMITED)
+	if (message->kind == PM_SYMBOL_WIRE_DONE) {
+		worker->heard_ns = now_ns();
+		if (message->code == PM_SYMBOL_WIRE_LIMITED)
 			return done(crew, worker, "lines and inlined functions",
 				    "its debug information inflates beyond reason, or "
 				    "takes too long to read");
-		if (message->code == PM_REC_WIRE_DAMAGED)
+		if (message->code == PM_SYMBOL_WIRE_DAMAGED)
 			return done(crew, worker, "names",
 				    "its symbol table or its separate debug file is "
 				    "broken, or too large to map");
 		return left_out(crew, worker, words_of(message->code));
 	}
 	worker->next_index = message->index + 1;
-	return crew->calls->symbol(crew->calls->user, worker->job, message);
+	return crew->calls->symbol(crew->calls->user, worker->job, message->index,
+				   message->functions, message->functions_len);
 }
 
 /* 1: fine, 0: this is no helper of ours any more, or negative. */
@@ -253,8 +263,8 @@ static int take_messages(struct crew *crew, struct worker *worker)
 	int code = 0, next;
 
 	for (;;) {
-		next = pm_rec_wire_next(worker->text.data + at, worker->text.len - at,
-					&crew->message, &taken);
+		next = pm_symbol_wire_next(worker->text.data + at, worker->text.len - at,
+					   &crew->message, &taken);
 		if (next <= 0)
 			break;
 		if (!is_due(crew, worker))
@@ -330,9 +340,9 @@ static int poll_all(struct crew *crew)
 							: -1,
 					  .events = POLLIN };
 	fds[crew->workers_max] =
-		(struct pollfd){ .fd = crew->session->child.signal_fd, .events = POLLIN };
+		(struct pollfd){ .fd = crew->calls->wake_fd, .events = POLLIN };
 	poll(fds, crew->workers_max + 1, TICK_MS);
-	now = pm_rec_now_ns();
+	now = now_ns();
 	for (size_t i = 0; i < crew->workers_max && code == 0; i++) {
 		struct worker *worker = &crew->workers[i];
 
@@ -358,17 +368,16 @@ static bool is_busy(const struct crew *crew)
 	return crew->next < crew->len;
 }
 
-int pm_rec_crew_run(const struct pm_rec_session *session,
-		    const struct pm_rec_symbol_job *jobs, size_t len,
-		    const struct pm_rec_crew_calls *calls, struct pm_rec_crew_cost *cost)
+int pm_symbol_crew_run(const struct pm_symbol_job *jobs, size_t len,
+		       const struct pm_symbol_crew_calls *calls,
+		       struct pm_symbol_crew_cost *cost)
 {
 	PM_AUTO_FREE struct crew *crew = calloc(1, sizeof(*crew));
 	int code = 0;
 
 	if (!crew)
 		return -ENOMEM;
-	*crew = (struct crew){ .session = session,
-			       .jobs = jobs,
+	*crew = (struct crew){ .jobs = jobs,
 			       .len = len,
 			       .calls = calls,
 			       .cost = cost,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "symbol-wire.h"
+#include "wire.h"
 
 #include <string.h>
 
@@ -19,25 +19,25 @@ static size_t text_bytes(const char *text)
 	return text ? strlen(text) + 1 : 0;
 }
 
-void pm_rec_wire_put_symbol(struct pm_str *to, uint32_t index,
-			    const struct pm_file_function *functions, size_t len)
+void pm_symbol_wire_put_symbol(struct pm_str *to, uint32_t index,
+			       const struct pm_symbol_function *functions, size_t len)
 {
 	size_t bytes = 3 * sizeof(uint32_t), fit = 0;
 
-	for (; fit < len && fit < PM_REC_WIRE_FUNCTIONS_MAX; fit++) {
+	for (; fit < len && fit < PM_SYMBOL_WIRE_FUNCTIONS_MAX; fit++) {
 		size_t more = FUNCTION_BYTES + text_bytes(functions[fit].name) +
 			      text_bytes(functions[fit].file);
 
-		if (more > PM_REC_WIRE_BYTES_MAX - bytes)
+		if (more > PM_SYMBOL_WIRE_BYTES_MAX - bytes)
 			break;
 		bytes += more;
 	}
 	put_u32(to, (uint32_t)bytes);
-	put_u32(to, PM_REC_WIRE_SYMBOL);
+	put_u32(to, PM_SYMBOL_WIRE_SYMBOL);
 	put_u32(to, index);
 	put_u32(to, (uint32_t)fit);
 	for (size_t i = 0; i < fit; i++) {
-		const struct pm_file_function *function = &functions[i];
+		const struct pm_symbol_function *function = &functions[i];
 
 		put_u32(to, function->line);
 		put_u32(to, (function->name ? HAS_NAME : 0u) |
@@ -47,21 +47,21 @@ void pm_rec_wire_put_symbol(struct pm_str *to, uint32_t index,
 	}
 }
 
-void pm_rec_wire_put_done(struct pm_str *to, int code)
+void pm_symbol_wire_put_done(struct pm_str *to, int code)
 {
 	put_u32(to, 2 * sizeof(uint32_t));
-	put_u32(to, PM_REC_WIRE_DONE);
+	put_u32(to, PM_SYMBOL_WIRE_DONE);
 	put_u32(to, (uint32_t)code);
 }
 
-static bool read_symbol(struct pm_reader *reader, struct pm_rec_wire_message *ret)
+static bool read_symbol(struct pm_reader *reader, struct pm_symbol_wire_message *ret)
 {
 	ret->index = pm_reader_u32(reader);
 	ret->functions_len = pm_reader_u32(reader);
-	if (reader->failed || ret->functions_len > PM_REC_WIRE_FUNCTIONS_MAX)
+	if (reader->failed || ret->functions_len > PM_SYMBOL_WIRE_FUNCTIONS_MAX)
 		return false;
 	for (size_t i = 0; i < ret->functions_len; i++) {
-		struct pm_file_function function = { .line = pm_reader_u32(reader) };
+		struct pm_symbol_function function = { .line = pm_reader_u32(reader) };
 		uint32_t has = pm_reader_u32(reader);
 
 		if (has & HAS_NAME)
@@ -75,8 +75,8 @@ static bool read_symbol(struct pm_reader *reader, struct pm_rec_wire_message *re
 	return true;
 }
 
-int pm_rec_wire_next(const void *bytes, size_t len, struct pm_rec_wire_message *ret,
-		     size_t *taken)
+int pm_symbol_wire_next(const void *bytes, size_t len, struct pm_symbol_wire_message *ret,
+			size_t *taken)
 {
 	struct pm_reader reader;
 	uint32_t size, kind;
@@ -85,17 +85,18 @@ int pm_rec_wire_next(const void *bytes, size_t len, struct pm_rec_wire_message *
 	if (len < sizeof(size))
 		return 0;
 	memcpy(&size, bytes, sizeof(size));
-	if (size < 2 * sizeof(uint32_t) || size > PM_REC_WIRE_BYTES_MAX)
+	if (size < 2 * sizeof(uint32_t) || size > PM_SYMBOL_WIRE_BYTES_MAX)
 		return -EBADMSG;
 	if (len - sizeof(size) < size)
 		return 0;
 	pm_reader_init(&reader, (const char *)bytes + sizeof(size), size);
 	kind = pm_reader_u32(&reader);
-	if (kind == PM_REC_WIRE_SYMBOL) {
+	if (kind == PM_SYMBOL_WIRE_SYMBOL) {
 		valid = read_symbol(&reader, ret);
 	} else {
 		ret->code = (int32_t)pm_reader_u32(&reader);
-		valid = kind == PM_REC_WIRE_DONE && ret->code <= PM_REC_WIRE_DAMAGED;
+		valid = kind == PM_SYMBOL_WIRE_DONE &&
+			ret->code <= PM_SYMBOL_WIRE_DAMAGED;
 	}
 	if (!valid || pm_reader_left(&reader) > 0)
 		return -EBADMSG;

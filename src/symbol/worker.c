@@ -4,7 +4,7 @@
  * of ours that reads a few bytes here and there: opening the modules' files and finding their
  * debug files. Then the process gives up all rights, and libraries may read.
  */
-#include "symbol-worker.h"
+#include "worker.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -12,9 +12,9 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 
-#include "pm/symbol.h"
+#include "pm/proc.h"
 #include "sandbox.h"
-#include "symbol-wire.h"
+#include "wire.h"
 
 enum {
 	FDS_OF_JOB = 3,
@@ -27,17 +27,17 @@ enum {
 #define MAPPED_BYTES_MAX (UINT64_C(4) << 30)
 
 struct job {
-	const struct pm_rec_symbol_job *of;
-	int fd; /* -1: none */
+	const struct pm_symbol_job *of;
+	struct pm_symbol_input input;
 	struct pm_symbol_files files;
 	uint64_t bytes; /* on disk */
 	bool limited, damaged;
 };
 
 struct worker {
-	const struct pm_rec_session *session;
+	const struct pm_symbol_crew_calls *calls;
 	struct job *jobs;
-	size_t len;
+	size_t first, len; /* first: of the crew's jobs */
 	int out;
 	struct pm_str text; /* to be sent */
 	uint64_t mapped_bytes, bytes; /* of all files: as they say, on disk */
@@ -56,37 +56,44 @@ static void count_file(struct worker *worker, struct job *job, int fd)
 					: MAPPED_BYTES_MAX;
 }
 
-static struct pm_symbol_options options_of(const struct worker *worker, struct job *job)
+static struct pm_symbol_options options_of(struct job *job)
 {
-	const struct pm_module *module =
-		pm_procs_module(worker->session->procs, job->of->module);
-
 	return (struct pm_symbol_options){ .inlines = true,
 					   .lines = true,
-					   .pid = module->seen_pid,
-					   .path = module->identity.path,
+					   .debug_dir = job->input.debug_dir,
+					   .pid = job->input.pid,
+					   .path = job->input.path,
 					   .files = &job->files,
 					   .limited = &job->limited,
 					   .damaged = &job->damaged };
 }
 
+static void find_files(struct job *job, uint64_t *crc_bytes_left)
+{
+	const struct pm_symbol_options options = options_of(job);
+	const struct pm_debug_search search = { .dir = job->input.debug_dir };
+
+	if (job->input.debug >= 0) {
+		job->files.debug = job->input.debug;
+		job->files.alt = pm_debug_find_alt(job->files.debug, &search);
+	} else if (!job->input.no_search) {
+		pm_symbol_files_find(job->input.fd, &options, crc_bytes_left,
+				     &job->files);
+	}
+}
+
 static void open_files(struct worker *worker)
 {
-	const struct pm_rec_session *session = worker->session;
 	uint64_t crc_bytes_left = CRC_BYTES_MAX;
 
 	for (size_t i = 0; i < worker->len; i++) {
 		struct job *job = &worker->jobs[i];
-		uint32_t id = job->of->module;
-		const struct pm_symbol_options options = options_of(worker, job);
 
-		if (pm_procs_module(session->procs, id)->identity.kind != PM_MODULE_FILE)
+		worker->calls->open(worker->calls->user, worker->first + i, &job->input);
+		if (job->input.fd < 0)
 			continue;
-		job->fd = pm_rec_modules_open_file(&session->modules, session->procs, id);
-		if (job->fd < 0)
-			continue;
-		pm_symbol_files_find(job->fd, &options, &crc_bytes_left, &job->files);
-		count_file(worker, job, job->fd);
+		find_files(job, &crc_bytes_left);
+		count_file(worker, job, job->input.fd);
 		count_file(worker, job, job->files.debug);
 		count_file(worker, job, job->files.alt);
 	}
@@ -114,20 +121,15 @@ static int emit(void *user, size_t index, const struct pm_symbol_function *funct
 		size_t len)
 {
 	struct worker *worker = user;
-	struct pm_file_function texts[PM_REC_WIRE_FUNCTIONS_MAX];
 
 	if (len == 0)
 		return 0;
 	/* Of a longer chain the function itself is what matters most. */
-	if (len > PM_REC_WIRE_FUNCTIONS_MAX) {
-		functions += len - PM_REC_WIRE_FUNCTIONS_MAX;
-		len = PM_REC_WIRE_FUNCTIONS_MAX;
+	if (len > PM_SYMBOL_WIRE_FUNCTIONS_MAX) {
+		functions += len - PM_SYMBOL_WIRE_FUNCTIONS_MAX;
+		len = PM_SYMBOL_WIRE_FUNCTIONS_MAX;
 	}
-	for (size_t i = 0; i < len; i++)
-		texts[i] = (struct pm_file_function){ .name = functions[i].name,
-						      .file = functions[i].file,
-						      .line = functions[i].line };
-	pm_rec_wire_put_symbol(&worker->text, (uint32_t)index, texts, len);
+	pm_symbol_wire_put_symbol(&worker->text, (uint32_t)index, functions, len);
 	if (worker->text.len >= SEND_BYTES || worker->text.failed)
 		send_text(worker);
 	return 0;
@@ -135,20 +137,17 @@ static int emit(void *user, size_t index, const struct pm_symbol_function *funct
 
 static int resolve(struct worker *worker, struct job *job)
 {
-	const struct pm_rec_session *session = worker->session;
-	const struct pm_module *module = pm_procs_module(session->procs, job->of->module);
-	const struct pm_rec_vdso *vdso = pm_rec_modules_vdso(&session->modules, module);
-	const struct pm_symbol_options options = options_of(worker, job);
+	const struct pm_symbol_options options = options_of(job);
 
-	if (module->identity.kind == PM_MODULE_VDSO && vdso->image)
+	if (job->input.image)
 		return pm_symbols_resolve_memory(
-			vdso->image, vdso->len, job->of->addresses,
+			job->input.image, job->input.image_len, job->of->addresses,
 			job->of->addresses_len, &options, emit, worker, NULL);
 	/* That it could not be opened is told elsewhere. */
-	if (job->fd < 0)
+	if (job->input.fd < 0)
 		return 0;
-	return pm_symbols_resolve(job->fd, job->of->addresses, job->of->addresses_len,
-				  &options, emit, worker, NULL);
+	return pm_symbols_resolve(job->input.fd, job->of->addresses,
+				  job->of->addresses_len, &options, emit, worker, NULL);
 }
 
 static void keep_files(const struct worker *worker)
@@ -161,61 +160,64 @@ static void keep_files(const struct worker *worker)
 		_exit(FAILED);
 	fds[len++] = worker->out;
 	for (size_t i = 0; i < worker->len; i++) {
-		fds[len++] = worker->jobs[i].fd;
+		fds[len++] = worker->jobs[i].input.fd;
 		fds[len++] = worker->jobs[i].files.debug;
 		fds[len++] = worker->jobs[i].files.alt;
 	}
-	pm_rec_sandbox_keep_files(fds, len);
+	pm_sandbox_keep_files(fds, len);
 }
 
 static void run(struct worker *worker, pid_t parent)
 {
-	struct pm_rec_sandbox sandbox = { .parent = parent };
+	struct pm_sandbox sandbox = { .parent = parent };
 
-	prctl(PR_SET_NAME, "pmrec-names");
-	pm_rec_sandbox_cpu_time(PM_REC_SYMBOL_SECONDS);
+	prctl(PR_SET_NAME, worker->calls->process_name);
+	pm_sandbox_cpu_time(PM_SYMBOL_SECONDS);
 	open_files(worker);
 	keep_files(worker);
-	sandbox.memory_bytes = PM_REC_SYMBOL_MEMORY_BYTES + worker->mapped_bytes +
-			       PM_REC_SYMBOL_MEMORY_RATIO * worker->bytes;
-	if (pm_rec_sandbox_enter(&sandbox) < 0)
+	sandbox.memory_bytes = PM_SYMBOL_MEMORY_BYTES + worker->mapped_bytes +
+			       PM_SYMBOL_MEMORY_RATIO * worker->bytes;
+	if (pm_sandbox_enter(&sandbox) < 0)
 		_exit(FAILED);
 	for (size_t i = 0; i < worker->len; i++) {
 		struct job *job = &worker->jobs[i];
 		int code;
 
-		pm_rec_sandbox_cpu_time(PM_REC_SYMBOL_SECONDS +
-					job->bytes / PM_REC_SYMBOL_BYTES_A_SECOND);
+		pm_sandbox_cpu_time(PM_SYMBOL_SECONDS +
+				    job->bytes / PM_SYMBOL_BYTES_A_SECOND);
 		code = resolve(worker, job);
 		if (code == 0 && job->limited)
-			code = PM_REC_WIRE_LIMITED;
+			code = PM_SYMBOL_WIRE_LIMITED;
 		else if (code == 0 && job->damaged)
-			code = PM_REC_WIRE_DAMAGED;
-		pm_rec_wire_put_done(&worker->text, code);
+			code = PM_SYMBOL_WIRE_DAMAGED;
+		pm_symbol_wire_put_done(&worker->text, code);
 		send_text(worker);
 	}
 }
 
-static _Noreturn void child(const struct pm_rec_session *session,
-			    const struct pm_rec_symbol_job *jobs, size_t len, int out,
+static _Noreturn void child(const struct pm_symbol_job *jobs, size_t first, size_t end,
+			    const struct pm_symbol_crew_calls *calls, int out,
 			    pid_t parent)
 {
-	struct worker worker = { .session = session, .len = len, .out = out };
+	struct worker worker = {
+		.calls = calls, .first = first, .len = end - first, .out = out
+	};
 
-	worker.jobs = calloc(len, sizeof(*worker.jobs));
+	worker.jobs = calloc(worker.len, sizeof(*worker.jobs));
 	if (!worker.jobs)
 		_exit(FAILED);
-	for (size_t i = 0; i < len; i++)
-		worker.jobs[i] =
-			(struct job){ .of = &jobs[i], .fd = -1, .files = { -1, -1 } };
+	for (size_t i = 0; i < worker.len; i++)
+		worker.jobs[i] = (struct job){ .of = &jobs[first + i],
+					       .input = { .fd = -1, .debug = -1 },
+					       .files = { -1, -1 } };
 	run(&worker, parent);
-	/* What the recorder has in its buffers and handlers is for the recorder. */
+	/* What we have in buffers and handlers is for us alone. */
 	_exit(0);
 }
 
-int pm_rec_symbol_worker_start(const struct pm_rec_session *session,
-			       const struct pm_rec_symbol_job *jobs, size_t len,
-			       struct pm_rec_symbol_process *ret)
+int pm_symbol_worker_start(const struct pm_symbol_job *jobs, size_t first, size_t end,
+			   const struct pm_symbol_crew_calls *calls,
+			   struct pm_symbol_process *ret)
 {
 	pid_t parent = getpid(), pid;
 	int ends[2];
@@ -227,7 +229,7 @@ int pm_rec_symbol_worker_start(const struct pm_rec_session *session,
 	fcntl(ends[0], F_SETFL, O_NONBLOCK);
 	pid = fork();
 	if (pid == 0)
-		child(session, jobs, len, ends[1], parent);
+		child(jobs, first, end, calls, ends[1], parent);
 	if (pid < 0) {
 		int code = -errno;
 
@@ -236,6 +238,6 @@ int pm_rec_symbol_worker_start(const struct pm_rec_session *session,
 		return code;
 	}
 	close(ends[1]);
-	*ret = (struct pm_rec_symbol_process){ .pid = pid, .fd = ends[0] };
+	*ret = (struct pm_symbol_process){ .pid = pid, .fd = ends[0] };
 	return 0;
 }

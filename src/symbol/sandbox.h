@@ -6,7 +6,7 @@
 
 #include "pm/base.h"
 
-struct pm_rec_sandbox {
+struct pm_sandbox {
 	uint64_t memory_bytes; /* that may be mapped beyond what is mapped now */
 	pid_t parent; /* with which this process ends */
 };
@@ -17,11 +17,11 @@ struct pm_rec_sandbox {
  * with its parent. What a system refuses of that (user namespaces with one user, a seccomp
  * filter around us) is left out; but -EPERM where capabilities would stay.
  */
-int pm_rec_sandbox_enter(const struct pm_rec_sandbox *sandbox);
+int pm_sandbox_enter(const struct pm_sandbox *sandbox);
 
 /* Closes all but @fds, which it sorts. What libraries say on standard error as they give up
  * is not for the user: that goes nowhere. */
-void pm_rec_sandbox_keep_files(int *fds, size_t len);
+void pm_sandbox_keep_files(int *fds, size_t len);
 
 /* From now on @seconds of CPU time are left, rounded up; then SIGXCPU ends the process. */
-void pm_rec_sandbox_cpu_time(uint64_t seconds);
+void pm_sandbox_cpu_time(uint64_t seconds);

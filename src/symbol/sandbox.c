@@ -57,7 +57,7 @@ static void close_range_of(unsigned int first, unsigned int last)
 		close((int)fd);
 }
 
-void pm_rec_sandbox_keep_files(int *fds, size_t len)
+void pm_sandbox_keep_files(int *fds, size_t len)
 {
 	unsigned int from = STDERR_FILENO + 1;
 	int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -146,7 +146,7 @@ static void filter_calls(void)
 		prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
 }
 
-int pm_rec_sandbox_enter(const struct pm_rec_sandbox *sandbox)
+int pm_sandbox_enter(const struct pm_sandbox *sandbox)
 {
 	uint64_t mapped = mapped_bytes();
 	int policy = sched_getscheduler(0) & ~SCHED_RESET_ON_FORK, code;
@@ -183,7 +183,7 @@ int pm_rec_sandbox_enter(const struct pm_rec_sandbox *sandbox)
 	return 0;
 }
 
-void pm_rec_sandbox_cpu_time(uint64_t seconds)
+void pm_sandbox_cpu_time(uint64_t seconds)
 {
 	struct rlimit limit_now;
 	struct rusage used;

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Symbols and debug information of files that anybody made, read by helper processes without
+ * privileges and with limits: as many at once as there are CPUs, a new one where one died or
+ * took too long, without the module that it died of. What they say is believed only as far as
+ * it has the right form.
+ */
+#pragma once
+
+#include <sys/resource.h>
+
+#include "pm/symbol.h"
+
+/* The names of one module. */
+struct pm_symbol_job {
+	const uint64_t *addresses; /* as for pm_symbols_resolve() */
+	size_t addresses_len;
+};
+
+/* What is read for a job. */
+struct pm_symbol_input {
+	int fd; /* of the file; -1: none */
+	const void *image; /* of image_len bytes, instead of a file; NULL: none */
+	size_t image_len;
+	/* Its separate debug file, where that is known beforehand; -1: it is looked for, as
+	 * struct pm_symbol_options says, unless no_search. */
+	int debug;
+	bool no_search;
+	const char *debug_dir;
+	pid_t pid;
+	const char *path;
+};
+
+enum {
+	PM_SYMBOL_CHAIN_MAX =
+		256, /* functions of one inline chain; compilers stay far below */
+};
+
+struct pm_symbol_crew_calls {
+	void *user;
+	/* In the helper, while it still has all rights: opens what the job needs, by small
+	 * reads only; @ret has fd and debug -1 and all else empty. Runs in a forked process,
+	 * whose end closes everything. */
+	void (*open)(void *user, size_t job, struct pm_symbol_input *ret);
+	/* The chain of jobs[@job].addresses[@index], innermost first; @index rises with each
+	 * call for a job. Nothing is known of the characters of texts, which are borrowed.
+	 * 0, or a negative errno to end it all. */
+	int (*symbol)(void *user, size_t job, size_t index,
+		      const struct pm_symbol_function *functions, size_t len);
+	/* The job is over; @why NULL or, in words, why @what was left out. */
+	int (*done)(void *user, size_t job, const char *what, const char *why);
+	/* Now and then, and when @wake_fd is readable (-1: none); negative to end it all. */
+	int (*tick)(void *user);
+	int wake_fd;
+	const char *process_name; /* of the helpers, up to 15 bytes */
+};
+
+struct pm_symbol_crew_cost {
+	unsigned int processes;
+	struct timeval user, system; /* of all of them */
+	long memory_kb; /* of the largest, with what it shares with us */
+};
+
+/* Each job goes to one process, in the order of @jobs; the largest should come first. For a
+ * process without other threads. @cost is added to. 0, or what a call returned; -ENOMEM. */
+int pm_symbol_crew_run(const struct pm_symbol_job *jobs, size_t len,
+		       const struct pm_symbol_crew_calls *calls,
+		       struct pm_symbol_crew_cost *cost);

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A helper process that reads symbols and debug information for us, who may be root, while
+ * the files are anybody's: without privileges, with limits, one for some modules.
+ */
+#pragma once
+
+#include "pm/symbol-crew.h"
+
+enum {
+	/* Of CPU time: for each module, and more for each of so many bytes. */
+	PM_SYMBOL_SECONDS = 3,
+	PM_SYMBOL_BYTES_A_SECOND = 4 << 20,
+	/* Of memory: for each process, and so many times the bytes of its files. zlib makes debug
+	 * information three to eight times smaller. */
+	PM_SYMBOL_MEMORY_BYTES = 256 << 20,
+	PM_SYMBOL_MEMORY_RATIO = 8,
+};
+
+struct pm_symbol_process {
+	pid_t pid;
+	int fd; /* its messages, see wire.h */
+};
+
+/* Starts a process that does jobs [@first, @end) one after the other. To be waited for by its
+ * pid, which ends early with us. 0 or negative errno. */
+int pm_symbol_worker_start(const struct pm_symbol_job *jobs, size_t first, size_t end,
+			   const struct pm_symbol_crew_calls *calls,
+			   struct pm_symbol_process *ret);
