@@ -49,6 +49,7 @@ struct pm_file_header {
 	struct {
 		const char *hostname, *kernel, *arch, *cpu_model,
 			*virt; /* NULL: unknown */
+		const char *boot_id; /* which boot it was; NULL: unknown */
 		uint32_t cpus; /* 0: unknown */
 	} host;
 	const char *const *command; /* command_len texts; none: `target` was recorded */

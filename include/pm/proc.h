@@ -409,3 +409,17 @@ void pm_kallsyms_free(struct pm_kallsyms *kallsyms);
 /* The symbol that covers @address, or NULL; @module is "" for the kernel proper. Borrowed. */
 const char *pm_kallsyms_find(const struct pm_kallsyms *kallsyms, uint64_t address,
 			     const char **module);
+
+/*
+ * Which kernel runs here, and since when. Its addresses change with each boot (KASLR): names
+ * of another time are true only with the same boot.
+ */
+struct pm_kernel_identity {
+	uint8_t build_id[PM_MODULE_BUILD_ID_MAX];
+	uint8_t build_id_len; /* 0: unknown */
+	char boot_id[37]; /* "": unknown */
+};
+
+/* From /sys/kernel/notes and /proc/sys/kernel/random/boot_id, unless other paths are given. */
+void pm_kernel_identity_read(struct pm_kernel_identity *ret, const char *notes_path,
+			     const char *boot_path);

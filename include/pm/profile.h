@@ -51,6 +51,7 @@ struct pm_profile_event {
 struct pm_profile_info {
 	const char *pmrec, *created; /* NULL: unknown */
 	const char *hostname, *kernel, *arch, *cpu_model, *virt; /* NULL: unknown */
+	const char *boot_id; /* NULL: unknown */
 	uint32_t cpus;
 	const char *call_graph; /* dwarf, fp, none; NULL: unknown */
 	uint32_t stack_bytes;

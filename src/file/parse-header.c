@@ -68,6 +68,7 @@ static void parse_host(struct pm_file_header *header, struct fields *fields)
 	header->host.arch = get_text_or_null(&in, "arch");
 	header->host.cpu_model = get_text_or_null(&in, "cpu_model");
 	header->host.virt = get_text_or_null(&in, "virt");
+	header->host.boot_id = get_text_or_null(&in, "boot_id");
 	header->host.cpus = get_u32_or_null(&in, "cpus");
 	if (header->host.cpus == PM_FILE_NONE)
 		header->host.cpus = 0;

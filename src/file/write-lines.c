@@ -96,6 +96,8 @@ static void put_host(struct pm_str *out, const struct pm_file_header *header)
 		pm_str_puts(out, ",\"cpus\":null");
 	key_text(out, ",\"cpu_model\":", header->host.cpu_model);
 	key_text(out, ",\"virt\":", header->host.virt);
+	if (header->host.boot_id)
+		key_text(out, ",\"boot_id\":", header->host.boot_id);
 	pm_str_putc(out, '}');
 }
 

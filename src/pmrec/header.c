@@ -71,6 +71,7 @@ int pm_rec_header_write(struct pm_rec_session *session)
 	header.host.arch = host.names.machine;
 	header.host.cpu_model = host.cpu_model[0] ? host.cpu_model : NULL;
 	header.host.virt = host.virt[0] ? host.virt : NULL;
+	header.host.boot_id = host.running.boot_id[0] ? host.running.boot_id : NULL;
 	header.host.cpus = host.cpus;
 	header.command = (const char *const *)options->command;
 	header.target = session->targets.text;

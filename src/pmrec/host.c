@@ -64,4 +64,5 @@ void pm_rec_host_read(struct pm_rec_host *host)
 	uname(&host->names);
 	read_cpu_model(host->cpu_model, sizeof(host->cpu_model));
 	read_virt(host->virt, sizeof(host->virt));
+	pm_kernel_identity_read(&host->running, NULL, NULL);
 }

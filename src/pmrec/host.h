@@ -5,6 +5,7 @@
 #pragma once
 
 #include "pm/file.h"
+#include "pm/proc.h"
 
 #include <sys/utsname.h>
 
@@ -13,6 +14,7 @@ struct pm_rec_host {
 	char cpu_model[128]; /* "": unknown */
 	char virt[32]; /* "": none, or unknown */
 	uint32_t cpus;
+	struct pm_kernel_identity running;
 };
 
 void pm_rec_host_read(struct pm_rec_host *host);

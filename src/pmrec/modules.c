@@ -10,6 +10,7 @@ enum {
 	FDS_RESERVED = 256, /* for what is opened in passing, beside the events */
 	/* While samples wait in the rings; about half a second. */
 	CRC_BYTES_MAX = 1 << 28,
+	BUILD_ID_HEX_BYTES = 2 * PM_MODULE_BUILD_ID_MAX + 1,
 };
 
 /* Where the debug file of one module is to be found, when the unwinder asks for it. */
@@ -165,8 +166,16 @@ struct pm_rec_module *pm_rec_modules_touch(struct pm_rec_modules *modules,
 	return module;
 }
 
+static void put_hex(const uint8_t *id, uint8_t len, char ret[BUILD_ID_HEX_BYTES])
+{
+	ret[0] = '\0';
+	for (uint8_t i = 0; i < len && i < PM_MODULE_BUILD_ID_MAX; i++)
+		snprintf(ret + 2 * i, 3, "%02x", id[i]);
+}
+
 static void build_id_hex(const struct pm_rec_module *module,
-			 const struct pm_module_identity *identity, char *ret)
+			 const struct pm_module_identity *identity,
+			 char ret[BUILD_ID_HEX_BYTES])
 {
 	uint8_t id[PM_MODULE_BUILD_ID_MAX];
 	uint8_t len = identity->build_id_len;
@@ -175,8 +184,7 @@ static void build_id_hex(const struct pm_rec_module *module,
 	memcpy(id, identity->build_id, sizeof(id));
 	if (len == 0 && (module->fd < 0 || pm_elf_build_id(module->fd, id, &len) < 0))
 		return;
-	for (uint8_t i = 0; i < len && i < sizeof(id); i++)
-		snprintf(ret + 2 * i, 3, "%02x", id[i]);
+	put_hex(id, len, ret);
 }
 
 static const char *kind_name(enum pm_module_kind kind)
@@ -207,7 +215,7 @@ int pm_rec_modules_file_id(struct pm_rec_modules *modules, const struct pm_procs
 {
 	struct pm_rec_module *module = &modules->list.data[id];
 	const struct pm_module_identity *identity;
-	char build_id[2 * PM_MODULE_BUILD_ID_MAX + 1];
+	char build_id[BUILD_ID_HEX_BYTES];
 	int error;
 
 	if (module->file_id == PM_FILE_NONE) {
@@ -238,14 +246,20 @@ int pm_rec_modules_kernel_id(struct pm_rec_modules *modules,
 	if (modules->kernel_file_id == PM_FILE_NONE) {
 		uint32_t file_id = (uint32_t)modules->by_file_id.len;
 		int error = pm_vec_push(&modules->by_file_id, PM_FILE_NONE);
+		struct pm_kernel_identity running;
+		char build_id[BUILD_ID_HEX_BYTES];
 
 		if (error < 0)
 			return error;
+		pm_kernel_identity_read(&running, NULL, NULL);
+		put_hex(running.build_id, running.build_id_len, build_id);
 		modules->kernel_file_id = file_id;
 		error = pm_file_write_module(
-			writer, &(struct pm_file_module){ .id = file_id,
-							  .path = "[kernel]",
-							  .kind = "kernel" });
+			writer, &(struct pm_file_module){
+					.id = file_id,
+					.path = "[kernel]",
+					.build_id = build_id[0] ? build_id : NULL,
+					.kind = "kernel" });
 		if (error < 0)
 			return error;
 	}

@@ -175,6 +175,7 @@ int pm_load_header(struct pm_loader *loader, const struct pm_file_header *header
 		{ header->host.arch, &info->arch },
 		{ header->host.cpu_model, &info->cpu_model },
 		{ header->host.virt, &info->virt },
+		{ header->host.boot_id, &info->boot_id },
 		{ header->options.call_graph, &info->call_graph },
 	};
 

@@ -235,6 +235,51 @@ static void this_kernels_symbols_are_all_found(void **state)
 	pm_kallsyms_free(kallsyms);
 }
 
+/* ---- which kernel --------------------------------------------------------------------- */
+
+static void identity_of(struct pm_kernel_identity *ret, const void *notes, size_t len,
+			const char *boot)
+{
+	PM_AUTO_CLOSE int notes_fd = memfd_create("notes", MFD_CLOEXEC);
+	PM_AUTO_CLOSE int boot_fd = memfd_create("boot", MFD_CLOEXEC);
+	char notes_path[64], boot_path[64];
+
+	assert_int_equal(write(notes_fd, notes, len), len);
+	assert_int_equal(write(boot_fd, boot, strlen(boot)), strlen(boot));
+	snprintf(notes_path, sizeof(notes_path), "/proc/self/fd/%d", notes_fd);
+	snprintf(boot_path, sizeof(boot_path), "/proc/self/fd/%d", boot_fd);
+	pm_kernel_identity_read(ret, notes_path, boot_path);
+}
+
+/* Each cut of the notes is an unknown identity, or the whole one. */
+static void the_kernel_is_told_apart(void **state)
+{
+	/* Another owner's note of that type, one that is padded, then the build-id. */
+	static const uint8_t notes[] = { 4, 0, 0,   0,   4,   0,   0,    0, 3,    0,
+					 0, 0, 'X', 'e', 'n', 0,   9,    9, 9,    9, /**/
+					 6, 0, 0,   0,   1,   0,   0,    0, 0,    0,
+					 0, 0, 'L', 'i', 'n', 'u', 'x',  0, 0,    0,
+					 7, 0, 0,   0, /**/
+					 4, 0, 0,   0,   3,   0,   0,    0, 3,    0,
+					 0, 0, 'G', 'N', 'U', 0,   0xab, 0, 0xcd, 0 };
+	static const char boot[] = "8ba989ac-0ed0-4bed-8bda-2830039de790";
+	static const uint8_t id[] = { 0xab, 0, 0xcd };
+	struct pm_kernel_identity identity;
+
+	identity_of(&identity, notes, sizeof(notes),
+		    "8ba989ac-0ed0-4bed-8bda-2830039de790\n");
+	assert_int_equal(identity.build_id_len, 3);
+	assert_memory_equal(identity.build_id, id, 3);
+	assert_string_equal(identity.boot_id, boot);
+	for (size_t len = 0; len < sizeof(notes); len++) {
+		identity_of(&identity, notes, len, "8ba989ac-0ed0-4bed-8bda-2830039de79");
+		assert_int_equal(identity.build_id_len, 0);
+		assert_string_equal(identity.boot_id, "");
+	}
+	pm_kernel_identity_read(&identity, "/nowhere", "/nowhere");
+	assert_int_equal(identity.build_id_len, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -247,6 +292,7 @@ int main(void)
 		cmocka_unit_test(zeros_are_told_with_their_remedy),
 		cmocka_unit_test(files_that_hold_none),
 		cmocka_unit_test(this_kernels_symbols_are_all_found),
+		cmocka_unit_test(the_kernel_is_told_apart),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
