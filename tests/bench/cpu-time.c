@@ -2,8 +2,9 @@
 /*
  * Runs a command and measures it with all its descendants that were waited for. Usage:
  * cpu-time RESULT COMMAND [ARGUMENT]..., where RESULT is the file for one line
- * "WALL_S CPU_S STATUS". Around a recorder and around what it records, the difference of CPU_S
- * is what the recorder and its helpers used themselves.
+ * "WALL_S CPU_S STATUS MEMORY_BYTES". Around a recorder and around what it records, the
+ * difference of CPU_S is what the recorder and its helpers used themselves. MEMORY_BYTES is
+ * what the largest one of all the processes had in memory at its peak.
  */
 #include <stdio.h>
 #include <sys/resource.h>
@@ -53,8 +54,9 @@ int main(int argc, char **argv)
 
 	result = fopen(argv[1], "we");
 	if (!result ||
-	    fprintf(result, "%.3f %.4f %d\n", wall,
-		    seconds(usage.ru_utime) + seconds(usage.ru_stime), status) < 0 ||
+	    fprintf(result, "%.3f %.4f %d %lld\n", wall,
+		    seconds(usage.ru_utime) + seconds(usage.ru_stime), status,
+		    usage.ru_maxrss * 1024LL) < 0 ||
 	    fclose(result) != 0) {
 		perror(argv[1]);
 		return 125;
