@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # What the tests of running targets share. To be loaded.
 
-bats_require_minimum_version 1.5.0
+load common
 
 setup() {
 	cd "$BATS_TEST_TMPDIR" || return
@@ -22,27 +22,6 @@ teardown() {
 	if [ -n "${mounted-}" ]; then
 		umount "$mounted"
 	fi
-}
-
-# query FILE EXPRESSION...: see samples.py.
-query() {
-	python3 "$SOURCE_DIR/tests/cli/samples.py" "$@"
-}
-
-# holds FILE EXPRESSION...: all of them are true. The file is read once for all.
-holds() {
-	local file=$1 expression answers i=0
-	shift
-	mapfile -t answers < <(query "$file" "$@")
-	for expression; do
-		[ "${answers[i]-}" = True ] || {
-			echo "not so: $expression: ${answers[i]-no answer}" >&2
-			query "$file" len\(samples\) comms notes footer >&2
-			return 1
-		}
-		i=$((i + 1))
-	done
-	[ "${#answers[@]}" = "$i" ]
 }
 
 # holds_calmly FILE EXPRESSION...: the same, and what the test has started waits meanwhile.
@@ -70,10 +49,6 @@ until_true() {
 
 has_sample() {
 	grep -q '"type":"sample"' "$1" 2>/dev/null
-}
-
-need_root() {
-	[ "$(id -u)" = 0 ] || skip "needs root"
 }
 
 # start [COMMAND...]: the program `attached`; $target, $before and $library are its numbers.

@@ -3,7 +3,7 @@
 # Each kind of event that this machine can have, on a program whose counts are known.
 # PMREC and SOURCE_DIR come from meson.
 
-bats_require_minimum_version 1.5.0
+load common
 
 setup_file() {
 	cat >"$BATS_FILE_TMPDIR/counts.c" <<-'EOF'
@@ -57,28 +57,6 @@ setup_file() {
 setup() {
 	cd "$BATS_TEST_TMPDIR" || return
 	cp "$BATS_FILE_TMPDIR/counts" .
-}
-
-query() {
-	python3 "$SOURCE_DIR/tests/cli/samples.py" "$@"
-}
-
-# holds FILE EXPRESSION...: all of them are true.
-holds() {
-	local file=$1 expression
-	shift
-	for expression; do
-		[ "$(query "$file" "$expression")" = True ] || {
-			echo "not so: $expression" >&2
-			query "$file" '[e["requested"] for e in events]' \
-				'[sum(s["event"] == e["id"] for s in samples) for e in events]' >&2
-			return 1
-		}
-	done
-}
-
-need_root() {
-	[ "$(id -u)" = 0 ] || skip "needs root"
 }
 
 # Breakpoints need debug registers, which some virtual machines lack.

@@ -7,10 +7,6 @@
 
 load attach.bash
 
-nobody() {
-	setpriv --reuid=65534 --regid=65534 --clear-groups -- "$@"
-}
-
 # The build may be in a folder that nobody but its owner can enter, and so is this one.
 need_nobody() {
 	need_root

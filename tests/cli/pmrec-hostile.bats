@@ -4,28 +4,11 @@
 # says what it left out, and the rest of it is right. PMREC, PMREPORT, PROGRAMS and SOURCE_DIR
 # come from meson.
 
-bats_require_minimum_version 1.5.0
+load common
 
 setup() {
 	cd "$BATS_TEST_TMPDIR" || return
 	ulimit -c 0
-}
-
-# query FILE EXPRESSION...: see samples.py.
-query() {
-	python3 "$SOURCE_DIR/tests/cli/samples.py" "$@"
-}
-
-holds() {
-	local file=$1 expression
-	shift
-	for expression; do
-		[ "$(query "$file" "$expression")" = True ] || {
-			echo "not so: $expression" >&2
-			query "$file" 'notes' >&2
-			return 1
-		}
-	done
 }
 
 # recorded COMMAND...: within 60 s of CPU time, some of which are the command's and the

@@ -3,7 +3,7 @@
 # Code that programs make while they run has the names that they tell, of its time, and only if
 # it is they who tell them. PMREC, PMREPORT, PROGRAMS and SOURCE_DIR come from meson.
 
-bats_require_minimum_version 1.5.0
+load common
 
 setup() {
 	cd "$BATS_TEST_TMPDIR" || return
@@ -33,10 +33,6 @@ record() {
 jit() {
 	record "$PROGRAMS/jit" "$@"
 	[ ! -s out ] || rm -f "$(cat out)"
-}
-
-need_root() {
-	[ "$(id -u)" = 0 ] || skip "needs root"
 }
 
 @test "silence: no names, and the report says what to do" {

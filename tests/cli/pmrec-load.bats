@@ -3,7 +3,7 @@
 # Blocked time, short tasks, and a recorder that cannot keep up: what is in the file against
 # what the programs say of themselves. PMREC, PROGRAMS and SOURCE_DIR come from meson.
 
-bats_require_minimum_version 1.5.0
+load common
 
 setup() {
 	cd "$BATS_TEST_TMPDIR" || return
@@ -17,35 +17,9 @@ teardown() {
 	fi
 }
 
-# query FILE EXPRESSION...: see samples.py.
-query() {
-	python3 "$SOURCE_DIR/tests/cli/samples.py" "$@"
-}
-
-# holds FILE EXPRESSION...: all of them are true.
-holds() {
-	local file=$1 expression
-	shift
-	for expression; do
-		[ "$(query "$file" "$expression")" = True ] || {
-			echo "not so: $expression" >&2
-			return 1
-		}
-	done
-}
-
-need_root() {
-	[ "$(id -u)" = 0 ] || skip "needs root"
-}
-
 need_kernel_samples() {
 	[ "$(id -u)" = 0 ] || [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -lt 2 ] ||
 		skip "kernel.perf_event_paranoid hides the kernel"
-}
-
-# nobody COMMAND...: without any privilege, at the priority that everybody has.
-nobody() {
-	setpriv --reuid=65534 --regid=65534 --clear-groups -- "$@"
 }
 
 need_nobody() {

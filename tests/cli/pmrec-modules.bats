@@ -3,7 +3,7 @@
 # Every way in which a program's file can be hard to find or to read: its stacks are complete
 # all the same. PMREC, PROGRAMS and SOURCE_DIR come from meson.
 
-bats_require_minimum_version 1.5.0
+load common
 
 setup() {
 	cd "$BATS_TEST_TMPDIR" || return
@@ -12,10 +12,6 @@ setup() {
 
 teardown() {
 	[ -z "${open-}" ] || rm -r "$open"
-}
-
-query() {
-	python3 "$SOURCE_DIR/tests/cli/samples.py" "$@"
 }
 
 # record COMMAND...: of enough samples, nearly all have a complete stack, which leads through
@@ -43,10 +39,6 @@ names_are_there() {
 	[ "$(query s.json '1.3 <= self_share("sixty") / self_share("thirty") <= 3')" = True ]
 }
 
-need_root() {
-	[ "$(id -u)" = 0 ] || skip "needs root"
-}
-
 # Build and test run may be in folders that nobody but their owner can enter.
 need_nobody() {
 	need_root
@@ -72,11 +64,6 @@ late() {
 record_late() {
 	late "$@"
 	rooted
-}
-
-# nobody COMMAND...: without any privilege.
-nobody() {
-	setpriv --reuid=65534 --regid=65534 --clear-groups -- "$@"
 }
 
 # without_sections FILE: as packers leave it: no section headers (elf(5), Elf64_Ehdr).

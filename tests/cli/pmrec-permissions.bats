@@ -3,7 +3,7 @@
 # Who may record what, and what those are told who may not. PMREC, PMREPORT, PROGRAMS and
 # SOURCE_DIR come from meson.
 
-bats_require_minimum_version 1.5.0
+load common
 
 LEVEL_FILE=/proc/sys/kernel/perf_event_paranoid
 
@@ -16,22 +16,6 @@ setup() {
 teardown() {
 	[ -z "${level-}" ] || echo "$level" >$LEVEL_FILE
 	[ -z "${open-}" ] || rm -r "$open"
-}
-
-# query FILE EXPRESSION...: see samples.py.
-query() {
-	python3 "$SOURCE_DIR/tests/cli/samples.py" "$@"
-}
-
-holds() {
-	local file=$1 expression
-	shift
-	for expression; do
-		[ "$(query "$file" "$expression")" = True ] || {
-			echo "not so: $expression" >&2
-			return 1
-		}
-	done
 }
 
 # says EXPRESSION...: all of them are true of the document in doctor.json; by_name has its checks.
@@ -47,15 +31,6 @@ says() {
 		    if not eval(expression):
 		        sys.exit(f'not so: {expression}\n{json.dumps(by_name, indent=1)}')
 	END
-}
-
-need_root() {
-	[ "$(id -u)" = 0 ] || skip "needs root"
-}
-
-# nobody COMMAND...: without any privilege.
-nobody() {
-	setpriv --reuid=65534 --regid=65534 --clear-groups -- "$@"
 }
 
 # Build and test run may be in folders that nobody but their owner can enter.

@@ -3,7 +3,7 @@
 # Probes on places in files: every hit is a sample, at the right place and with the right
 # stack, and nothing stays behind. PMREC, PMREPORT, PROGRAMS and SOURCE_DIR come from meson.
 
-bats_require_minimum_version 1.5.0
+load common
 
 setup() {
 	cd "$BATS_TEST_TMPDIR" || return
@@ -19,10 +19,6 @@ teardown() {
 	for events in /sys/kernel/tracing/uprobe_events /sys/kernel/debug/tracing/uprobe_events; do
 		[ ! -e "$events" ] || ! grep -q . "$events"
 	done
-}
-
-query() {
-	python3 "$SOURCE_DIR/tests/cli/samples.py" "$@"
 }
 
 # Lines "NAME HITS" of s.json; @0x… of places that have the same name is cut.

@@ -3,7 +3,7 @@
 # Sampling by ptrace, where perf is denied, and the stacks of running processes. PMREC, PMREPORT,
 # PROGRAMS and SOURCE_DIR come from meson.
 
-bats_require_minimum_version 1.5.0
+load common
 
 setup() {
 	cd "$BATS_TEST_TMPDIR" || return
@@ -19,31 +19,6 @@ teardown() {
 	[ -z "${open-}" ] || rm -r "$open"
 }
 
-# query FILE EXPRESSION...: see samples.py.
-query() {
-	python3 "$SOURCE_DIR/tests/cli/samples.py" "$@"
-}
-
-# holds FILE EXPRESSION...: all of them are true.
-holds() {
-	local file=$1 expression
-	shift
-	for expression; do
-		[ "$(query "$file" "$expression")" = True ] || {
-			echo "not so: $expression" >&2
-			return 1
-		}
-	done
-}
-
-await_sample() {
-	for _ in {1..300}; do
-		grep -q '"type":"sample"' "$1" 2>/dev/null && return
-		sleep 0.1
-	done
-	return 1
-}
-
 # await STATE PID: until /proc shows the process in that state, as S or T.
 await() {
 	for _ in {1..300}; do
@@ -51,15 +26,6 @@ await() {
 		sleep 0.05
 	done
 	return 1
-}
-
-need_root() {
-	[ "$(id -u)" = 0 ] || skip "needs root"
-}
-
-# nobody COMMAND...: without any privilege.
-nobody() {
-	setpriv --reuid=65534 --regid=65534 --clear-groups -- "$@"
 }
 
 # Build and test run may be in folders that nobody but their owner can enter.

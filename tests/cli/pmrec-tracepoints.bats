@@ -3,7 +3,7 @@
 # Tracepoints with their fields, against what the program did and against perf; the list of
 # events. PMREC, PMREPORT, PROGRAMS and SOURCE_DIR come from meson.
 
-bats_require_minimum_version 1.5.0
+load common
 
 setup() {
 	cd "$BATS_TEST_TMPDIR" || return
@@ -12,10 +12,6 @@ setup() {
 
 teardown() {
 	[ -z "${open-}" ] || rm -r "$open"
-}
-
-need_root() {
-	[ "$(id -u)" = 0 ] || skip 'needs root'
 }
 
 # Runs its arguments where tracefs is mounted, without leaving a mount behind.
@@ -39,10 +35,6 @@ untraced() {
 	# shellcheck disable=SC2016
 	unshare -m sh -c 'umount -a -t tracefs; ! [ -d /sys/kernel/tracing/events ] && exec "$@"' \
 		sh "$@"
-}
-
-query() {
-	python3 "$SOURCE_DIR/tests/cli/samples.py" "$@"
 }
 
 @test "the fields of sched_switch are those that perf script tells" {

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # The recorder as its users meet it. PMREC, PMREPORT, PROGRAMS and SOURCE_DIR come from meson.
 
-bats_require_minimum_version 1.5.0
+load common
 
 setup() {
 	cd "$BATS_TEST_TMPDIR" || return
@@ -13,41 +13,6 @@ teardown() {
 	if [ -n "${mounted-}" ]; then
 		umount "$mounted"
 	fi
-}
-
-# query FILE EXPRESSION...: see samples.py.
-query() {
-	python3 "$SOURCE_DIR/tests/cli/samples.py" "$@"
-}
-
-# holds FILE EXPRESSION...: all of them are true.
-holds() {
-	local file=$1 expression
-	shift
-	for expression; do
-		[ "$(query "$file" "$expression")" = True ] || {
-			echo "not so: $expression" >&2
-			return 1
-		}
-	done
-}
-
-# Waits until the recorder has written a sample to the file.
-await_sample() {
-	for _ in {1..300}; do
-		grep -q '"type":"sample"' "$1" 2>/dev/null && return
-		sleep 0.1
-	done
-	return 1
-}
-
-need_root() {
-	[ "$(id -u)" = 0 ] || skip "needs root"
-}
-
-# nobody COMMAND...: without any privilege.
-nobody() {
-	setpriv --reuid=65534 --regid=65534 --clear-groups -- "$@"
 }
 
 need_nobody() {

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: MIT
+# What the tests of the recorder share. To be loaded.
+
+bats_require_minimum_version 1.5.0
+
+# query FILE EXPRESSION...: see samples.py.
+query() {
+	python3 "$SOURCE_DIR/tests/cli/samples.py" "$@"
+}
+
+# holds FILE EXPRESSION...: all of them are true. The file is read once for all.
+holds() {
+	local file=$1 expression answers i=0
+	shift
+	mapfile -t answers < <(query "$file" "$@")
+	for expression; do
+		[ "${answers[i]-}" = True ] || {
+			echo "not so: $expression: ${answers[i]-no answer}" >&2
+			query "$file" 'len(samples)' comms notes footer \
+				'[chain(s) for s in samples][:5]' >&2
+			return 1
+		}
+		i=$((i + 1))
+	done
+	[ "${#answers[@]}" = "$i" ]
+}
+
+# Waits until the recorder has written a sample to the file.
+await_sample() {
+	for _ in {1..300}; do
+		grep -q '"type":"sample"' "$1" 2>/dev/null && return
+		sleep 0.1
+	done
+	return 1
+}
+
+need_root() {
+	[ "$(id -u)" = 0 ] || skip "needs root"
+}
+
+# nobody COMMAND...: without any privilege.
+nobody() {
+	setpriv --reuid=65534 --regid=65534 --clear-groups -- "$@"
+}
