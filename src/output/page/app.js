@@ -454,14 +454,19 @@
 		buildHeader();
 		buildSearch();
 		ui.badge();
-		ui.buildStrip();
+		$("strip").hidden = !ui.data.samples;
 		addEventListener("popstate", ui.readHash);
 		addEventListener("hashchange", ui.readHash);
 		document.addEventListener("keydown", key);
 		ui.readHash();
-		requestAnimationFrame(() => {
-			performance.mark("pm-first-paint");
-		});
+		/* What is not needed for the first picture comes after it. */
+		requestAnimationFrame(() =>
+			requestAnimationFrame(() => {
+				performance.mark("pm-first-paint");
+				ui.buildStrip();
+				ui.updateStrip(true);
+			})
+		);
 	}
 
 	try {

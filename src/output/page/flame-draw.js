@@ -2,8 +2,8 @@
 /*
  * Draws one flame graph into a canvas of the size of what can be seen. The host scrolls over a
  * spacer of the whole height; each paint looks only for the boxes that are visible, by binary
- * search in each level, and what is narrower than a pixel is drawn together with its
- * neighbours: the cost is that of the pixels, not of the nodes.
+ * search in each level, and what ends within one pixel is drawn as one: the cost is that of
+ * the pixels, not of the nodes.
  */
 (function (pm) {
 	"use strict";
@@ -35,6 +35,16 @@
 		return low;
 	}
 
+	/* Between two colours of four bytes each. */
+	function blend(a, b, t) {
+		let out = 0;
+		for (let shift = 0; shift < 32; shift += 8) {
+			const x = (a >>> shift) & 255;
+			out |= Math.round(x + (((b >>> shift) & 255) - x) * t) << shift;
+		}
+		return out >>> 0;
+	}
+
 	class Flame {
 		/*
 		 * events: zoom(node), select(node), menu(node, x, y), hide(fn), up() → bool. Where
@@ -53,13 +63,14 @@
 			this.animation = null;
 			this.width = 0;
 			this.height = 0;
-			this.charWidth = 0;
 			this.paints = 0;
 			/* levels that are not drawn: that of everything, where it would double another */
 			this.skip = events.skip || 0;
 
 			this.canvas = ui.el("canvas", { "aria-hidden": "true" });
 			this.context = this.canvas.getContext("2d", { alpha: false });
+			this.context.font = FONT;
+			this.charWidth = this.context.measureText("0".repeat(100)).width / 100;
 			this.spacer = ui.el("div", { class: "spacer-y" });
 			this.host = ui.el(
 				"div",
@@ -172,6 +183,9 @@
 			this.ratio = ratio;
 			this.canvas.width = Math.round(width * ratio);
 			this.canvas.height = Math.round(height * ratio);
+			this.image = new ImageData(this.canvas.width, this.canvas.height);
+			this.pixels = new Uint32Array(this.image.data.buffer);
+			this.row = new Uint32Array(this.canvas.width);
 			this.canvas.style.width = width + "px";
 			this.canvas.style.height = height + "px";
 			this.layout();
@@ -315,29 +329,36 @@
 			});
 		}
 
+		/*
+		 * Boxes are written into pixels, a row of them for each level, and put into the canvas at
+		 * once: their number does not matter then, and all edges are sharp.
+		 */
 		paint() {
 			if (!this.graph || !this.width) return;
 			const c = this.context;
 			const p = ui.palette();
-			c.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
-			c.fillStyle = p.back;
-			c.fillRect(0, 0, this.width, this.height);
-			const boxes = new Map();
 			const labels = [];
 			const first = Math.max(this.skip, this.depthAt(this.up() ? this.height : 0));
 			const last = this.depthAt(this.up() ? 0 : this.height);
-			for (let d = first; d <= last && d < this.graph.levels.length; d++)
-				this.collect(d, boxes, labels);
-			for (const [color, list] of boxes) {
-				c.fillStyle = color === -1 ? p.hit : color === -2 ? p.dim : p.colors[color];
-				c.beginPath();
-				for (let i = 0; i < list.length; i += 3)
-					c.rect(list[i], list[i + 1], list[i + 2], ROW - 1);
-				c.fill();
+			this.pixels.fill(p.back32);
+			for (let d = first; d <= last && d < this.graph.levels.length; d++) {
+				this.row.fill(p.back32);
+				this.collect(d, p, labels);
+				this.copyRow(this.y(d));
 			}
+			c.putImageData(this.image, 0, 0);
+			c.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
 			this.write(c, p, labels);
 			this.outline(c, p);
 			this.paints++;
+		}
+
+		copyRow(y) {
+			const gap = Math.max(1, Math.floor(this.ratio));
+			const from = Math.max(0, Math.round(y * this.ratio));
+			const to = Math.min(this.canvas.height, Math.round((y + ROW) * this.ratio) - gap);
+			const width = this.canvas.width;
+			for (let at = from; at < to; at++) this.pixels.set(this.row, at * width);
 		}
 
 		depthAt(y) {
@@ -345,42 +366,45 @@
 			return Math.floor((this.up() ? this.total - from : from) / ROW) + this.skip;
 		}
 
-		/* The boxes of one level, as x, y, width under each colour. */
-		collect(depth, boxes, labels) {
+		/* The boxes of one level into a row of pixels, and where their names go. */
+		collect(depth, p, labels) {
 			const g = this.graph;
 			const level = g.levels[depth];
-			const scale = this.width / (this.to - this.from);
+			const width = this.canvas.width;
+			const scale = width / (this.to - this.from);
 			const y = this.y(depth);
-			const perPixel = 1 / scale;
+			const gap = Math.max(1, Math.floor(this.ratio));
+			/* Less than three letters and their margins are no name. */
+			const room = (3 * this.charWidth + 2 * PAD) * this.ratio;
 			let i = firstAfter(g, level, this.from, 0);
 			while (i < level.length) {
 				const n = level[i];
-				let x = (g.start[n] - this.from) * scale;
-				if (x >= this.width) break;
+				const start = (g.start[n] - this.from) * scale;
+				if (start >= width) break;
 				/* only in the run compared with */
 				if (!(g.total[n] > 0)) {
 					i++;
 					continue;
 				}
-				const right = Math.min(this.width, (g.start[n] + g.total[n] - this.from) * scale);
-				if (right - x < 1) {
-					i = this.merge(level, i, x, y, boxes, perPixel);
+				const end = start + g.total[n] * scale;
+				if (end - start < 1) {
+					i = this.merge(level, i, Math.max(0, Math.floor(start)), scale, p);
 					continue;
 				}
-				x = Math.max(0, x);
+				const left = Math.max(0, Math.round(start));
+				const right = Math.min(width, Math.round(end));
 				const color = this.color(n);
-				this.put(boxes, color, x, y, right - x > 3 ? right - x - 1 : right - x);
-				if (right - x >= 3 * this.charWidth + 2 * PAD || !this.charWidth)
-					labels.push(n, x, y, right - x, color === -2 ? 1 : 0);
+				this.row.fill(this.rgb(p, color), left, right - left > 3 * gap ? right - gap : right);
+				if (right - left >= room)
+					labels.push(n, left / this.ratio, y, (right - left) / this.ratio, color === -2 ? 1 : 0);
 				i++;
 			}
 		}
 
-		/* One box for all that lies within this pixel; → the next node to look at. */
-		merge(level, i, x, y, boxes, perPixel) {
+		/* One pixel for all that ends within it, as strong as it is full; → the next node. */
+		merge(level, i, x, scale, p) {
 			const g = this.graph;
-			const edge = this.from + (Math.floor(x) + 1) * perPixel;
-			const next = Math.max(i + 1, firstAfter(g, level, edge, i));
+			const next = Math.max(i + 1, firstAfter(g, level, this.from + (x + 1) / scale, i));
 			let color = this.color(level[i]);
 			if (this.hits && color !== -1)
 				for (let k = i + 1; k < next; k++)
@@ -388,16 +412,15 @@
 						color = -1;
 						break;
 					}
-			const end = level[next - 1];
-			const right = (g.start[end] + g.total[end] - this.from) / perPixel;
-			this.put(boxes, color, x, y, Math.min(1, Math.max(right - x, 0.25)));
+			const last = level[next - 1];
+			const weight = g.start[last] + g.total[last] - g.start[level[i]];
+			const full = Math.min(1, Math.max(0.3, weight * scale));
+			this.row[x] = full === 1 ? this.rgb(p, color) : blend(p.back32, this.rgb(p, color), full);
 			return next;
 		}
 
-		put(boxes, color, x, y, width) {
-			let list = boxes.get(color);
-			if (!list) boxes.set(color, (list = []));
-			list.push(x, y, width);
+		rgb(p, color) {
+			return color === -1 ? p.hit32 : color === -2 ? p.dim32 : p.colors32[color];
 		}
 
 		color(n) {
@@ -416,7 +439,6 @@
 		write(c, p, labels) {
 			c.font = FONT;
 			c.textBaseline = "middle";
-			if (!this.charWidth) this.charWidth = c.measureText("0".repeat(100)).width / 100;
 			for (let pass = 0; pass < 2; pass++) {
 				c.fillStyle = pass ? p.dimText : p.text;
 				for (let i = 0; i < labels.length; i += 5)
@@ -431,9 +453,12 @@
 			/* Wide characters take up to two places. */
 			if (text.length <= fits && !/^[\x20-\x7e−]*$/.test(text))
 				while (fits > 0 && c.measureText(text.slice(0, fits)).width > room) fits--;
-			if (fits < 2) return;
+			if (fits < 3) return;
+			/* Of a difference the sign alone says more than its beginning with a letter. */
+			if (fits < 5 && text.length > fits && /^[+−] /.test(text))
+				return c.fillText(text[0], labels[i + 1] + PAD, labels[i + 2] + ROW / 2 - 0.5);
 			const cut = text.length <= fits ? text : text.slice(0, fits - 1) + "…";
-			c.fillText(cut, labels[i + 1] + PAD, labels[i + 2] + ROW / 2 - 0.5, room);
+			c.fillText(cut, labels[i + 1] + PAD, labels[i + 2] + ROW / 2 - 0.5);
 		}
 
 		outline(c, p) {

@@ -335,7 +335,6 @@
 			strip.host,
 			ui.el("span", { class: "muted", text: ui.seconds(duration()) })
 		);
-		ui.$("strip").hidden = false;
 	};
 	ui.updateStrip = function (repaint) {
 		if (!strip) return;

@@ -372,38 +372,49 @@
 		return (Math.imul(h, 0x2c1b3c6d) >>> 0) % SHADES;
 	}
 
+	/* → 0xaabbggrr, as ImageData has its bytes (on the little-endian machines there are) */
+	function rgb32(hue, saturation, lightness) {
+		const l = lightness / 100;
+		const a = (saturation / 100) * Math.min(l, 1 - l);
+		const channel = (n) => {
+			const k = (n + hue / 30) % 12;
+			return Math.round(255 * (l - a * Math.max(-1, Math.min(k - 3, 9 - k, 1))));
+		};
+		return ((255 << 24) | (channel(4) << 16) | (channel(8) << 8) | channel(0)) >>> 0;
+	}
+	const css = (c) => `rgb(${c & 255} ${(c >>> 8) & 255} ${(c >>> 16) & 255})`;
+
 	function palette(dark) {
 		/* hue from, to; saturation; lightness: in the order of ui.KINDS */
 		const kinds = dark
-			? [[8, 38, 42, 31], [206, 224, 38, 34], [140, 164, 34, 26], [0, 0, 0, 30], [296, 322, 24, 34]]
+			? [[14, 42, 42, 33], [208, 220, 36, 37], [142, 166, 30, 30], [0, 0, 0, 34], [300, 324, 22, 38]]
 			: [[24, 47, 84, 77], [206, 218, 58, 82], [130, 156, 38, 78], [0, 0, 0, 85], [302, 326, 40, 87]];
 		const colors = [];
 		for (const [a, b, s, l] of kinds)
 			for (let i = 0; i < SHADES; i++) {
-				const t = i / (SHADES - 1);
 				const light = l + (dark ? 4 : 5) * (((i * 5) % SHADES) / (SHADES - 1) - 0.5);
-				colors.push(`hsl(${Math.round(a + (b - a) * t)} ${s}% ${light.toFixed(1)}%)`);
+				colors.push(rgb32(a + ((b - a) * i) / (SHADES - 1), s, light));
 			}
 		/* Differences: -4 … +4, blue to orange; the middle is neither. */
 		for (let i = -4; i <= 4; i++) {
 			const t = Math.abs(i) / 4;
 			const hue = i < 0 ? 212 : 28;
-			colors.push(
-				dark
-					? `hsl(${hue} ${Math.round(70 * t)}% ${Math.round(28 + 6 * t)}%)`
-					: `hsl(${hue} ${Math.round(92 * t)}% ${Math.round(90 - 24 * t)}%)`
-			);
+			colors.push(dark ? rgb32(hue, 70 * t, 28 + 6 * t) : rgb32(hue, 92 * t, 90 - 24 * t));
 		}
-		return {
-			colors,
+		const p = {
+			colors32: Uint32Array.from(colors),
+			back32: dark ? rgb32(220, 6, 9.6) : rgb32(0, 0, 100),
+			dim32: dark ? rgb32(240, 4, 17) : rgb32(40, 12, 90),
+			hit32: dark ? rgb32(262, 62, 44) : rgb32(264, 88, 84),
 			text: dark ? "#f4f2ee" : "#1c1a17",
-			dim: dark ? "#2a2a2d" : "#e9e7e3",
 			dimText: dark ? "#a3a19c" : "#66625b",
-			back: dark ? "#17181a" : "#ffffff",
-			hit: dark ? "hsl(262 62% 44%)" : "hsl(264 88% 84%)",
 			line: dark ? "#ffffff" : "#000000",
 			accent: dark ? "#8ab4ff" : "#1a56c4",
 		};
+		p.colors = colors.map(css);
+		p.hit = css(p.hit32);
+		p.dim = css(p.dim32);
+		return p;
 	}
 
 	const palettes = { light: palette(false), dark: palette(true) };
