@@ -19,7 +19,7 @@ _pmreport_files() {
 _pmreport() {
 	local cur=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
 	local long='--by --tree --bottom-up --callers --callees --latency --children --limit --no-inline
-		--event --comm --pid --tid --module --symbol --time --json --field-separator
+		--event --comm --pid --tid --module --symbol --time --tui --json --field-separator
 		--folded --format --output --color --width --quiet --input --help --version'
 	local short='-s -c -d -S -x -o -q -i -h'
 

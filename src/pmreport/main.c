@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
+#include "browse.h"
 #include "options.h"
 #include "sink.h"
 
 #include <langinfo.h>
 #include <locale.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -132,6 +134,21 @@ static int check_clock(const struct pm_report_options *options,
 	return -EINVAL;
 }
 
+static int browse(struct pm_report_options *options, struct pm_error *err)
+{
+	int r = pm_browse(&options->report, options, err);
+
+	if (r < 0)
+		return fail(err, r == -ENOENT || r == -EINVAL || r == -ENOTUNIQ
+					 ? STATUS_USAGE
+					 : STATUS_FILE);
+	if (r > 0) {
+		signal(r, SIG_DFL);
+		raise(r);
+	}
+	return STATUS_DONE;
+}
+
 static int report(struct pm_report_options *options, const struct pm_profile *profile)
 {
 	PM_CLEANUP(pm_sink_release) struct pm_sink sink = { 0 };
@@ -143,6 +160,8 @@ static int report(struct pm_report_options *options, const struct pm_profile *pr
 	if (check_clock(options, profile, &err) < 0 ||
 	    find_event(options, profile, &err) < 0)
 		return fail(&err, STATUS_USAGE);
+	if (options->tui)
+		return browse(options, &err);
 	if (pm_sink_open(&sink, options->output, &err) < 0)
 		return fail(&err, STATUS_FILE);
 	r = options->format->write(options, sink.file, &err);
@@ -182,7 +201,8 @@ int main(int argc, char **argv)
 		return fail(&err, STATUS_USAGE);
 	if (options.help || options.version)
 		return print_and_leave(&options);
-	if (check_output(&options, &err) < 0 || check_terminal(&options, &err) < 0)
+	if (check_output(&options, &err) < 0 || check_terminal(&options, &err) < 0 ||
+	    pm_browse_check(&options, &err) < 0)
 		return fail(&err, STATUS_USAGE);
 	look_at_terminal(&options);
 	if (load(&profile, &options, &err) < 0)

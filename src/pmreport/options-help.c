@@ -34,6 +34,7 @@ static const char help[] =
 	"extended regular expression. `!` before F, a NAME or an ID leaves it out.\n"
 	"\n"
 	"How to write it\n"
+	"      --tui                 browse it in the terminal; h lists the keys\n"
 	"      --json                JSON, everything (schema: man pmreport)\n"
 	"  -x, --field-separator S   fields separated by S, a line of names first\n"
 	"      --folded[=period]     folded stacks for flame graphs, counting samples\n"

@@ -23,6 +23,7 @@ enum {
 	OPTION_LIMIT,
 	OPTION_FOLDED,
 	OPTION_JSON,
+	OPTION_TUI,
 	OPTION_FORMAT,
 	OPTION_COLOR,
 	OPTION_WIDTH,
@@ -53,6 +54,7 @@ static const struct option long_options[] = {
 	{ "time", required_argument, NULL, OPTION_TIME },
 	{ "limit", required_argument, NULL, OPTION_LIMIT },
 	{ "folded", optional_argument, NULL, OPTION_FOLDED },
+	{ "tui", no_argument, NULL, OPTION_TUI },
 	{ "json", no_argument, NULL, OPTION_JSON },
 	{ "format", required_argument, NULL, OPTION_FORMAT },
 	{ "field-separator", required_argument, NULL, 'x' },
@@ -224,6 +226,9 @@ static int apply(struct pm_report_options *options, int option, const char *valu
 		return pm_report_parse_limit(value, &options->report.limit, err);
 	case OPTION_FOLDED:
 		return set_folded(options, value, err);
+	case OPTION_TUI:
+		options->tui = true;
+		return 0;
 	case OPTION_JSON:
 		return set_format(options, "json", err);
 	case OPTION_FORMAT:
@@ -272,9 +277,28 @@ static void choose_samples(struct pm_report_options *options)
 	}
 }
 
+/* A terminal is no file, and the browser's own format. */
+static int check_tui(const struct pm_report_options *options, struct pm_error *err)
+{
+	if (!options->tui)
+		return 0;
+	if (options->format)
+		return pm_report_usage(err, "--tui or %s, one at a time",
+				       options->format->name);
+	if (options->output)
+		return pm_report_usage(err, "--tui writes no file; P in it does");
+	if (options->report.more_keys_len > 0)
+		return pm_report_usage(err, "--tui has tables by one key each");
+	return 0;
+}
+
 /* What goes together only in one way. */
 static int check(struct pm_report_options *options, struct pm_error *err)
 {
+	int r = check_tui(options, err);
+
+	if (r < 0)
+		return r;
 	if (!options->format)
 		options->format = pm_report_format_find("text", NULL);
 	if (!options->format->shows && options->report.show != PM_SHOW_TABLE)

@@ -30,6 +30,7 @@ enum pm_color_wish {
 
 struct pm_report_options {
 	bool help, version;
+	bool tui; /* browse in the terminal */
 	const char *input; /* samples.json unless given; "-": stdin */
 	const char *output; /* NULL: stdout */
 	const struct pm_report_format *format;

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/* --tui: from the options to the terminal browser, and what its end means. */
+#include "browse.h"
+
+#include "pm/tui.h"
+
+#include <fcntl.h>
+#include <string.h>
+
+/* Where the keys come from: a recording on standard input leaves the terminal itself. */
+static FILE *open_keys(const struct pm_report_options *options, struct pm_error *err)
+{
+	FILE *keys;
+	int fd;
+
+	if (strcmp(options->input, "-") != 0)
+		return stdin;
+	fd = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
+	keys = fd >= 0 ? fdopen(fd, "r") : NULL;
+	if (keys)
+		return keys;
+	pm_error_set(err, -errno,
+		     "the recording is on the input, and there is no terminal "
+		     "to take keys from");
+	if (fd >= 0)
+		close(fd);
+	return NULL;
+}
+
+static int no_terminal(struct pm_error *err, const char *what)
+{
+	pm_error_set(err, -ENOTTY, "%s is not a terminal: there is nothing to browse on",
+		     what);
+	pm_error_fix(err, "without --tui");
+	return -ENOTTY;
+}
+
+int pm_browse_check(const struct pm_report_options *options, struct pm_error *err)
+{
+	if (!options->tui)
+		return 0;
+	if (strcmp(options->input, "-") != 0 && !isatty(STDIN_FILENO))
+		return no_terminal(err, "the input");
+	return isatty(STDOUT_FILENO) ? 0 : no_terminal(err, "the output");
+}
+
+int pm_browse(const struct pm_report *report, const struct pm_report_options *options,
+	      struct pm_error *err)
+{
+	FILE *keys = open_keys(options, err);
+	int r;
+
+	if (!keys)
+		return -ENOTTY;
+	r = pm_tui_run(report, keys, stdout, err);
+	if (keys != stdin)
+		fclose(keys);
+	return r;
+}

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: MIT */
+/* Rows of tables, trees and texts, and the names of their columns. */
+#include "tui-internal.h"
+
+#include <string.h>
+
+enum {
+	PERCENT_COLUMNS = 7,
+	COUNT_COLUMNS = 12,
+	ID_COLUMNS = 8,
+	NAME_AT = 18, /* of tables with self and total */
+	WIDE = 60, /* room for the source, too */
+	ADDRESS_COLUMNS = 18,
+};
+#define HOT_PERCENT  5.0
+#define WARM_PERCENT 0.5
+
+static void put_percent(struct pm_tui *tui, unsigned row, unsigned column,
+			const struct pm_weight *weight)
+{
+	double percent = pm_weight_percent(weight, tui->of_all ? &tui->view->all
+							       : &tui->view->total);
+	char digits[16];
+
+	snprintf(digits, sizeof(digits), "%.1f%%", percent);
+	frame_put_right(&tui->frame, row, column, PERCENT_COLUMNS,
+			percent >= HOT_PERCENT    ? PM_TUI_HOT
+			: percent >= WARM_PERCENT ? PM_TUI_WARM
+						  : PM_TUI_PLAIN,
+			digits);
+}
+
+static void take(struct pm_tui *tui, unsigned row, unsigned column, unsigned width,
+		 enum pm_tui_style style, struct pm_str *words)
+{
+	if (words->failed)
+		tui->frame.text.failed = true;
+	else if (words->data)
+		frame_put(&tui->frame, row, column, width, style, words->data);
+	pm_str_release(words);
+}
+
+/* ---- tables ------------------------------------------------------------------------------- */
+
+/* Columns of names: where they begin and how wide they are; width 0: left out. */
+struct span {
+	unsigned at, width;
+};
+struct layout {
+	struct span first; /* address or line */
+	struct span name, module, source;
+};
+
+static struct layout lay_out(const struct pm_tui *tui, enum pm_key key)
+{
+	unsigned left = NAME_AT, right = tui->columns;
+	struct layout layout = { 0 };
+
+	if (key == PM_KEY_ADDRESS || key == PM_KEY_LINE) {
+		unsigned width =
+			key == PM_KEY_ADDRESS ? ADDRESS_COLUMNS : tui->columns / 4;
+
+		layout.first = (struct span){ left, width };
+		left += width + 2;
+	}
+	if (tui->columns >= WIDE && (key == PM_KEY_FUNCTION || key == PM_KEY_ADDRESS)) {
+		unsigned width = tui->columns / 6;
+
+		layout.source = (struct span){ right - width, width };
+		right -= width + 2;
+	}
+	if (key != PM_KEY_MODULE && left + ID_COLUMNS * 2 < right) {
+		unsigned width = tui->columns / 6;
+
+		layout.module = (struct span){ right - width, width };
+		right -= width + 2;
+	}
+	layout.name = (struct span){ left, right > left ? right - left : 0 };
+	return layout;
+}
+
+static void draw_ids(struct pm_tui *tui, const struct page *page,
+		     const struct pm_row *row, unsigned at)
+{
+	const struct pm_profile *profile = tui->profile;
+	const struct pm_profile_thread *thread =
+		page->key == PM_KEY_THREAD ? &profile->threads.data[row->id] : NULL;
+	uint32_t ids[2] = { thread ? thread->pid : profile->processes.data[row->id].pid,
+			    thread ? thread->tid : PM_FILE_NONE };
+	unsigned column = PERCENT_COLUMNS + 2;
+	struct pm_str words = { 0 };
+
+	put_percent(tui, at, 0, &row->self);
+	pm_put_count(&words, row->self.samples);
+	if (words.data)
+		frame_put_right(&tui->frame, at, column, COUNT_COLUMNS, PM_TUI_PLAIN,
+				words.data);
+	pm_str_release(&words);
+	column += COUNT_COLUMNS + 2;
+	for (int i = 0; i < (thread ? 2 : 1); i++) {
+		char digits[16] = "?";
+
+		if (ids[i] != PM_FILE_NONE)
+			snprintf(digits, sizeof(digits), "%u", ids[i]);
+		frame_put_right(&tui->frame, at, column, ID_COLUMNS, PM_TUI_PLAIN,
+				digits);
+		column += ID_COLUMNS + 2;
+	}
+	pm_put_cut(&words, thread ? thread->comm : profile->processes.data[row->id].comm,
+		   tui->columns - column, false, tui->report.ascii);
+	take(tui, at, column, tui->columns - column, PM_TUI_PLAIN, &words);
+}
+
+static void draw_function(struct pm_tui *tui, const struct pm_row *row, uint32_t function,
+			  struct span span, unsigned at)
+{
+	const char *mark = row->inlined ? " (inlined)" : "";
+	size_t room = span.width > strlen(mark) ? span.width - strlen(mark) : span.width;
+	struct pm_str words = { 0 };
+
+	pm_put_name(&words, tui->profile->functions.data[function].name, room,
+		    tui->report.ascii);
+	pm_str_puts(&words, mark);
+	take(tui, at, span.at, span.width, PM_TUI_PLAIN, &words);
+}
+
+static void draw_source(struct pm_tui *tui, uint32_t place, struct span span, unsigned at)
+{
+	struct pm_str source = { 0 }, words = { 0 };
+
+	if (span.width == 0 || place == PM_PROFILE_NONE)
+		return;
+	pm_put_source(&source, &tui->profile->places.data[place]);
+	if (source.failed)
+		tui->frame.text.failed = true;
+	else
+		pm_put_cut(&words, source.len > 0 ? source.data : "?", span.width, true,
+			   tui->report.ascii);
+	pm_str_release(&source);
+	take(tui, at, span.at, span.width, PM_TUI_DIM, &words);
+}
+
+static void draw_module(struct pm_tui *tui, uint32_t module, struct span span,
+			unsigned at)
+{
+	struct pm_str words = { 0 };
+
+	if (span.width == 0)
+		return;
+	pm_put_cut(&words, pm_profile_module_name(tui->profile, module), span.width,
+		   false, tui->report.ascii);
+	take(tui, at, span.at, span.width, PM_TUI_PLAIN, &words);
+}
+
+static void draw_table_row(struct pm_tui *tui, const struct page *page,
+			   const struct pm_row *row, unsigned at)
+{
+	const struct pm_profile *profile = tui->profile;
+	struct layout layout = lay_out(tui, page->key);
+	uint32_t place, function;
+	struct pm_str words = { 0 };
+
+	if (page->key == PM_KEY_THREAD || page->key == PM_KEY_PROCESS) {
+		draw_ids(tui, page, row, at);
+		return;
+	}
+	put_percent(tui, at, 0, &row->self);
+	put_percent(tui, at, PERCENT_COLUMNS + 2, &row->total);
+	if (page->key == PM_KEY_MODULE) {
+		draw_module(tui, row->id, layout.name, at);
+		return;
+	}
+	place = row_place(profile, page->key, row);
+	function = page->key == PM_KEY_FUNCTION ? row->id
+						: profile->places.data[place].function;
+	if (page->key == PM_KEY_ADDRESS) {
+		pm_str_hex(&words, profile->frames.data[row->id].address);
+		take(tui, at, layout.first.at, layout.first.width, PM_TUI_PLAIN, &words);
+	}
+	if (page->key == PM_KEY_LINE)
+		draw_source(tui, place, layout.first, at);
+	draw_function(tui, row, function, layout.name, at);
+	draw_module(tui, profile->functions.data[function].module, layout.module, at);
+	draw_source(tui, place, layout.source, at);
+}
+
+/* ---- trees -------------------------------------------------------------------------------- */
+
+static char mark_of(const struct pm_tui *tui, const struct page *page, uint32_t id)
+{
+	const struct pm_tree_node *nodes = page->tree->nodes.data, *node = &nodes[id];
+
+	/* Children below the limit cannot be opened. */
+	if (!node->expanded || node->children == 0 ||
+	    pm_weight_percent(&nodes[node->first_child].total, &tui->view->total) <
+		    tui->limit)
+		return ' ';
+	return tree_is_open(page, id) ? '-' : '+';
+}
+
+static void put_node(const struct pm_tui *tui, const struct page *page,
+		     const struct pm_tree_node *node, size_t room, struct pm_str *str)
+{
+	const char *marks = node->inlined     ? " (inlined)"
+			    : node->recursive ? " (recursive)"
+					      : "";
+	size_t len = strlen(marks);
+
+	pm_put_function(str, tui->profile, node->function,
+			room == 0    ? 0
+			: room > len ? room - len
+				     : room,
+			tui->report.ascii);
+	pm_str_puts(str, marks);
+	if (tui->modules && !tui->profile->functions.data[node->function].unknown) {
+		pm_str_puts(str, "  ");
+		pm_put_cut(str,
+			   pm_profile_module_name(
+				   tui->profile,
+				   tui->profile->functions.data[node->function].module),
+			   0, false, tui->report.ascii);
+	}
+}
+
+void put_tree_row(const struct pm_tui *tui, struct page *page, size_t row,
+		  struct pm_str *str)
+{
+	const struct page_row *at = &page->rows.data[row];
+	const struct pm_tree_node *node = &page->tree->nodes.data[at->id];
+	const struct pm_weight *whole = tui->of_all ? &tui->view->all : &tui->view->total;
+
+	pm_str_printf(str, "%6.1f%%  ", pm_weight_percent(&node->total, whole));
+	if (page->tree_kind == PM_TREE_TOP_DOWN)
+		pm_str_printf(str, "%6.1f%%  ", pm_weight_percent(&node->self, whole));
+	for (uint32_t i = 0; i < at->indent; i++)
+		pm_str_puts(str, "  ");
+	put_node(tui, page, node, 0, str);
+}
+
+static void draw_tree_row(struct pm_tui *tui, const struct page *page,
+			  const struct page_row *row, unsigned at)
+{
+	const struct pm_tree_node *node = &page->tree->nodes.data[row->id];
+	bool top_down = page->tree_kind == PM_TREE_TOP_DOWN;
+	unsigned column = (PERCENT_COLUMNS + 2) * (top_down ? 2 : 1);
+	/* Half of the room is for names: deeper nodes are told by their depth. */
+	unsigned most = (tui->columns - column) / 2, indent = row->indent * 2;
+	struct pm_str words = { 0 };
+
+	put_percent(tui, at, 0, &node->total);
+	if (top_down)
+		put_percent(tui, at, PERCENT_COLUMNS + 2, &node->self);
+	if (row->indent > most / 2) {
+		pm_str_printf(&words, "%u", row->indent);
+		if (words.data)
+			frame_put_right(&tui->frame, at, column, most - 1, PM_TUI_DIM,
+					words.data);
+		pm_str_release(&words);
+		indent = most;
+	}
+	column += indent;
+	pm_str_printf(&words, "%c ", mark_of(tui, page, row->id));
+	put_node(tui, page, node,
+		 tui->columns > column + 2 ? tui->columns - column - 2 : 1, &words);
+	take(tui, at, column, tui->columns > column ? tui->columns - column : 0,
+	     PM_TUI_PLAIN, &words);
+}
+
+/* ---- any of them --------------------------------------------------------------------------- */
+
+void draw_row(struct pm_tui *tui, const struct page *page, size_t row, unsigned at)
+{
+	size_t first = tui->frame.cells.len;
+	bool selected = page->kind != PAGE_TEXT && row == page->selected;
+	struct pm_str words = { 0 };
+
+	if (selected) {
+		/* The bar, all the way: a blank text fills its width. */
+		frame_put(&tui->frame, at, 0, tui->columns, PM_TUI_PLAIN, " ");
+	}
+	switch (page->kind) {
+	case PAGE_TABLE:
+		draw_table_row(tui, page, page_table_row(page, row), at);
+		break;
+	case PAGE_TREE:
+		draw_tree_row(tui, page, &page->rows.data[row], at);
+		break;
+	case PAGE_TEXT:
+		pm_put_cut(&words, page_line(page, row), tui->columns - 1, false,
+			   tui->report.ascii);
+		take(tui, at, 0, tui->columns,
+		     strncmp(page_line(page, row), "! ", 2) == 0 ? PM_TUI_WARNING
+								 : PM_TUI_PLAIN,
+		     &words);
+		break;
+	}
+	for (size_t i = first; selected && i < tui->frame.cells.len; i++)
+		tui->frame.cells.data[i].selected = true;
+}
+
+static void name_table_columns(struct pm_tui *tui, const struct page *page, unsigned at)
+{
+	struct layout layout = lay_out(tui, page->key);
+	struct pm_tui_frame *frame = &tui->frame;
+	unsigned second = PERCENT_COLUMNS + 2;
+
+	if (page->key == PM_KEY_THREAD || page->key == PM_KEY_PROCESS) {
+		bool threads = page->key == PM_KEY_THREAD;
+
+		frame_put_right(frame, at, 0, PERCENT_COLUMNS, PM_TUI_HEAD, "share");
+		frame_put_right(frame, at, second, COUNT_COLUMNS, PM_TUI_HEAD, "samples");
+		second += COUNT_COLUMNS + 2;
+		frame_put_right(frame, at, second, ID_COLUMNS, PM_TUI_HEAD, "pid");
+		second += ID_COLUMNS + 2;
+		if (threads)
+			frame_put_right(frame, at, second, ID_COLUMNS, PM_TUI_HEAD,
+					"tid");
+		second += threads ? ID_COLUMNS + 2 : 0;
+		frame_put(frame, at, second, 4, PM_TUI_HEAD, "name");
+		return;
+	}
+	frame_put_right(frame, at, 0, PERCENT_COLUMNS, PM_TUI_HEAD,
+			tui->by_total ? "self" : "self*");
+	frame_put_right(frame, at, second, PERCENT_COLUMNS, PM_TUI_HEAD,
+			tui->by_total ? "total*" : "total");
+	frame_put(frame, at, layout.first.at, layout.first.width, PM_TUI_HEAD,
+		  page->key == PM_KEY_LINE ? "source" : "address");
+	frame_put(frame, at, layout.name.at, layout.name.width, PM_TUI_HEAD,
+		  page->key == PM_KEY_MODULE ? "module" : "function");
+	frame_put(frame, at, layout.module.at, layout.module.width, PM_TUI_HEAD,
+		  "module");
+	frame_put(frame, at, layout.source.at, layout.source.width, PM_TUI_HEAD,
+		  "source");
+}
+
+/* Where we are, and what the limit hides. */
+static void draw_position(struct pm_tui *tui, const struct page *page, unsigned at)
+{
+	char words[96];
+
+	if (page->rows.len == 0)
+		return;
+	if (page->hidden > 0)
+		snprintf(words, sizeof(words), " %zu/%zu, %zu below %g%%",
+			 page->selected + 1, page->rows.len, page->hidden, tui->limit);
+	else if (page->kind == PAGE_TREE && tui->limit > 0)
+		snprintf(words, sizeof(words), " %zu/%zu, limit %g%%", page->selected + 1,
+			 page->rows.len, tui->limit);
+	else
+		snprintf(words, sizeof(words), " %zu/%zu", page->selected + 1,
+			 page->rows.len);
+	if (strlen(words) < tui->columns)
+		frame_put(&tui->frame, at, tui->columns - (unsigned)strlen(words),
+			  (unsigned)strlen(words), PM_TUI_DIM, words);
+}
+
+void draw_columns(struct pm_tui *tui, unsigned at)
+{
+	const struct page *page = tui_page(tui);
+	struct pm_tui_frame *frame = &tui->frame;
+	unsigned second = PERCENT_COLUMNS + 2;
+
+	if (page->kind == PAGE_TABLE) {
+		name_table_columns(tui, page, at);
+	} else if (page->kind == PAGE_TREE) {
+		bool top_down = page->tree_kind == PM_TREE_TOP_DOWN;
+
+		frame_put_right(frame, at, 0, PERCENT_COLUMNS, PM_TUI_HEAD,
+				top_down ? "total" : "share");
+		if (top_down)
+			frame_put_right(frame, at, second, PERCENT_COLUMNS, PM_TUI_HEAD,
+					"self");
+		frame_put(frame, at, (top_down ? 2 * second : second) + 2, 8, PM_TUI_HEAD,
+			  "function");
+	}
+	draw_position(tui, page, at);
+}

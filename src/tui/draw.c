@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: MIT */
+/* The frame around a page: what it is about, how good the data is, keys. */
+#include "tui-internal.h"
+
+#include <string.h>
+
+enum {
+	ROW_HEADING,
+	ROW_QUALITY,
+	ROW_PAGES,
+	ROW_COLUMNS,
+	ROW_BODY,
+};
+#define MUCH_PERCENT 5.0
+
+/* ---- cells -------------------------------------------------------------------------------- */
+
+static void put(struct pm_tui_frame *frame, struct pm_tui_cell cell, const char *text)
+{
+	cell.text = frame->text.len;
+	pm_str_append(&frame->text, text, strlen(text) + 1);
+	if (cell.width > 0 && pm_vec_push(&frame->cells, cell) < 0)
+		frame->text.failed = true;
+}
+
+void frame_put(struct pm_tui_frame *frame, unsigned row, unsigned column, unsigned width,
+	       enum pm_tui_style style, const char *text)
+{
+	struct pm_tui_cell cell = {
+		.row = row, .column = column, .width = width, .style = style
+	};
+
+	if (text[0] != '\0')
+		put(frame, cell, text);
+}
+
+void frame_put_right(struct pm_tui_frame *frame, unsigned row, unsigned column,
+		     unsigned width, enum pm_tui_style style, const char *text)
+{
+	unsigned columns = (unsigned)pm_columns(text);
+	unsigned blank = columns < width ? width - columns : 0;
+
+	frame_put(frame, row, column + blank, width - blank, style, text);
+}
+
+/* ---- the heading --------------------------------------------------------------------------- */
+
+static void put_command(const struct pm_tui *tui, struct pm_str *str)
+{
+	const struct pm_profile *profile = tui->profile;
+
+	for (size_t i = 0; i < profile->command.len; i++)
+		pm_str_printf(str, "%s%s", i > 0 ? " " : "", profile->command.data[i]);
+	if (profile->command.len == 0)
+		pm_str_printf(str, "pmrec %s", profile->target ? profile->target : "");
+}
+
+static void put_event(const struct pm_tui *tui, struct pm_str *str)
+{
+	const struct pm_profile_event *event = &tui->profile->events.data[tui->event];
+
+	pm_put_event(str, tui->profile, tui->event);
+	if (event->by_frequency) {
+		pm_str_puts(str, " @ ");
+		pm_put_count(str, event->rate);
+		pm_str_puts(str, " Hz");
+	}
+	if (tui->profile->events.len > 1)
+		pm_str_printf(str, " (%u of %zu)", tui->event + 1,
+			      tui->profile->events.len);
+}
+
+static void put_samples(const struct pm_tui *tui, struct pm_str *str)
+{
+	const struct pm_view *view = tui->view;
+
+	if (view->total.samples != view->all.samples) {
+		pm_put_count(str, view->total.samples);
+		pm_str_puts(str, " of ");
+	}
+	pm_put_count(str, view->all.samples);
+	pm_str_puts(str, view->all.samples == 1 ? " sample" : " samples");
+}
+
+/* The last part of a path, for each in a list. */
+static void put_names(struct pm_str *str, const char *list)
+{
+	for (const char *c = list; *c;) {
+		size_t len = strcspn(c, ",");
+		const char *slash = memrchr(c, '/', len);
+		size_t skip = slash && slash + 1 < c + len ? (size_t)(slash + 1 - c) : 0;
+
+		pm_str_append(str, c + skip, len - skip);
+		c += len;
+		if (*c == ',')
+			pm_str_putc(str, *c++);
+	}
+}
+
+static void put_filters(const struct pm_tui *tui, struct pm_str *str)
+{
+	const struct pm_filter *filter = &tui->filter;
+	const struct {
+		const char *name, *value;
+	} parts[] = {
+		{ "thread", filter->tid },
+		{ "process", filter->tid ? NULL : filter->pid },
+		{ "comm", filter->comm },
+		{ "module", filter->module },
+		{ "with", filter->symbol },
+		{ "time", tui->report.time },
+	};
+
+	for (size_t i = 0; i < PM_ARRAY_LEN(parts); i++) {
+		if (!parts[i].value)
+			continue;
+		pm_str_printf(str, "%s%s ", str->len > 0 ? "  " : "", parts[i].name);
+		put_names(str, parts[i].value);
+	}
+}
+
+/* One piece behind the others, as far as there is room. */
+static unsigned piece(struct pm_tui *tui, unsigned row, unsigned at,
+		      enum pm_tui_style style, unsigned width, struct pm_str *words)
+{
+	PM_CLEANUP(pm_str_release) struct pm_str shown = { 0 };
+	unsigned room = at < tui->columns ? tui->columns - at : 0;
+
+	if (width < room)
+		room = width;
+	if (words->failed)
+		tui->frame.text.failed = true;
+	else if (words->len > 0 && room > 0)
+		pm_put_cut(&shown, words->data, room, false, tui->report.ascii);
+	pm_str_clear(words);
+	if (!shown.data)
+		return at;
+	frame_put(&tui->frame, row, at, room, style, shown.data);
+	return at + (unsigned)pm_columns(shown.data) + 2;
+}
+
+static void draw_program(struct pm_tui *tui)
+{
+	PM_CLEANUP(pm_str_release) struct pm_str words = { 0 };
+	unsigned at;
+
+	put_command(tui, &words);
+	at = piece(tui, ROW_HEADING, 0, PM_TUI_HEAD, tui->columns / 4, &words);
+	put_event(tui, &words);
+	at = piece(tui, ROW_HEADING, at, PM_TUI_PLAIN, tui->columns, &words);
+	put_samples(tui, &words);
+	at = piece(tui, ROW_HEADING, at, PM_TUI_PLAIN, tui->columns, &words);
+	put_filters(tui, &words);
+	piece(tui, ROW_HEADING, at, PM_TUI_WARM, tui->columns, &words);
+}
+
+/* ---- how good the data is ------------------------------------------------------------------ */
+
+/* What was asked for is not there, and another event was measured. */
+static bool is_substituted(const struct pm_profile_event *event)
+{
+	const char *colon = strchr(event->requested, ':');
+
+	if (strncmp(event->requested, event->name, strlen(event->name)) == 0)
+		return false;
+	/* uprobe:libc:malloc, sched:*: words that mean what was found. */
+	return !colon || strncmp(event->requested, event->actual,
+				 (size_t)(colon - event->requested) + 1) != 0;
+}
+
+static bool put_lost(const struct pm_tui *tui, struct pm_str *str)
+{
+	const struct pm_profile *profile = tui->profile;
+	const struct pm_profile_event *event = &profile->events.data[tui->event];
+	bool known = event->lost_known || profile->events.len == 1;
+	uint64_t lost = event->lost_known ? event->lost : profile->info.lost;
+
+	pm_str_puts(str, "lost ");
+	if (known)
+		pm_put_count(str, lost);
+	else
+		pm_str_puts(str, "unknown");
+	if (profile->info.cut)
+		pm_str_puts(str, " or more");
+	return profile->info.lost > 0 || profile->info.cut;
+}
+
+static bool put_shares(const struct pm_tui *tui, struct pm_str *str)
+{
+	const struct pm_profile *profile = tui->profile;
+	const struct pm_view *view = tui->view;
+	struct pm_weight truncated = { 0 }, incomplete = { 0 };
+	double shares[3];
+
+	for (size_t i = 1; i < profile->stops.len; i++) {
+		const char *stop = profile->stops.data[i];
+
+		if (strcmp(stop, "truncated") == 0)
+			pm_weight_add(&truncated, &view->stops[i]);
+		else if (pm_stop_is_incomplete(stop))
+			pm_weight_add(&incomplete, &view->stops[i]);
+	}
+	shares[0] = pm_weight_percent(&truncated, &view->total);
+	shares[1] = pm_weight_percent(&incomplete, &view->total);
+	shares[2] = pm_weight_percent(&view->unknown, &view->total);
+	if (view->total.samples > 0)
+		pm_str_printf(str,
+			      "  truncated %.1f%%  incomplete %.1f%%  unknown %.1f%%",
+			      shares[0], shares[1], shares[2]);
+	return shares[0] > MUCH_PERCENT || shares[1] > MUCH_PERCENT ||
+	       shares[2] > MUCH_PERCENT;
+}
+
+static void draw_quality(struct pm_tui *tui)
+{
+	const struct pm_profile_event *event = &tui->profile->events.data[tui->event];
+	PM_CLEANUP(pm_str_release) struct pm_str words = { 0 };
+	bool bad = is_substituted(event);
+
+	if (bad)
+		pm_str_printf(&words, "! %s not available  ", event->requested);
+	bad |= put_lost(tui, &words);
+	bad |= put_shares(tui, &words);
+	if (tui->profile->notes.len > 0)
+		pm_str_printf(&words, "  %zu note%s (i)", tui->profile->notes.len,
+			      tui->profile->notes.len == 1 ? "" : "s");
+	piece(tui, ROW_QUALITY, 0, bad ? PM_TUI_WARNING : PM_TUI_DIM, tui->columns,
+	      &words);
+}
+
+/* ---- which page ----------------------------------------------------------------------------- */
+
+static void draw_pages(struct pm_tui *tui)
+{
+	static const char *const names[] = { "1 functions", "2 tree",     "3 bottom-up",
+					     "4 modules",   "5 threads",  "6 procs",
+					     "7 lines",     "8 addresses" };
+	static const size_t of_key[] = {
+		[PM_KEY_FUNCTION] = 0, [PM_KEY_MODULE] = 3, [PM_KEY_THREAD] = 4,
+		[PM_KEY_PROCESS] = 5,  [PM_KEY_LINE] = 6,   [PM_KEY_ADDRESS] = 7,
+	};
+	const struct page *page = tui_page(tui);
+	size_t current = PM_ARRAY_LEN(names);
+	unsigned at = 0;
+
+	if (page->kind == PAGE_TREE)
+		current = page->tree_kind == PM_TREE_TOP_DOWN ? 1 : 2;
+	else if (page->kind == PAGE_TABLE && page->key < PM_ARRAY_LEN(of_key))
+		current = of_key[page->key];
+	for (size_t i = 0; i < PM_ARRAY_LEN(names); i++) {
+		unsigned len = (unsigned)strlen(names[i]);
+
+		if (at + len > tui->columns)
+			break;
+		frame_put(&tui->frame, ROW_PAGES, at, len,
+			  i == current ? PM_TUI_HEAD : PM_TUI_DIM, names[i]);
+		if (i == current)
+			tui->frame.cells.data[tui->frame.cells.len - 1].selected = true;
+		at += len + 1;
+	}
+}
+
+static void draw_title(struct pm_tui *tui)
+{
+	const struct page *page = tui_page(tui);
+	PM_CLEANUP(pm_str_release) struct pm_str words = { 0 };
+	struct pm_weight *weight;
+
+	if (page->kind == PAGE_TEXT) {
+		pm_str_puts(&words,
+			    page->text_kind == TEXT_HELP ? "keys" : "the recording");
+	} else {
+		unsigned at;
+
+		pm_str_puts(&words, page->tree_kind == PM_TREE_TOP_DOWN
+					    ? "what is called by"
+					    : "callers of");
+		at = piece(tui, ROW_PAGES, 0, PM_TUI_PLAIN, tui->columns, &words) - 1;
+		pm_put_name(&words, page->function, tui->columns - at - 8,
+			    tui->report.ascii);
+		at = piece(tui, ROW_PAGES, at, PM_TUI_HEAD, tui->columns, &words);
+		weight = &page->tree->nodes.data[0].total;
+		pm_str_printf(&words, "%.1f%%",
+			      pm_weight_percent(weight, tui->of_all ? &tui->view->all
+								    : &tui->view->total));
+		piece(tui, ROW_PAGES, at, PM_TUI_PLAIN, tui->columns, &words);
+		return;
+	}
+	piece(tui, ROW_PAGES, 0, PM_TUI_HEAD, tui->columns, &words);
+}
+
+/* ---- the last row --------------------------------------------------------------------------- */
+
+static void draw_keys(struct pm_tui *tui)
+{
+	static const char *const hints[] = {
+		[PAGE_TABLE] = "Enter open  < callers  > callees  / search  t thread  "
+			       "d module  h help  q quit",
+		[PAGE_TREE] =
+			"+ open/close  e all below  < callers  > callees  / search  "
+			"h help  q back",
+		[PAGE_TEXT] = "Up Down PgUp PgDn  / search  P write  q back",
+	};
+	const char *words = hints[tui_page(tui)->kind];
+	size_t len = strlen(words);
+	PM_AUTO_FREE char *shown = strdup(words);
+
+	if (!shown) {
+		tui->frame.text.failed = true;
+		return;
+	}
+	/* Whole hints only. */
+	while (len > tui->columns) {
+		while (len > 0 && strncmp(words + len - 1, "  ", 2) != 0)
+			len--;
+		len -= len > 0;
+	}
+	shown[len] = '\0';
+	frame_put(&tui->frame, tui->rows - 1, 0, tui->columns, PM_TUI_DIM, shown);
+}
+
+static void draw_prompt(struct pm_tui *tui)
+{
+	static const char *const questions[] = {
+		[PROMPT_SEARCH] = "/",
+		[PROMPT_LIMIT] = "leave out what is below, in percent: ",
+		[PROMPT_FILE] = "write to: ",
+	};
+	PM_CLEANUP(pm_str_release) struct pm_str words = { 0 };
+	const char *typed = tui->typed.data ? tui->typed.data : "";
+	unsigned at = (unsigned)strlen(questions[tui->prompt]);
+	unsigned room = tui->columns > at + 1 ? tui->columns - at - 1 : 1;
+
+	frame_put(&tui->frame, tui->rows - 1, 0, at, PM_TUI_HEAD, questions[tui->prompt]);
+	pm_put_cut(&words, typed, room, true, tui->report.ascii);
+	frame_put(&tui->frame, tui->rows - 1, at, room, PM_TUI_PLAIN,
+		  words.data ? words.data : "");
+	tui->frame.cursor = true;
+	tui->frame.cursor_column =
+		at + (unsigned)(words.data ? pm_columns(words.data) : 0);
+}
+
+static void draw_last(struct pm_tui *tui)
+{
+	PM_CLEANUP(pm_str_release) struct pm_str words = { 0 };
+
+	if (tui->prompt != PROMPT_NONE) {
+		draw_prompt(tui);
+	} else if (tui->message[0] != '\0') {
+		pm_str_puts(&words, tui->message);
+		piece(tui, tui->rows - 1, 0, tui->warning ? PM_TUI_WARNING : PM_TUI_HEAD,
+		      tui->columns, &words);
+	} else {
+		draw_keys(tui);
+	}
+}
+
+/* ---- all of it ------------------------------------------------------------------------------ */
+
+static int draw_page(struct pm_tui *tui)
+{
+	struct page *page = tui_page(tui);
+	unsigned body = tui_body_rows(tui);
+
+	draw_program(tui);
+	draw_quality(tui);
+	if (page->kind == PAGE_TEXT || page->function)
+		draw_title(tui);
+	else
+		draw_pages(tui);
+	draw_columns(tui, ROW_COLUMNS);
+	for (unsigned i = 0; i < body && page->top + i < page->rows.len; i++) {
+		uint32_t shown;
+		int r = 0;
+
+		/* Whether there is something to open. */
+		if (page->kind == PAGE_TREE)
+			r = tree_shown(tui, page, page->rows.data[page->top + i].id,
+				       &shown);
+		if (r < 0)
+			return r;
+		draw_row(tui, page, page->top + i, ROW_BODY + i);
+	}
+	if (page->rows.len == 0)
+		frame_put(&tui->frame, ROW_BODY, 2, tui->columns - 2, PM_TUI_WARNING,
+			  tui->view->total.samples == 0 ? "no samples"
+			  : page->hidden > 0            ? "all of it is below the limit"
+							: "no sample passes through it");
+	draw_last(tui);
+	return 0;
+}
+
+int pm_tui_draw(struct pm_tui *tui, const struct pm_tui_frame **ret)
+{
+	struct pm_tui_frame *frame = &tui->frame;
+	int r = 0;
+
+	frame->rows = tui->rows;
+	frame->columns = tui->columns;
+	frame->cursor = false;
+	pm_vec_clear(&frame->cells);
+	pm_str_clear(&frame->text);
+	frame->text.failed = false;
+	if (tui->rows < PM_TUI_ROWS_MIN || tui->columns < PM_TUI_COLUMNS_MIN) {
+		char words[64];
+
+		snprintf(words, sizeof(words), "%ux%u is too small:", tui->columns,
+			 tui->rows);
+		frame_put(frame, 0, 0, tui->columns, PM_TUI_WARNING, words);
+		snprintf(words, sizeof(words), "%ux%u or more", PM_TUI_COLUMNS_MIN,
+			 PM_TUI_ROWS_MIN);
+		frame_put(frame, 1, 0, tui->columns, PM_TUI_WARNING, words);
+	} else {
+		r = draw_page(tui);
+	}
+	if (r == 0 && frame->text.failed)
+		r = -ENOMEM;
+	if (r == 0)
+		*ret = frame;
+	return r;
+}

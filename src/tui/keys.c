@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: MIT */
+/* What each key does. perf report's letters mean what they mean there. */
+#include "tui-internal.h"
+
+#include <string.h>
+
+typedef int (*act_fn)(struct pm_tui *tui, uint32_t key);
+
+enum {
+	ENDED = 0,
+	GOES_ON = 1,
+};
+
+static int goes_on(int r)
+{
+	return r < 0 ? r : GOES_ON;
+}
+
+/* ---- moving ------------------------------------------------------------------------------ */
+
+static int move(struct pm_tui *tui, uint32_t key)
+{
+	struct page *page = tui_page(tui);
+	size_t body = tui_body_rows(tui), at = page->selected;
+
+	switch (key) {
+	case PM_TUI_UP:
+		at -= at > 0;
+		break;
+	case PM_TUI_DOWN:
+		at++;
+		break;
+	case PM_TUI_PAGE_UP:
+		at -= at > body ? body : at;
+		break;
+	case PM_TUI_PAGE_DOWN:
+	case ' ':
+		at += body;
+		break;
+	case PM_TUI_HOME:
+		at = 0;
+		break;
+	default:
+		at = page->rows.len;
+		break;
+	}
+	page_select(tui, page, at);
+	return GOES_ON;
+}
+
+/* ---- other pages ------------------------------------------------------------------------- */
+
+static int show_page(struct pm_tui *tui, uint32_t key)
+{
+	static const enum pm_key keys[] = { PM_KEY_MODULE, PM_KEY_THREAD, PM_KEY_PROCESS,
+					    PM_KEY_LINE, PM_KEY_ADDRESS };
+
+	if (key == '1')
+		return goes_on(tui_show_table(tui, PM_KEY_FUNCTION));
+	if (key == '2')
+		return goes_on(tui_show_tree(tui, PM_TREE_TOP_DOWN));
+	if (key == '3')
+		return goes_on(tui_show_tree(tui, PM_TREE_BOTTOM_UP));
+	return goes_on(tui_show_table(tui, keys[key - '4']));
+}
+
+static int push_function(struct pm_tui *tui, uint32_t key)
+{
+	uint32_t function = page_function(tui, tui_page(tui));
+
+	if (function == PM_PROFILE_NONE) {
+		tui_warn(tui, "this is about no function");
+		return GOES_ON;
+	}
+	return goes_on(tui_push_function(
+		tui, function, key == '<' ? PM_TREE_BOTTOM_UP : PM_TREE_TOP_DOWN));
+}
+
+static int push_text(struct pm_tui *tui, uint32_t key)
+{
+	enum text_kind kind = key == 'i' ? TEXT_INFORMATION : TEXT_HELP;
+	const struct page *page = tui_page(tui);
+
+	if (page->kind == PAGE_TEXT && page->text_kind == kind) {
+		tui_pop(tui);
+		return GOES_ON;
+	}
+	return goes_on(tui_push_text(tui, kind));
+}
+
+static int leave_page(struct pm_tui *tui, uint32_t key)
+{
+	if (tui->pages.len > 1) {
+		tui_pop(tui);
+		return goes_on(page_make(tui, tui_page(tui)));
+	}
+	if (key == 'q')
+		return ENDED;
+	if (tui->zooms_len > 0)
+		return goes_on(tui_zoom_out(tui, tui->zooms[tui->zooms_len - 1]));
+	tui_say(tui, "q ends");
+	return GOES_ON;
+}
+
+static int end(struct pm_tui *tui, uint32_t key)
+{
+	return ENDED;
+}
+
+/* ---- which samples ------------------------------------------------------------------------ */
+
+static int switch_event(struct pm_tui *tui, uint32_t key)
+{
+	uint32_t count = (uint32_t)tui->profile->events.len;
+
+	if (count < 2) {
+		tui_say(tui, "there is one event only");
+		return GOES_ON;
+	}
+	return goes_on(tui_set_event(
+		tui, (tui->event + (key == PM_TUI_TAB ? 1 : count - 1)) % count));
+}
+
+/* Into the thread or process of the selected row; from elsewhere to where they are listed. */
+static int zoom_thread(struct pm_tui *tui, uint32_t key)
+{
+	const struct page *page = tui_page(tui);
+	const struct pm_profile *profile = tui->profile;
+	uint32_t id;
+
+	if (tui_zoomed(tui, ZOOM_THREAD))
+		return goes_on(tui_zoom_out(tui, ZOOM_THREAD));
+	if (page->kind != PAGE_TABLE ||
+	    (page->key != PM_KEY_THREAD && page->key != PM_KEY_PROCESS)) {
+		int r = tui_show_table(tui, PM_KEY_THREAD);
+
+		tui_say(tui, "which thread? Enter zooms into it");
+		return goes_on(r);
+	}
+	if (page->rows.len == 0)
+		return GOES_ON;
+	id = page_table_row(page, page->selected)->id;
+	if (page->key == PM_KEY_PROCESS)
+		return goes_on(
+			tui_zoom_thread(tui, profile->processes.data[id].pid, NULL));
+	return goes_on(tui_zoom_thread(tui, profile->threads.data[id].pid,
+				       &profile->threads.data[id].tid));
+}
+
+/* False for a module whose name would mean something else in a filter. */
+static bool put_module(struct pm_str *list, const struct pm_profile *profile, uint32_t id)
+{
+	const char *name = id == PM_PROFILE_NONE || profile->modules.data[id].path[0] == 0
+				   ? pm_profile_module_name(profile, id)
+				   : profile->modules.data[id].path;
+
+	if (strchr(name, ',') || name[0] == '!' || name[0] == '\0')
+		return false;
+	if (list->len > 0)
+		pm_str_putc(list, ',');
+	pm_str_puts(list, name);
+	return true;
+}
+
+static int zoom_to(struct pm_tui *tui, struct pm_str *list)
+{
+	int r = 0;
+
+	if (list->failed)
+		r = -ENOMEM;
+	else if (list->len > 0)
+		r = tui_zoom_module(tui, list->data);
+	pm_str_release(list);
+	return goes_on(r);
+}
+
+static int zoom_module(struct pm_tui *tui, uint32_t key)
+{
+	struct pm_str list = { 0 };
+	uint32_t id;
+
+	if (tui_zoomed(tui, ZOOM_MODULE))
+		return goes_on(tui_zoom_out(tui, ZOOM_MODULE));
+	if (!page_module(tui, tui_page(tui), &id))
+		tui_warn(tui, "this is about no module; 4 lists them");
+	else if (!put_module(&list, tui->profile, id))
+		tui_warn(tui, "there is no filter for a name like this");
+	return zoom_to(tui, &list);
+}
+
+static int zoom_kernel(struct pm_tui *tui, uint32_t key)
+{
+	struct pm_str list = { 0 };
+
+	if (tui_zoomed(tui, ZOOM_MODULE))
+		return goes_on(tui_zoom_out(tui, ZOOM_MODULE));
+	for (uint32_t i = 0; i < tui->profile->modules.len; i++)
+		if (tui->profile->modules.data[i].kernel)
+			put_module(&list, tui->profile, i);
+	if (list.len == 0)
+		tui_warn(tui, "no sample of this recording is in the kernel");
+	return zoom_to(tui, &list);
+}
+
+/* ---- how it is shown ---------------------------------------------------------------------- */
+
+static int sort(struct pm_tui *tui, uint32_t key)
+{
+	tui->by_total = !tui->by_total;
+	tui->generation++;
+	tui_say(tui, "sorted by %s", tui->by_total ? "total" : "self");
+	return GOES_ON;
+}
+
+static int percent_of(struct pm_tui *tui, uint32_t key)
+{
+	tui->of_all = !tui->of_all;
+	tui_say(tui, "percent of %s",
+		tui->of_all ? "all samples of the event"
+			    : "the samples that pass the filters");
+	return GOES_ON;
+}
+
+static int name_modules(struct pm_tui *tui, uint32_t key)
+{
+	tui->modules = !tui->modules;
+	return GOES_ON;
+}
+
+/* ---- trees -------------------------------------------------------------------------------- */
+
+/* The selected node; false where there is none. */
+static bool selected_node(struct pm_tui *tui, uint32_t *ret)
+{
+	const struct page *page = tui_page(tui);
+
+	if (page->kind != PAGE_TREE || page->rows.len == 0)
+		return false;
+	*ret = page->rows.data[page->selected].id;
+	return true;
+}
+
+static int open_node(struct pm_tui *tui, uint32_t key)
+{
+	struct page *page = tui_page(tui);
+	uint32_t node;
+	int r;
+
+	if (!selected_node(tui, &node))
+		return key == '+' ? push_function(tui, '<') : GOES_ON;
+	if (key == '+' && tree_is_open(page, node)) {
+		tree_close(page, node);
+		return goes_on(tree_rows(tui, page, node));
+	}
+	if (tree_is_open(page, node))
+		return move(tui, PM_TUI_DOWN);
+	r = tree_open(tui, page, node);
+	return goes_on(r < 0 ? r : tree_rows(tui, page, node));
+}
+
+/* A closed node leads to its parent. */
+static int close_node(struct pm_tui *tui, uint32_t key)
+{
+	struct page *page = tui_page(tui);
+	uint32_t node;
+
+	if (!selected_node(tui, &node))
+		return key == PM_TUI_LEFT ? leave_page(tui, PM_TUI_ESCAPE) : GOES_ON;
+	if (!tree_is_open(page, node)) {
+		uint32_t parent = page->tree->nodes.data[node].parent;
+
+		return goes_on(parent == 0 ? 0 : tree_rows(tui, page, parent));
+	}
+	tree_close(page, node);
+	return goes_on(tree_rows(tui, page, node));
+}
+
+static int say_cut(struct pm_tui *tui, bool cut)
+{
+	if (cut)
+		tui_warn(tui, "not all of it: %u rows at a time; L sets a limit",
+			 TREE_ROWS_MAX);
+	return 0;
+}
+
+/* Everything below one node, or closes it. */
+static int open_below(struct pm_tui *tui, uint32_t key)
+{
+	struct page *page = tui_page(tui);
+	uint32_t node;
+	bool cut;
+	int r = 0;
+
+	if (!selected_node(tui, &node))
+		return GOES_ON;
+	r = tree_open_all(tui, page, node, &cut);
+	return goes_on(r < 0 ? r : say_cut(tui, cut) + tree_rows(tui, page, node));
+}
+
+static int open_everything(struct pm_tui *tui, uint32_t key)
+{
+	struct page *page = tui_page(tui);
+	uint32_t node;
+	bool cut;
+	int r;
+
+	if (!selected_node(tui, &node))
+		return GOES_ON;
+	r = tree_open_all(tui, page, 0, &cut);
+	return goes_on(r < 0 ? r : say_cut(tui, cut) + tree_rows(tui, page, node));
+}
+
+static int close_below(struct pm_tui *tui, uint32_t key)
+{
+	struct page *page = tui_page(tui);
+	uint32_t node;
+
+	if (!selected_node(tui, &node))
+		return GOES_ON;
+	if (key == 'C') {
+		while (page->tree->nodes.data[node].parent != 0)
+			node = page->tree->nodes.data[node].parent;
+		pm_vec_clear(&page->open);
+		return goes_on(tree_rows(tui, page, node));
+	}
+	/* Ids below a node are higher than its own, but not theirs alone. */
+	for (uint32_t i = node; i < page->open.len; i++) {
+		uint32_t up = i;
+
+		while (up > node)
+			up = page->tree->nodes.data[up].parent;
+		if (up == node)
+			page->open.data[i] = false;
+	}
+	return goes_on(tree_rows(tui, page, node));
+}
+
+/* ---- Enter ---------------------------------------------------------------------------------- */
+
+static int enter(struct pm_tui *tui, uint32_t key)
+{
+	const struct page *page = tui_page(tui);
+	size_t zooms = tui->zooms_len;
+	int r;
+
+	if (page->kind == PAGE_TREE)
+		return open_node(tui, '+');
+	if (page->kind == PAGE_TEXT)
+		return move(tui, PM_TUI_DOWN);
+	if (page_function(tui, page) != PM_PROFILE_NONE)
+		return push_function(tui, '<');
+	/* What is in a module, thread or process. */
+	r = page->key == PM_KEY_MODULE ? zoom_module(tui, 'd') : zoom_thread(tui, 't');
+	return r < 0 || tui->zooms_len <= zooms ? r : show_page(tui, '1');
+}
+
+static int prompt(struct pm_tui *tui, uint32_t key)
+{
+	char text[64] = "";
+	int number = 1;
+
+	if (key == '/')
+		return goes_on(tui_prompt(tui, PROMPT_SEARCH, ""));
+	if (key == 'L') {
+		snprintf(text, sizeof(text), "%g", tui->limit);
+		return goes_on(tui_prompt(tui, PROMPT_LIMIT, text));
+	}
+	do
+		snprintf(text, sizeof(text), "pmreport-%d.txt", number);
+	while (access(text, F_OK) == 0 && number++ < 1000);
+	return goes_on(tui_prompt(tui, PROMPT_FILE, text));
+}
+
+static int search_again(struct pm_tui *tui, uint32_t key)
+{
+	if (tui->pattern.len == 0) {
+		tui_say(tui, "/ searches first");
+		return GOES_ON;
+	}
+	return goes_on(tui_search(tui, key == 'N'));
+}
+
+/* ---- all of them ---------------------------------------------------------------------------- */
+
+static const struct {
+	uint32_t key;
+	act_fn act;
+} bindings[] = {
+	{ PM_TUI_UP, move },
+	{ PM_TUI_DOWN, move },
+	{ PM_TUI_PAGE_UP, move },
+	{ PM_TUI_PAGE_DOWN, move },
+	{ ' ', move },
+	{ PM_TUI_HOME, move },
+	{ PM_TUI_END, move },
+	{ PM_TUI_ENTER, enter },
+	{ PM_TUI_RIGHT, open_node },
+	{ PM_TUI_LEFT, close_node },
+	{ '+', open_node },
+	{ '-', close_node },
+	{ 'e', open_below },
+	{ 'E', open_everything },
+	{ 'c', close_below },
+	{ 'C', close_below },
+	{ '1', show_page },
+	{ '2', show_page },
+	{ '3', show_page },
+	{ '4', show_page },
+	{ '5', show_page },
+	{ '6', show_page },
+	{ '7', show_page },
+	{ '8', show_page },
+	{ '<', push_function },
+	{ '>', push_function },
+	{ PM_TUI_TAB, switch_event },
+	{ PM_TUI_BACK_TAB, switch_event },
+	{ 't', zoom_thread },
+	{ 'd', zoom_module },
+	{ 'k', zoom_kernel },
+	{ 's', sort },
+	{ 'F', percent_of },
+	{ 'V', name_modules },
+	{ 'L', prompt },
+	{ 'P', prompt },
+	{ '/', prompt },
+	{ 'n', search_again },
+	{ 'N', search_again },
+	{ 'i', push_text },
+	{ 'h', push_text },
+	{ '?', push_text },
+	{ PM_TUI_F1, push_text },
+	{ PM_TUI_ESCAPE, leave_page },
+	{ 'q', leave_page },
+	{ 'Q', end },
+};
+
+int pm_tui_press(struct pm_tui *tui, uint32_t key)
+{
+	int r = GOES_ON;
+
+	tui->message[0] = '\0';
+	if (tui->prompt != PROMPT_NONE)
+		return goes_on(tui_prompt_press(tui, key));
+	for (size_t i = 0; i < PM_ARRAY_LEN(bindings); i++) {
+		if (bindings[i].key != key)
+			continue;
+		r = bindings[i].act(tui, key);
+		return r <= 0 ? r : goes_on(page_make(tui, tui_page(tui)));
+	}
+	tui_say(tui, "no key of this browser: h lists them");
+	return GOES_ON;
+}

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: MIT */
+/* What all pages show: the event, the filter, the view of both; and the beginning. */
+#include "tui-internal.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+static void say(struct pm_tui *tui, bool warning, const char *format, va_list args)
+{
+	vsnprintf(tui->message, sizeof(tui->message), format, args);
+	tui->warning = warning;
+}
+
+void tui_say(struct pm_tui *tui, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	say(tui, false, format, args);
+	va_end(args);
+}
+
+void tui_warn(struct pm_tui *tui, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	say(tui, true, format, args);
+	va_end(args);
+}
+
+/* ---- the view --------------------------------------------------------------------------- */
+
+/* The view of @event and @filter; without it everything stays as it is. */
+static int look(struct pm_tui *tui, uint32_t event, const struct pm_filter *filter,
+		struct pm_error *err)
+{
+	struct pm_view *view = NULL;
+	int r = pm_view_new(&view, tui->profile, event, filter, err);
+
+	if (r < 0)
+		return r;
+	pm_view_free(tui->view);
+	tui->view = view;
+	tui->event = event;
+	tui->filter = *filter;
+	tui->generation++;
+	return 0;
+}
+
+int tui_set_event(struct pm_tui *tui, uint32_t event)
+{
+	struct pm_filter filter = tui->filter;
+	struct pm_error err = { .offset = -1 };
+	int r = look(tui, event, &filter, &err);
+
+	if (r < 0 && r != -ENOMEM)
+		tui_warn(tui, "%s", err.text);
+	return r == -ENOMEM ? r : 0;
+}
+
+/* ---- zooming --------------------------------------------------------------------------- */
+
+static void forget_zoom(struct pm_tui *tui, enum zoom_kind kind)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < tui->zooms_len; i++)
+		if (tui->zooms[i] != kind)
+			tui->zooms[kept++] = tui->zooms[i];
+	tui->zooms_len = kept;
+}
+
+/* Takes the texts over. */
+static int zoom(struct pm_tui *tui, enum zoom_kind kind, const struct pm_filter *filter,
+		char *first, char *second)
+{
+	struct pm_error err = { .offset = -1 };
+	char **of_first = kind == ZOOM_THREAD ? &tui->zoom_pid : &tui->zoom_module;
+	int r = look(tui, tui->event, filter, &err);
+
+	if (r < 0) {
+		free(first);
+		free(second);
+		if (r != -ENOMEM)
+			tui_warn(tui, "%s", err.text);
+		return r == -ENOMEM ? r : 0;
+	}
+	free(*of_first);
+	*of_first = first;
+	if (kind == ZOOM_THREAD) {
+		free(tui->zoom_tid);
+		tui->zoom_tid = second;
+	}
+	forget_zoom(tui, kind);
+	if (first)
+		tui->zooms[tui->zooms_len++] = kind;
+	return 0;
+}
+
+int tui_zoom_thread(struct pm_tui *tui, uint32_t pid, const uint32_t *tid)
+{
+	struct pm_filter filter = tui->filter;
+	char *pid_text = NULL, *tid_text = NULL;
+
+	if (pid == PM_FILE_NONE || (tid && *tid == PM_FILE_NONE)) {
+		tui_warn(tui, "its id is unknown: there is no filter for it");
+		return 0;
+	}
+	if (asprintf(&pid_text, "%u", pid) < 0)
+		return -ENOMEM;
+	if (tid && asprintf(&tid_text, "%u", *tid) < 0) {
+		free(pid_text);
+		return -ENOMEM;
+	}
+	filter.pid = pid_text;
+	filter.tid = tid_text ? tid_text : tui->report.filter->tid;
+	return zoom(tui, ZOOM_THREAD, &filter, pid_text, tid_text);
+}
+
+int tui_zoom_module(struct pm_tui *tui, const char *list)
+{
+	struct pm_filter filter = tui->filter;
+	char *copy = strdup(list);
+
+	if (!copy)
+		return -ENOMEM;
+	filter.module = copy;
+	return zoom(tui, ZOOM_MODULE, &filter, copy, NULL);
+}
+
+bool tui_zoomed(const struct pm_tui *tui, enum zoom_kind kind)
+{
+	for (size_t i = 0; i < tui->zooms_len; i++)
+		if (tui->zooms[i] == kind)
+			return true;
+	return false;
+}
+
+int tui_zoom_out(struct pm_tui *tui, enum zoom_kind kind)
+{
+	struct pm_filter filter = tui->filter;
+
+	if (kind == ZOOM_MODULE) {
+		filter.module = tui->report.filter->module;
+	} else {
+		filter.pid = tui->report.filter->pid;
+		filter.tid = tui->report.filter->tid;
+	}
+	return zoom(tui, kind, &filter, NULL, NULL);
+}
+
+/* ---- beginning and end ------------------------------------------------------------------- */
+
+/* Callers and callees that were asked for stand above the table. */
+static int push_asked(struct pm_tui *tui, struct pm_error *err)
+{
+	const struct pm_report *report = &tui->report;
+	struct page page = {
+		.kind = PAGE_TREE,
+		.tree_kind = report->show == PM_SHOW_CALLERS ? PM_TREE_BOTTOM_UP
+							     : PM_TREE_TOP_DOWN,
+	};
+	int r = pm_function_set_init(&page.only, tui->profile, report->function, err);
+
+	if (r < 0)
+		return r;
+	page.function = strdup(report->function);
+	if (!page.function) {
+		page_release(&page);
+		return -ENOMEM;
+	}
+	return tui_push(tui, &page);
+}
+
+static int begin(struct pm_tui *tui, struct pm_error *err)
+{
+	const struct pm_report *report = &tui->report;
+	uint32_t event = report->event == PM_PROFILE_NONE ? 0 : report->event;
+	int r;
+
+	if (tui->profile->events.len == 0)
+		return pm_error_set(err, -ENOENT, "the recording has no event");
+	r = look(tui, event, report->filter, err);
+	if (r < 0)
+		return r;
+	if (report->show == PM_SHOW_TREE || report->show == PM_SHOW_BOTTOM_UP)
+		r = tui_show_tree(tui, report->show == PM_SHOW_TREE ? PM_TREE_TOP_DOWN
+								    : PM_TREE_BOTTOM_UP);
+	else
+		r = tui_show_table(tui, report->show == PM_SHOW_TABLE ? report->key
+								      : PM_KEY_FUNCTION);
+	if (r == 0 &&
+	    (report->show == PM_SHOW_CALLERS || report->show == PM_SHOW_CALLEES))
+		r = push_asked(tui, err);
+	return r;
+}
+
+int pm_tui_new(struct pm_tui **ret, const struct pm_report *report, struct pm_error *err)
+{
+	static const struct pm_filter none;
+	struct pm_tui *tui = calloc(1, sizeof(*tui));
+	int r;
+
+	if (!tui)
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	tui->report = *report;
+	if (!tui->report.filter)
+		tui->report.filter = &none;
+	tui->profile = report->profile;
+	tui->by_total = report->by_total;
+	tui->limit = report->limit > 0 ? report->limit : 0;
+	tui->rows = 24;
+	tui->columns = 80;
+	r = begin(tui, err);
+	if (r < 0) {
+		pm_tui_free(tui);
+		return r == -ENOMEM ? pm_error_set(err, r, "out of memory") : r;
+	}
+	*ret = tui;
+	return 0;
+}
+
+void pm_tui_free(struct pm_tui *tui)
+{
+	if (!tui)
+		return;
+	while (tui->pages.len > 0)
+		tui_pop(tui);
+	pm_vec_release(&tui->pages);
+	pm_view_free(tui->view);
+	free(tui->zoom_pid);
+	free(tui->zoom_tid);
+	free(tui->zoom_module);
+	pm_str_release(&tui->typed);
+	pm_str_release(&tui->pattern);
+	pm_vec_release(&tui->frame.cells);
+	pm_str_release(&tui->frame.text);
+	free(tui);
+}
+
+void pm_tui_resize(struct pm_tui *tui, unsigned rows, unsigned columns)
+{
+	tui->rows = rows;
+	tui->columns = columns;
+	page_select(tui, tui_page(tui), tui_page(tui)->selected);
+}

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: MIT */
+/* Pages: made from the view when they are seen, and again when the view is another one. */
+#include "tui-internal.h"
+
+#include <string.h>
+
+void page_release(struct page *page)
+{
+	pm_table_release(&page->table);
+	pm_function_set_release(&page->only);
+	free(page->function);
+	pm_tree_free(page->tree);
+	pm_vec_release(&page->open);
+	pm_str_release(&page->text);
+	pm_vec_release(&page->rows);
+	*page = (struct page){ 0 };
+}
+
+unsigned tui_body_rows(const struct pm_tui *tui)
+{
+	enum {
+		AROUND = 5, /* three of heading, one of columns, one of keys */
+	};
+
+	return tui->rows > AROUND ? tui->rows - AROUND : 1;
+}
+
+void page_select(struct pm_tui *tui, struct page *page, size_t row)
+{
+	unsigned body = tui_body_rows(tui);
+	size_t last = page->rows.len > body ? page->rows.len - body : 0;
+
+	if (row >= page->rows.len)
+		row = page->rows.len > 0 ? page->rows.len - 1 : 0;
+	if (page->kind == PAGE_TEXT) {
+		/* There is no row to select: the page itself moves. */
+		page->top = page->selected = row < last ? row : last;
+		return;
+	}
+	page->selected = row;
+	if (page->top > row)
+		page->top = row;
+	if (page->top + body <= row)
+		page->top = row - body + 1;
+	if (page->top > last)
+		page->top = last;
+}
+
+/* ---- tables ------------------------------------------------------------------------------ */
+
+static int make_table(struct pm_tui *tui, struct page *page)
+{
+	uint32_t selected = PM_PROFILE_NONE;
+	bool had_one = page->made > 0 && page->rows.len > 0 && page->selected > 0;
+	size_t at = 0;
+	int r;
+
+	if (had_one)
+		selected = page_table_row(page, page->selected)->id;
+	pm_table_release(&page->table);
+	page->table = (struct pm_table){ 0 };
+	pm_vec_clear(&page->rows);
+	page->hidden = 0;
+	r = pm_table_init(&page->table, tui->view, page->key, tui->by_total);
+	for (size_t i = 0; r == 0 && i < page->table.rows.len; i++) {
+		const struct pm_row *row = &page->table.rows.data[i];
+
+		if (pm_weight_percent(tui->by_total ? &row->total : &row->self,
+				      &tui->view->total) < tui->limit) {
+			page->hidden++;
+			continue;
+		}
+		if (had_one && row->id == selected)
+			at = page->rows.len;
+		r = pm_vec_push(&page->rows, (struct page_row){ .id = (uint32_t)i });
+	}
+	page_select(tui, page, at);
+	return r;
+}
+
+/* ---- trees ------------------------------------------------------------------------------- */
+
+/* Functions from the root to the selected node, so that it can be found in another tree. */
+struct path {
+	PM_VEC(uint32_t) functions; /* innermost first */
+};
+
+static int path_of(struct path *path, const struct page *page)
+{
+	int r = 0;
+
+	if (!page->tree || page->rows.len == 0)
+		return 0;
+	for (uint32_t node = page->rows.data[page->selected].id; r == 0 && node != 0;
+	     node = page->tree->nodes.data[node].parent)
+		r = pm_vec_push(&path->functions, page->tree->nodes.data[node].function);
+	return r;
+}
+
+/* The node at the end of the path, or the last there is on the way. */
+static int follow(const struct pm_tui *tui, struct page *page, const struct path *path,
+		  uint32_t *ret)
+{
+	uint32_t node = 0;
+
+	for (size_t i = path->functions.len; i-- > 0;) {
+		uint32_t shown, child = 0;
+		int r = tree_shown(tui, page, node, &shown);
+
+		if (r < 0)
+			return r;
+		for (uint32_t c = 0; c < shown && child == 0; c++) {
+			uint32_t id = page->tree->nodes.data[node].first_child + c;
+
+			if (page->tree->nodes.data[id].function ==
+			    path->functions.data[i])
+				child = id;
+		}
+		if (child == 0)
+			break;
+		node = child;
+	}
+	*ret = node;
+	return 0;
+}
+
+static int make_tree(struct pm_tui *tui, struct page *page)
+{
+	struct path path = { 0 };
+	struct pm_tree *tree = NULL;
+	uint32_t node = 0;
+	int r = path_of(&path, page);
+
+	if (r == 0)
+		r = pm_tree_new(&tree, tui->view, page->tree_kind,
+				page->only.set ? &page->only : NULL, true);
+	pm_tree_free(page->tree);
+	page->tree = tree;
+	pm_vec_clear(&page->open);
+	pm_vec_clear(&page->rows);
+	if (r == 0)
+		r = follow(tui, page, &path, &node);
+	if (r == 0 && node == 0 && page->made == 0 &&
+	    page->tree->nodes.data[0].children > 0) {
+		/* At first what most of it is about. */
+		r = tree_open(tui, page, page->tree->nodes.data[0].first_child);
+		node = page->tree->nodes.data[0].first_child;
+	}
+	if (r == 0)
+		r = tree_show(tui, page, node);
+	pm_vec_release(&path.functions);
+	return r;
+}
+
+/* ---- texts ------------------------------------------------------------------------------- */
+
+static int lines_of(struct page *page)
+{
+	size_t start = 0;
+	int r = 0;
+
+	pm_vec_clear(&page->rows);
+	if (page->text.failed || page->text.len > UINT32_MAX)
+		return -ENOMEM;
+	for (size_t i = 0; r == 0 && i < page->text.len; i++) {
+		if (page->text.data[i] != '\n')
+			continue;
+		page->text.data[i] = '\0';
+		r = pm_vec_push(&page->rows, (struct page_row){ .id = (uint32_t)start });
+		start = i + 1;
+	}
+	if (r == 0 && start < page->text.len)
+		r = pm_vec_push(&page->rows, (struct page_row){ .id = (uint32_t)start });
+	return r;
+}
+
+/* The heading of the text report, which has all the warnings. */
+static int information_lines(struct pm_tui *tui, struct page *page)
+{
+	struct pm_report report = tui->report;
+	char *text = NULL;
+	size_t len = 0;
+	FILE *stream = open_memstream(&text, &len);
+	int r;
+
+	if (!stream)
+		return -ENOMEM;
+	report.filter = &tui->filter;
+	report.show = PM_SHOW_TABLE;
+	report.color = false;
+	report.width = tui->columns > 2 ? tui->columns - 2 : 0;
+	r = pm_output_heading(&report, stream, NULL);
+	if (fclose(stream) != 0)
+		r = -ENOMEM;
+	if (r == 0)
+		pm_str_append(&page->text, text, len);
+	free(text);
+	return r;
+}
+
+static int make_text(struct pm_tui *tui, struct page *page)
+{
+	int r;
+
+	pm_str_clear(&page->text);
+	r = page->text_kind == TEXT_HELP ? tui_help_lines(tui, page)
+					 : information_lines(tui, page);
+	if (r == 0)
+		r = lines_of(page);
+	page_select(tui, page, page->selected);
+	return r;
+}
+
+int page_make(struct pm_tui *tui, struct page *page)
+{
+	int r = 0;
+
+	if (page->made == tui->generation)
+		return 0;
+	switch (page->kind) {
+	case PAGE_TABLE:
+		r = make_table(tui, page);
+		break;
+	case PAGE_TREE:
+		r = make_tree(tui, page);
+		break;
+	case PAGE_TEXT:
+		r = make_text(tui, page);
+		break;
+	}
+	page->made = tui->generation;
+	return r;
+}
+
+/* ---- the stack of pages ------------------------------------------------------------------ */
+
+int tui_push(struct pm_tui *tui, struct page *page)
+{
+	int r = page_make(tui, page);
+
+	if (r == 0)
+		r = pm_vec_push(&tui->pages, *page);
+	if (r < 0)
+		page_release(page);
+	return r;
+}
+
+void tui_pop(struct pm_tui *tui)
+{
+	page_release(tui_page(tui));
+	tui->pages.len--;
+}
+
+static int show(struct pm_tui *tui, struct page *page)
+{
+	int r = tui_push(tui, page);
+
+	if (r < 0)
+		return r;
+	while (tui->pages.len > 1) {
+		page_release(&tui->pages.data[tui->pages.len - 2]);
+		tui->pages.data[tui->pages.len - 2] = tui->pages.data[tui->pages.len - 1];
+		tui->pages.len--;
+	}
+	return 0;
+}
+
+int tui_show_table(struct pm_tui *tui, enum pm_key key)
+{
+	struct page page = { .kind = PAGE_TABLE, .key = key };
+
+	return show(tui, &page);
+}
+
+int tui_show_tree(struct pm_tui *tui, enum pm_tree_kind kind)
+{
+	struct page page = { .kind = PAGE_TREE, .tree_kind = kind };
+
+	return show(tui, &page);
+}
+
+int tui_push_function(struct pm_tui *tui, uint32_t function, enum pm_tree_kind kind)
+{
+	struct page page = { .kind = PAGE_TREE, .tree_kind = kind };
+	struct pm_str name = { 0 };
+
+	pm_put_function(&name, tui->profile, function, 0, tui->report.ascii);
+	page.only.set = calloc(tui->profile->functions.len + 1, sizeof(bool));
+	if (name.failed || !name.data || !page.only.set) {
+		pm_str_release(&name);
+		page_release(&page);
+		return -ENOMEM;
+	}
+	page.only.set[function] = true;
+	page.only.len = page.only.names = 1;
+	page.function = name.data;
+	return tui_push(tui, &page);
+}
+
+int tui_push_text(struct pm_tui *tui, enum text_kind kind)
+{
+	struct page page = { .kind = PAGE_TEXT, .text_kind = kind };
+
+	return tui_push(tui, &page);
+}
+
+/* ---- what a row is about ----------------------------------------------------------------- */
+
+uint32_t row_place(const struct pm_profile *profile, enum pm_key key,
+		   const struct pm_row *row)
+{
+	if (key == PM_KEY_LINE)
+		return row->id;
+	if (key == PM_KEY_ADDRESS)
+		return profile->levels.data[profile->frames.data[row->id].first_level];
+	return key == PM_KEY_FUNCTION ? row->place : PM_PROFILE_NONE;
+}
+
+uint32_t page_function(const struct pm_tui *tui, const struct page *page)
+{
+	const struct pm_row *row;
+
+	if (page->kind == PAGE_TEXT || page->rows.len == 0)
+		return PM_PROFILE_NONE;
+	if (page->kind == PAGE_TREE)
+		return page->tree->nodes.data[page->rows.data[page->selected].id]
+			.function;
+	row = page_table_row(page, page->selected);
+	if (page->key == PM_KEY_FUNCTION)
+		return row->id;
+	if (page->key == PM_KEY_LINE || page->key == PM_KEY_ADDRESS)
+		return tui->profile->places.data[row_place(tui->profile, page->key, row)]
+			.function;
+	return PM_PROFILE_NONE;
+}
+
+bool page_module(const struct pm_tui *tui, const struct page *page, uint32_t *ret)
+{
+	uint32_t function = page_function(tui, page);
+
+	if (function != PM_PROFILE_NONE)
+		*ret = tui->profile->functions.data[function].module;
+	else if (page->kind == PAGE_TABLE && page->key == PM_KEY_MODULE &&
+		 page->rows.len > 0)
+		*ret = page_table_row(page, page->selected)->id;
+	else
+		return false;
+	return true;
+}

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: MIT */
+/* The terminal: keys in, frames out, and as it was before when that is over. */
+#include "pm/tui.h"
+
+#define NCURSES_WIDECHAR 1
+#include <curses.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <wchar.h>
+
+enum {
+	ESCAPE_MS = 100, /* how long the rest of a key's bytes may take, over a network */
+	PAIR_HOT = 1,
+	PAIR_WARM,
+	PAIR_WARNING,
+	CONTROL_L = 0x0c,
+	CONTROL_C = 0x03,
+};
+
+struct screen {
+	SCREEN *curses;
+	int fd; /* keys */
+	bool color, ascii;
+	bool lost; /* the terminal is gone */
+};
+
+/* ---- signals ------------------------------------------------------------------------------- */
+
+static volatile sig_atomic_t caught;
+
+static void catch (int signal)
+{
+	caught = signal;
+}
+
+/* The last two are ncurses' own: the window's size, and being stopped. */
+static const int our_signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH, SIGTSTP };
+enum {
+	ENDING_SIGNALS = 4,
+};
+
+struct signals {
+	struct sigaction before[PM_ARRAY_LEN(our_signals)];
+	sigset_t mask; /* as it was, for the time of waiting */
+};
+
+/*
+ * They come only while we wait: what is half drawn is finished, and none comes between a look
+ * at `caught` and the waiting. Before ncurses begins, which leaves alone what has a handler.
+ */
+static void catch_signals(struct signals *signals)
+{
+	struct sigaction action = { .sa_handler = catch };
+	sigset_t block;
+
+	caught = 0;
+	sigemptyset(&block);
+	for (size_t i = 0; i < PM_ARRAY_LEN(our_signals); i++) {
+		sigaction(our_signals[i], NULL, &signals->before[i]);
+		sigaddset(&block, our_signals[i]);
+		/* What is ignored (nohup) stays so. */
+		if (i < ENDING_SIGNALS && signals->before[i].sa_handler != SIG_IGN)
+			sigaction(our_signals[i], &action, NULL);
+	}
+	sigprocmask(SIG_BLOCK, &block, &signals->mask);
+}
+
+static void release_signals(const struct signals *signals)
+{
+	for (size_t i = 0; i < PM_ARRAY_LEN(our_signals); i++)
+		sigaction(our_signals[i], &signals->before[i], NULL);
+	sigprocmask(SIG_SETMASK, &signals->mask, NULL);
+}
+
+/* ---- drawing ------------------------------------------------------------------------------- */
+
+static attr_t attributes(const struct screen *screen, const struct pm_tui_cell *cell)
+{
+	static const struct {
+		attr_t with_color, without;
+		short pair;
+	} styles[] = {
+		[PM_TUI_PLAIN] = { A_NORMAL, A_NORMAL, 0 },
+		[PM_TUI_HEAD] = { A_BOLD, A_BOLD, 0 },
+		[PM_TUI_HOT] = { A_BOLD, A_BOLD, PAIR_HOT },
+		[PM_TUI_WARM] = { A_NORMAL, A_NORMAL, PAIR_WARM },
+		[PM_TUI_DIM] = { A_DIM, A_NORMAL, 0 },
+		[PM_TUI_WARNING] = { A_BOLD, A_BOLD, PAIR_WARNING },
+	};
+	attr_t attr = screen->color ? styles[cell->style].with_color |
+					      (attr_t)COLOR_PAIR(styles[cell->style].pair)
+				    : styles[cell->style].without;
+
+	/* Dim on a bar cannot be read on many terminals. */
+	return cell->selected ? (attr & ~(attr_t)A_DIM) | A_REVERSE : attr;
+}
+
+/* One character of @text in *ret, and the bytes it takes; ? for what has no place of its own
+ * on a screen. */
+static size_t next_char(const struct screen *screen, const char *text, wchar_t *ret,
+			unsigned *columns)
+{
+	mbstate_t state = { 0 };
+	size_t len = pm_utf8_char(text, strnlen(text, 4));
+	wchar_t wide = L'?';
+	int width = 1;
+
+	if (len == 0)
+		len = 1;
+	else if (len == 1)
+		wide = (unsigned char)text[0];
+	else if (!screen->ascii && mbrtowc(&wide, text, len, &state) == len)
+		width = wcwidth(wide);
+	/* Marks that combine, and those that turn the direction of writing around. */
+	if (width < 1 || wide < L' ') {
+		wide = L'?';
+		width = 1;
+	}
+	*ret = wide;
+	*columns = (unsigned)width;
+	return len;
+}
+
+static void draw_cell(const struct screen *screen, const struct pm_tui_frame *frame,
+		      const struct pm_tui_cell *cell)
+{
+	const char *text = frame->text.data + cell->text;
+	unsigned used = 0, columns;
+	bool fill = strcmp(text, " ") == 0;
+
+	if (cell->row >= frame->rows || cell->column >= frame->columns)
+		return;
+	attrset((int)attributes(screen, cell));
+	move((int)cell->row, (int)cell->column);
+	while (*text) {
+		wchar_t wide;
+		size_t len = next_char(screen, text, &wide, &columns);
+
+		if (used + columns > cell->width ||
+		    cell->column + used + columns > frame->columns)
+			break;
+		addnwstr(&wide, 1);
+		used += columns;
+		text += len;
+	}
+	for (; fill && used < cell->width && cell->column + used < frame->columns; used++)
+		addch(' ');
+}
+
+static int draw(struct screen *screen, struct pm_tui *tui)
+{
+	const struct pm_tui_frame *frame;
+	int r = pm_tui_draw(tui, &frame);
+
+	if (r < 0)
+		return r;
+	erase();
+	for (size_t i = 0; i < frame->cells.len; i++)
+		draw_cell(screen, frame, &frame->cells.data[i]);
+	attrset(A_NORMAL);
+	curs_set(frame->cursor ? 1 : 0);
+	if (frame->cursor)
+		move((int)frame->rows - 1, (int)frame->cursor_column);
+	refresh();
+	return 0;
+}
+
+/* ---- keys ----------------------------------------------------------------------------------- */
+
+static uint32_t function_key(wint_t key)
+{
+	static const struct {
+		wint_t curses;
+		uint32_t key;
+	} keys[] = {
+		{ KEY_UP, PM_TUI_UP },         { KEY_DOWN, PM_TUI_DOWN },
+		{ KEY_LEFT, PM_TUI_LEFT },     { KEY_RIGHT, PM_TUI_RIGHT },
+		{ KEY_PPAGE, PM_TUI_PAGE_UP }, { KEY_NPAGE, PM_TUI_PAGE_DOWN },
+		{ KEY_HOME, PM_TUI_HOME },     { KEY_END, PM_TUI_END },
+		{ KEY_BTAB, PM_TUI_BACK_TAB }, { KEY_F(1), PM_TUI_F1 },
+		{ KEY_ENTER, PM_TUI_ENTER },   { KEY_BACKSPACE, PM_TUI_BACKSPACE },
+		{ KEY_DC, PM_TUI_BACKSPACE },  { KEY_A1, PM_TUI_HOME },
+		{ KEY_C1, PM_TUI_END },        { KEY_A3, PM_TUI_PAGE_UP },
+		{ KEY_C3, PM_TUI_PAGE_DOWN },
+	};
+
+	for (size_t i = 0; i < PM_ARRAY_LEN(keys); i++)
+		if (keys[i].curses == key)
+			return keys[i].key;
+	return 0;
+}
+
+/* All keys there are. 1: goes on, 0: the end. */
+static int take_keys(struct screen *screen, struct pm_tui *tui, size_t *taken)
+{
+	wint_t key;
+	int kind;
+
+	for (*taken = 0; (kind = get_wch(&key)) != ERR; (*taken)++) {
+		uint32_t what = key;
+		int r;
+
+		if (kind == KEY_CODE_YES && key == KEY_RESIZE) {
+			pm_tui_resize(tui, (unsigned)LINES, (unsigned)COLS);
+			continue;
+		}
+		if (kind == KEY_CODE_YES)
+			what = function_key(key);
+		else if (key == '\r')
+			what = PM_TUI_ENTER;
+		else if (key == CONTROL_C)
+			return 0;
+		else if (key == CONTROL_L)
+			clearok(curscr, TRUE);
+		if (what == 0 || (kind != KEY_CODE_YES && key == CONTROL_L))
+			continue;
+		r = pm_tui_press(tui, what);
+		if (r <= 0)
+			return r;
+	}
+	return 1;
+}
+
+/* Whether the terminal has gone: readable, but there is nothing to read. */
+static bool is_gone(const struct screen *screen, short events)
+{
+	int waiting = 0;
+
+	if (events & (POLLHUP | POLLERR | POLLNVAL))
+		return true;
+	return (events & POLLIN) &&
+	       (ioctl(screen->fd, FIONREAD, &waiting) < 0 || waiting == 0);
+}
+
+/* Until a signal, the end, or an error. 1: keys were taken; the same codes as run(). */
+static int wait_and_take(struct screen *screen, struct pm_tui *tui,
+			 const struct signals *signals)
+{
+	struct pollfd poll_keys = { .fd = screen->fd, .events = POLLIN };
+	size_t taken;
+	int n = ppoll(&poll_keys, 1, NULL, &signals->mask);
+
+	if (caught)
+		return 0;
+	if (n < 0 && errno != EINTR)
+		return -errno;
+	if (n > 0 && is_gone(screen, poll_keys.revents)) {
+		screen->lost = true;
+		return 0;
+	}
+	return take_keys(screen, tui, &taken);
+}
+
+/* ---- beginning and end ----------------------------------------------------------------------- */
+
+static int no_terminal(struct pm_error *err, const char *what)
+{
+	pm_error_set(err, -ENOTTY, "%s is not a terminal: there is nothing to browse on",
+		     what);
+	pm_error_fix(err, "without --tui");
+	return -ENOTTY;
+}
+
+static void close_screen(struct screen *screen)
+{
+	endwin();
+	delscreen(screen->curses);
+}
+
+static int open_screen(struct screen *ret, const struct pm_report *report, FILE *keys,
+		       FILE *to, struct pm_error *err)
+{
+	struct screen screen = { .fd = fileno(keys), .ascii = report->ascii };
+	const char *term = getenv("TERM");
+
+	if (!isatty(fileno(keys)))
+		return no_terminal(err, "the input");
+	if (!isatty(fileno(to)))
+		return no_terminal(err, "the output");
+	screen.curses = newterm(NULL, to, keys);
+	if (screen.curses && !tigetstr("cup")) {
+		close_screen(&screen);
+		screen.curses = NULL;
+	}
+	if (!screen.curses) {
+		pm_error_set(err, -ENOTTY, "a terminal of type '%s' cannot be drawn on",
+			     term ? term : "");
+		pm_error_fix(err, "TERM=xterm, if that is what it is like");
+		return -ENOTTY;
+	}
+	cbreak();
+	noecho();
+	nonl();
+	keypad(stdscr, TRUE);
+	nodelay(stdscr, TRUE);
+	set_escdelay(ESCAPE_MS);
+	if (report->color && has_colors()) {
+		screen.color = true;
+		start_color();
+		use_default_colors();
+		init_pair(PAIR_HOT, COLOR_RED, -1);
+		init_pair(PAIR_WARM, COLOR_GREEN, -1);
+		init_pair(PAIR_WARNING, COLOR_YELLOW, -1);
+	}
+	*ret = screen;
+	return 0;
+}
+
+int pm_tui_run(const struct pm_report *report, FILE *keys, FILE *to, struct pm_error *err)
+{
+	struct signals signals;
+	struct screen screen;
+	struct pm_tui *tui;
+	int r = pm_tui_new(&tui, report, err);
+
+	if (r < 0)
+		return r;
+	catch_signals(&signals);
+	r = open_screen(&screen, report, keys, to, err);
+	if (r < 0) {
+		release_signals(&signals);
+		pm_tui_free(tui);
+		return r;
+	}
+	pm_tui_resize(tui, (unsigned)LINES, (unsigned)COLS);
+	do
+		r = draw(&screen, tui);
+	while (r == 0 && (r = wait_and_take(&screen, tui, &signals)) > 0);
+	close_screen(&screen);
+	release_signals(&signals);
+	pm_tui_free(tui);
+	if (r < 0)
+		return pm_error_set(err, r, "%s",
+				    r == -ENOMEM ? "out of memory" : strerror(-r));
+	/* Ctrl-C is a way to end it; a terminal that has gone has nobody to tell. */
+	return caught == SIGINT || screen.lost ? 0 : caught;
+}

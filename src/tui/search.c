@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT */
+/* From the selected row to the next one that has a text. */
+#include "tui-internal.h"
+
+#include <ctype.h>
+#include <string.h>
+
+/*
+ * What is looked for: the text as it stands, or as an extended regular expression if it is
+ * one. Only a capital letter in it makes capitals matter.
+ */
+struct needle {
+	const char *text;
+	bool exact_case, has_regex;
+	regex_t regex;
+};
+
+static void needle_init(struct needle *needle, const char *text)
+{
+	*needle = (struct needle){ .text = text };
+	for (const char *c = text; *c; c++)
+		needle->exact_case |= isupper((unsigned char)*c) != 0;
+	needle->has_regex = regcomp(&needle->regex, text,
+				    REG_EXTENDED | REG_NOSUB |
+					    (needle->exact_case ? 0 : REG_ICASE)) == 0;
+}
+
+static void needle_release(struct needle *needle)
+{
+	if (needle->has_regex)
+		regfree(&needle->regex);
+}
+
+static bool is_in(const struct needle *needle, const char *text)
+{
+	if (needle->exact_case ? strstr(text, needle->text) != NULL
+			       : strcasestr(text, needle->text) != NULL)
+		return true;
+	return needle->has_regex && regexec(&needle->regex, text, 0, NULL, 0) == 0;
+}
+
+static int not_found(struct pm_tui *tui, const struct needle *needle)
+{
+	struct pm_str shown = { 0 };
+
+	pm_put_cut(&shown, needle->text, 40, false, tui->report.ascii);
+	tui_warn(tui, "not found: %s", shown.data ? shown.data : "");
+	pm_str_release(&shown);
+	return 0;
+}
+
+/* ---- rows --------------------------------------------------------------------------------- */
+
+void row_words(const struct pm_tui *tui, const struct page *page, size_t row,
+	       struct pm_str *str)
+{
+	const struct pm_profile *profile = tui->profile;
+	const struct pm_row *data = page_table_row(page, row);
+	uint32_t place = row_place(profile, page->key, data);
+	uint32_t function = page->key == PM_KEY_FUNCTION ? data->id
+			    : place != PM_PROFILE_NONE
+				    ? profile->places.data[place].function
+				    : PM_PROFILE_NONE;
+
+	if (page->key == PM_KEY_THREAD) {
+		const struct pm_profile_thread *thread = &profile->threads.data[data->id];
+
+		pm_str_printf(str, "%u %u %s", thread->pid, thread->tid, thread->comm);
+	} else if (page->key == PM_KEY_PROCESS) {
+		const struct pm_profile_process *process =
+			&profile->processes.data[data->id];
+
+		pm_str_printf(str, "%u %s", process->pid, process->comm);
+	} else if (page->key == PM_KEY_MODULE) {
+		pm_str_puts(str, data->id == PM_PROFILE_NONE
+					 ? pm_profile_module_name(profile, data->id)
+					 : profile->modules.data[data->id].path);
+	}
+	if (function != PM_PROFILE_NONE)
+		pm_str_printf(str, "%s %s", profile->functions.data[function].name,
+			      pm_profile_module_name(
+				      profile, profile->functions.data[function].module));
+	if (place != PM_PROFILE_NONE) {
+		pm_str_putc(str, ' ');
+		pm_put_source(str, &profile->places.data[place]);
+	}
+}
+
+static int search_rows(struct pm_tui *tui, struct page *page, const struct needle *needle,
+		       bool backwards)
+{
+	PM_CLEANUP(pm_str_release) struct pm_str words = { 0 };
+	size_t count = page->rows.len;
+
+	for (size_t i = 1; i <= count; i++) {
+		size_t row = (page->selected + (backwards ? count - i : i)) % count;
+		const char *text;
+
+		pm_str_clear(&words);
+		if (page->kind == PAGE_TABLE)
+			row_words(tui, page, row, &words);
+		if (words.failed)
+			return -ENOMEM;
+		text = page->kind == PAGE_TABLE ? words.data : page_line(page, row);
+		if (!text || !is_in(needle, text))
+			continue;
+		if (i < count &&
+		    (backwards ? row > page->selected : row < page->selected))
+			tui_say(tui, "from the %s again",
+				backwards ? "end" : "beginning");
+		page_select(tui, page, row);
+		return 0;
+	}
+	return not_found(tui, needle);
+}
+
+/* ---- trees -------------------------------------------------------------------------------- */
+
+enum answer {
+	NOT_ASKED,
+	NO,
+	YES,
+};
+
+static bool function_fits(const struct pm_tui *tui, const struct needle *needle,
+			  unsigned char *answers, uint32_t function)
+{
+	if (answers[function] == NOT_ASKED)
+		answers[function] =
+			is_in(needle, tui->profile->functions.data[function].name) ? YES
+										   : NO;
+	return answers[function] == YES;
+}
+
+/* Also in what is closed, which is opened then. */
+static int search_tree(struct pm_tui *tui, struct page *page, const struct needle *needle,
+		       bool backwards)
+{
+	PM_AUTO_FREE unsigned char *answers =
+		calloc(tui->profile->functions.len + 1, sizeof(*answers));
+	uint32_t begin, node;
+	bool wrapped = false;
+
+	if (!answers)
+		return -ENOMEM;
+	if (page->rows.len == 0)
+		return not_found(tui, needle);
+	node = begin = page->rows.data[page->selected].id;
+	for (unsigned steps = 0; steps < SEARCH_STEPS_MAX; steps++) {
+		int r = tree_step(tui, page, node, backwards, &node);
+
+		if (r < 0)
+			return r;
+		if (node == 0 && wrapped)
+			return not_found(tui, needle);
+		if (node == 0) {
+			wrapped = true;
+			continue;
+		}
+		if (function_fits(tui, needle, answers,
+				  page->tree->nodes.data[node].function)) {
+			if (wrapped && node != begin)
+				tui_say(tui, "from the %s again",
+					backwards ? "end" : "beginning");
+			return tree_show(tui, page, node);
+		}
+		if (node == begin)
+			return not_found(tui, needle);
+	}
+	tui_warn(tui, "not found in the next %u nodes of the tree", SEARCH_STEPS_MAX);
+	return 0;
+}
+
+int tui_search(struct pm_tui *tui, bool backwards)
+{
+	struct page *page = tui_page(tui);
+	struct needle needle;
+	int r;
+
+	needle_init(&needle, tui->pattern.data);
+	r = page->kind == PAGE_TREE ? search_tree(tui, page, &needle, backwards)
+				    : search_rows(tui, page, &needle, backwards);
+	needle_release(&needle);
+	return r;
+}

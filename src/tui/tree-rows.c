@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+/* Which nodes of a tree have rows, and the way through all of them. */
+#include "tui-internal.h"
+
+int tree_shown(const struct pm_tui *tui, struct page *page, uint32_t node, uint32_t *ret)
+{
+	int r = pm_tree_expand(page->tree, node);
+	const struct pm_tree_node *nodes = page->tree->nodes.data;
+	uint32_t shown = 0;
+
+	if (r < 0)
+		return r;
+	/* Heaviest first: those below the limit are at the end. */
+	if (tui->limit <= 0)
+		shown = nodes[node].children;
+	while (shown < nodes[node].children &&
+	       pm_weight_percent(&nodes[nodes[node].first_child + shown].total,
+				 &tui->view->total) >= tui->limit)
+		shown++;
+	*ret = shown;
+	return 0;
+}
+
+bool tree_is_open(const struct page *page, uint32_t node)
+{
+	return node == 0 || (node < page->open.len && page->open.data[node]);
+}
+
+static int set_open(struct page *page, uint32_t node)
+{
+	int r = 0;
+
+	while (r == 0 && page->open.len <= node)
+		r = pm_vec_push(&page->open, false);
+	if (r == 0)
+		page->open.data[node] = true;
+	return r;
+}
+
+int tree_open(const struct pm_tui *tui, struct page *page, uint32_t node)
+{
+	uint32_t shown;
+	int r;
+
+	for (unsigned i = 0; i < TREE_ROWS_MAX; i++) {
+		r = tree_shown(tui, page, node, &shown);
+		if (r < 0 || shown == 0)
+			return r;
+		r = set_open(page, node);
+		if (r < 0 || shown != 1)
+			return r;
+		node = page->tree->nodes.data[node].first_child;
+	}
+	return 0;
+}
+
+void tree_close(struct page *page, uint32_t node)
+{
+	if (node < page->open.len)
+		page->open.data[node] = false;
+}
+
+int tree_open_all(const struct pm_tui *tui, struct page *page, uint32_t node, bool *cut)
+{
+	PM_VEC(uint32_t) queue = { 0 };
+	int r = pm_vec_push(&queue, node);
+
+	/* Level by level: what is left closed is what is deepest. */
+	for (size_t i = 0; r == 0 && i < queue.len && queue.len < TREE_ROWS_MAX; i++) {
+		uint32_t at = queue.data[i], shown;
+
+		r = tree_shown(tui, page, at, &shown);
+		if (r == 0 && shown > 0 && at != 0)
+			r = set_open(page, at);
+		for (uint32_t c = 0; r == 0 && c < shown; c++)
+			r = pm_vec_push(&queue,
+					page->tree->nodes.data[at].first_child + c);
+	}
+	*cut = queue.len >= TREE_ROWS_MAX;
+	pm_vec_release(&queue);
+	return r;
+}
+
+/* The next sibling of @node with a row, or 0. */
+static uint32_t next_sibling(const struct pm_tui *tui, const struct page *page,
+			     uint32_t node)
+{
+	const struct pm_tree_node *nodes = page->tree->nodes.data;
+	const struct pm_tree_node *parent = &nodes[nodes[node].parent];
+
+	return node + 1 < parent->first_child + parent->children &&
+			       pm_weight_percent(&nodes[node + 1].total,
+						 &tui->view->total) >= tui->limit
+		       ? node + 1
+		       : 0;
+}
+
+/* In reading order; into closed nodes only if @all. */
+static int after(const struct pm_tui *tui, struct page *page, uint32_t node, bool all,
+		 uint32_t *ret)
+{
+	uint32_t shown = 0, next = 0;
+	int r = 0;
+
+	if (all || tree_is_open(page, node))
+		r = tree_shown(tui, page, node, &shown);
+	if (r == 0 && shown > 0) {
+		*ret = page->tree->nodes.data[node].first_child;
+		return 0;
+	}
+	while (r == 0 && node != 0 && next == 0) {
+		next = next_sibling(tui, page, node);
+		node = page->tree->nodes.data[node].parent;
+	}
+	*ret = next;
+	return r;
+}
+
+/* The last node below @node, or itself. */
+static int last_below(const struct pm_tui *tui, struct page *page, uint32_t node,
+		      uint32_t *ret)
+{
+	uint32_t shown;
+	int r;
+
+	while ((r = tree_shown(tui, page, node, &shown)) == 0 && shown > 0)
+		node = page->tree->nodes.data[node].first_child + shown - 1;
+	*ret = node;
+	return r;
+}
+
+int tree_step(const struct pm_tui *tui, struct page *page, uint32_t node, bool backwards,
+	      uint32_t *ret)
+{
+	uint32_t parent;
+
+	if (!backwards)
+		return after(tui, page, node, true, ret);
+	if (node == 0)
+		return last_below(tui, page, 0, ret);
+	parent = page->tree->nodes.data[node].parent;
+	if (node > page->tree->nodes.data[parent].first_child)
+		return last_below(tui, page, node - 1, ret);
+	*ret = parent;
+	return 0;
+}
+
+int tree_rows(struct pm_tui *tui, struct page *page, uint32_t node)
+{
+	uint32_t at = 0;
+	size_t selected = 0;
+	int r;
+
+	pm_vec_clear(&page->rows);
+	while ((r = after(tui, page, at, false, &at)) == 0 && at != 0) {
+		struct page_row row = { .id = at,
+					.indent = page->tree->nodes.data[at].depth - 1 };
+
+		if (at == node)
+			selected = page->rows.len;
+		r = pm_vec_push(&page->rows, row);
+		if (r < 0)
+			return r;
+	}
+	page_select(tui, page, selected);
+	return r;
+}
+
+int tree_show(struct pm_tui *tui, struct page *page, uint32_t node)
+{
+	int r = 0;
+
+	for (uint32_t at = node; r == 0 && at != 0;) {
+		at = page->tree->nodes.data[at].parent;
+		if (at != 0)
+			r = set_open(page, at);
+	}
+	return r < 0 ? r : tree_rows(tui, page, node);
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/* The page that is seen, as a text in a file. */
+#include "tui-internal.h"
+
+#include <fcntl.h>
+#include <string.h>
+
+static int write_rows(struct pm_tui *tui, struct page *page, FILE *to)
+{
+	PM_CLEANUP(pm_str_release) struct pm_str line = { 0 };
+
+	if (page->kind == PAGE_TREE) {
+		bool top_down = page->tree_kind == PM_TREE_TOP_DOWN;
+
+		if (page->function) {
+			fputs(top_down ? "\nwhat is called by " : "\ncallers of ", to);
+			pm_put_cut(&line, page->function, 0, false, tui->report.ascii);
+			fputs(line.failed ? "?" : line.data, to);
+			fputc('\n', to);
+		}
+		fputs(top_down ? "\n  total     self  function\n"
+			       : "\n  share  function\n",
+		      to);
+	}
+	for (size_t i = 0; i < page->rows.len; i++) {
+		pm_str_clear(&line);
+		if (page->kind == PAGE_TREE)
+			put_tree_row(tui, page, i, &line);
+		else
+			pm_put_cut(&line, page_line(page, i), 0, false,
+				   tui->report.ascii);
+		if (line.failed)
+			return -ENOMEM;
+		fprintf(to, "%s\n", line.data ? line.data : "");
+	}
+	return 0;
+}
+
+static int write_page(struct pm_tui *tui, FILE *to, struct pm_error *err)
+{
+	struct page *page = tui_page(tui);
+	struct pm_report report = tui->report;
+	int r;
+
+	report.event = tui->event;
+	report.filter = &tui->filter;
+	report.show = PM_SHOW_TABLE;
+	report.key = page->key;
+	report.by_total = tui->by_total;
+	report.limit = tui->limit;
+	report.color = false;
+	report.width = 0;
+	if (page->kind == PAGE_TABLE)
+		return pm_output_text(&report, to, err);
+	if (page->kind == PAGE_TREE) {
+		r = pm_output_heading(&report, to, err);
+		if (r < 0)
+			return r;
+	}
+	return write_rows(tui, page, to);
+}
+
+int tui_write(struct pm_tui *tui, const char *path)
+{
+	struct pm_error err = { .offset = -1 };
+	/* Nothing that is there is written over, nor followed if it is a link. */
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666), r;
+	FILE *to = fd >= 0 ? fdopen(fd, "w") : NULL;
+	bool failed;
+
+	if (!to) {
+		r = errno;
+		if (fd >= 0)
+			close(fd);
+		tui_warn(tui, "not written: %s",
+			 r == EEXIST ? "there is such a file already" : strerror(r));
+		return 0;
+	}
+	r = write_page(tui, to, &err);
+	failed = ferror(to) != 0;
+	if (fclose(to) != 0)
+		failed = true;
+	if (r == 0 && !failed) {
+		PM_CLEANUP(pm_str_release) struct pm_str shown = { 0 };
+
+		pm_put_cut(&shown, path, 0, false, tui->report.ascii);
+		tui_say(tui, "written to %s", shown.data ? shown.data : "the file");
+		return 0;
+	}
+	tui_warn(tui, "not written: %s", r < 0 ? err.text : strerror(EIO));
+	unlink(path);
+	return r == -ENOMEM ? r : 0;
+}
