@@ -70,6 +70,12 @@ int pm_output_folded(const struct pm_report *report, bool periods, FILE *to,
  */
 /* pprof's profile.proto, in gzip; thus binary. */
 int pm_output_pprof(const struct pm_report *report, FILE *to, struct pm_error *err);
+/* (S) speedscope's own, a profile for each event and thread. */
+int pm_output_speedscope(const struct pm_report *report, FILE *to, struct pm_error *err);
+/* Costs by function, line and call, events as columns; threads are added up. */
+int pm_output_callgrind(const struct pm_report *report, FILE *to, struct pm_error *err);
+/* (S) As `perf script` prints samples, for what reads that. */
+int pm_output_perf_script(const struct pm_report *report, FILE *to, struct pm_error *err);
 
 /* ---- words --------------------------------------------------------------------------- */
 

@@ -295,6 +295,35 @@ void pm_export_order_release(struct pm_export_order *order)
 	pm_vec_release(&order->runs);
 }
 
+/* ---- source files ----------------------------------------------------------------------- */
+
+static bool same_file(const char *a, const char *b)
+{
+	return a == b || strcmp(pm_basename(a), pm_basename(b)) == 0;
+}
+
+const char **pm_export_files(const struct pm_profile *profile)
+{
+	const char **files = calloc(profile->functions.len + 1, sizeof(*files));
+
+	for (size_t i = 0; files && i < profile->places.len; i++) {
+		const struct pm_profile_place *place = &profile->places.data[i];
+		const char **home = &files[place->function];
+
+		if (!place->file)
+			continue;
+		if (!*home || (**home != '/' && *place->file == '/' &&
+			       same_file(*home, place->file)))
+			*home = place->file;
+	}
+	return files;
+}
+
+bool pm_export_at_home(const char *const *files, const struct pm_profile_place *place)
+{
+	return place->file && same_file(files[place->function], place->file);
+}
+
 /* ---- words ---------------------------------------------------------------------------- */
 
 void pm_put_export_function(struct pm_str *str, const struct pm_profile *profile,

@@ -68,6 +68,19 @@ static inline const struct pm_profile_cell *pm_export_cell(const struct pm_expor
 	return &profile->cells.data[profile->samples.data[sample].cell];
 }
 
+/* ---- source files ----------------------------------------------------------------------- */
+
+/*
+ * By function, where it is said to be: the file of its first place that has one. Debug
+ * information may call one file by two names, by a path and relative to where it was
+ * compiled; those are told to be the same by their last part, and the path is preferred.
+ * NULL without memory; to be freed.
+ */
+const char **pm_export_files(const struct pm_profile *profile);
+
+/* Whether a place is in the file where its function is said to be. */
+bool pm_export_at_home(const char *const *files, const struct pm_profile_place *place);
+
 /* ---- words ---------------------------------------------------------------------------- */
 
 /* All printable: no control characters, valid UTF-8. Functions without a name are called as

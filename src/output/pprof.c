@@ -76,6 +76,7 @@ struct pprof {
 	struct pm_str out, message, part, text;
 	PM_VEC(struct place_function) functions;
 	struct pm_index by_place;
+	const char **files; /* by function */
 	uint32_t *mapping_ids; /* by module; 0: unused */
 	struct range *ranges; /* by module */
 	uint32_t *functions_of; /* by place: id, 0: not used */
@@ -97,6 +98,7 @@ static void pprof_release(struct pprof *pprof)
 	pm_str_release(&pprof->text);
 	pm_vec_release(&pprof->functions);
 	pm_index_release(&pprof->by_place);
+	free(pprof->files);
 	free(pprof->mapping_ids);
 	free(pprof->ranges);
 	free(pprof->functions_of);
@@ -321,7 +323,12 @@ static bool place_equal(const void *table, uint32_t id, const void *key)
 static uint32_t function_of(struct pprof *pprof, uint32_t id)
 {
 	const struct pm_profile_place *place = &pprof->profile->places.data[id];
-	struct place_function key = { .function = place->function, .file = place->file };
+	struct place_function key = {
+		.function = place->function,
+		.file = pm_export_at_home(pprof->files, place)
+				? pprof->files[place->function]
+				: place->file,
+	};
 	uint64_t hash = pm_hash_mix((uintptr_t)key.file, key.function);
 	uint32_t found, name;
 
@@ -522,12 +529,14 @@ static int pprof_init(struct pprof *pprof)
 	const struct pm_profile *profile = pprof->profile;
 	size_t values = 2 * (size_t)(pprof->export.end - pprof->export.first);
 
+	pprof->files = pm_export_files(profile);
 	pprof->mapping_ids = calloc(profile->modules.len + 1, sizeof(uint32_t));
 	pprof->ranges = calloc(profile->modules.len + 1, sizeof(struct range));
 	pprof->functions_of = calloc(profile->places.len + 1, sizeof(uint32_t));
 	pprof->frames = calloc(profile->frames.len + 1, sizeof(bool));
-	if (!pprof->mapping_ids || !pprof->ranges || !pprof->functions_of ||
-	    !pprof->frames || pm_vec_reserve(&pprof->values, values + 1) < 0)
+	if (!pprof->files || !pprof->mapping_ids || !pprof->ranges ||
+	    !pprof->functions_of || !pprof->frames ||
+	    pm_vec_reserve(&pprof->values, values + 1) < 0)
 		return -ENOMEM;
 	pprof->values.len = values;
 	add_word(pprof, ""); /* [0] has to be */

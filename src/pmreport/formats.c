@@ -34,6 +34,24 @@ static int write_pprof(const struct pm_report_options *options, FILE *to,
 	return pm_output_pprof(&options->report, to, err);
 }
 
+static int write_speedscope(const struct pm_report_options *options, FILE *to,
+			    struct pm_error *err)
+{
+	return pm_output_speedscope(&options->report, to, err);
+}
+
+static int write_callgrind(const struct pm_report_options *options, FILE *to,
+			   struct pm_error *err)
+{
+	return pm_output_callgrind(&options->report, to, err);
+}
+
+static int write_perf_script(const struct pm_report_options *options, FILE *to,
+			     struct pm_error *err)
+{
+	return pm_output_perf_script(&options->report, to, err);
+}
+
 /* In the order in which a person is told of them. */
 static const struct pm_report_format formats[] = {
 	{ .name = "text", .shows = true, .write = write_text },
@@ -44,6 +62,14 @@ static const struct pm_report_format formats[] = {
 	  .write = write_pprof,
 	  .binary = "profile.pb.gz",
 	  .lacks = "pprof knows no time within a recording: samples are added up" },
+	{ .name = "speedscope",
+	  .samples = true,
+	  .write = write_speedscope,
+	  .lacks = "speedscope shows neither modules nor warnings: see the text report" },
+	{ .name = "callgrind",
+	  .write = write_callgrind,
+	  .lacks = "callgrind knows neither threads nor time: samples are added up" },
+	{ .name = "perf-script", .samples = true, .write = write_perf_script },
 };
 
 static void list_formats(const char *name, struct pm_error *err)

@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * callgrind's format (valgrind.org/docs/manual/cl-format.html) for KCachegrind and
+ * callgrind_annotate: for each function what it cost by line, and what its calls cost with all
+ * that they called. Events are columns; threads are added up.
+ *
+ * Its readers take the inclusive cost of a function for its own plus that of its calls. So that
+ * recursion does not count twice, of each stack only the last call that a function made counts:
+ * every function has then at most one call in a stack, and with it exactly its total.
+ */
+#include "export.h"
+
+#include <ctype.h>
+#include <string.h>
+
+enum {
+	COLUMNS = 64, /* of a row, at least, if there are as many events */
+};
+
+/* Cost of a place, or of a call that was made there. */
+struct cost {
+	uint32_t place; /* gives function, file and line */
+	uint32_t callee; /* function; PM_PROFILE_NONE: cost of the place itself */
+	uint32_t event;
+	struct pm_weight weight;
+};
+
+struct callgrind {
+	struct pm_export export;
+	const struct pm_profile *profile;
+	PM_VEC(struct cost) costs;
+	struct pm_index index;
+	uint32_t *seen; /* by function: the stack that it was last seen on, plus 1 */
+	const char **files; /* by function: where it is said to be */
+	/* Ids of names that were written out; numbers from 1 on, by text. */
+	struct pm_strings names, file_names, objects;
+	PM_VEC(uint64_t) row; /* by event */
+	struct pm_str out, text;
+	FILE *to;
+	bool failed;
+};
+
+static void callgrind_release(struct callgrind *it)
+{
+	pm_export_release(&it->export);
+	pm_vec_release(&it->costs);
+	pm_index_release(&it->index);
+	free(it->seen);
+	free(it->files);
+	pm_strings_release(&it->names);
+	pm_strings_release(&it->file_names);
+	pm_strings_release(&it->objects);
+	pm_vec_release(&it->row);
+	pm_str_release(&it->out);
+	pm_str_release(&it->text);
+}
+
+/* ---- sums -------------------------------------------------------------------------------- */
+
+static bool cost_equal(const void *table, uint32_t id, const void *key)
+{
+	const struct cost *have = &((const struct callgrind *)table)->costs.data[id];
+	const struct cost *wanted = key;
+
+	return have->place == wanted->place && have->callee == wanted->callee &&
+	       have->event == wanted->event;
+}
+
+static int add_cost(struct callgrind *it, const struct cost *cost)
+{
+	uint64_t hash =
+		pm_hash_mix((uint64_t)cost->place << 32 | cost->callee, cost->event);
+	uint32_t id = pm_index_find(&it->index, hash, cost_equal, it, cost);
+
+	if (id != PM_INDEX_NONE) {
+		pm_weight_add(&it->costs.data[id].weight, &cost->weight);
+		return 0;
+	}
+	id = (uint32_t)it->costs.len;
+	if (pm_vec_push(&it->costs, *cost) < 0)
+		return -ENOMEM;
+	return pm_index_add(&it->index, hash, id);
+}
+
+/* From the leaf to the root: what is seen first of a function is its last call. */
+static int add_stack(struct callgrind *it, uint32_t stack, uint32_t stamp, uint32_t event,
+		     const struct pm_weight *weight)
+{
+	const struct pm_profile *profile = it->profile;
+	uint32_t callee = PM_PROFILE_NONE;
+
+	for (uint32_t at = stack; at != PM_PROFILE_NONE;
+	     at = profile->stacks.data[at].parent) {
+		for (uint32_t l = 0; l < pm_profile_levels(profile, at); l++) {
+			struct cost cost = {
+				.place = pm_profile_level_place(profile, at, l),
+				.callee = callee,
+				.event = event,
+				.weight = *weight,
+			};
+			uint32_t function = profile->places.data[cost.place].function;
+
+			callee = function;
+			if (it->seen[function] == stamp)
+				continue;
+			it->seen[function] = stamp;
+			if (add_cost(it, &cost) < 0)
+				return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
+/* Cells differ by thread, too; one stack is walked once for each event. */
+static int add_event(struct callgrind *it, uint32_t event, uint32_t *stamp)
+{
+	const struct pm_profile *profile = it->profile;
+	PM_AUTO_FREE struct pm_weight *self =
+		calloc(profile->stacks.len + 1, sizeof(*self));
+
+	if (!self)
+		return -ENOMEM;
+	for (size_t i = 0; i < profile->cells.len; i++) {
+		const struct pm_profile_cell *cell = &profile->cells.data[i];
+
+		if (cell->event == event && it->export.cells[i])
+			pm_weight_add(&self[cell->stack], &cell->weight);
+	}
+	for (uint32_t i = 0; i < profile->stacks.len; i++) {
+		if (self[i].samples == 0)
+			continue;
+		/* The stamp may come round again only after 2^32 stacks of all events. */
+		if (++*stamp == 0) {
+			memset(it->seen, 0, profile->functions.len * sizeof(*it->seen));
+			*stamp = 1;
+		}
+		if (add_stack(it, i, *stamp, event, &self[i]) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* ---- names ------------------------------------------------------------------------------ */
+
+/* `KEY=(id) name` the first time, `KEY=(id)` afterwards. */
+static void put_name(struct callgrind *it, const char *key, struct pm_strings *names)
+{
+	size_t known = names->starts.len;
+	uint32_t id = 0;
+
+	if (it->text.failed ||
+	    pm_strings_add(names, it->text.data, it->text.len, &id) < 0) {
+		it->failed = true;
+		return;
+	}
+	pm_str_puts(&it->out, key);
+	pm_str_puts(&it->out, "=(");
+	pm_str_u64(&it->out, (uint64_t)id + 1);
+	pm_str_putc(&it->out, ')');
+	if (id >= known) {
+		pm_str_putc(&it->out, ' ');
+		pm_str_append(&it->out, it->text.data ? it->text.data : "", it->text.len);
+	}
+	pm_str_putc(&it->out, '\n');
+	pm_str_clear(&it->text);
+}
+
+static void put_file(struct callgrind *it, const char *key, const char *file)
+{
+	if (file && file[0] != '\0')
+		pm_str_printable(&it->text, file, strlen(file));
+	else
+		pm_str_puts(&it->text, "???");
+	put_name(it, key, &it->file_names);
+}
+
+/* @prefix is "" for where the cost is, "c" for what is called. */
+static void put_function(struct callgrind *it, const char *prefix, uint32_t function)
+{
+	const struct pm_profile_function *of = &it->profile->functions.data[function];
+	bool called = prefix[0] == 'c';
+
+	pm_put_export_module(&it->text, it->profile, of->module);
+	put_name(it, called ? "cob" : "ob", &it->objects);
+	put_file(it, called ? "cfi" : "fl", it->files[function]);
+	pm_put_export_function(&it->text, it->profile, function);
+	put_name(it, called ? "cfn" : "fn", &it->names);
+}
+
+/* A name that every reader takes: a letter, then letters, digits and `_`. */
+static void put_event_name(struct pm_str *str, const char *name)
+{
+	if (!isalpha((unsigned char)name[0]))
+		pm_str_puts(str, "event_");
+	for (; *name; name++)
+		pm_str_putc(str, isalnum((unsigned char)*name) ? *name : '_');
+}
+
+/* ---- lines ------------------------------------------------------------------------------ */
+
+static uint32_t function_of(const struct callgrind *it, const struct cost *cost)
+{
+	return it->profile->places.data[cost->place].function;
+}
+
+static int cost_order(const void *a, const void *b, void *context)
+{
+	const struct cost *left = a, *right = b;
+	uint32_t l = function_of(context, left), r = function_of(context, right);
+
+	if (l != r)
+		return l < r ? -1 : 1;
+	/* Own cost before calls: PM_PROFILE_NONE plus 1 is 0. */
+	if (left->callee != right->callee)
+		return left->callee + 1 < right->callee + 1 ? -1 : 1;
+	if (left->place != right->place)
+		return left->place < right->place ? -1 : 1;
+	return (left->event > right->event) - (left->event < right->event);
+}
+
+static void put_row(struct callgrind *it, uint32_t line)
+{
+	size_t len = it->row.len;
+
+	/* What is left out at the end is 0, but speedscope takes it for no number. Rows of
+	 * thousands of events would fill the disk. */
+	while (len > COLUMNS && it->row.data[len - 1] == 0)
+		len--;
+	pm_str_u64(&it->out, line);
+	for (size_t i = 0; i < len; i++) {
+		pm_str_putc(&it->out, ' ');
+		pm_str_u64(&it->out, it->row.data[i]);
+	}
+	pm_str_putc(&it->out, '\n');
+}
+
+/* The costs from @first on that differ in nothing but the event; where the next begin. */
+static size_t put_costs(struct callgrind *it, size_t first)
+{
+	const struct cost *cost = &it->costs.data[first];
+	const struct pm_profile_place *place = &it->profile->places.data[cost->place];
+	uint64_t samples = 0;
+	size_t i = first;
+
+	memset(it->row.data, 0, it->row.len * sizeof(uint64_t));
+	for (; i < it->costs.len; i++) {
+		const struct cost *more = &it->costs.data[i];
+
+		if (more->place != cost->place || more->callee != cost->callee)
+			break;
+		it->row.data[more->event - it->export.first] = more->weight.period;
+		samples += more->weight.samples;
+	}
+	if (cost->callee != PM_PROFILE_NONE) {
+		put_function(it, "c", cost->callee);
+		pm_str_puts(&it->out, "calls=");
+		pm_str_u64(&it->out, samples);
+		pm_str_puts(&it->out, " 0\n");
+	}
+	/* `fi` could name another file, but callgrind_annotate makes two functions of one then,
+	 * each with a part of the cost. */
+	put_row(it, pm_export_at_home(it->files, place) ? place->line : 0);
+	return i;
+}
+
+static void put_body(struct callgrind *it)
+{
+	uint32_t function = PM_PROFILE_NONE;
+
+	for (size_t i = 0; i < it->costs.len && !it->failed && !it->out.failed;) {
+		uint32_t next = function_of(it, &it->costs.data[i]);
+
+		if (next != function) {
+			pm_str_putc(&it->out, '\n');
+			put_function(it, "", next);
+			function = next;
+		}
+		i = put_costs(it, i);
+		pm_flush_some(&it->out, it->to);
+	}
+}
+
+static void put_description(struct callgrind *it, const char *key, const char *text)
+{
+	pm_str_puts(&it->out, "desc: ");
+	pm_str_puts(&it->out, key);
+	pm_str_puts(&it->out, ": ");
+	pm_str_printable(&it->out, text, strlen(text));
+	pm_str_putc(&it->out, '\n');
+}
+
+static void put_head(struct callgrind *it)
+{
+	const struct pm_profile *profile = it->profile;
+	const struct pm_export *export = &it->export;
+	struct pm_str *out = &it->out;
+
+	pm_str_puts(out,
+		    "# callgrind format\nversion: 1\ncreator: pmreport-" PM_VERSION "\n");
+	if (profile->info.pid > 0)
+		pm_str_printf(out, "pid: %u\n", profile->info.pid);
+	pm_str_puts(out, "cmd: ");
+	pm_put_export_command(out, profile);
+	pm_str_puts(out, "\npart: 1\n\n");
+	if (profile->info.created)
+		put_description(it, "Recorded", profile->info.created);
+	put_description(it, "Calls", "numbers of samples, as calls were not counted");
+	for (uint32_t i = 0; i < export->notes.starts.len; i++)
+		put_description(it, "Note", pm_strings_get(&export->notes, i));
+	pm_str_puts(out, "\npositions: line\n");
+	for (uint32_t i = export->first; i < export->end; i++) {
+		pm_str_puts(out, "event: ");
+		put_event_name(out, pm_export_event(export, i));
+		pm_str_printf(out, " : %s", pm_export_event(export, i));
+		pm_str_puts(out,
+			    pm_event_in_ns(&profile->events.data[i]) ? " (ns)\n" : "\n");
+	}
+	pm_str_puts(out, "events:");
+	for (uint32_t i = export->first; i < export->end; i++) {
+		pm_str_putc(out, ' ');
+		put_event_name(out, pm_export_event(export, i));
+	}
+	pm_str_putc(out, '\n');
+}
+
+static void put_totals(struct callgrind *it)
+{
+	memset(it->row.data, 0, it->row.len * sizeof(uint64_t));
+	for (size_t i = 0; i < it->costs.len; i++) {
+		const struct cost *cost = &it->costs.data[i];
+		uint64_t *sum = &it->row.data[cost->event - it->export.first];
+
+		if (cost->callee == PM_PROFILE_NONE &&
+		    __builtin_add_overflow(*sum, cost->weight.period, sum))
+			*sum = UINT64_MAX;
+	}
+	pm_str_puts(&it->out, "\ntotals:");
+	for (size_t i = 0; i < it->row.len; i++) {
+		pm_str_putc(&it->out, ' ');
+		pm_str_u64(&it->out, it->row.data[i]);
+	}
+	pm_str_putc(&it->out, '\n');
+}
+
+static int sum_up(struct callgrind *it)
+{
+	const struct pm_profile *profile = it->profile;
+	size_t events = it->export.end - it->export.first;
+	uint32_t stamp = 0;
+
+	it->seen = calloc(profile->functions.len + 1, sizeof(*it->seen));
+	it->files = pm_export_files(profile);
+	if (!it->seen || !it->files || pm_vec_reserve(&it->row, events + 1) < 0)
+		return -ENOMEM;
+	it->row.len = events;
+	for (uint32_t event = it->export.first; event < it->export.end; event++)
+		if (add_event(it, event, &stamp) < 0)
+			return -ENOMEM;
+	if (it->costs.len > 0)
+		qsort_r(it->costs.data, it->costs.len, sizeof(struct cost), cost_order,
+			it);
+	return 0;
+}
+
+int pm_output_callgrind(const struct pm_report *report, FILE *to, struct pm_error *err)
+{
+	PM_CLEANUP(callgrind_release)
+	struct callgrind it = { .profile = report->profile, .to = to };
+	int r = pm_export_init(&it.export, report, err);
+
+	if (r < 0)
+		return r;
+	if (sum_up(&it) < 0)
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	put_head(&it);
+	put_body(&it);
+	put_totals(&it);
+	if (it.failed)
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	return pm_flush_all(&it.out, to, err);
+}

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What `perf script -F comm,pid,tid,cpu,time,period,event,ip,sym,dso` prints: a paragraph for
+ * each sample, leaf first. Its readers take lines apart with regular expressions, and the
+ * format has no escaping; what they would stumble over is replaced, see put_comm() and below.
+ */
+#include "export.h"
+
+#include <ctype.h>
+#include <string.h>
+
+/* Texts that are written again and again, made fit for the format once. */
+struct texts {
+	struct pm_str bytes;
+	PM_VEC(size_t) starts; /* and one for the end of the last */
+};
+
+struct script {
+	struct pm_export export;
+	const struct pm_profile *profile;
+	struct texts functions, modules, comms, events;
+	struct pm_str out;
+};
+
+static void texts_release(struct texts *texts)
+{
+	pm_str_release(&texts->bytes);
+	pm_vec_release(&texts->starts);
+}
+
+static void script_release(struct script *script)
+{
+	pm_export_release(&script->export);
+	texts_release(&script->functions);
+	texts_release(&script->modules);
+	texts_release(&script->comms);
+	texts_release(&script->events);
+	pm_str_release(&script->out);
+}
+
+/* To be called before each text, and once after the last. */
+static int mark_text(struct texts *texts)
+{
+	return pm_vec_push(&texts->starts, texts->bytes.len);
+}
+
+static void put_text(struct pm_str *str, const struct texts *texts, uint32_t id)
+{
+	size_t start = texts->starts.data[id];
+
+	pm_str_append(str, texts->bytes.data + start, texts->starts.data[id + 1] - start);
+}
+
+/* ---- names that survive their readers ------------------------------------------------------ */
+
+/* `->` separates inlined functions for stackcollapse-perf.pl and speedscope. */
+static void put_symbol(struct pm_str *str, const struct pm_profile_function *function)
+{
+	PM_CLEANUP(pm_str_release) struct pm_str name = { 0 };
+	const char *at, *arrow;
+
+	pm_str_printable(&name, function->name, strlen(function->name));
+	if (name.failed)
+		str->failed = true;
+	if (name.failed || name.len == 0) {
+		pm_str_puts(str, "[unknown]");
+		return;
+	}
+	for (at = name.data; (arrow = strstr(at, "->")) != NULL; at = arrow + 1) {
+		pm_str_append(str, at, (size_t)(arrow + 1 - at));
+		pm_str_putc(str, ' ');
+	}
+	pm_str_puts(str, at);
+}
+
+/* The last ` (` of a line begins the module for them. */
+static void put_module(struct pm_str *str, const struct pm_profile_module *module)
+{
+	static const char deleted[] = " (deleted)";
+	size_t len = strlen(module->path), tail = sizeof(deleted) - 1, from = str->len;
+
+	if (module->kernel && strcmp(module->path, "[kernel]") == 0) {
+		pm_str_puts(str, "[kernel.kallsyms]"); /* as perf calls it */
+		return;
+	}
+	if (len == 0) {
+		pm_str_puts(str, module->name[0] != '\0' ? module->name : "[unknown]");
+		return;
+	}
+	if (len > tail && strcmp(module->path + len - tail, deleted) == 0)
+		len -= tail;
+	pm_str_printable(str, module->path, len);
+	if (str->failed)
+		return;
+	for (size_t i = from; i + 1 < str->len; i++)
+		if (str->data[i] == ' ' && str->data[i + 1] == '(')
+			str->data[i] = '_';
+}
+
+/* It ends for them before the first blank and number, has two characters at least, and must
+ * not look like a comment or begin with a blank. */
+static void put_comm(struct pm_str *str, const struct pm_profile_thread *thread)
+{
+	enum {
+		WIDTH = 16 /* perf's own padding */
+	};
+	size_t from = str->len;
+
+	pm_put_export_comm(str, thread);
+	if (str->failed)
+		return;
+	if (str->data[from] == ' ' || str->data[from] == '#')
+		str->data[from] = '_';
+	for (size_t i = from; i + 1 < str->len; i++)
+		if (str->data[i] == ' ' && isdigit((unsigned char)str->data[i + 1]))
+			str->data[i] = '_';
+	while (str->len > from && str->data[str->len - 1] == ' ')
+		str->data[--str->len] = '\0';
+	while (str->len - from < WIDTH)
+		pm_str_putc(str, ' ');
+}
+
+/* A word, for a blank and the colon of the line end it. */
+static void put_event(struct pm_str *str, const char *name)
+{
+	size_t from = str->len;
+
+	pm_str_puts(str, name[0] != '\0' ? name : "event");
+	if (str->failed)
+		return;
+	for (size_t i = from; i < str->len; i++)
+		if (str->data[i] == ' ')
+			str->data[i] = '_';
+}
+
+static int make_texts(struct script *script)
+{
+	const struct pm_profile *profile = script->profile;
+	const struct pm_export *export = &script->export;
+	struct texts *all[] = { &script->functions, &script->modules, &script->comms,
+				&script->events };
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < profile->functions.len; i++) {
+		r = mark_text(&script->functions);
+		put_symbol(&script->functions.bytes, &profile->functions.data[i]);
+	}
+	for (size_t i = 0; r == 0 && i < profile->modules.len; i++) {
+		r = mark_text(&script->modules);
+		put_module(&script->modules.bytes, &profile->modules.data[i]);
+	}
+	for (size_t i = 0; r == 0 && i < profile->threads.len; i++) {
+		r = mark_text(&script->comms);
+		put_comm(&script->comms.bytes, &profile->threads.data[i]);
+	}
+	for (uint32_t i = export->first; r == 0 && i < export->end; i++) {
+		r = mark_text(&script->events);
+		put_event(&script->events.bytes, pm_export_event(export, i));
+	}
+	for (size_t i = 0; i < PM_ARRAY_LEN(all); i++) {
+		if (r == 0)
+			r = mark_text(all[i]);
+		if (all[i]->bytes.failed)
+			r = -ENOMEM;
+	}
+	return r;
+}
+
+/* ---- lines ------------------------------------------------------------------------------ */
+
+static void put_comment(struct pm_str *str, const char *key, const char *text)
+{
+	if (!text)
+		return;
+	pm_str_printf(str, "# %s : ", key);
+	pm_str_printable(str, text, strlen(text));
+	pm_str_putc(str, '\n');
+}
+
+static void put_head(struct script *script)
+{
+	const struct pm_profile_info *info = &script->profile->info;
+	const struct pm_export *export = &script->export;
+	struct pm_str *out = &script->out;
+
+	pm_str_puts(out, "# ========\n");
+	put_comment(out, "captured on   ", info->created);
+	put_comment(out, "hostname", info->hostname);
+	put_comment(out, "os release", info->kernel);
+	put_comment(out, "pmrec version", info->pmrec);
+	put_comment(out, "arch", info->arch);
+	if (info->cpus > 0)
+		pm_str_printf(out, "# nrcpus online : %u\n", info->cpus);
+	put_comment(out, "cpudesc", info->cpu_model);
+	pm_str_puts(out, "# cmdline : ");
+	pm_put_export_command(out, script->profile);
+	pm_str_putc(out, '\n');
+	for (uint32_t i = export->first; i < export->end; i++)
+		put_comment(out, "event", pm_export_event(export, i));
+	for (uint32_t i = 0; i < export->notes.starts.len; i++)
+		put_comment(out, "note", pm_strings_get(&export->notes, i));
+	pm_str_puts(out, "# ========\n#\n");
+}
+
+/* Right-aligned as perf does it: 16 columns. */
+static void put_address(struct pm_str *str, uint64_t address)
+{
+	static const char digits[] = "0123456789abcdef";
+	char text[16];
+	size_t at = sizeof(text);
+
+	memset(text, ' ', sizeof(text));
+	do {
+		text[--at] = digits[address & 15];
+		address >>= 4;
+	} while (address > 0);
+	pm_str_append(str, text, sizeof(text));
+}
+
+static void put_frame(struct script *script, const struct pm_profile_frame *frame)
+{
+	const struct pm_profile *profile = script->profile;
+	struct pm_str *out = &script->out;
+
+	for (uint32_t i = 0; i < frame->levels; i++) {
+		uint32_t place = profile->levels.data[frame->first_level + i];
+
+		pm_str_putc(out, '\t');
+		put_address(out, frame->address);
+		pm_str_putc(out, ' ');
+		put_text(out, &script->functions, profile->places.data[place].function);
+		if (i + 1 < frame->levels) {
+			pm_str_puts(out, " (inlined)\n");
+			continue;
+		}
+		pm_str_puts(out, " (");
+		if (frame->module == PM_PROFILE_NONE)
+			pm_str_puts(out, "[unknown]");
+		else
+			put_text(out, &script->modules, frame->module);
+		pm_str_puts(out, ")\n");
+	}
+}
+
+static void put_sample(struct script *script, const struct pm_profile_sample *sample)
+{
+	const struct pm_profile *profile = script->profile;
+	const struct pm_profile_cell *cell = &profile->cells.data[sample->cell];
+	const struct pm_profile_thread *thread = &profile->threads.data[cell->thread];
+	uint64_t time = profile->info.start_ns + sample->time_ns;
+	struct pm_str *out = &script->out;
+
+	put_text(out, &script->comms, cell->thread);
+	pm_str_putc(out, ' ');
+	pm_str_u64(out, thread->pid);
+	pm_str_putc(out, '/');
+	pm_str_u64(out, thread->tid);
+	if (sample->cpu != PM_FILE_NONE)
+		pm_str_printf(out, " [%03u]", sample->cpu);
+	pm_str_printf(out, " %5llu.%09llu: ", (unsigned long long)(time / 1000000000),
+		      (unsigned long long)(time % 1000000000));
+	pm_str_u64(out, sample->period);
+	pm_str_putc(out, ' ');
+	put_text(out, &script->events, cell->event - script->export.first);
+	pm_str_puts(out, ": \n");
+	for (uint32_t at = cell->stack; at != PM_PROFILE_NONE;
+	     at = profile->stacks.data[at].parent)
+		put_frame(script, &profile->frames.data[profile->stacks.data[at].frame]);
+	pm_str_putc(out, '\n');
+}
+
+int pm_output_perf_script(const struct pm_report *report, FILE *to, struct pm_error *err)
+{
+	PM_CLEANUP(script_release) struct script script = { .profile = report->profile };
+	const struct pm_profile *profile = report->profile;
+	int r = pm_export_init(&script.export, report, err);
+
+	if (r < 0)
+		return r;
+	if (make_texts(&script) < 0)
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	put_head(&script);
+	for (size_t i = 0; i < profile->samples.len && !script.out.failed; i++) {
+		const struct pm_profile_sample *sample = &profile->samples.data[i];
+
+		if (!script.export.cells[sample->cell])
+			continue;
+		put_sample(&script, sample);
+		pm_flush_some(&script.out, to);
+	}
+	return pm_flush_all(&script.out, to, err);
+}

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * speedscope's own format (src/lib/file-format-spec.ts of speedscope): one sampled profile for
+ * each event and thread, samples in order of time, weighed by their periods. A frame is a
+ * function: the program adds up by them. What has no source file has its module there.
+ */
+#include "export.h"
+
+#include <string.h>
+
+struct speedscope {
+	struct pm_export export;
+	struct pm_export_order order;
+	const struct pm_profile *profile;
+	const char **files; /* by function */
+	uint32_t *frames; /* by function: index, plus 1; 0: not written */
+	uint32_t frames_len;
+	PM_VEC(uint32_t) chain;
+	struct pm_str out, text;
+	FILE *to;
+};
+
+static void speedscope_release(struct speedscope *it)
+{
+	pm_export_release(&it->export);
+	pm_export_order_release(&it->order);
+	free(it->frames);
+	free(it->files);
+	pm_vec_release(&it->chain);
+	pm_str_release(&it->out);
+	pm_str_release(&it->text);
+}
+
+static void put_frame(struct speedscope *it, uint32_t place)
+{
+	const struct pm_profile *profile = it->profile;
+	const struct pm_profile_place *at = &profile->places.data[place];
+	const char *file = it->files[at->function];
+
+	if (it->frames[at->function] != 0)
+		return;
+	pm_str_puts(&it->out, it->frames_len > 0 ? ",\n" : "\n");
+	it->frames[at->function] = ++it->frames_len;
+	pm_put_export_function(&it->text, profile, at->function);
+	pm_str_puts(&it->out, "{\"name\":");
+	pm_put_export_json(&it->out, &it->text);
+	if (file)
+		pm_str_printable(&it->text, file, strlen(file));
+	else
+		pm_put_export_module(&it->text, profile,
+				     profile->functions.data[at->function].module);
+	pm_str_puts(&it->out, ",\"file\":");
+	pm_put_export_json(&it->out, &it->text);
+	pm_str_putc(&it->out, '}');
+	pm_flush_some(&it->out, it->to);
+}
+
+static void put_frames(struct speedscope *it)
+{
+	const struct pm_profile *profile = it->profile;
+
+	for (size_t i = 0; i < profile->stacks.len; i++) {
+		const struct pm_profile_frame *frame =
+			&profile->frames.data[profile->stacks.data[i].frame];
+
+		for (uint32_t l = 0; it->export.stacks[i] && l < frame->levels; l++)
+			put_frame(it, profile->levels.data[frame->first_level + l]);
+	}
+}
+
+static int put_stack(struct speedscope *it, uint32_t stack)
+{
+	const struct pm_profile *profile = it->profile;
+
+	pm_vec_clear(&it->chain);
+	for (uint32_t at = stack; at != PM_PROFILE_NONE;
+	     at = profile->stacks.data[at].parent)
+		for (uint32_t l = 0; l < pm_profile_levels(profile, at); l++)
+			if (pm_vec_push(&it->chain, it->frames[pm_profile_level_function(
+							    profile, at, l)] -
+							    1) < 0)
+				return -ENOMEM;
+	pm_str_putc(&it->out, '[');
+	for (size_t i = it->chain.len; i-- > 0;) {
+		pm_str_u64(&it->out, it->chain.data[i]);
+		if (i > 0)
+			pm_str_putc(&it->out, ',');
+	}
+	pm_str_putc(&it->out, ']');
+	return 0;
+}
+
+static void put_profile_head(struct speedscope *it, const struct pm_export_run *run)
+{
+	const struct pm_profile *profile = it->profile;
+	const struct pm_profile_thread *thread = &profile->threads.data[run->thread];
+
+	pm_put_export_comm(&it->text, thread);
+	if (thread->tid != PM_FILE_NONE)
+		pm_str_printf(&it->text, " (tid %u)", thread->tid);
+	if (it->export.end - it->export.first > 1)
+		pm_str_printf(&it->text, " %s", pm_export_event(&it->export, run->event));
+	pm_str_puts(&it->out, "{\"type\":\"sampled\",\"name\":");
+	pm_put_export_json(&it->out, &it->text);
+	pm_str_puts(&it->out, ",\"unit\":");
+	pm_str_puts(&it->out, pm_event_in_ns(&profile->events.data[run->event])
+				      ? "\"nanoseconds\""
+				      : "\"none\"");
+	pm_str_puts(&it->out, ",\"startValue\":0,\"endValue\":");
+	pm_str_u64(&it->out, run->period);
+}
+
+/* A stack that follows itself is written once, with both weights. */
+static bool next_weight(const struct speedscope *it, const struct pm_export_run *run,
+			size_t *at, uint32_t *stack, uint64_t *weight)
+{
+	struct pm_weight sum = { 0 };
+
+	if (*at == run->len)
+		return false;
+	*stack = pm_export_cell(&it->export, it->order.order.data[run->first + *at])
+			 ->stack;
+	for (; *at < run->len; (*at)++) {
+		uint32_t sample = it->order.order.data[run->first + *at];
+		struct pm_weight one = {
+			.period = it->profile->samples.data[sample].period,
+		};
+
+		if (pm_export_cell(&it->export, sample)->stack != *stack)
+			break;
+		pm_weight_add(&sum, &one);
+	}
+	*weight = sum.period;
+	return true;
+}
+
+static int put_profile(struct speedscope *it, const struct pm_export_run *run)
+{
+	uint64_t weight;
+	uint32_t stack;
+	const char *comma = "";
+
+	put_profile_head(it, run);
+	pm_str_puts(&it->out, ",\n\"samples\":[");
+	for (size_t at = 0; next_weight(it, run, &at, &stack, &weight); comma = ",\n") {
+		pm_str_puts(&it->out, comma);
+		if (put_stack(it, stack) < 0)
+			return -ENOMEM;
+		pm_flush_some(&it->out, it->to);
+	}
+	comma = "";
+	pm_str_puts(&it->out, "],\n\"weights\":[");
+	for (size_t at = 0; next_weight(it, run, &at, &stack, &weight); comma = ",") {
+		pm_str_puts(&it->out, comma);
+		pm_str_u64(&it->out, weight);
+		pm_flush_some(&it->out, it->to);
+	}
+	pm_str_puts(&it->out, "]}");
+	return 0;
+}
+
+static size_t heaviest(const struct speedscope *it)
+{
+	const struct pm_export_run *runs = it->order.runs.data;
+	size_t best = 0;
+
+	for (size_t i = 1; i < it->order.runs.len && runs[i].event == runs[0].event; i++)
+		if (runs[i].period > runs[best].period)
+			best = i;
+	return best;
+}
+
+static int put_document(struct speedscope *it)
+{
+	struct pm_str *out = &it->out;
+
+	pm_str_puts(out, "{\"$schema\":\"https://www.speedscope.app/"
+			 "file-format-schema.json\",\n\"exporter\":\"pmreport@" PM_VERSION
+			 "\",\n\"name\":");
+	pm_put_export_command(&it->text, it->profile);
+	if (it->text.len == 0)
+		pm_str_puts(&it->text, "pmrec");
+	pm_put_export_json(out, &it->text);
+	pm_str_printf(out, ",\n\"activeProfileIndex\":%zu", heaviest(it));
+	/* Not of the format, which has no room for them; its readers pass them over. */
+	pm_str_puts(out, ",\n\"notes\":[");
+	for (uint32_t i = 0; i < it->export.notes.starts.len; i++) {
+		pm_str_puts(out, i > 0 ? ",\n" : "\n");
+		pm_str_json(out, pm_strings_get(&it->export.notes, i));
+	}
+	pm_str_puts(out, "],\n\"shared\":{\"frames\":[");
+	put_frames(it);
+	pm_str_puts(out, "]},\n\"profiles\":[");
+	for (size_t i = 0; i < it->order.runs.len; i++) {
+		pm_str_puts(out, i > 0 ? ",\n" : "\n");
+		if (put_profile(it, &it->order.runs.data[i]) < 0)
+			return -ENOMEM;
+	}
+	pm_str_puts(out, "]}\n");
+	return 0;
+}
+
+int pm_output_speedscope(const struct pm_report *report, FILE *to, struct pm_error *err)
+{
+	PM_CLEANUP(speedscope_release)
+	struct speedscope it = { .profile = report->profile, .to = to };
+	int r = pm_export_init(&it.export, report, err);
+
+	if (r < 0)
+		return r;
+	it.frames = calloc(report->profile->functions.len + 1, sizeof(*it.frames));
+	it.files = pm_export_files(report->profile);
+	if (!it.frames || !it.files || pm_export_order_init(&it.order, &it.export) < 0 ||
+	    put_document(&it) < 0)
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	return pm_flush_all(&it.out, to, err);
+}
