@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "pm/annotate.h"
 #include "pm/base.h"
 #include "pm/profile.h"
 
@@ -15,6 +16,13 @@ enum pm_report_show {
 	PM_SHOW_BOTTOM_UP,
 	PM_SHOW_CALLERS, /* of `function` */
 	PM_SHOW_CALLEES,
+	PM_SHOW_ANNOTATE, /* lines and instructions of `function` */
+};
+
+enum pm_annotate_show {
+	PM_ANNOTATE_BOTH,
+	PM_ANNOTATE_SOURCE, /* lines only: no binary is looked for */
+	PM_ANNOTATE_CODE, /* instructions only */
 };
 
 #define PM_LIMIT_DEFAULT (-1.0)
@@ -31,8 +39,10 @@ struct pm_report {
 	enum pm_key more_keys[PM_KEYS_MAX - 1]; /* several: its rows are combinations */
 	uint32_t more_keys_len;
 	bool by_total; /* sort tables by total, not by self */
-	const char *function; /* for callers and callees, see pm_function_set */
+	const char *function; /* for callers, callees, annotate: see pm_function_set */
 	double limit; /* percent below which rows and branches are left out */
+	enum pm_annotate_show annotate;
+	struct pm_annotate_search search; /* for sources and binaries to annotate */
 	/* Text for people only. */
 	const char *file; /* to name in suggested commands; NULL: the default file */
 	bool quiet; /* only the data */

@@ -40,26 +40,31 @@ static void put_tame(struct pm_str *out, const char *text)
 	}
 }
 
-static void put_text(struct csv *csv, const char *text)
+void pm_put_field(struct pm_str *str, const char *text, const char *separator)
 {
 	struct pm_str tame = { 0 };
 
-	separate(csv);
 	put_tame(&tame, text);
 	text = tame.failed || !tame.data ? "" : tame.data;
-	if (!strpbrk(text, "\"\n") && !strstr(text, csv->separator)) {
-		pm_str_puts(&csv->out, text);
+	if (!strpbrk(text, "\"\n") && !strstr(text, separator)) {
+		pm_str_puts(str, text);
 	} else {
-		pm_str_putc(&csv->out, '"');
+		pm_str_putc(str, '"');
 		for (const char *c = text; *c; c++) {
 			if (*c == '"')
-				pm_str_putc(&csv->out, '"');
-			pm_str_putc(&csv->out, *c);
+				pm_str_putc(str, '"');
+			pm_str_putc(str, *c);
 		}
-		pm_str_putc(&csv->out, '"');
+		pm_str_putc(str, '"');
 	}
-	csv->out.failed |= tame.failed;
+	str->failed |= tame.failed;
 	pm_str_release(&tame);
+}
+
+static void put_text(struct csv *csv, const char *text)
+{
+	separate(csv);
+	pm_put_field(&csv->out, text, csv->separator);
 }
 
 static void put_number(struct csv *csv, uint64_t number)
@@ -222,8 +227,13 @@ int pm_output_csv(const struct pm_report *report, const char *separator, FILE *t
 			return r;
 		}
 		csv.section = &section;
-		r = report->show == PM_SHOW_TABLE ? put_table(&csv, event == first, limit)
-						  : put_tree(&csv, event == first, limit);
+		if (report->show == PM_SHOW_ANNOTATE)
+			r = pm_csv_annotate(&csv.out, to, separator, &section,
+					    event == first);
+		else
+			r = report->show == PM_SHOW_TABLE
+				    ? put_table(&csv, event == first, limit)
+				    : put_tree(&csv, event == first, limit);
 	}
 	if (r < 0) {
 		pm_str_release(&csv.out);

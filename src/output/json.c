@@ -202,6 +202,7 @@ static const char *show_name(enum pm_report_show show)
 	case PM_SHOW_CALLEES:
 		return "callees";
 	case PM_SHOW_TABLE:
+	case PM_SHOW_ANNOTATE:
 		break;
 	}
 	return "";
@@ -320,8 +321,11 @@ int pm_output_json(const struct pm_report *report, FILE *to, struct pm_error *er
 		json.section = &section;
 		put(&json, event == first ? "\n" : ",\n");
 		put_event(&json);
-		r = report->show == PM_SHOW_TABLE ? put_table(&json, limit)
-						  : put_tree(&json, limit);
+		if (report->show == PM_SHOW_ANNOTATE)
+			r = pm_json_annotate(&json.out, to, &section);
+		else
+			r = report->show == PM_SHOW_TABLE ? put_table(&json, limit)
+							  : put_tree(&json, limit);
 		put(&json, "}");
 	}
 	if (r < 0) {

@@ -10,7 +10,8 @@
 struct pm_section {
 	const struct pm_report *report;
 	struct pm_view *view;
-	struct pm_function_set only; /* empty unless callers or callees */
+	struct pm_function_set only; /* empty unless callers, callees or annotate */
+	struct pm_annotate_choices choices; /* annotate; none if the event has none */
 	struct pm_table functions; /* by self; for text only, made when first asked for */
 	bool functions_made;
 };
@@ -134,8 +135,16 @@ void pm_text_event_warnings(const struct pm_text *text, struct pm_section *secti
 int pm_text_table(struct pm_text *text, struct pm_section *section);
 int pm_text_tree(struct pm_text *text, const struct pm_section *section);
 int pm_text_hottest(struct pm_text *text, const struct pm_section *section);
+int pm_text_annotate(struct pm_text *text, const struct pm_section *section);
 
 /* ---- text for programs ------------------------------------------------------------------- */
+
+/* @text as a field of a line, quoted where @separator makes that necessary. */
+void pm_put_field(struct pm_str *str, const char *text, const char *separator);
+/* The function that the section annotates, as members of its event, or as lines. */
+int pm_json_annotate(struct pm_str *out, FILE *to, const struct pm_section *section);
+int pm_csv_annotate(struct pm_str *out, FILE *to, const char *separator,
+		    const struct pm_section *section, bool titles);
 
 /* Collects lines and hands them on in large pieces. */
 void pm_flush_some(struct pm_str *str, FILE *to);

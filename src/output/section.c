@@ -53,11 +53,19 @@ int pm_section_init(struct pm_section *ret, const struct pm_report *report,
 
 	r = pm_view_new(&section.view, report->profile, event, report->filter, err);
 	if (r == 0 &&
-	    (report->show == PM_SHOW_CALLERS || report->show == PM_SHOW_CALLEES)) {
+	    (report->show == PM_SHOW_CALLERS || report->show == PM_SHOW_CALLEES ||
+	     report->show == PM_SHOW_ANNOTATE)) {
 		r = pm_function_set_init(&section.only, report->profile, report->function,
 					 err);
 		if (r == 0 && section.only.names > 1)
 			r = ambiguous(&section, err);
+	}
+	if (r == 0 && report->show == PM_SHOW_ANNOTATE) {
+		r = pm_annotate_choose(&section.choices, section.view, report->function,
+				       err);
+		/* Another event may have it. */
+		if (r == -ENOENT)
+			r = 0;
 	}
 	if (r < 0)
 		return r;
@@ -70,6 +78,7 @@ void pm_section_release(struct pm_section *section)
 {
 	pm_view_free(section->view);
 	pm_function_set_release(&section->only);
+	pm_annotate_choices_release(&section->choices);
 	pm_table_release(&section->functions);
 }
 

@@ -332,6 +332,8 @@ static int section_body(struct pm_text *text, struct pm_section *section)
 		return 0;
 	if (!report->quiet)
 		fputc('\n', text->to);
+	if (report->show == PM_SHOW_ANNOTATE)
+		return pm_text_annotate(text, section);
 	if (report->show != PM_SHOW_TABLE)
 		return pm_text_tree(text, section);
 	r = pm_text_table(text, section);

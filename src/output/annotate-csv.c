@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/* An annotated function as fields: one line for each line and each instruction with samples. */
+#include "annotate-internal.h"
+
+#include <string.h>
+
+struct csv {
+	const struct pm_annotation *a;
+	const char *separator;
+	FILE *to;
+	struct pm_str *out;
+	bool inside; /* of a line, behind a field */
+};
+
+static void put_text(struct csv *csv, const char *text)
+{
+	if (csv->inside)
+		pm_str_puts(csv->out, csv->separator);
+	csv->inside = true;
+	pm_put_field(csv->out, text ? text : "", csv->separator);
+}
+
+static void put_number(struct csv *csv, uint64_t number, bool known)
+{
+	char digits[24] = "";
+
+	if (known)
+		snprintf(digits, sizeof(digits), "%llu", (unsigned long long)number);
+	put_text(csv, digits);
+}
+
+static void put_percent(struct csv *csv, const struct pm_weight *part,
+			const struct pm_weight *whole)
+{
+	char digits[24];
+
+	snprintf(digits, sizeof(digits), "%.4f", pm_weight_percent(part, whole));
+	put_text(csv, digits);
+}
+
+static void begin(struct csv *csv, const char *what, const struct pm_weight *self,
+		  const struct pm_weight *total)
+{
+	const struct pm_section *section = csv->a->section;
+	const struct pm_profile *profile = section->report->profile;
+	const struct pm_profile_function *function =
+		&profile->functions.data[csv->a->function];
+	struct pm_str event = { 0 };
+
+	pm_put_event(&event, profile, section->view->event);
+	put_text(csv, event.failed ? NULL : event.data);
+	csv->out->failed |= event.failed;
+	pm_str_release(&event);
+	put_percent(csv, self, &csv->a->own);
+	put_percent(csv, total, &csv->a->lines.total);
+	put_number(csv, self->samples, true);
+	put_number(csv, total->samples, true);
+	put_number(csv, self->period, true);
+	put_number(csv, total->period, true);
+	put_text(csv, function->name);
+	put_text(csv, pm_profile_module_name(profile, function->module));
+	put_text(csv, what);
+}
+
+static void end(struct csv *csv)
+{
+	pm_str_putc(csv->out, '\n');
+	csv->inside = false;
+	pm_flush_some(csv->out, csv->to);
+}
+
+static void put_line(struct csv *csv, const struct pm_annotate_line *line)
+{
+	bool known = line->file != PM_PROFILE_NONE;
+	const struct pm_annotation_source *source =
+		known ? &csv->a->sources[line->file] : NULL;
+	struct pm_weight self = line->self;
+	size_t len;
+	const char *bytes =
+		source && source->readable
+			? pm_source_line(&source->source, line->line, &len, NULL)
+			: NULL;
+	PM_AUTO_FREE char *text = bytes ? strndup(bytes, len) : NULL;
+
+	csv->out->failed |= bytes && !text;
+	pm_weight_add(&self, &line->inlined);
+	begin(csv, "line", &self, &line->total);
+	put_text(csv, known ? csv->a->lines.files.data[line->file].path : NULL);
+	put_number(csv, line->line, known);
+	put_text(csv, NULL);
+	put_text(csv, text);
+	end(csv);
+}
+
+static void put_insn(struct csv *csv, const struct pm_annotate_insn *insn)
+{
+	struct pm_str text = { 0 };
+	char address[24];
+
+	snprintf(address, sizeof(address), "0x%llx", (unsigned long long)insn->address);
+	begin(csv, "instruction", &insn->self, &insn->total);
+	put_text(csv, insn->file);
+	put_number(csv, insn->line, insn->line > 0);
+	put_text(csv, address);
+	pm_str_printf(&text, "%s%s%s", insn->mnemonic,
+		      insn->operands[0] != '\0' ? " " : "", insn->operands);
+	put_text(csv, text.failed ? NULL : text.data);
+	csv->out->failed |= text.failed;
+	pm_str_release(&text);
+	end(csv);
+}
+
+int pm_csv_annotate(struct pm_str *out, FILE *to, const char *separator,
+		    const struct pm_section *section, bool titles)
+{
+	static const char *const names[] = {
+		"event",         "self_percent", "total_percent", "self_samples",
+		"total_samples", "self_period",  "total_period",  "function",
+		"module",        "what",         "file",          "line",
+		"address",       "text",
+	};
+	PM_CLEANUP(pm_annotation_release) struct pm_annotation a = { 0 };
+	struct csv csv = { .a = &a, .separator = separator, .to = to, .out = out };
+	int r = 0;
+
+	if (titles) {
+		for (size_t i = 0; i < PM_ARRAY_LEN(names); i++)
+			put_text(&csv, names[i]);
+		end(&csv);
+	}
+	if (section->choices.rows.len > 0)
+		r = pm_annotation_init(&a, section);
+	if (r < 0)
+		return r;
+	if (section->report->annotate != PM_ANNOTATE_CODE)
+		for (size_t i = 0; i < a.lines.lines.len; i++)
+			put_line(&csv, &a.lines.lines.data[i]);
+	for (size_t i = 0; i < a.code.insns.len; i++)
+		if (a.code.insns.data[i].total.samples > 0)
+			put_insn(&csv, &a.code.insns.data[i]);
+	return 0;
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT */
+/* What is known of an annotated function, for all formats. */
+#include "annotate-internal.h"
+
+#include <string.h>
+
+enum {
+	SOURCES_MAX = 16, /* files that are read for one function */
+};
+
+void pm_put_error(struct pm_str *str, const struct pm_error *err, bool fix)
+{
+	if (err->source[0] != '\0') {
+		pm_str_printable(str, err->source, strlen(err->source));
+		pm_str_puts(str, ": ");
+	}
+	pm_str_printable(str, err->text, strlen(err->text));
+	if (fix && err->fix[0] != '\0') {
+		pm_str_puts(str, "; try ");
+		pm_str_printable(str, err->fix, strlen(err->fix));
+	}
+}
+
+/* ---- sources ----------------------------------------------------------------------------- */
+
+static int read_sources(struct pm_annotation *a)
+{
+	size_t len = a->lines.files.len;
+
+	a->sources = calloc(len + 1, sizeof(*a->sources));
+	if (!a->sources)
+		return -ENOMEM;
+	for (size_t i = 0; i < len; i++) {
+		struct pm_annotation_source *source = &a->sources[i];
+		int r;
+
+		source->why.offset = -1;
+		if (i >= SOURCES_MAX) {
+			pm_error_set(&source->why, -E2BIG,
+				     "not read: the function has code of many files");
+			continue;
+		}
+		r = pm_source_read(&source->source, a->lines.files.data[i].path,
+				   &a->search, &source->why);
+		if (r == -ENOMEM)
+			return r;
+		source->readable = r == 0;
+	}
+	return 0;
+}
+
+/* ---- instructions ------------------------------------------------------------------------ */
+
+static int compare_places(const void *a, const void *b)
+{
+	const struct pm_annotation_place *x = a, *y = b;
+
+	if (x->file != y->file)
+		return x->file < y->file ? -1 : 1;
+	if (x->line != y->line)
+		return x->line < y->line ? -1 : 1;
+	return (x->insn > y->insn) - (x->insn < y->insn);
+}
+
+static uint32_t find_file(const struct pm_annotation *a, const char *path)
+{
+	for (size_t i = 0; path && i < a->lines.files.len; i++)
+		if (strcmp(a->lines.files.data[i].path, path) == 0)
+			return (uint32_t)i;
+	return PM_PROFILE_NONE;
+}
+
+static int sort_places(struct pm_annotation *a)
+{
+	const char *path = NULL; /* of the instruction before: mostly the same */
+	uint32_t file = PM_PROFILE_NONE;
+
+	for (uint32_t i = 0; i < a->code.insns.len; i++) {
+		const struct pm_annotate_insn *insn = &a->code.insns.data[i];
+
+		if (insn->foreign)
+			continue;
+		if (insn->file != path)
+			file = find_file(a, insn->file);
+		path = insn->file;
+		if (pm_vec_push(&a->places,
+				(struct pm_annotation_place){
+					.file = file,
+					.line = file == PM_PROFILE_NONE ? 0 : insn->line,
+					.insn = i }) < 0)
+			return -ENOMEM;
+	}
+	if (a->places.len > 1)
+		qsort(a->places.data, a->places.len, sizeof(*a->places.data),
+		      compare_places);
+	return 0;
+}
+
+size_t pm_annotation_places_from(const struct pm_annotation *annotation, uint32_t file,
+				 uint32_t line)
+{
+	const struct pm_annotation_place key = { .file = file, .line = line };
+	size_t low = 0, high = annotation->places.len;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (compare_places(&annotation->places.data[mid], &key) < 0)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+static int read_code(struct pm_annotation *a)
+{
+	int r;
+
+	if (a->section->report->annotate == PM_ANNOTATE_SOURCE)
+		return 0;
+	r = pm_annotate_code_init(&a->code, a->section->view, a->function, &a->search,
+				  &a->no_code);
+	a->has_code = r == 0;
+	if (r == -ENOMEM)
+		return r;
+	return a->has_code ? sort_places(a) : 0;
+}
+
+int pm_annotation_init(struct pm_annotation *ret, const struct pm_section *section)
+{
+	PM_CLEANUP(pm_annotation_release)
+	struct pm_annotation a = {
+		.section = section,
+		.search = section->report->search,
+		.function = section->choices.rows.data[0].function,
+		.no_code = { .offset = -1 },
+	};
+	int r;
+
+	if (a.search.recorded_at == 0)
+		a.search.recorded_at = pm_annotate_recorded_at(section->report->profile);
+	r = pm_annotate_lines_init(&a.lines, section->view, &a.function, 1);
+	if (r < 0)
+		return r;
+	a.own = a.lines.self;
+	pm_weight_add(&a.own, &a.lines.inlined);
+	r = read_sources(&a);
+	if (r == 0)
+		r = read_code(&a);
+	if (r < 0)
+		return r;
+	*ret = a;
+	a = (struct pm_annotation){ 0 };
+	return 0;
+}
+
+void pm_annotation_release(struct pm_annotation *annotation)
+{
+	for (size_t i = 0; annotation->sources && i < annotation->lines.files.len; i++)
+		pm_source_release(&annotation->sources[i].source);
+	free(annotation->sources);
+	pm_annotate_lines_release(&annotation->lines);
+	pm_annotate_code_release(&annotation->code);
+	pm_vec_release(&annotation->places);
+}
