@@ -214,7 +214,7 @@ static int keep_sample(struct pm_loader *loader, const struct pm_file_sample *sa
 		.first_field = (uint32_t)profile->fields.len,
 	};
 
-	if (loader->options->keep_fields) {
+	if (loader->options->keep_samples && loader->options->keep_fields) {
 		if (sample->fields_len > UINT32_MAX - profile->fields.len)
 			return -ENOMEM;
 		for (size_t i = 0; i < sample->fields_len; i++) {

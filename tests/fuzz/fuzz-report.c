@@ -51,6 +51,27 @@ static void write_report(const struct pm_report *report, unsigned format, bool p
 	free(text);
 }
 
+/* What the contract promises of kept samples: in order, whole, and of nothing unknown. */
+static void check_samples(const struct pm_profile *profile,
+			  const struct pm_profile_options *options)
+{
+	uint64_t samples = 0, before = 0;
+
+	for (size_t i = 0; i < profile->samples.len; i++) {
+		const struct pm_profile_sample *sample = &profile->samples.data[i];
+
+		if (sample->time_ns < before || sample->cell >= profile->cells.len ||
+		    sample->period == 0 || sample->fields > profile->fields.len ||
+		    sample->first_field > profile->fields.len - sample->fields)
+			abort();
+		before = sample->time_ns;
+	}
+	for (size_t i = 0; i < profile->events.len; i++)
+		samples += profile->events.data[i].total.samples;
+	if (profile->samples.len != (options->keep_samples ? samples : 0))
+		abort();
+}
+
 static void report_all(const struct pm_profile *profile, uint8_t choice)
 {
 	static const char *const functions[] = { "main", ".", "f", "" };
@@ -94,9 +115,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	options.time_set = data[1] & 2;
 	options.time_percent = data[1] & 4;
 	options.time_to = 50;
+	options.keep_samples = data[1] & 8;
+	options.keep_fields = data[1] & 16;
 	if (pm_file_reader_open_memory(&reader, data + 2, size - 2, NULL) < 0)
 		return 0;
 	if (pm_profile_load(&profile, reader, &options, NULL) == 0) {
+		check_samples(profile, &options);
 		/* A few bytes can describe stacks whose trees fill the memory. */
 		if (profile->stacks.len < 4096 && profile->levels.len < 4096 &&
 		    profile->events.len < 64)
