@@ -86,6 +86,11 @@ int pm_output_speedscope(const struct pm_report *report, FILE *to, struct pm_err
 int pm_output_callgrind(const struct pm_report *report, FILE *to, struct pm_error *err);
 /* (S) As `perf script` prints samples, for what reads that. */
 int pm_output_perf_script(const struct pm_report *report, FILE *to, struct pm_error *err);
+/*
+ * One HTML file that holds the recording and the program to look at it; with report->base,
+ * compared with that. Needs kept samples for what is about time.
+ */
+int pm_output_html(const struct pm_report *report, FILE *to, struct pm_error *err);
 
 /* ---- words --------------------------------------------------------------------------- */
 

@@ -22,7 +22,11 @@ struct pm_notes {
 	bool failed; /* memory: some are missing */
 };
 
+void pm_notes_add(struct pm_notes *notes, enum pm_note_level level, const char *format,
+		  ...) PM_PRINTF(3, 4);
 /* About the file, and about one event of it. */
 void pm_notes_add_file(struct pm_notes *notes);
 void pm_notes_add_event(struct pm_notes *notes, struct pm_section *section);
 void pm_notes_release(struct pm_notes *notes);
+/* An event, its samples and what part of them is lost, truncated, unknown: one line. */
+void pm_put_event_line(struct pm_str *str, const struct pm_section *section);

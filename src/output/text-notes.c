@@ -13,8 +13,8 @@ enum {
 #define MUCH_PERCENT 5.0
 #define MOST_PERCENT 50.0
 
-static void PM_PRINTF(3, 4)
-	note(struct pm_notes *notes, enum pm_note_level level, const char *format, ...)
+void pm_notes_add(struct pm_notes *notes, enum pm_note_level level, const char *format,
+		  ...)
 {
 	char words[1024];
 	struct pm_note one = { .level = level };
@@ -70,9 +70,9 @@ static void warn_substituted(struct pm_notes *notes)
 		/* An alias, or the same event without the kernel, is told by the heading. */
 		if (strncmp(event->requested, event->name, strlen(event->name)) == 0)
 			continue;
-		note(notes, PM_NOTE_WARN,
-		     "event %s was not available: %s was used instead", event->requested,
-		     event->actual);
+		pm_notes_add(notes, PM_NOTE_WARN,
+			     "event %s was not available: %s was used instead",
+			     event->requested, event->actual);
 	}
 }
 
@@ -85,10 +85,11 @@ static void warn_lost(struct pm_notes *notes)
 		return;
 	percent = 100.0 * (double)info->lost /
 		  ((double)info->lost + (double)info->read_samples);
-	note(notes, percent > MUCH_PERCENT ? PM_NOTE_BAD : PM_NOTE_WARN,
-	     "%llu samples were lost (%.1f%%), because the buffers were full; record with "
-	     "more of them (pmrec -m PAGES), or less often (pmrec -F HZ)",
-	     (unsigned long long)info->lost, percent);
+	pm_notes_add(
+		notes, percent > MUCH_PERCENT ? PM_NOTE_BAD : PM_NOTE_WARN,
+		"%llu samples were lost (%.1f%%), because the buffers were full; record with "
+		"more of them (pmrec -m PAGES), or less often (pmrec -F HZ)",
+		(unsigned long long)info->lost, percent);
 }
 
 static void warn_signal(struct pm_notes *notes)
@@ -99,8 +100,9 @@ static void warn_signal(struct pm_notes *notes)
 				   : NULL;
 
 	if (info->signalled)
-		note(notes, PM_NOTE_WARN, "the program was ended by signal %u%s%s",
-		     info->exit, name ? ", SIG" : "", name ? name : "");
+		pm_notes_add(notes, PM_NOTE_WARN,
+			     "the program was ended by signal %u%s%s", info->exit,
+			     name ? ", SIG" : "", name ? name : "");
 }
 
 void pm_notes_add_file(struct pm_notes *notes)
@@ -110,29 +112,31 @@ void pm_notes_add_file(struct pm_notes *notes)
 
 	warn_substituted(notes);
 	for (size_t i = 0; i < profile->notes.len && i < NOTES_MAX; i++)
-		note(notes, PM_NOTE_WARN, "%s", profile->notes.data[i]);
+		pm_notes_add(notes, PM_NOTE_WARN, "%s", profile->notes.data[i]);
 	if (profile->notes.len > NOTES_MAX)
-		note(notes, PM_NOTE_WARN, "%zu more notes are in the file",
-		     profile->notes.len - NOTES_MAX);
+		pm_notes_add(notes, PM_NOTE_WARN, "%zu more notes are in the file",
+			     profile->notes.len - NOTES_MAX);
 	if (info->cut)
-		note(notes, PM_NOTE_BAD,
-		     "the file is cut short: the recorder was stopped before it could "
-		     "finish, or records still. Everything up to there is counted%s",
-		     info->symbols == 0
-			     ? "; names of functions, written at the end, are missing"
-			     : "");
+		pm_notes_add(
+			notes, PM_NOTE_BAD,
+			"the file is cut short: the recorder was stopped before it could "
+			"finish, or records still. Everything up to there is counted%s",
+			info->symbols == 0
+				? "; names of functions, written at the end, are missing"
+				: "");
 	else if (info->footer_samples != info->read_samples)
-		note(notes, PM_NOTE_BAD,
-		     "the recorder wrote %llu samples, but the file has %llu",
-		     (unsigned long long)info->footer_samples,
-		     (unsigned long long)info->read_samples);
+		pm_notes_add(notes, PM_NOTE_BAD,
+			     "the recorder wrote %llu samples, but the file has %llu",
+			     (unsigned long long)info->footer_samples,
+			     (unsigned long long)info->read_samples);
 	warn_signal(notes);
 	warn_lost(notes);
 	if (info->throttled > 0)
-		note(notes, PM_NOTE_WARN,
-		     "the kernel throttled the sampling %llu times: the rate was too high "
-		     "for this machine; record less often (pmrec -F HZ)",
-		     (unsigned long long)info->throttled);
+		pm_notes_add(
+			notes, PM_NOTE_WARN,
+			"the kernel throttled the sampling %llu times: the rate was too high "
+			"for this machine; record less often (pmrec -F HZ)",
+			(unsigned long long)info->throttled);
 }
 
 /* ---- about an event ---------------------------------------------------------------------- */
@@ -146,29 +150,33 @@ static void warn_none(struct pm_notes *notes, const struct pm_section *section)
 	struct pm_str ran = { 0 };
 
 	if (section->view->all.samples > 0) {
-		note(notes, PM_NOTE_BAD, "none of the %llu samples passes the filters",
-		     (unsigned long long)section->view->all.samples);
+		pm_notes_add(notes, PM_NOTE_BAD,
+			     "none of the %llu samples passes the filters",
+			     (unsigned long long)section->view->all.samples);
 		return;
 	}
 	if (notes->report->time && info->read_samples > 0) {
-		note(notes, PM_NOTE_BAD, "no sample of this event in that time");
+		pm_notes_add(notes, PM_NOTE_BAD, "no sample of this event in that time");
 		return;
 	}
 	if (noted(profile, "no samples", ""))
 		return; /* the recorder knows more */
 	pm_put_duration(&ran, info->cpu_known ? info->cpu_ns : info->duration_ns);
 	if (event->by_frequency)
-		note(notes, PM_NOTE_BAD,
-		     "no samples: the program ran for %s%s, and %llu samples a second were "
-		     "asked for; record more often (pmrec -F max), or for longer",
-		     ran.failed ? "?" : ran.data, info->cpu_known ? " of CPU time" : "",
-		     (unsigned long long)event->rate);
+		pm_notes_add(
+			notes, PM_NOTE_BAD,
+			"no samples: the program ran for %s%s, and %llu samples a second were "
+			"asked for; record more often (pmrec -F max), or for longer",
+			ran.failed ? "?" : ran.data,
+			info->cpu_known ? " of CPU time" : "",
+			(unsigned long long)event->rate);
 	else
-		note(notes, PM_NOTE_BAD,
-		     "no samples: %s happened less than %llu times in %s; ask for a smaller "
-		     "period (pmrec -c N)",
-		     event->actual, (unsigned long long)event->rate,
-		     ran.failed ? "?" : ran.data);
+		pm_notes_add(
+			notes, PM_NOTE_BAD,
+			"no samples: %s happened less than %llu times in %s; ask for a smaller "
+			"period (pmrec -c N)",
+			event->actual, (unsigned long long)event->rate,
+			ran.failed ? "?" : ran.data);
 	pm_str_release(&ran);
 }
 
@@ -209,19 +217,24 @@ static void warn_incomplete(struct pm_notes *notes, const struct pm_section *sec
 		if (percent <= MUCH_PERCENT || !pm_stop_is_incomplete(stop))
 			continue;
 		if (strcmp(stop, "truncated") != 0)
-			note(notes, percent > MOST_PERCENT ? PM_NOTE_BAD : PM_NOTE_WARN,
-			     "%.1f%% of the stacks lack callers: %s", percent,
-			     stop_in_words(stop));
+			pm_notes_add(notes,
+				     percent > MOST_PERCENT ? PM_NOTE_BAD : PM_NOTE_WARN,
+				     "%.1f%% of the stacks lack callers: %s", percent,
+				     stop_in_words(stop));
 		else if (profile->info.stack_bytes < STACK_MAX)
-			note(notes, percent > MOST_PERCENT ? PM_NOTE_BAD : PM_NOTE_WARN,
-			     "%.1f%% of the stacks are cut off after %u bytes; record with "
-			     "pmrec --stack-bytes %d",
-			     percent, profile->info.stack_bytes, STACK_MAX);
+			pm_notes_add(
+				notes,
+				percent > MOST_PERCENT ? PM_NOTE_BAD : PM_NOTE_WARN,
+				"%.1f%% of the stacks are cut off after %u bytes; record with "
+				"pmrec --stack-bytes %d",
+				percent, profile->info.stack_bytes, STACK_MAX);
 		else
-			note(notes, percent > MOST_PERCENT ? PM_NOTE_BAD : PM_NOTE_WARN,
-			     "%.1f%% of the stacks are deeper than the %u bytes that the "
-			     "kernel copies: their outer callers are missing",
-			     percent, profile->info.stack_bytes);
+			pm_notes_add(
+				notes,
+				percent > MOST_PERCENT ? PM_NOTE_BAD : PM_NOTE_WARN,
+				"%.1f%% of the stacks are deeper than the %u bytes that the "
+				"kernel copies: their outer callers are missing",
+				percent, profile->info.stack_bytes);
 	}
 }
 
@@ -307,8 +320,9 @@ static void warn_unknown(struct pm_notes *notes, struct pm_section *section)
 		found++;
 	}
 	if (!culprits.failed && culprits.len > 0)
-		note(notes, percent > MOST_PERCENT ? PM_NOTE_BAD : PM_NOTE_WARN,
-		     "%.1f%% in functions without a name: %s", percent, culprits.data);
+		pm_notes_add(notes, percent > MOST_PERCENT ? PM_NOTE_BAD : PM_NOTE_WARN,
+			     "%.1f%% in functions without a name: %s", percent,
+			     culprits.data);
 	pm_str_release(&culprits);
 }
 
@@ -334,9 +348,9 @@ static void warn_idle(struct pm_notes *notes, const struct pm_section *section)
 	}
 	percent = pm_weight_percent(&idle, &view->total);
 	if (name && percent > MUCH_PERCENT)
-		note(notes, PM_NOTE_WARN,
-		     "%.1f%% is the idle task: --comm '!%s' leaves it out", percent,
-		     name);
+		pm_notes_add(notes, PM_NOTE_WARN,
+			     "%.1f%% is the idle task: --comm '!%s' leaves it out",
+			     percent, name);
 }
 
 /* Half the width of a 95 % interval at one half, the worst case: 1.96 / (2 √n). */
@@ -364,18 +378,20 @@ void pm_notes_add_event(struct pm_notes *notes, struct pm_section *section)
 	if (view->total.samples < FEW_SAMPLES &&
 	    (event->by_frequency || event->rate != 1) &&
 	    view->total.period != view->total.samples)
-		note(notes, PM_NOTE_WARN,
-		     "only %llu sample%s: percentages are good to about %s%.0f points; record "
-		     "for longer or more often (pmrec -F HZ)",
-		     (unsigned long long)view->total.samples,
-		     view->total.samples == 1 ? "" : "s",
-		     notes->report->ascii ? "+-" : "±",
-		     points_of_doubt(view->total.samples));
+		pm_notes_add(
+			notes, PM_NOTE_WARN,
+			"only %llu sample%s: percentages are good to about %s%.0f points; record "
+			"for longer or more often (pmrec -F HZ)",
+			(unsigned long long)view->total.samples,
+			view->total.samples == 1 ? "" : "s",
+			notes->report->ascii ? "+-" : "±",
+			points_of_doubt(view->total.samples));
 	if (view->profile->latency && !event->divided)
-		note(notes, PM_NOTE_WARN,
-		     "%s is not sampled by time: no shares of wall-clock time, but of all "
-		     "that was counted",
-		     event->actual);
+		pm_notes_add(
+			notes, PM_NOTE_WARN,
+			"%s is not sampled by time: no shares of wall-clock time, but of all "
+			"that was counted",
+			event->actual);
 	warn_idle(notes, section);
 	warn_incomplete(notes, section);
 	warn_unknown(notes, section);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The report for people: heading, what to be wary of, the data, what to ask next. */
-#include "output-internal.h"
+#include "notes.h"
 
 #include <string.h>
 
@@ -199,27 +199,33 @@ static void put_filter(struct pm_str *str, const struct pm_section *section)
 		      pm_weight_percent(&view->total, &view->all));
 }
 
-void pm_text_event_heading(const struct pm_text *text, const struct pm_section *section)
+void pm_put_event_line(struct pm_str *str, const struct pm_section *section)
 {
 	const struct pm_view *view = section->view;
 	struct pm_weight truncated = weight_of_stop(section, "truncated");
 	struct pm_weight incomplete = weight_of_stop(section, NULL);
-	struct pm_str line = { 0 }, filter = { 0 };
 
-	put_event(&line, section);
-	put_lost(&line, section);
+	put_event(str, section);
+	put_lost(str, section);
 	if (view->total.samples > 0) {
-		pm_str_printf(&line, "   truncated %.1f%%",
+		pm_str_printf(str, "   truncated %.1f%%",
 			      pm_weight_percent(&truncated, &view->total));
 		if (view->stitched.samples > 0)
-			pm_str_printf(&line, "   stitched %.1f%%",
+			pm_str_printf(str, "   stitched %.1f%%",
 				      pm_weight_percent(&view->stitched, &view->total));
 		if (incomplete.samples > 0)
-			pm_str_printf(&line, "   incomplete %.1f%%",
+			pm_str_printf(str, "   incomplete %.1f%%",
 				      pm_weight_percent(&incomplete, &view->total));
-		pm_str_printf(&line, "   unknown %.1f%%",
+		pm_str_printf(str, "   unknown %.1f%%",
 			      pm_weight_percent(&view->unknown, &view->total));
 	}
+}
+
+void pm_text_event_heading(const struct pm_text *text, const struct pm_section *section)
+{
+	struct pm_str line = { 0 }, filter = { 0 };
+
+	pm_put_event_line(&line, section);
 	if (!line.failed)
 		pm_text_wrap(text, PM_COLOR_PLAIN, "", 2, 3, line.data);
 	put_filter(&filter, section);

@@ -52,12 +52,19 @@ static int write_perf_script(const struct pm_report_options *options, FILE *to,
 	return pm_output_perf_script(&options->report, to, err);
 }
 
+static int write_html(const struct pm_report_options *options, FILE *to,
+		      struct pm_error *err)
+{
+	return pm_output_html(&options->report, to, err);
+}
+
 /* In the order in which a person is told of them. */
 static const struct pm_report_format formats[] = {
 	{ .name = "text", .shows = true, .write = write_text },
 	{ .name = "csv", .shows = true, .write = write_csv },
 	{ .name = "json", .shows = true, .write = write_json },
 	{ .name = "folded", .one_event = true, .write = write_folded },
+	{ .name = "html", .samples = true, .write = write_html },
 	{ .name = "pprof",
 	  .write = write_pprof,
 	  .binary = "profile.pb.gz",

@@ -1,0 +1,508 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The page's data as JSON. What grows with the recording are numbers: LEB128 in base64, a
+ * fifth of what digits take. data.js reads it.
+ */
+#include "html-internal.h"
+
+#include <string.h>
+
+enum {
+	BUFFER_BYTES = 3 * 1024,
+	VARINT_MAX = 10,
+	UNIT_NS = 1000, /* of times of samples */
+};
+
+struct data {
+	struct pm_page *page;
+	struct pm_str *out;
+	FILE *to;
+	uint8_t bytes[BUFFER_BYTES];
+	size_t len;
+};
+
+/* ---- numbers ----------------------------------------------------------------------------- */
+
+static void encode(struct data *data, size_t len)
+{
+	static const char letters[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	char text[BUFFER_BYTES / 3 * 4];
+	size_t at = 0;
+
+	for (size_t i = 0; i < len; i += 3) {
+		uint32_t word = (uint32_t)data->bytes[i] << 16 |
+				(uint32_t)(i + 1 < len ? data->bytes[i + 1] : 0) << 8 |
+				(uint32_t)(i + 2 < len ? data->bytes[i + 2] : 0);
+
+		text[at++] = letters[word >> 18];
+		text[at++] = letters[word >> 12 & 63];
+		text[at++] = i + 1 < len ? letters[word >> 6 & 63] : '=';
+		text[at++] = i + 2 < len ? letters[word & 63] : '=';
+	}
+	pm_str_append(data->out, text, at);
+	pm_flush_some(data->out, data->to);
+}
+
+static void put_varint(struct data *data, uint64_t value)
+{
+	if (data->len + VARINT_MAX > BUFFER_BYTES) {
+		size_t whole = data->len / 3 * 3;
+
+		encode(data, whole);
+		memmove(data->bytes, data->bytes + whole, data->len - whole);
+		data->len -= whole;
+	}
+	for (; value > 127; value >>= 7)
+		data->bytes[data->len++] = (uint8_t)(value | 128);
+	data->bytes[data->len++] = (uint8_t)value;
+}
+
+/* Ends the list that was begun with @key. */
+static void begin_varints(struct data *data, const char *key)
+{
+	pm_str_puts(data->out, key);
+	pm_str_putc(data->out, '"');
+}
+
+static void end_varints(struct data *data)
+{
+	encode(data, data->len);
+	data->len = 0;
+	pm_str_putc(data->out, '"');
+}
+
+/* ---- texts ------------------------------------------------------------------------------- */
+
+static void put(struct data *data, const char *text)
+{
+	pm_str_puts(data->out, text);
+}
+
+/* As JSON that no script element ends in, and that is valid in older JavaScript, too. */
+static void put_text(struct data *data, const char *key, const char *text)
+{
+	struct pm_str json = { 0 };
+	size_t from = 0;
+
+	put(data, key);
+	pm_str_json(&json, text);
+	data->out->failed |= json.failed;
+	for (size_t i = 0; i < json.len; i++) {
+		const char *c = json.data + i;
+		const char *escape = *c == '<' ? "\\u003c" : NULL;
+		size_t len = 1;
+
+		/* U+2028 and U+2029 */
+		if (strncmp(c, "\xe2\x80\xa8", 3) == 0 ||
+		    strncmp(c, "\xe2\x80\xa9", 3) == 0) {
+			escape = c[2] == '\xa8' ? "\\u2028" : "\\u2029";
+			len = 3;
+		}
+		if (!escape)
+			continue;
+		pm_str_append(data->out, json.data + from, i - from);
+		put(data, escape);
+		i += len - 1;
+		from = i + 1;
+	}
+	if (json.data)
+		pm_str_append(data->out, json.data + from, json.len - from);
+	pm_str_release(&json);
+	pm_flush_some(data->out, data->to);
+}
+
+static void put_number(struct data *data, const char *key, uint64_t number)
+{
+	put(data, key);
+	pm_str_u64(data->out, number);
+}
+
+static void put_number_if(struct data *data, const char *key, bool known, uint64_t number)
+{
+	put(data, key);
+	if (known)
+		pm_str_u64(data->out, number);
+	else
+		put(data, "null");
+}
+
+/* ---- the run ----------------------------------------------------------------------------- */
+
+/* One row of the summary, unless it is unknown. */
+static void put_row(struct data *data, bool *first, const char *label, const char *value)
+{
+	if (!value || value[0] == '\0')
+		return;
+	put_text(data, *first ? "[" : ",[", label);
+	put_text(data, ",", value);
+	put(data, "]");
+	*first = false;
+}
+
+/* The same with a text that was put together. */
+static void put_made(struct data *data, bool *first, const char *label,
+		     struct pm_str *value)
+{
+	data->out->failed |= value->failed;
+	put_row(data, first, label, value->failed ? NULL : value->data);
+	pm_str_release(value);
+	*value = (struct pm_str){ 0 };
+}
+
+static void put_times(struct data *data, bool *first, const struct pm_profile_info *info)
+{
+	struct pm_str value = { 0 };
+
+	pm_put_duration(&value, info->duration_ns);
+	if (info->cut)
+		pm_str_puts(&value, " until the last sample");
+	put_made(data, first, "Wall time", &value);
+	if (info->cpu_known) {
+		pm_put_duration(&value, info->cpu_ns);
+		if (info->duration_ns > 0)
+			pm_str_printf(&value, " (%.2f cores)",
+				      (double)info->cpu_ns / (double)info->duration_ns);
+	} else {
+		pm_str_puts(&value, "unknown");
+	}
+	put_made(data, first, "CPU time", &value);
+	pm_put_count(&value, info->processes);
+	put_made(data, first, "Processes", &value);
+	pm_put_count(&value, info->threads);
+	put_made(data, first, "Threads", &value);
+	if (info->exited || info->signalled) {
+		pm_str_printf(&value, "%s %u", info->signalled ? "signal" : "code",
+			      info->exit);
+		put_made(data, first, "Ended with", &value);
+	}
+}
+
+static void put_machine(struct data *data, bool *first,
+			const struct pm_profile_info *info)
+{
+	struct pm_str value = { 0 };
+
+	put_row(data, first, "Recorded", info->created);
+	put_row(data, first, "Host", info->hostname);
+	put_row(data, first, "Kernel", info->kernel);
+	if (info->cpu_model || info->arch) {
+		pm_str_puts(&value, info->cpu_model ? info->cpu_model : info->arch);
+		if (info->cpus > 0)
+			pm_str_printf(&value, ", %u CPUs", info->cpus);
+		put_made(data, first, "Processor", &value);
+	}
+	put_row(data, first, "Virtual machine", info->virt);
+	if (info->call_graph) {
+		pm_str_puts(&value, info->call_graph);
+		if (strcmp(info->call_graph, "dwarf") == 0 && info->stack_bytes > 0)
+			pm_str_printf(&value, ", %u bytes of each stack",
+				      info->stack_bytes);
+		put_made(data, first, "Call graph", &value);
+	}
+	put_row(data, first, "pmrec", info->pmrec);
+}
+
+static void put_filters(struct data *data, bool *first, const struct pm_report *report)
+{
+	const struct pm_filter *filter = report->filter;
+
+	put_row(data, first, "Only --time", report->time);
+	if (!filter)
+		return;
+	put_row(data, first, "Only --comm", filter->comm);
+	put_row(data, first, "Only --pid", filter->pid);
+	put_row(data, first, "Only --tid", filter->tid);
+	put_row(data, first, "Only --module", filter->module);
+	put_row(data, first, "Only --symbol", filter->symbol);
+}
+
+static void put_summary(struct data *data, const struct pm_report *report)
+{
+	const struct pm_profile *profile = report->profile;
+	struct pm_str title = { 0 };
+	bool first = true;
+
+	pm_put_title(&title, profile);
+	data->out->failed |= title.failed;
+	put_text(data, "\"title\":", title.data ? title.data : "");
+	put(data, ",\n\"summary\":[");
+	put_row(data, &first, "Command", title.data);
+	put_times(data, &first, &profile->info);
+	put_machine(data, &first, &profile->info);
+	put_filters(data, &first, report);
+	put(data, "]");
+	pm_str_release(&title);
+}
+
+static void put_quality(struct data *data, const struct pm_notes *notes)
+{
+	static const char *const levels[] = {
+		[PM_NOTE_GOOD] = "good",
+		[PM_NOTE_WARN] = "warn",
+		[PM_NOTE_BAD] = "bad",
+	};
+
+	put(data, ",\n\"quality\":[");
+	for (size_t i = 0; i < notes->notes.len; i++) {
+		const struct pm_note *note = &notes->notes.data[i];
+
+		put_text(data,
+			 i == 0 ? "{\"level\":" : ",\n{\"level\":", levels[note->level]);
+		put_text(data, ",\"text\":", note->words.data ? note->words.data : "");
+		put(data, "}");
+	}
+	put(data, "]");
+}
+
+/* ---- tables ------------------------------------------------------------------------------ */
+
+static void put_events(struct data *data)
+{
+	const struct pm_profile *profile = data->page->report->profile;
+
+	put(data, ",\n\"events\":[");
+	for (size_t i = 0; i < data->page->events.len; i++) {
+		const struct pm_page_event *row = &data->page->events.data[i];
+		const struct pm_profile_event *event = &profile->events.data[row->event];
+		bool alone = profile->events.len == 1;
+		struct pm_str name = { 0 };
+
+		pm_put_event(&name, profile, row->event);
+		data->out->failed |= name.failed;
+		put_text(data, i == 0 ? "{\"name\":" : ",\n{\"name\":",
+			 name.data ? name.data : "");
+		put_text(data, ",\"requested\":", event->requested);
+		put_text(data, ",\"unit\":", event->unit);
+		put_number(data, ",\"samples\":", row->total.samples);
+		put_number(data, ",\"period\":", row->total.period);
+		put_number_if(data, ",\"lost\":", event->lost_known || alone,
+			      event->lost_known ? event->lost : profile->info.lost);
+		put(data, "}");
+		pm_str_release(&name);
+	}
+	put(data, "]");
+}
+
+static void put_threads(struct data *data)
+{
+	const struct pm_merged *merged = &data->page->merged;
+	const char *before = ",\n\"threads\":[";
+
+	for (size_t i = 0; i < merged->threads.len; i++) {
+		const struct pm_profile_thread *thread = &merged->threads.data[i];
+
+		if (data->page->threads.ids[i] == PM_PROFILE_NONE)
+			continue;
+		put(data, before);
+		put_number_if(data, "{\"pid\":", thread->pid != PM_FILE_NONE,
+			      thread->pid);
+		put_number_if(data, ",\"tid\":", thread->tid != PM_FILE_NONE,
+			      thread->tid);
+		put_text(data, ",\"comm\":", thread->comm);
+		put(data, "}");
+		before = ",\n";
+	}
+	put(data, before[2] == '\0' ? "]" : ",\n\"threads\":[]");
+}
+
+static void put_modules(struct data *data)
+{
+	const struct pm_merged *merged = &data->page->merged;
+
+	put(data, ",\n\"modules\":[");
+	for (size_t i = 0; i < merged->modules.len; i++) {
+		const struct pm_profile_module *module = &merged->modules.data[i];
+
+		put_text(data, i == 0 ? "{\"name\":" : ",\n{\"name\":", module->name);
+		put_text(data, ",\"path\":", module->path);
+		put_text(data, ",\"build_id\":", module->build_id);
+		put_text(data, ",\"kind\":", module->kind);
+		put(data, "}");
+	}
+	put(data, "],\n\"stops\":[null");
+	for (size_t i = 1; i < merged->stops.len; i++)
+		put_text(data, ",", merged->stops.data[i]);
+	put(data, "]");
+}
+
+static void put_functions(struct data *data)
+{
+	const struct pm_merged *merged = &data->page->merged;
+	const uint32_t *ids = data->page->functions.ids;
+	bool first = true;
+
+	put(data, ",\n\"functions\":{\"names\":[");
+	for (size_t i = 0; i < merged->functions.len; i++) {
+		if (ids[i] == PM_PROFILE_NONE)
+			continue;
+		put_text(data, first ? "" : ",\n", merged->functions.data[i].name);
+		first = false;
+	}
+	begin_varints(data, "],\n\"module\":");
+	for (size_t i = 0; i < merged->functions.len; i++) {
+		uint32_t module = merged->functions.data[i].module;
+
+		if (ids[i] != PM_PROFILE_NONE)
+			put_varint(data,
+				   module == PM_PROFILE_NONE ? 0 : (uint64_t)module + 1);
+	}
+	end_varints(data);
+	begin_varints(data, ",\n\"kind\":");
+	for (size_t i = 0; i < merged->functions.len; i++)
+		if (ids[i] != PM_PROFILE_NONE)
+			put_varint(data, merged->functions.data[i].kind);
+	end_varints(data);
+	put(data, "}");
+}
+
+static void put_paths(struct data *data)
+{
+	const struct pm_page *page = data->page;
+
+	put_number(data, ",\n\"paths\":{\"count\":", page->paths.count);
+	begin_varints(data, ",\"data\":");
+	for (size_t i = 0; i < page->merged.paths.len; i++) {
+		const struct pm_path *path = &page->merged.paths.data[i];
+		uint32_t id = page->paths.ids[i];
+
+		if (id == PM_PROFILE_NONE)
+			continue;
+		put_varint(data, path->parent == PM_PROFILE_NONE
+					 ? 0
+					 : id - page->paths.ids[path->parent]);
+		put_varint(data, page->functions.ids[path->function]);
+		put_varint(data, path->inlined);
+	}
+	end_varints(data);
+	put(data, "}");
+}
+
+static void put_cells(struct data *data, const struct pm_page_cells *cells)
+{
+	const struct pm_page *page = data->page;
+
+	put_number(data, ",\n\"cells\":{\"count\":", cells->rows.len);
+	begin_varints(data, ",\"data\":");
+	for (size_t i = 0; i < cells->rows.len; i++) {
+		const struct pm_page_cell *cell = &cells->rows.data[i];
+
+		put_varint(data, cell->event);
+		put_varint(data, page->threads.ids[cell->thread]);
+		put_varint(data, page->paths.ids[cell->path]);
+		put_varint(data, cell->stop);
+		put_varint(data, cell->weight.samples);
+		put_varint(data, cell->weight.period);
+	}
+	end_varints(data);
+	put(data, "}");
+}
+
+static void put_base(struct data *data)
+{
+	const struct pm_page *page = data->page;
+
+	if (!page->report->base) {
+		put(data, ",\n\"base\":null");
+		return;
+	}
+	put(data, ",\n\"base\":{");
+	put_summary(data, &page->base_report);
+	put_quality(data, &page->notes[1]);
+	put(data, ",\n\"events\":[");
+	for (size_t i = 0; i < page->events.len; i++) {
+		put_number(data, i == 0 ? "{\"samples\":" : ",{\"samples\":",
+			   page->events.data[i].base_total.samples);
+		put_number(data, ",\"period\":", page->events.data[i].base_total.period);
+		put(data, "}");
+	}
+	put(data, "]");
+	put_cells(data, &page->cells[1]);
+	put(data, "}");
+}
+
+/* ---- samples ----------------------------------------------------------------------------- */
+
+/* Whether each sample has its cell's mean, which then is all there is to tell. */
+static bool periods_are_means(const struct pm_page *page)
+{
+	const struct pm_profile *profile = page->report->profile;
+
+	for (size_t i = 0; i < profile->samples.len; i++) {
+		uint32_t id = page->cells[0].of[profile->samples.data[i].cell];
+		const struct pm_weight *weight;
+
+		if (id == PM_PROFILE_NONE)
+			continue;
+		weight = &page->cells[0].rows.data[id].weight;
+		if ((__uint128_t)profile->samples.data[i].period * weight->samples !=
+		    weight->period)
+			return false;
+	}
+	return true;
+}
+
+static void put_samples(struct data *data)
+{
+	const struct pm_page *page = data->page;
+	const struct pm_profile *profile = page->report->profile;
+	const uint32_t *cell_of = page->cells[0].of;
+	uint64_t end_ns = profile->info.duration_ns, units = 0;
+	size_t count = 0;
+
+	for (size_t i = 0; i < profile->samples.len; i++)
+		count += cell_of[profile->samples.data[i].cell] != PM_PROFILE_NONE;
+	put_number(data, ",\n\"samples\":{\"count\":", count);
+	put_number(data, ",\"unit_ns\":", UNIT_NS);
+	begin_varints(data, ",\"data\":");
+	for (size_t i = 0; i < profile->samples.len; i++) {
+		const struct pm_profile_sample *sample = &profile->samples.data[i];
+		uint64_t at = sample->time_ns / UNIT_NS;
+
+		if (cell_of[sample->cell] == PM_PROFILE_NONE)
+			continue;
+		put_varint(data, at > units ? at - units : 0);
+		put_varint(data, cell_of[sample->cell]);
+		units = at > units ? at : units;
+		if (sample->time_ns > end_ns)
+			end_ns = sample->time_ns;
+	}
+	end_varints(data);
+	put(data, ",\"periods\":");
+	if (periods_are_means(page)) {
+		put(data, "null");
+	} else {
+		begin_varints(data, "");
+		for (size_t i = 0; i < profile->samples.len; i++)
+			if (cell_of[profile->samples.data[i].cell] != PM_PROFILE_NONE)
+				put_varint(data, profile->samples.data[i].period);
+		end_varints(data);
+	}
+	put_number(data, "},\n\"duration_ns\":", end_ns);
+}
+
+/* ---- all of it --------------------------------------------------------------------------- */
+
+void pm_page_put_data(struct pm_page *page, struct pm_str *out, FILE *to)
+{
+	struct data *data = calloc(1, sizeof(*data));
+
+	if (!data) {
+		out->failed = true;
+		return;
+	}
+	*data = (struct data){ .page = page, .out = out, .to = to };
+	put(data, "{\"format\":\"pmrec-page\",\"version\":1,\n");
+	put_summary(data, page->report);
+	put_quality(data, &page->notes[0]);
+	put_events(data);
+	put_threads(data);
+	put_modules(data);
+	put_functions(data);
+	put_paths(data);
+	put_cells(data, &page->cells[0]);
+	put_base(data);
+	put_samples(data);
+	put(data, ",\n\"sources\":[]}");
+	free(data);
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of the HTML page share. */
+#pragma once
+
+#include "notes.h"
+#include "pm/flame.h"
+
+struct pm_page_event {
+	uint32_t event; /* in the profile */
+	uint32_t base; /* in the base; PM_PROFILE_NONE: it has no such event */
+	struct pm_weight total, base_total; /* of what passed the filter */
+};
+
+/* All samples of one event in one thread with one path and one stop reason. */
+struct pm_page_cell {
+	uint32_t event; /* of the page */
+	uint32_t thread, path, stop; /* merged ids */
+	struct pm_weight weight;
+};
+
+struct pm_page_cells {
+	PM_VEC(struct pm_page_cell) rows;
+	struct pm_index index;
+	uint32_t *of; /* by cell of the profile; PM_PROFILE_NONE: not on the page */
+};
+
+/* New ids, dense, of what is used: the others are left out. */
+struct pm_page_ids {
+	uint32_t *ids; /* by old id, PM_PROFILE_NONE: left out */
+	uint32_t count;
+};
+
+/* What the page has, before it is written. */
+struct pm_page {
+	const struct pm_report *report;
+	struct pm_report base_report;
+	struct pm_merged merged;
+	PM_VEC(struct pm_page_event) events;
+	struct pm_page_cells cells[2];
+	struct pm_notes notes[2];
+	struct pm_page_ids paths, functions, threads;
+	struct pm_str top; /* HTML: the heaviest functions of each event */
+};
+
+/* As the writers of reports. */
+int pm_page_init(struct pm_page *ret, const struct pm_report *report,
+		 struct pm_error *err);
+void pm_page_release(struct pm_page *page);
+/* The event of report->base that is the same as @event; PM_PROFILE_NONE: none. */
+uint32_t pm_base_event(const struct pm_report *report, uint32_t event);
+
+/* The page's data as JSON that can stand in a script element. */
+void pm_page_put_data(struct pm_page *page, struct pm_str *out, FILE *to);
+
+/* What ran: a title for people. */
+void pm_put_title(struct pm_str *str, const struct pm_profile *profile);
+/* Text made printable, with what HTML and XML want escaped. */
+void pm_put_markup(struct pm_str *str, const char *text);
