@@ -10,6 +10,10 @@ enum {
 	OPTION_BOTTOM_UP,
 	OPTION_CALLERS,
 	OPTION_CALLEES,
+	OPTION_ANNOTATE,
+	OPTION_SOURCE,
+	OPTION_ASM,
+	OPTION_SOURCE_DIR,
 	OPTION_BY,
 	OPTION_LATENCY,
 	OPTION_CHILDREN,
@@ -41,6 +45,10 @@ static const struct option long_options[] = {
 	{ "bottom-up", no_argument, NULL, OPTION_BOTTOM_UP },
 	{ "callers", required_argument, NULL, OPTION_CALLERS },
 	{ "callees", required_argument, NULL, OPTION_CALLEES },
+	{ "annotate", required_argument, NULL, OPTION_ANNOTATE },
+	{ "source", no_argument, NULL, OPTION_SOURCE },
+	{ "asm", no_argument, NULL, OPTION_ASM },
+	{ "source-dir", required_argument, NULL, OPTION_SOURCE_DIR },
 	{ "by", required_argument, NULL, OPTION_BY },
 	{ "sort", required_argument, NULL, OPTION_BY },
 	{ "latency", no_argument, NULL, OPTION_LATENCY },
@@ -120,8 +128,8 @@ static int set_show(struct pm_report_options *options, enum pm_report_show show,
 {
 	if (options->report.show != PM_SHOW_TABLE && options->report.show != show)
 		return pm_report_usage(
-			err, "of --tree, --bottom-up, --callers and --callees only "
-			     "one at a time");
+			err, "of --tree, --bottom-up, --callers, --callees and "
+			     "--annotate only one at a time");
 	options->report.show = show;
 	options->report.function = function;
 	return 0;
@@ -139,6 +147,29 @@ static int set_keys(struct pm_report_options *options, const char *value,
 	options->report.more_keys_len = keys.len - 1;
 	memcpy(options->report.more_keys, keys.key + 1,
 	       sizeof(options->report.more_keys));
+	return 0;
+}
+
+static int set_annotate(struct pm_report_options *options, enum pm_annotate_show show,
+			struct pm_error *err)
+{
+	if (options->annotate_set && options->report.annotate != show)
+		return pm_report_usage(err, "either --source or --asm; without them both "
+					    "are shown");
+	options->annotate_set = true;
+	options->report.annotate = show;
+	return 0;
+}
+
+static int add_source_dir(struct pm_report_options *options, const char *rule,
+			  struct pm_error *err)
+{
+	if (rule[0] == '\0' || rule[strlen(rule) - 1] == '=')
+		return pm_report_usage(err, "'%s' names no folder with sources", rule);
+	if (options->report.search.source_dirs_len == PM_ARRAY_LEN(options->source_dirs))
+		return pm_report_usage(err, "at most %zu folders with sources",
+				       PM_ARRAY_LEN(options->source_dirs));
+	options->source_dirs[options->report.search.source_dirs_len++] = rule;
 	return 0;
 }
 
@@ -189,6 +220,14 @@ static int apply(struct pm_report_options *options, int option, const char *valu
 		return set_show(options, PM_SHOW_CALLERS, value, err);
 	case OPTION_CALLEES:
 		return set_show(options, PM_SHOW_CALLEES, value, err);
+	case OPTION_ANNOTATE:
+		return set_show(options, PM_SHOW_ANNOTATE, value, err);
+	case OPTION_SOURCE:
+		return set_annotate(options, PM_ANNOTATE_SOURCE, err);
+	case OPTION_ASM:
+		return set_annotate(options, PM_ANNOTATE_CODE, err);
+	case OPTION_SOURCE_DIR:
+		return add_source_dir(options, value, err);
 	case OPTION_BY:
 	case 's':
 		return set_keys(options, value, err);
@@ -307,9 +346,12 @@ static int check(struct pm_report_options *options, struct pm_error *err)
 			options->format->name);
 	choose_samples(options);
 	if ((options->report.show == PM_SHOW_CALLERS ||
-	     options->report.show == PM_SHOW_CALLEES) &&
+	     options->report.show == PM_SHOW_CALLEES ||
+	     options->report.show == PM_SHOW_ANNOTATE) &&
 	    options->report.function[0] == '\0')
 		return pm_report_usage(err, "the name of the function is empty");
+	if (options->annotate_set && options->report.show != PM_SHOW_ANNOTATE)
+		return pm_report_usage(err, "--source and --asm go with --annotate");
 	return 0;
 }
 
@@ -354,7 +396,9 @@ int pm_report_options_parse(struct pm_report_options *ret, int argc, char **argv
 	if (!options.input)
 		options.input = default_input;
 	r = check(&options, err);
-	if (r == 0)
-		*ret = options;
-	return r;
+	if (r < 0)
+		return r;
+	*ret = options;
+	ret->report.search.source_dirs = ret->source_dirs;
+	return 0;
 }

@@ -37,6 +37,8 @@ struct pm_report_options {
 	bool folded_periods;
 	const char *separator;
 	const char *event;
+	bool annotate_set; /* --source or --asm */
+	const char *source_dirs[16];
 	enum pm_color_wish color;
 	bool width_set;
 	struct pm_profile_options profile;
