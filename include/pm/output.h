@@ -80,6 +80,8 @@ int pm_output_folded(const struct pm_report *report, bool periods, FILE *to,
  */
 /* pprof's profile.proto, in gzip; thus binary. */
 int pm_output_pprof(const struct pm_report *report, FILE *to, struct pm_error *err);
+/* (S) Firefox Profiler's, a thread for each event and thread. */
+int pm_output_firefox(const struct pm_report *report, FILE *to, struct pm_error *err);
 /* (S) speedscope's own, a profile for each event and thread. */
 int pm_output_speedscope(const struct pm_report *report, FILE *to, struct pm_error *err);
 /* Costs by function, line and call, events as columns; threads are added up. */

@@ -34,6 +34,12 @@ static int write_pprof(const struct pm_report_options *options, FILE *to,
 	return pm_output_pprof(&options->report, to, err);
 }
 
+static int write_firefox(const struct pm_report_options *options, FILE *to,
+			 struct pm_error *err)
+{
+	return pm_output_firefox(&options->report, to, err);
+}
+
 static int write_speedscope(const struct pm_report_options *options, FILE *to,
 			    struct pm_error *err)
 {
@@ -69,6 +75,10 @@ static const struct pm_report_format formats[] = {
 	  .write = write_pprof,
 	  .binary = "profile.pb.gz",
 	  .lacks = "pprof knows no time within a recording: samples are added up" },
+	{ .name = "firefox",
+	  .samples = true,
+	  .write = write_firefox,
+	  .lacks = "Firefox Profiler calls \"samples\" what events other than time count" },
 	{ .name = "speedscope",
 	  .samples = true,
 	  .write = write_speedscope,
