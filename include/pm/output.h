@@ -93,6 +93,11 @@ int pm_output_perf_script(const struct pm_report *report, FILE *to, struct pm_er
  * compared with that. Needs kept samples for what is about time.
  */
 int pm_output_html(const struct pm_report *report, FILE *to, struct pm_error *err);
+/*
+ * A flame graph of one event as SVG; inverted with PM_SHOW_BOTTOM_UP; with report->base,
+ * coloured by the difference to that.
+ */
+int pm_output_flamegraph(const struct pm_report *report, FILE *to, struct pm_error *err);
 
 /* ---- words --------------------------------------------------------------------------- */
 

@@ -118,6 +118,33 @@ uint32_t pm_base_event(const struct pm_report *report, uint32_t event)
 	return near;
 }
 
+/* What there is to know about an event: all is well, or a line to see the others under. */
+static void add_notes(struct pm_notes *notes, struct pm_section *section)
+{
+	size_t before = notes->notes.len, at = 0;
+	struct pm_str line = { 0 }, words = { 0 };
+
+	pm_notes_add_event(notes, section);
+	pm_put_event_line(&line, section);
+	/* Columns are parted by three blanks there. */
+	while (!line.failed && at < line.len) {
+		const char *gap = strstr(line.data + at, "   ");
+		size_t len = gap ? (size_t)(gap - line.data) - at : line.len - at;
+
+		pm_str_append(&words, line.data + at, len);
+		pm_str_puts(&words, gap ? ", " : "");
+		at += len + (gap ? 3 : 0);
+	}
+	if (line.failed || words.failed)
+		notes->failed = true;
+	else
+		pm_notes_add(notes,
+			     notes->notes.len == before ? PM_NOTE_GOOD : PM_NOTE_WARN,
+			     "%s", words.data);
+	pm_str_release(&line);
+	pm_str_release(&words);
+}
+
 static int add_base_event(struct pm_page *page, struct pm_page_event *event,
 			  struct pm_error *err)
 {
@@ -140,7 +167,7 @@ static int add_base_event(struct pm_page *page, struct pm_page_event *event,
 		return r;
 	}
 	event->base_total = section.view->total;
-	pm_notes_add_event(&page->notes[1], &section);
+	add_notes(&page->notes[1], &section);
 	return add_cells(page, 1, id, section.view);
 }
 
@@ -153,7 +180,7 @@ static int add_event(struct pm_page *page, uint32_t event, struct pm_error *err)
 	if (r < 0)
 		return r;
 	row.total = section.view->total;
-	pm_notes_add_event(&page->notes[0], &section);
+	add_notes(&page->notes[0], &section);
 	r = add_cells(page, 0, (uint32_t)page->events.len, section.view);
 	if (r == 0 && row.total.samples > 0)
 		r = put_top(page, &section);

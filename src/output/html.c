@@ -20,6 +20,11 @@ static bool has_suffix(const struct pm_page_file *file, const char *suffix)
 	return len > suffix_len && strcmp(file->name + len - suffix_len, suffix) == 0;
 }
 
+static bool is_script(const struct pm_page_file *file)
+{
+	return has_suffix(file, ".js") && !has_suffix(file, ".svg.js");
+}
+
 /* ---- what the template asks for ----------------------------------------------------------- */
 
 static void put_policy(struct pm_page *page, struct pm_str *out, FILE *to)
@@ -28,7 +33,7 @@ static void put_policy(struct pm_page *page, struct pm_str *out, FILE *to)
 			 "default-src 'none'; base-uri 'none'; form-action 'none'; "
 			 "style-src 'unsafe-inline'; script-src");
 	for (size_t i = 0; i < pm_page_files_len; i++)
-		if (has_suffix(&pm_page_files[i], ".js"))
+		if (is_script(&pm_page_files[i]))
 			pm_str_printf(out, " 'sha256-%s'", pm_page_files[i].sha256);
 	pm_str_puts(out, "\">");
 }
@@ -91,7 +96,7 @@ static void put_data(struct pm_page *page, struct pm_str *out, FILE *to)
 static void put_scripts(struct pm_page *page, struct pm_str *out, FILE *to)
 {
 	for (size_t i = 0; i < pm_page_files_len; i++) {
-		if (!has_suffix(&pm_page_files[i], ".js"))
+		if (!is_script(&pm_page_files[i]))
 			continue;
 		pm_str_puts(out, "<script>");
 		put_bytes(out, &pm_page_files[i]);

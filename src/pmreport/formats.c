@@ -64,13 +64,24 @@ static int write_html(const struct pm_report_options *options, FILE *to,
 	return pm_output_html(&options->report, to, err);
 }
 
+static int write_flamegraph(const struct pm_report_options *options, FILE *to,
+			    struct pm_error *err)
+{
+	return pm_output_flamegraph(&options->report, to, err);
+}
+
 /* In the order in which a person is told of them. */
 static const struct pm_report_format formats[] = {
 	{ .name = "text", .shows = true, .write = write_text },
 	{ .name = "csv", .shows = true, .write = write_csv },
 	{ .name = "json", .shows = true, .write = write_json },
 	{ .name = "folded", .one_event = true, .write = write_folded },
-	{ .name = "html", .samples = true, .write = write_html },
+	{ .name = "html", .samples = true, .compares = true, .write = write_html },
+	{ .name = "flamegraph",
+	  .one_event = true,
+	  .inverts = true,
+	  .compares = true,
+	  .write = write_flamegraph },
 	{ .name = "pprof",
 	  .write = write_pprof,
 	  .binary = "profile.pb.gz",

@@ -65,28 +65,45 @@ static void release_reader(struct pm_file_reader **reader)
 	pm_file_reader_free(*reader);
 }
 
-static int load(struct pm_profile **ret, const struct pm_report_options *options,
-		struct pm_error *err)
+static int load(struct pm_profile **ret, const char *input,
+		const struct pm_profile_options *options, struct pm_error *err)
 {
 	PM_CLEANUP(release_reader) struct pm_file_reader *reader = NULL;
-	int r = pm_file_reader_open(&reader, options->input, err);
+	int r = pm_file_reader_open(&reader, input, err);
 
 	if (r == 0)
-		r = pm_profile_load(ret, reader, &options->profile, err);
-	if (r == -ENOENT && strcmp(options->input, "samples.json") == 0)
+		r = pm_profile_load(ret, reader, options, err);
+	if (r == -ENOENT && strcmp(input, "samples.json") == 0)
 		pm_error_fix(err, "pmrec PROGRAM, which writes it");
 	return r;
+}
+
+/* Of what a recording is compared with, only the sums are asked for. */
+static int load_base(struct pm_profile **ret, const struct pm_report_options *options,
+		     struct pm_error *err)
+{
+	struct pm_profile_options base = options->profile;
+
+	if (!options->diff)
+		return 0;
+	base.keep_samples = base.latency || base.parallelism;
+	return load(ret, options->diff, &base, err);
+}
+
+static bool is_same_file(const char *a, const char *b)
+{
+	struct stat left, right;
+
+	return a && b && strcmp(a, "-") != 0 && strcmp(b, "-") != 0 &&
+	       stat(a, &left) == 0 && stat(b, &right) == 0 && S_ISREG(right.st_mode) &&
+	       left.st_dev == right.st_dev && left.st_ino == right.st_ino;
 }
 
 /* The recording is not to be had again; `-o` and `-i` are easily mixed up. */
 static int check_output(const struct pm_report_options *options, struct pm_error *err)
 {
-	struct stat in, out;
-
-	if (!options->output || strcmp(options->output, "-") == 0 ||
-	    strcmp(options->input, "-") == 0 || stat(options->input, &in) < 0 ||
-	    stat(options->output, &out) < 0 || !S_ISREG(out.st_mode) ||
-	    in.st_dev != out.st_dev || in.st_ino != out.st_ino)
+	if (!is_same_file(options->input, options->output) &&
+	    !is_same_file(options->diff, options->output))
 		return 0;
 	pm_error_set(err, -EINVAL, "the report would overwrite the recording");
 	pm_error_where(err, options->output, -1);
@@ -193,7 +210,7 @@ int main(int argc, char **argv)
 {
 	struct pm_report_options options;
 	struct pm_error err = { .offset = -1 };
-	struct pm_profile *profile;
+	struct pm_profile *profile, *base = NULL;
 	int status;
 
 	setlocale(LC_CTYPE, ""); /* numbers stay those of the C locale */
@@ -205,9 +222,15 @@ int main(int argc, char **argv)
 	    pm_browse_check(&options, &err) < 0)
 		return fail(&err, STATUS_USAGE);
 	look_at_terminal(&options);
-	if (load(&profile, &options, &err) < 0)
+	if (load(&profile, options.input, &options.profile, &err) < 0)
 		return fail(&err, STATUS_FILE);
+	if (load_base(&base, &options, &err) < 0) {
+		pm_profile_free(profile);
+		return fail(&err, STATUS_FILE);
+	}
+	options.report.base = base;
 	status = report(&options, profile);
 	pm_profile_free(profile);
+	pm_profile_free(base);
 	return status;
 }

@@ -28,6 +28,9 @@ enum {
 	OPTION_FOLDED,
 	OPTION_JSON,
 	OPTION_TUI,
+	OPTION_HTML,
+	OPTION_FLAMEGRAPH,
+	OPTION_DIFF,
 	OPTION_FORMAT,
 	OPTION_COLOR,
 	OPTION_WIDTH,
@@ -64,6 +67,9 @@ static const struct option long_options[] = {
 	{ "folded", optional_argument, NULL, OPTION_FOLDED },
 	{ "tui", no_argument, NULL, OPTION_TUI },
 	{ "json", no_argument, NULL, OPTION_JSON },
+	{ "html", required_argument, NULL, OPTION_HTML },
+	{ "flamegraph", required_argument, NULL, OPTION_FLAMEGRAPH },
+	{ "diff", required_argument, NULL, OPTION_DIFF },
 	{ "format", required_argument, NULL, OPTION_FORMAT },
 	{ "field-separator", required_argument, NULL, 'x' },
 	{ "color", required_argument, NULL, OPTION_COLOR },
@@ -187,6 +193,28 @@ static int set_format(struct pm_report_options *options, const char *name,
 	return 0;
 }
 
+/* `--html FILE` is `--format html -o FILE`. */
+static int set_file(struct pm_report_options *options, const char *format,
+		    const char *file, struct pm_error *err)
+{
+	if (options->output && strcmp(options->output, file) != 0)
+		return pm_report_usage(err, "two files to write: '%s' and '%s'",
+				       options->output, file);
+	options->output = file;
+	options->output_named = true;
+	return set_format(options, format, err);
+}
+
+static int set_output(struct pm_report_options *options, const char *file,
+		      struct pm_error *err)
+{
+	if (options->output_named && strcmp(options->output, file) != 0)
+		return pm_report_usage(err, "two files to write: '%s' and '%s'",
+				       options->output, file);
+	options->output = file;
+	return 0;
+}
+
 static int set_folded(struct pm_report_options *options, const char *count,
 		      struct pm_error *err)
 {
@@ -270,6 +298,13 @@ static int apply(struct pm_report_options *options, int option, const char *valu
 		return 0;
 	case OPTION_JSON:
 		return set_format(options, "json", err);
+	case OPTION_HTML:
+		return set_file(options, "html", value, err);
+	case OPTION_FLAMEGRAPH:
+		return set_file(options, "flamegraph", value, err);
+	case OPTION_DIFF:
+		options->diff = value;
+		return 0;
 	case OPTION_FORMAT:
 		return set_format(options, value, err);
 	case 'x':
@@ -285,8 +320,7 @@ static int apply(struct pm_report_options *options, int option, const char *valu
 		options->input = value;
 		return 0;
 	case 'o':
-		options->output = value;
-		return 0;
+		return set_output(options, value, err);
 	case 'q':
 		options->report.quiet = true;
 		return 0;
@@ -331,16 +365,33 @@ static int check_tui(const struct pm_report_options *options, struct pm_error *e
 	return 0;
 }
 
+static int check_diff(const struct pm_report_options *options, struct pm_error *err)
+{
+	if (!options->diff)
+		return 0;
+	if (!options->format || !options->format->compares)
+		return pm_report_usage(err,
+				       "--diff goes with --html and --flamegraph, not with "
+				       "%s",
+				       options->format ? options->format->name : "text");
+	if (strcmp(options->diff, "-") == 0 && strcmp(options->input, "-") == 0)
+		return pm_report_usage(err, "standard input is one file only");
+	return 0;
+}
+
 /* What goes together only in one way. */
 static int check(struct pm_report_options *options, struct pm_error *err)
 {
 	int r = check_tui(options, err);
 
+	if (r == 0)
+		r = check_diff(options, err);
 	if (r < 0)
 		return r;
 	if (!options->format)
 		options->format = pm_report_format_find("text", NULL);
-	if (!options->format->shows && options->report.show != PM_SHOW_TABLE)
+	if (!options->format->shows && options->report.show != PM_SHOW_TABLE &&
+	    !(options->format->inverts && options->report.show == PM_SHOW_BOTTOM_UP))
 		return pm_report_usage(
 			err, "--format %s has whole stacks: it goes with no tree",
 			options->format->name);

@@ -12,6 +12,8 @@ struct pm_report_format {
 	bool shows; /* tables and trees, not only whole stacks */
 	bool one_event; /* has room for one */
 	bool samples; /* needs each sample, not only their sums */
+	bool inverts; /* --bottom-up turns its stacks round */
+	bool compares; /* knows report.base */
 	const char *binary; /* not for a terminal: how such files are called; or NULL */
 	const char *lacks; /* what it has no room for, for the user to know; or NULL */
 	int (*write)(const struct pm_report_options *options, FILE *to,
@@ -33,6 +35,8 @@ struct pm_report_options {
 	bool tui; /* browse in the terminal */
 	const char *input; /* samples.json unless given; "-": stdin */
 	const char *output; /* NULL: stdout */
+	const char *diff; /* file to compare with; NULL: none */
+	bool output_named; /* by --html or --flamegraph */
 	const struct pm_report_format *format;
 	bool folded_periods;
 	const char *separator;

@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A flame graph as one SVG. Widths are shares of the window's, so that it fits any; each box
+ * is an svg of its own, which cuts its name off at its edge. The script only adds to it.
+ */
+#include "html-internal.h"
+#include "page.h"
+
+#include <math.h>
+#include <string.h>
+
+enum {
+	ROW = 16, /* pixels */
+	HEAD = 76, /* title, event, legend, controls */
+	FOOT = 28,
+	WIDTH = 1200, /* of the picture, when it decides what is too narrow */
+	SHADES = 6, /* of each kind; and of more and less */
+	LETTERS = 8, /* of a name, for each percent of the width */
+};
+#define LEAST_PIXELS  0.1
+#define NAMED_PERCENT 0.5 /* a narrower box has no room for letters */
+#define EQUAL_POINTS  0.005 /* what would be written as +0.00 */
+
+struct svg {
+	const struct pm_report *report;
+	struct pm_merged merged;
+	struct pm_flame flame;
+	uint32_t event;
+	const struct pm_view *view;
+	double whole, base_whole; /* period */
+	double most_points; /* the largest difference */
+	struct pm_str *out;
+	FILE *to;
+	uint32_t rows;
+};
+
+static const struct {
+	const char *name, *label;
+	unsigned hue, hue_step, saturation, lightness;
+} kinds[] = {
+	[PM_FLAME_USER] = { "user", "program", 12, 7, 92, 70 },
+	[PM_FLAME_KERNEL] = { "kernel", "kernel", 262, 6, 70, 80 },
+	[PM_FLAME_GENERATED] = { "generated", "generated code", 130, 6, 45, 68 },
+	[PM_FLAME_UNKNOWN] = { "unknown", "without a name", 40, 0, 4, 72 },
+	{ "inlined", "inlined", 58, 4, 75, 72 },
+};
+
+enum {
+	KIND_INLINED = PM_FLAME_UNKNOWN + 1,
+};
+
+static double share(double part, double whole)
+{
+	return whole > 0 ? 100 * part / whole : 0;
+}
+
+static double points(const struct svg *svg, const struct pm_flame_node *node)
+{
+	return share((double)node->total.period, svg->whole) -
+	       share((double)node->base_total.period, svg->base_whole);
+}
+
+/* ---- the frame ---------------------------------------------------------------------------- */
+
+static void put_style(struct svg *svg)
+{
+	pm_str_puts(svg->out,
+		    "<style>\n"
+		    "text { font: 12px sans-serif; fill: #1c1a17; white-space: pre }\n"
+		    "#frames text { pointer-events: none }\n"
+		    "#frames svg { cursor: pointer }\n"
+		    "#frames rect { stroke: #fff; stroke-width: .5 }\n"
+		    "#frames svg:hover > rect { stroke: #000; stroke-width: 2 }\n"
+		    ".above { opacity: .55 }\n"
+		    ".searching #frames svg:not(.hit) > rect { fill: #e6e4df }\n"
+		    ".searching #frames svg.hit > rect { fill: #c2185b }\n"
+		    ".searching #frames svg.hit > text { fill: #fff }\n"
+		    "#reset { cursor: pointer; text-decoration: underline }\n"
+		    "input[aria-invalid=true] { outline: 2px solid #b3261e }\n");
+	if (!svg->report->base) {
+		for (size_t i = 0; i < PM_ARRAY_LEN(kinds); i++)
+			for (unsigned shade = 0; shade < SHADES; shade++)
+				pm_str_printf(svg->out,
+					      ".%s%u { fill: hsl(%u,%u%%,%u%%) }\n",
+					      kinds[i].name, shade,
+					      kinds[i].hue + shade * kinds[i].hue_step,
+					      kinds[i].saturation,
+					      kinds[i].lightness + shade % 3 * 3);
+	} else {
+		/* Blue and orange are told apart by nearly everybody; the sign by all. */
+		for (unsigned shade = 0; shade < SHADES; shade++) {
+			pm_str_printf(svg->out, ".more%u { fill: hsl(28,95%%,%u%%) }\n",
+				      shade, 90 - shade * 6);
+			pm_str_printf(svg->out, ".less%u { fill: hsl(211,85%%,%u%%) }\n",
+				      shade, 92 - shade * 5);
+		}
+		pm_str_puts(svg->out, ".same { fill: #eceae6 }\n");
+	}
+	pm_str_puts(svg->out, "</style>\n");
+}
+
+static void put_swatch(struct svg *svg, unsigned *x, const char *class, const char *label)
+{
+	pm_str_printf(svg->out,
+		      "<rect x=\"%u\" y=\"44\" width=\"12\" height=\"12\" class=\"%s\"/>"
+		      "<text x=\"%u\" y=\"54\">%s</text>\n",
+		      *x, class, *x + 16, label);
+	*x += 36 + (unsigned)pm_columns(label) * 7;
+}
+
+static void put_legend(struct svg *svg)
+{
+	unsigned x = 8;
+
+	pm_str_puts(svg->out, "<g id=\"legend\">\n");
+	if (svg->report->base) {
+		put_swatch(svg, &x, "less4", "− less than the base");
+		put_swatch(svg, &x, "same", "as much");
+		put_swatch(svg, &x, "more4", "+ more");
+	}
+	for (size_t i = 0; !svg->report->base && i < PM_ARRAY_LEN(kinds); i++) {
+		char class[32];
+
+		snprintf(class, sizeof(class), "%s2", kinds[i].name);
+		put_swatch(svg, &x, class, kinds[i].label);
+	}
+	pm_str_puts(svg->out, "</g>\n");
+}
+
+static void put_head(struct svg *svg, bool inverted)
+{
+	const struct pm_profile *profile = svg->report->profile;
+	struct pm_str title = { 0 }, event = { 0 };
+	uint32_t height = HEAD + svg->rows * ROW + FOOT;
+
+	pm_put_title(&title, profile);
+	pm_put_event(&event, profile, svg->event);
+	svg->out->failed |= title.failed || event.failed;
+	pm_str_printf(svg->out,
+		      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+		      "<svg xmlns=\"http://www.w3.org/2000/svg\" version=\"1.1\" "
+		      "width=\"100%%\" height=\"%u\">\n<title>",
+		      height);
+	pm_put_markup(svg->out, title.data ? title.data : "");
+	pm_str_puts(svg->out, "</title>\n");
+	put_style(svg);
+	pm_str_puts(svg->out, "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n"
+			      "<text x=\"8\" y=\"18\" style=\"font-weight:bold\">");
+	pm_put_markup(svg->out, title.data ? title.data : "");
+	pm_str_puts(svg->out, "</text>\n<text x=\"8\" y=\"35\">");
+	pm_put_markup(svg->out, event.data ? event.data : "");
+	pm_str_puts(svg->out, ", ");
+	pm_put_count(svg->out, svg->view->total.samples);
+	pm_str_printf(svg->out, " samples%s%s</text>\n",
+		      svg->report->base ? ", compared with a base as if both had as many"
+					: "",
+		      inverted ? "; callers below what they call" : "");
+	put_legend(svg);
+	pm_str_puts(svg->out,
+		    "<g id=\"controls\" style=\"display:none\">"
+		    "<foreignObject x=\"100%\" y=\"4\" width=\"230\" height=\"26\" "
+		    "transform=\"translate(-238)\">"
+		    "<input xmlns=\"http://www.w3.org/1999/xhtml\" id=\"search\" "
+		    "type=\"search\" placeholder=\"Search: a regular expression (/)\" "
+		    "aria-label=\"Search\" style=\"width:100%;box-sizing:border-box\"/>"
+		    "</foreignObject>"
+		    "<text id=\"matched\" x=\"100%\" dx=\"-8\" y=\"46\" "
+		    "text-anchor=\"end\"></text>"
+		    "<text id=\"reset\" x=\"100%\" dx=\"-8\" y=\"64\" "
+		    "text-anchor=\"end\">Reset zoom (Esc)</text></g>\n"
+		    "<text id=\"details\" x=\"8\" y=\"71\"></text>\n");
+	pm_str_release(&title);
+	pm_str_release(&event);
+}
+
+static void put_foot(struct svg *svg)
+{
+	const struct pm_page_file *script = NULL;
+
+	for (size_t i = 0; i < pm_page_files_len; i++)
+		if (strcmp(pm_page_files[i].name, "flamegraph.svg.js") == 0)
+			script = &pm_page_files[i];
+	pm_str_printf(svg->out, "<text x=\"8\" y=\"%u\" id=\"left-out\">",
+		      HEAD + svg->rows * ROW + FOOT - 10);
+	if (svg->flame.left_out > 0) {
+		pm_put_count(svg->out, svg->flame.left_out);
+		pm_str_puts(svg->out,
+			    svg->report->base
+				    ? " boxes narrower than 0.1 px, or only in the "
+				      "base, are left out. "
+				    : " boxes narrower than 0.1 px are left out. ");
+	}
+	if (svg->flame.cut)
+		pm_str_puts(svg->out, "The graph is too large: outer callers are left "
+				      "out. ");
+	pm_str_puts(svg->out, "</text>\n");
+	if (script) {
+		pm_str_puts(svg->out, "<script><![CDATA[\n");
+		pm_str_append(svg->out, (const char *)script->bytes, script->len);
+		pm_str_puts(svg->out, "]]></script>\n");
+	}
+	pm_str_puts(svg->out, "</svg>\n");
+}
+
+/* ---- boxes -------------------------------------------------------------------------------- */
+
+static void put_class(struct svg *svg, const struct pm_flame_node *node)
+{
+	const struct pm_merged_function *function;
+	unsigned kind, shade;
+
+	if (svg->report->base) {
+		double more = points(svg, node);
+		double part = svg->most_points > 0 ? fabs(more) / svg->most_points : 0;
+
+		if (fabs(more) < EQUAL_POINTS)
+			pm_str_puts(svg->out, "same");
+		else
+			pm_str_printf(svg->out, "%s%u", more > 0 ? "more" : "less",
+				      (unsigned)(part * (SHADES - 1)));
+		return;
+	}
+	if (node->function == PM_PROFILE_NONE) {
+		pm_str_puts(svg->out, "unknown1");
+		return;
+	}
+	function = &svg->merged.functions.data[node->function];
+	kind = function->kind == PM_FLAME_USER && node->inlined ? KIND_INLINED
+								: function->kind;
+	shade = pm_hash_bytes(function->name, strlen(function->name)) % SHADES;
+	pm_str_printf(svg->out, "%s%u", kinds[kind].name, shade);
+}
+
+static void put_weight(struct svg *svg, const struct pm_weight *weight)
+{
+	const struct pm_profile_event *event =
+		&svg->report->profile->events.data[svg->event];
+
+	pm_str_printf(svg->out, "%.2f%%, ", share((double)weight->period, svg->whole));
+	pm_put_count(svg->out, weight->samples);
+	pm_str_puts(svg->out, weight->samples == 1 ? " sample, " : " samples, ");
+	if (event->unit && strcmp(event->unit, "ns") == 0) {
+		pm_put_duration(svg->out, weight->period);
+		return;
+	}
+	pm_put_count(svg->out, weight->period);
+	pm_str_putc(svg->out, ' ');
+	pm_put_markup(svg->out, event->unit ? event->unit : "");
+}
+
+/* The name; then where from, how much, and how that changed. */
+static void put_title(struct svg *svg, const struct pm_flame_node *node, const char *name)
+{
+	pm_str_puts(svg->out, "<title>");
+	pm_put_markup(svg->out, name);
+	if (node->function != PM_PROFILE_NONE) {
+		const struct pm_merged_function *function =
+			&svg->merged.functions.data[node->function];
+
+		if (node->inlined)
+			pm_str_puts(svg->out, " (inlined)");
+		if (function->module != PM_PROFILE_NONE) {
+			pm_str_puts(svg->out, "\nin ");
+			pm_put_markup(svg->out,
+				      svg->merged.modules.data[function->module].name);
+		}
+	}
+	pm_str_puts(svg->out, "\n");
+	put_weight(svg, &node->total);
+	if (node->self.samples > 0)
+		pm_str_printf(svg->out, "\nself %.2f%%",
+			      share((double)node->self.period, svg->whole));
+	if (svg->report->base) {
+		double more = points(svg, node);
+
+		pm_str_printf(svg->out, "\nbase %.2f%%: %s%.2f points",
+			      share((double)node->base_total.period, svg->base_whole),
+			      fabs(more) < EQUAL_POINTS ? "±"
+			      : more > 0                ? "+"
+							: "−",
+			      fabs(more));
+	}
+	pm_str_puts(svg->out, "</title>");
+}
+
+/* As many letters as may ever be seen without zoom. */
+static void put_name(struct svg *svg, const struct pm_flame_node *node, const char *name,
+		     double width)
+{
+	PM_CLEANUP(pm_str_release) struct pm_str cut = { 0 };
+
+	if (width < NAMED_PERCENT)
+		return;
+	pm_put_cut(&cut, name, (size_t)(width * LETTERS), false, false);
+	svg->out->failed |= cut.failed;
+	pm_str_puts(svg->out, "<text x=\"3\" y=\"12\">");
+	if (svg->report->base && fabs(points(svg, node)) >= EQUAL_POINTS)
+		pm_str_puts(svg->out, points(svg, node) > 0 ? "+ " : "− ");
+	pm_put_markup(svg->out, cut.data ? cut.data : "");
+	pm_str_puts(svg->out, "</text>");
+}
+
+static void put_box(struct svg *svg, const struct pm_flame_node *node, double start,
+		    bool inverted)
+{
+	PM_CLEANUP(pm_str_release) struct pm_str name = { 0 };
+	double width = share((double)node->total.period, svg->whole);
+	uint32_t row = inverted ? node->depth : svg->rows - 1 - node->depth;
+
+	if (node->function == PM_PROFILE_NONE) {
+		pm_str_puts(&name, "all");
+	} else {
+		const struct pm_merged_function *function =
+			&svg->merged.functions.data[node->function];
+
+		pm_str_puts(&name, function->name);
+		if (function->unknown && function->module != PM_PROFILE_NONE)
+			pm_str_printf(&name, " in %s",
+				      svg->merged.modules.data[function->module].name);
+	}
+	svg->out->failed |= name.failed;
+	if (name.failed)
+		return;
+	pm_str_printf(svg->out,
+		      "<svg x=\"%.4f%%\" y=\"%u\" width=\"%.4f%%\" height=\"%d\" "
+		      "data-depth=\"%u\">",
+		      share(start, svg->whole), HEAD + row * ROW, width, ROW - 1,
+		      node->depth);
+	put_title(svg, node, name.data);
+	pm_str_puts(svg->out, "<rect width=\"100%\" height=\"100%\" class=\"");
+	put_class(svg, node);
+	pm_str_puts(svg->out, "\"/>");
+	put_name(svg, node, name.data, width);
+	pm_str_puts(svg->out, "</svg>\n");
+	pm_flush_some(svg->out, svg->to);
+}
+
+/* Preorder: a node starts where its parent's children ended so far. */
+static int put_boxes(struct svg *svg, bool inverted)
+{
+	const struct pm_flame *flame = &svg->flame;
+	PM_AUTO_FREE double *edges = calloc(flame->nodes.len + 1, sizeof(*edges));
+
+	if (!edges)
+		return -ENOMEM;
+	pm_str_puts(svg->out, "<g id=\"frames\">\n");
+	for (size_t i = 0; i < flame->nodes.len; i++) {
+		const struct pm_flame_node *node = &flame->nodes.data[i];
+		double start = i == 0 ? 0 : edges[node->parent];
+
+		put_box(svg, node, start, inverted);
+		if (i > 0)
+			edges[node->parent] = start + (double)node->total.period;
+		edges[i] = start;
+	}
+	pm_str_puts(svg->out, "</g>\n");
+	return 0;
+}
+
+/* ---- all of it ---------------------------------------------------------------------------- */
+
+static int draw(struct svg *svg, const struct pm_view *view, const struct pm_view *base)
+{
+	bool inverted = svg->report->show == PM_SHOW_BOTTOM_UP;
+	struct pm_flame_options options = {
+		.inverted = inverted,
+		.least = 100 * LEAST_PIXELS / WIDTH,
+	};
+	int r = pm_merged_init(&svg->merged, svg->report->profile, svg->report->base);
+
+	if (r == 0)
+		r = pm_flame_init(&svg->flame, &svg->merged, view, base, &options);
+	if (r < 0)
+		return r;
+	svg->view = view;
+	svg->rows = svg->flame.deepest + 1;
+	svg->whole = (double)view->total.period;
+	svg->base_whole = base ? (double)base->total.period : 0;
+	for (size_t i = 0; base && i < svg->flame.nodes.len; i++) {
+		double more = fabs(points(svg, &svg->flame.nodes.data[i]));
+
+		svg->most_points = more > svg->most_points ? more : svg->most_points;
+	}
+	put_head(svg, inverted);
+	r = put_boxes(svg, inverted);
+	put_foot(svg);
+	return r;
+}
+
+static int base_section(struct pm_section *ret, const struct svg *svg,
+			struct pm_report *report, struct pm_error *err)
+{
+	uint32_t event = pm_base_event(svg->report, svg->event);
+	int r;
+
+	*report = *svg->report;
+	report->profile = svg->report->base;
+	report->base = NULL;
+	if (event == PM_PROFILE_NONE)
+		return pm_error_set(err, -ENOENT, "the base has no event %s",
+				    svg->report->profile->events.data[svg->event].actual);
+	r = pm_section_init(ret, report, event, err);
+	if (r < 0)
+		pm_error_where(err, "the base", -1);
+	return r;
+}
+
+int pm_output_flamegraph(const struct pm_report *report, FILE *to, struct pm_error *err)
+{
+	PM_CLEANUP(pm_section_release) struct pm_section section = { 0 }, base = { 0 };
+	struct pm_str out = { 0 };
+	struct svg svg = { .report = report, .out = &out, .to = to };
+	struct pm_report base_report;
+	uint32_t end;
+	int r;
+
+	pm_report_events(report, &svg.event, &end);
+	if (svg.event == end)
+		return pm_error_set(err, -ENOENT, "the recording has no event");
+	r = pm_section_init(&section, report, svg.event, err);
+	if (r == 0 && report->base)
+		r = base_section(&base, &svg, &base_report, err);
+	if (r < 0)
+		return r;
+	r = draw(&svg, section.view, base.view);
+	pm_merged_release(&svg.merged);
+	pm_flame_release(&svg.flame);
+	if (r < 0) {
+		pm_str_release(&out);
+		return pm_error_set(err, r, "out of memory");
+	}
+	return pm_flush_all(&out, to, err);
+}
