@@ -18,7 +18,7 @@ _pmreport_files() {
 
 _pmreport() {
 	local cur=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
-	local long='--by --tree --bottom-up --callers --callees --annotate --source --asm --source-dir --latency --children --limit --no-inline
+	local long='--by --tree --bottom-up --callers --callees --annotate --source --asm --source-dir --latency --threads --fields --percentile --branches --children --limit --no-inline
 		--event --comm --pid --tid --module --symbol --time --tui --json --field-separator
 		--folded --format --output --color --width --quiet --input --help --version'
 	local short='-s -c -d -S -x -o -q -i -h'
@@ -34,7 +34,7 @@ _pmreport() {
 	--format) _pmreport_words 'text csv json folded' "$cur" ;;
 	--folded) _pmreport_words 'samples period' "$cur" ;;
 	-i | --input | -o | --output | --source-dir) _pmreport_files "$cur" ;;
-	--callers | --callees | --annotate | --limit | --event | -c | --comm | --pid | --tid | -d | \
+	--callers | --callees | --percentile | --annotate | --limit | --event | -c | --comm | --pid | --tid | -d | \
 		--module | -S | --symbol | --time | -x | --field-separator | --width)
 		COMPREPLY=()
 		;;

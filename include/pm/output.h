@@ -17,6 +17,11 @@ enum pm_report_show {
 	PM_SHOW_CALLERS, /* of `function` */
 	PM_SHOW_CALLEES,
 	PM_SHOW_ANNOTATE, /* lines and instructions of `function` */
+	/* Lists, from here on. */
+	PM_SHOW_THREADS, /* this and the next two need profiles with samples kept */
+	PM_SHOW_FIELDS, /* and their fields */
+	PM_SHOW_PERCENTILES, /* of `field` */
+	PM_SHOW_BRANCHES, /* needs profile->branches */
 };
 
 enum pm_annotate_show {
@@ -26,6 +31,10 @@ enum pm_annotate_show {
 };
 
 #define PM_LIMIT_DEFAULT (-1.0)
+
+enum {
+	PM_PERCENTILES_MAX = 8,
+};
 
 /* What to report, and how. Texts are borrowed. */
 struct pm_report {
@@ -40,6 +49,11 @@ struct pm_report {
 	uint32_t more_keys_len;
 	bool by_total; /* sort tables by total, not by self */
 	const char *function; /* for callers, callees, annotate: see pm_function_set */
+	const char *field; /* for percentiles: a field's name, or "period" */
+	double percentiles[PM_PERCENTILES_MAX];
+	size_t percentiles_len;
+	bool by_key; /* percentiles for each row of a table, not of all at once; and threads
+		      * by process */
 	double limit; /* percent below which rows and branches are left out */
 	enum pm_annotate_show annotate;
 	struct pm_annotate_search search; /* for sources and binaries to annotate */

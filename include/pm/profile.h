@@ -142,6 +142,13 @@ struct pm_profile_sample {
 	uint32_t first_field, fields; /* in profile->fields */
 };
 
+/* Branches from one frame to another in the samples of one cell. */
+struct pm_profile_branch {
+	uint32_t cell, from, to; /* frames */
+	uint64_t count, mispredicted, predicted; /* the rest: not known */
+	uint64_t cycles, cycles_of; /* since the one before: their sum, and of how many */
+};
+
 struct pm_profile {
 	struct pm_profile_info info;
 	PM_VEC(const char *) command;
@@ -162,6 +169,7 @@ struct pm_profile {
 	PM_VEC(struct pm_profile_sample) samples; /* by time; empty unless kept */
 	PM_VEC(struct pm_profile_field) fields; /* of samples; empty unless kept */
 	PM_VEC(const char *) field_names;
+	PM_VEC(struct pm_profile_branch) branches; /* empty unless kept */
 	/* By sample, see pm_profile_options.parallelism; empty unless asked for. */
 	PM_VEC(uint32_t) parallelism;
 	uint32_t
@@ -204,6 +212,7 @@ struct pm_profile_options {
 	const struct pm_profile_symbolizer *symbolizer; /* NULL: only the file's names */
 	bool keep_samples; /* fill profile->samples: 32 bytes each */
 	bool keep_fields; /* and their fields; only with keep_samples */
+	bool keep_branches; /* sum up profile->branches, of all samples in any time range */
 	/*
 	 * Fill profile->parallelism: how many CPUs ran what was recorded when a sample was
 	 * taken, 0 where that cannot be told or nothing ran. Only with keep_samples. One

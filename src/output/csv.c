@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tables and trees for spreadsheets and scripts; quoting as in RFC 4180 §2. */
-#include "output-internal.h"
+#include "sheet.h"
 
 #include <string.h>
 
@@ -61,10 +61,31 @@ void pm_put_field(struct pm_str *str, const char *text, const char *separator)
 	pm_str_release(&tame);
 }
 
+void pm_put_csv(struct pm_str *out, const char *text, const char *separator)
+{
+	struct pm_str tame = { 0 };
+
+	put_tame(&tame, text);
+	text = tame.failed || !tame.data ? "" : tame.data;
+	if (!strpbrk(text, "\"\n") && !strstr(text, separator)) {
+		pm_str_puts(out, text);
+	} else {
+		pm_str_putc(out, '"');
+		for (const char *c = text; *c; c++) {
+			if (*c == '"')
+				pm_str_putc(out, '"');
+			pm_str_putc(out, *c);
+		}
+		pm_str_putc(out, '"');
+	}
+	out->failed |= tame.failed;
+	pm_str_release(&tame);
+}
+
 static void put_text(struct csv *csv, const char *text)
 {
 	separate(csv);
-	pm_put_field(&csv->out, text, csv->separator);
+	pm_put_csv(&csv->out, text, csv->separator);
 }
 
 static void put_number(struct csv *csv, uint64_t number)
@@ -209,6 +230,26 @@ static int put_tree(struct csv *csv, bool titles, double limit)
 	return r;
 }
 
+/* ---- lists ----------------------------------------------------------------------------- */
+
+static int put_list(struct csv *csv, struct pm_section *section, bool titles,
+		    struct pm_error *err)
+{
+	PM_CLEANUP(pm_sheet_release) struct pm_sheet sheet = { 0 };
+	struct pm_str event = { 0 };
+	int r = pm_sheet_make(&sheet, section, err);
+
+	if (r < 0)
+		return r;
+	pm_put_event(&event, section->report->profile, section->view->event);
+	pm_sheet_csv(&sheet, event.data && !event.failed ? event.data : "",
+		     csv->separator, titles, &csv->out);
+	csv->out.failed |= event.failed;
+	pm_str_release(&event);
+	pm_flush_some(&csv->out, csv->to);
+	return 0;
+}
+
 int pm_output_csv(const struct pm_report *report, const char *separator, FILE *to,
 		  struct pm_error *err)
 {
@@ -227,7 +268,9 @@ int pm_output_csv(const struct pm_report *report, const char *separator, FILE *t
 			return r;
 		}
 		csv.section = &section;
-		if (report->show == PM_SHOW_ANNOTATE)
+		if (pm_report_is_sheet(report))
+			r = put_list(&csv, &section, event == first, err);
+		else if (report->show == PM_SHOW_ANNOTATE)
 			r = pm_csv_annotate(&csv.out, to, separator, &section,
 					    event == first);
 		else
@@ -237,7 +280,8 @@ int pm_output_csv(const struct pm_report *report, const char *separator, FILE *t
 	}
 	if (r < 0) {
 		pm_str_release(&csv.out);
-		return pm_error_set(err, r, "out of memory");
+		return pm_report_is_sheet(report) ? r
+						  : pm_error_set(err, r, "out of memory");
 	}
 	return pm_flush_all(&csv.out, to, err);
 }

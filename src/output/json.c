@@ -4,7 +4,7 @@
  * a line. Trees are lists of nodes with the number of their parent, for readers limit how
  * deep a document may nest.
  */
-#include "output-internal.h"
+#include "sheet.h"
 
 #include <string.h>
 
@@ -203,6 +203,10 @@ static const char *show_name(enum pm_report_show show)
 		return "callees";
 	case PM_SHOW_TABLE:
 	case PM_SHOW_ANNOTATE:
+	case PM_SHOW_THREADS:
+	case PM_SHOW_FIELDS:
+	case PM_SHOW_PERCENTILES:
+	case PM_SHOW_BRANCHES:
 		break;
 	}
 	return "";
@@ -297,6 +301,18 @@ static void put_event(struct json *json)
 	put(json, "}");
 }
 
+static int put_list(struct json *json, struct pm_section *section, struct pm_error *err)
+{
+	PM_CLEANUP(pm_sheet_release) struct pm_sheet sheet = { 0 };
+	int r = pm_sheet_make(&sheet, section, err);
+
+	if (r < 0)
+		return r;
+	pm_sheet_json(&sheet, &json->out);
+	pm_flush_some(&json->out, json->to);
+	return 0;
+}
+
 int pm_output_json(const struct pm_report *report, FILE *to, struct pm_error *err)
 {
 	double limit = report->limit < 0 ? 0 : report->limit;
@@ -321,7 +337,9 @@ int pm_output_json(const struct pm_report *report, FILE *to, struct pm_error *er
 		json.section = &section;
 		put(&json, event == first ? "\n" : ",\n");
 		put_event(&json);
-		if (report->show == PM_SHOW_ANNOTATE)
+		if (pm_report_is_sheet(report))
+			r = put_list(&json, &section, err);
+		else if (report->show == PM_SHOW_ANNOTATE)
 			r = pm_json_annotate(&json.out, to, &section);
 		else
 			r = report->show == PM_SHOW_TABLE ? put_table(&json, limit)
@@ -330,7 +348,8 @@ int pm_output_json(const struct pm_report *report, FILE *to, struct pm_error *er
 	}
 	if (r < 0) {
 		pm_str_release(&json.out);
-		return pm_error_set(err, r, "out of memory");
+		return pm_report_is_sheet(report) ? r
+						  : pm_error_set(err, r, "out of memory");
 	}
 	put(&json, "]}\n");
 	return pm_flush_all(&json.out, to, err);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The report for people: heading, what to be wary of, the data, what to ask next. */
 #include "notes.h"
+#include "sheet.h"
 
 #include <string.h>
 
@@ -329,7 +330,17 @@ static void say_next(const struct pm_text *text, struct pm_section *section)
 
 /* ---- all of it ------------------------------------------------------------------------- */
 
-static int section_body(struct pm_text *text, struct pm_section *section)
+static int print_list(struct pm_text *text, const struct pm_sheet *sheet)
+{
+	if (pm_sheet_rows(sheet) > 0)
+		return pm_sheet_print(sheet, text);
+	if (!text->report->quiet)
+		fprintf(text->to, "(there are no %s)\n", sheet->name);
+	return 0;
+}
+
+static int section_body(struct pm_text *text, struct pm_section *section,
+			const struct pm_sheet *sheet)
 {
 	const struct pm_report *report = text->report;
 	int r;
@@ -340,6 +351,8 @@ static int section_body(struct pm_text *text, struct pm_section *section)
 		fputc('\n', text->to);
 	if (report->show == PM_SHOW_ANNOTATE)
 		return pm_text_annotate(text, section);
+	if (pm_report_is_sheet(report))
+		return print_list(text, sheet);
 	if (report->show != PM_SHOW_TABLE)
 		return pm_text_tree(text, section);
 	r = pm_text_table(text, section);
@@ -349,13 +362,14 @@ static int section_body(struct pm_text *text, struct pm_section *section)
 	return r;
 }
 
-static int say_section(struct pm_text *text, struct pm_section *section)
+static int say_section(struct pm_text *text, struct pm_section *section,
+		       const struct pm_sheet *sheet)
 {
 	if (!text->report->quiet) {
 		pm_text_event_heading(text, section);
 		pm_text_event_warnings(text, section);
 	}
-	return section_body(text, section);
+	return section_body(text, section, sheet);
 }
 
 int pm_output_text(const struct pm_report *report, FILE *to, struct pm_error *err)
@@ -366,8 +380,12 @@ int pm_output_text(const struct pm_report *report, FILE *to, struct pm_error *er
 	pm_report_events(report, &first, &end);
 	for (uint32_t event = first; event < end; event++) {
 		PM_CLEANUP(pm_section_release) struct pm_section section = { 0 };
+		PM_CLEANUP(pm_sheet_release) struct pm_sheet sheet = { 0 };
 		int r = pm_section_init(&section, report, event, err);
 
+		/* What is wrong with it is told before anything is printed. */
+		if (r == 0 && pm_report_is_sheet(report))
+			r = pm_sheet_make(&sheet, &section, err);
 		if (r < 0)
 			return r;
 		if (event == first && !report->quiet) {
@@ -376,7 +394,7 @@ int pm_output_text(const struct pm_report *report, FILE *to, struct pm_error *er
 		}
 		if (event > first)
 			fputc('\n', to);
-		r = say_section(&text, &section);
+		r = say_section(&text, &section, &sheet);
 		if (r < 0)
 			return pm_error_set(err, r, "out of memory");
 		if (event + 1 == end && !report->quiet && section.view->total.samples > 0)

@@ -174,6 +174,7 @@ static int report(struct pm_report_options *options, const struct pm_profile *pr
 
 	options->report.profile = profile;
 	options->report.filter = &options->filter;
+	options->report.field = options->field;
 	if (check_clock(options, profile, &err) < 0 ||
 	    find_event(options, profile, &err) < 0)
 		return fail(&err, STATUS_USAGE);

@@ -8,6 +8,9 @@
 int PM_PRINTF(2, 3) pm_report_usage(struct pm_error *err, const char *format, ...);
 
 int pm_report_parse_keys(const char *text, struct pm_keys *ret, struct pm_error *err);
+/* FIELD[:50,90,99]; the field's name is kept in the options. */
+int pm_report_parse_percentile(const char *text, struct pm_report_options *ret,
+			       struct pm_error *err);
 int pm_report_parse_time(const char *text, struct pm_profile_options *ret,
 			 struct pm_error *err);
 int pm_report_parse_limit(const char *text, double *ret, struct pm_error *err);

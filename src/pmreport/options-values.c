@@ -104,6 +104,38 @@ static bool take_number(const char **at, double max, double *ret)
 	return *end == '\0' && *ret <= max;
 }
 
+int pm_report_parse_percentile(const char *text, struct pm_report_options *ret,
+			       struct pm_error *err)
+{
+	static const double usual[] = { 50, 90, 99 };
+	size_t len = strcspn(text, ":");
+	const char *at = text + len;
+	struct pm_report *report = &ret->report;
+
+	if (len == 0 || len >= sizeof(ret->field))
+		return pm_report_usage(err, "--percentile has no name of a field: '%s'",
+				       text);
+	memcpy(ret->field, text, len);
+	ret->field[len] = '\0';
+	report->percentiles_len = 0;
+	for (size_t i = 0; *at == '\0' && i < PM_ARRAY_LEN(usual); i++)
+		report->percentiles[report->percentiles_len++] = usual[i];
+	while (*at != '\0') {
+		double percent;
+
+		at++; /* the colon, or a comma */
+		if (report->percentiles_len == PM_PERCENTILES_MAX)
+			return pm_report_usage(err, "up to %d percentiles at a time",
+					       PM_PERCENTILES_MAX);
+		if (!take_number(&at, 100, &percent) || (*at != ',' && *at != '\0'))
+			return pm_report_usage(
+				err, "'%s' is no list of percentiles from 0 to 100",
+				text + len + 1);
+		report->percentiles[report->percentiles_len++] = percent;
+	}
+	return 0;
+}
+
 int pm_report_parse_time(const char *text, struct pm_profile_options *ret,
 			 struct pm_error *err)
 {

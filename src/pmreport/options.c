@@ -16,6 +16,10 @@ enum {
 	OPTION_SOURCE_DIR,
 	OPTION_BY,
 	OPTION_LATENCY,
+	OPTION_THREADS,
+	OPTION_FIELDS,
+	OPTION_PERCENTILE,
+	OPTION_BRANCHES,
 	OPTION_CHILDREN,
 	OPTION_EVENT,
 	OPTION_COMM,
@@ -54,6 +58,10 @@ static const struct option long_options[] = {
 	{ "source-dir", required_argument, NULL, OPTION_SOURCE_DIR },
 	{ "by", required_argument, NULL, OPTION_BY },
 	{ "sort", required_argument, NULL, OPTION_BY },
+	{ "threads", no_argument, NULL, OPTION_THREADS },
+	{ "fields", no_argument, NULL, OPTION_FIELDS },
+	{ "percentile", required_argument, NULL, OPTION_PERCENTILE },
+	{ "branches", no_argument, NULL, OPTION_BRANCHES },
 	{ "latency", no_argument, NULL, OPTION_LATENCY },
 	{ "children", no_argument, NULL, OPTION_CHILDREN },
 	{ "event", required_argument, NULL, OPTION_EVENT },
@@ -134,8 +142,9 @@ static int set_show(struct pm_report_options *options, enum pm_report_show show,
 {
 	if (options->report.show != PM_SHOW_TABLE && options->report.show != show)
 		return pm_report_usage(
-			err, "of --tree, --bottom-up, --callers, --callees and "
-			     "--annotate only one at a time");
+			err, "of --tree, --bottom-up, --callers, --callees, --annotate, "
+			     "--threads, --fields, --percentile and --branches only one "
+			     "at a time");
 	options->report.show = show;
 	options->report.function = function;
 	return 0;
@@ -149,11 +158,20 @@ static int set_keys(struct pm_report_options *options, const char *value,
 
 	if (r < 0)
 		return r;
+	options->report.by_key = true;
 	options->report.key = keys.key[0];
 	options->report.more_keys_len = keys.len - 1;
 	memcpy(options->report.more_keys, keys.key + 1,
 	       sizeof(options->report.more_keys));
 	return 0;
+}
+
+static int set_percentile(struct pm_report_options *options, const char *value,
+			  struct pm_error *err)
+{
+	int r = set_show(options, PM_SHOW_PERCENTILES, NULL, err);
+
+	return r < 0 ? r : pm_report_parse_percentile(value, options, err);
 }
 
 static int set_annotate(struct pm_report_options *options, enum pm_annotate_show show,
@@ -259,6 +277,14 @@ static int apply(struct pm_report_options *options, int option, const char *valu
 	case OPTION_BY:
 	case 's':
 		return set_keys(options, value, err);
+	case OPTION_THREADS:
+		return set_show(options, PM_SHOW_THREADS, NULL, err);
+	case OPTION_FIELDS:
+		return set_show(options, PM_SHOW_FIELDS, NULL, err);
+	case OPTION_BRANCHES:
+		return set_show(options, PM_SHOW_BRANCHES, NULL, err);
+	case OPTION_PERCENTILE:
+		return set_percentile(options, value, err);
 	case OPTION_LATENCY:
 		options->profile.latency = true;
 		return 0;
@@ -339,8 +365,12 @@ static int apply(struct pm_report_options *options, int option, const char *valu
 static void choose_samples(struct pm_report_options *options)
 {
 	struct pm_profile_options *profile = &options->profile;
+	enum pm_report_show show = options->report.show;
 
-	profile->keep_samples = options->format->samples || profile->latency;
+	profile->keep_fields |= show == PM_SHOW_FIELDS || show == PM_SHOW_PERCENTILES;
+	profile->keep_branches = show == PM_SHOW_BRANCHES;
+	profile->keep_samples = options->format->samples || profile->latency ||
+				profile->keep_fields || show == PM_SHOW_THREADS;
 	for (uint32_t i = 0; i <= options->report.more_keys_len; i++) {
 		enum pm_key key =
 			i == 0 ? options->report.key : options->report.more_keys[i - 1];
@@ -362,6 +392,9 @@ static int check_tui(const struct pm_report_options *options, struct pm_error *e
 		return pm_report_usage(err, "--tui writes no file; P in it does");
 	if (options->report.more_keys_len > 0)
 		return pm_report_usage(err, "--tui has tables by one key each");
+	if (options->report.show >= PM_SHOW_THREADS)
+		return pm_report_usage(err, "--tui has no --threads, --fields, "
+					    "--percentile and --branches");
 	return 0;
 }
 
@@ -370,10 +403,11 @@ static int check_diff(const struct pm_report_options *options, struct pm_error *
 	if (!options->diff)
 		return 0;
 	if (!options->format || !options->format->compares)
-		return pm_report_usage(err,
-				       "--diff goes with --html and --flamegraph, not with "
-				       "%s",
-				       options->format ? options->format->name : "text");
+		return pm_report_usage(
+			err,
+			"--diff goes with --html and --flamegraph, not with "
+			"%s",
+			options->format ? options->format->name : "text");
 	if (strcmp(options->diff, "-") == 0 && strcmp(options->input, "-") == 0)
 		return pm_report_usage(err, "standard input is one file only");
 	return 0;
@@ -393,9 +427,13 @@ static int check(struct pm_report_options *options, struct pm_error *err)
 	if (!options->format->shows && options->report.show != PM_SHOW_TABLE &&
 	    !(options->format->inverts && options->report.show == PM_SHOW_BOTTOM_UP))
 		return pm_report_usage(
-			err, "--format %s has whole stacks: it goes with no tree",
+			err,
+			"--format %s has whole stacks: it goes with no tree and no list",
 			options->format->name);
 	choose_samples(options);
+	if (options->report.show == PM_SHOW_BRANCHES && options->profile.time_set)
+		return pm_report_usage(err, "--branches are of the whole recording: "
+					    "without --time");
 	if ((options->report.show == PM_SHOW_CALLERS ||
 	     options->report.show == PM_SHOW_CALLEES ||
 	     options->report.show == PM_SHOW_ANNOTATE) &&

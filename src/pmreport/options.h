@@ -45,6 +45,7 @@ struct pm_report_options {
 	const char *source_dirs[16];
 	enum pm_color_wish color;
 	bool width_set;
+	char field[128]; /* of --percentile; report.field once it is parsed */
 	struct pm_profile_options profile;
 	struct pm_filter filter;
 	struct pm_report report; /* but for what only the profile can tell */

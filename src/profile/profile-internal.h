@@ -25,7 +25,7 @@ struct pm_loader {
 	struct pm_profile *profile;
 	const struct pm_profile_options *options;
 	struct pm_index threads_by_name, threads_by_tid, processes;
-	struct pm_index functions, places, cells, field_names;
+	struct pm_index functions, places, cells, field_names, branches;
 	/* By path; by path and build-id; and what the file's ids became. */
 	struct pm_index modules_by_path, modules_by_build;
 	PM_VEC(uint32_t) modules; /* by id in the file: the row in profile->modules */
@@ -59,6 +59,9 @@ int pm_load_finish(struct pm_loader *loader);
 int pm_load_failed(int code, struct pm_error *err);
 /* Asks the symbolizer of the options, if there is one. 0 or negative errno. */
 int pm_load_resymbolize(struct pm_loader *loader);
+/* Adds the branches of a sample of @cell. 0 or -ENOMEM. */
+int pm_load_branches(struct pm_loader *loader, const struct pm_file_sample *sample,
+		     uint32_t cell);
 /* How many CPUs ran at each kept sample, and shares of wall-clock time if asked for. Once
  * samples are in order. 0 or -ENOMEM. */
 int pm_load_parallelism(struct pm_loader *loader);

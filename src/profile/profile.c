@@ -24,6 +24,7 @@ void pm_loader_release(struct pm_loader *loader)
 	pm_index_release(&loader->places);
 	pm_index_release(&loader->cells);
 	pm_index_release(&loader->field_names);
+	pm_index_release(&loader->branches);
 	pm_index_release(&loader->modules_by_path);
 	pm_index_release(&loader->modules_by_build);
 	pm_vec_release(&loader->modules);
@@ -344,6 +345,7 @@ void pm_profile_free(struct pm_profile *profile)
 	pm_vec_release(&profile->fields);
 	pm_vec_release(&profile->field_names);
 	pm_vec_release(&profile->parallelism);
+	pm_vec_release(&profile->branches);
 	pm_text_pool_free(profile->texts);
 	free(profile);
 }

@@ -262,6 +262,12 @@ int pm_load_sample(struct pm_loader *loader, const struct pm_file_sample *sample
 		info->end_ns = sample->time;
 	loader->sample_seen = true;
 	info->read_samples++;
+	if (sample->branches_len > 0 && loader->options &&
+	    loader->options->keep_branches) {
+		r = pm_load_branches(loader, sample, id);
+		if (r < 0)
+			return r;
+	}
 	if (loader->options &&
 	    (loader->options->time_set || loader->options->keep_samples))
 		return keep_sample(loader, sample, weight.period, id);

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+/* Branches that the CPU had recorded, from line to line, and how often they were mispredicted. */
+#include "sheet.h"
+
+#include <string.h>
+
+struct branch {
+	uint32_t from, to; /* places */
+	uint64_t count, mispredicted, predicted, cycles, cycles_of;
+};
+
+struct work {
+	struct pm_index index;
+	PM_VEC(struct branch) branches;
+	uint64_t all;
+};
+
+static void work_release(struct work *work)
+{
+	pm_index_release(&work->index);
+	pm_vec_release(&work->branches);
+}
+
+static bool branch_equal(const void *table, uint32_t id, const void *key)
+{
+	const struct branch *have = &((const struct work *)table)->branches.data[id];
+	const struct branch *wanted = key;
+
+	return have->from == wanted->from && have->to == wanted->to;
+}
+
+/* Frames are many, lines few: the innermost one stands for its branches. */
+static uint32_t place_of(const struct pm_profile *profile, uint32_t frame)
+{
+	return profile->levels.data[profile->frames.data[frame].first_level];
+}
+
+static int add(struct work *work, const struct pm_profile *profile,
+	       const struct pm_profile_branch *branch)
+{
+	struct branch key = {
+		.from = place_of(profile, branch->from),
+		.to = place_of(profile, branch->to),
+	};
+	uint64_t hash = pm_hash_mix(key.from, key.to);
+	uint32_t id = pm_index_find(&work->index, hash, branch_equal, work, &key);
+	struct branch *sum;
+
+	if (id == PM_INDEX_NONE) {
+		int r = pm_vec_push(&work->branches, key);
+
+		id = (uint32_t)work->branches.len - 1;
+		if (r == 0)
+			r = pm_index_add(&work->index, hash, id);
+		if (r < 0)
+			return r;
+	}
+	sum = &work->branches.data[id];
+	sum->count += branch->count;
+	sum->mispredicted += branch->mispredicted;
+	sum->predicted += branch->predicted;
+	sum->cycles += branch->cycles;
+	sum->cycles_of += branch->cycles_of;
+	work->all += branch->count;
+	return 0;
+}
+
+static int by_count(const void *a, const void *b)
+{
+	const struct branch *left = a, *right = b;
+
+	if (left->count != right->count)
+		return left->count < right->count ? 1 : -1;
+	if (left->from != right->from)
+		return left->from < right->from ? -1 : 1;
+	return (left->to > right->to) - (left->to < right->to);
+}
+
+/* ---- the sheet ------------------------------------------------------------------------- */
+
+static void add_columns(struct pm_sheet *sheet)
+{
+	sheet->name = "branches";
+	sheet->people = 30;
+	pm_sheet_column(sheet, "percent", "share", PM_SHEET_PERCENT, 0);
+	pm_sheet_column(sheet, "count", "taken", PM_SHEET_COUNT, 0);
+	pm_sheet_column(sheet, "mispredicted", NULL, PM_SHEET_COUNT, 0);
+	pm_sheet_column(sheet, "predicted", NULL, PM_SHEET_COUNT, 0);
+	pm_sheet_column(sheet, "mispredicted_percent", "mispred", PM_SHEET_PERCENT, 0);
+	pm_sheet_column(sheet, "cycles", "cycles", PM_SHEET_COUNT, 0);
+	pm_sheet_column(sheet, NULL, "from", PM_SHEET_TEXT, 0);
+	pm_sheet_column(sheet, NULL, "to", PM_SHEET_TEXT, 0);
+	pm_sheet_column(sheet, "from_function", NULL, PM_SHEET_TEXT, 0);
+	pm_sheet_column(sheet, "from_module", NULL, PM_SHEET_TEXT, 0);
+	pm_sheet_column(sheet, "from_file", NULL, PM_SHEET_TEXT, 0);
+	pm_sheet_column(sheet, "from_line", NULL, PM_SHEET_ID, 0);
+	pm_sheet_column(sheet, "to_function", NULL, PM_SHEET_TEXT, 0);
+	pm_sheet_column(sheet, "to_module", NULL, PM_SHEET_TEXT, 0);
+	pm_sheet_column(sheet, "to_file", NULL, PM_SHEET_TEXT, 0);
+	pm_sheet_column(sheet, "to_line", NULL, PM_SHEET_ID, 0);
+}
+
+static int put_end(struct pm_sheet *sheet, const struct pm_report *report, uint32_t id)
+{
+	const struct pm_profile *profile = report->profile;
+	const struct pm_profile_place *place = &profile->places.data[id];
+	PM_CLEANUP(pm_str_release) struct pm_str text = { 0 };
+	const char *kept = NULL;
+
+	pm_put_function(&text, profile, place->function, 28, report->ascii);
+	if (place->file) {
+		pm_str_putc(&text, ' ');
+		pm_put_source(&text, place);
+	}
+	if (!text.failed)
+		kept = pm_sheet_keep(sheet, text.data ? text.data : "");
+	return kept ? pm_sheet_text(sheet, kept) : -ENOMEM;
+}
+
+static int put_place(struct pm_sheet *sheet, const struct pm_profile *profile,
+		     uint32_t id)
+{
+	const struct pm_profile_place *place = &profile->places.data[id];
+	const struct pm_profile_function *function =
+		&profile->functions.data[place->function];
+	int r = pm_sheet_text(sheet, function->unknown ? NULL : function->name);
+
+	if (r == 0)
+		r = pm_sheet_text(sheet,
+				  function->module == PM_PROFILE_NONE
+					  ? NULL
+					  : profile->modules.data[function->module].name);
+	if (r == 0)
+		r = pm_sheet_text(sheet, place->file);
+	return r < 0 ? r : pm_sheet_number(sheet, place->line > 0, place->line);
+}
+
+static int put_mispredicted(struct pm_sheet *sheet, const struct branch *branch)
+{
+	uint64_t known = branch->mispredicted + branch->predicted;
+	struct pm_sheet_cell cell = { .known = known > 0 };
+
+	if (known > 0)
+		cell.percent = 100.0 * (double)branch->mispredicted / (double)known;
+	return pm_vec_push(&sheet->cells, cell);
+}
+
+static int add_row(struct pm_sheet *sheet, const struct pm_report *report,
+		   const struct work *work, const struct branch *branch)
+{
+	uint64_t cycles = branch->cycles_of > 0 ? branch->cycles / branch->cycles_of : 0;
+	int r = pm_sheet_percent(sheet,
+				 100.0 * (double)branch->count / (double)work->all);
+
+	if (r == 0)
+		r = pm_sheet_number(sheet, true, branch->count);
+	if (r == 0)
+		r = pm_sheet_number(sheet, true, branch->mispredicted);
+	if (r == 0)
+		r = pm_sheet_number(sheet, true, branch->predicted);
+	if (r == 0)
+		r = put_mispredicted(sheet, branch);
+	if (r == 0)
+		r = pm_sheet_number(sheet, branch->cycles_of > 0, cycles);
+	if (r == 0)
+		r = put_end(sheet, report, branch->from);
+	if (r == 0)
+		r = put_end(sheet, report, branch->to);
+	if (r == 0)
+		r = put_place(sheet, report->profile, branch->from);
+	return r < 0 ? r : put_place(sheet, report->profile, branch->to);
+}
+
+int pm_sheet_branches(struct pm_sheet *sheet, struct pm_section *section,
+		      struct pm_error *err)
+{
+	const struct pm_report *report = section->report;
+	const struct pm_profile *profile = report->profile;
+	PM_AUTO_FREE bool *passed = pm_section_cells(section);
+	PM_CLEANUP(work_release) struct work work = { .all = 0 };
+	int r = passed ? 0 : -ENOMEM;
+
+	for (size_t i = 0; r == 0 && i < profile->branches.len; i++)
+		if (passed[profile->branches.data[i].cell])
+			r = add(&work, profile, &profile->branches.data[i]);
+	if (r == 0 && work.branches.len > 0)
+		qsort(work.branches.data, work.branches.len, sizeof(struct branch),
+		      by_count);
+	add_columns(sheet);
+	for (size_t i = 0; r == 0 && i < work.branches.len; i++)
+		r = add_row(sheet, report, &work, &work.branches.data[i]);
+	return r < 0 ? pm_error_set(err, r, "out of memory") : 0;
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+/* Which fields the samples of an event have. */
+#include "sheet.h"
+
+#include <string.h>
+
+enum {
+	EXAMPLES = 3,
+	EXAMPLE_COLUMNS = 40,
+};
+
+struct field {
+	uint64_t samples, numbers;
+	pm_wide least, most; /* of the numbers */
+	const struct pm_profile_field *examples[EXAMPLES]; /* different from each other */
+	size_t examples_len;
+};
+
+struct work {
+	struct field *fields; /* by name */
+};
+
+static void work_release(struct work *work)
+{
+	free(work->fields);
+}
+
+static pm_wide number_of(const struct pm_profile_field *field)
+{
+	return field->kind == PM_FILE_FIELD_SIGNED ? (pm_wide)field->negative_too
+						   : (pm_wide)field->number;
+}
+
+static bool same_value(const struct pm_profile_field *a, const struct pm_profile_field *b)
+{
+	if (a->kind != b->kind)
+		return false;
+	/* Texts are pooled. */
+	return a->kind == PM_FILE_FIELD_TEXT ? a->text == b->text
+					     : a->number == b->number;
+}
+
+static void add(struct field *to, const struct pm_profile_field *field)
+{
+	to->samples++;
+	if (field->kind != PM_FILE_FIELD_TEXT) {
+		pm_wide number = number_of(field);
+
+		if (to->numbers == 0 || number < to->least)
+			to->least = number;
+		if (to->numbers == 0 || number > to->most)
+			to->most = number;
+		to->numbers++;
+	}
+	for (size_t i = 0; i < to->examples_len; i++)
+		if (same_value(to->examples[i], field))
+			return;
+	if (to->examples_len < EXAMPLES)
+		to->examples[to->examples_len++] = field;
+}
+
+static const char *examples_of(struct pm_sheet *sheet, const struct field *field,
+			       bool ascii)
+{
+	PM_CLEANUP(pm_str_release) struct pm_str text = { 0 };
+
+	for (size_t i = 0; i < field->examples_len; i++) {
+		const struct pm_profile_field *example = field->examples[i];
+
+		pm_str_puts(&text, i > 0 ? ", " : "");
+		if (example->kind == PM_FILE_FIELD_TEXT)
+			pm_put_cut(&text, example->text, EXAMPLE_COLUMNS, false, ascii);
+		else
+			pm_put_wide(&text, number_of(example), false);
+	}
+	return text.failed ? NULL : pm_sheet_keep(sheet, text.data ? text.data : "");
+}
+
+static int add_row(struct pm_sheet *sheet, const char *name, const struct field *field,
+		   bool ascii)
+{
+	const char *examples = examples_of(sheet, field, ascii);
+	int r = examples ? pm_sheet_text(sheet, name) : -ENOMEM;
+
+	if (r == 0)
+		r = pm_sheet_number(sheet, true, field->samples);
+	if (r == 0)
+		r = pm_sheet_number(sheet, true, field->numbers);
+	if (r == 0)
+		r = pm_sheet_wide(sheet, field->numbers > 0, field->least);
+	if (r == 0)
+		r = pm_sheet_wide(sheet, field->numbers > 0, field->most);
+	return r < 0 ? r : pm_sheet_text(sheet, examples);
+}
+
+static void add_columns(struct pm_sheet *sheet)
+{
+	sheet->name = "fields";
+	pm_sheet_column(sheet, "field", "field", PM_SHEET_TEXT, 24);
+	pm_sheet_column(sheet, "samples", "samples", PM_SHEET_COUNT, 0);
+	pm_sheet_column(sheet, "numbers", "numbers", PM_SHEET_COUNT, 0);
+	pm_sheet_column(sheet, "min", "min", PM_SHEET_NUMBER, 0);
+	pm_sheet_column(sheet, "max", "max", PM_SHEET_NUMBER, 0);
+	pm_sheet_column(sheet, "examples", "examples", PM_SHEET_TEXT, 0);
+}
+
+bool *pm_section_cells(const struct pm_section *section)
+{
+	const struct pm_view *view = section->view;
+	bool *passed = calloc(view->profile->cells.len + 1, sizeof(*passed));
+
+	for (size_t i = 0; passed && i < view->cells.len; i++)
+		passed[view->cells.data[i]] = true;
+	return passed;
+}
+
+int pm_sheet_fields(struct pm_sheet *sheet, struct pm_section *section,
+		    struct pm_error *err)
+{
+	const struct pm_profile *profile = section->report->profile;
+	PM_AUTO_FREE bool *passed = pm_section_cells(section);
+	PM_CLEANUP(work_release) struct work work = { 0 };
+	int r = 0;
+
+	work.fields = calloc(profile->field_names.len + 1, sizeof(*work.fields));
+	if (!work.fields || !passed)
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	for (size_t i = 0; i < profile->samples.len; i++) {
+		const struct pm_profile_sample *sample = &profile->samples.data[i];
+
+		for (uint32_t f = 0; passed[sample->cell] && f < sample->fields; f++) {
+			const struct pm_profile_field *field =
+				&profile->fields.data[sample->first_field + f];
+
+			add(&work.fields[field->name], field);
+		}
+	}
+	add_columns(sheet);
+	for (size_t i = 0; r == 0 && i < profile->field_names.len; i++)
+		if (work.fields[i].samples > 0)
+			r = add_row(sheet, profile->field_names.data[i], &work.fields[i],
+				    section->report->ascii);
+	return r < 0 ? pm_error_set(err, r, "out of memory") : 0;
+}

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: MIT */
+/* How the values of a field are spread: exact percentiles, by nearest rank. */
+#include "sheet.h"
+
+#include <string.h>
+
+struct value {
+	uint32_t group;
+	pm_wide number;
+};
+
+struct group {
+	struct pm_row row;
+	uint64_t others; /* values that are no numbers */
+	size_t first, count; /* of the values, once they are sorted */
+	pm_wide sum;
+};
+
+struct work {
+	struct pm_section *section;
+	const struct pm_report *report;
+	const struct pm_profile *profile;
+	struct pm_keys keys; /* len 0: all samples are one group */
+	struct pm_index index;
+	PM_VEC(struct group) groups;
+	PM_VEC(struct value) values;
+	uint32_t *comm_of;
+	bool field_seen;
+};
+
+static void work_release(struct work *work)
+{
+	pm_index_release(&work->index);
+	pm_vec_release(&work->groups);
+	pm_vec_release(&work->values);
+	free(work->comm_of);
+}
+
+/* ---- groups ------------------------------------------------------------------------------ */
+
+static bool group_equal(const void *table, uint32_t id, const void *key)
+{
+	const struct pm_row *have = &((const struct work *)table)->groups.data[id].row;
+	const struct pm_row *wanted = key;
+
+	return have->id == wanted->id &&
+	       memcmp(have->more, wanted->more, sizeof(have->more)) == 0;
+}
+
+/* The first thread of the same name. Names are pooled. */
+static uint32_t comm_of(struct work *work, uint32_t thread)
+{
+	const struct pm_profile *profile = work->profile;
+	uint32_t first = 0;
+
+	if (work->comm_of[thread] != PM_PROFILE_NONE)
+		return work->comm_of[thread];
+	while (profile->threads.data[first].comm != profile->threads.data[thread].comm)
+		first++;
+	work->comm_of[thread] = first;
+	return first;
+}
+
+/* Where a sample was taken: its innermost level. */
+static uint32_t key_of(struct work *work, enum pm_key key, size_t sample_id)
+{
+	const struct pm_profile *profile = work->profile;
+	const struct pm_profile_sample *sample = &profile->samples.data[sample_id];
+	const struct pm_profile_cell *cell = &profile->cells.data[sample->cell];
+	uint32_t frame = profile->stacks.data[cell->stack].frame;
+
+	switch (key) {
+	case PM_KEY_FUNCTION:
+		return pm_profile_level_function(profile, cell->stack, 0);
+	case PM_KEY_LINE:
+		return pm_profile_level_place(profile, cell->stack, 0);
+	case PM_KEY_MODULE:
+		return profile->frames.data[frame].module;
+	case PM_KEY_ADDRESS:
+		return frame;
+	case PM_KEY_THREAD:
+		return cell->thread;
+	case PM_KEY_PROCESS:
+		return profile->threads.data[cell->thread].process;
+	case PM_KEY_COMM:
+		return comm_of(work, cell->thread);
+	case PM_KEY_CPU:
+		return sample->cpu;
+	case PM_KEY_PARALLELISM:
+		return sample_id < profile->parallelism.len
+			       ? profile->parallelism.data[sample_id]
+			       : 0;
+	}
+	return PM_PROFILE_NONE;
+}
+
+static int find_group(struct work *work, size_t sample, uint32_t *ret)
+{
+	struct group wanted = { .row = { .place = PM_PROFILE_NONE } };
+	uint64_t hash = 0;
+	uint32_t id;
+	int r;
+
+	for (uint32_t i = 0; i < work->keys.len; i++) {
+		uint32_t key = key_of(work, work->keys.key[i], sample);
+
+		*(i == 0 ? &wanted.row.id : &wanted.row.more[i - 1]) = key;
+		hash = pm_hash_mix(hash, key);
+	}
+	id = pm_index_find(&work->index, hash, group_equal, work, &wanted.row);
+	if (id == PM_INDEX_NONE) {
+		id = (uint32_t)work->groups.len;
+		r = pm_vec_push(&work->groups, wanted);
+		if (r == 0)
+			r = pm_index_add(&work->index, hash, id);
+		if (r < 0)
+			return r;
+	}
+	*ret = id;
+	return 0;
+}
+
+/* ---- values ------------------------------------------------------------------------------ */
+
+/* 1 and the value, 0: it has none, -EDOM: it is no number. */
+static int value_of(const struct work *work, const struct pm_profile_sample *sample,
+		    pm_wide *ret)
+{
+	const struct pm_profile *profile = work->profile;
+
+	if (strcmp(work->report->field, "period") == 0) {
+		*ret = (pm_wide)sample->period;
+		return 1;
+	}
+	for (uint32_t f = 0; f < sample->fields; f++) {
+		const struct pm_profile_field *field =
+			&profile->fields.data[sample->first_field + f];
+
+		if (strcmp(profile->field_names.data[field->name], work->report->field) !=
+		    0)
+			continue;
+		if (field->kind == PM_FILE_FIELD_TEXT)
+			return -EDOM;
+		*ret = field->kind == PM_FILE_FIELD_SIGNED ? (pm_wide)field->negative_too
+							   : (pm_wide)field->number;
+		return 1;
+	}
+	return 0;
+}
+
+static int collect(struct work *work)
+{
+	PM_AUTO_FREE bool *passed = pm_section_cells(work->section);
+
+	if (!passed)
+		return -ENOMEM;
+	for (size_t i = 0; i < work->profile->samples.len; i++) {
+		const struct pm_profile_sample *sample = &work->profile->samples.data[i];
+		struct value value = { 0 };
+		int has, r;
+
+		if (!passed[sample->cell])
+			continue;
+		has = value_of(work, sample, &value.number);
+		if (has == 0)
+			continue;
+		work->field_seen = true;
+		r = find_group(work, i, &value.group);
+		if (r < 0)
+			return r;
+		if (has < 0) {
+			work->groups.data[value.group].others++;
+			continue;
+		}
+		work->groups.data[value.group].sum += value.number;
+		r = pm_vec_push(&work->values, value);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int by_group(const void *a, const void *b)
+{
+	const struct value *left = a, *right = b;
+
+	if (left->group != right->group)
+		return left->group < right->group ? -1 : 1;
+	return (left->number > right->number) - (left->number < right->number);
+}
+
+static int by_sum(const void *a, const void *b)
+{
+	const struct group *left = a, *right = b;
+
+	if (left->sum != right->sum)
+		return left->sum < right->sum ? 1 : -1;
+	if (left->count != right->count)
+		return left->count < right->count ? 1 : -1;
+	return (left->row.id > right->row.id) - (left->row.id < right->row.id);
+}
+
+static void sort(struct work *work)
+{
+	if (work->values.len > 0)
+		qsort(work->values.data, work->values.len, sizeof(struct value),
+		      by_group);
+	for (size_t i = 0; i < work->values.len; i++) {
+		struct group *group = &work->groups.data[work->values.data[i].group];
+
+		if (group->count++ == 0)
+			group->first = i;
+	}
+	if (work->groups.len > 0)
+		qsort(work->groups.data, work->groups.len, sizeof(struct group), by_sum);
+}
+
+/* The least value that at least @percent of all are not above. */
+static pm_wide rank_of(const struct work *work, const struct group *group, double percent)
+{
+	double exact = percent / 100.0 * (double)group->count;
+	size_t rank = (size_t)exact;
+
+	if ((double)rank < exact - 1e-9)
+		rank++;
+	if (rank < 1)
+		rank = 1;
+	if (rank > group->count)
+		rank = group->count;
+	return work->values.data[group->first + rank - 1].number;
+}
+
+/* ---- the sheet ------------------------------------------------------------------------- */
+
+static int add_columns(struct pm_sheet *sheet, const struct work *work)
+{
+	const struct pm_profile_event *event =
+		&work->profile->events.data[work->section->view->event];
+	bool ns = strcmp(work->report->field, "period") == 0 &&
+		  strcmp(event->unit, "ns") == 0;
+	enum pm_sheet_kind kind = ns ? PM_SHEET_WIDE_NS : PM_SHEET_NUMBER;
+
+	sheet->buckets_ns = ns;
+	sheet->name = "percentiles";
+	sheet->people = 40;
+	pm_sheet_column(sheet, "count", "count", PM_SHEET_COUNT, 0);
+	pm_sheet_column(sheet, "others", NULL, PM_SHEET_COUNT, 0);
+	pm_sheet_column(sheet, "min", "min", kind, 0);
+	for (size_t i = 0; i < work->report->percentiles_len; i++) {
+		char name[32];
+		const char *kept;
+
+		snprintf(name, sizeof(name), "p%g", work->report->percentiles[i]);
+		kept = pm_sheet_keep(sheet, name);
+		if (!kept)
+			return -ENOMEM;
+		pm_sheet_column(sheet, kept, kept, kind, 0);
+	}
+	pm_sheet_column(sheet, "max", "max", kind, 0);
+	pm_sheet_column(sheet, "sum", "sum", kind, 0);
+	if (work->keys.len > 0)
+		pm_sheet_key_columns(sheet, &work->keys);
+	return 0;
+}
+
+static int add_row(struct pm_sheet *sheet, const struct work *work,
+		   const struct group *group)
+{
+	const struct value *values = work->values.data + group->first;
+	bool known = group->count > 0;
+	int r = pm_sheet_number(sheet, true, group->count);
+
+	if (r == 0)
+		r = pm_sheet_number(sheet, true, group->others);
+	if (r == 0)
+		r = pm_sheet_wide(sheet, known, known ? values[0].number : 0);
+	for (size_t i = 0; r == 0 && i < work->report->percentiles_len; i++)
+		r = pm_sheet_wide(
+			sheet, known,
+			known ? rank_of(work, group, work->report->percentiles[i]) : 0);
+	if (r == 0)
+		r = pm_sheet_wide(sheet, known,
+				  known ? values[group->count - 1].number : 0);
+	if (r == 0)
+		r = pm_sheet_wide(sheet, known, group->sum);
+	if (r == 0 && work->keys.len > 0)
+		r = pm_sheet_key_cells(sheet, work->profile, &work->keys, &group->row);
+	return r;
+}
+
+/* ---- how they are spread ------------------------------------------------------------------ */
+
+/* 0: negative, 1: zero, then powers of two: n + 2 is from 2^n up to 2^(n+1). */
+static size_t bucket_of(pm_wide number)
+{
+	if (number <= 0)
+		return number == 0;
+	return 2 + (size_t)(63 - __builtin_clzll((unsigned long long)number));
+}
+
+static void count_buckets(struct pm_sheet *sheet, const struct work *work)
+{
+	sheet->has_buckets = true;
+	for (size_t i = 0; i < work->values.len; i++)
+		sheet->buckets[bucket_of(work->values.data[i].number)]++;
+}
+
+static int no_field(const struct work *work, struct pm_error *err)
+{
+	const struct pm_profile *profile = work->profile;
+	PM_CLEANUP(pm_str_release) struct pm_str names = { 0 };
+
+	for (size_t i = 0; i < profile->field_names.len; i++) {
+		if (strcmp(profile->field_names.data[i], work->report->field) == 0)
+			return 0; /* another event has it, or what the filter left out */
+		pm_str_printf(&names, "%s%s", i > 0 ? ", " : "",
+			      profile->field_names.data[i]);
+	}
+	pm_error_set(err, -ENOENT, "no sample has a field '%s'", work->report->field);
+	pm_error_fix(err, "--percentile with one of: period%s%s",
+		     names.len > 0 ? ", " : "", names.data ? names.data : "");
+	return -ENOENT;
+}
+
+int pm_sheet_percentiles(struct pm_sheet *sheet, struct pm_section *section,
+			 struct pm_error *err)
+{
+	PM_CLEANUP(work_release)
+	struct work work = {
+		.section = section,
+		.report = section->report,
+		.profile = section->report->profile,
+	};
+	size_t threads = work.profile->threads.len + 1;
+	int r;
+
+	if (work.report->by_key)
+		pm_report_keys(work.report, &work.keys);
+	work.comm_of = malloc(threads * sizeof(uint32_t));
+	if (!work.comm_of)
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	memset(work.comm_of, 0xff, threads * sizeof(uint32_t));
+	r = collect(&work);
+	if (r == 0 && !work.field_seen) {
+		r = no_field(&work, err);
+		if (r < 0)
+			return r;
+	}
+	if (r == 0)
+		r = add_columns(sheet, &work);
+	sort(&work);
+	for (size_t i = 0; r == 0 && i < work.groups.len; i++)
+		r = add_row(sheet, &work, &work.groups.data[i]);
+	count_buckets(sheet, &work);
+	return r < 0 ? pm_error_set(err, r, "out of memory") : 0;
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A list whose columns are known only when it is made, and one way to write it as text, CSV
+ * and JSON. Texts are borrowed from the profile, or kept with pm_sheet_keep().
+ */
+#pragma once
+
+#include "output-internal.h"
+
+enum pm_sheet_kind {
+	PM_SHEET_TEXT,
+	PM_SHEET_NAME, /* of a function: cut as such */
+	PM_SHEET_ID,
+	PM_SHEET_COUNT,
+	PM_SHEET_NUMBER, /* any integer of 65 bits and sums of such */
+	PM_SHEET_WIDE_NS, /* such a number; for people a duration */
+	PM_SHEET_NS, /* for people a duration */
+	PM_SHEET_TIME_NS, /* for people seconds */
+	PM_SHEET_PERCENT,
+	PM_SHEET_ADDRESS,
+	PM_SHEET_BOOL,
+	PM_SHEET_SERIES, /* for people a line of bars */
+};
+
+struct pm_sheet_column {
+	const char *name; /* for programs; NULL: not for them */
+	const char *title; /* for people; NULL: not for them */
+	enum pm_sheet_kind kind;
+	size_t max; /* columns at most; 0: no limit */
+};
+
+__extension__ typedef __int128 pm_wide;
+
+struct pm_sheet_cell {
+	bool known;
+	union {
+		const char *text;
+		uint64_t number;
+		pm_wide wide;
+		double percent;
+		const uint64_t *series;
+	};
+};
+
+enum {
+	PM_SHEET_COLUMNS = 32,
+	PM_SHEET_SERIES_LEN = 16,
+	PM_SHEET_BUCKETS = 66,
+};
+
+struct pm_sheet {
+	const char *name; /* "threads" */
+	struct pm_sheet_column columns[PM_SHEET_COLUMNS];
+	size_t columns_len;
+	PM_VEC(struct pm_sheet_cell) cells; /* by row */
+	PM_VEC(char *) texts; /* kept */
+	uint64_t series_max; /* what a full bar is */
+	bool has_buckets, buckets_ns; /* of nanoseconds */
+	uint64_t buckets
+		[PM_SHEET_BUCKETS]; /* percentiles: negative, 0, then [2^n, 2^n+1) */
+	size_t people; /* rows that people are shown unless they ask for all; 0: all */
+};
+
+void pm_sheet_release(struct pm_sheet *sheet);
+void pm_sheet_column(struct pm_sheet *sheet, const char *name, const char *title,
+		     enum pm_sheet_kind kind, size_t max);
+/* The columns for some keys of rows, and the cells of one row for them. */
+void pm_sheet_key_columns(struct pm_sheet *sheet, const struct pm_keys *keys);
+int pm_sheet_key_cells(struct pm_sheet *sheet, const struct pm_profile *profile,
+		       const struct pm_keys *keys, const struct pm_row *row);
+/* The next cells of a row. 0 or -ENOMEM. */
+int pm_sheet_text(struct pm_sheet *sheet, const char *text); /* NULL: unknown */
+int pm_sheet_number(struct pm_sheet *sheet, bool known, uint64_t number);
+int pm_sheet_wide(struct pm_sheet *sheet, bool known, pm_wide number);
+int pm_sheet_percent(struct pm_sheet *sheet, double percent);
+int pm_sheet_series(struct pm_sheet *sheet, const uint64_t *series);
+/* A copy that lives as long as the sheet, NULL without memory. */
+const char *pm_sheet_keep(struct pm_sheet *sheet, const char *text);
+size_t pm_sheet_rows(const struct pm_sheet *sheet);
+
+int pm_sheet_print(const struct pm_sheet *sheet, const struct pm_text *text);
+/* Lines behind `prefix` (the event); titles first if @titles. */
+void pm_sheet_csv(const struct pm_sheet *sheet, const char *event, const char *separator,
+		  bool titles, struct pm_str *out);
+/* ,"list":NAME,"rows":[…] */
+void pm_sheet_json(const struct pm_sheet *sheet, struct pm_str *out);
+/* The buckets as bars; ,"histogram":[…] */
+void pm_sheet_print_buckets(const struct pm_sheet *sheet, const struct pm_text *text);
+void pm_sheet_json_buckets(const struct pm_sheet *sheet, struct pm_str *out);
+void pm_put_wide(struct pm_str *str, pm_wide number, bool commas);
+/* A field as RFC 4180 has it, with what moves a cursor escaped. */
+void pm_put_csv(struct pm_str *out, const char *text, const char *separator);
+
+/* ---- the lists ------------------------------------------------------------------------- */
+
+/* The section's event as the report shows it; @sheet is to be released in any case. 0, or
+ * negative errno with @err. */
+int pm_sheet_make(struct pm_sheet *sheet, struct pm_section *section,
+		  struct pm_error *err);
+int pm_sheet_threads(struct pm_sheet *sheet, struct pm_section *section,
+		     struct pm_error *err);
+int pm_sheet_fields(struct pm_sheet *sheet, struct pm_section *section,
+		    struct pm_error *err);
+int pm_sheet_percentiles(struct pm_sheet *sheet, struct pm_section *section,
+			 struct pm_error *err);
+int pm_sheet_branches(struct pm_sheet *sheet, struct pm_section *section,
+		      struct pm_error *err);
+bool pm_report_is_sheet(const struct pm_report *report);
+/* By cell, whether it passed the filters; to be freed. NULL without memory. */
+bool *pm_section_cells(const struct pm_section *section);
