@@ -35,7 +35,7 @@ struct pm_merged_map {
 
 /*
  * The first profile keeps its ids. Of the second, modules are the same by their short name,
- * functions by name and module, paths by their functions; threads by name, the nth of a name
+ * or because they are what was run; functions by name and module, paths by their functions; threads by name, the nth of a name
  * with the nth, for a pid never comes again. Texts live as long as the profiles.
  */
 struct pm_merged {

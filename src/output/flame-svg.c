@@ -127,15 +127,13 @@ static void put_legend(struct svg *svg)
 	pm_str_puts(svg->out, "</g>\n");
 }
 
-static void put_head(struct svg *svg, bool inverted)
+static void put_begin(struct svg *svg)
 {
-	const struct pm_profile *profile = svg->report->profile;
-	struct pm_str title = { 0 }, event = { 0 };
 	uint32_t height = HEAD + svg->rows * ROW + FOOT;
+	struct pm_str title = { 0 };
 
-	pm_put_title(&title, profile);
-	pm_put_event(&event, profile, svg->event);
-	svg->out->failed |= title.failed || event.failed;
+	pm_put_title(&title, svg->report->profile);
+	svg->out->failed |= title.failed;
 	pm_str_printf(svg->out,
 		      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
 		      "<svg xmlns=\"http://www.w3.org/2000/svg\" version=\"1.1\" "
@@ -144,8 +142,24 @@ static void put_head(struct svg *svg, bool inverted)
 	pm_put_markup(svg->out, title.data ? title.data : "");
 	pm_str_puts(svg->out, "</title>\n");
 	put_style(svg);
-	pm_str_puts(svg->out, "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n"
-			      "<text x=\"8\" y=\"18\" style=\"font-weight:bold\">");
+	pm_str_puts(svg->out, "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n");
+	pm_str_release(&title);
+}
+
+/* It comes after the boxes, so that it stays above them when a browser scrolls. */
+static void put_head(struct svg *svg, bool inverted)
+{
+	const struct pm_profile *profile = svg->report->profile;
+	struct pm_str title = { 0 }, event = { 0 };
+
+	pm_put_title(&title, profile);
+	pm_put_event(&event, profile, svg->event);
+	svg->out->failed |= title.failed || event.failed;
+	pm_str_printf(svg->out,
+		      "<g id=\"head\">\n"
+		      "<rect width=\"100%%\" height=\"%d\" fill=\"#fff\"/>\n"
+		      "<text x=\"8\" y=\"18\" style=\"font-weight:bold\">",
+		      HEAD);
 	pm_put_markup(svg->out, title.data ? title.data : "");
 	pm_str_puts(svg->out, "</text>\n<text x=\"8\" y=\"35\">");
 	pm_put_markup(svg->out, event.data ? event.data : "");
@@ -168,7 +182,7 @@ static void put_head(struct svg *svg, bool inverted)
 		    "text-anchor=\"end\"></text>"
 		    "<text id=\"reset\" x=\"100%\" dx=\"-8\" y=\"64\" "
 		    "text-anchor=\"end\">Reset zoom (Esc)</text></g>\n"
-		    "<text id=\"details\" x=\"8\" y=\"71\"></text>\n");
+		    "<text id=\"details\" x=\"8\" y=\"71\"></text>\n</g>\n");
 	pm_str_release(&title);
 	pm_str_release(&event);
 }
@@ -343,7 +357,8 @@ static int put_boxes(struct svg *svg, bool inverted)
 
 	if (!edges)
 		return -ENOMEM;
-	pm_str_puts(svg->out, "<g id=\"frames\">\n");
+	pm_str_printf(svg->out, "<g id=\"frames\"%s>\n",
+		      inverted ? " data-inverted=\"\"" : "");
 	for (size_t i = 0; i < flame->nodes.len; i++) {
 		const struct pm_flame_node *node = &flame->nodes.data[i];
 		double start = i == 0 ? 0 : edges[node->parent];
@@ -381,8 +396,9 @@ static int draw(struct svg *svg, const struct pm_view *view, const struct pm_vie
 
 		svg->most_points = more > svg->most_points ? more : svg->most_points;
 	}
-	put_head(svg, inverted);
+	put_begin(svg);
 	r = put_boxes(svg, inverted);
+	put_head(svg, inverted);
 	put_foot(svg);
 	return r;
 }

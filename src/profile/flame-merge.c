@@ -30,6 +30,19 @@ static bool module_equal(const void *table, uint32_t id, const void *key)
 	return strcmp(((const struct pm_merged *)table)->modules.data[id].name, key) == 0;
 }
 
+/* The module that the command names, PM_PROFILE_NONE: none is called so. */
+static uint32_t main_module(const struct pm_profile *profile)
+{
+	const char *command = profile->command.len > 0 ? profile->command.data[0] : "";
+	const char *slash = strrchr(command, '/');
+
+	for (uint32_t i = 0; command[0] != '\0' && i < profile->modules.len; i++)
+		if (strcmp(profile->modules.data[i].name, slash ? slash + 1 : command) ==
+		    0)
+			return i;
+	return PM_PROFILE_NONE;
+}
+
 /* The first of several that look the same keeps its place in the index. */
 static int add_module(struct merging *merging, unsigned which, uint32_t i)
 {
@@ -39,6 +52,10 @@ static int add_module(struct merging *merging, unsigned which, uint32_t i)
 	uint32_t id = pm_index_find(&merging->modules, hash, module_equal, merged,
 				    module->name);
 
+	/* prog-old and prog-new: what was run is compared under whichever name. */
+	if (which == 1 && id == PM_INDEX_NONE && i == main_module(merged->of[1]) &&
+	    main_module(merged->of[0]) != PM_PROFILE_NONE)
+		id = main_module(merged->of[0]);
 	if (which == 0 || id == PM_INDEX_NONE) {
 		bool known = id != PM_INDEX_NONE;
 

@@ -4,12 +4,18 @@
 	"use strict";
 	const root = document.documentElement, near = 0.0002; /* positions have 4 decimals */
 	const byId = (id) => document.getElementById(id);
+	/* In a comparison, with the sign in front. */
+	const nameOf = (words) => {
+		const sign = /^base [^]*: ([+−])[0-9.]+ points$/m.exec(words);
+
+		return (sign ? sign[1] + " " : "") + words.split("\n")[0];
+	};
 	const frames = Array.from(byId("frames").children, (box) => ({
 		box,
 		rect: box.querySelector("rect"),
 		text: box.querySelector("text"),
 		words: box.querySelector("title").textContent,
-		name: box.querySelector("title").textContent.split("\n")[0],
+		name: nameOf(box.querySelector("title").textContent),
 		x: parseFloat(box.getAttribute("x")),
 		width: parseFloat(box.getAttribute("width")),
 		depth: +box.getAttribute("data-depth"),
@@ -96,6 +102,8 @@
 	byId("reset").addEventListener("click", () => zoom(frames[0]));
 	input.addEventListener("input", search);
 	addEventListener("resize", () => zoom(zoomed));
+	addEventListener("scroll", () =>
+		byId("head").setAttribute("transform", "translate(0," + Math.max(0, scrollY) + ")"));
 	addEventListener("keydown", (event) => {
 		if (event.key === "/" && event.target !== input) {
 			input.focus();
@@ -110,4 +118,7 @@
 		}
 	});
 	zoom(frames[0]);
+	/* Begin at the root. */
+	if (!byId("frames").hasAttribute("data-inverted"))
+		scrollTo(0, root.getBoundingClientRect().height);
 })();
