@@ -447,7 +447,9 @@ static void say_sum(const struct page *page)
 
 static void measure(struct page *page)
 {
-	page->totals = page->a->lines.total.samples > page->a->own.samples;
+	/* A stray interrupt is no reason for a second column. */
+	page->totals = pm_weight_percent(&page->a->own, &page->a->lines.total) <
+		       100 - LIMIT_PERCENT;
 	page->number = NUMBER_MIN;
 	for (size_t i = 0; i < page->rows->rows.len; i++) {
 		const struct pm_annotation_row *row = &page->rows->rows.data[i];
