@@ -219,9 +219,10 @@ int main(int argc, char **argv)
 		return fail(&err, STATUS_USAGE);
 	if (options.help || options.version)
 		return print_and_leave(&options);
-	if (check_output(&options, &err) < 0 || check_terminal(&options, &err) < 0 ||
-	    pm_browse_check(&options, &err) < 0)
+	if (check_output(&options, &err) < 0 || check_terminal(&options, &err) < 0)
 		return fail(&err, STATUS_USAGE);
+	if (pm_browse_check(&options, &err) < 0)
+		return fail(&err, STATUS_FILE);
 	look_at_terminal(&options);
 	if (load(&profile, options.input, &options.profile, &err) < 0)
 		return fail(&err, STATUS_FILE);

@@ -17,6 +17,10 @@ enum {
 
 static void put(struct pm_tui_frame *frame, struct pm_tui_cell cell, const char *text)
 {
+	if (cell.row >= frame->rows || cell.column >= frame->columns)
+		return;
+	if (cell.width > frame->columns - cell.column)
+		cell.width = frame->columns - cell.column;
 	cell.text = frame->text.len;
 	pm_str_append(&frame->text, text, strlen(text) + 1);
 	if (cell.width > 0 && pm_vec_push(&frame->cells, cell) < 0)
@@ -55,19 +59,18 @@ static void put_command(const struct pm_tui *tui, struct pm_str *str)
 		pm_str_printf(str, "pmrec %s", profile->target ? profile->target : "");
 }
 
-static void put_event(const struct pm_tui *tui, struct pm_str *str)
+static void put_event(const struct pm_tui *tui, struct pm_str *str, bool with_rate)
 {
 	const struct pm_profile_event *event = &tui->profile->events.data[tui->event];
 
 	pm_put_event(str, tui->profile, tui->event);
-	if (event->by_frequency) {
+	if (event->by_frequency && with_rate) {
 		pm_str_puts(str, " @ ");
 		pm_put_count(str, event->rate);
 		pm_str_puts(str, " Hz");
 	}
 	if (tui->profile->events.len > 1)
-		pm_str_printf(str, " (%u of %zu)", tui->event + 1,
-			      tui->profile->events.len);
+		pm_str_printf(str, " (%u/%zu)", tui->event + 1, tui->profile->events.len);
 }
 
 static void put_samples(const struct pm_tui *tui, struct pm_str *str)
@@ -139,19 +142,33 @@ static unsigned piece(struct pm_tui *tui, unsigned row, unsigned at,
 	return at + (unsigned)pm_columns(shown.data) + 2;
 }
 
+static unsigned columns_of(const struct pm_str *str)
+{
+	return str->data && str->len > 0 ? (unsigned)pm_columns(str->data) + 2 : 0;
+}
+
+/* The filters have their place before the rate, and that before the command. */
 static void draw_program(struct pm_tui *tui)
 {
-	PM_CLEANUP(pm_str_release) struct pm_str words = { 0 };
-	unsigned at;
+	PM_CLEANUP(pm_str_release) struct pm_str event = { 0 }, samples = { 0 };
+	PM_CLEANUP(pm_str_release) struct pm_str filters = { 0 }, command = { 0 };
+	unsigned used, least = tui->columns / 8, at = 0;
 
-	put_command(tui, &words);
-	at = piece(tui, ROW_HEADING, 0, PM_TUI_HEAD, tui->columns / 4, &words);
-	put_event(tui, &words);
-	at = piece(tui, ROW_HEADING, at, PM_TUI_PLAIN, tui->columns, &words);
-	put_samples(tui, &words);
-	at = piece(tui, ROW_HEADING, at, PM_TUI_PLAIN, tui->columns, &words);
-	put_filters(tui, &words);
-	piece(tui, ROW_HEADING, at, PM_TUI_WARM, tui->columns, &words);
+	put_command(tui, &command);
+	put_event(tui, &event, true);
+	put_samples(tui, &samples);
+	put_filters(tui, &filters);
+	used = columns_of(&samples) + columns_of(&filters);
+	if (used + columns_of(&event) + least > tui->columns) {
+		pm_str_clear(&event);
+		put_event(tui, &event, false);
+	}
+	used += columns_of(&event);
+	at = piece(tui, ROW_HEADING, at, PM_TUI_HEAD,
+		   tui->columns > used + least ? tui->columns - used : least, &command);
+	at = piece(tui, ROW_HEADING, at, PM_TUI_PLAIN, tui->columns, &event);
+	at = piece(tui, ROW_HEADING, at, PM_TUI_PLAIN, tui->columns, &samples);
+	piece(tui, ROW_HEADING, at, PM_TUI_WARM, tui->columns, &filters);
 }
 
 /* ---- how good the data is ------------------------------------------------------------------ */
