@@ -22,6 +22,7 @@ struct work {
 	struct pm_profile *profile;
 	struct pm_index index;
 	PM_VEC(struct lane) lanes;
+	uint64_t *last_of; /* by thread: the time of its last sample, plus 1 */
 	/* Intervals (starts, ends] in which a lane ran; each list sorted on its own. */
 	PM_VEC(uint64_t) starts;
 	PM_VEC(uint64_t) ends;
@@ -31,6 +32,7 @@ static void work_release(struct work *work)
 {
 	pm_index_release(&work->index);
 	pm_vec_release(&work->lanes);
+	free(work->last_of);
 	pm_vec_release(&work->starts);
 	pm_vec_release(&work->ends);
 }
@@ -109,12 +111,15 @@ static int find_lane(struct work *work, const struct pm_profile_sample *sample,
 	return 0;
 }
 
-/* (last, time] if the pause is none, else (time - interval, time]. */
+/* (last, time] if the pause is none, else (time - interval, time]. A thread is on one CPU at a
+ * time: what comes after it has moved does not reach back before that. */
 static int cover(struct work *work, const struct pm_profile_sample *sample,
 		 uint64_t interval)
 {
 	uint64_t time = sample->time_ns;
 	uint64_t start = time > interval ? time - interval : 0;
+	uint64_t *last_of =
+		&work->last_of[work->profile->cells.data[sample->cell].thread];
 	struct lane *lane;
 	int r = find_lane(work, sample, &lane);
 
@@ -122,6 +127,9 @@ static int cover(struct work *work, const struct pm_profile_sample *sample,
 		return r;
 	if (lane->seen && (lane->last_ns >= start || start - lane->last_ns < interval))
 		start = lane->last_ns;
+	if (*last_of > start)
+		start = *last_of - 1;
+	*last_of = time + 1;
 	lane->seen = true;
 	lane->last_ns = time;
 	r = pm_vec_push(&work->starts, start);
@@ -140,6 +148,9 @@ static int find_intervals(struct work *work)
 	const struct pm_profile *profile = work->profile;
 	uint64_t interval = interval_of(&profile->events.data[profile->clock_event]);
 
+	work->last_of = calloc(profile->threads.len + 1, sizeof(uint64_t));
+	if (!work->last_of)
+		return -ENOMEM;
 	for (size_t i = 0; i < profile->samples.len; i++) {
 		const struct pm_profile_sample *sample = &profile->samples.data[i];
 		int r = 0;
