@@ -140,7 +140,8 @@ jit() {
 	)
 	# The forks themselves are most of what is seen; the last child does nothing else.
 	holds '(lambda of: len(of) > 50 and sum(chain(s)[:1] == ["inner"] for s in of) > 0.8 * len(of))(
-		[s for s in samples if s["pid"] == max({t["pid"] for t in samples}, key=[t["pid"] for t in samples].count)])'
+		(lambda last: [s for s in samples if s["pid"] == last])(
+			__import__("collections").Counter(s["pid"] for s in samples).most_common(1)[0][0]))'
 }
 
 @test "the map is found where the process sees it, by the number that it has there" {
