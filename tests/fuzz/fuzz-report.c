@@ -61,18 +61,63 @@ static void check_samples(const struct pm_profile *profile,
 		const struct pm_profile_sample *sample = &profile->samples.data[i];
 
 		if (sample->time_ns < before || sample->cell >= profile->cells.len ||
-		    sample->period == 0 || sample->fields > profile->fields.len ||
+		    (sample->period == 0 && !profile->latency) ||
+		    sample->fields > profile->fields.len ||
 		    sample->first_field > profile->fields.len - sample->fields)
 			abort();
 		before = sample->time_ns;
 	}
 	for (size_t i = 0; i < profile->events.len; i++)
 		samples += profile->events.data[i].total.samples;
-	if (profile->samples.len != (options->keep_samples ? samples : 0))
+	if (profile->samples.len != (options->keep_samples ? samples : 0) ||
+	    (profile->parallelism.len > 0 &&
+	     profile->parallelism.len != profile->samples.len))
 		abort();
 }
 
-static void report_all(const struct pm_profile *profile, uint8_t choice)
+/* Tables by several keys must add up, too. */
+static void check_keys(const struct pm_view *view, const struct pm_keys *keys)
+{
+	struct pm_table table;
+	uint64_t samples = 0;
+	bool lost = false; /* only single samples know their CPU */
+
+	if (pm_table_init_keys(&table, view, keys, true) < 0)
+		return;
+	for (uint32_t i = 0; i < keys->len; i++)
+		lost |= (keys->key[i] == PM_KEY_CPU ||
+			 keys->key[i] == PM_KEY_PARALLELISM) &&
+			view->profile->samples.len == 0;
+	for (size_t i = 0; i < table.rows.len; i++) {
+		samples += table.rows.data[i].self.samples;
+		if (table.rows.data[i].total.samples < table.rows.data[i].self.samples)
+			abort();
+	}
+	if (samples != (lost ? 0 : view->total.samples))
+		abort();
+	pm_table_release(&table);
+}
+
+/* Lists, and tables by two or three keys. */
+static void choose_more(struct pm_report *report, uint8_t choice)
+{
+	static const char *const fields[] = { "period", "n", "who", "" };
+
+	report->field = fields[choice >> 6];
+	report->percentiles[0] = choice & 7 ? 50 : 0;
+	report->percentiles[1] = 99.9;
+	report->percentiles_len = 2;
+	report->by_key = choice & 2;
+	report->show = choice & 1
+			       ? PM_SHOW_TABLE
+			       : (enum pm_report_show)(PM_SHOW_THREADS + choice / 4 % 4);
+	report->key = (enum pm_key)(choice / 2 % 9);
+	report->more_keys[0] = (enum pm_key)((choice / 2 + 1 + choice / 64) % 9);
+	report->more_keys[1] = (enum pm_key)((choice / 2 + 5 + choice / 64) % 9);
+	report->more_keys_len = choice & 0x20 ? 1 : 2;
+}
+
+static void report_all(const struct pm_profile *profile, uint8_t choice, bool more)
 {
 	static const char *const functions[] = { "main", ".", "f", "" };
 	struct pm_filter filter = {
@@ -91,6 +136,12 @@ static void report_all(const struct pm_profile *profile, uint8_t choice)
 		.color = choice & 0x08,
 	};
 
+	struct pm_keys keys = { .len = 3 };
+
+	if (more)
+		choose_more(&report, choice);
+	keys.key[0] = report.key;
+	memcpy(keys.key + 1, report.more_keys, sizeof(report.more_keys));
 	for (unsigned format = 0; format < 4; format++)
 		write_report(&report, format, choice & 1);
 	for (uint32_t event = 0; event < profile->events.len && event < 4; event++) {
@@ -99,6 +150,8 @@ static void report_all(const struct pm_profile *profile, uint8_t choice)
 		if (pm_view_new(&view, profile, event, NULL, NULL) < 0)
 			continue;
 		check_sums(view);
+		if (more)
+			check_keys(view, &keys);
 		pm_view_free(view);
 	}
 }
@@ -117,6 +170,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	options.time_to = 50;
 	options.keep_samples = data[1] & 8;
 	options.keep_fields = data[1] & 16;
+	options.keep_branches = data[1] & 32;
+	options.latency = data[1] & 64;
+	options.parallelism = data[1] & 128;
 	if (pm_file_reader_open_memory(&reader, data + 2, size - 2, NULL) < 0)
 		return 0;
 	if (pm_profile_load(&profile, reader, &options, NULL) == 0) {
@@ -124,7 +180,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		/* A few bytes can describe stacks whose trees fill the memory. */
 		if (profile->stacks.len < 4096 && profile->levels.len < 4096 &&
 		    profile->events.len < 64)
-			report_all(profile, data[0]);
+			report_all(profile, data[0], data[1] & 32);
 		pm_profile_free(profile);
 	}
 	pm_file_reader_free(reader);
