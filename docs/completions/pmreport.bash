@@ -31,7 +31,10 @@ _pmreport() {
 	case $previous in
 	-s | --by) _pmreport_words 'function module thread process line address comm cpu parallelism' "$cur" ;;
 	--color) _pmreport_words 'auto always never' "$cur" ;;
-	--format) _pmreport_words 'text csv json folded' "$cur" ;;
+	--format)
+		_pmreport_words 'text csv json folded html pprof firefox speedscope
+			callgrind perf-script' "$cur"
+		;;
 	--folded) _pmreport_words 'samples period' "$cur" ;;
 	-i | --input | -o | --output | --source-dir) _pmreport_files "$cur" ;;
 	--callers | --callees | --percentile | --annotate | --limit | --event | -c | --comm | --pid | --tid | -d | \

@@ -173,9 +173,13 @@ static int name_event(struct pm_export *export, uint32_t event)
 static int add_event(struct pm_export *export, uint32_t event, struct pm_error *err)
 {
 	PM_CLEANUP(pm_section_release) struct pm_section section = { 0 };
+	struct pm_report report = *export->report;
 	bool one = export->end - export->first == 1;
-	int r = pm_section_init(&section, export->report, event, err);
+	int r;
 
+	report.show =
+		PM_SHOW_TABLE; /* nothing else is asked of a file with whole stacks */
+	r = pm_section_init(&section, &report, event, err);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < section.view->cells.len; i++) {

@@ -4,6 +4,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include <zlib.h>
+
 #include "pm/output.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -49,6 +51,70 @@ static void write_report(const struct pm_report *report, unsigned format, bool p
 	    (len > 0 && text[len - 1] != '\n'))
 		abort();
 	free(text);
+}
+
+typedef int (*write_fn)(const struct pm_report *report, FILE *to, struct pm_error *err);
+
+/* Whole lines of printable UTF-8: no name can end a line or a paragraph. */
+static void check_text(const char *text, size_t len)
+{
+	if (len > 0 && text[len - 1] != '\n')
+		abort();
+	for (size_t i = 0; i < len;) {
+		size_t bytes = pm_utf8_char(text + i, len - i);
+
+		if (bytes == 0 || text[i] == 0x7f ||
+		    ((unsigned char)text[i] < 0x20 && text[i] != '\n' && text[i] != '\t'))
+			abort();
+		i += bytes;
+	}
+}
+
+/* One whole gzip stream. */
+static void check_gzip(const char *text, size_t len)
+{
+	static unsigned char piece[65536];
+	z_stream zip = { .next_in = (unsigned char *)(uintptr_t)text,
+			 .avail_in = (unsigned)len };
+	int r = Z_OK;
+
+	if (inflateInit2(&zip, 15 + 16) != Z_OK)
+		return;
+	while (r == Z_OK) {
+		zip.next_out = piece;
+		zip.avail_out = sizeof(piece);
+		r = inflate(&zip, Z_NO_FLUSH);
+	}
+	inflateEnd(&zip);
+	if (r != Z_STREAM_END || zip.avail_in != 0)
+		abort();
+}
+
+static void export_all(const struct pm_report *report)
+{
+	static const write_fn writers[] = { pm_output_pprof, pm_output_firefox,
+					    pm_output_speedscope, pm_output_callgrind,
+					    pm_output_perf_script };
+
+	for (size_t i = 0; i < sizeof(writers) / sizeof(*writers); i++) {
+		struct pm_error err = { 0 };
+		char *text = NULL;
+		size_t len = 0;
+		FILE *to = open_memstream(&text, &len);
+		int r;
+
+		if (!to)
+			return;
+		r = writers[i](report, to, &err);
+		fclose(to);
+		if (r < 0 ? len > 0 || err.text[0] == '\0' : len == 0)
+			abort();
+		if (r == 0 && writers[i] == pm_output_pprof)
+			check_gzip(text, len);
+		else
+			check_text(text, len);
+		free(text);
+	}
 }
 
 /* What the contract promises of kept samples: in order, whole, and of nothing unknown. */
@@ -144,6 +210,9 @@ static void report_all(const struct pm_profile *profile, uint8_t choice, bool mo
 	memcpy(keys.key + 1, report.more_keys, sizeof(report.more_keys));
 	for (unsigned format = 0; format < 4; format++)
 		write_report(&report, format, choice & 1);
+	/* A few bytes can describe many samples that are all deep. */
+	if (profile->samples.len * profile->stacks.len < 1 << 16)
+		export_all(&report);
 	for (uint32_t event = 0; event < profile->events.len && event < 4; event++) {
 		struct pm_view *view;
 
