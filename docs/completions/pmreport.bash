@@ -20,7 +20,7 @@ _pmreport() {
 	local cur=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
 	local long='--by --tree --bottom-up --callers --callees --annotate --source --asm --source-dir --latency --threads --fields --percentile --branches --children --limit --no-inline
 		--event --comm --pid --tid --module --symbol --time --tui --json --field-separator
-		--folded --format --output --color --width --quiet --input --help --version'
+		--folded --html --flamegraph --diff --format --output --color --width --quiet --input --help --version'
 	local short='-s -c -d -S -x -o -q -i -h'
 
 	if [ "$previous" = = ]; then
@@ -32,11 +32,11 @@ _pmreport() {
 	-s | --by) _pmreport_words 'function module thread process line address comm cpu parallelism' "$cur" ;;
 	--color) _pmreport_words 'auto always never' "$cur" ;;
 	--format)
-		_pmreport_words 'text csv json folded html pprof firefox speedscope
+		_pmreport_words 'text csv json folded html flamegraph pprof firefox speedscope
 			callgrind perf-script' "$cur"
 		;;
 	--folded) _pmreport_words 'samples period' "$cur" ;;
-	-i | --input | -o | --output | --source-dir) _pmreport_files "$cur" ;;
+	-i | --input | -o | --output | --html | --flamegraph | --diff | --source-dir) _pmreport_files "$cur" ;;
 	--callers | --callees | --percentile | --annotate | --limit | --event | -c | --comm | --pid | --tid | -d | \
 		--module | -S | --symbol | --time | -x | --field-separator | --width)
 		COMPREPLY=()
