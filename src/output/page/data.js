@@ -7,8 +7,13 @@
 const pm = (function () {
 	'use strict';
 
-	/* What an inverted graph may grow to; beyond it outer callers are left out (graph.cut). */
-	const NODES_MAX = 4000000, STEPS_MAX = 40000000;
+	/*
+	 * Inverted, each stack has a chain of its own for each of its ends. Where that may come to
+	 * more than NODES_FEW nodes, callers of what is below LEAST_PERCENT are left out, which is
+	 * a tenth of a pixel; and beyond the maximum all outer callers (graph.cut tells of both).
+	 */
+	const NODES_FEW = 500000, LEAST_PERCENT = 0.005;
+	const NODES_MAX = 2000000, STEPS_MAX = 40000000;
 	const HEAT_COLUMNS_MAX = 400, HEAT_COLUMNS_FEW = 40;
 
 	/* ---- decoding -------------------------------------------------------------------------- */
@@ -349,6 +354,7 @@ const pm = (function () {
 			this.self = grow(Float64Array, this.self);
 			this.samples = grow(Float64Array, this.samples);
 			this.baseSelf = this.withBase ? grow(Float64Array, this.baseSelf) : null;
+			this.through = grow(Float64Array, this.through); /* inverted: the total */
 		}
 		add(parent, fn) {
 			const id = this.count++;
@@ -364,9 +370,13 @@ const pm = (function () {
 
 	/* From (node, function) to the child: open addressing, grows. */
 	class Children {
-		constructor(nodes) {
+		constructor(nodes, room) {
+			let size = 1024;
+
+			while (size < 2 * room)
+				size *= 2;
 			this.nodes = nodes;
-			this.resize(1024);
+			this.resize(size);
 		}
 		resize(size) {
 			this.mask = size - 1;
@@ -436,7 +446,8 @@ const pm = (function () {
 
 	function topDown(work) {
 		const { count, parent, fn, inlined } = work.data.paths;
-		const nodes = new Nodes(1024, !!work.base), children = new Children(nodes);
+		const nodes = new Nodes(count + 1, !!work.base);
+		const children = new Children(nodes, count + 1);
 		const nodeOf = new Int32Array(count);
 
 		nodes.add(-1, -1);
@@ -513,13 +524,22 @@ const pm = (function () {
 			nodes.baseSelf[node] += cursors.base[i];
 	}
 
-	/* Copies the cursors whose node is set to @to, in order of their nodes from @first on. */
-	function regroup(from, to, nodes, first) {
+	/*
+	 * Copies the cursors whose node is set to @to, in order of their nodes from @first on.
+	 * Those of nodes below @least end there.
+	 */
+	function regroup(from, to, nodes, first, least) {
 		const ends = new Uint32Array(nodes.count - first + 1);
 
 		to.count = 0;
 		for (let i = 0; i < from.count; i++) {
-			if (from.node[i] >= first) {
+			if (from.node[i] < first)
+				continue;
+			if (nodes.through[from.node[i]] < least) {
+				settle(nodes, from.node[i], from, i);
+				from.node[i] = -1;
+				nodes.cut = true;
+			} else {
 				ends[from.node[i] - first + 1]++;
 				to.count++;
 			}
@@ -540,12 +560,25 @@ const pm = (function () {
 		}
 	}
 
+	/* Below which weight a node keeps its callers to itself. */
+	function leastWeight(work, cursors) {
+		const depth = work.data.paths.depth;
+		let nodes = 0, weight = 0;
+
+		for (let i = 0; i < cursors.count; i++) {
+			nodes += depth[cursors.path[i]] + 1;
+			weight += cursors.weight[i];
+		}
+		return nodes > NODES_FEW ? weight * LEAST_PERCENT / 100 : 0;
+	}
+
 	function inverted(work) {
 		const { parent, fn, inlined } = work.data.paths;
 		const nodes = new Nodes(1024, !!work.base);
 		const childOf = new Int32Array(work.data.functions.count);
 		const madeFor = new Int32Array(work.data.functions.count).fill(-1);
 		let cursors = firstCursors(work), steps = 0;
+		const least = leastWeight(work, cursors);
 		let spare = makeCursors(cursors.count, !!work.base);
 
 		nodes.add(-1, -1);
@@ -578,11 +611,14 @@ const pm = (function () {
 					madeFor[fn[at]] = node;
 					childOf[fn[at]] = nodes.add(node, fn[at]);
 				}
-				nodes.inlined[childOf[fn[at]]] &= inlined[at];
+				const child = childOf[fn[at]];
+
+				nodes.inlined[child] &= inlined[at];
+				nodes.through[child] += cursors.weight[i];
 				cursors.path[i] = at;
-				cursors.node[i] = childOf[fn[at]];
+				cursors.node[i] = child;
 			}
-			regroup(cursors, spare, nodes, first);
+			regroup(cursors, spare, nodes, first, least);
 			[cursors, spare] = [spare, cursors];
 		}
 		return nodes;
