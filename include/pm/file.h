@@ -282,5 +282,13 @@ void pm_file_reader_free(struct pm_file_reader *reader);
  */
 int pm_file_reader_next(struct pm_file_reader *reader, struct pm_file_record *ret,
 			struct pm_error *err);
+/*
+ * Of a file that still grows, while @on: where what is there ends, within a line or not,
+ * pm_file_reader_next() gives -EAGAIN instead of waiting, and can be called again. The end of
+ * a pipe stays its end. Switched off again, the end of a file is its end, too.
+ */
+void pm_file_reader_follow(struct pm_file_reader *reader, bool on);
+/* For poll(2) and fstat(2), borrowed; -1: memory. */
+int pm_file_reader_fd(const struct pm_file_reader *reader);
 /* After the end: true when there was no footer. */
 bool pm_file_reader_cut(const struct pm_file_reader *reader);

@@ -57,6 +57,7 @@ struct pm_profile_info {
 	uint32_t stack_bytes;
 	uint64_t ring_bytes;
 	bool cut; /* no footer: the recorder was killed */
+	bool grows; /* nor is it the end; then it is not `cut` */
 	uint64_t start_ns, end_ns; /* of the recording, as far as the file tells */
 	uint64_t duration_ns; /* of the recording; when cut, until the last sample */
 	uint64_t cpu_ns;
@@ -185,6 +186,7 @@ struct pm_profile_nameless {
 	size_t addresses_len;
 	struct pm_weight self; /* of the samples that were taken there */
 	bool named; /* the recorder had names for other addresses of it */
+	bool lines; /* there are lines for other addresses of it */
 };
 
 /* Names modules[module].addresses[address]: @functions innermost first, at least one, copied.
@@ -195,13 +197,15 @@ typedef int (*pm_profile_name_fn)(void *to, size_t module, size_t address,
 /*
  * Gives frames names that the file has none for. Called when everything was read (and each
  * time that a stream is looked at, with what is new), if there is such a frame; heaviest
- * module first. What it does not name stays unknown. A negative errno ends the loading.
+ * module first. What it does not name stays unknown. 0; 1: not now, a stream asks again for
+ * the same and what is new; a negative errno ends the loading.
  */
 struct pm_profile_symbolizer {
 	void *context;
 	bool lines; /* ask also for those that have a name, but no line */
-	int (*symbolize)(void *context, const struct pm_profile_nameless *modules,
-			 size_t len, pm_profile_name_fn name, void *to);
+	int (*symbolize)(void *context, const struct pm_profile_info *info,
+			 const struct pm_profile_nameless *modules, size_t len,
+			 pm_profile_name_fn name, void *to);
 };
 
 struct pm_profile_options {
@@ -251,11 +255,14 @@ void pm_profile_stream_free(struct pm_profile_stream *stream);
 /* After a failure only pm_profile_stream_free() is legal. */
 int pm_profile_stream_add(struct pm_profile_stream *stream,
 			  const struct pm_file_record *record, struct pm_error *err);
-/*
- * What was added so far, as if the recording ended there: @cut as pm_file_reader_cut() says,
- * true while it lasts. Valid until the next call. 0 or negative errno.
- */
-int pm_profile_stream_look(struct pm_profile_stream *stream, bool cut,
+enum pm_profile_end {
+	PM_PROFILE_GROWS, /* more may come */
+	PM_PROFILE_CUT, /* nothing will, and there was no footer */
+	PM_PROFILE_WHOLE,
+};
+
+/* What was added so far. Valid until the next call. 0 or negative errno. */
+int pm_profile_stream_look(struct pm_profile_stream *stream, enum pm_profile_end end,
 			   const struct pm_profile **ret, struct pm_error *err);
 
 static inline uint32_t pm_profile_level_place(const struct pm_profile *profile,

@@ -78,6 +78,7 @@ struct pm_file_source {
 	size_t in_pos, in_len;
 	uint64_t consumed; /* bytes of the file before `in` */
 	bool end; /* of the file */
+	bool follow; /* -EAGAIN where nothing more is there yet */
 };
 
 int pm_file_source_open(struct pm_file_source *ret, const char *path,

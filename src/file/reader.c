@@ -16,6 +16,7 @@ struct pm_file_reader {
 	char *name; /* of the source, for messages */
 	char *buffer;
 	size_t cap, begin, end; /* unread: [begin, end) */
+	size_t looked; /* bytes from `begin` on that hold no newline: of an unfinished line */
 	uint64_t line;
 	struct pm_file_parsed parsed;
 	size_t run_left; /* nodes of the stack line at hand that wait to be given out */
@@ -58,8 +59,9 @@ static int make_room(struct pm_file_reader *reader, struct pm_error *err)
 static int next_line(struct pm_file_reader *reader, char **ret, size_t *len, bool *whole,
 		     struct pm_error *err)
 {
-	size_t looked = 0;
+	size_t looked = reader->looked;
 
+	reader->looked = 0;
 	reader->line++;
 	for (;;) {
 		char *first = reader->buffer + reader->begin;
@@ -82,6 +84,8 @@ static int next_line(struct pm_file_reader *reader, char **ret, size_t *len, boo
 		result =
 			pm_file_source_read(&reader->source, reader->buffer + reader->end,
 					    reader->cap - reader->end, &got, err);
+		if (result == -EAGAIN)
+			reader->looked = looked;
 		if (result < 0)
 			return result;
 		if (result == 0) {
@@ -372,6 +376,12 @@ int pm_file_reader_next(struct pm_file_reader *reader, struct pm_file_record *re
 		if (reader->ended)
 			return 0;
 		result = next_record(reader, &reader->failed);
+		if (result == -EAGAIN && reader->source.follow) {
+			/* The line is read from its beginning when there is more of it. */
+			reader->failed = (struct pm_error){ 0 };
+			reader->line--;
+			return result;
+		}
 		if (result < 0) {
 			pm_error_where(&reader->failed, reader->name,
 				       (int64_t)reader->line);
@@ -392,6 +402,16 @@ int pm_file_reader_next(struct pm_file_reader *reader, struct pm_file_record *re
 	*ret = reader->parsed.record;
 	ret->line = reader->line;
 	return 1;
+}
+
+void pm_file_reader_follow(struct pm_file_reader *reader, bool on)
+{
+	reader->source.follow = on;
+}
+
+int pm_file_reader_fd(const struct pm_file_reader *reader)
+{
+	return reader->source.fd;
 }
 
 bool pm_file_reader_cut(const struct pm_file_reader *reader)

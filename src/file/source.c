@@ -2,7 +2,9 @@
 #include "file-internal.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <zstd.h>
@@ -13,6 +15,21 @@ enum {
 	/* 2^27 = 128 MiB is what `zstd -d` takes without being told more, too. */
 	ZSTD_WINDOW_LOG_MAX = 27,
 };
+
+/* Something to read, or the end. */
+static bool is_ready(int fd)
+{
+	struct pollfd ready = { .fd = fd, .events = POLLIN };
+
+	return poll(&ready, 1, 0) > 0;
+}
+
+static bool is_growing(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+}
 
 static ssize_t read_some(struct pm_file_source *source, void *buffer, size_t cap)
 {
@@ -29,9 +46,13 @@ static ssize_t read_some(struct pm_file_source *source, void *buffer, size_t cap
 		source->memory_len -= have;
 		return (ssize_t)have;
 	}
+	if (source->follow && !is_ready(source->fd))
+		return -EAGAIN;
 	do
 		n = read(source->fd, buffer, cap);
 	while (n < 0 && errno == EINTR);
+	if (n == 0 && source->follow && is_growing(source->fd))
+		return -EAGAIN;
 	return n < 0 ? -errno : n;
 }
 

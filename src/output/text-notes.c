@@ -124,7 +124,7 @@ void pm_notes_add_file(struct pm_notes *notes)
 			info->symbols == 0
 				? "; names of functions, written at the end, are missing"
 				: "");
-	else if (info->footer_samples != info->read_samples)
+	else if (!info->grows && info->footer_samples != info->read_samples)
 		pm_notes_add(notes, PM_NOTE_BAD,
 			     "the recorder wrote %llu samples, but the file has %llu",
 			     (unsigned long long)info->footer_samples,

@@ -14,6 +14,7 @@ struct work {
 	size_t len;
 	uint64_t *addresses; /* of all items, each once for a module */
 	struct pm_weight *self; /* by row of modules */
+	bool *lines; /* the same */
 	PM_VEC(struct pm_profile_nameless) modules;
 	PM_VEC(const struct item *) begins; /* by row of modules: its first item */
 };
@@ -68,8 +69,15 @@ static int collect(struct work *work)
 	work->items = reallocarray(NULL, len + 1, sizeof(*work->items));
 	work->addresses = reallocarray(NULL, len + 1, sizeof(*work->addresses));
 	work->self = calloc(profile->modules.len + 1, sizeof(*work->self));
-	if (!work->items || !work->addresses || !work->self)
+	work->lines = calloc(profile->modules.len + 1, sizeof(*work->lines));
+	if (!work->items || !work->addresses || !work->self || !work->lines)
 		return -ENOMEM;
+	for (size_t i = 0; i < profile->frames.len; i++) {
+		const struct pm_profile_frame *frame = &profile->frames.data[i];
+
+		if (frame->module != PM_PROFILE_NONE && !work->lines[frame->module])
+			work->lines[frame->module] = has_file(profile, frame);
+	}
 	for (uint32_t id = work->loader->asked; id < profile->frames.len; id++) {
 		const struct pm_profile_frame *frame = &profile->frames.data[id];
 
@@ -119,6 +127,7 @@ static int plan(struct work *work)
 			.addresses = to,
 			.self = work->self[module],
 			.named = work->loader->named.data[module],
+			.lines = work->lines[module],
 		};
 
 		work->begins.data[module] = &work->items[begin];
@@ -195,14 +204,16 @@ int pm_load_resymbolize(struct pm_loader *loader)
 	if (r == 0)
 		r = plan(&work);
 	if (r == 0 && work.modules.len > 0)
-		r = symbolizer->symbolize(symbolizer->context, work.modules.data,
-					  work.modules.len, name, &work);
+		r = symbolizer->symbolize(symbolizer->context, &loader->profile->info,
+					  work.modules.data, work.modules.len, name,
+					  &work);
 	if (r == 0)
 		loader->asked = (uint32_t)loader->profile->frames.len;
 	free(work.items);
 	free(work.addresses);
 	free(work.self);
+	free(work.lines);
 	pm_vec_release(&work.modules);
 	pm_vec_release(&work.begins);
-	return r;
+	return r < 0 ? r : 0;
 }

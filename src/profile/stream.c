@@ -65,7 +65,7 @@ int pm_profile_stream_add(struct pm_profile_stream *stream,
 	return r < 0 ? pm_load_failed(r, err) : 0;
 }
 
-int pm_profile_stream_look(struct pm_profile_stream *stream, bool cut,
+int pm_profile_stream_look(struct pm_profile_stream *stream, enum pm_profile_end end,
 			   const struct pm_profile **ret, struct pm_error *err)
 {
 	struct pm_profile *profile = stream->loader.profile;
@@ -76,8 +76,11 @@ int pm_profile_stream_look(struct pm_profile_stream *stream, bool cut,
 	stream->frames = profile->frames.len;
 	stream->info = profile->info;
 	stream->looked = true;
-	profile->info.cut = cut;
+	/* Until when it goes is known only from the footer. */
+	profile->info.cut = end != PM_PROFILE_WHOLE;
 	r = pm_load_finish(&stream->loader);
+	profile->info.cut = end == PM_PROFILE_CUT;
+	profile->info.grows = end == PM_PROFILE_GROWS;
 	if (r < 0)
 		return pm_load_failed(r, err);
 	*ret = profile;

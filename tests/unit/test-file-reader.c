@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <sys/mman.h>
 
 #include <cmocka.h>
 
@@ -221,6 +222,70 @@ static void a_tail_of_zeros_is_a_cut(void **state)
 	assert_int_equal(count, 7);
 	assert_true(pm_file_reader_cut(reader));
 	pm_file_reader_free(reader);
+}
+
+/* ---- files that grow ------------------------------------------------------------------ */
+
+static size_t file_bytes(struct pm_str *file)
+{
+	pm_str_puts(file, HEADER MODULE "{\"type\":\"thread\",\"pid\":1,\"tid\":1,"
+					"\"comm\":\"c\",\"time\":5}\n" FOOTER);
+	assert_false(file->failed);
+	return file->len;
+}
+
+/* Byte by byte, through a pipe and as a file: the same records, and -EAGAIN in between. */
+static void what_grows_is_read_as_it_comes(void **state)
+{
+	for (int pipe_too = 0; pipe_too < 2; pipe_too++) {
+		PM_AUTO_CLOSE int to = -1;
+		PM_AUTO_CLOSE int from = -1;
+		struct pm_str file = { 0 };
+		size_t len = file_bytes(&file), header = strcspn(file.data, "\n") + 1;
+		struct pm_file_reader *reader;
+		struct pm_file_record record;
+		unsigned int records = 0, again = 0;
+		int ends[2], r;
+		char path[64];
+
+		if (pipe_too) {
+			assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+			from = ends[0];
+			to = ends[1];
+		} else {
+			to = memfd_create("growing", MFD_CLOEXEC);
+			snprintf(path, sizeof(path), "/proc/self/fd/%d", to);
+			from = open(path, O_RDONLY | O_CLOEXEC);
+		}
+		assert_true(to >= 0 && from >= 0);
+		assert_int_equal(write(to, file.data, header), header);
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", from);
+		assert_int_equal(pm_file_reader_open(&reader, path, NULL), 0);
+		pm_file_reader_follow(reader, true);
+		assert_true(pm_file_reader_fd(reader) >= 0);
+		for (size_t at = header; at < len; at++) {
+			while ((r = pm_file_reader_next(reader, &record, NULL)) > 0)
+				records++;
+			assert_int_equal(r, -EAGAIN);
+			again++;
+			assert_int_equal(write(to, file.data + at, 1), 1);
+		}
+		while ((r = pm_file_reader_next(reader, &record, NULL)) > 0)
+			records++;
+		assert_int_equal(r, -EAGAIN);
+		assert_int_equal(records, 4);
+		assert_int_equal(record.type, PM_FILE_FOOTER);
+		assert_int_equal(record.line, 4);
+		assert_true(again > 100);
+		pm_cleanup_close(&to);
+		to = -1;
+		if (!pipe_too)
+			pm_file_reader_follow(reader, false);
+		assert_int_equal(pm_file_reader_next(reader, &record, NULL), 0);
+		assert_false(pm_file_reader_cut(reader));
+		pm_file_reader_free(reader);
+		pm_str_release(&file);
+	}
 }
 
 /* ---- bad files ----------------------------------------------------------------------- */
@@ -784,6 +849,7 @@ int main(void)
 		cmocka_unit_test(strangers_are_passed_over),
 		cmocka_unit_test(a_cut_at_any_byte_is_no_error),
 		cmocka_unit_test(a_tail_of_zeros_is_a_cut),
+		cmocka_unit_test(what_grows_is_read_as_it_comes),
 		cmocka_unit_test(other_files_are_named),
 		cmocka_unit_test(bad_lines_are_refused_with_their_number),
 		cmocka_unit_test(nothing_follows_the_footer),

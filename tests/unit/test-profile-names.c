@@ -77,8 +77,9 @@ struct asked {
 	int code;
 };
 
-static int symbolize(void *context, const struct pm_profile_nameless *nameless,
-		     size_t len, pm_profile_name_fn name, void *to)
+static int symbolize(void *context, const struct pm_profile_info *info,
+		     const struct pm_profile_nameless *nameless, size_t len,
+		     pm_profile_name_fn name, void *to)
 {
 	struct asked *asked = context;
 
@@ -249,11 +250,14 @@ static void test_stream(void **state)
 	while (pm_file_reader_next(reader, &record, NULL) > 0) {
 		assert_int_equal(pm_profile_stream_add(stream, &record, NULL), 0);
 		samples += record.type == PM_FILE_SAMPLE;
-		assert_int_equal(pm_profile_stream_look(stream, true, &profile, NULL), 0);
+		assert_int_equal(
+			pm_profile_stream_look(stream, PM_PROFILE_GROWS, &profile, NULL),
+			0);
 		if (profile->events.len > 0)
 			assert_int_equal(profile->events.data[0].total.samples, samples);
 	}
-	assert_int_equal(pm_profile_stream_look(stream, false, &profile, NULL), 0);
+	assert_int_equal(pm_profile_stream_look(stream, PM_PROFILE_WHOLE, &profile, NULL),
+			 0);
 	/* Each address is asked for once. */
 	assert_string_equal(asked.text.data,
 			    "/x/a self 0: 20\n/x/a self 0: 10\n/x/a self 0: 20\n"
