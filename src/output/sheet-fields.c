@@ -25,12 +25,6 @@ static void work_release(struct work *work)
 	free(work->fields);
 }
 
-static pm_wide number_of(const struct pm_profile_field *field)
-{
-	return field->kind == PM_FILE_FIELD_SIGNED ? (pm_wide)field->negative_too
-						   : (pm_wide)field->number;
-}
-
 static bool same_value(const struct pm_profile_field *a, const struct pm_profile_field *b)
 {
 	if (a->kind != b->kind)
@@ -42,10 +36,10 @@ static bool same_value(const struct pm_profile_field *a, const struct pm_profile
 
 static void add(struct field *to, const struct pm_profile_field *field)
 {
-	to->samples++;
-	if (field->kind != PM_FILE_FIELD_TEXT) {
-		pm_wide number = number_of(field);
+	pm_wide number;
 
+	to->samples++;
+	if (pm_field_number(field, &number)) {
 		if (to->numbers == 0 || number < to->least)
 			to->least = number;
 		if (to->numbers == 0 || number > to->most)
@@ -66,12 +60,13 @@ static const char *examples_of(struct pm_sheet *sheet, const struct field *field
 
 	for (size_t i = 0; i < field->examples_len; i++) {
 		const struct pm_profile_field *example = field->examples[i];
+		pm_wide number = 0;
 
 		pm_str_puts(&text, i > 0 ? ", " : "");
 		if (example->kind == PM_FILE_FIELD_TEXT)
 			pm_put_cut(&text, example->text, EXAMPLE_COLUMNS, false, ascii);
-		else
-			pm_put_wide(&text, number_of(example), false);
+		else if (pm_field_number(example, &number))
+			pm_put_wide(&text, number, false);
 	}
 	return text.failed ? NULL : pm_sheet_keep(sheet, text.data ? text.data : "");
 }
@@ -102,6 +97,28 @@ static void add_columns(struct pm_sheet *sheet)
 	pm_sheet_column(sheet, "min", "min", PM_SHEET_NUMBER, 0);
 	pm_sheet_column(sheet, "max", "max", PM_SHEET_NUMBER, 0);
 	pm_sheet_column(sheet, "examples", "examples", PM_SHEET_TEXT, 0);
+}
+
+bool pm_field_number(const struct pm_profile_field *field, pm_wide *ret)
+{
+	uint64_t high;
+
+	switch (field->kind) {
+	case PM_FILE_FIELD_SIGNED:
+		*ret = (pm_wide)field->negative_too;
+		return true;
+	case PM_FILE_FIELD_UNSIGNED:
+		*ret = (pm_wide)field->number;
+		return true;
+	case PM_FILE_FIELD_TEXT:
+		/* docs/format.md: what JSON readers could not hold is such a text. */
+		if (strncmp(field->text, "0x", 2) != 0 ||
+		    !pm_parse_u64(field->text, &high) || high <= INT64_MAX)
+			return false;
+		*ret = (pm_wide)high;
+		return true;
+	}
+	return false;
 }
 
 bool *pm_section_cells(const struct pm_section *section)

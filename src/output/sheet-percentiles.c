@@ -139,11 +139,7 @@ static int value_of(const struct work *work, const struct pm_profile_sample *sam
 		if (strcmp(profile->field_names.data[field->name], work->report->field) !=
 		    0)
 			continue;
-		if (field->kind == PM_FILE_FIELD_TEXT)
-			return -EDOM;
-		*ret = field->kind == PM_FILE_FIELD_SIGNED ? (pm_wide)field->negative_too
-							   : (pm_wide)field->number;
-		return 1;
+		return pm_field_number(field, ret) ? 1 : -EDOM;
 	}
 	return 0;
 }

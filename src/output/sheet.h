@@ -106,5 +106,7 @@ int pm_sheet_percentiles(struct pm_sheet *sheet, struct pm_section *section,
 int pm_sheet_branches(struct pm_sheet *sheet, struct pm_section *section,
 		      struct pm_error *err);
 bool pm_report_is_sheet(const struct pm_report *report);
+/* False: it is a text that is no number. */
+bool pm_field_number(const struct pm_profile_field *field, pm_wide *ret);
 /* By cell, whether it passed the filters; to be freed. NULL without memory. */
 bool *pm_section_cells(const struct pm_section *section);
