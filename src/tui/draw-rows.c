@@ -15,6 +15,13 @@ enum {
 #define HOT_PERCENT  5.0
 #define WARM_PERCENT 0.5
 
+static enum pm_tui_style style_of(double percent)
+{
+	return percent >= HOT_PERCENT    ? PM_TUI_HOT
+	       : percent >= WARM_PERCENT ? PM_TUI_WARM
+					 : PM_TUI_PLAIN;
+}
+
 static void put_percent(struct pm_tui *tui, unsigned row, unsigned column,
 			const struct pm_weight *weight)
 {
@@ -23,10 +30,7 @@ static void put_percent(struct pm_tui *tui, unsigned row, unsigned column,
 	char digits[16];
 
 	snprintf(digits, sizeof(digits), "%.1f%%", percent);
-	frame_put_right(&tui->frame, row, column, PERCENT_COLUMNS,
-			percent >= HOT_PERCENT    ? PM_TUI_HOT
-			: percent >= WARM_PERCENT ? PM_TUI_WARM
-						  : PM_TUI_PLAIN,
+	frame_put_right(&tui->frame, row, column, PERCENT_COLUMNS, style_of(percent),
 			digits);
 }
 
@@ -266,13 +270,30 @@ static void draw_tree_row(struct pm_tui *tui, const struct page *page,
 	     PM_TUI_PLAIN, &words);
 }
 
+/* ---- texts -------------------------------------------------------------------------------- */
+
+static void draw_line(struct pm_tui *tui, const struct page *page, const char *line,
+		      unsigned at)
+{
+	bool warning = strncmp(line, "! ", 2) == 0;
+	struct pm_str words = { 0 };
+	unsigned columns;
+	double percent;
+
+	pm_put_cut(&words, line, tui->columns - 1, false, tui->report.ascii);
+	take(tui, at, 0, tui->columns, warning ? PM_TUI_WARNING : PM_TUI_PLAIN, &words);
+	if (page->text_kind != TEXT_ANNOTATE || !line_percent(line, &percent, &columns))
+		return;
+	pm_str_append(&words, line, columns);
+	take(tui, at, 0, columns, style_of(percent), &words);
+}
+
 /* ---- any of them --------------------------------------------------------------------------- */
 
 void draw_row(struct pm_tui *tui, const struct page *page, size_t row, unsigned at)
 {
 	size_t first = tui->frame.cells.len;
 	bool selected = page->kind != PAGE_TEXT && row == page->selected;
-	struct pm_str words = { 0 };
 
 	if (selected) {
 		/* The bar, all the way: a blank text fills its width. */
@@ -286,12 +307,7 @@ void draw_row(struct pm_tui *tui, const struct page *page, size_t row, unsigned 
 		draw_tree_row(tui, page, &page->rows.data[row], at);
 		break;
 	case PAGE_TEXT:
-		pm_put_cut(&words, page_line(page, row), tui->columns - 1, false,
-			   tui->report.ascii);
-		take(tui, at, 0, tui->columns,
-		     strncmp(page_line(page, row), "! ", 2) == 0 ? PM_TUI_WARNING
-								 : PM_TUI_PLAIN,
-		     &words);
+		draw_line(tui, page, page_line(page, row), at);
 		break;
 	}
 	for (size_t i = first; selected && i < tui->frame.cells.len; i++)

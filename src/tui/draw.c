@@ -283,7 +283,17 @@ static void draw_title(struct pm_tui *tui)
 	PM_CLEANUP(pm_str_release) struct pm_str words = { 0 };
 	struct pm_weight *weight;
 
-	if (page->kind == PAGE_TEXT) {
+	if (page->kind == PAGE_TEXT && page->text_kind == TEXT_ANNOTATE) {
+		static const char *const parts[] = {
+			[PM_ANNOTATE_BOTH] = "lines and instructions of ",
+			[PM_ANNOTATE_SOURCE] = "lines of ",
+			[PM_ANNOTATE_CODE] = "instructions of ",
+		};
+
+		pm_str_puts(&words, parts[tui->annotate]);
+		pm_put_name(&words, page->function, tui->columns - words.len,
+			    tui->report.ascii);
+	} else if (page->kind == PAGE_TEXT) {
 		pm_str_puts(&words,
 			    page->text_kind == TEXT_HELP ? "keys" : "the recording");
 	} else {
@@ -311,14 +321,18 @@ static void draw_title(struct pm_tui *tui)
 static void draw_keys(struct pm_tui *tui)
 {
 	static const char *const hints[] = {
-		[PAGE_TABLE] = "Enter open  < callers  > callees  / search  t thread  "
-			       "d module  h help  q quit",
+		[PAGE_TABLE] = "Enter open  < callers  > callees  a annotate  "
+			       "/ search  t thread  h help  q quit",
 		[PAGE_TREE] =
 			"+ open/close  e all below  < callers  > callees  / search  "
 			"h help  q back",
 		[PAGE_TEXT] = "Up Down PgUp PgDn  / search  P write  q back",
 	};
-	const char *words = hints[tui_page(tui)->kind];
+	const struct page *page = tui_page(tui);
+	const char *words = page->kind == PAGE_TEXT && page->text_kind == TEXT_ANNOTATE
+				    ? "Up Down PgUp PgDn  s source or code  H hottest  "
+				      "/ search  P write  q back"
+				    : hints[page->kind];
 	size_t len = strlen(words);
 	PM_AUTO_FREE char *shown = strdup(words);
 
@@ -428,7 +442,9 @@ int pm_tui_draw(struct pm_tui *tui, const struct pm_tui_frame **ret)
 			 PM_TUI_ROWS_MIN);
 		frame_put(frame, 1, 0, tui->columns, PM_TUI_WARNING, words);
 	} else {
-		r = draw_page(tui);
+		r = page_make(tui, tui_page(tui));
+		if (r == 0)
+			r = draw_page(tui);
 	}
 	if (r == 0 && frame->text.failed)
 		r = -ENOMEM;

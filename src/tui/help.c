@@ -11,6 +11,7 @@ static const char help[] =
 	"         modules, threads, processes: the functions of the selected one\n"
 	"  <      who calls the selected function\n"
 	"  >      what it calls\n"
+	"  a      its lines and instructions (s  source or code, H  hottest line)\n"
 	"  i      about the recording, and all warnings\n"
 	"  Esc    back, or undo the last filter        q  back, or end\n"
 	"\n"

@@ -76,6 +76,29 @@ static int push_function(struct pm_tui *tui, uint32_t key)
 		tui, function, key == '<' ? PM_TREE_BOTTOM_UP : PM_TREE_TOP_DOWN));
 }
 
+static int push_annotate(struct pm_tui *tui, uint32_t key)
+{
+	uint32_t function = page_function(tui, tui_page(tui));
+
+	if (function == PM_PROFILE_NONE)
+		tui_warn(tui, "this is about no function");
+	else if (tui->profile->functions.data[function].unknown)
+		tui_warn(tui, "a function without a name: 8 lists its addresses");
+	else
+		return goes_on(tui_push_annotate(
+			tui, tui->profile->functions.data[function].name));
+	return GOES_ON;
+}
+
+static int show_hottest(struct pm_tui *tui, uint32_t key)
+{
+	struct page *page = tui_page(tui);
+
+	if (page->kind == PAGE_TEXT && page->text_kind == TEXT_ANNOTATE)
+		tui_show_hottest(tui, page);
+	return GOES_ON;
+}
+
 static int push_text(struct pm_tui *tui, uint32_t key)
 {
 	enum text_kind kind = key == 'i' ? TEXT_INFORMATION : TEXT_HELP;
@@ -204,8 +227,26 @@ static int zoom_kernel(struct pm_tui *tui, uint32_t key)
 
 /* ---- how it is shown ---------------------------------------------------------------------- */
 
+/* What a table is sorted by; of a function, what of it is seen. */
 static int sort(struct pm_tui *tui, uint32_t key)
 {
+	static const enum pm_annotate_show next[] = {
+		[PM_ANNOTATE_BOTH] = PM_ANNOTATE_SOURCE,
+		[PM_ANNOTATE_SOURCE] = PM_ANNOTATE_CODE,
+		[PM_ANNOTATE_CODE] = PM_ANNOTATE_BOTH,
+	};
+	struct page *page = tui_page(tui);
+
+	if (page->kind == PAGE_TEXT) {
+		if (page->text_kind != TEXT_ANNOTATE)
+			return GOES_ON;
+		tui->annotate = next[tui->annotate];
+		page->made = 0;
+		if (page_make(tui, page) < 0)
+			return -ENOMEM;
+		tui_show_hottest(tui, page);
+		return GOES_ON;
+	}
 	tui->by_total = !tui->by_total;
 	tui->generation++;
 	tui_say(tui, "sorted by %s", tui->by_total ? "total" : "self");
@@ -410,6 +451,8 @@ static const struct {
 	{ '6', show_page },
 	{ '7', show_page },
 	{ '8', show_page },
+	{ 'a', push_annotate },
+	{ 'H', show_hottest },
 	{ '<', push_function },
 	{ '>', push_function },
 	{ PM_TUI_TAB, switch_event },

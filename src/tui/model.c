@@ -2,6 +2,8 @@
 /* What all pages show: the event, the filter, the view of both; and the beginning. */
 #include "tui-internal.h"
 
+#include "pm/annotate.h"
+
 #include <stdarg.h>
 #include <string.h>
 
@@ -152,17 +154,24 @@ int tui_zoom_out(struct pm_tui *tui, enum zoom_kind kind)
 
 /* ---- beginning and end ------------------------------------------------------------------- */
 
-/* Callers and callees that were asked for stand above the table. */
+/* What one function calls, who calls it, or its lines: above the table. */
 static int push_asked(struct pm_tui *tui, struct pm_error *err)
 {
 	const struct pm_report *report = &tui->report;
+	PM_CLEANUP(pm_annotate_choices_release)
+	struct pm_annotate_choices choices = { 0 };
 	struct page page = {
 		.kind = PAGE_TREE,
 		.tree_kind = report->show == PM_SHOW_CALLERS ? PM_TREE_BOTTOM_UP
 							     : PM_TREE_TOP_DOWN,
 	};
-	int r = pm_function_set_init(&page.only, tui->profile, report->function, err);
+	int r = pm_annotate_choose(&choices, tui->view, report->function, err);
 
+	if (r < 0)
+		return r;
+	if (report->show == PM_SHOW_ANNOTATE)
+		return tui_push_annotate(tui, report->function);
+	r = pm_function_set_init(&page.only, tui->profile, report->function, err);
 	if (r < 0)
 		return r;
 	page.function = strdup(report->function);
@@ -191,7 +200,8 @@ static int begin(struct pm_tui *tui, struct pm_error *err)
 		r = tui_show_table(tui, report->show == PM_SHOW_TABLE ? report->key
 								      : PM_KEY_FUNCTION);
 	if (r == 0 &&
-	    (report->show == PM_SHOW_CALLERS || report->show == PM_SHOW_CALLEES))
+	    (report->show == PM_SHOW_CALLERS || report->show == PM_SHOW_CALLEES ||
+	     report->show == PM_SHOW_ANNOTATE))
 		r = push_asked(tui, err);
 	return r;
 }
@@ -209,6 +219,7 @@ int pm_tui_new(struct pm_tui **ret, const struct pm_report *report, struct pm_er
 		tui->report.filter = &none;
 	tui->profile = report->profile;
 	tui->by_total = report->by_total;
+	tui->annotate = report->annotate;
 	tui->limit = report->limit > 0 ? report->limit : 0;
 	tui->rows = 24;
 	tui->columns = 80;
@@ -241,6 +252,10 @@ void pm_tui_free(struct pm_tui *tui)
 
 void pm_tui_resize(struct pm_tui *tui, unsigned rows, unsigned columns)
 {
+	/* Texts are made as wide as the screen is. */
+	for (size_t i = 0; i < tui->pages.len && columns != tui->columns; i++)
+		if (tui->pages.data[i].kind == PAGE_TEXT)
+			tui->pages.data[i].made = 0;
 	tui->rows = rows;
 	tui->columns = columns;
 	page_select(tui, tui_page(tui), tui_page(tui)->selected);

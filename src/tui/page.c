@@ -203,8 +203,12 @@ static int make_text(struct pm_tui *tui, struct page *page)
 	int r;
 
 	pm_str_clear(&page->text);
-	r = page->text_kind == TEXT_HELP ? tui_help_lines(tui, page)
-					 : information_lines(tui, page);
+	if (page->text_kind == TEXT_HELP)
+		r = tui_help_lines(tui, page);
+	else if (page->text_kind == TEXT_ANNOTATE)
+		r = tui_annotate_lines(tui, page);
+	else
+		r = information_lines(tui, page);
 	if (r == 0)
 		r = lines_of(page);
 	page_select(tui, page, page->selected);

@@ -23,6 +23,7 @@ enum page_kind {
 enum text_kind {
 	TEXT_HELP,
 	TEXT_INFORMATION, /* about the recording */
+	TEXT_ANNOTATE, /* `function` */
 };
 
 struct page_row {
@@ -37,7 +38,7 @@ struct page {
 	struct pm_table table;
 	enum pm_tree_kind tree_kind; /* trees */
 	struct pm_function_set only; /* trees: of these alone, empty: the whole tree */
-	char *function; /* their name */
+	char *function; /* their name; or of the one to annotate */
 	struct pm_tree *tree;
 	PM_VEC(bool) open; /* by node: its children have rows */
 	enum text_kind text_kind; /* texts */
@@ -77,6 +78,7 @@ struct pm_tui {
 	/* How. */
 	bool of_all; /* percent of all samples, not of those that pass the filter */
 	bool modules; /* trees name them */
+	enum pm_annotate_show annotate;
 	PM_VEC(struct page) pages; /* the last one is seen */
 	enum prompt_kind prompt;
 	struct pm_str typed;
@@ -134,6 +136,17 @@ static inline const char *page_line(const struct page *page, size_t row)
 {
 	return page->text.data + page->rows.data[row].id;
 }
+
+/* ---- lines and instructions, annotate.c -------------------------------------------------- */
+
+int tui_push_annotate(struct pm_tui *tui, const char *function);
+int tui_annotate_lines(struct pm_tui *tui, struct page *page);
+/* @width 0: with a heading, for a file. */
+int tui_annotate_report(struct pm_tui *tui, const struct page *page, unsigned width,
+			FILE *to, struct pm_error *err);
+void tui_show_hottest(struct pm_tui *tui, struct page *page);
+/* Whether @line begins with a percentage, and what that takes of it. */
+bool line_percent(const char *line, double *ret, unsigned *columns);
 
 /* ---- trees, tree-rows.c ---------------------------------------------------------------- */
 

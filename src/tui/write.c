@@ -52,6 +52,8 @@ static int write_page(struct pm_tui *tui, FILE *to, struct pm_error *err)
 	report.width = 0;
 	if (page->kind == PAGE_TABLE)
 		return pm_output_text(&report, to, err);
+	if (page->kind == PAGE_TEXT && page->text_kind == TEXT_ANNOTATE)
+		return tui_annotate_report(tui, page, 0, to, err);
 	if (page->kind == PAGE_TREE) {
 		r = pm_output_heading(&report, to, err);
 		if (r < 0)

@@ -201,6 +201,30 @@ agrees() {
 	shows ' 7/9$'
 }
 
+@test "lines and instructions of the selected function" {
+	browse
+	shows ' 1/9$'
+	press a
+	shows '^lines and instructions of sixty\(int\)'
+	"$PMREPORT" --annotate sixty --event cpu-clock -q --width 79 |
+		sed 's/ *$//' >wanted
+	grep -q '100\.0%' wanted
+	screen | sed -n '5,23p' | sed '/^$/d' >rows
+	diff -u wanted rows >&2
+	press s
+	shows '^lines of sixty\(int\)'
+	press q
+	shows ' 1/9$'
+	t kill-server
+	browse --annotate hot_inline --source
+	shows '^lines of hot_inline'
+	shows '100\.0% +7 '
+	t kill-server
+	run_in_terminal 80x24 "'$PMREPORT' --tui --annotate 'main|fib'"
+	shows "'main.fib' fits 2 functions"
+	shows '^status=2'
+}
+
 @test "searching finds what is closed, and goes on" {
 	browse --tree
 	shows '^  83\.0% +0\.0%  - main'
