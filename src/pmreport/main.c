@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "browse.h"
 #include "options.h"
+#include "follow.h"
+#include "resymbolize.h"
 #include "sink.h"
 
 #include <langinfo.h>
@@ -207,11 +209,37 @@ static int print_and_leave(const struct pm_report_options *options)
 	return pm_sink_close(&sink, &err) < 0 ? fail(&err, STATUS_FILE) : STATUS_DONE;
 }
 
+/* The file as it is, or as it comes. */
+static int load_and_report(struct pm_report_options *options,
+			   struct pm_resymbolize *resymbolize)
+{
+	struct pm_error err = { .offset = -1 };
+	struct pm_profile_stream *stream = NULL;
+	struct pm_profile *loaded = NULL, *base = NULL;
+	const struct pm_profile *profile = NULL;
+	int status, r = load_base(&base, options, &err);
+
+	options->report.base = base;
+	if (r == 0 && options->follow) {
+		r = pm_follow(&stream, &profile, options, resymbolize, &err);
+	} else if (r == 0) {
+		r = load(&loaded, options->input, &options->profile, &err);
+		profile = loaded;
+	}
+	status = r < 0 ? fail(&err, STATUS_FILE) : report(options, profile);
+	if (status == STATUS_DONE)
+		pm_resymbolize_tell(resymbolize, profile, options->report.file);
+	pm_profile_free(base);
+	pm_profile_free(loaded);
+	pm_profile_stream_free(stream);
+	return status;
+}
+
 int main(int argc, char **argv)
 {
 	struct pm_report_options options;
 	struct pm_error err = { .offset = -1 };
-	struct pm_profile *profile, *base = NULL;
+	struct pm_resymbolize *resymbolize;
 	int status;
 
 	setlocale(LC_CTYPE, ""); /* numbers stay those of the C locale */
@@ -219,20 +247,14 @@ int main(int argc, char **argv)
 		return fail(&err, STATUS_USAGE);
 	if (options.help || options.version)
 		return print_and_leave(&options);
-	if (check_output(&options, &err) < 0 || check_terminal(&options, &err) < 0)
+	if (check_output(&options, &err) < 0 || check_terminal(&options, &err) < 0 ||
+	    pm_resymbolize_new(&resymbolize, &options.symbols, &err) < 0)
 		return fail(&err, STATUS_USAGE);
 	if (pm_browse_check(&options, &err) < 0)
 		return fail(&err, STATUS_FILE);
 	look_at_terminal(&options);
-	if (load(&profile, options.input, &options.profile, &err) < 0)
-		return fail(&err, STATUS_FILE);
-	if (load_base(&base, &options, &err) < 0) {
-		pm_profile_free(profile);
-		return fail(&err, STATUS_FILE);
-	}
-	options.report.base = base;
-	status = report(&options, profile);
-	pm_profile_free(profile);
-	pm_profile_free(base);
+	options.profile.symbolizer = pm_resymbolize_symbolizer(resymbolize);
+	status = load_and_report(&options, resymbolize);
+	pm_resymbolize_free(resymbolize);
 	return status;
 }

@@ -14,6 +14,9 @@ int pm_report_parse_percentile(const char *text, struct pm_report_options *ret,
 int pm_report_parse_time(const char *text, struct pm_profile_options *ret,
 			 struct pm_error *err);
 int pm_report_parse_limit(const char *text, double *ret, struct pm_error *err);
+/* Seconds. NULL is the default. */
+int pm_report_parse_debuginfod(const char *text, unsigned *ret, struct pm_error *err);
+int pm_report_parse_interval(const char *text, double *ret, struct pm_error *err);
 int pm_report_parse_width(const char *text, struct pm_report_options *ret,
 			  struct pm_error *err);
 int pm_report_parse_color(const char *text, enum pm_color_wish *ret,

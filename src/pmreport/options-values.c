@@ -8,6 +8,9 @@
 enum {
 	WIDTH_MIN = 40,
 	WIDTH_MAX = 100000,
+	DEBUGINFOD_SECONDS =
+		60, /* for a file: debug information of a browser takes as long */
+	DEBUGINFOD_SECONDS_MAX = 24 * 3600,
 };
 
 int pm_report_usage(struct pm_error *err, const char *format, ...)
@@ -183,6 +186,32 @@ int pm_report_parse_limit(const char *text, double *ret, struct pm_error *err)
 	if (!take_number(&at, 100, &limit) || (*at != '\0' && strcmp(at, "%") != 0))
 		return pm_report_usage(err, "'%s' is no percentage from 0 to 100", text);
 	*ret = limit;
+	return 0;
+}
+
+int pm_report_parse_debuginfod(const char *text, unsigned *ret, struct pm_error *err)
+{
+	uint64_t seconds = DEBUGINFOD_SECONDS;
+
+	if (text && (!pm_parse_u64(text, &seconds) || seconds == 0 ||
+		     seconds > DEBUGINFOD_SECONDS_MAX))
+		return pm_report_usage(err,
+				       "--debuginfod takes the seconds for a file, 1 to "
+				       "%d, not '%s'",
+				       DEBUGINFOD_SECONDS_MAX, text);
+	*ret = (unsigned)seconds;
+	return 0;
+}
+
+int pm_report_parse_interval(const char *text, double *ret, struct pm_error *err)
+{
+	const char *at = text;
+	double seconds;
+
+	if (!take_number(&at, 3600, &seconds) || *at != '\0' || seconds < 0.1)
+		return pm_report_usage(
+			err, "'%s' is no interval: it is 0.1 to 3600 seconds", text);
+	*ret = seconds;
 	return 0;
 }
 

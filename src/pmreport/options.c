@@ -39,6 +39,12 @@ enum {
 	OPTION_COLOR,
 	OPTION_WIDTH,
 	OPTION_NO_INLINE,
+	OPTION_SYMFS,
+	OPTION_DEBUG_DIR,
+	OPTION_DEBUGINFOD,
+	OPTION_NO_RESYMBOLIZE,
+	OPTION_FOLLOW,
+	OPTION_INTERVAL,
 	OPTION_IGNORED,
 	OPTION_VERSION,
 };
@@ -83,6 +89,12 @@ static const struct option long_options[] = {
 	{ "color", required_argument, NULL, OPTION_COLOR },
 	{ "width", required_argument, NULL, OPTION_WIDTH },
 	{ "no-inline", no_argument, NULL, OPTION_NO_INLINE },
+	{ "symfs", required_argument, NULL, OPTION_SYMFS },
+	{ "debug-dir", required_argument, NULL, OPTION_DEBUG_DIR },
+	{ "debuginfod", optional_argument, NULL, OPTION_DEBUGINFOD },
+	{ "no-resymbolize", no_argument, NULL, OPTION_NO_RESYMBOLIZE },
+	{ "follow", no_argument, NULL, OPTION_FOLLOW },
+	{ "interval", required_argument, NULL, OPTION_INTERVAL },
 	{ "input", required_argument, NULL, 'i' },
 	{ "output", required_argument, NULL, 'o' },
 	{ "quiet", no_argument, NULL, 'q' },
@@ -342,6 +354,23 @@ static int apply(struct pm_report_options *options, int option, const char *valu
 	case OPTION_NO_INLINE:
 		options->profile.no_inlines = true;
 		return 0;
+	case OPTION_SYMFS:
+		options->symbols.symfs = value;
+		return 0;
+	case OPTION_DEBUG_DIR:
+		options->symbols.debug_dir = value;
+		return 0;
+	case OPTION_DEBUGINFOD:
+		return pm_report_parse_debuginfod(
+			value, &options->symbols.debuginfod_seconds, err);
+	case OPTION_NO_RESYMBOLIZE:
+		options->symbols.off = true;
+		return 0;
+	case OPTION_FOLLOW:
+		options->follow = true;
+		return 0;
+	case OPTION_INTERVAL:
+		return pm_report_parse_interval(value, &options->interval, err);
 	case 'i':
 		options->input = value;
 		return 0;
@@ -413,6 +442,42 @@ static int check_diff(const struct pm_report_options *options, struct pm_error *
 	return 0;
 }
 
+/* Nothing says where from the names should be when there shall be none. */
+static int check_symbols(struct pm_report_options *options, struct pm_error *err)
+{
+	struct pm_resymbolize_options *symbols = &options->symbols;
+
+	symbols->quiet = options->report.quiet;
+	symbols->live = options->follow;
+	if (symbols->off &&
+	    (symbols->symfs || symbols->debug_dir || symbols->debuginfod_seconds > 0))
+		return pm_report_usage(err,
+				       "--no-resymbolize finds no names: it goes without "
+				       "--symfs, --debug-dir and --debuginfod");
+	return 0;
+}
+
+/* A report that comes again and again is one to be read; of single samples nothing is kept. */
+static int check_follow(struct pm_report_options *options, struct pm_error *err)
+{
+	if (!options->follow)
+		return options->interval > 0
+			       ? pm_report_usage(err, "--interval is for --follow")
+			       : 0;
+	if (options->interval <= 0)
+		options->interval = 1;
+	if (options->tui || strcmp(options->format->name, "text") != 0)
+		return pm_report_usage(err, "--follow writes text, not %s",
+				       options->tui ? "--tui" : options->format->name);
+	if (options->output)
+		return pm_report_usage(err, "--follow writes to no file");
+	if (options->profile.time_set || options->profile.keep_samples)
+		return pm_report_usage(
+			err, "--follow keeps sums, not samples: it goes without "
+			     "--time, --latency, and --by cpu or parallelism");
+	return 0;
+}
+
 /* What goes together only in one way. */
 static int check(struct pm_report_options *options, struct pm_error *err)
 {
@@ -441,7 +506,8 @@ static int check(struct pm_report_options *options, struct pm_error *err)
 		return pm_report_usage(err, "the name of the function is empty");
 	if (options->annotate_set && options->report.show != PM_SHOW_ANNOTATE)
 		return pm_report_usage(err, "--source and --asm go with --annotate");
-	return 0;
+	r = check_symbols(options, err);
+	return r < 0 ? r : check_follow(options, err);
 }
 
 int pm_report_options_parse(struct pm_report_options *ret, int argc, char **argv,

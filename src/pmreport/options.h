@@ -3,6 +3,7 @@
 #pragma once
 
 #include "pm/output.h"
+#include "resymbolize.h"
 
 struct pm_report_options;
 
@@ -46,6 +47,9 @@ struct pm_report_options {
 	enum pm_color_wish color;
 	bool width_set;
 	char field[128]; /* of --percentile; report.field once it is parsed */
+	struct pm_resymbolize_options symbols;
+	bool follow; /* a recording that is still being made */
+	double interval; /* seconds between reports of it; 0: not set */
 	struct pm_profile_options profile;
 	struct pm_filter filter;
 	struct pm_report report; /* but for what only the profile can tell */

@@ -96,7 +96,7 @@ offered() {
 	[ "$output" = tracepoint ]
 	run offered 'pmreport --by mod'
 	[ "$output" = module ]
-	run offered 'pmreport --no-'
+	run offered 'pmreport --no-i'
 	[ "$output" = --no-inline ]
 }
 

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT */
+/* Source of the interface: debuginfod_find_debuginfo(3), elfutils 0.178 and later. */
+#include "debuginfod.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#define LIBRARY "libdebuginfod.so.1"
+
+enum {
+	PROGRESS_EVERY_MS = 200,
+	FAILED = 1,
+};
+
+/* What the child says, in one write each: below PIPE_BUF they come whole. */
+struct message {
+	enum {
+		AT,
+		FOUND,
+		MISSING
+	} kind;
+	long done, of; /* AT: bytes, or units of the library's own */
+	int code; /* MISSING: negative errno */
+	char path[PIPE_BUF - 64]; /* FOUND */
+};
+
+typedef void client_t;
+typedef int progress_fn(client_t *client, long done, long of);
+
+struct library {
+	client_t *(*begin)(void);
+	void (*on_progress)(client_t *client, progress_fn *call);
+	int (*find_debuginfo)(client_t *client, const unsigned char *build_id,
+			      int build_id_len, char **path);
+	int (*find_executable)(client_t *client, const unsigned char *build_id,
+			       int build_id_len, char **path);
+};
+
+/* A pointer to a function from dlsym(3), as POSIX wants it. */
+static bool find_symbol(void *handle, const char *name, void *ret)
+{
+	void *symbol = dlsym(handle, name);
+
+	memcpy(ret, &symbol, sizeof(symbol));
+	return symbol != NULL;
+}
+
+static bool load(struct library *ret)
+{
+	void *handle = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+
+	return handle && find_symbol(handle, "debuginfod_begin", &ret->begin) &&
+	       find_symbol(handle, "debuginfod_set_progressfn", &ret->on_progress) &&
+	       find_symbol(handle, "debuginfod_find_debuginfo", &ret->find_debuginfo) &&
+	       find_symbol(handle, "debuginfod_find_executable", &ret->find_executable);
+}
+
+/* ---- in the child ---------------------------------------------------------------------- */
+
+static int told; /* where progress is told; the library has no place for a context */
+
+static void send(int to, const struct message *message)
+{
+	if (write(to, message, sizeof(*message)) != (ssize_t)sizeof(*message))
+		_exit(FAILED);
+}
+
+static int tell(client_t *client, long done, long of)
+{
+	send(told, &(struct message){ .kind = AT, .done = done, .of = of });
+	return 0;
+}
+
+static _Noreturn void child(const char *build_id, bool executable, int to)
+{
+	struct message message = { .kind = MISSING, .code = -ENOSYS };
+	struct library library;
+	client_t *client = NULL;
+	char *path = NULL;
+
+	prctl(PR_SET_NAME, "pmreport-fetch");
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	signal(SIGINT, SIG_DFL);
+	signal(SIGPIPE, SIG_IGN);
+	told = to;
+	if (load(&library))
+		client = library.begin();
+	if (client) {
+		int fd;
+
+		library.on_progress(client, tell);
+		fd = (executable ? library.find_executable : library.find_debuginfo)(
+			client, (const unsigned char *)build_id, 0, &path);
+		message.code = fd < 0 ? fd : -ENAMETOOLONG;
+		if (fd >= 0 && path && strlen(path) < sizeof(message.path)) {
+			message.kind = FOUND;
+			snprintf(message.path, sizeof(message.path), "%s", path);
+		}
+	}
+	send(to, &message);
+	/* What the parent has in its buffers and handlers is for the parent. */
+	_exit(0);
+}
+
+/* ---- in the parent --------------------------------------------------------------------- */
+
+static uint64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000u + (uint64_t)now.tv_nsec / 1000000u;
+}
+
+static void show(const char *name, const struct message *message)
+{
+	struct pm_str line = { 0 };
+
+	pm_str_puts(&line, "\r\033[Kpmreport: debuginfod: ");
+	pm_str_printable(&line, name, strlen(name));
+	if (message && message->done > 0)
+		pm_str_printf(&line, ": %.1f MB", (double)message->done / 1e6);
+	if (message && message->of > message->done)
+		pm_str_printf(&line, " of %.1f", (double)message->of / 1e6);
+	if (!line.failed)
+		fputs(line.data, stderr);
+	pm_str_release(&line);
+}
+
+/* Until it tells the end, closes, or the time is over: 0, or negative errno. */
+static int listen_to(int fd, const struct pm_debuginfod *from, unsigned seconds,
+		     const char *name, struct message *ret)
+{
+	uint64_t end = now_ms() + seconds * UINT64_C(1000), shown = 0;
+
+	for (;;) {
+		struct pollfd ready = { .fd = fd, .events = POLLIN };
+		uint64_t now = now_ms();
+		ssize_t n;
+
+		if (now >= end)
+			return -ETIMEDOUT;
+		if (poll(&ready, 1, (int)(end - now)) <= 0)
+			continue;
+		n = read(fd, ret, sizeof(*ret));
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n != (ssize_t)sizeof(*ret))
+			return -EPIPE;
+		if (ret->kind != AT)
+			return 0;
+		if (from->progress && now - shown >= PROGRESS_EVERY_MS) {
+			show(name, ret);
+			shown = now;
+		}
+	}
+}
+
+static int fetch(const struct pm_debuginfod *from, const char *build_id, bool executable,
+		 const char *name, unsigned seconds, struct message *ret)
+{
+	int ends[2], code;
+	pid_t pid;
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -errno;
+	pid = fork();
+	if (pid == 0) {
+		close(ends[0]);
+		child(build_id, executable, ends[1]);
+	}
+	code = pid < 0 ? -errno : 0;
+	close(ends[1]);
+	if (pid > 0) {
+		code = listen_to(ends[0], from, seconds, name, ret);
+		kill(pid, SIGKILL);
+		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+			;
+	}
+	close(ends[0]);
+	return code;
+}
+
+static char *explain(const struct message *message, int code, unsigned seconds,
+		     struct pm_error *err)
+{
+	if (code == 0 && message->kind == MISSING)
+		code = message->code;
+	if (code == -ENOENT)
+		pm_error_set(err, code, "no server has it");
+	else if (code == -ETIMEDOUT || code == -ETIME)
+		pm_error_set(err, -ETIMEDOUT, "no answer within %u seconds", seconds);
+	else if (code == -EPIPE)
+		pm_error_set(err, code, "asking for it failed");
+	else
+		pm_error_set(err, code, "asking for it failed: %s", strerror(-code));
+	return NULL;
+}
+
+char *pm_debuginfod_find(struct pm_debuginfod *from, const char *build_id,
+			 bool executable, const char *name, struct pm_error *err)
+{
+	struct message message = { .kind = MISSING };
+	uint64_t begin = now_ms();
+	unsigned seconds = from->file_seconds < from->seconds_left ? from->file_seconds
+								   : from->seconds_left;
+	unsigned used;
+	int code;
+
+	if (seconds == 0) {
+		pm_error_set(err, -ETIMEDOUT, "the time for all files was over before");
+		return NULL;
+	}
+	if (from->progress)
+		show(name, NULL);
+	code = fetch(from, build_id, executable, name, seconds, &message);
+	if (from->progress)
+		fputs("\r\033[K", stderr);
+	used = (unsigned)((now_ms() - begin) / 1000);
+	from->seconds_left -= used < from->seconds_left ? used : from->seconds_left;
+	if (code < 0 || message.kind != FOUND)
+		return explain(&message, code, seconds, err);
+	message.path[sizeof(message.path) - 1] = '\0';
+	return strdup(message.path);
+}
+
+int pm_debuginfod_check(struct pm_error *err)
+{
+	const char *urls = getenv("DEBUGINFOD_URLS");
+	struct library library;
+
+	if (!urls || urls[strspn(urls, " \t")] == '\0') {
+		pm_error_set(err, -ENOENT,
+			     "--debuginfod: DEBUGINFOD_URLS names no server to ask");
+		pm_error_fix(err, "DEBUGINFOD_URLS=https://debuginfod.elfutils.org");
+		return -ENOENT;
+	}
+	if (!load(&library)) {
+		pm_error_set(err, -ENOENT, "--debuginfod: %s cannot be loaded", LIBRARY);
+		pm_error_fix(err, "apt install libdebuginfod1");
+		return -ENOENT;
+	}
+	return 0;
+}

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: MIT */
+#include "follow.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#define NS_A_SECOND 1e9
+#define BEGIN_NS    UINT64_C(5000000000) /* that a file may take to get its first line */
+enum {
+	LOOK_MS = 200, /* how often a file is looked at: it does not tell when it grows */
+	RECORDS_A_TURN = 1 << 14, /* between looks at the clock */
+};
+
+/* Why it is over; 0: it is not. */
+enum end {
+	GOES_ON,
+	COMPLETE, /* the footer is there, or a pipe was closed */
+	STOPPED, /* by the user */
+	REPLACED,
+	SHORTER,
+};
+
+struct follow {
+	const struct pm_report_options *options;
+	struct pm_resymbolize *resymbolize;
+	struct pm_file_reader *reader;
+	struct pm_profile_stream *stream;
+	int signals; /* signalfd(2) */
+	unsigned stops; /* how often the user asked */
+	bool is_file; /* a regular one, which has no end of its own */
+	bool screen; /* the report stays in its place */
+	bool changed, drawn;
+	bool footer;
+	uint64_t draw_ns;
+	struct stat file; /* when it was opened */
+	off_t size; /* when it was last looked at */
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* ---- the user ------------------------------------------------------------------------------ */
+
+/* Blocked, so that helper processes do not get those that are meant for us. */
+static int take_signals(struct pm_error *err)
+{
+	sigset_t set;
+	int fd;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (fd < 0)
+		return pm_error_set(err, -errno, "signals: %s", strerror(errno));
+	return fd;
+}
+
+static void look_for_signals(struct follow *follow)
+{
+	struct signalfd_siginfo info;
+
+	while (read(follow->signals, &info, sizeof(info)) == (ssize_t)sizeof(info))
+		follow->stops += info.ssi_signo == SIGTERM ? 2 : 1;
+}
+
+/* Until there is more to read, a signal, or it is time to draw. */
+static void wait_for_more(struct follow *follow)
+{
+	uint64_t now = now_ns();
+	int ms = LOOK_MS;
+	struct pollfd fds[] = {
+		{ .fd = follow->signals, .events = POLLIN },
+		{ .fd = -1, .events = POLLIN },
+	};
+
+	/* A file is always ready; a pipe is not, and wakes us. */
+	if (follow->reader && !follow->is_file)
+		fds[1].fd = pm_file_reader_fd(follow->reader);
+	if (follow->changed && follow->draw_ns > now &&
+	    (follow->draw_ns - now) / 1000000 < LOOK_MS)
+		ms = (int)((follow->draw_ns - now) / 1000000) + 1;
+	poll(fds, PM_ARRAY_LEN(fds), ms);
+	look_for_signals(follow);
+}
+
+/* ---- the screen ---------------------------------------------------------------------------- */
+
+/* What does not fit would push the rest out at the top. */
+static void put_screen(const char *text)
+{
+	struct winsize size;
+	unsigned rows = 0;
+	const char *end = text;
+
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 1)
+		rows = size.ws_row - 1u;
+	for (unsigned i = 0; *end != '\0' && (rows == 0 || i < rows); i++) {
+		end += strcspn(end, "\n");
+		end += *end == '\n';
+	}
+	/* Home; each line and then the rest of the screen is cleared as it is reached. */
+	fputs("\033[H", stdout);
+	for (const char *at = text; at < end;) {
+		size_t len = strcspn(at, "\n");
+
+		fwrite(at, 1, len, stdout);
+		fputs("\033[K\n", stdout);
+		at += len + (at[len] == '\n');
+	}
+	fputs("\033[J", stdout);
+}
+
+static int put(struct follow *follow, const char *text)
+{
+	if (follow->screen)
+		put_screen(text);
+	else
+		printf("%s%s", follow->drawn ? "\n" : "", text);
+	follow->drawn = true;
+	return fflush(stdout) == 0 ? 0 : -errno;
+}
+
+static int draw(struct follow *follow, struct pm_error *err)
+{
+	struct pm_report_options options = *follow->options;
+	const struct pm_profile *profile;
+	PM_AUTO_FREE char *text = NULL;
+	struct pm_error why = { .offset = -1 };
+	size_t len = 0;
+	FILE *to;
+	int r = pm_profile_stream_look(follow->stream, PM_PROFILE_GROWS, &profile, err);
+
+	if (r < 0)
+		return r;
+	to = open_memstream(&text, &len);
+	if (!to)
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	options.report.profile = profile;
+	options.report.filter = &options.filter;
+	if (options.event)
+		options.report.event =
+			pm_profile_find_event(profile, options.event, &why);
+	/* What is asked for may not have run yet: that is said, and no failure. */
+	if (why.code == 0)
+		options.format->write(&options, to, &why);
+	if (why.code != 0)
+		pm_error_print(&why, "pmreport", to);
+	if (fclose(to) != 0)
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	r = put(follow, text);
+	follow->changed = false;
+	follow->draw_ns = now_ns() + (uint64_t)(options.interval * NS_A_SECOND);
+	if (r < 0)
+		return pm_error_set(err, r, "cannot write: %s", strerror(-r));
+	return 0;
+}
+
+/* ---- the recording ------------------------------------------------------------------------- */
+
+/* A recorder that was started beside us may need a moment. */
+static int open_reader(struct follow *follow, struct pm_error *err)
+{
+	const char *path = follow->options->input;
+	uint64_t end = now_ns() + BEGIN_NS;
+	struct stat st;
+	int r;
+
+	for (;;) {
+		r = pm_file_reader_open(&follow->reader, path, err);
+		if (r == 0)
+			break;
+		if (strcmp(path, "-") == 0 || (r != -ENOENT && r != -EBADMSG) ||
+		    (r == -EBADMSG && (stat(path, &st) < 0 || !S_ISREG(st.st_mode))) ||
+		    now_ns() > end || follow->stops > 0)
+			return r;
+		wait_for_more(follow);
+	}
+	pm_file_reader_follow(follow->reader, true);
+	if (fstat(pm_file_reader_fd(follow->reader), &follow->file) == 0)
+		follow->is_file = S_ISREG(follow->file.st_mode);
+	return 0;
+}
+
+/* Of a file at whose end we are. */
+static enum end look_at_file(struct follow *follow)
+{
+	struct stat st;
+
+	if (!follow->is_file)
+		return GOES_ON;
+	if (fstat(pm_file_reader_fd(follow->reader), &st) == 0) {
+		if (st.st_size < follow->size)
+			return SHORTER;
+		if (st.st_size > follow->size) {
+			follow->size = st.st_size;
+			return GOES_ON;
+		}
+	}
+	if (strcmp(follow->options->input, "-") != 0 &&
+	    (stat(follow->options->input, &st) < 0 || st.st_ino != follow->file.st_ino ||
+	     st.st_dev != follow->file.st_dev))
+		return REPLACED;
+	return GOES_ON;
+}
+
+/* What is there now. 1: there may be more at once, 0: it has to come first, or the end. */
+static int take(struct follow *follow, enum end *end, struct pm_error *err)
+{
+	struct pm_file_record record;
+	int r;
+
+	for (unsigned i = 0; i < RECORDS_A_TURN; i++) {
+		r = pm_file_reader_next(follow->reader, &record, err);
+		if (r == -EAGAIN)
+			return 0;
+		if (r <= 0) {
+			*end = COMPLETE;
+			return r;
+		}
+		follow->changed = true;
+		follow->footer = follow->footer || record.type == PM_FILE_FOOTER;
+		r = pm_profile_stream_add(follow->stream, &record, err);
+		if (r < 0)
+			return r;
+		if (follow->footer) {
+			*end = COMPLETE;
+			return 0;
+		}
+	}
+	return 1;
+}
+
+/* Where the recording comes through a pipe, the same key has told its recorder, who will say
+ * how it ended: a second one ends us at once. */
+static bool is_stopped(const struct follow *follow)
+{
+	return follow->stops > (follow->is_file ? 0 : 1);
+}
+
+static int run(struct follow *follow, enum end *end, struct pm_error *err)
+{
+	while (*end == GOES_ON) {
+		int more = take(follow, end, err);
+		int r = more < 0 ? more : 0;
+
+		if (r < 0 || *end != GOES_ON)
+			return r;
+		look_for_signals(follow);
+		if (is_stopped(follow))
+			*end = STOPPED;
+		else if (!more)
+			*end = look_at_file(follow);
+		if (*end != GOES_ON)
+			return 0;
+		if (follow->changed && now_ns() >= follow->draw_ns)
+			r = draw(follow, err);
+		if (r < 0)
+			return r;
+		if (!more)
+			wait_for_more(follow);
+	}
+	return 0;
+}
+
+static void tell(const struct follow *follow, enum end end)
+{
+	struct pm_error text = { .offset = -1 };
+
+	if (end != REPLACED && end != SHORTER)
+		return;
+	pm_error_set(&text, -ESTALE,
+		     end == REPLACED ? "another file stands there now, or none: this is "
+				       "the report of the first one"
+				     : "the file has become shorter: this is the report "
+				       "of what was in it before");
+	pm_error_where(&text, follow->options->input, -1);
+	pm_error_print(&text, "pmreport", stderr);
+}
+
+static void release(struct follow *follow)
+{
+	pm_file_reader_free(follow->reader);
+	pm_profile_stream_free(follow->stream);
+	pm_cleanup_close(&follow->signals);
+}
+
+int pm_follow(struct pm_profile_stream **ret, const struct pm_profile **profile,
+	      const struct pm_report_options *options, struct pm_resymbolize *resymbolize,
+	      struct pm_error *err)
+{
+	PM_CLEANUP(release)
+	struct follow follow = {
+		.options = options,
+		.resymbolize = resymbolize,
+		.screen = isatty(STDOUT_FILENO),
+		.signals = -1,
+	};
+	enum end end = GOES_ON;
+	int r;
+
+	follow.signals = take_signals(err);
+	r = follow.signals < 0 ? follow.signals : open_reader(&follow, err);
+	if (r == 0)
+		r = pm_profile_stream_new(&follow.stream, &options->profile, err);
+	if (r == 0)
+		r = run(&follow, &end, err);
+	if (r < 0)
+		return r;
+	tell(&follow, end);
+	pm_resymbolize_last(resymbolize);
+	r = pm_profile_stream_look(follow.stream,
+				   follow.footer ? PM_PROFILE_WHOLE : PM_PROFILE_CUT,
+				   profile, err);
+	if (r < 0)
+		return r;
+	/* The last report takes the place of the one before. */
+	if (follow.screen && follow.drawn)
+		fputs("\033[H\033[J", stdout);
+	else if (follow.drawn)
+		putchar('\n');
+	*ret = PM_TAKE_PTR(follow.stream);
+	return 0;
+}

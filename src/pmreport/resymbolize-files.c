@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/* Which file is a module: told by build-ids alone. */
+#include "resymbolize-internal.h"
+
+#include <string.h>
+
+#define USUAL_DEBUG_DIR "/usr/lib/debug"
+
+static bool is_it(int fd, const struct pm_resymbolize_module *module)
+{
+	uint8_t id[PM_MODULE_BUILD_ID_MAX], len;
+
+	return pm_elf_build_id(fd, id, &len) == 0 && len == module->id_len &&
+	       memcmp(id, module->id, len) == 0;
+}
+
+/* Opens PREFIX PATH. *other is set when something else stands there. */
+static int open_path(const char *prefix, const char *path,
+		     const struct pm_resymbolize_module *module, bool *other)
+{
+	PM_CLEANUP(pm_str_release) struct pm_str whole = { 0 };
+	PM_AUTO_CLOSE int fd = -1;
+
+	pm_str_printf(&whole, "%s%s", prefix, path);
+	if (whole.failed)
+		return -ENOMEM;
+	fd = pm_file_open(0, whole.data);
+	if (fd < 0)
+		return fd;
+	if (is_it(fd, module))
+		return pm_take_fd(&fd);
+	*other = true;
+	return -ESTALE;
+}
+
+/* In each folder of debug files there is; @fd of the file itself, -1: not at hand. */
+static int open_debug(const struct pm_resymbolize *resymbolize,
+		      const struct pm_resymbolize_module *module, int fd,
+		      const char **dir)
+{
+	const char *const dirs[] = { resymbolize->debug_dir, resymbolize->symfs_debug,
+				     USUAL_DEBUG_DIR };
+
+	for (size_t i = 0; i < PM_ARRAY_LEN(dirs); i++) {
+		struct pm_debug_search search = { .dir = dirs[i] };
+		PM_AUTO_CLOSE int found = -1;
+
+		if (!dirs[i])
+			continue;
+		found = fd >= 0 ? pm_debug_find(fd, &search)
+				: pm_debug_find_by_id(module->id, module->id_len,
+						      &search);
+		if (found < 0 || !is_it(found, module))
+			continue;
+		*dir = dirs[i];
+		return pm_take_fd(&found);
+	}
+	return -ENOENT;
+}
+
+enum pm_resymbolize_state pm_resymbolize_open(const struct pm_resymbolize *resymbolize,
+					      const struct pm_resymbolize_module *module,
+					      struct pm_symbol_input *ret)
+{
+	bool other = false;
+
+	*ret = (struct pm_symbol_input){ .fd = -1, .debug = -1, .no_search = true };
+	if (module->id_len == 0)
+		return PM_RESYMBOLIZE_NO_ID;
+	if (resymbolize->symfs)
+		ret->fd = open_path(resymbolize->symfs, module->path, module, &other);
+	if (ret->fd < 0 && module->path[0] == '/')
+		ret->fd = open_path("", module->path, module, &other);
+	if (ret->fd < 0 && module->fetched && module->fetched_executable)
+		ret->fd = open_path("", module->fetched, module, &other);
+	if (module->fetched && !module->fetched_executable)
+		ret->debug = open_path("", module->fetched, module, &other);
+	if (ret->debug < 0)
+		ret->debug = open_debug(resymbolize, module, ret->fd, &ret->debug_dir);
+	/* It has the symbols and the lines, and says where the code was: that is enough. */
+	if (ret->fd < 0 && ret->debug >= 0) {
+		ret->fd = ret->debug;
+		ret->debug = -1;
+	}
+	if (ret->fd >= 0)
+		return PM_RESYMBOLIZE_FOUND;
+	return other ? PM_RESYMBOLIZE_OTHER_BUILD : PM_RESYMBOLIZE_NOT_HERE;
+}

@@ -1,0 +1,487 @@
+/* SPDX-License-Identifier: MIT */
+#include "resymbolize-internal.h"
+
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#define PROGRESS_AFTER_NS UINT64_C(1000000000)
+#define PROGRESS_EVERY_NS UINT64_C(200000000)
+enum {
+	DEBUGINFOD_ALL_TIMES = 5, /* what one file may take, for all of them */
+	/* A live report spends at most one part of so many on names. */
+	LIVE_SHARE = 5,
+};
+
+/* One call of the symbolizer. */
+struct work {
+	struct pm_resymbolize *resymbolize;
+	const struct pm_profile_nameless *nameless;
+	pm_profile_name_fn name;
+	void *to;
+	PM_VEC(struct pm_symbol_job) jobs;
+	PM_VEC(size_t) rows; /* by job: of nameless */
+	PM_VEC(size_t) modules; /* by job: of resymbolize->modules */
+	size_t done, all; /* addresses, for the progress */
+	uint64_t begin_ns, shown_ns;
+	struct pm_str texts; /* of one chain, printable */
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+bool pm_resymbolize_explicit(const struct pm_resymbolize *resymbolize)
+{
+	return resymbolize->symfs || resymbolize->debug_dir ||
+	       resymbolize->options.debuginfod_seconds > 0;
+}
+
+/* ---- modules ------------------------------------------------------------------------------ */
+
+/* Of even length, as everybody writes them; a longer one was cut by whoever told it. */
+static uint8_t parse_id(const char *text, uint8_t ret[PM_MODULE_BUILD_ID_MAX])
+{
+	size_t len = text ? strlen(text) : 0;
+
+	if (len == 0 || len % 2 != 0 || len / 2 > PM_MODULE_BUILD_ID_MAX ||
+	    strspn(text, "0123456789abcdef") != len)
+		return 0;
+	for (size_t i = 0; i < len / 2; i++) {
+		char byte[3] = { text[2 * i], text[2 * i + 1], '\0' };
+
+		ret[i] = (uint8_t)strtoul(byte, NULL, 16);
+	}
+	return (uint8_t)(len / 2);
+}
+
+static bool same_text(const char *a, const char *b)
+{
+	return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+struct pm_resymbolize_module *pm_resymbolize_module(
+	struct pm_resymbolize *resymbolize, const struct pm_profile_module *module)
+{
+	struct pm_resymbolize_module row = { 0 };
+
+	for (size_t i = 0; i < resymbolize->modules.len; i++) {
+		struct pm_resymbolize_module *have = &resymbolize->modules.data[i];
+
+		if (same_text(have->path, module->path) &&
+		    same_text(have->build_id, module->build_id))
+			return have;
+	}
+	row.path = strdup(module->path);
+	row.build_id = module->build_id ? strdup(module->build_id) : NULL;
+	row.id_len = parse_id(module->build_id, row.id);
+	if (!row.path || (module->build_id && !row.build_id) ||
+	    pm_vec_push(&resymbolize->modules, row) < 0) {
+		free(row.path);
+		free(row.build_id);
+		return NULL;
+	}
+	return &resymbolize->modules.data[resymbolize->modules.len - 1];
+}
+
+/* ---- the calls of struct pm_symbol_crew_calls ------------------------------------------------ */
+
+static struct pm_resymbolize_module *module_of(const struct work *work, size_t job)
+{
+	return &work->resymbolize->modules.data[work->modules.data[job]];
+}
+
+static void on_open(void *user, size_t job, struct pm_symbol_input *ret)
+{
+	const struct work *work = user;
+
+	pm_resymbolize_open(work->resymbolize, module_of(work, job), ret);
+}
+
+/* Appends a foreign text; returns its offset. */
+static size_t put_text(struct pm_str *to, const char *text)
+{
+	size_t at = to->len;
+
+	pm_str_printable(to, text, strlen(text));
+	pm_str_append(to, "", 1);
+	return at;
+}
+
+static int on_symbol(void *user, size_t job, size_t index,
+		     const struct pm_symbol_function *functions, size_t len)
+{
+	struct work *work = user;
+	struct pm_file_function texts[PM_SYMBOL_CHAIN_MAX];
+	size_t names[PM_SYMBOL_CHAIN_MAX], files[PM_SYMBOL_CHAIN_MAX];
+	bool named = false;
+
+	pm_str_clear(&work->texts);
+	for (size_t i = 0; i < len; i++) {
+		if (functions[i].name)
+			names[i] = put_text(&work->texts, functions[i].name);
+		if (functions[i].file)
+			files[i] = put_text(&work->texts, functions[i].file);
+	}
+	if (work->texts.failed)
+		return -ENOMEM;
+	for (size_t i = 0; i < len; i++) {
+		texts[i] = (struct pm_file_function){ .line = functions[i].line };
+		if (functions[i].name)
+			texts[i].name = work->texts.data + names[i];
+		if (functions[i].file)
+			texts[i].file = work->texts.data + files[i];
+		named = named || functions[i].name;
+		if (functions[i].file)
+			module_of(work, job)->lines = true;
+	}
+	return named ? work->name(work->to, work->rows.data[job], index, texts, len) : 0;
+}
+
+static int on_done(void *user, size_t job, const char *what, const char *why)
+{
+	struct work *work = user;
+	struct pm_resymbolize_module *module = module_of(work, job);
+
+	work->done += work->jobs.data[job].addresses_len;
+	if (why)
+		snprintf(module->why, sizeof(module->why), "%s were left out: %s", what,
+			 why);
+	return 0;
+}
+
+static int on_tick(void *user)
+{
+	struct work *work = user;
+	uint64_t now = now_ns();
+
+	if (work->resymbolize->options.quiet || work->resymbolize->options.live ||
+	    !isatty(STDERR_FILENO) || now - work->begin_ns < PROGRESS_AFTER_NS ||
+	    now - work->shown_ns < PROGRESS_EVERY_NS)
+		return 0;
+	work->shown_ns = now;
+	fprintf(stderr, "\r\033[Kpmreport: names: %zu of %zu addresses", work->done,
+		work->all);
+	return 0;
+}
+
+static int run(struct work *work)
+{
+	const struct pm_symbol_crew_calls calls = {
+		.user = work,
+		.open = on_open,
+		.symbol = on_symbol,
+		.done = on_done,
+		.tick = on_tick,
+		.wake_fd = -1,
+		.process_name = "pmreport-names",
+	};
+	struct pm_symbol_crew_cost cost = { 0 };
+	int r;
+
+	work->done = work->all = 0;
+	for (size_t i = 0; i < work->jobs.len; i++)
+		work->all += work->jobs.data[i].addresses_len;
+	fflush(NULL); /* nothing of ours is to be written by a helper, too */
+	r = pm_symbol_crew_run(work->jobs.data, work->jobs.len, &calls, &cost);
+	if (work->shown_ns > 0)
+		fputs("\r\033[K", stderr);
+	pm_vec_clear(&work->jobs);
+	pm_vec_clear(&work->rows);
+	pm_vec_clear(&work->modules);
+	return r;
+}
+
+/* ---- the kernel ----------------------------------------------------------------------------- */
+
+/* Its names are those of this moment: they fit only in the same boot, and of what may have
+ * come or gone since, loaded modules, nothing is known. */
+static int name_kernel(struct work *work, const struct pm_profile_info *info, size_t row,
+		       struct pm_resymbolize_module *module)
+{
+	struct pm_resymbolize *resymbolize = work->resymbolize;
+	const struct pm_profile_nameless *nameless = &work->nameless[row];
+	struct pm_kernel_identity running;
+	struct pm_error err = { 0 };
+	int r = 0;
+
+	pm_kernel_identity_read(&running, NULL, NULL);
+	if (module->id_len == 0 || module->id_len != running.build_id_len ||
+	    memcmp(module->id, running.build_id, module->id_len) != 0 || !info->boot_id ||
+	    strcmp(info->boot_id, running.boot_id) != 0) {
+		module->state = PM_RESYMBOLIZE_OTHER_KERNEL;
+		return 0;
+	}
+	module->state = PM_RESYMBOLIZE_FOUND;
+	if (!resymbolize->kallsyms_tried &&
+	    pm_kallsyms_load(&resymbolize->kallsyms, NULL, &err) < 0)
+		snprintf(module->why, sizeof(module->why), "%s", err.text);
+	resymbolize->kallsyms_tried = true;
+	for (size_t i = 0; resymbolize->kallsyms && i < nameless->addresses_len && r == 0;
+	     i++) {
+		const char *of;
+		struct pm_file_function function = {
+			.name = pm_kallsyms_find(resymbolize->kallsyms,
+						 nameless->addresses[i], &of)
+		};
+
+		if (function.name && of[0] == '\0')
+			r = work->name(work->to, row, i, &function, 1);
+	}
+	return r;
+}
+
+/* ---- one call ------------------------------------------------------------------------------- */
+
+static int add_job(struct work *work, size_t row, size_t module)
+{
+	const struct pm_profile_nameless *nameless = &work->nameless[row];
+	struct pm_symbol_job job = { .addresses = nameless->addresses,
+				     .addresses_len = nameless->addresses_len };
+
+	if (pm_vec_push(&work->jobs, job) < 0 || pm_vec_push(&work->rows, row) < 0 ||
+	    pm_vec_push(&work->modules, module) < 0)
+		return -ENOMEM;
+	return 0;
+}
+
+static bool is_file(const struct pm_profile_module *module)
+{
+	return strcmp(module->kind, "file") == 0;
+}
+
+/* What this machine has. */
+static int plan_local(struct work *work, const struct pm_profile_info *info, size_t len)
+{
+	struct pm_resymbolize *resymbolize = work->resymbolize;
+	int r = 0;
+
+	for (size_t i = 0; i < len && r == 0; i++) {
+		const struct pm_profile_nameless *nameless = &work->nameless[i];
+		struct pm_resymbolize_module *module;
+		struct pm_symbol_input input;
+
+		if (nameless->named && !pm_resymbolize_explicit(resymbolize))
+			continue;
+		module = pm_resymbolize_module(resymbolize, nameless->module);
+		if (!module)
+			return -ENOMEM;
+		if (nameless->module->kernel) {
+			r = name_kernel(work, info, i, module);
+		} else if (is_file(nameless->module)) {
+			module->state = pm_resymbolize_open(resymbolize, module, &input);
+			pm_cleanup_close(&input.fd);
+			pm_cleanup_close(&input.debug);
+			if (module->state == PM_RESYMBOLIZE_FOUND)
+				r = add_job(work, i,
+					    (size_t)(module - resymbolize->modules.data));
+		}
+	}
+	return r;
+}
+
+/* True when the file is there and is what it should be. */
+static bool fetch(struct pm_resymbolize *resymbolize,
+		  struct pm_resymbolize_module *module, const char *name, bool executable,
+		  struct pm_error *err)
+{
+	struct pm_symbol_input input;
+	char *path = pm_debuginfod_find(&resymbolize->debuginfod, module->build_id,
+					executable, name, err);
+	enum pm_resymbolize_state state;
+	bool usable;
+
+	if (!path)
+		return false;
+	module->fetched = path;
+	module->fetched_executable = executable;
+	state = pm_resymbolize_open(resymbolize, module, &input);
+	/* What was here before has told all it knows. */
+	usable = executable ? input.fd >= 0
+			    : input.fd >= 0 && (input.debug >= 0 ||
+						module->state != PM_RESYMBOLIZE_FOUND);
+	pm_cleanup_close(&input.fd);
+	pm_cleanup_close(&input.debug);
+	if (usable) {
+		module->state = state;
+		return true;
+	}
+	pm_error_set(err, -EBADMSG, "what a server sent is not that file");
+	module->fetched = NULL;
+	free(path);
+	return false;
+}
+
+/* What servers have: for those without names or lines, heaviest first. */
+static int plan_remote(struct work *work, size_t len)
+{
+	struct pm_resymbolize *resymbolize = work->resymbolize;
+	int r = 0;
+
+	for (size_t i = 0; i < len && r == 0; i++) {
+		const struct pm_profile_nameless *nameless = &work->nameless[i];
+		struct pm_resymbolize_module *module =
+			pm_resymbolize_module(resymbolize, nameless->module);
+		struct pm_error err = { 0 };
+		bool found;
+
+		if (!module)
+			return -ENOMEM;
+		if (!is_file(nameless->module) || module->id_len == 0 || module->lines ||
+		    nameless->lines || module->asked)
+			continue;
+		module->asked = true;
+		found = fetch(resymbolize, module, nameless->module->name, false, &err);
+		if (!found && err.code == -ENOENT &&
+		    module->state != PM_RESYMBOLIZE_FOUND)
+			found = fetch(resymbolize, module, nameless->module->name, true,
+				      &err);
+		if (found)
+			r = add_job(work, i,
+				    (size_t)(module - resymbolize->modules.data));
+		else
+			snprintf(module->why, sizeof(module->why), "debuginfod: %s",
+				 err.text);
+	}
+	return r;
+}
+
+static int symbolize(void *context, const struct pm_profile_info *info,
+		     const struct pm_profile_nameless *nameless, size_t len,
+		     pm_profile_name_fn name, void *to)
+{
+	struct pm_resymbolize *resymbolize = context;
+	struct work work = { .resymbolize = resymbolize,
+			     .nameless = nameless,
+			     .name = name,
+			     .to = to,
+			     .begin_ns = now_ns() };
+	int r;
+
+	if (!resymbolize->last && work.begin_ns < resymbolize->again_ns)
+		return 1;
+	/* Those that have all their names are not among the nameless. */
+	if (!resymbolize->begun)
+		resymbolize->recorded = info->symbols > 0;
+	resymbolize->begun = true;
+	r = plan_local(&work, info, len);
+	if (r == 0)
+		r = run(&work);
+	if (r == 0 && resymbolize->options.debuginfod_seconds > 0) {
+		r = plan_remote(&work, len);
+		if (r == 0)
+			r = run(&work);
+	}
+	pm_vec_release(&work.jobs);
+	pm_vec_release(&work.rows);
+	pm_vec_release(&work.modules);
+	pm_str_release(&work.texts);
+	if (resymbolize->options.live)
+		resymbolize->again_ns =
+			now_ns() + LIVE_SHARE * (now_ns() - work.begin_ns);
+	return r;
+}
+
+/* ---- the public functions ------------------------------------------------------------------- */
+
+static int find_dir(const char *path, const char *option, char **ret,
+		    struct pm_error *err)
+{
+	struct stat st;
+	char *whole;
+
+	if (!path)
+		return 0;
+	whole = realpath(path, NULL);
+	if (!whole || stat(whole, &st) < 0) {
+		int code = -errno;
+
+		free(whole);
+		return pm_error_set(err, code, "%s '%s': %s", option, path,
+				    strerror(-code));
+	}
+	if (!S_ISDIR(st.st_mode)) {
+		free(whole);
+		return pm_error_set(err, -ENOTDIR, "%s '%s' is no folder", option, path);
+	}
+	/* So that paths can be put behind it. */
+	if (strcmp(whole, "/") == 0)
+		whole[0] = '\0';
+	*ret = whole;
+	return 0;
+}
+
+int pm_resymbolize_new(struct pm_resymbolize **ret,
+		       const struct pm_resymbolize_options *options, struct pm_error *err)
+{
+	struct pm_resymbolize *resymbolize = calloc(1, sizeof(*resymbolize));
+	int r;
+
+	if (!resymbolize)
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	resymbolize->options = *options;
+	r = find_dir(options->symfs, "--symfs", &resymbolize->symfs, err);
+	if (r == 0)
+		r = find_dir(options->debug_dir, "--debug-dir", &resymbolize->debug_dir,
+			     err);
+	if (r == 0 && resymbolize->symfs &&
+	    asprintf(&resymbolize->symfs_debug, "%s/usr/lib/debug", resymbolize->symfs) <
+		    0) {
+		resymbolize->symfs_debug = NULL;
+		r = pm_error_set(err, -ENOMEM, "out of memory");
+	}
+	if (r == 0 && options->debuginfod_seconds > 0)
+		r = pm_debuginfod_check(err);
+	if (r < 0) {
+		pm_resymbolize_free(resymbolize);
+		return r;
+	}
+	resymbolize->debuginfod = (struct pm_debuginfod){
+		.file_seconds = options->debuginfod_seconds,
+		.seconds_left =
+			options->debuginfod_seconds > UINT_MAX / DEBUGINFOD_ALL_TIMES
+				? UINT_MAX
+				: options->debuginfod_seconds * DEBUGINFOD_ALL_TIMES,
+		.progress = !options->quiet && !options->live && isatty(STDERR_FILENO),
+	};
+	resymbolize->symbolizer = (struct pm_profile_symbolizer){
+		.context = resymbolize,
+		.lines = pm_resymbolize_explicit(resymbolize),
+		.symbolize = symbolize,
+	};
+	*ret = resymbolize;
+	return 0;
+}
+
+void pm_resymbolize_free(struct pm_resymbolize *resymbolize)
+{
+	if (!resymbolize)
+		return;
+	for (size_t i = 0; i < resymbolize->modules.len; i++) {
+		free(resymbolize->modules.data[i].path);
+		free(resymbolize->modules.data[i].build_id);
+		free(resymbolize->modules.data[i].fetched);
+	}
+	pm_vec_release(&resymbolize->modules);
+	pm_kallsyms_free(resymbolize->kallsyms);
+	free(resymbolize->symfs);
+	free(resymbolize->symfs_debug);
+	free(resymbolize->debug_dir);
+	free(resymbolize);
+}
+
+const struct pm_profile_symbolizer *pm_resymbolize_symbolizer(
+	const struct pm_resymbolize *resymbolize)
+{
+	return resymbolize->options.off ? NULL : &resymbolize->symbolizer;
+}
+
+void pm_resymbolize_last(struct pm_resymbolize *resymbolize)
+{
+	resymbolize->last = true;
+}
