@@ -430,7 +430,9 @@
 
 		label(n) {
 			const g = this.graph;
-			const name = ui.name(g.fn[n]);
+			const module = ui.kindOf(g.fn[n], false) === 3 ? ui.moduleName(g.fn[n]) : "";
+			/* What has no name is told apart by its file at least. */
+			const name = ui.name(g.fn[n]) + (module ? " in " + module : "");
 			if (!g.baseTotal || n === 0) return name;
 			const step = ui.diffStep(g.total[n], g.baseTotal[n]);
 			return (step > 0 ? "+ " : step < 0 ? "− " : "") + name;

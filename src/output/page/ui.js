@@ -205,6 +205,7 @@
 
 	ui.reset = function () {
 		const kept = { tab: ui.state.tab, sort: ui.state.sort, source: ui.state.source };
+		if (ui.flame) ui.flame.selected = -1;
 		ui.set(Object.assign(initial(), kept));
 	};
 
