@@ -264,8 +264,9 @@ static void put_hint(struct pm_str *str, const struct pm_report *report,
 	pm_str_release(&hint);
 }
 
-/* The heaviest function with a name, as it can be typed; nothing if none weighs much. */
-static void put_name_to_ask_for(struct pm_str *str, struct pm_section *section)
+/* The heaviest function with a name, as it can be typed; nothing if none weighs much. False
+ * for those of which neither lines nor instructions can be shown. */
+static bool put_name_to_ask_for(struct pm_str *str, struct pm_section *section)
 {
 	const struct pm_profile *profile = section->report->profile;
 	const struct pm_table *table = pm_section_functions(section);
@@ -280,8 +281,10 @@ static void put_name_to_ask_for(struct pm_str *str, struct pm_section *section)
 		if (function->unknown)
 			continue;
 		pm_put_name(str, function->name, HINT_NAME_MAX, section->report->ascii);
-		return;
+		return function->module != PM_PROFILE_NONE &&
+		       !profile->modules.data[function->module].kernel;
 	}
+	return false;
 }
 
 /* Lines are no help where the heaviest function has no name: its addresses are. */
@@ -300,11 +303,13 @@ static void say_next(const struct pm_text *text, struct pm_section *section)
 	PM_CLEANUP(pm_str_release) struct pm_str asked = { 0 };
 	struct pm_str hints = { 0 };
 	const char *name;
+	bool annotate;
 
 	/* What came from a pipe cannot be asked again. */
 	if (report->file && strcmp(report->file, "-") == 0)
 		return;
-	put_name_to_ask_for(&asked, section);
+	annotate =
+		put_name_to_ask_for(&asked, section) && report->show != PM_SHOW_ANNOTATE;
 	name = asked.failed ? NULL : asked.data;
 	if (report->show != PM_SHOW_TREE)
 		put_hint(&hints, report, "--tree", NULL);
@@ -314,7 +319,9 @@ static void say_next(const struct pm_text *text, struct pm_section *section)
 		put_hint(&hints, report, "--callers ", name);
 	else if (name)
 		put_hint(&hints, report, "--callees ", name);
-	if (report->show != PM_SHOW_TABLE || report->key == PM_KEY_FUNCTION)
+	if (name && annotate)
+		put_hint(&hints, report, "--annotate ", name);
+	else if (report->show != PM_SHOW_TABLE || report->key == PM_KEY_FUNCTION)
 		put_hint(&hints, report,
 			 heaviest_is_unknown(section) ? "--by address" : "--by line",
 			 NULL);

@@ -88,7 +88,7 @@ for e in sys.argv[1:]:
 		hottest path
 		 100.0%  main → ns::thirty  100.0% self
 
-		next: pmreport --tree | --callers ns::thirty | --by line
+		next: pmreport --tree | --callers ns::thirty | --annotate ns::thirty
 	END
 	[ ! -s err ]
 }
