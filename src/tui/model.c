@@ -7,7 +7,8 @@
 #include <stdarg.h>
 #include <string.h>
 
-static void say(struct pm_tui *tui, bool warning, const char *format, va_list args)
+static void PM_PRINTF(3, 0)
+	say(struct pm_tui *tui, bool warning, const char *format, va_list args)
 {
 	vsnprintf(tui->message, sizeof(tui->message), format, args);
 	tui->warning = warning;
