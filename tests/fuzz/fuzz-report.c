@@ -6,6 +6,7 @@
 
 #include <zlib.h>
 
+#include "pm/flame.h"
 #include "pm/output.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -117,6 +118,125 @@ static void export_all(const struct pm_report *report)
 	}
 }
 
+/* ---- what is opened in a browser ------------------------------------------------------- */
+
+static size_t count_of(const char *text, const char *what)
+{
+	size_t count = 0;
+
+	for (const char *at = text; (at = strcasestr(at, what)); at++)
+		count++;
+	return count;
+}
+
+/* One JSON value in which nothing begins a tag, between the tags of its script. */
+static void check_data(const char *text)
+{
+	const char *at = strstr(text, "id=\"pm-data\">");
+	long depth = 0;
+	bool inside = false;
+
+	if (!at)
+		abort();
+	for (at += strlen("id=\"pm-data\">"); *at != '<'; at++) {
+		if (*at == '\0')
+			abort();
+		if (inside) {
+			inside = *at != '"';
+			at += *at == '\\';
+		} else if (*at == '"') {
+			inside = true;
+		} else {
+			depth += (*at == '{' || *at == '[') - (*at == '}' || *at == ']');
+		}
+	}
+	if (depth != 0 || inside || strncmp(at, "</script>", strlen("</script>")) != 0)
+		abort();
+}
+
+static void check_html(const char *text, size_t len)
+{
+	static size_t scripts;
+
+	if (strlen(text) != len || strcmp(text + len - 8, "</html>\n") != 0)
+		abort();
+	check_data(text);
+	/* As many as with any other names. */
+	if (scripts == 0)
+		scripts = count_of(text, "<script");
+	if (scripts != count_of(text, "<script"))
+		abort();
+}
+
+static void check_svg(const char *text, size_t len)
+{
+	if (strlen(text) != len || strcmp(text + len - 7, "</svg>\n") != 0 ||
+	    count_of(text, "<svg") != count_of(text, "</svg>") ||
+	    count_of(text, "<script") != 1 || count_of(text, "]]>") != 1)
+		abort();
+	for (const char *at = text; (at = strstr(at, "<title>")); at++)
+		if (strncmp(strchr(at + 1, '<'), "</title>", strlen("</title>")) != 0)
+			abort();
+}
+
+static void check_flame(const struct pm_view *view, bool inverted)
+{
+	struct pm_flame_options options = { .inverted = inverted, .fold = inverted };
+	struct pm_merged merged;
+	struct pm_flame flame;
+
+	if (pm_merged_init(&merged, view->profile, view->profile) < 0)
+		return;
+	if (pm_flame_init(&flame, &merged, view, view, &options) == 0) {
+		struct pm_weight self = { 0 };
+
+		for (size_t i = 0; i < flame.nodes.len; i++) {
+			const struct pm_flame_node *node = &flame.nodes.data[i];
+
+			pm_weight_add(&self, &node->self);
+			/* The same beside itself. */
+			if (node->total.samples != node->base_total.samples ||
+			    node->total.period != node->base_total.period ||
+			    (i > 0 && node->parent >= i))
+				abort();
+		}
+		if (self.samples != view->total.samples ||
+		    flame.nodes.data[0].total.samples != view->total.samples ||
+		    flame.nodes.data[0].total.period != view->total.period)
+			abort();
+		pm_flame_release(&flame);
+	}
+	pm_merged_release(&merged);
+}
+
+static void draw_all(const struct pm_report *asked, uint8_t choice)
+{
+	struct pm_report report = *asked;
+
+	report.show = choice & 1 ? PM_SHOW_BOTTOM_UP : PM_SHOW_TABLE;
+	report.base = choice & 2 ? report.profile : NULL;
+	for (unsigned html = 0; html < 2; html++) {
+		struct pm_error err = { 0 };
+		char *text = NULL;
+		size_t len = 0;
+		FILE *to = open_memstream(&text, &len);
+		int r;
+
+		if (!to)
+			return;
+		r = html ? pm_output_html(&report, to, &err)
+			 : pm_output_flamegraph(&report, to, &err);
+		fclose(to);
+		if (r < 0 ? len > 0 || err.text[0] == '\0' : len == 0)
+			abort();
+		if (r == 0 && html)
+			check_html(text, len);
+		else if (r == 0)
+			check_svg(text, len);
+		free(text);
+	}
+}
+
 /* What the contract promises of kept samples: in order, whole, and of nothing unknown. */
 static void check_samples(const struct pm_profile *profile,
 			  const struct pm_profile_options *options)
@@ -213,12 +333,14 @@ static void report_all(const struct pm_profile *profile, uint8_t choice, bool mo
 	/* A few bytes can describe many samples that are all deep. */
 	if (profile->samples.len * profile->stacks.len < 1 << 16)
 		export_all(&report);
+	draw_all(&report, choice);
 	for (uint32_t event = 0; event < profile->events.len && event < 4; event++) {
 		struct pm_view *view;
 
 		if (pm_view_new(&view, profile, event, NULL, NULL) < 0)
 			continue;
 		check_sums(view);
+		check_flame(view, choice & 1);
 		if (more)
 			check_keys(view, &keys);
 		pm_view_free(view);
