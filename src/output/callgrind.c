@@ -4,9 +4,11 @@
  * callgrind_annotate: for each function what it cost by line, and what its calls cost with all
  * that they called. Events are columns; threads are added up.
  *
- * Its readers take the inclusive cost of a function for its own plus that of its calls. So that
- * recursion does not count twice, of each stack only the last call that a function made counts:
- * every function has then at most one call in a stack, and with it exactly its total.
+ * For its readers the inclusive cost of a function is its own plus that of its calls, for some
+ * that of the calls to it. So that both are its total, with recursion and in stacks that begin
+ * anywhere, a stack stands for the chain of its functions in the order of their last calls, each
+ * once, below one function for the whole recording. A call that goes through a recursion is thus
+ * written as one of the function that it comes to at last.
  */
 #include "export.h"
 
@@ -19,7 +21,7 @@ enum {
 
 /* Cost of a place, or of a call that was made there. */
 struct cost {
-	uint32_t place; /* gives function, file and line */
+	uint32_t place; /* gives function, file and line; PM_PROFILE_NONE: above all */
 	uint32_t callee; /* function; PM_PROFILE_NONE: cost of the place itself */
 	uint32_t event;
 	struct pm_weight weight;
@@ -100,15 +102,18 @@ static int add_stack(struct callgrind *it, uint32_t stack, uint32_t stamp, uint3
 			};
 			uint32_t function = profile->places.data[cost.place].function;
 
-			callee = function;
 			if (it->seen[function] == stamp)
 				continue;
 			it->seen[function] = stamp;
 			if (add_cost(it, &cost) < 0)
 				return -ENOMEM;
+			callee = function;
 		}
 	}
-	return 0;
+	return add_cost(it, &(struct cost){ .place = PM_PROFILE_NONE,
+					    .callee = callee,
+					    .event = event,
+					    .weight = *weight });
 }
 
 /* Cells differ by thread, too; one stack is walked once for each event. */
@@ -177,13 +182,17 @@ static void put_file(struct callgrind *it, const char *key, const char *file)
 /* @prefix is "" for where the cost is, "c" for what is called. */
 static void put_function(struct callgrind *it, const char *prefix, uint32_t function)
 {
-	const struct pm_profile_function *of = &it->profile->functions.data[function];
-	bool called = prefix[0] == 'c';
+	bool called = prefix[0] == 'c', all = function == PM_PROFILE_NONE;
 
-	pm_put_export_module(&it->text, it->profile, of->module);
+	pm_put_export_module(&it->text, it->profile,
+			     all ? PM_PROFILE_NONE
+				 : it->profile->functions.data[function].module);
 	put_name(it, called ? "cob" : "ob", &it->objects);
-	put_file(it, called ? "cfi" : "fl", it->files[function]);
-	pm_put_export_function(&it->text, it->profile, function);
+	put_file(it, called ? "cfi" : "fl", all ? NULL : it->files[function]);
+	if (all)
+		pm_str_puts(&it->text, "[recording]");
+	else
+		pm_put_export_function(&it->text, it->profile, function);
 	put_name(it, called ? "cfn" : "fn", &it->names);
 }
 
@@ -200,7 +209,9 @@ static void put_event_name(struct pm_str *str, const char *name)
 
 static uint32_t function_of(const struct callgrind *it, const struct cost *cost)
 {
-	return it->profile->places.data[cost->place].function;
+	return cost->place == PM_PROFILE_NONE
+		       ? PM_PROFILE_NONE
+		       : it->profile->places.data[cost->place].function;
 }
 
 static int cost_order(const void *a, const void *b, void *context)
@@ -238,7 +249,9 @@ static void put_row(struct callgrind *it, uint32_t line)
 static size_t put_costs(struct callgrind *it, size_t first)
 {
 	const struct cost *cost = &it->costs.data[first];
-	const struct pm_profile_place *place = &it->profile->places.data[cost->place];
+	const struct pm_profile_place *place =
+		cost->place == PM_PROFILE_NONE ? NULL
+					       : &it->profile->places.data[cost->place];
 	uint64_t samples = 0;
 	size_t i = first;
 
@@ -259,18 +272,18 @@ static size_t put_costs(struct callgrind *it, size_t first)
 	}
 	/* `fi` could name another file, but callgrind_annotate makes two functions of one then,
 	 * each with a part of the cost. */
-	put_row(it, pm_export_at_home(it->files, place) ? place->line : 0);
+	put_row(it, place && pm_export_at_home(it->files, place) ? place->line : 0);
 	return i;
 }
 
 static void put_body(struct callgrind *it)
 {
-	uint32_t function = PM_PROFILE_NONE;
+	uint32_t function = 0;
 
 	for (size_t i = 0; i < it->costs.len && !it->failed && !it->out.failed;) {
 		uint32_t next = function_of(it, &it->costs.data[i]);
 
-		if (next != function) {
+		if (i == 0 || next != function) {
 			pm_str_putc(&it->out, '\n');
 			put_function(it, "", next);
 			function = next;

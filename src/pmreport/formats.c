@@ -89,7 +89,8 @@ static const struct pm_report_format formats[] = {
 	{ .name = "firefox",
 	  .samples = true,
 	  .write = write_firefox,
-	  .lacks = "Firefox Profiler calls \"samples\" what events other than time count" },
+	  .lacks =
+		  "Firefox Profiler calls \"samples\" what events other than time count" },
 	{ .name = "speedscope",
 	  .samples = true,
 	  .write = write_speedscope,

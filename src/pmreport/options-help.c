@@ -58,7 +58,7 @@ static const char help[] =
 	"      --html FILE           one page to look at in a browser\n"
 	"      --flamegraph FILE     flame graph as SVG; --bottom-up turns it\n"
 	"      --diff BASE           compare with BASE, for those two\n"
-	"      --format NAME         text, csv, json, folded, html, flamegraph; for others:\n"
+	"      --format NAME         text, csv, json, folded, html, flamegraph; or\n"
 	"                            pprof, firefox, speedscope, callgrind, perf-script\n"
 	"  -o, --output FILE         write to FILE\n"
 	"      --color WHEN          auto (default), always or never; see NO_COLOR\n"
