@@ -16,8 +16,8 @@
 
 /* Where files are looked for. All zero is legal. Texts are borrowed. */
 struct pm_annotate_search {
-	const char *symfs; /* a folder that stands in the place of /; NULL: none */
-	const char *debug_dir; /* for separate debug files, NULL: /usr/lib/debug */
+	const char *symfs; /* a folder to look in first, as if it were /; NULL: none */
+	const char *debug_dir; /* to look in first for separate debug files; NULL: none */
 	/*
 	 * Where sources are now, tried in this order before the path itself: "OLD=NEW" puts NEW
 	 * in the place of a path's beginning OLD (whole folders); "DIR" looks in DIR for the

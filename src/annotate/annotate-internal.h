@@ -37,6 +37,7 @@ struct pm_annotate_binary {
 	int fd;
 	char *path; /* owned */
 	bool unverified;
+	char *debug_dir; /* where its separate debug file is; NULL: where they usually are */
 };
 
 /* The file of @module if it is the recorded one. Errors as pm_annotate_code_init(). */
@@ -50,7 +51,7 @@ void pm_annotate_binary_release(struct pm_annotate_binary *binary);
 
 /* Files, lines and inlined functions of all instructions, and names of where they lead.
  * @name: of the function that was asked for. 0 or -ENOMEM. */
-int pm_annotate_place_insns(struct pm_annotate_code *code, int fd, const char *name,
-			    const struct pm_annotate_search *search);
+int pm_annotate_place_insns(struct pm_annotate_code *code,
+			    const struct pm_annotate_binary *binary, const char *name);
 /* The instruction that covers @address, or PM_PROFILE_NONE. */
 uint32_t pm_annotate_find_insn(const struct pm_annotate_code *code, uint64_t address);

@@ -134,30 +134,77 @@ static int no_file(const struct pm_profile_module *module, struct pm_error *err)
 	return 0;
 }
 
-static int open_path(struct pm_annotate_binary *ret,
-		     const struct pm_profile_module *module,
-		     const struct pm_annotate_search *search, struct pm_error *err)
+/* The file at its path below @root. */
+static int open_below(struct pm_annotate_binary *ret, const char *root,
+		      const struct pm_profile_module *module,
+		      const struct pm_annotate_search *search, struct pm_error *err)
 {
 	struct pm_str path = { 0 };
+	int r;
 
-	if (search->symfs)
-		pm_str_printf(&path, "%s/", search->symfs);
-	pm_str_puts(&path,
-		    module->path + (search->symfs ? strspn(module->path, "/") : 0));
+	pm_str_puts(&path, root);
+	if (path.len > 0 && path.data[path.len - 1] == '/')
+		path.data[--path.len] = '\0';
+	pm_str_puts(&path, module->path);
 	if (path.failed) {
 		pm_str_release(&path);
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	}
+	pm_annotate_binary_release(ret);
 	ret->path = path.data;
 	ret->fd = pm_file_open(0, ret->path);
+	r = ret->fd < 0 ? ret->fd : check(ret, module, search, err);
 	if (ret->fd >= 0)
-		return 0;
-	pm_error_set(err, ret->fd, "%s",
-		     ret->fd == -ENOTSUP ? "this is no regular file"
-					 : strerror(-ret->fd));
-	if (ret->fd == -ENOENT)
+		return r;
+	pm_error_set(err, r, "%s",
+		     r == -ENOTSUP ? "this is no regular file" : strerror(-r));
+	if (r == -ENOENT)
 		pm_error_fix(err, "--symfs with the folder under which it is now");
-	return ret->fd;
+	return r;
+}
+
+static int open_path(struct pm_annotate_binary *ret,
+		     const struct pm_profile_module *module,
+		     const struct pm_annotate_search *search, struct pm_error *err)
+{
+	int r;
+
+	if (module->path[0] != '/')
+		return pm_error_set(err, -ENOENT, "this is no path of a file");
+	r = search->symfs ? open_below(ret, search->symfs, module, search, err) : -ENOENT;
+	/* What is wrong with the file there is what a person wants to be told. */
+	if (r == -ENOENT)
+		r = open_below(ret, "", module, search, err);
+	else if (r < 0 && open_below(ret, "", module, search, NULL) == 0)
+		r = 0;
+	return r;
+}
+
+/* Which of the folders has the separate debug file; none: the usual one may. */
+static int find_debug_dir(struct pm_annotate_binary *binary,
+			  const struct pm_annotate_search *search)
+{
+	struct pm_str below = { 0 };
+	int r = 0;
+
+	if (search->symfs)
+		pm_str_printf(&below, "%s/usr/lib/debug", search->symfs);
+	for (int i = 0; r == 0 && !binary->debug_dir && i < 2; i++) {
+		const struct pm_debug_search debug = { .dir = i == 0 ? search->debug_dir
+								     : below.data };
+		PM_AUTO_CLOSE int fd = -1;
+
+		if (!debug.dir)
+			continue;
+		fd = pm_debug_find(binary->fd, &debug);
+		binary->debug_dir = fd >= 0 ? strdup(debug.dir) : NULL;
+		if (fd >= 0 && !binary->debug_dir)
+			r = -ENOMEM;
+	}
+	if (below.failed)
+		r = -ENOMEM;
+	pm_str_release(&below);
+	return r;
 }
 
 int pm_annotate_binary_open(struct pm_annotate_binary *ret,
@@ -180,11 +227,13 @@ int pm_annotate_binary_open(struct pm_annotate_binary *ret,
 		if (r == 0 && !module->build_id)
 			r = pm_error_set(err, -ESTALE,
 					 "the recording knows no build-id of the vDSO");
+		if (r == 0)
+			r = check(&binary, module, search, err);
 	} else {
 		r = open_path(&binary, module, search, err);
 	}
-	if (r == 0)
-		r = check(&binary, module, search, err);
+	if (r == 0 && find_debug_dir(&binary, search) < 0)
+		r = pm_error_set(err, -ENOMEM, "out of memory");
 	if (r < 0) {
 		pm_error_where(err, binary.path ? binary.path : module->path, -1);
 		return r;
@@ -198,5 +247,6 @@ void pm_annotate_binary_release(struct pm_annotate_binary *binary)
 {
 	pm_cleanup_close(&binary->fd);
 	free(binary->path);
+	free(binary->debug_dir);
 	*binary = (struct pm_annotate_binary){ .fd = -1 };
 }

@@ -238,10 +238,10 @@ static int take_apart(void *user, const struct pm_symbol_code *from)
 	return r < 0 ? r : pm_vec_push(&code->parts, part);
 }
 
-static int read_code(struct job *job, int fd, const struct pm_annotate_search *search,
+static int read_code(struct job *job, const struct pm_annotate_binary *binary,
 		     struct pm_error *err)
 {
-	const struct pm_symbol_options options = { .debug_dir = search->debug_dir };
+	const struct pm_symbol_options options = { .debug_dir = binary->debug_dir };
 	size_t len = job->end - job->first;
 	PM_AUTO_FREE uint64_t *addresses = calloc(len + 1, sizeof(*addresses));
 	int r;
@@ -250,12 +250,12 @@ static int read_code(struct job *job, int fd, const struct pm_annotate_search *s
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	for (size_t i = 0; i < len; i++)
 		addresses[i] = job->spots.data[job->first + i].address;
-	r = pm_symbols_code(fd, addresses, len, &options, note_span, job, err);
+	r = pm_symbols_code(binary->fd, addresses, len, &options, note_span, job, err);
 	if (r < 0)
 		return r;
 	choose_spans(job);
 	job->bytes_left = PM_ANNOTATE_CODE_BYTES_MAX;
-	r = pm_symbols_code(fd, addresses, len, &options, take_apart, job, err);
+	r = pm_symbols_code(binary->fd, addresses, len, &options, take_apart, job, err);
 	if (r == -ENOTSUP)
 		return pm_error_set(err, r,
 				    "code of this kind of machine cannot be taken apart");
@@ -355,12 +355,12 @@ static int run(struct job *job, const struct pm_annotate_search *search,
 		return r;
 	code->unverified = binary.unverified;
 	code->path = strdup(binary.path);
-	r = read_code(job, binary.fd, search, err);
+	r = read_code(job, &binary, err);
 	if (r < 0) {
 		pm_error_where(err, binary.path, -1);
 		return r;
 	}
-	r = code->path ? pm_annotate_place_insns(code, binary.fd, name, search) : -ENOMEM;
+	r = code->path ? pm_annotate_place_insns(code, &binary, name) : -ENOMEM;
 	if (r == 0)
 		r = weigh(job);
 	return r < 0 ? pm_error_set(err, r, "out of memory") : 0;

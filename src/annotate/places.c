@@ -186,17 +186,17 @@ static int name_targets(struct pm_annotate_code *code, int fd,
 	return r;
 }
 
-int pm_annotate_place_insns(struct pm_annotate_code *code, int fd, const char *name,
-			    const struct pm_annotate_search *search)
+int pm_annotate_place_insns(struct pm_annotate_code *code,
+			    const struct pm_annotate_binary *binary, const char *name)
 {
 	struct pm_symbol_options options = { .inlines = true,
 					     .lines = true,
-					     .debug_dir = search->debug_dir };
-	int r = place_all(code, fd, name, &options);
+					     .debug_dir = binary->debug_dir };
+	int r = place_all(code, binary->fd, name, &options);
 
 	link_jumps(code);
 	options.inlines = options.lines = false;
 	if (r == 0)
-		r = name_targets(code, fd, &options);
+		r = name_targets(code, binary->fd, &options);
 	return r;
 }

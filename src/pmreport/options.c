@@ -555,5 +555,7 @@ int pm_report_options_parse(struct pm_report_options *ret, int argc, char **argv
 		return r;
 	*ret = options;
 	ret->report.search.source_dirs = ret->source_dirs;
+	ret->report.search.symfs = ret->symbols.symfs;
+	ret->report.search.debug_dir = ret->symbols.debug_dir;
 	return 0;
 }

@@ -286,6 +286,34 @@ tame() {
 		'"not here" in a["files"][0]["why_not"]'
 }
 
+@test "a copy of the recorded machine's files, and debug files apart" {
+	elsewhere
+	mkdir -p "root$PWD" debug/.build-id
+	objcopy --only-keep-debug prog whole.debug
+	strip prog
+	mv prog "root$PWD/prog"
+	report 0 --annotate work
+	has 'no instructions: ' 'try --symfs' 'x % 3 == 0'
+	report 0 --annotate work --symfs root
+	has 'no symbol table says'
+	local id
+	id=$(jq -r 'select(.type == "module" and (.path | endswith("/prog"))) | .build_id' \
+		samples.json)
+	mkdir -p "debug/.build-id/${id:0:2}" root/usr/lib/debug
+	mv whole.debug "debug/.build-id/${id:0:2}/${id:2}.debug"
+	report 0 --annotate work --symfs root --debug-dir "$PWD/debug" --json
+	json 'insns() and all(i["line"] for i in insns())' \
+		'sum(i["self"]["samples"] for i in insns()) == taken'
+	mv debug/.build-id root/usr/lib/debug
+	report 0 --annotate work --symfs "$PWD/root" --json
+	json 'insns() and all(i["line"] for i in insns())'
+	# What is there under the whole path counts when the copy has another one.
+	cp "root$PWD/prog" prog
+	gcc -O1 -o "root$PWD/prog" src/annotate-loop.c
+	report 0 --annotate work --symfs "$PWD/root" --json
+	json 'insns()'
+}
+
 @test "another program where the recorded one was" {
 	elsewhere
 	gcc -O1 -g -o prog src/annotate-loop.c
