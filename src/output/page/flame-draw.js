@@ -177,6 +177,8 @@
 			const height = this.host.clientHeight;
 			if (!width || !height) return;
 			const fresh = this.width === 0;
+			/* What stands on the lower edge stays there. */
+			const below = this.up() ? this.total - this.height - this.host.scrollTop : 0;
 			const ratio = window.devicePixelRatio || 1;
 			this.width = width;
 			this.height = height;
@@ -190,6 +192,7 @@
 			this.canvas.style.height = height + "px";
 			this.layout();
 			if (fresh) this.home();
+			else if (this.up()) this.host.scrollTop = this.total - this.height - below;
 			/* A canvas is blank after a change of its size: paint at once, not in a frame. */
 			if (this.graph) this.paint();
 		}

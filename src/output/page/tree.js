@@ -54,7 +54,7 @@
 			graph.inlined[node] ? ui.el("span", { class: "muted", text: "\u00a0(inlined)" }) : null,
 			ui.el("span", { class: "muted module", text: ui.moduleName(fn) })
 		);
-		name.style.paddingInlineStart = Math.min(graph.depth[node], 60) * 14 + "px";
+		name.style.setProperty("--depth", Math.min(graph.depth[node], 60));
 		return ui.el("div", { class: "line" }, ...cells, name);
 	}
 
@@ -86,7 +86,7 @@
 			{ role: "treeitem", tabindex: "-1", class: "rest", "aria-level": String(graph.depth[list[0]] + 1) },
 			ui.el("div", { class: "line" }, ui.el("span", { class: "name", text: `${ui.count(list.length - to)} more …` }))
 		);
-		rest.firstChild.firstChild.style.paddingInlineStart = Math.min(graph.depth[list[0]], 60) * 14 + 18 + "px";
+		rest.firstChild.firstChild.style.setProperty("--depth", Math.min(graph.depth[list[0]], 60) + 1);
 		rest.more = () => {
 			append(group, list, to);
 			const next = rest.nextElementSibling;

@@ -286,7 +286,7 @@
 					/* Names such as operator[] or {lambda} are no valid /u patterns. */
 					regex = new RegExp(ui.state.search, ui.state.matchCase ? "" : "i");
 				} catch (e) {
-					return { error: String(e.message).replace(/^.*\/: /, "") };
+					return { error: String(e.message).replace(/^.*\/[a-z]*: /, "") };
 				}
 			}
 			const names = ui.data.functions.name;
