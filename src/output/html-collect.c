@@ -184,6 +184,8 @@ static int add_event(struct pm_page *page, uint32_t event, struct pm_error *err)
 	r = add_cells(page, 0, (uint32_t)page->events.len, section.view);
 	if (r == 0 && row.total.samples > 0)
 		r = put_top(page, &section);
+	if (r == 0)
+		r = pm_page_choose_sources(page, &section);
 	if (r == 0 && page->report->base)
 		r = add_base_event(page, &row, err);
 	return r < 0 ? r : pm_vec_push(&page->events, row);
@@ -266,6 +268,8 @@ static int collect(struct pm_page *page, struct pm_error *err)
 		r = add_event(page, event, err);
 	if (r == 0)
 		r = find_used(page);
+	if (r == 0)
+		r = pm_page_read_sources(page);
 	return r < 0 || page->notes[0].failed || page->notes[1].failed || page->top.failed
 		       ? (r < 0 ? r : -ENOMEM)
 		       : 0;
@@ -291,6 +295,7 @@ void pm_page_release(struct pm_page *page)
 {
 	pm_merged_release(&page->merged);
 	pm_vec_release(&page->events);
+	pm_page_sources_release(page);
 	for (size_t i = 0; i < 2; i++) {
 		pm_vec_release(&page->cells[i].rows);
 		pm_index_release(&page->cells[i].index);

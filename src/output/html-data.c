@@ -481,6 +481,64 @@ static void put_samples(struct data *data)
 	put_number(data, "},\n\"duration_ns\":", end_ns);
 }
 
+/* ---- sources ----------------------------------------------------------------------------- */
+
+static void put_source_line(struct data *data, const char *before, const char *line,
+			    size_t len)
+{
+	char text[PM_SOURCE_LINE_BYTES_MAX + 1];
+
+	memcpy(text, line, len);
+	text[len] = '\0';
+	put_text(data, before, text);
+}
+
+static void put_source(struct data *data, const struct pm_page_source *source)
+{
+	uint32_t function = data->page->merged.map[0].functions[source->function];
+
+	put_number(data, "{\"function\":", data->page->functions.ids[function]);
+	put_text(data, ",\"file\":", source->path);
+	put_number(data, ",\"first\":", source->first);
+	put(data, ",\"lines\":[");
+	for (uint32_t i = source->first; i <= source->last; i++) {
+		size_t len = 0;
+		const char *line = pm_source_line(&source->source, i, &len, NULL);
+
+		put_source_line(data, i == source->first ? "" : ",\n", line ? line : "",
+				line ? len : 0);
+	}
+	put_text(data, "],\"note\":", source->source.newer ? "changed since" : NULL);
+	put(data, ",\"weights\":[");
+	for (size_t i = 0; i < source->weights.len; i++) {
+		const struct pm_page_line *weight = &source->weights.data[i];
+
+		put_number(data, i == 0 ? "[" : ",[", weight->event);
+		put_number(data, ",", weight->line);
+		put_number(data, ",", weight->self.samples);
+		put_number(data, ",", weight->self.period);
+		put_number(data, ",", weight->total.samples);
+		put_number(data, ",", weight->total.period);
+		put(data, "]");
+	}
+	put(data, "]}");
+}
+
+static void put_sources(struct data *data)
+{
+	const char *before = "";
+
+	put(data, ",\n\"sources\":[");
+	for (size_t i = 0; i < data->page->sources.len; i++) {
+		if (!data->page->sources.data[i].path)
+			continue;
+		put(data, before);
+		put_source(data, &data->page->sources.data[i]);
+		before = ",\n";
+	}
+	put(data, "]}");
+}
+
 /* ---- all of it --------------------------------------------------------------------------- */
 
 void pm_page_put_data(struct pm_page *page, struct pm_str *out, FILE *to)
@@ -503,6 +561,6 @@ void pm_page_put_data(struct pm_page *page, struct pm_str *out, FILE *to)
 	put_cells(data, &page->cells[0]);
 	put_base(data);
 	put_samples(data);
-	put(data, ",\n\"sources\":[]}");
+	put_sources(data);
 	free(data);
 }

@@ -30,6 +30,22 @@ struct pm_page_ids {
 	uint32_t count;
 };
 
+struct pm_page_line {
+	uint32_t event; /* of the page */
+	uint32_t line;
+	struct pm_weight self, total;
+};
+
+/* Source text of a function, lines first to last. */
+struct pm_page_source {
+	uint32_t function; /* of the profile */
+	bool asked;
+	const char *path; /* as recorded; NULL: could not be read */
+	struct pm_source source;
+	uint32_t first, last;
+	PM_VEC(struct pm_page_line) weights;
+};
+
 /* What the page has, before it is written. */
 struct pm_page {
 	const struct pm_report *report;
@@ -39,6 +55,7 @@ struct pm_page {
 	struct pm_page_cells cells[2];
 	struct pm_notes notes[2];
 	struct pm_page_ids paths, functions, threads;
+	PM_VEC(struct pm_page_source) sources;
 	struct pm_str top; /* HTML: the heaviest functions of each event */
 };
 
@@ -48,6 +65,12 @@ int pm_page_init(struct pm_page *ret, const struct pm_report *report,
 void pm_page_release(struct pm_page *page);
 /* The event of report->base that is the same as @event; PM_PROFILE_NONE: none. */
 uint32_t pm_base_event(const struct pm_report *report, uint32_t event);
+
+/* Adds the hottest functions of an event; reads the sources of all that were added. 0 or
+ * -ENOMEM; what cannot be read is left out. */
+int pm_page_choose_sources(struct pm_page *page, struct pm_section *section);
+int pm_page_read_sources(struct pm_page *page);
+void pm_page_sources_release(struct pm_page *page);
 
 /* The page's data as JSON that can stand in a script element. */
 void pm_page_put_data(struct pm_page *page, struct pm_str *out, FILE *to);

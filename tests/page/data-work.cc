@@ -47,7 +47,7 @@ static void work(const char *name, int times)
 {
 	prctl(PR_SET_NAME, name);
 	for (int i = 0; i < times; i++) {
-		sink = recurse(16);
+		sink = recurse(20);
 		touch(4 << 20);
 		ask();
 	}

@@ -242,6 +242,27 @@ test('search counts nothing twice', () => {
 	}
 });
 
+test('sources of hot functions', () => {
+	const table = pm.table(data, pm.select(data, whole));
+	const source = data.sources.find(({ function: fn }) => data.functions.name[fn].startsWith('recurse'));
+	const at = table.fn.indexOf(source.function);
+	const own = source.weights.filter(([event]) => event === 0);
+	const add = (place) => own.reduce((sum, weight) => sum + weight[place], 0);
+
+	assert.ok(source.file.endsWith('data-work.cc'));
+	assert.equal(source.note, null);
+	assert.ok(source.lines.some((line) => line.includes('long recurse(int n)')));
+	assert.ok(add(2) > 0 && add(2) <= table.selfSamples[at] && add(3) <= table.self[at]);
+	for (const [, line, , self, , total] of source.weights) {
+		assert.ok(line >= source.first && line < source.first + source.lines.length);
+		assert.ok(self <= total);
+	}
+	// What it calls itself for is on one of the lines where it does.
+	const calls = own.filter(([, line]) => /recurse\(n - 1\)/.test(source.lines[line - source.first]));
+
+	assert.ok(calls.some((weight) => weight[5] > weight[3]));
+});
+
 test('bins, heat map and folded stacks have it all', () => {
 	const selection = pm.select(data, whole), sum = (array) => array.reduce((a, b) => a + b, 0);
 	const bins = pm.bins(data, whole, 100), heat = pm.heat(data, whole, 50);

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+/* The source text of the hottest functions, as far as it can be read, and what is at its lines. */
+#include "html-internal.h"
+
+#include <string.h>
+
+enum {
+	FUNCTIONS_PER_EVENT = 16,
+	FUNCTIONS_MAX = 48,
+	LINES_MAX = 400, /* of a function: those around its hottest line */
+	CONTEXT = 4,
+};
+#define LEAST_PERCENT 0.5
+
+void pm_page_sources_release(struct pm_page *page)
+{
+	for (size_t i = 0; i < page->sources.len; i++) {
+		pm_source_release(&page->sources.data[i].source);
+		pm_vec_release(&page->sources.data[i].weights);
+	}
+	pm_vec_release(&page->sources);
+}
+
+int pm_page_choose_sources(struct pm_page *page, struct pm_section *section)
+{
+	const struct pm_table *table = pm_section_functions(section);
+	const struct pm_profile *profile = page->report->profile;
+	size_t chosen = 0;
+
+	for (size_t i = 0; table && i < table->rows.len && chosen < FUNCTIONS_PER_EVENT;
+	     i++) {
+		const struct pm_row *row = &table->rows.data[i];
+		struct pm_page_source source = { .function = row->id };
+		uint32_t module = profile->functions.data[row->id].module;
+		/* The kernel's sources are not where it was built. */
+		bool left_out = profile->functions.data[row->id].unknown ||
+				(module != PM_PROFILE_NONE &&
+				 profile->modules.data[module].kernel);
+
+		if (pm_weight_percent(&row->self, &section->view->total) <
+			    LEAST_PERCENT ||
+		    page->sources.len == FUNCTIONS_MAX)
+			break;
+		chosen += !left_out;
+		for (size_t k = 0; !left_out && k < page->sources.len; k++)
+			left_out = page->sources.data[k].function == row->id;
+		if (!left_out && pm_vec_push(&page->sources, source) < 0)
+			return -ENOMEM;
+	}
+	return table ? 0 : -ENOMEM;
+}
+
+/*
+ * A recording names files as it likes, and a page is for sharing: only what is called as
+ * sources are gets into it.
+ */
+static bool is_source(const char *path)
+{
+	static const char *const suffixes[] = {
+		".c",     ".cc",  ".cp",  ".cpp", ".cxx", ".c++", ".h",   ".hh", ".hpp",
+		".hxx",   ".h++", ".inl", ".ipp", ".tcc", ".tpp", ".rs",  ".go", ".d",
+		".zig",   ".S",   ".s",   ".asm", ".f",   ".f90", ".f95", ".m",  ".mm",
+		".swift", ".ml",  ".hs",  ".nim", ".cr",  ".pas", ".adb", ".cu",
+	};
+	const char *dot = strrchr(pm_basename(path), '.');
+
+	for (size_t i = 0; dot && i < PM_ARRAY_LEN(suffixes); i++)
+		if (strcmp(dot, suffixes[i]) == 0)
+			return true;
+	return false;
+}
+
+/* The file and the lines are those of the first event that has the function. */
+static void choose_lines(struct pm_page_source *source, const struct pm_report *report,
+			 const struct pm_annotate_lines *lines)
+{
+	uint32_t hottest = 0, first = UINT32_MAX, last = 0, end;
+	struct pm_annotate_search search = report->search;
+	struct pm_weight most = { 0 };
+
+	search.recorded_at = pm_annotate_recorded_at(report->profile);
+	if (!is_source(lines->files.data[0].path) ||
+	    pm_source_read(&source->source, lines->files.data[0].path, &search, NULL) < 0)
+		return;
+	for (size_t i = 0; i < lines->lines.len; i++) {
+		const struct pm_annotate_line *line = &lines->lines.data[i];
+
+		if (line->file != 0 || line->line == 0)
+			continue;
+		first = line->line < first ? line->line : first;
+		last = line->line > last ? line->line : last;
+		if (hottest == 0 || line->total.period > most.period) {
+			hottest = line->line;
+			most = line->total;
+		}
+	}
+	end = (uint32_t)source->source.starts.len;
+	if (hottest == 0 || hottest > end) { /* another version of the file */
+		pm_source_release(&source->source);
+		source->source = (struct pm_source){ 0 };
+		return;
+	}
+	if (last - first >= LINES_MAX) {
+		first = hottest > LINES_MAX / 2 ? hottest - LINES_MAX / 2 : 1;
+		last = first + LINES_MAX - 1;
+	}
+	source->path = lines->files.data[0].path;
+	source->first = first > CONTEXT ? first - CONTEXT : 1;
+	source->last = last + CONTEXT < end ? last + CONTEXT : end;
+}
+
+static int add_weights(struct pm_page_source *source, uint32_t event,
+		       const struct pm_annotate_lines *lines)
+{
+	for (size_t i = 0; i < lines->lines.len; i++) {
+		const struct pm_annotate_line *line = &lines->lines.data[i];
+		struct pm_page_line weight = {
+			.event = event,
+			.line = line->line,
+			.self = line->self,
+			.total = line->total,
+		};
+
+		if (line->file == PM_PROFILE_NONE || line->line < source->first ||
+		    line->line > source->last ||
+		    strcmp(lines->files.data[line->file].path, source->path) != 0)
+			continue;
+		if (pm_vec_push(&source->weights, weight) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* One event of the page over all functions that were chosen, at once. */
+static int weigh_event(struct pm_page *page, uint32_t event)
+{
+	PM_CLEANUP(pm_section_release) struct pm_section section = { 0 };
+	size_t count = page->sources.len;
+	PM_AUTO_FREE struct pm_annotate_lines *lines = calloc(count, sizeof(*lines));
+	PM_AUTO_FREE uint32_t *functions = calloc(count, sizeof(*functions));
+	int r;
+
+	if (!lines || !functions)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++)
+		functions[i] = page->sources.data[i].function;
+	r = pm_section_init(&section, page->report, page->events.data[event].event, NULL);
+	if (r == 0)
+		r = pm_annotate_lines_init(lines, section.view, functions, count);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < count; i++) {
+		struct pm_page_source *source = &page->sources.data[i];
+
+		if (!source->asked && lines[i].files.len > 0) {
+			source->asked = true;
+			choose_lines(source, page->report, &lines[i]);
+		}
+		if (r == 0 && source->path)
+			r = add_weights(source, event, &lines[i]);
+		pm_annotate_lines_release(&lines[i]);
+	}
+	return r;
+}
+
+int pm_page_read_sources(struct pm_page *page)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; r == 0 && page->sources.len > 0 && i < page->events.len; i++)
+		if (page->events.data[i].total.samples > 0)
+			r = weigh_event(page, i);
+	return r;
+}
