@@ -156,6 +156,27 @@ static void draw_module(struct pm_tui *tui, uint32_t module, struct span span,
 	take(tui, at, span.at, span.width, PM_TUI_PLAIN, &words);
 }
 
+/* What is neither code nor a single thread: names of threads, CPUs, parallelism. */
+static void draw_other(struct pm_tui *tui, enum pm_key key, uint32_t id, struct span span,
+		       unsigned at)
+{
+	struct pm_str words = { 0 };
+
+	if (key == PM_KEY_COMM)
+		pm_put_cut(&words, tui->profile->threads.data[id].comm, span.width, false,
+			   tui->report.ascii);
+	else if (id == PM_FILE_NONE || (key == PM_KEY_PARALLELISM && id == 0))
+		pm_str_putc(&words, '?');
+	else
+		pm_str_u64(&words, id);
+	take(tui, at, span.at, span.width, PM_TUI_PLAIN, &words);
+}
+
+static bool is_other(enum pm_key key)
+{
+	return key == PM_KEY_COMM || key == PM_KEY_CPU || key == PM_KEY_PARALLELISM;
+}
+
 static void draw_table_row(struct pm_tui *tui, const struct page *page,
 			   const struct pm_row *row, unsigned at)
 {
@@ -172,6 +193,10 @@ static void draw_table_row(struct pm_tui *tui, const struct page *page,
 	put_percent(tui, at, PERCENT_COLUMNS + 2, &row->total);
 	if (page->key == PM_KEY_MODULE) {
 		draw_module(tui, row->id, layout.name, at);
+		return;
+	}
+	if (is_other(page->key)) {
+		draw_other(tui, page->key, row->id, layout.name, at);
 		return;
 	}
 	place = row_place(profile, page->key, row);
@@ -339,6 +364,13 @@ static void name_table_columns(struct pm_tui *tui, const struct page *page, unsi
 			tui->by_total ? "self" : "self*");
 	frame_put_right(frame, at, second, PERCENT_COLUMNS, PM_TUI_HEAD,
 			tui->by_total ? "total*" : "total");
+	if (is_other(page->key)) {
+		frame_put(frame, at, layout.name.at, layout.name.width, PM_TUI_HEAD,
+			  page->key == PM_KEY_COMM  ? "name"
+			  : page->key == PM_KEY_CPU ? "CPU"
+						    : "parallelism");
+		return;
+	}
 	frame_put(frame, at, layout.first.at, layout.first.width, PM_TUI_HEAD,
 		  page->key == PM_KEY_LINE ? "source" : "address");
 	frame_put(frame, at, layout.name.at, layout.name.width, PM_TUI_HEAD,

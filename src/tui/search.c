@@ -76,6 +76,10 @@ void row_words(const struct pm_tui *tui, const struct page *page, size_t row,
 					 ? pm_profile_module_name(profile, data->id)
 					 : profile->modules.data[data->id].path);
 	}
+	if (page->key == PM_KEY_COMM)
+		pm_str_puts(str, profile->threads.data[data->id].comm);
+	else if (page->key == PM_KEY_CPU || page->key == PM_KEY_PARALLELISM)
+		pm_str_u64(str, data->id);
 	if (function != PM_PROFILE_NONE)
 		pm_str_printf(str, "%s %s", profile->functions.data[function].name,
 			      pm_profile_module_name(

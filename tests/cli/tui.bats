@@ -337,6 +337,12 @@ agrees() {
 	t kill-server
 	browse --by module
 	shows '^  94\.0% +98\.0%  prog'
+	t kill-server
+	browse --by comm
+	shows '^  84\.0% +84\.0%  prog'
+	press Enter
+	shows 'which thread'
+	run -2 "$PMREPORT" --tui --by cpu
 }
 
 @test "a resized terminal keeps what is selected" {
