@@ -50,6 +50,7 @@ void page_select(struct pm_tui *tui, struct page *page, size_t row)
 
 static int make_table(struct pm_tui *tui, struct page *page)
 {
+	struct pm_keys keys = { .key = { page->key }, .len = 1 };
 	uint32_t selected = PM_PROFILE_NONE;
 	bool had_one = page->made > 0 && page->rows.len > 0 && page->selected > 0;
 	size_t at = 0;
@@ -61,7 +62,7 @@ static int make_table(struct pm_tui *tui, struct page *page)
 	page->table = (struct pm_table){ 0 };
 	pm_vec_clear(&page->rows);
 	page->hidden = 0;
-	r = pm_table_init(&page->table, tui->view, page->key, tui->by_total);
+	r = pm_table_init_keys(&page->table, tui->view, &keys, tui->by_total);
 	for (size_t i = 0; r == 0 && i < page->table.rows.len; i++) {
 		const struct pm_row *row = &page->table.rows.data[i];
 
