@@ -454,7 +454,7 @@
 		buildHeader();
 		buildSearch();
 		ui.badge();
-		$("strip").hidden = !ui.data.samples;
+		$("strip").hidden = !ui.data.samples || !(ui.data.duration_ns > 0);
 		addEventListener("popstate", ui.readHash);
 		addEventListener("hashchange", ui.readHash);
 		document.addEventListener("keydown", key);

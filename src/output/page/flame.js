@@ -4,7 +4,7 @@
 	"use strict";
 
 	const ui = pm.ui;
-	let flame, crumbs, details;
+	let flame, crumbs, details, empty;
 
 	/* ---- shared by all graphs ----------------------------------------------------------- */
 
@@ -125,8 +125,10 @@
 			menu: (node, x, y) =>
 				ui.menu(x, y, ui.nodeItems(flame.graph, node, ui.state.invert, zoomTo)),
 		});
+		empty = ui.el("p", { class: "empty grow" });
 		section.append(
 			crumbs,
+			empty,
 			flame.host,
 			ui.el("p", {
 				id: "flame-hint",
@@ -176,6 +178,12 @@
 		const graph = ui.graph();
 		const zoomed = ui.nodeAt(graph, ui.state.zoom);
 		flame.set(graph, zoomed, ui.hits(graph));
+		empty.hidden = graph.total[0] > 0;
+		flame.host.hidden = !empty.hidden;
+		empty.textContent =
+			ui.selection().samples > 0
+				? "All samples are hidden: functions were taken out."
+				: "There is no sample here: not of this event, in these threads, in this range of time.";
 		showCrumbs(graph, zoomed);
 		showDetails(flame.selected);
 		ui.$("flame-legend").replaceChildren(ui.legend());

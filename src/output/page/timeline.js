@@ -204,11 +204,11 @@
 
 	function build(section) {
 		section_ = section;
-		if (!ui.data.samples) {
+		if (!ui.data.samples || !(duration() > 0)) {
 			section.append(
 				ui.el("p", {
 					class: "empty",
-					text: "This page was made without the times of its samples, so there is no timeline.",
+					text: "This page has no times of samples, so there is no timeline.",
 				})
 			);
 			return;
