@@ -250,8 +250,10 @@ int main(int argc, char **argv)
 	if (check_output(&options, &err) < 0 || check_terminal(&options, &err) < 0 ||
 	    pm_resymbolize_new(&resymbolize, &options.symbols, &err) < 0)
 		return fail(&err, STATUS_USAGE);
-	if (pm_browse_check(&options, &err) < 0)
+	if (pm_browse_check(&options, &err) < 0) {
+		pm_resymbolize_free(resymbolize);
 		return fail(&err, STATUS_FILE);
+	}
 	look_at_terminal(&options);
 	options.profile.symbolizer = pm_resymbolize_symbolizer(resymbolize);
 	status = load_and_report(&options, resymbolize);

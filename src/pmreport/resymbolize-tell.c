@@ -137,7 +137,10 @@ void pm_resymbolize_tell(const struct pm_resymbolize *resymbolize,
 	bool help = false;
 
 	if (resymbolize->options.off || resymbolize->options.quiet ||
-	    (resymbolize->recorded && !pm_resymbolize_explicit(resymbolize)))
+	    ((resymbolize->recorded ||
+	      /* Of a live one the recorder has given its names at the end. */
+	      (resymbolize->options.live && !profile->info.cut)) &&
+	     !pm_resymbolize_explicit(resymbolize)))
 		return;
 	rows = count(profile, &all);
 	for (size_t i = 0; rows && i < profile->modules.len && rows[i].samples > 0; i++) {
