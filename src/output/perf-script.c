@@ -9,16 +9,29 @@
 #include <ctype.h>
 #include <string.h>
 
+#define NS_PER_S 1000000000
+
 /* Texts that are written again and again, made fit for the format once. */
 struct texts {
 	struct pm_str bytes;
 	PM_VEC(size_t) starts; /* and one for the end of the last */
 };
 
+/* The lines of a frame, most of which are in many samples. */
+struct lines {
+	size_t start, len; /* in frame_bytes; len 0: not there */
+};
+
+enum {
+	LINES_BYTES_MAX = 512, /* kept of one frame: one name may be in very many */
+};
+
 struct script {
 	struct pm_export export;
 	const struct pm_profile *profile;
 	struct texts functions, modules, comms, events;
+	struct lines *frames; /* by frame */
+	struct pm_str frame_bytes;
 	struct pm_str out;
 };
 
@@ -35,6 +48,8 @@ static void script_release(struct script *script)
 	texts_release(&script->modules);
 	texts_release(&script->comms);
 	texts_release(&script->events);
+	free(script->frames);
+	pm_str_release(&script->frame_bytes);
 	pm_str_release(&script->out);
 }
 
@@ -217,7 +232,7 @@ static void put_address(struct pm_str *str, uint64_t address)
 	pm_str_append(str, text, sizeof(text));
 }
 
-static void put_frame(struct script *script, const struct pm_profile_frame *frame)
+static void put_levels(struct script *script, const struct pm_profile_frame *frame)
 {
 	const struct pm_profile *profile = script->profile;
 	struct pm_str *out = &script->out;
@@ -242,6 +257,40 @@ static void put_frame(struct script *script, const struct pm_profile_frame *fram
 	}
 }
 
+static void put_frame(struct script *script, uint32_t id)
+{
+	struct lines *lines = &script->frames[id];
+	struct pm_str *out = &script->out;
+	size_t from = out->len;
+
+	if (lines->len > 0) {
+		pm_str_append(out, script->frame_bytes.data + lines->start, lines->len);
+		return;
+	}
+	put_levels(script, &script->profile->frames.data[id]);
+	if (out->failed || out->len - from > LINES_BYTES_MAX)
+		return;
+	lines->start = script->frame_bytes.len;
+	pm_str_append(&script->frame_bytes, out->data + from, out->len - from);
+	if (script->frame_bytes.failed)
+		out->failed = true;
+	else
+		lines->len = out->len - from;
+}
+
+/* printf() would take as long as all the rest of a sample. */
+static void put_padded(struct pm_str *str, uint64_t value, unsigned width, char fill)
+{
+	uint64_t limit = 1;
+
+	for (unsigned i = 1; i < width; i++) {
+		limit *= 10;
+		if (value < limit)
+			pm_str_putc(str, fill);
+	}
+	pm_str_u64(str, value);
+}
+
 static void put_sample(struct script *script, const struct pm_profile_sample *sample)
 {
 	const struct pm_profile *profile = script->profile;
@@ -255,17 +304,23 @@ static void put_sample(struct script *script, const struct pm_profile_sample *sa
 	pm_str_u64(out, thread->pid);
 	pm_str_putc(out, '/');
 	pm_str_u64(out, thread->tid);
-	if (sample->cpu != PM_FILE_NONE)
-		pm_str_printf(out, " [%03u]", sample->cpu);
-	pm_str_printf(out, " %5llu.%09llu: ", (unsigned long long)(time / 1000000000),
-		      (unsigned long long)(time % 1000000000));
+	if (sample->cpu != PM_FILE_NONE) {
+		pm_str_puts(out, " [");
+		put_padded(out, sample->cpu, 3, '0');
+		pm_str_putc(out, ']');
+	}
+	pm_str_putc(out, ' ');
+	put_padded(out, time / NS_PER_S, 5, ' ');
+	pm_str_putc(out, '.');
+	put_padded(out, time % NS_PER_S, 9, '0');
+	pm_str_puts(out, ": ");
 	pm_str_u64(out, sample->period);
 	pm_str_putc(out, ' ');
 	put_text(out, &script->events, cell->event - script->export.first);
 	pm_str_puts(out, ": \n");
 	for (uint32_t at = cell->stack; at != PM_PROFILE_NONE;
 	     at = profile->stacks.data[at].parent)
-		put_frame(script, &profile->frames.data[profile->stacks.data[at].frame]);
+		put_frame(script, profile->stacks.data[at].frame);
 	pm_str_putc(out, '\n');
 }
 
@@ -277,7 +332,8 @@ int pm_output_perf_script(const struct pm_report *report, FILE *to, struct pm_er
 
 	if (r < 0)
 		return r;
-	if (make_texts(&script) < 0)
+	script.frames = calloc(profile->frames.len + 1, sizeof(*script.frames));
+	if (!script.frames || make_texts(&script) < 0)
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	put_head(&script);
 	for (size_t i = 0; i < profile->samples.len && !script.out.failed; i++) {
