@@ -9,6 +9,8 @@ enum {
 	PM_FILE_LINE_MAX = 64 << 20, /* bytes, without the newline */
 	PM_FILE_LINE_VALUES_MAX = 1
 				  << 20, /* JSON values; each costs a parser ~100 bytes */
+	PM_FILE_FUNCTIONS_MAX =
+		1024, /* of a symbol: each counts in every stack with it */
 	PM_FILE_RUN_MAX = 4096, /* nodes of one stack line that our writer makes */
 };
 #define PM_FILE_INTEGER_MAX INT64_MAX /* what every JSON parser for C can hold */

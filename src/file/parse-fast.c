@@ -362,7 +362,7 @@ static bool parse_symbol(struct pm_file_parsed *parsed, struct cursor *cursor)
 		struct pm_file_function function;
 
 		if (!take_function(cursor, &function) ||
-		    parsed->functions.len >= PM_FILE_LINE_VALUES_MAX / 8 ||
+		    parsed->functions.len >= PM_FILE_FUNCTIONS_MAX ||
 		    pm_vec_push(&parsed->functions, function) < 0)
 			return false;
 	} while (TAKE(cursor, ","));

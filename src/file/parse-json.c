@@ -188,6 +188,8 @@ static void parse_symbol(struct pm_file_parsed *parsed, struct fields *fields)
 	array = get_array(fields, "functions");
 	if (array && json_array_size(array) == 0)
 		fail(fields, "functions", "expected at least one function");
+	if (array && json_array_size(array) > PM_FILE_FUNCTIONS_MAX)
+		fail(fields, "functions", "more than 1,024 functions");
 	pm_vec_clear(&parsed->functions);
 	for (size_t i = 0; fields->failed == 0 && i < json_array_size(array); i++) {
 		struct fields in = get_element(fields, "functions", array, i);

@@ -393,7 +393,8 @@ int pm_file_write_symbol(struct pm_file_writer *writer,
 
 	if (result < 0)
 		return result;
-	if (symbol->frame >= writer->frames.len || symbol->functions_len == 0)
+	if (symbol->frame >= writer->frames.len || symbol->functions_len == 0 ||
+	    symbol->functions_len > PM_FILE_FUNCTIONS_MAX)
 		return -EINVAL;
 	key_u64(out, "{\"type\":\"symbol\",\"frame\":", symbol->frame);
 	pm_str_puts(out, ",\"functions\":[");

@@ -192,7 +192,7 @@ static void a_cut_at_any_byte_is_no_error(void **state)
 		memcpy(part, text, len);
 		result = pm_file_reader_open_memory(&reader, part, len, &err);
 		if (len < strlen(HEADER) - 1) {
-			assert_int_equal(result, -EBADMSG);
+			assert_int_equal(result, -ENODATA);
 			assert_non_null(strstr(err.text, "nothing was recorded"));
 			continue;
 		}
@@ -299,7 +299,7 @@ static void other_files_are_named(void **state)
 		const char *text;
 	} cases[] = {
 #define CASE(bytes, result, text) { bytes, sizeof(bytes) - 1, result, text }
-		CASE("", -EBADMSG, "empty"),
+		CASE("", -ENODATA, "empty"),
 		CASE("PERFILE2\x68\0\0\0\0\0\0\0", -EBADMSG,
 		     "this is a perf.data file; pmreport reads files of pmrec"),
 		CASE("\x1f\x8b\x08\0\0\0\0\0", -EBADMSG, "gzip"),
@@ -355,6 +355,8 @@ static void other_files_are_named(void **state)
 #define OF_SAMPLE(time, pid, event, stack)                                  \
 	"{\"type\":\"sample\",\"time\":" time ",\"pid\":" pid ",\"tid\":8," \
 	"\"cpu\":0,\"event\":" event ",\"period\":1,\"stack\":" stack "}"
+#define TIMES_4(x)    x "," x "," x "," x
+#define TIMES_1025(x) TIMES_4(TIMES_4(TIMES_4(TIMES_4(TIMES_4(x))))) "," x
 #define OF_FRAME(id, module, address)                                                  \
 	"{\"type\":\"frame\",\"id\":" id ",\"module\":" module ",\"address\":" address \
 	",\"how\":\"ip\"}"
@@ -410,6 +412,8 @@ static const struct {
 	  "symbol.frame: 2 is not defined" },
 	{ "{\"type\":\"symbol\",\"frame\":1,\"functions\":[]}",
 	  "symbol.functions: expected at least one" },
+	{ "{\"type\":\"symbol\",\"frame\":1,\"functions\":[" TIMES_1025("{}") "]}",
+	  "symbol.functions: more than 1,024" },
 	{ "{\"type\":\"symbol\",\"frame\":1,\"functions\":[{},7]}",
 	  "symbol.functions[1]: expected an object" },
 	{ "{\"type\":\"symbol\",\"frame\":1,\"functions\":[{\"name\":7}]}",
