@@ -35,8 +35,9 @@ struct pm_merged_map {
 
 /*
  * The first profile keeps its ids. Of the second, modules are the same by their short name,
- * or because they are what was run; functions by name and module, paths by their functions; threads by name, the nth of a name
- * with the nth, for a pid never comes again. Texts live as long as the profiles.
+ * or because they are what was run; functions by name and module; paths by their functions;
+ * threads by name, the nth of a name with the nth, for a pid never comes again. Texts live as
+ * long as the profiles.
  */
 struct pm_merged {
 	const struct pm_profile *of[2]; /* [1] NULL: one only */
@@ -48,9 +49,9 @@ struct pm_merged {
 	struct pm_merged_map map[2];
 };
 
-/* @base may be NULL. 0 or -ENOMEM. */
+/* @base may be NULL. 0 or -ENOMEM; -E2BIG with @err as pm_paths_init(). */
 int pm_merged_init(struct pm_merged *ret, const struct pm_profile *profile,
-		   const struct pm_profile *base);
+		   const struct pm_profile *base, struct pm_error *err);
 void pm_merged_release(struct pm_merged *merged);
 
 /* ---- graphs -------------------------------------------------------------------------- */
@@ -68,7 +69,6 @@ struct pm_flame_node {
 
 struct pm_flame_options {
 	bool inverted; /* from where samples were taken to their callers */
-	bool fold; /* direct recursion into one node */
 	double least; /* percent of everything below which nodes are left out */
 };
 

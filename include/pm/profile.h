@@ -442,6 +442,10 @@ struct pm_paths {
 	uint32_t *of_stack; /* the path of a stack, its innermost function */
 };
 
-/* 0 or -ENOMEM. */
-int pm_paths_init(struct pm_paths *ret, const struct pm_profile *profile);
+/*
+ * 0, -ENOMEM, or -E2BIG with @err: a few bytes can say that many inlined calls are at every
+ * frame, and there are more paths than any program's stacks make.
+ */
+int pm_paths_init(struct pm_paths *ret, const struct pm_profile *profile,
+		  struct pm_error *err);
 void pm_paths_release(struct pm_paths *paths);

@@ -374,14 +374,16 @@ static int put_boxes(struct svg *svg, bool inverted)
 
 /* ---- all of it ---------------------------------------------------------------------------- */
 
-static int draw(struct svg *svg, const struct pm_view *view, const struct pm_view *base)
+static int draw(struct svg *svg, const struct pm_view *view, const struct pm_view *base,
+		struct pm_error *err)
 {
 	bool inverted = svg->report->show == PM_SHOW_BOTTOM_UP;
 	struct pm_flame_options options = {
 		.inverted = inverted,
 		.least = 100 * LEAST_PIXELS / WIDTH,
 	};
-	int r = pm_merged_init(&svg->merged, svg->report->profile, svg->report->base);
+	int r = pm_merged_init(&svg->merged, svg->report->profile, svg->report->base,
+			       err);
 
 	if (r == 0)
 		r = pm_flame_init(&svg->flame, &svg->merged, view, base, &options);
@@ -438,12 +440,12 @@ int pm_output_flamegraph(const struct pm_report *report, FILE *to, struct pm_err
 		r = base_section(&base, &svg, &base_report, err);
 	if (r < 0)
 		return r;
-	r = draw(&svg, section.view, base.view);
+	r = draw(&svg, section.view, base.view, err);
 	pm_merged_release(&svg.merged);
 	pm_flame_release(&svg.flame);
 	if (r < 0) {
 		pm_str_release(&out);
-		return pm_error_set(err, r, "out of memory");
+		return r == -ENOMEM ? pm_error_set(err, r, "out of memory") : r;
 	}
 	return pm_flush_all(&out, to, err);
 }

@@ -191,7 +191,8 @@ int pm_output_folded(const struct pm_report *report, bool periods, FILE *to,
 		return r;
 	folding.name_of =
 		calloc(report->profile->functions.len + 1, sizeof(*folding.name_of));
-	r = folding.name_of ? pm_paths_init(&folding.paths, report->profile) : -ENOMEM;
+	r = folding.name_of ? pm_paths_init(&folding.paths, report->profile, err)
+			    : -ENOMEM;
 	for (size_t i = 0; r == 0 && i < section.view->cells.len; i++)
 		r = add_cell(&folding,
 			     &report->profile->cells.data[section.view->cells.data[i]]);
@@ -204,7 +205,7 @@ int pm_output_folded(const struct pm_report *report, bool periods, FILE *to,
 	}
 	if (r < 0) {
 		pm_str_release(&out);
-		return pm_error_set(err, r, "out of memory");
+		return r == -ENOMEM ? pm_error_set(err, r, "out of memory") : r;
 	}
 	return pm_flush_all(&out, to, err);
 }

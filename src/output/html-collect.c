@@ -252,7 +252,7 @@ static int collect(struct pm_page *page, struct pm_error *err)
 {
 	const struct pm_report *report = page->report;
 	uint32_t event, end;
-	int r = pm_merged_init(&page->merged, report->profile, report->base);
+	int r = pm_merged_init(&page->merged, report->profile, report->base, err);
 
 	if (r == 0)
 		r = cells_init(&page->cells[0], report->profile);

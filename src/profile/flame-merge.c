@@ -319,7 +319,7 @@ static int map_init(struct pm_merged_map *map, const struct pm_profile *profile)
 }
 
 static int add_profile(struct merging *merging, unsigned which,
-		       struct namesakes *namesakes)
+		       struct namesakes *namesakes, struct pm_error *err)
 {
 	struct pm_merged *merged = merging->merged;
 	const struct pm_profile *profile = merged->of[which];
@@ -335,7 +335,7 @@ static int add_profile(struct merging *merging, unsigned which,
 	if (r == 0)
 		r = add_threads(merging, which, namesakes);
 	if (r == 0)
-		r = pm_paths_init(&paths, profile);
+		r = pm_paths_init(&paths, profile, err);
 	if (r == 0)
 		r = which == 0 ? take_paths(merging, &paths)
 			       : merge_paths(merging, &paths);
@@ -343,16 +343,16 @@ static int add_profile(struct merging *merging, unsigned which,
 }
 
 int pm_merged_init(struct pm_merged *ret, const struct pm_profile *profile,
-		   const struct pm_profile *base)
+		   const struct pm_profile *base, struct pm_error *err)
 {
 	PM_CLEANUP(pm_merged_release)
 	struct pm_merged merged = { .of = { profile, base } };
 	PM_CLEANUP(merging_release) struct merging merging = { .merged = &merged };
 	struct namesakes namesakes = { 0 };
-	int r = add_profile(&merging, 0, &namesakes);
+	int r = add_profile(&merging, 0, &namesakes, err);
 
 	if (r == 0 && base)
-		r = add_profile(&merging, 1, &namesakes);
+		r = add_profile(&merging, 1, &namesakes, err);
 	pm_vec_release(&namesakes.rows);
 	if (r < 0)
 		return r;

@@ -133,10 +133,7 @@ static int grow_down(struct growing *growing)
 		if (!used[i])
 			continue;
 		above = path->parent == PM_PROFILE_NONE ? 0 : node_of[path->parent];
-		if (growing->options->fold &&
-		    growing->nodes.data[above].function == path->function)
-			id = above;
-		else if (find_child(growing, above, path->function, &id) < 0)
+		if (find_child(growing, above, path->function, &id) < 0)
 			return -ENOMEM;
 		node_of[i] = id;
 		growing->nodes.data[id].inlined &= path->inlined;
@@ -147,32 +144,16 @@ static int grow_down(struct growing *growing)
 
 /* ---- from the samples --------------------------------------------------------------------- */
 
-/* The next path outwards, PM_PROFILE_NONE at the end. */
-static uint32_t step_out(const struct growing *growing, const struct cursor *cursor,
-			 size_t *steps)
-{
-	const struct pm_path *paths = growing->merged->paths.data;
-	uint32_t function = growing->nodes.data[cursor->node].function;
-	uint32_t at = cursor->path;
-
-	if (cursor->node == 0)
-		return at;
-	do {
-		at = paths[at].parent;
-		++*steps;
-	} while (growing->options->fold && at != PM_PROFILE_NONE &&
-		 paths[at].function == function);
-	return at;
-}
-
 /* Moves each cursor to the caller's node, which is made if need be. */
-static int grow_level(struct growing *growing, size_t *steps)
+static int grow_level(struct growing *growing)
 {
 	const struct pm_path *paths = growing->merged->paths.data;
 
 	for (size_t i = 0; i < growing->cursors.len; i++) {
 		struct cursor *cursor = &growing->cursors.data[i];
-		uint32_t at = step_out(growing, cursor, steps), function;
+		uint32_t at =
+			cursor->node == 0 ? cursor->path : paths[cursor->path].parent;
+		uint32_t function;
 
 		if (at == PM_PROFILE_NONE) {
 			add_weights(&growing->nodes.data[cursor->node], &cursor->weights);
@@ -261,6 +242,7 @@ static int grow_up(struct growing *growing)
 	while (growing->cursors.len > 0) {
 		size_t first = growing->nodes.len;
 
+		steps += growing->cursors.len;
 		if (first > NODES_MAX || steps > STEPS_MAX) {
 			growing->cut = true;
 			for (size_t i = 0; i < growing->cursors.len; i++)
@@ -269,7 +251,7 @@ static int grow_up(struct growing *growing)
 					    &growing->cursors.data[i].weights);
 			break;
 		}
-		r = grow_level(growing, &steps);
+		r = grow_level(growing);
 		if (r == 0)
 			r = regroup(growing, first);
 		if (r < 0)

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "profile-internal.h"
 
+enum {
+	/* Real stacks come to two or three for each of their frames. */
+	PATHS_MAX = 1 << 22,
+	PATHS_OF_STACK = 8,
+};
+
 static bool path_equal(const void *table, uint32_t id, const void *key)
 {
 	const struct pm_path *have = &((const struct pm_paths *)table)->paths.data[id];
@@ -30,10 +36,22 @@ static int intern(struct pm_paths *paths, struct pm_index *index,
 	return 0;
 }
 
-int pm_paths_init(struct pm_paths *ret, const struct pm_profile *profile)
+static int check_len(const struct pm_paths *paths, size_t most, struct pm_error *err)
+{
+	if (paths->paths.len <= most)
+		return 0;
+	pm_error_set(err, -E2BIG,
+		     "its stacks have too many inlined calls: over %zu in all", most);
+	pm_error_fix(err, "--no-inlines");
+	return -E2BIG;
+}
+
+int pm_paths_init(struct pm_paths *ret, const struct pm_profile *profile,
+		  struct pm_error *err)
 {
 	PM_CLEANUP(pm_paths_release) struct pm_paths paths = { 0 };
 	PM_CLEANUP(pm_index_release) struct pm_index index = { 0 };
+	size_t most = PATHS_MAX + PATHS_OF_STACK * profile->stacks.len;
 
 	paths.of_stack = calloc(profile->stacks.len + 1, sizeof(*paths.of_stack));
 	if (!paths.of_stack)
@@ -55,6 +73,8 @@ int pm_paths_init(struct pm_paths *ret, const struct pm_profile *profile)
 				return r;
 		}
 		paths.of_stack[i] = at;
+		if (check_len(&paths, most, err) < 0)
+			return -E2BIG;
 	}
 	*ret = paths;
 	paths = (struct pm_paths){ 0 };

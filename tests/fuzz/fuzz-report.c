@@ -181,11 +181,11 @@ static void check_svg(const char *text, size_t len)
 
 static void check_flame(const struct pm_view *view, bool inverted)
 {
-	struct pm_flame_options options = { .inverted = inverted, .fold = inverted };
+	struct pm_flame_options options = { .inverted = inverted };
 	struct pm_merged merged;
 	struct pm_flame flame;
 
-	if (pm_merged_init(&merged, view->profile, view->profile) < 0)
+	if (pm_merged_init(&merged, view->profile, view->profile, NULL) < 0)
 		return;
 	if (pm_flame_init(&flame, &merged, view, view, &options) == 0) {
 		struct pm_weight self = { 0 };
@@ -261,6 +261,18 @@ static void check_samples(const struct pm_profile *profile,
 		abort();
 }
 
+/* A function's lines in each form that there is. */
+static void annotate(const struct pm_report *asked)
+{
+	struct pm_report report = *asked;
+
+	report.show = PM_SHOW_ANNOTATE;
+	report.annotate = (enum pm_annotate_show)(asked->width ? PM_ANNOTATE_SOURCE
+							       : PM_ANNOTATE_BOTH);
+	for (unsigned format = 0; format < 3; format++)
+		write_report(&report, format, false);
+}
+
 /* Tables by several keys must add up, too. */
 static void check_keys(const struct pm_view *view, const struct pm_keys *keys)
 {
@@ -330,6 +342,7 @@ static void report_all(const struct pm_profile *profile, uint8_t choice, bool mo
 	memcpy(keys.key + 1, report.more_keys, sizeof(report.more_keys));
 	for (unsigned format = 0; format < 4; format++)
 		write_report(&report, format, choice & 1);
+	annotate(&report);
 	/* A few bytes can describe many samples that are all deep. */
 	if (profile->samples.len * profile->stacks.len < 1 << 16)
 		export_all(&report);

@@ -741,7 +741,7 @@ static void test_depth(void **state)
 	assert_int_equal(sum_of_tree(tree), DEPTH);
 	assert_int_equal(tree->nodes.len, DEPTH + 1);
 	pm_tree_free(tree);
-	assert_int_equal(pm_paths_init(&paths, profile), 0);
+	assert_int_equal(pm_paths_init(&paths, profile, NULL), 0);
 	assert_int_equal(paths.paths.len, DEPTH);
 	pm_paths_release(&paths);
 	pm_view_free(view);
