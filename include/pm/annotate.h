@@ -45,7 +45,11 @@ enum {
 /* A file in lines. The text is foreign and not made printable. */
 struct pm_source {
 	char *path; /* of the file that was read */
+	char *real_path; /* the same without symbolic links */
 	bool newer; /* it was changed after the recording began */
+	/* This runs as root, and the file is neither root's nor may everybody read it, by its
+	 * mode and those of the folders above: what is passed on should not have it. */
+	bool is_private;
 	char *text;
 	size_t text_len;
 	PM_VEC(uint32_t) starts; /* of each line in `text`; line 1 is starts.data[0] */
@@ -90,6 +94,7 @@ struct pm_annotate_inlined {
 
 struct pm_annotate_file {
 	const char *path; /* as recorded; lives as long as the profile */
+	uint32_t first, lines; /* in pm_annotate_lines.lines: those of this file */
 	struct pm_weight self; /* of its lines, `inlined` included */
 	struct pm_weight total_max; /* the heaviest `total` of its lines */
 };

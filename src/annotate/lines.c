@@ -314,6 +314,12 @@ static int give_line(const struct collector *c, struct pm_annotate_lines *lines,
 			return -ENOMEM;
 		line.inlineds++;
 	}
+	if (row->file) {
+		struct pm_annotate_file *file = &lines->files.data[row->rank];
+
+		if (file->lines++ == 0)
+			file->first = (uint32_t)lines->lines.len;
+	}
 	return pm_vec_push(&lines->lines, line);
 }
 
@@ -392,9 +398,10 @@ int pm_annotate_regions_init(struct pm_annotate_regions *ret,
 			     const struct pm_annotate_lines *lines, uint32_t file,
 			     double limit, uint32_t context)
 {
+	const struct pm_annotate_file *its = &lines->files.data[file];
 	struct pm_annotate_regions made = { 0 };
 
-	for (size_t i = 0; i < lines->lines.len; i++) {
+	for (uint32_t i = its->first; i < its->first + its->lines; i++) {
 		const struct pm_annotate_line *line = &lines->lines.data[i];
 		struct pm_annotate_region *last =
 			made.regions.len > 0 ? &made.regions.data[made.regions.len - 1]
@@ -405,8 +412,7 @@ int pm_annotate_regions_init(struct pm_annotate_regions *ret,
 								  : UINT32_MAX,
 		};
 
-		if (line->file != file || line->line == 0 ||
-		    !is_worth(lines, line, limit))
+		if (!is_worth(lines, line, limit))
 			continue;
 		if (last && (region.first <= last->last ||
 			     region.first - last->last - 1 <= GAP_LINES)) {

@@ -7,9 +7,11 @@
 
 #include "pm/proc.h"
 
+#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 int64_t pm_annotate_recorded_at(const struct pm_profile *profile)
 {
@@ -176,6 +178,48 @@ static int explain(int code, const char *path, struct pm_error *err)
 	return code;
 }
 
+/* ---- whose it is ----------------------------------------------------------------------- */
+
+static int read_real_path(int fd, char **ret)
+{
+	char link[64], real[PATH_MAX];
+	ssize_t len;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	len = readlink(link, real, sizeof(real));
+	if (len < 0)
+		return -errno;
+	if (len == 0 || len == sizeof(real))
+		return -ENAMETOOLONG;
+	*ret = strndup(real, (size_t)len);
+	return *ret ? 0 : -ENOMEM;
+}
+
+/* Whether everybody may come to the file @path, which has no symbolic links. */
+static bool folders_are_open(const char *path)
+{
+	PM_AUTO_FREE char *folder = strdup(path);
+	char *slash;
+
+	while (folder && (slash = strrchr(folder, '/'))) {
+		struct stat st;
+
+		slash[slash == folder] = '\0';
+		if (stat(folder, &st) < 0 || !(st.st_mode & S_IXOTH))
+			return false;
+		if (slash == folder)
+			return true;
+	}
+	return false;
+}
+
+/* Root may read all; others only what somebody has let them read. */
+static bool is_private(const struct stat *st, const char *real_path)
+{
+	return geteuid() == 0 && st->st_uid != 0 &&
+	       !((st->st_mode & S_IROTH) && folders_are_open(real_path));
+}
+
 int pm_source_read(struct pm_source *ret, const char *path,
 		   const struct pm_annotate_search *search, struct pm_error *err)
 {
@@ -194,7 +238,11 @@ int pm_source_read(struct pm_source *ret, const char *path,
 		return explain(-errno, source.path, err);
 	source.newer = search && search->recorded_at > 0 &&
 		       st.st_mtim.tv_sec > search->recorded_at;
-	r = st.st_size > PM_SOURCE_BYTES_MAX ? -EFBIG : read_text(fd, &source);
+	r = read_real_path(fd, &source.real_path);
+	if (r == 0)
+		source.is_private = is_private(&st, source.real_path);
+	if (r == 0)
+		r = st.st_size > PM_SOURCE_BYTES_MAX ? -EFBIG : read_text(fd, &source);
 	if (r == 0)
 		r = split_lines(&source);
 	if (r < 0)
@@ -207,6 +255,7 @@ int pm_source_read(struct pm_source *ret, const char *path,
 void pm_source_release(struct pm_source *source)
 {
 	free(source->path);
+	free(source->real_path);
 	free(source->text);
 	pm_vec_release(&source->starts);
 	*source = (struct pm_source){ 0 };

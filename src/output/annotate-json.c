@@ -99,42 +99,39 @@ static void put_line(struct json *json, const struct pm_annotate_line *line)
 	pm_flush_some(json->out, json->to);
 }
 
-/* The lines of a file, or those of none. */
-static void put_lines(struct json *json, uint32_t file)
+static void put_lines(struct json *json, size_t first, size_t end)
 {
-	const struct pm_annotate_lines *lines = &json->a->lines;
-	bool first = true;
-
 	pm_str_puts(json->out, "[");
-	for (size_t i = 0; i < lines->lines.len; i++) {
-		if (lines->lines.data[i].file != file)
-			continue;
-		pm_str_puts(json->out, first ? "\n" : ",\n");
-		first = false;
-		put_line(json, &lines->lines.data[i]);
+	for (size_t i = first; i < end; i++) {
+		pm_str_puts(json->out, i == first ? "\n" : ",\n");
+		put_line(json, &json->a->lines.lines.data[i]);
 	}
 	pm_str_puts(json->out, "]");
 }
 
 static void put_files(struct json *json)
 {
-	pm_str_puts(json->out, ",\n\"files\":[");
-	for (uint32_t i = 0; i < json->a->lines.files.len; i++) {
-		const struct pm_annotation_source *source = &json->a->sources[i];
+	const struct pm_annotate_lines *lines = &json->a->lines;
+	size_t known = 0; /* what has no file comes last */
 
-		put_text(json, i == 0 ? "\n{\"path\":" : ",\n{\"path\":",
-			 json->a->lines.files.data[i].path);
+	pm_str_puts(json->out, ",\n\"files\":[");
+	for (uint32_t i = 0; i < lines->files.len; i++) {
+		const struct pm_annotation_source *source = &json->a->sources[i];
+		const struct pm_annotate_file *file = &lines->files.data[i];
+
+		put_text(json, i == 0 ? "\n{\"path\":" : ",\n{\"path\":", file->path);
 		put_text(json,
 			 ",\"read\":", source->readable ? source->source.path : NULL);
 		put_bool(json, ",\"newer\":", source->readable && source->source.newer);
 		put_why(json, ",\"why_not\":", &source->why);
 		pm_str_puts(json->out, ",\"lines\":");
-		put_lines(json, i);
+		put_lines(json, file->first, file->first + file->lines);
+		known += file->lines;
 		pm_str_puts(json->out, "}");
 	}
 	pm_str_puts(json->out, "]");
 	pm_str_puts(json->out, ",\n\"no_line\":");
-	put_lines(json, PM_PROFILE_NONE);
+	put_lines(json, known, lines->lines.len);
 }
 
 /* ---- instructions ------------------------------------------------------------------------- */

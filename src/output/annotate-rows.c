@@ -118,14 +118,12 @@ static int push_file(struct builder *b, uint32_t file)
 	const struct pm_annotation *a = b->a;
 	PM_CLEANUP(pm_annotate_regions_release)
 	struct pm_annotate_regions regions = { 0 };
-	size_t at = 0;
+	size_t at = a->lines.files.data[file].first;
 	int r = pm_annotate_regions_init(&regions, &a->lines, file, b->limit,
 					 CONTEXT_LINES);
 
 	if (r < 0 || regions.regions.len == 0)
 		return r;
-	while (at < a->lines.lines.len && a->lines.lines.data[at].file != file)
-		at++;
 	r = push(b, (struct pm_annotation_row){ .kind = PM_ROW_FILE, .id = file });
 	for (size_t i = 0; r == 0 && i < regions.regions.len; i++) {
 		const struct pm_annotate_region *region = &regions.regions.data[i];

@@ -62,26 +62,46 @@ static int compare_places(const void *a, const void *b)
 	return (x->insn > y->insn) - (x->insn < y->insn);
 }
 
-static uint32_t find_file(const struct pm_annotation *a, const char *path)
+struct named_file {
+	const char *path;
+	uint32_t file;
+};
+
+static int compare_files(const void *a, const void *b)
 {
-	for (size_t i = 0; path && i < a->lines.files.len; i++)
-		if (strcmp(a->lines.files.data[i].path, path) == 0)
-			return (uint32_t)i;
-	return PM_PROFILE_NONE;
+	const struct named_file *x = a, *y = b;
+
+	return strcmp(x->path, y->path);
+}
+
+static uint32_t find_file(const struct named_file *files, size_t len, const char *path)
+{
+	const struct named_file key = { .path = path };
+	const struct named_file *found =
+		path ? bsearch(&key, files, len, sizeof(key), compare_files) : NULL;
+
+	return found ? found->file : PM_PROFILE_NONE;
 }
 
 static int sort_places(struct pm_annotation *a)
 {
 	const char *path = NULL; /* of the instruction before: mostly the same */
 	uint32_t file = PM_PROFILE_NONE;
+	size_t len = a->lines.files.len;
+	PM_AUTO_FREE struct named_file *files = calloc(len + 1, sizeof(*files));
 
+	if (!files)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < len; i++)
+		files[i] = (struct named_file){ a->lines.files.data[i].path, i };
+	qsort(files, len, sizeof(*files), compare_files);
 	for (uint32_t i = 0; i < a->code.insns.len; i++) {
 		const struct pm_annotate_insn *insn = &a->code.insns.data[i];
 
 		if (insn->foreign)
 			continue;
 		if (insn->file != path)
-			file = find_file(a, insn->file);
+			file = find_file(files, len, insn->file);
 		path = insn->file;
 		if (pm_vec_push(&a->places,
 				(struct pm_annotation_place){

@@ -483,16 +483,6 @@ static void put_samples(struct data *data)
 
 /* ---- sources ----------------------------------------------------------------------------- */
 
-static void put_source_line(struct data *data, const char *before, const char *line,
-			    size_t len)
-{
-	char text[PM_SOURCE_LINE_BYTES_MAX + 1];
-
-	memcpy(text, line, len);
-	text[len] = '\0';
-	put_text(data, before, text);
-}
-
 static void put_source(struct data *data, const struct pm_page_source *source)
 {
 	uint32_t function = data->page->merged.map[0].functions[source->function];
@@ -501,14 +491,9 @@ static void put_source(struct data *data, const struct pm_page_source *source)
 	put_text(data, ",\"file\":", source->path);
 	put_number(data, ",\"first\":", source->first);
 	put(data, ",\"lines\":[");
-	for (uint32_t i = source->first; i <= source->last; i++) {
-		size_t len = 0;
-		const char *line = pm_source_line(&source->source, i, &len, NULL);
-
-		put_source_line(data, i == source->first ? "" : ",\n", line ? line : "",
-				line ? len : 0);
-	}
-	put_text(data, "],\"note\":", source->source.newer ? "changed since" : NULL);
+	for (uint32_t i = 0; i <= source->last - source->first; i++)
+		put_text(data, i == 0 ? "" : ",\n", source->lines[i]);
+	put_text(data, "],\"note\":", source->newer ? "changed since" : NULL);
 	put(data, ",\"weights\":[");
 	for (size_t i = 0; i < source->weights.len; i++) {
 		const struct pm_page_line *weight = &source->weights.data[i];

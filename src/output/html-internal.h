@@ -40,9 +40,10 @@ struct pm_page_line {
 struct pm_page_source {
 	uint32_t function; /* of the profile */
 	bool asked;
-	const char *path; /* as recorded; NULL: could not be read */
-	struct pm_source source;
+	const char *path; /* as recorded; NULL: not on the page */
+	bool newer;
 	uint32_t first, last;
+	char **lines; /* one for each, NUL-terminated */
 	PM_VEC(struct pm_page_line) weights;
 };
 
@@ -56,6 +57,7 @@ struct pm_page {
 	struct pm_notes notes[2];
 	struct pm_page_ids paths, functions, threads;
 	PM_VEC(struct pm_page_source) sources;
+	size_t sources_private; /* left out, see struct pm_source */
 	struct pm_str top; /* HTML: the heaviest functions of each event */
 };
 
@@ -67,7 +69,7 @@ void pm_page_release(struct pm_page *page);
 uint32_t pm_base_event(const struct pm_report *report, uint32_t event);
 
 /* Adds the hottest functions of an event; reads the sources of all that were added. 0 or
- * -ENOMEM; what cannot be read is left out. */
+ * -ENOMEM; what cannot be read is left out, and what may not be shown, with a note. */
 int pm_page_choose_sources(struct pm_page *page, struct pm_section *section);
 int pm_page_read_sources(struct pm_page *page);
 void pm_page_sources_release(struct pm_page *page);

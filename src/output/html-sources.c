@@ -15,8 +15,13 @@ enum {
 void pm_page_sources_release(struct pm_page *page)
 {
 	for (size_t i = 0; i < page->sources.len; i++) {
-		pm_source_release(&page->sources.data[i].source);
-		pm_vec_release(&page->sources.data[i].weights);
+		struct pm_page_source *source = &page->sources.data[i];
+
+		for (uint32_t k = 0; source->lines && k <= source->last - source->first;
+		     k++)
+			free(source->lines[k]);
+		free(source->lines);
+		pm_vec_release(&source->weights);
 	}
 	pm_vec_release(&page->sources);
 }
@@ -52,7 +57,8 @@ int pm_page_choose_sources(struct pm_page *page, struct pm_section *section)
 
 /*
  * A recording names files as it likes, and a page is for sharing: only what is called as
- * sources are gets into it.
+ * sources are gets into it, under the name that was recorded and under the file's own, which
+ * a symbolic link hides.
  */
 static bool is_source(const char *path)
 {
@@ -70,23 +76,40 @@ static bool is_source(const char *path)
 	return false;
 }
 
-/* The file and the lines are those of the first event that has the function. */
-static void choose_lines(struct pm_page_source *source, const struct pm_report *report,
-			 const struct pm_annotate_lines *lines)
+/* Of a file of megabytes only the lines are kept. */
+static int keep_lines(struct pm_page_source *ret, const struct pm_source *from)
 {
-	uint32_t hottest = 0, first = UINT32_MAX, last = 0, end;
-	struct pm_annotate_search search = report->search;
+	uint32_t count = ret->last - ret->first + 1;
+
+	ret->lines = calloc(count, sizeof(*ret->lines));
+	if (!ret->lines)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < count; i++) {
+		size_t len = 0;
+		bool cut = false;
+		const char *text = pm_source_line(from, ret->first + i, &len, &cut);
+
+		if (asprintf(&ret->lines[i], "%.*s%s", (int)len, text ? text : "",
+			     cut ? " …" : "") < 0) {
+			ret->lines[i] = NULL;
+			return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
+/* The lines of the heaviest file that samples are on, or those around the hottest of them.
+ * False: the file, which has @end lines, is another version. */
+static bool choose_lines(struct pm_page_source *ret,
+			 const struct pm_annotate_lines *lines, uint32_t end)
+{
+	const struct pm_annotate_file *file = &lines->files.data[0];
+	uint32_t hottest = 0, first = UINT32_MAX, last = 0;
 	struct pm_weight most = { 0 };
 
-	search.recorded_at = pm_annotate_recorded_at(report->profile);
-	if (!is_source(lines->files.data[0].path) ||
-	    pm_source_read(&source->source, lines->files.data[0].path, &search, NULL) < 0)
-		return;
-	for (size_t i = 0; i < lines->lines.len; i++) {
+	for (uint32_t i = file->first; i < file->first + file->lines; i++) {
 		const struct pm_annotate_line *line = &lines->lines.data[i];
 
-		if (line->file != 0 || line->line == 0)
-			continue;
 		first = line->line < first ? line->line : first;
 		last = line->line > last ? line->line : last;
 		if (hottest == 0 || line->total.period > most.period) {
@@ -94,19 +117,45 @@ static void choose_lines(struct pm_page_source *source, const struct pm_report *
 			most = line->total;
 		}
 	}
-	end = (uint32_t)source->source.starts.len;
-	if (hottest == 0 || hottest > end) { /* another version of the file */
-		pm_source_release(&source->source);
-		source->source = (struct pm_source){ 0 };
-		return;
-	}
+	if (hottest == 0 || hottest > end)
+		return false;
 	if (last - first >= LINES_MAX) {
 		first = hottest > LINES_MAX / 2 ? hottest - LINES_MAX / 2 : 1;
 		last = first + LINES_MAX - 1;
 	}
-	source->path = lines->files.data[0].path;
-	source->first = first > CONTEXT ? first - CONTEXT : 1;
-	source->last = last + CONTEXT < end ? last + CONTEXT : end;
+	ret->first = first > CONTEXT ? first - CONTEXT : 1;
+	ret->last = last + CONTEXT < end ? last + CONTEXT : end;
+	return true;
+}
+
+/* The file and the lines are those of the first event that has the function. */
+static int read_source(struct pm_page *page, struct pm_page_source *ret,
+		       const struct pm_annotate_lines *lines)
+{
+	PM_CLEANUP(pm_source_release) struct pm_source source = { 0 };
+	struct pm_annotate_search search = page->report->search;
+	const char *path = lines->files.data[0].path;
+	int r;
+
+	search.recorded_at = pm_annotate_recorded_at(page->report->profile);
+	if (!is_source(path))
+		return 0;
+	r = pm_source_read(&source, path, &search, NULL);
+	if (r < 0)
+		return r == -ENOMEM ? r : 0;
+	if (!is_source(source.real_path))
+		return 0;
+	if (source.is_private) {
+		page->sources_private++;
+		return 0;
+	}
+	if (!choose_lines(ret, lines, (uint32_t)source.starts.len))
+		return 0;
+	r = keep_lines(ret, &source);
+	if (r == 0)
+		ret->path = path;
+	ret->newer = source.newer;
+	return r;
 }
 
 static int add_weights(struct pm_page_source *source, uint32_t event,
@@ -154,7 +203,8 @@ static int weigh_event(struct pm_page *page, uint32_t event)
 
 		if (!source->asked && lines[i].files.len > 0) {
 			source->asked = true;
-			choose_lines(source, page->report, &lines[i]);
+			if (r == 0)
+				r = read_source(page, source, &lines[i]);
 		}
 		if (r == 0 && source->path)
 			r = add_weights(source, event, &lines[i]);
@@ -170,5 +220,11 @@ int pm_page_read_sources(struct pm_page *page)
 	for (uint32_t i = 0; r == 0 && page->sources.len > 0 && i < page->events.len; i++)
 		if (page->events.data[i].total.samples > 0)
 			r = weigh_event(page, i);
+	if (page->sources_private > 0)
+		pm_notes_add(
+			&page->notes[0], PM_NOTE_WARN,
+			"the sources of %zu hot functions are left out: only root or "
+			"their owner may read them, and the page was made as root",
+			page->sources_private);
 	return r;
 }

@@ -8,10 +8,13 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/time.h>
+#include <unistd.h>
 
 #include "pm/annotate.h"
+#include "pm/proc.h"
 
 /* ---- a recording --------------------------------------------------------------------------- */
 
@@ -60,6 +63,20 @@ static void put_samples(struct pm_str *file, unsigned count, unsigned stack)
 			      stack);
 }
 
+static struct pm_profile *load_file(struct pm_str *file)
+{
+	struct pm_file_reader *reader;
+	struct pm_profile *profile = NULL;
+	struct pm_error err = { 0 };
+
+	if (pm_file_reader_open_memory(&reader, file->data, file->len, &err) < 0 ||
+	    pm_profile_load(&profile, reader, NULL, &err) < 0)
+		fail_msg("%s:%lld: %s", err.source, (long long)err.offset, err.text);
+	pm_file_reader_free(reader);
+	pm_str_release(file);
+	return profile;
+}
+
 #define F(name, line) "{\"name\":\"" name "\",\"file\":\"/s/a.c\",\"line\":" #line "}"
 #define H(name, line) "{\"name\":\"" name "\",\"file\":\"/s/a.h\",\"line\":" #line "}"
 
@@ -71,9 +88,6 @@ static void put_samples(struct pm_str *file, unsigned count, unsigned stack)
 static struct pm_profile *load(void)
 {
 	struct pm_str file = { 0 };
-	struct pm_file_reader *reader;
-	struct pm_profile *profile = NULL;
-	struct pm_error err = { 0 };
 
 	pm_str_puts(&file, header);
 	put_frame(&file, 0, 0, F("main", 9));
@@ -96,12 +110,7 @@ static struct pm_profile *load(void)
 	put_samples(&file, 4, 6);
 	put_samples(&file, 1, 7);
 	put_samples(&file, 5, 8);
-	if (pm_file_reader_open_memory(&reader, file.data, file.len, &err) < 0 ||
-	    pm_profile_load(&profile, reader, NULL, &err) < 0)
-		fail_msg("%s:%lld: %s", err.source, (long long)err.offset, err.text);
-	pm_file_reader_free(reader);
-	pm_str_release(&file);
-	return profile;
+	return load_file(&file);
 }
 
 static struct pm_view *view_of(const struct pm_profile *profile)
@@ -212,10 +221,12 @@ static void finds_regions(void **state)
 		{ .file = 1, .line = 2, .self = { 9, 9 } },
 		{ .file = 1, .line = UINT32_MAX - 1, .self = { 9, 9 } },
 	};
+	struct pm_annotate_file files[] = { { .lines = 4 }, { .first = 4, .lines = 2 } };
 	struct pm_annotate_lines lines = {
 		.self = { 118, 118 },
 		.total = { 1000, 1000 },
 		.lines = { rows, PM_ARRAY_LEN(rows), 0 },
+		.files = { files, PM_ARRAY_LEN(files), 0 },
 	};
 	struct pm_annotate_regions r;
 
@@ -346,6 +357,43 @@ static void refuses_what_is_no_source(void **state)
 			 -EFBIG);
 }
 
+static bool is_private(const char *path)
+{
+	struct pm_source source;
+	bool result;
+
+	assert_int_equal(pm_source_read(&source, path, NULL, NULL), 0);
+	assert_string_equal(source.real_path, in_folder("secret.c"));
+	result = source.is_private;
+	pm_source_release(&source);
+	return result;
+}
+
+static void tells_what_root_should_keep_back(void **state)
+{
+	char path[300];
+
+	write_file("secret.c", "x\n", 2);
+	snprintf(path, sizeof(path), "%s", in_folder("secret.c"));
+	assert_int_equal(symlink(path, in_folder("link.c")), 0);
+	assert_int_equal(chmod(path, 0600), 0);
+	assert_false(is_private(path)); /* it is our own */
+	assert_false(is_private(in_folder("link.c")));
+	if (geteuid() != 0) {
+		print_message("only root can give files away\n");
+		skip();
+	}
+	assert_int_equal(chown(path, 4711, 4711), 0);
+	assert_true(is_private(path));
+	assert_true(is_private(in_folder("link.c")));
+	/* Everybody could, but for its folder. */
+	assert_int_equal(chmod(path, 0644), 0);
+	assert_int_equal(chmod(folder, 0700), 0);
+	assert_true(is_private(path));
+	assert_int_equal(chmod(folder, 0755), 0);
+	assert_false(is_private(path));
+}
+
 static void cuts_long_lines(void **state)
 {
 	size_t len = 3 * PM_SOURCE_LINE_BYTES_MAX;
@@ -413,7 +461,8 @@ static int make_folder(void **state)
 static int remove_folder(void **state)
 {
 	static const char *const names[] = { "a.c",    "empty.c", "nul.c",   "fifo.c",
-					     "huge.c", "long.c",  "src/b.c", "src" };
+					     "huge.c", "long.c",  "src/b.c", "src",
+					     "link.c", "secret.c" };
 
 	for (size_t i = 0; i < PM_ARRAY_LEN(names); i++)
 		remove(in_folder(names[i]));
@@ -522,6 +571,112 @@ static void says_why_there_is_no_code(void **state)
 	pm_profile_free(profile);
 }
 
+/* A recording of one function at every 64th address of [0, @end) of module 3, which is @module. */
+static struct pm_profile *load_module(const char *module, unsigned end)
+{
+	struct pm_str file = { 0 };
+
+	pm_str_puts(&file, header);
+	pm_str_puts(&file, module);
+	for (unsigned i = 0; i < end / 64; i++) {
+		pm_str_printf(&file,
+			      "{\"type\":\"frame\",\"id\":%u,\"module\":3,\"address\":"
+			      "\"0x%x\",\"how\":\"cfi\"}\n"
+			      "{\"type\":\"symbol\",\"frame\":%u,\"functions\":["
+			      "{\"name\":\"f\"}]}\n",
+			      i, 64 * i, i);
+		put_stack(&file, i, -1, i);
+		put_samples(&file, 1, i);
+	}
+	return load_file(&file);
+}
+
+static int annotate_module(struct pm_annotate_code *code, const char *module,
+			   unsigned end, struct pm_error *err)
+{
+	struct pm_profile *profile = load_module(module, end);
+	struct pm_view *view = view_of(profile);
+	int r = pm_annotate_code_init(code, view, choose(view, "f"), NULL, err);
+
+	pm_view_free(view);
+	pm_profile_free(profile);
+	return r;
+}
+
+static void refuses_code_made_while_running(void **state)
+{
+	static const char *const modules[] = {
+		"{\"type\":\"module\",\"id\":3,\"path\":\"/tmp/perf-1.map\",\"build_id\":null,"
+		"\"kind\":\"jit\"}\n",
+		"{\"type\":\"module\",\"id\":3,\"path\":\"//anon\",\"build_id\":null,"
+		"\"kind\":\"anon\"}\n",
+	};
+
+	for (size_t i = 0; i < PM_ARRAY_LEN(modules); i++) {
+		struct pm_annotate_code code;
+		struct pm_error err = { 0 };
+
+		assert_int_equal(annotate_module(&code, modules[i], 640, &err), -ENOTSUP);
+		assert_non_null(strstr(err.text, "made while running"));
+	}
+}
+
+/* How long the vDSO of this process is and its build-id in hex; 0: it has none. */
+static unsigned find_vdso(char *hex, size_t size)
+{
+	PM_AUTO_FCLOSE FILE *maps = fopen("/proc/self/maps", "re");
+	uint8_t id[PM_MODULE_BUILD_ID_MAX], len = 0;
+	unsigned long start, end;
+	char line[512];
+
+	while (maps && fgets(line, sizeof(line), maps)) {
+		PM_AUTO_CLOSE int fd = -1;
+
+		if (!strstr(line, "[vdso]") || sscanf(line, "%lx-%lx", &start, &end) != 2)
+			continue;
+		fd = memfd_create("vdso", MFD_CLOEXEC);
+		if (write(fd, (const void *)start, end - start) !=
+			    (ssize_t)(end - start) ||
+		    pm_elf_build_id(fd, id, &len) < 0)
+			return 0;
+		for (size_t i = 0; i < len && 2 * i + 3 <= size; i++)
+			snprintf(hex + 2 * i, 3, "%02x", id[i]);
+		return (unsigned)(end - start);
+	}
+	return 0;
+}
+
+#define VDSO \
+	"{\"type\":\"module\",\"id\":3,\"path\":\"[vdso]\",\"kind\":\"vdso\",\"build_id\":"
+
+static void takes_the_vdso_of_this_process(void **state)
+{
+	char hex[2 * PM_MODULE_BUILD_ID_MAX + 1] = "", module[256];
+	unsigned end = find_vdso(hex, sizeof(hex));
+	struct pm_annotate_code code;
+	struct pm_error err = { 0 };
+
+	if (end == 0) {
+		print_message("there is no vDSO with a build-id here\n");
+		skip();
+	}
+	snprintf(module, sizeof(module), VDSO "\"%s\"}\n", hex);
+	if (annotate_module(&code, module, end, &err) < 0)
+		fail_msg("%s: %s", err.source, err.text);
+	assert_string_equal(code.path, "[vdso]");
+	assert_false(code.unverified);
+	assert_true(code.parts.len > 0 && code.insns.len > 0);
+	assert_true(code.shown.samples > 0);
+	assert_int_equal(code.shown.samples + code.elsewhere.samples, end / 64);
+	pm_annotate_code_release(&code);
+	assert_int_equal(
+		annotate_module(&code, VDSO "\"0123456789abcdef\"}\n", end, &err),
+		-ESTALE);
+	assert_string_equal(err.source, "[vdso]");
+	assert_int_equal(annotate_module(&code, VDSO "null}\n", end, &err), -ESTALE);
+	assert_non_null(strstr(err.text, "no build-id of the vDSO"));
+}
+
 static void knows_when_it_was_recorded(void **state)
 {
 	struct pm_profile profile = { .info.created = "2024-05-06T07:08:09Z" };
@@ -542,12 +697,15 @@ int main(void)
 		cmocka_unit_test(chooses_functions),
 		cmocka_unit_test(reads_sources),
 		cmocka_unit_test(refuses_what_is_no_source),
+		cmocka_unit_test(tells_what_root_should_keep_back),
 		cmocka_unit_test(cuts_long_lines),
 		cmocka_unit_test(finds_moved_sources),
 		cmocka_unit_test(takes_x86_apart),
 		cmocka_unit_test(takes_aarch64_apart),
 		cmocka_unit_test(knows_no_other_machine),
 		cmocka_unit_test(says_why_there_is_no_code),
+		cmocka_unit_test(refuses_code_made_while_running),
+		cmocka_unit_test(takes_the_vdso_of_this_process),
 		cmocka_unit_test(knows_when_it_was_recorded),
 	};
 

@@ -23,7 +23,7 @@
 			section.append(
 				ui.el("p", {
 					class: "empty",
-					text: "No source is in this page: none of the hot functions' files could be read when it was made.",
+					text: "No source is in this page: none of the hot functions' files could be read, or may be passed on, when it was made.",
 				})
 			);
 			return;
