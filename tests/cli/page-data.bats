@@ -54,7 +54,7 @@ setup() {
 
 @test "the page's data agrees with the report to the sample" {
 	command -v node >/dev/null || skip "node is not installed"
-	node "$SOURCE_DIR/tests/page/data.test.mjs" "$PMREPORT" "$SOURCE_DIR/src/output/page/data.js" \
+	node "$SOURCE_DIR/tests/page/data.test.mjs" "$PMREPORT" "$SOURCE_DIR/src/output/page" \
 		"$A" "$B" >out || { cat out >&2; return 1; }
 	run ! grep '^not ok' out
 	grep -qE '^1\.\.[0-9]+$' out
@@ -144,6 +144,27 @@ for name in 'flame.svg', 'up.svg':
     assert not any('\u202e' in title or '\u2028' in title for title in titles)
     assert not any(key.startswith('on') for element in root.iter() for key in element.keys())
 PYTHON
+}
+
+@test "only what is a source, and may be passed on, gets into the page" {
+	local data=$SOURCE_DIR/tests/page/data-work.cc
+	sed "s|\"[^\"]*/data-work.cc\"|\"$PWD/hot.cc\"|g" "$A" >moved.json
+	awk '{ print $0 " // only-in-this-file" }' "$data" >hot.cc
+	"$PMREPORT" --html page.html moved.json
+	grep -q 'only-in-this-file' page.html
+	# A name proves nothing: the file behind it has another one.
+	mv hot.cc secret
+	ln -s secret hot.cc
+	"$PMREPORT" --html page.html moved.json
+	run ! grep 'only-in-this-file' page.html
+	[ "$(id -u)" = 0 ] || skip "what root keeps back needs root"
+	rm hot.cc
+	mv secret hot.cc
+	chown 4711 hot.cc
+	chmod 600 hot.cc
+	"$PMREPORT" --html page.html moved.json
+	run ! grep 'only-in-this-file' page.html
+	grep -q 'hot functions are left out: only root or their owner' page.html
 }
 
 @test "the boxes of a flame graph are as wide as pmreport says" {

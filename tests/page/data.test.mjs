@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: MIT
 // The page's data against what pmreport says of the same recording:
-// data.test.mjs PMREPORT DATA.JS RECORDING [BASE]
+// data.test.mjs PMREPORT FOLDER-OF-THE-PAGE RECORDING [BASE]
 // Prints a line of TAP for each comparison, in which nothing is rounded.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 
-const [pmreport, script, recording, base] = process.argv.slice(2);
-const pm = createRequire(import.meta.url)(script);
+const [pmreport, folder, recording, base] = process.argv.slice(2);
+const require = createRequire(import.meta.url);
+const pm = require(folder + '/data.js');
+
+require(folder + '/graph.js'); // adds to it
+
 const run = (...args) => execFileSync(pmreport, args, { maxBuffer: 1 << 30, encoding: 'utf8' });
 const ask = (...args) => JSON.parse(run('--json', ...args, recording));
 const page = (...args) => {
@@ -251,7 +256,10 @@ test('sources of hot functions', () => {
 
 	assert.ok(source.file.endsWith('data-work.cc'));
 	assert.equal(source.note, null);
-	assert.ok(source.lines.some((line) => line.includes('long recurse(int n)')));
+	// Every line as it stands in the file.
+	assert.ok(source.lines.some((line) => line.includes('recurse(n - 1)')));
+	assert.deepEqual(source.lines, readFileSync(source.file, 'utf8').split('\n')
+		.slice(source.first - 1, source.first - 1 + source.lines.length));
 	assert.ok(add(2) > 0 && add(2) <= table.selfSamples[at] && add(3) <= table.self[at]);
 	for (const [, line, , self, , total] of source.weights) {
 		assert.ok(line >= source.first && line < source.first + source.lines.length);
