@@ -318,7 +318,8 @@ static void draw_line(struct pm_tui *tui, const struct page *page, const char *l
 void draw_row(struct pm_tui *tui, const struct page *page, size_t row, unsigned at)
 {
 	size_t first = tui->frame.cells.len;
-	bool selected = page->kind != PAGE_TEXT && row == page->selected;
+	bool selected =
+		page->kind == PAGE_TEXT ? row + 1 == page->found : row == page->selected;
 
 	if (selected) {
 		/* The bar, all the way: a blank text fills its width. */

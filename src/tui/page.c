@@ -204,6 +204,7 @@ static int make_text(struct pm_tui *tui, struct page *page)
 	int r;
 
 	pm_str_clear(&page->text);
+	page->found = 0;
 	if (page->text_kind == TEXT_HELP)
 		r = tui_help_lines(tui, page);
 	else if (page->text_kind == TEXT_ANNOTATE)

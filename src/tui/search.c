@@ -90,14 +90,23 @@ void row_words(const struct pm_tui *tui, const struct page *page, size_t row,
 	}
 }
 
+/* The line that was found last, as long as it is seen: the last ones cannot become the top. */
+static size_t search_from(const struct pm_tui *tui, const struct page *page)
+{
+	bool seen =
+		page->found > page->top && page->found <= page->top + tui_body_rows(tui);
+
+	return page->kind == PAGE_TEXT && seen ? page->found - 1 : page->selected;
+}
+
 static int search_rows(struct pm_tui *tui, struct page *page, const struct needle *needle,
 		       bool backwards)
 {
 	PM_CLEANUP(pm_str_release) struct pm_str words = { 0 };
-	size_t count = page->rows.len;
+	size_t count = page->rows.len, from = search_from(tui, page);
 
 	for (size_t i = 1; i <= count; i++) {
-		size_t row = (page->selected + (backwards ? count - i : i)) % count;
+		size_t row = (from + (backwards ? count - i : i)) % count;
 		const char *text;
 
 		pm_str_clear(&words);
@@ -108,11 +117,11 @@ static int search_rows(struct pm_tui *tui, struct page *page, const struct needl
 		text = page->kind == PAGE_TABLE ? words.data : page_line(page, row);
 		if (!text || !is_in(needle, text))
 			continue;
-		if (i < count &&
-		    (backwards ? row > page->selected : row < page->selected))
+		if (i < count && (backwards ? row > from : row < from))
 			tui_say(tui, "from the %s again",
 				backwards ? "end" : "beginning");
 		page_select(tui, page, row);
+		page->found = page->kind == PAGE_TEXT ? row + 1 : 0;
 		return 0;
 	}
 	return not_found(tui, needle);

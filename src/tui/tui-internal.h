@@ -46,6 +46,7 @@ struct page {
 	PM_VEC(struct page_row) rows;
 	size_t hidden; /* tables: rows below the limit */
 	size_t selected, top; /* in rows; texts: top only */
+	size_t found; /* texts: the line that was searched for, plus 1; 0: none */
 	uint64_t made; /* the generation it shows */
 };
 

@@ -319,6 +319,28 @@ static void what_cannot_be_shown_is_told(void **state)
 	pm_profile_free(profile);
 }
 
+/* Some lines cannot become the first one of the screen; from them it goes on all the same. */
+static void a_text_is_searched_all_around(void **state)
+{
+	struct pm_profile *profile = chain(3);
+	struct pm_tui *tui = browser(profile, PM_SHOW_TABLE);
+
+	press(tui, "h/PgUp\n");
+	shows(tui, "Up, Down, PgUp");
+	press(tui, "/this list\n");
+	shows(tui, "this list");
+	assert_null(strstr(screen(tui), "What to show"));
+	press(tui, "/list|What to\n");
+	shows(tui, "from the beginning again");
+	shows(tui, "What to show");
+	press(tui, "n");
+	shows(tui, "this list");
+	press(tui, "N");
+	shows(tui, "What to show");
+	pm_tui_free(tui);
+	pm_profile_free(profile);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -328,6 +350,7 @@ int main(void)
 		cmocka_unit_test(any_size_can_be_drawn),
 		cmocka_unit_test(any_keys_can_be_pressed),
 		cmocka_unit_test(what_cannot_be_shown_is_told),
+		cmocka_unit_test(a_text_is_searched_all_around),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
