@@ -421,9 +421,6 @@ static int check_tui(const struct pm_report_options *options, struct pm_error *e
 		return pm_report_usage(err, "--tui writes no file; P in it does");
 	if (options->report.more_keys_len > 0)
 		return pm_report_usage(err, "--tui has tables by one key each");
-	if (options->report.key == PM_KEY_CPU ||
-	    options->report.key == PM_KEY_PARALLELISM)
-		return pm_report_usage(err, "--tui has no tables by cpu or parallelism");
 	if (options->report.show >= PM_SHOW_THREADS)
 		return pm_report_usage(err, "--tui has no --threads, --fields, "
 					    "--percentile and --branches");

@@ -342,7 +342,18 @@ agrees() {
 	shows '^  84\.0% +84\.0%  prog'
 	press Enter
 	shows 'which thread'
-	run -2 "$PMREPORT" --tui --by cpu
+	t kill-server
+	browse --by cpu
+	shows '^ +self\* +total  CPU'
+	"$PMREPORT" --json --by cpu --event cpu-clock |
+		jq -r '.events[0].rows[] | [.self.percent, .total.percent, .cpu] | @tsv' |
+		awk '{ printf "%.1f%% %.1f%% %s\n", $1, $2, $3 }' >wanted
+	grep -qx '100.0% 100.0% 0' wanted
+	rows 2 >rows
+	agrees
+	press Enter
+	shows 'which thread'
+	run -2 "$PMREPORT" --tui --by cpu,module
 }
 
 @test "a resized terminal keeps what is selected" {
