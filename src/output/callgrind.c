@@ -36,6 +36,7 @@ struct callgrind {
 	const char **files; /* by function: where it is said to be */
 	/* Ids of names that were written out; numbers from 1 on, by text. */
 	struct pm_strings names, file_names, objects;
+	struct pm_strings columns; /* names of events, from export.first on */
 	PM_VEC(uint64_t) row; /* by event */
 	struct pm_str out, text;
 	FILE *to;
@@ -52,6 +53,7 @@ static void callgrind_release(struct callgrind *it)
 	pm_strings_release(&it->names);
 	pm_strings_release(&it->file_names);
 	pm_strings_release(&it->objects);
+	pm_strings_release(&it->columns);
 	pm_vec_release(&it->row);
 	pm_str_release(&it->out);
 	pm_str_release(&it->text);
@@ -205,6 +207,25 @@ static void put_event_name(struct pm_str *str, const char *name)
 		pm_str_putc(str, isalnum((unsigned char)*name) ? *name : '_');
 }
 
+/* Different names for all: readers would take two columns of one name for one. */
+static int name_columns(struct callgrind *it)
+{
+	uint32_t id;
+	int r = 0;
+
+	for (uint32_t i = it->export.first; r == 0 && i < it->export.end; i++) {
+		put_event_name(&it->text, pm_export_event(&it->export, i));
+		do {
+			r = it->text.failed ? -ENOMEM
+					    : pm_strings_add(&it->columns, it->text.data,
+							     it->text.len, &id);
+			pm_str_printf(&it->text, "_%u", i);
+		} while (r == 0 && id != i - it->export.first);
+		pm_str_clear(&it->text);
+	}
+	return r;
+}
+
 /* ---- lines ------------------------------------------------------------------------------ */
 
 static uint32_t function_of(const struct callgrind *it, const struct cost *cost)
@@ -323,15 +344,16 @@ static void put_head(struct callgrind *it)
 	pm_str_puts(out, "\npositions: line\n");
 	for (uint32_t i = export->first; i < export->end; i++) {
 		pm_str_puts(out, "event: ");
-		put_event_name(out, pm_export_event(export, i));
-		pm_str_printf(out, " : %s", pm_export_event(export, i));
+		pm_str_printf(out, "%s : %s",
+			      pm_strings_get(&it->columns, i - export->first),
+			      pm_export_event(export, i));
 		pm_str_puts(out,
 			    pm_event_in_ns(&profile->events.data[i]) ? " (ns)\n" : "\n");
 	}
 	pm_str_puts(out, "events:");
 	for (uint32_t i = export->first; i < export->end; i++) {
 		pm_str_putc(out, ' ');
-		put_event_name(out, pm_export_event(export, i));
+		pm_str_puts(out, pm_strings_get(&it->columns, i - export->first));
 	}
 	pm_str_putc(out, '\n');
 }
@@ -383,7 +405,7 @@ int pm_output_callgrind(const struct pm_report *report, FILE *to, struct pm_erro
 
 	if (r < 0)
 		return r;
-	if (sum_up(&it) < 0)
+	if (name_columns(&it) < 0 || sum_up(&it) < 0)
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	put_head(&it);
 	put_body(&it);

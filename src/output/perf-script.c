@@ -192,6 +192,23 @@ static void put_comment(struct pm_str *str, const char *key, const char *text)
 	pm_str_putc(str, '\n');
 }
 
+/* Readers want digits: perf's own -1 would make them pass the sample over. */
+static void put_unknown_ids(struct script *script)
+{
+	const struct pm_profile *profile = script->profile;
+	char words[64];
+
+	snprintf(words, sizeof(words), "pid or tid %u is an unknown one", PM_FILE_NONE);
+	for (size_t i = 0; i < profile->threads.len; i++) {
+		const struct pm_profile_thread *thread = &profile->threads.data[i];
+
+		if (thread->pid != PM_FILE_NONE && thread->tid != PM_FILE_NONE)
+			continue;
+		put_comment(&script->out, "note", words);
+		return;
+	}
+}
+
 static void put_head(struct script *script)
 {
 	const struct pm_profile_info *info = &script->profile->info;
@@ -214,6 +231,7 @@ static void put_head(struct script *script)
 		put_comment(out, "event", pm_export_event(export, i));
 	for (uint32_t i = 0; i < export->notes.starts.len; i++)
 		put_comment(out, "note", pm_strings_get(&export->notes, i));
+	put_unknown_ids(script);
 	pm_str_puts(out, "# ========\n#\n");
 }
 
