@@ -28,6 +28,7 @@ struct job {
 	PM_VEC(struct spot) spots; /* by module, address; each once */
 	struct pm_weight self; /* of all of them */
 	size_t first, end; /* the spots in the file that is looked at */
+	size_t counted; /* those before it are in a span, or in none */
 	PM_VEC(struct span) spans;
 	struct pm_annotate_code *code;
 	size_t bytes_left; /* that may still be taken apart */
@@ -168,9 +169,13 @@ static int note_span(void *user, const struct pm_symbol_code *code)
 	struct job *job = user;
 	struct span span = { .start = code->start, .end = code->end };
 
-	for (size_t i = spots_from(job, span.start);
-	     i < job->end && job->spots.data[i].address < span.end; i++) {
-		const struct spot *spot = &job->spots.data[i];
+	/* Symbols may overlap, thousands of them: each spot counts in the first. */
+	if (job->counted < spots_from(job, span.start))
+		job->counted = spots_from(job, span.start);
+	for (;
+	     job->counted < job->end && job->spots.data[job->counted].address < span.end;
+	     job->counted++) {
+		const struct spot *spot = &job->spots.data[job->counted];
 
 		span.proper |= spot->proper;
 		pm_weight_add(&span.self, &spot->self);
