@@ -378,9 +378,14 @@ struct pm_table {
 	PM_VEC(struct pm_row) rows; /* heaviest first; only what occurs */
 };
 
+enum {
+	PM_TABLE_ROWS_MAX = 4 << 20, /* more would be gigabytes, and read by nobody */
+};
+
 /* Sorted by self, or by total. 0 or -ENOMEM. */
 int pm_table_init(struct pm_table *ret, const struct pm_view *view, enum pm_key key,
 		  bool by_total);
+/* The same; -E2BIG: more combinations than PM_TABLE_ROWS_MAX. */
 int pm_table_init_keys(struct pm_table *ret, const struct pm_view *view,
 		       const struct pm_keys *keys, bool by_total);
 static inline uint32_t pm_row_id(const struct pm_row *row, uint32_t key)
@@ -388,6 +393,11 @@ static inline uint32_t pm_row_id(const struct pm_row *row, uint32_t key)
 	return key == 0 ? row->id : row->more[key - 1];
 }
 void pm_table_release(struct pm_table *table);
+
+/* The ids of PM_KEY_ADDRESS by frame, and of PM_KEY_COMM by thread: the caller's to free.
+ * NULL without memory. */
+uint32_t *pm_profile_addresses(const struct pm_profile *profile);
+uint32_t *pm_profile_comms(const struct pm_profile *profile);
 
 /* ---- trees --------------------------------------------------------------------------- */
 

@@ -280,8 +280,7 @@ int pm_output_csv(const struct pm_report *report, const char *separator, FILE *t
 	}
 	if (r < 0) {
 		pm_str_release(&csv.out);
-		return pm_report_is_sheet(report) ? r
-						  : pm_error_set(err, r, "out of memory");
+		return pm_report_is_sheet(report) ? r : pm_section_failed(r, err);
 	}
 	return pm_flush_all(&csv.out, to, err);
 }

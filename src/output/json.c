@@ -348,8 +348,7 @@ int pm_output_json(const struct pm_report *report, FILE *to, struct pm_error *er
 	}
 	if (r < 0) {
 		pm_str_release(&json.out);
-		return pm_report_is_sheet(report) ? r
-						  : pm_error_set(err, r, "out of memory");
+		return pm_report_is_sheet(report) ? r : pm_section_failed(r, err);
 	}
 	put(&json, "]}\n");
 	return pm_flush_all(&json.out, to, err);

@@ -71,6 +71,9 @@ struct pm_row_value {
 	uint64_t number;
 };
 
+/* Says why a section could not be written. Returns @code. */
+int pm_section_failed(int code, struct pm_error *err);
+
 /* The keys of a report's tables, at least one. */
 void pm_report_keys(const struct pm_report *report, struct pm_keys *ret);
 /* The fields of its rows, each once: PM_FIELDS at most. */

@@ -82,6 +82,15 @@ void pm_section_release(struct pm_section *section)
 	pm_table_release(&section->functions);
 }
 
+int pm_section_failed(int code, struct pm_error *err)
+{
+	if (code != -E2BIG)
+		return pm_error_set(err, code, "out of memory");
+	pm_error_set(err, code, "the table has more than %d rows", PM_TABLE_ROWS_MAX);
+	pm_error_fix(err, "fewer words after --by, or a part: --time, --tid, --symbol");
+	return code;
+}
+
 const struct pm_table *pm_section_functions(struct pm_section *section)
 {
 	if (!section->functions_made &&

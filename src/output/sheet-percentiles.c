@@ -24,7 +24,7 @@ struct work {
 	struct pm_index index;
 	PM_VEC(struct group) groups;
 	PM_VEC(struct value) values;
-	uint32_t *comm_of;
+	uint32_t *comm_of, *address_of;
 	bool field_seen;
 };
 
@@ -34,6 +34,7 @@ static void work_release(struct work *work)
 	pm_vec_release(&work->groups);
 	pm_vec_release(&work->values);
 	free(work->comm_of);
+	free(work->address_of);
 }
 
 /* ---- groups ------------------------------------------------------------------------------ */
@@ -47,22 +48,8 @@ static bool group_equal(const void *table, uint32_t id, const void *key)
 	       memcmp(have->more, wanted->more, sizeof(have->more)) == 0;
 }
 
-/* The first thread of the same name. Names are pooled. */
-static uint32_t comm_of(struct work *work, uint32_t thread)
-{
-	const struct pm_profile *profile = work->profile;
-	uint32_t first = 0;
-
-	if (work->comm_of[thread] != PM_PROFILE_NONE)
-		return work->comm_of[thread];
-	while (profile->threads.data[first].comm != profile->threads.data[thread].comm)
-		first++;
-	work->comm_of[thread] = first;
-	return first;
-}
-
 /* Where a sample was taken: its innermost level. */
-static uint32_t key_of(struct work *work, enum pm_key key, size_t sample_id)
+static uint32_t key_of(const struct work *work, enum pm_key key, size_t sample_id)
 {
 	const struct pm_profile *profile = work->profile;
 	const struct pm_profile_sample *sample = &profile->samples.data[sample_id];
@@ -77,13 +64,13 @@ static uint32_t key_of(struct work *work, enum pm_key key, size_t sample_id)
 	case PM_KEY_MODULE:
 		return profile->frames.data[frame].module;
 	case PM_KEY_ADDRESS:
-		return frame;
+		return work->address_of[frame];
 	case PM_KEY_THREAD:
 		return cell->thread;
 	case PM_KEY_PROCESS:
 		return profile->threads.data[cell->thread].process;
 	case PM_KEY_COMM:
-		return comm_of(work, cell->thread);
+		return work->comm_of[cell->thread];
 	case PM_KEY_CPU:
 		return sample->cpu;
 	case PM_KEY_PARALLELISM:
@@ -246,7 +233,7 @@ static int add_columns(struct pm_sheet *sheet, const struct work *work)
 		char name[32];
 		const char *kept;
 
-		snprintf(name, sizeof(name), "p%g", work->report->percentiles[i]);
+		snprintf(name, sizeof(name), "p%.12g", work->report->percentiles[i]);
 		kept = pm_sheet_keep(sheet, name);
 		if (!kept)
 			return -ENOMEM;
@@ -327,15 +314,14 @@ int pm_sheet_percentiles(struct pm_sheet *sheet, struct pm_section *section,
 		.report = section->report,
 		.profile = section->report->profile,
 	};
-	size_t threads = work.profile->threads.len + 1;
 	int r;
 
 	if (work.report->by_key)
 		pm_report_keys(work.report, &work.keys);
-	work.comm_of = malloc(threads * sizeof(uint32_t));
-	if (!work.comm_of)
+	work.comm_of = pm_profile_comms(work.profile);
+	work.address_of = pm_profile_addresses(work.profile);
+	if (!work.comm_of || !work.address_of)
 		return pm_error_set(err, -ENOMEM, "out of memory");
-	memset(work.comm_of, 0xff, threads * sizeof(uint32_t));
 	r = collect(&work);
 	if (r == 0 && !work.field_seen) {
 		r = no_field(&work, err);

@@ -403,7 +403,7 @@ int pm_output_text(const struct pm_report *report, FILE *to, struct pm_error *er
 			fputc('\n', to);
 		r = say_section(&text, &section, &sheet);
 		if (r < 0)
-			return pm_error_set(err, r, "out of memory");
+			return pm_section_failed(r, err);
 		if (event + 1 == end && !report->quiet && section.view->total.samples > 0)
 			say_next(&text, &section);
 	}

@@ -75,5 +75,39 @@ int pm_load_text(struct pm_loader *loader, const char *text, const char **ret);
 
 /* Sorts rows by self, or by total, heaviest first. */
 void pm_table_sort(struct pm_table *table, bool total_first);
-/* By frame, the first frame of the same address: the caller's to free. NULL without memory. */
-uint32_t *pm_table_addresses(const struct pm_profile *profile);
+
+/* ---- tables by several keys --------------------------------------------------------------- */
+
+/* What the keys of frames of a table say in one place; other keys are 0. */
+struct pm_table_part {
+	uint32_t of[PM_KEYS_MAX]; /* by key */
+	uint32_t active, proper; /* while walking: times on the way from the root */
+	uint32_t context, row; /* the caller's */
+};
+
+/* Where a part comes first on the way from the root. */
+struct pm_table_first {
+	uint32_t part;
+	bool counts; /* at all */
+	bool proper; /* as the function itself, not inlined */
+};
+
+struct pm_table_node {
+	uint32_t first, len; /* in firsts; 0 where everything was further up, too */
+	uint32_t up; /* the next node towards the root with a length, or NONE */
+	uint32_t leaf; /* the part of its innermost level */
+	uint32_t context; /* the caller's, as is: */
+	struct pm_weight weight;
+};
+
+struct pm_table_paths {
+	PM_VEC(struct pm_table_part) parts;
+	PM_VEC(struct pm_table_first) firsts;
+	struct pm_table_node *nodes; /* by stack; empty where the view has no samples */
+};
+
+bool pm_table_is_frame_key(enum pm_key key);
+/* @keys has at least one key of frames. 0 or -ENOMEM; release it in either case. */
+int pm_table_paths_init(struct pm_table_paths *paths, const struct pm_view *view,
+			const struct pm_keys *keys);
+void pm_table_paths_release(struct pm_table_paths *paths);

@@ -4,64 +4,47 @@
 
 #include <string.h>
 
-/* What differs in a key for samples of one cell. */
+/*
+ * A row is a pair: what its keys of frames say (the path's part, see table-paths.c), and what
+ * its other keys say (the context: thread, CPU, and so on). Samples are summed up by context,
+ * and in each one up the stacks, every node once: the time is that of the rows, however
+ * deep the stacks are and however many samples end in each.
+ */
+
+/* All samples of one cell that no key tells apart. */
 struct group {
-	uint32_t cell, cpu, parallelism;
+	uint32_t cell, cpu, parallelism, context;
 	struct pm_weight weight;
+};
+
+struct context {
+	uint32_t of[PM_KEYS_MAX]; /* by key; 0 for keys of frames */
 };
 
 struct work {
 	const struct pm_view *view;
 	const struct pm_keys *keys;
 	struct pm_table table;
-	struct pm_index rows, groups_index;
+	struct pm_index groups_index, contexts_index;
 	PM_VEC(struct group) groups;
-	PM_VEC(uint32_t) last; /* by row: the group, plus 1, that was added to it last */
-	uint32_t *addresses; /* by frame, see pm_table_addresses() */
+	PM_VEC(struct context) contexts;
+	struct pm_table_paths paths; /* unless no key is one of frames */
+	PM_VEC(uint32_t) visited; /* nodes of this context, parents first */
 	uint32_t *comm_of; /* by thread: the first one of its name */
-	bool by_stack, by_level; /* a key is one of frames; of levels of frames */
-	bool by_sample;
+	bool by_stack, by_sample;
 	bool functions; /* a key is one of functions */
 };
 
 static void work_release(struct work *work)
 {
 	pm_table_release(&work->table);
-	pm_index_release(&work->rows);
 	pm_index_release(&work->groups_index);
+	pm_index_release(&work->contexts_index);
 	pm_vec_release(&work->groups);
-	pm_vec_release(&work->last);
-	free(work->addresses);
+	pm_vec_release(&work->contexts);
+	pm_table_paths_release(&work->paths);
+	pm_vec_release(&work->visited);
 	free(work->comm_of);
-}
-
-static bool name_equal(const void *table, uint32_t id, const void *key)
-{
-	return ((const struct pm_profile *)table)->threads.data[id].comm == key;
-}
-
-/* Names are pooled: one pointer for one text. */
-static int find_names(struct work *work)
-{
-	const struct pm_profile *profile = work->view->profile;
-	PM_CLEANUP(pm_index_release) struct pm_index index = { 0 };
-
-	work->comm_of = calloc(profile->threads.len + 1, sizeof(uint32_t));
-	if (!work->comm_of)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < profile->threads.len; i++) {
-		const char *comm = profile->threads.data[i].comm;
-		uint64_t hash = pm_hash_mix((uintptr_t)comm, 0);
-		uint32_t id = pm_index_find(&index, hash, name_equal, profile, comm);
-
-		if (id == PM_INDEX_NONE) {
-			id = i;
-			if (pm_index_add(&index, hash, id) < 0)
-				return -ENOMEM;
-		}
-		work->comm_of[i] = id;
-	}
-	return 0;
 }
 
 /* ---- groups ------------------------------------------------------------------------------ */
@@ -146,57 +129,21 @@ static int group_cells(struct work *work)
 	return 0;
 }
 
-/* ---- rows ------------------------------------------------------------------------------ */
+/* ---- contexts ---------------------------------------------------------------------------- */
 
-static bool row_equal(const void *table, uint32_t id, const void *key)
+static bool context_equal(const void *table, uint32_t id, const void *key)
 {
-	const struct work *work = table;
-	const struct pm_row *have = &work->table.rows.data[id];
-	const struct pm_row *wanted = key;
-
-	return have->id == wanted->id &&
-	       memcmp(have->more, wanted->more, sizeof(have->more)) == 0;
-}
-
-static int find_row(struct work *work, const struct pm_row *wanted, uint32_t *ret)
-{
-	uint64_t hash = wanted->id;
-	uint32_t id;
-	int r;
-
-	for (size_t i = 0; i < PM_ARRAY_LEN(wanted->more); i++)
-		hash = pm_hash_mix(hash, wanted->more[i]);
-	id = pm_index_find(&work->rows, hash, row_equal, work, wanted);
-	if (id == PM_INDEX_NONE) {
-		id = (uint32_t)work->table.rows.len;
-		r = pm_vec_push(&work->table.rows, *wanted);
-		if (r == 0)
-			r = pm_vec_push(&work->last, 0);
-		if (r == 0)
-			r = pm_index_add(&work->rows, hash, id);
-		if (r < 0)
-			return r;
-	}
-	*ret = id;
-	return 0;
+	return memcmp(&((const struct work *)table)->contexts.data[id], key,
+		      sizeof(struct context)) == 0;
 }
 
 static uint32_t key_of(const struct work *work, enum pm_key key,
-		       const struct group *group, uint32_t stack, uint32_t level)
+		       const struct group *group)
 {
 	const struct pm_profile *profile = work->view->profile;
 	uint32_t thread = profile->cells.data[group->cell].thread;
-	uint32_t frame = profile->stacks.data[stack].frame;
 
 	switch (key) {
-	case PM_KEY_FUNCTION:
-		return pm_profile_level_function(profile, stack, level);
-	case PM_KEY_LINE:
-		return pm_profile_level_place(profile, stack, level);
-	case PM_KEY_MODULE:
-		return profile->frames.data[frame].module;
-	case PM_KEY_ADDRESS:
-		return work->addresses[frame];
 	case PM_KEY_THREAD:
 		return thread;
 	case PM_KEY_PROCESS:
@@ -207,88 +154,207 @@ static uint32_t key_of(const struct work *work, enum pm_key key,
 		return group->cpu;
 	case PM_KEY_PARALLELISM:
 		return group->parallelism;
+	case PM_KEY_FUNCTION:
+	case PM_KEY_LINE:
+	case PM_KEY_MODULE:
+	case PM_KEY_ADDRESS:
+		break;
 	}
-	return PM_PROFILE_NONE;
-}
-
-static int add_level(struct work *work, uint32_t number, uint32_t stack, uint32_t level)
-{
-	const struct pm_profile *profile = work->view->profile;
-	const struct group *group = &work->groups.data[number];
-	struct pm_row wanted = { .place = PM_PROFILE_NONE, .inlined = work->functions };
-	struct pm_row *row;
-	uint32_t id;
-	int r;
-
-	wanted.id = key_of(work, work->keys->key[0], group, stack, level);
-	for (uint32_t i = 1; i < work->keys->len; i++)
-		wanted.more[i - 1] =
-			key_of(work, work->keys->key[i], group, stack, level);
-	r = find_row(work, &wanted, &id);
-	if (r < 0)
-		return r;
-	row = &work->table.rows.data[id];
-	if (work->last.data[id] != number + 1) {
-		work->last.data[id] = number + 1;
-		pm_weight_add(&row->total, &group->weight);
-	}
-	if (level == 0 && stack == profile->cells.data[group->cell].stack)
-		pm_weight_add(&row->self, &group->weight);
-	if (level + 1 == pm_profile_levels(profile, stack))
-		row->inlined = false;
 	return 0;
 }
 
-static int add_group_rows(struct work *work, uint32_t number)
+static int find_context(struct work *work, struct group *group)
 {
-	const struct pm_profile *profile = work->view->profile;
-	uint32_t at = profile->cells.data[work->groups.data[number].cell].stack;
+	struct context wanted = { 0 };
+	uint64_t hash = 0;
+	int r;
 
-	/* Parents come before their children: this ends. */
-	for (; at != PM_PROFILE_NONE; at = profile->stacks.data[at].parent) {
-		uint32_t levels = work->by_level ? pm_profile_levels(profile, at) : 1;
+	for (uint32_t i = 0; i < work->keys->len; i++) {
+		wanted.of[i] = key_of(work, work->keys->key[i], group);
+		hash = pm_hash_mix(hash, wanted.of[i]);
+	}
+	group->context =
+		pm_index_find(&work->contexts_index, hash, context_equal, work, &wanted);
+	if (group->context != PM_INDEX_NONE)
+		return 0;
+	group->context = (uint32_t)work->contexts.len;
+	r = pm_vec_push(&work->contexts, wanted);
+	return r < 0 ? r : pm_index_add(&work->contexts_index, hash, group->context);
+}
 
-		for (uint32_t i = 0; i < levels; i++) {
-			int r = add_level(work, number, at, i);
+static int by_context(const void *a, const void *b)
+{
+	const struct group *left = a, *right = b;
+
+	return (left->context > right->context) - (left->context < right->context);
+}
+
+static int find_contexts(struct work *work)
+{
+	for (size_t i = 0; i < work->groups.len; i++) {
+		int r = find_context(work, &work->groups.data[i]);
+
+		if (r < 0)
+			return r;
+	}
+	if (work->groups.len > 0)
+		qsort(work->groups.data, work->groups.len, sizeof(*work->groups.data),
+		      by_context);
+	return 0;
+}
+
+/* ---- rows ------------------------------------------------------------------------------ */
+
+static int add_row(struct work *work, uint32_t context, const uint32_t *frame_keys,
+		   uint32_t *ret)
+{
+	const uint32_t *others = work->contexts.data[context].of;
+	struct pm_row row = { .place = PM_PROFILE_NONE, .inlined = work->functions };
+	int r;
+
+	if (work->table.rows.len >= PM_TABLE_ROWS_MAX)
+		return -E2BIG;
+	row.id = others[0] | frame_keys[0];
+	for (size_t i = 1; i < PM_KEYS_MAX; i++)
+		row.more[i - 1] = others[i] | frame_keys[i];
+	r = pm_vec_push(&work->table.rows, row);
+	if (r == 0)
+		*ret = (uint32_t)work->table.rows.len - 1;
+	return r;
+}
+
+static int find_row(struct work *work, uint32_t context, uint32_t part_id,
+		    struct pm_row **ret)
+{
+	struct pm_table_part *part = &work->paths.parts.data[part_id];
+
+	if (part->context != context + 1) {
+		int r = add_row(work, context, part->of, &part->row);
+
+		if (r < 0)
+			return r;
+		part->context = context + 1;
+	}
+	*ret = &work->table.rows.data[part->row];
+	return 0;
+}
+
+/* Adds @group to where its stack ends, and the nodes from there on that are new. */
+static int visit(struct work *work, const struct group *group)
+{
+	const struct pm_table_node *nodes = work->paths.nodes;
+	uint32_t stack = work->view->profile->cells.data[group->cell].stack;
+	uint32_t at = nodes[stack].len > 0 ? stack : nodes[stack].up;
+	size_t first = work->visited.len;
+	struct pm_row *row;
+	int r = find_row(work, group->context, nodes[stack].leaf, &row);
+
+	if (r < 0)
+		return r;
+	pm_weight_add(&row->self, &group->weight);
+	pm_weight_add(&work->paths.nodes[at].weight, &group->weight);
+	for (; at != PM_PROFILE_NONE && nodes[at].context != group->context + 1;
+	     at = nodes[at].up) {
+		work->paths.nodes[at].context = group->context + 1;
+		r = pm_vec_push(&work->visited, at);
+		if (r < 0)
+			return r;
+	}
+	for (size_t last = work->visited.len; first + 1 < last; first++) {
+		uint32_t other = work->visited.data[--last];
+
+		work->visited.data[last] = work->visited.data[first];
+		work->visited.data[first] = other;
+	}
+	return 0;
+}
+
+/* Children before their parents. */
+static int sum_up(struct work *work, uint32_t context)
+{
+	struct pm_table_paths *paths = &work->paths;
+
+	while (work->visited.len > 0) {
+		struct pm_table_node *node =
+			&paths->nodes[work->visited.data[--work->visited.len]];
+
+		for (uint32_t i = 0; i < node->len; i++) {
+			const struct pm_table_first *first =
+				&paths->firsts.data[node->first + i];
+			struct pm_row *row;
+			int r = find_row(work, context, first->part, &row);
+
+			if (r < 0)
+				return r;
+			if (first->counts)
+				pm_weight_add(&row->total, &node->weight);
+			if (first->proper)
+				row->inlined = false;
+		}
+		if (node->up != PM_PROFILE_NONE)
+			pm_weight_add(&paths->nodes[node->up].weight, &node->weight);
+		node->weight = (struct pm_weight){ 0 };
+	}
+	return 0;
+}
+
+static int add_frame_rows(struct work *work)
+{
+	for (size_t i = 0; i < work->groups.len; i++) {
+		uint32_t context = work->groups.data[i].context;
+		bool last = i + 1 == work->groups.len ||
+			    work->groups.data[i + 1].context != context;
+		int r = visit(work, &work->groups.data[i]);
+
+		if (r == 0 && last)
+			r = sum_up(work, context);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int add_context_rows(struct work *work)
+{
+	static const uint32_t no_frame_keys[PM_KEYS_MAX];
+	uint32_t row = 0;
+
+	for (size_t i = 0; i < work->groups.len; i++) {
+		const struct group *group = &work->groups.data[i];
+
+		if (i == 0 || group->context != work->groups.data[i - 1].context) {
+			int r = add_row(work, group->context, no_frame_keys, &row);
 
 			if (r < 0)
 				return r;
 		}
-		if (!work->by_stack)
-			return 0;
+		pm_weight_add(&work->table.rows.data[row].self, &group->weight);
+		pm_weight_add(&work->table.rows.data[row].total, &group->weight);
 	}
 	return 0;
 }
 
-static int work_init(struct work *work)
+static int make_rows(struct work *work)
 {
-	int r = find_names(work);
+	int r;
 
-	for (uint32_t i = 0; r == 0 && i < work->keys->len; i++) {
-		switch (work->keys->key[i]) {
-		case PM_KEY_FUNCTION:
-		case PM_KEY_LINE:
-			work->by_level = work->by_stack = true;
-			work->functions |= work->keys->key[i] == PM_KEY_FUNCTION;
-			break;
-		case PM_KEY_ADDRESS:
-			work->addresses = pm_table_addresses(work->view->profile);
-			r = work->addresses ? 0 : -ENOMEM;
-			work->by_stack = true;
-			break;
-		case PM_KEY_MODULE:
-			work->by_stack = true;
-			break;
-		case PM_KEY_CPU:
-		case PM_KEY_PARALLELISM:
-			work->by_sample = true;
-			break;
-		case PM_KEY_THREAD:
-		case PM_KEY_PROCESS:
-		case PM_KEY_COMM:
-			break;
-		}
+	for (uint32_t i = 0; i < work->keys->len; i++) {
+		enum pm_key key = work->keys->key[i];
+
+		work->by_sample |= key == PM_KEY_CPU || key == PM_KEY_PARALLELISM;
+		work->by_stack |= pm_table_is_frame_key(key);
+		work->functions |= key == PM_KEY_FUNCTION;
 	}
+	work->comm_of = pm_profile_comms(work->view->profile);
+	if (!work->comm_of)
+		return -ENOMEM;
+	r = work->by_sample ? group_samples(work) : group_cells(work);
+	if (r == 0)
+		r = find_contexts(work);
+	if (r == 0 && work->by_stack)
+		r = pm_table_paths_init(&work->paths, work->view, work->keys);
+	if (r == 0)
+		r = work->by_stack ? add_frame_rows(work) : add_context_rows(work);
 	return r;
 }
 
@@ -300,11 +366,7 @@ int pm_table_init_keys(struct pm_table *ret, const struct pm_view *view,
 
 	if (keys->len == 1 && keys->key[0] <= PM_KEY_ADDRESS)
 		return pm_table_init(ret, view, keys->key[0], by_total);
-	r = work_init(&work);
-	if (r == 0)
-		r = work.by_sample ? group_samples(&work) : group_cells(&work);
-	for (uint32_t i = 0; r == 0 && i < work.groups.len; i++)
-		r = add_group_rows(&work, i);
+	r = make_rows(&work);
 	if (r < 0)
 		return r;
 	pm_table_sort(&work.table, by_total);

@@ -31,7 +31,7 @@ static bool frame_equal(const void *table, uint32_t id, const void *key)
 	       function_of(profile, have) == function_of(profile, wanted);
 }
 
-uint32_t *pm_table_addresses(const struct pm_profile *profile)
+uint32_t *pm_profile_addresses(const struct pm_profile *profile)
 {
 	PM_CLEANUP(pm_index_release) struct pm_index index = { 0 };
 	PM_AUTO_FREE uint32_t *address_of =
@@ -52,6 +52,33 @@ uint32_t *pm_table_addresses(const struct pm_profile *profile)
 		address_of[i] = id;
 	}
 	return PM_TAKE_PTR(address_of);
+}
+
+static bool comm_equal(const void *table, uint32_t id, const void *key)
+{
+	return ((const struct pm_profile *)table)->threads.data[id].comm == key;
+}
+
+/* Names are pooled: one pointer for one text. */
+uint32_t *pm_profile_comms(const struct pm_profile *profile)
+{
+	PM_CLEANUP(pm_index_release) struct pm_index index = { 0 };
+	PM_AUTO_FREE uint32_t *comm_of =
+		calloc(profile->threads.len + 1, sizeof(*comm_of));
+
+	for (uint32_t i = 0; comm_of && i < profile->threads.len; i++) {
+		const char *comm = profile->threads.data[i].comm;
+		uint64_t hash = pm_hash_mix((uintptr_t)comm, 0);
+		uint32_t id = pm_index_find(&index, hash, comm_equal, profile, comm);
+
+		if (id == PM_INDEX_NONE) {
+			id = i;
+			if (pm_index_add(&index, hash, id) < 0)
+				return NULL;
+		}
+		comm_of[i] = id;
+	}
+	return PM_TAKE_PTR(comm_of);
 }
 
 static uint32_t *functions_by_level(const struct pm_profile *profile)
@@ -96,7 +123,7 @@ static int keys_init(struct keys *keys, const struct pm_profile *profile, enum p
 		break;
 	case PM_KEY_ADDRESS:
 		keys->len = profile->frames.len;
-		keys->owned = pm_table_addresses(profile);
+		keys->owned = pm_profile_addresses(profile);
 		break;
 	case PM_KEY_THREAD:
 		keys->len = profile->threads.len;
