@@ -423,7 +423,8 @@ void pm_sheet_csv(const struct pm_sheet *sheet, const char *event, const char *s
 			if (is_text(&sheet->columns[c]))
 				pm_put_csv(out, cell->text ? cell->text : "", separator);
 			else if (cell->known)
-				put_plain(&sheet->columns[c], cell, out, " ");
+				put_plain(&sheet->columns[c], cell, out,
+					  strchr(separator, ' ') ? ";" : " ");
 		}
 		pm_str_putc(out, '\n');
 	}

@@ -36,7 +36,9 @@ void pm_put_duration(struct pm_str *str, uint64_t ns)
 {
 	uint64_t seconds = ns / 1000000000;
 
-	if (ns < 10000000)
+	if (ns > 0 && ns < 1000)
+		pm_str_printf(str, "%llu ns", (unsigned long long)ns);
+	else if (ns < 10000000)
 		pm_str_printf(str, "%.3g ms", (double)ns / 1e6);
 	else if (seconds < 1)
 		pm_str_printf(str, "%llu ms", (unsigned long long)(ns / 1000000));

@@ -474,7 +474,8 @@ static int check_follow(struct pm_report_options *options, struct pm_error *err)
 	if (options->profile.time_set || options->profile.keep_samples)
 		return pm_report_usage(
 			err, "--follow keeps sums, not samples: it goes without "
-			     "--time, --latency, and --by cpu or parallelism");
+			     "--time, --latency, --threads, --fields, --percentile, and "
+			     "--by cpu or parallelism");
 	return 0;
 }
 
