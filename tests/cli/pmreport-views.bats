@@ -5,12 +5,16 @@
 
 bats_require_minimum_version 1.5.0
 
+setup_file() {
+	python3 "$SOURCE_DIR/tests/cli/make-lists.py" >"$BATS_FILE_TMPDIR/lists.json"
+}
+
 setup() {
 	export LC_ALL=C.UTF-8
 	unset NO_COLOR TERM
 	cd "$BATS_TEST_TMPDIR" || return
 	cp "$SOURCE_DIR/tests/cli/fixtures/truth.json" truth.json
-	python3 "$SOURCE_DIR/tests/cli/make-lists.py" >lists.json
+	cp "$BATS_FILE_TMPDIR/lists.json" .
 }
 
 # report STATUS [argument...]: runs pmreport; stdout in out, stderr in err.
