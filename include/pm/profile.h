@@ -66,7 +66,8 @@ struct pm_profile_info {
 	uint64_t lost, throttled;
 	uint64_t footer_samples; /* what the recorder says it wrote; unknown when cut */
 	uint64_t read_samples; /* in the file, before any filter */
-	size_t symbols; /* names given to frames; 0: nothing was symbolised */
+	size_t symbols; /* frames that the file names; 0: nothing was symbolised */
+	size_t found; /* and those that pm_profile_symbolizer named later */
 	uint32_t pid; /* of the first thread, 0: unknown */
 	uint32_t processes, threads; /* distinct pids, and (pid, tid) pairs */
 };
@@ -196,9 +197,9 @@ typedef int (*pm_profile_name_fn)(void *to, size_t module, size_t address,
 
 /*
  * Gives frames names that the file has none for. Called when everything was read (and each
- * time that a stream is looked at, with what is new), if there is such a frame; heaviest
- * module first. What it does not name stays unknown. 0; 1: not now, a stream asks again for
- * the same and what is new; a negative errno ends the loading.
+ * time that a growing stream is looked at, with what is new), if there is such a frame;
+ * heaviest module first. What it does not name stays unknown. 0; 1: not now, a stream asks
+ * again for the same and what is new; a negative errno ends the loading.
  */
 struct pm_profile_symbolizer {
 	void *context;

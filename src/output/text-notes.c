@@ -10,8 +10,10 @@ enum {
 	NOTES_MAX = 12,
 	CULPRITS = 3, /* modules named as the reason of unknown functions */
 };
-#define MUCH_PERCENT 5.0
-#define MOST_PERCENT 50.0
+/* What the recorder notes when it gives no names. */
+#define NAMELESS_NOTE "names were left out"
+#define MUCH_PERCENT  5.0
+#define MOST_PERCENT  50.0
 
 void pm_notes_add(struct pm_notes *notes, enum pm_note_level level, const char *format,
 		  ...)
@@ -112,7 +114,11 @@ void pm_notes_add_file(struct pm_notes *notes)
 
 	warn_substituted(notes);
 	for (size_t i = 0; i < profile->notes.len && i < NOTES_MAX; i++)
-		pm_notes_add(notes, PM_NOTE_WARN, "%s", profile->notes.data[i]);
+		pm_notes_add(notes, PM_NOTE_WARN, "%s%s", profile->notes.data[i],
+			     info->found > 0 &&
+					     strstr(profile->notes.data[i], NAMELESS_NOTE)
+				     ? ", and looked up for this report"
+				     : "");
 	if (profile->notes.len > NOTES_MAX)
 		pm_notes_add(notes, PM_NOTE_WARN, "%zu more notes are in the file",
 			     profile->notes.len - NOTES_MAX);
@@ -121,7 +127,7 @@ void pm_notes_add_file(struct pm_notes *notes)
 			notes, PM_NOTE_BAD,
 			"the file is cut short: the recorder was stopped before it could "
 			"finish, or records still. Everything up to there is counted%s",
-			info->symbols == 0
+			info->symbols + info->found == 0
 				? "; names of functions, written at the end, are missing"
 				: "");
 	else if (!info->grows && info->footer_samples != info->read_samples)
@@ -275,7 +281,11 @@ static void put_culprit(struct pm_str *str, const struct pm_profile *profile,
 	}
 	module = &profile->modules.data[id];
 	pm_str_printf(str, "in %s ", module->name);
-	if (module->kernel)
+	if (noted(profile, NAMELESS_NOTE, ""))
+		pm_str_printf(str,
+			      "(not found where this report was made; build-id %.16s)",
+			      module->build_id ? module->build_id : "unknown");
+	else if (module->kernel)
 		pm_str_puts(str, "(kernel addresses are hidden: sysctl "
 				 "kernel.kptr_restrict=0 and record as root)");
 	else if (strcmp(module->kind, "jit") == 0 || strcmp(module->kind, "anon") == 0)
@@ -304,8 +314,9 @@ static void warn_unknown(struct pm_notes *notes, struct pm_section *section)
 	if (percent <= MUCH_PERCENT)
 		return;
 	/* Why there are no names at all is told already. */
-	if (profile->info.symbols == 0 &&
-	    (profile->info.cut || noted(profile, "names were left out", "")))
+	if (profile->info.symbols + profile->info.found == 0 &&
+	    (profile->info.cut || profile->info.grows ||
+	     noted(profile, NAMELESS_NOTE, "")))
 		return;
 	table = pm_section_functions(section);
 	if (!table)

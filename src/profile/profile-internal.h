@@ -52,6 +52,8 @@ int pm_load_frame(struct pm_loader *loader, const struct pm_file_frame *frame);
 int pm_load_thread(struct pm_loader *loader, const struct pm_file_thread *thread);
 int pm_load_sample(struct pm_loader *loader, const struct pm_file_sample *sample);
 int pm_load_symbol(struct pm_loader *loader, const struct pm_file_symbol *symbol);
+/* The same for names that are not the file's; nothing is counted. */
+int pm_load_names(struct pm_loader *loader, const struct pm_file_symbol *symbol);
 int pm_load_footer(struct pm_loader *loader, const struct pm_file_footer *footer);
 /* What can be known only at the end: names of the nameless, children, times, sums. */
 int pm_load_finish(struct pm_loader *loader);

@@ -97,15 +97,13 @@ int pm_load_place(struct pm_loader *loader, uint32_t function, const char *file,
 	return 0;
 }
 
-int pm_load_symbol(struct pm_loader *loader, const struct pm_file_symbol *symbol)
+int pm_load_names(struct pm_loader *loader, const struct pm_file_symbol *symbol)
 {
 	struct pm_profile *profile = loader->profile;
 	struct pm_profile_frame *frame = &profile->frames.data[symbol->frame];
 	const struct pm_file_function *functions = symbol->functions;
 	size_t len = symbol->functions_len;
 
-	if (len == 0)
-		return 0;
 	if (loader->options && loader->options->no_inlines) {
 		functions += len - 1;
 		len = 1;
@@ -128,9 +126,20 @@ int pm_load_symbol(struct pm_loader *loader, const struct pm_file_symbol *symbol
 			return r;
 	}
 	frame->levels = (uint32_t)len;
+	return 0;
+}
+
+int pm_load_symbol(struct pm_loader *loader, const struct pm_file_symbol *symbol)
+{
+	struct pm_profile *profile = loader->profile;
+	uint32_t module = profile->frames.data[symbol->frame].module;
+	int r = symbol->functions_len > 0 ? pm_load_names(loader, symbol) : 0;
+
+	if (r < 0 || symbol->functions_len == 0)
+		return r;
 	profile->info.symbols++;
-	if (frame->module != PM_PROFILE_NONE)
-		loader->named.data[frame->module] = true;
+	if (module != PM_PROFILE_NONE)
+		loader->named.data[module] = true;
 	return 0;
 }
 

@@ -168,11 +168,11 @@ static int name(void *to, size_t module, size_t address,
 		const struct pm_file_function *functions, size_t len)
 {
 	struct work *work = to;
-	const struct pm_profile *profile = work->loader->profile;
+	struct pm_profile *profile = work->loader->profile;
 	const struct pm_profile_nameless *of = &work->modules.data[module];
 	uint32_t row = (uint32_t)(of->module - profile->modules.data);
 	const struct item *item = find(work, row, of->addresses[address]);
-	bool named = work->loader->named.data[row], file = false;
+	bool file = false;
 	int r = 0;
 
 	for (size_t i = 0; i < len; i++)
@@ -181,13 +181,13 @@ static int name(void *to, size_t module, size_t address,
 	       item->address == of->addresses[address];
 	     item++)
 		/* What is no better than what the file has is left as it is. */
-		if (len > 0 &&
-		    (file || is_nameless(profile, &profile->frames.data[item->frame])))
-			r = pm_load_symbol(work->loader, &(struct pm_file_symbol){
-								 .frame = item->frame,
-								 .functions = functions,
-								 .functions_len = len });
-	work->loader->named.data[row] = named; /* by the recorder */
+		if (file || is_nameless(profile, &profile->frames.data[item->frame])) {
+			r = pm_load_names(work->loader, &(struct pm_file_symbol){
+								.frame = item->frame,
+								.functions = functions,
+								.functions_len = len });
+			profile->info.found += r == 0;
+		}
 	return r;
 }
 

@@ -41,7 +41,7 @@ void pm_profile_stream_free(struct pm_profile_stream *stream)
 static void take_back(struct pm_profile_stream *stream)
 {
 	struct pm_profile *profile = stream->loader.profile;
-	size_t symbols = profile->info.symbols;
+	size_t found = profile->info.found;
 
 	if (!stream->looked)
 		return;
@@ -52,7 +52,7 @@ static void take_back(struct pm_profile_stream *stream)
 	profile->stacks.len = stream->stacks;
 	profile->frames.len = stream->frames;
 	profile->info = stream->info;
-	profile->info.symbols = symbols;
+	profile->info.found = found;
 }
 
 int pm_profile_stream_add(struct pm_profile_stream *stream,
@@ -78,6 +78,9 @@ int pm_profile_stream_look(struct pm_profile_stream *stream, enum pm_profile_end
 	stream->looked = true;
 	/* Until when it goes is known only from the footer. */
 	profile->info.cut = end != PM_PROFILE_WHOLE;
+	/* The last time for all that has no name still: files come, and build-ids late. */
+	if (end != PM_PROFILE_GROWS)
+		stream->loader.asked = 0;
 	r = pm_load_finish(&stream->loader);
 	profile->info.cut = end == PM_PROFILE_CUT;
 	profile->info.grows = end == PM_PROFILE_GROWS;
