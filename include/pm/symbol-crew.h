@@ -23,7 +23,8 @@ struct pm_symbol_input {
 	const void *image; /* of image_len bytes, instead of a file; NULL: none */
 	size_t image_len;
 	/* Its separate debug file, where that is known beforehand; -1: it is looked for, as
-	 * struct pm_symbol_options says, unless no_search. */
+	 * struct pm_symbol_options says, unless no_search. The file that several debug files
+	 * share is always looked for. */
 	int debug;
 	bool no_search;
 	const char *debug_dir;

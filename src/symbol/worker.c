@@ -73,13 +73,16 @@ static void find_files(struct job *job, uint64_t *crc_bytes_left)
 	const struct pm_symbol_options options = options_of(job);
 	const struct pm_debug_search search = { .dir = job->input.debug_dir };
 
-	if (job->input.debug >= 0) {
-		job->files.debug = job->input.debug;
-		job->files.alt = pm_debug_find_alt(job->files.debug, &search);
-	} else if (!job->input.no_search) {
+	if (job->input.debug < 0 && !job->input.no_search) {
 		pm_symbol_files_find(job->input.fd, &options, crc_bytes_left,
 				     &job->files);
+		return;
 	}
+	job->files.debug = job->input.debug;
+	if (job->input.debug >= 0)
+		job->files.alt = pm_debug_find_alt(job->input.debug, &search);
+	if (job->files.alt < 0)
+		job->files.alt = pm_debug_find_alt(job->input.fd, &search);
 }
 
 static void open_files(struct worker *worker)
