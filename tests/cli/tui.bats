@@ -5,59 +5,21 @@
 # fixtures/truth.json.
 
 bats_require_minimum_version 1.5.0
+load terminal
 
 setup() {
-	command -v tmux >/dev/null || skip 'tmux is not installed'
-	export LC_ALL=C.UTF-8
-	unset NO_COLOR TMUX
+	open_terminal
 	cp "$SOURCE_DIR/tests/cli/fixtures/truth.json" "$BATS_TEST_TMPDIR/samples.json"
 	cd "$BATS_TEST_TMPDIR" || return
-	# The path of a socket may have 107 bytes.
-	SOCKET=$(mktemp -u "${TMPDIR:-/tmp}/pm-tui-XXXXXX")
 }
 
 teardown() {
-	[ -z "${SOCKET-}" ] || tmux -S "$SOCKET" kill-server 2>/dev/null || true
-	rm -f "${SOCKET-}"
-}
-
-t() {
-	tmux -u -f /dev/null -S "$SOCKET" "$@"
-}
-
-# run_in_terminal COLUMNSxROWS COMMAND: a shell command, and then its status as a line. The
-# terminal stays.
-run_in_terminal() {
-	local size=$1
-	t start-server \; set -g default-terminal screen \; set -g remain-on-exit on \; \
-		new-session -d -x "${size%x*}" -y "${size#*x}" \
-		"stty -a >before; $2; echo status=\$?; stty -a >after; exec sleep 600"
+	close_terminal
 }
 
 # browse [argument...]: on 80 columns and 24 rows.
 browse() {
 	run_in_terminal 80x24 "'$PMREPORT' --tui $*"
-}
-
-screen() {
-	t capture-pane -p
-}
-
-# shows EXPRESSION: waits until a line of the screen matches.
-shows() {
-	for _ in $(seq 400); do
-		screen >seen 2>/dev/null || true
-		if grep -qE -- "$1" seen; then return 0; fi
-		sleep 0.05
-	done
-	echo "not on the screen: $1" >&2
-	cat seen >&2
-	return 1
-}
-
-# press KEY... as tmux calls them.
-press() {
-	t send-keys "$@"
 }
 
 # rows N: the list as it is seen, N numbers and a name each: `60.0% 60.0% sixty(int)`.
@@ -215,11 +177,9 @@ agrees() {
 	shows '^lines of sixty\(int\)'
 	press q
 	shows ' 1/9$'
-	t kill-server
 	browse --annotate hot_inline --source
 	shows '^lines of hot_inline'
 	shows '100\.0% +7 '
-	t kill-server
 	run_in_terminal 80x24 "'$PMREPORT' --tui --annotate 'main|fib'"
 	shows "'main.fib' fits several functions"
 	shows '^status=2'
@@ -334,15 +294,12 @@ agrees() {
 	shows '^  12\.5% +12\.5%  \[unknown\] +libx'
 	press q
 	shows '^status=0'
-	t kill-server
 	browse --by module
 	shows '^  94\.0% +98\.0%  prog'
-	t kill-server
 	browse --by comm
 	shows '^  84\.0% +84\.0%  prog'
 	press Enter
 	shows 'which thread'
-	t kill-server
 	browse --by cpu
 	shows '^ +self\* +total  CPU'
 	"$PMREPORT" --json --by cpu --event cpu-clock |
@@ -395,13 +352,11 @@ agrees() {
 	press q
 	shows '^status=0'
 	diff before after
-	t kill-server
 	browse
 	shows ' 1/9$'
 	press C-c
 	shows '^status=0'
 	diff before after
-	t kill-server
 	run_in_terminal 80x24 "sh -c 'echo \$\$ >pid; exec \"$PMREPORT\" --tui'"
 	shows ' 1/9$'
 	kill -TERM "$(cat pid)"
@@ -451,11 +406,9 @@ agrees() {
 	shows 'the output is not a terminal'
 	shows '^status=1'
 	[ ! -s out ]
-	t kill-server
 	run_in_terminal 80x24 "TERM=dumb '$PMREPORT' --tui"
 	shows "of type 'dumb' cannot be drawn on"
 	shows '^status=1'
-	t kill-server
 	run_in_terminal 80x24 "TERM=no-such-terminal '$PMREPORT' --tui"
 	shows "of type 'no-such-terminal' cannot be drawn on"
 	shows '^status=1'
