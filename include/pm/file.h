@@ -266,8 +266,9 @@ struct pm_file_record {
 
 struct pm_file_reader;
 
-/* Opens @path ("-": stdin), plain or zstd (by its magic). Reads up to the header: any other
- * beginning is -EBADMSG, a newer version -ENOTSUP, with a clear text in @err. */
+/* Opens @path ("-": stdin), plain or zstd (by its magic). Reads up to the header: -ENODATA if
+ * it ends before that, any other beginning is -EBADMSG, a newer version -ENOTSUP, with a clear
+ * text in @err. */
 int pm_file_reader_open(struct pm_file_reader **ret, const char *path,
 			struct pm_error *err);
 /* The same over bytes in memory (borrowed), for tests and fuzzers. */

@@ -260,12 +260,12 @@ static int read_header(struct pm_file_reader *reader, struct pm_error *err)
 	if (result < 0)
 		return result;
 	if (result == 0)
-		return pm_error_set(err, -EBADMSG,
+		return pm_error_set(err, -ENODATA,
 				    "the file ends before its first line: nothing was "
 				    "recorded");
 	result = pm_file_parse_json(&reader->parsed, line, len, &syntax, err);
 	if (result < 0 && syntax && !whole && len > 0 && line[0] == '{')
-		return pm_error_set(err, -EBADMSG,
+		return pm_error_set(err, -ENODATA,
 				    "the file ends within its first line: nothing was "
 				    "recorded");
 	if (result == 0 || (result < 0 && syntax) ||

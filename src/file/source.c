@@ -129,7 +129,7 @@ static int start(struct pm_file_source *source, struct pm_error *err)
 		source->in_len += (size_t)n;
 	}
 	if (source->in_len == 0)
-		return pm_error_set(err, -EBADMSG,
+		return pm_error_set(err, -ENODATA,
 				    "the file is empty: nothing was recorded");
 	/* The magic of RFC 8878 §3.1.1. */
 	if (begins_with(source, "\x28\xb5\x2f\xfd", 4)) {

@@ -135,10 +135,10 @@ static void show(const char *name, const struct message *message)
 }
 
 /* Until it tells the end, closes, or the time is over: 0, or negative errno. */
-static int listen_to(int fd, const struct pm_debuginfod *from, unsigned seconds,
+static int listen_to(int fd, const struct pm_debuginfod *from, uint64_t ms,
 		     const char *name, struct message *ret)
 {
-	uint64_t end = now_ms() + seconds * UINT64_C(1000), shown = 0;
+	uint64_t end = now_ms() + ms, shown = 0;
 
 	for (;;) {
 		struct pollfd ready = { .fd = fd, .events = POLLIN };
@@ -164,7 +164,7 @@ static int listen_to(int fd, const struct pm_debuginfod *from, unsigned seconds,
 }
 
 static int fetch(const struct pm_debuginfod *from, const char *build_id, bool executable,
-		 const char *name, unsigned seconds, struct message *ret)
+		 const char *name, uint64_t ms, struct message *ret)
 {
 	int ends[2], code;
 	pid_t pid;
@@ -179,7 +179,7 @@ static int fetch(const struct pm_debuginfod *from, const char *build_id, bool ex
 	code = pid < 0 ? -errno : 0;
 	close(ends[1]);
 	if (pid > 0) {
-		code = listen_to(ends[0], from, seconds, name, ret);
+		code = listen_to(ends[0], from, ms, name, ret);
 		kill(pid, SIGKILL);
 		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 			;
@@ -188,7 +188,7 @@ static int fetch(const struct pm_debuginfod *from, const char *build_id, bool ex
 	return code;
 }
 
-static char *explain(const struct message *message, int code, unsigned seconds,
+static char *explain(const struct message *message, int code, uint64_t ms,
 		     struct pm_error *err)
 {
 	if (code == 0 && message->kind == MISSING)
@@ -196,7 +196,7 @@ static char *explain(const struct message *message, int code, unsigned seconds,
 	if (code == -ENOENT)
 		pm_error_set(err, code, "no server has it");
 	else if (code == -ETIMEDOUT || code == -ETIME)
-		pm_error_set(err, -ETIMEDOUT, "no answer within %u seconds", seconds);
+		pm_error_set(err, -ETIMEDOUT, "no answer within %g s", (double)ms / 1e3);
 	else if (code == -EPIPE)
 		pm_error_set(err, code, "asking for it failed");
 	else
@@ -208,25 +208,24 @@ char *pm_debuginfod_find(struct pm_debuginfod *from, const char *build_id,
 			 bool executable, const char *name, struct pm_error *err)
 {
 	struct message message = { .kind = MISSING };
-	uint64_t begin = now_ms();
-	unsigned seconds = from->file_seconds < from->seconds_left ? from->file_seconds
-								   : from->seconds_left;
-	unsigned used;
+	uint64_t begin = now_ms(), ms = from->file_seconds * UINT64_C(1000), used;
 	int code;
 
-	if (seconds == 0) {
+	if (ms > from->ms_left)
+		ms = from->ms_left;
+	if (ms == 0) {
 		pm_error_set(err, -ETIMEDOUT, "the time for all files was over before");
 		return NULL;
 	}
 	if (from->progress)
 		show(name, NULL);
-	code = fetch(from, build_id, executable, name, seconds, &message);
+	code = fetch(from, build_id, executable, name, ms, &message);
 	if (from->progress)
 		fputs("\r\033[K", stderr);
-	used = (unsigned)((now_ms() - begin) / 1000);
-	from->seconds_left -= used < from->seconds_left ? used : from->seconds_left;
+	used = now_ms() - begin;
+	from->ms_left -= used < from->ms_left ? used : from->ms_left;
 	if (code < 0 || message.kind != FOUND)
-		return explain(&message, code, seconds, err);
+		return explain(&message, code, ms, err);
 	message.path[sizeof(message.path) - 1] = '\0';
 	return strdup(message.path);
 }

@@ -9,7 +9,7 @@
 
 struct pm_debuginfod {
 	unsigned file_seconds; /* at most, for one file */
-	unsigned seconds_left; /* for all of them; counted down */
+	uint64_t ms_left; /* for all of them; counted down */
 	bool progress; /* tell it on standard error */
 };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "follow.h"
+#include "sink.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -15,6 +16,7 @@
 enum {
 	LOOK_MS = 200, /* how often a file is looked at: it does not tell when it grows */
 	RECORDS_A_TURN = 1 << 14, /* between looks at the clock */
+	PIPE_BYTES = 1 << 20, /* what users may have, unless the system says otherwise */
 };
 
 /* Why it is over; 0: it is not. */
@@ -32,6 +34,7 @@ struct follow {
 	struct pm_file_reader *reader;
 	struct pm_profile_stream *stream;
 	int signals; /* signalfd(2) */
+	sigset_t mask; /* as it was */
 	unsigned stops; /* how often the user asked */
 	bool is_file; /* a regular one, which has no end of its own */
 	bool screen; /* the report stays in its place */
@@ -53,19 +56,18 @@ static uint64_t now_ns(void)
 /* ---- the user ------------------------------------------------------------------------------ */
 
 /* Blocked, so that helper processes do not get those that are meant for us. */
-static int take_signals(struct pm_error *err)
+static int take_signals(struct follow *follow, struct pm_error *err)
 {
 	sigset_t set;
-	int fd;
 
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	if (fd < 0)
+	sigprocmask(SIG_BLOCK, &set, &follow->mask);
+	follow->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (follow->signals < 0)
 		return pm_error_set(err, -errno, "signals: %s", strerror(errno));
-	return fd;
+	return 0;
 }
 
 static void look_for_signals(struct follow *follow)
@@ -74,6 +76,13 @@ static void look_for_signals(struct follow *follow)
 
 	while (read(follow->signals, &info, sizeof(info)) == (ssize_t)sizeof(info))
 		follow->stops += info.ssi_signo == SIGTERM ? 2 : 1;
+}
+
+/* From now on they end us: what is left to do is the last report. */
+static void give_signals_back(struct follow *follow)
+{
+	look_for_signals(follow);
+	sigprocmask(SIG_SETMASK, &follow->mask, NULL);
 }
 
 /* Until there is more to read, a signal, or it is time to draw. */
@@ -87,7 +96,7 @@ static void wait_for_more(struct follow *follow)
 	};
 
 	/* A file is always ready; a pipe is not, and wakes us. */
-	if (follow->reader && !follow->is_file)
+	if (!follow->is_file)
 		fds[1].fd = pm_file_reader_fd(follow->reader);
 	if (follow->changed && follow->draw_ns > now &&
 	    (follow->draw_ns - now) / 1000000 < LOOK_MS)
@@ -111,8 +120,9 @@ static void put_screen(const char *text)
 		end += strcspn(end, "\n");
 		end += *end == '\n';
 	}
-	/* Home; each line and then the rest of the screen is cleared as it is reached. */
-	fputs("\033[H", stdout);
+	/* Home; each line and then the rest of the screen is cleared as it is reached. A line
+	 * that is too long for a terminal that became narrower ends at its edge. */
+	fputs("\033[H\033[?7l", stdout);
 	for (const char *at = text; at < end;) {
 		size_t len = strcspn(at, "\n");
 
@@ -120,7 +130,7 @@ static void put_screen(const char *text)
 		fputs("\033[K\n", stdout);
 		at += len + (at[len] == '\n');
 	}
-	fputs("\033[J", stdout);
+	fputs("\033[J\033[?7h", stdout);
 }
 
 static int put(struct follow *follow, const char *text)
@@ -148,6 +158,8 @@ static int draw(struct follow *follow, struct pm_error *err)
 	to = open_memstream(&text, &len);
 	if (!to)
 		return pm_error_set(err, -ENOMEM, "out of memory");
+	if (!options.width_set)
+		options.report.width = pm_sink_width(NULL);
 	options.report.profile = profile;
 	options.report.filter = &options.filter;
 	if (options.event)
@@ -170,27 +182,35 @@ static int draw(struct follow *follow, struct pm_error *err)
 
 /* ---- the recording ------------------------------------------------------------------------- */
 
+static bool is_regular(const char *path)
+{
+	struct stat st;
+
+	return strcmp(path, "-") != 0 && stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
 /* A recorder that was started beside us may need a moment. */
 static int open_reader(struct follow *follow, struct pm_error *err)
 {
 	const char *path = follow->options->input;
 	uint64_t end = now_ns() + BEGIN_NS;
-	struct stat st;
 	int r;
 
 	for (;;) {
 		r = pm_file_reader_open(&follow->reader, path, err);
 		if (r == 0)
 			break;
-		if (strcmp(path, "-") == 0 || (r != -ENOENT && r != -EBADMSG) ||
-		    (r == -EBADMSG && (stat(path, &st) < 0 || !S_ISREG(st.st_mode))) ||
-		    now_ns() > end || follow->stops > 0)
+		if ((r != -ENOENT && !(r == -ENODATA && is_regular(path))) ||
+		    now_ns() > end)
 			return r;
-		wait_for_more(follow);
+		poll(NULL, 0, LOOK_MS);
 	}
 	pm_file_reader_follow(follow->reader, true);
 	if (fstat(pm_file_reader_fd(follow->reader), &follow->file) == 0)
 		follow->is_file = S_ISREG(follow->file.st_mode);
+	/* So that the recorder need not wait while we draw or look for names. */
+	if (!follow->is_file)
+		fcntl(pm_file_reader_fd(follow->reader), F_SETPIPE_SZ, PIPE_BYTES);
 	return 0;
 }
 
@@ -311,15 +331,17 @@ int pm_follow(struct pm_profile_stream **ret, const struct pm_profile **profile,
 	enum end end = GOES_ON;
 	int r;
 
-	follow.signals = take_signals(err);
-	r = follow.signals < 0 ? follow.signals : open_reader(&follow, err);
+	/* Until there is a recording Ctrl-C ends us as it ends others. */
+	r = open_reader(&follow, err);
+	if (r == 0)
+		r = take_signals(&follow, err);
 	if (r == 0)
 		r = pm_profile_stream_new(&follow.stream, &options->profile, err);
 	if (r == 0)
 		r = run(&follow, &end, err);
 	if (r < 0)
 		return r;
-	tell(&follow, end);
+	give_signals_back(&follow);
 	pm_resymbolize_last(resymbolize);
 	r = pm_profile_stream_look(follow.stream,
 				   follow.footer ? PM_PROFILE_WHOLE : PM_PROFILE_CUT,
@@ -331,6 +353,8 @@ int pm_follow(struct pm_profile_stream **ret, const struct pm_profile **profile,
 		fputs("\033[H\033[J", stdout);
 	else if (follow.drawn)
 		putchar('\n');
+	fflush(stdout);
+	tell(&follow, end);
 	*ret = PM_TAKE_PTR(follow.stream);
 	return 0;
 }

@@ -10,7 +10,6 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 
 enum {
@@ -18,8 +17,6 @@ enum {
 	STATUS_FILE =
 		1, /* cannot be read, is not valid, or the output cannot be written */
 	STATUS_USAGE = 2,
-	WIDTH_DEFAULT = 80,
-	WIDTH_LEAST = 60, /* a narrower terminal wraps */
 };
 
 static int fail(const struct pm_error *err, int status)
@@ -46,18 +43,14 @@ static void look_at_terminal(struct pm_report_options *options)
 	struct pm_report *report = &options->report;
 	const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
 	bool screen = !options->output && isatty(STDOUT_FILENO);
-	struct winsize size;
 
 	report->color =
 		options->color == PM_COLOR_ALWAYS ||
 		(options->color == PM_COLOR_AUTO && screen &&
 		 (!no_color || no_color[0] == '\0') && term && strcmp(term, "dumb") != 0);
 	report->ascii = strcmp(nl_langinfo(CODESET), "UTF-8") != 0;
-	if (options->width_set)
-		return;
-	report->width = WIDTH_DEFAULT;
-	if (screen && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
-		report->width = size.ws_col > WIDTH_LEAST ? size.ws_col : WIDTH_LEAST;
+	if (!options->width_set)
+		report->width = pm_sink_width(options->output);
 }
 
 /* ---- reading and writing ------------------------------------------------------------------ */
@@ -222,6 +215,7 @@ static int load_and_report(struct pm_report_options *options,
 	options->report.base = base;
 	if (r == 0 && options->follow) {
 		r = pm_follow(&stream, &profile, options, resymbolize, &err);
+		look_at_terminal(options); /* it may have another size by now */
 	} else if (r == 0) {
 		r = load(&loaded, options->input, &options->profile, &err);
 		profile = loaded;

@@ -64,7 +64,10 @@ enum pm_resymbolize_state pm_resymbolize_open(const struct pm_resymbolize *resym
 {
 	bool other = false;
 
-	*ret = (struct pm_symbol_input){ .fd = -1, .debug = -1, .no_search = true };
+	*ret = (struct pm_symbol_input){ .fd = -1,
+					 .debug = -1,
+					 .no_search = true,
+					 .debug_dir = resymbolize->debug_dir };
 	if (module->id_len == 0)
 		return PM_RESYMBOLIZE_NO_ID;
 	if (resymbolize->symfs)

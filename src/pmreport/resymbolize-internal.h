@@ -36,15 +36,17 @@ struct pm_resymbolize {
 	struct pm_profile_symbolizer symbolizer;
 	struct pm_debuginfod debuginfod;
 	PM_VEC(struct pm_resymbolize_module) modules;
+	struct pm_index by_name; /* of modules: path and build-id */
 	struct pm_kallsyms *kallsyms;
 	bool kallsyms_tried;
-	bool begun; /* was called */
-	bool recorded; /* the recorder has given names; false also while it may still */
 	bool last;
 	uint64_t again_ns; /* not before that; 0: whenever */
 };
 
 bool pm_resymbolize_explicit(const struct pm_resymbolize *resymbolize);
+/* The row of it, or NULL. */
+const struct pm_resymbolize_module *pm_resymbolize_find(
+	const struct pm_resymbolize *resymbolize, const struct pm_profile_module *module);
 /* The row of it, or of a new one; NULL without memory. Moves rows. */
 struct pm_resymbolize_module *pm_resymbolize_module(
 	struct pm_resymbolize *resymbolize, const struct pm_profile_module *module);

@@ -47,20 +47,6 @@ static struct row *count(const struct pm_profile *profile, uint64_t *all)
 	return rows;
 }
 
-static const struct pm_resymbolize_module *find(const struct pm_resymbolize *resymbolize,
-						const struct pm_profile_module *module)
-{
-	for (size_t i = 0; i < resymbolize->modules.len; i++) {
-		const struct pm_resymbolize_module *have = &resymbolize->modules.data[i];
-
-		if (strcmp(have->path, module->path) == 0 &&
-		    (have->build_id == NULL) == (module->build_id == NULL) &&
-		    (!have->build_id || strcmp(have->build_id, module->build_id) == 0))
-			return have;
-	}
-	return NULL;
-}
-
 static const char *reason(const struct pm_resymbolize_module *module)
 {
 	if (!module)
@@ -137,16 +123,14 @@ void pm_resymbolize_tell(const struct pm_resymbolize *resymbolize,
 	bool help = false;
 
 	if (resymbolize->options.off || resymbolize->options.quiet ||
-	    ((resymbolize->recorded ||
-	      /* Of a live one the recorder has given its names at the end. */
-	      (resymbolize->options.live && !profile->info.cut)) &&
-	     !pm_resymbolize_explicit(resymbolize)))
+	    (profile->info.symbols > 0 && !pm_resymbolize_explicit(resymbolize)))
 		return;
 	rows = count(profile, &all);
 	for (size_t i = 0; rows && i < profile->modules.len && rows[i].samples > 0; i++) {
 		const struct pm_profile_module *module =
 			&profile->modules.data[rows[i].module];
-		const struct pm_resymbolize_module *state = find(resymbolize, module);
+		const struct pm_resymbolize_module *state =
+			pm_resymbolize_find(resymbolize, module);
 		double percent = 100.0 * (double)rows[i].samples / (double)all;
 
 		nameless += rows[i].samples;

@@ -2,6 +2,7 @@
 #include "resymbolize-internal.h"
 
 #include <limits.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -65,18 +66,46 @@ static bool same_text(const char *a, const char *b)
 	return a == b || (a && b && strcmp(a, b) == 0);
 }
 
+static uint64_t hash_of(const struct pm_profile_module *module)
+{
+	uint64_t hash = pm_hash_bytes(module->path, strlen(module->path));
+
+	return module->build_id
+		       ? pm_hash_mix(hash, pm_hash_bytes(module->build_id,
+							 strlen(module->build_id)))
+		       : hash;
+}
+
+/* pm_index_equal_fn */
+static bool is_module(const void *table, uint32_t id, const void *key)
+{
+	const struct pm_resymbolize *resymbolize = table;
+	const struct pm_resymbolize_module *have = &resymbolize->modules.data[id];
+	const struct pm_profile_module *module = key;
+
+	return same_text(have->path, module->path) &&
+	       same_text(have->build_id, module->build_id);
+}
+
+const struct pm_resymbolize_module *pm_resymbolize_find(
+	const struct pm_resymbolize *resymbolize, const struct pm_profile_module *module)
+{
+	uint32_t id = pm_index_find(&resymbolize->by_name, hash_of(module), is_module,
+				    resymbolize, module);
+
+	return id == PM_INDEX_NONE ? NULL : &resymbolize->modules.data[id];
+}
+
 struct pm_resymbolize_module *pm_resymbolize_module(
 	struct pm_resymbolize *resymbolize, const struct pm_profile_module *module)
 {
 	struct pm_resymbolize_module row = { 0 };
+	uint64_t hash = hash_of(module);
+	uint32_t id = pm_index_find(&resymbolize->by_name, hash, is_module, resymbolize,
+				    module);
 
-	for (size_t i = 0; i < resymbolize->modules.len; i++) {
-		struct pm_resymbolize_module *have = &resymbolize->modules.data[i];
-
-		if (same_text(have->path, module->path) &&
-		    same_text(have->build_id, module->build_id))
-			return have;
-	}
+	if (id != PM_INDEX_NONE)
+		return &resymbolize->modules.data[id];
 	row.path = strdup(module->path);
 	row.build_id = module->build_id ? strdup(module->build_id) : NULL;
 	row.id_len = parse_id(module->build_id, row.id);
@@ -86,7 +115,10 @@ struct pm_resymbolize_module *pm_resymbolize_module(
 		free(row.build_id);
 		return NULL;
 	}
-	return &resymbolize->modules.data[resymbolize->modules.len - 1];
+	id = (uint32_t)resymbolize->modules.len - 1;
+	return pm_index_add(&resymbolize->by_name, hash, id) < 0
+		       ? NULL
+		       : &resymbolize->modules.data[id];
 }
 
 /* ---- the calls of struct pm_symbol_crew_calls ------------------------------------------------ */
@@ -155,12 +187,29 @@ static int on_done(void *user, size_t job, const char *what, const char *why)
 	return 0;
 }
 
+/* What is asked will be asked again. */
+static bool is_live(const struct pm_resymbolize *resymbolize)
+{
+	return resymbolize->options.live && !resymbolize->last;
+}
+
+/* While a report is live, its signals wait for it to look at them. */
+static bool is_asked_to_end(void)
+{
+	sigset_t set;
+
+	return sigpending(&set) == 0 &&
+	       (sigismember(&set, SIGINT) == 1 || sigismember(&set, SIGTERM) == 1);
+}
+
 static int on_tick(void *user)
 {
 	struct work *work = user;
 	uint64_t now = now_ns();
 
-	if (work->resymbolize->options.quiet || work->resymbolize->options.live ||
+	if (is_live(work->resymbolize) && is_asked_to_end())
+		return -EINTR;
+	if (work->resymbolize->options.quiet || is_live(work->resymbolize) ||
 	    !isatty(STDERR_FILENO) || now - work->begin_ns < PROGRESS_AFTER_NS ||
 	    now - work->shown_ns < PROGRESS_EVERY_NS)
 		return 0;
@@ -363,20 +412,21 @@ static int symbolize(void *context, const struct pm_profile_info *info,
 			     .begin_ns = now_ns() };
 	int r;
 
-	if (!resymbolize->last && work.begin_ns < resymbolize->again_ns)
+	if (is_live(resymbolize) && work.begin_ns < resymbolize->again_ns)
 		return 1;
-	/* Those that have all their names are not among the nameless. */
-	if (!resymbolize->begun)
-		resymbolize->recorded = info->symbols > 0;
-	resymbolize->begun = true;
 	r = plan_local(&work, info, len);
 	if (r == 0)
 		r = run(&work);
-	if (r == 0 && resymbolize->options.debuginfod_seconds > 0) {
+	/* Servers are slow, and a live report shall not stand still. */
+	if (r == 0 && resymbolize->options.debuginfod_seconds > 0 &&
+	    !is_live(resymbolize)) {
 		r = plan_remote(&work, len);
 		if (r == 0)
 			r = run(&work);
 	}
+	/* What the user wants is no failure; the last time has all the names. */
+	if (r == -EINTR)
+		r = 1;
 	pm_vec_release(&work.jobs);
 	pm_vec_release(&work.rows);
 	pm_vec_release(&work.modules);
@@ -443,10 +493,8 @@ int pm_resymbolize_new(struct pm_resymbolize **ret,
 	}
 	resymbolize->debuginfod = (struct pm_debuginfod){
 		.file_seconds = options->debuginfod_seconds,
-		.seconds_left =
-			options->debuginfod_seconds > UINT_MAX / DEBUGINFOD_ALL_TIMES
-				? UINT_MAX
-				: options->debuginfod_seconds * DEBUGINFOD_ALL_TIMES,
+		.ms_left = options->debuginfod_seconds * UINT64_C(1000) *
+			   DEBUGINFOD_ALL_TIMES,
 		.progress = !options->quiet && !options->live && isatty(STDERR_FILENO),
 	};
 	resymbolize->symbolizer = (struct pm_profile_symbolizer){
@@ -468,6 +516,7 @@ void pm_resymbolize_free(struct pm_resymbolize *resymbolize)
 		free(resymbolize->modules.data[i].fetched);
 	}
 	pm_vec_release(&resymbolize->modules);
+	pm_index_release(&resymbolize->by_name);
 	pm_kallsyms_free(resymbolize->kallsyms);
 	free(resymbolize->symfs);
 	free(resymbolize->symfs_debug);
@@ -484,4 +533,6 @@ const struct pm_profile_symbolizer *pm_resymbolize_symbolizer(
 void pm_resymbolize_last(struct pm_resymbolize *resymbolize)
 {
 	resymbolize->last = true;
+	resymbolize->debuginfod.progress =
+		!resymbolize->options.quiet && isatty(STDERR_FILENO);
 }

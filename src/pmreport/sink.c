@@ -3,7 +3,13 @@
 
 #include <fcntl.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
+
+enum {
+	WIDTH_DEFAULT = 80,
+	WIDTH_LEAST = 60, /* a narrower terminal wraps */
+};
 
 static int failed(struct pm_error *err, int code, const char *path)
 {
@@ -97,6 +103,16 @@ int pm_sink_close(struct pm_sink *sink, struct pm_error *err)
 	free(sink->temporary);
 	sink->temporary = NULL;
 	return 0;
+}
+
+unsigned pm_sink_width(const char *path)
+{
+	struct winsize size;
+
+	if (path || !isatty(STDOUT_FILENO) ||
+	    ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0 || size.ws_col == 0)
+		return WIDTH_DEFAULT;
+	return size.ws_col > WIDTH_LEAST ? size.ws_col : WIDTH_LEAST;
 }
 
 void pm_sink_release(struct pm_sink *sink)

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""debuginfod.py FOLDER MODE LOG: a server of FOLDER/BUILDID/debuginfo (and executable) on a
-free port of 127.0.0.1, which it prints; writes the paths that are asked for into LOG. MODE:
-plain; garbage: sends something else; cut: half of what it announced; slow: a trickle; silent:
-takes the question and never answers."""
+"""debuginfod.py FOLDER LOG: a server of FOLDER/BUILDID/debuginfo (and executable) on a free
+port of 127.0.0.1, which it prints; writes the paths that are asked for into LOG. The first
+part of a path is how it answers: plain; garbage: sends something else; cut: half of what it
+announced; slow: a trickle; silent: takes the question and never answers."""
 import http.server
 import os
 import sys
 import time
 
-FOLDER, MODE, LOG = sys.argv[1:]
+FOLDER, LOG = sys.argv[1:]
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -21,12 +21,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         with open(LOG, "a") as log:
             print(self.path, file=log)
-        first, *rest = self.path.strip("/").split("/")
+        mode, first, *rest = self.path.strip("/").split("/")
         file = os.path.join(FOLDER, *rest)
         data = b""
-        if MODE == "silent":
+        if mode == "silent":
             time.sleep(600)
-        if MODE == "garbage":
+        if mode == "garbage":
             data = b"\x7fELF garbage" * 1000
         elif first == "buildid" and os.path.isfile(file):
             with open(file, "rb") as content:
@@ -34,14 +34,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_response(200 if data else 404)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
-        if MODE == "cut":
+        if mode == "cut":
             data = data[: len(data) // 2]
             self.close_connection = True
-        step = 200 if MODE == "slow" else len(data) + 1
+        step = 200 if mode == "slow" else len(data) + 1
         for at in range(0, len(data), step):
             self.wfile.write(data[at : at + step])
             self.wfile.flush()
-            if MODE == "slow":
+            if mode == "slow":
                 time.sleep(0.5)
 
 

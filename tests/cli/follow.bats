@@ -4,20 +4,28 @@
 
 bats_require_minimum_version 1.5.0
 load common
+load terminal
+
+setup_file() {
+	cd "$BATS_FILE_TMPDIR" || return
+	"$PMREC" -q -e cpu-clock -F 499 -o split.json -- "$PROGRAMS/split" 0.5
+}
 
 setup() {
 	cd "$BATS_TEST_TMPDIR" || return
 	truth=$SOURCE_DIR/tests/cli/fixtures/truth.json
+	split=$BATS_FILE_TMPDIR/split.json
 	followed=
 }
 
 teardown() {
+	close_terminal
 	[ -z "$followed" ] || kill -KILL "$followed" 2>/dev/null || :
 }
 
 # follow OPTION...: in the background, into `out` and `err`.
 follow() {
-	"$PMREPORT" --interval 0.1 --follow "$@" >out 2>err 3>&- &
+	"$PMREPORT" --interval 0.1 --follow "$@" >out 2>err 3>&- 4>&- &
 	followed=$!
 }
 
@@ -31,14 +39,18 @@ await() {
 	return 1
 }
 
+# ended [STATUS]: by itself, with it.
 ended() {
-	wait "$followed"
+	local status=0
+	wait "$followed" || status=$?
 	followed=
+	[ "$status" -eq "${1-0}" ]
 }
 
-# The last of the reports, which empty lines and a heading separate.
-last() {
-	tac out | sed "/^$1/q" | tac
+# ends_as RECORDING: the last report, in `out`, is that of the whole file.
+ends_as() {
+	(cd "$(dirname "$1")" && "$PMREPORT" "$(basename "$1")") >whole 2>/dev/null
+	tail -n "$(wc -l <whole)" out | diff whole -
 }
 
 @test "a file that grows, to its end: the last report is that of the whole file" {
@@ -56,38 +68,59 @@ last() {
 	done
 	tail -n +$((lines / 2 + 1)) "$truth" >>grows.json
 	ended
-	"$PMREPORT" grows.json >whole
-	tail -n "$(wc -l <whole)" out | diff whole -
+	ends_as grows.json
 	[ "$(grep -c 'samples of' out)" -ge 2 ]
 	[ ! -s err ]
 	# While it grows it is neither cut nor short of samples.
-	! grep -q 'cut short\|the recorder wrote' out
+	run ! grep -q 'cut short\|the recorder wrote' out
 }
 
 @test "a pipe, as the recorder writes it" {
-	"$PMREC" -q -e cpu-clock -F 499 -o - -- "$PROGRAMS/split" 1.5 2>/dev/null |
-		tee whole.json | "$PMREPORT" --interval 0.2 --follow - >out
-	[ "$(grep -c 'samples of cpu-clock' out)" -ge 3 ]
-	"$PMREPORT" - <whole.json >whole
-	tail -n "$(wc -l <whole)" out | diff whole -
-	# Names are there before the recorder gives them, at the end.
-	before=$(head -n -"$(wc -l <whole)" out | tac | sed '/samples of/q')
-	[[ $before == *sixty* ]]
+	"$PMREC" -q -e cpu-clock -F 499 -o - -- "$PROGRAMS/split" 0.5 2>/dev/null |
+		tee whole.json | "$PMREPORT" --interval 0.1 --follow - >out
+	ends_as - <whole.json
+}
+
+# feed OPTION...: all of a recording but what its recorder writes at the end, and when the report
+# has the text $1, that.
+feed() {
+	local text=$1
+	shift
+	mkfifo split.json
+	follow "$@" split.json
+	exec 4>split.json
+	sed '/"type":"symbol"/Q' "$split" >&4
+	await "$text"
+	sed -n '/"type":"symbol"/,$p' "$split" >&4
+	exec 4>&-
+	ended
+	[ ! -s err ]
+	ends_as "$split"
+}
+
+@test "names are there before the recorder gives them" {
+	feed sixty
 }
 
 @test "names wait for the recorder with --no-resymbolize" {
-	"$PMREC" -q -e cpu-clock -F 499 -o - -- "$PROGRAMS/split" 1 2>/dev/null |
-		"$PMREPORT" --no-resymbolize --interval 0.2 --follow - >out
+	feed '[unknown]' --no-resymbolize
 	[ "$(grep -n 'unknown.*split' out | tail -n 1 | cut -d: -f1)" -lt \
 		"$(grep -n sixty out | head -n 1 | cut -d: -f1)" ]
+}
+
+@test "what nobody names is told at the end" {
+	grep -v '"type":"symbol"' "$split" | sed 's/"build_id":"[0-9a-f]*"/"build_id":"00"/' >grows.json
+	follow grows.json
+	ended
+	grep -q 'no names for .*% of the samples' err
+	grep -q 'split  build-id 00  (another build stands at its path)' err
 }
 
 @test "a compressed recording, before it is there" {
 	follow s.json.zst
 	"$PMREC" -q -e cpu-clock -F 499 -o s.json.zst -- "$PROGRAMS/split" 1
 	ended
-	"$PMREPORT" s.json.zst >whole
-	tail -n "$(wc -l <whole)" out | diff whole -
+	ends_as s.json.zst
 }
 
 @test "a file that another one replaces, or that is cut, ends the report" {
@@ -116,8 +149,7 @@ last() {
 		kill -"$signal" "$followed"
 		ended
 		grep -q 'is cut short' err
-		"$PMREPORT" grows.json >whole 2>/dev/null
-		tail -n "$(wc -l <whole)" out | diff whole -
+		ends_as grows.json
 	done
 }
 
@@ -126,7 +158,7 @@ last() {
 	follow --comm nobody grows.json
 	await 'nobody'
 	tail -n +2 "$truth" >>grows.json
-	! ended
+	ended 2
 	grep -q nobody err
 }
 
@@ -135,7 +167,7 @@ last() {
 	follow grows.json
 	await 'samples of'
 	echo '{"type":"sample"}' >>grows.json
-	! ended
+	ended 1
 	grep -q 'grows.json:6: sample' err
 }
 
@@ -147,4 +179,46 @@ last() {
 		[[ $stderr == *--follow* || $stderr == *interval* ]]
 		[ -z "$output" ]
 	done
+}
+
+@test "on a terminal the report stays in its place, and has its size" {
+	half=$(($(wc -l <"$truth") / 2))
+	head -n "$half" "$truth" >grows.json
+	open_terminal
+	run_in_terminal 80x12 "'$PMREPORT' --limit 0 --interval 0.1 --follow grows.json"
+	shows '^ *self'
+	[ "$(grep -c '^[1-9][0-9]* samples of cpu-clock' seen)" -eq 1 ]
+	# Names are at the end, so that there is no reason yet to miss them.
+	run ! grep -q stripped seen
+	# What is too wide or too high is cut, and the rest is not pushed out.
+	t resize-window -x 30 -y 8
+	tail -n +"$((half + 1))" "$truth" | head -n -1 >>grows.json
+	shows '^100 samples of cpu-clock'
+	[ "$(grep -c '^[1-9][0-9]* samples of' seen)" -eq 1 ]
+	[ "$(grep -c . seen)" -le 7 ]
+	# The last one is whole and as wide as the terminal is now; what ended it is told, too.
+	t resize-window -x 120 -y 100
+	: >grows.json
+	shows 'status=0'
+	[ "$(grep -c '^100 samples of cpu-clock' seen)" -eq 1 ]
+	grep -q '^! the file is cut short: .* or records still' seen
+	grep -q 'the file has become shorter' seen
+	grep -q '^hottest path' seen
+	diff <(sed 1d before) <(sed 1d after)
+}
+
+@test "Ctrl-C on a terminal, before there is a recording and while it grows" {
+	open_terminal
+	mkfifo pipe
+	run_in_terminal 80x24 "trap : INT; echo begins; '$PMREPORT' --follow pipe"
+	shows begins
+	sleep 0.3
+	press C-c
+	shows 'status=130'
+	head -n -1 "$truth" >grows.json
+	t respawn-pane -k "trap : INT; '$PMREPORT' --follow grows.json; echo status=\$?; exec sleep 600"
+	shows 'samples of'
+	press C-c
+	shows 'status=0'
+	grep -q 'is cut short' seen
 }

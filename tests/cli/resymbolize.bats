@@ -36,12 +36,14 @@ C
 	cc -O1 -g -DNAME=spin -Wl,--build-id=none -o anonymous work.c
 	mkdir bin
 	cp first bin/work
-	"$PMREC" -q -e cpu-clock:u -F 999 --no-symbols -o n.json -- "$PWD/bin/work" 60000
+	"$PMREC" -q -e cpu-clock:u -F 999 --no-symbols -o n.json -- "$PWD/bin/work" 20000
 	cp second bin/later
 	"$PMREC" -q -e cpu-clock:u -F 999 --no-symbols -o two.json -- \
-		sh -c "'$PWD/bin/work' 60000; mv '$PWD/bin/later' '$PWD/bin/work'; '$PWD/bin/work' 60000"
+		sh -c "'$PWD/bin/work' 20000; mv '$PWD/bin/later' '$PWD/bin/work'; '$PWD/bin/work' 20000"
+	cp first bin/work
+	"$PMREC" -q -e cpu-clock:u -F 999 -o whole.json -- "$PWD/bin/work" 20000
 	cp anonymous bin/work
-	"$PMREC" -q -e cpu-clock:u -F 999 --no-symbols -o anonymous.json -- "$PWD/bin/work" 60000
+	"$PMREC" -q -e cpu-clock:u -F 999 --no-symbols -o anonymous.json -- "$PWD/bin/work" 20000
 	cp first bin/work
 }
 
@@ -56,19 +58,25 @@ setup() {
 
 teardown() {
 	mv "$all/bin/away" "$all/bin/work"
-	[ -z "${server-}" ] || kill "$server"
+	[ -z "${server-}" ] || kill "$server" || :
 }
 
 put_back() { cp "$1" "$all/bin/work"; }
 id_of() { readelf -n "$1" | sed -n 's/.*Build ID: //p'; }
 
-# pmreport with these options: `out` and `err`, and in $self the share of each function.
+# pmreport --json with these options: `out` and `err`, and in $self the share of each function.
 report() {
-	"$PMREPORT" --limit 0 "$@" >out 2>err
-	self=$("$PMREPORT" --json "$@" 2>/dev/null | jq -c 'reduce .events[0].rows[] as $row ({};
-		.[$row.function // "?"] += $row.self.percent)')
+	"$PMREPORT" --json "$@" >out 2>err
+	self=$(jq -c 'reduce .events[0].rows[] as $row ({};
+		.[$row.function // "?"] += $row.self.percent)' out)
 	echo "$self"
 	cat err
+}
+
+# The inlined function has its line.
+has_line() {
+	jq -e '.events[0].rows[] | select(.function == "inner" and .inlined) |
+		(.file | endswith("/work.c")) and .line >= 6 and .line <= 7' out
 }
 
 # The share of the function is nearly all.
@@ -78,9 +86,10 @@ names() { [ "$(jq --arg f "$1" '.[$f] // 0 | . > 90' <<<"$self")" = true ]; }
 	put_back first
 	report n.json
 	names inner
-	grep -q 'inner (inlined).*work.c:[67]' out
-	grep -q spin out
+	has_line
 	[ ! -s err ]
+	# The recorder's note is still there, and no reason to doubt.
+	"$PMREPORT" n.json | grep -q 'names were left out (--no-symbols), and looked up for this report'
 	report --no-inline n.json
 	names spin
 }
@@ -148,7 +157,7 @@ names() { [ "$(jq --arg f "$1" '.[$f] // 0 | . > 90' <<<"$self")" = true ]; }
 	names '?'
 	report --debug-dir linked n.json
 	names inner
-	grep -q 'inner (inlined).*work.c:[67]' out
+	has_line
 	# A wrong one under the right name.
 	objcopy --only-keep-debug second "debug/.build-id/${id:0:2}/${id:2}.debug"
 	report --debug-dir debug n.json
@@ -173,7 +182,7 @@ names() { [ "$(jq --arg f "$1" '.[$f] // 0 | . > 90' <<<"$self")" = true ]; }
 	for part in 1000 3000 $((size / 2)) $((size - 100)); do
 		head -c "$part" first >"$all/bin/work"
 		report n.json
-		grep -q 'samples of' out
+		jq -e '.events[0].total.samples > 10' out
 	done
 	python3 - first "$all/bin/work" <<'P'
 import random, sys
@@ -185,7 +194,7 @@ for _ in range(3000):
 open(sys.argv[2], "wb").write(data)
 P
 	report n.json
-	grep -q 'samples of' out
+	jq -e '.events[0].total.samples > 10' out
 	rm "$all/bin/work"
 	mkfifo "$all/bin/work"
 	report n.json
@@ -195,7 +204,6 @@ P
 
 @test "a recording that was cut off before its names has them, too" {
 	put_back first
-	"$PMREC" -q -e cpu-clock:u -F 999 -o whole.json -- "$all/bin/work" 60000
 	grep -v '"type":"\(symbol\|footer\)"' whole.json >cut.json
 	report --no-resymbolize cut.json
 	names '?'
@@ -205,8 +213,6 @@ P
 }
 
 @test "names that the recording has are not asked for again" {
-	put_back first
-	"$PMREC" -q -e cpu-clock:u -F 999 -o whole.json -- "$all/bin/work" 60000
 	put_back second
 	"$PMREPORT" whole.json >now 2>err
 	[ ! -s err ]
@@ -223,23 +229,27 @@ P
 	export DEBUGINFOD_CACHE_PATH=$PWD/cache
 	export DEBUGINFOD_URLS
 
+	: >log
+	python3 "$SOURCE_DIR/tests/cli/debuginfod.py" served log >port 3>&- &
+	server=$!
+	for _ in {1..300}; do
+		[ ! -s port ] || break
+		sleep 0.1
+	done
+
 	ask() { # MODE SECONDS
-		rm -rf cache log
+		rm -rf cache
 		: >log
-		python3 "$SOURCE_DIR/tests/cli/debuginfod.py" served "$1" log >port 3>&- &
-		server=$!
-		until [ -s port ]; do sleep 0.05; done
-		DEBUGINFOD_URLS=http://127.0.0.1:$(cat port)
+		DEBUGINFOD_URLS=http://127.0.0.1:$(cat port)/$1
 		report "--debuginfod=$2" n.json
-		kill "$server"
-		server=
-		rm port
 	}
 	ask plain 30
 	names inner
-	grep -q "^/buildid/$id/debuginfo" log
+	grep -q "^/plain/buildid/$id/debuginfo" log
 	[ ! -s err ]
-	# Once: the second report took it from the cache.
+	# Once: another report takes it from the cache.
+	report --debuginfod=30 n.json
+	names inner
 	[ "$(grep -c "$id/debuginfo" log)" -eq 1 ]
 	ask garbage 30
 	names '?'
@@ -248,10 +258,10 @@ P
 	names '?'
 	ask slow 1
 	names '?'
-	grep -q 'no answer within 1 seconds' err
+	grep -q 'no answer within 1 s)' err
 	ask silent 1
 	names '?'
-	grep -q 'no answer within 1 seconds' err
+	grep -q 'no answer within 1 s)' err
 	cp second "served/$id/debuginfo"
 	ask plain 30
 	names '?'
@@ -269,7 +279,7 @@ P
 	put_back "$all/first"
 	ask plain 30
 	names inner
-	! grep -q "$id" log
+	run ! grep -q "$id" log
 }
 
 @test "the kernel's names fit only the same kernel in the same boot" {
