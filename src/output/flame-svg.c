@@ -274,7 +274,8 @@ static void put_title(struct svg *svg, const struct pm_flame_node *node, const c
 		if (node->inlined)
 			pm_str_puts(svg->out, " (inlined)");
 		if (function->module != PM_PROFILE_NONE) {
-			pm_str_puts(svg->out, "\nin ");
+			pm_str_puts(svg->out, "\n"
+					      "in ");
 			pm_put_markup(svg->out,
 				      svg->merged.modules.data[function->module].name);
 		}
