@@ -73,7 +73,9 @@ static const char *reason(const struct pm_resymbolize_module *module)
 static bool is_lacking(const struct pm_resymbolize_module *module)
 {
 	return module && (module->state == PM_RESYMBOLIZE_NOT_HERE ||
-			  module->state == PM_RESYMBOLIZE_OTHER_BUILD);
+			  module->state == PM_RESYMBOLIZE_OTHER_BUILD ||
+			  /* stripped */
+			  (module->state == PM_RESYMBOLIZE_FOUND && !module->lines));
 }
 
 static void put_row(struct pm_str *text, const struct pm_profile_module *module,
@@ -120,6 +122,7 @@ void pm_resymbolize_tell(const struct pm_resymbolize *resymbolize,
 	PM_AUTO_FREE struct row *rows = NULL;
 	uint64_t all, nameless = 0;
 	size_t told = 0, more = 0;
+	double percent;
 	bool help = false;
 
 	if (resymbolize->options.off || resymbolize->options.quiet ||
@@ -131,12 +134,11 @@ void pm_resymbolize_tell(const struct pm_resymbolize *resymbolize,
 			&profile->modules.data[rows[i].module];
 		const struct pm_resymbolize_module *state =
 			pm_resymbolize_find(resymbolize, module);
-		double percent = 100.0 * (double)rows[i].samples / (double)all;
 
+		percent = 100.0 * (double)rows[i].samples / (double)all;
 		nameless += rows[i].samples;
-		if (percent < TOLD_PERCENT && !(state && state->why[0]))
-			continue;
-		if (told == TOLD_MAX) {
+		if (told == TOLD_MAX ||
+		    (percent < TOLD_PERCENT && !(state && state->why[0]))) {
 			more++;
 			continue;
 		}
@@ -144,12 +146,17 @@ void pm_resymbolize_tell(const struct pm_resymbolize *resymbolize,
 		help = help || is_lacking(state);
 		put_row(&text, module, state, percent);
 	}
-	if (told == 0 || text.failed)
+	percent = all > 0 ? 100.0 * (double)nameless / (double)all : 0;
+	if ((told == 0 && percent < TOLD_PERCENT) || text.failed)
 		return;
-	fprintf(stderr, "pmreport: no names for %.1f%% of the samples:\n%s",
-		100.0 * (double)nameless / (double)all, text.data);
-	if (more > 0)
-		fprintf(stderr, "  and %zu modules more\n", more);
+	fprintf(stderr, "pmreport: no names for %.1f%% of the samples:\n%s", percent,
+		told > 0 ? text.data : "");
+	if (more > 0 && told > 0)
+		fprintf(stderr, "  and less in %zu module%s more\n", more,
+			more == 1 ? "" : "s");
+	else if (more > 0)
+		fprintf(stderr, "  less than %.1f%% in each of %zu modules\n",
+			TOLD_PERCENT, more);
 	pm_str_clear(&text);
 	if (help)
 		put_help(&text, resymbolize, file);
