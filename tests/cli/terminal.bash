@@ -27,7 +27,7 @@ run_in_terminal() {
 	SOCKET=$(mktemp -u "${TMPDIR:-/tmp}/pm-tui-XXXXXX")
 	t start-server \; set -g default-terminal screen \; set -g remain-on-exit on \; \
 		new-session -d -x "${size%x*}" -y "${size#*x}" \
-		"stty -a >before; $2; echo status=\$?; stty -a >after; exec sleep 600"
+		"stty -a >before; $2; s=\$?; stty -a >after; echo status=\$s; exec sleep 600"
 }
 
 screen() {

@@ -64,25 +64,35 @@ def show(rows, tree):
 show(below[None], sys.argv[2] == "nodes")' "$weights" "$list"
 }
 
+# What is below the heading, as it is.
+body() {
+	screen | sed -n '5,23p' | sed '/^$/d'
+}
+
+# agrees rows N, agrees body: waits until it is what is wanted; a screen is drawn from the top to
+# the bottom.
 agrees() {
+	for _ in $(seq 100); do
+		"$@" >rows
+		if cmp -s wanted rows; then return 0; fi
+		sleep 0.1
+	done
 	diff -u wanted rows >&2
 }
 
 @test "the table is that of --json" {
 	browse
 	shows '^  60\.0%    60\.0%  sixty\(int\) +prog +prog\.c:20'
-	rows 2 >rows
 	wanted 'self total' rows >wanted
 	[ "$(wc -l <wanted)" = 9 ]
-	agrees
+	agrees rows 2
 	head -1 seen | grep -qF './prog -n 3  cpu-clock @ 1,000 Hz (1/2)  100 samples'
 	sed -n 2p seen | grep -qF '! cycles not available  lost 3  truncated 1.0%  incomplete 2.0%  unknown 2.0%'
 	press s
 	shows 'total\*'
 	shows '^ +0\.0%    83\.0%  main'
-	rows 2 >rows
 	wanted 'self total' rows --children >wanted
-	agrees
+	agrees rows 2
 }
 
 @test "keys move the selection" {
@@ -118,10 +128,9 @@ agrees() {
 	shows ' 4/8$'
 	press E
 	shows ' 4/11$'
-	rows 2 >rows
 	wanted 'total self' nodes --tree >wanted
 	[ "$(wc -l <wanted)" = 11 ]
-	agrees
+	agrees rows 2
 	press C
 	shows ' 1/4$'
 	press e
@@ -132,9 +141,8 @@ agrees() {
 	shows '^  60\.0%  - sixty\(int\)'
 	press E
 	shows ' 1/1[0-9]$'
-	rows 1 >rows
 	wanted total nodes --bottom-up >wanted
-	agrees
+	agrees rows 1
 }
 
 @test "callers and callees of the selected function" {
@@ -143,9 +151,8 @@ agrees() {
 	press Enter
 	shows '^callers of sixty\(int\)  60\.0%'
 	shows '^  10\.0%      worker'
-	rows 1 >rows
 	wanted total nodes --callers sixty >wanted
-	agrees
+	agrees rows 1
 	press q
 	shows '^1 functions'
 	press /
@@ -156,9 +163,8 @@ agrees() {
 	shows '^what is called by main  83\.0%'
 	press E
 	shows ' 1/6$'
-	rows 2 >rows
 	wanted 'total self' nodes --callees main >wanted
-	agrees
+	agrees rows 2
 	press Escape
 	shows ' 7/9$'
 }
@@ -171,8 +177,7 @@ agrees() {
 	"$PMREPORT" --annotate sixty --event cpu-clock -q --width 79 |
 		sed 's/ *$//' >wanted
 	grep -q '100\.0%' wanted
-	screen | sed -n '5,23p' | sed '/^$/d' >rows
-	diff -u wanted rows >&2
+	agrees body
 	press s
 	shows '^lines of sixty\(int\)'
 	press q
@@ -225,9 +230,8 @@ agrees() {
 	shows ' 2/2$'
 	press Enter
 	shows '16 of 100 samples  thread 11'
-	rows 2 >rows
 	wanted 'self total' rows --tid 11 >wanted
-	agrees
+	agrees rows 2
 	press d
 	shows '10 of 100 samples  thread 11  module prog'
 	press Escape
@@ -276,11 +280,10 @@ agrees() {
 	shows 'a limit is a percentage'
 	press Tab
 	shows 'page-faults \(2/2\)  5 samples'
-	rows 2 >rows
 	"$PMREPORT" --json --event page-faults |
 		jq -r '.events[0].rows[0] | "\(.self.percent) \(.function)"' >wanted
 	grep -qxF '100 ns::thirty' wanted
-	grep -qxF '100.0% 100.0% ns::thirty' rows
+	shows '^ 100\.0% +100\.0%  ns::thirty'
 	press Tab
 	shows 'cpu-clock @ 1,000 Hz \(1/2\)'
 }
@@ -306,8 +309,7 @@ agrees() {
 		jq -r '.events[0].rows[] | [.self.percent, .total.percent, .cpu] | @tsv' |
 		awk '{ printf "%.1f%% %.1f%% %s\n", $1, $2, $3 }' >wanted
 	grep -qx '100.0% 100.0% 0' wanted
-	rows 2 >rows
-	agrees
+	agrees rows 2
 	press Enter
 	shows 'which thread'
 	run -2 "$PMREPORT" --tui --by cpu,module
