@@ -293,6 +293,9 @@ static int no_field(const struct work *work, struct pm_error *err)
 	const struct pm_profile *profile = work->profile;
 	PM_CLEANUP(pm_str_release) struct pm_str names = { 0 };
 
+	/* Of an event without samples. */
+	if (strcmp(work->report->field, "period") == 0)
+		return 0;
 	for (size_t i = 0; i < profile->field_names.len; i++) {
 		if (strcmp(profile->field_names.data[i], work->report->field) == 0)
 			return 0; /* another event has it, or what the filter left out */
