@@ -130,7 +130,8 @@ load attach
 		"$PMREC" -q -o s.json -u "$user" --duration 0.6s
 		holds_calmly s.json "$other in {s['pid'] for s in samples}" \
 			"$target not in {s['pid'] for s in samples}" \
-			"header['target'] == '-u $user'" 'self_share("sixty") > 40'
+			"header['target'] == '-u $user'" \
+			"(lambda of: sum('sixty' in chain(s) for s in of) > 0.4 * len(of) > 0)([s for s in samples if s['pid'] == $other])"
 	done
 	fails "there is no user no-such-user" "$PMREC" -u no-such-user
 	fails "has no processes now" "$PMREC" -u 4000000000

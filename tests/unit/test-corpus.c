@@ -299,7 +299,7 @@ static void test_versions(void **state)
 	assert_int_equal(drain(bytes, len, &records, &cut), -ENOTSUP);
 	bytes[6] = 'X';
 	assert_int_equal(drain(bytes, len, &records, &cut), -EBADMSG);
-	assert_int_equal(drain((const uint8_t *)"", 0, &records, &cut), -EBADMSG);
+	assert_int_equal(drain((const uint8_t *)"", 0, &records, &cut), -ENODATA);
 	free(bytes);
 }
 
