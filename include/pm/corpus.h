@@ -124,8 +124,8 @@ struct pm_corpus;
 
 /*
  * Opens a corpus of version 1 or 2, plain or compressed by zstd; "-" is standard input.
- * -ENODATA: empty; -EBADMSG: no corpus; -ENOTSUP: of a newer version. Nothing of the file is mapped: one that
- * somebody cuts short meanwhile ends earlier, and that is all.
+ * -ENODATA: empty; -EBADMSG: no corpus; -ENOTSUP: of a newer version. Nothing of the file is
+ * mapped: one that somebody cuts short meanwhile ends earlier, and that is all.
  */
 int pm_corpus_open(struct pm_corpus **ret, const char *path, struct pm_error *err);
 int pm_corpus_open_memory(struct pm_corpus **ret, const void *data, size_t len,
