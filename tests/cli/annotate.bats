@@ -9,7 +9,7 @@ bats_require_minimum_version 1.5.0
 setup_file() {
 	local programs=$SOURCE_DIR/tests/programs
 	export LC_ALL=C.UTF-8
-	mkdir -p "$BATS_FILE_TMPDIR/work/src" && cd "$BATS_FILE_TMPDIR/work" || return
+	mkdir -p "$BATS_FILE_TMPDIR/made/src" && cd "$BATS_FILE_TMPDIR/made" || return
 	cp "$programs"/annotate-loop.c "$programs"/annotate-inline.cc src
 	gcc -g -O2 -o prog "$PWD/src/annotate-loop.c"
 	g++ -g -O2 -o inline "$PWD/src/annotate-inline.cc"
@@ -26,7 +26,7 @@ setup_file() {
 setup() {
 	export LC_ALL=C.UTF-8
 	unset NO_COLOR TERM
-	cd "$BATS_FILE_TMPDIR/work" && rm -rf ./* && cp -pr ../whole/. .
+	cd "$BATS_FILE_TMPDIR/made" && rm -rf ./* && cp -pr ../whole/. .
 }
 
 # report STATUS [argument...]: runs pmreport; stdout in out, stderr in err.

@@ -512,13 +512,18 @@ static char *long_line(const char *begin, const char *unit, const char *end, siz
 		       size_t *total)
 {
 	size_t head = strlen(HEADER), at = head + strlen(begin);
+	size_t unit_len = strlen(unit),
+	       units = (len + head - strlen(end) - at) / unit_len;
 	char *text = malloc(head + len + 1);
 
 	assert_non_null(text);
 	memcpy(text, HEADER, head);
 	memcpy(text + head, begin, strlen(begin));
-	for (; at + strlen(unit) + strlen(end) <= head + len; at += strlen(unit))
-		memcpy(text + at, unit, strlen(unit));
+	if (unit_len == 1)
+		memset(text + at, *unit, units);
+	for (size_t i = 0; unit_len > 1 && i < units; i++)
+		memcpy(text + at + i * unit_len, unit, unit_len);
+	at += units * unit_len;
 	memset(text + at, ' ', head + len - at);
 	memcpy(text + head + len - strlen(end), end, strlen(end));
 	text[head + len] = '\n';
