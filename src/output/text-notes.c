@@ -165,8 +165,9 @@ static void warn_none(struct pm_notes *notes, const struct pm_section *section)
 		pm_notes_add(notes, PM_NOTE_BAD, "no sample of this event in that time");
 		return;
 	}
-	if (noted(profile, "no samples", ""))
-		return; /* the recorder knows more */
+	/* The recorder knows more, or the time is yet to come. */
+	if (noted(profile, "no samples", "") || info->grows)
+		return;
 	pm_put_duration(&ran, info->cpu_known ? info->cpu_ns : info->duration_ns);
 	if (event->by_frequency)
 		pm_notes_add(
@@ -315,8 +316,10 @@ static void warn_unknown(struct pm_notes *notes, struct pm_section *section)
 		return;
 	/* Why there are no names at all is told already. */
 	if (profile->info.symbols + profile->info.found == 0 &&
-	    (profile->info.cut || profile->info.grows ||
-	     noted(profile, NAMELESS_NOTE, "")))
+	    (profile->info.cut || noted(profile, NAMELESS_NOTE, "")))
+		return;
+	/* The recorder gives names at the end. */
+	if (profile->info.grows && profile->info.symbols == 0)
 		return;
 	table = pm_section_functions(section);
 	if (!table)

@@ -54,19 +54,20 @@ ends_as() {
 }
 
 @test "a file that grows, to its end: the last report is that of the whole file" {
-	lines=$(wc -l <"$truth")
+	half=$(($(wc -l <"$truth") / 2))
 	head -n 1 "$truth" >grows.json
 	follow grows.json
 	await '0 samples of'
+	run ! grep -q 'no samples:' out
 	# Within a line, and at its end.
-	head -n $((lines / 2)) "$truth" | tail -n +2 | head -c -20 >>grows.json
+	head -n "$half" "$truth" | tail -n +2 | head -c -20 >>grows.json
 	sleep 0.3
-	head -n $((lines / 2)) "$truth" | tail -c 20 >>grows.json
+	head -n "$half" "$truth" | tail -c 20 >>grows.json
 	for _ in {1..300}; do
 		[ "$(grep -c 'samples of' out)" -lt 2 ] || break
 		sleep 0.1
 	done
-	tail -n +$((lines / 2 + 1)) "$truth" >>grows.json
+	tail -n +"$((half + 1))" "$truth" >>grows.json
 	ended
 	ends_as grows.json
 	[ "$(grep -c 'samples of' out)" -ge 2 ]

@@ -179,7 +179,7 @@ names() { [ "$(jq --arg f "$1" '.[$f] // 0 | . > 90' <<<"$self")" = true ]; }
 
 @test "a spoilt file with the right build-id costs names, nothing else" {
 	size=$(stat -c %s first)
-	for part in 1000 3000 $((size / 2)) $((size - 100)); do
+	for part in 1000 $((size / 2)); do
 		head -c "$part" first >"$all/bin/work"
 		report n.json
 		jq -e '.events[0].total.samples > 10' out
