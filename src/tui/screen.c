@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The terminal: keys in, frames out, and as it was before when that is over. */
-#include "pm/tui.h"
+#include "tui-internal.h"
 
 #define NCURSES_WIDECHAR 1
 #include <curses.h>
@@ -280,7 +280,8 @@ static int open_screen(struct screen *ret, const struct pm_report *report, FILE 
 		return no_terminal(err, "the input");
 	if (!isatty(fileno(to)))
 		return no_terminal(err, "the output");
-	screen.curses = newterm(NULL, to, keys);
+	if (tui_knows_terminal(to))
+		screen.curses = newterm(NULL, to, keys);
 	if (screen.curses && !tigetstr("cup")) {
 		close_screen(&screen);
 		screen.curses = NULL;

@@ -197,3 +197,8 @@ void draw_row(struct pm_tui *tui, const struct page *page, size_t row, unsigned 
 /* One row of a tree without a frame, its name whole. */
 void put_tree_row(const struct pm_tui *tui, struct page *page, size_t row,
 		  struct pm_str *str);
+
+/* ---- the terminal -------------------------------------------------------------------------- */
+
+/* Whether newterm() will know it, which leaks where it does not. */
+bool tui_knows_terminal(FILE *to);

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* Apart from the screen, because term.h has macros named `lines` and `columns`. */
+#include "tui-internal.h"
+
+#include <curses.h>
+#include <term.h>
+
+bool tui_knows_terminal(FILE *to)
+{
+	int why;
+
+	if (setupterm(NULL, fileno(to), &why) == ERR)
+		return false;
+	del_curterm(cur_term);
+	return true;
+}
