@@ -69,6 +69,20 @@ static int mount_detached(void)
 #endif
 }
 
+const char *pm_tracefs_own(void)
+{
+	static char path[sizeof("/proc/self/fd/") + 3 * sizeof(int)];
+	int fd;
+
+	if (path[0] == '\0') {
+		fd = mount_detached();
+		if (fd < 0)
+			return NULL;
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	}
+	return path;
+}
+
 int pm_tracefs_open(void)
 {
 	int fd = open_mounted(), detached;

@@ -7,3 +7,9 @@
  * -ENOENT when there is none, -EACCES when it may not be read.
  */
 int pm_tracefs_open(void);
+
+/*
+ * Where a mount of its own is for this process alone, made by the first call and kept: for who
+ * needs a path and has none mounted. NULL when it cannot be made. One thread at a time.
+ */
+const char *pm_tracefs_own(void);

@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <sys/statfs.h>
 
+#include "tracefs-mount.h"
+
 enum {
 	ID_FILE_MAX = 32, /* a number and a newline */
 	NAMES_FILE_MAX = 16 << 20, /* 62 KB on a usual kernel */
@@ -43,7 +45,7 @@ int pm_tracefs_find(const char **ret, struct pm_error *err)
 {
 	static const char *const places[] = { "/sys/kernel/tracing",
 					      "/sys/kernel/debug/tracing" };
-	const char *closed = NULL;
+	const char *closed = NULL, *own;
 
 	for (size_t i = 0; i < PM_ARRAY_LEN(places); i++) {
 		struct statfs fs;
@@ -59,6 +61,11 @@ int pm_tracefs_find(const char **ret, struct pm_error *err)
 	}
 	if (closed)
 		return unreadable(closed, err);
+	own = pm_tracefs_own();
+	if (own) {
+		*ret = own;
+		return 0;
+	}
 	pm_error_set(err, -ENOENT,
 		     "tracepoints need tracefs, which is not mounted at "
 		     "/sys/kernel/tracing");

@@ -12,8 +12,9 @@ enum {
 };
 
 /*
- * Where tracefs is mounted, a static text. -ENOENT: nowhere, -EACCES: this user may not look
- * into it; both with the remedy.
+ * Where tracefs is mounted, a static text; where it is not, a mount that only this process has
+ * (root, Linux 5.2). -ENOENT: nowhere, -EACCES: this user may not look into it; both with the
+ * remedy.
  */
 int pm_tracefs_find(const char **ret, struct pm_error *err);
 /* A file below @root, at most @max bytes of it. -EFBIG when it has more. */

@@ -39,6 +39,24 @@ need_root() {
 }
 
 # nobody COMMAND...: without any privilege.
+NOBODY=(setpriv --reuid=65534 --regid=65534 --clear-groups --)
 nobody() {
-	setpriv --reuid=65534 --regid=65534 --clear-groups -- "$@"
+	"${NOBODY[@]}" "$@"
+}
+
+# Runs its arguments where tracefs is mounted, without leaving a mount behind.
+traced() {
+	if [ -d /sys/kernel/tracing/events ]; then
+		"$@"
+	else
+		# shellcheck disable=SC2016
+		unshare -m sh -c 'mount -t tracefs nodev /sys/kernel/tracing && exec "$@"' sh "$@"
+	fi
+}
+
+# ... and where it is not.
+untraced() {
+	# shellcheck disable=SC2016
+	unshare -m sh -c 'umount -a -t tracefs; ! [ -d /sys/kernel/tracing/events ] && exec "$@"' \
+		sh "$@"
 }
