@@ -170,7 +170,7 @@ speedscope() {
 		agree "$event" perf-script real.txt
 	done
 	grep -q 'operator- >' real.txt
-	grep -q '^w                [0-9]*/[0-9]* \[[0-9]*\] [0-9]*\.[0-9]\{9\}: [0-9]* cpu-clock: $' \
+	grep -q '^w                [0-9]*/[0-9]* \[[0-9]*\]  *[0-9]*\.[0-9]\{9\}:  *[0-9]* cpu-clock: $' \
 		real.txt
 }
 

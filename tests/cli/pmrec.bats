@@ -189,8 +189,9 @@ many_libraries() {
 }
 
 @test "a frame larger than every copy has its callers, from a look at the memory" {
-	"$PMREC" -q -o s.json -- "$PROGRAMS/giant" 1
-	# All but the first, until the look is confirmed: rings are read ten times a second.
+	"$PMREC" -q -o s.json -- "$PROGRAMS/giant" 2
+	# All but the first, until the look is confirmed, which takes some tenths of a second:
+	# rings are read ten times in one.
 	holds s.json 'footer["truncated"] > 0.9 * footer["samples"]' \
 		'footer["stops"]["root"] > 0.6 * footer["samples"]' \
 		'all([n for n in chain(s) if n in ("work", "giant", "above", "main")][-3:] ==

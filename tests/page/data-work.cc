@@ -39,7 +39,7 @@ __attribute__((noinline)) void ask()
 {
 	struct stat status;
 
-	for (int i = 0; i < 20000; i++)
+	for (int i = 0; i < 5000; i++)
 		sink = stat("/", &status) + mix(i);
 }
 
@@ -47,7 +47,7 @@ static void work(const char *name, int times)
 {
 	prctl(PR_SET_NAME, name);
 	for (int i = 0; i < times; i++) {
-		sink = recurse(20);
+		sink = recurse(23);
 		touch(4 << 20);
 		ask();
 	}
