@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Counting of functions and of ranges of code: where they begin and end (regions), what a
+ * thread does there (visits), and the engines that see it. Whole programs are counted by
+ * pm/counters.h alone.
+ *
+ *   names ─► pm_regions (pm/probe.h finds functions, flow.c their exits) ─► engine
+ *   engine ─► struct pm_visit, one for each entry and exit ─► pm_calls ─► struct pm_stat_scope
+ *
+ * An engine that has no single visits (callgrind) fills scopes by itself.
+ */
+#pragma once
+
+#include "pm/counters.h"
+#include "pm/probe.h"
+#include "pm/run.h"
+#include "pm/stat.h"
+
+/* ---- regions ------------------------------------------------------------------------- */
+
+/* What a thread that comes by a place does. */
+enum pm_place_kind {
+	PM_PLACE_ENTRY,
+	PM_PLACE_EXIT, /* a return, or a jump out of it: the instruction is about to run */
+	/* Of ranges: where control comes in from or goes out to the rest of the function. */
+	PM_PLACE_IN,
+	PM_PLACE_OUT,
+};
+
+/* An instruction where an engine looks. */
+struct pm_place {
+	uint32_t region;
+	enum pm_place_kind kind;
+	uint64_t address, offset; /* svma; in the file */
+	/* sp at the function's first instruction minus sp here: an entry may be some pushes
+	 * behind it. At a return it is 0, but for `ret` of other ABIs. Of IN and OUT without
+	 * meaning. */
+	uint32_t sp_offset;
+	/* The instruction's bytes: what a breakpoint takes the place of. */
+	uint8_t bytes[16];
+	uint8_t len;
+	/* The kernel emulates it instead of stepping over it (arch/x86/kernel/uprobes.c). */
+	bool cheap;
+};
+
+struct pm_region {
+	enum pm_stat_scope_kind kind;
+	char *name; /* as in pm_stat_scope; owned */
+	char *symbol, *module, *build_id, *file;
+	uint32_t line, line_end;
+	int fd; /* the ELF file; owned by the pm_regions */
+	PM_VEC(struct pm_region_piece {
+		uint64_t low, high; /* svma [low, high) */
+	})
+	pieces; /* the first has the entry; others are .cold and the like */
+	uint32_t places_total; /* of inlined ones: how many places of its kind exist */
+	/* One function inlined at many places: they add up to the region with this index, which
+	 * has no places of its own. -1: none. */
+	int32_t sum;
+};
+
+struct pm_regions {
+	PM_VEC(struct pm_region) list;
+	PM_VEC(struct pm_place) places; /* by region, entries first */
+	PM_VEC(int) files;
+	PM_VEC(char *) notes; /* one line each, for the user */
+};
+void pm_regions_release(struct pm_regions *regions);
+
+enum {
+	PM_REGIONS_MAX = 1024, /* that one command line may mean */
+	PM_REGION_PLACES_MAX = 4096, /* of all of them */
+};
+
+/* What to find: --fn or --range as typed. */
+struct pm_region_spec {
+	bool range;
+	const char *text;
+};
+
+/*
+ * Finds the functions and ranges that are meant and the places to look at in each.
+ *
+ * A function: NAME, a glob, C++ names with or without parameters, NAME@LIBRARY, FILE:LINE of
+ * its definition. A range: FILE:FROM-TO (lines, both included), 0xA-0xB (svma of the program
+ * or, with @LIBRARY, of a library; the end excluded). Without @LIBRARY a function is looked for
+ * in the program and then in the libraries that it needs; the first of these that has it counts.
+ * A name that is there only inlined gives one INLINED region for each place and their sum; one
+ * that is there both ways gives all of them, and a note.
+ *
+ * Code that cannot be analysed (an indirect jump whose targets are unknown may leave it) gives
+ * the places that are known, and a note that says what may be missed.
+ *
+ * 0; -ENOENT with near names, or with what a stripped file lacks; -EINVAL; -E2BIG; -ENOEXEC;
+ * -ENODATA; -EOPNOTSUPP (a machine that flow.c does not know); -ENOMEM. @regions is then
+ * unchanged.
+ */
+int pm_regions_find(struct pm_regions *regions, const struct pm_region_spec *specs,
+		    size_t len, const struct pm_probe_context *context,
+		    struct pm_error *err);
+
+/* ---- calls --------------------------------------------------------------------------- */
+
+/* A thread came by a place. */
+struct pm_visit {
+	uint64_t time; /* ns, CLOCK_MONOTONIC */
+	pid_t pid, tid;
+	uint32_t place; /* index in pm_regions.places */
+	uint64_t sp; /* at the place; the stack grows down */
+	const uint64_t *counts; /* of the thread, only growing, by event */
+	uint64_t enabled_ns, running_ns; /* of the group that they are of */
+	const struct pm_sample *stack; /* at entries with --calls-from; NULL: none */
+	uint32_t caller; /* id of who called, given by the engine; UINT32_MAX: unknown */
+};
+
+struct pm_calls_options {
+	const struct pm_regions *regions; /* borrowed */
+	size_t events; /* how many counts a visit has */
+	bool by_thread;
+	/* Called when a call has ended, for --live. NULL: not. Borrowed values. */
+	void (*ended)(void *user, uint32_t region, const struct pm_visit *entry,
+		      const struct pm_visit *exit, uint32_t depth);
+	void *user;
+};
+
+/*
+ * One shadow stack for each thread, by stack pointer: an exit belongs to the youngest open
+ * entry of its region whose stack pointer was the same; what was opened above it, and what lies
+ * below the stack pointer of a new entry on the same stack, was left by longjmp or an exception
+ * and is unfinished. Inclusive values are of the outermost call. One thread of ours.
+ */
+struct pm_calls;
+int pm_calls_new(struct pm_calls **ret, const struct pm_calls_options *options);
+void pm_calls_free(struct pm_calls *calls);
+int pm_calls_visit(struct pm_calls *calls, const struct pm_visit *visit);
+/* The thread or process is gone, or has become another program: what it had open is unfinished,
+ * up to the last counts that were seen of the thread. */
+void pm_calls_thread_exit(struct pm_calls *calls, pid_t tid);
+void pm_calls_thread_named(struct pm_calls *calls, pid_t pid, pid_t tid,
+			   const char *comm);
+/* A forked process goes on with copies of its parent thread's open calls, which it may return
+ * from, though its counters began anew. */
+int pm_calls_fork(struct pm_calls *calls, pid_t parent_tid, pid_t pid, pid_t tid);
+/* Everything is over: fills one scope for each region that is not a part of a sum, and one for
+ * each sum, appended to stat->scopes with @run. -ENOMEM. Values have the scaling of multiplexed
+ * groups applied; @overhead (by event, per call; NULL: none) is taken off, never below 0. */
+int pm_calls_finish(struct pm_calls *calls, struct pm_stat *stat, uint32_t run,
+		    const uint64_t *overhead);
+
+/* ---- engines ------------------------------------------------------------------------- */
+
+enum pm_count_engine {
+	PM_COUNT_ENGINE_AUTO,
+	PM_COUNT_ENGINE_UPROBE,
+	PM_COUNT_ENGINE_PTRACE,
+	PM_COUNT_ENGINE_CALLGRIND,
+};
+
+struct pm_engine_options {
+	const struct pm_event_spec *specs; /* what to count; borrowed */
+	size_t specs_len;
+	const struct pm_regions *regions; /* borrowed */
+	const struct pm_targets *targets; /* who runs already; NULL: the command */
+	char **command; /* NULL-terminated */
+	const char *user; /* --user */
+	bool no_inherit;
+	bool by_thread;
+	bool live; /* tell each call's end on stderr */
+	uint32_t calls_from; /* how many callers; 0: none */
+	bool keep_overhead; /* measure it, tell it, and do not subtract it */
+	uint64_t timeout_ns; /* 0: none */
+};
+
+/*
+ * One run of one engine: starts the command (or looks at the targets), sees all visits, and
+ * appends to @stat one run, its scopes, the events' states (they are the first specs_len of
+ * stat->events, made by the caller), overhead, settings and warnings. Whole-program values of
+ * the run are filled, too, where the engine has them. Signals to this program reach @child.
+ * 0, also when the command failed (the run says how); negative: nothing was run, or the counting
+ * failed in the middle, and @err says why. The command then runs on and is waited for.
+ */
+int pm_engine_uprobe_run(struct pm_stat *stat, const struct pm_engine_options *options,
+			 struct pm_child *child, struct pm_error *err);
+int pm_engine_ptrace_run(struct pm_stat *stat, const struct pm_engine_options *options,
+			 struct pm_child *child, struct pm_error *err);
+int pm_engine_callgrind_run(struct pm_stat *stat, const struct pm_engine_options *options,
+			    struct pm_child *child, struct pm_error *err);
+/* Whether this user may use it here; @err says what is missing. */
+int pm_engine_uprobe_check(struct pm_error *err);
+int pm_engine_ptrace_check(struct pm_error *err);
+int pm_engine_callgrind_check(struct pm_error *err);
+
+/* ---- whole programs ------------------------------------------------------------------ */
+
+/* The events of a run without -e: software events always; cycles, instructions, branches and
+ * misses where there is a PMU; top-down slots where it has them. */
+int pm_count_default_events(struct pm_event_specs *specs, struct pm_error *err);
+/* Appends to stat->events what specs and, behind them, the tool's own numbers are: wall-time,
+ * user-time, system-time, max-rss. */
+int pm_count_describe_events(struct pm_stat *stat, const struct pm_event_specs *specs,
+			     bool default_set);
+/* How many tool events that are. */
+enum {
+	PM_COUNT_TOOL_EVENTS = 4
+};
+
+struct pm_count_options {
+	const struct pm_event_specs *specs;
+	const struct pm_targets *targets; /* NULL: the command */
+	char **command;
+	const char *user;
+	bool no_inherit;
+	enum pm_counters_by by;
+	uint64_t interval_ns, delay_ms, timeout_ns; /* 0: none */
+	uint32_t variant;
+	/* Called after each interval, for printing while it runs. NULL: not. */
+	void (*interval)(void *user, const struct pm_stat *stat,
+			 const struct pm_stat_run *run);
+	void *user_data;
+};
+/* One run of a whole program, appended to stat->runs. As the engines' functions. */
+int pm_count_run(struct pm_stat *stat, const struct pm_count_options *options,
+		 struct pm_child *child, struct pm_error *err);
+/* Fills stat->metrics from the runs, for each variant, and for scopes. */
+int pm_count_metrics(struct pm_stat *stat);

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Counting events of the kernel, beside the sampling of pm/perf.h: counters that are read, and
+ * hits, which are places in code that tell all counters of a group each time a thread comes by.
+ * Source throughout: perf_event_open(2), linux/perf_event.h.
+ */
+#pragma once
+
+#include "pm/perf.h"
+
+/* ---- values -------------------------------------------------------------------------- */
+
+/* What is known of a number. Anything but the first two has no value: it is never 0. */
+enum pm_count_state {
+	PM_COUNT_OK,
+	PM_COUNT_MULTIPLEXED, /* counted a part of the time, and scaled */
+	PM_COUNT_NOT_COUNTED, /* the event was never on a counter */
+	PM_COUNT_NOT_SUPPORTED, /* this machine does not have it */
+	PM_COUNT_NOT_PERMITTED, /* this user may not have it */
+};
+
+/* As read(2) gives it. Only ever grows for one descriptor: subtract all three. */
+struct pm_count_read {
+	uint64_t value, enabled_ns, running_ns;
+};
+
+struct pm_count {
+	enum pm_count_state state;
+	uint64_t raw, enabled_ns, running_ns;
+	uint64_t value; /* raw * enabled / running, rounded; 0 without a value */
+};
+
+/* @after - @before, member by member. -ERANGE when one would be negative (a counter that was
+ * closed in between); @ret is unchanged then. */
+int pm_count_delta(const struct pm_count_read *before, const struct pm_count_read *after,
+		   struct pm_count_read *ret);
+/* A counter of which only 0 of N ns ran is NOT_COUNTED; one that was never enabled (no task of
+ * it ran) is OK with 0. Saturates. Pure. */
+struct pm_count pm_count_scale(const struct pm_count_read *delta);
+
+/* ---- counters ------------------------------------------------------------------------ */
+
+struct pm_counters_options {
+	const struct pm_event_spec *specs; /* borrowed until pm_counters_free() */
+	size_t specs_len;
+	enum pm_perf_target
+		target; /* with what belongs to it, as in struct pm_perf_options */
+	pid_t pid;
+	const pid_t *tids;
+	size_t tids_len;
+	int cgroup_fd;
+	const char *cpus;
+	bool no_inherit;
+	/* Else on with the exec of PM_PERF_COMMAND, or at once. */
+	bool begin_disabled;
+	/* A group whose members do not fit on the counters together is opened one by one,
+	 * and a note tells so (perf's :W for all groups). */
+	bool weak_groups;
+	/* What rows there are; without, one row for all. */
+	enum pm_counters_by {
+		PM_COUNTERS_SUM,
+		PM_COUNTERS_BY_CPU,
+		/* Threads that a command or a task starts have rows, too, once they have ended
+		 * (attr.inherit_stat, PERF_RECORD_READ) and as long as they run. */
+		PM_COUNTERS_BY_THREAD,
+	} by;
+};
+
+/* What became of an event. */
+struct pm_counters_event {
+	struct pm_event_spec spec; /* never substituted */
+	enum pm_count_state state; /* OK, NOT_SUPPORTED or NOT_PERMITTED */
+	bool kernel_dropped; /* the kernel may not be counted here: user space only */
+	bool group_broken; /* not counted together with its group */
+	struct pm_error why; /* of a state that is not OK */
+};
+
+struct pm_counters_row {
+	pid_t pid, tid; /* 0: not by thread */
+	char comm[16];
+	int cpu; /* -1: not by CPU */
+};
+
+struct pm_counters;
+
+/*
+ * Opens every event that this machine has and this user may have. An event that cannot be
+ * opened is a state of that event, not an error; an error is a target that is gone (-ESRCH), a
+ * CPU that is not there (-ENODEV), no descriptors or no memory. Members of a group with one
+ * that is not there are opened without it. Uncore PMUs, which belong to a socket, are counted
+ * on one CPU of each of them (pm_event_spec.cpus), whatever the target is.
+ */
+int pm_counters_open(struct pm_counters **ret, const struct pm_counters_options *options,
+		     struct pm_error *err);
+void pm_counters_free(struct pm_counters *counters);
+const struct pm_counters_event *pm_counters_events(const struct pm_counters *counters,
+						   size_t *len);
+const struct pm_perf_notes *pm_counters_notes(const struct pm_counters *counters);
+int pm_counters_enable(struct pm_counters *counters);
+int pm_counters_disable(struct pm_counters *counters);
+
+/* Values of one moment; zero-initialised is empty, used again for each reading. */
+struct pm_counters_values {
+	PM_VEC(struct pm_counters_row) rows; /* rows are never lost, only added */
+	PM_VEC(struct pm_count_read) reads; /* rows × events, row by row */
+};
+void pm_counters_values_release(struct pm_counters_values *values);
+/*
+ * Reads them all, groups each in one read(2). Of events that are not OK the reads are 0. By
+ * thread, takes also what ended threads have left in the ring. 0 or negative.
+ */
+int pm_counters_read(struct pm_counters *counters, struct pm_counters_values *ret,
+		     struct pm_error *err);
+/* PERF_RECORD_READ that were lost: rows of ended threads that are missing. */
+uint64_t pm_counters_lost_rows(const struct pm_counters *counters);
+
+/* ---- hits ---------------------------------------------------------------------------- */
+
+/*
+ * Places in code, each a uprobe or an execution breakpoint, in one group with counters: each
+ * time a thread comes by one of them the kernel writes what the counters of that thread are.
+ * Threads and processes that the target starts are counted, too (inherited PERF_SAMPLE_READ,
+ * Linux 6.12; before that, where it is refused, per thread of the target, with a note).
+ */
+struct pm_hits_options {
+	const struct pm_event_spec *counters; /* kinds that count only; borrowed */
+	size_t counters_len;
+	/* Resolved probes (pm/probe.h: type, path, config2) and breakpoints of :x. */
+	const struct pm_event_spec *places;
+	size_t places_len;
+	enum pm_perf_target target; /* COMMAND or TASKS */
+	pid_t pid;
+	const pid_t *tids;
+	size_t tids_len;
+	bool no_inherit;
+	bool begin_disabled;
+	/* For stacks at a hit of a place: bytes of it that are copied, 0: none; and which. */
+	uint32_t stack_bytes;
+	const bool
+		*with_stack; /* one for each place, NULL: none; borrowed for the call */
+	size_t ring_pages; /* data pages of each ring, 0: choose */
+};
+
+enum {
+	PM_HITS_COUNTERS_MAX = 32
+};
+
+struct pm_hit {
+	uint64_t time; /* ns, CLOCK_MONOTONIC */
+	pid_t pid, tid;
+	uint32_t cpu;
+	uint32_t place; /* index in `places` */
+	uint64_t sp, ip; /* of user space, at the place */
+	/*
+	 * What the thread's counters had counted, since it began or was opened, on all CPUs.
+	 * A thread that moved to another CPU since its last hit tells with the switch what it
+	 * had counted there (context-switches as a sampling member of the group).
+	 */
+	uint64_t counts[PM_HITS_COUNTERS_MAX]; /* raw, by index in `counters` */
+	uint64_t enabled_ns, running_ns; /* of the group, in the same way */
+	const struct pm_sample
+		*sample; /* registers and stack, where asked for; borrowed */
+};
+
+struct pm_hits;
+
+int pm_hits_open(struct pm_hits **ret, const struct pm_hits_options *options,
+		 struct pm_error *err);
+void pm_hits_free(struct pm_hits *hits);
+/* States of the counters, in their order: those that are not OK are not in the group. */
+const struct pm_counters_event *pm_hits_counters(const struct pm_hits *hits, size_t *len);
+const struct pm_perf_notes *pm_hits_notes(const struct pm_hits *hits);
+const int *pm_hits_poll_fds(const struct pm_hits *hits, size_t *len);
+int pm_hits_enable(struct pm_hits *hits);
+int pm_hits_disable(struct pm_hits *hits);
+void pm_hits_begin(struct pm_hits *hits, bool final); /* a round, as pm_perf_begin() */
+
+enum pm_hits_what {
+	PM_HITS_HIT,
+	PM_HITS_RECORD, /* FORK, EXIT, COMM, MMAP2: the caller keeps processes by it */
+};
+/* The next of the round, oldest first, borrowed until the next call. 1, 0 at the end of the
+ * round, or negative. Of PM_HITS_HIT @hit is filled, of the other @record. */
+int pm_hits_next(struct pm_hits *hits, enum pm_hits_what *what, struct pm_hit *hit,
+		 struct pm_record *record, struct pm_error *err);
+/* Hits that found no room in a ring, and which are therefore missing. */
+uint64_t pm_hits_lost(const struct pm_hits *hits);
+/* How often the kernel saw a place hit, lost ones too: the truth about calls. */
+int pm_hits_count(const struct pm_hits *hits, size_t place, uint64_t *ret);

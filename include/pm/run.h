@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What every program of the suite that runs or watches others needs: a command's life and our
+ * signals, whom to watch when it is no command, the machine, and the words of the command line
+ * that all of them know.
+ */
+#pragma once
+
+#include "pm/perf.h"
+#include "pm/proc.h"
+
+#include <sys/resource.h>
+#include <sys/utsname.h>
+
+enum {
+	PM_STATUS_FAILED = 125, /* the program itself, not the command */
+	PM_STATUS_CANNOT_RUN = 126,
+	PM_STATUS_NOT_FOUND = 127,
+};
+
+/* ---- the command and our signals ----------------------------------------------------- */
+
+/* The command, and the wishes of whoever runs us. */
+struct pm_child {
+	struct pm_launch launch;
+	int signal_fd; /* -1: none yet */
+	bool running; /* let go, not yet reaped */
+	int status; /* of wait4(2) */
+	bool status_known;
+	struct rusage usage;
+	unsigned int interrupts; /* how often we were asked to stop */
+	unsigned int snapshots; /* SIGUSR2 since the last one */
+};
+
+/* Forks the command, stopped, to run as @user (NULL: as we do). With @data_on_stdout its output
+ * goes to stderr, so that our data has stdout to itself. */
+int pm_child_prepare(struct pm_child *child, char **command, const char *user,
+		     bool data_on_stdout, struct pm_error *err);
+/* From here on signals are read by pm_child_signals(). After _prepare(): the command shall not
+ * inherit the mask. With @snapshots SIGUSR2 is one of them. To be called once a process; a
+ * further child of the same process (-r) uses the descriptor again. */
+int pm_child_catch_signals(struct pm_child *child, bool snapshots, struct pm_error *err);
+void pm_child_release(struct pm_child *child);
+/* Takes what signals there are. The first wish to stop is handed on to a command that did not
+ * get it from the terminal; the second kills it. */
+void pm_child_signals(struct pm_child *child);
+/* Takes the command's exit status when it has ended. */
+void pm_child_reap(struct pm_child *child);
+
+uint64_t pm_now_ns(void); /* CLOCK_MONOTONIC */
+
+/* ---- whom to watch ------------------------------------------------------------------- */
+
+struct pm_task_list {
+	PM_VEC(pid_t) list;
+};
+
+/* As typed. All zero: nobody, a command. */
+struct pm_targets_request {
+	struct pm_task_list pids, tids; /* -p, -t */
+	bool all_cpus; /* -a, and with -C */
+	const char *cpus; /* -C, NULL: all */
+	const char *cgroup; /* -G, NULL: any */
+	const char *uid; /* -u, name or number; NULL: any */
+};
+
+/* A process (tid 0) or a thread that was there at the beginning. */
+struct pm_root {
+	pid_t pid, tid;
+	uint64_t
+		began; /* starttime of proc(5): tells it from a later one of this number */
+	int pidfd; /* -1: kernel or limits do not allow it */
+	bool ended;
+	uint64_t cpu_ns; /* used before */
+	bool cpu_known;
+};
+
+struct pm_targets {
+	enum pm_perf_target kind;
+	PM_VEC(struct pm_root) roots; /* PM_PERF_TASKS */
+	PM_VEC(pid_t) tids; /* all threads of the roots, sorted */
+	PM_VEC(pid_t) late; /* threads that began while events were being opened */
+	const char *cpus;
+	int cgroup_fd,
+		ends_fd; /* -1: none; the second is readable when a root may have ended */
+	size_t living;
+	char *text; /* for people: "-p 123" */
+};
+
+void pm_targets_init(struct pm_targets *targets);
+void pm_targets_release(struct pm_targets *targets);
+/* Finds them; one clear line where one is not there. A command needs none of this. */
+int pm_targets_find(struct pm_targets *targets, const struct pm_targets_request *request,
+		    struct pm_error *err);
+/* What pm_perf_open() has to know of them. */
+void pm_targets_fill(const struct pm_targets *targets, struct pm_perf_options *perf);
+/* Once events are open: finds `late`, and takes the roots' CPU time. */
+int pm_targets_begin(struct pm_targets *targets, struct pm_error *err);
+/* The first root that acts as another user than we, who has no privileges. 0: nobody. */
+pid_t pm_targets_foreign(const struct pm_targets *targets);
+/* Looks who has ended. True when that are all of them. */
+bool pm_targets_ended(struct pm_targets *targets);
+/* CPU time of the roots since _begin(), if that is known. */
+bool pm_targets_cpu_ns(const struct pm_targets *targets, uint64_t *ret);
+
+/* ---- the machine --------------------------------------------------------------------- */
+
+struct pm_host {
+	struct utsname names;
+	char cpu_model[128]; /* "": unknown */
+	char virt[32]; /* "": none, or unknown */
+	uint32_t cpus;
+	struct pm_kernel_identity running;
+};
+
+void pm_host_read(struct pm_host *host);

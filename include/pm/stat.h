@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a counting run has found, as one document: made by src/count, written and read by
+ * src/file (docs/pmstat.schema.json says how), shown by src/output, compared by pmdiff.
+ * Plain data. Texts and arrays are owned by the document; NULL is "unknown" for a text.
+ */
+#pragma once
+
+#include "pm/base.h"
+
+/* ---- values -------------------------------------------------------------------------- */
+
+/* As enum pm_count_state of pm/counters.h, in the same order. */
+enum pm_stat_state {
+	PM_STAT_OK,
+	PM_STAT_MULTIPLEXED,
+	PM_STAT_NOT_COUNTED,
+	PM_STAT_NOT_SUPPORTED,
+	PM_STAT_NOT_PERMITTED,
+};
+/* "ok", "multiplexed", "not_counted", "not_supported", "not_permitted". */
+const char *pm_stat_state_name(enum pm_stat_state state);
+
+struct pm_stat_value {
+	enum pm_stat_state state;
+	/* In the event's own unit (ns, bytes, times), scaled when it was multiplexed; no meaning
+	 * in the last three states. */
+	uint64_t value;
+	/* As counted: of a multiplexed one smaller than `value`. Both times 0 where there is no
+	 * such thing (wall time, simulated events). */
+	uint64_t raw, enabled_ns, running_ns;
+};
+static inline bool pm_stat_has_value(const struct pm_stat_value *value)
+{
+	return value->state <= PM_STAT_MULTIPLEXED;
+}
+
+/* ---- what was counted ---------------------------------------------------------------- */
+
+/* How far two equal runs differ: decides how they are compared. */
+enum pm_stat_class {
+	PM_STAT_EXACT, /* the same each time: simulated instructions, calls */
+	PM_STAT_LOW_NOISE, /* instructions, faults */
+	PM_STAT_NOISY, /* times, misses, switches */
+};
+
+struct pm_stat_event {
+	char *name; /* "instructions", "task-clock", "sim.Ir", "wall-time" */
+	char *requested; /* as typed, with modifiers; equal to name where it was not typed */
+	char *unit; /* "ns", "bytes", "J", …; "" for plain counts */
+	double scale; /* value × scale is in `unit`; 1 but for PMUs with .scale */
+	char *source; /* "hardware", "software", "cache", "raw", "pmu", "tracepoint",
+		       * "breakpoint", "probe", "tool" (what wait4(2) and clocks say),
+		       * "simulated" */
+	enum pm_stat_class class;
+	int8_t better; /* -1: less is better, 1: more, 0: neither */
+	int32_t group; /* events of one group have its number; -1: none */
+	bool user_only; /* the kernel was left out: typed, or not allowed */
+	bool default_set; /* nobody asked for it by name */
+	enum pm_stat_state state; /* of the event as a whole */
+	char *why; /* one sentence for a state that is not OK, else NULL */
+};
+
+/* ---- runs ---------------------------------------------------------------------------- */
+
+struct pm_stat_row { /* --per thread, --per cpu */
+	int32_t pid, tid; /* 0: not by thread */
+	char *comm; /* NULL: not by thread */
+	int32_t cpu; /* -1: not by CPU */
+	struct pm_stat_value *values; /* by event */
+};
+
+struct pm_stat_interval { /* -I */
+	uint64_t at_ns; /* its end, since the begin of the run */
+	struct pm_stat_value *values; /* by event: in this interval alone */
+	PM_VEC(struct pm_stat_row) rows;
+};
+
+struct pm_stat_run {
+	uint32_t variant; /* of `ab`: 0 is A, 1 is B */
+	uint64_t begin_ns; /* CLOCK_REALTIME */
+	bool exited; /* false: attached, or still running when the time was up */
+	int32_t exit_code; /* -1: ended by a signal */
+	int32_t signal; /* 0: none */
+	bool stopped; /* by --timeout, Ctrl-C or because the counting ended before it */
+	struct pm_stat_value *values; /* by event */
+	PM_VEC(struct pm_stat_row) rows;
+	PM_VEC(struct pm_stat_interval) intervals;
+};
+
+/* ---- functions and ranges ------------------------------------------------------------ */
+
+enum pm_stat_scope_kind {
+	PM_STAT_FUNCTION,
+	PM_STAT_RANGE, /* --range */
+	PM_STAT_INLINED, /* one place where a function was inlined, or all of them */
+};
+
+struct pm_stat_thread { /* of a scope */
+	int32_t pid, tid;
+	char *comm;
+	uint64_t calls;
+	struct pm_stat_value *values;
+};
+
+struct pm_stat_caller { /* --calls-from */
+	/* Innermost first: who called. */
+	PM_VEC(struct pm_stat_frame {
+		char *function, *file; /* NULL: unknown */
+		uint32_t line; /* 0: unknown */
+		char *module;
+		uint64_t address; /* svma */
+	})
+	frames;
+	uint64_t calls;
+	struct pm_stat_value *values;
+};
+
+/* Of one event, over single calls. Quantiles are of a sample of calls when there were more
+ * than could be kept: `calls_kept`. */
+struct pm_stat_spread {
+	bool known; /* false: an engine that has no single calls, or an event without value */
+	uint64_t min, p50, p99, max;
+};
+
+struct pm_stat_scope {
+	uint32_t run; /* index in runs */
+	enum pm_stat_scope_kind kind;
+	char *name; /* demangled, or as typed for a range */
+	char *symbol; /* as in the symbol table, NULL for ranges */
+	char *module; /* path */
+	char *build_id; /* hex, NULL: none */
+	char *file; /* where it is defined, NULL: unknown */
+	uint32_t line, line_end; /* 0: unknown; [line, line_end] for ranges of lines */
+	uint64_t low, high; /* svma [low, high), of its first piece */
+	uint32_t places; /* of an inlined function: how many, else 1 */
+	uint64_t calls; /* that were entered */
+	uint64_t nested; /* of these, calls of itself from inside: recursion */
+	uint32_t max_depth; /* 1: no recursion; 0: never called */
+	uint64_t unfinished; /* left by longjmp, exception or the end of the program */
+	bool calls_exact; /* false: hits were lost, it is "at least" */
+	uint64_t lost; /* hits of it that are missing in the values */
+	/* By event, outermost calls alone, with all that they called. Includes unfinished ones
+	 * as far as they were seen. */
+	struct pm_stat_value *values;
+	struct pm_stat_spread
+		*per_call; /* by event; each call for itself, nested ones too */
+	uint64_t calls_kept;
+	PM_VEC(struct pm_stat_thread) threads; /* --per thread */
+	PM_VEC(struct pm_stat_caller) callers;
+};
+
+/* ---- derived numbers ----------------------------------------------------------------- */
+
+/* Instructions per cycle and the like: `value` of the means over runs of a variant. */
+struct pm_stat_metric {
+	char *name, *unit; /* "IPC", "" */
+	char *formula; /* "instructions / cycles" */
+	uint32_t variant;
+	int32_t scope; /* index in scopes; -1: of the program */
+	bool known; /* false: an input has no value, or it would divide by 0 */
+	double value;
+	uint32_t event; /* beside which it is shown */
+};
+
+/* ---- the document -------------------------------------------------------------------- */
+
+struct pm_stat_host {
+	char *hostname, *kernel, *arch, *cpu_model, *virt; /* NULL: unknown or none */
+	uint32_t cpus;
+	int32_t paranoid; /* INT32_MIN: unknown */
+	char *governor; /* of CPU 0 */
+	int8_t smt; /* 1: on, 0: off, -1: unknown */
+};
+
+struct pm_stat_subject {
+	PM_VEC(char *) argv; /* of variant; empty: attached */
+	char *build_id; /* of the program's file, hex */
+};
+
+struct pm_stat {
+	char *version; /* of pmstat */
+	char *created; /* UTC, ISO 8601 */
+	char *engine; /* "count" (no functions), "uprobe", "ptrace", "callgrind" */
+	char *target; /* for people: "-p 12", "-a"; NULL: a command */
+	struct pm_stat_host host;
+	PM_VEC(struct pm_stat_subject) subjects; /* by variant */
+	PM_VEC(struct pm_stat_event) events;
+	PM_VEC(struct pm_stat_run) runs; /* in the order in which they ran; no warm-ups */
+	uint32_t warmups;
+	PM_VEC(struct pm_stat_scope) scopes;
+	/* What measuring one call of a function costs and adds to its values, by event;
+	 * NULL: no functions. `subtracted`: it was taken off `values` and `per_call`. */
+	struct pm_stat_value *overhead;
+	bool overhead_subtracted;
+	PM_VEC(struct pm_stat_metric) metrics;
+	PM_VEC(char *) warnings; /* full sentences */
+	PM_VEC(struct pm_stat_setting { char *name, *value; })
+	settings; /* what the engine had fixed: GLIBC_TUNABLES, cache sizes */
+};
+
+void pm_stat_release(struct pm_stat *stat);
+/* A copy that the document will own, NULL for NULL. Failure is -ENOMEM. */
+int pm_stat_text(char **ret, const char *text);
+/* `len` values, all NOT_COUNTED. NULL without memory. */
+struct pm_stat_value *pm_stat_values_new(size_t len);
+
+/* ---- the file ------------------------------------------------------------------------ */
+
+/* Writes the document as one JSON object and a newline. 0 or negative with @err. */
+int pm_stat_write(const struct pm_stat *stat, int fd, struct pm_error *err);
+/* Reads what pm_stat_write() wrote; hostile input gets a clear line. -EBADMSG, -ENOTSUP (a
+ * newer major version), -EFBIG, -ENOMEM. */
+int pm_stat_read(struct pm_stat *ret, int fd, const char *name, struct pm_error *err);

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Statistics of small samples, for repeated runs and for comparisons. Pure: no I/O, no state,
+ * and the random numbers of a bootstrap come from a seed, so that results can be had again.
+ * Values are doubles; a sample with a NaN in it is refused by assertion of the caller's types.
+ */
+#pragma once
+
+#include "pm/base.h"
+
+struct pm_stats_summary {
+	size_t len;
+	double mean, sigma; /* sample standard deviation (n - 1); NaN below 2 */
+	double min, q1, median, q3,
+		max; /* quartiles by linear interpolation (R type 7) */
+	/* 95 % confidence interval of the mean (Student's t); NaN below 2. */
+	double mean_low, mean_high;
+	size_t outliers; /* beyond 3 interquartile ranges of the quartiles */
+};
+/* NaN in all members for an empty sample. -ENOMEM. */
+int pm_stats_summarize(const double *values, size_t len, struct pm_stats_summary *ret);
+/* @values sorted. @q in [0, 1]. */
+double pm_stats_quantile(const double *sorted, size_t len, double q);
+
+/*
+ * Two-sided Mann-Whitney U test: the probability of ranks at least as far apart if both came
+ * from one distribution. Exact while there are no ties and both have at most 50 values, else by
+ * the normal approximation with correction for ties and continuity. 1 when either is empty or
+ * all values are equal. Negative: -ENOMEM.
+ */
+int pm_stats_mann_whitney(const double *a, size_t a_len, const double *b, size_t b_len,
+			  double *ret_p);
+
+struct pm_stats_shift {
+	double shift; /* of B against A, in the values' unit: median of all differences b - a */
+	double low, high; /* bootstrap percentile interval of @confidence */
+	double ratio, ratio_low,
+		ratio_high; /* of the medians, B / A; NaN where A's is 0 */
+};
+/* Hodges-Lehmann shift. NaN in all members when either is empty. -ENOMEM. */
+int pm_stats_shift(const double *a, size_t a_len, const double *b, size_t b_len,
+		   double confidence, uint64_t seed, struct pm_stats_shift *ret);
+
+/* Holm's correction, in place, of @len probabilities; their order stays. -ENOMEM. */
+int pm_stats_holm(double *p, size_t len);
