@@ -190,6 +190,21 @@ int pm_engine_uprobe_check(struct pm_error *err);
 int pm_engine_ptrace_check(struct pm_error *err);
 int pm_engine_callgrind_check(struct pm_error *err);
 
+/* ---- simulated events ---------------------------------------------------------------- */
+
+/* What callgrind counts: "sim.Ir", "sim.D1mr", …; NULL from the end on. */
+const char *pm_sim_event_name(size_t index);
+/* Whether a word of -e means one of these, known or not: those that begin with "sim." */
+bool pm_sim_event_is(const char *word);
+/*
+ * Appends the event to stat->events, from where pm_engine_callgrind_run() takes it: it counts
+ * the events whose source is "simulated" and gives all others the state NOT_SUPPORTED. To be
+ * called for each sim.* of -e, before pm_count_describe_events(); without -e for sim.Ir.
+ * 0, -ENOENT with a near name, -ENOMEM.
+ */
+int pm_sim_event_describe(struct pm_stat *stat, const char *name, bool default_set,
+			  struct pm_error *err);
+
 /* ---- whole programs ------------------------------------------------------------------ */
 
 /* The events of a run without -e: software events always; cycles, instructions, branches and
