@@ -44,6 +44,9 @@ struct pm_profile_event {
 	const char
 		*filter; /* only where this was true, in the kernel's words; NULL: all */
 	uint32_t leader; /* of its group; its own id: in none, or the leader */
+	/* Only counted (`:S`): its weights are what it counted from one sample of the leader to
+	 * the next in the same thread on the same CPU. */
+	bool counted;
 	bool divided; /* periods were divided by the parallelism, see `latency` */
 	struct pm_weight total;
 };

@@ -278,6 +278,8 @@ static void put_event(struct json *json)
 		put_text(json, ",\"filter\":", event->filter);
 	if (event->leader != view->event && event->leader < profile->events.len)
 		put_text(json, ",\"group\":", profile->events.data[event->leader].actual);
+	if (event->counted)
+		put(json, ",\"counted\":true");
 	put_number_if(json, ",\"lost\":", event->lost_known, event->lost);
 	if (profile->latency)
 		put_bool(json, ",\"wall_clock\":", event->divided);

@@ -169,7 +169,11 @@ static void warn_none(struct pm_notes *notes, const struct pm_section *section)
 	if (noted(profile, "no samples", "") || info->grows)
 		return;
 	pm_put_duration(&ran, info->cpu_known ? info->cpu_ns : info->duration_ns);
-	if (event->by_frequency)
+	if (event->counted)
+		pm_notes_add(notes, PM_NOTE_BAD,
+			     "%s did not happen before any sample of its group",
+			     event->actual);
+	else if (event->by_frequency)
 		pm_notes_add(
 			notes, PM_NOTE_BAD,
 			"no samples: the program ran for %s%s, and %llu samples a second were "

@@ -99,12 +99,20 @@ static void put_event(struct pm_str *str, const struct pm_section *section)
 		&section->report->profile->events.data[section->view->event];
 	struct pm_str name = { 0 };
 
-	put_plural(str, section->view->all.samples, "sample of ", "samples of ");
 	pm_put_event(&name, section->report->profile, section->view->event);
+	if (event->counted)
+		pm_put_count(str, section->view->all.period);
+	else
+		put_plural(str, section->view->all.samples, "sample of ", "samples of ");
+	if (event->counted)
+		pm_str_putc(str, ' ');
 	if (name.data && !name.failed)
 		pm_str_printable(str, name.data, name.len);
 	pm_str_release(&name);
-	if (event->by_frequency) {
+	if (event->counted) {
+		pm_str_puts(str, " counted at ");
+		put_plural(str, section->view->all.samples, "sample", "samples");
+	} else if (event->by_frequency) {
 		pm_str_puts(str, " @ ");
 		pm_put_count(str, event->rate);
 		pm_str_puts(str, " Hz");
@@ -122,7 +130,7 @@ static void put_event(struct pm_str *str, const struct pm_section *section)
 	}
 	if (event->leader != section->view->event &&
 	    event->leader < section->report->profile->events.len) {
-		pm_str_puts(str, "   grouped with ");
+		pm_str_puts(str, event->counted ? " of " : "   grouped with ");
 		pm_put_event(str, section->report->profile, event->leader);
 	}
 	if (event->divided)

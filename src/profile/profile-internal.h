@@ -20,6 +20,12 @@ struct pm_loader_thread {
 	uint32_t current; /* row in profile->threads */
 };
 
+/* The last count of an event in a thread on a CPU. */
+struct pm_loader_count {
+	uint32_t pid, tid, cpu, event; /* pid and tid 0: of the CPU */
+	uint64_t value;
+};
+
 /* Indexes and leftovers that only loading needs. */
 struct pm_loader {
 	struct pm_profile *profile;
@@ -31,6 +37,8 @@ struct pm_loader {
 	PM_VEC(uint32_t) modules; /* by id in the file: the row in profile->modules */
 	PM_VEC(uint32_t) same_path; /* by row: the first row of its path */
 	PM_VEC(struct pm_loader_thread) tids;
+	struct pm_index count_rows;
+	PM_VEC(struct pm_loader_count) counts;
 	uint32_t last_tid; /* row in tids of the last sample: often the same again */
 	uint64_t lost_records;
 	uint64_t first_thread_ns;
@@ -64,6 +72,13 @@ int pm_load_resymbolize(struct pm_loader *loader);
 /* Adds the branches of a sample of @cell. 0 or -ENOMEM. */
 int pm_load_branches(struct pm_loader *loader, const struct pm_file_sample *sample,
 		     uint32_t cell);
+/* Adds a weight of one sample and @period to the cell that is as @cell says; *ret: its row.
+ * 0 or -ENOMEM. */
+int pm_load_weight(struct pm_loader *loader, const struct pm_file_sample *sample,
+		   const struct pm_profile_cell *cell, uint64_t period, uint32_t *ret);
+/* Adds what the other events of the group counted since the sample before. @at: its cell. */
+int pm_load_counts(struct pm_loader *loader, const struct pm_file_sample *sample,
+		   const struct pm_profile_cell *at);
 /* How many CPUs ran at each kept sample, and shares of wall-clock time if asked for. Once
  * samples are in order. 0 or -ENOMEM. */
 int pm_load_parallelism(struct pm_loader *loader);

@@ -25,11 +25,13 @@ void pm_loader_release(struct pm_loader *loader)
 	pm_index_release(&loader->cells);
 	pm_index_release(&loader->field_names);
 	pm_index_release(&loader->branches);
+	pm_index_release(&loader->count_rows);
 	pm_index_release(&loader->modules_by_path);
 	pm_index_release(&loader->modules_by_build);
 	pm_vec_release(&loader->modules);
 	pm_vec_release(&loader->same_path);
 	pm_vec_release(&loader->tids);
+	pm_vec_release(&loader->counts);
 	pm_vec_release(&loader->named);
 	pm_profile_free(loader->profile);
 }

@@ -151,6 +151,8 @@ static int load_event(struct pm_loader *loader, const struct pm_file_event *even
 		.by_frequency = event->by_frequency,
 		.rate = event->rate,
 		.leader = event->leader,
+		.counted = event->leader != loader->profile->events.len &&
+			   event->modifiers && strchr(event->modifiers, 'S'),
 	};
 	const char *name = event->name ? event->name : "event";
 	int r = pm_load_text(loader, name, &copy.name);

@@ -228,49 +228,56 @@ static int keep_sample(struct pm_loader *loader, const struct pm_file_sample *sa
 	return pm_vec_push(&profile->samples, kept);
 }
 
-int pm_load_sample(struct pm_loader *loader, const struct pm_file_sample *sample)
+int pm_load_weight(struct pm_loader *loader, const struct pm_file_sample *sample,
+		   const struct pm_profile_cell *cell, uint64_t period, uint32_t *ret)
 {
 	struct pm_profile *profile = loader->profile;
-	struct pm_profile_info *info = &profile->info;
-	struct pm_profile_cell cell = { .event = sample->event, .stack = sample->stack };
-	/* A sample without a period still is one. */
-	struct pm_weight weight = { .samples = 1, .period = sample->period };
-	uint64_t hash;
-	uint32_t id;
-	int r = find_stop(loader, sample->stop, &cell.stop);
+	struct pm_weight weight = { .samples = 1, .period = period };
+	uint64_t hash = pm_hash_mix((uint64_t)cell->event << 32 | cell->stack,
+				    (uint64_t)cell->thread << 32 | cell->stop);
+	uint32_t id = pm_index_find(&loader->cells, hash, cell_equal, profile, cell);
 
-	if (weight.period == 0)
-		weight.period = 1;
-	if (r == 0)
-		r = find_sample_thread(loader, sample, &cell.thread);
-	if (r < 0)
-		return r;
-	hash = pm_hash_mix((uint64_t)cell.event << 32 | cell.stack,
-			   (uint64_t)cell.thread << 32 | cell.stop);
-	id = pm_index_find(&loader->cells, hash, cell_equal, profile, &cell);
 	if (id == PM_INDEX_NONE) {
+		int r;
+
 		id = (uint32_t)profile->cells.len;
-		r = pm_vec_push(&profile->cells, cell);
+		r = pm_vec_push(&profile->cells, *cell);
 		if (r == 0)
 			r = pm_index_add(&loader->cells, hash, id);
 		if (r < 0)
 			return r;
 	}
+	if (ret)
+		*ret = id;
+	if (loader->options &&
+	    (loader->options->time_set || loader->options->keep_samples))
+		return keep_sample(loader, sample, period, id);
+	pm_weight_add(&profile->cells.data[id].weight, &weight);
+	return 0;
+}
+
+int pm_load_sample(struct pm_loader *loader, const struct pm_file_sample *sample)
+{
+	struct pm_profile_info *info = &loader->profile->info;
+	struct pm_profile_cell cell = { .event = sample->event, .stack = sample->stack };
+	uint32_t id;
+	int r = find_stop(loader, sample->stop, &cell.stop);
+
+	if (r == 0)
+		r = find_sample_thread(loader, sample, &cell.thread);
+	/* A sample without a period still is one. */
+	if (r == 0)
+		r = pm_load_weight(loader, sample, &cell,
+				   sample->period > 0 ? sample->period : 1, &id);
+	if (r < 0)
+		return r;
 	if (!loader->sample_seen || sample->time < info->start_ns)
 		info->start_ns = sample->time;
 	if (!loader->sample_seen || sample->time > info->end_ns)
 		info->end_ns = sample->time;
 	loader->sample_seen = true;
 	info->read_samples++;
-	if (sample->branches_len > 0 && loader->options &&
-	    loader->options->keep_branches) {
+	if (sample->branches_len > 0 && loader->options && loader->options->keep_branches)
 		r = pm_load_branches(loader, sample, id);
-		if (r < 0)
-			return r;
-	}
-	if (loader->options &&
-	    (loader->options->time_set || loader->options->keep_samples))
-		return keep_sample(loader, sample, weight.period, id);
-	pm_weight_add(&profile->cells.data[id].weight, &weight);
-	return 0;
+	return r == 0 ? pm_load_counts(loader, sample, &cell) : r;
 }

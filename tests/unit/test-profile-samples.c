@@ -269,6 +269,59 @@ static void many_samples_in_any_order(void **state)
 	pm_profile_free(profile);
 }
 
+/* What a counted event weighs is what it counted since the sample before, in its thread on its
+ * CPU; where CPUs are sampled, on its CPU. */
+static struct pm_profile *counted(const char *target)
+{
+	struct pm_str file = { 0 };
+	const char *split = strstr(head, "\"command\"");
+
+	pm_str_append(&file, head, (size_t)(split - head));
+	pm_str_printf(&file, "\"target\":%s,", target);
+	/* The second event is the first one's to count. */
+	pm_str_puts(&file, "\"command\":[\"prog\"],\"events\":["
+			   "{\"id\":0,\"name\":\"a\",\"requested\":\"a:S\",\"actual\":"
+			   "\"a:S\",\"modifiers\":\"S\",\"unit\":\"ns\",\"freq\":999},"
+			   "{\"id\":1,\"name\":\"b\",\"requested\":\"b:S\",\"actual\":"
+			   "\"b:S\",\"modifiers\":\"S\",\"unit\":\"events\",\"freq\":999,"
+			   "\"group\":0}],");
+	pm_str_puts(&file, strstr(head, "\"options\""));
+	put_sample(&file, 2000, "0", 0, 10, ",\"counts\":[0,10,1,100]");
+	put_sample(&file, 3000, "1", 0, 10, ",\"counts\":[0,10,1,7]");
+	put_sample(&file, 4000, "0", 0, 10, ",\"counts\":[0,20,1,100]");
+	put_sample(&file, 5000, "0", 0, 10, ",\"counts\":[0,30,1,130]");
+	pm_str_puts(&file,
+		    "{\"type\":\"sample\",\"time\":6000,\"pid\":1,\"tid\":2,\"cpu\":"
+		    "0,\"event\":0,\"period\":10,\"stack\":0,\"counts\":[0,5,1,140]}\n");
+	return load(&file, NULL);
+}
+
+static void counts_of_a_group_are_weights(void **state)
+{
+	static const struct {
+		const char *target;
+		uint64_t period, samples;
+	} cases[] = {
+		/* 100 + 7 + 30, and 140 of another thread; or 10 more on the same CPU. */
+		{ "null", 277, 4 },
+		{ "\"-p 1\"", 277, 4 },
+		{ "\"-a\"", 147, 4 },
+	};
+
+	for (size_t i = 0; i < PM_ARRAY_LEN(cases); i++) {
+		struct pm_profile *profile = counted(cases[i].target);
+
+		assert_false(profile->events.data[0].counted);
+		assert_true(profile->events.data[1].counted);
+		assert_int_equal(profile->events.data[0].total.period, 50);
+		assert_int_equal(profile->events.data[0].total.samples, 5);
+		assert_int_equal(profile->events.data[1].total.period, cases[i].period);
+		assert_int_equal(profile->events.data[1].total.samples, cases[i].samples);
+		assert_int_equal(profile->info.read_samples, 5);
+		pm_profile_free(profile);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -278,6 +331,7 @@ int main(void)
 		cmocka_unit_test(what_is_before_the_start_is_at_it),
 		cmocka_unit_test(fields_stay_with_their_samples),
 		cmocka_unit_test(many_samples_in_any_order),
+		cmocka_unit_test(counts_of_a_group_are_weights),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Groups of which one event samples and the others are counted (`:S`): what they had counted
+ * since the sample before becomes their weight at this one, as if they had sampled there.
+ */
+#include "profile-internal.h"
+
+#include <string.h>
+
+static bool count_equal(const void *table, uint32_t id, const void *key)
+{
+	const struct pm_loader_count *have =
+		&((const struct pm_loader *)table)->counts.data[id];
+	const struct pm_loader_count *wanted = key;
+
+	return have->pid == wanted->pid && have->tid == wanted->tid &&
+	       have->cpu == wanted->cpu && have->event == wanted->event;
+}
+
+/* docs/format.md: counts are of the thread on its CPU, or of the CPU where CPUs are sampled. */
+static bool of_cpus(const struct pm_profile *profile)
+{
+	static const char *const options[] = { "-a", "-C", "-G" };
+
+	for (size_t i = 0; profile->target && i < PM_ARRAY_LEN(options); i++)
+		if (strncmp(profile->target, options[i], 2) == 0)
+			return true;
+	return false;
+}
+
+/* How much more it is than last time. A counter that fell is a new one. */
+static int since_last(struct pm_loader *loader, struct pm_loader_count count,
+		      uint64_t *ret)
+{
+	uint64_t hash = pm_hash_mix((uint64_t)count.pid << 32 | count.tid,
+				    (uint64_t)count.cpu << 32 | count.event);
+	uint32_t id =
+		pm_index_find(&loader->count_rows, hash, count_equal, loader, &count);
+	struct pm_loader_count *last;
+
+	if (id == PM_INDEX_NONE) {
+		int r = pm_vec_push(&loader->counts, count);
+
+		if (r == 0)
+			r = pm_index_add(&loader->count_rows, hash,
+					 (uint32_t)loader->counts.len - 1);
+		*ret = count.value;
+		return r;
+	}
+	last = &loader->counts.data[id];
+	*ret = count.value < last->value ? count.value : count.value - last->value;
+	last->value = count.value;
+	return 0;
+}
+
+int pm_load_counts(struct pm_loader *loader, const struct pm_file_sample *sample,
+		   const struct pm_profile_cell *at)
+{
+	bool cpus = of_cpus(loader->profile);
+
+	for (size_t i = 0; i < sample->counts_len; i++) {
+		struct pm_loader_count count = {
+			.pid = cpus ? 0 : sample->pid,
+			.tid = cpus ? 0 : sample->tid,
+			.cpu = sample->cpu,
+			.event = sample->counts[i].event,
+			.value = sample->counts[i].count,
+		};
+		struct pm_profile_cell cell = *at;
+		uint64_t period;
+		int r;
+
+		if (count.event == sample->event)
+			continue;
+		r = since_last(loader, count, &period);
+		cell.event = count.event;
+		if (r == 0 && period > 0)
+			r = pm_load_weight(loader, sample, &cell, period, NULL);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
