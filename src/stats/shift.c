@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT */
+/* Hodges and Lehmann, "Estimates of location based on rank tests", 1963; Efron's bootstrap. */
+#include "stats-internal.h"
+
+#include <math.h>
+#include <string.h>
+
+enum {
+	RESAMPLES = 2000,
+};
+
+/* ---- random numbers -------------------------------------------------------------------- */
+
+/* xoshiro256** of Blackman and Vigna, its state filled by splitmix64. */
+struct random {
+	uint64_t state[4];
+};
+
+static void random_init(struct random *random, uint64_t seed)
+{
+	for (size_t i = 0; i < PM_ARRAY_LEN(random->state); i++) {
+		uint64_t z = seed += 0x9e3779b97f4a7c15;
+
+		z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+		z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+		random->state[i] = z ^ (z >> 31);
+	}
+}
+
+static uint64_t rotate(uint64_t value, unsigned int by)
+{
+	return value << by | value >> (64 - by);
+}
+
+static uint64_t random_next(struct random *random)
+{
+	uint64_t *s = random->state, result = rotate(s[1] * 5, 7) * 9, t = s[1] << 17;
+
+	s[2] ^= s[0];
+	s[3] ^= s[1];
+	s[1] ^= s[2];
+	s[0] ^= s[3];
+	s[2] ^= t;
+	s[3] = rotate(s[3], 45);
+	return result;
+}
+
+/* Below @bound; what is uneven about it is 1 in 2^64 / @bound. */
+static size_t random_below(struct random *random, size_t bound)
+{
+	return (size_t)((__uint128_t)random_next(random) * bound >> 64);
+}
+
+/* ---- differences ----------------------------------------------------------------------- */
+
+struct sample {
+	double *values; /* sorted */
+	size_t len;
+};
+
+/* Doubles and these numbers have the same order. */
+static uint64_t order_of(double value)
+{
+	uint64_t bits;
+
+	value += 0; /* -0 is 0 */
+	memcpy(&bits, &value, sizeof(bits));
+	return bits >> 63 ? ~bits : bits | (uint64_t)1 << 63;
+}
+
+static double from_order(uint64_t order)
+{
+	uint64_t bits = order >> 63 ? order & ~((uint64_t)1 << 63) : ~order;
+	double value;
+
+	memcpy(&value, &bits, sizeof(value));
+	return value;
+}
+
+/* How many of the differences b - a are at most @limit. */
+static size_t differences_up_to(const struct sample *a, const struct sample *b,
+				double limit)
+{
+	size_t count = 0, first = a->len;
+
+	/* The larger b is, the more of a are too small for it. */
+	for (size_t j = b->len; j-- > 0;) {
+		while (first > 0 && b->values[j] - a->values[first - 1] <= limit)
+			first--;
+		count += a->len - first;
+	}
+	return count;
+}
+
+/* The difference with @rank (from 0) in their order, by bisection of all numbers: no list of
+ * them, which would be as long as the product of both. */
+static double difference_at(const struct sample *a, const struct sample *b, size_t rank)
+{
+	uint64_t low = order_of(b->values[0] - a->values[a->len - 1]);
+	uint64_t high = order_of(b->values[b->len - 1] - a->values[0]);
+
+	while (low < high) {
+		uint64_t middle = low + (high - low) / 2;
+
+		if (differences_up_to(a, b, from_order(middle)) > rank)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return from_order(low);
+}
+
+static double median_difference(const struct sample *a, const struct sample *b)
+{
+	size_t len = a->len * b->len;
+	double upper = difference_at(a, b, len / 2);
+
+	return len % 2 == 1 ? upper : (difference_at(a, b, len / 2 - 1) + upper) / 2;
+}
+
+static double ratio_of(const struct sample *a, const struct sample *b)
+{
+	double of_a = pm_stats_quantile(a->values, a->len, 0.5);
+
+	return of_a == 0 ? NAN : pm_stats_quantile(b->values, b->len, 0.5) / of_a;
+}
+
+/* ---- the bootstrap --------------------------------------------------------------------- */
+
+/* As many values as @from has, any of them any number of times, in order. */
+static void resample(struct random *random, const struct sample *from, size_t *times,
+		     struct sample *to)
+{
+	memset(times, 0, from->len * sizeof(*times));
+	for (size_t i = 0; i < from->len; i++)
+		times[random_below(random, from->len)]++;
+	to->len = 0;
+	for (size_t i = 0; i < from->len; i++)
+		for (size_t n = 0; n < times[i]; n++)
+			to->values[to->len++] = from->values[i];
+}
+
+static int interval(double *values, double confidence, double *low, double *high)
+{
+	PM_AUTO_FREE double *sorted = NULL;
+	double tail = (1 - confidence) / 2;
+
+	for (size_t i = 0; i < RESAMPLES; i++)
+		if (isnan(values[i]))
+			return 0;
+	sorted = pm_stats_sorted(values, RESAMPLES);
+	if (!sorted)
+		return -ENOMEM;
+	*low = pm_stats_quantile(sorted, RESAMPLES, tail);
+	*high = pm_stats_quantile(sorted, RESAMPLES, 1 - tail);
+	return 0;
+}
+
+static int bootstrap(const struct sample *a, const struct sample *b, double confidence,
+		     uint64_t seed, struct pm_stats_shift *shift)
+{
+	size_t longer = a->len > b->len ? a->len : b->len;
+	PM_AUTO_FREE double *room_a = calloc(a->len, sizeof(double));
+	PM_AUTO_FREE double *room_b = calloc(b->len, sizeof(double));
+	PM_AUTO_FREE size_t *times = calloc(longer, sizeof(*times));
+	PM_AUTO_FREE double *shifts = calloc(RESAMPLES, sizeof(double));
+	PM_AUTO_FREE double *ratios = calloc(RESAMPLES, sizeof(double));
+	struct sample again_a = { .values = room_a }, again_b = { .values = room_b };
+	struct random random;
+	int r;
+
+	if (!room_a || !room_b || !times || !shifts || !ratios)
+		return -ENOMEM;
+	random_init(&random, seed);
+	for (size_t i = 0; i < RESAMPLES; i++) {
+		resample(&random, a, times, &again_a);
+		resample(&random, b, times, &again_b);
+		shifts[i] = median_difference(&again_a, &again_b);
+		ratios[i] = ratio_of(&again_a, &again_b);
+	}
+	r = interval(shifts, confidence, &shift->low, &shift->high);
+	return r < 0 ? r
+		     : interval(ratios, confidence, &shift->ratio_low,
+				&shift->ratio_high);
+}
+
+int pm_stats_shift(const double *a, size_t a_len, const double *b, size_t b_len,
+		   double confidence, uint64_t seed, struct pm_stats_shift *ret)
+{
+	PM_AUTO_FREE double *sorted_a = pm_stats_sorted(a, a_len);
+	PM_AUTO_FREE double *sorted_b = pm_stats_sorted(b, b_len);
+	struct sample of_a = { sorted_a, a_len }, of_b = { sorted_b, b_len };
+	struct pm_stats_shift shift = { NAN, NAN, NAN, NAN, NAN, NAN };
+	int r = 0;
+
+	if (!sorted_a || !sorted_b)
+		return -ENOMEM;
+	if (a_len > 0 && b_len > 0) {
+		shift.shift = median_difference(&of_a, &of_b);
+		shift.ratio = ratio_of(&of_a, &of_b);
+		r = bootstrap(&of_a, &of_b, confidence, seed, &shift);
+	}
+	if (r == 0)
+		*ret = shift;
+	return r;
+}

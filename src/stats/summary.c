@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+#include "stats-internal.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Tukey's "far out": 3 interquartile ranges. */
+#define OUTLIER_RANGES 3.0
+#define HALF_ALPHA     0.975 /* of a two-sided interval of 95 % */
+#define NORMAL_975     1.959963984540054
+
+enum {
+	/* Beyond these the expansion in 1/freedom is good for 11 digits. */
+	SERIES_FREEDOM_MAX = 1000,
+	BISECTIONS = 100, /* more than a double has bits */
+};
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+double *pm_stats_sorted(const double *values, size_t len)
+{
+	double *sorted = malloc(len > 0 ? len * sizeof(*sorted) : 1);
+
+	if (sorted && len > 0) {
+		memcpy(sorted, values, len * sizeof(*sorted));
+		qsort(sorted, len, sizeof(*sorted), compare);
+	}
+	return sorted;
+}
+
+double pm_stats_quantile(const double *sorted, size_t len, double q)
+{
+	double at, part;
+	size_t below;
+
+	if (len == 0)
+		return NAN;
+	at = q * (double)(len - 1);
+	below = at > 0 ? (size_t)at : 0;
+	if (below >= len - 1)
+		return sorted[len - 1];
+	part = at - (double)below;
+	/* Between equal ones there is nothing to round. */
+	if (part <= 0 || sorted[below] == sorted[below + 1])
+		return sorted[below];
+	return sorted[below] + part * (sorted[below + 1] - sorted[below]);
+}
+
+/* P(|T| < t) for a whole number of degrees of freedom: Abramowitz and Stegun, 26.7.3 and 4. */
+static double t_within(double t, size_t freedom)
+{
+	double angle = atan(t / sqrt((double)freedom));
+	double c = cos(angle), s = sin(angle), term = 1, sum = 0;
+
+	if (freedom % 2 == 1) {
+		term = c;
+		for (size_t i = 3; i <= freedom; i += 2) {
+			sum += term;
+			term *= c * c * (double)(i - 1) / (double)i;
+		}
+		return M_2_PI * (angle + s * sum);
+	}
+	for (size_t i = 2; i <= freedom; i += 2) {
+		sum += term;
+		term *= c * c * (double)(i - 1) / (double)i;
+	}
+	return s * sum;
+}
+
+/* The quantile 0.975 of Student's t. */
+static double t_quantile(size_t freedom)
+{
+	double low = 0, high = 16, z = NORMAL_975, v = (double)freedom;
+
+	/* Abramowitz and Stegun, 26.7.5. */
+	if (freedom > SERIES_FREEDOM_MAX)
+		return z + (pow(z, 3) + z) / (4 * v) +
+		       (5 * pow(z, 5) + 16 * pow(z, 3) + 3 * z) / (96 * v * v) +
+		       (3 * pow(z, 7) + 19 * pow(z, 5) + 17 * pow(z, 3) - 15 * z) /
+			       (384 * v * v * v);
+	for (unsigned int i = 0; i < BISECTIONS; i++) {
+		double middle = (low + high) / 2;
+
+		if (t_within(middle, freedom) < 2 * HALF_ALPHA - 1)
+			low = middle;
+		else
+			high = middle;
+	}
+	return (low + high) / 2;
+}
+
+static void set_mean(const double *values, size_t len, struct pm_stats_summary *ret)
+{
+	long double sum = 0, squares = 0, mean;
+	double half;
+
+	for (size_t i = 0; i < len; i++)
+		sum += values[i];
+	mean = sum / (long double)len;
+	/* Rounding shall not make a mean of equal values another one. */
+	ret->mean = ret->min == ret->max ? ret->min : (double)mean;
+	if (len < 2)
+		return;
+	for (size_t i = 0; i < len; i++)
+		squares += (values[i] - mean) * (values[i] - mean);
+	ret->sigma = ret->min == ret->max
+			     ? 0
+			     : (double)sqrtl(squares / (long double)(len - 1));
+	half = t_quantile(len - 1) * ret->sigma / sqrt((double)len);
+	ret->mean_low = ret->mean - half;
+	ret->mean_high = ret->mean + half;
+}
+
+int pm_stats_summarize(const double *values, size_t len, struct pm_stats_summary *ret)
+{
+	PM_AUTO_FREE double *sorted = pm_stats_sorted(values, len);
+	struct pm_stats_summary summary = {
+		.len = len,
+		.mean = NAN,
+		.sigma = NAN,
+		.mean_low = NAN,
+		.mean_high = NAN,
+	};
+	double range;
+
+	if (!sorted)
+		return -ENOMEM;
+	summary.min = pm_stats_quantile(sorted, len, 0);
+	summary.q1 = pm_stats_quantile(sorted, len, 0.25);
+	summary.median = pm_stats_quantile(sorted, len, 0.5);
+	summary.q3 = pm_stats_quantile(sorted, len, 0.75);
+	summary.max = pm_stats_quantile(sorted, len, 1);
+	if (len > 0)
+		set_mean(sorted, len, &summary);
+	range = OUTLIER_RANGES * (summary.q3 - summary.q1);
+	for (size_t i = 0; i < len; i++)
+		summary.outliers +=
+			sorted[i] < summary.q1 - range || sorted[i] > summary.q3 + range;
+	*ret = summary;
+	return 0;
+}
