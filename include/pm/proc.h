@@ -7,6 +7,7 @@
 
 #include "pm/base.h"
 
+#include <signal.h>
 #include <sys/wait.h>
 
 /* ---- modules ------------------------------------------------------------------------- */
@@ -203,6 +204,12 @@ struct pm_user {
 int pm_user_find(const char *text, struct pm_user *ret, struct pm_error *err);
 void pm_user_release(struct pm_user *user);
 
+/* What a command inherits of our signals, where that is not what they are at the moment. */
+struct pm_launch_signals {
+	sigset_t mask;
+	sigset_t defaults; /* ignored by us, but not by the command */
+};
+
 /* A command, forked and stopped before its exec, so that events can be attached first. */
 struct pm_launch {
 	pid_t pid;
@@ -219,9 +226,10 @@ struct pm_launch {
  */
 int pm_launch_prepare(struct pm_launch *launch, char *const argv[], struct pm_error *err);
 /* The same; right before its exec the child becomes @user, a text for pm_user_find(), which is
- * for root only, else -EPERM. Its environment stays. NULL: it stays who we are. */
+ * for root only, else -EPERM. Its environment stays. NULL: it stays who we are. With @signals,
+ * which may be NULL, it may also be called once signals are blocked or ignored. */
 int pm_launch_prepare_as(struct pm_launch *launch, char *const argv[], const char *user,
-			 struct pm_error *err);
+			 const struct pm_launch_signals *signals, struct pm_error *err);
 /*
  * Only says so to the child, for a caller that has to see to the child meanwhile, as a tracer
  * does. pm_launch_go(), once error_fd is readable, then tells what came of it.
@@ -275,7 +283,8 @@ int pm_stat_line_parse(const char *text, size_t len, struct pm_stat_line *ret);
 enum pm_trace_what {
 	PM_TRACE_NEW, /* a thread or process that the followed ones made; held */
 	PM_TRACE_EXEC, /* a new program in @pid, whose other threads are gone; held */
-	PM_TRACE_STOPPED, /* one that pm_trace_tick() or _interrupt() asked to; held */
+	/* One that pm_trace_tick() or _interrupt() asked to; or, watched, before a signal; held. */
+	PM_TRACE_STOPPED,
 	PM_TRACE_EXIT, /* gone */
 };
 
@@ -291,9 +300,16 @@ struct pm_trace_event {
 	 * one; true where the kernel does not tell. */
 	bool had_cpu;
 	uint64_t signals; /* for which the thread has stopped so far */
+	int signal; /* of PM_TRACE_STOPPED: that it is about to get; 0: none */
+	/* Of PM_TRACE_NEW: a process with its maker's memory, as long as it executes nothing. */
+	bool by_vfork;
 };
 
 struct pm_trace *pm_trace_new(void); /* NULL without memory */
+/* To be called before anybody is followed: signals on their way to a thread are events. */
+void pm_trace_watch_signals(struct pm_trace *trace);
+/* The same: who is followed does not outlive this process. */
+void pm_trace_kill_with_us(struct pm_trace *trace);
 /* Closes what it has opened. Who is followed still is let go when this process ends. */
 void pm_trace_free(struct pm_trace *trace);
 
@@ -339,6 +355,13 @@ void pm_trace_interrupt(struct pm_trace *trace);
 int pm_trace_next(struct pm_trace *trace, struct pm_trace_event *ret,
 		  struct pm_error *err);
 bool pm_trace_more(const struct pm_trace *trace);
+/* The same, and waits; 0 when a handler of a signal to us ran, or nobody is followed. */
+int pm_trace_wait(struct pm_trace *trace, struct pm_trace_event *ret,
+		  struct pm_error *err);
+/* Which signal the thread of the last event gets when it goes on; 0: none. */
+void pm_trace_set_signal(struct pm_trace *trace, int signal);
+/* Lets the thread of the last event go for good. */
+void pm_trace_let_go(struct pm_trace *trace);
 /* Keeps the thread of the last event stopped until pm_trace_detach(). */
 void pm_trace_keep(struct pm_trace *trace);
 

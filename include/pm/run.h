@@ -20,9 +20,10 @@ enum {
 
 /* ---- the command and our signals ----------------------------------------------------- */
 
-/* The command, and the wishes of whoever runs us. */
+/* The command, and the wishes of whoever runs us. To be begun with PM_CHILD_INIT. */
 struct pm_child {
 	struct pm_launch launch;
+	struct pm_launch_signals signals; /* for the command: as they were with us */
 	int signal_fd; /* -1: none yet */
 	bool running; /* let go, not yet reaped */
 	int status; /* of wait4(2) */
@@ -31,21 +32,33 @@ struct pm_child {
 	unsigned int interrupts; /* how often we were asked to stop */
 	unsigned int snapshots; /* SIGUSR2 since the last one */
 };
+#define PM_CHILD_INIT                                                                    \
+	{                                                                                \
+		.launch = { .pidfd = -1, .go_fd = -1, .error_fd = -1 }, .signal_fd = -1, \
+	}
 
 /* Forks the command, stopped, to run as @user (NULL: as we do). With @data_on_stdout its output
- * goes to stderr, so that our data has stdout to itself. */
+ * goes to stderr, so that our data has stdout to itself. Once the command of before has ended,
+ * it may be called again (-r): all but the caught signals begins anew. */
 int pm_child_prepare(struct pm_child *child, char **command, const char *user,
 		     bool data_on_stdout, struct pm_error *err);
-/* From here on signals are read by pm_child_signals(). After _prepare(): the command shall not
- * inherit the mask. With @snapshots SIGUSR2 is one of them. To be called once a process; a
- * further child of the same process (-r) uses the descriptor again. */
+/* From here on signals are read by pm_child_signals(). With @snapshots SIGUSR2 is one of them.
+ * The command inherits none of that, whether it was prepared before or is after. Called again,
+ * it does nothing. */
 int pm_child_catch_signals(struct pm_child *child, bool snapshots, struct pm_error *err);
 void pm_child_release(struct pm_child *child);
+/* Whether exec has something to try: a first look, as execvp(3) searches. */
+bool pm_child_is_runnable(const char *name);
 /* Takes what signals there are. The first wish to stop is handed on to a command that did not
  * get it from the terminal; the second kills it. */
 void pm_child_signals(struct pm_child *child);
-/* Takes the command's exit status when it has ended. */
+/* Takes the command's exit status and usage when it has ended. */
 void pm_child_reap(struct pm_child *child);
+/* Of a command that could not be let go, by what pm_launch_go() returned. */
+static inline int pm_child_launch_status(int error)
+{
+	return error == -ENOENT ? PM_STATUS_NOT_FOUND : PM_STATUS_CANNOT_RUN;
+}
 
 uint64_t pm_now_ns(void); /* CLOCK_MONOTONIC */
 
@@ -62,7 +75,11 @@ struct pm_targets_request {
 	const char *cpus; /* -C, NULL: all */
 	const char *cgroup; /* -G, NULL: any */
 	const char *uid; /* -u, name or number; NULL: any */
+	bool no_inherit; /* -i: here only for the text */
 };
+void pm_targets_request_release(struct pm_targets_request *request);
+/* Whether it means anybody, so that there need be no command. */
+bool pm_targets_request_any(const struct pm_targets_request *request);
 
 /* A process (tid 0) or a thread that was there at the beginning. */
 struct pm_root {
@@ -89,7 +106,7 @@ struct pm_targets {
 
 void pm_targets_init(struct pm_targets *targets);
 void pm_targets_release(struct pm_targets *targets);
-/* Finds them; one clear line where one is not there. A command needs none of this. */
+/* Finds them; one clear line where one is not there. A request of nobody means a command. */
 int pm_targets_find(struct pm_targets *targets, const struct pm_targets_request *request,
 		    struct pm_error *err);
 /* What pm_perf_open() has to know of them. */

@@ -5,7 +5,6 @@
 #include <poll.h>
 #include <string.h>
 
-#include "child.h"
 #include "drain.h"
 #include "follow.h"
 #include "off-cpu.h"
@@ -100,7 +99,7 @@ void pm_rec_say_waiting(const struct pm_rec_session *session, bool failed)
 
 void pm_rec_course_wait(struct pm_rec_session *session, bool failed)
 {
-	struct pm_rec_child *child = &session->child;
+	struct pm_child *child = &session->child;
 	bool said = false;
 
 	while (child->running) {
@@ -108,8 +107,8 @@ void pm_rec_course_wait(struct pm_rec_session *session, bool failed)
 					{ .fd = child->launch.pidfd, .events = POLLIN } };
 		int ready = poll(fds, PM_ARRAY_LEN(fds), WAITING_MS);
 
-		pm_rec_child_signals(child);
-		pm_rec_child_reap(child);
+		pm_child_signals(child);
+		pm_child_reap(child);
 		if (ready == 0 && !said) {
 			pm_rec_say_waiting(session, failed);
 			said = true;
@@ -166,7 +165,7 @@ static int enable(struct course *course, uint64_t now)
 	ret = pm_perf_enable(session->perf);
 	if (ret == 0)
 		ret = pm_rec_follow_again(session);
-	pm_rec_off_cpu_resume(session, pm_rec_now_ns());
+	pm_rec_off_cpu_resume(session, pm_now_ns());
 	if (course->begun)
 		return ret;
 	course->begun = true;
@@ -186,7 +185,7 @@ static int disable(struct course *course, struct pm_error *err)
 	if (!course->enabled)
 		return 0;
 	course->enabled = false;
-	pm_rec_off_cpu_until(session, pm_rec_now_ns());
+	pm_rec_off_cpu_until(session, pm_now_ns());
 	ret = pm_perf_disable(session->perf);
 	if (ret == 0 && session->off_cpu)
 		ret = pm_rec_drain(session, false, err);
@@ -253,7 +252,7 @@ static int control(struct course *course, uint64_t now, struct pm_error *err)
 static void find_end(struct course *course, uint64_t now)
 {
 	struct pm_rec_session *session = course->session;
-	const struct pm_rec_child *child = &session->child;
+	const struct pm_child *child = &session->child;
 	bool look = course->fds.data[FD_ENDS].revents != 0 || now >= course->second_at;
 
 	if (session->end != PM_REC_END_NONE)
@@ -262,7 +261,7 @@ static void find_end(struct course *course, uint64_t now)
 		session->end = PM_REC_END_SIGNAL;
 	else if (child->launch.pid > 0 && !child->running)
 		session->end = PM_REC_END_COMMAND;
-	else if (look && pm_rec_targets_ended(&session->targets))
+	else if (look && pm_targets_ended(&session->targets))
 		session->end = PM_REC_END_TARGETS;
 	else if (now >= course->end_at)
 		session->end = PM_REC_END_TIME;
@@ -293,14 +292,14 @@ static int each_second(struct course *course, uint64_t now, struct pm_error *err
 static int step(struct course *course, struct pm_error *err)
 {
 	struct pm_rec_session *session = course->session;
-	struct pm_rec_child *child = &session->child;
+	struct pm_child *child = &session->child;
 	uint64_t now;
 	int ret = 0;
 
-	poll(course->fds.data, course->fds.len, timeout_ms(course, pm_rec_now_ns()));
-	pm_rec_child_signals(child);
-	pm_rec_child_reap(child);
-	now = pm_rec_now_ns();
+	poll(course->fds.data, course->fds.len, timeout_ms(course, pm_now_ns()));
+	pm_child_signals(child);
+	pm_child_reap(child);
+	now = pm_now_ns();
 	poll_drop_ended(course);
 	if (now >= course->enable_at)
 		ret = enable(course, now);
@@ -332,7 +331,7 @@ static int step(struct course *course, struct pm_error *err)
 static int begin(struct course *course)
 {
 	const struct pm_rec_options *options = course->session->options;
-	uint64_t now = pm_rec_now_ns();
+	uint64_t now = pm_now_ns();
 
 	course->second_at = now + SECOND_NS;
 	course->begun = options->delay_ms == 0 && !options->wait_for_control;
@@ -349,7 +348,7 @@ static int begin(struct course *course)
 int pm_rec_course_run(struct pm_rec_session *session, struct pm_error *err)
 {
 	struct course course = { .session = session };
-	struct pm_rec_child *child = &session->child;
+	struct pm_child *child = &session->child;
 	int error = begin(&course);
 
 	if (error < 0)
@@ -361,7 +360,7 @@ int pm_rec_course_run(struct pm_rec_session *session, struct pm_error *err)
 	session->cpu_known = session->options->attach && !pm_rec_follow_forked(session) &&
 			     !session->options->control && course.begun &&
 			     session->options->delay_ms == 0 &&
-			     pm_rec_targets_cpu_ns(&session->targets, &session->cpu_ns);
+			     pm_targets_cpu_ns(&session->targets, &session->cpu_ns);
 	if (error < 0) {
 		pm_perf_disable(session->perf);
 		if (child->running && !session->options->attach)

@@ -59,10 +59,10 @@ static bool is_clock(const struct pm_perf_event *event)
 static bool is_comparable(const struct pm_rec_session *session)
 {
 	const struct pm_rec_options *options = session->options;
-	const struct pm_rec_child *child = &session->child;
+	const struct pm_child *child = &session->child;
 
 	return session->perf && child->status_known && child->interrupts == 0 &&
-	       !options->attach && !options->no_inherit && !options->overwrite &&
+	       !options->attach && !options->targets.no_inherit && !options->overwrite &&
 	       options->delay_ms == 0 && !options->wait_for_control &&
 	       !options->control && options->duration_ns == 0 &&
 	       options->max_bytes == 0 && options->max_samples == 0 &&

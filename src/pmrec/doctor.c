@@ -223,7 +223,7 @@ int pm_rec_doctor_run(const struct pm_rec_options *options)
 	if (collect(&checks) < 0) {
 		pm_vec_release(&checks);
 		fputs("pmrec: out of memory\n", stderr);
-		return PM_REC_STATUS_FAILED;
+		return PM_STATUS_FAILED;
 	}
 	for (size_t i = 0; i < checks.len; i++) {
 		works &= checks.data[i].works || !checks.data[i].needed;
@@ -239,7 +239,7 @@ int pm_rec_doctor_run(const struct pm_rec_options *options)
 	    fflush(stdout) != 0) {
 		fprintf(stderr, "pmrec: standard output: %s\n",
 			out.failed ? "out of memory" : strerror(errno));
-		return PM_REC_STATUS_FAILED;
+		return PM_STATUS_FAILED;
 	}
 	return works ? 0 : STATUS_NOT_HERE;
 }

@@ -9,7 +9,6 @@
 #include <sys/time.h>
 #include <sys/timerfd.h>
 
-#include "child.h"
 #include "record.h"
 #include "tracees.h"
 #include "verify.h"
@@ -219,7 +218,7 @@ static int take_sample(struct pm_rec_session *session, const struct pm_trace_eve
 	const struct pm_stat_line *seen = pm_trace_seen(ptrace->trace, event->tid);
 	struct pm_rec_tracee *tracee;
 	struct pm_trace_regs regs;
-	uint64_t now = pm_rec_now_ns(), cpu_ns;
+	uint64_t now = pm_now_ns(), cpu_ns;
 	int ret = 0;
 
 	if (!seen || pm_trace_regs(event->tid, &regs) < 0 ||
@@ -254,7 +253,7 @@ static int on_new(struct pm_rec_session *session, const struct pm_trace_event *e
 {
 	struct pm_record record = {
 		.type = PERF_RECORD_FORK,
-		.time = pm_rec_now_ns(),
+		.time = pm_now_ns(),
 		.pid = (uint32_t)event->pid,
 		.tid = (uint32_t)event->tid,
 		.cpu = PM_FILE_NONE,
@@ -285,14 +284,14 @@ static int on_exec(struct pm_rec_session *session, const struct pm_trace_event *
 	file = fopen(path, "re");
 	if (file && fgets(comm, sizeof(comm), file))
 		comm[strcspn(comm, "\n")] = '\0';
-	return name_thread(session, tracee, comm, true, pm_rec_now_ns());
+	return name_thread(session, tracee, comm, true, pm_now_ns());
 }
 
 static int on_exit_of(struct pm_rec_session *session, const struct pm_trace_event *event)
 {
-	struct pm_rec_child *child = &session->child;
+	struct pm_child *child = &session->child;
 	struct pm_record record = { .type = PERF_RECORD_EXIT,
-				    .time = pm_rec_now_ns(),
+				    .time = pm_now_ns(),
 				    .pid = (uint32_t)event->pid,
 				    .tid = (uint32_t)event->tid,
 				    .cpu = PM_FILE_NONE };
@@ -338,7 +337,7 @@ static int on_event(struct pm_rec_session *session, const struct pm_trace_event 
 static int service(struct pm_rec_session *session, bool recording, struct pm_error *err)
 {
 	struct pm_rec_ptrace *ptrace = session->ptrace;
-	uint64_t begin = pm_rec_now_ns();
+	uint64_t begin = pm_now_ns();
 	struct pm_trace_event event;
 	int ret, failed = 0;
 
@@ -354,7 +353,7 @@ static int service(struct pm_rec_session *session, bool recording, struct pm_err
 			if (error < 0 && recording)
 				failed = error;
 		}
-	} while (pm_rec_now_ns() - begin < SERVICE_NS);
+	} while (pm_now_ns() - begin < SERVICE_NS);
 	ptrace->more = ret > 0 || pm_trace_more(ptrace->trace);
 	if (ret >= 0 && failed == 0 && recording && !ptrace->more)
 		failed = feed_all(session);
@@ -387,7 +386,7 @@ uint32_t pm_rec_ptrace_stack_bytes(const struct pm_rec_session *session)
 
 static int start_timer(struct pm_rec_ptrace *ptrace, struct pm_error *err)
 {
-	uint64_t period = 1000000000u / ptrace->hz, first = pm_rec_now_ns() + period;
+	uint64_t period = 1000000000u / ptrace->hz, first = pm_now_ns() + period;
 	struct itimerspec timer = {
 		.it_interval = { .tv_sec = (time_t)(period / 1000000000u),
 				 .tv_nsec = (long)(period % 1000000000u) },
@@ -506,7 +505,7 @@ int pm_rec_ptrace_go(struct pm_rec_session *session, struct pm_error *err)
 	/* A signal that meets the command before its exec stops it for us. */
 	while (ret == 0 && fds[1].revents == 0) {
 		poll(fds, PM_ARRAY_LEN(fds), session->ptrace->more ? 0 : -1);
-		pm_rec_child_signals(&session->child);
+		pm_child_signals(&session->child);
 		ret = service(session, true, err);
 	}
 	return ret < 0 ? ret : pm_launch_go(launch, err);
@@ -544,11 +543,11 @@ static void wait_for_end(struct pm_rec_session *session, bool failed)
 	const struct pm_trace *trace = session->ptrace->trace;
 	struct pollfd fd = { .fd = session->child.signal_fd, .events = POLLIN };
 	struct pm_error err = { 0 };
-	uint64_t begin = pm_rec_now_ns();
+	uint64_t begin = pm_now_ns();
 	bool said = false;
 
 	for (;;) {
-		uint64_t now = pm_rec_now_ns();
+		uint64_t now = pm_now_ns();
 		bool letting_go = pm_trace_len(trace) > 0;
 
 		if (!session->child.running &&
@@ -562,14 +561,14 @@ static void wait_for_end(struct pm_rec_session *session, bool failed)
 		     session->ptrace->more ? 0
 		     : letting_go          ? DETACH_MS
 					   : WAITING_MS);
-		pm_rec_child_signals(&session->child);
+		pm_child_signals(&session->child);
 		service(session, false, &err);
 	}
 }
 
 int pm_rec_ptrace_record(struct pm_rec_session *session, struct pm_error *err)
 {
-	struct pm_rec_child *child = &session->child;
+	struct pm_child *child = &session->child;
 	uint64_t flushed_ns = session->begin_ns;
 	int error = start_timer(session->ptrace, err);
 	struct pollfd fds[] = { { .fd = child->signal_fd, .events = POLLIN },
@@ -579,9 +578,9 @@ int pm_rec_ptrace_record(struct pm_rec_session *session, struct pm_error *err)
 		uint64_t now;
 
 		poll(fds, PM_ARRAY_LEN(fds), session->ptrace->more ? 0 : -1);
-		pm_rec_child_signals(child);
+		pm_child_signals(child);
 		error = turn(session, fds[1].revents != 0, err);
-		now = pm_rec_now_ns();
+		now = pm_now_ns();
 		if (error == 0 && now - flushed_ns >= FLUSH_NS) {
 			error = pm_file_writer_flush(session->writer);
 			flushed_ns = now;

@@ -16,7 +16,7 @@ static bool is_denied(int error)
 static int explain_foreign(const struct pm_rec_session *session, int code,
 			   struct pm_error *err)
 {
-	pid_t pid = code == -EACCES ? pm_rec_targets_foreign(&session->targets) : 0;
+	pid_t pid = code == -EACCES ? pm_targets_foreign(&session->targets) : 0;
 
 	if (pid == 0)
 		return code;
@@ -42,7 +42,7 @@ static int open_perf(struct pm_rec_session *session, struct pm_error *err)
 		.ring_pages_explicit = options->ring_pages > 0,
 		.pid = session->child.launch.pid,
 		.switches = options->off_cpu,
-		.no_inherit = options->no_inherit,
+		.no_inherit = options->targets.no_inherit,
 		.per_task = options->per_task,
 		.overwrite = options->overwrite,
 		.begin_disabled = options->delay_ms > 0 || options->wait_for_control,
@@ -58,7 +58,7 @@ static int open_perf(struct pm_rec_session *session, struct pm_error *err)
 				PERF_SAMPLE_BRANCH_NO_FLAGS;
 		perf.per_task = true;
 	}
-	pm_rec_targets_fill(&session->targets, &perf);
+	pm_targets_fill(&session->targets, &perf);
 	ret = pm_perf_open(&session->perf, &perf, err);
 	if (is_denied(ret) && pm_rec_off_cpu_without_stacks(options))
 		ret = pm_perf_open(&session->perf, &perf, err);
@@ -94,7 +94,7 @@ static int check_cpu_time(const struct pm_event_specs *specs, struct pm_error *e
 static bool needs_perf(const struct pm_rec_options *options)
 {
 	return options->call_graph == PM_CALL_GRAPH_FP || options->attach ||
-	       options->branches || options->no_inherit || options->per_task ||
+	       options->branches || options->targets.no_inherit || options->per_task ||
 	       options->off_cpu || options->overwrite || options->control ||
 	       options->delay_ms > 0 || options->wait_for_control ||
 	       options->duration_ns > 0 || options->max_bytes > 0 ||

@@ -196,9 +196,9 @@ static int await_all(struct pm_rec_follow *follow)
 int pm_rec_follow_read(struct pm_rec_session *session)
 {
 	struct pm_rec_follow *follow = session->follow;
-	uint64_t end = pm_rec_now_ns() + READ_SLICE_NS;
+	uint64_t end = pm_now_ns() + READ_SLICE_NS;
 
-	while (follow->waiting.len > 0 && pm_rec_now_ns() < end) {
+	while (follow->waiting.len > 0 && pm_now_ns() < end) {
 		int ret = read_process(
 			session, follow->waiting.data[--follow->waiting.len], false);
 
@@ -227,7 +227,7 @@ int pm_rec_follow_again(struct pm_rec_session *session)
 int pm_rec_follow_begin(struct pm_rec_session *session)
 {
 	struct pm_rec_follow *follow = session->follow;
-	const struct pm_rec_targets *targets = &session->targets;
+	const struct pm_targets *targets = &session->targets;
 	struct row *row;
 
 	follow->filter = session->perf && pm_perf_per_cpu(session->perf);
@@ -241,7 +241,7 @@ int pm_rec_follow_begin(struct pm_rec_session *session)
 		return 0;
 	}
 	for (size_t i = 0; i < targets->roots.len; i++) {
-		const struct pm_rec_root *root = &targets->roots.data[i];
+		const struct pm_root *root = &targets->roots.data[i];
 
 		row = get_row(&follow->processes, root->pid);
 		if (!row || pm_vec_push(&follow->waiting, root->pid) < 0)
@@ -264,8 +264,8 @@ static int on_fork(struct pm_rec_session *session, const struct pm_record *recor
 	struct pm_rec_follow *follow = session->follow;
 	pid_t parent_pid = (pid_t)record->fork.parent_pid;
 	int ours = is_ours(follow, parent_pid, (pid_t)record->fork.parent_tid);
-	bool inherits =
-		!session->options->no_inherit || session->targets.kind == PM_PERF_CPUS;
+	bool inherits = !session->options->targets.no_inherit ||
+			session->targets.kind == PM_PERF_CPUS;
 	struct row *row;
 	int ret;
 
@@ -352,7 +352,7 @@ void pm_rec_follow_warn(struct pm_rec_session *session)
 	}
 	for (size_t i = 0; i < session->targets.late.len; i++)
 		missing += session->targets.late.data[i] != 0;
-	if (missing == 0 || follow->filter || session->options->no_inherit)
+	if (missing == 0 || follow->filter || session->options->targets.no_inherit)
 		return;
 	snprintf(text, sizeof(text),
 		 "%zu threads that began while pmrec was attaching are not recorded",

@@ -6,7 +6,6 @@
 
 #include "engine-ptrace.h"
 #include "fields.h"
-#include "host.h"
 #include "off-cpu.h"
 
 #ifndef PMREC_VERSION
@@ -40,7 +39,7 @@ int pm_rec_header_write(struct pm_rec_session *session)
 	struct pm_file_header header = { .version = PM_FILE_VERSION,
 					 .pmrec = PMREC_VERSION,
 					 .clock = "monotonic" };
-	struct pm_rec_host host;
+	struct pm_host host;
 	time_t now = time(NULL);
 	struct tm utc;
 	char created[32];
@@ -63,7 +62,7 @@ int pm_rec_header_write(struct pm_rec_session *session)
 		};
 		pm_rec_off_cpu_event(session, &lines[i]);
 	}
-	pm_rec_host_read(&host);
+	pm_host_read(&host);
 	strftime(created, sizeof(created), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
 	header.created = created;
 	header.host.hostname = host.names.nodename;

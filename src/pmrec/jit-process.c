@@ -501,7 +501,7 @@ static int refresh_map(struct pm_rec_jit *jit, struct pm_rec_jit_process *proces
 	/* What was read later than the sample is enough for it. */
 	if (time_ns <= process->map_read_ns)
 		return 0;
-	now = pm_rec_now_ns();
+	now = pm_now_ns();
 	process->map_read_ns = now;
 	open_map(jit, process);
 	pm_jit_table_stats(process->table, &before);

@@ -358,7 +358,7 @@ static int nothing(const struct pm_rec_list *list, const char *kind)
 			     kind ? kind : "", kind ? " " : "", list->glob);
 	}
 	pm_error_print(&err, "pmrec", stderr);
-	return PM_REC_STATUS_FAILED;
+	return PM_STATUS_FAILED;
 }
 
 int pm_rec_list_run(const struct pm_rec_options *options)
@@ -381,11 +381,11 @@ int pm_rec_list_run(const struct pm_rec_options *options)
 		pm_rec_list_print_text(&list, wants_color(), &out);
 	if (r < 0 || out.failed) {
 		fputs("pmrec: out of memory\n", stderr);
-		return PM_REC_STATUS_FAILED;
+		return PM_STATUS_FAILED;
 	}
 	if (fwrite(out.data, 1, out.len, stdout) != out.len || fflush(stdout) != 0) {
 		fprintf(stderr, "pmrec: standard output: %s\n", strerror(errno));
-		return PM_REC_STATUS_FAILED;
+		return PM_STATUS_FAILED;
 	}
 	return 0;
 }

@@ -16,7 +16,7 @@ int main(int argc, char **argv)
 	    (options.action == PM_REC_RECORD &&
 	     pm_rec_probes_resolve(&options, &err) < 0)) {
 		pm_error_print(&err, "pmrec", stderr);
-		status = PM_REC_STATUS_FAILED;
+		status = PM_STATUS_FAILED;
 	} else if (options.action == PM_REC_HELP) {
 		pm_rec_options_help();
 	} else if (options.action == PM_REC_VERSION) {

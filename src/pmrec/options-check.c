@@ -47,16 +47,17 @@ static int check_stacks(struct pm_rec_options *options, char *const *rest,
 	if (rest[0])
 		pm_error_set(err, -EINVAL,
 			     "--stacks looks at a running process and runs no command");
-	else if (options->pids.list.len == 0)
+	else if (options->targets.pids.list.len == 0)
 		pm_error_set(err, -EINVAL, "--stacks: of which process?");
-	else if (options->pids.list.len > 1 || options->tids.list.len > 1)
+	else if (options->targets.pids.list.len > 1 || options->targets.tids.list.len > 1)
 		pm_error_set(err, -EINVAL, "--stacks looks at one process at a time");
-	else if (options->all_cpus || options->cgroup || options->uid)
+	else if (options->targets.all_cpus || options->targets.cgroup ||
+		 options->targets.uid)
 		pm_error_set(err, -EINVAL, "--stacks looks at a process, -p");
 	else {
-		options->pid = options->pids.list.data[0];
-		if (options->tids.list.len > 0)
-			options->tid = options->tids.list.data[0];
+		options->pid = options->targets.pids.list.data[0];
+		if (options->targets.tids.list.len > 0)
+			options->tid = options->targets.tids.list.data[0];
 		return 0;
 	}
 	pm_error_fix(err, "pmrec --stacks -p PID");
@@ -88,7 +89,7 @@ static int check_engine(const struct pm_rec_options *options, struct pm_error *e
 			"none";
 	else if (options->ring_pages > 0)
 		wrong = "-m: --engine ptrace has no buffers";
-	else if (options->no_inherit || options->per_task || options->off_cpu ||
+	else if (options->targets.no_inherit || options->per_task || options->off_cpu ||
 		 options->branches || options->overwrite || options->control ||
 		 options->delay_ms > 0 || options->wait_for_control ||
 		 options->duration_ns > 0 || options->max_bytes > 0 ||
@@ -102,9 +103,10 @@ static int check_engine(const struct pm_rec_options *options, struct pm_error *e
 /* One kind of target, as perf has it; perf lets one silently win. */
 static int check_target(struct pm_rec_options *options, struct pm_error *err)
 {
-	unsigned int kinds = (options->pids.list.len > 0) + (options->tids.list.len > 0) +
-			     (options->uid != NULL) +
-			     (options->all_cpus || options->cgroup);
+	unsigned int kinds = (options->targets.pids.list.len > 0) +
+			     (options->targets.tids.list.len > 0) +
+			     (options->targets.uid != NULL) +
+			     (options->targets.all_cpus || options->targets.cgroup);
 
 	if (kinds > 1)
 		return refuse(err,
@@ -112,8 +114,8 @@ static int check_target(struct pm_rec_options *options, struct pm_error *err)
 			      "-a)");
 	options->attach = kinds == 1;
 	/* perf_event_open(2): a group of tasks is counted on CPUs. */
-	options->all_cpus = options->all_cpus || options->cgroup;
-	if (options->no_inherit && options->all_cpus)
+	options->targets.all_cpus = options->targets.all_cpus || options->targets.cgroup;
+	if (options->targets.no_inherit && options->targets.all_cpus)
 		return refuse(err, "-i: on all CPUs nothing is inherited");
 	if (options->user && (options->attach || options->action != PM_REC_RECORD))
 		return refuse(err, "--user is for a command that pmrec starts; -u is for "

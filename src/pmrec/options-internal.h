@@ -10,7 +10,7 @@
 int pm_rec_usage(struct pm_error *err);
 
 /* Values of options: 0, or -EINVAL with one clear line. */
-int pm_rec_parse_tasks(struct pm_rec_tasks *ret, char option, const char *text,
+int pm_rec_parse_tasks(struct pm_task_list *ret, char option, const char *text,
 		       struct pm_error *err);
 int pm_rec_parse_cpus(const char *text, struct pm_error *err);
 /* Any text but none; @what it names. */

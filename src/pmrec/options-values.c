@@ -29,7 +29,7 @@ static bool parse_part(const char **text, uint64_t *ret)
 	return pm_parse_u64(part, ret);
 }
 
-int pm_rec_parse_tasks(struct pm_rec_tasks *ret, char option, const char *text,
+int pm_rec_parse_tasks(struct pm_task_list *ret, char option, const char *text,
 		       struct pm_error *err)
 {
 	const char *rest = text;

@@ -293,21 +293,21 @@ static int apply_target(struct pm_rec_options *options, int option, struct pm_er
 {
 	switch (option) {
 	case 'p':
-		return pm_rec_parse_tasks(&options->pids, 'p', optarg, err);
+		return pm_rec_parse_tasks(&options->targets.pids, 'p', optarg, err);
 	case 't':
-		return pm_rec_parse_tasks(&options->tids, 't', optarg, err);
+		return pm_rec_parse_tasks(&options->targets.tids, 't', optarg, err);
 	case 'a':
-		options->all_cpus = true;
+		options->targets.all_cpus = true;
 		return 0;
 	case 'C':
-		options->all_cpus = true;
-		options->cpus = optarg;
+		options->targets.all_cpus = true;
+		options->targets.cpus = optarg;
 		return pm_rec_parse_cpus(optarg, err);
 	case 'G':
-		options->cgroup = optarg;
+		options->targets.cgroup = optarg;
 		return pm_rec_parse_name("-G", "a control group", optarg, err);
 	case 'u':
-		options->uid = optarg;
+		options->targets.uid = optarg;
 		return pm_rec_parse_name("-u", "a user", optarg, err);
 	case OPTION_USER:
 		options->user = optarg;
@@ -356,7 +356,7 @@ static bool *switch_of(struct pm_rec_options *options, int option)
 {
 	switch (option) {
 	case 'i':
-		return &options->no_inherit;
+		return &options->targets.no_inherit;
 	case 'q':
 		return &options->quiet;
 	case 'v':
@@ -492,6 +492,5 @@ void pm_rec_options_release(struct pm_rec_options *options)
 {
 	pm_event_specs_release(&options->specs);
 	pm_probes_release(&options->probes);
-	pm_vec_release(&options->pids.list);
-	pm_vec_release(&options->tids.list);
+	pm_targets_request_release(&options->targets);
 }

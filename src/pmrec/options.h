@@ -6,6 +6,7 @@
 
 #include "pm/perf.h"
 #include "pm/probe.h"
+#include "pm/run.h"
 
 enum pm_rec_engine {
 	PM_REC_ENGINE_PERF, /* the kernel's sampling */
@@ -20,10 +21,6 @@ enum pm_rec_action {
 	PM_REC_DOCTOR, /* what works here */
 	PM_REC_HELP,
 	PM_REC_VERSION,
-};
-
-struct pm_rec_tasks {
-	PM_VEC(pid_t) list;
 };
 
 struct pm_rec_options {
@@ -45,12 +42,7 @@ struct pm_rec_options {
 
 	/* Whom to record: `attach` for one of these, else the command. */
 	bool attach;
-	struct pm_rec_tasks pids, tids; /* -p, -t */
-	bool all_cpus; /* -a, and with -C */
-	const char *cpus; /* -C as typed, NULL: all */
-	const char *cgroup; /* -G as typed, NULL: any */
-	const char *uid; /* -u as typed, name or number; NULL: any */
-	bool no_inherit; /* -i */
+	struct pm_targets_request targets; /* -p, -t, -a, -C, -G, -u, -i */
 	bool per_task;
 	bool off_cpu;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "probes.h"
 
-static int add_all(struct pm_rec_tasks *all, const struct pm_rec_tasks *tasks)
+static int add_all(struct pm_task_list *all, const struct pm_task_list *tasks)
 {
 	int code = 0;
 
@@ -12,15 +12,15 @@ static int add_all(struct pm_rec_tasks *all, const struct pm_rec_tasks *tasks)
 
 int pm_rec_probes_resolve(struct pm_rec_options *options, struct pm_error *err)
 {
-	struct pm_rec_tasks all = { 0 };
+	struct pm_task_list all = { 0 };
 	struct pm_probe_context context = { 0 };
 	int code = 0;
 
 	/* /proc has the mappings of a thread under its number, too. */
 	if (options->attach) {
-		code = add_all(&all, &options->pids);
+		code = add_all(&all, &options->targets.pids);
 		if (code == 0)
-			code = add_all(&all, &options->tids);
+			code = add_all(&all, &options->targets.tids);
 	} else if (options->command) {
 		context.command = options->command[0];
 	}

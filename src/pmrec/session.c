@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "child.h"
 #include "course.h"
 #include "coverage.h"
 #include "engine-ptrace.h"
@@ -21,14 +20,6 @@
 #include "spaces.h"
 #include "summary.h"
 
-uint64_t pm_rec_now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 void pm_rec_warn(struct pm_rec_session *session, const char *text)
 {
 	struct pm_str safe = { 0 };
@@ -42,37 +33,6 @@ void pm_rec_warn(struct pm_rec_session *session, const char *text)
 	if (session->writer)
 		pm_file_write_note(session->writer,
 				   &(struct pm_file_note){ .text = text });
-}
-
-static bool is_program(const char *path)
-{
-	struct stat st;
-
-	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
-}
-
-/* Whether exec has something to try: a first look, as execvp(3) searches. */
-static bool is_runnable(const char *name)
-{
-	const char *rest = getenv("PATH");
-
-	if (strchr(name, '/'))
-		return is_program(name);
-	for (rest = rest ? rest : "/bin:/usr/bin";; rest++) {
-		size_t len = strcspn(rest, ":");
-		PM_AUTO_FREE char *path = NULL;
-
-		if (asprintf(&path, "%.*s%s%s", (int)len, rest, len > 0 ? "/" : "",
-			     name) < 0) {
-			path = NULL;
-			return true;
-		}
-		if (is_program(path))
-			return true;
-		rest += len;
-		if (*rest == '\0')
-			return false;
-	}
 }
 
 static int fail(const struct pm_error *err, int status)
@@ -91,23 +51,21 @@ static int launch_failed(struct pm_rec_session *session, int error, struct pm_er
 		error = pm_error_set(err, -EAGAIN, "%s appeared just now",
 				     session->options->command[0]);
 	}
-	return fail(err, error == -ENOENT ? PM_REC_STATUS_NOT_FOUND
-					  : PM_REC_STATUS_CANNOT_RUN);
+	return fail(err, pm_child_launch_status(error));
 }
 
 static int prepare_child(struct pm_rec_session *session, struct pm_error *err)
 {
 	const struct pm_rec_options *options = session->options;
-	struct pm_rec_child *child = &session->child;
+	struct pm_child *child = &session->child;
 	bool data_on_stdout = strcmp(options->output, "-") == 0 ||
 			      (options->raw && strcmp(options->raw, "-") == 0);
-	int ret = options->command
-			  ? pm_rec_child_prepare(child, options->command, options->user,
-						 data_on_stdout, err)
-			  : 0;
+	int ret = options->command ? pm_child_prepare(child, options->command,
+						      options->user, data_on_stdout, err)
+				   : 0;
 
 	if (ret == 0)
-		ret = pm_rec_child_catch_signals(child, options->overwrite, err);
+		ret = pm_child_catch_signals(child, options->overwrite, err);
 	pm_rec_modules_raise_limit(&session->modules);
 	return ret;
 }
@@ -116,14 +74,14 @@ static int prepare_child(struct pm_rec_session *session, struct pm_error *err)
 static int open_all(struct pm_rec_session *session, struct pm_error *err)
 {
 	const struct pm_rec_options *options = session->options;
-	int ret = pm_rec_targets_find(&session->targets, options, err);
+	int ret = pm_targets_find(&session->targets, &options->targets, err);
 
 	if (ret == 0 && options->control)
 		ret = pm_rec_control_open(&session->control, options->control, err);
 	if (ret == 0)
 		ret = pm_rec_engine_open(session, err);
 	if (ret == 0)
-		ret = pm_rec_targets_begin(&session->targets, err);
+		ret = pm_targets_begin(&session->targets, err);
 	if (ret == 0 && session->perf &&
 	    pm_perf_follow(session->perf, session->targets.late.data,
 			   session->targets.late.len))
@@ -150,7 +108,7 @@ static int go(struct pm_rec_session *session, struct pm_error *err)
 /* The file is complete; what is left is the command and its exit status. */
 static int end(struct pm_rec_session *session)
 {
-	struct pm_rec_child *child = &session->child;
+	struct pm_child *child = &session->child;
 	bool timer = session->options->attach;
 
 	if (!session->options->command)
@@ -162,15 +120,15 @@ static int end(struct pm_rec_session *session)
 		return 0;
 	}
 	pm_rec_course_wait(session, false);
-	return child->status_known ? pm_exit_status(child->status) : PM_REC_STATUS_FAILED;
+	return child->status_known ? pm_exit_status(child->status) : PM_STATUS_FAILED;
 }
 
 static int run(struct pm_rec_session *session)
 {
 	const struct pm_rec_options *options = session->options;
-	struct pm_rec_child *child = &session->child;
+	struct pm_child *child = &session->child;
 	struct pm_error err = { 0 };
-	bool runnable = !options->command || is_runnable(options->command[0]);
+	bool runnable = !options->command || pm_child_is_runnable(options->command[0]);
 	int ret = prepare_child(session, &err);
 
 	/* A mistyped command shall not cost the user the file of the run before. */
@@ -182,14 +140,14 @@ static int run(struct pm_rec_session *session)
 		/* Nobody has run: a file without anything in it says nothing. */
 		if (session->writer)
 			pm_rec_output_remove(session);
-		return fail(&err, PM_REC_STATUS_FAILED);
+		return fail(&err, PM_STATUS_FAILED);
 	}
 	if (options->verbose && !options->quiet) {
 		pm_rec_engine_print(session);
 		pm_rec_realtime_print(session);
 	}
 	pm_rec_coverage_begin(session);
-	session->begin_ns = session->end_ns = pm_rec_now_ns();
+	session->begin_ns = session->end_ns = pm_now_ns();
 	ret = go(session, &err);
 	if (ret < 0)
 		return launch_failed(session, ret, &err);
@@ -201,7 +159,7 @@ static int run(struct pm_rec_session *session)
 		ret = pm_rec_output_finish(session, &err);
 	ret = pm_rec_output_close(session, ret, &err);
 	if (ret < 0)
-		return fail(&err, PM_REC_STATUS_FAILED);
+		return fail(&err, PM_STATUS_FAILED);
 	pm_rec_summary_print(session);
 	return end(session);
 }
@@ -210,14 +168,13 @@ int pm_rec_session_run(const struct pm_rec_options *options)
 {
 	struct pm_rec_session session = {
 		.options = options,
-		.child = { .launch = { .pidfd = -1, .go_fd = -1, .error_fd = -1 },
-			   .signal_fd = -1 },
+		.child = PM_CHILD_INIT,
 		.procs = pm_procs_new(pm_rec_space_free),
 	};
-	int status = PM_REC_STATUS_FAILED;
+	int status = PM_STATUS_FAILED;
 
 	pm_rec_modules_init(&session.modules);
-	pm_rec_targets_init(&session.targets);
+	pm_targets_init(&session.targets);
 	pm_rec_control_init(&session.control);
 	if (session.procs) {
 		status = run(&session);
@@ -237,9 +194,9 @@ int pm_rec_session_run(const struct pm_rec_options *options)
 	pm_perf_free(session.perf);
 	pm_rec_follow_free(session.follow);
 	pm_rec_control_release(&session.control);
-	pm_rec_targets_release(&session.targets);
+	pm_targets_release(&session.targets);
 	pm_rec_ptrace_free(session.ptrace);
-	pm_rec_child_release(&session.child);
+	pm_child_release(&session.child);
 	pm_rec_threads_release(&session.threads);
 	pm_rec_modules_release(&session.modules);
 	pm_procs_free(session.procs);

@@ -4,19 +4,10 @@
  */
 #pragma once
 
-#include <sys/resource.h>
-
 #include "chain.h"
 #include "control.h"
 #include "options.h"
-#include "targets.h"
 #include "threads.h"
-
-enum {
-	PM_REC_STATUS_FAILED = 125, /* pmrec itself, not the command */
-	PM_REC_STATUS_CANNOT_RUN = 126,
-	PM_REC_STATUS_NOT_FOUND = 127,
-};
 
 /* What is counted for the footer. */
 struct pm_rec_counts {
@@ -35,18 +26,6 @@ struct pm_rec_counts {
 	size_t events_len;
 };
 
-/* The command, and the wishes of whoever runs us. */
-struct pm_rec_child {
-	struct pm_launch launch;
-	int signal_fd;
-	bool running; /* let go, not yet reaped */
-	int status; /* of wait4(2) */
-	bool status_known;
-	struct rusage usage;
-	unsigned int interrupts; /* how often we were asked to stop */
-	unsigned int snapshots; /* and for a snapshot, since the last one */
-};
-
 /* Why there are no more samples. */
 enum pm_rec_end {
 	PM_REC_END_NONE, /* not yet */
@@ -61,8 +40,8 @@ enum pm_rec_end {
 
 struct pm_rec_session {
 	const struct pm_rec_options *options;
-	struct pm_rec_child child;
-	struct pm_rec_targets targets;
+	struct pm_child child;
+	struct pm_targets targets;
 	struct pm_rec_follow *follow; /* NULL with the engine ptrace */
 	struct pm_rec_control control;
 	enum pm_rec_end end;
@@ -93,7 +72,6 @@ struct pm_rec_session {
  * has been printed. */
 int pm_rec_session_run(const struct pm_rec_options *options);
 
-uint64_t pm_rec_now_ns(void);
 /* `pmrec: warning: …` on stderr unless --quiet; and a note in the file once it is open. */
 void pm_rec_warn(struct pm_rec_session *session, const char *text);
 /* A recording that failed has stopped while the command runs on. */

@@ -97,7 +97,7 @@ int pm_rec_snapshot(struct pm_rec_session *session, struct pm_error *err)
 	if (ret < 0)
 		return pm_error_set(err, ret, "the buffers cannot be stopped: %s",
 				    strerror(-ret));
-	session->end_ns = pm_rec_now_ns();
+	session->end_ns = pm_now_ns();
 	ret = pm_rec_drain(session, false, err);
 	samples = session->counts.samples;
 	if (ret == 0)

@@ -46,7 +46,7 @@ static int copy_thread(struct work *work, const struct pm_trace_event *event)
 	int ret;
 
 	if (work->first_stop_ns == 0)
-		work->first_stop_ns = pm_rec_now_ns();
+		work->first_stop_ns = pm_now_ns();
 	pm_trace_keep(work->trace);
 	if (!seen || pm_trace_regs(event->tid, &thread.regs) < 0)
 		return 0; /* it has been killed */
@@ -80,7 +80,7 @@ static void wait_a_little(void)
 /* Takes stops until all threads that are followed stand still, or for too long. */
 static int stop_all(struct work *work, struct pm_error *err)
 {
-	uint64_t begin = pm_rec_now_ns();
+	uint64_t begin = pm_now_ns();
 	int ret;
 
 	pm_trace_interrupt(work->trace);
@@ -95,7 +95,7 @@ static int stop_all(struct work *work, struct pm_error *err)
 				return ret;
 		}
 		if (ret < 0 || pm_trace_len(work->trace) <= work->stacks.threads.len ||
-		    pm_rec_now_ns() - begin > STOP_MAX_NS)
+		    pm_now_ns() - begin > STOP_MAX_NS)
 			return ret;
 		if (!pm_trace_more(work->trace))
 			wait_a_little();
@@ -134,13 +134,13 @@ static int copy_all(struct work *work, struct pm_error *err)
 
 static void let_go(struct work *work)
 {
-	uint64_t begin = pm_rec_now_ns();
+	uint64_t begin = pm_now_ns();
 	struct pm_trace_event event;
 
 	pm_trace_detach(work->trace);
 	if (work->first_stop_ns)
-		work->stacks.still_ns = pm_rec_now_ns() - work->first_stop_ns;
-	while (pm_trace_len(work->trace) > 0 && pm_rec_now_ns() - begin < DETACH_MAX_NS) {
+		work->stacks.still_ns = pm_now_ns() - work->first_stop_ns;
+	while (pm_trace_len(work->trace) > 0 && pm_now_ns() - begin < DETACH_MAX_NS) {
 		if (pm_trace_next(work->trace, &event, NULL) == 0 &&
 		    !pm_trace_more(work->trace))
 			wait_a_little();
@@ -386,5 +386,5 @@ int pm_rec_stacks_run(const struct pm_rec_options *options)
 	if (err.code == 0)
 		pm_error_set(&err, ret, "%s", strerror(-ret));
 	pm_error_print(&err, "pmrec", stderr);
-	return PM_REC_STATUS_FAILED;
+	return PM_STATUS_FAILED;
 }

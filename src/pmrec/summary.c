@@ -244,7 +244,7 @@ static void warn_clamped(struct pm_rec_session *session)
 
 void pm_rec_summary_warn(struct pm_rec_session *session)
 {
-	const struct pm_rec_child *child = &session->child;
+	const struct pm_child *child = &session->child;
 
 	warn_clamped(session);
 	warn_unreachable(session);
@@ -268,7 +268,7 @@ void pm_rec_summary_warn(struct pm_rec_session *session)
 int pm_rec_summary_footer(struct pm_rec_session *session)
 {
 	const struct pm_rec_counts *counts = &session->counts;
-	const struct pm_rec_child *child = &session->child;
+	const struct pm_child *child = &session->child;
 	PM_AUTO_FREE struct pm_file_footer_event *events =
 		calloc(counts->events_len + 1, sizeof(*events));
 	struct pm_file_count stops[PM_REC_STOP_COUNT];

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "child.h"
 #include "pm/symbol-crew.h"
 
 #define PROGRESS_AFTER_NS 1000000000ull
@@ -123,7 +122,7 @@ static int on_done(void *user, size_t job, const char *what, const char *why)
 
 static void show_progress(struct work *work)
 {
-	uint64_t now = pm_rec_now_ns();
+	uint64_t now = pm_now_ns();
 
 	if (work->session->options->quiet || !isatty(STDERR_FILENO) ||
 	    now - work->begin_ns < PROGRESS_AFTER_NS ||
@@ -139,7 +138,7 @@ static int on_tick(void *user)
 {
 	struct work *work = user;
 
-	pm_rec_child_signals(&work->session->child);
+	pm_child_signals(&work->session->child);
 	show_progress(work);
 	return work->session->child.interrupts > 1 ? -EINTR : 0;
 }
@@ -292,7 +291,7 @@ static void tell(struct work *work, const struct pm_symbol_crew_cost *cost)
 
 int pm_rec_symbols_write(struct pm_rec_session *session)
 {
-	struct work work = { .session = session, .begin_ns = pm_rec_now_ns() };
+	struct work work = { .session = session, .begin_ns = pm_now_ns() };
 	const struct pm_symbol_crew_calls calls = {
 		.user = &work,
 		.open = on_open,

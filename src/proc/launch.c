@@ -33,7 +33,7 @@ struct pm_launch_plan {
 	char *const *argv;
 	bool other_user;
 	struct pm_user user; /* with other_user */
-	sigset_t mask; /* as it was */
+	sigset_t mask, defaults; /* as they are to be */
 };
 
 static void plan_release(struct pm_launch_plan *plan)
@@ -143,13 +143,14 @@ static int run(const struct pm_launch_plan *plan)
 }
 
 /* Our handlers mean nothing in the child; what was ignored stays so across the exec. */
-static void reset_handlers(void)
+static void reset_handlers(const struct pm_launch_plan *plan)
 {
 	for (int sig = 1; sig < NSIG; sig++) {
 		struct sigaction action;
 
-		if (sigaction(sig, NULL, &action) == 0 && action.sa_handler != SIG_IGN &&
-		    action.sa_handler != SIG_DFL) {
+		if (sigaction(sig, NULL, &action) == 0 && action.sa_handler != SIG_DFL &&
+		    (action.sa_handler != SIG_IGN ||
+		     sigismember(&plan->defaults, sig) == 1)) {
 			action = (struct sigaction){ .sa_handler = SIG_DFL };
 			sigaction(sig, &action, NULL);
 		}
@@ -172,7 +173,7 @@ static _Noreturn void child(const struct pm_launch_plan *plan, int go_fd, int er
 	ssize_t n;
 	int failure;
 
-	reset_handlers();
+	reset_handlers(plan);
 	sigprocmask(SIG_SETMASK, &plan->mask, NULL);
 	do
 		n = recv(go_fd, &go, 1, 0);
@@ -370,14 +371,21 @@ static int channel_open(struct channel *channel)
 }
 
 /* Signals wait while there are two of us, or the child would run our handlers. */
-static pid_t fork_child(struct pm_launch_plan *plan, const struct channel *channel)
+static pid_t fork_child(struct pm_launch_plan *plan,
+			const struct pm_launch_signals *signals,
+			const struct channel *channel)
 {
-	sigset_t all;
+	sigset_t all, before;
 	pid_t pid;
 	int saved;
 
 	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &plan->mask);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	plan->mask = signals ? signals->mask : before;
+	if (signals)
+		plan->defaults = signals->defaults;
+	else
+		sigemptyset(&plan->defaults);
 	pid = fork();
 	if (pid == 0) {
 		/* Our end, too, would keep the child from seeing that we are gone. */
@@ -385,7 +393,7 @@ static pid_t fork_child(struct pm_launch_plan *plan, const struct channel *chann
 		child(plan, channel->far_go, channel->far_error);
 	}
 	saved = errno;
-	pthread_sigmask(SIG_SETMASK, &plan->mask, NULL);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	errno = saved;
 	return pid;
 }
@@ -405,11 +413,11 @@ static int plan_user(struct pm_launch_plan *plan, const char *user, struct pm_er
 
 int pm_launch_prepare(struct pm_launch *launch, char *const argv[], struct pm_error *err)
 {
-	return pm_launch_prepare_as(launch, argv, NULL, err);
+	return pm_launch_prepare_as(launch, argv, NULL, NULL, err);
 }
 
 int pm_launch_prepare_as(struct pm_launch *launch, char *const argv[], const char *user,
-			 struct pm_error *err)
+			 const struct pm_launch_signals *signals, struct pm_error *err)
 {
 	struct pm_launch_plan *plan PM_CLEANUP(plan_cleanup) = calloc(1, sizeof(*plan));
 	struct channel channel PM_CLEANUP(channel_release) = { -1, -1, -1, -1 };
@@ -428,7 +436,7 @@ int pm_launch_prepare_as(struct pm_launch *launch, char *const argv[], const cha
 	if (rc < 0)
 		return pm_error_set(err, rc, "cannot make a channel to the command: %s",
 				    strerror(-rc));
-	pid = fork_child(plan, &channel);
+	pid = fork_child(plan, signals, &channel);
 	if (pid < 0) {
 		rc = -errno;
 		return pm_error_set(err, rc, "cannot make a process: %s", strerror(-rc));

@@ -115,9 +115,9 @@ static void test_lists(void **state)
 	struct pm_rec_options options;
 
 	accept(&options, "-p 12,7 -p 9");
-	assert_int_equal(options.pids.list.len, 3);
-	assert_int_equal(options.pids.list.data[0], 12);
-	assert_int_equal(options.pids.list.data[2], 9);
+	assert_int_equal(options.targets.pids.list.len, 3);
+	assert_int_equal(options.targets.pids.list.data[0], 12);
+	assert_int_equal(options.targets.pids.list.data[2], 9);
 	assert_true(options.attach);
 	assert_null(options.command);
 	pm_rec_options_release(&options);
@@ -130,7 +130,8 @@ static void test_lists(void **state)
 		static const char *const good[] = { "-C 0", "-C 0,2-4,17 -- true" };
 
 		accept(&options, good[i]);
-		assert_true(options.all_cpus && options.attach && options.cpus);
+		assert_true(options.targets.all_cpus && options.attach &&
+			    options.targets.cpus);
 		pm_rec_options_release(&options);
 	}
 	refuse("-C 1-", "-C 1-: expected numbers of CPUs");
@@ -144,12 +145,12 @@ static void test_targets(void **state)
 	struct pm_rec_options options;
 
 	accept(&options, "-a -G g -C 1 -- sleep 5");
-	assert_true(options.attach && options.all_cpus);
-	assert_string_equal(options.cgroup, "g");
+	assert_true(options.attach && options.targets.all_cpus);
+	assert_string_equal(options.targets.cgroup, "g");
 	assert_string_equal(options.command[0], "sleep");
 	pm_rec_options_release(&options);
 	accept(&options, "-u bob -i -D 20 --duration 1s");
-	assert_true(options.no_inherit && options.delay_ms == 20);
+	assert_true(options.targets.no_inherit && options.delay_ms == 20);
 	assert_false(options.wait_for_control);
 	pm_rec_options_release(&options);
 	accept(&options, "-D -1 --control fifo:a,b true");

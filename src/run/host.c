@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "host.h"
-
 #include <string.h>
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
+
+#include "pm/run.h"
 
 static void read_cpu_model(char *ret, size_t size)
 {
@@ -56,11 +56,11 @@ static void read_virt(char *ret, size_t size)
 #endif
 }
 
-void pm_rec_host_read(struct pm_rec_host *host)
+void pm_host_read(struct pm_host *host)
 {
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
-	*host = (struct pm_rec_host){ .cpus = cpus > 0 ? (uint32_t)cpus : 0 };
+	*host = (struct pm_host){ .cpus = cpus > 0 ? (uint32_t)cpus : 0 };
 	uname(&host->names);
 	read_cpu_model(host->cpu_model, sizeof(host->cpu_model));
 	read_virt(host->virt, sizeof(host->virt));

@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "targets.h"
-
-#include <ctype.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -16,7 +13,7 @@
 #include <sys/vfs.h>
 #include <time.h>
 
-#include "pm/proc.h"
+#include "pm/run.h"
 
 enum {
 	PIDFDS_MAX = 512, /* of a user's many processes: the others are looked for */
@@ -95,12 +92,8 @@ static int compare_tids(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-struct pid_list {
-	PM_VEC(pid_t) list;
-};
-
 /* The numbers that are names in a folder, appended. An ended process has none. */
-static int list_numbers(const char *folder, struct pid_list *ret)
+static int list_numbers(const char *folder, struct pm_task_list *ret)
 {
 	DIR *dir = opendir(folder);
 	const struct dirent *entry;
@@ -118,14 +111,14 @@ static int list_numbers(const char *folder, struct pid_list *ret)
 }
 
 /* All threads of the roots, sorted. */
-static int scan(const struct pm_rec_targets *targets, struct pid_list *ret)
+static int scan(const struct pm_targets *targets, struct pm_task_list *ret)
 {
 	char folder[64];
 	int error = 0;
 
 	pm_vec_clear(&ret->list);
 	for (size_t i = 0; i < targets->roots.len && error == 0; i++) {
-		const struct pm_rec_root *root = &targets->roots.data[i];
+		const struct pm_root *root = &targets->roots.data[i];
 
 		snprintf(folder, sizeof(folder), "/proc/%d/task", (int)root->pid);
 		error = root->tid > 0 ? pm_vec_push(&ret->list, root->tid)
@@ -137,9 +130,9 @@ static int scan(const struct pm_rec_targets *targets, struct pid_list *ret)
 }
 
 /* Until nobody comes and goes any more, if that ever is. */
-static int scan_until_stable(struct pm_rec_targets *targets)
+static int scan_until_stable(struct pm_targets *targets)
 {
-	struct pid_list now = { 0 };
+	struct pm_task_list now = { 0 };
 	int ret = scan(targets, &now);
 
 	for (int i = 0; ret == 0 && i < SCANS_MAX; i++) {
@@ -164,16 +157,16 @@ static int scan_until_stable(struct pm_rec_targets *targets)
 
 /* ---- who is meant ------------------------------------------------------------------------- */
 
-static int open_pidfd(const struct pm_rec_root *root)
+static int open_pidfd(const struct pm_root *root)
 {
 	return (int)syscall(SYS_pidfd_open, root->tid > 0 ? root->tid : root->pid,
 			    root->tid > 0 ? THREAD_PIDFD : 0);
 }
 
 /* A pidfd means who has the number now; the time of its birth is read behind that. */
-static int add_root(struct pm_rec_targets *targets, pid_t pid, pid_t tid, char *state)
+static int add_root(struct pm_targets *targets, pid_t pid, pid_t tid, char *state)
 {
-	struct pm_rec_root root = { .pid = pid, .tid = tid, .pidfd = -1 };
+	struct pm_root root = { .pid = pid, .tid = tid, .pidfd = -1 };
 	struct epoll_event event = { .events = EPOLLIN };
 	int ret;
 
@@ -210,7 +203,7 @@ static int has_ended(struct pm_error *err, const char *what, pid_t id)
 			    what, (int)id);
 }
 
-static int add_process(struct pm_rec_targets *targets, pid_t pid, struct pm_error *err)
+static int add_process(struct pm_targets *targets, pid_t pid, struct pm_error *err)
 {
 	char state = '?';
 	pid_t tgid;
@@ -233,7 +226,7 @@ static int add_process(struct pm_rec_targets *targets, pid_t pid, struct pm_erro
 		return not_there(err, "process", pid, "ps -e");
 	/* A leader may have ended before its threads. */
 	if (state == 'Z' || state == 'X') {
-		struct pid_list tids = { 0 };
+		struct pm_task_list tids = { 0 };
 		char folder[64];
 		size_t len;
 
@@ -247,7 +240,7 @@ static int add_process(struct pm_rec_targets *targets, pid_t pid, struct pm_erro
 	return 0;
 }
 
-static int add_thread(struct pm_rec_targets *targets, pid_t tid, struct pm_error *err)
+static int add_thread(struct pm_targets *targets, pid_t tid, struct pm_error *err)
 {
 	char state = '?';
 	pid_t tgid;
@@ -264,11 +257,10 @@ static int add_thread(struct pm_rec_targets *targets, pid_t tid, struct pm_error
 	return state == 'Z' || state == 'X' ? has_ended(err, "thread", tid) : 0;
 }
 
-static int add_user(struct pm_rec_targets *targets, const char *name,
-		    struct pm_error *err)
+static int add_user(struct pm_targets *targets, const char *name, struct pm_error *err)
 {
 	const struct passwd *user = getpwnam(name);
-	struct pid_list pids = { 0 };
+	struct pm_task_list pids = { 0 };
 	uint64_t number = 0;
 	uid_t uid;
 	int ret;
@@ -336,12 +328,24 @@ static int open_cgroup(const char *name, struct pm_error *err)
 
 /* ---- public ------------------------------------------------------------------------------- */
 
-void pm_rec_targets_init(struct pm_rec_targets *targets)
+void pm_targets_request_release(struct pm_targets_request *request)
 {
-	*targets = (struct pm_rec_targets){ .cgroup_fd = -1, .ends_fd = -1 };
+	pm_vec_release(&request->pids.list);
+	pm_vec_release(&request->tids.list);
 }
 
-void pm_rec_targets_release(struct pm_rec_targets *targets)
+bool pm_targets_request_any(const struct pm_targets_request *request)
+{
+	return request->pids.list.len > 0 || request->tids.list.len > 0 ||
+	       request->all_cpus || request->cgroup || request->uid;
+}
+
+void pm_targets_init(struct pm_targets *targets)
+{
+	*targets = (struct pm_targets){ .cgroup_fd = -1, .ends_fd = -1 };
+}
+
+void pm_targets_release(struct pm_targets *targets)
 {
 	for (size_t i = 0; i < targets->roots.len; i++)
 		pm_cleanup_close(&targets->roots.data[i].pidfd);
@@ -355,46 +359,46 @@ void pm_rec_targets_release(struct pm_rec_targets *targets)
 }
 
 static void put_tasks(struct pm_str *str, const char *option,
-		      const struct pm_rec_tasks *tasks)
+		      const struct pm_task_list *tasks)
 {
 	for (size_t i = 0; i < tasks->list.len; i++)
 		pm_str_printf(str, "%s%d", i == 0 ? option : ",",
 			      (int)tasks->list.data[i]);
 }
 
-static int describe(struct pm_rec_targets *targets, const struct pm_rec_options *options)
+static int describe(struct pm_targets *targets, const struct pm_targets_request *request)
 {
 	struct pm_str str = { 0 };
 
-	put_tasks(&str, "-p ", &options->pids);
-	put_tasks(&str, "-t ", &options->tids);
-	if (options->uid)
-		pm_str_printf(&str, "-u %s", options->uid);
-	if (options->all_cpus)
+	put_tasks(&str, "-p ", &request->pids);
+	put_tasks(&str, "-t ", &request->tids);
+	if (request->uid)
+		pm_str_printf(&str, "-u %s", request->uid);
+	if (request->all_cpus)
 		pm_str_puts(&str, "-a");
-	if (options->cpus)
-		pm_str_printf(&str, " -C %s", options->cpus);
-	if (options->cgroup)
-		pm_str_printf(&str, " -G %s", options->cgroup);
-	if (options->no_inherit)
+	if (request->cpus)
+		pm_str_printf(&str, " -C %s", request->cpus);
+	if (request->cgroup)
+		pm_str_printf(&str, " -G %s", request->cgroup);
+	if (request->no_inherit)
 		pm_str_puts(&str, " -i");
 	targets->text = str.failed || !str.data ? NULL : strdup(str.data);
 	pm_str_release(&str);
 	return targets->text ? 0 : -ENOMEM;
 }
 
-static int find_tasks(struct pm_rec_targets *targets,
-		      const struct pm_rec_options *options, struct pm_error *err)
+static int find_tasks(struct pm_targets *targets,
+		      const struct pm_targets_request *request, struct pm_error *err)
 {
 	int ret = 0;
 
 	targets->ends_fd = epoll_create1(EPOLL_CLOEXEC);
-	for (size_t i = 0; i < options->pids.list.len && ret == 0; i++)
-		ret = add_process(targets, options->pids.list.data[i], err);
-	for (size_t i = 0; i < options->tids.list.len && ret == 0; i++)
-		ret = add_thread(targets, options->tids.list.data[i], err);
-	if (ret == 0 && options->uid)
-		ret = add_user(targets, options->uid, err);
+	for (size_t i = 0; i < request->pids.list.len && ret == 0; i++)
+		ret = add_process(targets, request->pids.list.data[i], err);
+	for (size_t i = 0; i < request->tids.list.len && ret == 0; i++)
+		ret = add_thread(targets, request->tids.list.data[i], err);
+	if (ret == 0 && request->uid)
+		ret = add_user(targets, request->uid, err);
 	if (ret < 0)
 		return ret;
 	targets->living = targets->roots.len;
@@ -402,31 +406,30 @@ static int find_tasks(struct pm_rec_targets *targets,
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	if (targets->tids.len > 0)
 		return 0;
-	return pm_error_set(err, -ESRCH, "what was to be recorded has just ended");
+	return pm_error_set(err, -ESRCH, "whom to watch has just ended");
 }
 
-int pm_rec_targets_find(struct pm_rec_targets *targets,
-			const struct pm_rec_options *options, struct pm_error *err)
+int pm_targets_find(struct pm_targets *targets, const struct pm_targets_request *request,
+		    struct pm_error *err)
 {
 	targets->kind = PM_PERF_COMMAND;
-	if (!options->attach)
+	if (!pm_targets_request_any(request))
 		return 0;
-	if (describe(targets, options) < 0)
+	if (describe(targets, request) < 0)
 		return pm_error_set(err, -ENOMEM, "out of memory");
-	targets->kind = options->cgroup     ? PM_PERF_CGROUP
-			: options->all_cpus ? PM_PERF_CPUS
+	targets->kind = request->cgroup     ? PM_PERF_CGROUP
+			: request->all_cpus ? PM_PERF_CPUS
 					    : PM_PERF_TASKS;
-	targets->cpus = options->cpus;
+	targets->cpus = request->cpus;
 	if (targets->kind == PM_PERF_TASKS)
-		return find_tasks(targets, options, err);
-	if (!options->cgroup)
+		return find_tasks(targets, request, err);
+	if (!request->cgroup)
 		return 0;
-	targets->cgroup_fd = open_cgroup(options->cgroup, err);
+	targets->cgroup_fd = open_cgroup(request->cgroup, err);
 	return targets->cgroup_fd < 0 ? targets->cgroup_fd : 0;
 }
 
-void pm_rec_targets_fill(const struct pm_rec_targets *targets,
-			 struct pm_perf_options *perf)
+void pm_targets_fill(const struct pm_targets *targets, struct pm_perf_options *perf)
 {
 	perf->target = targets->kind;
 	perf->tids = targets->tids.data;
@@ -436,7 +439,7 @@ void pm_rec_targets_fill(const struct pm_rec_targets *targets,
 }
 
 /* CPU time so far. Of a process also that of threads that have ended. */
-static bool read_cpu_ns(const struct pm_rec_root *root, uint64_t *ret)
+static bool read_cpu_ns(const struct pm_root *root, uint64_t *ret)
 {
 	struct timespec used;
 	char name[64], text[128], number[24];
@@ -457,15 +460,15 @@ static bool read_cpu_ns(const struct pm_rec_root *root, uint64_t *ret)
 	return pm_parse_u64(number, ret);
 }
 
-int pm_rec_targets_begin(struct pm_rec_targets *targets, struct pm_error *err)
+int pm_targets_begin(struct pm_targets *targets, struct pm_error *err)
 {
-	struct pid_list now = { 0 };
+	struct pm_task_list now = { 0 };
 	int ret = 0;
 
 	if (targets->kind != PM_PERF_TASKS)
 		return 0;
 	for (size_t i = 0; i < targets->roots.len; i++) {
-		struct pm_rec_root *root = &targets->roots.data[i];
+		struct pm_root *root = &targets->roots.data[i];
 
 		root->cpu_known = read_cpu_ns(root, &root->cpu_ns);
 	}
@@ -479,7 +482,7 @@ int pm_rec_targets_begin(struct pm_rec_targets *targets, struct pm_error *err)
 }
 
 /* Whether the number still means who had it at first. */
-static bool is_same(const struct pm_rec_root *root)
+static bool is_same(const struct pm_root *root)
 {
 	uint64_t began;
 	char state;
@@ -490,7 +493,7 @@ static bool is_same(const struct pm_rec_root *root)
 }
 
 /* Gone, a zombie without threads, or another one has its number now. */
-static bool is_over(const struct pm_rec_root *root)
+static bool is_over(const struct pm_root *root)
 {
 	uint64_t began;
 	char state;
@@ -505,12 +508,12 @@ static bool is_over(const struct pm_rec_root *root)
 	       began != root->began || state == 'Z' || state == 'X';
 }
 
-bool pm_rec_targets_ended(struct pm_rec_targets *targets)
+bool pm_targets_ended(struct pm_targets *targets)
 {
 	if (targets->kind != PM_PERF_TASKS)
 		return false;
 	for (size_t i = 0; i < targets->roots.len; i++) {
-		struct pm_rec_root *root = &targets->roots.data[i];
+		struct pm_root *root = &targets->roots.data[i];
 
 		if (root->ended || !is_over(root))
 			continue;
@@ -525,14 +528,14 @@ bool pm_rec_targets_ended(struct pm_rec_targets *targets)
 	return targets->living == 0;
 }
 
-bool pm_rec_targets_cpu_ns(const struct pm_rec_targets *targets, uint64_t *ret)
+bool pm_targets_cpu_ns(const struct pm_targets *targets, uint64_t *ret)
 {
 	uint64_t sum = 0, now;
 
 	if (targets->kind != PM_PERF_TASKS || targets->roots.len == 0)
 		return false;
 	for (size_t i = 0; i < targets->roots.len; i++) {
-		const struct pm_rec_root *root = &targets->roots.data[i];
+		const struct pm_root *root = &targets->roots.data[i];
 
 		if (!root->cpu_known || !read_cpu_ns(root, &now) || now < root->cpu_ns ||
 		    !is_same(root))
@@ -543,7 +546,7 @@ bool pm_rec_targets_cpu_ns(const struct pm_rec_targets *targets, uint64_t *ret)
 	return true;
 }
 
-pid_t pm_rec_targets_foreign(const struct pm_rec_targets *targets)
+pid_t pm_targets_foreign(const struct pm_targets *targets)
 {
 	uid_t own = geteuid(), euid;
 	pid_t pid;

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT */
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "pm/run.h"
+
+static int prepare_with_stderr(struct pm_launch *launch, char **command, const char *user,
+			       const struct pm_launch_signals *signals,
+			       struct pm_error *err)
+{
+	PM_AUTO_CLOSE int out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+	int ret;
+
+	if (out < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
+		return pm_error_set(err, -errno, "standard output: %s", strerror(errno));
+	ret = pm_launch_prepare_as(launch, command, user, signals, err);
+	if (dup2(out, STDOUT_FILENO) < 0 && ret == 0) {
+		ret = pm_error_set(err, -errno, "standard output: %s", strerror(errno));
+		pm_launch_release(launch);
+	}
+	return ret;
+}
+
+static bool is_program(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
+}
+
+/* What the command is to have as it was before us. */
+static void ignore(struct pm_child *child, int sig)
+{
+	struct sigaction before;
+
+	if (sigaction(sig, NULL, &before) == 0 && before.sa_handler == SIG_DFL)
+		sigaddset(&child->signals.defaults, sig);
+	signal(sig, SIG_IGN);
+}
+
+/*
+ * A key on the terminal (SI_KERNEL) reaches the whole foreground group, the command included
+ * unless it left the group. What only we got has to be handed on; SIGTERM, as perf does:
+ * shells start background jobs with SIGINT ignored.
+ */
+static void stop_child(const struct pm_child *child, bool from_terminal)
+{
+	if (!child->running)
+		return;
+	if (child->interrupts > 1)
+		kill(child->launch.pid, SIGKILL);
+	else if (!from_terminal || getpgid(child->launch.pid) != getpgrp())
+		kill(child->launch.pid, SIGTERM);
+}
+
+int pm_child_prepare(struct pm_child *child, char **command, const char *user,
+		     bool data_on_stdout, struct pm_error *err)
+{
+	const struct pm_launch_signals *signals =
+		child->signal_fd >= 0 ? &child->signals : NULL;
+
+	pm_launch_release(&child->launch);
+	child->running = child->status_known = false;
+	child->status = 0;
+	child->usage = (struct rusage){ 0 };
+	/* An inherited SIG_IGN would reap the command behind our back. */
+	signal(SIGCHLD, SIG_DFL);
+	return data_on_stdout
+		       ? prepare_with_stderr(&child->launch, command, user, signals, err)
+		       : pm_launch_prepare_as(&child->launch, command, user, signals,
+					      err);
+}
+
+int pm_child_catch_signals(struct pm_child *child, bool snapshots, struct pm_error *err)
+{
+	static const int caught[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCHLD };
+	sigset_t set;
+
+	if (child->signal_fd >= 0)
+		return 0;
+	sigemptyset(&set);
+	for (size_t i = 0; i < PM_ARRAY_LEN(caught); i++)
+		sigaddset(&set, caught[i]);
+	if (snapshots)
+		sigaddset(&set, SIGUSR2);
+	sigemptyset(&child->signals.defaults);
+	ignore(child, SIGPIPE);
+	/* A limit on the size of files (RLIMIT_FSIZE) is an error like a full disk. */
+	ignore(child, SIGXFSZ);
+	sigprocmask(SIG_BLOCK, &set, &child->signals.mask);
+	child->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (child->signal_fd < 0)
+		return pm_error_set(err, -errno, "signalfd: %s", strerror(errno));
+	return 0;
+}
+
+void pm_child_release(struct pm_child *child)
+{
+	pm_cleanup_close(&child->signal_fd);
+	child->signal_fd = -1;
+	pm_launch_release(&child->launch);
+}
+
+bool pm_child_is_runnable(const char *name)
+{
+	const char *rest = getenv("PATH");
+
+	if (strchr(name, '/'))
+		return is_program(name);
+	for (rest = rest ? rest : "/bin:/usr/bin";; rest++) {
+		size_t len = strcspn(rest, ":");
+		PM_AUTO_FREE char *path = NULL;
+
+		if (asprintf(&path, "%.*s%s%s", (int)len, rest, len > 0 ? "/" : "",
+			     name) < 0) {
+			path = NULL;
+			return true;
+		}
+		if (is_program(path))
+			return true;
+		rest += len;
+		if (*rest == '\0')
+			return false;
+	}
+}
+
+void pm_child_signals(struct pm_child *child)
+{
+	struct signalfd_siginfo info;
+
+	while (read(child->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+		if (info.ssi_signo == SIGCHLD)
+			continue;
+		if (info.ssi_signo == SIGUSR2) {
+			child->snapshots++;
+			continue;
+		}
+		child->interrupts++;
+		stop_child(child, info.ssi_code == SI_KERNEL);
+	}
+}
+
+void pm_child_reap(struct pm_child *child)
+{
+	pid_t ended;
+
+	if (!child->running)
+		return;
+	ended = wait4(child->launch.pid, &child->status, WNOHANG, &child->usage);
+	if (ended == 0 || (ended < 0 && errno == EINTR))
+		return;
+	child->running = false;
+	child->status_known = ended > 0;
+}
+
+uint64_t pm_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
