@@ -41,6 +41,7 @@ struct pm_trace_process {
 
 struct pm_trace_made {
 	pid_t tid, parent_pid;
+	bool by_vfork;
 };
 
 struct pm_trace {
@@ -55,6 +56,7 @@ struct pm_trace {
 	uint32_t held; /* row of the last event's thread, PM_INDEX_NONE: none */
 	bool schedstat; /* this kernel keeps it */
 	bool children, detaching;
+	bool signals, kill_with_us; /* asked for */
 	bool more; /* pm_trace_next() gave up early */
 };
 

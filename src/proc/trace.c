@@ -45,15 +45,22 @@ static uint64_t monotonic_ns(void)
 
 /* ---- going on ------------------------------------------------------------------------ */
 
+static void detach(struct pm_trace *trace, uint32_t row)
+{
+	const struct pm_trace_thread *thread = &trace->threads.data[row];
+
+	ptrace(PTRACE_DETACH, thread->tid, NULL,
+	       thread->listening ? 0L : (long)thread->signal);
+	pm_trace_drop_thread(trace, row);
+}
+
 /* A thread that cannot be let go on was killed: its end is reported soon. */
 static void resume(struct pm_trace *trace, uint32_t row)
 {
 	struct pm_trace_thread *thread = &trace->threads.data[row];
 
 	if (trace->detaching) {
-		ptrace(PTRACE_DETACH, thread->tid, NULL,
-		       thread->listening ? 0L : (long)thread->signal);
-		pm_trace_drop_thread(trace, row);
+		detach(trace, row);
 		return;
 	}
 	ptrace((enum __ptrace_request)thread->request, thread->tid, NULL,
@@ -120,17 +127,20 @@ static void forget_others(struct pm_trace *trace, pid_t pid, pid_t tid)
 }
 
 /* A followed thread has made @child, and may end before the child is met. */
-static void note_made(struct pm_trace *trace, pid_t child, pid_t parent_pid)
+static void note_made(struct pm_trace *trace, pid_t child, pid_t parent_pid,
+		      bool by_vfork)
 {
-	struct pm_trace_made made = { .tid = child, .parent_pid = parent_pid };
+	struct pm_trace_made made = { .tid = child,
+				      .parent_pid = parent_pid,
+				      .by_vfork = by_vfork };
 
 	/* Without memory /proc is asked. */
 	if (child != 0 && pm_trace_find_thread(trace, child) == PM_INDEX_NONE)
 		(void)!pm_vec_push(&trace->made, made);
 }
 
-/* Who made it, 0: unknown. From now on it is. */
-static pid_t take_made(struct pm_trace *trace, pid_t child)
+/* Who made it and how, all 0: unknown. From now on it is. */
+static struct pm_trace_made take_made(struct pm_trace *trace, pid_t child)
 {
 	for (size_t i = 0; i < trace->made.len; i++) {
 		struct pm_trace_made made = trace->made.data[i];
@@ -138,9 +148,9 @@ static pid_t take_made(struct pm_trace *trace, pid_t child)
 		if (made.tid != child)
 			continue;
 		trace->made.data[i] = trace->made.data[--trace->made.len];
-		return made.parent_pid;
+		return made;
 	}
-	return 0;
+	return (struct pm_trace_made){ 0 };
 }
 
 static int take_exit(struct pm_trace *trace, pid_t tid, int status,
@@ -165,14 +175,18 @@ static int take_exit(struct pm_trace *trace, pid_t tid, int status,
 static int meet(struct pm_trace *trace, pid_t tid, uint32_t *row,
 		struct pm_trace_event *ret)
 {
-	pid_t pid, parent, maker = take_made(trace, tid);
+	pid_t pid, parent;
+	struct pm_trace_made made = take_made(trace, tid);
 	int rc = pm_trace_read_parents(tid, &pid, &parent);
 
 	if (rc == 0)
 		rc = pm_trace_add_thread(trace, pid, tid, row);
 	if (rc == 0) {
 		ret->what = PM_TRACE_NEW;
-		ret->parent_pid = tid != pid ? pid : maker != 0 ? maker : parent;
+		ret->parent_pid = tid != pid        ? pid
+				  : made.parent_pid ? made.parent_pid
+						    : parent;
+		ret->by_vfork = made.by_vfork;
 	}
 	return rc;
 }
@@ -218,7 +232,8 @@ static int take_stop(struct pm_trace *trace, pid_t tid, int status,
 	ret->pid = trace->processes.data[thread->process].pid;
 	if (event == PTRACE_EVENT_FORK || event == PTRACE_EVENT_VFORK ||
 	    event == PTRACE_EVENT_CLONE)
-		note_made(trace, message_of(tid, 0), ret->pid);
+		note_made(trace, message_of(tid, 0), ret->pid,
+			  event == PTRACE_EVENT_VFORK);
 	if (event == PTRACE_EVENT_EXEC) {
 		ret->former_tid = message_of(tid, tid);
 		/* The folder of another thread may have been read so far. */
@@ -226,8 +241,10 @@ static int take_stop(struct pm_trace *trace, pid_t tid, int status,
 		forget_others(trace, ret->pid, tid);
 		ret->what = PM_TRACE_EXEC;
 		found = 1;
-	} else if (found == 0 && asked && !trace->detaching) {
+	} else if (found == 0 && !trace->detaching &&
+		   (asked || (trace->signals && thread->signal != 0))) {
 		ret->what = PM_TRACE_STOPPED;
+		ret->signal = thread->signal;
 		ret->had_cpu = !thread->ticked || had_cpu(trace, thread);
 		found = 1;
 	}
@@ -239,23 +256,21 @@ static int take_stop(struct pm_trace *trace, pid_t tid, int status,
 	return found;
 }
 
-int pm_trace_next(struct pm_trace *trace, struct pm_trace_event *ret,
-		  struct pm_error *err)
+static int next_event(struct pm_trace *trace, int options, struct pm_trace_event *ret,
+		      struct pm_error *err)
 {
 	resume_held(trace);
 	trace->more = false;
 	for (int quiet = 0; quiet < QUIET_MAX; quiet++) {
 		int status, rc;
-		pid_t tid = waitpid(-1, &status, __WALL | WNOHANG);
+		pid_t tid = waitpid(-1, &status, __WALL | options);
 
-		if (tid == 0 || (tid < 0 && errno == ECHILD))
+		if (tid == 0 || (tid < 0 && (errno == ECHILD || errno == EINTR)))
 			return 0;
-		if (tid < 0 && errno != EINTR) {
+		if (tid < 0) {
 			rc = -errno;
 			return pm_error_set(err, rc, "waitpid: %s", strerror(-rc));
 		}
-		if (tid < 0)
-			continue;
 		rc = WIFSTOPPED(status) ? take_stop(trace, tid, status, ret)
 					: take_exit(trace, tid, status, ret);
 		if (rc != 0)
@@ -265,9 +280,34 @@ int pm_trace_next(struct pm_trace *trace, struct pm_trace_event *ret,
 	return 0;
 }
 
+int pm_trace_next(struct pm_trace *trace, struct pm_trace_event *ret,
+		  struct pm_error *err)
+{
+	return next_event(trace, WNOHANG, ret, err);
+}
+
+int pm_trace_wait(struct pm_trace *trace, struct pm_trace_event *ret,
+		  struct pm_error *err)
+{
+	return next_event(trace, 0, ret, err);
+}
+
 bool pm_trace_more(const struct pm_trace *trace)
 {
 	return trace->more;
+}
+
+void pm_trace_set_signal(struct pm_trace *trace, int signal)
+{
+	/* In a group stop the number is no signal: see ptrace(2), "Group-stop". */
+	if (trace->held != PM_INDEX_NONE && !trace->threads.data[trace->held].listening)
+		trace->threads.data[trace->held].signal = signal;
+}
+
+void pm_trace_let_go(struct pm_trace *trace)
+{
+	if (trace->held != PM_INDEX_NONE)
+		detach(trace, trace->held);
 }
 
 void pm_trace_keep(struct pm_trace *trace)
@@ -302,6 +342,8 @@ static int seize_thread(struct pm_trace *trace, pid_t pid, pid_t tid,
 				       : 0;
 	uint32_t row;
 
+	if (trace->kill_with_us)
+		options |= PTRACE_O_EXITKILL;
 	if (pm_trace_find_thread(trace, tid) != PM_INDEX_NONE || has_ended(pid, tid))
 		return 0;
 	if (ptrace(PTRACE_SEIZE, tid, NULL, options) != 0) {
@@ -485,6 +527,16 @@ struct pm_trace *pm_trace_new(void)
 					 ? (size_t)(limit.rlim_cur / FDS_SHARE)
 					 : FDS_MAX;
 	return trace;
+}
+
+void pm_trace_watch_signals(struct pm_trace *trace)
+{
+	trace->signals = true;
+}
+
+void pm_trace_kill_with_us(struct pm_trace *trace)
+{
+	trace->kill_with_us = true;
 }
 
 void pm_trace_free(struct pm_trace *trace)
