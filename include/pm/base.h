@@ -102,12 +102,13 @@ static inline int pm_take_fd(int *fd)
 
 /* ---- growable arrays ----------------------------------------------------------------- */
 
-/* Zero-initialised is empty. `data` moves when it grows: keep indices, not pointers. */
-#define PM_VEC(type)        \
-	struct {            \
-		type *data; \
-		size_t len; \
-		size_t cap; \
+/* Zero-initialised is empty. `data` moves when it grows: keep indices, not pointers. Of any
+ * type, one that is defined here and has commas in it, too. */
+#define PM_VEC(...)                \
+	struct {                   \
+		__VA_ARGS__ *data; \
+		size_t len;        \
+		size_t cap;        \
 	}
 
 /*
