@@ -163,6 +163,7 @@ struct pm_engine_options {
 	const struct pm_targets *targets; /* who runs already; NULL: the command */
 	char **command; /* NULL-terminated */
 	const char *user; /* --user */
+	bool data_on_stdout; /* the command's output goes to stderr */
 	bool no_inherit;
 	bool by_thread;
 	bool live; /* tell each call's end on stderr */
@@ -224,6 +225,7 @@ struct pm_count_options {
 	const struct pm_targets *targets; /* NULL: the command */
 	char **command;
 	const char *user;
+	bool data_on_stdout; /* as in struct pm_engine_options */
 	bool no_inherit;
 	enum pm_counters_by by;
 	uint64_t interval_ns, delay_ms, timeout_ns; /* 0: none */
