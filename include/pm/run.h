@@ -9,6 +9,7 @@
 #include "pm/perf.h"
 #include "pm/proc.h"
 
+#include <getopt.h>
 #include <sys/resource.h>
 #include <sys/utsname.h>
 
@@ -131,3 +132,73 @@ struct pm_host {
 };
 
 void pm_host_read(struct pm_host *host);
+
+/* ---- words of command lines ---------------------------------------------------------- */
+
+/*
+ * Texts are borrowed. @program is the name in front of `--help`, which a message about a wrong
+ * word points to. All of these return 0 or -EINVAL with one clear line unless they say more.
+ */
+
+/* Always -EINVAL. */
+int pm_usage(struct pm_error *err, const char *program, const char *format, ...)
+	PM_PRINTF(3, 4);
+/* What getopt_long() did not take: @result is its '?' or ':', @word the word that it looked
+ * at. Always -EINVAL, with the nearest of @options. */
+int pm_usage_option(struct pm_error *err, const char *program,
+		    const struct option *options, int result, const char *word);
+/* The number in front of a comma or the end, where *text then is. */
+bool pm_parse_u64_part(const char **text, uint64_t *ret);
+int pm_parse_count(uint64_t *ret, const char *option, const char *text,
+		   const char *program, struct pm_error *err);
+/* "1.5s", "500ms", "2m", "1h"; a bare number counts seconds. */
+int pm_parse_duration(uint64_t *ret_ns, const char *option, const char *text,
+		      const char *program, struct pm_error *err);
+/* "100M", "1.5G"; a bare number counts bytes. */
+int pm_parse_size(uint64_t *ret_bytes, const char *option, const char *text,
+		  const char *program, struct pm_error *err);
+/* Any text but none; @what it names. */
+int pm_parse_name(const char *option, const char *what, const char *text,
+		  const char *program, struct pm_error *err);
+/* Of fields in a line; `\t` is a tab. */
+int pm_parse_separator(const char **ret, const char *text, const char *program,
+		       struct pm_error *err);
+
+enum pm_color_wish {
+	PM_COLOR_AUTO,
+	PM_COLOR_ALWAYS,
+	PM_COLOR_NEVER,
+};
+int pm_parse_color(enum pm_color_wish *ret, const char *text, const char *program,
+		   struct pm_error *err);
+/* auto: on a terminal, unless NO_COLOR or TERM say otherwise. */
+bool pm_color_is_wanted(enum pm_color_wish wish, int fd);
+
+/* Takes -a, -C, -G, -i, -p, -t or -u; 1: it is none of them. Also -ENOMEM. */
+int pm_targets_option(struct pm_targets_request *request, int option, const char *text,
+		      const char *program, struct pm_error *err);
+/* Once all options are taken: one kind of target at a time. */
+int pm_targets_check(struct pm_targets_request *request, const char *program,
+		     struct pm_error *err);
+
+/* ---- where results go ---------------------------------------------------------------- */
+
+/*
+ * Standard output, or a file that appears under its name only when it is complete: until
+ * then it is a temporary one beside it. Devices and pipes are written to as they are.
+ */
+struct pm_sink {
+	FILE *file;
+	const char *path; /* NULL: standard output */
+	char *temporary; /* NULL: written to directly */
+};
+
+/* @path NULL or "-": standard output. A new file has @mode, without what the umask takes. */
+int pm_sink_open(struct pm_sink *ret, const char *path, mode_t mode,
+		 struct pm_error *err);
+/* Writes out, closes and gives it its name. The error is the first that any write had. */
+int pm_sink_close(struct pm_sink *sink, struct pm_error *err);
+/* Without closing first: removes what was written. */
+void pm_sink_release(struct pm_sink *sink);
+/* Columns of text there: those of a terminal, but at least 60; of anything else 80. */
+unsigned pm_sink_width(int fd);

@@ -5,8 +5,7 @@
 
 static int refuse(struct pm_error *err, const char *wrong)
 {
-	pm_error_set(err, -EINVAL, "%s", wrong);
-	return pm_rec_usage(err);
+	return pm_rec_usage(err, "%s", wrong);
 }
 
 /* Whether the CPU keeps branches shows when the events are opened. */
@@ -100,23 +99,13 @@ static int check_engine(const struct pm_rec_options *options, struct pm_error *e
 	return wrong ? refuse(err, wrong) : 0;
 }
 
-/* One kind of target, as perf has it; perf lets one silently win. */
 static int check_target(struct pm_rec_options *options, struct pm_error *err)
 {
-	unsigned int kinds = (options->targets.pids.list.len > 0) +
-			     (options->targets.tids.list.len > 0) +
-			     (options->targets.uid != NULL) +
-			     (options->targets.all_cpus || options->targets.cgroup);
+	int ret = pm_targets_check(&options->targets, "pmrec", err);
 
-	if (kinds > 1)
-		return refuse(err,
-			      "-p, -t, -u and -a exclude each other (-C and -G limit "
-			      "-a)");
-	options->attach = kinds == 1;
-	/* perf_event_open(2): a group of tasks is counted on CPUs. */
-	options->targets.all_cpus = options->targets.all_cpus || options->targets.cgroup;
-	if (options->targets.no_inherit && options->targets.all_cpus)
-		return refuse(err, "-i: on all CPUs nothing is inherited");
+	if (ret < 0)
+		return ret;
+	options->attach = pm_targets_request_any(&options->targets);
 	if (options->user && (options->attach || options->action != PM_REC_RECORD))
 		return refuse(err, "--user is for a command that pmrec starts; -u is for "
 				   "what runs already");

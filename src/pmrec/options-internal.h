@@ -7,22 +7,10 @@
 #include "options.h"
 
 /* The way to --help, behind what is wrong. Always -EINVAL. */
-int pm_rec_usage(struct pm_error *err);
+#define pm_rec_usage(err, ...) pm_usage(err, "pmrec", __VA_ARGS__)
 
 /* Values of options: 0, or -EINVAL with one clear line. */
-int pm_rec_parse_tasks(struct pm_task_list *ret, char option, const char *text,
-		       struct pm_error *err);
-int pm_rec_parse_cpus(const char *text, struct pm_error *err);
-/* Any text but none; @what it names. */
-int pm_rec_parse_name(const char *option, const char *what, const char *text,
-		      struct pm_error *err);
 int pm_rec_parse_delay(struct pm_rec_options *options, const char *text,
-		       struct pm_error *err);
-/* "1.5s", "500ms", "2m", "1h"; a bare number counts seconds. */
-int pm_rec_parse_duration(uint64_t *ret_ns, const char *text, struct pm_error *err);
-/* "100M", "1.5G"; a bare number counts bytes. */
-int pm_rec_parse_size(uint64_t *ret_bytes, const char *text, struct pm_error *err);
-int pm_rec_parse_count(uint64_t *ret, const char *option, const char *text,
 		       struct pm_error *err);
 int pm_rec_parse_control(const char *text, struct pm_error *err);
 int pm_rec_parse_realtime(int *ret, const char *text, struct pm_error *err);

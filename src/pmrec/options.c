@@ -12,7 +12,6 @@ enum {
 	/* With stitching, more stacks reach the root than 65528 bytes do without: see the
 	 * table of docs/how-it-works.md. */
 	DEFAULT_STACK_BYTES = 40960,
-	NEAR_ENOUGH = 2, /* edits between a wrong name and one worth proposing */
 	STACK_BYTES_STEP = 8, /* perf_event_open(2): sample_stack_user is a multiple */
 	OPTION_CALL_GRAPH = 256,
 	OPTION_STACK_BYTES,
@@ -87,43 +86,6 @@ static const struct option long_options[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
-static const char *nearest_option(const char *name, size_t len)
-{
-	const char *best = NULL;
-	size_t best_distance = NEAR_ENOUGH + 1;
-	char wrong[64];
-
-	snprintf(wrong, sizeof(wrong), "%.*s", (int)(len < 63 ? len : 63), name);
-	for (const struct option *option = long_options; option->name; option++) {
-		size_t distance = pm_name_distance(wrong, option->name);
-
-		if (distance < best_distance) {
-			best = option->name;
-			best_distance = distance;
-		}
-	}
-	return best;
-}
-
-static int unknown_option(char **argv, struct pm_error *err)
-{
-	const char *word = optopt ? "" : argv[optind - 1];
-	size_t len = strcspn(word, "=");
-	const char *near = len > 2 ? nearest_option(word + 2, len - 2) : NULL;
-
-	if (optopt > 0 && optopt < 256)
-		pm_error_set(err, -EINVAL, "unknown option -%c", optopt);
-	else if (optopt) /* a long one that takes no value was given one */
-		pm_error_set(err, -EINVAL, "%s: this option takes no value",
-			     argv[optind - 1]);
-	else if (near)
-		pm_error_set(err, -EINVAL, "unknown option %.*s; did you mean --%s?",
-			     (int)len, word, near);
-	else
-		pm_error_set(err, -EINVAL, "unknown option %.*s", (int)len, word);
-	return pm_rec_usage(err);
-}
-
 static int parse_rate(struct pm_rec_options *options, const char *text, bool by_frequency,
 		      struct pm_error *err)
 {
@@ -133,14 +95,11 @@ static int parse_rate(struct pm_rec_options *options, const char *text, bool by_
 		rate = UINT64_MAX;
 	} else if (!pm_parse_u64(text, &rate) || rate == 0 || rate > INT64_MAX) {
 		if (by_frequency)
-			pm_error_set(err, -EINVAL,
-				     "-F %s: expected samples a second, as 999, or max",
-				     text);
-		else
-			pm_error_set(err, -EINVAL,
-				     "-c %s: expected a number of events, as 1000000",
-				     text);
-		return pm_rec_usage(err);
+			return pm_rec_usage(
+				err, "-F %s: expected samples a second, as 999, or max",
+				text);
+		return pm_rec_usage(err, "-c %s: expected a number of events, as 1000000",
+				    text);
 	}
 	options->by_frequency = by_frequency;
 	options->rate = rate;
@@ -152,11 +111,9 @@ static int parse_stack_bytes(struct pm_rec_options *options, const char *option,
 {
 	uint64_t bytes;
 
-	if (!pm_parse_u64(text, &bytes) || bytes == 0 || bytes > PM_STACK_BYTES_MAX) {
-		pm_error_set(err, -EINVAL, "%s %s: expected a number of bytes, 8 to %u",
-			     option, text, PM_STACK_BYTES_MAX);
-		return pm_rec_usage(err);
-	}
+	if (!pm_parse_u64(text, &bytes) || bytes == 0 || bytes > PM_STACK_BYTES_MAX)
+		return pm_rec_usage(err, "%s %s: expected a number of bytes, 8 to %u",
+				    option, text, PM_STACK_BYTES_MAX);
 	options->stack_bytes_given = true;
 	options->stack_bytes = (uint32_t)((bytes + STACK_BYTES_STEP - 1) /
 					  STACK_BYTES_STEP * STACK_BYTES_STEP);
@@ -180,11 +137,11 @@ static int parse_call_graph(struct pm_rec_options *options, const char *text,
 	} else if (strcmp(text, "none") == 0 || strcmp(text, "no") == 0) {
 		options->call_graph = PM_CALL_GRAPH_NONE;
 	} else {
-		pm_error_set(err, -EINVAL,
-			     "--call-graph %s: expected dwarf, dwarf,BYTES, fp, lbr or "
-			     "none",
-			     text);
-		return pm_rec_usage(err);
+		return pm_rec_usage(
+			err,
+			"--call-graph %s: expected dwarf, dwarf,BYTES, fp, lbr or "
+			"none",
+			text);
 	}
 	return 0;
 }
@@ -210,13 +167,12 @@ static int parse_ring_pages(struct pm_rec_options *options, const char *text,
 		valid = pages >= page && pages % page == 0;
 		pages /= page;
 	}
-	if (!valid || pages > UINT32_MAX || (pages & (pages - 1)) != 0) {
-		pm_error_set(err, -EINVAL,
-			     "-m %s: expected a number of pages that is a power of two, "
-			     "as 512, or of bytes, as 2M",
-			     text);
-		return pm_rec_usage(err);
-	}
+	if (!valid || pages > UINT32_MAX || (pages & (pages - 1)) != 0)
+		return pm_rec_usage(
+			err,
+			"-m %s: expected a number of pages that is a power of two, "
+			"as 512, or of bytes, as 2M",
+			text);
 	options->ring_pages = (size_t)pages;
 	return 0;
 }
@@ -234,8 +190,7 @@ static int parse_engine(struct pm_rec_options *options, const char *text,
 		options->engine = (enum pm_rec_engine)i;
 		return 0;
 	}
-	pm_error_set(err, -EINVAL, "--engine %s: expected perf, ptrace or auto", text);
-	return pm_rec_usage(err);
+	return pm_rec_usage(err, "--engine %s: expected perf, ptrace or auto", text);
 }
 
 static int parse_unwinder(struct pm_rec_options *options, const char *text,
@@ -244,8 +199,7 @@ static int parse_unwinder(struct pm_rec_options *options, const char *text,
 	options->libunwind = strcmp(text, "libunwind") == 0;
 	if (options->libunwind || strcmp(text, "own") == 0)
 		return 0;
-	pm_error_set(err, -EINVAL, "--unwinder %s: expected own or libunwind", text);
-	return pm_rec_usage(err);
+	return pm_rec_usage(err, "--unwinder %s: expected own or libunwind", text);
 }
 
 struct seen {
@@ -291,30 +245,10 @@ static int apply_event(struct pm_rec_options *options, struct seen *seen, int op
 
 static int apply_target(struct pm_rec_options *options, int option, struct pm_error *err)
 {
-	switch (option) {
-	case 'p':
-		return pm_rec_parse_tasks(&options->targets.pids, 'p', optarg, err);
-	case 't':
-		return pm_rec_parse_tasks(&options->targets.tids, 't', optarg, err);
-	case 'a':
-		options->targets.all_cpus = true;
-		return 0;
-	case 'C':
-		options->targets.all_cpus = true;
-		options->targets.cpus = optarg;
-		return pm_rec_parse_cpus(optarg, err);
-	case 'G':
-		options->targets.cgroup = optarg;
-		return pm_rec_parse_name("-G", "a control group", optarg, err);
-	case 'u':
-		options->targets.uid = optarg;
-		return pm_rec_parse_name("-u", "a user", optarg, err);
-	case OPTION_USER:
-		options->user = optarg;
-		return pm_rec_parse_name("--user", "a user", optarg, err);
-	default:
-		return 1;
-	}
+	if (option != OPTION_USER)
+		return pm_targets_option(&options->targets, option, optarg, "pmrec", err);
+	options->user = optarg;
+	return pm_parse_name("--user", "a user", optarg, "pmrec", err);
 }
 
 static int apply_course(struct pm_rec_options *options, int option, struct pm_error *err)
@@ -323,12 +257,14 @@ static int apply_course(struct pm_rec_options *options, int option, struct pm_er
 	case 'D':
 		return pm_rec_parse_delay(options, optarg, err);
 	case OPTION_DURATION:
-		return pm_rec_parse_duration(&options->duration_ns, optarg, err);
+		return pm_parse_duration(&options->duration_ns, "--duration", optarg,
+					 "pmrec", err);
 	case OPTION_MAX_SIZE:
-		return pm_rec_parse_size(&options->max_bytes, optarg, err);
+		return pm_parse_size(&options->max_bytes, "--max-size", optarg, "pmrec",
+				     err);
 	case OPTION_MAX_SAMPLES:
-		return pm_rec_parse_count(&options->max_samples, "--max-samples", optarg,
-					  err);
+		return pm_parse_count(&options->max_samples, "--max-samples", optarg,
+				      "pmrec", err);
 	case OPTION_CONTROL:
 		options->control = optarg;
 		return pm_rec_parse_control(optarg, err);
@@ -355,8 +291,6 @@ static int apply_course(struct pm_rec_options *options, int option, struct pm_er
 static bool *switch_of(struct pm_rec_options *options, int option)
 {
 	switch (option) {
-	case 'i':
-		return &options->targets.no_inherit;
 	case 'q':
 		return &options->quiet;
 	case 'v':
@@ -404,7 +338,7 @@ static bool action_of(int option, enum pm_rec_action *ret)
 }
 
 static int apply(struct pm_rec_options *options, struct seen *seen, int option,
-		 char **argv, struct pm_error *err)
+		 const char *word, struct pm_error *err)
 {
 	bool *on = switch_of(options, option);
 	int ret;
@@ -415,17 +349,12 @@ static int apply(struct pm_rec_options *options, struct seen *seen, int option,
 	}
 	if (option == 'g' || action_of(option, &options->action))
 		return 0;
-	if (option == ':') {
-		pm_error_set(err, -EINVAL, "%s: this option needs a value",
-			     argv[optind - 1]);
-		return pm_rec_usage(err);
-	}
 	ret = apply_event(options, seen, option, err);
 	if (ret > 0)
 		ret = apply_target(options, option, err);
 	if (ret > 0)
 		ret = apply_course(options, option, err);
-	return ret > 0 ? unknown_option(argv, err) : ret;
+	return ret > 0 ? pm_usage_option(err, "pmrec", long_options, option, word) : ret;
 }
 
 /* `--list` may be followed by a kind and a glob, and by more options. */
@@ -448,11 +377,29 @@ static bool take_list_word(struct pm_rec_options *options, char *word)
 	return true;
 }
 
+/* Up to the first word that is none of them. */
+static int take_options(struct pm_rec_options *options, struct seen *seen, int argc,
+			char **argv, struct pm_error *err)
+{
+	for (;;) {
+		int at = optind > 0 ? optind : 1;
+		int option = getopt_long(argc, argv, short_options, long_options, NULL);
+		int ret;
+
+		if (option == -1)
+			return 0;
+		ret = apply(options, seen, option, argv[optind > at ? optind - 1 : at],
+			    err);
+		if (ret < 0 || options->action == PM_REC_HELP ||
+		    options->action == PM_REC_VERSION)
+			return ret;
+	}
+}
+
 int pm_rec_options_parse(struct pm_rec_options *options, int argc, char **argv,
 			 struct pm_error *err)
 {
 	struct seen seen = { 0 };
-	int option;
 	int ret;
 
 	*options = (struct pm_rec_options){
@@ -465,20 +412,13 @@ int pm_rec_options_parse(struct pm_rec_options *options, int argc, char **argv,
 		.symbols = true,
 	};
 	do {
-		while ((option = getopt_long(argc, argv, short_options, long_options,
-					     NULL)) != -1) {
-			ret = apply(options, &seen, option, argv, err);
-			if (ret < 0)
-				return ret;
-			if (options->action == PM_REC_HELP ||
-			    options->action == PM_REC_VERSION)
-				return 0;
-		}
+		ret = take_options(options, &seen, argc, argv, err);
+		if (ret < 0 || options->action == PM_REC_HELP ||
+		    options->action == PM_REC_VERSION)
+			return ret;
 	} while (take_list_word(options, argv[optind]) && ++optind);
-	if (seen.rate && seen.count) {
-		pm_error_set(err, -EINVAL, "-F and -c exclude each other");
-		return pm_rec_usage(err);
-	}
+	if (seen.rate && seen.count)
+		return pm_rec_usage(err, "-F and -c exclude each other");
 	ret = pm_rec_check(options, argv + optind, err);
 	if (ret < 0 || options->action != PM_REC_RECORD)
 		return ret;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "follow.h"
-#include "sink.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -159,7 +158,7 @@ static int draw(struct follow *follow, struct pm_error *err)
 	if (!to)
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	if (!options.width_set)
-		options.report.width = pm_sink_width(NULL);
+		options.report.width = pm_sink_width(STDOUT_FILENO);
 	options.report.profile = profile;
 	options.report.filter = &options.filter;
 	if (options.event)

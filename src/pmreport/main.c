@@ -3,7 +3,6 @@
 #include "options.h"
 #include "follow.h"
 #include "resymbolize.h"
-#include "sink.h"
 
 #include <langinfo.h>
 #include <locale.h>
@@ -41,16 +40,12 @@ static void PM_PRINTF(1, 2) say(const char *format, ...)
 static void look_at_terminal(struct pm_report_options *options)
 {
 	struct pm_report *report = &options->report;
-	const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
-	bool screen = !options->output && isatty(STDOUT_FILENO);
+	int fd = options->output ? -1 : STDOUT_FILENO;
 
-	report->color =
-		options->color == PM_COLOR_ALWAYS ||
-		(options->color == PM_COLOR_AUTO && screen &&
-		 (!no_color || no_color[0] == '\0') && term && strcmp(term, "dumb") != 0);
+	report->color = pm_color_is_wanted(options->color, fd);
 	report->ascii = strcmp(nl_langinfo(CODESET), "UTF-8") != 0;
 	if (!options->width_set)
-		report->width = pm_sink_width(options->output);
+		report->width = pm_sink_width(fd);
 }
 
 /* ---- reading and writing ------------------------------------------------------------------ */
@@ -175,7 +170,7 @@ static int report(struct pm_report_options *options, const struct pm_profile *pr
 		return fail(&err, STATUS_USAGE);
 	if (options->tui)
 		return browse(options, &err);
-	if (pm_sink_open(&sink, options->output, &err) < 0)
+	if (pm_sink_open(&sink, options->output, 0666, &err) < 0)
 		return fail(&err, STATUS_FILE);
 	r = options->format->write(options, sink.file, &err);
 	if (r < 0)

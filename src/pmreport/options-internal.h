@@ -5,7 +5,7 @@
 #include "options.h"
 
 /* Always -EINVAL, with @err telling what is wrong and where the help is. */
-int PM_PRINTF(2, 3) pm_report_usage(struct pm_error *err, const char *format, ...);
+#define pm_report_usage(err, ...) pm_usage(err, "pmreport", __VA_ARGS__)
 
 int pm_report_parse_keys(const char *text, struct pm_keys *ret, struct pm_error *err);
 /* FIELD[:50,90,99]; the field's name is kept in the options. */
@@ -18,6 +18,4 @@ int pm_report_parse_limit(const char *text, double *ret, struct pm_error *err);
 int pm_report_parse_debuginfod(const char *text, unsigned *ret, struct pm_error *err);
 int pm_report_parse_interval(const char *text, double *ret, struct pm_error *err);
 int pm_report_parse_width(const char *text, struct pm_report_options *ret,
-			  struct pm_error *err);
-int pm_report_parse_color(const char *text, enum pm_color_wish *ret,
 			  struct pm_error *err);

@@ -2,7 +2,6 @@
 /* The values of options, and what is said of wrong ones. */
 #include "options-internal.h"
 
-#include <stdarg.h>
 #include <string.h>
 
 enum {
@@ -12,19 +11,6 @@ enum {
 		60, /* for a file: debug information of a browser takes as long */
 	DEBUGINFOD_SECONDS_MAX = 24 * 3600,
 };
-
-int pm_report_usage(struct pm_error *err, const char *format, ...)
-{
-	char text[PM_ERROR_TEXT_MAX];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	pm_error_set(err, -EINVAL, "%s", text);
-	pm_error_fix(err, "pmreport --help");
-	return -EINVAL;
-}
 
 /* ---- values ------------------------------------------------------------------------------- */
 
@@ -227,21 +213,4 @@ int pm_report_parse_width(const char *text, struct pm_report_options *ret,
 	ret->report.width = (unsigned)width;
 	ret->width_set = true;
 	return 0;
-}
-
-int pm_report_parse_color(const char *text, enum pm_color_wish *ret, struct pm_error *err)
-{
-	static const char *const words[] = {
-		[PM_COLOR_AUTO] = "auto",
-		[PM_COLOR_ALWAYS] = "always",
-		[PM_COLOR_NEVER] = "never",
-	};
-
-	for (size_t i = 0; i < PM_ARRAY_LEN(words); i++) {
-		if (strcmp(words[i], text) == 0) {
-			*ret = (enum pm_color_wish)i;
-			return 0;
-		}
-	}
-	return pm_report_usage(err, "--color is auto, always or never, not '%s'", text);
 }

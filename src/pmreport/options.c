@@ -5,7 +5,6 @@
 #include <string.h>
 
 enum {
-	NEAR_ENOUGH = 3, /* edits between a wrong name and one worth proposing */
 	OPTION_TREE = 256,
 	OPTION_BOTTOM_UP,
 	OPTION_CALLERS,
@@ -110,44 +109,6 @@ static const struct option long_options[] = {
 	{ "stdio", no_argument, NULL, OPTION_IGNORED },
 	{ NULL, 0, NULL, 0 },
 };
-
-/* ---- names that are almost right ---------------------------------------------------------- */
-
-static const char *nearest_option(const char *name)
-{
-	const char *best = NULL;
-	size_t best_distance = NEAR_ENOUGH + 1;
-
-	for (const struct option *option = long_options; option->name; option++) {
-		size_t distance = pm_name_distance(name, option->name);
-
-		if (strncmp(option->name, name, strlen(name)) == 0)
-			distance = 1; /* the beginning of several */
-		if (distance < best_distance) {
-			best = option->name;
-			best_distance = distance;
-		}
-	}
-	return best;
-}
-
-static int unknown_option(const char *word, int letter, struct pm_error *err)
-{
-	const char *near;
-	char name[64];
-
-	if (strncmp(word, "--", 2) != 0)
-		return pm_report_usage(err, "unknown option -%c", letter);
-	snprintf(name, sizeof(name), "%.*s", (int)strcspn(word + 2, "="), word + 2);
-	for (const struct option *option = long_options; option->name; option++)
-		if (strcmp(option->name, name) == 0)
-			return pm_report_usage(err, "option --%s takes no value", name);
-	near = nearest_option(name);
-	pm_report_usage(err, "unknown option --%s", name);
-	if (near)
-		pm_error_fix(err, "--%s", near);
-	return -EINVAL;
-}
 
 static int set_show(struct pm_report_options *options, enum pm_report_show show,
 		    const char *function, struct pm_error *err)
@@ -258,10 +219,9 @@ static int set_folded(struct pm_report_options *options, const char *count,
 static int set_separator(struct pm_report_options *options, const char *separator,
 			 struct pm_error *err)
 {
-	if (separator[0] == '\0' || strpbrk(separator, "\"\n"))
-		return pm_report_usage(err, "'%s' cannot separate fields", separator);
-	options->separator = strcmp(separator, "\\t") == 0 ? "\t" : separator;
-	return set_format(options, "csv", err);
+	int r = pm_parse_separator(&options->separator, separator, "pmreport", err);
+
+	return r < 0 ? r : set_format(options, "csv", err);
 }
 
 /* ---- options ------------------------------------------------------------------------------ */
@@ -348,7 +308,7 @@ static int apply(struct pm_report_options *options, int option, const char *valu
 	case 'x':
 		return set_separator(options, value, err);
 	case OPTION_COLOR:
-		return pm_report_parse_color(value, &options->color, err);
+		return pm_parse_color(&options->color, value, "pmreport", err);
 	case OPTION_WIDTH:
 		return pm_report_parse_width(value, options, err);
 	case OPTION_NO_INLINE:
@@ -529,12 +489,9 @@ int pm_report_options_parse(struct pm_report_options *ret, int argc, char **argv
 		option = getopt_long(argc, argv, short_options, long_options, NULL);
 		if (option == -1)
 			break;
-		if (option == '?')
-			return unknown_option(argv[optind > at ? optind - 1 : at], optopt,
-					      err);
-		if (option == ':')
-			return pm_report_usage(err, "option %s needs a value",
-					       argv[optind - 1]);
+		if (option == '?' || option == ':')
+			return pm_usage_option(err, "pmreport", long_options, option,
+					       argv[optind > at ? optind - 1 : at]);
 		r = apply(&options, option, optarg, err);
 		if (r < 0)
 			return r;

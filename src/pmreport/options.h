@@ -3,6 +3,7 @@
 #pragma once
 
 #include "pm/output.h"
+#include "pm/run.h"
 #include "resymbolize.h"
 
 struct pm_report_options;
@@ -24,12 +25,6 @@ struct pm_report_format {
 /* NULL with near names in @err when there is none of that name. */
 const struct pm_report_format *pm_report_format_find(const char *name,
 						     struct pm_error *err);
-
-enum pm_color_wish {
-	PM_COLOR_AUTO,
-	PM_COLOR_ALWAYS,
-	PM_COLOR_NEVER,
-};
 
 struct pm_report_options {
 	bool help, version;

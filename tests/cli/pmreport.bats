@@ -579,9 +579,10 @@ for e in sys.argv[1:]:
 @test "wrong options name near ones" {
 	report 2 --calers main
 	fails_with "unknown option --calers"
-	grep -qxF "pmreport: try: --callers" err
+	fails_with "did you mean --callers?"
+	grep -qxF "pmreport: try: pmreport --help" err
 	report 2 --bottomup
-	grep -qxF "pmreport: try: --bottom-up" err
+	fails_with "did you mean --bottom-up?"
 	report 2 --xyzzy
 	grep -qxF "pmreport: try: pmreport --help" err
 	report 2 -Z

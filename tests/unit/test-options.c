@@ -83,11 +83,12 @@ static void test_durations(void **state)
 	uint64_t ns;
 
 	for (size_t i = 0; i < PM_ARRAY_LEN(good); i++) {
-		assert_int_equal(pm_rec_parse_duration(&ns, good[i].text, NULL), 0);
+		assert_int_equal(pm_parse_duration(&ns, "-d", good[i].text, "x", NULL),
+				 0);
 		assert_int_equal(ns, good[i].ns);
 	}
 	for (size_t i = 0; i < PM_ARRAY_LEN(bad); i++)
-		if (pm_rec_parse_duration(&ns, bad[i], NULL) != -EINVAL)
+		if (pm_parse_duration(&ns, "-d", bad[i], "x", NULL) != -EINVAL)
 			fail_msg("%s is taken", bad[i]);
 }
 
@@ -95,19 +96,19 @@ static void test_sizes(void **state)
 {
 	uint64_t bytes;
 
-	assert_int_equal(pm_rec_parse_size(&bytes, "100M", NULL), 0);
+	assert_int_equal(pm_parse_size(&bytes, "-s", "100M", "x", NULL), 0);
 	assert_int_equal(bytes, 100 << 20);
-	assert_int_equal(pm_rec_parse_size(&bytes, "1.5k", NULL), 0);
+	assert_int_equal(pm_parse_size(&bytes, "-s", "1.5k", "x", NULL), 0);
 	assert_int_equal(bytes, 1536);
-	assert_int_equal(pm_rec_parse_size(&bytes, "12345", NULL), 0);
+	assert_int_equal(pm_parse_size(&bytes, "-s", "12345", "x", NULL), 0);
 	assert_int_equal(bytes, 12345);
-	assert_int_equal(pm_rec_parse_size(&bytes, "2T", NULL), 0);
+	assert_int_equal(pm_parse_size(&bytes, "-s", "2T", "x", NULL), 0);
 	assert_int_equal(bytes, 2ull << 40);
-	assert_int_equal(pm_rec_parse_size(&bytes, "0", NULL), -EINVAL);
-	assert_int_equal(pm_rec_parse_size(&bytes, "M", NULL), -EINVAL);
-	assert_int_equal(pm_rec_parse_size(&bytes, "1MB", NULL), -EINVAL);
-	assert_int_equal(pm_rec_parse_size(&bytes, "1Q", NULL), -EINVAL);
-	assert_int_equal(pm_rec_parse_size(&bytes, "99999999T", NULL), -EINVAL);
+	assert_int_equal(pm_parse_size(&bytes, "-s", "0", "x", NULL), -EINVAL);
+	assert_int_equal(pm_parse_size(&bytes, "-s", "M", "x", NULL), -EINVAL);
+	assert_int_equal(pm_parse_size(&bytes, "-s", "1MB", "x", NULL), -EINVAL);
+	assert_int_equal(pm_parse_size(&bytes, "-s", "1Q", "x", NULL), -EINVAL);
+	assert_int_equal(pm_parse_size(&bytes, "-s", "99999999T", "x", NULL), -EINVAL);
 }
 
 static void test_lists(void **state)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "sink.h"
-
 #include <fcntl.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+
+#include "pm/run.h"
 
 enum {
 	WIDTH_DEFAULT = 80,
@@ -18,20 +18,19 @@ static int failed(struct pm_error *err, int code, const char *path)
 	return -code;
 }
 
-/* A report is for sharing: it gets the mode that any new file would. */
-static mode_t usual_mode(void)
+static mode_t without_mask(mode_t mode)
 {
 	mode_t mask = umask(0);
 
 	umask(mask);
-	return 0666 & ~mask;
+	return mode & ~mask;
 }
 
-static int open_temporary(struct pm_sink *sink, const struct stat *old,
+static int open_temporary(struct pm_sink *sink, const struct stat *old, mode_t usual,
 			  struct pm_error *err)
 {
 	PM_AUTO_CLOSE int fd = -1;
-	mode_t mode = old ? old->st_mode & 07777 : usual_mode();
+	mode_t mode = old ? old->st_mode & 07777 : without_mask(usual);
 	int code;
 
 	if (asprintf(&sink->temporary, "%s.XXXXXX", sink->path) < 0) {
@@ -51,7 +50,7 @@ static int open_temporary(struct pm_sink *sink, const struct stat *old,
 	return 0;
 }
 
-int pm_sink_open(struct pm_sink *ret, const char *path, struct pm_error *err)
+int pm_sink_open(struct pm_sink *ret, const char *path, mode_t mode, struct pm_error *err)
 {
 	struct pm_sink sink = { .path = path };
 	struct stat stat_buf;
@@ -69,7 +68,7 @@ int pm_sink_open(struct pm_sink *ret, const char *path, struct pm_error *err)
 		if (!sink.file)
 			return failed(err, errno, path);
 	} else {
-		r = open_temporary(&sink, exists ? &stat_buf : NULL, err);
+		r = open_temporary(&sink, exists ? &stat_buf : NULL, mode, err);
 		if (r < 0)
 			return r;
 	}
@@ -105,12 +104,11 @@ int pm_sink_close(struct pm_sink *sink, struct pm_error *err)
 	return 0;
 }
 
-unsigned pm_sink_width(const char *path)
+unsigned pm_sink_width(int fd)
 {
 	struct winsize size;
 
-	if (path || !isatty(STDOUT_FILENO) ||
-	    ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0 || size.ws_col == 0)
+	if (!isatty(fd) || ioctl(fd, TIOCGWINSZ, &size) < 0 || size.ws_col == 0)
 		return WIDTH_DEFAULT;
 	return size.ws_col > WIDTH_LEAST ? size.ws_col : WIDTH_LEAST;
 }

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: MIT */
+/* What the command lines of all programs have in common. */
+#include <stdarg.h>
+#include <string.h>
+
+#include "pm/run.h"
+
+enum {
+	TASKS_MAX = 100000, /* more than a list that somebody means to type */
+	NEAR_ENOUGH = 3, /* edits between a wrong name and one worth proposing */
+	NAME_BYTES = 64,
+};
+
+/* ---- what is wrong ------------------------------------------------------------------------ */
+
+int pm_usage(struct pm_error *err, const char *program, const char *format, ...)
+{
+	char text[PM_ERROR_TEXT_MAX];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	pm_error_set(err, -EINVAL, "%s", text);
+	pm_error_fix(err, "%s --help", program);
+	return -EINVAL;
+}
+
+static const char *nearest_option(const struct option *options, const char *name)
+{
+	const char *best = NULL;
+	size_t best_distance = NEAR_ENOUGH + 1;
+
+	for (const struct option *option = options; option->name; option++) {
+		size_t distance = pm_name_distance(name, option->name);
+
+		if (strncmp(option->name, name, strlen(name)) == 0)
+			distance = 1; /* the beginning of several */
+		if (distance < best_distance) {
+			best = option->name;
+			best_distance = distance;
+		}
+	}
+	return best;
+}
+
+int pm_usage_option(struct pm_error *err, const char *program,
+		    const struct option *options, int result, const char *word)
+{
+	char name[NAME_BYTES];
+	const char *near;
+
+	if (result == ':')
+		return pm_usage(err, program, "option %s needs a value", word);
+	if (strncmp(word, "--", 2) != 0)
+		return pm_usage(err, program, "unknown option -%c", optopt);
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(word + 2, "="), word + 2);
+	for (const struct option *option = options; option->name; option++)
+		if (strcmp(option->name, name) == 0)
+			return pm_usage(err, program, "option --%s takes no value", name);
+	near = nearest_option(options, name);
+	if (near)
+		return pm_usage(err, program, "unknown option --%s; did you mean --%s?",
+				name, near);
+	return pm_usage(err, program, "unknown option --%s", name);
+}
+
+/* ---- values ------------------------------------------------------------------------------- */
+
+bool pm_parse_u64_part(const char **text, uint64_t *ret)
+{
+	size_t len = strcspn(*text, ",");
+	char part[24];
+
+	if (len >= sizeof(part))
+		return false;
+	memcpy(part, *text, len);
+	part[len] = '\0';
+	*text += len;
+	return pm_parse_u64(part, ret);
+}
+
+int pm_parse_count(uint64_t *ret, const char *option, const char *text,
+		   const char *program, struct pm_error *err)
+{
+	uint64_t value;
+
+	if (!pm_parse_u64(text, &value) || value == 0 || value > INT64_MAX)
+		return pm_usage(err, program, "%s %s: expected a number, at least 1",
+				option, text);
+	*ret = value;
+	return 0;
+}
+
+/* A number with a point perhaps, without sign or exponent. @rest is what stands behind. */
+static bool parse_decimal(const char *text, double *ret, const char **rest)
+{
+	size_t whole = strspn(text, "0123456789");
+	size_t len = whole;
+	double scale = 1, value = 0;
+
+	if (text[len] == '.')
+		len += 1 + strspn(text + len + 1, "0123456789");
+	if (whole == 0 || len > 24)
+		return false;
+	for (size_t i = 0; i < len; i++) {
+		if (i == whole)
+			continue;
+		if (i > whole)
+			scale /= 10;
+		if (i > whole)
+			value += scale * (text[i] - '0');
+		else
+			value = value * 10 + (text[i] - '0');
+	}
+	*ret = value;
+	*rest = text + len;
+	return true;
+}
+
+int pm_parse_duration(uint64_t *ret_ns, const char *option, const char *text,
+		      const char *program, struct pm_error *err)
+{
+	static const struct {
+		const char *name;
+		double ns;
+	} units[] = { { "", 1e9 },   { "s", 1e9 },    { "ms", 1e6 },  { "us", 1e3 },
+		      { "m", 60e9 }, { "min", 60e9 }, { "h", 3600e9 } };
+	const char *unit;
+	double value;
+
+	if (parse_decimal(text, &value, &unit)) {
+		for (size_t i = 0; i < PM_ARRAY_LEN(units); i++) {
+			double ns = value * units[i].ns;
+
+			if (strcmp(unit, units[i].name) != 0 || !(ns >= 1 && ns < 9e18))
+				continue;
+			*ret_ns = (uint64_t)(ns + 0.5);
+			return 0;
+		}
+	}
+	return pm_usage(err, program, "%s %s: expected a time, as 10s, 500ms or 2m",
+			option, text);
+}
+
+int pm_parse_size(uint64_t *ret_bytes, const char *option, const char *text,
+		  const char *program, struct pm_error *err)
+{
+	static const char units[] = "BKMGT";
+	const char *unit;
+	double value;
+
+	if (parse_decimal(text, &value, &unit)) {
+		const char *known = *unit ? strchr(units, *unit & ~0x20) : units;
+		double bytes = known ? value * (double)(1ull << 10 * (known - units)) : 0;
+
+		if (known && (*unit == '\0' || unit[1] == '\0') && bytes >= 1 &&
+		    bytes < 9e18) {
+			*ret_bytes = (uint64_t)bytes;
+			return 0;
+		}
+	}
+	return pm_usage(err, program, "%s %s: expected a number of bytes, as 100M",
+			option, text);
+}
+
+int pm_parse_name(const char *option, const char *what, const char *text,
+		  const char *program, struct pm_error *err)
+{
+	if (text[0] != '\0')
+		return 0;
+	return pm_usage(err, program, "%s: expected the name of %s", option, what);
+}
+
+int pm_parse_separator(const char **ret, const char *text, const char *program,
+		       struct pm_error *err)
+{
+	if (text[0] == '\0' || strpbrk(text, "\"\n"))
+		return pm_usage(err, program, "'%s' cannot separate fields", text);
+	*ret = strcmp(text, "\\t") == 0 ? "\t" : text;
+	return 0;
+}
+
+int pm_parse_color(enum pm_color_wish *ret, const char *text, const char *program,
+		   struct pm_error *err)
+{
+	static const char *const words[] = {
+		[PM_COLOR_AUTO] = "auto",
+		[PM_COLOR_ALWAYS] = "always",
+		[PM_COLOR_NEVER] = "never",
+	};
+
+	for (size_t i = 0; i < PM_ARRAY_LEN(words); i++) {
+		if (strcmp(words[i], text) == 0) {
+			*ret = (enum pm_color_wish)i;
+			return 0;
+		}
+	}
+	return pm_usage(err, program, "--color is auto, always or never, not '%s'", text);
+}
+
+bool pm_color_is_wanted(enum pm_color_wish wish, int fd)
+{
+	const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+
+	if (wish != PM_COLOR_AUTO)
+		return wish == PM_COLOR_ALWAYS;
+	return isatty(fd) && (!no_color || no_color[0] == '\0') && term &&
+	       strcmp(term, "dumb") != 0;
+}
+
+/* ---- whom to watch ------------------------------------------------------------------------ */
+
+static int parse_tasks(struct pm_task_list *ret, int option, const char *text,
+		       const char *program, struct pm_error *err)
+{
+	const char *rest = text;
+	uint64_t number;
+
+	for (;; rest++) {
+		if (!pm_parse_u64_part(&rest, &number) || number == 0 ||
+		    number > INT32_MAX || ret->list.len == TASKS_MAX)
+			return pm_usage(err, program,
+					"-%c %s: expected the number of a %s", option,
+					text, option == 'p' ? "process" : "thread");
+		if (pm_vec_push(&ret->list, (pid_t)number) < 0)
+			return pm_error_set(err, -ENOMEM, "out of memory");
+		if (*rest == '\0')
+			return 0;
+	}
+}
+
+static int check_cpus(const char *text, const char *program, struct pm_error *err)
+{
+	const char *rest = text;
+	bool valid = true;
+
+	/* Whether these CPUs are there, only the kernel can tell. */
+	while (valid) {
+		size_t len = strspn(rest, "0123456789");
+
+		valid = len > 0 && len < 6;
+		rest += len;
+		if (valid && *rest == '-') {
+			len = strspn(++rest, "0123456789");
+			valid = len > 0 && len < 6;
+			rest += len;
+		}
+		if (*rest != ',')
+			break;
+		rest++;
+	}
+	if (valid && *rest == '\0')
+		return 0;
+	return pm_usage(err, program, "-C %s: expected numbers of CPUs, as 0,2-4", text);
+}
+
+int pm_targets_option(struct pm_targets_request *request, int option, const char *text,
+		      const char *program, struct pm_error *err)
+{
+	switch (option) {
+	case 'p':
+		return parse_tasks(&request->pids, 'p', text, program, err);
+	case 't':
+		return parse_tasks(&request->tids, 't', text, program, err);
+	case 'a':
+		request->all_cpus = true;
+		return 0;
+	case 'C':
+		request->all_cpus = true;
+		request->cpus = text;
+		return check_cpus(text, program, err);
+	case 'G':
+		request->cgroup = text;
+		return pm_parse_name("-G", "a control group", text, program, err);
+	case 'u':
+		request->uid = text;
+		return pm_parse_name("-u", "a user", text, program, err);
+	case 'i':
+		request->no_inherit = true;
+		return 0;
+	default:
+		return 1;
+	}
+}
+
+int pm_targets_check(struct pm_targets_request *request, const char *program,
+		     struct pm_error *err)
+{
+	unsigned int kinds = (request->pids.list.len > 0) + (request->tids.list.len > 0) +
+			     (request->uid != NULL) +
+			     (request->all_cpus || request->cgroup);
+
+	/* perf lets one silently win. */
+	if (kinds > 1)
+		return pm_usage(err, program,
+				"-p, -t, -u and -a exclude each other (-C and -G limit "
+				"-a)");
+	/* perf_event_open(2): a group of tasks is counted on CPUs. */
+	request->all_cpus = request->all_cpus || request->cgroup;
+	if (request->no_inherit && request->all_cpus)
+		return pm_usage(err, program, "-i: on all CPUs nothing is inherited");
+	return 0;
+}
