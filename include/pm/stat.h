@@ -8,6 +8,10 @@
 
 #include "pm/base.h"
 
+enum {
+	PM_STAT_VERSION = 1, /* of the file */
+};
+
 /* ---- values -------------------------------------------------------------------------- */
 
 /* As enum pm_count_state of pm/counters.h, in the same order. */
@@ -26,8 +30,8 @@ struct pm_stat_value {
 	/* In the event's own unit (ns, bytes, times), scaled when it was multiplexed; no meaning
 	 * in the last three states. */
 	uint64_t value;
-	/* As counted: of a multiplexed one smaller than `value`. Both times 0 where there is no
-	 * such thing (wall time, simulated events). */
+	/* As counted: of a multiplexed one smaller than `value`; of no meaning without a value.
+	 * Both times 0 where there is no such thing (wall time, simulated events). */
 	uint64_t raw, enabled_ns, running_ns;
 };
 static inline bool pm_stat_has_value(const struct pm_stat_value *value)
@@ -95,6 +99,8 @@ enum pm_stat_scope_kind {
 	PM_STAT_RANGE, /* --range */
 	PM_STAT_INLINED, /* one place where a function was inlined, or all of them */
 };
+/* "function", "range", "inlined". */
+const char *pm_stat_kind_name(enum pm_stat_scope_kind kind);
 
 struct pm_stat_thread { /* of a scope */
 	int32_t pid, tid;
@@ -143,8 +149,8 @@ struct pm_stat_scope {
 	/* By event, outermost calls alone, with all that they called. Includes unfinished ones
 	 * as far as they were seen. */
 	struct pm_stat_value *values;
-	struct pm_stat_spread
-		*per_call; /* by event; each call for itself, nested ones too */
+	/* By event; each call for itself, nested ones too. NULL: no single calls were seen. */
+	struct pm_stat_spread *per_call;
 	uint64_t calls_kept;
 	PM_VEC(struct pm_stat_thread) threads; /* --per thread */
 	PM_VEC(struct pm_stat_caller) callers;
@@ -207,8 +213,13 @@ struct pm_stat_value *pm_stat_values_new(size_t len);
 
 /* ---- the file ------------------------------------------------------------------------ */
 
-/* Writes the document as one JSON object and a newline. 0 or negative with @err. */
+/*
+ * Writes the document as one JSON object and a newline: docs/format.md says how. Before the
+ * first byte it is looked through: -EINVAL where an index points nowhere, an array of values or
+ * a text that is never unknown is NULL, or a factor is no number. 0 or negative with @err.
+ */
 int pm_stat_write(const struct pm_stat *stat, int fd, struct pm_error *err);
-/* Reads what pm_stat_write() wrote; hostile input gets a clear line. -EBADMSG, -ENOTSUP (a
- * newer major version), -EFBIG, -ENOMEM. */
+/* Reads what pm_stat_write() wrote, from where @fd stands to its end; @name is for messages.
+ * Hostile input gets a clear line. -EBADMSG, -ENOTSUP (a newer version), -EFBIG, -ENOMEM, or
+ * what read(2) says; @ret is then unchanged. */
 int pm_stat_read(struct pm_stat *ret, int fd, const char *name, struct pm_error *err);

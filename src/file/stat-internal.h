@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* What the writer and the reader of counting runs agree on: docs/format.md §9. */
+#pragma once
+
+#include "file-internal.h"
+#include "pm/stat.h"
+
+enum {
+	PM_STAT_FILE_MAX = 256 << 20, /* bytes that our reader takes */
+	PM_STAT_VALUES_MAX = 4 << 20, /* JSON values of it; each costs about 100 bytes */
+	PM_STAT_VARIANTS_MAX = 64,
+};
+
+const char *pm_stat_class_name(enum pm_stat_class class);
+/* NULL, or what is wrong with it: of both sides. */
+const char *pm_stat_check(const struct pm_stat *stat);
