@@ -55,3 +55,80 @@ enum {
  */
 int pm_probes_resolve(struct pm_probes *probes, struct pm_event_specs *specs,
 		      const struct pm_probe_context *context, struct pm_error *err);
+
+/* ---- functions and where they lie ----------------------------------------------------- */
+
+/* A file with code. */
+struct pm_probe_binary {
+	int fd; /* owned */
+	char *label; /* as people call it: libc.so.6 */
+	char *path; /* where it is, as whoever has it sees it */
+	pid_t pid; /* in whose root, 0: ours */
+};
+struct pm_probe_binaries {
+	PM_VEC(struct pm_probe_binary) list;
+};
+void pm_probe_binaries_release(struct pm_probe_binaries *binaries);
+
+/* Appends the program of @context, of a script its interpreter; of several processes each
+ * program once. 0, -ENOENT, -EINVAL (the context names none), -EACCES, … */
+int pm_probe_find_program(struct pm_probe_binaries *ret,
+			  const struct pm_probe_context *context, struct pm_error *err);
+/* Appends what that program needs, or what those processes have mapped. 0 or negative. */
+int pm_probe_find_needed(struct pm_probe_binaries *ret,
+			 const struct pm_probe_context *context, struct pm_error *err);
+/* Appends what @word means as FILE of an event does. 0, -ENOENT (near names are told), … */
+int pm_probe_find_binary(struct pm_probe_binaries *ret,
+			 const struct pm_probe_context *context, const char *word,
+			 struct pm_error *err);
+
+struct pm_probe_piece {
+	uint64_t low, high; /* svma [low, high) */
+};
+
+struct pm_probe_function {
+	char *symbol; /* as the linker knows it; NULL: it has no name */
+	char *name; /* for people, with parameters; of one without a name its address */
+	uint64_t low, high; /* svma [low, high) */
+	/* Code of symbols that are called as it is with `.cold` and the like behind: parts of
+	 * it, or of another function of that name. */
+	PM_VEC(struct pm_probe_piece) parts;
+};
+struct pm_probe_functions {
+	PM_VEC(struct pm_probe_function) list; /* by address, each address once */
+	PM_VEC(char *) notes; /* one line each, for the user */
+};
+void pm_probe_functions_release(struct pm_probe_functions *functions);
+
+/*
+ * Appends the functions that @name means in one file, as pm_probes_resolve() finds them. Of
+ * symbols without a size the end is that of the unwinding information, else the next symbol.
+ * 0; -ENOENT (none: near names, or what is missing, are told), -ENODATA (no symbols at all),
+ * -EINVAL (an IFUNC, data), -E2BIG, -ENOEXEC, -ENOMEM.
+ */
+int pm_probe_find_functions(struct pm_probe_functions *ret,
+			    const struct pm_probe_binary *binary,
+			    const struct pm_probe_context *context, const char *name,
+			    struct pm_error *err);
+/* Appends the functions that hold one of the @len svma at @addresses, each once. 0, also for
+ * addresses that nothing holds; negative otherwise. */
+int pm_probe_find_holders(struct pm_probe_functions *ret,
+			  const struct pm_probe_binary *binary,
+			  const struct pm_probe_context *context,
+			  const uint64_t *addresses, size_t len, struct pm_error *err);
+
+/* ---- bytes of code --------------------------------------------------------------------- */
+
+/* A file's program headers, for reading what is at an address. */
+struct pm_probe_image;
+/* Borrows @fd. 0, -ENOEXEC, -ENOMEM or the errno of reading. */
+int pm_probe_image_open(struct pm_probe_image **ret, int fd);
+void pm_probe_image_close(struct pm_probe_image *image);
+uint16_t pm_probe_image_machine(const struct pm_probe_image *image); /* EM_* */
+bool pm_probe_image_is_64(const struct pm_probe_image *image);
+/* The offset in the file of code at @address; false when no code is there. */
+bool pm_probe_image_code(const struct pm_probe_image *image, uint64_t address,
+			 uint64_t *offset);
+/* Copies @len bytes at @address; false when the file does not have them all. */
+bool pm_probe_image_read(const struct pm_probe_image *image, uint64_t address, void *ret,
+			 size_t len);

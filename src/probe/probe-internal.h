@@ -184,6 +184,9 @@ struct pm_probe_place {
 	uint64_t address, offset; /* svma; in the file */
 	uint64_t semaphore; /* offset in the file, 0: none */
 	char *name; /* behind the file's: `malloc`, `src.c:12` */
+	/* Of functions: the linker's name, and how long it is; 0: not known. */
+	char *symbol;
+	uint64_t size;
 };
 
 struct pm_probe_places {
@@ -192,7 +195,7 @@ struct pm_probe_places {
 	size_t parts; /* parts of functions that were left out */
 };
 void pm_probe_places_release(struct pm_probe_places *places);
-/* Appends; takes @name (may be NULL: then -ENOMEM). */
+/* Appends; takes its texts (a name of NULL: then -ENOMEM). */
 int pm_probe_places_add(struct pm_probe_places *places, struct pm_probe_place place);
 
 /* What a search for places works on. */
@@ -203,6 +206,7 @@ struct pm_probe_search {
 	const struct pm_probe_elf *elf;
 	int debug_fd; /* -1: none */
 	struct pm_str *note; /* one line that the user should know, or empty */
+	bool is_region; /* functions are looked for, not places of events */
 };
 
 /* symbols.c */

@@ -27,8 +27,10 @@ void pm_probes_release(struct pm_probes *probes)
 
 void pm_probe_places_release(struct pm_probe_places *places)
 {
-	for (size_t i = 0; i < places->list.len; i++)
+	for (size_t i = 0; i < places->list.len; i++) {
 		free(places->list.data[i].name);
+		free(places->list.data[i].symbol);
+	}
 	pm_vec_release(&places->list);
 }
 
@@ -36,8 +38,10 @@ int pm_probe_places_add(struct pm_probe_places *places, struct pm_probe_place pl
 {
 	int code = place.name ? pm_vec_push(&places->list, place) : -ENOMEM;
 
-	if (code < 0)
+	if (code < 0) {
 		free(place.name);
+		free(place.symbol);
+	}
 	return code;
 }
 

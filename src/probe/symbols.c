@@ -179,6 +179,8 @@ static int add_place(struct scan *scan, const struct found *found,
 	if (!pretty || name.failed)
 		pm_str_release(&name);
 	place.name = name.data;
+	place.size = found->size;
+	place.symbol = strdup(found->name);
 	if (pm_probe_places_add(places, place) < 0)
 		return pm_error_set(err, -ENOMEM, "no memory left for the places");
 	return 0;
@@ -301,7 +303,8 @@ static int not_found(struct scan *scan, struct pm_error *err)
 		return refuse_ifunc(scan, err);
 	if (scan->data > 0) {
 		pm_error_set(err, -EINVAL, "%s is data, and no code", symbol);
-		pm_error_fix(err, "-e mem:%s", symbol);
+		if (!search->is_region)
+			pm_error_fix(err, "-e mem:%s", symbol);
 		return -EINVAL;
 	}
 	if (scan->parts > 0)
@@ -318,7 +321,9 @@ static int not_found(struct scan *scan, struct pm_error *err)
 	if (scan->undefined > 0) {
 		pm_error_set(err, -ENOENT, "%s is not defined here, but in a library",
 			     symbol);
-		pm_error_fix(err, "the library's name, as in uprobe:libc:%s", symbol);
+		pm_error_fix(err, "the library's name, as in %s%s%s",
+			     search->is_region ? "" : "uprobe:libc:", symbol,
+			     search->is_region ? "@libc" : "");
 		return -ENOENT;
 	}
 	find_near(scan, &near);

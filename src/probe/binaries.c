@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: MIT */
+/* The files of a program or of running processes, and what bytes they have where. */
+#include "probe-internal.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "pm/proc.h"
+
+enum {
+	BINARIES_MAX = 4096,
+};
+
+static void release_binary(struct pm_probe_binary *binary)
+{
+	pm_cleanup_close(&binary->fd);
+	free(binary->label);
+	free(binary->path);
+}
+
+void pm_probe_binaries_release(struct pm_probe_binaries *binaries)
+{
+	for (size_t i = 0; i < binaries->list.len; i++)
+		release_binary(&binaries->list.data[i]);
+	pm_vec_release(&binaries->list);
+}
+
+static bool is_same(int a, int b)
+{
+	struct stat x, y;
+
+	return fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_dev == y.st_dev &&
+	       x.st_ino == y.st_ino;
+}
+
+/* Takes the fd and texts of @file. Each file once. */
+static int take(struct pm_probe_binaries *ret, struct pm_probe_file *file)
+{
+	struct pm_probe_binary binary = { .pid = file->pid };
+	int code;
+
+	for (size_t i = 0; i < ret->list.len; i++)
+		if (is_same(ret->list.data[i].fd, file->fd)) {
+			pm_probe_file_release(file);
+			return 0;
+		}
+	binary.fd = pm_take_fd(&file->fd);
+	binary.label = PM_TAKE_PTR(file->label);
+	binary.path = PM_TAKE_PTR(file->path);
+	code = ret->list.len >= BINARIES_MAX ? -E2BIG : pm_vec_push(&ret->list, binary);
+	if (code < 0)
+		release_binary(&binary);
+	return code;
+}
+
+/* Takes @fd. */
+static int take_path(struct pm_probe_binaries *ret, int fd, const char *path, pid_t pid)
+{
+	const char *slash = strrchr(path, '/');
+	struct pm_probe_file file = { .fd = fd,
+				      .path = strdup(path),
+				      .label = strdup(slash ? slash + 1 : path),
+				      .pid = pid };
+
+	if (file.path && file.label)
+		return take(ret, &file);
+	pm_probe_file_release(&file);
+	return -ENOMEM;
+}
+
+static int no_memory(int code, struct pm_error *err)
+{
+	return code < 0 ? pm_error_set(err, code, "%s",
+				       code == -E2BIG ? "there are too many files"
+						      : "no memory left for the files")
+			: 0;
+}
+
+/* ---- programs ------------------------------------------------------------------------------ */
+
+static int program_of(struct pm_probe_binaries *ret, pid_t pid, struct pm_error *err)
+{
+	char link[32], path[PATH_MAX];
+	ssize_t len;
+	int fd;
+
+	snprintf(link, sizeof(link), "/proc/%d/exe", (int)pid);
+	fd = pm_file_open(0, link);
+	len = fd < 0 ? 0 : readlink(link, path, sizeof(path) - 1);
+	if (fd < 0 || len < 0) {
+		fd = fd < 0 ? fd : -ENOENT;
+		pm_error_set(err, fd, "its program cannot be opened: %s", strerror(-fd));
+		pm_error_where(err, link, -1);
+		return fd;
+	}
+	path[len] = '\0';
+	return no_memory(take_path(ret, fd, path, pid), err);
+}
+
+int pm_probe_find_program(struct pm_probe_binaries *ret,
+			  const struct pm_probe_context *context, struct pm_error *err)
+{
+	struct pm_probe_file file = { .fd = -1 };
+	bool is_script;
+	int code = 0;
+
+	for (size_t i = 0; i < context->pids_len && code == 0; i++)
+		code = program_of(ret, context->pids[i], err);
+	if (context->pids_len > 0)
+		return code;
+	if (!context->command)
+		return pm_error_set(err, -EINVAL, "there is no program to look into");
+	code = pm_probe_files_command(&file, context, &is_script, err);
+	return code < 0 ? code : no_memory(take(ret, &file), err);
+}
+
+int pm_probe_find_binary(struct pm_probe_binaries *ret,
+			 const struct pm_probe_context *context, const char *word,
+			 struct pm_error *err)
+{
+	struct pm_probe_files files = { 0 };
+	int code = pm_probe_files_find(&files, context, word, err);
+
+	for (size_t i = 0; i < files.list.len && code == 0; i++)
+		code = no_memory(take(ret, &files.list.data[i]), err);
+	pm_probe_files_release(&files);
+	return code;
+}
+
+/* ---- what they need ------------------------------------------------------------------------ */
+
+static void free_procs(struct pm_procs **procs)
+{
+	pm_procs_free(*procs);
+}
+
+static int mapped_by(struct pm_probe_binaries *ret, pid_t pid, struct pm_error *err)
+{
+	struct pm_procs *procs PM_CLEANUP(free_procs) = pm_procs_new(NULL);
+	int code = procs ? pm_procs_read(procs, pid, err) : no_memory(-ENOMEM, err);
+
+	for (size_t i = 0; code == 0 && i < pm_procs_modules_len(procs); i++) {
+		const struct pm_module *module = pm_procs_module(procs, (uint32_t)i);
+		int fd = module->identity.kind == PM_MODULE_FILE
+				 ? pm_module_open(module, NULL)
+				 : -1;
+
+		if (fd >= 0)
+			code = no_memory(take_path(ret, fd, module->identity.path, pid),
+					 err);
+	}
+	return code;
+}
+
+static int take_needed(void *user, const char *name, const char *path)
+{
+	int fd = pm_file_open(0, path);
+
+	(void)name;
+	return fd < 0 ? 0 : take_path(user, fd, path, 0);
+}
+
+int pm_probe_find_needed(struct pm_probe_binaries *ret,
+			 const struct pm_probe_context *context, struct pm_error *err)
+{
+	struct pm_probe_file file = { .fd = -1 };
+	struct pm_probe_abi abi = { 0 };
+	struct pm_probe_elf elf;
+	bool is_script;
+	int code = 0;
+
+	for (size_t i = 0; i < context->pids_len && code == 0; i++)
+		code = mapped_by(ret, context->pids[i], err);
+	if (context->pids_len > 0 || !context->command)
+		return code;
+	code = pm_probe_files_command(&file, context, &is_script, err);
+	if (code < 0)
+		return code;
+	if (pm_probe_elf_open(&elf, file.fd) == 0) {
+		abi.machine = elf.machine;
+		abi.is_64 = elf.is_64;
+		pm_probe_elf_close(&elf);
+		code = no_memory(
+			pm_probe_needed_each(file.fd, file.path, &abi, take_needed, ret),
+			err);
+	}
+	pm_probe_file_release(&file);
+	return code;
+}
+
+/* ---- bytes --------------------------------------------------------------------------------- */
+
+struct pm_probe_image {
+	struct pm_probe_elf elf;
+};
+
+int pm_probe_image_open(struct pm_probe_image **ret, int fd)
+{
+	struct pm_probe_image *image = calloc(1, sizeof(*image));
+	int code = image ? pm_probe_elf_open(&image->elf, fd) : -ENOMEM;
+
+	if (code < 0) {
+		free(image);
+		return code;
+	}
+	*ret = image;
+	return 0;
+}
+
+void pm_probe_image_close(struct pm_probe_image *image)
+{
+	if (!image)
+		return;
+	pm_probe_elf_close(&image->elf);
+	free(image);
+}
+
+uint16_t pm_probe_image_machine(const struct pm_probe_image *image)
+{
+	return image->elf.machine;
+}
+
+bool pm_probe_image_is_64(const struct pm_probe_image *image)
+{
+	return image->elf.is_64;
+}
+
+bool pm_probe_image_code(const struct pm_probe_image *image, uint64_t address,
+			 uint64_t *offset)
+{
+	return pm_probe_elf_code(&image->elf, address, offset);
+}
+
+bool pm_probe_image_read(const struct pm_probe_image *image, uint64_t address, void *ret,
+			 size_t len)
+{
+	const struct pm_probe_segment *segment =
+		pm_probe_elf_segment(&image->elf, address);
+	uint64_t offset;
+	size_t have = 0;
+
+	if (!segment || len > segment->end - address ||
+	    __builtin_add_overflow(address - segment->start, segment->offset, &offset) ||
+	    offset > image->elf.size || len > image->elf.size - offset)
+		return false;
+	while (have < len) {
+		ssize_t n = pread(image->elf.fd, (char *)ret + have, len - have,
+				  (off_t)(offset + have));
+
+		if (n <= 0 && !(n < 0 && errno == EINTR))
+			return false;
+		have += n > 0 ? (size_t)n : 0;
+	}
+	return true;
+}

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Functions with their extents. Names are found as those of events are (symbols.c); what a
+ * function has beside its own symbol is found in a second pass over the tables: where the next
+ * one begins, for symbols without a size, and `.cold` parts.
+ */
+#include "probe-internal.h"
+
+#include <elf.h>
+#include <string.h>
+
+#include "pm/proc.h"
+
+enum {
+	PARTS_MAX = 64, /* of one function */
+	OPEN_BYTES_MAX = 1 << 20, /* of a symbol without a size */
+};
+
+struct reader {
+	const struct pm_probe_binary *binary;
+	struct pm_probe_elf elf, debug;
+	bool has_debug;
+	int debug_fd;
+	struct pm_probe_tables tables;
+	struct pm_probe_functions *ret;
+	size_t first; /* of those that are new in *ret */
+};
+
+void pm_probe_functions_release(struct pm_probe_functions *functions)
+{
+	for (size_t i = 0; i < functions->list.len; i++) {
+		free(functions->list.data[i].symbol);
+		free(functions->list.data[i].name);
+		pm_vec_release(&functions->list.data[i].parts);
+	}
+	pm_vec_release(&functions->list);
+	for (size_t i = 0; i < functions->notes.len; i++)
+		free(functions->notes.data[i]);
+	pm_vec_release(&functions->notes);
+}
+
+static void reader_close(struct reader *reader)
+{
+	pm_probe_tables_close(&reader->tables);
+	if (reader->has_debug)
+		pm_probe_elf_close(&reader->debug);
+	pm_probe_elf_close(&reader->elf);
+	pm_cleanup_close(&reader->debug_fd);
+}
+
+static int reader_open(struct reader *reader, const struct pm_probe_context *context,
+		       struct pm_error *err)
+{
+	struct pm_debug_search search = { .dir = context->debug_dir,
+					  .pid = reader->binary->pid,
+					  .path = reader->binary->path };
+	int code = pm_probe_elf_open(&reader->elf, reader->binary->fd);
+
+	reader->debug_fd = -1;
+	if (code < 0) {
+		pm_error_set(err, code, "%s",
+			     code == -ENOEXEC ? "this is no ELF file" : strerror(-code));
+		pm_error_where(err, reader->binary->path, -1);
+		return code;
+	}
+	reader->debug_fd = pm_debug_find(reader->binary->fd, &search);
+	reader->has_debug = reader->debug_fd >= 0 &&
+			    pm_probe_elf_open(&reader->debug, reader->debug_fd) == 0;
+	code = pm_probe_tables_open(&reader->tables, &reader->elf,
+				    reader->has_debug ? &reader->debug : NULL);
+	if (code < 0) {
+		pm_error_set(err, code, "cannot read its symbols: %s", strerror(-code));
+		pm_error_where(err, reader->binary->path, -1);
+		reader_close(reader);
+	}
+	return code;
+}
+
+static int no_memory(struct pm_error *err)
+{
+	return pm_error_set(err, -ENOMEM, "no memory left for the functions");
+}
+
+/* ---- extents ------------------------------------------------------------------------------- */
+
+/* The end of the code around @address: nothing goes on behind it. */
+static uint64_t section_end(const struct pm_probe_elf *elf, uint64_t address)
+{
+	const struct pm_probe_segment *segment = pm_probe_elf_segment(elf, address);
+
+	for (size_t i = 0; i < elf->sections.len; i++) {
+		const struct pm_probe_section *section = &elf->sections.data[i];
+
+		if (section->flags & SHF_EXECINSTR && address >= section->address &&
+		    address - section->address < section->size)
+			return section->address + section->size;
+	}
+	return segment ? segment->end : address;
+}
+
+/* Names such as f.cold, f.cold.0 of what may be a part of f. */
+static bool is_part_of(const char *name, const char *symbol)
+{
+	static const char *const words[] = { "cold", "unlikely", "__part", NULL };
+	size_t len = strlen(symbol);
+
+	if (strncmp(name, symbol, len) != 0 || name[len] != '.')
+		return false;
+	name += len + 1;
+	for (const char *const *word = words; *word; word++) {
+		size_t n = strlen(*word);
+
+		if (strncmp(name, *word, n) == 0 &&
+		    strspn(name + n, ".0123456789") == strlen(name + n))
+			return true;
+	}
+	return false;
+}
+
+static int add_part(struct pm_probe_function *function, uint64_t low, uint64_t high)
+{
+	struct pm_probe_piece piece = { low, high };
+
+	for (size_t i = 0; i < function->parts.len; i++)
+		if (function->parts.data[i].low == low)
+			return 0;
+	return function->parts.len < PARTS_MAX ? pm_vec_push(&function->parts, piece) : 0;
+}
+
+/* What one symbol says of @function. */
+static int look_at(struct reader *reader, struct pm_probe_function *function, bool open,
+		   bool is_part, const struct pm_probe_symbol *row)
+{
+	uint64_t high, offset;
+
+	if (open && row->address > function->low && row->address < function->high)
+		function->high = row->address;
+	if (!is_part || row->size == 0 || !function->symbol ||
+	    !is_part_of(row->name, function->symbol) ||
+	    !pm_probe_elf_code(&reader->elf, row->address, &offset) ||
+	    __builtin_add_overflow(row->address, row->size, &high))
+		return 0;
+	return add_part(function, row->address, high);
+}
+
+static int by_low(const void *a, const void *b)
+{
+	const struct pm_probe_function *x = a, *y = b;
+
+	return (x->low > y->low) - (x->low < y->low);
+}
+
+/* Gives the new functions their ends and their parts. */
+static int complete(struct reader *reader)
+{
+	struct pm_probe_function *list = reader->ret->list.data + reader->first;
+	size_t len = reader->ret->list.len - reader->first;
+	PM_AUTO_FREE bool *open = calloc(len + 1, sizeof(*open));
+	int code = open ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < len && code == 0; i++) {
+		uint64_t end = section_end(&reader->elf, list[i].low);
+
+		open[i] = list[i].high <= list[i].low;
+		if (open[i] || list[i].high > end)
+			list[i].high = end;
+		if (open[i] && end - list[i].low > OPEN_BYTES_MAX)
+			list[i].high = list[i].low + OPEN_BYTES_MAX;
+	}
+	for (size_t t = 0; t < reader->tables.len && code == 0; t++) {
+		struct pm_probe_table table = reader->tables.table[t];
+		struct pm_probe_symbol row;
+
+		for (size_t i = 1; i < table.len && code == 0; i++) {
+			if (!pm_probe_table_row(&table, i, &row) || !row.defined ||
+			    (row.type != STT_FUNC && row.type != STT_GNU_IFUNC))
+				continue;
+			bool is_part = strchr(row.name, '.') != NULL;
+
+			for (size_t n = 0; n < len && code == 0; n++)
+				code = look_at(reader, &list[n], open[n], is_part, &row);
+		}
+	}
+	qsort(list, len, sizeof(*list), by_low);
+	return code;
+}
+
+/* ---- by name --------------------------------------------------------------------------------- */
+
+static int take_places(struct reader *reader, struct pm_probe_places *places)
+{
+	for (size_t i = 0; i < places->list.len; i++) {
+		struct pm_probe_place *place = &places->list.data[i];
+		struct pm_probe_function function = { .low = place->address };
+
+		if (__builtin_add_overflow(place->address, place->size, &function.high))
+			function.high = place->address;
+		if (pm_vec_push(&reader->ret->list, function) < 0)
+			return -ENOMEM;
+		reader->ret->list.data[reader->ret->list.len - 1].symbol =
+			PM_TAKE_PTR(place->symbol);
+		reader->ret->list.data[reader->ret->list.len - 1].name =
+			PM_TAKE_PTR(place->name);
+	}
+	return complete(reader);
+}
+
+static int take_note(struct pm_probe_functions *ret, struct pm_str *text)
+{
+	char *copy = text->failed || text->len == 0 ? NULL : strdup(text->data);
+	int code = text->failed ? -ENOMEM : 0;
+
+	if (text->len > 0 && code == 0)
+		code = copy ? pm_vec_push(&ret->notes, copy) : -ENOMEM;
+	if (code < 0)
+		free(copy);
+	pm_str_release(text);
+	return code;
+}
+
+/* Takes back what was appended. */
+static void undo(struct reader *reader)
+{
+	for (size_t i = reader->first; i < reader->ret->list.len; i++) {
+		struct pm_probe_function *function = &reader->ret->list.data[i];
+
+		free(function->symbol);
+		free(function->name);
+		pm_vec_release(&function->parts);
+	}
+	reader->ret->list.len = reader->first;
+}
+
+int pm_probe_find_functions(struct pm_probe_functions *ret,
+			    const struct pm_probe_binary *binary,
+			    const struct pm_probe_context *context, const char *name,
+			    struct pm_error *err)
+{
+	struct reader reader = { .binary = binary, .ret = ret, .first = ret->list.len };
+	struct pm_event_spec spec = { .place = { .symbol = name } };
+	struct pm_probe_file file = { .fd = binary->fd,
+				      .label = binary->label,
+				      .path = binary->path,
+				      .pid = binary->pid };
+	struct pm_str text = { 0 };
+	struct pm_probe_search search = { .spec = &spec,
+					  .context = context,
+					  .file = &file,
+					  .note = &text,
+					  .is_region = true };
+	struct pm_probe_places places = { 0 };
+	int code = reader_open(&reader, context, err);
+
+	if (code < 0)
+		return code;
+	snprintf(spec.requested, sizeof(spec.requested), "%s", name);
+	search.elf = &reader.elf;
+	search.debug_fd = reader.debug_fd;
+	code = pm_probe_find_symbols(&search, &places, err);
+	pm_error_where(err, binary->path, -1);
+	if (code == 0 && (take_places(&reader, &places) < 0 || take_note(ret, &text) < 0))
+		code = no_memory(err);
+	if (code < 0)
+		undo(&reader);
+	pm_str_release(&text);
+	pm_probe_places_release(&places);
+	reader_close(&reader);
+	return code;
+}
+
+/* ---- by address -------------------------------------------------------------------------------- */
+
+static bool is_held(const struct reader *reader, uint64_t address)
+{
+	for (size_t i = reader->first; i < reader->ret->list.len; i++) {
+		const struct pm_probe_function *function = &reader->ret->list.data[i];
+
+		if (address >= function->low && address < function->high)
+			return true;
+	}
+	return false;
+}
+
+/* The symbol that begins last before @address and, if it has a size, holds it. */
+static int add_holder(struct reader *reader, uint64_t address)
+{
+	struct pm_probe_function function = { 0 };
+	const char *best = NULL;
+
+	for (size_t t = 0; t < reader->tables.len; t++) {
+		struct pm_probe_table table = reader->tables.table[t];
+		struct pm_probe_symbol row;
+
+		for (size_t i = 1; i < table.len; i++) {
+			if (!pm_probe_table_row(&table, i, &row) || !row.defined ||
+			    (row.type != STT_FUNC && row.type != STT_GNU_IFUNC) ||
+			    row.address > address ||
+			    (row.size > 0 && address - row.address >= row.size) ||
+			    (best && row.address <= function.low))
+				continue;
+			best = row.name;
+			function.low = row.address;
+			if (__builtin_add_overflow(row.address, row.size, &function.high))
+				function.high = row.address;
+		}
+	}
+	if (!best)
+		return 0;
+	function.symbol = strdup(best);
+	function.name = pm_probe_pretty(best);
+	if (function.symbol && function.name &&
+	    pm_vec_push(&reader->ret->list, function) == 0)
+		return 0;
+	free(function.symbol);
+	free(function.name);
+	return -ENOMEM;
+}
+
+int pm_probe_find_holders(struct pm_probe_functions *ret,
+			  const struct pm_probe_binary *binary,
+			  const struct pm_probe_context *context,
+			  const uint64_t *addresses, size_t len, struct pm_error *err)
+{
+	struct reader reader = { .binary = binary, .ret = ret, .first = ret->list.len };
+	int code = reader_open(&reader, context, err);
+
+	if (code < 0)
+		return code;
+	for (size_t i = 0; i < len && code == 0; i++)
+		if (!is_held(&reader, addresses[i]))
+			code = add_holder(&reader, addresses[i]);
+	if (code == 0)
+		code = complete(&reader);
+	if (code < 0) {
+		undo(&reader);
+		no_memory(err);
+	}
+	reader_close(&reader);
+	return code;
+}
