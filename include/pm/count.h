@@ -27,21 +27,32 @@ enum pm_place_kind {
 	PM_PLACE_OUT,
 };
 
-/* An instruction where an engine looks. */
+/* An instruction where an engine looks. A region can have two places at one address: what
+ * comes in by the only instruction also leaves by it, in this order. */
 struct pm_place {
 	uint32_t region;
 	enum pm_place_kind kind;
 	uint64_t address, offset; /* svma; in the file */
 	/* sp at the function's first instruction minus sp here: an entry may be some pushes
-	 * behind it. At a return it is 0, but for `ret` of other ABIs. Of IN and OUT without
-	 * meaning. */
+	 * behind it. At a return it is 0. sp + sp_offset is the same wherever one call of a
+	 * function is, and so tells apart the visits of IN and OUT, too. */
 	uint32_t sp_offset;
+	bool sp_known; /* false: sp_offset is not known, and 0; never so of entries */
+	/* Of EXIT and OUT at a conditional jump: control leaves only when pm_place_leaves() says
+	 * so by the flags. 0: always; else 1 + the condition in the instruction. */
+	uint8_t condition;
+	/* Of ENTRY: the function jumps back to it, so that a call that is open with the same
+	 * sp here is this one, and no new one begins. */
+	bool again;
 	/* The instruction's bytes: what a breakpoint takes the place of. */
 	uint8_t bytes[16];
 	uint8_t len;
 	/* The kernel emulates it instead of stepping over it (arch/x86/kernel/uprobes.c). */
 	bool cheap;
 };
+
+/* @flags: the processor's at the place (EFLAGS), needed where condition is not 0. */
+bool pm_place_leaves(const struct pm_place *place, uint64_t flags);
 
 struct pm_region {
 	enum pm_stat_scope_kind kind;

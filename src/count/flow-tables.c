@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Indirect jumps: the tables that compilers make of `switch`, and what is a call through a
+ * pointer at a function's end. Recognised by how the target is computed: a table has a load
+ * with an index, of addresses, or of distances from the table, which an addition follows.
+ */
+#include "flow.h"
+
+#include <string.h>
+
+enum {
+	BACK_MAX = 64, /* instructions that are looked at before a jump */
+	TARGETS_MAX = 4096, /* of one table */
+};
+
+bool pm_flow_holds(const struct pm_flow *flow, uint64_t address)
+{
+	for (size_t i = 0; i < flow->pieces.len; i++)
+		if (address >= flow->pieces.data[i].low &&
+		    address < flow->pieces.data[i].high)
+			return true;
+	return false;
+}
+
+/* The last instruction before @at that writes @reg, or SIZE_MAX. */
+static size_t writer_of(const struct pm_flow *flow, size_t at, uint8_t reg, size_t back)
+{
+	if (reg == PM_FLOW_NO_REGISTER)
+		return SIZE_MAX;
+	while (at-- > 0 && back-- > 0) {
+		const struct pm_flow_insn *insn = &flow->insns.data[at];
+
+		if (insn->fact != PM_FLOW_FACT_NONE && insn->to == reg)
+			return at;
+	}
+	return SIZE_MAX;
+}
+
+/* What address @reg has there, if it was written as such: of a table in a loop mostly long
+ * before. */
+static bool address_in(const struct pm_flow *flow, size_t at, uint8_t reg, uint64_t *ret)
+{
+	for (int hops = 0; hops < 4; hops++) {
+		size_t writer = writer_of(flow, at, reg, SIZE_MAX);
+
+		if (writer == SIZE_MAX)
+			return false;
+		if (flow->insns.data[writer].fact == PM_FLOW_FACT_ADDRESS) {
+			*ret = flow->insns.data[writer].value;
+			return true;
+		}
+		if (flow->insns.data[writer].fact != PM_FLOW_FACT_MOVE)
+			return false;
+		reg = flow->insns.data[writer].from;
+		at = writer;
+	}
+	return false;
+}
+
+/* Targets from the table at @table on, as long as they are in the function. @size 4: signed,
+ * from @origin. */
+static int read_targets(struct pm_flow *flow, const struct pm_flow_source *source,
+			struct pm_flow_indirect *indirect, uint64_t table, uint8_t size,
+			uint64_t origin)
+{
+	for (size_t i = 0; i < TARGETS_MAX; i++) {
+		uint64_t target = 0;
+		int32_t distance;
+
+		if (size == 4) {
+			if (!source->read(source->user, table + i * 4, &distance, 4))
+				break;
+			target = origin + (uint64_t)(int64_t)distance;
+		} else if (!source->read(source->user, table + i * 8, &target, 8)) {
+			break;
+		}
+		if (!pm_flow_holds(flow, target) ||
+		    pm_flow_find(flow, target) == SIZE_MAX)
+			break;
+		if (pm_vec_push(&indirect->targets, target) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* A load with an index, at @load, as the source of addresses. */
+static int by_addresses(struct pm_flow *flow, const struct pm_flow_source *source,
+			struct pm_flow_indirect *indirect, size_t at)
+{
+	const struct pm_flow_insn *load = &flow->insns.data[at];
+	uint64_t table = load->value, base = 0;
+	int code;
+
+	if (load->index == PM_FLOW_NO_REGISTER) {
+		/* A pointer in a structure, or in a table of imported functions. */
+		indirect->kind = PM_FLOW_LEAVES;
+		return 0;
+	}
+	if (load->base != PM_FLOW_NO_REGISTER && !address_in(flow, at, load->base, &base))
+		return 0;
+	code = read_targets(flow, source, indirect, table + base, 8, 0);
+	if (indirect->targets.len > 0)
+		indirect->kind = PM_FLOW_TABLE;
+	return code;
+}
+
+/* An addition at @add of a table's address and a distance that was loaded from it. */
+static int by_distances(struct pm_flow *flow, const struct pm_flow_source *source,
+			struct pm_flow_indirect *indirect, size_t add)
+{
+	const struct pm_flow_insn *sum = &flow->insns.data[add];
+	uint8_t parts[2] = { sum->to, sum->from };
+
+	for (int i = 0; i < 2; i++) {
+		size_t at = writer_of(flow, add, parts[i], BACK_MAX);
+		const struct pm_flow_insn *load =
+			at == SIZE_MAX ? NULL : &flow->insns.data[at];
+		uint64_t base = 0, origin;
+
+		if (!load || load->fact != PM_FLOW_FACT_LOAD || load->size != 4 ||
+		    load->index == PM_FLOW_NO_REGISTER)
+			continue;
+		indirect->kind = PM_FLOW_TABLE;
+		if (!address_in(flow, add, parts[1 - i], &origin))
+			return 0;
+		if (load->base != PM_FLOW_NO_REGISTER &&
+		    !address_in(flow, at, load->base, &base))
+			base = origin;
+		return read_targets(flow, source, indirect, base + load->value, 4,
+				    origin);
+	}
+	return 0;
+}
+
+static int look_at(struct pm_flow *flow, const struct pm_flow_source *source,
+		   struct pm_flow_indirect *indirect)
+{
+	const struct pm_flow_insn *jump = &flow->insns.data[indirect->insn];
+	uint8_t reg = jump->from;
+	size_t at = indirect->insn;
+
+	if (reg == PM_FLOW_NO_REGISTER)
+		return by_addresses(flow, source, indirect, at);
+	for (int hops = 0; hops < 4; hops++) {
+		at = writer_of(flow, at, reg, BACK_MAX);
+		if (at == SIZE_MAX)
+			break;
+		switch ((enum pm_flow_fact)flow->insns.data[at].fact) {
+		case PM_FLOW_FACT_ADD:
+			return by_distances(flow, source, indirect, at);
+		case PM_FLOW_FACT_LOAD:
+			return by_addresses(flow, source, indirect, at);
+		case PM_FLOW_FACT_MOVE:
+			reg = flow->insns.data[at].from;
+			continue;
+		case PM_FLOW_FACT_NONE:
+		case PM_FLOW_FACT_WRITE:
+		case PM_FLOW_FACT_ADDRESS:
+			return 0;
+		}
+	}
+	/* It came as an argument, or from before a loop. */
+	return 0;
+}
+
+int pm_flow_find_tables(struct pm_flow *flow, const struct pm_flow_source *source)
+{
+	int code = 0;
+
+	for (size_t i = 0; i < flow->insns.len && code == 0; i++) {
+		struct pm_flow_indirect indirect = { .insn = (uint32_t)i,
+						     .kind = PM_FLOW_UNSURE };
+
+		if (flow->insns.data[i].kind != PM_FLOW_INDIRECT)
+			continue;
+		flow->insns.data[i].indirect = (uint32_t)flow->indirect.len;
+		code = look_at(flow, source, &indirect);
+		if (code == 0)
+			code = pm_vec_push(&flow->indirect, indirect);
+		if (code < 0)
+			pm_vec_release(&indirect.targets);
+	}
+	return code;
+}

@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * x86-64 instructions, with capstone. Any bytes may come: every step moves on. What a probe
+ * costs where is the kernel's choice (arch/x86/kernel/uprobes.c): it emulates pushes of
+ * registers, relative jumps and calls, and nops of one byte; all else is stepped over, which
+ * costs several times as much.
+ */
+#include "flow.h"
+
+#include <capstone.h>
+#include <elf.h>
+#include <string.h>
+
+enum {
+	INSNS_MAX = 1 << 20, /* of one function */
+	RBP = 5,
+	RSP = 4,
+};
+
+struct pm_flow_decoder {
+	csh handle;
+	cs_insn *insn;
+};
+
+void pm_flow_decoder_close(struct pm_flow_decoder *decoder)
+{
+	if (!decoder)
+		return;
+	if (decoder->insn)
+		cs_free(decoder->insn, 1);
+	cs_close(&decoder->handle);
+	free(decoder);
+}
+
+int pm_flow_decoder_open(struct pm_flow_decoder **ret,
+			 const struct pm_flow_source *source)
+{
+	struct pm_flow_decoder *decoder;
+
+	if (source->machine != EM_X86_64)
+		return -EOPNOTSUPP;
+	decoder = calloc(1, sizeof(*decoder));
+	if (!decoder)
+		return -ENOMEM;
+	if (cs_open(CS_ARCH_X86, CS_MODE_64, &decoder->handle) != CS_ERR_OK) {
+		free(decoder);
+		return -EOPNOTSUPP; /* a capstone built without it */
+	}
+	cs_option(decoder->handle, CS_OPT_DETAIL, CS_OPT_ON);
+	decoder->insn = cs_malloc(decoder->handle);
+	if (!decoder->insn) {
+		pm_flow_decoder_close(decoder);
+		return -ENOMEM;
+	}
+	*ret = decoder;
+	return 0;
+}
+
+/* ---- registers --------------------------------------------------------------------------- */
+
+/* By the number that instructions have for them. */
+static uint8_t number_of(x86_reg reg)
+{
+	static const uint16_t numbers[16][4] = {
+		{ X86_REG_RAX, X86_REG_EAX, X86_REG_AX, X86_REG_AL },
+		{ X86_REG_RCX, X86_REG_ECX, X86_REG_CX, X86_REG_CL },
+		{ X86_REG_RDX, X86_REG_EDX, X86_REG_DX, X86_REG_DL },
+		{ X86_REG_RBX, X86_REG_EBX, X86_REG_BX, X86_REG_BL },
+		{ X86_REG_RSP, X86_REG_ESP, X86_REG_SP, X86_REG_SPL },
+		{ X86_REG_RBP, X86_REG_EBP, X86_REG_BP, X86_REG_BPL },
+		{ X86_REG_RSI, X86_REG_ESI, X86_REG_SI, X86_REG_SIL },
+		{ X86_REG_RDI, X86_REG_EDI, X86_REG_DI, X86_REG_DIL },
+		{ X86_REG_R8, X86_REG_R8D, X86_REG_R8W, X86_REG_R8B },
+		{ X86_REG_R9, X86_REG_R9D, X86_REG_R9W, X86_REG_R9B },
+		{ X86_REG_R10, X86_REG_R10D, X86_REG_R10W, X86_REG_R10B },
+		{ X86_REG_R11, X86_REG_R11D, X86_REG_R11W, X86_REG_R11B },
+		{ X86_REG_R12, X86_REG_R12D, X86_REG_R12W, X86_REG_R12B },
+		{ X86_REG_R13, X86_REG_R13D, X86_REG_R13W, X86_REG_R13B },
+		{ X86_REG_R14, X86_REG_R14D, X86_REG_R14W, X86_REG_R14B },
+		{ X86_REG_R15, X86_REG_R15D, X86_REG_R15W, X86_REG_R15B },
+	};
+
+	for (uint8_t i = 0; i < 16; i++)
+		for (int width = 0; width < 4; width++)
+			if (numbers[i][width] == reg)
+				return i;
+	return PM_FLOW_NO_REGISTER;
+}
+
+static bool is_register(const cs_x86_op *op, uint8_t number)
+{
+	return op->type == X86_OP_REG && number_of(op->reg) == number;
+}
+
+/* ---- the stack ------------------------------------------------------------------------------ */
+
+static void lose_sp(struct pm_flow_insn *insn)
+{
+	insn->sp_effect = PM_FLOW_SP_LOST;
+}
+
+static void move_sp(struct pm_flow_insn *insn, int64_t by)
+{
+	insn->sp_effect =
+		by >= INT32_MIN && by <= INT32_MAX ? PM_FLOW_SP_ADD : PM_FLOW_SP_LOST;
+	insn->sp_by = (int32_t)by;
+}
+
+/* lea DISP(%rsp|%rbp), %rsp|%rbp, and the same as mov. */
+static void copy_pointer(struct pm_flow_insn *insn, uint8_t to, uint8_t from,
+			 int64_t disp)
+{
+	bool fits = disp >= INT32_MIN && disp <= INT32_MAX;
+
+	if (to == RSP) {
+		if (from == RSP)
+			move_sp(insn, -disp);
+		else if (from == RBP && fits)
+			insn->sp_effect = PM_FLOW_SP_FROM_FP;
+		else
+			lose_sp(insn);
+		insn->sp_by = (int32_t)-disp;
+	} else if (to == RBP) {
+		insn->fp_effect =
+			from == RSP && fits ? PM_FLOW_FP_FROM_SP : PM_FLOW_FP_LOST;
+		insn->fp_by = (int32_t)-disp;
+	}
+}
+
+/* Whatever else writes the two makes them unknown. */
+static void look_at_writes(const cs_insn *from, struct pm_flow_insn *insn)
+{
+	const cs_x86 *x86 = &from->detail->x86;
+
+	for (uint8_t i = 0; i < x86->op_count; i++) {
+		const cs_x86_op *op = &x86->operands[i];
+
+		/* What capstone does not know how it is used may be written. */
+		if (op->type != X86_OP_REG || op->access == CS_AC_READ)
+			continue;
+		if (is_register(op, RSP))
+			lose_sp(insn);
+		if (is_register(op, RBP))
+			insn->fp_effect = PM_FLOW_FP_LOST;
+	}
+	for (uint8_t i = 0; i < from->detail->regs_write_count; i++) {
+		uint8_t number = number_of((x86_reg)from->detail->regs_write[i]);
+
+		if (number == RSP)
+			lose_sp(insn);
+		else if (number == RBP)
+			insn->fp_effect = PM_FLOW_FP_LOST;
+	}
+}
+
+static void look_at_stack(const cs_insn *from, struct pm_flow_insn *insn)
+{
+	const cs_x86 *x86 = &from->detail->x86;
+	const cs_x86_op *op = x86->operands;
+
+	switch (from->id) {
+	case X86_INS_PUSH:
+		move_sp(insn, x86->op_count == 1 && op[0].size == 2 ? 2 : 8);
+		break;
+	case X86_INS_PUSHFQ:
+		move_sp(insn, 8);
+		break;
+	case X86_INS_POP:
+		move_sp(insn, x86->op_count == 1 && op[0].size == 2 ? -2 : -8);
+		if (is_register(&op[0], RSP))
+			lose_sp(insn);
+		if (is_register(&op[0], RBP))
+			insn->fp_effect = PM_FLOW_FP_LOST;
+		break;
+	case X86_INS_POPFQ:
+		move_sp(insn, -8);
+		break;
+	case X86_INS_LEAVE:
+		insn->sp_effect = PM_FLOW_SP_FROM_FP;
+		insn->sp_by = -8;
+		insn->fp_effect = PM_FLOW_FP_LOST;
+		break;
+	case X86_INS_CALL:
+		break; /* balanced when it is back */
+	default:
+		if (x86->op_count == 2 && op[1].type == X86_OP_IMM &&
+		    is_register(&op[0], RSP) &&
+		    (from->id == X86_INS_SUB || from->id == X86_INS_ADD))
+			move_sp(insn, from->id == X86_INS_SUB ? op[1].imm : -op[1].imm);
+		else if (from->id == X86_INS_LEA && op[1].mem.index == X86_REG_INVALID)
+			copy_pointer(insn, number_of(op[0].reg),
+				     number_of(op[1].mem.base), op[1].mem.disp);
+		else if (from->id == X86_INS_MOV && op[0].type == X86_OP_REG &&
+			 op[1].type == X86_OP_REG)
+			copy_pointer(insn, number_of(op[0].reg), number_of(op[1].reg), 0);
+		else
+			look_at_writes(from, insn);
+	}
+}
+
+/* ---- facts ---------------------------------------------------------------------------------- */
+
+static void take_memory(const cs_insn *from, const x86_op_mem *mem,
+			struct pm_flow_insn *insn)
+{
+	insn->value = (uint64_t)mem->disp;
+	if (mem->base == X86_REG_RIP)
+		insn->value += from->address + from->size;
+	insn->base =
+		mem->base == X86_REG_RIP ? PM_FLOW_NO_REGISTER : number_of(mem->base);
+	insn->index = number_of(mem->index);
+	insn->scale = (uint8_t)mem->scale;
+}
+
+static void look_at_facts(const cs_insn *from, struct pm_flow_insn *insn)
+{
+	const cs_x86 *x86 = &from->detail->x86;
+	const cs_x86_op *op = x86->operands;
+
+	if (x86->op_count == 0 || op[0].type != X86_OP_REG || op[0].access == CS_AC_READ)
+		return;
+	insn->to = number_of(op[0].reg);
+	insn->fact = PM_FLOW_FACT_WRITE;
+	if (x86->op_count != 2)
+		return;
+	if (from->id == X86_INS_LEA && op[1].mem.base == X86_REG_RIP) {
+		insn->fact = PM_FLOW_FACT_ADDRESS;
+		take_memory(from, &op[1].mem, insn);
+	} else if ((from->id == X86_INS_MOV || from->id == X86_INS_MOVABS) &&
+		   op[1].type == X86_OP_IMM) {
+		insn->fact = PM_FLOW_FACT_ADDRESS;
+		insn->value = (uint64_t)op[1].imm;
+	} else if ((from->id == X86_INS_MOV || from->id == X86_INS_MOVSXD) &&
+		   op[1].type == X86_OP_MEM && op[1].mem.segment == X86_REG_INVALID) {
+		insn->fact = PM_FLOW_FACT_LOAD;
+		insn->size = op[1].size;
+		take_memory(from, &op[1].mem, insn);
+	} else if (from->id == X86_INS_ADD && op[1].type == X86_OP_REG) {
+		insn->fact = PM_FLOW_FACT_ADD;
+		insn->from = number_of(op[1].reg);
+	} else if (from->id == X86_INS_MOV && op[1].type == X86_OP_REG) {
+		insn->fact = PM_FLOW_FACT_MOVE;
+		insn->from = number_of(op[1].reg);
+	}
+}
+
+/* ---- where control goes ---------------------------------------------------------------------- */
+
+/* The condition in the opcode of a jump (Intel SDM 1, B.1), from 1; 0: none in the flags. */
+static uint8_t condition_of(const cs_insn *from)
+{
+	const uint8_t *opcode = from->detail->x86.opcode;
+
+	if (opcode[0] >= 0x70 && opcode[0] <= 0x7f)
+		return (uint8_t)(1 + (opcode[0] & 15));
+	if (opcode[0] == 0x0f && opcode[1] >= 0x80 && opcode[1] <= 0x8f)
+		return (uint8_t)(1 + (opcode[1] & 15));
+	return 0;
+}
+
+static void look_at_jump(const cs_insn *from, struct pm_flow_insn *insn)
+{
+	const cs_x86 *x86 = &from->detail->x86;
+	const cs_x86_op *op = x86->operands;
+	bool always = from->id == X86_INS_JMP || from->id == X86_INS_LJMP;
+
+	if (x86->op_count == 1 && op[0].type == X86_OP_IMM) {
+		insn->has_target = true;
+		insn->target = (uint64_t)op[0].imm;
+	}
+	if (insn->kind == PM_FLOW_CALL)
+		return;
+	insn->kind = insn->has_target && !always ? PM_FLOW_BRANCH
+		     : insn->has_target          ? PM_FLOW_JUMP
+						 : PM_FLOW_INDIRECT;
+	if (insn->kind == PM_FLOW_BRANCH)
+		insn->condition = condition_of(from);
+	if (insn->kind != PM_FLOW_INDIRECT || x86->op_count != 1)
+		return;
+	if (op[0].type == X86_OP_REG)
+		insn->from = number_of(op[0].reg);
+	else if (op[0].type == X86_OP_MEM)
+		take_memory(from, &op[0].mem, insn);
+}
+
+static void look_at_flow(const struct pm_flow_decoder *decoder, const cs_insn *from,
+			 struct pm_flow_insn *insn)
+{
+	if (from->id == X86_INS_UD2 || from->id == X86_INS_UD0 ||
+	    from->id == X86_INS_HLT || from->id == X86_INS_INT3)
+		insn->kind = PM_FLOW_STOP;
+	if (cs_insn_group(decoder->handle, from, CS_GRP_JUMP))
+		insn->kind = PM_FLOW_JUMP;
+	if (cs_insn_group(decoder->handle, from, CS_GRP_CALL))
+		insn->kind = PM_FLOW_CALL;
+	if (cs_insn_group(decoder->handle, from, CS_GRP_RET) ||
+	    cs_insn_group(decoder->handle, from, CS_GRP_IRET))
+		insn->kind = PM_FLOW_RETURN;
+	if (insn->kind == PM_FLOW_JUMP || insn->kind == PM_FLOW_CALL)
+		look_at_jump(from, insn);
+}
+
+/* ---- probes ----------------------------------------------------------------------------------- */
+
+static bool is_cheap(const uint8_t *bytes, uint8_t len)
+{
+	if (bytes[0] == 0x41)
+		return len == 2 && bytes[1] >= 0x50 && bytes[1] <= 0x57;
+	if (bytes[0] >= 0x50 && bytes[0] <= 0x57)
+		return true;
+	if (bytes[0] == 0xeb || bytes[0] == 0xe9 || bytes[0] == 0xe8 || bytes[0] == 0x90)
+		return true;
+	return (bytes[0] >= 0x70 && bytes[0] <= 0x7f) ||
+	       (bytes[0] == 0x0f && len == 6 && bytes[1] >= 0x80 && bytes[1] <= 0x8f);
+}
+
+/* Registers and flags only: it runs the same whether the call was already seen or not. */
+static bool is_movable(const cs_insn *from)
+{
+	static const unsigned int plain[] = {
+		X86_INS_ENDBR64, X86_INS_MOV, X86_INS_MOVABS, X86_INS_MOVZX,
+		X86_INS_MOVSX,   X86_INS_LEA, X86_INS_MOVSXD, X86_INS_XOR,
+		X86_INS_TEST,    X86_INS_CMP, X86_INS_SUB,    X86_INS_ADD,
+		X86_INS_AND,     X86_INS_OR,  X86_INS_SHL,    X86_INS_SHR,
+		X86_INS_SAR,     X86_INS_NOP
+	};
+	const cs_x86 *x86 = &from->detail->x86;
+
+	for (uint8_t i = 0; i < x86->op_count; i++)
+		if (x86->operands[i].type == X86_OP_MEM && from->id != X86_INS_LEA &&
+		    from->id != X86_INS_NOP)
+			return false;
+	for (size_t i = 0; i < PM_ARRAY_LEN(plain); i++)
+		if (plain[i] == from->id)
+			return true;
+	return false;
+}
+
+/* ---- pieces ------------------------------------------------------------------------------------ */
+
+/* Hints of the shadow stack that are nops without it, which capstone 4 does not know: F3 0F 1E
+ * and F3 0F AE /5 with a register (Intel SDM 2, RDSSP and INCSSP). */
+static uint8_t shadow_stack_len(const uint8_t *bytes, size_t left)
+{
+	size_t at = left > 2 && bytes[0] == 0xf3 && (bytes[1] & 0xf0) == 0x40 ? 2 : 1;
+
+	if (left < at + 3 || bytes[0] != 0xf3 || bytes[at] != 0x0f ||
+	    (bytes[at + 2] & 0xc0) != 0xc0)
+		return 0;
+	if (bytes[at + 1] == 0x1e ||
+	    (bytes[at + 1] == 0xae && (bytes[at + 2] & 0x38) == 0x28))
+		return (uint8_t)(at + 3);
+	return 0;
+}
+
+int pm_flow_decode(struct pm_flow_decoder *decoder, struct pm_flow *flow,
+		   const uint8_t *bytes, size_t len, uint64_t address)
+{
+	size_t left = len;
+
+	while (left > 0) {
+		const uint8_t *here = bytes + (len - left), *at = here;
+		size_t rest = left;
+		uint64_t next = address + (len - left);
+		struct pm_flow_insn insn = { .address = next,
+					     .to = PM_FLOW_NO_REGISTER,
+					     .from = PM_FLOW_NO_REGISTER,
+					     .base = PM_FLOW_NO_REGISTER,
+					     .index = PM_FLOW_NO_REGISTER };
+		const cs_insn *from = decoder->insn;
+
+		if (flow->insns.len >= INSNS_MAX)
+			return -E2BIG;
+		if (cs_disasm_iter(decoder->handle, &at, &rest, &next, decoder->insn) &&
+		    from->size > 0 && from->size <= left && from->size < 16) {
+			insn.len = (uint8_t)from->size;
+			insn.pad = from->id == X86_INS_NOP || from->id == X86_INS_INT3 ||
+				   (from->id == X86_INS_XCHG && insn.len <= 2);
+			insn.cheap = is_cheap(here, insn.len);
+			insn.movable = is_movable(from);
+			look_at_flow(decoder, from, &insn);
+			look_at_stack(from, &insn);
+			if (insn.kind != PM_FLOW_INDIRECT)
+				look_at_facts(from, &insn);
+		} else if ((insn.len = shadow_stack_len(here, left)) == 0) {
+			insn.len = 1;
+			insn.kind = PM_FLOW_BAD;
+			flow->bad_bytes++;
+		}
+		if (pm_vec_push(&flow->insns, insn) < 0)
+			return -ENOMEM;
+		left -= insn.len;
+	}
+	return 0;
+}

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From a function's bytes to the places where one has to look to see it called and left.
+ *
+ * All bytes are read in order, as objdump does it, not only those that a known way leads to:
+ * where exceptions are caught, and what jumps with unknown targets lead to, there are returns,
+ * too. A place that is never reached costs nothing.
+ */
+#include "flow.h"
+
+#include <string.h>
+
+enum {
+	PIECE_BYTES_MAX = 16 << 20,
+	SLIDE_MAX = 8, /* instructions that an entry's probe may be moved on */
+};
+
+void pm_flow_close(struct pm_flow *flow)
+{
+	for (size_t i = 0; i < flow->indirect.len; i++)
+		pm_vec_release(&flow->indirect.data[i].targets);
+	pm_vec_release(&flow->indirect);
+	pm_vec_release(&flow->insns);
+	pm_vec_release(&flow->pieces);
+	*flow = (struct pm_flow){ 0 };
+}
+
+size_t pm_flow_find(const struct pm_flow *flow, uint64_t address)
+{
+	size_t low = 0, high = flow->insns.len;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (flow->insns.data[mid].address < address)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < flow->insns.len && flow->insns.data[low].address == address
+		       ? low
+		       : SIZE_MAX;
+}
+
+/* ---- pieces ------------------------------------------------------------------------------ */
+
+static int by_address(const void *a, const void *b)
+{
+	const struct pm_flow_insn *x = a, *y = b;
+
+	return (x->address > y->address) - (x->address < y->address);
+}
+
+static int by_low(const void *a, const void *b)
+{
+	const struct pm_probe_piece *x = a, *y = b;
+
+	return (x->low > y->low) - (x->low < y->low);
+}
+
+static int add_piece(struct pm_flow *flow, const struct pm_flow_source *source,
+		     struct pm_flow_decoder *decoder, const struct pm_probe_piece *piece)
+{
+	PM_AUTO_FREE uint8_t *bytes = NULL;
+	size_t len;
+	int code;
+
+	if (piece->high <= piece->low || piece->high - piece->low > PIECE_BYTES_MAX)
+		return piece->high <= piece->low ? -ENODATA : -E2BIG;
+	/* Overlapping ones would have an instruction twice. */
+	for (size_t i = 0; i < flow->pieces.len; i++)
+		if (piece->low < flow->pieces.data[i].high &&
+		    flow->pieces.data[i].low < piece->high)
+			return 0;
+	len = (size_t)(piece->high - piece->low);
+	bytes = malloc(len);
+	if (!bytes || pm_vec_reserve(&flow->pieces, flow->pieces.len + 1) < 0)
+		return -ENOMEM;
+	if (!source->read(source->user, piece->low, bytes, len))
+		return -ENODATA;
+	code = pm_flow_decode(decoder, flow, bytes, len, piece->low);
+	if (code < 0)
+		return code;
+	flow->pieces.data[flow->pieces.len++] = *piece;
+	qsort(flow->pieces.data, flow->pieces.len, sizeof(*flow->pieces.data), by_low);
+	qsort(flow->insns.data, flow->insns.len, sizeof(*flow->insns.data), by_address);
+	return 0;
+}
+
+/* Whether the function jumps to @part (1), calls it (-1), or neither. */
+static int relation(const struct pm_flow *flow, const struct pm_probe_piece *part)
+{
+	int called = 0;
+
+	for (size_t i = 0; i < flow->insns.len; i++) {
+		const struct pm_flow_insn *insn = &flow->insns.data[i];
+
+		if (!insn->has_target || insn->target < part->low ||
+		    insn->target >= part->high)
+			continue;
+		if (insn->kind != PM_FLOW_CALL)
+			return 1;
+		called = -1;
+	}
+	return called;
+}
+
+static int add_parts(struct pm_flow *flow, const struct pm_flow_source *source,
+		     struct pm_flow_decoder *decoder, const struct pm_probe_piece *parts,
+		     size_t len, bool own_name)
+{
+	bool more = true;
+	int code = 0;
+
+	/* One part may lead to another. */
+	for (size_t round = 0; round < len && more; round++) {
+		more = false;
+		for (size_t i = 0; i < len && code == 0; i++) {
+			int how = relation(flow, &parts[i]);
+
+			if (pm_flow_find(flow, parts[i].low) != SIZE_MAX || how < 0 ||
+			    (how == 0 && !own_name))
+				continue;
+			code = add_piece(flow, source, decoder, &parts[i]);
+			more = true;
+		}
+	}
+	return code == -ENODATA ? 0 : code;
+}
+
+static void close_decoder(struct pm_flow_decoder **decoder)
+{
+	pm_flow_decoder_close(*decoder);
+}
+
+int pm_flow_open(struct pm_flow *flow, const struct pm_flow_source *source,
+		 const struct pm_probe_piece *whole, const struct pm_probe_piece *parts,
+		 size_t parts_len, bool own_name)
+{
+	PM_CLEANUP(close_decoder) struct pm_flow_decoder *decoder = NULL;
+	struct pm_flow read = { .entry = whole->low };
+	int code = pm_flow_decoder_open(&decoder, source);
+
+	if (code == 0)
+		code = add_piece(&read, source, decoder, whole);
+	if (code == 0)
+		code = add_parts(&read, source, decoder, parts, parts_len, own_name);
+	if (code == 0)
+		code = pm_flow_find_tables(&read, source);
+	if (code == 0)
+		code = pm_flow_follow(&read);
+	if (code == 0)
+		*flow = read;
+	else
+		pm_flow_close(&read);
+	return code;
+}
+
+/* ---- places ------------------------------------------------------------------------------ */
+
+static int add_place(pm_places *places, const struct pm_flow_insn *insn,
+		     enum pm_place_kind kind)
+{
+	struct pm_place place = { .kind = kind,
+				  .address = insn->address,
+				  .len = insn->len,
+				  .cheap = insn->cheap,
+				  .sp_known = insn->sp_known };
+
+	if (insn->sp_known && insn->sp >= 0)
+		place.sp_offset = (uint32_t)insn->sp;
+	else
+		place.sp_known = false;
+	/* Whatever was done to the stack, there it is as it was. */
+	if (insn->kind == PM_FLOW_RETURN) {
+		place.sp_offset = 0;
+		place.sp_known = true;
+	}
+	if (insn->kind == PM_FLOW_BRANCH &&
+	    (kind == PM_PLACE_EXIT || kind == PM_PLACE_OUT))
+		place.condition = insn->condition;
+	return pm_vec_push(places, place);
+}
+
+/* Whether @insn may take control out of the function. */
+static bool leaves(const struct pm_flow *flow, const struct pm_flow_insn *insn,
+		   struct pm_flow_doubts *doubts)
+{
+	switch ((enum pm_flow_kind)insn->kind) {
+	case PM_FLOW_RETURN:
+		return true;
+	case PM_FLOW_JUMP:
+		return !pm_flow_holds(flow, insn->target);
+	case PM_FLOW_BRANCH:
+		if (pm_flow_holds(flow, insn->target))
+			return false;
+		doubts->conditions += insn->condition == 0;
+		return insn->condition != 0;
+	case PM_FLOW_INDIRECT: {
+		enum pm_flow_indirect_kind kind =
+			flow->indirect.data[insn->indirect].kind;
+
+		doubts->indirect += kind == PM_FLOW_UNSURE || !insn->sp_known;
+		return kind != PM_FLOW_TABLE;
+	}
+	case PM_FLOW_PLAIN:
+	case PM_FLOW_CALL:
+	case PM_FLOW_STOP:
+	case PM_FLOW_BAD:
+		break;
+	}
+	return false;
+}
+
+struct target {
+	bool *is_target;
+};
+
+static int mark_target(void *user, size_t at, size_t next)
+{
+	struct target *target = user;
+
+	if (next != at + 1)
+		target->is_target[next] = true;
+	return 0;
+}
+
+/* What is jumped to inside; NULL without memory. */
+static bool *find_targets(const struct pm_flow *flow)
+{
+	struct target target = { calloc(flow->insns.len + 1, sizeof(bool)) };
+
+	for (size_t i = 0; i < flow->insns.len && target.is_target; i++)
+		pm_flow_each_next(flow, i, mark_target, &target);
+	return target.is_target;
+}
+
+/* The entry, moved on to where a probe is cheap, as far as nothing could happen before. */
+static size_t slide(const struct pm_flow *flow, const bool *is_target, size_t first)
+{
+	struct pm_flow_doubts unused = { 0 };
+
+	for (size_t i = first; i < flow->insns.len && i < first + SLIDE_MAX; i++) {
+		const struct pm_flow_insn *insn = &flow->insns.data[i];
+		bool follows =
+			i == first || insn->address == insn[-1].address + insn[-1].len;
+
+		if (!follows || (i > first && is_target[i]) ||
+		    leaves(flow, insn, &unused))
+			break;
+		if (insn->cheap)
+			return insn->sp_known ? i : first;
+		if (!insn->movable)
+			break;
+	}
+	return first;
+}
+
+/* Control that runs over the function's end is in the next one then. */
+static int add_end(const struct pm_flow *flow, pm_places *places)
+{
+	for (size_t i = 0; i < flow->insns.len; i++) {
+		const struct pm_flow_insn *insn = &flow->insns.data[i];
+		uint64_t end = insn->address + insn->len;
+		struct pm_place place = { .kind = PM_PLACE_EXIT,
+					  .address = end,
+					  .sp_known = insn->sp_known };
+
+		if (pm_flow_holds(flow, end) || !insn->reached || insn->pad ||
+		    (insn->kind != PM_FLOW_PLAIN && insn->kind != PM_FLOW_BRANCH))
+			continue;
+		place.sp_known &= insn->sp_effect == PM_FLOW_SP_SAME && insn->sp >= 0;
+		if (place.sp_known)
+			place.sp_offset = (uint32_t)insn->sp;
+		if (pm_vec_push(places, place) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+int pm_flow_function_places(const struct pm_flow *flow, pm_places *places,
+			    struct pm_flow_doubts *doubts)
+{
+	PM_AUTO_FREE bool *is_target = find_targets(flow);
+	size_t first = pm_flow_find(flow, flow->entry), from;
+	int code = is_target ? 0 : -ENOMEM;
+
+	if (first == SIZE_MAX || code < 0)
+		return code;
+	from = slide(flow, is_target, first);
+	code = add_place(places, &flow->insns.data[from], PM_PLACE_ENTRY);
+	if (code < 0)
+		return code;
+	places->data[places->len - 1].again = is_target[first];
+	for (size_t i = 0; i < flow->insns.len && code == 0; i++)
+		if (leaves(flow, &flow->insns.data[i], doubts))
+			code = add_place(places, &flow->insns.data[i], PM_PLACE_EXIT);
+	doubts->bad_bytes += flow->bad_bytes;
+	return code < 0 ? code : add_end(flow, places);
+}
+
+/* ---- ranges -------------------------------------------------------------------------------- */
+
+enum {
+	INSIDE = 1,
+	FROM_INSIDE = 2, /* control comes from inside */
+	FROM_OUTSIDE = 4,
+};
+
+static bool is_in(const struct pm_probe_piece *ranges, size_t len, uint64_t address)
+{
+	for (size_t i = 0; i < len; i++)
+		if (address >= ranges[i].low && address < ranges[i].high)
+			return true;
+	return false;
+}
+
+static int mark_next(void *user, size_t at, size_t next)
+{
+	uint8_t *marks = user;
+
+	marks[next] |= marks[at] & INSIDE ? FROM_INSIDE : FROM_OUTSIDE;
+	return 0;
+}
+
+int pm_flow_range_places(const struct pm_flow *flow, const struct pm_probe_piece *ranges,
+			 size_t len, pm_places *places, struct pm_flow_doubts *doubts)
+{
+	PM_AUTO_FREE uint8_t *marks = calloc(flow->insns.len + 1, 1);
+	size_t first = pm_flow_find(flow, flow->entry);
+	int code = marks ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < flow->insns.len && code == 0; i++)
+		marks[i] |= is_in(ranges, len, flow->insns.data[i].address) ? INSIDE : 0;
+	for (size_t i = 0; i < flow->insns.len && code == 0; i++)
+		pm_flow_each_next(flow, i, mark_next, marks);
+	if (code == 0 && first != SIZE_MAX)
+		marks[first] |= FROM_OUTSIDE;
+	for (size_t i = 0; i < flow->insns.len && code == 0; i++) {
+		const struct pm_flow_insn *insn = &flow->insns.data[i];
+		/* Nobody knows where it comes from: by an exception, or an unknown jump. */
+		bool orphan = !(marks[i] & (FROM_INSIDE | FROM_OUTSIDE)) && !insn->pad &&
+			      insn->kind != PM_FLOW_BAD;
+
+		if (marks[i] & INSIDE && (marks[i] & FROM_OUTSIDE || orphan))
+			code = add_place(places, insn, PM_PLACE_IN);
+		if (!(marks[i] & INSIDE) && (marks[i] & FROM_INSIDE || orphan))
+			code = add_place(places, insn, PM_PLACE_OUT);
+		if (marks[i] & INSIDE && code == 0 && leaves(flow, insn, doubts))
+			code = add_place(places, insn, PM_PLACE_OUT);
+	}
+	doubts->bad_bytes += flow->bad_bytes;
+	return code;
+}
