@@ -7,6 +7,7 @@
 #pragma once
 
 #include "pm/perf.h"
+#include "pm/probe.h"
 #include "pm/proc.h"
 
 #include <getopt.h>
@@ -27,6 +28,7 @@ struct pm_child {
 	struct pm_launch_signals signals; /* for the command: as they were with us */
 	int signal_fd; /* -1: none yet */
 	bool running; /* let go, not yet reaped */
+	int launch_error; /* why it could not be let go, negative; 0: it could */
 	int status; /* of wait4(2) */
 	bool status_known;
 	struct rusage usage;
@@ -48,6 +50,8 @@ int pm_child_prepare(struct pm_child *child, char **command, const char *user,
  * it does nothing. */
 int pm_child_catch_signals(struct pm_child *child, bool snapshots, struct pm_error *err);
 void pm_child_release(struct pm_child *child);
+/* pm_launch_go(), and what follows for `running` and `launch_error`. */
+int pm_child_go(struct pm_child *child, struct pm_error *err);
 /* Whether exec has something to try: a first look, as execvp(3) searches. */
 bool pm_child_is_runnable(const char *name);
 /* Takes what signals there are. The first wish to stop is handed on to a command that did not
@@ -55,7 +59,7 @@ bool pm_child_is_runnable(const char *name);
 void pm_child_signals(struct pm_child *child);
 /* Takes the command's exit status and usage when it has ended. */
 void pm_child_reap(struct pm_child *child);
-/* Of a command that could not be let go, by what pm_launch_go() returned. */
+/* This program's exit status for a command that could not be let go. */
 static inline int pm_child_launch_status(int error)
 {
 	return error == -ENOENT ? PM_STATUS_NOT_FOUND : PM_STATUS_CANNOT_RUN;
@@ -120,6 +124,17 @@ pid_t pm_targets_foreign(const struct pm_targets *targets);
 bool pm_targets_ended(struct pm_targets *targets);
 /* CPU time of the roots since _begin(), if that is known. */
 bool pm_targets_cpu_ns(const struct pm_targets *targets, uint64_t *ret);
+
+/* ---- places that are named ----------------------------------------------------------- */
+
+/* Where to look for them: in the targets, else in the command. @ids, which the caller releases,
+ * is what @ret stands on. 0 or -ENOMEM. */
+int pm_places_context(struct pm_probe_context *ret, struct pm_task_list *ids,
+		      const struct pm_targets_request *request, char *const *command);
+/* pm_probes_resolve() there. */
+int pm_places_resolve(struct pm_probes *probes, struct pm_event_specs *specs,
+		      const struct pm_targets_request *request, char *const *command,
+		      struct pm_error *err);
 
 /* ---- the machine --------------------------------------------------------------------- */
 

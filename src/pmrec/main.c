@@ -2,7 +2,6 @@
 #include "list.h"
 #include "doctor.h"
 #include "options.h"
-#include "probes.h"
 #include "session.h"
 #include "stacks.h"
 
@@ -14,7 +13,8 @@ int main(int argc, char **argv)
 
 	if (pm_rec_options_parse(&options, argc, argv, &err) < 0 ||
 	    (options.action == PM_REC_RECORD &&
-	     pm_rec_probes_resolve(&options, &err) < 0)) {
+	     pm_places_resolve(&options.probes, &options.specs, &options.targets,
+			       options.command, &err) < 0)) {
 		pm_error_print(&err, "pmrec", stderr);
 		status = PM_STATUS_FAILED;
 	} else if (options.action == PM_REC_HELP) {

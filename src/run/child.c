@@ -65,7 +65,7 @@ int pm_child_prepare(struct pm_child *child, char **command, const char *user,
 
 	pm_launch_release(&child->launch);
 	child->running = child->status_known = false;
-	child->status = 0;
+	child->status = child->launch_error = 0;
 	child->usage = (struct rusage){ 0 };
 	/* An inherited SIG_IGN would reap the command behind our back. */
 	signal(SIGCHLD, SIG_DFL);
@@ -96,6 +96,13 @@ int pm_child_catch_signals(struct pm_child *child, bool snapshots, struct pm_err
 	if (child->signal_fd < 0)
 		return pm_error_set(err, -errno, "signalfd: %s", strerror(errno));
 	return 0;
+}
+
+int pm_child_go(struct pm_child *child, struct pm_error *err)
+{
+	child->launch_error = pm_launch_go(&child->launch, err);
+	child->running = child->launch_error == 0;
+	return child->launch_error;
 }
 
 void pm_child_release(struct pm_child *child)
