@@ -1,0 +1,557 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A line is a name (`fn=`, `ob=`, …), the first half of a call or of a jump, a position with
+ * costs, or `key: value`. Names stay until the next of their kind; those of a callee are for
+ * one call. Names may be shortened to numbers, positions to differences.
+ */
+#include "callgrind.h"
+
+#include <ctype.h>
+#include <fcntl.h>
+#include <string.h>
+
+enum name_kind {
+	NAME_OBJECT,
+	NAME_FILE,
+	NAME_FUNCTION,
+	NAME_KINDS
+};
+
+enum {
+	POSITIONS_MAX = 2, /* an instruction and a line */
+};
+
+struct short_name {
+	uint64_t number;
+	enum name_kind kind;
+	char *text;
+};
+
+struct pm_callgrind {
+	struct pm_callgrind_table *table;
+	FILE *file;
+	char *line;
+	size_t line_cap;
+	int64_t line_number;
+	char name[PM_ERROR_SOURCE_MAX];
+	struct pm_callgrind_header header;
+	bool has_instr, has_line;
+	uint64_t instr_at, line_at; /* the position that differences add to */
+	struct pm_callgrind_who who;
+	/* What the next call goes to, as far as it was said. */
+	uint32_t callee_object, callee_file;
+	char *callee_function;
+	PM_VEC(struct short_name) shorts;
+	struct pm_index short_index;
+	uint64_t counts[PM_CALLGRIND_COLUMNS_MAX];
+};
+
+/* ---- lines ---------------------------------------------------------------------------- */
+
+static int bad(const struct pm_callgrind *reader, struct pm_error *err, const char *what)
+{
+	pm_error_set(err, -EBADMSG, "%s", what);
+	pm_error_where(err, reader->name, reader->line_number);
+	return -EBADMSG;
+}
+
+static int no_memory(struct pm_error *err)
+{
+	return pm_error_set(err, -ENOMEM, "%s", strerror(ENOMEM));
+}
+
+static void skip_blanks(const char **at)
+{
+	while (**at == ' ' || **at == '\t')
+		(*at)++;
+}
+
+/* Decimal or 0x…; what ends it is left. */
+static bool take_number(const char **at, uint64_t *ret)
+{
+	const char *text = *at;
+	uint64_t value = 0, base = 10;
+	bool any = false;
+
+	if (text[0] == '0' && (text[1] == 'x' || text[1] == 'X')) {
+		base = 16;
+		text += 2;
+	}
+	for (;
+	     base == 16 ? isxdigit((unsigned char)*text) : isdigit((unsigned char)*text);
+	     text++) {
+		uint64_t digit = (uint64_t)(isdigit((unsigned char)*text)
+						    ? *text - '0'
+						    : (*text | 0x20) - 'a' + 10);
+
+		if (__builtin_mul_overflow(value, base, &value) ||
+		    __builtin_add_overflow(value, digit, &value))
+			return false;
+		any = true;
+	}
+	if (!any)
+		return false;
+	*at = text;
+	*ret = value;
+	return true;
+}
+
+static bool short_equal(const void *table, uint32_t id, const void *key)
+{
+	const struct short_name *have =
+		&((const struct pm_callgrind *)table)->shorts.data[id];
+	const struct short_name *wanted = key;
+
+	return have->number == wanted->number && have->kind == wanted->kind;
+}
+
+/*
+ * What is behind `fn=` and its like: `NAME`, `(7) NAME`, which makes 7 short for it, or `(7)`.
+ * NULL in @ret where 7 was never said.
+ */
+static int take_name(struct pm_callgrind *reader, enum name_kind kind, const char *text,
+		     const char **ret)
+{
+	struct short_name wanted = { .kind = kind };
+	const char *at = text + 1;
+	uint64_t hash;
+	uint32_t id;
+
+	*ret = text;
+	if (text[0] != '(' || !take_number(&at, &wanted.number) || *at != ')')
+		return 0;
+	at++;
+	skip_blanks(&at);
+	hash = pm_hash_mix(wanted.number, kind);
+	id = pm_index_find(&reader->short_index, hash, short_equal, reader, &wanted);
+	if (*at == '\0') {
+		*ret = id == PM_INDEX_NONE ? NULL : reader->shorts.data[id].text;
+		return 0;
+	}
+	wanted.text = strdup(at);
+	if (!wanted.text)
+		return -ENOMEM;
+	*ret = wanted.text;
+	if (id != PM_INDEX_NONE) {
+		free(reader->shorts.data[id].text);
+		reader->shorts.data[id].text = wanted.text;
+		return 0;
+	}
+	if (pm_vec_push(&reader->shorts, wanted) < 0) {
+		free(wanted.text);
+		return -ENOMEM;
+	}
+	return pm_index_add(&reader->short_index, hash,
+			    (uint32_t)(reader->shorts.len - 1));
+}
+
+static const struct name_line {
+	const char *key;
+	enum name_kind kind;
+	enum {
+		NAME_OWN,
+		NAME_CALLEE,
+		NAME_OTHER, /* of a jump's target; it may make a number short for a name */
+	} of;
+} name_lines[] = {
+	{ "ob=", NAME_OBJECT, NAME_OWN },       { "fl=", NAME_FILE, NAME_OWN },
+	{ "fi=", NAME_FILE, NAME_OWN },         { "fe=", NAME_FILE, NAME_OWN },
+	{ "fn=", NAME_FUNCTION, NAME_OWN },     { "cob=", NAME_OBJECT, NAME_CALLEE },
+	{ "cfl=", NAME_FILE, NAME_CALLEE },     { "cfi=", NAME_FILE, NAME_CALLEE },
+	{ "cfn=", NAME_FUNCTION, NAME_CALLEE }, { "jfi=", NAME_FILE, NAME_OTHER },
+	{ "jfn=", NAME_FUNCTION, NAME_OTHER },
+};
+
+static int set_own(struct pm_callgrind *reader, enum name_kind kind, const char *text)
+{
+	struct pm_callgrind_who *who = &reader->who;
+	uint32_t id;
+
+	if (kind == NAME_FUNCTION)
+		id = pm_callgrind_function_id(reader->table, who->object, text,
+					      &who->level);
+	else if (kind == NAME_FILE)
+		id = pm_callgrind_file_id(reader->table, text);
+	else
+		id = pm_callgrind_object_id(reader->table, text);
+	if (id == PM_CALLGRIND_NONE)
+		return -ENOMEM;
+	if (kind == NAME_FUNCTION) {
+		who->function = id;
+	} else if (kind == NAME_FILE) {
+		who->file = id;
+	} else {
+		/* The function that follows is told anew. */
+		who->object = id;
+		who->function = PM_CALLGRIND_NONE;
+	}
+	return 0;
+}
+
+static int set_callee(struct pm_callgrind *reader, enum name_kind kind, const char *text)
+{
+	if (kind == NAME_FUNCTION) {
+		free(reader->callee_function);
+		reader->callee_function = strdup(text);
+		return reader->callee_function ? 0 : -ENOMEM;
+	}
+	if (kind == NAME_FILE) {
+		reader->callee_file = pm_callgrind_file_id(reader->table, text);
+		return reader->callee_file == PM_CALLGRIND_NONE ? -ENOMEM : 0;
+	}
+	reader->callee_object = pm_callgrind_object_id(reader->table, text);
+	return reader->callee_object == PM_CALLGRIND_NONE ? -ENOMEM : 0;
+}
+
+/* 1 when the line was one of these, 0 when not. */
+static int name_line(struct pm_callgrind *reader, const char *line, struct pm_error *err)
+{
+	for (size_t i = 0; i < PM_ARRAY_LEN(name_lines); i++) {
+		const struct name_line *it = &name_lines[i];
+		size_t len = strlen(it->key);
+		const char *text;
+		int ret;
+
+		if (strncmp(line, it->key, len) != 0)
+			continue;
+		ret = take_name(reader, it->kind, line + len, &text);
+		if (ret == 0 && !text)
+			return bad(reader, err,
+				   "a number in the place of a name that was not told");
+		if (ret == 0 && it->of == NAME_OWN)
+			ret = set_own(reader, it->kind, text);
+		else if (ret == 0 && it->of == NAME_CALLEE)
+			ret = set_callee(reader, it->kind, text);
+		return ret < 0 ? no_memory(err) : 1;
+	}
+	return 0;
+}
+
+/* ---- positions and costs --------------------------------------------------------------- */
+
+/* A number, `+N` or `-N` from the last one, or `*`: the last one. */
+static bool take_position(const char **at, uint64_t last, uint64_t *ret)
+{
+	char sign = **at;
+	uint64_t value;
+
+	skip_blanks(at);
+	sign = **at;
+	if (sign == '*') {
+		(*at)++;
+		*ret = last;
+		return true;
+	}
+	if (sign == '+' || sign == '-')
+		(*at)++;
+	if (!take_number(at, &value))
+		return false;
+	if (sign == '+')
+		return !__builtin_add_overflow(last, value, ret);
+	if (sign == '-')
+		return !__builtin_sub_overflow(last, value, ret);
+	*ret = value;
+	return true;
+}
+
+/* All that the file has; of a target one of them may be missing at the end. */
+static bool take_positions(const struct pm_callgrind *reader, const char **at,
+			   uint64_t *instr, uint64_t *line)
+{
+	if (reader->has_instr && !take_position(at, reader->instr_at, instr))
+		return false;
+	return !reader->has_line || take_position(at, reader->line_at, line);
+}
+
+static bool take_costs(const struct pm_callgrind *reader, const char **at,
+		       uint64_t ret[PM_CALLGRIND_COLUMNS_MAX])
+{
+	size_t len = 0;
+
+	memset(ret, 0, PM_CALLGRIND_COLUMNS_MAX * sizeof(*ret));
+	for (;;) {
+		skip_blanks(at);
+		if (**at == '\0')
+			return true;
+		if (len == reader->header.columns_len || !take_number(at, &ret[len++]))
+			return false;
+	}
+}
+
+/* A position with its costs: a row by itself, or the second half of one. */
+static int cost_line(struct pm_callgrind *reader, const char *line,
+		     struct pm_callgrind_row *row, struct pm_error *err)
+{
+	const char *at = line;
+	uint64_t instr = 0, number = 0;
+
+	if (!take_positions(reader, &at, &instr, &number))
+		return bad(reader, err, "not a position");
+	if (!take_costs(reader, &at, reader->counts))
+		return bad(reader, err, "not the costs of a position");
+	reader->instr_at = instr;
+	reader->line_at = number;
+	row->who = reader->who;
+	row->address = instr;
+	row->line = number;
+	row->counts = reader->counts;
+	return 1;
+}
+
+static int read_line(struct pm_callgrind *reader, struct pm_error *err)
+{
+	ssize_t len;
+
+	/* A line beyond the limit is no line of callgrind: it has read that much at most. */
+	errno = 0;
+	len = getline(&reader->line, &reader->line_cap, reader->file);
+	if (len < 0 && ferror(reader->file)) {
+		pm_error_set(err, -EIO, "%s", strerror(errno ? errno : EIO));
+		pm_error_where(err, reader->name, -1);
+		return -EIO;
+	}
+	if (len < 0)
+		return 0;
+	reader->line_number++;
+	if (len > PM_CALLGRIND_LINE_MAX)
+		return bad(reader, err, "a line without end");
+	while (len > 0 && strchr("\n\r \t", reader->line[len - 1]))
+		len--;
+	reader->line[len] = '\0';
+	return 1;
+}
+
+/* The line behind `calls=` and `jump=` says where from. */
+static int second_half(struct pm_callgrind *reader, struct pm_callgrind_row *row,
+		       struct pm_error *err)
+{
+	int ret = read_line(reader, err);
+
+	if (ret < 0)
+		return ret;
+	if (ret == 0)
+		return bad(reader, err, "ends in the middle of a call");
+	return cost_line(reader, reader->line, row, err);
+}
+
+static int call_line(struct pm_callgrind *reader, const char *text,
+		     struct pm_callgrind_row *row, struct pm_error *err)
+{
+	struct pm_callgrind_who callee = {
+		.object = reader->callee_object == PM_CALLGRIND_NONE
+				  ? reader->who.object
+				  : reader->callee_object,
+		.file = reader->callee_file == PM_CALLGRIND_NONE ? reader->who.file
+								 : reader->callee_file,
+	};
+	uint64_t line = 0;
+
+	*row = (struct pm_callgrind_row){ .kind = PM_CALLGRIND_CALL };
+	if (!reader->callee_function)
+		return bad(reader, err, "a call of nobody");
+	if (!take_number(&text, &row->times) ||
+	    !take_positions(reader, &text, &row->target, &line))
+		return bad(reader, err, "not a call");
+	callee.function = pm_callgrind_function_id(
+		reader->table, callee.object, reader->callee_function, &callee.level);
+	if (callee.function == PM_CALLGRIND_NONE)
+		return no_memory(err);
+	row->callee = callee;
+	free(PM_TAKE_PTR(reader->callee_function));
+	reader->callee_object = reader->callee_file = PM_CALLGRIND_NONE;
+	return second_half(reader, row, err);
+}
+
+/* `jump=TIMES TARGET`, `jcnd=TAKEN/EXECUTED TARGET`. */
+static int jump_line(struct pm_callgrind *reader, const char *text, bool conditional,
+		     struct pm_callgrind_row *row, struct pm_error *err)
+{
+	uint64_t executed, line = 0;
+	int ret;
+
+	*row = (struct pm_callgrind_row){ .kind = PM_CALLGRIND_JUMP };
+	if (!take_number(&text, &row->times))
+		return bad(reader, err, "not a jump");
+	if (conditional &&
+	    (*text++ != '/' || !take_number(&text, &executed) || executed < row->times))
+		return bad(reader, err, "not a conditional jump");
+	if (!take_positions(reader, &text, &row->target, &line))
+		return bad(reader, err, "not a jump");
+	ret = second_half(reader, row, err);
+	row->counts = NULL;
+	return ret;
+}
+
+/* ---- key: value ------------------------------------------------------------------------- */
+
+static int take_columns(struct pm_callgrind *reader, const char *text,
+			struct pm_error *err)
+{
+	struct pm_callgrind_header *header = &reader->header;
+
+	for (size_t i = 0; i < header->columns_len; i++)
+		free(header->columns[i]);
+	header->columns_len = 0;
+	for (;;) {
+		size_t len;
+
+		skip_blanks(&text);
+		len = strcspn(text, " \t");
+		if (len == 0)
+			return 0;
+		if (header->columns_len == PM_CALLGRIND_COLUMNS_MAX)
+			return bad(reader, err, "more events than anything counts");
+		header->columns[header->columns_len] = strndup(text, len);
+		if (!header->columns[header->columns_len])
+			return no_memory(err);
+		header->columns_len++;
+		text += len;
+	}
+}
+
+static int take_kinds_of_positions(struct pm_callgrind *reader, const char *text,
+				   struct pm_error *err)
+{
+	reader->has_instr = strncmp(text, "instr", 5) == 0;
+	if (reader->has_instr)
+		text += 5;
+	skip_blanks(&text);
+	reader->has_line = strcmp(text, "line") == 0;
+	if (reader->has_line)
+		text += 4;
+	return *text == '\0' && (reader->has_instr || reader->has_line)
+		       ? 0
+		       : bad(reader, err, "unknown positions");
+}
+
+static int take_id(struct pm_callgrind *reader, const char *text, int32_t *ret,
+		   struct pm_error *err)
+{
+	uint64_t value;
+
+	if (!take_number(&text, &value) || *text || value > INT32_MAX)
+		return bad(reader, err, "not a process or thread");
+	*ret = (int32_t)value;
+	return 0;
+}
+
+/* False when the line is of another kind. */
+static bool is_key(const char *line, const char *key, const char **value)
+{
+	size_t len = strlen(key);
+
+	if (strncmp(line, key, len) != 0 || line[len] != ':')
+		return false;
+	*value = line + len + 1;
+	skip_blanks(value);
+	return true;
+}
+
+static int key_line(struct pm_callgrind *reader, const char *line, struct pm_error *err)
+{
+	struct pm_callgrind_header *header = &reader->header;
+	size_t word =
+		strspn(line, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
+	const char *value;
+
+	if (is_key(line, "events", &value))
+		return take_columns(reader, value, err);
+	if (is_key(line, "positions", &value))
+		return take_kinds_of_positions(reader, value, err);
+	if (is_key(line, "pid", &value))
+		return take_id(reader, value, &header->pid, err);
+	if (is_key(line, "thread", &value))
+		return take_id(reader, value, &header->thread, err);
+	if (is_key(line, "creator", &value)) {
+		snprintf(header->creator, sizeof(header->creator), "%s", value);
+		return 0;
+	}
+	if (is_key(line, "totals", &value)) {
+		header->ended = true;
+		return take_costs(reader, &value, header->totals)
+			       ? 0
+			       : bad(reader, err, "not the totals");
+	}
+	/* What others add (`desc:`, `cmd:`, `rcalls=`) is theirs. */
+	return word > 0 && (line[word] == ':' || line[word] == '=')
+		       ? 0
+		       : bad(reader, err, "not a line of callgrind");
+}
+
+/* ---- public ----------------------------------------------------------------------------- */
+
+int pm_callgrind_open(struct pm_callgrind **ret, struct pm_callgrind_table *table, int fd,
+		      const char *name, struct pm_error *err)
+{
+	struct pm_callgrind *reader = calloc(1, sizeof(*reader));
+
+	if (!reader) {
+		close(fd);
+		return no_memory(err);
+	}
+	reader->file = fdopen(fd, "r");
+	if (!reader->file) {
+		close(fd);
+		free(reader);
+		return no_memory(err);
+	}
+	reader->table = table;
+	snprintf(reader->name, sizeof(reader->name), "%s", name);
+	/* The format's defaults. */
+	reader->has_line = true;
+	reader->callee_object = reader->callee_file = PM_CALLGRIND_NONE;
+	reader->who = (struct pm_callgrind_who){ PM_CALLGRIND_NONE, PM_CALLGRIND_NONE,
+						 PM_CALLGRIND_NONE, 1 };
+	*ret = reader;
+	return 0;
+}
+
+void pm_callgrind_close(struct pm_callgrind *reader)
+{
+	if (!reader)
+		return;
+	fclose(reader->file);
+	free(reader->line);
+	free(reader->callee_function);
+	for (size_t i = 0; i < reader->header.columns_len; i++)
+		free(reader->header.columns[i]);
+	for (size_t i = 0; i < reader->shorts.len; i++)
+		free(reader->shorts.data[i].text);
+	pm_vec_release(&reader->shorts);
+	pm_index_release(&reader->short_index);
+	free(reader);
+}
+
+const struct pm_callgrind_header *pm_callgrind_header(const struct pm_callgrind *reader)
+{
+	return &reader->header;
+}
+
+int pm_callgrind_next(struct pm_callgrind *reader, struct pm_callgrind_row *ret,
+		      struct pm_error *err)
+{
+	int result;
+
+	while ((result = read_line(reader, err)) > 0) {
+		const char *line = reader->line;
+
+		if (line[0] == '\0' || line[0] == '#')
+			continue;
+		if (isdigit((unsigned char)line[0]) || strchr("+-*", line[0])) {
+			*ret = (struct pm_callgrind_row){ .kind = PM_CALLGRIND_SELF };
+			return cost_line(reader, line, ret, err);
+		}
+		if (strncmp(line, "calls=", 6) == 0)
+			return call_line(reader, line + 6, ret, err);
+		if (strncmp(line, "jump=", 5) == 0)
+			return jump_line(reader, line + 5, false, ret, err);
+		if (strncmp(line, "jcnd=", 5) == 0)
+			return jump_line(reader, line + 5, true, ret, err);
+		result = name_line(reader, line, err);
+		if (result == 0)
+			result = key_line(reader, line, err);
+		if (result < 0)
+			return result;
+	}
+	return result;
+}

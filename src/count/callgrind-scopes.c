@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: MIT */
+/* From the sums of regions to the document. */
+#include "callgrind-sums.h"
+#include "engine-callgrind.h"
+
+#include "pm/symbol.h"
+
+#include <string.h>
+
+/* A scope's sums, of all tallies or of those of one thread. */
+struct total {
+	uint64_t entered, back, nested, left;
+	uint32_t max_level;
+	bool tail_in_recursion;
+	uint64_t costs[PM_CALLGRIND_COLUMNS_MAX];
+};
+
+/* What an event stands for: a column, or none. */
+static size_t column_of(const struct pm_callgrind_sums *sums,
+			const struct pm_stat_event *event)
+{
+	if (strcmp(event->source, "simulated") != 0)
+		return SIZE_MAX;
+	for (size_t i = 0; i < sums->columns_len; i++)
+		if (strcmp(event->name + strlen("sim."), sums->columns[i]) == 0)
+			return i;
+	return SIZE_MAX;
+}
+
+/* NULL without memory. Without any file nothing is known. */
+static struct pm_stat_value *make_values(const struct pm_callgrind_sums *sums,
+					 const struct pm_stat *stat,
+					 const uint64_t *costs)
+{
+	struct pm_stat_value *values = pm_stat_values_new(stat->events.len);
+
+	for (size_t i = 0; values && i < stat->events.len; i++) {
+		size_t column = column_of(sums, &stat->events.data[i]);
+
+		if (stat->events.data[i].state != PM_STAT_OK)
+			values[i].state = stat->events.data[i].state;
+		else if (column != SIZE_MAX && costs)
+			values[i] = (struct pm_stat_value){ .state = PM_STAT_OK,
+							    .value = costs[column],
+							    .raw = costs[column] };
+	}
+	return values;
+}
+
+/* ---- sums of a scope --------------------------------------------------------------------- */
+
+/* The tally of all threads. */
+static const struct pm_callgrind_tally *whole_tally(const struct pm_callgrind_sums *sums,
+						    const struct pm_callgrind_tally *of)
+{
+	struct pm_callgrind_tally key = { .region = of->region,
+					  .function = of->function };
+
+	return pm_callgrind_find_tally(sums, &key);
+}
+
+/*
+ * Costs of a function are those of the name that has its first instruction; what belongs to it
+ * under other names (`f.cold`) it calls. The deeper levels of a range are in the first one if it
+ * is from there that the function calls itself.
+ */
+static void add_tally_costs(const struct pm_callgrind_sums *sums, struct total *total,
+			    const struct pm_callgrind_tally *tally, bool function)
+{
+	const struct pm_callgrind_tally *whole = whole_tally(sums, tally);
+
+	if (function && !whole->at_entry)
+		return;
+	for (size_t i = 0; i < sums->columns_len; i++) {
+		pm_callgrind_add(&total->costs[i], tally->first[i]);
+		if (!function && !whole->recursive)
+			pm_callgrind_add(&total->costs[i], tally->deeper[i]);
+		/* Recursion may go through what a function jumps to at its end, and would
+		 * be lost with it. */
+		if (function && whole->nested == 0)
+			total->costs[i] -= tally->tail[i];
+		else if (function && whole->tail[i] > 0)
+			total->tail_in_recursion = true;
+	}
+}
+
+static void add_tally(const struct pm_callgrind_sums *sums, struct total *total,
+		      const struct pm_callgrind_tally *tally)
+{
+	const struct pm_region *region = &sums->regions->list.data[tally->region];
+
+	pm_callgrind_add(&total->entered, tally->entered);
+	pm_callgrind_add(&total->back, tally->back);
+	pm_callgrind_add(&total->nested, tally->nested);
+	pm_callgrind_add(&total->left, tally->left);
+	if (tally->max_level > total->max_level)
+		total->max_level = tally->max_level;
+	add_tally_costs(sums, total, tally, region->kind == PM_STAT_FUNCTION);
+}
+
+static bool belongs(const struct pm_callgrind_sums *sums, uint32_t region, uint32_t scope)
+{
+	int32_t sum = sums->regions->list.data[region].sum;
+
+	return region == scope || (sum >= 0 && (uint32_t)sum == scope);
+}
+
+static uint64_t calls_of(const struct total *total)
+{
+	return total->entered > total->back ? total->entered - total->back : 0;
+}
+
+/* ---- scopes ------------------------------------------------------------------------------ */
+
+static int describe(struct pm_stat_scope *scope, const struct pm_region *region)
+{
+	scope->kind = region->kind;
+	scope->line = region->line;
+	scope->line_end = region->line_end;
+	scope->places = region->places_total > 0 ? region->places_total : 1;
+	if (region->pieces.len > 0) {
+		scope->low = region->pieces.data[0].low;
+		scope->high = region->pieces.data[0].high;
+	}
+	return pm_stat_text(&scope->name, region->name) < 0 ||
+			       pm_stat_text(&scope->symbol, region->symbol) < 0 ||
+			       pm_stat_text(&scope->module, region->module) < 0 ||
+			       pm_stat_text(&scope->build_id, region->build_id) < 0 ||
+			       pm_stat_text(&scope->file, region->file) < 0
+		       ? -ENOMEM
+		       : 0;
+}
+
+/* Valgrind's numbers of threads are its own; the first thread alone has a number that is known,
+ * that of its process. */
+static int name_thread(const struct pm_callgrind_thread *thread, int32_t *tid,
+		       char **comm)
+{
+	char text[32];
+
+	*tid = thread->thread <= 1 ? thread->pid : 0;
+	snprintf(text, sizeof(text), "thread %d", thread->thread);
+	return pm_stat_text(comm, text);
+}
+
+static int fill_thread(const struct pm_callgrind_sums *sums, const struct pm_stat *stat,
+		       struct pm_stat_scope *scope, uint32_t index,
+		       const struct pm_callgrind_thread *of)
+{
+	struct pm_stat_thread thread = { .pid = of->pid };
+	struct total total = { 0 };
+	bool any = false;
+
+	for (size_t i = 0; i < sums->tallies.len; i++) {
+		const struct pm_callgrind_tally *tally = &sums->tallies.data[i];
+
+		if (tally->pid != of->pid || tally->thread != of->thread ||
+		    !belongs(sums, tally->region, index))
+			continue;
+		add_tally(sums, &total, tally);
+		any = true;
+	}
+	if (!any)
+		return 0;
+	thread.calls = calls_of(&total);
+	thread.values = make_values(sums, stat, total.costs);
+	if (!thread.values || name_thread(of, &thread.tid, &thread.comm) < 0 ||
+	    pm_vec_push(&scope->threads, thread) < 0) {
+		free(thread.values);
+		free(thread.comm);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+static int demangled(char **ret, const char *name)
+{
+	PM_AUTO_FREE char *plain = pm_demangle(name);
+
+	return pm_stat_text(ret, plain ? plain : name);
+}
+
+static int fill_caller(const struct pm_callgrind_sums *sums, const struct pm_stat *stat,
+		       struct pm_stat_scope *scope, const struct pm_callgrind_site *site)
+{
+	const struct pm_callgrind_table *table = &sums->table;
+	struct pm_stat_caller *caller;
+	struct pm_stat_frame *frame;
+
+	if (pm_vec_push(&scope->callers, (struct pm_stat_caller){ 0 }) < 0)
+		return -ENOMEM;
+	caller = &scope->callers.data[scope->callers.len - 1];
+	caller->calls = site->calls;
+	caller->values = make_values(sums, stat, site->costs);
+	if (!caller->values ||
+	    pm_vec_push(&caller->frames, (struct pm_stat_frame){ 0 }) < 0)
+		return -ENOMEM;
+	frame = &caller->frames.data[0];
+	frame->address = site->address;
+	if (site->function != PM_CALLGRIND_NONE) {
+		const struct pm_callgrind_function *function =
+			&table->functions.data[site->function];
+
+		if (demangled(&frame->function, function->name) < 0 ||
+		    (function->object != PM_CALLGRIND_NONE &&
+		     pm_stat_text(&frame->module, table->objects.data[function->object]) <
+			     0))
+			return -ENOMEM;
+	}
+	if (site->file == PM_CALLGRIND_NONE || site->line == 0 || site->line > UINT32_MAX)
+		return 0;
+	frame->line = (uint32_t)site->line;
+	return pm_stat_text(&frame->file, table->files.data[site->file]);
+}
+
+static int fill_counts(const struct pm_callgrind_sums *sums, struct pm_stat *stat,
+		       struct pm_stat_scope *scope, const struct total *total)
+{
+	bool function = scope->kind == PM_STAT_FUNCTION;
+
+	scope->calls = calls_of(total);
+	scope->nested = total->nested < scope->calls ? total->nested : scope->calls;
+	scope->max_depth = scope->calls == 0 ? 0 : function ? total->max_level : 1;
+	if (function && scope->calls > total->left)
+		scope->unfinished = scope->calls - total->left;
+	scope->calls_exact = !sums->damaged;
+	scope->values = make_values(sums, stat, total->costs);
+	scope->per_call = calloc(stat->events.len, sizeof(*scope->per_call));
+	if (!scope->values || !scope->per_call)
+		return -ENOMEM;
+	if (total->tail_in_recursion &&
+	    pm_callgrind_warn(
+		    stat, "%s calls itself; what it jumps to at its end is in its values",
+		    scope->name) < 0)
+		return -ENOMEM;
+	if (scope->max_depth >= PM_CALLGRIND_LEVELS &&
+	    pm_callgrind_warn(stat,
+			      "%s may recurse deeper than callgrind was told to follow",
+			      scope->name) < 0)
+		return -ENOMEM;
+	return 0;
+}
+
+static int fill_scope(const struct pm_callgrind_sums *sums, struct pm_stat *stat,
+		      struct pm_stat_scope *scope, uint32_t index)
+{
+	struct total total = { 0 };
+
+	for (size_t i = 0; i < sums->tallies.len; i++) {
+		const struct pm_callgrind_tally *tally = &sums->tallies.data[i];
+
+		if (tally->pid == 0 && tally->thread == 0 &&
+		    belongs(sums, tally->region, index))
+			add_tally(sums, &total, tally);
+	}
+	if (describe(scope, &sums->regions->list.data[index]) < 0 ||
+	    fill_counts(sums, stat, scope, &total) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; sums->options->by_thread && i < sums->threads.len; i++)
+		if (fill_thread(sums, stat, scope, index, &sums->threads.data[i]) < 0)
+			return -ENOMEM;
+	for (size_t i = 0; i < sums->sites.len; i++)
+		if (belongs(sums, sums->sites.data[i].region, index) &&
+		    fill_caller(sums, stat, scope, &sums->sites.data[i]) < 0)
+			return -ENOMEM;
+	return 0;
+}
+
+/* ---- the run ----------------------------------------------------------------------------- */
+
+static int fill_rows(const struct pm_callgrind_sums *sums, const struct pm_stat *stat,
+		     struct pm_stat_run *run)
+{
+	for (size_t i = 0; i < sums->threads.len; i++) {
+		const struct pm_callgrind_thread *thread = &sums->threads.data[i];
+		struct pm_stat_row row = { .pid = thread->pid, .cpu = -1 };
+
+		row.values = make_values(sums, stat, thread->costs);
+		if (!row.values || name_thread(thread, &row.tid, &row.comm) < 0 ||
+		    pm_vec_push(&run->rows, row) < 0) {
+			free(row.values);
+			free(row.comm);
+			return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
+int pm_callgrind_sums_finish(struct pm_callgrind_sums *sums, struct pm_stat *stat,
+			     uint32_t run)
+{
+	struct pm_stat_run *it = &stat->runs.data[run];
+
+	free(it->values);
+	it->values = make_values(sums, stat, sums->total);
+	if (!it->values || (sums->options->by_thread && fill_rows(sums, stat, it) < 0))
+		return -ENOMEM;
+	for (uint32_t i = 0; i < sums->regions->list.len; i++) {
+		struct pm_stat_scope scope = { .run = run };
+
+		if (sums->regions->list.data[i].sum >= 0)
+			continue;
+		if (pm_vec_push(&stat->scopes, scope) < 0 ||
+		    fill_scope(sums, stat, &stat->scopes.data[stat->scopes.len - 1], i) <
+			    0)
+			return -ENOMEM;
+	}
+	return 0;
+}

@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From rows of callgrind to what regions cost. callgrind says for each instruction what it cost
+ * and how often it ran, where its calls and jumps went, and what these calls cost with all that
+ * they called. Regions are found by file and address, never by name: of names there are several
+ * for one function, and several functions of one name.
+ *
+ * Entries are how often the first instruction ran, but for jumps back to it; a call that callgrind
+ * sees may be none (a jump between `f` and `f.cold`), and one that it does not see may be one
+ * (a signal handler). Inclusive is what the first level of recursion cost by itself and by its
+ * calls: the deeper ones are in these.
+ */
+#include "callgrind-sums.h"
+
+#include <string.h>
+
+static void add_costs(const struct pm_callgrind_sums *sums, uint64_t *to,
+		      const uint64_t *costs)
+{
+	for (size_t i = 0; i < sums->columns_len; i++)
+		pm_callgrind_add(&to[i], costs[i]);
+}
+
+/* ---- tallies ---------------------------------------------------------------------------- */
+
+static bool tally_equal(const void *table, uint32_t id, const void *key)
+{
+	const struct pm_callgrind_tally *have =
+		&((const struct pm_callgrind_sums *)table)->tallies.data[id];
+	const struct pm_callgrind_tally *wanted = key;
+
+	return have->region == wanted->region && have->function == wanted->function &&
+	       have->pid == wanted->pid && have->thread == wanted->thread;
+}
+
+static uint64_t tally_hash(const struct pm_callgrind_tally *key)
+{
+	return pm_hash_mix((uint64_t)key->region << 32 | key->function,
+			   (uint64_t)(uint32_t)key->pid << 32 | (uint32_t)key->thread);
+}
+
+const struct pm_callgrind_tally *pm_callgrind_find_tally(
+	const struct pm_callgrind_sums *sums, const struct pm_callgrind_tally *key)
+{
+	uint32_t id = pm_index_find(&sums->tally_index, tally_hash(key), tally_equal,
+				    sums, key);
+
+	return id == PM_INDEX_NONE ? NULL : &sums->tallies.data[id];
+}
+
+/* Made where there is none yet; NULL without memory. */
+static struct pm_callgrind_tally *take_tally(struct pm_callgrind_sums *sums,
+					     struct pm_callgrind_tally key)
+{
+	uint64_t hash = tally_hash(&key);
+	uint32_t id = pm_index_find(&sums->tally_index, hash, tally_equal, sums, &key);
+
+	if (id != PM_INDEX_NONE)
+		return &sums->tallies.data[id];
+	key.first = calloc(3 * sums->columns_len, sizeof(*key.first));
+	if (!key.first)
+		return NULL;
+	key.deeper = key.first + sums->columns_len;
+	key.tail = key.deeper + sums->columns_len;
+	if (pm_vec_push(&sums->tallies, key) < 0) {
+		free(key.first);
+		return NULL;
+	}
+	id = (uint32_t)(sums->tallies.len - 1);
+	return pm_index_add(&sums->tally_index, hash, id) < 0 ? NULL
+							      : &sums->tallies.data[id];
+}
+
+static void tally_self(const struct pm_callgrind_sums *sums,
+		       struct pm_callgrind_tally *tally, const struct pm_region *region,
+		       const struct pm_callgrind_row *row)
+{
+	uint64_t times = row->counts[sums->instructions];
+	const struct pm_callgrind_exit *way_out =
+		pm_callgrind_find_exit(sums, tally->region, row->address);
+
+	add_costs(sums, row->who.level == 1 ? tally->first : tally->deeper, row->counts);
+	if (way_out && way_out->returns)
+		pm_callgrind_add(&tally->left, times);
+	if (region->kind != PM_STAT_FUNCTION) {
+		for (size_t i = 0; i < region->pieces.len; i++)
+			if (region->pieces.data[i].low == row->address)
+				pm_callgrind_add(&tally->entered, times);
+		return;
+	}
+	if (region->pieces.data[0].low != row->address)
+		return;
+	tally->at_entry = true;
+	pm_callgrind_add(&tally->entered, times);
+	if (row->who.level > 1)
+		pm_callgrind_add(&tally->nested, times);
+	if (row->who.level > tally->max_level)
+		tally->max_level = row->who.level;
+}
+
+static void tally_call(const struct pm_callgrind_sums *sums,
+		       struct pm_callgrind_tally *tally, const struct pm_region *region,
+		       const struct pm_callgrind_row *row)
+{
+	const struct pm_callgrind_exit *way_out =
+		pm_callgrind_find_exit(sums, tally->region, row->address);
+	bool same_function = row->callee.function == row->who.function;
+	bool inside = row->callee.object == row->who.object &&
+		      pm_callgrind_is_inside(region, row->target);
+
+	if (way_out && !way_out->returns && !inside) {
+		pm_callgrind_add(&tally->left, row->times);
+		if (row->who.level == 1)
+			add_costs(sums, tally->tail, row->counts);
+	}
+	if (same_function)
+		tally->recursive = true;
+	/* Of a range that has several functions, the callee is counted by itself. */
+	if (region->kind == PM_STAT_FUNCTION || same_function || !inside)
+		add_costs(sums, row->who.level == 1 ? tally->first : tally->deeper,
+			  row->counts);
+}
+
+/* From inside to the beginning of a piece, which is no entry. */
+static void tally_jump(struct pm_callgrind_tally *tally, const struct pm_region *region,
+		       const struct pm_callgrind_row *row)
+{
+	for (size_t i = 0; i < region->pieces.len; i++)
+		if (region->pieces.data[i].low == row->target &&
+		    (i == 0 || region->kind != PM_STAT_FUNCTION))
+			pm_callgrind_add(&tally->back, row->times);
+}
+
+/* Those of all threads and, where it is asked for, of the present one. How many, or -ENOMEM. */
+static int present_tallies(struct pm_callgrind_sums *sums, uint32_t region,
+			   uint32_t function, uint32_t ret[2])
+{
+	struct pm_callgrind_tally key = { .region = region, .function = function };
+	const struct pm_callgrind_tally *tally = take_tally(sums, key);
+
+	if (!tally)
+		return -ENOMEM;
+	ret[0] = (uint32_t)(tally - sums->tallies.data);
+	if (!sums->options->by_thread)
+		return 1;
+	key.pid = sums->pid;
+	key.thread = sums->thread;
+	tally = take_tally(sums, key);
+	if (!tally)
+		return -ENOMEM;
+	ret[1] = (uint32_t)(tally - sums->tallies.data);
+	return 2;
+}
+
+static int tally_row(struct pm_callgrind_sums *sums, uint32_t index,
+		     const struct pm_callgrind_row *row)
+{
+	const struct pm_region *region = &sums->regions->list.data[index];
+	uint32_t ids[2];
+	int len = present_tallies(sums, index, row->who.function, ids);
+
+	for (int i = 0; i < len; i++) {
+		struct pm_callgrind_tally *tally = &sums->tallies.data[ids[i]];
+
+		if (row->kind == PM_CALLGRIND_SELF)
+			tally_self(sums, tally, region, row);
+		else if (row->kind == PM_CALLGRIND_CALL)
+			tally_call(sums, tally, region, row);
+		else
+			tally_jump(tally, region, row);
+	}
+	return len < 0 ? len : 0;
+}
+
+/* A jump from outside to the middle of a range is an entry, too. */
+static int jump_into(struct pm_callgrind_sums *sums, uint32_t module,
+		     const struct pm_callgrind_row *row)
+{
+	size_t at = pm_callgrind_pieces_end(sums, module, row->target);
+
+	while (pm_callgrind_piece_before(sums, &at, module, row->target)) {
+		const struct pm_callgrind_piece *piece = &sums->pieces.data[at];
+		const struct pm_region *region = &sums->regions->list.data[piece->region];
+		uint32_t ids[2];
+		int len;
+
+		if (region->kind == PM_STAT_FUNCTION || piece->low == row->target ||
+		    pm_callgrind_is_inside(region, row->address))
+			continue;
+		len = present_tallies(sums, piece->region, row->who.function, ids);
+		if (len < 0)
+			return len;
+		for (int i = 0; i < len; i++)
+			pm_callgrind_add(&sums->tallies.data[ids[i]].entered, row->times);
+	}
+	return 0;
+}
+
+/* ---- callers ---------------------------------------------------------------------------- */
+
+static bool site_equal(const void *table, uint32_t id, const void *key)
+{
+	const struct pm_callgrind_site *have =
+		&((const struct pm_callgrind_sums *)table)->sites.data[id];
+	const struct pm_callgrind_site *wanted = key;
+
+	return have->region == wanted->region && have->function == wanted->function &&
+	       have->address == wanted->address;
+}
+
+static int add_site(struct pm_callgrind_sums *sums, uint32_t region,
+		    const struct pm_callgrind_row *row)
+{
+	struct pm_callgrind_site key = { .region = region,
+					 .function = row->who.function,
+					 .address = row->address,
+					 .file = row->who.file,
+					 .line = row->line };
+	uint64_t hash = pm_hash_mix((uint64_t)region << 32 | key.function, key.address);
+	uint32_t id = pm_index_find(&sums->site_index, hash, site_equal, sums, &key);
+
+	if (id == PM_INDEX_NONE) {
+		key.costs = calloc(sums->columns_len, sizeof(*key.costs));
+		if (!key.costs || pm_vec_push(&sums->sites, key) < 0) {
+			free(key.costs);
+			return -ENOMEM;
+		}
+		id = (uint32_t)(sums->sites.len - 1);
+		if (pm_index_add(&sums->site_index, hash, id) < 0)
+			return -ENOMEM;
+	}
+	pm_callgrind_add(&sums->sites.data[id].calls, row->times);
+	if (row->callee.level == 1)
+		add_costs(sums, sums->sites.data[id].costs, row->counts);
+	return 0;
+}
+
+static int called(struct pm_callgrind_sums *sums, const struct pm_callgrind_row *row)
+{
+	uint32_t module;
+	size_t at;
+
+	if (pm_callgrind_module_of(sums, row->callee.object, &module) < 0)
+		return -ENOMEM;
+	at = module == PM_CALLGRIND_NONE
+		     ? 0
+		     : pm_callgrind_pieces_end(sums, module, row->target);
+	while (pm_callgrind_piece_before(sums, &at, module, row->target)) {
+		uint32_t region = sums->pieces.data[at].region;
+		const struct pm_region *it = &sums->regions->list.data[region];
+
+		if (it->kind == PM_STAT_FUNCTION &&
+		    it->pieces.data[0].low == row->target &&
+		    add_site(sums, region, row) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* ---- files ------------------------------------------------------------------------------ */
+
+static int take_row(struct pm_callgrind_sums *sums, struct pm_callgrind_thread *thread,
+		    const struct pm_callgrind_row *row)
+{
+	uint32_t module;
+	size_t at;
+
+	if (row->kind == PM_CALLGRIND_SELF) {
+		add_costs(sums, sums->total, row->counts);
+		add_costs(sums, thread->costs, row->counts);
+	}
+	if (row->kind == PM_CALLGRIND_CALL && sums->options->calls_from > 0 &&
+	    called(sums, row) < 0)
+		return -ENOMEM;
+	if (pm_callgrind_module_of(sums, row->who.object, &module) < 0)
+		return -ENOMEM;
+	if (module == PM_CALLGRIND_NONE)
+		return 0;
+	at = pm_callgrind_pieces_end(sums, module, row->address);
+	while (pm_callgrind_piece_before(sums, &at, module, row->address))
+		if (tally_row(sums, sums->pieces.data[at].region, row) < 0)
+			return -ENOMEM;
+	return row->kind == PM_CALLGRIND_JUMP ? jump_into(sums, module, row) : 0;
+}
+
+/* The first file says what the columns are. */
+static int take_columns(struct pm_callgrind_sums *sums,
+			const struct pm_callgrind_header *header, const char *name,
+			struct pm_error *err)
+{
+	size_t i;
+
+	if (sums->columns_len == 0) {
+		sums->total = calloc(PM_CALLGRIND_COLUMNS_MAX, sizeof(*sums->total));
+		if (!sums->total)
+			return -ENOMEM;
+		for (i = 0; i < header->columns_len; i++) {
+			sums->columns[i] = strdup(header->columns[i]);
+			if (!sums->columns[i])
+				return -ENOMEM;
+			sums->columns_len++;
+			if (strcmp(sums->columns[i], "Ir") == 0)
+				sums->instructions = i;
+		}
+	}
+	for (i = 0; i < sums->columns_len && i < header->columns_len; i++)
+		if (strcmp(sums->columns[i], header->columns[i]) != 0)
+			break;
+	if (i < sums->columns_len || i < header->columns_len || i == 0 ||
+	    strcmp(sums->columns[sums->instructions], "Ir") != 0) {
+		pm_error_set(err, -EBADMSG, "counts other events than were asked for");
+		pm_error_where(err, name, -1);
+		return -EBADMSG;
+	}
+	return 0;
+}
+
+static struct pm_callgrind_thread *take_thread(struct pm_callgrind_sums *sums,
+					       const struct pm_callgrind_header *header)
+{
+	struct pm_callgrind_thread thread = { .pid = header->pid,
+					      .thread = header->thread };
+
+	sums->pid = thread.pid;
+	sums->thread = thread.thread;
+	for (size_t i = 0; i < sums->threads.len; i++)
+		if (sums->threads.data[i].pid == thread.pid &&
+		    sums->threads.data[i].thread == thread.thread)
+			return &sums->threads.data[i];
+	thread.costs = calloc(sums->columns_len, sizeof(*thread.costs));
+	if (!thread.costs || pm_vec_push(&sums->threads, thread) < 0) {
+		free(thread.costs);
+		return NULL;
+	}
+	return &sums->threads.data[sums->threads.len - 1];
+}
+
+static int read_rows(struct pm_callgrind_sums *sums, struct pm_callgrind *reader,
+		     const char *name, struct pm_error *err)
+{
+	const struct pm_callgrind_header *header = pm_callgrind_header(reader);
+	struct pm_callgrind_thread *thread = NULL;
+	struct pm_callgrind_row row;
+	int ret;
+
+	while ((ret = pm_callgrind_next(reader, &row, err)) > 0) {
+		if (!thread) {
+			ret = take_columns(sums, header, name, err);
+			if (ret < 0)
+				return ret;
+			thread = take_thread(sums, header);
+		}
+		if (!thread || take_row(sums, thread, &row) < 0)
+			return pm_error_set(err, -ENOMEM, "%s", strerror(ENOMEM));
+	}
+	if (ret == 0 && thread && !header->ended) {
+		pm_error_set(err, -EBADMSG, "ends before its totals");
+		pm_error_where(err, name, -1);
+		return -EBADMSG;
+	}
+	return ret;
+}
+
+int pm_callgrind_sums_add(struct pm_callgrind_sums *sums, int fd, const char *name,
+			  struct pm_error *err)
+{
+	struct pm_callgrind *reader;
+	int ret = pm_callgrind_open(&reader, &sums->table, fd, name, err);
+
+	if (ret < 0)
+		return ret;
+	ret = read_rows(sums, reader, name, err);
+	memcpy(sums->creator, pm_callgrind_header(reader)->creator,
+	       sizeof(sums->creator));
+	pm_callgrind_close(reader);
+	if (ret < 0)
+		sums->damaged = true;
+	return ret;
+}
+
+/* ---- begin and end ---------------------------------------------------------------------- */
+
+int pm_callgrind_sums_new(struct pm_callgrind_sums **ret,
+			  const struct pm_engine_options *options)
+{
+	static const struct pm_regions none;
+	struct pm_callgrind_sums *sums = calloc(1, sizeof(*sums));
+
+	if (!sums)
+		return -ENOMEM;
+	sums->options = options;
+	sums->regions = options->regions ? options->regions : &none;
+	if (pm_callgrind_places_add(sums) < 0) {
+		pm_callgrind_sums_free(sums);
+		return -ENOMEM;
+	}
+	*ret = sums;
+	return 0;
+}
+
+void pm_callgrind_sums_free(struct pm_callgrind_sums *sums)
+{
+	if (!sums)
+		return;
+	pm_callgrind_table_release(&sums->table);
+	for (size_t i = 0; i < sums->tallies.len; i++)
+		free(sums->tallies.data[i].first);
+	for (size_t i = 0; i < sums->sites.len; i++)
+		free(sums->sites.data[i].costs);
+	for (size_t i = 0; i < sums->threads.len; i++)
+		free(sums->threads.data[i].costs);
+	for (size_t i = 0; i < sums->columns_len; i++)
+		free(sums->columns[i]);
+	free(sums->total);
+	pm_vec_release(&sums->modules);
+	pm_vec_release(&sums->pieces);
+	pm_vec_release(&sums->exits);
+	pm_vec_release(&sums->module_of);
+	pm_vec_release(&sums->tallies);
+	pm_vec_release(&sums->sites);
+	pm_vec_release(&sums->threads);
+	pm_index_release(&sums->tally_index);
+	pm_index_release(&sums->site_index);
+	free(sums);
+}
+
+void pm_callgrind_sums_cut(struct pm_callgrind_sums *sums)
+{
+	sums->damaged = true;
+}
+
+const char *pm_callgrind_sums_creator(const struct pm_callgrind_sums *sums)
+{
+	return sums->creator;
+}

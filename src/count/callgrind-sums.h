@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+/* What is summed of regions while files are read: callgrind-sums.c fills it, callgrind-scopes.c
+ * makes scopes of it. */
+#pragma once
+
+#include "callgrind.h"
+
+#include <sys/stat.h>
+
+/* What was seen of one region in one function, in all or (pid, thread) in one thread. */
+struct pm_callgrind_tally {
+	uint32_t region, function;
+	int32_t pid, thread; /* 0, 0: all of them */
+	bool at_entry; /* this function has the region's first instruction */
+	bool recursive; /* calls itself from within the region */
+	uint32_t max_level; /* at the first instruction */
+	uint64_t entered, nested, back; /* `back`: jumps to it from inside */
+	uint64_t left; /* by its known exits */
+	/* One for each column: self and calls of the first level; of deeper ones; of the
+	 * first, what was jumped to at the end, which is no part of it. */
+	uint64_t *first, *deeper, *tail;
+};
+
+/* Who called a region, and where. */
+struct pm_callgrind_site {
+	uint32_t region, function;
+	uint64_t address;
+	uint32_t file;
+	uint64_t line, calls;
+	uint64_t *costs; /* one for each column */
+};
+
+struct pm_callgrind_thread {
+	int32_t pid, thread;
+	uint64_t *costs;
+};
+
+/* Where a region lies; sorted by module and address. */
+struct pm_callgrind_piece {
+	uint32_t module, region;
+	uint64_t low, high;
+	uint64_t high_before; /* the greatest `high` up to here, of the module */
+};
+
+struct pm_callgrind_exit {
+	uint64_t address;
+	uint32_t region;
+	bool returns;
+};
+
+struct pm_callgrind_module {
+	dev_t device;
+	ino_t inode;
+	const char *path; /* borrowed of a region */
+};
+
+struct pm_callgrind_sums {
+	const struct pm_engine_options *options;
+	const struct pm_regions *regions;
+	struct pm_callgrind_table table;
+	PM_VEC(struct pm_callgrind_module) modules;
+	PM_VEC(struct pm_callgrind_piece) pieces;
+	PM_VEC(struct pm_callgrind_exit) exits; /* by region and address */
+	PM_VEC(uint32_t) module_of; /* by object of the table; NONE: no regions in it */
+	PM_VEC(struct pm_callgrind_tally) tallies;
+	PM_VEC(struct pm_callgrind_site) sites;
+	PM_VEC(struct pm_callgrind_thread) threads;
+	struct pm_index tally_index, site_index;
+	/* The columns of the first file; the others have the same, for the options were. */
+	char *columns[PM_CALLGRIND_COLUMNS_MAX];
+	size_t columns_len, instructions;
+	uint64_t *total;
+	char creator[64];
+	bool damaged;
+	/* Of the file that is being read. */
+	int32_t pid, thread;
+};
+
+/* Sums of foreign numbers stop at the greatest. */
+static inline void pm_callgrind_add(uint64_t *to, uint64_t value)
+{
+	if (__builtin_add_overflow(*to, value, to))
+		*to = UINT64_MAX;
+}
+
+/* NULL: there is none. */
+const struct pm_callgrind_tally *pm_callgrind_find_tally(
+	const struct pm_callgrind_sums *sums, const struct pm_callgrind_tally *key);
+
+/* ---- callgrind-places.c ---------------------------------------------------------------- */
+
+/* Takes over where the regions are. -ENOMEM. */
+int pm_callgrind_places_add(struct pm_callgrind_sums *sums);
+/* NULL: no known exit of the region. */
+const struct pm_callgrind_exit *pm_callgrind_find_exit(
+	const struct pm_callgrind_sums *sums, uint32_t region, uint64_t address);
+bool pm_callgrind_is_inside(const struct pm_region *region, uint64_t address);
+/* Of an object of the table; NONE where no region is in it. -ENOMEM. */
+int pm_callgrind_module_of(struct pm_callgrind_sums *sums, uint32_t object,
+			   uint32_t *ret);
+/* The pieces that have an address: from _end() back, as long as _before() is true. */
+size_t pm_callgrind_pieces_end(const struct pm_callgrind_sums *sums, uint32_t module,
+			       uint64_t address);
+bool pm_callgrind_piece_before(const struct pm_callgrind_sums *sums, size_t *at,
+			       uint32_t module, uint64_t address);

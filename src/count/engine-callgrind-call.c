@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The command line of valgrind, and its messages. All that would make two equal runs differ is
+ * fixed: sizes of caches, options of other sources, which variant of memcpy() the C library
+ * takes.
+ */
+#include "engine-callgrind.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <string.h>
+
+enum {
+	LOG_BYTES_MAX = 1 << 20,
+	LOG_WARNINGS_MAX = 8,
+};
+
+/* The machine that is simulated; sizes are common ones, not those of the host. */
+static const char *const caches[][2] = {
+	{ "I1", "32768,8,64" },
+	{ "D1", "32768,8,64" },
+	{ "LL", "8388608,16,64" },
+};
+
+/*
+ * The C library asks the CPU which variants it can have (ifuncs): what all x86-64 have is the
+ * same everywhere. Names as they are since glibc 2.33, and were before; it ignores others.
+ */
+static const char tunables[] =
+	"glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX2,-AVX2_Usable,-AVX_Fast_Unaligned_Load,"
+	"-ERMS,-FSRM,-BMI2,-RTM,-SSE4_2,-SSE4_1,-SSSE3"
+	":glibc.cpu.x86_data_cache_size=32768:glibc.cpu.x86_shared_cache_size=1048576"
+	":glibc.cpu.x86_non_temporal_threshold=786432";
+
+/*
+ * A forked process goes on with the costs of its parent, and would tell them again; an exec
+ * takes what was counted before with it. Just before either, all is therefore told and begun
+ * anew. Names of the C libraries, of which valgrind takes any.
+ */
+static const char *const dump_before[] = {
+	"fork",          "__fork",       "__libc_fork",  "_Fork",
+	"vfork",         "__vfork",      "__libc_vfork", "posix_spawn",
+	"__posix_spawn", "posix_spawnp", "__spawni",     "__spawnix",
+	"execve",        "__execve",     "fexecve",      "execveat",
+};
+
+/* ---- the document ----------------------------------------------------------------------- */
+
+int pm_callgrind_warn(struct pm_stat *stat, const char *format, ...)
+{
+	va_list args;
+	char *text = NULL;
+	int len;
+
+	va_start(args, format);
+	len = vasprintf(&text, format, args);
+	va_end(args);
+	if (len < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < stat->warnings.len; i++) {
+		if (strcmp(stat->warnings.data[i], text) == 0) {
+			free(text);
+			return 0;
+		}
+	}
+	if (pm_vec_push(&stat->warnings, text) < 0) {
+		free(text);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+int pm_callgrind_setting(struct pm_stat *stat, const char *name, const char *value)
+{
+	struct pm_stat_setting setting = { 0 };
+
+	for (size_t i = 0; i < stat->settings.len; i++)
+		if (strcmp(stat->settings.data[i].name, name) == 0)
+			return 0;
+	if (pm_stat_text(&setting.name, name) < 0 ||
+	    pm_stat_text(&setting.value, value) < 0 ||
+	    pm_vec_push(&stat->settings, setting) < 0) {
+		free(setting.name);
+		free(setting.value);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+/* ---- the command line ------------------------------------------------------------------- */
+
+void pm_callgrind_call_release(struct pm_callgrind_call *call)
+{
+	for (size_t i = 0; i < call->argv.len; i++)
+		free(call->argv.data[i]);
+	pm_vec_release(&call->argv);
+	free(call->tunables);
+}
+
+static int PM_PRINTF(2, 3)
+	add_word(struct pm_callgrind_call *call, const char *format, ...)
+{
+	va_list args;
+	char *word = NULL;
+	int len;
+
+	va_start(args, format);
+	len = vasprintf(&word, format, args);
+	va_end(args);
+	if (len < 0)
+		return -ENOMEM;
+	if (pm_vec_push(&call->argv, word) < 0) {
+		free(word);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+static bool wants(const struct pm_stat *stat, const char *letters)
+{
+	for (size_t i = 0; i < stat->events.len; i++) {
+		const struct pm_stat_event *event = &stat->events.data[i];
+
+		if (strcmp(event->source, "simulated") == 0 &&
+		    strchr(letters, event->name[strlen("sim.")]) &&
+		    strcmp(event->name, "sim.Ir") != 0)
+			return true;
+	}
+	return false;
+}
+
+static int add_simulation(struct pm_callgrind_call *call, struct pm_stat *stat)
+{
+	int ret = 0;
+
+	/* Dr, D1mr, DLmw, I1mr, ILmr; Bc, Bim. */
+	if (wants(stat, "DI")) {
+		ret = add_word(call, "--cache-sim=yes");
+		for (size_t i = 0; ret == 0 && i < PM_ARRAY_LEN(caches); i++) {
+			ret = add_word(call, "--%s=%s", caches[i][0], caches[i][1]);
+			if (ret == 0)
+				ret = pm_callgrind_setting(stat, caches[i][0],
+							   caches[i][1]);
+		}
+	}
+	if (ret == 0 && wants(stat, "B"))
+		ret = add_word(call, "--branch-sim=yes");
+	return ret;
+}
+
+/* Functions that are counted tell how deep they recurse. Characters of patterns in a name would
+ * mean others, too. */
+static int add_regions(struct pm_callgrind_call *call, const struct pm_regions *regions)
+{
+	int ret = 0;
+
+	if (!regions || regions->list.len == 0)
+		return 0;
+	ret = add_word(call, "--dump-instr=yes");
+	if (ret == 0)
+		ret = add_word(call, "--collect-jumps=yes");
+	for (size_t i = 0; ret == 0 && i < regions->list.len; i++) {
+		const struct pm_region *region = &regions->list.data[i];
+
+		if (region->kind == PM_STAT_FUNCTION && region->symbol &&
+		    !strpbrk(region->symbol, "*?"))
+			ret = add_word(call, "--separate-recs%d=%s", PM_CALLGRIND_LEVELS,
+				       region->symbol);
+	}
+	return ret;
+}
+
+/* The user's own tunables come last, and win. */
+static int make_tunables(struct pm_callgrind_call *call, struct pm_stat *stat)
+{
+	const char *own = getenv("GLIBC_TUNABLES");
+
+	if (asprintf(&call->tunables, "%s%s%s", tunables, own && *own ? ":" : "",
+		     own ? own : "") < 0) {
+		call->tunables = NULL;
+		return -ENOMEM;
+	}
+	return pm_callgrind_setting(stat, "GLIBC_TUNABLES", call->tunables);
+}
+
+/* As one text, without what differs from run to run: file names. */
+static int tell_options(const struct pm_callgrind_call *call, struct pm_stat *stat)
+{
+	struct pm_str text = { 0 };
+	int ret;
+
+	for (size_t i = 1; i < call->argv.len; i++) {
+		if (strstr(call->argv.data[i], "-file=") ||
+		    strncmp(call->argv.data[i], "--dump-before=", 14) == 0)
+			continue;
+		pm_str_puts(&text, text.len > 0 ? " " : "");
+		pm_str_puts(&text, call->argv.data[i]);
+	}
+	ret = text.failed ? -ENOMEM
+			  : pm_callgrind_setting(stat, "valgrind-options", text.data);
+	pm_str_release(&text);
+	return ret;
+}
+
+int pm_callgrind_call_make(struct pm_callgrind_call *call, struct pm_stat *stat,
+			   const struct pm_engine_options *options, const char *dir)
+{
+	/* Files of options are of the user's other purposes; the C library's memory is freed
+	 * by valgrind only, and costs instructions. */
+	static const char *const fixed[] = {
+		"valgrind",
+		"--command-line-only=yes",
+		"--tool=callgrind",
+		"--separate-threads=yes",
+		"--demangle=no",
+		"--vgdb=no",
+		"--run-libc-freeres=no",
+		"--run-cxx-freeres=no",
+	};
+	int ret = make_tunables(call, stat);
+
+	for (size_t i = 0; ret == 0 && i < PM_ARRAY_LEN(fixed); i++)
+		ret = add_word(call, "%s", fixed[i]);
+	if (ret == 0)
+		ret = add_word(call, "--trace-children=%s",
+			       options->no_inherit ? "no" : "yes");
+	if (ret == 0)
+		ret = add_word(call, "--callgrind-out-file=%s/out.%%p", dir);
+	if (ret == 0)
+		ret = add_word(call, "--log-file=%s/log.%%p", dir);
+	if (ret == 0)
+		ret = add_simulation(call, stat);
+	if (ret == 0)
+		ret = add_regions(call, options->regions);
+	if (ret == 0)
+		ret = tell_options(call, stat);
+	for (size_t i = 0; ret == 0 && i < PM_ARRAY_LEN(dump_before); i++)
+		ret = add_word(call, "--dump-before=%s", dump_before[i]);
+	if (ret == 0)
+		ret = add_word(call, "--");
+	for (size_t i = 0; ret == 0 && options->command[i]; i++)
+		ret = add_word(call, "%s", options->command[i]);
+	return ret < 0 ? ret : pm_vec_push(&call->argv, NULL);
+}
+
+/* ---- its messages ------------------------------------------------------------------------ */
+
+/* `==123== text`, `vex: text`, `valgrind: text`: without the number. */
+static const char *without_pid(const char *line)
+{
+	const char *at = line;
+
+	if (strncmp(at, "==", 2) != 0 && strncmp(at, "--", 2) != 0)
+		return line;
+	at += 2;
+	while (isdigit((unsigned char)*at))
+		at++;
+	return at[0] && at[0] == at[1] ? at + 2 + strspn(at + 2, " ") : line;
+}
+
+/* What is no banner and no sum, but bad news. */
+static bool is_complaint(const char *text)
+{
+	static const char *const begins[] = {
+		"vex ",   "valgrind:", "Valgrind:",           "Unrecognised",
+		"FATAL",  "Fatal",     "Process terminating", "Error:",
+		"error:", "Cannot",    "The 'impossible'",
+	};
+
+	for (size_t i = 0; i < PM_ARRAY_LEN(begins); i++)
+		if (strncmp(text, begins[i], strlen(begins[i])) == 0)
+			return true;
+	return false;
+}
+
+static int read_lines(struct pm_callgrind_log *log, struct pm_stat *stat, char *bytes)
+{
+	bool ran = false, ended = false;
+	char *rest = bytes, *line;
+
+	while ((line = strsep(&rest, "\n"))) {
+		const char *text = without_pid(line);
+		struct pm_str plain = { 0 };
+		int ret = 0;
+
+		ran = ran || strncmp(text, "Callgrind, ", 11) == 0;
+		ended = ended || strncmp(text, "Collected :", 11) == 0;
+		if (!is_complaint(text))
+			continue;
+		pm_str_printable(&plain, text, strlen(text));
+		if (!plain.failed && log->words[0] == '\0')
+			snprintf(log->words, sizeof(log->words), "%s", plain.data);
+		if (!plain.failed && stat->warnings.len < LOG_WARNINGS_MAX)
+			ret = pm_callgrind_warn(stat, "valgrind says: %s", plain.data);
+		pm_str_release(&plain);
+		if (ret < 0)
+			return ret;
+	}
+	log->processes += ran;
+	log->cut += ran && !ended;
+	return 0;
+}
+
+static int read_log(struct pm_callgrind_log *log, struct pm_stat *stat, int dir_fd,
+		    const char *name)
+{
+	PM_AUTO_CLOSE int fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	PM_AUTO_FREE char *bytes = malloc(LOG_BYTES_MAX + 1);
+	size_t len = 0;
+
+	if (!bytes)
+		return -ENOMEM;
+	while (fd >= 0 && len < LOG_BYTES_MAX) {
+		ssize_t more = read(fd, bytes + len, LOG_BYTES_MAX - len);
+
+		if (more <= 0)
+			break;
+		len += (size_t)more;
+	}
+	bytes[len] = '\0';
+	return read_lines(log, stat, bytes);
+}
+
+int pm_callgrind_log_read(struct pm_callgrind_log *ret, struct pm_stat *stat,
+			  const char *dir)
+{
+	DIR *entries = opendir(dir);
+	const struct dirent *entry;
+	int result = 0;
+
+	*ret = (struct pm_callgrind_log){ 0 };
+	while (entries && result == 0 && (entry = readdir(entries)))
+		if (strncmp(entry->d_name, "log.", 4) == 0)
+			result = read_log(ret, stat, dirfd(entries), entry->d_name);
+	if (entries)
+		closedir(entries);
+	return result;
+}

@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The engine without counters: valgrind runs the command and counts what a simulated machine
+ * would. Its files go into a folder of our own, and are read and deleted as they are closed: a
+ * process that becomes another program begins with the same name again.
+ */
+#include "engine-callgrind.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <time.h>
+
+enum {
+	/* How long a command has to end by SIGTERM when its time is up. */
+	GRACE_NS = 2000000000,
+};
+
+struct engine {
+	const struct pm_engine_options *options;
+	struct pm_stat *stat;
+	struct pm_child *child;
+	struct pm_callgrind_call call;
+	struct pm_callgrind_sums *sums;
+	char dir[PATH_MAX];
+	int dir_fd, inotify_fd;
+	uint32_t run;
+	uint64_t deadline_ns; /* UINT64_MAX: none */
+	bool timed_out;
+	size_t files;
+};
+
+static void engine_release(struct engine *it)
+{
+	pm_callgrind_call_release(&it->call);
+	pm_callgrind_sums_free(it->sums);
+	pm_cleanup_close(&it->inotify_fd);
+	pm_cleanup_close(&it->dir_fd);
+}
+
+/* ---- the folder ------------------------------------------------------------------------- */
+
+static int folder_error(struct pm_error *err, const char *path)
+{
+	int code = -errno;
+
+	pm_error_set(err, code, "a folder for valgrind's files: %s", strerror(errno));
+	pm_error_where(err, path, -1);
+	return code;
+}
+
+/* Of the command's user, who writes there. */
+static int give_folder(const struct engine *it, struct pm_error *err)
+{
+	struct pm_user user;
+	int ret;
+
+	if (!it->options->user)
+		return 0;
+	ret = pm_user_find(it->options->user, &user, err);
+	if (ret < 0)
+		return ret;
+	ret = chown(it->dir, user.uid, user.gid) < 0 ? folder_error(err, it->dir) : 0;
+	pm_user_release(&user);
+	return ret;
+}
+
+static int make_folder(struct engine *it, struct pm_error *err)
+{
+	const char *tmp = getenv("TMPDIR");
+	int len = snprintf(it->dir, sizeof(it->dir), "%s/pmstat-XXXXXX",
+			   tmp && tmp[0] == '/' && !strchr(tmp, '%') ? tmp : "/tmp");
+
+	if (len >= (int)sizeof(it->dir) || !mkdtemp(it->dir)) {
+		it->dir[0] = '\0';
+		return folder_error(err, tmp ? tmp : "/tmp");
+	}
+	it->dir_fd = open(it->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	it->inotify_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	if (it->dir_fd < 0 || it->inotify_fd < 0 ||
+	    inotify_add_watch(it->inotify_fd, it->dir, IN_CLOSE_WRITE | IN_ONLYDIR) < 0)
+		return folder_error(err, it->dir);
+	return give_folder(it, err);
+}
+
+/* No more than what valgrind makes: plain files. */
+static void remove_folder(struct engine *it)
+{
+	DIR *entries = it->dir[0] ? opendir(it->dir) : NULL;
+	const struct dirent *entry;
+
+	while (entries && (entry = readdir(entries)))
+		if (entry->d_name[0] != '.')
+			unlinkat(dirfd(entries), entry->d_name, 0);
+	if (entries)
+		closedir(entries);
+	if (it->dir[0])
+		rmdir(it->dir);
+}
+
+/* ---- files ------------------------------------------------------------------------------ */
+
+/* `out.PID-THREAD` or `out.PID.PART-THREAD`; the name without a thread is a mere placeholder. */
+static bool is_wanted(const struct engine *it, const char *name)
+{
+	char *end;
+	long pid;
+
+	if (strncmp(name, "out.", 4) != 0 || !strchr(name, '-'))
+		return false;
+	pid = strtol(name + 4, &end, 10);
+	return end != name + 4 &&
+	       (!it->options->no_inherit || pid == it->child->launch.pid);
+}
+
+/* A damaged file is told; all else goes on. */
+static int take_file(struct engine *it, const char *name)
+{
+	int fd = openat(it->dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct pm_error err = { 0 };
+	int ret;
+
+	if (fd < 0)
+		return 0;
+	ret = pm_callgrind_sums_add(it->sums, fd, name, &err);
+	unlinkat(it->dir_fd, name, 0);
+	it->files++;
+	if (ret == -ENOMEM)
+		return ret;
+	return ret == 0 ? 0
+			: pm_callgrind_warn(it->stat,
+					    "a file of callgrind is damaged, and its "
+					    "process is not counted whole: %s",
+					    err.text);
+}
+
+/* What was closed since; a queue that ran over is made good at the end. */
+static int take_closed(struct engine *it)
+{
+	union {
+		struct inotify_event event;
+		char bytes[4096];
+	} buffer;
+	ssize_t len;
+
+	while ((len = read(it->inotify_fd, &buffer, sizeof(buffer))) > 0) {
+		for (size_t at = 0; at < (size_t)len;) {
+			struct inotify_event event;
+			const char *name = buffer.bytes + at + sizeof(event);
+			int ret;
+
+			memcpy(&event, buffer.bytes + at, sizeof(event));
+			at += sizeof(event) + event.len;
+			if (event.len == 0 || !is_wanted(it, name))
+				continue;
+			ret = take_file(it, name);
+			if (ret < 0)
+				return ret;
+		}
+	}
+	return 0;
+}
+
+static int take_rest(struct engine *it)
+{
+	DIR *entries = opendir(it->dir);
+	const struct dirent *entry;
+	int ret = 0;
+
+	while (entries && ret == 0 && (entry = readdir(entries)))
+		if (is_wanted(it, entry->d_name))
+			ret = take_file(it, entry->d_name);
+	if (entries)
+		closedir(entries);
+	return ret;
+}
+
+/* ---- the command ------------------------------------------------------------------------ */
+
+/* Its environment is ours as it is at the fork. */
+static int prepare(struct engine *it, struct pm_error *err)
+{
+	static const char name[] = "GLIBC_TUNABLES";
+	const char *own = getenv(name);
+	PM_AUTO_FREE char *before = own ? strdup(own) : NULL;
+	int ret;
+
+	if ((own && !before) || setenv(name, it->call.tunables, 1) < 0)
+		return pm_error_set(err, -ENOMEM, "%s", strerror(ENOMEM));
+	ret = pm_child_prepare(it->child, it->call.argv.data, it->options->user,
+			       it->options->data_on_stdout, err);
+	if (before)
+		setenv(name, before, 1);
+	else
+		unsetenv(name);
+	return ret;
+}
+
+static int launch(struct engine *it, struct pm_error *err)
+{
+	int ret = prepare(it, err);
+
+	if (ret == 0)
+		ret = pm_child_catch_signals(it->child, false, err);
+	if (ret == 0)
+		ret = pm_launch_go(&it->child->launch, err);
+	if (ret < 0)
+		return ret;
+	it->child->running = true;
+	if (it->options->timeout_ns > 0)
+		it->deadline_ns = pm_now_ns() + it->options->timeout_ns;
+	return 0;
+}
+
+/* Once politely, and then for good. */
+static void time_is_up(struct engine *it)
+{
+	kill(it->child->launch.pid, it->timed_out ? SIGKILL : SIGTERM);
+	it->timed_out = true;
+	it->deadline_ns += GRACE_NS;
+}
+
+/* Until the command has ended, whatever else fails. */
+static int wait_for_command(struct engine *it)
+{
+	struct pollfd fds[] = {
+		{ .fd = it->child->signal_fd, .events = POLLIN },
+		{ .fd = it->inotify_fd, .events = POLLIN },
+	};
+	int ret = 0;
+
+	for (;;) {
+		uint64_t now = pm_now_ns();
+		int wait_ms = -1;
+
+		if (now >= it->deadline_ns)
+			time_is_up(it);
+		if (it->deadline_ns != UINT64_MAX)
+			wait_ms = it->deadline_ns > now ? (int)((it->deadline_ns - now) /
+								1000000 % INT32_MAX) +
+								  1
+							: 1;
+		/* Its end may have been before we looked for its signal. */
+		pm_child_reap(it->child);
+		if (!it->child->running)
+			return ret;
+		if (poll(fds, PM_ARRAY_LEN(fds), wait_ms) < 0 && errno != EINTR)
+			return -errno;
+		pm_child_signals(it->child);
+		if (ret == 0)
+			ret = take_closed(it);
+	}
+}
+
+/* ---- the run ---------------------------------------------------------------------------- */
+
+static void fill_end(const struct engine *it, struct pm_stat_run *run)
+{
+	const struct pm_child *child = it->child;
+
+	run->exited = child->status_known;
+	run->exit_code = WIFEXITED(child->status) ? WEXITSTATUS(child->status) : -1;
+	run->signal = WIFSIGNALED(child->status) ? WTERMSIG(child->status) : 0;
+	run->stopped = it->timed_out || child->interrupts > 0;
+}
+
+static int explain_events(struct pm_stat *stat)
+{
+	for (size_t i = 0; i < stat->events.len; i++) {
+		struct pm_stat_event *event = &stat->events.data[i];
+
+		if (strcmp(event->source, "simulated") == 0 || event->why)
+			continue;
+		event->state = PM_STAT_NOT_SUPPORTED;
+		if (pm_stat_text(
+			    &event->why,
+			    "callgrind counts what it simulates; times and memory of "
+			    "a simulation are not the program's") < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int check_log(struct engine *it, struct pm_error *err)
+{
+	struct pm_callgrind_log log;
+	int ret = pm_callgrind_log_read(&log, it->stat, it->dir);
+
+	if (ret < 0)
+		return pm_error_set(err, ret, "%s", strerror(-ret));
+	if (log.processes == 0 && it->files == 0 && it->child->interrupts == 0) {
+		pm_error_set(err, -ENOEXEC, "valgrind could not run it%s%s",
+			     log.words[0] ? ": " : "", log.words);
+		pm_error_where(err, it->options->command[0], -1);
+		return -ENOEXEC;
+	}
+	if (log.cut == 0)
+		return 0;
+	pm_callgrind_sums_cut(it->sums);
+	if (pm_callgrind_warn(
+		    it->stat,
+		    "%zu of %zu processes were not seen to their end; what they "
+		    "did is missing",
+		    log.cut, log.processes) < 0)
+		return pm_error_set(err, -ENOMEM, "%s", strerror(ENOMEM));
+	return 0;
+}
+
+static int add_run(struct engine *it)
+{
+	struct timespec now;
+	struct pm_stat_run run = { 0 };
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	run.begin_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	it->run = (uint32_t)it->stat->runs.len;
+	return pm_vec_push(&it->stat->runs, run);
+}
+
+static int count(struct engine *it, struct pm_error *err)
+{
+	int ret = add_run(it);
+
+	if (ret == 0)
+		ret = wait_for_command(it);
+	fill_end(it, &it->stat->runs.data[it->run]);
+	if (ret == 0)
+		ret = take_closed(it);
+	if (ret == 0)
+		ret = take_rest(it);
+	if (ret < 0)
+		return pm_error_set(err, ret, "%s", strerror(-ret));
+	ret = check_log(it, err);
+	if (ret < 0)
+		return ret;
+	if (explain_events(it->stat) < 0 ||
+	    pm_callgrind_setting(it->stat, "valgrind",
+				 pm_callgrind_sums_creator(it->sums)) < 0 ||
+	    pm_callgrind_sums_finish(it->sums, it->stat, it->run) < 0)
+		return pm_error_set(err, -ENOMEM, "%s", strerror(ENOMEM));
+	return 0;
+}
+
+/* Valgrind would say so on the command's own stderr. */
+static int check_command(const char *name, struct pm_error *err)
+{
+	if (pm_child_is_runnable(name))
+		return 0;
+	if (strchr(name, '/') && access(name, F_OK) == 0)
+		pm_error_set(err, -EACCES, "not executable");
+	else
+		pm_error_set(err, -ENOENT, "no such command");
+	pm_error_where(err, name, -1);
+	return err ? err->code : -ENOENT;
+}
+
+int pm_engine_callgrind_check(struct pm_error *err)
+{
+	if (pm_child_is_runnable("valgrind"))
+		return 0;
+	pm_error_set(err, -ENOENT, "valgrind is not installed");
+	pm_error_fix(err, "apt install valgrind");
+	return -ENOENT;
+}
+
+int pm_engine_callgrind_run(struct pm_stat *stat, const struct pm_engine_options *options,
+			    struct pm_child *child, struct pm_error *err)
+{
+	struct engine it PM_CLEANUP(engine_release) = { .options = options,
+							.stat = stat,
+							.child = child,
+							.dir_fd = -1,
+							.inotify_fd = -1,
+							.deadline_ns = UINT64_MAX };
+	int ret;
+
+	if (options->targets || !options->command)
+		return pm_error_set(
+			err, -EINVAL,
+			"callgrind simulates a command from its beginning; it "
+			"cannot look at what runs already");
+	ret = pm_engine_callgrind_check(err);
+	if (ret == 0)
+		ret = check_command(options->command[0], err);
+	if (ret == 0)
+		ret = make_folder(&it, err);
+	if (ret == 0 && (pm_callgrind_call_make(&it.call, stat, options, it.dir) < 0 ||
+			 pm_callgrind_sums_new(&it.sums, options) < 0))
+		ret = pm_error_set(err, -ENOMEM, "%s", strerror(ENOMEM));
+	if (ret == 0)
+		ret = launch(&it, err);
+	if (ret == 0)
+		ret = count(&it, err);
+	remove_folder(&it);
+	return ret;
+}

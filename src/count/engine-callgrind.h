@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* How valgrind is called, and what it says of itself: shared by engine-callgrind*.c. */
+#pragma once
+
+#include "callgrind.h"
+
+/* A call of valgrind: what is fixed in it is told as settings. */
+struct pm_callgrind_call {
+	PM_VEC(char *) argv; /* NULL at the end */
+	char *tunables; /* GLIBC_TUNABLES of the command */
+};
+void pm_callgrind_call_release(struct pm_callgrind_call *call);
+/* @dir: where its files go. -ENOMEM. */
+int pm_callgrind_call_make(struct pm_callgrind_call *call, struct pm_stat *stat,
+			   const struct pm_engine_options *options, const char *dir);
+
+/* Appends a warning, or sets a setting, unless it is there already: runs repeat. -ENOMEM. */
+int pm_callgrind_warn(struct pm_stat *stat, const char *format, ...) PM_PRINTF(2, 3);
+int pm_callgrind_setting(struct pm_stat *stat, const char *name, const char *value);
+
+/* What became of the processes, by valgrind's messages in @dir. */
+struct pm_callgrind_log {
+	size_t processes; /* that it ran */
+	size_t cut; /* of these, those that it did not see to their end */
+	char words[PM_ERROR_TEXT_MAX]; /* its first complaint, "" for none */
+};
+int pm_callgrind_log_read(struct pm_callgrind_log *ret, struct pm_stat *stat,
+			  const char *dir);

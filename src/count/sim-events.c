@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/* Names of what callgrind simulates (valgrind.org/docs/manual/cl-manual.html). */
+#include "pm/count.h"
+
+#include <string.h>
+
+static const struct sim_event {
+	const char *name;
+	enum pm_stat_class class;
+} sim_events[] = {
+	{ "sim.Ir", PM_STAT_EXACT },
+	{ "sim.Dr", PM_STAT_EXACT },
+	{ "sim.Dw", PM_STAT_EXACT },
+	/* Caches see addresses, and these differ with the environment's size and the like. */
+	{ "sim.I1mr", PM_STAT_LOW_NOISE },
+	{ "sim.D1mr", PM_STAT_LOW_NOISE },
+	{ "sim.D1mw", PM_STAT_LOW_NOISE },
+	{ "sim.ILmr", PM_STAT_LOW_NOISE },
+	{ "sim.DLmr", PM_STAT_LOW_NOISE },
+	{ "sim.DLmw", PM_STAT_LOW_NOISE },
+	{ "sim.Bc", PM_STAT_EXACT },
+	{ "sim.Bcm", PM_STAT_LOW_NOISE },
+	{ "sim.Bi", PM_STAT_EXACT },
+	{ "sim.Bim", PM_STAT_LOW_NOISE },
+};
+
+const char *pm_sim_event_name(size_t index)
+{
+	return index < PM_ARRAY_LEN(sim_events) ? sim_events[index].name : NULL;
+}
+
+bool pm_sim_event_is(const char *word)
+{
+	return strncmp(word, "sim.", 4) == 0;
+}
+
+/* A slip or two, in capitals for most. */
+static int not_found(const char *name, struct pm_error *err)
+{
+	size_t best = 3;
+	const char *near = NULL;
+
+	for (size_t i = 0; i < PM_ARRAY_LEN(sim_events); i++) {
+		size_t distance = pm_name_distance(name, sim_events[i].name);
+
+		if (distance < best) {
+			best = distance;
+			near = sim_events[i].name;
+		}
+	}
+	pm_error_set(err, -ENOENT, "no simulated event has this name");
+	pm_error_where(err, name, -1);
+	pm_error_fix(err, "%s", near ? near : "sim.Ir");
+	return -ENOENT;
+}
+
+int pm_sim_event_describe(struct pm_stat *stat, const char *name, bool default_set,
+			  struct pm_error *err)
+{
+	const struct sim_event *found = NULL;
+	struct pm_stat_event event = { .scale = 1,
+				       .better = -1,
+				       .group = -1,
+				       .user_only = true,
+				       .default_set = default_set };
+
+	for (size_t i = 0; i < PM_ARRAY_LEN(sim_events) && !found; i++)
+		if (strcasecmp(name, sim_events[i].name) == 0)
+			found = &sim_events[i];
+	if (!found)
+		return not_found(name, err);
+	event.class = found->class;
+	if (pm_stat_text(&event.name, found->name) < 0 ||
+	    pm_stat_text(&event.requested, name) < 0 ||
+	    pm_stat_text(&event.unit, "") < 0 ||
+	    pm_stat_text(&event.source, "simulated") < 0 ||
+	    pm_vec_push(&stat->events, event) < 0) {
+		free(event.name);
+		free(event.requested);
+		free(event.unit);
+		free(event.source);
+		return pm_error_set(err, -ENOMEM, "%s", strerror(ENOMEM));
+	}
+	return 0;
+}
