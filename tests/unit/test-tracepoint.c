@@ -18,7 +18,7 @@ static char root[64];
 
 static void put(const char *file, const char *text)
 {
-	char path[256];
+	char path[512];
 	FILE *to;
 
 	snprintf(path, sizeof(path), "%s/%s", root, file);
