@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT */
+/* A command's life, one after the other; words of command lines; files that appear at the end. */
+#include <fcntl.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+#include "pm/run.h"
+
+enum {
+	WAIT_MS = 20000,
+};
+
+/* Runs a shell to its end and returns its exit status. */
+static int run(struct pm_child *child, char *script)
+{
+	char *argv[] = { (char[]){ "sh" }, (char[]){ "-c" }, script, NULL };
+	struct pm_error err = { 0 };
+
+	assert_int_equal(pm_child_prepare(child, argv, NULL, false, &err), 0);
+	assert_int_equal(pm_child_catch_signals(child, false, &err), 0);
+	assert_int_equal(pm_child_go(child, &err), 0);
+	assert_true(child->running);
+	while (child->running) {
+		struct pollfd fd = { .fd = child->signal_fd, .events = POLLIN };
+
+		assert_true(poll(&fd, 1, WAIT_MS) > 0);
+		pm_child_signals(child);
+		pm_child_reap(child);
+	}
+	assert_true(child->status_known);
+	return pm_exit_status(child->status);
+}
+
+/* The masks of proc(5), of the shell itself: read by it without another process. */
+static char masks[] = "while read -r key value; do case $key in "
+		      "SigBlk:|SigIgn:) echo \"$key $value\";; esac; done "
+		      "</proc/$$/status >\"$PM_TEST_FILE\"";
+
+static void read_masks(const char *path, char ret[128])
+{
+	PM_AUTO_FCLOSE FILE *file = fopen(path, "re");
+	size_t len;
+
+	assert_non_null(file);
+	len = fread(ret, 1, 127, file);
+	ret[len] = '\0';
+	assert_non_null(strstr(ret, "SigBlk"));
+}
+
+static void test_children_are_alike(void **state)
+{
+	char path[] = "/tmp/pm-test-run-XXXXXX", first[128], second[128];
+	struct pm_child child = PM_CHILD_INIT;
+	int fd = mkstemp(path);
+
+	assert_true(fd >= 0);
+	close(fd);
+	setenv("PM_TEST_FILE", path, 1);
+	assert_int_equal(run(&child, masks), 0);
+	read_masks(path, first);
+	/* By now we block and ignore some. */
+	assert_int_equal(run(&child, masks), 0);
+	read_masks(path, second);
+	assert_string_equal(first, second);
+	unlink(path);
+	pm_child_release(&child);
+}
+
+static void test_children_in_turn(void **state)
+{
+	struct pm_child child = PM_CHILD_INIT;
+
+	assert_int_equal(run(&child, (char[]){ "exit 3" }), 3);
+	assert_int_equal(run(&child, (char[]){ "kill -9 $$" }), 128 + 9);
+	assert_int_equal(run(&child, (char[]){ "exit 0" }), 0);
+	assert_int_equal(child.interrupts, 0);
+	pm_child_release(&child);
+	assert_int_equal(child.signal_fd, -1);
+}
+
+static void test_commands_that_cannot_begin(void **state)
+{
+	struct pm_child child = PM_CHILD_INIT;
+	char *argv[] = { (char[]){ "/nowhere/at-all" }, NULL };
+	struct pm_error err = { 0 };
+
+	assert_false(pm_child_is_runnable(argv[0]));
+	assert_true(pm_child_is_runnable("sh"));
+	assert_int_equal(pm_child_prepare(&child, argv, NULL, false, &err), 0);
+	assert_int_equal(pm_child_go(&child, &err), -ENOENT);
+	assert_false(child.running);
+	assert_int_equal(pm_child_launch_status(child.launch_error), PM_STATUS_NOT_FOUND);
+	argv[0] = (char[]){ "/" };
+	assert_int_equal(pm_child_prepare(&child, argv, NULL, false, &err), 0);
+	assert_int_equal(pm_child_go(&child, &err), -EACCES);
+	assert_int_equal(pm_child_launch_status(child.launch_error),
+			 PM_STATUS_CANNOT_RUN);
+	assert_int_equal(run(&child, (char[]){ "exit 4" }), 4);
+	assert_int_equal(child.launch_error, 0);
+	pm_child_release(&child);
+}
+
+static void test_sinks(void **state)
+{
+	char folder[] = "/tmp/pm-test-run-XXXXXX", path[64], text[8] = "";
+	struct pm_sink sink;
+	struct stat st;
+	FILE *file;
+
+	assert_non_null(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/file", folder);
+	/* Nothing is there until it is complete, and nothing stays of what was not. */
+	assert_int_equal(pm_sink_open(&sink, path, 0600, NULL), 0);
+	assert_int_equal(access(path, F_OK), -1);
+	pm_sink_release(&sink);
+	assert_int_equal(pm_sink_open(&sink, path, 0600, NULL), 0);
+	fputs("one", sink.file);
+	assert_int_equal(pm_sink_close(&sink, NULL), 0);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0600);
+	assert_int_equal(pm_sink_open(&sink, path, 0600, NULL), 0);
+	fputs("two", sink.file);
+	pm_sink_release(&sink);
+	file = fopen(path, "re");
+	assert_non_null(file);
+	assert_non_null(fgets(text, sizeof(text), file));
+	fclose(file);
+	assert_string_equal(text, "one");
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(rmdir(folder), 0); /* there is no other file in it */
+	assert_int_equal(pm_sink_open(&sink, path, 0600, NULL), -ENOENT);
+}
+
+static void test_options(void **state)
+{
+	static const struct option options[] = { { "repeat", 1, NULL, 'r' },
+						 { "json", 0, NULL, 'j' },
+						 { NULL, 0, NULL, 0 } };
+	struct pm_error err;
+
+	assert_int_equal(pm_usage_option(&err, "x", options, '?', "--repaet=3"), -EINVAL);
+	assert_string_equal(err.text, "unknown option --repaet; did you mean --repeat?");
+	assert_string_equal(err.fix, "x --help");
+	pm_usage_option(&err, "x", options, '?', "--json=3");
+	assert_string_equal(err.text, "option --json takes no value");
+	pm_usage_option(&err, "x", options, '?', "--elsewhere");
+	assert_string_equal(err.text, "unknown option --elsewhere");
+	pm_usage_option(&err, "x", options, ':', "-r");
+	assert_string_equal(err.text, "option -r needs a value");
+}
+
+static void test_colors(void **state)
+{
+	enum pm_color_wish wish = PM_COLOR_AUTO;
+
+	assert_int_equal(pm_parse_color(&wish, "often", "x", NULL), -EINVAL);
+	assert_int_equal(pm_parse_color(&wish, "always", "x", NULL), 0);
+	assert_true(pm_color_is_wanted(wish, -1));
+	assert_false(pm_color_is_wanted(PM_COLOR_AUTO, -1)); /* no terminal */
+	assert_int_equal(pm_sink_width(-1), 80);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_children_are_alike),
+		cmocka_unit_test(test_children_in_turn),
+		cmocka_unit_test(test_commands_that_cannot_begin),
+		cmocka_unit_test(test_sinks),
+		cmocka_unit_test(test_options),
+		cmocka_unit_test(test_colors),
+	};
+
+	return cmocka_run_group_tests_name("run", tests, NULL, NULL);
+}
