@@ -294,6 +294,7 @@ struct pm_trace_event {
 	/* Of PM_TRACE_NEW: the process that made it, though it may have ended since; pid itself
 	 * for a thread; 0: unknown. */
 	pid_t parent_pid;
+	pid_t parent_tid; /* … and which of its threads; 0: unknown */
 	pid_t former_tid; /* of PM_TRACE_EXEC: of the thread that now is @tid; 0 otherwise */
 	int status; /* of PM_TRACE_EXIT, as of wait(2) */
 	/* Of PM_TRACE_STOPPED after a tick: it was on a CPU then, and did not only wait for

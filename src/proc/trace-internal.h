@@ -40,7 +40,7 @@ struct pm_trace_process {
 };
 
 struct pm_trace_made {
-	pid_t tid, parent_pid;
+	pid_t tid, parent_pid, parent_tid;
 	bool by_vfork;
 };
 

@@ -127,11 +127,12 @@ static void forget_others(struct pm_trace *trace, pid_t pid, pid_t tid)
 }
 
 /* A followed thread has made @child, and may end before the child is met. */
-static void note_made(struct pm_trace *trace, pid_t child, pid_t parent_pid,
-		      bool by_vfork)
+static void note_made(struct pm_trace *trace, pid_t child,
+		      const struct pm_trace_event *by, bool by_vfork)
 {
 	struct pm_trace_made made = { .tid = child,
-				      .parent_pid = parent_pid,
+				      .parent_pid = by->pid,
+				      .parent_tid = by->tid,
 				      .by_vfork = by_vfork };
 
 	/* Without memory /proc is asked. */
@@ -186,6 +187,7 @@ static int meet(struct pm_trace *trace, pid_t tid, uint32_t *row,
 		ret->parent_pid = tid != pid        ? pid
 				  : made.parent_pid ? made.parent_pid
 						    : parent;
+		ret->parent_tid = made.parent_tid;
 		ret->by_vfork = made.by_vfork;
 	}
 	return rc;
@@ -232,8 +234,7 @@ static int take_stop(struct pm_trace *trace, pid_t tid, int status,
 	ret->pid = trace->processes.data[thread->process].pid;
 	if (event == PTRACE_EVENT_FORK || event == PTRACE_EVENT_VFORK ||
 	    event == PTRACE_EVENT_CLONE)
-		note_made(trace, message_of(tid, 0), ret->pid,
-			  event == PTRACE_EVENT_VFORK);
+		note_made(trace, message_of(tid, 0), ret, event == PTRACE_EVENT_VFORK);
 	if (event == PTRACE_EVENT_EXEC) {
 		ret->former_tid = message_of(tid, tid);
 		/* The folder of another thread may have been read so far. */
