@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT */
+/* The counters of each thread, which are read while it stands still. */
+#include "engine-ptrace.h"
+
+#include <linux/perf_event.h>
+#include <string.h>
+
+/*
+ * Events that were not put into groups become one, so that a visit reads all of them at once.
+ * What a PMU of some CPUs counts cannot be with others, and is left as it is.
+ */
+static void group(struct pm_ptr_counts *counts)
+{
+	for (size_t i = 0; i < counts->specs.len; i++)
+		if (counts->specs.data[i].leader != i || counts->specs.data[i].cpus)
+			return;
+	for (size_t i = 0; i < counts->specs.len; i++)
+		counts->specs.data[i].leader = 0;
+}
+
+int pm_ptr_counts_init(struct pm_ptr_counts *counts, const struct pm_event_spec *specs,
+		       size_t len)
+{
+	*counts = (struct pm_ptr_counts){ .clock = -1 };
+	if (pm_vec_reserve(&counts->specs, len + 1) < 0 ||
+	    pm_vec_reserve(&counts->totals, len + 1) < 0 ||
+	    pm_vec_reserve(&counts->events, len + 1) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < len; i++) {
+		counts->specs.data[counts->specs.len++] = specs[i];
+		counts->totals.data[counts->totals.len++] =
+			(struct pm_ptr_total){ .known = false };
+	}
+	group(counts);
+	return 0;
+}
+
+void pm_ptr_counts_release(struct pm_ptr_counts *counts)
+{
+	pm_vec_release(&counts->specs);
+	pm_vec_release(&counts->totals);
+	pm_vec_release(&counts->events);
+}
+
+/* Where perf is denied, /proc has one number all the same. */
+static void find_clock(struct pm_ptr_counts *counts)
+{
+	for (size_t i = 0; i < counts->events.len; i++) {
+		const struct pm_event_spec *spec = &counts->specs.data[i];
+
+		if (counts->events.data[i].state == PM_COUNT_OK)
+			return;
+		if (counts->clock < 0 &&
+		    counts->events.data[i].state == PM_COUNT_NOT_PERMITTED &&
+		    spec->kind == PM_EVENT_SOFTWARE &&
+		    spec->config == PERF_COUNT_SW_TASK_CLOCK)
+			counts->clock = (int32_t)i;
+	}
+}
+
+static void take_states(struct pm_ptr_counts *counts, const struct pm_counters *counters)
+{
+	size_t len;
+	const struct pm_counters_event *events = pm_counters_events(counters, &len);
+
+	if (counts->events.len > 0)
+		return;
+	for (size_t i = 0; i < len && i < counts->specs.len; i++)
+		counts->events.data[counts->events.len++] = events[i];
+	find_clock(counts);
+}
+
+void pm_ptr_counts_open(struct pm_ptr_counts *counts, struct pm_ptr_counters *thread,
+			pid_t tid)
+{
+	struct pm_counters_options options = {
+		.specs = counts->specs.data,
+		.specs_len = counts->specs.len,
+		.target = PM_PERF_TASKS,
+		.tids = &tid,
+		.tids_len = 1,
+		.cgroup_fd = -1,
+		.no_inherit = true,
+		.weak_groups = true,
+	};
+
+	if (counts->specs.len == 0)
+		return;
+	if (pm_counters_open(&thread->counters, &options, &counts->why) < 0) {
+		thread->counters = NULL;
+		counts->threads_missed++;
+		return;
+	}
+	take_states(counts, thread->counters);
+}
+
+void pm_ptr_counts_read(struct pm_ptr_counts *counts, struct pm_ptr_counters *thread,
+			uint64_t cpu_ns, uint64_t *ret, struct pm_visit *visit)
+{
+	const struct pm_counters_values *values = &thread->values;
+
+	memset(ret, 0, counts->specs.len * sizeof(*ret));
+	if (thread->counters &&
+	    pm_counters_read(thread->counters, &thread->values, NULL) == 0)
+		for (size_t i = 0; i < counts->specs.len && i < values->reads.len; i++) {
+			ret[i] = values->reads.data[i].value;
+			if (visit->enabled_ns == 0) {
+				visit->enabled_ns = values->reads.data[i].enabled_ns;
+				visit->running_ns = values->reads.data[i].running_ns;
+			}
+		}
+	if (counts->clock >= 0)
+		ret[counts->clock] = cpu_ns;
+}
+
+void pm_ptr_counts_close(struct pm_ptr_counts *counts, struct pm_ptr_counters *thread)
+{
+	const struct pm_counters_values *values = &thread->values;
+
+	if (thread->counters &&
+	    pm_counters_read(thread->counters, &thread->values, NULL) == 0)
+		for (size_t i = 0; i < counts->totals.len && i < values->reads.len; i++) {
+			struct pm_ptr_total *total = &counts->totals.data[i];
+			struct pm_count count = pm_count_scale(&values->reads.data[i]);
+
+			total->known = true;
+			total->value += count.value;
+			total->raw += count.raw;
+			total->enabled_ns += count.enabled_ns;
+			total->running_ns += count.running_ns;
+		}
+	pm_counters_free(thread->counters);
+	pm_counters_values_release(&thread->values);
+	*thread = (struct pm_ptr_counters){ 0 };
+}
+
+static int tell_state(const struct pm_counters_event *event, struct pm_stat_event *ret)
+{
+	ret->state = (enum pm_stat_state)event->state;
+	ret->user_only = !event->spec.kernel || event->kernel_dropped;
+	if (event->state == PM_COUNT_OK || ret->why)
+		return 0;
+	return pm_stat_text(&ret->why, event->why.text);
+}
+
+static struct pm_stat_value value_of(const struct pm_ptr_total *total)
+{
+	struct pm_stat_value value = { .state = PM_STAT_OK,
+				       .value = total->value,
+				       .raw = total->raw,
+				       .enabled_ns = total->enabled_ns,
+				       .running_ns = total->running_ns };
+
+	if (total->running_ns < total->enabled_ns)
+		value.state = total->running_ns == 0 ? PM_STAT_NOT_COUNTED
+						     : PM_STAT_MULTIPLEXED;
+	return value;
+}
+
+int pm_ptr_counts_finish(const struct pm_ptr_counts *counts, struct pm_stat *stat,
+			 struct pm_stat_value *values)
+{
+	for (size_t i = 0; i < counts->events.len && i < stat->events.len; i++) {
+		int ret = (int64_t)i == counts->clock
+				  ? 0
+				  : tell_state(&counts->events.data[i],
+					       &stat->events.data[i]);
+
+		if (ret < 0)
+			return ret;
+		if (counts->events.data[i].state != PM_COUNT_OK)
+			values[i].state = stat->events.data[i].state;
+		else if (counts->totals.data[i].known)
+			values[i] = value_of(&counts->totals.data[i]);
+	}
+	return 0;
+}

@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is planted in an address space. Slots are as near to the code as its own displacements
+ * reach: behind the end of a segment, where the last page has room that belongs to nobody, or
+ * in a page that the process maps for us.
+ */
+#include "engine-ptrace.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/ptrace.h>
+
+enum {
+	PAGE_BYTES = 4096,
+	AUXV_MAX = 64,
+	GAPS_MAX = 1 << 16, /* mappings that are looked at for a gap */
+};
+#define NEAR_BYTES (UINT64_C(1) << 30) /* well inside of what 32 bits reach */
+#define LOWEST     UINT64_C(0x100000)
+
+/* ---- memory of a stopped thread -------------------------------------------------------- */
+
+/* By words, as only ptrace(2) may write where the program may not. */
+static int write_bytes(pid_t tid, uint64_t address, const uint8_t *bytes, size_t len)
+{
+	while (len > 0) {
+		size_t skip = address % sizeof(long), part = sizeof(long) - skip;
+		void *word_at = (void *)(uintptr_t)(address - skip);
+		long word;
+
+		if (part > len)
+			part = len;
+		errno = 0;
+		word = ptrace(PTRACE_PEEKTEXT, tid, word_at, NULL);
+		if (errno != 0)
+			return -errno;
+		memcpy((uint8_t *)&word + skip, bytes, part);
+		if (ptrace(PTRACE_POKETEXT, tid, word_at, (void *)word) < 0)
+			return -errno;
+		address += part;
+		bytes += part;
+		len -= part;
+	}
+	return 0;
+}
+
+/* ---- life ---------------------------------------------------------------------------- */
+
+struct pm_ptr_image *pm_ptr_image_new(void)
+{
+	struct pm_ptr_image *image = calloc(1, sizeof(*image));
+
+	if (image)
+		image->refs = 1;
+	return image;
+}
+
+void pm_ptr_image_unref(struct pm_ptr_image *image)
+{
+	if (!image || --image->refs > 0)
+		return;
+	pm_vec_release(&image->breaks);
+	pm_vec_release(&image->rooms);
+	free(image);
+}
+
+struct pm_ptr_image *pm_ptr_image_copy(const struct pm_ptr_image *image)
+{
+	struct pm_ptr_image *copy = pm_ptr_image_new();
+
+	if (!copy)
+		return NULL;
+	copy->unplanted = image->unplanted;
+	copy->may_map = image->may_map;
+	if (pm_vec_reserve(&copy->breaks, image->breaks.len + 1) < 0 ||
+	    pm_vec_reserve(&copy->rooms, image->rooms.len + 1) < 0) {
+		pm_ptr_image_unref(copy);
+		return NULL;
+	}
+	for (size_t i = 0; i < image->breaks.len; i++)
+		copy->breaks.data[copy->breaks.len++] = image->breaks.data[i];
+	for (size_t i = 0; i < image->rooms.len; i++)
+		copy->rooms.data[copy->rooms.len++] = image->rooms.data[i];
+	return copy;
+}
+
+/* ---- finding ------------------------------------------------------------------------- */
+
+/* How many breaks are below @address. */
+static size_t below(const struct pm_ptr_image *image, uint64_t address)
+{
+	size_t low = 0, high = image->breaks.len;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (image->breaks.data[mid].address < address)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+const struct pm_ptr_break *pm_ptr_image_find(const struct pm_ptr_image *image,
+					     uint64_t address)
+{
+	size_t at = below(image, address);
+
+	return at < image->breaks.len && image->breaks.data[at].address == address
+		       ? &image->breaks.data[at]
+		       : NULL;
+}
+
+const struct pm_ptr_break *pm_ptr_image_in_slot(const struct pm_ptr_image *image,
+						uint64_t ip)
+{
+	bool inside = false;
+
+	for (size_t i = 0; !inside && i < image->rooms.len; i++)
+		inside =
+			ip >= image->rooms.data[i].start && ip < image->rooms.data[i].end;
+	for (size_t i = 0; inside && i < image->breaks.len; i++)
+		if (ip - image->breaks.data[i].slot < PM_PTR_SLOT_BYTES)
+			return &image->breaks.data[i];
+	return NULL;
+}
+
+/* ---- room for slots ------------------------------------------------------------------ */
+
+static uint64_t distance(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : b - a;
+}
+
+static struct pm_ptr_room *find_room(struct pm_ptr_image *image, uint64_t address)
+{
+	for (size_t i = 0; i < image->rooms.len; i++) {
+		struct pm_ptr_room *room = &image->rooms.data[i];
+
+		if (distance(room->start, address) < NEAR_BYTES &&
+		    room->end - room->used >= PM_PTR_SLOT_BYTES)
+			return room;
+	}
+	return NULL;
+}
+
+/* Behind the end of the segment that the mapping shows; @old: rooms as they were. */
+static int add_padding(struct pm_ptr_image *image, const struct pm_ptr_image *old,
+		       const struct pm_ptr_file *file, const struct pm_mapping *map)
+{
+	for (size_t i = 0; i < file->ends.len; i++) {
+		uint64_t end = file->ends.data[i], start;
+		struct pm_ptr_room room = { .end = map->end };
+
+		if (end <= map->pgoff || end - map->pgoff >= map->end - map->start)
+			continue;
+		start = map->start + (end - map->pgoff);
+		/* Another segment's end, which is in the middle of this mapping. */
+		if (map->end - start >= PAGE_BYTES)
+			continue;
+		room.start = room.used = (start + 15) & ~UINT64_C(15);
+		for (size_t j = 0; j < old->rooms.len; j++)
+			if (old->rooms.data[j].start == room.start &&
+			    old->rooms.data[j].end == room.end)
+				room.used = old->rooms.data[j].used;
+		return room.start < room.end ? pm_vec_push(&image->rooms, room) : 0;
+	}
+	return 0;
+}
+
+/* The gap nearest to @address in the process's mappings; 0: none is near. */
+static uint64_t find_gap(pid_t pid, uint64_t address)
+{
+	PM_AUTO_FCLOSE FILE *maps = NULL;
+	char path[64], line[512];
+	uint64_t before = LOWEST, best = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+	maps = fopen(path, "re");
+	for (size_t i = 0; maps && i < GAPS_MAX && fgets(line, sizeof(line), maps); i++) {
+		unsigned long long start, end;
+		/* At both ends: before this mapping, and behind the one before it. */
+		uint64_t ends[2];
+
+		if (sscanf(line, "%llx-%llx", &start, &end) != 2)
+			continue; /* the rest of a long name */
+		ends[0] = before;
+		ends[1] = start - PAGE_BYTES;
+		if (start >= before && start - before >= PAGE_BYTES &&
+		    !strstr(line, "[stack]"))
+			for (size_t j = 0; j < 2; j++)
+				if (best == 0 ||
+				    distance(ends[j], address) < distance(best, address))
+					best = ends[j];
+		before = end;
+	}
+	return best != 0 && distance(best, address) < NEAR_BYTES ? best : 0;
+}
+
+static struct pm_ptr_room *make_room(struct pm_ptr_image *image, pid_t pid, pid_t tid,
+				     uint64_t address)
+{
+	uint64_t gap = image->may_map ? find_gap(pid, address) : 0;
+	struct pm_ptr_room room = {
+		.start = gap, .end = gap + PAGE_BYTES, .used = gap, .ours = true
+	};
+
+	if (gap == 0 || pm_vec_reserve(&image->rooms, image->rooms.len + 1) < 0 ||
+	    pm_ptr_map(tid, gap, PAGE_BYTES) < 0)
+		return NULL;
+	image->rooms.data[image->rooms.len++] = room;
+	return &image->rooms.data[image->rooms.len - 1];
+}
+
+/* ---- planting ------------------------------------------------------------------------ */
+
+/* One look at the mappings. */
+struct look {
+	struct pm_ptr_image *image, *next; /* as it was, as it becomes */
+	struct pm_ptr_sites *sites;
+	pid_t pid, tid;
+};
+
+static int plant(const struct look *look, uint32_t file, uint32_t index, uint64_t address)
+{
+	const struct pm_ptr_site *site = &look->sites->files.data[file].sites.data[index];
+	static const uint8_t trap = 0xcc;
+	struct pm_ptr_room *room = find_room(look->next, address);
+	struct pm_ptr_break made = { .address = address,
+				     .after = address + site->len,
+				     .file = file,
+				     .site = index,
+				     .original = site->bytes[0] };
+	struct pm_ptr_code code;
+	uint8_t found[PM_PTR_INSN_MAX];
+
+	if (pm_trace_read(look->pid, address, found, site->len) != site->len &&
+	    pm_trace_read(look->tid, address, found, site->len) != site->len)
+		return -ESRCH;
+	/* It is not what the file has: patched at run time, or somebody else's breakpoint. */
+	if (memcmp(found, site->bytes, site->len) != 0)
+		return -ESTALE;
+	if (!room)
+		room = make_room(look->next, look->pid, look->tid, address);
+	if (!room)
+		return -ENOSPC;
+	made.slot = room->used;
+	if (pm_ptr_slot_make(site->bytes, site->len, address, made.slot, &code) < 0)
+		return -EOPNOTSUPP;
+	if (pm_vec_reserve(&look->next->breaks, look->next->breaks.len + 1) < 0)
+		return -ENOMEM;
+	made.code_len = code.len;
+	made.tail_at = code.tail_at;
+	made.pushed_at = code.pushed_at;
+	if (write_bytes(look->tid, made.slot, code.bytes, code.len) < 0 ||
+	    write_bytes(look->tid, address, &trap, 1) < 0)
+		return -ESRCH;
+	room->used += PM_PTR_SLOT_BYTES;
+	look->next->breaks.data[look->next->breaks.len++] = made;
+	return 0;
+}
+
+/* What was planted there before, and is there still: a library may have gone and come. */
+static bool keep(const struct look *look, uint32_t file, uint32_t index, uint64_t address)
+{
+	const struct pm_ptr_break *old = pm_ptr_image_find(look->image, address);
+	uint8_t byte;
+
+	return old && old->file == file && old->site == index &&
+	       pm_trace_read(look->tid, address, &byte, 1) == 1 && byte == 0xcc &&
+	       pm_vec_push(&look->next->breaks, *old) == 0;
+}
+
+static int plant_file(const struct look *look, uint32_t index,
+		      const struct pm_mapping *map)
+{
+	const struct pm_ptr_file *file = &look->sites->files.data[index];
+	int ret = add_padding(look->next, look->image, file, map);
+
+	for (uint32_t i = 0; ret == 0 && i < file->sites.len; i++) {
+		uint64_t offset = file->sites.data[i].offset, address;
+
+		if (offset < map->pgoff || offset - map->pgoff >= map->end - map->start)
+			continue;
+		address = map->start + (offset - map->pgoff);
+		if (keep(look, index, i, address))
+			continue;
+		ret = plant(look, index, i, address);
+		if (ret == -ESTALE || ret == -ENOSPC || ret == -EOPNOTSUPP) {
+			look->next->unplanted++;
+			ret = 0;
+		}
+	}
+	return ret;
+}
+
+static int compare_breaks(const void *a, const void *b)
+{
+	const struct pm_ptr_break *x = a, *y = b;
+
+	return x->address < y->address ? -1 : x->address > y->address;
+}
+
+/* A type of the auxiliary vector; 0: not there. */
+static uint64_t read_auxv(pid_t pid, uint64_t type)
+{
+	PM_AUTO_CLOSE int fd = -1;
+	Elf64_auxv_t entries[AUXV_MAX];
+	char path[64];
+	ssize_t len;
+
+	snprintf(path, sizeof(path), "/proc/%d/auxv", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	len = fd < 0 ? -1 : read(fd, entries, sizeof(entries));
+	for (size_t i = 0; len > 0 && i < (size_t)len / sizeof(*entries); i++)
+		if (entries[i].a_type == type)
+			return entries[i].a_un.a_val;
+	return 0;
+}
+
+/*
+ * Libraries come and go where the dynamic linker tells a debugger. No need to look there in a
+ * program of which all that is wanted is in its own file, which stays.
+ */
+static int add_linker(const struct look *look, struct pm_procs *procs,
+		      const struct pm_space *space)
+{
+	uint64_t base = read_auxv(look->pid, AT_BASE);
+	const struct pm_mapping *own =
+		pm_space_find(space, read_auxv(look->pid, AT_ENTRY));
+	int64_t file = own ? pm_ptr_sites_find(look->sites, procs, own->module) : -1;
+
+	if (file == -ENOMEM)
+		return -ENOMEM;
+	if (base == 0 || (file == 0 && look->sites->wanted == 1))
+		return 0;
+	for (size_t i = 0; i < space->maps.len; i++)
+		if (space->maps.data[i].start >= base) {
+			int ret = pm_ptr_sites_add_linker(look->sites, procs,
+							  space->maps.data[i].module);
+
+			return ret == -ENOMEM ? ret : 0;
+		}
+	return 0;
+}
+
+static int look_at_maps(const struct look *look, struct pm_procs *procs)
+{
+	const struct pm_process *process = pm_procs_get(procs, look->pid);
+	const struct pm_space *space = process ? &process->space : NULL;
+	int ret = space ? add_linker(look, procs, space) : -ENOMEM;
+
+	for (size_t i = 0; ret == 0 && i < look->image->rooms.len; i++)
+		if (look->image->rooms.data[i].ours)
+			ret = pm_vec_push(&look->next->rooms, look->image->rooms.data[i]);
+	for (size_t i = 0; ret == 0 && i < space->maps.len; i++) {
+		const struct pm_mapping *map = &space->maps.data[i];
+		int64_t file = pm_ptr_sites_find(look->sites, procs, map->module);
+
+		if (file == -ENOMEM)
+			ret = -ENOMEM;
+		else if (file >= 0)
+			ret = plant_file(look, (uint32_t)file, map);
+	}
+	return ret;
+}
+
+int pm_ptr_image_update(struct pm_ptr_image *image, struct pm_ptr_sites *sites,
+			struct pm_procs *procs, pid_t pid, pid_t tid)
+{
+	struct pm_ptr_image next = { .may_map = image->may_map };
+	struct look look = {
+		.image = image, .next = &next, .sites = sites, .pid = pid, .tid = tid
+	};
+	int ret = pm_procs_read(procs, pid, NULL);
+
+	if (ret < 0)
+		return ret == -ENOMEM ? ret : -ESRCH;
+	ret = look_at_maps(&look, procs);
+	/* Also of what failed in the middle: what is planted has to be known. */
+	if (next.breaks.len > 0 || ret == 0) {
+		pm_vec_release(&image->breaks);
+		pm_vec_release(&image->rooms);
+		memcpy(&image->breaks, &next.breaks, sizeof(next.breaks));
+		memcpy(&image->rooms, &next.rooms, sizeof(next.rooms));
+		if (image->breaks.len > 0)
+			qsort(image->breaks.data, image->breaks.len,
+			      sizeof(*image->breaks.data), compare_breaks);
+	} else {
+		pm_vec_release(&next.rooms);
+	}
+	image->unplanted = next.unplanted;
+	return ret;
+}
+
+void pm_ptr_image_restore(struct pm_ptr_image *image, pid_t tid)
+{
+	for (size_t i = 0; i < image->breaks.len; i++) {
+		const struct pm_ptr_break *planted = &image->breaks.data[i];
+		uint8_t byte;
+
+		/* Nothing else is written over: the mapping may be another by now. */
+		if (pm_trace_read(tid, planted->address, &byte, 1) == 1 && byte == 0xcc)
+			write_bytes(tid, planted->address, &planted->original, 1);
+	}
+	image->restored = true;
+}

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An instruction that a breakpoint took the place of runs elsewhere: its copy stands in a slot,
+ * followed by a jump back, so that no byte is ever put back while other threads run, and a
+ * visit is one stop, not two. What depends on where it stands is rewritten. Sources: Intel SDM
+ * volume 2, §2.1 (formats), appendix A (opcode maps).
+ */
+#include "engine-ptrace.h"
+
+#include <string.h>
+
+/* What of an instruction matters here. */
+struct shape {
+	uint8_t len;
+	uint8_t opcode_at; /* behind the prefixes */
+	uint8_t modrm_at; /* 0: none */
+	bool two_bytes; /* the map of 0F */
+	uint8_t opcode;
+};
+
+/* One bit for each opcode: it has a ModRM byte. */
+static const uint32_t modrm_one[8] = { 0x0f0f0f0f, 0x0f0f0f0f, 0x00000000, 0x00000a08,
+				       0x0000ffff, 0x00000000, 0xff0f00c3, 0xc0c00000 };
+static const uint32_t modrm_two[8] = { 0xffffa00f, 0xff00ffff, 0xffffffff, 0xff7fffff,
+				       0xffff0000, 0xfffff8f8, 0xffff00ff, 0xffffffff };
+
+static bool has_bit(const uint32_t bits[8], uint8_t opcode)
+{
+	return bits[opcode / 32] >> (opcode % 32) & 1;
+}
+
+static bool is_prefix(uint8_t byte)
+{
+	return byte == 0x66 || byte == 0x67 || byte == 0xf0 || byte == 0xf2 ||
+	       byte == 0xf3 || byte == 0x2e || byte == 0x36 || byte == 0x3e ||
+	       byte == 0x26 || byte == 0x64 || byte == 0x65;
+}
+
+/* VEX, EVEX and the like: prefixes of a fixed length, then opcode and ModRM. */
+static size_t vector_prefix(uint8_t byte)
+{
+	return byte == 0xc5 ? 2 : byte == 0xc4 ? 3 : byte == 0x62 ? 4 : 0;
+}
+
+/* False where the bytes end too early for what they begin. */
+static bool look(const uint8_t *bytes, uint8_t len, struct shape *ret)
+{
+	uint8_t at = 0;
+	size_t vector;
+
+	*ret = (struct shape){ .len = len };
+	while (at < len && is_prefix(bytes[at]))
+		at++;
+	if (at < len && (bytes[at] & 0xf0) == 0x40)
+		at++; /* REX */
+	if (at >= len)
+		return false;
+	ret->opcode_at = at;
+	ret->opcode = bytes[at];
+	vector = vector_prefix(bytes[at]);
+	if (vector > 0) {
+		at = (uint8_t)(at + vector);
+		/* Only vzeroupper and vzeroall have none. */
+		ret->modrm_at = at < len && bytes[at] != 0x77 ? at + 1 : 0;
+	} else if (bytes[at] != 0x0f) {
+		ret->modrm_at = has_bit(modrm_one, bytes[at]) ? at + 1 : 0;
+	} else {
+		if (++at >= len)
+			return false;
+		ret->two_bytes = true;
+		ret->opcode = bytes[at];
+		if (bytes[at] == 0x38 || bytes[at] == 0x3a)
+			ret->modrm_at = at + 2;
+		else if (has_bit(modrm_two, bytes[at]))
+			ret->modrm_at = at + 1;
+	}
+	return ret->modrm_at < len;
+}
+
+/* ---- code that is made -------------------------------------------------------------- */
+
+struct code {
+	uint64_t at; /* of the slot */
+	struct pm_ptr_code *ret;
+	bool failed;
+};
+
+static void emit(struct code *code, const void *bytes, size_t len)
+{
+	if (sizeof(code->ret->bytes) - code->ret->len < len) {
+		code->failed = true;
+		return;
+	}
+	memcpy(code->ret->bytes + code->ret->len, bytes, len);
+	code->ret->len = (uint8_t)(code->ret->len + len);
+}
+
+static void emit_32(struct code *code, uint32_t value)
+{
+	emit(code, &value, sizeof(value));
+}
+
+/* The displacement from behind it, @rest bytes further, to @target. */
+static void emit_relative(struct code *code, uint64_t target, size_t rest)
+{
+	int64_t distance =
+		(int64_t)(target - (code->at + code->ret->len + sizeof(int32_t) + rest));
+
+	if (distance != (int32_t)distance)
+		code->failed = true;
+	emit_32(code, (uint32_t)distance);
+}
+
+static void emit_jump(struct code *code, uint64_t target)
+{
+	emit(code, "\xe9", 1);
+	emit_relative(code, target, 0);
+}
+
+/* The return address is to be that of the place: whoever unwinds looks at it. */
+static void emit_return_address(struct code *code, uint64_t back)
+{
+	emit(code, "\x48\x8d\x64\x24\xf8", 5); /* lea -8(%rsp),%rsp: leaves the flags */
+	code->ret->pushed_at = code->ret->len;
+	emit(code, "\xc7\x04\x24", 3); /* movl $…,(%rsp) */
+	emit_32(code, (uint32_t)back);
+	emit(code, "\xc7\x44\x24\x04", 4); /* movl $…,4(%rsp) */
+	emit_32(code, (uint32_t)(back >> 32));
+}
+
+static int32_t displacement(const uint8_t *bytes, uint8_t at, uint8_t len)
+{
+	int32_t wide;
+
+	if (len - at == 1)
+		return (int8_t)bytes[at];
+	memcpy(&wide, bytes + len - sizeof(wide), sizeof(wide));
+	return wide;
+}
+
+static bool is_rip_relative(uint8_t modrm)
+{
+	return (modrm & 0xc7) == 0x05;
+}
+
+/* The bytes, with a displacement from rip made right. @opcode: of an indirect call, for which
+ * a jump stands in. */
+static void emit_moved(struct code *code, const uint8_t *bytes, const struct shape *shape,
+		       uint64_t address, bool as_jump)
+{
+	uint8_t at = shape->modrm_at, copy[PM_PTR_INSN_MAX];
+	int32_t distance;
+
+	memcpy(copy, bytes, shape->len);
+	if (as_jump)
+		copy[at] = (uint8_t)((copy[at] & 0xc7) | 4 << 3);
+	if (at == 0 || !is_rip_relative(copy[at])) {
+		emit(code, copy, shape->len);
+		return;
+	}
+	if (shape->len - at < 5) {
+		code->failed = true;
+		return;
+	}
+	memcpy(&distance, copy + at + 1, sizeof(distance));
+	emit(code, copy, (size_t)at + 1);
+	emit_relative(code, address + shape->len + (uint64_t)(int64_t)distance,
+		      (size_t)(shape->len - at - 5));
+	emit(code, copy + at + 5, (size_t)(shape->len - at - 5));
+}
+
+/* ---- by kind ------------------------------------------------------------------------- */
+
+/* call and jmp through a register or memory: FF /2, FF /4. */
+static bool is_indirect(const uint8_t *bytes, const struct shape *shape, uint8_t kind)
+{
+	return shape->opcode == 0xff && !shape->two_bytes && shape->modrm_at != 0 &&
+	       (bytes[shape->modrm_at] >> 3 & 7) == kind;
+}
+
+/* The operand uses rsp, which has moved by then. */
+static bool uses_rsp(const uint8_t *bytes, const struct shape *shape)
+{
+	uint8_t modrm = bytes[shape->modrm_at];
+
+	return (modrm & 7) == 4 &&
+	       (modrm >> 6 == 3 || shape->modrm_at + 1 >= shape->len ||
+		(bytes[shape->modrm_at + 1] & 7) == 4);
+}
+
+static bool is_relative(const struct shape *shape, uint8_t *condition)
+{
+	bool near = shape->two_bytes && (shape->opcode & 0xf0) == 0x80;
+
+	*condition = shape->opcode & 0xf;
+	return near || (!shape->two_bytes && (shape->opcode & 0xf0) == 0x70);
+}
+
+static void make_branch(struct code *code, const uint8_t *bytes,
+			const struct shape *shape, uint64_t target, uint64_t back)
+{
+	uint8_t condition, wide[2] = { 0x0f };
+
+	if (is_relative(shape, &condition)) {
+		wide[1] = 0x80 | condition;
+		emit(code, wide, sizeof(wide));
+		emit_relative(code, target, 0);
+		code->ret->tail_at = code->ret->len;
+		emit_jump(code, back);
+		return;
+	}
+	/* loop, jrcxz: short ones only, so over the way back. */
+	emit(code, bytes, (size_t)(shape->len - 1));
+	emit(code, "\x05", 1);
+	code->ret->tail_at = code->ret->len;
+	emit_jump(code, back);
+	emit_jump(code, target);
+}
+
+static bool is_loop(const struct shape *shape)
+{
+	return !shape->two_bytes && shape->opcode >= 0xe0 && shape->opcode <= 0xe3;
+}
+
+static void make(struct code *code, const uint8_t *bytes, const struct shape *shape,
+		 uint64_t address)
+{
+	uint64_t back = address + shape->len, target = 0;
+	bool one = !shape->two_bytes,
+	     jump = one && (shape->opcode == 0xe9 || shape->opcode == 0xeb);
+	bool call = one && shape->opcode == 0xe8;
+	uint8_t condition;
+
+	if (jump || call || is_loop(shape) || is_relative(shape, &condition)) {
+		uint8_t at = (uint8_t)(shape->opcode_at + 1 + shape->two_bytes);
+
+		if (shape->len - at != 1 && shape->len - at != 4) {
+			code->failed = true;
+			return;
+		}
+		target = back + (uint64_t)(int64_t)displacement(bytes, at, shape->len);
+	}
+	if (call)
+		emit_return_address(code, back);
+	if (call || jump) {
+		emit_jump(code, target);
+	} else if (is_loop(shape) || is_relative(shape, &condition)) {
+		make_branch(code, bytes, shape, target, back);
+	} else if (is_indirect(bytes, shape, 2)) {
+		code->failed = uses_rsp(bytes, shape);
+		emit_return_address(code, back);
+		emit_moved(code, bytes, shape, address, true);
+	} else if (one && shape->opcode == 0xc7 && bytes[shape->modrm_at] == 0xf8) {
+		code->failed = true; /* xbegin */
+	} else {
+		emit_moved(code, bytes, shape, address, false);
+		code->ret->tail_at = code->ret->len;
+		emit_jump(code, back);
+	}
+}
+
+int pm_ptr_slot_make(const uint8_t *bytes, uint8_t len, uint64_t address, uint64_t slot,
+		     struct pm_ptr_code *ret)
+{
+	struct pm_ptr_code made = { 0 };
+	struct code code = { .at = slot, .ret = &made };
+	struct shape shape;
+
+	if (len == 0 || len > PM_PTR_INSN_MAX || !look(bytes, len, &shape))
+		return -EOPNOTSUPP;
+	make(&code, bytes, &shape, address);
+	if (code.failed)
+		return -EOPNOTSUPP;
+	*ret = made;
+	return 0;
+}

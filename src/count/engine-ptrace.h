@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The engine of ordinary users: breakpoints in the code of processes that are traced. What its
+ * files share.
+ *
+ *   sites (of files, once) ─► image (of a process: what is planted where) ─► hits ─► pm_calls
+ */
+#pragma once
+
+#include "pm/count.h"
+
+#include <sys/user.h>
+
+enum {
+	PM_PTR_INSN_MAX = 15,
+	PM_PTR_SLOT_BYTES = 40,
+};
+
+/* ---- engine-ptrace-slot.c -------------------------------------------------------------- */
+
+/* What stands in a slot. */
+struct pm_ptr_code {
+	uint8_t bytes[PM_PTR_SLOT_BYTES];
+	uint8_t len;
+	uint8_t tail_at; /* from here on the instruction is done; 0: it never comes here */
+	uint8_t pushed_at; /* from here on 8 bytes of the stack are taken; 0: none */
+};
+
+/* Code for @slot that does what the instruction at @address does, and goes on behind it.
+ * -EOPNOTSUPP: that cannot be had, or only nearer. */
+int pm_ptr_slot_make(const uint8_t *bytes, uint8_t len, uint64_t address, uint64_t slot,
+		     struct pm_ptr_code *ret);
+
+/* ---- engine-ptrace-sites.c ------------------------------------------------------------- */
+
+/* An instruction of a file where visits are seen. */
+struct pm_ptr_site {
+	uint64_t offset; /* in the file */
+	uint8_t bytes[PM_PTR_INSN_MAX];
+	uint8_t len;
+	bool linker; /* the dynamic linker comes here when mappings have changed */
+	uint32_t first,
+		places; /* in pm_ptr_sites.order; what is left comes before what begins */
+};
+
+struct pm_ptr_file {
+	dev_t dev;
+	ino_t ino;
+	PM_VEC(struct pm_ptr_site) sites; /* only added to */
+	/* Where the executable segments end in the file: what is mapped behind that, up to the
+	 * end of the page, belongs to nobody. */
+	PM_VEC(uint64_t) ends;
+};
+
+struct pm_ptr_sites {
+	PM_VEC(struct pm_ptr_file) files;
+	PM_VEC(uint32_t) order; /* indices of places */
+	PM_VEC(int64_t) by_module; /* file of a module, -1: none, -2: not looked yet */
+	size_t wanted; /* files of regions; those behind are dynamic linkers */
+};
+
+int pm_ptr_sites_init(struct pm_ptr_sites *sites, const struct pm_regions *regions,
+		      struct pm_error *err);
+void pm_ptr_sites_release(struct pm_ptr_sites *sites);
+/* The index of the module's file, -1: none that matters here; -ENOMEM. */
+int64_t pm_ptr_sites_find(struct pm_ptr_sites *sites, const struct pm_procs *procs,
+			  uint32_t module);
+/* Adds the dynamic linker that the module is. 0; negative where it cannot be used. */
+int pm_ptr_sites_add_linker(struct pm_ptr_sites *sites, const struct pm_procs *procs,
+			    uint32_t module);
+
+/* ---- engine-ptrace-image.c ------------------------------------------------------------- */
+
+struct pm_ptr_break {
+	uint64_t address, after, slot; /* avma; `after`: behind the instruction */
+	uint32_t file, site;
+	uint8_t original;
+	uint8_t code_len, tail_at, pushed_at; /* as struct pm_ptr_code */
+};
+
+/* Where slots are in a process. */
+struct pm_ptr_room {
+	uint64_t start, end, used; /* avma; all below `used` is taken */
+	bool ours; /* a mapping that was made for it */
+};
+
+/* Of one address space. */
+struct pm_ptr_image {
+	unsigned int refs; /* processes: more than one after a vfork */
+	PM_VEC(struct pm_ptr_break) breaks; /* by address */
+	PM_VEC(struct pm_ptr_room) rooms;
+	uint64_t unplanted; /* places that no slot could be made for */
+	bool restored; /* the program's bytes are back */
+	bool may_map; /* a system call of ours does no harm in it */
+};
+
+struct pm_ptr_image *pm_ptr_image_new(void); /* NULL without memory */
+struct pm_ptr_image *pm_ptr_image_copy(const struct pm_ptr_image *image);
+void pm_ptr_image_unref(struct pm_ptr_image *image);
+/*
+ * Looks what @pid has mapped and plants what is not there yet. @tid, of it, stands still. 0,
+ * -ENOMEM, or -ESRCH: it is being killed.
+ */
+int pm_ptr_image_update(struct pm_ptr_image *image, struct pm_ptr_sites *sites,
+			struct pm_procs *procs, pid_t pid, pid_t tid);
+/* Puts the bytes of the program back; slots stay, for who stands in them. */
+void pm_ptr_image_restore(struct pm_ptr_image *image, pid_t tid);
+const struct pm_ptr_break *pm_ptr_image_find(const struct pm_ptr_image *image,
+					     uint64_t address);
+/* Of a thread that stands in a slot at @ip: the break whose slot it is, else NULL. */
+const struct pm_ptr_break *pm_ptr_image_in_slot(const struct pm_ptr_image *image,
+						uint64_t ip);
+
+/* ---- engine-ptrace-call.c -------------------------------------------------------------- */
+
+/* Has the stopped thread map @len bytes, readable and executable, at @address, where nothing
+ * is. 0 or negative; the thread is as before. */
+int pm_ptr_map(pid_t tid, uint64_t address, uint64_t len);
+
+/* ---- engine-ptrace-counts.c ------------------------------------------------------------ */
+
+/* What the threads of a run have counted. */
+struct pm_ptr_counts {
+	PM_VEC(struct pm_event_spec) specs; /* one group, where they may be one */
+	PM_VEC(struct pm_ptr_total {
+		uint64_t value, raw, enabled_ns, running_ns;
+		bool known;
+	})
+	totals; /* of threads that ended, by event */
+	/* As the first thread's counters say; what is only found out later does not change. */
+	PM_VEC(struct pm_counters_event) events;
+	int32_t clock; /* a task-clock that /proc tells of, as perf is denied; -1: none */
+	uint64_t threads_missed; /* that could not be counted */
+	struct pm_error why; /* of the last of these */
+};
+
+/* The counters of a thread. Zero-initialised is none. */
+struct pm_ptr_counters {
+	struct pm_counters *counters;
+	struct pm_counters_values values;
+};
+
+int pm_ptr_counts_init(struct pm_ptr_counts *counts, const struct pm_event_spec *specs,
+		       size_t len);
+void pm_ptr_counts_release(struct pm_ptr_counts *counts);
+void pm_ptr_counts_open(struct pm_ptr_counts *counts, struct pm_ptr_counters *thread,
+			pid_t tid);
+/* Fills @ret, by event, and the visit's times. @cpu_ns: of the thread, where `clock` is. */
+void pm_ptr_counts_read(struct pm_ptr_counts *counts, struct pm_ptr_counters *thread,
+			uint64_t cpu_ns, uint64_t *ret, struct pm_visit *visit);
+/* Adds what it had counted to the totals. */
+void pm_ptr_counts_close(struct pm_ptr_counts *counts, struct pm_ptr_counters *thread);
+/* States and values of the first events of the run. */
+int pm_ptr_counts_finish(const struct pm_ptr_counts *counts, struct pm_stat *stat,
+			 struct pm_stat_value *values);
+
+/* ---- engine-ptrace-follow.c ------------------------------------------------------------ */
+
+struct pm_ptr_thread {
+	pid_t tid; /* 0: the row is free */
+	uint32_t process; /* row */
+	bool counted, hit;
+	struct pm_ptr_counters counters;
+	uint64_t stolen_ns; /* that it stood still for us */
+	/* A signal came before a planted instruction had run: when the thread comes back with
+	 * these registers, that visit has been seen already. The last came last. */
+	PM_VEC(struct pm_ptr_regs { struct user_regs_struct user; })
+	again;
+};
+
+struct pm_ptr_process {
+	pid_t pid; /* 0: the row is free */
+	struct pm_ptr_image *image;
+	size_t threads;
+	bool counted;
+	bool planted; /* looked at, at least once */
+	bool attached; /* it ran before us */
+};
+
+/* The tracer: who is followed, and what each does at the places. */
+struct pm_ptr {
+	struct pm_trace *trace;
+	struct pm_procs *procs;
+	struct pm_ptr_sites sites;
+	struct pm_ptr_counts counts;
+	const struct pm_regions *regions;
+	PM_VEC(struct pm_ptr_thread) threads;
+	PM_VEC(struct pm_ptr_process) processes;
+	struct pm_index threads_index;
+	PM_VEC(uint32_t) free_threads, free_processes;
+	PM_VEC(uint64_t) values; /* of one visit */
+	bool no_inherit, by_thread;
+	bool letting_go;
+	pid_t command; /* counted from its exec on; 0: none */
+	bool command_begun;
+	uint64_t unplanted, privileged; /* places; programs that got no privileges */
+	uint32_t calls_from;
+	/* What a visit is told to; and that an address space's thread has forked, ended. */
+	const struct pm_ptr_listener {
+		int (*visit)(void *user, const struct pm_visit *visit);
+		int (*fork)(void *user, pid_t parent_tid, pid_t pid, pid_t tid);
+		void (*exit)(void *user, pid_t tid);
+		void (*named)(void *user, pid_t pid, pid_t tid, const char *comm);
+	} * listener;
+	void *user;
+};
+
+int pm_ptr_init(struct pm_ptr *ptr, const struct pm_regions *regions,
+		const struct pm_event_spec *specs, size_t specs_len,
+		struct pm_error *err);
+void pm_ptr_release(struct pm_ptr *ptr);
+/* Follows a process that runs, whole; what it runs now is planted when it has stopped. */
+int pm_ptr_attach(struct pm_ptr *ptr, pid_t pid, struct pm_error *err);
+/* Takes what the trace says. 0 or negative. */
+int pm_ptr_event(struct pm_ptr *ptr, const struct pm_trace_event *event);
+/* From now on everybody who stops goes for good, as he was without us. */
+void pm_ptr_let_go(struct pm_ptr *ptr);
