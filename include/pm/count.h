@@ -116,7 +116,8 @@ int pm_regions_find(struct pm_regions *regions, const struct pm_region_spec *spe
 struct pm_visit {
 	uint64_t time; /* ns, CLOCK_MONOTONIC */
 	pid_t pid, tid;
-	uint32_t place; /* index in pm_regions.places */
+	/* Index in pm_regions.places. One with a condition is left out when control stays. */
+	uint32_t place;
 	uint64_t sp; /* at the place; the stack grows down */
 	const uint64_t *counts; /* of the thread, only growing, by event */
 	uint64_t enabled_ns, running_ns; /* of the group that they are of */
@@ -131,6 +132,8 @@ struct pm_calls_options {
 	/* Called when a call has ended, for --live. NULL: not. Borrowed values. */
 	void (*ended)(void *user, uint32_t region, const struct pm_visit *entry,
 		      const struct pm_visit *exit, uint32_t depth);
+	/* Gives the frames of a caller of visits. NULL: callers have none. 0 or -ENOMEM. */
+	int (*name_caller)(void *user, uint32_t caller, struct pm_stat_caller *ret);
 	void *user;
 };
 
@@ -141,6 +144,7 @@ struct pm_calls_options {
  * and is unfinished. Inclusive values are of the outermost call. One thread of ours.
  */
 struct pm_calls;
+/* 0 or -ENOMEM, as all of these. */
 int pm_calls_new(struct pm_calls **ret, const struct pm_calls_options *options);
 void pm_calls_free(struct pm_calls *calls);
 int pm_calls_visit(struct pm_calls *calls, const struct pm_visit *visit);
@@ -152,9 +156,15 @@ void pm_calls_thread_named(struct pm_calls *calls, pid_t pid, pid_t tid,
 /* A forked process goes on with copies of its parent thread's open calls, which it may return
  * from, though its counters began anew. */
 int pm_calls_fork(struct pm_calls *calls, pid_t parent_tid, pid_t pid, pid_t tid);
+/*
+ * What each place that a thread comes by costs, like @overhead of pm_calls_finish(): for calls
+ * inside of which other visits were seen. Without this, half of what a call costs.
+ */
+int pm_calls_set_visit_cost(struct pm_calls *calls, const uint64_t *costs);
 /* Everything is over: fills one scope for each region that is not a part of a sum, and one for
  * each sum, appended to stat->scopes with @run. -ENOMEM. Values have the scaling of multiplexed
- * groups applied; @overhead (by event, per call; NULL: none) is taken off, never below 0. */
+ * groups applied; @overhead (per call, by event of visits, and behind them of elapsed time; NULL:
+ * none) is taken off, never below 0. Elapsed time is the event "wall-time" of source "tool". */
 int pm_calls_finish(struct pm_calls *calls, struct pm_stat *stat, uint32_t run,
 		    const uint64_t *overhead);
 

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: MIT */
+/* From the sums of calls to the document. */
+#include "calls-internal.h"
+
+#include <string.h>
+
+/* What is taken off: a measured call's own cost, and of each visit inside of it. By event, and
+ * behind them elapsed time. */
+struct costs {
+	const uint64_t *call, *visit; /* NULL: none */
+	size_t events, columns;
+};
+
+struct finish {
+	struct pm_calls *calls;
+	struct pm_stat *stat;
+	struct costs costs;
+	size_t wall; /* the event that is elapsed time; SIZE_MAX: none */
+	uint64_t *sums; /* columns */
+};
+
+/* ---- values -------------------------------------------------------------------------- */
+
+/* @column: an event, or the number of events for elapsed time. */
+static uint64_t cost_of(const struct costs *costs, const uint64_t *words, size_t column)
+{
+	uint64_t visits = words[costs->events + PM_CALLS_VISITS];
+	uint64_t own = words[costs->events + PM_CALLS_OWN];
+
+	if (!costs->call)
+		return 0;
+	visits = visits > own ? visits - own : 0;
+	return own * costs->call[column] + (costs->visit
+						    ? visits * costs->visit[column]
+						    : visits * costs->call[column] / 2);
+}
+
+static struct pm_count value_of(const struct costs *costs, const uint64_t *words,
+				size_t column)
+{
+	struct pm_count count = { .state = PM_COUNT_OK };
+	uint64_t cost = cost_of(costs, words, column);
+
+	if (column == costs->events)
+		count.raw = count.value = words[costs->events + PM_CALLS_TIME];
+	else
+		count = pm_count_scale(&(struct pm_count_read){
+			.value = words[column],
+			.enabled_ns = words[costs->events + PM_CALLS_ENABLED],
+			.running_ns = words[costs->events + PM_CALLS_RUNNING],
+		});
+	count.value -= cost < count.value ? cost : count.value;
+	return count;
+}
+
+/* The column of an event of the document; SIZE_MAX: calls have no such number. */
+static size_t column_of(const struct finish *finish, size_t event)
+{
+	if (event == finish->wall)
+		return finish->costs.events;
+	return event < finish->costs.events ? event : SIZE_MAX;
+}
+
+/* NULL without memory. */
+static struct pm_stat_value *make_values(const struct finish *finish,
+					 const uint64_t *words)
+{
+	const struct pm_stat *stat = finish->stat;
+	struct pm_stat_value *values = pm_stat_values_new(stat->events.len);
+
+	for (size_t i = 0; values && i < stat->events.len; i++) {
+		size_t column = column_of(finish, i);
+		struct pm_count count;
+
+		if (stat->events.data[i].state != PM_STAT_OK) {
+			values[i].state = stat->events.data[i].state;
+			continue;
+		}
+		if (column == SIZE_MAX)
+			continue;
+		count = value_of(&finish->costs, words, column);
+		values[i] = (struct pm_stat_value){
+			.state = (enum pm_stat_state)count.state,
+			.value = count.value,
+			.raw = count.raw,
+			.enabled_ns = count.enabled_ns,
+			.running_ns = count.running_ns,
+		};
+	}
+	return values;
+}
+
+/* ---- single calls -------------------------------------------------------------------- */
+
+static int by_value(const void *a, const void *b)
+{
+	uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+
+	return (left > right) - (left < right);
+}
+
+/* Nearest rank. @percent of @len sorted ones. */
+static uint64_t quantile(const uint64_t *values, size_t len, unsigned int percent)
+{
+	size_t rank = (len * percent + 99) / 100;
+
+	return values[rank > 0 ? rank - 1 : 0];
+}
+
+/* The least and the most are of all calls; where a call's cost depends on what was called
+ * inside, of those that were kept. */
+static void fill_spread(const struct finish *finish, const struct pm_calls_region *region,
+			size_t column, uint64_t *values, struct pm_stat_spread *ret)
+{
+	const struct costs *costs = &finish->costs;
+	size_t visits = costs->events + PM_CALLS_VISITS;
+
+	for (size_t i = 0; i < region->kept; i++)
+		values[i] =
+			value_of(costs, &region->rows.data[i * costs->columns], column)
+				.value;
+	qsort(values, region->kept, sizeof(*values), by_value);
+	*ret = (struct pm_stat_spread){
+		.known = true,
+		.min = values[0],
+		.p50 = quantile(values, region->kept, 50),
+		.p99 = quantile(values, region->kept, 99),
+		.max = values[region->kept - 1],
+	};
+	if (costs->call && region->least[visits] != region->most[visits])
+		return;
+	if (column < costs->events &&
+	    region->most[costs->events + PM_CALLS_ENABLED] !=
+		    region->most[costs->events + PM_CALLS_RUNNING])
+		return;
+	ret->min = value_of(costs, region->least, column).value;
+	ret->max = value_of(costs, region->most, column).value;
+}
+
+static int fill_spreads(const struct finish *finish, const struct pm_calls_region *region,
+			struct pm_stat_scope *scope)
+{
+	const struct pm_stat *stat = finish->stat;
+	PM_AUTO_FREE uint64_t *values = NULL;
+
+	scope->calls_kept = region->kept;
+	scope->per_call = calloc(stat->events.len + 1, sizeof(*scope->per_call));
+	if (!scope->per_call)
+		return -ENOMEM;
+	if (region->kept == 0)
+		return 0;
+	values = calloc(region->kept, sizeof(*values));
+	if (!values)
+		return -ENOMEM;
+	for (size_t i = 0; i < stat->events.len; i++) {
+		size_t column = column_of(finish, i);
+
+		if (column != SIZE_MAX && stat->events.data[i].state == PM_STAT_OK)
+			fill_spread(finish, region, column, values, &scope->per_call[i]);
+	}
+	return 0;
+}
+
+/* ---- threads and callers ------------------------------------------------------------- */
+
+static bool belongs(const struct finish *finish, uint32_t region, uint32_t scope)
+{
+	int32_t sum = finish->calls->options.regions->list.data[region].sum;
+
+	return region == scope || (sum >= 0 && (uint32_t)sum == scope);
+}
+
+static int fill_threads(const struct finish *finish, uint32_t region,
+			struct pm_stat_scope *scope)
+{
+	const struct pm_calls *calls = finish->calls;
+
+	for (size_t i = 0; i < calls->done.len; i++) {
+		const struct pm_calls_done *done = &calls->done.data[i];
+		struct pm_stat_thread thread = { .pid = done->pid,
+						 .tid = done->tid,
+						 .calls = done->calls };
+
+		if (!belongs(finish, done->region, region))
+			continue;
+		thread.values =
+			make_values(finish, &calls->done_words.data[i * calls->columns]);
+		if (!thread.values || pm_stat_text(&thread.comm, done->comm) < 0 ||
+		    pm_vec_push(&scope->threads, thread) < 0) {
+			free(thread.comm);
+			free(thread.values);
+			return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
+static int fill_callers(const struct finish *finish, uint32_t region,
+			struct pm_stat_scope *scope)
+{
+	const struct pm_calls *calls = finish->calls;
+	const struct pm_calls_options *options = &calls->options;
+
+	for (size_t i = 0; i < calls->sites.len; i++) {
+		const struct pm_calls_site *site = &calls->sites.data[i];
+		struct pm_stat_caller caller = { .calls = site->calls }, *kept;
+
+		if (!belongs(finish, site->region, region))
+			continue;
+		caller.values =
+			make_values(finish, &calls->site_words.data[i * calls->columns]);
+		if (!caller.values || pm_vec_push(&scope->callers, caller) < 0) {
+			free(caller.values);
+			return -ENOMEM;
+		}
+		kept = &scope->callers.data[scope->callers.len - 1];
+		if (options->name_caller &&
+		    options->name_caller(options->user, site->caller, kept) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* ---- scopes -------------------------------------------------------------------------- */
+
+static void add_region(struct finish *finish, uint32_t region,
+		       struct pm_stat_scope *scope)
+{
+	const struct pm_calls *calls = finish->calls;
+	const struct pm_calls_region *sums = &calls->regions.data[region];
+
+	scope->calls += sums->calls;
+	scope->nested += sums->nested;
+	scope->unfinished += sums->unfinished;
+	if (sums->max_depth > scope->max_depth)
+		scope->max_depth = sums->max_depth;
+	for (size_t i = 0; i < calls->columns; i++)
+		finish->sums[i] += calls->totals[region * calls->columns + i];
+}
+
+static int fill_names(const struct pm_region *region, struct pm_stat_scope *scope)
+{
+	scope->kind = region->kind;
+	scope->line = region->line;
+	scope->line_end = region->line_end;
+	scope->places = region->kind == PM_STAT_INLINED && region->places_total > 0
+				? region->places_total
+				: 1;
+	scope->calls_exact = true;
+	if (region->pieces.len > 0) {
+		scope->low = region->pieces.data[0].low;
+		scope->high = region->pieces.data[0].high;
+	}
+	if (pm_stat_text(&scope->name, region->name) < 0 ||
+	    pm_stat_text(&scope->symbol, region->symbol) < 0 ||
+	    pm_stat_text(&scope->module, region->module) < 0 ||
+	    pm_stat_text(&scope->build_id, region->build_id) < 0)
+		return -ENOMEM;
+	return pm_stat_text(&scope->file, region->file);
+}
+
+static int fill_scope(struct finish *finish, uint32_t index, struct pm_stat_scope *scope)
+{
+	const struct pm_calls *calls = finish->calls;
+	int r = fill_names(&calls->options.regions->list.data[index], scope);
+
+	memset(finish->sums, 0, calls->columns * sizeof(*finish->sums));
+	for (uint32_t i = 0; i < calls->regions.len; i++)
+		if (belongs(finish, i, index))
+			add_region(finish, i, scope);
+	scope->values = make_values(finish, finish->sums);
+	if (r < 0 || !scope->values)
+		return -ENOMEM;
+	r = fill_spreads(finish, &calls->regions.data[index], scope);
+	if (r == 0)
+		r = fill_threads(finish, index, scope);
+	return r < 0 ? r : fill_callers(finish, index, scope);
+}
+
+/* ---- all ----------------------------------------------------------------------------- */
+
+/* Threads that still run, or of which nobody knows better. */
+static int fold_threads(struct pm_calls *calls)
+{
+	for (size_t i = 0; i < calls->threads.len; i++)
+		if (calls->threads.data[i].tid != 0)
+			pm_calls_thread_exit(calls, calls->threads.data[i].tid);
+	return calls->failed ? -ENOMEM : 0;
+}
+
+static size_t find_wall(const struct pm_stat *stat)
+{
+	for (size_t i = 0; i < stat->events.len; i++)
+		if (stat->events.data[i].source &&
+		    strcmp(stat->events.data[i].source, "tool") == 0 &&
+		    strcmp(stat->events.data[i].name, "wall-time") == 0)
+			return i;
+	return SIZE_MAX;
+}
+
+int pm_calls_set_visit_cost(struct pm_calls *calls, const uint64_t *costs)
+{
+	pm_vec_clear(&calls->visit_cost);
+	for (size_t i = 0; i < calls->options.events + 1; i++)
+		if (pm_vec_push(&calls->visit_cost, costs[i]) < 0)
+			return -ENOMEM;
+	return 0;
+}
+
+int pm_calls_finish(struct pm_calls *calls, struct pm_stat *stat, uint32_t run,
+		    const uint64_t *overhead)
+{
+	PM_AUTO_FREE uint64_t *sums = calloc(calls->columns, sizeof(*sums));
+	struct finish finish = {
+		.calls = calls,
+		.stat = stat,
+		.costs = { .call = overhead,
+			   .visit = calls->visit_cost.len > 0 ? calls->visit_cost.data
+							      : NULL,
+			   .events = calls->options.events,
+			   .columns = calls->columns },
+		.wall = find_wall(stat),
+		.sums = sums,
+	};
+
+	if (!sums || fold_threads(calls) < 0)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < calls->regions.len; i++) {
+		struct pm_stat_scope scope = { .run = run };
+
+		if (calls->options.regions->list.data[i].sum >= 0)
+			continue;
+		/* The document owns it before it is whole. */
+		if (pm_vec_push(&stat->scopes, scope) < 0 ||
+		    fill_scope(&finish, i, &stat->scopes.data[stat->scopes.len - 1]) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
