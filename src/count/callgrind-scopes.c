@@ -11,7 +11,7 @@
 struct total {
 	uint64_t entered, back, nested, left;
 	uint32_t max_level;
-	bool tail_in_recursion;
+	bool tail, tail_in_recursion;
 	uint64_t costs[PM_CALLGRIND_COLUMNS_MAX];
 };
 
@@ -77,6 +77,8 @@ static void add_tally_costs(const struct pm_callgrind_sums *sums, struct total *
 			pm_callgrind_add(&total->costs[i], tally->deeper[i]);
 		/* Recursion may go through what a function jumps to at its end, and would
 		 * be lost with it. */
+		if (function && tally->tail[i] > 0)
+			total->tail = true;
 		if (function && whole->nested == 0)
 			total->costs[i] -= tally->tail[i];
 		else if (function && whole->tail[i] > 0)
@@ -180,8 +182,11 @@ static int demangled(char **ret, const char *name)
 	return pm_stat_text(ret, plain ? plain : name);
 }
 
+/* What a function jumps to at its end is in what its callers paid, and in no number of its own:
+ * with @tail it is not known which part was its own. */
 static int fill_caller(const struct pm_callgrind_sums *sums, const struct pm_stat *stat,
-		       struct pm_stat_scope *scope, const struct pm_callgrind_site *site)
+		       struct pm_stat_scope *scope, const struct pm_callgrind_site *site,
+		       bool tail)
 {
 	const struct pm_callgrind_table *table = &sums->table;
 	struct pm_stat_caller *caller;
@@ -191,7 +196,7 @@ static int fill_caller(const struct pm_callgrind_sums *sums, const struct pm_sta
 		return -ENOMEM;
 	caller = &scope->callers.data[scope->callers.len - 1];
 	caller->calls = site->calls;
-	caller->values = make_values(sums, stat, site->costs);
+	caller->values = make_values(sums, stat, tail ? NULL : site->costs);
 	if (!caller->values ||
 	    pm_vec_push(&caller->frames, (struct pm_stat_frame){ 0 }) < 0)
 		return -ENOMEM;
@@ -220,7 +225,9 @@ static int fill_counts(const struct pm_callgrind_sums *sums, struct pm_stat *sta
 
 	scope->calls = calls_of(total);
 	scope->nested = total->nested < scope->calls ? total->nested : scope->calls;
-	scope->max_depth = scope->calls == 0 ? 0 : function ? total->max_level : 1;
+	scope->max_depth = scope->calls == 0      ? 0
+			   : total->max_level > 1 ? total->max_level
+						  : 1;
 	if (function && scope->calls > total->left)
 		scope->unfinished = scope->calls - total->left;
 	scope->calls_exact = !sums->damaged;
@@ -261,7 +268,7 @@ static int fill_scope(const struct pm_callgrind_sums *sums, struct pm_stat *stat
 			return -ENOMEM;
 	for (size_t i = 0; i < sums->sites.len; i++)
 		if (belongs(sums, sums->sites.data[i].region, index) &&
-		    fill_caller(sums, stat, scope, &sums->sites.data[i]) < 0)
+		    fill_caller(sums, stat, scope, &sums->sites.data[i], total.tail) < 0)
 			return -ENOMEM;
 	return 0;
 }

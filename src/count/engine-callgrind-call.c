@@ -207,7 +207,9 @@ static int tell_options(const struct pm_callgrind_call *call, struct pm_stat *st
 int pm_callgrind_call_make(struct pm_callgrind_call *call, struct pm_stat *stat,
 			   const struct pm_engine_options *options, const char *dir)
 {
-	/* Files of options are of the user's other purposes; the C library's memory is freed
+	/* Numbers in the place of names are given twice where functions have many levels (3.19
+	 * takes the number of the function and adds the level). Files of options are of the
+	 * user's other purposes; the C library's memory is freed
 	 * by valgrind only, and costs instructions. */
 	static const char *const fixed[] = {
 		"valgrind",
@@ -215,6 +217,7 @@ int pm_callgrind_call_make(struct pm_callgrind_call *call, struct pm_stat *stat,
 		"--tool=callgrind",
 		"--separate-threads=yes",
 		"--demangle=no",
+		"--compress-strings=no",
 		"--vgdb=no",
 		"--run-libc-freeres=no",
 		"--run-cxx-freeres=no",
@@ -264,13 +267,14 @@ static const char *without_pid(const char *line)
 static bool is_complaint(const char *text)
 {
 	static const char *const begins[] = {
-		"vex ",   "valgrind:", "Valgrind:",           "Unrecognised",
-		"FATAL",  "Fatal",     "Process terminating", "Error:",
-		"error:", "Cannot",    "The 'impossible'",
+		"vex ",  "valgrind:", "Valgrind:", "Unrecognised", "FATAL",
+		"Fatal", "Error:",    "error:",    "Cannot",       "The 'impossible'",
 	};
 
 	for (size_t i = 0; i < PM_ARRAY_LEN(begins); i++)
-		if (strncmp(text, begins[i], strlen(begins[i])) == 0)
+		if (strncmp(text, begins[i], strlen(begins[i])) == 0 &&
+		    !strstr(text, "REX") && !strstr(text, "VEX=") &&
+		    !strstr(text, "PFX."))
 			return true;
 	return false;
 }
@@ -324,7 +328,7 @@ static int read_log(struct pm_callgrind_log *log, struct pm_stat *stat, int dir_
 }
 
 int pm_callgrind_log_read(struct pm_callgrind_log *ret, struct pm_stat *stat,
-			  const char *dir)
+			  const char *dir, const char *only)
 {
 	DIR *entries = opendir(dir);
 	const struct dirent *entry;
@@ -332,7 +336,8 @@ int pm_callgrind_log_read(struct pm_callgrind_log *ret, struct pm_stat *stat,
 
 	*ret = (struct pm_callgrind_log){ 0 };
 	while (entries && result == 0 && (entry = readdir(entries)))
-		if (strncmp(entry->d_name, "log.", 4) == 0)
+		if (strncmp(entry->d_name, "log.", 4) == 0 &&
+		    (!only || strcmp(entry->d_name, only) == 0))
 			result = read_log(ret, stat, dirfd(entries), entry->d_name);
 	if (entries)
 		closedir(entries);

@@ -289,8 +289,12 @@ static int explain_events(struct pm_stat *stat)
 static int check_log(struct engine *it, struct pm_error *err)
 {
 	struct pm_callgrind_log log;
-	int ret = pm_callgrind_log_read(&log, it->stat, it->dir);
+	char first[32];
+	int ret;
 
+	snprintf(first, sizeof(first), "log.%d", (int)it->child->launch.pid);
+	ret = pm_callgrind_log_read(&log, it->stat, it->dir,
+				    it->options->no_inherit ? first : NULL);
 	if (ret < 0)
 		return pm_error_set(err, ret, "%s", strerror(-ret));
 	if (log.processes == 0 && it->files == 0 && it->child->interrupts == 0) {
@@ -299,6 +303,13 @@ static int check_log(struct engine *it, struct pm_error *err)
 		pm_error_where(err, it->options->command[0], -1);
 		return -ENOEXEC;
 	}
+	if (WIFSIGNALED(it->child->status) && it->options->regions &&
+	    it->options->regions->list.len > 0 &&
+	    pm_callgrind_warn(
+		    it->stat,
+		    "ended by a signal: callgrind does not tell of the last "
+		    "instructions before it, nor of a call that began with them") < 0)
+		return pm_error_set(err, -ENOMEM, "%s", strerror(ENOMEM));
 	if (log.cut == 0)
 		return 0;
 	pm_callgrind_sums_cut(it->sums);

@@ -18,11 +18,12 @@ int pm_callgrind_call_make(struct pm_callgrind_call *call, struct pm_stat *stat,
 int pm_callgrind_warn(struct pm_stat *stat, const char *format, ...) PM_PRINTF(2, 3);
 int pm_callgrind_setting(struct pm_stat *stat, const char *name, const char *value);
 
-/* What became of the processes, by valgrind's messages in @dir. */
+/* What became of the processes, by valgrind's messages in @dir; @only: the name of one of these
+ * files, NULL: all. */
 struct pm_callgrind_log {
 	size_t processes; /* that it ran */
 	size_t cut; /* of these, those that it did not see to their end */
 	char words[PM_ERROR_TEXT_MAX]; /* its first complaint, "" for none */
 };
 int pm_callgrind_log_read(struct pm_callgrind_log *ret, struct pm_stat *stat,
-			  const char *dir);
+			  const char *dir, const char *only);
