@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: MIT */
+#include "course.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "document.h"
+#include "print.h"
+
+enum {
+	PADDING_MAX = 4096, /* a page: a stack begins anywhere within one */
+};
+#define MS_NS 1000000ull
+
+static const char padding_name[] = "PMSTAT_PADDING";
+
+struct course {
+	const struct pmstat_options *options;
+	struct pm_stat *stat;
+	struct pmstat_print *print;
+	struct pm_child child;
+	struct pm_targets targets;
+	struct pm_regions regions[PMSTAT_VARIANTS];
+	enum pm_count_engine engine;
+	uint64_t seed; /* of the padding */
+	uint64_t random;
+	int status; /* of the first run that failed, else 0 */
+};
+
+/* ---- before anything runs ----------------------------------------------------------------- */
+
+/* Who of them works here, and why the others do not. */
+static int choose_auto(struct course *course, struct pm_error *err)
+{
+	struct pm_error uprobe = { 0 }, ptrace = { 0 };
+
+	if (pm_engine_uprobe_check(&uprobe) == 0) {
+		course->engine = PM_COUNT_ENGINE_UPROBE;
+		return 0;
+	}
+	if (pm_engine_ptrace_check(&ptrace) == 0) {
+		course->engine = PM_COUNT_ENGINE_PTRACE;
+		pmstat_say(course->options,
+			   "--engine ptrace, as uprobes cannot be had: %s", uprobe.text);
+		return 0;
+	}
+	pm_error_set(err, -EPERM,
+		     "no engine works here: uprobe (%.200s); ptrace (%.200s)",
+		     uprobe.text, ptrace.text);
+	pm_error_fix(err, "--engine callgrind, which simulates");
+	return -EPERM;
+}
+
+static int try_engine(struct course *course, struct pm_error *err)
+{
+	course->engine = course->options->engine;
+	switch (course->engine) {
+	case PM_COUNT_ENGINE_AUTO:
+		return pmstat_needs_engine(course->options) ? choose_auto(course, err)
+							    : 0;
+	case PM_COUNT_ENGINE_UPROBE:
+		return pm_engine_uprobe_check(err);
+	case PM_COUNT_ENGINE_PTRACE:
+		return pm_engine_ptrace_check(err);
+	case PM_COUNT_ENGINE_CALLGRIND:
+		return pm_engine_callgrind_check(err);
+	}
+	return -EINVAL;
+}
+
+static int choose_engine(struct course *course, struct pm_error *err)
+{
+	static const char *const names[] = {
+		[PM_COUNT_ENGINE_AUTO] = "count",
+		[PM_COUNT_ENGINE_UPROBE] = "uprobe",
+		[PM_COUNT_ENGINE_PTRACE] = "ptrace",
+		[PM_COUNT_ENGINE_CALLGRIND] = "callgrind",
+	};
+	int ret = try_engine(course, err);
+
+	if (ret == 0 && pm_stat_text(&course->stat->engine, names[course->engine]) < 0)
+		ret = pm_error_set(err, -ENOMEM, "out of memory");
+	return ret;
+}
+
+static int find_regions(struct course *course, uint32_t variant, struct pm_error *err)
+{
+	const struct pmstat_options *options = course->options;
+	struct pm_regions *regions = &course->regions[variant];
+	struct pm_probe_context context = { 0 };
+	struct pm_task_list pids = { 0 };
+	int ret = 0;
+
+	if (!options->attach)
+		context.command = options->commands[variant][0];
+	/* /proc has the mappings of a thread under its number, too. */
+	for (size_t i = 0; i < course->targets.roots.len && ret == 0; i++) {
+		const struct pm_root *root = &course->targets.roots.data[i];
+
+		ret = pm_vec_push(&pids.list, root->tid > 0 ? root->tid : root->pid);
+	}
+	context.pids = pids.list.data;
+	context.pids_len = pids.list.len;
+	if (ret < 0)
+		pm_error_set(err, ret, "out of memory");
+	else
+		ret = pm_regions_find(regions, options->regions.data,
+				      options->regions.len, &context, err);
+	pm_vec_release(&pids.list);
+	for (size_t i = 0; i < regions->notes.len && ret == 0; i++)
+		if (pmstat_document_warn(course->stat, regions->notes.data[i]) < 0)
+			ret = pm_error_set(err, -ENOMEM, "out of memory");
+	return ret;
+}
+
+static int find_all(struct course *course, struct pm_error *err)
+{
+	const struct pmstat_options *options = course->options;
+	int ret = pm_targets_find(&course->targets, &options->targets, err);
+
+	if (ret == 0 && options->attach &&
+	    pm_stat_text(&course->stat->target, course->targets.text) < 0)
+		ret = pm_error_set(err, -ENOMEM, "out of memory");
+	for (uint32_t i = 0; ret == 0 && options->regions.len > 0 && i <= options->ab;
+	     i++)
+		ret = find_regions(course, i, err);
+	return ret < 0 ? ret : choose_engine(course, err);
+}
+
+/* A mistyped command is told before the other one has run for hours. */
+static int check_commands(struct course *course, struct pm_error *err)
+{
+	const struct pmstat_options *options = course->options;
+	struct pm_child *child = &course->child;
+
+	for (size_t i = 0; i < PMSTAT_VARIANTS && options->commands[i]; i++) {
+		int ret;
+
+		if (pm_child_is_runnable(options->commands[i][0]))
+			continue;
+		ret = pm_child_prepare(child, options->commands[i], options->user, false,
+				       err);
+		if (ret == 0)
+			ret = pm_child_go(child, err);
+		if (ret == 0) {
+			kill(child->launch.pid, SIGKILL);
+			ret = pm_error_set(err, -EAGAIN, "%s appeared just now",
+					   options->commands[i][0]);
+		}
+		return ret;
+	}
+	return 0;
+}
+
+/* ---- one run ------------------------------------------------------------------------------ */
+
+/* splitmix64 */
+static uint64_t next_random(uint64_t *state)
+{
+	uint64_t z = *state += 0x9e3779b97f4a7c15u;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+	return z ^ z >> 31;
+}
+
+/* Where the stack begins depends on the size of the environment, and speed may depend on that:
+ * what is compared shall not have one place for A and one for B. */
+static int pad_environment(struct course *course, struct pm_error *err)
+{
+	char text[PADDING_MAX];
+	size_t len = (size_t)(next_random(&course->random) % PADDING_MAX);
+
+	memset(text, 'x', len);
+	text[len] = '\0';
+	if (setenv(padding_name, text, 1) < 0)
+		return pm_error_set(err, -errno, "environment: %s", strerror(errno));
+	return 0;
+}
+
+static int run_engine(struct course *course, struct pm_stat *stat, uint32_t variant,
+		      struct pm_error *err)
+{
+	const struct pmstat_options *options = course->options;
+	struct pm_engine_options engine = {
+		.specs = options->specs.list.data,
+		.specs_len = options->specs.list.len,
+		.regions = &course->regions[variant],
+		.targets = options->attach ? &course->targets : NULL,
+		.command = options->commands[variant],
+		.user = options->user,
+		.data_on_stdout = options->output && strcmp(options->output, "-") == 0,
+		.no_inherit = options->targets.no_inherit,
+		.by_thread = options->by == PM_COUNTERS_BY_THREAD,
+		.live = options->live,
+		.calls_from = options->calls_from,
+		.timeout_ns = options->timeout_ns,
+	};
+
+	switch (course->engine) {
+	case PM_COUNT_ENGINE_UPROBE:
+		return pm_engine_uprobe_run(stat, &engine, &course->child, err);
+	case PM_COUNT_ENGINE_PTRACE:
+		return pm_engine_ptrace_run(stat, &engine, &course->child, err);
+	case PM_COUNT_ENGINE_CALLGRIND:
+		return pm_engine_callgrind_run(stat, &engine, &course->child, err);
+	case PM_COUNT_ENGINE_AUTO:
+		break;
+	}
+	return -EINVAL;
+}
+
+static int run_whole(struct course *course, struct pm_stat *stat, uint32_t variant,
+		     struct pm_error *err)
+{
+	const struct pmstat_options *options = course->options;
+	struct pm_count_options count = {
+		.specs = &options->specs,
+		.targets = options->attach ? &course->targets : NULL,
+		.command = options->commands[variant],
+		.user = options->user,
+		.data_on_stdout = options->output && strcmp(options->output, "-") == 0,
+		.no_inherit = options->targets.no_inherit,
+		.by = options->by,
+		.interval_ns = options->interval_ms * MS_NS,
+		.delay_ms = options->delay_ms,
+		.timeout_ns = options->timeout_ns,
+		.variant = variant,
+		.interval = options->interval_ms > 0 && stat == course->stat
+				    ? pmstat_print_interval
+				    : NULL,
+		.user_data = course->print,
+	};
+
+	return pm_count_run(stat, &count, &course->child, err);
+}
+
+/* Of a run that --timeout ended, the end is no failure. */
+static int status_of(const struct course *course, const struct pm_stat_run *run)
+{
+	bool in_time = !run->stopped || course->options->timeout_ns == 0 ||
+		       course->child.interrupts > 0;
+
+	if (!run->exited || !in_time)
+		return 0;
+	return run->signal > 0 ? 128 + run->signal : run->exit_code;
+}
+
+/* Appends a run to @stat. 0 or negative. */
+static int run_one(struct course *course, struct pm_stat *stat, uint32_t variant,
+		   struct pm_error *err)
+{
+	size_t before = stat->runs.len;
+	int ret = course->options->ab ? pad_environment(course, err) : 0;
+
+	if (ret == 0)
+		ret = pmstat_needs_engine(course->options)
+			      ? run_engine(course, stat, variant, err)
+			      : run_whole(course, stat, variant, err);
+	if (ret < 0)
+		return ret;
+	for (size_t i = before; i < stat->runs.len; i++) {
+		struct pm_stat_run *run = &stat->runs.data[i];
+		int status = status_of(course, run);
+
+		run->variant = variant;
+		if (course->status == 0)
+			course->status = status;
+	}
+	return 0;
+}
+
+/* ---- all of them -------------------------------------------------------------------------- */
+
+static bool goes_on(struct course *course)
+{
+	pm_child_signals(&course->child);
+	return course->child.interrupts == 0 &&
+	       (course->status == 0 || course->options->keep_going);
+}
+
+static void tell_run(const struct course *course, uint32_t variant)
+{
+	const struct pmstat_options *options = course->options;
+	const struct pm_stat_run *run =
+		&course->stat->runs.data[course->stat->runs.len - 1];
+
+	if (!options->verbose)
+		return;
+	pmstat_say(options, "run %zu%s%s: %s %d", course->stat->runs.len,
+		   options->ab ? " of " : "",
+		   options->ab ? (variant == 0 ? "A" : "B") : "",
+		   run->signal > 0 ? "signal" : "status",
+		   run->signal > 0 ? run->signal
+		   : run->exited   ? run->exit_code
+				   : 0);
+}
+
+static int warm_up(struct course *course, struct pm_error *err)
+{
+	const struct pmstat_options *options = course->options;
+	int ret = 0;
+
+	for (uint64_t i = 0; i < options->warmups && ret == 0; i++) {
+		for (uint32_t j = 0; j <= options->ab && ret == 0; j++) {
+			struct pm_stat scratch = { 0 };
+
+			if (!goes_on(course))
+				return 0;
+			ret = pmstat_document_begin(&scratch, options, err);
+			if (ret == 0)
+				ret = run_one(course, &scratch, j, err);
+			pm_stat_release(&scratch);
+		}
+		course->stat->warmups += ret == 0;
+	}
+	return ret;
+}
+
+static int run_all(struct course *course, struct pm_error *err)
+{
+	const struct pmstat_options *options = course->options;
+	int ret = warm_up(course, err);
+	uint64_t begin = pm_now_ns();
+
+	for (uint64_t i = 0; i < options->repeat && ret == 0; i++) {
+		if (i > 0 && options->time_ns > 0 &&
+		    pm_now_ns() - begin >= options->time_ns)
+			break;
+		/* A B, B A, A B, …: what drifts meanwhile meets both alike. */
+		for (uint32_t j = 0; j <= options->ab && ret == 0; j++) {
+			uint32_t variant = options->ab ? (uint32_t)((i + j) & 1) : 0;
+
+			if (!goes_on(course))
+				return 0;
+			ret = run_one(course, course->stat, variant, err);
+			if (ret == 0)
+				tell_run(course, variant);
+		}
+	}
+	return ret;
+}
+
+static int note_padding(struct course *course, struct pm_error *err)
+{
+	char value[128];
+
+	if (!course->options->ab)
+		return 0;
+	if (getrandom(&course->seed, sizeof(course->seed), GRND_NONBLOCK) < 0)
+		course->seed = pm_now_ns();
+	course->random = course->seed;
+	snprintf(value, sizeof(value),
+		 "0 to %d bytes, random in each run, seed %#" PRIx64, PADDING_MAX - 1,
+		 course->seed);
+	if (pmstat_document_setting(course->stat, padding_name, value) < 0)
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	return 0;
+}
+
+static int fail(const struct pm_error *err, int status)
+{
+	pm_error_print(err, "pmstat", stderr);
+	return status;
+}
+
+static int finish(struct course *course, struct pm_error *err)
+{
+	int ret;
+
+	if (course->stat->runs.len == 0) {
+		pmstat_say(course->options, "no run was counted");
+		return course->status ? course->status : PM_STATUS_FAILED;
+	}
+	ret = pm_count_metrics(course->stat);
+	if (ret < 0)
+		pm_error_set(err, ret, "out of memory");
+	else
+		ret = pmstat_print_result(course->print, course->stat, err);
+	return ret < 0 ? fail(err, PM_STATUS_FAILED) : course->status;
+}
+
+static int count(struct course *course)
+{
+	const struct pmstat_options *options = course->options;
+	struct pm_error err = { 0 };
+	int ret = check_commands(course, &err);
+
+	if (ret == 0)
+		ret = find_all(course, &err);
+	if (ret == 0)
+		ret = note_padding(course, &err);
+	if (ret == 0)
+		ret = pmstat_document_begin(course->stat, options, &err);
+	if (ret == 0)
+		ret = pmstat_print_open(course->print, options, &err);
+	if (ret == 0)
+		ret = pm_child_catch_signals(&course->child, false, &err);
+	if (ret == 0)
+		ret = run_all(course, &err);
+	if (ret == 0)
+		return finish(course, &err);
+	fail(&err, 0);
+	course->status = course->child.launch_error < 0
+				 ? pm_child_launch_status(course->child.launch_error)
+				 : PM_STATUS_FAILED;
+	/* What was counted before that is worth having. */
+	return course->stat->runs.len > 0 ? finish(course, &err) : course->status;
+}
+
+int pmstat_course_run(struct pmstat_options *options)
+{
+	struct pm_stat stat = { 0 };
+	struct pmstat_print print = { 0 };
+	struct course course = {
+		.options = options, .stat = &stat, .print = &print, .child = PM_CHILD_INIT
+	};
+	int status;
+
+	pm_targets_init(&course.targets);
+	status = count(&course);
+	pmstat_print_release(&print);
+	for (size_t i = 0; i < PMSTAT_VARIANTS; i++)
+		pm_regions_release(&course.regions[i]);
+	pm_targets_release(&course.targets);
+	pm_child_release(&course.child);
+	pm_stat_release(&stat);
+	return status;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+#include "course.h"
+
+#include <locale.h>
+
+/* What the command line needs of the machine. */
+static int complete(struct pmstat_options *options, struct pm_error *err)
+{
+	int ret = 0;
+
+	if (!options->event_given && options->engine != PM_COUNT_ENGINE_CALLGRIND)
+		ret = pm_count_default_events(&options->specs, err);
+	return ret < 0 ? ret
+		       : pm_places_resolve(&options->probes, &options->specs,
+					   &options->targets, options->commands[0], err);
+}
+
+int main(int argc, char **argv)
+{
+	struct pmstat_options options;
+	struct pm_error err = { 0 };
+	int status = 0;
+
+	setlocale(LC_CTYPE, ""); /* numbers stay those of the C locale */
+	if (pmstat_options_parse(&options, argc, argv, &err) < 0) {
+		pm_error_print(&err, "pmstat", stderr);
+		status = PM_STATUS_FAILED;
+	} else if (options.action == PMSTAT_HELP) {
+		pmstat_options_help();
+	} else if (options.action == PMSTAT_VERSION_ONLY) {
+		puts("pmstat " PMSTAT_VERSION);
+	} else if (complete(&options, &err) < 0) {
+		pm_error_print(&err, "pmstat", stderr);
+		status = PM_STATUS_FAILED;
+	} else {
+		status = pmstat_course_run(&options);
+	}
+	pmstat_options_release(&options);
+	return status;
+}

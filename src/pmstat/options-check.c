@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+#include "options-internal.h"
+
+#include <string.h>
+
+enum {
+	AB_RUNS = 10, /* of each side: from 7 on, ranks can tell them apart for sure */
+};
+
+static const char ab_separator[] = ":::";
+
+/* Numbers of the kernel's, and numbers of a simulator. */
+static int check_events(const struct pmstat_options *options, struct pm_error *err)
+{
+	bool simulator = options->engine == PM_COUNT_ENGINE_CALLGRIND;
+
+	if (simulator && options->specs.list.len > 0)
+		return pmstat_usage(err,
+				    "%s: --engine callgrind simulates a processor and "
+				    "counts sim.* alone",
+				    options->specs.list.data[0].requested);
+	if (simulator || options->simulated.len == 0)
+		return 0;
+	pm_error_set(err, -EINVAL, "%s is simulated: only --engine callgrind counts it",
+		     options->simulated.data[0]);
+	pm_error_fix(err, "pmstat --engine callgrind -e %s", options->simulated.data[0]);
+	return -EINVAL;
+}
+
+static int check_engine(const struct pmstat_options *options, struct pm_error *err)
+{
+	bool simulator = options->engine == PM_COUNT_ENGINE_CALLGRIND;
+
+	if (options->regions.len == 0 &&
+	    (options->live || options->calls_from > 0 ||
+	     (options->engine != PM_COUNT_ENGINE_AUTO && !simulator)))
+		return pmstat_usage(err, "--live, --calls-from, --engine uprobe and "
+					 "--engine ptrace go with --fn and --range");
+	if (simulator && options->attach)
+		return pmstat_usage(err, "--engine callgrind counts a command that it "
+					 "starts");
+	if (simulator && (options->live || options->by != PM_COUNTERS_SUM))
+		return pmstat_usage(err, "--engine callgrind has no --live and no --per");
+	if (!pmstat_needs_engine(options))
+		return 0;
+	if (options->targets.all_cpus)
+		return pmstat_usage(err, "--fn and --range are of a command, -p, -t or "
+					 "-u");
+	if (options->interval_ms > 0 || options->delay_ms > 0)
+		return pmstat_usage(
+			err, "-I and -D do not go with --fn, --range and --engine");
+	if (options->by == PM_COUNTERS_BY_CPU)
+		return pmstat_usage(err, "--fn and --range have --per thread only");
+	return 0;
+}
+
+static int check_output(const struct pmstat_options *options, struct pm_error *err)
+{
+	if (options->live && options->form != PMSTAT_TEXT && !options->output)
+		return pmstat_usage(err, "--live and the result would share standard "
+					 "error: -o FILE parts them");
+	return 0;
+}
+
+static int check_target(struct pmstat_options *options, struct pm_error *err)
+{
+	int ret = pm_targets_check(&options->targets, "pmstat", err);
+
+	if (ret < 0)
+		return ret;
+	options->attach = pm_targets_request_any(&options->targets);
+	if (options->attach && options->user)
+		return pmstat_usage(err, "--user is for a command that pmstat starts; -u "
+					 "is for what runs already");
+	if (options->attach && options->ab)
+		return pmstat_usage(err, "ab compares commands, not what runs already");
+	if (options->targets.all_cpus && options->by == PM_COUNTERS_BY_THREAD)
+		return pmstat_usage(err, "--per thread is of a command, -p, -t or -u");
+	return 0;
+}
+
+/* How often. */
+static int check_course(struct pmstat_options *options, struct pm_error *err)
+{
+	bool many = options->repeat > 0 || options->time_ns > 0 || options->warmups > 0;
+
+	if (many && !options->commands[0])
+		return pmstat_usage(err, "-r, --time and -w run a command again, and "
+					 "there is none");
+	if (options->ab && options->interval_ms > 0)
+		return pmstat_usage(err, "ab compares whole runs, without -I");
+	if (options->repeat == 0)
+		options->repeat = options->time_ns > 0 ? UINT64_MAX
+				  : options->ab        ? AB_RUNS
+						       : 1;
+	return 0;
+}
+
+static int no_command(struct pm_error *err, bool ab)
+{
+	pm_error_set(err, -EINVAL, "%s",
+		     ab ? "ab compares two commands, with ::: between them"
+			: "no command to count");
+	pm_error_fix(err, "%s",
+		     ab ? "pmstat ab -- COMMAND ::: COMMAND"
+			: "pmstat -- COMMAND; pmstat -p PID; pmstat -a; or pmstat "
+			  "--help");
+	return -EINVAL;
+}
+
+static int take_commands(struct pmstat_options *options, char **rest,
+			 struct pm_error *err)
+{
+	char **second = NULL;
+
+	for (char **word = rest; options->ab && *word; word++) {
+		if (strcmp(*word, ab_separator) != 0)
+			continue;
+		if (second)
+			return pmstat_usage(err,
+					    "ab compares two commands: one ::: only");
+		second = word + 1;
+		*word = NULL;
+	}
+	if (options->ab && (!second || !second[0] || second[0][0] == '\0'))
+		return no_command(err, true);
+	options->commands[0] = rest[0] ? rest : NULL;
+	options->commands[1] = second;
+	if (rest[0] ? rest[0][0] == '\0' : !options->attach)
+		return no_command(err, options->ab);
+	return 0;
+}
+
+int pmstat_check(struct pmstat_options *options, char **rest, struct pm_error *err)
+{
+	int ret = check_target(options, err);
+
+	if (ret == 0)
+		ret = take_commands(options, rest, err);
+	if (ret == 0)
+		ret = check_course(options, err);
+	if (ret == 0)
+		ret = check_events(options, err);
+	if (ret == 0)
+		ret = check_engine(options, err);
+	return ret < 0 ? ret : check_output(options, err);
+}

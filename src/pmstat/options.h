@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the user asked for: the command line of pmstat as plain data.
+ */
+#pragma once
+
+#include "pm/count.h"
+
+enum {
+	PMSTAT_VARIANTS = 2, /* of `ab` */
+};
+
+enum pmstat_action {
+	PMSTAT_COUNT,
+	PMSTAT_HELP,
+	PMSTAT_VERSION_ONLY,
+};
+
+enum pmstat_form {
+	PMSTAT_TEXT,
+	PMSTAT_CSV,
+	PMSTAT_JSON,
+};
+
+struct pmstat_options {
+	enum pmstat_action action;
+
+	/* What to count. */
+	struct pm_event_specs specs;
+	struct pm_probes probes; /* what specs of places in files stand on */
+	PM_VEC(char *) simulated; /* sim.* of -e, owned */
+	bool event_given;
+	PM_VEC(struct pm_region_spec) regions; /* --fn, --range; borrowed texts */
+	enum pm_count_engine engine;
+	enum pm_counters_by by;
+	uint32_t calls_from; /* 0: not asked for */
+	bool live;
+
+	/* Whom. The words of a command are borrowed from argv, NULL-terminated; NULL: none. With
+	 * `attach` the command only says how long. */
+	struct pm_targets_request targets;
+	bool attach;
+	bool ab;
+	char **commands[PMSTAT_VARIANTS];
+	const char *user; /* NULL: as we do */
+
+	/* How often, and when. */
+	uint64_t repeat; /* of each variant; UINT64_MAX with --time alone */
+	uint64_t time_ns; /* --time; 0: no */
+	uint64_t warmups;
+	bool keep_going;
+	uint64_t interval_ms, delay_ms, timeout_ns; /* 0: none */
+
+	/* Where results go, and how. */
+	enum pmstat_form form;
+	const char *separator; /* of PMSTAT_CSV */
+	const char *output; /* NULL: stderr; "-": stdout */
+	enum pm_color_wish color;
+	bool quiet, verbose;
+};
+
+/* 0, or -EINVAL with one clear line in @err. Release in both cases. */
+int pmstat_options_parse(struct pmstat_options *options, int argc, char **argv,
+			 struct pm_error *err);
+void pmstat_options_release(struct pmstat_options *options);
+/* The whole of --help, and the names of all events, to stdout. */
+void pmstat_options_help(void);
+/* Whether functions or ranges are counted, or a simulator counts: an engine's work. */
+static inline bool pmstat_needs_engine(const struct pmstat_options *options)
+{
+	return options->regions.len > 0 || options->engine == PM_COUNT_ENGINE_CALLGRIND;
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+#include "print.h"
+
+#include <langinfo.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "pm/stat-output.h"
+
+enum {
+	FILE_MODE = 0600, /* as of recordings: it tells what ran, with which words */
+};
+
+int pmstat_print_open(struct pmstat_print *print, const struct pmstat_options *options,
+		      struct pm_error *err)
+{
+	int ret = 0;
+
+	if (options->output)
+		ret = pm_sink_open(&print->sink, options->output, FILE_MODE, err);
+	if (ret < 0)
+		return ret;
+	print->options = options;
+	print->to = options->output ? print->sink.file : stderr;
+	return 0;
+}
+
+static struct pm_stat_report report_of(const struct pmstat_print *print,
+				       const struct pm_stat *stat)
+{
+	const struct pmstat_options *options = print->options;
+	int fd = print->sink.path ? -1 : fileno(print->to);
+
+	return (struct pm_stat_report){
+		.stat = stat,
+		.intervals_told =
+			options->interval_ms > 0 && options->form != PMSTAT_JSON,
+		.quiet = options->quiet,
+		.color = pm_color_is_wanted(options->color, fd),
+		.ascii = strcmp(nl_langinfo(CODESET), "UTF-8") != 0,
+		.width = pm_sink_width(fd),
+	};
+}
+
+/* The next interval may be long to come: it is to be seen at once, and a disk that is full is
+ * told at the end. */
+void pmstat_print_interval(void *user, const struct pm_stat *stat,
+			   const struct pm_stat_run *run)
+{
+	struct pmstat_print *print = user;
+	struct pm_stat_report report = report_of(print, stat);
+
+	if (print->options->form == PMSTAT_TEXT)
+		pm_output_stat_interval_text(&report, run, !print->begun, print->to,
+					     NULL);
+	else if (print->options->form == PMSTAT_CSV)
+		pm_output_stat_interval_csv(&report, run, !print->begun,
+					    print->options->separator, print->to, NULL);
+	print->begun = true;
+	fflush(print->to);
+}
+
+/* Where the text does not tell them. In JSON they are part of it; CSV has no place. */
+static void tell_warnings(const struct pmstat_print *print, const struct pm_stat *stat)
+{
+	bool told = print->options->form == PMSTAT_TEXT ||
+		    (print->options->form == PMSTAT_JSON && !print->options->output);
+
+	for (size_t i = 0; i < stat->warnings.len && !told; i++)
+		pmstat_say(print->options, "warning: %s", stat->warnings.data[i]);
+}
+
+static int write_json(const struct pmstat_print *print, const struct pm_stat *stat,
+		      struct pm_error *err)
+{
+	fflush(print->to);
+	return pm_stat_write(stat, fileno(print->to), err);
+}
+
+int pmstat_print_result(struct pmstat_print *print, const struct pm_stat *stat,
+			struct pm_error *err)
+{
+	struct pm_stat_report report = report_of(print, stat);
+	int ret = -EINVAL;
+
+	tell_warnings(print, stat);
+	switch (print->options->form) {
+	case PMSTAT_TEXT:
+		ret = pm_output_stat_text(&report, print->to, err);
+		break;
+	case PMSTAT_CSV:
+		ret = pm_output_stat_csv(&report, print->options->separator, print->to,
+					 err);
+		break;
+	case PMSTAT_JSON:
+		ret = write_json(print, stat, err);
+		break;
+	}
+	if (ret < 0 || !print->sink.file)
+		return ret;
+	return pm_sink_close(&print->sink, err);
+}
+
+void pmstat_print_release(struct pmstat_print *print)
+{
+	pm_sink_release(&print->sink);
+}
+
+void pmstat_say(const struct pmstat_options *options, const char *format, ...)
+{
+	struct pm_error text = { .offset = -1 };
+	va_list args;
+
+	if (options->quiet)
+		return;
+	va_start(args, format);
+	vsnprintf(text.text, sizeof(text.text), format, args);
+	va_end(args);
+	pm_error_print(&text, "pmstat", stderr);
+}
