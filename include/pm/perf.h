@@ -213,6 +213,7 @@ struct pm_user_regs {
 	 * table 2.14. */
 	uint64_t value[PM_DWARF_REGS_MAX];
 	uint64_t known; /* bit n: value[n] is known; the others hold no meaning */
+	uint64_t flags; /* x86: EFLAGS, of hits (pm/counters.h); else without meaning */
 };
 
 struct pm_sample {
@@ -275,6 +276,11 @@ struct pm_record {
 			uint32_t parent_pid, parent_tid;
 		} fork; /* PERF_RECORD_FORK and _EXIT */
 		uint64_t lost; /* PERF_RECORD_LOST, _LOST_SAMPLES: how many */
+		/* PERF_RECORD_READ: what an inherited event of a thread that ends had counted;
+		 * the layout has both times, and no group. */
+		struct {
+			uint64_t value, enabled_ns, running_ns;
+		} read;
 		struct {
 			bool out; /* it leaves the CPU; else it comes back */
 			bool preempted; /* it would have run on */

@@ -23,7 +23,30 @@ void pm_attr_shape_of(const struct pm_event_spec *specs, size_t len,
 	*ret = shape;
 }
 
-struct pm_record_layout pm_attr_layout(const struct pm_attr_shape *shape)
+static struct pm_record_layout hits_layout(bool with_stack)
+{
+	const struct pm_regs_arch *arch = pm_regs_native();
+	struct pm_record_layout layout = {
+		.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
+			       PERF_SAMPLE_CPU | PERF_SAMPLE_IDENTIFIER |
+			       PERF_SAMPLE_READ,
+		.read_format = PERF_FORMAT_GROUP | PERF_FORMAT_ID |
+			       PERF_FORMAT_TOTAL_TIME_ENABLED |
+			       PERF_FORMAT_TOTAL_TIME_RUNNING,
+	};
+
+	if (!arch)
+		return layout;
+	layout.sample_type |= PERF_SAMPLE_REGS_USER;
+	layout.regs_user = with_stack ? arch->mask : (uint64_t)1 << arch->sp;
+	if (arch->flags != PM_NO_REG)
+		layout.regs_user |= (uint64_t)1 << arch->flags;
+	if (with_stack)
+		layout.sample_type |= PERF_SAMPLE_STACK_USER;
+	return layout;
+}
+
+static struct pm_record_layout sample_layout(const struct pm_attr_shape *shape)
 {
 	struct pm_record_layout layout = {
 		.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
@@ -49,6 +72,12 @@ struct pm_record_layout pm_attr_layout(const struct pm_attr_shape *shape)
 		layout.read_format |= PERF_FORMAT_GROUP;
 	}
 	return layout;
+}
+
+struct pm_record_layout pm_attr_layout(const struct pm_attr_shape *shape)
+{
+	return shape->hits ? hits_layout(shape->call_graph == PM_CALL_GRAPH_DWARF)
+			   : sample_layout(shape);
 }
 
 /* Events of the kernel itself know no guests. */
@@ -134,15 +163,30 @@ uint64_t pm_attr_unsaid_period(const struct pm_perf_event *event)
 		       : 0;
 }
 
-void pm_attr_fill(const struct pm_attr_request *request, struct perf_event_attr *ret)
+/* When it counts, and where it is inherited: of samples and counts alike. */
+static void fill_life(const struct pm_attr_request *request, struct perf_event_attr *attr)
 {
 	const struct pm_event_spec *spec = &request->event->actual;
+
+	/* A member counts when its leader does, and what holds the leader holds it, too. */
+	attr->disabled = !request->member;
+	attr->enable_on_exec = !request->member && !request->no_enable_on_exec;
+	attr->pinned = spec->pinned && !request->member;
+	attr->exclusive = spec->exclusive && !request->member;
+	attr->inherit = !request->no_inherit;
+	attr->sample_id_all = 1;
+	attr->use_clockid = 1;
+	attr->clockid = CLOCK_MONOTONIC;
+}
+
+void pm_attr_fill(const struct pm_attr_request *request, struct perf_event_attr *ret)
+{
 	struct pm_record_layout layout = pm_attr_layout(&request->shape);
 	struct perf_event_attr attr;
 
 	memset(&attr, 0, sizeof(attr));
 	attr.size = sizeof(attr);
-	fill_event(spec, &attr);
+	fill_event(&request->event->actual, &attr);
 	fill_rate(request, &attr);
 	attr.sample_type = layout.sample_type;
 	if (pm_attr_unsaid_period(request->event))
@@ -154,16 +198,10 @@ void pm_attr_fill(const struct pm_attr_request *request, struct perf_event_attr 
 	attr.read_format = layout.read_format;
 	if (request->features->format_lost)
 		attr.read_format |= PERF_FORMAT_LOST;
-	/* A member counts when its leader does, and what holds the leader holds it, too. */
-	attr.disabled = !request->member;
-	attr.enable_on_exec = !request->member && !request->no_enable_on_exec;
-	attr.pinned = spec->pinned && !request->member;
-	attr.exclusive = spec->exclusive && !request->member;
+	fill_life(request, &attr);
 	/* perf_output_read() knows no inherited events. */
-	attr.inherit = !request->no_inherit && !request->shape.read;
-	attr.sample_id_all = 1;
-	attr.use_clockid = 1;
-	attr.clockid = CLOCK_MONOTONIC;
+	if (request->shape.read)
+		attr.inherit = 0;
 	attr.watermark = 1;
 	attr.wakeup_watermark = (uint32_t)(request->ring_bytes / 4);
 	attr.write_backward = request->overwrite;
@@ -177,5 +215,36 @@ void pm_attr_fill(const struct pm_attr_request *request, struct perf_event_attr 
 		attr.task = 1;
 		attr.context_switch = request->switches;
 	}
+	*ret = attr;
+}
+
+struct pm_record_layout pm_attr_counter_layout(bool read_group)
+{
+	return (struct pm_record_layout){
+		.sample_type =
+			PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_IDENTIFIER,
+		.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED |
+			       PERF_FORMAT_TOTAL_TIME_RUNNING | PERF_FORMAT_ID |
+			       (read_group ? PERF_FORMAT_GROUP : 0),
+	};
+}
+
+void pm_attr_fill_counter(const struct pm_attr_request *request,
+			  struct perf_event_attr *ret)
+{
+	struct pm_record_layout layout = pm_attr_counter_layout(request->read_group);
+	struct perf_event_attr attr;
+
+	memset(&attr, 0, sizeof(attr));
+	attr.size = sizeof(attr);
+	fill_event(&request->event->actual, &attr);
+	/* Only samples can be precise, and only the events that have them take it. */
+	attr.precise_ip = 0;
+	attr.sample_type = layout.sample_type;
+	attr.read_format = layout.read_format;
+	fill_life(request, &attr);
+	attr.inherit_stat = request->tell_ended;
+	fill_levels(request, &attr);
+	attr.exclude_callchain_kernel = 0;
 	*ret = attr;
 }

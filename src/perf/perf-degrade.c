@@ -9,7 +9,7 @@
 #define HZ_MAX_DEFAULT 100000 /* DEFAULT_MAX_SAMPLE_RATE, kernel/events/core.c */
 
 /* A note that memory has no room for is the least of the troubles then. */
-void pm_perf_note(struct pm_perf *perf, const char *format, ...)
+void pm_perf_notes_add(struct pm_perf_notes *notes, const char *format, ...)
 {
 	va_list args;
 	char *text;
@@ -20,8 +20,15 @@ void pm_perf_note(struct pm_perf *perf, const char *format, ...)
 	va_end(args);
 	if (n < 0)
 		return;
-	if (pm_vec_push(&perf->notes.texts, text) < 0)
+	if (pm_vec_push(&notes->texts, text) < 0)
 		free(text);
+}
+
+void pm_perf_notes_release(struct pm_perf_notes *notes)
+{
+	for (size_t i = 0; i < notes->texts.len; i++)
+		free(notes->texts.data[i]);
+	pm_vec_release(&notes->texts);
 }
 
 /* ---- what this machine has instead ------------------------------------------------------ */
@@ -45,8 +52,8 @@ static bool event_exists(const char *name)
 	return fd >= 0;
 }
 
-static int explain_missing(const struct pm_event_spec *spec, int code,
-			   struct pm_error *err)
+int pm_perf_explain_missing(const struct pm_event_spec *spec, int code,
+			    struct pm_error *err)
 {
 	struct pm_str near PM_CLEANUP(pm_str_release) = { 0 };
 	bool software = spec->type == PERF_TYPE_SOFTWARE;
@@ -118,7 +125,7 @@ static bool degrade_attr(struct pm_perf *perf, struct pm_perf_event *event)
 	return false;
 }
 
-static bool can_drop_kernel(const struct pm_event_spec *spec)
+bool pm_perf_can_drop_kernel(const struct pm_event_spec *spec)
 {
 	return spec->user && !spec->explicit_kernel && !pm_perf_in_kernel_only(spec);
 }
@@ -129,14 +136,14 @@ static bool drop_kernel(struct pm_perf *perf, struct pm_perf_event *event)
 	const struct pm_event_spec *spec = &event->actual;
 	char level[16] = "unknown";
 
-	if (!spec->kernel || event->kernel_dropped || !can_drop_kernel(spec))
+	if (!spec->kernel || event->kernel_dropped || !pm_perf_can_drop_kernel(spec))
 		return false;
 	for (size_t i = 0; i < perf->events.len; i++) {
 		struct pm_perf_event *other = &perf->events.data[i];
 
 		if (other->requested.leader != event->requested.leader || other == event)
 			continue;
-		if (other->actual.kernel && !can_drop_kernel(&other->actual))
+		if (other->actual.kernel && !pm_perf_can_drop_kernel(&other->actual))
 			return false;
 		other->kernel_dropped = other->actual.kernel;
 	}
@@ -171,14 +178,14 @@ uint64_t pm_perf_nofile(void)
 	return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : UINT64_MAX;
 }
 
-bool pm_perf_raise_nofile(struct pm_perf *perf)
+bool pm_perf_raise_nofile(bool *raised)
 {
 	struct rlimit limit;
 
-	if (perf->nofile_raised || getrlimit(RLIMIT_NOFILE, &limit) < 0 ||
+	if (*raised || getrlimit(RLIMIT_NOFILE, &limit) < 0 ||
 	    limit.rlim_cur >= limit.rlim_max)
 		return false;
-	perf->nofile_raised = true;
+	*raised = true;
 	limit.rlim_cur = limit.rlim_max;
 	return setrlimit(RLIMIT_NOFILE, &limit) == 0;
 }
@@ -189,7 +196,7 @@ bool pm_perf_degrade(struct pm_perf *perf, struct pm_perf_event *event, int code
 {
 	switch (code) {
 	case EMFILE:
-		return pm_perf_raise_nofile(perf);
+		return pm_perf_raise_nofile(&perf->nofile_raised);
 	case EINVAL:
 		return degrade_attr(perf, event);
 	case EACCES:
@@ -251,6 +258,6 @@ int pm_perf_refused(struct pm_perf *perf, const struct pm_perf_event *event, int
 	    (code == ENOENT || code == ENODEV || code == EOPNOTSUPP || code == EINVAL))
 		return explain_branches(&event->requested, code, err);
 	if (code == ENOENT || code == ENXIO || code == ENODEV || code == EOPNOTSUPP)
-		return explain_missing(&event->requested, code, err);
+		return pm_perf_explain_missing(&event->requested, code, err);
 	return pm_perf_explain_open(&why, err);
 }

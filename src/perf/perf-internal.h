@@ -48,6 +48,7 @@ enum {
 /* perf's register numbers (asm/perf_regs.h) → DWARF's, by ABI of the sampled task. */
 struct pm_regs_arch {
 	uint64_t mask; /* what an unwinder needs; bits are perf numbers */
+	uint8_t sp, flags; /* their perf numbers; PM_NO_REG: perf does not know them */
 	uint8_t dwarf_64[64], dwarf_32[64]; /* PM_NO_REG: not known there */
 };
 extern const struct pm_regs_arch pm_regs_x86, pm_regs_aarch64;
@@ -90,9 +91,13 @@ struct pm_merge {
 
 /* Takes over @ring (it is then empty) when it succeeds. 0 or -ENOMEM. */
 int pm_merge_add(struct pm_merge *merge, struct pm_ring *ring, uint32_t cpu);
+/* Lets the ring of @cpu go, unread records too. Not in the middle of a round. */
+void pm_merge_remove(struct pm_merge *merge, uint32_t cpu);
 void pm_merge_release(struct pm_merge *merge);
 /* @limit must have been read from the clock before this call. */
 void pm_merge_begin(struct pm_merge *merge, uint64_t limit);
+/* With the clock of now; @final: without a limit. */
+void pm_merge_begin_now(struct pm_merge *merge, bool final);
 int pm_merge_next(struct pm_merge *merge, struct pm_record *ret, struct pm_error *err);
 void pm_merge_hold(struct pm_merge *merge, bool hold);
 /* pm_ring_stop() for each ring that is backward; what others have can be read all the same. */
@@ -176,6 +181,9 @@ struct pm_attr_shape {
 	bool raw; /* a tracepoint or probe is among them: PERF_SAMPLE_RAW */
 	bool address; /* a breakpoint or a memory event: PERF_SAMPLE_ADDR */
 	bool read; /* a group with `S`: PERF_SAMPLE_READ, PERF_FORMAT_GROUP */
+	/* Places that tell what a group has counted, with its times, and where the stack is;
+	 * of all above only `call_graph` matters then. */
+	bool hits;
 };
 
 void pm_attr_shape_of(const struct pm_event_spec *specs, size_t len,
@@ -194,9 +202,17 @@ struct pm_attr_request {
 	bool no_inherit, no_enable_on_exec;
 	bool switches; /* context_switch, carried by the first event */
 	bool overwrite; /* write_backward */
+	/* Of what is read, and gives no samples: */
+	bool read_group; /* the leader's read(2) gives all of its group */
+	bool tell_ended; /* PERF_RECORD_READ of each thread that ends */
 };
 
 void pm_attr_fill(const struct pm_attr_request *request, struct perf_event_attr *ret);
+/* The attr of an event that counts and gives no samples. */
+void pm_attr_fill_counter(const struct pm_attr_request *request,
+			  struct perf_event_attr *ret);
+/* What its records other than samples have, and what its read(2) gives. */
+struct pm_record_layout pm_attr_counter_layout(bool read_group);
 /*
  * The period of each sample of @event when PERF_SAMPLE_PERIOD is left out of its attr, else 0.
  * With that field the kernel's own events ignore a fixed period and give a sample for each

@@ -216,7 +216,7 @@ static int prepare(struct pm_perf *perf, const struct pm_perf_options *options,
 		return r;
 	/* Once, and not in the middle of thousands. */
 	if (pm_perf_count_fds(perf) + FDS_OF_THE_REST > pm_perf_nofile())
-		pm_perf_raise_nofile(perf);
+		pm_perf_raise_nofile(&perf->nofile_raised);
 	if (pm_perf_count_fds(perf) + FDS_OF_THE_REST > pm_perf_nofile())
 		pm_perf_plan_fewer_fds(perf);
 	return 0;
@@ -230,9 +230,7 @@ void pm_perf_free(struct pm_perf *perf)
 	pm_tree_filter_free(perf->filter);
 	if (perf->cgroup_fd >= 0)
 		close(perf->cgroup_fd);
-	for (size_t i = 0; i < perf->notes.texts.len; i++)
-		free(perf->notes.texts.data[i]);
-	pm_vec_release(&perf->notes.texts);
+	pm_perf_notes_release(&perf->notes);
 	pm_vec_release(&perf->poll_fds);
 	pm_vec_release(&perf->fds);
 	pm_vec_release(&perf->events);
@@ -342,23 +340,7 @@ int pm_perf_snapshot(struct pm_perf *perf, bool stop)
 
 void pm_perf_begin(struct pm_perf *perf, bool final)
 {
-	uint64_t limit = UINT64_MAX;
-
-	/*
-	 * The clock before the heads. A record on one CPU that is a consequence of a record
-	 * on another one (a sample in a mapping that another thread made) is stamped after
-	 * that one was written. So when the heads are read after `limit`, a consequence
-	 * with a time up to `limit` has its cause in front of the head that we read. With
-	 * the heads first, the cause could lie behind the one, the consequence in front of
-	 * the other.
-	 */
-	if (!final) {
-		struct timespec now;
-
-		clock_gettime(CLOCK_MONOTONIC, &now);
-		limit = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-	}
-	pm_merge_begin(&perf->merge, limit);
+	pm_merge_begin_now(&perf->merge, final);
 }
 
 int pm_perf_count(const struct pm_perf *perf, const struct pm_record *record,

@@ -56,7 +56,7 @@ static int open_dummy(struct pm_perf *perf, const struct perf_event_attr *attr, 
 		perf->features.build_id = false;
 		return -EAGAIN;
 	}
-	if (code == EMFILE && pm_perf_raise_nofile(perf))
+	if (code == EMFILE && pm_perf_raise_nofile(&perf->nofile_raised))
 		return -EAGAIN;
 	return pm_perf_refused(perf, &perf->events.data[0], code, err);
 }
@@ -219,11 +219,8 @@ static void fill_event(const struct pm_perf *perf, const struct where *where,
 		attr->exclude_idle = 1;
 }
 
-static int set_filter(const struct pm_perf *perf, uint32_t index, int fd,
-		      struct pm_error *err)
+int pm_perf_set_filter(const struct pm_event_spec *spec, int fd, struct pm_error *err)
 {
-	const struct pm_event_spec *spec = &perf->events.data[index].actual;
-
 	if (!spec->filter || ioctl(fd, PERF_EVENT_IOC_SET_FILTER, spec->filter) == 0)
 		return 0;
 	return pm_tracepoint_explain_filter(spec, errno, err);
@@ -292,7 +289,7 @@ static int add_event(struct pm_perf *perf, const struct where *where, uint32_t i
 	}
 	r = share_ring(fd, owner, err);
 	if (r == 0)
-		r = set_filter(perf, index, fd, err);
+		r = pm_perf_set_filter(&perf->events.data[index].actual, fd, err);
 	if (r < 0)
 		return r;
 	if (ioctl(fd, PERF_EVENT_IOC_ID, &entry.id) < 0)
@@ -321,8 +318,7 @@ static int open_group(struct pm_perf *perf, uint32_t place, uint32_t leader, pid
 	return 0;
 }
 
-/* A PMU may belong to some CPUs, as on processors with two kinds of cores. */
-static bool works_on(const struct pm_event_spec *spec, int cpu)
+bool pm_perf_works_on(const struct pm_event_spec *spec, int cpu)
 {
 	pm_cpu_list cpus PM_CLEANUP(pm_cpu_list_release) = { 0 };
 
@@ -343,7 +339,8 @@ static int open_groups(struct pm_perf *perf, uint32_t place, pid_t task,
 
 		if (pm_perf_leader(perf, i) != i ||
 		    (pm_perf_wide(perf) || pm_perf_filtered(perf, i)) != every ||
-		    !works_on(&perf->events.data[i].actual, perf->places.data[place].cpu))
+		    !pm_perf_works_on(&perf->events.data[i].actual,
+				      perf->places.data[place].cpu))
 			continue;
 		r = open_group(perf, place, i, task, err);
 		if (r < 0)

@@ -65,8 +65,27 @@ struct pm_perf {
 	bool map_failed; /* a ring, not an event */
 };
 
-/* Adds a sentence to the notes. */
-void pm_perf_note(struct pm_perf *perf, const char *format, ...) PM_PRINTF(2, 3);
+#define pm_perf_note(perf, ...) pm_perf_notes_add(&(perf)->notes, __VA_ARGS__)
+
+/* ---- for samples and for counts --------------------------------------------------------- */
+
+/* Adds a sentence. */
+void pm_perf_notes_add(struct pm_perf_notes *notes, const char *format, ...)
+	PM_PRINTF(2, 3);
+void pm_perf_notes_release(struct pm_perf_notes *notes);
+/* The CPUs of @text, which have to be online; NULL: all that are. @online may be NULL. */
+int pm_perf_cpus_wanted(const char *text, pm_cpu_list *ret, pm_cpu_list *online,
+			struct pm_error *err);
+/* A PMU may belong to some CPUs, as on processors with two kinds of cores. */
+bool pm_perf_works_on(const struct pm_event_spec *spec, int cpu);
+int pm_perf_set_filter(const struct pm_event_spec *spec, int fd, struct pm_error *err);
+/* Whether user space alone may stand for all that was asked for. */
+bool pm_perf_can_drop_kernel(const struct pm_event_spec *spec);
+/* This machine does not have it, and what is near. Returns -code. */
+int pm_perf_explain_missing(const struct pm_event_spec *spec, int code,
+			    struct pm_error *err);
+/* To the hard limit, once. */
+bool pm_perf_raise_nofile(bool *raised);
 
 static inline int pm_sys_perf_event_open(const struct perf_event_attr *attr, pid_t pid,
 					 int cpu, int group_fd, unsigned long flags)
@@ -147,7 +166,6 @@ bool pm_perf_in_kernel_only(const struct pm_event_spec *spec);
 /* Lowers the rate of @event to @max_hz (0: unknown). True when that changed it. */
 bool pm_perf_clamp_rate(struct pm_perf *perf, struct pm_perf_event *event,
 			uint64_t max_hz);
-bool pm_perf_raise_nofile(struct pm_perf *perf);
 uint64_t pm_perf_nofile(void); /* the soft limit */
 /* After errno @code of perf_event_open(2): changes one thing that may help, of @event and of
  * its group. True when another try of all is worth it. @first: the event was not open

@@ -135,31 +135,47 @@ static int check_cpus(const pm_cpu_list *wanted, const pm_cpu_list *online,
 	return 0;
 }
 
+int pm_perf_cpus_wanted(const char *text, pm_cpu_list *ret, pm_cpu_list *online,
+			struct pm_error *err)
+{
+	pm_cpu_list wanted PM_CLEANUP(pm_cpu_list_release) = { 0 };
+	pm_cpu_list all PM_CLEANUP(pm_cpu_list_release) = { 0 };
+	int r = pm_cpu_list_online(&all);
+
+	if (r < 0 || all.len == 0)
+		return pm_error_set(err, r < 0 ? r : -ENODEV,
+				    "the list of CPUs cannot be read");
+	r = text ? pm_cpu_list_parse(text, &wanted) : pm_cpu_list_online(&wanted);
+	if (r < 0) {
+		pm_error_set(err, r, "no list of CPUs, such as 0-3,8");
+		pm_error_where(err, text ? text : "", -1);
+		return r;
+	}
+	r = text ? check_cpus(&wanted, &all, err) : 0;
+	if (r < 0)
+		return r;
+	*ret = wanted;
+	wanted = (pm_cpu_list){ 0 };
+	if (online) {
+		*online = all;
+		all = (pm_cpu_list){ 0 };
+	}
+	return 0;
+}
+
 /* Also of CPUs that are not sampled: what processes do there is told there. */
 static int plan_places(struct pm_perf *perf, const char *cpus, struct pm_error *err)
 {
 	pm_cpu_list wanted PM_CLEANUP(pm_cpu_list_release) = { 0 };
 	pm_cpu_list online PM_CLEANUP(pm_cpu_list_release) = { 0 };
-	int r = pm_cpu_list_online(&online);
+	int r = pm_perf_cpus_wanted(cpus, &wanted, &online, err);
 
-	if (r < 0 || online.len == 0)
-		return pm_error_set(err, r < 0 ? r : -ENODEV,
-				    "the list of CPUs cannot be read");
-	if (cpus) {
-		r = pm_cpu_list_parse(cpus, &wanted);
-		if (r < 0) {
-			pm_error_set(err, r, "no list of CPUs, such as 0-3,8");
-			pm_error_where(err, cpus, -1);
-			return r;
-		}
-		r = check_cpus(&wanted, &online, err);
-		if (r < 0)
-			return r;
-	}
+	if (r < 0)
+		return r;
 	for (size_t i = 0; i < online.len; i++) {
 		struct pm_perf_place place = {
 			.cpu = (int)online.data[i],
-			.sampled = !cpus || pm_cpu_list_has(&wanted, online.data[i]),
+			.sampled = pm_cpu_list_has(&wanted, online.data[i]),
 			.anchor = -1,
 			.backward = -1,
 			.watch = -1,

@@ -470,6 +470,23 @@ static bool read_lost(struct cursor *in, struct pm_record *ret)
 	return true;
 }
 
+/* { u32 pid, tid; struct read_format values; }, of one event with both times. */
+static bool read_ended(struct cursor *in, const struct pm_record_layout *layout,
+		       struct pm_record *ret)
+{
+	uint64_t times = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
+
+	if ((layout->read_format & (times | PERF_FORMAT_GROUP)) != times)
+		return true;
+	if (left(in) < 4 * sizeof(uint64_t))
+		return false;
+	two_halves(in, &ret->pid, &ret->tid);
+	ret->read.value = word(in);
+	ret->read.enabled_ns = word(in);
+	ret->read.running_ns = word(in);
+	return true;
+}
+
 /*
  * All is in the header, and whose it is in the trailer: at both moments the task itself is
  * current, in the CPU_WIDE form, too, whose body { u32 next_prev_pid, next_prev_tid; } is
@@ -482,7 +499,8 @@ static void read_switch(struct pm_record *ret)
 		ret->switched.out && (ret->misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT);
 }
 
-static bool read_body(struct cursor *in, struct pm_record *ret)
+static bool read_body(struct cursor *in, const struct pm_record_layout *layout,
+		      struct pm_record *ret)
 {
 	switch (ret->type) {
 	case PERF_RECORD_MMAP:
@@ -497,6 +515,8 @@ static bool read_body(struct cursor *in, struct pm_record *ret)
 	case PERF_RECORD_LOST:
 	case PERF_RECORD_LOST_SAMPLES:
 		return read_lost(in, ret);
+	case PERF_RECORD_READ:
+		return read_ended(in, layout, ret);
 	case PERF_RECORD_SWITCH:
 	case PERF_RECORD_SWITCH_CPU_WIDE:
 		read_switch(ret);
@@ -527,7 +547,7 @@ int pm_record_decode(const struct perf_event_header *header,
 	/* First the trailer: its pid is who was running, the body's whom it is about. */
 	read_trailer(start + header->size, layout, &record);
 	in = (struct cursor){ start + sizeof(*header), start + header->size - trailer };
-	if (!read_body(&in, &record))
+	if (!read_body(&in, layout, &record))
 		return malformed(header, "body", err);
 	*ret = record;
 	return 0;
