@@ -34,8 +34,8 @@ struct pm_count {
  * closed in between); @ret is unchanged then. */
 int pm_count_delta(const struct pm_count_read *before, const struct pm_count_read *after,
 		   struct pm_count_read *ret);
-/* A counter of which only 0 of N ns ran is NOT_COUNTED; one that was never enabled (no task of
- * it ran) is OK with 0. Saturates. Pure. */
+/* A counter that ran 0 of its N ns is NOT_COUNTED; one that was never enabled (no task of it
+ * ran) is OK with 0. Saturates. Pure. */
 struct pm_count pm_count_scale(const struct pm_count_read *delta);
 
 /* ---- counters ------------------------------------------------------------------------ */
@@ -60,8 +60,10 @@ struct pm_counters_options {
 	enum pm_counters_by {
 		PM_COUNTERS_SUM,
 		PM_COUNTERS_BY_CPU,
-		/* Threads that a command or a task starts have rows, too, once they have ended
-		 * (attr.inherit_stat, PERF_RECORD_READ) and as long as they run. */
+		/* The command's first thread, or each of `tids`; threads that these start have
+		 * rows of their own once they have ended (attr.inherit_stat,
+		 * PERF_RECORD_READ). As long as they run, and where no ring can be had, their
+		 * counts are in the row of the one that all came from. Not of whole CPUs. */
 		PM_COUNTERS_BY_THREAD,
 	} by;
 };
@@ -98,11 +100,18 @@ const struct pm_counters_event *pm_counters_events(const struct pm_counters *cou
 const struct pm_perf_notes *pm_counters_notes(const struct pm_counters *counters);
 int pm_counters_enable(struct pm_counters *counters);
 int pm_counters_disable(struct pm_counters *counters);
+/* By thread, what tells of ended ones lies in rings: descriptors for poll(2), and what to call
+ * when one of them is readable. None in the other ways. */
+const int *pm_counters_poll_fds(const struct pm_counters *counters, size_t *len);
+void pm_counters_drain(struct pm_counters *counters);
 
 /* Values of one moment; zero-initialised is empty, used again for each reading. */
 struct pm_counters_values {
 	PM_VEC(struct pm_counters_row) rows; /* rows are never lost, only added */
-	PM_VEC(struct pm_count_read) reads; /* rows × events, row by row */
+	/* Both rows × events, row by row. What a row is the sum of (CPUs, threads) is scaled one
+	 * by one, for they were not multiplexed alike. */
+	PM_VEC(struct pm_count_read) reads;
+	PM_VEC(uint64_t) scaled;
 };
 void pm_counters_values_release(struct pm_counters_values *values);
 /*
@@ -111,7 +120,20 @@ void pm_counters_values_release(struct pm_counters_values *values);
  */
 int pm_counters_read(struct pm_counters *counters, struct pm_counters_values *ret,
 		     struct pm_error *err);
-/* PERF_RECORD_READ that were lost: rows of ended threads that are missing. */
+/*
+ * What was counted between two readings, of one row, or of all of them together. @before NULL:
+ * since the beginning. NOT_COUNTED also for a row by thread that has got less, because one of
+ * those that it stood for has ended and has its own row now.
+ */
+struct pm_count pm_counters_row_count(const struct pm_counters *counters,
+				      const struct pm_counters_values *before,
+				      const struct pm_counters_values *after, size_t row,
+				      size_t event);
+struct pm_count pm_counters_total(const struct pm_counters *counters,
+				  const struct pm_counters_values *before,
+				  const struct pm_counters_values *after, size_t event);
+/* Records of ended threads that were lost: so many rows, or fewer, are missing. What they had
+ * counted is in the row of the one that they came from. */
 uint64_t pm_counters_lost_rows(const struct pm_counters *counters);
 
 /* ---- hits ---------------------------------------------------------------------------- */
@@ -128,12 +150,19 @@ struct pm_hits_options {
 	/* Resolved probes (pm/probe.h: type, path, config2) and breakpoints of :x. */
 	const struct pm_event_spec *places;
 	size_t places_len;
+	/* One for each place: how often those with the same number were hit is known in all
+	 * (pm_hits_count()). At most some dozens: each is an event of the kernel. NULL: all are
+	 * of class 0. Borrowed for the call. */
+	const uint32_t *classes;
 	enum pm_perf_target target; /* COMMAND or TASKS */
 	pid_t pid;
 	const pid_t *tids;
 	size_t tids_len;
 	bool no_inherit;
 	bool begin_disabled;
+	/* The caller holds each new thread until pm_hits_follow() was called for it, as a tracer
+	 * can: so nothing need be inherited. */
+	bool follow;
 	/* For stacks at a hit of a place: bytes of it that are copied, 0: none; and which. */
 	uint32_t stack_bytes;
 	const bool
@@ -151,6 +180,7 @@ struct pm_hit {
 	uint32_t cpu;
 	uint32_t place; /* index in `places` */
 	uint64_t sp, ip; /* of user space, at the place */
+	uint64_t flags; /* EFLAGS; 0 where there is no such thing */
 	/*
 	 * What the thread's counters had counted, since it began or was opened, on all CPUs.
 	 * A thread that moved to another CPU since its last hit tells with the switch what it
@@ -173,6 +203,8 @@ const struct pm_perf_notes *pm_hits_notes(const struct pm_hits *hits);
 const int *pm_hits_poll_fds(const struct pm_hits *hits, size_t *len);
 int pm_hits_enable(struct pm_hits *hits);
 int pm_hits_disable(struct pm_hits *hits);
+/* One more thread. Not in the middle of a round. */
+int pm_hits_follow(struct pm_hits *hits, pid_t tid, struct pm_error *err);
 void pm_hits_begin(struct pm_hits *hits, bool final); /* a round, as pm_perf_begin() */
 
 enum pm_hits_what {
@@ -183,7 +215,15 @@ enum pm_hits_what {
  * round, or negative. Of PM_HITS_HIT @hit is filled, of the other @record. */
 int pm_hits_next(struct pm_hits *hits, enum pm_hits_what *what, struct pm_hit *hit,
 		 struct pm_record *record, struct pm_error *err);
-/* Hits that found no room in a ring, and which are therefore missing. */
+/* Once events are disabled and the last round is over: hits that found no room in a ring, and
+ * which are therefore missing. */
 uint64_t pm_hits_lost(const struct pm_hits *hits);
-/* How often the kernel saw a place hit, lost ones too: the truth about calls. */
-int pm_hits_count(const struct pm_hits *hits, size_t place, uint64_t *ret);
+/* The same of the places of one class. */
+uint64_t pm_hits_lost_of(const struct pm_hits *hits, uint32_t class);
+/* How often the kernel saw places of a class hit, lost ones too: the truth about calls. */
+int pm_hits_count(const struct pm_hits *hits, uint32_t class, uint64_t *ret);
+/* What was counted in all of the target, by index in `counters`. Of those that are not OK 0. */
+int pm_hits_totals(const struct pm_hits *hits, struct pm_count_read *ret);
+/* Records of any kind that were lost, known at any time. Those of threads that leave a CPU are
+ * among them, and without these the counts of a thread may be too small for a while. */
+uint64_t pm_hits_lost_records(const struct pm_hits *hits);

@@ -1,0 +1,583 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Opens events that are read. A group is opened at all of its places, or what is in the way
+ * is settled and all of it is opened anew: what one member may not, none of them does.
+ */
+#include "counters-state.h"
+
+#include <linux/perf_event.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+
+enum {
+	TRIES_MAX = 256, /* more than there are steps down, of all members of a group */
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* ---- groups ---------------------------------------------------------------------------- */
+
+/* The number of the event's group: that of the leader as typed, or its own. */
+static uint32_t group_of(const struct pm_counters *counters, uint32_t event)
+{
+	uint32_t leader = counters->asked.data[event].requested.leader;
+
+	return leader >= counters->asked.len || counters->events.data[event].group_broken
+		       ? event
+		       : leader;
+}
+
+static bool is_there(const struct pm_counters *counters, uint32_t event)
+{
+	return counters->events.data[event].state == PM_COUNT_OK;
+}
+
+/* Whether both are counted together. */
+static bool together(const struct pm_counters *counters, uint32_t a, uint32_t b)
+{
+	if (a == b)
+		return true;
+	return !counters->events.data[a].group_broken &&
+	       !counters->events.data[b].group_broken &&
+	       group_of(counters, a) == group_of(counters, b);
+}
+
+/* The first that is there takes the place of a leader that is not. */
+static uint32_t leader_of(const struct pm_counters *counters, uint32_t event)
+{
+	for (uint32_t i = 0; i < event; i++)
+		if (is_there(counters, i) && together(counters, i, event))
+			return i;
+	return event;
+}
+
+static bool group_has_probe(const struct pm_counters *counters, uint32_t event)
+{
+	for (uint32_t i = 0; i < counters->asked.len; i++)
+		if (together(counters, i, event) &&
+		    pm_perf_is_probe(&counters->asked.data[i].actual))
+			return true;
+	return false;
+}
+
+/* ---- one descriptor -------------------------------------------------------------------- */
+
+static void fill(const struct pm_counters *counters, const struct pm_counter_place *place,
+		 const struct pm_perf_event *event, bool member,
+		 struct perf_event_attr *attr)
+{
+	bool command = counters->options.target == PM_PERF_COMMAND;
+	bool every = place->task == PM_EVERY_TASK;
+	struct pm_attr_request request = {
+		.event = event,
+		.features = &counters->features,
+		.member = member,
+		.no_inherit = every || counters->options.no_inherit,
+		.no_enable_on_exec =
+			every || counters->options.begin_disabled || !command,
+		/* What ended threads tell is of single events, and so is what is left. */
+		.read_group = counters->read_group && !counters->tell_ended,
+		.tell_ended = counters->tell_ended && !every,
+	};
+
+	pm_attr_fill_counter(&request, attr);
+}
+
+static int open_at(const struct pm_counters *counters,
+		   const struct pm_counter_place *place,
+		   const struct perf_event_attr *attr, int group_fd)
+{
+	bool cgroup = counters->options.target == PM_PERF_CGROUP;
+	int fd = pm_sys_perf_event_open(attr, cgroup ? counters->cgroup_fd : place->task,
+					place->cpu, group_fd,
+					cgroup ? PERF_FLAG_PID_CGROUP : 0);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* Takes over @fd. */
+static int add_fd(struct pm_counters *counters, int fd, uint32_t place, int event)
+{
+	int anchor = counters->places.data[place].anchor, r = 0;
+	struct pm_counter_fd entry = { .fd = fd,
+				       .place = place,
+				       .event = event,
+				       .leads = true,
+				       .opened_ns = now_ns() };
+
+	if (ioctl(fd, PERF_EVENT_IOC_ID, &entry.id) < 0)
+		r = -errno;
+	if (r == 0 && anchor >= 0 && event != PM_GUARD &&
+	    ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, anchor) < 0)
+		r = -errno;
+	if (r == 0)
+		r = pm_vec_push(&counters->fds, entry);
+	if (r < 0)
+		close(fd);
+	return r;
+}
+
+static void close_from(struct pm_counters *counters, size_t len)
+{
+	while (counters->fds.len > len)
+		close(counters->fds.data[--counters->fds.len].fd);
+}
+
+/* ---- what helps the counting ----------------------------------------------------------- */
+
+static const struct pm_perf_event dummy = {
+	.actual = { .kind = PM_EVENT_SOFTWARE,
+		    .type = PERF_TYPE_SOFTWARE,
+		    .config = PERF_COUNT_SW_DUMMY,
+		    .user = true },
+};
+
+static int open_reference(struct pm_counters *counters, uint32_t at)
+{
+	struct pm_counter_place *place = &counters->places.data[at];
+	struct perf_event_attr attr;
+	int fd, r;
+
+	if (place->cpu < 0 || place->task <= 0)
+		return 0;
+	fill(counters, place, &dummy, false, &attr);
+	attr.task = attr.comm = attr.comm_exec = counters->tell_ended;
+	fd = open_at(counters, place, &attr, -1);
+	if (fd < 0)
+		return fd;
+	r = add_fd(counters, fd, at, PM_REFERENCE);
+	if (r == 0)
+		place->reference = (int)counters->fds.len - 1;
+	return r;
+}
+
+/*
+ * Two tasks whose events are all inherited from one another are "clones": the scheduler swaps
+ * their contexts instead of their events, and with inherit_stat then swaps the counts, by the
+ * order in which the events stand in two lists (perf_event_sync_stat()). In a task with events
+ * opened by us that is another order than in its children, so that counts of one event come to
+ * be those of another. An event that is not inherited keeps such a task from having clones;
+ * its children are clones of each other, all in the same order.
+ */
+static int open_guard(struct pm_counters *counters, uint32_t at)
+{
+	struct pm_counter_place place = counters->places.data[at];
+	struct perf_event_attr attr;
+	int fd;
+
+	if (!counters->tell_ended || place.task <= 0 ||
+	    (at > 0 && counters->places.data[at - 1].task == place.task))
+		return 0;
+	place.cpu = -1;
+	fill(counters, &place, &dummy, false, &attr);
+	attr.inherit = 0;
+	attr.inherit_stat = 0;
+	attr.enable_on_exec = 0;
+	fd = open_at(counters, &place, &attr, -1);
+	return fd < 0 ? fd : add_fd(counters, fd, at, PM_GUARD);
+}
+
+/* ---- a group --------------------------------------------------------------------------- */
+
+/* Where and why it could not be opened. */
+struct refused {
+	uint32_t event;
+	const struct pm_counter_place *place;
+	bool member;
+	bool filter; /* not the event, but its filter: nothing helps */
+};
+
+/* One event at one place, @group_fd its leader's or -1. 0 or -errno. */
+static int open_event(struct pm_counters *counters, uint32_t event, uint32_t at,
+		      int group_fd, struct refused *refused, struct pm_error *err)
+{
+	const struct pm_perf_event *asked = &counters->asked.data[event];
+	const struct pm_counter_place *place = &counters->places.data[at];
+	struct perf_event_attr attr;
+	int fd, r;
+
+	*refused = (struct refused){ event, place, group_fd >= 0, false };
+	fill(counters, place, asked, group_fd >= 0, &attr);
+	if (group_has_probe(counters, event))
+		attr.inherit = attr.inherit_stat = 0;
+	fd = open_at(counters, place, &attr, group_fd);
+	if (fd < 0)
+		return fd;
+	r = pm_perf_set_filter(&asked->actual, fd, err);
+	if (r < 0) {
+		refused->filter = true;
+		close(fd);
+		return r;
+	}
+	return add_fd(counters, fd, at, (int)event);
+}
+
+static int open_group_at(struct pm_counters *counters, uint32_t leader, uint32_t at,
+			 struct refused *refused, struct pm_error *err)
+{
+	size_t first = counters->fds.len;
+
+	for (uint32_t i = leader; i < counters->asked.len; i++) {
+		bool member = i != leader;
+		int r;
+
+		if (!is_there(counters, i) || !together(counters, leader, i))
+			continue;
+		r = open_event(counters, i, at,
+			       member ? counters->fds.data[first].fd : -1, refused, err);
+		if (r < 0)
+			return r;
+		if (member && counters->read_group && !counters->tell_ended) {
+			counters->fds.data[first].members++;
+			counters->fds.data[counters->fds.len - 1].leads = false;
+		}
+	}
+	return 0;
+}
+
+static int open_group(struct pm_counters *counters, uint32_t leader,
+		      struct refused *refused, struct pm_error *err)
+{
+	for (uint32_t at = 0; at < counters->places.len; at++) {
+		struct pm_counter_place *place = &counters->places.data[at];
+		int r;
+
+		if (place->task == 0 || place->uncore != counters->uncore.data[leader] ||
+		    (place->task == PM_EVERY_TASK &&
+		     !pm_perf_works_on(&counters->asked.data[leader].actual, place->cpu)))
+			continue;
+		r = open_group_at(counters, leader, at, refused, err);
+		/* One of many threads has ended: a matter of course. */
+		if (r == -ESRCH && counters->options.target == PM_PERF_TASKS)
+			place->task = 0;
+		else if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* ---- what is in the way ---------------------------------------------------------------- */
+
+static int explain(const struct pm_counters *counters, uint32_t event, int code,
+		   struct pm_error *err)
+{
+	const struct pm_perf_event *asked = &counters->asked.data[event];
+	const struct pm_event_spec *spec = &asked->actual;
+	struct pm_perf_refusal why = {
+		.code = code,
+		.event = spec->requested,
+		.kernel = spec->kernel && !asked->kernel_dropped,
+		.in_kernel_only = pm_perf_in_kernel_only(spec),
+		.kind = spec->kind,
+		.wide = pm_counters_wide(counters),
+		.others = counters->options.target == PM_PERF_TASKS,
+		.fds = pm_counters_fds_needed(counters),
+		.env = &counters->env,
+	};
+
+	if (code == ENOENT || code == ENXIO || code == ENODEV || code == EOPNOTSUPP)
+		return pm_perf_explain_missing(spec, code, err);
+	return pm_perf_explain_open(&why, err);
+}
+
+static int leave_out(struct pm_counters *counters, uint32_t event,
+		     enum pm_count_state state, int code)
+{
+	struct pm_counters_event *about = &counters->events.data[event];
+
+	about->state = state;
+	about->kernel_dropped = false;
+	explain(counters, event, code, &about->why);
+	return 0;
+}
+
+/* In the kernel, which is forbidden, happens all of what a tracepoint counts. */
+static bool may_drop_kernel(const struct pm_event_spec *spec)
+{
+	return pm_perf_can_drop_kernel(spec) && spec->kind != PM_EVENT_TRACEPOINT &&
+	       spec->kind != PM_EVENT_KPROBE;
+}
+
+/* The events of a group count the same code, so that their counts can be compared. */
+static int drop_kernel(struct pm_counters *counters, uint32_t event, int code)
+{
+	struct pm_perf_event *asked = counters->asked.data;
+
+	if (asked[event].kernel_dropped || !asked[event].actual.kernel ||
+	    !may_drop_kernel(&asked[event].actual))
+		return leave_out(counters, event, PM_COUNT_NOT_PERMITTED, code);
+	for (uint32_t i = 0; i < counters->asked.len; i++) {
+		const struct pm_event_spec *spec = &asked[i].actual;
+
+		if (!together(counters, i, event) || !spec->kernel ||
+		    !may_drop_kernel(spec))
+			continue;
+		asked[i].kernel_dropped = true;
+		/* Clocks count all of a task's time, whatever is left out. */
+		counters->events.data[i].kernel_dropped = !pm_perf_is_clock(spec);
+	}
+	return 0;
+}
+
+static bool opens_alone(struct pm_counters *counters, const struct refused *refused)
+{
+	struct perf_event_attr attr;
+	int fd PM_AUTO_CLOSE = -1;
+
+	fill(counters, refused->place, &counters->asked.data[refused->event], false,
+	     &attr);
+	fd = open_at(counters, refused->place, &attr, -1);
+	return fd >= 0;
+}
+
+static int break_group(struct pm_counters *counters, uint32_t event, struct pm_error *err)
+{
+	const struct pm_event_spec *spec = &counters->asked.data[event].actual;
+	uint32_t leader = leader_of(counters, event);
+
+	if (!counters->options.weak_groups) {
+		pm_error_set(err, -EINVAL,
+			     "the events of its group cannot be counted together");
+		pm_error_where(err, spec->requested, -1);
+		return -EINVAL;
+	}
+	pm_perf_notes_add(&counters->notes,
+			  "%s cannot be counted together with its group: each of its "
+			  "events is counted for itself.",
+			  spec->requested);
+	/* From the last to the first: the leader tells who else is in it. */
+	for (uint32_t i = (uint32_t)counters->asked.len; i-- > 0;)
+		if (i != leader && together(counters, leader, i))
+			counters->events.data[i].group_broken = true;
+	counters->events.data[leader].group_broken = true;
+	return 0;
+}
+
+/* A PMU outside of the cores counts no tasks: perf_invalid_context. */
+static int count_uncore(struct pm_counters *counters, uint32_t event)
+{
+	const struct pm_event_spec *spec = &counters->asked.data[event].actual;
+
+	if (counters->options.by == PM_COUNTERS_BY_THREAD) {
+		struct pm_counters_event *about = &counters->events.data[event];
+
+		about->state = PM_COUNT_NOT_SUPPORTED;
+		pm_error_set(&about->why, -EINVAL,
+			     "it belongs to whole CPUs and is not counted by thread");
+		pm_error_where(&about->why, spec->requested, -1);
+		return 0;
+	}
+	counters->uncore.data[event] = true;
+	counters->events.data[event].group_broken = true;
+	pm_perf_notes_add(&counters->notes,
+			  "%s belongs to whole CPUs: what other programs do meanwhile is "
+			  "counted, too.",
+			  spec->requested);
+	return pm_counters_plan_uncore(counters, event);
+}
+
+/* EINVAL says no more than that something is wrong. */
+static int settle_invalid(struct pm_counters *counters, const struct refused *refused,
+			  struct pm_error *err)
+{
+	uint32_t event = refused->event;
+	const struct pm_event_spec *spec = &counters->asked.data[event].actual;
+
+	if (refused->member && opens_alone(counters, refused))
+		return break_group(counters, event, err);
+	if (counters->features.exclude_guest && spec->type != PERF_TYPE_SOFTWARE) {
+		counters->features.exclude_guest = false;
+		return 0;
+	}
+	if (spec->cpus && !counters->uncore.data[event] &&
+	    refused->place->task != PM_EVERY_TASK)
+		return count_uncore(counters, event);
+	return leave_out(counters, event, PM_COUNT_NOT_SUPPORTED, EINVAL);
+}
+
+/* 0: another try is worth it. */
+static int settle(struct pm_counters *counters, const struct refused *refused, int code,
+		  struct pm_error *err)
+{
+	bool filtered = counters->env.seccomp == PM_SECCOMP_FILTER;
+
+	switch (code) {
+	case EMFILE:
+		if (pm_perf_raise_nofile(&counters->nofile_raised))
+			return 0;
+		return explain(counters, refused->event, code, err);
+	case ENFILE:
+	case ENOMEM:
+	case ESRCH:
+		return explain(counters, refused->event, code, err);
+	case EACCES:
+	case EPERM:
+		return drop_kernel(counters, refused->event, code);
+	case EINVAL:
+		return settle_invalid(counters, refused, err);
+	default:
+		return leave_out(counters, refused->event,
+				 code == ENOSYS && filtered ? PM_COUNT_NOT_PERMITTED
+							    : PM_COUNT_NOT_SUPPORTED,
+				 code);
+	}
+}
+
+/* ---- all of them ------------------------------------------------------------------------ */
+
+static int open_helpers(struct pm_counters *counters, struct pm_error *err)
+{
+	for (uint32_t at = 0; at < counters->places.len; at++) {
+		struct pm_counter_place *place = &counters->places.data[at];
+		int r = open_reference(counters, at);
+
+		if (r == 0)
+			r = open_guard(counters, at);
+		if (r == -ESRCH && counters->options.target == PM_PERF_TASKS)
+			place->task = 0;
+		else if (r == -EMFILE && pm_perf_raise_nofile(&counters->nofile_raised))
+			at--;
+		else if (r == -EACCES || r == -EPERM || r == -ENOSYS)
+			return 0; /* so are the events: each of them will say why */
+		else if (r < 0)
+			return explain(counters, 0, -r, err);
+	}
+	return 0;
+}
+
+static int open_one_group(struct pm_counters *counters, uint32_t event,
+			  struct pm_error *err)
+{
+	size_t before = counters->fds.len;
+
+	for (int i = 0; i < TRIES_MAX; i++) {
+		struct refused refused;
+		int r;
+
+		/* What became of it in the last try: left out, or the group has another
+		 * leader now. */
+		if (!is_there(counters, event) || leader_of(counters, event) != event)
+			return 0;
+		r = open_group(counters, event, &refused, err);
+		if (r == 0 || refused.filter)
+			return r;
+		close_from(counters, before);
+		r = settle(counters, &refused, -r, err);
+		if (r < 0)
+			return r;
+	}
+	return pm_error_set(err, -EINVAL, "the kernel takes the events in no form");
+}
+
+static int add_ids(struct pm_counters *counters)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; i < counters->fds.len && r == 0; i++)
+		r = pm_event_ids_add(&counters->ids, counters->fds.data[i].id, i);
+	return r;
+}
+
+static void note_kernel(struct pm_counters *counters)
+{
+	struct pm_str names PM_CLEANUP(pm_str_release) = { 0 };
+	char level[16] = "unknown";
+
+	for (size_t i = 0; i < counters->events.len; i++) {
+		const struct pm_counters_event *event = &counters->events.data[i];
+
+		if (!event->kernel_dropped || event->state != PM_COUNT_OK)
+			continue;
+		if (names.len > 0)
+			pm_str_puts(&names, ", ");
+		pm_str_puts(&names, event->spec.name);
+	}
+	if (names.len == 0 || names.failed)
+		return;
+	if (counters->env.paranoid_known)
+		snprintf(level, sizeof(level), "%d", counters->env.paranoid);
+	pm_perf_notes_add(
+		&counters->notes,
+		"the kernel may not be counted here (kernel.perf_event_paranoid is %s): "
+		"%s in user space only (sudo sysctl kernel.perf_event_paranoid=1 allows "
+		"both).",
+		level, names.data);
+}
+
+static void note_probes(struct pm_counters *counters)
+{
+	if (pm_counters_wide(counters) || counters->options.no_inherit)
+		return;
+	for (uint32_t i = 0; i < counters->events.len; i++) {
+		if (!is_there(counters, i) || !group_has_probe(counters, i))
+			continue;
+		pm_perf_notes_add(&counters->notes,
+				  "%s is not counted in threads and processes that are "
+				  "started from now on: the kernel does not hand probes "
+				  "on (-a counts everybody).",
+				  counters->events.data[i].spec.name);
+		return;
+	}
+}
+
+static int check_alive(const struct pm_counters *counters, struct pm_error *err)
+{
+	for (size_t i = 0; i < counters->places.len; i++)
+		if (counters->places.data[i].task != 0)
+			return 0;
+	return pm_error_set(err, -ESRCH, "all processes to be counted are gone");
+}
+
+int pm_counters_open_all(struct pm_counters *counters, struct pm_error *err)
+{
+	int r = open_helpers(counters, err);
+
+	for (uint32_t i = 0; i < counters->events.len && r == 0; i++)
+		if (leader_of(counters, i) == i)
+			r = open_one_group(counters, i, err);
+	if (r < 0)
+		return r;
+	r = add_ids(counters);
+	if (r < 0)
+		return pm_error_set(err, r, "no memory for the counters");
+	note_kernel(counters);
+	note_probes(counters);
+	return check_alive(counters, err);
+}
+
+void pm_counters_close_all(struct pm_counters *counters)
+{
+	close_from(counters, 0);
+	pm_event_ids_release(&counters->ids);
+	pm_merge_release(&counters->merge);
+	for (size_t i = 0; i < counters->anchors.len; i++)
+		close(counters->anchors.data[i]);
+	pm_vec_clear(&counters->anchors);
+	for (size_t i = 0; i < counters->places.len; i++)
+		counters->places.data[i].reference = counters->places.data[i].anchor = -1;
+}
+
+int pm_counters_switch(struct pm_counters *counters, bool on, bool only_wide)
+{
+	unsigned long what = on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE;
+	int r = 0;
+
+	for (size_t i = 0; i < counters->fds.len; i++) {
+		const struct pm_counter_fd *entry = &counters->fds.data[i];
+
+		if (entry->event == PM_GUARD ||
+		    (only_wide &&
+		     counters->places.data[entry->place].task != PM_EVERY_TASK))
+			continue;
+		if (ioctl(entry->fd, what, 0) < 0)
+			r = -errno;
+	}
+	return r;
+}

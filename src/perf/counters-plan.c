@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/* What is counted where, and what rows come of it. */
+#include "counters-state.h"
+
+#include <fcntl.h>
+#include <string.h>
+
+/* An event of one task on one CPU: see pm_counter_place.reference. */
+static bool has_reference(const struct pm_counter_place *place)
+{
+	return place->task > 0 && place->cpu >= 0;
+}
+
+static int add_place(struct pm_counters *counters, int cpu, pid_t task, uint32_t row)
+{
+	return pm_vec_push(&counters->places, (struct pm_counter_place){ .cpu = cpu,
+									 .task = task,
+									 .row = row,
+									 .reference = -1,
+									 .anchor = -1 });
+}
+
+static int add_row(struct pm_counters *counters, pid_t tid, int cpu)
+{
+	return pm_vec_push(&counters->rows,
+			   (struct pm_counters_row){ .tid = tid, .cpu = cpu });
+}
+
+/* The row of @cpu, which is made where there is none. Negative: -ENOMEM. */
+static int row_of_cpu(struct pm_counters *counters, int cpu)
+{
+	if (counters->options.by != PM_COUNTERS_BY_CPU)
+		return 0;
+	for (size_t i = 0; i < counters->rows.len; i++)
+		if (counters->rows.data[i].cpu == cpu)
+			return (int)i;
+	return add_row(counters, 0, cpu) < 0 ? -ENOMEM : (int)counters->rows.len - 1;
+}
+
+static int plan_task(struct pm_counters *counters, pid_t task, const pm_cpu_list *cpus)
+{
+	bool by_thread = counters->options.by == PM_COUNTERS_BY_THREAD;
+	int r = by_thread ? add_row(counters, task, -1) : 0;
+
+	if (r == 0 && !cpus)
+		r = add_place(counters, -1, task,
+			      by_thread ? (uint32_t)counters->rows.len - 1 : 0);
+	for (size_t i = 0; cpus && r == 0 && i < cpus->len; i++) {
+		int cpu = (int)cpus->data[i];
+		int row = by_thread ? (int)counters->rows.len - 1
+				    : row_of_cpu(counters, cpu);
+
+		r = row < 0 ? row : add_place(counters, cpu, task, (uint32_t)row);
+	}
+	return r;
+}
+
+static int plan_tasks(struct pm_counters *counters,
+		      const struct pm_counters_options *options, const pm_cpu_list *cpus)
+{
+	int r = 0;
+
+	if (options->target == PM_PERF_COMMAND)
+		return plan_task(counters, options->pid, cpus);
+	for (size_t i = 0; i < options->tids_len && r == 0; i++)
+		r = plan_task(counters, options->tids[i], cpus);
+	return r;
+}
+
+static int plan_cpus(struct pm_counters *counters, const pm_cpu_list *cpus)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < cpus->len && r == 0; i++) {
+		int row = row_of_cpu(counters, (int)cpus->data[i]);
+
+		r = row < 0 ? row
+			    : add_place(counters, (int)cpus->data[i], PM_EVERY_TASK,
+					(uint32_t)row);
+	}
+	return r;
+}
+
+static int plan_on(struct pm_counters *counters,
+		   const struct pm_counters_options *options, const pm_cpu_list *cpus)
+{
+	bool on_cpus = counters->tell_ended || options->cpus ||
+		       options->by == PM_COUNTERS_BY_CPU;
+	int r = 0;
+
+	pm_vec_clear(&counters->places);
+	pm_vec_clear(&counters->rows);
+	if (options->by == PM_COUNTERS_SUM)
+		r = add_row(counters, 0, -1);
+	if (r == 0)
+		r = pm_counters_wide(counters)
+			    ? plan_cpus(counters, cpus)
+			    : plan_tasks(counters, options, on_cpus ? cpus : NULL);
+	counters->own_rows = counters->rows.len;
+	return r;
+}
+
+int pm_counters_plan(struct pm_counters *counters,
+		     const struct pm_counters_options *options, struct pm_error *err)
+{
+	pm_cpu_list cpus PM_CLEANUP(pm_cpu_list_release) = { 0 };
+	int r = pm_perf_cpus_wanted(options->cpus, &cpus, NULL, err);
+
+	if (r < 0)
+		return r;
+	/* A thread's end is told of on all CPUs that it may have been on. */
+	counters->tell_ended = options->by == PM_COUNTERS_BY_THREAD &&
+			       !options->no_inherit && !options->cpus;
+	if (options->target == PM_PERF_CGROUP) {
+		counters->cgroup_fd = fcntl(options->cgroup_fd, F_DUPFD_CLOEXEC, 0);
+		if (counters->cgroup_fd < 0)
+			return pm_error_set(err, -errno, "no such cgroup: %s",
+					    strerror(errno));
+	}
+	if (plan_on(counters, options, &cpus) < 0)
+		return pm_error_set(err, -ENOMEM, "no memory for the counters");
+	return 0;
+}
+
+bool pm_counters_plan_fewer(struct pm_counters *counters,
+			    const struct pm_counters_options *options)
+{
+	if (!counters->tell_ended)
+		return false;
+	counters->tell_ended = false;
+	return plan_on(counters, options, NULL) == 0;
+}
+
+int pm_counters_plan_uncore(struct pm_counters *counters, uint32_t event)
+{
+	pm_cpu_list cpus PM_CLEANUP(pm_cpu_list_release) = { 0 };
+	int r = pm_cpu_list_parse(counters->asked.data[event].actual.cpus, &cpus);
+
+	for (size_t i = 0; i < cpus.len && r == 0; i++) {
+		int cpu = (int)cpus.data[i], row;
+		bool known = false;
+
+		for (size_t k = 0; k < counters->places.len; k++)
+			known |= counters->places.data[k].uncore &&
+				 counters->places.data[k].cpu == cpu;
+		if (known)
+			continue;
+		row = row_of_cpu(counters, cpu);
+		r = row < 0 ? row
+			    : add_place(counters, cpu, PM_EVERY_TASK, (uint32_t)row);
+		if (r == 0)
+			counters->places.data[counters->places.len - 1].uncore = true;
+	}
+	counters->own_rows = counters->rows.len;
+	return r;
+}
+
+size_t pm_counters_fds_needed(const struct pm_counters *counters)
+{
+	size_t sum = 0;
+
+	for (size_t i = 0; i < counters->places.len; i++)
+		sum += counters->events.len + has_reference(&counters->places.data[i]);
+	if (counters->tell_ended)
+		sum += counters->places.len; /* rings and guards: not more than these */
+	return sum;
+}

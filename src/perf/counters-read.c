@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT */
+#include "counters-state.h"
+
+#include <string.h>
+#include <time.h>
+
+enum {
+	GROUP_HEAD = 3, /* nr, time_enabled, time_running */
+	GROUP_ROW = 2, /* value, id */
+	SINGLE_WORDS = 4, /* value, time_enabled, time_running, id */
+};
+
+/* ---- descriptors ----------------------------------------------------------------------- */
+
+static uint64_t since(uint64_t begin_ns)
+{
+	struct timespec now;
+	uint64_t now_ns;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	now_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	return now_ns > begin_ns ? now_ns - begin_ns : 0;
+}
+
+static const struct pm_counter_fd *reference_of(const struct pm_counters *counters,
+						const struct pm_counter_fd *entry)
+{
+	int reference = counters->places.data[entry->place].reference;
+
+	return reference >= 0 ? &counters->fds.data[reference] : NULL;
+}
+
+static void take(struct pm_counters *counters, struct pm_counter_fd *entry,
+		 struct pm_count_read now)
+{
+	const struct pm_counter_fd *reference = reference_of(counters, entry);
+	struct pm_count_read delta;
+
+	if (reference && reference != entry)
+		now.enabled_ns = reference->last.running_ns > now.running_ns
+					 ? reference->last.running_ns
+					 : now.running_ns;
+	/* What would go back is not taken: it was read once, and was right then. */
+	if (pm_count_delta(&entry->last, &now, &delta) < 0)
+		return;
+	entry->scaled = pm_count_add(entry->scaled, pm_count_scale(&delta).value);
+	entry->last = now;
+}
+
+/* A pinned event that found no counter is in an error state, and its end is read: 0 bytes. */
+static void take_nothing(struct pm_counters *counters, struct pm_counter_fd *entry)
+{
+	struct pm_count_read now = entry->last;
+
+	now.enabled_ns = since(entry->opened_ns);
+	take(counters, entry, now);
+}
+
+static int read_group(struct pm_counters *counters, size_t leader, uint64_t *words,
+		      struct pm_error *err)
+{
+	struct pm_counter_fd *entries = &counters->fds.data[leader];
+	size_t len = entries->members + 1;
+	ssize_t n =
+		read(entries->fd, words, (GROUP_HEAD + GROUP_ROW * len) * sizeof(*words));
+
+	if (n == 0) {
+		for (size_t i = 0; i < len; i++)
+			take_nothing(counters, &entries[i]);
+		return 0;
+	}
+	if (n < (ssize_t)(GROUP_HEAD * sizeof(*words)))
+		return pm_error_set(err, n < 0 ? -errno : -EIO,
+				    "a counter cannot be read: %s",
+				    strerror(n < 0 ? errno : EIO));
+	if (words[0] < len)
+		len = words[0];
+	for (size_t row = 0; row < len; row++) {
+		const uint64_t *at = words + GROUP_HEAD + GROUP_ROW * row;
+
+		for (size_t i = 0; i < entries->members + 1u; i++)
+			if (entries[i].id == at[1])
+				take(counters, &entries[i],
+				     (struct pm_count_read){ at[0], words[1], words[2] });
+	}
+	return 0;
+}
+
+static int read_single(struct pm_counters *counters, struct pm_counter_fd *entry,
+		       struct pm_error *err)
+{
+	uint64_t words[SINGLE_WORDS];
+	ssize_t n = read(entry->fd, words, sizeof(words));
+
+	if (n == 0) {
+		take_nothing(counters, entry);
+		return 0;
+	}
+	if (n != (ssize_t)sizeof(words))
+		return pm_error_set(err, n < 0 ? -errno : -EIO,
+				    "a counter cannot be read: %s",
+				    strerror(n < 0 ? errno : EIO));
+	take(counters, entry, (struct pm_count_read){ words[0], words[1], words[2] });
+	return 0;
+}
+
+static int read_fds(struct pm_counters *counters, struct pm_error *err)
+{
+	PM_AUTO_FREE uint64_t *words = calloc(
+		GROUP_HEAD + GROUP_ROW * (counters->events.len + 1), sizeof(*words));
+	bool groups = counters->read_group && !counters->tell_ended;
+	int r = 0;
+
+	if (!words)
+		return pm_error_set(err, -ENOMEM, "no memory for the values");
+	for (size_t i = 0; i < counters->fds.len && r == 0; i++) {
+		struct pm_counter_fd *entry = &counters->fds.data[i];
+
+		if (entry->event == PM_GUARD || !entry->leads)
+			continue;
+		r = groups ? read_group(counters, i, words, err)
+			   : read_single(counters, entry, err);
+	}
+	return r;
+}
+
+/* ---- rows ------------------------------------------------------------------------------ */
+
+static void cut(struct pm_count_read *from, const struct pm_count_read *what)
+{
+	from->value -= what->value < from->value ? what->value : from->value;
+	from->running_ns -=
+		what->running_ns < from->running_ns ? what->running_ns : from->running_ns;
+}
+
+/* By thread: what is left when ended threads have taken theirs. */
+static struct pm_count_read own_of(const struct pm_counters *counters,
+				   const struct pm_counter_fd *entry)
+{
+	const struct pm_counter_fd *reference = reference_of(counters, entry);
+	struct pm_count_read own = entry->last;
+
+	cut(&own, &entry->ended);
+	if (reference) {
+		struct pm_count_read time = reference->last;
+
+		cut(&time, &reference->ended);
+		own.enabled_ns = time.running_ns > own.running_ns ? time.running_ns
+								  : own.running_ns;
+	}
+	return own;
+}
+
+static void fill_own_rows(const struct pm_counters *counters,
+			  struct pm_counters_values *ret)
+{
+	for (size_t i = 0; i < counters->fds.len; i++) {
+		const struct pm_counter_fd *entry = &counters->fds.data[i];
+		size_t row = counters->places.data[entry->place].row, at;
+		struct pm_count_read own;
+
+		if (entry->event < 0)
+			continue;
+		at = row * counters->events.len + (size_t)entry->event;
+		own = counters->tell_ended ? own_of(counters, entry) : entry->last;
+		pm_count_read_add(&ret->reads.data[at], &own);
+		ret->scaled.data[at] =
+			pm_count_add(ret->scaled.data[at],
+				     counters->tell_ended ? pm_count_scale(&own).value
+							  : entry->scaled);
+	}
+}
+
+static void fill_ended_rows(const struct pm_counters *counters,
+			    struct pm_counters_values *ret)
+{
+	size_t events = counters->events.len;
+
+	for (size_t i = 0; i < counters->ended.len; i++) {
+		const struct pm_counter_ended *ended = &counters->ended.data[i];
+
+		for (size_t k = 0; k < events; k++) {
+			size_t at = (counters->own_rows + i) * events + k;
+			struct pm_count_read read =
+				counters->ended_reads.data[ended->reads + k];
+
+			if (counters->events.data[k].state == PM_COUNT_OK)
+				read.enabled_ns = ended->on_ns > read.running_ns
+							  ? ended->on_ns
+							  : read.running_ns;
+			ret->reads.data[at] = read;
+			ret->scaled.data[at] = pm_count_scale(&read).value;
+		}
+	}
+}
+
+static int make_room(const struct pm_counters *counters, struct pm_counters_values *ret)
+{
+	size_t rows = counters->rows.len, values = rows * counters->events.len;
+
+	if (pm_vec_reserve(&ret->rows, rows) < 0 ||
+	    pm_vec_reserve(&ret->reads, values) < 0 ||
+	    pm_vec_reserve(&ret->scaled, values) < 0)
+		return -ENOMEM;
+	ret->rows.len = rows;
+	ret->reads.len = ret->scaled.len = values;
+	if (rows > 0)
+		memcpy(ret->rows.data, counters->rows.data,
+		       rows * sizeof(*ret->rows.data));
+	if (values > 0) {
+		memset(ret->reads.data, 0, values * sizeof(*ret->reads.data));
+		memset(ret->scaled.data, 0, values * sizeof(*ret->scaled.data));
+	}
+	return 0;
+}
+
+int pm_counters_read(struct pm_counters *counters, struct pm_counters_values *ret,
+		     struct pm_error *err)
+{
+	int r;
+
+	/* First who has ended: a thread that ends between the two is in the row of the one
+	 * that it came from until the next time, and nothing is in two rows. */
+	pm_counters_drain(counters);
+	r = read_fds(counters, err);
+	if (r < 0)
+		return r;
+	if (counters->options.by == PM_COUNTERS_BY_THREAD)
+		pm_counters_refresh_names(counters);
+	if (make_room(counters, ret) < 0)
+		return pm_error_set(err, -ENOMEM, "no memory for the values");
+	fill_own_rows(counters, ret);
+	fill_ended_rows(counters, ret);
+	return 0;
+}

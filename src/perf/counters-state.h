@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+/* Counters while they are opened and read: shared by the files counters*.c. */
+#pragma once
+
+#include "perf-state.h"
+#include "pm/counters.h"
+
+enum {
+	PM_REFERENCE = -1, /* in place of an event's index: see pm_counter_place */
+	PM_GUARD = -2, /* see pm_counters_open_guards() */
+};
+
+struct pm_counter_place {
+	int cpu; /* -1: all */
+	pid_t task; /* PM_EVERY_TASK; 0: is gone */
+	uint32_t row;
+	bool uncore; /* of PMUs that count no tasks, beside the places of tasks */
+	/*
+	 * An event of a task on one CPU is enabled also while the task runs on another one,
+	 * where it does not count: that is no multiplexing. A dummy, index in `fds`, tells how
+	 * long the task was on this CPU. -1: none is needed.
+	 */
+	int reference;
+	int anchor; /* whose ring hears of threads that end; -1: none */
+};
+
+struct pm_counter_fd {
+	int fd;
+	uint32_t place;
+	int event; /* index, PM_REFERENCE or PM_GUARD */
+	bool leads; /* its read(2) tells the `members` behind it, too */
+	uint32_t members;
+	uint64_t id;
+	struct pm_count_read last;
+	uint64_t scaled; /* sum of what was between the readings, each scaled */
+	struct pm_count_read
+		ended; /* in `last`, of threads that have rows of their own */
+	uint64_t opened_ns;
+};
+
+/* By thread: who is known by a name, and has a row or will have one. */
+struct pm_counter_task {
+	pid_t pid, tid;
+	char comm[16];
+	uint32_t row; /* PM_INDEX_NONE: not yet */
+};
+
+/* What an ended thread had counted; `on_ns` is the running time of the references. */
+struct pm_counter_ended {
+	uint64_t on_ns;
+	size_t reads; /* where its events are in `ended_reads` */
+};
+
+struct pm_counters {
+	struct pm_counters_options options; /* its borrowed lists are not kept */
+	PM_VEC(struct pm_counters_event) events;
+	PM_VEC(struct pm_perf_event) asked; /* what attrs are made of */
+	PM_VEC(bool) uncore; /* counted on the PMU's CPUs, whatever the target is */
+	PM_VEC(struct pm_counter_place) places;
+	PM_VEC(struct pm_counter_fd) fds;
+	PM_VEC(struct pm_counters_row) rows;
+	size_t own_rows; /* the first ones: of places; those behind, of ended threads */
+	PM_VEC(struct pm_counter_task) tasks;
+	PM_VEC(struct pm_counter_ended) ended; /* by row, from own_rows on */
+	PM_VEC(struct pm_count_read) ended_reads;
+	PM_VEC(int) anchors; /* by ring */
+	struct pm_merge merge;
+	struct pm_event_ids ids; /* id → index in `fds` */
+	uint64_t lost_rows;
+	int cgroup_fd;
+	bool tell_ended; /* rings, and PERF_RECORD_READ in them */
+	bool read_group; /* this kernel can, for inherited events */
+	bool nofile_raised;
+	struct pm_perf_notes notes;
+	struct pm_perf_features features;
+	struct pm_perf_env env;
+};
+
+/* ---- counters-value.c ------------------------------------------------------------------- */
+
+uint64_t pm_count_add(uint64_t a, uint64_t b); /* saturates */
+void pm_count_read_add(struct pm_count_read *sum, const struct pm_count_read *more);
+
+/* ---- counters-plan.c -------------------------------------------------------------------- */
+
+static inline bool pm_counters_wide(const struct pm_counters *counters)
+{
+	return counters->options.target == PM_PERF_CPUS ||
+	       counters->options.target == PM_PERF_CGROUP;
+}
+
+/* Fills places and rows. */
+int pm_counters_plan(struct pm_counters *counters,
+		     const struct pm_counters_options *options, struct pm_error *err);
+/* The CPUs of the PMU of @event become places. */
+int pm_counters_plan_uncore(struct pm_counters *counters, uint32_t event);
+size_t pm_counters_fds_needed(const struct pm_counters *counters);
+/* Places without CPUs, so that ended threads tell nothing. False when it is so already. */
+bool pm_counters_plan_fewer(struct pm_counters *counters,
+			    const struct pm_counters_options *options);
+
+/* ---- counters-open.c -------------------------------------------------------------------- */
+
+/* Opens all that can be had; what cannot has its state then. */
+int pm_counters_open_all(struct pm_counters *counters, struct pm_error *err);
+void pm_counters_close_all(struct pm_counters *counters);
+/* 0 or -errno; @only_wide: what does not wait for an exec. */
+int pm_counters_switch(struct pm_counters *counters, bool on, bool only_wide);
+
+/* ---- counters-threads.c ----------------------------------------------------------------- */
+
+/* Rings on each CPU, for what is told of threads. -EPERM, -ENOMEM where there is no room. */
+int pm_counters_map_rings(struct pm_counters *counters, struct pm_error *err);
+/* Whom the target's threads are, before any record. */
+int pm_counters_name_rows(struct pm_counters *counters);
+/* Names of rows that no record tells of. */
+void pm_counters_refresh_names(struct pm_counters *counters);

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Rows of threads that have ended. Their events hand what they have counted over to those that
+ * they were inherited from, and with attr.inherit_stat tell it before (sync_child_event() of
+ * kernel/events/core.c); the threads that were opened have what is left.
+ *
+ * The kernel writes all of a thread's last counts on the CPU where it ends, also into rings of
+ * other CPUs. Where two end at once one may overwrite what the other says; then a row is
+ * missing, and its counts are in the row of the thread that was opened.
+ */
+#include "counters-state.h"
+
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+	RING_PAGES = 64,
+	RING_PAGES_MIN = 4,
+};
+
+/* ---- rings ----------------------------------------------------------------------------- */
+
+/* A dummy of our own: it outlives the target's tasks. */
+static int open_anchor(struct pm_counters *counters, int cpu)
+{
+	struct pm_record_layout layout = pm_attr_counter_layout(false);
+	struct perf_event_attr attr = { .size = sizeof(attr),
+					.type = PERF_TYPE_SOFTWARE,
+					.config = PERF_COUNT_SW_DUMMY,
+					.sample_type = layout.sample_type,
+					.read_format = layout.read_format,
+					.disabled = 1,
+					.exclude_kernel = 1,
+					.exclude_hv = 1,
+					.sample_id_all = 1,
+					.use_clockid = 1,
+					.clockid = CLOCK_MONOTONIC,
+					.watermark = 1 };
+	int fd;
+
+	attr.wakeup_watermark = RING_PAGES_MIN * (uint32_t)sysconf(_SC_PAGESIZE) / 4;
+	fd = pm_sys_perf_event_open(&attr, 0, cpu, -1, 0);
+	if (fd < 0)
+		return -errno;
+	if (pm_vec_push(&counters->anchors, fd) < 0) {
+		close(fd);
+		return -ENOMEM;
+	}
+	return fd;
+}
+
+static int map_ring(struct pm_counters *counters, int fd, int cpu)
+{
+	struct pm_ring ring PM_CLEANUP(pm_ring_release) = { 0 };
+	size_t pages = RING_PAGES;
+	int r;
+
+	do
+		r = pm_ring_map(&ring, fd, pages, NULL);
+	while (r == -EPERM && (pages /= 2) >= RING_PAGES_MIN);
+	return r < 0 ? r : pm_merge_add(&counters->merge, &ring, (uint32_t)cpu);
+}
+
+/* The anchor of a place before @at on the same CPU, or -1. */
+static int anchor_before(const struct pm_counters *counters, size_t at)
+{
+	for (size_t i = 0; i < at; i++)
+		if (counters->places.data[i].cpu == counters->places.data[at].cpu)
+			return counters->places.data[i].anchor;
+	return -1;
+}
+
+int pm_counters_map_rings(struct pm_counters *counters, struct pm_error *err)
+{
+	int r = 0;
+
+	counters->merge.layout = pm_attr_counter_layout(false);
+	counters->merge.layout.ids = &counters->ids;
+	for (size_t i = 0; i < counters->places.len && r >= 0; i++) {
+		struct pm_counter_place *place = &counters->places.data[i];
+
+		place->anchor = anchor_before(counters, i);
+		if (place->anchor >= 0)
+			continue;
+		r = open_anchor(counters, place->cpu);
+		if (r >= 0)
+			r = map_ring(counters, place->anchor = r, place->cpu);
+	}
+	if (r < 0)
+		pm_counters_close_all(counters);
+	return r < 0 ? r : 0;
+}
+
+/* ---- names ----------------------------------------------------------------------------- */
+
+/* /proc/TID/comm serves threads, too. */
+static bool read_comm(pid_t tid, char ret[16])
+{
+	char path[64];
+	int fd PM_AUTO_CLOSE = -1;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, ret, 15);
+	if (n <= 0)
+		return false;
+	ret[n] = '\0';
+	ret[strcspn(ret, "\n")] = '\0';
+	return true;
+}
+
+/* `Tgid:` of /proc/TID/status; @tid where that cannot be read. */
+static pid_t process_of(pid_t tid)
+{
+	char path[64], text[1024];
+	int fd PM_AUTO_CLOSE = -1;
+	const char *at;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	if (n <= 0)
+		return tid;
+	text[n] = '\0';
+	at = strstr(text, "\nTgid:");
+	return at ? (pid_t)atoi(at + strlen("\nTgid:")) : tid;
+}
+
+int pm_counters_name_rows(struct pm_counters *counters)
+{
+	for (uint32_t i = 0; i < counters->own_rows; i++) {
+		struct pm_counters_row *row = &counters->rows.data[i];
+		struct pm_counter_task task = { .tid = row->tid, .row = i };
+
+		row->pid = task.pid = process_of(row->tid);
+		if (read_comm(row->tid, row->comm))
+			memcpy(task.comm, row->comm, sizeof(task.comm));
+		if (pm_vec_push(&counters->tasks, task) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+void pm_counters_refresh_names(struct pm_counters *counters)
+{
+	if (counters->tell_ended)
+		return;
+	for (size_t i = 0; i < counters->own_rows; i++)
+		(void)read_comm(counters->rows.data[i].tid, counters->rows.data[i].comm);
+}
+
+/* ---- records --------------------------------------------------------------------------- */
+
+/* The youngest of this number: numbers come back. Mostly it is one of the last. */
+static struct pm_counter_task *find_task(struct pm_counters *counters, uint32_t tid)
+{
+	for (size_t i = counters->tasks.len; i-- > 0;)
+		if (counters->tasks.data[i].tid == (pid_t)tid)
+			return &counters->tasks.data[i];
+	return NULL;
+}
+
+static int see_fork(struct pm_counters *counters, const struct pm_record *record)
+{
+	const struct pm_counter_task *parent =
+		find_task(counters, record->fork.parent_tid);
+	struct pm_counter_task task = { .pid = (pid_t)record->pid,
+					.tid = (pid_t)record->tid,
+					.row = PM_INDEX_NONE };
+
+	if (parent)
+		memcpy(task.comm, parent->comm, sizeof(task.comm));
+	return pm_vec_push(&counters->tasks, task);
+}
+
+static int see_comm(struct pm_counters *counters, const struct pm_record *record)
+{
+	struct pm_counter_task *task = find_task(counters, record->tid);
+
+	if (!task)
+		return 0;
+	snprintf(task->comm, sizeof(task->comm), "%s", record->comm.name);
+	if (task->row != PM_INDEX_NONE)
+		memcpy(counters->rows.data[task->row].comm, task->comm,
+		       sizeof(task->comm));
+	return 0;
+}
+
+static int add_row(struct pm_counters *counters, struct pm_counter_task *task)
+{
+	struct pm_counters_row row = { .pid = task->pid, .tid = task->tid, .cpu = -1 };
+	size_t events = counters->events.len, before = counters->ended_reads.len;
+
+	memcpy(row.comm, task->comm, sizeof(row.comm));
+	if (pm_vec_reserve(&counters->rows, counters->rows.len + 1) < 0 ||
+	    pm_vec_reserve(&counters->ended_reads, before + events) < 0 ||
+	    pm_vec_push(&counters->ended, (struct pm_counter_ended){ 0, before }) < 0)
+		return -ENOMEM;
+	memset(counters->ended_reads.data + before, 0,
+	       events * sizeof(*counters->ended_reads.data));
+	counters->ended_reads.len += events;
+	task->row = (uint32_t)counters->rows.len;
+	counters->rows.data[counters->rows.len++] = row;
+	return 0;
+}
+
+/* The task that a READ is of; one whose beginning was lost has no name. */
+static struct pm_counter_task *ended_task(struct pm_counters *counters,
+					  const struct pm_record *record)
+{
+	struct pm_counter_task *task = find_task(counters, record->tid);
+
+	if (task && task->row < counters->own_rows)
+		task = NULL;
+	if (!task) {
+		struct pm_counter_task new = { .pid = (pid_t)record->pid,
+					       .tid = (pid_t)record->tid,
+					       .row = PM_INDEX_NONE };
+
+		if (pm_vec_push(&counters->tasks, new) < 0)
+			return NULL;
+		task = &counters->tasks.data[counters->tasks.len - 1];
+	}
+	return task->row == PM_INDEX_NONE && add_row(counters, task) < 0 ? NULL : task;
+}
+
+/* @record->event is the index of a descriptor. */
+static int see_read(struct pm_counters *counters, const struct pm_record *record)
+{
+	struct pm_counter_fd *entry = &counters->fds.data[record->event];
+	struct pm_count_read read = { record->read.value, record->read.enabled_ns,
+				      record->read.running_ns };
+	struct pm_counter_task *task = ended_task(counters, record);
+	struct pm_counter_ended *ended;
+
+	if (!task)
+		return -ENOMEM;
+	ended = &counters->ended.data[task->row - counters->own_rows];
+	pm_count_read_add(&entry->ended, &read);
+	if (entry->event == PM_REFERENCE)
+		ended->on_ns = pm_count_add(ended->on_ns, read.running_ns);
+	else if (entry->event >= 0)
+		pm_count_read_add(
+			&counters->ended_reads.data[ended->reads + (size_t)entry->event],
+			&read);
+	return 0;
+}
+
+static int see(struct pm_counters *counters, const struct pm_record *record)
+{
+	switch (record->type) {
+	case PERF_RECORD_FORK:
+		return see_fork(counters, record);
+	case PERF_RECORD_COMM:
+		return see_comm(counters, record);
+	case PERF_RECORD_READ:
+		return counters->fds.len > 0 ? see_read(counters, record) : 0;
+	case PERF_RECORD_LOST:
+		counters->lost_rows += record->lost;
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+void pm_counters_drain(struct pm_counters *counters)
+{
+	struct pm_record record;
+	int r;
+
+	if (counters->anchors.len == 0)
+		return;
+	pm_merge_begin(&counters->merge, UINT64_MAX);
+	while ((r = pm_merge_next(&counters->merge, &record, NULL)) != 0)
+		if (r < 0 || see(counters, &record) < 0)
+			counters->lost_rows++;
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+#include "counters-state.h"
+
+#include <linux/perf_event.h>
+#include <string.h>
+
+enum {
+	FDS_OF_THE_REST = 64, /* what else a program has open */
+};
+
+/* ---- options --------------------------------------------------------------------------- */
+
+static bool has_target(const struct pm_counters_options *options)
+{
+	switch (options->target) {
+	case PM_PERF_COMMAND:
+		return options->pid > 0;
+	case PM_PERF_TASKS:
+		return options->tids_len > 0;
+	case PM_PERF_CPUS:
+		return true;
+	case PM_PERF_CGROUP:
+		return options->cgroup_fd >= 0;
+	}
+	return false;
+}
+
+static int check_options(const struct pm_counters_options *options, struct pm_error *err)
+{
+	if (!has_target(options))
+		return pm_error_set(err, -EINVAL, "no process to count");
+	if (options->specs_len == 0)
+		return pm_error_set(err, -EINVAL, "no event was asked for");
+	if (options->by == PM_COUNTERS_BY_THREAD &&
+	    (options->target == PM_PERF_CPUS || options->target == PM_PERF_CGROUP))
+		return pm_error_set(err, -EINVAL,
+				    "whole CPUs and control groups are not counted by "
+				    "thread");
+	return 0;
+}
+
+/* ---- preparing ------------------------------------------------------------------------- */
+
+/* Before Linux 4.13 inherited events are read one by one only. */
+static bool can_read_groups(void)
+{
+	struct perf_event_attr attr = { .size = sizeof(attr),
+					.type = PERF_TYPE_SOFTWARE,
+					.config = PERF_COUNT_SW_DUMMY,
+					.disabled = 1,
+					.inherit = 1,
+					.exclude_kernel = 1,
+					.exclude_hv = 1,
+					.read_format = PERF_FORMAT_GROUP };
+	int fd PM_AUTO_CLOSE = pm_sys_perf_event_open(&attr, 0, -1, -1, 0);
+
+	return fd >= 0 || errno != EINVAL;
+}
+
+static int prepare_events(struct pm_counters *counters,
+			  const struct pm_counters_options *options)
+{
+	for (size_t i = 0; i < options->specs_len; i++) {
+		const struct pm_event_spec *spec = &options->specs[i];
+
+		if (pm_vec_push(&counters->events,
+				(struct pm_counters_event){ .spec = *spec,
+							    .state = PM_COUNT_OK }) < 0 ||
+		    pm_vec_push(&counters->asked,
+				(struct pm_perf_event){ .requested = *spec,
+							.actual = *spec }) < 0 ||
+		    pm_vec_push(&counters->uncore, false) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* Fewer descriptors, where ended threads are not told. */
+static void do_with_less(struct pm_counters *counters,
+			 const struct pm_counters_options *options, const char *why)
+{
+	if (!pm_counters_plan_fewer(counters, options))
+		return;
+	pm_perf_notes_add(&counters->notes,
+			  "%s: threads that are started from now on have no rows, they "
+			  "are in that of the thread that they came from.",
+			  why);
+}
+
+static int prepare(struct pm_counters *counters,
+		   const struct pm_counters_options *options, struct pm_error *err)
+{
+	int r;
+
+	pm_perf_env_read(&counters->env);
+	counters->features = (struct pm_perf_features){ true, true, true };
+	counters->options = *options;
+	counters->options.specs = NULL;
+	counters->options.tids = NULL;
+	counters->options.cpus = NULL;
+	counters->read_group = can_read_groups();
+	if (prepare_events(counters, options) < 0)
+		return pm_error_set(err, -ENOMEM, "no memory for the events");
+	r = pm_counters_plan(counters, options, err);
+	if (r < 0)
+		return r;
+	/* Once, and not in the middle of thousands. */
+	if (pm_counters_fds_needed(counters) + FDS_OF_THE_REST > pm_perf_nofile())
+		pm_perf_raise_nofile(&counters->nofile_raised);
+	if (pm_counters_fds_needed(counters) + FDS_OF_THE_REST > pm_perf_nofile())
+		do_with_less(counters, options, "there are too few file descriptors");
+	return 0;
+}
+
+static int open_all(struct pm_counters *counters,
+		    const struct pm_counters_options *options, struct pm_error *err)
+{
+	int r = counters->tell_ended ? pm_counters_map_rings(counters, NULL) : 0;
+
+	if (r == -EPERM || r == -ENOMEM || r == -EACCES)
+		do_with_less(counters, options, "there is too little locked memory");
+	else if (r < 0 && r != -ENOSYS)
+		return pm_error_set(err, r, "no ring for the ends of threads: %s",
+				    strerror(-r));
+	r = pm_counters_open_all(counters, err);
+	if (r == 0 && options->by == PM_COUNTERS_BY_THREAD)
+		r = pm_counters_name_rows(counters);
+	return r;
+}
+
+/* From here on events count, but those that wait for an exec or for pm_counters_enable(). */
+static int begin(struct pm_counters *counters, struct pm_error *err)
+{
+	int r = 0;
+
+	if (!counters->options.begin_disabled)
+		r = pm_counters_switch(counters, true,
+				       counters->options.target == PM_PERF_COMMAND);
+	return r < 0 ? pm_error_set(err, r, "an event cannot be enabled: %s",
+				    strerror(-r))
+		     : 0;
+}
+
+/* ---- public ---------------------------------------------------------------------------- */
+
+void pm_counters_free(struct pm_counters *counters)
+{
+	if (!counters)
+		return;
+	pm_counters_close_all(counters);
+	if (counters->cgroup_fd >= 0)
+		close(counters->cgroup_fd);
+	pm_perf_notes_release(&counters->notes);
+	pm_vec_release(&counters->events);
+	pm_vec_release(&counters->asked);
+	pm_vec_release(&counters->uncore);
+	pm_vec_release(&counters->places);
+	pm_vec_release(&counters->fds);
+	pm_vec_release(&counters->rows);
+	pm_vec_release(&counters->tasks);
+	pm_vec_release(&counters->ended);
+	pm_vec_release(&counters->ended_reads);
+	pm_vec_release(&counters->anchors);
+	free(counters);
+}
+
+static void cleanup_counters(struct pm_counters **counters)
+{
+	pm_counters_free(*counters);
+}
+
+int pm_counters_open(struct pm_counters **ret, const struct pm_counters_options *options,
+		     struct pm_error *err)
+{
+	struct pm_counters *counters PM_CLEANUP(cleanup_counters) = NULL;
+	int r = check_options(options, err);
+
+	if (r < 0)
+		return r;
+	counters = calloc(1, sizeof(*counters));
+	if (!counters)
+		return pm_error_set(err, -ENOMEM, "no memory for the counters");
+	counters->cgroup_fd = -1;
+	r = prepare(counters, options, err);
+	if (r == 0)
+		r = open_all(counters, options, err);
+	if (r == 0)
+		r = begin(counters, err);
+	if (r < 0)
+		return r;
+	*ret = PM_TAKE_PTR(counters);
+	return 0;
+}
+
+const struct pm_counters_event *pm_counters_events(const struct pm_counters *counters,
+						   size_t *len)
+{
+	*len = counters->events.len;
+	return counters->events.data;
+}
+
+const struct pm_perf_notes *pm_counters_notes(const struct pm_counters *counters)
+{
+	return &counters->notes;
+}
+
+int pm_counters_enable(struct pm_counters *counters)
+{
+	return pm_counters_switch(counters, true, false);
+}
+
+int pm_counters_disable(struct pm_counters *counters)
+{
+	return pm_counters_switch(counters, false, false);
+}
+
+const int *pm_counters_poll_fds(const struct pm_counters *counters, size_t *len)
+{
+	*len = counters->anchors.len;
+	return counters->anchors.data;
+}
+
+uint64_t pm_counters_lost_rows(const struct pm_counters *counters)
+{
+	return counters->lost_rows;
+}
