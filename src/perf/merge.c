@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "perf-internal.h"
 
+#include <time.h>
+
 /*
  * A k-way merge in place. The heap holds the rings that have a record for this round, keyed
  * by that record's time, so that a run of records of one ring costs two comparisons each,
@@ -142,6 +144,21 @@ int pm_merge_add(struct pm_merge *merge, struct pm_ring *ring, uint32_t cpu)
 	return r;
 }
 
+void pm_merge_remove(struct pm_merge *merge, uint32_t cpu)
+{
+	size_t at = 0;
+
+	if (merge->given)
+		consume_given(merge);
+	merge->heap_len = 0;
+	while (at < merge->rings.len && merge->rings.data[at].cpu != cpu)
+		at++;
+	if (at == merge->rings.len)
+		return;
+	pm_ring_release(&merge->rings.data[at].ring);
+	merge->rings.data[at] = merge->rings.data[--merge->rings.len];
+}
+
 void pm_merge_release(struct pm_merge *merge)
 {
 	for (size_t i = 0; i < merge->rings.len; i++)
@@ -172,6 +189,27 @@ void pm_merge_begin(struct pm_merge *merge, uint64_t limit)
 	}
 	for (size_t i = merge->heap_len / 2; i-- > 0;)
 		sift_down(merge, i);
+}
+
+void pm_merge_begin_now(struct pm_merge *merge, bool final)
+{
+	uint64_t limit = UINT64_MAX;
+
+	/*
+	 * The clock before the heads. A record on one CPU that is a consequence of a record
+	 * on another one (a sample in a mapping that another thread made) is stamped after
+	 * that one was written. So when the heads are read after `limit`, a consequence
+	 * with a time up to `limit` has its cause in front of the head that we read. With
+	 * the heads first, the cause could lie behind the one, the consequence in front of
+	 * the other.
+	 */
+	if (!final) {
+		struct timespec now;
+
+		clock_gettime(CLOCK_MONOTONIC, &now);
+		limit = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	}
+	pm_merge_begin(merge, limit);
 }
 
 int pm_merge_next(struct pm_merge *merge, struct pm_record *ret, struct pm_error *err)
