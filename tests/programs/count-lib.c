@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* What count-dlopen loads. */
+unsigned long in_library(unsigned long value);
+
+static volatile unsigned long sink;
+
+__attribute__((noipa, visibility("default"))) unsigned long in_library(
+	unsigned long value)
+{
+	sink += value;
+	return sink;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Ranges of lines, and a function that is inlined wherever it is called: `count-range [TIMES]`.
+ * The lines between `range begins` and `range ends` are entered once for each call of
+ * with_range(), with a loop inside; those of `branch begins` and `branch ends` every third time.
+ */
+#include "count.h"
+
+#include <stdlib.h>
+
+enum {
+	LOOPS = 10,
+};
+
+static volatile unsigned long sink;
+
+static inline __attribute__((always_inline)) void inlined(unsigned long value)
+{
+	sink += value;
+	sink ^= value * 3;
+}
+
+static WHOLE void with_range(unsigned long value)
+{
+	sink += value;
+	/* range begins */
+	for (unsigned int i = 0; i < LOOPS; i++)
+		sink += i;
+	/* range ends */
+	if (value % 3 == 0) {
+		/* branch begins */
+		sink += 100;
+		sink ^= 5;
+		/* branch ends */
+	}
+	sink += value;
+}
+
+static WHOLE void first_place(unsigned long value)
+{
+	sink += 1;
+	inlined(value);
+}
+
+static WHOLE void second_place(unsigned long value)
+{
+	sink += 2;
+	inlined(value + 1);
+	sink += 2;
+	inlined(value + 2);
+}
+
+int main(int argc, char **argv)
+{
+	unsigned long times = argc > 1 ? strtoul(argv[1], NULL, 10) : 100;
+
+	for (unsigned long i = 0; i < times; i++) {
+		with_range(i);
+		first_place(i);
+		second_place(i);
+	}
+	truth("range", times, 0);
+	truth("branch", (times + 2) / 3, 0);
+	truth("inlined", 3 * times, 0);
+	return 0;
+}
