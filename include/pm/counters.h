@@ -224,6 +224,9 @@ uint64_t pm_hits_lost_of(const struct pm_hits *hits, uint32_t class);
 int pm_hits_count(const struct pm_hits *hits, uint32_t class, uint64_t *ret);
 /* What was counted in all of the target, by index in `counters`. Of those that are not OK 0. */
 int pm_hits_totals(const struct pm_hits *hits, struct pm_count_read *ret);
+/* Whether the processor's counters were given to others for some of the time: hits were not seen
+ * then, and totals are too small. */
+bool pm_hits_crowded(const struct pm_hits *hits);
 /* Records of any kind that were lost, known at any time. Those of threads that leave a CPU are
  * among them, and without these the counts of a thread may be too small for a while. */
 uint64_t pm_hits_lost_records(const struct pm_hits *hits);

@@ -11,6 +11,8 @@
  */
 const struct pm_regs_arch pm_regs_x86 = {
 	.mask = 0xff01ff, /* ax to ip, r8 to r15 */
+	.sp = 7,
+	.flags = 9,
 	.dwarf_64 = { 0,  3,         2,         1,         4,     5,     6,     7,
 		      16, PM_NO_REG, PM_NO_REG, PM_NO_REG, NONE4, 8,     9,     10,
 		      11, 12,        13,        14,        15,    NONE8, NONE32 },
@@ -22,6 +24,8 @@ const struct pm_regs_arch pm_regs_x86 = {
  * are x13 and x14 (Arm ARM D1.20.1). */
 const struct pm_regs_arch pm_regs_aarch64 = {
 	.mask = ((uint64_t)1 << 33) - 1,
+	.sp = 31,
+	.flags = PM_NO_REG,
 	.dwarf_64 = { 0,  1,         2,         3,         4,     5,     6,     7,
 		      8,  9,         10,        11,        12,    13,    14,    15,
 		      16, 17,        18,        19,        20,    21,    22,    23,
@@ -55,11 +59,14 @@ void pm_regs_convert(const struct pm_regs_arch *arch, enum pm_regs_abi abi, uint
 	if (abi == PM_REGS_NONE)
 		mask = 0;
 	for (; mask; mask &= mask - 1) {
-		uint8_t number = dwarf[__builtin_ctzll(mask)];
+		uint8_t perf = (uint8_t)__builtin_ctzll(mask), number = dwarf[perf];
 		uint64_t value = *values++;
 
-		if (number == PM_NO_REG)
+		if (number == PM_NO_REG) {
+			if (perf == arch->flags)
+				ret->flags = value;
 			continue;
+		}
 		ret->value[number] = value & width;
 		known |= (uint64_t)1 << number;
 	}

@@ -32,7 +32,7 @@ static int open_dir(const char *path)
 }
 
 /* The folder of a file system that has events; an unmounted mount point is empty. */
-static int open_mounted(void)
+static int open_mounted(bool writable)
 {
 	static const char *const places[] = { "/sys/kernel/tracing",
 					      "/sys/kernel/debug/tracing" };
@@ -42,7 +42,9 @@ static int open_mounted(void)
 		int fd PM_AUTO_CLOSE = open_dir(places[i]);
 
 		/* By what this program may, which may be more than its user. */
-		if (fd >= 0 && faccessat(fd, "events", R_OK, AT_EACCESS) == 0)
+		if (fd >= 0 &&
+		    faccessat(fd, writable ? "uprobe_events" : "events",
+			      writable ? R_OK | W_OK : R_OK, AT_EACCESS) == 0)
 			return pm_take_fd(&fd);
 		if (fd == -EACCES || (fd >= 0 && errno == EACCES))
 			why = -EACCES;
@@ -51,7 +53,7 @@ static int open_mounted(void)
 }
 
 /* A mount that no folder shows: it lives as long as its descriptor (fsmount(2), Linux 5.2). */
-static int mount_detached(void)
+static int mount_detached(bool writable)
 {
 #ifdef SYS_fsmount
 	int context PM_AUTO_CLOSE = (int)syscall(SYS_fsopen, "tracefs", FSOPEN_CLOEXEC);
@@ -61,10 +63,11 @@ static int mount_detached(void)
 	    syscall(SYS_fsconfig, context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
 		return -errno;
 	fd = (int)syscall(SYS_fsmount, context, FSMOUNT_CLOEXEC,
-			  MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
-				  MOUNT_ATTR_NOEXEC);
+			  (writable ? 0 : MOUNT_ATTR_RDONLY) | MOUNT_ATTR_NOSUID |
+				  MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
 	return fd < 0 ? -errno : fd;
 #else
+	(void)writable;
 	return -ENOSYS;
 #endif
 }
@@ -75,7 +78,7 @@ const char *pm_tracefs_own(void)
 	int fd;
 
 	if (path[0] == '\0') {
-		fd = mount_detached();
+		fd = mount_detached(false);
 		if (fd < 0)
 			return NULL;
 		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
@@ -83,12 +86,22 @@ const char *pm_tracefs_own(void)
 	return path;
 }
 
-int pm_tracefs_open(void)
+static int open_root(bool writable)
 {
-	int fd = open_mounted(), detached;
+	int fd = open_mounted(writable), detached;
 
 	if (fd >= 0)
 		return fd;
-	detached = mount_detached();
+	detached = mount_detached(writable);
 	return detached >= 0 ? detached : fd;
+}
+
+int pm_tracefs_open(void)
+{
+	return open_root(false);
+}
+
+int pm_tracefs_open_writable(void)
+{
+	return open_root(true);
 }

@@ -7,6 +7,8 @@
  * -ENOENT when there is none, -EACCES when it may not be read.
  */
 int pm_tracefs_open(void);
+/* The same for who makes events. A mount of its own then changes nothing but these. */
+int pm_tracefs_open_writable(void);
 
 /*
  * Where a mount of its own is for this process alone, made by the first call and kept: for who

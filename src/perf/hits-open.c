@@ -1,0 +1,536 @@
+/* SPDX-License-Identifier: MIT */
+/* Opens groups of counters and places, and their rings. */
+#include "hits-state.h"
+
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+
+enum {
+	RING_KB_DEFAULT = 8192, /* 40,000 hits */
+	RING_KB_TASK = 512,
+	RING_KB_MIN = 32,
+	MEMORY_SHARE = 16, /* all rings together: at most this part of the memory */
+	HEADER_WORDS = 3, /* of read(2): nr, time enabled, time running */
+};
+
+/* ---- attr ---------------------------------------------------------------------------- */
+
+/*
+ * Leads a group. A thread that leaves a CPU tells what it has counted there: with its next hit
+ * on another CPU that would be unknown. Alone on all CPUs it need not tell anything.
+ */
+static struct pm_perf_event leader_event(const struct pm_hits *hits)
+{
+	struct pm_event_spec spec = {
+		.name = "context-switches",
+		.kind = PM_EVENT_SOFTWARE,
+		.type = PERF_TYPE_SOFTWARE,
+		.config = hits->by_task ? PERF_COUNT_SW_DUMMY
+					: PERF_COUNT_SW_CONTEXT_SWITCHES,
+		.user = true,
+		.kernel = !hits->by_task,
+	};
+
+	return (struct pm_perf_event){ .requested = spec, .actual = spec, .rate = 1 };
+}
+
+static void fill_attr(const struct pm_hits *hits, const struct pm_hits_group *group,
+		      const struct pm_perf_event *event, uint32_t stack_bytes,
+		      struct perf_event_attr *ret)
+{
+	bool command = hits->options.target == PM_PERF_COMMAND;
+	bool leads = group->len == 0;
+	struct pm_attr_request request = {
+		.event = event,
+		.features = &hits->features,
+		.shape = hits->shape,
+		.stack_bytes = stack_bytes,
+		.member = !leads,
+		.counted = event->rate == 0,
+		.no_inherit = hits->options.no_inherit || hits->by_task,
+		/* A task that is found later is counted at once, if the others are. */
+		.no_enable_on_exec = !command || hits->options.begin_disabled ||
+				     group->tid != hits->options.pid,
+	};
+
+	pm_attr_fill(&request, ret);
+	if (!leads)
+		return;
+	ret->task = 1;
+	ret->comm = 1;
+	ret->comm_exec = 1;
+	ret->mmap = ret->mmap2 = hits->options.stack_bytes > 0;
+	ret->build_id = ret->mmap2 && hits->features.build_id;
+	if (hits->by_task)
+		ret->sample_period = 0;
+}
+
+/* ---- members ------------------------------------------------------------------------- */
+
+static int leader_fd(const struct pm_hits *hits, const struct pm_hits_group *group)
+{
+	return group->len > 0 ? hits->members.data[group->first].fd : -1;
+}
+
+/* An fd or -errno. */
+static int try_open(struct pm_hits *hits, const struct pm_hits_group *group,
+		    struct perf_event_attr *attr)
+{
+	int fd = pm_sys_perf_event_open(attr, group->tid, group->cpu,
+					leader_fd(hits, group), 0);
+
+	if (fd < 0 && errno == EMFILE && pm_perf_raise_nofile(&hits->nofile_raised))
+		fd = pm_sys_perf_event_open(attr, group->tid, group->cpu,
+					    leader_fd(hits, group), 0);
+	return fd < 0 ? -errno : fd;
+}
+
+static int explain(const struct pm_hits *hits, const struct pm_event_spec *spec, int code,
+		   struct pm_error *err)
+{
+	struct pm_perf_refusal why = {
+		.code = -code,
+		.event = spec->requested[0] ? spec->requested : spec->name,
+		.kernel = spec->kernel,
+		.kind = spec->kind,
+		.others = hits->options.target == PM_PERF_TASKS,
+		.fds = (hits->groups.len + 1) *
+		       (1 + hits->counters.len + hits->events.len),
+		.env = &hits->env,
+	};
+
+	return pm_perf_explain_open(&why, err);
+}
+
+static int add_member(struct pm_hits *hits, struct pm_hits_group *group, int fd,
+		      int32_t counter, int32_t event, struct pm_error *err)
+{
+	struct pm_hits_member member = { fd, 0, (uint32_t)hits->groups.len, counter,
+					 event };
+	uint32_t index = (uint32_t)hits->members.len;
+	int r = ioctl(fd, PERF_EVENT_IOC_ID, &member.id) < 0 ? -errno : 0;
+
+	if (r == 0)
+		r = pm_vec_push(&hits->members, member);
+	if (r == 0) {
+		r = pm_event_ids_add(&hits->ids, member.id, index);
+		if (r < 0)
+			hits->members.len--;
+	}
+	if (r < 0) {
+		close(fd);
+		return pm_error_set(err, r, "an event cannot be used: %s", strerror(-r));
+	}
+	group->len++;
+	return 0;
+}
+
+static int share_ring(const struct pm_hits *hits, const struct pm_hits_group *group,
+		      int fd, size_t cpu_index, struct pm_error *err)
+{
+	int owner =
+		hits->by_task ? leader_fd(hits, group) : hits->anchors.data[cpu_index];
+
+	if (ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, owner) == 0)
+		return 0;
+	return pm_error_set(err, -errno, "events cannot share a ring: %s",
+			    strerror(errno));
+}
+
+/* ---- rings --------------------------------------------------------------------------- */
+
+static size_t choose_pages(const struct pm_hits *hits, size_t rings)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), kb = RING_KB_DEFAULT;
+	long memory = sysconf(_SC_PHYS_PAGES);
+
+	if (hits->options.ring_pages > 0)
+		return hits->options.ring_pages;
+	if (hits->by_task)
+		kb = RING_KB_TASK;
+	while (kb > RING_KB_MIN && memory > 0 &&
+	       kb * 1024 / page * rings > (size_t)memory / MEMORY_SHARE)
+		kb /= 2;
+	return kb * 1024 / page;
+}
+
+/* Of @fd. Smaller ones from then on when the limits want it. */
+static int map_ring(struct pm_hits *hits, int fd, uint32_t key, struct pm_error *err)
+{
+	struct pm_ring ring PM_CLEANUP(pm_ring_release) = { 0 };
+	int r;
+
+	for (;;) {
+		r = pm_ring_map(&ring, fd, hits->ring_pages, err);
+		if ((r != -EPERM && r != -ENOMEM) || hits->ring_pages <= 1)
+			break;
+		hits->ring_pages /= 2;
+	}
+	if (r == 0)
+		r = pm_merge_add(&hits->merge, &ring, key);
+	if (r == 0)
+		r = pm_vec_push(&hits->poll_fds, fd);
+	return r == -ENOMEM ? pm_error_set(err, r, "no memory for the rings") : r;
+}
+
+/* Owns the ring of a CPU: a dummy of ours, which outlives the target's tasks. */
+static int open_anchor(struct pm_hits *hits, uint32_t cpu, struct pm_error *err)
+{
+	struct perf_event_attr attr = {
+		.size = sizeof(attr),
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_DUMMY,
+		.disabled = 1,
+		.exclude_kernel = 1,
+		.exclude_hv = 1,
+		.watermark = 1, /* of 0: half of the ring (ring_buffer_init()) */
+		.use_clockid = 1,
+		.clockid = CLOCK_MONOTONIC,
+	};
+	struct pm_hits_group self = { .cpu = (int)cpu, .tid = 0 };
+	struct pm_perf_event leader = leader_event(hits);
+	int fd = try_open(hits, &self, &attr);
+	int r;
+
+	if (fd < 0)
+		return explain(hits, &leader.actual, fd, err);
+	r = pm_vec_push(&hits->anchors, fd);
+	if (r < 0) {
+		close(fd);
+		return pm_error_set(err, r, "no memory for the rings");
+	}
+	return map_ring(hits, fd, cpu, err);
+}
+
+/* ---- a group ------------------------------------------------------------------------- */
+
+static int open_leader(struct pm_hits *hits, struct pm_hits_group *group,
+		       struct pm_error *err)
+{
+	struct pm_perf_event event = leader_event(hits);
+	struct perf_event_attr attr;
+	int fd;
+
+	fill_attr(hits, group, &event, 0, &attr);
+	fd = try_open(hits, group, &attr);
+	if (fd == -EINVAL && attr.build_id) {
+		hits->features.build_id = false;
+		attr.build_id = 0;
+		fd = try_open(hits, group, &attr);
+	}
+	if (fd < 0) {
+		explain(hits, &event.actual, fd, err);
+		return fd;
+	}
+	return add_member(hits, group, fd, -1, -1, err);
+}
+
+static void refuse_counter(struct pm_hits *hits, struct pm_counters_event *counter,
+			   int code)
+{
+	switch (code) {
+	case -EACCES:
+	case -EPERM:
+		counter->state = PM_COUNT_NOT_PERMITTED;
+		explain(hits, &counter->spec, code, &counter->why);
+		return;
+	case -EINVAL:
+		counter->state = PM_COUNT_NOT_COUNTED;
+		pm_error_set(&counter->why, code,
+			     "it cannot be counted together with the others at each "
+			     "call");
+		pm_error_where(&counter->why, counter->spec.requested, -1);
+		return;
+	default:
+		counter->state = PM_COUNT_NOT_SUPPORTED;
+		pm_perf_explain_missing(&counter->spec, -code, &counter->why);
+	}
+}
+
+/* An fd or -errno; finds out what works on the way. */
+static int open_counter_fd(struct pm_hits *hits, struct pm_hits_group *group,
+			   struct pm_counters_event *counter)
+{
+	struct pm_perf_event event = { .requested = counter->spec,
+				       .actual = counter->spec };
+	struct perf_event_attr attr;
+	int fd;
+
+	for (;;) {
+		event.kernel_dropped = counter->kernel_dropped;
+		fill_attr(hits, group, &event, 0, &attr);
+		attr.precise_ip = 0;
+		fd = try_open(hits, group, &attr);
+		if ((fd == -EACCES || fd == -EPERM) && counter->spec.kernel &&
+		    !counter->kernel_dropped && pm_perf_can_drop_kernel(&counter->spec))
+			counter->kernel_dropped = true;
+		else if (fd == -EINVAL && attr.exclude_guest && !counter->spec.host_only)
+			hits->features.exclude_guest = false;
+		else
+			return fd;
+	}
+}
+
+/* What cannot be had in the first group is the state of the counter, and not an error. */
+static int open_counter(struct pm_hits *hits, struct pm_hits_group *group, uint32_t index,
+			struct pm_error *err)
+{
+	struct pm_counters_event *counter = &hits->counters.data[index];
+	int fd, r;
+
+	if (counter->state != PM_COUNT_OK ||
+	    !pm_perf_works_on(&counter->spec, group->cpu))
+		return 0;
+	fd = open_counter_fd(hits, group, counter);
+	if (fd == -ESRCH || fd == -EMFILE || fd == -ENOMEM)
+		return explain(hits, &counter->spec, fd, err);
+	if (fd < 0 && hits->groups.len > 0)
+		return explain(hits, &counter->spec, fd, err);
+	if (fd < 0) {
+		refuse_counter(hits, counter, fd);
+		return 0;
+	}
+	r = pm_perf_set_filter(&counter->spec, fd, err);
+	if (r < 0) {
+		close(fd);
+		return r;
+	}
+	return add_member(hits, group, fd, (int32_t)index, -1, err);
+}
+
+static int open_event(struct pm_hits *hits, struct pm_hits_group *group, size_t cpu_index,
+		      uint32_t index, struct pm_error *err)
+{
+	const struct pm_event_spec *spec = &hits->events.data[index].spec;
+	struct pm_perf_event event = { .requested = *spec, .actual = *spec, .rate = 1 };
+	struct perf_event_attr attr;
+	int fd, r;
+
+	fill_attr(hits, group, &event,
+		  hits->event_stack.data[index] ? hits->options.stack_bytes : 0, &attr);
+	fd = try_open(hits, group, &attr);
+	if (fd < 0) {
+		explain(hits, spec, fd, err);
+		return fd;
+	}
+	r = share_ring(hits, group, fd, cpu_index, err);
+	if (r < 0) {
+		close(fd);
+		return r;
+	}
+	return add_member(hits, group, fd, -1, (int32_t)index, err);
+}
+
+static void close_members(struct pm_hits *hits, const struct pm_hits_group *group)
+{
+	for (size_t i = group->first; i < group->first + group->len; i++)
+		if (hits->members.data[i].fd >= 0)
+			close(pm_take_fd(&hits->members.data[i].fd));
+}
+
+/* @cpu_index: in `anchors`. */
+static int open_group(struct pm_hits *hits, int cpu, size_t cpu_index, pid_t tid,
+		      struct pm_error *err)
+{
+	struct pm_hits_group group = { .cpu = cpu,
+				       .tid = tid,
+				       .first = (uint32_t)hits->members.len };
+	int r = open_leader(hits, &group, err);
+
+	if (r == 0)
+		r = hits->by_task
+			    ? map_ring(hits, leader_fd(hits, &group), (uint32_t)tid, err)
+			    : share_ring(hits, &group, leader_fd(hits, &group), cpu_index,
+					 err);
+	for (uint32_t i = 0; i < hits->counters.len && r == 0; i++)
+		r = open_counter(hits, &group, i, err);
+	for (uint32_t i = 0; i < hits->events.len && r == 0; i++)
+		r = open_event(hits, &group, cpu_index, i, err);
+	if (r == 0)
+		r = pm_vec_push(&hits->groups, group);
+	if (r < 0)
+		close_members(hits, &group);
+	return r == -ENOMEM ? pm_error_set(err, r, "no memory for the events") : r;
+}
+
+/* ---- all ----------------------------------------------------------------------------- */
+
+static int open_cpus(struct pm_hits *hits, const pid_t *tids, size_t tids_len,
+		     struct pm_error *err)
+{
+	pm_cpu_list cpus PM_CLEANUP(pm_cpu_list_release) = { 0 };
+	int r = pm_perf_cpus_wanted(NULL, &cpus, NULL, err);
+
+	if (r < 0)
+		return r;
+	hits->ring_pages = choose_pages(hits, cpus.len);
+	for (size_t i = 0; i < cpus.len; i++) {
+		r = open_anchor(hits, cpus.data[i], err);
+		for (size_t k = 0; k < tids_len && r == 0; k++) {
+			r = open_group(hits, (int)cpus.data[i], i, tids[k], err);
+			/* One of many threads may have ended meanwhile. */
+			if (r == -ESRCH && hits->options.target == PM_PERF_TASKS)
+				r = 0;
+		}
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int open_tasks(struct pm_hits *hits, const pid_t *tids, size_t tids_len,
+		      struct pm_error *err)
+{
+	hits->ring_pages = choose_pages(hits, tids_len);
+	for (size_t i = 0; i < tids_len; i++) {
+		int r = open_group(hits, -1, 0, tids[i], err);
+
+		if (r < 0 && !(r == -ESRCH && hits->options.target == PM_PERF_TASKS))
+			return r;
+	}
+	return 0;
+}
+
+/* Whether the same can be had with a group for each task, and what that means. */
+static bool fall_back(struct pm_hits *hits, int code)
+{
+	if (hits->by_task ||
+	    (code != -EINVAL && code != -EACCES && code != -EPERM && code != -EMFILE))
+		return false;
+	pm_hits_close_all(hits);
+	hits->by_task = true;
+	for (size_t i = 0; i < hits->counters.len; i++)
+		hits->counters.data[i] =
+			(struct pm_counters_event){ .spec = hits->counters.data[i].spec };
+	if (!hits->options.no_inherit && code == -EMFILE)
+		pm_perf_notes_add(&hits->notes,
+				  "not enough file descriptors for each thread on each "
+				  "CPU: of threads that start from now on the first "
+				  "moments may be missed.");
+	else if (!hits->options.no_inherit)
+		pm_perf_notes_add(
+			&hits->notes,
+			"this kernel (before Linux 6.12) does not hand counters "
+			"at places on to new threads, or this user may not have "
+			"that: of threads that start from now on the first "
+			"moments may be missed.");
+	return true;
+}
+
+int pm_hits_open_all(struct pm_hits *hits, const struct pm_hits_options *options,
+		     struct pm_error *err)
+{
+	const pid_t *tids = options->tids;
+	size_t len = options->tids_len;
+	int r;
+
+	if (options->target == PM_PERF_COMMAND) {
+		tids = &options->pid;
+		len = 1;
+	}
+	hits->by_task = options->follow;
+	do {
+		r = hits->by_task ? open_tasks(hits, tids, len, err)
+				  : open_cpus(hits, tids, len, err);
+	} while (r < 0 && fall_back(hits, r));
+	if (r == 0 && hits->groups.len == 0)
+		return pm_error_set(err, -ESRCH, "all processes to be counted are gone");
+	return r;
+}
+
+bool pm_hits_has_task(const struct pm_hits *hits, pid_t tid)
+{
+	for (size_t i = 0; i < hits->groups.len; i++)
+		if (hits->groups.data[i].tid == tid && !hits->groups.data[i].ended)
+			return true;
+	return false;
+}
+
+int pm_hits_open_task(struct pm_hits *hits, pid_t tid, struct pm_error *err)
+{
+	int r = open_group(hits, -1, 0, tid, err);
+
+	if (r == 0 && hits->enabled &&
+	    ioctl(leader_fd(hits, &hits->groups.data[hits->groups.len - 1]),
+		  PERF_EVENT_IOC_ENABLE, 0) < 0)
+		return pm_error_set(err, -errno, "events cannot be enabled: %s",
+				    strerror(errno));
+	return r;
+}
+
+static void add_read(const struct pm_hits *hits, struct pm_count_read *sum,
+		     const uint64_t *head, uint64_t value)
+{
+	/* Of a CPU's event some of the time on other CPUs is "enabled", too: what matters is
+	 * whether it was crowded out while it should have run, and software never is. */
+	sum->value += value;
+	sum->running_ns += head[2];
+	sum->enabled_ns += hits->software_only || !hits->by_task ? head[2] : head[1];
+}
+
+/* { u64 nr, enabled, running; { u64 value, id; } [nr]; } (perf_event_open(2)) */
+int pm_hits_read_group(const struct pm_hits *hits, const struct pm_hits_group *group,
+		       const struct pm_hits_sums *sums)
+{
+	size_t words = HEADER_WORDS + 2 * (size_t)group->len;
+	PM_AUTO_FREE uint64_t *values = calloc(words, sizeof(*values));
+
+	if (!values)
+		return -ENOMEM;
+	if (read(leader_fd(hits, group), values, words * sizeof(*values)) !=
+		    (ssize_t)(words * sizeof(*values)) ||
+	    values[0] != group->len)
+		return -EIO;
+	for (size_t i = 0; i < group->len; i++) {
+		const struct pm_hits_member *member =
+			&hits->members.data[group->first + i];
+		uint64_t value = values[HEADER_WORDS + 2 * i];
+
+		if (member->event >= 0)
+			sums->events[member->event] += value;
+		if (member->counter >= 0)
+			add_read(hits, &sums->counters[member->counter], values, value);
+	}
+	return 0;
+}
+
+static void close_group(struct pm_hits *hits, struct pm_hits_group *group)
+{
+	int fd = leader_fd(hits, group);
+	size_t kept = 0;
+
+	pm_hits_read_group(hits, group, &hits->closed);
+	for (size_t i = 0; i < hits->poll_fds.len; i++)
+		if (hits->poll_fds.data[i] != fd)
+			hits->poll_fds.data[kept++] = hits->poll_fds.data[i];
+	hits->poll_fds.len = kept;
+	pm_merge_remove(&hits->merge, (uint32_t)group->tid);
+	close_members(hits, group);
+	group->len = 0;
+}
+
+void pm_hits_close_ended(struct pm_hits *hits)
+{
+	for (size_t i = 0; i < hits->groups.len; i++)
+		if (hits->groups.data[i].ended && hits->groups.data[i].len > 0)
+			close_group(hits, &hits->groups.data[i]);
+}
+
+void pm_hits_close_all(struct pm_hits *hits)
+{
+	struct pm_record_layout layout = hits->merge.layout;
+
+	for (size_t i = 0; i < hits->members.len; i++)
+		if (hits->members.data[i].fd >= 0)
+			close(hits->members.data[i].fd);
+	for (size_t i = 0; i < hits->anchors.len; i++)
+		close(hits->anchors.data[i]);
+	pm_vec_clear(&hits->members);
+	pm_vec_clear(&hits->groups);
+	pm_vec_clear(&hits->anchors);
+	pm_vec_clear(&hits->poll_fds);
+	pm_event_ids_release(&hits->ids);
+	pm_merge_release(&hits->merge);
+	hits->merge.layout = layout;
+}

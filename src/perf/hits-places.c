@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/* Which places share an event of the kernel, and which of them a hit was of. */
+#include "hits-state.h"
+
+#include <string.h>
+
+#define LOW(address) ((address) & (PM_HITS_PAGE - 1))
+
+static bool is_probe(const struct pm_event_spec *spec)
+{
+	return spec->kind == PM_EVENT_UPROBE;
+}
+
+/* Whether a place may be one of @event's: the low bits of its address tell it from others. */
+static bool fits(const struct pm_hits_event *event, const struct pm_event_spec *spec,
+		 uint32_t class)
+{
+	return event->by_low && event->class == class &&
+	       strcmp(event->spec.path, spec->path) == 0 &&
+	       event->by_low[LOW(spec->config2)] == PM_HITS_NO_PLACE;
+}
+
+/* Two names for one address: the kernel takes it once. */
+static bool share_address(struct pm_hits *hits, const struct pm_event_spec *specs,
+			  uint32_t place)
+{
+	const struct pm_event_spec *spec = &specs[place];
+
+	for (uint32_t i = 0; i < hits->events.len; i++) {
+		const struct pm_hits_event *event = &hits->events.data[i];
+		uint32_t there;
+
+		if (!event->by_low || strcmp(event->spec.path, spec->path) != 0)
+			continue;
+		there = event->by_low[LOW(spec->config2)];
+		if (there == PM_HITS_NO_PLACE || specs[there].config2 != spec->config2)
+			continue;
+		hits->places.data[place] =
+			(struct pm_hits_place){ i, hits->places.data[there].same };
+		hits->places.data[there].same = place;
+		return true;
+	}
+	return false;
+}
+
+static int add_event(struct pm_hits *hits, const struct pm_event_spec *spec,
+		     uint32_t class, bool with_stack)
+{
+	struct pm_hits_event event = { .spec = *spec, .class = class };
+
+	if (is_probe(spec)) {
+		event.by_low = malloc(PM_HITS_PAGE * sizeof(*event.by_low));
+		if (!event.by_low)
+			return -ENOMEM;
+		memset(event.by_low, 0xff, PM_HITS_PAGE * sizeof(*event.by_low));
+	}
+	if (pm_vec_reserve(&hits->event_stack, hits->event_stack.len + 1) < 0 ||
+	    pm_vec_push(&hits->events, event) < 0) {
+		free(event.by_low);
+		return -ENOMEM;
+	}
+	hits->event_stack.data[hits->event_stack.len++] = with_stack;
+	return 0;
+}
+
+static int add_place(struct pm_hits *hits, const struct pm_hits_options *options,
+		     uint32_t place)
+{
+	const struct pm_event_spec *spec = &options->places[place];
+	uint32_t class = options->classes ? options->classes[place] : 0;
+	bool stack = options->stack_bytes > 0 && options->with_stack &&
+		     options->with_stack[place];
+	uint32_t at = 0;
+
+	hits->places.data[place].same = PM_HITS_NO_PLACE;
+	if (is_probe(spec) && share_address(hits, options->places, place)) {
+		hits->event_stack.data[hits->places.data[place].event] |= stack;
+		return 0;
+	}
+	while (at < hits->events.len &&
+	       !(is_probe(spec) && hits->event_stack.data[at] == stack &&
+		 fits(&hits->events.data[at], spec, class)))
+		at++;
+	if (at == hits->events.len && add_event(hits, spec, class, stack) < 0)
+		return -ENOMEM;
+	hits->places.data[place].event = at;
+	if (is_probe(spec))
+		hits->events.data[at].by_low[LOW(spec->config2)] = place;
+	else
+		hits->events.data[at].place = place;
+	return 0;
+}
+
+/* The places of an event, as the kernel will have them. */
+static int make_event(struct pm_hits *hits, const struct pm_hits_options *options,
+		      struct pm_hits_event *event, struct pm_error *err)
+{
+	PM_VEC(uint64_t) offsets = { 0 };
+	int r = 0;
+
+	for (size_t i = 0; event->by_low && i < PM_HITS_PAGE && r == 0; i++)
+		if (event->by_low[i] != PM_HITS_NO_PLACE)
+			r = pm_vec_push(&offsets,
+					options->places[event->by_low[i]].config2);
+	if (r < 0)
+		pm_error_set(err, r, "no memory for the places");
+	else if (event->by_low)
+		r = pm_hits_probes_add(&hits->probes, event->spec.path, offsets.data,
+				       offsets.len, &event->spec.config, err);
+	pm_vec_release(&offsets);
+	if (r < 0 || !event->by_low)
+		return r;
+	event->spec.kind = PM_EVENT_TRACEPOINT;
+	event->spec.type = PERF_TYPE_TRACEPOINT;
+	event->spec.config1 = event->spec.config2 = 0;
+	return 0;
+}
+
+int pm_hits_plan(struct pm_hits *hits, const struct pm_hits_options *options,
+		 struct pm_error *err)
+{
+	for (size_t i = 0; i < options->places_len; i++)
+		if (pm_vec_push(&hits->places, (struct pm_hits_place){ 0 }) < 0)
+			return pm_error_set(err, -ENOMEM, "no memory for the places");
+	for (size_t i = 0; i < options->places_len; i++)
+		if (add_place(hits, options, (uint32_t)i) < 0)
+			return pm_error_set(err, -ENOMEM, "no memory for the places");
+	if (hits->events.len > PM_HITS_EVENTS_MAX)
+		return pm_error_set(
+			err, -E2BIG,
+			"%zu places need %zu events of the kernel, %d at most",
+			options->places_len, hits->events.len, PM_HITS_EVENTS_MAX);
+	for (size_t i = 0; i < hits->events.len; i++) {
+		int r = make_event(hits, options, &hits->events.data[i], err);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+uint32_t pm_hits_place_at(const struct pm_hits_event *event, uint64_t ip)
+{
+	return event->by_low ? event->by_low[LOW(ip)] : event->place;
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Events of tracefs for places in files (Documentation/trace/uprobetracer.rst). The uprobe PMU
+ * would need nothing of the kind, but when a task forks the kernel reads the path of such an
+ * event in the memory of that task, where it is not (perf_uprobe_init()). And an event of
+ * tracefs may have many places (trace_probe_append(), Linux 5.5), one of the PMU has one.
+ *
+ * They have names, which everybody sees: pmstat_NAMESPACE_PID/pN. They end with us; what a
+ * killed predecessor left is taken away by the next run. A place costs nobody anything while
+ * no event is open on it.
+ */
+#include "hits-state.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "tracefs-mount.h"
+
+#define PROBE_FILE   "uprobe_events"
+#define SYSTEM_START "pmstat_"
+
+enum {
+	LINE_MAX_BYTES = 512,
+	LIST_MAX = 4 << 20,
+	/* The kernel lets go of an event some time after its last descriptor is closed. */
+	REMOVE_TRIES = 100,
+	REMOVE_PAUSE_NS = 1000000,
+};
+
+static ino_t pid_namespace(void)
+{
+	struct stat st;
+
+	return stat("/proc/self/ns/pid", &st) == 0 ? st.st_ino : 0;
+}
+
+void pm_hits_probes_init(struct pm_hits_probes *probes)
+{
+	*probes = (struct pm_hits_probes){ .tracefs = -1 };
+}
+
+/* 0 or -errno. One write(2) is one command. */
+static int command(int tracefs, const char *text)
+{
+	int fd PM_AUTO_CLOSE =
+		openat(tracefs, PROBE_FILE, O_WRONLY | O_APPEND | O_CLOEXEC);
+	size_t len = strlen(text);
+	ssize_t n;
+
+	if (fd < 0)
+		return -errno;
+	n = write(fd, text, len);
+	return n < 0 ? -errno : (size_t)n == len ? 0 : -EIO;
+}
+
+/* ---- what others left ---------------------------------------------------------------- */
+
+static int read_list(int tracefs, struct pm_str *ret)
+{
+	int fd PM_AUTO_CLOSE = openat(tracefs, PROBE_FILE, O_RDONLY | O_CLOEXEC);
+	char chunk[4096];
+	ssize_t n = fd < 0 ? -1 : 1;
+
+	while (n > 0 && ret->len < LIST_MAX) {
+		n = read(fd, chunk, sizeof(chunk));
+		if (n > 0)
+			pm_str_append(ret, chunk, (size_t)n);
+	}
+	return n < 0 || ret->failed ? -1 : 0;
+}
+
+/* Of this namespace, and made by nobody who lives. @line: "p:SYSTEM/EVENT PATH:OFFSET". */
+static bool is_left_over(const char *line, ino_t namespace, char *name, size_t name_size)
+{
+	uint64_t inode;
+	int pid, len = 0;
+
+	if (sscanf(line, "p:" SYSTEM_START "%" SCNu64 "_%d/%n", &inode, &pid, &len) !=
+		    2 ||
+	    len == 0 || inode != (uint64_t) namespace || pid <= 0)
+		return false;
+	if (kill(pid, 0) == 0 || errno != ESRCH)
+		return false;
+	len = (int)strcspn(line + 2, " \t\n");
+	return (size_t)snprintf(name, name_size, "-:%.*s\n", len, line + 2) < name_size;
+}
+
+static void remove_left_overs(int tracefs)
+{
+	struct pm_str list PM_CLEANUP(pm_str_release) = { 0 };
+	ino_t namespace = pid_namespace();
+	char name[LINE_MAX_BYTES];
+
+	if (read_list(tracefs, &list) < 0 || !list.data)
+		return;
+	for (const char *line = list.data; *line;) {
+		const char *end = strchr(line, '\n');
+
+		/* The second line of an event with two places fails: it is gone by then. */
+		if (is_left_over(line, namespace, name, sizeof(name)))
+			command(tracefs, name);
+		if (!end)
+			break;
+		line = end + 1;
+	}
+}
+
+/* ---- our own ------------------------------------------------------------------------- */
+
+static int explain(int code, struct pm_error *err)
+{
+	if (code == -ENOENT)
+		pm_error_set(err, code,
+			     "probes in programs need uprobe_events of tracefs, which is "
+			     "not there");
+	else if (code == -EACCES || code == -EPERM || code == -EROFS)
+		pm_error_set(
+			err, code,
+			"this user may not place probes in programs (%s): that is for "
+			"root",
+			strerror(-code));
+	else
+		pm_error_set(err, code, "a probe cannot be placed: %s", strerror(-code));
+	return code;
+}
+
+static int begin(struct pm_hits_probes *probes, struct pm_error *err)
+{
+	static unsigned int serial;
+	int fd;
+
+	if (probes->tracefs >= 0)
+		return 0;
+	fd = pm_tracefs_open_writable();
+	if (fd < 0)
+		return explain(fd, err);
+	probes->tracefs = fd;
+	/* Kernel names are 64 bytes at most, letters, digits and underscores. */
+	snprintf(probes->system, sizeof(probes->system), SYSTEM_START "%ju_%d",
+		 (uintmax_t)pid_namespace(), (int)getpid());
+	probes->first = serial;
+	serial += PM_HITS_EVENTS_MAX;
+	remove_left_overs(fd);
+	return 0;
+}
+
+static int read_id(const struct pm_hits_probes *probes, size_t number, uint64_t *ret)
+{
+	char path[LINE_MAX_BYTES], text[32];
+	int fd PM_AUTO_CLOSE = -1;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "events/%s/p%zu/id", probes->system,
+		 probes->first + number);
+	fd = openat(probes->tracefs, path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	if (n <= 0)
+		return fd < 0 ? -errno : -EIO;
+	text[n] = '\0';
+	text[strcspn(text, "\n")] = '\0';
+	return pm_parse_u64(text, ret) ? 0 : -EBADMSG;
+}
+
+/* 0 or -errno. */
+static int remove_event(const struct pm_hits_probes *probes, size_t number)
+{
+	char text[LINE_MAX_BYTES];
+	int r = -EBUSY;
+
+	snprintf(text, sizeof(text), "-:%s/p%zu\n", probes->system,
+		 probes->first + number);
+	for (int i = 0; i < REMOVE_TRIES && r == -EBUSY; i++) {
+		r = command(probes->tracefs, text);
+		if (r == -EBUSY)
+			nanosleep(&(struct timespec){ .tv_nsec = REMOVE_PAUSE_NS }, NULL);
+	}
+	return r;
+}
+
+int pm_hits_probes_add(struct pm_hits_probes *probes, const char *path,
+		       const uint64_t *offsets, size_t len, uint64_t *config,
+		       struct pm_error *err)
+{
+	char text[LINE_MAX_BYTES];
+	int r = begin(probes, err);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < len; i++) {
+		snprintf(text, sizeof(text), "p:%s/p%zu %s:0x%" PRIx64 "\n",
+			 probes->system, probes->first + probes->len, path, offsets[i]);
+		r = command(probes->tracefs, text);
+		if (r < 0)
+			break;
+	}
+	if (r == 0)
+		r = read_id(probes, probes->len, config);
+	if (r < 0) {
+		remove_event(probes, probes->len);
+		return explain(r, err);
+	}
+	probes->len++;
+	return 0;
+}
+
+void pm_hits_probes_release(struct pm_hits_probes *probes)
+{
+	while (probes->len > 0)
+		remove_event(probes, --probes->len);
+	if (probes->tracefs >= 0)
+		close(pm_take_fd(&probes->tracefs));
+}

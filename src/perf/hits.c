@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: MIT */
+#include "hits-state.h"
+
+#include <string.h>
+#include <sys/ioctl.h>
+
+enum {
+	CROWDED_PART = 50, /* of its time that a thread's counters did not count */
+};
+
+/* ---- opening ------------------------------------------------------------------------- */
+
+static bool is_software(const struct pm_event_spec *spec)
+{
+	return spec->type == PERF_TYPE_SOFTWARE || spec->type == PERF_TYPE_TRACEPOINT ||
+	       spec->type == PERF_TYPE_BREAKPOINT;
+}
+
+static int new_sums(const struct pm_hits *hits, struct pm_hits_sums *ret)
+{
+	ret->events = calloc(hits->events.len + 1, sizeof(*ret->events));
+	ret->counters = calloc(hits->counters.len + 1, sizeof(*ret->counters));
+	return ret->events && ret->counters ? 0 : -ENOMEM;
+}
+
+static void sums_release(struct pm_hits_sums *sums)
+{
+	free(sums->events);
+	free(sums->counters);
+}
+
+static int check_options(const struct pm_hits_options *options, struct pm_error *err)
+{
+	bool command = options->target == PM_PERF_COMMAND && options->pid > 0;
+	bool tasks = options->target == PM_PERF_TASKS && options->tids_len > 0;
+
+	if (!command && !tasks)
+		return pm_error_set(err, -EINVAL, "no process to follow");
+	if (options->places_len == 0)
+		return pm_error_set(err, -EINVAL, "no place to look at");
+	if (options->counters_len > PM_HITS_COUNTERS_MAX)
+		return pm_error_set(err, -E2BIG,
+				    "%zu events at each call: %d at most can be counted",
+				    options->counters_len, PM_HITS_COUNTERS_MAX);
+	if (!pm_regs_native())
+		return pm_error_set(err, -ENOTSUP,
+				    "calls cannot be followed on this processor");
+	if (options->stack_bytes % 8 != 0 || options->stack_bytes > PM_STACK_BYTES_MAX)
+		return pm_error_set(err, -EINVAL, "%u bytes of stack cannot be copied",
+				    options->stack_bytes);
+	return 0;
+}
+
+static int prepare(struct pm_hits *hits, const struct pm_hits_options *options,
+		   struct pm_error *err)
+{
+	int r;
+
+	hits->options = *options;
+	hits->pending = PM_HITS_NO_PLACE;
+	hits->software_only = true;
+	pm_hits_probes_init(&hits->probes);
+	pm_perf_env_read(&hits->env);
+	hits->features = (struct pm_perf_features){ false, true, true };
+	hits->shape = (struct pm_attr_shape){
+		.call_graph = options->stack_bytes > 0 ? PM_CALL_GRAPH_DWARF
+						       : PM_CALL_GRAPH_NONE,
+		.hits = true,
+	};
+	hits->merge.layout = pm_attr_layout(&hits->shape);
+	hits->merge.layout.ids = &hits->ids;
+	for (size_t i = 0; i < options->counters_len; i++) {
+		const struct pm_event_spec *spec = &options->counters[i];
+
+		hits->software_only &= is_software(spec);
+		if (pm_vec_push(&hits->counters,
+				(struct pm_counters_event){ .spec = *spec }) < 0)
+			return pm_error_set(err, -ENOMEM, "no memory for the events");
+	}
+	r = pm_hits_plan(hits, options, err);
+	if (r == 0 && new_sums(hits, &hits->closed) < 0)
+		return pm_error_set(err, -ENOMEM, "no memory for the events");
+	return r;
+}
+
+void pm_hits_free(struct pm_hits *hits)
+{
+	if (!hits)
+		return;
+	pm_hits_close_all(hits);
+	pm_hits_probes_release(&hits->probes);
+	sums_release(&hits->closed);
+	for (size_t i = 0; i < hits->events.len; i++)
+		free(hits->events.data[i].by_low);
+	pm_vec_release(&hits->events);
+	pm_vec_release(&hits->event_stack);
+	pm_vec_release(&hits->places);
+	pm_vec_release(&hits->counters);
+	pm_vec_release(&hits->members);
+	pm_vec_release(&hits->groups);
+	pm_vec_release(&hits->anchors);
+	pm_vec_release(&hits->poll_fds);
+	pm_vec_release(&hits->late);
+	pm_hits_threads_release(&hits->threads);
+	pm_perf_notes_release(&hits->notes);
+	free(hits);
+}
+
+static void cleanup_hits(struct pm_hits **hits)
+{
+	pm_hits_free(*hits);
+}
+
+int pm_hits_open(struct pm_hits **ret, const struct pm_hits_options *options,
+		 struct pm_error *err)
+{
+	struct pm_hits *hits PM_CLEANUP(cleanup_hits) = NULL;
+	int r = check_options(options, err);
+
+	if (r < 0)
+		return r;
+	hits = calloc(1, sizeof(*hits));
+	if (!hits)
+		return pm_error_set(err, -ENOMEM, "no memory for the events");
+	r = prepare(hits, options, err);
+	if (r == 0)
+		r = pm_hits_open_all(hits, options, err);
+	if (r < 0)
+		return r;
+	hits->options.tids = NULL;
+	hits->options.places = hits->options.counters = NULL;
+	hits->enabled = !options->begin_disabled;
+	if (hits->enabled && options->target == PM_PERF_TASKS) {
+		r = pm_hits_enable(hits);
+		if (r < 0)
+			return pm_error_set(err, r, "events cannot be enabled: %s",
+					    strerror(-r));
+	}
+	*ret = PM_TAKE_PTR(hits);
+	return 0;
+}
+
+/* ---- what there is ------------------------------------------------------------------- */
+
+const struct pm_counters_event *pm_hits_counters(const struct pm_hits *hits, size_t *len)
+{
+	*len = hits->counters.len;
+	return hits->counters.data;
+}
+
+const struct pm_perf_notes *pm_hits_notes(const struct pm_hits *hits)
+{
+	return &hits->notes;
+}
+
+const int *pm_hits_poll_fds(const struct pm_hits *hits, size_t *len)
+{
+	*len = hits->poll_fds.len;
+	return hits->poll_fds.data;
+}
+
+static int switch_all(struct pm_hits *hits, bool on)
+{
+	unsigned long what = on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE;
+	int r = 0;
+
+	hits->enabled = on;
+	for (size_t i = 0; i < hits->groups.len; i++) {
+		const struct pm_hits_group *group = &hits->groups.data[i];
+
+		if (group->len > 0 &&
+		    ioctl(hits->members.data[group->first].fd, what, 0) < 0)
+			r = -errno;
+	}
+	return r;
+}
+
+int pm_hits_enable(struct pm_hits *hits)
+{
+	return switch_all(hits, true);
+}
+
+int pm_hits_disable(struct pm_hits *hits)
+{
+	return switch_all(hits, false);
+}
+
+int pm_hits_follow(struct pm_hits *hits, pid_t tid, struct pm_error *err)
+{
+	if (!hits->by_task || pm_hits_has_task(hits, tid))
+		return 0;
+	return pm_hits_open_task(hits, tid, err);
+}
+
+/* ---- what was lost ------------------------------------------------------------------- */
+
+static int sum_up(const struct pm_hits *hits, struct pm_hits_sums *ret)
+{
+	int r = new_sums(hits, ret);
+
+	if (r < 0)
+		return r;
+	memcpy(ret->events, hits->closed.events, hits->events.len * sizeof(*ret->events));
+	memcpy(ret->counters, hits->closed.counters,
+	       hits->counters.len * sizeof(*ret->counters));
+	for (size_t i = 0; i < hits->groups.len && r == 0; i++)
+		if (hits->groups.data[i].len > 0)
+			r = pm_hits_read_group(hits, &hits->groups.data[i], ret);
+	return r;
+}
+
+/* @class NULL: all. */
+static uint64_t lost(const struct pm_hits *hits, const uint32_t *class)
+{
+	struct pm_hits_sums sums PM_CLEANUP(sums_release) = { 0 };
+	uint64_t sum = 0;
+
+	/* What cannot be counted is at least what the rings have told. */
+	if (sum_up(hits, &sums) < 0)
+		return hits->lost_records;
+	for (size_t i = 0; i < hits->events.len; i++) {
+		const struct pm_hits_event *event = &hits->events.data[i];
+
+		if ((!class || event->class == *class) && sums.events[i] > event->given)
+			sum += sums.events[i] - event->given;
+	}
+	return sum;
+}
+
+uint64_t pm_hits_lost(const struct pm_hits *hits)
+{
+	return lost(hits, NULL);
+}
+
+uint64_t pm_hits_lost_of(const struct pm_hits *hits, uint32_t class)
+{
+	return lost(hits, &class);
+}
+
+int pm_hits_count(const struct pm_hits *hits, uint32_t class, uint64_t *ret)
+{
+	struct pm_hits_sums sums PM_CLEANUP(sums_release) = { 0 };
+	uint64_t sum = 0;
+	bool found = false;
+	int r = sum_up(hits, &sums);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < hits->events.len; i++) {
+		if (hits->events.data[i].class != class)
+			continue;
+		sum += sums.events[i];
+		found = true;
+	}
+	if (!found)
+		return -ENOENT;
+	*ret = sum;
+	return 0;
+}
+
+int pm_hits_totals(const struct pm_hits *hits, struct pm_count_read *ret)
+{
+	struct pm_hits_sums sums PM_CLEANUP(sums_release) = { 0 };
+	int r = sum_up(hits, &sums);
+
+	if (r == 0)
+		memcpy(ret, sums.counters, hits->counters.len * sizeof(*ret));
+	return r;
+}
+
+bool pm_hits_crowded(const struct pm_hits *hits)
+{
+	return hits->crowded;
+}
+
+uint64_t pm_hits_lost_records(const struct pm_hits *hits)
+{
+	return hits->lost_records;
+}
+
+/* ---- reading ------------------------------------------------------------------------- */
+
+/* A task that began while nothing is handed on. The first one that could not be had is told
+ * of: all that follow have the same reason. */
+static void follow_late(struct pm_hits *hits, pid_t tid)
+{
+	struct pm_error why;
+	int r;
+
+	if (!hits->by_task || hits->options.follow || hits->options.no_inherit ||
+	    pm_hits_has_task(hits, tid))
+		return;
+	r = pm_hits_open_task(hits, tid, &why);
+	if (r == 0 || r == -ESRCH || hits->missed_noted)
+		return;
+	hits->missed_noted = true;
+	pm_perf_notes_add(&hits->notes, "thread %d, and maybe others, is not counted: %s",
+			  (int)tid, why.text);
+}
+
+void pm_hits_begin(struct pm_hits *hits, bool final)
+{
+	for (size_t i = 0; i < hits->late.len; i++)
+		follow_late(hits, hits->late.data[i]);
+	pm_vec_clear(&hits->late);
+	pm_hits_close_ended(hits);
+	pm_merge_begin_now(&hits->merge, final);
+}
+
+/* PERF_SAMPLE_READ of a group: { u64 nr, enabled, running; { u64 value, id; } [nr]; } */
+static int take_counts(struct pm_hits *hits, const struct pm_record *record,
+		       struct pm_hit *hit, struct pm_error *err)
+{
+	uint32_t at = hits->members.data[record->event].group;
+	const struct pm_hits_group *group = &hits->groups.data[at];
+	const uint64_t *words = record->sample.counts;
+	uint64_t counts[PM_HITS_COUNTERS_MAX] = { 0 };
+	struct pm_hits_thread *thread;
+
+	if (record->sample.counts_len != 3 + 2 * (size_t)group->len ||
+	    words[0] != group->len)
+		return pm_error_set(err, -EBADMSG, "a hit without its group's counts");
+	for (size_t i = 0; i < group->len; i++) {
+		const struct pm_hits_member *member =
+			&hits->members.data[group->first + i];
+
+		if (words[4 + 2 * i] != member->id)
+			return pm_error_set(err, -EBADMSG, "a hit of another group");
+		if (member->counter >= 0)
+			counts[member->counter] = words[3 + 2 * i];
+	}
+	thread = pm_hits_thread(&hits->threads, (pid_t)record->tid);
+	if (!thread ||
+	    pm_hits_thread_seen(thread, at, counts, hits->counters.len, words[2]) < 0)
+		return pm_error_set(err, -ENOMEM, "no memory for the threads");
+	for (size_t i = 0; i < hits->counters.len; i++)
+		hit->counts[i] = thread->counts[i] + counts[i];
+	/* Enabled is a task's event as long as the task runs, on whatever CPU. */
+	hit->enabled_ns = words[1];
+	hit->running_ns = hits->software_only ? words[1] : thread->running_ns + words[2];
+	/* Between its last words on a CPU and its leave a thread runs for a microsecond. */
+	if (hit->running_ns < hit->enabled_ns - hit->enabled_ns / CROWDED_PART)
+		hits->crowded = true;
+	return 0;
+}
+
+static uint64_t stack_pointer(const struct pm_user_regs *regs)
+{
+	const struct pm_regs_arch *arch = pm_regs_native();
+	uint8_t number = regs->abi == PM_REGS_32 ? arch->dwarf_32[arch->sp]
+						 : arch->dwarf_64[arch->sp];
+
+	return number < PM_DWARF_REGS_MAX && (regs->known >> number & 1)
+		       ? regs->value[number]
+		       : 0;
+}
+
+/* 1: @hit is one; 0: it was only told what the counters are. */
+static int take_sample(struct pm_hits *hits, const struct pm_record *record,
+		       struct pm_hit *hit, struct pm_error *err)
+{
+	int32_t index = hits->members.data[record->event].event;
+	struct pm_hits_event *event;
+	int r = take_counts(hits, record, hit, err);
+
+	if (r < 0 || index < 0)
+		return r;
+	event = &hits->events.data[index];
+	event->given++;
+	hit->place = pm_hits_place_at(event, record->sample.ip);
+	if (hit->place == PM_HITS_NO_PLACE)
+		return pm_error_set(err, -EBADMSG, "a hit at no place of its event");
+	hit->time = record->time;
+	hit->pid = (pid_t)record->pid;
+	hit->tid = (pid_t)record->tid;
+	hit->cpu = record->cpu;
+	hit->ip = record->sample.ip;
+	hit->sp = stack_pointer(&record->sample.regs);
+	hit->flags = pm_regs_native()->flags == PM_NO_REG ? 0 : record->sample.regs.flags;
+	hit->sample = hits->options.stack_bytes > 0 ? &record->sample : NULL;
+	hits->pending = hits->places.data[hit->place].same;
+	if (hits->pending != PM_HITS_NO_PLACE)
+		hits->last = *hit;
+	return 1;
+}
+
+static void see_task(struct pm_hits *hits, const struct pm_record *record)
+{
+	pid_t tid = (pid_t)record->tid;
+
+	pm_hits_thread_forget(&hits->threads, tid);
+	if (record->type == PERF_RECORD_FORK) {
+		/* At the end of the round: rings are added then. */
+		if (hits->by_task && !hits->options.follow &&
+		    pm_vec_push(&hits->late, tid) < 0)
+			pm_perf_notes_add(&hits->notes, "no memory to count thread %d.",
+					  (int)tid);
+		return;
+	}
+	for (size_t i = 0; hits->by_task && i < hits->groups.len; i++)
+		if (hits->groups.data[i].tid == tid)
+			hits->groups.data[i].ended = true;
+}
+
+int pm_hits_next(struct pm_hits *hits, enum pm_hits_what *what, struct pm_hit *hit,
+		 struct pm_record *record, struct pm_error *err)
+{
+	if (hits->pending != PM_HITS_NO_PLACE) {
+		*hit = hits->last;
+		hit->place = hits->pending;
+		hits->pending = hits->places.data[hits->pending].same;
+		*what = PM_HITS_HIT;
+		return 1;
+	}
+	for (;;) {
+		int r = pm_merge_next(&hits->merge, record, err);
+
+		if (r <= 0)
+			return r;
+		switch (record->type) {
+		case PERF_RECORD_SAMPLE:
+			r = take_sample(hits, record, hit, err);
+			if (r == 0)
+				continue;
+			*what = PM_HITS_HIT;
+			return r;
+		case PERF_RECORD_LOST:
+			hits->lost_records += record->lost;
+			continue;
+		case PERF_RECORD_FORK:
+		case PERF_RECORD_EXIT:
+			see_task(hits, record);
+			*what = PM_HITS_RECORD;
+			return 1;
+		case PERF_RECORD_COMM:
+		case PERF_RECORD_MMAP:
+		case PERF_RECORD_MMAP2:
+			*what = PM_HITS_RECORD;
+			return 1;
+		default:
+			continue;
+		}
+	}
+}
