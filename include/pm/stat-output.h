@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A counting run as text for people and as lines for programs. Whether all of it arrived is
+ * the stream's business, as in pm/output.h.
+ */
+#pragma once
+
+#include "pm/base.h"
+#include "pm/stat.h"
+
+/* What to show, and how. */
+struct pm_stat_report {
+	const struct pm_stat *stat; /* borrowed */
+	/* Intervals were shown as they came: they are left out, and of CSV the names, too. */
+	bool intervals_told;
+	/* Text for people only, as in struct pm_report. */
+	bool quiet, color, ascii;
+	unsigned width; /* columns; 0: as wide as it comes */
+};
+
+/* Each: 0, or -ENOMEM with @err and perhaps a part written. */
+int pm_output_stat_text(const struct pm_stat_report *report, FILE *to,
+			struct pm_error *err);
+/*
+ * One line of names, then one for each number, fields separated by @separator and quoted as in
+ * RFC 4180. Which it is about is said by the first field: "run", "row" (of a thread or CPU),
+ * "interval", a kind of scope, "thread" or "caller" (of a scope), "overhead", "metric". A
+ * number that is not known is an empty field, and `status` says why. Numbers are exact, in `unit`.
+ */
+int pm_output_stat_csv(const struct pm_stat_report *report, const char *separator,
+		       FILE *to, struct pm_error *err);
+
+/*
+ * The last interval of @run, which need not be among the report's runs yet, as soon as it is
+ * known. With @first comes the line of names, too.
+ */
+int pm_output_stat_interval_text(const struct pm_stat_report *report,
+				 const struct pm_stat_run *run, bool first, FILE *to,
+				 struct pm_error *err);
+int pm_output_stat_interval_csv(const struct pm_stat_report *report,
+				const struct pm_stat_run *run, bool first,
+				const char *separator, FILE *to, struct pm_error *err);

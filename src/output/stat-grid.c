@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+/* A table of texts, each column as wide as its widest. */
+#include "stat-show.h"
+
+#include <string.h>
+
+enum {
+	GAP = 2,
+};
+
+void pm_grid_release(struct pm_grid *grid)
+{
+	for (size_t i = 0; i < grid->cells.len; i++)
+		free(grid->cells.data[i]);
+	pm_vec_release(&grid->cells);
+	pm_vec_release(&grid->left);
+}
+
+void pm_grid_column(struct pm_grid *grid, bool left)
+{
+	grid->failed |= pm_vec_push(&grid->left, left) < 0;
+}
+
+void pm_grid_puts(struct pm_grid *grid, const char *text)
+{
+	char *copy = strdup(text);
+
+	if (!copy || pm_vec_push(&grid->cells, copy) < 0) {
+		free(copy);
+		grid->failed = true;
+	}
+}
+
+void pm_grid_put(struct pm_grid *grid, struct pm_str *str)
+{
+	grid->failed |= str->failed;
+	pm_grid_puts(grid, str->failed || !str->data ? "" : str->data);
+	pm_str_clear(str);
+}
+
+/* ---- printing -------------------------------------------------------------------------- */
+
+struct part { /* columns [first, end), behind the fixed ones */
+	size_t first, end;
+};
+
+static void measure(const struct pm_grid *grid, size_t *widths)
+{
+	for (size_t i = 0; i < grid->cells.len; i++) {
+		size_t columns = pm_columns(grid->cells.data[i]);
+		size_t *width = &widths[i % grid->left.len];
+
+		if (columns > *width)
+			*width = columns;
+	}
+}
+
+/* As many columns from part->first on as there is room for, but one at least. */
+static void fill(const struct pm_grid *grid, const size_t *widths, size_t screen,
+		 struct part *part)
+{
+	size_t sum = grid->indent;
+
+	for (size_t c = 0; c < grid->fixed; c++)
+		sum += widths[c] + GAP;
+	part->end = part->first;
+	while (part->end < grid->left.len) {
+		sum += widths[part->end];
+		if (screen > 0 && part->end > part->first && sum > screen)
+			return;
+		sum += GAP;
+		part->end++;
+	}
+}
+
+static void print_row(const struct pm_grid *grid, const struct pm_text *text,
+		      const size_t *widths, const struct part *part, size_t row)
+{
+	enum pm_color color = grid->titled && row == 0 ? PM_COLOR_HEAD : PM_COLOR_PLAIN;
+	size_t owed = grid->indent;
+
+	for (size_t c = 0; c < part->end; c++) {
+		const char *cell = grid->cells.data[row * grid->left.len + c];
+		size_t blanks = widths[c] - pm_columns(cell);
+
+		if (c >= grid->fixed && c < part->first)
+			continue;
+		if (!grid->left.data[c])
+			owed += blanks;
+		if (cell[0] != '\0') {
+			fprintf(text->to, "%*s", (int)owed, "");
+			pm_text_put(text, color, cell);
+			owed = 0;
+		}
+		owed += GAP + (grid->left.data[c] ? blanks : 0);
+	}
+	fputc('\n', text->to);
+}
+
+int pm_grid_print(const struct pm_grid *grid, const struct pm_text *text)
+{
+	struct part part = { .first = grid->fixed };
+	PM_AUTO_FREE size_t *widths = NULL;
+
+	if (grid->failed)
+		return -ENOMEM;
+	if (grid->left.len == 0)
+		return 0;
+	widths = calloc(grid->left.len, sizeof(*widths));
+	if (!widths)
+		return -ENOMEM;
+	measure(grid, widths);
+	for (; part.first < grid->left.len; part.first = part.end) {
+		if (part.first > grid->fixed)
+			fputc('\n', text->to);
+		fill(grid, widths, text->report->width, &part);
+		for (size_t row = 0; row < grid->cells.len / grid->left.len; row++)
+			print_row(grid, text, widths, &part, row);
+	}
+	return 0;
+}

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: MIT */
+/* Functions and ranges: what their calls took, one by one and all together. */
+#include "stat-show.h"
+
+#include <string.h>
+
+enum {
+	INDENT = 2,
+	FRAME_COLUMNS = 36, /* of a caller's name */
+};
+
+/* ---- which ----------------------------------------------------------------------------- */
+
+static void put_place(struct pm_str *str, const struct pm_stat_scope *scope)
+{
+	const char *file = scope->file ? pm_basename(scope->file) : NULL;
+
+	if (scope->module) {
+		const char *module = pm_basename(scope->module);
+
+		pm_str_puts(str, "  ");
+		pm_str_printable(str, module, strlen(module));
+	}
+	if (file && scope->kind != PM_STAT_RANGE) {
+		pm_str_puts(str, "  ");
+		pm_str_printable(str, file, strlen(file));
+		if (scope->line > 0)
+			pm_str_printf(str, ":%u", scope->line);
+	}
+	if (scope->kind == PM_STAT_INLINED && scope->places == 1)
+		pm_str_puts(str, "  inlined here");
+	else if (scope->kind == PM_STAT_INLINED)
+		pm_str_printf(str, "  inlined at %u places", scope->places);
+}
+
+void pm_stat_text_scope_name(const struct pm_stat_text *to,
+			     const struct pm_stat_scope *scope)
+{
+	struct pm_str name = { 0 }, place = { 0 };
+	size_t width = to->report->width, rest;
+
+	put_place(&place, scope);
+	rest = place.data ? pm_columns(place.data) : 0;
+	/* The name gives way, but not to nothing. */
+	pm_put_name(&name, scope->name, width > 2 * rest ? width - rest : width,
+		    to->report->ascii);
+	if (!name.failed && !place.failed) {
+		pm_text_put(&to->text, PM_COLOR_HEAD, name.data ? name.data : "");
+		fprintf(to->text.to, "%s\n", place.data ? place.data : "");
+	}
+	pm_str_release(&name);
+	pm_str_release(&place);
+}
+
+static void tell_calls(const struct pm_stat_text *to, const struct pm_stat_scope *scope)
+{
+	struct pm_str line = { 0 };
+
+	pm_str_puts(&line, scope->calls_exact ? "" : "at least ");
+	pm_put_count(&line, scope->calls);
+	pm_str_puts(&line, scope->kind == PM_STAT_RANGE ? " time" : " call");
+	pm_str_puts(&line, scope->calls == 1 ? "" : "s");
+	if (scope->nested > 0) {
+		pm_str_puts(&line, ", ");
+		pm_put_count(&line, scope->nested);
+		pm_str_puts(&line, " of them from inside of itself");
+	}
+	if (scope->max_depth > 1)
+		pm_str_printf(&line, ", %u deep", scope->max_depth);
+	if (scope->unfinished > 0) {
+		pm_str_puts(&line, ", ");
+		pm_put_count(&line, scope->unfinished);
+		pm_str_puts(&line, " unfinished");
+	}
+	pm_stat_text_line(to, PM_COLOR_PLAIN, INDENT, &line);
+	if (scope->lost > 0 && !to->report->quiet) {
+		pm_str_puts(&line, "warning: lost ");
+		pm_put_count(&line, scope->lost);
+		pm_str_puts(&line, scope->lost == 1 ? " hit" : " hits");
+		pm_str_puts(&line, ", the numbers are too small");
+		pm_stat_text_line(to, PM_COLOR_WARNING, INDENT, &line);
+	}
+	pm_str_release(&line);
+}
+
+/* ---- calls ----------------------------------------------------------------------------- */
+
+/* Calls that the counts are divided by: those from inside are in their outermost ones. */
+static uint64_t outermost(const struct pm_stat_scope *scope)
+{
+	return scope->calls > scope->nested ? scope->calls - scope->nested : 0;
+}
+
+static bool has_spreads(const struct pm_stat *stat, const struct pm_stat_scope *scope)
+{
+	for (size_t i = 0; scope->per_call && i < stat->events.len; i++)
+		if (scope->per_call[i].known)
+			return true;
+	return false;
+}
+
+static void put_spread(struct pm_grid *grid, const struct pm_stat_event *event,
+		       const struct pm_stat_spread *spread, bool ascii)
+{
+	const uint64_t numbers[] = { spread->min, spread->p50, spread->p99, spread->max };
+	struct pm_str cell = { 0 };
+
+	for (size_t i = 0; i < PM_ARRAY_LEN(numbers); i++) {
+		if (spread->known)
+			pm_put_stat_value(&cell, event, (double)numbers[i] * event->scale,
+					  ascii);
+		pm_grid_put(grid, &cell);
+	}
+	pm_str_release(&cell);
+}
+
+static void put_event(struct pm_grid *grid, const struct pm_stat_text *to,
+		      const struct pm_stat_scope *scope, uint32_t i, bool spreads)
+{
+	static const struct pm_stat_spread unknown;
+	const struct pm_stat_event *event = &to->stat->events.data[i];
+	const struct pm_stat_value *value = &scope->values[i];
+	const char *name = pm_stat_event_shown(event);
+	uint64_t calls = outermost(scope);
+	struct pm_str cell = { 0 };
+
+	pm_str_printable(&cell, name, strlen(name));
+	pm_grid_put(grid, &cell);
+	pm_put_stat_count(&cell, event, value, to->report->ascii);
+	pm_grid_put(grid, &cell);
+	if (pm_stat_has_value(value) && calls > 0)
+		pm_put_stat_value(&cell, event,
+				  (double)value->value * event->scale / (double)calls,
+				  to->report->ascii);
+	pm_grid_put(grid, &cell);
+	if (spreads)
+		put_spread(grid, event, scope->per_call ? &scope->per_call[i] : &unknown,
+			   to->report->ascii);
+	pm_str_release(&cell);
+}
+
+static int table_of(const struct pm_stat_text *to, const struct pm_stat_scope *scope)
+{
+	static const char *const titles[] = { "",    "total", "per call", "min",
+					      "p50", "p99",   "max" };
+	PM_CLEANUP(pm_grid_release)
+	struct pm_grid grid = { .titled = true, .fixed = 1, .indent = INDENT };
+	bool spreads = has_spreads(to->stat, scope);
+	size_t columns = spreads ? PM_ARRAY_LEN(titles) : 3;
+	/* What nested calls took is in the outermost ones. */
+	bool recursive = scope->nested > 0;
+
+	for (size_t i = 0; i < columns; i++)
+		pm_grid_column(&grid, i == 0);
+	for (size_t i = 0; i < columns; i++)
+		pm_grid_puts(&grid, recursive && i == 2 ? "per outer" : titles[i]);
+	for (uint32_t i = 0; i < to->stat->events.len; i++)
+		put_event(&grid, to, scope, i, spreads);
+	return pm_grid_print(&grid, &to->text);
+}
+
+static void tell_metrics(const struct pm_stat_text *to, const struct pm_stat_scope *scope)
+{
+	int32_t id = (int32_t)(scope - to->stat->scopes.data);
+	uint32_t variant = to->stat->runs.data[scope->run].variant;
+	struct pm_str line = { 0 };
+
+	for (uint32_t i = 0; i < to->stat->events.len; i++) {
+		size_t before = line.len;
+		struct pm_str some = { 0 };
+
+		pm_put_stat_metrics(&some, to->stat, i, variant, id);
+		if (some.len > 0 && !some.failed)
+			pm_str_printf(&line, "%s%s", before > 0 ? ", " : "", some.data);
+		pm_str_release(&some);
+	}
+	pm_stat_text_line(to, PM_COLOR_PLAIN, INDENT, &line);
+	pm_str_release(&line);
+}
+
+/* ---- by thread, by caller -------------------------------------------------------------- */
+
+static void begin_parts(struct pm_grid *grid, const struct pm_stat *stat,
+			const char *title)
+{
+	*grid = (struct pm_grid){ .titled = true, .fixed = 1, .indent = INDENT };
+	for (size_t i = 0; i < stat->events.len + 2; i++)
+		pm_grid_column(grid, i == 0);
+	pm_grid_puts(grid, title);
+	pm_grid_puts(grid, "calls");
+	pm_stat_grid_events(grid, stat);
+}
+
+static int threads_of(const struct pm_stat_text *to, const struct pm_stat_scope *scope)
+{
+	PM_CLEANUP(pm_grid_release) struct pm_grid grid = { 0 };
+	struct pm_str cell = { 0 };
+
+	if (scope->threads.len == 0)
+		return 0;
+	fputc('\n', to->text.to);
+	begin_parts(&grid, to->stat, "thread");
+	for (size_t i = 0; i < scope->threads.len; i++) {
+		const struct pm_stat_thread *thread = &scope->threads.data[i];
+
+		pm_put_stat_row_name(&cell, thread->tid, thread->comm, -1);
+		pm_grid_put(&grid, &cell);
+		pm_put_count(&cell, thread->calls);
+		pm_grid_put(&grid, &cell);
+		pm_stat_grid_values(&grid, to->stat, thread->values, to->report->ascii);
+	}
+	pm_str_release(&cell);
+	return pm_grid_print(&grid, &to->text);
+}
+
+static void put_frame(struct pm_str *str, const struct pm_stat_frame *frame, size_t depth,
+		      bool ascii)
+{
+	struct pm_str place = { 0 };
+	size_t columns;
+
+	if (frame->file) {
+		pm_str_putc(&place, ' ');
+		pm_put_cut(&place, pm_basename(frame->file), FRAME_COLUMNS / 2, true,
+			   ascii);
+		if (frame->line > 0)
+			pm_str_printf(&place, ":%u", frame->line);
+	}
+	columns = place.data ? pm_columns(place.data) : 0;
+	if (depth > 0)
+		pm_str_puts(str, ascii ? "< " : "← ");
+	if (frame->function) {
+		pm_put_name(str, frame->function, FRAME_COLUMNS - columns, ascii);
+	} else {
+		pm_str_hex(str, frame->address);
+		if (frame->module) {
+			pm_str_puts(str, " in ");
+			pm_put_cut(str, pm_basename(frame->module), FRAME_COLUMNS / 2,
+				   false, ascii);
+		}
+	}
+	if (place.data)
+		pm_str_puts(str, place.data);
+	str->failed |= place.failed;
+	pm_str_release(&place);
+}
+
+static void put_caller(struct pm_grid *grid, const struct pm_stat_text *to,
+		       const struct pm_stat_caller *caller)
+{
+	struct pm_str cell = { 0 };
+
+	if (caller->frames.len > 0)
+		put_frame(&cell, &caller->frames.data[0], 0, to->report->ascii);
+	else
+		pm_str_puts(&cell, "unknown");
+	pm_grid_put(grid, &cell);
+	pm_put_count(&cell, caller->calls);
+	pm_grid_put(grid, &cell);
+	pm_stat_grid_values(grid, to->stat, caller->values, to->report->ascii);
+	for (size_t i = 1; i < caller->frames.len; i++) {
+		put_frame(&cell, &caller->frames.data[i], i, to->report->ascii);
+		pm_grid_put(grid, &cell);
+		for (size_t c = 0; c <= to->stat->events.len; c++)
+			pm_grid_puts(grid, "");
+	}
+	pm_str_release(&cell);
+}
+
+static int callers_of(const struct pm_stat_text *to, const struct pm_stat_scope *scope)
+{
+	PM_CLEANUP(pm_grid_release) struct pm_grid grid = { 0 };
+
+	if (scope->callers.len == 0)
+		return 0;
+	fputc('\n', to->text.to);
+	begin_parts(&grid, to->stat, "called from");
+	for (size_t i = 0; i < scope->callers.len; i++)
+		put_caller(&grid, to, &scope->callers.data[i]);
+	return pm_grid_print(&grid, &to->text);
+}
+
+int pm_stat_text_scope(const struct pm_stat_text *to, const struct pm_stat_scope *scope)
+{
+	int r = 0;
+
+	pm_stat_text_scope_name(to, scope);
+	tell_calls(to, scope);
+	if (scope->calls > 0)
+		r = table_of(to, scope);
+	if (r == 0 && scope->calls > 0)
+		tell_metrics(to, scope);
+	if (r == 0)
+		r = threads_of(to, scope);
+	return r == 0 ? callers_of(to, scope) : r;
+}

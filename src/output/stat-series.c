@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+/* What belongs together over several runs: values of an event, scopes of a function. */
+#include "stat-show.h"
+
+#include <string.h>
+
+void pm_stat_series_release(struct pm_stat_series *series)
+{
+	pm_vec_release(&series->of[0]);
+	pm_vec_release(&series->of[1]);
+}
+
+/* ---- scopes ---------------------------------------------------------------------------- */
+
+void pm_stat_groups_release(struct pm_stat_groups *groups)
+{
+	for (size_t i = 0; i < groups->list.len; i++)
+		pm_vec_release(&groups->list.data[i].members);
+	pm_vec_release(&groups->list);
+}
+
+static bool same_text(const char *a, const char *b)
+{
+	return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+/* Two programs of `ab` have one function at different addresses: in one of them only names
+ * that are there several times are told apart by those. */
+static bool same_scope(const struct pm_stat *stat, const struct pm_stat_scope *a,
+		       const struct pm_stat_scope *b)
+{
+	bool one_program =
+		stat->runs.data[a->run].variant == stat->runs.data[b->run].variant;
+
+	return a->kind == b->kind && strcmp(a->name, b->name) == 0 &&
+	       a->places == b->places &&
+	       (!one_program || (a->low == b->low && a->high == b->high &&
+				 same_text(a->module, b->module)));
+}
+
+struct seeker {
+	const struct pm_stat *stat;
+	const struct pm_stat_groups *groups;
+};
+
+static bool is_group_of(const void *table, uint32_t id, const void *key)
+{
+	const struct seeker *seeker = table;
+	const struct pm_stat_group *group = &seeker->groups->list.data[id];
+	const struct pm_stat_scope *scope = key;
+
+	/* Never two of one run: a name that is twice in the other program has two groups. */
+	for (size_t i = 0; i < group->members.len; i++)
+		if (seeker->stat->scopes.data[group->members.data[i]].run == scope->run)
+			return false;
+	return same_scope(seeker->stat, group->scope, scope);
+}
+
+int pm_stat_groups_find(struct pm_stat_groups *groups, const struct pm_stat *stat)
+{
+	PM_CLEANUP(pm_index_release) struct pm_index index = { 0 };
+	struct seeker seeker = { stat, groups };
+
+	for (uint32_t i = 0; i < stat->scopes.len; i++) {
+		const struct pm_stat_scope *scope = &stat->scopes.data[i];
+		uint64_t hash = pm_hash_bytes(scope->name, strlen(scope->name));
+		uint32_t id = pm_index_find(&index, hash, is_group_of, &seeker, scope);
+
+		if (id == PM_INDEX_NONE) {
+			struct pm_stat_group group = { .scope = scope };
+
+			id = (uint32_t)groups->list.len;
+			if (pm_vec_push(&groups->list, group) < 0 ||
+			    pm_index_add(&index, hash, id) < 0)
+				return -ENOMEM;
+		}
+		if (pm_vec_push(&groups->list.data[id].members, i) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* ---- values ---------------------------------------------------------------------------- */
+
+static int add(struct pm_stat_series *series, uint32_t variant, double number)
+{
+	return variant < PM_ARRAY_LEN(series->of)
+		       ? pm_vec_push(&series->of[variant], number)
+		       : 0;
+}
+
+static int add_value(struct pm_stat_series *series, uint32_t variant,
+		     const struct pm_stat_value *value)
+{
+	if (pm_stat_has_value(value))
+		return add(series, variant, (double)value->value * series->event->scale);
+	if (series->state == PM_STAT_OK)
+		series->state = value->state;
+	return 0;
+}
+
+int pm_stat_series_get(struct pm_stat_series *ret, const struct pm_stat *stat,
+		       const struct pm_stat_group *group, size_t event)
+{
+	int r = 0;
+
+	if (event < stat->events.len)
+		ret->event = &stat->events.data[event];
+	for (size_t i = 0; r == 0 && !group && i < stat->runs.len; i++)
+		r = add_value(ret, stat->runs.data[i].variant,
+			      &stat->runs.data[i].values[event]);
+	for (size_t i = 0; r == 0 && group && i < group->members.len; i++) {
+		const struct pm_stat_scope *scope =
+			&stat->scopes.data[group->members.data[i]];
+		uint32_t variant = stat->runs.data[scope->run].variant;
+
+		r = ret->event ? add_value(ret, variant, &scope->values[event])
+			       : add(ret, variant, (double)scope->calls);
+	}
+	return r;
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/* What the text of counting runs is made of. */
+#pragma once
+
+#include "output-internal.h"
+#include "pm/stat-output.h"
+#include "pm/stats.h"
+
+#include <math.h>
+
+/* ---- numbers --------------------------------------------------------------------------- */
+
+/* How numbers of one kind and size are written: those of a table row share it. */
+struct pm_stat_unit {
+	double factor; /* of the event's own unit */
+	int decimals;
+	const char
+		*suffix; /* "ms", "M", "J"; "" for plain counts. Borrowed of the event */
+};
+
+/* @magnitude in the event's own unit. @event NULL: plain counts. */
+struct pm_stat_unit pm_stat_unit_of(const struct pm_stat_event *event, double magnitude,
+				    bool ascii);
+/* 1,234.5 without the suffix; NaN as a dash. */
+void pm_put_stat_number(struct pm_str *str, const struct pm_stat_unit *unit,
+			double number);
+/* With the suffix, in a unit of its own. */
+void pm_put_stat_value(struct pm_str *str, const struct pm_stat_event *event,
+		       double number, bool ascii);
+/* One value: exact where it is a plain count, words where it is none. */
+void pm_put_stat_count(struct pm_str *str, const struct pm_stat_event *event,
+		       const struct pm_stat_value *value, bool ascii);
+/* "not supported". */
+const char *pm_stat_state_words(enum pm_stat_state state);
+/* As people asked for it. */
+const char *pm_stat_event_shown(const struct pm_stat_event *event);
+bool pm_stat_is_time(const struct pm_stat_event *event);
+/* Of PM_STAT_MULTIPLEXED: the share of the time, in percent; NaN of others. */
+double pm_stat_share(const struct pm_stat_value *value);
+/* Metrics beside an event: "1.93 IPC, …". */
+void pm_put_stat_metrics(struct pm_str *str, const struct pm_stat *stat, uint32_t event,
+			 uint32_t variant, int32_t scope);
+
+/* ---- tables ---------------------------------------------------------------------------- */
+
+struct pm_grid {
+	PM_VEC(bool) left; /* for each column: aligned so; otherwise right */
+	PM_VEC(char *) cells;
+	bool titled; /* the first row is of titles */
+	size_t fixed; /* first columns that come again where the rest is divided */
+	unsigned int indent;
+	bool failed; /* memory */
+};
+void pm_grid_release(struct pm_grid *grid);
+/* Adds a column; before all cells. */
+void pm_grid_column(struct pm_grid *grid, bool left);
+/* The next cell, row by row; takes the text out of @str, which is empty afterwards. */
+void pm_grid_put(struct pm_grid *grid, struct pm_str *str);
+void pm_grid_puts(struct pm_grid *grid, const char *text);
+/* Prints it; too wide, the columns behind the fixed ones follow below. 0 or -ENOMEM. */
+int pm_grid_print(const struct pm_grid *grid, const struct pm_text *text);
+
+/* ---- runs and scopes together ---------------------------------------------------------- */
+
+/* What one event was in all runs, or in one function in all runs. */
+struct pm_stat_series {
+	const struct pm_stat_event *event; /* NULL: calls */
+	PM_VEC(double) of[2]; /* by variant, in the event's own unit */
+	enum pm_stat_state state; /* of the first that has no value; else OK */
+};
+void pm_stat_series_release(struct pm_stat_series *series);
+
+/* One function or range in all runs; the whole program has none. */
+struct pm_stat_group {
+	const struct pm_stat_scope *scope; /* the first one */
+	PM_VEC(uint32_t) members; /* scopes */
+};
+struct pm_stat_groups {
+	PM_VEC(struct pm_stat_group) list;
+};
+void pm_stat_groups_release(struct pm_stat_groups *groups);
+int pm_stat_groups_find(struct pm_stat_groups *groups, const struct pm_stat *stat);
+
+/* @group NULL: the program. @event at stat->events.len: calls. */
+int pm_stat_series_get(struct pm_stat_series *ret, const struct pm_stat *stat,
+		       const struct pm_stat_group *group, size_t event);
+
+/* ---- parts of the text ----------------------------------------------------------------- */
+
+/* What all of them need. */
+struct pm_stat_text {
+	const struct pm_stat_report *report;
+	const struct pm_stat *stat;
+	struct pm_report shim; /* for pm_text */
+	struct pm_text text;
+};
+void pm_stat_text_init(struct pm_stat_text *to, const struct pm_stat_report *report,
+		       FILE *stream);
+/* One line, broken at blanks, from @indent on. */
+void pm_stat_text_line(const struct pm_stat_text *to, enum pm_color color,
+		       unsigned int indent, struct pm_str *line);
+/* Who a row or thread is: "worker 13", "CPU 1". */
+void pm_put_stat_row_name(struct pm_str *str, int32_t tid, const char *comm, int32_t cpu);
+/* Titles of a table whose columns are events. */
+void pm_stat_grid_events(struct pm_grid *grid, const struct pm_stat *stat);
+void pm_stat_grid_values(struct pm_grid *grid, const struct pm_stat *stat,
+			 const struct pm_stat_value *values, bool ascii);
+
+/* Repeated runs: means and the like, and what makes them doubtful. */
+int pm_stat_text_repeated(const struct pm_stat_text *to,
+			  const struct pm_stat_group *group);
+/* A against B: of the program and of each group, corrected together. */
+int pm_stat_text_compared(const struct pm_stat_text *to,
+			  const struct pm_stat_groups *groups);
+int pm_stat_text_scope(const struct pm_stat_text *to, const struct pm_stat_scope *scope);
+/* Its name and where it is. */
+void pm_stat_text_scope_name(const struct pm_stat_text *to,
+			     const struct pm_stat_scope *scope);

@@ -1,0 +1,511 @@
+/* SPDX-License-Identifier: MIT */
+/* A counting run for people: what was run, the numbers, and what they are worth. */
+#include "stat-show.h"
+
+#include <string.h>
+
+void pm_stat_text_init(struct pm_stat_text *to, const struct pm_stat_report *report,
+		       FILE *stream)
+{
+	*to = (struct pm_stat_text){ .report = report, .stat = report->stat };
+	to->shim = (struct pm_report){ .quiet = report->quiet,
+				       .color = report->color,
+				       .ascii = report->ascii,
+				       .width = report->width };
+	to->text = (struct pm_text){ .report = &to->shim, .to = stream };
+}
+
+void pm_stat_text_line(const struct pm_stat_text *to, enum pm_color color,
+		       unsigned int indent, struct pm_str *line)
+{
+	char blanks[16];
+
+	snprintf(blanks, sizeof(blanks), "%*s", (int)indent, "");
+	if (!line->failed && line->len > 0)
+		pm_text_wrap(&to->text, color, blanks, indent + 2, 1, line->data);
+	pm_str_clear(line);
+}
+
+/* ---- what was run ---------------------------------------------------------------------- */
+
+static void put_subject(struct pm_str *str, const struct pm_stat *stat, size_t variant)
+{
+	const struct pm_stat_subject *subject =
+		variant < stat->subjects.len ? &stat->subjects.data[variant] : NULL;
+
+	for (size_t i = 0; subject && i < subject->argv.len; i++) {
+		struct pm_str word = { 0 };
+
+		pm_put_shell(&word, subject->argv.data[i]);
+		pm_str_puts(str, i > 0 ? " " : "");
+		if (word.data)
+			pm_str_printable(str, word.data, word.len);
+		str->failed |= word.failed;
+		pm_str_release(&word);
+	}
+	if (subject && subject->argv.len > 0)
+		return;
+	if (stat->target)
+		pm_str_printable(str, stat->target, strlen(stat->target));
+	else
+		pm_str_puts(str, "(no command)");
+}
+
+static size_t runs_of(const struct pm_stat *stat, size_t variant)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < stat->runs.len; i++)
+		count += stat->runs.data[i].variant == variant;
+	return count;
+}
+
+static void put_runs(struct pm_str *str, const struct pm_stat *stat)
+{
+	bool several = stat->subjects.len > 1;
+
+	if (stat->runs.len == 1 && stat->warmups == 0 && !several)
+		return;
+	pm_put_count(str, runs_of(stat, 0));
+	if (several && runs_of(stat, 1) != runs_of(stat, 0)) {
+		pm_str_puts(str, " and ");
+		pm_put_count(str, runs_of(stat, 1));
+	}
+	pm_str_puts(str, runs_of(stat, 0) == 1 && !several ? " run" : " runs");
+	if (several)
+		pm_str_puts(str, " each, in turn");
+	if (stat->warmups > 0)
+		pm_str_printf(str, ", after %u to warm up", stat->warmups);
+}
+
+static void heading(const struct pm_stat_text *to)
+{
+	const struct pm_stat *stat = to->stat;
+	size_t subjects = stat->subjects.len > 1 ? stat->subjects.len : 1;
+	struct pm_str line = { 0 };
+
+	for (size_t i = 0; i < subjects; i++) {
+		if (subjects > 1)
+			pm_str_printf(&line, "%c: ", (char)('A' + i % 26));
+		put_subject(&line, stat, i);
+		pm_stat_text_line(to, PM_COLOR_HEAD, 0, &line);
+	}
+	put_runs(&line, stat);
+	if (strcmp(stat->engine, "count") != 0) {
+		pm_str_puts(&line, line.len > 0 ? "   engine " : "engine ");
+		pm_str_printable(&line, stat->engine, strlen(stat->engine));
+	}
+	pm_stat_text_line(to, PM_COLOR_PLAIN, 0, &line);
+	fputc('\n', to->text.to);
+	pm_str_release(&line);
+}
+
+/* ---- one run --------------------------------------------------------------------------- */
+
+static int one_run(const struct pm_stat_text *to, const struct pm_stat_run *run)
+{
+	PM_CLEANUP(pm_grid_release) struct pm_grid grid = { 0 };
+	const struct pm_stat *stat = to->stat;
+	struct pm_str cell = { 0 };
+
+	for (size_t i = 0; i < 4; i++)
+		pm_grid_column(&grid, i > 0);
+	grid.fixed = 2;
+	for (uint32_t i = 0; i < stat->events.len; i++) {
+		const struct pm_stat_event *event = &stat->events.data[i];
+		const char *name = pm_stat_event_shown(event);
+		double share = pm_stat_share(&run->values[i]);
+
+		pm_put_stat_count(&cell, event, &run->values[i], to->report->ascii);
+		pm_grid_put(&grid, &cell);
+		pm_str_printable(&cell, name, strlen(name));
+		pm_grid_put(&grid, &cell);
+		pm_put_stat_metrics(&cell, stat, i, run->variant, -1);
+		pm_grid_put(&grid, &cell);
+		if (!isnan(share))
+			pm_str_printf(&cell, "(%.1f %% of the time)", share);
+		pm_grid_put(&grid, &cell);
+	}
+	pm_str_release(&cell);
+	return pm_grid_print(&grid, &to->text);
+}
+
+void pm_put_stat_row_name(struct pm_str *str, int32_t tid, const char *comm, int32_t cpu)
+{
+	if (comm || tid > 0) {
+		pm_str_printable(str, comm ? comm : "?", strlen(comm ? comm : "?"));
+		pm_str_printf(str, " %d", tid);
+	}
+	if (cpu >= 0)
+		pm_str_printf(str, "%sCPU %d", comm || tid > 0 ? " " : "", cpu);
+}
+
+void pm_stat_grid_events(struct pm_grid *grid, const struct pm_stat *stat)
+{
+	struct pm_str cell = { 0 };
+
+	for (size_t i = 0; i < stat->events.len; i++) {
+		const char *name = pm_stat_event_shown(&stat->events.data[i]);
+
+		pm_str_printable(&cell, name, strlen(name));
+		pm_grid_put(grid, &cell);
+	}
+	pm_str_release(&cell);
+}
+
+/* In a table of many an unknown value is a dash: why is said once. */
+void pm_stat_grid_values(struct pm_grid *grid, const struct pm_stat *stat,
+			 const struct pm_stat_value *values, bool ascii)
+{
+	struct pm_str cell = { 0 };
+
+	for (size_t i = 0; i < stat->events.len; i++) {
+		if (pm_stat_has_value(&values[i]))
+			pm_put_stat_count(&cell, &stat->events.data[i], &values[i],
+					  ascii);
+		else
+			pm_str_putc(&cell, '-');
+		pm_grid_put(grid, &cell);
+	}
+	pm_str_release(&cell);
+}
+
+static int rows_of(const struct pm_stat_text *to, const struct pm_stat_run *run)
+{
+	PM_CLEANUP(pm_grid_release) struct pm_grid grid = { .titled = true, .fixed = 1 };
+	struct pm_str cell = { 0 };
+
+	if (run->rows.len == 0)
+		return 0;
+	pm_grid_column(&grid, true);
+	for (size_t i = 0; i < to->stat->events.len; i++)
+		pm_grid_column(&grid, false);
+	pm_grid_puts(&grid, run->rows.data[0].cpu >= 0 ? "CPU" : "thread");
+	pm_stat_grid_events(&grid, to->stat);
+	for (size_t i = 0; i < run->rows.len; i++) {
+		const struct pm_stat_row *row = &run->rows.data[i];
+
+		pm_put_stat_row_name(&cell, row->tid, row->comm, row->cpu);
+		pm_grid_put(&grid, &cell);
+		pm_stat_grid_values(&grid, to->stat, row->values, to->report->ascii);
+	}
+	pm_str_release(&cell);
+	fputc('\n', to->text.to);
+	return pm_grid_print(&grid, &to->text);
+}
+
+static int intervals_of(const struct pm_stat_text *to, const struct pm_stat_run *run)
+{
+	struct pm_stat_run part = *run;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < run->intervals.len; i++) {
+		part.intervals.len = i + 1;
+		r = pm_output_stat_interval_text(to->report, &part, i == 0, to->text.to,
+						 NULL);
+	}
+	if (run->intervals.len > 0)
+		fputc('\n', to->text.to);
+	return r;
+}
+
+/* ---- what the numbers are worth -------------------------------------------------------- */
+
+static bool same_reason(const struct pm_stat_event *a, const struct pm_stat_event *b)
+{
+	return a->state == b->state &&
+	       (a->why && b->why ? strcmp(a->why, b->why) == 0 : a->why == b->why);
+}
+
+/* One line for each reason, with all events that have it. */
+static void tell_states(const struct pm_stat_text *to)
+{
+	const struct pm_stat_event *events = to->stat->events.data;
+	struct pm_str line = { 0 };
+
+	for (size_t i = 0; i < to->stat->events.len; i++) {
+		bool told = events[i].state == PM_STAT_OK ||
+			    (events[i].state == PM_STAT_MULTIPLEXED && !events[i].why);
+
+		for (size_t j = 0; j < i && !told; j++)
+			told = same_reason(&events[i], &events[j]);
+		if (told)
+			continue;
+		pm_str_printf(&line, "%s: ", pm_stat_state_words(events[i].state));
+		for (size_t j = i; j < to->stat->events.len; j++) {
+			const char *name = pm_stat_event_shown(&events[j]);
+
+			if (!same_reason(&events[i], &events[j]))
+				continue;
+			pm_str_puts(&line, j > i ? ", " : "");
+			pm_str_printable(&line, name, strlen(name));
+		}
+		if (events[i].why) {
+			pm_str_puts(&line, to->report->ascii ? " - " : " – ");
+			pm_str_printable(&line, events[i].why, strlen(events[i].why));
+		}
+		pm_stat_text_line(to, PM_COLOR_DIM, 0, &line);
+	}
+	pm_str_release(&line);
+}
+
+/* What the tool itself knows, as the wall time, has no kernel to leave out. */
+static bool has_kernel_part(const struct pm_stat_event *event)
+{
+	return event->state <= PM_STAT_MULTIPLEXED &&
+	       strcmp(event->source, "tool") != 0 &&
+	       strcmp(event->source, "simulated") != 0;
+}
+
+static void tell_user_only(const struct pm_stat_text *to)
+{
+	const struct pm_stat *stat = to->stat;
+	struct pm_str line = { 0 };
+	size_t all = 0, user = 0;
+
+	for (size_t i = 0; i < stat->events.len; i++) {
+		const struct pm_stat_event *event = &stat->events.data[i];
+		const char *name = pm_stat_event_shown(event);
+
+		all += has_kernel_part(event);
+		if (!has_kernel_part(event) || !event->user_only)
+			continue;
+		pm_str_puts(&line, user++ == 0 ? "without the kernel: " : ", ");
+		pm_str_printable(&line, name, strlen(name));
+	}
+	if (user > 1 && user == all) {
+		pm_str_clear(&line);
+		pm_str_puts(&line, "All events were counted without the kernel.");
+	}
+	pm_stat_text_line(to, PM_COLOR_DIM, 0, &line);
+	pm_str_release(&line);
+}
+
+/* Tables of several runs, and of functions, have no room for it. */
+static void tell_shares(const struct pm_stat_text *to)
+{
+	const struct pm_stat *stat = to->stat;
+	struct pm_str line = { 0 };
+
+	for (size_t i = 0; i < stat->events.len; i++) {
+		const char *name = pm_stat_event_shown(&stat->events.data[i]);
+		double least = INFINITY, share;
+
+		for (size_t j = 0; stat->runs.len > 1 && j < stat->runs.len; j++) {
+			share = pm_stat_share(&stat->runs.data[j].values[i]);
+			least = share < least ? share : least;
+		}
+		for (size_t j = 0; j < stat->scopes.len; j++) {
+			share = pm_stat_share(&stat->scopes.data[j].values[i]);
+			least = share < least ? share : least;
+		}
+		if (isinf(least))
+			continue;
+		pm_str_puts(&line, line.len == 0
+					   ? "counted a part of the time and scaled up: "
+					   : ", ");
+		pm_str_printable(&line, name, strlen(name));
+		pm_str_printf(&line, " (%.1f %%)", least);
+	}
+	pm_stat_text_line(to, PM_COLOR_DIM, 0, &line);
+	pm_str_release(&line);
+}
+
+static void tell_settings(const struct pm_stat_text *to)
+{
+	struct pm_str line = { 0 };
+
+	for (size_t i = 0; i < to->stat->settings.len; i++) {
+		const struct pm_stat_setting *setting = &to->stat->settings.data[i];
+
+		pm_str_puts(&line, i == 0 ? "fixed: " : ", ");
+		pm_str_printable(&line, setting->name, strlen(setting->name));
+		if (setting->value) {
+			pm_str_putc(&line, '=');
+			pm_str_printable(&line, setting->value, strlen(setting->value));
+		}
+	}
+	pm_stat_text_line(to, PM_COLOR_DIM, 0, &line);
+	pm_str_release(&line);
+}
+
+static void tell_overhead(const struct pm_stat_text *to)
+{
+	const struct pm_stat *stat = to->stat;
+	struct pm_str line = { 0 };
+	bool any = false;
+
+	for (size_t i = 0; stat->overhead && i < stat->events.len; i++) {
+		const struct pm_stat_event *event = &stat->events.data[i];
+		const char *name = pm_stat_event_shown(event);
+
+		if (!pm_stat_has_value(&stat->overhead[i]) ||
+		    stat->overhead[i].value == 0)
+			continue;
+		pm_str_puts(&line, any ? ", " : "Measuring adds to each call ");
+		pm_put_stat_count(&line, event, &stat->overhead[i], to->report->ascii);
+		pm_str_puts(&line, pm_stat_is_time(event) ? " of " : " ");
+		pm_str_printable(&line, name, strlen(name));
+		any = true;
+	}
+	if (any)
+		pm_str_puts(&line, stat->overhead_subtracted ? "; this is subtracted."
+							     : "; not subtracted.");
+	pm_stat_text_line(to, PM_COLOR_DIM, 0, &line);
+	pm_str_release(&line);
+}
+
+/* ---- how it ended ---------------------------------------------------------------------- */
+
+static void put_end(struct pm_str *str, const struct pm_stat_run *run)
+{
+	if (run->exited && run->signal > 0)
+		pm_str_printf(str, "killed by signal %d (%s)", run->signal,
+			      strsignal(run->signal));
+	else if (run->exited && run->exit_code != 0)
+		pm_str_printf(str, "exit status %d", run->exit_code);
+	else if (!run->exited && run->stopped)
+		pm_str_puts(str, "counting was stopped before the end");
+}
+
+static bool same_end(const struct pm_stat_run *a, const struct pm_stat_run *b)
+{
+	return a->exited == b->exited && a->signal == b->signal &&
+	       a->exit_code == b->exit_code && a->stopped == b->stopped;
+}
+
+static void tell_ends(const struct pm_stat_text *to)
+{
+	const struct pm_stat_run *runs = to->stat->runs.data;
+	size_t len = to->stat->runs.len;
+	struct pm_str line = { 0 };
+
+	for (size_t i = 0; i < len; i++) {
+		size_t count = 0;
+		bool told = false;
+
+		for (size_t j = 0; j < i && !told; j++)
+			told = same_end(&runs[i], &runs[j]);
+		put_end(&line, &runs[i]);
+		if (told || line.len == 0) {
+			pm_str_clear(&line);
+			continue;
+		}
+		for (size_t j = i; j < len; j++)
+			count += same_end(&runs[i], &runs[j]);
+		if (len > 1)
+			pm_str_printf(&line, ": %zu of %zu runs", count, len);
+		pm_stat_text_line(to, PM_COLOR_WARNING, 0, &line);
+	}
+	pm_str_release(&line);
+}
+
+static void tell_warnings(const struct pm_stat_text *to)
+{
+	struct pm_str line = { 0 };
+
+	for (size_t i = 0; i < to->stat->warnings.len; i++) {
+		const char *text = to->stat->warnings.data[i];
+
+		pm_str_puts(&line, "warning: ");
+		pm_str_printable(&line, text, strlen(text));
+		pm_stat_text_line(to, PM_COLOR_WARNING, 0, &line);
+	}
+	pm_str_release(&line);
+}
+
+/* Those of the program that no line of a single run shows. */
+static void tell_metrics(const struct pm_stat_text *to)
+{
+	struct pm_str line = { 0 };
+
+	for (uint32_t variant = 0; variant < 2; variant++) {
+		for (uint32_t i = 0; i < to->stat->events.len; i++) {
+			struct pm_str some = { 0 };
+
+			pm_put_stat_metrics(&some, to->stat, i, variant, -1);
+			if (some.len > 0 && !some.failed) {
+				if (line.len == 0 && to->stat->subjects.len > 1)
+					pm_str_puts(&line, variant == 0 ? "A: " : "B: ");
+				else if (line.len > 0)
+					pm_str_puts(&line, ", ");
+				pm_str_puts(&line, some.data);
+			}
+			pm_str_release(&some);
+		}
+		pm_stat_text_line(to, PM_COLOR_PLAIN, 0, &line);
+	}
+	pm_str_release(&line);
+}
+
+/* ---- all of it ------------------------------------------------------------------------- */
+
+static int several_runs(const struct pm_stat_text *to)
+{
+	PM_CLEANUP(pm_stat_groups_release) struct pm_stat_groups groups = { 0 };
+	int r = pm_stat_groups_find(&groups, to->stat);
+
+	if (r < 0)
+		return r;
+	if (to->stat->subjects.len > 1) {
+		r = pm_stat_text_compared(to, &groups);
+	} else {
+		r = pm_stat_text_repeated(to, NULL);
+		for (size_t i = 0; r == 0 && i < groups.list.len; i++) {
+			fputc('\n', to->text.to);
+			pm_stat_text_scope_name(to, groups.list.data[i].scope);
+			r = pm_stat_text_repeated(to, &groups.list.data[i]);
+		}
+	}
+	if (r == 0) {
+		fputc('\n', to->text.to);
+		tell_metrics(to);
+	}
+	return r;
+}
+
+static int numbers(const struct pm_stat_text *to)
+{
+	const struct pm_stat *stat = to->stat;
+	int r = 0;
+
+	if (stat->runs.len != 1)
+		return stat->runs.len == 0 ? 0 : several_runs(to);
+	if (!to->report->intervals_told)
+		r = intervals_of(to, &stat->runs.data[0]);
+	if (r == 0)
+		r = one_run(to, &stat->runs.data[0]);
+	if (r == 0)
+		r = rows_of(to, &stat->runs.data[0]);
+	for (size_t i = 0; r == 0 && i < stat->scopes.len; i++) {
+		fputc('\n', to->text.to);
+		r = pm_stat_text_scope(to, &stat->scopes.data[i]);
+	}
+	if (!to->report->quiet)
+		fputc('\n', to->text.to);
+	return r;
+}
+
+int pm_output_stat_text(const struct pm_stat_report *report, FILE *stream,
+			struct pm_error *err)
+{
+	struct pm_stat_text to;
+	int r;
+
+	pm_stat_text_init(&to, report, stream);
+	if (!report->quiet)
+		heading(&to);
+	r = numbers(&to);
+	if (r < 0)
+		return pm_error_set(err, r, "out of memory");
+	if (report->quiet)
+		return 0;
+	tell_overhead(&to);
+	tell_shares(&to);
+	tell_states(&to);
+	tell_user_only(&to);
+	tell_settings(&to);
+	tell_warnings(&to);
+	tell_ends(&to);
+	return 0;
+}
