@@ -44,9 +44,10 @@ nobody() {
 	"${NOBODY[@]}" "$@"
 }
 
-# Runs its arguments where tracefs is mounted, without leaving a mount behind.
+# Runs its arguments where tracefs is mounted, without leaving a mount behind; where nothing may
+# be mounted (containers), as they are.
 traced() {
-	if [ -d /sys/kernel/tracing/events ]; then
+	if [ -d /sys/kernel/tracing/events ] || ! unshare -m true 2>/dev/null; then
 		"$@"
 	else
 		# shellcheck disable=SC2016

@@ -450,7 +450,10 @@ target() {
 
 @test "--stacks of a stopped process leaves it stopped" {
 	target "$PROGRAMS/split" 60
-	until grep -q split "/proc/$pid/comm"; do sleep 0.05; done
+	# Until it is in main: it has used some CPU time.
+	until grep -q split "/proc/$pid/comm" && [ "$(cut -d' ' -f14 "/proc/$pid/stat")" -gt 5 ]; do
+		sleep 0.05
+	done
 	kill -STOP "$pid"
 	await T "$pid"
 	run --separate-stderr "$PMREC" --stacks -p "$pid"

@@ -189,14 +189,19 @@ many_libraries() {
 }
 
 @test "a frame larger than every copy has its callers, from a look at the memory" {
-	"$PMREC" -q -o s.json -- "$PROGRAMS/giant" 2
-	# All but the first, until the look is confirmed, which takes some tenths of a second:
-	# rings are read ten times in one.
-	holds s.json 'footer["truncated"] > 0.9 * footer["samples"]' \
-		'footer["stops"]["root"] > 0.6 * footer["samples"]' \
-		'all([n for n in chain(s) if n in ("work", "giant", "above", "main")][-3:] ==
-			["giant", "above", "main"] for s in samples if "stop" not in s and "work" in chain(s))' \
-		'sum("giant" in chain(s) and "stop" not in s for s in samples) > 300'
+	# All but the first, until the look is confirmed, which takes a tenth of a second (rings
+	# are read ten times in one), and again each time that neither the program nor the recorder
+	# had a CPU: so the share is asked for once in three times.
+	for _ in 1 2 3; do
+		"$PMREC" -q -o s.json -- "$PROGRAMS/giant" 1
+		holds s.json 'footer["truncated"] > 0.9 * footer["samples"]' \
+			'all([n for n in chain(s) if n in ("work", "giant", "above", "main")][-3:] ==
+				["giant", "above", "main"] for s in samples if "stop" not in s and "work" in chain(s))'
+		holds s.json 'footer["stops"]["root"] > 0.6 * footer["samples"]' \
+			'sum("giant" in chain(s) and "stop" not in s for s in samples) > 300' &&
+			share=found && break
+	done
+	[ "${share-}" = found ]
 	"$PMREC" -q --no-stitch -o n.json -- "$PROGRAMS/giant" 0.3
 	holds n.json 'not any("giant" in chain(s) and "above" in chain(s) for s in samples)' \
 		'footer["truncated"] == footer["stops"]["truncated"] > 100'
