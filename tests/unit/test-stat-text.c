@@ -542,7 +542,7 @@ static void test_functions(void **state)
 		"  0 calls\n");
 	assert_fits(stream_text, 80);
 	assert_has(stream_text, "\nMeasuring adds to each call 5.400 µs of task-clock, ");
-	assert_has(stream_text, " this is subtracted.\n");
+	assert_has(stream_text, "is subtracted.\n");
 	stat.overhead_subtracted = false;
 	assert_has(shown_80(&stat), "not subtracted.\n");
 }
