@@ -116,6 +116,51 @@ int pm_symbols_find_line(int fd, const struct pm_symbol_options *options,
 			 const char *source, uint32_t line, pm_symbol_line_fn emit,
 			 void *user, struct pm_error *err);
 
+/* A run of code that some lines made. */
+struct pm_symbol_span {
+	uint64_t low, high; /* svma [low, high) */
+	bool moved; /* it is no statement of theirs, but what was moved away from one */
+	const char *file; /* as in struct pm_symbol_line */
+};
+/* Negative stops. */
+typedef int (*pm_symbol_span_fn)(void *user, const struct pm_symbol_span *span);
+
+/*
+ * Calls @emit for each run of code that the lines @from to @to (not 0) of @source made, by
+ * ascending address. What of other lines was moved in between belongs to the run around it.
+ * Errors as those of pm_symbols_find_line(); -ENOENT also when these lines have no code.
+ */
+int pm_symbols_find_lines(int fd, const struct pm_symbol_options *options,
+			  const char *source, uint32_t from, uint32_t to,
+			  pm_symbol_span_fn emit, void *user, struct pm_error *err);
+
+/* One place where a function was inlined. All is borrowed during the call. */
+struct pm_symbol_inlined {
+	const char *name; /* as in struct pm_symbol_function */
+	const char *linkage; /* mangled; NULL: it has no other name */
+	const char *call_file; /* where it would have been called; NULL: unknown */
+	uint32_t call_line; /* 0: unknown */
+	size_t len; /* of its ranges; 0: nothing of it is left */
+	const struct pm_symbol_range {
+		uint64_t low, high; /* svma [low, high) */
+	} * ranges;
+};
+/* Whether a function is looked for; @linkage may be NULL. Asked once for each unit that has
+ * inlined it. */
+typedef bool (*pm_symbol_wanted_fn)(void *user, const char *linkage, const char *name);
+/* Negative stops. */
+typedef int (*pm_symbol_inlined_fn)(void *user, const struct pm_symbol_inlined *place);
+
+/*
+ * Calls @emit for each place where a function that @wanted says yes to was inlined. @word: a
+ * text that is in every such name, so that files without it need not be read; NULL: none.
+ * 0, also without any; -ENODATA without debug information; -ENOEXEC when it is no ELF; or what
+ * @emit returned.
+ */
+int pm_symbols_find_inlined(int fd, const struct pm_symbol_options *options,
+			    const char *word, pm_symbol_wanted_fn wanted,
+			    pm_symbol_inlined_fn emit, void *user, struct pm_error *err);
+
 /* ---- the code of functions ---------------------------------------------------------- */
 
 /* A function as the symbol tables bound it. All is borrowed during the call. */

@@ -391,6 +391,10 @@ static int visit_function(struct pm_walk *walk, const struct abbrev *abbrev,
 	int code;
 
 	*ret = PM_NODE_NONE;
+	if (entries->inlined)
+		return claim.is_inlined
+			       ? entries->inlined(entries->user, claim.node.offset, pcs)
+			       : 0;
 	if (claim.is_inlined) {
 		if (level->node == PM_NODE_NONE)
 			return 0; /* in a function that holds no wanted address */

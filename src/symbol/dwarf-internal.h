@@ -156,6 +156,10 @@ struct pm_entries {
 	uint32_t number; /* of the unit, never the same again */
 	struct pm_owned *owned;
 	uint64_t *claims_budget; /* steps left for giving addresses to nodes */
+	/* Given each inlined copy with code, in the place of wanted addresses; negative stops.
+	 * NULL: not. */
+	int (*inlined)(void *user, uint64_t offset, const struct pm_pcs *pcs);
+	void *user;
 	PM_VEC(struct pm_node) nodes;
 	PM_VEC(struct pm_scope) scopes; /* by offset */
 	PM_VEC(struct pm_member) members; /* by offset */
@@ -167,6 +171,10 @@ void pm_entries_release(struct pm_entries *entries);
 
 /* ---- names ---------------------------------------------------------------------------- */
 
+/* What the linker calls the function of the entry at @offset, whether it is linked or not; NULL:
+ * as in its source. @origin: the entry that is what all copies of it refer to. */
+const char *pm_entry_linkage(const struct pm_dwarf *dwarf, uint64_t offset,
+			     Dwarf_Die *origin);
 /* NULL: unknown. */
 const char *pm_node_name(const struct pm_entries *entries, const struct pm_node *node,
 			 struct pm_texts *texts);
@@ -204,8 +212,8 @@ void pm_lines_run(struct pm_lines *lines, const struct pm_wanted *wanted,
 struct pm_line_row {
 	uint64_t address, file, line;
 	bool is_stmt; /* a good place for a breakpoint */
+	bool ends; /* behind the last instruction of a sequence; of no line */
 };
-/* @row NULL: a sequence ends. */
 typedef void (*pm_line_row_fn)(void *user, const struct pm_line_row *row);
 /* Runs its program for @visit, which sees each row. */
 void pm_lines_visit(struct pm_lines *lines, pm_line_row_fn visit, void *user);

@@ -348,7 +348,10 @@ static void run_extended(struct machine *machine)
 	opcode = pm_quick_u8(reader);
 	if (opcode == DW_LNE_end_sequence) {
 		if (machine->visit)
-			machine->visit(machine->user, NULL);
+			machine->visit(
+				machine->user,
+				&(struct pm_line_row){ .address = machine->now.address,
+						       .ends = true });
 		else
 			append_row(machine);
 		begin_sequence(machine);

@@ -54,6 +54,28 @@ static bool follow(const struct pm_dwarf *dwarf, Dwarf_Die *die)
 	return true;
 }
 
+const char *pm_entry_linkage(const struct pm_dwarf *dwarf, uint64_t offset,
+			     Dwarf_Die *origin)
+{
+	const char *linkage = NULL;
+	bool found = false;
+	Dwarf_Die die;
+
+	if (!dwarf_offdie(dwarf->dwarf, offset, &die))
+		return NULL;
+	*origin = die;
+	for (int hops = 0; hops < HOPS_MAX && !linkage; hops++) {
+		if (!(linkage = text_of(dwarf, &die, DW_AT_linkage_name)))
+			linkage = text_of(dwarf, &die, DW_AT_MIPS_linkage_name);
+		if (!found && hops > 0)
+			*origin = die;
+		found |= hops > 0;
+		if (!follow(dwarf, &die))
+			break;
+	}
+	return linkage;
+}
+
 static uint32_t scope_of(const struct pm_entries *entries, uint64_t offset)
 {
 	size_t low = 0, high = entries->members.len;

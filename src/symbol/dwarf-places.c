@@ -16,6 +16,17 @@ enum {
 	LAST_TABLES = 64,
 };
 
+enum span_kind {
+	SPAN_NONE,
+	SPAN_WHOLE,
+	SPAN_MOVED,
+};
+
+struct span {
+	uint64_t low, high;
+	bool moved;
+};
+
 struct finder {
 	struct pm_dwarf dwarf;
 	const char *source, *name; /* as asked for; its last part */
@@ -29,6 +40,11 @@ struct finder {
 	/* Of the last statement in this sequence; a line's second row in a row is the same
 	 * visit to it. */
 	uint64_t last_file, last_line;
+	/* Of a search for the code of lines up to this one; 0: for places. */
+	uint32_t to;
+	PM_VEC(struct span) spans;
+	uint64_t span; /* where the one just now begins */
+	enum span_kind kind; /* of that */
 	bool has_tables, failed, too_many;
 };
 
@@ -40,6 +56,7 @@ static void finder_release(struct finder *finder)
 	pm_vec_release(&finder->near);
 	pm_vec_release(&finder->tables);
 	pm_vec_release(&finder->places);
+	pm_vec_release(&finder->spans);
 	pm_vec_release(&finder->is_wanted);
 }
 
@@ -107,12 +124,44 @@ static bool mark_files(struct finder *finder, struct pm_lines *lines)
 	return any;
 }
 
+static bool is_in_source(const struct finder *finder, const struct pm_line_row *row)
+{
+	return row->file < finder->is_wanted.len && finder->is_wanted.data[row->file] &&
+	       row->line >= finder->wanted;
+}
+
+/* From a statement of the lines on up to the next one of others; what was moved in there from
+ * elsewhere, and so is no statement, changes nothing. What of the lines was moved away is a span
+ * of its own. */
+static void visit_span(struct finder *finder, const struct pm_line_row *row)
+{
+	struct span span = { finder->span, row->address, finder->kind == SPAN_MOVED };
+	bool is_in = !row->ends && is_in_source(finder, row) && row->line > 0 &&
+		     row->line <= finder->to;
+
+	if (!row->ends && !row->is_stmt && finder->kind == SPAN_WHOLE)
+		return;
+	if (finder->kind != SPAN_NONE && row->address > finder->span &&
+	    pm_elf_image_code(finder->dwarf.image, span.low)) {
+		if (finder->spans.len >= PM_SYMBOL_LINE_PLACES_MAX)
+			finder->too_many = true;
+		else
+			finder->failed |= pm_vec_push(&finder->spans, span) < 0;
+	}
+	finder->kind = !is_in ? SPAN_NONE : row->is_stmt ? SPAN_WHOLE : SPAN_MOVED;
+	finder->span = row->address;
+}
+
 static void visit_row(void *user, const struct pm_line_row *row)
 {
 	struct finder *finder = user;
 	bool same;
 
-	if (!row) {
+	if (finder->to > 0) {
+		visit_span(finder, row);
+		return;
+	}
+	if (row->ends) {
 		finder->last_line = 0;
 		return;
 	}
@@ -121,10 +170,8 @@ static void visit_row(void *user, const struct pm_line_row *row)
 	same = finder->last_line == row->line && finder->last_file == row->file;
 	finder->last_file = row->file;
 	finder->last_line = row->line;
-	if (same || row->file >= finder->is_wanted.len ||
-	    !finder->is_wanted.data[row->file] || row->line < finder->wanted ||
-	    row->line == 0 || (finder->best > 0 && row->line > finder->best) ||
-	    row->line > UINT32_MAX ||
+	if (same || !is_in_source(finder, row) || row->line == 0 ||
+	    (finder->best > 0 && row->line > finder->best) || row->line > UINT32_MAX ||
 	    !pm_elf_image_code(finder->dwarf.image, row->address))
 		return;
 	if (row->line != finder->best) {
@@ -178,6 +225,7 @@ static void visit_units(struct finder *finder)
 			continue;
 		finder->has_tables = true;
 		finder->last_line = 0;
+		finder->kind = SPAN_NONE;
 		if (mark_files(finder, &lines))
 			pm_lines_visit(&lines, visit_row, finder);
 		pm_lines_release(&lines);
@@ -189,6 +237,29 @@ static int compare(const void *a, const void *b)
 	const uint64_t *x = a, *y = b;
 
 	return (*x > *y) - (*x < *y);
+}
+
+static int by_low(const void *a, const void *b)
+{
+	const struct span *x = a, *y = b;
+
+	return (x->low > y->low) - (x->low < y->low);
+}
+
+static int emit_spans(struct finder *finder, pm_symbol_span_fn emit, void *user)
+{
+	int code = 0;
+
+	qsort(finder->spans.data, finder->spans.len, sizeof(*finder->spans.data), by_low);
+	for (size_t i = 0; i < finder->spans.len && code == 0; i++) {
+		struct pm_symbol_span span = { .low = finder->spans.data[i].low,
+					       .high = finder->spans.data[i].high,
+					       .moved = finder->spans.data[i].moved,
+					       .file = finder->paths.data[0] };
+
+		code = emit(user, &span);
+	}
+	return code;
 }
 
 static int emit_all(struct finder *finder, pm_symbol_line_fn emit, void *user)
@@ -225,8 +296,8 @@ static int no_source(struct finder *finder, struct pm_error *err)
 	return code;
 }
 
-static int answer(struct finder *finder, pm_symbol_line_fn emit, void *user,
-		  struct pm_error *err)
+/* 0 when something was found. */
+static int check(struct finder *finder, struct pm_error *err)
 {
 	if (finder->failed)
 		return pm_error_set(err, -ENOMEM, "no memory left for its lines");
@@ -243,10 +314,46 @@ static int answer(struct finder *finder, pm_symbol_line_fn emit, void *user,
 	if (finder->too_many)
 		return pm_error_set(err, -E2BIG, "more than %d places",
 				    PM_SYMBOL_LINE_PLACES_MAX);
-	if (finder->places.len == 0)
+	if (finder->to > 0 && finder->spans.len == 0)
+		return pm_error_set(err, -ENOENT, "%s has no code at lines %u to %u",
+				    finder->paths.data[0], finder->wanted, finder->to);
+	if (finder->to == 0 && finder->places.len == 0)
 		return pm_error_set(err, -ENOENT, "%s has no code at line %u or below it",
 				    finder->paths.data[0], finder->wanted);
-	return emit_all(finder, emit, user);
+	return 0;
+}
+
+struct images {
+	struct pm_elf_image image, debug;
+};
+
+static void images_close(struct images *images)
+{
+	pm_elf_image_close(&images->debug);
+	pm_elf_image_close(&images->image);
+}
+
+/* Runs all line tables of the file behind @fd. @images stays open as long as @finder. */
+static int find(struct finder *finder, struct images *images, int fd,
+		const struct pm_symbol_options *options, struct pm_error *err)
+{
+	const struct pm_elf_image *with_dwarf = &images->image;
+	int code = pm_elf_image_open(&images->image, fd);
+
+	if (code < 0)
+		return pm_error_set(err, code, "%s",
+				    code == -ENOEXEC ? "this is no ELF file"
+						     : strerror(-code));
+	if (!pm_dwarf_present(&images->image) &&
+	    pm_debug_file_open(&images->debug, &images->image, fd, options) == 0)
+		with_dwarf = &images->debug;
+	code = pm_dwarf_open(&finder->dwarf, &images->image, with_dwarf, options);
+	if (code < 0)
+		return pm_error_set(err, code == -ENOMEM ? code : -ENODATA,
+				    code == -ENOMEM ? "no memory left for its lines"
+						    : "it has no debug information");
+	visit_units(finder);
+	return check(finder, err);
 }
 
 int pm_symbols_find_line(int fd, const struct pm_symbol_options *options,
@@ -256,28 +363,29 @@ int pm_symbols_find_line(int fd, const struct pm_symbol_options *options,
 	struct finder finder = { .source = source,
 				 .name = last_part(source),
 				 .wanted = line };
-	struct pm_elf_image image = { 0 }, debug = { 0 };
-	const struct pm_elf_image *with_dwarf = &image;
-	int code = pm_elf_image_open(&image, fd);
+	struct images images = { 0 };
+	int code = find(&finder, &images, fd, options, err);
 
-	if (code < 0)
-		return pm_error_set(err, code, "%s",
-				    code == -ENOEXEC ? "this is no ELF file"
-						     : strerror(-code));
-	if (!pm_dwarf_present(&image) &&
-	    pm_debug_file_open(&debug, &image, fd, options) == 0)
-		with_dwarf = &debug;
-	code = pm_dwarf_open(&finder.dwarf, &image, with_dwarf, options);
-	if (code == 0) {
-		visit_units(&finder);
-		code = answer(&finder, emit, user, err);
-	} else {
-		code = pm_error_set(err, code == -ENOMEM ? code : -ENODATA,
-				    code == -ENOMEM ? "no memory left for its lines"
-						    : "it has no debug information");
-	}
+	if (code == 0)
+		code = emit_all(&finder, emit, user);
 	finder_release(&finder);
-	pm_elf_image_close(&debug);
-	pm_elf_image_close(&image);
+	images_close(&images);
+	return code;
+}
+
+int pm_symbols_find_lines(int fd, const struct pm_symbol_options *options,
+			  const char *source, uint32_t from, uint32_t to,
+			  pm_symbol_span_fn emit, void *user, struct pm_error *err)
+{
+	struct finder finder = {
+		.source = source, .name = last_part(source), .wanted = from, .to = to
+	};
+	struct images images = { 0 };
+	int code = find(&finder, &images, fd, options, err);
+
+	if (code == 0)
+		code = emit_spans(&finder, emit, user);
+	finder_release(&finder);
+	images_close(&images);
 	return code;
 }

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The places where functions were inlined, by name: each unit's entries are walked once, its
+ * inlined copies kept, and then what they are copies of is asked for once each.
+ */
+#include <string.h>
+
+#include "dwarf-internal.h"
+
+enum {
+	COPIES_MAX = 1 << 22, /* of one unit */
+	RANGES_MAX = 4096, /* of one copy */
+};
+
+struct copy {
+	uint64_t offset;
+	struct pm_pcs pcs;
+};
+
+/* What copies refer to. */
+struct origin {
+	const void *at; /* its bytes: they tell it from those in another file, too */
+	const char *name, *linkage;
+	bool is_wanted;
+};
+
+struct finder {
+	struct pm_elf_image image, debug;
+	struct pm_dwarf dwarf;
+	struct pm_texts texts;
+	struct pm_walk *walk;
+	pm_symbol_wanted_fn wanted;
+	pm_symbol_inlined_fn emit;
+	void *user;
+	PM_VEC(struct copy) copies; /* of this unit */
+	PM_VEC(struct origin) origins; /* of this unit */
+	struct pm_index by_entry;
+	PM_VEC(struct pm_symbol_range) ranges; /* of this copy */
+};
+
+static int keep(void *user, uint64_t offset, const struct pm_pcs *pcs)
+{
+	struct finder *finder = user;
+
+	return finder->copies.len >= COPIES_MAX
+		       ? -EBADMSG
+		       : pm_vec_push(&finder->copies, (struct copy){ offset, *pcs });
+}
+
+static int keep_range(void *user, uint64_t low, uint64_t high)
+{
+	struct finder *finder = user;
+
+	return finder->ranges.len >= RANGES_MAX
+		       ? 0
+		       : pm_vec_push(&finder->ranges,
+				     (struct pm_symbol_range){ low, high });
+}
+
+static bool is_origin(const void *table, uint32_t id, const void *key)
+{
+	const struct finder *finder = table;
+
+	return finder->origins.data[id].at == key;
+}
+
+/* What the copy at @offset is of; NULL without memory. */
+static const struct origin *origin_of(struct finder *finder,
+				      const struct pm_entries *entries, uint64_t offset)
+{
+	struct pm_node node = { .offset = offset };
+	struct origin origin = { 0 };
+	uint64_t hash;
+	uint32_t id;
+	Dwarf_Die die = { 0 };
+	const char *linkage = pm_entry_linkage(&finder->dwarf, offset, &die);
+
+	origin.at = die.addr;
+	hash = pm_hash_mix((uintptr_t)die.addr, 1);
+	id = pm_index_find(&finder->by_entry, hash, is_origin, finder, die.addr);
+	if (id != PM_INDEX_NONE)
+		return &finder->origins.data[id];
+	origin.name = pm_node_name(entries, &node, &finder->texts);
+	origin.linkage =
+		linkage ? pm_texts_add(&finder->texts, linkage, PM_SYMBOL_TEXT_MAX)
+			: NULL;
+	origin.is_wanted =
+		origin.name && finder->wanted(finder->user, origin.linkage, origin.name);
+	id = (uint32_t)finder->origins.len;
+	if (pm_vec_push(&finder->origins, origin) < 0 ||
+	    pm_index_add(&finder->by_entry, hash, id) < 0)
+		return NULL;
+	return &finder->origins.data[id];
+}
+
+static uint32_t number_at(Dwarf_Die *die, unsigned int name, uint64_t *ret)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Word value;
+
+	if (!dwarf_attr(die, name, &attr) || dwarf_formudata(&attr, &value) != 0)
+		value = 0;
+	if (ret)
+		*ret = value;
+	return value <= UINT32_MAX ? (uint32_t)value : 0;
+}
+
+static int emit_copy(struct finder *finder, const struct pm_entries *entries,
+		     struct pm_lines *lines, const struct copy *copy,
+		     const struct origin *origin)
+{
+	struct pm_symbol_inlined place = { .name = origin->name,
+					   .linkage = origin->linkage };
+	uint64_t file;
+	Dwarf_Die die;
+	int code;
+
+	pm_vec_clear(&finder->ranges);
+	code = pm_pcs_each(&finder->dwarf, entries->unit, &copy->pcs, keep_range, finder);
+	if (code < 0 || !dwarf_offdie(finder->dwarf.dwarf, copy->offset, &die))
+		return code < 0 ? code : 0;
+	place.ranges = finder->ranges.data;
+	place.len = finder->ranges.len;
+	place.call_line = number_at(&die, DW_AT_call_line, NULL);
+	number_at(&die, DW_AT_call_file, &file);
+	if (lines)
+		place.call_file = pm_lines_path(lines, file, &finder->texts);
+	return finder->emit(finder->user, &place);
+}
+
+static int visit_unit(struct finder *finder, const struct pm_unit *unit, uint32_t number)
+{
+	struct pm_entries entries = { .dwarf = &finder->dwarf,
+				      .walk = finder->walk,
+				      .unit = unit,
+				      .number = number,
+				      .inlined = keep,
+				      .user = finder };
+	struct pm_lines lines;
+	bool has_lines = false, tried = false;
+	int code;
+
+	pm_vec_clear(&finder->copies);
+	pm_vec_clear(&finder->origins);
+	pm_index_release(&finder->by_entry);
+	code = pm_entries_scan(&entries);
+	for (size_t i = 0; i < finder->copies.len && code == 0; i++) {
+		const struct copy *copy = &finder->copies.data[i];
+		const struct origin *origin = origin_of(finder, &entries, copy->offset);
+
+		if (!origin)
+			code = -ENOMEM;
+		if (!origin || !origin->is_wanted)
+			continue;
+		if (!tried)
+			has_lines = pm_lines_open(&lines, &finder->dwarf, unit) == 0;
+		tried = true;
+		code = emit_copy(finder, &entries, has_lines ? &lines : NULL, copy,
+				 origin);
+	}
+	if (has_lines)
+		pm_lines_release(&lines);
+	pm_entries_release(&entries);
+	return code;
+}
+
+/* Short names stand in .debug_info itself. */
+static bool has_word(const struct pm_dwarf *dwarf, const char *word)
+{
+	const struct pm_bytes *places[] = { &dwarf->str, &dwarf->info };
+
+	if (!word || dwarf->alt)
+		return true;
+	for (size_t i = 0; i < PM_ARRAY_LEN(places); i++)
+		if (places[i]->len > 0 &&
+		    memmem(places[i]->data, places[i]->len, word, strlen(word)))
+			return true;
+	return false;
+}
+
+static int visit_units(struct finder *finder)
+{
+	Dwarf_CU *cu = NULL;
+	Dwarf_Half version;
+	uint8_t type;
+	Dwarf_Die die;
+	uint32_t number = 0;
+	int code = 0;
+
+	while (code == 0 && dwarf_get_units(finder->dwarf.dwarf, cu, &cu, &version, &type,
+					    &die, NULL) == 0) {
+		struct pm_unit unit;
+
+		if (pm_unit_init(&unit, &finder->dwarf, &die, version) == 0)
+			code = visit_unit(finder, &unit, ++number);
+	}
+	return code;
+}
+
+static void finder_release(struct finder *finder)
+{
+	pm_dwarf_close(&finder->dwarf);
+	pm_texts_release(&finder->texts);
+	pm_walk_free(finder->walk);
+	pm_vec_release(&finder->copies);
+	pm_vec_release(&finder->origins);
+	pm_vec_release(&finder->ranges);
+	pm_index_release(&finder->by_entry);
+	pm_elf_image_close(&finder->debug);
+	pm_elf_image_close(&finder->image);
+}
+
+int pm_symbols_find_inlined(int fd, const struct pm_symbol_options *options,
+			    const char *word, pm_symbol_wanted_fn wanted,
+			    pm_symbol_inlined_fn emit, void *user, struct pm_error *err)
+{
+	PM_CLEANUP(finder_release)
+	struct finder finder = { .wanted = wanted, .emit = emit, .user = user };
+	const struct pm_elf_image *with_dwarf = &finder.image;
+	int code = pm_elf_image_open(&finder.image, fd);
+
+	if (code < 0)
+		return pm_error_set(err, code, "%s",
+				    code == -ENOEXEC ? "this is no ELF file"
+						     : strerror(-code));
+	if (!pm_dwarf_present(&finder.image) &&
+	    pm_debug_file_open(&finder.debug, &finder.image, fd, options) == 0)
+		with_dwarf = &finder.debug;
+	code = pm_dwarf_open(&finder.dwarf, &finder.image, with_dwarf, options);
+	if (code == 0 && !(finder.walk = pm_walk_new()))
+		code = -ENOMEM;
+	if (code < 0)
+		return pm_error_set(err, code == -ENOMEM ? code : -ENODATA,
+				    code == -ENOMEM ? "no memory left for its functions"
+						    : "it has no debug information");
+	return has_word(&finder.dwarf, word) ? visit_units(&finder) : 0;
+}
