@@ -117,6 +117,27 @@ int pm_probe_find_holders(struct pm_probe_functions *ret,
 			  const struct pm_probe_context *context,
 			  const uint64_t *addresses, size_t len, struct pm_error *err);
 
+/* One place where a function was inlined. */
+struct pm_probe_inlined {
+	char *name; /* for people */
+	char *file; /* where it would have been called; NULL: unknown */
+	uint32_t line; /* 0: unknown */
+	PM_VEC(struct pm_probe_piece) pieces; /* none: nothing of it is left */
+};
+struct pm_probe_inlined_list {
+	PM_VEC(struct pm_probe_inlined) list;
+};
+void pm_probe_inlined_release(struct pm_probe_inlined_list *inlined);
+enum {
+	PM_PROBE_INLINED_MAX = 4096,
+};
+/* Appends the places where functions that @name means were inlined. 0, also without any and
+ * without debug information; -E2BIG, -ENOEXEC, -ENOMEM. */
+int pm_probe_find_inlined(struct pm_probe_inlined_list *ret,
+			  const struct pm_probe_binary *binary,
+			  const struct pm_probe_context *context, const char *name,
+			  struct pm_error *err);
+
 /* ---- bytes of code --------------------------------------------------------------------- */
 
 /* A file's program headers, for reading what is at an address. */
@@ -132,3 +153,7 @@ bool pm_probe_image_code(const struct pm_probe_image *image, uint64_t address,
 /* Copies @len bytes at @address; false when the file does not have them all. */
 bool pm_probe_image_read(const struct pm_probe_image *image, uint64_t address, void *ret,
 			 size_t len);
+/* The code around @address that one entry of the unwinding information is about: a function,
+ * or a part of one that lies elsewhere. */
+bool pm_probe_image_frame(const struct pm_probe_image *image, uint64_t address,
+			  struct pm_probe_piece *ret);

@@ -255,3 +255,9 @@ bool pm_probe_image_read(const struct pm_probe_image *image, uint64_t address, v
 	}
 	return true;
 }
+
+bool pm_probe_image_frame(const struct pm_probe_image *image, uint64_t address,
+			  struct pm_probe_piece *ret)
+{
+	return pm_probe_frame_at(&image->elf, address, ret);
+}

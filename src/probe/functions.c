@@ -26,13 +26,17 @@ struct reader {
 	size_t first; /* of those that are new in *ret */
 };
 
+static void release_function(struct pm_probe_function *function)
+{
+	free(function->symbol);
+	free(function->name);
+	pm_vec_release(&function->parts);
+}
+
 void pm_probe_functions_release(struct pm_probe_functions *functions)
 {
-	for (size_t i = 0; i < functions->list.len; i++) {
-		free(functions->list.data[i].symbol);
-		free(functions->list.data[i].name);
-		pm_vec_release(&functions->list.data[i].parts);
-	}
+	for (size_t i = 0; i < functions->list.len; i++)
+		release_function(&functions->list.data[i]);
 	pm_vec_release(&functions->list);
 	for (size_t i = 0; i < functions->notes.len; i++)
 		free(functions->notes.data[i]);
@@ -161,7 +165,13 @@ static int complete(struct reader *reader)
 	for (size_t i = 0; i < len && code == 0; i++) {
 		uint64_t end = section_end(&reader->elf, list[i].low);
 
+		struct pm_probe_piece frame;
+
 		open[i] = list[i].high <= list[i].low;
+		if (open[i] && pm_probe_frame_at(&reader->elf, list[i].low, &frame)) {
+			list[i].high = frame.high;
+			open[i] = false;
+		}
 		if (open[i] || list[i].high > end)
 			list[i].high = end;
 		if (open[i] && end - list[i].low > OPEN_BYTES_MAX)
@@ -221,14 +231,8 @@ static int take_note(struct pm_probe_functions *ret, struct pm_str *text)
 /* Takes back what was appended. */
 static void undo(struct reader *reader)
 {
-	for (size_t i = reader->first; i < reader->ret->list.len; i++) {
-		struct pm_probe_function *function = &reader->ret->list.data[i];
-
-		free(function->symbol);
-		free(function->name);
-		pm_vec_release(&function->parts);
-	}
-	reader->ret->list.len = reader->first;
+	while (reader->ret->list.len > reader->first)
+		release_function(&reader->ret->list.data[--reader->ret->list.len]);
 }
 
 int pm_probe_find_functions(struct pm_probe_functions *ret,
@@ -281,11 +285,51 @@ static bool is_held(const struct reader *reader, uint64_t address)
 	return false;
 }
 
-/* The symbol that begins last before @address and, if it has a size, holds it. */
-static int add_holder(struct reader *reader, uint64_t address)
+/* Of a stripped file the unwinding information knows. */
+static int add_nameless(struct reader *reader, uint64_t address)
 {
 	struct pm_probe_function function = { 0 };
-	const char *best = NULL;
+	struct pm_probe_piece frame;
+
+	if (!pm_probe_frame_at(&reader->elf, address, &frame))
+		return 0;
+	function.low = frame.low;
+	function.high = frame.high;
+	if (asprintf(&function.name, "0x%llx", (unsigned long long)frame.low) < 0)
+		return -ENOMEM;
+	if (pm_vec_push(&reader->ret->list, function) == 0)
+		return 0;
+	free(function.name);
+	return -ENOMEM;
+}
+
+/* The function that f.cold is a part of: the one called f. */
+static void find_whole(struct reader *reader, struct pm_probe_symbol *part)
+{
+	enum pm_probe_copy copy;
+	size_t len = pm_probe_base_len(part->name, &copy);
+
+	for (size_t t = 0; t < reader->tables.len && copy == PM_PROBE_PART; t++) {
+		struct pm_probe_table table = reader->tables.table[t];
+		struct pm_probe_symbol row;
+
+		for (size_t i = 1; i < table.len; i++) {
+			if (!pm_probe_table_row(&table, i, &row) || !row.defined ||
+			    row.type != STT_FUNC ||
+			    strncmp(row.name, part->name, len) != 0 ||
+			    row.name[len] != '\0' || !is_part_of(part->name, row.name))
+				continue;
+			*part = row;
+			return;
+		}
+	}
+}
+
+/* The symbol that begins last before @address and, if it has a size, holds it. */
+static bool find_symbol(struct reader *reader, uint64_t address,
+			struct pm_probe_symbol *ret)
+{
+	bool found = false;
 
 	for (size_t t = 0; t < reader->tables.len; t++) {
 		struct pm_probe_table table = reader->tables.table[t];
@@ -296,24 +340,49 @@ static int add_holder(struct reader *reader, uint64_t address)
 			    (row.type != STT_FUNC && row.type != STT_GNU_IFUNC) ||
 			    row.address > address ||
 			    (row.size > 0 && address - row.address >= row.size) ||
-			    (best && row.address <= function.low))
+			    (found && row.address <= ret->address))
 				continue;
-			best = row.name;
-			function.low = row.address;
-			if (__builtin_add_overflow(row.address, row.size, &function.high))
-				function.high = row.address;
+			*ret = row;
+			found = true;
 		}
 	}
-	if (!best)
-		return 0;
-	function.symbol = strdup(best);
-	function.name = pm_probe_pretty(best);
+	return found;
+}
+
+static int add_holder(struct reader *reader, uint64_t address)
+{
+	struct pm_probe_function function = { 0 };
+	struct pm_probe_symbol symbol = { 0 };
+
+	if (!find_symbol(reader, address, &symbol))
+		return add_nameless(reader, address);
+	find_whole(reader, &symbol);
+	function.low = symbol.address;
+	if (__builtin_add_overflow(symbol.address, symbol.size, &function.high))
+		function.high = symbol.address;
+	function.symbol = strdup(symbol.name);
+	function.name = pm_probe_pretty(symbol.name);
 	if (function.symbol && function.name &&
 	    pm_vec_push(&reader->ret->list, function) == 0)
 		return 0;
 	free(function.symbol);
 	free(function.name);
 	return -ENOMEM;
+}
+
+/* Of several addresses in parts of one function. */
+static void drop_doubles(struct reader *reader)
+{
+	struct pm_probe_function *list = reader->ret->list.data;
+	size_t to = reader->first;
+
+	for (size_t i = reader->first; i < reader->ret->list.len; i++) {
+		if (to == reader->first || list[to - 1].low != list[i].low)
+			list[to++] = list[i];
+		else
+			release_function(&list[i]);
+	}
+	reader->ret->list.len = to;
 }
 
 int pm_probe_find_holders(struct pm_probe_functions *ret,
@@ -331,6 +400,8 @@ int pm_probe_find_holders(struct pm_probe_functions *ret,
 			code = add_holder(&reader, addresses[i]);
 	if (code == 0)
 		code = complete(&reader);
+	if (code == 0)
+		drop_doubles(&reader);
 	if (code < 0) {
 		undo(&reader);
 		no_memory(err);

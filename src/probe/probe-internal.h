@@ -82,6 +82,12 @@ void pm_probe_tables_close(struct pm_probe_tables *tables);
 bool pm_probe_table_row(struct pm_probe_table *table, size_t index,
 			struct pm_probe_symbol *ret);
 
+/* ---- frames.c ---------------------------------------------------------------------------- */
+
+/* The code around @address that one entry of the unwinding information is about. */
+bool pm_probe_frame_at(const struct pm_probe_elf *elf, uint64_t address,
+		       struct pm_probe_piece *ret);
+
 /* ---- files.c: whom FILE means ----------------------------------------------------------- */
 
 struct pm_probe_file {

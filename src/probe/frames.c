@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where functions begin and end by the unwinding information: .eh_frame_hdr has a sorted table
+ * of beginnings (LSB "Exception Frames"), each entry of .eh_frame that it leads to a length.
+ * Stripped files have it, too, and it tells the parts of a function apart that have no name.
+ */
+#include "probe-internal.h"
+
+#include <string.h>
+
+enum {
+	HEADER_BYTES = 4, /* version and three encodings */
+	TABLE_ENCODING = 0x3b, /* datarel, sdata4: what linkers write */
+	ENTRIES_MAX = 1 << 22,
+	FDE_BYTES = 16, /* length, CIE, beginning, length of the code */
+};
+
+struct table {
+	const struct pm_probe_elf *elf;
+	uint64_t svma, offset; /* of .eh_frame_hdr */
+	uint64_t rows; /* offset in the file of the first */
+	size_t len;
+};
+
+static bool read_at(const struct pm_probe_elf *elf, uint64_t offset, void *ret,
+		    size_t len)
+{
+	return offset <= elf->size && len <= elf->size - offset &&
+	       pread(elf->fd, ret, len, (off_t)offset) == (ssize_t)len;
+}
+
+static bool offset_of(const struct pm_probe_elf *elf, uint64_t address, uint64_t *ret)
+{
+	const struct pm_probe_segment *segment = pm_probe_elf_segment(elf, address);
+
+	return segment &&
+	       !__builtin_add_overflow(address - segment->start, segment->offset, ret);
+}
+
+static bool open_table(struct table *table, const struct pm_probe_elf *elf)
+{
+	const struct pm_probe_section *section =
+		pm_probe_elf_section(elf, ".eh_frame_hdr");
+	uint8_t header[HEADER_BYTES];
+	uint32_t count;
+
+	/* The place of .eh_frame, in four bytes, is between header and count. */
+	if (!section || !read_at(elf, section->offset, header, sizeof(header)) ||
+	    header[0] != 1 || (header[1] & 0x0f) != 0x0b || header[2] != 0x03 ||
+	    header[3] != TABLE_ENCODING ||
+	    !read_at(elf, section->offset + 8, &count, sizeof(count)) ||
+	    count > ENTRIES_MAX)
+		return false;
+	*table = (struct table){ .elf = elf,
+				 .svma = section->address,
+				 .offset = section->offset,
+				 .rows = section->offset + 12,
+				 .len = count };
+	return true;
+}
+
+static bool read_row(const struct table *table, size_t index, uint64_t *low,
+		     uint64_t *fde)
+{
+	int32_t row[2];
+
+	if (!read_at(table->elf, table->rows + index * sizeof(row), row, sizeof(row)))
+		return false;
+	*low = table->svma + (uint64_t)(int64_t)row[0];
+	*fde = table->svma + (uint64_t)(int64_t)row[1];
+	return true;
+}
+
+bool pm_probe_frame_at(const struct pm_probe_elf *elf, uint64_t address,
+		       struct pm_probe_piece *ret)
+{
+	struct table table;
+	size_t from = 0, to;
+	uint64_t low = 0, fde = 0, offset;
+	uint32_t words[FDE_BYTES / 4];
+
+	if (!open_table(&table, elf))
+		return false;
+	/* The last row that begins at or before it. */
+	to = table.len;
+	while (from < to) {
+		size_t mid = from + (to - from) / 2;
+
+		if (!read_row(&table, mid, &low, &fde))
+			return false;
+		if (low <= address)
+			from = mid + 1;
+		else
+			to = mid;
+	}
+	if (from == 0 || !read_row(&table, from - 1, &low, &fde) ||
+	    !offset_of(elf, fde, &offset) || !read_at(elf, offset, words, sizeof(words)))
+		return false;
+	/* Of another encoding of pointers its beginning would be another. */
+	if (words[0] < FDE_BYTES - 4 || words[0] == UINT32_MAX || words[1] == 0 ||
+	    fde + 8 + (uint64_t)(int64_t)(int32_t)words[2] != low)
+		return false;
+	if (low > address || address - low >= words[3])
+		return false;
+	*ret = (struct pm_probe_piece){ low, low + words[3] };
+	return true;
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/* Functions that were inlined, by the names that people type. */
+#include "probe-internal.h"
+
+#include <string.h>
+
+#include "pm/symbol.h"
+
+struct take {
+	struct pm_probe_inlined_list *ret;
+	struct pm_probe_pattern pattern;
+};
+
+static void release_one(struct pm_probe_inlined *inlined)
+{
+	free(inlined->name);
+	free(inlined->file);
+	pm_vec_release(&inlined->pieces);
+}
+
+void pm_probe_inlined_release(struct pm_probe_inlined_list *inlined)
+{
+	for (size_t i = 0; i < inlined->list.len; i++)
+		release_one(&inlined->list.data[i]);
+	pm_vec_release(&inlined->list);
+}
+
+static bool is_wanted(void *user, const char *linkage, const char *name)
+{
+	struct take *take = user;
+	const char *of = linkage ? linkage : name;
+
+	return pm_probe_pattern_matches(&take->pattern, of, false) ||
+	       (take->pattern.is_glob &&
+		pm_probe_pattern_matches(&take->pattern, of, true));
+}
+
+static int fill(struct pm_probe_inlined *inlined, const struct pm_symbol_inlined *place)
+{
+	inlined->name =
+		place->linkage ? pm_probe_pretty(place->linkage) : strdup(place->name);
+	inlined->file = place->call_file ? strdup(place->call_file) : NULL;
+	inlined->line = place->call_line;
+	if (!inlined->name || (place->call_file && !inlined->file))
+		return -ENOMEM;
+	for (size_t i = 0; i < place->len; i++) {
+		struct pm_probe_piece piece = { place->ranges[i].low,
+						place->ranges[i].high };
+
+		if (pm_vec_push(&inlined->pieces, piece) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int take_one(void *user, const struct pm_symbol_inlined *place)
+{
+	struct take *take = user;
+	struct pm_probe_inlined inlined = { 0 };
+	int code;
+
+	if (take->ret->list.len >= PM_PROBE_INLINED_MAX)
+		return -E2BIG;
+	code = fill(&inlined, place);
+	if (code == 0)
+		code = pm_vec_push(&take->ret->list, inlined);
+	if (code < 0)
+		release_one(&inlined);
+	return code;
+}
+
+int pm_probe_find_inlined(struct pm_probe_inlined_list *ret,
+			  const struct pm_probe_binary *binary,
+			  const struct pm_probe_context *context, const char *name,
+			  struct pm_error *err)
+{
+	struct pm_symbol_options options = { .debug_dir = context->debug_dir,
+					     .pid = binary->pid,
+					     .path = binary->path };
+	struct take take = { .ret = ret };
+	size_t first = ret->list.len;
+	int code = pm_probe_pattern_init(&take.pattern, name);
+
+	if (code == 0)
+		code = pm_symbols_find_inlined(binary->fd, &options, take.pattern.needle,
+					       is_wanted, take_one, &take, err);
+	if (code == -ENODATA)
+		code = 0;
+	if (code == -E2BIG)
+		pm_error_set(err, code, "\"%s\" was inlined at more than %d places", name,
+			     PM_PROBE_INLINED_MAX);
+	else if (code == -ENOMEM)
+		pm_error_set(err, code, "no memory left for the functions");
+	if (code < 0)
+		while (ret->list.len > first)
+			release_one(&ret->list.data[--ret->list.len]);
+	pm_probe_pattern_release(&take.pattern);
+	return code;
+}
