@@ -96,8 +96,9 @@ struct pm_region_spec {
  * its definition. A range: FILE:FROM-TO (lines, both included), 0xA-0xB (svma of the program
  * or, with @LIBRARY, of a library; the end excluded). Without @LIBRARY a function is looked for
  * in the program and then in the libraries that it needs; the first of these that has it counts.
- * A name that is there only inlined gives one INLINED region for each place and their sum; one
- * that is there both ways gives all of them, and a note.
+ * A name that is there only inlined gives one INLINED region for each place and, of several
+ * places, before them their sum; one that is there both ways gives all of them, and a note. A
+ * glob finds inlined functions only where it finds no others.
  *
  * Code that cannot be analysed (an indirect jump whose targets are unknown may leave it) gives
  * the places that are known, and a note that says what may be missed.

@@ -30,7 +30,7 @@ int pm_flow_each_next(const struct pm_flow *flow, size_t at, pm_flow_next_fn eac
 	    flow->insns.data[at + 1].address == insn->address + insn->len)
 		code = each(user, at, at + 1);
 	if ((insn->kind == PM_FLOW_JUMP || insn->kind == PM_FLOW_BRANCH) && code == 0) {
-		size_t target = pm_flow_find(flow, insn->target);
+		size_t target = pm_flow_find_target(flow, insn->target);
 
 		if (target != SIZE_MAX)
 			code = each(user, at, target);

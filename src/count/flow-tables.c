@@ -109,13 +109,13 @@ static int by_distances(struct pm_flow *flow, const struct pm_flow_source *sourc
 			struct pm_flow_indirect *indirect, size_t add)
 {
 	const struct pm_flow_insn *sum = &flow->insns.data[add];
-	uint8_t parts[2] = { sum->to, sum->from };
+	uint8_t parts[2] = { sum->base, sum->index };
+	uint64_t base = 0, origin;
 
 	for (int i = 0; i < 2; i++) {
 		size_t at = writer_of(flow, add, parts[i], BACK_MAX);
 		const struct pm_flow_insn *load =
 			at == SIZE_MAX ? NULL : &flow->insns.data[at];
-		uint64_t base = 0, origin;
 
 		if (!load || load->fact != PM_FLOW_FACT_LOAD || load->size != 4 ||
 		    load->index == PM_FLOW_NO_REGISTER)
@@ -129,6 +129,11 @@ static int by_distances(struct pm_flow *flow, const struct pm_flow_source *sourc
 		return read_targets(flow, source, indirect, base + load->value, 4,
 				    origin);
 	}
+	/* So many instructions of its own on: an unrolled loop that is jumped into. */
+	for (int i = 0; i < 2; i++)
+		if (address_in(flow, add, parts[i], &origin) &&
+		    pm_flow_holds(flow, origin))
+			indirect->kind = PM_FLOW_TABLE;
 	return 0;
 }
 
@@ -143,6 +148,7 @@ static int look_at(struct pm_flow *flow, const struct pm_flow_source *source,
 		return by_addresses(flow, source, indirect, at);
 	for (int hops = 0; hops < 4; hops++) {
 		at = writer_of(flow, at, reg, BACK_MAX);
+		/* It came as an argument, or from before a loop. */
 		if (at == SIZE_MAX)
 			break;
 		switch ((enum pm_flow_fact)flow->insns.data[at].fact) {
@@ -153,13 +159,19 @@ static int look_at(struct pm_flow *flow, const struct pm_flow_source *source,
 		case PM_FLOW_FACT_MOVE:
 			reg = flow->insns.data[at].from;
 			continue;
+		case PM_FLOW_FACT_POP:
+			if (hops == 0)
+				return 0;
+			break; /* of the code before this block, after a return */
 		case PM_FLOW_FACT_NONE:
 		case PM_FLOW_FACT_WRITE:
 		case PM_FLOW_FACT_ADDRESS:
-			return 0;
+			break;
 		}
+		break;
 	}
-	/* It came as an argument, or from before a loop. */
+	/* A pointer that was chosen or unscrambled, with no table in sight. */
+	indirect->kind = PM_FLOW_LEAVES;
 	return 0;
 }
 

@@ -220,11 +220,15 @@ static void look_at_facts(const cs_insn *from, struct pm_flow_insn *insn)
 	if (x86->op_count == 0 || op[0].type != X86_OP_REG || op[0].access == CS_AC_READ)
 		return;
 	insn->to = number_of(op[0].reg);
-	insn->fact = PM_FLOW_FACT_WRITE;
+	insn->fact = from->id == X86_INS_POP ? PM_FLOW_FACT_POP : PM_FLOW_FACT_WRITE;
 	if (x86->op_count != 2)
 		return;
 	if (from->id == X86_INS_LEA && op[1].mem.base == X86_REG_RIP) {
 		insn->fact = PM_FLOW_FACT_ADDRESS;
+		take_memory(from, &op[1].mem, insn);
+	} else if (from->id == X86_INS_LEA && op[1].mem.scale == 1 &&
+		   op[1].mem.disp == 0 && op[1].mem.index != X86_REG_INVALID) {
+		insn->fact = PM_FLOW_FACT_ADD;
 		take_memory(from, &op[1].mem, insn);
 	} else if ((from->id == X86_INS_MOV || from->id == X86_INS_MOVABS) &&
 		   op[1].type == X86_OP_IMM) {
@@ -237,7 +241,8 @@ static void look_at_facts(const cs_insn *from, struct pm_flow_insn *insn)
 		take_memory(from, &op[1].mem, insn);
 	} else if (from->id == X86_INS_ADD && op[1].type == X86_OP_REG) {
 		insn->fact = PM_FLOW_FACT_ADD;
-		insn->from = number_of(op[1].reg);
+		insn->base = insn->to;
+		insn->index = number_of(op[1].reg);
 	} else if (from->id == X86_INS_MOV && op[1].type == X86_OP_REG) {
 		insn->fact = PM_FLOW_FACT_MOVE;
 		insn->from = number_of(op[1].reg);
@@ -338,15 +343,65 @@ static bool is_movable(const cs_insn *from)
 
 /* ---- pieces ------------------------------------------------------------------------------------ */
 
-/* Hints of the shadow stack that are nops without it, which capstone 4 does not know: F3 0F 1E
- * and F3 0F AE /5 with a register (Intel SDM 2, RDSSP and INCSSP). */
-static uint8_t shadow_stack_len(const uint8_t *bytes, size_t left)
+/* The bytes that a ModRM byte, at @at, and what belongs to it take (Intel SDM 2, 2.1.5). */
+static size_t operand_len(const uint8_t *bytes, size_t left, size_t at)
+{
+	uint8_t mod, rm;
+	size_t len = 1;
+
+	if (at >= left)
+		return SIZE_MAX / 2;
+	mod = bytes[at] >> 6;
+	rm = bytes[at] & 7;
+	if (mod == 3)
+		return len;
+	if (rm == 4) {
+		if (at + 1 < left && mod == 0 && (bytes[at + 1] & 7) == 5)
+			len += 4;
+		len++;
+	}
+	if (mod == 1)
+		len += 1;
+	else if (mod == 2 || (mod == 0 && rm == 5))
+		len += 4;
+	return len;
+}
+
+/* Instructions with a VEX or EVEX prefix (2.3, 2.7): which of them capstone 4 knows depends on
+ * their age, how long they are does not. */
+static uint8_t vector_len(const uint8_t *bytes, size_t left)
+{
+	size_t opcode_at = bytes[0] == 0xc5 ? 2 : bytes[0] == 0xc4 ? 3 : 4, len;
+	uint8_t map, opcode;
+	bool has_byte;
+
+	if ((bytes[0] != 0xc5 && bytes[0] != 0xc4 && bytes[0] != 0x62) ||
+	    left < opcode_at + 2)
+		return 0;
+	map = bytes[0] == 0xc5 ? 1 : bytes[1] & (bytes[0] == 0xc4 ? 31 : 7);
+	opcode = bytes[opcode_at];
+	has_byte = map == 3 ||
+		   (map == 1 && ((opcode >= 0x70 && opcode <= 0x73) || opcode == 0xc2 ||
+				 (opcode >= 0xc4 && opcode <= 0xc6)));
+	len = opcode_at + 1 + operand_len(bytes, left, opcode_at + 1) + has_byte;
+	return map > 0 && len <= left && len < 16 ? (uint8_t)len : 0;
+}
+
+/*
+ * What capstone 4 does not know, though libraries have it: hints of the shadow stack that are
+ * nops without it (F3 0F 1E, F3 0F AE /5), RDPKRU and WRPKRU, and vector instructions. 0: none
+ * of these.
+ */
+static uint8_t unknown_len(const uint8_t *bytes, size_t left)
 {
 	size_t at = left > 2 && bytes[0] == 0xf3 && (bytes[1] & 0xf0) == 0x40 ? 2 : 1;
 
+	if (left >= 3 && bytes[0] == 0x0f && bytes[1] == 0x01 &&
+	    (bytes[2] == 0xee || bytes[2] == 0xef))
+		return 3;
 	if (left < at + 3 || bytes[0] != 0xf3 || bytes[at] != 0x0f ||
 	    (bytes[at + 2] & 0xc0) != 0xc0)
-		return 0;
+		return vector_len(bytes, left);
 	if (bytes[at + 1] == 0x1e ||
 	    (bytes[at + 1] == 0xae && (bytes[at + 2] & 0x38) == 0x28))
 		return (uint8_t)(at + 3);
@@ -382,7 +437,7 @@ int pm_flow_decode(struct pm_flow_decoder *decoder, struct pm_flow *flow,
 			look_at_stack(from, &insn);
 			if (insn.kind != PM_FLOW_INDIRECT)
 				look_at_facts(from, &insn);
-		} else if ((insn.len = shadow_stack_len(here, left)) == 0) {
+		} else if ((insn.len = unknown_len(here, left)) == 0) {
 			insn.len = 1;
 			insn.kind = PM_FLOW_BAD;
 			flow->bad_bytes++;

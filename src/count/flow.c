@@ -12,6 +12,7 @@
 
 enum {
 	PIECE_BYTES_MAX = 16 << 20,
+	ROUNDS_MAX = 16, /* each finds another part of a function */
 	SLIDE_MAX = 8, /* instructions that an entry's probe may be moved on */
 };
 
@@ -40,6 +41,13 @@ size_t pm_flow_find(const struct pm_flow *flow, uint64_t address)
 	return low < flow->insns.len && flow->insns.data[low].address == address
 		       ? low
 		       : SIZE_MAX;
+}
+
+size_t pm_flow_find_target(const struct pm_flow *flow, uint64_t address)
+{
+	size_t at = pm_flow_find(flow, address);
+
+	return at == SIZE_MAX && address > 0 ? pm_flow_find(flow, address - 1) : at;
 }
 
 /* ---- pieces ------------------------------------------------------------------------------ */
@@ -133,6 +141,53 @@ static void close_decoder(struct pm_flow_decoder **decoder)
 	pm_flow_decoder_close(*decoder);
 }
 
+static void forget_jumps(struct pm_flow *flow)
+{
+	for (size_t i = 0; i < flow->indirect.len; i++)
+		pm_vec_release(&flow->indirect.data[i].targets);
+	pm_vec_clear(&flow->indirect);
+}
+
+/* Who leaves for good has given back the stack: a jump from deeper leads to a part of the
+ * function that has no name. 1 when one was added. */
+static int add_nameless(struct pm_flow *flow, const struct pm_flow_source *source,
+			struct pm_flow_decoder *decoder)
+{
+	for (size_t i = 0; i < flow->insns.len && source->part; i++) {
+		const struct pm_flow_insn *insn = &flow->insns.data[i];
+		struct pm_probe_piece piece;
+		size_t before = flow->pieces.len;
+		int code;
+
+		if ((insn->kind != PM_FLOW_JUMP && insn->kind != PM_FLOW_BRANCH) ||
+		    !insn->sp_known || insn->sp == 0 ||
+		    pm_flow_holds(flow, insn->target) ||
+		    !source->part(source->user, insn->target, &piece))
+			continue;
+		code = add_piece(flow, source, decoder, &piece);
+		if (code < 0 && code != -ENODATA)
+			return code;
+		if (flow->pieces.len > before)
+			return 1;
+	}
+	return 0;
+}
+
+static int read_all(struct pm_flow *flow, const struct pm_flow_source *source,
+		    struct pm_flow_decoder *decoder)
+{
+	int more = 1, code = 0;
+
+	for (int round = 0; round < ROUNDS_MAX && more > 0; round++) {
+		forget_jumps(flow);
+		code = pm_flow_find_tables(flow, source);
+		if (code == 0)
+			code = pm_flow_follow(flow);
+		more = code < 0 ? code : add_nameless(flow, source, decoder);
+	}
+	return more < 0 ? more : code;
+}
+
 int pm_flow_open(struct pm_flow *flow, const struct pm_flow_source *source,
 		 const struct pm_probe_piece *whole, const struct pm_probe_piece *parts,
 		 size_t parts_len, bool own_name)
@@ -146,9 +201,7 @@ int pm_flow_open(struct pm_flow *flow, const struct pm_flow_source *source,
 	if (code == 0)
 		code = add_parts(&read, source, decoder, parts, parts_len, own_name);
 	if (code == 0)
-		code = pm_flow_find_tables(&read, source);
-	if (code == 0)
-		code = pm_flow_follow(&read);
+		code = read_all(&read, source, decoder);
 	if (code == 0)
 		*flow = read;
 	else
@@ -200,7 +253,8 @@ static bool leaves(const struct pm_flow *flow, const struct pm_flow_insn *insn,
 		enum pm_flow_indirect_kind kind =
 			flow->indirect.data[insn->indirect].kind;
 
-		doubts->indirect += kind == PM_FLOW_UNSURE || !insn->sp_known;
+		doubts->indirect += kind == PM_FLOW_UNSURE ||
+				    (kind == PM_FLOW_LEAVES && !insn->sp_known);
 		return kind != PM_FLOW_TABLE;
 	}
 	case PM_FLOW_PLAIN:

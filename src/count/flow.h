@@ -38,8 +38,9 @@ enum pm_flow_fact {
 	PM_FLOW_FACT_WRITE, /* of `to`, something */
 	PM_FLOW_FACT_ADDRESS, /* to = value */
 	PM_FLOW_FACT_LOAD, /* to = size bytes at value + base + index × scale */
-	PM_FLOW_FACT_ADD, /* to += from */
+	PM_FLOW_FACT_ADD, /* to = base + index */
 	PM_FLOW_FACT_MOVE, /* to = from */
+	PM_FLOW_FACT_POP, /* of `to`, from the stack */
 };
 #define PM_FLOW_NO_REGISTER 0xff
 
@@ -81,6 +82,8 @@ struct pm_flow_source {
 	bool is_64;
 	/* Copies @len bytes at @address, or is false. */
 	bool (*read)(void *user, uint64_t address, void *ret, size_t len);
+	/* The code around @address that belongs together by itself, or false; may be NULL. */
+	bool (*part)(void *user, uint64_t address, struct pm_probe_piece *ret);
 	void *user;
 };
 
@@ -104,6 +107,8 @@ void pm_flow_close(struct pm_flow *flow);
 
 /* The instruction at @address, SIZE_MAX: none begins there. */
 size_t pm_flow_find(const struct pm_flow *flow, uint64_t address);
+/* Where a jump to @address goes: some jump over the prefix of an instruction. */
+size_t pm_flow_find_target(const struct pm_flow *flow, uint64_t address);
 
 typedef PM_VEC(struct pm_place) pm_places;
 /* What is not certain about the places. */

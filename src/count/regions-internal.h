@@ -4,12 +4,25 @@
 
 #include "flow.h"
 
+/* What the words are. */
+enum pm_finder_words {
+	PM_FINDER_NAME,
+	PM_FINDER_LINE, /* where a function is defined */
+	PM_FINDER_LINES, /* a range */
+	PM_FINDER_ADDRESSES,
+};
+
+typedef PM_VEC(struct pm_probe_piece) pm_pieces;
+
 struct pm_finder {
 	struct pm_regions *ret;
 	const struct pm_probe_context *context;
 	struct pm_error *err;
 	const struct pm_region_spec *spec; /* just now */
-	char *name; /* its text without @LIBRARY */
+	enum pm_finder_words words;
+	char *name; /* its text without @LIBRARY; of lines, the source */
+	uint32_t line, line_end;
+	uint64_t low, high;
 	struct pm_probe_binaries programs; /* that are looked into first */
 	struct pm_probe_binaries needed; /* and then these */
 	bool has_needed;
@@ -40,3 +53,23 @@ int pm_finder_give(struct pm_finder *finder, const struct pm_finder_file *file,
 /* Appends a region for @function, unless there is one. */
 int pm_finder_add_function(struct pm_finder *finder, const struct pm_finder_file *file,
 			   const struct pm_probe_function *function, bool own_name);
+/* Gives the last region its pieces and the places where control comes into and out of them. */
+int pm_finder_give_pieces(struct pm_finder *finder, const struct pm_finder_file *file,
+			  pm_pieces *pieces);
+
+/* ---- regions-lines.c --------------------------------------------------------------------- */
+
+/* Takes finder->spec apart. *library is borrowed from its text, NULL: none was named. */
+int pm_finder_parse(struct pm_finder *finder, const char **library);
+/* The functions that are defined at a line. 0; -ENOENT when it has none. */
+int pm_finder_find_line(struct pm_finder *finder, const struct pm_finder_file *file);
+/* A range of lines or addresses. */
+int pm_finder_find_range(struct pm_finder *finder, const struct pm_finder_file *file);
+/* Fills in where functions are defined, of all regions. */
+int pm_finder_define(struct pm_finder *finder);
+
+/* ---- regions-inlined.c -------------------------------------------------------------------- */
+
+/* Adds the places where a function was inlined, and their sum. How many there were, or
+ * negative. */
+int pm_finder_find_inlined(struct pm_finder *finder, const struct pm_finder_file *file);

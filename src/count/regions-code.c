@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: MIT */
+/* From functions and pieces of code to regions with their places. */
+#include "regions-internal.h"
+
+#include <fcntl.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "pm/proc.h"
+
+static void release_region(struct pm_region *region)
+{
+	free(region->name);
+	free(region->symbol);
+	free(region->module);
+	free(region->build_id);
+	free(region->file);
+	pm_vec_release(&region->pieces);
+}
+
+void pm_regions_release(struct pm_regions *regions)
+{
+	for (size_t i = 0; i < regions->list.len; i++)
+		release_region(&regions->list.data[i]);
+	for (size_t i = 0; i < regions->files.len; i++)
+		close(regions->files.data[i]);
+	for (size_t i = 0; i < regions->notes.len; i++)
+		free(regions->notes.data[i]);
+	pm_vec_release(&regions->list);
+	pm_vec_release(&regions->places);
+	pm_vec_release(&regions->files);
+	pm_vec_release(&regions->notes);
+}
+
+/* ---- what all kinds of words share -------------------------------------------------------- */
+
+int pm_finder_no_memory(struct pm_finder *finder)
+{
+	return pm_error_set(finder->err, -ENOMEM, "no memory left for the functions");
+}
+
+int pm_finder_note(struct pm_finder *finder, const char *format, ...)
+{
+	char *text = NULL, *line = NULL;
+	va_list list;
+	int len, code = -ENOMEM;
+
+	va_start(list, format);
+	len = vasprintf(&text, format, list);
+	va_end(list);
+	if (len < 0)
+		return pm_finder_no_memory(finder);
+	if (asprintf(&line, "%s: %s", finder->spec->text, text) >= 0) {
+		code = pm_vec_push(&finder->ret->notes, line);
+		if (code < 0)
+			free(line);
+	}
+	free(text);
+	return code < 0 ? pm_finder_no_memory(finder) : 0;
+}
+
+static bool read_image(void *user, uint64_t address, void *ret, size_t len)
+{
+	return pm_probe_image_read(user, address, ret, len);
+}
+
+static bool part_of_image(void *user, uint64_t address, struct pm_probe_piece *ret)
+{
+	return pm_probe_image_frame(user, address, ret);
+}
+
+int pm_finder_file_open(struct pm_finder *finder, struct pm_finder_file *file,
+			const struct pm_probe_binary *binary)
+{
+	int code;
+
+	*file = (struct pm_finder_file){ .binary = binary };
+	code = pm_probe_image_open(&file->image, binary->fd);
+	if (code < 0) {
+		pm_error_set(finder->err, code, "%s",
+			     code == -ENOEXEC ? "this is no ELF file" : strerror(-code));
+		pm_error_where(finder->err, binary->path, -1);
+		return code;
+	}
+	file->source =
+		(struct pm_flow_source){ .machine = pm_probe_image_machine(file->image),
+					 .is_64 = pm_probe_image_is_64(file->image),
+					 .read = read_image,
+					 .part = part_of_image,
+					 .user = file->image };
+	return 0;
+}
+
+void pm_finder_file_close(struct pm_finder_file *file)
+{
+	pm_probe_image_close(file->image);
+	file->image = NULL;
+}
+
+static bool is_same_file(int a, int b)
+{
+	struct stat x, y;
+
+	return fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_dev == y.st_dev &&
+	       x.st_ino == y.st_ino;
+}
+
+/* The fd that the regions have of this file, or negative. */
+static int keep_fd(struct pm_regions *regions, int fd)
+{
+	int own;
+
+	for (size_t i = 0; i < regions->files.len; i++)
+		if (is_same_file(regions->files.data[i], fd))
+			return regions->files.data[i];
+	own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (own < 0)
+		return -errno;
+	if (pm_vec_push(&regions->files, own) < 0) {
+		close(own);
+		return -ENOMEM;
+	}
+	return own;
+}
+
+static char *build_id_of(int fd)
+{
+	uint8_t id[PM_MODULE_BUILD_ID_MAX], len = 0;
+	char *text;
+
+	if (pm_elf_build_id(fd, id, &len) < 0 || len == 0)
+		return NULL;
+	text = malloc((size_t)len * 2 + 1);
+	for (uint8_t i = 0; i < len && text; i++)
+		snprintf(text + (size_t)i * 2, 3, "%02x", id[i]);
+	return text;
+}
+
+struct pm_region *pm_finder_add(struct pm_finder *finder,
+				const struct pm_finder_file *file,
+				enum pm_stat_scope_kind kind, const char *name)
+{
+	struct pm_region region = { .kind = kind, .places_total = 1, .sum = -1 };
+
+	if (finder->ret->list.len >= PM_REGIONS_MAX) {
+		pm_error_set(finder->err, -E2BIG, "\"%s\" makes more than %d functions",
+			     finder->spec->text, PM_REGIONS_MAX);
+		pm_error_fix(finder->err, "a narrower glob");
+		return NULL;
+	}
+	region.fd = keep_fd(finder->ret, file->binary->fd);
+	if (region.fd < 0) {
+		pm_error_set(finder->err, region.fd, "cannot keep a file: %s",
+			     strerror(-region.fd));
+		return NULL;
+	}
+	region.name = strdup(name);
+	region.module = strdup(file->binary->path);
+	region.build_id = build_id_of(region.fd);
+	if (!region.name || !region.module ||
+	    pm_vec_push(&finder->ret->list, region) < 0) {
+		release_region(&region);
+		pm_finder_no_memory(finder);
+		return NULL;
+	}
+	return &finder->ret->list.data[finder->ret->list.len - 1];
+}
+
+static int tell_doubts(struct pm_finder *finder, const char *name,
+		       const struct pm_flow_doubts *doubts)
+{
+	int code = 0;
+
+	if (doubts->indirect > 0)
+		code = pm_finder_note(
+			finder,
+			"%s has %zu jump%s through a pointer of which it is "
+			"not certain whether they leave it; its calls may "
+			"be taken to end too early or not at all",
+			name, doubts->indirect, doubts->indirect == 1 ? "" : "s");
+	if (doubts->conditions > 0 && code == 0)
+		code = pm_finder_note(finder,
+				      "%s is left by jumps on a counter, which are not "
+				      "seen",
+				      name);
+	if (doubts->bad_bytes > 0 && code == 0)
+		code = pm_finder_note(
+			finder,
+			"%zu bytes of %s are no known instructions; returns "
+			"in them are not seen",
+			doubts->bad_bytes, name);
+	return code;
+}
+
+static bool is_placed(const pm_places *places, size_t len, const struct pm_place *place)
+{
+	for (size_t i = 0; i < len; i++)
+		if (places->data[i].address == place->address &&
+		    places->data[i].kind == place->kind)
+			return true;
+	return false;
+}
+
+int pm_finder_give(struct pm_finder *finder, const struct pm_finder_file *file,
+		   pm_places *places, const struct pm_flow_doubts *doubts)
+{
+	struct pm_regions *regions = finder->ret;
+	uint32_t number = (uint32_t)regions->list.len - 1;
+	const char *name = regions->list.data[number].name;
+	size_t lost = 0;
+
+	if (regions->places.len + places->len > PM_REGION_PLACES_MAX) {
+		pm_error_set(finder->err, -E2BIG,
+			     "what is counted has more than %d places to look at",
+			     PM_REGION_PLACES_MAX);
+		pm_error_fix(finder->err, "fewer functions at once");
+		return -E2BIG;
+	}
+	if (pm_vec_reserve(&regions->places, regions->places.len + places->len) < 0)
+		return pm_finder_no_memory(finder);
+	for (size_t i = 0; i < places->len; i++) {
+		struct pm_place place = places->data[i];
+		size_t len = sizeof(place.bytes);
+
+		if (is_placed(places, i, &place))
+			continue;
+		place.region = number;
+		/* Near the end of a segment there are fewer. */
+		while (len > 0 &&
+		       !pm_probe_image_read(file->image, place.address, place.bytes, len))
+			len--;
+		if (len < place.len || len == 0 ||
+		    !pm_probe_image_code(file->image, place.address, &place.offset)) {
+			lost++;
+			continue;
+		}
+		regions->places.data[regions->places.len++] = place;
+	}
+	if (lost > 0)
+		return pm_finder_note(finder, "%zu ends of %s have no code in the file",
+				      lost, name);
+	return tell_doubts(finder, name, doubts);
+}
+
+static int cannot_read(struct pm_finder *finder, int code, const char *name)
+{
+	switch (code) {
+	case -EOPNOTSUPP:
+		return pm_error_set(finder->err, code,
+				    "functions of this processor's programs cannot be "
+				    "counted yet");
+	case -ENODATA:
+		return pm_error_set(finder->err, code, "%s has no code in the file",
+				    name);
+	case -E2BIG:
+		return pm_error_set(finder->err, code, "%s is too large to be read",
+				    name);
+	default:
+		return pm_finder_no_memory(finder);
+	}
+}
+
+/* ---- pieces of functions --------------------------------------------------------------- */
+
+static int by_low(const void *a, const void *b)
+{
+	const struct pm_probe_piece *x = a, *y = b;
+
+	return (x->low > y->low) - (x->low < y->low);
+}
+
+/* What touches is one. */
+static void merge(pm_pieces *pieces)
+{
+	size_t to = 0;
+
+	qsort(pieces->data, pieces->len, sizeof(*pieces->data), by_low);
+	for (size_t i = 0; i < pieces->len; i++) {
+		struct pm_probe_piece piece = pieces->data[i];
+
+		if (to > 0 && piece.low <= pieces->data[to - 1].high) {
+			if (piece.high > pieces->data[to - 1].high)
+				pieces->data[to - 1].high = piece.high;
+		} else {
+			pieces->data[to++] = piece;
+		}
+	}
+	pieces->len = to;
+}
+
+static bool is_held(const struct pm_probe_functions *functions, uint64_t address)
+{
+	for (size_t i = 0; i < functions->list.len; i++) {
+		const struct pm_probe_function *function = &functions->list.data[i];
+
+		if (address >= function->low && address < function->high)
+			return true;
+		for (size_t n = 0; n < function->parts.len; n++)
+			if (address >= function->parts.data[n].low &&
+			    address < function->parts.data[n].high)
+				return true;
+	}
+	return false;
+}
+
+/* All functions that have some of the pieces. */
+static int find_holders(struct pm_finder *finder, const struct pm_finder_file *file,
+			const pm_pieces *pieces, struct pm_probe_functions *ret)
+{
+	PM_VEC(uint64_t) wanted = { 0 };
+	size_t before = SIZE_MAX;
+	int code = 0;
+
+	for (size_t i = 0; i < pieces->len && code == 0; i++)
+		code = pm_vec_push(&wanted, pieces->data[i].low);
+	/* Those that begin where the last ones that were found end. */
+	while (code == 0 && wanted.len > 0 && ret->list.len != before) {
+		before = ret->list.len;
+		code = pm_probe_find_holders(ret, file->binary, finder->context,
+					     wanted.data, wanted.len, finder->err);
+		if (code < 0)
+			break;
+		pm_vec_clear(&wanted);
+		for (size_t f = before; f < ret->list.len && code == 0; f++)
+			for (size_t i = 0; i < pieces->len && code == 0; i++) {
+				uint64_t end = ret->list.data[f].high;
+
+				if (end > pieces->data[i].low &&
+				    end < pieces->data[i].high && !is_held(ret, end))
+					code = pm_vec_push(&wanted, end);
+			}
+		if (code < 0)
+			pm_finder_no_memory(finder);
+	}
+	pm_vec_release(&wanted);
+	return code;
+}
+
+static int add_range_places(struct pm_finder *finder, const struct pm_finder_file *file,
+			    const struct pm_probe_function *function,
+			    const pm_pieces *pieces, pm_places *places,
+			    struct pm_flow_doubts *doubts)
+{
+	struct pm_probe_piece whole = { function->low, function->high };
+	struct pm_flow flow;
+	int code = pm_flow_open(&flow, &file->source, &whole, function->parts.data,
+				function->parts.len, false);
+
+	if (code < 0)
+		return cannot_read(finder, code, function->name);
+	for (size_t i = 0; i < pieces->len && finder->words == PM_FINDER_ADDRESSES; i++)
+		if (pm_flow_holds(&flow, pieces->data[i].low) &&
+		    pm_flow_find(&flow, pieces->data[i].low) == SIZE_MAX)
+			code = pm_error_set(finder->err, -EINVAL,
+					    "no instruction begins at 0x%llx",
+					    (unsigned long long)pieces->data[i].low);
+	if (code == 0 &&
+	    pm_flow_range_places(&flow, pieces->data, pieces->len, places, doubts) < 0)
+		code = pm_finder_no_memory(finder);
+	pm_flow_close(&flow);
+	return code;
+}
+
+static int keep_pieces(struct pm_region *region, const pm_pieces *pieces)
+{
+	for (size_t i = 0; i < pieces->len; i++) {
+		struct pm_region_piece piece = { pieces->data[i].low,
+						 pieces->data[i].high };
+
+		if (pm_vec_push(&region->pieces, piece) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+int pm_finder_give_pieces(struct pm_finder *finder, const struct pm_finder_file *file,
+			  pm_pieces *pieces)
+{
+	struct pm_region *region = &finder->ret->list.data[finder->ret->list.len - 1];
+	struct pm_probe_functions functions = { 0 };
+	struct pm_flow_doubts doubts = { 0 };
+	pm_places places = { 0 };
+	int code;
+
+	merge(pieces);
+	code = keep_pieces(region, pieces) < 0
+		       ? pm_finder_no_memory(finder)
+		       : find_holders(finder, file, pieces, &functions);
+	for (size_t i = 0; i < functions.list.len && code == 0; i++)
+		code = add_range_places(finder, file, &functions.list.data[i], pieces,
+					&places, &doubts);
+	if (code == 0 && places.len == 0)
+		code = pm_error_set(finder->err, -EINVAL,
+				    "no known function has the code of %s",
+				    finder->spec->text);
+	if (code == 0)
+		code = pm_finder_give(finder, file, &places, &doubts);
+	pm_vec_release(&places);
+	pm_probe_functions_release(&functions);
+	return code;
+}
+
+/* ---- functions ----------------------------------------------------------------------------- */
+
+static bool has_function(const struct pm_finder *finder,
+			 const struct pm_finder_file *file,
+			 const struct pm_probe_function *function)
+{
+	for (size_t i = 0; i < finder->ret->list.len; i++) {
+		const struct pm_region *region = &finder->ret->list.data[i];
+
+		if (region->kind == PM_STAT_FUNCTION &&
+		    region->pieces.data[0].low == function->low &&
+		    is_same_file(region->fd, file->binary->fd))
+			return true;
+	}
+	return false;
+}
+
+/* The first piece is the one with the entry. */
+static int take_pieces(struct pm_region *region, const struct pm_flow *flow)
+{
+	for (int entry = 1; entry >= 0; entry--)
+		for (size_t i = 0; i < flow->pieces.len; i++) {
+			const struct pm_probe_piece *piece = &flow->pieces.data[i];
+			struct pm_region_piece own = { piece->low, piece->high };
+
+			if ((piece->low == flow->entry) == entry &&
+			    pm_vec_push(&region->pieces, own) < 0)
+				return -ENOMEM;
+		}
+	return 0;
+}
+
+int pm_finder_add_function(struct pm_finder *finder, const struct pm_finder_file *file,
+			   const struct pm_probe_function *function, bool own_name)
+{
+	struct pm_probe_piece whole = { function->low, function->high };
+	struct pm_flow_doubts doubts = { 0 };
+	struct pm_flow flow;
+	struct pm_region *region;
+	pm_places places = { 0 };
+	int code;
+
+	if (has_function(finder, file, function))
+		return 0;
+	code = pm_flow_open(&flow, &file->source, &whole, function->parts.data,
+			    function->parts.len, own_name);
+	if (code < 0)
+		return cannot_read(finder, code, function->name);
+	region = pm_finder_add(finder, file, PM_STAT_FUNCTION, function->name);
+	if (!region) {
+		pm_flow_close(&flow);
+		return finder->err ? finder->err->code : -ENOMEM;
+	}
+	region->symbol = function->symbol ? strdup(function->symbol) : NULL;
+	code = take_pieces(region, &flow);
+	if (code == 0)
+		code = pm_flow_function_places(&flow, &places, &doubts);
+	code = code < 0 ? pm_finder_no_memory(finder)
+			: pm_finder_give(finder, file, &places, &doubts);
+	pm_vec_release(&places);
+	pm_flow_close(&flow);
+	return code;
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/* Functions that were inlined: one region for each place, and one for their sum. */
+#include "regions-internal.h"
+
+#include <string.h>
+
+static int fill(struct pm_region *region, const struct pm_probe_inlined *inlined)
+{
+	region->line = inlined->line;
+	region->file = inlined->file ? strdup(inlined->file) : NULL;
+	return inlined->file && !region->file ? -ENOMEM : 0;
+}
+
+static int add_place(struct pm_finder *finder, const struct pm_finder_file *file,
+		     const struct pm_probe_inlined *inlined, int32_t sum, uint32_t total)
+{
+	pm_pieces pieces = { 0 };
+	struct pm_region *region =
+		pm_finder_add(finder, file, PM_STAT_INLINED, inlined->name);
+	int code = region ? fill(region, inlined) : finder->err->code;
+
+	for (size_t i = 0; i < inlined->pieces.len && code == 0; i++)
+		code = pm_vec_push(&pieces, inlined->pieces.data[i]);
+	if (code == 0) {
+		region->sum = sum;
+		region->places_total = total;
+		code = pm_finder_give_pieces(finder, file, &pieces);
+	} else if (code == -ENOMEM) {
+		pm_finder_no_memory(finder);
+	}
+	pm_vec_release(&pieces);
+	return code;
+}
+
+/* All places of one function. */
+static int add_places(struct pm_finder *finder, const struct pm_finder_file *file,
+		      const struct pm_probe_inlined_list *inlined, const char *name)
+{
+	uint32_t total = 0, empty = 0;
+	int32_t sum = -1;
+	int code = 0;
+
+	for (size_t i = 0; i < inlined->list.len; i++) {
+		if (strcmp(inlined->list.data[i].name, name) != 0)
+			continue;
+		if (inlined->list.data[i].pieces.len > 0)
+			total++;
+		else
+			empty++;
+	}
+	if (total > 1) {
+		struct pm_region *region =
+			pm_finder_add(finder, file, PM_STAT_INLINED, name);
+
+		if (!region)
+			return finder->err->code;
+		region->places_total = total;
+		sum = (int32_t)finder->ret->list.len - 1;
+	}
+	for (size_t i = 0; i < inlined->list.len && code == 0; i++)
+		if (inlined->list.data[i].pieces.len > 0 &&
+		    strcmp(inlined->list.data[i].name, name) == 0)
+			code = add_place(finder, file, &inlined->list.data[i], sum,
+					 total);
+	if (code == 0 && empty > 0)
+		code = pm_finder_note(
+			finder, "of %u place%s where %s was inlined nothing is left",
+			empty, empty == 1 ? "" : "s", name);
+	return code;
+}
+
+int pm_finder_find_inlined(struct pm_finder *finder, const struct pm_finder_file *file)
+{
+	struct pm_probe_inlined_list inlined = { 0 };
+	int code = pm_probe_find_inlined(&inlined, file->binary, finder->context,
+					 finder->name, finder->err);
+
+	for (size_t i = 0; i < inlined.list.len && code == 0; i++) {
+		bool is_first = true;
+
+		for (size_t n = 0; n < i && is_first; n++)
+			is_first = strcmp(inlined.list.data[n].name,
+					  inlined.list.data[i].name) != 0;
+		if (is_first)
+			code = add_places(finder, file, &inlined,
+					  inlined.list.data[i].name);
+	}
+	if (code == 0)
+		code = (int)inlined.list.len;
+	pm_probe_inlined_release(&inlined);
+	return code;
+}

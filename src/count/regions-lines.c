@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: MIT */
+/* Lines and addresses: of a function's definition, and of ranges. */
+#include "regions-internal.h"
+
+#include <string.h>
+
+#include "pm/symbol.h"
+
+/* ---- words -------------------------------------------------------------------------------- */
+
+static int no_range(struct pm_finder *finder)
+{
+	pm_error_set(finder->err, -EINVAL, "\"%s\" is no range of code",
+		     finder->spec->text);
+	pm_error_fix(finder->err, "FILE:FROM-TO, as in main.c:10-20, or 0xFROM-0xTO");
+	return -EINVAL;
+}
+
+static bool parse_line(const char *text, size_t len, uint32_t *ret)
+{
+	char copy[16];
+	uint64_t line;
+
+	if (len == 0 || len >= sizeof(copy) || strspn(text, "0123456789") < len)
+		return false;
+	memcpy(copy, text, len);
+	copy[len] = '\0';
+	if (!pm_parse_u64(copy, &line) || line == 0 || line > UINT32_MAX)
+		return false;
+	*ret = (uint32_t)line;
+	return true;
+}
+
+/* 0xA-0xB */
+static int parse_addresses(struct pm_finder *finder)
+{
+	char *minus = strchr(finder->name, '-');
+
+	if (!minus)
+		return no_range(finder);
+	*minus = '\0';
+	if (!pm_parse_u64(finder->name, &finder->low) ||
+	    !pm_parse_u64(minus + 1, &finder->high))
+		return no_range(finder);
+	finder->words = PM_FINDER_ADDRESSES;
+	if (finder->low < finder->high)
+		return 0;
+	return pm_error_set(finder->err, -EINVAL, "\"%s\" ends before it begins",
+			    finder->spec->text);
+}
+
+static int parse_range(struct pm_finder *finder)
+{
+	char *colon = strrchr(finder->name, ':'), *minus;
+
+	if (strncmp(finder->name, "0x", 2) == 0)
+		return parse_addresses(finder);
+	if (!colon || colon == finder->name)
+		return no_range(finder);
+	minus = strchr(colon, '-');
+	if (!parse_line(colon + 1,
+			minus ? (size_t)(minus - colon) - 1 : strlen(colon + 1),
+			&finder->line) ||
+	    (minus && !parse_line(minus + 1, strlen(minus + 1), &finder->line_end)))
+		return no_range(finder);
+	if (!minus)
+		finder->line_end = finder->line;
+	*colon = '\0';
+	finder->words = PM_FINDER_LINES;
+	if (finder->line <= finder->line_end)
+		return 0;
+	return pm_error_set(finder->err, -EINVAL, "\"%s\" ends before it begins",
+			    finder->spec->text);
+}
+
+int pm_finder_parse(struct pm_finder *finder, const char **library)
+{
+	const char *text = finder->spec->text, *at = strrchr(text, '@');
+	char *colon;
+
+	/* A folder can have one in its name, too. */
+	if (at && strchr(at, ':'))
+		at = NULL;
+	*library = at ? at + 1 : NULL;
+	finder->name = at ? strndup(text, (size_t)(at - text)) : strdup(text);
+	if (!finder->name)
+		return pm_finder_no_memory(finder);
+	if (finder->name[0] == '\0' || (at && at[1] == '\0'))
+		return pm_error_set(finder->err, -EINVAL, "\"%s\" is no name of a %s",
+				    text, finder->spec->range ? "range" : "function");
+	if (finder->spec->range)
+		return parse_range(finder);
+	finder->words = PM_FINDER_NAME;
+	colon = strrchr(finder->name, ':');
+	/* The second of two colons is C++'s. */
+	if (colon && colon > finder->name && colon[-1] != ':' &&
+	    parse_line(colon + 1, strlen(colon + 1), &finder->line)) {
+		*colon = '\0';
+		finder->words = PM_FINDER_LINE;
+	}
+	return 0;
+}
+
+/* ---- definitions --------------------------------------------------------------------------- */
+
+static struct pm_symbol_options options_of(const struct pm_finder *finder,
+					   const struct pm_finder_file *file)
+{
+	return (struct pm_symbol_options){ .debug_dir = finder->context->debug_dir,
+					   .pid = file->binary->pid,
+					   .path = file->binary->path };
+}
+
+struct addresses {
+	PM_VEC(uint64_t) list;
+	uint32_t line;
+};
+
+static int take_address(void *user, const struct pm_symbol_line *place)
+{
+	struct addresses *addresses = user;
+
+	addresses->line = place->line;
+	return pm_vec_push(&addresses->list, place->address);
+}
+
+static bool has_address(const struct addresses *addresses, uint64_t address)
+{
+	for (size_t i = 0; i < addresses->list.len; i++)
+		if (addresses->list.data[i] == address)
+			return true;
+	return false;
+}
+
+static int tell_no_debug(struct pm_finder *finder, int code)
+{
+	if (code == -ENODATA)
+		pm_error_fix(finder->err,
+			     "build it with -g, or install its debug symbols (-dbgsym)");
+	else if (code == -ENOMEM)
+		pm_finder_no_memory(finder);
+	return code;
+}
+
+int pm_finder_find_line(struct pm_finder *finder, const struct pm_finder_file *file)
+{
+	struct pm_symbol_options options = options_of(finder, file);
+	struct pm_probe_functions functions = { 0 };
+	struct addresses addresses = { 0 };
+	bool any = false;
+	int code =
+		pm_symbols_find_line(file->binary->fd, &options, finder->name,
+				     finder->line, take_address, &addresses, finder->err);
+
+	code = tell_no_debug(finder, code);
+	if (code == 0)
+		code = pm_probe_find_holders(&functions, file->binary, finder->context,
+					     addresses.list.data, addresses.list.len,
+					     finder->err);
+	for (size_t i = 0; i < functions.list.len && code == 0; i++) {
+		if (!has_address(&addresses, functions.list.data[i].low))
+			continue;
+		code = pm_finder_add_function(finder, file, &functions.list.data[i],
+					      false);
+		any = true;
+	}
+	if (code == 0 && !any) {
+		code = pm_error_set(finder->err, -ENOENT, "no function begins at %s:%u",
+				    finder->name, finder->line);
+		if (functions.list.len > 0)
+			pm_error_fix(finder->err, "%s, which this line is in",
+				     functions.list.data[0].name);
+	}
+	pm_vec_release(&addresses.list);
+	pm_probe_functions_release(&functions);
+	return code;
+}
+
+/* ---- ranges ---------------------------------------------------------------------------------- */
+
+struct lines {
+	pm_pieces pieces, moved;
+	char *path;
+};
+
+static int take_span(void *user, const struct pm_symbol_span *span)
+{
+	struct lines *lines = user;
+	struct pm_probe_piece piece = { span->low, span->high };
+
+	if (!lines->path && !(lines->path = strdup(span->file)))
+		return -ENOMEM;
+	return span->moved ? pm_vec_push(&lines->moved, piece)
+			   : pm_vec_push(&lines->pieces, piece);
+}
+
+/* What was moved away from the lines, but not far: a single instruction in the middle of other
+ * code is no visit to them. */
+static int add_moved(struct lines *lines)
+{
+	for (size_t i = 0; i < lines->moved.len; i++) {
+		struct pm_probe_piece moved = lines->moved.data[i];
+		bool touches = false;
+
+		for (size_t n = 0; n < lines->pieces.len && !touches; n++)
+			touches = lines->pieces.data[n].high == moved.low ||
+				  lines->pieces.data[n].low == moved.high;
+		if (touches && pm_vec_push(&lines->pieces, moved) < 0)
+			return -ENOMEM;
+	}
+	/* Nothing of them is where it was. */
+	for (size_t i = 0; lines->pieces.len == 0 && i < lines->moved.len; i++)
+		if (pm_vec_push(&lines->pieces, lines->moved.data[i]) < 0)
+			return -ENOMEM;
+	return 0;
+}
+
+/* What was inlined at one of the lines is a part of them, as a call would be. */
+struct chains {
+	const struct pm_finder *finder;
+	const struct pm_flow *flow;
+	struct lines *lines;
+};
+
+static int take_chain(void *user, size_t index,
+		      const struct pm_symbol_function *functions, size_t len)
+{
+	struct chains *chains = user;
+	const struct pm_flow_insn *insn = &chains->flow->insns.data[index];
+	struct pm_probe_piece piece = { insn->address, insn->address + insn->len };
+
+	for (size_t i = 1; i < len; i++)
+		if (functions[i].file && functions[i].line >= chains->finder->line &&
+		    functions[i].line <= chains->finder->line_end &&
+		    strcmp(functions[i].file, chains->lines->path) == 0)
+			return pm_vec_push(&chains->lines->pieces, piece);
+	return 0;
+}
+
+static int add_chains(struct pm_finder *finder, const struct pm_finder_file *file,
+		      const struct pm_flow *flow, struct lines *lines)
+{
+	struct pm_symbol_options options = options_of(finder, file);
+	struct chains chains = { finder, flow, lines };
+	PM_AUTO_FREE uint64_t *addresses = calloc(flow->insns.len + 1, sizeof(uint64_t));
+
+	if (!addresses)
+		return -ENOMEM;
+	for (size_t i = 0; i < flow->insns.len; i++)
+		addresses[i] = flow->insns.data[i].address;
+	options.inlines = options.lines = true;
+	return pm_symbols_resolve(file->binary->fd, addresses, flow->insns.len, &options,
+				  take_chain, &chains, NULL);
+}
+
+static int add_inlined(struct pm_finder *finder, const struct pm_finder_file *file,
+		       struct lines *lines)
+{
+	struct pm_probe_functions functions = { 0 };
+	struct addresses addresses = { 0 };
+	int code = 0;
+
+	for (size_t i = 0; i < lines->pieces.len && code == 0; i++)
+		code = pm_vec_push(&addresses.list, lines->pieces.data[i].low);
+	if (code == 0)
+		code = pm_probe_find_holders(&functions, file->binary, finder->context,
+					     addresses.list.data, addresses.list.len,
+					     NULL);
+	for (size_t i = 0; i < functions.list.len && code == 0; i++) {
+		const struct pm_probe_function *function = &functions.list.data[i];
+		struct pm_probe_piece whole = { function->low, function->high };
+		struct pm_flow flow;
+
+		code = pm_flow_open(&flow, &file->source, &whole, function->parts.data,
+				    function->parts.len, false);
+		if (code < 0)
+			break;
+		code = add_chains(finder, file, &flow, lines);
+		pm_flow_close(&flow);
+	}
+	pm_vec_release(&addresses.list);
+	pm_probe_functions_release(&functions);
+	return code;
+}
+
+static int find_lines(struct pm_finder *finder, const struct pm_finder_file *file)
+{
+	struct pm_symbol_options options = options_of(finder, file);
+	struct lines lines = { 0 };
+	struct pm_region *region;
+	int code = pm_symbols_find_lines(file->binary->fd, &options, finder->name,
+					 finder->line, finder->line_end, take_span,
+					 &lines, finder->err);
+
+	code = tell_no_debug(finder, code);
+	if (code == 0) {
+		code = add_inlined(finder, file, &lines);
+		if (code == 0)
+			code = add_moved(&lines);
+		if (code < 0)
+			pm_error_set(finder->err, code, "cannot read the code of %s: %s",
+				     finder->spec->text, strerror(-code));
+	}
+	if (code == 0) {
+		region = pm_finder_add(finder, file, PM_STAT_RANGE, finder->spec->text);
+		code = region ? 0 : finder->err->code;
+	}
+	if (code == 0) {
+		region->file = PM_TAKE_PTR(lines.path);
+		region->line = finder->line;
+		region->line_end = finder->line_end;
+		code = pm_finder_give_pieces(finder, file, &lines.pieces);
+	}
+	pm_vec_release(&lines.pieces);
+	pm_vec_release(&lines.moved);
+	free(lines.path);
+	return code;
+}
+
+static int find_addresses(struct pm_finder *finder, const struct pm_finder_file *file)
+{
+	struct pm_probe_piece piece = { finder->low, finder->high };
+	pm_pieces pieces = { 0 };
+	uint64_t offset;
+	int code;
+
+	if (!pm_probe_image_code(file->image, finder->low, &offset) ||
+	    !pm_probe_image_code(file->image, finder->high - 1, &offset)) {
+		code = pm_error_set(finder->err, -EINVAL, "not all of %s is code",
+				    finder->spec->text);
+		pm_error_where(finder->err, file->binary->path, -1);
+		return code;
+	}
+	if (pm_vec_push(&pieces, piece) < 0)
+		return pm_finder_no_memory(finder);
+	code = pm_finder_add(finder, file, PM_STAT_RANGE, finder->spec->text)
+		       ? pm_finder_give_pieces(finder, file, &pieces)
+		       : finder->err->code;
+	pm_vec_release(&pieces);
+	return code;
+}
+
+int pm_finder_find_range(struct pm_finder *finder, const struct pm_finder_file *file)
+{
+	return finder->words == PM_FINDER_LINES ? find_lines(finder, file)
+						: find_addresses(finder, file);
+}
+
+/* ---- where functions are defined --------------------------------------------------------------- */
+
+struct defining {
+	struct pm_regions *regions;
+	const uint64_t *addresses;
+	int fd;
+};
+
+static int define(void *user, size_t index, const struct pm_symbol_function *functions,
+		  size_t len)
+{
+	struct defining *defining = user;
+
+	if (len == 0 || !functions[len - 1].file)
+		return 0;
+	for (size_t i = 0; i < defining->regions->list.len; i++) {
+		struct pm_region *region = &defining->regions->list.data[i];
+
+		if (region->kind != PM_STAT_FUNCTION || region->fd != defining->fd ||
+		    region->pieces.data[0].low != defining->addresses[index] ||
+		    region->file)
+			continue;
+		region->file = strdup(functions[len - 1].file);
+		if (!region->file)
+			return -ENOMEM;
+		region->line = functions[len - 1].line;
+	}
+	return 0;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+int pm_finder_define(struct pm_finder *finder)
+{
+	struct pm_symbol_options options = { .lines = true,
+					     .debug_dir = finder->context->debug_dir };
+	struct pm_regions *regions = finder->ret;
+	PM_AUTO_FREE uint64_t *addresses =
+		calloc(regions->list.len + 1, sizeof(*addresses));
+	int code = addresses ? 0 : -ENOMEM;
+
+	for (size_t f = 0; f < regions->files.len && code == 0; f++) {
+		struct defining defining = { regions, addresses, regions->files.data[f] };
+		size_t len = 0, distinct = 0;
+
+		for (size_t i = 0; i < regions->list.len; i++) {
+			const struct pm_region *region = &regions->list.data[i];
+
+			if (region->kind == PM_STAT_FUNCTION && region->fd == defining.fd)
+				addresses[len++] = region->pieces.data[0].low;
+		}
+		qsort(addresses, len, sizeof(*addresses), by_value);
+		for (size_t i = 0; i < len; i++)
+			if (i == 0 || addresses[i] != addresses[i - 1])
+				addresses[distinct++] = addresses[i];
+		/* Without it the names are enough. */
+		code = pm_symbols_resolve(defining.fd, addresses, distinct, &options,
+					  define, &defining, NULL);
+	}
+	return code == -ENOMEM ? pm_finder_no_memory(finder) : 0;
+}
