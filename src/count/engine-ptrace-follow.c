@@ -322,6 +322,7 @@ static int take_trap(struct pm_ptr *ptr, uint32_t row, uint64_t now)
 	if (thread->counted && !ptr->letting_go && !is_again(thread, &regs))
 		ret = tell_visits(ptr, row, site, &regs, now);
 	set_ip(thread->tid, slot);
+	pm_ptr_cpu_follow(&ptr->cpu, process->pid, thread->tid);
 	if (ret == 0 && site->linker && !ptr->letting_go)
 		ret = update(ptr, row);
 	return ret < 0 ? ret : 1;
@@ -564,6 +565,7 @@ void pm_ptr_release(struct pm_ptr *ptr)
 	for (uint32_t i = 0; i < ptr->threads.len; i++)
 		if (ptr->threads.data[i].tid != 0)
 			drop_thread(ptr, i);
+	pm_ptr_cpu_release(&ptr->cpu);
 	pm_vec_release(&ptr->threads);
 	pm_vec_release(&ptr->processes);
 	pm_vec_release(&ptr->free_threads);

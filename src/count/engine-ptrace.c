@@ -27,6 +27,9 @@ struct engine {
 	uint64_t began_ns; /* CLOCK_REALTIME */
 	uint64_t begin_ns, end_ns, deadline_ns; /* UINT64_MAX: none */
 	bool stopped, timed_out;
+	uint64_t *costs; /* of a call and of a visit: each by event, and elapsed time */
+	bool costs_known;
+	struct pm_error no_costs; /* why not */
 	timer_t timer;
 	bool has_timer;
 	struct sigaction before; /* of SIGALRM */
@@ -101,6 +104,7 @@ static void stop_timer(struct engine *it)
 static void engine_release(struct engine *it)
 {
 	stop_timer(it);
+	free(it->costs);
 	pm_calls_free(it->calls);
 	pm_ptr_release(&it->ptr);
 }
@@ -343,18 +347,78 @@ static int fill_run(struct engine *it)
 	return pm_ptr_counts_finish(&it->ptr.counts, it->stat, run->values);
 }
 
+/* The document has one for all of its runs: that of the last. */
+static int tell_costs(const struct engine *it)
+{
+	struct pm_stat *stat = it->stat;
+	struct pm_stat_value *values = pm_stat_values_new(stat->events.len);
+
+	if (!values)
+		return -ENOMEM;
+	for (size_t i = 0; i < stat->events.len; i++) {
+		const struct pm_stat_event *event = &stat->events.data[i];
+		size_t column = i;
+
+		if (strcmp(event->source, "tool") == 0)
+			column = strcmp(event->name, "wall-time") == 0
+					 ? it->options->specs_len
+					 : SIZE_MAX;
+		if (event->state != PM_STAT_OK)
+			values[i].state = event->state;
+		else if (column <= it->options->specs_len && it->costs_known)
+			values[i] = (struct pm_stat_value){ .state = PM_STAT_OK,
+							    .value = it->costs[column],
+							    .raw = it->costs[column] };
+	}
+	free(stat->overhead);
+	stat->overhead = values;
+	stat->overhead_subtracted = it->costs_known && !it->options->keep_overhead;
+	return it->costs_known ? 0
+			       : warn(stat,
+				      "what counting a call adds is not known, and not "
+				      "subtracted: %s",
+				      it->no_costs.text);
+}
+
+static int finish_calls(struct engine *it)
+{
+	bool subtract = it->costs_known && !it->options->keep_overhead;
+	int ret = subtract ? pm_calls_set_visit_cost(
+				     it->calls, it->costs + it->options->specs_len + 1)
+			   : 0;
+
+	return ret < 0 ? ret
+		       : pm_calls_finish(it->calls, it->stat, it->run,
+					 subtract ? it->costs : NULL);
+}
+
 static int finish(struct engine *it, struct pm_error *err)
 {
 	int ret = fill_run(it);
 
 	if (ret == 0)
-		ret = pm_calls_finish(it->calls, it->stat, it->run, NULL);
+		ret = tell_costs(it);
+	if (ret == 0)
+		ret = finish_calls(it);
 	if (ret == 0)
 		ret = tell_warnings(it);
 	return ret < 0 ? pm_error_set(err, ret, "%s", strerror(-ret)) : 0;
 }
 
 /* ---- public -------------------------------------------------------------------------- */
+
+static int measure(struct engine *it)
+{
+	size_t columns = it->options->specs_len + 1;
+
+	it->costs = calloc(columns * 2, sizeof(*it->costs));
+	if (!it->costs)
+		return -ENOMEM;
+	it->costs_known =
+		pm_ptr_measure(it->options->specs, it->options->specs_len, it->costs,
+			       it->costs + columns, &it->no_costs) == 0;
+	return 0;
+}
 
 static int prepare(struct engine *it, struct pm_error *err)
 {
@@ -375,6 +439,8 @@ static int prepare(struct engine *it, struct pm_error *err)
 	clock_gettime(CLOCK_REALTIME, &now);
 	it->began_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 	ret = pm_calls_new(&it->calls, &calls);
+	if (ret == 0)
+		ret = measure(it);
 	return ret < 0 ? pm_error_set(err, ret, "%s", strerror(-ret)) : 0;
 }
 

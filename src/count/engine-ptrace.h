@@ -9,6 +9,7 @@
 
 #include "pm/count.h"
 
+#include <sched.h>
 #include <sys/user.h>
 
 enum {
@@ -154,6 +155,20 @@ void pm_ptr_counts_close(struct pm_ptr_counts *counts, struct pm_ptr_counters *t
 int pm_ptr_counts_finish(const struct pm_ptr_counts *counts, struct pm_stat *stat,
 			 struct pm_stat_value *values);
 
+/* ---- engine-ptrace-cpu.c --------------------------------------------------------------- */
+
+/* Where this thread of ours runs. Zero-initialised is anywhere. */
+struct pm_ptr_cpu {
+	cpu_set_t before;
+	uint64_t stops;
+	bool moved;
+	int on;
+};
+
+/* @tid has stopped; now and then this thread moves to its CPU. */
+void pm_ptr_cpu_follow(struct pm_ptr_cpu *cpu, pid_t pid, pid_t tid);
+void pm_ptr_cpu_release(struct pm_ptr_cpu *cpu);
+
 /* ---- engine-ptrace-follow.c ------------------------------------------------------------ */
 
 struct pm_ptr_thread {
@@ -183,6 +198,7 @@ struct pm_ptr {
 	struct pm_procs *procs;
 	struct pm_ptr_sites sites;
 	struct pm_ptr_counts counts;
+	struct pm_ptr_cpu cpu;
 	const struct pm_regions *regions;
 	PM_VEC(struct pm_ptr_thread) threads;
 	PM_VEC(struct pm_ptr_process) processes;
@@ -215,3 +231,11 @@ int pm_ptr_attach(struct pm_ptr *ptr, pid_t pid, struct pm_error *err);
 int pm_ptr_event(struct pm_ptr *ptr, const struct pm_trace_event *event);
 /* From now on everybody who stops goes for good, as he was without us. */
 void pm_ptr_let_go(struct pm_ptr *ptr);
+
+/* ---- engine-ptrace-cost.c -------------------------------------------------------------- */
+
+/* What a call costs whom it is measured in (@call: what is inside of it; @visit: each visit, for
+ * calls that it is inside of), by event and behind them elapsed time. Nobody else is followed
+ * meanwhile. Negative, with the reason. */
+int pm_ptr_measure(const struct pm_event_spec *specs, size_t len, uint64_t *call,
+		   uint64_t *visit, struct pm_error *err);

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a visit costs whom it measures: a child of ours calls a function that does nothing, and
+ * is counted like any other process.
+ */
+#include "engine-ptrace.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+#if defined(__x86_64__)
+
+enum {
+	CALLS = 200,
+	ENTRY_AT = 0, /* in the function: push, pop, ret */
+	EXIT_AT = 2,
+	MEASURED_MAX = 8, /* seconds, when something is very wrong */
+};
+
+extern void pm_ptr_nothing(void) __attribute__((visibility("hidden")));
+__asm__(".text\n"
+	".p2align 4\n"
+	".globl pm_ptr_nothing\n"
+	".hidden pm_ptr_nothing\n"
+	".type pm_ptr_nothing, @function\n"
+	"pm_ptr_nothing:\n"
+	"	push %rbx\n"
+	"	pop %rbx\n"
+	"	ret\n"
+	".size pm_ptr_nothing, .-pm_ptr_nothing\n");
+
+struct measure {
+	struct pm_ptr ptr;
+	struct pm_regions regions;
+	size_t columns; /* events, and elapsed time */
+	uint64_t *words; /* CALLS × 2 visits × columns */
+	size_t visits;
+	pid_t child;
+	int go_fd;
+};
+
+static void measure_release(struct measure *it)
+{
+	pm_ptr_release(&it->ptr);
+	for (size_t i = 0; i < it->regions.list.len; i++)
+		pm_cleanup_close(&it->regions.list.data[i].fd);
+	pm_vec_release(&it->regions.list);
+	pm_vec_release(&it->regions.places);
+	free(it->words);
+	pm_cleanup_close(&it->go_fd);
+}
+
+/* ---- the function, as a region --------------------------------------------------------- */
+
+static int add_place(struct measure *it, const struct pm_mapping *map, size_t at)
+{
+	uint64_t address = (uint64_t)(uintptr_t)pm_ptr_nothing + at;
+	struct pm_place place = { .kind = at == ENTRY_AT ? PM_PLACE_ENTRY : PM_PLACE_EXIT,
+				  .address = address,
+				  .offset = address - map->start + map->pgoff,
+				  .bytes = { at == ENTRY_AT ? 0x53 : 0xc3 },
+				  .len = 1 };
+
+	return pm_vec_push(&it->regions.places, place);
+}
+
+static int find_function(struct measure *it)
+{
+	uint64_t address = (uint64_t)(uintptr_t)pm_ptr_nothing;
+	struct pm_procs *procs = pm_procs_new(NULL);
+	const struct pm_process *own;
+	const struct pm_mapping *map;
+	struct pm_region region = { .fd = -1 };
+	int ret = procs ? pm_procs_read(procs, getpid(), NULL) : -ENOMEM;
+
+	own = ret == 0 ? pm_procs_get(procs, getpid()) : NULL;
+	map = own ? pm_space_find(&own->space, address) : NULL;
+	if (map)
+		region.fd = pm_module_open(pm_procs_module(procs, map->module), NULL);
+	if (ret == 0 && region.fd < 0)
+		ret = -ENOENT;
+	if (ret == 0 && pm_vec_push(&it->regions.list, region) < 0) {
+		close(region.fd);
+		ret = -ENOMEM;
+	}
+	if (ret == 0 &&
+	    (add_place(it, map, ENTRY_AT) < 0 || add_place(it, map, EXIT_AT) < 0))
+		ret = -ENOMEM;
+	pm_procs_free(procs);
+	return ret;
+}
+
+/* ---- visits -------------------------------------------------------------------------- */
+
+static int on_visit(void *user, const struct pm_visit *visit)
+{
+	struct measure *it = user;
+	uint64_t *words = it->words + it->visits * it->columns;
+
+	/* In turns, from an entry on. */
+	if (it->visits == (size_t)CALLS * 2 || visit->place != it->visits % 2)
+		return 0;
+	memcpy(words, visit->counts, (it->columns - 1) * sizeof(*words));
+	words[it->columns - 1] = visit->time;
+	it->visits++;
+	return 0;
+}
+
+static int on_fork(void *user, pid_t parent_tid, pid_t pid, pid_t tid)
+{
+	return 0;
+}
+
+static void on_exit_of(void *user, pid_t tid)
+{
+}
+
+static void on_named(void *user, pid_t pid, pid_t tid, const char *comm)
+{
+}
+
+static const struct pm_ptr_listener listener = {
+	.visit = on_visit, .fork = on_fork, .exit = on_exit_of, .named = on_named
+};
+
+static int compare(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+/* The median of what is between visits number n and n + @step, n even. */
+static uint64_t median(const struct measure *it, size_t column, size_t step)
+{
+	uint64_t values[CALLS];
+	size_t len = 0;
+
+	for (size_t n = 0; n + step < it->visits; n += 2) {
+		const uint64_t *from = it->words + n * it->columns,
+			       *to = it->words + (n + step) * it->columns;
+
+		values[len++] = to[column] > from[column] ? to[column] - from[column] : 0;
+	}
+	if (len == 0)
+		return 0;
+	qsort(values, len, sizeof(*values), compare);
+	return values[len / 2];
+}
+
+/* ---- the child ----------------------------------------------------------------------- */
+
+static _Noreturn void run_child(int fd)
+{
+	char go;
+
+	alarm(MEASURED_MAX);
+	if (read(fd, &go, 1) == 1)
+		for (int i = 0; i < CALLS; i++)
+			pm_ptr_nothing();
+	_exit(0);
+}
+
+static int start_child(struct measure *it, struct pm_error *err)
+{
+	pid_t self = getpid();
+	int fds[2];
+
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return pm_error_set(err, -errno, "pipe: %s", strerror(errno));
+	it->child = fork();
+	if (it->child == 0) {
+		close(fds[1]);
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() == self)
+			run_child(fds[0]);
+		_exit(0);
+	}
+	close(fds[0]);
+	it->go_fd = fds[1];
+	if (it->child < 0)
+		return pm_error_set(err, -errno, "fork: %s", strerror(errno));
+	return 0;
+}
+
+/* Whatever else fails, the child ends, and its end is taken. */
+static int follow(struct measure *it, struct pm_error *err)
+{
+	struct pm_trace_event event;
+	int ret = pm_ptr_attach(&it->ptr, it->child, err), rc;
+	bool begun = false;
+
+	if (ret < 0)
+		return ret;
+	pm_trace_interrupt(it->ptr.trace);
+	do {
+		ret = pm_trace_wait(it->ptr.trace, &event, err);
+		if (ret <= 0)
+			continue;
+		rc = pm_ptr_event(&it->ptr, &event);
+		if (rc < 0)
+			return pm_error_set(err, rc, "%s", strerror(-rc));
+		if (!begun && event.what == PM_TRACE_STOPPED)
+			begun = write(it->go_fd, "g", 1) == 1;
+	} while (ret >= 0 && pm_trace_len(it->ptr.trace) > 0);
+	return ret < 0 ? ret : 0;
+}
+
+int pm_ptr_measure(const struct pm_event_spec *specs, size_t len, uint64_t *call,
+		   uint64_t *visit, struct pm_error *err)
+{
+	struct measure it PM_CLEANUP(
+		measure_release) = { .columns = len + 1, .child = -1, .go_fd = -1 };
+	int ret = find_function(&it);
+
+	it.words = calloc((size_t)CALLS * 2, it.columns * sizeof(*it.words));
+	if (ret < 0 || !it.words)
+		return pm_error_set(err, ret < 0 ? ret : -ENOMEM,
+				    "the cost of a visit cannot be measured: %s",
+				    strerror(ret < 0 ? -ret : ENOMEM));
+	ret = pm_ptr_init(&it.ptr, &it.regions, specs, len, err);
+	if (ret < 0)
+		return ret;
+	it.ptr.listener = &listener;
+	it.ptr.user = &it;
+	ret = start_child(&it, err);
+	if (ret < 0)
+		return ret;
+	ret = follow(&it, err);
+	if (ret < 0) {
+		kill(it.child, SIGKILL);
+		waitpid(it.child, NULL, __WALL);
+		return ret;
+	}
+	for (size_t i = 0; i < it.columns; i++) {
+		call[i] = median(&it, i, 1);
+		visit[i] = median(&it, i, 2) / 2;
+	}
+	return it.visits == (size_t)CALLS * 2
+		       ? 0
+		       : pm_error_set(err, -EIO, "the cost of a visit: %zu of %d seen",
+				      it.visits, CALLS * 2);
+}
+
+#else
+
+int pm_ptr_measure(const struct pm_event_spec *specs, size_t len, uint64_t *call,
+		   uint64_t *visit, struct pm_error *err)
+{
+	return pm_error_set(err, -EOPNOTSUPP, "breakpoints are for x86-64 only");
+}
+
+#endif

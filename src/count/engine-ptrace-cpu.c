@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The tracer goes where the traced thread is: of two that take turns only one runs at a time,
+ * and waking it on another CPU takes several times as long as a switch on this one.
+ */
+#include "engine-ptrace.h"
+
+#include <fcntl.h>
+#include <string.h>
+
+enum {
+	LOOK_EVERY = 64, /* stops */
+	STAT_BYTES = 1024,
+};
+
+/* Where the stopped thread ran last; -1: not known. */
+static int cpu_of(pid_t pid, pid_t tid)
+{
+	PM_AUTO_CLOSE int fd = -1;
+	char path[64], text[STAT_BYTES];
+	struct pm_stat_line line;
+	ssize_t len;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	len = fd < 0 ? -1 : read(fd, text, sizeof(text));
+	if (len <= 0 || pm_stat_line_parse(text, (size_t)len, &line) < 0 ||
+	    line.cpu > INT32_MAX)
+		return -1;
+	return (int)line.cpu;
+}
+
+void pm_ptr_cpu_follow(struct pm_ptr_cpu *cpu, pid_t pid, pid_t tid)
+{
+	cpu_set_t set;
+	int now;
+
+	if (cpu->stops++ % LOOK_EVERY != 0)
+		return;
+	now = cpu_of(pid, tid);
+	if (now < 0 || now >= CPU_SETSIZE || (cpu->moved && now == cpu->on))
+		return;
+	if (!cpu->moved && sched_getaffinity(0, sizeof(cpu->before), &cpu->before) < 0)
+		return; /* a machine of more CPUs than a set has */
+	CPU_ZERO(&set);
+	CPU_SET(now, &set);
+	if (sched_setaffinity(0, sizeof(set), &set) == 0) {
+		cpu->moved = true;
+		cpu->on = now;
+	}
+}
+
+void pm_ptr_cpu_release(struct pm_ptr_cpu *cpu)
+{
+	if (cpu->moved)
+		sched_setaffinity(0, sizeof(cpu->before), &cpu->before);
+	*cpu = (struct pm_ptr_cpu){ 0 };
+}
