@@ -25,16 +25,29 @@ static bool is_script(const struct pm_page_file *file)
 	return has_suffix(file, ".js") && !has_suffix(file, ".svg.js");
 }
 
+static bool is_style(const struct pm_page_file *file)
+{
+	return has_suffix(file, ".css");
+}
+
 /* ---- what the template asks for ----------------------------------------------------------- */
+
+static void put_hashes(struct pm_str *out,
+		       bool (*wanted)(const struct pm_page_file *file))
+{
+	for (size_t i = 0; i < pm_page_files_len; i++)
+		if (wanted(&pm_page_files[i]))
+			pm_str_printf(out, " 'sha256-%s'", pm_page_files[i].sha256);
+}
 
 static void put_policy(struct pm_page *page, struct pm_str *out, FILE *to)
 {
-	pm_str_puts(out, "<meta http-equiv=\"Content-Security-Policy\" content=\""
-			 "default-src 'none'; base-uri 'none'; form-action 'none'; "
-			 "style-src 'unsafe-inline'; script-src");
-	for (size_t i = 0; i < pm_page_files_len; i++)
-		if (is_script(&pm_page_files[i]))
-			pm_str_printf(out, " 'sha256-%s'", pm_page_files[i].sha256);
+	pm_str_puts(out,
+		    "<meta http-equiv=\"Content-Security-Policy\" content=\""
+		    "default-src 'none'; base-uri 'none'; form-action 'none'; style-src");
+	put_hashes(out, is_style);
+	pm_str_puts(out, "; script-src");
+	put_hashes(out, is_script);
 	pm_str_puts(out, "\">");
 }
 
@@ -50,13 +63,22 @@ static void put_page_title(struct pm_page *page, struct pm_str *out, FILE *to)
 	pm_str_release(&title);
 }
 
+/* The hashes of the policy are of what stands between the tags, to the byte. */
+static void put_elements(struct pm_str *out, const char *tag,
+			 bool (*wanted)(const struct pm_page_file *file))
+{
+	for (size_t i = 0; i < pm_page_files_len; i++) {
+		if (!wanted(&pm_page_files[i]))
+			continue;
+		pm_str_printf(out, "<%s>", tag);
+		put_bytes(out, &pm_page_files[i]);
+		pm_str_printf(out, "</%s>\n", tag);
+	}
+}
+
 static void put_style(struct pm_page *page, struct pm_str *out, FILE *to)
 {
-	pm_str_puts(out, "<style>\n");
-	for (size_t i = 0; i < pm_page_files_len; i++)
-		if (has_suffix(&pm_page_files[i], ".css"))
-			put_bytes(out, &pm_page_files[i]);
-	pm_str_puts(out, "</style>");
+	put_elements(out, "style", is_style);
 }
 
 /* What a reader without scripts gets. */
@@ -92,16 +114,9 @@ static void put_data(struct pm_page *page, struct pm_str *out, FILE *to)
 	pm_str_puts(out, "</script>");
 }
 
-/* The hashes of the policy are of what stands between the tags, to the byte. */
 static void put_scripts(struct pm_page *page, struct pm_str *out, FILE *to)
 {
-	for (size_t i = 0; i < pm_page_files_len; i++) {
-		if (!is_script(&pm_page_files[i]))
-			continue;
-		pm_str_puts(out, "<script>");
-		put_bytes(out, &pm_page_files[i]);
-		pm_str_puts(out, "</script>\n");
-	}
+	put_elements(out, "script", is_script);
 }
 
 static const struct {
