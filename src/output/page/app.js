@@ -36,7 +36,7 @@
 			const shown = order.filter((t) => ui.threadName(t).toLowerCase().includes(text));
 			boxes.replaceChildren(
 				...shown.slice(0, 300).map((t) => {
-					const box = ui.el("input", { type: "checkbox" });
+					const box = ui.el("input", { type: "checkbox", "data-keep": "box-" + t });
 					box.checked = !chosen() || chosen().has(t);
 					box.addEventListener("change", () => {
 						const set = new Set(chosen() || order);
@@ -125,7 +125,7 @@
 				ui.set(id === "invert" ? { invert: $(id).checked, zoom: [] } : { [id]: $(id).checked })
 			);
 		$("export").addEventListener("click", () =>
-			ui.save("stacks.folded", pm.folded(ui.data, ui.selection()))
+			ui.save("stacks.folded", pm.folded(ui.data, ui.selection(), ui.state.hidden))
 		);
 		$("reset").addEventListener("click", ui.reset);
 		$("help").addEventListener("click", help);
@@ -230,20 +230,22 @@
 		for (const fn of s.hidden)
 			list.push(
 				chip(
-					"hidden: " + ui.name(fn),
+					"hidden: " + pm.shorten(ui.name(fn), 34),
 					() => ui.set({ hidden: new Set([...s.hidden].filter((x) => x !== fn)) }),
 					"Show again: " + ui.name(fn)
 				)
 			);
-		const sel = ui.selection();
 		const whole = ui.data.events[s.event];
-		if (list.length)
+		if (list.length) {
+			/* What is hidden is only so in graphs. */
+			const left = s.hidden.size ? ui.graph().samples[0] : ui.selection().samples;
 			list.push(
 				ui.el("span", {
 					class: "muted",
-					text: `${ui.count(sel.samples)} of ${ui.count(whole ? whole.samples : 0)} samples`,
+					text: `${ui.count(left)} of ${ui.count(whole ? whole.samples : 0)} samples`,
 				})
 			);
+		}
 		$("chips").hidden = list.length === 0;
 		$("chips").replaceChildren(...list);
 	}
@@ -285,6 +287,8 @@
 		const at = items.indexOf(document.activeElement);
 		if (e.key === "ArrowDown") items[(at + 1) % items.length].focus();
 		else if (e.key === "ArrowUp") items[(at - 1 + items.length) % items.length].focus();
+		else if (e.key === "Home") items[0].focus();
+		else if (e.key === "End") items[items.length - 1].focus();
 		else if (e.key === "Escape" || e.key === "Tab") closeMenu();
 		else return;
 		e.preventDefault();
@@ -296,9 +300,10 @@
 	const KEYS = [
 		["1 – 7, T, Shift+T", "switch tabs"],
 		["/ or Ctrl+F", "search; Enter and Shift+Enter: next and previous match"],
+		["N, Shift+N", "next and previous match, outside of the search box"],
 		["← → ↑ ↓", "move in the graph, table or tree"],
 		["Enter", "zoom in; in the table: callers and callees"],
-		["Escape", "zoom out one level"],
+		["Escape", "zoom out one level; close what is open"],
 		["0", "reset zoom, filters and search"],
 		["I", "invert: who called the functions that cost most"],
 		["X, Delete, Alt+click", "hide a function, and what has it in its stack"],
@@ -322,7 +327,7 @@
 			),
 			ui.el("p", {
 				class: "muted",
-				text: "Drag over the strip of time to look at a part of the run. The address keeps what you see: copy it to come back.",
+				text: "Drag over the strip of time to look at a part of the run, or type its begin and end in the tab Timeline. The address keeps what you see: copy it to come back.",
 			}),
 			ui.el("button", { type: "button", text: "Close", onclick: () => box.close() })
 		);
@@ -332,8 +337,18 @@
 	const typing = (e) =>
 		e.target.matches?.("input:not([type=checkbox]), select, textarea") || $("keys").open;
 
+	/* → whether there was one */
+	function closeDrop() {
+		const drop = document.querySelector("details.drop[open]");
+		if (!drop) return false;
+		drop.open = false;
+		drop.firstElementChild.focus();
+		return true;
+	}
+
 	function key(e) {
 		if (!$("menu").hidden) return menuKey(e);
+		if (e.key === "Escape" && closeDrop()) return e.preventDefault();
 		if ((e.ctrlKey || e.metaKey) && e.key === "f" && !$("keys").open) {
 			/* The browser's own search cannot see into a canvas; twice opens it all the same. */
 			if (document.activeElement === $("search")) return;
@@ -353,13 +368,7 @@
 		else if (e.key === "d" || e.key === "D") $("theme").click();
 		else if (e.key === "?") help();
 		else if (e.key === "n" || e.key === "N") match(e.key === "n" ? 1 : -1);
-		else if (e.key === "Escape") {
-			for (const drop of document.querySelectorAll("details.drop[open]")) {
-				drop.open = false;
-				drop.firstElementChild.focus();
-			}
-			return;
-		} else return;
+		else return;
 		e.preventDefault();
 	}
 
@@ -427,8 +436,21 @@
 		}
 	}
 
+	/*
+	 * The element with the focus may have been made anew, or be gone with what it stood for:
+	 * whoever has no mouse goes on at its like, or else in the view.
+	 */
+	function keepFocus(before) {
+		if (before === document.body || before.getClientRects().length) return;
+		const { keep } = before.dataset;
+		const like = keep && document.querySelector(`[data-keep="${keep}"]`);
+		if (like) like.focus({ preventScroll: true });
+		else ui.views[ui.state.tab].focus();
+	}
+
 	ui.update = function (what) {
 		const tab = ui.state.tab;
+		const before = document.activeElement || document.body;
 		showTab();
 		showControls();
 		if (!built.has(tab)) {
@@ -439,13 +461,14 @@
 		showChips();
 		showMatched();
 		ui.updateStrip(what.includes("event") || what.includes("theme"));
+		keepFocus(before);
 	};
 
 	/* ---- start -------------------------------------------------------------------------- */
 
 	function start() {
 		const node = $("pm-data");
-		ui.data = pm.decode(JSON.parse(node.textContent));
+		ui.data = pm.printable(pm.decode(JSON.parse(node.textContent)));
 		/* The text is decoded: its memory can be given back. */
 		node.remove();
 		$("app").hidden = false;

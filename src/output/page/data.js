@@ -420,8 +420,11 @@ const pm = (function () {
 
 	/* ---- export ---------------------------------------------------------------------------- */
 
-	/* Folded stacks: the format has no escaping, what would break a line is replaced. */
-	function folded(data, sel) {
+	/*
+	 * Folded stacks, without those that have a function of the set @hidden. The format has no
+	 * escaping: what would break a line is replaced.
+	 */
+	function folded(data, sel, hidden) {
 		const { count, parent, fn, inlined } = data.paths, suffixes = ['', '_[k]', '_[j]', ''];
 		const names = data.functions.name.map((name, id) => name
 			.replace(/;/g, ':').replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g, ' ') +
@@ -432,11 +435,15 @@ const pm = (function () {
 			if (sel.count[i] === 0)
 				continue;
 			const frames = [];
+			let left_out = false;
 
-			for (let at = i; at >= 0; at = parent[at])
+			for (let at = i; at >= 0; at = parent[at]) {
+				left_out ||= !!hidden && hidden.has(fn[at]);
 				frames.push(names[fn[at]] +
 					(inlined[at] && data.functions.kind[fn[at]] === 0 ? '_[i]' : ''));
-			lines.push(frames.reverse().join(';') + ' ' + sel.count[i] + '\n');
+			}
+			if (!left_out)
+				lines.push(frames.reverse().join(';') + ' ' + sel.count[i] + '\n');
 		}
 		return lines.sort().join('');
 	}

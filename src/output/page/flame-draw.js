@@ -64,6 +64,7 @@
 			this.width = 0;
 			this.height = 0;
 			this.paints = 0;
+			this.still = false; /* while the page is printed */
 			/* levels that are not drawn: that of everything, where it would double another */
 			this.skip = events.skip || 0;
 
@@ -108,8 +109,24 @@
 				else this.events.menu(node, e.clientX, e.clientY);
 			});
 			host.addEventListener("keydown", (e) => this.key(e));
+			this.listenToPrinting();
 			host.addEventListener("focus", () => this.repaint());
 			host.addEventListener("blur", () => this.repaint());
+		}
+
+		/* On paper is what was seen, as wide as the paper; nothing scrolls or waits for a frame. */
+		listenToPrinting() {
+			let top = 0;
+			addEventListener("beforeprint", () => {
+				top = this.host.scrollTop;
+				this.paint();
+				this.still = true;
+			});
+			addEventListener("afterprint", () => {
+				this.still = false;
+				this.host.scrollTop = top;
+				this.resize();
+			});
 		}
 
 		up() {
@@ -175,7 +192,7 @@
 		resize() {
 			const width = this.host.clientWidth;
 			const height = this.host.clientHeight;
-			if (!width || !height) return;
+			if (!width || !height || this.still) return;
 			const fresh = this.width === 0;
 			/* What stands on the lower edge stays there. */
 			const below = this.up() ? this.total - this.height - this.host.scrollTop : 0;
@@ -287,9 +304,15 @@
 				return -1;
 			}
 			const level = g.levels[g.depth[node]];
+			const step = direction === "next" ? 1 : -1;
+			const [from, to] = this.view();
 			let i = firstAfter(g, level, g.start[node], 0);
 			while (i < level.length && level[i] !== node) i++;
-			return level[i + (direction === "next" ? 1 : -1)] ?? -1;
+			/* What is only in the run compared with has no box. */
+			do i += step;
+			while (i >= 0 && i < level.length && !(g.total[level[i]] > 0));
+			const n = level[i] ?? -1;
+			return n >= 0 && g.start[n] < to && g.start[n] + g.total[n] > from ? n : -1;
 		}
 
 		key(e) {
@@ -311,7 +334,7 @@
 				const to = this.graph.parent[this.zoomed];
 				this.select(to);
 				this.events.zoom(to);
-			} else if (e.key === "Delete" || e.key === "x") {
+			} else if (e.key === "Delete" || e.key === "x" || e.key === "X") {
 				if (node > 0) this.events.hide(this.graph.fn[node]);
 			} else if (e.key === "ContextMenu" || (e.key === "F10" && e.shiftKey)) {
 				const place = this.placeOf(node);
@@ -337,7 +360,7 @@
 		 * once: their number does not matter then, and all edges are sharp.
 		 */
 		paint() {
-			if (!this.graph || !this.width) return;
+			if (!this.graph || !this.width || this.still) return;
 			const c = this.context;
 			const p = ui.palette();
 			const labels = [];
@@ -451,18 +474,24 @@
 			}
 		}
 
+		/* The sign of a difference stays at the front. */
+		shorten(text, fits) {
+			const sign = /^[+−] /.test(text) ? 2 : 0;
+			return text.slice(0, sign) + pm.shorten(text.slice(sign), Math.max(1, fits - sign));
+		}
+
 		writeOne(c, labels, i) {
 			const text = this.label(labels[i]);
 			const room = labels[i + 3] - 2 * PAD;
 			let fits = Math.floor(room / this.charWidth);
+			let cut = this.shorten(text, fits);
 			/* Wide characters take up to two places. */
-			if (text.length <= fits && !/^[\x20-\x7e−]*$/.test(text))
-				while (fits > 0 && c.measureText(text.slice(0, fits)).width > room) fits--;
+			if (!/^[\x20-\x7e−…]*$/.test(cut))
+				while (fits >= 3 && c.measureText(cut).width > room) cut = this.shorten(text, --fits);
 			if (fits < 3) return;
 			/* Of a difference the sign alone says more than its beginning with a letter. */
 			if (fits < 5 && text.length > fits && /^[+−] /.test(text))
 				return c.fillText(text[0], labels[i + 1] + PAD, labels[i + 2] + ROW / 2 - 0.5);
-			const cut = text.length <= fits ? text : text.slice(0, fits - 1) + "…";
 			c.fillText(cut, labels[i + 1] + PAD, labels[i + 2] + ROW / 2 - 0.5);
 		}
 

@@ -4,7 +4,7 @@
 	"use strict";
 
 	const ui = pm.ui;
-	let flame, crumbs, details, empty;
+	let flame, crumbs, details, empty, cut;
 
 	/* ---- shared by all graphs ----------------------------------------------------------- */
 
@@ -109,6 +109,23 @@
 	ui.focus = (fn) => ui.set({ tab: "sandwich", focus: fn });
 	ui.sourceOf = (fn) => ui.data.sources.findIndex((s) => s.function === fn);
 
+	/* Of graphs too large to be whole (graph.cut): nothing is left out silently. */
+	ui.cutNote = () =>
+		ui.el("p", {
+			class: "cut",
+			role: "status",
+			hidden: true,
+			text: "Not all callers are shown: those of functions with the smallest shares are left out.",
+		});
+
+	/* Why there is nothing to see; empty where there is something. */
+	ui.whyEmpty = function (graph) {
+		if (graph.total[0] > 0) return "";
+		if (!ui.data.cells.count) return "No sample was recorded. The tab Run has what is known of it.";
+		if (ui.selection().samples > 0) return "All samples are hidden: functions were taken out.";
+		return "There is no sample here: not of this event, in these threads, in this range of time.";
+	};
+
 	/* ---- the tab ------------------------------------------------------------------------ */
 
 	const up = () => ui.state.invert === ui.state.top;
@@ -126,6 +143,7 @@
 				ui.menu(x, y, ui.nodeItems(flame.graph, node, ui.state.invert, zoomTo)),
 		});
 		empty = ui.el("p", { class: "empty grow" });
+		cut = ui.cutNote();
 		section.append(
 			crumbs,
 			empty,
@@ -135,6 +153,7 @@
 				class: "offscreen",
 				text: "Arrow keys move, Enter zooms, Escape zooms out. The tab Tree has the same data as a tree.",
 			}),
+			cut,
 			ui.el("footer", { class: "foot" }, details, ui.el("div", { id: "flame-legend" }))
 		);
 		ui.flame = flame;
@@ -157,7 +176,8 @@
 				ui.el("button", {
 					type: "button",
 					class: "crumb",
-					text: node === 0 ? "all" : ui.name(graph.fn[node]),
+					text: node === 0 ? "all" : pm.shorten(ui.name(graph.fn[node]), 33),
+					title: ui.name(graph.fn[node]),
 					"aria-current": last ? "true" : null,
 					onclick: () => {
 						zoomTo(node);
@@ -180,13 +200,11 @@
 		flame.set(graph, zoomed, ui.hits(graph));
 		empty.hidden = graph.total[0] > 0;
 		flame.host.hidden = !empty.hidden;
-		empty.textContent =
-			ui.selection().samples > 0
-				? "All samples are hidden: functions were taken out."
-				: "There is no sample here: not of this event, in these threads, in this range of time.";
+		empty.textContent = ui.whyEmpty(graph);
 		showCrumbs(graph, zoomed);
 		showDetails(flame.selected);
 		ui.$("flame-legend").replaceChildren(ui.legend());
+		cut.hidden = !graph.cut;
 	}
 
 	/* Goes to the next (1) or previous (-1) match of the search. */

@@ -95,6 +95,8 @@
 		return ui.el("section", { class: "card" }, ui.el("h2", { text: title }), ...children);
 	}
 
+	let host;
+
 	function build(section) {
 		const d = ui.data;
 		const samples = new Map();
@@ -105,7 +107,7 @@
 			.map((t, i) => [t.comm, t.pid, t.tid, samples.get(i) || 0])
 			.sort((a, b) => b[3] - a[3])
 			.map((r) => [r[0], r[1], r[2], ui.count(r[3])]);
-		const host = ui.el("div", { class: "scroll cards" });
+		host = ui.el("div", { class: "scroll cards", tabindex: "0", role: "region", "aria-label": "Run" });
 		host.append(
 			card("Data quality", quality(d.quality)),
 			card("Run", facts(d.summary))
@@ -138,5 +140,5 @@
 		section.append(host);
 	}
 
-	ui.views.run = { build, update() {}, focus: () => {} };
+	ui.views.run = { build, update() {}, focus: () => host.focus({ preventScroll: true }) };
 })(pm);

@@ -5,7 +5,7 @@
 
 	const ui = pm.ui;
 	const SHOWN = 30;
-	let input, options, callers, callees, note, empty, pair;
+	let input, options, callers, callees, note, empty, pair, cut;
 	let choice = -1;
 
 	function half(label, up, inverted) {
@@ -58,6 +58,7 @@
 		const t = ui.table();
 		const all = ui.selection().total;
 		const found = candidates();
+		const room = input.clientWidth - 90;
 		choice = -1;
 		options.replaceChildren(
 			...found.map((i, k) =>
@@ -72,7 +73,7 @@
 							pick(t.fn[i]);
 						},
 					},
-					ui.el("span", { class: "name", text: ui.name(t.fn[i]) }),
+					ui.el("span", { class: "name", text: ui.short(t.fn[i], room), title: ui.name(t.fn[i]) }),
 					ui.el("span", { class: "muted", text: ui.percent(t.total[i], all) })
 				)
 			)
@@ -101,7 +102,8 @@
 			if (options.hidden) list();
 			const n = options.children.length;
 			if (!n) return;
-			choice = (choice + (e.key === "ArrowDown" ? 1 : -1) + n + (choice < 0 ? 0 : 0)) % n;
+			if (e.key === "ArrowDown") choice = (choice + 1) % n;
+			else choice = choice > 0 ? choice - 1 : n - 1;
 			[...options.children].forEach((li, i) =>
 				li.setAttribute("aria-selected", String(i === choice))
 			);
@@ -134,6 +136,7 @@
 		});
 		options = ui.el("ul", { id: "focus-list", role: "listbox", "aria-label": "Functions", hidden: true });
 		note = ui.el("div", { class: "details", "aria-live": "polite" });
+		cut = ui.cutNote();
 		callers = half("Callers", true, true);
 		callees = half("Callees", false, false);
 		empty = ui.el("p", { class: "empty", text: "No function is chosen, or none has samples here." });
@@ -149,6 +152,7 @@
 			ui.el("div", { class: "row viewbar" }, ui.el("div", { class: "combo" }, input, options), ui.el("span", { id: "focus-share", class: "muted" })),
 			empty,
 			pair,
+			cut,
 			ui.el("footer", { class: "foot" }, note)
 		);
 		ui.sandwichFlames = { callers, callees };
@@ -165,6 +169,7 @@
 		const fn = ui.state.focus;
 		const place = fn === null ? -1 : t.fn.indexOf(fn);
 		pair.hidden = place < 0;
+		cut.hidden = true;
 		empty.hidden = place >= 0;
 		if (document.activeElement !== input) input.value = fn === null ? "" : ui.name(fn);
 		if (place < 0) {
@@ -184,6 +189,7 @@
 		callers.set(a, callers.graph === a ? callers.zoomed : 0, ui.hits(a));
 		callees.set(b, callees.graph === b ? callees.zoomed : 0, ui.hits(b));
 		note.textContent = "";
+		cut.hidden = !a.cut;
 	}
 
 	ui.views.sandwich = { build, update, focus: () => callees.host.focus({ preventScroll: true }) };

@@ -41,6 +41,7 @@
 	function showList(current) {
 		const t = ui.table();
 		const all = ui.selection().total;
+		const room = list.clientWidth - 90;
 		const share = new Map();
 		t.fn.forEach((fn, i) => share.set(fn, t.self[i]));
 		list.replaceChildren(
@@ -53,9 +54,12 @@
 						{
 							type: "button",
 							"aria-current": i === current ? "true" : null,
+							"aria-label": `${ui.name(s.function)}, ${ui.percent(self, all)} self`,
+							"data-keep": "source-" + i,
+							title: ui.name(s.function),
 							onclick: () => ui.set({ source: i }),
 						},
-						ui.el("span", { class: "name", text: ui.name(s.function) }),
+						ui.el("span", { class: "name", text: ui.short(s.function, room) }),
 						ui.el("span", { class: "number", text: ui.percent(self, all) })
 					)
 				)

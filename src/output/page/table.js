@@ -15,7 +15,7 @@
 		["module", "Module", ""],
 	];
 
-	let host, body, above, below, head, note, filterBox;
+	let host, table, body, above, below, head, note, filterBox;
 	let rows = null; /* what is shown: indices into the joined table, in order */
 	let joined = null; /* columns of both runs by function */
 	let current = 0;
@@ -142,12 +142,16 @@
 		above = ui.el("tbody", { "aria-hidden": "true" }, ui.el("tr", {}, ui.el("td", { colspan: String(columns().length) })));
 		body = ui.el("tbody");
 		below = above.cloneNode(true);
-		const table = ui.el("table", { class: "functions" }, ui.el("thead", {}, head), above, body, below);
+		/* The current row is told by its id: it can be made anew without losing the focus. */
+		table = ui.el("table", { class: "functions", role: "grid", tabindex: "0", "aria-label": "Functions" }, ui.el("thead", {}, head), above, body, below);
 		table.classList.toggle("diff", !!ui.data.base);
-		host = ui.el("div", { class: "table-host", tabindex: "0", role: "region", "aria-label": "Functions" }, table);
+		host = ui.el("div", { class: "table-host" }, table);
 		host.addEventListener("scroll", () => requestAnimationFrame(window_), { passive: true });
-		host.addEventListener("keydown", key);
-		new ResizeObserver(window_).observe(host);
+		table.addEventListener("keydown", key);
+		new ResizeObserver(() => {
+			first = -1;
+			window_();
+		}).observe(host);
 		section.append(ui.el("div", { class: "row viewbar" }, filterBox, note), host);
 		ui.functionTable = { rows: () => rows.map((i) => joined.fn[i]) };
 	}
@@ -168,11 +172,12 @@
 		td.classList.add(value > 0.00005 ? "more" : value < -0.00005 ? "less" : "same");
 	}
 
-	function row(place) {
+	function row(place, room) {
 		const j = joined;
 		const i = rows[place];
 		const fn = j.fn[i];
 		const tr = ui.el("tr", {
+			id: "row-" + place,
 			"aria-rowindex": String(place + 2),
 			"aria-selected": place === current ? "true" : "false",
 			title: ui.count(j.samples[i]) + " samples in it",
@@ -191,7 +196,7 @@
 		const name = cell(tr, "name", "", 0);
 		const dot = ui.el("i", { class: "dot", title: ui.KIND_NAMES[ui.kindOf(fn, false)] });
 		dot.style.background = ui.colorOfKind(ui.kindOf(fn, false));
-		name.append(dot, ui.el("span", { text: ui.name(fn), title: ui.name(fn) }));
+		name.append(dot, ui.el("span", { text: ui.short(fn, room), title: ui.name(fn) }));
 		cell(tr, "module", ui.moduleName(fn), 0).title = ui.moduleName(fn);
 		return tr;
 	}
@@ -230,8 +235,11 @@
 		above.hidden = from === 0;
 		below.hidden = to === rows.length;
 		const fresh = [];
-		for (let i = from; i < to; i++) fresh.push(row(i));
+		const room = head.querySelector(".c-name").clientWidth - 44;
+		for (let i = from; i < to; i++) fresh.push(row(i, room));
 		body.replaceChildren(...fresh);
+		if (current >= from && current < to) table.setAttribute("aria-activedescendant", "row-" + current);
+		else table.removeAttribute("aria-activedescendant");
 	}
 
 	function go(place) {
@@ -245,7 +253,7 @@
 	}
 
 	function key(e) {
-		if (e.target !== host || e.ctrlKey || e.metaKey || e.altKey || !rows.length) return;
+		if (e.target !== table || e.ctrlKey || e.metaKey || e.altKey || !rows.length) return;
 		const page = Math.max(1, Math.floor(host.clientHeight / ROW) - 2);
 		const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -1e9, End: 1e9 };
 		const fn = joined.fn[rows[current]];
@@ -267,7 +275,7 @@
 			host.scrollTop = 0;
 		}
 		header();
-		host.firstChild.setAttribute("aria-rowcount", String(rows.length + 1));
+		table.setAttribute("aria-rowcount", String(rows.length + 1));
 		note.textContent =
 			rows.length === j.fn.length
 				? `${ui.count(rows.length)} functions`
@@ -281,5 +289,5 @@
 		if (rows) render(0, Math.min(rows.length, 100));
 	}
 
-	ui.views.table = { build, update, print, focus: () => host.focus({ preventScroll: true }) };
+	ui.views.table = { build, update, print, focus: () => table.focus({ preventScroll: true }) };
 })(pm);

@@ -11,7 +11,7 @@
 	const ROWS = 50; /* of the heat map at most: 20 ms each in a column of a second */
 	const FEWEST = 5;
 	const THREADS = 100;
-	let section_, heat, heatNote, rows, from, to, more, strip;
+	let section_, scroll, heat, heatNote, rows, from, to, more, strip;
 	let shown = THREADS;
 	let built = false;
 
@@ -197,7 +197,8 @@
 				const a = from.value === "" ? 0 : Number(from.value) * 1000;
 				const b = to.value === "" ? duration() : Number(to.value) * 1000;
 				if (from.value === "" && to.value === "") setRange(null, null);
-				else setRange(Math.max(0, a), Math.min(b, duration()));
+				else if (Math.max(0, a) < Math.min(b, duration())) setRange(Math.max(0, a), Math.min(b, duration()));
+				else ui.toast(`No such range: the run took ${ui.seconds(duration())}`);
 			},
 		});
 	}
@@ -223,12 +224,22 @@
 		rows = ui.el("div", { class: "threads" });
 		more = ui.el("button", {
 			type: "button",
-			text: "Show all threads",
+			"data-keep": "more-threads",
 			onclick: () => {
-				shown = Infinity;
+				shown += THREADS;
 				update();
 			},
 		});
+		scroll = ui.el(
+			"div",
+			{ class: "scroll", tabindex: "0", role: "region", "aria-label": "Timeline" },
+			ui.el("h2", { id: "heat-title" }),
+			heat.host,
+			ui.el("div", { class: "axis" }),
+			ui.el("h2", { text: "Activity of each thread" }),
+			rows,
+			more
+		);
 		section.append(
 			ui.el(
 				"div",
@@ -240,16 +251,7 @@
 				ui.el("button", { type: "button", text: "Clear", onclick: () => setRange(null, null) }),
 				heatNote
 			),
-			ui.el(
-				"div",
-				{ class: "scroll" },
-				ui.el("h2", { id: "heat-title" }),
-				heat.host,
-				ui.el("div", { class: "axis" }),
-				ui.el("h2", { text: "Activity of each thread" }),
-				rows,
-				more
-			)
+			scroll
 		);
 	}
 
@@ -269,7 +271,7 @@
 		sums.sort((x, y) => y[1] - x[1]);
 		const all_ = sums.reduce((s, x) => s + x[1], 0);
 		more.hidden = sums.length <= shown;
-		more.textContent = `Show all ${ui.count(sums.length)} threads`;
+		more.textContent = `Show ${ui.count(Math.min(THREADS, sums.length - shown))} more of ${ui.count(sums.length)} threads`;
 		all = [heat];
 		rows.replaceChildren(
 			...sums.slice(0, shown).map(([t, sum]) => {
@@ -285,6 +287,7 @@
 						type: "button",
 						class: "quiet name",
 						title: "Show only this thread",
+						"data-keep": "thread-" + t,
 						text: ui.threadName(t),
 						onclick: () => {
 							const only = ui.state.threads?.size === 1 && ui.state.threads.has(t);
@@ -342,5 +345,5 @@
 		mark();
 	};
 
-	ui.views.timeline = { build, update, focus: () => from?.focus() };
+	ui.views.timeline = { build, update, focus: () => scroll?.focus({ preventScroll: true }) };
 })(pm);

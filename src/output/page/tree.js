@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The call tree as a tree of the document (role=tree): what a screen reader reads. Children
- * come into being when their parent is opened, a hundred at a time.
+ * come into being when their parent is opened, a hundred at a time. All are siblings in the
+ * document, with their level as an attribute: a recursion 4,000 deep as elements in elements
+ * is more than browsers lay out.
  */
 (function (pm) {
 	"use strict";
 
 	const ui = pm.ui;
 	const BATCH = 100;
+	const LONGEST = 300; /* letters of a name */
 	const HOT = 0.5; /* open a single child as long as it has this share of its parent */
-	let host, graph, hits;
+	let host, empty, cut, graph, hits;
 
 	function children(node) {
 		const end = ui.ends(graph);
@@ -19,7 +22,10 @@
 		return list;
 	}
 
-	const hasChildren = (node) => ui.ends(graph)[node] > node + 1;
+	/* The heaviest comes first: if it is only in the run compared with, all are. */
+	const hasChildren = (node) => ui.ends(graph)[node] > node + 1 && graph.total[node + 1] > 0;
+
+	const nameOf = (node) => (node === 0 ? "all" : pm.shorten(ui.name(graph.fn[node]), LONGEST));
 
 	function label(node) {
 		const total = graph.total[0];
@@ -49,7 +55,8 @@
 			dot,
 			ui.el("span", {
 				class: hits && hits.hit[node] ? "hit" : null,
-				text: node === 0 ? "all" : ui.name(fn),
+				text: nameOf(node),
+				title: ui.name(fn).length > LONGEST ? ui.name(fn) : null,
 			}),
 			graph.inlined[node] ? ui.el("span", { class: "muted", text: "\u00a0(inlined)" }) : null,
 			ui.el("span", { class: "muted module", text: ui.moduleName(fn) })
@@ -58,11 +65,13 @@
 		return ui.el("div", { class: "line" }, ...cells, name);
 	}
 
-	function item(node, place, size) {
-		const li = ui.el("li", {
-			role: "treeitem",
-			tabindex: "-1",
-			"aria-level": String(graph.depth[node] + 1),
+	function row(depth, properties) {
+		const level = String(depth + 1);
+		return ui.el("li", { role: "treeitem", tabindex: "-1", "aria-level": level, ...properties });
+	}
+
+	function item(node, place, size, up) {
+		const li = row(graph.depth[node], {
 			"aria-setsize": String(size),
 			"aria-posinset": String(place + 1),
 			"aria-expanded": hasChildren(node) ? "false" : null,
@@ -70,51 +79,68 @@
 		const d = ui.describe(graph, node);
 		li.setAttribute(
 			"aria-label",
-			[d.name, d.where, ...d.numbers.map(([k, v]) => `${v} ${k}`)].filter(Boolean).join(", ")
+			[nameOf(node), d.where, ...d.numbers.map(([k, v]) => `${v} ${k}`)].filter(Boolean).join(", ")
 		);
 		li.node = node;
+		li.up = up;
 		li.append(label(node));
 		return li;
 	}
 
-	function append(group, list, from) {
-		const to = Math.min(list.length, from + BATCH);
-		for (let i = from; i < to; i++) group.append(item(list[i], i, list.length));
-		if (to === list.length) return;
-		const rest = ui.el(
-			"li",
-			{ role: "treeitem", tabindex: "-1", class: "rest", "aria-level": String(graph.depth[list[0]] + 1) },
-			ui.el("div", { class: "line" }, ui.el("span", { class: "name", text: `${ui.count(list.length - to)} more …` }))
-		);
-		rest.firstChild.firstChild.style.setProperty("--depth", Math.min(graph.depth[list[0]], 60) + 1);
+	/* What stands for the children that are not there yet. */
+	function restOf(up, list, to) {
+		const depth = graph.depth[list[0]];
+		const name = ui.el("span", { class: "name", text: `${ui.count(list.length - to)} more …` });
+		name.style.setProperty("--depth", Math.min(depth, 60) + 1);
+		const rest = row(depth, { class: "rest" });
+		rest.append(ui.el("div", { class: "line" }, name));
+		rest.up = up;
 		rest.more = () => {
-			append(group, list, to);
-			const next = rest.nextElementSibling;
+			const last = rest.previousElementSibling;
+			append(rest, up, list, to);
 			rest.remove();
-			focus(next);
+			focus(last.nextElementSibling);
 		};
-		group.append(rest);
+		return rest;
+	}
+
+	/* Behind the row @at: a hundred children of the row @up. */
+	function append(at, up, list, from) {
+		const to = Math.min(list.length, from + BATCH);
+		const fresh = list.slice(from, to).map((node, i) => item(node, from + i, list.length, up));
+		if (to < list.length) fresh.push(restOf(up, list, to));
+		at.after(...fresh);
 	}
 
 	function open(li) {
 		if (li.getAttribute("aria-expanded") !== "false") return;
 		li.setAttribute("aria-expanded", "true");
-		const group = ui.el("ul", { role: "group" });
-		append(group, children(li.node), 0);
-		li.append(group);
+		append(li, li, children(li.node), 0);
+	}
+
+	/* The first row behind @li that is not below it. */
+	function behind(li) {
+		const depth = graph.depth[li.node];
+		let at = li.nextElementSibling;
+		while (at && Number(at.getAttribute("aria-level")) > depth + 1) at = at.nextElementSibling;
+		return at;
 	}
 
 	function close(li) {
 		if (li.getAttribute("aria-expanded") !== "true") return;
 		li.setAttribute("aria-expanded", "false");
-		li.lastChild.remove();
+		const end = behind(li);
+		while (li.nextElementSibling !== end) li.nextElementSibling.remove();
 	}
+
+	const firstChild = (li) =>
+		li.getAttribute("aria-expanded") === "true" ? li.nextElementSibling : null;
 
 	/* Opens down the heaviest path, as far as it is one. */
 	function openHot(li) {
 		for (let depth = 0; li && depth < 400; depth++) {
 			open(li);
-			const next = li.querySelector(":scope > ul > li");
+			const next = firstChild(li);
 			if (!next || next.more || graph.total[next.node] < HOT * graph.total[li.node]) return;
 			li = next;
 		}
@@ -129,41 +155,21 @@
 		li.firstChild.scrollIntoView({ block: "nearest" });
 	}
 
-	const parentOf = (li) => li.parentElement.closest("li");
-
-	function next(li) {
-		const child = li.querySelector(":scope > ul > li");
-		if (child) return child;
-		for (let at = li; at; at = parentOf(at))
-			if (at.nextElementSibling) return at.nextElementSibling;
-		return null;
-	}
-
-	function previous(li) {
-		let at = li.previousElementSibling;
-		if (!at) return parentOf(li);
-		for (let last; (last = at.querySelector(":scope > ul > li:last-child")); ) at = last;
-		return at;
-	}
-
 	function key(e) {
 		const li = e.target.closest("li");
 		if (!li || e.ctrlKey || e.metaKey || e.altKey) return;
 		const expanded = li.getAttribute("aria-expanded");
-		if (e.key === "ArrowDown") focus(next(li));
-		else if (e.key === "ArrowUp") focus(previous(li));
+		if (e.key === "ArrowDown") focus(li.nextElementSibling);
+		else if (e.key === "ArrowUp") focus(li.previousElementSibling);
 		else if (e.key === "ArrowRight")
 			if (expanded === "false") open(li);
-			else focus(li.querySelector(":scope > ul > li"));
+			else focus(firstChild(li));
 		else if (e.key === "ArrowLeft")
 			if (expanded === "true") close(li);
-			else focus(parentOf(li));
+			else focus(li.up);
 		else if (e.key === "Home") focus(host.firstChild);
-		else if (e.key === "End") {
-			let at = host.lastElementChild;
-			for (let l; (l = at.querySelector(":scope > ul > li:last-child")); ) at = l;
-			focus(at);
-		} else if (e.key === "*") openHot(li);
+		else if (e.key === "End") focus(host.lastElementChild);
+		else if (e.key === "*") openHot(li);
 		else if (e.key === "Enter" || e.key === " ")
 			if (li.more) li.more();
 			else if (expanded === "true") close(li);
@@ -184,6 +190,8 @@
 
 	function build(section) {
 		host = ui.el("ul", { role: "tree", class: "tree", "aria-label": "Call tree" });
+		empty = ui.el("p", { class: "empty" });
+		cut = ui.cutNote();
 		host.addEventListener("keydown", key);
 		host.addEventListener("click", (e) => {
 			const li = e.target.closest("li");
@@ -209,7 +217,8 @@
 				ui.data.base ? ui.el("span", { class: "number", text: "Δ total" }) : null,
 				ui.el("span", { class: "name", text: "Function" })
 			),
-			ui.el("div", { class: "scroll" }, host)
+			ui.el("div", { class: "scroll" }, empty, host),
+			cut
 		);
 		if (ui.data.base) section.classList.add("diff");
 	}
@@ -222,7 +231,11 @@
 		host.dataset.theme = document.documentElement.dataset.theme;
 		graph = now;
 		hits = found;
-		const root = item(0, 0, 1);
+		empty.textContent = ui.whyEmpty(graph);
+		empty.hidden = graph.total[0] > 0;
+		cut.hidden = !graph.cut;
+		host.hidden = !empty.hidden;
+		const root = item(0, 0, 1, null);
 		host.replaceChildren(root);
 		openHot(root);
 		focus(root, true);
@@ -245,13 +258,13 @@
 		let li = host.firstChild;
 		for (const n of path.reverse().slice(1)) {
 			open(li);
-			let child;
-			const find = () => [...li.querySelectorAll(":scope > ul > li")].find((x) => x.node === n);
-			while (!(child = find())) {
-				const rest = li.querySelector(":scope > ul > li.rest");
-				if (!rest) return;
-				rest.more();
+			let child = firstChild(li);
+			while (child && child.node !== n) {
+				const last = child.previousElementSibling;
+				if (child.more) child.more();
+				child = child.isConnected ? behind(child) : last.nextElementSibling;
 			}
+			if (!child) return;
 			li = child;
 		}
 		focus(li);

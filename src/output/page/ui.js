@@ -163,9 +163,10 @@
 			s.threads = new Set(
 				list(p.get("threads")).filter((t) => t < ui.data.threads.length)
 			);
-		if (range && Number(range[1]) < Number(range[2]) && ui.data.samples) {
+		const to = range ? Math.min(Number(range[2]), ui.data.duration_ns / 1e6) : 0;
+		if (range && Number(range[1]) < to && ui.data.samples) {
 			s.from = Number(range[1]);
-			s.to = Number(range[2]);
+			s.to = to;
 		}
 		s.invert = p.get("invert") === "1";
 		s.top = p.get("top") === "1";
@@ -203,10 +204,11 @@
 		ui.update(Object.keys(ui.state));
 	};
 
+	/* What is looked at and in which form stays: this event's graph, upright or not. */
 	ui.reset = function () {
-		const kept = { tab: ui.state.tab, sort: ui.state.sort, source: ui.state.source };
+		const { threads, from, to, hidden, zoom, search, filter } = initial();
 		if (ui.flame) ui.flame.selected = -1;
-		ui.set(Object.assign(initial(), kept));
+		ui.set({ threads, from, to, hidden, zoom, search, filter });
 	};
 
 	/* ---- derived data, each remembered for the state it was made from ------------------- */
@@ -313,6 +315,16 @@
 	/* ---- names and stacks --------------------------------------------------------------- */
 
 	ui.name = (fn) => (fn < 0 ? "all" : ui.data.functions.name[fn]);
+	let charWidth = 0;
+	/* The name in @pixels of the fixed font. */
+	ui.short = function (fn, pixels) {
+		if (!charWidth) {
+			const context = ui.el("canvas").getContext("2d");
+			context.font = "12px " + getComputedStyle(document.documentElement).getPropertyValue("--mono");
+			charWidth = context.measureText("0".repeat(100)).width / 100;
+		}
+		return pm.shorten(ui.name(fn), Math.max(8, Math.floor(pixels / charWidth)));
+	};
 	ui.moduleName = function (fn) {
 		const module = fn < 0 ? -1 : ui.data.functions.module[fn];
 		return module < 0 ? "" : ui.data.modules[module].name;
