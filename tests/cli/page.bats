@@ -44,8 +44,94 @@ make_pages() {
 		    print(json.dumps(o))
 	END
 	"$PMREPORT" --html hostile.html hostile.json || return
+	make_edges "$truth" || return
 	python3 "$SOURCE_DIR/tests/bench/make-recording" --nodes 200000 --samples 200000 -o many.json \
 		>/dev/null && "$PMREPORT" --html many.html many.json && rm many.json
+}
+
+# Pages of runs without samples, with one, with all of them lost, with 10,000 threads and 100
+# events, and with stacks 4,096 deep, long names, and sources that can be read.
+make_edges() {
+	local name
+
+	seq -f 'line %g' 1 100 >prog.c
+	python3 - "$1" <<-'END' || return
+		import copy, json, os, sys
+		truth = [json.loads(line) for line in open(sys.argv[1])]
+		ABI = 'std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >'
+
+		def write(name, objects):
+		    with open(name + '.json', 'w') as out:
+		        for o in objects:
+		            out.write(json.dumps(o) + '\n')
+
+		def only(samples, lost):
+		    left, numbers = [], [0, 0]
+		    for o in copy.deepcopy(truth):
+		        if o['type'] == 'sample':
+		            if sum(numbers) == samples:
+		                continue
+		            numbers[o['event']] += 1
+		        elif o['type'] == 'footer':
+		            o.update(samples=samples, lost=lost, truncated=0, stops={'root': samples})
+		            for e in o['events']:
+		                e.update(samples=numbers[e['id']], period=1000000 * numbers[e['id']], lost=lost // 2)
+		        left.append(o)
+		    return left
+
+		write('empty', only(0, 0))
+		write('lost', only(0, 5000))
+		write('one', only(1, 0))
+
+		def crowd():
+		    n = 10000
+		    for o in copy.deepcopy(truth):
+		        if o['type'] == 'header':
+		            o['events'] = [dict(o['events'][0], id=i, name='event-%d' % i) for i in range(100)]
+		        elif o['type'] == 'thread':
+		            continue
+		        elif o['type'] == 'frame' and o['id'] == 0:
+		            for i in range(n):
+		                yield {'type': 'thread', 'pid': 10, 'tid': 10 + i, 'comm': 't%d' % i, 'time': 1000000}
+		        elif o['type'] == 'sample':
+		            if o['time'] == 11000000:
+		                for i in range(2 * n):
+		                    yield dict(o, time=11000000 + i * 8000, tid=10 + i % n, event=0 if i < n else i % 100)
+		            continue
+		        elif o['type'] == 'footer':
+		            o.update(samples=2 * n, lost=0)
+		            o['events'] = [{'id': i, 'samples': s, 'period': s * 1000000, 'lost': 0}
+		                           for i, s in enumerate([n + n // 100] + [n // 100] * 99)]
+		        yield o
+
+		write('crowd', crowd())
+
+		def deep():
+		    names = {1: 'std::_Hashtable<' + ABI + ', std::pair<' + ABI + ' const, int> >::_M_find_before_node',
+		             2: '\u202eevil\u2066\x07\x1b[31m', 3: 'std::' + 'x' * 100000, 8: 'deepest'}
+		    made = False
+		    for o in copy.deepcopy(truth):
+		        if o['type'] == 'stack':
+		            last = o['id']
+		        elif o['type'] == 'sample':
+		            if not made:
+		                for i in range(4096):
+		                    yield {'type': 'stack', 'id': last + 1 + i, 'parent': last + i if i else 0,
+		                           'frames': [8 if i == 4095 else 1 + i % 2]}
+		                made = True
+		            if o['stack'] == 1 and o['time'] > 30000000:
+		                o['stack'] = last + 4096
+		        elif o['type'] == 'symbol':
+		            for f in o['functions']:
+		                f['file'] = os.getcwd() + '/prog.c'
+		                f['name'] = names.get(o['frame'], f['name'])
+		        yield o
+
+		write('edges', deep())
+	END
+	for name in empty lost one crowd edges; do
+		"$PMREPORT" --html $name.html $name.json || return
+	done
 }
 
 setup_file() {
@@ -128,6 +214,42 @@ outcome() {
 
 @test "names of functions are never markup" {
 	outcome hostile
+}
+
+@test "the tree has roles, levels, keys and one stop for the tabulator" {
+	outcome tree
+}
+
+@test "the focus stays where the work is" {
+	outcome focus
+}
+
+@test "a range can be typed, filters add up, and addresses of nonsense do no harm" {
+	outcome selecting
+}
+
+@test "stacks are copied and exported as they are seen" {
+	outcome copies
+}
+
+@test "runs without samples say so, and one sample is all" {
+	outcome few
+}
+
+@test "10,000 threads and 100 events" {
+	outcome crowd
+}
+
+@test "4,096 levels, long names and names that turn the text around" {
+	outcome deep
+}
+
+@test "a graph fits on paper, dark on white" {
+	outcome paper
+}
+
+@test "no motion for who wants none, and no style that is not the page's" {
+	outcome calm
 }
 
 @test "two runs are compared with signs and colours" {

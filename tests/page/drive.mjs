@@ -6,6 +6,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { createRequire } from 'node:module';
 import { pathToFileURL } from 'node:url';
+import { edges } from './edges.mjs';
 import { ok, same, text, until, boxOf, state, rows, weakTexts, frames } from './check.mjs';
 
 const [playwright, executablePath, folder] = process.argv.slice(2);
@@ -401,7 +402,7 @@ browser = await chromium.launch({
 	args: ['--no-sandbox', '--disable-dev-shm-usage'],
 });
 fs.mkdirSync(results, { recursive: true });
-for (const [name, check] of Object.entries(checks)) {
+for (const [name, check] of Object.entries({ ...checks, ...edges(open) })) {
 	const notes = [];
 	let outcome = 'ok';
 	try {
