@@ -290,10 +290,11 @@ static int take_columns(struct pm_callgrind_sums *sums,
 {
 	size_t i;
 
-	if (sums->columns_len == 0) {
+	if (!sums->total)
 		sums->total = calloc(PM_CALLGRIND_COLUMNS_MAX, sizeof(*sums->total));
-		if (!sums->total)
-			return -ENOMEM;
+	if (!sums->total)
+		return -ENOMEM;
+	if (sums->columns_len == 0) {
 		for (i = 0; i < header->columns_len; i++) {
 			sums->columns[i] = strdup(header->columns[i]);
 			if (!sums->columns[i])
