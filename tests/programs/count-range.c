@@ -14,10 +14,10 @@ enum {
 
 static volatile unsigned long sink;
 
-static inline __attribute__((always_inline)) void inlined(unsigned long value)
+/* Nothing that a compiler could mix with what is around it. */
+static inline __attribute__((always_inline)) void inlined(void)
 {
-	sink += value;
-	sink ^= value * 3;
+	__asm__ volatile("nop\n\tnop\n\tnop");
 }
 
 static WHOLE void with_range(unsigned long value)
@@ -39,15 +39,17 @@ static WHOLE void with_range(unsigned long value)
 static WHOLE void first_place(unsigned long value)
 {
 	sink += 1;
-	inlined(value);
+	inlined();
+	sink += value;
 }
 
 static WHOLE void second_place(unsigned long value)
 {
 	sink += 2;
-	inlined(value + 1);
+	inlined();
+	sink += value;
+	inlined();
 	sink += 2;
-	inlined(value + 2);
 }
 
 int main(int argc, char **argv)
