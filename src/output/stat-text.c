@@ -342,15 +342,15 @@ static void tell_overhead(const struct pm_stat_text *to)
 		if (!pm_stat_has_value(&stat->overhead[i]) ||
 		    stat->overhead[i].value == 0)
 			continue;
-		pm_str_puts(&line, any ? ", " : "Measuring adds to each call ");
+		pm_str_puts(&line, any ? ", " : "Each call cost ");
 		pm_put_stat_count(&line, event, &stat->overhead[i], to->report->ascii);
 		pm_str_puts(&line, pm_stat_is_time(event) ? " of " : " ");
 		pm_str_printable(&line, name, strlen(name));
 		any = true;
 	}
 	if (any)
-		pm_str_puts(&line, stat->overhead_subtracted ? "; this is subtracted."
-							     : "; not subtracted.");
+		pm_str_puts(&line, stat->overhead_subtracted ? " more; subtracted."
+							     : " more; not subtracted.");
 	pm_stat_text_line(to, PM_COLOR_DIM, 0, &line);
 	pm_str_release(&line);
 }
