@@ -199,8 +199,8 @@ void pm_attr_fill(const struct pm_attr_request *request, struct perf_event_attr 
 	if (request->features->format_lost)
 		attr.read_format |= PERF_FORMAT_LOST;
 	fill_life(request, &attr);
-	/* perf_output_read() knows no inherited events. */
-	if (request->shape.read)
+	/* On older kernels perf_output_read() knows no inherited events. */
+	if (request->shape.read && !request->features->inherit_read)
 		attr.inherit = 0;
 	attr.watermark = 1;
 	attr.wakeup_watermark = (uint32_t)(request->ring_bytes / 4);

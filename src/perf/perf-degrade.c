@@ -110,6 +110,10 @@ static bool degrade_attr(struct pm_perf *perf, struct pm_perf_event *event)
 {
 	if (pm_perf_clamp_rate(perf, event, pm_perf_env_max_hz()))
 		return true;
+	if (perf->features.inherit_read && perf->shape.read) {
+		perf->features.inherit_read = false;
+		return true;
+	}
 	if (perf->features.format_lost) {
 		perf->features.format_lost = false;
 		return true;

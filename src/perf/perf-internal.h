@@ -172,6 +172,7 @@ struct pm_perf_features {
 	bool format_lost; /* Linux 6.0 */
 	bool build_id; /* Linux 5.12 */
 	bool exclude_guest; /* some PMUs have no exclusion */
+	bool inherit_read; /* Linux 6.12: inherited events have PERF_SAMPLE_READ */
 };
 
 /* What all events of a recording share, so that one layout fits every record. */
@@ -244,6 +245,9 @@ struct pm_event_sources {
 	bool libpfm; /* ask libpfm4 for names that nobody else knows */
 };
 
+void pm_event_spec_unit_from(const struct pm_event_sources *sources,
+			     const struct pm_event_spec *spec,
+			     char unit[PM_EVENT_UNIT_MAX], double *scale);
 /* pm_event_specs_parse() with another place for PMUs. */
 int pm_event_specs_parse_from(const struct pm_event_sources *sources, const char *text,
 			      struct pm_event_specs *specs, struct pm_error *err);

@@ -203,7 +203,7 @@ static int prepare(struct pm_perf *perf, const struct pm_perf_options *options,
 	int r;
 
 	pm_perf_env_read(&perf->env);
-	perf->features = (struct pm_perf_features){ true, true, true };
+	perf->features = (struct pm_perf_features){ true, true, true, true };
 	perf->options = *options;
 	perf->options.tids = NULL;
 	perf->options.cpus = NULL;
@@ -265,6 +265,7 @@ int pm_perf_open(struct pm_perf **ret, const struct pm_perf_options *options,
 	if (r < 0)
 		return r;
 	pm_perf_note_probes(perf);
+	pm_perf_note_counts(perf);
 	if (!perf->features.format_lost)
 		pm_perf_note(
 			perf,

@@ -153,6 +153,8 @@ bool pm_perf_is_probe(const struct pm_event_spec *spec);
 bool pm_perf_group_has_probe(const struct pm_perf *perf, uint32_t event);
 /* Says what is missed where probes are events of tasks. */
 void pm_perf_note_probes(struct pm_perf *perf);
+/* The same where samples have the counts of their group. */
+void pm_perf_note_counts(struct pm_perf *perf);
 /* What the kernel counted as lost for the event of @entry. */
 int pm_perf_read_lost(const struct pm_perf *perf, const struct pm_perf_fd *entry,
 		      uint64_t *ret);

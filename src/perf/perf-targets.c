@@ -278,3 +278,14 @@ bool pm_perf_plan_fewer_fds(struct pm_perf *perf)
 		perf->tasks.len, before, (unsigned long long)perf->env.nofile_hard);
 	return true;
 }
+
+void pm_perf_note_counts(struct pm_perf *perf)
+{
+	if (pm_perf_wide(perf) || perf->options.no_inherit || !perf->shape.read ||
+	    perf->features.inherit_read)
+		return;
+	pm_perf_note(
+		perf,
+		"threads and processes that are started from now on are not seen: this "
+		"kernel (before Linux 6.12) hands on no group with :S.");
+}

@@ -253,3 +253,15 @@ need_breakpoints() {
 	nonsense/event=1/|PMUs here
 	EOF
 }
+
+@test "a group with S counts all that its children do, at the leader's samples" {
+	# 32,768 pages in all, but for what the programs themselves need.
+	"$PMREC" -q -o s.json -e '{cpu-clock,page-faults}:S' -F 4999 -- \
+		sh -c 'for i in 1 2; do dd if=/dev/zero of=/dev/null bs=64M count=1 2>/dev/null; done'
+	jq -es 'any(.type == "note" and (.text | contains("hands on no group")))' s.json &&
+		skip "this kernel does not inherit it"
+	"$PMREPORT" --json --event page-faults s.json >r.json
+	jq .events[0].total r.json
+	jq -e '.events[0] | .counted and .total.period > 32000 and .total.period < 36000' r.json
+	"$PMREPORT" --event page-faults s.json | grep -E '^3[2-5],[0-9]{3} page-faults:S counted at [0-9]+ samples of cpu-clock:S'
+}
