@@ -104,6 +104,14 @@ int pm_event_specs_replace(struct pm_event_specs *specs, size_t at,
 int pm_event_specs_parse(const char *text, struct pm_event_specs *specs,
 			 struct pm_error *err);
 
+enum {
+	PM_EVENT_UNIT_MAX = 64,
+};
+/* For an event of a PMU that says in what its numbers are: the count * @scale is in @unit.
+ * Else "" and 1. */
+void pm_event_spec_unit(const struct pm_event_spec *spec, char unit[PM_EVENT_UNIT_MAX],
+			double *scale);
+
 /*
  * The names for help and "did you mean"; NULL-terminated, static. perf's other spellings of
  * cache events (L1d-read-miss) parse, too.

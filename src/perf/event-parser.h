@@ -74,6 +74,10 @@ void pm_pmu_release(struct pm_pmu *pmu);
 bool pm_pmu_is_core(const struct pm_pmu *pmu);
 /* -ENOENT: no such term. -ENOTSUP: it belongs into a word that is not known here. */
 int pm_pmu_format(const struct pm_pmu *pmu, const char *term, struct pm_pmu_format *ret);
+/* What sysfs says of the event's numbers: value * @scale is in @unit. No word about it is "" and
+ * 1. -EBADMSG: nonsense. */
+int pm_pmu_unit(const struct pm_pmu *pmu, const char *name, char *unit, size_t unit_size,
+		double *scale);
 /* Appends the text of event @name, "event=0x3c,umask=0x1". -ENOENT: no such event. */
 int pm_pmu_alias(const struct pm_pmu *pmu, const char *name, struct pm_str *ret);
 /* Appends "0-3" when it works on some CPUs only. */

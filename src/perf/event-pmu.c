@@ -228,6 +228,30 @@ int pm_pmu_format(const struct pm_pmu *pmu, const char *term, struct pm_pmu_form
 	return -ENOTSUP;
 }
 
+int pm_pmu_unit(const struct pm_pmu *pmu, const char *name, char *unit, size_t unit_size,
+		double *scale)
+{
+	char path[PM_EVENT_NAME_MAX + sizeof(".scale")], text[TEXT_MAX];
+	double factor = 1;
+
+	snprintf(path, sizeof(path), "%s.scale", name);
+	if (read_in(pmu, "events", path, text) == 0) {
+		char *end;
+
+		factor = strtod(text, &end);
+		if (end == text || *end != '\0' || !(factor > 0 && factor < 1e300))
+			return -EBADMSG;
+	}
+	snprintf(path, sizeof(path), "%s.unit", name);
+	if (read_in(pmu, "events", path, text) < 0)
+		text[0] = '\0';
+	if (strlen(text) >= unit_size)
+		return -EBADMSG;
+	snprintf(unit, unit_size, "%s", text);
+	*scale = factor;
+	return 0;
+}
+
 int pm_pmu_alias(const struct pm_pmu *pmu, const char *name, struct pm_str *ret)
 {
 	struct pm_pmu_names names PM_CLEANUP(pm_pmu_names_release) = { 0 };

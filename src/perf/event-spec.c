@@ -337,3 +337,32 @@ bool pm_event_spec_fallback(const struct pm_event_spec *spec, int open_errno,
 	*ret = substitute;
 	return true;
 }
+
+void pm_event_spec_unit_from(const struct pm_event_sources *sources,
+			     const struct pm_event_spec *spec,
+			     char unit[PM_EVENT_UNIT_MAX], double *scale)
+{
+	size_t len = strcspn(spec->name, "/"), name_len;
+	struct pm_pmu pmu PM_CLEANUP(pm_pmu_release) = { .folder = -1 };
+	char pmu_name[PM_PMU_NAME_MAX], name[PM_EVENT_NAME_MAX];
+
+	unit[0] = '\0';
+	*scale = 1;
+	if (spec->kind != PM_EVENT_PMU || spec->name[len] != '/' ||
+	    len >= sizeof(pmu_name))
+		return;
+	/* PMU/NAME/, where the name is the first of its terms. */
+	name_len = strcspn(spec->name + len + 1, "/,=");
+	if (spec->name[len + 1 + name_len] == '=')
+		return;
+	snprintf(pmu_name, sizeof(pmu_name), "%.*s", (int)len, spec->name);
+	snprintf(name, sizeof(name), "%.*s", (int)name_len, spec->name + len + 1);
+	if (pm_pmu_open(&pmu, sources, pmu_name) == 0)
+		(void)pm_pmu_unit(&pmu, name, unit, PM_EVENT_UNIT_MAX, scale);
+}
+
+void pm_event_spec_unit(const struct pm_event_spec *spec, char unit[PM_EVENT_UNIT_MAX],
+			double *scale)
+{
+	pm_event_spec_unit_from(&sources_here, spec, unit, scale);
+}
