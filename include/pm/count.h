@@ -182,7 +182,7 @@ struct pm_engine_options {
 	const struct pm_event_spec *specs; /* what to count; borrowed */
 	size_t specs_len;
 	const struct pm_regions *regions; /* borrowed */
-	const struct pm_targets *targets; /* who runs already; NULL: the command */
+	struct pm_targets *targets; /* who runs already; NULL: the command */
 	char **command; /* NULL-terminated */
 	const char *user; /* --user */
 	bool data_on_stdout; /* the command's output goes to stderr */
@@ -244,7 +244,7 @@ enum {
 
 struct pm_count_options {
 	const struct pm_event_specs *specs;
-	const struct pm_targets *targets; /* NULL: the command */
+	struct pm_targets *targets; /* NULL: the command */
 	char **command;
 	const char *user;
 	bool data_on_stdout; /* as in struct pm_engine_options */

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+/* Numbers that are made of others. Each is of means over runs, or of one scope. */
+#include "pm/count.h"
+
+#include <math.h>
+#include <string.h>
+
+struct formula {
+	const char *name, *unit, *text;
+	const char *over, *under; /* events; the first is the one that it is shown with */
+	double factor; /* of over / under */
+};
+
+/* Clocks are in ns: cycles each nanosecond are GHz, events each nanosecond 1e9 a second. */
+static const struct formula formulas[] = {
+	{ "CPUs utilised", "CPUs", "task-clock / wall-time", "task-clock", "wall-time",
+	  1 },
+	{ "switches/s", "/s", "context-switches / task-clock", "context-switches",
+	  "task-clock", 1e9 },
+	{ "migrations/s", "/s", "cpu-migrations / task-clock", "cpu-migrations",
+	  "task-clock", 1e9 },
+	{ "faults/s", "/s", "page-faults / task-clock", "page-faults", "task-clock",
+	  1e9 },
+	{ "GHz", "GHz", "cycles / task-clock", "cycles", "task-clock", 1 },
+	{ "IPC", "", "instructions / cycles", "instructions", "cycles", 1 },
+	{ "branch misses", "%", "100 * branch-misses / branches", "branch-misses",
+	  "branches", 100 },
+	{ "cache misses", "%", "100 * cache-misses / cache-references", "cache-misses",
+	  "cache-references", 100 },
+	{ "retiring", "%", "100 * topdown-retiring / slots", "topdown-retiring", "slots",
+	  100 },
+	{ "bad speculation", "%", "100 * topdown-bad-spec / slots", "topdown-bad-spec",
+	  "slots", 100 },
+	{ "frontend bound", "%", "100 * topdown-fe-bound / slots", "topdown-fe-bound",
+	  "slots", 100 },
+	{ "backend bound", "%", "100 * topdown-be-bound / slots", "topdown-be-bound",
+	  "slots", 100 },
+};
+
+/* The first event of this name, which counts user space alone or not as @user_only, or, with
+ * @any_level, however: what has counted other code makes no ratio. */
+static bool find_event(const struct pm_stat *stat, const char *name, bool user_only,
+		       bool any_level, uint32_t *ret)
+{
+	for (uint32_t i = 0; i < stat->events.len; i++) {
+		const struct pm_stat_event *event = &stat->events.data[i];
+
+		if (strcmp(event->name, name) != 0 ||
+		    (!any_level && event->user_only != user_only))
+			continue;
+		*ret = i;
+		return true;
+	}
+	return false;
+}
+
+/* Times are the same whatever levels are counted. */
+static bool is_time(const char *name)
+{
+	return strcmp(name, "task-clock") == 0 || strcmp(name, "wall-time") == 0;
+}
+
+/* Mean over the runs of @variant, of those that have a value. NAN: none has. */
+static double mean_of_runs(const struct pm_stat *stat, uint32_t variant, uint32_t event)
+{
+	double sum = 0;
+	size_t len = 0;
+
+	for (size_t i = 0; i < stat->runs.len; i++) {
+		const struct pm_stat_run *run = &stat->runs.data[i];
+
+		if (run->variant != variant || !run->values ||
+		    !pm_stat_has_value(&run->values[event]))
+			continue;
+		sum += (double)run->values[event].value;
+		len++;
+	}
+	return len > 0 ? sum / (double)len : NAN;
+}
+
+static double value_of(const struct pm_stat *stat, uint32_t variant, int32_t scope,
+		       uint32_t event)
+{
+	const struct pm_stat_value *values;
+
+	if (scope < 0)
+		return mean_of_runs(stat, variant, event);
+	values = stat->scopes.data[scope].values;
+	return values && pm_stat_has_value(&values[event]) ? (double)values[event].value
+							   : NAN;
+}
+
+static void release_metric(struct pm_stat_metric *metric)
+{
+	free(metric->name);
+	free(metric->unit);
+	free(metric->formula);
+}
+
+static int add(struct pm_stat *stat, const struct formula *formula, uint32_t variant,
+	       int32_t scope)
+{
+	struct pm_stat_metric metric = { .variant = variant, .scope = scope };
+	uint32_t over, under;
+	double ratio;
+
+	if (!find_event(stat, formula->over, false, true, &over) ||
+	    !find_event(stat, formula->under, stat->events.data[over].user_only,
+			is_time(formula->under), &under))
+		return 0;
+	ratio = formula->factor * value_of(stat, variant, scope, over) /
+		value_of(stat, variant, scope, under);
+	metric.known = isfinite(ratio);
+	metric.value = metric.known ? ratio : 0;
+	metric.event = over;
+	if (pm_stat_text(&metric.name, formula->name) == 0 &&
+	    pm_stat_text(&metric.unit, formula->unit) == 0 &&
+	    pm_stat_text(&metric.formula, formula->text) == 0 &&
+	    pm_vec_push(&stat->metrics, metric) == 0)
+		return 0;
+	release_metric(&metric);
+	return -ENOMEM;
+}
+
+static int add_all(struct pm_stat *stat, uint32_t variant, int32_t scope)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < PM_ARRAY_LEN(formulas) && r == 0; i++)
+		r = add(stat, &formulas[i], variant, scope);
+	return r;
+}
+
+int pm_count_metrics(struct pm_stat *stat)
+{
+	uint32_t variants = 0;
+	int r = 0;
+
+	for (size_t i = 0; i < stat->runs.len; i++)
+		if (stat->runs.data[i].variant >= variants)
+			variants = stat->runs.data[i].variant + 1;
+	for (uint32_t i = 0; i < variants && r == 0; i++)
+		r = add_all(stat, i, -1);
+	for (size_t i = 0; i < stat->scopes.len && r == 0; i++) {
+		uint32_t run = stat->scopes.data[i].run;
+
+		if (run < stat->runs.len)
+			r = add_all(stat, stat->runs.data[run].variant, (int32_t)i);
+	}
+	return r;
+}

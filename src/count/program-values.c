@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: MIT */
+#include "program.h"
+
+#include <fcntl.h>
+#include <stdarg.h>
+#include <string.h>
+
+/* ---- warnings -------------------------------------------------------------------------- */
+
+/* Repeated runs find the same: it is said once. */
+static PM_PRINTF(2, 3) int warn(struct pm_stat *stat, const char *format, ...)
+{
+	PM_AUTO_FREE char *text = NULL;
+	va_list args;
+	int len;
+
+	va_start(args, format);
+	len = vasprintf(&text, format, args);
+	va_end(args);
+	if (len < 0) {
+		text = NULL;
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < stat->warnings.len; i++)
+		if (strcmp(stat->warnings.data[i], text) == 0)
+			return 0;
+	if (pm_vec_push(&stat->warnings, text) < 0)
+		return -ENOMEM;
+	PM_TAKE_PTR(text);
+	return 0;
+}
+
+/* The default set leaves out what is not there. */
+static int tell_missing_hardware(struct pm_program *program)
+{
+	const struct pm_event_specs *specs = program->options->specs;
+	const struct pm_stat *stat = program->stat;
+	size_t first = stat->events.len - PM_COUNT_TOOL_EVENTS - specs->list.len;
+
+	if (specs->list.len == 0 || !stat->events.data[first].default_set)
+		return 0;
+	for (size_t i = 0; i < specs->list.len; i++)
+		if (specs->list.data[i].kind == PM_EVENT_HARDWARE)
+			return 0;
+	return warn(program->stat,
+		    "this machine offers no hardware counters, as is usual in virtual "
+		    "machines: cycles, instructions, branches and misses are left out "
+		    "(--engine callgrind simulates instructions).");
+}
+
+/* With the watchdog a counter is gone, and a group of all of them never fits. */
+static int tell_watchdog(struct pm_program *program)
+{
+	int fd PM_AUTO_CLOSE =
+		open("/proc/sys/kernel/nmi_watchdog", O_RDONLY | O_CLOEXEC);
+	const struct pm_stat_run *run = &program->stat->runs.data[program->run];
+	char value = '0';
+
+	if (fd < 0 || read(fd, &value, 1) != 1 || value != '1')
+		return 0;
+	for (size_t i = 0; i < program->stat->events.len; i++) {
+		const struct pm_stat_event *event = &program->stat->events.data[i];
+		enum pm_stat_state state = run->values[i].state;
+
+		if ((strcmp(event->source, "hardware") == 0 ||
+		     strcmp(event->source, "cache") == 0 ||
+		     strcmp(event->source, "raw") == 0) &&
+		    (state == PM_STAT_MULTIPLEXED || state == PM_STAT_NOT_COUNTED))
+			return warn(
+				program->stat,
+				"the kernel's NMI watchdog keeps a hardware counter for "
+				"itself (sudo sysctl kernel.nmi_watchdog=0 frees it).");
+	}
+	return 0;
+}
+
+/* ---- events ---------------------------------------------------------------------------- */
+
+static size_t first_event(const struct pm_program *program)
+{
+	return program->stat->events.len - PM_COUNT_TOOL_EVENTS -
+	       program->options->specs->list.len;
+}
+
+static int refuse(struct pm_stat_event *event, enum pm_stat_state state, const char *why)
+{
+	event->state = state;
+	if (event->why)
+		return 0;
+	return pm_stat_text(&event->why, why);
+}
+
+/* wait4(2) says nothing of processes that are not ours. */
+static int tell_tool_events(struct pm_program *program)
+{
+	struct pm_stat_event *tools =
+		&program->stat->events
+			 .data[program->stat->events.len - PM_COUNT_TOOL_EVENTS];
+	int r = 0;
+
+	if (!program->options->targets)
+		return 0;
+	for (size_t i = 1; i < PM_COUNT_TOOL_EVENTS && r == 0; i++)
+		r = refuse(&tools[i], PM_STAT_NOT_SUPPORTED,
+			   "it is known of commands that were run, not of processes that "
+			   "run already");
+	return r;
+}
+
+int pm_program_tell_events(struct pm_program *program)
+{
+	const struct pm_perf_notes *notes = pm_counters_notes(program->counters);
+	size_t len, first = first_event(program);
+	const struct pm_counters_event *events =
+		pm_counters_events(program->counters, &len);
+	int r = tell_tool_events(program);
+
+	for (size_t i = 0; i < len && r == 0; i++) {
+		struct pm_stat_event *event = &program->stat->events.data[first + i];
+
+		event->user_only |= events[i].kernel_dropped;
+		if (events[i].group_broken)
+			event->group = -1;
+		if (events[i].state != PM_COUNT_OK)
+			r = refuse(event, (enum pm_stat_state)events[i].state,
+				   events[i].why.text);
+	}
+	for (size_t i = 0; i < notes->texts.len && r == 0; i++)
+		r = warn(program->stat, "%s", notes->texts.data[i]);
+	if (r == 0)
+		r = tell_missing_hardware(program);
+	if (r == 0 && program->options->targets &&
+	    program->options->targets->late.len > 0)
+		r = warn(program->stat,
+			 "%zu threads began while the events were being opened: they "
+			 "are not counted.",
+			 program->options->targets->late.len);
+	return r;
+}
+
+/* ---- values ---------------------------------------------------------------------------- */
+
+static struct pm_stat_value value_of(const struct pm_count *count)
+{
+	return (struct pm_stat_value){ .state = (enum pm_stat_state)count->state,
+				       .value = count->value,
+				       .raw = count->raw,
+				       .enabled_ns = count->enabled_ns,
+				       .running_ns = count->running_ns };
+}
+
+static struct pm_stat_value known(uint64_t value)
+{
+	return (struct pm_stat_value){ .value = value, .raw = value };
+}
+
+/* @row SIZE_MAX: of all rows. */
+static struct pm_stat_value *count_values(const struct pm_program *program,
+					  const struct pm_counters_values *before,
+					  size_t row)
+{
+	struct pm_stat_value *ret = pm_stat_values_new(program->stat->events.len);
+	size_t first = first_event(program), len = program->options->specs->list.len;
+
+	for (size_t i = 0; ret && i < len; i++) {
+		struct pm_count count =
+			row == SIZE_MAX ? pm_counters_total(program->counters, before,
+							    &program->values, i)
+					: pm_counters_row_count(program->counters, before,
+								&program->values, row, i);
+
+		ret[first + i] = value_of(&count);
+	}
+	/* What this machine or this user has not, nobody has. */
+	for (size_t i = 0; ret && i < program->stat->events.len; i++)
+		if (program->stat->events.data[i].state > PM_STAT_NOT_COUNTED)
+			ret[i].state = program->stat->events.data[i].state;
+	return ret;
+}
+
+static void release_row(struct pm_stat_row *row)
+{
+	free(row->comm);
+	free(row->values);
+}
+
+static int push_row(struct pm_stat_row **rows, size_t *len, size_t *cap,
+		    struct pm_stat_row row)
+{
+	struct pm_stat_row *grown = pm_vec_grow(*rows, cap, sizeof(row), *len + 1);
+
+	if (!grown)
+		return -ENOMEM;
+	*rows = grown;
+	grown[(*len)++] = row;
+	return 0;
+}
+
+/* Into the rows of a run or of an interval, which are vectors of one kind. */
+static int fill_rows(const struct pm_program *program,
+		     const struct pm_counters_values *before, struct pm_stat_row **rows,
+		     size_t *len, size_t *cap)
+{
+	if (program->options->by == PM_COUNTERS_SUM)
+		return 0;
+	for (size_t i = 0; i < program->values.rows.len; i++) {
+		const struct pm_counters_row *from = &program->values.rows.data[i];
+		struct pm_stat_row row = { .pid = from->pid,
+					   .tid = from->tid,
+					   .cpu = from->cpu };
+
+		row.values = count_values(program, before, i);
+		if (!row.values ||
+		    (from->tid > 0 && pm_stat_text(&row.comm, from->comm) < 0) ||
+		    push_row(rows, len, cap, row) < 0) {
+			release_row(&row);
+			return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
+int pm_program_add_interval(struct pm_program *program, uint64_t now_ns)
+{
+	struct pm_stat_run *run = &program->stat->runs.data[program->run];
+	size_t wall = program->stat->events.len - PM_COUNT_TOOL_EVENTS;
+	struct pm_stat_interval interval = { .at_ns = now_ns - program->begin_ns };
+	int r;
+
+	interval.values = count_values(program, &program->before, SIZE_MAX);
+	if (!interval.values)
+		return -ENOMEM;
+	interval.values[wall] = known(interval.at_ns - program->interval_ns);
+	r = fill_rows(program, &program->before, &interval.rows.data, &interval.rows.len,
+		      &interval.rows.cap);
+	if (r == 0)
+		r = pm_vec_push(&run->intervals, interval);
+	if (r < 0) {
+		for (size_t i = 0; i < interval.rows.len; i++)
+			release_row(&interval.rows.data[i]);
+		free(interval.rows.data);
+		free(interval.values);
+		return r;
+	}
+	program->interval_ns = interval.at_ns;
+	return 0;
+}
+
+/* ---- the run --------------------------------------------------------------------------- */
+
+static uint64_t time_of(const struct timeval *time)
+{
+	return (uint64_t)time->tv_sec * 1000000000u + (uint64_t)time->tv_usec * 1000u;
+}
+
+static void fill_tools(const struct pm_program *program, struct pm_stat_value *values)
+{
+	const struct pm_child *child = program->child;
+	struct pm_stat_value *tools =
+		&values[program->stat->events.len - PM_COUNT_TOOL_EVENTS];
+
+	/* Before the end of -D nothing was counted. */
+	tools[0] = known(program->counting ? program->end_ns - program->begin_ns : 0);
+	if (program->options->targets || !child->status_known)
+		return;
+	tools[1] = known(time_of(&child->usage.ru_utime));
+	tools[2] = known(time_of(&child->usage.ru_stime));
+	tools[3] = known((uint64_t)child->usage.ru_maxrss * 1024);
+}
+
+static void fill_end(const struct pm_program *program, struct pm_stat_run *run)
+{
+	const struct pm_child *child = program->child;
+
+	run->stopped = program->timed_out || child->interrupts > 0;
+	run->exited = !program->options->targets && child->status_known;
+	if (!run->exited)
+		return;
+	run->exit_code = WIFEXITED(child->status) ? WEXITSTATUS(child->status) : -1;
+	run->signal = WIFSIGNALED(child->status) ? WTERMSIG(child->status) : 0;
+}
+
+int pm_program_fill_run(struct pm_program *program)
+{
+	struct pm_stat_run *run = &program->stat->runs.data[program->run];
+	uint64_t lost = pm_counters_lost_rows(program->counters);
+	int r;
+
+	run->values = count_values(program, NULL, SIZE_MAX);
+	if (!run->values)
+		return -ENOMEM;
+	fill_tools(program, run->values);
+	fill_end(program, run);
+	r = fill_rows(program, NULL, &run->rows.data, &run->rows.len, &run->rows.cap);
+	if (r == 0 && lost > 0)
+		r = warn(program->stat,
+			 "%llu records of threads that ended were lost: what they had "
+			 "counted is in the row of the thread that they came from.",
+			 (unsigned long long)lost);
+	if (r == 0 && !program->counting)
+		r = warn(program->stat, "it ended before the delay did: nothing was "
+					"counted.");
+	return r == 0 ? tell_watchdog(program) : r;
+}
+
+void pm_program_drop_run(struct pm_program *program)
+{
+	struct pm_stat_run *run = &program->stat->runs.data[--program->stat->runs.len];
+
+	for (size_t i = 0; i < run->rows.len; i++)
+		release_row(&run->rows.data[i]);
+	free(run->rows.data);
+	for (size_t i = 0; i < run->intervals.len; i++) {
+		struct pm_stat_interval *interval = &run->intervals.data[i];
+
+		for (size_t k = 0; k < interval->rows.len; k++)
+			release_row(&interval->rows.data[k]);
+		free(interval->rows.data);
+		free(interval->values);
+	}
+	free(run->intervals.data);
+	free(run->values);
+}

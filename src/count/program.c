@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: MIT */
+/* One run of a whole program, or a look at what runs already. */
+#include "pm/count.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+
+#include "program.h"
+
+#define MS_NS    1000000u
+#define SECOND   1000000000u
+#define GRACE_NS 2000000000u /* to end by SIGTERM when the time is up */
+
+enum {
+	TICK_MS = 50, /* between two looks, where no descriptor tells of signals */
+};
+
+/* ---- opening --------------------------------------------------------------------------- */
+
+static int open_counters(struct pm_program *program, struct pm_error *err)
+{
+	const struct pm_count_options *options = program->options;
+	struct pm_counters_options counters = {
+		.specs = options->specs->list.data,
+		.specs_len = options->specs->list.len,
+		.target = PM_PERF_COMMAND,
+		.pid = program->child->launch.pid,
+		.cgroup_fd = -1,
+		.no_inherit = options->no_inherit,
+		.begin_disabled = options->delay_ms > 0,
+		.weak_groups = true,
+		.by = options->by,
+	};
+
+	if (options->targets) {
+		counters.target = options->targets->kind;
+		counters.tids = options->targets->tids.data;
+		counters.tids_len = options->targets->tids.len;
+		counters.cgroup_fd = options->targets->cgroup_fd;
+		counters.cpus = options->targets->cpus;
+	}
+	return pm_counters_open(&program->counters, &counters, err);
+}
+
+/* Of others nothing is worth counting when no event may be had. */
+static int check_any(const struct pm_program *program, struct pm_error *err)
+{
+	size_t len;
+	const struct pm_counters_event *events =
+		pm_counters_events(program->counters, &len);
+	const struct pm_counters_event *denied = NULL;
+
+	for (size_t i = 0; i < len; i++) {
+		if (events[i].state == PM_COUNT_OK)
+			return 0;
+		if (events[i].state == PM_COUNT_NOT_PERMITTED)
+			denied = &events[i];
+	}
+	if (!denied || !program->options->targets)
+		return 0;
+	if (err)
+		*err = denied->why;
+	return denied->why.code;
+}
+
+static int start(struct pm_program *program, struct pm_error *err)
+{
+	const struct pm_count_options *options = program->options;
+	int r = 0;
+
+	if (!options->targets)
+		r = pm_child_prepare(program->child, options->command, options->user,
+				     options->data_on_stdout, err);
+	if (r == 0)
+		r = open_counters(program, err);
+	if (r == 0)
+		r = check_any(program, err);
+	if (r == 0 && options->targets)
+		r = pm_targets_begin(options->targets, err);
+	if (r == 0 && pm_program_tell_events(program) < 0)
+		r = pm_error_set(err, -ENOMEM, "no memory for the events");
+	return r == 0 && !options->targets ? pm_child_go(program->child, err) : r;
+}
+
+/* ---- while it runs --------------------------------------------------------------------- */
+
+static int take_interval(struct pm_program *program, struct pm_error *err)
+{
+	struct pm_counters_values before;
+	int r = pm_counters_read(program->counters, &program->values, err);
+
+	if (r < 0)
+		return r;
+	r = pm_program_add_interval(program, pm_now_ns());
+	if (r < 0)
+		return pm_error_set(err, r, "no memory for the intervals");
+	before = program->before;
+	program->before = program->values;
+	program->values = before;
+	if (program->options->interval)
+		program->options->interval(program->options->user_data, program->stat,
+					   &program->stat->runs.data[program->run]);
+	return 0;
+}
+
+static bool is_over(struct pm_program *program)
+{
+	struct pm_child *child = program->child;
+
+	pm_child_signals(child);
+	if (!program->options->targets) {
+		pm_child_reap(child);
+		return !child->running;
+	}
+	return child->interrupts > 0 ||
+	       (program->options->targets->kind == PM_PERF_TASKS &&
+		pm_targets_ended(program->options->targets));
+}
+
+/* When something has to be done next; UINT64_MAX: never. */
+static uint64_t next_time(const struct pm_program *program)
+{
+	uint64_t next = program->deadline_ns;
+
+	if (program->delay_until_ns < next)
+		next = program->delay_until_ns;
+	return program->next_interval_ns < next ? program->next_interval_ns : next;
+}
+
+static void wait_for_news(struct pm_program *program)
+{
+	size_t rings;
+	const int *ring_fds = pm_counters_poll_fds(program->counters, &rings);
+	struct pollfd fds[2 + PM_PROGRAM_RINGS_MAX];
+	uint64_t now = pm_now_ns(), next = next_time(program);
+	struct timespec timeout = { 0 };
+
+	if (rings > PM_PROGRAM_RINGS_MAX)
+		rings = PM_PROGRAM_RINGS_MAX;
+	fds[0] = (struct pollfd){ .fd = program->child->signal_fd, .events = POLLIN };
+	fds[1] = (struct pollfd){ .fd = program->options->targets
+						? program->options->targets->ends_fd
+						: -1,
+				  .events = POLLIN };
+	for (size_t i = 0; i < rings; i++)
+		fds[2 + i] = (struct pollfd){ .fd = ring_fds[i], .events = POLLIN };
+	if (next > now) {
+		uint64_t left = next - now;
+
+		/* Ends that no descriptor tells of. */
+		if (left > SECOND)
+			left = SECOND;
+		if (program->child->signal_fd < 0 && left > TICK_MS * MS_NS)
+			left = TICK_MS * MS_NS;
+		timeout.tv_sec = (time_t)(left / SECOND);
+		timeout.tv_nsec = (long)(left % SECOND);
+	}
+	(void)ppoll(fds, 2 + rings, &timeout, NULL);
+	if (rings > 0)
+		pm_counters_drain(program->counters);
+}
+
+static int enable_late(struct pm_program *program, struct pm_error *err)
+{
+	int r = pm_counters_enable(program->counters);
+
+	program->delay_until_ns = UINT64_MAX;
+	program->counting = true;
+	/* What was before was not counted, and is no part of the time either. */
+	program->begin_ns = pm_now_ns();
+	return r < 0 ? pm_error_set(err, r, "an event cannot be enabled: %s",
+				    strerror(-r))
+		     : 0;
+}
+
+static int follow(struct pm_program *program, struct pm_error *err)
+{
+	uint64_t step = program->options->interval_ns;
+
+	while (!is_over(program)) {
+		uint64_t now = pm_now_ns();
+		int r = 0;
+
+		if (now >= program->deadline_ns) {
+			program->timed_out = true;
+			return 0;
+		}
+		if (now >= program->delay_until_ns)
+			r = enable_late(program, err);
+		if (r == 0 && now >= program->next_interval_ns) {
+			if (program->counting)
+				r = take_interval(program, err);
+			/* One that was missed is not made up for. */
+			program->next_interval_ns +=
+				((now - program->next_interval_ns) / step + 1) * step;
+		}
+		if (r < 0)
+			return r;
+		wait_for_news(program);
+	}
+	return 0;
+}
+
+/* ---- the end --------------------------------------------------------------------------- */
+
+/* --timeout ends the command, too; the second time by force. */
+static void end_child(struct pm_program *program)
+{
+	struct pm_child *child = program->child;
+	uint64_t until = pm_now_ns() + GRACE_NS;
+
+	if (program->options->targets || !child->running)
+		return;
+	kill(child->launch.pid, SIGTERM);
+	program->deadline_ns = program->delay_until_ns = program->next_interval_ns =
+		UINT64_MAX;
+	while (!is_over(program)) {
+		if (pm_now_ns() >= until) {
+			kill(child->launch.pid, SIGKILL);
+			until = UINT64_MAX;
+		}
+		program->deadline_ns = until;
+		wait_for_news(program);
+	}
+}
+
+static int finish(struct pm_program *program, struct pm_error *err)
+{
+	int r;
+
+	program->end_ns = pm_now_ns();
+	r = pm_counters_disable(program->counters);
+	/* A task that is gone has nothing to disable. */
+	if (r < 0 && r != -ESRCH)
+		return pm_error_set(err, r, "an event cannot be disabled: %s",
+				    strerror(-r));
+	r = pm_counters_read(program->counters, &program->values, err);
+	if (r < 0)
+		return r;
+	end_child(program);
+	r = 0;
+	if (program->options->interval_ns > 0 && program->counting) {
+		r = pm_program_add_interval(program, program->end_ns);
+		if (r == 0 && program->options->interval)
+			program->options->interval(
+				program->options->user_data, program->stat,
+				&program->stat->runs.data[program->run]);
+	}
+	if (r == 0)
+		r = pm_program_fill_run(program);
+	return r < 0 ? pm_error_set(err, r, "no memory for the values") : 0;
+}
+
+static int begin_run(struct pm_program *program, struct pm_error *err)
+{
+	const struct pm_count_options *options = program->options;
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	program->begin_ns = pm_now_ns();
+	program->run = program->stat->runs.len;
+	if (pm_vec_push(&program->stat->runs,
+			(struct pm_stat_run){ .variant = options->variant,
+					      .begin_ns = (uint64_t)now.tv_sec * SECOND +
+							  (uint64_t)now.tv_nsec,
+					      .exit_code = -1 }) < 0)
+		return pm_error_set(err, -ENOMEM, "no memory for the run");
+	program->counting = options->delay_ms == 0;
+	program->delay_until_ns = program->counting
+					  ? UINT64_MAX
+					  : program->begin_ns + options->delay_ms * MS_NS;
+	program->deadline_ns = options->timeout_ns > 0
+				       ? program->begin_ns + options->timeout_ns
+				       : UINT64_MAX;
+	program->next_interval_ns = options->interval_ns > 0
+					    ? program->begin_ns + options->interval_ns
+					    : UINT64_MAX;
+	return 0;
+}
+
+/* The command runs on and is waited for, its end belongs to no run. */
+static void give_up(struct pm_program *program)
+{
+	struct pm_stat *stat = program->stat;
+
+	program->deadline_ns = program->delay_until_ns = program->next_interval_ns =
+		UINT64_MAX;
+	while (!program->options->targets && !is_over(program))
+		wait_for_news(program);
+	if (program->run < stat->runs.len)
+		pm_program_drop_run(program);
+}
+
+int pm_count_run(struct pm_stat *stat, const struct pm_count_options *options,
+		 struct pm_child *child, struct pm_error *err)
+{
+	struct pm_program program = {
+		.stat = stat, .options = options, .child = child, .run = SIZE_MAX
+	};
+	int r = start(&program, err);
+
+	if (r == 0) {
+		r = begin_run(&program, err);
+		if (r == 0)
+			r = follow(&program, err);
+		if (r == 0)
+			r = finish(&program, err);
+		if (r < 0)
+			give_up(&program);
+	}
+	pm_counters_free(program.counters);
+	pm_counters_values_release(&program.values);
+	pm_counters_values_release(&program.before);
+	return r;
+}
