@@ -147,7 +147,8 @@ uint64_t pm_counters_lost_rows(const struct pm_counters *counters);
 struct pm_hits_options {
 	const struct pm_event_spec *counters; /* kinds that count only; borrowed */
 	size_t counters_len;
-	/* Resolved probes (pm/probe.h: type, path, config2) and breakpoints of :x. */
+	/* Resolved probes (pm/probe.h: path, config2) and breakpoints of :x. Of several at one
+	 * address each gets its hits, in their order. */
 	const struct pm_event_spec *places;
 	size_t places_len;
 	/* One for each place: how often those with the same number were hit is known in all
@@ -194,6 +195,8 @@ struct pm_hit {
 
 struct pm_hits;
 
+/* Whether this user may have hits of uprobes here; @err says what is missing. */
+int pm_hits_check(struct pm_error *err);
 int pm_hits_open(struct pm_hits **ret, const struct pm_hits_options *options,
 		 struct pm_error *err);
 void pm_hits_free(struct pm_hits *hits);

@@ -35,9 +35,10 @@ static bool share_address(struct pm_hits *hits, const struct pm_event_spec *spec
 		there = event->by_low[LOW(spec->config2)];
 		if (there == PM_HITS_NO_PLACE || specs[there].config2 != spec->config2)
 			continue;
-		hits->places.data[place] =
-			(struct pm_hits_place){ i, hits->places.data[there].same };
+		while (hits->places.data[there].same != PM_HITS_NO_PLACE)
+			there = hits->places.data[there].same;
 		hits->places.data[there].same = place;
+		hits->places.data[place].event = i;
 		return true;
 	}
 	return false;

@@ -128,6 +128,17 @@ static int explain(int code, struct pm_error *err)
 	return code;
 }
 
+int pm_hits_probes_check(struct pm_error *err)
+{
+	int tracefs PM_AUTO_CLOSE = pm_tracefs_open_writable();
+	int fd PM_AUTO_CLOSE = -1;
+
+	if (tracefs < 0)
+		return explain(tracefs, err);
+	fd = openat(tracefs, PROBE_FILE, O_WRONLY | O_APPEND | O_CLOEXEC);
+	return fd < 0 ? explain(-errno, err) : 0;
+}
+
 static int begin(struct pm_hits_probes *probes, struct pm_error *err)
 {
 	static unsigned int serial;

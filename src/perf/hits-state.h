@@ -113,6 +113,8 @@ struct pm_hits {
 
 /* ---- hits-probes.c ----------------------------------------------------------------------- */
 
+/* Whether this user can make events. */
+int pm_hits_probes_check(struct pm_error *err);
 void pm_hits_probes_init(struct pm_hits_probes *probes);
 /*
  * Makes one event of all the @len places of @path, which must differ in their lowest bits.

@@ -140,6 +140,11 @@ int pm_hits_open(struct pm_hits **ret, const struct pm_hits_options *options,
 	return 0;
 }
 
+int pm_hits_check(struct pm_error *err)
+{
+	return pm_hits_probes_check(err);
+}
+
 /* ---- what there is ------------------------------------------------------------------- */
 
 const struct pm_counters_event *pm_hits_counters(const struct pm_hits *hits, size_t *len)

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+#include "engine-uprobe.h"
+
+#include <string.h>
+
+enum {
+	/* So many regions have classes of their own: each is an event of the kernel, and each
+	 * hit tells the counts of them all. */
+	CLASSES_REGIONS_MAX = 8,
+};
+
+/* In which order places of one address are told. */
+static int rank(enum pm_place_kind kind)
+{
+	switch (kind) {
+	case PM_PLACE_EXIT:
+	case PM_PLACE_OUT:
+		return 0;
+	case PM_PLACE_ENTRY:
+		return 1;
+	case PM_PLACE_IN:
+		return 2;
+	}
+	return 3;
+}
+
+/* Functions are entered at one place: hits there are calls, lost ones too. */
+static uint32_t class_of(const struct pm_place *place)
+{
+	return 2 * place->region +
+	       (place->kind == PM_PLACE_EXIT || place->kind == PM_PLACE_OUT);
+}
+
+static int add(struct pm_up_places *places, const struct pm_regions *regions,
+	       uint32_t index)
+{
+	const struct pm_place *place = &regions->places.data[index];
+	const struct pm_region *region = &regions->list.data[place->region];
+	struct pm_event_spec spec = { .kind = PM_EVENT_UPROBE,
+				      .config2 = place->offset,
+				      .user = true,
+				      .kernel = true };
+	char *path;
+
+	if (asprintf(&path, "/proc/self/fd/%d", region->fd) < 0)
+		return -ENOMEM;
+	if (pm_vec_push(&places->paths, path) < 0) {
+		free(path);
+		return -ENOMEM;
+	}
+	snprintf(spec.name, sizeof(spec.name), "%s", region->name ? region->name : "");
+	spec.path = path;
+	if (pm_vec_push(&places->specs, spec) < 0 ||
+	    pm_vec_push(&places->order, index) < 0)
+		return -ENOMEM;
+	return pm_vec_push(&places->classes, places->by_region ? class_of(place) : 0);
+}
+
+int pm_up_places_make(struct pm_up_places *places, const struct pm_regions *regions)
+{
+	places->by_region = regions->list.len <= CLASSES_REGIONS_MAX;
+	for (int now = 0; now <= 2; now++)
+		for (uint32_t i = 0; i < regions->places.len; i++)
+			if (rank(regions->places.data[i].kind) == now &&
+			    add(places, regions, i) < 0)
+				return -ENOMEM;
+	return 0;
+}
+
+void pm_up_places_release(struct pm_up_places *places)
+{
+	for (size_t i = 0; i < places->paths.len; i++)
+		free(places->paths.data[i]);
+	pm_vec_release(&places->paths);
+	pm_vec_release(&places->specs);
+	pm_vec_release(&places->order);
+	pm_vec_release(&places->classes);
+}
+
+bool pm_up_class(const struct pm_up_places *places, uint32_t region, uint32_t which,
+		 uint32_t *ret)
+{
+	if (which >= (places->by_region ? 2 : 1))
+		return false;
+	*ret = places->by_region ? 2 * region + which : 0;
+	return true;
+}
+
+bool pm_up_entered_cheaply(const struct pm_regions *regions)
+{
+	size_t cheap = 0, dear = 0;
+
+	for (size_t i = 0; i < regions->places.len; i++) {
+		const struct pm_place *place = &regions->places.data[i];
+
+		if (place->kind != PM_PLACE_ENTRY && place->kind != PM_PLACE_IN)
+			continue;
+		cheap += place->cheap;
+		dear += !place->cheap;
+	}
+	return cheap >= dear;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/* The engine of uprobes: what its files share. */
+#pragma once
+
+#include "pm/count.h"
+
+#define PM_UP_CLASS_ALL UINT32_MAX
+
+/* The places of all regions, as the kernel is asked for them. */
+struct pm_up_places {
+	PM_VEC(struct pm_event_spec) specs;
+	/* Index in pm_regions.places. At one address what is left comes before what begins, and
+	 * a function before a part of it. */
+	PM_VEC(uint32_t) order;
+	PM_VEC(uint32_t) classes;
+	PM_VEC(char *) paths;
+	bool by_region; /* a class is of one region */
+};
+
+/* What looking at a call costs, by event, and behind them elapsed time. */
+struct pm_up_cost {
+	bool known;
+	uint64_t *call; /* is between its entry and its exit */
+	uint64_t *visit; /* of each place, for who has called */
+};
+
+/* ---- engine-uprobe-places.c -------------------------------------------------------------- */
+
+int pm_up_places_make(struct pm_up_places *places, const struct pm_regions *regions);
+void pm_up_places_release(struct pm_up_places *places);
+/* Of the hits of a region: true and a class, once for each @which from 0 on. */
+bool pm_up_class(const struct pm_up_places *places, uint32_t region, uint32_t which,
+		 uint32_t *ret);
+/* Whether most functions are entered at an instruction that the kernel need not step over. */
+bool pm_up_entered_cheaply(const struct pm_regions *regions);
+
+/* ---- engine-uprobe-cost.c ---------------------------------------------------------------- */
+
+/* Measures it on a function of our own in a child of ours. Unknown where that cannot be. */
+int pm_up_cost_measure(struct pm_up_cost *cost, const struct pm_engine_options *options);
+void pm_up_cost_release(struct pm_up_cost *cost);
