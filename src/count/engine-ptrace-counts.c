@@ -161,11 +161,11 @@ int pm_ptr_counts_finish(const struct pm_ptr_counts *counts, struct pm_stat *sta
 			 struct pm_stat_value *values)
 {
 	for (size_t i = 0; i < counts->events.len && i < stat->events.len; i++) {
-		int ret = (int64_t)i == counts->clock
-				  ? 0
-				  : tell_state(&counts->events.data[i],
-					       &stat->events.data[i]);
+		int ret;
 
+		if ((int64_t)i == counts->clock)
+			continue;
+		ret = tell_state(&counts->events.data[i], &stat->events.data[i]);
 		if (ret < 0)
 			return ret;
 		if (counts->events.data[i].state != PM_COUNT_OK)

@@ -324,6 +324,19 @@ static void fill_tool_events(const struct engine *it, struct pm_stat_value *valu
 								.raw = tools[j].value };
 }
 
+/* Where perf is denied, a command's task-clock is what wait4(2) says. */
+static void fill_clock(const struct engine *it, struct pm_stat_value *values)
+{
+	const struct rusage *usage = &it->child->usage;
+	int32_t clock = it->ptr.counts.clock;
+	uint64_t used = time_of(&usage->ru_utime) + time_of(&usage->ru_stime);
+
+	if (clock >= 0 && it->child->status_known)
+		values[clock] = (struct pm_stat_value){ .state = PM_STAT_OK,
+							.value = used,
+							.raw = used };
+}
+
 static int fill_run(struct engine *it)
 {
 	const struct pm_child *child = it->child;
@@ -344,6 +357,7 @@ static int fill_run(struct engine *it)
 	if (!run->values)
 		return -ENOMEM;
 	fill_tool_events(it, run->values);
+	fill_clock(it, run->values);
 	return pm_ptr_counts_finish(&it->ptr.counts, it->stat, run->values);
 }
 
