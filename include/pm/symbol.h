@@ -161,6 +161,19 @@ int pm_symbols_find_inlined(int fd, const struct pm_symbol_options *options,
 			    const char *word, pm_symbol_wanted_fn wanted,
 			    pm_symbol_inlined_fn emit, void *user, struct pm_error *err);
 
+/* Where the function at addresses[index] is declared. Negative stops. */
+typedef int (*pm_symbol_declared_fn)(void *user, size_t index, const char *file,
+				     uint32_t line);
+/*
+ * Calls @emit for those of the @len svma at @addresses, which are sorted, ascending and distinct,
+ * that functions begin at and of which debug information knows the declaration. Returns as
+ * pm_symbols_find_inlined().
+ */
+int pm_symbols_find_declared(int fd, const struct pm_symbol_options *options,
+			     const uint64_t *addresses, size_t len,
+			     pm_symbol_declared_fn emit, void *user,
+			     struct pm_error *err);
+
 /* ---- the code of functions ---------------------------------------------------------- */
 
 /* A function as the symbol tables bound it. All is borrowed during the call. */

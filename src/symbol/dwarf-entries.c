@@ -391,10 +391,9 @@ static int visit_function(struct pm_walk *walk, const struct abbrev *abbrev,
 	int code;
 
 	*ret = PM_NODE_NONE;
-	if (entries->inlined)
-		return claim.is_inlined
-			       ? entries->inlined(entries->user, claim.node.offset, pcs)
-			       : 0;
+	if (entries->each)
+		return entries->each(entries->user, claim.is_inlined, claim.node.offset,
+				     pcs);
 	if (claim.is_inlined) {
 		if (level->node == PM_NODE_NONE)
 			return 0; /* in a function that holds no wanted address */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The places where functions were inlined, by name: each unit's entries are walked once, its
- * inlined copies kept, and then what they are copies of is asked for once each.
+ * inlined copies kept, and then what they are copies of is asked for once each. And, in the
+ * same walk, where functions are declared, by address.
  */
 #include <string.h>
 
@@ -32,16 +33,22 @@ struct finder {
 	pm_symbol_wanted_fn wanted;
 	pm_symbol_inlined_fn emit;
 	void *user;
+	/* Of functions whose declarations are looked for; NULL: inlined ones are. */
+	const uint64_t *addresses;
+	size_t len;
+	pm_symbol_declared_fn declared;
 	PM_VEC(struct copy) copies; /* of this unit */
 	PM_VEC(struct origin) origins; /* of this unit */
 	struct pm_index by_entry;
 	PM_VEC(struct pm_symbol_range) ranges; /* of this copy */
 };
 
-static int keep(void *user, uint64_t offset, const struct pm_pcs *pcs)
+static int keep(void *user, bool inlined, uint64_t offset, const struct pm_pcs *pcs)
 {
 	struct finder *finder = user;
 
+	if (inlined == (finder->addresses != NULL))
+		return 0;
 	return finder->copies.len >= COPIES_MAX
 		       ? -EBADMSG
 		       : pm_vec_push(&finder->copies, (struct copy){ offset, *pcs });
@@ -128,35 +135,61 @@ static int emit_copy(struct finder *finder, const struct pm_entries *entries,
 	return finder->emit(finder->user, &place);
 }
 
+static int emit_inlined(struct finder *finder, const struct pm_entries *entries,
+			struct pm_lines *lines, const struct copy *copy)
+{
+	const struct origin *origin = origin_of(finder, entries, copy->offset);
+
+	if (!origin)
+		return -ENOMEM;
+	return origin->is_wanted ? emit_copy(finder, entries, lines, copy, origin) : 0;
+}
+
+static int emit_declared(struct finder *finder, const struct pm_entries *entries,
+			 struct pm_lines *lines, const struct copy *copy)
+{
+	const struct pm_wanted wanted = { finder->addresses, finder->len };
+	const char *file;
+	uint32_t line;
+	size_t at;
+	int code;
+
+	pm_vec_clear(&finder->ranges);
+	code = pm_pcs_each(&finder->dwarf, entries->unit, &copy->pcs, keep_range, finder);
+	if (code < 0 || finder->ranges.len == 0 || !lines)
+		return code < 0 ? code : 0;
+	at = pm_wanted_from(&wanted, finder->ranges.data[0].low);
+	if (at == finder->len || finder->addresses[at] != finder->ranges.data[0].low ||
+	    !pm_entry_declared(&finder->dwarf, copy->offset, lines, &finder->texts, &file,
+			       &line))
+		return 0;
+	return finder->declared(finder->user, at, file, line);
+}
+
 static int visit_unit(struct finder *finder, const struct pm_unit *unit, uint32_t number)
 {
 	struct pm_entries entries = { .dwarf = &finder->dwarf,
 				      .walk = finder->walk,
 				      .unit = unit,
 				      .number = number,
-				      .inlined = keep,
+				      .each = keep,
 				      .user = finder };
 	struct pm_lines lines;
-	bool has_lines = false, tried = false;
+	bool has_lines = false;
 	int code;
 
 	pm_vec_clear(&finder->copies);
 	pm_vec_clear(&finder->origins);
 	pm_index_release(&finder->by_entry);
 	code = pm_entries_scan(&entries);
+	if (finder->copies.len > 0)
+		has_lines = pm_lines_open(&lines, &finder->dwarf, unit) == 0;
 	for (size_t i = 0; i < finder->copies.len && code == 0; i++) {
 		const struct copy *copy = &finder->copies.data[i];
-		const struct origin *origin = origin_of(finder, &entries, copy->offset);
+		struct pm_lines *table = has_lines ? &lines : NULL;
 
-		if (!origin)
-			code = -ENOMEM;
-		if (!origin || !origin->is_wanted)
-			continue;
-		if (!tried)
-			has_lines = pm_lines_open(&lines, &finder->dwarf, unit) == 0;
-		tried = true;
-		code = emit_copy(finder, &entries, has_lines ? &lines : NULL, copy,
-				 origin);
+		code = finder->addresses ? emit_declared(finder, &entries, table, copy)
+					 : emit_inlined(finder, &entries, table, copy);
 	}
 	if (has_lines)
 		pm_lines_release(&lines);
@@ -210,28 +243,47 @@ static void finder_release(struct finder *finder)
 	pm_elf_image_close(&finder->image);
 }
 
+static int find(struct finder *finder, int fd, const struct pm_symbol_options *options,
+		const char *word, struct pm_error *err)
+{
+	const struct pm_elf_image *with_dwarf = &finder->image;
+	int code = pm_elf_image_open(&finder->image, fd);
+
+	if (code < 0)
+		return pm_error_set(err, code, "%s",
+				    code == -ENOEXEC ? "this is no ELF file"
+						     : strerror(-code));
+	if (!pm_dwarf_present(&finder->image) &&
+	    pm_debug_file_open(&finder->debug, &finder->image, fd, options) == 0)
+		with_dwarf = &finder->debug;
+	code = pm_dwarf_open(&finder->dwarf, &finder->image, with_dwarf, options);
+	if (code == 0 && !(finder->walk = pm_walk_new()))
+		code = -ENOMEM;
+	if (code < 0)
+		return pm_error_set(err, code == -ENOMEM ? code : -ENODATA,
+				    code == -ENOMEM ? "no memory left for its functions"
+						    : "it has no debug information");
+	return has_word(&finder->dwarf, word) ? visit_units(finder) : 0;
+}
+
 int pm_symbols_find_inlined(int fd, const struct pm_symbol_options *options,
 			    const char *word, pm_symbol_wanted_fn wanted,
 			    pm_symbol_inlined_fn emit, void *user, struct pm_error *err)
 {
 	PM_CLEANUP(finder_release)
 	struct finder finder = { .wanted = wanted, .emit = emit, .user = user };
-	const struct pm_elf_image *with_dwarf = &finder.image;
-	int code = pm_elf_image_open(&finder.image, fd);
 
-	if (code < 0)
-		return pm_error_set(err, code, "%s",
-				    code == -ENOEXEC ? "this is no ELF file"
-						     : strerror(-code));
-	if (!pm_dwarf_present(&finder.image) &&
-	    pm_debug_file_open(&finder.debug, &finder.image, fd, options) == 0)
-		with_dwarf = &finder.debug;
-	code = pm_dwarf_open(&finder.dwarf, &finder.image, with_dwarf, options);
-	if (code == 0 && !(finder.walk = pm_walk_new()))
-		code = -ENOMEM;
-	if (code < 0)
-		return pm_error_set(err, code == -ENOMEM ? code : -ENODATA,
-				    code == -ENOMEM ? "no memory left for its functions"
-						    : "it has no debug information");
-	return has_word(&finder.dwarf, word) ? visit_units(&finder) : 0;
+	return find(&finder, fd, options, word, err);
+}
+
+int pm_symbols_find_declared(int fd, const struct pm_symbol_options *options,
+			     const uint64_t *addresses, size_t len,
+			     pm_symbol_declared_fn emit, void *user, struct pm_error *err)
+{
+	PM_CLEANUP(finder_release)
+	struct finder finder = {
+		.addresses = addresses, .len = len, .declared = emit, .user = user
+	};
+
+	return len > 0 ? find(&finder, fd, options, NULL, err) : 0;
 }

@@ -156,9 +156,9 @@ struct pm_entries {
 	uint32_t number; /* of the unit, never the same again */
 	struct pm_owned *owned;
 	uint64_t *claims_budget; /* steps left for giving addresses to nodes */
-	/* Given each inlined copy with code, in the place of wanted addresses; negative stops.
-	 * NULL: not. */
-	int (*inlined)(void *user, uint64_t offset, const struct pm_pcs *pcs);
+	/* Given each function with code, or inlined copy of one, in the place of wanted
+	 * addresses; negative stops. NULL: not. */
+	int (*each)(void *user, bool inlined, uint64_t offset, const struct pm_pcs *pcs);
 	void *user;
 	PM_VEC(struct pm_node) nodes;
 	PM_VEC(struct pm_scope) scopes; /* by offset */
@@ -169,12 +169,19 @@ struct pm_entries {
 int pm_entries_scan(struct pm_entries *entries);
 void pm_entries_release(struct pm_entries *entries);
 
+struct pm_lines;
+
 /* ---- names ---------------------------------------------------------------------------- */
 
 /* What the linker calls the function of the entry at @offset, whether it is linked or not; NULL:
  * as in its source. @origin: the entry that is what all copies of it refer to. */
 const char *pm_entry_linkage(const struct pm_dwarf *dwarf, uint64_t offset,
 			     Dwarf_Die *origin);
+/* Where the function of the entry at @offset is declared, as far as the table of @lines, of the
+ * same unit, has that file. */
+bool pm_entry_declared(const struct pm_dwarf *dwarf, uint64_t offset,
+		       struct pm_lines *lines, struct pm_texts *texts, const char **file,
+		       uint32_t *line);
 /* NULL: unknown. */
 const char *pm_node_name(const struct pm_entries *entries, const struct pm_node *node,
 			 struct pm_texts *texts);

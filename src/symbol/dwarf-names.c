@@ -76,6 +76,34 @@ const char *pm_entry_linkage(const struct pm_dwarf *dwarf, uint64_t offset,
 	return linkage;
 }
 
+bool pm_entry_declared(const struct pm_dwarf *dwarf, uint64_t offset,
+		       struct pm_lines *lines, struct pm_texts *texts, const char **file,
+		       uint32_t *line)
+{
+	Dwarf_Die die;
+
+	if (!dwarf_offdie(dwarf->dwarf, offset, &die))
+		return false;
+	for (int hops = 0; hops < HOPS_MAX; hops++) {
+		Dwarf_Word number, of;
+		Dwarf_Attribute attr;
+
+		/* A unit's numbers are of its own table. */
+		if (die.cu == lines->unit->die.cu &&
+		    dwarf_attr(&die, DW_AT_decl_line, &attr) &&
+		    dwarf_formudata(&attr, &number) == 0 &&
+		    dwarf_attr(&die, DW_AT_decl_file, &attr) &&
+		    dwarf_formudata(&attr, &of) == 0 && number <= UINT32_MAX &&
+		    (*file = pm_lines_path(lines, of, texts))) {
+			*line = (uint32_t)number;
+			return true;
+		}
+		if (!follow(dwarf, &die))
+			break;
+	}
+	return false;
+}
+
 static uint32_t scope_of(const struct pm_entries *entries, uint64_t offset)
 {
 	size_t low = 0, high = entries->members.len;
