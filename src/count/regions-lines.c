@@ -354,13 +354,10 @@ struct defining {
 	int fd;
 };
 
-static int define(void *user, size_t index, const struct pm_symbol_function *functions,
-		  size_t len)
+static int define(void *user, size_t index, const char *file, uint32_t line)
 {
 	struct defining *defining = user;
 
-	if (len == 0 || !functions[len - 1].file)
-		return 0;
 	for (size_t i = 0; i < defining->regions->list.len; i++) {
 		struct pm_region *region = &defining->regions->list.data[i];
 
@@ -368,10 +365,10 @@ static int define(void *user, size_t index, const struct pm_symbol_function *fun
 		    region->pieces.data[0].low != defining->addresses[index] ||
 		    region->file)
 			continue;
-		region->file = strdup(functions[len - 1].file);
+		region->file = strdup(file);
 		if (!region->file)
 			return -ENOMEM;
-		region->line = functions[len - 1].line;
+		region->line = line;
 	}
 	return 0;
 }
@@ -385,8 +382,7 @@ static int by_value(const void *a, const void *b)
 
 int pm_finder_define(struct pm_finder *finder)
 {
-	struct pm_symbol_options options = { .lines = true,
-					     .debug_dir = finder->context->debug_dir };
+	struct pm_symbol_options options = { .debug_dir = finder->context->debug_dir };
 	struct pm_regions *regions = finder->ret;
 	PM_AUTO_FREE uint64_t *addresses =
 		calloc(regions->list.len + 1, sizeof(*addresses));
@@ -407,8 +403,10 @@ int pm_finder_define(struct pm_finder *finder)
 			if (i == 0 || addresses[i] != addresses[i - 1])
 				addresses[distinct++] = addresses[i];
 		/* Without it the names are enough. */
-		code = pm_symbols_resolve(defining.fd, addresses, distinct, &options,
-					  define, &defining, NULL);
+		code = pm_symbols_find_declared(defining.fd, &options, addresses,
+						distinct, define, &defining, NULL);
+		if (code != -ENOMEM)
+			code = 0;
 	}
 	return code == -ENOMEM ? pm_finder_no_memory(finder) : 0;
 }
