@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# The page of --html in Chromium. tests/page/drive.mjs runs all checks in one browser, once for
-# the file; each test below reads how its check ended. PMREPORT, SOURCE_DIR and BUILD_DIR come
+# The page of --html in Chromium. tests/page/drive.mjs runs all checks in two browsers, once
+# for the file; each test below reads how its check ended. PMREPORT, SOURCE_DIR and BUILD_DIR come
 # from meson. Where Chromium, node or what npm fetches is missing, the tests skip.
 
 bats_require_minimum_version 1.5.0
