@@ -46,10 +46,7 @@
 	}
 
 	class Flame {
-		/*
-		 * events: zoom(node), select(node), menu(node, x, y), hide(fn), up() → bool. Where
-		 * `still` is set, the height follows the graph and the page scrolls instead.
-		 */
+		/* events: zoom(node), select(node), menu(node, x, y), hide(fn), up() → bool */
 		constructor(label, events) {
 			this.events = events;
 			this.graph = null;
