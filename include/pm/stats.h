@@ -33,9 +33,11 @@ int pm_stats_mann_whitney(const double *a, size_t a_len, const double *b, size_t
 
 struct pm_stats_shift {
 	double shift; /* of B against A, in the values' unit: median of all differences b - a */
-	double low, high; /* bootstrap percentile interval of @confidence */
-	double ratio, ratio_low,
-		ratio_high; /* of the medians, B / A; NaN where A's is 0 */
+	/* Interval of @confidence: percentiles of a bootstrap; of more than 200 values
+	 * together by their ranks (Moses), which then are enough for it. */
+	double low, high;
+	/* 1 + shift / median of A; NaN where that median is 0. */
+	double ratio, ratio_low, ratio_high;
 };
 /* Hodges-Lehmann shift. NaN in all members when either is empty. -ENOMEM. */
 int pm_stats_shift(const double *a, size_t a_len, const double *b, size_t b_len,

@@ -288,6 +288,29 @@ static void test_interval_covers(void **state)
 	assert_in_range(inside, 34, 39);
 }
 
+/* Of so many, ranks tell as much as drawing them again. */
+static void test_interval_of_many(void **state)
+{
+	double a[101], b[101];
+	struct pm_stats_shift drawn, ranked;
+	double width;
+
+	for (size_t i = 0; i < 101; i++) {
+		a[i] = 1e10 + any();
+		b[i] = 1.02e10 + any();
+	}
+	assert_int_equal(pm_stats_shift(a, 100, b, 100, 0.95, 1, &drawn), 0);
+	assert_int_equal(pm_stats_shift(a, 101, b, 101, 0.95, 1, &ranked), 0);
+	width = drawn.high - drawn.low;
+	assert_true(fabs(ranked.low - drawn.low) < 0.15 * width);
+	assert_true(fabs(ranked.high - drawn.high) < 0.15 * width);
+	assert_near(ranked.ratio, drawn.ratio, 0.01);
+	assert_near(ranked.ratio_low, drawn.ratio_low, 0.01);
+	assert_near(ranked.ratio_high, drawn.ratio_high, 0.01);
+	assert_true(ranked.low > 0 && ranked.low < ranked.shift &&
+		    ranked.shift < ranked.high);
+}
+
 static void test_shift_of_equals(void **state)
 {
 	static const double fives[] = { 5, 5, 5, 5 }, zeros[] = { 0, 0, 0 };
@@ -320,6 +343,7 @@ int main(void)
 		cmocka_unit_test(test_shift_is_the_median_difference),
 		cmocka_unit_test(test_shift_interval),
 		cmocka_unit_test(test_interval_covers),
+		cmocka_unit_test(test_interval_of_many),
 		cmocka_unit_test(test_shift_of_equals),
 	};
 
