@@ -9,6 +9,7 @@ enum {
 	PM_STAT_FILE_MAX = 256 << 20, /* bytes that our reader takes */
 	PM_STAT_VALUES_MAX = 4 << 20, /* JSON values of it; each costs about 100 bytes */
 	PM_STAT_VARIANTS_MAX = 64,
+	PM_STAT_EVENTS_MAX = 4096,
 };
 
 const char *pm_stat_class_name(enum pm_stat_class class);

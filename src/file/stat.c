@@ -276,6 +276,8 @@ const char *pm_stat_check(const struct pm_stat *stat)
 		return "its version, date or engine is missing";
 	if (stat->subjects.len > PM_STAT_VARIANTS_MAX)
 		return "there are too many subjects";
+	if (stat->events.len > PM_STAT_EVENTS_MAX)
+		return "there are too many events";
 	for (size_t i = 0; !wrong && i < stat->events.len; i++)
 		wrong = check_event(stat, &stat->events.data[i]);
 	for (size_t i = 0; !wrong && i < stat->runs.len; i++)
