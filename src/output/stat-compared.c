@@ -300,7 +300,7 @@ static void explain(const struct pm_stat_text *to, const struct rows *rows)
 	if (to->report->quiet || !any)
 		return;
 	pm_str_printf(&line,
-		      "In brackets: the %.0f %% interval of the difference (bootstrap). "
+		      "In brackets: the %.0f %% interval of the difference. "
 		      "p: Mann-Whitney, Holm-corrected over all rows.",
 		      100 * CONFIDENCE);
 	pm_stat_text_line(to, PM_COLOR_DIM, 0, &line);

@@ -181,8 +181,9 @@ void pm_put_stat_metrics(struct pm_str *str, const struct pm_stat *stat, uint32_
 		const struct pm_stat_metric *metric = &stat->metrics.data[i];
 		struct pm_stat_unit unit = { 1, 2, metric->unit };
 
-		if (!metric->known || metric->event != event ||
-		    metric->variant != variant || metric->scope != scope)
+		if (!metric->known || metric->variant != variant ||
+		    metric->scope != scope ||
+		    (event != PM_STAT_ANY_EVENT && metric->event != event))
 			continue;
 		if (fabs(metric->value) >= 100)
 			unit.decimals = decimals_of(fabs(metric->value), false);

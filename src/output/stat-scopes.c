@@ -165,15 +165,7 @@ static void tell_metrics(const struct pm_stat_text *to, const struct pm_stat_sco
 	uint32_t variant = to->stat->runs.data[scope->run].variant;
 	struct pm_str line = { 0 };
 
-	for (uint32_t i = 0; i < to->stat->events.len; i++) {
-		size_t before = line.len;
-		struct pm_str some = { 0 };
-
-		pm_put_stat_metrics(&some, to->stat, i, variant, id);
-		if (some.len > 0 && !some.failed)
-			pm_str_printf(&line, "%s%s", before > 0 ? ", " : "", some.data);
-		pm_str_release(&some);
-	}
+	pm_put_stat_metrics(&line, to->stat, PM_STAT_ANY_EVENT, variant, id);
 	pm_stat_text_line(to, PM_COLOR_PLAIN, INDENT, &line);
 	pm_str_release(&line);
 }

@@ -49,11 +49,11 @@ static bool is_group_of(const void *table, uint32_t id, const void *key)
 	const struct pm_stat_group *group = &seeker->groups->list.data[id];
 	const struct pm_stat_scope *scope = key;
 
+	uint32_t last = group->members.data[group->members.len - 1];
+
 	/* Never two of one run: a name that is twice in the other program has two groups. */
-	for (size_t i = 0; i < group->members.len; i++)
-		if (seeker->stat->scopes.data[group->members.data[i]].run == scope->run)
-			return false;
-	return same_scope(seeker->stat, group->scope, scope);
+	return seeker->stat->scopes.data[last].run != scope->run &&
+	       same_scope(seeker->stat, group->scope, scope);
 }
 
 int pm_stat_groups_find(struct pm_stat_groups *groups, const struct pm_stat *stat)

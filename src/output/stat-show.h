@@ -37,6 +37,7 @@ const char *pm_stat_event_shown(const struct pm_stat_event *event);
 bool pm_stat_is_time(const struct pm_stat_event *event);
 /* Of PM_STAT_MULTIPLEXED: the share of the time, in percent; NaN of others. */
 double pm_stat_share(const struct pm_stat_value *value);
+#define PM_STAT_ANY_EVENT UINT32_MAX
 /* Metrics beside an event: "1.93 IPC, …". */
 void pm_put_stat_metrics(struct pm_str *str, const struct pm_stat *stat, uint32_t event,
 			 uint32_t variant, int32_t scope);

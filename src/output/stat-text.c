@@ -4,6 +4,10 @@
 
 #include <string.h>
 
+enum {
+	ENDS_MAX = 10, /* different ones that are told */
+};
+
 void pm_stat_text_init(struct pm_stat_text *to, const struct pm_stat_report *report,
 		       FILE *stream)
 {
@@ -377,23 +381,23 @@ static bool same_end(const struct pm_stat_run *a, const struct pm_stat_run *b)
 static void tell_ends(const struct pm_stat_text *to)
 {
 	const struct pm_stat_run *runs = to->stat->runs.data;
-	size_t len = to->stat->runs.len;
+	const struct pm_stat_run *told[ENDS_MAX];
+	size_t len = to->stat->runs.len, told_len = 0;
 	struct pm_str line = { 0 };
 
-	for (size_t i = 0; i < len; i++) {
+	for (size_t i = 0; i < len && told_len < ENDS_MAX; i++) {
 		size_t count = 0;
-		bool told = false;
+		bool again = false;
 
-		for (size_t j = 0; j < i && !told; j++)
-			told = same_end(&runs[i], &runs[j]);
-		put_end(&line, &runs[i]);
-		if (told || line.len == 0) {
-			pm_str_clear(&line);
+		for (size_t j = 0; j < told_len; j++)
+			again |= same_end(&runs[i], told[j]);
+		if (again)
 			continue;
-		}
+		told[told_len++] = &runs[i];
+		put_end(&line, &runs[i]);
 		for (size_t j = i; j < len; j++)
 			count += same_end(&runs[i], &runs[j]);
-		if (len > 1)
+		if (len > 1 && line.len > 0)
 			pm_str_printf(&line, ": %zu of %zu runs", count, len);
 		pm_stat_text_line(to, PM_COLOR_WARNING, 0, &line);
 	}
@@ -420,19 +424,14 @@ static void tell_metrics(const struct pm_stat_text *to)
 	struct pm_str line = { 0 };
 
 	for (uint32_t variant = 0; variant < 2; variant++) {
-		for (uint32_t i = 0; i < to->stat->events.len; i++) {
-			struct pm_str some = { 0 };
+		struct pm_str some = { 0 };
 
-			pm_put_stat_metrics(&some, to->stat, i, variant, -1);
-			if (some.len > 0 && !some.failed) {
-				if (line.len == 0 && to->stat->subjects.len > 1)
-					pm_str_puts(&line, variant == 0 ? "A: " : "B: ");
-				else if (line.len > 0)
-					pm_str_puts(&line, ", ");
-				pm_str_puts(&line, some.data);
-			}
-			pm_str_release(&some);
-		}
+		pm_put_stat_metrics(&some, to->stat, PM_STAT_ANY_EVENT, variant, -1);
+		if (some.len > 0 && to->stat->subjects.len > 1)
+			pm_str_puts(&line, variant == 0 ? "A: " : "B: ");
+		if (some.len > 0 && !some.failed)
+			pm_str_puts(&line, some.data);
+		pm_str_release(&some);
 		pm_stat_text_line(to, PM_COLOR_PLAIN, 0, &line);
 	}
 	pm_str_release(&line);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The reader of counting runs over any bytes. What it takes, our writer writes, and what that
- * wrote is read and written again as the same bytes.
+ * wrote is read and written again as the same bytes. Then it is shown.
  */
-#include "pm/stat.h"
+#include "pm/stat-output.h"
 
 #include <string.h>
 #include <sys/mman.h>
@@ -47,6 +47,21 @@ static void check_same(int a, int b)
 	CHECK(memcmp(of_a, of_b, (size_t)len) == 0);
 }
 
+/* Nothing of it may move a cursor. */
+static void show(const struct pm_stat *stat)
+{
+	struct pm_stat_report report = { .stat = stat, .width = 80 };
+	PM_AUTO_FREE char *text = NULL;
+	size_t len = 0;
+	FILE *to = open_memstream(&text, &len);
+
+	CHECK(to);
+	CHECK(pm_output_stat_text(&report, to, NULL) == 0);
+	CHECK(pm_output_stat_csv(&report, ",", to, NULL) == 0);
+	CHECK(fclose(to) == 0);
+	CHECK(!memchr(text, '\033', len) && !memchr(text, '\a', len));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	PM_CLEANUP(pm_stat_release) struct pm_stat stat = { 0 }, again = { 0 };
@@ -64,5 +79,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	CHECK(pm_stat_read(&again, first, "again", NULL) == 0);
 	second = written(&again);
 	check_same(first, second);
+	show(&stat);
 	return 0;
 }
