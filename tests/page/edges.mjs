@@ -47,7 +47,7 @@ export const edges = (open) => ({
 		same(await row(page), ['treeitem', 'ns::thirtyprog', '3', '2/4', null], 'into, and on');
 		await press(page, 'ArrowUp');
 		same((await row(page))[1], 'sixty(int)prog', 'up');
-		await press(page, 'ArrowLeft');
+		await press(page, 'ArrowDown', 'ArrowLeft');
 		same((await row(page))[1], 'mainprog', 'left of what is not open: its parent');
 		await press(page, 'End');
 		same((await row(page))[2], '2', 'the last');
