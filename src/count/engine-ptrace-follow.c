@@ -269,6 +269,20 @@ static bool is_again(struct pm_ptr_thread *thread, const struct user_regs_struct
 
 /* ---- visits -------------------------------------------------------------------------- */
 
+static uint32_t look_at_callers(struct pm_ptr *ptr, const struct pm_visit *visit,
+				const struct pm_place *place,
+				const struct user_regs_struct *at)
+{
+	struct pm_ptr_look look = { .pid = visit->pid,
+				    .tid = visit->tid,
+				    .cfa = at->rsp + place->sp_offset + sizeof(uint64_t),
+				    .depth = ptr->calls_from };
+
+	/* An unwinder believes what the registers say. */
+	set_ip(visit->tid, at->rip);
+	return pm_ptr_callers_look(&ptr->callers, ptr->procs, &look);
+}
+
 /* @at: ip is the place's address. */
 static int tell_visits(struct pm_ptr *ptr, uint32_t row, const struct pm_ptr_site *site,
 		       const struct user_regs_struct *at, uint64_t now)
@@ -291,8 +305,14 @@ static int tell_visits(struct pm_ptr *ptr, uint32_t row, const struct pm_ptr_sit
 		tell_name(ptr, row);
 	thread->hit = true;
 	for (uint32_t i = 0; ret == 0 && i < site->places; i++) {
+		const struct pm_place *place;
+
 		visit.place = ptr->sites.order.data[site->first + i];
-		if (pm_place_leaves(&ptr->regions->places.data[visit.place], at->eflags))
+		place = &ptr->regions->places.data[visit.place];
+		if (ptr->calls_from > 0 && place->kind == PM_PLACE_ENTRY &&
+		    visit.caller == PM_INDEX_NONE)
+			visit.caller = look_at_callers(ptr, &visit, place, at);
+		if (pm_place_leaves(place, at->eflags))
 			ret = ptr->listener->visit(ptr->user, &visit);
 	}
 	return ret;
@@ -566,6 +586,7 @@ void pm_ptr_release(struct pm_ptr *ptr)
 		if (ptr->threads.data[i].tid != 0)
 			drop_thread(ptr, i);
 	pm_ptr_cpu_release(&ptr->cpu);
+	pm_ptr_callers_release(&ptr->callers);
 	pm_vec_release(&ptr->threads);
 	pm_vec_release(&ptr->processes);
 	pm_vec_release(&ptr->free_threads);

@@ -61,6 +61,21 @@ static int find_ends(int fd, struct pm_ptr_file *file)
 	return ret;
 }
 
+bool pm_ptr_file_address(int fd, uint64_t offset, uint64_t *ret)
+{
+	Elf64_Ehdr header;
+	Elf64_Phdr load;
+
+	if (!read_header(fd, &header))
+		return false;
+	for (size_t at = 0; next_load(fd, &header, &at, &load);)
+		if (offset >= load.p_offset && offset - load.p_offset < load.p_filesz) {
+			*ret = load.p_vaddr + (offset - load.p_offset);
+			return true;
+		}
+	return false;
+}
+
 /* The file with this identity; made if it is not there. Negative errno. */
 static int64_t file_of(struct pm_ptr_sites *sites, int fd)
 {

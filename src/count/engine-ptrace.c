@@ -57,6 +57,35 @@ static void on_named(void *user, pid_t pid, pid_t tid, const char *comm)
 	pm_calls_thread_named(((struct engine *)user)->calls, pid, tid, comm);
 }
 
+static int name_caller(void *user, uint32_t caller, struct pm_stat_caller *ret)
+{
+	const struct engine *it = user;
+
+	return pm_ptr_callers_fill(&it->ptr.callers, it->ptr.procs, caller, ret);
+}
+
+/* For --live: all in one write, for others write there, too. */
+static void on_ended(void *user, uint32_t region, const struct pm_visit *entry,
+		     const struct pm_visit *exit, uint32_t depth)
+{
+	const struct engine *it = user;
+	struct pm_str line = { 0 };
+
+	pm_str_printf(&line, "%*s", (int)(depth > 1 ? depth - 1 : 0) * 2, "");
+	pm_str_printable(&line, it->options->regions->list.data[region].name,
+			 strlen(it->options->regions->list.data[region].name));
+	pm_str_printf(&line, " %d/%d %llu ns", (int)exit->pid, (int)exit->tid,
+		      (unsigned long long)(exit->time - entry->time));
+	for (size_t i = 0; i < it->options->specs_len; i++)
+		pm_str_printf(&line, ", %llu %s",
+			      (unsigned long long)(exit->counts[i] - entry->counts[i]),
+			      it->options->specs[i].name);
+	pm_str_putc(&line, '\n');
+	if (!line.failed)
+		(void)!write(STDERR_FILENO, line.data, line.len);
+	pm_str_release(&line);
+}
+
 static const struct pm_ptr_listener listener = {
 	.visit = on_visit, .fork = on_fork, .exit = on_exit_of, .named = on_named
 };
@@ -397,9 +426,11 @@ static int tell_costs(const struct engine *it)
 static int finish_calls(struct engine *it)
 {
 	bool subtract = it->costs_known && !it->options->keep_overhead;
-	int ret = subtract ? pm_calls_set_visit_cost(
-				     it->calls, it->costs + it->options->specs_len + 1)
-			   : 0;
+	int ret = pm_ptr_callers_name(&it->ptr.callers, it->ptr.procs);
+
+	if (ret == 0 && subtract)
+		ret = pm_calls_set_visit_cost(it->calls,
+					      it->costs + it->options->specs_len + 1);
 
 	return ret < 0 ? ret
 		       : pm_calls_finish(it->calls, it->stat, it->run,
@@ -439,7 +470,10 @@ static int prepare(struct engine *it, struct pm_error *err)
 	const struct pm_engine_options *options = it->options;
 	struct pm_calls_options calls = { .regions = options->regions,
 					  .events = options->specs_len,
-					  .by_thread = options->by_thread };
+					  .by_thread = options->by_thread,
+					  .ended = options->live ? on_ended : NULL,
+					  .name_caller = name_caller,
+					  .user = it };
 	struct timespec now;
 	int ret = pm_ptr_init(&it->ptr, options->regions, options->specs,
 			      options->specs_len, err);
@@ -448,6 +482,7 @@ static int prepare(struct engine *it, struct pm_error *err)
 		return ret;
 	it->ptr.no_inherit = options->no_inherit;
 	it->ptr.by_thread = options->by_thread;
+	it->ptr.calls_from = options->calls_from;
 	it->ptr.listener = &listener;
 	it->ptr.user = it;
 	clock_gettime(CLOCK_REALTIME, &now);

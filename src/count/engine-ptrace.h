@@ -155,6 +155,49 @@ void pm_ptr_counts_close(struct pm_ptr_counts *counts, struct pm_ptr_counters *t
 int pm_ptr_counts_finish(const struct pm_ptr_counts *counts, struct pm_stat *stat,
 			 struct pm_stat_value *values);
 
+/* The svma of what is at @offset of an ELF file; false when it is mapped nowhere. */
+bool pm_ptr_file_address(int fd, uint64_t offset, uint64_t *ret);
+
+/* ---- engine-ptrace-callers.c ----------------------------------------------------------- */
+
+enum {
+	PM_PTR_CALLERS_MAX = 256, /* frames of a chain */
+};
+
+/* Chains of callers. Zero-initialised is empty. */
+struct pm_ptr_callers {
+	PM_VEC(struct pm_ptr_frame {
+		int64_t module; /* in the table of processes, or PM_MODULE_NONE */
+		uint64_t offset, address; /* in the file; svma, once it is named */
+		char *function, *file; /* NULL: unknown */
+		uint32_t line;
+	})
+	frames;
+	PM_VEC(struct pm_ptr_chain {
+		size_t first;
+		uint32_t len;
+	})
+	chains;
+	PM_VEC(uint32_t) words; /* frames of chains, innermost first */
+	struct pm_index by_frame, by_chain;
+};
+
+void pm_ptr_callers_release(struct pm_ptr_callers *callers);
+/* A thread that stands at an entry. */
+struct pm_ptr_look {
+	pid_t pid, tid;
+	uint64_t cfa; /* DWARF 5 §6.4: the return address is right below it */
+	uint32_t depth; /* how many callers */
+};
+/* The number of the chain that it was called by; PM_INDEX_NONE: unknown. */
+uint32_t pm_ptr_callers_look(struct pm_ptr_callers *callers, struct pm_procs *procs,
+			     const struct pm_ptr_look *look);
+/* Finds names for all frames. 0 or -ENOMEM. */
+int pm_ptr_callers_name(struct pm_ptr_callers *callers, const struct pm_procs *procs);
+int pm_ptr_callers_fill(const struct pm_ptr_callers *callers,
+			const struct pm_procs *procs, uint32_t caller,
+			struct pm_stat_caller *ret);
+
 /* ---- engine-ptrace-cpu.c --------------------------------------------------------------- */
 
 /* Where this thread of ours runs. Zero-initialised is anywhere. */
@@ -199,6 +242,7 @@ struct pm_ptr {
 	struct pm_ptr_sites sites;
 	struct pm_ptr_counts counts;
 	struct pm_ptr_cpu cpu;
+	struct pm_ptr_callers callers;
 	const struct pm_regions *regions;
 	PM_VEC(struct pm_ptr_thread) threads;
 	PM_VEC(struct pm_ptr_process) processes;

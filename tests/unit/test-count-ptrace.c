@@ -360,6 +360,54 @@ static void test_costs(void **state)
 	release(&run);
 }
 
+/* ---- callers ---------------------------------------------------------------------------- */
+
+static void count_callers(struct run *run, uint32_t depth)
+{
+	char *command[] = { program, strdup("recursion"), NULL };
+
+	*run = (struct run){ 0 };
+	find(run, (const char *const[]){ "recurse", NULL }, 0);
+	count_with(run, &(struct pm_engine_options){ .command = command,
+						     .calls_from = depth });
+	free(command[1]);
+	assert_int_equal(run->ret, 0);
+}
+
+/* How often "recurse" was called by @names, innermost first. */
+static uint64_t called_by(const struct run *run, const char *const *names, size_t len)
+{
+	const struct pm_stat_scope *of = scope(run, "recurse");
+
+	for (size_t i = 0; i < of->callers.len; i++) {
+		const struct pm_stat_caller *caller = &of->callers.data[i];
+		size_t same = 0;
+
+		while (same < len && same < caller->frames.len &&
+		       caller->frames.data[same].function &&
+		       strcmp(caller->frames.data[same].function, names[same]) == 0)
+			same++;
+		if (same == len)
+			return caller->calls;
+	}
+	return 0;
+}
+
+static void test_callers(void **state)
+{
+	static const char *const names[] = { "recurse", "recurse", "main" };
+	struct run run;
+
+	count_callers(&run, 1);
+	assert_int_equal(called_by(&run, names, 1), 100);
+	assert_int_equal(called_by(&run, names + 2, 1), 1);
+	release(&run);
+	count_callers(&run, 3);
+	assert_int_equal(called_by(&run, names, 3), 1);
+	assert_int_equal(called_by(&run, names + 1, 2), 1);
+	release(&run);
+}
+
 /* ---- who runs already ------------------------------------------------------------------- */
 
 static pid_t start_long(void)
@@ -551,6 +599,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_slots_refuse),
 #endif
 		cmocka_unit_test(test_costs),
+		cmocka_unit_test(test_callers),
 		cmocka_unit_test(test_attach),
 		cmocka_unit_test(test_nobody),
 		cmocka_unit_test(test_perf_denied),
