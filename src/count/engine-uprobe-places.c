@@ -51,7 +51,8 @@ static int add(struct pm_up_places *places, const struct pm_regions *regions,
 	snprintf(spec.name, sizeof(spec.name), "%s", region->name ? region->name : "");
 	spec.path = path;
 	if (pm_vec_push(&places->specs, spec) < 0 ||
-	    pm_vec_push(&places->order, index) < 0)
+	    pm_vec_push(&places->order, index) < 0 ||
+	    pm_vec_push(&places->entries, place->kind == PM_PLACE_ENTRY) < 0)
 		return -ENOMEM;
 	return pm_vec_push(&places->classes, places->by_region ? class_of(place) : 0);
 }
@@ -75,6 +76,7 @@ void pm_up_places_release(struct pm_up_places *places)
 	pm_vec_release(&places->specs);
 	pm_vec_release(&places->order);
 	pm_vec_release(&places->classes);
+	pm_vec_release(&places->entries);
 }
 
 bool pm_up_class(const struct pm_up_places *places, uint32_t region, uint32_t which,

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "callers.h"
+
 enum {
 	TICK_MS = 50, /* between two looks at the rings */
 	TICK_LIVE_MS = 10,
@@ -24,6 +26,7 @@ struct engine {
 	struct pm_up_cost cost;
 	struct pm_hits *hits;
 	struct pm_calls *calls;
+	struct pm_callers *callers; /* NULL: nobody wants to know */
 	PM_VEC(struct pollfd) poll_fds;
 	uint32_t run;
 	uint64_t began_ns; /* CLOCK_REALTIME */
@@ -35,6 +38,7 @@ static void engine_release(struct engine *it)
 {
 	pm_hits_free(it->hits);
 	pm_calls_free(it->calls);
+	pm_callers_free(it->callers);
 	pm_up_places_release(&it->places);
 	pm_up_cost_release(&it->cost);
 	pm_vec_release(&it->poll_fds);
@@ -65,6 +69,9 @@ static int see_hit(struct engine *it, const struct pm_hit *hit)
 
 	if (place->condition != 0 && !pm_place_leaves(place, hit->flags))
 		return 0;
+	if (it->callers && place->kind == PM_PLACE_ENTRY &&
+	    pm_callers_of_sample(it->callers, hit->pid, hit->sample, &visit.caller) < 0)
+		return -ENOMEM;
 	return pm_calls_visit(it->calls, &visit);
 }
 
@@ -72,6 +79,8 @@ static int see_record(struct engine *it, const struct pm_record *record)
 {
 	pid_t pid = (pid_t)record->pid, tid = (pid_t)record->tid;
 
+	if (it->callers && pm_callers_record(it->callers, record) < 0)
+		return -ENOMEM;
 	switch (record->type) {
 	case PERF_RECORD_FORK:
 		return pm_calls_fork(it->calls, (pid_t)record->fork.parent_tid, pid, tid);
@@ -196,6 +205,10 @@ static int open_hits(struct engine *it, struct pm_error *err)
 		.no_inherit = options->no_inherit,
 	};
 
+	if (it->callers) {
+		wanted.stack_bytes = pm_callers_stack_bytes(options->calls_from);
+		wanted.with_stack = it->places.entries.data;
+	}
 	if (options->targets) {
 		wanted.tids = options->targets->tids.data;
 		wanted.tids_len = options->targets->tids.len;
@@ -232,8 +245,16 @@ static int attach(struct engine *it, struct pm_error *err)
 	/* Began while the events of the others were being opened. */
 	for (size_t i = 0; r == 0 && i < targets->late.len; i++)
 		pm_hits_follow(it->hits, targets->late.data[i], NULL);
+	for (size_t i = 0; r == 0 && it->callers && i < targets->roots.len; i++)
+		if (pm_callers_process(it->callers, targets->roots.data[i].pid) < 0)
+			return out_of_memory(err);
 	it->begin_ns = pm_now_ns();
 	return r;
+}
+
+static int name_caller(void *user, uint32_t caller, struct pm_stat_caller *ret)
+{
+	return pm_callers_name(((struct engine *)user)->callers, caller, ret);
 }
 
 static int prepare(struct engine *it, struct pm_error *err)
@@ -242,6 +263,7 @@ static int prepare(struct engine *it, struct pm_error *err)
 	struct pm_calls_options calls = { .regions = options->regions,
 					  .events = options->specs_len,
 					  .by_thread = options->by_thread,
+					  .name_caller = name_caller,
 					  .user = it };
 	struct timespec now;
 	int r;
@@ -257,6 +279,10 @@ static int prepare(struct engine *it, struct pm_error *err)
 		r = pm_up_cost_measure(&it->cost, options);
 	if (r == 0)
 		r = pm_calls_new(&it->calls, &calls);
+	if (r == 0 && options->calls_from > 0) {
+		it->callers = pm_callers_new(options->calls_from);
+		r = it->callers ? 0 : -ENOMEM;
+	}
 	if (r == 0 && it->cost.known)
 		r = pm_calls_set_visit_cost(it->calls, it->cost.visit);
 	return r < 0 ? out_of_memory(err) : 0;
@@ -467,6 +493,8 @@ static int finish(struct engine *it, struct pm_error *err)
 		r = fill_run(it);
 	if (r == 0 && it->cost.known)
 		r = fill_overhead(it);
+	if (r == 0 && it->callers)
+		r = pm_callers_resolve(it->callers);
 	if (r == 0)
 		r = pm_calls_finish(it->calls, it->stat, it->run,
 				    take_off ? it->cost.call : NULL);

@@ -4,8 +4,6 @@
 
 #include "pm/count.h"
 
-#define PM_UP_CLASS_ALL UINT32_MAX
-
 /* The places of all regions, as the kernel is asked for them. */
 struct pm_up_places {
 	PM_VEC(struct pm_event_spec) specs;
@@ -13,6 +11,7 @@ struct pm_up_places {
 	 * a function before a part of it. */
 	PM_VEC(uint32_t) order;
 	PM_VEC(uint32_t) classes;
+	PM_VEC(bool) entries;
 	PM_VEC(char *) paths;
 	bool by_region; /* a class is of one region */
 };
