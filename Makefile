@@ -49,7 +49,8 @@ install:
 	@tests/install-packages run
 	rm -rf $(INSTALL_BUILD)
 	meson setup $(INSTALL_BUILD) --buildtype=release --prefix='$(abspath $(PREFIX))' >/dev/null
-	ninja -C $(INSTALL_BUILD) --quiet src/pmrec/pmrec src/pmreport/pmreport docs/pmrec.1 docs/pmreport.1
+	ninja -C $(INSTALL_BUILD) --quiet src/pmrec/pmrec src/pmreport/pmreport src/pmstat/pmstat \
+		docs/pmrec.1 docs/pmreport.1 docs/pmstat.1
 	DESTDIR='$(if $(DESTDIR),$(abspath $(DESTDIR)))' meson install --no-rebuild -C $(INSTALL_BUILD)
 	rm -rf $(INSTALL_BUILD)
 

@@ -188,7 +188,9 @@ struct pm_engine_options {
 	bool data_on_stdout; /* the command's output goes to stderr */
 	bool no_inherit;
 	bool by_thread;
-	bool live; /* tell each call's end on stderr */
+	bool live; /* tell each call's end, to this one: a line without its newline */
+	void (*live_line)(void *user, const char *line);
+	void *live_user;
 	uint32_t calls_from; /* how many callers; 0: none */
 	bool keep_overhead; /* measure it, tell it, and do not subtract it */
 	uint64_t timeout_ns; /* 0: none */
@@ -245,7 +247,7 @@ enum {
 struct pm_count_options {
 	const struct pm_event_specs *specs;
 	struct pm_targets *targets; /* NULL: the command */
-	char **command;
+	char **command; /* with targets it only says how long; NULL: nothing does */
 	const char *user;
 	bool data_on_stdout; /* as in struct pm_engine_options */
 	bool no_inherit;

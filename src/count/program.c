@@ -29,7 +29,9 @@ static int open_counters(struct pm_program *program, struct pm_error *err)
 		.pid = program->child->launch.pid,
 		.cgroup_fd = -1,
 		.no_inherit = options->no_inherit,
-		.begin_disabled = options->delay_ms > 0,
+		/* What runs already is counted as long as the command runs. */
+		.begin_disabled =
+			options->delay_ms > 0 || (options->targets && options->command),
 		.weak_groups = true,
 		.by = options->by,
 	};
@@ -70,7 +72,7 @@ static int start(struct pm_program *program, struct pm_error *err)
 	const struct pm_count_options *options = program->options;
 	int r = 0;
 
-	if (!options->targets)
+	if (options->command)
 		r = pm_child_prepare(program->child, options->command, options->user,
 				     options->data_on_stdout, err);
 	if (r == 0)
@@ -81,7 +83,10 @@ static int start(struct pm_program *program, struct pm_error *err)
 		r = pm_targets_begin(options->targets, err);
 	if (r == 0 && pm_program_tell_events(program) < 0)
 		r = pm_error_set(err, -ENOMEM, "no memory for the events");
-	return r == 0 && !options->targets ? pm_child_go(program->child, err) : r;
+	if (r == 0 && options->targets && options->command && options->delay_ms == 0 &&
+	    pm_counters_enable(program->counters) < 0)
+		r = pm_error_set(err, -EIO, "an event cannot be enabled");
+	return r == 0 && options->command ? pm_child_go(program->child, err) : r;
 }
 
 /* ---- while it runs --------------------------------------------------------------------- */
@@ -105,18 +110,22 @@ static int take_interval(struct pm_program *program, struct pm_error *err)
 	return 0;
 }
 
+static bool child_is_over(struct pm_program *program)
+{
+	pm_child_signals(program->child);
+	pm_child_reap(program->child);
+	return !program->child->running;
+}
+
+/* Beside targets a command only says how long. */
 static bool is_over(struct pm_program *program)
 {
-	struct pm_child *child = program->child;
+	struct pm_targets *targets = program->options->targets;
+	bool child_over = child_is_over(program);
 
-	pm_child_signals(child);
-	if (!program->options->targets) {
-		pm_child_reap(child);
-		return !child->running;
-	}
-	return child->interrupts > 0 ||
-	       (program->options->targets->kind == PM_PERF_TASKS &&
-		pm_targets_ended(program->options->targets));
+	if (program->options->command && child_over)
+		return true;
+	return targets && (program->child->interrupts > 0 || pm_targets_ended(targets));
 }
 
 /* When something has to be done next; UINT64_MAX: never. */
@@ -205,18 +214,19 @@ static int follow(struct pm_program *program, struct pm_error *err)
 
 /* ---- the end --------------------------------------------------------------------------- */
 
-/* --timeout ends the command, too; the second time by force. */
+/* --timeout ends the command, too, and so does the end of the targets that it was the clock
+ * of; the second time by force. */
 static void end_child(struct pm_program *program)
 {
 	struct pm_child *child = program->child;
 	uint64_t until = pm_now_ns() + GRACE_NS;
 
-	if (program->options->targets || !child->running)
+	if (!child->running)
 		return;
 	kill(child->launch.pid, SIGTERM);
 	program->deadline_ns = program->delay_until_ns = program->next_interval_ns =
 		UINT64_MAX;
-	while (!is_over(program)) {
+	while (!child_is_over(program)) {
 		if (pm_now_ns() >= until) {
 			kill(child->launch.pid, SIGKILL);
 			until = UINT64_MAX;
@@ -287,7 +297,7 @@ static void give_up(struct pm_program *program)
 
 	program->deadline_ns = program->delay_until_ns = program->next_interval_ns =
 		UINT64_MAX;
-	while (!program->options->targets && !is_over(program))
+	while (!child_is_over(program))
 		wait_for_news(program);
 	if (program->run < stat->runs.len)
 		pm_program_drop_run(program);

@@ -236,11 +236,23 @@ static int run_whole(struct course *course, struct pm_stat *stat, uint32_t varia
 	return pm_count_run(stat, &count, &course->child, err);
 }
 
+/* A command that was only the clock is ended by us when it is needed no more. */
+static int status_of_clock(const struct pm_child *child)
+{
+	bool by_us = child->interrupts == 0 && WIFSIGNALED(child->status) &&
+		     WTERMSIG(child->status) == SIGTERM;
+
+	return child->status_known && !by_us ? pm_exit_status(child->status) : 0;
+}
+
 /* Of a run that --timeout ended, the end is no failure. */
 static int status_of(const struct course *course, const struct pm_stat_run *run)
 {
 	bool in_time = !run->stopped || course->options->timeout_ns == 0 ||
 		       course->child.interrupts > 0;
+
+	if (course->options->attach)
+		return status_of_clock(&course->child);
 
 	if (!run->exited || !in_time)
 		return 0;

@@ -46,6 +46,9 @@ static int check_engine(const struct pmstat_options *options, struct pm_error *e
 	if (options->targets.all_cpus)
 		return pmstat_usage(err, "--fn and --range are of a command, -p, -t or "
 					 "-u");
+	if (options->attach && options->commands[0])
+		return pmstat_usage(err, "--fn and --range of running processes go with "
+					 "--timeout, not with a command");
 	if (options->interval_ms > 0 || options->delay_ms > 0)
 		return pmstat_usage(
 			err, "-I and -D do not go with --fn, --range and --engine");
