@@ -11,17 +11,17 @@ struct formula {
 	double factor; /* of over / under */
 };
 
-/* Clocks are in ns: cycles each nanosecond are GHz, events each nanosecond 1e9 a second. */
+/* Clocks are in ns: cycles each nanosecond are GHz, events each nanosecond 1e9 a second. The
+ * number stands before unit and name. */
 static const struct formula formulas[] = {
-	{ "CPUs utilised", "CPUs", "task-clock / wall-time", "task-clock", "wall-time",
-	  1 },
-	{ "switches/s", "/s", "context-switches / task-clock", "context-switches",
+	{ "CPUs utilised", "", "task-clock / wall-time", "task-clock", "wall-time", 1 },
+	{ "switches per CPU second", "", "context-switches / task-clock",
+	  "context-switches", "task-clock", 1e9 },
+	{ "migrations per CPU second", "", "cpu-migrations / task-clock",
+	  "cpu-migrations", "task-clock", 1e9 },
+	{ "faults per CPU second", "", "page-faults / task-clock", "page-faults",
 	  "task-clock", 1e9 },
-	{ "migrations/s", "/s", "cpu-migrations / task-clock", "cpu-migrations",
-	  "task-clock", 1e9 },
-	{ "faults/s", "/s", "page-faults / task-clock", "page-faults", "task-clock",
-	  1e9 },
-	{ "GHz", "GHz", "cycles / task-clock", "cycles", "task-clock", 1 },
+	{ "GHz", "", "cycles / task-clock", "cycles", "task-clock", 1 },
 	{ "IPC", "", "instructions / cycles", "instructions", "cycles", 1 },
 	{ "branch misses", "%", "100 * branch-misses / branches", "branch-misses",
 	  "branches", 100 },
