@@ -93,7 +93,7 @@ static int make_rows(struct rows *rows, const struct pm_stat_text *to,
 	size_t events = to->stat->events.len;
 	int r = 0;
 
-	for (size_t g = 0; g <= groups->list.len; g++) {
+	for (size_t g = !pm_stat_program_is_shown(to->stat); g <= groups->list.len; g++) {
 		if (g > 0)
 			r = add_row(rows, to, groups, g, events);
 		for (size_t i = 0; r == 0 && i < events; i++)
@@ -318,10 +318,10 @@ int pm_stat_text_compared(const struct pm_stat_text *to,
 	for (size_t at = 0; r == 0 && at < rows.list.len;) {
 		size_t group = rows.list.data[at].group;
 
-		if (group > 0) {
+		if (at > 0)
 			fputc('\n', to->text.to);
+		if (group > 0)
 			pm_stat_text_scope_name(to, groups->list.data[group - 1].scope);
-		}
 		r = print_group(to, &rows, &at);
 	}
 	if (r == 0)

@@ -80,6 +80,15 @@ int pm_stat_groups_find(struct pm_stat_groups *groups, const struct pm_stat *sta
 	return 0;
 }
 
+bool pm_stat_program_is_shown(const struct pm_stat *stat)
+{
+	for (size_t i = 0; i < stat->runs.len; i++)
+		for (size_t j = 0; j < stat->events.len; j++)
+			if (pm_stat_has_value(&stat->runs.data[i].values[j]))
+				return true;
+	return stat->scopes.len == 0;
+}
+
 /* ---- values ---------------------------------------------------------------------------- */
 
 static int add(struct pm_stat_series *series, uint32_t variant, double number)

@@ -82,6 +82,10 @@ struct pm_stat_groups {
 void pm_stat_groups_release(struct pm_stat_groups *groups);
 int pm_stat_groups_find(struct pm_stat_groups *groups, const struct pm_stat *stat);
 
+/* Whether something is known of whole runs, or there is nothing else to show: engines that see
+ * functions know of those only. */
+bool pm_stat_program_is_shown(const struct pm_stat *stat);
+
 /* @group NULL: the program. @event at stat->events.len: calls. */
 int pm_stat_series_get(struct pm_stat_series *ret, const struct pm_stat *stat,
 		       const struct pm_stat_group *group, size_t event);

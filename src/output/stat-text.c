@@ -333,6 +333,26 @@ static void tell_settings(const struct pm_stat_text *to)
 	pm_str_release(&line);
 }
 
+/* Threads, CPUs and callers are of one run. */
+static void tell_rows(const struct pm_stat_text *to)
+{
+	const struct pm_stat *stat = to->stat;
+	struct pm_str line = { 0 };
+	bool any = false;
+
+	for (size_t i = 0; i < stat->runs.len; i++)
+		any |= stat->runs.data[i].rows.len > 0;
+	for (size_t i = 0; i < stat->scopes.len; i++)
+		any |= stat->scopes.data[i].threads.len > 0 ||
+		       stat->scopes.data[i].callers.len > 0;
+	if (any && stat->runs.len > 1)
+		pm_str_puts(&line,
+			    "What threads, CPUs and callers did in each run is told "
+			    "by --json and -x.");
+	pm_stat_text_line(to, PM_COLOR_DIM, 0, &line);
+	pm_str_release(&line);
+}
+
 static void tell_overhead(const struct pm_stat_text *to)
 {
 	const struct pm_stat *stat = to->stat;
@@ -449,9 +469,11 @@ static int several_runs(const struct pm_stat_text *to)
 	if (to->stat->subjects.len > 1) {
 		r = pm_stat_text_compared(to, &groups);
 	} else {
-		r = pm_stat_text_repeated(to, NULL);
+		if (pm_stat_program_is_shown(to->stat))
+			r = pm_stat_text_repeated(to, NULL);
 		for (size_t i = 0; r == 0 && i < groups.list.len; i++) {
-			fputc('\n', to->text.to);
+			if (i > 0 || pm_stat_program_is_shown(to->stat))
+				fputc('\n', to->text.to);
 			pm_stat_text_scope_name(to, groups.list.data[i].scope);
 			r = pm_stat_text_repeated(to, &groups.list.data[i]);
 		}
@@ -472,12 +494,13 @@ static int numbers(const struct pm_stat_text *to)
 		return stat->runs.len == 0 ? 0 : several_runs(to);
 	if (!to->report->intervals_told)
 		r = intervals_of(to, &stat->runs.data[0]);
-	if (r == 0)
+	if (r == 0 && pm_stat_program_is_shown(stat))
 		r = one_run(to, &stat->runs.data[0]);
 	if (r == 0)
 		r = rows_of(to, &stat->runs.data[0]);
 	for (size_t i = 0; r == 0 && i < stat->scopes.len; i++) {
-		fputc('\n', to->text.to);
+		if (i > 0 || pm_stat_program_is_shown(stat))
+			fputc('\n', to->text.to);
 		r = pm_stat_text_scope(to, &stat->scopes.data[i]);
 	}
 	if (!to->report->quiet)
@@ -499,6 +522,7 @@ int pm_output_stat_text(const struct pm_stat_report *report, FILE *stream,
 		return pm_error_set(err, r, "out of memory");
 	if (report->quiet)
 		return 0;
+	tell_rows(&to);
 	tell_overhead(&to);
 	tell_shares(&to);
 	tell_states(&to);

@@ -566,7 +566,9 @@ static void test_functions_of_many_runs(void **state)
 	stat_scope(&stat, 1, "f", 100, numbers)->low = 0x2000;
 	stat_scope(&stat, 1, "f", 11, numbers);
 	stat_scope(&stat, 1, "g", 5, numbers);
+	add_rows(&stat, &stat.runs.data[0]);
 	assert_has(shown_80(&stat), "\nf  prog  prog.c:12\n");
+	assert_has(stream_text, "told by --json and -x.\n");
 	assert_has(
 		stream_text,
 		"\ncalls                 10.50   ± 0.71  10.00   10.50  11.00  6.7 %\n");
@@ -574,6 +576,22 @@ static void test_functions_of_many_runs(void **state)
 		   "\ncalls                     5      ± 0      5       5      5  0 %\n");
 	assert_has(stream_text,
 		   "\ncalls                   100      ± 0    100     100    100  0 %\n");
+}
+
+/* An engine that knows of functions only says nothing of the program. */
+static void test_functions_alone(void **state)
+{
+	PM_CLEANUP(pm_stat_release) struct pm_stat stat = { 0 };
+
+	make_functions(&stat);
+	for (size_t i = 0; i < EVENTS; i++)
+		stat.runs.data[0].values[i].state = PM_STAT_NOT_COUNTED;
+	assert_has(shown_80(&stat), "engine uprobe\n\nns::push(int const&)  prog");
+	stat.scopes.data[0].values[WALL_TIME].state = PM_STAT_MULTIPLEXED;
+	stat.scopes.data[0].values[WALL_TIME].enabled_ns = 200;
+	stat.scopes.data[0].values[WALL_TIME].running_ns = 100;
+	assert_has(shown_80(&stat), "\ncounted a part of the time and scaled up: "
+				    "wall-time (50.0 %)\n");
 }
 
 /* ---- for programs ---------------------------------------------------------------------- */
@@ -661,6 +679,7 @@ int main(void)
 		cmocka_unit_test(test_too_few_to_compare),
 		cmocka_unit_test(test_functions),
 		cmocka_unit_test(test_functions_of_many_runs),
+		cmocka_unit_test(test_functions_alone),
 		cmocka_unit_test(test_csv),
 		cmocka_unit_test(test_csv_scales),
 		cmocka_unit_test(test_whole),
