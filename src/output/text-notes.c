@@ -169,7 +169,9 @@ static void warn_none(struct pm_notes *notes, const struct pm_section *section)
 	if (noted(profile, "no samples", "") || info->grows)
 		return;
 	pm_put_duration(&ran, info->cpu_known ? info->cpu_ns : info->duration_ns);
-	if (event->counted)
+	if (event->lost_known && event->lost > 0)
+		pm_notes_add(notes, PM_NOTE_BAD, "no samples: all of them were lost");
+	else if (event->counted)
 		pm_notes_add(notes, PM_NOTE_BAD,
 			     "%s did not happen before any sample of its group",
 			     event->actual);

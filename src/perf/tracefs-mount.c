@@ -42,9 +42,8 @@ static int open_mounted(bool writable)
 		int fd PM_AUTO_CLOSE = open_dir(places[i]);
 
 		/* By what this program may, which may be more than its user. */
-		if (fd >= 0 &&
-		    faccessat(fd, writable ? "uprobe_events" : "events",
-			      writable ? R_OK | W_OK : R_OK, AT_EACCESS) == 0)
+		if (fd >= 0 && faccessat(fd, writable ? "uprobe_events" : "events",
+					 writable ? R_OK | W_OK : R_OK, AT_EACCESS) == 0)
 			return pm_take_fd(&fd);
 		if (fd == -EACCES || (fd >= 0 && errno == EACCES))
 			why = -EACCES;

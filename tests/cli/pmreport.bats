@@ -508,6 +508,10 @@ for e in sys.argv[1:]:
 	grep -qF "! no samples: the program ran for 3 ms of CPU time, and 1000 samples a second were asked for; record more often (pmrec -F max)" flat
 	grep -qF "! no samples: page-faults happened less than 2 times in 3 ms" flat
 	run ! grep -qF "next:" out
+	sed 's/"lost":0/"lost":2500/g' none.json >lost.json
+	report 0 lost.json
+	grep -qF "! no samples: all of them were lost" out
+	run ! grep -qF "record more often" out
 	report 0 --tree none.json
 	report 0 --folded --event cpu-clock none.json
 	[ ! -s out ]
