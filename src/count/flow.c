@@ -12,6 +12,7 @@
 
 enum {
 	PIECE_BYTES_MAX = 16 << 20,
+	PART_BYTES_MAX = 4096, /* of one that may have no name, and is read to see */
 	ROUNDS_MAX = 16, /* each finds another part of a function */
 	SLIDE_MAX = 8, /* instructions that an entry's probe may be moved on */
 };
@@ -148,8 +149,28 @@ static void forget_jumps(struct pm_flow *flow)
 	pm_vec_clear(&flow->indirect);
 }
 
-/* Who leaves for good has given back the stack: a jump from deeper leads to a part of the
- * function that has no name. 1 when one was added. */
+/* Whether the code of @piece jumps back into the middle of the function. 1, 0, negative. */
+static int comes_back(const struct pm_flow *flow, const struct pm_flow_source *source,
+		      struct pm_flow_decoder *decoder, const struct pm_probe_piece *piece)
+{
+	struct pm_flow other = { 0 };
+	int code = piece->high - piece->low > PART_BYTES_MAX
+			   ? -ENODATA
+			   : add_piece(&other, source, decoder, piece);
+	bool found = false;
+
+	for (size_t i = 0; i < other.insns.len && code == 0 && !found; i++) {
+		const struct pm_flow_insn *insn = &other.insns.data[i];
+
+		found = (insn->kind == PM_FLOW_JUMP || insn->kind == PM_FLOW_BRANCH) &&
+			insn->target != flow->entry && pm_flow_holds(flow, insn->target);
+	}
+	pm_flow_close(&other);
+	return code == -ENODATA ? 0 : code < 0 ? code : found;
+}
+
+/* Who leaves for good has given back the stack, and does not come back: other jumps out lead to
+ * parts of the function that have no name. 1 when one was added. */
 static int add_nameless(struct pm_flow *flow, const struct pm_flow_source *source,
 			struct pm_flow_decoder *decoder)
 {
@@ -160,11 +181,12 @@ static int add_nameless(struct pm_flow *flow, const struct pm_flow_source *sourc
 		int code;
 
 		if ((insn->kind != PM_FLOW_JUMP && insn->kind != PM_FLOW_BRANCH) ||
-		    !insn->sp_known || insn->sp == 0 ||
-		    pm_flow_holds(flow, insn->target) ||
+		    !insn->sp_known || pm_flow_holds(flow, insn->target) ||
 		    !source->part(source->user, insn->target, &piece))
 			continue;
-		code = add_piece(flow, source, decoder, &piece);
+		code = insn->sp != 0 ? 1 : comes_back(flow, source, decoder, &piece);
+		if (code > 0)
+			code = add_piece(flow, source, decoder, &piece);
 		if (code < 0 && code != -ENODATA)
 			return code;
 		if (flow->pieces.len > before)

@@ -157,11 +157,14 @@ static int by_low(const void *a, const void *b)
 /* Gives the new functions their ends and their parts. */
 static int complete(struct reader *reader)
 {
-	struct pm_probe_function *list = reader->ret->list.data + reader->first;
 	size_t len = reader->ret->list.len - reader->first;
+	struct pm_probe_function *list =
+		len > 0 ? reader->ret->list.data + reader->first : NULL;
 	PM_AUTO_FREE bool *open = calloc(len + 1, sizeof(*open));
 	int code = open ? 0 : -ENOMEM;
 
+	if (len == 0)
+		return code;
 	for (size_t i = 0; i < len && code == 0; i++) {
 		uint64_t end = section_end(&reader->elf, list[i].low);
 
