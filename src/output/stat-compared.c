@@ -140,10 +140,10 @@ static const char *verb_of(const struct row *row)
 	return event && pm_stat_is_time(event) ? "is" : "has";
 }
 
-/* Three digits of a percentage are enough. */
+/* Two digits of a percentage are enough, and leave the line room. */
 static int percent_decimals(double percent)
 {
-	return percent < 1 ? 2 : percent < 100 ? 1 : 0;
+	return percent < 1 ? 2 : percent < 10 ? 1 : 0;
 }
 
 /* By how much, seen from its own side: a shift down has its ends the other way round. */

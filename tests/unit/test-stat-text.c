@@ -434,7 +434,7 @@ static void test_compared(void **state)
 		"task-clock     10.05 ms   10.44 ms  6e-05  B is 4.0 % slower (3.7 … 4.3 %)\n"
 		"wall-time      11.94 ms   11.88 ms  1.000  no difference seen\n"
 		"page-faults         123        123  1.000  equal in all runs\n"
-		"max-rss       7.996 MiB  4.078 MiB  6e-05  B has 48.7 % less (47.7 … 50.0 %)\n"
+		"max-rss       7.996 MiB  4.078 MiB  6e-05  B has 49 % less (48 … 50 %)\n"
 		"cycles                -          -      -  not supported\n"
 		"branches              -          -      -  not supported\n"
 		"instructions    1,000 M    3,000 M  6e-05  B has 200 % more (200 … 200 %)\n"
