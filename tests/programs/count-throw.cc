@@ -76,10 +76,10 @@ int main(int argc, char **argv)
 		shapes::scaled(i);
 	}
 	shapes::scaled(2.5);
-	truth("catches", times, 0);
-	truth("thrown_through", times, (times + 1) / 2);
-	truth("throws", times, (times + 1) / 2);
-	truth("shapes::Square::area", times, 0);
+	truth("catches(unsigned long)", times, 0);
+	truth("thrown_through(unsigned long)", times, (times + 1) / 2);
+	truth("throws(unsigned long)", times, (times + 1) / 2);
+	truth("shapes::Square::area(unsigned long)", times, 0);
 	truth("shapes::scaled(unsigned long)", times, 0);
 	truth("shapes::scaled(double)", 1, 0);
 	return 3;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the programs count-* share: functions that no compiler takes apart, and the truth of how
- * often they were called, `NAME CALLS UNFINISHED` a line, on stdout. */
+ * often they were called, `NAME: CALLS UNFINISHED` a line, on stdout. */
 #pragma once
 
 #include <stdio.h>
@@ -10,5 +10,5 @@
 
 static inline void truth(const char *name, unsigned long calls, unsigned long unfinished)
 {
-	printf("%s %lu %lu\n", name, calls, unfinished);
+	printf("%s: %lu %lu\n", name, calls, unfinished);
 }

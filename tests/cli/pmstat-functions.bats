@@ -1,0 +1,273 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# Functions and ranges, by each engine, against programs that print how often their functions
+# were called (tests/programs/count-*): the counts are exact, and the program does not notice.
+# PMSTAT, PROGRAMS and SOURCE_DIR come from meson.
+
+load common
+
+ENGINES=(uprobe ptrace callgrind)
+
+setup() {
+	cd "$BATS_TEST_TMPDIR" || return
+	ulimit -c 0
+}
+
+teardown() {
+	[ -z "${pid-}" ] || kill -9 "$pid" || true
+	[ -z "${open-}" ] || rm -r "$open"
+}
+
+# works ENGINE: whether it can be had here; what cannot is told, and at least one can.
+works() {
+	case $1 in
+	uprobe) [ -e /sys/bus/event_source/devices/uprobe ] && [ "$(id -u)" = 0 ] ;;
+	callgrind) command -v valgrind >/dev/null ;;
+	esac || {
+		echo "# engine $1 cannot be had here" >&3
+		return 1
+	}
+}
+
+# measure STATUS ENGINE ARGUMENT...: into s.json, with this exit status and nothing on stderr but
+# warnings; the command's stdout in `truth`.
+measure() {
+	local expected=$1 engine=$2 actual=0
+	shift 2
+	"$PMSTAT" --engine "$engine" --json -o s.json "$@" >truth 2>err || actual=$?
+	[ "$actual" = "$expected" ] && ! grep -qv '^pmstat: warning: ' err || {
+		echo "$engine: status $actual instead of $expected: $*"
+		cat err
+		return 1
+	}
+}
+
+# scopes: `NAME: CALLS UNFINISHED` for each, as the programs print it.
+scopes() {
+	python3 -c 'if True:
+		import json
+		for s in json.load(open("s.json"))["scopes"]:
+		    print("%s: %d %d" % (s["name"], s["calls"], s["unfinished"]))'
+}
+
+# agree ENGINE: what was measured is what the program says, line by line.
+agree() {
+	scopes | diff truth - || {
+		echo "engine $1"
+		return 1
+	}
+}
+
+# so EXPRESSION...: all of them are true of the document `d`, its scopes `by`, by name, and the
+# values `v(scope, event)`.
+so() {
+	python3 - "$@" <<-'END'
+		import json, sys
+		d = json.load(open('s.json'))
+		by = {s['name']: s for s in d['scopes']}
+		def v(s, event):
+		    return s['counts'][[e['name'] for e in d['events']].index(event)]['value']
+		for expression in sys.argv[1:]:
+		    if not eval(expression):
+		        sys.exit(f'not so of {d["engine"]}: {expression}\n{json.dumps(by, indent=1)}')
+	END
+}
+
+# lines FILE TEXT: `FROM-TO`, what is between `TEXT begins` and `TEXT ends`.
+lines() {
+	awk -v text="$2" 'index($0, "/* " text " begins") { from = NR + 1 }
+		index($0, "/* " text " ends") { print from "-" NR - 1 }' \
+		"$SOURCE_DIR/tests/programs/$1"
+}
+
+ways=(called_once called_thousand called_many recursive jumps_out jumped_over tail_begin
+	tail_end is_even is_odd in_handler interrupted never_called)
+
+@test "calls from threads, of itself, left by jumps, into and out of handlers" {
+	for engine in "${ENGINES[@]}"; do
+		works "$engine" || continue
+		measure 7 "$engine" "${ways[@]/#/--fn=}" -- "$PROGRAMS/count-calls" 300
+		[ "$(wc -l <truth)" = ${#ways[@]} ]
+		agree "$engine"
+		so 'd["engine"] == "'"$engine"'"' 'd["runs"][0]["exit_code"] == 7' \
+			'all(s["calls_exact"] and s["lost"] == 0 for s in by.values())' \
+			'by["recursive"]["max_depth"] == 7' \
+			'by["recursive"]["nested"] == by["recursive"]["calls"] - 4' \
+			'by["called_once"]["max_depth"] == 1' \
+			'by["never_called"]["max_depth"] == 0'
+	done
+}
+
+@test "exceptions pass through; C++ names" {
+	[ -e "$PROGRAMS/count-throw" ] || skip "there is no C++ compiler"
+	for engine in "${ENGINES[@]}"; do
+		works "$engine" || continue
+		measure 3 "$engine" --fn catches --fn thrown_through --fn throws \
+			--fn shapes::Square::area --fn shapes::scaled -- "$PROGRAMS/count-throw"
+		agree "$engine"
+		measure 3 "$engine" --fn 'shapes::scaled(double)' -- "$PROGRAMS/count-throw"
+		[ "$(scopes)" = "shapes::scaled(double): 1 0" ]
+	done
+}
+
+@test "children, forked in the middle of a call and exec'd, and none of them with -i" {
+	for engine in "${ENGINES[@]}"; do
+		works "$engine" || continue
+		measure 6 "$engine" --fn in_process --fn in_parent -- "$PROGRAMS/count-exec" 40
+		[ "$(wc -l <truth)" = 2 ]
+		agree "$engine"
+		measure 6 "$engine" -i --fn in_process -- "$PROGRAMS/count-exec" 40
+		[ "$(scopes)" = "in_process: 40 0" ]
+	done
+}
+
+@test "a library that comes, goes and comes again" {
+	local library=$PROGRAMS/libcount-lib.so
+	for engine in "${ENGINES[@]}"; do
+		works "$engine" || continue
+		measure 0 "$engine" --fn "in_library@$library" -- \
+			"$PROGRAMS/count-dlopen" "$library"
+		agree "$engine"
+	done
+}
+
+@test "ranges of lines, and a function that is inlined in three places" {
+	local loop branch
+	loop=$(lines count-range.c range)
+	branch=$(lines count-range.c branch)
+	for engine in "${ENGINES[@]}"; do
+		works "$engine" || continue
+		measure 0 "$engine" --range "count-range.c:$loop" \
+			--range "count-range.c:$branch" --fn inlined -- "$PROGRAMS/count-range"
+		sed -i "s/^range:/count-range.c:$loop:/; s/^branch:/count-range.c:$branch:/" truth
+		agree "$engine"
+		so 'by["inlined"]["kind"] == "inlined"' 'by["inlined"]["places"] == 3' \
+			'[s["kind"] for s in d["scopes"]] == ["range", "range", "inlined"]'
+	done
+}
+
+@test "a range of addresses is what its function is" {
+	local low high
+	read -r low high < <(nm -S "$PROGRAMS/count-calls" |
+		awk '$4 == "called_thousand" { print $1, $2 }')
+	low=$((16#$low)) high=$((low + 16#$high))
+	for engine in "${ENGINES[@]}"; do
+		works "$engine" || continue
+		measure 7 "$engine" --fn called_thousand --range "$(printf '0x%x-0x%x' $low $high)" \
+			-- "$PROGRAMS/count-calls" 1
+		so 'len(d["scopes"]) == 2' '{s["calls"] for s in d["scopes"]} == {4000}'
+	done
+}
+
+@test "sum over an array, at a fixed address and not" {
+	for program in sumbench sumbench-no-pie; do
+		for engine in "${ENGINES[@]}"; do
+			works "$engine" || continue
+			measure 0 "$engine" --fn sum -- "$PROGRAMS/$program" 100000
+			[ "$(cat truth)" = "$("$PROGRAMS/$program" 100000)" ]
+			[ "$(scopes)" = "sum: 1 0" ]
+			[ "$engine" != callgrind ] ||
+				so '400000 <= v(by["sum"], "sim.Ir") <= 1000000' \
+					'0 < v(by["sum"], "sim.Ir") % 100000 < 100'
+		done
+	done
+}
+
+@test "simulated counts are the same each time" {
+	works callgrind || skip "valgrind is not installed"
+	measure 0 callgrind -r 2 -e sim.Ir,sim.Dr,sim.D1mr,sim.Bc --fn main -- \
+		"$PROGRAMS/sumbench" 50000
+	so 'len(d["runs"]) == 2' \
+		'[c["value"] for c in d["runs"][0]["counts"][:2]] == [c["value"] for c in d["runs"][1]["counts"][:2]]' \
+		'v(d["scopes"][0], "sim.Dr") >= 50000' 'v(d["scopes"][0], "sim.D1mr") >= 50000 / 16' \
+		'v(d["scopes"][0], "sim.Bc") >= 50000' \
+		'{"I1", "D1", "LL", "GLIBC_TUNABLES", "valgrind"} <= {s["name"] for s in d["settings"]}'
+	run -125 --separate-stderr "$PMSTAT" --engine callgrind -e sim.Irr true
+	[[ $stderr == *sim.Ir* ]]
+}
+
+@test "what a function costs is counted outermost, with all that it calls" {
+	works callgrind || skip "valgrind is not installed"
+	measure 7 callgrind --fn work --fn recursive --fn called_many --calls-from -- \
+		"$PROGRAMS/count-calls" 200
+	so 'v(by["recursive"], "sim.Ir") < v(by["work"], "sim.Ir")' \
+		'v(by["called_many"], "sim.Ir") * 2 < v(by["work"], "sim.Ir")' \
+		'v(by["called_many"], "sim.Ir") % 800 == 0' \
+		'[c["frames"][0]["function"] for c in by["called_many"]["callers"]] == ["work"]' \
+		'by["called_many"]["callers"][0]["calls"] == 800'
+}
+
+@test "a crash inside the function" {
+	for engine in "${ENGINES[@]}"; do
+		works "$engine" || continue
+		measure 139 "$engine" --fn crashing --fn called_many -- \
+			"$PROGRAMS/count-calls" 20 crash
+		[ "$(scopes)" = $'crashing: 1 1\ncalled_many: 80 0' ]
+		so 'd["runs"][0]["signal"] == 11' 'd["runs"][0]["exit_code"] is None'
+	done
+}
+
+@test "Ctrl-C in the middle prints what there is" {
+	for engine in "${ENGINES[@]}"; do
+		works "$engine" || continue
+		"$PMSTAT" --engine "$engine" --json -o s.json --fn waiting -- \
+			"$PROGRAMS/count-calls" 1 wait >truth 2>err &
+		pid=$!
+		for _ in {1..300}; do
+			! grep -q ready truth || break
+			sleep 0.1
+		done
+		kill -TERM $pid
+		local status=0
+		wait $pid || status=$?
+		unset pid
+		[ "$status" = 143 ] || { echo "$engine: $status"; cat err; false; }
+		[ "$(scopes)" = "waiting: 1 1" ]
+		so 'd["runs"][0]["stopped"]' 'd["runs"][0]["signal"] == 15'
+	done
+}
+
+@test "names that are not there, and a file without any" {
+	for engine in "${ENGINES[@]}"; do
+		works "$engine" || continue
+		run -125 --separate-stderr "$PMSTAT" --engine "$engine" --fn called_onse -- \
+			"$PROGRAMS/count-calls"
+		[[ $stderr == *called_onse*called_once* ]] || { echo "$stderr"; false; }
+		[ -z "$output" ]
+	done
+	strip -o stripped "$PROGRAMS/count-calls"
+	run -125 --separate-stderr "$PMSTAT" --fn called_once -- ./stripped
+	[[ $stderr == *stripped* ]] || { echo "$stderr"; false; }
+	[ -z "$output" ]
+}
+
+@test "an ordinary user counts calls by breakpoints" {
+	need_root
+	open=$(mktemp -d)
+	chmod 777 "$open"
+	cd "$open"
+	cp "$PMSTAT" "$PROGRAMS/count-calls" .
+	PMSTAT=./pmstat
+	nobody ./pmstat --json -o s.json --fn called_once --fn called_thousand --fn recursive \
+		-- ./count-calls 1 >truth 2>err || [ $? = 7 ]
+	grep -E '^(called_once|called_thousand|recursive):' truth >some
+	scopes | diff some -
+	so 'd["engine"] == "ptrace"'
+}
+
+@test "what valgrind cannot run is told in its own words" {
+	works callgrind || skip "valgrind is not installed"
+	[ "$(uname -m)" = x86_64 ] || skip "of AVX-512"
+	cat >wide.c <<-'END'
+		int main(void)
+		{
+			__asm__ volatile(".byte 0x62, 0xf1, 0x7c, 0x48, 0x58, 0xc0");
+			return 0;
+		}
+	END
+	cc wide.c -o wide
+	measure 132 callgrind --fn main -- ./wide
+	so 'd["runs"][0]["signal"] == 4' 'any("0x62 0xF1" in w for w in d["warnings"])' \
+		'not any("==" in w for w in d["warnings"])'
+	[ -z "$(find "${TMPDIR:-/tmp}" -maxdepth 1 -name 'pmstat-*' -newer wide.c)" ]
+}
