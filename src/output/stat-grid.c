@@ -119,3 +119,85 @@ int pm_grid_print(const struct pm_grid *grid, const struct pm_text *text)
 	}
 	return 0;
 }
+
+/* ---- columns of events ----------------------------------------------------------------- */
+
+void pm_stat_columns_release(struct pm_stat_columns *columns)
+{
+	pm_vec_release(&columns->events);
+}
+
+static bool has_column(const struct pm_stat_columns *columns, uint32_t event)
+{
+	for (size_t i = 0; i < columns->events.len; i++)
+		if (columns->events.data[i] == event)
+			return true;
+	return false;
+}
+
+/* In the order of events, whichever row had them first. */
+static int insert(struct pm_stat_columns *columns, uint32_t event)
+{
+	size_t at = columns->events.len;
+	uint32_t *events;
+
+	if (pm_vec_push(&columns->events, event) < 0)
+		return -ENOMEM;
+	events = columns->events.data;
+	for (; at > 0 && events[at - 1] > event; at--) {
+		events[at] = events[at - 1];
+		events[at - 1] = event;
+	}
+	return 0;
+}
+
+int pm_stat_columns_add(struct pm_stat_columns *columns,
+			const struct pm_stat_value *values)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; r == 0 && i < columns->stat->events.len; i++)
+		if (pm_stat_has_value(&values[i]) && !has_column(columns, i))
+			r = insert(columns, i);
+	return r;
+}
+
+void pm_stat_grid_columns(struct pm_grid *grid, const struct pm_stat_columns *columns)
+{
+	for (size_t i = 0; i < columns->events.len; i++)
+		pm_grid_column(grid, false);
+}
+
+void pm_stat_grid_events(struct pm_grid *grid, const struct pm_stat_columns *columns)
+{
+	struct pm_str cell = { 0 };
+
+	for (size_t i = 0; i < columns->events.len; i++) {
+		uint32_t event = columns->events.data[i];
+		const char *name =
+			pm_stat_event_shown(&columns->stat->events.data[event]);
+
+		pm_str_printable(&cell, name, strlen(name));
+		pm_grid_put(grid, &cell);
+	}
+	pm_str_release(&cell);
+}
+
+/* In a table of many an unknown value is a dash: why is said once. */
+void pm_stat_grid_values(struct pm_grid *grid, const struct pm_stat_columns *columns,
+			 const struct pm_stat_value *values, bool ascii)
+{
+	struct pm_str cell = { 0 };
+
+	for (size_t i = 0; i < columns->events.len; i++) {
+		uint32_t event = columns->events.data[i];
+
+		if (pm_stat_has_value(&values[event]))
+			pm_put_stat_count(&cell, &columns->stat->events.data[event],
+					  &values[event], ascii);
+		else
+			pm_str_putc(&cell, '-');
+		pm_grid_put(grid, &cell);
+	}
+	pm_str_release(&cell);
+}

@@ -39,8 +39,11 @@ static void put_lines(struct pm_str *out, const struct pm_stat_report *report,
 		const char *name = pm_stat_event_shown(event);
 		double share = pm_stat_share(&values[i]);
 
-		/* That it cannot be had is said once, at the end. */
-		if (event->state > PM_STAT_NOT_COUNTED)
+		/* That it cannot be had is said once, at the end; and what wait4(2) tells
+		 * is not known before. */
+		if (!pm_stat_has_value(&values[i]) &&
+		    (event->state > PM_STAT_NOT_COUNTED ||
+		     strcmp(event->source, "tool") == 0))
 			continue;
 		pm_str_printf(out, "%*.6f  ", TIME_COLUMNS, (double)at_ns / 1e9);
 		if (row) {

@@ -172,26 +172,32 @@ static void tell_metrics(const struct pm_stat_text *to, const struct pm_stat_sco
 
 /* ---- by thread, by caller -------------------------------------------------------------- */
 
-static void begin_parts(struct pm_grid *grid, const struct pm_stat *stat,
+static void begin_parts(struct pm_grid *grid, const struct pm_stat_columns *columns,
 			const char *title)
 {
 	*grid = (struct pm_grid){ .titled = true, .fixed = 1, .indent = INDENT };
-	for (size_t i = 0; i < stat->events.len + 2; i++)
-		pm_grid_column(grid, i == 0);
+	pm_grid_column(grid, true);
+	pm_grid_column(grid, false);
+	pm_stat_grid_columns(grid, columns);
 	pm_grid_puts(grid, title);
 	pm_grid_puts(grid, "calls");
-	pm_stat_grid_events(grid, stat);
+	pm_stat_grid_events(grid, columns);
 }
 
 static int threads_of(const struct pm_stat_text *to, const struct pm_stat_scope *scope)
 {
 	PM_CLEANUP(pm_grid_release) struct pm_grid grid = { 0 };
+	PM_CLEANUP(pm_stat_columns_release)
+	struct pm_stat_columns columns = { .stat = to->stat };
 	struct pm_str cell = { 0 };
+	int r = 0;
 
-	if (scope->threads.len == 0)
-		return 0;
+	for (size_t i = 0; r == 0 && i < scope->threads.len; i++)
+		r = pm_stat_columns_add(&columns, scope->threads.data[i].values);
+	if (r < 0 || scope->threads.len == 0)
+		return r;
 	fputc('\n', to->text.to);
-	begin_parts(&grid, to->stat, "thread");
+	begin_parts(&grid, &columns, "thread");
 	for (size_t i = 0; i < scope->threads.len; i++) {
 		const struct pm_stat_thread *thread = &scope->threads.data[i];
 
@@ -199,7 +205,7 @@ static int threads_of(const struct pm_stat_text *to, const struct pm_stat_scope 
 		pm_grid_put(&grid, &cell);
 		pm_put_count(&cell, thread->calls);
 		pm_grid_put(&grid, &cell);
-		pm_stat_grid_values(&grid, to->stat, thread->values, to->report->ascii);
+		pm_stat_grid_values(&grid, &columns, thread->values, to->report->ascii);
 	}
 	pm_str_release(&cell);
 	return pm_grid_print(&grid, &to->text);
@@ -237,23 +243,23 @@ static void put_frame(struct pm_str *str, const struct pm_stat_frame *frame, siz
 	pm_str_release(&place);
 }
 
-static void put_caller(struct pm_grid *grid, const struct pm_stat_text *to,
-		       const struct pm_stat_caller *caller)
+static void put_caller(struct pm_grid *grid, const struct pm_stat_columns *columns,
+		       const struct pm_stat_caller *caller, bool ascii)
 {
 	struct pm_str cell = { 0 };
 
 	if (caller->frames.len > 0)
-		put_frame(&cell, &caller->frames.data[0], 0, to->report->ascii);
+		put_frame(&cell, &caller->frames.data[0], 0, ascii);
 	else
 		pm_str_puts(&cell, "unknown");
 	pm_grid_put(grid, &cell);
 	pm_put_count(&cell, caller->calls);
 	pm_grid_put(grid, &cell);
-	pm_stat_grid_values(grid, to->stat, caller->values, to->report->ascii);
+	pm_stat_grid_values(grid, columns, caller->values, ascii);
 	for (size_t i = 1; i < caller->frames.len; i++) {
-		put_frame(&cell, &caller->frames.data[i], i, to->report->ascii);
+		put_frame(&cell, &caller->frames.data[i], i, ascii);
 		pm_grid_put(grid, &cell);
-		for (size_t c = 0; c <= to->stat->events.len; c++)
+		for (size_t c = 0; c <= columns->events.len; c++)
 			pm_grid_puts(grid, "");
 	}
 	pm_str_release(&cell);
@@ -262,13 +268,18 @@ static void put_caller(struct pm_grid *grid, const struct pm_stat_text *to,
 static int callers_of(const struct pm_stat_text *to, const struct pm_stat_scope *scope)
 {
 	PM_CLEANUP(pm_grid_release) struct pm_grid grid = { 0 };
+	PM_CLEANUP(pm_stat_columns_release)
+	struct pm_stat_columns columns = { .stat = to->stat };
+	int r = 0;
 
-	if (scope->callers.len == 0)
-		return 0;
+	for (size_t i = 0; r == 0 && i < scope->callers.len; i++)
+		r = pm_stat_columns_add(&columns, scope->callers.data[i].values);
+	if (r < 0 || scope->callers.len == 0)
+		return r;
 	fputc('\n', to->text.to);
-	begin_parts(&grid, to->stat, "called from");
+	begin_parts(&grid, &columns, "called from");
 	for (size_t i = 0; i < scope->callers.len; i++)
-		put_caller(&grid, to, &scope->callers.data[i]);
+		put_caller(&grid, &columns, &scope->callers.data[i], to->report->ascii);
 	return pm_grid_print(&grid, &to->text);
 }
 

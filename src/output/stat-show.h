@@ -106,9 +106,19 @@ void pm_stat_text_line(const struct pm_stat_text *to, enum pm_color color,
 		       unsigned int indent, struct pm_str *line);
 /* Who a row or thread is: "worker 13", "CPU 1". */
 void pm_put_stat_row_name(struct pm_str *str, int32_t tid, const char *comm, int32_t cpu);
-/* Titles of a table whose columns are events. */
-void pm_stat_grid_events(struct pm_grid *grid, const struct pm_stat *stat);
-void pm_stat_grid_values(struct pm_grid *grid, const struct pm_stat *stat,
+/* Columns of a table that are events: those that have a value in any row. */
+struct pm_stat_columns {
+	const struct pm_stat *stat;
+	PM_VEC(uint32_t) events;
+};
+void pm_stat_columns_release(struct pm_stat_columns *columns);
+/* Looks at @values, those of one more row. -ENOMEM. */
+int pm_stat_columns_add(struct pm_stat_columns *columns,
+			const struct pm_stat_value *values);
+/* Columns, and then titles, of them all. */
+void pm_stat_grid_columns(struct pm_grid *grid, const struct pm_stat_columns *columns);
+void pm_stat_grid_events(struct pm_grid *grid, const struct pm_stat_columns *columns);
+void pm_stat_grid_values(struct pm_grid *grid, const struct pm_stat_columns *columns,
 			 const struct pm_stat_value *values, bool ascii);
 
 /* Repeated runs: means and the like, and what makes them doubtful. */

@@ -144,54 +144,28 @@ void pm_put_stat_row_name(struct pm_str *str, int32_t tid, const char *comm, int
 		pm_str_printf(str, "%sCPU %d", comm || tid > 0 ? " " : "", cpu);
 }
 
-void pm_stat_grid_events(struct pm_grid *grid, const struct pm_stat *stat)
-{
-	struct pm_str cell = { 0 };
-
-	for (size_t i = 0; i < stat->events.len; i++) {
-		const char *name = pm_stat_event_shown(&stat->events.data[i]);
-
-		pm_str_printable(&cell, name, strlen(name));
-		pm_grid_put(grid, &cell);
-	}
-	pm_str_release(&cell);
-}
-
-/* In a table of many an unknown value is a dash: why is said once. */
-void pm_stat_grid_values(struct pm_grid *grid, const struct pm_stat *stat,
-			 const struct pm_stat_value *values, bool ascii)
-{
-	struct pm_str cell = { 0 };
-
-	for (size_t i = 0; i < stat->events.len; i++) {
-		if (pm_stat_has_value(&values[i]))
-			pm_put_stat_count(&cell, &stat->events.data[i], &values[i],
-					  ascii);
-		else
-			pm_str_putc(&cell, '-');
-		pm_grid_put(grid, &cell);
-	}
-	pm_str_release(&cell);
-}
-
 static int rows_of(const struct pm_stat_text *to, const struct pm_stat_run *run)
 {
 	PM_CLEANUP(pm_grid_release) struct pm_grid grid = { .titled = true, .fixed = 1 };
+	PM_CLEANUP(pm_stat_columns_release)
+	struct pm_stat_columns columns = { .stat = to->stat };
 	struct pm_str cell = { 0 };
+	int r = 0;
 
-	if (run->rows.len == 0)
-		return 0;
+	for (size_t i = 0; r == 0 && i < run->rows.len; i++)
+		r = pm_stat_columns_add(&columns, run->rows.data[i].values);
+	if (r < 0 || run->rows.len == 0)
+		return r;
 	pm_grid_column(&grid, true);
-	for (size_t i = 0; i < to->stat->events.len; i++)
-		pm_grid_column(&grid, false);
+	pm_stat_grid_columns(&grid, &columns);
 	pm_grid_puts(&grid, run->rows.data[0].cpu >= 0 ? "CPU" : "thread");
-	pm_stat_grid_events(&grid, to->stat);
+	pm_stat_grid_events(&grid, &columns);
 	for (size_t i = 0; i < run->rows.len; i++) {
 		const struct pm_stat_row *row = &run->rows.data[i];
 
 		pm_put_stat_row_name(&cell, row->tid, row->comm, row->cpu);
 		pm_grid_put(&grid, &cell);
-		pm_stat_grid_values(&grid, to->stat, row->values, to->report->ascii);
+		pm_stat_grid_values(&grid, &columns, row->values, to->report->ascii);
 	}
 	pm_str_release(&cell);
 	fputc('\n', to->text.to);
