@@ -169,6 +169,13 @@ wrong() {
 	json file 'len(runs) == 1' 'runs[0]["stopped"]' 'runs[0]["signal"] == 15'
 }
 
+@test "Ctrl-C on a terminal reaches the command once" {
+	run python3 "$SOURCE_DIR/tests/cli/tty-interrupt.py" up "$PMSTAT" -r 5 --json -o file -- \
+		sh -c 'echo "\"type\":\"sample\"" >up; exec sleep 60'
+	[ "$status" = 130 ]
+	json file 'len(runs) == 1' 'runs[0]["stopped"]' 'runs[0]["signal"] == 2'
+}
+
 @test "the second Ctrl-C kills" {
 	"$PMSTAT" --json -o file -- sh -c 'trap "echo no" TERM; echo up
 		while :; do sleep 0.1; done' >out 2>err 3>&- &
