@@ -162,6 +162,10 @@ int pm_calls_fork(struct pm_calls *calls, pid_t parent_tid, pid_t pid, pid_t tid
  * inside of which other visits were seen. Without this, half of what a call costs.
  */
 int pm_calls_set_visit_cost(struct pm_calls *calls, const uint64_t *costs);
+/* Where the costs depend on how a function is entered: @call of those that are entered at a @cheap
+ * place, or at another one, and @visit of each such place. In the place of @overhead. */
+int pm_calls_set_costs(struct pm_calls *calls, bool cheap, const uint64_t *call,
+		       const uint64_t *visit);
 /* Everything is over: fills one scope for each region that is not a part of a sum, and one for
  * each sum, appended to stat->scopes with @run. -ENOMEM. Values have the scaling of multiplexed
  * groups applied; @overhead (per call, by event of visits, and behind them of elapsed time; NULL:

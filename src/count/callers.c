@@ -324,22 +324,3 @@ int pm_callers_of_sample(struct pm_callers *callers, pid_t pid,
 	}
 	return intern_chain(callers, chain, ret);
 }
-
-int pm_callers_of_addresses(struct pm_callers *callers, pid_t pid,
-			    const uint64_t *addresses, size_t len, uint32_t *ret)
-{
-	uint32_t chain[PM_CALLERS_DEPTH_MAX];
-	struct pm_unw_space space;
-	int r = get_space(callers, pid, &space);
-
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < callers->depth; i++) {
-		chain[i] = PM_INDEX_NONE;
-		if (i < len &&
-		    intern_place(callers, pm_unw_space_find(&space, addresses[i] - 1),
-				 addresses[i] - 1, &chain[i]) < 0)
-			return -ENOMEM;
-	}
-	return intern_chain(callers, chain, ret);
-}

@@ -22,9 +22,6 @@ int pm_callers_record(struct pm_callers *callers, const struct pm_record *record
 /* The number of the chain that led to the first instructions of a function. 0 or -ENOMEM. */
 int pm_callers_of_sample(struct pm_callers *callers, pid_t pid,
 			 const struct pm_sample *sample, uint32_t *ret);
-/* The same of addresses that somebody else has found, innermost caller first. */
-int pm_callers_of_addresses(struct pm_callers *callers, pid_t pid,
-			    const uint64_t *addresses, size_t len, uint32_t *ret);
 /* Finds the names of all chains; for a process without other threads. 0 or -ENOMEM. */
 int pm_callers_resolve(struct pm_callers *callers);
 /* For pm_calls_options.name_caller. */

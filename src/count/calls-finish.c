@@ -7,7 +7,8 @@
 /* What is taken off: a measured call's own cost, and of each visit inside of it. By event, and
  * behind them elapsed time. */
 struct costs {
-	const uint64_t *call, *visit; /* NULL: none */
+	const uint64_t *call,
+		*visit[2]; /* of a region; NULL: none; by whether it is cheap */
 	size_t events, columns;
 };
 
@@ -15,6 +16,7 @@ struct finish {
 	struct pm_calls *calls;
 	struct pm_stat *stat;
 	struct costs costs;
+	bool subtract;
 	size_t wall; /* the event that is elapsed time; SIZE_MAX: none */
 	uint64_t *sums; /* columns */
 };
@@ -24,15 +26,13 @@ struct finish {
 /* @column: an event, or the number of events for elapsed time. */
 static uint64_t cost_of(const struct costs *costs, const uint64_t *words, size_t column)
 {
-	uint64_t visits = words[costs->events + PM_CALLS_VISITS];
-	uint64_t own = words[costs->events + PM_CALLS_OWN];
+	const uint64_t *extra = words + costs->events;
 
 	if (!costs->call)
 		return 0;
-	visits = visits > own ? visits - own : 0;
-	return own * costs->call[column] + (costs->visit
-						    ? visits * costs->visit[column]
-						    : visits * costs->call[column] / 2);
+	return extra[PM_CALLS_OWN] * costs->call[column] +
+	       extra[PM_CALLS_DEAR] * costs->visit[0][column] +
+	       extra[PM_CALLS_CHEAP] * costs->visit[1][column];
 }
 
 static struct pm_count value_of(const struct costs *costs, const uint64_t *words,
@@ -113,7 +113,8 @@ static void fill_spread(const struct finish *finish, const struct pm_calls_regio
 			size_t column, uint64_t *values, struct pm_stat_spread *ret)
 {
 	const struct costs *costs = &finish->costs;
-	size_t visits = costs->events + PM_CALLS_VISITS;
+	size_t cheap = costs->events + PM_CALLS_CHEAP;
+	size_t dear = costs->events + PM_CALLS_DEAR;
 
 	for (size_t i = 0; i < region->kept; i++)
 		values[i] =
@@ -127,7 +128,8 @@ static void fill_spread(const struct finish *finish, const struct pm_calls_regio
 		.p99 = quantile(values, region->kept, 99),
 		.max = values[region->kept - 1],
 	};
-	if (costs->call && region->least[visits] != region->most[visits])
+	if (costs->call && (region->least[cheap] != region->most[cheap] ||
+			    region->least[dear] != region->most[dear]))
 		return;
 	if (column < costs->events &&
 	    region->most[costs->events + PM_CALLS_ENABLED] !=
@@ -259,11 +261,31 @@ static int fill_names(const struct pm_region *region, struct pm_stat_scope *scop
 	return pm_stat_text(&scope->file, region->file);
 }
 
+/* Those of the way in which the region is entered. */
+static void choose_costs(struct finish *finish, uint32_t index)
+{
+	const struct pm_calls *calls = finish->calls;
+	const struct pm_regions *regions = calls->options.regions;
+	bool cheap = false;
+
+	for (size_t i = 0; i < regions->places.len; i++) {
+		const struct pm_place *place = &regions->places.data[i];
+
+		if (!belongs(finish, place->region, index) ||
+		    (place->kind != PM_PLACE_ENTRY && place->kind != PM_PLACE_IN))
+			continue;
+		cheap = place->cheap;
+		break;
+	}
+	finish->costs.call = finish->subtract ? calls->call_cost[cheap] : NULL;
+}
+
 static int fill_scope(struct finish *finish, uint32_t index, struct pm_stat_scope *scope)
 {
 	const struct pm_calls *calls = finish->calls;
 	int r = fill_names(&calls->options.regions->list.data[index], scope);
 
+	choose_costs(finish, index);
 	memset(finish->sums, 0, calls->columns * sizeof(*finish->sums));
 	for (uint32_t i = 0; i < calls->regions.len; i++)
 		if (belongs(finish, i, index))
@@ -298,13 +320,53 @@ static size_t find_wall(const struct pm_stat *stat)
 	return SIZE_MAX;
 }
 
+static int copy_costs(uint64_t **to, const uint64_t *costs, size_t len)
+{
+	uint64_t *copy = calloc(len, sizeof(*copy));
+
+	if (!copy)
+		return -ENOMEM;
+	memcpy(copy, costs, len * sizeof(*copy));
+	free(*to);
+	*to = copy;
+	return 0;
+}
+
+int pm_calls_set_costs(struct pm_calls *calls, bool cheap, const uint64_t *call,
+		       const uint64_t *visit)
+{
+	size_t len = calls->options.events + 1;
+
+	if (copy_costs(&calls->call_cost[cheap], call, len) < 0)
+		return -ENOMEM;
+	return copy_costs(&calls->visit_cost[cheap], visit, len);
+}
+
 int pm_calls_set_visit_cost(struct pm_calls *calls, const uint64_t *costs)
 {
-	pm_vec_clear(&calls->visit_cost);
-	for (size_t i = 0; i < calls->options.events + 1; i++)
-		if (pm_vec_push(&calls->visit_cost, costs[i]) < 0)
-			return -ENOMEM;
-	return 0;
+	size_t len = calls->options.events + 1;
+
+	if (copy_costs(&calls->visit_cost[0], costs, len) < 0)
+		return -ENOMEM;
+	return copy_costs(&calls->visit_cost[1], costs, len);
+}
+
+/* What was not given: a visit costs half of a call. */
+static int complete_costs(struct pm_calls *calls, const uint64_t *overhead)
+{
+	size_t len = calls->options.events + 1;
+	PM_AUTO_FREE uint64_t *half = calloc(len, sizeof(*half));
+	int r = half ? 0 : -ENOMEM;
+
+	for (size_t i = 0; half && i < len; i++)
+		half[i] = overhead[i] / 2;
+	for (size_t i = 0; i < 2 && r == 0; i++) {
+		if (!calls->call_cost[i])
+			r = copy_costs(&calls->call_cost[i], overhead, len);
+		if (r == 0 && !calls->visit_cost[i])
+			r = copy_costs(&calls->visit_cost[i], half, len);
+	}
+	return r;
 }
 
 int pm_calls_finish(struct pm_calls *calls, struct pm_stat *stat, uint32_t run,
@@ -314,15 +376,16 @@ int pm_calls_finish(struct pm_calls *calls, struct pm_stat *stat, uint32_t run,
 	struct finish finish = {
 		.calls = calls,
 		.stat = stat,
-		.costs = { .call = overhead,
-			   .visit = calls->visit_cost.len > 0 ? calls->visit_cost.data
-							      : NULL,
-			   .events = calls->options.events,
-			   .columns = calls->columns },
+		.costs = { .events = calls->options.events, .columns = calls->columns },
+		.subtract = overhead != NULL,
 		.wall = find_wall(stat),
 		.sums = sums,
 	};
 
+	if (overhead && complete_costs(calls, overhead) < 0)
+		return -ENOMEM;
+	finish.costs.visit[0] = calls->visit_cost[0];
+	finish.costs.visit[1] = calls->visit_cost[1];
 	if (!sums || fold_threads(calls) < 0)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < calls->regions.len; i++) {

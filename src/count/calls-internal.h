@@ -19,7 +19,10 @@ enum pm_calls_column {
 	PM_CALLS_TIME,
 	PM_CALLS_ENABLED,
 	PM_CALLS_RUNNING,
-	PM_CALLS_VISITS, /* that the thread made before: each has a cost */
+	/* Visits at places that the kernel emulates, and at others: each has a cost. With an
+	 * entry's own, and without an exit's: what is between is of others. */
+	PM_CALLS_CHEAP,
+	PM_CALLS_DEAR,
 	PM_CALLS_OWN, /* 0 at an entry, 1 at its exit: measured calls, by which that costs */
 	PM_CALLS_COLUMNS,
 };
@@ -45,7 +48,7 @@ struct pm_calls_cell {
 struct pm_calls_thread {
 	pid_t pid, tid; /* tid 0: a free row */
 	char comm[16];
-	uint64_t visits;
+	uint64_t cheap, dear; /* visits */
 	uint64_t *last; /* columns of the last visit */
 	PM_VEC(uint32_t) live; /* frames, oldest first */
 	/* Frames that seemed to have been left without an exit, by region and sp. One that
@@ -98,8 +101,9 @@ struct pm_calls {
 	uint64_t *scratch; /* columns, of the present visit */
 	uint64_t *part; /* columns, of the call that has just ended */
 	bool failed; /* memory ended where nobody could be told */
-	PM_VEC(uint64_t)
-	visit_cost; /* events and elapsed time; empty: half of a call's */
+	/* What is taken off, each of events and elapsed time, by whether a place is cheap. NULL:
+	 * not given. */
+	uint64_t *call_cost[2], *visit_cost[2];
 };
 
 /* ---- calls-threads.c --------------------------------------------------------------------- */

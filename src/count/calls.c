@@ -342,15 +342,27 @@ static int see(struct pm_calls *calls, struct pm_calls_thread *thread,
 	return 0;
 }
 
+static void count_visit(struct pm_calls_thread *thread, const struct pm_place *place)
+{
+	if (place->cheap)
+		thread->cheap++;
+	else
+		thread->dear++;
+}
+
 int pm_calls_visit(struct pm_calls *calls, const struct pm_visit *visit)
 {
 	size_t events = calls->options.events;
 	uint64_t *extra = calls->scratch + events;
+	const struct pm_place *place;
 	struct pm_calls_thread *thread;
+	bool begins;
 	int r;
 
 	if (visit->place >= calls->options.regions->places.len)
 		return -EINVAL;
+	place = &calls->options.regions->places.data[visit->place];
+	begins = place->kind == PM_PLACE_ENTRY || place->kind == PM_PLACE_IN;
 	thread = pm_calls_thread(calls, visit->pid, visit->tid);
 	if (!thread)
 		return -ENOMEM;
@@ -359,9 +371,16 @@ int pm_calls_visit(struct pm_calls *calls, const struct pm_visit *visit)
 	extra[PM_CALLS_TIME] = visit->time;
 	extra[PM_CALLS_ENABLED] = visit->enabled_ns;
 	extra[PM_CALLS_RUNNING] = visit->running_ns;
-	extra[PM_CALLS_VISITS] = thread->visits++;
 	extra[PM_CALLS_OWN] = 0;
-	r = see(calls, thread, visit, &calls->options.regions->places.data[visit->place]);
+	if (begins)
+		count_visit(thread, place);
+	extra[PM_CALLS_CHEAP] = thread->cheap;
+	extra[PM_CALLS_DEAR] = thread->dear;
+	r = see(calls, thread, visit, place);
+	if (!begins)
+		count_visit(thread, place);
+	extra[PM_CALLS_CHEAP] = thread->cheap;
+	extra[PM_CALLS_DEAR] = thread->dear;
 	extra[PM_CALLS_OWN] = 0;
 	memcpy(thread->last, calls->scratch, calls->columns * sizeof(*thread->last));
 	return r;
@@ -477,7 +496,10 @@ void pm_calls_free(struct pm_calls *calls)
 	pm_index_release(&calls->by_site);
 	pm_vec_release(&calls->done);
 	pm_vec_release(&calls->done_words);
-	pm_vec_release(&calls->visit_cost);
+	for (size_t i = 0; i < 2; i++) {
+		free(calls->call_cost[i]);
+		free(calls->visit_cost[i]);
+	}
 	free(calls->scratch);
 	free(calls->part);
 	free(calls);

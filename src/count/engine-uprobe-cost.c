@@ -12,13 +12,16 @@
 enum {
 	CALLS = 1000,
 	COLD = 100, /* the first ones, which are slower */
-	RING_PAGES = 256,
+	PLACES = 4,
+	RING_PAGES = 512,
 };
 
 void pm_up_cost_release(struct pm_up_cost *cost)
 {
-	free(cost->call);
-	free(cost->visit);
+	for (size_t i = 0; i < 2; i++) {
+		free(cost->call[i]);
+		free(cost->visit[i]);
+	}
 	*cost = (struct pm_up_cost){ 0 };
 }
 
@@ -83,7 +86,7 @@ static bool locate(const void *address, struct where *ret)
 /* ---- the child ------------------------------------------------------------------------- */
 
 /* Its number, and what it waits for. */
-static pid_t start_child(void (*function)(void), int *go)
+static pid_t start_child(int *go)
 {
 	int fds[2];
 	pid_t pid;
@@ -96,8 +99,10 @@ static pid_t start_child(void (*function)(void), int *go)
 
 		close(fds[1]);
 		if (read(fds[0], &byte, 1) == 1)
-			for (int i = 0; i < CALLS; i++)
-				function();
+			for (int i = 0; i < CALLS; i++) {
+				pm_up_dear();
+				pm_up_cheap();
+			}
 		_exit(0);
 	}
 	close(fds[0]);
@@ -109,39 +114,45 @@ static pid_t start_child(void (*function)(void), int *go)
 
 /* ---- numbers --------------------------------------------------------------------------- */
 
+/* Of both functions, by whether it is the cheap one. */
 struct samples {
 	size_t columns;
-	PM_VEC(uint64_t) calls, pairs; /* rows of `columns` */
+	PM_VEC(uint64_t) rows[2][2]; /* from entry to exit; from an entry to the next */
 	uint64_t entry[PM_HITS_COUNTERS_MAX + 1];
-	bool entered;
+	bool entered, of_cheap; /* the last entry */
 	size_t seen;
 };
 
-static int add_row(struct samples *samples, bool pair, const uint64_t *now)
+static void samples_release(struct samples *samples)
 {
-	for (size_t i = 0; i < samples->columns; i++) {
-		uint64_t value = now[i] - samples->entry[i];
-		int r = pair ? pm_vec_push(&samples->pairs, value)
-			     : pm_vec_push(&samples->calls, value);
+	for (size_t i = 0; i < 4; i++)
+		pm_vec_release(&samples->rows[i / 2][i % 2]);
+}
 
-		if (r < 0)
-			return r;
-	}
+static int add_row(struct samples *samples, bool whole, const uint64_t *now)
+{
+	for (size_t i = 0; i < samples->columns; i++)
+		if (pm_vec_push(&samples->rows[samples->of_cheap][whole],
+				now[i] - samples->entry[i]) < 0)
+			return -ENOMEM;
 	return 0;
 }
 
+/* Places: the entry and the exit of the dear one, and of the cheap one. */
 static int take_hit(struct samples *samples, const struct pm_hit *hit)
 {
+	bool entry = hit->place % 2 == 0;
 	uint64_t now[PM_HITS_COUNTERS_MAX + 1];
 	int r = 0;
 
 	memcpy(now, hit->counts, (samples->columns - 1) * sizeof(*now));
 	now[samples->columns - 1] = hit->time;
 	if (samples->entered && samples->seen >= COLD)
-		r = add_row(samples, hit->place == 0, now);
-	if (hit->place == 0) {
+		r = add_row(samples, entry, now);
+	if (entry) {
 		memcpy(samples->entry, now, sizeof(now));
 		samples->entered = true;
+		samples->of_cheap = hit->place >= 2;
 		samples->seen++;
 	}
 	return r;
@@ -154,45 +165,48 @@ static int by_value(const void *a, const void *b)
 	return (left > right) - (left < right);
 }
 
-/* Of a column of rows; 0 of none. -ENOMEM. */
-static int median(const uint64_t *rows, size_t len, size_t columns, size_t column,
-		  uint64_t *ret)
+/* By column, of all rows. NULL without memory. */
+static uint64_t *medians(const struct samples *samples, bool cheap, bool whole)
 {
-	size_t rows_len = len / columns;
-	PM_AUTO_FREE uint64_t *values = calloc(rows_len + 1, sizeof(*values));
+	const uint64_t *rows = samples->rows[cheap][whole].data;
+	size_t len = samples->rows[cheap][whole].len / samples->columns;
+	PM_AUTO_FREE uint64_t *values = calloc(len + 1, sizeof(*values));
+	uint64_t *ret = calloc(samples->columns, sizeof(*ret));
 
-	if (!values)
-		return -ENOMEM;
-	for (size_t i = 0; i < rows_len; i++)
-		values[i] = rows[i * columns + column];
-	qsort(values, rows_len, sizeof(*values), by_value);
-	*ret = values[rows_len / 2];
-	return 0;
+	if (!values || !ret) {
+		free(ret);
+		return NULL;
+	}
+	for (size_t column = 0; column < samples->columns; column++) {
+		for (size_t i = 0; i < len; i++)
+			values[i] = rows[i * samples->columns + column];
+		qsort(values, len, sizeof(*values), by_value);
+		ret[column] = values[len / 2];
+	}
+	return ret;
 }
 
 static int fill_cost(struct pm_up_cost *cost, const struct samples *samples)
 {
 	struct pm_up_cost found = { .known = true };
-	int r = 0;
 
-	found.call = calloc(samples->columns, sizeof(*found.call));
-	found.visit = calloc(samples->columns, sizeof(*found.visit));
-	if (!found.call || !found.visit)
-		r = -ENOMEM;
-	for (size_t i = 0; i < samples->columns && r == 0; i++) {
-		r = median(samples->calls.data, samples->calls.len, samples->columns, i,
-			   &found.call[i]);
-		if (r == 0)
-			r = median(samples->pairs.data, samples->pairs.len,
-				   samples->columns, i, &found.visit[i]);
-		/* An entry and an exit. */
-		found.visit[i] /= 2;
+	for (size_t i = 0; i < 2; i++) {
+		found.call[i] = medians(samples, i == 1, false);
+		found.visit[i] = medians(samples, i == 1, true);
 	}
-	if (r < 0)
+	if (!found.call[0] || !found.call[1] || !found.visit[0] || !found.visit[1]) {
 		pm_up_cost_release(&found);
-	else
-		*cost = found;
-	return r;
+		return -ENOMEM;
+	}
+	/* Until the next entry there were two visits: both of them stepped over, or one. */
+	for (size_t i = 0; i < samples->columns; i++) {
+		uint64_t dear = found.visit[0][i] / 2, both = found.visit[1][i];
+
+		found.visit[0][i] = dear;
+		found.visit[1][i] = both > dear ? both - dear : 0;
+	}
+	*cost = found;
+	return 0;
 }
 
 static int read_hits(struct pm_hits *hits, struct samples *samples)
@@ -218,12 +232,12 @@ static int read_hits(struct pm_hits *hits, struct samples *samples)
 static int look_at(pid_t pid, int go, const struct where *places,
 		   const struct pm_engine_options *options, struct samples *samples)
 {
-	struct pm_event_spec specs[2] = { 0 };
+	struct pm_event_spec specs[PLACES] = { 0 };
 	struct pm_hits_options wanted = {
 		.counters = options->specs,
 		.counters_len = options->specs_len,
 		.places = specs,
-		.places_len = 2,
+		.places_len = PLACES,
 		.target = PM_PERF_TASKS,
 		.tids = &pid,
 		.tids_len = 1,
@@ -232,7 +246,7 @@ static int look_at(pid_t pid, int go, const struct where *places,
 	struct pm_hits *hits = NULL;
 	int r;
 
-	for (size_t i = 0; i < 2; i++) {
+	for (size_t i = 0; i < PLACES; i++) {
 		specs[i].kind = PM_EVENT_UPROBE;
 		specs[i].path = places[i].path;
 		specs[i].config2 = places[i].offset;
@@ -251,30 +265,33 @@ static int look_at(pid_t pid, int go, const struct where *places,
 
 int pm_up_cost_measure(struct pm_up_cost *cost, const struct pm_engine_options *options)
 {
-	bool cheap = pm_up_entered_cheaply(options->regions);
-	struct samples samples = { .columns = options->specs_len + 1 };
-	PM_AUTO_FREE struct where *places = calloc(2, sizeof(*places));
+	const void *const addresses[PLACES] = { (const void *)pm_up_dear, pm_up_dear_end,
+						(const void *)pm_up_cheap,
+						pm_up_cheap_end };
+	struct samples samples PM_CLEANUP(
+		samples_release) = { .columns = options->specs_len + 1 };
+	PM_AUTO_FREE struct where *places = calloc(PLACES, sizeof(*places));
 	int go PM_AUTO_CLOSE = -1;
+	bool any = true;
 	pid_t pid;
 	int r;
 
 	if (!places)
 		return -ENOMEM;
-	if (!locate(cheap ? (const void *)pm_up_cheap : (const void *)pm_up_dear,
-		    &places[0]) ||
-	    !locate(cheap ? pm_up_cheap_end : pm_up_dear_end, &places[1]))
-		return 0;
-	pid = start_child(cheap ? pm_up_cheap : pm_up_dear, &go);
+	for (size_t i = 0; i < PLACES; i++)
+		if (!locate(addresses[i], &places[i]))
+			return 0;
+	pid = start_child(&go);
 	if (pid < 0)
 		return 0;
 	r = look_at(pid, go, places, options, &samples);
 	/* It ends by itself when nobody tells it to go. */
 	close(pm_take_fd(&go));
 	waitpid(pid, NULL, 0);
-	if (r == 0 && samples.calls.len > 0 && samples.pairs.len > 0)
+	for (size_t i = 0; i < 4; i++)
+		any &= samples.rows[i / 2][i % 2].len > 0;
+	if (r == 0 && any)
 		r = fill_cost(cost, &samples);
-	pm_vec_release(&samples.calls);
-	pm_vec_release(&samples.pairs);
 	/* Without it nothing is taken off, which is told. */
 	return r == -ENOMEM ? r : 0;
 }

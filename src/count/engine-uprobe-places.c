@@ -88,17 +88,15 @@ bool pm_up_class(const struct pm_up_places *places, uint32_t region, uint32_t wh
 	return true;
 }
 
-bool pm_up_entered_cheaply(const struct pm_regions *regions)
+bool pm_up_entered_cheaply(const struct pm_regions *regions, uint32_t region)
 {
-	size_t cheap = 0, dear = 0;
-
 	for (size_t i = 0; i < regions->places.len; i++) {
 		const struct pm_place *place = &regions->places.data[i];
+		int32_t sum = regions->list.data[place->region].sum;
 
-		if (place->kind != PM_PLACE_ENTRY && place->kind != PM_PLACE_IN)
-			continue;
-		cheap += place->cheap;
-		dear += !place->cheap;
+		if ((place->region == region || sum == (int32_t)region) &&
+		    (place->kind == PM_PLACE_ENTRY || place->kind == PM_PLACE_IN))
+			return place->cheap;
 	}
-	return cheap >= dear;
+	return false;
 }

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "callers.h"
+#include "live.h"
 
 enum {
 	TICK_MS = 50, /* between two looks at the rings */
@@ -252,6 +253,14 @@ static int attach(struct engine *it, struct pm_error *err)
 	return r;
 }
 
+static void on_ended(void *user, uint32_t region, const struct pm_visit *entry,
+		     const struct pm_visit *exit, uint32_t depth)
+{
+	const struct engine *it = user;
+
+	pm_live_call(it->options, it->stat, region, entry, exit, depth);
+}
+
 static int name_caller(void *user, uint32_t caller, struct pm_stat_caller *ret)
 {
 	return pm_callers_name(((struct engine *)user)->callers, caller, ret);
@@ -263,6 +272,9 @@ static int prepare(struct engine *it, struct pm_error *err)
 	struct pm_calls_options calls = { .regions = options->regions,
 					  .events = options->specs_len,
 					  .by_thread = options->by_thread,
+					  .ended = options->live && options->live_line
+							   ? on_ended
+							   : NULL,
 					  .name_caller = name_caller,
 					  .user = it };
 	struct timespec now;
@@ -283,8 +295,9 @@ static int prepare(struct engine *it, struct pm_error *err)
 		it->callers = pm_callers_new(options->calls_from);
 		r = it->callers ? 0 : -ENOMEM;
 	}
-	if (r == 0 && it->cost.known)
-		r = pm_calls_set_visit_cost(it->calls, it->cost.visit);
+	for (size_t i = 0; i < 2 && r == 0 && it->cost.known; i++)
+		r = pm_calls_set_costs(it->calls, i == 1, it->cost.call[i],
+				       it->cost.visit[i]);
 	return r < 0 ? out_of_memory(err) : 0;
 }
 
@@ -408,24 +421,44 @@ static int fill_run(struct engine *it)
 	return r;
 }
 
-static int fill_overhead(struct engine *it)
+/* Of column @at, of the calls that were seen from scope @first on, on average. */
+static uint64_t mean_cost(const struct engine *it, size_t first, size_t at)
+{
+	const struct pm_regions *regions = it->options->regions;
+	unsigned __int128 sum = 0;
+	uint64_t calls = 0;
+	size_t scope = first;
+
+	for (uint32_t i = 0; i < regions->list.len; i++) {
+		bool cheap = pm_up_entered_cheaply(regions, i);
+
+		if (regions->list.data[i].sum >= 0)
+			continue;
+		sum += (unsigned __int128)it->stat->scopes.data[scope].calls *
+		       it->cost.call[cheap][at];
+		calls += it->stat->scopes.data[scope++].calls;
+	}
+	return calls > 0 ? (uint64_t)(sum / calls) : it->cost.call[0][at];
+}
+
+static int fill_overhead(struct engine *it, size_t first)
 {
 	struct pm_stat *stat = it->stat;
 	struct pm_stat_value *values = pm_stat_values_new(stat->events.len);
+	size_t specs = it->options->specs_len;
 
 	if (!values)
 		return -ENOMEM;
 	for (size_t i = 0; i < stat->events.len; i++) {
-		bool is_wall = i >= it->options->specs_len &&
-			       strcmp(stat->events.data[i].name, "wall-time") == 0;
+		bool is_wall =
+			i >= specs && strcmp(stat->events.data[i].name, "wall-time") == 0;
 
-		values[i].state = stat->events.data[i].state;
-		if (values[i].state == PM_STAT_OK && !is_wall &&
-		    i >= it->options->specs_len)
-			values[i].state = PM_STAT_NOT_COUNTED;
-		if (values[i].state != PM_STAT_OK)
-			continue;
-		values[i].value = it->cost.call[is_wall ? it->options->specs_len : i];
+		if (stat->events.data[i].state != PM_STAT_OK)
+			values[i].state = stat->events.data[i].state;
+		else if (is_wall || i < specs)
+			values[i] = (struct pm_stat_value){
+				.value = mean_cost(it, first, is_wall ? specs : i)
+			};
 		values[i].raw = values[i].value;
 	}
 	free(stat->overhead);
@@ -491,13 +524,13 @@ static int finish(struct engine *it, struct pm_error *err)
 
 	if (r == 0)
 		r = fill_run(it);
-	if (r == 0 && it->cost.known)
-		r = fill_overhead(it);
 	if (r == 0 && it->callers)
 		r = pm_callers_resolve(it->callers);
 	if (r == 0)
 		r = pm_calls_finish(it->calls, it->stat, it->run,
-				    take_off ? it->cost.call : NULL);
+				    take_off ? it->cost.call[0] : NULL);
+	if (r == 0 && it->cost.known)
+		r = fill_overhead(it, first);
 	if (r == 0) {
 		fill_lost(it, first);
 		r = tell_warnings(it);

@@ -19,8 +19,9 @@ struct pm_up_places {
 /* What looking at a call costs, by event, and behind them elapsed time. */
 struct pm_up_cost {
 	bool known;
-	uint64_t *call; /* is between its entry and its exit */
-	uint64_t *visit; /* of each place, for who has called */
+	/* By whether the kernel emulates the instruction at the entry, or steps over it: what is
+	 * between entry and exit, and what each such place costs who has called. */
+	uint64_t *call[2], *visit[2];
 };
 
 /* ---- engine-uprobe-places.c -------------------------------------------------------------- */
@@ -30,8 +31,9 @@ void pm_up_places_release(struct pm_up_places *places);
 /* Of the hits of a region: true and a class, once for each @which from 0 on. */
 bool pm_up_class(const struct pm_up_places *places, uint32_t region, uint32_t which,
 		 uint32_t *ret);
-/* Whether most functions are entered at an instruction that the kernel need not step over. */
-bool pm_up_entered_cheaply(const struct pm_regions *regions);
+/* Whether a region (or what it is the sum of) is entered at an instruction that the kernel
+ * emulates. */
+bool pm_up_entered_cheaply(const struct pm_regions *regions, uint32_t region);
 
 /* ---- engine-uprobe-cost.c ---------------------------------------------------------------- */
 

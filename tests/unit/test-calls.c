@@ -491,6 +491,29 @@ static void takes_costs_off(void **state)
 	end(world);
 }
 
+/* F is entered at a cheap place, and left at another; G is entered and left at others. */
+static void takes_costs_off_by_kind(void **state)
+{
+	static const uint64_t dear[] = { 9, 90 }, dear_visit[] = { 8, 80 };
+	static const uint64_t cheap[] = { 2, 20 }, cheap_visit[] = { 1, 10 };
+	struct world *world = begin();
+	const struct pm_stat_scope *scopes;
+
+	world->regions.places.data[F * PLACES_EACH + ENTRY].cheap = true;
+	go(world, G, ENTRY, TOP, 0);
+	go(world, F, ENTRY, TOP - 10, 100);
+	go(world, F, EXIT, TOP - 10, 10);
+	go(world, G, EXIT, TOP, 100);
+	assert_int_equal(pm_calls_set_costs(world->calls, false, dear, dear_visit), 0);
+	assert_int_equal(pm_calls_set_costs(world->calls, true, cheap, cheap_visit), 0);
+	assert_int_equal(pm_calls_finish(world->calls, &world->stat, 0, dear), 0);
+	scopes = world->stat.scopes.data;
+	assert_int_equal(scopes[F].values[0].value, 10 - 2);
+	assert_int_equal(scopes[F].per_call[1].max, 100 - 20);
+	assert_int_equal(scopes[G].values[0].value, 210 - 9 - 8 - 1);
+	end(world);
+}
+
 static void adds_places_up(void **state)
 {
 	struct world *world = begin_with(false, F);
@@ -566,6 +589,7 @@ int main(void)
 		cmocka_unit_test(goes_on_at_its_entry),
 		cmocka_unit_test(counts_ranges),
 		cmocka_unit_test(takes_costs_off),
+		cmocka_unit_test(takes_costs_off_by_kind),
 		cmocka_unit_test(adds_places_up),
 		cmocka_unit_test(tells_callers_apart),
 		cmocka_unit_test(samples_many_calls),

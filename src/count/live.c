@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+#include "live.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static void put_count(struct pm_str *line, const struct pm_stat_event *event,
+		      const struct pm_visit *entry, const struct pm_visit *exit,
+		      size_t index)
+{
+	struct pm_count_read delta = {
+		.value = exit->counts[index] - entry->counts[index],
+		.enabled_ns = exit->enabled_ns - entry->enabled_ns,
+		.running_ns = exit->running_ns - entry->running_ns,
+	};
+	struct pm_count count = pm_count_scale(&delta);
+
+	if (count.state > PM_COUNT_MULTIPLEXED)
+		return;
+	pm_str_printf(line, ", %s %" PRIu64 "%s%s", event->name, count.value,
+		      event->unit && event->unit[0] ? " " : "",
+		      event->unit ? event->unit : "");
+}
+
+void pm_live_call(const struct pm_engine_options *options, const struct pm_stat *stat,
+		  uint32_t region, const struct pm_visit *entry,
+		  const struct pm_visit *exit, uint32_t depth)
+{
+	const char *name = options->regions->list.data[region].name;
+	struct pm_str line PM_CLEANUP(pm_str_release) = { 0 };
+
+	pm_str_printable(&line, name, strlen(name));
+	pm_str_printf(&line, " [%d/%d", (int)exit->pid, (int)exit->tid);
+	if (depth > 1)
+		pm_str_printf(&line, " depth %u", depth);
+	pm_str_printf(&line, "]: wall-time %" PRIu64 " ns", exit->time - entry->time);
+	for (size_t i = 0; i < options->specs_len && i < stat->events.len; i++)
+		if (stat->events.data[i].state == PM_STAT_OK)
+			put_count(&line, &stat->events.data[i], entry, exit, i);
+	if (!line.failed)
+		options->live_line(options->live_user, line.data);
+}
