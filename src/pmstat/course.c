@@ -179,6 +179,12 @@ static int pad_environment(struct course *course, struct pm_error *err)
 	return 0;
 }
 
+/* Beside the command's own output, a line at a time. */
+static void print_live(void *user, const char *line)
+{
+	fprintf(stderr, "%s\n", line);
+}
+
 static int run_engine(struct course *course, struct pm_stat *stat, uint32_t variant,
 		      struct pm_error *err)
 {
@@ -194,6 +200,7 @@ static int run_engine(struct course *course, struct pm_stat *stat, uint32_t vari
 		.no_inherit = options->targets.no_inherit,
 		.by_thread = options->by == PM_COUNTERS_BY_THREAD,
 		.live = options->live,
+		.live_line = print_live,
 		.calls_from = options->calls_from,
 		.timeout_ns = options->timeout_ns,
 	};
