@@ -26,6 +26,7 @@ enum {
 struct pm_child {
 	struct pm_launch launch;
 	struct pm_launch_signals signals; /* for the command: as they were with us */
+	struct rlimit files; /* RLIMIT_NOFILE for the command, in the same way */
 	int signal_fd; /* -1: none yet */
 	bool running; /* let go, not yet reaped */
 	int launch_error; /* why it could not be let go, negative; 0: it could */

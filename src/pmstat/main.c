@@ -27,7 +27,7 @@ int main(int argc, char **argv)
 		status = PM_STATUS_FAILED;
 	} else if (options.action == PMSTAT_HELP) {
 		pmstat_options_help();
-	} else if (options.action == PMSTAT_VERSION_ONLY) {
+	} else if (options.action == PMSTAT_TELL_VERSION) {
 		puts("pmstat " PMSTAT_VERSION);
 	} else if (complete(&options, &err) < 0) {
 		pm_error_print(&err, "pmstat", stderr);

@@ -155,7 +155,7 @@ static int apply_output(struct pmstat_options *options, int option, struct pm_er
 		options->action = PMSTAT_HELP;
 		return 0;
 	case OPTION_VERSION:
-		options->action = PMSTAT_VERSION_ONLY;
+		options->action = PMSTAT_TELL_VERSION;
 		return 0;
 	default:
 		return 1;

@@ -13,7 +13,7 @@ enum {
 enum pmstat_action {
 	PMSTAT_COUNT,
 	PMSTAT_HELP,
-	PMSTAT_VERSION_ONLY,
+	PMSTAT_TELL_VERSION,
 };
 
 enum pmstat_form {

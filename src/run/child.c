@@ -57,11 +57,23 @@ static void stop_child(const struct pm_child *child, bool from_terminal)
 		kill(child->launch.pid, SIGTERM);
 }
 
-int pm_child_prepare(struct pm_child *child, char **command, const char *user,
-		     bool data_on_stdout, struct pm_error *err)
+static int fork_it(struct pm_child *child, char **command, const char *user,
+		   bool data_on_stdout, struct pm_error *err)
 {
 	const struct pm_launch_signals *signals =
 		child->signal_fd >= 0 ? &child->signals : NULL;
+
+	return data_on_stdout
+		       ? prepare_with_stderr(&child->launch, command, user, signals, err)
+		       : pm_launch_prepare_as(&child->launch, command, user, signals,
+					      err);
+}
+
+int pm_child_prepare(struct pm_child *child, char **command, const char *user,
+		     bool data_on_stdout, struct pm_error *err)
+{
+	struct rlimit raised;
+	int ret;
 
 	pm_launch_release(&child->launch);
 	child->running = child->status_known = false;
@@ -69,10 +81,13 @@ int pm_child_prepare(struct pm_child *child, char **command, const char *user,
 	child->usage = (struct rusage){ 0 };
 	/* An inherited SIG_IGN would reap the command behind our back. */
 	signal(SIGCHLD, SIG_DFL);
-	return data_on_stdout
-		       ? prepare_with_stderr(&child->launch, command, user, signals, err)
-		       : pm_launch_prepare_as(&child->launch, command, user, signals,
-					      err);
+	/* Events on many CPUs may have raised it since (pm/perf.h). */
+	if (child->signal_fd < 0 || getrlimit(RLIMIT_NOFILE, &raised) < 0)
+		return fork_it(child, command, user, data_on_stdout, err);
+	setrlimit(RLIMIT_NOFILE, &child->files);
+	ret = fork_it(child, command, user, data_on_stdout, err);
+	setrlimit(RLIMIT_NOFILE, &raised);
+	return ret;
 }
 
 int pm_child_catch_signals(struct pm_child *child, bool snapshots, struct pm_error *err)
@@ -92,6 +107,7 @@ int pm_child_catch_signals(struct pm_child *child, bool snapshots, struct pm_err
 	/* A limit on the size of files (RLIMIT_FSIZE) is an error like a full disk. */
 	ignore(child, SIGXFSZ);
 	sigprocmask(SIG_BLOCK, &set, &child->signals.mask);
+	getrlimit(RLIMIT_NOFILE, &child->files);
 	child->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (child->signal_fd < 0)
 		return pm_error_set(err, -errno, "signalfd: %s", strerror(errno));

@@ -40,9 +40,10 @@ static int run(struct pm_child *child, char *script)
 }
 
 /* The masks of proc(5), of the shell itself: read by it without another process. */
-static char masks[] = "while read -r key value; do case $key in "
-		      "SigBlk:|SigIgn:) echo \"$key $value\";; esac; done "
-		      "</proc/$$/status >\"$PM_TEST_FILE\"";
+static char masks[] =
+	"while read -r key value; do case $key in "
+	"SigBlk:|SigIgn:) echo \"$key $value\";; esac; done "
+	"</proc/$$/status >\"$PM_TEST_FILE\"; ulimit -Sn >>\"$PM_TEST_FILE\"";
 
 static void read_masks(const char *path, char ret[128])
 {
@@ -60,13 +61,17 @@ static void test_children_are_alike(void **state)
 	char path[] = "/tmp/pm-test-run-XXXXXX", first[128], second[128];
 	struct pm_child child = PM_CHILD_INIT;
 	int fd = mkstemp(path);
+	struct rlimit limit;
 
 	assert_true(fd >= 0);
 	close(fd);
 	setenv("PM_TEST_FILE", path, 1);
 	assert_int_equal(run(&child, masks), 0);
 	read_masks(path, first);
-	/* By now we block and ignore some. */
+	/* By now we block and ignore some, and opened many events. */
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	limit.rlim_cur = limit.rlim_cur > 100 ? limit.rlim_cur - 1 : limit.rlim_max;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 	assert_int_equal(run(&child, masks), 0);
 	read_masks(path, second);
 	assert_string_equal(first, second);
