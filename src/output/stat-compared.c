@@ -74,6 +74,9 @@ static int add_row(struct rows *rows, const struct pm_stat_text *to,
 
 	a = of(&row, 0, &a_len);
 	b = of(&row, 1, &b_len);
+	if (r == 0 && group > 0 && a_len + b_len == 0 &&
+	    pm_stat_is_tools(row.series.event))
+		return 0;
 	if (r == 0)
 		r = pm_stats_shift(a, a_len, b, b_len, CONFIDENCE, BOOTSTRAP_SEED,
 				   &row.shift);

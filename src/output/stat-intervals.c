@@ -42,8 +42,7 @@ static void put_lines(struct pm_str *out, const struct pm_stat_report *report,
 		/* That it cannot be had is said once, at the end; and what wait4(2) tells
 		 * is not known before. */
 		if (!pm_stat_has_value(&values[i]) &&
-		    (event->state > PM_STAT_NOT_COUNTED ||
-		     strcmp(event->source, "tool") == 0))
+		    (event->state > PM_STAT_NOT_COUNTED || pm_stat_is_tools(event)))
 			continue;
 		pm_str_printf(out, "%*.6f  ", TIME_COLUMNS, (double)at_ns / 1e9);
 		if (row) {

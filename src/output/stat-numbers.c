@@ -41,6 +41,11 @@ bool pm_stat_is_time(const struct pm_stat_event *event)
 	return strcmp(event->unit, "ns") == 0;
 }
 
+bool pm_stat_is_tools(const struct pm_stat_event *event)
+{
+	return event && strcmp(event->source, "tool") == 0;
+}
+
 static const struct step *step_of(const struct step *steps, double magnitude)
 {
 	while (magnitude < steps->from)

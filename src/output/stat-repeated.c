@@ -95,6 +95,8 @@ static int put_row(struct pm_grid *grid, const struct pm_stat_text *to,
 
 	if (r < 0)
 		return r;
+	if (group && series.of[0].len == 0 && pm_stat_is_tools(series.event))
+		return 0;
 	name = series.event ? pm_stat_event_shown(series.event) : "calls";
 	pm_str_printable(&cell, name, strlen(name));
 	pm_grid_put(grid, &cell);

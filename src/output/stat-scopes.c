@@ -155,7 +155,9 @@ static int table_of(const struct pm_stat_text *to, const struct pm_stat_scope *s
 	for (size_t i = 0; i < columns; i++)
 		pm_grid_puts(&grid, recursive && i == 2 ? "per outer" : titles[i]);
 	for (uint32_t i = 0; i < to->stat->events.len; i++)
-		put_event(&grid, to, scope, i, spreads);
+		if (pm_stat_has_value(&scope->values[i]) ||
+		    !pm_stat_is_tools(&to->stat->events.data[i]))
+			put_event(&grid, to, scope, i, spreads);
 	return pm_grid_print(&grid, &to->text);
 }
 

@@ -35,6 +35,9 @@ const char *pm_stat_state_words(enum pm_stat_state state);
 /* As people asked for it. */
 const char *pm_stat_event_shown(const struct pm_stat_event *event);
 bool pm_stat_is_time(const struct pm_stat_event *event);
+/* What the tool itself knows, as wait4(2) tells it: nothing of parts of a program, or before its
+ * end, where it has no value. NULL, which is calls, is none of them. */
+bool pm_stat_is_tools(const struct pm_stat_event *event);
 /* Of PM_STAT_MULTIPLEXED: the share of the time, in percent; NaN of others. */
 double pm_stat_share(const struct pm_stat_value *value);
 #define PM_STAT_ANY_EVENT UINT32_MAX

@@ -230,8 +230,7 @@ static void tell_states(const struct pm_stat_text *to)
 /* What the tool itself knows, as the wall time, has no kernel to leave out. */
 static bool has_kernel_part(const struct pm_stat_event *event)
 {
-	return event->state <= PM_STAT_MULTIPLEXED &&
-	       strcmp(event->source, "tool") != 0 &&
+	return event->state <= PM_STAT_MULTIPLEXED && !pm_stat_is_tools(event) &&
 	       strcmp(event->source, "simulated") != 0;
 }
 
