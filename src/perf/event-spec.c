@@ -338,27 +338,37 @@ bool pm_event_spec_fallback(const struct pm_event_spec *spec, int open_errno,
 	return true;
 }
 
+/* Whether it is of this PMU; then @unit and @scale are what that says. */
+static bool unit_of(const struct pm_event_sources *sources, const char *pmu_name,
+		    const struct pm_event_spec *spec, const char *event,
+		    char unit[PM_EVENT_UNIT_MAX], double *scale)
+{
+	struct pm_pmu pmu PM_CLEANUP(pm_pmu_release) = { .folder = -1 };
+
+	if (pm_pmu_open(&pmu, sources, pmu_name) < 0 || pmu.type != spec->type)
+		return false;
+	(void)pm_pmu_unit(&pmu, event, unit, PM_EVENT_UNIT_MAX, scale);
+	return true;
+}
+
 void pm_event_spec_unit_from(const struct pm_event_sources *sources,
 			     const struct pm_event_spec *spec,
 			     char unit[PM_EVENT_UNIT_MAX], double *scale)
 {
-	size_t len = strcspn(spec->name, "/"), name_len;
-	struct pm_pmu pmu PM_CLEANUP(pm_pmu_release) = { .folder = -1 };
-	char pmu_name[PM_PMU_NAME_MAX], name[PM_EVENT_NAME_MAX];
+	struct pm_pmu_names names PM_CLEANUP(pm_pmu_names_release) = { 0 };
+	const char *slash = strchr(spec->name, '/');
+	char event[PM_EVENT_NAME_MAX];
 
 	unit[0] = '\0';
 	*scale = 1;
-	if (spec->kind != PM_EVENT_PMU || spec->name[len] != '/' ||
-	    len >= sizeof(pmu_name))
+	if (spec->kind != PM_EVENT_PMU || pm_pmu_names_read(sources, &names) < 0)
 		return;
-	/* PMU/NAME/, where the name is the first of its terms. */
-	name_len = strcspn(spec->name + len + 1, "/,=");
-	if (spec->name[len + 1 + name_len] == '=')
-		return;
-	snprintf(pmu_name, sizeof(pmu_name), "%.*s", (int)len, spec->name);
-	snprintf(name, sizeof(name), "%.*s", (int)name_len, spec->name + len + 1);
-	if (pm_pmu_open(&pmu, sources, pmu_name) == 0)
-		(void)pm_pmu_unit(&pmu, name, unit, PM_EVENT_UNIT_MAX, scale);
+	/* PMU/NAME/, where the name is the first of its terms, or the name alone. */
+	snprintf(event, sizeof(event), "%s", slash ? slash + 1 : spec->name);
+	event[strcspn(event, "/,")] = '\0';
+	for (size_t i = 0; i < names.list.len; i++)
+		if (unit_of(sources, names.list.data[i], spec, event, unit, scale))
+			return;
 }
 
 void pm_event_spec_unit(const struct pm_event_spec *spec, char unit[PM_EVENT_UNIT_MAX],

@@ -45,6 +45,9 @@ static const struct {
 	{ "uncore_imc_0/events", NULL },
 	{ "uncore_imc_0/events/reads", "event=0x304" },
 	{ "uncore_imc_0/events/reads.scale", "6.1e-5" },
+	{ "uncore_imc_0/events/reads.unit", "MiB" },
+	{ "uncore_imc_0/events/odd", "event=0x305" },
+	{ "uncore_imc_0/events/odd.scale", "many" },
 	{ "uncore_imc_1", NULL },
 	{ "uncore_imc_1/type", "21" },
 	{ "uncore_imc_1/format", NULL },
@@ -228,6 +231,25 @@ static void test_pmus(void **state)
 	assert_true(spec->type == PERF_TYPE_HARDWARE && spec->config == 0);
 	refuse("cpu_atom/cpu-clock/", "no term \"cpu-clock\"");
 	refuse("mem-load", "near names: mem-loads");
+}
+
+static void assert_unit(const char *text, const char *unit, double scale)
+{
+	char found[PM_EVENT_UNIT_MAX];
+	double factor;
+
+	pm_event_spec_unit_from(&sources, parse(text, 1), found, &factor);
+	assert_string_equal(found, unit);
+	assert_true(factor == scale);
+}
+
+static void test_units(void **state)
+{
+	assert_unit("uncore_imc_0/reads/", "MiB", 6.1e-5);
+	assert_unit("reads:k", "MiB", 6.1e-5);
+	assert_unit("uncore_imc_0/event=1/", "", 1);
+	assert_unit("uncore_imc_0/odd/", "", 1);
+	assert_unit("cycles", "", 1);
 }
 
 static void test_rates(void **state)
@@ -529,12 +551,13 @@ static void test_libpfm(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_terms),       cmocka_unit_test(test_wrong_terms),
-		cmocka_unit_test(test_pmus),        cmocka_unit_test(test_rates),
-		cmocka_unit_test(test_raw),         cmocka_unit_test(test_all_modifiers),
-		cmocka_unit_test(test_groups),      cmocka_unit_test(test_replace),
-		cmocka_unit_test(test_probes),      cmocka_unit_test(test_wrong_probes),
-		cmocka_unit_test(test_breakpoints), cmocka_unit_test(test_libpfm),
+		cmocka_unit_test(test_terms),         cmocka_unit_test(test_wrong_terms),
+		cmocka_unit_test(test_pmus),          cmocka_unit_test(test_rates),
+		cmocka_unit_test(test_units),         cmocka_unit_test(test_raw),
+		cmocka_unit_test(test_all_modifiers), cmocka_unit_test(test_groups),
+		cmocka_unit_test(test_replace),       cmocka_unit_test(test_probes),
+		cmocka_unit_test(test_wrong_probes),  cmocka_unit_test(test_breakpoints),
+		cmocka_unit_test(test_libpfm),
 	};
 
 	return cmocka_run_group_tests_name("event-kinds", tests, setup, teardown);
