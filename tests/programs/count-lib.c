@@ -4,8 +4,7 @@ unsigned long in_library(unsigned long value);
 
 static volatile unsigned long sink;
 
-__attribute__((noipa, visibility("default"))) unsigned long in_library(
-	unsigned long value)
+__attribute__((visibility("default"))) unsigned long in_library(unsigned long value)
 {
 	sink += value;
 	return sink;

@@ -6,7 +6,11 @@
 #include <stdio.h>
 
 /* Neither inlined nor copied, nor called as something else than it is. */
+#ifdef __clang__
+#define WHOLE __attribute__((noinline, used))
+#else
 #define WHOLE __attribute__((noipa))
+#endif
 
 static inline void truth(const char *name, unsigned long calls, unsigned long unfinished)
 {
