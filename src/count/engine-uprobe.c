@@ -258,7 +258,12 @@ static void on_ended(void *user, uint32_t region, const struct pm_visit *entry,
 {
 	const struct engine *it = user;
 
-	pm_live_call(it->options, it->stat, region, entry, exit, depth);
+	pm_live_call(it->options, it->stat,
+		     it->cost.known && !it->options->keep_overhead
+			     ? it->cost.call[pm_up_entered_cheaply(it->options->regions,
+								   region)]
+			     : NULL,
+		     region, entry, exit, depth);
 }
 
 static int name_caller(void *user, uint32_t caller, struct pm_stat_caller *ret)

@@ -4,9 +4,16 @@
 #include <inttypes.h>
 #include <string.h>
 
+static uint64_t less(uint64_t value, const uint64_t *cost, size_t index)
+{
+	if (!cost)
+		return value;
+	return value > cost[index] ? value - cost[index] : 0;
+}
+
 static void put_count(struct pm_str *line, const struct pm_stat_event *event,
-		      const struct pm_visit *entry, const struct pm_visit *exit,
-		      size_t index)
+		      const uint64_t *cost, const struct pm_visit *entry,
+		      const struct pm_visit *exit, size_t index)
 {
 	struct pm_count_read delta = {
 		.value = exit->counts[index] - entry->counts[index],
@@ -17,13 +24,13 @@ static void put_count(struct pm_str *line, const struct pm_stat_event *event,
 
 	if (count.state > PM_COUNT_MULTIPLEXED)
 		return;
-	pm_str_printf(line, ", %s %" PRIu64 "%s%s", event->name, count.value,
-		      event->unit && event->unit[0] ? " " : "",
-		      event->unit ? event->unit : "");
+	pm_str_printf(
+		line, ", %s %" PRIu64 "%s%s", event->name, less(count.value, cost, index),
+		event->unit && event->unit[0] ? " " : "", event->unit ? event->unit : "");
 }
 
 void pm_live_call(const struct pm_engine_options *options, const struct pm_stat *stat,
-		  uint32_t region, const struct pm_visit *entry,
+		  const uint64_t *cost, uint32_t region, const struct pm_visit *entry,
 		  const struct pm_visit *exit, uint32_t depth)
 {
 	const char *name = options->regions->list.data[region].name;
@@ -33,10 +40,11 @@ void pm_live_call(const struct pm_engine_options *options, const struct pm_stat 
 	pm_str_printf(&line, " [%d/%d", (int)exit->pid, (int)exit->tid);
 	if (depth > 1)
 		pm_str_printf(&line, " depth %u", depth);
-	pm_str_printf(&line, "]: wall-time %" PRIu64 " ns", exit->time - entry->time);
+	pm_str_printf(&line, "]: wall-time %" PRIu64 " ns",
+		      less(exit->time - entry->time, cost, options->specs_len));
 	for (size_t i = 0; i < options->specs_len && i < stat->events.len; i++)
 		if (stat->events.data[i].state == PM_STAT_OK)
-			put_count(&line, &stat->events.data[i], entry, exit, i);
+			put_count(&line, &stat->events.data[i], cost, entry, exit, i);
 	if (!line.failed)
 		options->live_line(options->live_user, line.data);
 }
