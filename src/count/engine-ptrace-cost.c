@@ -37,6 +37,7 @@ struct measure {
 	size_t columns; /* events, and elapsed time */
 	uint64_t *words; /* CALLS × 2 visits × columns */
 	size_t visits;
+	uint64_t first_ns, last_ns; /* as clocks on the wall say */
 	pid_t child;
 	int go_fd;
 };
@@ -104,7 +105,9 @@ static int on_visit(void *user, const struct pm_visit *visit)
 		return 0;
 	memcpy(words, visit->counts, (it->columns - 1) * sizeof(*words));
 	words[it->columns - 1] = visit->time;
-	it->visits++;
+	it->last_ns = it->ptr.hw.hits ? visit->time : pm_now_ns();
+	if (it->visits++ == 0)
+		it->first_ns = it->last_ns;
 	return 0;
 }
 
@@ -208,8 +211,8 @@ static int follow(struct measure *it, struct pm_error *err)
 	return ret < 0 ? ret : 0;
 }
 
-int pm_ptr_measure(const struct pm_event_spec *specs, size_t len, uint64_t *call,
-		   uint64_t *visit, struct pm_error *err)
+int pm_ptr_measure(const struct pm_event_spec *specs, size_t len, bool hw,
+		   struct pm_ptr_costs *costs, struct pm_error *err)
 {
 	struct measure it PM_CLEANUP(
 		measure_release) = { .columns = len + 1, .child = -1, .go_fd = -1 };
@@ -224,6 +227,7 @@ int pm_ptr_measure(const struct pm_event_spec *specs, size_t len, uint64_t *call
 	if (ret < 0)
 		return ret;
 	it.ptr.listener = &listener;
+	it.ptr.hw_wanted = hw;
 	it.ptr.user = &it;
 	ret = start_child(&it, err);
 	if (ret < 0)
@@ -234,22 +238,40 @@ int pm_ptr_measure(const struct pm_event_spec *specs, size_t len, uint64_t *call
 		waitpid(it.child, NULL, __WALL);
 		return ret;
 	}
+	if (it.visits != (size_t)CALLS * 2)
+		return pm_error_set(err, -EIO, "the cost of a visit: %zu of %d seen",
+				    it.visits, CALLS * 2);
 	for (size_t i = 0; i < it.columns; i++) {
-		call[i] = median(&it, i, 1);
-		visit[i] = median(&it, i, 2) / 2;
+		costs->call[i] = median(&it, i, 1);
+		costs->visit[i] = median(&it, i, 2) / 2;
 	}
-	return it.visits == (size_t)CALLS * 2
-		       ? 0
-		       : pm_error_set(err, -EIO, "the cost of a visit: %zu of %d seen",
-				      it.visits, CALLS * 2);
+	costs->whole_ns = (it.last_ns - it.first_ns) / CALLS;
+	costs->by_hits = it.ptr.hw.hits != NULL;
+	costs->known = true;
+	return 0;
 }
 
 #else
 
-int pm_ptr_measure(const struct pm_event_spec *specs, size_t len, uint64_t *call,
-		   uint64_t *visit, struct pm_error *err)
+int pm_ptr_measure(const struct pm_event_spec *specs, size_t len, bool hw,
+		   struct pm_ptr_costs *costs, struct pm_error *err)
 {
 	return pm_error_set(err, -EOPNOTSUPP, "breakpoints are for x86-64 only");
 }
 
 #endif
+
+int pm_ptr_costs_init(struct pm_ptr_costs *costs, size_t events)
+{
+	*costs = (struct pm_ptr_costs){ .call = calloc(events + 1, sizeof(*costs->call)),
+					.visit = calloc(events + 1,
+							sizeof(*costs->visit)) };
+	return costs->call && costs->visit ? 0 : -ENOMEM;
+}
+
+void pm_ptr_costs_release(struct pm_ptr_costs *costs)
+{
+	free(costs->call);
+	free(costs->visit);
+	costs->call = costs->visit = NULL;
+}

@@ -113,22 +113,41 @@ void pm_ptr_counts_read(struct pm_ptr_counts *counts, struct pm_ptr_counters *th
 		ret[counts->clock] = cpu_ns;
 }
 
+static void add(struct pm_ptr_total *total, const struct pm_count_read *read)
+{
+	struct pm_count count = pm_count_scale(read);
+
+	total->known = true;
+	total->value += count.value;
+	total->raw += count.raw;
+	total->enabled_ns += count.enabled_ns;
+	total->running_ns += count.running_ns;
+}
+
+int pm_ptr_counts_add_hits(struct pm_ptr_counts *counts, const struct pm_hits *hits)
+{
+	size_t len;
+	const struct pm_counters_event *events = pm_hits_counters(hits, &len);
+	PM_AUTO_FREE struct pm_count_read *reads = calloc(len + 1, sizeof(*reads));
+	int ret = reads ? pm_hits_totals(hits, reads) : -ENOMEM;
+
+	pm_vec_clear(&counts->events);
+	for (size_t i = 0; ret == 0 && i < len && i < counts->specs.len; i++) {
+		counts->events.data[counts->events.len++] = events[i];
+		if (events[i].state == PM_COUNT_OK)
+			add(&counts->totals.data[i], &reads[i]);
+	}
+	return ret;
+}
+
 void pm_ptr_counts_close(struct pm_ptr_counts *counts, struct pm_ptr_counters *thread)
 {
 	const struct pm_counters_values *values = &thread->values;
 
-	if (thread->counters &&
+	if (thread->counters && !thread->elsewhere &&
 	    pm_counters_read(thread->counters, &thread->values, NULL) == 0)
-		for (size_t i = 0; i < counts->totals.len && i < values->reads.len; i++) {
-			struct pm_ptr_total *total = &counts->totals.data[i];
-			struct pm_count count = pm_count_scale(&values->reads.data[i]);
-
-			total->known = true;
-			total->value += count.value;
-			total->raw += count.raw;
-			total->enabled_ns += count.enabled_ns;
-			total->running_ns += count.running_ns;
-		}
+		for (size_t i = 0; i < counts->totals.len && i < values->reads.len; i++)
+			add(&counts->totals.data[i], &values->reads.data[i]);
 	pm_counters_free(thread->counters);
 	pm_counters_values_release(&thread->values);
 	*thread = (struct pm_ptr_counters){ 0 };

@@ -12,11 +12,6 @@
 #include <sys/stat.h>
 #include <sys/user.h>
 
-enum {
-	PENDING_MAX = 8, /* signals of a thread that are looked at */
-	AGAIN_MAX = 64, /* handlers of signals, one in the other */
-};
-
 /* ---- tables -------------------------------------------------------------------------- */
 
 static bool equal_tid(const void *table, uint32_t id, const void *key)
@@ -31,12 +26,12 @@ static uint64_t hash(pid_t id)
 	return pm_hash_mix((uint32_t)id, 0);
 }
 
-static uint32_t find_thread(const struct pm_ptr *ptr, pid_t tid)
+uint32_t pm_ptr_find_thread(const struct pm_ptr *ptr, pid_t tid)
 {
 	return pm_index_find(&ptr->threads_index, hash(tid), equal_tid, ptr, &tid);
 }
 
-static struct pm_ptr_process *process_of(struct pm_ptr *ptr, uint32_t row)
+struct pm_ptr_process *pm_ptr_process_of(struct pm_ptr *ptr, uint32_t row)
 {
 	return &ptr->processes.data[ptr->threads.data[row].process];
 }
@@ -44,7 +39,7 @@ static struct pm_ptr_process *process_of(struct pm_ptr *ptr, uint32_t row)
 /* A process is found by any of its threads; there are few that have lost their leader. */
 static uint32_t find_process(const struct pm_ptr *ptr, pid_t pid)
 {
-	uint32_t leader = find_thread(ptr, pid);
+	uint32_t leader = pm_ptr_find_thread(ptr, pid);
 
 	if (leader != PM_INDEX_NONE)
 		return ptr->threads.data[leader].process;
@@ -95,6 +90,13 @@ static int add_process(struct pm_ptr *ptr, pid_t pid, struct pm_ptr_image *image
 	return 0;
 }
 
+static void follow_by_hits(struct pm_ptr *ptr, struct pm_ptr_thread *thread)
+{
+	thread->by_hits = true;
+	if (pm_hits_follow(ptr->hw.hits, thread->tid, &ptr->counts.why) < 0)
+		ptr->counts.threads_missed++;
+}
+
 static int add_thread(struct pm_ptr *ptr, pid_t tid, uint32_t process, bool counted,
 		      uint32_t *ret)
 {
@@ -106,7 +108,9 @@ static int add_thread(struct pm_ptr *ptr, pid_t tid, uint32_t process, bool coun
 							 .process = process,
 							 .counted = counted };
 	ptr->processes.data[process].threads++;
-	if (counted && tid != ptr->command)
+	if (counted && ptr->processes.data[process].by_hits)
+		follow_by_hits(ptr, &ptr->threads.data[row]);
+	else if (counted && tid != ptr->command)
 		pm_ptr_counts_open(&ptr->counts, &ptr->threads.data[row].counters, tid);
 	*ret = row;
 	return 0;
@@ -115,7 +119,7 @@ static int add_thread(struct pm_ptr *ptr, pid_t tid, uint32_t process, bool coun
 static void drop_thread(struct pm_ptr *ptr, uint32_t row)
 {
 	struct pm_ptr_thread *thread = &ptr->threads.data[row];
-	struct pm_ptr_process *process = process_of(ptr, row);
+	struct pm_ptr_process *process = pm_ptr_process_of(ptr, row);
 
 	pm_ptr_counts_close(&ptr->counts, &thread->counters);
 	pm_vec_release(&thread->again);
@@ -134,7 +138,7 @@ static void drop_thread(struct pm_ptr *ptr, uint32_t row)
 /* Plants what @tid, which stands still, shows of its process's mappings. */
 static int update(struct pm_ptr *ptr, uint32_t row)
 {
-	struct pm_ptr_process *process = process_of(ptr, row);
+	struct pm_ptr_process *process = pm_ptr_process_of(ptr, row);
 	uint64_t before = process->image->unplanted;
 	int ret = pm_ptr_image_update(process->image, &ptr->sites, ptr->procs,
 				      process->pid, ptr->threads.data[row].tid);
@@ -143,6 +147,31 @@ static int update(struct pm_ptr *ptr, uint32_t row)
 	if (process->image->unplanted > before)
 		ptr->unplanted += process->image->unplanted - before;
 	return ret == -ENOMEM ? ret : 0;
+}
+
+/* The thread, which stands still, is of a process that is to be watched from now on. */
+static int watch(struct pm_ptr *ptr, uint32_t row)
+{
+	struct pm_ptr_thread *thread = &ptr->threads.data[row];
+	struct pm_ptr_process *process = pm_ptr_process_of(ptr, row);
+	int ret = 0;
+
+	if (ptr->hw_wanted && process->threads == 1)
+		ret = pm_ptr_hw_start(&ptr->hw, &ptr->sites, ptr->regions, ptr->procs,
+				      ptr->counts.specs.data, ptr->counts.specs.len,
+				      process->pid);
+	ptr->hw_wanted = false;
+	if (ret < 0)
+		return ret;
+	process->by_hits = thread->by_hits = ret == 1;
+	if (ret == 1) {
+		pm_ptr_counts_close(&ptr->counts, &thread->counters);
+		process->planted = true;
+		return 0;
+	}
+	if (!thread->counters.counters)
+		pm_ptr_counts_open(&ptr->counts, &thread->counters, thread->tid);
+	return update(ptr, row);
 }
 
 /* A filter may kill who makes a system call that its program never would. */
@@ -159,210 +188,6 @@ static bool has_filter(pid_t pid)
 			return mode != 0;
 	return !file;
 }
-
-static void tell_name(struct pm_ptr *ptr, uint32_t row)
-{
-	pid_t pid = process_of(ptr, row)->pid, tid = ptr->threads.data[row].tid;
-	PM_AUTO_FCLOSE FILE *file = NULL;
-	char path[64], comm[32] = "";
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/comm", (int)pid, (int)tid);
-	file = fopen(path, "re");
-	if (!file || !fgets(comm, sizeof(comm), file))
-		return;
-	comm[strcspn(comm, "\n")] = '\0';
-	ptr->listener->named(ptr->user, pid, tid, comm);
-}
-
-#if defined(__x86_64__)
-
-/* ---- registers ----------------------------------------------------------------------- */
-
-static bool get_regs(pid_t tid, struct user_regs_struct *ret)
-{
-	return ptrace(PTRACE_GETREGS, tid, NULL, ret) == 0;
-}
-
-static void set_ip(pid_t tid, uint64_t ip)
-{
-	ptrace(PTRACE_POKEUSER, tid, offsetof(struct user_regs_struct, rip), ip);
-}
-
-static void set_sp(pid_t tid, uint64_t sp)
-{
-	ptrace(PTRACE_POKEUSER, tid, offsetof(struct user_regs_struct, rsp), sp);
-}
-
-/* The thread will come here once more. Without memory that is told twice. */
-static void remember(struct pm_ptr_thread *thread, const struct user_regs_struct *regs)
-{
-	struct pm_ptr_regs again = { .user = *regs };
-
-	if (thread->again.len < AGAIN_MAX)
-		(void)!pm_vec_push(&thread->again, again);
-}
-
-/* The thread that was before the instruction in a slot is before that in the program. */
-static void put_back(struct pm_ptr_thread *thread, const struct pm_ptr_break *planted,
-		     const struct user_regs_struct *regs)
-{
-	uint64_t in = regs->rip - planted->slot;
-	struct user_regs_struct before = *regs;
-
-	if (planted->tail_at != 0 && in >= planted->tail_at) {
-		/* Only slots that go on behind the place have such an end. */
-		set_ip(thread->tid, planted->after);
-		return;
-	}
-	set_ip(thread->tid, planted->address);
-	if (planted->pushed_at != 0 && in >= planted->pushed_at) {
-		before.rsp += sizeof(uint64_t);
-		set_sp(thread->tid, before.rsp);
-	}
-	before.rip = planted->address;
-	remember(thread, &before);
-}
-
-/* Before a signal is delivered. Who is before an exception, as a trap, is behind it. */
-static void leave_slot(struct pm_ptr *ptr, uint32_t row)
-{
-	struct pm_ptr_thread *thread = &ptr->threads.data[row];
-	const struct pm_ptr_image *image = process_of(ptr, row)->image;
-	const struct pm_ptr_break *planted;
-	struct user_regs_struct regs;
-
-	if (image->rooms.len == 0 || !get_regs(thread->tid, &regs))
-		return;
-	planted = pm_ptr_image_in_slot(image, regs.rip);
-	if (planted)
-		put_back(thread, planted, &regs);
-}
-
-static bool is_same(const struct user_regs_struct *a, const struct user_regs_struct *b)
-{
-	return a->rip == b->rip && a->rsp == b->rsp && a->rax == b->rax &&
-	       a->rbx == b->rbx && a->rcx == b->rcx && a->rdx == b->rdx &&
-	       a->rsi == b->rsi && a->rdi == b->rdi && a->rbp == b->rbp &&
-	       a->r8 == b->r8 && a->r9 == b->r9 && a->r10 == b->r10 && a->r11 == b->r11 &&
-	       a->r12 == b->r12 && a->r13 == b->r13 && a->r14 == b->r14 &&
-	       a->r15 == b->r15;
-}
-
-/*
- * As it was when its visit was told: it has come back from the handler of a signal. What is
- * still to come back is deeper in the stack; the others were left, by longjmp.
- */
-static bool is_again(struct pm_ptr_thread *thread, const struct user_regs_struct *regs)
-{
-	while (thread->again.len > 0) {
-		const struct user_regs_struct *then =
-			&thread->again.data[thread->again.len - 1].user;
-
-		if (regs->rsp < then->rsp)
-			return false;
-		thread->again.len--;
-		if (is_same(then, regs))
-			return true;
-	}
-	return false;
-}
-
-/* ---- visits -------------------------------------------------------------------------- */
-
-static uint32_t look_at_callers(struct pm_ptr *ptr, const struct pm_visit *visit,
-				const struct pm_place *place,
-				const struct user_regs_struct *at)
-{
-	struct pm_ptr_look look = { .pid = visit->pid,
-				    .tid = visit->tid,
-				    .cfa = at->rsp + place->sp_offset + sizeof(uint64_t),
-				    .depth = ptr->calls_from };
-
-	/* An unwinder believes what the registers say. */
-	set_ip(visit->tid, at->rip);
-	return pm_ptr_callers_look(&ptr->callers, ptr->procs, &look);
-}
-
-/* @at: ip is the place's address. */
-static int tell_visits(struct pm_ptr *ptr, uint32_t row, const struct pm_ptr_site *site,
-		       const struct user_regs_struct *at, uint64_t now)
-{
-	struct pm_ptr_thread *thread = &ptr->threads.data[row];
-	struct pm_visit visit = { .time = now - thread->stolen_ns,
-				  .pid = process_of(ptr, row)->pid,
-				  .tid = thread->tid,
-				  .sp = at->rsp,
-				  .counts = ptr->values.data,
-				  .caller = UINT32_MAX };
-	uint64_t cpu_ns = 0;
-	int ret = 0;
-
-	if (ptr->counts.clock >= 0)
-		pm_trace_cpu_ns(ptr->trace, thread->tid, &cpu_ns);
-	pm_ptr_counts_read(&ptr->counts, &thread->counters, cpu_ns, ptr->values.data,
-			   &visit);
-	if (ptr->by_thread && !thread->hit)
-		tell_name(ptr, row);
-	thread->hit = true;
-	for (uint32_t i = 0; ret == 0 && i < site->places; i++) {
-		const struct pm_place *place;
-
-		visit.place = ptr->sites.order.data[site->first + i];
-		place = &ptr->regions->places.data[visit.place];
-		if (ptr->calls_from > 0 && place->kind == PM_PLACE_ENTRY &&
-		    visit.caller == PM_INDEX_NONE)
-			visit.caller = look_at_callers(ptr, &visit, place, at);
-		if (pm_place_leaves(place, at->eflags))
-			ret = ptr->listener->visit(ptr->user, &visit);
-	}
-	return ret;
-}
-
-/* 1: it was a breakpoint of ours; 0: a SIGTRAP of the program; negative: failed. */
-static int take_trap(struct pm_ptr *ptr, uint32_t row, uint64_t now)
-{
-	struct pm_ptr_thread *thread = &ptr->threads.data[row];
-	struct pm_ptr_process *process = process_of(ptr, row);
-	const struct pm_ptr_break *planted;
-	const struct pm_ptr_site *site;
-	struct user_regs_struct regs;
-	siginfo_t info;
-	uint64_t slot;
-	int ret = 0;
-
-	if (!get_regs(thread->tid, &regs))
-		return 1; /* it is being killed */
-	planted = pm_ptr_image_find(process->image, regs.rip - 1);
-	if (!planted || ptrace(PTRACE_GETSIGINFO, thread->tid, NULL, &info) != 0 ||
-	    info.si_code != SI_KERNEL)
-		return 0;
-	regs.rip--;
-	site = &ptr->sites.files.data[planted->file].sites.data[planted->site];
-	slot = process->image->restored ? planted->address : planted->slot;
-	if (thread->counted && !ptr->letting_go && !is_again(thread, &regs))
-		ret = tell_visits(ptr, row, site, &regs, now);
-	set_ip(thread->tid, slot);
-	pm_ptr_cpu_follow(&ptr->cpu, process->pid, thread->tid);
-	if (ret == 0 && site->linker && !ptr->letting_go)
-		ret = update(ptr, row);
-	return ret < 0 ? ret : 1;
-}
-
-/* A breakpoint that it ran into before it saw our wish to stop. */
-static bool trap_is_pending(const struct pm_ptr *ptr, uint32_t row)
-{
-	const struct pm_ptr_thread *thread = &ptr->threads.data[row];
-	struct __ptrace_peeksiginfo_args ask = { .nr = PENDING_MAX };
-	siginfo_t infos[PENDING_MAX];
-	long len = ptrace(PTRACE_PEEKSIGINFO, thread->tid, &ask, infos);
-
-	for (long i = 0; i < len; i++)
-		if (infos[i].si_signo == SIGTRAP && infos[i].si_code == SI_KERNEL)
-			return true;
-	return false;
-}
-
-#endif
 
 /* ---- events -------------------------------------------------------------------------- */
 
@@ -382,7 +207,7 @@ static void warn_of_privileges(struct pm_ptr *ptr, pid_t pid)
 static int on_new(struct pm_ptr *ptr, const struct pm_trace_event *event)
 {
 	uint32_t process = find_process(ptr, event->pid), row;
-	uint32_t maker = find_thread(ptr, event->parent_tid);
+	uint32_t maker = pm_ptr_find_thread(ptr, event->parent_tid);
 	uint32_t parent = find_process(ptr, event->parent_pid);
 	bool made = process == PM_INDEX_NONE;
 	bool counted = !ptr->no_inherit;
@@ -401,6 +226,8 @@ static int on_new(struct pm_ptr *ptr, const struct pm_trace_event *event)
 			ptr->processes.data[process].planted = true;
 			ptr->processes.data[process].attached =
 				ptr->processes.data[parent].attached;
+			ptr->processes.data[process].by_hits =
+				ptr->processes.data[parent].by_hits;
 		}
 	} else if (made) {
 		counted = false;
@@ -435,7 +262,7 @@ static int become_leader(struct pm_ptr *ptr, const struct pm_trace_event *event)
 		if (tid != event->former_tid && ptr->processes.data[process].threads > 1)
 			drop_thread(ptr, i);
 	}
-	row = find_thread(ptr, event->former_tid);
+	row = pm_ptr_find_thread(ptr, event->former_tid);
 	if (row == PM_INDEX_NONE || event->former_tid == event->tid)
 		return 0;
 	pm_index_remove(&ptr->threads_index, hash(event->former_tid), row);
@@ -446,7 +273,7 @@ static int become_leader(struct pm_ptr *ptr, const struct pm_trace_event *event)
 static int on_exec(struct pm_ptr *ptr, const struct pm_trace_event *event)
 {
 	int ret = become_leader(ptr, event);
-	uint32_t row = find_thread(ptr, event->tid);
+	uint32_t row = pm_ptr_find_thread(ptr, event->tid);
 	struct pm_ptr_image *image = pm_ptr_image_new();
 	struct pm_ptr_process *process;
 
@@ -454,48 +281,48 @@ static int on_exec(struct pm_ptr *ptr, const struct pm_trace_event *event)
 		pm_ptr_image_unref(image);
 		return ret < 0 ? ret : image ? 0 : -ENOMEM;
 	}
-	process = process_of(ptr, row);
+	process = pm_ptr_process_of(ptr, row);
 	pm_ptr_image_unref(process->image);
 	process->image = image;
 	ptr->threads.data[row].hit = false;
 	pm_vec_clear(&ptr->threads.data[row].again);
 	warn_of_privileges(ptr, event->pid);
-	if (event->tid == ptr->command && !ptr->command_begun) {
-		ptr->command_begun = true;
-		pm_ptr_counts_open(&ptr->counts, &ptr->threads.data[row].counters,
-				   event->tid);
-	}
+	/* What it had been counted by goes on, but its breakpoints mean nothing any more. */
+	if (process->by_hits)
+		ptr->threads.data[row].counters.elsewhere = true;
 	if (!process->counted || ptr->letting_go) {
 		/* Nothing of ours is in it. */
 		image->restored = true;
 		return 0;
 	}
 	image->may_map = !process->attached || !has_filter(event->pid);
-	return update(ptr, row);
+	return watch(ptr, row);
 }
 
 static int on_stop(struct pm_ptr *ptr, const struct pm_trace_event *event, uint64_t now)
 {
-	uint32_t row = find_thread(ptr, event->tid);
+	uint32_t row = pm_ptr_find_thread(ptr, event->tid);
 	int ret = 0;
 
 	if (row == PM_INDEX_NONE)
 		return 0;
-	if (!process_of(ptr, row)->planted && process_of(ptr, row)->counted &&
-	    !ptr->letting_go)
-		ret = update(ptr, row);
+	if (!pm_ptr_process_of(ptr, row)->planted &&
+	    pm_ptr_process_of(ptr, row)->counted && !ptr->letting_go)
+		ret = watch(ptr, row);
 	if (ret == 0 && event->signal == SIGTRAP)
-		ret = take_trap(ptr, row, now);
+		ret = pm_ptr_take_trap(ptr, row, now);
 	if (ret > 0)
 		pm_trace_set_signal(ptr->trace, 0);
+	if (ret == PM_PTR_TRAP_LINKER)
+		ret = update(ptr, row);
 	else if (ret == 0 && event->signal != 0)
-		leave_slot(ptr, row);
+		pm_ptr_leave_slot(ptr, row);
 	return ret < 0 ? ret : 0;
 }
 
 static void on_exit_of(struct pm_ptr *ptr, const struct pm_trace_event *event)
 {
-	uint32_t row = find_thread(ptr, event->tid);
+	uint32_t row = pm_ptr_find_thread(ptr, event->tid);
 
 	if (row == PM_INDEX_NONE)
 		return;
@@ -506,16 +333,16 @@ static void on_exit_of(struct pm_ptr *ptr, const struct pm_trace_event *event)
 /* The thread stands still for the last time. */
 static void part(struct pm_ptr *ptr, const struct pm_trace_event *event)
 {
-	uint32_t row = find_thread(ptr, event->tid);
+	uint32_t row = pm_ptr_find_thread(ptr, event->tid);
 
 	if (row != PM_INDEX_NONE) {
-		struct pm_ptr_image *image = process_of(ptr, row)->image;
+		struct pm_ptr_image *image = pm_ptr_process_of(ptr, row)->image;
 
 		if (!image->restored)
 			pm_ptr_image_restore(image, event->tid);
-		if (event->signal != SIGTRAP && trap_is_pending(ptr, row))
+		if (event->signal != SIGTRAP && pm_ptr_trap_is_pending(ptr, row))
 			return; /* it stops once more, for that */
-		leave_slot(ptr, row);
+		pm_ptr_leave_slot(ptr, row);
 		ptr->listener->exit(ptr->user, event->tid);
 		drop_thread(ptr, row);
 	}
@@ -526,8 +353,11 @@ int pm_ptr_event(struct pm_ptr *ptr, const struct pm_trace_event *event)
 {
 	uint64_t now = pm_now_ns();
 	uint32_t row;
-	int ret = 0;
+	/* What was hit before it is seen before it. */
+	int ret = pm_ptr_drain(ptr, false, NULL);
 
+	if (ret < 0)
+		return ret;
 	switch (event->what) {
 	case PM_TRACE_NEW:
 		ret = on_new(ptr, event);
@@ -542,9 +372,10 @@ int pm_ptr_event(struct pm_ptr *ptr, const struct pm_trace_event *event)
 		on_exit_of(ptr, event);
 		return 0;
 	}
-	row = find_thread(ptr, event->tid);
-	if (ptr->letting_go || (row != PM_INDEX_NONE && !process_of(ptr, row)->counted &&
-				event->what != PM_TRACE_STOPPED && !event->by_vfork))
+	row = pm_ptr_find_thread(ptr, event->tid);
+	if (ptr->letting_go ||
+	    (row != PM_INDEX_NONE && !pm_ptr_process_of(ptr, row)->counted &&
+	     event->what != PM_TRACE_STOPPED && !event->by_vfork))
 		part(ptr, event);
 	else if (row != PM_INDEX_NONE)
 		ptr->threads.data[row].stolen_ns += pm_now_ns() - now;
@@ -587,6 +418,7 @@ void pm_ptr_release(struct pm_ptr *ptr)
 			drop_thread(ptr, i);
 	pm_ptr_cpu_release(&ptr->cpu);
 	pm_ptr_callers_release(&ptr->callers);
+	pm_ptr_hw_release(&ptr->hw);
 	pm_vec_release(&ptr->threads);
 	pm_vec_release(&ptr->processes);
 	pm_vec_release(&ptr->free_threads);
@@ -618,7 +450,7 @@ int pm_ptr_attach(struct pm_ptr *ptr, pid_t pid, struct pm_error *err)
 		ptr->processes.data[process].attached = pid != ptr->command;
 	}
 	for (pid_t tid = 0; ret >= 0 && (tid = pm_trace_next_tid(ptr->trace, tid)) != 0;)
-		if (find_thread(ptr, tid) == PM_INDEX_NONE)
+		if (pm_ptr_find_thread(ptr, tid) == PM_INDEX_NONE)
 			ret = add_thread(ptr, tid, process, true, &row);
 	return ret == -ENOMEM ? pm_error_set(err, ret, "out of memory") : ret;
 }

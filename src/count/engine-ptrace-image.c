@@ -320,6 +320,15 @@ static uint64_t read_auxv(pid_t pid, uint64_t type)
 	return 0;
 }
 
+bool pm_ptr_image_is_program(struct pm_ptr_sites *sites, const struct pm_procs *procs,
+			     pid_t pid, const struct pm_space *space)
+{
+	const struct pm_mapping *own = pm_space_find(space, read_auxv(pid, AT_ENTRY));
+
+	return own && sites->wanted == 1 &&
+	       pm_ptr_sites_find(sites, procs, own->module) == 0;
+}
+
 /*
  * Libraries come and go where the dynamic linker tells a debugger. No need to look there in a
  * program of which all that is wanted is in its own file, which stays.

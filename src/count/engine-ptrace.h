@@ -108,6 +108,9 @@ int pm_ptr_image_update(struct pm_ptr_image *image, struct pm_ptr_sites *sites,
 void pm_ptr_image_restore(struct pm_ptr_image *image, pid_t tid);
 const struct pm_ptr_break *pm_ptr_image_find(const struct pm_ptr_image *image,
 					     uint64_t address);
+/* Whether all that is wanted is in the program's own file, which @space shows. */
+bool pm_ptr_image_is_program(struct pm_ptr_sites *sites, const struct pm_procs *procs,
+			     pid_t pid, const struct pm_space *space);
 /* Of a thread that stands in a slot at @ip: the break whose slot it is, else NULL. */
 const struct pm_ptr_break *pm_ptr_image_in_slot(const struct pm_ptr_image *image,
 						uint64_t ip);
@@ -139,6 +142,7 @@ struct pm_ptr_counts {
 struct pm_ptr_counters {
 	struct pm_counters *counters;
 	struct pm_counters_values values;
+	bool elsewhere; /* in the totals of struct pm_hits */
 };
 
 int pm_ptr_counts_init(struct pm_ptr_counts *counts, const struct pm_event_spec *specs,
@@ -151,12 +155,44 @@ void pm_ptr_counts_read(struct pm_ptr_counts *counts, struct pm_ptr_counters *th
 			uint64_t cpu_ns, uint64_t *ret, struct pm_visit *visit);
 /* Adds what it had counted to the totals. */
 void pm_ptr_counts_close(struct pm_ptr_counts *counts, struct pm_ptr_counters *thread);
+/* Adds what hits have counted. 0 or -ENOMEM. */
+int pm_ptr_counts_add_hits(struct pm_ptr_counts *counts, const struct pm_hits *hits);
 /* States and values of the first events of the run. */
 int pm_ptr_counts_finish(const struct pm_ptr_counts *counts, struct pm_stat *stat,
 			 struct pm_stat_value *values);
 
 /* The svma of what is at @offset of an ELF file; false when it is mapped nowhere. */
 bool pm_ptr_file_address(int fd, uint64_t offset, uint64_t *ret);
+
+/* ---- engine-ptrace-hw.c ---------------------------------------------------------------- */
+
+enum {
+	PM_PTR_HW_MAX = 4, /* breakpoints of the processor */
+};
+
+/* Zero-initialised is unused. */
+struct pm_ptr_hw {
+	struct pm_hits *hits; /* NULL: not in use */
+	PM_VEC(struct pm_event_spec) specs; /* of places */
+	PM_VEC(uint32_t)
+	order, classes; /* place in pm_regions; and as of pm_hits_options */
+};
+
+/*
+ * 1: the places are in the program of @pid, which stands still, and are watched by the
+ * processor; new threads are to be given to pm_hits_follow(). 0: that cannot be; -ENOMEM.
+ */
+int pm_ptr_hw_start(struct pm_ptr_hw *hw, struct pm_ptr_sites *sites,
+		    const struct pm_regions *regions, struct pm_procs *procs,
+		    const struct pm_event_spec *counters, size_t counters_len, pid_t pid);
+void pm_ptr_hw_release(struct pm_ptr_hw *hw);
+/* Gives the hits that there are, oldest first. 0 or negative. */
+int pm_ptr_hw_drain(struct pm_ptr_hw *hw, bool final,
+		    int (*see)(void *user, const struct pm_hit *hit, uint32_t place),
+		    void *user, struct pm_error *err);
+/* The scopes of a run, of which hits may be missing. */
+void pm_ptr_hw_tell_lost(const struct pm_ptr_hw *hw, const struct pm_regions *regions,
+			 struct pm_stat_scope *scopes, size_t len);
 
 /* ---- engine-ptrace-callers.c ----------------------------------------------------------- */
 
@@ -218,6 +254,7 @@ struct pm_ptr_thread {
 	pid_t tid; /* 0: the row is free */
 	uint32_t process; /* row */
 	bool counted, hit;
+	bool by_hits; /* the processor watches it, and nothing is planted */
 	struct pm_ptr_counters counters;
 	uint64_t stolen_ns; /* that it stood still for us */
 	/* A signal came before a planted instruction had run: when the thread comes back with
@@ -232,6 +269,7 @@ struct pm_ptr_process {
 	size_t threads;
 	bool counted;
 	bool planted; /* looked at, at least once */
+	bool by_hits; /* its new threads are so, too */
 	bool attached; /* it ran before us */
 };
 
@@ -243,6 +281,8 @@ struct pm_ptr {
 	struct pm_ptr_counts counts;
 	struct pm_ptr_cpu cpu;
 	struct pm_ptr_callers callers;
+	struct pm_ptr_hw hw;
+	bool hw_wanted; /* for the first process */
 	const struct pm_regions *regions;
 	PM_VEC(struct pm_ptr_thread) threads;
 	PM_VEC(struct pm_ptr_process) processes;
@@ -273,13 +313,55 @@ void pm_ptr_release(struct pm_ptr *ptr);
 int pm_ptr_attach(struct pm_ptr *ptr, pid_t pid, struct pm_error *err);
 /* Takes what the trace says. 0 or negative. */
 int pm_ptr_event(struct pm_ptr *ptr, const struct pm_trace_event *event);
+/* Takes the hits that there are; @final: there will be no more. */
+int pm_ptr_drain(struct pm_ptr *ptr, bool final, struct pm_error *err);
 /* From now on everybody who stops goes for good, as he was without us. */
 void pm_ptr_let_go(struct pm_ptr *ptr);
 
+uint32_t pm_ptr_find_thread(const struct pm_ptr *ptr, pid_t tid); /* PM_INDEX_NONE */
+struct pm_ptr_process *pm_ptr_process_of(struct pm_ptr *ptr, uint32_t thread);
+
+/* ---- engine-ptrace-visit.c ------------------------------------------------------------- */
+
+enum pm_ptr_trap {
+	PM_PTR_TRAP_FOREIGN, /* a SIGTRAP of the program's own */
+	PM_PTR_TRAP_OURS,
+	PM_PTR_TRAP_LINKER, /* and mappings may have changed */
+};
+
+/* A thread is about to get a SIGTRAP: its visits are told, and it is sent to its slot. An enum
+ * pm_ptr_trap, or negative. */
+int pm_ptr_take_trap(struct pm_ptr *ptr, uint32_t row, uint64_t now);
+/* Who stands in a slot stands where he would without us. */
+void pm_ptr_leave_slot(struct pm_ptr *ptr, uint32_t row);
+/* A breakpoint that it ran into before it saw our wish to stop. */
+bool pm_ptr_trap_is_pending(const struct pm_ptr *ptr, uint32_t row);
+
 /* ---- engine-ptrace-cost.c -------------------------------------------------------------- */
 
-/* What a call costs whom it is measured in (@call: what is inside of it; @visit: each visit, for
- * calls that it is inside of), by event and behind them elapsed time. Nobody else is followed
- * meanwhile. Negative, with the reason. */
-int pm_ptr_measure(const struct pm_event_spec *specs, size_t len, uint64_t *call,
-		   uint64_t *visit, struct pm_error *err);
+/* By event and behind them elapsed time. */
+struct pm_ptr_costs {
+	uint64_t *call; /* what is inside of a call's values */
+	uint64_t *visit; /* … for each visit inside of it */
+	uint64_t whole_ns; /* that a call takes, with all that is done for it */
+	bool by_hits; /* the processor watched */
+	bool known;
+};
+int pm_ptr_costs_init(struct pm_ptr_costs *costs, size_t events);
+void pm_ptr_costs_release(struct pm_ptr_costs *costs);
+/* @hw: where the processor watches, if that can be had. Nobody else is followed meanwhile.
+ * Negative, with the reason; @costs is unchanged then. */
+int pm_ptr_measure(const struct pm_event_spec *specs, size_t len, bool hw,
+		   struct pm_ptr_costs *costs, struct pm_error *err);
+
+/* ---- engine-ptrace.c ------------------------------------------------------------------- */
+
+enum pm_ptr_kind {
+	PM_PTR_CHOOSE, /* what was measured to be cheaper */
+	PM_PTR_STOPS,
+	PM_PTR_HITS, /* where it can be */
+};
+
+/* pm_engine_ptrace_run() is this one, which chooses. */
+int pm_ptr_run(struct pm_stat *stat, const struct pm_engine_options *options,
+	       enum pm_ptr_kind kind, struct pm_child *child, struct pm_error *err);

@@ -25,6 +25,8 @@ enum {
 
 static char program[PATH_MAX], library[PATH_MAX], denier[PATH_MAX], self[PATH_MAX];
 
+static enum pm_ptr_kind kind;
+
 /* One run and what came of it. */
 struct run {
 	struct pm_regions regions;
@@ -76,7 +78,7 @@ static void count_with(struct run *run, struct pm_engine_options *options)
 	options->regions = &run->regions;
 	fflush(stdout);
 	dup2(to, STDOUT_FILENO);
-	run->ret = pm_engine_ptrace_run(&run->stat, options, &run->child, &run->err);
+	run->ret = pm_ptr_run(&run->stat, options, kind, &run->child, &run->err);
 	dup2(out, STDOUT_FILENO);
 	len = pread(to, run->output, sizeof(run->output) - 1, 0);
 	run->output[len > 0 ? len : 0] = '\0';
@@ -155,6 +157,35 @@ static void test_exec(void **state)
 {
 	check("exec", "leaf", 30, 0, 7);
 	check("exec-thread", "leaf", 30, 0, 7);
+}
+
+/* The same by the processor's breakpoints, where there are any. */
+static void test_hits(void **state)
+{
+	kind = PM_PTR_HITS;
+	check("plain", "leaf", 20, 0, 7);
+	check("threads", "leaf", 10000, 0, 0);
+	check("fork", "leaf", 250, 0, 3);
+	check("vfork", "leaf", 28, 0, 7);
+	check("exec", "leaf", 30, 0, 7);
+	check("exec-thread", "leaf", 30, 0, 7);
+	check("recursion", "recurse", 101, 0, 1);
+	check("fault", "touch", 20, 10, 0);
+	kind = PM_PTR_CHOOSE;
+}
+
+/* Which breakpoints there are is told; stops can be had always. */
+static void test_kinds(void **state)
+{
+	struct run run;
+
+	kind = PM_PTR_STOPS;
+	COUNT(&run, "plain", "leaf");
+	kind = PM_PTR_CHOOSE;
+	assert_int_equal(run.stat.settings.len, 1);
+	assert_string_equal(run.stat.settings.data[0].name, "breakpoints");
+	assert_string_equal(run.stat.settings.data[0].value, "int3");
+	release(&run);
 }
 
 static void test_no_inherit(void **state)
@@ -586,6 +617,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_fork),
 		cmocka_unit_test(test_vfork),
 		cmocka_unit_test(test_exec),
+		cmocka_unit_test(test_hits),
+		cmocka_unit_test(test_kinds),
 		cmocka_unit_test(test_no_inherit),
 		cmocka_unit_test(test_recursion),
 		cmocka_unit_test(test_dlopen),

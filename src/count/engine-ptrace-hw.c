@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The processor's own breakpoints, as events of perf, cost no stop: a hit is a record in a ring,
+ * a seventh of what a stop takes. There are four, and whoever is followed has them from his
+ * first instruction on, for he is held then.
+ */
+#include "engine-ptrace.h"
+
+#include <linux/hw_breakpoint.h>
+#include <linux/perf_event.h>
+#include <string.h>
+
+/* Two numbers for each region: hits that begin something in it, and that end it. */
+static uint32_t class_of(const struct pm_place *place, bool ends)
+{
+	return place->region * 2 + ends;
+}
+
+static bool begins(const struct pm_place *place)
+{
+	return place->kind == PM_PLACE_ENTRY || place->kind == PM_PLACE_IN;
+}
+
+static int add(struct pm_ptr_hw *hw, const struct pm_regions *regions, uint32_t place,
+	       uint64_t address)
+{
+	const struct pm_place *of = &regions->places.data[place];
+	struct pm_event_spec spec = { .kind = PM_EVENT_BREAKPOINT,
+				      .type = PERF_TYPE_BREAKPOINT,
+				      .bp_type = HW_BREAKPOINT_X,
+				      .config1 = address,
+				      .config2 = sizeof(long),
+				      .user = true };
+
+	snprintf(spec.name, sizeof(spec.name), "mem:0x%llx:x",
+		 (unsigned long long)address);
+	if (pm_vec_push(&hw->specs, spec) < 0 || pm_vec_push(&hw->order, place) < 0 ||
+	    pm_vec_push(&hw->classes, class_of(of, !begins(of))) < 0)
+		return -ENOMEM;
+	return 0;
+}
+
+/* Where all that is wanted stands in the process. */
+static int find_places(struct pm_ptr_hw *hw, struct pm_ptr_sites *sites,
+		       const struct pm_regions *regions, struct pm_procs *procs,
+		       const struct pm_space *space)
+{
+	const struct pm_ptr_file *file = &sites->files.data[0];
+
+	for (size_t i = 0; i < space->maps.len; i++) {
+		const struct pm_mapping *map = &space->maps.data[i];
+
+		if (pm_ptr_sites_find(sites, procs, map->module) != 0)
+			continue;
+		for (size_t j = 0; j < file->sites.len; j++) {
+			const struct pm_ptr_site *site = &file->sites.data[j];
+
+			if (site->offset < map->pgoff ||
+			    site->offset - map->pgoff >= map->end - map->start)
+				continue;
+			for (uint32_t k = 0; k < site->places; k++)
+				if (add(hw, regions, sites->order.data[site->first + k],
+					map->start + (site->offset - map->pgoff)) < 0)
+					return -ENOMEM;
+		}
+	}
+	return hw->order.len == regions->places.len ? 0 : -ENOENT;
+}
+
+static int open_hits(struct pm_ptr_hw *hw, const struct pm_event_spec *counters,
+		     size_t counters_len, pid_t tid)
+{
+	struct pm_hits_options options = { .counters = counters,
+					   .counters_len = counters_len,
+					   .places = hw->specs.data,
+					   .places_len = hw->specs.len,
+					   .classes = hw->classes.data,
+					   .target = PM_PERF_TASKS,
+					   .tids = &tid,
+					   .tids_len = 1,
+					   .no_inherit = true,
+					   .follow = true };
+
+	return pm_hits_open(&hw->hits, &options, NULL);
+}
+
+static void clear(struct pm_ptr_hw *hw)
+{
+	pm_hits_free(hw->hits);
+	pm_vec_release(&hw->specs);
+	pm_vec_release(&hw->order);
+	pm_vec_release(&hw->classes);
+	hw->hits = NULL;
+}
+
+void pm_ptr_hw_release(struct pm_ptr_hw *hw)
+{
+	clear(hw);
+}
+
+int pm_ptr_hw_start(struct pm_ptr_hw *hw, struct pm_ptr_sites *sites,
+		    const struct pm_regions *regions, struct pm_procs *procs,
+		    const struct pm_event_spec *counters, size_t counters_len, pid_t pid)
+{
+	const struct pm_process *process;
+	int ret;
+
+	if (hw->hits || sites->files.len != 1 || counters_len > PM_HITS_COUNTERS_MAX ||
+	    sites->files.data[0].sites.len > PM_PTR_HW_MAX)
+		return 0;
+	ret = pm_procs_read(procs, pid, NULL);
+	process = ret == 0 ? pm_procs_get(procs, pid) : NULL;
+	if (!process || !pm_ptr_image_is_program(sites, procs, pid, &process->space))
+		return ret == -ENOMEM ? ret : 0;
+	ret = find_places(hw, sites, regions, procs, &process->space);
+	if (ret == 0)
+		ret = open_hits(hw, counters, counters_len, pid);
+	if (ret == 0)
+		return 1;
+	clear(hw);
+	return ret == -ENOMEM ? ret : 0;
+}
+
+int pm_ptr_hw_drain(struct pm_ptr_hw *hw, bool final,
+		    int (*see)(void *user, const struct pm_hit *hit, uint32_t place),
+		    void *user, struct pm_error *err)
+{
+	enum pm_hits_what what;
+	struct pm_record record;
+	struct pm_hit hit;
+	int ret;
+
+	if (!hw->hits)
+		return 0;
+	pm_hits_begin(hw->hits, final);
+	while ((ret = pm_hits_next(hw->hits, &what, &hit, &record, err)) == 1) {
+		ret = what == PM_HITS_HIT ? see(user, &hit, hw->order.data[hit.place])
+					  : 0;
+		if (ret < 0)
+			return pm_error_set(err, ret, "%s", strerror(-ret));
+	}
+	return ret;
+}
+
+void pm_ptr_hw_tell_lost(const struct pm_ptr_hw *hw, const struct pm_regions *regions,
+			 struct pm_stat_scope *scopes, size_t len)
+{
+	size_t at = 0;
+
+	if (!hw->hits)
+		return;
+	for (uint32_t i = 0; i < regions->list.len && at < len; i++) {
+		if (regions->list.data[i].sum >= 0)
+			continue;
+		for (uint32_t part = 0; part < regions->list.len; part++)
+			if (part == i || regions->list.data[part].sum == (int32_t)i)
+				scopes[at].lost +=
+					pm_hits_lost_of(hw->hits, part * 2) +
+					pm_hits_lost_of(hw->hits, part * 2 + 1);
+		if (scopes[at].lost > 0)
+			scopes[at].calls_exact = false;
+		at++;
+	}
+}

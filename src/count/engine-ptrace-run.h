@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* A run of the ptrace engine: shared by what drives it and what tells of it. */
+#pragma once
+
+#include "engine-ptrace.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <time.h>
+
+struct pm_ptr_engine {
+	struct pm_ptr ptr;
+	struct pm_calls *calls;
+	const struct pm_engine_options *options;
+	struct pm_stat *stat;
+	struct pm_child *child;
+	struct rusage usage_before; /* of children that are not the command */
+	uint32_t run;
+	uint64_t began_ns; /* CLOCK_REALTIME */
+	uint64_t begin_ns, end_ns, deadline_ns; /* UINT64_MAX: none */
+	bool stopped, timed_out;
+	enum pm_ptr_kind kind;
+	struct pm_ptr_costs costs[2]; /* of stops, of hits */
+	struct pm_error no_costs; /* why those of stops are not known */
+	timer_t timer;
+	bool has_timer;
+	struct sigaction before, child_before; /* of SIGALRM, SIGCHLD */
+	PM_VEC(struct pollfd) polled;
+};
+
+/* All is over: appends the run, its scopes and all that is to be said of them. */
+int pm_ptr_tell(struct pm_ptr_engine *it, struct pm_error *err);

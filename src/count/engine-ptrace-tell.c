@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT */
+/* What a run of the ptrace engine leaves in the document. */
+#include "engine-ptrace-run.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+static PM_PRINTF(2, 3) int warn(struct pm_stat *stat, const char *format, ...)
+{
+	va_list args;
+	char *text = NULL;
+	int len;
+
+	va_start(args, format);
+	len = vasprintf(&text, format, args);
+	va_end(args);
+	if (len < 0 || pm_vec_push(&stat->warnings, text) < 0) {
+		if (len >= 0)
+			free(text);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+static int tell_warnings(const struct pm_ptr_engine *it)
+{
+	const struct pm_ptr *ptr = &it->ptr;
+	int ret = 0;
+
+	if (ptr->unplanted > 0)
+		ret = warn(it->stat,
+			   "%llu places got no breakpoint: their code was another one in "
+			   "memory, or could not be moved; calls are missing",
+			   (unsigned long long)ptr->unplanted);
+	if (ret == 0 && ptr->hw.hits && pm_hits_lost(ptr->hw.hits) > 0)
+		ret = warn(it->stat,
+			   "%llu of the times that a place was passed were lost, because "
+			   "they came faster than they could be read: calls are \"at "
+			   "least\", and some values too small",
+			   (unsigned long long)pm_hits_lost(ptr->hw.hits));
+	if (ret == 0 && ptr->privileged > 0)
+		ret = warn(it->stat,
+			   "%llu set-user-ID or set-group-ID programs were run without "
+			   "their privileges, as they are traced",
+			   (unsigned long long)ptr->privileged);
+	if (ret == 0 && ptr->counts.threads_missed > 0)
+		ret = warn(it->stat, "%llu threads could not be counted: %s",
+			   (unsigned long long)ptr->counts.threads_missed,
+			   ptr->counts.why.text);
+	return ret;
+}
+
+static uint64_t time_of(const struct timeval *time)
+{
+	return (uint64_t)time->tv_sec * 1000000000u + (uint64_t)time->tv_usec * 1000u;
+}
+
+/* What clocks and wait4(2) say; of an attached process only clocks. */
+static void fill_tool_events(const struct pm_ptr_engine *it, struct pm_stat_value *values)
+{
+	const struct rusage *usage = &it->child->usage;
+	const struct {
+		const char *name;
+		bool known;
+		uint64_t value;
+	} tools[] = {
+		{ "wall-time", true, it->end_ns - it->begin_ns },
+		{ "user-time", it->child->status_known, time_of(&usage->ru_utime) },
+		{ "system-time", it->child->status_known, time_of(&usage->ru_stime) },
+		{ "max-rss", it->child->status_known, (uint64_t)usage->ru_maxrss * 1024 },
+	};
+
+	for (size_t i = 0; i < it->stat->events.len; i++)
+		for (size_t j = 0; j < PM_ARRAY_LEN(tools); j++)
+			if (tools[j].known &&
+			    strcmp(it->stat->events.data[i].source, "tool") == 0 &&
+			    strcmp(it->stat->events.data[i].name, tools[j].name) == 0)
+				values[i] =
+					(struct pm_stat_value){ .state = PM_STAT_OK,
+								.value = tools[j].value,
+								.raw = tools[j].value };
+}
+
+/* Where perf is denied, a command's task-clock is what wait4(2) says. */
+static void fill_clock(const struct pm_ptr_engine *it, struct pm_stat_value *values)
+{
+	const struct rusage *usage = &it->child->usage;
+	int32_t clock = it->ptr.counts.clock;
+	uint64_t used = time_of(&usage->ru_utime) + time_of(&usage->ru_stime);
+
+	if (clock >= 0 && it->child->status_known)
+		values[clock] = (struct pm_stat_value){ .state = PM_STAT_OK,
+							.value = used,
+							.raw = used };
+}
+
+static int fill_run(struct pm_ptr_engine *it)
+{
+	const struct pm_child *child = it->child;
+	struct pm_stat_run *run;
+
+	it->run = (uint32_t)it->stat->runs.len;
+	if (pm_vec_push(&it->stat->runs,
+			(struct pm_stat_run){ .begin_ns = it->began_ns }) < 0)
+		return -ENOMEM;
+	run = &it->stat->runs.data[it->run];
+	run->exited = child->status_known && !it->options->targets;
+	run->exit_code =
+		run->exited && WIFEXITED(child->status) ? WEXITSTATUS(child->status) : -1;
+	run->signal =
+		run->exited && WIFSIGNALED(child->status) ? WTERMSIG(child->status) : 0;
+	run->stopped = it->timed_out || child->interrupts > 0;
+	run->values = pm_stat_values_new(it->stat->events.len);
+	if (!run->values)
+		return -ENOMEM;
+	fill_tool_events(it, run->values);
+	fill_clock(it, run->values);
+	if (it->ptr.hw.hits &&
+	    pm_ptr_counts_add_hits(&it->ptr.counts, it->ptr.hw.hits) < 0)
+		return -ENOMEM;
+	return pm_ptr_counts_finish(&it->ptr.counts, it->stat, run->values);
+}
+
+static const struct pm_ptr_costs *costs_of(const struct pm_ptr_engine *it)
+{
+	return &it->costs[it->ptr.hw.hits != NULL];
+}
+
+/* The document has one for all of its runs: that of the last. */
+static int tell_costs(const struct pm_ptr_engine *it)
+{
+	struct pm_stat *stat = it->stat;
+	const struct pm_ptr_costs *costs = costs_of(it);
+	struct pm_stat_value *values = pm_stat_values_new(stat->events.len);
+
+	if (!values)
+		return -ENOMEM;
+	for (size_t i = 0; i < stat->events.len; i++) {
+		const struct pm_stat_event *event = &stat->events.data[i];
+		size_t column = i;
+
+		if (strcmp(event->source, "tool") == 0)
+			column = strcmp(event->name, "wall-time") == 0
+					 ? it->options->specs_len
+					 : SIZE_MAX;
+		if (event->state != PM_STAT_OK)
+			values[i].state = event->state;
+		else if (column <= it->options->specs_len && costs->known)
+			values[i] = (struct pm_stat_value){ .state = PM_STAT_OK,
+							    .value = costs->call[column],
+							    .raw = costs->call[column] };
+	}
+	free(stat->overhead);
+	stat->overhead = values;
+	stat->overhead_subtracted = costs->known && !it->options->keep_overhead;
+	return costs->known ? 0
+			    : warn(stat,
+				   "what counting a call adds is not known, and not "
+				   "subtracted: %s",
+				   it->no_costs.text);
+}
+
+static int finish_calls(struct pm_ptr_engine *it)
+{
+	const struct pm_ptr_costs *costs = costs_of(it);
+	bool subtract = costs->known && !it->options->keep_overhead;
+	size_t first = it->stat->scopes.len;
+	int ret = pm_ptr_callers_name(&it->ptr.callers, it->ptr.procs);
+
+	if (ret == 0 && subtract)
+		ret = pm_calls_set_visit_cost(it->calls, costs->visit);
+
+	if (ret == 0)
+		ret = pm_calls_finish(it->calls, it->stat, it->run,
+				      subtract ? costs->call : NULL);
+	if (ret == 0)
+		pm_ptr_hw_tell_lost(&it->ptr.hw, it->options->regions,
+				    it->stat->scopes.data + first,
+				    it->stat->scopes.len - first);
+	return ret;
+}
+
+/* What later runs say is the same, but for luck. */
+static int tell_kind(const struct pm_ptr_engine *it)
+{
+	struct pm_stat_setting setting = { 0 };
+
+	for (size_t i = 0; i < it->stat->settings.len; i++)
+		if (strcmp(it->stat->settings.data[i].name, "breakpoints") == 0)
+			return 0;
+	if (pm_stat_text(&setting.name, "breakpoints") == 0 &&
+	    pm_stat_text(&setting.value, it->ptr.hw.hits ? "processor" : "int3") == 0 &&
+	    pm_vec_push(&it->stat->settings, setting) == 0)
+		return 0;
+	free(setting.name);
+	free(setting.value);
+	return -ENOMEM;
+}
+
+int pm_ptr_tell(struct pm_ptr_engine *it, struct pm_error *err)
+{
+	int ret = fill_run(it);
+
+	if (ret == 0)
+		ret = tell_costs(it);
+	if (ret == 0)
+		ret = finish_calls(it);
+	if (ret == 0)
+		ret = tell_kind(it);
+	if (ret == 0)
+		ret = tell_warnings(it);
+	return ret < 0 ? pm_error_set(err, ret, "%s", strerror(-ret)) : 0;
+}
