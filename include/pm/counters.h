@@ -132,8 +132,8 @@ struct pm_count pm_counters_row_count(const struct pm_counters *counters,
 struct pm_count pm_counters_total(const struct pm_counters *counters,
 				  const struct pm_counters_values *before,
 				  const struct pm_counters_values *after, size_t event);
-/* Records of ended threads that were lost: so many rows, or fewer, are missing. What they had
- * counted is in the row of the one that they came from. */
+/* At most so many threads have ended without a row: not all records of them came. What they had
+ * counted is in the row of the one that they came from. Known once all of them have ended. */
 uint64_t pm_counters_lost_rows(const struct pm_counters *counters);
 
 /* ---- hits ---------------------------------------------------------------------------- */

@@ -293,10 +293,12 @@ int pm_program_fill_run(struct pm_program *program)
 	fill_end(program, run);
 	r = fill_rows(program, NULL, &run->rows.data, &run->rows.len, &run->rows.cap);
 	if (r == 0 && lost > 0)
-		r = warn(program->stat,
-			 "%llu records of threads that ended were lost: what they had "
-			 "counted is in the row of the thread that they came from.",
-			 (unsigned long long)lost);
+		r = warn(
+			program->stat,
+			"up to %llu threads have no row of their own, because others ended at "
+			"the same moment: their counts are in the row of the thread that "
+			"they came from.",
+			(unsigned long long)lost);
 	if (r == 0 && !program->counting)
 		r = warn(program->stat, "it ended before the delay did: nothing was "
 					"counted.");

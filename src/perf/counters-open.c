@@ -105,17 +105,17 @@ static int open_at(const struct pm_counters *counters,
 /* Takes over @fd. */
 static int add_fd(struct pm_counters *counters, int fd, uint32_t place, int event)
 {
-	int anchor = counters->places.data[place].anchor, r = 0;
+	int anchor = event == PM_GUARD ? -1 : counters->places.data[place].anchor, r = 0;
 	struct pm_counter_fd entry = { .fd = fd,
 				       .place = place,
 				       .event = event,
 				       .leads = true,
+				       .told = anchor >= 0,
 				       .opened_ns = now_ns() };
 
 	if (ioctl(fd, PERF_EVENT_IOC_ID, &entry.id) < 0)
 		r = -errno;
-	if (r == 0 && anchor >= 0 && event != PM_GUARD &&
-	    ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, anchor) < 0)
+	if (r == 0 && anchor >= 0 && ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, anchor) < 0)
 		r = -errno;
 	if (r == 0)
 		r = pm_vec_push(&counters->fds, entry);
@@ -216,7 +216,10 @@ static int open_event(struct pm_counters *counters, uint32_t event, uint32_t at,
 		close(fd);
 		return r;
 	}
-	return add_fd(counters, fd, at, (int)event);
+	r = add_fd(counters, fd, at, (int)event);
+	if (r == 0 && !attr.inherit)
+		counters->fds.data[counters->fds.len - 1].told = false;
+	return r;
 }
 
 static int open_group_at(struct pm_counters *counters, uint32_t leader, uint32_t at,

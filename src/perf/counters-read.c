@@ -126,72 +126,58 @@ static int read_fds(struct pm_counters *counters, struct pm_error *err)
 
 /* ---- rows ------------------------------------------------------------------------------ */
 
-static void cut(struct pm_count_read *from, const struct pm_count_read *what)
+static void cut(uint64_t *from, uint64_t what)
 {
-	from->value -= what->value < from->value ? what->value : from->value;
-	from->running_ns -=
-		what->running_ns < from->running_ns ? what->running_ns : from->running_ns;
+	*from -= what < *from ? what : *from;
 }
 
-/* By thread: what is left when ended threads have taken theirs. */
-static struct pm_count_read own_of(const struct pm_counters *counters,
-				   const struct pm_counter_fd *entry)
-{
-	const struct pm_counter_fd *reference = reference_of(counters, entry);
-	struct pm_count_read own = entry->last;
-
-	cut(&own, &entry->ended);
-	if (reference) {
-		struct pm_count_read time = reference->last;
-
-		cut(&time, &reference->ended);
-		own.enabled_ns = time.running_ns > own.running_ns ? time.running_ns
-								  : own.running_ns;
-	}
-	return own;
-}
-
-static void fill_own_rows(const struct pm_counters *counters,
-			  struct pm_counters_values *ret)
+static void add_fds(const struct pm_counters *counters, struct pm_counters_values *ret)
 {
 	for (size_t i = 0; i < counters->fds.len; i++) {
 		const struct pm_counter_fd *entry = &counters->fds.data[i];
 		size_t row = counters->places.data[entry->place].row, at;
-		struct pm_count_read own;
 
 		if (entry->event < 0)
 			continue;
 		at = row * counters->events.len + (size_t)entry->event;
-		own = counters->tell_ended ? own_of(counters, entry) : entry->last;
-		pm_count_read_add(&ret->reads.data[at], &own);
-		ret->scaled.data[at] =
-			pm_count_add(ret->scaled.data[at],
-				     counters->tell_ended ? pm_count_scale(&own).value
-							  : entry->scaled);
+		pm_count_read_add(&ret->reads.data[at], &entry->last);
+		ret->scaled.data[at] = pm_count_add(ret->scaled.data[at], entry->scaled);
 	}
 }
 
+static void fill_ended_row(const struct pm_counters *counters, size_t index,
+			   struct pm_counters_values *ret)
+{
+	const struct pm_counter_ended *ended = &counters->ended.data[index];
+	size_t events = counters->events.len;
+
+	for (size_t k = 0; k < events; k++) {
+		size_t at = (counters->own_rows + index) * events + k;
+		struct pm_count_read *top = &ret->reads.data[ended->top * events + k];
+		struct pm_count_read read = counters->ended_reads.data[ended->reads + k];
+
+		if (counters->events.data[k].state == PM_COUNT_OK)
+			read.enabled_ns = ended->on_ns > read.running_ns
+						  ? ended->on_ns
+						  : read.running_ns;
+		ret->reads.data[at] = read;
+		ret->scaled.data[at] = pm_count_scale(&read).value;
+		cut(&top->value, read.value);
+		cut(&top->enabled_ns, read.enabled_ns);
+		cut(&top->running_ns, read.running_ns);
+	}
+}
+
+/* What ended threads have is no longer in the row of the one that they came from. */
 static void fill_ended_rows(const struct pm_counters *counters,
 			    struct pm_counters_values *ret)
 {
-	size_t events = counters->events.len;
-
-	for (size_t i = 0; i < counters->ended.len; i++) {
-		const struct pm_counter_ended *ended = &counters->ended.data[i];
-
-		for (size_t k = 0; k < events; k++) {
-			size_t at = (counters->own_rows + i) * events + k;
-			struct pm_count_read read =
-				counters->ended_reads.data[ended->reads + k];
-
-			if (counters->events.data[k].state == PM_COUNT_OK)
-				read.enabled_ns = ended->on_ns > read.running_ns
-							  ? ended->on_ns
-							  : read.running_ns;
-			ret->reads.data[at] = read;
-			ret->scaled.data[at] = pm_count_scale(&read).value;
-		}
-	}
+	if (!counters->tell_ended)
+		return;
+	for (size_t i = 0; i < counters->ended.len; i++)
+		fill_ended_row(counters, i, ret);
+	for (size_t i = 0; i < counters->own_rows * counters->events.len; i++)
+		ret->scaled.data[i] = pm_count_scale(&ret->reads.data[i]).value;
 }
 
 static int make_room(const struct pm_counters *counters, struct pm_counters_values *ret)
@@ -229,7 +215,7 @@ int pm_counters_read(struct pm_counters *counters, struct pm_counters_values *re
 		pm_counters_refresh_names(counters);
 	if (make_room(counters, ret) < 0)
 		return pm_error_set(err, -ENOMEM, "no memory for the values");
-	fill_own_rows(counters, ret);
+	add_fds(counters, ret);
 	fill_ended_rows(counters, ret);
 	return 0;
 }

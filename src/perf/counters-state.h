@@ -33,22 +33,25 @@ struct pm_counter_fd {
 	uint64_t id;
 	struct pm_count_read last;
 	uint64_t scaled; /* sum of what was between the readings, each scaled */
-	struct pm_count_read
-		ended; /* in `last`, of threads that have rows of their own */
+	bool told; /* each thread that ends tells of it */
 	uint64_t opened_ns;
 };
 
-/* By thread: who is known by a name, and has a row or will have one. */
+/* By thread: who is known by a name. */
 struct pm_counter_task {
 	pid_t pid, tid;
 	char comm[16];
-	uint32_t row; /* PM_INDEX_NONE: not yet */
 };
 
-/* What an ended thread had counted; `on_ns` is the running time of the references. */
+/* What an ended thread had counted. All of its events were enabled for one and the same time,
+ * so records with another one are not of this thread. */
 struct pm_counter_ended {
-	uint64_t on_ns;
+	pid_t pid, tid;
+	uint32_t top; /* the row of the thread that it came from */
+	uint64_t enabled_ns;
+	uint64_t on_ns; /* running time of the references */
 	size_t reads; /* where its events are in `ended_reads` */
+	uint64_t seen, sum; /* how many descriptors were told of, and which */
 };
 
 struct pm_counters {
@@ -62,6 +65,7 @@ struct pm_counters {
 	size_t own_rows; /* the first ones: of places; those behind, of ended threads */
 	PM_VEC(struct pm_counter_task) tasks;
 	PM_VEC(struct pm_counter_ended) ended; /* by row, from own_rows on */
+	PM_VEC(struct pm_counter_ended) pending; /* not all of it was told */
 	PM_VEC(struct pm_count_read) ended_reads;
 	PM_VEC(int) anchors; /* by ring */
 	struct pm_merge merge;

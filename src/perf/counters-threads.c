@@ -5,8 +5,9 @@
  * kernel/events/core.c); the threads that were opened have what is left.
  *
  * The kernel writes all of a thread's last counts on the CPU where it ends, also into rings of
- * other CPUs. Where two end at once one may overwrite what the other says; then a row is
- * missing, and its counts are in the row of the thread that was opened.
+ * other CPUs. Where two end at once one may overwrite what the other says, or a part of it. So
+ * a thread has a row only if all of its descriptors were told of, each with the same time;
+ * otherwise it counts as lost, and is in the row of the thread that was opened.
  */
 #include "counters-state.h"
 
@@ -134,7 +135,7 @@ int pm_counters_name_rows(struct pm_counters *counters)
 {
 	for (uint32_t i = 0; i < counters->own_rows; i++) {
 		struct pm_counters_row *row = &counters->rows.data[i];
-		struct pm_counter_task task = { .tid = row->tid, .row = i };
+		struct pm_counter_task task = { .tid = row->tid };
 
 		row->pid = task.pid = process_of(row->tid);
 		if (read_comm(row->tid, row->comm))
@@ -169,8 +170,7 @@ static int see_fork(struct pm_counters *counters, const struct pm_record *record
 	const struct pm_counter_task *parent =
 		find_task(counters, record->fork.parent_tid);
 	struct pm_counter_task task = { .pid = (pid_t)record->pid,
-					.tid = (pid_t)record->tid,
-					.row = PM_INDEX_NONE };
+					.tid = (pid_t)record->tid };
 
 	if (parent)
 		memcpy(task.comm, parent->comm, sizeof(task.comm));
@@ -184,70 +184,96 @@ static int see_comm(struct pm_counters *counters, const struct pm_record *record
 	if (!task)
 		return 0;
 	snprintf(task->comm, sizeof(task->comm), "%s", record->comm.name);
-	if (task->row != PM_INDEX_NONE)
-		memcpy(counters->rows.data[task->row].comm, task->comm,
-		       sizeof(task->comm));
+	for (size_t i = 0; i < counters->own_rows; i++)
+		if (counters->rows.data[i].tid == task->tid)
+			memcpy(counters->rows.data[i].comm, task->comm,
+			       sizeof(task->comm));
 	return 0;
 }
 
-static int add_row(struct pm_counters *counters, struct pm_counter_task *task)
+/* Which descriptors tell of a thread that came from that of row @top. */
+static void expect(const struct pm_counters *counters, uint32_t top, uint64_t *len,
+		   uint64_t *sum)
 {
-	struct pm_counters_row row = { .pid = task->pid, .tid = task->tid, .cpu = -1 };
-	size_t events = counters->events.len, before = counters->ended_reads.len;
+	*len = *sum = 0;
+	for (size_t i = 0; i < counters->fds.len; i++) {
+		const struct pm_counter_fd *entry = &counters->fds.data[i];
 
-	memcpy(row.comm, task->comm, sizeof(row.comm));
-	if (pm_vec_reserve(&counters->rows, counters->rows.len + 1) < 0 ||
-	    pm_vec_reserve(&counters->ended_reads, before + events) < 0 ||
-	    pm_vec_push(&counters->ended, (struct pm_counter_ended){ 0, before }) < 0)
-		return -ENOMEM;
+		if (!entry->told || counters->places.data[entry->place].row != top)
+			continue;
+		++*len;
+		*sum += i;
+	}
+}
+
+/* Where the record belongs to; NULL without memory. */
+static struct pm_counter_ended *find_pending(struct pm_counters *counters,
+					     const struct pm_record *record, uint32_t top)
+{
+	size_t events = counters->events.len, before = counters->ended_reads.len;
+	struct pm_counter_ended new = { .pid = (pid_t)record->pid,
+					.tid = (pid_t)record->tid,
+					.top = top,
+					.enabled_ns = record->read.enabled_ns,
+					.reads = before };
+
+	for (size_t i = counters->pending.len; i-- > 0;) {
+		struct pm_counter_ended *pending = &counters->pending.data[i];
+
+		if (pending->tid == new.tid && pending->pid == new.pid &&
+		    pending->top == top && pending->enabled_ns == new.enabled_ns)
+			return pending;
+	}
+	if (pm_vec_reserve(&counters->ended_reads, before + events) < 0 ||
+	    pm_vec_push(&counters->pending, new) < 0)
+		return NULL;
 	memset(counters->ended_reads.data + before, 0,
 	       events * sizeof(*counters->ended_reads.data));
 	counters->ended_reads.len += events;
-	task->row = (uint32_t)counters->rows.len;
-	counters->rows.data[counters->rows.len++] = row;
-	return 0;
+	return &counters->pending.data[counters->pending.len - 1];
 }
 
-/* The task that a READ is of; one whose beginning was lost has no name. */
-static struct pm_counter_task *ended_task(struct pm_counters *counters,
-					  const struct pm_record *record)
+/* All of it was told: it has a row. */
+static int add_row(struct pm_counters *counters, struct pm_counter_ended *pending)
 {
-	struct pm_counter_task *task = find_task(counters, record->tid);
+	struct pm_counters_row row = { .pid = pending->pid,
+				       .tid = pending->tid,
+				       .cpu = -1 };
+	const struct pm_counter_task *task = find_task(counters, (uint32_t)pending->tid);
 
-	if (task && task->row < counters->own_rows)
-		task = NULL;
-	if (!task) {
-		struct pm_counter_task new = { .pid = (pid_t)record->pid,
-					       .tid = (pid_t)record->tid,
-					       .row = PM_INDEX_NONE };
-
-		if (pm_vec_push(&counters->tasks, new) < 0)
-			return NULL;
-		task = &counters->tasks.data[counters->tasks.len - 1];
-	}
-	return task->row == PM_INDEX_NONE && add_row(counters, task) < 0 ? NULL : task;
+	if (task)
+		memcpy(row.comm, task->comm, sizeof(row.comm));
+	if (pm_vec_reserve(&counters->rows, counters->rows.len + 1) < 0 ||
+	    pm_vec_push(&counters->ended, *pending) < 0)
+		return -ENOMEM;
+	counters->rows.data[counters->rows.len++] = row;
+	*pending = counters->pending.data[--counters->pending.len];
+	return 0;
 }
 
 /* @record->event is the index of a descriptor. */
 static int see_read(struct pm_counters *counters, const struct pm_record *record)
 {
-	struct pm_counter_fd *entry = &counters->fds.data[record->event];
+	const struct pm_counter_fd *entry = &counters->fds.data[record->event];
 	struct pm_count_read read = { record->read.value, record->read.enabled_ns,
 				      record->read.running_ns };
-	struct pm_counter_task *task = ended_task(counters, record);
-	struct pm_counter_ended *ended;
+	uint32_t top = counters->places.data[entry->place].row;
+	struct pm_counter_ended *pending = find_pending(counters, record, top);
+	uint64_t len, sum;
 
-	if (!task)
+	if (!pending)
 		return -ENOMEM;
-	ended = &counters->ended.data[task->row - counters->own_rows];
-	pm_count_read_add(&entry->ended, &read);
+	pending->seen++;
+	pending->sum += record->event;
 	if (entry->event == PM_REFERENCE)
-		ended->on_ns = pm_count_add(ended->on_ns, read.running_ns);
+		pending->on_ns = pm_count_add(pending->on_ns, read.running_ns);
 	else if (entry->event >= 0)
-		pm_count_read_add(
-			&counters->ended_reads.data[ended->reads + (size_t)entry->event],
-			&read);
-	return 0;
+		pm_count_read_add(&counters->ended_reads
+					   .data[pending->reads + (size_t)entry->event],
+				  &read);
+	expect(counters, top, &len, &sum);
+	return pending->seen == len && pending->sum == sum ? add_row(counters, pending)
+							   : 0;
 }
 
 static int see(struct pm_counters *counters, const struct pm_record *record)

@@ -159,6 +159,7 @@ void pm_counters_free(struct pm_counters *counters)
 	pm_vec_release(&counters->rows);
 	pm_vec_release(&counters->tasks);
 	pm_vec_release(&counters->ended);
+	pm_vec_release(&counters->pending);
 	pm_vec_release(&counters->ended_reads);
 	pm_vec_release(&counters->anchors);
 	free(counters);
@@ -222,5 +223,5 @@ const int *pm_counters_poll_fds(const struct pm_counters *counters, size_t *len)
 
 uint64_t pm_counters_lost_rows(const struct pm_counters *counters)
 {
-	return counters->lost_rows;
+	return counters->lost_rows + counters->pending.len;
 }
