@@ -260,6 +260,22 @@ static void leaves_by_longjmp(void **state)
 	end(world);
 }
 
+/* The one that longjmp leads back to returns at once; what it was deeper is over with it. */
+static void ends_what_its_caller_outlived(void **state)
+{
+	struct world *world = begin();
+	const struct pm_stat_scope *scopes;
+
+	go(world, F, ENTRY, TOP, 0);
+	go(world, G, ENTRY, TOP - 10, 1);
+	go(world, F, EXIT, TOP, 1);
+	go(world, G, ENTRY, TOP - 30, 1);
+	go(world, G, EXIT, TOP - 30, 1);
+	scopes = finish(world);
+	check_calls(&scopes[G], 2, 0, 1, 1);
+	end(world);
+}
+
 /* Each time at the same place of the stack, and never an exit; in between, deeper. */
 static void forgets_what_threw(void **state)
 {
@@ -579,6 +595,7 @@ int main(void)
 		cmocka_unit_test(counts_mutual_recursion),
 		cmocka_unit_test(ends_at_tail_calls),
 		cmocka_unit_test(leaves_by_longjmp),
+		cmocka_unit_test(ends_what_its_caller_outlived),
 		cmocka_unit_test(forgets_what_threw),
 		cmocka_unit_test(keeps_threads_apart),
 		cmocka_unit_test(ends_with_its_thread),
