@@ -56,10 +56,15 @@ static uint64_t find_instruction(pid_t tid)
 	return found;
 }
 
-/* Runs the one instruction. Nothing but a kill can come between, and the stop that a wish of
- * ours or a SIGSTOP asks for. */
-static int step(pid_t tid)
+/*
+ * Runs the one instruction that @regs lead to, and gives what they are then. Nothing but a kill
+ * can come between, the stop that a wish of ours or a SIGSTOP asks for, and the end of an execve(2)
+ * that the thread stood in: it counts as a step, and writes rax.
+ */
+static int step(pid_t tid, struct user_regs_struct *regs)
 {
+	const struct user_regs_struct from = *regs;
+
 	for (int i = 0; i < STOPS_MAX; i++) {
 		int status;
 		pid_t got;
@@ -71,8 +76,14 @@ static int step(pid_t tid)
 		while (got < 0 && errno == EINTR);
 		if (got < 0 || !WIFSTOPPED(status))
 			return -ESRCH;
-		if (status >> 8 == SIGTRAP)
+		if (status >> 8 != SIGTRAP)
+			continue;
+		if (ptrace(PTRACE_GETREGS, tid, NULL, regs) < 0)
+			return -errno;
+		if (regs->rip != from.rip)
 			return 0;
+		if (ptrace(PTRACE_SETREGS, tid, NULL, &from) < 0)
+			return -errno;
 	}
 	return -EAGAIN;
 }
@@ -97,9 +108,7 @@ static int call(pid_t tid, const struct user_regs_struct *saved, uint64_t addres
 	regs.r9 = 0;
 	if (ptrace(PTRACE_SETREGS, tid, NULL, &regs) < 0)
 		return -errno;
-	ret = step(tid);
-	if (ret == 0 && ptrace(PTRACE_GETREGS, tid, NULL, &regs) < 0)
-		ret = -errno;
+	ret = step(tid, &regs);
 	/* A kernel before 4.17 takes the address for a wish. */
 	if (ret == 0 && regs.rax != address)
 		ret = (int64_t)regs.rax < 0 ? (int)regs.rax : -EEXIST;

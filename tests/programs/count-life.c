@@ -73,6 +73,32 @@ __asm__(".text\n"
 	".size odd, .-odd\n");
 int odd(int x);
 
+/* More than there is room for at the end of a page. */
+#define MANY(a, b, c)                              \
+	KEPT int many_##a##b##c(int x)             \
+	{                                          \
+		__asm__ volatile("" ::: "memory"); \
+		return x + 1;                      \
+	}
+#define CALL(a, b, c) sink = many_##a##b##c(sink);
+#define BY_8(what, a, b)                                                      \
+	what(a, b, 0) what(a, b, 1) what(a, b, 2) what(a, b, 3) what(a, b, 4) \
+		what(a, b, 5) what(a, b, 6) what(a, b, 7)
+#define BY_64(what, a)                                                      \
+	BY_8(what, a, 0)                                                    \
+	BY_8(what, a, 1) BY_8(what, a, 2) BY_8(what, a, 3) BY_8(what, a, 4) \
+		BY_8(what, a, 5) BY_8(what, a, 6) BY_8(what, a, 7)
+BY_64(MANY, 0)
+BY_64(MANY, 1)
+
+	static int run_all(void)
+{
+	sink = 0;
+	BY_64(CALL, 0)
+	BY_64(CALL, 1)
+	return sink == 128 ? 4 : 99;
+}
+
 static void call_leaf(int times)
 {
 	for (int i = 0; i < times; i++)
@@ -265,6 +291,33 @@ static int run_long(void)
 	return 9;
 }
 
+/* Stops, and is told to go on by its child, which sees that it has stopped. */
+static int run_stops(void)
+{
+	pid_t self_pid = getpid();
+
+	call_leaf(5);
+	if (fork() == 0) {
+		char path[64], state = 0;
+
+		snprintf(path, sizeof(path), "/proc/%d/stat", (int)self_pid);
+		for (int i = 0; i < 2000 && state != 'T' && state != 't'; i++) {
+			FILE *file = fopen(path, "re");
+
+			if (!file || fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
+				state = 0;
+			if (file)
+				fclose(file);
+			nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+		}
+		kill(self_pid, SIGCONT);
+		_exit(0);
+	}
+	raise(SIGSTOP);
+	call_leaf(10);
+	return 6;
+}
+
 static int run_crash(void)
 {
 	call_leaf(3);
@@ -282,7 +335,8 @@ int main(int argc, char **argv)
 		{ "vfork", run_vfork },     { "exec-thread", run_exec_thread },
 		{ "signals", run_signals }, { "trap", run_trap },
 		{ "fault", run_fault },     { "odd", run_odd },
-		{ "crash", run_crash },     { "long", run_long },
+		{ "crash", run_crash },     { "all", run_all },
+		{ "stops", run_stops },     { "long", run_long },
 	};
 
 	self = argv[0];

@@ -68,9 +68,13 @@ static void describe(struct run *run)
 static void count_with(struct run *run, struct pm_engine_options *options)
 {
 	int out = dup(STDOUT_FILENO), to = memfd_create("output", MFD_CLOEXEC);
+	sigset_t none;
 	ssize_t len;
 
 	assert_true(out >= 0 && to >= 0);
+	/* Those of the run before are still blocked. */
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
 	run->child = (struct pm_child)PM_CHILD_INIT;
 	describe(run);
 	options->specs = run->specs.list.data;
@@ -188,6 +192,20 @@ static void test_kinds(void **state)
 	release(&run);
 }
 
+/* Slots are in pages of their own, when there is no other room; not two of them are one. */
+static void test_many_functions(void **state)
+{
+	struct run run;
+
+	COUNT(&run, "all", "many_*");
+	assert_int_equal(run.stat.warnings.len, 0);
+	assert_int_equal(run.stat.scopes.len, 128);
+	for (size_t i = 0; i < run.stat.scopes.len; i++)
+		assert_int_equal(run.stat.scopes.data[i].calls, 1);
+	assert_int_equal(run.stat.runs.data[0].exit_code, 4);
+	release(&run);
+}
+
 static void test_no_inherit(void **state)
 {
 	char *command[] = { program, strdup("fork"), NULL };
@@ -276,6 +294,45 @@ static void test_crash(void **state)
 	assert_int_equal(scope(&run, "touch")->unfinished, 1);
 	assert_int_equal(scope(&run, "leaf")->calls, 3);
 	assert_int_equal(run.stat.runs.data[0].signal, SIGSEGV);
+	release(&run);
+}
+
+/* Somebody wants an end: the command gets it, and what was counted is told. */
+static void test_interrupt(void **state)
+{
+	struct run run = { 0 };
+	char *command[] = { program, strdup("long"), NULL };
+	pid_t self_pid = getpid(), other;
+
+	find(&run, (const char *const[]){ "pushes", NULL }, 0);
+	other = fork();
+	if (other == 0) {
+		nanosleep(&(struct timespec){ .tv_nsec = 150000000 }, NULL);
+		kill(self_pid, SIGINT);
+		_exit(0);
+	}
+	count_with(&run, &(struct pm_engine_options){ .command = command });
+	free(command[1]);
+	waitpid(other, NULL, 0);
+	assert_int_equal(run.ret, 0);
+	assert_true(run.stat.runs.data[0].stopped);
+	assert_true(scope(&run, "pushes")->calls > 0);
+	assert_int_equal(run.stat.runs.data[0].signal, SIGTERM);
+	release(&run);
+}
+
+/* It stops and goes on as its user wants. */
+static void test_job_control(void **state)
+{
+	struct run run = { 0 };
+	char *command[] = { program, strdup("stops"), NULL };
+
+	find(&run, (const char *const[]){ "leaf", NULL }, 0);
+	count_with(&run, &(struct pm_engine_options){ .command = command });
+	free(command[1]);
+	assert_int_equal(run.ret, 0);
+	assert_int_equal(scope(&run, "leaf")->calls, 15);
+	assert_int_equal(run.stat.runs.data[0].exit_code, 6);
 	release(&run);
 }
 
@@ -619,6 +676,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_exec),
 		cmocka_unit_test(test_hits),
 		cmocka_unit_test(test_kinds),
+		cmocka_unit_test(test_many_functions),
 		cmocka_unit_test(test_no_inherit),
 		cmocka_unit_test(test_recursion),
 		cmocka_unit_test(test_dlopen),
@@ -626,6 +684,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_own_traps),
 		cmocka_unit_test(test_faults),
 		cmocka_unit_test(test_crash),
+		cmocka_unit_test(test_interrupt),
+		cmocka_unit_test(test_job_control),
 		cmocka_unit_test(test_odd_instructions),
 #if defined(__x86_64__)
 		cmocka_unit_test(test_slots),
