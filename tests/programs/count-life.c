@@ -18,7 +18,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#if defined(__clang__)
+#define KEPT static __attribute__((noinline, used))
+#else
 #define KEPT static __attribute__((noinline, noclone, used))
+#endif
 
 enum {
 	THREADS = 4,
