@@ -278,6 +278,11 @@ bool pm_hits_crowded(const struct pm_hits *hits)
 	return hits->crowded;
 }
 
+bool pm_hits_missed(const struct pm_hits *hits)
+{
+	return hits->missed;
+}
+
 uint64_t pm_hits_lost_records(const struct pm_hits *hits)
 {
 	return hits->lost_records;
@@ -295,6 +300,7 @@ static void follow_late(struct pm_hits *hits, pid_t tid)
 	if (!hits->by_task || hits->options.follow || hits->options.no_inherit ||
 	    pm_hits_has_task(hits, tid))
 		return;
+	hits->missed = true;
 	r = pm_hits_open_task(hits, tid, &why);
 	if (r == 0 || r == -ESRCH || hits->missed_noted)
 		return;
