@@ -86,6 +86,8 @@ static int start(struct pm_program *program, struct pm_error *err)
 	if (r == 0 && options->targets && options->command && options->delay_ms == 0 &&
 	    pm_counters_enable(program->counters) < 0)
 		r = pm_error_set(err, -EIO, "an event cannot be enabled");
+	/* By the time that we hear of the exec, a short command may be over. */
+	program->begin_ns = pm_now_ns();
 	return r == 0 && options->command ? pm_child_go(program->child, err) : r;
 }
 
@@ -269,7 +271,6 @@ static int begin_run(struct pm_program *program, struct pm_error *err)
 	struct timespec now;
 
 	clock_gettime(CLOCK_REALTIME, &now);
-	program->begin_ns = pm_now_ns();
 	program->run = program->stat->runs.len;
 	if (pm_vec_push(&program->stat->runs,
 			(struct pm_stat_run){ .variant = options->variant,

@@ -130,6 +130,11 @@ wrong() {
 	json file 'len(runs) == 2' 'd["warmups"] == 2'
 }
 
+@test "a command of one thread takes at least as long as its CPU time" {
+	measure 0 -r 30 --json -o file -e task-clock -- true
+	json file 'all(r["counts"][wall]["value"] >= r["counts"][0]["value"] for r in runs)'
+}
+
 @test "--time runs again until it is over" {
 	measure 0 --time 500ms --json -o file -- sleep 0.05
 	json file 'len(runs) >= 2' \
