@@ -9,6 +9,8 @@ struct formula {
 	const char *name, *unit, *text;
 	const char *over, *under; /* events; the first is the one that it is shown with */
 	double factor; /* of over / under */
+	/* Of whole programs alone: of a function what happens in a call says more. */
+	bool rate;
 };
 
 /* Clocks are in ns: cycles each nanosecond are GHz, events each nanosecond 1e9 a second. The
@@ -16,11 +18,11 @@ struct formula {
 static const struct formula formulas[] = {
 	{ "CPUs utilised", "", "task-clock / wall-time", "task-clock", "wall-time", 1 },
 	{ "switches per CPU second", "", "context-switches / task-clock",
-	  "context-switches", "task-clock", 1e9 },
+	  "context-switches", "task-clock", 1e9, true },
 	{ "migrations per CPU second", "", "cpu-migrations / task-clock",
-	  "cpu-migrations", "task-clock", 1e9 },
+	  "cpu-migrations", "task-clock", 1e9, true },
 	{ "faults per CPU second", "", "page-faults / task-clock", "page-faults",
-	  "task-clock", 1e9 },
+	  "task-clock", 1e9, true },
 	{ "GHz", "", "cycles / task-clock", "cycles", "task-clock", 1 },
 	{ "IPC", "", "instructions / cycles", "instructions", "cycles", 1 },
 	{ "branch misses", "%", "100 * branch-misses / branches", "branch-misses",
@@ -127,7 +129,8 @@ static int add_all(struct pm_stat *stat, uint32_t variant, int32_t scope)
 	int r = 0;
 
 	for (size_t i = 0; i < PM_ARRAY_LEN(formulas) && r == 0; i++)
-		r = add(stat, &formulas[i], variant, scope);
+		if (scope < 0 || !formulas[i].rate)
+			r = add(stat, &formulas[i], variant, scope);
 	return r;
 }
 

@@ -128,11 +128,14 @@ static void put_event(struct pm_grid *grid, const struct pm_stat_text *to,
 	pm_grid_put(grid, &cell);
 	pm_put_stat_count(&cell, event, value, to->report->ascii);
 	pm_grid_put(grid, &cell);
-	if (pm_stat_has_value(value) && calls > 0)
-		pm_put_stat_value(&cell, event,
-				  (double)value->value * event->scale / (double)calls,
-				  to->report->ascii);
-	pm_grid_put(grid, &cell);
+	if (scope->calls > 1) {
+		if (pm_stat_has_value(value) && calls > 0)
+			pm_put_stat_value(&cell, event,
+					  (double)value->value * event->scale /
+						  (double)calls,
+					  to->report->ascii);
+		pm_grid_put(grid, &cell);
+	}
 	if (spreads)
 		put_spread(grid, event, scope->per_call ? &scope->per_call[i] : &unknown,
 			   to->report->ascii);
@@ -145,8 +148,9 @@ static int table_of(const struct pm_stat_text *to, const struct pm_stat_scope *s
 					      "p50", "p99",   "max" };
 	PM_CLEANUP(pm_grid_release)
 	struct pm_grid grid = { .titled = true, .fixed = 1, .indent = INDENT };
-	bool spreads = has_spreads(to->stat, scope);
-	size_t columns = spreads ? PM_ARRAY_LEN(titles) : 3;
+	/* Those of one call are what it took. */
+	bool spreads = scope->calls > 1 && has_spreads(to->stat, scope);
+	size_t columns = spreads ? PM_ARRAY_LEN(titles) : scope->calls > 1 ? 3 : 2;
 	/* What nested calls took is in the outermost ones. */
 	bool recursive = scope->nested > 0;
 
