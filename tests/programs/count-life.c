@@ -213,8 +213,10 @@ static int run_signals(void)
 
 	signal(SIGALRM, count_signal);
 	setitimer(ITIMER_REAL, &timer, NULL);
-	for (; handled < 50; turns++)
+	for (; handled < 50; turns++) {
 		sink = pushes(turns);
+		sink = odd(turns);
+	}
 	timer = (struct itimerval){ 0 };
 	setitimer(ITIMER_REAL, &timer, NULL);
 	printf("%d %d\n", turns, (int)handled);

@@ -252,11 +252,13 @@ static void test_signals(void **state)
 	struct run run;
 	int turns = 0, handled = 0;
 
-	COUNT(&run, "signals", "leaf", "pushes");
+	COUNT(&run, "signals", "leaf", "pushes", "odd");
 	assert_int_equal(sscanf(run.output, "%d %d", &turns, &handled), 2);
 	assert_int_equal(scope(&run, "pushes")->calls, turns);
 	assert_int_equal(scope(&run, "pushes")->unfinished, 0);
-	assert_int_equal(scope(&run, "leaf")->calls, turns * 2 + handled);
+	assert_int_equal(scope(&run, "odd")->calls, turns);
+	assert_int_equal(scope(&run, "odd")->unfinished, 0);
+	assert_int_equal(scope(&run, "leaf")->calls, turns * 3 + handled);
 	release(&run);
 }
 
