@@ -280,6 +280,8 @@ static void test_recursion(void **state)
 	assert_int_equal(f->callers.data[0].values[0].value, 60);
 	assert_string_equal(f->callers.data[1].frames.data[0].function, "f");
 	assert_int_equal(f->callers.data[1].calls, 3);
+	/* These are in the outer ones. */
+	assert_int_equal(f->callers.data[1].values[0].value, 0);
 	assert_int_equal(f->threads.len, 1);
 	assert_int_equal(f->threads.data[0].tid, 5);
 	assert_int_equal(f->threads.data[0].values[0].value, 60);
