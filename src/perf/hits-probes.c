@@ -113,16 +113,18 @@ static void remove_left_overs(int tracefs)
 
 static int explain(int code, struct pm_error *err)
 {
+	/* Where tracefs is not mounted only root can look into it. */
+	if (code == -ENOENT && geteuid() != 0)
+		code = -EACCES;
 	if (code == -ENOENT)
 		pm_error_set(err, code,
 			     "probes in programs need uprobe_events of tracefs, which is "
 			     "not there");
 	else if (code == -EACCES || code == -EPERM || code == -EROFS)
-		pm_error_set(
-			err, code,
-			"this user may not place probes in programs (%s): that is for "
-			"root",
-			strerror(-code));
+		pm_error_set(err, code,
+			     "user %u may not place probes in programs (%s): that is for "
+			     "root",
+			     (unsigned int)geteuid(), strerror(-code));
 	else
 		pm_error_set(err, code, "a probe cannot be placed: %s", strerror(-code));
 	return code;

@@ -451,6 +451,28 @@ static void takes_breakpoints_of_a_thread(void **state)
 	pm_hits_free(hits);
 }
 
+/* Who is not root gets a reason. */
+static void tells_who_may_not(void **state)
+{
+	struct pm_error err;
+	pid_t pid;
+	int status;
+
+	if (geteuid() != 0) {
+		assert_true(pm_hits_check(&err) < 0);
+		return;
+	}
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		int r = setresuid(65534, 65534, 65534) < 0 ? 0 : pm_hits_check(&err);
+
+		_exit(r == -EACCES && strstr(err.text, "user 65534") ? 0 : 1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -460,6 +482,7 @@ int main(void)
 		cmocka_unit_test(gives_places_of_one_address),
 		cmocka_unit_test(knows_what_cannot_be_counted),
 		cmocka_unit_test(takes_breakpoints_of_a_thread),
+		cmocka_unit_test(tells_who_may_not),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
