@@ -152,6 +152,7 @@ int pm_calls_visit(struct pm_calls *calls, const struct pm_visit *visit);
 /* The thread or process is gone, or has become another program: what it had open is unfinished,
  * up to the last counts that were seen of the thread. */
 void pm_calls_thread_exit(struct pm_calls *calls, pid_t tid);
+/* @pid 0: not known yet. */
 void pm_calls_thread_named(struct pm_calls *calls, pid_t pid, pid_t tid,
 			   const char *comm);
 /* A forked process goes on with copies of its parent thread's open calls, which it may return

@@ -366,6 +366,7 @@ int pm_calls_visit(struct pm_calls *calls, const struct pm_visit *visit)
 	thread = pm_calls_thread(calls, visit->pid, visit->tid);
 	if (!thread)
 		return -ENOMEM;
+	thread->pid = visit->pid;
 	if (events > 0)
 		memcpy(calls->scratch, visit->counts, events * sizeof(*visit->counts));
 	extra[PM_CALLS_TIME] = visit->time;

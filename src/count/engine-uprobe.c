@@ -230,6 +230,20 @@ static int launch(struct engine *it, struct pm_error *err)
 	return r == 0 ? pm_child_go(it->child, err) : r;
 }
 
+/* Threads that run already have no COMM record any more. */
+static void name_thread(struct engine *it, pid_t tid)
+{
+	char path[64], comm[16];
+	FILE *file PM_AUTO_FCLOSE = NULL;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)tid);
+	file = fopen(path, "re");
+	if (!file || !fgets(comm, sizeof(comm), file))
+		return;
+	comm[strcspn(comm, "\n")] = '\0';
+	pm_calls_thread_named(it->calls, 0, tid, comm);
+}
+
 static int attach(struct engine *it, struct pm_error *err)
 {
 	struct pm_targets *targets = it->options->targets;
@@ -249,6 +263,8 @@ static int attach(struct engine *it, struct pm_error *err)
 	for (size_t i = 0; r == 0 && it->callers && i < targets->roots.len; i++)
 		if (pm_callers_process(it->callers, targets->roots.data[i].pid) < 0)
 			return out_of_memory(err);
+	for (size_t i = 0; r == 0 && it->options->by_thread && i < targets->tids.len; i++)
+		name_thread(it, targets->tids.data[i]);
 	it->begin_ns = pm_now_ns();
 	return r;
 }

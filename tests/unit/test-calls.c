@@ -306,7 +306,7 @@ static void keeps_threads_apart(void **state)
 	const struct pm_stat_scope *scopes;
 	uint64_t counts[3] = { 0, 500, 0 };
 
-	pm_calls_thread_named(world->calls, PID, PID + 1, "second");
+	pm_calls_thread_named(world->calls, 0, PID + 1, "second");
 	for (uint64_t i = 0; i < 2; i++)
 		for (pid_t tid = 0; tid < 3; tid++) {
 			world->tid = PID + tid;
@@ -322,6 +322,7 @@ static void keeps_threads_apart(void **state)
 		const struct pm_stat_thread *thread = &scopes[F].threads.data[i];
 
 		assert_int_equal(thread->calls, 1);
+		assert_int_equal(thread->pid, PID);
 		assert_int_equal(thread->values[0].value, thread->tid - PID + 1);
 		assert_string_equal(thread->comm, thread->tid == PID + 1 ? "second" : "");
 	}
