@@ -239,11 +239,9 @@ static void part(struct pm_ptr_engine *it)
 
 		if (!it->child->running && (!some || pm_now_ns() - begin > PART_NS))
 			return;
-		if (turn(it, &event, NULL) == 0) {
+		/* Also of a command that is let go, for it is our child. */
+		if (turn(it, &event, NULL) == 0)
 			look_at_time(it);
-			/* Nobody is followed, but the command is still our child. */
-			pm_child_reap(it->child);
-		}
 	}
 }
 

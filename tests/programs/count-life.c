@@ -88,14 +88,16 @@ int odd(int x);
 #define BY_8(what, a, b)                                                      \
 	what(a, b, 0) what(a, b, 1) what(a, b, 2) what(a, b, 3) what(a, b, 4) \
 		what(a, b, 5) what(a, b, 6) what(a, b, 7)
-#define BY_64(what, a)                                                      \
-	BY_8(what, a, 0)                                                    \
-	BY_8(what, a, 1) BY_8(what, a, 2) BY_8(what, a, 3) BY_8(what, a, 4) \
-		BY_8(what, a, 5) BY_8(what, a, 6) BY_8(what, a, 7)
+#define BY_64(what, a)   \
+	BY_8(what, a, 0) \
+	BY_8(what, a, 1) \
+	BY_8(what, a, 2) \
+	BY_8(what, a, 3) \
+	BY_8(what, a, 4) BY_8(what, a, 5) BY_8(what, a, 6) BY_8(what, a, 7)
 BY_64(MANY, 0)
 BY_64(MANY, 1)
 
-	static int run_all(void)
+static int run_all(void)
 {
 	sink = 0;
 	BY_64(CALL, 0)
@@ -324,6 +326,17 @@ static int run_stops(void)
 	return 6;
 }
 
+/* Has whoever started it asked to end. */
+static int run_asks(void)
+{
+	for (int i = 0; i < 10; i++)
+		sink = pushes(i);
+	kill(getppid(), SIGINT);
+	for (int i = 0; i < 1000; i++)
+		nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
+	return 98;
+}
+
 static int run_crash(void)
 {
 	call_leaf(3);
@@ -342,7 +355,8 @@ int main(int argc, char **argv)
 		{ "signals", run_signals }, { "trap", run_trap },
 		{ "fault", run_fault },     { "odd", run_odd },
 		{ "crash", run_crash },     { "all", run_all },
-		{ "stops", run_stops },     { "long", run_long },
+		{ "stops", run_stops },     { "asks", run_asks },
+		{ "long", run_long },
 	};
 
 	self = argv[0];

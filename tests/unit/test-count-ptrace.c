@@ -302,23 +302,11 @@ static void test_crash(void **state)
 /* Somebody wants an end: the command gets it, and what was counted is told. */
 static void test_interrupt(void **state)
 {
-	struct run run = { 0 };
-	char *command[] = { program, strdup("long"), NULL };
-	pid_t self_pid = getpid(), other;
+	struct run run;
 
-	find(&run, (const char *const[]){ "pushes", NULL }, 0);
-	other = fork();
-	if (other == 0) {
-		nanosleep(&(struct timespec){ .tv_nsec = 150000000 }, NULL);
-		kill(self_pid, SIGINT);
-		_exit(0);
-	}
-	count_with(&run, &(struct pm_engine_options){ .command = command });
-	free(command[1]);
-	waitpid(other, NULL, 0);
-	assert_int_equal(run.ret, 0);
+	COUNT(&run, "asks", "pushes");
 	assert_true(run.stat.runs.data[0].stopped);
-	assert_true(scope(&run, "pushes")->calls > 0);
+	assert_int_equal(scope(&run, "pushes")->calls, 10);
 	assert_int_equal(run.stat.runs.data[0].signal, SIGTERM);
 	release(&run);
 }
