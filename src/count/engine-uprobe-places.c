@@ -31,6 +31,26 @@ static uint32_t class_of(const struct pm_place *place)
 	       (place->kind == PM_PLACE_EXIT || place->kind == PM_PLACE_OUT);
 }
 
+/*
+ * Instructions with a segment override (of which one is called "notrack") or a lock have no
+ * probes: is_prefix_bad() of arch/x86/kernel/uprobes.c, Linux 6.18.
+ */
+static bool is_refused(const struct pm_place *place)
+{
+#ifdef __x86_64__
+	static const uint8_t refused[] = { 0x26, 0x2e, 0x36, 0x3e, 0xf0 };
+	static const uint8_t others[] = { 0x64, 0x65, 0x66, 0x67, 0xf2, 0xf3 };
+
+	for (uint8_t i = 0; i < place->len && i < sizeof(place->bytes); i++) {
+		if (memchr(refused, place->bytes[i], sizeof(refused)))
+			return true;
+		if (!memchr(others, place->bytes[i], sizeof(others)))
+			return false;
+	}
+#endif
+	return false;
+}
+
 static int add(struct pm_up_places *places, const struct pm_regions *regions,
 	       uint32_t index)
 {
@@ -42,6 +62,11 @@ static int add(struct pm_up_places *places, const struct pm_regions *regions,
 				      .kernel = true };
 	char *path;
 
+	if (is_refused(place)) {
+		places->refused++;
+		places->refused_region = place->region;
+		return 0;
+	}
 	if (asprintf(&path, "/proc/self/fd/%d", region->fd) < 0)
 		return -ENOMEM;
 	if (pm_vec_push(&places->paths, path) < 0) {

@@ -532,6 +532,14 @@ static int tell_warnings(const struct engine *it)
 		r = warn(it->stat,
 			 "the processor had not enough counters for all events at all "
 			 "times, and calls were not seen meanwhile: count fewer events.");
+	if (r == 0 && it->places.refused > 0)
+		r = warn(
+			it->stat,
+			"%zu places (one of %s) are instructions that the kernel puts no "
+			"probe on: calls that begin there are not seen, and those that "
+			"end there seem unfinished.",
+			it->places.refused,
+			it->options->regions->list.data[it->places.refused_region].name);
 	if (r == 0 && !it->cost.known)
 		r = warn(it->stat, "what looking at a call costs could not be measured: "
 				   "nothing was taken off.");

@@ -14,6 +14,9 @@ struct pm_up_places {
 	PM_VEC(bool) entries;
 	PM_VEC(char *) paths;
 	bool by_region; /* a class is of one region */
+	/* Places where the kernel takes no probe, and a region that has one. */
+	size_t refused;
+	uint32_t refused_region;
 };
 
 /* What looking at a call costs, by event, and behind them elapsed time. */
