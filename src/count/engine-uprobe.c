@@ -391,7 +391,7 @@ static void fill_tool_events(const struct engine *it, struct pm_stat_value *valu
 				};
 }
 
-/* Counters that were given to others for a while have no sum. */
+/* Counters that were given to others have no sum. */
 static int fill_counts(const struct engine *it, struct pm_stat_value *values)
 {
 	struct pm_count_read reads[PM_HITS_COUNTERS_MAX] = { 0 };
@@ -535,9 +535,8 @@ static int tell_warnings(const struct engine *it)
 	if (r == 0 && it->places.refused > 0)
 		r = warn(
 			it->stat,
-			"%zu places (one of %s) are instructions that the kernel puts no "
-			"probe on: calls that begin there are not seen, and those that "
-			"end there seem unfinished.",
+			"the kernel puts no probe on some instructions (%zu, one of them of "
+			"%s): calls that begin or end there are not seen to do so.",
 			it->places.refused,
 			it->options->regions->list.data[it->places.refused_region].name);
 	if (r == 0 && !it->cost.known)
