@@ -156,7 +156,9 @@ static struct pm_hits *open_hits(struct pm_hits_options *options)
 	struct pm_error err;
 	int r = pm_hits_open(&hits, options, &err);
 
-	if (r == -EPERM || r == -EACCES || r == -ENOENT || r == -EROFS) {
+	/* The last ones of breakpoints, where there are none or others have them. */
+	if (r == -EPERM || r == -EACCES || r == -ENOENT || r == -EROFS || r == -ENODEV ||
+	    r == -EOPNOTSUPP || r == -ENOSPC) {
 		print_message("# SKIP: %s\n", err.text);
 		skip();
 	}
