@@ -9,6 +9,7 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -26,11 +27,13 @@ static const char *const caches[][2] = {
 
 /*
  * The C library asks the CPU which variants it can have (ifuncs): what all x86-64 have is the
- * same everywhere. Names as they are since glibc 2.33, and were before; it ignores others.
+ * same everywhere. Names as they are since glibc 2.33, and were before; it ignores others. The comma
+ * at the end of them keeps glibc (2.36) from reading on behind the text, where it meets random bytes
+ * and takes some instructions more or less.
  */
 static const char tunables[] =
 	"glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX2,-AVX2_Usable,-AVX_Fast_Unaligned_Load,"
-	"-ERMS,-FSRM,-BMI2,-RTM,-SSE4_2,-SSE4_1,-SSSE3"
+	"-ERMS,-FSRM,-BMI2,-RTM,-SSE4_2,-SSE4_1,-SSSE3,"
 	":glibc.cpu.x86_data_cache_size=32768:glibc.cpu.x86_shared_cache_size=1048576"
 	":glibc.cpu.x86_non_temporal_threshold=786432";
 
@@ -279,7 +282,8 @@ static bool is_complaint(const char *text)
 	return false;
 }
 
-static int read_lines(struct pm_callgrind_log *log, struct pm_stat *stat, char *bytes)
+static int read_lines(struct pm_callgrind_log *log, struct pm_stat *stat, char *bytes,
+		      pid_t pid)
 {
 	bool ran = false, ended = false;
 	char *rest = bytes, *line;
@@ -304,6 +308,7 @@ static int read_lines(struct pm_callgrind_log *log, struct pm_stat *stat, char *
 	}
 	log->processes += ran;
 	log->cut += ran && !ended;
+	log->running += ran && !ended && pid > 0 && (kill(pid, 0) == 0 || errno == EPERM);
 	return 0;
 }
 
@@ -324,7 +329,7 @@ static int read_log(struct pm_callgrind_log *log, struct pm_stat *stat, int dir_
 		len += (size_t)more;
 	}
 	bytes[len] = '\0';
-	return read_lines(log, stat, bytes);
+	return read_lines(log, stat, bytes, (pid_t)strtol(name + 4, NULL, 10));
 }
 
 int pm_callgrind_log_read(struct pm_callgrind_log *ret, struct pm_stat *stat,

@@ -32,6 +32,7 @@ struct engine {
 	uint32_t run;
 	uint64_t deadline_ns; /* UINT64_MAX: none */
 	bool timed_out;
+	bool keep_folder; /* somebody still writes there */
 	size_t files;
 };
 
@@ -91,7 +92,8 @@ static int make_folder(struct engine *it, struct pm_error *err)
 /* No more than what valgrind makes: plain files. */
 static void remove_folder(struct engine *it)
 {
-	DIR *entries = it->dir[0] ? opendir(it->dir) : NULL;
+	bool remove = it->dir[0] && !it->keep_folder;
+	DIR *entries = remove ? opendir(it->dir) : NULL;
 	const struct dirent *entry;
 
 	while (entries && (entry = readdir(entries)))
@@ -99,7 +101,7 @@ static void remove_folder(struct engine *it)
 			unlinkat(dirfd(entries), entry->d_name, 0);
 	if (entries)
 		closedir(entries);
-	if (it->dir[0])
+	if (remove)
 		rmdir(it->dir);
 }
 
@@ -303,6 +305,14 @@ static int check_log(struct engine *it, struct pm_error *err)
 		pm_error_where(err, it->options->command[0], -1);
 		return -ENOEXEC;
 	}
+	it->keep_folder = log.running > 0;
+	if (it->keep_folder &&
+	    pm_callgrind_warn(
+		    it->stat,
+		    "%zu processes run on under valgrind; %s can be removed when "
+		    "they have ended",
+		    log.running, it->dir) < 0)
+		return pm_error_set(err, -ENOMEM, "%s", strerror(ENOMEM));
 	if (WIFSIGNALED(it->child->status) && it->options->regions &&
 	    it->options->regions->list.len > 0 &&
 	    pm_callgrind_warn(

@@ -23,6 +23,7 @@ int pm_callgrind_setting(struct pm_stat *stat, const char *name, const char *val
 struct pm_callgrind_log {
 	size_t processes; /* that it ran */
 	size_t cut; /* of these, those that it did not see to their end */
+	size_t running; /* of these, those that have not ended */
 	char words[PM_ERROR_TEXT_MAX]; /* its first complaint, "" for none */
 };
 int pm_callgrind_log_read(struct pm_callgrind_log *ret, struct pm_stat *stat,
