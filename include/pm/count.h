@@ -213,6 +213,12 @@ int pm_engine_uprobe_run(struct pm_stat *stat, const struct pm_engine_options *o
 			 struct pm_child *child, struct pm_error *err);
 int pm_engine_ptrace_run(struct pm_stat *stat, const struct pm_engine_options *options,
 			 struct pm_child *child, struct pm_error *err);
+/*
+ * callgrind has no single calls, and thus no spread of them; it knows neither the numbers of
+ * threads nor who else but the direct caller called. Signal handlers are no part of what they
+ * interrupt. What a function jumps to at its end is no part of it, unless it recurses; values by
+ * caller are then NOT_COUNTED. The last instructions before a deadly signal are not told.
+ */
 int pm_engine_callgrind_run(struct pm_stat *stat, const struct pm_engine_options *options,
 			    struct pm_child *child, struct pm_error *err);
 /* Whether this user may use it here; @err says what is missing. */
