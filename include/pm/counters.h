@@ -115,8 +115,8 @@ struct pm_counters_values {
 };
 void pm_counters_values_release(struct pm_counters_values *values);
 /*
- * Reads them all, groups each in one read(2). Of events that are not OK the reads are 0. By
- * thread, takes also what ended threads have left in the ring. 0 or negative.
+ * Reads them all, groups each in one read(2) where the kernel lets it (not of tasks that run
+ * already, with what they start). Of events that are not OK the reads are 0. By thread, takes also what ended threads have left in the ring. 0 or negative.
  */
 int pm_counters_read(struct pm_counters *counters, struct pm_counters_values *ret,
 		     struct pm_error *err);

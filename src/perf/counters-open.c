@@ -82,8 +82,7 @@ static void fill(const struct pm_counters *counters, const struct pm_counter_pla
 		.no_inherit = every || counters->options.no_inherit,
 		.no_enable_on_exec =
 			every || counters->options.begin_disabled || !command,
-		/* What ended threads tell is of single events, and so is what is left. */
-		.read_group = counters->read_group && !counters->tell_ended,
+		.read_group = pm_counters_read_groups(counters),
 		.tell_ended = counters->tell_ended && !every,
 	};
 
@@ -165,6 +164,9 @@ static int open_reference(struct pm_counters *counters, uint32_t at)
  * opened by us that is another order than in its children, so that counts of one event come to
  * be those of another. An event that is not inherited keeps such a task from having clones;
  * its children are clones of each other, all in the same order.
+ *
+ * The members of a group are opened one by one, too: when the context of a task that runs is
+ * swapped in between, its leader is somewhere else, and the kernel refuses them (EINVAL).
  */
 static int open_guard(struct pm_counters *counters, uint32_t at)
 {
@@ -172,7 +174,7 @@ static int open_guard(struct pm_counters *counters, uint32_t at)
 	struct perf_event_attr attr;
 	int fd;
 
-	if (!counters->tell_ended || place.task <= 0 ||
+	if (!pm_counters_guarded(counters) || place.task <= 0 ||
 	    (at > 0 && counters->places.data[at - 1].task == place.task))
 		return 0;
 	place.cpu = -1;
@@ -237,7 +239,7 @@ static int open_group_at(struct pm_counters *counters, uint32_t leader, uint32_t
 			       member ? counters->fds.data[first].fd : -1, refused, err);
 		if (r < 0)
 			return r;
-		if (member && counters->read_group && !counters->tell_ended) {
+		if (member && pm_counters_read_groups(counters)) {
 			counters->fds.data[first].members++;
 			counters->fds.data[counters->fds.len - 1].leads = false;
 		}
@@ -570,10 +572,14 @@ void pm_counters_close_all(struct pm_counters *counters)
 int pm_counters_switch(struct pm_counters *counters, bool on, bool only_wide)
 {
 	unsigned long what = on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE;
+	size_t len = counters->fds.len;
 	int r = 0;
 
-	for (size_t i = 0; i < counters->fds.len; i++) {
-		const struct pm_counter_fd *entry = &counters->fds.data[i];
+	/* References, which are the first, are on a little less long than what they are for:
+	 * else that would look multiplexed. */
+	for (size_t i = 0; i < len; i++) {
+		const struct pm_counter_fd *entry =
+			&counters->fds.data[on ? len - 1 - i : i];
 
 		if (entry->event == PM_GUARD ||
 		    (only_wide &&

@@ -155,13 +155,24 @@ int pm_counters_plan_uncore(struct pm_counters *counters, uint32_t event)
 	return r;
 }
 
+bool pm_counters_guarded(const struct pm_counters *counters)
+{
+	if (counters->tell_ended)
+		return true;
+	for (uint32_t i = 0; pm_counters_may_grow(counters) && i < counters->asked.len;
+	     i++)
+		if (counters->asked.data[i].requested.leader != i)
+			return true;
+	return false;
+}
+
 size_t pm_counters_fds_needed(const struct pm_counters *counters)
 {
 	size_t sum = 0;
 
 	for (size_t i = 0; i < counters->places.len; i++)
 		sum += counters->events.len + has_reference(&counters->places.data[i]);
-	if (counters->tell_ended)
+	if (pm_counters_guarded(counters))
 		sum += counters->places.len; /* rings and guards: not more than these */
 	return sum;
 }

@@ -108,7 +108,7 @@ static int read_fds(struct pm_counters *counters, struct pm_error *err)
 {
 	PM_AUTO_FREE uint64_t *words = calloc(
 		GROUP_HEAD + GROUP_ROW * (counters->events.len + 1), sizeof(*words));
-	bool groups = counters->read_group && !counters->tell_ended;
+	bool groups = pm_counters_read_groups(counters);
 	int r = 0;
 
 	if (!words)

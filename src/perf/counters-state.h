@@ -7,7 +7,7 @@
 
 enum {
 	PM_REFERENCE = -1, /* in place of an event's index: see pm_counter_place */
-	PM_GUARD = -2, /* see pm_counters_open_guards() */
+	PM_GUARD = -2, /* see open_guard() */
 };
 
 struct pm_counter_place {
@@ -73,7 +73,7 @@ struct pm_counters {
 	uint64_t lost_rows;
 	int cgroup_fd;
 	bool tell_ended; /* rings, and PERF_RECORD_READ in them */
-	bool read_group; /* this kernel can, for inherited events */
+	bool can_read_groups; /* this kernel can, for inherited events */
 	bool nofile_raised;
 	struct pm_perf_notes notes;
 	struct pm_perf_features features;
@@ -92,6 +92,23 @@ static inline bool pm_counters_wide(const struct pm_counters *counters)
 	return counters->options.target == PM_PERF_CPUS ||
 	       counters->options.target == PM_PERF_CGROUP;
 }
+
+/* Of a running task a thread may begin between two members of a group. */
+static inline bool pm_counters_may_grow(const struct pm_counters *counters)
+{
+	return counters->options.target == PM_PERF_TASKS && !counters->options.no_inherit;
+}
+
+/* Ended threads tell of single events. Of one that inherited a part of a group alone, read(2)
+ * of the whole gives ECHILD. */
+static inline bool pm_counters_read_groups(const struct pm_counters *counters)
+{
+	return counters->can_read_groups && !counters->tell_ended &&
+	       !pm_counters_may_grow(counters);
+}
+
+/* Whether tasks have an event that their threads do not inherit: see open_guard(). */
+bool pm_counters_guarded(const struct pm_counters *counters);
 
 /* Fills places and rows. */
 int pm_counters_plan(struct pm_counters *counters,

@@ -98,7 +98,7 @@ static int prepare(struct pm_counters *counters,
 	counters->options.specs = NULL;
 	counters->options.tids = NULL;
 	counters->options.cpus = NULL;
-	counters->read_group = can_read_groups();
+	counters->can_read_groups = can_read_groups();
 	if (prepare_events(counters, options) < 0)
 		return pm_error_set(err, -ENOMEM, "no memory for the events");
 	r = pm_counters_plan(counters, options, err);

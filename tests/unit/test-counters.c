@@ -10,6 +10,7 @@
 #include <linux/seccomp.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -23,6 +24,7 @@ enum {
 	NOBODY = 65534,
 	SLEEPS = 20,
 	PAGES = 4000,
+	ATTACHED = 100, /* times, until a thread begins in between */
 	/* Beside the known there are some faults of libc, and of sanitizers. */
 	OTHERS = 700,
 };
@@ -438,6 +440,86 @@ static void rows_of_cpus_sum_to_the_whole(void **state)
 	release(&cpus);
 }
 
+/* One that runs while its events are enabled, one after the other. */
+static void rows_of_who_runs_already_are_whole(void **state)
+{
+	static const enum pm_counters_by ways[] = { PM_COUNTERS_BY_CPU,
+						    PM_COUNTERS_BY_THREAD };
+	pid_t self = getpid();
+
+	(void)state;
+	for (size_t i = 0; i < PM_ARRAY_LEN(ways); i++) {
+		struct run run;
+
+		parse(&run, "page-faults:u,minor-faults:u");
+		run.options.target = PM_PERF_TASKS;
+		run.options.tids = &self;
+		run.options.tids_len = 1;
+		run.options.by = ways[i];
+		open_run(&run);
+		touch(PAGES);
+		read_run(&run);
+		assert_int_equal(total(&run, 0).state, PM_COUNT_OK);
+		assert_int_equal(total(&run, 1).state, PM_COUNT_OK);
+		release(&run);
+	}
+}
+
+static atomic_bool spawning;
+static atomic_int spawner_tid;
+
+static void *nap(void *unused)
+{
+	nanosleep(&(struct timespec){ .tv_nsec = 5000000 }, NULL);
+	return unused;
+}
+
+static void *spawn(void *unused)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+
+	assert_int_equal(pthread_attr_init(&attr), 0);
+	assert_int_equal(pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED), 0);
+	spawner_tid = (int)syscall(SYS_gettid);
+	while (spawning) {
+		pthread_create(&thread, &attr, nap, NULL);
+		nanosleep(&(struct timespec){ .tv_nsec = 50000 }, NULL);
+	}
+	pthread_attr_destroy(&attr);
+	return unused;
+}
+
+/* Some of its threads inherit a part of a group. */
+static void groups_are_read_of_who_starts_threads(void **state)
+{
+	pthread_t spawner;
+
+	(void)state;
+	spawning = true;
+	spawner_tid = 0;
+	assert_int_equal(pthread_create(&spawner, NULL, spawn, NULL), 0);
+	while (spawner_tid == 0)
+		nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL);
+	for (int i = 0; i < ATTACHED; i++) {
+		pid_t tid = spawner_tid;
+		struct run run;
+
+		parse(&run, "{page-faults:u,minor-faults:u,major-faults:u,task-clock:u,"
+			    "cpu-clock:u,page-faults:u,minor-faults:u,major-faults:u}");
+		run.options.target = PM_PERF_TASKS;
+		run.options.tids = &tid;
+		run.options.tids_len = 1;
+		open_run(&run);
+		read_run(&run);
+		release(&run);
+	}
+	spawning = false;
+	assert_int_equal(pthread_join(spawner, NULL), 0);
+	/* The last of those that nobody waits for. */
+	nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL);
+}
+
 /* ---- states ---------------------------------------------------------------------------- */
 
 static bool has_pmu(void)
@@ -710,6 +792,8 @@ int main(void)
 		cmocka_unit_test(intervals_sum_to_the_whole),
 		cmocka_unit_test(threads_have_rows),
 		cmocka_unit_test(rows_of_cpus_sum_to_the_whole),
+		cmocka_unit_test(rows_of_who_runs_already_are_whole),
+		cmocka_unit_test(groups_are_read_of_who_starts_threads),
 		cmocka_unit_test(missing_events_have_no_value),
 		cmocka_unit_test(ordinary_users_count_user_space),
 		cmocka_unit_test(weak_groups_fall_apart),
