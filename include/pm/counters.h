@@ -108,9 +108,12 @@ void pm_counters_drain(struct pm_counters *counters);
 /* Values of one moment; zero-initialised is empty, used again for each reading. */
 struct pm_counters_values {
 	PM_VEC(struct pm_counters_row) rows; /* rows are never lost, only added */
-	/* Both rows × events, row by row. What a row is the sum of (CPUs, threads) is scaled one
+	/* All rows × events, row by row. What a row is the sum of (CPUs, threads) is scaled one
 	 * by one, for they were not multiplexed alike. */
 	PM_VEC(struct pm_count_read) reads;
+	PM_VEC(uint64_t) whole; /* scaled from the beginning */
+	/* Sums of what was scaled from one reading to the next: what was between two of them.
+	 * Not the whole, for an event may have been on no counter in between. */
 	PM_VEC(uint64_t) scaled;
 };
 void pm_counters_values_release(struct pm_counters_values *values);

@@ -142,6 +142,8 @@ static void add_fds(const struct pm_counters *counters, struct pm_counters_value
 		at = row * counters->events.len + (size_t)entry->event;
 		pm_count_read_add(&ret->reads.data[at], &entry->last);
 		ret->scaled.data[at] = pm_count_add(ret->scaled.data[at], entry->scaled);
+		ret->whole.data[at] = pm_count_add(ret->whole.data[at],
+						   pm_count_scale(&entry->last).value);
 	}
 }
 
@@ -161,7 +163,7 @@ static void fill_ended_row(const struct pm_counters *counters, size_t index,
 						  ? ended->on_ns
 						  : read.running_ns;
 		ret->reads.data[at] = read;
-		ret->scaled.data[at] = pm_count_scale(&read).value;
+		ret->whole.data[at] = pm_count_scale(&read).value;
 		cut(&top->value, read.value);
 		cut(&top->enabled_ns, read.enabled_ns);
 		cut(&top->running_ns, read.running_ns);
@@ -177,7 +179,7 @@ static void fill_ended_rows(const struct pm_counters *counters,
 	for (size_t i = 0; i < counters->ended.len; i++)
 		fill_ended_row(counters, i, ret);
 	for (size_t i = 0; i < counters->own_rows * counters->events.len; i++)
-		ret->scaled.data[i] = pm_count_scale(&ret->reads.data[i]).value;
+		ret->whole.data[i] = pm_count_scale(&ret->reads.data[i]).value;
 }
 
 static int make_room(const struct pm_counters *counters, struct pm_counters_values *ret)
@@ -186,15 +188,17 @@ static int make_room(const struct pm_counters *counters, struct pm_counters_valu
 
 	if (pm_vec_reserve(&ret->rows, rows) < 0 ||
 	    pm_vec_reserve(&ret->reads, values) < 0 ||
+	    pm_vec_reserve(&ret->whole, values) < 0 ||
 	    pm_vec_reserve(&ret->scaled, values) < 0)
 		return -ENOMEM;
 	ret->rows.len = rows;
-	ret->reads.len = ret->scaled.len = values;
+	ret->reads.len = ret->whole.len = ret->scaled.len = values;
 	if (rows > 0)
 		memcpy(ret->rows.data, counters->rows.data,
 		       rows * sizeof(*ret->rows.data));
 	if (values > 0) {
 		memset(ret->reads.data, 0, values * sizeof(*ret->reads.data));
+		memset(ret->whole.data, 0, values * sizeof(*ret->whole.data));
 		memset(ret->scaled.data, 0, values * sizeof(*ret->scaled.data));
 	}
 	return 0;

@@ -60,26 +60,31 @@ void pm_count_read_add(struct pm_count_read *sum, const struct pm_count_read *mo
 
 struct sum {
 	struct pm_count_read read;
-	uint64_t scaled;
+	uint64_t whole, scaled;
 };
 
+/* @before NULL: since the beginning. */
 static struct pm_count count_of(const struct pm_counters *counters, size_t event,
 				const struct sum *before, const struct sum *after)
 {
+	static const struct sum nothing;
 	struct pm_count ret = { .state = counters->events.data[event].state };
 	struct pm_count_read delta;
 
 	if (ret.state != PM_COUNT_OK)
 		return ret;
-	if (pm_count_delta(&before->read, &after->read, &delta) < 0) {
+	if (pm_count_delta(before ? &before->read : &nothing.read, &after->read, &delta) <
+	    0) {
 		ret.state = PM_COUNT_NOT_COUNTED;
 		return ret;
 	}
 	ret = pm_count_scale(&delta);
-	if (ret.state == PM_COUNT_MULTIPLEXED)
-		ret.value = after->scaled > before->scaled
-				    ? after->scaled - before->scaled
-				    : 0;
+	if (ret.state != PM_COUNT_MULTIPLEXED)
+		return ret;
+	if (!before)
+		ret.value = after->whole;
+	else if (!counters->tell_ended) /* else rows take from each other */
+		ret.value = after->scaled - before->scaled;
 	return ret;
 }
 
@@ -91,7 +96,8 @@ static struct sum sum_of(const struct pm_counters *counters,
 
 	if (!values || row >= values->rows.len)
 		return (struct sum){ 0 };
-	return (struct sum){ values->reads.data[at], values->scaled.data[at] };
+	return (struct sum){ values->reads.data[at], values->whole.data[at],
+			     values->scaled.data[at] };
 }
 
 struct pm_count pm_counters_row_count(const struct pm_counters *counters,
@@ -102,7 +108,7 @@ struct pm_count pm_counters_row_count(const struct pm_counters *counters,
 	struct sum from = sum_of(counters, before, row, event);
 	struct sum to = sum_of(counters, after, row, event);
 
-	return count_of(counters, event, &from, &to);
+	return count_of(counters, event, before ? &from : NULL, &to);
 }
 
 static struct sum total_of(const struct pm_counters *counters,
@@ -114,6 +120,7 @@ static struct sum total_of(const struct pm_counters *counters,
 		struct sum one = sum_of(counters, values, row, event);
 
 		pm_count_read_add(&total.read, &one.read);
+		total.whole = pm_count_add(total.whole, one.whole);
 		total.scaled = pm_count_add(total.scaled, one.scaled);
 	}
 	return total;
@@ -126,12 +133,13 @@ struct pm_count pm_counters_total(const struct pm_counters *counters,
 	struct sum from = total_of(counters, before, event);
 	struct sum to = total_of(counters, after, event);
 
-	return count_of(counters, event, &from, &to);
+	return count_of(counters, event, before ? &from : NULL, &to);
 }
 
 void pm_counters_values_release(struct pm_counters_values *values)
 {
 	pm_vec_release(&values->rows);
 	pm_vec_release(&values->reads);
+	pm_vec_release(&values->whole);
 	pm_vec_release(&values->scaled);
 }

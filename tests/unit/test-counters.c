@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "pm/counters.h"
+#include "src/perf/counters-state.h"
 
 enum {
 	NOBODY = 65534,
@@ -83,6 +83,72 @@ static void subtracts_all_three(void **state)
 	second.running_ns = 999;
 	assert_int_equal(pm_count_delta(&first, &second, &delta), -ERANGE);
 	assert_int_equal(delta.value, 50);
+}
+
+/* A counter that tells what was recorded of one, in place of its descriptor: a pipe. */
+static struct pm_counters *recorded(int *to)
+{
+	struct pm_counters *counters = calloc(1, sizeof(*counters));
+	int ends[2];
+
+	assert_non_null(counters);
+	assert_int_equal(pipe(ends), 0);
+	*to = ends[1];
+	counters->cgroup_fd = -1;
+	counters->own_rows = 1;
+	if (pm_vec_push(&counters->events, (struct pm_counters_event){ 0 }) < 0 ||
+	    pm_vec_push(&counters->rows, (struct pm_counters_row){ .cpu = -1 }) < 0 ||
+	    pm_vec_push(&counters->places, (struct pm_counter_place){ .reference = -1 }) <
+		    0 ||
+	    pm_vec_push(&counters->fds,
+			(struct pm_counter_fd){ .fd = ends[0], .leads = true }) < 0)
+		fail();
+	return counters;
+}
+
+static void tell(int to, const struct pm_count_read *read)
+{
+	uint64_t words[] = { read->value, read->enabled_ns, read->running_ns, 1 };
+
+	assert_int_equal(write(to, words, sizeof(words)), sizeof(words));
+}
+
+/* Read three times, or once, with nothing counted in the middle. */
+static void readings_do_not_change_the_whole(void **state)
+{
+	static const struct pm_count_read reads[] = { { 100, 1000, 1000 },
+						      { 100, 2000, 1000 },
+						      { 300, 3000, 1500 } };
+	static const struct pm_count expected[] = {
+		{ PM_COUNT_OK, 100, 1000, 1000, 100 },
+		{ PM_COUNT_NOT_COUNTED, 0, 1000, 0, 0 },
+		{ PM_COUNT_MULTIPLEXED, 200, 1000, 500, 400 },
+	};
+	struct pm_counters_values values[4] = { 0 };
+	int to;
+	struct pm_counters *counters = recorded(&to);
+
+	(void)state;
+	for (size_t i = 0; i < PM_ARRAY_LEN(reads); i++) {
+		struct pm_count count;
+
+		tell(to, &reads[i]);
+		assert_int_equal(pm_counters_read(counters, &values[i + 1], NULL), 0);
+		count = pm_counters_total(counters, i > 0 ? &values[i] : NULL,
+					  &values[i + 1], 0);
+		assert_int_equal(count.state, expected[i].state);
+		assert_int_equal(count.raw, expected[i].raw);
+		assert_int_equal(count.enabled_ns, expected[i].enabled_ns);
+		assert_int_equal(count.running_ns, expected[i].running_ns);
+		assert_int_equal(count.value, expected[i].value);
+	}
+	assert_int_equal(pm_counters_total(counters, NULL, &values[3], 0).value, 600);
+	assert_int_equal(pm_counters_row_count(counters, NULL, &values[3], 0, 0).value,
+			 600);
+	close(to);
+	pm_counters_free(counters);
+	for (size_t i = 0; i < PM_ARRAY_LEN(values); i++)
+		pm_counters_values_release(&values[i]);
 }
 
 /* ---- real counters --------------------------------------------------------------------- */
@@ -787,6 +853,7 @@ int main(void)
 		cmocka_unit_test(scales_what_was_multiplexed),
 		cmocka_unit_test(tells_what_is_not_known),
 		cmocka_unit_test(subtracts_all_three),
+		cmocka_unit_test(readings_do_not_change_the_whole),
 		cmocka_unit_test(counts_faults_and_switches),
 		cmocka_unit_test(counts_from_enable_to_disable),
 		cmocka_unit_test(intervals_sum_to_the_whole),
