@@ -288,6 +288,7 @@ static void tell_shares(const struct pm_stat_text *to)
 	pm_str_release(&line);
 }
 
+/* Values are long, and the same in each run of a machine. */
 static void tell_settings(const struct pm_stat_text *to)
 {
 	struct pm_str line = { 0 };
@@ -295,13 +296,15 @@ static void tell_settings(const struct pm_stat_text *to)
 	for (size_t i = 0; i < to->stat->settings.len; i++) {
 		const struct pm_stat_setting *setting = &to->stat->settings.data[i];
 
-		pm_str_puts(&line, i == 0 ? "fixed: " : ", ");
+		pm_str_puts(&line, i == 0 ? "settings: " : ", ");
 		pm_str_printable(&line, setting->name, strlen(setting->name));
-		if (setting->value) {
+		if (to->report->verbose && setting->value) {
 			pm_str_putc(&line, '=');
 			pm_str_printable(&line, setting->value, strlen(setting->value));
 		}
 	}
+	if (line.len > 0 && !to->report->verbose)
+		pm_str_puts(&line, " (values: -v)");
 	pm_stat_text_line(to, PM_COLOR_DIM, 0, &line);
 	pm_str_release(&line);
 }

@@ -36,6 +36,7 @@ static struct pm_stat_report report_of(const struct pmstat_print *print,
 		.intervals_told =
 			options->interval_ms > 0 && options->form != PMSTAT_JSON,
 		.quiet = options->quiet,
+		.verbose = options->verbose,
 		.color = pm_color_is_wanted(options->color, fd),
 		.ascii = strcmp(nl_langinfo(CODESET), "UTF-8") != 0,
 		.width = pm_sink_width(fd),

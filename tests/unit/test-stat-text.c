@@ -633,6 +633,19 @@ static void test_csv_scales(void **state)
 		   "\nmetric,1,,,,,,,,,prog.c:10-20,,,,,,,,,,,CPUs utilised,,");
 }
 
+static void test_settings(void **state)
+{
+	PM_CLEANUP(pm_stat_release) struct pm_stat stat = { 0 };
+	struct pm_stat_report report = { .stat = &stat, .width = 80, .verbose = true };
+
+	stat_whole(&stat);
+	assert_has(shown_80(&stat), "\nsettings: GLIBC_TUNABLES");
+	assert_lacks(stream_text, stat.settings.data[0].value);
+	assert_has(stream_text, " (values: -v)\n");
+	assert_has(shown(&report), stat.settings.data[0].value);
+	assert_lacks(stream_text, "(values: -v)");
+}
+
 /* Whatever a document says, it can be shown. */
 static void test_whole(void **state)
 {
@@ -683,6 +696,7 @@ int main(void)
 		cmocka_unit_test(test_functions_alone),
 		cmocka_unit_test(test_csv),
 		cmocka_unit_test(test_csv_scales),
+		cmocka_unit_test(test_settings),
 		cmocka_unit_test(test_whole),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
