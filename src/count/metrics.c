@@ -62,34 +62,32 @@ static bool is_time(const char *name)
 	return strcmp(name, "task-clock") == 0 || strcmp(name, "wall-time") == 0;
 }
 
-/* Mean over the runs of @variant, of those that have a value. NAN: none has. */
-static double mean_of_runs(const struct pm_stat *stat, uint32_t variant, uint32_t event)
+/* What is divided by what. */
+struct ratio {
+	uint32_t over, under;
+	double sum_over, sum_under;
+};
+
+/* Values of one run or scope, if both are known: a mean of other runs makes no ratio. */
+static void add_values(struct ratio *ratio, const struct pm_stat_value *values)
 {
-	double sum = 0;
-	size_t len = 0;
-
-	for (size_t i = 0; i < stat->runs.len; i++) {
-		const struct pm_stat_run *run = &stat->runs.data[i];
-
-		if (run->variant != variant || !run->values ||
-		    !pm_stat_has_value(&run->values[event]))
-			continue;
-		sum += (double)run->values[event].value;
-		len++;
-	}
-	return len > 0 ? sum / (double)len : NAN;
+	if (!values || !pm_stat_has_value(&values[ratio->over]) ||
+	    !pm_stat_has_value(&values[ratio->under]))
+		return;
+	ratio->sum_over += (double)values[ratio->over].value;
+	ratio->sum_under += (double)values[ratio->under].value;
 }
 
-static double value_of(const struct pm_stat *stat, uint32_t variant, int32_t scope,
-		       uint32_t event)
+/* Of sums over the runs of @variant, as of means. Nothing is counted: 0 / 0, NAN. */
+static double ratio_of(const struct pm_stat *stat, uint32_t variant, int32_t scope,
+		       struct ratio *ratio)
 {
-	const struct pm_stat_value *values;
-
-	if (scope < 0)
-		return mean_of_runs(stat, variant, event);
-	values = stat->scopes.data[scope].values;
-	return values && pm_stat_has_value(&values[event]) ? (double)values[event].value
-							   : NAN;
+	if (scope >= 0)
+		add_values(ratio, stat->scopes.data[scope].values);
+	for (size_t i = 0; scope < 0 && i < stat->runs.len; i++)
+		if (stat->runs.data[i].variant == variant)
+			add_values(ratio, stat->runs.data[i].values);
+	return ratio->sum_over / ratio->sum_under;
 }
 
 static void release_metric(struct pm_stat_metric *metric)
@@ -103,18 +101,17 @@ static int add(struct pm_stat *stat, const struct formula *formula, uint32_t var
 	       int32_t scope)
 {
 	struct pm_stat_metric metric = { .variant = variant, .scope = scope };
-	uint32_t over, under;
-	double ratio;
+	struct ratio ratio = { 0 };
+	double value;
 
-	if (!find_event(stat, formula->over, false, true, &over) ||
-	    !find_event(stat, formula->under, stat->events.data[over].user_only,
-			is_time(formula->under), &under))
+	if (!find_event(stat, formula->over, false, true, &ratio.over) ||
+	    !find_event(stat, formula->under, stat->events.data[ratio.over].user_only,
+			is_time(formula->under), &ratio.under))
 		return 0;
-	ratio = formula->factor * value_of(stat, variant, scope, over) /
-		value_of(stat, variant, scope, under);
-	metric.known = isfinite(ratio);
-	metric.value = metric.known ? ratio : 0;
-	metric.event = over;
+	value = formula->factor * ratio_of(stat, variant, scope, &ratio);
+	metric.known = isfinite(value);
+	metric.value = metric.known ? value : 0;
+	metric.event = ratio.over;
 	if (pm_stat_text(&metric.name, formula->name) == 0 &&
 	    pm_stat_text(&metric.unit, formula->unit) == 0 &&
 	    pm_stat_text(&metric.formula, formula->text) == 0 &&

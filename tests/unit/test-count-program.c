@@ -120,6 +120,22 @@ static void metrics_are_of_means(void **state)
 	pm_stat_release(&stat);
 }
 
+/* A short run, in which one of the two was on no counter. */
+static void metrics_are_of_runs_that_have_both(void **state)
+{
+	static const uint64_t first[] = { 50, 1000 }, second[] = { 0, 100 };
+	struct pm_stat stat = { 0 };
+
+	(void)state;
+	describe(&stat, "branch-misses,branches");
+	add_run(&stat, 0, first, 2);
+	add_run(&stat, 0, second, 2);
+	stat.runs.data[1].values[0].state = PM_STAT_NOT_COUNTED;
+	assert_int_equal(pm_count_metrics(&stat), 0);
+	assert_metric(&stat, "branch misses", 0, 5);
+	pm_stat_release(&stat);
+}
+
 /* Events of user space do not go with those of both. */
 static void metrics_compare_the_same_code(void **state)
 {
@@ -176,6 +192,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(events_are_described),
 		cmocka_unit_test(metrics_are_of_means),
+		cmocka_unit_test(metrics_are_of_runs_that_have_both),
 		cmocka_unit_test(metrics_compare_the_same_code),
 		cmocka_unit_test(states_make_no_numbers),
 		cmocka_unit_test(default_events_are_there),
