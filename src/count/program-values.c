@@ -107,6 +107,18 @@ static int tell_tool_events(struct pm_program *program)
 	return r;
 }
 
+static int tell_late(struct pm_program *program)
+{
+	const struct pm_targets *targets = program->options->targets;
+	size_t late = targets ? targets->late.len : 0;
+
+	if (late == 0)
+		return 0;
+	return warn(program->stat,
+		    "%zu %s while the events were being opened: not counted.", late,
+		    late == 1 ? "thread began" : "threads began");
+}
+
 int pm_program_tell_events(struct pm_program *program)
 {
 	const struct pm_perf_notes *notes = pm_counters_notes(program->counters);
@@ -129,13 +141,7 @@ int pm_program_tell_events(struct pm_program *program)
 		r = warn(program->stat, "%s", notes->texts.data[i]);
 	if (r == 0)
 		r = tell_missing_hardware(program);
-	if (r == 0 && program->options->targets &&
-	    program->options->targets->late.len > 0)
-		r = warn(program->stat,
-			 "%zu threads began while the events were being opened: they "
-			 "are not counted.",
-			 program->options->targets->late.len);
-	return r;
+	return r == 0 ? tell_late(program) : r;
 }
 
 /* ---- values ---------------------------------------------------------------------------- */

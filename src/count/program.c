@@ -181,6 +181,9 @@ static int enable_late(struct pm_program *program, struct pm_error *err)
 	program->counting = true;
 	/* What was before was not counted, and is no part of the time either. */
 	program->begin_ns = pm_now_ns();
+	if (program->options->interval_ns > 0)
+		program->next_interval_ns =
+			program->begin_ns + program->options->interval_ns;
 	return r < 0 ? pm_error_set(err, r, "an event cannot be enabled: %s",
 				    strerror(-r))
 		     : 0;

@@ -202,6 +202,11 @@ teardown() {
 	all 'value["page-faults"] < 3000' 'about(value["page-faults"], 500)'
 }
 
+@test "-I begins when the delay of -D is over" {
+	measure 0 -D 200 -I 100 -e page-faults -- sleep 0.45
+	all '90e6 < run["intervals"][0]["at_ns"]'
+}
+
 @test "-a counts everybody" {
 	need_root
 	measure 0 -a --per cpu -e page-faults,cpu-clock -- "$WHOLE" 3000 0 50
