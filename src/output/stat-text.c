@@ -289,6 +289,29 @@ static void tell_shares(const struct pm_stat_text *to)
 }
 
 /* Values are long, and the same in each run of a machine. */
+/* Means and medians are then of fewer runs than the heading says. */
+static void tell_missing(const struct pm_stat_text *to)
+{
+	const struct pm_stat *stat = to->stat;
+	struct pm_str line = { 0 };
+
+	for (size_t i = 0; i < stat->events.len; i++) {
+		const char *name = pm_stat_event_shown(&stat->events.data[i]);
+		size_t counted = 0;
+
+		for (size_t j = 0; j < stat->runs.len; j++)
+			counted += pm_stat_has_value(&stat->runs.data[j].values[i]);
+		if (counted == 0 || counted == stat->runs.len)
+			continue;
+		pm_str_puts(&line,
+			    line.len == 0 ? "warning: not counted in all runs: " : ", ");
+		pm_str_printable(&line, name, strlen(name));
+		pm_str_printf(&line, " (%zu of %zu)", counted, stat->runs.len);
+	}
+	pm_stat_text_line(to, PM_COLOR_WARNING, 0, &line);
+	pm_str_release(&line);
+}
+
 static void tell_settings(const struct pm_stat_text *to)
 {
 	struct pm_str line = { 0 };
@@ -357,15 +380,18 @@ static void tell_overhead(const struct pm_stat_text *to)
 
 /* ---- how it ended ---------------------------------------------------------------------- */
 
+/* A signal of ours, or of Ctrl-C, is no fault of the program. */
 static void put_end(struct pm_str *str, const struct pm_stat_run *run)
 {
+	if (run->stopped)
+		pm_str_puts(str, "counting was stopped before the end");
+	if (run->stopped && run->exited && (run->signal > 0 || run->exit_code != 0))
+		pm_str_puts(str, ", and then: ");
 	if (run->exited && run->signal > 0)
 		pm_str_printf(str, "killed by signal %d (%s)", run->signal,
 			      strsignal(run->signal));
 	else if (run->exited && run->exit_code != 0)
 		pm_str_printf(str, "exit status %d", run->exit_code);
-	else if (!run->exited && run->stopped)
-		pm_str_puts(str, "counting was stopped before the end");
 }
 
 static bool same_end(const struct pm_stat_run *a, const struct pm_stat_run *b)
@@ -501,6 +527,7 @@ int pm_output_stat_text(const struct pm_stat_report *report, FILE *stream,
 	tell_rows(&to);
 	tell_overhead(&to);
 	tell_shares(&to);
+	tell_missing(&to);
 	tell_states(&to);
 	tell_user_only(&to);
 	tell_settings(&to);

@@ -225,6 +225,14 @@ static void test_ends(void **state)
 	run->signal = 0;
 	run->stopped = true;
 	assert_has(shown_80(&stat), "\ncounting was stopped before the end\n");
+	/* What was stopped took it calmly, or not. */
+	run->exited = true;
+	run->exit_code = 0;
+	assert_has(shown_80(&stat), "\ncounting was stopped before the end\n");
+	run->exit_code = -1;
+	run->signal = 15;
+	assert_has(shown_80(&stat), "\ncounting was stopped before the end, and then: "
+				    "killed by signal 15 (Terminated)\n");
 	stat_run(&stat, 0, plain);
 	stat_run(&stat, 0, plain)->exit_code = 1;
 	stat_run(&stat, 0, plain)->exit_code = 1;
@@ -386,6 +394,19 @@ static void test_repeated(void **state)
 		"  hypervisor keeps them\n"
 		"without the kernel: instructions\n");
 	assert_fits(stream_text, 80);
+}
+
+/* A mean of fewer runs than the heading says is told. */
+static void test_some_runs(void **state)
+{
+	PM_CLEANUP(pm_stat_release) struct pm_stat stat = { 0 };
+
+	make_one(&stat);
+	stat_run(&stat, 0, plain);
+	assert_lacks(shown_80(&stat), "not counted");
+	stat.runs.data[1].values[INSTRUCTIONS].state = PM_STAT_NOT_COUNTED;
+	assert_has(shown_80(&stat),
+		   "\nwarning: not counted in all runs: instructions (1 of 2)\n");
 }
 
 /* ---- A and B --------------------------------------------------------------------------- */
@@ -689,6 +710,7 @@ int main(void)
 		cmocka_unit_test(test_intervals),
 		cmocka_unit_test(test_interval_rows),
 		cmocka_unit_test(test_repeated),
+		cmocka_unit_test(test_some_runs),
 		cmocka_unit_test(test_compared),
 		cmocka_unit_test(test_too_few_to_compare),
 		cmocka_unit_test(test_functions),
