@@ -199,6 +199,10 @@ int pm_targets_check(struct pm_targets_request *request, const char *program,
 
 /* ---- where results go ---------------------------------------------------------------- */
 
+/* The first thing that main() does: what is opened later shall not get the number of a standard
+ * stream that was closed, or warnings would go into it. Commands find it closed as it was. */
+void pm_streams_hold(void);
+
 /*
  * Standard output, or a file that appears under its name only when it is complete: until
  * then it is a temporary one beside it. Devices and pipes are written to as they are.

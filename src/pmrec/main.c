@@ -11,6 +11,7 @@ int main(int argc, char **argv)
 	struct pm_error err = { 0 };
 	int status = 0;
 
+	pm_streams_hold();
 	if (pm_rec_options_parse(&options, argc, argv, &err) < 0 ||
 	    (options.action == PM_REC_RECORD &&
 	     pm_places_resolve(&options.probes, &options.specs, &options.targets,

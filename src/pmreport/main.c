@@ -231,6 +231,7 @@ int main(int argc, char **argv)
 	struct pm_resymbolize *resymbolize;
 	int status;
 
+	pm_streams_hold();
 	setlocale(LC_CTYPE, ""); /* numbers stay those of the C locale */
 	if (pm_report_options_parse(&options, argc, argv, &err) < 0)
 		return fail(&err, STATUS_USAGE);

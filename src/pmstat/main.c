@@ -15,24 +15,34 @@ static int complete(struct pmstat_options *options, struct pm_error *err)
 					   &options->targets, options->commands[0], err);
 }
 
+/* Help and version go to a stream that may fail, too. */
+static int tell(enum pmstat_action action, struct pm_error *err)
+{
+	struct pm_sink sink = { .file = stdout };
+
+	if (action == PMSTAT_HELP)
+		pmstat_options_help();
+	else
+		puts("pmstat " PMSTAT_VERSION);
+	return pm_sink_close(&sink, err);
+}
+
 int main(int argc, char **argv)
 {
 	struct pmstat_options options;
 	struct pm_error err = { 0 };
-	int status = 0;
+	int ret, status = 0;
 
+	pm_streams_hold();
 	setlocale(LC_CTYPE, ""); /* numbers stay those of the C locale */
-	if (pmstat_options_parse(&options, argc, argv, &err) < 0) {
+	ret = pmstat_options_parse(&options, argc, argv, &err);
+	if (ret == 0)
+		ret = options.action == PMSTAT_COUNT ? complete(&options, &err)
+						     : tell(options.action, &err);
+	if (ret < 0) {
 		pm_error_print(&err, "pmstat", stderr);
 		status = PM_STATUS_FAILED;
-	} else if (options.action == PMSTAT_HELP) {
-		pmstat_options_help();
-	} else if (options.action == PMSTAT_TELL_VERSION) {
-		puts("pmstat " PMSTAT_VERSION);
-	} else if (complete(&options, &err) < 0) {
-		pm_error_print(&err, "pmstat", stderr);
-		status = PM_STATUS_FAILED;
-	} else {
+	} else if (options.action == PMSTAT_COUNT) {
 		status = pmstat_course_run(&options);
 	}
 	pmstat_options_release(&options);

@@ -71,11 +71,31 @@ static void tell_warnings(const struct pmstat_print *print, const struct pm_stat
 		pmstat_say(print->options, "warning: %s", stat->warnings.data[i]);
 }
 
+/* Without -o: it stays open, and it has no buffer. */
+static int check_stderr(struct pm_error *err)
+{
+	if (fflush(stderr) == 0 && !ferror(stderr))
+		return 0;
+	pm_error_set(err, -EIO, "cannot write all of the result");
+	pm_error_where(err, "standard error", -1);
+	return -EIO;
+}
+
 static int write_json(const struct pmstat_print *print, const struct pm_stat *stat,
 		      struct pm_error *err)
 {
+	const char *path = print->sink.path;
+	int ret;
+
 	fflush(print->to);
-	return pm_stat_write(stat, fileno(print->to), err);
+	ret = pm_stat_write(stat, fileno(print->to), err);
+	if (ret < 0)
+		pm_error_where(err,
+			       path                     ? path
+			       : print->options->output ? "standard output"
+							: "standard error",
+			       -1);
+	return ret;
 }
 
 int pmstat_print_result(struct pmstat_print *print, const struct pm_stat *stat,
@@ -97,9 +117,9 @@ int pmstat_print_result(struct pmstat_print *print, const struct pm_stat *stat,
 		ret = write_json(print, stat, err);
 		break;
 	}
-	if (ret < 0 || !print->sink.file)
+	if (ret < 0)
 		return ret;
-	return pm_sink_close(&print->sink, err);
+	return print->sink.file ? pm_sink_close(&print->sink, err) : check_stderr(err);
 }
 
 void pmstat_print_release(struct pmstat_print *print)

@@ -55,6 +55,8 @@ static void stop_child(const struct pm_child *child, bool from_terminal)
 		kill(child->launch.pid, SIGKILL);
 	else if (!from_terminal || getpgid(child->launch.pid) != getpgrp())
 		kill(child->launch.pid, SIGTERM);
+	/* One that has stopped would hear of it only when somebody lets it go on. */
+	kill(child->launch.pid, SIGCONT);
 }
 
 static int fork_it(struct pm_child *child, char **command, const char *user,

@@ -100,6 +100,34 @@ wrong() {
 	grep -q 'No space left' err
 }
 
+@test "a result that cannot be written is no success" {
+	local status=0
+	for form in -v --json -x,; do
+		status=0
+		"$PMSTAT" -e task-clock $form -- true 2>/dev/full || status=$?
+		[ "$status" = 125 ]
+		status=0
+		"$PMSTAT" -e task-clock $form -o - -- true >/dev/full 2>err || status=$?
+		[ "$status" = 125 ]
+		grep -q 'standard output: .*No space left' err
+	done
+	for word in --help --version; do
+		status=0
+		"$PMSTAT" "$word" >/dev/full 2>err || status=$?
+		[ "$status" = 125 ]
+	done
+}
+
+@test "a standard stream that is closed stays so, and is no file of ours" {
+	# shellcheck disable=SC2016
+	local is_closed='[ ! -e /proc/$$/fd/'
+	"$PMSTAT" -v -o file --json -- sh -c "${is_closed}2 ]" 2>&-
+	json file 'len(runs) == 1'
+	"$PMSTAT" -o file --json -- sh -c "${is_closed}1 ]" >&-
+	"$PMSTAT" -o file --json -- sh -c "${is_closed}0 ]" <&-
+	json file 'len(runs) == 1'
+}
+
 @test "-x has one line of names and a line for each number" {
 	measure 0 -x , -o csv -e task-clock,page-faults -- true
 	python3 - <<-'END'
@@ -200,6 +228,27 @@ wrong() {
 	wait "$pmstat" || status=$?
 	[ "$status" = 137 ]
 	json file 'runs[0]["stopped"]' 'runs[0]["signal"] == 9'
+}
+
+@test "a command that has stopped itself ends, too" {
+	# shellcheck disable=SC2016
+	"$PMSTAT" --json -o file -- sh -c 'echo up; kill -STOP $$; sleep 60' >out 2>err 3>&- &
+	local pmstat=$! child state=
+	for _ in {1..100}; do
+		child=$(cat "/proc/$pmstat/task/$pmstat/children" 2>/dev/null) || child=
+		[ -z "$child" ] || read -r _ _ state _ <"/proc/${child% }/stat"
+		[ "$state" != T ] || break
+		sleep 0.1
+	done
+	kill -TERM "$pmstat"
+	for _ in {1..100}; do
+		[ -e file ] && break
+		sleep 0.1
+	done
+	# Nobody shall wait for ever where it did not end.
+	kill -KILL "${child% }" 2>/dev/null || true
+	wait "$pmstat" || true
+	json file 'runs[0]["signal"] == 15'
 }
 
 @test "--timeout ends each run, and that is no failure" {
