@@ -44,6 +44,9 @@ struct pm_place {
 	/* Of ENTRY: the function jumps back to it, so that a call that is open with the same
 	 * sp here is this one, and no new one begins. */
 	bool again;
+	/* Of IN: control comes to it from outside of the range only, so that a call that is open
+	 * with the same sp here was left by an exception or longjmp(3), and a new one begins. */
+	bool fresh;
 	/* The instruction's bytes: what a breakpoint takes the place of. */
 	uint8_t bytes[16];
 	uint8_t len;

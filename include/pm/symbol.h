@@ -120,6 +120,7 @@ int pm_symbols_find_line(int fd, const struct pm_symbol_options *options,
 struct pm_symbol_span {
 	uint64_t low, high; /* svma [low, high) */
 	bool moved; /* it is no statement of theirs, but what was moved away from one */
+	bool lent; /* no statement, either, but of other lines: what follows theirs */
 	const char *file; /* as in struct pm_symbol_line */
 };
 /* Negative stops. */
@@ -127,7 +128,7 @@ typedef int (*pm_symbol_span_fn)(void *user, const struct pm_symbol_span *span);
 
 /*
  * Calls @emit for each run of code that the lines @from to @to (not 0) of @source made, by
- * ascending address. What of other lines was moved in between belongs to the run around it.
+ * ascending address. What of other lines was moved in behind it is lent.
  * Errors as those of pm_symbols_find_line(); -ENOENT also when these lines have no code.
  */
 int pm_symbols_find_lines(int fd, const struct pm_symbol_options *options,

@@ -186,17 +186,19 @@ static int complete(struct pm_calls *calls, struct pm_calls_thread *thread,
 /* ---- visits -------------------------------------------------------------------------- */
 
 /* What is above an open call whose stack pointer is @sp: calls that were left by longjmp(3) or
- * an exception. Those on another stack may live. */
+ * an exception. Those on another stack may live; and those with the same one (not @also), where
+ * it is a range that was left, and its function goes on. */
 static int bury_above(struct pm_calls *calls, struct pm_calls_thread *thread, size_t at,
-		      uint64_t sp)
+		      uint64_t sp, bool also)
 {
 	size_t kept = at;
 	int r = 0;
 
 	for (size_t i = at; i < thread->live.len; i++) {
 		uint32_t frame = thread->live.data[i];
+		uint64_t there = calls->frames.data[frame].sp;
 
-		if (r == 0 && calls->frames.data[frame].sp <= sp)
+		if (r == 0 && (there < sp || (there == sp && also)))
 			r = bury(calls, thread, frame);
 		else
 			thread->live.data[kept++] = frame;
@@ -287,11 +289,13 @@ static int open_call(struct pm_calls *calls, struct pm_calls_thread *thread,
 	return 0;
 }
 
+/* @place is where it was left. @sp NULL: not known. */
 static int close_call(struct pm_calls *calls, struct pm_calls_thread *thread,
-		      const struct pm_visit *visit, uint32_t region, const uint64_t *sp)
+		      const struct pm_visit *visit, const struct pm_place *place,
+		      const uint64_t *sp)
 {
+	uint32_t region = place->region, frame, cell;
 	size_t at = find_live(calls, thread, region, sp);
-	uint32_t frame, cell;
 	int r;
 
 	if (at == SIZE_MAX) {
@@ -304,7 +308,8 @@ static int close_call(struct pm_calls *calls, struct pm_calls_thread *thread,
 	}
 	frame = thread->live.data[at];
 	cell = pm_calls_cell(calls, thread, region);
-	r = bury_above(calls, thread, at + 1, calls->frames.data[frame].sp);
+	r = bury_above(calls, thread, at + 1, calls->frames.data[frame].sp,
+		       place->kind == PM_PLACE_EXIT);
 	memmove(&thread->live.data[at], &thread->live.data[at + 1],
 		(--thread->live.len - at) * sizeof(*thread->live.data));
 	thread->cells.data[cell].live--;
@@ -315,10 +320,21 @@ static int close_call(struct pm_calls *calls, struct pm_calls_thread *thread,
 	return complete(calls, thread, frame, visit);
 }
 
+/* A call of a range that its function has left without an exit: it is entered anew. */
+static int bury_stale(struct pm_calls *calls, struct pm_calls_thread *thread, size_t at)
+{
+	uint32_t frame = thread->live.data[at];
+
+	memmove(&thread->live.data[at], &thread->live.data[at + 1],
+		(--thread->live.len - at) * sizeof(*thread->live.data));
+	return bury(calls, thread, frame);
+}
+
 static int see(struct pm_calls *calls, struct pm_calls_thread *thread,
 	       const struct pm_visit *visit, const struct pm_place *place)
 {
 	uint64_t sp = visit->sp + place->sp_offset;
+	size_t at;
 	int r;
 
 	switch (place->kind) {
@@ -329,14 +345,17 @@ static int see(struct pm_calls *calls, struct pm_calls_thread *thread,
 		r = bury_below(calls, thread, sp, true, visit->time);
 		return r < 0 ? r : open_call(calls, thread, visit, place->region, sp);
 	case PM_PLACE_IN:
-		if (find_live(calls, thread, place->region,
-			      place->sp_known ? &sp : NULL) != SIZE_MAX)
+		at = find_live(calls, thread, place->region,
+			       place->sp_known ? &sp : NULL);
+		if (at != SIZE_MAX && !(place->fresh && place->sp_known))
 			return 0;
-		r = bury_below(calls, thread, sp, false, visit->time);
+		r = at == SIZE_MAX ? 0 : bury_stale(calls, thread, at);
+		if (r == 0)
+			r = bury_below(calls, thread, sp, false, visit->time);
 		return r < 0 ? r : open_call(calls, thread, visit, place->region, sp);
 	case PM_PLACE_EXIT:
 	case PM_PLACE_OUT:
-		return close_call(calls, thread, visit, place->region,
+		return close_call(calls, thread, visit, place,
 				  place->sp_known ? &sp : NULL);
 	}
 	return 0;

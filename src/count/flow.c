@@ -381,6 +381,7 @@ enum {
 	INSIDE = 1,
 	FROM_INSIDE = 2, /* control comes from inside */
 	FROM_OUTSIDE = 4,
+	FROM_CALL = 8, /* from outside, if a call comes back: else by an exception */
 };
 
 static bool is_in(const struct pm_probe_piece *ranges, size_t len, uint64_t address)
@@ -391,38 +392,131 @@ static bool is_in(const struct pm_probe_piece *ranges, size_t len, uint64_t addr
 	return false;
 }
 
+struct marking {
+	const struct pm_flow *flow;
+	uint8_t *marks;
+};
+
 static int mark_next(void *user, size_t at, size_t next)
 {
-	uint8_t *marks = user;
+	struct marking *marking = user;
+	uint8_t *marks = marking->marks;
 
-	marks[next] |= marks[at] & INSIDE ? FROM_INSIDE : FROM_OUTSIDE;
+	if (marks[at] & INSIDE)
+		marks[next] |= FROM_INSIDE;
+	else if (marking->flow->insns.data[at].kind == PM_FLOW_CALL)
+		marks[next] |= FROM_CALL;
+	else
+		marks[next] |= FROM_OUTSIDE;
 	return 0;
+}
+
+/* Which instructions are inside by themselves; NULL without memory. */
+static uint8_t *mark_ranges(const struct pm_flow *flow,
+			    const struct pm_probe_piece *ranges, size_t len)
+{
+	uint8_t *marks = calloc(flow->insns.len + 1, 1);
+
+	for (size_t i = 0; i < flow->insns.len && marks; i++)
+		marks[i] = is_in(ranges, len, flow->insns.data[i].address) ? INSIDE : 0;
+	return marks;
+}
+
+/* From where control comes to each. */
+static void mark_ways(const struct pm_flow *flow, uint8_t *marks)
+{
+	struct marking marking = { flow, marks };
+	size_t first = pm_flow_find(flow, flow->entry);
+
+	for (size_t i = 0; i < flow->insns.len; i++)
+		marks[i] &= INSIDE;
+	for (size_t i = 0; i < flow->insns.len; i++)
+		pm_flow_each_next(flow, i, mark_next, &marking);
+	if (first != SIZE_MAX)
+		marks[first] |= FROM_OUTSIDE;
+}
+
+/* Whether nobody knows where control comes from: by an exception, or an unknown jump. */
+static bool is_orphan(const struct pm_flow_insn *insn, uint8_t marks)
+{
+	return !(marks & (FROM_INSIDE | FROM_OUTSIDE | FROM_CALL)) && !insn->pad &&
+	       insn->kind != PM_FLOW_BAD;
+}
+
+int pm_flow_add_straight(const struct pm_flow *flow, pm_pieces *ranges,
+			 const struct pm_probe_piece *lent, size_t len)
+{
+	PM_AUTO_FREE uint8_t *marks = mark_ranges(flow, ranges->data, ranges->len);
+	PM_AUTO_FREE uint8_t *is_lent = mark_ranges(flow, lent, len);
+	bool changed = true;
+	int code = marks && is_lent ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < flow->insns.len && code == 0; i++) {
+		is_lent[i] &= !marks[i];
+		marks[i] |= is_lent[i];
+	}
+	for (int round = 0; round < ROUNDS_MAX && changed && code == 0; round++) {
+		changed = false;
+		mark_ways(flow, marks);
+		for (size_t i = 0; i < flow->insns.len; i++) {
+			bool behind = i > 0 && is_lent[i - 1] && !(marks[i - 1] & INSIDE);
+
+			if (!is_lent[i] || !(marks[i] & INSIDE) ||
+			    (!behind && !(marks[i] & (FROM_OUTSIDE | FROM_CALL)) &&
+			     !is_orphan(&flow->insns.data[i], marks[i])))
+				continue;
+			marks[i] &= (uint8_t)~INSIDE;
+			changed = true;
+		}
+	}
+	for (size_t i = 0; i < flow->insns.len && code == 0; i++) {
+		const struct pm_flow_insn *insn = &flow->insns.data[i];
+		struct pm_probe_piece piece = { insn->address,
+						insn->address + insn->len };
+
+		if (is_lent[i] && marks[i] & INSIDE)
+			code = pm_vec_push(ranges, piece);
+	}
+	return code;
+}
+
+/* Whether the ranges have a jump that may lead to anywhere in the function. */
+static bool jumps_anywhere(const struct pm_flow *flow, const uint8_t *marks)
+{
+	for (size_t i = 0; i < flow->indirect.len; i++) {
+		const struct pm_flow_indirect *indirect = &flow->indirect.data[i];
+
+		if (marks[indirect->insn] & INSIDE && indirect->targets.len == 0 &&
+		    indirect->kind != PM_FLOW_LEAVES)
+			return true;
+	}
+	return false;
 }
 
 int pm_flow_range_places(const struct pm_flow *flow, const struct pm_probe_piece *ranges,
 			 size_t len, pm_places *places, struct pm_flow_doubts *doubts)
 {
-	PM_AUTO_FREE uint8_t *marks = calloc(flow->insns.len + 1, 1);
-	size_t first = pm_flow_find(flow, flow->entry);
+	PM_AUTO_FREE uint8_t *marks = mark_ranges(flow, ranges, len);
 	int code = marks ? 0 : -ENOMEM;
+	bool anywhere;
 
-	for (size_t i = 0; i < flow->insns.len && code == 0; i++)
-		marks[i] |= is_in(ranges, len, flow->insns.data[i].address) ? INSIDE : 0;
-	for (size_t i = 0; i < flow->insns.len && code == 0; i++)
-		pm_flow_each_next(flow, i, mark_next, marks);
-	if (code == 0 && first != SIZE_MAX)
-		marks[first] |= FROM_OUTSIDE;
+	if (code < 0)
+		return code;
+	mark_ways(flow, marks);
+	anywhere = jumps_anywhere(flow, marks);
 	for (size_t i = 0; i < flow->insns.len && code == 0; i++) {
 		const struct pm_flow_insn *insn = &flow->insns.data[i];
-		/* Nobody knows where it comes from: by an exception, or an unknown jump. */
-		bool orphan = !(marks[i] & (FROM_INSIDE | FROM_OUTSIDE)) && !insn->pad &&
-			      insn->kind != PM_FLOW_BAD;
+		bool orphan = is_orphan(insn, marks[i]), is_inside = marks[i] & INSIDE;
 
-		if (marks[i] & INSIDE && (marks[i] & FROM_OUTSIDE || orphan))
+		if (is_inside && (marks[i] & (FROM_OUTSIDE | FROM_CALL) || orphan)) {
 			code = add_place(places, insn, PM_PLACE_IN);
-		if (!(marks[i] & INSIDE) && (marks[i] & FROM_INSIDE || orphan))
+			if (code == 0)
+				places->data[places->len - 1].fresh =
+					!anywhere && marks[i] == (INSIDE | FROM_OUTSIDE);
+		}
+		if (!is_inside && (marks[i] & FROM_INSIDE || orphan))
 			code = add_place(places, insn, PM_PLACE_OUT);
-		if (marks[i] & INSIDE && code == 0 && leaves(flow, insn, doubts))
+		if (is_inside && code == 0 && leaves(flow, insn, doubts))
 			code = add_place(places, insn, PM_PLACE_OUT);
 	}
 	doubts->bad_bytes += flow->bad_bytes;

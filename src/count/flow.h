@@ -111,6 +111,7 @@ size_t pm_flow_find(const struct pm_flow *flow, uint64_t address);
 size_t pm_flow_find_target(const struct pm_flow *flow, uint64_t address);
 
 typedef PM_VEC(struct pm_place) pm_places;
+typedef PM_VEC(struct pm_probe_piece) pm_pieces;
 /* What is not certain about the places. */
 struct pm_flow_doubts {
 	size_t indirect; /* jumps that were taken for tail calls, or for tables */
@@ -124,6 +125,11 @@ int pm_flow_function_places(const struct pm_flow *flow, pm_places *places,
  * where it leaves them. */
 int pm_flow_range_places(const struct pm_flow *flow, const struct pm_probe_piece *ranges,
 			 size_t len, pm_places *places, struct pm_flow_doubts *doubts);
+
+/* Appends to @ranges what control comes to from them alone of the @len pieces @lent: each up to
+ * the first instruction that is reached otherwise. 0, -ENOMEM. */
+int pm_flow_add_straight(const struct pm_flow *flow, pm_pieces *ranges,
+			 const struct pm_probe_piece *lent, size_t len);
 
 /* ---- flow-x86.c ------------------------------------------------------------------------ */
 

@@ -12,8 +12,6 @@ enum pm_finder_words {
 	PM_FINDER_ADDRESSES,
 };
 
-typedef PM_VEC(struct pm_probe_piece) pm_pieces;
-
 struct pm_finder {
 	struct pm_regions *ret;
 	const struct pm_probe_context *context;

@@ -179,7 +179,7 @@ int pm_finder_find_line(struct pm_finder *finder, const struct pm_finder_file *f
 /* ---- ranges ---------------------------------------------------------------------------------- */
 
 struct lines {
-	pm_pieces pieces, moved;
+	pm_pieces pieces, moved, lent;
 	char *path;
 };
 
@@ -190,8 +190,10 @@ static int take_span(void *user, const struct pm_symbol_span *span)
 
 	if (!lines->path && !(lines->path = strdup(span->file)))
 		return -ENOMEM;
-	return span->moved ? pm_vec_push(&lines->moved, piece)
-			   : pm_vec_push(&lines->pieces, piece);
+	return pm_vec_push(span->moved  ? &lines->moved
+			   : span->lent ? &lines->lent
+					: &lines->pieces,
+			   piece);
 }
 
 /* What was moved away from the lines, but not far: a single instruction in the middle of other
@@ -276,6 +278,9 @@ static int add_inlined(struct pm_finder *finder, const struct pm_finder_file *fi
 		if (code < 0)
 			break;
 		code = add_chains(finder, file, &flow, lines);
+		if (code == 0)
+			code = pm_flow_add_straight(&flow, &lines->pieces,
+						    lines->lent.data, lines->lent.len);
 		pm_flow_close(&flow);
 	}
 	pm_vec_release(&addresses.list);
@@ -313,6 +318,7 @@ static int find_lines(struct pm_finder *finder, const struct pm_finder_file *fil
 	}
 	pm_vec_release(&lines.pieces);
 	pm_vec_release(&lines.moved);
+	pm_vec_release(&lines.lent);
 	free(lines.path);
 	return code;
 }

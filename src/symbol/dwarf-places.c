@@ -20,11 +20,12 @@ enum span_kind {
 	SPAN_NONE,
 	SPAN_WHOLE,
 	SPAN_MOVED,
+	SPAN_LENT,
 };
 
 struct span {
 	uint64_t low, high;
-	bool moved;
+	enum span_kind kind;
 };
 
 struct finder {
@@ -130,16 +131,28 @@ static bool is_in_source(const struct finder *finder, const struct pm_line_row *
 	       row->line >= finder->wanted;
 }
 
-/* From a statement of the lines on up to the next one of others; what was moved in there from
- * elsewhere, and so is no statement, changes nothing. What of the lines was moved away is a span
- * of its own. */
+/* What of the lines was moved away from its statement is a span of its own; and so is what of
+ * others, and no statement, follows theirs. */
+static enum span_kind next_kind(const struct finder *finder,
+				const struct pm_line_row *row)
+{
+	bool goes_on = finder->kind == SPAN_WHOLE || finder->kind == SPAN_LENT;
+
+	if (row->ends)
+		return SPAN_NONE;
+	if (is_in_source(finder, row) && row->line > 0 && row->line <= finder->to)
+		return row->is_stmt || goes_on ? SPAN_WHOLE : SPAN_MOVED;
+	return !row->is_stmt && goes_on ? SPAN_LENT : SPAN_NONE;
+}
+
 static void visit_span(struct finder *finder, const struct pm_line_row *row)
 {
-	struct span span = { finder->span, row->address, finder->kind == SPAN_MOVED };
-	bool is_in = !row->ends && is_in_source(finder, row) && row->line > 0 &&
-		     row->line <= finder->to;
+	struct span span = { finder->span, row->address, finder->kind };
+	enum span_kind kind = next_kind(finder, row);
 
-	if (!row->ends && !row->is_stmt && finder->kind == SPAN_WHOLE)
+	/* A statement of which no code is left begins where others' goes on: it is visited. */
+	if (kind == finder->kind || (kind == SPAN_LENT && finder->kind == SPAN_WHOLE &&
+				     row->address == finder->span))
 		return;
 	if (finder->kind != SPAN_NONE && row->address > finder->span &&
 	    pm_elf_image_code(finder->dwarf.image, span.low)) {
@@ -148,7 +161,7 @@ static void visit_span(struct finder *finder, const struct pm_line_row *row)
 		else
 			finder->failed |= pm_vec_push(&finder->spans, span) < 0;
 	}
-	finder->kind = !is_in ? SPAN_NONE : row->is_stmt ? SPAN_WHOLE : SPAN_MOVED;
+	finder->kind = kind;
 	finder->span = row->address;
 }
 
@@ -252,10 +265,13 @@ static int emit_spans(struct finder *finder, pm_symbol_span_fn emit, void *user)
 
 	qsort(finder->spans.data, finder->spans.len, sizeof(*finder->spans.data), by_low);
 	for (size_t i = 0; i < finder->spans.len && code == 0; i++) {
-		struct pm_symbol_span span = { .low = finder->spans.data[i].low,
-					       .high = finder->spans.data[i].high,
-					       .moved = finder->spans.data[i].moved,
-					       .file = finder->paths.data[0] };
+		struct pm_symbol_span span = {
+			.low = finder->spans.data[i].low,
+			.high = finder->spans.data[i].high,
+			.moved = finder->spans.data[i].kind == SPAN_MOVED,
+			.lent = finder->spans.data[i].kind == SPAN_LENT,
+			.file = finder->paths.data[0]
+		};
 
 		code = emit(user, &span);
 	}

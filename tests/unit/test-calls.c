@@ -481,6 +481,42 @@ static void counts_ranges(void **state)
 	end(world);
 }
 
+/* Two ranges of one call, of which the inner one is left: the other one goes on. */
+static void ranges_share_a_function(void **state)
+{
+	struct world *world = begin();
+	const struct pm_stat_scope *scopes;
+
+	world->regions.list.data[G].kind = PM_STAT_RANGE;
+	world->regions.places.data[G * PLACES_EACH + ENTRY].kind = PM_PLACE_IN;
+	world->regions.places.data[G * PLACES_EACH + EXIT].kind = PM_PLACE_OUT;
+	go(world, G, ENTRY, TOP, 1);
+	go(world, R, ENTRY, TOP, 0);
+	go(world, G, EXIT, TOP, 2);
+	go(world, R, ENTRY, TOP, 3);
+	go(world, R, EXIT, TOP, 4);
+	scopes = finish(world);
+	check_calls(&scopes[G], 1, 0, 1, 0);
+	check_calls(&scopes[R], 1, 0, 1, 0);
+	assert_int_equal(scopes[R].values[0].value, 9);
+	end(world);
+}
+
+/* Left by an exception that the function does not see, and entered again just as deep. */
+static void ranges_are_left_by_exceptions(void **state)
+{
+	struct world *world = begin();
+	const struct pm_stat_scope *scopes;
+
+	world->regions.places.data[R * PLACES_EACH + ENTRY].fresh = true;
+	for (int i = 0; i < 3; i++)
+		go(world, R, ENTRY, TOP, 1);
+	go(world, R, EXIT, TOP, 4);
+	scopes = finish(world);
+	check_calls(&scopes[R], 3, 0, 1, 2);
+	end(world);
+}
+
 /* A call's own cost, and that of each visit inside: of F five, of G's two calls one each. */
 static void takes_costs_off(void **state)
 {
@@ -606,6 +642,8 @@ int main(void)
 		cmocka_unit_test(lives_with_missing_visits),
 		cmocka_unit_test(goes_on_at_its_entry),
 		cmocka_unit_test(counts_ranges),
+		cmocka_unit_test(ranges_share_a_function),
+		cmocka_unit_test(ranges_are_left_by_exceptions),
 		cmocka_unit_test(takes_costs_off),
 		cmocka_unit_test(takes_costs_off_by_kind),
 		cmocka_unit_test(adds_places_up),

@@ -449,6 +449,74 @@ static void ranges_have_all_edges(void **state)
 	read_release(&read);
 }
 
+/* 0: xor %eax, %eax; 2: je 6; 4: dec %edi; 6: inc %edi; 8: jne 4; a: call *%rax; c: ret */
+static const uint8_t ways[] = { 0x31, 0xc0, 0x74, 0x02, 0xff, 0xcf, 0xff,
+				0xc7, 0x75, 0xfa, 0xff, 0xd0, 0xc3 };
+
+/* What comes in from outside alone begins anew; not so what may come from inside, or where an
+ * exception may be caught. */
+static void ranges_begin_anew(void **state)
+{
+	static const struct {
+		uint64_t from, to, in;
+		bool fresh;
+	} rows[] = {
+		{ 0, 2, 0, true },
+		{ 4, 6, 4, true }, /* by a jump from behind, too */
+		{ 4, 10, 4, false },
+		{ 12, 13, 12, false },
+	};
+	struct read read = { 0 };
+
+	read_bytes(&read, ways, sizeof(ways));
+	for (size_t i = 0; i < PM_ARRAY_LEN(rows); i++) {
+		struct pm_probe_piece range = { BASE + rows[i].from, BASE + rows[i].to };
+		bool found = false;
+
+		pm_vec_clear(&read.places);
+		assert_int_equal(pm_flow_range_places(&read.flow, &range, 1, &read.places,
+						      &read.doubts),
+				 0);
+		for (size_t n = 0; n < read.places.len; n++) {
+			const struct pm_place *place = &read.places.data[n];
+
+			if (place->kind != PM_PLACE_IN ||
+			    place->address != BASE + rows[i].in)
+				continue;
+			found = true;
+			assert_int_equal(place->fresh, rows[i].fresh);
+		}
+		assert_true(found);
+	}
+	read_release(&read);
+}
+
+static void assert_straight(uint64_t low, uint64_t high, uint64_t lent_to, uint64_t end)
+{
+	struct pm_probe_piece range = { BASE + low, BASE + high };
+	struct pm_probe_piece lent = { BASE + high, BASE + lent_to };
+	pm_pieces pieces = { 0 };
+	struct read read = { 0 };
+
+	read_bytes(&read, ways, sizeof(ways));
+	assert_int_equal(pm_vec_push(&pieces, range), 0);
+	assert_int_equal(pm_flow_add_straight(&read.flow, &pieces, &lent, 1), 0);
+	assert_int_equal(pieces.data[pieces.len - 1].high, BASE + end);
+	pm_vec_release(&pieces);
+	read_release(&read);
+}
+
+/* Code of other lines belongs to the one before it up to where others come to it. */
+static void lent_code_is_straight(void **state)
+{
+	/* The dec at 4 is jumped to from 8: outside, or inside. */
+	assert_straight(0, 2, 8, 4);
+	assert_straight(0, 2, 10, 10);
+	assert_straight(8, 10, 13, 13);
+	/* The inc at 6 is jumped to from 2. */
+	assert_straight(4, 6, 8, 6);
+}
+
 static void conditions_are_flags(void **state)
 {
 	static const struct {
@@ -533,6 +601,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(jumps_out_are_exits),
 		cmocka_unit_test(tables_are_read),
 		cmocka_unit_test(ranges_have_all_edges),
+		cmocka_unit_test(ranges_begin_anew),
+		cmocka_unit_test(lent_code_is_straight),
 		cmocka_unit_test(conditions_are_flags),
 		cmocka_unit_test(any_bytes_are_read),
 		cmocka_unit_test(other_machines_are_refused),
