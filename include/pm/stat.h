@@ -92,6 +92,13 @@ struct pm_stat_run {
 	PM_VEC(struct pm_stat_interval) intervals;
 };
 
+/* One that was stopped or failed has perhaps done less than the others. */
+static inline bool pm_stat_run_ended_well(const struct pm_stat_run *run)
+{
+	return !run->stopped &&
+	       (!run->exited || (run->signal == 0 && run->exit_code == 0));
+}
+
 /* ---- functions and ranges ------------------------------------------------------------ */
 
 enum pm_stat_scope_kind {
@@ -205,6 +212,15 @@ struct pm_stat {
 	settings; /* what the engine had fixed: GLIBC_TUNABLES, cache sizes */
 };
 
+/* Bit N: a run of variant N ended well. Summaries of several runs then leave out those that did
+ * not, which pm_stat_is_summed() tells. */
+uint32_t pm_stat_variants_ended(const struct pm_stat *stat);
+static inline bool pm_stat_is_summed(uint32_t variants_ended,
+				     const struct pm_stat_run *run)
+{
+	return pm_stat_run_ended_well(run) || run->variant >= 32 ||
+	       !(variants_ended >> run->variant & 1);
+}
 void pm_stat_release(struct pm_stat *stat);
 /* A copy that the document will own, NULL for NULL. Failure is -ENOMEM. */
 int pm_stat_text(char **ret, const char *text);

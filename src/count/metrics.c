@@ -82,10 +82,13 @@ static void add_values(struct ratio *ratio, const struct pm_stat_value *values)
 static double ratio_of(const struct pm_stat *stat, uint32_t variant, int32_t scope,
 		       struct ratio *ratio)
 {
+	uint32_t ended = pm_stat_variants_ended(stat);
+
 	if (scope >= 0)
 		add_values(ratio, stat->scopes.data[scope].values);
 	for (size_t i = 0; scope < 0 && i < stat->runs.len; i++)
-		if (stat->runs.data[i].variant == variant)
+		if (stat->runs.data[i].variant == variant &&
+		    pm_stat_is_summed(ended, &stat->runs.data[i]))
 			add_values(ratio, stat->runs.data[i].values);
 	return ratio->sum_over / ratio->sum_under;
 }

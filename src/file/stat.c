@@ -158,6 +158,19 @@ static void release_texts(struct pm_stat *stat)
 	}
 }
 
+uint32_t pm_stat_variants_ended(const struct pm_stat *stat)
+{
+	uint32_t ret = 0;
+
+	for (size_t i = 0; i < stat->runs.len; i++) {
+		const struct pm_stat_run *run = &stat->runs.data[i];
+
+		if (run->variant < 32 && pm_stat_run_ended_well(run))
+			ret |= UINT32_C(1) << run->variant;
+	}
+	return ret;
+}
+
 void pm_stat_release(struct pm_stat *stat)
 {
 	release_texts(stat);

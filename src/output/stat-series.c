@@ -111,18 +111,23 @@ static int add_value(struct pm_stat_series *series, uint32_t variant,
 int pm_stat_series_get(struct pm_stat_series *ret, const struct pm_stat *stat,
 		       const struct pm_stat_group *group, size_t event)
 {
+	uint32_t ended = pm_stat_variants_ended(stat);
 	int r = 0;
 
 	if (event < stat->events.len)
 		ret->event = &stat->events.data[event];
 	for (size_t i = 0; r == 0 && !group && i < stat->runs.len; i++)
-		r = add_value(ret, stat->runs.data[i].variant,
-			      &stat->runs.data[i].values[event]);
+		if (pm_stat_is_summed(ended, &stat->runs.data[i]))
+			r = add_value(ret, stat->runs.data[i].variant,
+				      &stat->runs.data[i].values[event]);
 	for (size_t i = 0; r == 0 && group && i < group->members.len; i++) {
 		const struct pm_stat_scope *scope =
 			&stat->scopes.data[group->members.data[i]];
-		uint32_t variant = stat->runs.data[scope->run].variant;
+		const struct pm_stat_run *run = &stat->runs.data[scope->run];
+		uint32_t variant = run->variant;
 
+		if (!pm_stat_is_summed(ended, run))
+			continue;
 		r = ret->event ? add_value(ret, variant, &scope->values[event])
 			       : add(ret, variant, (double)scope->calls);
 	}

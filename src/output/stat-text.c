@@ -288,7 +288,6 @@ static void tell_shares(const struct pm_stat_text *to)
 	pm_str_release(&line);
 }
 
-/* Values are long, and the same in each run of a machine. */
 /* Means and medians are then of fewer runs than the heading says. */
 static void tell_missing(const struct pm_stat_text *to)
 {
@@ -312,6 +311,7 @@ static void tell_missing(const struct pm_stat_text *to)
 	pm_str_release(&line);
 }
 
+/* Values are long, and the same in each run of a machine. */
 static void tell_settings(const struct pm_stat_text *to)
 {
 	struct pm_str line = { 0 };
@@ -398,6 +398,24 @@ static bool same_end(const struct pm_stat_run *a, const struct pm_stat_run *b)
 {
 	return a->exited == b->exited && a->signal == b->signal &&
 	       a->exit_code == b->exit_code && a->stopped == b->stopped;
+}
+
+static void tell_left_out(const struct pm_stat_text *to)
+{
+	const struct pm_stat *stat = to->stat;
+	uint32_t ended = pm_stat_variants_ended(stat);
+	struct pm_str line = { 0 };
+	size_t count = 0;
+
+	for (size_t i = 0; i < stat->runs.len; i++)
+		count += !pm_stat_is_summed(ended, &stat->runs.data[i]);
+	if (count > 0 && stat->runs.len > 1)
+		pm_str_printf(&line,
+			      "Of %zu runs %zu did not end well: not in the numbers "
+			      "above, but in --json and -x.",
+			      stat->runs.len, count);
+	pm_stat_text_line(to, PM_COLOR_WARNING, 0, &line);
+	pm_str_release(&line);
 }
 
 static void tell_ends(const struct pm_stat_text *to)
@@ -533,5 +551,6 @@ int pm_output_stat_text(const struct pm_stat_report *report, FILE *stream,
 	tell_settings(&to);
 	tell_warnings(&to);
 	tell_ends(&to);
+	tell_left_out(&to);
 	return 0;
 }

@@ -136,6 +136,22 @@ static void metrics_are_of_runs_that_have_both(void **state)
 	pm_stat_release(&stat);
 }
 
+/* As the means that stand above them. */
+static void metrics_leave_out_what_was_cut_short(void **state)
+{
+	static const uint64_t first[] = { 50, 1000 }, second[] = { 100, 100 };
+	struct pm_stat stat = { 0 };
+
+	(void)state;
+	describe(&stat, "branch-misses,branches");
+	add_run(&stat, 0, first, 2);
+	add_run(&stat, 0, second, 2);
+	stat.runs.data[1].stopped = true;
+	assert_int_equal(pm_count_metrics(&stat), 0);
+	assert_metric(&stat, "branch misses", 0, 5);
+	pm_stat_release(&stat);
+}
+
 /* Events of user space do not go with those of both. */
 static void metrics_compare_the_same_code(void **state)
 {
@@ -193,6 +209,7 @@ int main(void)
 		cmocka_unit_test(events_are_described),
 		cmocka_unit_test(metrics_are_of_means),
 		cmocka_unit_test(metrics_are_of_runs_that_have_both),
+		cmocka_unit_test(metrics_leave_out_what_was_cut_short),
 		cmocka_unit_test(metrics_compare_the_same_code),
 		cmocka_unit_test(states_make_no_numbers),
 		cmocka_unit_test(default_events_are_there),

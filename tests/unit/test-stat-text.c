@@ -436,6 +436,36 @@ static void make_two(struct pm_stat *stat, uint64_t runs)
 	}
 }
 
+/* What was cut short would move the mean of what was not. */
+static void test_left_out(void **state)
+{
+	PM_CLEANUP(pm_stat_release) struct pm_stat stat = { 0 };
+	uint64_t numbers[EVENTS];
+
+	make_one(&stat);
+	stat_run(&stat, 0, plain);
+	memcpy(numbers, plain, sizeof(plain));
+	numbers[PAGE_FAULTS] += 300;
+	stat_run(&stat, 0, numbers)->stopped = true;
+	assert_has(shown_80(&stat), "page-faults             123 ");
+	assert_has(stream_text,
+		   "\nOf 3 runs 1 did not end well: not in the numbers above, "
+		   "but in --json and -x.\n");
+	stat.runs.data[2].stopped = false;
+	assert_has(shown_80(&stat), "page-faults             223 ");
+	assert_lacks(stream_text, "did not end well");
+	stat.runs.data[2].exit_code = 1;
+	assert_has(shown_80(&stat), "page-faults             123 ");
+	/* Where all of them failed, they are what there is. */
+	stat.runs.data[0].exit_code = stat.runs.data[1].exit_code = 1;
+	assert_has(shown_80(&stat), "page-faults             223 ");
+	assert_lacks(stream_text, "did not end well");
+	/* What another side does, is nothing to this one. */
+	stat.runs.data[0].exit_code = 0;
+	stat.runs.data[0].variant = 1;
+	assert_int_equal(pm_stat_variants_ended(&stat), 2);
+}
+
 static void test_compared(void **state)
 {
 	PM_CLEANUP(pm_stat_release) struct pm_stat stat = { 0 };
@@ -711,6 +741,7 @@ int main(void)
 		cmocka_unit_test(test_interval_rows),
 		cmocka_unit_test(test_repeated),
 		cmocka_unit_test(test_some_runs),
+		cmocka_unit_test(test_left_out),
 		cmocka_unit_test(test_compared),
 		cmocka_unit_test(test_too_few_to_compare),
 		cmocka_unit_test(test_functions),
