@@ -393,7 +393,8 @@ static int settle_invalid(struct pm_counters *counters, const struct refused *re
 			  struct pm_error *err)
 {
 	uint32_t event = refused->event;
-	const struct pm_event_spec *spec = &counters->asked.data[event].actual;
+	struct pm_perf_event *asked = &counters->asked.data[event];
+	const struct pm_event_spec *spec = &asked->actual;
 
 	if (refused->member && opens_alone(counters, refused))
 		return break_group(counters, event, err);
@@ -404,6 +405,11 @@ static int settle_invalid(struct pm_counters *counters, const struct refused *re
 	if (spec->cpus && !counters->uncore.data[event] &&
 	    refused->place->task != PM_EVERY_TASK)
 		return count_uncore(counters, event);
+	/* What counts user space and kernel together only (PERF_PMU_CAP_NO_EXCLUDE). */
+	if (asked->kernel_dropped) {
+		asked->kernel_dropped = false;
+		return leave_out(counters, event, PM_COUNT_NOT_PERMITTED, EACCES);
+	}
 	return leave_out(counters, event, PM_COUNT_NOT_SUPPORTED, EINVAL);
 }
 

@@ -718,6 +718,30 @@ static void ordinary_users_count_user_space(void **state)
 	in_child(become_nobody, check_nobody);
 }
 
+static void check_no_exclude(void)
+{
+	struct run run;
+
+	open_on_self(&run, "{page-faults,msr/tsc/}");
+	NEED(pm_counters_open(&run.counters, &run.options, &run.why) == 0, 11);
+	NEED(event_of(&run, 0)->state == PM_COUNT_OK, 12);
+	NEED(event_of(&run, 1)->state == PM_COUNT_NOT_PERMITTED, 13);
+	NEED(strstr(event_of(&run, 1)->why.text, "paranoid"), 14);
+	release(&run);
+}
+
+/* It cannot leave out the kernel: that is no reason to say that it is not there. */
+static void what_needs_the_kernel_is_not_permitted(void **state)
+{
+	(void)state;
+	if (geteuid() != 0 || !kernel_is_hidden() ||
+	    access("/sys/bus/event_source/devices/msr/events/tsc", R_OK) != 0) {
+		print_message("needs root, kernel.perf_event_paranoid=2 and msr/tsc/\n");
+		skip();
+	}
+	in_child(become_nobody, check_no_exclude);
+}
+
 /* perf_event_open fails with @code; with @members_only that of members of groups. */
 static void refuse(uint32_t code, bool members_only)
 {
@@ -863,6 +887,7 @@ int main(void)
 		cmocka_unit_test(groups_are_read_of_who_starts_threads),
 		cmocka_unit_test(missing_events_have_no_value),
 		cmocka_unit_test(ordinary_users_count_user_space),
+		cmocka_unit_test(what_needs_the_kernel_is_not_permitted),
 		cmocka_unit_test(weak_groups_fall_apart),
 		cmocka_unit_test(refusals_are_states),
 		cmocka_unit_test(targets_that_are_not_there),
