@@ -103,8 +103,8 @@ void pm_probe_functions_release(struct pm_probe_functions *functions);
 /*
  * Appends the functions that @name means in one file, as pm_probes_resolve() finds them. Of
  * symbols without a size the end is that of the unwinding information, else the next symbol.
- * 0; -ENOENT (none: near names, or what is missing, are told), -ENODATA (no symbols at all),
- * -EINVAL (an IFUNC, data), -E2BIG, -ENOEXEC, -ENOMEM.
+ * 0; -ENOENT (none, or data: near names, or what is missing, are told), -ENODATA (no symbols at
+ * all), -EINVAL (an IFUNC), -E2BIG, -ENOEXEC, -ENOMEM.
  */
 int pm_probe_find_functions(struct pm_probe_functions *ret,
 			    const struct pm_probe_binary *binary,

@@ -253,13 +253,26 @@ char *pm_probe_pretty(const char *name)
 
 /* ---- near names ------------------------------------------------------------------------------ */
 
+/* Whether what was typed is all but the namespaces and classes, and what a template is made of. */
+static bool is_last_part(const char *name, size_t len, const char *wanted)
+{
+	size_t want = strlen(wanted);
+
+	if (name[len - 1] == '>' && !strchr(wanted, '<') && strchr(name, '<'))
+		len = strcspn(name, "<");
+	return len > want + 2 && memcmp(name + len - want, wanted, want) == 0 &&
+	       memcmp(name + len - want - 2, "::", 2) == 0;
+}
+
 void pm_probe_near_add(struct pm_probe_near *near, const char *name)
 {
 	size_t len = strlen(name), wanted = strlen(near->wanted), distance, at;
 
-	if (len >= PM_PROBE_NEAR_BYTES || wanted < 2)
+	if (len == 0 || len >= PM_PROBE_NEAR_BYTES || wanted < 2)
 		return;
-	distance = pm_name_distance(near->wanted, name);
+	distance = is_last_part(name, len, near->wanted)
+			   ? 1
+			   : pm_name_distance(near->wanted, name);
 	if (distance > 1 + wanted / 4) {
 		/* One inside of the other is near, too, when they do not differ much. */
 		if (len > 2 * wanted || !strcasestr(name, near->wanted))

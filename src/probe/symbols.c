@@ -263,6 +263,17 @@ static int refuse_ifunc(struct scan *scan, struct pm_error *err)
 	return -EINVAL;
 }
 
+/* What begins its parameters; (anonymous namespace)::f has parentheses before. */
+static size_t length_before_parameters(const char *pretty)
+{
+	static const char nameless[] = "(anonymous namespace)";
+	const char *at = strchr(pretty, '(');
+
+	while (at && strncmp(at, nameless, sizeof(nameless) - 1) == 0)
+		at = strchr(at + 1, '(');
+	return at ? (size_t)(at - pretty) : strlen(pretty);
+}
+
 static void find_near(struct scan *scan, struct pm_str *text)
 {
 	struct pm_probe_near near = { .wanted = scan->search->spec->place.symbol };
@@ -282,7 +293,7 @@ static void find_near(struct scan *scan, struct pm_str *text)
 			    scan->pattern.budget > 0) {
 				pretty = pm_probe_pretty(row.name);
 				if (pretty)
-					pretty[strcspn(pretty, "(")] = '\0';
+					pretty[length_before_parameters(pretty)] = '\0';
 				scan->pattern.budget -= scan->pattern.budget < 4096
 								? scan->pattern.budget
 								: 4096;
@@ -301,10 +312,12 @@ static int not_found(struct scan *scan, struct pm_error *err)
 
 	if (scan->ifuncs.len > 0)
 		return refuse_ifunc(scan, err);
+	/* A function of that name may be elsewhere. */
+	if (scan->data > 0 && search->is_region)
+		return pm_error_set(err, -ENOENT, "%s is data, and no code", symbol);
 	if (scan->data > 0) {
 		pm_error_set(err, -EINVAL, "%s is data, and no code", symbol);
-		if (!search->is_region)
-			pm_error_fix(err, "-e mem:%s", symbol);
+		pm_error_fix(err, "-e mem:%s", symbol);
 		return -EINVAL;
 	}
 	if (scan->parts > 0)

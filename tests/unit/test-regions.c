@@ -165,6 +165,9 @@ static void what_is_not_there_is_told(void **state)
 	assert_non_null(strstr(world.err.text, "regions.c"));
 	find(&world, true, "regions.c:1-2");
 	assert_int_equal(world.code, -ENOENT);
+	/* Data of libm: not what was meant, and so not why it is not found. */
+	find(&world, false, "stdout");
+	assert_int_equal(world.code, -ENOENT);
 	find(&world, false, "@libc");
 	assert_int_equal(world.code, -EINVAL);
 }
@@ -321,6 +324,13 @@ static void overloads_are_all_meant(void **state)
 	assert_string_equal(world.regions.list.data[0].name, "shapes::area(int)");
 	check_places(&world.regions);
 	pm_regions_release(&world.regions);
+	/* Without its namespace it is not found, but told. */
+	find_in(&world, &context, false, "area");
+	assert_int_equal(world.code, -ENOENT);
+	assert_non_null(strstr(world.err.text, "near names: shapes::area"));
+	find_in(&world, &context, false, "grow");
+	assert_int_equal(world.code, -ENOENT);
+	assert_non_null(strstr(world.err.text, "shapes::grow<"));
 	find_in(&world, &context, false, "shapes::grow<*>");
 	assert_int_equal(world.code, 0);
 	assert_int_equal(world.regions.list.len, 2);
