@@ -75,8 +75,10 @@ so() {
 
 # lines FILE TEXT: `FROM-TO`, what is between `TEXT begins` and `TEXT ends`.
 lines() {
-	awk -v text="$2" 'index($0, "/* " text " begins") { from = NR + 1 }
-		index($0, "/* " text " ends") { print from "-" NR - 1 }' \
+	awk -v text="$2" 'index($0, "/* " text " begins") || index($0, "// " text " begins") {
+		from = NR + 1 }
+		index($0, "/* " text " ends") || index($0, "// " text " ends") {
+		print from "-" NR - 1 }' \
 		"$SOURCE_DIR/tests/programs/$1"
 }
 
@@ -143,6 +145,22 @@ ways=(called_once called_thousand called_many recursive jumps_out jumped_over ta
 		agree "$engine"
 		so 'by["inlined"]["kind"] == "inlined"' 'by["inlined"]["places"] == 3' \
 			'[s["kind"] for s in d["scopes"]] == ["range", "range", "inlined"]'
+	done
+}
+
+@test "ranges that exceptions come into, go out of, and leave for good" {
+	local ranges=(first second double int passed) words=() i
+	[ -e "$PROGRAMS/count-catch" ] || skip "there is no C++ compiler"
+	for i in "${ranges[@]}"; do
+		words+=(--range "count-catch.cc:$(lines count-catch.cc "$i")")
+	done
+	for engine in uprobe ptrace; do
+		works "$engine" || continue
+		measure 0 "$engine" "${words[@]}" -- "$PROGRAMS/count-catch"
+		for i in "${!ranges[@]}"; do
+			sed -i "s/^${ranges[i]}:/${words[2 * i + 1]}:/" truth
+		done
+		agree "$engine"
 	done
 }
 
