@@ -361,6 +361,8 @@ int pm_trace_wait(struct pm_trace *trace, struct pm_trace_event *ret,
 		  struct pm_error *err);
 /* Which signal the thread of the last event gets when it goes on; 0: none. */
 void pm_trace_set_signal(struct pm_trace *trace, int signal);
+/* Lets the thread of the last event go on now, and not only with the next call. */
+void pm_trace_go_on(struct pm_trace *trace);
 /* Lets the thread of the last event go for good. */
 void pm_trace_let_go(struct pm_trace *trace);
 /* Keeps the thread of the last event stopped until pm_trace_detach(). */

@@ -203,6 +203,7 @@ static int follow(struct measure *it, struct pm_error *err)
 		if (ret <= 0)
 			continue;
 		rc = pm_ptr_event(&it->ptr, &event);
+		pm_ptr_go_on(&it->ptr);
 		if (rc < 0)
 			return pm_error_set(err, rc, "%s", strerror(-rc));
 		if (!begun && event.what == PM_TRACE_STOPPED)

@@ -10,6 +10,7 @@
 
 enum {
 	LOOK_EVERY = 64, /* stops */
+	HOLD = 1024, /* stops, after a look at a thread that was elsewhere */
 	STAT_BYTES = 1024,
 };
 
@@ -40,6 +41,8 @@ void pm_ptr_cpu_follow(struct pm_ptr_cpu *cpu, pid_t pid, pid_t tid)
 	now = cpu_of(pid, tid);
 	if (now < 0 || now >= CPU_SETSIZE || (cpu->moved && now == cpu->on))
 		return;
+	if (cpu->moved)
+		cpu->hold_until = cpu->stops + HOLD;
 	if (!cpu->moved && sched_getaffinity(0, sizeof(cpu->before), &cpu->before) < 0)
 		return; /* a machine of more CPUs than a set has */
 	CPU_ZERO(&set);
@@ -50,8 +53,36 @@ void pm_ptr_cpu_follow(struct pm_ptr_cpu *cpu, pid_t pid, pid_t tid)
 	}
 }
 
+/*
+ * A thread may be woken on an idle CPU, and a CPU that sleeps takes many microseconds to wake
+ * up, most of all that of a virtual machine. So where it may run is narrowed while it stands
+ * and put back while it waits for this CPU to be free: it never runs with less than it had.
+ * That costs some microseconds, too, and is done only to threads that do not stay by themselves.
+ */
+void pm_ptr_cpu_hold(struct pm_ptr_cpu *cpu, pid_t tid)
+{
+	cpu_set_t here;
+
+	if (!cpu->moved || cpu->stops >= cpu->hold_until ||
+	    sched_getaffinity(tid, sizeof(cpu->held_before), &cpu->held_before) < 0 ||
+	    !CPU_ISSET(cpu->on, &cpu->held_before))
+		return;
+	CPU_ZERO(&here);
+	CPU_SET(cpu->on, &here);
+	if (sched_setaffinity(tid, sizeof(here), &here) == 0)
+		cpu->held = tid;
+}
+
+void pm_ptr_cpu_let(struct pm_ptr_cpu *cpu)
+{
+	if (cpu->held != 0)
+		sched_setaffinity(cpu->held, sizeof(cpu->held_before), &cpu->held_before);
+	cpu->held = 0;
+}
+
 void pm_ptr_cpu_release(struct pm_ptr_cpu *cpu)
 {
+	pm_ptr_cpu_let(cpu);
 	if (cpu->moved)
 		sched_setaffinity(0, sizeof(cpu->before), &cpu->before);
 	*cpu = (struct pm_ptr_cpu){ 0 };

@@ -382,6 +382,14 @@ int pm_ptr_event(struct pm_ptr *ptr, const struct pm_trace_event *event)
 	return ret;
 }
 
+void pm_ptr_go_on(struct pm_ptr *ptr)
+{
+	if (ptr->cpu.held == 0)
+		return;
+	pm_trace_go_on(ptr->trace);
+	pm_ptr_cpu_let(&ptr->cpu);
+}
+
 void pm_ptr_let_go(struct pm_ptr *ptr)
 {
 	ptr->letting_go = true;

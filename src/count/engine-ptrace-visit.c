@@ -198,6 +198,9 @@ int pm_ptr_take_trap(struct pm_ptr *ptr, uint32_t row, uint64_t now)
 		ret = tell_visits(ptr, row, site, &regs, now);
 	set_ip(thread->tid, slot);
 	pm_ptr_cpu_follow(&ptr->cpu, process->pid, thread->tid);
+	/* Several would only wait for each other. */
+	if (pm_trace_len(ptr->trace) == 1)
+		pm_ptr_cpu_hold(&ptr->cpu, thread->tid);
 	if (ret < 0)
 		return ret;
 	return site->linker && !ptr->letting_go ? PM_PTR_TRAP_LINKER : PM_PTR_TRAP_OURS;

@@ -183,6 +183,7 @@ static int turn(struct pm_ptr_engine *it, struct pm_trace_event *event,
 		return ret;
 	}
 	rc = pm_ptr_event(&it->ptr, event);
+	pm_ptr_go_on(&it->ptr);
 	if (event->what == PM_TRACE_EXIT && event->tid == it->child->launch.pid &&
 	    !it->child->status_known)
 		end_of_command(it, event->status);

@@ -239,13 +239,19 @@ int pm_ptr_callers_fill(const struct pm_ptr_callers *callers,
 /* Where this thread of ours runs. Zero-initialised is anywhere. */
 struct pm_ptr_cpu {
 	cpu_set_t before;
-	uint64_t stops;
+	uint64_t stops, hold_until;
 	bool moved;
 	int on;
+	pid_t held; /* a thread that may run on `on` alone, while it is stopped; 0: none */
+	cpu_set_t held_before;
 };
 
 /* @tid has stopped; now and then this thread moves to its CPU. */
 void pm_ptr_cpu_follow(struct pm_ptr_cpu *cpu, pid_t pid, pid_t tid);
+/* Has the stopped thread @tid go on where this one is: to be ended by pm_ptr_cpu_let() once it
+ * has been woken, before this thread waits. */
+void pm_ptr_cpu_hold(struct pm_ptr_cpu *cpu, pid_t tid);
+void pm_ptr_cpu_let(struct pm_ptr_cpu *cpu);
 void pm_ptr_cpu_release(struct pm_ptr_cpu *cpu);
 
 /* ---- engine-ptrace-follow.c ------------------------------------------------------------ */
@@ -313,6 +319,8 @@ void pm_ptr_release(struct pm_ptr *ptr);
 int pm_ptr_attach(struct pm_ptr *ptr, pid_t pid, struct pm_error *err);
 /* Takes what the trace says. 0 or negative. */
 int pm_ptr_event(struct pm_ptr *ptr, const struct pm_trace_event *event);
+/* To be called after it: a thread that is to stay on this CPU goes on. */
+void pm_ptr_go_on(struct pm_ptr *ptr);
 /* Takes the hits that there are; @final: there will be no more. */
 int pm_ptr_drain(struct pm_ptr *ptr, bool final, struct pm_error *err);
 /* From now on everybody who stops goes for good, as he was without us. */

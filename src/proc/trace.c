@@ -305,6 +305,11 @@ void pm_trace_set_signal(struct pm_trace *trace, int signal)
 		trace->threads.data[trace->held].signal = signal;
 }
 
+void pm_trace_go_on(struct pm_trace *trace)
+{
+	resume_held(trace);
+}
+
 void pm_trace_let_go(struct pm_trace *trace)
 {
 	if (trace->held != PM_INDEX_NONE)
