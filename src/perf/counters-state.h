@@ -54,6 +54,11 @@ struct pm_counter_ended {
 	uint64_t seen, sum; /* how many descriptors were told of, and which */
 };
 
+/* By row: the descriptors that tell of a thread which came from it. */
+struct pm_counter_expected {
+	uint64_t len, sum; /* of their indices */
+};
+
 struct pm_counters {
 	struct pm_counters_options options; /* its borrowed lists are not kept */
 	PM_VEC(struct pm_counters_event) events;
@@ -63,7 +68,9 @@ struct pm_counters {
 	PM_VEC(struct pm_counter_fd) fds;
 	PM_VEC(struct pm_counters_row) rows;
 	size_t own_rows; /* the first ones: of places; those behind, of ended threads */
+	PM_VEC(struct pm_counter_expected) expected; /* of own rows */
 	PM_VEC(struct pm_counter_task) tasks;
+	struct pm_index task_index; /* by tid */
 	PM_VEC(struct pm_counter_ended) ended; /* by row, from own_rows on */
 	PM_VEC(struct pm_counter_ended) pending; /* not all of it was told */
 	PM_VEC(struct pm_count_read) ended_reads;
@@ -132,6 +139,8 @@ int pm_counters_switch(struct pm_counters *counters, bool on, bool only_wide);
 
 /* Rings on each CPU, for what is told of threads. -EPERM, -ENOMEM where there is no room. */
 int pm_counters_map_rings(struct pm_counters *counters, struct pm_error *err);
+/* What is to be told of each thread that ends, now that all events are open. */
+int pm_counters_expect(struct pm_counters *counters);
 /* Whom the target's threads are, before any record. */
 int pm_counters_name_rows(struct pm_counters *counters);
 /* Names of rows that no record tells of. */

@@ -131,6 +131,41 @@ static pid_t process_of(pid_t tid)
 	return at ? (pid_t)atoi(at + strlen("\nTgid:")) : tid;
 }
 
+static bool has_tid(const void *table, uint32_t id, const void *key)
+{
+	const struct pm_counters *counters = table;
+
+	return counters->tasks.data[id].tid == *(const pid_t *)key;
+}
+
+static uint64_t hash_of(pid_t tid)
+{
+	return pm_hash_bytes(&tid, sizeof(tid));
+}
+
+static struct pm_counter_task *find_task(struct pm_counters *counters, pid_t tid)
+{
+	uint32_t id = pm_index_find(&counters->task_index, hash_of(tid), has_tid,
+				    counters, &tid);
+
+	return id == PM_INDEX_NONE ? NULL : &counters->tasks.data[id];
+}
+
+/* In the place of an older one of this number: numbers come back. */
+static int add_task(struct pm_counters *counters, const struct pm_counter_task *task)
+{
+	struct pm_counter_task *older = find_task(counters, task->tid);
+	uint32_t id = (uint32_t)counters->tasks.len;
+
+	if (older) {
+		*older = *task;
+		return 0;
+	}
+	if (pm_vec_push(&counters->tasks, *task) < 0)
+		return -ENOMEM;
+	return pm_index_add(&counters->task_index, hash_of(task->tid), id);
+}
+
 int pm_counters_name_rows(struct pm_counters *counters)
 {
 	for (uint32_t i = 0; i < counters->own_rows; i++) {
@@ -140,7 +175,7 @@ int pm_counters_name_rows(struct pm_counters *counters)
 		row->pid = task.pid = process_of(row->tid);
 		if (read_comm(row->tid, row->comm))
 			memcpy(task.comm, row->comm, sizeof(task.comm));
-		if (pm_vec_push(&counters->tasks, task) < 0)
+		if (add_task(counters, &task) < 0)
 			return -ENOMEM;
 	}
 	return 0;
@@ -156,30 +191,21 @@ void pm_counters_refresh_names(struct pm_counters *counters)
 
 /* ---- records --------------------------------------------------------------------------- */
 
-/* The youngest of this number: numbers come back. Mostly it is one of the last. */
-static struct pm_counter_task *find_task(struct pm_counters *counters, uint32_t tid)
-{
-	for (size_t i = counters->tasks.len; i-- > 0;)
-		if (counters->tasks.data[i].tid == (pid_t)tid)
-			return &counters->tasks.data[i];
-	return NULL;
-}
-
 static int see_fork(struct pm_counters *counters, const struct pm_record *record)
 {
 	const struct pm_counter_task *parent =
-		find_task(counters, record->fork.parent_tid);
+		find_task(counters, (pid_t)record->fork.parent_tid);
 	struct pm_counter_task task = { .pid = (pid_t)record->pid,
 					.tid = (pid_t)record->tid };
 
 	if (parent)
 		memcpy(task.comm, parent->comm, sizeof(task.comm));
-	return pm_vec_push(&counters->tasks, task);
+	return add_task(counters, &task);
 }
 
 static int see_comm(struct pm_counters *counters, const struct pm_record *record)
 {
-	struct pm_counter_task *task = find_task(counters, record->tid);
+	struct pm_counter_task *task = find_task(counters, (pid_t)record->tid);
 
 	if (!task)
 		return 0;
@@ -191,19 +217,22 @@ static int see_comm(struct pm_counters *counters, const struct pm_record *record
 	return 0;
 }
 
-/* Which descriptors tell of a thread that came from that of row @top. */
-static void expect(const struct pm_counters *counters, uint32_t top, uint64_t *len,
-		   uint64_t *sum)
+int pm_counters_expect(struct pm_counters *counters)
 {
-	*len = *sum = 0;
+	for (size_t i = 0; i < counters->own_rows; i++)
+		if (pm_vec_push(&counters->expected, (struct pm_counter_expected){ 0 }) <
+		    0)
+			return -ENOMEM;
 	for (size_t i = 0; i < counters->fds.len; i++) {
 		const struct pm_counter_fd *entry = &counters->fds.data[i];
+		uint32_t row = counters->places.data[entry->place].row;
 
-		if (!entry->told || counters->places.data[entry->place].row != top)
-			continue;
-		++*len;
-		*sum += i;
+		if (entry->told) {
+			counters->expected.data[row].len++;
+			counters->expected.data[row].sum += i;
+		}
 	}
+	return 0;
 }
 
 /* Where the record belongs to; NULL without memory. */
@@ -239,7 +268,7 @@ static int add_row(struct pm_counters *counters, struct pm_counter_ended *pendin
 	struct pm_counters_row row = { .pid = pending->pid,
 				       .tid = pending->tid,
 				       .cpu = -1 };
-	const struct pm_counter_task *task = find_task(counters, (uint32_t)pending->tid);
+	const struct pm_counter_task *task = find_task(counters, pending->tid);
 
 	if (task)
 		memcpy(row.comm, task->comm, sizeof(row.comm));
@@ -259,7 +288,7 @@ static int see_read(struct pm_counters *counters, const struct pm_record *record
 				      record->read.running_ns };
 	uint32_t top = counters->places.data[entry->place].row;
 	struct pm_counter_ended *pending = find_pending(counters, record, top);
-	uint64_t len, sum;
+	const struct pm_counter_expected *expected = &counters->expected.data[top];
 
 	if (!pending)
 		return -ENOMEM;
@@ -271,9 +300,9 @@ static int see_read(struct pm_counters *counters, const struct pm_record *record
 		pm_count_read_add(&counters->ended_reads
 					   .data[pending->reads + (size_t)entry->event],
 				  &read);
-	expect(counters, top, &len, &sum);
-	return pending->seen == len && pending->sum == sum ? add_row(counters, pending)
-							   : 0;
+	return pending->seen == expected->len && pending->sum == expected->sum
+		       ? add_row(counters, pending)
+		       : 0;
 }
 
 static int see(struct pm_counters *counters, const struct pm_record *record)

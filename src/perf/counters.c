@@ -123,9 +123,12 @@ static int open_all(struct pm_counters *counters,
 		return pm_error_set(err, r, "no ring for the ends of threads: %s",
 				    strerror(-r));
 	r = pm_counters_open_all(counters, err);
-	if (r == 0 && options->by == PM_COUNTERS_BY_THREAD)
+	if (r < 0 || options->by != PM_COUNTERS_BY_THREAD)
+		return r;
+	r = pm_counters_expect(counters);
+	if (r == 0)
 		r = pm_counters_name_rows(counters);
-	return r;
+	return r < 0 ? pm_error_set(err, r, "no memory for the threads") : 0;
 }
 
 /* From here on events count, but those that wait for an exec or for pm_counters_enable(). */
@@ -157,7 +160,9 @@ void pm_counters_free(struct pm_counters *counters)
 	pm_vec_release(&counters->places);
 	pm_vec_release(&counters->fds);
 	pm_vec_release(&counters->rows);
+	pm_vec_release(&counters->expected);
 	pm_vec_release(&counters->tasks);
+	pm_index_release(&counters->task_index);
 	pm_vec_release(&counters->ended);
 	pm_vec_release(&counters->pending);
 	pm_vec_release(&counters->ended_reads);
