@@ -2,6 +2,7 @@
 #include "course.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -384,20 +385,46 @@ static int fail(const struct pm_error *err, int status)
 	return status;
 }
 
+/* Said even with --quiet, as there is nothing else to see. */
+static int without_runs(const struct course *course)
+{
+	struct pm_error err = { 0 };
+	bool failed = course->status != 0 && course->child.interrupts == 0;
+
+	if (failed)
+		pm_error_set(&err, -ECANCELED,
+			     "a run to warm up failed (exit status %d): no run was "
+			     "counted",
+			     course->status);
+	else
+		pm_error_set(&err, -EINTR, "no run was counted");
+	return fail(&err, course->status ? course->status : PM_STATUS_FAILED);
+}
+
 static int finish(struct course *course, struct pm_error *err)
 {
 	int ret;
 
-	if (course->stat->runs.len == 0) {
-		pmstat_say(course->options, "no run was counted");
-		return course->status ? course->status : PM_STATUS_FAILED;
-	}
+	if (course->stat->runs.len == 0)
+		return without_runs(course);
 	ret = pm_count_metrics(course->stat);
 	if (ret < 0)
 		pm_error_set(err, ret, "out of memory");
 	else
 		ret = pmstat_print_result(course->print, course->stat, err);
 	return ret < 0 ? fail(err, PM_STATUS_FAILED) : course->status;
+}
+
+/* `pmstat -a -I 1000 -o - | head`: where no command waits for its end, the end of who reads is
+ * ours, as it is any filter's. */
+static void end_with_reader(const struct course *course)
+{
+	const struct pmstat_options *options = course->options;
+
+	if (options->interval_ms > 0 && options->attach && !options->commands[0] &&
+	    !course->print->sink.path &&
+	    sigismember(&course->child.signals.defaults, SIGPIPE) == 1)
+		signal(SIGPIPE, SIG_DFL);
 }
 
 static int count(struct course *course)
@@ -416,6 +443,8 @@ static int count(struct course *course)
 		ret = pmstat_print_open(course->print, options, &err);
 	if (ret == 0)
 		ret = pm_child_catch_signals(&course->child, false, &err);
+	if (ret == 0)
+		end_with_reader(course);
 	if (ret == 0)
 		ret = run_all(course, &err);
 	if (ret == 0)

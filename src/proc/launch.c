@@ -404,7 +404,7 @@ static int plan_user(struct pm_launch_plan *plan, const char *user, struct pm_er
 		return 0;
 	if (geteuid() != 0) {
 		pm_error_set(err, -EPERM, "only root may run a command as another user");
-		pm_error_fix(err, "sudo pmrec --user %s ...", user);
+		pm_error_fix(err, "the same with sudo");
 		return -EPERM;
 	}
 	plan->other_user = true;

@@ -48,7 +48,7 @@ static int by_yama(long scope, int code, struct pm_error *err)
 	if (scope == 2)
 		pm_error_fix(err, "sudo sysctl kernel.yama.ptrace_scope=1, or sudo");
 	else if (scope == 1)
-		pm_error_fix(err, "let pmrec start the command, or sudo sysctl "
+		pm_error_fix(err, "start the command by this program, or sudo sysctl "
 				  "kernel.yama.ptrace_scope=0, or sudo");
 	return -code;
 }

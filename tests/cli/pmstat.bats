@@ -156,6 +156,8 @@ wrong() {
 	measure 0 -w 2 -r 2 --json -o file -- sh -c 'echo run'
 	[ "$(wc -l <out)" = 4 ]
 	json file 'len(runs) == 2' 'd["warmups"] == 2'
+	measure 3 -q -w 2 -- sh -c 'exit 3'
+	grep -q 'to warm up failed (exit status 3)' err
 }
 
 @test "a command of one thread takes at least as long as its CPU time" {
@@ -266,6 +268,13 @@ wrong() {
 	grep -q '^interval,' csv
 	measure 0 -I 50 --json -o file -e task-clock -- sleep 0.3
 	json file 'len(runs[0]["intervals"]) >= 2'
+}
+
+@test "-I without a command ends with its reader" {
+	timeout -k 1 20 "$PMSTAT" -a -I 20 -x, -o - -e cpu-clock 2>err 3>&- \
+		> >(head -1 >first) || status=$?
+	[ "${status-0}" = 141 ]
+	grep -q '^what,' first
 }
 
 @test "running processes are counted" {
