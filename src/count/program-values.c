@@ -168,7 +168,8 @@ static struct pm_stat_value *count_values(const struct pm_program *program,
 	struct pm_stat_value *ret = pm_stat_values_new(program->stat->events.len);
 	size_t first = first_event(program), len = program->options->specs->list.len;
 
-	for (size_t i = 0; ret && i < len; i++) {
+	/* Before the end of -D nothing is: no 0 either. */
+	for (size_t i = 0; ret && program->counting && i < len; i++) {
 		struct pm_count count =
 			row == SIZE_MAX ? pm_counters_total(program->counters, before,
 							    &program->values, i)
@@ -265,8 +266,8 @@ static void fill_tools(const struct pm_program *program, struct pm_stat_value *v
 	struct pm_stat_value *tools =
 		&values[program->stat->events.len - PM_COUNT_TOOL_EVENTS];
 
-	/* Before the end of -D nothing was counted. */
-	tools[0] = known(program->counting ? program->end_ns - program->begin_ns : 0);
+	if (program->counting)
+		tools[0] = known(program->end_ns - program->begin_ns);
 	if (program->options->targets || !child->status_known)
 		return;
 	tools[1] = known(time_of(&child->usage.ru_utime));

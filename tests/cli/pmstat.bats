@@ -277,6 +277,14 @@ wrong() {
 	grep -q '^what,' first
 }
 
+@test "where the delay was longer, nothing is known" {
+	measure 0 -D 60000 --json -o file -e task-clock,page-faults -- true
+	json file 'all(c["status"] == "not_counted" for c in runs[0]["counts"][:wall + 1])'
+	measure 0 -D 60000 -e task-clock -- true
+	grep -q 'not counted *task-clock' err
+	grep -q 'before the delay did' err
+}
+
 @test "running processes are counted" {
 	sleep 60 3>&- &
 	local pid=$!
