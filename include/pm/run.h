@@ -211,6 +211,7 @@ struct pm_sink {
 	FILE *file;
 	const char *path; /* NULL: standard output */
 	char *temporary; /* NULL: written to directly */
+	char *target; /* with `temporary`: the name to be, behind symbolic links */
 };
 
 /* @path NULL or "-": standard output. A new file has @mode, without what the umask takes. */

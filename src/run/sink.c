@@ -33,7 +33,7 @@ static int open_temporary(struct pm_sink *sink, const struct stat *old, mode_t u
 	mode_t mode = old ? old->st_mode & 07777 : without_mask(usual);
 	int code;
 
-	if (asprintf(&sink->temporary, "%s.XXXXXX", sink->path) < 0) {
+	if (asprintf(&sink->temporary, "%s.XXXXXX", sink->target) < 0) {
 		sink->temporary = NULL;
 		return failed(err, ENOMEM, sink->path);
 	}
@@ -50,6 +50,31 @@ static int open_temporary(struct pm_sink *sink, const struct stat *old, mode_t u
 	return 0;
 }
 
+static int open_directly(struct pm_sink *sink, mode_t mode, struct pm_error *err)
+{
+	PM_AUTO_CLOSE int fd =
+		open(sink->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
+
+	if (fd < 0 || !(sink->file = fdopen(fd, "w")))
+		return failed(err, errno, sink->path);
+	pm_take_fd(&fd);
+	return 0;
+}
+
+/* The file behind symbolic links. NULL: a device, a pipe, or what the kernel makes look like a
+ * link, as /dev/stdout, where a new file would not be the one that is open. */
+static char *find_target(const char *path, struct stat *stat_buf, bool *exists)
+{
+	*exists = lstat(path, stat_buf) == 0;
+	if (!*exists || S_ISREG(stat_buf->st_mode))
+		return strdup(path);
+	if (!S_ISLNK(stat_buf->st_mode) || strncmp(path, "/dev/", 5) == 0 ||
+	    strncmp(path, "/proc/", 6) == 0 || stat(path, stat_buf) < 0 ||
+	    !S_ISREG(stat_buf->st_mode))
+		return NULL;
+	return realpath(path, NULL);
+}
+
 int pm_sink_open(struct pm_sink *ret, const char *path, mode_t mode, struct pm_error *err)
 {
 	struct pm_sink sink = { .path = path };
@@ -61,16 +86,12 @@ int pm_sink_open(struct pm_sink *ret, const char *path, mode_t mode, struct pm_e
 		*ret = (struct pm_sink){ .file = stdout };
 		return 0;
 	}
-	exists = lstat(path, &stat_buf) == 0;
-	if (exists && !S_ISREG(stat_buf.st_mode)) {
-		/* A symbolic link leads to what is meant; a directory says so itself. */
-		sink.file = fopen(path, "we");
-		if (!sink.file)
-			return failed(err, errno, path);
-	} else {
-		r = open_temporary(&sink, exists ? &stat_buf : NULL, mode, err);
-		if (r < 0)
-			return r;
+	sink.target = find_target(path, &stat_buf, &exists);
+	r = sink.target ? open_temporary(&sink, exists ? &stat_buf : NULL, mode, err)
+			: open_directly(&sink, mode, err);
+	if (r < 0) {
+		free(sink.target);
+		return r;
 	}
 	*ret = sink;
 	return 0;
@@ -91,7 +112,7 @@ int pm_sink_close(struct pm_sink *sink, struct pm_error *err)
 			code = errno;
 		sink->file = NULL;
 	}
-	if (code == 0 && sink->temporary && rename(sink->temporary, sink->path) < 0)
+	if (code == 0 && sink->temporary && rename(sink->temporary, sink->target) < 0)
 		code = errno;
 	if (code != 0) {
 		const char *path = sink->path;
@@ -100,7 +121,8 @@ int pm_sink_close(struct pm_sink *sink, struct pm_error *err)
 		return failed(err, code, path);
 	}
 	free(sink->temporary);
-	sink->temporary = NULL;
+	free(sink->target);
+	sink->temporary = sink->target = NULL;
 	return 0;
 }
 
@@ -120,5 +142,6 @@ void pm_sink_release(struct pm_sink *sink)
 	if (sink->temporary)
 		unlink(sink->temporary);
 	free(sink->temporary);
+	free(sink->target);
 	*sink = (struct pm_sink){ 0 };
 }

@@ -113,12 +113,34 @@ static void test_commands_that_cannot_begin(void **state)
 	pm_child_release(&child);
 }
 
+static void assert_file(const char *path, const char *expected)
+{
+	FILE *file = fopen(path, "re");
+	char text[8] = "";
+
+	assert_non_null(file);
+	assert_non_null(fgets(text, sizeof(text), file));
+	fclose(file);
+	assert_string_equal(text, expected);
+}
+
+static void write_sink(const char *path, const char *text, bool complete)
+{
+	struct pm_sink sink;
+
+	assert_int_equal(pm_sink_open(&sink, path, 0600, NULL), 0);
+	fputs(text, sink.file);
+	if (complete)
+		assert_int_equal(pm_sink_close(&sink, NULL), 0);
+	else
+		pm_sink_release(&sink);
+}
+
 static void test_sinks(void **state)
 {
-	char folder[] = "/tmp/pm-test-run-XXXXXX", path[64], text[8] = "";
+	char folder[] = "/tmp/pm-test-run-XXXXXX", path[64];
 	struct pm_sink sink;
 	struct stat st;
-	FILE *file;
 
 	assert_non_null(mkdtemp(folder));
 	snprintf(path, sizeof(path), "%s/file", folder);
@@ -126,22 +148,38 @@ static void test_sinks(void **state)
 	assert_int_equal(pm_sink_open(&sink, path, 0600, NULL), 0);
 	assert_int_equal(access(path, F_OK), -1);
 	pm_sink_release(&sink);
-	assert_int_equal(pm_sink_open(&sink, path, 0600, NULL), 0);
-	fputs("one", sink.file);
-	assert_int_equal(pm_sink_close(&sink, NULL), 0);
+	write_sink(path, "one", true);
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0600);
-	assert_int_equal(pm_sink_open(&sink, path, 0600, NULL), 0);
-	fputs("two", sink.file);
-	pm_sink_release(&sink);
-	file = fopen(path, "re");
-	assert_non_null(file);
-	assert_non_null(fgets(text, sizeof(text), file));
-	fclose(file);
-	assert_string_equal(text, "one");
+	write_sink(path, "two", false);
+	assert_file(path, "one");
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(rmdir(folder), 0); /* there is no other file in it */
 	assert_int_equal(pm_sink_open(&sink, path, 0600, NULL), -ENOENT);
+}
+
+static void test_sinks_behind_links(void **state)
+{
+	char folder[] = "/tmp/pm-test-run-XXXXXX", path[64], link[64];
+	struct stat st;
+
+	assert_non_null(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/file", folder);
+	snprintf(link, sizeof(link), "%s/link", folder);
+	assert_int_equal(symlink("file", link), 0);
+	/* A file that was not there yet is made as any other. */
+	write_sink(link, "one", true);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0600);
+	write_sink(link, "two", false);
+	assert_file(path, "one");
+	write_sink(link, "two", true);
+	assert_file(path, "two");
+	assert_int_equal(lstat(link, &st), 0);
+	assert_true(S_ISLNK(st.st_mode));
+	assert_int_equal(unlink(link), 0);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(rmdir(folder), 0);
 }
 
 static void test_options(void **state)
@@ -180,6 +218,7 @@ int main(void)
 		cmocka_unit_test(test_children_in_turn),
 		cmocka_unit_test(test_commands_that_cannot_begin),
 		cmocka_unit_test(test_sinks),
+		cmocka_unit_test(test_sinks_behind_links),
 		cmocka_unit_test(test_options),
 		cmocka_unit_test(test_colors),
 	};
