@@ -35,6 +35,9 @@ double pm_weight_percent(const struct pm_weight *part, const struct pm_weight *w
 /* ---- what was recorded --------------------------------------------------------------- */
 
 /* All texts live as long as the profile. */
+/* The function that samples without any frame are in. */
+#define PM_NO_STACK "[no stack]"
+
 struct pm_profile_event {
 	const char *name, *requested, *actual, *unit;
 	bool by_frequency;

@@ -20,6 +20,7 @@ enum {
 #define LEAST_PIXELS  0.1
 #define NAMED_PERCENT 0.5 /* a narrower box has no room for letters */
 #define EQUAL_POINTS  0.005 /* what would be written as +0.00 */
+#define EQUAL_PART    0.02 /* of both shares together: the page's limit, too (ui.js) */
 
 struct svg {
 	const struct pm_report *report;
@@ -58,6 +59,15 @@ static double points(const struct svg *svg, const struct pm_flame_node *node)
 {
 	return share((double)node->total.period, svg->whole) -
 	       share((double)node->base_total.period, svg->base_whole);
+}
+
+/* More than what two recordings of the same differ by. */
+static bool differs(const struct svg *svg, const struct pm_flame_node *node)
+{
+	double both = share((double)node->total.period, svg->whole) +
+		      share((double)node->base_total.period, svg->base_whole);
+
+	return fabs(points(svg, node)) >= fmax(EQUAL_POINTS, EQUAL_PART * both);
 }
 
 /* ---- the frame ---------------------------------------------------------------------------- */
@@ -227,7 +237,7 @@ static void put_class(struct svg *svg, const struct pm_flame_node *node)
 		double more = points(svg, node);
 		double part = svg->most_points > 0 ? fabs(more) / svg->most_points : 0;
 
-		if (fabs(more) < EQUAL_POINTS)
+		if (!differs(svg, node))
 			pm_str_puts(svg->out, "same");
 		else
 			pm_str_printf(svg->out, "%s%u", more > 0 ? "more" : "less",
@@ -309,7 +319,7 @@ static void put_name(struct svg *svg, const struct pm_flame_node *node, const ch
 	pm_put_cut(&cut, name, (size_t)(width * LETTERS), false, false);
 	svg->out->failed |= cut.failed;
 	pm_str_puts(svg->out, "<text x=\"3\" y=\"12\">");
-	if (svg->report->base && fabs(points(svg, node)) >= EQUAL_POINTS)
+	if (svg->report->base && differs(svg, node))
 		pm_str_puts(svg->out, points(svg, node) > 0 ? "+ " : "− ");
 	pm_put_markup(svg->out, cut.data ? cut.data : "");
 	pm_str_puts(svg->out, "</text>");

@@ -207,6 +207,10 @@ static const char *stop_in_words(const char *stop)
 		{ "limit", "the stack has more frames than are recorded" },
 		{ "uprobe", "a return probe hides where the function returns to" },
 		{ "no_regs", "there were no registers to begin with" },
+		{ "not_sampled",
+		  "stacks of blocked time are kernel samples, which the user "
+		  "who recorded may not have (sudo, or sysctl "
+		  "kernel.perf_event_paranoid=1)" },
 	};
 
 	for (size_t i = 0; i < PM_ARRAY_LEN(known); i++)
@@ -283,7 +287,10 @@ static void put_culprit(struct pm_str *str, const struct pm_profile *profile,
 	pm_str_printf(str, "%s%.1f%% ", str->len > 0 ? "; " : "",
 		      pm_weight_percent(&row->self, whole));
 	if (id == PM_PROFILE_NONE) {
-		pm_str_puts(str, "in memory of no file");
+		bool none =
+			strcmp(profile->functions.data[row->id].name, PM_NO_STACK) == 0;
+
+		pm_str_puts(str, none ? "without a stack" : "in memory of no file");
 		return;
 	}
 	module = &profile->modules.data[id];

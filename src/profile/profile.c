@@ -126,7 +126,7 @@ static int finish_stackless(struct pm_loader *loader)
 		if (cell->stack != PM_FILE_NONE)
 			continue;
 		if (id == PM_PROFILE_NONE) {
-			r = pm_load_function(loader, "[no stack]", PM_PROFILE_NONE,
+			r = pm_load_function(loader, PM_NO_STACK, PM_PROFILE_NONE,
 					     &function);
 			if (r == 0)
 				r = pm_load_place(loader, function, NULL, 0, &place);

@@ -216,6 +216,19 @@ PYTHON
 	run ! grep -E 'points</title>.*class="(more|less)[0-9]"' same.svg
 	"$PMREPORT" --event cpu-clock --flamegraph other.svg --diff "$B" "$A"
 	grep -qE 'points</title>.*class="(more|less)[0-9]"' other.svg
+	# What differs by a fiftieth of both is no difference, as on the page.
+	python3 - other.svg <<-'PYTHON'
+		import re, sys
+		boxes = re.findall(r'\n[^\n]*?([\d.]+)%[^\n]*(?:\nself [^\n]*)?\nbase ([\d.]+)%: [^\n]*</title>.*?class="(\w+)"',
+		                   open(sys.argv[1]).read())
+		assert len(boxes) > 20, len(boxes)
+		for now, base, color in boxes:
+		    now, base = float(now), float(base)
+		    if abs(now - base) < 0.015 * (now + base):
+		        assert color == "same", (now, base, color)
+		    if abs(now - base) > 0.025 * (now + base) + 0.03:
+		        assert color[:4] == ("more" if now > base else "less"), (now, base, color)
+	PYTHON
 	# main of either program is one function.
 	grep -E '^<svg .*<title>main$' -A 4 other.svg | grep -E 'base [0-9.]+%: ' | grep -qv 'base 0.00%'
 	for format in text json csv folded; do
