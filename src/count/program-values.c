@@ -160,6 +160,26 @@ static struct pm_stat_value known(uint64_t value)
 	return (struct pm_stat_value){ .value = value, .raw = value };
 }
 
+uint64_t pm_program_enabled_ns(const struct pm_program *program)
+{
+	size_t len;
+	const struct pm_counters_event *events =
+		pm_counters_events(program->counters, &len);
+
+	for (size_t i = 0; i < len; i++)
+		if (events[i].state == PM_COUNT_OK)
+			return pm_counters_total(program->counters, NULL,
+						 &program->values, i)
+				.enabled_ns;
+	return 0;
+}
+
+static bool is_hidden(const struct pm_program *program)
+{
+	return program->hidden &&
+	       pm_program_enabled_ns(program) <= program->hidden_enabled_ns;
+}
+
 /* @row SIZE_MAX: of all rows. */
 static struct pm_stat_value *count_values(const struct pm_program *program,
 					  const struct pm_counters_values *before,
@@ -167,6 +187,7 @@ static struct pm_stat_value *count_values(const struct pm_program *program,
 {
 	struct pm_stat_value *ret = pm_stat_values_new(program->stat->events.len);
 	size_t first = first_event(program), len = program->options->specs->list.len;
+	bool hidden = is_hidden(program);
 
 	/* Before the end of -D nothing is: no 0 either. */
 	for (size_t i = 0; ret && program->counting && i < len; i++) {
@@ -176,7 +197,11 @@ static struct pm_stat_value *count_values(const struct pm_program *program,
 					: pm_counters_row_count(program->counters, before,
 								&program->values, row, i);
 
-		ret[first + i] = value_of(&count);
+		/* What was counted is of the moment before. */
+		if (hidden && count.state <= PM_COUNT_NOT_COUNTED)
+			ret[first + i].state = PM_STAT_NOT_PERMITTED;
+		else
+			ret[first + i] = value_of(&count);
 	}
 	/* What this machine or this user has not, nobody has. */
 	for (size_t i = 0; ret && i < program->stat->events.len; i++)
@@ -306,6 +331,12 @@ int pm_program_fill_run(struct pm_program *program)
 			"the same moment: their counts are in the row of the thread that "
 			"they came from.",
 			(unsigned long long)lost);
+	if (r == 0 && is_hidden(program))
+		r = warn(program->stat,
+			 "the command has executed a program that has more rights than "
+			 "this user (setuid), or that this user may not read: the "
+			 "kernel does not let it be counted%s.",
+			 geteuid() == 0 ? "" : " (sudo)");
 	if (r == 0 && !program->counting)
 		r = warn(program->stat, "it ended before the delay did: nothing was "
 					"counted.");

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "program.h"
 
@@ -15,6 +16,7 @@
 
 enum {
 	TICK_MS = 50, /* between two looks, where no descriptor tells of signals */
+	LOOK_MS = 1, /* after which an exec is through */
 };
 
 /* ---- opening --------------------------------------------------------------------------- */
@@ -140,6 +142,30 @@ static uint64_t next_time(const struct pm_program *program)
 	return program->next_interval_ns < next ? program->next_interval_ns : next;
 }
 
+/*
+ * A program with more rights than its user, or one that may not be read, takes all events off
+ * its task when it is executed (begin_new_exec() of the kernel's fs/exec.c). They only look as
+ * if nothing had happened since; but by the same rule /proc hides what was executed. It hides
+ * others, too (PR_SET_DUMPABLE), so that it takes both: hidden, and no time of the events since.
+ */
+static int look_at_command(struct pm_program *program, struct pm_error *err)
+{
+	bool here = !program->options->targets && program->child->running;
+	bool known = program->hidden && program->looked_at;
+	char path[64], target[8];
+	int r;
+
+	program->looked_at |= pm_now_ns() >= program->begin_ns + LOOK_MS * MS_NS;
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)program->child->launch.pid);
+	if (!here || known || readlink(path, target, sizeof(target)) >= 0 ||
+	    errno != EACCES)
+		return 0;
+	r = pm_counters_read(program->counters, &program->values, err);
+	program->hidden = r == 0;
+	program->hidden_enabled_ns = r == 0 ? pm_program_enabled_ns(program) : 0;
+	return r;
+}
+
 static void wait_for_news(struct pm_program *program)
 {
 	size_t rings;
@@ -163,6 +189,8 @@ static void wait_for_news(struct pm_program *program)
 		/* Ends that no descriptor tells of. */
 		if (left > SECOND)
 			left = SECOND;
+		if (!program->looked_at && left > LOOK_MS * MS_NS)
+			left = LOOK_MS * MS_NS;
 		if (program->child->signal_fd < 0 && left > TICK_MS * MS_NS)
 			left = TICK_MS * MS_NS;
 		timeout.tv_sec = (time_t)(left / SECOND);
@@ -195,8 +223,10 @@ static int follow(struct pm_program *program, struct pm_error *err)
 
 	while (!is_over(program)) {
 		uint64_t now = pm_now_ns();
-		int r = 0;
+		int r = look_at_command(program, err);
 
+		if (r < 0)
+			return r;
 		if (now >= program->deadline_ns) {
 			program->timed_out = true;
 			return 0;
@@ -282,6 +312,8 @@ static int begin_run(struct pm_program *program, struct pm_error *err)
 					      .exit_code = -1 }) < 0)
 		return pm_error_set(err, -ENOMEM, "no memory for the run");
 	program->counting = options->delay_ms == 0;
+	/* Root sees everything. */
+	program->looked_at = options->targets || geteuid() == 0;
 	program->delay_until_ns = program->counting
 					  ? UINT64_MAX
 					  : program->begin_ns + options->delay_ms * MS_NS;

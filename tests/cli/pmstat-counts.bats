@@ -228,6 +228,25 @@ teardown() {
 		'value["task-clock"] >= 4e6'
 }
 
+@test "a program that the user may not read has no counts, rather than those of its exec" {
+	need_root
+	local folder
+	folder=$(mktemp -d)
+	chmod 755 "$folder"
+	install -m 711 "$WHOLE" "$folder/hidden"
+	nobody "$PMSTAT" --json -o - -e page-faults,task-clock -- "$folder/hidden" 800 2 50 \
+		>result.json || echo "status $?"
+	rm -rf "$folder"
+	all 'status["page-faults"] == status["task-clock"] == "not_permitted"' \
+		'sum("may not read" in w for w in d["warnings"]) == 1' \
+		'value["wall-time"] >= 50e6' 'status["user-time"] == "ok"'
+	# One that hides itself is counted: PR_SET_DUMPABLE is 4.
+	nobody "$PMSTAT" --json -o - -e page-faults:u,task-clock -- python3 -c \
+		'import ctypes, time; ctypes.CDLL(None).prctl(4, 0); time.sleep(0.05)' >result.json
+	all 'value["page-faults"] > 0' 'value["task-clock"] > 0' \
+		'not any("may not read" in w for w in d["warnings"])'
+}
+
 @test "where all events are forbidden the command runs, and times are known" {
 	run --separate-stderr "$PROGRAMS/deny-perf" 1 "$PMSTAT" --json -o result.json \
 		-e page-faults,task-clock -- sh -c 'echo hello; exit 3'
