@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "perf-internal.h"
+#include "perf-state.h"
 
 #include <linux/perf_event.h>
 #include <string.h>
@@ -64,7 +64,8 @@ static void explain(const struct pm_event_spec *spec, int code, struct pm_error 
 			.kernel = spec->kernel,
 			.kind = spec->kind,
 			.in_kernel_only = spec->kind == PM_EVENT_TRACEPOINT ||
-					  spec->kind == PM_EVENT_KPROBE,
+					  spec->kind == PM_EVENT_KPROBE ||
+					  pm_perf_in_kernel_only(spec),
 			.fds = 1,
 			.env = &env },
 		err);
@@ -76,7 +77,7 @@ enum pm_perf_available pm_perf_try(const struct pm_event_spec *spec, struct pm_e
 
 	if (code == 0)
 		return PM_PERF_AVAILABLE;
-	if (spec->kernel && spec->user && !spec->explicit_kernel &&
+	if (spec->kernel && pm_perf_can_drop_kernel(spec) &&
 	    (code == EACCES || code == EPERM) && attempt(spec, true, false) == 0) {
 		explain(spec, code, err);
 		return PM_PERF_USER_ONLY;

@@ -4,8 +4,6 @@
 
 #include "perf-internal.h"
 
-#define PM_TRACEFS_MOUNT "sudo mount -t tracefs nodev /sys/kernel/tracing"
-
 enum {
 	PM_TRACEPOINT_NAME_MAX =
 		128, /* of the system and of the name; the kernel's: 64 */

@@ -136,6 +136,20 @@ at() {
 	[ ! -e ran ]
 }
 
+@test "what --list says an ordinary user can have he can record" {
+	need_nobody
+	level=$(cat $LEVEL_FILE)
+	local name available
+	at 2 nobody ./pmrec --list --json software >list.json
+	jq -r '.events[] | select(.kind == "software") | .name + " " + .available' list.json >names
+	[ "$(wc -l <names)" -gt 5 ]
+	while read -r name available; do
+		run at 2 nobody ./pmrec -q -e "$name" -o l.json -- true
+		[ "$available $status" = "no 125" ] || [ "$available" != no -a "$status" = 0 ]
+	done <names
+	grep -qx 'context-switches no' names
+}
+
 @test "rights that the program has and its user has not are enough to read tracefs" {
 	need_nobody
 	traced test -d /sys/kernel/tracing/events || skip "this kernel has no tracefs"
