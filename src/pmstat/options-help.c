@@ -53,7 +53,7 @@ static const char help[] =
 	"      --json                JSON, everything (schema: man pmstat)\n"
 	"      --color WHEN          auto (default), always or never; see NO_COLOR\n"
 	"  -q, --quiet               the result only: no warnings\n"
-	"  -v, --verbose             tell of each run as it ends, and the values of settings\n"
+	"  -v, --verbose             each run as it ends, and the values of settings\n"
 	"  -h, --help, --version\n"
 	"\n"
 	"The exit status is that of COMMAND: its own, 128+N when signal N ended it, 127\n"
