@@ -269,24 +269,103 @@ static void bad_ranges_are_refused(void **state)
 	}
 }
 
-static void stripped_files_say_what_is_missing(void **state)
+/* A copy of the program that objcopy(1) has changed. To be unlinked. */
+static void copy_with(const char *options, char path[static 32])
 {
-	char path[] = "/tmp/pm-regions-XXXXXX", command[512];
-	struct pm_probe_context context = { .command = path };
-	struct world world;
-	int fd = mkstemp(path);
+	char command[512];
+	int fd;
 
+	snprintf(path, 32, "/tmp/pm-regions-XXXXXX");
+	fd = mkstemp(path);
 	assert_true(fd >= 0);
 	assert_int_equal(fchmod(fd, 0700), 0);
 	close(fd);
-	snprintf(command, sizeof(command), "objcopy -S '%s' %s", program, path);
+	snprintf(command, sizeof(command), "objcopy %s '%s' %s", options, program, path);
 	assert_int_equal(system(command), 0);
+}
+
+static void stripped_files_say_what_is_missing(void **state)
+{
+	char path[32];
+	struct pm_probe_context context = { .command = path };
+	struct world world;
+
+	copy_with("-S", path);
 	find_in(&world, &context, false, "loop");
 	assert_true(world.code == -ENOENT || world.code == -ENODATA);
 	assert_non_null(strstr(world.err.text, "stripped"));
 	find_in(&world, &context, true, "regions.c:10-20");
 	assert_int_equal(world.code, -ENODATA);
 	assert_non_null(strstr(world.err.fix, "-g"));
+	unlink(path);
+}
+
+/* The places of the same code in two files. */
+static void assert_same_places(const struct world *one, const struct world *other)
+{
+	assert_int_equal(one->code, 0);
+	assert_int_equal(other->code, 0);
+	assert_int_equal(one->regions.places.len, other->regions.places.len);
+	for (size_t i = 0; i < one->regions.places.len; i++) {
+		assert_int_equal(one->regions.places.data[i].address,
+				 other->regions.places.data[i].address);
+		assert_int_equal(one->regions.places.data[i].kind,
+				 other->regions.places.data[i].kind);
+	}
+}
+
+/* The address of .text, as readelf(1) tells it. */
+static unsigned long long begin_of_text(void)
+{
+	char command[512];
+	unsigned long long begin = 0;
+	FILE *from;
+
+	snprintf(
+		command, sizeof(command),
+		"readelf -WS '%s' | sed -n 's/.* \\.text  *PROGBITS  *\\([0-9a-f]*\\).*/\\1/p'",
+		program);
+	from = popen(command, "r");
+	assert_non_null(from);
+	assert_int_equal(fscanf(from, "%llx", &begin), 1);
+	assert_int_equal(pclose(from), 0);
+	return begin;
+}
+
+/* Where functions begin and end is in the unwinding information, too. */
+static void functions_have_ends_without_symbols(void **state)
+{
+	char path[32], text[64], options[128];
+	struct pm_probe_context context = { .command = path };
+	struct world whole, range, without;
+	const struct pm_region_piece *piece;
+
+	find(&whole, false, "loop");
+	assert_int_equal(whole.code, 0);
+	piece = &whole.regions.list.data[0].pieces.data[0];
+	copy_with("-S", path);
+	for (uint64_t from = piece->low; from < piece->low + 12; from++) {
+		snprintf(text, sizeof(text), "0x%llx-0x%llx", (unsigned long long)from,
+			 (unsigned long long)piece->high);
+		find(&range, true, text);
+		find_in(&without, &context, true, text);
+		assert_int_equal(range.code, without.code);
+		if (range.code == 0)
+			assert_same_places(&range, &without);
+		pm_regions_release(&range.regions);
+		pm_regions_release(&without.regions);
+	}
+	unlink(path);
+	/* What objcopy adds has no size. */
+	snprintf(options, sizeof(options),
+		 "--strip-symbol=loop --add-symbol loop=.text:0x%llx,function",
+		 (unsigned long long)(piece->low - begin_of_text()));
+	copy_with(options, path);
+	find_in(&without, &context, false, "loop");
+	assert_same_places(&whole, &without);
+	assert_int_equal(without.regions.list.data[0].pieces.data[0].high, piece->high);
+	pm_regions_release(&without.regions);
+	pm_regions_release(&whole.regions);
 	unlink(path);
 }
 
@@ -371,6 +450,7 @@ int main(void)
 		cmocka_unit_test(ranges_of_addresses),
 		cmocka_unit_test(bad_ranges_are_refused),
 		cmocka_unit_test(stripped_files_say_what_is_missing),
+		cmocka_unit_test(functions_have_ends_without_symbols),
 		cmocka_unit_test(ifuncs_are_no_functions),
 		cmocka_unit_test(overloads_are_all_meant),
 		cmocka_unit_test(running_programs_are_looked_into),
