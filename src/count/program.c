@@ -16,7 +16,8 @@
 
 enum {
 	TICK_MS = 50, /* between two looks, where no descriptor tells of signals */
-	LOOK_MS = 1, /* after which an exec is through */
+	LOOK_MS = 1, /* between looks at what the command executes */
+	LOOKS_MS = 5, /* after which an exec is through */
 };
 
 /* ---- opening --------------------------------------------------------------------------- */
@@ -155,7 +156,7 @@ static int look_at_command(struct pm_program *program, struct pm_error *err)
 	char path[64], target[8];
 	int r;
 
-	program->looked_at |= pm_now_ns() >= program->begin_ns + LOOK_MS * MS_NS;
+	program->looked_at |= pm_now_ns() >= program->begin_ns + LOOKS_MS * MS_NS;
 	snprintf(path, sizeof(path), "/proc/%d/exe", (int)program->child->launch.pid);
 	if (!here || known || readlink(path, target, sizeof(target)) >= 0 ||
 	    errno != EACCES)
