@@ -119,14 +119,16 @@ static void put_screen(const char *text)
 		end += strcspn(end, "\n");
 		end += *end == '\n';
 	}
-	/* Home; each line and then the rest of the screen is cleared as it is reached. A line
-	 * that is too long for a terminal that became narrower ends at its edge. */
+	/* Home; each line and then the rest of the screen is cleared as it is reached, before it
+	 * is written: behind its last column the cursor still stands on it. A line that is too
+	 * long for a terminal that became narrower ends at its edge. */
 	fputs("\033[H\033[?7l", stdout);
 	for (const char *at = text; at < end;) {
 		size_t len = strcspn(at, "\n");
 
+		fputs("\033[K", stdout);
 		fwrite(at, 1, len, stdout);
-		fputs("\033[K\n", stdout);
+		fputc('\n', stdout);
 		at += len + (at[len] == '\n');
 	}
 	fputs("\033[J\033[?7h", stdout);

@@ -208,6 +208,23 @@ feed() {
 	diff <(sed 1d before) <(sed 1d after)
 }
 
+@test "on a terminal a line keeps its last column" {
+	local width=69 full=
+	head -n -1 "$truth" >grows.json
+	until [ -n "$full" ] || [ "$width" -gt 120 ]; do
+		width=$((width + 1))
+		full=$("$PMREPORT" --width "$width" --limit 0 grows.json 2>/dev/null |
+			grep -E -m1 "^.{$width}\$") || true
+	done
+	[ -n "$full" ]
+	open_terminal
+	run_in_terminal "${width}x100" "'$PMREPORT' --limit 0 --interval 0.1 --follow grows.json"
+	shows '^ *self'
+	grep -qxF -- "$full" seen
+	: >grows.json
+	shows 'status=0'
+}
+
 @test "Ctrl-C on a terminal, before there is a recording and while it grows" {
 	open_terminal
 	mkfifo pipe
