@@ -43,6 +43,12 @@ static int tell_warnings(const struct pm_ptr_engine *it)
 			   "%llu set-user-ID or set-group-ID programs were run without "
 			   "their privileges, as they are traced",
 			   (unsigned long long)ptr->privileged);
+	if (ret == 0 && ptr->blocked)
+		ret = warn(
+			it->stat,
+			"threads block SIGTRAP, which breakpoints are: what the program "
+			"does on that signal of its own was reset by the kernel, and it "
+			"may end by one; --engine uprobe leaves signals alone");
 	if (ret == 0 && ptr->counts.threads_missed > 0)
 		ret = warn(it->stat, "%llu threads could not be counted: %s",
 			   (unsigned long long)ptr->counts.threads_missed,

@@ -169,6 +169,27 @@ static int tell_visits(struct pm_ptr *ptr, uint32_t row, const struct pm_ptr_sit
 	return ret;
 }
 
+/*
+ * To get a SIGTRAP to a thread that blocks it, the kernel unblocks it, and forgets what the
+ * program does on it (force_sig_info_to_task()); neither can be seen from here. But who blocks
+ * the signals of all other faults has blocked this one, too: let it stay so.
+ */
+static void block_again(struct pm_ptr *ptr, pid_t tid)
+{
+	static const uint64_t faults =
+		UINT64_C(1) << (SIGILL - 1) | UINT64_C(1) << (SIGBUS - 1) |
+		UINT64_C(1) << (SIGFPE - 1) | UINT64_C(1) << (SIGSEGV - 1) |
+		UINT64_C(1) << (SIGSYS - 1);
+	uint64_t mask;
+	void *size = (void *)(uintptr_t)sizeof(mask);
+
+	if (ptrace(PTRACE_GETSIGMASK, tid, size, &mask) < 0 || (mask & faults) != faults)
+		return;
+	mask |= UINT64_C(1) << (SIGTRAP - 1);
+	ptrace(PTRACE_SETSIGMASK, tid, size, &mask);
+	ptr->blocked = true;
+}
+
 int pm_ptr_take_trap(struct pm_ptr *ptr, uint32_t row, uint64_t now)
 {
 	struct pm_ptr_thread *thread = &ptr->threads.data[row];
@@ -197,6 +218,7 @@ int pm_ptr_take_trap(struct pm_ptr *ptr, uint32_t row, uint64_t now)
 	if (thread->counted && !ptr->letting_go && !is_again(thread, &regs))
 		ret = tell_visits(ptr, row, site, &regs, now);
 	set_ip(thread->tid, slot);
+	block_again(ptr, thread->tid);
 	pm_ptr_cpu_follow(&ptr->cpu, process->pid, thread->tid);
 	/* Several would only wait for each other. */
 	if (pm_trace_len(ptr->trace) == 1)

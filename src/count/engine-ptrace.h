@@ -300,6 +300,7 @@ struct pm_ptr {
 	pid_t command; /* counted from its exec on; 0: none */
 	bool command_begun;
 	uint64_t unplanted, privileged; /* places; programs that got no privileges */
+	bool blocked; /* a thread had blocked the signal that breakpoints are */
 	uint32_t calls_from;
 	/* What a visit is told to; and that an address space's thread has forked, ended. */
 	const struct pm_ptr_listener {

@@ -237,6 +237,23 @@ static int run_trap(void)
 	return 0;
 }
 
+/* Blocks all signals, as threads do that leave them to another one; they stay blocked. */
+static int run_blocks(void)
+{
+	sigset_t all, now;
+	int blocked = 0;
+
+	sigfillset(&all);
+	sigprocmask(SIG_BLOCK, &all, NULL);
+	for (int i = 0; i < 20; i++) {
+		sink = pushes(i);
+		sigprocmask(SIG_BLOCK, NULL, &now);
+		blocked += sigismember(&now, SIGTRAP);
+	}
+	printf("%d\n", blocked);
+	return 0;
+}
+
 static void *page;
 static sigjmp_buf jump;
 
@@ -356,7 +373,7 @@ int main(int argc, char **argv)
 		{ "fault", run_fault },     { "odd", run_odd },
 		{ "crash", run_crash },     { "all", run_all },
 		{ "stops", run_stops },     { "asks", run_asks },
-		{ "long", run_long },
+		{ "long", run_long },       { "blocks", run_blocks },
 	};
 
 	self = argv[0];

@@ -273,6 +273,22 @@ static void test_own_traps(void **state)
 	release(&run);
 }
 
+/* That such signals are blocked is known to us no more than to the program. */
+static void test_blocked_traps(void **state)
+{
+	struct run run;
+
+	kind = PM_PTR_STOPS;
+	COUNT(&run, "blocks", "pushes");
+	kind = PM_PTR_CHOOSE;
+	assert_string_equal(run.output, "20\n");
+	assert_int_equal(scope(&run, "pushes")->calls, 20);
+	assert_int_equal(run.stat.runs.data[0].exit_code, 0);
+	assert_int_equal(run.stat.warnings.len, 1);
+	assert_non_null(strstr(run.stat.warnings.data[0], "SIGTRAP"));
+	release(&run);
+}
+
 /* A fault in the instruction that runs elsewhere is seen where it belongs; one that is mended
  * and tried again is one call, one that longjmp leaves is one each time. */
 static void test_faults(void **state)
@@ -672,6 +688,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_dlopen),
 		cmocka_unit_test(test_signals),
 		cmocka_unit_test(test_own_traps),
+		cmocka_unit_test(test_blocked_traps),
 		cmocka_unit_test(test_faults),
 		cmocka_unit_test(test_crash),
 		cmocka_unit_test(test_interrupt),
