@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <unistd.h>
 
 enum {
 	HITS_GAIN = 2, /* at least so much cheaper, for hits may be lost */
@@ -26,7 +27,8 @@ static int on_visit(void *user, const struct pm_visit *visit)
 
 static int on_fork(void *user, pid_t parent_tid, pid_t pid, pid_t tid)
 {
-	return pm_calls_fork(((struct pm_ptr_engine *)user)->calls, parent_tid, pid, tid);
+	return pm_calls_fork(((struct pm_ptr_engine *)user)->calls, parent_tid, pid, tid,
+			     pm_now_ns());
 }
 
 static void on_exit_of(void *user, pid_t tid)
@@ -393,10 +395,27 @@ int pm_engine_ptrace_run(struct pm_stat *stat, const struct pm_engine_options *o
 	return pm_ptr_run(stat, options, PM_PTR_CHOOSE, child, err);
 }
 
+/* All that is known of processes is read there, by the ids that wait(2) gives. */
+static int check_proc(struct pm_error *err)
+{
+	char target[32];
+	ssize_t len = readlink("/proc/self", target, sizeof(target) - 1);
+	uint64_t pid;
+
+	target[len > 0 ? len : 0] = '\0';
+	if (pm_parse_u64(target, &pid) && pid == (uint64_t)getpid())
+		return 0;
+	pm_error_set(err, -ENOENT,
+		     len < 0 ? "/proc is not mounted"
+			     : "/proc is of another PID namespace than this process");
+	pm_error_fix(err, "mount -t proc proc /proc, or unshare --mount-proc");
+	return -ENOENT;
+}
+
 int pm_engine_ptrace_check(struct pm_error *err)
 {
 #if defined(__x86_64__)
-	return 0;
+	return check_proc(err);
 #else
 	return pm_error_set(err, -EOPNOTSUPP,
 			    "breakpoints by ptrace are for x86-64 only, so far");
