@@ -159,8 +159,9 @@ void pm_calls_thread_exit(struct pm_calls *calls, pid_t tid);
 void pm_calls_thread_named(struct pm_calls *calls, pid_t pid, pid_t tid,
 			   const char *comm);
 /* A forked process goes on with copies of its parent thread's open calls, which it may return
- * from, though its counters began anew. */
-int pm_calls_fork(struct pm_calls *calls, pid_t parent_tid, pid_t pid, pid_t tid);
+ * from, though its counters began anew, and so does elapsed time, at @time. */
+int pm_calls_fork(struct pm_calls *calls, pid_t parent_tid, pid_t pid, pid_t tid,
+		  uint64_t time);
 /*
  * What each place that a thread comes by costs, like @overhead of pm_calls_finish(): for calls
  * inside of which other visits were seen. Without this, half of what a call costs.

@@ -144,10 +144,11 @@ static int bury(struct pm_calls *calls, struct pm_calls_thread *thread, uint32_t
 	return r;
 }
 
-/* The row of the present visit, when it is an exit: it ends one measured call. */
-static const uint64_t *end_row(struct pm_calls *calls)
+/* The row of the present visit, when it is an exit: it ends one measured call. Of a copy nobody
+ * saw the entry. */
+static const uint64_t *end_row(struct pm_calls *calls, bool copied)
 {
-	calls->scratch[calls->options.events + PM_CALLS_OWN] = 1;
+	calls->scratch[calls->options.events + PM_CALLS_OWN] = !copied;
 	return calls->scratch;
 }
 
@@ -174,7 +175,7 @@ static int complete(struct pm_calls *calls, struct pm_calls_thread *thread,
 		    uint32_t frame, const struct pm_visit *visit)
 {
 	const struct pm_calls_frame what = calls->frames.data[frame];
-	int r = cover(calls, thread, frame, end_row(calls));
+	int r = cover(calls, thread, frame, end_row(calls, what.copied));
 
 	if (r == 0 && !what.copied)
 		r = pm_calls_keep(calls, what.region, calls->part);
@@ -440,7 +441,7 @@ void pm_calls_thread_named(struct pm_calls *calls, pid_t pid, pid_t tid, const c
 		calls->failed = true;
 }
 
-/* As its parent's, but that its numbers begin now, and time with the last visit of that one. */
+/* As its parent's, but that its numbers begin now. */
 static int copy_call(struct pm_calls *calls, struct pm_calls_thread *thread,
 		     const struct pm_calls_frame *like, uint64_t time)
 {
@@ -461,7 +462,8 @@ static int copy_call(struct pm_calls *calls, struct pm_calls_thread *thread,
 	return 0;
 }
 
-int pm_calls_fork(struct pm_calls *calls, pid_t parent_tid, pid_t pid, pid_t tid)
+int pm_calls_fork(struct pm_calls *calls, pid_t parent_tid, pid_t pid, pid_t tid,
+		  uint64_t time)
 {
 	struct pm_calls_thread *parent = pm_calls_find_thread(calls, parent_tid), *thread;
 	size_t row;
@@ -477,12 +479,10 @@ int pm_calls_fork(struct pm_calls *calls, pid_t parent_tid, pid_t pid, pid_t tid
 	memcpy(thread->comm, parent->comm, sizeof(thread->comm));
 	if (pid == parent->pid)
 		return 0;
-	thread->last[calls->options.events + PM_CALLS_TIME] =
-		parent->last[calls->options.events + PM_CALLS_TIME];
+	thread->last[calls->options.events + PM_CALLS_TIME] = time;
 	for (size_t i = 0; i < parent->live.len; i++) {
 		struct pm_calls_frame like = calls->frames.data[parent->live.data[i]];
-		int r = copy_call(calls, thread, &like,
-				  parent->last[calls->options.events + PM_CALLS_TIME]);
+		int r = copy_call(calls, thread, &like, time);
 
 		if (r < 0)
 			return r;

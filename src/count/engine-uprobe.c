@@ -84,7 +84,8 @@ static int see_record(struct engine *it, const struct pm_record *record)
 		return -ENOMEM;
 	switch (record->type) {
 	case PERF_RECORD_FORK:
-		return pm_calls_fork(it->calls, (pid_t)record->fork.parent_tid, pid, tid);
+		return pm_calls_fork(it->calls, (pid_t)record->fork.parent_tid, pid, tid,
+				     record->time);
 	case PERF_RECORD_EXIT:
 		pm_calls_thread_exit(it->calls, tid);
 		return 0;

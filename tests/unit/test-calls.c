@@ -358,7 +358,8 @@ static void returns_twice_after_fork(void **state)
 
 	go(world, F, ENTRY, TOP, 100);
 	go(world, G, ENTRY, TOP - 10, 1);
-	assert_int_equal(pm_calls_fork(world->calls, PID, PID + 7, PID + 7), 0);
+	assert_int_equal(pm_calls_fork(world->calls, PID, PID + 7, PID + 7, world->now),
+			 0);
 	go(world, G, EXIT, TOP - 10, 1);
 	go(world, F, EXIT, TOP, 1);
 	world->pid = world->tid = PID + 7;
@@ -375,13 +376,38 @@ static void returns_twice_after_fork(void **state)
 	end(world);
 }
 
+/* The time before it is not the child's, which was not looked at when it entered either. */
+static void begins_time_with_fork(void **state)
+{
+	struct world *world = begin();
+	const uint64_t cost[] = { 100, 1000 };
+	const struct pm_stat_scope *scope;
+
+	go(world, F, ENTRY, TOP, 1);
+	world->now += 1000000;
+	assert_int_equal(pm_calls_fork(world->calls, PID, PID + 7, PID + 7, world->now),
+			 0);
+	go(world, F, EXIT, TOP, 300);
+	world->pid = world->tid = PID + 7;
+	world->count = 0;
+	go(world, F, EXIT, TOP, 20);
+	assert_int_equal(pm_calls_finish(world->calls, &world->stat, 0, cost), 0);
+	scope = &world->stat.scopes.data[F];
+	assert_int_equal(scope->calls, 1);
+	assert_int_equal(scope->per_call[0].min, 200);
+	assert_int_equal(scope->values[0].value, 200 + 20);
+	assert_int_equal(scope->per_call[1].min, 1000000 + 3000 - 1000);
+	assert_int_equal(scope->values[1].value, 1000000 + 3000 - 1000 + 3000 + 200);
+	end(world);
+}
+
 /* A new thread has none of its maker's calls. */
 static void begins_empty_in_new_threads(void **state)
 {
 	struct world *world = begin();
 
 	go(world, F, ENTRY, TOP, 100);
-	assert_int_equal(pm_calls_fork(world->calls, PID, PID, PID + 7), 0);
+	assert_int_equal(pm_calls_fork(world->calls, PID, PID, PID + 7, world->now), 0);
 	world->tid = PID + 7;
 	world->count = 0;
 	go(world, F, EXIT, TOP, 20);
@@ -637,6 +663,7 @@ int main(void)
 		cmocka_unit_test(keeps_threads_apart),
 		cmocka_unit_test(ends_with_its_thread),
 		cmocka_unit_test(returns_twice_after_fork),
+		cmocka_unit_test(begins_time_with_fork),
 		cmocka_unit_test(begins_empty_in_new_threads),
 		cmocka_unit_test(revives_calls_of_other_stacks),
 		cmocka_unit_test(lives_with_missing_visits),
