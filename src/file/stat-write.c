@@ -184,7 +184,7 @@ static void put_thread_of(struct writing *to, int32_t pid, int32_t tid, const ch
 	bool known = comm || tid > 0;
 
 	put_count_if(to, "\"pid\":", known, (uint64_t)pid);
-	put_count_if(to, ",\"tid\":", known, (uint64_t)tid);
+	put_count_if(to, ",\"tid\":", tid > 0, (uint64_t)tid);
 	put_text(to, ",\"comm\":", comm);
 }
 

@@ -195,7 +195,7 @@ static void set_thread(struct csv *csv, int32_t pid, int32_t tid, const char *co
 	bool known = comm || tid > 0;
 
 	set_number_if(csv, PID, known, (uint64_t)pid);
-	set_number_if(csv, TID, known, (uint64_t)tid);
+	set_number_if(csv, TID, tid > 0, (uint64_t)tid);
 	set_text(csv, COMM, comm);
 }
 

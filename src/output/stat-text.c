@@ -138,7 +138,8 @@ void pm_put_stat_row_name(struct pm_str *str, int32_t tid, const char *comm, int
 {
 	if (comm || tid > 0) {
 		pm_str_printable(str, comm ? comm : "?", strlen(comm ? comm : "?"));
-		pm_str_printf(str, " %d", tid);
+		if (tid > 0)
+			pm_str_printf(str, " %d", tid);
 	}
 	if (cpu >= 0)
 		pm_str_printf(str, "%sCPU %d", comm || tid > 0 ? " " : "", cpu);
@@ -352,6 +353,44 @@ static void tell_rows(const struct pm_stat_text *to)
 	pm_str_release(&line);
 }
 
+/* Whether what is left of a time, once the cost of measuring it was taken off, is less than
+ * that cost: then it says that calls are short, and hardly how short. */
+static bool is_below_cost(const struct pm_stat *stat, const struct pm_stat_scope *scope)
+{
+	for (size_t i = 0; i < stat->events.len; i++) {
+		const struct pm_stat_value *cost = &stat->overhead[i];
+
+		if (pm_stat_is_time(&stat->events.data[i]) && pm_stat_has_value(cost) &&
+		    pm_stat_has_value(&scope->values[i]) && scope->calls > 0 &&
+		    scope->values[i].value / scope->calls < cost->value)
+			return true;
+	}
+	return false;
+}
+
+static void tell_what_cost_means(const struct pm_stat *stat, struct pm_str *line)
+{
+	size_t below = 0, last = 0;
+
+	if (!stat->overhead_subtracted)
+		return;
+	pm_str_puts(line, " The program's own numbers above include it.");
+	for (size_t i = 0; i < stat->scopes.len; i++)
+		if (is_below_cost(stat, &stat->scopes.data[i])) {
+			below++;
+			last = i;
+		}
+	if (below == 0)
+		return;
+	pm_str_puts(line, " Calls of ");
+	if (below == 1)
+		pm_str_printable(line, stat->scopes.data[last].name,
+				 strlen(stat->scopes.data[last].name));
+	else
+		pm_str_printf(line, "%zu of the functions", below);
+	pm_str_puts(line, " take less time than that: what is left of it is uncertain.");
+}
+
 static void tell_overhead(const struct pm_stat_text *to)
 {
 	const struct pm_stat *stat = to->stat;
@@ -374,6 +413,8 @@ static void tell_overhead(const struct pm_stat_text *to)
 	if (any)
 		pm_str_puts(&line, stat->overhead_subtracted ? " more; subtracted."
 							     : " more; not subtracted.");
+	if (any)
+		tell_what_cost_means(stat, &line);
 	pm_stat_text_line(to, PM_COLOR_DIM, 0, &line);
 	pm_str_release(&line);
 }

@@ -166,6 +166,12 @@ static uint64_t next_random(uint64_t *state)
 	return z ^ z >> 31;
 }
 
+/* Simulated runs are equal to the last instruction, of which an environment costs some. */
+static bool is_padded(const struct pmstat_options *options)
+{
+	return options->ab && options->engine != PM_COUNT_ENGINE_CALLGRIND;
+}
+
 /* Where the stack begins depends on the size of the environment, and speed may depend on that:
  * what is compared shall not have one place for A and one for B. */
 static int pad_environment(struct course *course, struct pm_error *err)
@@ -272,7 +278,7 @@ static int run_one(struct course *course, struct pm_stat *stat, uint32_t variant
 		   struct pm_error *err)
 {
 	size_t before = stat->runs.len;
-	int ret = course->options->ab ? pad_environment(course, err) : 0;
+	int ret = is_padded(course->options) ? pad_environment(course, err) : 0;
 
 	if (ret == 0)
 		ret = pmstat_needs_engine(course->options)
@@ -366,7 +372,7 @@ static int note_padding(struct course *course, struct pm_error *err)
 {
 	char value[128];
 
-	if (!course->options->ab)
+	if (!is_padded(course->options))
 		return 0;
 	if (getrandom(&course->seed, sizeof(course->seed), GRND_NONBLOCK) < 0)
 		course->seed = pm_now_ns();

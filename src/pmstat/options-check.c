@@ -39,8 +39,9 @@ static int check_engine(const struct pmstat_options *options, struct pm_error *e
 	if (simulator && options->attach)
 		return pmstat_usage(err, "--engine callgrind counts a command that it "
 					 "starts");
-	if (simulator && (options->live || options->by != PM_COUNTERS_SUM))
-		return pmstat_usage(err, "--engine callgrind has no --live and no --per");
+	if (simulator && (options->live || options->by == PM_COUNTERS_BY_CPU))
+		return pmstat_usage(err, "--engine callgrind has no --live and no --per "
+					 "cpu");
 	if (!pmstat_needs_engine(options))
 		return 0;
 	if (options->targets.all_cpus)

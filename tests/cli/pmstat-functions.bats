@@ -204,6 +204,17 @@ ways=(called_once called_thousand called_many recursive jumps_out jumped_over ta
 	[[ $stderr == *sim.Ir* ]]
 }
 
+@test "simulated counts are of threads, and the same on both sides" {
+	works callgrind || skip "valgrind is not installed"
+	measure 7 callgrind --per thread --fn called_many -- "$PROGRAMS/count-calls" 200
+	so 'sum(t["calls"] for t in by["called_many"]["threads"]) == 800' \
+		'all(t["calls"] % 200 == 0 for t in by["called_many"]["threads"])' \
+		'all(t["comm"] and t["tid"] is None for t in by["called_many"]["threads"])'
+	PMSTAT_PADDING=x "$PMSTAT" ab -r 2 --engine callgrind --json -o s.json -- \
+		"$PROGRAMS/sumbench" 1000 ::: "$PROGRAMS/sumbench" 1000 >truth 2>err
+	so 'len(d["runs"]) == 4' 'len({r["counts"][0]["value"] for r in d["runs"]}) == 1'
+}
+
 @test "what a function costs is counted outermost, with all that it calls" {
 	works callgrind || skip "valgrind is not installed"
 	measure 7 callgrind --fn work --fn recursive --fn called_many --calls-from -- \
