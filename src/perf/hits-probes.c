@@ -73,8 +73,13 @@ static int read_list(int tracefs, struct pm_str *ret)
 	return n < 0 || ret->failed ? -1 : 0;
 }
 
-/* Of this namespace, and made by nobody who lives. @line: "p:SYSTEM/EVENT PATH:OFFSET". */
-static bool is_left_over(const char *line, ino_t namespace, char *name, size_t name_size)
+/*
+ * Of this namespace, and made by nobody who lives; @first: nor by us yet, and so by somebody who
+ * had our number. (Containers use the numbers of processes, and of namespaces, again and again.)
+ * @line: "p:SYSTEM/EVENT PATH:OFFSET".
+ */
+static bool is_left_over(const char *line, ino_t namespace, bool first, char *name,
+			 size_t name_size)
 {
 	uint64_t inode;
 	int pid, len = 0;
@@ -83,13 +88,13 @@ static bool is_left_over(const char *line, ino_t namespace, char *name, size_t n
 		    2 ||
 	    len == 0 || inode != (uint64_t) namespace || pid <= 0)
 		return false;
-	if (kill(pid, 0) == 0 || errno != ESRCH)
+	if (pid == getpid() ? !first : kill(pid, 0) == 0 || errno != ESRCH)
 		return false;
 	len = (int)strcspn(line + 2, " \t\n");
 	return (size_t)snprintf(name, name_size, "-:%.*s\n", len, line + 2) < name_size;
 }
 
-static void remove_left_overs(int tracefs)
+static void remove_left_overs(int tracefs, bool first)
 {
 	struct pm_str list PM_CLEANUP(pm_str_release) = { 0 };
 	ino_t namespace = pid_namespace();
@@ -101,7 +106,7 @@ static void remove_left_overs(int tracefs)
 		const char *end = strchr(line, '\n');
 
 		/* The second line of an event with two places fails: it is gone by then. */
-		if (is_left_over(line, namespace, name, sizeof(name)))
+		if (is_left_over(line, namespace, first, name, sizeof(name)))
 			command(tracefs, name);
 		if (!end)
 			break;
@@ -144,6 +149,7 @@ int pm_hits_probes_check(struct pm_error *err)
 static int begin(struct pm_hits_probes *probes, struct pm_error *err)
 {
 	static unsigned int serial;
+	static pid_t maker; /* who made events already */
 	int fd;
 
 	if (probes->tracefs >= 0)
@@ -157,7 +163,8 @@ static int begin(struct pm_hits_probes *probes, struct pm_error *err)
 		 (uintmax_t)pid_namespace(), (int)getpid());
 	probes->first = serial;
 	serial += PM_HITS_EVENTS_MAX;
-	remove_left_overs(fd);
+	remove_left_overs(fd, maker != getpid());
+	maker = getpid();
 	return 0;
 }
 

@@ -14,9 +14,11 @@
 #include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "pm/counters.h"
+#include "src/perf/tracefs-mount.h"
 
 enum {
 	IN,
@@ -228,6 +230,11 @@ static struct pm_hits_options options_for(const struct child *child,
 
 /* ---- tests --------------------------------------------------------------------------- */
 
+static void only_many(void)
+{
+	many(NULL);
+}
+
 static void with_threads(void)
 {
 	pthread_t threads[THREADS];
@@ -271,6 +278,49 @@ static void sees_threads_and_processes(void **state)
 	assert_int_equal(pm_hits_lost(hits), 0);
 	assert_true(seen.records >= 2 * (THREADS + 1));
 	pm_hits_free(hits);
+}
+
+/* A line for uprobe_events. False: there is no such file here. */
+static bool command(const char *text)
+{
+	int tracefs = pm_tracefs_open_writable();
+	int fd = tracefs < 0 ? -1 : openat(tracefs, "uprobe_events", O_WRONLY | O_APPEND);
+	ssize_t written = fd < 0 ? 0 : write(fd, text, strlen(text));
+
+	if (fd >= 0)
+		close(fd);
+	if (tracefs >= 0)
+		close(tracefs);
+	return written == (ssize_t)strlen(text);
+}
+
+/* A killed predecessor had our number, and its event our name. The first of all tests. */
+static void takes_nothing_from_namesakes(void **state)
+{
+	struct pm_event_spec places[] = { place_at(hits_in), place_at(hits_out) };
+	struct child child = start(only_many);
+	struct pm_hits_options options = options_for(&child, places, NULL, 0);
+	struct pm_hits *hits;
+	struct seen seen = { 0 };
+	struct stat namespace;
+	char event[64], line[256];
+
+	assert_int_equal(stat("/proc/self/ns/pid", &namespace), 0);
+	snprintf(event, sizeof(event), "pmstat_%ju_%d/p0", (uintmax_t) namespace.st_ino,
+		 (int)getpid());
+	snprintf(line, sizeof(line), "p:%s /proc/self/exe:0x%" PRIx64 "\n", event,
+		 offset_of(hits_out));
+	if (!command(line))
+		print_message("# no event can be left over here\n");
+	hits = open_hits(&options);
+	let_go(&child);
+	wait_for(&child);
+	take(hits, true, &seen);
+	assert_int_equal(seen.hits[IN], CALLS);
+	assert_int_equal(seen.hits[OUT], CALLS);
+	pm_hits_free(hits);
+	snprintf(line, sizeof(line), "-:%s\n", event);
+	assert_false(command(line));
 }
 
 static char *fresh;
@@ -336,11 +386,6 @@ static void sums_over_cpus(void **state)
 	assert_true(seen.last.enabled_ns > seen.first.enabled_ns);
 	assert_int_equal(seen.last.enabled_ns, seen.last.running_ns);
 	pm_hits_free(hits);
-}
-
-static void only_many(void)
-{
-	many(NULL);
 }
 
 /* A ring of a page has room for some of 600 hits; the others are counted. */
@@ -478,6 +523,7 @@ static void tells_who_may_not(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(takes_nothing_from_namesakes),
 		cmocka_unit_test(sees_threads_and_processes),
 		cmocka_unit_test(sums_over_cpus),
 		cmocka_unit_test(counts_what_is_lost),
