@@ -68,7 +68,7 @@ static void resume(struct pm_trace *trace, uint32_t row)
 	thread->stopped = thread->listening;
 }
 
-static void resume_held(struct pm_trace *trace)
+void pm_trace_go_on(struct pm_trace *trace)
 {
 	uint32_t row = trace->held;
 
@@ -251,7 +251,7 @@ static int take_stop(struct pm_trace *trace, pid_t tid, int status,
 	}
 	trace->held = row;
 	if (found == 0 || trace->detaching) {
-		resume_held(trace);
+		pm_trace_go_on(trace);
 		return 0;
 	}
 	return found;
@@ -260,7 +260,7 @@ static int take_stop(struct pm_trace *trace, pid_t tid, int status,
 static int next_event(struct pm_trace *trace, int options, struct pm_trace_event *ret,
 		      struct pm_error *err)
 {
-	resume_held(trace);
+	pm_trace_go_on(trace);
 	trace->more = false;
 	for (int quiet = 0; quiet < QUIET_MAX; quiet++) {
 		int status, rc;
@@ -303,11 +303,6 @@ void pm_trace_set_signal(struct pm_trace *trace, int signal)
 	/* In a group stop the number is no signal: see ptrace(2), "Group-stop". */
 	if (trace->held != PM_INDEX_NONE && !trace->threads.data[trace->held].listening)
 		trace->threads.data[trace->held].signal = signal;
-}
-
-void pm_trace_go_on(struct pm_trace *trace)
-{
-	resume_held(trace);
 }
 
 void pm_trace_let_go(struct pm_trace *trace)
