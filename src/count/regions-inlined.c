@@ -11,8 +11,37 @@ static int fill(struct pm_region *region, const struct pm_probe_inlined *inlined
 	return inlined->file && !region->file ? -ENOMEM : 0;
 }
 
+/* Control comes to the last region at several places: what was put between its pieces is not of
+ * the function, and is left and entered again. */
+static bool is_parted(const struct pm_regions *regions)
+{
+	size_t in = 0;
+
+	for (size_t i = regions->places.len; i > 0; i--) {
+		const struct pm_place *place = &regions->places.data[i - 1];
+
+		if (place->region != regions->list.len - 1)
+			break;
+		in += place->kind == PM_PLACE_IN;
+	}
+	return in > 1;
+}
+
+static int tell_parted(struct pm_finder *finder, uint32_t total, uint32_t parted)
+{
+	if (parted == 0)
+		return 0;
+	return pm_finder_note(
+		finder,
+		"mixed with other code at %u of %u place%s: there, calls are "
+		"how often control came to a part of it",
+		parted, total, total == 1 ? "" : "s");
+}
+
+/* @parted grows where control comes to several parts of the place. */
 static int add_place(struct pm_finder *finder, const struct pm_finder_file *file,
-		     const struct pm_probe_inlined *inlined, int32_t sum, uint32_t total)
+		     const struct pm_probe_inlined *inlined, int32_t sum, uint32_t total,
+		     uint32_t *parted)
 {
 	pm_pieces pieces = { 0 };
 	struct pm_region *region =
@@ -25,6 +54,7 @@ static int add_place(struct pm_finder *finder, const struct pm_finder_file *file
 		region->sum = sum;
 		region->places_total = total;
 		code = pm_finder_give_pieces(finder, file, &pieces);
+		*parted += code == 0 && is_parted(finder->ret);
 	} else if (code == -ENOMEM) {
 		pm_finder_no_memory(finder);
 	}
@@ -36,7 +66,7 @@ static int add_place(struct pm_finder *finder, const struct pm_finder_file *file
 static int add_places(struct pm_finder *finder, const struct pm_finder_file *file,
 		      const struct pm_probe_inlined_list *inlined, const char *name)
 {
-	uint32_t total = 0, empty = 0;
+	uint32_t total = 0, empty = 0, parted = 0;
 	int32_t sum = -1;
 	int code = 0;
 
@@ -60,8 +90,10 @@ static int add_places(struct pm_finder *finder, const struct pm_finder_file *fil
 	for (size_t i = 0; i < inlined->list.len && code == 0; i++)
 		if (inlined->list.data[i].pieces.len > 0 &&
 		    strcmp(inlined->list.data[i].name, name) == 0)
-			code = add_place(finder, file, &inlined->list.data[i], sum,
-					 total);
+			code = add_place(finder, file, &inlined->list.data[i], sum, total,
+					 &parted);
+	if (code == 0)
+		code = tell_parted(finder, total, parted);
 	if (code == 0 && empty > 0)
 		code = pm_finder_note(
 			finder, "of %u place%s where %s was inlined nothing is left",

@@ -191,6 +191,36 @@ ways=(called_once called_thousand called_many recursive jumps_out jumped_over ta
 	done
 }
 
+@test "of a function that is inlined in parts, calls are not told for sure" {
+	works callgrind || skip "valgrind is not installed"
+	cat >parts.c <<-'END'
+		static int a = 1, b = 2, c = 3, values[300];
+		static inline __attribute__((always_inline)) int part(int x)
+		{
+			int t = a * x + b;
+			return (t & 1 ? t + c * 3 : t) ^ x;
+		}
+		__attribute__((noinline)) int whole(const int *at, int n)
+		{
+			int sum = 0;
+			for (int i = 0; i < n; i++) {
+				__asm__ volatile("" ::: "memory");
+				int q = at[i] * 7 + (i ^ sum), z = (a + i) * (sum | 3);
+				sum += z + q * part(at[i]) + (i >> 2) * 5;
+			}
+			return sum;
+		}
+		int main(void)
+		{
+			a += values[0];
+			return whole(values, 300) & 0;
+		}
+	END
+	cc -g -O2 parts.c -o parts
+	measure 0 callgrind --fn part -- ./parts
+	so 'by["part"]["calls"] == 300 or any("a part of it" in w for w in d["warnings"])'
+}
+
 @test "simulated counts are the same each time" {
 	works callgrind || skip "valgrind is not installed"
 	measure 0 callgrind -r 4 -e sim.Ir,sim.Dr,sim.D1mr,sim.Bc --fn main -- \

@@ -172,9 +172,18 @@ static void what_is_not_there_is_told(void **state)
 	assert_int_equal(world.code, -EINVAL);
 }
 
+static bool has_note(const struct world *world, const char *text)
+{
+	for (size_t i = 0; i < world->regions.notes.len; i++)
+		if (strstr(world->regions.notes.data[i], text))
+			return true;
+	return false;
+}
+
 static void inlined_places_add_up(void **state)
 {
 	struct world world;
+	size_t parted = 0;
 
 	find(&world, false, "clamp");
 	assert_int_equal(world.code, 0);
@@ -192,7 +201,9 @@ static void inlined_places_add_up(void **state)
 		assert_true(region->line > 0 && region->pieces.len > 0);
 		assert_true(count_places(&world.regions, i, PM_PLACE_IN) > 0);
 		assert_true(count_places(&world.regions, i, PM_PLACE_OUT) > 0);
+		parted += count_places(&world.regions, i, PM_PLACE_IN) > 1;
 	}
+	assert_int_equal(has_note(&world, "mixed with other code"), parted > 0);
 	check_places(&world.regions);
 	pm_regions_release(&world.regions);
 }
