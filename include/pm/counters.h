@@ -236,6 +236,9 @@ bool pm_hits_crowded(const struct pm_hits *hits);
 /* Whether threads ran for a moment before they were looked at, as nothing is handed on here: any
  * of their first hits may be missing, and no count knows of them. */
 bool pm_hits_missed(const struct pm_hits *hits);
+/* Whether new threads are looked for in each round, as nothing is handed on to them: the sooner
+ * rounds follow on each other, the less is missed. */
+bool pm_hits_finds_threads(const struct pm_hits *hits);
 /* Records of any kind that were lost, known at any time. Those of threads that leave a CPU are
  * among them, and without these the counts of a thread may be too small for a while. */
 uint64_t pm_hits_lost_records(const struct pm_hits *hits);

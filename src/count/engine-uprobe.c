@@ -5,7 +5,6 @@
 #include <linux/perf_event.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <string.h>
 #include <time.h>
 
@@ -15,27 +14,12 @@
 enum {
 	TICK_MS = 50, /* between two looks at the rings */
 	TICK_LIVE_MS = 10,
+	TICK_LATE_MS = 1, /* new threads are to be found as long as they do little */
 };
 
 #define GRACE_NS 2000000000u /* to end by SIGTERM when the time is up */
 
-struct engine {
-	const struct pm_engine_options *options;
-	struct pm_stat *stat;
-	struct pm_child *child;
-	struct pm_up_places places;
-	struct pm_up_cost cost;
-	struct pm_hits *hits;
-	struct pm_calls *calls;
-	struct pm_callers *callers; /* NULL: nobody wants to know */
-	PM_VEC(struct pollfd) poll_fds;
-	uint32_t run;
-	uint64_t began_ns; /* CLOCK_REALTIME */
-	uint64_t begin_ns, end_ns, deadline_ns; /* UINT64_MAX: none */
-	bool timed_out;
-};
-
-static void engine_release(struct engine *it)
+static void engine_release(struct pm_up_engine *it)
 {
 	pm_hits_free(it->hits);
 	pm_calls_free(it->calls);
@@ -52,7 +36,7 @@ static int out_of_memory(struct pm_error *err)
 
 /* ---- what comes ---------------------------------------------------------------------- */
 
-static int see_hit(struct engine *it, const struct pm_hit *hit)
+static int see_hit(struct pm_up_engine *it, const struct pm_hit *hit)
 {
 	const struct pm_regions *regions = it->options->regions;
 	struct pm_visit visit = {
@@ -76,7 +60,7 @@ static int see_hit(struct engine *it, const struct pm_hit *hit)
 	return pm_calls_visit(it->calls, &visit);
 }
 
-static int see_record(struct engine *it, const struct pm_record *record)
+static int see_record(struct pm_up_engine *it, const struct pm_record *record)
 {
 	pid_t pid = (pid_t)record->pid, tid = (pid_t)record->tid;
 
@@ -100,7 +84,7 @@ static int see_record(struct engine *it, const struct pm_record *record)
 	}
 }
 
-static int drain(struct engine *it, bool final, struct pm_error *err)
+static int drain(struct pm_up_engine *it, bool final, struct pm_error *err)
 {
 	enum pm_hits_what what;
 	struct pm_record record;
@@ -118,7 +102,7 @@ static int drain(struct engine *it, bool final, struct pm_error *err)
 
 /* ---- while it runs ------------------------------------------------------------------- */
 
-static int fill_poll(struct engine *it)
+static int fill_poll(struct pm_up_engine *it)
 {
 	const int ends = it->options->targets ? it->options->targets->ends_fd : -1;
 	const int own[] = { it->child->signal_fd, ends };
@@ -135,7 +119,7 @@ static int fill_poll(struct engine *it)
 }
 
 /* Once politely, and then for good. */
-static bool is_time_up(struct engine *it)
+static bool is_time_up(struct pm_up_engine *it)
 {
 	if (pm_now_ns() < it->deadline_ns)
 		return false;
@@ -148,7 +132,7 @@ static bool is_time_up(struct engine *it)
 }
 
 /* Whether there is nothing more to wait for. */
-static bool is_over(struct engine *it)
+static bool is_over(struct pm_up_engine *it)
 {
 	bool time_up = is_time_up(it);
 
@@ -160,9 +144,11 @@ static bool is_over(struct engine *it)
 	return !it->child->running;
 }
 
-static int go_on(struct engine *it, struct pm_error *err)
+static int go_on(struct pm_up_engine *it, struct pm_error *err)
 {
-	int tick = it->options->live ? TICK_LIVE_MS : TICK_MS;
+	int tick = pm_hits_finds_threads(it->hits) ? TICK_LATE_MS
+		   : it->options->live             ? TICK_LIVE_MS
+						   : TICK_MS;
 	bool over = false;
 	int r = 0;
 
@@ -180,7 +166,7 @@ static int go_on(struct engine *it, struct pm_error *err)
 }
 
 /* The counting has failed in the middle: the command is none the worse for it. */
-static void wait_for_command(struct engine *it)
+static void wait_for_command(struct pm_up_engine *it)
 {
 	struct pollfd signals = { .fd = it->child->signal_fd, .events = POLLIN };
 
@@ -193,7 +179,7 @@ static void wait_for_command(struct engine *it)
 
 /* ---- begin --------------------------------------------------------------------------- */
 
-static int open_hits(struct engine *it, struct pm_error *err)
+static int open_hits(struct pm_up_engine *it, struct pm_error *err)
 {
 	const struct pm_engine_options *options = it->options;
 	struct pm_hits_options wanted = {
@@ -218,7 +204,7 @@ static int open_hits(struct engine *it, struct pm_error *err)
 	return pm_hits_open(&it->hits, &wanted, err);
 }
 
-static int launch(struct engine *it, struct pm_error *err)
+static int launch(struct pm_up_engine *it, struct pm_error *err)
 {
 	int r = pm_child_prepare(it->child, it->options->command, it->options->user,
 				 it->options->data_on_stdout, err);
@@ -232,7 +218,7 @@ static int launch(struct engine *it, struct pm_error *err)
 }
 
 /* Threads that run already have no COMM record any more. */
-static void name_thread(struct engine *it, pid_t tid)
+static void name_thread(struct pm_up_engine *it, pid_t tid)
 {
 	char path[64], comm[16];
 	FILE *file PM_AUTO_FCLOSE = NULL;
@@ -245,7 +231,7 @@ static void name_thread(struct engine *it, pid_t tid)
 	pm_calls_thread_named(it->calls, 0, tid, comm);
 }
 
-static int attach(struct engine *it, struct pm_error *err)
+static int attach(struct pm_up_engine *it, struct pm_error *err)
 {
 	struct pm_targets *targets = it->options->targets;
 	int r = pm_child_catch_signals(it->child, false, err);
@@ -273,7 +259,7 @@ static int attach(struct engine *it, struct pm_error *err)
 static void on_ended(void *user, uint32_t region, const struct pm_visit *entry,
 		     const struct pm_visit *exit, uint32_t depth)
 {
-	const struct engine *it = user;
+	const struct pm_up_engine *it = user;
 
 	pm_live_call(it->options, it->stat,
 		     it->cost.known && !it->options->keep_overhead
@@ -285,10 +271,10 @@ static void on_ended(void *user, uint32_t region, const struct pm_visit *entry,
 
 static int name_caller(void *user, uint32_t caller, struct pm_stat_caller *ret)
 {
-	return pm_callers_name(((struct engine *)user)->callers, caller, ret);
+	return pm_callers_name(((struct pm_up_engine *)user)->callers, caller, ret);
 }
 
-static int prepare(struct engine *it, struct pm_error *err)
+static int prepare(struct pm_up_engine *it, struct pm_error *err)
 {
 	const struct pm_engine_options *options = it->options;
 	struct pm_calls_options calls = { .regions = options->regions,
@@ -323,251 +309,6 @@ static int prepare(struct engine *it, struct pm_error *err)
 	return r < 0 ? out_of_memory(err) : 0;
 }
 
-/* ---- end ----------------------------------------------------------------------------- */
-
-static PM_PRINTF(2, 3) int warn(struct pm_stat *stat, const char *format, ...)
-{
-	va_list args;
-	char *text;
-	int len;
-
-	va_start(args, format);
-	len = vasprintf(&text, format, args);
-	va_end(args);
-	if (len < 0)
-		return -ENOMEM;
-	if (pm_vec_push(&stat->warnings, text) < 0) {
-		free(text);
-		return -ENOMEM;
-	}
-	return 0;
-}
-
-static int fill_events(const struct engine *it)
-{
-	size_t len;
-	const struct pm_counters_event *counters = pm_hits_counters(it->hits, &len);
-
-	for (size_t i = 0; i < len && i < it->stat->events.len; i++) {
-		struct pm_stat_event *event = &it->stat->events.data[i];
-
-		event->state = (enum pm_stat_state)counters[i].state;
-		event->user_only |= counters[i].kernel_dropped;
-		if (counters[i].state == PM_COUNT_OK || event->why)
-			continue;
-		if (pm_stat_text(&event->why, counters[i].why.text) < 0)
-			return -ENOMEM;
-	}
-	return 0;
-}
-
-static uint64_t time_of(const struct timeval *time)
-{
-	return (uint64_t)time->tv_sec * 1000000000u + (uint64_t)time->tv_usec * 1000u;
-}
-
-/* What clocks and wait4(2) say; of an attached process only clocks. */
-static void fill_tool_events(const struct engine *it, struct pm_stat_value *values)
-{
-	const struct rusage *usage = &it->child->usage;
-	bool ended = !it->options->targets && it->child->status_known;
-	const struct {
-		const char *name;
-		bool known;
-		uint64_t value;
-	} tools[] = {
-		{ "wall-time", true, it->end_ns - it->begin_ns },
-		{ "user-time", ended, time_of(&usage->ru_utime) },
-		{ "system-time", ended, time_of(&usage->ru_stime) },
-		{ "max-rss", ended, (uint64_t)usage->ru_maxrss * 1024 },
-	};
-
-	for (size_t i = it->options->specs_len; i < it->stat->events.len; i++)
-		for (size_t k = 0; k < PM_ARRAY_LEN(tools); k++)
-			if (tools[k].known &&
-			    strcmp(it->stat->events.data[i].name, tools[k].name) == 0)
-				values[i] = (struct pm_stat_value){
-					.value = tools[k].value,
-					.raw = tools[k].value,
-				};
-}
-
-/* Counters that were given to others have no sum. */
-static int fill_counts(const struct engine *it, struct pm_stat_value *values)
-{
-	struct pm_count_read reads[PM_HITS_COUNTERS_MAX] = { 0 };
-	bool crowded = pm_hits_crowded(it->hits);
-	int r = pm_hits_totals(it->hits, reads);
-
-	for (size_t i = 0; i < it->options->specs_len && i < it->stat->events.len; i++) {
-		struct pm_count count = pm_count_scale(&reads[i]);
-
-		if (r < 0 || it->stat->events.data[i].state != PM_STAT_OK || crowded) {
-			values[i].state = it->stat->events.data[i].state == PM_STAT_OK
-						  ? PM_STAT_NOT_COUNTED
-						  : it->stat->events.data[i].state;
-			continue;
-		}
-		values[i] =
-			(struct pm_stat_value){ .state = (enum pm_stat_state)count.state,
-						.value = count.value,
-						.raw = count.raw,
-						.enabled_ns = count.enabled_ns,
-						.running_ns = count.running_ns };
-	}
-	return r == -ENOMEM ? r : 0;
-}
-
-static int fill_run(struct engine *it)
-{
-	const struct pm_child *child = it->child;
-	struct pm_stat_run run = { .begin_ns = it->began_ns, .exit_code = -1 };
-	int r;
-
-	run.exited = child->status_known && !it->options->targets;
-	if (run.exited && WIFEXITED(child->status))
-		run.exit_code = WEXITSTATUS(child->status);
-	if (run.exited && WIFSIGNALED(child->status))
-		run.signal = WTERMSIG(child->status);
-	run.stopped = it->timed_out || child->interrupts > 0;
-	run.values = pm_stat_values_new(it->stat->events.len);
-	if (!run.values)
-		return -ENOMEM;
-	it->run = (uint32_t)it->stat->runs.len;
-	fill_tool_events(it, run.values);
-	r = fill_counts(it, run.values);
-	if (r == 0)
-		r = pm_vec_push(&it->stat->runs, run);
-	if (r < 0)
-		free(run.values);
-	return r;
-}
-
-/* Of column @at, of the calls that were seen from scope @first on, on average. */
-static uint64_t mean_cost(const struct engine *it, size_t first, size_t at)
-{
-	const struct pm_regions *regions = it->options->regions;
-	unsigned __int128 sum = 0;
-	uint64_t calls = 0;
-	size_t scope = first;
-
-	for (uint32_t i = 0; i < regions->list.len; i++) {
-		bool cheap = pm_up_entered_cheaply(regions, i);
-
-		if (regions->list.data[i].sum >= 0)
-			continue;
-		sum += (unsigned __int128)it->stat->scopes.data[scope].calls *
-		       it->cost.call[cheap][at];
-		calls += it->stat->scopes.data[scope++].calls;
-	}
-	return calls > 0 ? (uint64_t)(sum / calls) : it->cost.call[0][at];
-}
-
-static int fill_overhead(struct engine *it, size_t first)
-{
-	struct pm_stat *stat = it->stat;
-	struct pm_stat_value *values = pm_stat_values_new(stat->events.len);
-	size_t specs = it->options->specs_len;
-
-	if (!values)
-		return -ENOMEM;
-	for (size_t i = 0; i < stat->events.len; i++) {
-		bool is_wall =
-			i >= specs && strcmp(stat->events.data[i].name, "wall-time") == 0;
-
-		if (stat->events.data[i].state != PM_STAT_OK)
-			values[i].state = stat->events.data[i].state;
-		else if (is_wall || i < specs)
-			values[i] = (struct pm_stat_value){
-				.value = mean_cost(it, first, is_wall ? specs : i)
-			};
-		values[i].raw = values[i].value;
-	}
-	free(stat->overhead);
-	stat->overhead = values;
-	stat->overhead_subtracted = !it->options->keep_overhead;
-	return 0;
-}
-
-/* Which scopes are short of calls, from @first on. */
-static void fill_lost(struct engine *it, size_t first)
-{
-	const struct pm_regions *regions = it->options->regions;
-	size_t scope = first;
-
-	for (uint32_t i = 0; i < regions->list.len; i++) {
-		struct pm_stat_scope *to;
-
-		if (regions->list.data[i].sum >= 0)
-			continue;
-		to = &it->stat->scopes.data[scope++];
-		for (uint32_t part = 0; part < regions->list.len; part++) {
-			uint32_t class;
-
-			if (part != i && regions->list.data[part].sum != (int32_t)i)
-				continue;
-			for (uint32_t which = 0;
-			     pm_up_class(&it->places, part, which, &class); which++)
-				to->lost += pm_hits_lost_of(it->hits, class);
-		}
-		to->calls_exact = to->lost == 0 && !pm_hits_crowded(it->hits) &&
-				  !pm_hits_missed(it->hits);
-	}
-}
-
-static int tell_warnings(const struct engine *it)
-{
-	const struct pm_perf_notes *notes = pm_hits_notes(it->hits);
-	uint64_t lost = pm_hits_lost(it->hits);
-	int r = 0;
-
-	for (size_t i = 0; i < notes->texts.len && r == 0; i++)
-		r = warn(it->stat, "%s", notes->texts.data[i]);
-	if (r == 0 && lost > 0)
-		r = warn(it->stat,
-			 "%llu of the times that a place was passed were lost, because "
-			 "they came faster than they could be read: calls are \"at "
-			 "least\", and some values too small.",
-			 (unsigned long long)lost);
-	if (r == 0 && pm_hits_crowded(it->hits))
-		r = warn(it->stat,
-			 "the processor had not enough counters for all events at all "
-			 "times, and calls were not seen meanwhile: count fewer events.");
-	if (r == 0 && it->places.refused > 0)
-		r = warn(
-			it->stat,
-			"the kernel puts no probe on some instructions (%zu, one of them of "
-			"%s): calls that begin or end there are not seen to do so.",
-			it->places.refused,
-			it->options->regions->list.data[it->places.refused_region].name);
-	if (r == 0 && !it->cost.known)
-		r = warn(it->stat, "what looking at a call costs could not be measured: "
-				   "nothing was taken off.");
-	return r;
-}
-
-static int finish(struct engine *it, struct pm_error *err)
-{
-	bool take_off = it->cost.known && !it->options->keep_overhead;
-	size_t first = it->stat->scopes.len;
-	int r = fill_events(it);
-
-	if (r == 0)
-		r = fill_run(it);
-	if (r == 0 && it->callers)
-		r = pm_callers_resolve(it->callers);
-	if (r == 0)
-		r = pm_calls_finish(it->calls, it->stat, it->run,
-				    take_off ? it->cost.call[0] : NULL);
-	if (r == 0 && it->cost.known)
-		r = fill_overhead(it, first);
-	if (r == 0) {
-		fill_lost(it, first);
-		r = tell_warnings(it);
-	}
-	return r < 0 ? out_of_memory(err) : 0;
-}
-
 /* ---- public -------------------------------------------------------------------------- */
 
 int pm_engine_uprobe_check(struct pm_error *err)
@@ -578,10 +319,10 @@ int pm_engine_uprobe_check(struct pm_error *err)
 int pm_engine_uprobe_run(struct pm_stat *stat, const struct pm_engine_options *options,
 			 struct pm_child *child, struct pm_error *err)
 {
-	struct engine it PM_CLEANUP(engine_release) = { .stat = stat,
-							.options = options,
-							.child = child,
-							.deadline_ns = UINT64_MAX };
+	struct pm_up_engine it PM_CLEANUP(engine_release) = { .stat = stat,
+							      .options = options,
+							      .child = child,
+							      .deadline_ns = UINT64_MAX };
 	int r = pm_engine_uprobe_check(err);
 
 	if (r == 0)
@@ -597,5 +338,5 @@ int pm_engine_uprobe_run(struct pm_stat *stat, const struct pm_engine_options *o
 		wait_for_command(&it);
 		return r;
 	}
-	return finish(&it, err);
+	return pm_up_tell(&it, err);
 }

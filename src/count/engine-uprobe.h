@@ -2,6 +2,8 @@
 /* The engine of uprobes: what its files share. */
 #pragma once
 
+#include <poll.h>
+
 #include "pm/count.h"
 
 /* The places of all regions, as the kernel is asked for them. */
@@ -27,6 +29,22 @@ struct pm_up_cost {
 	uint64_t *call[2], *visit[2];
 };
 
+struct pm_up_engine {
+	const struct pm_engine_options *options;
+	struct pm_stat *stat;
+	struct pm_child *child;
+	struct pm_up_places places;
+	struct pm_up_cost cost;
+	struct pm_hits *hits;
+	struct pm_calls *calls;
+	struct pm_callers *callers; /* NULL: nobody wants to know */
+	PM_VEC(struct pollfd) poll_fds;
+	uint32_t run;
+	uint64_t began_ns; /* CLOCK_REALTIME */
+	uint64_t begin_ns, end_ns, deadline_ns; /* UINT64_MAX: none */
+	bool timed_out;
+};
+
 /* ---- engine-uprobe-places.c -------------------------------------------------------------- */
 
 int pm_up_places_make(struct pm_up_places *places, const struct pm_regions *regions);
@@ -43,3 +61,8 @@ bool pm_up_entered_cheaply(const struct pm_regions *regions, uint32_t region);
 /* Measures it on a function of our own in a child of ours. Unknown where that cannot be. */
 int pm_up_cost_measure(struct pm_up_cost *cost, const struct pm_engine_options *options);
 void pm_up_cost_release(struct pm_up_cost *cost);
+
+/* ---- engine-uprobe-tell.c ---------------------------------------------------------------- */
+
+/* Appends the run, its scopes and all that is to be said of them to the document. */
+int pm_up_tell(struct pm_up_engine *it, struct pm_error *err);

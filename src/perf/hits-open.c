@@ -407,14 +407,14 @@ static bool fall_back(struct pm_hits *hits, int code)
 		pm_perf_notes_add(&hits->notes,
 				  "not enough file descriptors for each thread on each "
 				  "CPU: of threads that start from now on the first "
-				  "moments may be missed.");
+				  "moments may be missed (not with --engine ptrace).");
 	else if (!hits->options.no_inherit)
 		pm_perf_notes_add(
 			&hits->notes,
 			"this kernel (before Linux 6.12) does not hand counters "
 			"at places on to new threads, or this user may not have "
 			"that: of threads that start from now on the first "
-			"moments may be missed.");
+			"moments may be missed (not with --engine ptrace).");
 	return true;
 }
 

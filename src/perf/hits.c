@@ -283,6 +283,11 @@ bool pm_hits_missed(const struct pm_hits *hits)
 	return hits->missed;
 }
 
+bool pm_hits_finds_threads(const struct pm_hits *hits)
+{
+	return hits->by_task && !hits->options.follow && !hits->options.no_inherit;
+}
+
 uint64_t pm_hits_lost_records(const struct pm_hits *hits)
 {
 	return hits->lost_records;
@@ -297,8 +302,7 @@ static void follow_late(struct pm_hits *hits, pid_t tid)
 	struct pm_error why;
 	int r;
 
-	if (!hits->by_task || hits->options.follow || hits->options.no_inherit ||
-	    pm_hits_has_task(hits, tid))
+	if (!pm_hits_finds_threads(hits) || pm_hits_has_task(hits, tid))
 		return;
 	hits->missed = true;
 	r = pm_hits_open_task(hits, tid, &why);

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT */
+/* What a run was, once it is over. */
+#include "engine-uprobe.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+#include "callers.h"
+
+static int out_of_memory(struct pm_error *err)
+{
+	return pm_error_set(err, -ENOMEM, "no memory for the calls");
+}
+
+static PM_PRINTF(2, 3) int warn(struct pm_stat *stat, const char *format, ...)
+{
+	va_list args;
+	char *text;
+	int len;
+
+	va_start(args, format);
+	len = vasprintf(&text, format, args);
+	va_end(args);
+	if (len < 0)
+		return -ENOMEM;
+	if (pm_vec_push(&stat->warnings, text) < 0) {
+		free(text);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+static int fill_events(const struct pm_up_engine *it)
+{
+	size_t len;
+	const struct pm_counters_event *counters = pm_hits_counters(it->hits, &len);
+
+	for (size_t i = 0; i < len && i < it->stat->events.len; i++) {
+		struct pm_stat_event *event = &it->stat->events.data[i];
+
+		event->state = (enum pm_stat_state)counters[i].state;
+		event->user_only |= counters[i].kernel_dropped;
+		if (counters[i].state == PM_COUNT_OK || event->why)
+			continue;
+		if (pm_stat_text(&event->why, counters[i].why.text) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static uint64_t time_of(const struct timeval *time)
+{
+	return (uint64_t)time->tv_sec * 1000000000u + (uint64_t)time->tv_usec * 1000u;
+}
+
+/* What clocks and wait4(2) say; of an attached process only clocks. */
+static void fill_tool_events(const struct pm_up_engine *it, struct pm_stat_value *values)
+{
+	const struct rusage *usage = &it->child->usage;
+	bool ended = !it->options->targets && it->child->status_known;
+	const struct {
+		const char *name;
+		bool known;
+		uint64_t value;
+	} tools[] = {
+		{ "wall-time", true, it->end_ns - it->begin_ns },
+		{ "user-time", ended, time_of(&usage->ru_utime) },
+		{ "system-time", ended, time_of(&usage->ru_stime) },
+		{ "max-rss", ended, (uint64_t)usage->ru_maxrss * 1024 },
+	};
+
+	for (size_t i = it->options->specs_len; i < it->stat->events.len; i++)
+		for (size_t k = 0; k < PM_ARRAY_LEN(tools); k++)
+			if (tools[k].known &&
+			    strcmp(it->stat->events.data[i].name, tools[k].name) == 0)
+				values[i] = (struct pm_stat_value){
+					.value = tools[k].value,
+					.raw = tools[k].value,
+				};
+}
+
+/* Counters that were given to others have no sum. */
+static int fill_counts(const struct pm_up_engine *it, struct pm_stat_value *values)
+{
+	struct pm_count_read reads[PM_HITS_COUNTERS_MAX] = { 0 };
+	bool crowded = pm_hits_crowded(it->hits);
+	int r = pm_hits_totals(it->hits, reads);
+
+	for (size_t i = 0; i < it->options->specs_len && i < it->stat->events.len; i++) {
+		struct pm_count count = pm_count_scale(&reads[i]);
+
+		if (r < 0 || it->stat->events.data[i].state != PM_STAT_OK || crowded) {
+			values[i].state = it->stat->events.data[i].state == PM_STAT_OK
+						  ? PM_STAT_NOT_COUNTED
+						  : it->stat->events.data[i].state;
+			continue;
+		}
+		values[i] =
+			(struct pm_stat_value){ .state = (enum pm_stat_state)count.state,
+						.value = count.value,
+						.raw = count.raw,
+						.enabled_ns = count.enabled_ns,
+						.running_ns = count.running_ns };
+	}
+	return r == -ENOMEM ? r : 0;
+}
+
+static int fill_run(struct pm_up_engine *it)
+{
+	const struct pm_child *child = it->child;
+	struct pm_stat_run run = { .begin_ns = it->began_ns, .exit_code = -1 };
+	int r;
+
+	run.exited = child->status_known && !it->options->targets;
+	if (run.exited && WIFEXITED(child->status))
+		run.exit_code = WEXITSTATUS(child->status);
+	if (run.exited && WIFSIGNALED(child->status))
+		run.signal = WTERMSIG(child->status);
+	run.stopped = it->timed_out || child->interrupts > 0;
+	run.values = pm_stat_values_new(it->stat->events.len);
+	if (!run.values)
+		return -ENOMEM;
+	it->run = (uint32_t)it->stat->runs.len;
+	fill_tool_events(it, run.values);
+	r = fill_counts(it, run.values);
+	if (r == 0)
+		r = pm_vec_push(&it->stat->runs, run);
+	if (r < 0)
+		free(run.values);
+	return r;
+}
+
+/* Of column @at, of the calls that were seen from scope @first on, on average. */
+static uint64_t mean_cost(const struct pm_up_engine *it, size_t first, size_t at)
+{
+	const struct pm_regions *regions = it->options->regions;
+	unsigned __int128 sum = 0;
+	uint64_t calls = 0;
+	size_t scope = first;
+
+	for (uint32_t i = 0; i < regions->list.len; i++) {
+		bool cheap = pm_up_entered_cheaply(regions, i);
+
+		if (regions->list.data[i].sum >= 0)
+			continue;
+		sum += (unsigned __int128)it->stat->scopes.data[scope].calls *
+		       it->cost.call[cheap][at];
+		calls += it->stat->scopes.data[scope++].calls;
+	}
+	return calls > 0 ? (uint64_t)(sum / calls) : it->cost.call[0][at];
+}
+
+static int fill_overhead(struct pm_up_engine *it, size_t first)
+{
+	struct pm_stat *stat = it->stat;
+	struct pm_stat_value *values = pm_stat_values_new(stat->events.len);
+	size_t specs = it->options->specs_len;
+
+	if (!values)
+		return -ENOMEM;
+	for (size_t i = 0; i < stat->events.len; i++) {
+		bool is_wall =
+			i >= specs && strcmp(stat->events.data[i].name, "wall-time") == 0;
+
+		if (stat->events.data[i].state != PM_STAT_OK)
+			values[i].state = stat->events.data[i].state;
+		else if (is_wall || i < specs)
+			values[i] = (struct pm_stat_value){
+				.value = mean_cost(it, first, is_wall ? specs : i)
+			};
+		values[i].raw = values[i].value;
+	}
+	free(stat->overhead);
+	stat->overhead = values;
+	stat->overhead_subtracted = !it->options->keep_overhead;
+	return 0;
+}
+
+/* Which scopes are short of calls, from @first on. */
+static void fill_lost(struct pm_up_engine *it, size_t first)
+{
+	const struct pm_regions *regions = it->options->regions;
+	size_t scope = first;
+
+	for (uint32_t i = 0; i < regions->list.len; i++) {
+		struct pm_stat_scope *to;
+
+		if (regions->list.data[i].sum >= 0)
+			continue;
+		to = &it->stat->scopes.data[scope++];
+		for (uint32_t part = 0; part < regions->list.len; part++) {
+			uint32_t class;
+
+			if (part != i && regions->list.data[part].sum != (int32_t)i)
+				continue;
+			for (uint32_t which = 0;
+			     pm_up_class(&it->places, part, which, &class); which++)
+				to->lost += pm_hits_lost_of(it->hits, class);
+		}
+		to->calls_exact = to->lost == 0 && !pm_hits_crowded(it->hits) &&
+				  !pm_hits_missed(it->hits);
+	}
+}
+
+static int tell_warnings(const struct pm_up_engine *it)
+{
+	const struct pm_perf_notes *notes = pm_hits_notes(it->hits);
+	uint64_t lost = pm_hits_lost(it->hits);
+	int r = 0;
+
+	for (size_t i = 0; i < notes->texts.len && r == 0; i++)
+		r = warn(it->stat, "%s", notes->texts.data[i]);
+	if (r == 0 && lost > 0)
+		r = warn(it->stat,
+			 "%llu of the times that a place was passed were lost, because "
+			 "they came faster than they could be read: calls are \"at "
+			 "least\", and some values too small.",
+			 (unsigned long long)lost);
+	if (r == 0 && pm_hits_crowded(it->hits))
+		r = warn(it->stat,
+			 "the processor had not enough counters for all events at all "
+			 "times, and calls were not seen meanwhile: count fewer events.");
+	if (r == 0 && it->places.refused > 0)
+		r = warn(
+			it->stat,
+			"the kernel puts no probe on some instructions (%zu, one of them of "
+			"%s): calls that begin or end there are not seen to do so.",
+			it->places.refused,
+			it->options->regions->list.data[it->places.refused_region].name);
+	if (r == 0 && !it->cost.known)
+		r = warn(it->stat, "what looking at a call costs could not be measured: "
+				   "nothing was taken off.");
+	return r;
+}
+
+int pm_up_tell(struct pm_up_engine *it, struct pm_error *err)
+{
+	bool take_off = it->cost.known && !it->options->keep_overhead;
+	size_t first = it->stat->scopes.len;
+	int r = fill_events(it);
+
+	if (r == 0)
+		r = fill_run(it);
+	if (r == 0 && it->callers)
+		r = pm_callers_resolve(it->callers);
+	if (r == 0)
+		r = pm_calls_finish(it->calls, it->stat, it->run,
+				    take_off ? it->cost.call[0] : NULL);
+	if (r == 0 && it->cost.known)
+		r = fill_overhead(it, first);
+	if (r == 0) {
+		fill_lost(it, first);
+		r = tell_warnings(it);
+	}
+	return r < 0 ? out_of_memory(err) : 0;
+}
