@@ -157,3 +157,5 @@ bool pm_probe_image_read(const struct pm_probe_image *image, uint64_t address, v
  * or a part of one that lies elsewhere. */
 bool pm_probe_image_frame(const struct pm_probe_image *image, uint64_t address,
 			  struct pm_probe_piece *ret);
+/* Whether that code may catch exceptions, or clean up for them; true also when nothing is known. */
+bool pm_probe_image_catches(const struct pm_probe_image *image, uint64_t address);

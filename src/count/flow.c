@@ -215,7 +215,9 @@ int pm_flow_open(struct pm_flow *flow, const struct pm_flow_source *source,
 		 size_t parts_len, bool own_name)
 {
 	PM_CLEANUP(close_decoder) struct pm_flow_decoder *decoder = NULL;
-	struct pm_flow read = { .entry = whole->low };
+	struct pm_flow read = { .entry = whole->low,
+				.catches = !source->catches ||
+					   source->catches(source->user, whole->low) };
 	int code = pm_flow_decoder_open(&decoder, source);
 
 	if (code == 0)
@@ -404,7 +406,8 @@ static int mark_next(void *user, size_t at, size_t next)
 
 	if (marks[at] & INSIDE)
 		marks[next] |= FROM_INSIDE;
-	else if (marking->flow->insns.data[at].kind == PM_FLOW_CALL)
+	else if (marking->flow->insns.data[at].kind == PM_FLOW_CALL &&
+		 marking->flow->catches)
 		marks[next] |= FROM_CALL;
 	else
 		marks[next] |= FROM_OUTSIDE;

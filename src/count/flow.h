@@ -84,6 +84,8 @@ struct pm_flow_source {
 	bool (*read)(void *user, uint64_t address, void *ret, size_t len);
 	/* The code around @address that belongs together by itself, or false; may be NULL. */
 	bool (*part)(void *user, uint64_t address, struct pm_probe_piece *ret);
+	/* Whether the function around @address may catch exceptions; NULL: each may. */
+	bool (*catches)(void *user, uint64_t address);
 	void *user;
 };
 
@@ -93,6 +95,7 @@ struct pm_flow {
 	PM_VEC(struct pm_flow_insn) insns; /* ascending */
 	PM_VEC(struct pm_flow_indirect) indirect;
 	uint64_t bad_bytes;
+	bool catches; /* or may do so */
 };
 
 /*

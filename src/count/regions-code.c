@@ -70,6 +70,11 @@ static bool part_of_image(void *user, uint64_t address, struct pm_probe_piece *r
 	return pm_probe_image_frame(user, address, ret);
 }
 
+static bool catches_in_image(void *user, uint64_t address)
+{
+	return pm_probe_image_catches(user, address);
+}
+
 int pm_finder_file_open(struct pm_finder *finder, struct pm_finder_file *file,
 			const struct pm_probe_binary *binary)
 {
@@ -88,6 +93,7 @@ int pm_finder_file_open(struct pm_finder *finder, struct pm_finder_file *file,
 					 .is_64 = pm_probe_image_is_64(file->image),
 					 .read = read_image,
 					 .part = part_of_image,
+					 .catches = catches_in_image,
 					 .user = file->image };
 	return 0;
 }

@@ -261,3 +261,8 @@ bool pm_probe_image_frame(const struct pm_probe_image *image, uint64_t address,
 {
 	return pm_probe_frame_at(&image->elf, address, ret);
 }
+
+bool pm_probe_image_catches(const struct pm_probe_image *image, uint64_t address)
+{
+	return pm_probe_frame_catches(&image->elf, address);
+}

@@ -13,6 +13,7 @@ enum {
 	TABLE_ENCODING = 0x3b, /* datarel, sdata4: what linkers write */
 	ENTRIES_MAX = 1 << 22,
 	FDE_BYTES = 16, /* length, CIE, beginning, length of the code */
+	CIE_BYTES = 9, /* length, id and version; the augmentation follows */
 };
 
 struct table {
@@ -71,13 +72,14 @@ static bool read_row(const struct table *table, size_t index, uint64_t *low,
 	return true;
 }
 
-bool pm_probe_frame_at(const struct pm_probe_elf *elf, uint64_t address,
-		       struct pm_probe_piece *ret)
+/* The entry about @address: where it is, and its first words. */
+static bool find_fde(const struct pm_probe_elf *elf, uint64_t address,
+		     struct pm_probe_piece *ret, uint64_t *at,
+		     uint32_t words[static FDE_BYTES / 4])
 {
 	struct table table;
 	size_t from = 0, to;
 	uint64_t low = 0, fde = 0, offset;
-	uint32_t words[FDE_BYTES / 4];
 
 	if (!open_table(&table, elf))
 		return false;
@@ -94,7 +96,7 @@ bool pm_probe_frame_at(const struct pm_probe_elf *elf, uint64_t address,
 			to = mid;
 	}
 	if (from == 0 || !read_row(&table, from - 1, &low, &fde) ||
-	    !offset_of(elf, fde, &offset) || !read_at(elf, offset, words, sizeof(words)))
+	    !offset_of(elf, fde, &offset) || !read_at(elf, offset, words, FDE_BYTES))
 		return false;
 	/* Of another encoding of pointers its beginning would be another. */
 	if (words[0] < FDE_BYTES - 4 || words[0] == UINT32_MAX || words[1] == 0 ||
@@ -103,5 +105,31 @@ bool pm_probe_frame_at(const struct pm_probe_elf *elf, uint64_t address,
 	if (low > address || address - low >= words[3])
 		return false;
 	*ret = (struct pm_probe_piece){ low, low + words[3] };
+	*at = offset;
 	return true;
+}
+
+bool pm_probe_frame_at(const struct pm_probe_elf *elf, uint64_t address,
+		       struct pm_probe_piece *ret)
+{
+	uint32_t words[FDE_BYTES / 4];
+	uint64_t at;
+
+	return find_fde(elf, address, ret, &at, words);
+}
+
+bool pm_probe_frame_catches(const struct pm_probe_elf *elf, uint64_t address)
+{
+	uint32_t words[FDE_BYTES / 4];
+	struct pm_probe_piece piece;
+	char augmentation[8];
+	uint64_t at, cie;
+
+	/* The distance of its CIE is from where it stands. */
+	if (!find_fde(elf, address, &piece, &at, words) ||
+	    __builtin_sub_overflow(at + 4, words[1], &cie) ||
+	    !read_at(elf, cie + CIE_BYTES, augmentation, sizeof(augmentation)))
+		return true;
+	return augmentation[0] != 'z' ||
+	       memchr(augmentation, 'L', strnlen(augmentation, sizeof(augmentation)));
 }

@@ -388,6 +388,33 @@ static void assert_in(const uint8_t *code, size_t len, uint64_t from, uint64_t t
 	read_release(&read);
 }
 
+static bool catches_nothing(void *user, uint64_t address)
+{
+	return false;
+}
+
+/* Where no exception is caught, what is behind a call comes from that. */
+static void calls_come_back(void **state)
+{
+	struct memory memory = { .code = ways, .len = sizeof(ways) };
+	struct pm_flow_source source = { .machine = EM_X86_64,
+					 .is_64 = true,
+					 .read = read_memory,
+					 .catches = catches_nothing,
+					 .user = &memory };
+	struct pm_probe_piece whole = { BASE, BASE + sizeof(ways) };
+	struct pm_probe_piece range = { BASE + 12, BASE + 13 };
+	struct pm_flow_doubts doubts = { 0 };
+	pm_places places = { 0 };
+	struct pm_flow flow;
+
+	assert_int_equal(pm_flow_open(&flow, &source, &whole, NULL, 0, true), 0);
+	assert_int_equal(pm_flow_range_places(&flow, &range, 1, &places, &doubts), 0);
+	assert_true(places.len > 0 && places.data[0].fresh);
+	pm_vec_release(&places);
+	pm_flow_close(&flow);
+}
+
 /* What nobody is known to lead to may be come to from anywhere. */
 static void ranges_have_hidden_ways(void **state)
 {
@@ -520,6 +547,7 @@ int main(void)
 		cmocka_unit_test(ranges_have_all_edges),
 		cmocka_unit_test(ranges_begin_anew),
 		cmocka_unit_test(ranges_have_hidden_ways),
+		cmocka_unit_test(calls_come_back),
 		cmocka_unit_test(lent_code_is_straight),
 		cmocka_unit_test(conditions_are_flags),
 		cmocka_unit_test(any_bytes_are_read),
