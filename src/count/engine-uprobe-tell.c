@@ -30,7 +30,7 @@ static PM_PRINTF(2, 3) int warn(struct pm_stat *stat, const char *format, ...)
 	return 0;
 }
 
-static int fill_events(const struct pm_up_engine *it)
+int pm_up_fill_events(const struct pm_up_engine *it)
 {
 	size_t len;
 	const struct pm_counters_event *counters = pm_hits_counters(it->hits, &len);
@@ -237,10 +237,8 @@ int pm_up_tell(struct pm_up_engine *it, struct pm_error *err)
 {
 	bool take_off = it->cost.known && !it->options->keep_overhead;
 	size_t first = it->stat->scopes.len;
-	int r = fill_events(it);
+	int r = fill_run(it);
 
-	if (r == 0)
-		r = fill_run(it);
 	if (r == 0 && it->callers)
 		r = pm_callers_resolve(it->callers);
 	if (r == 0)

@@ -192,6 +192,7 @@ static int open_hits(struct pm_up_engine *it, struct pm_error *err)
 		.pid = it->child->launch.pid,
 		.no_inherit = options->no_inherit,
 	};
+	int r;
 
 	if (it->callers) {
 		wanted.stack_bytes = pm_callers_stack_bytes(options->calls_from);
@@ -201,7 +202,10 @@ static int open_hits(struct pm_up_engine *it, struct pm_error *err)
 		wanted.tids = options->targets->tids.data;
 		wanted.tids_len = options->targets->tids.len;
 	}
-	return pm_hits_open(&it->hits, &wanted, err);
+	r = pm_hits_open(&it->hits, &wanted, err);
+	if (r == 0 && pm_up_fill_events(it) < 0)
+		return out_of_memory(err);
+	return r;
 }
 
 static int launch(struct pm_up_engine *it, struct pm_error *err)

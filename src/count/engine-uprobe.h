@@ -64,5 +64,7 @@ void pm_up_cost_release(struct pm_up_cost *cost);
 
 /* ---- engine-uprobe-tell.c ---------------------------------------------------------------- */
 
+/* Once hits are open: what became of the events, which calls are told live by. 0 or -ENOMEM. */
+int pm_up_fill_events(const struct pm_up_engine *it);
 /* Appends the run, its scopes and all that is to be said of them to the document. */
 int pm_up_tell(struct pm_up_engine *it, struct pm_error *err);
