@@ -4,6 +4,7 @@
  * scopes.
  */
 #include "engine-ptrace-run.h"
+#include "live.h"
 
 #include <string.h>
 #include <sys/syscall.h>
@@ -48,26 +49,21 @@ static int name_caller(void *user, uint32_t caller, struct pm_stat_caller *ret)
 	return pm_ptr_callers_fill(&it->ptr.callers, it->ptr.procs, caller, ret);
 }
 
-/* For --live: all in one write, for others write there, too. */
 static void on_ended(void *user, uint32_t region, const struct pm_visit *entry,
 		     const struct pm_visit *exit, uint32_t depth)
 {
 	const struct pm_ptr_engine *it = user;
-	struct pm_str line = { 0 };
+	const struct pm_ptr_counts *counts = &it->ptr.counts;
+	const struct pm_ptr_costs *costs = &it->costs[it->ptr.hw.hits != NULL];
 
-	pm_str_printf(&line, "%*s", (int)(depth > 1 ? depth - 1 : 0) * 2, "");
-	pm_str_printable(&line, it->options->regions->list.data[region].name,
-			 strlen(it->options->regions->list.data[region].name));
-	pm_str_printf(&line, " %d/%d %llu ns", (int)exit->pid, (int)exit->tid,
-		      (unsigned long long)(exit->time - entry->time));
-	for (size_t i = 0; i < it->options->specs_len; i++)
-		pm_str_printf(&line, ", %llu %s",
-			      (unsigned long long)(exit->counts[i] - entry->counts[i]),
-			      it->options->specs[i].name);
-	pm_str_putc(&line, '\n');
-	if (!line.failed)
-		(void)!write(STDERR_FILENO, line.data, line.len);
-	pm_str_release(&line);
+	/* Of an event that there is not, nothing is to be told. */
+	for (size_t i = 0; i < counts->events.len && i < it->stat->events.len; i++)
+		if ((int64_t)i != counts->clock)
+			it->stat->events.data[i].state =
+				(enum pm_stat_state)counts->events.data[i].state;
+	pm_live_call(it->options, it->stat,
+		     costs->known && !it->options->keep_overhead ? costs->call : NULL,
+		     region, entry, exit, depth);
 }
 
 static const struct pm_ptr_listener listener = {

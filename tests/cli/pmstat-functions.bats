@@ -191,6 +191,20 @@ ways=(called_once called_thousand called_many recursive jumps_out jumped_over ta
 	done
 }
 
+@test "calls are told when they end, alike by engines, without what cannot be counted" {
+	local line='^called_thousand \[[0-9]+/[0-9]+\]: wall-time [0-9]+ ns'
+	for engine in uprobe ptrace; do
+		works "$engine" || continue
+		"$PMSTAT" --engine "$engine" --live -e task-clock,cycles -o s.txt \
+			--fn called_thousand -- "$PROGRAMS/count-calls" 1 >truth 2>err || [ $? = 7 ]
+		calls=$(sed -n 's/^called_thousand: \([0-9]*\) .*/\1/p' truth)
+		[ "$(grep -cE "$line, task-clock [0-9]+ ns" err)" = "$calls" ]
+	done
+	"$PROGRAMS/deny-perf" 1 "$PMSTAT" --engine ptrace --live -e page-faults -o s.txt \
+		--fn called_thousand -- "$PROGRAMS/count-calls" 1 >truth 2>err || [ $? = 7 ]
+	[ "$(grep -cE "$line\$" err)" = "$calls" ]
+}
+
 @test "of a function that is inlined in parts, calls are not told for sure" {
 	works callgrind || skip "valgrind is not installed"
 	cat >parts.c <<-'END'
