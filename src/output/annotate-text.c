@@ -330,7 +330,7 @@ static void put_insn_row(const struct page *page, size_t index)
 	uint32_t id = page->rows->rows.data[index].id;
 	const struct pm_annotate_insn *insn = &page->a->code.insns.data[id];
 	struct pm_str words = { 0 };
-	char number[24];
+	char number[24], address[24];
 
 	pm_str_printf(&words, "%-*s %s", MNEMONIC_COLUMNS, insn->mnemonic,
 		      insn->operands);
@@ -339,8 +339,9 @@ static void put_insn_row(const struct page *page, size_t index)
 	if (insn->target_name)
 		pm_str_printf(&words, " <%s>", insn->target_name);
 	put_remark(&words, page, id);
-	snprintf(number, sizeof(number), "%*llx", (int)page->number,
-		 (unsigned long long)insn->address);
+	/* The colon tells it from the number of a line. */
+	snprintf(address, sizeof(address), "%llx:", (unsigned long long)insn->address);
+	snprintf(number, sizeof(number), "%*s", (int)page->number, address);
 	put_columns(page, index, number, PM_COLOR_DIM);
 	end_row(page, &words, PM_COLOR_PLAIN);
 	pm_str_release(&words);
@@ -460,7 +461,7 @@ static void measure(struct page *page)
 			len = snprintf(number, sizeof(number), "%u", row->line);
 		else if (row->kind == PM_ROW_INSN)
 			len = snprintf(
-				number, sizeof(number), "%llx",
+				number, sizeof(number), "%llx:",
 				(unsigned long long)page->a->code.insns.data[row->id]
 					.address);
 		if ((size_t)len > page->number)

@@ -205,7 +205,7 @@ print(round(300 * 4 / resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime))')
 	gcc -o jumps jumps.s
 	"$PMREC" -e cpu-clock:u -F 500 -o jumps.json -- ./jumps 2>err || cat err >&2
 	report 0 jumps.json --annotate main --asm -q
-	sed -E 's/^ *([0-9.]+% +)*[0-9a-f]+ │ //; s/0x[0-9a-f]+/ADDRESS/; s/ +$//' out >drawn
+	sed -E 's/^ *([0-9.]+% +)*[0-9a-f]+: │ //; s/0x[0-9a-f]+/ADDRESS/; s/ +$//' out >drawn
 	diff -u - drawn <<-'END'
 		main:
 		    movl    $ADDRESS, %ecx
