@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* From the sums of regions to the document. */
 #include "callgrind-sums.h"
-#include "engine-callgrind.h"
+#include "tell.h"
 
 #include "pm/symbol.h"
 
@@ -114,25 +114,6 @@ static uint64_t calls_of(const struct total *total)
 
 /* ---- scopes ------------------------------------------------------------------------------ */
 
-static int describe(struct pm_stat_scope *scope, const struct pm_region *region)
-{
-	scope->kind = region->kind;
-	scope->line = region->line;
-	scope->line_end = region->line_end;
-	scope->places = region->places_total > 0 ? region->places_total : 1;
-	if (region->pieces.len > 0) {
-		scope->low = region->pieces.data[0].low;
-		scope->high = region->pieces.data[0].high;
-	}
-	return pm_stat_text(&scope->name, region->name) < 0 ||
-			       pm_stat_text(&scope->symbol, region->symbol) < 0 ||
-			       pm_stat_text(&scope->module, region->module) < 0 ||
-			       pm_stat_text(&scope->build_id, region->build_id) < 0 ||
-			       pm_stat_text(&scope->file, region->file) < 0
-		       ? -ENOMEM
-		       : 0;
-}
-
 /* Valgrind's numbers of threads are its own; the first thread alone has a number that is known,
  * that of its process. */
 static int name_thread(const struct pm_callgrind_thread *thread, int32_t *tid,
@@ -236,14 +217,14 @@ static int fill_counts(const struct pm_callgrind_sums *sums, struct pm_stat *sta
 	if (!scope->values || !scope->per_call)
 		return -ENOMEM;
 	if (total->tail_in_recursion &&
-	    pm_callgrind_warn(
+	    pm_tell_warning(
 		    stat, "%s calls itself; what it jumps to at its end is in its values",
 		    scope->name) < 0)
 		return -ENOMEM;
 	if (scope->max_depth >= PM_CALLGRIND_LEVELS &&
-	    pm_callgrind_warn(stat,
-			      "%s may recurse deeper than callgrind was told to follow",
-			      scope->name) < 0)
+	    pm_tell_warning(stat,
+			    "%s may recurse deeper than callgrind was told to follow",
+			    scope->name) < 0)
 		return -ENOMEM;
 	return 0;
 }
@@ -260,7 +241,7 @@ static int fill_scope(const struct pm_callgrind_sums *sums, struct pm_stat *stat
 		    belongs(sums, tally->region, index))
 			add_tally(sums, &total, tally);
 	}
-	if (describe(scope, &sums->regions->list.data[index]) < 0 ||
+	if (pm_tell_scope(scope, &sums->regions->list.data[index]) < 0 ||
 	    fill_counts(sums, stat, scope, &total) < 0)
 		return -ENOMEM;
 	for (size_t i = 0; sums->options->by_thread && i < sums->threads.len; i++)

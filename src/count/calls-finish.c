@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* From the sums of calls to the document. */
 #include "calls-internal.h"
+#include "tell.h"
 
 #include <string.h>
 
@@ -240,27 +241,6 @@ static void add_region(struct finish *finish, uint32_t region,
 		finish->sums[i] += calls->totals[region * calls->columns + i];
 }
 
-static int fill_names(const struct pm_region *region, struct pm_stat_scope *scope)
-{
-	scope->kind = region->kind;
-	scope->line = region->line;
-	scope->line_end = region->line_end;
-	scope->places = region->kind == PM_STAT_INLINED && region->places_total > 0
-				? region->places_total
-				: 1;
-	scope->calls_exact = true;
-	if (region->pieces.len > 0) {
-		scope->low = region->pieces.data[0].low;
-		scope->high = region->pieces.data[0].high;
-	}
-	if (pm_stat_text(&scope->name, region->name) < 0 ||
-	    pm_stat_text(&scope->symbol, region->symbol) < 0 ||
-	    pm_stat_text(&scope->module, region->module) < 0 ||
-	    pm_stat_text(&scope->build_id, region->build_id) < 0)
-		return -ENOMEM;
-	return pm_stat_text(&scope->file, region->file);
-}
-
 /* Those of the way in which the region is entered. */
 static void choose_costs(struct finish *finish, uint32_t index)
 {
@@ -283,8 +263,9 @@ static void choose_costs(struct finish *finish, uint32_t index)
 static int fill_scope(struct finish *finish, uint32_t index, struct pm_stat_scope *scope)
 {
 	const struct pm_calls *calls = finish->calls;
-	int r = fill_names(&calls->options.regions->list.data[index], scope);
+	int r = pm_tell_scope(scope, &calls->options.regions->list.data[index]);
 
+	scope->calls_exact = true;
 	choose_costs(finish, index);
 	memset(finish->sums, 0, calls->columns * sizeof(*finish->sums));
 	for (uint32_t i = 0; i < calls->regions.len; i++)

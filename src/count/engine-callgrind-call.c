@@ -5,6 +5,7 @@
  * takes.
  */
 #include "engine-callgrind.h"
+#include "tell.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -50,30 +51,6 @@ static const char *const dump_before[] = {
 };
 
 /* ---- the document ----------------------------------------------------------------------- */
-
-int pm_callgrind_warn(struct pm_stat *stat, const char *format, ...)
-{
-	va_list args;
-	char *text = NULL;
-	int len;
-
-	va_start(args, format);
-	len = vasprintf(&text, format, args);
-	va_end(args);
-	if (len < 0)
-		return -ENOMEM;
-	for (size_t i = 0; i < stat->warnings.len; i++) {
-		if (strcmp(stat->warnings.data[i], text) == 0) {
-			free(text);
-			return 0;
-		}
-	}
-	if (pm_vec_push(&stat->warnings, text) < 0) {
-		free(text);
-		return -ENOMEM;
-	}
-	return 0;
-}
 
 int pm_callgrind_setting(struct pm_stat *stat, const char *name, const char *value)
 {
@@ -301,7 +278,7 @@ static int read_lines(struct pm_callgrind_log *log, struct pm_stat *stat, char *
 		if (!plain.failed && log->words[0] == '\0')
 			snprintf(log->words, sizeof(log->words), "%s", plain.data);
 		if (!plain.failed && stat->warnings.len < LOG_WARNINGS_MAX)
-			ret = pm_callgrind_warn(stat, "valgrind says: %s", plain.data);
+			ret = pm_tell_warning(stat, "valgrind says: %s", plain.data);
 		pm_str_release(&plain);
 		if (ret < 0)
 			return ret;

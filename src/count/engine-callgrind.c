@@ -5,6 +5,7 @@
  * process that becomes another program begins with the same name again.
  */
 #include "engine-callgrind.h"
+#include "tell.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -135,10 +136,10 @@ static int take_file(struct engine *it, const char *name)
 	if (ret == -ENOMEM)
 		return ret;
 	return ret == 0 ? 0
-			: pm_callgrind_warn(it->stat,
-					    "a file of callgrind is damaged, and its "
-					    "process is not counted whole: %s",
-					    err.text);
+			: pm_tell_warning(it->stat,
+					  "a file of callgrind is damaged, and its "
+					  "process is not counted whole: %s",
+					  err.text);
 }
 
 /* What was closed since; a queue that ran over is made good at the end. */
@@ -307,15 +308,14 @@ static int check_log(struct engine *it, struct pm_error *err)
 	}
 	it->keep_folder = log.running > 0;
 	if (it->keep_folder &&
-	    pm_callgrind_warn(
-		    it->stat,
-		    "%zu processes run on under valgrind; %s can be removed when "
-		    "they have ended",
-		    log.running, it->dir) < 0)
+	    pm_tell_warning(it->stat,
+			    "%zu processes run on under valgrind; %s can be removed when "
+			    "they have ended",
+			    log.running, it->dir) < 0)
 		return pm_error_set(err, -ENOMEM, "%s", strerror(ENOMEM));
 	if (WIFSIGNALED(it->child->status) && it->options->regions &&
 	    it->options->regions->list.len > 0 &&
-	    pm_callgrind_warn(
+	    pm_tell_warning(
 		    it->stat,
 		    "ended by a signal: callgrind does not tell of the last "
 		    "instructions before it, nor of a call that began with them") < 0)
@@ -323,11 +323,10 @@ static int check_log(struct engine *it, struct pm_error *err)
 	if (log.cut == 0)
 		return 0;
 	pm_callgrind_sums_cut(it->sums);
-	if (pm_callgrind_warn(
-		    it->stat,
-		    "%zu of %zu processes were not seen to their end; what they "
-		    "did is missing",
-		    log.cut, log.processes) < 0)
+	if (pm_tell_warning(it->stat,
+			    "%zu of %zu processes were not seen to their end; what they "
+			    "did is missing",
+			    log.cut, log.processes) < 0)
 		return pm_error_set(err, -ENOMEM, "%s", strerror(ENOMEM));
 	return 0;
 }

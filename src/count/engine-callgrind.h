@@ -14,8 +14,7 @@ void pm_callgrind_call_release(struct pm_callgrind_call *call);
 int pm_callgrind_call_make(struct pm_callgrind_call *call, struct pm_stat *stat,
 			   const struct pm_engine_options *options, const char *dir);
 
-/* Appends a warning, or sets a setting, unless it is there already: runs repeat. -ENOMEM. */
-int pm_callgrind_warn(struct pm_stat *stat, const char *format, ...) PM_PRINTF(2, 3);
+/* Sets a setting, unless it is there already: runs repeat. -ENOMEM. */
 int pm_callgrind_setting(struct pm_stat *stat, const char *name, const char *value);
 
 /* What became of the processes, by valgrind's messages in @dir; @only: the name of one of these

@@ -1,26 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* What a run of the ptrace engine leaves in the document. */
 #include "engine-ptrace-run.h"
+#include "tell.h"
 
-#include <stdarg.h>
 #include <string.h>
-
-static PM_PRINTF(2, 3) int warn(struct pm_stat *stat, const char *format, ...)
-{
-	va_list args;
-	char *text = NULL;
-	int len;
-
-	va_start(args, format);
-	len = vasprintf(&text, format, args);
-	va_end(args);
-	if (len < 0 || pm_vec_push(&stat->warnings, text) < 0) {
-		if (len >= 0)
-			free(text);
-		return -ENOMEM;
-	}
-	return 0;
-}
 
 static int tell_warnings(const struct pm_ptr_engine *it)
 {
@@ -28,63 +11,40 @@ static int tell_warnings(const struct pm_ptr_engine *it)
 	int ret = 0;
 
 	if (ptr->unplanted > 0)
-		ret = warn(it->stat,
-			   "%llu places got no breakpoint: their code was another one in "
-			   "memory, or could not be moved; calls are missing",
-			   (unsigned long long)ptr->unplanted);
+		ret = pm_tell_warning(
+			it->stat,
+			"%llu places got no breakpoint: their code was another one in "
+			"memory, or could not be moved; calls are missing",
+			(unsigned long long)ptr->unplanted);
 	if (ret == 0 && ptr->hw.hits && pm_hits_lost(ptr->hw.hits) > 0)
-		ret = warn(it->stat,
-			   "%llu of the times that a place was passed were lost, because "
-			   "they came faster than they could be read: calls are \"at "
-			   "least\", and some values too small",
-			   (unsigned long long)pm_hits_lost(ptr->hw.hits));
+		ret = pm_tell_warning(
+			it->stat,
+			"%llu of the times that a place was passed were lost, because "
+			"they came faster than they could be read: calls are \"at "
+			"least\", and some values too small",
+			(unsigned long long)pm_hits_lost(ptr->hw.hits));
 	if (ret == 0 && ptr->privileged > 0)
-		ret = warn(it->stat,
-			   "%llu set-user-ID or set-group-ID programs were run without "
-			   "their privileges, as they are traced",
-			   (unsigned long long)ptr->privileged);
+		ret = pm_tell_warning(
+			it->stat,
+			"%llu set-user-ID or set-group-ID programs were run without "
+			"their privileges, as they are traced",
+			(unsigned long long)ptr->privileged);
 	if (ret == 0 && ptr->blocked)
-		ret = warn(
+		ret = pm_tell_warning(
 			it->stat,
 			"threads block SIGTRAP, which breakpoints are: what the program "
 			"does on that signal of its own was reset by the kernel, and it "
 			"may end by one; --engine uprobe leaves signals alone");
 	if (ret == 0 && ptr->counts.threads_missed > 0)
-		ret = warn(it->stat, "%llu threads could not be counted: %s",
-			   (unsigned long long)ptr->counts.threads_missed,
-			   ptr->counts.why.text);
+		ret = pm_tell_warning(it->stat, "%llu threads could not be counted: %s",
+				      (unsigned long long)ptr->counts.threads_missed,
+				      ptr->counts.why.text);
 	return ret;
 }
 
 static uint64_t time_of(const struct timeval *time)
 {
 	return (uint64_t)time->tv_sec * 1000000000u + (uint64_t)time->tv_usec * 1000u;
-}
-
-/* What clocks and wait4(2) say; of an attached process only clocks. */
-static void fill_tool_events(const struct pm_ptr_engine *it, struct pm_stat_value *values)
-{
-	const struct rusage *usage = &it->child->usage;
-	const struct {
-		const char *name;
-		bool known;
-		uint64_t value;
-	} tools[] = {
-		{ "wall-time", true, it->end_ns - it->begin_ns },
-		{ "user-time", it->child->status_known, time_of(&usage->ru_utime) },
-		{ "system-time", it->child->status_known, time_of(&usage->ru_stime) },
-		{ "max-rss", it->child->status_known, (uint64_t)usage->ru_maxrss * 1024 },
-	};
-
-	for (size_t i = 0; i < it->stat->events.len; i++)
-		for (size_t j = 0; j < PM_ARRAY_LEN(tools); j++)
-			if (tools[j].known &&
-			    strcmp(it->stat->events.data[i].source, "tool") == 0 &&
-			    strcmp(it->stat->events.data[i].name, tools[j].name) == 0)
-				values[i] =
-					(struct pm_stat_value){ .state = PM_STAT_OK,
-								.value = tools[j].value,
-								.raw = tools[j].value };
 }
 
 /* Where perf is denied, a command's task-clock is what wait4(2) says. */
@@ -119,7 +79,8 @@ static int fill_run(struct pm_ptr_engine *it)
 	run->values = pm_stat_values_new(it->stat->events.len);
 	if (!run->values)
 		return -ENOMEM;
-	fill_tool_events(it, run->values);
+	pm_tell_tools(it->stat, it->options, child, it->end_ns - it->begin_ns,
+		      run->values);
 	fill_clock(it, run->values);
 	if (it->ptr.hw.hits &&
 	    pm_ptr_counts_add_hits(&it->ptr.counts, it->ptr.hw.hits) < 0)
@@ -160,10 +121,11 @@ static int tell_costs(const struct pm_ptr_engine *it)
 	stat->overhead = values;
 	stat->overhead_subtracted = costs->known && !it->options->keep_overhead;
 	return costs->known ? 0
-			    : warn(stat,
-				   "what counting a call adds is not known, and not "
-				   "subtracted: %s",
-				   it->no_costs.text);
+			    : pm_tell_warning(
+				      stat,
+				      "what counting a call adds is not known, and not "
+				      "subtracted: %s",
+				      it->no_costs.text);
 }
 
 static int finish_calls(struct pm_ptr_engine *it)

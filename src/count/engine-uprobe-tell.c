@@ -2,32 +2,14 @@
 /* What a run was, once it is over. */
 #include "engine-uprobe.h"
 
-#include <stdarg.h>
 #include <string.h>
 
 #include "callers.h"
+#include "tell.h"
 
 static int out_of_memory(struct pm_error *err)
 {
 	return pm_error_set(err, -ENOMEM, "no memory for the calls");
-}
-
-static PM_PRINTF(2, 3) int warn(struct pm_stat *stat, const char *format, ...)
-{
-	va_list args;
-	char *text;
-	int len;
-
-	va_start(args, format);
-	len = vasprintf(&text, format, args);
-	va_end(args);
-	if (len < 0)
-		return -ENOMEM;
-	if (pm_vec_push(&stat->warnings, text) < 0) {
-		free(text);
-		return -ENOMEM;
-	}
-	return 0;
 }
 
 int pm_up_fill_events(const struct pm_up_engine *it)
@@ -46,37 +28,6 @@ int pm_up_fill_events(const struct pm_up_engine *it)
 			return -ENOMEM;
 	}
 	return 0;
-}
-
-static uint64_t time_of(const struct timeval *time)
-{
-	return (uint64_t)time->tv_sec * 1000000000u + (uint64_t)time->tv_usec * 1000u;
-}
-
-/* What clocks and wait4(2) say; of an attached process only clocks. */
-static void fill_tool_events(const struct pm_up_engine *it, struct pm_stat_value *values)
-{
-	const struct rusage *usage = &it->child->usage;
-	bool ended = !it->options->targets && it->child->status_known;
-	const struct {
-		const char *name;
-		bool known;
-		uint64_t value;
-	} tools[] = {
-		{ "wall-time", true, it->end_ns - it->begin_ns },
-		{ "user-time", ended, time_of(&usage->ru_utime) },
-		{ "system-time", ended, time_of(&usage->ru_stime) },
-		{ "max-rss", ended, (uint64_t)usage->ru_maxrss * 1024 },
-	};
-
-	for (size_t i = it->options->specs_len; i < it->stat->events.len; i++)
-		for (size_t k = 0; k < PM_ARRAY_LEN(tools); k++)
-			if (tools[k].known &&
-			    strcmp(it->stat->events.data[i].name, tools[k].name) == 0)
-				values[i] = (struct pm_stat_value){
-					.value = tools[k].value,
-					.raw = tools[k].value,
-				};
 }
 
 /* Counters that were given to others have no sum. */
@@ -121,7 +72,8 @@ static int fill_run(struct pm_up_engine *it)
 	if (!run.values)
 		return -ENOMEM;
 	it->run = (uint32_t)it->stat->runs.len;
-	fill_tool_events(it, run.values);
+	pm_tell_tools(it->stat, it->options, it->child, it->end_ns - it->begin_ns,
+		      run.values);
 	r = fill_counts(it, run.values);
 	if (r == 0)
 		r = pm_vec_push(&it->stat->runs, run);
@@ -209,27 +161,30 @@ static int tell_warnings(const struct pm_up_engine *it)
 	int r = 0;
 
 	for (size_t i = 0; i < notes->texts.len && r == 0; i++)
-		r = warn(it->stat, "%s", notes->texts.data[i]);
+		r = pm_tell_warning(it->stat, "%s", notes->texts.data[i]);
 	if (r == 0 && lost > 0)
-		r = warn(it->stat,
-			 "%llu of the times that a place was passed were lost, because "
-			 "they came faster than they could be read: calls are \"at "
-			 "least\", and some values too small.",
-			 (unsigned long long)lost);
+		r = pm_tell_warning(
+			it->stat,
+			"%llu of the times that a place was passed were lost, because "
+			"they came faster than they could be read: calls are \"at "
+			"least\", and some values too small.",
+			(unsigned long long)lost);
 	if (r == 0 && pm_hits_crowded(it->hits))
-		r = warn(it->stat,
-			 "the processor had not enough counters for all events at all "
-			 "times, and calls were not seen meanwhile: count fewer events.");
+		r = pm_tell_warning(
+			it->stat,
+			"the processor had not enough counters for all events at all "
+			"times, and calls were not seen meanwhile: count fewer events.");
 	if (r == 0 && it->places.refused > 0)
-		r = warn(
+		r = pm_tell_warning(
 			it->stat,
 			"the kernel puts no probe on some instructions (%zu, one of them of "
 			"%s): calls that begin or end there are not seen to do so.",
 			it->places.refused,
 			it->options->regions->list.data[it->places.refused_region].name);
 	if (r == 0 && !it->cost.known)
-		r = warn(it->stat, "what looking at a call costs could not be measured: "
-				   "nothing was taken off.");
+		r = pm_tell_warning(it->stat,
+				    "what looking at a call costs could not be measured: "
+				    "nothing was taken off.");
 	return r;
 }
 

@@ -1,34 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "program.h"
+#include "tell.h"
 
 #include <fcntl.h>
-#include <stdarg.h>
 #include <string.h>
-
-/* ---- warnings -------------------------------------------------------------------------- */
-
-/* Repeated runs find the same: it is said once. */
-static PM_PRINTF(2, 3) int warn(struct pm_stat *stat, const char *format, ...)
-{
-	PM_AUTO_FREE char *text = NULL;
-	va_list args;
-	int len;
-
-	va_start(args, format);
-	len = vasprintf(&text, format, args);
-	va_end(args);
-	if (len < 0) {
-		text = NULL;
-		return -ENOMEM;
-	}
-	for (size_t i = 0; i < stat->warnings.len; i++)
-		if (strcmp(stat->warnings.data[i], text) == 0)
-			return 0;
-	if (pm_vec_push(&stat->warnings, text) < 0)
-		return -ENOMEM;
-	PM_TAKE_PTR(text);
-	return 0;
-}
 
 /* The default set leaves out what is not there. */
 static int tell_missing_hardware(struct pm_program *program)
@@ -42,10 +17,11 @@ static int tell_missing_hardware(struct pm_program *program)
 	for (size_t i = 0; i < specs->list.len; i++)
 		if (specs->list.data[i].kind == PM_EVENT_HARDWARE)
 			return 0;
-	return warn(program->stat,
-		    "this machine offers no hardware counters, as is usual in virtual "
-		    "machines: cycles, instructions, branches and misses are left out "
-		    "(--engine callgrind simulates instructions).");
+	return pm_tell_warning(
+		program->stat,
+		"this machine offers no hardware counters, as is usual in virtual "
+		"machines: cycles, instructions, branches and misses are left out "
+		"(--engine callgrind simulates instructions).");
 }
 
 /* With the watchdog a counter is gone, and a group of all of them never fits. */
@@ -66,7 +42,7 @@ static int tell_watchdog(struct pm_program *program)
 		     strcmp(event->source, "cache") == 0 ||
 		     strcmp(event->source, "raw") == 0) &&
 		    (state == PM_STAT_MULTIPLEXED || state == PM_STAT_NOT_COUNTED))
-			return warn(
+			return pm_tell_warning(
 				program->stat,
 				"the kernel's NMI watchdog keeps a hardware counter for "
 				"itself (sudo sysctl kernel.nmi_watchdog=0 frees it).");
@@ -114,9 +90,9 @@ static int tell_late(struct pm_program *program)
 
 	if (late == 0)
 		return 0;
-	return warn(program->stat,
-		    "%zu %s while the events were being opened: not counted.", late,
-		    late == 1 ? "thread began" : "threads began");
+	return pm_tell_warning(program->stat,
+			       "%zu %s while the events were being opened: not counted.",
+			       late, late == 1 ? "thread began" : "threads began");
 }
 
 int pm_program_tell_events(struct pm_program *program)
@@ -138,7 +114,7 @@ int pm_program_tell_events(struct pm_program *program)
 				   events[i].why.text);
 	}
 	for (size_t i = 0; i < notes->texts.len && r == 0; i++)
-		r = warn(program->stat, "%s", notes->texts.data[i]);
+		r = pm_tell_warning(program->stat, "%s", notes->texts.data[i]);
 	if (r == 0)
 		r = tell_missing_hardware(program);
 	return r == 0 ? tell_late(program) : r;
@@ -325,21 +301,23 @@ int pm_program_fill_run(struct pm_program *program)
 	fill_end(program, run);
 	r = fill_rows(program, NULL, &run->rows.data, &run->rows.len, &run->rows.cap);
 	if (r == 0 && lost > 0)
-		r = warn(
+		r = pm_tell_warning(
 			program->stat,
 			"up to %llu threads have no row of their own, because others ended at "
 			"the same moment: their counts are in the row of the thread that "
 			"they came from.",
 			(unsigned long long)lost);
 	if (r == 0 && is_hidden(program))
-		r = warn(program->stat,
-			 "the command has executed a program that has more rights than "
-			 "this user (setuid), or that this user may not read: the "
-			 "kernel does not let it be counted%s.",
-			 geteuid() == 0 ? "" : " (sudo)");
+		r = pm_tell_warning(
+			program->stat,
+			"the command has executed a program that has more rights than "
+			"this user (setuid), or that this user may not read: the "
+			"kernel does not let it be counted%s.",
+			geteuid() == 0 ? "" : " (sudo)");
 	if (r == 0 && !program->counting)
-		r = warn(program->stat, "it ended before the delay did: nothing was "
-					"counted.");
+		r = pm_tell_warning(program->stat,
+				    "it ended before the delay did: nothing was "
+				    "counted.");
 	return r == 0 ? tell_watchdog(program) : r;
 }
 

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+#include "tell.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+int pm_tell_warning(struct pm_stat *stat, const char *format, ...)
+{
+	PM_AUTO_FREE char *text = NULL;
+	va_list args;
+	int len;
+
+	va_start(args, format);
+	len = vasprintf(&text, format, args);
+	va_end(args);
+	if (len < 0) {
+		text = NULL;
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < stat->warnings.len; i++)
+		if (strcmp(stat->warnings.data[i], text) == 0)
+			return 0;
+	if (pm_vec_push(&stat->warnings, text) < 0)
+		return -ENOMEM;
+	PM_TAKE_PTR(text);
+	return 0;
+}
+
+int pm_tell_scope(struct pm_stat_scope *scope, const struct pm_region *region)
+{
+	scope->kind = region->kind;
+	scope->line = region->line;
+	scope->line_end = region->line_end;
+	scope->places = region->places_total > 0 ? region->places_total : 1;
+	if (region->pieces.len > 0) {
+		scope->low = region->pieces.data[0].low;
+		scope->high = region->pieces.data[0].high;
+	}
+	if (pm_stat_text(&scope->name, region->name) < 0 ||
+	    pm_stat_text(&scope->symbol, region->symbol) < 0 ||
+	    pm_stat_text(&scope->module, region->module) < 0 ||
+	    pm_stat_text(&scope->build_id, region->build_id) < 0)
+		return -ENOMEM;
+	return pm_stat_text(&scope->file, region->file);
+}
+
+static uint64_t time_of(const struct timeval *time)
+{
+	return (uint64_t)time->tv_sec * 1000000000u + (uint64_t)time->tv_usec * 1000u;
+}
+
+void pm_tell_tools(const struct pm_stat *stat, const struct pm_engine_options *options,
+		   const struct pm_child *child, uint64_t wall_ns,
+		   struct pm_stat_value *values)
+{
+	const struct rusage *usage = &child->usage;
+	bool ended = !options->targets && child->status_known;
+	const struct {
+		const char *name;
+		bool known;
+		uint64_t value;
+	} tools[] = {
+		{ "wall-time", true, wall_ns },
+		{ "user-time", ended, time_of(&usage->ru_utime) },
+		{ "system-time", ended, time_of(&usage->ru_stime) },
+		{ "max-rss", ended, (uint64_t)usage->ru_maxrss * 1024 },
+	};
+
+	for (size_t i = 0; i < stat->events.len; i++)
+		for (size_t j = 0; j < PM_ARRAY_LEN(tools); j++)
+			if (tools[j].known &&
+			    strcmp(stat->events.data[i].source, "tool") == 0 &&
+			    strcmp(stat->events.data[i].name, tools[j].name) == 0)
+				values[i] =
+					(struct pm_stat_value){ .state = PM_STAT_OK,
+								.value = tools[j].value,
+								.raw = tools[j].value };
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* What all engines leave in the document alike. */
+#pragma once
+
+#include "pm/count.h"
+
+/* Appends a warning, unless it is there already: runs repeat. -ENOMEM. */
+int pm_tell_warning(struct pm_stat *stat, const char *format, ...) PM_PRINTF(2, 3);
+/* What of a scope is known before anything ran. -ENOMEM. */
+int pm_tell_scope(struct pm_stat_scope *scope, const struct pm_region *region);
+/* What clocks and wait4(2) say, into @values by event; of an attached process only clocks. */
+void pm_tell_tools(const struct pm_stat *stat, const struct pm_engine_options *options,
+		   const struct pm_child *child, uint64_t wall_ns,
+		   struct pm_stat_value *values);
