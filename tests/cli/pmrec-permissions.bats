@@ -221,7 +221,7 @@ os.setxattr("pmrec", "security.capability",
 	[[ $stderr == *"try: --user 4000000000:4000000000"* ]]
 	run --separate-stderr nobody ./pmrec --user root -- touch ran
 	[ "$status" = 125 ]
-	[[ $stderr == *"only root"*"try: sudo"* ]]
+	[[ $stderr == *"only root"*"try: the same with sudo"* ]]
 	[ ! -e ran ]
 	# What that user may not run is told as ever.
 	install -m 700 split hers

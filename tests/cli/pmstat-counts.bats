@@ -142,12 +142,18 @@ teardown() {
 		'status["page-faults"] == status["task-clock"] == "ok"'
 }
 
+# The programs where anybody can run them, wherever the build is.
+for_nobody() {
+	cp "$PMSTAT" pmstat
+	cp "$WHOLE" whole
+	chmod 755 . pmstat whole
+}
+
 @test "--per thread: processes of a shell, without a privilege" {
 	need_root
-	cp "$WHOLE" whole
-	chmod 755 . whole
+	for_nobody
 	NOBODY+=(env HOME=/)
-	nobody "$PMSTAT" --json -o - --per thread -e page-faults:u -- \
+	nobody ./pmstat --json -o - --per thread -e page-faults:u -- \
 		sh -c './whole 700 >/dev/null; ./whole 1500 >/dev/null; :' >result.json
 	all 'len(rows) == 3' \
 		'[r["comm"] for r in rows] == ["sh", "whole", "whole"]' \
@@ -217,8 +223,9 @@ teardown() {
 @test "an ordinary user at paranoid 2 gets user space, and is told" {
 	need_root
 	paranoid_2
-	nobody "$PMSTAT" --json -o - -e page-faults,context-switches,task-clock -- \
-		"$WHOLE" 800 2 5 >result.json
+	for_nobody
+	nobody ./pmstat --json -o - -e page-faults,context-switches,task-clock -- \
+		./whole 800 2 5 >result.json
 	all 'about(value["page-faults"], 800)' \
 		'event["page-faults"]["user_only"] and not event["task-clock"]["user_only"]' \
 		'status["context-switches"] == "not_permitted"' \
@@ -234,14 +241,15 @@ teardown() {
 	folder=$(mktemp -d)
 	chmod 755 "$folder"
 	install -m 711 "$WHOLE" "$folder/hidden"
-	nobody "$PMSTAT" --json -o - -e page-faults,task-clock -- "$folder/hidden" 800 2 50 \
+	for_nobody
+	nobody ./pmstat --json -o - -e page-faults,task-clock -- "$folder/hidden" 800 2 50 \
 		>result.json || echo "status $?"
 	rm -rf "$folder"
 	all 'status["page-faults"] == status["task-clock"] == "not_permitted"' \
 		'sum("may not read" in w for w in d["warnings"]) == 1' \
 		'value["wall-time"] >= 50e6' 'status["user-time"] == "ok"'
 	# One that hides itself is counted: PR_SET_DUMPABLE is 4.
-	nobody "$PMSTAT" --json -o - -e page-faults:u,task-clock -- python3 -c \
+	nobody ./pmstat --json -o - -e page-faults:u,task-clock -- python3 -c \
 		'import ctypes, time; ctypes.CDLL(None).prctl(4, 0); time.sleep(0.05)' >result.json
 	all 'value["page-faults"] > 0' 'value["task-clock"] > 0' \
 		'not any("may not read" in w for w in d["warnings"])'
@@ -260,7 +268,8 @@ teardown() {
 @test "a process of somebody else is refused" {
 	need_root
 	sleeper
-	run --separate-stderr nobody "$PMSTAT" -e page-faults:u -p "$victim"
+	for_nobody
+	run --separate-stderr nobody ./pmstat -e page-faults:u -p "$victim"
 	[ "$status" = 125 ]
 	[[ $stderr == "pmstat: "* ]]
 	[ "${#stderr_lines[@]}" -le 2 ]
