@@ -302,9 +302,8 @@ static void follow_late(struct pm_hits *hits, pid_t tid)
 	struct pm_error why;
 	int r;
 
-	if (!pm_hits_finds_threads(hits) || pm_hits_has_task(hits, tid))
+	if (pm_hits_has_task(hits, tid))
 		return;
-	hits->missed = true;
 	r = pm_hits_open_task(hits, tid, &why);
 	if (r == 0 || r == -ESRCH || hits->missed_noted)
 		return;
@@ -405,9 +404,11 @@ static void see_task(struct pm_hits *hits, const struct pm_record *record)
 
 	pm_hits_thread_forget(&hits->threads, tid);
 	if (record->type == PERF_RECORD_FORK) {
+		if (!pm_hits_finds_threads(hits) || pm_hits_has_task(hits, tid))
+			return;
+		hits->missed = true;
 		/* At the end of the round: rings are added then. */
-		if (hits->by_task && !hits->options.follow &&
-		    pm_vec_push(&hits->late, tid) < 0)
+		if (pm_vec_push(&hits->late, tid) < 0)
 			pm_perf_notes_add(&hits->notes, "no memory to count thread %d.",
 					  (int)tid);
 		return;

@@ -300,6 +300,64 @@ ways=(called_once called_thousand called_many recursive jumps_out jumped_over ta
 	done
 }
 
+@test "calls by who called: each is told once, and so are its numbers" {
+	for engine in uprobe ptrace; do
+		works "$engine" || continue
+		measure 7 "$engine" -e page-faults --calls-from=2 --fn called_once \
+			--fn recursive -- "$PROGRAMS/count-calls" 1
+		so '[c["calls"] for c in by["called_once"]["callers"]] == [4]' \
+			'by["called_once"]["callers"][0]["frames"][0]["function"] == "work"' \
+			'sum(c["calls"] for c in by["recursive"]["callers"]) == 508' \
+			'sum(c["calls"] for c in by["recursive"]["callers"]
+			    if c["frames"][0]["function"] == "work") == 4' \
+			'all(sum(c["counts"][0]["value"] for c in s["callers"]) ==
+			    v(s, "page-faults") for s in by.values())'
+	done
+}
+
+@test "a killed pmstat leaves no probe behind for long; two at once are two" {
+	works uprobe || skip "there are no uprobes"
+	"$PMSTAT" --engine uprobe --fn waiting -- "$PROGRAMS/count-calls" 1 wait >killed 2>&1 &
+	pid=$!
+	for _ in {1..300}; do
+		! grep -q ready killed || break
+		sleep 0.1
+	done
+	# shellcheck disable=SC2016
+	traced sh -c 'grep -q "pmstat_[0-9]*_$1/" /sys/kernel/tracing/uprobe_events' sh $pid
+	local child
+	child=$(cat /proc/$pid/task/$pid/children)
+	kill -9 $pid
+	wait $pid || true
+	kill -9 "$child"
+	"$PMSTAT" --engine uprobe --json -o other.json --fn called_many -- \
+		"$PROGRAMS/count-calls" 300 >other 2>&1 &
+	local second=$!
+	measure 7 uprobe --fn called_many -- "$PROGRAMS/count-calls" 300
+	[ "$(scopes)" = "$(grep ^called_many: truth)" ]
+	wait $second || [ $? = 7 ]
+	mv other.json s.json
+	[ "$(scopes)" = "$(grep ^called_many: truth)" ]
+	# shellcheck disable=SC2016
+	! traced sh -c 'grep "pmstat_[0-9]*_\($1\|$2\)/" /sys/kernel/tracing/uprobe_events' \
+		sh $pid $second || false
+	unset pid
+}
+
+@test "where nothing is handed on to new threads, calls are not exact" {
+	works uprobe || skip "there are no uprobes"
+	local limit
+	# So few descriptors that not all CPUs, but all threads have some.
+	for ((limit = 10; limit < 40; limit++)); do
+		! (ulimit -n $limit && exec "$PMSTAT" --engine uprobe -e page-faults --json \
+			-o s.json --fn recursive -- "$PROGRAMS/count-calls" 1) >truth 2>err
+		! grep -q 'first moments' err || break
+	done
+	[ $limit -lt 40 ]
+	grep -q -- '--engine ptrace' err
+	so 'not by["recursive"]["calls_exact"]' 'by["recursive"]["calls"] <= 508'
+}
+
 @test "names that are not there, and a file without any" {
 	for engine in "${ENGINES[@]}"; do
 		works "$engine" || continue
