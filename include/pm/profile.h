@@ -91,6 +91,8 @@ struct pm_profile_thread {
 	uint32_t pid, tid; /* PM_FILE_NONE: unknown */
 	const char *comm; /* "" if unknown */
 	uint32_t process;
+	uint64_t
+		begin_ns; /* since when it is known; 0: not, or it had another name then */
 };
 
 struct pm_profile_process {

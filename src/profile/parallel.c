@@ -22,7 +22,8 @@ struct work {
 	struct pm_profile *profile;
 	struct pm_index index;
 	PM_VEC(struct lane) lanes;
-	uint64_t *last_of; /* by thread: the time of its last sample, plus 1 */
+	/* By thread: the time of its last sample, or when it began, plus 1. */
+	uint64_t *last_of;
 	/* Intervals (starts, ends] in which a lane ran; each list sorted on its own. */
 	PM_VEC(uint64_t) starts;
 	PM_VEC(uint64_t) ends;
@@ -112,7 +113,8 @@ static int find_lane(struct work *work, const struct pm_profile_sample *sample,
 }
 
 /* (last, time] if the pause is none, else (time - interval, time]. A thread is on one CPU at a
- * time: what comes after it has moved does not reach back before that. */
+ * time: what comes after it has moved does not reach back before that, nor does its first
+ * sample before its beginning. */
 static int cover(struct work *work, const struct pm_profile_sample *sample,
 		 uint64_t interval)
 {
@@ -128,7 +130,7 @@ static int cover(struct work *work, const struct pm_profile_sample *sample,
 	if (lane->seen && (lane->last_ns >= start || start - lane->last_ns < interval))
 		start = lane->last_ns;
 	if (*last_of > start)
-		start = *last_of - 1;
+		start = *last_of > time ? time : *last_of - 1;
 	*last_of = time + 1;
 	lane->seen = true;
 	lane->last_ns = time;
@@ -151,6 +153,9 @@ static int find_intervals(struct work *work)
 	work->last_of = calloc(profile->threads.len + 1, sizeof(uint64_t));
 	if (!work->last_of)
 		return -ENOMEM;
+	for (size_t i = 0; i < profile->threads.len; i++)
+		if (profile->threads.data[i].begin_ns > 0)
+			work->last_of[i] = profile->threads.data[i].begin_ns + 1;
 	for (size_t i = 0; i < profile->samples.len; i++) {
 		const struct pm_profile_sample *sample = &profile->samples.data[i];
 		int r = 0;

@@ -99,12 +99,16 @@ static int set_thread(struct pm_loader *loader, uint32_t pid, uint32_t tid,
 
 int pm_load_thread(struct pm_loader *loader, const struct pm_file_thread *thread)
 {
+	size_t known = loader->tids.len;
 	uint32_t row;
 	int r = set_thread(loader, thread->pid, thread->tid,
 			   thread->comm ? thread->comm : "", &row);
 
 	if (r < 0)
 		return r;
+	if (loader->tids.len > known)
+		loader->profile->threads.data[loader->tids.data[row].current].begin_ns =
+			thread->time;
 	if (!loader->thread_seen) {
 		loader->thread_seen = true;
 		loader->first_thread_ns = thread->time;

@@ -189,6 +189,26 @@ static void test_moving_thread(void **state)
 	pm_profile_free(profile);
 }
 
+/* The first sample of a thread says nothing of the time before it began. */
+static void test_new_thread(void **state)
+{
+	struct pm_str file = begin();
+	struct pm_profile *profile;
+
+	put(&file, 0, 10, 7, 0, 10 * MS, FOO);
+	put(&file, 0, 20, 7, 0, 10 * MS, FOO);
+	pm_str_printf(&file,
+		      "{\"type\":\"thread\",\"pid\":7,\"tid\":8,\"comm\":\"new\","
+		      "\"time\":%llu}\n",
+		      22ull * MS);
+	put(&file, 0, 26, 8, 1, 10 * MS, BAR);
+	profile = load(&file, &parallel);
+	assert_int_equal(profile->samples.len, 3);
+	for (size_t i = 0; i < profile->samples.len; i++)
+		assert_int_equal(profile->parallelism.data[i], 1);
+	pm_profile_free(profile);
+}
+
 static void test_idle_and_blocked(void **state)
 {
 	struct pm_str file = begin();
@@ -440,6 +460,7 @@ int main(void)
 		cmocka_unit_test(test_more_threads_than_cpus),
 		cmocka_unit_test(test_pauses),
 		cmocka_unit_test(test_moving_thread),
+		cmocka_unit_test(test_new_thread),
 		cmocka_unit_test(test_idle_and_blocked),
 		cmocka_unit_test(test_small_periods),
 		cmocka_unit_test(test_no_clock),
