@@ -44,6 +44,17 @@ nobody() {
 	"${NOBODY[@]}" "$@"
 }
 
+LEVEL_FILE=/proc/sys/kernel/perf_event_paranoid
+# at LEVEL COMMAND...: for as short as it can be, for others use this machine, too. The test has
+# put into `level` what it was; its teardown puts it back.
+at() {
+	local status=0
+	echo "$1" >$LEVEL_FILE
+	"${@:2}" || status=$?
+	echo "$level" >$LEVEL_FILE
+	return $status
+}
+
 # Runs its arguments where tracefs is mounted, without leaving a mount behind; where nothing may
 # be mounted (containers), as they are.
 traced() {

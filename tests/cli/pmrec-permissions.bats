@@ -5,8 +5,6 @@
 
 load common
 
-LEVEL_FILE=/proc/sys/kernel/perf_event_paranoid
-
 setup() {
 	cd "$BATS_TEST_TMPDIR" || return
 	ulimit -c 0
@@ -40,15 +38,6 @@ need_nobody() {
 	chmod 777 "$open"
 	cd "$open" || return
 	cp "$PMREC" "$PROGRAMS/split" "$PROGRAMS/deny-perf" .
-}
-
-# at LEVEL COMMAND...: for as short as it can be, for others use this machine, too.
-at() {
-	local status=0
-	echo "$1" >$LEVEL_FILE
-	"${@:2}" || status=$?
-	echo "$level" >$LEVEL_FILE
-	return $status
 }
 
 @test "the doctor fits 80 columns, and its status says whether recording works" {
