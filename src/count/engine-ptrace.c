@@ -55,12 +55,16 @@ static void on_ended(void *user, uint32_t region, const struct pm_visit *entry,
 	const struct pm_ptr_engine *it = user;
 	const struct pm_ptr_counts *counts = &it->ptr.counts;
 	const struct pm_ptr_costs *costs = &it->costs[it->ptr.hw.hits != NULL];
+	const struct pm_counters_event *events = counts->events.data;
+	size_t len = counts->events.len;
 
+	if (it->ptr.hw.hits)
+		events = pm_hits_counters(it->ptr.hw.hits, &len);
 	/* Of an event that there is not, nothing is to be told. */
-	for (size_t i = 0; i < counts->events.len && i < it->stat->events.len; i++)
+	for (size_t i = 0; i < len && i < it->stat->events.len; i++)
 		if ((int64_t)i != counts->clock)
 			it->stat->events.data[i].state =
-				(enum pm_stat_state)counts->events.data[i].state;
+				(enum pm_stat_state)events[i].state;
 	pm_live_call(it->options, it->stat,
 		     costs->known && !it->options->keep_overhead ? costs->call : NULL,
 		     region, entry, exit, depth);
