@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What has changed between two sides, and whether that is more than chance: counting documents
+ * (pm/stat.h) or recordings (pm/profile.h). Made by src/compare, shown by src/output.
+ *
+ * Terms. base, new: the two sides. row: one number of one subject, on both sides: the program's
+ * wall-time, a function's calls. change: new against base, as a fraction of base: 0.03 is 3 %
+ * more. gate: how large a change may be, as a fraction. worse: a change into the direction that
+ * the event's `better` calls bad; of an event that has none, any change.
+ *
+ * How a row is judged depends on its class (enum pm_stat_class):
+ *   exact      the same each time: any change beyond the gate. Values that differ within a side
+ *              are not exact, whatever they are called: such a row is judged as low-noise.
+ *   low-noise  the ratio of the medians beyond the gate, and no value of one side among the
+ *              other's middle half.
+ *   noisy      Hodges-Lehmann shift: its whole 95 % interval beyond the gate, and Mann-Whitney's
+ *              probability, corrected by Holm over all noisy rows, below 1 in 20.
+ * Too few runs to say so, and it is inconclusive.
+ */
+#pragma once
+
+#include "pm/base.h"
+#include "pm/profile.h"
+#include "pm/stat.h"
+
+/* ---- gates --------------------------------------------------------------------------- */
+
+struct pm_gate {
+	char *scope; /* pattern (fnmatch(3)) of functions' names; NULL: the program */
+	char *event; /* pattern of events' names, "calls", "wall" for wall-time */
+	double limit; /* a fraction, at least 0 */
+	bool both; /* a change to the better fails, too ("=±0.5%" or "=+-0.5%") */
+	char *source; /* for people: "--gate", "pmdiff.json" */
+};
+
+struct pm_gates {
+	PM_VEC(struct pm_gate) list; /* the last one that matches a row holds */
+};
+
+/* "EVENT=N%", "fn:NAME:EVENT=N%" and lists of them, separated by commas; a colon or a comma in a
+ * C++ name needs nothing: EVENT is what stands behind the last colon that leaves a known word.
+ * -EINVAL with one clear line. */
+int pm_gates_parse(struct pm_gates *gates, const char *text, const char *source,
+		   struct pm_error *err);
+void pm_gates_release(struct pm_gates *gates);
+
+/* ---- a comparison -------------------------------------------------------------------- */
+
+enum pm_verdict {
+	PM_VERDICT_SAME, /* within the gate, or not more than chance */
+	PM_VERDICT_BETTER,
+	PM_VERDICT_CHANGED, /* beyond the gate, and nobody knows which way is better */
+	PM_VERDICT_WORSE, /* a regression where the row is gated */
+	PM_VERDICT_INCONCLUSIVE, /* may be beyond the gate: more runs would tell */
+	PM_VERDICT_UNKNOWN, /* no value on one side or both: see why */
+	PM_VERDICT_NEW, /* the subject is on the new side only */
+	PM_VERDICT_GONE,
+};
+/* "same", "better", "changed", "worse", "inconclusive", "unknown", "new", "gone". */
+const char *pm_verdict_name(enum pm_verdict verdict);
+
+enum pm_compare_subject {
+	PM_COMPARE_PROGRAM,
+	PM_COMPARE_SCOPE, /* function, range or inlined function of a counting run */
+	PM_COMPARE_FUNCTION, /* of a recording */
+};
+
+/* One side of a row. */
+struct pm_compare_side {
+	bool known; /* false: no number, and `why` of the row says it */
+	/* Of each run that ended well, in the order in which they ran; one number of recordings.
+	 * In the unit of the row. */
+	double *values;
+	size_t len;
+	double median, min, max; /* NaN if not known */
+	uint64_t samples; /* of a recording: those that the number stands on */
+};
+
+struct pm_compare_row {
+	enum pm_compare_subject subject;
+	char *scope; /* function or range, NULL: the program */
+	char *symbol; /* as in the symbol table, NULL: unknown */
+	char *module; /* short name, NULL: none or unknown */
+	char *file; /* where the scope is, on the new side if it is there; NULL: unknown */
+	uint32_t line; /* 0: unknown */
+	/* "sim.Ir", "wall-time", "calls"; of recordings "cycles self", "cycles total". */
+	char *event;
+	char *unit; /* "ns", "bytes", "" counts, "%" share of a recording */
+	enum pm_stat_class class; /* as it was judged */
+	const char
+		*method; /* for people: "exact", "medians", "Hodges-Lehmann" … ; static */
+	int8_t better; /* -1: less is, 1: more, 0: neither */
+	struct pm_compare_side base, new;
+	/* NaN: unknown. A change from 0 is +infinity. `low` and `high`: 95 % interval of it; both
+	 * `change` where the method has none. */
+	double change, low, high;
+	double p; /* of Mann-Whitney or of two shares, as computed; NaN: not asked */
+	double p_holm; /* corrected */
+	double gate; /* a fraction */
+	bool gated; /* somebody asked for this row by a gate: a regression fails the comparison */
+	bool both; /* see struct pm_gate */
+	const char *gate_source; /* "--gate", "pmdiff.json", "history", "default" */
+	enum pm_verdict verdict;
+	char *why; /* one sentence where the verdict needs one, else NULL */
+	bool inlined_base, inlined_new; /* everywhere inlined on that side */
+};
+
+/* What sides were, for headings. */
+struct pm_compare_of {
+	char *name; /* file, revision, for people */
+	char *commit; /* full hash, NULL: unknown */
+	char *subject; /* of the commit, one line; NULL: unknown */
+	char *created; /* of the first document; NULL: unknown */
+	char *command; /* NULL: unknown */
+	size_t documents, runs;
+	size_t left_out; /* runs that did not end well */
+};
+
+struct pm_comparison {
+	bool recordings; /* of pmrec; else of pmstat */
+	struct pm_compare_of base, new;
+	char *engine, *cpu_model; /* of the new side, NULL: unknown */
+	/* Heaviest first: gated before others, then by verdict, then by size against noise. */
+	PM_VEC(struct pm_compare_row) rows;
+	PM_VEC(char *)
+	differences; /* "cpu: X on the base, Y on the new side": incomparable unless
+				     * forced */
+	PM_VEC(char *) warnings; /* full sentences */
+	bool forced; /* compared in spite of the differences */
+	enum pm_verdict
+		verdict; /* of all: WORSE, INCONCLUSIVE, BETTER, CHANGED or SAME */
+};
+
+struct pm_compare_options {
+	const struct pm_gates *gates; /* NULL: defaults */
+	bool force; /* whatever the sides are */
+	double gates_default[3]; /* by enum pm_stat_class; negative: the built-in one */
+	/* Documents of earlier commits, oldest first: what a low-noise gate learns its noise from
+	 * (third quartile and three interquartile ranges of their changes). */
+	const struct pm_stat *const *history;
+	size_t history_len;
+	uint64_t seed; /* of bootstraps */
+};
+
+/* Which sides differ such that numbers do not compare: -EXDEV with all of them in one line, and
+ * in ret->differences, unless forced. Also -EINVAL (nothing in common), -ENOMEM. @base and @new:
+ * one or several documents, each of one variant; a document of `pmstat ab` alone is both. */
+int pm_compare_stats(struct pm_comparison *ret, const struct pm_stat *const *base,
+		     size_t base_len, const struct pm_stat *const *new, size_t new_len,
+		     const struct pm_compare_options *options, struct pm_error *err);
+/* Functions by self and by total, of every event that both have. */
+int pm_compare_profiles(struct pm_comparison *ret, const struct pm_profile *base,
+			const struct pm_profile *new,
+			const struct pm_compare_options *options, struct pm_error *err);
+void pm_comparison_release(struct pm_comparison *comparison);
+
+/* ---- over many commits --------------------------------------------------------------- */
+
+struct pm_trend_point {
+	char *commit, *subject; /* NULL: unknown */
+	char *created;
+	double median, min, max; /* NaN: no value in this commit */
+	size_t runs;
+};
+
+struct pm_trend_step {
+	size_t at; /* index of the first point of the new level */
+	double before, after; /* medians of the levels */
+	double change; /* fraction */
+	double noise; /* of the series around its levels, fraction of the level */
+	enum pm_verdict verdict; /* BETTER, WORSE, CHANGED */
+};
+
+struct pm_trend {
+	char *scope, *module, *event, *unit; /* scope NULL: the program */
+	enum pm_stat_class class;
+	int8_t better;
+	PM_VEC(struct pm_trend_point) points; /* oldest first */
+	PM_VEC(struct pm_trend_step) steps; /* change points, oldest first */
+};
+
+struct pm_trends {
+	PM_VEC(struct pm_trend) list; /* largest last step first */
+	PM_VEC(char *) warnings;
+};
+
+struct pm_trend_of { /* one commit */
+	const struct pm_stat *stat;
+	const char *commit, *subject;
+};
+/* Levels and the steps between them, of every row that at least two commits have. */
+int pm_trends_find(struct pm_trends *ret, const struct pm_trend_of *commits, size_t len,
+		   struct pm_error *err);
+void pm_trends_release(struct pm_trends *trends);

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+#include "pm/compare.h"
+
+#include <stdlib.h>
+
+const char *pm_verdict_name(enum pm_verdict verdict)
+{
+	static const char *const names[] = {
+		[PM_VERDICT_SAME] = "same",
+		[PM_VERDICT_BETTER] = "better",
+		[PM_VERDICT_CHANGED] = "changed",
+		[PM_VERDICT_WORSE] = "worse",
+		[PM_VERDICT_INCONCLUSIVE] = "inconclusive",
+		[PM_VERDICT_UNKNOWN] = "unknown",
+		[PM_VERDICT_NEW] = "new",
+		[PM_VERDICT_GONE] = "gone",
+	};
+
+	return names[verdict];
+}
+
+static void free_row(struct pm_compare_row *row)
+{
+	free(row->scope);
+	free(row->symbol);
+	free(row->module);
+	free(row->file);
+	free(row->event);
+	free(row->unit);
+	free(row->base.values);
+	free(row->new.values);
+	free(row->why);
+}
+
+static void free_of(struct pm_compare_of *of)
+{
+	free(of->name);
+	free(of->commit);
+	free(of->subject);
+	free(of->created);
+	free(of->command);
+}
+
+void pm_comparison_release(struct pm_comparison *comparison)
+{
+	free_of(&comparison->base);
+	free_of(&comparison->new);
+	free(comparison->engine);
+	free(comparison->cpu_model);
+	for (size_t i = 0; i < comparison->rows.len; i++)
+		free_row(&comparison->rows.data[i]);
+	for (size_t i = 0; i < comparison->differences.len; i++)
+		free(comparison->differences.data[i]);
+	for (size_t i = 0; i < comparison->warnings.len; i++)
+		free(comparison->warnings.data[i]);
+	pm_vec_release(&comparison->rows);
+	pm_vec_release(&comparison->differences);
+	pm_vec_release(&comparison->warnings);
+	*comparison = (struct pm_comparison){ 0 };
+}
