@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is compared with what: the documents of each side, wherever they come from.
+ */
+#pragma once
+
+#include "pm/stat.h"
+
+struct pmdiff_side {
+	char *name; /* file or revision, for people */
+	char *commit; /* full hash, NULL: unknown */
+	char *subject; /* of the commit, NULL: unknown */
+	PM_VEC(struct pm_stat) stats; /* owned */
+};
+
+void pmdiff_side_release(struct pmdiff_side *side);
