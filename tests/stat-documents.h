@@ -246,6 +246,10 @@ static inline void stat_whole(struct pm_stat *stat)
 	stat_subject(stat, a, PM_ARRAY_LEN(a));
 	stat_subject(stat, b, PM_ARRAY_LEN(b));
 	stat->subjects.data[0].build_id = stat_text("0123456789abcdef");
+	stat->subjects.data[0].commit =
+		stat_text("0123456789abcdef0123456789abcdef01234567");
+	stat->subjects.data[0].commit_time = 1700000000;
+	stat->subjects.data[0].dirty = 1;
 	stat_whole_events(stat);
 	stat->warmups = 2;
 	stat_whole_run(stat, 0);

@@ -189,6 +189,11 @@ struct pm_stat_host {
 struct pm_stat_subject {
 	PM_VEC(char *) argv; /* of variant; empty: attached */
 	char *build_id; /* of the program's file, hex */
+	/* What it was built from, where somebody knows that: pmdiff. The other two are of no
+	 * meaning without `commit`. */
+	char *commit; /* full hash, NULL: unknown */
+	int64_t commit_time; /* of its committer, seconds since 1970; -1: unknown */
+	int8_t dirty; /* 1: with changes that were not committed, 0: without, -1: unknown */
 };
 
 struct pm_stat {
@@ -222,6 +227,16 @@ static inline bool pm_stat_is_summed(uint32_t variants_ended,
 	       !(variants_ended >> run->variant & 1);
 }
 void pm_stat_release(struct pm_stat *stat);
+/*
+ * Documents of the same measurement as one: runs one after the other, scopes with them, and each
+ * warning once. What holds for the first (host, subjects, date) holds for all; there are no
+ * metrics, which were of each document alone. -EINVAL where engines, events or subjects differ,
+ * -ENOMEM. What is in @ret is borrowed of @stats, but for its arrays: it ends by
+ * pm_stat_join_release().
+ */
+int pm_stat_join(struct pm_stat *ret, const struct pm_stat *stats, size_t len,
+		 struct pm_error *err);
+void pm_stat_join_release(struct pm_stat *joined);
 /* A copy that the document will own, NULL for NULL. Failure is -ENOMEM. */
 int pm_stat_text(char **ret, const char *text);
 /* `len` values, all NOT_COUNTED. NULL without memory. */

@@ -242,6 +242,14 @@ static void read_subject(struct reading *reading, struct fields *fields, void *i
 	read_texts(fields, "argv", &subject->argv.data, &subject->argv.len,
 		   &subject->argv.cap);
 	subject->build_id = take_text(fields, "build_id", true);
+	if (is_null(fields, "commit"))
+		return;
+	subject->commit = take_text(fields, "commit", false);
+	subject->commit_time =
+		is_null(fields, "commit_time")
+			? -1
+			: (int64_t)get_up_to(fields, "commit_time", PM_FILE_INTEGER_MAX);
+	subject->dirty = is_null(fields, "dirty") ? -1 : get_bool(fields, "dirty");
 }
 
 static void read_event(struct reading *reading, struct fields *fields, void *item)

@@ -117,6 +117,18 @@ static void put_texts(struct writing *to, const char *key, char *const *texts, s
 
 /* ---- what was run, and where ----------------------------------------------------------- */
 
+static void put_origin(struct writing *to, const struct pm_stat_subject *subject)
+{
+	if (!subject->commit)
+		return;
+	put_text(to, ",\"commit\":", subject->commit);
+	put_count_if(to, ",\"commit_time\":", subject->commit_time >= 0,
+		     (uint64_t)subject->commit_time);
+	put(to, subject->dirty < 0    ? ",\"dirty\":null"
+		: subject->dirty == 0 ? ",\"dirty\":false"
+				      : ",\"dirty\":true");
+}
+
 static void put_head(struct writing *to)
 {
 	const struct pm_stat *stat = to->stat;
@@ -149,6 +161,7 @@ static void put_head(struct writing *to)
 			  i == 0 ? "\n{\"argv\":" : ",\n{\"argv\":", subject->argv.data,
 			  subject->argv.len);
 		put_text(to, ",\"build_id\":", subject->build_id);
+		put_origin(to, subject);
 		put(to, "}");
 	}
 	put(to, "]");

@@ -149,6 +149,7 @@ static void release_texts(struct pm_stat *stat)
 			free(subject->argv.data[j]);
 		pm_vec_release(&subject->argv);
 		free(subject->build_id);
+		free(subject->commit);
 	}
 	for (size_t i = 0; i < stat->warnings.len; i++)
 		free(stat->warnings.data[i]);

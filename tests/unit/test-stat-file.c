@@ -106,6 +106,10 @@ static void test_nothing_is_lost(void **state)
 	assert_int_equal(again.events.data[2].group, 0);
 	assert_int_equal(again.events.data[3].group, -1);
 	assert_int_equal(again.host.paranoid, -1);
+	assert_string_equal(again.subjects.data[0].commit, stat.subjects.data[0].commit);
+	assert_int_equal(again.subjects.data[0].commit_time, 1700000000);
+	assert_int_equal(again.subjects.data[0].dirty, 1);
+	assert_null(again.subjects.data[1].commit);
 	run = &again.runs.data[0];
 	assert_true(run->exited && run->exit_code == 0 && run->signal == 0);
 	assert_true(run->values[3].value == UINT64_MAX);
@@ -144,6 +148,68 @@ static void test_least(void **state)
 	assert_int_equal(again.host.smt, -1);
 	assert_null(again.host.hostname);
 	assert_null(again.overhead);
+}
+
+static void test_unknown_origin(void **state)
+{
+	PM_CLEANUP(pm_stat_release) struct pm_stat stat = { 0 }, again = { 0 };
+	PM_AUTO_FREE char *data = NULL;
+	size_t len;
+
+	stat_whole(&stat);
+	stat.subjects.data[0].commit_time = -1;
+	stat.subjects.data[0].dirty = -1;
+	data = written(&stat, &len);
+	assert_int_equal(read_bytes(&again, data, len, NULL), 0);
+	assert_int_equal(again.subjects.data[0].commit_time, -1);
+	assert_int_equal(again.subjects.data[0].dirty, -1);
+}
+
+/* Runs and scopes of both, in order, and every warning once. */
+static void test_join(void **state)
+{
+	PM_CLEANUP(pm_stat_join_release) struct pm_stat joined = { 0 };
+	PM_CLEANUP(pm_stat_release) struct pm_stat again = { 0 };
+	struct pm_stat stats[2] = { 0 };
+	PM_AUTO_FREE char *data = NULL;
+	size_t len;
+
+	stat_whole(&stats[0]);
+	stat_whole(&stats[1]);
+	stat_warning(&stats[1], "Another one.");
+	stats[1].runs.data[0].values[1].value = 124;
+	assert_int_equal(pm_stat_join(&joined, stats, 2, NULL), 0);
+	assert_int_equal(joined.runs.len, 6);
+	assert_int_equal(joined.runs.data[3].values[1].value, 124);
+	assert_int_equal(joined.scopes.len, 4);
+	assert_int_equal(joined.scopes.data[1].run, 1);
+	assert_int_equal(joined.scopes.data[3].run, 4);
+	assert_int_equal(joined.warnings.len, 2);
+	assert_int_equal(joined.metrics.len, 0);
+	data = written(&joined, &len);
+	assert_int_equal(read_bytes(&again, data, len, NULL), 0);
+	assert_int_equal(again.scopes.data[3].run, 4);
+	pm_stat_release(&stats[0]);
+	pm_stat_release(&stats[1]);
+}
+
+static void test_what_cannot_be_joined(void **state)
+{
+	struct pm_stat stats[2] = { 0 }, joined = { 0 };
+	struct pm_error err = { 0 };
+
+	stat_whole(&stats[0]);
+	stat_whole(&stats[1]);
+	stats[1].events.data[2].user_only = false;
+	assert_int_equal(pm_stat_join(&joined, stats, 2, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "events"));
+	stats[1].engine[0] = 'x';
+	assert_int_equal(pm_stat_join(&joined, stats, 2, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "engines"));
+	assert_int_equal(pm_stat_join(&joined, stats, 0, &err), -EINVAL);
+	assert_null(joined.version);
+	pm_stat_release(&stats[0]);
+	pm_stat_release(&stats[1]);
 }
 
 static void test_unknown_keys_are_passed_over(void **state)
@@ -197,6 +263,9 @@ static void test_refused(void **state)
 		{ "\"frames\":[{", "\"frames\":[7,{", -EBADMSG, "expected an object" },
 		{ "\"per_call\":[{", "\"per_call\":[null,{", -EBADMSG,
 		  "one for each event" },
+		{ "\"commit\":\"", "\"commit\":1,\"x\":\"", -EBADMSG, "commit" },
+		{ "\"commit_time\":1", "\"commit_time\":-1", -EBADMSG, "commit_time" },
+		{ "\"dirty\":true", "\"dirty\":1", -EBADMSG, "true or false" },
 		{ "\"host\":{", "\"host\":3,\"x\":{", -EBADMSG, "expected an object" },
 		{ "\"comm\":\"a", "\"comm\":\"\\u0000a", -EBADMSG, "JSON" },
 		{ "]}\n", "]}\n{}", -EBADMSG, "JSON" },
@@ -290,6 +359,9 @@ int main(void)
 		cmocka_unit_test(test_round_trip),
 		cmocka_unit_test(test_nothing_is_lost),
 		cmocka_unit_test(test_least),
+		cmocka_unit_test(test_unknown_origin),
+		cmocka_unit_test(test_join),
+		cmocka_unit_test(test_what_cannot_be_joined),
 		cmocka_unit_test(test_unknown_keys_are_passed_over),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_cut_anywhere),

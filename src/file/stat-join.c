@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/* Documents of one measurement as one: what pmdiff keeps of a commit. */
+#include "stat-internal.h"
+
+#include <string.h>
+
+static bool same_text(const char *a, const char *b)
+{
+	return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+/* NULL, or what keeps @b from being more of @a. */
+static const char *find_difference(const struct pm_stat *a, const struct pm_stat *b)
+{
+	if (!same_text(a->engine, b->engine))
+		return "engines";
+	if (a->subjects.len != b->subjects.len)
+		return "numbers of subjects";
+	if (a->events.len != b->events.len)
+		return "numbers of events";
+	for (size_t i = 0; i < a->events.len; i++) {
+		const struct pm_stat_event *x = &a->events.data[i],
+					   *y = &b->events.data[i];
+
+		if (!same_text(x->name, y->name) ||
+		    !same_text(x->requested, y->requested) ||
+		    !same_text(x->unit, y->unit) || x->scale != y->scale ||
+		    x->user_only != y->user_only)
+			return "events";
+	}
+	return NULL;
+}
+
+static int join_warnings(struct pm_stat *to, const struct pm_stat *from)
+{
+	for (size_t i = 0; i < from->warnings.len; i++) {
+		char *warning = from->warnings.data[i];
+		size_t j = 0;
+
+		while (j < to->warnings.len && !same_text(to->warnings.data[j], warning))
+			j++;
+		if (j == to->warnings.len && pm_vec_push(&to->warnings, warning) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int join_one(struct pm_stat *to, const struct pm_stat *from)
+{
+	size_t runs_before = to->runs.len;
+
+	for (size_t i = 0; i < from->runs.len; i++)
+		if (pm_vec_push(&to->runs, from->runs.data[i]) < 0)
+			return -ENOMEM;
+	for (size_t i = 0; i < from->scopes.len; i++) {
+		struct pm_stat_scope scope = from->scopes.data[i];
+
+		scope.run += (uint32_t)runs_before;
+		if (pm_vec_push(&to->scopes, scope) < 0)
+			return -ENOMEM;
+	}
+	return join_warnings(to, from);
+}
+
+static int copy_subjects(struct pm_stat *to, const struct pm_stat *from)
+{
+	for (size_t i = 0; i < from->subjects.len; i++)
+		if (pm_vec_push(&to->subjects, from->subjects.data[i]) < 0)
+			return -ENOMEM;
+	return 0;
+}
+
+int pm_stat_join(struct pm_stat *ret, const struct pm_stat *stats, size_t len,
+		 struct pm_error *err)
+{
+	struct pm_stat joined;
+	int r = 0;
+
+	if (len == 0)
+		return pm_error_set(err, -EINVAL, "there are no counts");
+	joined = stats[0];
+	memset(&joined.subjects, 0, sizeof(joined.subjects));
+	memset(&joined.runs, 0, sizeof(joined.runs));
+	memset(&joined.scopes, 0, sizeof(joined.scopes));
+	memset(&joined.metrics, 0, sizeof(joined.metrics));
+	memset(&joined.warnings, 0, sizeof(joined.warnings));
+	r = copy_subjects(&joined, &stats[0]);
+	for (size_t i = 0; r == 0 && i < len; i++) {
+		const char *difference = find_difference(&stats[0], &stats[i]);
+
+		if (difference) {
+			pm_stat_join_release(&joined);
+			return pm_error_set(
+				err, -EINVAL,
+				"counts of different %s are not one measurement",
+				difference);
+		}
+		r = join_one(&joined, &stats[i]);
+	}
+	if (r < 0) {
+		pm_stat_join_release(&joined);
+		return pm_error_set(err, r, "out of memory");
+	}
+	*ret = joined;
+	return 0;
+}
+
+void pm_stat_join_release(struct pm_stat *joined)
+{
+	pm_vec_release(&joined->subjects);
+	pm_vec_release(&joined->runs);
+	pm_vec_release(&joined->scopes);
+	pm_vec_release(&joined->warnings);
+	*joined = (struct pm_stat){ 0 };
+}
