@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: MIT */
+#include "git.h"
+
+#include <string.h>
+
+#include "process.h"
+
+/* ---- running it ---------------------------------------------------------------------- */
+
+/* In front of each call: no pager, no hooks, and nothing tidied up meanwhile. */
+static const char *const always[] = {
+	"git", "--no-pager", "-c", "core.hooksPath=/dev/null",
+	"-c",  "gc.auto=0",  "-c", "maintenance.auto=false",
+};
+
+/* Words as they are looked for; no questions; no locks that another git would run into. */
+static const char *const environment[] = {
+	"LC_ALL=C", "LANGUAGE=C", "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0", NULL,
+};
+
+struct words {
+	PM_VEC(const char *) list;
+};
+
+static int fill_words(struct words *words, const char *const *args)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < PM_ARRAY_LEN(always) && r == 0; i++)
+		r = pm_vec_push(&words->list, always[i]);
+	for (; *args && r == 0; args++)
+		r = pm_vec_push(&words->list, *args);
+	return r < 0 ? r : pm_vec_push(&words->list, NULL);
+}
+
+/* The length of the line that begins with one of git's words for a failure; else of the last
+ * one. @at is where it begins, without that word. */
+static size_t telling_line(const char **at)
+{
+	static const char *const words[] = { "fatal: ", "error: " };
+	const char *line = *at, *last = line;
+
+	for (size_t i = 0; i < PM_ARRAY_LEN(words); i++)
+		for (line = *at; *line;
+		     line += strcspn(line, "\n"), line += *line == '\n')
+			if (strncmp(line, words[i], strlen(words[i])) == 0) {
+				*at = line + strlen(words[i]);
+				return strcspn(*at, "\n");
+			}
+	for (line = *at; *line; line += strcspn(line, "\n"), line += *line == '\n')
+		if (*line != '\n')
+			last = line;
+	*at = last;
+	return strcspn(last, "\n");
+}
+
+/* git says on a line of its own, indented, what to do about a folder of somebody else's. */
+static void add_remedy(struct pm_error *err, const char *said)
+{
+	const char *fix = strstr(said, "\tgit ");
+
+	if (fix)
+		pm_error_fix(err, "%.*s", (int)strcspn(fix + 1, "\n"), fix + 1);
+}
+
+static int git_failed(struct pm_error *err, const struct pmdiff_git_call *call,
+		      int status, const struct pm_str *said)
+{
+	const char *line = said->len ? said->data : "";
+	size_t len = telling_line(&line);
+
+	if (len == 0)
+		return pm_error_set(err, -EIO, "git %s failed with status %d",
+				    call->args[0], status);
+	pm_error_set(err, -EIO, "git says: %.*s", (int)len, line);
+	add_remedy(err, said->data);
+	return -EIO;
+}
+
+static int not_run(struct pm_error *err, const struct pmdiff_git_call *call, int code)
+{
+	if (code != -ENOENT)
+		return pm_error_set(err, code, "cannot run git: %s", strerror(-code));
+	if (call->dir && access(call->dir, X_OK) < 0) {
+		pm_error_set(err, code, "cannot enter it: %s", strerror(errno));
+		pm_error_where(err, call->dir, -1);
+		return code;
+	}
+	pm_error_set(err, code, "git is not installed, or not in PATH");
+	pm_error_fix(err, "apt install git");
+	return code;
+}
+
+int pmdiff_git_run(const struct pmdiff_git_call *call, struct pm_str *out,
+		   struct pm_error *err)
+{
+	PM_CLEANUP(pmdiff_output_text_release) struct pmdiff_output_text text = { 0 };
+	struct words words = { 0 };
+	struct pmdiff_process process = { .dir = call->dir, .env = environment };
+	int status;
+
+	status = fill_words(&words, call->args);
+	if (status == 0) {
+		process.argv = words.list.data;
+		status = pmdiff_process_read(&process, call->input, call->input_len,
+					     &text);
+	}
+	pm_vec_release(&words.list);
+	if (status < 0)
+		return not_run(err, call, status);
+	if (status > 0 && !call->status)
+		return git_failed(err, call, status, &text.err);
+	if (out) {
+		pm_str_append(out, text.out.data ? text.out.data : "", text.out.len);
+		if (out->failed)
+			return pm_error_set(err, -ENOMEM, "out of memory");
+	}
+	if (call->status)
+		*call->status = status;
+	return 0;
+}
+
+/* ---- the repository around us -------------------------------------------------------- */
+
+/* Takes the line at *@at; NULL without memory. */
+static char *take_line(const char **at)
+{
+	size_t len = strcspn(*at, "\n");
+	char *line = strndup(*at, len);
+
+	*at += len + ((*at)[len] == '\n');
+	return line;
+}
+
+void pmdiff_repository_release(struct pmdiff_repository *repository)
+{
+	free(repository->common_dir);
+	free(repository->top);
+	free(repository->prefix);
+	*repository = (struct pmdiff_repository){ 0 };
+}
+
+/* One question a call: a folder's name may have a newline in it. */
+static int ask(char **ret, struct pm_error *err, const char *what)
+{
+	PM_CLEANUP(pm_str_release) struct pm_str out = { 0 };
+	int r = pmdiff_git(NULL, &out, err, "rev-parse", "--path-format=absolute", what);
+
+	if (r < 0)
+		return r;
+	if (out.len > 0 && out.data[out.len - 1] == '\n')
+		out.data[--out.len] = '\0';
+	*ret = PM_TAKE_PTR(out.data);
+	return *ret ? 0 : pm_error_set(err, -ENOMEM, "out of memory");
+}
+
+int pmdiff_repository_open(struct pmdiff_repository *ret, struct pm_error *err)
+{
+	struct pmdiff_repository repository = { 0 };
+	PM_AUTO_FREE char *inside = NULL, *shallow = NULL;
+	int r;
+
+	r = ask(&repository.common_dir, err, "--git-common-dir");
+	if (r == 0)
+		r = ask(&shallow, err, "--is-shallow-repository");
+	if (r == 0)
+		r = ask(&inside, err, "--is-inside-work-tree");
+	if (r == 0 && strcmp(inside, "true") == 0) {
+		r = ask(&repository.top, err, "--show-toplevel");
+		if (r == 0)
+			r = ask(&repository.prefix, err, "--show-prefix");
+	}
+	if (r < 0) {
+		pmdiff_repository_release(&repository);
+		return r;
+	}
+	repository.shallow = strcmp(shallow, "true") == 0;
+	*ret = repository;
+	return 0;
+}
+
+/* ---- commits ------------------------------------------------------------------------- */
+
+void pmdiff_commit_release(struct pmdiff_commit *commit)
+{
+	free(commit->hash);
+	free(commit->subject);
+	free(commit->author);
+	free(commit->date);
+	*commit = (struct pmdiff_commit){ 0 };
+}
+
+static int no_commit(struct pm_error *err, const struct pmdiff_repository *repository,
+		     const char *rev)
+{
+	pm_error_set(err, -ENOENT, "no such revision%s: %s",
+		     repository->shallow ? " in this shallow clone" : "", rev);
+	if (repository->shallow)
+		pm_error_fix(err, "git fetch --unshallow (in a CI job: fetch-depth: 0)");
+	else
+		pm_error_fix(err, "git fetch");
+	return -ENOENT;
+}
+
+int pmdiff_commit_find(struct pmdiff_commit *ret,
+		       const struct pmdiff_repository *repository, const char *rev,
+		       struct pm_error *err)
+{
+	PM_CLEANUP(pm_str_release) struct pm_str hash = { 0 }, out = { 0 };
+	PM_AUTO_FREE char *peeled = NULL;
+	struct pmdiff_commit commit;
+	const char *at;
+	int r, status;
+
+	if (asprintf(&peeled, "%s^{commit}", rev) < 0) {
+		peeled = NULL;
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	}
+	r = pmdiff_git_run(
+		&(const struct pmdiff_git_call){
+			.args = (const char *const[]){ "rev-parse", "--verify", "--quiet",
+						       "--end-of-options", peeled, NULL },
+			.status = &status,
+		},
+		&hash, err);
+	if (r < 0)
+		return r;
+	at = hash.len ? hash.data : "";
+	if (status != 0 || !*at)
+		return no_commit(err, repository, rev);
+	hash.data[strcspn(hash.data, "\n")] = '\0';
+	r = pmdiff_git(NULL, &out, err, "log", "-1", "--no-show-signature",
+		       "--date=short", "--encoding=UTF-8", "--format=%H%n%an%n%ad%n%s",
+		       hash.data);
+	if (r < 0)
+		return r;
+	at = out.data;
+	commit.hash = take_line(&at);
+	commit.author = take_line(&at);
+	commit.date = take_line(&at);
+	commit.subject = take_line(&at);
+	if (!commit.hash || !commit.author || !commit.date || !commit.subject) {
+		pmdiff_commit_release(&commit);
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	}
+	*ret = commit;
+	return 0;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * git, run as a program by its plumbing commands, whose output is made for machines.
+ */
+#pragma once
+
+#include "pm/base.h"
+
+/* One call: `git ARGS…` in @dir. */
+struct pmdiff_git_call {
+	const char *dir; /* NULL: where we are */
+	const char *const *args; /* NULL-terminated, without "git" */
+	const char *input; /* for its stdin; NULL: none */
+	size_t input_len;
+	int *status; /* NULL: git that fails is an error; else its exit status, for the caller */
+};
+
+/* Appends what it writes to @out, which may be NULL; a NUL follows. 0, -ENOENT without git (or
+ * without @dir), -ENOMEM; -EIO with what git says, and its remedy if it has one. */
+int pmdiff_git_run(const struct pmdiff_git_call *call, struct pm_str *out,
+		   struct pm_error *err);
+/* The same for a call without input: pmdiff_git(dir, &out, err, "rev-parse", "HEAD"). */
+#define pmdiff_git(where, out, err, ...)                                    \
+	pmdiff_git_run(                                                     \
+		&(const struct pmdiff_git_call){                            \
+			.dir = (where),                                     \
+			.args = (const char *const[]){ __VA_ARGS__, NULL }, \
+		},                                                          \
+		(out), (err))
+
+/* ---- the repository around us -------------------------------------------------------- */
+
+struct pmdiff_repository {
+	char *common_dir; /* absolute: what all worktrees share */
+	char *top; /* of the working tree we are in; NULL: none, a bare one or its git folder */
+	char *prefix; /* where we are below it: "", "tests/" */
+	bool shallow;
+};
+
+/* Around the working directory. -ENOENT without git; -EIO: there is none. */
+int pmdiff_repository_open(struct pmdiff_repository *ret, struct pm_error *err);
+void pmdiff_repository_release(struct pmdiff_repository *repository);
+
+struct pmdiff_commit {
+	char *hash; /* full */
+	char *subject, *author, *date; /* "Jane Doe", "2026-11-22" */
+};
+
+/* The commit that @rev, as typed, means. -ENOENT when there is none, with the remedy for a
+ * shallow clone. */
+int pmdiff_commit_find(struct pmdiff_commit *ret,
+		       const struct pmdiff_repository *repository, const char *rev,
+		       struct pm_error *err);
+void pmdiff_commit_release(struct pmdiff_commit *commit);

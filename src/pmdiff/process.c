@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT */
+#include "process.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "pm/proc.h"
+
+enum {
+	READ_BYTES = 64 * 1024,
+};
+
+/* Of git(1): where a repository is, and how it is to be read. Each hook has some of them. */
+static const char *const of_hooks[] = {
+	"GIT_DIR",
+	"GIT_WORK_TREE",
+	"GIT_COMMON_DIR",
+	"GIT_INDEX_FILE",
+	"GIT_PREFIX",
+	"GIT_NAMESPACE",
+	"GIT_OBJECT_DIRECTORY",
+	"GIT_ALTERNATE_OBJECT_DIRECTORIES",
+	"GIT_QUARANTINE_PATH",
+	"GIT_SHALLOW_FILE",
+	"GIT_GRAFT_FILE",
+	"GIT_REPLACE_REF_BASE",
+	"GIT_IMPLICIT_WORK_TREE",
+	"GIT_INTERNAL_SUPER_PREFIX",
+	"GIT_LITERAL_PATHSPECS",
+	"GIT_GLOB_PATHSPECS",
+	"GIT_NOGLOB_PATHSPECS",
+	"GIT_ICASE_PATHSPECS",
+};
+
+static bool same_name(const char *variable, const char *name)
+{
+	size_t len = strcspn(variable, "=");
+
+	return strncmp(variable, name, len) == 0 &&
+	       (name[len] == '\0' || name[len] == '=');
+}
+
+static bool is_left_out(const char *variable, const char *const *instead)
+{
+	for (size_t i = 0; i < PM_ARRAY_LEN(of_hooks); i++)
+		if (same_name(variable, of_hooks[i]))
+			return true;
+	for (; instead && *instead; instead++)
+		if (same_name(variable, *instead))
+			return true;
+	return false;
+}
+
+struct environment {
+	PM_VEC(const char *) list; /* NULL-terminated */
+};
+
+static int fill_environment(struct environment *ret, const char *const *more)
+{
+	int r = 0;
+
+	for (char **old = environ; old && *old && r == 0; old++)
+		if (!is_left_out(*old, more))
+			r = pm_vec_push(&ret->list, *old);
+	for (; more && *more && r == 0; more++)
+		r = pm_vec_push(&ret->list, *more);
+	return r < 0 ? r : pm_vec_push(&ret->list, NULL);
+}
+
+static int add_stream(posix_spawn_file_actions_t *actions, int fd, int as)
+{
+	if (fd >= 0)
+		return posix_spawn_file_actions_adddup2(actions, fd, as);
+	return posix_spawn_file_actions_addopen(actions, as, "/dev/null",
+						as == 0 ? O_RDONLY : O_WRONLY, 0);
+}
+
+static int fill_actions(posix_spawn_file_actions_t *actions,
+			const struct pmdiff_process *process)
+{
+	int code = add_stream(actions, process->in, STDIN_FILENO);
+
+	if (code == 0)
+		code = add_stream(actions, process->out, STDOUT_FILENO);
+	if (code == 0)
+		code = add_stream(actions, process->err, STDERR_FILENO);
+	if (code == 0 && process->dir)
+		code = posix_spawn_file_actions_addchdir_np(actions, process->dir);
+	return code;
+}
+
+int pmdiff_process_start(const struct pmdiff_process *process, pid_t *ret)
+{
+	struct environment environment = { 0 };
+	posix_spawn_file_actions_t actions;
+	pid_t pid;
+	int code;
+
+	code = posix_spawn_file_actions_init(&actions);
+	if (code != 0)
+		return -code;
+	code = -fill_environment(&environment, process->env);
+	if (code == 0)
+		code = fill_actions(&actions, process);
+	/* Both lists of texts are only read, see posix_spawn(3p). */
+	if (code == 0)
+		code = posix_spawnp(&pid, process->argv[0], &actions, NULL,
+				    (char *const *)(uintptr_t)process->argv,
+				    (char *const *)(uintptr_t)environment.list.data);
+	posix_spawn_file_actions_destroy(&actions);
+	pm_vec_release(&environment.list);
+	if (code == 0)
+		*ret = pid;
+	return -code;
+}
+
+int pmdiff_process_wait(pid_t pid)
+{
+	int status;
+
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return -errno;
+	return pm_exit_status(status);
+}
+
+void pmdiff_output_text_release(struct pmdiff_output_text *text)
+{
+	pm_str_release(&text->out);
+	pm_str_release(&text->err);
+}
+
+/* Our ends of a program's streams; -1: closed. */
+struct ends {
+	int in, out, err;
+};
+
+static void close_end(int *fd)
+{
+	pm_cleanup_close(fd);
+	*fd = -1;
+}
+
+static void close_ends(struct ends *ends)
+{
+	close_end(&ends->in);
+	close_end(&ends->out);
+	close_end(&ends->err);
+}
+
+/* Stdin is a socket, so that nobody gets SIGPIPE when the program does not read it. */
+static int open_ends(struct ends *ours, struct ends *theirs)
+{
+	int in[2], out[2], err[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, in) < 0)
+		return -errno;
+	ours->in = in[0];
+	theirs->in = in[1];
+	if (pipe2(out, O_CLOEXEC) < 0)
+		return -errno;
+	ours->out = out[0];
+	theirs->out = out[1];
+	if (pipe2(err, O_CLOEXEC) < 0)
+		return -errno;
+	ours->err = err[0];
+	theirs->err = err[1];
+	return 0;
+}
+
+static void read_some(int *fd, struct pm_str *to)
+{
+	char bytes[READ_BYTES];
+	ssize_t len = read(*fd, bytes, sizeof(bytes));
+
+	if (len > 0)
+		pm_str_append(to, bytes, (size_t)len);
+	else if (len == 0 || (errno != EINTR && errno != EAGAIN))
+		close_end(fd);
+}
+
+static void write_some(int *fd, const char **input, size_t *left)
+{
+	ssize_t len = send(*fd, *input, *left, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+	if (len >= 0) {
+		*input += len;
+		*left -= (size_t)len;
+	} else if (errno != EINTR && errno != EAGAIN) {
+		*left = 0; /* it does not want the rest */
+	}
+	if (*left == 0)
+		close_end(fd);
+}
+
+static int exchange(struct ends *ends, const char *input, size_t left,
+		    struct pmdiff_output_text *text)
+{
+	if (left == 0)
+		close_end(&ends->in);
+	while (ends->out >= 0 || ends->err >= 0) {
+		struct pollfd fds[] = {
+			{ .fd = ends->in, .events = POLLOUT },
+			{ .fd = ends->out, .events = POLLIN },
+			{ .fd = ends->err, .events = POLLIN },
+		};
+
+		if (poll(fds, PM_ARRAY_LEN(fds), -1) < 0) {
+			if (errno != EINTR)
+				return -errno;
+			continue;
+		}
+		if (fds[0].revents)
+			write_some(&ends->in, &input, &left);
+		if (fds[1].revents)
+			read_some(&ends->out, &text->out);
+		if (fds[2].revents)
+			read_some(&ends->err, &text->err);
+	}
+	return text->out.failed || text->err.failed ? -ENOMEM : 0;
+}
+
+int pmdiff_process_read(const struct pmdiff_process *process, const char *input,
+			size_t input_len, struct pmdiff_output_text *ret)
+{
+	struct ends ours = { -1, -1, -1 }, theirs = { -1, -1, -1 };
+	struct pmdiff_output_text text = { 0 };
+	struct pmdiff_process mine = *process;
+	pid_t pid = -1;
+	int r, status = 0;
+
+	r = open_ends(&ours, &theirs);
+	if (r == 0) {
+		mine.in = theirs.in;
+		mine.out = theirs.out;
+		mine.err = theirs.err;
+		r = pmdiff_process_start(&mine, &pid);
+	}
+	close_ends(&theirs);
+	if (r == 0) {
+		r = exchange(&ours, input, input_len, &text);
+		close_ends(&ours);
+		status = pmdiff_process_wait(pid);
+	}
+	close_ends(&ours);
+	if (r == 0 && status < 0)
+		r = status;
+	if (r < 0) {
+		pmdiff_output_text_release(&text);
+		return r;
+	}
+	*ret = text;
+	return status;
+}
