@@ -22,7 +22,7 @@ static void warn_unreadable(struct pm_rec_session *session, const struct pm_erro
 
 /* Consecutive samples, whose stacks are unwound side by side. */
 struct held {
-	struct pm_record records[PM_REC_AHEAD_MAX];
+	struct pm_record records[PM_CHAIN_AHEAD_MAX];
 	size_t len, bytes;
 };
 
@@ -41,13 +41,13 @@ static int release_held(struct pm_rec_session *session, struct held *held)
 	/* One that is no sample has not waited for others: it is the last. */
 	if (samples > 0 && held->records[samples - 1].type != PERF_RECORD_SAMPLE)
 		samples--;
-	pm_rec_chains_ahead(session->chains, held->records, samples);
+	pm_chains_ahead(session->chains, held->records, samples);
 	for (size_t i = 0; i < held->len && ret == 0 && !is_full(session); i++) {
 		ret = pm_rec_record(session, &held->records[i]);
 		pm_rec_course_limit(session);
 	}
 	/* Other records will stand in their place. */
-	pm_rec_chains_ahead(session->chains, NULL, 0);
+	pm_chains_ahead(session->chains, NULL, 0);
 	held->len = held->bytes = 0;
 	pm_perf_hold(session->perf, false);
 	return ret;
@@ -60,7 +60,7 @@ static bool may_wait(const struct pm_rec_session *session, struct held *held)
 	size_t ring_bytes = pm_perf_ring_pages(session->perf) * (size_t)getpagesize();
 	uint64_t max = session->options->max_samples;
 
-	if (last->type != PERF_RECORD_SAMPLE || held->len == PM_REC_AHEAD_MAX)
+	if (last->type != PERF_RECORD_SAMPLE || held->len == PM_CHAIN_AHEAD_MAX)
 		return false;
 	if (max > 0 && held->len >= max - session->counts.samples)
 		return false;

@@ -5,7 +5,7 @@
 #include <linux/perf_event.h>
 #include <string.h>
 
-#include "jit.h"
+#include "pm/chain-jit.h"
 #include "pm/proc.h"
 
 enum {
@@ -171,7 +171,7 @@ static int read_process(struct pm_rec_session *session, pid_t pid, bool wanted)
 
 		if (module->identity.kind != PM_MODULE_FILE)
 			continue;
-		ret = pm_rec_jit_map(session->jit, pid, &module->identity);
+		ret = pm_chain_jit_map(session->jit, pid, &module->identity);
 		if (ret < 0)
 			return ret;
 	}

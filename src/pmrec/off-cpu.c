@@ -18,7 +18,7 @@ struct task {
 	uint32_t pid, tid;
 	uint64_t out_ns, sampled_ns;
 	uint64_t losses; /* when it left */
-	struct pm_rec_chain chain;
+	struct pm_chain chain;
 	bool used; /* the row */
 	bool known; /* it was on a CPU before */
 	bool out; /* it has left */
@@ -193,8 +193,8 @@ static int write_blocked(struct pm_rec_session *session, const struct task *task
 						   .number = 1 };
 	struct pm_rec_off_cpu *off = session->off_cpu;
 	struct pm_record record = *at;
-	struct pm_rec_chain chain = { .stack = PM_FILE_NONE,
-				      .stop = PM_REC_STOP_NOT_SAMPLED };
+	struct pm_chain chain = { .stack = PM_FILE_NONE,
+				  .stop = PM_CHAIN_STOP_NOT_SAMPLED };
 	uint64_t period = at->time > task->out_ns ? at->time - task->out_ns : 0;
 
 	if (task->sampled) {
@@ -217,9 +217,9 @@ static int write_blocked(struct pm_rec_session *session, const struct task *task
 static int on_sample(struct pm_rec_session *session, const struct pm_record *record)
 {
 	struct pm_rec_off_cpu *off = session->off_cpu;
-	struct pm_rec_chain chain;
+	struct pm_chain chain;
 	struct task *task;
-	int ret = pm_rec_chains_add(session->chains, record, &chain);
+	int ret = pm_chains_add(session->chains, record, &chain);
 
 	if (ret < 0)
 		return ret;

@@ -9,7 +9,7 @@
 #include "fields.h"
 #include "follow.h"
 #include "header.h"
-#include "jit.h"
+#include "pm/chain-jit.h"
 #include "off-cpu.h"
 #include "summary.h"
 #include "symbols.h"
@@ -29,14 +29,20 @@ static int check_renamable(const struct pm_rec_options *options, struct pm_error
 	return -EINVAL;
 }
 
+/* pm_chain_jit_source.warn */
+static void warn(void *user, const char *text)
+{
+	pm_rec_warn(user, text);
+}
+
 int pm_rec_output_open(struct pm_rec_session *session, struct pm_error *err)
 {
-	struct pm_rec_chain_source source = { .procs = session->procs,
-					      .modules = &session->modules,
-					      .call_graph = session->options->call_graph,
-					      .lbr = session->options->lbr,
-					      .stitch = session->options->stitch,
-					      .look = session->options->stitch };
+	struct pm_chain_source source = { .procs = session->procs,
+					  .modules = &session->modules,
+					  .call_graph = session->options->call_graph,
+					  .lbr = session->options->lbr,
+					  .stitch = session->options->stitch,
+					  .look = session->options->stitch };
 	int ret = check_renamable(session->options, err);
 
 	if (ret == 0)
@@ -46,15 +52,21 @@ int pm_rec_output_open(struct pm_rec_session *session, struct pm_error *err)
 		return ret;
 	source.writer = session->writer;
 	if (session->options->raw) {
-		ret = pm_rec_raw_open(&session->raw, session->options->raw,
-				      session->options->stack_bytes, session->procs,
-				      &session->modules, err);
+		ret = pm_chain_raw_open(&session->raw, session->options->raw,
+					session->options->stack_bytes, session->procs,
+					&session->modules, err);
 		if (ret < 0)
 			return ret;
 	}
 	source.raw = session->raw;
-	session->jit = source.jit = pm_rec_jit_new(session);
-	session->chains = session->jit ? pm_rec_chains_new(&source) : NULL;
+	session->jit = source.jit = pm_chain_jit_new(
+		&(struct pm_chain_jit_source){ .procs = session->procs,
+					       .modules = &session->modules,
+					       .writer = session->writer,
+					       .symbols = session->options->symbols,
+					       .warn = warn,
+					       .user = session });
+	session->chains = session->jit ? pm_chains_new(&source) : NULL;
 	if (!session->chains)
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	ret = pm_rec_header_write(session);
@@ -85,7 +97,7 @@ void pm_rec_output_remove(struct pm_rec_session *session)
 {
 	pm_file_writer_close(PM_TAKE_PTR(session->writer), NULL);
 	remove_file(session->options->output);
-	pm_rec_raw_close(PM_TAKE_PTR(session->raw), false, NULL);
+	pm_chain_raw_close(PM_TAKE_PTR(session->raw), false, NULL);
 	remove_file(session->options->raw);
 }
 
@@ -106,7 +118,7 @@ int pm_rec_output_finish(struct pm_rec_session *session, struct pm_error *err)
 	if (!session->options->symbols)
 		note_nameless(session, "--no-symbols");
 	else if (ret == 0 && session->child.interrupts < 2)
-		ret = pm_rec_jit_finish(session->jit);
+		ret = pm_chain_jit_finish(session->jit);
 	if (ret == 0 && session->options->symbols && session->child.interrupts < 2)
 		ret = pm_rec_symbols_write(session);
 	if (session->options->symbols && session->child.interrupts > 1)
@@ -130,7 +142,7 @@ int pm_rec_output_close(struct pm_rec_session *session, int error, struct pm_err
 {
 	struct pm_error file_err = { 0 }, raw_err = { 0 };
 	int ret = pm_file_writer_close(PM_TAKE_PTR(session->writer), &file_err);
-	int raw_ret = pm_rec_raw_close(PM_TAKE_PTR(session->raw), error == 0, &raw_err);
+	int raw_ret = pm_chain_raw_close(PM_TAKE_PTR(session->raw), error == 0, &raw_err);
 
 	if (ret < 0 || raw_ret < 0) {
 		*err = ret < 0 ? file_err : raw_err;

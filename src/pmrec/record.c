@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "fields.h"
-#include "jit.h"
+#include "pm/chain-jit.h"
 #include "off-cpu.h"
 
 /* No number of the file is above 2^63 - 1 (docs/format.md §2). One that is comes from nonsense
@@ -32,18 +32,18 @@ static int name_thread(struct pm_rec_session *session, const struct pm_record *r
 
 	if (!thread)
 		return -ENOMEM;
-	return pm_rec_threads_name(&session->threads, session->writer, record->pid,
-				   record->tid, thread->comm,
-				   storable(&session->counts, record->time));
+	return pm_chain_threads_name(&session->threads, session->writer, record->pid,
+				     record->tid, thread->comm,
+				     storable(&session->counts, record->time));
 }
 
 int pm_rec_record_sample(struct pm_rec_session *session, const struct pm_record *record,
-			 const struct pm_rec_chain *chain, const struct pm_rec_said *said)
+			 const struct pm_chain *chain, const struct pm_rec_said *said)
 {
 	struct pm_rec_counts *counts = &session->counts;
 	uint64_t period = storable(counts, record->sample.period);
 
-	if (!pm_rec_threads_known(&session->threads, record->pid, record->tid)) {
+	if (!pm_chain_threads_known(&session->threads, record->pid, record->tid)) {
 		int ret = name_thread(session, record);
 
 		if (ret < 0)
@@ -61,33 +61,34 @@ int pm_rec_record_sample(struct pm_rec_session *session, const struct pm_record 
 	add(&counts->events[record->event].period, period);
 	return pm_file_write_sample(
 		session->writer,
-		&(struct pm_file_sample){ .time = storable(counts, record->time),
-					  .pid = record->pid,
-					  .tid = record->tid,
-					  .cpu = record->cpu,
-					  .event = record->event,
-					  .period = period,
-					  .stack = chain->stack,
-					  .stop = chain->stop == PM_UNW_STOP_ROOT
-							  ? NULL
-							  : pm_rec_stop_name(chain->stop),
-					  .fields = said->fields,
-					  .fields_len = said->fields_len,
-					  .counts = said->counts,
-					  .counts_len = said->counts_len,
-					  .branches = said->branches,
-					  .branches_len = said->branches_len });
+		&(struct pm_file_sample){
+			.time = storable(counts, record->time),
+			.pid = record->pid,
+			.tid = record->tid,
+			.cpu = record->cpu,
+			.event = record->event,
+			.period = period,
+			.stack = chain->stack,
+			.stop = chain->stop == PM_UNW_STOP_ROOT
+					? NULL
+					: pm_chain_stop_name(chain->stop),
+			.fields = said->fields,
+			.fields_len = said->fields_len,
+			.counts = said->counts,
+			.counts_len = said->counts_len,
+			.branches = said->branches,
+			.branches_len = said->branches_len });
 }
 
 static int on_sample(struct pm_rec_session *session, const struct pm_record *record)
 {
 	struct pm_rec_said said = { 0 };
-	struct pm_rec_chain chain;
+	struct pm_chain chain;
 	int ret;
 
 	if (record->event >= session->counts.events_len)
 		return 0; /* of no event that we opened */
-	ret = pm_rec_chains_add(session->chains, record, &chain);
+	ret = pm_chains_add(session->chains, record, &chain);
 	if (ret >= 0)
 		ret = pm_rec_fields_of(session->fields, record, &said.fields,
 				       &said.fields_len);
@@ -95,8 +96,8 @@ static int on_sample(struct pm_rec_session *session, const struct pm_record *rec
 		ret = pm_rec_fields_counts(session->fields, session->perf, record,
 					   &said.counts, &said.counts_len);
 	if (ret >= 0)
-		ret = pm_rec_chains_branches(session->chains, record, &said.branches,
-					     &said.branches_len);
+		ret = pm_chains_branches(session->chains, record, &said.branches,
+					 &said.branches_len);
 	return ret < 0 ? ret : pm_rec_record_sample(session, record, &chain, &said);
 }
 
@@ -125,7 +126,7 @@ static int on_mmap(struct pm_rec_session *session, const struct pm_record *recor
 	if (ret == -ENOMEM)
 		return ret; /* a senseless range changes nothing */
 	return identity.kind == PM_MODULE_FILE
-		       ? pm_rec_jit_map(session->jit, (pid_t)record->pid, &identity)
+		       ? pm_chain_jit_map(session->jit, (pid_t)record->pid, &identity)
 		       : 0;
 }
 
@@ -155,24 +156,24 @@ int pm_rec_record(struct pm_rec_session *session, const struct pm_record *record
 		return on_mmap(session, record);
 	case PERF_RECORD_COMM:
 		if (record->comm.exec)
-			pm_rec_chains_forget_process(session->chains, record->pid);
-		ret = record->comm.exec ? pm_rec_jit_exec(session->jit, pid) : 0;
+			pm_chains_forget_process(session->chains, record->pid);
+		ret = record->comm.exec ? pm_chain_jit_exec(session->jit, pid) : 0;
 		if (ret == 0)
 			ret = pm_procs_comm(session->procs, pid, tid, record->comm.name,
 					    record->comm.exec);
 		return ret < 0 ? ret : name_thread(session, record);
 	case PERF_RECORD_FORK:
 		session->counts.threads++;
-		pm_rec_chains_forget_thread(session->chains, record->pid, record->tid);
+		pm_chains_forget_thread(session->chains, record->pid, record->tid);
 		ret = pm_procs_fork(session->procs, pid, tid,
 				    (pid_t)record->fork.parent_pid,
 				    (pid_t)record->fork.parent_tid);
 		if (ret == 0 && record->pid != record->fork.parent_pid)
-			ret = pm_rec_jit_fork(session->jit, pid,
-					      (pid_t)record->fork.parent_pid);
+			ret = pm_chain_jit_fork(session->jit, pid,
+						(pid_t)record->fork.parent_pid);
 		return ret < 0 ? ret : name_thread(session, record);
 	case PERF_RECORD_EXIT:
-		pm_rec_chains_forget_thread(session->chains, record->pid, record->tid);
+		pm_chains_forget_thread(session->chains, record->pid, record->tid);
 		pm_procs_exit(session->procs, pid, tid);
 		return 0;
 	case PERF_RECORD_LOST:

@@ -20,5 +20,4 @@ struct pm_rec_said {
 
 /* Counts and writes one sample, of the record's time, task, CPU, event and period. */
 int pm_rec_record_sample(struct pm_rec_session *session, const struct pm_record *record,
-			 const struct pm_rec_chain *chain,
-			 const struct pm_rec_said *said);
+			 const struct pm_chain *chain, const struct pm_rec_said *said);

@@ -12,12 +12,12 @@
 #include "engine.h"
 #include "fields.h"
 #include "follow.h"
-#include "jit.h"
+#include "pm/chain-jit.h"
 #include "off-cpu.h"
 #include "output.h"
 #include "progress.h"
 #include "realtime.h"
-#include "spaces.h"
+#include "pm/chain-spaces.h"
 #include "summary.h"
 
 void pm_rec_warn(struct pm_rec_session *session, const char *text)
@@ -66,7 +66,7 @@ static int prepare_child(struct pm_rec_session *session, struct pm_error *err)
 
 	if (ret == 0)
 		ret = pm_child_catch_signals(child, options->overwrite, err);
-	pm_rec_modules_raise_limit(&session->modules);
+	pm_chain_modules_raise_limit(&session->modules);
 	return ret;
 }
 
@@ -169,11 +169,11 @@ int pm_rec_session_run(const struct pm_rec_options *options)
 	struct pm_rec_session session = {
 		.options = options,
 		.child = PM_CHILD_INIT,
-		.procs = pm_procs_new(pm_rec_space_free),
+		.procs = pm_procs_new(pm_chain_space_free),
 	};
 	int status = PM_STATUS_FAILED;
 
-	pm_rec_modules_init(&session.modules);
+	pm_chain_modules_init(&session.modules);
 	pm_targets_init(&session.targets);
 	pm_rec_control_init(&session.control);
 	if (session.procs) {
@@ -184,21 +184,21 @@ int pm_rec_session_run(const struct pm_rec_options *options)
 		pm_error_set(&err, -ENOMEM, "out of memory");
 		pm_error_print(&err, "pmrec", stderr);
 	}
-	pm_rec_chains_free(session.chains);
-	pm_rec_jit_free(session.jit);
+	pm_chains_free(session.chains);
+	pm_chain_jit_free(session.jit);
 	pm_rec_fields_free(session.fields);
 	pm_rec_off_cpu_free(session.off_cpu);
 	pm_rec_realtime_free(session.realtime);
 	pm_file_writer_close(session.writer, NULL);
-	pm_rec_raw_close(session.raw, false, NULL);
+	pm_chain_raw_close(session.raw, false, NULL);
 	pm_perf_free(session.perf);
 	pm_rec_follow_free(session.follow);
 	pm_rec_control_release(&session.control);
 	pm_targets_release(&session.targets);
 	pm_rec_ptrace_free(session.ptrace);
 	pm_child_release(&session.child);
-	pm_rec_threads_release(&session.threads);
-	pm_rec_modules_release(&session.modules);
+	pm_chain_threads_release(&session.threads);
+	pm_chain_modules_release(&session.modules);
 	pm_procs_free(session.procs);
 	free(session.counts.events);
 	return status;

@@ -4,10 +4,10 @@
  */
 #pragma once
 
-#include "chain.h"
+#include "pm/chain.h"
 #include "control.h"
 #include "options.h"
-#include "threads.h"
+#include "pm/chain-threads.h"
 
 /* What is counted for the footer. */
 struct pm_rec_counts {
@@ -18,7 +18,7 @@ struct pm_rec_counts {
 	uint64_t threads; /* that were started, processes among them */
 	uint64_t
 		max_sample_hz; /* perf_event_max_sample_rate at the beginning, 0: unknown */
-	uint64_t stops[PM_REC_STOP_COUNT];
+	uint64_t stops[PM_CHAIN_STOP_COUNT];
 	struct pm_rec_event_counts {
 		uint64_t samples, period, lost;
 		bool lost_known;
@@ -48,14 +48,14 @@ struct pm_rec_session {
 	struct pm_perf *perf; /* NULL with the engine ptrace */
 	struct pm_rec_ptrace *ptrace; /* NULL without */
 	struct pm_file_writer *writer;
-	struct pm_rec_raw *raw; /* --raw, or NULL */
+	struct pm_chain_raw *raw; /* --raw, or NULL */
 	struct pm_procs *procs;
-	struct pm_rec_modules modules;
-	struct pm_rec_threads threads;
-	struct pm_rec_chains *chains;
+	struct pm_chain_modules modules;
+	struct pm_chain_threads threads;
+	struct pm_chains *chains;
 	struct pm_rec_counts counts;
 	struct pm_error perf_denied; /* code 0: it was not, or was not tried */
-	struct pm_rec_jit *jit;
+	struct pm_chain_jit *jit;
 	struct pm_rec_fields *fields; /* what tracepoints and probes say */
 	struct pm_rec_off_cpu *off_cpu; /* --off-cpu, or NULL */
 	struct pm_rec_realtime *realtime; /* NULL: the priority is as it was */

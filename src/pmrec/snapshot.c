@@ -10,7 +10,7 @@
 #include "drain.h"
 #include "fields.h"
 #include "follow.h"
-#include "jit.h"
+#include "pm/chain-jit.h"
 #include "output.h"
 
 enum {
@@ -74,12 +74,12 @@ static void forget_file(struct pm_rec_session *session)
 	size_t len = session->counts.events_len;
 	uint64_t max_hz = session->counts.max_sample_hz;
 
-	pm_rec_chains_free(PM_TAKE_PTR(session->chains));
-	pm_rec_jit_free(PM_TAKE_PTR(session->jit));
+	pm_chains_free(PM_TAKE_PTR(session->chains));
+	pm_chain_jit_free(PM_TAKE_PTR(session->jit));
 	pm_rec_fields_free(PM_TAKE_PTR(session->fields));
-	pm_rec_threads_release(&session->threads);
-	session->threads = (struct pm_rec_threads){ 0 };
-	pm_rec_modules_new_file(&session->modules);
+	pm_chain_threads_release(&session->threads);
+	session->threads = (struct pm_chain_threads){ 0 };
+	pm_chain_modules_new_file(&session->modules);
 	if (events)
 		memset(events, 0, len * sizeof(*events));
 	session->counts = (struct pm_rec_counts){ .events = events,

@@ -58,14 +58,14 @@ failed:
 	return -ENOMEM;
 }
 
-static int resolve(struct pm_rec_name *first, size_t len, struct pm_rec_modules *modules,
-		   const struct pm_procs *procs)
+static int resolve(struct pm_rec_name *first, size_t len,
+		   struct pm_chain_modules *modules, const struct pm_procs *procs)
 {
 	static const struct pm_symbol_options options = { .inlines = true,
 							  .lines = true };
 	uint32_t id = first->module;
 	const struct pm_module *module = pm_procs_module(procs, id);
-	const struct pm_rec_vdso *vdso = pm_rec_modules_vdso(modules, module);
+	const struct pm_chain_vdso *vdso = pm_chain_modules_vdso(modules, module);
 	enum pm_module_kind kind = module->identity.kind;
 	PM_AUTO_FREE uint64_t *addresses = reallocarray(NULL, len, sizeof(*addresses));
 	struct work work = { .first = first };
@@ -79,7 +79,7 @@ static int resolve(struct pm_rec_name *first, size_t len, struct pm_rec_modules 
 		pm_symbols_resolve_memory(vdso->image, vdso->len, addresses, len,
 					  &options, emit, &work, NULL);
 	if (kind == PM_MODULE_FILE) {
-		fd = pm_rec_modules_open_file(modules, procs, id);
+		fd = pm_chain_modules_open_file(modules, procs, id);
 		if (fd >= 0)
 			pm_symbols_resolve(fd, addresses, len, &options, emit, &work,
 					   NULL);
@@ -89,7 +89,7 @@ static int resolve(struct pm_rec_name *first, size_t len, struct pm_rec_modules 
 	return work.failed ? -ENOMEM : 0;
 }
 
-int pm_rec_names_resolve(struct pm_rec_names *names, struct pm_rec_modules *modules,
+int pm_rec_names_resolve(struct pm_rec_names *names, struct pm_chain_modules *modules,
 			 const struct pm_procs *procs)
 {
 	struct pm_rec_name *list = names->list.data;

@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "modules.h"
+#include "pm/chain-modules.h"
 
 struct pm_rec_function {
 	char *name, *file; /* NULL: unknown */
@@ -25,7 +25,7 @@ struct pm_rec_names {
 /* 0 or -ENOMEM. */
 int pm_rec_names_add(struct pm_rec_names *names, uint32_t module, uint64_t address);
 /* All modules in it have been touched. 0 or -ENOMEM; what cannot be found has no functions. */
-int pm_rec_names_resolve(struct pm_rec_names *names, struct pm_rec_modules *modules,
+int pm_rec_names_resolve(struct pm_rec_names *names, struct pm_chain_modules *modules,
 			 const struct pm_procs *procs);
 /* Of an address that was added; borrowed. */
 const struct pm_rec_name *pm_rec_names_find(const struct pm_rec_names *names,

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "spaces.h"
+#include "pm/chain-spaces.h"
 #include "stacks-internal.h"
 #include "tracees.h"
 #include "verify.h"
@@ -270,8 +270,8 @@ static int unwind_all(struct work *work)
 		reallocarray(NULL, PM_UNW_FRAMES_MAX, sizeof(*frames));
 	struct pm_unw_space space;
 	int ret = process && unwinder && frames
-			  ? pm_rec_space_get(process, &work->session.modules,
-					     work->session.procs, &space)
+			  ? pm_chain_space_get(process, &work->session.modules,
+					       work->session.procs, &space)
 			  : -ENOMEM;
 
 	for (size_t i = 0; i < work->stacks.threads.len && ret == 0; i++) {
@@ -323,14 +323,14 @@ static int run(struct work *work, struct pm_error *err)
 	int ret;
 
 	work->session.options = work->options;
-	work->session.procs = pm_procs_new(pm_rec_space_free);
+	work->session.procs = pm_procs_new(pm_chain_space_free);
 	work->trace = pm_trace_new();
 	work->buffer = malloc(PM_TRACE_STACK_MAX);
 	work->verify = work->options->verify ? pm_rec_verify_new() : NULL;
 	work->stacks.pid = work->options->pid;
 	work->stacks.verbose = work->options->verbose;
-	pm_rec_modules_init(&work->session.modules);
-	pm_rec_modules_raise_limit(&work->session.modules);
+	pm_chain_modules_init(&work->session.modules);
+	pm_chain_modules_raise_limit(&work->session.modules);
 	if (!work->session.procs || !work->trace || !work->buffer ||
 	    (work->options->verify && !work->verify))
 		return -ENOMEM;
@@ -363,7 +363,7 @@ static void release(struct work *work)
 	pm_rec_names_release(&work->stacks.names);
 	pm_rec_verify_free(work->verify);
 	pm_trace_free(work->trace);
-	pm_rec_modules_release(&work->session.modules);
+	pm_chain_modules_release(&work->session.modules);
 	pm_procs_free(work->session.procs);
 	free(work->buffer);
 }

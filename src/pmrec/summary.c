@@ -195,7 +195,7 @@ static const char *unreachable_reason(int error)
 /* Stacks and names of such a file's functions are missing, and its addresses are offsets. */
 static void warn_unreachable(struct pm_rec_session *session)
 {
-	const struct pm_rec_modules *modules = &session->modules;
+	const struct pm_chain_modules *modules = &session->modules;
 	const char *first = NULL;
 	struct pm_str text = { 0 };
 	size_t files = 0;
@@ -271,7 +271,7 @@ int pm_rec_summary_footer(struct pm_rec_session *session)
 	const struct pm_child *child = &session->child;
 	PM_AUTO_FREE struct pm_file_footer_event *events =
 		calloc(counts->events_len + 1, sizeof(*events));
-	struct pm_file_count stops[PM_REC_STOP_COUNT];
+	struct pm_file_count stops[PM_CHAIN_STOP_COUNT];
 	bool attach = session->options->attach;
 	struct pm_file_footer footer = {
 		.samples = counts->samples,
@@ -293,10 +293,10 @@ int pm_rec_summary_footer(struct pm_rec_session *session)
 
 	if (!events)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < PM_REC_STOP_COUNT; i++)
+	for (uint32_t i = 0; i < PM_CHAIN_STOP_COUNT; i++)
 		if (counts->stops[i] > 0)
 			stops[footer.stops_len++] =
-				(struct pm_file_count){ .name = pm_rec_stop_name(i),
+				(struct pm_file_count){ .name = pm_chain_stop_name(i),
 							.count = counts->stops[i] };
 	for (size_t i = 0; i < counts->events_len; i++)
 		events[i] = (struct pm_file_footer_event){
@@ -358,7 +358,7 @@ static void print_cost(const struct pm_rec_session *session)
 	struct pm_unw_stats stats;
 	struct rusage own;
 
-	pm_rec_chains_stats(session->chains, &stats);
+	pm_chains_stats(session->chains, &stats);
 	getrusage(RUSAGE_SELF, &own);
 	fprintf(stderr,
 		"pmrec: own CPU time %.3f s user, %.3f s system; peak memory %ld KB\n"
@@ -370,16 +370,16 @@ static void print_cost(const struct pm_rec_session *session)
 					   (double)(stats.cache_hits + stats.cache_misses)
 				 : 0.0,
 		stats.expressions, stats.table_bytes / 1024);
-	if (pm_rec_chains_stitch_bytes(session->chains) > 0)
+	if (pm_chains_stitch_bytes(session->chains) > 0)
 		fprintf(stderr,
 			"pmrec: stitched %" PRIu64 " stacks of %" PRIu64
 			" that were cut off, from %zu KB\n",
 			session->counts.stitched, session->counts.truncated,
-			pm_rec_chains_stitch_bytes(session->chains) / 1024);
-	for (uint32_t i = 0; i < PM_REC_STOP_COUNT; i++)
+			pm_chains_stitch_bytes(session->chains) / 1024);
+	for (uint32_t i = 0; i < PM_CHAIN_STOP_COUNT; i++)
 		if (session->counts.stops[i] > 0)
 			fprintf(stderr, "pmrec: stacks that end with %s: %" PRIu64 "\n",
-				pm_rec_stop_name(i), session->counts.stops[i]);
+				pm_chain_stop_name(i), session->counts.stops[i]);
 }
 
 void pm_rec_summary_print(const struct pm_rec_session *session)

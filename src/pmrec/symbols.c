@@ -59,18 +59,18 @@ static const struct pm_module *module_of(const struct work *work, size_t job)
 static void on_open(void *user, size_t job, struct pm_symbol_input *ret)
 {
 	const struct work *work = user;
-	const struct pm_rec_modules *modules = &work->session->modules;
+	const struct pm_chain_modules *modules = &work->session->modules;
 	const struct pm_module *module = module_of(work, job);
 
 	if (module->identity.kind == PM_MODULE_VDSO) {
-		const struct pm_rec_vdso *vdso = pm_rec_modules_vdso(modules, module);
+		const struct pm_chain_vdso *vdso = pm_chain_modules_vdso(modules, module);
 
 		ret->image = vdso->image;
 		ret->image_len = vdso->len;
 		return;
 	}
-	ret->fd = pm_rec_modules_open_file(modules, work->session->procs,
-					   work->modules.data[job]);
+	ret->fd = pm_chain_modules_open_file(modules, work->session->procs,
+					     work->modules.data[job]);
 	ret->pid = module->seen_pid;
 	ret->path = module->identity.path;
 }
@@ -179,7 +179,7 @@ static int kernel_symbols(struct work *work)
 }
 
 /* Generated code has got its names already, when it was there. */
-static bool is_generated(const struct pm_rec_modules *modules, uint32_t file_id)
+static bool is_generated(const struct pm_chain_modules *modules, uint32_t file_id)
 {
 	return modules->by_file_id.data[file_id] == PM_FILE_NONE &&
 	       file_id != modules->kernel_file_id;

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "spaces.h"
+#include "pm/chain-spaces.h"
 
 enum {
 	COLUMN = 36, /* of ours, in print */
@@ -131,7 +131,7 @@ int pm_rec_verify_add(struct pm_rec_verify *verify, struct pm_rec_session *sessi
 
 	if (!process)
 		return -ENOMEM;
-	ret = pm_rec_space_get(process, &session->modules, session->procs, &space);
+	ret = pm_chain_space_get(process, &session->modules, session->procs, &space);
 	if (ret < 0)
 		return ret;
 	theirs = pm_unw_ptrace_chain(tid, verify->theirs, PM_UNW_FRAMES_MAX, &err);

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "src/pmrec/record.h"
-#include "src/pmrec/spaces.h"
+#include "pm/chain-spaces.h"
 #include "src/pmrec/summary.h"
 
 static const struct pm_file_event event = { .name = "e",
@@ -29,17 +29,17 @@ static void begin_with(struct pm_rec_session *session, const char *path,
 					 .events = &event,
 					 .events_len = 1,
 					 .options = { .call_graph = "none" } };
-	struct pm_rec_chain_source source = { .modules = &session->modules,
-					      .call_graph = call_graph,
-					      .lbr = lbr };
+	struct pm_chain_source source = { .modules = &session->modules,
+					  .call_graph = call_graph,
+					  .lbr = lbr };
 
-	session->procs = source.procs = pm_procs_new(pm_rec_space_free);
+	session->procs = source.procs = pm_procs_new(pm_chain_space_free);
 	assert_non_null(session->procs);
-	pm_rec_modules_init(&session->modules);
+	pm_chain_modules_init(&session->modules);
 	assert_int_equal(pm_file_writer_open(&session->writer, path, NULL), 0);
 	assert_int_equal(pm_file_write_header(session->writer, &header), 0);
 	source.writer = session->writer;
-	session->chains = pm_rec_chains_new(&source);
+	session->chains = pm_chains_new(&source);
 	session->counts.events_len = 1;
 	session->counts.events = calloc(1, sizeof(*session->counts.events));
 	assert_true(session->chains && session->counts.events);
@@ -53,9 +53,9 @@ static void begin(struct pm_rec_session *session, const char *path,
 
 static void end(struct pm_rec_session *session)
 {
-	pm_rec_chains_free(session->chains);
-	pm_rec_threads_release(&session->threads);
-	pm_rec_modules_release(&session->modules);
+	pm_chains_free(session->chains);
+	pm_chain_threads_release(&session->threads);
+	pm_chain_modules_release(&session->modules);
 	pm_procs_free(session->procs);
 	free(session->counts.events);
 }
@@ -136,7 +136,7 @@ static void test_markers_are_no_frames(void **state)
 	sample.sample.callchain = chain;
 	sample.sample.callchain_len = 128;
 	assert_int_equal(pm_rec_record(&session, &sample), 0);
-	assert_int_equal(session.counts.stops[PM_REC_STOP_FP_END], 1);
+	assert_int_equal(session.counts.stops[PM_CHAIN_STOP_FP_END], 1);
 	sample.sample.callchain_len = 129;
 	assert_int_equal(pm_rec_record(&session, &sample), 0);
 	assert_int_equal(session.counts.stops[PM_UNW_STOP_LIMIT], 1);
@@ -178,7 +178,7 @@ static void test_unsaved_registers(void **state)
 	assert_true(fd >= 0);
 	close(fd);
 	begin(&session, path, PM_CALL_GRAPH_DWARF);
-	pm_rec_modules_raise_limit(&session.modules);
+	pm_chain_modules_raise_limit(&session.modules);
 	assert_int_equal(pm_procs_read(session.procs, getpid(), NULL), 0);
 	sample->regs.abi = PM_REGS_64;
 	sample->regs.known = (1u << PM_UNW_X86_64_REGS) - 1;
@@ -293,7 +293,7 @@ static void record_branches(bool lbr, uint64_t ip,
 	assert_true(fd >= 0);
 	close(fd);
 	begin_with(&session, path, PM_CALL_GRAPH_FP, lbr);
-	pm_rec_modules_raise_limit(&session.modules);
+	pm_chain_modules_raise_limit(&session.modules);
 	assert_int_equal(pm_procs_read(session.procs, getpid(), NULL), 0);
 	craft(bytes, ip, entries);
 	assert_int_equal(pm_record_decode((const void *)bytes, &layout, &record, NULL),

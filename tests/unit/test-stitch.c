@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "src/pmrec/stitch.h"
+#include "src/chain/stitch.h"
 
 /*
  * Stacks with a known truth. A call takes FRAME_BYTES: six words for the registers that the
@@ -46,19 +46,20 @@ static void call(struct stack *stack, uint64_t address, uint64_t saved)
 }
 
 /* What a copy of the leaf-most @frames frames gives; 0: of the whole stack. */
-static int sample_as(struct pm_rec_stitches *stitches, uint32_t tid, struct stack *stack,
-		     size_t frames, uint32_t module, struct pm_rec_stitched *ret)
+static int sample_as(struct pm_chain_stitches *stitches, uint32_t tid,
+		     struct stack *stack, size_t frames, uint32_t module,
+		     struct pm_chain_stitched *ret)
 {
-	static struct pm_rec_stitch_frame found[DEPTH_MAX];
+	static struct pm_chain_stitch_frame found[DEPTH_MAX];
 	size_t len = frames == 0 || frames > stack->depth ? stack->depth : frames;
 	uint64_t leaf = sp_of(stack->depth - 1);
-	struct pm_rec_stitch_sample sample = {
+	struct pm_chain_stitch_sample sample = {
 		.pid = 1,
 		.tid = tid,
 		.frames = found,
 		.len = len,
-		.end = len == stack->depth ? PM_REC_STITCH_ROOTED
-					   : PM_REC_STITCH_TRUNCATED,
+		.end = len == stack->depth ? PM_CHAIN_STITCH_ROOTED
+					   : PM_CHAIN_STITCH_TRUNCATED,
 		.time = sample_time,
 		.stack = stack->bytes,
 		.stack_start = leaf,
@@ -70,7 +71,7 @@ static int sample_as(struct pm_rec_stitches *stitches, uint32_t tid, struct stac
 		size_t index = stack->depth - 1 - i;
 		uint8_t *return_to = stack->bytes + (sp_of(index) - leaf) - 8;
 
-		found[i] = (struct pm_rec_stitch_frame){
+		found[i] = (struct pm_chain_stitch_frame){
 			.sp = sp_of(index),
 			.address = stack->calls[index].address,
 			.module = module,
@@ -80,13 +81,14 @@ static int sample_as(struct pm_rec_stitches *stitches, uint32_t tid, struct stac
 				memcpy(return_to - word * 8, &stack->calls[index].saved,
 				       8);
 	}
-	return pm_rec_stitches_add(stitches, &sample, LIMIT, ret);
+	return pm_chain_stitches_add(stitches, &sample, LIMIT, ret);
 }
 
 /* How many outer frames are known; all of them are compared with the truth. */
-static size_t sample(struct pm_rec_stitches *stitches, struct stack *stack, size_t frames)
+static size_t sample(struct pm_chain_stitches *stitches, struct stack *stack,
+		     size_t frames)
 {
-	struct pm_rec_stitched stitched;
+	struct pm_chain_stitched stitched;
 
 	assert_int_equal(sample_as(stitches, 1, stack, frames, 0, &stitched), 0);
 	for (size_t i = 0; i < stitched.len; i++) {
@@ -113,7 +115,7 @@ static struct stack *stack_of(size_t depth)
 
 static void test_outer_part_is_taken(void **state)
 {
-	struct pm_rec_stitches *stitches = pm_rec_stitches_new();
+	struct pm_chain_stitches *stitches = pm_chain_stitches_new();
 	PM_AUTO_FREE struct stack *stack = stack_of(10);
 
 	(void)state;
@@ -125,12 +127,12 @@ static void test_outer_part_is_taken(void **state)
 	call(stack, 0x2002, 2);
 	assert_int_equal(sample(stitches, stack, 4), 9);
 	assert_int_equal(sample(stitches, stack, 1), 12);
-	pm_rec_stitches_free(stitches);
+	pm_chain_stitches_free(stitches);
 }
 
 static void test_nothing_is_known_at_first(void **state)
 {
-	struct pm_rec_stitches *stitches = pm_rec_stitches_new();
+	struct pm_chain_stitches *stitches = pm_chain_stitches_new();
 	PM_AUTO_FREE struct stack *stack = stack_of(10);
 
 	(void)state;
@@ -140,26 +142,26 @@ static void test_nothing_is_known_at_first(void **state)
 	assert_int_equal(sample(stitches, stack, 7), 0);
 	assert_int_equal(sample(stitches, stack, 0), 0);
 	assert_int_equal(sample(stitches, stack, 4), 6);
-	pm_rec_stitches_free(stitches);
+	pm_chain_stitches_free(stitches);
 }
 
 /* Known up to a frame whose callers are not: it is given, and not called complete. */
 static void test_partial(void **state)
 {
-	struct pm_rec_stitches *stitches = pm_rec_stitches_new();
+	struct pm_chain_stitches *stitches = pm_chain_stitches_new();
 	PM_AUTO_FREE struct stack *stack = stack_of(10);
 
 	(void)state;
 	assert_int_equal(sample(stitches, stack, 6), 0);
 	call(stack, 0x2000, 2);
 	assert_int_equal(sample(stitches, stack, 4), 3);
-	pm_rec_stitches_free(stitches);
+	pm_chain_stitches_free(stitches);
 }
 
 /* Two parts that were never seen together. */
 static void test_parts_are_put_together(void **state)
 {
-	struct pm_rec_stitches *stitches = pm_rec_stitches_new();
+	struct pm_chain_stitches *stitches = pm_chain_stitches_new();
 	PM_AUTO_FREE struct stack *stack = stack_of(10);
 	size_t kept;
 
@@ -179,11 +181,11 @@ static void test_parts_are_put_together(void **state)
 		call(stack, 0x2000 + i, 2);
 	assert_int_equal(stack->depth, kept);
 	assert_int_equal(sample(stitches, stack, 8), 7);
-	pm_rec_stitches_free(stitches);
+	pm_chain_stitches_free(stitches);
 }
 
 /* Makes frame 5 of 10 known, then gone; @from_0 when its caller is gone, too. */
-static void come_and_go(struct pm_rec_stitches *stitches, struct stack *stack,
+static void come_and_go(struct pm_chain_stitches *stitches, struct stack *stack,
 			bool with_caller)
 {
 	assert_int_equal(sample(stitches, stack, 0), 0);
@@ -196,7 +198,7 @@ static void come_and_go(struct pm_rec_stitches *stitches, struct stack *stack,
 static void test_returned_frame_needs_evidence(void **state)
 {
 	PM_AUTO_FREE struct stack *stack = stack_of(10);
-	struct pm_rec_stitches *stitches = pm_rec_stitches_new();
+	struct pm_chain_stitches *stitches = pm_chain_stitches_new();
 
 	(void)state;
 	/* The same place and stack pointer, but other callers and other registers. */
@@ -206,13 +208,13 @@ static void test_returned_frame_needs_evidence(void **state)
 	call(stack, 0x1005, 7);
 	call(stack, 0x8000, 8);
 	assert_int_equal(sample(stitches, stack, 2), 0);
-	pm_rec_stitches_free(stitches);
+	pm_chain_stitches_free(stitches);
 }
 
 static void test_returned_frame_with_its_registers(void **state)
 {
 	PM_AUTO_FREE struct stack *stack = stack_of(10);
-	struct pm_rec_stitches *stitches = pm_rec_stitches_new();
+	struct pm_chain_stitches *stitches = pm_chain_stitches_new();
 
 	(void)state;
 	come_and_go(stitches, stack, true);
@@ -220,13 +222,13 @@ static void test_returned_frame_with_its_registers(void **state)
 	call(stack, 0x1005, 1);
 	call(stack, 0x8000, 8);
 	assert_int_equal(sample(stitches, stack, 2), 5);
-	pm_rec_stitches_free(stitches);
+	pm_chain_stitches_free(stitches);
 }
 
 static void test_returned_frame_with_its_caller(void **state)
 {
 	PM_AUTO_FREE struct stack *stack = stack_of(10);
-	struct pm_rec_stitches *stitches = pm_rec_stitches_new();
+	struct pm_chain_stitches *stitches = pm_chain_stitches_new();
 
 	(void)state;
 	/* Other registers, but the caller stood at this very call in the last sample. */
@@ -234,14 +236,14 @@ static void test_returned_frame_with_its_caller(void **state)
 	call(stack, 0x1005, 7);
 	call(stack, 0x8000, 8);
 	assert_int_equal(sample(stitches, stack, 2), 5);
-	pm_rec_stitches_free(stitches);
+	pm_chain_stitches_free(stitches);
 }
 
 static void test_threads_are_apart(void **state)
 {
 	PM_AUTO_FREE struct stack *stack = stack_of(10);
-	struct pm_rec_stitches *stitches = pm_rec_stitches_new();
-	struct pm_rec_stitched stitched;
+	struct pm_chain_stitches *stitches = pm_chain_stitches_new();
+	struct pm_chain_stitched stitched;
 
 	(void)state;
 	assert_int_equal(sample(stitches, stack, 0), 0);
@@ -249,87 +251,87 @@ static void test_threads_are_apart(void **state)
 	assert_int_equal(stitched.len, 0);
 	assert_int_equal(sample(stitches, stack, 4), 6);
 	/* The number is another thread's now. */
-	pm_rec_stitches_forget_thread(stitches, 1, 1);
+	pm_chain_stitches_forget_thread(stitches, 1, 1);
 	assert_int_equal(sample(stitches, stack, 4), 0);
 	assert_int_equal(sample(stitches, stack, 0), 0);
-	pm_rec_stitches_forget_process(stitches, 2);
+	pm_chain_stitches_forget_process(stitches, 2);
 	assert_int_equal(sample(stitches, stack, 4), 6);
-	pm_rec_stitches_forget_process(stitches, 1);
+	pm_chain_stitches_forget_process(stitches, 1);
 	assert_int_equal(sample(stitches, stack, 4), 0);
-	pm_rec_stitches_forget_thread(stitches, 77, 77); /* never heard of */
-	pm_rec_stitches_free(stitches);
+	pm_chain_stitches_forget_thread(stitches, 77, 77); /* never heard of */
+	pm_chain_stitches_free(stitches);
 }
 
 static void test_other_file_at_the_address(void **state)
 {
 	PM_AUTO_FREE struct stack *stack = stack_of(10);
-	struct pm_rec_stitches *stitches = pm_rec_stitches_new();
-	struct pm_rec_stitched stitched;
+	struct pm_chain_stitches *stitches = pm_chain_stitches_new();
+	struct pm_chain_stitched stitched;
 
 	(void)state;
 	assert_int_equal(sample(stitches, stack, 0), 0);
 	assert_int_equal(sample_as(stitches, 1, stack, 4, 5, &stitched), 0);
 	assert_int_equal(stitched.len, 0);
-	pm_rec_stitches_free(stitches);
+	pm_chain_stitches_free(stitches);
 }
 
-static int add(struct pm_rec_stitches *stitches, const struct pm_rec_stitch_frame *frames,
-	       size_t len, enum pm_rec_stitch_end end, size_t max,
-	       struct pm_rec_stitched *ret)
+static int add(struct pm_chain_stitches *stitches,
+	       const struct pm_chain_stitch_frame *frames, size_t len,
+	       enum pm_chain_stitch_end end, size_t max, struct pm_chain_stitched *ret)
 {
-	struct pm_rec_stitch_sample sample = {
+	struct pm_chain_stitch_sample sample = {
 		.pid = 1, .tid = 1, .frames = frames, .len = len, .end = end
 	};
 
-	return pm_rec_stitches_add(stitches, &sample, max, ret);
+	return pm_chain_stitches_add(stitches, &sample, max, ret);
 }
 
 static void test_limit(void **state)
 {
-	static struct pm_rec_stitch_frame frames[100];
-	struct pm_rec_stitches *stitches = pm_rec_stitches_new();
-	struct pm_rec_stitched stitched;
+	static struct pm_chain_stitch_frame frames[100];
+	struct pm_chain_stitches *stitches = pm_chain_stitches_new();
+	struct pm_chain_stitched stitched;
 
 	(void)state;
 	for (size_t i = 0; i < PM_ARRAY_LEN(frames); i++)
 		frames[i] =
-			(struct pm_rec_stitch_frame){ .sp = 16 + i * 16, .address = i };
-	assert_int_equal(add(stitches, frames, 100, PM_REC_STITCH_ROOTED, 100, &stitched),
-			 0);
+			(struct pm_chain_stitch_frame){ .sp = 16 + i * 16, .address = i };
 	assert_int_equal(
-		add(stitches, frames, 10, PM_REC_STITCH_TRUNCATED, 100, &stitched), 0);
+		add(stitches, frames, 100, PM_CHAIN_STITCH_ROOTED, 100, &stitched), 0);
+	assert_int_equal(
+		add(stitches, frames, 10, PM_CHAIN_STITCH_TRUNCATED, 100, &stitched), 0);
 	assert_int_equal(stitched.len, 90);
 	assert_true(stitched.rooted);
 	/* One too many: nothing, rather than a chain with a hole. */
 	assert_int_equal(
-		add(stitches, frames, 10, PM_REC_STITCH_TRUNCATED, 99, &stitched), 0);
+		add(stitches, frames, 10, PM_CHAIN_STITCH_TRUNCATED, 99, &stitched), 0);
 	assert_int_equal(stitched.len, 0);
-	assert_int_equal(add(stitches, frames, 0, PM_REC_STITCH_TRUNCATED, 99, &stitched),
-			 0);
+	assert_int_equal(
+		add(stitches, frames, 0, PM_CHAIN_STITCH_TRUNCATED, 99, &stitched), 0);
 	assert_int_equal(stitched.len, 0);
-	pm_rec_stitches_free(stitches);
+	pm_chain_stitches_free(stitches);
 }
 
 /* Frames of which nothing is known but the place are not recognised. */
 static void test_unknown_stack_pointer(void **state)
 {
-	const struct pm_rec_stitch_frame frames[] = { { 0, 1, 0 }, { 0, 2, 0 } };
-	struct pm_rec_stitches *stitches = pm_rec_stitches_new();
-	struct pm_rec_stitched stitched;
+	const struct pm_chain_stitch_frame frames[] = { { 0, 1, 0 }, { 0, 2, 0 } };
+	struct pm_chain_stitches *stitches = pm_chain_stitches_new();
+	struct pm_chain_stitched stitched;
 
 	(void)state;
-	assert_int_equal(add(stitches, frames, 2, PM_REC_STITCH_ROOTED, LIMIT, &stitched),
-			 0);
 	assert_int_equal(
-		add(stitches, frames, 1, PM_REC_STITCH_TRUNCATED, LIMIT, &stitched), 0);
+		add(stitches, frames, 2, PM_CHAIN_STITCH_ROOTED, LIMIT, &stitched), 0);
+	assert_int_equal(
+		add(stitches, frames, 1, PM_CHAIN_STITCH_TRUNCATED, LIMIT, &stitched), 0);
 	assert_int_equal(stitched.len, 0);
-	pm_rec_stitches_free(stitches);
+	pm_chain_stitches_free(stitches);
 }
 
 /* A stack pointer may go anywhere; what comes of it must end, and stay in its bounds. */
 static void test_nonsense(void **state)
 {
-	struct pm_rec_stitches *stitches = pm_rec_stitches_new();
+	struct pm_chain_stitches *stitches = pm_chain_stitches_new();
 	uint64_t random = 88172645463325252ull;
 	uint8_t bytes[256];
 	size_t stitches_made = 0;
@@ -337,65 +339,66 @@ static void test_nonsense(void **state)
 	(void)state;
 	memset(bytes, 0, sizeof(bytes));
 	for (size_t round = 0; round < 40000; round++) {
-		struct pm_rec_stitch_frame frames[24];
-		struct pm_rec_stitched stitched;
-		struct pm_rec_stitch_sample sample = { .pid = 1,
-						       .frames = frames,
-						       .stack = bytes,
-						       .stack_len = sizeof(bytes) };
+		struct pm_chain_stitch_frame frames[24];
+		struct pm_chain_stitched stitched;
+		struct pm_chain_stitch_sample sample = { .pid = 1,
+							 .frames = frames,
+							 .stack = bytes,
+							 .stack_len = sizeof(bytes) };
 
 		for (size_t i = 0; i < PM_ARRAY_LEN(frames); i++) {
 			random ^= random << 13;
 			random ^= random >> 7;
 			random ^= random << 17;
-			frames[i] =
-				(struct pm_rec_stitch_frame){ .sp = random % 5 * 8,
-							      .address = random / 5 % 5 };
+			frames[i] = (struct pm_chain_stitch_frame){
+				.sp = random % 5 * 8, .address = random / 5 % 5
+			};
 		}
 		sample.tid = (uint32_t)(random >> 20 & 3);
 		sample.time = round;
 		sample.len = random >> 30 & 15;
-		sample.end = (enum pm_rec_stitch_end)(random >> 40) % 3;
+		sample.end = (enum pm_chain_stitch_end)(random >> 40) % 3;
 		sample.stack_start = (random >> 44 & 1) ? 0 : UINT64_MAX - 64;
-		assert_int_equal(pm_rec_stitches_add(stitches, &sample, 64, &stitched),
+		assert_int_equal(pm_chain_stitches_add(stitches, &sample, 64, &stitched),
 				 0);
 		assert_true(sample.len + stitched.len <= 64);
 		stitches_made += stitched.len > 0;
 		if (stitched.unseen && (random >> 14 & 1))
-			pm_rec_stitches_seen(stitches, 1, sample.tid, random >> 15 & 15,
-					     sample.time + (random >> 19 & 1));
+			pm_chain_stitches_seen(stitches, 1, sample.tid, random >> 15 & 15,
+					       sample.time + (random >> 19 & 1));
 		if (stitched.wanting && (random >> 12 & 1))
-			assert_int_equal(
-				pm_rec_stitches_offer(stitches, 1, sample.tid, frames, 20,
-						      random >> 13 & 1, sample.time),
-				0);
+			assert_int_equal(pm_chain_stitches_offer(
+						 stitches, 1, sample.tid, frames, 20,
+						 random >> 13 & 1, sample.time),
+					 0);
 		if (random >> 50 == 1)
-			pm_rec_stitches_forget_thread(stitches, 1, sample.tid);
+			pm_chain_stitches_forget_thread(stitches, 1, sample.tid);
 	}
 	assert_true(stitches_made > 1000);
-	pm_rec_stitches_free(stitches);
+	pm_chain_stitches_free(stitches);
 }
 
 /* What a look at the memory finds above all that is known, at time 10. */
-static void offer(struct pm_rec_stitches *stitches, const struct stack *stack,
+static void offer(struct pm_chain_stitches *stitches, const struct stack *stack,
 		  size_t known, uint64_t time)
 {
-	struct pm_rec_stitch_frame frames[DEPTH_MAX];
+	struct pm_chain_stitch_frame frames[DEPTH_MAX];
 	size_t len = stack->depth - known;
 
 	for (size_t i = 0; i < len; i++)
-		frames[i] = (struct pm_rec_stitch_frame){
+		frames[i] = (struct pm_chain_stitch_frame){
 			.sp = sp_of(len - 1 - i),
 			.address = stack->calls[len - 1 - i].address
 		};
-	assert_int_equal(pm_rec_stitches_offer(stitches, 1, 1, frames, len, true, time),
+	assert_int_equal(pm_chain_stitches_offer(stitches, 1, 1, frames, len, true, time),
 			 0);
 }
 
-static struct pm_rec_stitched sample_at(struct pm_rec_stitches *stitches,
-					struct stack *stack, size_t frames, uint64_t time)
+static struct pm_chain_stitched sample_at(struct pm_chain_stitches *stitches,
+					  struct stack *stack, size_t frames,
+					  uint64_t time)
 {
-	struct pm_rec_stitched stitched;
+	struct pm_chain_stitched stitched;
 
 	sample_time = time;
 	assert_int_equal(sample_as(stitches, 1, stack, frames, 0, &stitched), 0);
@@ -405,9 +408,9 @@ static struct pm_rec_stitched sample_at(struct pm_rec_stitches *stitches,
 
 static void test_look_at_memory(void **state)
 {
-	struct pm_rec_stitches *stitches = pm_rec_stitches_new();
+	struct pm_chain_stitches *stitches = pm_chain_stitches_new();
 	PM_AUTO_FREE struct stack *stack = stack_of(10);
-	struct pm_rec_stitched stitched;
+	struct pm_chain_stitched stitched;
 
 	(void)state;
 	stitched = sample_at(stitches, stack, 6, 1);
@@ -421,13 +424,13 @@ static void test_look_at_memory(void **state)
 	assert_true(!stitched.wanting && stitched.rooted);
 	assert_int_equal(stitched.len, 6);
 	assert_int_equal(sample(stitches, stack, 5), 6);
-	pm_rec_stitches_free(stitches);
+	pm_chain_stitches_free(stitches);
 }
 
 /* The frame below what was seen was gone before or after the look. */
 static void test_look_in_vain(void **state)
 {
-	struct pm_rec_stitches *stitches = pm_rec_stitches_new();
+	struct pm_chain_stitches *stitches = pm_chain_stitches_new();
 	PM_AUTO_FREE struct stack *stack = stack_of(10);
 
 	(void)state;
@@ -443,25 +446,25 @@ static void test_look_in_vain(void **state)
 	assert_int_equal(sample_at(stitches, stack, 6, 11).len, 0);
 	assert_int_equal(sample_at(stitches, stack, 6, 12).len, 0);
 	/* A thread that nobody has heard of. */
-	pm_rec_stitches_forget_thread(stitches, 1, 1);
+	pm_chain_stitches_forget_thread(stitches, 1, 1);
 	offer(stitches, stack, 6, 20);
 	assert_int_equal(sample_at(stitches, stack, 6, 21).len, 0);
-	pm_rec_stitches_free(stitches);
+	pm_chain_stitches_free(stitches);
 }
 
 /* Outer frames are exchanged for others between two samples, and nothing below them tells. */
 static void test_exchanged_callers(void **state)
 {
-	struct pm_rec_stitches *stitches = pm_rec_stitches_new();
+	struct pm_chain_stitches *stitches = pm_chain_stitches_new();
 	PM_AUTO_FREE struct stack *stack = stack_of(10);
-	struct pm_rec_stitched stitched;
+	struct pm_chain_stitched stitched;
 
 	(void)state;
 	assert_int_equal(sample_at(stitches, stack, 0, 1).len, 0);
 	stitched = sample_at(stitches, stack, 6, 2);
 	assert_true(stitched.unseen && stitched.rooted);
 	/* Two of the four are in place, so the other two are not of any sample after this. */
-	pm_rec_stitches_seen(stitches, 1, 1, 2, 10);
+	pm_chain_stitches_seen(stitches, 1, 1, 2, 10);
 	stitched = sample_at(stitches, stack, 6, 9);
 	assert_true(!stitched.unseen && stitched.rooted);
 	assert_int_equal(stitched.len, 4);
@@ -472,12 +475,12 @@ static void test_exchanged_callers(void **state)
 	/* Nor do they come back from what is remembered. */
 	assert_int_equal(sample_at(stitches, stack, 6, 12).len, 2);
 	/* And not one is in place. */
-	pm_rec_stitches_seen(stitches, 1, 1, 0, 20);
+	pm_chain_stitches_seen(stitches, 1, 1, 0, 20);
 	stitched = sample_at(stitches, stack, 6, 21);
 	assert_int_equal(stitched.len, 0);
 	assert_true(stitched.wanting);
-	pm_rec_stitches_seen(stitches, 77, 77, 0, 20); /* never heard of */
-	pm_rec_stitches_free(stitches);
+	pm_chain_stitches_seen(stitches, 77, 77, 0, 20); /* never heard of */
+	pm_chain_stitches_free(stitches);
 }
 
 /* A look is due for the first, then after 16 samples or 50 ms, and by a frame that returned. */
@@ -486,52 +489,52 @@ static void test_when_to_look(void **state)
 	enum {
 		MS = 1000 * 1000
 	};
-	struct pm_rec_stitches *stitches = pm_rec_stitches_new();
+	struct pm_chain_stitches *stitches = pm_chain_stitches_new();
 	PM_AUTO_FREE struct stack *stack = stack_of(10);
-	struct pm_rec_stitched stitched;
+	struct pm_chain_stitched stitched;
 
 	(void)state;
 	assert_false(sample_at(stitches, stack, 0, 1).unseen);
 	assert_true(sample_at(stitches, stack, 6, 2).unseen);
-	pm_rec_stitches_seen(stitches, 1, 1, 4, 10);
+	pm_chain_stitches_seen(stitches, 1, 1, 4, 10);
 	for (uint64_t i = 1; i < 16; i++)
 		assert_false(sample_at(stitches, stack, 6, 10 + i).unseen);
 	assert_true(sample_at(stitches, stack, 6, 30).unseen);
-	pm_rec_stitches_seen(stitches, 1, 1, 4, 30);
+	pm_chain_stitches_seen(stitches, 1, 1, 4, 30);
 	assert_false(sample_at(stitches, stack, 6, 30 + 49 * MS).unseen);
 	stitched = sample_at(stitches, stack, 6, 30 + 50 * MS);
 	assert_true(stitched.unseen && stitched.rooted);
-	pm_rec_stitches_seen(stitches, 1, 1, 4, 51 * MS);
+	pm_chain_stitches_seen(stitches, 1, 1, 4, 51 * MS);
 	stack->depth = 2;
 	assert_false(sample_at(stitches, stack, 0, 52 * MS).unseen);
 	while (stack->depth < 10)
 		call(stack, 0x1000 + stack->depth, 1);
 	stitched = sample_at(stitches, stack, 6, 53 * MS);
 	assert_true(stitched.unseen && stitched.rooted);
-	pm_rec_stitches_free(stitches);
+	pm_chain_stitches_free(stitches);
 }
 
 /* A stack that is complete wants nothing, and one that ends otherwise would not get it. */
 static void test_nothing_is_wanting(void **state)
 {
-	const struct pm_rec_stitch_frame frames[] = { { 16, 1, 0 }, { 32, 2, 0 } };
-	struct pm_rec_stitches *stitches = pm_rec_stitches_new();
-	struct pm_rec_stitched stitched;
+	const struct pm_chain_stitch_frame frames[] = { { 16, 1, 0 }, { 32, 2, 0 } };
+	struct pm_chain_stitches *stitches = pm_chain_stitches_new();
+	struct pm_chain_stitched stitched;
 
 	(void)state;
-	assert_int_equal(add(stitches, frames, 2, PM_REC_STITCH_OTHER, LIMIT, &stitched),
-			 0);
+	assert_int_equal(
+		add(stitches, frames, 2, PM_CHAIN_STITCH_OTHER, LIMIT, &stitched), 0);
 	assert_false(stitched.wanting);
-	assert_int_equal(add(stitches, frames, 2, PM_REC_STITCH_ROOTED, LIMIT, &stitched),
-			 0);
+	assert_int_equal(
+		add(stitches, frames, 2, PM_CHAIN_STITCH_ROOTED, LIMIT, &stitched), 0);
 	assert_false(stitched.wanting);
-	pm_rec_stitches_free(stitches);
+	pm_chain_stitches_free(stitches);
 }
 
 static void test_memory_is_bounded(void **state)
 {
 	PM_AUTO_FREE struct stack *stack = stack_of(100);
-	struct pm_rec_stitches *stitches = pm_rec_stitches_new();
+	struct pm_chain_stitches *stitches = pm_chain_stitches_new();
 	size_t known = 0;
 
 	(void)state;
@@ -544,17 +547,17 @@ static void test_memory_is_bounded(void **state)
 		known += sample(stitches, stack, 101) == 9;
 	}
 	assert_int_equal(known, 20000);
-	assert_true(pm_rec_stitches_bytes(stitches) <
-		    (size_t)PM_REC_STITCH_NODES_MAX * 2 * 40 + 100000);
-	pm_rec_stitches_free(stitches);
+	assert_true(pm_chain_stitches_bytes(stitches) <
+		    (size_t)PM_CHAIN_STITCH_NODES_MAX * 2 * 40 + 100000);
+	pm_chain_stitches_free(stitches);
 }
 
 /* Threads that come and go leave nothing behind. */
 static void test_threads_are_released(void **state)
 {
 	PM_AUTO_FREE struct stack *stack = stack_of(100);
-	struct pm_rec_stitches *stitches = pm_rec_stitches_new();
-	struct pm_rec_stitched stitched;
+	struct pm_chain_stitches *stitches = pm_chain_stitches_new();
+	struct pm_chain_stitched stitched;
 	size_t bytes = 0;
 
 	(void)state;
@@ -562,19 +565,19 @@ static void test_threads_are_released(void **state)
 		assert_int_equal(sample_as(stitches, tid, stack, 0, 0, &stitched), 0);
 		assert_int_equal(sample_as(stitches, tid, stack, 10, 0, &stitched), 0);
 		assert_int_equal(stitched.len, 90);
-		pm_rec_stitches_forget_thread(stitches, 1, tid);
+		pm_chain_stitches_forget_thread(stitches, 1, tid);
 		if (tid == 5000)
-			bytes = pm_rec_stitches_bytes(stitches);
+			bytes = pm_chain_stitches_bytes(stitches);
 	}
-	assert_int_equal(pm_rec_stitches_bytes(stitches), bytes);
-	pm_rec_stitches_free(stitches);
+	assert_int_equal(pm_chain_stitches_bytes(stitches), bytes);
+	pm_chain_stitches_free(stitches);
 }
 
 /* How many outer frames are known, and whether they are what is there. */
-static size_t judge(struct pm_rec_stitches *stitches, struct stack *stack, size_t frames,
-		    bool *right)
+static size_t judge(struct pm_chain_stitches *stitches, struct stack *stack,
+		    size_t frames, bool *right)
 {
-	struct pm_rec_stitched stitched;
+	struct pm_chain_stitched stitched;
 
 	assert_int_equal(sample_as(stitches, 1, stack, frames, 0, &stitched), 0);
 	if (frames > stack->depth)
@@ -600,7 +603,7 @@ static void test_random_calls(void **state)
 		CALLS = 4,
 	};
 	PM_AUTO_FREE struct stack *stack = stack_of(1);
-	struct pm_rec_stitches *stitches = pm_rec_stitches_new();
+	struct pm_chain_stitches *stitches = pm_chain_stitches_new();
 	uint64_t random = 88172645463325252ull;
 	size_t truncated = 0, stitched = 0, wrong = 0;
 
@@ -635,7 +638,7 @@ static void test_random_calls(void **state)
 	assert_true(stitched > truncated / 2);
 	/* One of 200, as is promised for real programs. */
 	assert_true(wrong < stitched / 200);
-	pm_rec_stitches_free(stitches);
+	pm_chain_stitches_free(stitches);
 }
 
 int main(void)

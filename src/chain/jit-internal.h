@@ -4,38 +4,39 @@
  */
 #pragma once
 
-#include "jit.h"
+#include "pm/chain-jit.h"
 #include "pm/symbol.h"
 
 enum {
-	PM_REC_JIT_PROCESSES_MAX = 512, /* at a time; each has two files open or more */
-	PM_REC_JIT_DUMPS_MAX = 8, /* of one process */
-	PM_REC_JIT_DEPTH_MAX = 16, /* forks that names come through */
-	PM_REC_JIT_MISSES_MAX = 1 << 16, /* of one process */
-	PM_REC_JIT_READ_BYTES = 4 << 20, /* of a file at once: the rings fill meanwhile */
-	PM_REC_JIT_READS_AT_THE_END = 256, /* of that many bytes */
+	PM_CHAIN_JIT_PROCESSES_MAX = 512, /* at a time; each has two files open or more */
+	PM_CHAIN_JIT_DUMPS_MAX = 8, /* of one process */
+	PM_CHAIN_JIT_DEPTH_MAX = 16, /* forks that names come through */
+	PM_CHAIN_JIT_MISSES_MAX = 1 << 16, /* of one process */
+	PM_CHAIN_JIT_READ_BYTES = 4
+				  << 20, /* of a file at once: the rings fill meanwhile */
+	PM_CHAIN_JIT_READS_AT_THE_END = 256, /* of that many bytes */
 };
 /* Of all that is here for unwinding: it is kept to the end, for who unwinds may know it. */
-#define PM_REC_JIT_UNWIND_BYTES_MAX ((size_t)64 << 20)
+#define PM_CHAIN_JIT_UNWIND_BYTES_MAX ((size_t)64 << 20)
 /* Of all tables and that, before the oldest process goes. */
-#define PM_REC_JIT_BYTES_MAX ((size_t)512 << 20)
+#define PM_CHAIN_JIT_BYTES_MAX ((size_t)512 << 20)
 
 /* What makes a frame of a process's generated code. */
-struct pm_rec_jit_place {
+struct pm_chain_jit_place {
 	uint64_t address;
 	uint32_t generation;
 	uint32_t how; /* enum pm_unw_how */
 };
 
 /* A place without a name yet, and when it was met. */
-struct pm_rec_jit_miss {
-	struct pm_rec_jit_place place;
+struct pm_chain_jit_miss {
+	struct pm_chain_jit_place place;
 	uint32_t frame; /* PM_FILE_NONE until it is one of the file */
 	uint64_t first_ns, last_ns;
 	bool done; /* named, or never to be */
 };
 
-struct pm_rec_jit_dump {
+struct pm_chain_jit_dump {
 	struct pm_jitdump *reader;
 	int fd;
 	char *path;
@@ -47,15 +48,15 @@ struct pm_rec_jit_dump {
 };
 
 /* A function that the process's space shows with unwind information. */
-struct pm_rec_jit_covered {
+struct pm_chain_jit_covered {
 	struct pm_unw_map map;
 	uint64_t serial;
 };
 
-struct pm_rec_jit_process {
+struct pm_chain_jit_process {
 	pid_t pid;
 	uint32_t refs;
-	struct pm_rec_jit_process *parent; /* whose names it has, too; held */
+	struct pm_chain_jit_process *parent; /* whose names it has, too; held */
 	uint32_t depth; /* how many such there are */
 	bool over; /* only its names are left, for its children */
 	struct pm_jit_table *table;
@@ -66,33 +67,33 @@ struct pm_rec_jit_process {
 	struct pm_perf_map map;
 	uint64_t map_read_ns; /* what was written before is in the table */
 	bool map_rest; /* there was more than is read at once */
-	PM_VEC(struct pm_rec_jit_dump) dumps;
+	PM_VEC(struct pm_chain_jit_dump) dumps;
 	bool more_dumps; /* than are read */
 	uint64_t
 		scanned_epoch; /* of its mappings, when they were looked through for dumps */
 	uint64_t dumps_ns; /* records up to this time are in the table */
 	uint64_t missed_ns; /* when misses were last looked through */
 	uint64_t last_miss_ns; /* time of the youngest */
-	PM_VEC(struct pm_rec_jit_miss) misses;
+	PM_VEC(struct pm_chain_jit_miss) misses;
 	struct pm_index misses_index;
 	PM_VEC(uint32_t) file_ids; /* by generation; PM_FILE_NONE: no frame yet */
-	PM_VEC(struct pm_rec_jit_covered) covered; /* sorted */
+	PM_VEC(struct pm_chain_jit_covered) covered; /* sorted */
 	uint64_t covered_changes; /* of the table, when it was checked */
 };
 
-struct pm_rec_jit_module {
-	struct pm_rec_jit_process *process; /* NULL: is over */
+struct pm_chain_jit_module {
+	struct pm_chain_jit_process *process; /* NULL: is over */
 	uint32_t generation;
 	uint32_t file_id;
 };
 
-struct pm_rec_jit {
-	struct pm_rec_session *session;
+struct pm_chain_jit {
+	struct pm_chain_jit_source from;
 	int64_t since_ns; /* CLOCK_REALTIME */
-	PM_VEC(struct pm_rec_jit_process *)
+	PM_VEC(struct pm_chain_jit_process *)
 	processes; /* the one asked for last is last */
-	PM_VEC(struct pm_rec_jit_process *) alive; /* these, and whom children hold */
-	PM_VEC(struct pm_rec_jit_module) modules; /* by file_id */
+	PM_VEC(struct pm_chain_jit_process *) alive; /* these, and whom children hold */
+	PM_VEC(struct pm_chain_jit_module) modules; /* by file_id */
 	PM_VEC(struct pm_unw_module *) unwind_modules;
 	size_t unwind_bytes;
 	PM_VEC(uint8_t) named; /* bitmap, by frame */
@@ -109,20 +110,21 @@ struct pm_rec_jit {
 	size_t unusable_count;
 };
 
-int pm_rec_jit_open_dump(struct pm_rec_jit *jit, struct pm_rec_jit_process *process,
-			 const struct pm_module_identity *mapped);
+int pm_chain_jit_open_dump(struct pm_chain_jit *jit, struct pm_chain_jit_process *process,
+			   const struct pm_module_identity *mapped);
 /* Brings the table to what was told up to @time_ns. 0, errno of the file or of memory. */
-int pm_rec_jit_refresh(struct pm_rec_jit *jit, struct pm_rec_jit_process *process,
-		       uint64_t time_ns);
+int pm_chain_jit_refresh(struct pm_chain_jit *jit, struct pm_chain_jit_process *process,
+			 uint64_t time_ns);
 /* Remembers a place without a name; @frame PM_FILE_NONE: it is not a frame yet. */
-int pm_rec_jit_miss(struct pm_rec_jit *jit, struct pm_rec_jit_process *process,
-		    struct pm_rec_jit_place place, uint64_t time_ns, uint32_t frame);
+int pm_chain_jit_miss(struct pm_chain_jit *jit, struct pm_chain_jit_process *process,
+		      struct pm_chain_jit_place place, uint64_t time_ns, uint32_t frame);
 /* Reads all that is left, names what was missed, and counts what was wrong. */
-int pm_rec_jit_finish_process(struct pm_rec_jit *jit, struct pm_rec_jit_process *process);
+int pm_chain_jit_finish_process(struct pm_chain_jit *jit,
+				struct pm_chain_jit_process *process);
 /* Says what was wrong. */
-void pm_rec_jit_tell(struct pm_rec_jit *jit);
+void pm_chain_jit_tell(struct pm_chain_jit *jit);
 
-bool pm_rec_jit_is_named(const struct pm_rec_jit *jit, uint32_t frame);
+bool pm_chain_jit_is_named(const struct pm_chain_jit *jit, uint32_t frame);
 /* Writes the symbol line of @frame. */
-int pm_rec_jit_name(struct pm_rec_jit *jit, uint32_t frame,
-		    const struct pm_jit_function *function, uint64_t address);
+int pm_chain_jit_name(struct pm_chain_jit *jit, uint32_t frame,
+		      const struct pm_jit_function *function, uint64_t address);

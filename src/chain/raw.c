@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "raw.h"
+#include "pm/chain-raw.h"
 
 #include <elf.h>
 #include <string.h>
@@ -22,10 +22,10 @@ struct code_key {
 	uint32_t module;
 };
 
-struct pm_rec_raw {
+struct pm_chain_raw {
 	struct pm_corpus_writer *writer;
 	struct pm_procs *procs; /* borrowed */
-	struct pm_rec_modules *modules; /* borrowed */
+	struct pm_chain_modules *modules; /* borrowed */
 	struct {
 		uint64_t print; /* fingerprint() of what was written; 0: free */
 		pid_t pid;
@@ -45,13 +45,13 @@ struct pm_rec_raw {
 	uint64_t samples;
 };
 
-int pm_rec_raw_open(struct pm_rec_raw **ret, const char *path, uint32_t stack_bytes,
-		    struct pm_procs *procs, struct pm_rec_modules *modules,
-		    struct pm_error *err)
+int pm_chain_raw_open(struct pm_chain_raw **ret, const char *path, uint32_t stack_bytes,
+		      struct pm_procs *procs, struct pm_chain_modules *modules,
+		      struct pm_error *err)
 {
 	struct pm_corpus_header header = { .stack_bytes = stack_bytes,
 					   .created_s = (uint64_t)time(NULL) };
-	struct pm_rec_raw *raw = calloc(1, sizeof(*raw));
+	struct pm_chain_raw *raw = calloc(1, sizeof(*raw));
 	int error;
 
 	if (!raw)
@@ -67,7 +67,7 @@ int pm_rec_raw_open(struct pm_rec_raw **ret, const char *path, uint32_t stack_by
 	return 0;
 }
 
-int pm_rec_raw_close(struct pm_rec_raw *raw, bool complete, struct pm_error *err)
+int pm_chain_raw_close(struct pm_chain_raw *raw, bool complete, struct pm_error *err)
 {
 	int error;
 
@@ -84,12 +84,12 @@ int pm_rec_raw_close(struct pm_rec_raw *raw, bool complete, struct pm_error *err
 	return error;
 }
 
-uint64_t pm_rec_raw_samples(const struct pm_rec_raw *raw)
+uint64_t pm_chain_raw_samples(const struct pm_chain_raw *raw)
 {
 	return raw->samples;
 }
 
-uint64_t pm_rec_raw_bytes(const struct pm_rec_raw *raw)
+uint64_t pm_chain_raw_bytes(const struct pm_chain_raw *raw)
 {
 	return pm_corpus_writer_bytes(raw->writer);
 }
@@ -117,7 +117,7 @@ static bool same_code(const void *table, uint32_t id, const void *key)
 }
 
 /* Whether these are new; from now on they are not. */
-static bool remember(struct pm_rec_raw *raw, uint32_t module, uint64_t svma)
+static bool remember(struct pm_chain_raw *raw, uint32_t module, uint64_t svma)
 {
 	struct code_key key = { .svma = svma, .module = module };
 	uint64_t hash = pm_hash_mix(svma, module);
@@ -136,7 +136,7 @@ static bool remember(struct pm_rec_raw *raw, uint32_t module, uint64_t svma)
 	return true;
 }
 
-static int write_code(struct pm_rec_raw *raw, uint32_t module,
+static int write_code(struct pm_chain_raw *raw, uint32_t module,
 		      struct pm_unw_module *unwind, uint64_t svma, size_t len)
 {
 	uint8_t bytes[ENTRY_BYTES];
@@ -149,7 +149,7 @@ static int write_code(struct pm_rec_raw *raw, uint32_t module,
 
 /* ---- modules and address spaces ---------------------------------------------------------- */
 
-static int write_parts(struct pm_rec_raw *raw, struct pm_corpus_module *module,
+static int write_parts(struct pm_chain_raw *raw, struct pm_corpus_module *module,
 		       const struct pm_unw_parts *parts, uint32_t *ret)
 {
 	PM_AUTO_FREE struct pm_corpus_load *loads =
@@ -189,11 +189,11 @@ static int write_parts(struct pm_rec_raw *raw, struct pm_corpus_module *module,
 	return pm_corpus_write_module(raw->writer, module, ret);
 }
 
-static int write_module(struct pm_rec_raw *raw, uint32_t id, uint32_t *ret)
+static int write_module(struct pm_chain_raw *raw, uint32_t id, uint32_t *ret)
 {
 	const struct pm_module_identity *identity =
 		&pm_procs_module(raw->procs, id)->identity;
-	const struct pm_rec_module *from = &raw->modules->list.data[id];
+	const struct pm_chain_module *from = &raw->modules->list.data[id];
 	struct pm_corpus_module module = { .path = identity->path };
 	struct pm_unw_parts parts = { 0 };
 	uint8_t len = identity->build_id_len;
@@ -216,7 +216,7 @@ static int write_module(struct pm_rec_raw *raw, uint32_t id, uint32_t *ret)
 }
 
 /* The module's id in the corpus; memory without a file has none. */
-static int module_id(struct pm_rec_raw *raw, uint32_t id, uint32_t *ret)
+static int module_id(struct pm_chain_raw *raw, uint32_t id, uint32_t *ret)
 {
 	enum pm_module_kind kind = pm_procs_module(raw->procs, id)->identity.kind;
 	uint32_t none = (uint32_t)PM_CORPUS_NO_MODULE;
@@ -241,7 +241,7 @@ static bool same_generated(const void *table, uint32_t id, const void *key)
 }
 
 /* Code that a jitdump describes; such modules live as long as the recording. */
-static int generated_id(struct pm_rec_raw *raw, struct pm_unw_module *unwind,
+static int generated_id(struct pm_chain_raw *raw, struct pm_unw_module *unwind,
 			uint32_t *ret)
 {
 	uint64_t hash = pm_hash_mix((uintptr_t)unwind, 0);
@@ -271,7 +271,8 @@ static int generated_id(struct pm_rec_raw *raw, struct pm_unw_module *unwind,
 	return 0;
 }
 
-static int module_of(struct pm_rec_raw *raw, const struct pm_unw_map *map, uint32_t *ret)
+static int module_of(struct pm_chain_raw *raw, const struct pm_unw_map *map,
+		     uint32_t *ret)
 {
 	if (map->module && raw->modules->list.data[map->tag].unwind != map->module)
 		return generated_id(raw, map->module, ret);
@@ -279,7 +280,7 @@ static int module_of(struct pm_rec_raw *raw, const struct pm_unw_map *map, uint3
 }
 
 /* @mapping is what the process has there; generated code is a file of its own. */
-static int push_map(struct pm_rec_raw *raw, const struct pm_unw_map *from,
+static int push_map(struct pm_chain_raw *raw, const struct pm_unw_map *from,
 		    const struct pm_mapping *mapping)
 {
 	struct pm_corpus_map map = { .start = from->start,
@@ -296,7 +297,7 @@ static int push_map(struct pm_rec_raw *raw, const struct pm_unw_map *from,
 }
 
 /* What the unwinder was shown: the mappings, and within them generated code. */
-static int write_space(struct pm_rec_raw *raw, const struct pm_process *process,
+static int write_space(struct pm_chain_raw *raw, const struct pm_process *process,
 		       const struct pm_unw_space *shown, uint32_t *ret)
 {
 	struct pm_corpus_space space = { .pid = (uint32_t)process->pid };
@@ -327,7 +328,7 @@ static uint64_t fingerprint(const struct pm_process *process,
 	return print | 1;
 }
 
-static int space_id(struct pm_rec_raw *raw, pid_t pid, const struct pm_unw_space *shown,
+static int space_id(struct pm_chain_raw *raw, pid_t pid, const struct pm_unw_space *shown,
 		    uint32_t *ret)
 {
 	const struct pm_process *process = pm_procs_get(raw->procs, pid);
@@ -353,7 +354,7 @@ static int space_id(struct pm_rec_raw *raw, pid_t pid, const struct pm_unw_space
 /* ---- samples ----------------------------------------------------------------------------- */
 
 /* What stands before and behind a program counter. */
-static int write_code_around(struct pm_rec_raw *raw, const struct pm_unw_frame *frame)
+static int write_code_around(struct pm_chain_raw *raw, const struct pm_unw_frame *frame)
 {
 	const struct pm_unw_map *map = frame->map;
 	uint64_t svma;
@@ -372,7 +373,7 @@ static int write_code_around(struct pm_rec_raw *raw, const struct pm_unw_frame *
 }
 
 /* The steps below CFI have looked at the code on both sides of them. */
-static int write_codes(struct pm_rec_raw *raw, const struct pm_unw_frame *frames,
+static int write_codes(struct pm_chain_raw *raw, const struct pm_unw_frame *frames,
 		       size_t len)
 {
 	for (size_t i = 1; i < len; i++) {
@@ -389,7 +390,7 @@ static int write_codes(struct pm_rec_raw *raw, const struct pm_unw_frame *frames
 	return 0;
 }
 
-int pm_rec_raw_add(struct pm_rec_raw *raw, const struct pm_rec_raw_sample *from)
+int pm_chain_raw_add(struct pm_chain_raw *raw, const struct pm_chain_raw_sample *from)
 {
 	const struct pm_record *record = from->record;
 	struct pm_corpus_sample sample = { .index = from->index,

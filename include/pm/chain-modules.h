@@ -9,53 +9,54 @@
 #include "pm/file.h"
 #include "pm/proc.h"
 #include "pm/unwind.h"
-#include "vdso.h"
+#include "pm/chain-vdso.h"
 
-struct pm_rec_module {
+struct pm_chain_module {
 	struct pm_unw_module *unwind; /* NULL: no file, no ELF, or out of reach */
 	int fd; /* of the file, for symbols at the end; -1. Of `unwind`, if there is one */
 	uint32_t file_id; /* PM_FILE_NONE until a frame lies in it */
 	bool opened; /* was tried */
 	bool generated; /* code that was made while running: see jit.h */
 	int error; /* why a file could not be opened: a negative errno */
-	struct pm_rec_gap *gap; /* private */
+	struct pm_chain_gap *gap; /* private */
 };
 
-struct pm_rec_modules {
-	PM_VEC(struct pm_rec_module) list; /* by the id of struct pm_procs */
+struct pm_chain_modules {
+	PM_VEC(struct pm_chain_module) list; /* by the id of struct pm_procs */
 	/* The id of struct pm_procs; PM_FILE_NONE: the kernel, or generated code. */
 	PM_VEC(uint32_t) by_file_id;
 	uint32_t kernel_file_id; /* PM_FILE_NONE until a frame lies in it */
 	size_t fds, fds_max; /* kept open, and how many may be */
 	uint64_t crc_bytes_left; /* to be read for checksums of debug files */
-	struct pm_rec_vdso vdso; /* this process's own, which is everyone's */
-	struct pm_rec_vdso vdso32; /* that of 32-bit processes, copied from the first */
+	struct pm_chain_vdso vdso; /* this process's own, which is everyone's */
+	struct pm_chain_vdso vdso32; /* that of 32-bit processes, copied from the first */
 };
 
-void pm_rec_modules_init(struct pm_rec_modules *modules);
+void pm_chain_modules_init(struct pm_chain_modules *modules);
 /* Lets this process open as many files as it may; not before the command is forked, for it
  * shall keep the limit that it was given. */
-void pm_rec_modules_raise_limit(struct pm_rec_modules *modules);
-void pm_rec_modules_release(struct pm_rec_modules *modules);
+void pm_chain_modules_raise_limit(struct pm_chain_modules *modules);
+void pm_chain_modules_release(struct pm_chain_modules *modules);
 /* No module has an id in the file yet, which is another one than before. */
-void pm_rec_modules_new_file(struct pm_rec_modules *modules);
+void pm_chain_modules_new_file(struct pm_chain_modules *modules);
 
 /* Opens module @id for the unwinder if that was not tried. Borrowed until the next call;
  * NULL only without memory. */
-struct pm_rec_module *pm_rec_modules_touch(struct pm_rec_modules *modules,
-					   const struct pm_procs *procs, uint32_t id);
+struct pm_chain_module *pm_chain_modules_touch(struct pm_chain_modules *modules,
+					       const struct pm_procs *procs, uint32_t id);
 /* The image of a touched module of the vDSO's kind; an empty one if it could not be had. */
-const struct pm_rec_vdso *pm_rec_modules_vdso(const struct pm_rec_modules *modules,
-					      const struct pm_module *module);
+const struct pm_chain_vdso *pm_chain_modules_vdso(const struct pm_chain_modules *modules,
+						  const struct pm_module *module);
 /* The id in the file of touched module @id; its line is written at the first time. */
-int pm_rec_modules_file_id(struct pm_rec_modules *modules, const struct pm_procs *procs,
-			   struct pm_file_writer *writer, uint32_t id, uint32_t *ret);
-int pm_rec_modules_kernel_id(struct pm_rec_modules *modules,
-			     struct pm_file_writer *writer, uint32_t *ret);
+int pm_chain_modules_file_id(struct pm_chain_modules *modules,
+			     const struct pm_procs *procs, struct pm_file_writer *writer,
+			     uint32_t id, uint32_t *ret);
+int pm_chain_modules_kernel_id(struct pm_chain_modules *modules,
+			       struct pm_file_writer *writer, uint32_t *ret);
 /* The id of a new module for generated code. */
-int pm_rec_modules_jit_id(struct pm_rec_modules *modules, struct pm_file_writer *writer,
-			  uint32_t *ret);
+int pm_chain_modules_jit_id(struct pm_chain_modules *modules,
+			    struct pm_file_writer *writer, uint32_t *ret);
 /* The file of a touched module, opened again when it was not kept. To close unless it is
  * module->fd. Negative errno. */
-int pm_rec_modules_open_file(const struct pm_rec_modules *modules,
-			     const struct pm_procs *procs, uint32_t id);
+int pm_chain_modules_open_file(const struct pm_chain_modules *modules,
+			       const struct pm_procs *procs, uint32_t id);

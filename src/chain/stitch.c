@@ -10,18 +10,18 @@ enum {
 	RETURN_BYTES = 8,
 	/* So many of the words a callee saved have to be the same: most, for one of them may
 	 * be what counts the rounds of a loop. */
-	EVIDENCE_ENOUGH = PM_REC_EVIDENCE_WORDS - 1,
+	EVIDENCE_ENOUGH = PM_CHAIN_EVIDENCE_WORDS - 1,
 	/* A look at the return addresses is taken after so many samples, or so much time. */
 	UNSEEN_SAMPLES_MAX = 16,
 	UNSEEN_NS_MAX = 50 * 1000 * 1000,
 };
 
-struct pm_rec_stitches *pm_rec_stitches_new(void)
+struct pm_chain_stitches *pm_chain_stitches_new(void)
 {
-	return calloc(1, sizeof(struct pm_rec_stitches));
+	return calloc(1, sizeof(struct pm_chain_stitches));
 }
 
-void pm_rec_stitches_free(struct pm_rec_stitches *stitches)
+void pm_chain_stitches_free(struct pm_chain_stitches *stitches)
 {
 	if (!stitches)
 		return;
@@ -39,11 +39,11 @@ void pm_rec_stitches_free(struct pm_rec_stitches *stitches)
 	free(stitches);
 }
 
-size_t pm_rec_stitches_bytes(const struct pm_rec_stitches *stitches)
+size_t pm_chain_stitches_bytes(const struct pm_chain_stitches *stitches)
 {
-	size_t bytes = stitches->nodes.cap * sizeof(struct pm_rec_node) +
+	size_t bytes = stitches->nodes.cap * sizeof(struct pm_chain_node) +
 		       stitches->slots_cap * sizeof(*stitches->slots) +
-		       stitches->threads.cap * sizeof(struct pm_rec_stitch_thread);
+		       stitches->threads.cap * sizeof(struct pm_chain_stitch_thread);
 
 	for (size_t i = 0; i < stitches->threads.len; i++)
 		bytes += stitches->threads.data[i].nodes.cap * sizeof(uint32_t);
@@ -54,27 +54,27 @@ size_t pm_rec_stitches_bytes(const struct pm_rec_stitches *stitches)
 
 static bool thread_equal(const void *table, uint32_t id, const void *key)
 {
-	const struct pm_rec_stitch_thread *row =
-		&((const struct pm_rec_stitches *)table)->threads.data[id];
-	const struct pm_rec_stitch_thread *wanted = key;
+	const struct pm_chain_stitch_thread *row =
+		&((const struct pm_chain_stitches *)table)->threads.data[id];
+	const struct pm_chain_stitch_thread *wanted = key;
 
 	return row->pid == wanted->pid && row->tid == wanted->tid;
 }
 
-static uint32_t thread_find(const struct pm_rec_stitches *stitches, uint32_t pid,
+static uint32_t thread_find(const struct pm_chain_stitches *stitches, uint32_t pid,
 			    uint32_t tid)
 {
-	struct pm_rec_stitch_thread key = { .pid = pid, .tid = tid };
+	struct pm_chain_stitch_thread key = { .pid = pid, .tid = tid };
 
 	return pm_index_find(&stitches->by_id, pm_hash_mix(pid, tid), thread_equal,
 			     stitches, &key);
 }
 
-static struct pm_rec_stitch_thread *thread_get(struct pm_rec_stitches *stitches,
-					       uint32_t pid, uint32_t tid)
+static struct pm_chain_stitch_thread *thread_get(struct pm_chain_stitches *stitches,
+						 uint32_t pid, uint32_t tid)
 {
 	uint32_t id = thread_find(stitches, pid, tid);
-	struct pm_rec_stitch_thread *thread;
+	struct pm_chain_stitch_thread *thread;
 
 	if (id != PM_INDEX_NONE)
 		return &stitches->threads.data[id];
@@ -83,8 +83,8 @@ static struct pm_rec_stitch_thread *thread_get(struct pm_rec_stitches *stitches,
 	} else {
 		id = (uint32_t)stitches->threads.len;
 		/* So that to give a row back needs no memory. */
-		if (pm_vec_push(&stitches->threads, (struct pm_rec_stitch_thread){ 0 }) <
-			    0 ||
+		if (pm_vec_push(&stitches->threads,
+				(struct pm_chain_stitch_thread){ 0 }) < 0 ||
 		    pm_vec_reserve(&stitches->free_threads, stitches->threads.cap) < 0)
 			return NULL;
 		stitches->free_threads.data[stitches->free_threads.len++] = id;
@@ -100,19 +100,19 @@ static struct pm_rec_stitch_thread *thread_get(struct pm_rec_stitches *stitches,
 }
 
 /* Its nodes are found by nobody any more. */
-static void thread_drop(struct pm_rec_stitches *stitches, uint32_t id)
+static void thread_drop(struct pm_chain_stitches *stitches, uint32_t id)
 {
-	struct pm_rec_stitch_thread *thread = &stitches->threads.data[id];
+	struct pm_chain_stitch_thread *thread = &stitches->threads.data[id];
 
 	pm_index_remove(&stitches->by_id, pm_hash_mix(thread->pid, thread->tid), id);
 	pm_vec_release(&thread->nodes);
 	pm_vec_release(&thread->offer);
-	*thread = (struct pm_rec_stitch_thread){ 0 };
+	*thread = (struct pm_chain_stitch_thread){ 0 };
 	stitches->free_threads.data[stitches->free_threads.len++] = id;
 }
 
-void pm_rec_stitches_forget_thread(struct pm_rec_stitches *stitches, uint32_t pid,
-				   uint32_t tid)
+void pm_chain_stitches_forget_thread(struct pm_chain_stitches *stitches, uint32_t pid,
+				     uint32_t tid)
 {
 	uint32_t id = thread_find(stitches, pid, tid);
 
@@ -120,7 +120,7 @@ void pm_rec_stitches_forget_thread(struct pm_rec_stitches *stitches, uint32_t pi
 		thread_drop(stitches, id);
 }
 
-void pm_rec_stitches_forget_process(struct pm_rec_stitches *stitches, uint32_t pid)
+void pm_chain_stitches_forget_process(struct pm_chain_stitches *stitches, uint32_t pid)
 {
 	for (size_t i = 0; i < stitches->threads.len; i++)
 		if (stitches->threads.data[i].serial != 0 &&
@@ -130,17 +130,17 @@ void pm_rec_stitches_forget_process(struct pm_rec_stitches *stitches, uint32_t p
 
 /* ---- joining ------------------------------------------------------------------------- */
 
-static void note_evidence(const struct pm_rec_stitch_sample *sample,
-			  struct pm_rec_node *node)
+static void note_evidence(const struct pm_chain_stitch_sample *sample,
+			  struct pm_chain_node *node)
 {
 	enum {
-		BYTES = PM_REC_EVIDENCE_WORDS * 8
+		BYTES = PM_CHAIN_EVIDENCE_WORDS * 8
 	};
 	uint64_t offset = node->sp - RETURN_BYTES - BYTES - sample->stack_start;
 
 	if (sample->stack_len < BYTES || offset > sample->stack_len - BYTES)
 		return;
-	for (size_t i = 0; i < PM_REC_EVIDENCE_WORDS; i++) {
+	for (size_t i = 0; i < PM_CHAIN_EVIDENCE_WORDS; i++) {
 		uint64_t word;
 
 		memcpy(&word, sample->stack + offset + i * 8, sizeof(word));
@@ -148,25 +148,26 @@ static void note_evidence(const struct pm_rec_stitch_sample *sample,
 	}
 }
 
-static bool same_evidence(const struct pm_rec_node *node, const struct pm_rec_node *other)
+static bool same_evidence(const struct pm_chain_node *node,
+			  const struct pm_chain_node *other)
 {
 	size_t same = 0;
 
-	for (size_t i = 0; i < PM_REC_EVIDENCE_WORDS; i++)
+	for (size_t i = 0; i < PM_CHAIN_EVIDENCE_WORDS; i++)
 		same += node->evidence[i] != 0 && node->evidence[i] == other->evidence[i];
 	return same >= EVIDENCE_ENOUGH;
 }
 
 /* The frame as a node; the leaf has no callee that could have saved anything. */
-static struct pm_rec_node node_of(const struct pm_rec_stitch_thread *thread,
-				  const struct pm_rec_stitch_sample *sample, size_t i)
+static struct pm_chain_node node_of(const struct pm_chain_stitch_thread *thread,
+				    const struct pm_chain_stitch_sample *sample, size_t i)
 {
-	const struct pm_rec_stitch_frame *frame = &sample->frames[i];
-	struct pm_rec_node node = { .sp = frame->sp,
-				    .address = frame->address,
-				    .module = frame->module,
-				    .thread = thread->serial,
-				    .parent = PM_REC_NODE_UNKNOWN };
+	const struct pm_chain_stitch_frame *frame = &sample->frames[i];
+	struct pm_chain_node node = { .sp = frame->sp,
+				      .address = frame->address,
+				      .module = frame->module,
+				      .thread = thread->serial,
+				      .parent = PM_CHAIN_NODE_UNKNOWN };
 
 	if (i == 0)
 		return node;
@@ -176,27 +177,27 @@ static struct pm_rec_node node_of(const struct pm_rec_stitch_thread *thread,
 }
 
 /* Where @key stands in a chain of nodes, or its length. */
-static size_t find_in(const struct pm_rec_stitches *stitches, const uint32_t *chain,
-		      size_t len, const struct pm_rec_node *key)
+static size_t find_in(const struct pm_chain_stitches *stitches, const uint32_t *chain,
+		      size_t len, const struct pm_chain_node *key)
 {
 	size_t i = 0;
 
-	while (i < len && !pm_rec_node_same_place(&stitches->nodes.data[chain[i]], key))
+	while (i < len && !pm_chain_node_same_place(&stitches->nodes.data[chain[i]], key))
 		i++;
 	return i;
 }
 
-/* The caller of @key as an earlier frame like it had it, or PM_REC_NODE_UNKNOWN. */
-static uint32_t find_caller(const struct pm_rec_stitches *stitches,
-			    const struct pm_rec_node *key)
+/* The caller of @key as an earlier frame like it had it, or PM_CHAIN_NODE_UNKNOWN. */
+static uint32_t find_caller(const struct pm_chain_stitches *stitches,
+			    const struct pm_chain_node *key)
 {
-	uint32_t id = pm_rec_nodes_find(stitches, key);
-	const struct pm_rec_node *node;
+	uint32_t id = pm_chain_nodes_find(stitches, key);
+	const struct pm_chain_node *node;
 	size_t at;
 
-	if (id == PM_REC_NODE_UNKNOWN ||
-	    stitches->nodes.data[id].parent >= PM_REC_NODE_ROOT || key->sp == 0)
-		return PM_REC_NODE_UNKNOWN;
+	if (id == PM_CHAIN_NODE_UNKNOWN ||
+	    stitches->nodes.data[id].parent >= PM_CHAIN_NODE_ROOT || key->sp == 0)
+		return PM_CHAIN_NODE_UNKNOWN;
 	node = &stitches->nodes.data[id];
 	if (same_evidence(node, key))
 		return node->parent;
@@ -204,16 +205,16 @@ static uint32_t find_caller(const struct pm_rec_stitches *stitches,
 	at = find_in(stitches, stitches->before.data, stitches->before.len,
 		     &stitches->nodes.data[node->parent]);
 	return at < stitches->before.len ? stitches->before.data[at]
-					 : PM_REC_NODE_UNKNOWN;
+					 : PM_CHAIN_NODE_UNKNOWN;
 }
 
 /* Puts @id and its callers, outermost first, in front of the thread's chain. */
-static int prepend(struct pm_rec_stitches *stitches, struct pm_rec_stitch_thread *thread,
-		   uint32_t id, size_t max)
+static int prepend(struct pm_chain_stitches *stitches,
+		   struct pm_chain_stitch_thread *thread, uint32_t id, size_t max)
 {
 	size_t len = 0;
 
-	for (uint32_t at = id; at < PM_REC_NODE_ROOT && len <= max;
+	for (uint32_t at = id; at < PM_CHAIN_NODE_ROOT && len <= max;
 	     at = stitches->nodes.data[at].parent)
 		len++;
 	if (thread->nodes.len + len > max)
@@ -230,22 +231,22 @@ static int prepend(struct pm_rec_stitches *stitches, struct pm_rec_stitch_thread
 }
 
 /* Follows a chain that ends in the unknown on to its root, as far as that can be had. */
-static int extend(struct pm_rec_stitches *stitches, struct pm_rec_stitch_thread *thread,
-		  size_t max)
+static int extend(struct pm_chain_stitches *stitches,
+		  struct pm_chain_stitch_thread *thread, size_t max)
 {
 	for (;;) {
 		uint32_t outermost = thread->nodes.data[0];
-		struct pm_rec_node *node = &stitches->nodes.data[outermost];
+		struct pm_chain_node *node = &stitches->nodes.data[outermost];
 		uint32_t parent;
 		int error;
 
-		if (node->parent != PM_REC_NODE_UNKNOWN)
+		if (node->parent != PM_CHAIN_NODE_UNKNOWN)
 			return 0;
 		parent = find_caller(stitches, node);
-		if (parent == PM_REC_NODE_UNKNOWN)
+		if (parent == PM_CHAIN_NODE_UNKNOWN)
 			return 0;
 		/* A circle is none of a stack. */
-		for (uint32_t at = parent; at < PM_REC_NODE_ROOT;
+		for (uint32_t at = parent; at < PM_CHAIN_NODE_ROOT;
 		     at = stitches->nodes.data[at].parent)
 			if (at == outermost)
 				return 0;
@@ -253,13 +254,13 @@ static int extend(struct pm_rec_stitches *stitches, struct pm_rec_stitch_thread 
 		if (error < 0)
 			return error == -E2BIG ? 0 : error;
 		thread->rejoined = true;
-		pm_rec_nodes_set_parent(stitches, outermost, parent);
+		pm_chain_nodes_set_parent(stitches, outermost, parent);
 	}
 }
 
 /* For the look whether a caller was there in the last sample. */
-static int save_before(struct pm_rec_stitches *stitches,
-		       const struct pm_rec_stitch_thread *thread)
+static int save_before(struct pm_chain_stitches *stitches,
+		       const struct pm_chain_stitch_thread *thread)
 {
 	stitches->before.len = 0;
 	if (pm_vec_reserve(&stitches->before, thread->nodes.len) < 0)
@@ -275,13 +276,13 @@ static int save_before(struct pm_rec_stitches *stitches,
  * What was not in place at a time before that of @last has not stayed: the chain loses it and
  * what is above, and so does the history when @last is about to say that it had stayed.
  */
-static void drop_doubted(struct pm_rec_stitches *stitches,
-			 struct pm_rec_stitch_thread *thread,
-			 const struct pm_rec_node *last, uint64_t time)
+static void drop_doubted(struct pm_chain_stitches *stitches,
+			 struct pm_chain_stitch_thread *thread,
+			 const struct pm_chain_node *last, uint64_t time)
 {
-	struct pm_rec_node key = { .sp = thread->doubted.sp,
-				   .address = thread->doubted.address,
-				   .module = thread->doubted.module };
+	struct pm_chain_node key = { .sp = thread->doubted.sp,
+				     .address = thread->doubted.address,
+				     .module = thread->doubted.module };
 	size_t len = thread->nodes.len, doubted, at;
 
 	if (thread->doubt_time == 0 || time <= thread->doubt_time)
@@ -293,8 +294,8 @@ static void drop_doubted(struct pm_rec_stitches *stitches,
 		return;
 	doubted++;
 	if (at < len)
-		pm_rec_nodes_set_parent(stitches, thread->nodes.data[doubted],
-					PM_REC_NODE_UNKNOWN);
+		pm_chain_nodes_set_parent(stitches, thread->nodes.data[doubted],
+					  PM_CHAIN_NODE_UNKNOWN);
 	memmove(thread->nodes.data, thread->nodes.data + doubted,
 		(len - doubted) * sizeof(*thread->nodes.data));
 	thread->nodes.len -= doubted;
@@ -304,8 +305,8 @@ static void drop_doubted(struct pm_rec_stitches *stitches,
  * Makes the thread's chain begin with the callers of @last, the outermost frame of a
  * truncated stack. @outer is how many are known, none above @max.
  */
-static int join(struct pm_rec_stitches *stitches, struct pm_rec_stitch_thread *thread,
-		const struct pm_rec_node *last, size_t max, size_t *outer)
+static int join(struct pm_chain_stitches *stitches, struct pm_chain_stitch_thread *thread,
+		const struct pm_chain_node *last, size_t max, size_t *outer)
 {
 	size_t at = find_in(stitches, thread->nodes.data, thread->nodes.len, last);
 	size_t len = thread->nodes.len;
@@ -324,7 +325,7 @@ static int join(struct pm_rec_stitches *stitches, struct pm_rec_stitch_thread *t
 		return error;
 	}
 	caller = find_caller(stitches, last);
-	if (caller == PM_REC_NODE_UNKNOWN)
+	if (caller == PM_CHAIN_NODE_UNKNOWN)
 		return 0;
 	thread->nodes.len = 0;
 	error = prepend(stitches, thread, caller, max);
@@ -335,29 +336,29 @@ static int join(struct pm_rec_stitches *stitches, struct pm_rec_stitch_thread *t
 	return error == -E2BIG ? 0 : error;
 }
 
-static int give_outer(struct pm_rec_stitches *stitches,
-		      const struct pm_rec_stitch_thread *thread, size_t len,
-		      struct pm_rec_stitched *ret)
+static int give_outer(struct pm_chain_stitches *stitches,
+		      const struct pm_chain_stitch_thread *thread, size_t len,
+		      struct pm_chain_stitched *ret)
 {
 	if (pm_vec_reserve(&stitches->outer, len) < 0)
 		return -ENOMEM;
 	for (size_t i = 0; i < len; i++) {
-		const struct pm_rec_node *node =
+		const struct pm_chain_node *node =
 			&stitches->nodes.data[thread->nodes.data[len - 1 - i]];
 
 		stitches->outer.data[i] =
-			(struct pm_rec_stitch_frame){ .sp = node->sp,
-						      .address = node->address,
-						      .module = node->module,
-						      .return_address =
-							      node->return_address };
+			(struct pm_chain_stitch_frame){ .sp = node->sp,
+							.address = node->address,
+							.module = node->module,
+							.return_address =
+								node->return_address };
 	}
 	stitches->outer.len = len;
-	*ret = (struct pm_rec_stitched){
+	*ret = (struct pm_chain_stitched){
 		.frames = stitches->outer.data,
 		.len = len,
 		.rooted = stitches->nodes.data[thread->nodes.data[0]].parent ==
-			  PM_REC_NODE_ROOT
+			  PM_CHAIN_NODE_ROOT
 	};
 	return 0;
 }
@@ -366,29 +367,30 @@ static int give_outer(struct pm_rec_stitches *stitches,
  * Makes the sample's frames the thread's chain from place @at on, outermost first; what is in
  * front of it stays. Nodes that are there already are used again.
  */
-static int follow(struct pm_rec_stitches *stitches, struct pm_rec_stitch_thread *thread,
-		  const struct pm_rec_stitch_sample *sample, size_t at)
+static int follow(struct pm_chain_stitches *stitches,
+		  struct pm_chain_stitch_thread *thread,
+		  const struct pm_chain_stitch_sample *sample, size_t at)
 {
 	if (pm_vec_reserve(&thread->nodes, at + sample->len) < 0)
 		return -ENOMEM;
 	for (size_t i = sample->len; i-- > 0; at++) {
-		struct pm_rec_node node = node_of(thread, sample, i);
+		struct pm_chain_node node = node_of(thread, sample, i);
 		uint32_t id = at < thread->nodes.len ? thread->nodes.data[at]
-						     : PM_REC_NODE_UNKNOWN;
+						     : PM_CHAIN_NODE_UNKNOWN;
 
 		if (at > 0)
 			node.parent = thread->nodes.data[at - 1];
-		else if (sample->end == PM_REC_STITCH_ROOTED)
-			node.parent = PM_REC_NODE_ROOT;
-		if (id != PM_REC_NODE_UNKNOWN &&
-		    pm_rec_node_same_place(&stitches->nodes.data[id], &node) &&
+		else if (sample->end == PM_CHAIN_STITCH_ROOTED)
+			node.parent = PM_CHAIN_NODE_ROOT;
+		if (id != PM_CHAIN_NODE_UNKNOWN &&
+		    pm_chain_node_same_place(&stitches->nodes.data[id], &node) &&
 		    stitches->nodes.data[id].parent == node.parent) {
 			memcpy(stitches->nodes.data[id].evidence, node.evidence,
 			       sizeof(node.evidence));
 			stitches->nodes.data[id].return_address = node.return_address;
 			continue;
 		}
-		thread->nodes.data[at] = pm_rec_nodes_add(stitches, &node);
+		thread->nodes.data[at] = pm_chain_nodes_add(stitches, &node);
 		thread->nodes.len = at + 1;
 	}
 	thread->nodes.len = at;
@@ -396,24 +398,25 @@ static int follow(struct pm_rec_stitches *stitches, struct pm_rec_stitch_thread 
 }
 
 /* Whether the outermost frame known has been there since the last sample. */
-static bool has_stayed(const struct pm_rec_stitches *stitches,
-		       const struct pm_rec_stitch_thread *thread,
-		       const struct pm_rec_stitch_sample *sample)
+static bool has_stayed(const struct pm_chain_stitches *stitches,
+		       const struct pm_chain_stitch_thread *thread,
+		       const struct pm_chain_stitch_sample *sample)
 {
-	struct pm_rec_node last = node_of(thread, sample, sample->len - 1);
+	struct pm_chain_node last = node_of(thread, sample, sample->len - 1);
 
-	return sample->end == PM_REC_STITCH_TRUNCATED && last.sp != 0 &&
+	return sample->end == PM_CHAIN_STITCH_TRUNCATED && last.sp != 0 &&
 	       find_in(stitches, thread->nodes.data, thread->nodes.len, &last) <
 		       thread->nodes.len;
 }
 
 /* Puts what is on offer on top of the last chain, or drops it, or leaves it for later. */
-static int take_offer(struct pm_rec_stitches *stitches,
-		      struct pm_rec_stitch_thread *thread,
-		      const struct pm_rec_stitch_sample *sample, size_t max)
+static int take_offer(struct pm_chain_stitches *stitches,
+		      struct pm_chain_stitch_thread *thread,
+		      const struct pm_chain_stitch_sample *sample, size_t max)
 {
 	size_t len = thread->offer.len;
-	uint32_t parent = thread->offer_rooted ? PM_REC_NODE_ROOT : PM_REC_NODE_UNKNOWN;
+	uint32_t parent =
+		thread->offer_rooted ? PM_CHAIN_NODE_ROOT : PM_CHAIN_NODE_UNKNOWN;
 	bool stayed =
 		len > 0 && thread->nodes.len > 0 && has_stayed(stitches, thread, sample);
 
@@ -423,26 +426,26 @@ static int take_offer(struct pm_rec_stitches *stitches,
 	if (!stayed || len > max || thread->nodes.len > max - len)
 		return 0;
 	while (len-- > 0) {
-		const struct pm_rec_stitch_frame *frame = &thread->offer.data[len];
-		struct pm_rec_node node = { .sp = frame->sp,
-					    .address = frame->address,
-					    .module = frame->module,
-					    .return_address = frame->return_address,
-					    .thread = thread->serial,
-					    .parent = parent };
+		const struct pm_chain_stitch_frame *frame = &thread->offer.data[len];
+		struct pm_chain_node node = { .sp = frame->sp,
+					      .address = frame->address,
+					      .module = frame->module,
+					      .return_address = frame->return_address,
+					      .thread = thread->serial,
+					      .parent = parent };
 
-		parent = pm_rec_nodes_add(stitches, &node);
+		parent = pm_chain_nodes_add(stitches, &node);
 	}
-	pm_rec_nodes_set_parent(stitches, thread->nodes.data[0], parent);
+	pm_chain_nodes_set_parent(stitches, thread->nodes.data[0], parent);
 	return prepend(stitches, thread, parent, max);
 }
 
-int pm_rec_stitches_offer(struct pm_rec_stitches *stitches, uint32_t pid, uint32_t tid,
-			  const struct pm_rec_stitch_frame *frames, size_t len,
-			  bool rooted, uint64_t time)
+int pm_chain_stitches_offer(struct pm_chain_stitches *stitches, uint32_t pid,
+			    uint32_t tid, const struct pm_chain_stitch_frame *frames,
+			    size_t len, bool rooted, uint64_t time)
 {
 	uint32_t id = thread_find(stitches, pid, tid);
-	struct pm_rec_stitch_thread *thread;
+	struct pm_chain_stitch_thread *thread;
 
 	if (id == PM_INDEX_NONE || len == 0)
 		return 0;
@@ -457,11 +460,11 @@ int pm_rec_stitches_offer(struct pm_rec_stitches *stitches, uint32_t pid, uint32
 	return 0;
 }
 
-void pm_rec_stitches_seen(struct pm_rec_stitches *stitches, uint32_t pid, uint32_t tid,
-			  size_t present, uint64_t time)
+void pm_chain_stitches_seen(struct pm_chain_stitches *stitches, uint32_t pid,
+			    uint32_t tid, size_t present, uint64_t time)
 {
 	uint32_t id = thread_find(stitches, pid, tid);
-	struct pm_rec_stitch_thread *thread;
+	struct pm_chain_stitch_thread *thread;
 
 	if (id == PM_INDEX_NONE)
 		return;
@@ -478,7 +481,7 @@ void pm_rec_stitches_seen(struct pm_rec_stitches *stitches, uint32_t pid, uint32
 
 /* Whether to look for the return addresses of stitched frames. A look tells nothing more of
  * samples from before it. */
-static bool is_unseen(struct pm_rec_stitch_thread *thread, uint64_t time)
+static bool is_unseen(struct pm_chain_stitch_thread *thread, uint64_t time)
 {
 	thread->unseen++;
 	return time > thread->seen_time && (thread->seen_time == 0 || thread->rejoined ||
@@ -487,21 +490,22 @@ static bool is_unseen(struct pm_rec_stitch_thread *thread, uint64_t time)
 }
 
 /* Whether what is above the thread's chain is unknown. What is on offer for another goes. */
-static bool is_wanting(const struct pm_rec_stitches *stitches,
-		       struct pm_rec_stitch_thread *thread, uint32_t outermost)
+static bool is_wanting(const struct pm_chain_stitches *stitches,
+		       struct pm_chain_stitch_thread *thread, uint32_t outermost)
 {
 	if (thread->nodes.len == 0 || thread->nodes.data[0] != outermost)
 		thread->offer.len = 0;
 	return thread->nodes.len > 0 && thread->offer.len == 0 &&
-	       stitches->nodes.data[thread->nodes.data[0]].parent == PM_REC_NODE_UNKNOWN;
+	       stitches->nodes.data[thread->nodes.data[0]].parent ==
+		       PM_CHAIN_NODE_UNKNOWN;
 }
 
-int pm_rec_stitches_add(struct pm_rec_stitches *stitches,
-			const struct pm_rec_stitch_sample *sample, size_t max,
-			struct pm_rec_stitched *ret)
+int pm_chain_stitches_add(struct pm_chain_stitches *stitches,
+			  const struct pm_chain_stitch_sample *sample, size_t max,
+			  struct pm_chain_stitched *ret)
 {
-	struct pm_rec_stitched stitched = { 0 };
-	struct pm_rec_stitch_thread *thread;
+	struct pm_chain_stitched stitched = { 0 };
+	struct pm_chain_stitch_thread *thread;
 	uint32_t outermost;
 	size_t outer = 0;
 	int error;
@@ -514,12 +518,12 @@ int pm_rec_stitches_add(struct pm_rec_stitches *stitches,
 	thread = thread_get(stitches, sample->pid, sample->tid);
 	if (!thread)
 		return -ENOMEM;
-	error = pm_rec_nodes_reserve(stitches, sample->len + thread->offer.len);
+	error = pm_chain_nodes_reserve(stitches, sample->len + thread->offer.len);
 	if (error == 0)
 		error = take_offer(stitches, thread, sample, max - sample->len);
-	outermost = thread->nodes.len > 0 ? thread->nodes.data[0] : PM_REC_NODE_UNKNOWN;
-	if (error == 0 && sample->end == PM_REC_STITCH_TRUNCATED) {
-		struct pm_rec_node last = node_of(thread, sample, sample->len - 1);
+	outermost = thread->nodes.len > 0 ? thread->nodes.data[0] : PM_CHAIN_NODE_UNKNOWN;
+	if (error == 0 && sample->end == PM_CHAIN_STITCH_TRUNCATED) {
+		struct pm_chain_node last = node_of(thread, sample, sample->len - 1);
 
 		drop_doubted(stitches, thread, &last, sample->time);
 		error = join(stitches, thread, &last, max - sample->len, &outer);
@@ -532,7 +536,7 @@ int pm_rec_stitches_add(struct pm_rec_stitches *stitches,
 		return error;
 	stitched.unseen = outer > 0 && is_unseen(thread, sample->time);
 	stitched.wanting = is_wanting(stitches, thread, outermost) &&
-			   sample->end == PM_REC_STITCH_TRUNCATED;
+			   sample->end == PM_CHAIN_STITCH_TRUNCATED;
 	*ret = stitched;
 	return 0;
 }

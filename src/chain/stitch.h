@@ -17,10 +17,10 @@
 
 #include "pm/base.h"
 
-struct pm_rec_stitches;
+struct pm_chain_stitches;
 
 /* What a frame is known by. */
-struct pm_rec_stitch_frame {
+struct pm_chain_stitch_frame {
 	uint64_t sp; /* 0: unknown */
 	uint64_t address;
 	uint32_t module;
@@ -28,18 +28,18 @@ struct pm_rec_stitch_frame {
 	uint64_t return_address;
 };
 
-enum pm_rec_stitch_end {
-	PM_REC_STITCH_ROOTED,
-	PM_REC_STITCH_TRUNCATED, /* the last frame's caller is beyond the copied bytes */
-	PM_REC_STITCH_OTHER, /* ended for a reason that no earlier stack can mend */
+enum pm_chain_stitch_end {
+	PM_CHAIN_STITCH_ROOTED,
+	PM_CHAIN_STITCH_TRUNCATED, /* the last frame's caller is beyond the copied bytes */
+	PM_CHAIN_STITCH_OTHER, /* ended for a reason that no earlier stack can mend */
 };
 
 /* The chain of one sample, leaf first, and the bytes it came from; all borrowed. */
-struct pm_rec_stitch_sample {
+struct pm_chain_stitch_sample {
 	uint32_t pid, tid;
-	const struct pm_rec_stitch_frame *frames;
+	const struct pm_chain_stitch_frame *frames;
 	size_t len;
-	enum pm_rec_stitch_end end;
+	enum pm_chain_stitch_end end;
 	uint64_t time;
 	const uint8_t *stack;
 	uint64_t stack_start; /* the address of stack[0] */
@@ -47,48 +47,48 @@ struct pm_rec_stitch_sample {
 };
 
 /* The callers that go on after the chain's last frame. */
-struct pm_rec_stitched {
-	const struct pm_rec_stitch_frame *frames; /* leaf first; until the next call */
+struct pm_chain_stitched {
+	const struct pm_chain_stitch_frame *frames; /* leaf first; until the next call */
 	size_t len; /* 0: nothing is known */
 	bool rooted; /* they end at the root */
 	bool wanting; /* what is above all this is not known, and nothing is on offer */
-	bool unseen; /* it is time to look whether they are there: pm_rec_stitches_seen() */
+	bool unseen; /* it is time to look whether they are there: pm_chain_stitches_seen() */
 };
 
 /* How much is remembered, all threads together; beyond it the older half is forgotten. */
 enum {
-	PM_REC_STITCH_NODES_MAX = 1 << 17, /* of 48 bytes, and 8 to find them by */
+	PM_CHAIN_STITCH_NODES_MAX = 1 << 17, /* of 48 bytes, and 8 to find them by */
 };
 
-struct pm_rec_stitches *pm_rec_stitches_new(void); /* NULL without memory */
-void pm_rec_stitches_free(struct pm_rec_stitches *stitches);
+struct pm_chain_stitches *pm_chain_stitches_new(void); /* NULL without memory */
+void pm_chain_stitches_free(struct pm_chain_stitches *stitches);
 /*
  * Takes note of a chain, and says what goes on above it; nothing unless it is truncated. The
  * two together never have more than @max frames. Samples of a thread in the order of time. 0
  * or -ENOMEM.
  */
-int pm_rec_stitches_add(struct pm_rec_stitches *stitches,
-			const struct pm_rec_stitch_sample *sample, size_t max,
-			struct pm_rec_stitched *ret);
+int pm_chain_stitches_add(struct pm_chain_stitches *stitches,
+			  const struct pm_chain_stitch_sample *sample, size_t max,
+			  struct pm_chain_stitched *ret);
 /*
  * What a look at the thread's memory at @time, after its last sample, found above all that is
  * known of that sample, leaf first. It is taken for true once a sample from after that time
  * shows that the outermost known frame has been there all along. 0 or -ENOMEM.
  */
-int pm_rec_stitches_offer(struct pm_rec_stitches *stitches, uint32_t pid, uint32_t tid,
-			  const struct pm_rec_stitch_frame *frames, size_t len,
-			  bool rooted, uint64_t time);
+int pm_chain_stitches_offer(struct pm_chain_stitches *stitches, uint32_t pid,
+			    uint32_t tid, const struct pm_chain_stitch_frame *frames,
+			    size_t len, bool rooted, uint64_t time);
 /*
  * What a look at @time at the return addresses of the last result found, which was for this
  * thread: @present of its frames, leaf first, are in place, and the next one, if any, is not.
  * A sample from after that time cannot have the next one for continuing to be there: those
  * that would are not given it, nor what is above it.
  */
-void pm_rec_stitches_seen(struct pm_rec_stitches *stitches, uint32_t pid, uint32_t tid,
-			  size_t present, uint64_t time);
+void pm_chain_stitches_seen(struct pm_chain_stitches *stitches, uint32_t pid,
+			    uint32_t tid, size_t present, uint64_t time);
 /* The thread has ended, or its id belongs to another one now. */
-void pm_rec_stitches_forget_thread(struct pm_rec_stitches *stitches, uint32_t pid,
-				   uint32_t tid);
+void pm_chain_stitches_forget_thread(struct pm_chain_stitches *stitches, uint32_t pid,
+				     uint32_t tid);
 /* The process has another program now. */
-void pm_rec_stitches_forget_process(struct pm_rec_stitches *stitches, uint32_t pid);
-size_t pm_rec_stitches_bytes(const struct pm_rec_stitches *stitches);
+void pm_chain_stitches_forget_process(struct pm_chain_stitches *stitches, uint32_t pid);
+size_t pm_chain_stitches_bytes(const struct pm_chain_stitches *stitches);

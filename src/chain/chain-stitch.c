@@ -12,13 +12,13 @@ enum {
 	LOOK_TOGETHER_BYTES = 4096,
 };
 
-static void push(struct pm_rec_chains *chains, const struct pm_rec_stitch_frame *frame)
+static void push(struct pm_chains *chains, const struct pm_chain_stitch_frame *frame)
 {
-	if (chains->frames_len < PM_REC_FRAMES_MAX)
+	if (chains->frames_len < PM_CHAIN_FRAMES_MAX)
 		chains->frames[chains->frames_len++] =
-			(struct pm_rec_frame){ .address = frame->address,
-					       .module = frame->module,
-					       .how = PM_UNW_HOW_STITCHED };
+			(struct pm_chain_frame){ .address = frame->address,
+						 .module = frame->module,
+						 .how = PM_UNW_HOW_STITCHED };
 }
 
 static uint64_t now_ns(void)
@@ -49,10 +49,10 @@ static uint64_t return_address(const struct pm_unw_regs *regs,
  * that is not tells of all above it: what is there now was called in another way. Memory that
  * cannot be read tells nothing.
  */
-static void check(struct pm_rec_chains *chains, const struct pm_record *record,
-		  size_t word_len, const struct pm_rec_stitched *stitched)
+static void check(struct pm_chains *chains, const struct pm_record *record,
+		  size_t word_len, const struct pm_chain_stitched *stitched)
 {
-	const struct pm_rec_stitch_frame *frames = stitched->frames;
+	const struct pm_chain_stitch_frame *frames = stitched->frames;
 	uint8_t bytes[LOOK_TOGETHER_BYTES];
 	uint64_t start = 0;
 	size_t got = 0, i;
@@ -82,43 +82,43 @@ static void check(struct pm_rec_chains *chains, const struct pm_record *record,
 	}
 	if (got < word_len)
 		i = stitched->len;
-	pm_rec_stitches_seen(chains->stitches, record->pid, record->tid, i, now_ns());
+	pm_chain_stitches_seen(chains->stitches, record->pid, record->tid, i, now_ns());
 }
 
 /* Goes on above a truncated stack with what earlier ones had there. */
-static int stitch(struct pm_rec_chains *chains, const struct pm_record *record,
+static int stitch(struct pm_chains *chains, const struct pm_record *record,
 		  const struct pm_unw_regs *regs, const struct pm_unw_stack *stack,
 		  size_t len, uint32_t *stop)
 {
-	const struct pm_rec_frame *frames = chains->frames + chains->frames_len - len;
-	struct pm_rec_stitch_sample sample = {
+	const struct pm_chain_frame *frames = chains->frames + chains->frames_len - len;
+	struct pm_chain_stitch_sample sample = {
 		.pid = record->pid,
 		.tid = record->tid,
 		.frames = chains->known,
 		.len = len,
-		.end = *stop == PM_UNW_STOP_ROOT        ? PM_REC_STITCH_ROOTED
-		       : *stop == PM_UNW_STOP_TRUNCATED ? PM_REC_STITCH_TRUNCATED
-							: PM_REC_STITCH_OTHER,
+		.end = *stop == PM_UNW_STOP_ROOT        ? PM_CHAIN_STITCH_ROOTED
+		       : *stop == PM_UNW_STOP_TRUNCATED ? PM_CHAIN_STITCH_TRUNCATED
+							: PM_CHAIN_STITCH_OTHER,
 		.time = record->time,
 		.stack = stack->data,
 		.stack_start = stack->start,
 		.stack_len = stack->len,
 	};
-	struct pm_rec_stitched stitched;
+	struct pm_chain_stitched stitched;
 	int error;
 
 	/* A thread that has ended has no number, and all such would look like one. */
 	if (record->tid == PM_FILE_NONE)
 		return 0;
 	for (size_t i = 0; i < len; i++)
-		chains->known[i] = (struct pm_rec_stitch_frame){
+		chains->known[i] = (struct pm_chain_stitch_frame){
 			.sp = chains->found[i].sp,
 			.address = frames[i].address,
 			.module = frames[i].module,
 			.return_address = return_address(regs, stack, &chains->found[i])
 		};
-	error = pm_rec_stitches_add(chains->stitches, &sample, PM_UNW_FRAMES_MAX,
-				    &stitched);
+	error = pm_chain_stitches_add(chains->stitches, &sample, PM_UNW_FRAMES_MAX,
+				      &stitched);
 	if (error < 0)
 		return error;
 	if (stitched.len > 0)
@@ -135,7 +135,7 @@ static int stitch(struct pm_rec_chains *chains, const struct pm_record *record,
 }
 
 /* Reads on above the bytes copied, @more bytes. False: there is nothing. */
-static bool read_above(struct pm_rec_chains *chains, uint32_t tid, size_t more,
+static bool read_above(struct pm_chains *chains, uint32_t tid, size_t more,
 		       struct pm_unw_stack *stack)
 {
 	size_t got;
@@ -159,7 +159,7 @@ static bool read_above(struct pm_rec_chains *chains, uint32_t tid, size_t more,
  * outer frames stay. Whether they did is seen by the samples after this look, which are those
  * that gain by it. @len frames were found, and @outer known above them.
  */
-static int look(struct pm_rec_chains *chains, const struct pm_record *record,
+static int look(struct pm_chains *chains, const struct pm_record *record,
 		const struct pm_unw_space *space, const struct pm_unw_regs *regs,
 		const struct pm_unw_stack *copy, size_t len, size_t outer)
 {
@@ -188,13 +188,13 @@ static int look(struct pm_rec_chains *chains, const struct pm_record *record,
 	for (size_t i = len + outer; error == 0 && i < found; i++) {
 		const struct pm_unw_frame *frame = &chains->found[i];
 
-		if (chains->frames_len == PM_REC_FRAMES_MAX)
+		if (chains->frames_len == PM_CHAIN_FRAMES_MAX)
 			break;
 		/* For its module and address; it is no frame of this sample. */
-		error = pm_rec_chains_push(chains, frame->lookup, frame->map, frame->how);
+		error = pm_chains_push(chains, frame->lookup, frame->map, frame->how);
 		if (error < 0)
 			break;
-		chains->known[known++] = (struct pm_rec_stitch_frame){
+		chains->known[known++] = (struct pm_chain_stitch_frame){
 			.sp = frame->sp,
 			.address = chains->frames[chains->frames_len - 1].address,
 			.module = chains->frames[chains->frames_len - 1].module,
@@ -203,15 +203,15 @@ static int look(struct pm_rec_chains *chains, const struct pm_record *record,
 	}
 	chains->frames_len = frames_len;
 	if (error == 0)
-		error = pm_rec_stitches_offer(
+		error = pm_chain_stitches_offer(
 			chains->stitches, record->pid, record->tid, chains->known, known,
 			reason == PM_UNW_STOP_ROOT && len + outer + known == found, time);
 	return error;
 }
 
-int pm_rec_chains_stitch(struct pm_rec_chains *chains, const struct pm_record *record,
-			 const struct pm_unw_space *space, const struct pm_unw_regs *regs,
-			 const struct pm_unw_stack *stack, size_t len, uint32_t *stop)
+int pm_chains_stitch(struct pm_chains *chains, const struct pm_record *record,
+		     const struct pm_unw_space *space, const struct pm_unw_regs *regs,
+		     const struct pm_unw_stack *stack, size_t len, uint32_t *stop)
 {
 	size_t frames_len = chains->frames_len;
 	int error;

@@ -2,22 +2,21 @@
 #include "jit-internal.h"
 
 #include <string.h>
-
-#include "session.h"
+#include <time.h>
 
 enum {
 	MISSES_OFTEN = 1024, /* more are looked through once a second */
 };
 #define SECOND_NS 1000000000ull
 
-static void look(struct pm_rec_jit *jit, struct pm_rec_jit_process *process)
+static void look(struct pm_chain_jit *jit, struct pm_chain_jit_process *process)
 {
 	if (!process->looked)
 		pm_jit_files_init(&process->files, process->pid, jit->since_ns);
 	process->looked = true;
 }
 
-static void count_unusable(struct pm_rec_jit *jit, const struct pm_error *why)
+static void count_unusable(struct pm_chain_jit *jit, const struct pm_error *why)
 {
 	if (jit->unusable_count++ == 0)
 		jit->unusable = *why;
@@ -25,13 +24,13 @@ static void count_unusable(struct pm_rec_jit *jit, const struct pm_error *why)
 
 /* ---- names --------------------------------------------------------------------------- */
 
-bool pm_rec_jit_is_named(const struct pm_rec_jit *jit, uint32_t frame)
+bool pm_chain_jit_is_named(const struct pm_chain_jit *jit, uint32_t frame)
 {
 	return frame / 8 < jit->named.len &&
 	       (jit->named.data[frame / 8] >> frame % 8 & 1);
 }
 
-static int set_named(struct pm_rec_jit *jit, uint32_t frame)
+static int set_named(struct pm_chain_jit *jit, uint32_t frame)
 {
 	size_t want = (size_t)frame / 8 + 1;
 
@@ -45,14 +44,14 @@ static int set_named(struct pm_rec_jit *jit, uint32_t frame)
 	return 0;
 }
 
-static int write_symbol(struct pm_rec_jit *jit, uint32_t frame,
+static int write_symbol(struct pm_chain_jit *jit, uint32_t frame,
 			struct pm_file_function *function)
 {
 	int ret = set_named(jit, frame);
 
 	return ret < 0 ? ret
 		       : pm_file_write_symbol(
-				 jit->session->writer,
+				 jit->from.writer,
 				 &(struct pm_file_symbol){ .frame = frame,
 							   .functions = function,
 							   .functions_len = 1 });
@@ -65,8 +64,8 @@ static void describe(const struct pm_jit_function *function, uint64_t address,
 	pm_jit_function_place(function, address, &ret->file, &ret->line);
 }
 
-int pm_rec_jit_name(struct pm_rec_jit *jit, uint32_t frame,
-		    const struct pm_jit_function *function, uint64_t address)
+int pm_chain_jit_name(struct pm_chain_jit *jit, uint32_t frame,
+		      const struct pm_jit_function *function, uint64_t address)
 {
 	struct pm_file_function text;
 
@@ -80,34 +79,34 @@ int pm_rec_jit_name(struct pm_rec_jit *jit, uint32_t frame,
 
 static bool equal_miss(const void *table, uint32_t id, const void *key)
 {
-	const struct pm_rec_jit_process *process = table;
-	const struct pm_rec_jit_place *a = &process->misses.data[id].place, *b = key;
+	const struct pm_chain_jit_process *process = table;
+	const struct pm_chain_jit_place *a = &process->misses.data[id].place, *b = key;
 
 	return a->address == b->address && a->generation == b->generation &&
 	       a->how == b->how;
 }
 
-int pm_rec_jit_miss(struct pm_rec_jit *jit, struct pm_rec_jit_process *process,
-		    struct pm_rec_jit_place place, uint64_t time_ns, uint32_t frame)
+int pm_chain_jit_miss(struct pm_chain_jit *jit, struct pm_chain_jit_process *process,
+		      struct pm_chain_jit_place place, uint64_t time_ns, uint32_t frame)
 {
 	uint64_t hash =
 		pm_hash_mix(place.address, (uint64_t)place.generation << 8 | place.how);
 	uint32_t id =
 		pm_index_find(&process->misses_index, hash, equal_miss, process, &place);
-	struct pm_rec_jit_miss *miss;
+	struct pm_chain_jit_miss *miss;
 
 	if (id == PM_INDEX_NONE) {
 		id = (uint32_t)process->misses.len;
 		if (process->over)
 			return 0;
-		if (id >= PM_REC_JIT_MISSES_MAX) {
+		if (id >= PM_CHAIN_JIT_MISSES_MAX) {
 			jit->misses_left += frame != PM_FILE_NONE;
 			return 0;
 		}
 		if (pm_vec_reserve(&process->misses, (size_t)id + 1) < 0 ||
 		    pm_index_add(&process->misses_index, hash, id) < 0)
 			return -ENOMEM;
-		process->misses.data[process->misses.len++] = (struct pm_rec_jit_miss){
+		process->misses.data[process->misses.len++] = (struct pm_chain_jit_miss){
 			.place = place, .frame = PM_FILE_NONE, .first_ns = time_ns
 		};
 	}
@@ -122,8 +121,8 @@ int pm_rec_jit_miss(struct pm_rec_jit *jit, struct pm_rec_jit_process *process,
 }
 
 /* The function that a missed place turns out to be in, or NULL. */
-static const struct pm_jit_function *found_late(struct pm_rec_jit_process *process,
-						const struct pm_rec_jit_miss *miss)
+static const struct pm_jit_function *found_late(struct pm_chain_jit_process *process,
+						const struct pm_chain_jit_miss *miss)
 {
 	const struct pm_jit_function *function =
 		pm_jit_table_find(process->table, miss->place.address);
@@ -135,12 +134,12 @@ static const struct pm_jit_function *found_late(struct pm_rec_jit_process *proce
 }
 
 /* After the table got more: whatever covers a place now has been there before. */
-static int name_missed(struct pm_rec_jit *jit, struct pm_rec_jit_process *process)
+static int name_missed(struct pm_chain_jit *jit, struct pm_chain_jit_process *process)
 {
 	int ret = 0;
 
 	for (size_t i = 0; i < process->misses.len && ret == 0; i++) {
-		struct pm_rec_jit_miss *miss = &process->misses.data[i];
+		struct pm_chain_jit_miss *miss = &process->misses.data[i];
 		const struct pm_jit_function *function;
 
 		if (miss->done || miss->frame == PM_FILE_NONE)
@@ -149,21 +148,21 @@ static int name_missed(struct pm_rec_jit *jit, struct pm_rec_jit_process *proces
 		if (!function)
 			continue;
 		miss->done = true;
-		ret = pm_rec_jit_name(jit, miss->frame, function, miss->place.address);
+		ret = pm_chain_jit_name(jit, miss->frame, function, miss->place.address);
 	}
 	return ret;
 }
 
 /* ---- jitdumps ------------------------------------------------------------------------ */
 
-static bool is_dump(const struct pm_rec_jit_dump *dump,
+static bool is_dump(const struct pm_chain_jit_dump *dump,
 		    const struct pm_module_identity *mapped)
 {
 	return dump->inode == mapped->inode && dump->major == mapped->major &&
 	       dump->minor == mapped->minor && strcmp(dump->path, mapped->path) == 0;
 }
 
-static bool has_dump(const struct pm_rec_jit_process *process,
+static bool has_dump(const struct pm_chain_jit_process *process,
 		     const struct pm_module_identity *mapped)
 {
 	/* A child still has its parent's mapped, but does not make what that makes now. */
@@ -174,17 +173,17 @@ static bool has_dump(const struct pm_rec_jit_process *process,
 	return false;
 }
 
-int pm_rec_jit_open_dump(struct pm_rec_jit *jit, struct pm_rec_jit_process *process,
-			 const struct pm_module_identity *mapped)
+int pm_chain_jit_open_dump(struct pm_chain_jit *jit, struct pm_chain_jit_process *process,
+			   const struct pm_module_identity *mapped)
 {
-	struct pm_rec_jit_dump dump = { .major = mapped->major,
-					.minor = mapped->minor,
-					.inode = mapped->inode };
+	struct pm_chain_jit_dump dump = { .major = mapped->major,
+					  .minor = mapped->minor,
+					  .inode = mapped->inode };
 	struct pm_error err = { 0 };
 
 	if (has_dump(process, mapped))
 		return 0;
-	if (process->dumps.len >= PM_REC_JIT_DUMPS_MAX) {
+	if (process->dumps.len >= PM_CHAIN_JIT_DUMPS_MAX) {
 		jit->dumps_left += !process->more_dumps;
 		process->more_dumps = true;
 		return 0;
@@ -207,19 +206,19 @@ int pm_rec_jit_open_dump(struct pm_rec_jit *jit, struct pm_rec_jit_process *proc
 	return 0;
 }
 
-static void peek(struct pm_rec_jit_dump *dump)
+static void peek(struct pm_chain_jit_dump *dump)
 {
 	if (dump->unusable || !pm_jitdump_peek(dump->reader, dump->fd, &dump->waits_ns))
 		dump->waits_ns = UINT64_MAX;
 }
 
 /* The time of the record that waits, of all dumps. */
-static uint64_t peek_all(struct pm_rec_jit_process *process)
+static uint64_t peek_all(struct pm_chain_jit_process *process)
 {
 	uint64_t next_ns = UINT64_MAX;
 
 	for (size_t i = 0; i < process->dumps.len; i++) {
-		struct pm_rec_jit_dump *dump = &process->dumps.data[i];
+		struct pm_chain_jit_dump *dump = &process->dumps.data[i];
 
 		peek(dump);
 		if (dump->waits_ns < next_ns)
@@ -228,9 +227,9 @@ static uint64_t peek_all(struct pm_rec_jit_process *process)
 	return next_ns;
 }
 
-/* @reads counts down with each piece of PM_REC_JIT_READ_BYTES that was read whole. */
-static int read_dump(struct pm_rec_jit *jit, struct pm_rec_jit_process *process,
-		     struct pm_rec_jit_dump *dump, uint64_t until_ns, size_t *reads)
+/* @reads counts down with each piece of PM_CHAIN_JIT_READ_BYTES that was read whole. */
+static int read_dump(struct pm_chain_jit *jit, struct pm_chain_jit_process *process,
+		     struct pm_chain_jit_dump *dump, uint64_t until_ns, size_t *reads)
 {
 	struct pm_error err = { 0 };
 	int ret = 1;
@@ -239,7 +238,7 @@ static int read_dump(struct pm_rec_jit *jit, struct pm_rec_jit_process *process,
 		return 0;
 	while (ret == 1 && *reads > 0) {
 		ret = pm_jitdump_read(dump->reader, dump->fd, process->table, until_ns,
-				      PM_REC_JIT_READ_BYTES, &err);
+				      PM_CHAIN_JIT_READ_BYTES, &err);
 		*reads -= ret == 1;
 	}
 	if (ret == -ENOMEM)
@@ -253,7 +252,7 @@ static int read_dump(struct pm_rec_jit *jit, struct pm_rec_jit_process *process,
 	return 0;
 }
 
-static int read_dumps(struct pm_rec_jit *jit, struct pm_rec_jit_process *process,
+static int read_dumps(struct pm_chain_jit *jit, struct pm_chain_jit_process *process,
 		      uint64_t until_ns, size_t *reads)
 {
 	int ret = 0;
@@ -301,7 +300,7 @@ static int keep_candidate(struct candidate *to, const struct pm_jit_function *fu
 }
 
 /* Both times are over: named if it was the same at both. */
-static int decide(struct pm_rec_jit *jit, struct pm_rec_jit_miss *miss,
+static int decide(struct pm_chain_jit *jit, struct pm_chain_jit_miss *miss,
 		  const struct candidate *first, const struct pm_jit_function *last)
 {
 	struct pm_file_function text = { .name = first->name,
@@ -312,7 +311,7 @@ static int decide(struct pm_rec_jit *jit, struct pm_rec_jit_miss *miss,
 		return 0;
 	miss->done = true;
 	if (!first->name)
-		return pm_rec_jit_name(jit, miss->frame, last, miss->place.address);
+		return pm_chain_jit_name(jit, miss->frame, last, miss->place.address);
 	if (!last || strcmp(first->name, last->name) != 0) {
 		jit->ambiguous++;
 		return 0;
@@ -337,11 +336,11 @@ static void missed_release(struct missed *missed)
 }
 
 /* Those whose times a record at @from_ns or later can be about; of others all is known. */
-static int collect(const struct pm_rec_jit_process *process, uint64_t from_ns,
+static int collect(const struct pm_chain_jit_process *process, uint64_t from_ns,
 		   struct missed *ret)
 {
 	for (uint32_t i = 0; i < process->misses.len; i++) {
-		const struct pm_rec_jit_miss *miss = &process->misses.data[i];
+		const struct pm_chain_jit_miss *miss = &process->misses.data[i];
 		struct event event = { .miss = i,
 				       .candidate = (uint32_t)ret->candidates.len };
 
@@ -363,10 +362,10 @@ static int collect(const struct pm_rec_jit_process *process, uint64_t from_ns,
 	return 0;
 }
 
-static int on_event(struct pm_rec_jit *jit, struct pm_rec_jit_process *process,
+static int on_event(struct pm_chain_jit *jit, struct pm_chain_jit_process *process,
 		    const struct event *event, struct candidate *candidate)
 {
-	struct pm_rec_jit_miss *miss = &process->misses.data[event->miss];
+	struct pm_chain_jit_miss *miss = &process->misses.data[event->miss];
 	const struct pm_jit_function *function =
 		pm_jit_table_find(process->table, miss->place.address);
 
@@ -380,13 +379,13 @@ static int on_event(struct pm_rec_jit *jit, struct pm_rec_jit_process *process,
 }
 
 /* Only dumps that have something of that time are asked: there may be many events. */
-static int read_waiting(struct pm_rec_jit *jit, struct pm_rec_jit_process *process,
+static int read_waiting(struct pm_chain_jit *jit, struct pm_chain_jit_process *process,
 			uint64_t until_ns, size_t *reads)
 {
 	int ret = 0;
 
 	for (size_t i = 0; i < process->dumps.len && ret == 0; i++) {
-		struct pm_rec_jit_dump *dump = &process->dumps.data[i];
+		struct pm_chain_jit_dump *dump = &process->dumps.data[i];
 
 		if (dump->waits_ns <= until_ns)
 			ret = read_dump(jit, process, dump, until_ns, reads);
@@ -399,7 +398,7 @@ static int read_waiting(struct pm_rec_jit *jit, struct pm_rec_jit_process *proce
  * names the places that were met before they told it by what was there at that time. What is
  * not read when @reads are over names nothing.
  */
-static int catch_up(struct pm_rec_jit *jit, struct pm_rec_jit_process *process,
+static int catch_up(struct pm_chain_jit *jit, struct pm_chain_jit_process *process,
 		    uint64_t from_ns, uint64_t until_ns, size_t *reads)
 {
 	PM_CLEANUP(missed_release) struct missed missed = { 0 };
@@ -420,7 +419,7 @@ static int catch_up(struct pm_rec_jit *jit, struct pm_rec_jit_process *process,
 	return ret;
 }
 
-static int refresh_dumps(struct pm_rec_jit *jit, struct pm_rec_jit_process *process,
+static int refresh_dumps(struct pm_chain_jit *jit, struct pm_chain_jit_process *process,
 			 uint64_t time_ns)
 {
 	size_t once = 1, all = SIZE_MAX;
@@ -438,9 +437,9 @@ static int refresh_dumps(struct pm_rec_jit *jit, struct pm_rec_jit_process *proc
 }
 
 /* All that is left; it may be that somebody goes on writing. */
-static int finish_dumps(struct pm_rec_jit *jit, struct pm_rec_jit_process *process)
+static int finish_dumps(struct pm_chain_jit *jit, struct pm_chain_jit_process *process)
 {
-	size_t reads = PM_REC_JIT_READS_AT_THE_END;
+	size_t reads = PM_CHAIN_JIT_READS_AT_THE_END;
 	int ret = catch_up(jit, process, peek_all(process), UINT64_MAX, &reads);
 
 	if (ret == 0)
@@ -452,7 +451,7 @@ static int finish_dumps(struct pm_rec_jit *jit, struct pm_rec_jit_process *proce
 
 /* ---- perf maps ----------------------------------------------------------------------- */
 
-static void open_map(struct pm_rec_jit *jit, struct pm_rec_jit_process *process)
+static void open_map(struct pm_chain_jit *jit, struct pm_chain_jit_process *process)
 {
 	struct pm_error err = { 0 };
 	int fd;
@@ -479,29 +478,31 @@ static void open_map(struct pm_rec_jit *jit, struct pm_rec_jit_process *process)
 	process->map_fd = fd;
 }
 
-static int read_map(struct pm_rec_jit_process *process)
+static int read_map(struct pm_chain_jit_process *process)
 {
 	int ret;
 
 	if (process->map_fd < 0)
 		return 0;
 	ret = pm_perf_map_read(&process->map, process->map_fd, process->table,
-			       PM_REC_JIT_READ_BYTES);
+			       PM_CHAIN_JIT_READ_BYTES);
 	process->map_rest = ret == 1;
 	return ret == -ENOMEM ? ret : 0;
 }
 
-static int refresh_map(struct pm_rec_jit *jit, struct pm_rec_jit_process *process,
+static int refresh_map(struct pm_chain_jit *jit, struct pm_chain_jit_process *process,
 		       uint64_t time_ns)
 {
 	struct pm_jit_table_stats before, after;
+	struct timespec clock;
 	uint64_t now;
 	int ret;
 
 	/* What was read later than the sample is enough for it. */
 	if (time_ns <= process->map_read_ns)
 		return 0;
-	now = pm_now_ns();
+	clock_gettime(CLOCK_MONOTONIC, &clock);
+	now = (uint64_t)clock.tv_sec * 1000000000u + (uint64_t)clock.tv_nsec;
 	process->map_read_ns = now;
 	open_map(jit, process);
 	pm_jit_table_stats(process->table, &before);
@@ -514,19 +515,19 @@ static int refresh_map(struct pm_rec_jit *jit, struct pm_rec_jit_process *proces
 	return name_missed(jit, process);
 }
 
-int pm_rec_jit_refresh(struct pm_rec_jit *jit, struct pm_rec_jit_process *process,
-		       uint64_t time_ns)
+int pm_chain_jit_refresh(struct pm_chain_jit *jit, struct pm_chain_jit_process *process,
+			 uint64_t time_ns)
 {
 	int ret = refresh_dumps(jit, process, time_ns);
 
-	if (ret == 0 && jit->session->options->symbols)
+	if (ret == 0 && jit->from.symbols)
 		ret = refresh_map(jit, process, time_ns);
 	return ret;
 }
 
 /* ---- the end ------------------------------------------------------------------------- */
 
-static int finish_names(struct pm_rec_jit *jit, struct pm_rec_jit_process *process)
+static int finish_names(struct pm_chain_jit *jit, struct pm_chain_jit_process *process)
 {
 	int ret = 0;
 
@@ -534,8 +535,8 @@ static int finish_names(struct pm_rec_jit *jit, struct pm_rec_jit_process *proce
 		ret = finish_dumps(jit, process);
 	open_map(jit, process);
 	process->map_rest = true;
-	for (int i = 0; i < PM_REC_JIT_READS_AT_THE_END && ret == 0 && process->map_rest;
-	     i++) {
+	for (int i = 0;
+	     i < PM_CHAIN_JIT_READS_AT_THE_END && ret == 0 && process->map_rest; i++) {
 		process->map_rest = false;
 		ret = read_map(process);
 	}
@@ -547,12 +548,13 @@ static int finish_names(struct pm_rec_jit *jit, struct pm_rec_jit_process *proce
 	return ret;
 }
 
-int pm_rec_jit_finish_process(struct pm_rec_jit *jit, struct pm_rec_jit_process *process)
+int pm_chain_jit_finish_process(struct pm_chain_jit *jit,
+				struct pm_chain_jit_process *process)
 {
 	struct pm_jit_table_stats stats;
 	int ret = 0;
 
-	if (!jit->session->options->symbols)
+	if (!jit->from.symbols)
 		return 0;
 	if (process->misses.len > 0)
 		ret = finish_names(jit, process);

@@ -4,7 +4,7 @@
 
 #include <linux/perf_event.h>
 
-#include "spaces.h"
+#include "pm/chain-spaces.h"
 
 /* x86-64 and aarch64: the kernel has the upper half of the addresses. */
 static bool in_kernel(uint64_t address)
@@ -12,21 +12,20 @@ static bool in_kernel(uint64_t address)
 	return address >> 63 != 0;
 }
 
-static int push(struct pm_rec_chains *chains, const struct pm_unw_space *space,
+static int push(struct pm_chains *chains, const struct pm_unw_space *space,
 		uint64_t address, uint32_t how)
 {
 	if (in_kernel(address))
-		return pm_rec_chains_push_kernel(chains, address, how);
-	return pm_rec_chains_push(chains, address, pm_unw_space_find(space, address),
-				  how);
+		return pm_chains_push_kernel(chains, address, how);
+	return pm_chains_push(chains, address, pm_unw_space_find(space, address), how);
 }
 
 /*
  * Newest first: each entry is a call that has not returned yet (PERF_SAMPLE_BRANCH_CALL_STACK),
  * and `from` the call instruction itself, in the caller of the one before.
  */
-int pm_rec_chains_push_lbr(struct pm_rec_chains *chains, const struct pm_sample *sample,
-			   const struct pm_unw_space *space)
+int pm_chains_push_lbr(struct pm_chains *chains, const struct pm_sample *sample,
+		       const struct pm_unw_space *space)
 {
 	int error = 0;
 
@@ -34,20 +33,20 @@ int pm_rec_chains_push_lbr(struct pm_rec_chains *chains, const struct pm_sample 
 		uint64_t from = sample->branches[i].from;
 
 		if (from != 0 && !in_kernel(from))
-			error = push(chains, space, from, PM_REC_HOW_LBR);
+			error = push(chains, space, from, PM_CHAIN_HOW_LBR);
 	}
 	return error;
 }
 
 /* The frame in the file of one end of a branch. */
-static int frame_of(struct pm_rec_chains *chains, const struct pm_unw_space *space,
+static int frame_of(struct pm_chains *chains, const struct pm_unw_space *space,
 		    uint64_t address, uint32_t *ret)
 {
 	int error;
 
 	chains->frames_len = 0;
-	error = push(chains, space, address, PM_REC_HOW_BRANCH);
-	return error < 0 ? error : pm_rec_chains_frame(chains, &chains->frames[0], ret);
+	error = push(chains, space, address, PM_CHAIN_HOW_BRANCH);
+	return error < 0 ? error : pm_chains_frame(chains, &chains->frames[0], ret);
 }
 
 static uint32_t flags_of(const struct perf_branch_entry *entry)
@@ -59,8 +58,8 @@ static uint32_t flags_of(const struct perf_branch_entry *entry)
 	       (uint32_t)entry->type << PM_FILE_BRANCH_TYPE_SHIFT;
 }
 
-int pm_rec_chains_branches(struct pm_rec_chains *chains, const struct pm_record *record,
-			   const struct pm_file_branch **ret, size_t *len)
+int pm_chains_branches(struct pm_chains *chains, const struct pm_record *record,
+		       const struct pm_file_branch **ret, size_t *len)
 {
 	const struct pm_sample *sample = &record->sample;
 	bool wanted = sample->branches_len > 0 && !chains->from.lbr;
@@ -75,8 +74,8 @@ int pm_rec_chains_branches(struct pm_rec_chains *chains, const struct pm_record 
 	process = pm_procs_get(chains->from.procs, (pid_t)record->pid);
 	if (!process)
 		return -ENOMEM;
-	error = pm_rec_space_get(process, chains->from.modules, chains->from.procs,
-				 &space);
+	error = pm_chain_space_get(process, chains->from.modules, chains->from.procs,
+				   &space);
 	if (error == 0)
 		error = pm_vec_reserve(&chains->branches, sample->branches_len);
 	if (error < 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "modules.h"
+#include "pm/chain-modules.h"
 
 #include <string.h>
 #include <sys/resource.h>
@@ -14,20 +14,20 @@ enum {
 };
 
 /* Where the debug file of one module is to be found, when the unwinder asks for it. */
-struct pm_rec_gap {
+struct pm_chain_gap {
 	const struct pm_module *module;
 	int fd; /* borrowed */
 	uint64_t *crc_bytes_left;
 };
 
-void pm_rec_modules_init(struct pm_rec_modules *modules)
+void pm_chain_modules_init(struct pm_chain_modules *modules)
 {
-	*modules = (struct pm_rec_modules){ .kernel_file_id = PM_FILE_NONE,
-					    .crc_bytes_left = CRC_BYTES_MAX };
-	pm_rec_vdso_own(&modules->vdso);
+	*modules = (struct pm_chain_modules){ .kernel_file_id = PM_FILE_NONE,
+					      .crc_bytes_left = CRC_BYTES_MAX };
+	pm_chain_vdso_own(&modules->vdso);
 }
 
-void pm_rec_modules_raise_limit(struct pm_rec_modules *modules)
+void pm_chain_modules_raise_limit(struct pm_chain_modules *modules)
 {
 	struct rlimit limit, raised;
 
@@ -45,10 +45,10 @@ void pm_rec_modules_raise_limit(struct pm_rec_modules *modules)
 		modules->fds_max = limit.rlim_cur / 2;
 }
 
-void pm_rec_modules_release(struct pm_rec_modules *modules)
+void pm_chain_modules_release(struct pm_chain_modules *modules)
 {
 	for (size_t i = 0; i < modules->list.len; i++) {
-		struct pm_rec_module *module = &modules->list.data[i];
+		struct pm_chain_module *module = &modules->list.data[i];
 
 		if (!module->unwind)
 			pm_cleanup_close(&module->fd);
@@ -57,13 +57,13 @@ void pm_rec_modules_release(struct pm_rec_modules *modules)
 	}
 	pm_vec_release(&modules->list);
 	pm_vec_release(&modules->by_file_id);
-	pm_rec_vdso_release(&modules->vdso32);
+	pm_chain_vdso_release(&modules->vdso32);
 }
 
 /* pm_unw_open_debug_fn */
 static int open_debug(void *user)
 {
-	const struct pm_rec_gap *gap = user;
+	const struct pm_chain_gap *gap = user;
 
 	return pm_debug_find(gap->fd, &(struct pm_debug_search){
 					      .pid = gap->module->seen_pid,
@@ -72,41 +72,41 @@ static int open_debug(void *user)
 }
 
 /* Without memory it is just not looked for. */
-static void want_debug(struct pm_rec_modules *modules, const struct pm_module *module,
-		       struct pm_rec_module *ret)
+static void want_debug(struct pm_chain_modules *modules, const struct pm_module *module,
+		       struct pm_chain_module *ret)
 {
 	ret->gap = malloc(sizeof(*ret->gap));
 	if (!ret->gap)
 		return;
-	*ret->gap = (struct pm_rec_gap){ .module = module,
-					 .fd = ret->fd,
-					 .crc_bytes_left = &modules->crc_bytes_left };
+	*ret->gap = (struct pm_chain_gap){ .module = module,
+					   .fd = ret->fd,
+					   .crc_bytes_left = &modules->crc_bytes_left };
 	pm_unw_module_on_gap(ret->unwind, open_debug, ret->gap);
 }
 
-const struct pm_rec_vdso *pm_rec_modules_vdso(const struct pm_rec_modules *modules,
-					      const struct pm_module *module)
+const struct pm_chain_vdso *pm_chain_modules_vdso(const struct pm_chain_modules *modules,
+						  const struct pm_module *module)
 {
 	return strcmp(module->identity.path, PM_VDSO32_PATH) == 0 ? &modules->vdso32
 								  : &modules->vdso;
 }
 
-static void open_vdso(struct pm_rec_modules *modules, const struct pm_module *module,
-		      struct pm_rec_module *ret)
+static void open_vdso(struct pm_chain_modules *modules, const struct pm_module *module,
+		      struct pm_chain_module *ret)
 {
-	const struct pm_rec_vdso *vdso = pm_rec_modules_vdso(modules, module);
+	const struct pm_chain_vdso *vdso = pm_chain_modules_vdso(modules, module);
 
 	/* Whoever has it may be gone: the next to have it is asked, too. */
 	if (vdso == &modules->vdso32 && !vdso->image &&
-	    pm_rec_vdso_copy(module, &modules->vdso32) < 0)
+	    pm_chain_vdso_copy(module, &modules->vdso32) < 0)
 		ret->opened = false;
 	if (vdso->image &&
 	    pm_unw_module_from_memory(&ret->unwind, vdso->image, vdso->len, NULL) < 0)
 		ret->unwind = NULL;
 }
 
-static void open_module(struct pm_rec_modules *modules, const struct pm_module *module,
-			struct pm_rec_module *ret)
+static void open_module(struct pm_chain_modules *modules, const struct pm_module *module,
+			struct pm_chain_module *ret)
 {
 	PM_AUTO_CLOSE int fd = -1;
 
@@ -134,7 +134,7 @@ static void open_module(struct pm_rec_modules *modules, const struct pm_module *
 /* Anonymous memory, also by a name that prctl(2) gave it, and what JITs that map their code
  * twice have instead. */
 static bool is_generated(const struct pm_module_identity *identity,
-			 const struct pm_rec_module *module)
+			 const struct pm_chain_module *module)
 {
 	if (identity->kind == PM_MODULE_ANON)
 		return strcmp(identity->path, "//anon") == 0 ||
@@ -143,18 +143,18 @@ static bool is_generated(const struct pm_module_identity *identity,
 	       strncmp(identity->path, "/memfd:", 7) == 0;
 }
 
-struct pm_rec_module *pm_rec_modules_touch(struct pm_rec_modules *modules,
-					   const struct pm_procs *procs, uint32_t id)
+struct pm_chain_module *pm_chain_modules_touch(struct pm_chain_modules *modules,
+					       const struct pm_procs *procs, uint32_t id)
 {
-	struct pm_rec_module *module;
+	struct pm_chain_module *module;
 
 	if (id >= modules->list.len) {
 		if (pm_vec_reserve(&modules->list, (size_t)id + 1) < 0)
 			return NULL;
 		while (modules->list.len <= id)
 			modules->list.data[modules->list.len++] =
-				(struct pm_rec_module){ .fd = -1,
-							.file_id = PM_FILE_NONE };
+				(struct pm_chain_module){ .fd = -1,
+							  .file_id = PM_FILE_NONE };
 	}
 	module = &modules->list.data[id];
 	if (!module->opened) {
@@ -173,7 +173,7 @@ static void put_hex(const uint8_t *id, uint8_t len, char ret[BUILD_ID_HEX_BYTES]
 		snprintf(ret + 2 * i, 3, "%02x", id[i]);
 }
 
-static void build_id_hex(const struct pm_rec_module *module,
+static void build_id_hex(const struct pm_chain_module *module,
 			 const struct pm_module_identity *identity,
 			 char ret[BUILD_ID_HEX_BYTES])
 {
@@ -202,7 +202,7 @@ static const char *kind_name(enum pm_module_kind kind)
 	return "anon";
 }
 
-void pm_rec_modules_new_file(struct pm_rec_modules *modules)
+void pm_chain_modules_new_file(struct pm_chain_modules *modules)
 {
 	for (size_t i = 0; i < modules->list.len; i++)
 		modules->list.data[i].file_id = PM_FILE_NONE;
@@ -210,10 +210,11 @@ void pm_rec_modules_new_file(struct pm_rec_modules *modules)
 	modules->kernel_file_id = PM_FILE_NONE;
 }
 
-int pm_rec_modules_file_id(struct pm_rec_modules *modules, const struct pm_procs *procs,
-			   struct pm_file_writer *writer, uint32_t id, uint32_t *ret)
+int pm_chain_modules_file_id(struct pm_chain_modules *modules,
+			     const struct pm_procs *procs, struct pm_file_writer *writer,
+			     uint32_t id, uint32_t *ret)
 {
-	struct pm_rec_module *module = &modules->list.data[id];
+	struct pm_chain_module *module = &modules->list.data[id];
 	const struct pm_module_identity *identity;
 	char build_id[BUILD_ID_HEX_BYTES];
 	int error;
@@ -240,8 +241,8 @@ int pm_rec_modules_file_id(struct pm_rec_modules *modules, const struct pm_procs
 	return 0;
 }
 
-int pm_rec_modules_kernel_id(struct pm_rec_modules *modules,
-			     struct pm_file_writer *writer, uint32_t *ret)
+int pm_chain_modules_kernel_id(struct pm_chain_modules *modules,
+			       struct pm_file_writer *writer, uint32_t *ret)
 {
 	if (modules->kernel_file_id == PM_FILE_NONE) {
 		uint32_t file_id = (uint32_t)modules->by_file_id.len;
@@ -267,8 +268,8 @@ int pm_rec_modules_kernel_id(struct pm_rec_modules *modules,
 	return 0;
 }
 
-int pm_rec_modules_jit_id(struct pm_rec_modules *modules, struct pm_file_writer *writer,
-			  uint32_t *ret)
+int pm_chain_modules_jit_id(struct pm_chain_modules *modules,
+			    struct pm_file_writer *writer, uint32_t *ret)
 {
 	uint32_t file_id = (uint32_t)modules->by_file_id.len;
 	int error = pm_vec_push(&modules->by_file_id, PM_FILE_NONE);
@@ -281,10 +282,10 @@ int pm_rec_modules_jit_id(struct pm_rec_modules *modules, struct pm_file_writer 
 								      .kind = "jit" });
 }
 
-int pm_rec_modules_open_file(const struct pm_rec_modules *modules,
-			     const struct pm_procs *procs, uint32_t id)
+int pm_chain_modules_open_file(const struct pm_chain_modules *modules,
+			       const struct pm_procs *procs, uint32_t id)
 {
-	const struct pm_rec_module *module = &modules->list.data[id];
+	const struct pm_chain_module *module = &modules->list.data[id];
 
 	if (module->fd >= 0)
 		return module->fd;

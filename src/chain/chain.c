@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "chain.h"
+#include "pm/chain.h"
 
 #include <linux/perf_event.h>
 #include <string.h>
 
 #include "chain-internal.h"
-#include "jit.h"
-#include "spaces.h"
+#include "pm/chain-jit.h"
+#include "pm/chain-spaces.h"
 
 enum {
 	/* sysctl kernel.perf_event_max_stack: how many frames the kernel gives unless told
@@ -14,18 +14,18 @@ enum {
 	KERNEL_CHAIN_DEFAULT = 127,
 };
 
-const char *pm_rec_stop_name(uint32_t stop)
+const char *pm_chain_stop_name(uint32_t stop)
 {
 	switch (stop) {
-	case PM_REC_STOP_FP_END:
+	case PM_CHAIN_STOP_FP_END:
 		return "fp_end";
-	case PM_REC_STOP_NOT_ASKED:
+	case PM_CHAIN_STOP_NOT_ASKED:
 		return "not_asked";
-	case PM_REC_STOP_NOT_SAMPLED:
+	case PM_CHAIN_STOP_NOT_SAMPLED:
 		return "not_sampled";
-	case PM_REC_STOP_UPROBE:
+	case PM_CHAIN_STOP_UPROBE:
 		return "uprobe";
-	case PM_REC_STOP_LBR_END:
+	case PM_CHAIN_STOP_LBR_END:
 		return "lbr_end";
 	default:
 		return pm_unw_stop_name((enum pm_unw_stop)stop);
@@ -35,91 +35,91 @@ const char *pm_rec_stop_name(uint32_t stop)
 static const char *how_name(uint32_t how)
 {
 	switch (how) {
-	case PM_REC_HOW_LBR:
+	case PM_CHAIN_HOW_LBR:
 		return "lbr";
-	case PM_REC_HOW_BRANCH:
+	case PM_CHAIN_HOW_BRANCH:
 		return "branch";
 	default:
 		return pm_unw_how_name((enum pm_unw_how)how);
 	}
 }
 
-struct pm_rec_chains *pm_rec_chains_new(const struct pm_rec_chain_source *source)
+struct pm_chains *pm_chains_new(const struct pm_chain_source *source)
 {
-	struct pm_rec_chains *chains = calloc(1, sizeof(*chains));
+	struct pm_chains *chains = calloc(1, sizeof(*chains));
 
 	if (!chains)
 		return NULL;
 	chains->from = *source;
 	chains->unwinder = pm_unwinder_new();
 	if (source->stitch && source->call_graph == PM_CALL_GRAPH_DWARF)
-		chains->stitches = pm_rec_stitches_new();
+		chains->stitches = pm_chain_stitches_new();
 	if (!chains->unwinder || (source->stitch && !chains->stitches &&
 				  source->call_graph == PM_CALL_GRAPH_DWARF)) {
-		pm_rec_chains_free(chains);
+		pm_chains_free(chains);
 		return NULL;
 	}
 	return chains;
 }
 
-void pm_rec_chains_free(struct pm_rec_chains *chains)
+void pm_chains_free(struct pm_chains *chains)
 {
 	if (!chains)
 		return;
-	for (size_t i = 0; i < PM_REC_SLOTS; i++) {
+	for (size_t i = 0; i < PM_CHAIN_SLOTS; i++) {
 		free(chains->slots[i].frames);
 		free(chains->slots[i].stacks);
 	}
 	pm_unwinder_free(chains->unwinder);
-	pm_rec_stitches_free(chains->stitches);
+	pm_chain_stitches_free(chains->stitches);
 	pm_vec_release(&chains->branches);
 	free(chains->memory);
 	free(chains);
 }
 
-void pm_rec_chains_forget_thread(struct pm_rec_chains *chains, uint32_t pid, uint32_t tid)
+void pm_chains_forget_thread(struct pm_chains *chains, uint32_t pid, uint32_t tid)
 {
 	if (chains->stitches)
-		pm_rec_stitches_forget_thread(chains->stitches, pid, tid);
+		pm_chain_stitches_forget_thread(chains->stitches, pid, tid);
 }
 
-void pm_rec_chains_forget_process(struct pm_rec_chains *chains, uint32_t pid)
+void pm_chains_forget_process(struct pm_chains *chains, uint32_t pid)
 {
 	if (chains->stitches)
-		pm_rec_stitches_forget_process(chains->stitches, pid);
+		pm_chain_stitches_forget_process(chains->stitches, pid);
 }
 
-size_t pm_rec_chains_stitch_bytes(const struct pm_rec_chains *chains)
+size_t pm_chains_stitch_bytes(const struct pm_chains *chains)
 {
-	return chains->stitches ? pm_rec_stitches_bytes(chains->stitches) : 0;
+	return chains->stitches ? pm_chain_stitches_bytes(chains->stitches) : 0;
 }
 
-void pm_rec_chains_stats(const struct pm_rec_chains *chains, struct pm_unw_stats *ret)
+void pm_chains_stats(const struct pm_chains *chains, struct pm_unw_stats *ret)
 {
 	pm_unwinder_stats(chains->unwinder, ret);
 }
 
-static void push(struct pm_rec_chains *chains, uint64_t address, uint32_t module,
+static void push(struct pm_chains *chains, uint64_t address, uint32_t module,
 		 uint32_t how)
 {
-	if (chains->frames_len < PM_REC_FRAMES_MAX)
-		chains->frames[chains->frames_len++] = (struct pm_rec_frame){
+	if (chains->frames_len < PM_CHAIN_FRAMES_MAX)
+		chains->frames[chains->frames_len++] = (struct pm_chain_frame){
 			.address = address, .module = module, .how = how
 		};
 }
 
-int pm_rec_chains_push(struct pm_rec_chains *chains, uint64_t lookup,
-		       const struct pm_unw_map *map, uint32_t how)
+int pm_chains_push(struct pm_chains *chains, uint64_t lookup,
+		   const struct pm_unw_map *map, uint32_t how)
 {
-	const struct pm_rec_module *of =
+	const struct pm_chain_module *of =
 		map ? &chains->from.modules->list.data[map->tag] : NULL;
 	uint32_t module = PM_FILE_NONE;
 
 	if (of && of->generated && chains->from.jit) {
 		const struct pm_record *record = chains->record;
 		int error =
-			pm_rec_jit_module(chains->from.jit, (pid_t)record->pid, lookup,
-					  (enum pm_unw_how)how, record->time, &module);
+			pm_chain_jit_module(chains->from.jit, (pid_t)record->pid, lookup,
+					    (enum pm_unw_how)how, record->time, &module);
 		if (error < 0)
 			return error;
 		push(chains, lookup, module, how);
@@ -129,7 +129,7 @@ int pm_rec_chains_push(struct pm_rec_chains *chains, uint64_t lookup,
 		/* Mostly known: the call is for the first frame in a module. */
 		module = chains->from.modules->list.data[map->tag].file_id;
 		if (module == PM_FILE_NONE) {
-			int error = pm_rec_modules_file_id(
+			int error = pm_chain_modules_file_id(
 				chains->from.modules, chains->from.procs,
 				chains->from.writer, map->tag, &module);
 			if (error < 0)
@@ -140,35 +140,36 @@ int pm_rec_chains_push(struct pm_rec_chains *chains, uint64_t lookup,
 	return 0;
 }
 
-int pm_rec_chains_push_kernel(struct pm_rec_chains *chains, uint64_t lookup, uint32_t how)
+int pm_chains_push_kernel(struct pm_chains *chains, uint64_t lookup, uint32_t how)
 {
 	uint32_t module;
-	int error = pm_rec_modules_kernel_id(chains->from.modules, chains->from.writer,
-					     &module);
+	int error = pm_chain_modules_kernel_id(chains->from.modules, chains->from.writer,
+					       &module);
 	if (error < 0)
 		return error;
 	push(chains, lookup, module, how);
 	return 0;
 }
 
-static int push_kernel(struct pm_rec_chains *chains, uint64_t address, bool first)
+static int push_kernel(struct pm_chains *chains, uint64_t address, bool first)
 {
-	return pm_rec_chains_push_kernel(chains, first ? address : address - 1,
-					 PM_UNW_HOW_KERNEL);
+	return pm_chains_push_kernel(chains, first ? address : address - 1,
+				     PM_UNW_HOW_KERNEL);
 }
 
 /*
  * Both parts of the kernel's callchain; which one an address belongs to is told by the marker
  * before it (perf_event_open(2), PERF_CONTEXT_*). Of the user's part the first @user_max.
  */
-static int push_callchain(struct pm_rec_chains *chains, const struct pm_sample *sample,
+static int push_callchain(struct pm_chains *chains, const struct pm_sample *sample,
 			  const struct pm_unw_space *space, size_t user_max,
 			  size_t *user_frames)
 {
 	uint64_t context = 0;
 	size_t in_context = 0;
-	size_t len = sample->callchain_len < PM_REC_CALLCHAIN_MAX ? sample->callchain_len
-								  : PM_REC_CALLCHAIN_MAX;
+	size_t len = sample->callchain_len < PM_CHAIN_CALLCHAIN_MAX
+			     ? sample->callchain_len
+			     : PM_CHAIN_CALLCHAIN_MAX;
 
 	*user_frames = 0;
 	for (size_t i = 0; i < len; i++) {
@@ -188,7 +189,7 @@ static int push_callchain(struct pm_rec_chains *chains, const struct pm_sample *
 			   *user_frames < user_max) {
 			uint64_t lookup = in_context == 0 ? address : address - 1;
 
-			error = pm_rec_chains_push(
+			error = pm_chains_push(
 				chains, lookup, pm_unw_space_find(space, lookup),
 				in_context == 0 ? PM_UNW_HOW_IP : PM_UNW_HOW_FP);
 			(*user_frames)++;
@@ -235,20 +236,20 @@ static void forget_unsaved(struct pm_unw_regs *regs)
 		regs->known &= ~(1u << callee_saved[i]);
 }
 
-static int keep_raw(struct pm_rec_chains *chains, const struct pm_record *record,
+static int keep_raw(struct pm_chains *chains, const struct pm_record *record,
 		    const struct pm_unw_space *space, const struct pm_unw_regs *regs,
 		    const struct pm_unw_stack *stack, size_t len)
 {
 	if (!chains->from.raw)
 		return 0;
-	return pm_rec_raw_add(chains->from.raw,
-			      &(struct pm_rec_raw_sample){ .index = chains->samples,
-							   .record = record,
-							   .space = space,
-							   .regs = regs,
-							   .stack = stack,
-							   .frames = chains->found,
-							   .frames_len = len });
+	return pm_chain_raw_add(chains->from.raw,
+				&(struct pm_chain_raw_sample){ .index = chains->samples,
+							       .record = record,
+							       .space = space,
+							       .regs = regs,
+							       .stack = stack,
+							       .frames = chains->found,
+							       .frames_len = len });
 }
 
 /* Whether the sample has registers to begin with; then those and all of its stack. */
@@ -267,15 +268,15 @@ static bool inputs_of(const struct pm_sample *sample, struct pm_unw_regs *regs,
 	return true;
 }
 
-/* What pm_rec_chains_ahead() has found for the record at hand, into chains->found. */
-static bool take_ahead(struct pm_rec_chains *chains, const struct pm_process *process,
+/* What pm_chains_ahead() has found for the record at hand, into chains->found. */
+static bool take_ahead(struct pm_chains *chains, const struct pm_process *process,
 		       enum pm_unw_stop *reason, size_t *len)
 {
 	for (size_t i = 0; i < chains->ahead_len; i++) {
-		const struct pm_rec_ahead *ahead = &chains->ahead[i];
+		const struct pm_chain_ahead *ahead = &chains->ahead[i];
 
 		if (ahead->record != chains->record || ahead->process != process ||
-		    ahead->version != pm_rec_space_version(process))
+		    ahead->version != pm_chain_space_version(process))
 			continue;
 		memcpy(chains->found, ahead->frames, ahead->len * sizeof(*ahead->frames));
 		*len = ahead->len;
@@ -286,7 +287,7 @@ static bool take_ahead(struct pm_rec_chains *chains, const struct pm_process *pr
 }
 
 /* Unwinds into chains->found. What is known of generated code may change the space. */
-static int unwind(struct pm_rec_chains *chains, struct pm_unw_space *space,
+static int unwind(struct pm_chains *chains, struct pm_unw_space *space,
 		  const struct pm_unw_regs *regs, const struct pm_unw_stack *stack,
 		  enum pm_unw_stop *reason, size_t *len)
 {
@@ -303,11 +304,11 @@ static int unwind(struct pm_rec_chains *chains, struct pm_unw_space *space,
 			*len = pm_unwind(chains->unwinder, space, regs, stack,
 					 chains->found, reason);
 		if (!process || !chains->from.jit ||
-		    !pm_rec_jit_cover(chains->from.jit, process, chains->found, *len,
-				      record->time))
+		    !pm_chain_jit_cover(chains->from.jit, process, chains->found, *len,
+					record->time))
 			break;
-		error = pm_rec_space_get(process, chains->from.modules,
-					 chains->from.procs, space);
+		error = pm_chain_space_get(process, chains->from.modules,
+					   chains->from.procs, space);
 		if (error < 0)
 			return error;
 	}
@@ -316,8 +317,7 @@ static int unwind(struct pm_rec_chains *chains, struct pm_unw_space *space,
 
 /* The kernel's page for probes (kernel/events/uprobes.c, xol_area). Where the function returns
  * to is known to the kernel alone. */
-static bool is_uprobes(const struct pm_rec_chains *chains,
-		       const struct pm_unw_frame *frame)
+static bool is_uprobes(const struct pm_chains *chains, const struct pm_unw_frame *frame)
 {
 	const struct pm_module *module =
 		frame->map ? pm_procs_module(chains->from.procs, frame->map->tag) : NULL;
@@ -330,14 +330,13 @@ static bool is_uprobes(const struct pm_rec_chains *chains,
  * its memory back. The kernel leaves out the registers of these alone (kernel/events/core.c,
  * perf_sample_regs_user()), so its own frames are all there are.
  */
-static bool is_kernel_only(const struct pm_rec_chains *chains,
-			   const struct pm_sample *sample)
+static bool is_kernel_only(const struct pm_chains *chains, const struct pm_sample *sample)
 {
 	return sample->regs.abi == PM_REGS_NONE && chains->frames_len > 0 &&
 	       chains->frames_len < KERNEL_CHAIN_DEFAULT;
 }
 
-static int push_unwound(struct pm_rec_chains *chains, const struct pm_record *record,
+static int push_unwound(struct pm_chains *chains, const struct pm_record *record,
 			struct pm_unw_space *space, uint32_t *stop)
 {
 	const struct pm_sample *sample = &record->sample;
@@ -364,30 +363,29 @@ static int push_unwound(struct pm_rec_chains *chains, const struct pm_record *re
 	for (size_t i = 0; i < len; i++) {
 		const struct pm_unw_frame *frame = &chains->found[i];
 
-		error = pm_rec_chains_push(chains, frame->lookup, frame->map, frame->how);
+		error = pm_chains_push(chains, frame->lookup, frame->map, frame->how);
 		if (error < 0)
 			return error;
 	}
 	*stop = len > 0 && is_uprobes(chains, &chains->found[len - 1])
-			? PM_REC_STOP_UPROBE
+			? PM_CHAIN_STOP_UPROBE
 			: (uint32_t)reason;
-	return pm_rec_chains_stitch(chains, record, space, &regs, &stack, len, stop);
+	return pm_chains_stitch(chains, record, space, &regs, &stack, len, stop);
 }
 
 /* The interrupted place alone, where the record has nothing else. */
-static int push_ip(struct pm_rec_chains *chains, const struct pm_record *record,
+static int push_ip(struct pm_chains *chains, const struct pm_record *record,
 		   const struct pm_unw_space *space)
 {
 	uint64_t ip = record->sample.ip;
 
 	if ((record->misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL)
 		return push_kernel(chains, ip, true);
-	return pm_rec_chains_push(chains, ip, pm_unw_space_find(space, ip),
-				  PM_UNW_HOW_IP);
+	return pm_chains_push(chains, ip, pm_unw_space_find(space, ip), PM_UNW_HOW_IP);
 }
 
 /* By the kernel along frame pointers, or, where the CPU has recorded calls, by those. */
-static int push_by_kernel(struct pm_rec_chains *chains, const struct pm_sample *sample,
+static int push_by_kernel(struct pm_chains *chains, const struct pm_sample *sample,
 			  const struct pm_unw_space *space, uint32_t *stop)
 {
 	bool lbr = chains->from.lbr && sample->branches_len > 0;
@@ -396,16 +394,16 @@ static int push_by_kernel(struct pm_rec_chains *chains, const struct pm_sample *
 		push_callchain(chains, sample, space, lbr ? 1 : SIZE_MAX, &user_frames);
 
 	if (lbr) {
-		*stop = PM_REC_STOP_LBR_END;
-		return error < 0 ? error : pm_rec_chains_push_lbr(chains, sample, space);
+		*stop = PM_CHAIN_STOP_LBR_END;
+		return error < 0 ? error : pm_chains_push_lbr(chains, sample, space);
 	}
 	*stop = user_frames == 0                             ? PM_UNW_STOP_NO_REGS
 		: chains->frames_len >= KERNEL_CHAIN_DEFAULT ? PM_UNW_STOP_LIMIT
-							     : PM_REC_STOP_FP_END;
+							     : PM_CHAIN_STOP_FP_END;
 	return error;
 }
 
-static int collect(struct pm_rec_chains *chains, const struct pm_record *record,
+static int collect(struct pm_chains *chains, const struct pm_record *record,
 		   uint32_t *stop)
 {
 	const struct pm_sample *sample = &record->sample;
@@ -416,13 +414,13 @@ static int collect(struct pm_rec_chains *chains, const struct pm_record *record,
 
 	if (!process)
 		return -ENOMEM;
-	error = pm_rec_space_get(process, chains->from.modules, chains->from.procs,
-				 &space);
+	error = pm_chain_space_get(process, chains->from.modules, chains->from.procs,
+				   &space);
 	if (error < 0)
 		return error;
 	switch (chains->from.call_graph) {
 	case PM_CALL_GRAPH_NONE:
-		*stop = PM_REC_STOP_NOT_ASKED;
+		*stop = PM_CHAIN_STOP_NOT_ASKED;
 		break;
 	case PM_CALL_GRAPH_FP:
 		error = push_by_kernel(chains, sample, &space, stop);
@@ -438,10 +436,10 @@ static int collect(struct pm_rec_chains *chains, const struct pm_record *record,
 	return error;
 }
 
-static int slot_reserve(struct pm_rec_slot *slot, size_t want)
+static int slot_reserve(struct pm_chain_slot *slot, size_t want)
 {
 	size_t cap = slot->cap;
-	struct pm_rec_frame *frames;
+	struct pm_chain_frame *frames;
 	uint32_t *stacks;
 
 	if (want <= slot->cap)
@@ -458,29 +456,29 @@ static int slot_reserve(struct pm_rec_slot *slot, size_t want)
 	return 0;
 }
 
-static bool same_frame(const struct pm_rec_frame *a, const struct pm_rec_frame *b)
+static bool same_frame(const struct pm_chain_frame *a, const struct pm_chain_frame *b)
 {
 	return a->address == b->address && a->module == b->module && a->how == b->how;
 }
 
-int pm_rec_chains_frame(struct pm_rec_chains *chains, const struct pm_rec_frame *frame,
-			uint32_t *ret)
+int pm_chains_frame(struct pm_chains *chains, const struct pm_chain_frame *frame,
+		    uint32_t *ret)
 {
 	int error = pm_file_intern_frame(chains->from.writer, frame->module,
 					 frame->address, how_name(frame->how), ret);
 
 	if (error == 0 && chains->from.jit)
-		error = pm_rec_jit_frame(chains->from.jit, frame->module, frame->address,
-					 (enum pm_unw_how)frame->how,
-					 chains->record->time, *ret);
+		error = pm_chain_jit_frame(chains->from.jit, frame->module,
+					   frame->address, (enum pm_unw_how)frame->how,
+					   chains->record->time, *ret);
 	return error;
 }
 
-static int intern(struct pm_rec_chains *chains, const struct pm_record *record,
-		  uint32_t *ret)
+static int intern(struct pm_chains *chains, const struct pm_record *record, uint32_t *ret)
 {
-	struct pm_rec_slot *slot = &chains->slots[pm_hash_mix(record->pid, record->tid) &
-						  (PM_REC_SLOTS - 1)];
+	struct pm_chain_slot *slot =
+		&chains->slots[pm_hash_mix(record->pid, record->tid) &
+			       (PM_CHAIN_SLOTS - 1)];
 	size_t len = chains->frames_len;
 	uint32_t stack = PM_FILE_NONE;
 	size_t same = 0;
@@ -499,10 +497,10 @@ static int intern(struct pm_rec_chains *chains, const struct pm_record *record,
 		stack = slot->stacks[same - 1];
 	slot->len = same;
 	for (; same < len; same++) {
-		const struct pm_rec_frame *frame = &chains->frames[len - 1 - same];
+		const struct pm_chain_frame *frame = &chains->frames[len - 1 - same];
 		uint32_t id;
 
-		error = pm_rec_chains_frame(chains, frame, &id);
+		error = pm_chains_frame(chains, frame, &id);
 		if (error == 0)
 			error = pm_file_intern_stack(chains->from.writer, stack, id,
 						     &stack);
@@ -516,29 +514,29 @@ static int intern(struct pm_rec_chains *chains, const struct pm_record *record,
 	return 0;
 }
 
-void pm_rec_chains_ahead(struct pm_rec_chains *chains, const struct pm_record *records,
-			 size_t len)
+void pm_chains_ahead(struct pm_chains *chains, const struct pm_record *records,
+		     size_t len)
 {
-	struct pm_unw_job jobs[PM_REC_AHEAD_MAX];
+	struct pm_unw_job jobs[PM_CHAIN_AHEAD_MAX];
 	struct pm_unw_stack stack;
 
 	chains->ahead_len = 0;
 	if (chains->from.call_graph != PM_CALL_GRAPH_DWARF || len < 2 ||
-	    len > PM_REC_AHEAD_MAX)
+	    len > PM_CHAIN_AHEAD_MAX)
 		return;
 	for (size_t i = 0; i < len; i++) {
-		struct pm_rec_ahead *ahead = &chains->ahead[chains->ahead_len];
+		struct pm_chain_ahead *ahead = &chains->ahead[chains->ahead_len];
 		struct pm_process *process =
 			pm_procs_get(chains->from.procs, (pid_t)records[i].pid);
 
 		/* What cannot be had here is told when it is the record's turn. */
 		if (!process || !inputs_of(&records[i].sample, &ahead->regs, &stack) ||
-		    pm_rec_space_get(process, chains->from.modules, chains->from.procs,
-				     &ahead->space) < 0)
+		    pm_chain_space_get(process, chains->from.modules, chains->from.procs,
+				       &ahead->space) < 0)
 			continue;
 		ahead->record = &records[i];
 		ahead->process = process;
-		ahead->version = pm_rec_space_version(process);
+		ahead->version = pm_chain_space_version(process);
 		jobs[chains->ahead_len++] =
 			(struct pm_unw_job){ .space = &ahead->space,
 					     .regs = &ahead->regs,
@@ -552,10 +550,10 @@ void pm_rec_chains_ahead(struct pm_rec_chains *chains, const struct pm_record *r
 	}
 }
 
-int pm_rec_chains_add(struct pm_rec_chains *chains, const struct pm_record *record,
-		      struct pm_rec_chain *ret)
+int pm_chains_add(struct pm_chains *chains, const struct pm_record *record,
+		  struct pm_chain *ret)
 {
-	struct pm_rec_chain chain;
+	struct pm_chain chain;
 	int error;
 
 	chains->frames_len = 0;

@@ -11,32 +11,32 @@
 enum {
 	/* A function pushes the registers it has to save right below its return address: up
 	 * to six in the psABI. They are its caller's, and tell one run of it from another. */
-	PM_REC_EVIDENCE_WORDS = 6,
+	PM_CHAIN_EVIDENCE_WORDS = 6,
 };
 
 /* Instead of a caller's node. */
-#define PM_REC_NODE_ROOT    (UINT32_MAX - 1)
-#define PM_REC_NODE_UNKNOWN UINT32_MAX
+#define PM_CHAIN_NODE_ROOT    (UINT32_MAX - 1)
+#define PM_CHAIN_NODE_UNKNOWN UINT32_MAX
 
 /*
  * A frame under its callers: a tree of everything remembered. A node's callers do not change,
  * but for one: where the caller was unknown, it may become known.
  */
-struct pm_rec_node {
+struct pm_chain_node {
 	uint64_t sp, address, return_address;
 	uint32_t module;
 	uint32_t thread; /* serial number of its thread */
 	uint32_t parent;
 	uint16_t evidence
-		[PM_REC_EVIDENCE_WORDS]; /* hashes of what its callee saved; 0: unknown */
+		[PM_CHAIN_EVIDENCE_WORDS]; /* hashes of what its callee saved; 0: unknown */
 };
 
-struct pm_rec_stitch_thread {
+struct pm_chain_stitch_thread {
 	uint32_t pid, tid;
 	uint32_t serial; /* 0: the row is free */
 	PM_VEC(uint32_t) nodes; /* the last chain, outermost first */
 	/* What was seen above nodes[0] at a time, leaf first; empty: nothing. */
-	PM_VEC(struct pm_rec_stitch_frame) offer;
+	PM_VEC(struct pm_chain_stitch_frame) offer;
 	uint64_t offer_time;
 	bool offer_rooted;
 	/* The last look at return addresses, and stitched samples since. */
@@ -45,37 +45,37 @@ struct pm_rec_stitch_thread {
 	bool rejoined; /* since then, by a frame that had been gone */
 	/* The innermost frame that was not in place at a time; 0: none. */
 	uint64_t doubt_time;
-	struct pm_rec_stitch_frame doubted;
+	struct pm_chain_stitch_frame doubted;
 };
 
-struct pm_rec_stitches {
-	PM_VEC(struct pm_rec_node) nodes;
+struct pm_chain_stitches {
+	PM_VEC(struct pm_chain_node) nodes;
 	uint32_t *slots; /* node + 1 by thread and frame: the last with a known caller */
 	size_t slots_cap; /* 0 or a power of two, at least twice the nodes */
-	PM_VEC(struct pm_rec_stitch_thread) threads;
+	PM_VEC(struct pm_chain_stitch_thread) threads;
 	PM_VEC(uint32_t) free_threads;
 	struct pm_index by_id;
 	uint32_t serials;
 	PM_VEC(uint32_t) before; /* the last chain of the thread at hand */
-	PM_VEC(struct pm_rec_stitch_frame) outer; /* the last result */
+	PM_VEC(struct pm_chain_stitch_frame) outer; /* the last result */
 };
 
-static inline bool pm_rec_node_same_place(const struct pm_rec_node *node,
-					  const struct pm_rec_node *other)
+static inline bool pm_chain_node_same_place(const struct pm_chain_node *node,
+					    const struct pm_chain_node *other)
 {
 	return node->sp == other->sp && node->address == other->address &&
 	       node->module == other->module;
 }
 
 /* Room for @more nodes, for which old ones may have to go. 0 or -ENOMEM. */
-int pm_rec_nodes_reserve(struct pm_rec_stitches *stitches, size_t more);
+int pm_chain_nodes_reserve(struct pm_chain_stitches *stitches, size_t more);
 /* Adds a node, for which there is room, and returns its id. */
-uint32_t pm_rec_nodes_add(struct pm_rec_stitches *stitches,
-			  const struct pm_rec_node *node);
+uint32_t pm_chain_nodes_add(struct pm_chain_stitches *stitches,
+			    const struct pm_chain_node *node);
 /* Makes the unknown caller of @id known. */
-void pm_rec_nodes_set_parent(struct pm_rec_stitches *stitches, uint32_t id,
-			     uint32_t parent);
+void pm_chain_nodes_set_parent(struct pm_chain_stitches *stitches, uint32_t id,
+			       uint32_t parent);
 /* The last node for this frame, whose caller is known unless no such node was ever seen;
- * or PM_REC_NODE_UNKNOWN. */
-uint32_t pm_rec_nodes_find(const struct pm_rec_stitches *stitches,
-			   const struct pm_rec_node *key);
+ * or PM_CHAIN_NODE_UNKNOWN. */
+uint32_t pm_chain_nodes_find(const struct pm_chain_stitches *stitches,
+			     const struct pm_chain_node *key);

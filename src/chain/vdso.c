@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "vdso.h"
+#include "pm/chain-vdso.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -29,18 +29,18 @@ static bool find_mapping(const char *maps_path, uint64_t start, struct pm_maps_l
 	return false;
 }
 
-void pm_rec_vdso_own(struct pm_rec_vdso *ret)
+void pm_chain_vdso_own(struct pm_chain_vdso *ret)
 {
 	uint64_t start = getauxval(AT_SYSINFO_EHDR);
 	struct pm_maps_line line;
 
-	*ret = (struct pm_rec_vdso){ 0 };
+	*ret = (struct pm_chain_vdso){ 0 };
 	if (start && find_mapping("/proc/self/maps", start, &line))
-		*ret = (struct pm_rec_vdso){ .image = (void *)(uintptr_t)start,
-					     .len = line.end - start };
+		*ret = (struct pm_chain_vdso){ .image = (void *)(uintptr_t)start,
+					       .len = line.end - start };
 }
 
-int pm_rec_vdso_copy(const struct pm_module *module, struct pm_rec_vdso *ret)
+int pm_chain_vdso_copy(const struct pm_module *module, struct pm_chain_vdso *ret)
 {
 	PM_AUTO_CLOSE int fd = -1;
 	PM_AUTO_FREE void *image = NULL;
@@ -62,12 +62,12 @@ int pm_rec_vdso_copy(const struct pm_module *module, struct pm_rec_vdso *ret)
 		return -ENOMEM;
 	if (pread(fd, image, len, (off_t)line.start) != (ssize_t)len)
 		return -EIO;
-	*ret = (struct pm_rec_vdso){ .image = PM_TAKE_PTR(image), .len = len };
+	*ret = (struct pm_chain_vdso){ .image = PM_TAKE_PTR(image), .len = len };
 	return 0;
 }
 
-void pm_rec_vdso_release(struct pm_rec_vdso *vdso)
+void pm_chain_vdso_release(struct pm_chain_vdso *vdso)
 {
 	free(vdso->image);
-	*vdso = (struct pm_rec_vdso){ 0 };
+	*vdso = (struct pm_chain_vdso){ 0 };
 }

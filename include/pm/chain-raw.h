@@ -5,12 +5,12 @@
  */
 #pragma once
 
-#include "modules.h"
+#include "pm/chain-modules.h"
 #include "pm/perf.h"
 
-struct pm_rec_raw;
+struct pm_chain_raw;
 
-struct pm_rec_raw_sample {
+struct pm_chain_raw_sample {
 	uint64_t index; /* of its line in the recording */
 	const struct pm_record *record;
 	const struct pm_unw_space *space; /* tags: module ids */
@@ -21,14 +21,14 @@ struct pm_rec_raw_sample {
 };
 
 /* @stack_bytes: what is asked of the kernel. @procs and @modules are borrowed. */
-int pm_rec_raw_open(struct pm_rec_raw **ret, const char *path, uint32_t stack_bytes,
-		    struct pm_procs *procs, struct pm_rec_modules *modules,
-		    struct pm_error *err);
+int pm_chain_raw_open(struct pm_chain_raw **ret, const char *path, uint32_t stack_bytes,
+		      struct pm_procs *procs, struct pm_chain_modules *modules,
+		      struct pm_error *err);
 /* Every module that the process has mapped has been touched. 0 or negative errno. */
-int pm_rec_raw_add(struct pm_rec_raw *raw, const struct pm_rec_raw_sample *sample);
+int pm_chain_raw_add(struct pm_chain_raw *raw, const struct pm_chain_raw_sample *sample);
 /* Samples and bytes written so far. */
-uint64_t pm_rec_raw_samples(const struct pm_rec_raw *raw);
-uint64_t pm_rec_raw_bytes(const struct pm_rec_raw *raw);
+uint64_t pm_chain_raw_samples(const struct pm_chain_raw *raw);
+uint64_t pm_chain_raw_bytes(const struct pm_chain_raw *raw);
 /* @complete: nothing is missing. Tells what went wrong first since it was opened. NULL is
  * legal. */
-int pm_rec_raw_close(struct pm_rec_raw *raw, bool complete, struct pm_error *err);
+int pm_chain_raw_close(struct pm_chain_raw *raw, bool complete, struct pm_error *err);

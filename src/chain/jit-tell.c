@@ -5,8 +5,6 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "session.h"
-
 static const char *remedy(const struct pm_error *why)
 {
 	switch (why->code) {
@@ -26,7 +24,7 @@ static const char *remedy(const struct pm_error *why)
 }
 
 static void __attribute__((format(printf, 2, 3)))
-tell(struct pm_rec_jit *jit, const char *format, ...)
+tell(struct pm_chain_jit *jit, const char *format, ...)
 {
 	PM_AUTO_FREE char *text = NULL;
 	va_list args;
@@ -38,10 +36,10 @@ tell(struct pm_rec_jit *jit, const char *format, ...)
 	if (len < 0)
 		text = NULL;
 	else
-		pm_rec_warn(jit->session, text);
+		jit->from.warn(jit->from.user, text);
 }
 
-static void tell_unusable(struct pm_rec_jit *jit)
+static void tell_unusable(struct pm_chain_jit *jit)
 {
 	char more[64] = "";
 
@@ -55,7 +53,7 @@ static void tell_unusable(struct pm_rec_jit *jit)
 }
 
 /* What was beyond a limit. */
-static void tell_limits(struct pm_rec_jit *jit)
+static void tell_limits(struct pm_chain_jit *jit)
 {
 	if (jit->left_out > 0)
 		tell(jit,
@@ -67,31 +65,31 @@ static void tell_limits(struct pm_rec_jit *jit)
 		tell(jit,
 		     "%llu places in generated code have no name: of one process %d at "
 		     "most wait for theirs",
-		     (unsigned long long)jit->misses_left, PM_REC_JIT_MISSES_MAX);
+		     (unsigned long long)jit->misses_left, PM_CHAIN_JIT_MISSES_MAX);
 	if (jit->dumps_left > 0)
 		tell(jit,
 		     "%llu processes have more than %d jitdumps: names from the others "
 		     "are missing",
-		     (unsigned long long)jit->dumps_left, PM_REC_JIT_DUMPS_MAX);
+		     (unsigned long long)jit->dumps_left, PM_CHAIN_JIT_DUMPS_MAX);
 	if (jit->dumps_unread > 0)
 		tell(jit,
 		     "%llu jitdumps were not read to their end: of what was left, %d MiB "
 		     "at most are read",
 		     (unsigned long long)jit->dumps_unread,
-		     PM_REC_JIT_READS_AT_THE_END * (PM_REC_JIT_READ_BYTES >> 20));
+		     PM_CHAIN_JIT_READS_AT_THE_END * (PM_CHAIN_JIT_READ_BYTES >> 20));
 	if (jit->forks_left > 0)
 		tell(jit,
 		     "%llu processes lack the names of code that was made before they "
 		     "were forked: these come through %d forks at most",
-		     (unsigned long long)jit->forks_left, PM_REC_JIT_DEPTH_MAX);
+		     (unsigned long long)jit->forks_left, PM_CHAIN_JIT_DEPTH_MAX);
 	if (jit->unwind_full)
 		tell(jit,
 		     "the jitdumps' unwind information was not used to the end: %zu MiB "
 		     "at most are kept",
-		     PM_REC_JIT_UNWIND_BYTES_MAX >> 20);
+		     PM_CHAIN_JIT_UNWIND_BYTES_MAX >> 20);
 }
 
-void pm_rec_jit_tell(struct pm_rec_jit *jit)
+void pm_chain_jit_tell(struct pm_chain_jit *jit)
 {
 	tell_unusable(jit);
 	tell_limits(jit);

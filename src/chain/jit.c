@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "jit.h"
+#include "pm/chain-jit.h"
 
 #include <string.h>
 #include <time.h>
 
 #include "jit-internal.h"
-#include "session.h"
-#include "spaces.h"
+#include "pm/chain-spaces.h"
 
 enum {
 	COVERED_MAX = 4096, /* functions of a process that unwind by their own rules */
@@ -18,9 +17,9 @@ enum {
 /* ---- processes ----------------------------------------------------------------------- */
 
 /* Among jit->alive, with one reference. NULL without memory. */
-static struct pm_rec_jit_process *process_new(struct pm_rec_jit *jit, pid_t pid)
+static struct pm_chain_jit_process *process_new(struct pm_chain_jit *jit, pid_t pid)
 {
-	struct pm_rec_jit_process *process = calloc(1, sizeof(*process));
+	struct pm_chain_jit_process *process = calloc(1, sizeof(*process));
 
 	if (!process)
 		return NULL;
@@ -38,11 +37,11 @@ static struct pm_rec_jit_process *process_new(struct pm_rec_jit *jit, pid_t pid)
 }
 
 /* Lets go of all but its names. */
-static void process_end(struct pm_rec_jit_process *process)
+static void process_end(struct pm_chain_jit_process *process)
 {
 	process->over = true;
 	for (size_t i = 0; i < process->dumps.len; i++) {
-		struct pm_rec_jit_dump *dump = &process->dumps.data[i];
+		struct pm_chain_jit_dump *dump = &process->dumps.data[i];
 
 		pm_jitdump_free(dump->reader);
 		dump->reader = NULL;
@@ -58,7 +57,7 @@ static void process_end(struct pm_rec_jit_process *process)
 	pm_vec_release(&process->covered);
 }
 
-static void process_free(struct pm_rec_jit *jit, struct pm_rec_jit_process *process)
+static void process_free(struct pm_chain_jit *jit, struct pm_chain_jit_process *process)
 {
 	size_t kept = 0;
 
@@ -78,10 +77,10 @@ static void process_free(struct pm_rec_jit *jit, struct pm_rec_jit_process *proc
 	free(process);
 }
 
-static void unref(struct pm_rec_jit *jit, struct pm_rec_jit_process *process)
+static void unref(struct pm_chain_jit *jit, struct pm_chain_jit_process *process)
 {
 	while (process && --process->refs == 0) {
-		struct pm_rec_jit_process *parent = process->parent;
+		struct pm_chain_jit_process *parent = process->parent;
 
 		process_free(jit, process);
 		process = parent;
@@ -89,7 +88,7 @@ static void unref(struct pm_rec_jit *jit, struct pm_rec_jit_process *process)
 }
 
 /* Whom children of @process have as a parent: the first that tells something, or NULL. */
-static struct pm_rec_jit_process *heritage(struct pm_rec_jit_process *process)
+static struct pm_chain_jit_process *heritage(struct pm_chain_jit_process *process)
 {
 	for (; process; process = process->parent) {
 		struct pm_jit_table_stats stats;
@@ -101,20 +100,20 @@ static struct pm_rec_jit_process *heritage(struct pm_rec_jit_process *process)
 	return NULL;
 }
 
-struct pm_rec_jit *pm_rec_jit_new(struct pm_rec_session *session)
+struct pm_chain_jit *pm_chain_jit_new(const struct pm_chain_jit_source *source)
 {
-	struct pm_rec_jit *jit = calloc(1, sizeof(*jit));
+	struct pm_chain_jit *jit = calloc(1, sizeof(*jit));
 	struct timespec now;
 
 	if (!jit)
 		return NULL;
-	jit->session = session;
+	jit->from = *source;
 	clock_gettime(CLOCK_REALTIME, &now);
 	jit->since_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 	return jit;
 }
 
-void pm_rec_jit_free(struct pm_rec_jit *jit)
+void pm_chain_jit_free(struct pm_chain_jit *jit)
 {
 	if (!jit)
 		return;
@@ -130,11 +129,11 @@ void pm_rec_jit_free(struct pm_rec_jit *jit)
 	free(jit);
 }
 
-static struct pm_rec_jit_process *find(struct pm_rec_jit *jit, pid_t pid)
+static struct pm_chain_jit_process *find(struct pm_chain_jit *jit, pid_t pid)
 {
 	/* The last one is mostly the one wanted. */
 	for (size_t i = jit->processes.len; i-- > 0;) {
-		struct pm_rec_jit_process *process = jit->processes.data[i];
+		struct pm_chain_jit_process *process = jit->processes.data[i];
 
 		if (process->pid != pid)
 			continue;
@@ -147,10 +146,10 @@ static struct pm_rec_jit_process *find(struct pm_rec_jit *jit, pid_t pid)
 }
 
 /* Names what it can, and forgets the process at @index. */
-static int drop(struct pm_rec_jit *jit, size_t index)
+static int drop(struct pm_chain_jit *jit, size_t index)
 {
-	struct pm_rec_jit_process *process = jit->processes.data[index];
-	int ret = pm_rec_jit_finish_process(jit, process);
+	struct pm_chain_jit_process *process = jit->processes.data[index];
+	int ret = pm_chain_jit_finish_process(jit, process);
 
 	memmove(jit->processes.data + index, jit->processes.data + index + 1,
 		(jit->processes.len - 1 - index) * sizeof(*jit->processes.data));
@@ -161,7 +160,7 @@ static int drop(struct pm_rec_jit *jit, size_t index)
 }
 
 /* Also of those that are only held. */
-static size_t all_bytes(const struct pm_rec_jit *jit)
+static size_t all_bytes(const struct pm_chain_jit *jit)
 {
 	size_t bytes = jit->unwind_bytes;
 
@@ -175,9 +174,9 @@ static size_t all_bytes(const struct pm_rec_jit *jit)
 }
 
 /* The process, made if it is not known. */
-static int get(struct pm_rec_jit *jit, pid_t pid, struct pm_rec_jit_process **ret)
+static int get(struct pm_chain_jit *jit, pid_t pid, struct pm_chain_jit_process **ret)
 {
-	struct pm_rec_jit_process *process = find(jit, pid);
+	struct pm_chain_jit_process *process = find(jit, pid);
 	int error = 0;
 
 	if (process) {
@@ -186,8 +185,8 @@ static int get(struct pm_rec_jit *jit, pid_t pid, struct pm_rec_jit_process **re
 	}
 	/* Whoever was not asked for longest has most likely ended. */
 	while (error == 0 && jit->processes.len > 0 &&
-	       (jit->alive.len >= PM_REC_JIT_PROCESSES_MAX ||
-		all_bytes(jit) > PM_REC_JIT_BYTES_MAX))
+	       (jit->alive.len >= PM_CHAIN_JIT_PROCESSES_MAX ||
+		all_bytes(jit) > PM_CHAIN_JIT_BYTES_MAX))
 		error = drop(jit, 0);
 	if (error < 0)
 		return error;
@@ -203,31 +202,31 @@ static int get(struct pm_rec_jit *jit, pid_t pid, struct pm_rec_jit_process **re
 	return 0;
 }
 
-int pm_rec_jit_map(struct pm_rec_jit *jit, pid_t pid,
-		   const struct pm_module_identity *mapped)
+int pm_chain_jit_map(struct pm_chain_jit *jit, pid_t pid,
+		     const struct pm_module_identity *mapped)
 {
-	struct pm_rec_jit_process *process;
+	struct pm_chain_jit_process *process;
 	int ret;
 
 	if (!jit || !pm_is_jitdump_path(mapped->path))
 		return 0;
 	ret = get(jit, pid, &process);
-	return ret < 0 ? ret : pm_rec_jit_open_dump(jit, process, mapped);
+	return ret < 0 ? ret : pm_chain_jit_open_dump(jit, process, mapped);
 }
 
-int pm_rec_jit_exec(struct pm_rec_jit *jit, pid_t pid)
+int pm_chain_jit_exec(struct pm_chain_jit *jit, pid_t pid)
 {
 	return jit && find(jit, pid) ? drop(jit, jit->processes.len - 1) : 0;
 }
 
-int pm_rec_jit_fork(struct pm_rec_jit *jit, pid_t pid, pid_t parent_pid)
+int pm_chain_jit_fork(struct pm_chain_jit *jit, pid_t pid, pid_t parent_pid)
 {
-	struct pm_rec_jit_process *process, *parent;
-	int ret = pm_rec_jit_exec(jit, pid);
+	struct pm_chain_jit_process *process, *parent;
+	int ret = pm_chain_jit_exec(jit, pid);
 
 	/* Who tells nothing is not held: its parent is, so that chains do not grow. */
 	parent = jit && ret == 0 ? heritage(find(jit, parent_pid)) : NULL;
-	if (parent && parent->depth >= PM_REC_JIT_DEPTH_MAX) {
+	if (parent && parent->depth >= PM_CHAIN_JIT_DEPTH_MAX) {
 		jit->forks_left++;
 		parent = NULL;
 	}
@@ -247,22 +246,21 @@ int pm_rec_jit_fork(struct pm_rec_jit *jit, pid_t pid, pid_t parent_pid)
 
 /* ---- modules of the file ------------------------------------------------------------- */
 
-static int new_module(struct pm_rec_jit *jit, struct pm_rec_jit_process *process,
+static int new_module(struct pm_chain_jit *jit, struct pm_chain_jit_process *process,
 		      uint32_t generation, uint32_t *ret)
 {
-	int error =
-		pm_rec_modules_jit_id(&jit->session->modules, jit->session->writer, ret);
+	int error = pm_chain_modules_jit_id(jit->from.modules, jit->from.writer, ret);
 
 	if (error < 0)
 		return error;
 	return pm_vec_push(&jit->modules,
-			   (struct pm_rec_jit_module){ .process = process,
-						       .generation = generation,
-						       .file_id = *ret });
+			   (struct pm_chain_jit_module){ .process = process,
+							 .generation = generation,
+							 .file_id = *ret });
 }
 
 /* Few: it is one or two for nearly every process. */
-static int module_of(struct pm_rec_jit *jit, struct pm_rec_jit_process *process,
+static int module_of(struct pm_chain_jit *jit, struct pm_chain_jit_process *process,
 		     uint32_t generation, uint32_t *ret)
 {
 	while (process->file_ids.len <= generation)
@@ -280,9 +278,9 @@ static int module_of(struct pm_rec_jit *jit, struct pm_rec_jit_process *process,
 }
 
 /* Dumps of whoever made their code before it was recorded, or of whom no record tells. */
-static int scan(struct pm_rec_jit *jit, struct pm_rec_jit_process *process)
+static int scan(struct pm_chain_jit *jit, struct pm_chain_jit_process *process)
 {
-	struct pm_procs *procs = jit->session->procs;
+	struct pm_procs *procs = jit->from.procs;
 	struct pm_process *of = pm_procs_get(procs, process->pid);
 	int ret = 0;
 
@@ -295,13 +293,13 @@ static int scan(struct pm_rec_jit *jit, struct pm_rec_jit_process *process)
 
 		if (identity->kind == PM_MODULE_FILE &&
 		    pm_is_jitdump_path(identity->path))
-			ret = pm_rec_jit_open_dump(jit, process, identity);
+			ret = pm_chain_jit_open_dump(jit, process, identity);
 	}
 	return ret;
 }
 
-static const struct pm_rec_jit_module *find_module(const struct pm_rec_jit *jit,
-						   uint32_t file_id)
+static const struct pm_chain_jit_module *find_module(const struct pm_chain_jit *jit,
+						     uint32_t file_id)
 {
 	size_t low = 0, high = jit->modules.len;
 
@@ -318,10 +316,10 @@ static const struct pm_rec_jit_module *find_module(const struct pm_rec_jit *jit,
 		       : NULL;
 }
 
-int pm_rec_jit_module(struct pm_rec_jit *jit, pid_t pid, uint64_t address,
-		      enum pm_unw_how how, uint64_t time_ns, uint32_t *ret)
+int pm_chain_jit_module(struct pm_chain_jit *jit, pid_t pid, uint64_t address,
+			enum pm_unw_how how, uint64_t time_ns, uint32_t *ret)
 {
-	struct pm_rec_jit_process *process, *owner;
+	struct pm_chain_jit_process *process, *owner;
 	const struct pm_jit_function *function;
 	struct pm_jit_table_stats stats;
 	int error = get(jit, pid, &process);
@@ -329,7 +327,7 @@ int pm_rec_jit_module(struct pm_rec_jit *jit, pid_t pid, uint64_t address,
 	if (error == 0)
 		error = scan(jit, process);
 	if (error == 0)
-		error = pm_rec_jit_refresh(jit, process, time_ns);
+		error = pm_chain_jit_refresh(jit, process, time_ns);
 	if (error < 0)
 		return error;
 	function = pm_jit_table_use(process->table, address);
@@ -341,45 +339,45 @@ int pm_rec_jit_module(struct pm_rec_jit *jit, pid_t pid, uint64_t address,
 	if (function)
 		return module_of(jit, owner, function->generation, ret);
 	pm_jit_table_stats(process->table, &stats);
-	error = pm_rec_jit_miss(
+	error = pm_chain_jit_miss(
 		jit, process,
-		(struct pm_rec_jit_place){ address, stats.generation, (uint32_t)how },
+		(struct pm_chain_jit_place){ address, stats.generation, (uint32_t)how },
 		time_ns, PM_FILE_NONE);
 	return error < 0 ? error : module_of(jit, process, stats.generation, ret);
 }
 
-int pm_rec_jit_frame(struct pm_rec_jit *jit, uint32_t file_id, uint64_t address,
-		     enum pm_unw_how how, uint64_t time_ns, uint32_t frame)
+int pm_chain_jit_frame(struct pm_chain_jit *jit, uint32_t file_id, uint64_t address,
+		       enum pm_unw_how how, uint64_t time_ns, uint32_t frame)
 {
-	const struct pm_rec_jit_module *module = find_module(jit, file_id);
+	const struct pm_chain_jit_module *module = find_module(jit, file_id);
 	const struct pm_jit_function *function;
 
-	if (!module || !module->process || !jit->session->options->symbols ||
-	    pm_rec_jit_is_named(jit, frame))
+	if (!module || !module->process || !jit->from.symbols ||
+	    pm_chain_jit_is_named(jit, frame))
 		return 0;
 	function = pm_jit_table_find(module->process->table, address);
 	if (function && function->generation == module->generation)
-		return pm_rec_jit_name(jit, frame, function, address);
-	return pm_rec_jit_miss(
+		return pm_chain_jit_name(jit, frame, function, address);
+	return pm_chain_jit_miss(
 		jit, module->process,
-		(struct pm_rec_jit_place){ address, module->generation, (uint32_t)how },
+		(struct pm_chain_jit_place){ address, module->generation, (uint32_t)how },
 		time_ns, frame);
 }
 
-int pm_rec_jit_finish(struct pm_rec_jit *jit)
+int pm_chain_jit_finish(struct pm_chain_jit *jit)
 {
 	int ret = 0;
 
 	while (ret == 0 && jit->processes.len > 0)
 		ret = drop(jit, 0);
 	if (ret == 0)
-		pm_rec_jit_tell(jit);
+		pm_chain_jit_tell(jit);
 	return ret;
 }
 
 /* ---- unwind information --------------------------------------------------------------- */
 
-static struct pm_unw_module *unwind_module(struct pm_rec_jit *jit,
+static struct pm_unw_module *unwind_module(struct pm_chain_jit *jit,
 					   const struct pm_jit_function *function)
 {
 	struct pm_unw_part_load load = { .vaddr = function->start,
@@ -406,7 +404,7 @@ static struct pm_unw_module *unwind_module(struct pm_rec_jit *jit,
 #else
 	parts.arch = PM_UNW_X86_64;
 #endif
-	if (bytes > PM_REC_JIT_UNWIND_BYTES_MAX - jit->unwind_bytes) {
+	if (bytes > PM_CHAIN_JIT_UNWIND_BYTES_MAX - jit->unwind_bytes) {
 		jit->unwind_full = true;
 		return NULL;
 	}
@@ -420,7 +418,7 @@ static struct pm_unw_module *unwind_module(struct pm_rec_jit *jit,
 }
 
 /* Where @function belongs among those that are shown; true when it is one of them. */
-static bool find_covered(const struct pm_rec_jit_process *process, uint64_t start,
+static bool find_covered(const struct pm_chain_jit_process *process, uint64_t start,
 			 size_t *ret)
 {
 	size_t low = 0, high = process->covered.len;
@@ -438,7 +436,7 @@ static bool find_covered(const struct pm_rec_jit_process *process, uint64_t star
 	       process->covered.data[low].map.start == start;
 }
 
-static bool cover(struct pm_rec_jit *jit, struct pm_rec_jit_process *process,
+static bool cover(struct pm_chain_jit *jit, struct pm_chain_jit_process *process,
 		  const struct pm_jit_function *function)
 {
 	struct pm_unw_module *module;
@@ -453,7 +451,7 @@ static bool cover(struct pm_rec_jit *jit, struct pm_rec_jit_process *process,
 		return false;
 	memmove(process->covered.data + at + 1, process->covered.data + at,
 		(process->covered.len - at) * sizeof(*process->covered.data));
-	process->covered.data[at] = (struct pm_rec_jit_covered){
+	process->covered.data[at] = (struct pm_chain_jit_covered){
 		.map = { .start = function->start,
 			 .end = function->start + function->len,
 			 .module = module },
@@ -464,12 +462,12 @@ static bool cover(struct pm_rec_jit *jit, struct pm_rec_jit_process *process,
 }
 
 /* Takes out those in whose place there is something else now. */
-static bool uncover(struct pm_rec_jit_process *process)
+static bool uncover(struct pm_chain_jit_process *process)
 {
 	size_t kept = 0, before = process->covered.len;
 
 	for (size_t i = 0; i < before; i++) {
-		const struct pm_rec_jit_covered *covered = &process->covered.data[i];
+		const struct pm_chain_jit_covered *covered = &process->covered.data[i];
 		const struct pm_jit_function *first, *last;
 
 		first = pm_jit_table_find(process->table, covered->map.start);
@@ -482,7 +480,7 @@ static bool uncover(struct pm_rec_jit_process *process)
 	return kept != before;
 }
 
-static bool show_covered(struct pm_rec_jit_process *process, struct pm_process *to)
+static bool show_covered(struct pm_chain_jit_process *process, struct pm_process *to)
 {
 	PM_AUTO_FREE struct pm_unw_map *maps =
 		calloc(process->covered.len + 1, sizeof(*maps));
@@ -491,18 +489,18 @@ static bool show_covered(struct pm_rec_jit_process *process, struct pm_process *
 		return false;
 	for (size_t i = 0; i < process->covered.len; i++)
 		maps[i] = process->covered.data[i].map;
-	return pm_rec_space_overlay(to, maps, process->covered.len) == 0;
+	return pm_chain_space_overlay(to, maps, process->covered.len) == 0;
 }
 
-bool pm_rec_jit_cover(struct pm_rec_jit *jit, struct pm_process *to,
-		      const struct pm_unw_frame *frames, size_t len, uint64_t time_ns)
+bool pm_chain_jit_cover(struct pm_chain_jit *jit, struct pm_process *to,
+			const struct pm_unw_frame *frames, size_t len, uint64_t time_ns)
 {
-	struct pm_rec_jit_process *process = find(jit, to->pid);
+	struct pm_chain_jit_process *process = find(jit, to->pid);
 	struct pm_jit_table_stats stats;
 	bool changed = false;
 
 	if (!process || process->dumps.len == 0 ||
-	    pm_rec_jit_refresh(jit, process, time_ns) < 0)
+	    pm_chain_jit_refresh(jit, process, time_ns) < 0)
 		return false;
 	pm_jit_table_stats(process->table, &stats);
 	if (stats.changes != process->covered_changes)

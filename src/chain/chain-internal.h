@@ -7,17 +7,17 @@
  */
 #pragma once
 
-#include "chain.h"
+#include "pm/chain.h"
 #include "stitch.h"
 
 enum {
 	/* What we take from a callchain at most; the sysctl goes no higher than 640 K. */
-	PM_REC_CALLCHAIN_MAX = 1024,
-	PM_REC_FRAMES_MAX = PM_UNW_FRAMES_MAX + PM_REC_CALLCHAIN_MAX,
-	PM_REC_SLOTS = 256, /* a power of two */
+	PM_CHAIN_CALLCHAIN_MAX = 1024,
+	PM_CHAIN_FRAMES_MAX = PM_UNW_FRAMES_MAX + PM_CHAIN_CALLCHAIN_MAX,
+	PM_CHAIN_SLOTS = 256, /* a power of two */
 };
 
-struct pm_rec_frame {
+struct pm_chain_frame {
 	uint64_t address;
 	uint32_t module;
 	uint32_t how;
@@ -25,20 +25,20 @@ struct pm_rec_frame {
 
 /* How frames were found, beside the unwinder's ways (enum pm_unw_how). */
 enum {
-	PM_REC_HOW_LBR = PM_UNW_HOW_COUNT, /* the CPU's record of calls */
-	PM_REC_HOW_BRANCH, /* an end of a branch, in no stack */
+	PM_CHAIN_HOW_LBR = PM_UNW_HOW_COUNT, /* the CPU's record of calls */
+	PM_CHAIN_HOW_BRANCH, /* an end of a branch, in no stack */
 };
 
 /* The last chain of a thread, root first. Its successor mostly differs at the leaf only. */
-struct pm_rec_slot {
+struct pm_chain_slot {
 	uint32_t pid, tid;
 	size_t len, cap;
-	struct pm_rec_frame *frames;
+	struct pm_chain_frame *frames;
 	uint32_t *stacks;
 };
 
 /* A stack that was unwound before its turn. */
-struct pm_rec_ahead {
+struct pm_chain_ahead {
 	const struct pm_record *record;
 	const struct pm_process *process;
 	uint64_t version; /* of the space */
@@ -49,19 +49,19 @@ struct pm_rec_ahead {
 	enum pm_unw_stop stop;
 };
 
-struct pm_rec_chains {
-	struct pm_rec_chain_source from;
+struct pm_chains {
+	struct pm_chain_source from;
 	struct pm_unwinder *unwinder;
-	struct pm_rec_stitches *stitches; /* NULL: --no-stitch */
+	struct pm_chain_stitches *stitches; /* NULL: --no-stitch */
 	uint64_t samples; /* so far */
-	struct pm_rec_slot slots[PM_REC_SLOTS];
+	struct pm_chain_slot slots[PM_CHAIN_SLOTS];
 	struct pm_unw_frame found[PM_UNW_FRAMES_MAX];
-	struct pm_rec_stitch_frame
+	struct pm_chain_stitch_frame
 		known[PM_UNW_FRAMES_MAX]; /* `found` as stitching sees it */
-	struct pm_rec_frame
-		frames[PM_REC_FRAMES_MAX]; /* of the sample at hand, leaf first */
+	struct pm_chain_frame
+		frames[PM_CHAIN_FRAMES_MAX]; /* of the sample at hand, leaf first */
 	size_t frames_len;
-	struct pm_rec_ahead ahead[PM_REC_AHEAD_MAX];
+	struct pm_chain_ahead ahead[PM_CHAIN_AHEAD_MAX];
 	size_t ahead_len;
 	const struct pm_record *record; /* the one at hand */
 	bool stitched; /* some of them */
@@ -73,21 +73,20 @@ struct pm_rec_chains {
 };
 
 /* Adds the frame at avma @lookup, which is in @map (NULL: in none). 0 or negative errno. */
-int pm_rec_chains_push(struct pm_rec_chains *chains, uint64_t lookup,
-		       const struct pm_unw_map *map, uint32_t how);
-int pm_rec_chains_push_kernel(struct pm_rec_chains *chains, uint64_t lookup,
-			      uint32_t how);
+int pm_chains_push(struct pm_chains *chains, uint64_t lookup,
+		   const struct pm_unw_map *map, uint32_t how);
+int pm_chains_push_kernel(struct pm_chains *chains, uint64_t lookup, uint32_t how);
 /* The callers that PERF_SAMPLE_BRANCH_CALL_STACK gave. */
-int pm_rec_chains_push_lbr(struct pm_rec_chains *chains, const struct pm_sample *sample,
-			   const struct pm_unw_space *space);
+int pm_chains_push_lbr(struct pm_chains *chains, const struct pm_sample *sample,
+		       const struct pm_unw_space *space);
 /* The id of @frame, of the record at hand, in the file. */
-int pm_rec_chains_frame(struct pm_rec_chains *chains, const struct pm_rec_frame *frame,
-			uint32_t *ret);
+int pm_chains_frame(struct pm_chains *chains, const struct pm_chain_frame *frame,
+		    uint32_t *ret);
 /*
  * Goes on above the last @len frames, the user's part of the chain, which were found in
  * @stack from @regs. @stop is what stopped them, and becomes ROOT when the chain is complete.
  * 0 or negative errno.
  */
-int pm_rec_chains_stitch(struct pm_rec_chains *chains, const struct pm_record *record,
-			 const struct pm_unw_space *space, const struct pm_unw_regs *regs,
-			 const struct pm_unw_stack *stack, size_t len, uint32_t *stop);
+int pm_chains_stitch(struct pm_chains *chains, const struct pm_record *record,
+		     const struct pm_unw_space *space, const struct pm_unw_regs *regs,
+		     const struct pm_unw_stack *stack, size_t len, uint32_t *stop);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "spaces.h"
+#include "pm/chain-spaces.h"
 
 #include <string.h>
 
@@ -16,7 +16,7 @@ struct view {
  * without a file has only the process's own addresses.
  */
 static struct pm_unw_map convert(const struct pm_mapping *mapping,
-				 const struct pm_rec_module *module,
+				 const struct pm_chain_module *module,
 				 enum pm_module_kind kind)
 {
 	struct pm_unw_map map = { .start = mapping->start,
@@ -76,7 +76,7 @@ static void widen_uprobes(const struct view *view, const struct pm_module *modul
 }
 
 static int rebuild(struct view *view, const struct pm_space *space,
-		   struct pm_rec_modules *modules, const struct pm_procs *procs)
+		   struct pm_chain_modules *modules, const struct pm_procs *procs)
 {
 	if (pm_vec_reserve(&view->maps, space->maps.len) < 0)
 		return -ENOMEM;
@@ -84,8 +84,8 @@ static int rebuild(struct view *view, const struct pm_space *space,
 	view->maps.len = 0;
 	for (size_t i = 0; i < space->maps.len; i++) {
 		const struct pm_mapping *mapping = &space->maps.data[i];
-		const struct pm_rec_module *module =
-			pm_rec_modules_touch(modules, procs, mapping->module);
+		const struct pm_chain_module *module =
+			pm_chain_modules_touch(modules, procs, mapping->module);
 		struct pm_unw_map map;
 		int ret;
 
@@ -107,8 +107,8 @@ static int rebuild(struct view *view, const struct pm_space *space,
 	return 0;
 }
 
-int pm_rec_space_get(struct pm_process *process, struct pm_rec_modules *modules,
-		     const struct pm_procs *procs, struct pm_unw_space *ret)
+int pm_chain_space_get(struct pm_process *process, struct pm_chain_modules *modules,
+		       const struct pm_procs *procs, struct pm_unw_space *ret)
 {
 	struct view *view = process->user;
 
@@ -128,15 +128,15 @@ int pm_rec_space_get(struct pm_process *process, struct pm_rec_modules *modules,
 	return 0;
 }
 
-uint64_t pm_rec_space_version(const struct pm_process *process)
+uint64_t pm_chain_space_version(const struct pm_process *process)
 {
 	const struct view *view = process->user;
 
 	return view && view->built ? view->version : 0;
 }
 
-int pm_rec_space_overlay(struct pm_process *process, const struct pm_unw_map *maps,
-			 size_t len)
+int pm_chain_space_overlay(struct pm_process *process, const struct pm_unw_map *maps,
+			   size_t len)
 {
 	struct view *view = process->user;
 
@@ -149,7 +149,7 @@ int pm_rec_space_overlay(struct pm_process *process, const struct pm_unw_map *ma
 	return 0;
 }
 
-void pm_rec_space_free(void *user)
+void pm_chain_space_free(void *user)
 {
 	struct view *view = user;
 

@@ -11,8 +11,8 @@ enum {
 	CROWDED_MUL = 3,
 };
 
-static uint32_t *slot_of(const struct pm_rec_stitches *stitches,
-			 const struct pm_rec_node *key)
+static uint32_t *slot_of(const struct pm_chain_stitches *stitches,
+			 const struct pm_chain_node *key)
 {
 	size_t mask = stitches->slots_cap - 1;
 	size_t at = pm_hash_mix(pm_hash_mix(key->thread, key->module) ^ key->address,
@@ -21,26 +21,26 @@ static uint32_t *slot_of(const struct pm_rec_stitches *stitches,
 
 	for (;; at = (at + 1) & mask) {
 		uint32_t *slot = &stitches->slots[at];
-		const struct pm_rec_node *node;
+		const struct pm_chain_node *node;
 
 		if (*slot == 0)
 			return slot;
 		node = &stitches->nodes.data[*slot - 1];
-		if (node->thread == key->thread && pm_rec_node_same_place(node, key))
+		if (node->thread == key->thread && pm_chain_node_same_place(node, key))
 			return slot;
 	}
 }
 
-static void remember(struct pm_rec_stitches *stitches, uint32_t id)
+static void remember(struct pm_chain_stitches *stitches, uint32_t id)
 {
-	const struct pm_rec_node *node = &stitches->nodes.data[id];
+	const struct pm_chain_node *node = &stitches->nodes.data[id];
 	uint32_t *slot = slot_of(stitches, node);
 
-	if (*slot == 0 || node->parent != PM_REC_NODE_UNKNOWN)
+	if (*slot == 0 || node->parent != PM_CHAIN_NODE_UNKNOWN)
 		*slot = id + 1;
 }
 
-static int slots_make(struct pm_rec_stitches *stitches, size_t nodes)
+static int slots_make(struct pm_chain_stitches *stitches, size_t nodes)
 {
 	size_t cap = stitches->slots_cap ? stitches->slots_cap : SLOTS_MIN;
 
@@ -62,7 +62,7 @@ static int slots_make(struct pm_rec_stitches *stitches, size_t nodes)
 	return 0;
 }
 
-static void forget_all(struct pm_rec_stitches *stitches)
+static void forget_all(struct pm_chain_stitches *stitches)
 {
 	stitches->nodes.len = 0;
 	for (size_t i = 0; i < stitches->threads.len; i++)
@@ -72,32 +72,32 @@ static void forget_all(struct pm_rec_stitches *stitches)
 		       stitches->slots_cap * sizeof(*stitches->slots));
 }
 
-static void keep(const struct pm_rec_stitches *stitches, uint32_t *kept, uint32_t node)
+static void keep(const struct pm_chain_stitches *stitches, uint32_t *kept, uint32_t node)
 {
-	while (node < PM_REC_NODE_ROOT && !kept[node]) {
+	while (node < PM_CHAIN_NODE_ROOT && !kept[node]) {
 		kept[node] = 1;
 		node = stitches->nodes.data[node].parent;
 	}
 }
 
 /* Moves what is kept together. Nodes only move down, so that none is overwritten. */
-static void compact(struct pm_rec_stitches *stitches, uint32_t *moved)
+static void compact(struct pm_chain_stitches *stitches, uint32_t *moved)
 {
-	struct pm_rec_node *nodes = stitches->nodes.data;
+	struct pm_chain_node *nodes = stitches->nodes.data;
 	size_t len = 0;
 
 	for (size_t i = 0; i < stitches->nodes.len; i++)
-		moved[i] = moved[i] ? (uint32_t)len++ : PM_REC_NODE_UNKNOWN;
+		moved[i] = moved[i] ? (uint32_t)len++ : PM_CHAIN_NODE_UNKNOWN;
 	for (size_t i = 0; i < stitches->nodes.len; i++) {
-		if (moved[i] == PM_REC_NODE_UNKNOWN)
+		if (moved[i] == PM_CHAIN_NODE_UNKNOWN)
 			continue;
 		nodes[moved[i]] = nodes[i];
-		if (nodes[moved[i]].parent < PM_REC_NODE_ROOT)
+		if (nodes[moved[i]].parent < PM_CHAIN_NODE_ROOT)
 			nodes[moved[i]].parent = moved[nodes[moved[i]].parent];
 	}
 	stitches->nodes.len = len;
 	for (size_t i = 0; i < stitches->threads.len; i++) {
-		struct pm_rec_stitch_thread *thread = &stitches->threads.data[i];
+		struct pm_chain_stitch_thread *thread = &stitches->threads.data[i];
 
 		for (size_t j = 0; j < thread->nodes.len; j++)
 			thread->nodes.data[j] = moved[thread->nodes.data[j]];
@@ -105,7 +105,7 @@ static void compact(struct pm_rec_stitches *stitches, uint32_t *moved)
 }
 
 /* Keeps the last chains and the younger half. */
-static int forget_old(struct pm_rec_stitches *stitches)
+static int forget_old(struct pm_chain_stitches *stitches)
 {
 	PM_AUTO_FREE uint32_t *kept = calloc(stitches->nodes.len + 1, sizeof(*kept));
 
@@ -114,28 +114,28 @@ static int forget_old(struct pm_rec_stitches *stitches)
 	for (size_t i = stitches->nodes.len / 2; i < stitches->nodes.len; i++)
 		keep(stitches, kept, (uint32_t)i);
 	for (size_t i = 0; i < stitches->threads.len; i++) {
-		const struct pm_rec_stitch_thread *thread = &stitches->threads.data[i];
+		const struct pm_chain_stitch_thread *thread = &stitches->threads.data[i];
 
 		for (size_t j = 0; j < thread->nodes.len; j++)
 			keep(stitches, kept, thread->nodes.data[j]);
 	}
 	compact(stitches, kept);
-	if (stitches->nodes.len > PM_REC_STITCH_NODES_MAX / CROWDED_DIV * CROWDED_MUL)
+	if (stitches->nodes.len > PM_CHAIN_STITCH_NODES_MAX / CROWDED_DIV * CROWDED_MUL)
 		forget_all(stitches);
 	return slots_make(stitches, stitches->nodes.len);
 }
 
-int pm_rec_nodes_reserve(struct pm_rec_stitches *stitches, size_t more)
+int pm_chain_nodes_reserve(struct pm_chain_stitches *stitches, size_t more)
 {
 	size_t want;
 
-	if (stitches->nodes.len + more > PM_REC_STITCH_NODES_MAX &&
+	if (stitches->nodes.len + more > PM_CHAIN_STITCH_NODES_MAX &&
 	    stitches->nodes.len > 0) {
 		int error = forget_old(stitches);
 
 		if (error < 0)
 			return error;
-		if (stitches->nodes.len + more > PM_REC_STITCH_NODES_MAX)
+		if (stitches->nodes.len + more > PM_CHAIN_STITCH_NODES_MAX)
 			forget_all(stitches);
 	}
 	want = stitches->nodes.len + more;
@@ -144,8 +144,8 @@ int pm_rec_nodes_reserve(struct pm_rec_stitches *stitches, size_t more)
 	return stitches->slots_cap < want * 2 ? slots_make(stitches, want) : 0;
 }
 
-uint32_t pm_rec_nodes_add(struct pm_rec_stitches *stitches,
-			  const struct pm_rec_node *node)
+uint32_t pm_chain_nodes_add(struct pm_chain_stitches *stitches,
+			    const struct pm_chain_node *node)
 {
 	uint32_t id = (uint32_t)stitches->nodes.len;
 
@@ -154,17 +154,17 @@ uint32_t pm_rec_nodes_add(struct pm_rec_stitches *stitches,
 	return id;
 }
 
-void pm_rec_nodes_set_parent(struct pm_rec_stitches *stitches, uint32_t id,
-			     uint32_t parent)
+void pm_chain_nodes_set_parent(struct pm_chain_stitches *stitches, uint32_t id,
+			       uint32_t parent)
 {
 	stitches->nodes.data[id].parent = parent;
 	remember(stitches, id);
 }
 
-uint32_t pm_rec_nodes_find(const struct pm_rec_stitches *stitches,
-			   const struct pm_rec_node *key)
+uint32_t pm_chain_nodes_find(const struct pm_chain_stitches *stitches,
+			     const struct pm_chain_node *key)
 {
 	uint32_t slot = stitches->slots_cap > 0 ? *slot_of(stitches, key) : 0;
 
-	return slot > 0 ? slot - 1 : PM_REC_NODE_UNKNOWN;
+	return slot > 0 ? slot - 1 : PM_CHAIN_NODE_UNKNOWN;
 }
