@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: MIT */
+/* Documents as notes of git: a blob for each commit, below a ref of their own. */
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+
+#include "git.h"
+#include "history-internal.h"
+
+static int no_memory(struct pm_error *err)
+{
+	return pm_error_set(err, -ENOMEM, "out of memory");
+}
+
+static int unexpected(struct pm_error *err)
+{
+	return pm_error_set(err, -EBADMSG, "git told of notes what is not understood");
+}
+
+/* ---- reading --------------------------------------------------------------------------- */
+
+/* "--ref=REF", to be freed. */
+static char *ref_option(const char *ref)
+{
+	char *option;
+
+	return asprintf(&option, "--ref=%s", ref) < 0 ? NULL : option;
+}
+
+/* One line of the list: the note's blob, and what it is about. */
+struct note {
+	const char *blob, *commit; /* each as long as a hash */
+	size_t len;
+};
+
+/* Takes the line at *@at. False at the end, or where it is none: then *@at is not at it. */
+static bool next_note(const char **at, struct note *ret)
+{
+	const char *space = strchr(*at, ' '), *end = strchr(*at, '\n');
+
+	if (!space || !end || space > end ||
+	    !pmdiff_is_hash(*at, (size_t)(space - *at)) ||
+	    !pmdiff_is_hash(space + 1, (size_t)(end - space - 1)))
+		return false;
+	*ret = (struct note){ .blob = *at,
+			      .commit = space + 1,
+			      .len = (size_t)(end - space - 1) };
+	*at = end + 1;
+	return true;
+}
+
+static int read_blobs(const char *list, struct pm_str *blobs, struct pm_error *err)
+{
+	PM_CLEANUP(pm_str_release) struct pm_str wanted = { 0 };
+	struct note note;
+
+	while (next_note(&list, &note)) {
+		pm_str_append(&wanted, note.blob, note.len);
+		pm_str_putc(&wanted, '\n');
+	}
+	if (*list)
+		return unexpected(err);
+	if (wanted.failed)
+		return no_memory(err);
+	if (wanted.len == 0)
+		return 0;
+	return pmdiff_git_run(
+		&(const struct pmdiff_git_call){
+			.args = (const char *const[]){ "cat-file", "--batch", NULL },
+			.input = wanted.data,
+			.input_len = wanted.len,
+		},
+		blobs, err);
+}
+
+static int add_note(struct pmdiff_history *history, const char *ref,
+		    const struct note *note, const char *bytes, size_t len,
+		    struct pm_error *err)
+{
+	PM_AUTO_FREE char *commit = strndup(note->commit, note->len), *name = NULL;
+	PM_AUTO_CLOSE int fd = memfd_create("note", MFD_CLOEXEC);
+	int r;
+
+	if (!commit || asprintf(&name, "the note of %.12s in %s", commit, ref) < 0) {
+		name = NULL;
+		return no_memory(err);
+	}
+	for (size_t at = 0; fd >= 0 && at < len;) {
+		ssize_t n = write(fd, bytes + at, len - at);
+
+		if (n < 0)
+			break;
+		at += (size_t)n;
+	}
+	if (fd < 0 || lseek(fd, 0, SEEK_CUR) != (off_t)len ||
+	    lseek(fd, 0, SEEK_SET) < 0) {
+		r = -errno;
+		return pm_error_set(err, r, "cannot keep a note in memory: %s",
+				    strerror(-r));
+	}
+	return pmdiff_history_add(history, commit, fd, name, err);
+}
+
+/*
+ * What `git cat-file --batch` says of one object, at *@at: "HASH TYPE SIZE", a line with so many
+ * bytes and a newline behind it; or "HASH missing". False where it is something else.
+ */
+static bool next_blob(const struct pm_str *blobs, size_t *at, const char **bytes,
+		      size_t *len)
+{
+	const char *line = blobs->data + *at, *end = memchr(line, '\n', blobs->len - *at);
+	const char *space = end ? memchr(line, ' ', (size_t)(end - line)) : NULL;
+	size_t left;
+	unsigned long long size;
+	char type[16];
+
+	if (!space)
+		return false;
+	*bytes = NULL;
+	*len = 0;
+	*at = (size_t)(end - blobs->data) + 1;
+	left = blobs->len - *at;
+	if (sscanf(space, " %15s %llu", type, &size) != 2)
+		return strncmp(space, " missing\n", 9) == 0;
+	if (size >= left)
+		return false;
+	if (strcmp(type, "blob") == 0) {
+		*bytes = end + 1;
+		*len = (size_t)size;
+	}
+	*at += (size_t)size + 1;
+	return true;
+}
+
+int pmdiff_notes_read(struct pmdiff_history *history, const char *ref,
+		      struct pm_error *err)
+{
+	PM_CLEANUP(pm_str_release) struct pm_str list = { 0 }, blobs = { 0 };
+	PM_AUTO_FREE char *option = ref_option(ref);
+	const char *at;
+	struct note note;
+	size_t blob_at = 0;
+	int r;
+
+	if (!option)
+		return no_memory(err);
+	r = pmdiff_git(NULL, &list, err, "notes", option, "list");
+	at = list.data ? list.data : "";
+	if (r == 0)
+		r = read_blobs(at, &blobs, err);
+	while (r == 0 && next_note(&at, &note)) {
+		const char *bytes;
+		size_t len;
+
+		if (!blobs.data || !next_blob(&blobs, &blob_at, &bytes, &len))
+			r = unexpected(err);
+		else if (!bytes)
+			history->foreign++;
+		else
+			r = add_note(history, ref, &note, bytes, len, err);
+	}
+	return r;
+}
+
+/* ---- writing --------------------------------------------------------------------------- */
+
+/*
+ * `git notes` reads its tree, changes it and moves the ref without asking whether somebody else
+ * has moved it meanwhile: of two at once one would be lost. Ours wait for each other.
+ */
+static int lock_repository(int *ret, struct pm_error *err)
+{
+	PM_CLEANUP(pmdiff_repository_release) struct pmdiff_repository repository = { 0 };
+	PM_AUTO_CLOSE int fd = -1;
+	int r = pmdiff_repository_open(&repository, err);
+
+	if (r < 0)
+		return r;
+	fd = open(repository.common_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	while (fd >= 0 && (r = flock(fd, LOCK_EX)) < 0 && errno == EINTR)
+		;
+	if (fd < 0 || r < 0) {
+		r = pm_error_set(err, -errno, "cannot lock it: %s", strerror(errno));
+		pm_error_where(err, repository.common_dir, -1);
+		return r;
+	}
+	*ret = pm_take_fd(&fd);
+	return 0;
+}
+
+/* The name of the blob that holds what @fd has. */
+static int store_blob(int fd, struct pm_str *blob, struct pm_error *err)
+{
+	off_t len = lseek(fd, 0, SEEK_END);
+	char *bytes;
+	int r;
+
+	bytes = len > 0 ? mmap(NULL, (size_t)len, PROT_READ, MAP_PRIVATE, fd, 0)
+			: MAP_FAILED;
+	if (bytes == MAP_FAILED)
+		return pm_error_set(err, -errno, "cannot read the counts again: %s",
+				    strerror(errno));
+	r = pmdiff_git_run(
+		&(const struct pmdiff_git_call){
+			.args = (const char *const[]){ "hash-object", "-w", "--stdin",
+						       NULL },
+			.input = bytes,
+			.input_len = (size_t)len,
+		},
+		blob, err);
+	munmap(bytes, (size_t)len);
+	if (r < 0)
+		return r;
+	if (blob->len == 0 || !pmdiff_is_hash(blob->data, blob->len - 1))
+		return unexpected(err);
+	blob->data[--blob->len] = '\0';
+	return 0;
+}
+
+/* Whether git knows whose name to write; in CI nobody has told it. */
+static bool has_identity(void)
+{
+	return pmdiff_git(NULL, NULL, NULL, "var", "GIT_COMMITTER_IDENT") == 0 &&
+	       pmdiff_git(NULL, NULL, NULL, "var", "GIT_AUTHOR_IDENT") == 0;
+}
+
+int pmdiff_notes_write(const char *ref, const char *commit, int fd, struct pm_error *err)
+{
+	PM_CLEANUP(pm_str_release) struct pm_str blob = { 0 };
+	PM_AUTO_FREE char *option = ref_option(ref);
+	PM_AUTO_CLOSE int lock = -1;
+	int r;
+
+	if (!option)
+		return no_memory(err);
+	r = lock_repository(&lock, err);
+	if (r == 0)
+		r = store_blob(fd, &blob, err);
+	if (r < 0)
+		return r;
+	if (has_identity())
+		return pmdiff_git(NULL, NULL, err, "notes", option, "add", "-f", "-C",
+				  blob.data, commit);
+	return pmdiff_git(NULL, NULL, err, "-c", "user.name=pmdiff", "-c",
+			  "user.email=pmdiff@localhost", "notes", option, "add", "-f",
+			  "-C", blob.data, commit);
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT */
+/* Which commit came before which: git knows, and else their times. */
+#include <string.h>
+#include <time.h>
+
+#include "git.h"
+#include "history-internal.h"
+
+struct place {
+	struct pmdiff_history_commit *commit;
+	bool known; /* to git */
+	size_t position; /* among all commits, oldest first */
+	int64_t time; /* seconds since 1970 */
+};
+
+struct places {
+	PM_VEC(struct place) list; /* by hash, until they are put in order */
+};
+
+/* ---- times ----------------------------------------------------------------------------- */
+
+static int64_t time_of(const struct pm_stat *stat)
+{
+	struct tm tm = { 0 };
+
+	if (stat->subjects.len > 0 && stat->subjects.data[0].commit &&
+	    stat->subjects.data[0].commit_time >= 0)
+		return stat->subjects.data[0].commit_time;
+	if (strptime(stat->created, "%Y-%m-%dT%H:%M:%S", &tm))
+		return (int64_t)timegm(&tm);
+	return stat->runs.len > 0 ? (int64_t)(stat->runs.data[0].begin_ns / 1000000000)
+				  : 0;
+}
+
+/* ---- what git knows -------------------------------------------------------------------- */
+
+static int by_hash(const void *a, const void *b)
+{
+	const struct place *x = a, *y = b;
+
+	return strcmp(x->commit->commit, y->commit->commit);
+}
+
+/* The hash that the line at *@at begins with, as one of ours; NULL: not ours. *@at is then
+ * behind it. */
+static struct place *find_place(const struct places *places, const char **at)
+{
+	char hash[65];
+	struct pmdiff_history_commit commit = { .commit = hash };
+	struct place key = { .commit = &commit };
+	size_t len = strspn(*at, "0123456789abcdef");
+
+	if (!pmdiff_is_hash(*at, len))
+		return NULL;
+	memcpy(hash, *at, len);
+	hash[len] = '\0';
+	*at += len;
+	return bsearch(&key, places->list.data, places->list.len, sizeof(key), by_hash);
+}
+
+/* Appends what git says to those that it knows, one a line; nothing where there is no git and
+ * no repository. -ENOMEM. */
+static int ask_git(const struct places *places, const char *const *args, bool all,
+		   struct pm_str *out)
+{
+	PM_CLEANUP(pm_str_release) struct pm_str input = { 0 };
+	int r, status;
+
+	for (size_t i = 0; i < places->list.len; i++) {
+		const struct place *place = &places->list.data[i];
+
+		if (!all && !place->known)
+			continue;
+		pm_str_puts(&input, place->commit->commit);
+		pm_str_putc(&input, '\n');
+	}
+	if (input.failed)
+		return -ENOMEM;
+	if (input.len == 0)
+		return 0;
+	r = pmdiff_git_run(&(const struct pmdiff_git_call){ .args = args,
+							    .input = input.data,
+							    .input_len = input.len,
+							    .status = &status },
+			   out, NULL);
+	if (r == 0 && status != 0)
+		pm_str_clear(out);
+	return r == -ENOMEM ? r : 0;
+}
+
+static const char *next_line(const char *at)
+{
+	const char *end = strchr(at, '\n');
+
+	return end ? end + 1 : at + strlen(at);
+}
+
+static int find_known(struct places *places)
+{
+	static const char *const args[] = { "cat-file", "--batch-check", NULL };
+	PM_CLEANUP(pm_str_release) struct pm_str out = { 0 };
+	int r = ask_git(places, args, true, &out);
+
+	for (const char *at = out.len ? out.data : ""; r == 0 && *at;
+	     at = next_line(at)) {
+		struct place *place = find_place(places, &at);
+
+		if (place && strncmp(at, " commit ", 8) == 0)
+			place->known = true;
+	}
+	return r;
+}
+
+static int find_positions(struct places *places)
+{
+	static const char *const args[] = { "rev-list", "--topo-order", "--reverse",
+					    "--stdin", NULL };
+	PM_CLEANUP(pm_str_release) struct pm_str out = { 0 };
+	size_t position = 0;
+	int r = ask_git(places, args, false, &out);
+
+	/* 0 is of those that it did not tell. */
+	for (const char *at = out.len ? out.data : ""; r == 0 && *at;
+	     at = next_line(at)) {
+		struct place *place = find_place(places, &at);
+
+		position++;
+		if (place)
+			place->position = position;
+	}
+	for (size_t i = 0; i < places->list.len; i++)
+		places->list.data[i].known = places->list.data[i].position > 0;
+	return r;
+}
+
+/* "HASH TIME SUBJECT". */
+static int find_subjects(struct places *places)
+{
+	static const char *const args[] = { "log",
+					    "--no-walk=unsorted",
+					    "--no-show-signature",
+					    "--encoding=UTF-8",
+					    "--format=%H %ct %s",
+					    "--stdin",
+					    NULL };
+	PM_CLEANUP(pm_str_release) struct pm_str out = { 0 };
+	int r = ask_git(places, args, false, &out);
+
+	for (const char *at = out.len ? out.data : ""; r == 0 && *at;
+	     at = next_line(at)) {
+		struct place *place = find_place(places, &at);
+		char *end;
+
+		if (!place || *at != ' ' || place->commit->subject)
+			continue;
+		place->time = strtoll(at, &end, 10);
+		at = end + (*end == ' ');
+		place->commit->subject = strndup(at, strcspn(at, "\n"));
+		if (!place->commit->subject)
+			r = -ENOMEM;
+	}
+	return r;
+}
+
+/* ---- the order ------------------------------------------------------------------------- */
+
+/* Those that git knows first, as it has them; the others by their times. */
+static int by_place(const void *a, const void *b)
+{
+	const struct place *x = a, *y = b;
+
+	if (x->known != y->known)
+		return x->known ? -1 : 1;
+	if (x->known)
+		return x->position < y->position ? -1 : x->position > y->position;
+	if (x->time != y->time)
+		return x->time < y->time ? -1 : 1;
+	return by_hash(a, b);
+}
+
+/* One that git does not know comes before the first known one that is younger. */
+static int put_in_order(struct pmdiff_history *history, struct places *places)
+{
+	const struct place *list = places->list.data;
+	size_t len = places->list.len, known = 0, at = 0, other;
+	struct pmdiff_history_commit *sorted = calloc(len, sizeof(*sorted));
+
+	if (!sorted)
+		return -ENOMEM;
+	qsort(places->list.data, len, sizeof(*list), by_place);
+	while (known < len && list[known].known)
+		known++;
+	other = known;
+	for (size_t i = 0; i < known; i++) {
+		while (other < len && list[other].time < list[i].time)
+			sorted[at++] = *list[other++].commit;
+		sorted[at++] = *list[i].commit;
+	}
+	while (other < len)
+		sorted[at++] = *list[other++].commit;
+	memcpy(history->commits.data, sorted, len * sizeof(*sorted));
+	free(sorted);
+	return 0;
+}
+
+int pmdiff_history_order(struct pmdiff_history *history, struct pm_error *err)
+{
+	struct places places = { 0 };
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < history->commits.len; i++) {
+		struct pmdiff_history_commit *commit = &history->commits.data[i];
+
+		r = pm_vec_push(&places.list,
+				(struct place){ .commit = commit,
+						.time = time_of(&commit->stat) });
+	}
+	if (r == 0 && places.list.len > 0) {
+		qsort(places.list.data, places.list.len, sizeof(*places.list.data),
+		      by_hash);
+		r = find_known(&places);
+		if (r == 0)
+			r = find_positions(&places);
+		if (r == 0)
+			r = find_subjects(&places);
+		if (r == 0)
+			r = put_in_order(history, &places);
+	}
+	pm_vec_release(&places.list);
+	return r < 0 ? pm_error_set(err, r, "out of memory") : 0;
+}

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: MIT */
+/* Histories: a directory with a document a commit, or what git keeps as notes. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "git.h"
+#include "history-internal.h"
+#include "pm/run.h"
+
+static const char suffix[] = ".json";
+
+enum {
+	SUFFIX = sizeof(suffix) - 1,
+	SHA1_DIGITS = 40,
+	SHA256_DIGITS = 64,
+};
+
+bool pmdiff_is_hash(const char *text, size_t len)
+{
+	return (len == SHA1_DIGITS || len == SHA256_DIGITS) &&
+	       strspn(text, "0123456789abcdef") >= len;
+}
+
+static int no_memory(struct pm_error *err)
+{
+	return pm_error_set(err, -ENOMEM, "out of memory");
+}
+
+void pmdiff_history_release(struct pmdiff_history *history)
+{
+	for (size_t i = 0; i < history->commits.len; i++) {
+		struct pmdiff_history_commit *commit = &history->commits.data[i];
+
+		free(commit->commit);
+		free(commit->subject);
+		pm_stat_release(&commit->stat);
+	}
+	for (size_t i = 0; i < history->warnings.len; i++)
+		free(history->warnings.data[i]);
+	pm_vec_release(&history->commits);
+	pm_vec_release(&history->warnings);
+	*history = (struct pmdiff_history){ 0 };
+}
+
+/* ---- one document ---------------------------------------------------------------------- */
+
+static int PM_PRINTF(3, 4) warn(struct pmdiff_history *history, struct pm_error *err,
+				const char *format, ...)
+{
+	va_list args;
+	char *text;
+	int len;
+
+	va_start(args, format);
+	len = vasprintf(&text, format, args);
+	va_end(args);
+	if (len < 0)
+		return no_memory(err);
+	if (pm_vec_push(&history->warnings, text) < 0) {
+		free(text);
+		return no_memory(err);
+	}
+	return 0;
+}
+
+/* What keeps a document from being the commit's, or NULL. */
+static const char *find_fault(const struct pm_stat *stat, const char *commit)
+{
+	const struct pm_stat_subject *subject = stat->subjects.data;
+
+	if (stat->subjects.len > 1)
+		return "it holds both sides of `pmstat ab`";
+	if (stat->subjects.len == 1 && subject->commit &&
+	    strcmp(subject->commit, commit) != 0)
+		return "it holds the counts of another commit";
+	return NULL;
+}
+
+int pmdiff_history_add(struct pmdiff_history *history, const char *commit, int fd,
+		       const char *name, struct pm_error *err)
+{
+	struct pmdiff_history_commit entry = { 0 };
+	struct pm_error why = { 0 };
+	const char *fault;
+	int r = pm_stat_read(&entry.stat, fd, name, &why);
+
+	if (r == -ENOMEM)
+		return no_memory(err);
+	if (r < 0)
+		return warn(history, err, "%s is left out of the history: it %s.", name,
+			    why.text);
+	fault = find_fault(&entry.stat, commit);
+	if (fault) {
+		pm_stat_release(&entry.stat);
+		return warn(history, err, "%s is left out of the history: %s.", name,
+			    fault);
+	}
+	entry.commit = strdup(commit);
+	if (!entry.commit || pm_vec_push(&history->commits, entry) < 0) {
+		free(entry.commit);
+		pm_stat_release(&entry.stat);
+		return no_memory(err);
+	}
+	return 0;
+}
+
+/* ---- a directory ----------------------------------------------------------------------- */
+
+static int add_file(struct pmdiff_history *history, const char *folder, int folder_fd,
+		    const char *name, struct pm_error *err)
+{
+	size_t len = strlen(name), hash_len = len > SUFFIX ? len - SUFFIX : 0;
+	PM_AUTO_FREE char *commit = strndup(name, hash_len), *path = NULL;
+	PM_AUTO_CLOSE int fd = -1;
+	struct stat stat_buf;
+
+	if (!commit || asprintf(&path, "%s/%s", folder, name) < 0) {
+		path = NULL;
+		return no_memory(err);
+	}
+	if (strcmp(name + hash_len, suffix) != 0 || !pmdiff_is_hash(commit, hash_len)) {
+		history->foreign++;
+		return 0;
+	}
+	/* A pipe without a writer would keep us waiting. */
+	fd = openat(folder_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0)
+		return warn(history, err, "%s is left out of the history: %s.", path,
+			    strerror(errno));
+	if (fstat(fd, &stat_buf) < 0 || !S_ISREG(stat_buf.st_mode)) {
+		history->foreign++;
+		return 0;
+	}
+	return pmdiff_history_add(history, commit, fd, path, err);
+}
+
+static void close_folder(DIR **folder)
+{
+	if (*folder)
+		closedir(*folder);
+}
+
+static int read_folder(struct pmdiff_history *history, const char *where,
+		       struct pm_error *err)
+{
+	PM_CLEANUP(close_folder) DIR *folder = opendir(where);
+	int r = folder ? 0 : -errno;
+
+	while (folder && r == 0) {
+		const struct dirent *entry;
+
+		errno = 0;
+		entry = readdir(folder);
+		if (!entry) {
+			r = -errno;
+			break;
+		}
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+			continue;
+		r = add_file(history, where, dirfd(folder), entry->d_name, err);
+		if (r < 0)
+			return r;
+	}
+	if (r < 0) {
+		pm_error_set(err, r, "cannot read the history: %s", strerror(-r));
+		pm_error_where(err, where, -1);
+	}
+	return r;
+}
+
+static int write_file(const char *where, const char *commit, const struct pm_stat *stat,
+		      struct pm_error *err)
+{
+	PM_CLEANUP(pm_sink_release) struct pm_sink sink = { 0 };
+	PM_AUTO_FREE char *path = NULL;
+	int r;
+
+	if (mkdir(where, 0777) < 0 && errno != EEXIST) {
+		r = pm_error_set(err, -errno, "cannot make this directory: %s",
+				 strerror(errno));
+		pm_error_where(err, where, -1);
+		return r;
+	}
+	if (asprintf(&path, "%s/%s%s", where, commit, suffix) < 0) {
+		path = NULL;
+		return no_memory(err);
+	}
+	r = pm_sink_open(&sink, path, 0666, err);
+	if (r < 0)
+		return r;
+	r = pm_stat_write(stat, fileno(sink.file), err);
+	if (r < 0) {
+		pm_error_where(err, path, -1);
+		return r;
+	}
+	return pm_sink_close(&sink, err);
+}
+
+/* ---- either of them -------------------------------------------------------------------- */
+
+/* Whether @where means notes; then their ref, which is empty where a name should be. */
+static bool is_notes(const char *where, const char **ref)
+{
+	static const char notes[] = PMDIFF_HISTORY_NOTES;
+	size_t len = sizeof(notes) - 1;
+
+	if (strncmp(where, notes, len) != 0 || (where[len] != '\0' && where[len] != ':'))
+		return false;
+	*ref = where[len] ? where + len + 1 : PMDIFF_NOTES_REF;
+	return true;
+}
+
+static int no_ref(const char *where, struct pm_error *err)
+{
+	pm_error_set(err, -EINVAL, "expected the name of a ref behind the colon");
+	pm_error_where(err, where, -1);
+	pm_error_fix(err, PMDIFF_HISTORY_NOTES ":" PMDIFF_NOTES_REF);
+	return -EINVAL;
+}
+
+static int tell_dirty(struct pmdiff_history *history, struct pm_error *err)
+{
+	size_t dirty = 0;
+
+	for (size_t i = 0; i < history->commits.len; i++) {
+		const struct pm_stat *stat = &history->commits.data[i].stat;
+
+		dirty += stat->subjects.len > 0 && stat->subjects.data[0].commit &&
+			 stat->subjects.data[0].dirty > 0;
+	}
+	return dirty == 0
+		       ? 0
+		       : warn(history, err,
+			      "%zu of the history's %zu commits %s measured with changes "
+			      "that were not committed.",
+			      dirty, history->commits.len, dirty == 1 ? "was" : "were");
+}
+
+int pmdiff_history_read(struct pmdiff_history *ret, const char *where,
+			struct pm_error *err)
+{
+	struct pmdiff_history history = { 0 };
+	const char *ref;
+	int r;
+
+	if (!is_notes(where, &ref))
+		r = read_folder(&history, where, err);
+	else if (*ref)
+		r = pmdiff_notes_read(&history, ref, err);
+	else
+		r = no_ref(where, err);
+	if (r == 0)
+		r = pmdiff_history_order(&history, err);
+	if (r == 0)
+		r = tell_dirty(&history, err);
+	if (r < 0)
+		pmdiff_history_release(&history);
+	else
+		*ret = history;
+	return r;
+}
+
+/* -1 where git does not know it. */
+static int64_t time_of_commit(const char *commit)
+{
+	PM_CLEANUP(pm_str_release) struct pm_str out = { 0 };
+	uint64_t seconds;
+
+	if (pmdiff_git(NULL, &out, NULL, "show", "-s", "--no-show-signature",
+		       "--format=%ct", commit) < 0 ||
+	    out.len == 0)
+		return -1;
+	out.data[strcspn(out.data, "\n")] = '\0';
+	return pm_parse_u64(out.data, &seconds) && seconds <= INT64_MAX ? (int64_t)seconds
+									: -1;
+}
+
+/* Says of a joined document which commit it is of, which is borrowed as all in it; what it says
+ * itself is right. */
+static int name_commit(struct pm_stat *joined, char *commit, struct pm_error *err)
+{
+	struct pm_stat_subject *subject;
+
+	if (joined->subjects.len == 0 &&
+	    pm_vec_push(&joined->subjects, (struct pm_stat_subject){ 0 }) < 0)
+		return no_memory(err);
+	subject = &joined->subjects.data[0];
+	if (subject->commit && strcmp(subject->commit, commit) != 0)
+		return pm_error_set(err, -EINVAL,
+				    "these are the counts of another commit: %s",
+				    subject->commit);
+	if (!subject->commit) {
+		subject->commit_time = -1;
+		subject->dirty = -1;
+	}
+	subject->commit = commit;
+	if (subject->commit_time < 0)
+		subject->commit_time = time_of_commit(commit);
+	return 0;
+}
+
+static int write_note(const char *ref, const char *commit, const struct pm_stat *stat,
+		      struct pm_error *err)
+{
+	PM_AUTO_CLOSE int fd = memfd_create("note", MFD_CLOEXEC);
+	int r;
+
+	if (fd < 0)
+		return pm_error_set(err, -errno, "cannot make a file in memory: %s",
+				    strerror(errno));
+	r = pm_stat_write(stat, fd, err);
+	if (r == 0 && lseek(fd, 0, SEEK_SET) < 0)
+		r = -errno;
+	return r < 0 ? r : pmdiff_notes_write(ref, commit, fd, err);
+}
+
+int pmdiff_history_write(const char *where, const char *commit,
+			 const struct pm_stat *stats, size_t len, struct pm_error *err)
+{
+	PM_CLEANUP(pm_stat_join_release) struct pm_stat joined = { 0 };
+	PM_AUTO_FREE char *name = strdup(commit);
+	const char *ref;
+	int r;
+
+	if (!name)
+		return no_memory(err);
+	if (!pmdiff_is_hash(commit, strlen(commit)))
+		return pm_error_set(err, -EINVAL, "not the full hash of a commit: %s",
+				    commit);
+	r = pm_stat_join(&joined, stats, len, err);
+	if (r == 0)
+		r = name_commit(&joined, name, err);
+	if (r < 0)
+		return r;
+	if (!is_notes(where, &ref))
+		return write_file(where, commit, &joined, err);
+	return *ref ? write_note(ref, commit, &joined, err) : no_ref(where, err);
+}
