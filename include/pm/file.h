@@ -193,6 +193,21 @@ struct pm_file_footer {
 	size_t events_len;
 };
 
+/* ---- what a file is ------------------------------------------------------------------ */
+
+enum pm_file_kind {
+	PM_FILE_FOREIGN, /* neither, or not enough of it is there to tell */
+	PM_FILE_RECORDING, /* of pmrec: pm_file_reader_open() */
+	PM_FILE_COUNTS, /* JSON of pmstat, as far as that can be told: pm_stat_read() */
+};
+
+enum {
+	PM_FILE_HEAD_BYTES = 256 << 10, /* that tell all there is to tell */
+};
+
+/* By how it begins, compressed or not. */
+enum pm_file_kind pm_file_kind(const void *head, size_t len);
+
 /* ---- writing ------------------------------------------------------------------------- */
 
 struct pm_file_writer;
@@ -204,6 +219,16 @@ struct pm_file_writer;
  */
 int pm_file_writer_open(struct pm_file_writer **ret, const char *path,
 			struct pm_error *err);
+
+struct pm_file_record;
+/* As what a reader would read; borrowed for the call. 0 or negative errno, which the writing
+ * function then returns. */
+typedef int (*pm_file_tee_fn)(void *user, const struct pm_file_record *record);
+/*
+ * From now on @tee is told of each record that is written. With @path NULL the writer of
+ * pm_file_writer_open() stores nothing: then this is what it is good for.
+ */
+void pm_file_writer_tee(struct pm_file_writer *writer, pm_file_tee_fn tee, void *user);
 
 /*
  * Each writes one line into the buffer. The first failure of the output (disk full, closed

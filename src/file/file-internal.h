@@ -40,7 +40,9 @@ struct pm_file_stack_slot {
 };
 
 struct pm_file_writer {
-	struct pm_file_output output;
+	struct pm_file_output output; /* fd -1: nowhere */
+	pm_file_tee_fn tee; /* NULL: none */
+	void *tee_user;
 	char *path;
 	struct pm_str buffer; /* whole lines */
 	bool header, footer; /* written */
@@ -64,6 +66,12 @@ int pm_file_writer_ready(const struct pm_file_writer *writer);
  * on. A line that got too long or found no memory is taken back.
  */
 int pm_file_line_end(struct pm_file_writer *writer, size_t start);
+/* The same, and tells who listens of @record, the struct pm_file_* of that type and length. */
+int pm_file_record_end(struct pm_file_writer *writer, size_t start,
+		       enum pm_file_type type, const void *record, size_t len);
+/* Tells of one that is no line of its own. */
+int pm_file_tell(struct pm_file_writer *writer, enum pm_file_type type,
+		 const void *record, size_t len);
 int pm_file_write_frame(struct pm_file_writer *writer, const struct pm_file_frame *frame);
 /* Writes the pending run of stacks, if any. */
 int pm_file_write_run(struct pm_file_writer *writer);
@@ -83,6 +91,7 @@ struct pm_file_source {
 	bool follow; /* -EAGAIN where nothing more is there yet */
 };
 
+bool pm_file_is_zstd(const void *bytes, size_t len);
 int pm_file_source_open(struct pm_file_source *ret, const char *path,
 			struct pm_error *err);
 int pm_file_source_open_memory(struct pm_file_source *ret, const void *data, size_t len,

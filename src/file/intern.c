@@ -97,6 +97,7 @@ static int add_stack(struct pm_file_writer *writer, uint32_t parent, uint32_t fr
 {
 	uint64_t key = (uint64_t)parent << 32 | frame;
 	uint32_t id = writer->stacks;
+	struct pm_file_stack stack;
 	int result;
 
 	if (frame >= writer->frames.len || (parent != PM_FILE_NONE && parent >= id))
@@ -120,7 +121,8 @@ static int add_stack(struct pm_file_writer *writer, uint32_t parent, uint32_t fr
 	*slot_of(writer->stack_slots, writer->stack_cap, key) =
 		(struct pm_file_stack_slot){ .key = key, .id_plus_1 = id + 1 };
 	writer->stacks++;
-	return 0;
+	stack = (struct pm_file_stack){ .id = id, .parent = parent, .frame = frame };
+	return pm_file_tell(writer, PM_FILE_STACK, &stack, sizeof(stack));
 }
 
 int pm_file_intern_stack(struct pm_file_writer *writer, uint32_t parent, uint32_t frame,

@@ -221,7 +221,7 @@ static int compress(struct pm_file_output *output, const char *data, size_t len,
 
 int pm_file_output_write(struct pm_file_output *output, const char *data, size_t len)
 {
-	if (output->failed != 0 || len == 0)
+	if (output->failed != 0 || len == 0 || output->fd < 0)
 		return output->failed;
 	if (output->zstd)
 		return compress(output, data, len, ZSTD_e_continue);

@@ -152,7 +152,7 @@ int pm_file_write_header(struct pm_file_writer *writer,
 	key_u64(out, ",\"stack_bytes\":", header->options.stack_bytes);
 	key_u64(out, ",\"ring_bytes\":", header->options.ring_bytes);
 	pm_str_puts(out, "}}");
-	result = pm_file_line_end(writer, 0);
+	result = pm_file_record_end(writer, 0, PM_FILE_HEADER, header, sizeof(*header));
 	if (result < 0)
 		return result;
 	writer->header = true;
@@ -179,7 +179,8 @@ int pm_file_write_module(struct pm_file_writer *writer,
 	key_text(out, ",\"build_id\":", module->build_id);
 	key_text(out, ",\"kind\":", module->kind);
 	pm_str_putc(out, '}');
-	result = pm_file_line_end(writer, start);
+	result = pm_file_record_end(writer, start, PM_FILE_MODULE, module,
+				    sizeof(*module));
 	if (result == 0)
 		writer->modules++;
 	return result;
@@ -196,7 +197,7 @@ int pm_file_write_frame(struct pm_file_writer *writer, const struct pm_file_fram
 	pm_str_hex(out, frame->address);
 	key_text(out, "\",\"how\":", frame->how);
 	pm_str_putc(out, '}');
-	return pm_file_line_end(writer, start);
+	return pm_file_record_end(writer, start, PM_FILE_FRAME, frame, sizeof(*frame));
 }
 
 int pm_file_write_run(struct pm_file_writer *writer)
@@ -242,7 +243,7 @@ int pm_file_write_thread(struct pm_file_writer *writer,
 	key_text(out, ",\"comm\":", thread->comm);
 	key_u64(out, ",\"time\":", thread->time);
 	pm_str_putc(out, '}');
-	return pm_file_line_end(writer, start);
+	return pm_file_record_end(writer, start, PM_FILE_THREAD, thread, sizeof(*thread));
 }
 
 /* ---- what happened ------------------------------------------------------------------- */
@@ -381,7 +382,7 @@ int pm_file_write_sample(struct pm_file_writer *writer,
 	if (sample->branches_len > 0)
 		put_branches(&writer->buffer, sample);
 	pm_str_putc(&writer->buffer, '}');
-	return pm_file_line_end(writer, start);
+	return pm_file_record_end(writer, start, PM_FILE_SAMPLE, sample, sizeof(*sample));
 }
 
 int pm_file_write_symbol(struct pm_file_writer *writer,
@@ -409,7 +410,7 @@ int pm_file_write_symbol(struct pm_file_writer *writer,
 		pm_str_putc(out, '}');
 	}
 	pm_str_puts(out, "]}");
-	return pm_file_line_end(writer, start);
+	return pm_file_record_end(writer, start, PM_FILE_SYMBOL, symbol, sizeof(*symbol));
 }
 
 int pm_file_write_lost(struct pm_file_writer *writer, const struct pm_file_lost *lost)
@@ -426,7 +427,7 @@ int pm_file_write_lost(struct pm_file_writer *writer, const struct pm_file_lost 
 	key_u32_or_null(out, ",\"cpu\":", lost->cpu);
 	key_u64(out, ",\"count\":", lost->count);
 	pm_str_putc(out, '}');
-	return pm_file_line_end(writer, start);
+	return pm_file_record_end(writer, start, PM_FILE_LOST, lost, sizeof(*lost));
 }
 
 int pm_file_write_note(struct pm_file_writer *writer, const struct pm_file_note *note)
@@ -441,7 +442,7 @@ int pm_file_write_note(struct pm_file_writer *writer, const struct pm_file_note 
 		return -EINVAL;
 	key_text(out, "{\"type\":\"note\",\"text\":", note->text);
 	pm_str_putc(out, '}');
-	return pm_file_line_end(writer, start);
+	return pm_file_record_end(writer, start, PM_FILE_NOTE, note, sizeof(*note));
 }
 
 /* ---- the footer ---------------------------------------------------------------------- */
@@ -533,7 +534,8 @@ int pm_file_write_footer(struct pm_file_writer *writer,
 		return result;
 	start = writer->buffer.len;
 	put_footer(&writer->buffer, footer);
-	result = pm_file_line_end(writer, start);
+	result = pm_file_record_end(writer, start, PM_FILE_FOOTER, footer,
+				    sizeof(*footer));
 	if (result == 0)
 		writer->footer = true;
 	return result;

@@ -26,20 +26,29 @@ int pm_file_writer_open(struct pm_file_writer **ret, const char *path,
 
 	if (!writer)
 		return pm_error_set(err, -ENOMEM, "out of memory");
-	writer->path = strdup(strcmp(path, "-") == 0 ? "standard output" : path);
+	writer->output.fd = -1;
+	writer->path = strdup(!path                    ? "nowhere"
+			      : strcmp(path, "-") == 0 ? "standard output"
+						       : path);
 	writer->buffer.data = malloc(BUFFER_CAP);
 	if (!writer->path || !writer->buffer.data) {
 		writer_free(writer);
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	}
 	writer->buffer.cap = BUFFER_CAP;
-	result = pm_file_output_open(&writer->output, path, err);
+	result = path ? pm_file_output_open(&writer->output, path, err) : 0;
 	if (result < 0) {
 		writer_free(writer);
 		return result;
 	}
 	*ret = writer;
 	return 0;
+}
+
+void pm_file_writer_tee(struct pm_file_writer *writer, pm_file_tee_fn tee, void *user)
+{
+	writer->tee = tee;
+	writer->tee_user = user;
 }
 
 int pm_file_writer_ready(const struct pm_file_writer *writer)
@@ -77,6 +86,25 @@ int pm_file_line_end(struct pm_file_writer *writer, size_t start)
 		return writer->output.failed;
 	}
 	return buffer->len >= BUFFER_BYTES ? hand_on(writer) : 0;
+}
+
+int pm_file_tell(struct pm_file_writer *writer, enum pm_file_type type,
+		 const void *record, size_t len)
+{
+	struct pm_file_record told = { .type = type };
+
+	if (!writer->tee)
+		return 0;
+	memcpy(&told.header, record, len);
+	return writer->tee(writer->tee_user, &told);
+}
+
+int pm_file_record_end(struct pm_file_writer *writer, size_t start,
+		       enum pm_file_type type, const void *record, size_t len)
+{
+	int result = pm_file_line_end(writer, start);
+
+	return result < 0 ? result : pm_file_tell(writer, type, record, len);
 }
 
 int pm_file_writer_flush(struct pm_file_writer *writer)
