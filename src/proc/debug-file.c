@@ -161,11 +161,11 @@ static int by_link(pid_t pid, const char *path, const char *name, const char *de
 static int by_links(int fd, const struct pm_debug_search *search, const char *name,
 		    const struct wanted *wanted)
 {
-	char proc[32], own[PATH_MAX];
+	char proc[40], own[PATH_MAX];
 	ssize_t len;
 	int found = -ENOENT;
 
-	snprintf(proc, sizeof(proc), "/proc/self/fd/%d", fd);
+	snprintf(proc, sizeof(proc), "/proc/thread-self/fd/%d", fd);
 	len = readlink(proc, own, sizeof(own) - 1);
 	if (len > 0) {
 		own[len] = '\0';

@@ -81,14 +81,14 @@ int pm_open_handle(pid_t pid, const char *path)
 int pm_open_regular(int handle)
 {
 	struct stat st;
-	char link[32];
+	char link[40];
 	int fd;
 
 	if (fstat(handle, &st) < 0)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return -ENOTSUP;
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", handle);
+	snprintf(link, sizeof(link), "/proc/thread-self/fd/%d", handle);
 	fd = open(link, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
 }
