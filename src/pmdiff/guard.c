@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: MIT */
+#include "guard.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+
+#include "pm/run.h"
+
+enum {
+	STAT_LINE_MAX = 4096,
+	AGAIN_US = 2000, /* until those who were killed are looked for again */
+	KILL_SECONDS_MAX = 30, /* who sleeps in the kernel for longer is told */
+};
+#define NS_PER_SECOND UINT64_C(1000000000)
+
+static const int wishes[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+
+/* ---- killing all that was started ---------------------------------------------------- */
+
+struct family {
+	PM_VEC(struct member {
+		pid_t pid, parent;
+		bool ours;
+	})
+	list;
+};
+
+/* 0: it is gone. */
+static pid_t parent_of(const char *pid)
+{
+	char path[64], line[STAT_LINE_MAX];
+	PM_AUTO_CLOSE int fd = -1;
+	const char *at;
+	ssize_t len;
+	int parent;
+
+	if (snprintf(path, sizeof(path), "/proc/%s/stat", pid) >= (int)sizeof(path))
+		return 0;
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	len = fd < 0 ? -1 : read(fd, line, sizeof(line) - 1);
+	if (len <= 0)
+		return 0;
+	line[len] = '\0';
+	at = strrchr(line, ')'); /* ") S PPID", see proc_pid_stat(5) */
+	return at && sscanf(at, ") %*c %d", &parent) == 1 ? parent : 0;
+}
+
+static void read_family(struct family *family)
+{
+	DIR *dir = opendir("/proc");
+	struct dirent *entry;
+
+	pm_vec_clear(&family->list);
+	while (dir && (entry = readdir(dir))) {
+		struct member member = { .pid = atoi(entry->d_name) };
+
+		if (member.pid > 0 && (member.parent = parent_of(entry->d_name)) > 0 &&
+		    pm_vec_push(&family->list, member) < 0)
+			break;
+	}
+	if (dir)
+		closedir(dir);
+}
+
+static bool has_our_parent(const struct family *family, const struct member *member)
+{
+	if (member->parent == getpid())
+		return true;
+	for (size_t i = 0; i < family->list.len; i++)
+		if (family->list.data[i].ours &&
+		    family->list.data[i].pid == member->parent)
+			return true;
+	return false;
+}
+
+/* Those whom this misses, as they are made meanwhile, become our children when their parents
+ * end, and are found the next time. */
+static void kill_family(struct family *family)
+{
+	bool more = true;
+
+	read_family(family);
+	while (more) {
+		more = false;
+		for (size_t i = 0; i < family->list.len; i++) {
+			struct member *member = &family->list.data[i];
+
+			if (member->ours || !has_our_parent(family, member))
+				continue;
+			member->ours = more = true;
+			kill(member->pid, SIGKILL);
+		}
+	}
+}
+
+/* As a subreaper we are the parent of everybody in the end: nobody is left when there is no
+ * child. False: somebody did not end. */
+static bool kill_all(void)
+{
+	uint64_t until = pm_now_ns() + KILL_SECONDS_MAX * NS_PER_SECOND;
+	struct family family = { 0 };
+	bool none = false;
+
+	while (!none && pm_now_ns() < until) {
+		pid_t pid;
+
+		while ((pid = waitpid(-1, NULL, WNOHANG | __WALL)) > 0)
+			;
+		none = pid < 0 && errno == ECHILD;
+		if (none)
+			break;
+		kill_family(&family);
+		usleep(AGAIN_US);
+	}
+	pm_vec_release(&family.list);
+	return none;
+}
+
+/* ---- the guard ----------------------------------------------------------------------- */
+
+/* Reaps who has ended. True, with its status, when the one that works is among them. */
+static bool reap(pid_t worker, int *status)
+{
+	bool ended = false;
+	int one;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &one, WNOHANG | __WALL)) > 0)
+		if (pid == worker) {
+			*status = pm_exit_status(one);
+			ended = true;
+		}
+	return ended;
+}
+
+/* Until the worker or the one that the user sees has ended: its end of the pipe is closed then. */
+static int watch(pid_t worker, int life_fd, int signal_fd)
+{
+	struct signalfd_siginfo info;
+	int status = PM_STATUS_FAILED;
+
+	while (!reap(worker, &status)) {
+		struct pollfd fds[] = {
+			{ .fd = life_fd, .events = POLLIN },
+			{ .fd = signal_fd, .events = POLLIN },
+		};
+
+		if (poll(fds, PM_ARRAY_LEN(fds), -1) < 0)
+			continue;
+		if (fds[0].revents)
+			break;
+		while (read(signal_fd, &info, sizeof(info)) > 0)
+			;
+	}
+	return status;
+}
+
+static void tell(int code, const char *text)
+{
+	struct pm_error err = { 0 };
+
+	pm_error_set(&err, code, "%s", text);
+	pm_error_print(&err, "pmdiff", stderr);
+}
+
+static void clear_up(const struct pmdiff_folder *folder)
+{
+	struct pm_error err = { 0 };
+
+	if (!kill_all())
+		tell(-EBUSY,
+		     "a process of the build or of the command does not end, though "
+		     "it was killed");
+	if (folder->path && pmdiff_folder_remove(folder, &err) < 0)
+		pm_error_print(&err, "pmdiff", stderr);
+}
+
+/* Ends with the guard, whoever kills that. */
+static int become_worker(pid_t guard, const sigset_t *mask)
+{
+	prctl(PR_SET_NAME, "pmdiff");
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != guard)
+		_exit(PM_STATUS_FAILED);
+	sigprocmask(SIG_SETMASK, mask, NULL);
+	return 0;
+}
+
+/* Returns in the worker alone. */
+static int guard(struct pmdiff_folder *ret, const char *common_dir, int life_fd,
+		 const sigset_t *mask, struct pm_error *err)
+{
+	struct pmdiff_folder folder = { 0 };
+	pid_t us = getpid(), worker;
+	int r, status, signal_fd;
+	sigset_t all;
+
+	/* Out of the reach of a terminal, and of those who kill whole groups or by name. */
+	setsid();
+	prctl(PR_SET_NAME, "worktree-guard");
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	sigemptyset(&all);
+	sigaddset(&all, SIGCHLD);
+	signal_fd = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
+	r = signal_fd < 0 ? pm_error_set(err, -errno, "signals: %s", strerror(errno))
+			  : pmdiff_folder_make(&folder, common_dir, err);
+	worker = fork();
+	if (worker == 0) {
+		close(life_fd);
+		close(signal_fd);
+		become_worker(us, mask);
+		*ret = folder;
+		return r;
+	}
+	if (worker < 0)
+		tell(-EAGAIN, "cannot fork");
+	status = worker > 0 ? watch(worker, life_fd, signal_fd) : PM_STATUS_FAILED;
+	clear_up(&folder);
+	_exit(status);
+}
+
+/* ---- the one that the user sees ------------------------------------------------------ */
+
+/* Never returns. A wish to end closes the pipe; a second one is no longer waited for. */
+static void wait_for_guard(pid_t pid, int life_fd, const sigset_t *waited,
+			   const sigset_t *mask)
+{
+	int wish = 0, status = 0;
+	pid_t ended;
+
+	while ((ended = waitpid(pid, &status, WNOHANG)) == 0) {
+		int signal = sigwaitinfo(waited, NULL);
+
+		if (signal < 0 || signal == SIGCHLD)
+			continue;
+		if (wish != 0)
+			break;
+		wish = signal;
+		pm_cleanup_close(&life_fd);
+	}
+	if (wish != 0) {
+		signal(wish, SIG_DFL);
+		sigprocmask(SIG_SETMASK, mask, NULL);
+		raise(wish);
+	}
+	_exit(ended == pid ? pm_exit_status(status) : PM_STATUS_FAILED);
+}
+
+/* What is ignored, as under nohup(1), stays ignored. */
+static void fill_waited(sigset_t *waited)
+{
+	struct sigaction action;
+
+	sigemptyset(waited);
+	sigaddset(waited, SIGCHLD);
+	for (size_t i = 0; i < PM_ARRAY_LEN(wishes); i++)
+		if (sigaction(wishes[i], NULL, &action) == 0 &&
+		    action.sa_handler != SIG_IGN)
+			sigaddset(waited, wishes[i]);
+}
+
+int pmdiff_guard_enter(struct pmdiff_folder *ret, const char *common_dir,
+		       struct pm_error *err)
+{
+	sigset_t waited, mask;
+	int life[2], code;
+	pid_t pid;
+
+	if (pipe2(life, O_CLOEXEC) < 0)
+		return pm_error_set(err, -errno, "a pipe: %s", strerror(errno));
+	/* An ignored SIGCHLD would be handed on, and nobody could be waited for. */
+	signal(SIGCHLD, SIG_DFL);
+	fill_waited(&waited);
+	sigprocmask(SIG_BLOCK, &waited, &mask);
+	pid = fork();
+	if (pid > 0) {
+		close(life[0]);
+		wait_for_guard(pid, life[1], &waited, &mask);
+	}
+	if (pid == 0) {
+		close(life[1]);
+		return guard(ret, common_dir, life[0], &mask, err);
+	}
+	code = errno;
+	sigprocmask(SIG_SETMASK, &mask, NULL);
+	close(life[0]);
+	close(life[1]);
+	return pm_error_set(err, -code, "cannot fork: %s", strerror(code));
+}

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: MIT */
+#include "worktree.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+enum {
+	REMOVE_FDS = 32,
+	STAT_LINE_MAX = 4096,
+	START_FIELD = 20, /* of proc_pid_stat(5), counted from the one behind the comm */
+};
+
+/* ---- whose it is --------------------------------------------------------------------- */
+
+/* "pmdiff-HOST-BOOT-PID-START-CHANCE". */
+struct owner {
+	uint32_t host,
+		boot; /* hashes: of the host's name and the pid namespace, of the boot */
+	pid_t pid;
+	uint64_t start; /* of that process, in ticks since the boot */
+};
+#define OWNER_FORMAT "pmdiff-%08x-%08x-%d-%llu-"
+
+/* Up to @size - 1 bytes of a file; "" when it cannot be read. */
+static void read_text(const char *path, char *ret, size_t size)
+{
+	PM_AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	ssize_t len = fd < 0 ? -1 : read(fd, ret, size - 1);
+
+	ret[len < 0 ? 0 : len] = '\0';
+}
+
+/* 0: there is no such process. */
+static uint64_t start_of(pid_t pid)
+{
+	char path[64], line[STAT_LINE_MAX], *at;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	read_text(path, line, sizeof(line));
+	at = strrchr(line, ')'); /* the comm may have anything in it */
+	for (int field = 0; at && field < START_FIELD; field++)
+		at = strchr(at + 1, ' ');
+	return at ? strtoull(at + 1, NULL, 10) : 0;
+}
+
+static struct owner ourselves(void)
+{
+	char host[2 * HOST_NAME_MAX] = "", boot[64];
+	ssize_t len;
+
+	gethostname(host, HOST_NAME_MAX);
+	len = readlink("/proc/self/ns/pid", host + strlen(host), HOST_NAME_MAX / 2);
+	(void)len; /* without it, the name has to do */
+	read_text("/proc/sys/kernel/random/boot_id", boot, sizeof(boot));
+	return (struct owner){
+		.host = (uint32_t)pm_hash_bytes(host, strlen(host)),
+		.boot = (uint32_t)pm_hash_bytes(boot, strlen(boot)),
+		.pid = getpid(),
+		.start = start_of(getpid()),
+	};
+}
+
+/* The length of the folder's name that @name is or begins with; 0: it is none of ours. */
+static size_t parse_owner(const char *name, struct owner *ret)
+{
+	unsigned long long start;
+	unsigned chance;
+	int len = 0;
+
+	if (sscanf(name, OWNER_FORMAT "%8x%n", &ret->host, &ret->boot, &ret->pid, &start,
+		   &chance, &len) != 5)
+		return 0;
+	ret->start = start;
+	return (size_t)len;
+}
+
+/* Of other hosts and containers nothing is known. */
+static bool is_dead(const struct owner *owner, const struct owner *us)
+{
+	return owner->host == us->host &&
+	       (owner->boot != us->boot || start_of(owner->pid) != owner->start);
+}
+
+/* ---- removing ------------------------------------------------------------------------ */
+
+static int open_up(const char *path, const struct stat *stat_buf, int type,
+		   struct FTW *at)
+{
+	if (type == FTW_D || type == FTW_DNR)
+		chmod(path, (stat_buf->st_mode & 07777) | S_IRWXU);
+	return 0;
+}
+
+static int remove_one(const char *path, const struct stat *stat_buf, int type,
+		      struct FTW *at)
+{
+	remove(path);
+	return 0;
+}
+
+/* What is mounted there stays. Builds may leave folders that even their owner may not write. */
+static int remove_tree(const char *path, struct pm_error *err)
+{
+	struct stat stat_buf;
+
+	nftw(path, remove_one, REMOVE_FDS, FTW_PHYS | FTW_DEPTH | FTW_MOUNT);
+	if (lstat(path, &stat_buf) < 0)
+		return 0;
+	nftw(path, open_up, REMOVE_FDS, FTW_PHYS | FTW_MOUNT);
+	nftw(path, remove_one, REMOVE_FDS, FTW_PHYS | FTW_DEPTH | FTW_MOUNT);
+	if (lstat(path, &stat_buf) < 0)
+		return 0;
+	pm_error_set(err, -EBUSY, "cannot be removed altogether");
+	pm_error_where(err, path, -1);
+	return -EBUSY;
+}
+
+/* For what git knows of a worktree, and its name (gitrepository-layout(5)). */
+typedef void (*admin_fn)(void *context, const char *path, const char *name);
+
+static void each_admin(const char *common_dir, admin_fn each, void *context)
+{
+	PM_AUTO_FREE char *all = NULL;
+	struct dirent *entry;
+	DIR *dir;
+
+	if (asprintf(&all, "%s/worktrees", common_dir) < 0) {
+		all = NULL;
+		return;
+	}
+	dir = opendir(all);
+	while (dir && (entry = readdir(dir))) {
+		char *path;
+
+		if (strncmp(entry->d_name, "pmdiff-", 7) != 0 ||
+		    asprintf(&path, "%s/%s", all, entry->d_name) < 0)
+			continue;
+		each(context, path, entry->d_name);
+		free(path);
+	}
+	if (dir)
+		closedir(dir);
+	rmdir(all); /* as git does: it is there only while it has something in it */
+}
+
+struct removal {
+	const struct pmdiff_folder *folder;
+	struct pm_error *err;
+	int result;
+};
+
+static void remove_ours(void *context, const char *path, const char *name)
+{
+	struct removal *removal = context;
+	size_t len = strlen(removal->folder->name);
+
+	if (strncmp(name, removal->folder->name, len) != 0 || name[len] != '-')
+		return;
+	if (removal->result == 0)
+		removal->result = remove_tree(path, removal->err);
+	else
+		remove_tree(path, NULL);
+}
+
+int pmdiff_folder_remove(const struct pmdiff_folder *folder, struct pm_error *err)
+{
+	struct removal removal = { .folder = folder, .err = err };
+
+	removal.result = remove_tree(folder->path, err);
+	each_admin(folder->common_dir, remove_ours, &removal);
+	return removal.result;
+}
+
+/* ---- what others have left ----------------------------------------------------------- */
+
+static void remove_dead_folder(const char *path, const struct owner *us)
+{
+	const char *name = strrchr(path, '/');
+	struct owner owner;
+	struct stat stat_buf;
+
+	if (!name || parse_owner(name + 1, &owner) != strlen(name + 1) ||
+	    !is_dead(&owner, us) || lstat(path, &stat_buf) < 0 ||
+	    !S_ISDIR(stat_buf.st_mode) || stat_buf.st_uid != geteuid())
+		return;
+	remove_tree(path, NULL);
+}
+
+/* The worktree may be in another $TMPDIR than ours is: git has written down where. */
+static void remove_dead_admin(void *context, const char *path, const char *name)
+{
+	const struct owner *us = context;
+	char where[PATH_MAX] = "", link[PATH_MAX];
+	struct stat stat_buf;
+	struct owner owner;
+	char *end;
+
+	/* Another user's processes may be hidden from us. */
+	if (parse_owner(name, &owner) == 0 || !is_dead(&owner, us) ||
+	    lstat(path, &stat_buf) < 0 || stat_buf.st_uid != geteuid())
+		return;
+	if (snprintf(link, sizeof(link), "%s/gitdir", path) < (int)sizeof(link))
+		read_text(link, where, sizeof(where));
+	for (int part = 0; part < 2; part++) { /* FOLDER/WORKTREE/.git */
+		end = strrchr(where, '/');
+		if (end)
+			*end = '\0';
+	}
+	remove_dead_folder(where, us);
+	remove_tree(path, NULL);
+}
+
+static const char *temporary_dir(void)
+{
+	const char *dir = getenv("TMPDIR");
+
+	return dir && *dir ? dir : "/tmp";
+}
+
+void pmdiff_folders_sweep(const char *common_dir)
+{
+	struct owner us = ourselves();
+	struct dirent *entry;
+	DIR *dir;
+
+	each_admin(common_dir, remove_dead_admin, &us);
+	dir = opendir(temporary_dir());
+	while (dir && (entry = readdir(dir))) {
+		char *path;
+
+		if (strncmp(entry->d_name, "pmdiff-", 7) != 0 ||
+		    asprintf(&path, "%s/%s", temporary_dir(), entry->d_name) < 0)
+			continue;
+		remove_dead_folder(path, &us);
+		free(path);
+	}
+	if (dir)
+		closedir(dir);
+}
+
+/* ---- the folder ---------------------------------------------------------------------- */
+
+void pmdiff_folder_release(struct pmdiff_folder *folder)
+{
+	free(folder->common_dir);
+	free(folder->path);
+	*folder = (struct pmdiff_folder){ 0 };
+}
+
+static int no_folder(struct pm_error *err, int code)
+{
+	pm_error_set(err, code, "a folder for worktrees: %s", strerror(-code));
+	pm_error_where(err, temporary_dir(), -1);
+	pm_error_fix(err, "TMPDIR=DIR pmdiff …");
+	return code;
+}
+
+int pmdiff_folder_make(struct pmdiff_folder *ret, const char *common_dir,
+		       struct pm_error *err)
+{
+	struct pmdiff_folder folder = { .common_dir = strdup(common_dir) };
+	PM_AUTO_FREE char *dir = realpath(temporary_dir(), NULL);
+	struct owner us = ourselves();
+	uint32_t chance = 0;
+	int r = 0;
+
+	if (!dir)
+		r = -errno;
+	else if (getrandom(&chance, sizeof(chance), 0) < 0)
+		r = -errno;
+	else if (!folder.common_dir ||
+		 asprintf(&folder.path, "%s/" OWNER_FORMAT "%08x", dir, us.host, us.boot,
+			  us.pid, (unsigned long long)us.start, chance) < 0)
+		r = -ENOMEM;
+	else if (mkdir(folder.path, 0700) < 0)
+		r = -errno;
+	if (r < 0) {
+		pmdiff_folder_release(&folder);
+		return no_folder(err, r);
+	}
+	folder.name = strrchr(folder.path, '/') + 1;
+	*ret = folder;
+	return 0;
+}
+
+/* ---- worktrees ----------------------------------------------------------------------- */
+
+int pmdiff_worktree_add(char **ret, const struct pmdiff_folder *folder, const char *role,
+			const char *commit, struct pm_error *err)
+{
+	PM_AUTO_FREE char *path = NULL;
+	int r;
+
+	if (asprintf(&path, "%s/%s-%s", folder->path, folder->name, role) < 0) {
+		path = NULL;
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	}
+	r = pmdiff_git(NULL, NULL, err, "worktree", "add", "--quiet", "--detach", path,
+		       commit);
+	if (r == 0)
+		*ret = PM_TAKE_PTR(path);
+	return r;
+}
+
+int pmdiff_worktree_move(const char *path, const char *commit, bool clean,
+			 struct pm_error *err)
+{
+	int r = 0;
+
+	if (clean)
+		r = pmdiff_git(path, NULL, err, "clean", "-ffdxq");
+	return r < 0 ? r
+		     : pmdiff_git(path, NULL, err, "checkout", "--quiet", "--force",
+				  "--detach", commit);
+}
