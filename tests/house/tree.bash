@@ -33,7 +33,8 @@ scripts() {
 		case $file in
 		tests/fuzz/*) continue ;;
 		esac
-		if head -c 64 "$file" | head -n 1 | grep -Eaq '^#!.*(/| )(sh|bash|bats)( |$)'; then
+		IFS= read -r -n 64 first <"$file" || true
+		if [[ $first =~ ^#!.*(/| )(sh|bash|bats)( |$) ]]; then
 			echo "$file"
 		fi
 	done
