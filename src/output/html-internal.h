@@ -79,5 +79,7 @@ void pm_page_put_data(struct pm_page *page, struct pm_str *out, FILE *to);
 
 /* What ran: a title for people. */
 void pm_put_title(struct pm_str *str, const struct pm_profile *profile);
-/* Text made printable, with what HTML and XML want escaped. */
+/* Text made printable, without what changes how text beside it is shown. */
+void pm_put_plain(struct pm_str *str, const char *text);
+/* The same, with what HTML and XML want escaped. */
 void pm_put_markup(struct pm_str *str, const char *text);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Foreign text in HTML and XML. */
+/* Foreign text in HTML, XML and Markdown. */
 #include "html-internal.h"
 
 #include <string.h>
@@ -33,7 +33,7 @@ static size_t reaches_beyond(const char *text)
 	return c[1] == 0x81 && c[2] >= 0xa6 && c[2] <= 0xa9 ? 3 : 0;
 }
 
-void pm_put_markup(struct pm_str *str, const char *text)
+void pm_put_plain(struct pm_str *str, const char *text)
 {
 	struct pm_str printable = { 0 };
 
@@ -42,6 +42,23 @@ void pm_put_markup(struct pm_str *str, const char *text)
 	for (const char *c = printable.failed ? "" : printable.data; c && *c; c++) {
 		size_t beyond = reaches_beyond(c);
 
+		if (is_no_character(c) || beyond > 0) {
+			pm_str_puts(str, "\xef\xbf\xbd"); /* U+FFFD */
+			c += beyond > 0 ? beyond - 1 : 2;
+		} else {
+			pm_str_putc(str, *c);
+		}
+	}
+	pm_str_release(&printable);
+}
+
+void pm_put_markup(struct pm_str *str, const char *text)
+{
+	struct pm_str plain = { 0 };
+
+	pm_put_plain(&plain, text);
+	str->failed |= plain.failed;
+	for (const char *c = plain.failed ? "" : plain.data; c && *c; c++) {
 		if (*c == '&')
 			pm_str_puts(str, "&amp;");
 		else if (*c == '<')
@@ -52,13 +69,10 @@ void pm_put_markup(struct pm_str *str, const char *text)
 			pm_str_puts(str, "&quot;");
 		else if (*c == '\'')
 			pm_str_puts(str, "&#39;");
-		else if (is_no_character(c) || beyond > 0) {
-			pm_str_puts(str, "\xef\xbf\xbd"); /* U+FFFD */
-			c += beyond > 0 ? beyond - 1 : 2;
-		} else
+		else
 			pm_str_putc(str, *c);
 	}
-	pm_str_release(&printable);
+	pm_str_release(&plain);
 }
 
 void pm_put_title(struct pm_str *str, const struct pm_profile *profile)

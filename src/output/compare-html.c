@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A comparison as one HTML page: the verdict, and for each number all runs of both sides, so
+ * that a person sees the noise. It has no scripts and loads nothing.
+ */
+#include "compare-show.h"
+#include "page.h"
+
+#include <string.h>
+
+enum {
+	PLOT_WIDTH = 220, /* pixels */
+	PLOT_HEIGHT = 36,
+	PLOT_EDGE = 6,
+	LANE_BASE = 10,
+	LANE_NEW = 26,
+	DOTS_MAX = 200, /* of a side */
+	JITTER = 5, /* rows of dots, so that equal ones are seen */
+	NAME_COLUMNS = 300,
+};
+
+/* ---- the frame ------------------------------------------------------------------------- */
+
+static const struct pm_page_file *find_style(void)
+{
+	for (size_t i = 0; i < pm_page_files_len; i++)
+		if (strcmp(pm_page_files[i].name, "plain.css.txt") == 0)
+			return &pm_page_files[i];
+	return NULL;
+}
+
+void pm_put_plain_page(struct pm_str *out, const char *title)
+{
+	const struct pm_page_file *style = find_style();
+
+	pm_str_puts(
+		out,
+		"<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+		"<meta http-equiv=\"Content-Security-Policy\" content=\""
+		"default-src 'none'; base-uri 'none'; form-action 'none'");
+	if (style)
+		pm_str_printf(out, "; style-src 'sha256-%s'", style->sha256);
+	pm_str_puts(out, "\">\n<meta name=\"viewport\" content=\"width=device-width, "
+			 "initial-scale=1\">\n<title>");
+	pm_put_markup(out, title);
+	pm_str_puts(out, "</title>\n");
+	if (style) {
+		/* The hash of the policy is of what stands between the tags, to the byte. */
+		pm_str_puts(out, "<style>");
+		pm_str_append(out, (const char *)style->bytes, style->len);
+		pm_str_puts(out, "</style>\n");
+	}
+	pm_str_puts(out, "</head>\n<body>\n");
+}
+
+/* Takes the text out of @str. */
+static void put_markup_str(struct pm_str *out, struct pm_str *str)
+{
+	out->failed |= str->failed;
+	if (!str->failed && str->len > 0)
+		pm_put_markup(out, str->data);
+	pm_str_clear(str);
+}
+
+static void put_side(struct pm_str *out, const char *title,
+		     const struct pm_compare_of *of)
+{
+	struct pm_str side = { 0 };
+
+	pm_put_compare_side(&side, of, false);
+	pm_str_printf(out, "<dt>%s</dt><dd>", title);
+	put_markup_str(out, &side);
+	if (of->created) {
+		pm_str_puts(out, " <small>");
+		pm_put_markup(out, of->created);
+		pm_str_puts(out, "</small>");
+	}
+	pm_str_puts(out, "</dd>\n");
+	pm_str_release(&side);
+}
+
+static void put_fact(struct pm_str *out, const char *title, const char *text)
+{
+	if (!text)
+		return;
+	pm_str_printf(out, "<dt>%s</dt><dd>", title);
+	pm_put_markup(out, text);
+	pm_str_puts(out, "</dd>\n");
+}
+
+static void put_list(struct pm_str *out, const char *title, char *const *lines,
+		     size_t len)
+{
+	for (size_t i = 0; i < len; i++) {
+		pm_str_printf(out, "%s<li>%s: ", i == 0 ? "<ul>\n" : "", title);
+		pm_put_markup(out, lines[i]);
+		pm_str_puts(out, i + 1 == len ? "</li>\n</ul>\n" : "</li>\n");
+	}
+}
+
+static void put_heading(struct pm_str *out, const struct pm_comparison *comparison)
+{
+	struct pm_str words = { 0 };
+
+	pm_str_printf(out, "<h1 class=\"%s\">", pm_verdict_name(comparison->verdict));
+	pm_put_compare_verdict(&words, comparison);
+	put_markup_str(out, &words);
+	pm_str_puts(out, "</h1>\n<dl>\n");
+	put_side(out, "base", &comparison->base);
+	put_side(out, "new", &comparison->new);
+	put_fact(out, "command", comparison->new.command);
+	put_fact(out, "engine", comparison->engine);
+	put_fact(out, "CPU", comparison->cpu_model);
+	pm_str_puts(out, "</dl>\n");
+	put_list(out, "not the same", comparison->differences.data,
+		 comparison->differences.len);
+	put_list(out, "warning", comparison->warnings.data, comparison->warnings.len);
+	if (!comparison->recordings)
+		pm_str_puts(out,
+			    "<p class=\"key\">In the plots a dot is a run of "
+			    "<b class=\"base\">base (above)</b> or "
+			    "<b class=\"new\">new (below)</b>, a bar the median, the "
+			    "dashed line the gate.</p>\n");
+	pm_str_release(&words);
+}
+
+/* ---- plots ----------------------------------------------------------------------------- */
+
+struct plot {
+	double from, to; /* values at its edges */
+};
+
+static void widen(struct plot *plot, const struct pm_compare_side *side)
+{
+	for (size_t i = 0; side->known && i < side->len; i++) {
+		if (!isfinite(side->values[i]))
+			continue;
+		plot->from = fmin(plot->from, side->values[i]);
+		plot->to = fmax(plot->to, side->values[i]);
+	}
+}
+
+static double at(const struct plot *plot, double value)
+{
+	double span = plot->to - plot->from;
+	double part = span > 0 ? (value - plot->from) / span : 0.5;
+
+	return PLOT_EDGE + part * (PLOT_WIDTH - 2 * PLOT_EDGE);
+}
+
+static void put_dots(struct pm_str *out, const struct plot *plot,
+		     const struct pm_compare_side *side, const char *class, int lane)
+{
+	size_t shown = side->len < DOTS_MAX ? side->len : DOTS_MAX;
+
+	if (!side->known)
+		return;
+	for (size_t i = 0; i < shown; i++) {
+		if (!isfinite(side->values[i]))
+			continue;
+		pm_str_printf(out, "<circle class=\"%s\" cx=\"%.1f\" cy=\"%d\" r=\"2\"/>",
+			      class, at(plot, side->values[i]),
+			      lane + (int)(i * 2 % JITTER) - JITTER / 2);
+	}
+	if (isfinite(side->median))
+		pm_str_printf(out,
+			      "<line class=\"%s median\" x1=\"%.1f\" x2=\"%.1f\" "
+			      "y1=\"%d\" y2=\"%d\"/>",
+			      class, at(plot, side->median), at(plot, side->median),
+			      lane - 7, lane + 7);
+}
+
+static void put_gate(struct pm_str *out, const struct plot *plot, double value)
+{
+	if (!(value >= plot->from && value <= plot->to))
+		return;
+	pm_str_printf(out,
+		      "<line class=\"gate\" x1=\"%.1f\" x2=\"%.1f\" y1=\"0\" y2=\"%d\"/>",
+		      at(plot, value), at(plot, value), PLOT_HEIGHT);
+}
+
+static void put_plot_title(struct pm_str *out, const struct pm_compare_row *row)
+{
+	struct pm_str words = { 0 };
+
+	if (row->base.known && row->new.known) {
+		pm_str_printf(&words, "base %.6g to %.6g, new %.6g to %.6g ",
+			      row->base.min, row->base.max, row->new.min, row->new.max);
+		pm_str_puts(&words, row->unit);
+	}
+	if (row->base.len > DOTS_MAX || row->new.len > DOTS_MAX)
+		pm_str_printf(&words, " (the first %d runs are shown)", DOTS_MAX);
+	pm_str_puts(out, "<title>");
+	put_markup_str(out, &words);
+	pm_str_puts(out, "</title>");
+	pm_str_release(&words);
+}
+
+static void put_plot(struct pm_str *out, const struct pm_compare_row *row)
+{
+	struct plot plot = { INFINITY, -INFINITY };
+
+	widen(&plot, &row->base);
+	widen(&plot, &row->new);
+	if (plot.from > plot.to)
+		return;
+	pm_str_printf(out, "<svg width=\"%d\" height=\"%d\" role=\"img\">", PLOT_WIDTH,
+		      PLOT_HEIGHT);
+	put_plot_title(out, row);
+	pm_str_printf(out,
+		      "<line class=\"axis\" x1=\"0\" x2=\"%d\" y1=\"%d\" y2=\"%d\"/>",
+		      PLOT_WIDTH, PLOT_HEIGHT / 2, PLOT_HEIGHT / 2);
+	if (row->gated && row->base.known && isfinite(row->gate)) {
+		if (row->better <= 0 || row->both)
+			put_gate(out, &plot, row->base.median * (1 + row->gate));
+		if (row->better >= 0 || row->both)
+			put_gate(out, &plot, row->base.median * (1 - row->gate));
+	}
+	put_dots(out, &plot, &row->base, "base", LANE_BASE);
+	put_dots(out, &plot, &row->new, "new", LANE_NEW);
+	pm_str_puts(out, "</svg>");
+}
+
+/* ---- tables ---------------------------------------------------------------------------- */
+
+static void put_name(struct pm_str *out, const struct pm_compare_row *row)
+{
+	const char *inlined = pm_compare_inlined_words(row);
+	struct pm_str text = { 0 };
+
+	pm_put_compare_name(&text, row, NAME_COLUMNS, false);
+	pm_str_puts(out, "<tr><td class=\"name\"><code>");
+	put_markup_str(out, &text);
+	pm_str_puts(out, "</code>");
+	pm_put_compare_place(&text, row, true);
+	if (row->module) {
+		pm_str_puts(&text, text.len > 0 ? " in " : "");
+		pm_str_puts(&text, row->module);
+	}
+	if (inlined[0])
+		pm_str_printf(&text, "%s%s", text.len > 0 ? ", " : "", inlined);
+	if (text.len > 0) {
+		pm_str_puts(out, "<small>");
+		put_markup_str(out, &text);
+		pm_str_puts(out, "</small>");
+	}
+	pm_str_puts(out, "</td>");
+	pm_str_release(&text);
+}
+
+static void put_numbers(struct pm_str *out, const struct pm_compare_row *row)
+{
+	struct pm_str cell = { 0 };
+
+	for (int side = 0; side < 2; side++) {
+		pm_put_compare_median(&cell, row, side == 0 ? &row->base : &row->new,
+				      false);
+		pm_str_puts(out, "<td class=\"number\">");
+		put_markup_str(out, &cell);
+		pm_str_puts(out, "</td>");
+	}
+	pm_put_compare_change(&cell, row);
+	pm_str_printf(out, "<td class=\"number %s\">", pm_verdict_name(row->verdict));
+	put_markup_str(out, &cell);
+	pm_put_compare_interval(&cell, row, false);
+	if (cell.len > 0) {
+		pm_str_puts(out, "<small>");
+		put_markup_str(out, &cell);
+		pm_str_puts(out, "</small>");
+	}
+	pm_str_puts(out, "</td>");
+	pm_str_release(&cell);
+}
+
+static void put_verdict(struct pm_str *out, const struct pm_compare_row *row)
+{
+	struct pm_str cell = { 0 };
+
+	pm_str_printf(out, "<td><b class=\"%s\">%s</b><small>",
+		      pm_verdict_name(row->verdict), pm_verdict_name(row->verdict));
+	if (row->gated) {
+		pm_str_puts(&cell, "gate ");
+		pm_put_compare_gate(&cell, row, false);
+		pm_str_puts(&cell, "; ");
+	}
+	pm_put_compare_method(&cell, row);
+	put_markup_str(out, &cell);
+	pm_str_puts(out, "</small>");
+	if (row->why) {
+		pm_str_puts(out, "<small>");
+		pm_put_markup(out, row->why);
+		pm_str_puts(out, "</small>");
+	}
+	pm_str_puts(out, "</td>");
+	pm_str_release(&cell);
+}
+
+static void put_table(struct pm_str *out, const struct pm_comparison *comparison,
+		      enum pm_compare_section section, FILE *to)
+{
+	pm_str_puts(out, "<div class=\"wide\"><table>\n<thead><tr><th>number</th>"
+			 "<th class=\"number\">base</th><th class=\"number\">new</th>"
+			 "<th class=\"number\">change, 95 % interval</th>");
+	pm_str_puts(out, comparison->recordings ? "" : "<th>runs</th>");
+	pm_str_puts(out, "<th>verdict</th></tr></thead>\n<tbody>\n");
+	for (size_t i = 0; i < comparison->rows.len; i++) {
+		const struct pm_compare_row *row = &comparison->rows.data[i];
+
+		if (pm_compare_section_of(row) != section)
+			continue;
+		put_name(out, row);
+		put_numbers(out, row);
+		if (!comparison->recordings) {
+			pm_str_puts(out, "<td>");
+			put_plot(out, row);
+			pm_str_puts(out, "</td>");
+		}
+		put_verdict(out, row);
+		pm_str_puts(out, "</tr>\n");
+		pm_flush_some(out, to);
+	}
+	pm_str_puts(out, "</tbody>\n</table></div>\n");
+}
+
+static void put_section(struct pm_str *out, const struct pm_compare_report *report,
+			enum pm_compare_section section, size_t len, FILE *to)
+{
+	bool folded = section >= PM_COMPARED_UNKNOWN;
+
+	if (folded)
+		pm_str_printf(out, "<details%s><summary>%s: %zu</summary>\n",
+			      report->all ? " open" : "",
+			      pm_compare_section_words(section), len);
+	else
+		pm_str_printf(out, "<h2>%s: %zu</h2>\n",
+			      pm_compare_section_words(section), len);
+	put_table(out, report->comparison, section, to);
+	pm_str_puts(out, folded ? "</details>\n" : "");
+}
+
+int pm_output_compare_html(const struct pm_compare_report *report, FILE *to,
+			   struct pm_error *err)
+{
+	const struct pm_comparison *comparison = report->comparison;
+	struct pm_str out = { 0 }, title = { 0 };
+	struct pm_compare_counts counts;
+
+	pm_compare_count(&counts, comparison);
+	pm_str_printf(&title, "%s: %s against %s – pmdiff",
+		      pm_verdict_name(comparison->verdict),
+		      comparison->new.name ? comparison->new.name : "?",
+		      comparison->base.name ? comparison->base.name : "?");
+	out.failed |= title.failed;
+	pm_put_plain_page(&out, title.data ? title.data : "");
+	pm_str_release(&title);
+	put_heading(&out, comparison);
+	for (enum pm_compare_section section = 0; section < PM_COMPARED_SECTIONS;
+	     section++)
+		if (counts.of[section] > 0)
+			put_section(&out, report, section, counts.of[section], to);
+	pm_str_printf(&out, "<p class=\"key\">pmdiff %s</p>\n</body>\n</html>\n",
+		      PM_VERSION);
+	return pm_flush_all(&out, to, err);
+}

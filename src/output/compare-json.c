@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/* A comparison as one JSON document: docs/pmdiff.schema.json. Rows stand one a line. */
+#include "compare-show.h"
+
+enum {
+	SCHEMA_VERSION = 1
+};
+
+static void put_bool(struct pm_str *out, const char *key, bool value)
+{
+	pm_str_printf(out, "%s%s", key, value ? "true" : "false");
+}
+
+static void put_of(struct pm_str *out, const char *key, const struct pm_compare_of *of)
+{
+	pm_str_puts(out, key);
+	pm_put_compare_json_text(out, "{\"name\":", of->name);
+	pm_put_compare_json_text(out, ",\"commit\":", of->commit);
+	pm_put_compare_json_text(out, ",\"subject\":", of->subject);
+	pm_put_compare_json_text(out, ",\"created\":", of->created);
+	pm_put_compare_json_text(out, ",\"command\":", of->command);
+	pm_str_printf(out, ",\"documents\":%zu,\"runs\":%zu,\"left_out\":%zu}",
+		      of->documents, of->runs, of->left_out);
+}
+
+static void put_texts(struct pm_str *out, const char *key, char *const *texts, size_t len)
+{
+	pm_str_puts(out, key);
+	for (size_t i = 0; i < len; i++)
+		pm_put_compare_json_text(out, i == 0 ? "" : ",", texts[i]);
+	pm_str_putc(out, ']');
+}
+
+/* Also which of them there are none of: a reader need not know all verdicts. */
+static void put_counts(struct pm_str *out, const struct pm_comparison *comparison)
+{
+	size_t counts[PM_VERDICT_GONE + 1] = { 0 }, gated = 0;
+
+	for (size_t i = 0; i < comparison->rows.len; i++) {
+		counts[comparison->rows.data[i].verdict]++;
+		gated += comparison->rows.data[i].gated;
+	}
+	pm_str_printf(out, ",\n\"counts\":{\"rows\":%zu,\"gated\":%zu",
+		      comparison->rows.len, gated);
+	for (size_t i = 0; i < PM_ARRAY_LEN(counts); i++)
+		pm_str_printf(out, ",\"%s\":%zu", pm_verdict_name((enum pm_verdict)i),
+			      counts[i]);
+	pm_str_putc(out, '}');
+}
+
+static void put_side(struct pm_str *out, const char *key,
+		     const struct pm_compare_row *row, const struct pm_compare_side *side)
+{
+	pm_str_puts(out, key);
+	if (!side->known) {
+		pm_str_puts(out, "null");
+		return;
+	}
+	pm_put_compare_json(out, "{\"median\":", side->median);
+	pm_put_compare_json(out, ",\"min\":", side->min);
+	pm_put_compare_json(out, ",\"max\":", side->max);
+	pm_str_puts(out, ",\"values\":[");
+	for (size_t i = 0; i < side->len; i++)
+		pm_put_compare_json(out, i == 0 ? "" : ",", side->values[i]);
+	pm_str_puts(out, "]");
+	if (row->subject == PM_COMPARE_FUNCTION) {
+		pm_str_puts(out, ",\"samples\":");
+		pm_str_u64(out, side->samples);
+	}
+	pm_str_putc(out, '}');
+}
+
+static void put_subject(struct pm_str *out, const struct pm_compare_row *row)
+{
+	static const char *const subjects[] = {
+		[PM_COMPARE_PROGRAM] = "program",
+		[PM_COMPARE_SCOPE] = "scope",
+		[PM_COMPARE_FUNCTION] = "function",
+	};
+
+	pm_put_compare_json_text(out, "{\"subject\":", subjects[row->subject]);
+	pm_put_compare_json_text(out, ",\"scope\":", row->scope);
+	pm_put_compare_json_text(out, ",\"symbol\":", row->symbol);
+	pm_put_compare_json_text(out, ",\"module\":", row->module);
+	pm_put_compare_json_text(out, ",\"file\":", row->file);
+	if (row->line > 0)
+		pm_str_printf(out, ",\"line\":%u", row->line);
+	else
+		pm_str_puts(out, ",\"line\":null");
+	put_bool(out, ",\"inlined_base\":", row->inlined_base);
+	put_bool(out, ",\"inlined_new\":", row->inlined_new);
+}
+
+static void put_row(struct pm_str *out, const struct pm_compare_row *row)
+{
+	static const char *const classes[] = {
+		[PM_STAT_EXACT] = "exact",
+		[PM_STAT_LOW_NOISE] = "low_noise",
+		[PM_STAT_NOISY] = "noisy",
+	};
+	static const char *const better[] = { "lower", NULL, "higher" };
+
+	put_subject(out, row);
+	pm_put_compare_json_text(out, ",\"event\":", row->event);
+	pm_put_compare_json_text(out, ",\"unit\":", row->unit);
+	pm_put_compare_json_text(out, ",\"class\":", classes[row->class]);
+	pm_put_compare_json_text(out, ",\"better\":", better[row->better + 1]);
+	pm_put_compare_json_text(out, ",\"verdict\":", pm_verdict_name(row->verdict));
+	pm_put_compare_json_text(out, ",\"why\":", row->why);
+	put_side(out, ",\"base\":", row, &row->base);
+	put_side(out, ",\"new\":", row, &row->new);
+	pm_put_compare_json(out, ",\"change\":", row->change);
+	put_bool(out, ",\"from_zero\":", isinf(row->change));
+	pm_put_compare_json(out, ",\"low\":", row->low);
+	pm_put_compare_json(out, ",\"high\":", row->high);
+	pm_put_compare_json_text(out, ",\"method\":", row->method);
+	pm_put_compare_json(out, ",\"p\":", row->p);
+	pm_put_compare_json(out, ",\"p_holm\":", row->p_holm);
+	put_bool(out, ",\"gated\":", row->gated);
+	pm_put_compare_json(out, ",\"gate\":", row->gate);
+	put_bool(out, ",\"gate_both\":", row->both);
+	pm_put_compare_json_text(out, ",\"gate_source\":", row->gate_source);
+	pm_str_putc(out, '}');
+}
+
+int pm_output_compare_json(const struct pm_compare_report *report, FILE *to,
+			   struct pm_error *err)
+{
+	const struct pm_comparison *comparison = report->comparison;
+	struct pm_str out = { 0 };
+
+	pm_str_printf(&out, "{\"format\":\"pmdiff\",\"version\":%d,\"pmdiff\":\"%s\"",
+		      SCHEMA_VERSION, PM_VERSION);
+	pm_put_compare_json_text(
+		&out, ",\n\"kind\":", comparison->recordings ? "recordings" : "counts");
+	pm_put_compare_json_text(&out,
+				 ",\n\"verdict\":", pm_verdict_name(comparison->verdict));
+	put_counts(&out, comparison);
+	put_of(&out, ",\n\"base\":", &comparison->base);
+	put_of(&out, ",\n\"new\":", &comparison->new);
+	pm_put_compare_json_text(&out, ",\n\"engine\":", comparison->engine);
+	pm_put_compare_json_text(&out, ",\"cpu_model\":", comparison->cpu_model);
+	put_bool(&out, ",\n\"forced\":", comparison->forced);
+	put_texts(&out, ",\"differences\":[", comparison->differences.data,
+		  comparison->differences.len);
+	put_texts(&out, ",\n\"warnings\":[", comparison->warnings.data,
+		  comparison->warnings.len);
+	pm_str_puts(&out, ",\n\"rows\":[");
+	for (size_t i = 0; i < comparison->rows.len; i++) {
+		pm_str_puts(&out, i == 0 ? "\n" : ",\n");
+		put_row(&out, &comparison->rows.data[i]);
+		pm_flush_some(&out, to);
+	}
+	pm_str_puts(&out, "]}\n");
+	return pm_flush_all(&out, to, err);
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A comparison as JUnit's XML: a test case for each gated number. There is no one schema; this
+ * keeps to what those of Ant and of Jenkins have in common. What is not decided is skipped,
+ * not passed.
+ */
+#include "compare-show.h"
+
+#include <string.h>
+
+enum {
+	SECONDS_LEN = 19, /* of 2024-05-06T07:08:09Z: Ant's schema has no zone */
+};
+
+static void put_attribute(struct pm_str *out, const char *name, const char *value)
+{
+	pm_str_printf(out, " %s=\"", name);
+	pm_put_markup(out, value);
+	pm_str_putc(out, '"');
+}
+
+/* @value is text of our own making that holds foreign names; it is empty afterwards. */
+static void put_attribute_str(struct pm_str *out, const char *name, struct pm_str *value)
+{
+	out->failed |= value->failed;
+	put_attribute(out, name, value->failed || !value->data ? "" : value->data);
+	pm_str_clear(value);
+}
+
+static void put_property(struct pm_str *out, const char *name, const char *value)
+{
+	if (!value)
+		return;
+	pm_str_puts(out, "<property");
+	put_attribute(out, "name", name);
+	put_attribute(out, "value", value);
+	pm_str_puts(out, "/>\n");
+}
+
+static void put_properties(struct pm_str *out, const struct pm_comparison *comparison)
+{
+	pm_str_puts(out, "<properties>\n");
+	put_property(out, "base", comparison->base.name);
+	put_property(out, "base.commit", comparison->base.commit);
+	put_property(out, "new", comparison->new.name);
+	put_property(out, "new.commit", comparison->new.commit);
+	put_property(out, "command", comparison->new.command);
+	put_property(out, "engine", comparison->engine);
+	put_property(out, "cpu_model", comparison->cpu_model);
+	for (size_t i = 0; i < comparison->differences.len; i++)
+		put_property(out, "difference", comparison->differences.data[i]);
+	for (size_t i = 0; i < comparison->warnings.len; i++)
+		put_property(out, "warning", comparison->warnings.data[i]);
+	pm_str_puts(out, "</properties>\n");
+}
+
+/* "+3.10 %, gate 0.5 % (--gate)", and what else there is to say in full. */
+static void put_summary(struct pm_str *text, const struct pm_compare_row *row)
+{
+	pm_put_compare_change(text, row);
+	pm_str_puts(text, ", gate ");
+	pm_put_compare_gate(text, row, false);
+}
+
+static void put_details(struct pm_str *text, const struct pm_compare_row *row)
+{
+	if (row->file) {
+		pm_put_compare_place(text, row, true);
+		pm_str_puts(text, "\n");
+	}
+	pm_put_compare_median(text, row, &row->base, false);
+	pm_str_puts(text, " -> ");
+	pm_put_compare_median(text, row, &row->new, false);
+	pm_str_puts(text, " (");
+	pm_put_compare_method(text, row);
+	pm_str_puts(text, ")");
+}
+
+static void put_result(struct pm_str *out, const struct pm_compare_row *row, bool failed)
+{
+	struct pm_str text = { 0 };
+
+	pm_str_puts(out, failed ? ">\n<failure" : ">\n<skipped");
+	put_summary(&text, row);
+	if (!failed) {
+		pm_str_clear(&text);
+		pm_str_puts(&text, pm_verdict_name(row->verdict));
+		if (row->why)
+			pm_str_printf(&text, ": %s", row->why);
+	}
+	put_attribute_str(out, "message", &text);
+	if (!failed) {
+		pm_str_puts(out, "/>\n</testcase>\n");
+		pm_str_release(&text);
+		return;
+	}
+	put_attribute(out, "type", pm_verdict_name(row->verdict));
+	pm_str_puts(out, ">");
+	put_details(&text, row);
+	out->failed |= text.failed;
+	/* A line each: the only control character of our own. */
+	for (char *line = text.data, *end; line && *line; line = end) {
+		end = strchrnul(line, '\n');
+		if (*end)
+			*end++ = '\0';
+		pm_put_markup(out, line);
+		pm_str_puts(out, *end ? "\n" : "");
+	}
+	if (row->why) {
+		pm_str_putc(out, '\n');
+		pm_put_markup(out, row->why);
+	}
+	pm_str_puts(out, "</failure>\n</testcase>\n");
+	pm_str_release(&text);
+}
+
+static void put_case(struct pm_str *out, const struct pm_compare_row *row)
+{
+	enum pm_compare_section section = pm_compare_section_of(row);
+	struct pm_str text = { 0 };
+
+	pm_str_puts(out, "<testcase");
+	pm_put_compare_name(&text, row, 0, false);
+	put_attribute_str(out, "name", &text);
+	put_attribute(out, "classname", row->module ? row->module : "program");
+	pm_str_puts(out, " time=\"0\"");
+	if (section == PM_COMPARED_FAILED || section == PM_COMPARED_OPEN)
+		put_result(out, row, section == PM_COMPARED_FAILED);
+	else
+		pm_str_puts(out, "/>\n");
+	pm_str_release(&text);
+}
+
+static void put_suite(struct pm_str *out, const struct pm_comparison *comparison)
+{
+	struct pm_compare_counts counts;
+	const char *created = comparison->new.created;
+
+	pm_compare_count(&counts, comparison);
+	pm_str_printf(
+		out,
+		"<testsuite id=\"0\" package=\"pmdiff\" name=\"pmdiff\" tests=\"%zu\" "
+		"failures=\"%zu\" errors=\"0\" skipped=\"%zu\" time=\"0\" "
+		"hostname=\"localhost\"",
+		counts.gated, counts.of[PM_COMPARED_FAILED], counts.of[PM_COMPARED_OPEN]);
+	if (created && strlen(created) >= SECONDS_LEN) {
+		char date[SECONDS_LEN + 1];
+
+		snprintf(date, sizeof(date), "%s", created);
+		put_attribute(out, "timestamp", date);
+	}
+	pm_str_puts(out, ">\n");
+	put_properties(out, comparison);
+}
+
+int pm_output_compare_junit(const struct pm_compare_report *report, FILE *to,
+			    struct pm_error *err)
+{
+	const struct pm_comparison *comparison = report->comparison;
+	struct pm_str out = { 0 }, verdict = { 0 };
+
+	pm_str_puts(&out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n");
+	put_suite(&out, comparison);
+	for (size_t i = 0; i < comparison->rows.len; i++) {
+		if (comparison->rows.data[i].gated)
+			put_case(&out, &comparison->rows.data[i]);
+		pm_flush_some(&out, to);
+	}
+	pm_put_compare_verdict(&verdict, comparison);
+	pm_str_puts(&out, "<system-out>");
+	pm_put_markup(&out, verdict.data ? verdict.data : "");
+	pm_str_puts(&out, "</system-out>\n<system-err/>\n</testsuite>\n</testsuites>\n");
+	out.failed |= verdict.failed;
+	pm_str_release(&verdict);
+	return pm_flush_all(&out, to, err);
+}

@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A comparison as Markdown of GitHub and GitLab: for summaries of jobs and comments. Foreign
+ * names stand in code spans, where nothing is a mention, a reference or markup; sentences have
+ * their punctuation escaped.
+ */
+#include "compare-show.h"
+
+#include <ctype.h>
+#include <string.h>
+
+enum {
+	LIMIT_BYTES = 65000, /* comments may have 65,536 */
+	END_BYTES = 200, /* kept free: for what was left out */
+	NAME_COLUMNS = 100,
+	PLACE_COLUMNS = 80,
+	WHY_COLUMNS = 300,
+	LINE_COLUMNS = 400, /* of warnings and differences */
+	LINES_MAX = 20, /* of them */
+};
+
+struct markdown {
+	const struct pm_comparison *comparison;
+	bool all;
+	struct pm_compare_counts counts;
+	size_t limit;
+	size_t left_out; /* rows */
+	struct pm_str out;
+};
+
+/* ---- foreign text ---------------------------------------------------------------------- */
+
+/*
+ * Printable, without letters that turn the direction of what follows; and without a backslash
+ * before a pipe, for readers of tables do not agree what that means.
+ */
+static void put_clean(struct pm_str *str, const char *text)
+{
+	struct pm_str markup = { 0 };
+
+	pm_put_plain(&markup, text);
+	str->failed |= markup.failed;
+	for (const char *c = markup.failed || !markup.data ? "" : markup.data; *c; c++)
+		if (c[0] == '\\' && c[1] == '|')
+			pm_str_puts(str, "＼");
+		else
+			pm_str_putc(str, *c);
+	pm_str_release(&markup);
+}
+
+/* CommonMark §6.1: fenced by more backticks than stand together in it. */
+static void put_code(struct pm_str *str, const char *text)
+{
+	struct pm_str clean = { 0 };
+	size_t run = 0, longest = 0;
+	const char *words;
+	bool pad;
+
+	put_clean(&clean, text);
+	str->failed |= clean.failed;
+	words = clean.failed || !clean.data ? "" : clean.data;
+	for (const char *c = words; *c; c++) {
+		run = *c == '`' ? run + 1 : 0;
+		longest = run > longest ? run : longest;
+	}
+	pad = longest > 0 || words[0] == '\0';
+	for (size_t i = 0; i <= longest; i++)
+		pm_str_putc(str, '`');
+	pm_str_puts(str, pad ? " " : "");
+	for (const char *c = words; *c; c++) {
+		/* Cells of tables end at a pipe, in code, too (GFM §4.10). */
+		if (*c == '|')
+			pm_str_putc(str, '\\');
+		pm_str_putc(str, *c);
+	}
+	pm_str_puts(str, pad ? " " : "");
+	for (size_t i = 0; i <= longest; i++)
+		pm_str_putc(str, '`');
+	pm_str_release(&clean);
+}
+
+/* A sentence: nothing in it is markup, a link, a mention or a reference. */
+static void put_words(struct pm_str *str, const char *text, size_t width)
+{
+	struct pm_str cut = { 0 }, clean = { 0 };
+
+	pm_put_cut(&cut, text, width, false, false);
+	if (!cut.failed && cut.data)
+		put_clean(&clean, cut.data);
+	str->failed |= cut.failed || clean.failed;
+	for (const char *c = clean.failed || !clean.data ? "" : clean.data; *c; c++) {
+		bool links = (*c == ':' && c[1] == '/') ||
+			     (*c == '.' && isalnum((unsigned char)c[1]));
+
+		if (links || strchr("\\`*_[]<>~#@!$&|{}^", *c))
+			pm_str_putc(str, '\\');
+		pm_str_putc(str, *c);
+		/* Mentions and references are looked for after escapes are gone: a blank
+		 * without width (U+200B) ends them. */
+		if (strchr("@#!~$%&", *c) && isalnum((unsigned char)c[1]))
+			pm_str_puts(str, "\xe2\x80\x8b");
+	}
+	pm_str_release(&cut);
+	pm_str_release(&clean);
+}
+
+static void put_code_str(struct pm_str *str, struct pm_str *code)
+{
+	str->failed |= code->failed;
+	if (!code->failed && code->len > 0)
+		put_code(str, code->data);
+	pm_str_clear(code);
+}
+
+/* ---- heading --------------------------------------------------------------------------- */
+
+static const char *mark_of(enum pm_verdict verdict)
+{
+	switch (verdict) {
+	case PM_VERDICT_WORSE:
+		return "❌";
+	case PM_VERDICT_INCONCLUSIVE:
+	case PM_VERDICT_UNKNOWN:
+		return "❔";
+	case PM_VERDICT_CHANGED:
+	case PM_VERDICT_NEW:
+	case PM_VERDICT_GONE:
+		return "ℹ️";
+	case PM_VERDICT_SAME:
+	case PM_VERDICT_BETTER:
+		break;
+	}
+	return "✅";
+}
+
+static void put_side(struct markdown *to, const char *title,
+		     const struct pm_compare_of *of)
+{
+	struct pm_str side = { 0 };
+
+	pm_put_compare_side(&side, of, false);
+	pm_str_printf(&to->out, "%s: ", title);
+	put_code_str(&to->out, &side);
+	pm_str_release(&side);
+}
+
+static void put_lines(struct markdown *to, const char *title, char *const *lines,
+		      size_t len)
+{
+	for (size_t i = 0; i < len && i < LINES_MAX; i++) {
+		pm_str_printf(&to->out, "%s- %s: ", i == 0 ? "\n" : "", title);
+		put_words(&to->out, lines[i], LINE_COLUMNS);
+		pm_str_putc(&to->out, '\n');
+	}
+	if (len > LINES_MAX)
+		pm_str_printf(&to->out, "- … and %zu more\n", len - LINES_MAX);
+}
+
+static void put_heading(struct markdown *to)
+{
+	const struct pm_comparison *comparison = to->comparison;
+	struct pm_str words = { 0 };
+
+	pm_put_compare_verdict(&words, comparison);
+	pm_str_printf(&to->out, "### %s pmdiff: ", mark_of(comparison->verdict));
+	if (!words.failed && words.data)
+		put_words(&to->out, words.data, 0);
+	to->out.failed |= words.failed;
+	pm_str_puts(&to->out, "\n\n");
+	put_side(to, "Base", &comparison->base);
+	pm_str_puts(&to->out, "  \n");
+	put_side(to, "New", &comparison->new);
+	pm_str_clear(&words);
+	if (comparison->engine)
+		pm_str_puts(&words, comparison->engine);
+	if (comparison->cpu_model)
+		pm_str_printf(&words, "%s%s", words.len > 0 ? ", " : "",
+			      comparison->cpu_model);
+	if (words.len > 0 && !words.failed) {
+		pm_str_puts(&to->out, "  \nEngine and CPU: ");
+		put_code_str(&to->out, &words);
+	}
+	pm_str_putc(&to->out, '\n');
+	put_lines(to, "Not the same", comparison->differences.data,
+		  comparison->differences.len);
+	put_lines(to, "Warning", comparison->warnings.data, comparison->warnings.len);
+	pm_str_release(&words);
+}
+
+/* ---- tables ---------------------------------------------------------------------------- */
+
+static void put_name(struct pm_str *line, const struct pm_compare_row *row)
+{
+	const char *inlined = pm_compare_inlined_words(row);
+	struct pm_str text = { 0 };
+
+	pm_put_compare_name(&text, row, NAME_COLUMNS, false);
+	put_code_str(line, &text);
+	if (row->file) {
+		pm_put_compare_place(&text, row, false);
+		if (!text.failed && text.data) {
+			struct pm_str place = { 0 };
+
+			pm_put_cut(&place, text.data, PLACE_COLUMNS, true, false);
+			pm_str_puts(line, " ");
+			put_code_str(line, &place);
+			pm_str_release(&place);
+		}
+	}
+	if (inlined[0])
+		pm_str_printf(line, " (%s)", inlined);
+	line->failed |= text.failed;
+	pm_str_release(&text);
+}
+
+static void put_row(struct pm_str *line, const struct pm_compare_row *row)
+{
+	struct pm_str cell = { 0 };
+
+	pm_str_puts(line, "| ");
+	put_name(line, row);
+	pm_str_puts(line, " | ");
+	pm_put_compare_median(line, row, &row->base, false);
+	pm_str_puts(line, " | ");
+	pm_put_compare_median(line, row, &row->new, false);
+	pm_str_puts(line, " | ");
+	pm_put_compare_change(line, row);
+	pm_put_compare_interval(&cell, row, false);
+	if (cell.len > 0)
+		pm_str_printf(line, " (%s)", cell.data);
+	pm_str_printf(line, " | %s | ", pm_verdict_name(row->verdict));
+	pm_str_clear(&cell);
+	if (row->gated)
+		pm_put_compare_gate(&cell, row, false);
+	if (cell.len > 0 && !cell.failed)
+		put_words(line, cell.data, PLACE_COLUMNS);
+	pm_str_puts(line, " | ");
+	pm_str_clear(&cell);
+	pm_put_compare_method(&cell, row);
+	if (cell.len > 0 && !cell.failed)
+		put_words(line, cell.data, PLACE_COLUMNS);
+	if (row->why) {
+		pm_str_puts(line, ". ");
+		put_words(line, row->why, WHY_COLUMNS);
+	}
+	pm_str_puts(line, " |\n");
+	line->failed |= cell.failed;
+	pm_str_release(&cell);
+}
+
+static const char table_head[] =
+	"\n| number | base | new | change | verdict | gate | how |\n"
+	"|---|---:|---:|---:|---|---|---|\n";
+
+static bool has_room(const struct markdown *to, size_t more)
+{
+	return to->out.len + more + END_BYTES <= to->limit;
+}
+
+/* Rows of the sections from @first to @last, in their order. */
+static void put_table(struct markdown *to, enum pm_compare_section first,
+		      enum pm_compare_section last)
+{
+	struct pm_str line = { 0 };
+	bool full = false;
+
+	for (enum pm_compare_section section = first; section <= last; section++) {
+		for (size_t i = 0; i < to->comparison->rows.len; i++) {
+			const struct pm_compare_row *row = &to->comparison->rows.data[i];
+
+			if (to->counts.of[section] == 0)
+				break;
+			if (pm_compare_section_of(row) != section)
+				continue;
+			if (!full)
+				put_row(&line, row);
+			to->out.failed |= line.failed;
+			/* The first that does not fit ends it: lighter rows do not stand
+			 * where a heavier one is missing. */
+			full |= !has_room(to, line.len);
+			if (full)
+				to->left_out++;
+			else
+				pm_str_append(&to->out, line.data, line.len);
+			pm_str_clear(&line);
+		}
+	}
+	pm_str_release(&line);
+}
+
+static size_t sum(const struct markdown *to, enum pm_compare_section first,
+		  enum pm_compare_section last)
+{
+	size_t count = 0;
+
+	for (enum pm_compare_section section = first; section <= last; section++)
+		count += to->counts.of[section];
+	return count;
+}
+
+/* What can be read on demand. */
+static void put_folded(struct markdown *to, const char *title,
+		       enum pm_compare_section first, enum pm_compare_section last)
+{
+	static const char end[] = "\n</details>\n";
+	size_t len = sum(to, first, last);
+
+	if (len == 0)
+		return;
+	if (!has_room(to, sizeof(table_head) + sizeof(end) + 100)) {
+		to->left_out += len;
+		return;
+	}
+	pm_str_printf(&to->out, "\n<details%s><summary>%zu %s</summary>\n",
+		      to->all ? " open" : "", len, title);
+	pm_str_puts(&to->out, table_head);
+	to->limit -= sizeof(end);
+	put_table(to, first, last);
+	to->limit += sizeof(end);
+	pm_str_puts(&to->out, end);
+}
+
+int pm_output_compare_markdown(const struct pm_compare_report *report, FILE *to,
+			       struct pm_error *err)
+{
+	struct markdown markdown = {
+		.comparison = report->comparison,
+		.all = report->all,
+		.limit = report->limit_bytes > 0 ? report->limit_bytes : LIMIT_BYTES,
+	};
+
+	pm_compare_count(&markdown.counts, report->comparison);
+	put_heading(&markdown);
+	if (sum(&markdown, PM_COMPARED_FAILED, PM_COMPARED_GONE) > 0) {
+		pm_str_puts(&markdown.out, table_head);
+		put_table(&markdown, PM_COMPARED_FAILED, PM_COMPARED_GONE);
+	}
+	put_folded(&markdown, "not decided or not known, without a gate",
+		   PM_COMPARED_UNDECIDED, PM_COMPARED_UNKNOWN);
+	put_folded(&markdown, "unchanged", PM_COMPARED_SAME, PM_COMPARED_SAME);
+	if (markdown.left_out > 0)
+		pm_str_printf(&markdown.out,
+			      "\n%zu more numbers are left out here: there is no room.\n",
+			      markdown.left_out);
+	return pm_flush_all(&markdown.out, to, err);
+}

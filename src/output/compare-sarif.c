@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A comparison as SARIF 2.1.0 (OASIS): a result for each number of a function that got worse, at
+ * its line. What got worse and stands in no file, as the whole program's time, is a notification
+ * of the tool: services refuse results without a place.
+ */
+#include "compare-show.h"
+
+#include <ctype.h>
+#include <string.h>
+
+static bool is_worse(const struct pm_compare_row *row)
+{
+	enum pm_compare_section section = pm_compare_section_of(row);
+
+	return section == PM_COMPARED_FAILED || section == PM_COMPARED_WORSE;
+}
+
+static const char *level_of(const struct pm_compare_row *row)
+{
+	return pm_compare_section_of(row) == PM_COMPARED_FAILED ? "error" : "note";
+}
+
+static void put_message(struct pm_str *out, const struct pm_compare_row *row)
+{
+	struct pm_str text = { 0 };
+
+	pm_put_compare_name(&text, row, 0, false);
+	pm_str_puts(&text, ": ");
+	pm_put_compare_change(&text, row);
+	pm_str_puts(&text, ", from ");
+	pm_put_compare_median(&text, row, &row->base, false);
+	pm_str_puts(&text, " to ");
+	pm_put_compare_median(&text, row, &row->new, false);
+	if (row->gated) {
+		pm_str_puts(&text, ", gate ");
+		pm_put_compare_gate(&text, row, false);
+	}
+	pm_str_puts(&text, " (");
+	pm_put_compare_method(&text, row);
+	pm_str_puts(&text, ").");
+	if (row->why)
+		pm_str_printf(&text, " %s", row->why);
+	out->failed |= text.failed;
+	pm_put_compare_json_text(out,
+				 "\"message\":{\"text\":", text.data ? text.data : "");
+	pm_str_putc(out, '}');
+	pm_str_release(&text);
+}
+
+/* RFC 3986: relative to the root of the sources, or of this machine. */
+static void put_uri(struct pm_str *out, const char *file, const char *root)
+{
+	size_t len = root ? strlen(root) : 0;
+
+	while (len > 1 && root[len - 1] == '/')
+		len--;
+	if (len > 0 && strncmp(file, root, len) == 0 && file[len] == '/') {
+		file += len;
+		file += strspn(file, "/");
+	}
+	pm_str_puts(out, "\"uri\":\"");
+	if (file[0] == '/')
+		pm_str_puts(out, "file://");
+	for (const unsigned char *c = (const unsigned char *)file; *c; c++) {
+		if (*c < 0x80 && (isalnum(*c) || strchr("/._~-", *c)))
+			pm_str_putc(out, (char)*c);
+		else
+			pm_str_printf(out, "%%%02X", *c);
+	}
+	pm_str_putc(out, '"');
+	if (file[0] != '/')
+		pm_str_puts(out, ",\"uriBaseId\":\"%SRCROOT%\"");
+}
+
+static void put_location(struct pm_str *out, const struct pm_compare_row *row,
+			 const char *root)
+{
+	pm_str_puts(out, ",\"locations\":[{\"physicalLocation\":{\"artifactLocation\":{");
+	put_uri(out, row->file, root);
+	pm_str_puts(out, "}");
+	if (row->line > 0)
+		pm_str_printf(out, ",\"region\":{\"startLine\":%u}", row->line);
+	pm_str_puts(out, "}");
+	if (row->scope) {
+		pm_put_compare_json_text(
+			out, ",\"logicalLocations\":[{\"kind\":\"function\",\"name\":",
+			row->scope);
+		pm_str_puts(out, "}]");
+	}
+	pm_str_puts(out, "}]");
+}
+
+/* The same number in two runs is one finding, wherever its line went. */
+static void put_fingerprint(struct pm_str *out, const struct pm_compare_row *row)
+{
+	uint64_t hash = pm_hash_bytes(row->event, strlen(row->event));
+
+	if (row->scope)
+		hash = pm_hash_mix(hash, pm_hash_bytes(row->scope, strlen(row->scope)));
+	if (row->module)
+		hash = pm_hash_mix(hash, pm_hash_bytes(row->module, strlen(row->module)));
+	pm_str_printf(out, ",\"partialFingerprints\":{\"pmdiffNumber/v1\":\"%016llx\"}",
+		      (unsigned long long)hash);
+}
+
+static void put_number(struct pm_str *out, const struct pm_compare_row *row)
+{
+	pm_put_compare_json_text(out, ",\"properties\":{\"event\":", row->event);
+	pm_put_compare_json_text(out, ",\"unit\":", row->unit);
+	pm_put_compare_json(out, ",\"base\":", row->base.known ? row->base.median : NAN);
+	pm_put_compare_json(out, ",\"new\":", row->new.known ? row->new.median : NAN);
+	pm_put_compare_json(out, ",\"change\":", row->change);
+	pm_put_compare_json(out, ",\"gate\":", row->gate);
+	pm_str_putc(out, '}');
+}
+
+static void put_results(struct pm_str *out, const struct pm_compare_report *report,
+			FILE *to)
+{
+	const struct pm_comparison *comparison = report->comparison;
+	bool first = true;
+
+	for (size_t i = 0; i < comparison->rows.len; i++) {
+		const struct pm_compare_row *row = &comparison->rows.data[i];
+
+		if (!is_worse(row) || !row->file)
+			continue;
+		pm_str_printf(out,
+			      "%s\n{\"ruleId\":\"regression\",\"ruleIndex\":0,"
+			      "\"level\":\"%s\",",
+			      first ? "" : ",", level_of(row));
+		first = false;
+		put_message(out, row);
+		put_location(out, row, report->root);
+		put_fingerprint(out, row);
+		put_number(out, row);
+		pm_str_putc(out, '}');
+		pm_flush_some(out, to);
+	}
+}
+
+static void put_notifications(struct pm_str *out, const struct pm_comparison *comparison)
+{
+	bool first = true;
+
+	for (size_t i = 0; i < comparison->rows.len; i++) {
+		const struct pm_compare_row *row = &comparison->rows.data[i];
+
+		if (!is_worse(row) || row->file)
+			continue;
+		pm_str_printf(out, "%s\n{\"level\":\"%s\",", first ? "" : ",",
+			      level_of(row));
+		first = false;
+		put_message(out, row);
+		put_number(out, row);
+		pm_str_putc(out, '}');
+	}
+	for (size_t i = 0; i < comparison->warnings.len; i++) {
+		pm_str_printf(out, "%s\n{\"level\":\"warning\"", first ? "" : ",");
+		first = false;
+		pm_put_compare_json_text(
+			out, ",\"message\":{\"text\":", comparison->warnings.data[i]);
+		pm_str_puts(out, "}}");
+	}
+}
+
+static void put_tool(struct pm_str *out)
+{
+	pm_str_printf(
+		out,
+		"{\"tool\":{\"driver\":{\"name\":\"pmdiff\",\"version\":\"%s\",\n"
+		"\"rules\":[{\"id\":\"regression\",\"name\":\"Regression\","
+		"\"shortDescription\":{\"text\":\"A counter got worse\"},"
+		"\"fullDescription\":{\"text\":\"The new side needs more of it than the "
+		"base does, by more than chance and more than the gate allows.\"},"
+		"\"help\":{\"text\":\"pmdiff(1) says how numbers are judged.\"},"
+		"\"defaultConfiguration\":{\"level\":\"error\"},"
+		"\"properties\":{\"tags\":[\"performance\"]}}]}}",
+		PM_VERSION);
+}
+
+int pm_output_compare_sarif(const struct pm_compare_report *report, FILE *to,
+			    struct pm_error *err)
+{
+	const struct pm_comparison *comparison = report->comparison;
+	struct pm_str out = { 0 }, verdict = { 0 };
+
+	pm_put_compare_verdict(&verdict, comparison);
+	out.failed |= verdict.failed;
+	pm_str_puts(&out,
+		    "{\"$schema\":\"https://json.schemastore.org/sarif-2.1.0.json\","
+		    "\"version\":\"2.1.0\",\"runs\":[\n");
+	put_tool(&out);
+	pm_str_puts(&out, ",\n\"columnKind\":\"unicodeCodePoints\",\n\"invocations\":[{"
+			  "\"executionSuccessful\":true,"
+			  "\"toolExecutionNotifications\":[");
+	put_notifications(&out, comparison);
+	pm_put_compare_json_text(&out, "]}],\n\"properties\":{\"verdict\":",
+				 verdict.data ? verdict.data : "");
+	pm_put_compare_json_text(&out, ",\"base\":", comparison->base.name);
+	pm_put_compare_json_text(&out, ",\"new\":", comparison->new.name);
+	pm_str_puts(&out, "},\n\"results\":[");
+	put_results(&out, report, to);
+	pm_str_puts(&out, "]}]}\n");
+	pm_str_release(&verdict);
+	return pm_flush_all(&out, to, err);
+}

@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: MIT */
+/* A comparison for people: the verdict, what made it, and then the rest. */
+#include "compare-show.h"
+
+#include <string.h>
+
+enum {
+	CELLS = 5, /* event, base, new, change, interval */
+	INDENT = 2,
+	GAP = 2,
+	EVENT_LEAST = 12, /* columns */
+	NAME_LEAST = 20,
+	ROWS_MAX = 50, /* of a section, unless all are asked for */
+	ROWS_ALONE = 5, /* of what has no gate and is not decided */
+};
+
+struct text {
+	const struct pm_compare_report *report;
+	const struct pm_comparison *comparison;
+	struct pm_compare_counts counts;
+	struct pm_report shim; /* for pm_text */
+	struct pm_text text;
+	size_t widths[CELLS];
+	bool failed;
+};
+
+static void init(struct text *to, const struct pm_compare_report *report, FILE *stream)
+{
+	*to = (struct text){ .report = report, .comparison = report->comparison };
+	to->shim = (struct pm_report){ .quiet = report->quiet,
+				       .color = report->color,
+				       .ascii = report->ascii,
+				       .width = report->width };
+	to->text = (struct pm_text){ .report = &to->shim, .to = stream };
+	pm_compare_count(&to->counts, report->comparison);
+}
+
+/* One line, broken at blanks. */
+static void put_line(struct text *to, enum pm_color color, unsigned indent,
+		     struct pm_str *line)
+{
+	char blanks[16];
+
+	snprintf(blanks, sizeof(blanks), "%*s", (int)indent, "");
+	to->failed |= line->failed;
+	if (!line->failed && line->len > 0)
+		pm_text_wrap(&to->text, color, blanks, indent + 2, 1, line->data);
+	pm_str_clear(line);
+}
+
+static void put_foreign(struct text *to, enum pm_color color, unsigned indent,
+			const char *before, const char *words)
+{
+	struct pm_str line = { 0 };
+
+	pm_str_puts(&line, before);
+	pm_str_printable(&line, words, strlen(words));
+	put_line(to, color, indent, &line);
+	pm_str_release(&line);
+}
+
+/* ---- heading --------------------------------------------------------------------------- */
+
+static enum pm_color verdict_color(enum pm_verdict verdict)
+{
+	switch (verdict) {
+	case PM_VERDICT_WORSE:
+		return PM_COLOR_HOT;
+	case PM_VERDICT_INCONCLUSIVE:
+	case PM_VERDICT_UNKNOWN:
+		return PM_COLOR_WARNING;
+	case PM_VERDICT_BETTER:
+		return PM_COLOR_WARM;
+	case PM_VERDICT_SAME:
+	case PM_VERDICT_CHANGED:
+	case PM_VERDICT_NEW:
+	case PM_VERDICT_GONE:
+		break;
+	}
+	return PM_COLOR_HEAD;
+}
+
+static void put_machine(struct text *to)
+{
+	const struct pm_comparison *comparison = to->comparison;
+	struct pm_str line = { 0 };
+
+	if (comparison->engine && strcmp(comparison->engine, "count") != 0) {
+		pm_str_puts(&line, "engine ");
+		pm_str_printable(&line, comparison->engine, strlen(comparison->engine));
+	}
+	if (comparison->cpu_model) {
+		pm_str_puts(&line, line.len > 0 ? "  CPU " : "CPU ");
+		pm_str_printable(&line, comparison->cpu_model,
+				 strlen(comparison->cpu_model));
+	}
+	put_line(to, PM_COLOR_DIM, 0, &line);
+	pm_str_release(&line);
+}
+
+static void heading(struct text *to)
+{
+	const struct pm_comparison *comparison = to->comparison;
+	struct pm_str line = { 0 };
+
+	pm_put_compare_verdict(&line, comparison);
+	put_line(to, verdict_color(comparison->verdict), 0, &line);
+	if (!to->report->quiet) {
+		fputc('\n', to->text.to);
+		pm_str_puts(&line, "base  ");
+		pm_put_compare_side(&line, &comparison->base, to->report->ascii);
+		put_line(to, PM_COLOR_PLAIN, 0, &line);
+		pm_str_puts(&line, "new   ");
+		pm_put_compare_side(&line, &comparison->new, to->report->ascii);
+		put_line(to, PM_COLOR_PLAIN, 0, &line);
+		put_machine(to);
+	}
+	pm_str_release(&line);
+	for (size_t i = 0; i < comparison->differences.len; i++)
+		put_foreign(to, PM_COLOR_WARNING, 0,
+			    "not the same: ", comparison->differences.data[i]);
+	for (size_t i = 0; i < comparison->warnings.len; i++)
+		put_foreign(to, PM_COLOR_WARNING, 0,
+			    "warning: ", comparison->warnings.data[i]);
+}
+
+/* ---- rows ------------------------------------------------------------------------------ */
+
+struct cells {
+	struct pm_str of[CELLS];
+};
+
+static void cells_release(struct cells *cells)
+{
+	for (size_t i = 0; i < CELLS; i++)
+		pm_str_release(&cells->of[i]);
+}
+
+static void make_cells(const struct text *to, const struct pm_compare_row *row,
+		       struct cells *cells)
+{
+	bool ascii = to->report->ascii;
+
+	pm_str_printable(&cells->of[0], row->event, strlen(row->event));
+	pm_put_compare_median(&cells->of[1], row, &row->base, ascii);
+	pm_put_compare_median(&cells->of[2], row, &row->new, ascii);
+	pm_put_compare_change(&cells->of[3], row);
+	pm_put_compare_interval(&cells->of[4], row, ascii);
+}
+
+static void measure(struct text *to, const struct pm_compare_row *row)
+{
+	PM_CLEANUP(cells_release) struct cells cells = { 0 };
+
+	make_cells(to, row, &cells);
+	for (size_t i = 0; i < CELLS; i++) {
+		size_t columns = cells.of[i].len > 0 ? pm_columns(cells.of[i].data) : 0;
+
+		to->widths[i] = columns > to->widths[i] ? columns : to->widths[i];
+		to->failed |= cells.of[i].failed;
+	}
+}
+
+/* Long names of events give way to the numbers. */
+static void fit(struct text *to)
+{
+	size_t sum = 2 * INDENT, width = to->report->width, over;
+
+	for (size_t i = 0; i < CELLS; i++)
+		sum += to->widths[i] + (i > 0 ? GAP : 0);
+	if (width == 0 || sum <= width)
+		return;
+	over = sum - width;
+	to->widths[0] = to->widths[0] > over + EVENT_LEAST ? to->widths[0] - over
+			: to->widths[0] > EVENT_LEAST      ? EVENT_LEAST
+							   : to->widths[0];
+}
+
+/* @blanks owed from before; those that are then owed are returned, so that no line ends in
+ * them. */
+static size_t put_cell(const struct text *to, enum pm_color color, const char *cell,
+		       size_t width, bool left, size_t blanks)
+{
+	size_t columns = pm_columns(cell), rest = width > columns ? width - columns : 0;
+
+	if (cell[0] == '\0')
+		return blanks + width;
+	fprintf(to->text.to, "%*s", (int)(blanks + (left ? 0 : rest)), "");
+	pm_text_put(&to->text, color, cell);
+	return left ? rest : 0;
+}
+
+static void put_numbers(struct text *to, const struct pm_compare_row *row,
+			enum pm_color color)
+{
+	PM_CLEANUP(cells_release) struct cells cells = { 0 };
+	size_t blanks = (size_t)2 * INDENT;
+
+	make_cells(to, row, &cells);
+	pm_str_clear(&cells.of[0]);
+	pm_put_cut(&cells.of[0], row->event, to->widths[0], false, to->report->ascii);
+	for (size_t i = 0; i < CELLS; i++) {
+		to->failed |= cells.of[i].failed;
+		if (cells.of[i].failed)
+			return;
+		blanks = put_cell(to, i == 3 ? color : PM_COLOR_PLAIN,
+				  cells.of[i].len > 0 ? cells.of[i].data : "",
+				  to->widths[i], i == 0 || i == 4, blanks) +
+			 GAP;
+	}
+	fputc('\n', to->text.to);
+}
+
+/* Who the rows below are about: its name, and where it is if there is room. */
+static void put_subject(struct text *to, const struct pm_compare_row *row)
+{
+	size_t width = to->report->width, used;
+	const char *inlined = pm_compare_inlined_words(row);
+	struct pm_str name = { 0 }, place = { 0 };
+
+	pm_put_compare_place(&place, row, false);
+	if (row->module) {
+		pm_str_puts(&place, place.len > 0 ? "  " : "");
+		pm_str_printable(&place, row->module, strlen(row->module));
+	}
+	if (inlined[0])
+		pm_str_printf(&place, "%s(%s)", place.len > 0 ? "  " : "", inlined);
+	used = INDENT + (place.len > 0 ? pm_columns(place.data) + GAP : 0);
+	if (width > 0)
+		width = width > used + NAME_LEAST ? width - used : NAME_LEAST;
+	if (row->scope)
+		pm_put_name(&name, row->scope, width, to->report->ascii);
+	else
+		pm_str_puts(&name, "the program");
+	to->failed |= name.failed || place.failed;
+	if (!to->failed) {
+		fprintf(to->text.to, "%*s", INDENT, "");
+		pm_text_put(&to->text, PM_COLOR_HEAD, name.data);
+		if (place.len > 0) {
+			fprintf(to->text.to, "%*s", GAP, "");
+			pm_text_put(&to->text, PM_COLOR_DIM, place.data);
+		}
+		fputc('\n', to->text.to);
+	}
+	pm_str_release(&name);
+	pm_str_release(&place);
+}
+
+static bool same_text(const char *a, const char *b)
+{
+	return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+static bool same_subject(const struct pm_compare_row *a, const struct pm_compare_row *b)
+{
+	return a && same_text(a->scope, b->scope) && same_text(a->module, b->module) &&
+	       a->line == b->line;
+}
+
+/* What the numbers stand on, and why it is so. */
+static void put_reason(struct text *to, const struct pm_compare_row *row)
+{
+	struct pm_str line = { 0 };
+
+	if (row->gated) {
+		pm_str_puts(&line, "gate ");
+		pm_put_compare_gate(&line, row, to->report->ascii);
+		pm_str_puts(&line, "; ");
+	}
+	pm_put_compare_method(&line, row);
+	put_line(to, PM_COLOR_DIM, 3 * INDENT, &line);
+	pm_str_release(&line);
+	if (row->why)
+		put_foreign(to, PM_COLOR_PLAIN, 3 * INDENT, "", row->why);
+}
+
+static enum pm_color section_color(enum pm_compare_section section)
+{
+	static const enum pm_color colors[PM_COMPARED_SECTIONS] = {
+		[PM_COMPARED_FAILED] = PM_COLOR_HOT,
+		[PM_COMPARED_OPEN] = PM_COLOR_WARNING,
+		[PM_COMPARED_WORSE] = PM_COLOR_WARNING,
+		[PM_COMPARED_BETTER] = PM_COLOR_WARM,
+	};
+
+	return colors[section]; /* of the others PM_COLOR_PLAIN, which is 0 */
+}
+
+/* ---- sections -------------------------------------------------------------------------- */
+
+static size_t rows_shown(const struct text *to, enum pm_compare_section section)
+{
+	if (to->report->all)
+		return SIZE_MAX;
+	if (section == PM_COMPARED_SAME || section == PM_COMPARED_UNKNOWN)
+		return 0;
+	return section == PM_COMPARED_UNDECIDED ? ROWS_ALONE : ROWS_MAX;
+}
+
+static void put_section(struct text *to, enum pm_compare_section section)
+{
+	size_t shown = rows_shown(to, section), seen = 0, len = to->counts.of[section];
+	const struct pm_compare_row *last = NULL;
+
+	if (len == 0 || shown == 0)
+		return;
+	fputc('\n', to->text.to);
+	pm_text_put(&to->text, section_color(section), pm_compare_section_words(section));
+	fputc('\n', to->text.to);
+	for (size_t i = 0; i < to->comparison->rows.len && seen < shown; i++) {
+		const struct pm_compare_row *row = &to->comparison->rows.data[i];
+
+		if (pm_compare_section_of(row) != section)
+			continue;
+		seen++;
+		if (!same_subject(last, row))
+			put_subject(to, row);
+		put_numbers(to, row, section_color(section));
+		if (section != PM_COMPARED_SAME && section != PM_COMPARED_NEW &&
+		    section != PM_COMPARED_GONE)
+			put_reason(to, row);
+		last = row;
+	}
+	if (seen < len)
+		fprintf(to->text.to, "%*s%s and %zu more (--all)\n", INDENT, "",
+			pm_text_ellipsis(&to->text), len - seen);
+}
+
+static void measure_sections(struct text *to)
+{
+	size_t seen[PM_COMPARED_SECTIONS] = { 0 };
+
+	for (size_t i = 0; i < to->comparison->rows.len; i++) {
+		const struct pm_compare_row *row = &to->comparison->rows.data[i];
+		enum pm_compare_section section = pm_compare_section_of(row);
+
+		if (seen[section]++ < rows_shown(to, section))
+			measure(to, row);
+	}
+	fit(to);
+}
+
+enum {
+	REASONS_MAX = 8, /* different ones */
+};
+
+/* One line for each reason, with all numbers that have it. */
+static void put_unknown(struct text *to)
+{
+	const struct pm_compare_row *first[REASONS_MAX] = { 0 };
+	struct pm_str lines[REASONS_MAX] = { 0 };
+	size_t len = 0, more = 0;
+
+	for (size_t i = 0; i < to->comparison->rows.len; i++) {
+		const struct pm_compare_row *row = &to->comparison->rows.data[i];
+		size_t at = 0;
+
+		if (pm_compare_section_of(row) != PM_COMPARED_UNKNOWN)
+			continue;
+		while (at < len && !same_text(first[at]->why, row->why))
+			at++;
+		if (at == REASONS_MAX) {
+			more++;
+			continue;
+		}
+		if (at == len)
+			first[len++] = row;
+		pm_str_puts(&lines[at], lines[at].len > 0 ? ", " : "unknown: ");
+		pm_put_compare_name(&lines[at], row, 0, to->report->ascii);
+	}
+	for (size_t i = 0; i < len; i++) {
+		if (first[i]->why) {
+			pm_str_puts(&lines[i], to->report->ascii ? " - " : " – ");
+			pm_str_printable(&lines[i], first[i]->why, strlen(first[i]->why));
+		}
+		put_line(to, PM_COLOR_DIM, 0, &lines[i]);
+		pm_str_release(&lines[i]);
+	}
+	if (more > 0)
+		fprintf(to->text.to, "unknown for other reasons: %zu more (--all)\n",
+			more);
+}
+
+static void put_rest(struct text *to)
+{
+	size_t same = to->counts.of[PM_COMPARED_SAME];
+
+	if (to->report->all || to->report->quiet)
+		return;
+	if (to->counts.of[PM_COMPARED_UNKNOWN] + same > 0)
+		fputc('\n', to->text.to);
+	put_unknown(to);
+	if (same > 0)
+		fprintf(to->text.to, "unchanged: %zu number%s (--all shows %s)\n", same,
+			same == 1 ? "" : "s", same == 1 ? "it" : "them");
+}
+
+int pm_output_compare_text(const struct pm_compare_report *report, FILE *to,
+			   struct pm_error *err)
+{
+	struct text text;
+
+	init(&text, report, to);
+	heading(&text);
+	measure_sections(&text);
+	for (enum pm_compare_section section = 0; section < PM_COMPARED_SECTIONS;
+	     section++)
+		put_section(&text, section);
+	put_rest(&text);
+	return text.failed ? pm_error_set(err, -ENOMEM, "out of memory") : 0;
+}

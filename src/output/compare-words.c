@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: MIT */
+/* Rows of a comparison as people read them. */
+#include "compare-show.h"
+
+#include <string.h>
+
+enum {
+	COMMIT_DIGITS = 8,
+	SUBJECT_COLUMNS = 50,
+	NAME_COLUMNS = 40,
+	TIMES_FROM = 10, /* a change as large is told as a factor */
+};
+
+/* ---- sections -------------------------------------------------------------------------- */
+
+enum pm_compare_section pm_compare_section_of(const struct pm_compare_row *row)
+{
+	switch (row->verdict) {
+	case PM_VERDICT_SAME:
+		return PM_COMPARED_SAME;
+	case PM_VERDICT_WORSE:
+		return row->gated ? PM_COMPARED_FAILED : PM_COMPARED_WORSE;
+	case PM_VERDICT_BETTER:
+		return row->gated && row->both ? PM_COMPARED_FAILED : PM_COMPARED_BETTER;
+	case PM_VERDICT_CHANGED:
+		return PM_COMPARED_CHANGED;
+	case PM_VERDICT_INCONCLUSIVE:
+		return row->gated ? PM_COMPARED_OPEN : PM_COMPARED_UNDECIDED;
+	case PM_VERDICT_UNKNOWN:
+		return row->gated ? PM_COMPARED_OPEN : PM_COMPARED_UNKNOWN;
+	case PM_VERDICT_NEW:
+		return PM_COMPARED_NEW;
+	case PM_VERDICT_GONE:
+		return PM_COMPARED_GONE;
+	}
+	return PM_COMPARED_UNKNOWN;
+}
+
+const char *pm_compare_section_words(enum pm_compare_section section)
+{
+	static const char *const words[] = {
+		[PM_COMPARED_FAILED] = "beyond the gate",
+		[PM_COMPARED_OPEN] = "gated, and not decided",
+		[PM_COMPARED_WORSE] = "worse, without a gate",
+		[PM_COMPARED_CHANGED] = "changed",
+		[PM_COMPARED_BETTER] = "better",
+		[PM_COMPARED_NEW] = "new",
+		[PM_COMPARED_GONE] = "gone",
+		[PM_COMPARED_UNDECIDED] = "inconclusive, without a gate",
+		[PM_COMPARED_UNKNOWN] = "unknown",
+		[PM_COMPARED_SAME] = "unchanged",
+	};
+
+	return words[section];
+}
+
+void pm_compare_count(struct pm_compare_counts *ret,
+		      const struct pm_comparison *comparison)
+{
+	*ret = (struct pm_compare_counts){ 0 };
+	for (size_t i = 0; i < comparison->rows.len; i++) {
+		const struct pm_compare_row *row = &comparison->rows.data[i];
+
+		ret->of[pm_compare_section_of(row)]++;
+		ret->gated += row->gated;
+	}
+}
+
+/* ---- the verdict ----------------------------------------------------------------------- */
+
+/* The first one of a section: rows come heaviest first. */
+static const struct pm_compare_row *first_of(const struct pm_comparison *comparison,
+					     enum pm_compare_section section)
+{
+	for (size_t i = 0; i < comparison->rows.len; i++)
+		if (pm_compare_section_of(&comparison->rows.data[i]) == section)
+			return &comparison->rows.data[i];
+	return NULL;
+}
+
+static void put_first(struct pm_str *str, const struct pm_comparison *comparison,
+		      enum pm_compare_section section)
+{
+	const struct pm_compare_row *row = first_of(comparison, section);
+
+	if (!row)
+		return;
+	pm_str_puts(str, ": ");
+	pm_put_compare_name(str, row, NAME_COLUMNS, true);
+	if (isnan(row->change))
+		return;
+	pm_str_putc(str, ' ');
+	pm_put_compare_change(str, row);
+}
+
+static const char *numbers(size_t count)
+{
+	return count == 1 ? "number is" : "numbers are";
+}
+
+static void put_what(struct pm_str *str, const struct pm_comparison *comparison,
+		     const struct pm_compare_counts *counts)
+{
+	const size_t *of = counts->of;
+	size_t changed = of[PM_COMPARED_WORSE] + of[PM_COMPARED_CHANGED];
+
+	if (of[PM_COMPARED_FAILED] > 0) {
+		pm_str_printf(str, ", %zu of %zu gated numbers beyond the gate",
+			      of[PM_COMPARED_FAILED], counts->gated);
+		put_first(str, comparison, PM_COMPARED_FAILED);
+	} else if (of[PM_COMPARED_OPEN] > 0) {
+		pm_str_printf(str, ", %zu of %zu gated numbers not decided",
+			      of[PM_COMPARED_OPEN], counts->gated);
+		put_first(str, comparison, PM_COMPARED_OPEN);
+	} else if (of[PM_COMPARED_BETTER] > 0 &&
+		   comparison->verdict == PM_VERDICT_BETTER) {
+		pm_str_printf(str, ", %zu %s better", of[PM_COMPARED_BETTER],
+			      numbers(of[PM_COMPARED_BETTER]));
+		put_first(str, comparison, PM_COMPARED_BETTER);
+	} else if (changed > 0) {
+		pm_str_printf(str, ", %zu %s not as before", changed, numbers(changed));
+		put_first(str, comparison,
+			  of[PM_COMPARED_WORSE] > 0 ? PM_COMPARED_WORSE
+						    : PM_COMPARED_CHANGED);
+	} else if (counts->gated > 0) {
+		pm_str_printf(str, ", %zu gated %s within the gate", counts->gated,
+			      numbers(counts->gated));
+	}
+}
+
+void pm_put_compare_verdict(struct pm_str *str, const struct pm_comparison *comparison)
+{
+	struct pm_compare_counts counts;
+
+	pm_compare_count(&counts, comparison);
+	pm_str_puts(str, comparison->verdict == PM_VERDICT_SAME
+				 ? "no change"
+				 : pm_verdict_name(comparison->verdict));
+	put_what(str, comparison, &counts);
+	if (comparison->forced && comparison->differences.len > 0)
+		pm_str_puts(str, " (forced: the sides do not compare)");
+}
+
+/* ---- names ----------------------------------------------------------------------------- */
+
+void pm_put_compare_name(struct pm_str *str, const struct pm_compare_row *row,
+			 size_t width, bool ascii)
+{
+	size_t event = pm_columns(row->event) + sizeof("fn::") - 1;
+
+	if (row->scope) {
+		pm_str_puts(str, "fn:");
+		pm_put_name(str, row->scope,
+			    width == 0          ? 0
+			    : width > event + 8 ? width - event
+						: 8,
+			    ascii);
+		pm_str_putc(str, ':');
+	}
+	pm_str_printable(str, row->event, strlen(row->event));
+}
+
+void pm_put_compare_place(struct pm_str *str, const struct pm_compare_row *row,
+			  bool whole)
+{
+	const char *file = row->file;
+
+	if (!file)
+		return;
+	if (!whole)
+		file = pm_basename(file);
+	pm_str_printable(str, file, strlen(file));
+	if (row->line > 0)
+		pm_str_printf(str, ":%u", row->line);
+}
+
+const char *pm_compare_inlined_words(const struct pm_compare_row *row)
+{
+	if (row->inlined_base == row->inlined_new || row->verdict == PM_VERDICT_NEW ||
+	    row->verdict == PM_VERDICT_GONE)
+		return "";
+	return row->inlined_new ? "inlined now" : "no longer inlined";
+}
+
+const char *pm_compare_class_words(enum pm_stat_class class)
+{
+	switch (class) {
+	case PM_STAT_EXACT:
+		return "exact";
+	case PM_STAT_LOW_NOISE:
+		return "low noise";
+	case PM_STAT_NOISY:
+		return "noisy";
+	}
+	return "";
+}
+
+void pm_put_compare_side(struct pm_str *str, const struct pm_compare_of *of, bool ascii)
+{
+	pm_put_cut(str, of->name ? of->name : "?", SUBJECT_COLUMNS, true, ascii);
+	if (of->commit && (!of->name || strcmp(of->name, of->commit) != 0)) {
+		pm_str_puts(str, "  ");
+		pm_str_printable(str, of->commit, strnlen(of->commit, COMMIT_DIGITS));
+	}
+	if (of->subject) {
+		pm_str_puts(str, "  ");
+		pm_put_cut(str, of->subject, SUBJECT_COLUMNS, false, ascii);
+	}
+	if (of->runs > 0)
+		pm_str_printf(str, "  %zu run%s", of->runs, of->runs == 1 ? "" : "s");
+	if (of->documents > 1)
+		pm_str_printf(str, " of %zu documents", of->documents);
+	if (of->left_out > 0)
+		pm_str_printf(str, ", %zu left out that did not end well", of->left_out);
+}
+
+/* ---- numbers --------------------------------------------------------------------------- */
+
+static bool is_share(const struct pm_compare_row *row)
+{
+	return strcmp(row->unit, "%") == 0;
+}
+
+void pm_put_compare_median(struct pm_str *str, const struct pm_compare_row *row,
+			   const struct pm_compare_side *side, bool ascii)
+{
+	/* What writes counting documents asks for no more of an event. */
+	struct pm_stat_event event = { .unit = row->unit };
+	double base = row->base.known ? fabs(row->base.median) : 0;
+	double new = row->new.known ? fabs(row->new.median) : 0;
+	struct pm_stat_unit unit = pm_stat_unit_of(&event, fmax(base, new), ascii);
+
+	if (!side->known || !isfinite(side->median)) {
+		pm_str_putc(str, '-');
+		return;
+	}
+	if (is_share(row))
+		unit.decimals = 2;
+	/* Of many digits the first ones say enough, of equal length all of them the same. */
+	if (fabs(side->median) * unit.factor >= 1e15 ||
+	    (side->median != 0 && fabs(side->median) < 1e-6)) {
+		pm_str_printf(str, "%.3g", side->median * unit.factor);
+	} else {
+		pm_put_stat_number(str, &unit, side->median);
+	}
+	if (unit.suffix[0]) {
+		pm_str_putc(str, ' ');
+		pm_str_printable(str, unit.suffix, strlen(unit.suffix));
+	}
+}
+
+/* A percentage with a sign and as many digits as say something. */
+static void put_percent(struct pm_str *str, double percent)
+{
+	double size = fabs(percent);
+
+	if (size == 0)
+		pm_str_putc(str, '0');
+	else if (size < 0.095)
+		pm_str_printf(str, "%+.2g", percent);
+	else if (size < 100)
+		pm_str_printf(str, "%+.2f", percent);
+	else
+		pm_str_printf(str, "%+.0f", percent);
+}
+
+void pm_put_compare_change(struct pm_str *str, const struct pm_compare_row *row)
+{
+	if (isnan(row->change)) {
+		pm_str_putc(str, '-');
+	} else if (isinf(row->change)) {
+		pm_str_puts(str, "from 0");
+	} else if (is_share(row)) {
+		put_percent(str, 100 * row->change);
+		pm_str_puts(str, " points");
+	} else if (row->change >= TIMES_FROM) {
+		pm_str_printf(str, "%.4g times", 1 + row->change);
+	} else {
+		put_percent(str, 100 * row->change);
+		pm_str_puts(str, " %");
+	}
+}
+
+void pm_put_compare_interval(struct pm_str *str, const struct pm_compare_row *row,
+			     bool ascii)
+{
+	if (!isfinite(row->low) || !isfinite(row->high) || row->low == row->high)
+		return;
+	put_percent(str, 100 * row->low);
+	pm_str_puts(str, ascii ? " .. " : " … ");
+	put_percent(str, 100 * row->high);
+	if (!is_share(row))
+		pm_str_puts(str, " %");
+}
+
+void pm_put_compare_gate(struct pm_str *str, const struct pm_compare_row *row, bool ascii)
+{
+	if (!isfinite(row->gate)) {
+		pm_str_puts(str, "none");
+		return;
+	}
+	if (row->both)
+		pm_str_puts(str, ascii ? "+-" : "±");
+	pm_str_printf(str, "%.3g %s", 100 * row->gate, is_share(row) ? "points" : "%");
+	if (!row->gate_source)
+		return;
+	pm_str_puts(str, " (");
+	pm_str_printable(str, row->gate_source, strlen(row->gate_source));
+	pm_str_putc(str, ')');
+}
+
+void pm_put_compare_method(struct pm_str *str, const struct pm_compare_row *row)
+{
+	bool samples = row->base.samples > 0 || row->new.samples > 0;
+
+	pm_str_puts(str, row->method ? row->method : pm_compare_class_words(row->class));
+	if (samples) {
+		pm_str_puts(str, ", ");
+		pm_put_count(str, row->base.samples);
+		pm_str_puts(str, " and ");
+		pm_put_count(str, row->new.samples);
+		pm_str_puts(str, " samples");
+	} else if (row->base.known && row->new.known) {
+		pm_str_printf(str, ", %zu ", row->base.len);
+		if (row->base.len != row->new.len)
+			pm_str_printf(str, "and %zu ", row->new.len);
+		pm_str_printf(str, "run%s a side", row->new.len == 1 ? "" : "s");
+	}
+	if (isfinite(row->p_holm))
+		pm_str_printf(str, row->p_holm < 0.0005 ? ", p %.0e" : ", p %.3f",
+			      row->p_holm);
+}
+
+/* ---- JSON ------------------------------------------------------------------------------ */
+
+void pm_put_compare_json(struct pm_str *str, const char *key, double number)
+{
+	pm_str_puts(str, key);
+	if (isfinite(number))
+		pm_str_printf(str, "%.17g", number);
+	else
+		pm_str_puts(str, "null");
+}
+
+void pm_put_compare_json_text(struct pm_str *str, const char *key, const char *text)
+{
+	pm_str_puts(str, key);
+	pm_str_json(str, text);
+}
