@@ -398,6 +398,9 @@ struct pm_perf_options {
 	int cgroup_fd; /* a folder of the cgroup file system */
 	const char *cpus; /* "0-3,8"; NULL: all that are online */
 	bool no_inherit;
+	/* New threads inherit, new processes do not (Linux 5.13; older ones ignore it, so that
+	 * the caller has to leave out what is of others). */
+	bool threads_only;
 	/* Events begin only with pm_perf_enable(); otherwise with the exec of PM_PERF_COMMAND,
 	 * or at once. */
 	bool begin_disabled;

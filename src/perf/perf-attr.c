@@ -202,6 +202,7 @@ void pm_attr_fill(const struct pm_attr_request *request, struct perf_event_attr 
 	/* On older kernels perf_output_read() knows no inherited events. */
 	if (request->shape.read && !request->features->inherit_read)
 		attr.inherit = 0;
+	attr.inherit_thread = attr.inherit && request->features->inherit_thread;
 	attr.watermark = 1;
 	attr.wakeup_watermark = (uint32_t)(request->ring_bytes / 4);
 	attr.write_backward = request->overwrite;

@@ -173,6 +173,7 @@ struct pm_perf_features {
 	bool build_id; /* Linux 5.12 */
 	bool exclude_guest; /* some PMUs have no exclusion */
 	bool inherit_read; /* Linux 6.12: inherited events have PERF_SAMPLE_READ */
+	bool inherit_thread; /* Linux 5.13; only where it is wanted */
 };
 
 /* What all events of a recording share, so that one layout fits every record. */

@@ -197,13 +197,29 @@ static int prepare_events(struct pm_perf *perf, const struct pm_perf_options *op
 	return 0;
 }
 
+static bool can_inherit_threads(void)
+{
+	struct perf_event_attr attr = { .size = sizeof(attr),
+					.type = PERF_TYPE_SOFTWARE,
+					.config = PERF_COUNT_SW_DUMMY,
+					.disabled = 1,
+					.exclude_kernel = 1,
+					.exclude_hv = 1,
+					.inherit = 1,
+					.inherit_thread = 1 };
+	PM_AUTO_CLOSE int fd = pm_sys_perf_event_open(&attr, 0, -1, -1, 0);
+
+	return fd >= 0;
+}
+
 static int prepare(struct pm_perf *perf, const struct pm_perf_options *options,
 		   struct pm_error *err)
 {
 	int r;
 
 	pm_perf_env_read(&perf->env);
-	perf->features = (struct pm_perf_features){ true, true, true, true };
+	perf->features = (struct pm_perf_features){ true, true, true, true, false };
+	perf->features.inherit_thread = options->threads_only && can_inherit_threads();
 	perf->options = *options;
 	perf->options.tids = NULL;
 	perf->options.cpus = NULL;

@@ -146,6 +146,7 @@ static int open_side_band(struct pm_perf *perf, uint32_t at, pid_t task,
 	fill_dummy(perf, &attr);
 	fill_side_band(perf, &attr);
 	attr.inherit = task != PM_EVERY_TASK && !perf->options.no_inherit;
+	attr.inherit_thread = attr.inherit && perf->features.inherit_thread;
 	/* Also with begin_disabled: what is mapped until then has to be known. */
 	attr.disabled = command;
 	attr.enable_on_exec = command;
