@@ -11,7 +11,11 @@
 struct pm_diff_config {
 	char *path; /* of the file; NULL: there is none */
 	/* "instructions:u", "fn:parse:sim.Ir" → "0.5%". */
-	PM_VEC(struct pm_diff_gate { char *row, *limit; }) gates;
+	PM_VEC(struct pm_diff_gate {
+		char *row, *limit;
+		int64_t line; /* in the file; -1: unknown */
+	})
+	gates;
 	char *build; /* for the shell */
 	PM_VEC(char *) command;
 	uint64_t runs;

@@ -250,7 +250,7 @@ struct pm_stat_value *pm_stat_values_new(size_t len);
  * a text that is never unknown is NULL, or a factor is no number. 0 or negative with @err.
  */
 int pm_stat_write(const struct pm_stat *stat, int fd, struct pm_error *err);
-/* Reads what pm_stat_write() wrote, from where @fd stands to its end; @name is for messages.
- * Hostile input gets a clear line. -EBADMSG, -ENOTSUP (a newer version), -EFBIG, -ENOMEM, or
- * what read(2) says; @ret is then unchanged. */
+/* Reads what pm_stat_write() wrote, compressed by zstd or not, from where @fd stands to its end;
+ * @name is for messages. Hostile input gets a clear line. -EBADMSG, -ENOTSUP (a newer version),
+ * -EFBIG, -ENOMEM, or what read(2) says; @ret is then unchanged. */
 int pm_stat_read(struct pm_stat *ret, int fd, const char *name, struct pm_error *err);

@@ -69,6 +69,12 @@ static int refill(struct pm_file_source *source, struct pm_error *err)
 	return 0;
 }
 
+/* The magic of RFC 8878 §3.1.1. */
+bool pm_file_is_zstd(const void *bytes, size_t len)
+{
+	return len >= 4 && memcmp(bytes, "\x28\xb5\x2f\xfd", 4) == 0;
+}
+
 static bool begins_with(const struct pm_file_source *source, const char *magic,
 			size_t len)
 {
@@ -131,8 +137,7 @@ static int start(struct pm_file_source *source, struct pm_error *err)
 	if (source->in_len == 0)
 		return pm_error_set(err, -ENODATA,
 				    "the file is empty: nothing was recorded");
-	/* The magic of RFC 8878 §3.1.1. */
-	if (begins_with(source, "\x28\xb5\x2f\xfd", 4)) {
+	if (pm_file_is_zstd(source->in, source->in_len)) {
 		source->zstd = ZSTD_createDCtx();
 		if (!source->zstd ||
 		    ZSTD_isError(ZSTD_DCtx_setParameter(source->zstd, ZSTD_d_windowLogMax,
