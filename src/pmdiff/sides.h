@@ -10,6 +10,7 @@ struct pmdiff_side {
 	char *name; /* file or revision, for people */
 	char *commit; /* full hash, NULL: unknown */
 	char *subject; /* of the commit, NULL: unknown */
+	char *root; /* folder that its sources were in, NULL: unknown */
 	PM_VEC(struct pm_stat) stats; /* owned */
 };
 

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From two sides to a verdict, and to an exit status.
+ */
+#pragma once
+
+#include "options.h"
+#include "read.h"
+
+enum pmdiff_status {
+	PMDIFF_STATUS_FINE = 0,
+	PMDIFF_STATUS_REGRESSION = 1,
+	PMDIFF_STATUS_USAGE = 2, /* also files that cannot be read */
+	PMDIFF_STATUS_INCOMPARABLE = 3,
+	PMDIFF_STATUS_INCONCLUSIVE = 4, /* with --strict */
+};
+
+/* Compares them by the gates, and by the noise of the history. @ret is to be released in both
+ * cases: of sides that do not compare it holds the differences. */
+int pmdiff_judge(struct pm_comparison *ret, const struct pmdiff_inputs *inputs,
+		 const struct pmdiff_options *options, struct pm_error *err);
+/* The steps in the history. */
+int pmdiff_find_trends(struct pm_trends *ret, const struct pmdiff_options *options,
+		       struct pm_error *err);
+enum pmdiff_status pmdiff_status_of(const struct pm_comparison *comparison,
+				    const struct pmdiff_options *options);

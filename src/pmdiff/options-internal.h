@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Between the files that read the command line.
+ */
+#pragma once
+
+#include "options.h"
+
+#define pmdiff_usage(err, ...) pm_usage(err, "pmdiff", __VA_ARGS__)
+
+/* What options are for. */
+enum pmdiff_mode {
+	PMDIFF_OF_FILES = 1,
+	PMDIFF_OF_RUN = 2,
+	PMDIFF_OF_BISECT = 4,
+	PMDIFF_OF_TREND = 8,
+};
+
+/* Values of options: 0, or negative with one clear line. */
+int pmdiff_parse_engine(const char **ret, const char *text, struct pm_error *err);
+int pmdiff_parse_warmups(uint64_t *ret, const char *text, struct pm_error *err);
+int pmdiff_add_text(struct pmdiff_texts *texts, const char *text, struct pm_error *err);
+/* @path NULL: standard output. */
+int pmdiff_add_output(struct pmdiff_options *options, enum pmdiff_form form,
+		      const char *path, struct pm_error *err);
+
+/* What else follows from the options. @rest are the words behind them. */
+int pmdiff_take_words(struct pmdiff_options *options, char **rest, struct pm_error *err);

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+#include "place.h"
+
+#include <string.h>
+
+int pmdiff_find_top(char **ret, struct pm_error *err)
+{
+	PM_AUTO_FREE char *folder = getcwd(NULL, 0);
+
+	if (!folder && errno == ENOMEM)
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	*ret = NULL;
+	/* Each turn takes one part away. A folder that was removed has no path. */
+	while (folder && folder[0] == '/') {
+		PM_AUTO_FREE char *git = NULL;
+		char *end;
+
+		if (asprintf(&git, "%s/.git", folder[1] == '\0' ? "" : folder) < 0) {
+			git = NULL;
+			return pm_error_set(err, -ENOMEM, "out of memory");
+		}
+		/* A worktree has a file of that name. */
+		if (access(git, F_OK) == 0) {
+			*ret = PM_TAKE_PTR(folder);
+			return 0;
+		}
+		if (folder[1] == '\0')
+			break;
+		end = strrchr(folder, '/');
+		end[end == folder] = '\0';
+	}
+	return 0;
+}

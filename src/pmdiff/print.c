@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+#include "print.h"
+
+#include <langinfo.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "pm/compare-output.h"
+#include "pm/output.h"
+
+enum {
+	FILE_MODE = 0666,
+};
+
+static bool is_ascii(void)
+{
+	return strcmp(nl_langinfo(CODESET), "UTF-8") != 0;
+}
+
+/* ---- one form ---------------------------------------------------------------------------- */
+
+static int write_page(const struct pmdiff_shown *shown, FILE *to, struct pm_error *err)
+{
+	const struct pm_filter everything = { 0 };
+	struct pm_report report = {
+		.profile = shown->new,
+		.base = shown->base,
+		.filter = &everything,
+		.event = PM_PROFILE_NONE,
+		.limit = PM_LIMIT_DEFAULT,
+	};
+
+	return pm_output_html(&report, to, err);
+}
+
+static int write_comparison(const struct pmdiff_options *options, const void *what,
+			    enum pmdiff_form form, FILE *to, struct pm_error *err)
+{
+	const struct pmdiff_shown *shown = what;
+	struct pm_compare_report report = {
+		.comparison = shown->comparison,
+		.quiet = options->quiet,
+		.color = pm_color_is_wanted(options->color, STDOUT_FILENO),
+		.ascii = is_ascii(),
+		.all = options->all,
+		.width = pm_sink_width(STDOUT_FILENO),
+	};
+
+	switch (form) {
+	case PMDIFF_JSON:
+		return pm_output_compare_json(&report, to, err);
+	case PMDIFF_MARKDOWN:
+		return pm_output_compare_markdown(&report, to, err);
+	case PMDIFF_JUNIT:
+		return pm_output_compare_junit(&report, to, err);
+	case PMDIFF_SARIF:
+		return pm_output_compare_sarif(&report, to, err);
+	case PMDIFF_HTML:
+		return shown->new ? write_page(shown, to, err)
+				  : pm_output_compare_html(&report, to, err);
+	case PMDIFF_TEXT:
+	case PMDIFF_FORMS:
+		break;
+	}
+	return pm_output_compare_text(&report, to, err);
+}
+
+static int write_trends(const struct pmdiff_options *options, const void *what,
+			enum pmdiff_form form, FILE *to, struct pm_error *err)
+{
+	struct pm_trend_report report = {
+		.trends = what,
+		.quiet = options->quiet,
+		.color = pm_color_is_wanted(options->color, STDOUT_FILENO),
+		.ascii = is_ascii(),
+		.all = options->all,
+		.width = pm_sink_width(STDOUT_FILENO),
+	};
+
+	if (form == PMDIFF_JSON)
+		return pm_output_trend_json(&report, to, err);
+	if (form == PMDIFF_HTML)
+		return pm_output_trend_html(&report, to, err);
+	return pm_output_trend_text(&report, to, err);
+}
+
+/* ---- all of them ------------------------------------------------------------------------- */
+
+typedef int (*write_fn)(const struct pmdiff_options *options, const void *what,
+			enum pmdiff_form form, FILE *to, struct pm_error *err);
+
+static int print_one(const struct pmdiff_options *options, enum pmdiff_form form,
+		     write_fn write, const void *what, struct pm_error *err)
+{
+	PM_CLEANUP(pm_sink_release) struct pm_sink sink = { 0 };
+	int ret = pm_sink_open(&sink, options->outputs[form].path, FILE_MODE, err);
+
+	if (ret == 0)
+		ret = write(options, what, form, sink.file, err);
+	return ret < 0 ? ret : pm_sink_close(&sink, err);
+}
+
+static int print_all(const struct pmdiff_options *options, write_fn write,
+		     const void *what, struct pm_error *err)
+{
+	static const bool standard[] = { false, true };
+	int ret = 0;
+
+	for (size_t i = 0; i < PM_ARRAY_LEN(standard); i++) {
+		for (enum pmdiff_form form = 0; form < PMDIFF_FORMS && ret == 0; form++) {
+			const struct pmdiff_output *output = &options->outputs[form];
+
+			if (output->wanted && (output->path == NULL) == standard[i])
+				ret = print_one(options, form, write, what, err);
+		}
+	}
+	return ret;
+}
+
+/* Measured once, perhaps long ago, and easily mixed up. */
+static bool is_input(const struct pmdiff_options *options, const char *path)
+{
+	struct stat output, input;
+
+	if (stat(path, &output) < 0 || !S_ISREG(output.st_mode))
+		return false;
+	for (size_t side = 0; side < PM_ARRAY_LEN(options->files); side++)
+		for (size_t i = 0; i < options->files[side].list.len; i++)
+			if (stat(options->files[side].list.data[i], &input) == 0 &&
+			    input.st_dev == output.st_dev &&
+			    input.st_ino == output.st_ino)
+				return true;
+	return false;
+}
+
+static int check_one(const struct pmdiff_options *options, const char *path,
+		     struct pm_error *err)
+{
+	struct pm_sink sink = { 0 };
+	int ret;
+
+	if (is_input(options, path)) {
+		pm_error_set(err, -EINVAL, "would be overwritten: it is compared");
+		pm_error_where(err, path, -1);
+		return -EINVAL;
+	}
+	ret = pm_sink_open(&sink, path, FILE_MODE, err);
+	pm_sink_release(&sink);
+	return ret;
+}
+
+int pmdiff_print_check(const struct pmdiff_options *options, struct pm_error *err)
+{
+	for (enum pmdiff_form form = 0; form < PMDIFF_FORMS; form++) {
+		const char *path = options->outputs[form].path;
+		int ret = path ? check_one(options, path, err) : 0;
+
+		if (ret < 0)
+			return ret;
+	}
+	return 0;
+}
+
+int pmdiff_print_comparison(const struct pmdiff_options *options,
+			    const struct pmdiff_shown *shown, struct pm_error *err)
+{
+	return print_all(options, write_comparison, shown, err);
+}
+
+int pmdiff_print_trends(const struct pmdiff_options *options,
+			const struct pm_trends *trends, struct pm_error *err)
+{
+	return print_all(options, write_trends, trends, err);
+}

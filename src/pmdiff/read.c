@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: MIT */
+#include "read.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+enum {
+	FD_PATH_BYTES = 32,
+};
+
+/* One file, open, and what it is. */
+struct input {
+	const char *name; /* for people */
+	const char *path; /* that can be opened once more */
+	char fd_path[FD_PATH_BYTES];
+	int fd;
+	enum pm_file_kind kind;
+};
+
+static void close_input(struct input *input)
+{
+	pm_cleanup_close(&input->fd);
+}
+
+static int cannot_read(struct pm_error *err, const char *name, int code)
+{
+	pm_error_set(err, code, "cannot be read: %s", strerror(-code));
+	pm_error_where(err, name, -1);
+	return code;
+}
+
+/* ---- opening ----------------------------------------------------------------------------- */
+
+static ssize_t read_full(int fd, char *buffer, size_t cap)
+{
+	size_t len = 0;
+
+	while (len < cap) {
+		ssize_t n = read(fd, buffer + len, cap - len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break;
+		len += (size_t)n;
+	}
+	return (ssize_t)len;
+}
+
+static int write_full(int fd, const char *bytes, size_t len)
+{
+	while (len > 0) {
+		ssize_t n = write(fd, bytes, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		bytes += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+/* A pipe can be read once, but what is in it is only known behind its head: the rest of it
+ * follows into memory, where readers can begin anew. */
+static int keep(struct input *input, char *buffer, size_t cap, size_t len)
+{
+	PM_AUTO_CLOSE int memory = memfd_create("pmdiff", MFD_CLOEXEC);
+	ssize_t n = (ssize_t)len;
+	int r = memory < 0 ? -errno : 0;
+
+	while (r == 0 && n > 0) {
+		r = write_full(memory, buffer, (size_t)n);
+		if (r == 0)
+			n = read_full(input->fd, buffer, cap);
+	}
+	if (r == 0 && n < 0)
+		r = (int)n;
+	if (r < 0)
+		return r;
+	close(input->fd);
+	input->fd = pm_take_fd(&memory);
+	snprintf(input->fd_path, sizeof(input->fd_path), "/proc/self/fd/%d", input->fd);
+	input->path = input->fd_path;
+	return 0;
+}
+
+static int look(struct input *input, const struct stat *st, struct pm_error *err)
+{
+	PM_AUTO_FREE char *head = malloc(PM_FILE_HEAD_BYTES);
+	ssize_t n;
+	int r = 0;
+
+	if (!head)
+		return cannot_read(err, input->name, -ENOMEM);
+	n = read_full(input->fd, head, PM_FILE_HEAD_BYTES);
+	if (n < 0)
+		return cannot_read(err, input->name, (int)n);
+	input->kind = pm_file_kind(head, (size_t)n);
+	if (input->kind == PM_FILE_FOREIGN) {
+		pm_error_set(err, -EBADMSG, "%s",
+			     n == 0 ? "is empty"
+				    : "is neither a document of pmstat nor a recording "
+				      "of pmrec");
+		pm_error_where(err, input->name, -1);
+		pm_error_fix(err, "pmstat --json -o FILE -- COMMAND");
+		return -EBADMSG;
+	}
+	if (!S_ISREG(st->st_mode))
+		r = keep(input, head, PM_FILE_HEAD_BYTES, (size_t)n);
+	if (r == 0 && lseek(input->fd, 0, SEEK_SET) < 0)
+		r = -errno;
+	return r < 0 ? cannot_read(err, input->name, r) : 0;
+}
+
+static int open_input(struct input *input, const char *path, struct pm_error *err)
+{
+	bool standard = strcmp(path, "-") == 0;
+	struct stat st;
+	int code;
+
+	*input = (struct input){ .name = standard ? "standard input" : path,
+				 .path = path };
+	input->fd = standard ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
+			     : open(path, O_RDONLY | O_NOCTTY | O_CLOEXEC);
+	if (input->fd >= 0 && fstat(input->fd, &st) == 0) {
+		/* A shell has perhaps read on in it. */
+		if (standard && S_ISREG(st.st_mode))
+			st.st_mode = S_IFIFO;
+		return S_ISDIR(st.st_mode) ? cannot_read(err, input->name, -EISDIR)
+					   : look(input, &st, err);
+	}
+	code = -errno;
+	cannot_read(err, input->name, code);
+	if (code == -ENOENT)
+		pm_error_fix(err, "pmstat --json -o %s -- COMMAND, which writes it",
+			     path);
+	return code;
+}
+
+/* ---- reading ----------------------------------------------------------------------------- */
+
+static int read_counts(struct pmdiff_side *side, const struct input *input,
+		       struct pm_error *err)
+{
+	struct pm_stat stat;
+	int r = pm_stat_read(&stat, input->fd, input->name, err);
+
+	if (r < 0)
+		return r;
+	if (pm_vec_push(&side->stats, stat) < 0) {
+		pm_stat_release(&stat);
+		return cannot_read(err, input->name, -ENOMEM);
+	}
+	return 0;
+}
+
+static void release_reader(struct pm_file_reader **reader)
+{
+	pm_file_reader_free(*reader);
+}
+
+static int read_recording(struct pm_profile **ret, const struct pmdiff_options *options,
+			  const struct input *input, struct pm_error *err)
+{
+	struct pm_profile_options how = {
+		.keep_samples = options->outputs[PMDIFF_HTML].wanted,
+	};
+	PM_CLEANUP(release_reader) struct pm_file_reader *reader = NULL;
+	int r = pm_file_reader_open(&reader, input->path, err);
+
+	if (r == 0)
+		r = pm_profile_load(ret, reader, &how, err);
+	if (r < 0 && err)
+		pm_error_where(err, input->name, err->offset);
+	return r;
+}
+
+/* What each side is called. */
+static int name_side(struct pmdiff_side *side, const struct pmdiff_options *options,
+		     size_t of, struct pm_error *err)
+{
+	const struct pmdiff_texts *files = &options->files[of];
+	const char *first = files->list.data[0];
+	int len;
+
+	if (options->ab)
+		len = asprintf(&side->name, "%s of %s", of == 0 ? "A" : "B", first);
+	else if (files->list.len > 1)
+		len = asprintf(&side->name, "%s and %zu more", first,
+			       files->list.len - 1);
+	else
+		len = asprintf(&side->name, "%s", first);
+
+	if (len >= 0)
+		return 0;
+	side->name = NULL;
+	return pm_error_set(err, -ENOMEM, "out of memory");
+}
+
+static int other_kind(struct pm_error *err, const struct pmdiff_inputs *inputs,
+		      const char *name)
+{
+	pm_error_set(err, -EXDEV, "is %s, and what came before %s: they do not compare",
+		     inputs->recordings ? "a document of pmstat" : "a recording of pmrec",
+		     inputs->recordings ? "a recording of pmrec"
+					: "a document of pmstat");
+	pm_error_where(err, name, -1);
+	return -EXDEV;
+}
+
+static int read_one(struct pmdiff_inputs *inputs, const struct pmdiff_options *options,
+		    size_t side, size_t index, struct pm_error *err)
+{
+	PM_CLEANUP(close_input) struct input input = { .fd = -1 };
+	bool first = side == 0 && index == 0;
+	int r = open_input(&input, options->files[side].list.data[index], err);
+
+	if (r < 0)
+		return r;
+	if (first)
+		inputs->recordings = input.kind == PM_FILE_RECORDING;
+	else if (inputs->recordings != (input.kind == PM_FILE_RECORDING))
+		return other_kind(err, inputs, input.name);
+	if (!inputs->recordings)
+		return read_counts(&inputs->sides[side], &input, err);
+	if (options->files[side].list.len == 1 && !options->ab)
+		return read_recording(&inputs->profiles[side], options, &input, err);
+	pm_error_set(err, -EXDEV, "%s",
+		     options->ab ? "is one recording: a second one is missing"
+				 : "is a recording: one for each side, please");
+	pm_error_where(err, input.name, -1);
+	pm_error_fix(err, "pmdiff BASE.json NEW.json");
+	return -EXDEV;
+}
+
+/* ---- what does not go together ----------------------------------------------------------- */
+
+/* One side is one variant; both of `ab` are two. */
+static int check_variants(const struct pmdiff_options *options, const char *name,
+			  const struct pm_stat *stat, struct pm_error *err)
+{
+	size_t wanted = options->ab ? 2 : 1;
+	size_t len = stat->subjects.len;
+
+	if (len == wanted)
+		return 0;
+	if (options->ab && len < wanted) {
+		pm_error_set(err, -EXDEV, "is one side alone: what is it compared with?");
+		pm_error_fix(err, "pmdiff BASE.json NEW.json");
+	} else if (options->ab) {
+		pm_error_set(err, -EXDEV, "has %zu commands: two are compared", len);
+	} else {
+		pm_error_set(err, -EXDEV, "is of `pmstat ab`: it has both sides in it");
+		pm_error_fix(err, "pmdiff %s", name);
+	}
+	pm_error_where(err, name, -1);
+	return -EXDEV;
+}
+
+static int check_runs(const struct pm_stat *stat, const char *name, struct pm_error *err)
+{
+	if (stat->runs.len > 0)
+		return 0;
+	pm_error_set(err, -EXDEV, "has no runs in it: nothing was counted");
+	pm_error_where(err, name, -1);
+	return -EXDEV;
+}
+
+static int check_counts(const struct pmdiff_options *options,
+			const struct pmdiff_inputs *inputs, struct pm_error *err)
+{
+	int r = 0;
+
+	for (size_t side = 0; side < 2 && r == 0; side++) {
+		const struct pmdiff_side *of = &inputs->sides[side];
+
+		for (size_t i = 0; i < of->stats.len && r == 0; i++) {
+			const char *name = options->files[side].list.data[i];
+
+			r = check_variants(options, name, &of->stats.data[i], err);
+			if (r == 0)
+				r = check_runs(&of->stats.data[i], name, err);
+		}
+	}
+	return r;
+}
+
+static int check_recordings(const struct pmdiff_options *options,
+			    const struct pmdiff_inputs *inputs, struct pm_error *err)
+{
+	for (size_t side = 0; side < 2; side++) {
+		const struct pm_profile_info *info = &inputs->profiles[side]->info;
+		const char *name = options->files[side].list.data[0];
+
+		if (info->read_samples == 0) {
+			pm_error_set(err, -EXDEV, "has no samples in it");
+			pm_error_where(err, name, -1);
+			return -EXDEV;
+		}
+	}
+	return 0;
+}
+
+int pmdiff_read(struct pmdiff_inputs *ret, const struct pmdiff_options *options,
+		struct pm_error *err)
+{
+	/* The one document of `ab` is read once, and belongs to the base. */
+	size_t sides = options->ab ? 1 : 2;
+	int r = 0;
+
+	*ret = (struct pmdiff_inputs){ 0 };
+	for (size_t side = 0; side < 2 && r == 0; side++)
+		r = name_side(&ret->sides[side], options, side, err);
+	for (size_t side = 0; side < sides; side++)
+		for (size_t i = 0; i < options->files[side].list.len && r == 0; i++)
+			r = read_one(ret, options, side, i, err);
+	if (r < 0)
+		return r;
+	return ret->recordings ? check_recordings(options, ret, err)
+			       : check_counts(options, ret, err);
+}
+
+void pmdiff_inputs_release(struct pmdiff_inputs *inputs)
+{
+	for (size_t side = 0; side < 2; side++) {
+		pmdiff_side_release(&inputs->sides[side]);
+		pm_profile_free(inputs->profiles[side]);
+	}
+	*inputs = (struct pmdiff_inputs){ 0 };
+}
