@@ -31,6 +31,11 @@ struct pm_symbol_files {
 struct pm_symbol_options {
 	bool inlines; /* give inlined functions of their own; else only the outermost */
 	bool lines; /* read line tables */
+	/*
+	 * Files are read into memory as a whole, instead of being mapped under a handler for
+	 * SIGBUS: for a process whose signals belong to somebody else.
+	 */
+	bool copy_files;
 	const char *debug_dir; /* for separate debug files, NULL: /usr/lib/debug */
 	/* A process in whose root those are looked for before ours, and the path of the file
 	 * there. 0 and NULL: none. */

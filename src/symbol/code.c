@@ -146,7 +146,7 @@ int pm_symbols_code(int fd, const uint64_t *addresses, size_t len,
 	PM_CLEANUP(finder_release) struct finder finder = { 0 };
 	const struct pm_wanted wanted = { addresses, len };
 	const struct pm_elf_image *debug;
-	int r = pm_elf_image_open(&finder.image, fd);
+	int r = pm_elf_image_open(&finder.image, fd, false);
 
 	if (r < 0)
 		return pm_error_set(err, r, "%s",

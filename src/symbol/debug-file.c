@@ -14,16 +14,18 @@ static struct pm_debug_search search_of(const struct pm_symbol_options *options)
 }
 
 /* @fd: taken, or what finding it gave. */
-static int open_found(struct pm_elf_image *ret, int found)
+static int open_found(struct pm_elf_image *ret, int found,
+		      const struct pm_symbol_options *options)
 {
 	PM_AUTO_CLOSE int fd = found;
 
-	return fd < 0 ? fd : pm_elf_image_open(ret, fd);
+	return fd < 0 ? fd : pm_elf_image_open(ret, fd, options->copy_files);
 }
 
-static int open_given(struct pm_elf_image *ret, int fd)
+static int open_given(struct pm_elf_image *ret, int fd,
+		      const struct pm_symbol_options *options)
 {
-	return fd < 0 ? -ENOENT : pm_elf_image_open(ret, fd);
+	return fd < 0 ? -ENOENT : pm_elf_image_open(ret, fd, options->copy_files);
 }
 
 static int debug_file_by_id(struct pm_elf_image *ret, const void *id, size_t id_len,
@@ -31,7 +33,7 @@ static int debug_file_by_id(struct pm_elf_image *ret, const void *id, size_t id_
 {
 	struct pm_debug_search search = search_of(options);
 
-	return open_found(ret, pm_debug_find_by_id(id, id_len, &search));
+	return open_found(ret, pm_debug_find_by_id(id, id_len, &search), options);
 }
 
 int pm_debug_file_alt(struct pm_elf_image *ret, const void *id, size_t id_len,
@@ -42,7 +44,7 @@ int pm_debug_file_alt(struct pm_elf_image *ret, const void *id, size_t id_len,
 
 	if (!options->files)
 		return debug_file_by_id(ret, id, id_len, options);
-	code = open_given(ret, options->files->alt);
+	code = open_given(ret, options->files->alt, options);
 	/* It may be another's: of the debug file, while that file's own DWARF is read. */
 	if (code == 0 && (pm_elf_image_build_id(ret, &its) != (ssize_t)id_len ||
 			  memcmp(its, id, id_len) != 0)) {
@@ -65,9 +67,9 @@ int pm_debug_file_open(struct pm_elf_image *ret, const struct pm_elf_image *imag
 	    pm_elf_image_section(image, ".symtab", NULL, &shdr))
 		return -ENOENT;
 	if (options->files)
-		return open_given(ret, options->files->debug);
+		return open_given(ret, options->files->debug, options);
 	if (fd >= 0)
-		return open_found(ret, pm_debug_find(fd, &search));
+		return open_found(ret, pm_debug_find(fd, &search), options);
 	id_len = pm_elf_image_build_id(image, &id);
 	return id_len > 0 ? debug_file_by_id(ret, id, (size_t)id_len, options) : -ENOENT;
 }

@@ -247,7 +247,7 @@ static int find(struct finder *finder, int fd, const struct pm_symbol_options *o
 		const char *word, struct pm_error *err)
 {
 	const struct pm_elf_image *with_dwarf = &finder->image;
-	int code = pm_elf_image_open(&finder->image, fd);
+	int code = pm_elf_image_open(&finder->image, fd, false);
 
 	if (code < 0)
 		return pm_error_set(err, code, "%s",

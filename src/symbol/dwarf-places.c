@@ -354,7 +354,7 @@ static int find(struct finder *finder, struct images *images, int fd,
 		const struct pm_symbol_options *options, struct pm_error *err)
 {
 	const struct pm_elf_image *with_dwarf = &images->image;
-	int code = pm_elf_image_open(&images->image, fd);
+	int code = pm_elf_image_open(&images->image, fd, false);
 
 	if (code < 0)
 		return pm_error_set(err, code, "%s",

@@ -157,7 +157,35 @@ int pm_elf_image_open_memory(struct pm_elf_image *image, const void *bytes, size
 	return code;
 }
 
-int pm_elf_image_open(struct pm_elf_image *image, int fd)
+/* Up to where the file ends, which may be before its length says. */
+static int read_whole(struct pm_elf_image *image, int fd)
+{
+	size_t done = 0;
+
+	while (done < image->file_len) {
+		ssize_t n = pread(fd, (char *)image->map + done, image->file_len - done,
+				  (off_t)done);
+
+		if (n == 0)
+			break;
+		if (n > 0)
+			done += (size_t)n;
+		else if (errno != EINTR)
+			return -errno;
+	}
+	return 0;
+}
+
+static int map_whole(struct pm_elf_image *image, int fd)
+{
+	if (mmap(image->map, image->file_len, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_FIXED, fd, 0) == MAP_FAILED)
+		return -errno;
+	pm_guard_add(image);
+	return 0;
+}
+
+int pm_elf_image_open(struct pm_elf_image *image, int fd, bool copy)
 {
 	struct stat st;
 	int code;
@@ -167,13 +195,10 @@ int pm_elf_image_open(struct pm_elf_image *image, int fd)
 	if (!S_ISREG(st.st_mode) || st.st_size < EI_NIDENT)
 		return -ENOEXEC;
 	code = reserve(image, (size_t)st.st_size);
-	if (code == 0 && mmap(image->map, image->file_len, PROT_READ | PROT_WRITE,
-			      MAP_PRIVATE | MAP_FIXED, fd, 0) == MAP_FAILED)
-		code = -errno;
-	if (code == 0) {
-		pm_guard_add(image);
+	if (code == 0)
+		code = copy ? read_whole(image, fd) : map_whole(image, fd);
+	if (code == 0)
 		code = attach(image);
-	}
 	if (code < 0)
 		pm_elf_image_close(image);
 	return code;

@@ -74,8 +74,8 @@ struct pm_elf_image {
 	bool is_guarded;
 };
 
-/* -ENOEXEC when it is no ELF file. */
-int pm_elf_image_open(struct pm_elf_image *image, int fd);
+/* -ENOEXEC when it is no ELF file. @copy: as struct pm_symbol_options says. */
+int pm_elf_image_open(struct pm_elf_image *image, int fd, bool copy);
 /* Copies @bytes. */
 int pm_elf_image_open_memory(struct pm_elf_image *image, const void *bytes, size_t len);
 void pm_elf_image_close(struct pm_elf_image *image);

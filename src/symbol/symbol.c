@@ -163,7 +163,7 @@ int pm_symbols_resolve(int fd, const uint64_t *addresses, size_t len,
 		       void *user, struct pm_error *err)
 {
 	struct job job = { .wanted = { addresses, len }, .options = options };
-	int code = pm_elf_image_open(&job.image, fd);
+	int code = pm_elf_image_open(&job.image, fd, options->copy_files);
 
 	return code < 0 ? no_elf(code, err) : run(&job, fd, emit, user, err);
 }

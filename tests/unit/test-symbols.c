@@ -631,7 +631,7 @@ static void file_cut_short_while_it_is_read(void **state)
 	unlink(path);
 	read_truth(&library, "libtruth-dwarf5.so");
 	assert_int_equal(write(fd, library.bytes, library.len), library.len);
-	assert_int_equal(pm_elf_image_open(&image, fd), 0);
+	assert_int_equal(pm_elf_image_open(&image, fd, false), 0);
 	assert_int_equal(ftruncate(fd, 0), 0);
 	const struct pm_wanted wanted = { &library.address[TRUTH_PLAIN], 1 };
 
