@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "record.h"
 
-#include <limits.h>
 #include <linux/perf_event.h>
 #include <string.h>
 
 #include "fields.h"
-#include "pm/chain-jit.h"
 #include "off-cpu.h"
+#include "pm/chain-tasks.h"
 
 /* No number of the file is above 2^63 - 1 (docs/format.md §2). One that is comes from nonsense
  * in a ring, which is no reason to lose all that follows. */
@@ -25,16 +24,13 @@ static void add(uint64_t *sum, uint64_t more)
 	*sum = more > INT64_MAX - *sum ? INT64_MAX : *sum + more;
 }
 
-static int name_thread(struct pm_rec_session *session, const struct pm_record *record)
+static struct pm_chain_tasks tasks_of(struct pm_rec_session *session)
 {
-	const struct pm_thread *thread =
-		pm_procs_thread(session->procs, (pid_t)record->pid, (pid_t)record->tid);
-
-	if (!thread)
-		return -ENOMEM;
-	return pm_chain_threads_name(&session->threads, session->writer, record->pid,
-				     record->tid, thread->comm,
-				     storable(&session->counts, record->time));
+	return (struct pm_chain_tasks){ .procs = session->procs,
+					.chains = session->chains,
+					.jit = session->jit,
+					.threads = &session->threads,
+					.writer = session->writer };
 }
 
 int pm_rec_record_sample(struct pm_rec_session *session, const struct pm_record *record,
@@ -44,7 +40,8 @@ int pm_rec_record_sample(struct pm_rec_session *session, const struct pm_record 
 	uint64_t period = storable(counts, record->sample.period);
 
 	if (!pm_chain_threads_known(&session->threads, record->pid, record->tid)) {
-		int ret = name_thread(session, record);
+		struct pm_chain_tasks tasks = tasks_of(session);
+		int ret = pm_chain_tasks_name(&tasks, record);
 
 		if (ret < 0)
 			return ret;
@@ -101,35 +98,6 @@ static int on_sample(struct pm_rec_session *session, const struct pm_record *rec
 	return ret < 0 ? ret : pm_rec_record_sample(session, record, &chain, &said);
 }
 
-static int on_mmap(struct pm_rec_session *session, const struct pm_record *record)
-{
-	const struct pm_mmap_record *mmap = &record->mmap;
-	struct pm_module_identity identity = { .major = mmap->major,
-					       .minor = mmap->minor,
-					       .inode = mmap->inode,
-					       .build_id_len = mmap->build_id_len };
-	char path[PATH_MAX];
-	size_t len;
-	int ret;
-
-	identity.kind = pm_module_kind_of(mmap->path, &len);
-	if (identity.kind == PM_MODULE_KERNEL || len >= sizeof(path))
-		return 0;
-	memcpy(path, mmap->path, len);
-	path[len] = '\0';
-	identity.path = path;
-	if (identity.build_id_len > sizeof(identity.build_id))
-		identity.build_id_len = 0;
-	memcpy(identity.build_id, mmap->build_id, identity.build_id_len);
-	ret = pm_procs_map(session->procs, (pid_t)record->pid, mmap->start, mmap->len,
-			   mmap->pgoff, mmap->prot, &identity);
-	if (ret == -ENOMEM)
-		return ret; /* a senseless range changes nothing */
-	return identity.kind == PM_MODULE_FILE
-		       ? pm_chain_jit_map(session->jit, (pid_t)record->pid, &identity)
-		       : 0;
-}
-
 static int on_lost(struct pm_rec_session *session, const struct pm_record *record)
 {
 	struct pm_rec_counts *counts = &session->counts;
@@ -143,7 +111,7 @@ static int on_lost(struct pm_rec_session *session, const struct pm_record *recor
 
 int pm_rec_record(struct pm_rec_session *session, const struct pm_record *record)
 {
-	pid_t pid = (pid_t)record->pid, tid = (pid_t)record->tid;
+	struct pm_chain_tasks tasks = tasks_of(session);
 	int ret = pm_rec_off_cpu_record(session, record);
 
 	if (ret != 0)
@@ -151,38 +119,16 @@ int pm_rec_record(struct pm_rec_session *session, const struct pm_record *record
 	switch (record->type) {
 	case PERF_RECORD_SAMPLE:
 		return on_sample(session, record);
-	case PERF_RECORD_MMAP:
-	case PERF_RECORD_MMAP2:
-		return on_mmap(session, record);
-	case PERF_RECORD_COMM:
-		if (record->comm.exec)
-			pm_chains_forget_process(session->chains, record->pid);
-		ret = record->comm.exec ? pm_chain_jit_exec(session->jit, pid) : 0;
-		if (ret == 0)
-			ret = pm_procs_comm(session->procs, pid, tid, record->comm.name,
-					    record->comm.exec);
-		return ret < 0 ? ret : name_thread(session, record);
-	case PERF_RECORD_FORK:
-		session->counts.threads++;
-		pm_chains_forget_thread(session->chains, record->pid, record->tid);
-		ret = pm_procs_fork(session->procs, pid, tid,
-				    (pid_t)record->fork.parent_pid,
-				    (pid_t)record->fork.parent_tid);
-		if (ret == 0 && record->pid != record->fork.parent_pid)
-			ret = pm_chain_jit_fork(session->jit, pid,
-						(pid_t)record->fork.parent_pid);
-		return ret < 0 ? ret : name_thread(session, record);
-	case PERF_RECORD_EXIT:
-		pm_chains_forget_thread(session->chains, record->pid, record->tid);
-		pm_procs_exit(session->procs, pid, tid);
-		return 0;
 	case PERF_RECORD_LOST:
 	case PERF_RECORD_LOST_SAMPLES:
 		return on_lost(session, record);
 	case PERF_RECORD_THROTTLE:
 		session->counts.throttled++;
 		return 0;
+	case PERF_RECORD_FORK:
+		session->counts.threads++;
+		return pm_chain_tasks_record(&tasks, record);
 	default:
-		return 0;
+		return pm_chain_tasks_record(&tasks, record);
 	}
 }
