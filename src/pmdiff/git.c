@@ -33,13 +33,19 @@ static int fill_words(struct words *words, const char *const *args)
 	return r < 0 ? r : pm_vec_push(&words->list, NULL);
 }
 
-/* The length of the line that begins with one of git's words for a failure; else of the last
- * one. @at is where it begins, without that word. */
+/* The length of the line that tells why: what ran out, else what begins with one of git's words
+ * for a failure, else the last one. @at is where it begins, without that word. */
 static size_t telling_line(const char **at)
 {
 	static const char *const words[] = { "fatal: ", "error: " };
-	const char *line = *at, *last = line;
+	const char *line = *at, *last = line, *full = strstr(*at, "No space left");
 
+	if (full) { /* what git calls fatal is that it cannot go on then */
+		while (full > *at && full[-1] != '\n')
+			full--;
+		*at = full;
+		return strcspn(full, "\n");
+	}
 	for (size_t i = 0; i < PM_ARRAY_LEN(words); i++)
 		for (line = *at; *line;
 		     line += strcspn(line, "\n"), line += *line == '\n')
@@ -59,6 +65,8 @@ static void add_remedy(struct pm_error *err, const char *said)
 {
 	const char *fix = strstr(said, "\tgit ");
 
+	if (strstr(said, "No space left"))
+		pm_error_fix(err, "TMPDIR=DIR pmdiff …");
 	if (fix)
 		pm_error_fix(err, "%.*s", (int)strcspn(fix + 1, "\n"), fix + 1);
 }
@@ -202,14 +210,41 @@ static int no_commit(struct pm_error *err, const struct pmdiff_repository *repos
 	return -ENOENT;
 }
 
+static int read_commit(struct pmdiff_commit *ret, const char *hash, struct pm_error *err)
+{
+	PM_CLEANUP(pm_str_release) struct pm_str out = { 0 };
+	PM_AUTO_FREE char *time = NULL;
+	struct pmdiff_commit commit;
+	uint64_t seconds;
+	const char *at;
+	int r;
+
+	r = pmdiff_git(NULL, &out, err, "log", "-1", "--no-show-signature",
+		       "--date=short", "--encoding=UTF-8",
+		       "--format=%H%n%an%n%ad%n%ct%n%s", hash);
+	if (r < 0)
+		return r;
+	at = out.data;
+	commit.hash = take_line(&at);
+	commit.author = take_line(&at);
+	commit.date = take_line(&at);
+	time = take_line(&at);
+	commit.time = time && pm_parse_u64(time, &seconds) ? (int64_t)seconds : -1;
+	commit.subject = take_line(&at);
+	if (!commit.hash || !commit.author || !commit.date || !commit.subject) {
+		pmdiff_commit_release(&commit);
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	}
+	*ret = commit;
+	return 0;
+}
+
 int pmdiff_commit_find(struct pmdiff_commit *ret,
 		       const struct pmdiff_repository *repository, const char *rev,
 		       struct pm_error *err)
 {
-	PM_CLEANUP(pm_str_release) struct pm_str hash = { 0 }, out = { 0 };
+	PM_CLEANUP(pm_str_release) struct pm_str hash = { 0 };
 	PM_AUTO_FREE char *peeled = NULL;
-	struct pmdiff_commit commit;
-	const char *at;
 	int r, status;
 
 	if (asprintf(&peeled, "%s^{commit}", rev) < 0) {
@@ -225,24 +260,21 @@ int pmdiff_commit_find(struct pmdiff_commit *ret,
 		&hash, err);
 	if (r < 0)
 		return r;
-	at = hash.len ? hash.data : "";
-	if (status != 0 || !*at)
+	if (status != 0 || hash.len == 0)
 		return no_commit(err, repository, rev);
 	hash.data[strcspn(hash.data, "\n")] = '\0';
-	r = pmdiff_git(NULL, &out, err, "log", "-1", "--no-show-signature",
-		       "--date=short", "--encoding=UTF-8", "--format=%H%n%an%n%ad%n%s",
-		       hash.data);
-	if (r < 0)
-		return r;
-	at = out.data;
-	commit.hash = take_line(&at);
-	commit.author = take_line(&at);
-	commit.date = take_line(&at);
-	commit.subject = take_line(&at);
-	if (!commit.hash || !commit.author || !commit.date || !commit.subject) {
-		pmdiff_commit_release(&commit);
-		return pm_error_set(err, -ENOMEM, "out of memory");
-	}
-	*ret = commit;
-	return 0;
+	return read_commit(ret, hash.data, err);
+}
+
+int pmdiff_repository_is_dirty(const struct pmdiff_repository *repository,
+			       struct pm_error *err)
+{
+	PM_CLEANUP(pm_str_release) struct pm_str out = { 0 };
+	int r;
+
+	if (!repository->top)
+		return 0;
+	r = pmdiff_git(repository->top, &out, err, "status", "--porcelain", "-z",
+		       "--untracked-files=no");
+	return r < 0 ? r : out.len > 0;
 }

@@ -44,6 +44,7 @@ void pmdiff_repository_release(struct pmdiff_repository *repository);
 struct pmdiff_commit {
 	char *hash; /* full */
 	char *subject, *author, *date; /* "Jane Doe", "2026-11-22" */
+	int64_t time; /* of its committer, seconds since 1970; -1: unknown */
 };
 
 /* The commit that @rev, as typed, means. -ENOENT when there is none, with the remedy for a
@@ -52,3 +53,9 @@ int pmdiff_commit_find(struct pmdiff_commit *ret,
 		       const struct pmdiff_repository *repository, const char *rev,
 		       struct pm_error *err);
 void pmdiff_commit_release(struct pmdiff_commit *commit);
+/* As people write it, when there are no two commits of that name. */
+#define PMDIFF_SHORT_HASH "%.10s"
+/* 1: something in the working tree is not committed, in files that git knows; 0: nothing is, or
+ * there is no working tree. Negative with @err. */
+int pmdiff_repository_is_dirty(const struct pmdiff_repository *repository,
+			       struct pm_error *err);

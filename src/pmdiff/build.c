@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+#include "measure.h"
+
+#include <fcntl.h>
+#include <string.h>
+
+#include "log.h"
+#include "process.h"
+#include "say.h"
+
+enum {
+	BUILD_LINES = 200, /* of its output, when it fails */
+};
+
+static int start_build(const struct pmdiff_meter *meter, const struct pmdiff_tree *tree,
+		       pid_t *ret)
+{
+	PM_AUTO_FREE char *scratch = NULL;
+	PM_AUTO_CLOSE int log = open(
+		meter->log, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
+	struct pmdiff_process process = { .dir = tree->path, .in = -1 };
+
+	if (log < 0)
+		return -errno;
+	if (asprintf(&scratch, "TMPDIR=%s", meter->scratch) < 0) {
+		scratch = NULL;
+		return -ENOMEM;
+	}
+	process.argv =
+		(const char *const[]){ "sh", "-c", meter->options->measured.build, NULL };
+	process.env = (const char *const[]){ scratch, NULL };
+	process.out = process.err = log;
+	return pmdiff_process_start(&process, ret);
+}
+
+/* Submodules are not checked out: a build that needs them fails, and only the user knows. */
+static void add_remedy(struct pm_error *err, const struct pmdiff_tree *tree)
+{
+	PM_AUTO_FREE char *modules = NULL;
+
+	if (asprintf(&modules, "%s/.gitmodules", tree->path) < 0) {
+		modules = NULL;
+		return;
+	}
+	if (access(modules, F_OK) == 0)
+		pm_error_fix(err,
+			     "--build 'git submodule update --init --recursive && …', "
+			     "if it needs submodules");
+}
+
+int pmdiff_meter_build(struct pmdiff_meter *meter, const struct pmdiff_tree *tree,
+		       struct pm_error *err)
+{
+	pid_t pid;
+	int status;
+
+	if (!meter->options->measured.build)
+		return 0;
+	pmdiff_progress_show(&meter->progress,
+			     "pmdiff: building %s, " PMDIFF_SHORT_HASH " %s", tree->role,
+			     tree->commit->hash, tree->commit->subject);
+	status = start_build(meter, tree, &pid);
+	if (status == 0)
+		status = pmdiff_process_wait(pid);
+	pmdiff_progress_clear(&meter->progress);
+	if (status == 0)
+		return 0;
+	if (status < 0)
+		return pm_error_set(err, status, "cannot build: %s", strerror(-status));
+	pmdiff_log_show(meter->log, BUILD_LINES);
+	pm_error_set(err, PMDIFF_BAD_COMMIT,
+		     "%s, " PMDIFF_SHORT_HASH
+		     " (%.100s), does not build: `%.100s` failed "
+		     "with status %d",
+		     tree->role, tree->commit->hash, tree->commit->subject,
+		     meter->options->measured.build, status);
+	add_remedy(err, tree);
+	return PMDIFF_BAD_COMMIT;
+}

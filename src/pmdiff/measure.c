@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: MIT */
+#include "measure.h"
+
+#include <fcntl.h>
+#include <string.h>
+
+#include "log.h"
+#include "process.h"
+
+enum {
+	RUN_LINES = 40, /* of a command's output, when it fails */
+	PADDING_MAX = 4096, /* bytes: moves the stack, whose place changes times */
+	NS_PER_MS = 1000000,
+};
+
+static int no_memory(struct pm_error *err)
+{
+	return pm_error_set(err, -ENOMEM, "out of memory");
+}
+
+/* SplitMix64 of Steele, Lea and Flood (2014). */
+static uint64_t next_random(struct pmdiff_meter *meter)
+{
+	uint64_t z = meter->random += UINT64_C(0x9e3779b97f4a7c15);
+
+	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+	return z ^ z >> 31;
+}
+
+/* ---- one run ------------------------------------------------------------------------- */
+
+struct words {
+	PM_VEC(const char *) list;
+};
+
+static int add_texts(struct words *words, const char *option,
+		     const struct pmdiff_texts *texts)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < texts->list.len && r == 0; i++) {
+		r = pm_vec_push(&words->list, option);
+		if (r == 0)
+			r = pm_vec_push(&words->list, texts->list.data[i]);
+	}
+	return r;
+}
+
+static int add_words(struct words *words, const char *const *list)
+{
+	int r = 0;
+
+	for (; *list && r == 0; list++)
+		r = pm_vec_push(&words->list, *list);
+	return r;
+}
+
+static int fill_words(struct words *words, const struct pmdiff_meter *meter,
+		      const char *timeout)
+{
+	const struct pmdiff_measured *measured = &meter->options->measured;
+	int r = add_words(words, (const char *const[]){ meter->pmstat, "--json", "-q",
+							"-o", meter->document, NULL });
+
+	if (r == 0 && meter->engine)
+		r = add_words(words,
+			      (const char *const[]){ "--engine", meter->engine, NULL });
+	if (r == 0 && timeout)
+		r = add_words(words, (const char *const[]){ "--timeout", timeout, NULL });
+	if (r == 0)
+		r = add_texts(words, "-e", &measured->events);
+	if (r == 0 && meter->all_functions)
+		r = add_words(words, (const char *const[]){ "--fn", "*", NULL });
+	if (r == 0 && !meter->all_functions)
+		r = add_texts(words, "--fn", &measured->functions);
+	if (r == 0)
+		r = add_texts(words, "--range", &measured->ranges);
+	if (r == 0)
+		r = pm_vec_push(&words->list, "--");
+	if (r == 0)
+		r = add_words(words, measured->command);
+	return r < 0 ? r : pm_vec_push(&words->list, NULL);
+}
+
+/* "PMDIFF_PADDING=xxx…": what lies on the stack depends on how long the environment is, and
+ * with it, by chance, how fast the command is. So it is another length each time. */
+static char *padding(struct pmdiff_meter *meter)
+{
+	static const char name[] = "PMDIFF_PADDING=";
+	size_t len = next_random(meter) % PADDING_MAX;
+	char *text = malloc(sizeof(name) + len);
+
+	if (!text)
+		return NULL;
+	memcpy(text, name, sizeof(name) - 1);
+	memset(text + sizeof(name) - 1, 'x', len);
+	text[sizeof(name) - 1 + len] = '\0';
+	return text;
+}
+
+/* The status of pmstat, or negative errno. */
+static int run_pmstat(struct pmdiff_meter *meter, const struct pmdiff_tree *tree)
+{
+	uint64_t timeout_ns = meter->options->measured.timeout_ns;
+	PM_AUTO_FREE char *scratch = NULL, *pad = padding(meter), *timeout = NULL;
+	PM_AUTO_CLOSE int log = open(
+		meter->log, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
+	struct pmdiff_process process = { .dir = tree->path, .in = -1 };
+	struct words words = { 0 };
+	pid_t pid;
+	int r = log < 0 ? -errno : 0;
+
+	if (asprintf(&scratch, "TMPDIR=%s", meter->scratch) < 0)
+		scratch = NULL;
+	if (timeout_ns &&
+	    asprintf(&timeout, "%llums",
+		     (unsigned long long)(timeout_ns + NS_PER_MS - 1) / NS_PER_MS) < 0)
+		timeout = NULL;
+	if (r == 0 && (!scratch || !pad || (timeout_ns && !timeout)))
+		r = -ENOMEM;
+	if (r == 0)
+		r = fill_words(&words, meter, timeout);
+	if (r == 0) {
+		process.argv = words.list.data;
+		process.env = (const char *const[]){ scratch, pad, NULL };
+		process.out = process.err = log;
+		r = pmdiff_process_start(&process, &pid);
+	}
+	pm_vec_release(&words.list);
+	return r < 0 ? r : pmdiff_process_wait(pid);
+}
+
+/* ---- what went wrong ----------------------------------------------------------------- */
+
+static int bad_commit(struct pm_error *err, const struct pmdiff_tree *tree,
+		      const char *what)
+{
+	return pm_error_set(err, PMDIFF_BAD_COMMIT,
+			    "%s, " PMDIFF_SHORT_HASH " (%.100s): %s", tree->role,
+			    tree->commit->hash, tree->commit->subject, what);
+}
+
+static int not_found(struct pm_error *err, const struct pmdiff_meter *meter,
+		     const struct pmdiff_tree *tree)
+{
+	char what[PM_ERROR_TEXT_MAX];
+
+	snprintf(what, sizeof(what), "%.200s is not in its worktree%s",
+		 meter->options->measured.command[0],
+		 meter->options->measured.build ? ": does the build make it?"
+						: ", and nothing was built");
+	bad_commit(err, tree, what);
+	pm_error_fix(err, "--build CMD, which makes it; or commit it");
+	return PMDIFF_BAD_COMMIT;
+}
+
+/* pmstat has said why it failed. */
+static int pmstat_failed(struct pm_error *err, const struct pmdiff_meter *meter,
+			 const struct pmdiff_tree *tree)
+{
+	PM_AUTO_FREE char *why = pmdiff_log_find(meter->log, "pmstat: ");
+	PM_AUTO_FREE char *fix = pmdiff_log_find(meter->log, "pmstat: try: ");
+	char what[PM_ERROR_TEXT_MAX];
+
+	if (!why)
+		pmdiff_log_show(meter->log, RUN_LINES);
+	snprintf(what, sizeof(what), "pmstat: %.400s", why ? why : "failed, see above");
+	bad_commit(err, tree, what);
+	if (fix)
+		pm_error_fix(err, "%s", fix);
+	return PMDIFF_BAD_COMMIT;
+}
+
+static int run_failed(struct pm_error *err, const struct pmdiff_meter *meter,
+		      const struct pmdiff_tree *tree, const struct pm_stat_run *run)
+{
+	const char *command = meter->options->measured.command[0];
+	char what[PM_ERROR_TEXT_MAX];
+
+	if (run->stopped && meter->options->measured.timeout_ns) {
+		snprintf(what, sizeof(what), "%.200s took longer than --timeout allows",
+			 command);
+		return bad_commit(err, tree, what);
+	}
+	pmdiff_log_show(meter->log, RUN_LINES);
+	if (run->exit_code >= 0)
+		snprintf(what, sizeof(what), "%.200s failed with status %d", command,
+			 run->exit_code);
+	else
+		snprintf(what, sizeof(what), "%.200s was ended by signal %d", command,
+			 run->signal);
+	return bad_commit(err, tree, what);
+}
+
+/* ---- its document -------------------------------------------------------------------- */
+
+/* A path in a worktree as it would be in the user's own. */
+static int set_path(char **path, const char *tree, const char *top)
+{
+	size_t len = strlen(tree);
+	char *own;
+
+	if (!*path || strncmp(*path, tree, len) != 0 || (*path)[len] != '/')
+		return 0;
+	if (asprintf(&own, "%s%s", top ? top : "", *path + len + (top ? 0 : 1)) < 0)
+		return -ENOMEM;
+	free(*path);
+	*path = own;
+	return 0;
+}
+
+static int set_paths(struct pm_stat *stat, const char *tree, const char *top)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < stat->scopes.len && r == 0; i++) {
+		struct pm_stat_scope *scope = &stat->scopes.data[i];
+
+		r = set_path(&scope->module, tree, top);
+		if (r == 0)
+			r = set_path(&scope->file, tree, top);
+	}
+	return r;
+}
+
+static int set_commit(struct pm_stat *stat, const struct pmdiff_commit *commit)
+{
+	for (size_t i = 0; i < stat->subjects.len; i++) {
+		struct pm_stat_subject *subject = &stat->subjects.data[i];
+
+		free(subject->commit);
+		subject->commit = strdup(commit->hash);
+		if (!subject->commit)
+			return -ENOMEM;
+		subject->commit_time = commit->time;
+		subject->dirty = 0;
+	}
+	return 0;
+}
+
+static int read_document(struct pm_stat *ret, const struct pmdiff_meter *meter,
+			 const struct pmdiff_tree *tree, struct pm_error *err)
+{
+	PM_AUTO_CLOSE int fd = open(meter->document, O_RDONLY | O_CLOEXEC);
+	struct pm_stat stat;
+	int r;
+
+	if (fd < 0)
+		return pm_error_set(err, -errno, "no document of pmstat: %s",
+				    strerror(errno));
+	r = pm_stat_read(&stat, fd, meter->document, err);
+	if (r < 0)
+		return r;
+	if (stat.runs.len == 0)
+		r = bad_commit(err, tree, "pmstat has not run it");
+	else if (!pm_stat_run_ended_well(&stat.runs.data[0]))
+		r = run_failed(err, meter, tree, &stat.runs.data[0]);
+	else if (set_paths(&stat, tree->path, meter->top) < 0 ||
+		 set_commit(&stat, tree->commit) < 0)
+		r = no_memory(err);
+	if (r < 0) {
+		pm_stat_release(&stat);
+		return r;
+	}
+	stat.warmups = (uint32_t)meter->warmups;
+	*ret = stat;
+	return 0;
+}
+
+/* Without a document pmstat has not let the command go, or has failed itself. */
+static int measure_once(struct pm_stat *ret, struct pmdiff_meter *meter,
+			const struct pmdiff_tree *tree, struct pm_error *err)
+{
+	int status;
+
+	unlink(meter->document);
+	status = run_pmstat(meter, tree);
+	if (status < 0)
+		return pm_error_set(err, status, "cannot run %s: %s", meter->pmstat,
+				    strerror(-status));
+	if (access(meter->document, F_OK) == 0)
+		return read_document(ret, meter, tree, err);
+	pmdiff_progress_clear(&meter->progress);
+	return status == PM_STATUS_NOT_FOUND ? not_found(err, meter, tree)
+					     : pmstat_failed(err, meter, tree);
+}
+
+/* ---- all runs ------------------------------------------------------------------------ */
+
+static int measure_into(struct pmdiff_meter *meter, const struct pmdiff_tree *tree,
+			struct pmdiff_side *side, bool warmup, struct pm_error *err)
+{
+	struct pm_stat stat;
+	int r;
+
+	pmdiff_progress_show(&meter->progress, "pmdiff: %s %llu of %llu: %s",
+			     warmup ? "warm-up, run" : "run",
+			     (unsigned long long)meter->progress.done + 1,
+			     (unsigned long long)meter->progress.runs, tree->role);
+	r = measure_once(&stat, meter, tree, err);
+	if (r < 0)
+		return r;
+	pmdiff_progress_step(&meter->progress);
+	if (!warmup && pm_vec_push(&side->stats, stat) == 0)
+		return 0;
+	pm_stat_release(&stat);
+	return warmup ? 0 : no_memory(err);
+}
+
+/* Of each tree once. Which one is first is chance, so that whatever runs in step with us does
+ * not always meet the same. */
+static int measure_round(struct pmdiff_meter *meter, const struct pmdiff_tree *trees,
+			 struct pmdiff_side *sides, size_t len, bool warmup,
+			 struct pm_error *err)
+{
+	size_t first = len > 1 ? next_random(meter) % len : 0;
+	int r = 0;
+
+	for (size_t i = 0; i < len && r == 0; i++) {
+		size_t at = (first + i) % len;
+
+		r = measure_into(meter, &trees[at], &sides[at], warmup, err);
+	}
+	return r;
+}
+
+int pmdiff_meter_measure(struct pmdiff_meter *meter, const struct pmdiff_tree *trees,
+			 struct pmdiff_side *sides, size_t len, struct pm_error *err)
+{
+	uint64_t rounds = meter->warmups + meter->runs;
+	int r = 0;
+
+	pmdiff_progress_begin(&meter->progress, rounds * len);
+	for (uint64_t i = 0; i < rounds && r == 0; i++)
+		r = measure_round(meter, trees, sides, len, i < meter->warmups, err);
+	pmdiff_progress_clear(&meter->progress);
+	return r;
+}

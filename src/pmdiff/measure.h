@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Commits built, and runs of a command in them counted by pmstat, one at a time.
+ */
+#pragma once
+
+#include "options.h"
+#include "progress.h"
+#include "sides.h"
+#include "worktree.h"
+
+/* What all functions here return, with @err, when it is the commit's fault: it does not build,
+ * or its command does not run or fails. Another commit may do better. */
+#define PMDIFF_BAD_COMMIT (-ECANCELED)
+
+/* One commit, checked out. */
+struct pmdiff_tree {
+	const char *role; /* for people: "base" */
+	char *path;
+	const struct pmdiff_commit *commit; /* borrowed */
+};
+
+struct pmdiff_meter {
+	const struct pmdiff_options *options;
+	const struct pmdiff_folder *folder;
+	const char *top; /* of the user's working tree; NULL: none */
+	struct pmdiff_progress progress;
+	char *pmstat; /* the program */
+	const char *engine; /* of pmstat; NULL: its own choice */
+	bool all_functions; /* whatever the options say */
+	uint64_t runs, warmups; /* of each side */
+	uint64_t seed, random;
+	char *document, *log, *scratch; /* files, and a folder, in the folder */
+};
+
+/* Finds pmstat, and the engine. */
+int pmdiff_meter_init(struct pmdiff_meter *meter, const struct pmdiff_options *options,
+		      const struct pmdiff_folder *folder, const char *top,
+		      struct pm_error *err);
+void pmdiff_meter_release(struct pmdiff_meter *meter);
+/* Runs the build. What it says is shown if it fails, and else not. */
+int pmdiff_meter_build(struct pmdiff_meter *meter, const struct pmdiff_tree *tree,
+		       struct pm_error *err);
+/* Runs the command in the trees in turns, as often as is wanted, and fills their sides. */
+int pmdiff_meter_measure(struct pmdiff_meter *meter, const struct pmdiff_tree *trees,
+			 struct pmdiff_side *sides, size_t len, struct pm_error *err);

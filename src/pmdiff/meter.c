@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT */
+#include "measure.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+#include "log.h"
+#include "process.h"
+
+enum {
+	RUNS_COUNTED = 20, /* what comparing noisy numbers needs */
+	RUNS_SIMULATED = 2, /* the second shows whether they are the same each time */
+	SIMULATED_PREFIX_LEN = 4,
+};
+
+static int no_memory(struct pm_error *err)
+{
+	return pm_error_set(err, -ENOMEM, "out of memory");
+}
+
+/* ---- which pmstat -------------------------------------------------------------------- */
+
+static int set_if_runnable(char **ret, const char *dir, size_t len, const char *name)
+{
+	char *path;
+
+	if (asprintf(&path, "%.*s/%s", (int)len, dir, name) < 0)
+		return -ENOMEM;
+	if (access(path, X_OK) == 0)
+		*ret = path;
+	else
+		free(path);
+	return 0;
+}
+
+/* Beside us, where we are installed or where we were built; else in PATH. */
+static int find_pmstat(char **ret, struct pm_error *err)
+{
+	PM_AUTO_FREE char *us = realpath("/proc/self/exe", NULL);
+	char *end = us ? strrchr(us, '/') : NULL;
+	int r = 0;
+
+	if (end)
+		r = set_if_runnable(ret, us, (size_t)(end - us), "pmstat");
+	if (r == 0 && end && !*ret)
+		r = set_if_runnable(ret, us, (size_t)(end - us), "../pmstat/pmstat");
+	if (r == 0 && !*ret && pm_child_is_runnable("pmstat")) {
+		*ret = strdup("pmstat");
+		r = *ret ? 0 : -ENOMEM;
+	}
+	if (r < 0)
+		return no_memory(err);
+	return *ret ? 0
+		    : pm_error_set(err, -ENOENT,
+				   "pmstat is neither beside pmdiff nor in PATH");
+}
+
+/* ---- which engine -------------------------------------------------------------------- */
+
+static int run_probe(const struct pmdiff_meter *meter, int log)
+{
+	const char *const argv[] = { meter->pmstat,   "--json", "-q",       "-o",
+				     meter->document, "-e",     "cycles:u", "--",
+				     "true",          NULL };
+	struct pmdiff_process process = {
+		.argv = argv, .in = -1, .out = log, .err = log
+	};
+	pid_t pid;
+	int r = pmdiff_process_start(&process, &pid);
+
+	return r < 0 ? r : pmdiff_process_wait(pid);
+}
+
+/* Whether there are counters in the processor, and for us. */
+static bool has_counters(const struct pmdiff_meter *meter)
+{
+	PM_AUTO_CLOSE int log =
+		open(meter->log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	PM_AUTO_CLOSE int document = -1;
+	struct pm_stat stat;
+	bool has;
+
+	if (log < 0 || run_probe(meter, log) != 0)
+		return false;
+	document = open(meter->document, O_RDONLY | O_CLOEXEC);
+	if (document < 0 || pm_stat_read(&stat, document, meter->document, NULL) < 0)
+		return false;
+	has = stat.runs.len > 0 && stat.events.len > 0 &&
+	      pm_stat_has_value(&stat.runs.data[0].values[0]);
+	pm_stat_release(&stat);
+	return has;
+}
+
+static bool is_simulated(const char *event)
+{
+	return strncmp(event, "sim.", SIMULATED_PREFIX_LEN) == 0;
+}
+
+/* Those who name events have chosen; else what this machine has. */
+static bool wants_simulation(const struct pmdiff_meter *meter)
+{
+	const struct pmdiff_texts *events = &meter->options->measured.events;
+
+	for (size_t i = 0; i < events->list.len; i++)
+		if (is_simulated(events->list.data[i]))
+			return true;
+	return events->list.len == 0 && !has_counters(meter);
+}
+
+static void choose_engine(struct pmdiff_meter *meter)
+{
+	const struct pmdiff_measured *measured = &meter->options->measured;
+	const char *wish = measured->engine ? measured->engine : "auto";
+	bool simulated;
+
+	if (strcmp(wish, "auto") == 0)
+		meter->engine = wants_simulation(meter) ? "callgrind" : NULL;
+	else if (strcmp(wish, "count") != 0)
+		meter->engine = wish;
+	simulated = meter->engine && strcmp(meter->engine, "callgrind") == 0;
+	meter->runs = measured->runs ? measured->runs
+				     : (simulated ? RUNS_SIMULATED : RUNS_COUNTED);
+	meter->warmups = measured->warmups != UINT64_MAX ? measured->warmups : !simulated;
+}
+
+/* ---- the meter ----------------------------------------------------------------------- */
+
+void pmdiff_meter_release(struct pmdiff_meter *meter)
+{
+	free(meter->pmstat);
+	free(meter->document);
+	free(meter->log);
+	free(meter->scratch);
+	*meter = (struct pmdiff_meter){ 0 };
+}
+
+static int name_files(struct pmdiff_meter *meter, struct pm_error *err)
+{
+	const char *dir = meter->folder->path;
+
+	if (asprintf(&meter->document, "%s/pmstat.json", dir) < 0)
+		meter->document = NULL;
+	if (asprintf(&meter->log, "%s/log", dir) < 0)
+		meter->log = NULL;
+	if (asprintf(&meter->scratch, "%s/tmp", dir) < 0)
+		meter->scratch = NULL;
+	if (!meter->document || !meter->log || !meter->scratch)
+		return no_memory(err);
+	if (mkdir(meter->scratch, 0700) < 0) {
+		pm_error_set(err, -errno, "%s", strerror(errno));
+		pm_error_where(err, meter->scratch, -1);
+		return -errno;
+	}
+	return 0;
+}
+
+int pmdiff_meter_init(struct pmdiff_meter *ret, const struct pmdiff_options *options,
+		      const struct pmdiff_folder *folder, const char *top,
+		      struct pm_error *err)
+{
+	struct pmdiff_meter meter = { .options = options, .folder = folder, .top = top };
+	int r;
+
+	pmdiff_progress_init(&meter.progress, options);
+	r = find_pmstat(&meter.pmstat, err);
+	if (r == 0)
+		r = name_files(&meter, err);
+	if (r == 0 && getrandom(&meter.seed, sizeof(meter.seed), 0) < 0)
+		r = pm_error_set(err, -errno, "chance: %s", strerror(errno));
+	if (r < 0) {
+		pmdiff_meter_release(&meter);
+		return r;
+	}
+	meter.seed &= UINT32_MAX; /* short enough to be read out */
+	meter.random = meter.seed;
+	choose_engine(&meter);
+	*ret = meter;
+	return 0;
+}

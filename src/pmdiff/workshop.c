@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+#include "workshop.h"
+
+#include <string.h>
+
+#include "say.h"
+
+static int nothing_to_compare(struct pm_error *err,
+			      const struct pmdiff_workshop *workshop,
+			      const struct pmdiff_options *options, bool dirty)
+{
+	const char *const *revs = options->measured.revs;
+
+	pm_error_set(err, -EINVAL,
+		     "%.100s and %.100s are the same commit, " PMDIFF_SHORT_HASH
+		     ": there is nothing to compare%s",
+		     revs[0], revs[1], workshop->commits[0].hash,
+		     dirty ? ", for what is not committed is left out" : "");
+	if (dirty)
+		pm_error_fix(err, "git commit, then --base HEAD~1");
+	else
+		pm_error_fix(err, "--base %s~1", revs[1]);
+	return -EINVAL;
+}
+
+static int find_commits(struct pmdiff_workshop *workshop,
+			const struct pmdiff_options *options, struct pm_error *err)
+{
+	int r = pmdiff_repository_open(&workshop->repository, err), dirty;
+
+	for (size_t i = 0; i < 2 && r == 0; i++)
+		r = pmdiff_commit_find(&workshop->commits[i], &workshop->repository,
+				       options->measured.revs[i], err);
+	if (r < 0)
+		return r;
+	dirty = pmdiff_repository_is_dirty(&workshop->repository, err);
+	if (dirty < 0)
+		return dirty;
+	if (strcmp(workshop->commits[0].hash, workshop->commits[1].hash) == 0)
+		return nothing_to_compare(err, workshop, options, dirty);
+	if (dirty)
+		pmdiff_say(options,
+			   "the working tree has changes that are not committed: "
+			   "they are left out");
+	return 0;
+}
+
+static int check_out(struct pmdiff_workshop *workshop, const char *const roles[2],
+		     struct pm_error *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < 2 && r == 0; i++) {
+		struct pmdiff_tree *tree = &workshop->trees[i];
+
+		tree->role = roles[i];
+		tree->commit = &workshop->commits[i];
+		pmdiff_progress_show(&workshop->meter.progress,
+				     "pmdiff: checking %s out, " PMDIFF_SHORT_HASH,
+				     tree->role, tree->commit->hash);
+		r = pmdiff_worktree_add(&tree->path, &workshop->folder, tree->role,
+					tree->commit->hash, err);
+	}
+	pmdiff_progress_clear(&workshop->meter.progress);
+	return r;
+}
+
+void pmdiff_workshop_release(struct pmdiff_workshop *workshop)
+{
+	pmdiff_meter_release(&workshop->meter);
+	pmdiff_folder_release(&workshop->folder);
+	for (size_t i = 0; i < 2; i++) {
+		free(workshop->trees[i].path);
+		pmdiff_commit_release(&workshop->commits[i]);
+	}
+	pmdiff_repository_release(&workshop->repository);
+}
+
+int pmdiff_workshop_open(struct pmdiff_workshop *ret,
+			 const struct pmdiff_options *options, const char *const roles[2],
+			 struct pm_error *err)
+{
+	int r;
+
+	*ret = (struct pmdiff_workshop){ 0 };
+	r = find_commits(ret, options, err);
+	if (r == 0)
+		r = pmdiff_guard_enter(&ret->folder, ret->repository.common_dir, err);
+	if (r == 0) {
+		pmdiff_folders_sweep(ret->repository.common_dir);
+		r = pmdiff_meter_init(&ret->meter, options, &ret->folder,
+				      ret->repository.top, err);
+	}
+	if (r == 0)
+		r = check_out(ret, roles, err);
+	if (r < 0)
+		pmdiff_workshop_release(ret);
+	return r;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* Where two revisions are built and measured: what `run` and `bisect` have in common. */
+#pragma once
+
+#include "guard.h"
+#include "measure.h"
+
+struct pmdiff_workshop {
+	struct pmdiff_repository repository;
+	struct pmdiff_commit commits[2];
+	struct pmdiff_folder folder;
+	struct pmdiff_meter meter;
+	struct pmdiff_tree trees[2];
+};
+
+/* Finds the revisions, enters the guard, and checks both out. @roles: their names for people, of
+ * one length, for paths lie on the stack, too. */
+int pmdiff_workshop_open(struct pmdiff_workshop *ret,
+			 const struct pmdiff_options *options, const char *const roles[2],
+			 struct pm_error *err);
+/* The folder stays for the guard. */
+void pmdiff_workshop_release(struct pmdiff_workshop *workshop);
