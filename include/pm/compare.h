@@ -12,10 +12,17 @@
  *   exact      the same each time: any change beyond the gate. Values that differ within a side
  *              are not exact, whatever they are called: such a row is judged as low-noise.
  *   low-noise  the ratio of the medians beyond the gate, and no value of one side among the
- *              other's middle half.
+ *              other's middle half. What was multiplexed is judged as noisy.
  *   noisy      Hodges-Lehmann shift: its whole 95 % interval beyond the gate, and Mann-Whitney's
- *              probability, corrected by Holm over all noisy rows, below 1 in 20.
- * Too few runs to say so, and it is inconclusive.
+ *              probability below 1 in 100, corrected by Holm over all noisy rows that are gated
+ *              (of a row that is not gated: over all noisy rows).
+ * Too few runs to say so, or an interval that reaches beyond the gate, and it is inconclusive.
+ *
+ * Gates by default: exact 0.05 %, low-noise 0.5 % or what history says if that is more (faults:
+ * and 16 of them), noisy 2 %, wall-time 5 %; noisy 10 % where the sides did not run in turns,
+ * for then the machine's moods are in the change. Where nobody sets a gate these decide (`gated`):
+ * exact rows, instructions, task-clock of the program, wall-time where the sides took turns, and
+ * what was asked for by name; never switches, migrations, major faults and the other clocks.
  */
 #pragma once
 
@@ -27,8 +34,11 @@
 
 struct pm_gate {
 	char *scope; /* pattern (fnmatch(3)) of functions' names; NULL: the program */
-	char *event; /* pattern of events' names, "calls", "wall" for wall-time */
-	double limit; /* a fraction, at least 0 */
+	/* Pattern of events' names, "calls"; "wall" is wall-time. Without modifiers all of them;
+	 * of recordings "cycles", "cycles self", "self". */
+	char *event;
+	/* A fraction, at least 0; of recordings, of everything: 0.01 is one point of share. */
+	double limit;
 	bool both; /* a change to the better fails, too ("=±0.5%" or "=+-0.5%") */
 	char *source; /* for people: "--gate", "pmdiff.json" */
 };
@@ -73,7 +83,10 @@ struct pm_compare_side {
 	double *values;
 	size_t len;
 	double median, min, max; /* NaN if not known */
-	uint64_t samples; /* of a recording: those that the number stands on */
+	/* Of a recording: the samples that the number stands on, and the same number as a
+	 * weight: the sum of their periods, in `weight_unit` of the row; NaN: no such thing. */
+	uint64_t samples;
+	double weight;
 };
 
 struct pm_compare_row {
@@ -91,15 +104,18 @@ struct pm_compare_row {
 		*method; /* for people: "exact", "medians", "Hodges-Lehmann" … ; static */
 	int8_t better; /* -1: less is, 1: more, 0: neither */
 	struct pm_compare_side base, new;
+	const char *weight_unit; /* of a recording: "ns", "" counts; NULL: none; static */
 	/* NaN: unknown. A change from 0 is +infinity. `low` and `high`: 95 % interval of it; both
-	 * `change` where the method has none. */
+	 * `change` where the method has none. Of a share the difference of both as a fraction
+	 * of everything: 0.03 is 3 points more. */
 	double change, low, high;
 	double p; /* of Mann-Whitney or of two shares, as computed; NaN: not asked */
 	double p_holm; /* corrected */
 	double gate; /* a fraction */
 	bool gated; /* somebody asked for this row by a gate: a regression fails the comparison */
 	bool both; /* see struct pm_gate */
-	const char *gate_source; /* "--gate", "pmdiff.json", "history", "default" */
+	/* "--gate", "pmdiff.json", "history", "default". Lives as long as the gates. */
+	const char *gate_source;
 	enum pm_verdict verdict;
 	char *why; /* one sentence where the verdict needs one, else NULL */
 	bool inlined_base, inlined_new; /* everywhere inlined on that side */
@@ -127,14 +143,16 @@ struct pm_comparison {
 				     * forced */
 	PM_VEC(char *) warnings; /* full sentences */
 	bool forced; /* compared in spite of the differences */
-	enum pm_verdict
-		verdict; /* of all: WORSE, INCONCLUSIVE, BETTER, CHANGED or SAME */
+	/* Of all that is gated: WORSE, INCONCLUSIVE, BETTER, CHANGED or SAME. A row that is gated
+	 * by default and inconclusive makes it so only where no other has an answer. Where nothing
+	 * is gated, of all rows, and never WORSE. */
+	enum pm_verdict verdict;
 };
 
 struct pm_compare_options {
-	const struct pm_gates *gates; /* NULL: defaults */
+	const struct pm_gates *gates; /* NULL or none: defaults */
 	bool force; /* whatever the sides are */
-	double gates_default[3]; /* by enum pm_stat_class; negative: the built-in one */
+	double gates_default[3]; /* by enum pm_stat_class; 0: the built-in one */
 	/* Documents of earlier commits, oldest first: what a low-noise gate learns its noise from
 	 * (third quartile and three interquartile ranges of their changes). */
 	const struct pm_stat *const *history;
@@ -142,9 +160,14 @@ struct pm_compare_options {
 	uint64_t seed; /* of bootstraps */
 };
 
-/* Which sides differ such that numbers do not compare: -EXDEV with all of them in one line, and
- * in ret->differences, unless forced. Also -EINVAL (nothing in common), -ENOMEM. @base and @new:
- * one or several documents, each of one variant; a document of `pmstat ab` alone is both. */
+/*
+ * @base and @new: one or several documents, each of one program; a document of `pmstat ab` is
+ * both sides by itself, with @new_len 0. Names and subjects of the sides are the caller's to add.
+ * -EXDEV where they differ such that numbers do not compare, with all that differs in one line and
+ * in ret->differences (the one failure that sets @ret), unless forced; -ENOENT, a gate of "--gate"
+ * means no row, or one of another source is a slip of the pen; -EINVAL, nothing is in common;
+ * -ENOMEM. A gate of another source that means nothing here gets a row PM_VERDICT_UNKNOWN.
+ */
 int pm_compare_stats(struct pm_comparison *ret, const struct pm_stat *const *base,
 		     size_t base_len, const struct pm_stat *const *new, size_t new_len,
 		     const struct pm_compare_options *options, struct pm_error *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "pm/compare.h"
+#include "compare-internal.h"
 
 #include <stdlib.h>
 
@@ -19,7 +19,7 @@ const char *pm_verdict_name(enum pm_verdict verdict)
 	return names[verdict];
 }
 
-static void free_row(struct pm_compare_row *row)
+void pm_compare_row_free(struct pm_compare_row *row)
 {
 	free(row->scope);
 	free(row->symbol);
@@ -48,7 +48,7 @@ void pm_comparison_release(struct pm_comparison *comparison)
 	free(comparison->engine);
 	free(comparison->cpu_model);
 	for (size_t i = 0; i < comparison->rows.len; i++)
-		free_row(&comparison->rows.data[i]);
+		pm_compare_row_free(&comparison->rows.data[i]);
 	for (size_t i = 0; i < comparison->differences.len; i++)
 		free(comparison->differences.data[i]);
 	for (size_t i = 0; i < comparison->warnings.len; i++)

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "pm/compare.h"
+
+/* ---- names -------------------------------------------------------------------------- */
+
+/* Length of the modifiers behind the last colon: 1 of "instructions:u", 0: none. */
+size_t pm_event_modifiers_len(const char *event, size_t len);
+/* The event's own name, with the modifiers that were typed. */
+int pm_event_shown(char **ret, const struct pm_stat_event *event);
+/* Without what compilers append to the name of a copy or part: ".isra.0", a hash of Rust. */
+size_t pm_base_name_len(const char *name);
+/* And without parameters. */
+size_t pm_bare_name_len(const char *name);
+/* The file's own name, without the version of a library; "" for NULL. */
+const char *pm_module_name(const char *path, size_t *ret_len);
+
+/* ---- gates -------------------------------------------------------------------------- */
+
+/* What gates may mean. */
+struct pm_gate_target {
+	const char *scope, *symbol; /* NULL: the program; no symbol */
+	const char *event; /* of the row */
+	const char *requested[2]; /* as typed for each side; NULL: not */
+	bool user_only;
+};
+bool pm_gate_fits(const struct pm_gate *gate, const struct pm_gate_target *target);
+/* Nobody has set the gate of @row. */
+bool pm_gate_is_default(const struct pm_compare_row *row);
+/* A name of a row that may have been meant, NULL: none is like it. */
+const char *pm_gate_near(const struct pm_gate *gate,
+			 const struct pm_comparison *comparison);
+/* -ENOENT with near names, or some of those that there are. */
+int pm_gate_not_found(const struct pm_gate *gate, const struct pm_comparison *comparison,
+		      struct pm_error *err);
+
+/* ---- documents side by side --------------------------------------------------------- */
+
+enum {
+	PM_BASE,
+	PM_NEW,
+	PM_SIDES,
+};
+
+/* Documents of one side, and which of their runs count. */
+struct pm_side {
+	const struct pm_stat *const *docs;
+	size_t len;
+	uint32_t variant;
+	bool ended; /* some run ended well: others are left out */
+};
+bool pm_side_counts(const struct pm_side *side, const struct pm_stat_run *run);
+
+struct pm_scope_member {
+	uint32_t side, doc, scope;
+};
+
+/* One function or range in all runs of both sides. */
+struct pm_scope_group {
+	const struct pm_stat_scope
+		*of[PM_SIDES]; /* the first one, NULL: not on that side */
+	PM_VEC(struct pm_scope_member)
+	members; /* in the order of sides, documents, runs */
+	bool repeated; /* several in one run: which is which cannot be told */
+};
+struct pm_scope_groups {
+	PM_VEC(struct pm_scope_group) list;
+};
+void pm_scope_groups_release(struct pm_scope_groups *groups);
+int pm_scope_groups_find(struct pm_scope_groups *groups, const struct pm_side *sides);
+
+/* One event on both sides. */
+struct pm_event_pair {
+	char *name; /* as shown */
+	const struct pm_stat_event
+		*of[PM_SIDES]; /* the first one, NULL: not on that side */
+};
+struct pm_event_pairs {
+	PM_VEC(struct pm_event_pair) list;
+	/* By side and document: the index of each pair among its events, PM_INDEX_NONE. */
+	uint32_t **at[PM_SIDES];
+	size_t docs[PM_SIDES];
+};
+void pm_event_pairs_release(struct pm_event_pairs *pairs);
+int pm_event_pairs_find(struct pm_event_pairs *pairs, const struct pm_side *sides);
+
+/* The row of @group (NULL: the program) and the pair with index @event (of as many as there
+ * are: calls), its values in, not yet judged. */
+int pm_compare_row_fill(struct pm_compare_row *row, const struct pm_side *sides,
+			const struct pm_scope_group *group,
+			const struct pm_event_pairs *pairs, size_t event);
+void pm_compare_row_free(struct pm_compare_row *row);
+
+/* What makes numbers incomparable into @comparison->differences, what makes them doubtful into
+ * its warnings. */
+int pm_compare_sides_check(struct pm_comparison *comparison, const struct pm_side *sides,
+			   const struct pm_event_pairs *pairs);
+/* "begun in turns": a run of each side lies between runs of the other. */
+bool pm_sides_took_turns(const struct pm_side *sides);
+
+PM_PRINTF(2, 3)
+int pm_compare_warn(struct pm_comparison *comparison, const char *format, ...);
+PM_PRINTF(2, 3)
+int pm_compare_differ(struct pm_comparison *comparison, const char *format, ...);
+PM_PRINTF(2, 3)
+int pm_compare_why(struct pm_compare_row *row, const char *format, ...);
+
+/* ---- judging ------------------------------------------------------------------------ */
+
+/* Of earlier commits, how much a low-noise row changes from one to the next: false when there
+ * are too few to tell. */
+int pm_history_gate(const struct pm_compare_options *options,
+		    const struct pm_compare_row *row, double *ret_gate, bool *ret_known);
+
+/* Sets class, method, change and verdict of all rows: their values and gates are there. */
+int pm_compare_judge(struct pm_comparison *comparison, uint64_t seed);
+/* Which way a change is, of a row whose change is beyond its gate. */
+enum pm_verdict pm_compare_direction(const struct pm_compare_row *row, double change);
+/* Orders the rows and finds the verdict of all. */
+void pm_compare_conclude(struct pm_comparison *comparison);

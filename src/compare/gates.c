@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: MIT */
+/* Gates as people write them, and which of them means a row. */
+#include "compare-internal.h"
+
+#include <fnmatch.h>
+#include <math.h>
+#include <string.h>
+
+enum {
+	NEAR_MAX = 3, /* slips of the pen */
+	TOLD_MAX = 8, /* names in a message */
+};
+
+static const char scope_prefix[] = "fn:";
+
+/* ---- one gate ----------------------------------------------------------------------- */
+
+static bool skip(const char **at, const char *word)
+{
+	size_t len = strlen(word);
+
+	if (strncmp(*at, word, len) != 0)
+		return false;
+	*at += len;
+	return true;
+}
+
+/* What is behind "=" of a gate; false: this "=" belongs to a name. */
+static bool parse_limit(const char *at, struct pm_gate *gate, const char **ret_end)
+{
+	char *end;
+
+	gate->both = skip(&at, "±") || skip(&at, "+-");
+	/* Neither hexadecimal digits nor "nan", which strtod(3) takes. */
+	if (strspn(at, "0123456789.") == 0)
+		return false;
+	gate->limit = strtod(at, &end) / 100;
+	if (end != at + strspn(at, "0123456789.") || *end != '%' ||
+	    !isfinite(gate->limit))
+		return false;
+	end++;
+	while (*end == ' ')
+		end++;
+	*ret_end = end;
+	return *end == ',' || *end == '\0';
+}
+
+static bool is_word(const char *text, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if (text[i] != '_' && !(text[i] >= 'a' && text[i] <= 'z') &&
+		    !(i > 0 && text[i] >= '0' && text[i] <= '9'))
+			return false;
+	return len > 0;
+}
+
+/* Where the piece behind the last lone colon before @end begins; @text: there is none. */
+static size_t piece_before(const char *text, size_t end)
+{
+	for (size_t i = end; i-- > 0;)
+		if (text[i] == ':' && (i == 0 || text[i - 1] != ':') &&
+		    (i + 1 >= end || text[i + 1] != ':'))
+			return i + 1;
+	return 0;
+}
+
+/* Where EVENT begins in NAME:EVENT; 0: nowhere. "instructions:u" and "sched:sched_switch" are
+ * events of two pieces. */
+static size_t event_at(const char *text, size_t len)
+{
+	size_t last = piece_before(text, len), before;
+
+	if (last < 2)
+		return 0;
+	before = piece_before(text, last - 1);
+	if (before < 2)
+		return last;
+	if (pm_event_modifiers_len(text, len) == len - last)
+		return before;
+	return is_word(text + before, last - 1 - before) &&
+			       is_word(text + last, len - last)
+		       ? before
+		       : last;
+}
+
+static int copy(char **ret, const char *text, size_t len)
+{
+	*ret = strndup(text, len);
+	return *ret ? 0 : -ENOMEM;
+}
+
+static int fill(struct pm_gate *gate, const char *text, size_t len, const char *source,
+		struct pm_error *err)
+{
+	size_t at = 0;
+
+	if (len >= strlen(scope_prefix) && skip(&text, scope_prefix)) {
+		len -= strlen(scope_prefix);
+		at = event_at(text, len);
+		if (at == 0 || at >= len)
+			return pm_error_set(err, -EINVAL,
+					    "the gate of function '%.*s' names no event",
+					    (int)len, text);
+		if (copy(&gate->scope, text, at - 1) < 0)
+			return pm_error_set(err, -ENOMEM, "out of memory");
+	}
+	if (len == at)
+		return pm_error_set(err, -EINVAL, "a gate names no event");
+	if (len == 4 && memcmp(text, "wall", 4) == 0 && at == 0)
+		gate->event = strdup("wall-time");
+	else if (copy(&gate->event, text + at, len - at) < 0)
+		gate->event = NULL;
+	gate->source = strdup(source);
+	return gate->event && gate->source ? 0
+					   : pm_error_set(err, -ENOMEM, "out of memory");
+}
+
+static void free_gate(struct pm_gate *gate)
+{
+	free(gate->scope);
+	free(gate->event);
+	free(gate->source);
+	*gate = (struct pm_gate){ 0 };
+}
+
+/* The "=" of the gate that begins at @text, NULL: there is none. */
+static const char *find_limit(const char *text, struct pm_gate *gate,
+			      const char **ret_end)
+{
+	for (const char *at = strchr(text, '='); at; at = strchr(at + 1, '='))
+		if (parse_limit(at + 1, gate, ret_end))
+			return at;
+	return NULL;
+}
+
+int pm_gates_parse(struct pm_gates *gates, const char *text, const char *source,
+		   struct pm_error *err)
+{
+	PM_CLEANUP(pm_gates_release) struct pm_gates more = { 0 };
+	int r = 0;
+
+	do {
+		struct pm_gate gate = { 0 };
+		const char *end, *limit;
+
+		text += strspn(text, " ");
+		limit = find_limit(text, &gate, &end);
+		if (!limit) {
+			pm_error_set(err, -EINVAL, "'%s' is no gate", text);
+			pm_error_fix(err, "EVENT=N%% or fn:NAME:EVENT=N%%");
+			return -EINVAL;
+		}
+		r = fill(&gate, text, (size_t)(limit - text), source, err);
+		if (r == 0 && pm_vec_push(&more.list, gate) < 0)
+			r = pm_error_set(err, -ENOMEM, "out of memory");
+		if (r < 0)
+			free_gate(&gate);
+		text = *end ? end + 1 : end;
+	} while (r == 0 && *text);
+	if (r == 0 && pm_vec_reserve(&gates->list, gates->list.len + more.list.len) < 0)
+		r = pm_error_set(err, -ENOMEM, "out of memory");
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < more.list.len; i++)
+		gates->list.data[gates->list.len++] = more.list.data[i];
+	more.list.len = 0;
+	return 0;
+}
+
+void pm_gates_release(struct pm_gates *gates)
+{
+	for (size_t i = 0; i < gates->list.len; i++)
+		free_gate(&gates->list.data[i]);
+	pm_vec_release(&gates->list);
+}
+
+/* ---- which rows a gate means -------------------------------------------------------- */
+
+static bool fits(const char *pattern, const char *text)
+{
+	/* Names of C++ have brackets and stars of their own. */
+	return text && (strcmp(pattern, text) == 0 || fnmatch(pattern, text, 0) == 0);
+}
+
+/* Whether @pattern is the first @len bytes of @name, or stands behind a scope there. */
+static bool ends_so(const char *pattern, const char *name, size_t len)
+{
+	size_t own = strlen(pattern);
+
+	return own <= len && memcmp(name + len - own, pattern, own) == 0 &&
+	       (own == len ||
+		(len - own >= 2 && memcmp(name + len - own - 2, "::", 2) == 0));
+}
+
+static bool fits_scope(const char *pattern, const char *scope, const char *symbol)
+{
+	size_t bare = pm_bare_name_len(scope);
+
+	return fits(pattern, scope) || fits(pattern, symbol) ||
+	       ends_so(pattern, scope, bare) || ends_so(pattern, scope, strlen(scope));
+}
+
+/* Without modifiers any of them are meant. */
+static bool fits_event(const char *pattern, const struct pm_gate_target *target)
+{
+	const char *event = target->event;
+	size_t len = strlen(event), modifiers = pm_event_modifiers_len(event, len);
+	size_t bare = modifiers > 0 ? len - modifiers - 1 : len;
+	PM_AUTO_FREE char *name = strndup(event, bare);
+
+	if (fits(pattern, event) || fits(pattern, target->requested[0]) ||
+	    fits(pattern, target->requested[1]))
+		return true;
+	if (!name)
+		return false;
+	if (target->user_only && modifiers == 0) {
+		size_t own = strlen(pattern);
+
+		return own == bare + 2 && strncmp(pattern, name, bare) == 0 &&
+		       strcmp(pattern + bare, ":u") == 0;
+	}
+	return fits(pattern, name);
+}
+
+bool pm_gate_fits(const struct pm_gate *gate, const struct pm_gate_target *target)
+{
+	if (!gate->scope != !target->scope)
+		return false;
+	return (!gate->scope || fits_scope(gate->scope, target->scope, target->symbol)) &&
+	       fits_event(gate->event, target);
+}
+
+bool pm_gate_is_default(const struct pm_compare_row *row)
+{
+	return strcmp(row->gate_source, "default") == 0 ||
+	       strcmp(row->gate_source, "history") == 0;
+}
+
+/* ---- gates that mean none ----------------------------------------------------------- */
+
+/* @gate's scope in @row's event, or its event in @row's scope: where one of both is right. */
+static const char *candidate(const struct pm_gate *gate, const struct pm_compare_row *row,
+			     const char **ret_typed)
+{
+	struct pm_gate_target target = {
+		row->scope, row->symbol, row->event, { NULL }, false
+	};
+
+	if (!gate->scope != !row->scope)
+		return NULL;
+	if (gate->scope && fits_event(gate->event, &target)) {
+		*ret_typed = gate->scope;
+		return row->scope;
+	}
+	if (gate->scope && !fits_scope(gate->scope, row->scope, row->symbol))
+		return NULL;
+	*ret_typed = gate->event;
+	return row->event;
+}
+
+const char *pm_gate_near(const struct pm_gate *gate,
+			 const struct pm_comparison *comparison)
+{
+	const char *near = NULL;
+	size_t best = NEAR_MAX + 1;
+
+	for (size_t i = 0; i < comparison->rows.len; i++) {
+		const char *typed = NULL;
+		const char *name = candidate(gate, &comparison->rows.data[i], &typed);
+		size_t distance = name ? pm_name_distance(typed, name) : best;
+
+		/* Of a short name nearly everything is near. */
+		if (distance < best && distance <= strlen(typed) / 3) {
+			best = distance;
+			near = name;
+		}
+	}
+	return near;
+}
+
+static void tell_names(const struct pm_gate *gate, const struct pm_comparison *comparison,
+		       struct pm_error *err)
+{
+	struct pm_str names = { 0 };
+	size_t told = 0;
+
+	for (size_t i = 0; i < comparison->rows.len && told < TOLD_MAX; i++) {
+		const char *typed, *name;
+
+		name = candidate(gate, &comparison->rows.data[i], &typed);
+		if (!name || (names.data && strstr(names.data, name)))
+			continue;
+		pm_str_printf(&names, "%s%s", told++ > 0 ? ", " : "", name);
+	}
+	if (told > 0 && !names.failed)
+		pm_error_fix(err, "one of: %s", names.data);
+	pm_str_release(&names);
+}
+
+int pm_gate_not_found(const struct pm_gate *gate, const struct pm_comparison *comparison,
+		      struct pm_error *err)
+{
+	const char *near = pm_gate_near(gate, comparison);
+
+	pm_error_set(err, -ENOENT, "the gate '%s%s%s%s' means nothing that was measured",
+		     gate->scope ? scope_prefix : "", gate->scope ? gate->scope : "",
+		     gate->scope ? ":" : "", gate->event);
+	pm_error_where(err, gate->source, -1);
+	if (near)
+		pm_error_fix(err, "%s", near);
+	else
+		tell_names(gate, comparison, err);
+	return -ENOENT;
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/* How much a number moves from commit to commit when nothing is wrong. */
+#include "compare-internal.h"
+#include "pm/stats.h"
+
+#include <math.h>
+#include <string.h>
+
+enum {
+	CHANGES_MIN = 5, /* fewer have no quartiles worth the name */
+};
+#define FAR_RANGES 3.0
+
+/* Values of @row in one document. */
+static int median_of(const struct pm_stat *stat, const struct pm_compare_row *row,
+		     double *ret)
+{
+	struct pm_side sides[PM_SIDES] = { { .docs = &stat, .len = 1 }, { 0 } };
+	struct pm_event_pairs pairs PM_CLEANUP(pm_event_pairs_release) = { 0 };
+	struct pm_scope_groups groups PM_CLEANUP(pm_scope_groups_release) = { 0 };
+	const struct pm_scope_group *group = NULL;
+	int r;
+
+	*ret = NAN;
+	sides[PM_BASE].ended = pm_stat_variants_ended(stat) & 1;
+	r = pm_event_pairs_find(&pairs, sides);
+	if (r == 0 && row->scope)
+		r = pm_scope_groups_find(&groups, sides);
+	for (size_t i = 0; r == 0 && i < groups.list.len && !group; i++) {
+		const struct pm_stat_scope *of = groups.list.data[i].of[PM_BASE];
+		size_t len;
+
+		if (strcmp(of->name, row->scope) == 0 && row->module &&
+		    strcmp(pm_module_name(of->module, &len), row->module) == 0)
+			group = &groups.list.data[i];
+	}
+	if (r < 0 || (row->scope && !group))
+		return r;
+	for (size_t i = 0; r == 0 && i <= pairs.list.len; i++) {
+		struct pm_compare_row found;
+
+		if (strcmp(i < pairs.list.len ? pairs.list.data[i].name : "calls",
+			   row->event) != 0 ||
+		    (i == pairs.list.len && !group))
+			continue;
+		r = pm_compare_row_fill(&found, sides, group, &pairs, i);
+		if (r == 0 && found.base.known) {
+			struct pm_stats_summary summary;
+
+			r = pm_stats_summarize(found.base.values, found.base.len,
+					       &summary);
+			if (r == 0)
+				*ret = summary.median;
+		}
+		pm_compare_row_free(&found);
+	}
+	return r;
+}
+
+int pm_history_gate(const struct pm_compare_options *options,
+		    const struct pm_compare_row *row, double *ret_gate, bool *ret_known)
+{
+	PM_AUTO_FREE double *changes = calloc(options->history_len + 1, sizeof(*changes));
+	struct pm_stats_summary summary;
+	double before = NAN;
+	size_t len = 0;
+	int r = changes ? 0 : -ENOMEM;
+
+	*ret_known = false;
+	for (size_t i = 0; i < options->history_len && r == 0; i++) {
+		double median;
+
+		r = median_of(options->history[i], row, &median);
+		if (isnan(median))
+			continue;
+		if (before > 0)
+			changes[len++] = fabs(median - before) / before;
+		before = median;
+	}
+	if (r < 0 || len < CHANGES_MIN)
+		return r;
+	r = pm_stats_summarize(changes, len, &summary);
+	if (r == 0) {
+		*ret_gate = summary.q3 + FAR_RANGES * (summary.q3 - summary.q1);
+		*ret_known = true;
+	}
+	return r;
+}

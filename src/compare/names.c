@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+/* Names that are the same but for what compilers, builds and people append to them. */
+#include "compare-internal.h"
+
+#include <string.h>
+
+size_t pm_event_modifiers_len(const char *event, size_t len)
+{
+	static const char letters[] = "ukhGHpPSDWeI";
+	size_t at = len;
+
+	while (at > 0 && strchr(letters, event[at - 1]))
+		at--;
+	return at > 1 && at < len && event[at - 1] == ':' && event[at - 2] != ':'
+		       ? len - at
+		       : 0;
+}
+
+int pm_event_shown(char **ret, const struct pm_stat_event *event)
+{
+	const char *name = event->name, *requested = event->requested;
+	size_t len = strlen(requested),
+	       modifiers = pm_event_modifiers_len(requested, len);
+	const char *slash = strrchr(requested, '/');
+	size_t own = strlen(name);
+
+	if (modifiers == 0 && slash && slash[1] && requested[0] != '/' &&
+	    strspn(slash + 1, "ukhGHpPSDWeI") == strlen(slash + 1))
+		modifiers = strlen(slash + 1);
+	/* The name has them itself, or it is one that looks like them. */
+	if (modifiers > 0 && own > modifiers &&
+	    strcmp(name + own - modifiers, requested + len - modifiers) == 0 &&
+	    (name[own - modifiers - 1] == ':' || name[own - modifiers - 1] == '/'))
+		modifiers = 0;
+	if (asprintf(ret, "%s%s%s", name, modifiers > 0 ? ":" : "",
+		     modifiers > 0 ? requested + len - modifiers : "") < 0)
+		return -ENOMEM;
+	return 0;
+}
+
+/* ---- functions ---------------------------------------------------------------------- */
+
+/* What GCC, clang and LTO call copies and parts of a function. */
+static bool is_clone(const char *text, size_t len)
+{
+	static const char *const words[] = { "part",       "cold",     "isra",
+					     "constprop",  "lto_priv", "llvm",
+					     "localalias", "clone",    "warm",
+					     "hot" };
+
+	for (size_t i = 0; i < PM_ARRAY_LEN(words); i++)
+		if (strlen(words[i]) == len && memcmp(words[i], text, len) == 0)
+			return true;
+	return false;
+}
+
+/* ".isra.0", ".cold", and several of them. */
+static size_t without_clones(const char *name, size_t len)
+{
+	size_t end = len;
+
+	while (end > 0) {
+		size_t at = end, word;
+
+		while (at > 0 && name[at - 1] >= '0' && name[at - 1] <= '9')
+			at--;
+		word = at < end && at > 0 && name[at - 1] == '.' ? at - 1 : end;
+		at = word;
+		while (at > 0 && name[at - 1] != '.')
+			at--;
+		if (at < 2 || !is_clone(name + at, word - at))
+			break;
+		end = at - 1;
+	}
+	return end;
+}
+
+/* " [clone .isra.0]", as demanglers write it. */
+static size_t without_brackets(const char *name, size_t len)
+{
+	static const char open[] = " [clone ";
+
+	while (len > 0 && name[len - 1] == ']') {
+		size_t at = len;
+
+		while (at > 0 && name[at - 1] != '[')
+			at--;
+		if (at < 3 || strncmp(name + at - 2, open, strlen(open)) != 0)
+			break;
+		len = at - 2;
+	}
+	return len;
+}
+
+/* "::h" and 16 hexadecimal digits, which Rust makes of everything that a function depends on. */
+static size_t without_hash(const char *name, size_t len)
+{
+	enum {
+		HASH_LEN = 19
+	};
+	const char *at = name + len - HASH_LEN;
+
+	if (len <= HASH_LEN || strncmp(at, "::h", 3) != 0 ||
+	    strspn(at + 3, "0123456789abcdef") < HASH_LEN - 3)
+		return len;
+	return len - HASH_LEN;
+}
+
+size_t pm_base_name_len(const char *name)
+{
+	size_t len = without_brackets(name, strlen(name));
+
+	return without_hash(name, without_clones(name, len));
+}
+
+size_t pm_bare_name_len(const char *name)
+{
+	size_t len = pm_base_name_len(name), end = len, depth = 0;
+
+	while (end > 0 && name[end - 1] != ')')
+		end--;
+	for (size_t i = end; i-- > 0;) {
+		if (name[i] == ')')
+			depth++;
+		else if (name[i] == '(' && --depth == 0)
+			return i > 0 ? i : len;
+	}
+	return len;
+}
+
+/* ---- modules ------------------------------------------------------------------------ */
+
+const char *pm_module_name(const char *path, size_t *ret_len)
+{
+	const char *slash = path ? strrchr(path, '/') : NULL;
+	const char *name = slash ? slash + 1 : path ? path : "";
+	const char *version = strstr(name, ".so.");
+
+	*ret_len = version ? (size_t)(version - name) + strlen(".so") : strlen(name);
+	return name;
+}

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: MIT */
+/* Whether numbers of two sides may be compared at all, and what makes that doubtful. */
+#include "compare-internal.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+/* ---- sentences ---------------------------------------------------------------------- */
+
+static char *PM_PRINTF(1, 0) print(const char *format, va_list arguments)
+{
+	char *ret;
+
+	return vasprintf(&ret, format, arguments) < 0 ? NULL : ret;
+}
+
+int pm_compare_warn(struct pm_comparison *comparison, const char *format, ...)
+{
+	va_list arguments;
+	char *text;
+
+	va_start(arguments, format);
+	text = print(format, arguments);
+	va_end(arguments);
+	for (size_t i = 0; text && i < comparison->warnings.len; i++) {
+		if (strcmp(comparison->warnings.data[i], text) == 0) {
+			free(text);
+			return 0;
+		}
+	}
+	if (text && pm_vec_push(&comparison->warnings, text) == 0)
+		return 0;
+	free(text);
+	return -ENOMEM;
+}
+
+int pm_compare_differ(struct pm_comparison *comparison, const char *format, ...)
+{
+	va_list arguments;
+	char *text;
+
+	va_start(arguments, format);
+	text = print(format, arguments);
+	va_end(arguments);
+	for (size_t i = 0; text && i < comparison->differences.len; i++) {
+		if (strcmp(comparison->differences.data[i], text) == 0) {
+			free(text);
+			return 0;
+		}
+	}
+	if (text && pm_vec_push(&comparison->differences, text) == 0)
+		return 0;
+	free(text);
+	return -ENOMEM;
+}
+
+int pm_compare_why(struct pm_compare_row *row, const char *format, ...)
+{
+	va_list arguments;
+	char *text;
+
+	va_start(arguments, format);
+	text = print(format, arguments);
+	va_end(arguments);
+	if (!text)
+		return -ENOMEM;
+	free(row->why);
+	row->why = text;
+	return 0;
+}
+
+/* ---- one document against the first ------------------------------------------------- */
+
+/* Two documents, which may be of one side. */
+struct check {
+	struct pm_comparison *comparison;
+	const struct pm_stat *first, *other;
+	const char *whose; /* "the new side" */
+	bool only_exact; /* nothing is counted that the kernel or the machine's load changes */
+};
+
+static int differ(const struct check *check, const char *what, const char *a,
+		  const char *b)
+{
+	if (!a || !b || strcmp(a, b) == 0)
+		return 0;
+	return pm_compare_differ(check->comparison, "%s: %s on the base, %s on %s", what,
+				 a, b, check->whose);
+}
+
+static int doubt(const struct check *check, const char *what, const char *a,
+		 const char *b)
+{
+	if (!a || !b || strcmp(a, b) == 0)
+		return 0;
+	return pm_compare_warn(check->comparison,
+			       "The %s differs: %s on the base, %s on %s.", what, a, b,
+			       check->whose);
+}
+
+static int check_host(const struct check *check)
+{
+	const struct pm_stat_host *a = &check->first->host, *b = &check->other->host;
+
+	if (differ(check, "architecture", a->arch, b->arch) < 0 ||
+	    differ(check, "cpu", a->cpu_model, b->cpu_model) < 0 ||
+	    differ(check, "virtualisation", a->virt, b->virt) < 0 ||
+	    differ(check, "engine", check->first->engine, check->other->engine) < 0)
+		return -ENOMEM;
+	if (check->only_exact)
+		return 0;
+	if (a->cpus > 0 && b->cpus > 0 && a->cpus != b->cpus &&
+	    pm_compare_warn(check->comparison,
+			    "The number of CPUs differs: %u on the base, %u on %s.",
+			    a->cpus, b->cpus, check->whose) < 0)
+		return -ENOMEM;
+	return doubt(check, "kernel", a->kernel, b->kernel) < 0 ||
+			       doubt(check, "machine", a->hostname, b->hostname) < 0 ||
+			       doubt(check, "CPU's governor", a->governor, b->governor) <
+				       0
+		       ? -ENOMEM
+		       : 0;
+}
+
+static const char *setting(const struct pm_stat *stat, const char *name)
+{
+	for (size_t i = 0; i < stat->settings.len; i++)
+		if (strcmp(stat->settings.data[i].name, name) == 0)
+			return stat->settings.data[i].value;
+	return NULL;
+}
+
+/* What decides about simulated counts. */
+static int check_settings(const struct check *check)
+{
+	static const char *const names[] = { "valgrind", "GLIBC_TUNABLES", "I1", "D1",
+					     "LL" };
+
+	if (!check->first->engine || strcmp(check->first->engine, "callgrind") != 0)
+		return 0;
+	for (size_t i = 0; i < PM_ARRAY_LEN(names); i++)
+		if (differ(check, names[i], setting(check->first, names[i]),
+			   setting(check->other, names[i])) < 0)
+			return -ENOMEM;
+	return 0;
+}
+
+static void put_command(struct pm_str *str, const struct pm_stat *stat, uint32_t variant)
+{
+	if (variant >= stat->subjects.len)
+		return;
+	for (size_t i = 0; i < stat->subjects.data[variant].argv.len; i++) {
+		pm_str_puts(str, i > 0 ? " " : "");
+		pm_str_puts(str, stat->subjects.data[variant].argv.data[i]);
+	}
+}
+
+static int check_command(const struct check *check, uint32_t a_variant,
+			 uint32_t b_variant)
+{
+	struct pm_str a = { 0 }, b = { 0 };
+	int r = 0;
+
+	put_command(&a, check->first, a_variant);
+	put_command(&b, check->other, b_variant);
+	if (a.failed || b.failed)
+		r = -ENOMEM;
+	else
+		r = doubt(check, "command", a.data, b.data);
+	pm_str_release(&a);
+	pm_str_release(&b);
+	return r;
+}
+
+/* ---- events ------------------------------------------------------------------------- */
+
+static const char *whom(bool user_only)
+{
+	return user_only ? "user space only" : "with the kernel";
+}
+
+static int check_pair(struct pm_comparison *comparison, const struct pm_event_pair *pair)
+{
+	const struct pm_stat_event *a = pair->of[PM_BASE], *b = pair->of[PM_NEW];
+
+	if (!a || !b)
+		return 0;
+	if (a->user_only != b->user_only &&
+	    pm_compare_differ(comparison, "%s: %s on the base, %s on the new side",
+			      pair->name, whom(a->user_only), whom(b->user_only)) < 0)
+		return -ENOMEM;
+	if (strcmp(a->source, b->source) != 0 &&
+	    pm_compare_differ(comparison, "%s: %s on the base, %s on the new side",
+			      pair->name, a->source, b->source) < 0)
+		return -ENOMEM;
+	if ((strcmp(a->unit, b->unit) != 0 || a->scale < b->scale ||
+	     a->scale > b->scale) &&
+	    pm_compare_differ(comparison,
+			      "%s: in %g %s on the base, in %g %s on the new side",
+			      pair->name, a->scale, a->unit[0] ? a->unit : "times",
+			      b->scale, b->unit[0] ? b->unit : "times") < 0)
+		return -ENOMEM;
+	return 0;
+}
+
+static bool are_exact(const struct pm_event_pairs *pairs)
+{
+	for (size_t i = 0; i < pairs->list.len; i++)
+		for (unsigned int side = 0; side < PM_SIDES; side++) {
+			const struct pm_stat_event *of = pairs->list.data[i].of[side];
+
+			if (of && strcmp(of->source, "simulated") != 0 &&
+			    strcmp(of->source, "tool") != 0)
+				return false;
+		}
+	return true;
+}
+
+/* ---- all of them -------------------------------------------------------------------- */
+
+bool pm_sides_took_turns(const struct pm_side *sides)
+{
+	uint64_t first[PM_SIDES] = { UINT64_MAX, UINT64_MAX }, last[PM_SIDES] = { 0 };
+
+	for (unsigned int side = 0; side < PM_SIDES; side++)
+		for (size_t i = 0; i < sides[side].len; i++) {
+			const struct pm_stat *stat = sides[side].docs[i];
+
+			for (size_t r = 0; r < stat->runs.len; r++) {
+				uint64_t begin = stat->runs.data[r].begin_ns;
+
+				if (!pm_side_counts(&sides[side], &stat->runs.data[r]))
+					continue;
+				first[side] = begin < first[side] ? begin : first[side];
+				last[side] = begin > last[side] ? begin : last[side];
+			}
+		}
+	return first[PM_BASE] < last[PM_NEW] && first[PM_NEW] < last[PM_BASE];
+}
+
+static int check_overhead(const struct check *check)
+{
+	if (check->first->scopes.len == 0 || check->other->scopes.len == 0 ||
+	    check->first->overhead_subtracted == check->other->overhead_subtracted)
+		return 0;
+	return pm_compare_differ(
+		check->comparison, "cost of measuring: %s on the base, %s on %s",
+		check->first->overhead_subtracted ? "subtracted" : "left in",
+		check->other->overhead_subtracted ? "subtracted" : "left in",
+		check->whose);
+}
+
+int pm_compare_sides_check(struct pm_comparison *comparison, const struct pm_side *sides,
+			   const struct pm_event_pairs *pairs)
+{
+	bool ab = sides[PM_BASE].docs == sides[PM_NEW].docs;
+
+	for (size_t i = 0; i < pairs->list.len; i++)
+		if (check_pair(comparison, &pairs->list.data[i]) < 0)
+			return -ENOMEM;
+	for (unsigned int side = 0; side < PM_SIDES && !ab; side++)
+		for (size_t i = 0; i < sides[side].len; i++) {
+			struct check check = {
+				.comparison = comparison,
+				.first = sides[PM_BASE].docs[0],
+				.other = sides[side].docs[i],
+				.whose = side == PM_NEW ? "the new side"
+							: "another document of it",
+				.only_exact = are_exact(pairs),
+			};
+
+			if (check_host(&check) < 0 || check_settings(&check) < 0 ||
+			    check_overhead(&check) < 0 ||
+			    check_command(&check, sides[PM_BASE].variant,
+					  sides[side].variant) < 0)
+				return -ENOMEM;
+		}
+	return 0;
+}

@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: MIT */
+/* Counting documents against each other: rows, the gate of each, and all of it together. */
+#include "compare-internal.h"
+
+#include <math.h>
+#include <string.h>
+
+/*
+ * What changes without anybody's fault: nothing but the loader's handling of paths in simulated
+ * counts; counts of this machine's clock vary by 1 % from run to run when others use it, its
+ * wall-time by 20 %, and both by more from one minute to the next.
+ */
+#define GATE_EXACT     0.0005
+#define GATE_LOW_NOISE 0.005
+#define GATE_NOISY     0.02
+#define GATE_WALL      0.05
+#define GATE_NO_TURNS  0.1
+
+/* What a comparison is made with. */
+struct work {
+	struct pm_comparison *comparison;
+	const struct pm_compare_options *options;
+	struct pm_side sides[PM_SIDES];
+	struct pm_event_pairs pairs;
+	struct pm_scope_groups groups;
+	bool turns;
+	bool *used; /* by gate */
+};
+
+static void work_release(struct work *work)
+{
+	pm_event_pairs_release(&work->pairs);
+	pm_scope_groups_release(&work->groups);
+	free(work->used);
+}
+
+static int no_memory(struct pm_error *err)
+{
+	return pm_error_set(err, -ENOMEM, "out of memory");
+}
+
+/* ---- the sides ---------------------------------------------------------------------- */
+
+static int set_sides(struct work *work, const struct pm_stat *const *base,
+		     size_t base_len, const struct pm_stat *const *new, size_t new_len,
+		     struct pm_error *err)
+{
+	bool ab = base_len == 1 && base[0]->subjects.len == 2 &&
+		  (new_len == 0 || (new_len == 1 && new[0] == base[0]));
+
+	if (ab) {
+		new = base;
+		new_len = 1;
+	}
+	if (base_len == 0 || new_len == 0)
+		return pm_error_set(err, -EINVAL, "there is nothing to compare with");
+	work->sides[PM_BASE] = (struct pm_side){ .docs = base, .len = base_len };
+	work->sides[PM_NEW] =
+		(struct pm_side){ .docs = new, .len = new_len, .variant = ab ? 1 : 0 };
+	for (unsigned int side = 0; side < PM_SIDES; side++) {
+		struct pm_side *of = &work->sides[side];
+
+		for (size_t i = 0; i < of->len; i++) {
+			if (of->docs[i]->subjects.len > 1 && !ab)
+				return pm_error_set(
+					err, -EINVAL,
+					"a document of two programs is both sides by "
+					"itself: give it alone");
+			if (pm_stat_variants_ended(of->docs[i]) >> of->variant & 1)
+				of->ended = true;
+		}
+	}
+	return 0;
+}
+
+static int describe(struct pm_compare_of *of, const struct pm_side *side)
+{
+	const struct pm_stat *first = side->docs[0];
+	struct pm_str command = { 0 };
+	int r;
+
+	of->documents = side->len;
+	for (size_t i = 0; i < side->len; i++)
+		for (size_t j = 0; j < side->docs[i]->runs.len; j++) {
+			const struct pm_stat_run *run = &side->docs[i]->runs.data[j];
+
+			of->runs += pm_side_counts(side, run);
+			of->left_out += run->variant == side->variant &&
+					!pm_side_counts(side, run);
+		}
+	r = pm_stat_text(&of->created, first->created);
+	if (r < 0 || side->variant >= first->subjects.len)
+		return r;
+	for (size_t i = 0; i < first->subjects.data[side->variant].argv.len; i++) {
+		pm_str_puts(&command, i > 0 ? " " : "");
+		pm_str_puts(&command, first->subjects.data[side->variant].argv.data[i]);
+	}
+	if (command.failed ||
+	    pm_stat_text(&of->commit, first->subjects.data[side->variant].commit) < 0)
+		r = -ENOMEM;
+	else
+		r = pm_stat_text(&of->command, command.data);
+	pm_str_release(&command);
+	return r;
+}
+
+static int warn_of_sides(struct work *work)
+{
+	static const char *const names[] = { "base", "new side" };
+	const struct pm_compare_of *of[] = { &work->comparison->base,
+					     &work->comparison->new };
+
+	for (unsigned int side = 0; side < PM_SIDES; side++) {
+		if (of[side]->left_out > 0 &&
+		    pm_compare_warn(work->comparison,
+				    "Of the %s %zu of %zu runs are left out: they were "
+				    "stopped or failed.",
+				    names[side], of[side]->left_out,
+				    of[side]->left_out + of[side]->runs) < 0)
+			return -ENOMEM;
+		if (!work->sides[side].ended && of[side]->runs > 0 &&
+		    pm_compare_warn(
+			    work->comparison,
+			    "No run of the %s ended well: they may have done less than "
+			    "they should.",
+			    names[side]) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* ---- gates -------------------------------------------------------------------------- */
+
+/* Clocks, of which several tell the same; what depends on others who use the machine. */
+static bool decides(const struct work *work, const struct pm_compare_row *row,
+		    const struct pm_stat_event *event)
+{
+	static const char *const never[] = { "context-switches", "cgroup-switches",
+					     "cpu-migrations",   "major-faults",
+					     "user-time",        "system-time",
+					     "max-rss" };
+
+	if (!event || row->class == PM_STAT_EXACT)
+		return true;
+	if (strcmp(event->name, "wall-time") == 0)
+		return work->turns;
+	for (size_t i = 0; i < PM_ARRAY_LEN(never); i++)
+		if (strcmp(event->name, never[i]) == 0)
+			return false;
+	/* Functions of many have all events: in them only what was asked for decides. */
+	return row->better != 0 &&
+	       (!event->default_set || strcmp(event->name, "instructions") == 0 ||
+		strcmp(event->source, "simulated") == 0 ||
+		(strcmp(event->name, "task-clock") == 0 && !row->scope));
+}
+
+static double default_gate(const struct work *work, const struct pm_compare_row *row)
+{
+	double given = work->options->gates_default[row->class];
+
+	if (given > 0)
+		return given;
+	if (row->class == PM_STAT_NOISY && !work->turns)
+		return GATE_NO_TURNS;
+	if (strcmp(row->event, "wall-time") == 0)
+		return GATE_WALL;
+	return row->class == PM_STAT_EXACT       ? GATE_EXACT
+	       : row->class == PM_STAT_LOW_NOISE ? GATE_LOW_NOISE
+						 : GATE_NOISY;
+}
+
+static int set_default_gate(const struct work *work, struct pm_compare_row *row,
+			    const struct pm_stat_event *event)
+{
+	double of_history;
+	bool known = false;
+
+	row->gate = default_gate(work, row);
+	row->gate_source = "default";
+	row->gated = (!work->options->gates || work->options->gates->list.len == 0) &&
+		     decides(work, row, event);
+	if (row->class == PM_STAT_LOW_NOISE && work->options->history_len > 0) {
+		int r = pm_history_gate(work->options, row, &of_history, &known);
+
+		if (r < 0)
+			return r;
+	}
+	if (known && of_history > row->gate) {
+		row->gate = of_history;
+		row->gate_source = "history";
+	}
+	return 0;
+}
+
+static int set_gate(struct work *work, struct pm_compare_row *row,
+		    const struct pm_event_pair *pair)
+{
+	const struct pm_gates *gates = work->options->gates;
+	const struct pm_stat_event *event = NULL;
+	struct pm_gate_target target = {
+		.scope = row->scope,
+		.symbol = row->symbol,
+		.event = row->event,
+	};
+
+	for (unsigned int side = 0; pair && side < PM_SIDES; side++)
+		if (pair->of[side]) {
+			event = pair->of[side];
+			target.requested[side] = event->requested;
+			target.user_only = event->user_only;
+		}
+	for (size_t i = gates ? gates->list.len : 0; i-- > 0;) {
+		const struct pm_gate *gate = &gates->list.data[i];
+
+		if (!pm_gate_fits(gate, &target))
+			continue;
+		work->used[i] = true;
+		/* The last one holds. */
+		if (row->gate_source)
+			continue;
+		/* Of all that a pattern means some may go. */
+		row->gated =
+			row->verdict != PM_VERDICT_GONE || !strpbrk(gate->scope, "*?");
+		row->gate = gate->limit;
+		row->both = gate->both;
+		row->gate_source = gate->source;
+	}
+	return row->gate_source ? 0 : set_default_gate(work, row, event);
+}
+
+/* ---- rows --------------------------------------------------------------------------- */
+
+/* What wait4(2) and clocks tell is never known of a function, nor is what nobody asked for
+ * missed where the machine does not have it. */
+static bool is_missed(const struct pm_compare_row *row, const struct pm_event_pair *pair)
+{
+	const struct pm_stat_event *event =
+		pair->of[PM_NEW] ? pair->of[PM_NEW] : pair->of[PM_BASE];
+
+	if (row->base.known || row->new.known || row->gated)
+		return true;
+	return !event->default_set && !(row->scope && strcmp(event->source, "tool") == 0);
+}
+
+static int add_row(struct work *work, const struct pm_scope_group *group, size_t event)
+{
+	const struct pm_event_pair *pair =
+		event < work->pairs.list.len ? &work->pairs.list.data[event] : NULL;
+	struct pm_compare_row row;
+	int r = pm_compare_row_fill(&row, work->sides, group, &work->pairs, event);
+
+	if (r == 0)
+		r = set_gate(work, &row, pair);
+	/* Nobody said that it decides: without a value it does not. */
+	if (r == 0 && pm_gate_is_default(&row) && (!row.base.known || !row.new.known))
+		row.gated = false;
+	if (r == 0 && (!pair || is_missed(&row, pair))) {
+		r = pm_vec_push(&work->comparison->rows, row);
+		if (r == 0)
+			return 0;
+	}
+	pm_compare_row_free(&row);
+	return r;
+}
+
+/* Engines that see functions know nothing of whole programs. */
+static bool program_is_shown(const struct work *work)
+{
+	if (work->groups.list.len == 0)
+		return true;
+	for (unsigned int side = 0; side < PM_SIDES; side++)
+		for (size_t i = 0; i < work->sides[side].len; i++) {
+			const struct pm_stat *stat = work->sides[side].docs[i];
+
+			for (size_t r = 0; r < stat->runs.len; r++)
+				for (size_t e = 0; e < stat->events.len; e++)
+					if (pm_stat_has_value(
+						    &stat->runs.data[r].values[e]))
+						return true;
+		}
+	return false;
+}
+
+static int add_rows(struct work *work)
+{
+	size_t events = work->pairs.list.len;
+
+	for (size_t e = 0; program_is_shown(work) && e < events; e++)
+		if (add_row(work, NULL, e) < 0)
+			return -ENOMEM;
+	for (size_t g = 0; g < work->groups.list.len; g++)
+		for (size_t e = 0; e <= events; e++)
+			if (add_row(work, &work->groups.list.data[g],
+				    (events + e) % (events + 1)) < 0)
+				return -ENOMEM;
+	return 0;
+}
+
+/* ---- gates that mean nothing -------------------------------------------------------- */
+
+/* What is not measured here, but perhaps elsewhere. */
+static int add_unknown(struct work *work, const struct pm_gate *gate)
+{
+	struct pm_compare_row row = {
+		.subject = gate->scope ? PM_COMPARE_SCOPE : PM_COMPARE_PROGRAM,
+		.class = PM_STAT_NOISY,
+		.base = { .median = NAN, .min = NAN, .max = NAN },
+		.new = { .median = NAN, .min = NAN, .max = NAN },
+		.change = NAN,
+		.low = NAN,
+		.high = NAN,
+		.p = NAN,
+		.p_holm = NAN,
+		.gate = gate->limit,
+		.both = gate->both,
+		.gate_source = gate->source,
+		.verdict = PM_VERDICT_UNKNOWN,
+	};
+
+	if (pm_stat_text(&row.scope, gate->scope) == 0 &&
+	    pm_stat_text(&row.event, gate->event) == 0 &&
+	    pm_stat_text(&row.unit, "") == 0 &&
+	    pm_compare_why(&row, "It was measured on neither side.") == 0 &&
+	    pm_vec_push(&work->comparison->rows, row) == 0)
+		return pm_compare_warn(
+			work->comparison,
+			"A gate of %s means nothing that was measured here: "
+			"%s%s%s.",
+			gate->source, gate->scope ? gate->scope : "",
+			gate->scope ? ":" : "", gate->event);
+	pm_compare_row_free(&row);
+	return -ENOMEM;
+}
+
+/* A slip must not pass for a gate. A repository's gates may be for machines of all kinds. */
+static int check_gates(struct work *work, struct pm_error *err)
+{
+	const struct pm_gates *gates = work->options->gates;
+
+	for (size_t i = 0; gates && i < gates->list.len; i++) {
+		const struct pm_gate *gate = &gates->list.data[i];
+
+		if (work->used[i])
+			continue;
+		if (strcmp(gate->source, "--gate") == 0 ||
+		    pm_gate_near(gate, work->comparison))
+			return pm_gate_not_found(gate, work->comparison, err);
+		if (add_unknown(work, gate) < 0)
+			return no_memory(err);
+	}
+	return 0;
+}
+
+/* ---- all of it ---------------------------------------------------------------------- */
+
+static int refuse(const struct pm_comparison *comparison, struct pm_error *err)
+{
+	struct pm_str text = { 0 };
+
+	for (size_t i = 0; i < comparison->differences.len; i++)
+		pm_str_printf(&text, "%s%s", i > 0 ? "; " : "",
+			      comparison->differences.data[i]);
+	pm_error_set(err, -EXDEV, "the sides do not compare: %s",
+		     text.data ? text.data : strerror(ENOMEM));
+	pm_error_fix(err, "--force");
+	pm_str_release(&text);
+	return -EXDEV;
+}
+
+static int begin(struct work *work)
+{
+	struct pm_comparison *comparison = work->comparison;
+	const struct pm_stat *newest = work->sides[PM_NEW].docs[0];
+	size_t gates = work->options->gates ? work->options->gates->list.len : 0;
+
+	work->used = calloc(gates + 1, sizeof(*work->used));
+	work->turns = pm_sides_took_turns(work->sides);
+	if (!work->used || describe(&comparison->base, &work->sides[PM_BASE]) < 0 ||
+	    describe(&comparison->new, &work->sides[PM_NEW]) < 0 ||
+	    pm_stat_text(&comparison->engine, newest->engine) < 0 ||
+	    pm_stat_text(&comparison->cpu_model, newest->host.cpu_model) < 0 ||
+	    pm_event_pairs_find(&work->pairs, work->sides) < 0 ||
+	    pm_scope_groups_find(&work->groups, work->sides) < 0)
+		return -ENOMEM;
+	return warn_of_sides(work) < 0
+		       ? -ENOMEM
+		       : pm_compare_sides_check(comparison, work->sides, &work->pairs);
+}
+
+/* Where runs were not in turns, times tell of the machine as well as of the program. */
+static int warn_of_turns(const struct work *work)
+{
+	for (size_t i = 0; !work->turns && i < work->comparison->rows.len; i++)
+		if (work->comparison->rows.data[i].class == PM_STAT_NOISY)
+			return pm_compare_warn(
+				work->comparison,
+				"The sides did not run in turns: what changed on the machine "
+				"in between is in every time and cannot be told from the "
+				"program's own. `pmdiff run` and `pmstat ab` take turns.");
+	return 0;
+}
+
+static bool have_common(const struct pm_comparison *comparison)
+{
+	for (size_t i = 0; i < comparison->rows.len; i++)
+		if (comparison->rows.data[i].base.known &&
+		    comparison->rows.data[i].new.known)
+			return true;
+	return false;
+}
+
+static int compare(struct work *work, struct pm_error *err)
+{
+	struct pm_comparison *comparison = work->comparison;
+	int r;
+
+	if (begin(work) < 0)
+		return no_memory(err);
+	comparison->forced = comparison->differences.len > 0 && work->options->force;
+	if (comparison->differences.len > 0 && !work->options->force)
+		return refuse(comparison, err);
+	if (add_rows(work) < 0)
+		return no_memory(err);
+	if (!have_common(comparison))
+		return pm_error_set(
+			err, -EINVAL,
+			"nothing was measured on both sides: there is nothing to "
+			"compare");
+	r = check_gates(work, err);
+	if (r < 0)
+		return r;
+	if (warn_of_turns(work) < 0 ||
+	    pm_compare_judge(comparison, work->options->seed) < 0)
+		return no_memory(err);
+	pm_compare_conclude(comparison);
+	return 0;
+}
+
+int pm_compare_stats(struct pm_comparison *ret, const struct pm_stat *const *base,
+		     size_t base_len, const struct pm_stat *const *new, size_t new_len,
+		     const struct pm_compare_options *options, struct pm_error *err)
+{
+	struct pm_comparison comparison PM_CLEANUP(pm_comparison_release) = { 0 };
+	struct work work PM_CLEANUP(work_release) = { .comparison = &comparison,
+						      .options = options };
+	int r = set_sides(&work, base, base_len, new, new_len, err);
+
+	if (r < 0)
+		return r;
+	r = compare(&work, err);
+	/* Refused, it tells why. */
+	if (r < 0 && r != -EXDEV)
+		return r;
+	*ret = comparison;
+	comparison = (struct pm_comparison){ 0 };
+	return r;
+}
