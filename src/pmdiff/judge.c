@@ -186,9 +186,7 @@ int pmdiff_judge(struct pm_comparison *ret, const struct pmdiff_inputs *inputs,
 		return r;
 	how.history = earlier.stats.data;
 	how.history_len = earlier.stats.len;
-	r = inputs->recordings ? pm_compare_profiles(ret, inputs->profiles[0],
-						     inputs->profiles[1], &how, err)
-			       : compare_counts(ret, inputs, &how, err);
+	r = compare_counts(ret, inputs, &how, err);
 	if (r == 0)
 		r = name_side(&ret->base, &inputs->sides[0], err);
 	if (r == 0)
@@ -196,29 +194,35 @@ int pmdiff_judge(struct pm_comparison *ret, const struct pmdiff_inputs *inputs,
 	return r < 0 ? r : shorten(ret, inputs, err);
 }
 
-/* ---- trends ------------------------------------------------------------------------------ */
+/* ---- keeping ----------------------------------------------------------------------------- */
 
-int pmdiff_find_trends(struct pm_trends *ret, const struct pmdiff_options *options,
-		       struct pm_error *err)
+static bool has_commit(const struct pmdiff_history *history, const char *commit)
+{
+	for (size_t i = 0; i < history->commits.len; i++)
+		if (strcmp(history->commits.data[i].commit, commit) == 0)
+			return true;
+	return false;
+}
+
+int pmdiff_keep(const struct pmdiff_inputs *inputs, const struct pmdiff_options *options,
+		struct pm_error *err)
 {
 	PM_CLEANUP(pmdiff_history_release) struct pmdiff_history history = { 0 };
-	PM_AUTO_FREE struct pm_trend_of *commits = NULL;
-	int r = pmdiff_history_read(&history, options->history, err);
+	int r;
 
-	if (r < 0)
-		return r;
-	warn_of(&history, options);
-	commits = calloc(history.commits.len + 1, sizeof(*commits));
-	if (!commits)
-		return no_memory(err);
-	for (size_t i = 0; i < history.commits.len; i++) {
-		const struct pmdiff_history_commit *commit = &history.commits.data[i];
+	if (!options->history)
+		return 0;
+	r = pmdiff_history_read(&history, options->history, err);
+	if (r == -ENOENT)
+		r = 0;
+	for (size_t i = 0; i < PM_ARRAY_LEN(inputs->sides) && r == 0; i++) {
+		const struct pmdiff_side *side = &inputs->sides[i];
 
-		commits[i] = (struct pm_trend_of){ .stat = &commit->stat,
-						   .commit = commit->commit,
-						   .subject = commit->subject };
+		if (i > 0 || !has_commit(&history, side->commit))
+			r = pmdiff_history_write(options->history, side->commit,
+						 side->stats.data, side->stats.len, err);
 	}
-	return pm_trends_find(ret, commits, history.commits.len, err);
+	return r;
 }
 
 enum pmdiff_status pmdiff_status_of(const struct pm_comparison *comparison,

@@ -19,8 +19,9 @@ enum pmdiff_status {
  * cases: of sides that do not compare it holds the differences. */
 int pmdiff_judge(struct pm_comparison *ret, const struct pmdiff_inputs *inputs,
 		 const struct pmdiff_options *options, struct pm_error *err);
-/* The steps in the history. */
-int pmdiff_find_trends(struct pm_trends *ret, const struct pmdiff_options *options,
-		       struct pm_error *err);
+/* Into the history, if there is one: what the new side counted, and the base where it is not
+ * there yet. Both are commits. */
+int pmdiff_keep(const struct pmdiff_inputs *inputs, const struct pmdiff_options *options,
+		struct pm_error *err);
 enum pmdiff_status pmdiff_status_of(const struct pm_comparison *comparison,
 				    const struct pmdiff_options *options);

@@ -1,10 +1,134 @@
 /* SPDX-License-Identifier: MIT */
-#include "pm/run.h"
+#include "judge.h"
+#include "print.h"
+#include "read.h"
+#include "run.h"
 
-#include <stdio.h>
+#include <locale.h>
 
-int main(void)
+/* Help and version go to a stream that may fail, too. */
+static int tell(enum pmdiff_action action, struct pm_error *err)
 {
-	fputs("pmdiff: is being built\n", stderr);
-	return PM_STATUS_FAILED;
+	struct pm_sink sink = { .file = stdout };
+
+	if (action == PMDIFF_HELP)
+		pmdiff_options_help();
+	else
+		puts("pmdiff " PMDIFF_VERSION);
+	return pm_sink_close(&sink, err);
+}
+
+static int fail(const struct pm_error *err, int status)
+{
+	pm_error_print(err, "pmdiff", stderr);
+	return status;
+}
+
+static int status_of_error(int error)
+{
+	switch (error) {
+	case -EXDEV:
+		return PMDIFF_STATUS_INCOMPARABLE;
+	case -ENOMEM:
+		return PM_STATUS_FAILED;
+	default:
+		return PMDIFF_STATUS_USAGE;
+	}
+}
+
+/* Several differences take a line each: one has no room for all of them. */
+static void fail_to_compare(const struct pm_comparison *comparison, struct pm_error *err)
+{
+	size_t len = comparison->differences.len;
+
+	if (len > 1)
+		snprintf(err->text, sizeof(err->text),
+			 "the sides do not compare: %zu things differ", len);
+	pm_error_print(err, "pmdiff", stderr);
+	for (size_t i = 0; i < len && len > 1; i++) {
+		struct pm_error line = { .offset = -1 };
+
+		snprintf(line.text, sizeof(line.text), "  %s",
+			 comparison->differences.data[i]);
+		pm_error_print(&line, "pmdiff", stderr);
+	}
+}
+
+static int judge_and_print(const struct pmdiff_inputs *inputs,
+			   const struct pmdiff_options *options)
+{
+	PM_CLEANUP(pm_comparison_release) struct pm_comparison comparison = { 0 };
+	struct pmdiff_shown shown = { .comparison = &comparison,
+				      .base = inputs->profiles[0],
+				      .new = inputs->profiles[1] };
+	struct pm_error err = { .offset = -1 };
+	int ret = pmdiff_judge(&comparison, inputs, options, &err);
+
+	if (ret < 0) {
+		fail_to_compare(&comparison, &err);
+		return status_of_error(ret);
+	}
+	if (pmdiff_print_comparison(options, &shown, &err) < 0)
+		return fail(&err, PM_STATUS_FAILED);
+	return pmdiff_status_of(&comparison, options);
+}
+
+static int compare(const struct pmdiff_options *options)
+{
+	PM_CLEANUP(pmdiff_inputs_release) struct pmdiff_inputs inputs = { 0 };
+	struct pm_error err = { .offset = -1 };
+	int ret = pmdiff_read(&inputs, options, &err);
+
+	return ret < 0 ? fail(&err, status_of_error(ret))
+		       : judge_and_print(&inputs, options);
+}
+
+/* What was asked for cannot be; or the repository, a build or the command is not as it should
+ * be. */
+static int status_of_run(int error)
+{
+	return error == -EINVAL ? PMDIFF_STATUS_USAGE : PM_STATUS_FAILED;
+}
+
+static int run(const struct pmdiff_options *options)
+{
+	PM_CLEANUP(pmdiff_inputs_release) struct pmdiff_inputs inputs = { 0 };
+	struct pm_error err = { .offset = -1 };
+	int status, ret = pmdiff_measure(inputs.sides, options, &err);
+
+	if (ret < 0)
+		return fail(&err, status_of_run(ret));
+	status = judge_and_print(&inputs, options);
+	/* It is told first: what has taken so long is not to be lost to a full disk. */
+	ret = pmdiff_keep(&inputs, options, &err);
+	return ret < 0 ? fail(&err, PM_STATUS_FAILED) : status;
+}
+
+static int act(const struct pmdiff_options *options)
+{
+	return options->action == PMDIFF_RUN ? run(options) : compare(options);
+}
+
+int main(int argc, char **argv)
+{
+	struct pmdiff_options options;
+	struct pm_error err = { .offset = -1 };
+	int ret, status;
+
+	pm_streams_hold();
+	setlocale(LC_CTYPE, ""); /* numbers stay those of the C locale */
+	ret = pmdiff_options_parse(&options, argc, argv, &err);
+	if (ret == 0 &&
+	    (options.action == PMDIFF_HELP || options.action == PMDIFF_TELL_VERSION)) {
+		ret = tell(options.action, &err);
+		status = ret < 0 ? fail(&err, PM_STATUS_FAILED) : PMDIFF_STATUS_FINE;
+	} else {
+		if (ret == 0)
+			ret = pmdiff_options_complete(&options, &err);
+		if (ret == 0)
+			ret = pmdiff_print_check(&options, &err);
+		status = ret < 0 ? fail(&err, status_of_error(ret)) : act(&options);
+	}
+	pmdiff_options_release(&options);
+	return status;
 }

@@ -188,12 +188,13 @@ int pmdiff_options_complete(struct pmdiff_options *options, struct pm_error *err
 		ret = add_gates(options, err);
 	if (ret == 0)
 		ret = add_history(options, err);
+	/* Where nothing is measured, too: what is wrong in the file is told at once. */
+	if (ret == 0)
+		ret = add_measured(options, err);
 	if (ret < 0)
 		return ret;
-	if (options->action == PMDIFF_RUN || options->action == PMDIFF_BISECT) {
-		ret = add_measured(options, err);
-		return ret < 0 ? ret : check_measured(options, err);
-	}
+	if (options->action == PMDIFF_RUN || options->action == PMDIFF_BISECT)
+		return check_measured(options, err);
 	if (options->action == PMDIFF_TREND && !options->history) {
 		pm_error_set(err, -EINVAL, "--trend needs a history");
 		pm_error_fix(err, "pmdiff --history DIRECTORY --trend");
