@@ -120,7 +120,8 @@ static void put_heading(struct pm_str *out, const struct pm_comparison *comparis
 			    "<p class=\"key\">In the plots a dot is a run of "
 			    "<b class=\"base\">base (above)</b> or "
 			    "<b class=\"new\">new (below)</b>, a bar the median, the "
-			    "dashed line the gate.</p>\n");
+			    "dashed line the gate. Below a change: its 95 % "
+			    "interval.</p>\n");
 	pm_str_release(&words);
 }
 
@@ -229,7 +230,7 @@ static void put_name(struct pm_str *out, const struct pm_compare_row *row)
 	struct pm_str text = { 0 };
 
 	pm_put_compare_name(&text, row, NAME_COLUMNS, false);
-	pm_str_puts(out, "<tr><td class=\"name\"><code>");
+	pm_str_puts(out, "<tr><td><code>");
 	put_markup_str(out, &text);
 	pm_str_puts(out, "</code>");
 	pm_put_compare_place(&text, row, true);
@@ -300,8 +301,8 @@ static void put_table(struct pm_str *out, const struct pm_comparison *comparison
 {
 	pm_str_puts(out, "<div class=\"wide\"><table>\n<thead><tr><th>number</th>"
 			 "<th class=\"number\">base</th><th class=\"number\">new</th>"
-			 "<th class=\"number\">change, 95 % interval</th>");
-	pm_str_puts(out, comparison->recordings ? "" : "<th>runs</th>");
+			 "<th class=\"number\">change</th>");
+	pm_str_puts(out, comparison->recordings ? "" : "<th class=\"runs\">runs</th>");
 	pm_str_puts(out, "<th>verdict</th></tr></thead>\n<tbody>\n");
 	for (size_t i = 0; i < comparison->rows.len; i++) {
 		const struct pm_compare_row *row = &comparison->rows.data[i];

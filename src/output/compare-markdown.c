@@ -213,6 +213,16 @@ static void put_name(struct pm_str *line, const struct pm_compare_row *row)
 	pm_str_release(&text);
 }
 
+/* One of numbers and our own words, but units come from foreign documents. */
+static void put_cell(struct pm_str *line, struct pm_str *cell)
+{
+	line->failed |= cell->failed;
+	if (!cell->failed && cell->len > 0)
+		put_words(line, cell->data, PLACE_COLUMNS);
+	pm_str_puts(line, " | ");
+	pm_str_clear(cell);
+}
+
 static void put_row(struct pm_str *line, const struct pm_compare_row *row)
 {
 	struct pm_str cell = { 0 };
@@ -220,23 +230,24 @@ static void put_row(struct pm_str *line, const struct pm_compare_row *row)
 	pm_str_puts(line, "| ");
 	put_name(line, row);
 	pm_str_puts(line, " | ");
-	pm_put_compare_median(line, row, &row->base, false);
-	pm_str_puts(line, " | ");
-	pm_put_compare_median(line, row, &row->new, false);
-	pm_str_puts(line, " | ");
-	pm_put_compare_change(line, row);
-	pm_put_compare_interval(&cell, row, false);
-	if (cell.len > 0)
-		pm_str_printf(line, " (%s)", cell.data);
-	pm_str_printf(line, " | %s | ", pm_verdict_name(row->verdict));
-	pm_str_clear(&cell);
+	pm_put_compare_median(&cell, row, &row->base, false);
+	put_cell(line, &cell);
+	pm_put_compare_median(&cell, row, &row->new, false);
+	put_cell(line, &cell);
+	pm_put_compare_change(&cell, row);
+	if (isfinite(row->low) && row->low != row->high) {
+		pm_str_puts(&cell, " (");
+		pm_put_compare_interval(&cell, row, false);
+		pm_str_putc(&cell, ')');
+	}
+	put_cell(line, &cell);
+	pm_str_puts(&cell, pm_verdict_name(row->verdict));
+	put_cell(line, &cell);
 	if (row->gated)
 		pm_put_compare_gate(&cell, row, false);
-	if (cell.len > 0 && !cell.failed)
-		put_words(line, cell.data, PLACE_COLUMNS);
-	pm_str_puts(line, " | ");
-	pm_str_clear(&cell);
+	put_cell(line, &cell);
 	pm_put_compare_method(&cell, row);
+	line->failed |= cell.failed;
 	if (cell.len > 0 && !cell.failed)
 		put_words(line, cell.data, PLACE_COLUMNS);
 	if (row->why) {
@@ -244,7 +255,6 @@ static void put_row(struct pm_str *line, const struct pm_compare_row *row)
 		put_words(line, row->why, WHY_COLUMNS);
 	}
 	pm_str_puts(line, " |\n");
-	line->failed |= cell.failed;
 	pm_str_release(&cell);
 }
 

@@ -36,7 +36,7 @@ void pm_compare_count(struct pm_compare_counts *ret,
 
 /* ---- words ----------------------------------------------------------------------------- */
 
-/* Foreign names come out printable, and cut to @width columns (0: whole). */
+/* Foreign names come out printable, and each cut to @width columns (0: whole). */
 
 /* The first line of every document, without an end: "worse: 1 of 5 gates is broken". */
 void pm_put_compare_verdict(struct pm_str *str, const struct pm_comparison *comparison);

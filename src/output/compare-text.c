@@ -10,6 +10,7 @@ enum {
 	GAP = 2,
 	EVENT_LEAST = 12, /* columns */
 	NAME_LEAST = 20,
+	NAME_ROOM = 40, /* for names before modules are shown */
 	ROWS_MAX = 50, /* of a section, unless all are asked for */
 	ROWS_ALONE = 5, /* of what has no gate and is not decided */
 };
@@ -211,20 +212,31 @@ static void put_numbers(struct text *to, const struct pm_compare_row *row,
 	fputc('\n', to->text.to);
 }
 
-/* Who the rows below are about: its name, and where it is if there is room. */
+/* Where it is; the module only if there is room beside the name. */
+static void put_where(const struct text *to, const struct pm_compare_row *row,
+		      struct pm_str *place)
+{
+	const char *inlined = pm_compare_inlined_words(row);
+	size_t width = to->report->width, used = NAME_ROOM + 2 * GAP;
+
+	pm_put_compare_place(place, row, false);
+	if (place->len > 0)
+		used += pm_columns(place->data);
+	if (row->module && (width == 0 || used + pm_columns(row->module) <= width)) {
+		pm_str_puts(place, place->len > 0 ? "  " : "");
+		pm_str_printable(place, row->module, strlen(row->module));
+	}
+	if (inlined[0])
+		pm_str_printf(place, "%s(%s)", place->len > 0 ? "  " : "", inlined);
+}
+
+/* Who the rows below are about. */
 static void put_subject(struct text *to, const struct pm_compare_row *row)
 {
 	size_t width = to->report->width, used;
-	const char *inlined = pm_compare_inlined_words(row);
 	struct pm_str name = { 0 }, place = { 0 };
 
-	pm_put_compare_place(&place, row, false);
-	if (row->module) {
-		pm_str_puts(&place, place.len > 0 ? "  " : "");
-		pm_str_printable(&place, row->module, strlen(row->module));
-	}
-	if (inlined[0])
-		pm_str_printf(&place, "%s(%s)", place.len > 0 ? "  " : "", inlined);
+	put_where(to, row, &place);
 	used = INDENT + (place.len > 0 ? pm_columns(place.data) + GAP : 0);
 	if (width > 0)
 		width = width > used + NAME_LEAST ? width - used : NAME_LEAST;

@@ -7,8 +7,9 @@
 enum {
 	COMMIT_DIGITS = 8,
 	SUBJECT_COLUMNS = 50,
-	NAME_COLUMNS = 40,
+	NAME_COLUMNS = 32,
 	TIMES_FROM = 10, /* a change as large is told as a factor */
+	OTHER_UNIT = 1000, /* a side so much smaller has a unit of its own */
 };
 
 /* ---- sections -------------------------------------------------------------------------- */
@@ -146,18 +147,12 @@ void pm_put_compare_verdict(struct pm_str *str, const struct pm_comparison *comp
 void pm_put_compare_name(struct pm_str *str, const struct pm_compare_row *row,
 			 size_t width, bool ascii)
 {
-	size_t event = pm_columns(row->event) + sizeof("fn::") - 1;
-
 	if (row->scope) {
 		pm_str_puts(str, "fn:");
-		pm_put_name(str, row->scope,
-			    width == 0          ? 0
-			    : width > event + 8 ? width - event
-						: 8,
-			    ascii);
+		pm_put_name(str, row->scope, width, ascii);
 		pm_str_putc(str, ':');
 	}
-	pm_str_printable(str, row->event, strlen(row->event));
+	pm_put_cut(str, row->event, width, false, ascii);
 }
 
 void pm_put_compare_place(struct pm_str *str, const struct pm_compare_row *row,
@@ -228,15 +223,20 @@ void pm_put_compare_median(struct pm_str *str, const struct pm_compare_row *row,
 	struct pm_stat_event event = { .unit = row->unit };
 	double base = row->base.known ? fabs(row->base.median) : 0;
 	double new = row->new.known ? fabs(row->new.median) : 0;
-	struct pm_stat_unit unit = pm_stat_unit_of(&event, fmax(base, new), ascii);
+	double larger = fmax(base, new);
+	struct pm_stat_unit unit;
 
 	if (!side->known || !isfinite(side->median)) {
 		pm_str_putc(str, '-');
 		return;
 	}
+	/* Of its own where it would be hardly more than nothing in that of the other side. */
+	if (fabs(side->median) > 0 && fabs(side->median) < larger / OTHER_UNIT)
+		larger = fabs(side->median);
+	unit = pm_stat_unit_of(&event, larger, ascii);
 	if (is_share(row))
 		unit.decimals = 2;
-	/* Of many digits the first ones say enough, of equal length all of them the same. */
+	/* Of so many digits the first ones say enough. */
 	if (fabs(side->median) * unit.factor >= 1e15 ||
 	    (side->median != 0 && fabs(side->median) < 1e-6)) {
 		pm_str_printf(str, "%.3g", side->median * unit.factor);
