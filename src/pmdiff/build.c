@@ -67,13 +67,18 @@ int pmdiff_meter_build(struct pmdiff_meter *meter, const struct pmdiff_tree *tre
 		return 0;
 	if (status < 0)
 		return pm_error_set(err, status, "cannot build: %s", strerror(-status));
-	pmdiff_log_show(meter->log, BUILD_LINES);
-	pm_error_set(err, PMDIFF_BAD_COMMIT,
-		     "%s, " PMDIFF_SHORT_HASH
-		     " (%.100s), does not build: `%.100s` failed "
-		     "with status %d",
-		     tree->role, tree->commit->hash, tree->commit->subject,
-		     meter->options->measured.build, status);
+	if (!meter->brief)
+		pmdiff_log_show(meter->log, BUILD_LINES);
+	if (tree->role)
+		pm_error_set(err, PMDIFF_BAD_COMMIT,
+			     "%s, " PMDIFF_SHORT_HASH
+			     " (%.100s), does not build: `%.100s` "
+			     "failed with status %d",
+			     tree->role, tree->commit->hash, tree->commit->subject,
+			     meter->options->measured.build, status);
+	else
+		pm_error_set(err, PMDIFF_BAD_COMMIT, "it does not build (status %d)",
+			     status);
 	add_remedy(err, tree);
 	return PMDIFF_BAD_COMMIT;
 }

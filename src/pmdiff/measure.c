@@ -136,6 +136,8 @@ static int run_pmstat(struct pmdiff_meter *meter, const struct pmdiff_tree *tree
 static int bad_commit(struct pm_error *err, const struct pmdiff_tree *tree,
 		      const char *what)
 {
+	if (!tree->role)
+		return pm_error_set(err, PMDIFF_BAD_COMMIT, "%s", what);
 	return pm_error_set(err, PMDIFF_BAD_COMMIT,
 			    "%s, " PMDIFF_SHORT_HASH " (%.100s): %s", tree->role,
 			    tree->commit->hash, tree->commit->subject, what);
@@ -163,7 +165,7 @@ static int pmstat_failed(struct pm_error *err, const struct pmdiff_meter *meter,
 	PM_AUTO_FREE char *fix = pmdiff_log_find(meter->log, "pmstat: try: ");
 	char what[PM_ERROR_TEXT_MAX];
 
-	if (!why)
+	if (!why && !meter->brief)
 		pmdiff_log_show(meter->log, RUN_LINES);
 	snprintf(what, sizeof(what), "pmstat: %.400s", why ? why : "failed, see above");
 	bad_commit(err, tree, what);
@@ -183,7 +185,8 @@ static int run_failed(struct pm_error *err, const struct pmdiff_meter *meter,
 			 command);
 		return bad_commit(err, tree, what);
 	}
-	pmdiff_log_show(meter->log, RUN_LINES);
+	if (!meter->brief)
+		pmdiff_log_show(meter->log, RUN_LINES);
 	if (run->exit_code >= 0)
 		snprintf(what, sizeof(what), "%.200s failed with status %d", command,
 			 run->exit_code);
@@ -297,7 +300,8 @@ static int measure_into(struct pmdiff_meter *meter, const struct pmdiff_tree *tr
 	pmdiff_progress_show(&meter->progress, "pmdiff: %s %llu of %llu: %s",
 			     warmup ? "warm-up, run" : "run",
 			     (unsigned long long)meter->progress.done + 1,
-			     (unsigned long long)meter->progress.runs, tree->role);
+			     (unsigned long long)meter->progress.runs,
+			     tree->role ? tree->role : tree->commit->subject);
 	r = measure_once(&stat, meter, tree, err);
 	if (r < 0)
 		return r;

@@ -15,7 +15,7 @@
 
 /* One commit, checked out. */
 struct pmdiff_tree {
-	const char *role; /* for people: "base" */
+	const char *role; /* for people: "base"; NULL: whoever calls says which commit it is */
 	char *path;
 	const struct pmdiff_commit *commit; /* borrowed */
 };
@@ -28,6 +28,7 @@ struct pmdiff_meter {
 	char *pmstat; /* the program */
 	const char *engine; /* of pmstat; NULL: its own choice */
 	bool all_functions; /* whatever the options say */
+	bool brief; /* what builds and commands say is not shown when they fail */
 	uint64_t runs, warmups; /* of each side */
 	uint64_t seed, random;
 	char *document, *log, *scratch; /* files, and a folder, in the folder */

@@ -48,6 +48,8 @@ static int find_commits(struct pmdiff_workshop *workshop,
 static int check_out(struct pmdiff_workshop *workshop, const char *const roles[2],
 		     struct pm_error *err)
 {
+	/* Of one length: paths lie on the stack, too. */
+	static const char *const names[] = { "base", "head" };
 	int r = 0;
 
 	for (size_t i = 0; i < 2 && r == 0; i++) {
@@ -58,7 +60,7 @@ static int check_out(struct pmdiff_workshop *workshop, const char *const roles[2
 		pmdiff_progress_show(&workshop->meter.progress,
 				     "pmdiff: checking %s out, " PMDIFF_SHORT_HASH,
 				     tree->role, tree->commit->hash);
-		r = pmdiff_worktree_add(&tree->path, &workshop->folder, tree->role,
+		r = pmdiff_worktree_add(&tree->path, &workshop->folder, names[i],
 					tree->commit->hash, err);
 	}
 	pmdiff_progress_clear(&workshop->meter.progress);
@@ -74,6 +76,7 @@ void pmdiff_workshop_release(struct pmdiff_workshop *workshop)
 		pmdiff_commit_release(&workshop->commits[i]);
 	}
 	pmdiff_repository_release(&workshop->repository);
+	*workshop = (struct pmdiff_workshop){ 0 };
 }
 
 int pmdiff_workshop_open(struct pmdiff_workshop *ret,

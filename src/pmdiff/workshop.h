@@ -13,8 +13,7 @@ struct pmdiff_workshop {
 	struct pmdiff_tree trees[2];
 };
 
-/* Finds the revisions, enters the guard, and checks both out. @roles: their names for people, of
- * one length, for paths lie on the stack, too. */
+/* Finds the revisions, enters the guard, and checks both out. @roles: their names for people. */
 int pmdiff_workshop_open(struct pmdiff_workshop *ret,
 			 const struct pmdiff_options *options, const char *const roles[2],
 			 struct pm_error *err);

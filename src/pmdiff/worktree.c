@@ -290,13 +290,13 @@ int pmdiff_folder_make(struct pmdiff_folder *ret, const char *common_dir,
 
 /* ---- worktrees ----------------------------------------------------------------------- */
 
-int pmdiff_worktree_add(char **ret, const struct pmdiff_folder *folder, const char *role,
+int pmdiff_worktree_add(char **ret, const struct pmdiff_folder *folder, const char *name,
 			const char *commit, struct pm_error *err)
 {
 	PM_AUTO_FREE char *path = NULL;
 	int r;
 
-	if (asprintf(&path, "%s/%s-%s", folder->path, folder->name, role) < 0) {
+	if (asprintf(&path, "%s/%s-%s", folder->path, folder->name, name) < 0) {
 		path = NULL;
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	}

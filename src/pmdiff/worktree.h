@@ -25,9 +25,9 @@ void pmdiff_folder_release(struct pmdiff_folder *folder);
  * cannot be removed stays: that is no failure. */
 void pmdiff_folders_sweep(const char *common_dir);
 
-/* Checks a commit out in the folder: at a path of its own for each @role, of the same length
- * for roles of the same length. */
-int pmdiff_worktree_add(char **ret, const struct pmdiff_folder *folder, const char *role,
+/* Checks a commit out in the folder: at a path of its own for each @name, of the same length
+ * for names of the same length. */
+int pmdiff_worktree_add(char **ret, const struct pmdiff_folder *folder, const char *name,
 			const char *commit, struct pm_error *err);
 /* Another commit in the same worktree. What is not git's stays, so that a build can go on from
  * it; with @clean nothing stays. */

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+#include "bisect-internal.h"
+
+#include <string.h>
+
+static int no_memory(struct pm_error *err)
+{
+	return pm_error_set(err, -ENOMEM, "out of memory");
+}
+
+void pmdiff_hashes_release(struct pmdiff_hashes *hashes)
+{
+	for (size_t i = 0; i < hashes->list.len; i++)
+		free(hashes->list.data[i]);
+	pm_vec_release(&hashes->list);
+}
+
+void pmdiff_range_release(struct pmdiff_range *range)
+{
+	free(range->bad);
+	pmdiff_hashes_release(&range->good);
+	pmdiff_hashes_release(&range->skipped);
+	*range = (struct pmdiff_range){ 0 };
+}
+
+int pmdiff_range_add(struct pmdiff_hashes *hashes, const char *hash, struct pm_error *err)
+{
+	char *own = strdup(hash);
+
+	if (own && pm_vec_push(&hashes->list, own) == 0)
+		return 0;
+	free(own);
+	return no_memory(err);
+}
+
+static bool has(const struct pmdiff_hashes *hashes, const char *hash, size_t len)
+{
+	for (size_t i = 0; i < hashes->list.len; i++)
+		if (strlen(hashes->list.data[i]) == len &&
+		    memcmp(hashes->list.data[i], hash, len) == 0)
+			return true;
+	return false;
+}
+
+/* The change lies on the way from one to the other, or there is no such way. */
+static int check_ancestor(const char *good, const char *bad, struct pm_error *err)
+{
+	PM_CLEANUP(pm_str_release) struct pm_str base = { 0 };
+	int status, r;
+
+	r = pmdiff_git_run(
+		&(const struct pmdiff_git_call){
+			.args = (const char *const[]){ "merge-base", "--is-ancestor",
+						       good, bad, NULL },
+			.status = &status,
+		},
+		NULL, err);
+	if (r < 0 || status == 0)
+		return r;
+	pm_error_set(err, -EINVAL,
+		     PMDIFF_SHORT_HASH " is no ancestor of " PMDIFF_SHORT_HASH
+				       ": nothing leads from good to bad",
+		     good, bad);
+	r = pmdiff_git_run(
+		&(const struct pmdiff_git_call){
+			.args = (const char *const[]){ "merge-base", good, bad, NULL },
+			.status = &status,
+		},
+		&base, NULL);
+	if (r == 0 && status == 0 && base.len > 0)
+		pm_error_fix(err, "--good " PMDIFF_SHORT_HASH ", where they parted",
+			     base.data);
+	return -EINVAL;
+}
+
+int pmdiff_range_init(struct pmdiff_range *ret, const char *good, const char *bad,
+		      struct pm_error *err)
+{
+	struct pmdiff_range range = { .bad = strdup(bad) };
+	int r = range.bad ? check_ancestor(good, bad, err) : no_memory(err);
+
+	if (r == 0)
+		r = pmdiff_range_add(&range.good, good, err);
+	if (r < 0) {
+		pmdiff_range_release(&range);
+		return r;
+	}
+	*ret = range;
+	return 0;
+}
+
+/* `rev-list OPTION bad --not good…`; the words go by stdin, for there may be many. */
+static int list_range(struct pm_str *out, const struct pmdiff_range *range,
+		      const char *option, struct pm_error *err)
+{
+	PM_CLEANUP(pm_str_release) struct pm_str input = { 0 };
+	struct pmdiff_git_call call = {
+		.args = (const char *const[]){ "rev-list", option, "--stdin", NULL },
+	};
+
+	pm_str_printf(&input, "%s\n", range->bad);
+	for (size_t i = 0; i < range->good.list.len; i++)
+		pm_str_printf(&input, "^%s\n", range->good.list.data[i]);
+	if (input.failed)
+		return no_memory(err);
+	call.input = input.data;
+	call.input_len = input.len;
+	return pmdiff_git_run(&call, out, err);
+}
+
+int pmdiff_range_next(char **ret, size_t *ret_left, const struct pmdiff_range *range,
+		      struct pm_error *err)
+{
+	PM_CLEANUP(pm_str_release) struct pm_str out = { 0 };
+	char *best = NULL;
+	size_t left = 0;
+	int r = list_range(&out, range, "--bisect-all", err);
+
+	if (r < 0)
+		return r;
+	/* "HASH (dist=N)", the best one first. */
+	for (const char *line = out.data; line && *line; line = strchr(line, '\n') + 1) {
+		size_t len = strspn(line, "0123456789abcdef");
+
+		left++;
+		if (!best && len > 0 && !has(&range->skipped, line, len) &&
+		    strncmp(line, range->bad, len) != 0 && !(best = strndup(line, len)))
+			return no_memory(err);
+		if (!strchr(line, '\n'))
+			break;
+	}
+	*ret = best;
+	*ret_left = left;
+	return 0;
+}
+
+int pmdiff_range_left(struct pmdiff_hashes *ret, const struct pmdiff_range *range,
+		      struct pm_error *err)
+{
+	PM_CLEANUP(pm_str_release) struct pm_str out = { 0 };
+	struct pmdiff_hashes hashes = { 0 };
+	char *at, *line, *rest = NULL;
+	int r = list_range(&out, range, "--topo-order", err);
+
+	for (at = out.data; r == 0 && at && (line = strtok_r(at, "\n", &rest)); at = NULL)
+		r = pmdiff_range_add(&hashes, line, err);
+	if (r < 0) {
+		pmdiff_hashes_release(&hashes);
+		return r;
+	}
+	*ret = hashes;
+	return 0;
+}

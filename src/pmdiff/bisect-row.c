@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+#include "bisect-internal.h"
+
+#include <string.h>
+
+static int no_memory(struct pm_error *err)
+{
+	return pm_error_set(err, -ENOMEM, "out of memory");
+}
+
+void pmdiff_moved_release(struct pmdiff_moved *moved)
+{
+	free(moved->scope);
+	free(moved->module);
+	free(moved->event);
+	free(moved->unit);
+	*moved = (struct pmdiff_moved){ 0 };
+}
+
+struct documents {
+	PM_VEC(const struct pm_stat *) list;
+};
+
+static int fill_documents(struct documents *documents, const struct pmdiff_side *side)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < side->stats.len && r == 0; i++)
+		r = pm_vec_push(&documents->list, &side->stats.data[i]);
+	return r;
+}
+
+static int compare(struct pm_comparison *ret, const struct pmdiff_side sides[2],
+		   const struct pm_compare_options *options, struct pm_error *err)
+{
+	struct documents base = { 0 }, new = { 0 };
+	int r = fill_documents(&base, &sides[0]);
+
+	if (r == 0)
+		r = fill_documents(&new, &sides[1]);
+	r = r < 0 ? no_memory(err)
+		  : pm_compare_stats(ret, base.list.data, base.list.len, new.list.data,
+				     new.list.len, options, err);
+	pm_vec_release(&base.list);
+	pm_vec_release(&new.list);
+	return r;
+}
+
+int pmdiff_compare_sides(struct pm_comparison *ret, const struct pmdiff_side sides[2],
+			 const struct pmdiff_options *options, struct pm_error *err)
+{
+	return compare(ret, sides,
+		       &(const struct pm_compare_options){
+			       .force = options->force,
+			       .gates_default = { -1, -1, -1 },
+		       },
+		       err);
+}
+
+/* ---- which one moved ----------------------------------------------------------------- */
+
+static bool has_moved(const struct pm_compare_row *row, bool named)
+{
+	if (!row->base.known || !row->new.known)
+		return false;
+	if (!named)
+		return row->verdict == PM_VERDICT_WORSE;
+	return row->gated &&
+	       (row->verdict == PM_VERDICT_WORSE || row->verdict == PM_VERDICT_BETTER ||
+		row->verdict == PM_VERDICT_CHANGED);
+}
+
+static int copy(char **ret, const char *text)
+{
+	*ret = text ? strdup(text) : NULL;
+	return text && !*ret ? -ENOMEM : 0;
+}
+
+static int take_row(struct pmdiff_moved *ret, const struct pm_compare_row *row,
+		    struct pm_error *err)
+{
+	struct pmdiff_moved moved = {
+		.subject = row->subject,
+		.class = row->class,
+		.before = row->base.median,
+		.after = row->new.median,
+	};
+
+	if (copy(&moved.scope, row->scope) < 0 || copy(&moved.module, row->module) < 0 ||
+	    copy(&moved.event, row->event) < 0 || copy(&moved.unit, row->unit) < 0) {
+		pmdiff_moved_release(&moved);
+		return no_memory(err);
+	}
+	*ret = moved;
+	return 0;
+}
+
+static int take_moved(struct pmdiff_moved *ret, const struct pm_comparison *comparison,
+		      const char *named, struct pm_error *err)
+{
+	for (size_t i = 0; i < comparison->rows.len; i++)
+		if (has_moved(&comparison->rows.data[i], named != NULL))
+			return take_row(ret, &comparison->rows.data[i], err);
+	if (named)
+		return pm_error_set(err, -ERANGE, "%.200s did not move from good to bad",
+				    named);
+	pm_error_set(err, -ERANGE, "nothing got worse from good to bad");
+	pm_error_fix(err, "--row ROW, for one that moved otherwise; or more runs (-r)");
+	return -ERANGE;
+}
+
+/* The row as a gate that lets nothing through. */
+static int gate_row(struct pm_gates *gates, const char *row, struct pm_error *err)
+{
+	PM_AUTO_FREE char *text = NULL;
+
+	if (asprintf(&text, "%s=+-0%%", row) < 0) {
+		text = NULL;
+		return no_memory(err);
+	}
+	return pm_gates_parse(gates, text, "--row", err);
+}
+
+int pmdiff_moved_find(struct pmdiff_moved *ret, const struct pmdiff_side sides[2],
+		      const struct pmdiff_options *options, struct pm_error *err)
+{
+	PM_CLEANUP(pm_comparison_release) struct pm_comparison comparison = { 0 };
+	PM_CLEANUP(pm_gates_release) struct pm_gates of_row = { 0 };
+	const char *named = options->measured.row;
+	struct pm_compare_options how = {
+		.gates = named ? &of_row : &options->gates,
+		.force = options->force,
+		.gates_default = { -1, -1, -1 },
+	};
+	int r = named ? gate_row(&of_row, named, err) : 0;
+
+	if (r == 0)
+		r = compare(&comparison, sides, &how, err);
+	return r < 0 ? r : take_moved(ret, &comparison, named, err);
+}
+
+/* ---- and where it is in others ------------------------------------------------------- */
+
+static bool same_text(const char *a, const char *b)
+{
+	return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+const struct pm_compare_row *pmdiff_moved_in(const struct pmdiff_moved *moved,
+					     const struct pm_comparison *comparison)
+{
+	for (size_t i = 0; i < comparison->rows.len; i++) {
+		const struct pm_compare_row *row = &comparison->rows.data[i];
+
+		if (row->subject == moved->subject && row->base.known &&
+		    row->new.known &&same_text(row->scope, moved->scope) &&
+		    same_text(row->module, moved->module) &&
+		    same_text(row->event, moved->event))
+			return row;
+	}
+	return NULL;
+}

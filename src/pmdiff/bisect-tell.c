@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+#include "bisect-internal.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+enum {
+	FUNCTIONS_MAX = 5, /* that are named */
+	GROUP_DIGITS = 3,
+	NAME_MAX_BYTES = 200,
+};
+
+static void add_value(struct pm_str *text, double value, const char *unit)
+{
+	char digits[32];
+	size_t len;
+
+	if (!isfinite(value)) {
+		pm_str_puts(text, "?");
+		return;
+	}
+	if (unit && strcmp(unit, "ns") == 0) {
+		pm_str_printf(text, "%.3f ms", value / 1e6);
+		return;
+	}
+	if (fabs(value) >= 1e15 || value != floor(value)) {
+		pm_str_printf(text, "%g", value);
+	} else {
+		len = (size_t)snprintf(digits, sizeof(digits), "%" PRId64,
+				       (int64_t)value);
+		for (size_t i = 0; i < len; i++) {
+			if (i > 0 && (len - i) % GROUP_DIGITS == 0 &&
+			    digits[i - 1] != '-')
+				pm_str_putc(text, ',');
+			pm_str_putc(text, digits[i]);
+		}
+	}
+	if (unit && *unit)
+		pm_str_printf(text, " %s", unit);
+}
+
+/* "1,000 → 1,030 (+3.00 %)" */
+static void add_change(struct pm_str *text, double before, double after, const char *unit)
+{
+	add_value(text, before, unit);
+	pm_str_puts(text, " → ");
+	add_value(text, after, unit);
+	if (before != 0 && isfinite(before) && isfinite(after))
+		pm_str_printf(text, " (%+.2f %%)", (after - before) / before * 100);
+}
+
+static void add_printable(struct pm_str *text, const char *foreign)
+{
+	size_t len = strlen(foreign);
+
+	pm_str_printable(text, foreign, len < NAME_MAX_BYTES ? len : NAME_MAX_BYTES);
+}
+
+static void add_commit(struct pm_str *text, const struct pmdiff_commit *commit)
+{
+	pm_str_printf(text, "commit %s\n    ", commit->hash);
+	add_printable(text, commit->subject);
+	pm_str_puts(text, "\n    ");
+	add_printable(text, commit->author);
+	pm_str_printf(text, ", %s\n", commit->date);
+}
+
+/* ---- functions ----------------------------------------------------------------------- */
+
+/* How much of the change is this function's own doing, of those that a change goes through from
+ * caller to callee: each has the same in numbers, and the innermost the largest part of its own. */
+static double weight(const struct pm_compare_row *row)
+{
+	double by = fabs(row->new.median - row->base.median);
+	double most = fmax(fabs(row->new.median), fabs(row->base.median));
+
+	return most > 0 ? by * (by / most) : 0;
+}
+
+static bool tells(const struct pm_compare_row *row, const char *event)
+{
+	return row->subject == PM_COMPARE_SCOPE && row->scope && row->base.known &&
+	       row->new.known &&strcmp(row->event, event) == 0 && weight(row) > 0;
+}
+
+static const struct pm_compare_row *next_function(const struct pm_comparison *comparison,
+						  const char *event,
+						  const struct pm_compare_row *last)
+{
+	const struct pm_compare_row *best = NULL;
+
+	for (size_t i = 0; i < comparison->rows.len; i++) {
+		const struct pm_compare_row *row = &comparison->rows.data[i];
+
+		if (!tells(row, event))
+			continue;
+		if (last && (weight(row) > weight(last) ||
+			     (weight(row) == weight(last) && row <= last)))
+			continue;
+		if (!best || weight(row) > weight(best))
+			best = row;
+	}
+	return best;
+}
+
+static void add_functions(struct pm_str *text, const struct pm_comparison *comparison,
+			  const char *event)
+{
+	const struct pm_compare_row *row = NULL;
+
+	for (int i = 0; i < FUNCTIONS_MAX; i++) {
+		row = next_function(comparison, event, row);
+		if (!row)
+			break;
+		pm_str_puts(text,
+			    i == 0 ? "\nfunctions that moved most, with what they call\n"
+				   : "");
+		pm_str_puts(text, "    ");
+		add_printable(text, row->scope);
+		pm_str_puts(text, ": ");
+		add_change(text, row->base.median, row->new.median, row->unit);
+		if (row->file) {
+			pm_str_puts(text, ", ");
+			add_printable(text, row->file);
+			if (row->line)
+				pm_str_printf(text, ":%u", row->line);
+		}
+		pm_str_putc(text, '\n');
+	}
+}
+
+/* ---- all of it ----------------------------------------------------------------------- */
+
+void pmdiff_tell_commit(FILE *to, const struct pmdiff_commit *commit,
+			const struct pmdiff_moved *moved,
+			const struct pm_comparison *steps)
+{
+	PM_CLEANUP(pm_str_release) struct pm_str text = { 0 };
+	const struct pm_compare_row *row = steps ? pmdiff_moved_in(moved, steps) : NULL;
+
+	add_commit(&text, commit);
+	pm_str_puts(&text, "\nmoved ");
+	if (moved->scope) {
+		add_printable(&text, moved->scope);
+		pm_str_puts(&text, ", ");
+	}
+	pm_str_printf(&text, "%s: ", moved->event);
+	add_change(&text, row ? row->base.median : moved->before,
+		   row ? row->new.median : moved->after, moved->unit);
+	pm_str_putc(&text, '\n');
+	if (!row)
+		pm_str_puts(&text,
+			    "    (from good to bad: the commit and the one before it "
+			    "could not be compared)\n");
+	if (steps)
+		add_functions(&text, steps, moved->event);
+	if (!text.failed)
+		fwrite(text.data, 1, text.len, to);
+}

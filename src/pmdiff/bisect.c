@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: MIT */
+#include "bisect-internal.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "say.h"
+
+enum {
+	TREE_GOOD, /* stays at the good end, to be measured beside others */
+	TREE_STEP,
+};
+
+struct bisection {
+	struct pmdiff_workshop shop;
+	struct pmdiff_range range;
+	struct pmdiff_moved moved;
+	struct pmdiff_side good; /* measured once, of a row that is the same each time */
+	uint64_t runs;
+	size_t measured;
+};
+
+enum side_of_range {
+	GOOD,
+	BAD,
+	UNKNOWN,
+};
+
+static void bisection_release(struct bisection *it)
+{
+	pmdiff_side_release(&it->good);
+	pmdiff_moved_release(&it->moved);
+	pmdiff_range_release(&it->range);
+	pmdiff_workshop_release(&it->shop);
+}
+
+static void release_sides(struct pmdiff_side (*sides)[2])
+{
+	pmdiff_side_release(&(*sides)[0]);
+	pmdiff_side_release(&(*sides)[1]);
+}
+
+/* ---- one commit ---------------------------------------------------------------------- */
+
+/* What is left of the build before this one is no help if it fails then. */
+static int build_step(struct bisection *it, const struct pmdiff_commit *commit,
+		      size_t tree_index, struct pm_error *err)
+{
+	struct pmdiff_tree *tree = &it->shop.trees[tree_index];
+	int r;
+
+	tree->commit = commit;
+	tree->role = NULL;
+	r = pmdiff_worktree_move(tree->path, commit->hash, false, err);
+	if (r == 0)
+		r = pmdiff_meter_build(&it->shop.meter, tree, err);
+	if (r != PMDIFF_BAD_COMMIT)
+		return r;
+	r = pmdiff_worktree_move(tree->path, commit->hash, true, err);
+	return r < 0 ? r : pmdiff_meter_build(&it->shop.meter, tree, err);
+}
+
+/* Numbers that vary vary with the hour, too: then the good end is measured anew beside it. */
+static int measure_step(struct bisection *it, struct pmdiff_side sides[2],
+			struct pm_error *err)
+{
+	struct pmdiff_meter *meter = &it->shop.meter;
+
+	if (it->moved.class != PM_STAT_EXACT)
+		return pmdiff_meter_measure(meter, it->shop.trees, sides, 2, err);
+	meter->runs = 1;
+	return pmdiff_meter_measure(meter, &it->shop.trees[TREE_STEP], &sides[TREE_STEP],
+				    1, err);
+}
+
+/* To which end it is nearer. */
+static int judge_step(enum side_of_range *ret, struct bisection *it,
+		      const struct pmdiff_side sides[2], struct pm_error *err)
+{
+	PM_CLEANUP(pm_comparison_release) struct pm_comparison comparison = { 0 };
+	const struct pmdiff_side with[] = {
+		sides[TREE_GOOD].stats.len ? sides[TREE_GOOD] : it->good,
+		sides[TREE_STEP],
+	};
+	const struct pm_compare_row *row;
+	int r = pmdiff_compare_sides(&comparison, with, it->shop.meter.options, err);
+
+	if (r < 0)
+		return r;
+	row = pmdiff_moved_in(&it->moved, &comparison);
+	if (!row)
+		return pm_error_set(err, PMDIFF_BAD_COMMIT, "it has no %s%s%s",
+				    it->moved.event, it->moved.scope ? " of " : "",
+				    it->moved.scope ? it->moved.scope : "");
+	*ret = (row->new.median - row->base.median) /
+				       (it->moved.after - it->moved.before) >
+			       0.5
+		       ? BAD
+		       : GOOD;
+	return 0;
+}
+
+static int try_step(enum side_of_range *ret, struct bisection *it,
+		    const struct pmdiff_commit *commit, struct pm_error *err)
+{
+	PM_CLEANUP(release_sides) struct pmdiff_side sides[2] = { 0 };
+	int r = build_step(it, commit, TREE_STEP, err);
+
+	if (r == 0)
+		r = measure_step(it, sides, err);
+	if (r == 0)
+		r = judge_step(ret, it, sides, err);
+	return r;
+}
+
+static int step(struct bisection *it, const char *hash, size_t left, struct pm_error *err)
+{
+	const struct pmdiff_options *options = it->shop.meter.options;
+	PM_CLEANUP(pmdiff_commit_release) struct pmdiff_commit commit = { 0 };
+	enum side_of_range where = UNKNOWN;
+	struct pm_error why = { 0 };
+	int r = pmdiff_commit_find(&commit, &it->shop.repository, hash, err);
+
+	if (r < 0)
+		return r;
+	r = try_step(&where, it, &commit, &why);
+	if (r < 0 && r != PMDIFF_BAD_COMMIT) {
+		if (err)
+			*err = why;
+		return r;
+	}
+	it->measured++;
+	pmdiff_progress_clear(&it->shop.meter.progress);
+	pmdiff_say(options, "of %zu, " PMDIFF_SHORT_HASH " (%.100s) is %s%s", left,
+		   commit.hash, commit.subject,
+		   r < 0          ? "left out: "
+		   : where == BAD ? "bad"
+				  : "good",
+		   r < 0 ? why.text : "");
+	if (r < 0)
+		return pmdiff_range_add(&it->range.skipped, hash, err);
+	if (where == GOOD)
+		return pmdiff_range_add(&it->range.good, hash, err);
+	free(it->range.bad);
+	it->range.bad = strdup(hash);
+	return it->range.bad ? 0 : pm_error_set(err, -ENOMEM, "out of memory");
+}
+
+/* ---- the ends ------------------------------------------------------------------------ */
+
+static int measure_ends(struct bisection *it, struct pm_error *err)
+{
+	PM_CLEANUP(release_sides) struct pmdiff_side sides[2] = { 0 };
+	struct pmdiff_meter *meter = &it->shop.meter;
+	int r = 0;
+
+	for (size_t i = 0; i < 2 && r == 0; i++)
+		r = pmdiff_meter_build(meter, &it->shop.trees[i], err);
+	if (r == 0)
+		r = pmdiff_meter_measure(meter, it->shop.trees, sides, 2, err);
+	if (r == 0)
+		r = pmdiff_moved_find(&it->moved, sides, meter->options, err);
+	if (r < 0)
+		return r;
+	it->good = sides[0];
+	sides[0] = (struct pmdiff_side){ 0 };
+	return 0;
+}
+
+/* ---- the result ---------------------------------------------------------------------- */
+
+/* Functions that nobody asked for cost the engine that simulates nothing else; where there are
+ * too many of them, or none, it goes without. */
+static int measure_pair(struct bisection *it, struct pmdiff_side sides[2])
+{
+	struct pmdiff_meter *meter = &it->shop.meter;
+	const struct pmdiff_measured *measured = &meter->options->measured;
+	int r = PMDIFF_BAD_COMMIT;
+
+	meter->runs = it->moved.class == PM_STAT_EXACT ? 1 : it->runs;
+	meter->all_functions = meter->engine && strcmp(meter->engine, "callgrind") == 0 &&
+			       measured->functions.list.len == 0 &&
+			       measured->ranges.list.len == 0;
+	if (meter->all_functions)
+		r = pmdiff_meter_measure(meter, it->shop.trees, sides, 2, NULL);
+	if (r == 0)
+		return 0;
+	meter->all_functions = false;
+	for (size_t i = 0; i < 2; i++)
+		pmdiff_side_release(&sides[i]);
+	return pmdiff_meter_measure(meter, it->shop.trees, sides, 2, NULL);
+}
+
+/* The commit and the one in front of it, once more and side by side. */
+static int compare_pair(struct bisection *it, struct pm_comparison *ret,
+			const struct pmdiff_commit *commit)
+{
+	PM_CLEANUP(release_sides) struct pmdiff_side sides[2] = { 0 };
+	PM_CLEANUP(pmdiff_commit_release) struct pmdiff_commit before = { 0 };
+	PM_AUTO_FREE char *rev = NULL;
+	int r;
+
+	if (asprintf(&rev, "%s^", commit->hash) < 0) {
+		rev = NULL;
+		return -ENOMEM;
+	}
+	r = pmdiff_commit_find(&before, &it->shop.repository, rev, NULL);
+	if (r == 0)
+		r = build_step(it, &before, TREE_GOOD, NULL);
+	if (r == 0)
+		r = build_step(it, commit, TREE_STEP, NULL);
+	if (r == 0)
+		r = measure_pair(it, sides);
+	return r < 0 ? r : pmdiff_compare_sides(ret, sides, it->shop.meter.options, NULL);
+}
+
+static int tell_found(struct bisection *it, FILE *to, struct pm_error *err)
+{
+	PM_CLEANUP(pm_comparison_release) struct pm_comparison comparison = { 0 };
+	PM_CLEANUP(pmdiff_commit_release) struct pmdiff_commit commit = { 0 };
+	int r = pmdiff_commit_find(&commit, &it->shop.repository, it->range.bad, err);
+	bool compared;
+
+	if (r < 0)
+		return r;
+	compared = compare_pair(it, &comparison, &commit) == 0;
+	pmdiff_tell_commit(to, &commit, &it->moved, compared ? &comparison : NULL);
+	return 0;
+}
+
+static int tell_candidates(struct bisection *it, FILE *to, struct pm_error *err)
+{
+	PM_CLEANUP(pmdiff_hashes_release) struct pmdiff_hashes left = { 0 };
+	int r = pmdiff_range_left(&left, &it->range, err);
+
+	if (r == 0)
+		fprintf(to,
+			"%s moved in one of these, some of which could not be "
+			"measured:\n",
+			it->moved.event);
+	for (size_t i = 0; i < left.list.len && r == 0; i++) {
+		PM_CLEANUP(pmdiff_commit_release) struct pmdiff_commit commit = { 0 };
+		PM_CLEANUP(pm_str_release) struct pm_str subject = { 0 };
+
+		r = pmdiff_commit_find(&commit, &it->shop.repository, left.list.data[i],
+				       err);
+		if (r < 0)
+			break;
+		pm_str_printable(&subject, commit.subject, strlen(commit.subject));
+		fprintf(to, "    %s %s\n", commit.hash, subject.len ? subject.data : "");
+	}
+	return r < 0 ? r : 1;
+}
+
+/* ---- all of it ----------------------------------------------------------------------- */
+
+static int search(struct bisection *it, FILE *to, struct pm_error *err)
+{
+	PM_AUTO_FREE char *next = NULL;
+	size_t left;
+	int r = measure_ends(it, err);
+
+	it->shop.meter.brief = true;
+	while (r == 0) {
+		free(PM_TAKE_PTR(next));
+		r = pmdiff_range_next(&next, &left, &it->range, err);
+		if (r < 0 || !next)
+			break;
+		r = step(it, next, left, err);
+	}
+	if (r < 0)
+		return r;
+	return left == 1 ? tell_found(it, to, err) : tell_candidates(it, to, err);
+}
+
+int pmdiff_bisect(const struct pmdiff_options *options, FILE *to, struct pm_error *err)
+{
+	static const char *const roles[] = { "the good end", "the bad end" };
+	PM_CLEANUP(bisection_release) struct bisection it = { 0 };
+	int r = pmdiff_workshop_open(&it.shop, options, roles, err);
+
+	if (r == 0)
+		r = pmdiff_range_init(&it.range, it.shop.commits[0].hash,
+				      it.shop.commits[1].hash, err);
+	it.runs = it.shop.meter.runs;
+	return r < 0 ? r : search(&it, to, err);
+}
