@@ -5,7 +5,7 @@
 #pragma once
 
 #include "pm/base.h"
-#include "pmself.h"
+#include <pmself.h>
 
 struct pm_self_settings {
 	uint32_t rate_hz;

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT */
+/* The kernel samples: perf_event_open(2) on our own threads. No signal is used. */
+#include <dirent.h>
+#include <linux/perf_event.h>
+#include <string.h>
+
+#include "engine.h"
+#include "pm/proc.h"
+#include "pm/run.h"
+
+enum {
+	/* Copied of each stack. What is above is known from earlier samples of the thread, or
+	 * read from it (pm/chain.h); a longer copy would cost the program time at each. */
+	STACK_BYTES = 8192,
+	SLEEP_MS = 1000, /* rings that fill slowly wake nobody */
+};
+
+struct engine {
+	struct pm_self_engine engine;
+	const struct pm_self_settings *settings;
+	struct pm_event_specs specs;
+	struct pm_perf *perf;
+	PM_VEC(pid_t) tids; /* that there were when events were opened */
+	PM_VEC(pid_t) late; /* and those that were new then; 0: they are known */
+	char actual[PM_EVENT_NAME_MAX + 32];
+	pid_t helper;
+};
+
+static struct engine *of(const struct pm_self_engine *engine)
+{
+	return (struct engine *)(uintptr_t)engine;
+}
+
+static void engine_free(struct pm_self_engine *engine)
+{
+	struct engine *perf = of(engine);
+
+	pm_perf_free(perf->perf);
+	pm_event_specs_release(&perf->specs);
+	pm_vec_release(&perf->tids);
+	pm_vec_release(&perf->late);
+	free(perf);
+}
+
+static bool has_tid(const struct engine *perf, pid_t tid)
+{
+	for (size_t i = 0; i < perf->tids.len; i++)
+		if (perf->tids.data[i] == tid)
+			return true;
+	return false;
+}
+
+/* All threads of the process but the helper: into `tids`, or those not in there into `late`. */
+static int read_tasks(struct engine *perf, bool again)
+{
+	DIR *dir = opendir("/proc/self/task");
+	const struct dirent *entry;
+	uint64_t tid;
+	int ret = dir ? 0 : -errno;
+
+	while (ret == 0 && (entry = readdir(dir))) {
+		if (!pm_parse_u64(entry->d_name, &tid) || tid > INT32_MAX ||
+		    (pid_t)tid == perf->helper)
+			continue;
+		if (!again)
+			ret = pm_vec_push(&perf->tids, (pid_t)tid);
+		else if (!has_tid(perf, (pid_t)tid))
+			ret = pm_vec_push(&perf->late, (pid_t)tid);
+	}
+	if (dir)
+		closedir(dir);
+	return ret;
+}
+
+static int find_tasks(struct engine *perf, struct pm_error *err)
+{
+	int ret = perf->settings->tid ? pm_vec_push(&perf->tids, perf->settings->tid)
+				      : read_tasks(perf, false);
+
+	return ret < 0 ? pm_error_set(err, ret,
+				      "the threads of this process cannot be "
+				      "listed (/proc/self/task): %s",
+				      strerror(-ret))
+		       : 0;
+}
+
+static int open_events(struct engine *perf, struct pm_error *err)
+{
+	const struct pm_self_settings *settings = perf->settings;
+	struct pm_perf_options options = {
+		.specs = perf->specs.list.data,
+		.specs_len = perf->specs.list.len,
+		.by_frequency = true,
+		.rate = settings->rate_hz,
+		.call_graph = settings->call_graph == PMSELF_CALL_GRAPH_NONE
+				      ? PM_CALL_GRAPH_NONE
+				      : PM_CALL_GRAPH_DWARF,
+		.stack_bytes = STACK_BYTES,
+		.target = PM_PERF_TASKS,
+		.tids = perf->tids.data,
+		.tids_len = perf->tids.len,
+		.no_inherit = settings->tid != 0,
+		.threads_only = true,
+		.begin_disabled = true,
+		/* Nothing of other processes shall come into rings of ours. */
+		.per_task = true,
+	};
+
+	if (perf->specs.list.len != 1)
+		return pm_error_set(err, -EINVAL,
+				    "only one event can be sampled at a time");
+	if (perf->specs.list.data[0].place.wanted)
+		return pm_error_set(err, -EINVAL, "probes cannot be sampled from inside");
+	return pm_perf_open(&perf->perf, &options, err);
+}
+
+static int engine_open(struct pm_self_engine **ret,
+		       const struct pm_self_settings *settings, pid_t helper,
+		       struct pm_error *err)
+{
+	struct engine *perf = calloc(1, sizeof(*perf));
+	int code;
+
+	if (!perf)
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	perf->engine.type = &pm_self_engine_perf;
+	perf->settings = settings;
+	perf->helper = helper;
+	code = pm_event_specs_parse(settings->event ? settings->event : "cycles",
+				    &perf->specs, err);
+	if (code == 0)
+		code = find_tasks(perf, err);
+	if (code == 0)
+		code = open_events(perf, err);
+	if (code < 0) {
+		engine_free(&perf->engine);
+		return code;
+	}
+	*ret = &perf->engine;
+	return 0;
+}
+
+static const struct pm_perf_event *event_of(const struct engine *perf)
+{
+	size_t len;
+
+	return pm_perf_events(perf->perf, &len);
+}
+
+static void engine_event(const struct pm_self_engine *engine, struct pm_file_event *ret)
+{
+	struct engine *perf = of(engine);
+	const struct pm_perf_event *event = event_of(perf);
+	const struct pm_event_spec *actual = &event->actual;
+	bool clock = strcmp(actual->name, "cpu-clock") == 0 ||
+		     strcmp(actual->name, "task-clock") == 0;
+
+	snprintf(perf->actual, sizeof(perf->actual), "%s%s%s", actual->name,
+		 actual->modifiers[0] ? ":" : "", actual->modifiers);
+	*ret = (struct pm_file_event){
+		.name = actual->name,
+		.requested = event->requested.requested,
+		.actual = perf->actual,
+		.modifiers = actual->modifiers,
+		.unit = clock ? "ns" : "events",
+		.by_frequency = event->by_frequency,
+		.rate = event->rate,
+		.filter = actual->filter,
+	};
+}
+
+static uint32_t engine_stack_bytes(const struct pm_self_engine *engine)
+{
+	return of(engine)->settings->call_graph == PMSELF_CALL_GRAPH_NONE ? 0
+									  : STACK_BYTES;
+}
+
+static uint64_t engine_ring_bytes(const struct pm_self_engine *engine)
+{
+	return (uint64_t)pm_perf_ring_pages(of(engine)->perf) *
+	       (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static int engine_begin(struct pm_self_engine *engine, struct pm_error *err)
+{
+	struct engine *perf = of(engine);
+	int ret = pm_perf_enable(perf->perf);
+
+	if (ret == 0 && perf->settings->tid == 0)
+		ret = read_tasks(perf, true);
+	return ret < 0 ? pm_error_set(err, ret, "sampling could not begin: %s",
+				      strerror(-ret))
+		       : 0;
+}
+
+static const int *engine_poll_fds(const struct pm_self_engine *engine, size_t *len)
+{
+	return pm_perf_poll_fds(of(engine)->perf, len);
+}
+
+/* A thread whose birth a record tells has inherited the events. */
+static void know(struct engine *perf, pid_t tid)
+{
+	for (size_t i = 0; i < perf->late.len; i++)
+		if (perf->late.data[i] == tid)
+			perf->late.data[i] = 0;
+}
+
+static int engine_drain(struct pm_self_engine *engine, bool final,
+			const struct pm_self_take *take, struct pm_error *err)
+{
+	struct engine *perf = of(engine);
+	struct pm_record record;
+	int next, ret = 0;
+
+	pm_perf_begin(perf->perf, final);
+	while ((next = pm_perf_next(perf->perf, &record, err)) != 0) {
+		/* What one ring cannot give is no reason to lose the others. */
+		if (next == -EBADMSG)
+			continue;
+		if (next < 0)
+			return next;
+		if (record.type == PERF_RECORD_FORK)
+			know(perf, (pid_t)record.tid);
+		if (ret == 0)
+			ret = take->record(take->user, &record);
+	}
+	return ret;
+}
+
+static void engine_end(struct pm_self_engine *engine)
+{
+	pm_perf_disable(of(engine)->perf);
+}
+
+static int engine_lost(const struct pm_self_engine *engine, uint64_t *ret)
+{
+	return pm_perf_lost(of(engine)->perf, 0, ret);
+}
+
+static void engine_tell(const struct pm_self_engine *engine,
+			const struct pm_self_tell *tell)
+{
+	const struct engine *perf = of(engine);
+	const struct pm_perf_notes *notes = pm_perf_notes(perf->perf);
+	size_t missing = 0;
+	char text[128];
+
+	for (size_t i = 0; i < notes->texts.len; i++)
+		tell->note(tell->user, notes->texts.data[i]);
+	for (size_t i = 0; i < perf->late.len; i++)
+		missing += perf->late.data[i] != 0;
+	if (missing == 0)
+		return;
+	snprintf(text, sizeof(text),
+		 "%zu threads that began while the profile was starting are not in it",
+		 missing);
+	tell->note(tell->user, text);
+}
+
+const struct pm_self_engine_type pm_self_engine_perf = {
+	.name = "perf",
+	.tells_mappings = true,
+	.sleep_ms = SLEEP_MS,
+	.open = engine_open,
+	.free = engine_free,
+	.event = engine_event,
+	.stack_bytes = engine_stack_bytes,
+	.ring_bytes = engine_ring_bytes,
+	.begin = engine_begin,
+	.poll_fds = engine_poll_fds,
+	.drain = engine_drain,
+	.end = engine_end,
+	.lost = engine_lost,
+	.tell = engine_tell,
+};

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/* The first line of the file, and the last. */
+#include <string.h>
+#include <time.h>
+
+#include "pm/run.h"
+#include "recording-internal.h"
+
+#ifndef PM_VERSION
+#error "the build passes PM_VERSION"
+#endif
+
+enum {
+	ARGS_MAX = 256,
+	COMMAND_BYTES_MAX = 1 << 16,
+};
+
+struct command {
+	char text[COMMAND_BYTES_MAX];
+	const char *args[ARGS_MAX];
+	size_t len;
+};
+
+/* As the program was called; what it has written over that is its own wish. */
+static void read_command(struct command *ret)
+{
+	PM_AUTO_FCLOSE FILE *file = fopen("/proc/self/cmdline", "re");
+	size_t len = file ? fread(ret->text, 1, sizeof(ret->text) - 1, file) : 0;
+
+	ret->len = 0;
+	ret->text[len] = '\0';
+	for (size_t i = 0; i < len && ret->len < ARGS_MAX; i += strlen(ret->text + i) + 1)
+		ret->args[ret->len++] = ret->text + i;
+	if (ret->len == 0)
+		ret->args[ret->len++] = program_invocation_short_name;
+}
+
+int pm_self_write_header(struct pm_self_recording *recording)
+{
+	const struct pm_self_engine *engine = recording->engine;
+	PM_AUTO_FREE struct command *command = malloc(sizeof(*command));
+	bool stacks = recording->settings->call_graph != PMSELF_CALL_GRAPH_NONE;
+	struct pm_file_event event;
+	struct pm_file_header header = { .version = PM_FILE_VERSION,
+					 .pmrec = PM_VERSION,
+					 .clock = "monotonic",
+					 .events = &event,
+					 .events_len = 1 };
+	struct pm_host host;
+	time_t now = time(NULL);
+	struct tm utc;
+	char created[32];
+
+	if (!command)
+		return -ENOMEM;
+	read_command(command);
+	engine->type->event(engine, &event);
+	pm_host_read(&host);
+	strftime(created, sizeof(created), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+	header.created = created;
+	header.host.hostname = host.names.nodename;
+	header.host.kernel = host.names.release;
+	header.host.arch = host.names.machine;
+	header.host.cpu_model = host.cpu_model[0] ? host.cpu_model : NULL;
+	header.host.virt = host.virt[0] ? host.virt : NULL;
+	header.host.boot_id = host.running.boot_id[0] ? host.running.boot_id : NULL;
+	header.host.cpus = host.cpus;
+	header.command = command->args;
+	header.command_len = command->len;
+	header.options.call_graph = stacks ? "dwarf" : "none";
+	header.options.stack_bytes = engine->type->stack_bytes(engine);
+	header.options.ring_bytes = engine->type->ring_bytes(engine);
+	return pm_file_write_header(recording->writer, &header);
+}
+
+int pm_self_write_footer(struct pm_self_recording *recording, uint64_t end_ns)
+{
+	struct pm_file_count stops[PM_CHAIN_STOP_COUNT];
+	struct pm_file_footer_event event = { .samples = recording->samples,
+					      .period = recording->period };
+	struct pm_file_footer footer = {
+		.samples = recording->samples,
+		.throttled = recording->throttled,
+		.truncated = recording->truncated,
+		.stitched = recording->stitched,
+		.stops = stops,
+		.duration_ns = end_ns - recording->begin_ns,
+		.cpu_ns = pm_self_cpu_ns() - recording->begin_cpu_ns,
+		.cpu_known = recording->settings->tid == 0,
+		.events = &event,
+		.events_len = 1,
+	};
+
+	event.lost_known =
+		recording->engine->type->lost(recording->engine, &event.lost) == 0 &&
+		event.lost <= INT64_MAX;
+	/* The kernel's count is the truth where it exists, but never less than was told. */
+	if (event.lost_known && event.lost > recording->lost)
+		recording->lost = event.lost;
+	footer.lost = recording->lost;
+	for (uint32_t i = 0; i < PM_CHAIN_STOP_COUNT; i++)
+		if (recording->stops[i] > 0)
+			stops[footer.stops_len++] =
+				(struct pm_file_count){ .name = pm_chain_stop_name(i),
+							.count = recording->stops[i] };
+	return pm_file_write_footer(recording->writer, &footer);
+}

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The thread that empties the rings. It has its own table of file descriptors: what it opens
+ * has no numbers in the program, is not inherited by children that are forked, and is not
+ * closed by a program that closes all it has. It blocks all signals.
+ */
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+
+#include "core.h"
+#include "recording.h"
+
+enum {
+	STACK_BYTES = 1 << 20, /* the debug information of names nests deep */
+	STANDARD_STREAMS = 3,
+};
+
+enum state {
+	OPENING,
+	FAILED,
+	RUNNING,
+	STOPPING,
+};
+
+struct pm_self_helper {
+	const struct pm_self_settings *settings;
+	pthread_t thread;
+	pthread_mutex_t lock; /* of `state`, `tid` and `wake_fd` */
+	pthread_cond_t changed;
+	enum state state;
+	pid_t tid;
+	int wake_fd; /* to be written to, in the helper's table; -1: none */
+	/* The helper's, until it has ended. */
+	int wait_fd;
+	PM_VEC(struct pollfd) polled;
+	int result;
+	struct pm_error err;
+	char *table;
+};
+
+/* ---- the helper's side -------------------------------------------------------------------- */
+
+/*
+ * Nothing of the program's stays open in the new table: it would keep its pipes from ending.
+ * What is opened first gets the numbers of the standard streams, so that nothing else does.
+ * Where a filter of system calls forbids all that, the program's table has to do.
+ */
+static void leave_files(void)
+{
+	if (syscall(SYS_close_range, 0, ~0u, CLOSE_RANGE_UNSHARE) != 0)
+		return;
+	for (int i = 0; i < STANDARD_STREAMS; i++)
+		if (eventfd(0, EFD_NONBLOCK) < 0)
+			return;
+}
+
+static void set_state(struct pm_self_helper *helper, enum state state)
+{
+	pthread_mutex_lock(&helper->lock);
+	helper->state = state;
+	pthread_cond_signal(&helper->changed);
+	pthread_mutex_unlock(&helper->lock);
+}
+
+static bool is_stopping(struct pm_self_helper *helper)
+{
+	bool stopping;
+
+	pthread_mutex_lock(&helper->lock);
+	stopping = helper->state == STOPPING;
+	pthread_mutex_unlock(&helper->lock);
+	return stopping;
+}
+
+static int poll_init(struct pm_self_helper *helper, const struct pm_self_engine *engine)
+{
+	size_t len = 0;
+	const int *fds =
+		engine->type->poll_fds ? engine->type->poll_fds(engine, &len) : NULL;
+	int ret = pm_vec_push(&helper->polled,
+			      (struct pollfd){ .fd = helper->wait_fd, .events = POLLIN });
+
+	for (size_t i = 0; ret == 0 && i < len; i++)
+		ret = pm_vec_push(&helper->polled,
+				  (struct pollfd){ .fd = fds[i], .events = POLLIN });
+	return ret;
+}
+
+/* Until there is something to do. A ring that nobody writes to any more reports POLLHUP for
+ * ever. */
+static void wait_for_work(struct pm_self_helper *helper,
+			  const struct pm_self_engine *engine)
+{
+	poll(helper->polled.data, helper->polled.len, engine->type->sleep_ms);
+	for (size_t i = 0; i < helper->polled.len; i++)
+		if (helper->polled.data[i].revents & (POLLHUP | POLLERR | POLLNVAL))
+			helper->polled.data[i].fd = -1;
+}
+
+static int run(struct pm_self_helper *helper, struct pm_self_recording *recording)
+{
+	const struct pm_self_engine *engine = pm_self_recording_engine(recording);
+	bool failed = false;
+
+	while (!is_stopping(helper)) {
+		wait_for_work(helper, engine);
+		/* A profile that failed waits to tell so. */
+		if (!failed)
+			failed = pm_self_recording_drain(recording, &helper->err) < 0;
+	}
+	return pm_self_recording_finish(recording, &helper->table, &helper->err);
+}
+
+static int open_all(struct pm_self_helper *helper, struct pm_self_recording **ret)
+{
+	int wake[2], code;
+
+	leave_files();
+	if (pipe2(wake, O_CLOEXEC | O_NONBLOCK) < 0)
+		return pm_error_set(&helper->err, -errno, "no pipe can be made: %s",
+				    strerror(errno));
+	helper->wait_fd = wake[0];
+	helper->tid = gettid();
+	helper->wake_fd = wake[1];
+	code = pm_self_recording_open(ret, helper->settings, &helper->err);
+	if (code == 0 && poll_init(helper, pm_self_recording_engine(*ret)) < 0)
+		code = pm_error_set(&helper->err, -ENOMEM, "out of memory");
+	if (code == 0)
+		code = pm_self_recording_begin(*ret, &helper->err);
+	return code;
+}
+
+static void *helper_main(void *user)
+{
+	struct pm_self_helper *helper = user;
+	struct pm_self_recording *recording = NULL;
+
+	pthread_setname_np(pthread_self(), "pmself");
+	helper->result = open_all(helper, &recording);
+	set_state(helper, helper->result < 0 ? FAILED : RUNNING);
+	if (helper->result == 0)
+		helper->result = run(helper, recording);
+	pm_self_recording_free(recording);
+	pm_vec_release(&helper->polled);
+	if (helper->wait_fd >= 0) {
+		close(helper->wait_fd);
+		close(helper->wake_fd);
+	}
+	return NULL;
+}
+
+/* ---- the program's side ------------------------------------------------------------------- */
+
+static int begin_thread(struct pm_self_helper *helper)
+{
+	sigset_t all, before;
+	pthread_attr_t attr;
+	int code = pthread_attr_init(&attr);
+
+	if (code != 0)
+		return -code;
+	pthread_attr_setstacksize(&attr, STACK_BYTES);
+	/* What a fault raises shall end the program as it would anywhere else. */
+	sigfillset(&all);
+	sigdelset(&all, SIGSEGV);
+	sigdelset(&all, SIGBUS);
+	sigdelset(&all, SIGILL);
+	sigdelset(&all, SIGFPE);
+	sigdelset(&all, SIGTRAP);
+	sigdelset(&all, SIGABRT);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	code = pthread_create(&helper->thread, &attr, helper_main, helper);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attr);
+	return -code;
+}
+
+static void helper_free(struct pm_self_helper *helper)
+{
+	pthread_cond_destroy(&helper->changed);
+	pthread_mutex_destroy(&helper->lock);
+	free(helper);
+}
+
+static int start(struct pm_self_helper **ret, const struct pm_self_settings *settings,
+		 struct pm_error *err)
+{
+	struct pm_self_helper *helper = calloc(1, sizeof(*helper));
+	int code;
+
+	if (!helper)
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	helper->settings = settings;
+	helper->wait_fd = helper->wake_fd = -1;
+	pthread_mutex_init(&helper->lock, NULL);
+	pthread_cond_init(&helper->changed, NULL);
+	code = begin_thread(helper);
+	if (code < 0) {
+		helper_free(helper);
+		return pm_error_set(err, code, "no thread can be made: %s",
+				    strerror(-code));
+	}
+	pthread_mutex_lock(&helper->lock);
+	while (helper->state == OPENING)
+		pthread_cond_wait(&helper->changed, &helper->lock);
+	pthread_mutex_unlock(&helper->lock);
+	if (helper->state == RUNNING) {
+		*ret = helper;
+		return 0;
+	}
+	pthread_join(helper->thread, NULL);
+	code = helper->result;
+	*err = helper->err;
+	helper_free(helper);
+	return code;
+}
+
+/*
+ * Ends its sleep, which else would take a second at most. The pipe is in its table, so that it
+ * is opened by name. Without the wrappers of libc, which a sanitizer takes for uses of the
+ * program's descriptor of that number.
+ */
+static void wake(const struct pm_self_helper *helper)
+{
+	char path[64];
+	long fd;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/fd/%d", (int)helper->tid,
+		 helper->wake_fd);
+	fd = syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_NONBLOCK | O_CLOEXEC, 0);
+	if (fd < 0)
+		return;
+	syscall(SYS_write, fd, "", 1);
+	syscall(SYS_close, fd);
+}
+
+static int stop(struct pm_self_helper *helper, char **table, struct pm_error *err)
+{
+	int code;
+
+	set_state(helper, STOPPING);
+	wake(helper);
+	pthread_join(helper->thread, NULL);
+	*table = helper->table;
+	code = helper->result;
+	if (code < 0)
+		*err = helper->err;
+	helper_free(helper);
+	return code;
+}
+
+__attribute__((visibility("default"))) const struct pm_self_core pm_self_core = {
+	.start = start,
+	.stop = stop,
+};

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Names for what was sampled, module by module. In this very process: its modules are its own
+ * code, which is trusted as far as the process is; and helper processes, as pmrec has them,
+ * are nothing to be forked in a program of many threads.
+ */
+#include <string.h>
+
+#include "pm/symbol.h"
+#include "recording-internal.h"
+
+struct item {
+	uint64_t address;
+	uint32_t module, frame;
+};
+
+/* Those of one module; sorted by address, which several may share. */
+struct batch {
+	struct pm_file_writer *writer;
+	const struct item *items;
+	size_t len, next;
+	const uint64_t *addresses;
+};
+
+static int compare(const void *left, const void *right)
+{
+	const struct item *a = left, *b = right;
+
+	if (a->module != b->module)
+		return a->module < b->module ? -1 : 1;
+	return (a->address > b->address) - (a->address < b->address);
+}
+
+static int write_name(const struct batch *batch, uint32_t frame,
+		      const struct pm_file_function *functions, size_t len)
+{
+	return pm_file_write_symbol(batch->writer,
+				    &(struct pm_file_symbol){ .frame = frame,
+							      .functions = functions,
+							      .functions_len = len });
+}
+
+/* pm_symbol_emit_fn */
+static int on_symbol(void *user, size_t index, const struct pm_symbol_function *functions,
+		     size_t len)
+{
+	enum {
+		CHAIN_MAX = 256 /* functions; compilers stay far below */
+	};
+	struct batch *batch = user;
+	struct pm_file_function texts[CHAIN_MAX];
+	int ret = 0;
+
+	if (len > CHAIN_MAX) { /* the function proper is the last */
+		functions += len - CHAIN_MAX;
+		len = CHAIN_MAX;
+	}
+	for (size_t i = 0; i < len; i++)
+		texts[i] = (struct pm_file_function){ .name = functions[i].name,
+						      .file = functions[i].file,
+						      .line = functions[i].line };
+	for (; ret == 0 && batch->next < batch->len &&
+	       batch->items[batch->next].address == batch->addresses[index];
+	     batch->next++)
+		if (len > 0)
+			ret = write_name(batch, batch->items[batch->next].frame, texts,
+					 len);
+	return ret;
+}
+
+static int resolve(struct pm_self_recording *recording, uint32_t id, struct batch *batch,
+		   size_t addresses_len, bool *limited)
+{
+	const struct pm_module *module = pm_procs_module(recording->procs, id);
+	const struct pm_symbol_options options = {
+		.inlines = true, .lines = true, .copy_files = true, .limited = limited
+	};
+	int fd, ret;
+
+	if (module->identity.kind == PM_MODULE_VDSO) {
+		const struct pm_chain_vdso *vdso =
+			pm_chain_modules_vdso(&recording->modules, module);
+
+		return vdso->image ? pm_symbols_resolve_memory(vdso->image, vdso->len,
+							       batch->addresses,
+							       addresses_len, &options,
+							       on_symbol, batch, NULL)
+				   : -ENOENT;
+	}
+	if (module->identity.kind != PM_MODULE_FILE)
+		return 0;
+	fd = pm_chain_modules_open_file(&recording->modules, recording->procs, id);
+	if (fd < 0)
+		return fd;
+	ret = pm_symbols_resolve(fd, batch->addresses, addresses_len, &options, on_symbol,
+				 batch, NULL);
+	if (fd != recording->modules.list.data[id].fd)
+		close(fd);
+	return ret;
+}
+
+static int name_module(struct pm_self_recording *recording, const struct item *items,
+		       size_t len)
+{
+	uint32_t id = recording->modules.by_file_id.data[items[0].module];
+	PM_AUTO_FREE uint64_t *addresses = NULL;
+	struct batch batch = { .writer = recording->writer, .items = items, .len = len };
+	size_t distinct = 0;
+	bool limited = false;
+	char text[512];
+	int ret;
+
+	if (id == PM_FILE_NONE)
+		return 0; /* generated code, which has got its names */
+	addresses = reallocarray(NULL, len, sizeof(*addresses));
+	if (!addresses)
+		return -ENOMEM;
+	for (size_t i = 0; i < len; i++)
+		if (i == 0 || items[i].address != items[i - 1].address)
+			addresses[distinct++] = items[i].address;
+	batch.addresses = addresses;
+	ret = resolve(recording, id, &batch, distinct, &limited);
+	if (ret == 0 && !limited)
+		return 0;
+	if (ret == -ENOMEM)
+		return ret;
+	snprintf(text, sizeof(text), "names of %.400s were left out: %s",
+		 pm_procs_module(recording->procs, id)->identity.path,
+		 ret < 0 ? strerror(-ret) : "its debug information is too much to read");
+	pm_self_note(recording, text);
+	return 0;
+}
+
+static int name_kernel(struct pm_self_recording *recording, const struct item *items,
+		       size_t len)
+{
+	const struct batch batch = { .writer = recording->writer };
+	struct pm_kallsyms *kallsyms;
+	struct pm_error err = { 0 };
+	char text[PM_ERROR_TEXT_MAX + 64];
+	int ret = pm_kallsyms_load(&kallsyms, NULL, &err);
+
+	if (ret < 0) {
+		snprintf(text, sizeof(text), "no names for kernel functions: %s",
+			 err.text);
+		pm_self_note(recording, text);
+		return 0;
+	}
+	for (size_t i = 0; i < len && ret == 0; i++) {
+		const char *module;
+		struct pm_file_function function = {
+			.name = pm_kallsyms_find(kallsyms, items[i].address, &module)
+		};
+
+		if (function.name)
+			ret = write_name(&batch, items[i].frame, &function, 1);
+	}
+	pm_kallsyms_free(kallsyms);
+	return ret;
+}
+
+int pm_self_write_names(struct pm_self_recording *recording)
+{
+	size_t frames_len, len = 0, end;
+	const struct pm_file_frame *frames =
+		pm_file_writer_frames(recording->writer, &frames_len);
+	PM_AUTO_FREE struct item *items =
+		reallocarray(NULL, frames_len + 1, sizeof(*items));
+	int ret = 0;
+
+	if (!items)
+		return -ENOMEM;
+	for (size_t i = 0; i < frames_len; i++)
+		if (frames[i].module != PM_FILE_NONE)
+			items[len++] = (struct item){ .address = frames[i].address,
+						      .module = frames[i].module,
+						      .frame = frames[i].id };
+	qsort(items, len, sizeof(*items), compare);
+	for (size_t begin = 0; begin < len && ret == 0; begin = end) {
+		for (end = begin + 1;
+		     end < len && items[end].module == items[begin].module;)
+			end++;
+		ret = items[begin].module == recording->modules.kernel_file_id
+			      ? name_kernel(recording, items + begin, end - begin)
+			      : name_module(recording, items + begin, end - begin);
+	}
+	return ret;
+}

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT */
+#include "options.h"
+
+#include <string.h>
+#include <strings.h>
+
+enum {
+	RATE_HZ_DEFAULT = 999,
+	RATE_HZ_MAX = 100000,
+};
+
+/* Not in a program that gains privileges: who starts it does not choose what it writes. */
+static const char *variable(const char *name)
+{
+	const char *value = secure_getenv(name);
+
+	return value && value[0] ? value : NULL;
+}
+
+bool pm_self_is_off(void)
+{
+	const char *value = variable("PMSELF");
+
+	return value && (strcasecmp(value, "off") == 0 || strcmp(value, "0") == 0);
+}
+
+bool pm_self_is_automatic(void)
+{
+	const char *value = variable("PMSELF"), *preload = variable("LD_PRELOAD");
+
+	if (value && (strcasecmp(value, "on") == 0 || strcmp(value, "1") == 0))
+		return true;
+	return preload && strstr(preload, "libpmself.so");
+}
+
+bool pm_self_may_print(void)
+{
+	return !variable("PMSELF_QUIET");
+}
+
+/* ---- values ------------------------------------------------------------------------------- */
+
+/* The one of @words that @text is; as written in the environment. */
+static int choose(const char *name, const char *text, const char *const *words,
+		  size_t len, unsigned int *ret, struct pm_error *err)
+{
+	struct pm_str all = { 0 };
+
+	for (size_t i = 0; i < len; i++) {
+		if (strcmp(text, words[i]) == 0) {
+			*ret = (unsigned int)i;
+			pm_str_release(&all);
+			return 0;
+		}
+		pm_str_printf(&all, "%s%s", i > 0 ? ", " : "", words[i]);
+	}
+	pm_error_set(err, -EINVAL, "%s=%s: it may be %s", name, text,
+		     all.failed ? "another word" : all.data);
+	pm_str_release(&all);
+	return -EINVAL;
+}
+
+static int read_rate(struct pm_self_settings *settings, struct pm_error *err)
+{
+	const char *text = variable("PMSELF_RATE");
+	uint64_t rate = settings->rate_hz;
+
+	if (text && (!pm_parse_u64(text, &rate) || rate == 0))
+		return pm_error_set(err, -EINVAL, "PMSELF_RATE=%s: it is a number of Hz",
+				    text);
+	if (rate == 0)
+		rate = RATE_HZ_DEFAULT;
+	if (rate > RATE_HZ_MAX)
+		return pm_error_set(err, -EINVAL,
+				    "a rate of %llu Hz: %d are the most that is possible",
+				    (unsigned long long)rate, RATE_HZ_MAX);
+	settings->rate_hz = (uint32_t)rate;
+	return 0;
+}
+
+static int read_words(struct pm_self_settings *settings, struct pm_error *err)
+{
+	static const char *const engines[] = { [PMSELF_ENGINE_AUTO] = "auto",
+					       [PMSELF_ENGINE_PERF] = "perf",
+					       [PMSELF_ENGINE_TIMER] = "timer" };
+	static const char *const graphs[] = {
+		[PMSELF_CALL_GRAPH_DWARF] = "dwarf", [PMSELF_CALL_GRAPH_NONE] = "none"
+	};
+	static const char *const threads[] = { "this", "all" };
+	unsigned int engine = settings->engine, graph = settings->call_graph;
+	unsigned int thread = settings->tid == 0;
+	const char *text = variable("PMSELF_ENGINE");
+	int ret = text ? choose("PMSELF_ENGINE", text, engines, PM_ARRAY_LEN(engines),
+				&engine, err)
+		       : 0;
+
+	text = variable("PMSELF_CALL_GRAPH");
+	if (ret == 0 && text)
+		ret = choose("PMSELF_CALL_GRAPH", text, graphs, PM_ARRAY_LEN(graphs),
+			     &graph, err);
+	text = variable("PMSELF_THREADS");
+	if (ret == 0 && text)
+		ret = choose("PMSELF_THREADS", text, threads, PM_ARRAY_LEN(threads),
+			     &thread, err);
+	if (ret == 0 &&
+	    (engine >= PM_ARRAY_LEN(engines) || graph >= PM_ARRAY_LEN(graphs)))
+		ret = pm_error_set(err, -EINVAL,
+				   "engine or call_graph is none of pmself.h");
+	settings->engine = (enum pmself_engine)engine;
+	settings->call_graph = (enum pmself_call_graph)graph;
+	settings->tid = thread == 0 ? gettid() : 0;
+	return ret;
+}
+
+/* %p is the pid, %% a percent sign. NULL without memory. */
+static char *expand(const char *text)
+{
+	struct pm_str str = { 0 };
+
+	pm_str_puts(&str, "");
+	for (; *text; text++) {
+		if (text[0] == '%' && text[1] == 'p') {
+			pm_str_u64(&str, (uint64_t)getpid());
+			text++;
+		} else {
+			text += text[0] == '%' && text[1] == '%';
+			pm_str_putc(&str, *text);
+		}
+	}
+	if (str.failed)
+		pm_str_release(&str);
+	return str.data;
+}
+
+/* The helper has no standard streams, and other descriptors than the program. */
+static bool is_descriptor(const char *path)
+{
+	static const char *const names[] = { "/dev/stdin", "/dev/stdout", "/dev/stderr",
+					     "/dev/fd/", "/proc/self/fd/" };
+
+	for (size_t i = 0; i < PM_ARRAY_LEN(names); i++)
+		if (strncmp(path, names[i], strlen(names[i])) == 0)
+			return true;
+	return strcmp(path, "-") == 0;
+}
+
+static int copy_path(const char *variable_name, const char *asked, const char **ret,
+		     struct pm_error *err)
+{
+	const char *text = variable(variable_name);
+	char *path;
+
+	if (!text)
+		text = asked;
+	if (!text)
+		return 0;
+	if (is_descriptor(text))
+		return pm_error_set(err, -EINVAL,
+				    "%s: the profile is written to files only", text);
+	path = expand(text);
+	if (!path)
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	*ret = path;
+	return 0;
+}
+
+static int read_texts(struct pm_self_settings *settings, const char *event,
+		      const char *output, const char *table, struct pm_error *err)
+{
+	const char *text = variable("PMSELF_EVENT");
+	int ret;
+
+	if (!text)
+		text = event;
+	settings->event = text ? strdup(text) : NULL;
+	if (text && !settings->event)
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	ret = copy_path("PMSELF_OUTPUT", output, &settings->output, err);
+	if (ret == 0)
+		ret = copy_path("PMSELF_TABLE", table, &settings->table, err);
+	/* An empty variable is none; a name of no file says it. */
+	if (ret == 0 && settings->table && strcmp(settings->table, "none") == 0)
+		((char *)(uintptr_t)settings->table)[0] = '\0';
+	return ret;
+}
+
+int pm_self_settings_init(struct pm_self_settings *ret,
+			  const struct pmself_options *options, struct pm_error *err)
+{
+	struct pmself_options own = PMSELF_OPTIONS_INIT;
+	int code;
+
+	*ret = (struct pm_self_settings){ 0 };
+	if (options) {
+		if (options->size < sizeof(options->size))
+			return pm_error_set(err, -EINVAL,
+					    "options begin with PMSELF_OPTIONS_INIT");
+		memcpy(&own, options,
+		       options->size < sizeof(own) ? options->size : sizeof(own));
+	}
+	ret->rate_hz = own.rate_hz;
+	ret->engine = own.engine;
+	ret->call_graph = own.call_graph;
+	ret->tid = own.this_thread_only ? gettid() : 0;
+	code = read_texts(ret, own.event, own.output, own.table, err);
+	if (code == 0)
+		code = read_rate(ret, err);
+	return code == 0 ? read_words(ret, err) : code;
+}
+
+void pm_self_settings_release(struct pm_self_settings *settings)
+{
+	free((void *)(uintptr_t)settings->event);
+	free((void *)(uintptr_t)settings->output);
+	free((void *)(uintptr_t)settings->table);
+	*settings = (struct pm_self_settings){ 0 };
+}

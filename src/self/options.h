@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the program and the environment ask for.
+ */
+#pragma once
+
+#include "settings.h"
+
+/* PMSELF=off: nothing is to be done at all. */
+bool pm_self_is_off(void);
+/* Whether the whole program is to be profiled: PMSELF=on, or we were preloaded. */
+bool pm_self_is_automatic(void);
+/* PMSELF_QUIET is not set. */
+bool pm_self_may_print(void);
+
+/*
+ * @options may be NULL. What the environment says wins. Texts in @ret are its own, to be
+ * released, also after a failure. 0; -EINVAL, -ENOMEM.
+ */
+int pm_self_settings_init(struct pm_self_settings *ret,
+			  const struct pmself_options *options, struct pm_error *err);
+void pm_self_settings_release(struct pm_self_settings *settings);

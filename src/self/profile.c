@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The public side of the profile: one at a time, begun and ended by whatever thread.
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <time.h>
+
+#include "core.h"
+#include "options.h"
+#include "print.h"
+
+#define PUBLIC __attribute__((visibility("default")))
+
+static struct {
+	pthread_mutex_t lock; /* of all below; held while starting and stopping */
+	bool forks_watched;
+	const struct pm_self_core *core;
+	struct pm_self_helper *helper; /* NULL: nothing runs */
+	struct pm_self_settings settings;
+} profile = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/*
+ * Nothing runs in a child: the helper is not there, and neither are its files, nor the
+ * kernel's buffers. What it knew is left where it is, for nobody can say in which state.
+ */
+static void in_child(void)
+{
+	pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+
+	profile.lock = fresh;
+	profile.helper = NULL;
+	profile.settings = (struct pm_self_settings){ 0 };
+}
+
+/* ---- printing ----------------------------------------------------------------------------- */
+
+/* Not by stdio, whose locks are the program's. A pipe that nobody reads is no reason for it to
+ * end by SIGPIPE. */
+void pm_self_print(const char *text)
+{
+	struct timespec now = { 0 };
+	sigset_t pipe, before, pending;
+	size_t len = strlen(text);
+	bool was_pending;
+
+	sigemptyset(&pipe);
+	sigaddset(&pipe, SIGPIPE);
+	pthread_sigmask(SIG_BLOCK, &pipe, &before);
+	sigpending(&pending);
+	was_pending = sigismember(&pending, SIGPIPE);
+	while (len > 0) {
+		ssize_t n = write(STDERR_FILENO, text, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EPIPE && !was_pending)
+			sigtimedwait(&pipe, NULL, &now);
+		if (n <= 0)
+			break;
+		text += n;
+		len -= (size_t)n;
+	}
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+static void print_error(const struct pm_error *err)
+{
+	struct pm_str line = { 0 };
+
+	if (!pm_self_may_print())
+		return;
+	pm_str_puts(&line, "pmself: ");
+	if (err->source[0]) {
+		pm_str_printable(&line, err->source, strlen(err->source));
+		pm_str_puts(&line, ": ");
+	}
+	pm_str_printable(&line, err->text, strlen(err->text));
+	if (err->fix[0]) {
+		pm_str_puts(&line, "; try: ");
+		pm_str_printable(&line, err->fix, strlen(err->fix));
+	}
+	pm_str_putc(&line, '\n');
+	if (!line.failed)
+		pm_self_print(line.data);
+	pm_str_release(&line);
+}
+
+/* ---- start and stop, under the lock ------------------------------------------------------- */
+
+static int start(const struct pmself_options *options, struct pm_error *err)
+{
+	int ret;
+
+	if (profile.helper)
+		return pm_error_set(err, -EALREADY, "a profile is running already");
+	ret = pm_self_settings_init(&profile.settings, options, err);
+	if (ret == 0 && !profile.core && !(profile.core = pm_self_core_load(err)))
+		ret = -ELIBACC;
+	if (ret == 0 && !profile.forks_watched) {
+		ret = -pthread_atfork(NULL, NULL, in_child);
+		profile.forks_watched = ret == 0;
+		if (ret < 0)
+			pm_error_set(err, ret, "out of memory");
+	}
+	if (ret == 0)
+		ret = profile.core->start(&profile.helper, &profile.settings, err);
+	if (ret < 0)
+		pm_self_settings_release(&profile.settings);
+	return ret;
+}
+
+static int stop(struct pm_error *err)
+{
+	PM_AUTO_FREE char *table = NULL;
+	int ret;
+
+	if (!profile.helper)
+		return pm_error_set(err, -ESRCH, "no profile is running");
+	ret = profile.core->stop(profile.helper, &table, err);
+	profile.helper = NULL;
+	pm_self_settings_release(&profile.settings);
+	if (table)
+		pm_self_print(table);
+	return ret;
+}
+
+/* Neither a cancellation nor errno of the caller gets in the way. */
+static int locked(bool begin, const struct pmself_options *options, bool quiet)
+{
+	struct pm_error err = { 0 };
+	int saved = errno, cancel, ret;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	pthread_mutex_lock(&profile.lock);
+	ret = begin ? start(options, &err) : stop(&err);
+	pthread_mutex_unlock(&profile.lock);
+	if (ret < 0 && !quiet)
+		print_error(&err);
+	pthread_setcancelstate(cancel, NULL);
+	errno = saved;
+	return ret;
+}
+
+PUBLIC int pmself_start(const struct pmself_options *options)
+{
+	return pm_self_is_off() ? 0 : locked(true, options, false);
+}
+
+PUBLIC int pmself_stop(void)
+{
+	return pm_self_is_off() ? 0 : locked(false, NULL, false);
+}
+
+PUBLIC int perf_start(void)
+{
+	return pmself_start(NULL);
+}
+
+PUBLIC int perf_stop(void)
+{
+	return pmself_stop();
+}
+
+/* ---- the whole program -------------------------------------------------------------------- */
+
+__attribute__((constructor)) static void on_load(void)
+{
+	if (pm_self_is_automatic())
+		pmself_start(NULL);
+}
+
+/* What the program has not ended is shown all the same. */
+__attribute__((destructor)) static void on_exit_of_program(void)
+{
+	if (!pm_self_is_off())
+		locked(false, NULL, true);
+}

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: MIT */
+#include "recording.h"
+
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <string.h>
+#include <time.h>
+
+#include "pm/chain-spaces.h"
+#include "pm/run.h"
+#include "recording-internal.h"
+#include "table.h"
+
+enum {
+	TABLE_ROWS = 30, /* of the one on stderr; a file has all */
+};
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec time = { 0 };
+
+	clock_gettime(clock, &time);
+	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+uint64_t pm_self_cpu_ns(void)
+{
+	return clock_ns(CLOCK_PROCESS_CPUTIME_ID) - clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+void pm_self_note(struct pm_self_recording *recording, const char *text)
+{
+	pm_file_write_note(recording->writer, &(struct pm_file_note){ .text = text });
+}
+
+static void note(void *user, const char *text)
+{
+	pm_self_note(user, text);
+}
+
+/* ---- opening ------------------------------------------------------------------------------ */
+
+static int try_engine(struct pm_self_recording *recording,
+		      const struct pm_self_engine_type *type, struct pm_error *err)
+{
+	return type->open(&recording->engine, recording->settings, gettid(), err);
+}
+
+static int open_engine(struct pm_self_recording *recording, struct pm_error *err)
+{
+	return try_engine(recording, &pm_self_engine_perf, err);
+}
+
+/* pm_file_tee_fn */
+static int on_written(void *user, const struct pm_file_record *record)
+{
+	struct pm_self_recording *recording = user;
+
+	return pm_profile_stream_add(recording->profile, record, NULL);
+}
+
+static int open_writer(struct pm_self_recording *recording, struct pm_error *err)
+{
+	int ret = pm_profile_stream_new(&recording->profile, NULL, err);
+
+	if (ret == 0)
+		ret = pm_file_writer_open(&recording->writer, recording->settings->output,
+					  err);
+	if (ret == 0)
+		pm_file_writer_tee(recording->writer, on_written, recording);
+	return ret;
+}
+
+static int open_chains(struct pm_self_recording *recording)
+{
+	struct pm_chain_source source = {
+		.procs = recording->procs,
+		.modules = &recording->modules,
+		.writer = recording->writer,
+		.call_graph = recording->settings->call_graph == PMSELF_CALL_GRAPH_NONE
+				      ? PM_CALL_GRAPH_NONE
+				      : PM_CALL_GRAPH_DWARF,
+		.stitch = true,
+		.look = true,
+	};
+
+	recording->jit = pm_chain_jit_new(
+		&(struct pm_chain_jit_source){ .procs = recording->procs,
+					       .modules = &recording->modules,
+					       .writer = recording->writer,
+					       .symbols = true,
+					       .warn = note,
+					       .user = recording });
+	source.jit = recording->jit;
+	recording->chains = recording->jit ? pm_chains_new(&source) : NULL;
+	return recording->chains ? 0 : -ENOMEM;
+}
+
+static struct pm_chain_tasks tasks_of(struct pm_self_recording *recording)
+{
+	return (struct pm_chain_tasks){ .procs = recording->procs,
+					.chains = recording->chains,
+					.jit = recording->jit,
+					.threads = &recording->threads,
+					.writer = recording->writer };
+}
+
+/* What is mapped now. Later ones come by records, or this is called again. */
+static int read_mappings(struct pm_self_recording *recording)
+{
+	int ret = pm_procs_read(recording->procs, recording->pid, NULL);
+
+	return ret == -ENOMEM ? ret : 0; /* without /proc frames have no names */
+}
+
+int pm_self_recording_open(struct pm_self_recording **ret,
+			   const struct pm_self_settings *settings, struct pm_error *err)
+{
+	struct pm_self_recording *recording = calloc(1, sizeof(*recording));
+	int code = 0;
+
+	if (!recording)
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	recording->settings = settings;
+	recording->pid = getpid();
+	recording->procs = pm_procs_new(pm_chain_space_free);
+	pm_chain_modules_init(&recording->modules);
+	recording->modules.fds_max = PM_SELF_FILES_MAX;
+	if (!recording->procs)
+		code = pm_error_set(err, -ENOMEM, "out of memory");
+	if (code == 0)
+		code = open_engine(recording, err);
+	if (code == 0)
+		code = open_writer(recording, err);
+	if (code == 0 &&
+	    (open_chains(recording) < 0 || pm_self_write_header(recording) < 0 ||
+	     pm_file_writer_flush(recording->writer) < 0))
+		code = pm_error_set(err, -ENOMEM, "out of memory");
+	if (code < 0) {
+		pm_self_recording_free(recording);
+		return code;
+	}
+	*ret = recording;
+	return 0;
+}
+
+void pm_self_recording_free(struct pm_self_recording *recording)
+{
+	if (!recording)
+		return;
+	pm_chains_free(recording->chains);
+	pm_chain_jit_free(recording->jit);
+	pm_file_writer_close(recording->writer, NULL);
+	pm_profile_stream_free(recording->profile);
+	if (recording->engine)
+		recording->engine->type->free(recording->engine);
+	pm_chain_threads_release(&recording->threads);
+	pm_chain_modules_release(&recording->modules);
+	pm_procs_free(recording->procs);
+	free(recording);
+}
+
+const struct pm_self_engine *pm_self_recording_engine(
+	const struct pm_self_recording *recording)
+{
+	return recording->engine;
+}
+
+int pm_self_recording_begin(struct pm_self_recording *recording, struct pm_error *err)
+{
+	recording->begin_ns = pm_now_ns();
+	recording->begin_cpu_ns = pm_self_cpu_ns();
+	/* What is mapped after this is told by records. */
+	if (read_mappings(recording) < 0)
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	return recording->engine->type->begin(recording->engine, err);
+}
+
+/* ---- what is sampled ---------------------------------------------------------------------- */
+
+static int on_sample(struct pm_self_recording *recording, const struct pm_record *record)
+{
+	struct pm_chain_tasks tasks = tasks_of(recording);
+	uint64_t period =
+		record->sample.period <= INT64_MAX ? record->sample.period : INT64_MAX;
+	struct pm_chain chain;
+	int ret = pm_chains_add(recording->chains, record, &chain);
+
+	if (ret == 0 &&
+	    !pm_chain_threads_known(&recording->threads, record->pid, record->tid))
+		ret = pm_chain_tasks_name(&tasks, record);
+	if (ret < 0)
+		return ret;
+	recording->samples++;
+	recording->stops[chain.stop]++;
+	recording->truncated += chain.stop == PM_UNW_STOP_TRUNCATED || chain.stitched;
+	recording->stitched += chain.stitched;
+	recording->period = period > INT64_MAX - recording->period
+				    ? INT64_MAX
+				    : recording->period + period;
+	return pm_file_write_sample(
+		recording->writer,
+		&(struct pm_file_sample){
+			.time = record->time,
+			.pid = record->pid,
+			.tid = record->tid,
+			.cpu = record->cpu,
+			.period = period,
+			.stack = chain.stack,
+			.stop = chain.stop == PM_UNW_STOP_ROOT
+					? NULL
+					: pm_chain_stop_name(chain.stop) });
+}
+
+/* pm_self_take.record */
+static int on_record(void *user, const struct pm_record *record)
+{
+	struct pm_self_recording *recording = user;
+	struct pm_chain_tasks tasks = tasks_of(recording);
+
+	switch (record->type) {
+	case PERF_RECORD_LOST:
+	case PERF_RECORD_LOST_SAMPLES:
+		recording->lost += record->lost;
+		return pm_file_write_lost(
+			recording->writer,
+			&(struct pm_file_lost){ .time = record->time,
+						.cpu = record->cpu,
+						.count = record->lost });
+	case PERF_RECORD_THROTTLE:
+		recording->throttled++;
+		return 0;
+	default:
+		break;
+	}
+	/* Children that were forked, before they are something of their own. */
+	if (record->pid != (uint32_t)recording->pid)
+		return 0;
+	return record->type == PERF_RECORD_SAMPLE ? on_sample(recording, record)
+						  : pm_chain_tasks_record(&tasks, record);
+}
+
+static int take(struct pm_self_recording *recording, bool final, struct pm_error *err)
+{
+	const struct pm_self_engine_type *type = recording->engine->type;
+	const struct pm_self_take take = { .record = on_record, .user = recording };
+	int ret = type->tells_mappings ? 0 : read_mappings(recording);
+
+	if (ret == 0)
+		ret = type->drain(recording->engine, final, &take, err);
+	if (ret == 0)
+		ret = pm_file_writer_flush(recording->writer);
+	return ret;
+}
+
+/* What goes wrong is told at the end; the program runs on, and rings that nobody empties cost
+ * it nothing. */
+int pm_self_recording_drain(struct pm_self_recording *recording, struct pm_error *err)
+{
+	int ret = take(recording, false, err);
+
+	if (ret < 0) {
+		recording->engine->type->end(recording->engine);
+		if (err->code == 0)
+			pm_error_set(err, ret, "%s", strerror(-ret));
+		recording->failed = *err;
+	}
+	return ret;
+}
+
+/* ---- the end ------------------------------------------------------------------------------ */
+
+static int complete(struct pm_self_recording *recording, uint64_t end_ns,
+		    struct pm_error *err)
+{
+	const struct pm_self_tell tell = { .note = note, .user = recording };
+	int ret = take(recording, true, err);
+
+	if (ret == 0)
+		ret = pm_chain_jit_finish(recording->jit);
+	if (ret == 0)
+		ret = pm_self_write_names(recording);
+	recording->engine->type->tell(recording->engine, &tell);
+	if (ret == 0)
+		ret = pm_self_write_footer(recording, end_ns);
+	return ret;
+}
+
+static int save(const char *path, const char *text, struct pm_error *err)
+{
+	PM_AUTO_CLOSE int fd = open(
+		path, O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
+		0666);
+	size_t len = strlen(text);
+	int code = fd < 0 ? errno : 0;
+
+	while (code == 0 && len > 0) {
+		ssize_t n = write(fd, text, len);
+
+		if (n > 0) {
+			text += n;
+			len -= (size_t)n;
+		} else if (n == 0 || errno != EINTR) {
+			code = n == 0 ? EIO : errno;
+		}
+	}
+	if (code == 0)
+		return 0;
+	pm_error_set(err, -code, "the table cannot be written: %s", strerror(code));
+	pm_error_where(err, path, -1);
+	return -code;
+}
+
+/* Handed on as a text, or written to where it was asked for. */
+static int show(struct pm_self_recording *recording, bool whole, char **table,
+		struct pm_error *err)
+{
+	const char *path = recording->settings->table;
+	PM_AUTO_FREE char *text = NULL;
+	int ret;
+
+	if (path && !path[0])
+		return 0;
+	ret = pm_self_table(recording->profile, recording->engine, whole,
+			    path ? 0 : TABLE_ROWS, &text, err);
+	if (ret < 0)
+		return ret;
+	if (!path) {
+		*table = PM_TAKE_PTR(text);
+		return 0;
+	}
+	return save(path, text, err);
+}
+
+int pm_self_recording_finish(struct pm_self_recording *recording, char **table,
+			     struct pm_error *err)
+{
+	struct pm_error file_err = { 0 }, table_err = { 0 };
+	uint64_t end_ns = pm_now_ns();
+	int ret, file, shown;
+
+	recording->engine->type->end(recording->engine);
+	ret = recording->failed.code;
+	if (ret < 0)
+		*err = recording->failed;
+	else
+		ret = complete(recording, end_ns, err);
+	if (ret < 0 && err->code == 0)
+		pm_error_set(err, ret, "%s", strerror(-ret));
+	shown = show(recording, ret == 0, table, &table_err);
+	/* Knows best why writing failed. */
+	file = pm_file_writer_close(PM_TAKE_PTR(recording->writer), &file_err);
+	if (file < 0)
+		*err = file_err;
+	else if (ret == 0 && shown < 0)
+		*err = table_err;
+	return file < 0 ? file : ret < 0 ? ret : shown;
+}

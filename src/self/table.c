@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+#include "table.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* ---- how it was measured, and what is missing --------------------------------------------- */
+
+static void put_plural(struct pm_str *str, uint64_t count, const char *one)
+{
+	pm_str_printf(str, "%" PRIu64 " %s%s", count, one, count == 1 ? "" : "s");
+}
+
+static void put_heading(struct pm_str *str, const struct pm_profile *profile,
+			const struct pm_self_engine *engine)
+{
+	const struct pm_profile_info *info = &profile->info;
+	const struct pm_profile_event *event = &profile->events.data[0];
+
+	pm_str_puts(str, "pmself: ");
+	put_plural(str, event->total.samples, "tick");
+	pm_str_printf(str, " of %s at %" PRIu64 " Hz (%s) in ", event->actual,
+		      event->rate, engine->type->name);
+	put_plural(str, info->threads, "thread");
+	pm_str_printf(str, ", %.3f s", (double)info->duration_ns / 1e9);
+	if (info->cpu_known)
+		pm_str_printf(str, ", %.3f s of CPU time", (double)info->cpu_ns / 1e9);
+	pm_str_putc(str, '\n');
+}
+
+/* Stop reasons that mean that callers are missing. */
+static uint64_t incomplete(const struct pm_view *view)
+{
+	const struct pm_profile *profile = view->profile;
+	uint64_t sum = 0;
+
+	for (size_t i = 1; i < profile->stops.len; i++)
+		if (strcmp(profile->stops.data[i], "not_asked") != 0)
+			sum += view->stops[i].samples;
+	return sum;
+}
+
+static void put_missing(struct pm_str *str, const struct pm_view *view)
+{
+	const struct pm_profile *profile = view->profile;
+	const struct pm_profile_info *info = &profile->info;
+	uint64_t cut = incomplete(view);
+
+	if (info->cut)
+		pm_str_puts(str, "pmself: the profile ended before its end\n");
+	if (info->lost > 0) {
+		pm_str_puts(str, "pmself: ");
+		put_plural(str, info->lost, "tick");
+		pm_str_puts(str, " lost: the buffers were full\n");
+	}
+	if (info->throttled > 0) {
+		pm_str_puts(str, "pmself: sampling was paused by the kernel ");
+		put_plural(str, info->throttled, "time");
+		pm_str_putc(str, '\n');
+	}
+	if (cut > 0) {
+		pm_str_puts(str, "pmself: ");
+		put_plural(str, cut, "tick");
+		pm_str_puts(str, " without all of their callers\n");
+	}
+	for (size_t i = 0; i < profile->notes.len; i++) {
+		const char *text = profile->notes.data[i];
+
+		pm_str_puts(str, "pmself: ");
+		pm_str_printable(str, text, strlen(text));
+		pm_str_putc(str, '\n');
+	}
+}
+
+/* ---- the functions ------------------------------------------------------------------------ */
+
+static void put_row(struct pm_str *str, const struct pm_view *view,
+		    const struct pm_row *row)
+{
+	const struct pm_profile *profile = view->profile;
+	const struct pm_profile_function *function = &profile->functions.data[row->id];
+	const char *module = pm_profile_module_name(profile, function->module);
+
+	pm_str_printf(str, "%10" PRIu64 " %6.2f%% %10" PRIu64 " %6.2f%%  ",
+		      row->self.samples, pm_weight_percent(&row->self, &view->total),
+		      row->total.samples, pm_weight_percent(&row->total, &view->total));
+	pm_str_printable(str, function->name, strlen(function->name));
+	if (row->inlined)
+		pm_str_puts(str, " (inlined)");
+	pm_str_puts(str, "  ");
+	pm_str_printable(str, module, strlen(module));
+	pm_str_putc(str, '\n');
+}
+
+static int put_rows(struct pm_str *str, const struct pm_view *view, size_t rows)
+{
+	struct pm_table table;
+	size_t len;
+	int ret = pm_table_init(&table, view, PM_KEY_FUNCTION, false);
+
+	if (ret < 0)
+		return ret;
+	len = rows > 0 && table.rows.len > rows ? rows : table.rows.len;
+	if (len > 0)
+		pm_str_puts(str, "      self       %      total       %  function\n");
+	for (size_t i = 0; i < len; i++)
+		put_row(str, view, &table.rows.data[i]);
+	if (len < table.rows.len)
+		pm_str_printf(str, "%31zu more functions\n", table.rows.len - len);
+	pm_table_release(&table);
+	return 0;
+}
+
+int pm_self_table(struct pm_profile_stream *stream, const struct pm_self_engine *engine,
+		  bool whole, size_t rows, char **ret, struct pm_error *err)
+{
+	const struct pm_profile *profile;
+	struct pm_view *view = NULL;
+	struct pm_str text = { 0 };
+	int code = pm_profile_stream_look(
+		stream, whole ? PM_PROFILE_WHOLE : PM_PROFILE_CUT, &profile, err);
+
+	if (code == 0 && profile->events.len == 0)
+		code = pm_error_set(err, -ENODATA, "nothing was recorded");
+	if (code == 0)
+		code = pm_view_new(&view, profile, 0, NULL, err);
+	if (code < 0)
+		return code;
+	put_heading(&text, profile, engine);
+	put_missing(&text, view);
+	code = put_rows(&text, view, rows);
+	if (code == 0 && text.failed)
+		code = -ENOMEM;
+	if (code < 0)
+		pm_error_set(err, code, "out of memory");
+	else
+		*ret = PM_TAKE_PTR(text.data);
+	pm_str_release(&text);
+	pm_view_free(view);
+	return code;
+}
