@@ -292,7 +292,8 @@ struct pm_trace_event {
 	enum pm_trace_what what;
 	pid_t pid, tid;
 	/* Of PM_TRACE_NEW: the process that made it, though it may have ended since; pid itself
-	 * for a thread; 0: unknown. */
+	 * for a thread; 0: unknown. The thread that made it is where it did so until this one
+	 * goes on, unless it was killed. */
 	pid_t parent_pid;
 	pid_t parent_tid; /* … and which of its threads; 0: unknown */
 	pid_t former_tid; /* of PM_TRACE_EXEC: of the thread that now is @tid; 0 otherwise */
@@ -330,7 +331,7 @@ int pm_trace_seize_thread(struct pm_trace *trace, pid_t pid, pid_t tid,
 			  struct pm_error *err);
 /* The next above @tid of those that are followed, or 0. */
 pid_t pm_trace_next_tid(const struct pm_trace *trace, pid_t tid);
-/* Threads that are followed now. */
+/* Threads that are followed now, with those that are still to be told of. */
 size_t pm_trace_len(const struct pm_trace *trace);
 /* How often a tick could not look at a thread (too many open files), and so left it alone. */
 uint64_t pm_trace_unseen(const struct pm_trace *trace);

@@ -34,6 +34,13 @@ static bool read_status(pid_t pid, const char *format, long *ret)
 	return false;
 }
 
+bool pm_trace_is_ours(pid_t tid)
+{
+	long tracer;
+
+	return read_status(tid, "TracerPid: %ld", &tracer) && tracer == (long)gettid();
+}
+
 static int by_yama(long scope, int code, struct pm_error *err)
 {
 	pm_error_set(err, -code,

@@ -15,6 +15,13 @@ struct pm_schedstat {
 	uint64_t ran_ns, waited_ns, turns;
 };
 
+/* A fork stops two threads, in any order. */
+enum pm_trace_waits {
+	PM_TRACE_WAITS_NOT,
+	PM_TRACE_WAITS_FOR_CHILD, /* its stop at the fork came first, or the child's is not told */
+	PM_TRACE_WAITS_FOR_MAKER,
+};
+
 struct pm_trace_thread {
 	pid_t tid; /* 0: the row is free */
 	uint32_t process; /* row */
@@ -27,6 +34,8 @@ struct pm_trace_thread {
 	bool stopped; /* held, kept, or in a group stop */
 	bool listening; /* in a group stop */
 	bool kept;
+	enum pm_trace_waits waits; /* and so stands still */
+	uint64_t waits_since_ns;
 	int request; /* how it goes on: PTRACE_CONT or PTRACE_LISTEN … */
 	int signal; /* … and with which signal */
 	uint64_t signals; /* it has stopped for so far */
@@ -50,6 +59,10 @@ struct pm_trace {
 	PM_VEC(uint32_t) free_threads, free_processes;
 	struct pm_index threads_index, processes_index;
 	PM_VEC(struct pm_trace_made) made; /* that are still to be met */
+	/* The oldest of waits_since_ns that there may be; 0: none. */
+	uint64_t waits_since_ns;
+	pid_t met; /* waited for its maker, and is to be told of now; 0: none */
+	pid_t maker; /* of the last event's thread, and waits until that goes on; 0: none */
 	size_t len; /* threads followed */
 	size_t fds, fds_max; /* kept open */
 	uint64_t unseen; /* threads that a tick could not look at */
@@ -69,6 +82,22 @@ uint32_t pm_trace_find_process(const struct pm_trace *trace, pid_t pid);
 int pm_trace_add_thread(struct pm_trace *trace, pid_t pid, pid_t tid, uint32_t *ret);
 /* With its process when it was the last of it. */
 void pm_trace_drop_thread(struct pm_trace *trace, uint32_t row);
+
+/* ---- trace-made.c -------------------------------------------------------------------- */
+
+/* CLOCK_MONOTONIC. */
+uint64_t pm_trace_now_ns(void);
+/* The thread of @row, which stands still, has made @child; 0: it has no number here. */
+void pm_trace_note_made(struct pm_trace *trace, uint32_t row, pid_t child, bool by_vfork);
+/* Who made it and how, all 0: unknown. From now on it is. */
+struct pm_trace_made pm_trace_take_made(struct pm_trace *trace, pid_t child);
+/* An unknown thread has stopped. It waits, or @ret is told of it. 0 or negative. */
+int pm_trace_meet(struct pm_trace *trace, pid_t tid, bool is_first_stop, uint32_t *row,
+		  struct pm_trace_event *ret);
+/* Whether there is one who waited for its maker and need not any more; it is held. */
+bool pm_trace_tell_met(struct pm_trace *trace, struct pm_trace_event *ret);
+/* One that has waited for its child for too long; 0: none. */
+pid_t pm_trace_overdue_maker(struct pm_trace *trace);
 
 /* ---- trace-read.c -------------------------------------------------------------------- */
 
@@ -94,3 +123,5 @@ int pm_trace_read_parents(pid_t tid, pid_t *tgid, pid_t *ppid);
 
 /* Why PTRACE_SEIZE of @tid failed with @code (positive). Returns -@code. */
 int pm_trace_explain(pid_t tid, int code, struct pm_error *err);
+/* Whether this thread of ours traces @tid: until its end has been waited for, or it was let go. */
+bool pm_trace_is_ours(pid_t tid);

@@ -35,14 +35,6 @@ enum {
 	NEAR_NS = 400000, /* from a tick to the stop of a thread that made room for it */
 };
 
-static uint64_t monotonic_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 /* ---- going on ------------------------------------------------------------------------ */
 
 static void detach(struct pm_trace *trace, uint32_t row)
@@ -63,18 +55,39 @@ static void resume(struct pm_trace *trace, uint32_t row)
 		detach(trace, row);
 		return;
 	}
+	if (thread->waits != PM_TRACE_WAITS_NOT)
+		return;
 	ptrace((enum __ptrace_request)thread->request, thread->tid, NULL,
 	       (long)thread->signal);
 	thread->stopped = thread->listening;
 }
 
+/* The thread waits no longer for the other of a fork. */
+static void end_wait(struct pm_trace *trace, pid_t tid)
+{
+	uint32_t row = tid != 0 ? pm_trace_find_thread(trace, tid) : PM_INDEX_NONE;
+	struct pm_trace_thread *thread;
+
+	if (row == PM_INDEX_NONE)
+		return;
+	thread = &trace->threads.data[row];
+	if (thread->waits == PM_TRACE_WAITS_NOT)
+		return;
+	thread->waits = PM_TRACE_WAITS_NOT;
+	if (!thread->kept)
+		resume(trace, row);
+}
+
 void pm_trace_go_on(struct pm_trace *trace)
 {
 	uint32_t row = trace->held;
+	pid_t maker = trace->maker;
 
 	trace->held = PM_INDEX_NONE;
+	trace->maker = 0;
 	if (row != PM_INDEX_NONE && !trace->threads.data[row].kept)
 		resume(trace, row);
+	end_wait(trace, maker);
 }
 
 static void ask(struct pm_trace_thread *thread, bool ticked)
@@ -95,7 +108,7 @@ static void ask(struct pm_trace_thread *thread, bool ticked)
 static bool had_cpu(struct pm_trace *trace, struct pm_trace_thread *thread)
 {
 	const struct pm_schedstat *then = &thread->at_tick;
-	uint64_t late_ns = monotonic_ns() - thread->due_ns;
+	uint64_t late_ns = pm_trace_now_ns() - thread->due_ns;
 	struct pm_schedstat now;
 
 	if (!trace->schedstat || !pm_trace_read_schedstat(trace, thread, &now) ||
@@ -126,71 +139,21 @@ static void forget_others(struct pm_trace *trace, pid_t pid, pid_t tid)
 	}
 }
 
-/* A followed thread has made @child, and may end before the child is met. */
-static void note_made(struct pm_trace *trace, pid_t child,
-		      const struct pm_trace_event *by, bool by_vfork)
-{
-	struct pm_trace_made made = { .tid = child,
-				      .parent_pid = by->pid,
-				      .parent_tid = by->tid,
-				      .by_vfork = by_vfork };
-
-	/* Without memory /proc is asked. */
-	if (child != 0 && pm_trace_find_thread(trace, child) == PM_INDEX_NONE)
-		(void)!pm_vec_push(&trace->made, made);
-}
-
-/* Who made it and how, all 0: unknown. From now on it is. */
-static struct pm_trace_made take_made(struct pm_trace *trace, pid_t child)
-{
-	for (size_t i = 0; i < trace->made.len; i++) {
-		struct pm_trace_made made = trace->made.data[i];
-
-		if (made.tid != child)
-			continue;
-		trace->made.data[i] = trace->made.data[--trace->made.len];
-		return made;
-	}
-	return (struct pm_trace_made){ 0 };
-}
-
 static int take_exit(struct pm_trace *trace, pid_t tid, int status,
 		     struct pm_trace_event *ret)
 {
 	uint32_t row = pm_trace_find_thread(trace, tid);
 
+	/* One that was never told of keeps nobody waiting. */
+	end_wait(trace, pm_trace_take_made(trace, tid).parent_tid);
 	*ret = (struct pm_trace_event){
 		.what = PM_TRACE_EXIT, .pid = tid, .tid = tid, .status = status
 	};
 	if (row != PM_INDEX_NONE) {
 		ret->pid = trace->processes.data[trace->threads.data[row].process].pid;
 		pm_trace_drop_thread(trace, row);
-	} else {
-		take_made(trace, tid); /* it never came to its first stop */
 	}
 	return 1;
-}
-
-/* The first stop of what a followed thread has made. If its parent's stop is still to come,
- * the parent is there, and the child its child. */
-static int meet(struct pm_trace *trace, pid_t tid, uint32_t *row,
-		struct pm_trace_event *ret)
-{
-	pid_t pid, parent;
-	struct pm_trace_made made = take_made(trace, tid);
-	int rc = pm_trace_read_parents(tid, &pid, &parent);
-
-	if (rc == 0)
-		rc = pm_trace_add_thread(trace, pid, tid, row);
-	if (rc == 0) {
-		ret->what = PM_TRACE_NEW;
-		ret->parent_pid = tid != pid        ? pid
-				  : made.parent_pid ? made.parent_pid
-						    : parent;
-		ret->parent_tid = made.parent_tid;
-		ret->by_vfork = made.by_vfork;
-	}
-	return rc;
 }
 
 /* The id that the stop of @tid tells of, in our namespace; @otherwise if it was killed. */
@@ -216,7 +179,8 @@ static int take_stop(struct pm_trace *trace, pid_t tid, int status,
 	*ret = (struct pm_trace_event){ .tid = tid };
 	if (row == PM_INDEX_NONE) {
 		found = 1;
-		if (meet(trace, tid, &row, ret) < 0) {
+		if (pm_trace_meet(trace, tid, event == PTRACE_EVENT_STOP, &row, ret) <
+		    0) {
 			/* It has been killed meanwhile, or must at least not stand still. */
 			ptrace(PTRACE_DETACH, tid, NULL, NULL);
 			return 0;
@@ -234,7 +198,8 @@ static int take_stop(struct pm_trace *trace, pid_t tid, int status,
 	ret->pid = trace->processes.data[thread->process].pid;
 	if (event == PTRACE_EVENT_FORK || event == PTRACE_EVENT_VFORK ||
 	    event == PTRACE_EVENT_CLONE)
-		note_made(trace, message_of(tid, 0), ret, event == PTRACE_EVENT_VFORK);
+		pm_trace_note_made(trace, row, message_of(tid, 0),
+				   event == PTRACE_EVENT_VFORK);
 	if (event == PTRACE_EVENT_EXEC) {
 		ret->former_tid = message_of(tid, tid);
 		/* The folder of another thread may have been read so far. */
@@ -249,6 +214,8 @@ static int take_stop(struct pm_trace *trace, pid_t tid, int status,
 		ret->had_cpu = !thread->ticked || had_cpu(trace, thread);
 		found = 1;
 	}
+	if (thread->waits == PM_TRACE_WAITS_FOR_MAKER)
+		return 0; /* it is told of when both stand still */
 	trace->held = row;
 	if (found == 0 || trace->detaching) {
 		pm_trace_go_on(trace);
@@ -264,8 +231,12 @@ static int next_event(struct pm_trace *trace, int options, struct pm_trace_event
 	trace->more = false;
 	for (int quiet = 0; quiet < QUIET_MAX; quiet++) {
 		int status, rc;
-		pid_t tid = waitpid(-1, &status, __WALL | options);
+		pid_t tid;
 
+		end_wait(trace, pm_trace_overdue_maker(trace));
+		if (pm_trace_tell_met(trace, ret))
+			return 1;
+		tid = waitpid(-1, &status, __WALL | options);
 		if (tid == 0 || (tid < 0 && (errno == ECHILD || errno == EINTR)))
 			return 0;
 		if (tid < 0) {
@@ -441,7 +412,8 @@ void pm_trace_interrupt(struct pm_trace *trace)
 		struct pm_trace_thread *thread = &trace->threads.data[i];
 
 		if (thread->tid == 0 || thread->asked ||
-		    (thread->stopped && !thread->listening))
+		    (thread->stopped && !thread->listening &&
+		     thread->waits == PM_TRACE_WAITS_NOT))
 			continue;
 		pm_trace_read_stat(trace, thread);
 		ask(thread, false);
@@ -572,7 +544,7 @@ pid_t pm_trace_next_tid(const struct pm_trace *trace, pid_t tid)
 
 size_t pm_trace_len(const struct pm_trace *trace)
 {
-	return trace->len;
+	return trace->len + trace->made.len;
 }
 
 uint64_t pm_trace_unseen(const struct pm_trace *trace)

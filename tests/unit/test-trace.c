@@ -22,6 +22,7 @@
 
 enum {
 	ORPHANS = 50,
+	KIDS = 60,
 	ROUNDS_MAX = 20000, /* of half a millisecond: only a bug gets there */
 };
 
@@ -133,6 +134,33 @@ static void child_signals(void)
 	sigaction(SIGUSR1, &action, NULL);
 	told->ready = 1;
 	burn();
+}
+
+/* A third of the kids by vfork(2). */
+static void *fork_thread(void *unused)
+{
+	told->sleeper = (pid_t)syscall(SYS_gettid);
+	while (!told->go)
+		pause_a_little();
+	for (int i = 0; i < KIDS; i++) {
+		pid_t pid = i % 3 == 0 ? vfork() : fork();
+
+		if (pid == 0)
+			_exit(0);
+		told->turns++;
+	}
+	while (waitpid(-1, NULL, __WNOTHREAD) > 0)
+		;
+	return unused;
+}
+
+static void child_forks_in_thread(void)
+{
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, fork_thread, NULL);
+	pthread_join(thread, NULL);
+	_exit(told->turns == KIDS ? 4 : 99);
 }
 
 static void child_forks(void)
@@ -536,6 +564,35 @@ static void test_forks_and_threads_are_followed(void **state)
 	pm_trace_free(trace);
 }
 
+/* In whatever order the kernel tells of both, the child is told while its maker stands where it
+ * forked, and with all that is known of it. */
+static void test_makers_wait_for_their_kids(void **state)
+{
+	pid_t pid = start(child_forks_in_thread);
+	struct pm_trace *trace;
+	struct pm_trace_event event;
+	uint64_t kids = 0;
+
+	WAIT_UNTIL(told->sleeper != 0);
+	trace = follow(pid);
+	told->go = 1;
+	do {
+		event = next(trace);
+		if (event.what == PM_TRACE_NEW) {
+			assert_int_equal(event.parent_pid, pid);
+			assert_int_equal(event.parent_tid, told->sleeper);
+			assert_int_equal(event.by_vfork, kids % 3 == 0);
+			assert_int_equal(told->turns, kids);
+			kids++;
+			/* Who waits for another is asked all the same. */
+			pm_trace_interrupt(trace);
+		}
+	} while (event.what != PM_TRACE_EXIT || event.tid != pid);
+	assert_int_equal(kids, KIDS);
+	assert_int_equal(WEXITSTATUS(event.status), 4);
+	pm_trace_free(trace);
+}
+
 static void test_parents_that_end_at_once(void **state)
 {
 	pid_t pid = start(child_orphans), middle[ORPHANS];
@@ -653,6 +710,26 @@ static void test_let_go(void **state)
 	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
+/* At any moment of a fork. */
+static void test_let_go_while_forking(void **state)
+{
+	for (int events = 0; events < 12; events++) {
+		pid_t pid = start(child_forks_in_thread);
+		struct pm_trace *trace;
+		int status;
+
+		WAIT_UNTIL(told->sleeper != 0);
+		trace = follow(pid);
+		told->go = 1;
+		for (int i = 0; i < events; i++)
+			next(trace);
+		detach_all(trace);
+		pm_trace_free(trace);
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 4);
+	}
+}
+
 static void test_a_stopped_process_stays_so(void **state)
 {
 	pid_t pid = start(child_burn);
@@ -741,10 +818,12 @@ int main(void)
 		cmocka_unit_test(test_signals_arrive_unchanged),
 		cmocka_unit_test(test_job_control_works),
 		cmocka_unit_test(test_forks_and_threads_are_followed),
+		cmocka_unit_test(test_makers_wait_for_their_kids),
 		cmocka_unit_test(test_parents_that_end_at_once),
 		cmocka_unit_test(test_exec_of_a_thread),
 		cmocka_unit_test(test_vfork),
 		cmocka_unit_test(test_let_go),
+		cmocka_unit_test(test_let_go_while_forking),
 		cmocka_unit_test(test_a_stopped_process_stays_so),
 		cmocka_unit_test(test_refusals_are_explained),
 		cmocka_unit_test(test_nobody_is_followed),

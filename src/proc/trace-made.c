@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Both sides of a fork. The kernel wakes the child before it stops the maker (kernel_clone() in
+ * kernel/fork.c), and wait(2) gives their stops in any order. Neither goes on before both have
+ * come and the child has been told of: so the caller finds the maker as it was when it forked,
+ * and knows who it was and how.
+ */
+#include "trace-internal.h"
+
+#include <time.h>
+
+/* The other may have been killed before it could stop; then it does not come at all. */
+#define WAIT_MAX_NS UINT64_C(1000000000)
+
+uint64_t pm_trace_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static void begin_wait(struct pm_trace *trace, struct pm_trace_thread *thread,
+		       enum pm_trace_waits waits)
+{
+	thread->waits = waits;
+	thread->waits_since_ns = pm_trace_now_ns();
+	if (trace->waits_since_ns == 0)
+		trace->waits_since_ns = thread->waits_since_ns;
+}
+
+void pm_trace_note_made(struct pm_trace *trace, uint32_t row, pid_t child, bool by_vfork)
+{
+	struct pm_trace_thread *maker = &trace->threads.data[row];
+	uint32_t known = pm_trace_find_thread(trace, child);
+	struct pm_trace_made made = {
+		.tid = child,
+		.parent_pid = trace->processes.data[maker->process].pid,
+		.parent_tid = maker->tid,
+		.by_vfork = by_vfork,
+	};
+
+	/* Told of long ago, or killed before it could be. */
+	if (known != PM_INDEX_NONE
+		    ? trace->threads.data[known].waits != PM_TRACE_WAITS_FOR_MAKER
+		    : child == 0 || !pm_trace_is_ours(child))
+		return;
+	/* Without memory /proc is asked. */
+	if (pm_vec_push(&trace->made, made) == 0 && !trace->detaching)
+		begin_wait(trace, maker, PM_TRACE_WAITS_FOR_CHILD);
+	if (known != PM_INDEX_NONE)
+		trace->met = child;
+}
+
+struct pm_trace_made pm_trace_take_made(struct pm_trace *trace, pid_t child)
+{
+	for (size_t i = 0; i < trace->made.len; i++) {
+		struct pm_trace_made made = trace->made.data[i];
+
+		if (made.tid != child)
+			continue;
+		trace->made.data[i] = trace->made.data[--trace->made.len];
+		return made;
+	}
+	return (struct pm_trace_made){ 0 };
+}
+
+/* @parent: as /proc tells, where nobody else did. */
+static void tell_new(struct pm_trace *trace, const struct pm_trace_made *made, pid_t pid,
+		     pid_t tid, pid_t parent, struct pm_trace_event *ret)
+{
+	ret->what = PM_TRACE_NEW;
+	ret->parent_pid = tid != pid ? pid : made->parent_pid ? made->parent_pid : parent;
+	ret->parent_tid = made->parent_tid;
+	ret->by_vfork = made->by_vfork;
+	trace->maker = made->parent_tid;
+}
+
+int pm_trace_meet(struct pm_trace *trace, pid_t tid, bool is_first_stop, uint32_t *row,
+		  struct pm_trace_event *ret)
+{
+	pid_t pid, parent;
+	struct pm_trace_made made = pm_trace_take_made(trace, tid);
+	int rc = pm_trace_read_parents(tid, &pid, &parent);
+
+	if (rc == 0)
+		rc = pm_trace_add_thread(trace, pid, tid, row);
+	if (rc < 0)
+		return rc;
+	/* Of a thread nobody asks who made it. */
+	if (made.tid == 0 && is_first_stop && tid == pid && !trace->detaching &&
+	    pm_trace_find_process(trace, parent) != PM_INDEX_NONE)
+		begin_wait(trace, &trace->threads.data[*row], PM_TRACE_WAITS_FOR_MAKER);
+	else
+		tell_new(trace, &made, pid, tid, parent, ret);
+	return 0;
+}
+
+/* The first that has waited so for too long; 0: none. */
+static pid_t overdue(struct pm_trace *trace, enum pm_trace_waits waits)
+{
+	uint64_t now, oldest = UINT64_MAX;
+
+	if (trace->waits_since_ns == 0)
+		return 0;
+	now = pm_trace_now_ns();
+	if (now - trace->waits_since_ns < WAIT_MAX_NS)
+		return 0;
+	for (size_t i = 0; i < trace->threads.len; i++) {
+		const struct pm_trace_thread *thread = &trace->threads.data[i];
+
+		if (thread->tid == 0 || thread->waits == PM_TRACE_WAITS_NOT)
+			continue;
+		if (thread->waits == waits && now - thread->waits_since_ns >= WAIT_MAX_NS)
+			return thread->tid;
+		if (thread->waits_since_ns < oldest)
+			oldest = thread->waits_since_ns;
+	}
+	trace->waits_since_ns = oldest == UINT64_MAX ? 0 : oldest;
+	return 0;
+}
+
+pid_t pm_trace_overdue_maker(struct pm_trace *trace)
+{
+	return overdue(trace, PM_TRACE_WAITS_FOR_CHILD);
+}
+
+bool pm_trace_tell_met(struct pm_trace *trace, struct pm_trace_event *ret)
+{
+	pid_t tid = trace->met ? trace->met : overdue(trace, PM_TRACE_WAITS_FOR_MAKER);
+	uint32_t row = tid != 0 ? pm_trace_find_thread(trace, tid) : PM_INDEX_NONE;
+	struct pm_trace_made made;
+	pid_t pid, parent = 0;
+
+	trace->met = 0;
+	if (row == PM_INDEX_NONE || trace->detaching)
+		return false;
+	made = pm_trace_take_made(trace, tid);
+	if (pm_trace_read_parents(tid, &pid, &parent) < 0)
+		parent = 0;
+	trace->threads.data[row].waits = PM_TRACE_WAITS_NOT;
+	trace->held = row;
+	*ret = (struct pm_trace_event){ .pid = tid, .tid = tid };
+	tell_new(trace, &made, tid, tid, parent, ret);
+	return true;
+}
