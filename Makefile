@@ -50,7 +50,7 @@ install:
 	rm -rf $(INSTALL_BUILD)
 	meson setup $(INSTALL_BUILD) --buildtype=release --prefix='$(abspath $(PREFIX))' >/dev/null
 	ninja -C $(INSTALL_BUILD) --quiet src/pmrec/pmrec src/pmreport/pmreport src/pmstat/pmstat \
-		docs/pmrec.1 docs/pmreport.1 docs/pmstat.1
+		src/pmdiff/pmdiff docs/pmrec.1 docs/pmreport.1 docs/pmstat.1 docs/pmdiff.1
 	DESTDIR='$(if $(DESTDIR),$(abspath $(DESTDIR)))' meson install --no-rebuild -C $(INSTALL_BUILD)
 	rm -rf $(INSTALL_BUILD)
 

@@ -34,7 +34,7 @@ static const char help[] =
 	"How to judge\n"
 	"      --gate ROW=N%[,…]     how far a row may get worse, repeatable: sim.Ir=1%,\n"
 	"                            wall=5%, fn:parse:calls=0%; =+-N% both ways\n"
-	"      --force               compare what does not compare: other CPUs, engines, …\n"
+	"      --force               compare what does not compare: other CPUs or engines\n"
 	"      --strict              exit with 4 where more runs are needed to tell\n"
 	"      --config FILE         settings (default: pmdiff.json at the top of the\n"
 	"                            repository, if there is one); options win\n"

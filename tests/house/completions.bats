@@ -24,7 +24,7 @@ same() {
 # What bash offers for a line, of which the last word is being typed. `complete` calls the
 # function with the program's name, the word and the one before it.
 offered() {
-	PATH=$BUILD_DIR/src/pmrec:$BUILD_DIR/src/pmreport:$BUILD_DIR/src/pmstat:$PATH \
+	PATH=$BUILD_DIR/src/pmrec:$BUILD_DIR/src/pmreport:$BUILD_DIR/src/pmstat:$BUILD_DIR/src/pmdiff:$PATH \
 		bash --norc -c '
 		source "$1"
 		COMP_LINE=$2 COMP_POINT=${#2} COMP_TYPE=9
@@ -39,34 +39,34 @@ offered() {
 }
 
 @test "bash completes the options of --help" {
-	for name in pmrec pmreport pmstat; do
+	for name in pmrec pmreport pmstat pmdiff; do
 		bash -n "$here/$name.bash"
 		offered "$name -" | same "$name" bash
 	done
 }
 
 @test "zsh completes the options of --help" {
-	for name in pmrec pmreport pmstat; do
+	for name in pmrec pmreport pmstat pmdiff; do
 		# {-e+,--event=} and [--json[...
 		sed '1,/^_arguments/d' "$here/_$name" | sed 's/\[.*//; s/^[^{]*({*[^)]*)//' |
 			grep -oE -- "--?[A-Za-z][A-Za-z0-9-]*" |
 			same "$name" zsh
 	done
 	command -v zsh >/dev/null || skip 'zsh is not installed'
-	for name in pmrec pmreport pmstat; do
+	for name in pmrec pmreport pmstat pmdiff; do
 		zsh -n "$here/_$name"
 	done
 }
 
 @test "fish completes the options of --help" {
-	for name in pmrec pmreport pmstat; do
+	for name in pmrec pmreport pmstat pmdiff; do
 		grep "^complete -c $name " "$here/$name.fish" |
 			sed "s/ -d .*//; s/ -a '[^']*'//; s/ -n '[^']*'//" |
 			grep -oE -- ' -[sl] [A-Za-z][A-Za-z0-9-]*' |
 			sed 's/ -s /-/; s/ -l /--/' | same "$name" fish
 	done
 	command -v fish >/dev/null || skip 'fish is not installed'
-	for name in pmrec pmreport pmstat; do
+	for name in pmrec pmreport pmstat pmdiff; do
 		fish -n "$here/$name.fish"
 	done
 }
