@@ -37,7 +37,7 @@ struct pm_gate {
 	/* Pattern of events' names, "calls"; "wall" is wall-time. Without modifiers all of them;
 	 * of recordings "cycles", "cycles self", "self". */
 	char *event;
-	/* A fraction, at least 0; of recordings, of everything: 0.01 is one point of share. */
+	/* A fraction, at least 0; of shares, of everything: 0.01 is one point. */
 	double limit;
 	bool both; /* a change to the better fails, too ("=±0.5%" or "=+-0.5%") */
 	char *source; /* for people: "--gate", "pmdiff.json" */
@@ -83,10 +83,11 @@ struct pm_compare_side {
 	double *values;
 	size_t len;
 	double median, min, max; /* NaN if not known */
-	/* Of a recording: the samples that the number stands on, and the same number as a
-	 * weight: the sum of their periods, in `weight_unit` of the row; NaN: no such thing. */
+	/* Of a recording: the samples that the number stands on, and which part of all in the
+	 * event it is, in percent. */
 	uint64_t samples;
-	double weight;
+	double share;
+	double weight; /* and the sum of their periods; NaN: no such thing */
 };
 
 struct pm_compare_row {
@@ -98,7 +99,9 @@ struct pm_compare_row {
 	uint32_t line; /* 0: unknown */
 	/* "sim.Ir", "wall-time", "calls"; of recordings "cycles self", "cycles total". */
 	char *event;
-	char *unit; /* "ns", "bytes", "" counts, "%" share of a recording */
+	/* "ns", "bytes", "" counts. Of recordings "ns" or "" where both are of a whole program:
+	 * what the samples stand for; else "%": shares. */
+	char *unit;
 	enum pm_stat_class class; /* as it was judged */
 	const char
 		*method; /* for people: "exact", "medians", "Hodges-Lehmann" … ; static */
@@ -109,7 +112,8 @@ struct pm_compare_row {
 	 * `change` where the method has none. Of a share the difference of both as a fraction
 	 * of everything: 0.03 is 3 points more. */
 	double change, low, high;
-	double p; /* of Mann-Whitney or of two shares, as computed; NaN: not asked */
+	/* Of Mann-Whitney, or of samples being so many by chance; NaN: not asked. */
+	double p;
 	double p_holm; /* corrected */
 	double gate; /* a fraction */
 	bool gated; /* somebody asked for this row by a gate: a regression fails the comparison */
@@ -171,7 +175,16 @@ struct pm_compare_options {
 int pm_compare_stats(struct pm_comparison *ret, const struct pm_stat *const *base,
 		     size_t base_len, const struct pm_stat *const *new, size_t new_len,
 		     const struct pm_compare_options *options, struct pm_error *err);
-/* Functions by self and by total, of every event that both have. */
+/*
+ * Functions by self and by total, of every event that both have; copies and parts that compilers
+ * make of a function are that function. Where both recordings are of a whole program that ended
+ * well, weights are compared: by default more than 10 % of the function's own and 1 % of
+ * everything. Else shares, by default more than one point, of which nobody knows which way is
+ * better (CHANGED). Always more than chance: 1 in 100 after Holm. Nothing is gated by default,
+ * for one recording does not tell how much a program differs from run to run. Gates and failures
+ * are those of pm_compare_stats(); a gate that means nothing here is not looked at unless it is of
+ * "--gate".
+ */
 int pm_compare_profiles(struct pm_comparison *ret, const struct pm_profile *base,
 			const struct pm_profile *new,
 			const struct pm_compare_options *options, struct pm_error *err);
@@ -179,39 +192,55 @@ void pm_comparison_release(struct pm_comparison *comparison);
 
 /* ---- over many commits --------------------------------------------------------------- */
 
-struct pm_trend_point {
+struct pm_trend_commit {
 	char *commit, *subject; /* NULL: unknown */
-	char *created;
+	char *created; /* when it was measured; NULL: unknown */
+};
+
+struct pm_trend_point { /* of one commit */
 	double median, min, max; /* NaN: no value in this commit */
 	size_t runs;
 };
 
 struct pm_trend_step {
 	size_t at; /* index of the first point of the new level */
+	/* The last point before it that has a value; with points without one in between, any
+	 * of their commits may be the cause. */
+	size_t from;
 	double before, after; /* medians of the levels */
-	double change; /* fraction */
-	double noise; /* of the series around its levels, fraction of the level */
+	double change; /* fraction; infinite from 0 */
+	double noise; /* of the series around its levels, fraction of the level before; NaN:
+		       * unknown */
 	enum pm_verdict verdict; /* BETTER, WORSE, CHANGED */
 };
 
 struct pm_trend {
 	char *scope, *module, *event, *unit; /* scope NULL: the program */
-	enum pm_stat_class class;
+	/* What the values are of, where the history has several: engine and processor, whose
+	 * numbers do not compare. NULL: all are of the same. */
+	char *machine;
+	enum pm_stat_class class; /* as it was judged */
 	int8_t better;
-	PM_VEC(struct pm_trend_point) points; /* oldest first */
+	PM_VEC(struct pm_trend_point) points; /* by commit */
 	PM_VEC(struct pm_trend_step) steps; /* change points, oldest first */
 };
 
 struct pm_trends {
+	PM_VEC(struct pm_trend_commit) commits; /* oldest first */
 	PM_VEC(struct pm_trend) list; /* largest last step first */
 	PM_VEC(char *) warnings;
 };
 
 struct pm_trend_of { /* one commit */
 	const struct pm_stat *stat;
-	const char *commit, *subject;
+	const char *commit, *subject; /* NULL: unknown */
 };
-/* Levels and the steps between them, of every row that at least two commits have. */
+/*
+ * Levels and the steps between them, of every row that at least two commits have. Exact rows
+ * have a step wherever a value is another one and the next does not take that back; others where
+ * levels differ by more than the noise of their points explains, which takes three points at
+ * least, and by 0.5 % (noisy rows 1 %).
+ */
 int pm_trends_find(struct pm_trends *ret, const struct pm_trend_of *commits, size_t len,
 		   struct pm_error *err);
 void pm_trends_release(struct pm_trends *trends);

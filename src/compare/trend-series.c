@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: MIT */
+/* Every number of many commits as a series. */
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "compare-internal.h"
+#include "pm/stats.h"
+#include "trend-internal.h"
+
+/* Commits whose numbers compare: same engine, same processor. */
+struct machine {
+	const char *engine, *cpu_model; /* NULL: unknown */
+	PM_VEC(const struct pm_stat *) docs;
+	PM_VEC(size_t) commits; /* by document: which one it is of */
+};
+
+struct machines {
+	PM_VEC(struct machine) list;
+};
+
+static void release_machines(struct machines *machines)
+{
+	for (size_t i = 0; i < machines->list.len; i++) {
+		pm_vec_release(&machines->list.data[i].docs);
+		pm_vec_release(&machines->list.data[i].commits);
+	}
+	pm_vec_release(&machines->list);
+}
+
+/* All that one machine measured, as one side; of the other there is nothing. */
+struct collecting {
+	struct pm_trends *to;
+	const struct machine *machine;
+	const char *label; /* of series; NULL: there is one machine */
+	struct pm_side sides[PM_SIDES];
+	struct pm_event_pairs pairs;
+	struct pm_scope_groups groups;
+};
+
+/* One series that is being made. */
+struct making {
+	const struct collecting *of;
+	size_t event; /* of the pairs; as many as there are: calls */
+	struct pm_trend trend;
+	size_t known; /* points */
+	PM_VEC(double) values; /* of the commit that is being looked at */
+	bool multiplexed, at_least, varies;
+};
+
+/* ---- machines -------------------------------------------------------------------------- */
+
+static bool same_text(const char *a, const char *b)
+{
+	return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+static int add_to_machine(struct machines *machines, const struct pm_stat *stat,
+			  size_t commit)
+{
+	size_t i = 0;
+
+	for (; i < machines->list.len; i++) {
+		const struct machine *machine = &machines->list.data[i];
+
+		if (same_text(machine->engine, stat->engine) &&
+		    same_text(machine->cpu_model, stat->host.cpu_model))
+			break;
+	}
+	if (i == machines->list.len &&
+	    pm_vec_push(&machines->list,
+			(struct machine){ .engine = stat->engine,
+					  .cpu_model = stat->host.cpu_model }) < 0)
+		return -ENOMEM;
+	return pm_vec_push(&machines->list.data[i].docs, stat) < 0
+		       ? -ENOMEM
+		       : pm_vec_push(&machines->list.data[i].commits, commit);
+}
+
+static int PM_PRINTF(2, 3) warn(struct pm_trends *to, const char *format, ...)
+{
+	va_list args;
+	char *text;
+	int len;
+
+	va_start(args, format);
+	len = vasprintf(&text, format, args);
+	va_end(args);
+	if (len < 0)
+		return -ENOMEM;
+	if (pm_vec_push(&to->warnings, text) < 0) {
+		free(text);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+/* ---- points ---------------------------------------------------------------------------- */
+
+static int take(struct making *making, const struct pm_stat_event *event,
+		const struct pm_stat_value *value)
+{
+	if (!pm_stat_has_value(value))
+		return 0;
+	making->multiplexed =
+		making->multiplexed || (value->state == PM_STAT_MULTIPLEXED &&
+					value->running_ns < value->enabled_ns);
+	return pm_vec_push(&making->values, (double)value->value * event->scale);
+}
+
+/* What was taken is all of this document. */
+static int finish_point(struct making *making, size_t doc)
+{
+	struct pm_trend_point *point =
+		&making->trend.points.data[making->of->machine->commits.data[doc]];
+	struct pm_stats_summary summary;
+	int r;
+
+	if (making->values.len == 0)
+		return 0;
+	r = pm_stats_summarize(making->values.data, making->values.len, &summary);
+	if (r < 0)
+		return r;
+	*point = (struct pm_trend_point){ .median = summary.median,
+					  .min = summary.min,
+					  .max = summary.max,
+					  .runs = summary.len };
+	making->varies = making->varies || summary.min < summary.max;
+	making->known++;
+	pm_vec_clear(&making->values);
+	return 0;
+}
+
+static int take_program(struct making *making)
+{
+	const struct pm_side *side = &making->of->sides[PM_BASE];
+	int r = 0;
+
+	for (size_t doc = 0; doc < side->len && r == 0; doc++) {
+		const struct pm_stat *stat = side->docs[doc];
+		uint32_t event = making->of->pairs.at[PM_BASE][doc][making->event];
+
+		if (event == PM_INDEX_NONE)
+			continue;
+		for (size_t i = 0; i < stat->runs.len && r == 0; i++)
+			if (pm_side_counts(side, &stat->runs.data[i]))
+				r = take(making, &stat->events.data[event],
+					 &stat->runs.data[i].values[event]);
+		if (r == 0)
+			r = finish_point(making, doc);
+	}
+	return r;
+}
+
+static int take_member(struct making *making, const struct pm_scope_member *member)
+{
+	const struct pm_stat *stat = making->of->sides[PM_BASE].docs[member->doc];
+	const struct pm_stat_scope *scope = &stat->scopes.data[member->scope];
+	const struct pm_event_pairs *pairs = &making->of->pairs;
+	uint32_t event;
+
+	if (making->event == pairs->list.len) {
+		making->at_least = making->at_least || !scope->calls_exact;
+		return pm_vec_push(&making->values, (double)scope->calls);
+	}
+	event = pairs->at[PM_BASE][member->doc][making->event];
+	if (event == PM_INDEX_NONE)
+		return 0;
+	making->at_least = making->at_least || scope->lost > 0;
+	return take(making, &stat->events.data[event], &scope->values[event]);
+}
+
+/* Members stand in the order of their documents. */
+static int take_group(struct making *making, const struct pm_scope_group *group)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < group->members.len && r == 0; i++) {
+		const struct pm_scope_member *member = &group->members.data[i];
+
+		r = take_member(making, member);
+		if (r == 0 && (i + 1 == group->members.len ||
+			       group->members.data[i + 1].doc != member->doc))
+			r = finish_point(making, member->doc);
+	}
+	return r;
+}
+
+/* ---- series ---------------------------------------------------------------------------- */
+
+/* The event as the youngest document has it: what it is called may have been mended. */
+static const struct pm_stat_event *youngest(const struct collecting *of, size_t event)
+{
+	for (size_t doc = of->sides[PM_BASE].len; doc-- > 0;) {
+		uint32_t at = of->pairs.at[PM_BASE][doc][event];
+
+		if (at != PM_INDEX_NONE)
+			return &of->sides[PM_BASE].docs[doc]->events.data[at];
+	}
+	return of->pairs.list.data[event].of[PM_BASE];
+}
+
+static int name_series(struct making *making, const struct pm_scope_group *group)
+{
+	struct pm_trend *trend = &making->trend;
+	const struct pm_event_pairs *pairs = &making->of->pairs;
+	const char *event = "calls", *unit = "", *module;
+	size_t len;
+
+	trend->class = PM_STAT_EXACT;
+	trend->better = -1;
+	if (making->event < pairs->list.len) {
+		const struct pm_stat_event *of = youngest(making->of, making->event);
+
+		event = pairs->list.data[making->event].name;
+		unit = of->unit;
+		trend->class = of->class;
+		trend->better = of->better;
+	}
+	if (pm_stat_text(&trend->event, event) < 0 ||
+	    pm_stat_text(&trend->unit, unit) < 0 ||
+	    pm_stat_text(&trend->machine, making->of->label) < 0)
+		return -ENOMEM;
+	if (!group)
+		return 0;
+	module = group->of[PM_BASE]->module
+			 ? pm_module_name(group->of[PM_BASE]->module, &len)
+			 : NULL;
+	return pm_stat_text(&trend->scope, group->of[PM_BASE]->name) < 0
+		       ? -ENOMEM
+		       : pm_stat_text(&trend->module, module);
+}
+
+static int init_points(struct making *making)
+{
+	size_t len = making->of->to->commits.len;
+	int r = pm_vec_reserve(&making->trend.points, len);
+
+	for (size_t i = 0; i < len && r == 0; i++)
+		making->trend.points.data[i] =
+			(struct pm_trend_point){ .median = NAN, .min = NAN, .max = NAN };
+	if (r == 0)
+		making->trend.points.len = len;
+	return r;
+}
+
+/* What was scaled up, or is a lower bound, or varies, is not what the class promises. */
+static void lower_class(struct making *making)
+{
+	struct pm_trend *trend = &making->trend;
+
+	if (making->multiplexed)
+		trend->class = PM_STAT_NOISY;
+	else if (trend->class == PM_STAT_EXACT && (making->at_least || making->varies))
+		trend->class = PM_STAT_LOW_NOISE;
+}
+
+/* @group NULL: of the program. */
+static int add_series(const struct collecting *of, const struct pm_scope_group *group,
+		      size_t event)
+{
+	struct making making = { .of = of, .event = event };
+	int r = init_points(&making);
+
+	if (r == 0)
+		r = group ? take_group(&making, group) : take_program(&making);
+	if (r == 0 && making.known >= 2) {
+		r = name_series(&making, group);
+		lower_class(&making);
+		if (r == 0)
+			r = pm_vec_push(&of->to->list, making.trend);
+		if (r == 0)
+			making.trend = (struct pm_trend){ 0 };
+	}
+	pm_trend_release(&making.trend);
+	pm_vec_release(&making.values);
+	return r;
+}
+
+static int add_all_series(const struct collecting *of)
+{
+	int r = 0;
+
+	for (size_t event = 0; event < of->pairs.list.len && r == 0; event++)
+		r = add_series(of, NULL, event);
+	for (size_t i = 0; i < of->groups.list.len && r == 0; i++) {
+		const struct pm_scope_group *group = &of->groups.list.data[i];
+
+		if (group->repeated) {
+			r = warn(of->to,
+				 "%s has no series: several of this name are in one run, "
+				 "and which is which cannot be told.",
+				 group->of[PM_BASE]->name);
+			continue;
+		}
+		for (size_t event = 0; event <= of->pairs.list.len && r == 0; event++)
+			r = add_series(of, group, event);
+	}
+	return r;
+}
+
+static int collect_machine(struct pm_trends *to, const struct machine *machine,
+			   bool labelled)
+{
+	struct collecting of = {
+		.to = to,
+		.machine = machine,
+		.sides[PM_BASE] = { .docs = machine->docs.data,
+				    .len = machine->docs.len,
+				    .ended = true },
+	};
+	PM_AUTO_FREE char *label = NULL;
+	int r;
+
+	if (labelled &&
+	    asprintf(&label, "%s, %s", machine->engine,
+		     machine->cpu_model ? machine->cpu_model : "unknown processor") < 0) {
+		label = NULL;
+		return -ENOMEM;
+	}
+	of.label = label;
+	r = pm_event_pairs_find(&of.pairs, of.sides);
+	if (r == 0)
+		r = pm_scope_groups_find(&of.groups, of.sides);
+	if (r == 0)
+		r = add_all_series(&of);
+	pm_event_pairs_release(&of.pairs);
+	pm_scope_groups_release(&of.groups);
+	return r;
+}
+
+int pm_trends_collect(struct pm_trends *ret, const struct pm_trend_of *commits,
+		      size_t len)
+{
+	PM_CLEANUP(release_machines) struct machines machines = { 0 };
+	int r = 0;
+
+	for (size_t i = 0; i < len && r == 0; i++) {
+		struct pm_trend_commit commit = { 0 };
+
+		r = pm_stat_text(&commit.commit, commits[i].commit);
+		if (r == 0)
+			r = pm_stat_text(&commit.subject, commits[i].subject);
+		if (r == 0)
+			r = pm_stat_text(&commit.created, commits[i].stat->created);
+		if (r == 0)
+			r = pm_vec_push(&ret->commits, commit);
+		if (r < 0) {
+			free(commit.commit);
+			free(commit.subject);
+			free(commit.created);
+			return r;
+		}
+		r = add_to_machine(&machines, commits[i].stat, i);
+	}
+	if (r == 0 && machines.list.len > 1)
+		r = warn(
+			ret,
+			"The commits were measured by %zu kinds of processors or engines, "
+			"whose numbers do not compare: each has series of its own.",
+			machines.list.len);
+	for (size_t i = 0; i < machines.list.len && r == 0; i++)
+		r = collect_machine(ret, &machines.list.data[i], machines.list.len > 1);
+	return r;
+}

@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Levels of a series and the steps between them.
+ *
+ * Of all ways to draw a line of level pieces through the points, the one with the least cost: a
+ * point costs its distance from the line in units of the noise, but never more than an outlier
+ * does, and each step costs a penalty. Levels that are worth trying are the values themselves,
+ * and thus one pass over the points finds the best of all lines (Storath, Weinmann, Unser: Jump-
+ * penalized least absolute values estimation, 2017), in points times levels.
+ *
+ * The noise is that of one point against the next, which steps hardly touch.
+ */
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "pm/stats.h"
+#include "trend-internal.h"
+
+enum {
+	LEVELS_MAX = 512, /* of more values, quantiles */
+};
+
+/* In units of the noise. An outlier costs less than the two steps around it, and two in a row,
+ * too; three are a level. Of noise alone these find a step in 1 of 10,000 series. */
+static const double outlier_cost = 6, step_cost = 12;
+/* By so many units of noise a step of the least size is higher. */
+static const double least_in_noise = 6;
+/* How the median of |differences| of neighbours tells sigma: 1.4826 / sqrt(2). */
+static const double sigma_of_median = 1.0484;
+/* A difference that is larger is no noise: 4 sigma of differences. */
+static const double most_in_medians = 6;
+/* Of few points the noise is known badly, and may be more. */
+static const double few_points = 4;
+
+/* The least step, as a fraction: below it nobody cares, or knows. */
+static double least_step(enum pm_stat_class class)
+{
+	switch (class) {
+	case PM_STAT_EXACT:
+		break;
+	case PM_STAT_LOW_NOISE:
+		return 0.005;
+	case PM_STAT_NOISY:
+		return 0.01;
+	}
+	return 0;
+}
+
+/* ---- values ---------------------------------------------------------------------------- */
+
+/* The points that have a value, which are at place[0], place[1] … */
+struct known {
+	double *values;
+	size_t *place;
+	size_t len;
+};
+
+static void release_known(struct known *known)
+{
+	free(known->values);
+	free(known->place);
+}
+
+static int find_known(struct known *ret, const struct pm_trend *trend)
+{
+	size_t len = trend->points.len > 0 ? trend->points.len : 1;
+
+	ret->values = calloc(len, sizeof(*ret->values));
+	ret->place = calloc(len, sizeof(*ret->place));
+	if (!ret->values || !ret->place)
+		return -ENOMEM;
+	for (size_t i = 0; i < trend->points.len; i++) {
+		double median = trend->points.data[i].median;
+
+		if (!isfinite(median))
+			continue;
+		ret->values[ret->len] = median;
+		ret->place[ret->len++] = i;
+	}
+	return 0;
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Leaves @values in another order. @len > 0. */
+static double median_in_place(double *values, size_t len)
+{
+	qsort(values, len, sizeof(*values), compare_doubles);
+	return pm_stats_quantile(values, len, 0.5);
+}
+
+/* @room: for @len values. */
+static double median_of(const double *values, size_t len, double *room)
+{
+	memcpy(room, values, len * sizeof(*room));
+	return median_in_place(room, len);
+}
+
+/*
+ * From the squares of what neighbours differ by, without those that may be steps or outliers.
+ * The median alone often tells too little of few points, and nothing where most are equal.
+ */
+static double sigma_of_most(const double *sorted, size_t len)
+{
+	double median = pm_stats_quantile(sorted, len, 0.5), sum = 0;
+	size_t most = 0, end = median > 0 ? len : len - (len + 9) / 10;
+
+	while (most < end && (median == 0 || sorted[most] <= most_in_medians * median)) {
+		sum += sorted[most] * sorted[most];
+		most++;
+	}
+	return most > 0 ? sqrt(sum / (double)(2 * most)) : 0;
+}
+
+/* The least difference that is one; 0: all are equal. */
+static double least_difference(const double *sorted, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if (sorted[i] > 0)
+			return sorted[i];
+	return 0;
+}
+
+/* The noise of one point; 0: all points are equal. */
+static double noise_of(const struct known *known, double least, double *room)
+{
+	double level, sigma;
+	size_t len = known->len - 1;
+
+	for (size_t i = 0; i < known->len; i++)
+		room[i] = fabs(known->values[i]);
+	level = median_in_place(room, known->len);
+	for (size_t i = 0; i < len; i++)
+		room[i] = fabs(known->values[i + 1] - known->values[i]);
+	sigma = sigma_of_median * median_in_place(room, len);
+	sigma = fmax(sigma, sigma_of_most(room, len));
+	sigma *= 1 + few_points / (double)known->len;
+	sigma = fmax(sigma, least * level / least_in_noise);
+	return sigma > 0 ? sigma : least_difference(room, len) / least_in_noise;
+}
+
+/* ---- the best line --------------------------------------------------------------------- */
+
+struct levels {
+	double *values; /* ascending, each once */
+	size_t len;
+};
+
+static int find_levels(struct levels *ret, const struct known *known)
+{
+	size_t unique = 0, thin;
+	double *values = malloc(known->len * sizeof(*values));
+
+	if (!values)
+		return -ENOMEM;
+	memcpy(values, known->values, known->len * sizeof(*values));
+	qsort(values, known->len, sizeof(*values), compare_doubles);
+	for (size_t i = 0; i < known->len; i++)
+		if (unique == 0 || values[i] > values[unique - 1])
+			values[unique++] = values[i];
+	thin = unique < LEVELS_MAX ? unique : LEVELS_MAX;
+	for (size_t i = 0; i < thin; i++)
+		values[i] = values[i * unique / thin];
+	*ret = (struct levels){ .values = values, .len = thin };
+	return 0;
+}
+
+struct line {
+	struct levels levels;
+	double *cost; /* by level: of the best line so far that ends there */
+	bool *stepped; /* by point and level: whether that line came from another one */
+	uint16_t *best; /* by point: the level where the best line so far ends */
+};
+
+static void release_line(struct line *line)
+{
+	free(line->levels.values);
+	free(line->cost);
+	free(line->stepped);
+	free(line->best);
+}
+
+static int init_line(struct line *line, const struct known *known)
+{
+	int r = find_levels(&line->levels, known);
+
+	if (r < 0)
+		return r;
+	line->cost = calloc(line->levels.len, sizeof(*line->cost));
+	line->stepped = calloc(known->len, line->levels.len * sizeof(*line->stepped));
+	line->best = calloc(known->len, sizeof(*line->best));
+	return line->cost && line->stepped && line->best ? 0 : -ENOMEM;
+}
+
+static void add_point(struct line *line, size_t point, double value, double sigma)
+{
+	size_t levels = line->levels.len, best = 0;
+	double from =
+		point > 0 ? line->cost[line->best[point - 1]] + step_cost : INFINITY;
+	bool *stepped = &line->stepped[point * levels];
+
+	for (size_t i = 0; i < levels; i++) {
+		double distance = fabs(value - line->levels.values[i]) / sigma;
+
+		stepped[i] = from < line->cost[i];
+		line->cost[i] = fmin(from, line->cost[i]) + fmin(distance, outlier_cost);
+		if (line->cost[i] < line->cost[best])
+			best = i;
+	}
+	line->best[point] = (uint16_t)best;
+}
+
+/* Marks where levels begin, the first one, too. */
+static int draw(const struct known *known, double sigma, bool *begins)
+{
+	PM_CLEANUP(release_line) struct line line = { 0 };
+	size_t level;
+	int r = init_line(&line, known);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < known->len; i++)
+		add_point(&line, i, known->values[i], sigma);
+	level = line.best[known->len - 1];
+	for (size_t i = known->len - 1; i > 0; i--) {
+		begins[i] = line.stepped[i * line.levels.len + level];
+		if (begins[i])
+			level = line.best[i - 1];
+	}
+	begins[0] = true;
+	return 0;
+}
+
+/* ---- levels ---------------------------------------------------------------------------- */
+
+struct piece {
+	size_t begin, end;
+	double median;
+};
+
+struct pieces {
+	PM_VEC(struct piece) list;
+};
+
+/* From 0 any change is infinite. */
+static double change_of(double before, double after)
+{
+	if (before == after)
+		return 0;
+	return before == 0 ? copysign(INFINITY, after) : (after - before) / fabs(before);
+}
+
+static int find_pieces(struct pieces *ret, const struct known *known, const bool *begins,
+		       double *room)
+{
+	for (size_t i = 0; i < known->len;) {
+		struct piece piece = { .begin = i, .end = i + 1 };
+
+		while (piece.end < known->len && !begins[piece.end])
+			piece.end++;
+		piece.median = median_of(known->values + i, piece.end - i, room);
+		if (pm_vec_push(&ret->list, piece) < 0)
+			return -ENOMEM;
+		i = piece.end;
+	}
+	return 0;
+}
+
+/* Joins the two neighbours that differ least, until all steps are large enough. */
+static void join_pieces(struct pieces *pieces, const struct known *known, double least,
+			double *room)
+{
+	while (pieces->list.len > 1) {
+		struct piece *list = pieces->list.data;
+		size_t smallest = 0;
+		double size = INFINITY;
+
+		for (size_t i = 0; i + 1 < pieces->list.len; i++) {
+			double change =
+				fabs(change_of(list[i].median, list[i + 1].median));
+
+			if (change < size) {
+				smallest = i;
+				size = change;
+			}
+		}
+		if (size > 0 && size >= least)
+			return;
+		list[smallest].end = list[smallest + 1].end;
+		list[smallest].median =
+			median_of(known->values + list[smallest].begin,
+				  list[smallest].end - list[smallest].begin, room);
+		memmove(&list[smallest + 1], &list[smallest + 2],
+			(pieces->list.len - smallest - 2) * sizeof(*list));
+		pieces->list.len--;
+	}
+}
+
+static enum pm_verdict judge(int8_t better, double change)
+{
+	if (better == 0)
+		return PM_VERDICT_CHANGED;
+	return (change > 0) == (better > 0) ? PM_VERDICT_BETTER : PM_VERDICT_WORSE;
+}
+
+/* @place: of the first point of the new level; it has one before it. */
+static int add_step(struct pm_trend *trend, const size_t *place, double before,
+		    double after, double noise)
+{
+	double change = change_of(before, after);
+	struct pm_trend_step step = {
+		.at = place[0],
+		.from = place[-1],
+		.before = before,
+		.after = after,
+		.change = change,
+		.noise = noise,
+		.verdict = judge(trend->better, change),
+	};
+
+	return pm_vec_push(&trend->steps, step);
+}
+
+/* The noise around the levels, in the unit of the series. */
+static double noise_around(const struct pieces *pieces, const struct known *known,
+			   double *room)
+{
+	for (size_t i = 0; i < pieces->list.len; i++) {
+		const struct piece *piece = &pieces->list.data[i];
+
+		for (size_t at = piece->begin; at < piece->end; at++)
+			room[at] = fabs(known->values[at] - piece->median);
+	}
+	return 1.4826 * median_in_place(room, known->len);
+}
+
+static int add_steps(struct pm_trend *trend, const struct pieces *pieces,
+		     const struct known *known, double *room)
+{
+	double noise = noise_around(pieces, known, room);
+	int r = 0;
+
+	for (size_t i = 1; r == 0 && i < pieces->list.len; i++) {
+		double before = pieces->list.data[i - 1].median,
+		       after = pieces->list.data[i].median;
+
+		r = add_step(trend, &known->place[pieces->list.data[i].begin], before,
+			     after, before == 0 ? NAN : noise / fabs(before));
+	}
+	return r;
+}
+
+static int find_noisy(struct pm_trend *trend, const struct known *known, double *room)
+{
+	double least = least_step(trend->class), sigma = noise_of(known, least, room);
+	PM_AUTO_FREE bool *begins = calloc(known->len, sizeof(*begins));
+	struct pieces pieces = { 0 };
+	int r;
+
+	if (!begins)
+		return -ENOMEM;
+	if (!(sigma > 0) || !isfinite(sigma)) /* all are equal */
+		return 0;
+	r = draw(known, sigma, begins);
+	if (r == 0)
+		r = find_pieces(&pieces, known, begins, room);
+	if (r == 0) {
+		join_pieces(&pieces, known, least, room);
+		r = add_steps(trend, &pieces, known, room);
+	}
+	pm_vec_release(&pieces.list);
+	return r;
+}
+
+/* ---- series without noise -------------------------------------------------------------- */
+
+/* Each change is one, unless the next point takes it back. */
+static int find_exact(struct pm_trend *trend, const struct known *known)
+{
+	double level = known->values[0];
+	int r = 0;
+
+	for (size_t i = 1; r == 0 && i < known->len; i++) {
+		double value = known->values[i];
+		bool last = i + 1 == known->len;
+
+		if (value == level ||
+		    (!last && fabs(known->values[i + 1] - value) >
+				      fabs(known->values[i + 1] - level)))
+			continue;
+		r = add_step(trend, &known->place[i], level, value, 0);
+		level = value;
+	}
+	return r;
+}
+
+int pm_trend_find_steps(struct pm_trend *trend)
+{
+	PM_CLEANUP(release_known) struct known known = { 0 };
+	PM_AUTO_FREE double *room = NULL;
+	int r = find_known(&known, trend);
+
+	if (r < 0 || known.len < 2)
+		return r;
+	if (trend->class == PM_STAT_EXACT)
+		return find_exact(trend, &known);
+	room = calloc(known.len, sizeof(*room));
+	return room ? find_noisy(trend, &known, room) : -ENOMEM;
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/* Levels of every number over many commits. */
+#include <math.h>
+#include <string.h>
+
+#include "trend-internal.h"
+
+void pm_trend_release(struct pm_trend *trend)
+{
+	free(trend->scope);
+	free(trend->module);
+	free(trend->event);
+	free(trend->unit);
+	free(trend->machine);
+	pm_vec_release(&trend->points);
+	pm_vec_release(&trend->steps);
+	*trend = (struct pm_trend){ 0 };
+}
+
+void pm_trends_release(struct pm_trends *trends)
+{
+	for (size_t i = 0; i < trends->commits.len; i++) {
+		free(trends->commits.data[i].commit);
+		free(trends->commits.data[i].subject);
+		free(trends->commits.data[i].created);
+	}
+	for (size_t i = 0; i < trends->list.len; i++)
+		pm_trend_release(&trends->list.data[i]);
+	for (size_t i = 0; i < trends->warnings.len; i++)
+		free(trends->warnings.data[i]);
+	pm_vec_release(&trends->commits);
+	pm_vec_release(&trends->list);
+	pm_vec_release(&trends->warnings);
+	*trends = (struct pm_trends){ 0 };
+}
+
+/* ---- the order ------------------------------------------------------------------------- */
+
+/* -1: no step. */
+static double size_of_last(const struct pm_trend *trend)
+{
+	return trend->steps.len > 0 ? fabs(trend->steps.data[trend->steps.len - 1].change)
+				    : -1;
+}
+
+static int compare_texts(const char *a, const char *b)
+{
+	if (!a || !b)
+		return a ? 1 : b ? -1 : 0;
+	return strcmp(a, b);
+}
+
+static int largest_first(const void *a, const void *b)
+{
+	const struct pm_trend *x = a, *y = b;
+	double size_x = size_of_last(x), size_y = size_of_last(y);
+	int r;
+
+	if (size_x != size_y)
+		return size_x > size_y ? -1 : 1;
+	r = compare_texts(x->scope, y->scope);
+	if (r == 0)
+		r = compare_texts(x->event, y->event);
+	if (r == 0)
+		r = compare_texts(x->module, y->module);
+	return r != 0 ? r : compare_texts(x->machine, y->machine);
+}
+
+int pm_trends_find(struct pm_trends *ret, const struct pm_trend_of *commits, size_t len,
+		   struct pm_error *err)
+{
+	struct pm_trends trends = { 0 };
+	int r = pm_trends_collect(&trends, commits, len);
+
+	for (size_t i = 0; i < trends.list.len && r == 0; i++)
+		r = pm_trend_find_steps(&trends.list.data[i]);
+	if (r < 0) {
+		pm_trends_release(&trends);
+		return pm_error_set(err, r, "out of memory");
+	}
+	if (trends.list.len > 0)
+		qsort(trends.list.data, trends.list.len, sizeof(*trends.list.data),
+		      largest_first);
+	*ret = trends;
+	return 0;
+}
