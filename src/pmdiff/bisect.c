@@ -178,8 +178,7 @@ static int measure_pair(struct bisection *it, struct pmdiff_side sides[2])
 	int r = PMDIFF_BAD_COMMIT;
 
 	meter->runs = it->moved.class == PM_STAT_EXACT ? 1 : it->runs;
-	meter->all_functions = meter->engine && strcmp(meter->engine, "callgrind") == 0 &&
-			       measured->functions.list.len == 0 &&
+	meter->all_functions = meter->simulated && measured->functions.list.len == 0 &&
 			       measured->ranges.list.len == 0;
 	if (meter->all_functions)
 		r = pmdiff_meter_measure(meter, it->shop.trees, sides, 2, NULL);

@@ -228,9 +228,17 @@ static int guard(struct pmdiff_folder *ret, const char *common_dir, int life_fd,
 
 /* ---- the one that the user sees ------------------------------------------------------ */
 
+/* Somebody has killed the guard: then all that it had started is ours, and it left a folder like
+ * those of a machine without power. */
+static void stand_in(const char *common_dir)
+{
+	kill_all();
+	pmdiff_folders_sweep(common_dir);
+}
+
 /* Never returns. A wish to end closes the pipe; a second one is no longer waited for. */
-static void wait_for_guard(pid_t pid, int life_fd, const sigset_t *waited,
-			   const sigset_t *mask)
+static void wait_for_guard(pid_t pid, const char *common_dir, int life_fd,
+			   const sigset_t *waited, const sigset_t *mask)
 {
 	int wish = 0, status = 0;
 	pid_t ended;
@@ -245,6 +253,8 @@ static void wait_for_guard(pid_t pid, int life_fd, const sigset_t *waited,
 		wish = signal;
 		pm_cleanup_close(&life_fd);
 	}
+	if (ended == pid && WIFSIGNALED(status))
+		stand_in(common_dir);
 	if (wish != 0) {
 		signal(wish, SIG_DFL);
 		sigprocmask(SIG_SETMASK, mask, NULL);
@@ -278,11 +288,12 @@ int pmdiff_guard_enter(struct pmdiff_folder *ret, const char *common_dir,
 	/* An ignored SIGCHLD would be handed on, and nobody could be waited for. */
 	signal(SIGCHLD, SIG_DFL);
 	fill_waited(&waited);
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	sigprocmask(SIG_BLOCK, &waited, &mask);
 	pid = fork();
 	if (pid > 0) {
 		close(life[0]);
-		wait_for_guard(pid, life[1], &waited, &mask);
+		wait_for_guard(pid, common_dir, life[1], &waited, &mask);
 	}
 	if (pid == 0) {
 		close(life[1]);

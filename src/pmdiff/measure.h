@@ -27,6 +27,7 @@ struct pmdiff_meter {
 	struct pmdiff_progress progress;
 	char *pmstat; /* the program */
 	const char *engine; /* of pmstat; NULL: its own choice */
+	bool simulated; /* by that engine: nothing but the program itself can change it */
 	bool all_functions; /* whatever the options say */
 	bool brief; /* what builds and commands say is not shown when they fail */
 	uint64_t runs, warmups; /* of each side */

@@ -113,16 +113,16 @@ static void choose_engine(struct pmdiff_meter *meter)
 {
 	const struct pmdiff_measured *measured = &meter->options->measured;
 	const char *wish = measured->engine ? measured->engine : "auto";
-	bool simulated;
 
 	if (strcmp(wish, "auto") == 0)
 		meter->engine = wants_simulation(meter) ? "callgrind" : NULL;
 	else if (strcmp(wish, "count") != 0)
 		meter->engine = wish;
-	simulated = meter->engine && strcmp(meter->engine, "callgrind") == 0;
+	meter->simulated = meter->engine && strcmp(meter->engine, "callgrind") == 0;
 	meter->runs = measured->runs ? measured->runs
-				     : (simulated ? RUNS_SIMULATED : RUNS_COUNTED);
-	meter->warmups = measured->warmups != UINT64_MAX ? measured->warmups : !simulated;
+				     : (meter->simulated ? RUNS_SIMULATED : RUNS_COUNTED);
+	meter->warmups =
+		measured->warmups != UINT64_MAX ? measured->warmups : !meter->simulated;
 }
 
 /* ---- the meter ----------------------------------------------------------------------- */
