@@ -187,6 +187,9 @@ int pmdiff_judge(struct pm_comparison *ret, const struct pmdiff_inputs *inputs,
 	how.history = earlier.stats.data;
 	how.history_len = earlier.stats.len;
 	r = compare_counts(ret, inputs, &how, err);
+	/* Files that have nothing in common are no mistake of words. */
+	if (r == -EINVAL)
+		r = -EXDEV;
 	if (r == 0)
 		r = name_side(&ret->base, &inputs->sides[0], err);
 	if (r == 0)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "bisect.h"
 #include "judge.h"
 #include "print.h"
 #include "read.h"
@@ -87,7 +88,16 @@ static int compare(const struct pmdiff_options *options)
  * be. */
 static int status_of_run(int error)
 {
-	return error == -EINVAL ? PMDIFF_STATUS_USAGE : PM_STATUS_FAILED;
+	switch (error) {
+	case -EINVAL:
+		return PMDIFF_STATUS_USAGE;
+	case -EXDEV:
+		return PMDIFF_STATUS_INCOMPARABLE;
+	case -ERANGE:
+		return PMDIFF_STATUS_INCONCLUSIVE;
+	default:
+		return PM_STATUS_FAILED;
+	}
 }
 
 static int run(const struct pmdiff_options *options)
@@ -104,9 +114,33 @@ static int run(const struct pmdiff_options *options)
 	return ret < 0 ? fail(&err, PM_STATUS_FAILED) : status;
 }
 
+static int bisect(const struct pmdiff_options *options)
+{
+	struct pm_sink sink = { .file = stdout };
+	struct pm_error err = { .offset = -1 };
+	int found = pmdiff_bisect(options, sink.file, &err);
+
+	if (found < 0)
+		return fail(&err, status_of_run(found));
+	if (pm_sink_close(&sink, &err) < 0)
+		return fail(&err, PM_STATUS_FAILED);
+	return found == 0 ? PMDIFF_STATUS_FINE : PMDIFF_STATUS_INCONCLUSIVE;
+}
+
 static int act(const struct pmdiff_options *options)
 {
-	return options->action == PMDIFF_RUN ? run(options) : compare(options);
+	switch (options->action) {
+	case PMDIFF_RUN:
+		return run(options);
+	case PMDIFF_BISECT:
+		return bisect(options);
+	case PMDIFF_COMPARE:
+	case PMDIFF_TREND:
+	case PMDIFF_HELP:
+	case PMDIFF_TELL_VERSION:
+		break;
+	}
+	return compare(options);
 }
 
 int main(int argc, char **argv)
