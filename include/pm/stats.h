@@ -45,3 +45,18 @@ int pm_stats_shift(const double *a, size_t a_len, const double *b, size_t b_len,
 
 /* Holm's correction, in place, of @len probabilities; their order stays. -ENOMEM. */
 int pm_stats_holm(double *p, size_t len);
+
+struct pm_stats_share {
+	uint64_t hits, of; /* hits at most `of` */
+};
+struct pm_stats_two_shares {
+	double difference; /* of B against A */
+	double low, high; /* 95 % interval: Newcombe, of Wilson's for each */
+	double p; /* Fisher's exact test; of more than 1000 hits its normal approximation */
+};
+/* Of samples that were drawn independently. NaN, and p = 1, when either is of none. */
+void pm_stats_two_shares(const struct pm_stats_share *a, const struct pm_stats_share *b,
+			 struct pm_stats_two_shares *ret);
+/* The probability of so many samples, or more different ones, if they stand for two equal sums:
+ * @a_each and @b_each are what one stands for. Exact up to 1000 of both. 1 without any. */
+double pm_stats_two_counts(uint64_t a, double a_each, uint64_t b, double b_each);
