@@ -103,6 +103,8 @@ PM_PRINTF(2, 3)
 int pm_compare_warn(struct pm_comparison *comparison, const char *format, ...);
 PM_PRINTF(2, 3)
 int pm_compare_differ(struct pm_comparison *comparison, const char *format, ...);
+/* -EXDEV, with all differences. */
+int pm_compare_refuse(const struct pm_comparison *comparison, struct pm_error *err);
 PM_PRINTF(2, 3)
 int pm_compare_why(struct pm_compare_row *row, const char *format, ...);
 

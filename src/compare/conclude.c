@@ -17,13 +17,18 @@ static int rank_of(enum pm_verdict verdict)
 	return ranks[verdict];
 }
 
-/* How large a change is in units of what may be chance. */
+/* How large a change is in units of what may be chance; of a recording, of everything. */
 static double weight_of(const struct pm_compare_row *row)
 {
 	double noise = fmax(row->gate, (row->high - row->low) / 2);
 
 	if (isnan(row->change))
 		return 0;
+	if (strcmp(row->unit, "%") == 0)
+		return 100 * fabs(row->change);
+	if (row->base.samples + row->new.samples > 0)
+		return fabs(row->base.share > 0 ? row->base.share * row->change
+						: row->new.share);
 	return fabs(row->change) / fmax(noise, 1e-9);
 }
 

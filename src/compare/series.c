@@ -324,8 +324,16 @@ int pm_compare_row_fill(struct pm_compare_row *row, const struct pm_side *sides,
 		.high = NAN,
 		.p = NAN,
 		.p_holm = NAN,
-		.base = { .median = NAN, .min = NAN, .max = NAN },
-		.new = { .median = NAN, .min = NAN, .max = NAN },
+		.base = { .median = NAN,
+			  .min = NAN,
+			  .max = NAN,
+			  .share = NAN,
+			  .weight = NAN },
+		.new = { .median = NAN,
+			 .min = NAN,
+			 .max = NAN,
+			 .share = NAN,
+			 .weight = NAN },
 	};
 	if ((group && fill_scope(row, group) < 0) || fill_event(row, pairs, event) < 0)
 		return -ENOMEM;

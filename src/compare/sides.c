@@ -69,6 +69,20 @@ int pm_compare_why(struct pm_compare_row *row, const char *format, ...)
 	return 0;
 }
 
+int pm_compare_refuse(const struct pm_comparison *comparison, struct pm_error *err)
+{
+	struct pm_str text = { 0 };
+
+	for (size_t i = 0; i < comparison->differences.len; i++)
+		pm_str_printf(&text, "%s%s", i > 0 ? "; " : "",
+			      comparison->differences.data[i]);
+	pm_error_set(err, -EXDEV, "the sides do not compare: %s",
+		     text.data ? text.data : strerror(ENOMEM));
+	pm_error_fix(err, "--force");
+	pm_str_release(&text);
+	return -EXDEV;
+}
+
 /* ---- one document against the first ------------------------------------------------- */
 
 /* Two documents, which may be of one side. */

@@ -304,8 +304,16 @@ static int add_unknown(struct work *work, const struct pm_gate *gate)
 	struct pm_compare_row row = {
 		.subject = gate->scope ? PM_COMPARE_SCOPE : PM_COMPARE_PROGRAM,
 		.class = PM_STAT_NOISY,
-		.base = { .median = NAN, .min = NAN, .max = NAN },
-		.new = { .median = NAN, .min = NAN, .max = NAN },
+		.base = { .median = NAN,
+			  .min = NAN,
+			  .max = NAN,
+			  .share = NAN,
+			  .weight = NAN },
+		.new = { .median = NAN,
+			 .min = NAN,
+			 .max = NAN,
+			 .share = NAN,
+			 .weight = NAN },
 		.change = NAN,
 		.low = NAN,
 		.high = NAN,
@@ -352,20 +360,6 @@ static int check_gates(struct work *work, struct pm_error *err)
 }
 
 /* ---- all of it ---------------------------------------------------------------------- */
-
-static int refuse(const struct pm_comparison *comparison, struct pm_error *err)
-{
-	struct pm_str text = { 0 };
-
-	for (size_t i = 0; i < comparison->differences.len; i++)
-		pm_str_printf(&text, "%s%s", i > 0 ? "; " : "",
-			      comparison->differences.data[i]);
-	pm_error_set(err, -EXDEV, "the sides do not compare: %s",
-		     text.data ? text.data : strerror(ENOMEM));
-	pm_error_fix(err, "--force");
-	pm_str_release(&text);
-	return -EXDEV;
-}
 
 static int begin(struct work *work)
 {
@@ -418,7 +412,7 @@ static int compare(struct work *work, struct pm_error *err)
 		return no_memory(err);
 	comparison->forced = comparison->differences.len > 0 && work->options->force;
 	if (comparison->differences.len > 0 && !work->options->force)
-		return refuse(comparison, err);
+		return pm_compare_refuse(comparison, err);
 	if (add_rows(work) < 0)
 		return no_memory(err);
 	if (!have_common(comparison))

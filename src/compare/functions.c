@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT */
+/* Functions of two recordings under one set of ids, and what each weighs. */
+#include "functions.h"
+
+#include <string.h>
+
+#include "compare-internal.h"
+
+void pm_functions_release(struct pm_functions *functions)
+{
+	pm_merged_release(&functions->merged);
+	pm_vec_release(&functions->list);
+	free(functions->of[0]);
+	free(functions->of[1]);
+}
+
+/* ---- one set of ids ----------------------------------------------------------------- */
+
+static bool is_function(const void *table, uint32_t id, const void *key)
+{
+	const struct pm_functions *functions = table;
+	const struct pm_function *have = &functions->list.data[id], *wanted = key;
+
+	return have->name_len == wanted->name_len && have->module == wanted->module &&
+	       memcmp(have->name, wanted->name, have->name_len) == 0;
+}
+
+/* Modules that have one name are one. */
+static uint32_t module_id(const struct pm_merged *merged, uint32_t module)
+{
+	for (uint32_t i = 0; module != PM_PROFILE_NONE && i < module; i++)
+		if (strcmp(merged->modules.data[i].name,
+			   merged->modules.data[module].name) == 0)
+			return i;
+	return module;
+}
+
+static int group(struct pm_functions *functions, uint32_t *group_of)
+{
+	struct pm_index index PM_CLEANUP(pm_index_release) = { 0 };
+	const struct pm_merged *merged = &functions->merged;
+	PM_AUTO_FREE uint32_t *modules =
+		calloc(merged->modules.len + 1, sizeof(*modules));
+
+	if (!modules)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < merged->modules.len; i++)
+		modules[i] = module_id(merged, i);
+	for (size_t i = 0; i < merged->functions.len; i++) {
+		const struct pm_merged_function *from = &merged->functions.data[i];
+		struct pm_function key = {
+			.name = from->name,
+			.name_len = pm_base_name_len(from->name),
+			.module = from->module == PM_PROFILE_NONE ? PM_PROFILE_NONE
+								  : modules[from->module],
+		};
+		uint64_t hash =
+			pm_hash_mix(pm_hash_bytes(key.name, key.name_len), key.module);
+		uint32_t id = pm_index_find(&index, hash, is_function, functions, &key);
+
+		if (id == PM_INDEX_NONE) {
+			id = (uint32_t)functions->list.len;
+			if (pm_vec_push(&functions->list, key) < 0 ||
+			    pm_index_add(&index, hash, id) < 0)
+				return -ENOMEM;
+		}
+		group_of[i] = id;
+	}
+	return 0;
+}
+
+int pm_functions_init(struct pm_functions *ret, const struct pm_profile *base,
+		      const struct pm_profile *new, struct pm_error *err)
+{
+	struct pm_functions functions PM_CLEANUP(pm_functions_release) = { 0 };
+	PM_AUTO_FREE uint32_t *group_of = NULL;
+	int r = pm_merged_init(&functions.merged, base, new, err);
+
+	if (r < 0)
+		return r;
+	group_of = calloc(functions.merged.functions.len + 1, sizeof(*group_of));
+	if (!group_of || group(&functions, group_of) < 0)
+		return -ENOMEM;
+	for (unsigned int side = 0; side < PM_PROFILES; side++) {
+		const struct pm_profile *of = functions.merged.of[side];
+
+		functions.of[side] = calloc(of->functions.len + 1, sizeof(uint32_t));
+		if (!functions.of[side])
+			return -ENOMEM;
+		for (size_t i = 0; i < of->functions.len; i++)
+			functions.of[side][i] =
+				group_of[functions.merged.map[side].functions[i]];
+	}
+	*ret = functions;
+	functions = (struct pm_functions){ 0 };
+	return 0;
+}
+
+/* ---- weights ------------------------------------------------------------------------ */
+
+/* A walk over all stacks, callers first. */
+struct walk {
+	const struct pm_functions *functions;
+	const struct pm_view *view;
+	const uint32_t *of;
+	struct pm_function_weight *weights;
+	uint32_t *on_stack; /* by function: how often it is on the stack at hand */
+	bool *proper; /* by function: seen as one of its own */
+	uint64_t *heaviest; /* by function: the weight at its place */
+};
+
+static void enter(struct walk *walk, uint32_t stack)
+{
+	const struct pm_profile *profile = walk->view->profile;
+	const struct pm_weight *self = &walk->view->self[stack];
+	uint32_t levels = pm_profile_levels(profile, stack);
+
+	for (uint32_t level = levels; level-- > 0;) {
+		uint32_t place = pm_profile_level_place(profile, stack, level);
+		uint32_t id = walk->of[profile->places.data[place].function];
+		struct pm_function_weight *weight = &walk->weights[id];
+
+		if (walk->on_stack[id]++ == 0)
+			pm_weight_add(&weight->total, &walk->view->sum[stack]);
+		if (walk->view->sum[stack].samples == 0)
+			continue;
+		if (level + 1 == levels)
+			walk->proper[id] = true;
+		if (walk->view->sum[stack].period > walk->heaviest[id]) {
+			walk->heaviest[id] = walk->view->sum[stack].period;
+			weight->place = place;
+		}
+	}
+	if (self->samples > 0 && levels > 0)
+		pm_weight_add(&walk->weights[walk->of[pm_profile_level_function(
+						     profile, stack, 0)]]
+				       .self,
+			      self);
+}
+
+static void leave(struct walk *walk, uint32_t stack)
+{
+	const struct pm_profile *profile = walk->view->profile;
+
+	for (uint32_t level = pm_profile_levels(profile, stack); level-- > 0;)
+		walk->on_stack[walk->of[pm_profile_level_function(profile, stack,
+								  level)]]--;
+}
+
+static void walk_stacks(struct walk *walk)
+{
+	const struct pm_profile *profile = walk->view->profile;
+	uint32_t at = profile->first_root;
+
+	while (at != PM_PROFILE_NONE) {
+		const struct pm_profile_stack *stack = &profile->stacks.data[at];
+
+		enter(walk, at);
+		if (stack->first_child != PM_PROFILE_NONE) {
+			at = stack->first_child;
+			continue;
+		}
+		leave(walk, at);
+		while (stack->next == PM_PROFILE_NONE &&
+		       stack->parent != PM_PROFILE_NONE) {
+			at = stack->parent;
+			stack = &profile->stacks.data[at];
+			leave(walk, at);
+		}
+		at = stack->next;
+	}
+}
+
+struct pm_function_weight *pm_functions_weigh(const struct pm_functions *functions,
+					      const struct pm_view *view,
+					      unsigned int side)
+{
+	size_t len = functions->list.len + 1;
+	PM_AUTO_FREE struct pm_function_weight *weights = calloc(len, sizeof(*weights));
+	PM_AUTO_FREE uint32_t *on_stack = calloc(len, sizeof(*on_stack));
+	PM_AUTO_FREE uint64_t *heaviest = calloc(len, sizeof(*heaviest));
+	PM_AUTO_FREE bool *proper = calloc(len, sizeof(*proper));
+	struct walk walk = {
+		.functions = functions,
+		.view = view,
+		.of = functions->of[side],
+		.weights = weights,
+		.on_stack = on_stack,
+		.proper = proper,
+		.heaviest = heaviest,
+	};
+
+	if (!weights || !on_stack || !heaviest || !proper)
+		return NULL;
+	for (size_t i = 0; i < len; i++)
+		weights[i].place = PM_PROFILE_NONE;
+	walk_stacks(&walk);
+	for (size_t i = 0; i < functions->list.len; i++)
+		weights[i].inlined = weights[i].total.samples > 0 && !proper[i];
+	return PM_TAKE_PTR(weights);
+}

@@ -1,0 +1,559 @@
+/* SPDX-License-Identifier: MIT */
+/* Recordings against each other: what each function weighs, and whether it is more than what
+ * sampling makes of one program twice. */
+#include "pm/stats.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "compare-internal.h"
+#include "functions.h"
+
+#define ALPHA       0.01
+#define GATE_POINTS 0.01 /* of everything */
+/* By how much a function's weight must change beside that: two recordings were not in turns,
+ * and times of one program then differ by so much. */
+#define GATE_OWN   0.1
+#define NORMAL_975 1.959963984540054
+/* More than these are lost, and the rest is no measure of the whole. */
+#define LOST_MAX 0.01
+
+/* One event of both. */
+struct pair {
+	const struct pm_profile_event *of[PM_PROFILES];
+	struct pm_view *views[PM_PROFILES];
+	struct pm_function_weight *weights[PM_PROFILES];
+	bool absolute; /* weights compare, not only shares */
+};
+
+static void pair_release(struct pair *pair)
+{
+	for (unsigned int side = 0; side < PM_PROFILES; side++) {
+		pm_view_free(pair->views[side]);
+		free(pair->weights[side]);
+	}
+}
+
+struct work {
+	struct pm_comparison *comparison;
+	const struct pm_compare_options *options;
+	const struct pm_profile *of[PM_PROFILES];
+	struct pm_functions functions;
+	bool *used; /* by gate */
+};
+
+static void work_release(struct work *work)
+{
+	pm_functions_release(&work->functions);
+	free(work->used);
+}
+
+/* ---- what was recorded -------------------------------------------------------------- */
+
+static int differ(struct work *work, const char *what, const char *a, const char *b)
+{
+	if (!a || !b || strcmp(a, b) == 0)
+		return 0;
+	return pm_compare_differ(work->comparison,
+				 "%s: %s on the base, %s on the new side", what, a, b);
+}
+
+static int doubt(struct work *work, const char *what, const char *a, const char *b)
+{
+	if (!a || !b || strcmp(a, b) == 0)
+		return 0;
+	return pm_compare_warn(work->comparison,
+			       "The %s differs: %s on the base, %s on the new side.",
+			       what, a, b);
+}
+
+static int describe(struct pm_compare_of *of, const struct pm_profile *profile)
+{
+	struct pm_str command = { 0 };
+	int r = 0;
+
+	of->documents = of->runs = 1;
+	for (size_t i = 0; i < profile->command.len; i++) {
+		pm_str_puts(&command, i > 0 ? " " : "");
+		pm_str_puts(&command, profile->command.data[i]);
+	}
+	if (command.failed || pm_stat_text(&of->created, profile->info.created) < 0 ||
+	    pm_stat_text(&of->command, command.data) < 0)
+		r = -ENOMEM;
+	pm_str_release(&command);
+	return r;
+}
+
+static int warn_of_one(struct work *work, unsigned int side)
+{
+	static const char *const names[] = { "base", "new side" };
+	const struct pm_profile_info *info = &work->of[side]->info;
+
+	if (info->cut &&
+	    pm_compare_warn(work->comparison,
+			    "The recording of the %s is cut short: its recorder was "
+			    "killed.",
+			    names[side]) < 0)
+		return -ENOMEM;
+	if (info->lost > 0 &&
+	    pm_compare_warn(work->comparison, "Of the %s %llu samples are lost.",
+			    names[side], (unsigned long long)info->lost) < 0)
+		return -ENOMEM;
+	if (info->exited && info->exit != 0)
+		return pm_compare_warn(work->comparison,
+				       "The program of the %s failed with status %u.",
+				       names[side], info->exit);
+	return 0;
+}
+
+static int check(struct work *work)
+{
+	const struct pm_profile_info *a = &work->of[0]->info, *b = &work->of[1]->info;
+	struct pm_comparison *comparison = work->comparison;
+
+	if (describe(&comparison->base, work->of[0]) < 0 ||
+	    describe(&comparison->new, work->of[1]) < 0 ||
+	    pm_stat_text(&comparison->cpu_model, b->cpu_model) < 0 ||
+	    differ(work, "architecture", a->arch, b->arch) < 0 ||
+	    differ(work, "cpu", a->cpu_model, b->cpu_model) < 0 ||
+	    differ(work, "virtualisation", a->virt, b->virt) < 0 ||
+	    doubt(work, "kernel", a->kernel, b->kernel) < 0 ||
+	    doubt(work, "machine", a->hostname, b->hostname) < 0 ||
+	    doubt(work, "kind of stacks", a->call_graph, b->call_graph) < 0 ||
+	    doubt(work, "command", comparison->base.command, comparison->new.command) < 0)
+		return -ENOMEM;
+	if (work->of[0]->latency != work->of[1]->latency &&
+	    pm_compare_differ(comparison,
+			      "weights: one is divided by what ran in parallel") < 0)
+		return -ENOMEM;
+	return warn_of_one(work, 0) < 0 || warn_of_one(work, 1) < 0 ? -ENOMEM : 0;
+}
+
+/* ---- events ------------------------------------------------------------------------- */
+
+/* The event of the new side that is @event of the base: NULL, there is none. */
+static const struct pm_profile_event *find_event(const struct pm_profile *profile,
+						 const struct pm_profile_event *event)
+{
+	for (size_t i = 0; i < profile->events.len; i++)
+		if (strcmp(profile->events.data[i].actual, event->actual) == 0)
+			return &profile->events.data[i];
+	for (size_t i = 0; i < profile->events.len; i++)
+		if (strcmp(profile->events.data[i].name, event->name) == 0)
+			return &profile->events.data[i];
+	return NULL;
+}
+
+static bool same_text(const char *a, const char *b)
+{
+	return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+static int check_events(struct work *work, const struct pm_profile_event *a,
+			const struct pm_profile_event *b)
+{
+	struct pm_comparison *comparison = work->comparison;
+
+	if (differ(work, a->name, a->actual, b->actual) < 0 ||
+	    differ(work, a->name, a->unit, b->unit) < 0)
+		return -ENOMEM;
+	if (!same_text(a->filter, b->filter) &&
+	    pm_compare_differ(comparison,
+			      "%s: only where %s on the base, only where %s on "
+			      "the new side",
+			      a->name, a->filter ? a->filter : "anything",
+			      b->filter ? b->filter : "anything") < 0)
+		return -ENOMEM;
+	if (a->by_frequency == b->by_frequency && a->rate == b->rate)
+		return 0;
+	return pm_compare_warn(
+		comparison,
+		"%s was sampled %s %llu on the base, %s %llu on the new side.", a->name,
+		a->by_frequency ? "at a frequency of" : "each",
+		(unsigned long long)a->rate,
+		b->by_frequency ? "at a frequency of" : "each",
+		(unsigned long long)b->rate);
+}
+
+/* Whether all that the program did was recorded, from its begin to its end. */
+static bool is_whole(const struct pm_profile *profile,
+		     const struct pm_profile_event *event)
+{
+	const struct pm_profile_info *info = &profile->info;
+
+	return profile->command.len > 0 && info->exited && info->exit == 0 &&
+	       !info->cut && !profile->latency && !event->filter &&
+	       event->total.samples > 0 &&
+	       (double)info->lost <= LOST_MAX * (double)event->total.samples;
+}
+
+static int pair_init(struct pair *pair, struct work *work,
+		     const struct pm_profile_event *a, const struct pm_profile_event *b,
+		     struct pm_error *err)
+{
+	*pair = (struct pair){ .of = { a, b } };
+	pair->absolute = is_whole(work->of[0], a) && is_whole(work->of[1], b);
+	for (unsigned int side = 0; side < PM_PROFILES; side++) {
+		uint32_t id = (uint32_t)(pair->of[side] - work->of[side]->events.data);
+		int r = pm_view_new(&pair->views[side], work->of[side], id, NULL, err);
+
+		if (r < 0)
+			return r;
+		pair->weights[side] =
+			pm_functions_weigh(&work->functions, pair->views[side], side);
+		if (!pair->weights[side])
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* ---- one row ------------------------------------------------------------------------ */
+
+static int set_gate(struct work *work, struct pm_compare_row *row,
+		    const struct pm_profile_event *event, const char *which)
+{
+	const struct pm_gates *gates = work->options->gates;
+	struct pm_gate_target target = {
+		.scope = row->scope,
+		.event = row->event,
+		.requested = { event->name, which },
+	};
+
+	row->gate = row->unit[0] == '%' ? GATE_POINTS : GATE_OWN;
+	row->gate_source = "default";
+	for (size_t i = 0; gates && i < gates->list.len; i++) {
+		const struct pm_gate *gate = &gates->list.data[i];
+
+		if (!pm_gate_fits(gate, &target))
+			continue;
+		work->used[i] = true;
+		row->gated = true;
+		row->gate = gate->limit;
+		row->both = gate->both;
+		row->gate_source = gate->source;
+	}
+	return 0;
+}
+
+static int fill_side(struct pm_compare_side *side, const struct pm_weight *weight,
+		     const struct pm_view *view, bool absolute)
+{
+	side->values = malloc(sizeof(*side->values));
+	if (!side->values)
+		return -ENOMEM;
+	side->len = 1;
+	side->known = true;
+	side->samples = weight->samples;
+	side->share = pm_weight_percent(weight, &view->total);
+	side->weight = (double)weight->period;
+	side->values[0] = absolute ? (double)weight->period : side->share;
+	side->median = side->min = side->max = side->values[0];
+	return 0;
+}
+
+static int fill_names(struct pm_compare_row *row, const struct work *work,
+		      size_t function, const struct pair *pair)
+{
+	const struct pm_function *of = &work->functions.list.data[function];
+	unsigned int side =
+		pair->weights[PM_NEW][function].total.samples > 0 ? PM_NEW : PM_BASE;
+	uint32_t place = pair->weights[side][function].place;
+
+	row->scope = strndup(of->name, of->name_len);
+	if (!row->scope ||
+	    (of->module != PM_PROFILE_NONE &&
+	     pm_stat_text(&row->module,
+			  work->functions.merged.modules.data[of->module].name) < 0))
+		return -ENOMEM;
+	if (place == PM_PROFILE_NONE)
+		return 0;
+	row->line = work->of[side]->places.data[place].line;
+	return pm_stat_text(&row->file, work->of[side]->places.data[place].file);
+}
+
+/* Weights are sums of periods; each sample stands for the mean one, and how many there are is
+ * chance. The program's own noise comes on top, which one recording cannot tell. */
+static void judge_weights(struct pm_compare_row *row, const struct pair *pair)
+{
+	double per_sample[PM_PROFILES], base = row->base.median, new = row->new.median;
+	double sigma;
+
+	for (unsigned int side = 0; side < PM_PROFILES; side++)
+		per_sample[side] = (double)pair->views[side]->total.period /
+				   fmax(1, (double)pair->views[side]->total.samples);
+	sigma = sqrt(base * per_sample[PM_BASE] + new *per_sample[PM_NEW]);
+	row->method = "weights of samples";
+	row->p = pm_stats_two_counts(row->base.samples, per_sample[PM_BASE],
+				     row->new.samples, per_sample[PM_NEW]);
+	row->change = base > 0 ? (new - base) / base : new > 0 ? INFINITY : 0;
+	row->low = base > 0 ? fmax(-1, row->change - NORMAL_975 * sigma / base)
+			    : row->change;
+	row->high = base > 0 ? row->change + NORMAL_975 * sigma / base : row->change;
+}
+
+static void judge_shares(struct pm_compare_row *row, const struct pair *pair)
+{
+	struct pm_stats_share shares[PM_PROFILES];
+	struct pm_stats_two_shares two;
+
+	for (unsigned int side = 0; side < PM_PROFILES; side++) {
+		const struct pm_compare_side *of =
+			side == PM_BASE ? &row->base : &row->new;
+
+		shares[side] =
+			(struct pm_stats_share){ of->samples,
+						 pair->views[side]->total.samples };
+	}
+	pm_stats_two_shares(&shares[PM_BASE], &shares[PM_NEW], &two);
+	row->method = "shares of samples";
+	row->p = two.p;
+	/* By weight, which the numbers of samples stand for. */
+	row->change = (row->new.share - row->base.share) / 100;
+	row->low = row->change + (two.low - two.difference);
+	row->high = row->change + (two.high - two.difference);
+}
+
+static int add_row(struct work *work, const struct pair *pair, size_t function,
+		   const struct pm_weight *base, const struct pm_weight *new,
+		   const char *which)
+{
+	const struct pm_profile_event *event = pair->of[PM_NEW];
+	struct pm_compare_row row = {
+		.subject = PM_COMPARE_FUNCTION,
+		.class = PM_STAT_NOISY,
+		.better = pair->absolute ? -1 : 0,
+		.inlined_base = pair->weights[PM_BASE][function].inlined,
+		.inlined_new = pair->weights[PM_NEW][function].inlined,
+		.p_holm = NAN,
+	};
+	bool ns = event->unit && strcmp(event->unit, "ns") == 0;
+
+	row.weight_unit = pair->absolute ? NULL : ns ? "ns" : "";
+	if (asprintf(&row.event, "%s %s", event->actual, which) < 0)
+		row.event = NULL;
+	if (!row.event ||
+	    pm_stat_text(&row.unit, !pair->absolute ? "%"
+				    : ns            ? "ns"
+						    : "") < 0 ||
+	    fill_names(&row, work, function, pair) < 0 ||
+	    fill_side(&row.base, base, pair->views[PM_BASE], pair->absolute) < 0 ||
+	    fill_side(&row.new, new, pair->views[PM_NEW], pair->absolute) < 0 ||
+	    set_gate(work, &row, event, which) < 0)
+		goto no_memory;
+	if (pair->absolute)
+		judge_weights(&row, pair);
+	else
+		judge_shares(&row, pair);
+	if (pair->weights[PM_BASE][function].total.samples == 0)
+		row.verdict = PM_VERDICT_NEW;
+	else if (pair->weights[PM_NEW][function].total.samples == 0)
+		row.verdict = PM_VERDICT_GONE;
+	if (pm_vec_push(&work->comparison->rows, row) == 0)
+		return 0;
+no_memory:
+	pm_compare_row_free(&row);
+	return -ENOMEM;
+}
+
+/* Everything together: what one recording a side cannot judge, but people want to see. */
+static int add_total(struct work *work, const struct pair *pair)
+{
+	struct pm_compare_row row = {
+		.subject = PM_COMPARE_PROGRAM,
+		.class = PM_STAT_NOISY,
+		.better = -1,
+		.p_holm = NAN,
+	};
+	bool ns = pair->of[PM_NEW]->unit && strcmp(pair->of[PM_NEW]->unit, "ns") == 0;
+
+	if (!pair->absolute)
+		return 0;
+	if (pm_stat_text(&row.event, pair->of[PM_NEW]->actual) < 0 ||
+	    pm_stat_text(&row.unit, ns ? "ns" : "") < 0 ||
+	    fill_side(&row.base, &pair->views[PM_BASE]->total, pair->views[PM_BASE],
+		      true) < 0 ||
+	    fill_side(&row.new, &pair->views[PM_NEW]->total, pair->views[PM_NEW], true) <
+		    0 ||
+	    set_gate(work, &row, pair->of[PM_NEW], NULL) < 0)
+		goto no_memory;
+	judge_weights(&row, pair);
+	if (pm_vec_push(&work->comparison->rows, row) == 0)
+		return 0;
+no_memory:
+	pm_compare_row_free(&row);
+	return -ENOMEM;
+}
+
+static int add_pair(struct work *work, const struct pair *pair)
+{
+	const struct pm_function_weight *base = pair->weights[PM_BASE];
+	const struct pm_function_weight *new = pair->weights[PM_NEW];
+	int r = add_total(work, pair);
+
+	for (size_t i = 0; i < work->functions.list.len && r == 0; i++) {
+		if (base[i].total.samples + new[i].total.samples == 0)
+			continue;
+		r = add_row(work, pair, i, &base[i].total, &new[i].total, "total");
+		if (r == 0 && base[i].self.samples + new[i].self.samples > 0)
+			r = add_row(work, pair, i, &base[i].self, &new[i].self, "self");
+	}
+	return r;
+}
+
+/* ---- verdicts ----------------------------------------------------------------------- */
+
+/*
+ * Rows that cannot change by more than the gate, rare as they are on both sides, need no
+ * correction of the others: how rare is not how different.
+ */
+static bool is_tested(const struct pm_compare_row *row)
+{
+	return row->gated || row->base.share + row->new.share >= 100 * GATE_POINTS;
+}
+
+static int correct(struct pm_comparison *comparison)
+{
+	PM_AUTO_FREE double *p = calloc(comparison->rows.len + 1, sizeof(*p));
+	size_t len = 0;
+
+	if (!p)
+		return -ENOMEM;
+	for (size_t i = 0; i < comparison->rows.len; i++)
+		if (is_tested(&comparison->rows.data[i]))
+			p[len++] = comparison->rows.data[i].p;
+	if (pm_stats_holm(p, len) < 0)
+		return -ENOMEM;
+	len = 0;
+	for (size_t i = 0; i < comparison->rows.len; i++)
+		if (is_tested(&comparison->rows.data[i]))
+			comparison->rows.data[i].p_holm = p[len++];
+	return 0;
+}
+
+/* Where nobody has set a gate: how much it changes of everything. */
+static bool is_large(const struct pm_compare_row *row)
+{
+	double whole = 100, difference;
+
+	if (!pm_gate_is_default(row))
+		return true;
+	if (row->unit[0] != '%' && row->base.share > 0)
+		whole = row->base.median / row->base.share * 100;
+	else if (row->unit[0] != '%')
+		whole = row->new.median / row->new.share * 100;
+	difference = fabs(row->new.median - row->base.median);
+	return difference > GATE_POINTS * whole;
+}
+
+static int judge(struct pm_compare_row *row)
+{
+	enum pm_verdict only = row->verdict; /* on one side only, or SAME */
+	bool significant = row->p_holm < ALPHA;
+
+	row->verdict = PM_VERDICT_SAME;
+	if (fabs(row->change) <= row->gate || !is_large(row))
+		return 0;
+	if (!significant) {
+		if (!row->gated)
+			return 0;
+		row->verdict = PM_VERDICT_INCONCLUSIVE;
+		return pm_compare_why(
+			row, "Too few samples to tell it from chance: record longer.");
+	}
+	row->verdict =
+		only != PM_VERDICT_SAME ? only : pm_compare_direction(row, row->change);
+	return 0;
+}
+
+static int finish(struct work *work, struct pm_error *err)
+{
+	struct pm_comparison *comparison = work->comparison;
+	const struct pm_gates *gates = work->options->gates;
+
+	for (size_t i = 0; gates && i < gates->list.len; i++)
+		if (!work->used[i] && strcmp(gates->list.data[i].source, "--gate") == 0)
+			return pm_gate_not_found(&gates->list.data[i], comparison, err);
+	if (correct(comparison) < 0)
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	for (size_t i = 0; i < comparison->rows.len; i++)
+		if (judge(&comparison->rows.data[i]) < 0)
+			return pm_error_set(err, -ENOMEM, "out of memory");
+	pm_compare_conclude(comparison);
+	return 0;
+}
+
+/* ---- all of it ---------------------------------------------------------------------- */
+
+static int add_events(struct work *work, struct pm_error *err)
+{
+	size_t pairs = 0;
+	int r = 0;
+
+	for (size_t i = 0; i < work->of[0]->events.len && r == 0; i++) {
+		const struct pm_profile_event *a = &work->of[0]->events.data[i];
+		const struct pm_profile_event *b = find_event(work->of[1], a);
+		struct pair pair PM_CLEANUP(pair_release) = { 0 };
+
+		if (!b)
+			continue;
+		pairs++;
+		r = pair_init(&pair, work, a, b, err);
+		if (r == 0)
+			r = add_pair(work, &pair);
+	}
+	if (r == 0 && pairs == 0)
+		return pm_error_set(err, -EINVAL,
+				    "the recordings have no event in common");
+	return r == -ENOMEM ? pm_error_set(err, r, "out of memory") : r;
+}
+
+static int check_all(struct work *work, struct pm_error *err)
+{
+	struct pm_comparison *comparison = work->comparison;
+	int r = check(work);
+
+	for (size_t i = 0; i < work->of[0]->events.len && r == 0; i++) {
+		const struct pm_profile_event *b =
+			find_event(work->of[1], &work->of[0]->events.data[i]);
+
+		if (b)
+			r = check_events(work, &work->of[0]->events.data[i], b);
+	}
+	if (r < 0)
+		return pm_error_set(err, r, "out of memory");
+	comparison->forced = comparison->differences.len > 0 && work->options->force;
+	return comparison->differences.len > 0 && !work->options->force
+		       ? pm_compare_refuse(comparison, err)
+		       : 0;
+}
+
+int pm_compare_profiles(struct pm_comparison *ret, const struct pm_profile *base,
+			const struct pm_profile *new,
+			const struct pm_compare_options *options, struct pm_error *err)
+{
+	struct pm_comparison comparison PM_CLEANUP(
+		pm_comparison_release) = { .recordings = true };
+	struct work work PM_CLEANUP(work_release) = { .comparison = &comparison,
+						      .options = options,
+						      .of = { base, new } };
+	int r = check_all(&work, err);
+
+	if (r == 0) {
+		work.used = calloc((options->gates ? options->gates->list.len : 0) + 1,
+				   sizeof(*work.used));
+		r = work.used ? pm_functions_init(&work.functions, base, new, err)
+			      : -ENOMEM;
+		if (r == -ENOMEM)
+			pm_error_set(err, r, "out of memory");
+	}
+	if (r == 0)
+		r = add_events(&work, err);
+	if (r == 0)
+		r = finish(&work, err);
+	/* Refused, it tells why. */
+	if (r < 0 && r != -EXDEV)
+		return r;
+	*ret = comparison;
+	comparison = (struct pm_comparison){ 0 };
+	return r;
+}
