@@ -33,31 +33,38 @@ static int fill_words(struct words *words, const char *const *args)
 	return r < 0 ? r : pm_vec_push(&words->list, NULL);
 }
 
+/* Where git says, not as its last word, that a disk is full: with the reason or without. */
+static const char *full_disk(const char *said)
+{
+	const char *at = strstr(said, "unable to write file");
+
+	return at ? at : strstr(said, "No space left");
+}
+
+/* The line around @at, without git's words for a failure. */
+static size_t line_around(const char **at, const char *said)
+{
+	const char *line = *at;
+
+	while (line > said && line[-1] != '\n')
+		line--;
+	if (strncmp(line, "error: ", 7) == 0 || strncmp(line, "fatal: ", 7) == 0)
+		line += 7;
+	*at = line;
+	return strcspn(line, "\n");
+}
+
 /* The length of the line that tells why: what ran out, else what begins with one of git's words
- * for a failure, else the last one. @at is where it begins, without that word. */
+ * for a failure, else the first one. */
 static size_t telling_line(const char **at)
 {
 	static const char *const words[] = { "fatal: ", "error: " };
-	const char *line = *at, *last = line, *full = strstr(*at, "No space left");
+	const char *said = *at, *found = full_disk(said);
 
-	if (full) { /* what git calls fatal is that it cannot go on then */
-		while (full > *at && full[-1] != '\n')
-			full--;
-		*at = full;
-		return strcspn(full, "\n");
-	}
-	for (size_t i = 0; i < PM_ARRAY_LEN(words); i++)
-		for (line = *at; *line;
-		     line += strcspn(line, "\n"), line += *line == '\n')
-			if (strncmp(line, words[i], strlen(words[i])) == 0) {
-				*at = line + strlen(words[i]);
-				return strcspn(*at, "\n");
-			}
-	for (line = *at; *line; line += strcspn(line, "\n"), line += *line == '\n')
-		if (*line != '\n')
-			last = line;
-	*at = last;
-	return strcspn(last, "\n");
+	for (size_t i = 0; i < PM_ARRAY_LEN(words) && !found; i++)
+		found = strstr(said, words[i]);
+	*at = found ? found : said;
+	return line_around(at, said);
 }
 
 /* git says on a line of its own, indented, what to do about a folder of somebody else's. */
@@ -65,10 +72,10 @@ static void add_remedy(struct pm_error *err, const char *said)
 {
 	const char *fix = strstr(said, "\tgit ");
 
-	if (strstr(said, "No space left"))
-		pm_error_fix(err, "TMPDIR=DIR pmdiff …");
 	if (fix)
 		pm_error_fix(err, "%.*s", (int)strcspn(fix + 1, "\n"), fix + 1);
+	else if (full_disk(said))
+		pm_error_fix(err, "TMPDIR=DIR pmdiff …, where there is more room");
 }
 
 static int git_failed(struct pm_error *err, const struct pmdiff_git_call *call,
