@@ -57,6 +57,7 @@ static inline void compare_side(struct pm_compare_side *side, const double *valu
 		.min = INFINITY,
 		.max = -INFINITY,
 		.median = values[len / 2],
+		.share = NAN,
 	};
 	side->values = malloc(len * sizeof(*values));
 	COMPARE_CHECK(side->values);
@@ -81,8 +82,8 @@ static inline struct pm_compare_row *compare_row(struct pm_comparison *compariso
 		.class = PM_STAT_EXACT,
 		.method = "exact",
 		.better = -1,
-		.base = { .median = NAN, .min = NAN, .max = NAN },
-		.new = { .median = NAN, .min = NAN, .max = NAN },
+		.base = { .median = NAN, .min = NAN, .max = NAN, .share = NAN },
+		.new = { .median = NAN, .min = NAN, .max = NAN, .share = NAN },
 		.p = NAN,
 		.p_holm = NAN,
 		.gate = NAN,

@@ -66,6 +66,7 @@ static void put_side(struct pm_str *out, const char *key,
 	if (row->subject == PM_COMPARE_FUNCTION) {
 		pm_str_puts(out, ",\"samples\":");
 		pm_str_u64(out, side->samples);
+		pm_put_compare_json(out, ",\"share\":", side->share);
 	}
 	pm_str_putc(out, '}');
 }

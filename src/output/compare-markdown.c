@@ -90,7 +90,7 @@ static void put_words(struct pm_str *str, const char *text, size_t width)
 	str->failed |= cut.failed || clean.failed;
 	for (const char *c = clean.failed || !clean.data ? "" : clean.data; *c; c++) {
 		bool links = (*c == ':' && c[1] == '/') ||
-			     (*c == '.' && isalnum((unsigned char)c[1]));
+			     (*c == '.' && isalpha((unsigned char)c[1]));
 
 		if (links || strchr("\\`*_[]<>~#@!$&|{}^", *c))
 			pm_str_putc(str, '\\');

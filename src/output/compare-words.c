@@ -22,7 +22,7 @@ enum pm_compare_section pm_compare_section_of(const struct pm_compare_row *row)
 	case PM_VERDICT_WORSE:
 		return row->gated ? PM_COMPARED_FAILED : PM_COMPARED_WORSE;
 	case PM_VERDICT_BETTER:
-		return row->gated && row->both ? PM_COMPARED_FAILED : PM_COMPARED_BETTER;
+		return PM_COMPARED_BETTER;
 	case PM_VERDICT_CHANGED:
 		return PM_COMPARED_CHANGED;
 	case PM_VERDICT_INCONCLUSIVE:
@@ -32,7 +32,7 @@ enum pm_compare_section pm_compare_section_of(const struct pm_compare_row *row)
 	case PM_VERDICT_NEW:
 		return PM_COMPARED_NEW;
 	case PM_VERDICT_GONE:
-		return PM_COMPARED_GONE;
+		return row->gated ? PM_COMPARED_OPEN : PM_COMPARED_GONE;
 	}
 	return PM_COMPARED_UNKNOWN;
 }
@@ -309,6 +309,16 @@ void pm_put_compare_gate(struct pm_str *str, const struct pm_compare_row *row, b
 	pm_str_putc(str, ')');
 }
 
+/* Weights of recordings are told as parts of everything, too. */
+static void put_shares(struct pm_str *str, const struct pm_compare_row *row)
+{
+	if (is_share(row) || !row->base.known || !row->new.known ||
+	    !isfinite(row->base.share) || !isfinite(row->new.share))
+		return;
+	pm_str_printf(str, ", %.2f %% and %.2f %% of all", row->base.share,
+		      row->new.share);
+}
+
 void pm_put_compare_method(struct pm_str *str, const struct pm_compare_row *row)
 {
 	bool samples = row->base.samples > 0 || row->new.samples > 0;
@@ -320,6 +330,7 @@ void pm_put_compare_method(struct pm_str *str, const struct pm_compare_row *row)
 		pm_str_puts(str, " and ");
 		pm_put_count(str, row->new.samples);
 		pm_str_puts(str, " samples");
+		put_shares(str, row);
 	} else if (row->base.known && row->new.known) {
 		pm_str_printf(str, ", %zu ", row->base.len);
 		if (row->base.len != row->new.len)

@@ -279,10 +279,21 @@ static void test_shares(void **state)
 	row->new.samples = 3150;
 	text = text_of(&comparison);
 	assert_has(text, "20.00 %  31.50 %  +11.50 points  +10.00 … +13.00\n");
-	assert_has(text, "two shares, 2,000 and 3,150 samples");
+	assert_has(text, "two shares, 2,000 and 3,150 samples\n");
 	text = plain(pm_output_compare_html, &comparison);
 	assert_lacks(text, "<svg");
-	assert_has(plain(pm_output_compare_json, &comparison), "\"samples\":3150}");
+	assert_has(plain(pm_output_compare_json, &comparison),
+		   "\"samples\":3150,\"share\":null}");
+	row = compare_row(&comparison, "other", "cpu-clock self", "ns", 2e9, 3e9,
+			  PM_VERDICT_WORSE);
+	row->subject = PM_COMPARE_FUNCTION;
+	row->base.samples = 2000;
+	row->new.samples = 3000;
+	row->base.share = 20;
+	row->new.share = 31.5;
+	text = text_of(&comparison);
+	assert_has(text, "2.000 s  3.000 s       +50.00 %\n");
+	assert_has(text, "2,000 and 3,000 samples, 20.00 % and 31.50 % of all\n");
 	pm_comparison_release(&comparison);
 }
 
