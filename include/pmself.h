@@ -52,9 +52,10 @@ struct pmself_options {
 	enum pmself_call_graph call_graph;
 	int this_thread_only; /* not 0: of the thread that calls, and no other */
 };
-#define PMSELF_OPTIONS_INIT                      \
-	{                                        \
-		sizeof(struct pmself_options), 0 \
+#define PMSELF_OPTIONS_INIT                                                             \
+	{                                                                               \
+		sizeof(struct pmself_options), 0, NULL, NULL, NULL, PMSELF_ENGINE_AUTO, \
+			PMSELF_CALL_GRAPH_DWARF, 0                                      \
 	}
 
 /* 0, or negative: -EALREADY when it is running, -EPERM and -EACCES, -ENOSYS, -EINVAL, -ENOMEM …

@@ -114,6 +114,20 @@ static int open_events(struct engine *perf, struct pm_error *err)
 	return pm_perf_open(&perf->perf, &options, err);
 }
 
+/* What nobody has asked for need not be told to be missing. */
+static int find_event(struct engine *perf, struct pm_error *err)
+{
+	const char *event = perf->settings->event;
+	int ret = pm_event_specs_parse(event ? event : "cycles", &perf->specs, err);
+
+	if (ret < 0 || event ||
+	    pm_perf_try(&perf->specs.list.data[0], NULL) != PM_PERF_NOT_AVAILABLE)
+		return ret;
+	pm_event_specs_release(&perf->specs);
+	perf->specs = (struct pm_event_specs){ 0 };
+	return pm_event_specs_parse("cpu-clock", &perf->specs, err);
+}
+
 static int engine_open(struct pm_self_engine **ret,
 		       const struct pm_self_settings *settings, pid_t helper,
 		       struct pm_error *err)
@@ -126,8 +140,7 @@ static int engine_open(struct pm_self_engine **ret,
 	perf->engine.type = &pm_self_engine_perf;
 	perf->settings = settings;
 	perf->helper = helper;
-	code = pm_event_specs_parse(settings->event ? settings->event : "cycles",
-				    &perf->specs, err);
+	code = find_event(perf, err);
 	if (code == 0)
 		code = find_tasks(perf, err);
 	if (code == 0)

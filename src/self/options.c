@@ -198,6 +198,7 @@ int pm_self_settings_init(struct pm_self_settings *ret,
 		memcpy(&own, options,
 		       options->size < sizeof(own) ? options->size : sizeof(own));
 	}
+	ret->automatic = !options && pm_self_is_automatic();
 	ret->rate_hz = own.rate_hz;
 	ret->engine = own.engine;
 	ret->call_graph = own.call_graph;

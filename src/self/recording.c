@@ -319,7 +319,9 @@ static int show(struct pm_self_recording *recording, bool whole, char **table,
 	PM_AUTO_FREE char *text = NULL;
 	int ret;
 
-	if (path && !path[0])
+	/* A shell's programs mostly end before their first tick. */
+	if ((path && !path[0]) ||
+	    (!path && recording->settings->automatic && recording->samples == 0))
 		return 0;
 	ret = pm_self_table(recording->profile, recording->engine, whole,
 			    path ? 0 : TABLE_ROWS, &text, err);

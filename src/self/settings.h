@@ -15,4 +15,5 @@ struct pm_self_settings {
 	enum pmself_engine engine;
 	enum pmself_call_graph call_graph;
 	pid_t tid; /* of this thread only; 0: all */
+	bool automatic; /* nobody asked for this very profile */
 };

@@ -1,63 +1,56 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * a, b and c do 10, 4 and 2 parts of the work between perf_start() and perf_stop():
- * self-abc [ROUNDS [CYCLES]]. Before and after that x works, which no profile may have.
+ * bperf's example: a, b and c do 10, 4 and 2 parts of the work between perf_start() and
+ * perf_stop(). Before and after that x works, which no profile may have.
+ * self-abc [SECONDS (of CPU time, 1)]
  */
 #include <pmself.h>
-#include <stdio.h>
 #include <stdlib.h>
 
-#define KEEP __attribute__((noinline, noclone))
+#include "work.h"
 
-static volatile unsigned long sink;
-
-static inline void burn(unsigned long parts)
+NOINLINE static void a(void)
 {
-	for (unsigned long i = 0; i < parts * 100000; i++)
-		sink = sink * 3 + i;
+	work(400);
+	__asm__ volatile("");
 }
 
-KEEP static void a(void)
+NOINLINE static void b(void)
 {
-	burn(10);
+	work(160);
+	__asm__ volatile("");
 }
 
-KEEP static void b(void)
+NOINLINE static void c(void)
 {
-	burn(4);
+	work(80);
+	__asm__ volatile("");
 }
 
-KEEP static void c(void)
+NOINLINE static void x(void)
 {
-	burn(2);
-}
+	double end = cpu_seconds() + 0.05;
 
-KEEP static void x(void)
-{
-	burn(100);
+	while (cpu_seconds() < end)
+		work(40);
+	__asm__ volatile("");
 }
 
 int main(int argc, char **argv)
 {
-	unsigned long rounds = argc > 1 ? strtoul(argv[1], NULL, 0) : 500;
-	unsigned long cycles = argc > 2 ? strtoul(argv[2], NULL, 0) : 1;
-	int ret = 0;
+	double seconds = argc > 1 ? strtod(argv[1], NULL) : 1, end;
 
 	x();
-	for (unsigned long i = 0; i < cycles; i++) {
-		ret = perf_start();
-		if (ret < 0)
-			break;
-		for (unsigned long j = 0; j < rounds; j++) {
-			a();
-			b();
-			c();
-		}
-		ret = perf_stop();
-		if (ret < 0)
-			break;
+	if (perf_start() < 0)
+		return 1;
+	end = cpu_seconds() + seconds;
+	while (cpu_seconds() < end) {
+		a();
+		b();
+		c();
 	}
+	if (perf_stop() < 0)
+		return 1;
 	x();
-	printf("%d\n", ret);
-	return ret < 0;
+	return 0;
 }
