@@ -129,17 +129,67 @@ static double ratio_of(const struct sample *a, double shift)
 
 /* ---- the bootstrap --------------------------------------------------------------------- */
 
-/* As many values as @from has, any of them any number of times, in order. */
-static void resample(struct random *random, const struct sample *from, size_t *times,
-		     struct sample *to)
+/* How often each of @len values is among as many that are drawn of them. */
+static void draw(struct random *random, size_t len, size_t *times)
 {
-	memset(times, 0, from->len * sizeof(*times));
-	for (size_t i = 0; i < from->len; i++)
-		times[random_below(random, from->len)]++;
-	to->len = 0;
-	for (size_t i = 0; i < from->len; i++)
-		for (size_t n = 0; n < times[i]; n++)
-			to->values[to->len++] = from->values[i];
+	memset(times, 0, len * sizeof(*times));
+	for (size_t i = 0; i < len; i++)
+		times[random_below(random, len)]++;
+}
+
+/* The median of what was drawn. */
+static double median_drawn(const struct sample *from, const size_t *times)
+{
+	size_t lower = (from->len - 1) / 2, upper = from->len / 2, count = 0, i = 0;
+	double at_lower;
+
+	while (count + times[i] <= lower)
+		count += times[i++];
+	at_lower = from->values[i];
+	while (count + times[i] <= upper)
+		count += times[i++];
+	return at_lower + (from->values[i] - at_lower) / 2;
+}
+
+/* One of all, which a draw has as often as both of its values multiplied. */
+struct difference {
+	double value;
+	uint32_t a, b;
+};
+
+static int compare_differences(const void *first, const void *second)
+{
+	const struct difference *x = first, *y = second;
+
+	return (x->value > y->value) - (x->value < y->value);
+}
+
+/* Sorted; for free(3). */
+static struct difference *all_differences(const struct sample *a, const struct sample *b)
+{
+	struct difference *all = calloc(a->len * b->len, sizeof(*all)), *next = all;
+
+	for (uint32_t i = 0; all && i < a->len; i++)
+		for (uint32_t j = 0; j < b->len; j++)
+			*next++ =
+				(struct difference){ b->values[j] - a->values[i], i, j };
+	if (all)
+		qsort(all, a->len * b->len, sizeof(*all), compare_differences);
+	return all;
+}
+
+static double median_difference_drawn(const struct difference *all, size_t len,
+				      const size_t *times_a, const size_t *times_b)
+{
+	size_t lower = (len - 1) / 2, upper = len / 2, count = 0, i = 0;
+	double at_lower;
+
+	for (; count <= lower; i++)
+		count += times_a[all[i].a] * times_b[all[i].b];
+	at_lower = all[i - 1].value;
+	for (; count <= upper; i++)
+		count += times_a[all[i].a] * times_b[all[i].b];
+	return (at_lower + all[i - 1].value) / 2;
 }
 
 static int interval(double *values, double confidence, double *low, double *high)
@@ -161,24 +211,26 @@ static int interval(double *values, double confidence, double *low, double *high
 static int bootstrap(const struct sample *a, const struct sample *b, double confidence,
 		     uint64_t seed, struct pm_stats_shift *shift)
 {
-	size_t longer = a->len > b->len ? a->len : b->len;
-	PM_AUTO_FREE double *room_a = calloc(a->len, sizeof(double));
-	PM_AUTO_FREE double *room_b = calloc(b->len, sizeof(double));
-	PM_AUTO_FREE size_t *times = calloc(longer, sizeof(*times));
+	PM_AUTO_FREE size_t *times_a = calloc(a->len, sizeof(*times_a));
+	PM_AUTO_FREE size_t *times_b = calloc(b->len, sizeof(*times_b));
+	PM_AUTO_FREE struct difference *all = all_differences(a, b);
 	PM_AUTO_FREE double *shifts = calloc(RESAMPLES, sizeof(double));
 	PM_AUTO_FREE double *ratios = calloc(RESAMPLES, sizeof(double));
-	struct sample again_a = { .values = room_a }, again_b = { .values = room_b };
 	struct random random;
 	int r;
 
-	if (!room_a || !room_b || !times || !shifts || !ratios)
+	if (!times_a || !times_b || !all || !shifts || !ratios)
 		return -ENOMEM;
 	random_init(&random, seed);
 	for (size_t i = 0; i < RESAMPLES; i++) {
-		resample(&random, a, times, &again_a);
-		resample(&random, b, times, &again_b);
-		shifts[i] = median_difference(&again_a, &again_b);
-		ratios[i] = ratio_of(&again_a, shifts[i]);
+		double median;
+
+		draw(&random, a->len, times_a);
+		draw(&random, b->len, times_b);
+		shifts[i] =
+			median_difference_drawn(all, a->len * b->len, times_a, times_b);
+		median = median_drawn(a, times_a);
+		ratios[i] = median == 0 ? NAN : 1 + shifts[i] / median;
 	}
 	r = interval(shifts, confidence, &shift->low, &shift->high);
 	return r < 0 ? r
