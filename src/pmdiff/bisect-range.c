@@ -139,10 +139,11 @@ int pmdiff_range_left(struct pmdiff_hashes *ret, const struct pmdiff_range *rang
 {
 	PM_CLEANUP(pm_str_release) struct pm_str out = { 0 };
 	struct pmdiff_hashes hashes = { 0 };
-	char *at, *line, *rest = NULL;
+	char *line, *rest = NULL;
 	int r = list_range(&out, range, "--topo-order", err);
 
-	for (at = out.data; r == 0 && at && (line = strtok_r(at, "\n", &rest)); at = NULL)
+	line = out.data ? strtok_r(out.data, "\n", &rest) : NULL;
+	for (; r == 0 && line; line = strtok_r(NULL, "\n", &rest))
 		r = pmdiff_range_add(&hashes, line, err);
 	if (r < 0) {
 		pmdiff_hashes_release(&hashes);

@@ -234,9 +234,10 @@ static int tell_candidates(struct bisection *it, FILE *to, struct pm_error *err)
 
 	if (r == 0)
 		fprintf(to,
-			"%s moved in one of these, some of which could not be "
+			"%s%s%s moved in one of these, some of which could not be "
 			"measured:\n",
-			it->moved.event);
+			it->moved.scope ? it->moved.scope : "",
+			it->moved.scope ? ", " : "", it->moved.event);
 	for (size_t i = 0; i < left.list.len && r == 0; i++) {
 		PM_CLEANUP(pmdiff_commit_release) struct pmdiff_commit commit = { 0 };
 		PM_CLEANUP(pm_str_release) struct pm_str subject = { 0 };
