@@ -57,6 +57,14 @@ struct pm_place {
 /* @flags: the processor's at the place (EFLAGS), needed where condition is not 0. */
 bool pm_place_leaves(const struct pm_place *place, uint64_t flags);
 
+struct pm_regions;
+enum {
+	PM_PLACE_TURNS = 5
+};
+/* In which order places of one address are told, by ascending turn: what is left there, what
+ * begins there, and what also ends with its only instruction. */
+int pm_place_turn(const struct pm_regions *regions, uint32_t place);
+
 struct pm_region {
 	enum pm_stat_scope_kind kind;
 	char *name; /* as in pm_stat_scope; owned */

@@ -103,7 +103,7 @@ static int64_t file_of(struct pm_ptr_sites *sites, int fd)
 struct key {
 	uint32_t file, place;
 	uint64_t offset;
-	bool begins;
+	int turn;
 };
 
 static int compare_keys(const void *a, const void *b)
@@ -114,8 +114,8 @@ static int compare_keys(const void *a, const void *b)
 		return x->file < y->file ? -1 : 1;
 	if (x->offset != y->offset)
 		return x->offset < y->offset ? -1 : 1;
-	if (x->begins != y->begins)
-		return x->begins ? 1 : -1;
+	if (x->turn != y->turn)
+		return x->turn < y->turn ? -1 : 1;
 	return x->place < y->place ? -1 : x->place > y->place;
 }
 
@@ -154,8 +154,7 @@ static int add_places(struct pm_ptr_sites *sites, const struct pm_regions *regio
 		keys[i] = (struct key){ .file = (uint32_t)file,
 					.place = (uint32_t)i,
 					.offset = place->offset,
-					.begins = place->kind == PM_PLACE_ENTRY ||
-						  place->kind == PM_PLACE_IN };
+					.turn = pm_place_turn(regions, (uint32_t)i) };
 	}
 	qsort(keys, len, sizeof(*keys), compare_keys);
 	for (size_t i = 0; i < len; i++)

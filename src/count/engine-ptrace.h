@@ -40,8 +40,7 @@ struct pm_ptr_site {
 	uint8_t bytes[PM_PTR_INSN_MAX];
 	uint8_t len;
 	bool linker; /* the dynamic linker comes here when mappings have changed */
-	uint32_t first,
-		places; /* in pm_ptr_sites.order; what is left comes before what begins */
+	uint32_t first, places; /* in pm_ptr_sites.order; by pm_place_turn() */
 };
 
 struct pm_ptr_file {

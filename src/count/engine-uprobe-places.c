@@ -9,21 +9,6 @@ enum {
 	CLASSES_REGIONS_MAX = 8,
 };
 
-/* In which order places of one address are told. */
-static int rank(enum pm_place_kind kind)
-{
-	switch (kind) {
-	case PM_PLACE_EXIT:
-	case PM_PLACE_OUT:
-		return 0;
-	case PM_PLACE_ENTRY:
-		return 1;
-	case PM_PLACE_IN:
-		return 2;
-	}
-	return 3;
-}
-
 /* Functions are entered at one place: hits there are calls, lost ones too. */
 static uint32_t class_of(const struct pm_place *place)
 {
@@ -85,9 +70,9 @@ static int add(struct pm_up_places *places, const struct pm_regions *regions,
 int pm_up_places_make(struct pm_up_places *places, const struct pm_regions *regions)
 {
 	places->by_region = regions->list.len <= CLASSES_REGIONS_MAX;
-	for (int now = 0; now <= 2; now++)
+	for (int turn = 0; turn < PM_PLACE_TURNS; turn++)
 		for (uint32_t i = 0; i < regions->places.len; i++)
-			if (rank(regions->places.data[i].kind) == now &&
+			if (pm_place_turn(regions, i) == turn &&
 			    add(places, regions, i) < 0)
 				return -ENOMEM;
 	return 0;

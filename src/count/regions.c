@@ -8,6 +8,41 @@
 
 #include <string.h>
 
+static bool begins(const struct pm_place *place)
+{
+	return place->kind == PM_PLACE_ENTRY || place->kind == PM_PLACE_IN;
+}
+
+/* Whether a call begins with the very instruction that ends it. */
+static bool is_whole_call(const struct pm_regions *regions, const struct pm_place *end)
+{
+	for (size_t i = 0; i < regions->places.len; i++) {
+		const struct pm_place *place = &regions->places.data[i];
+
+		if (place->region == end->region && place->address == end->address &&
+		    begins(place))
+			return true;
+	}
+	return false;
+}
+
+int pm_place_turn(const struct pm_regions *regions, uint32_t index)
+{
+	const struct pm_place *place = &regions->places.data[index];
+
+	switch (place->kind) {
+	case PM_PLACE_ENTRY:
+		return 1;
+	case PM_PLACE_IN:
+		return 2; /* a part of the function */
+	case PM_PLACE_OUT:
+		return is_whole_call(regions, place) ? 3 : 0;
+	case PM_PLACE_EXIT:
+		return is_whole_call(regions, place) ? 4 : 0;
+	}
+	return 0;
+}
+
 bool pm_place_leaves(const struct pm_place *place, uint64_t flags)
 {
 	enum {
