@@ -66,6 +66,27 @@ static int write_comparison(const struct pmdiff_options *options, const void *wh
 	return pm_output_compare_text(&report, to, err);
 }
 
+/* Text, JSON and HTML; the options allow no others. */
+static int write_trends(const struct pmdiff_options *options, const void *what,
+			enum pmdiff_form form, FILE *to, struct pm_error *err)
+{
+	struct pm_trend_report report = {
+		.trends = what,
+		.quiet = options->quiet,
+		.color = pm_color_is_wanted(options->color, STDOUT_FILENO),
+		.ascii = is_ascii(),
+		.all = options->all,
+		.width = pm_sink_width(STDOUT_FILENO),
+		.title = options->history,
+	};
+
+	if (form == PMDIFF_JSON)
+		return pm_output_trend_json(&report, to, err);
+	if (form == PMDIFF_HTML)
+		return pm_output_trend_html(&report, to, err);
+	return pm_output_trend_text(&report, to, err);
+}
+
 /* ---- all of them ------------------------------------------------------------------------- */
 
 typedef int (*write_fn)(const struct pmdiff_options *options, const void *what,
@@ -147,4 +168,10 @@ int pmdiff_print_comparison(const struct pmdiff_options *options,
 			    const struct pmdiff_shown *shown, struct pm_error *err)
 {
 	return print_all(options, write_comparison, shown, err);
+}
+
+int pmdiff_print_trends(const struct pmdiff_options *options,
+			const struct pm_trends *trends, struct pm_error *err)
+{
+	return print_all(options, write_trends, trends, err);
 }

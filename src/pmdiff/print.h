@@ -17,3 +17,5 @@ int pmdiff_print_check(const struct pmdiff_options *options, struct pm_error *er
 /* Files first, standard output last: whoever reads it may stop reading. */
 int pmdiff_print_comparison(const struct pmdiff_options *options,
 			    const struct pmdiff_shown *shown, struct pm_error *err);
+int pmdiff_print_trends(const struct pmdiff_options *options,
+			const struct pm_trends *trends, struct pm_error *err);

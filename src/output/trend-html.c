@@ -1,0 +1,492 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Trends as one HTML page: a plot for each series. All that is seen is made here; a script, which
+ * the page's policy knows by its hash, filters and tells what the point below the pointer is.
+ */
+#include "page.h"
+#include "trend-show.h"
+
+#include <string.h>
+
+enum {
+	PLOT_WIDTH = 1000, /* of the paths' own space, which is stretched */
+	PLOT_HEIGHT = 100,
+	PLOT_TOP = 16, /* pixels, for numbers of steps */
+	PLOT_PIXELS = 120,
+	STEPS_OPEN = 8, /* more are folded away, and have no numbers in the plot */
+};
+
+/* So much of its level a plot is high at least: noise is not to look large. */
+static const double plot_least = 0.02;
+/* Above and below the values, in heights. */
+static const double plot_margin = 0.06;
+
+/* ---- the frame ------------------------------------------------------------------------- */
+
+static const char *const styles[] = { "plain.css.txt", "trend.css.txt" };
+static const char script[] = "trend.js.txt";
+
+static const struct pm_page_file *find_file(const char *name)
+{
+	for (size_t i = 0; i < pm_page_files_len; i++)
+		if (strcmp(pm_page_files[i].name, name) == 0)
+			return &pm_page_files[i];
+	return NULL;
+}
+
+static void put_hash(struct pm_str *out, const char *name)
+{
+	const struct pm_page_file *file = find_file(name);
+
+	if (file)
+		pm_str_printf(out, " 'sha256-%s'", file->sha256);
+}
+
+/* The hash of the policy is of what stands between the tags, to the byte. */
+static void put_file(struct pm_str *out, const char *tag, const char *name)
+{
+	const struct pm_page_file *file = find_file(name);
+
+	if (!file)
+		return;
+	pm_str_printf(out, "<%s>", tag);
+	pm_str_append(out, (const char *)file->bytes, file->len);
+	pm_str_printf(out, "</%s>\n", tag);
+}
+
+static void put_head(struct pm_str *out, const struct pm_trend_report *report)
+{
+	pm_str_puts(
+		out,
+		"<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+		"<meta http-equiv=\"Content-Security-Policy\" content=\""
+		"default-src 'none'; base-uri 'none'; form-action 'none'; style-src");
+	for (size_t i = 0; i < PM_ARRAY_LEN(styles); i++)
+		put_hash(out, styles[i]);
+	pm_str_puts(out, "; script-src");
+	put_hash(out, script);
+	pm_str_puts(out, "\">\n<meta name=\"viewport\" content=\"width=device-width, "
+			 "initial-scale=1\">\n<title>");
+	if (report->title) {
+		pm_put_markup(out, report->title);
+		pm_str_puts(out, " – ");
+	}
+	pm_str_puts(out, "trends</title>\n");
+	for (size_t i = 0; i < PM_ARRAY_LEN(styles); i++)
+		put_file(out, "style", styles[i]);
+	pm_str_puts(out, "</head>\n<body>\n");
+}
+
+/* Takes the text out of @str. */
+static void put_markup_str(struct pm_str *out, struct pm_str *str)
+{
+	out->failed |= str->failed;
+	if (!str->failed && str->len > 0)
+		pm_put_markup(out, str->data);
+	pm_str_clear(str);
+}
+
+static void put_commit(struct pm_str *out, const char *title,
+		       const struct pm_trend_commit *commit)
+{
+	struct pm_str words = { 0 };
+
+	pm_put_trend_commit(&words, commit, 0, false);
+	pm_str_printf(out, "<dt>%s</dt><dd>", title);
+	put_markup_str(out, &words);
+	if (commit->created) {
+		pm_str_puts(out, " <small>measured ");
+		pm_put_markup(out, commit->created);
+		pm_str_puts(out, "</small>");
+	}
+	pm_str_puts(out, "</dd>\n");
+	pm_str_release(&words);
+}
+
+static void put_top(struct pm_str *out, const struct pm_trend_report *report)
+{
+	const struct pm_trends *trends = report->trends;
+	struct pm_str words = { 0 };
+
+	pm_str_puts(out, "<h1>");
+	pm_put_trend_verdict(&words, trends);
+	put_markup_str(out, &words);
+	pm_str_puts(out, "</h1>\n<dl>\n");
+	if (report->title) {
+		pm_str_puts(out, "<dt>history</dt><dd>");
+		pm_put_markup(out, report->title);
+		pm_str_puts(out, "</dd>\n");
+	}
+	if (trends->commits.len > 0) {
+		put_commit(out, "from", &trends->commits.data[0]);
+		put_commit(out, "to", &trends->commits.data[trends->commits.len - 1]);
+	}
+	pm_str_puts(out, "</dl>\n");
+	for (size_t i = 0; i < trends->warnings.len; i++) {
+		pm_str_puts(out, i == 0 ? "<ul>\n<li>" : "<li>");
+		pm_put_markup(out, trends->warnings.data[i]);
+		pm_str_puts(out,
+			    i + 1 == trends->warnings.len ? "</li>\n</ul>\n" : "</li>\n");
+	}
+	if (trends->list.len > 0)
+		pm_str_puts(
+			out,
+			"<p class=\"key\">The line joins the medians of the commits, the "
+			"band reaches from the least to the largest run, dashes are "
+			"levels. A vertical line is a step.</p>\n"
+			"<div class=\"tools\" hidden><label for=\"filter\">Filter by "
+			"name</label><input id=\"filter\" type=\"search\" "
+			"autocomplete=\"off\" spellcheck=\"false\"><span id=\"count\" "
+			"role=\"status\"></span></div>\n");
+	pm_str_release(&words);
+}
+
+/* ---- plots ----------------------------------------------------------------------------- */
+
+struct plot {
+	const struct pm_trend *trend;
+	double from, to; /* values at its lower and upper edge */
+};
+
+static void init_plot(struct plot *plot, const struct pm_trend *trend)
+{
+	double low = INFINITY, high = -INFINITY, least, margin;
+
+	for (size_t i = 0; i < trend->points.len; i++) {
+		low = fmin(low, trend->points.data[i].min);
+		high = fmax(high, trend->points.data[i].max);
+	}
+	least = plot_least * fmax(fabs(low), fabs(high));
+	if (high - low < least) {
+		low -= (least - (high - low)) / 2;
+		high = low + least;
+	}
+	margin = plot_margin * (high - low);
+	/* What is never negative has no scale below 0. */
+	*plot = (struct plot){ .trend = trend,
+			       .from = low >= 0 ? fmax(low - margin, 0) : low - margin,
+			       .to = high + margin };
+}
+
+/* In parts of @whole. */
+static double x_of(const struct plot *plot, size_t commit, double whole)
+{
+	size_t last = plot->trend->points.len - 1;
+
+	return last > 0 ? whole * (double)commit / (double)last : whole / 2;
+}
+
+static double y_of(const struct plot *plot, double value)
+{
+	double height = plot->to - plot->from;
+
+	return height > 0 ? PLOT_HEIGHT * (plot->to - value) / height : PLOT_HEIGHT / 2.0;
+}
+
+static bool is_known(const struct plot *plot, size_t commit)
+{
+	return commit < plot->trend->points.len &&
+	       isfinite(plot->trend->points.data[commit].median);
+}
+
+static void put_point(struct pm_str *out, const struct plot *plot, char how,
+		      size_t commit, double value)
+{
+	pm_str_printf(out, "%c%.1f %.2f", how, x_of(plot, commit, PLOT_WIDTH),
+		      y_of(plot, value));
+}
+
+/* Over commits that have no value nothing is drawn. */
+static void put_band(struct pm_str *out, const struct plot *plot)
+{
+	const struct pm_trend_point *points = plot->trend->points.data;
+	size_t len = plot->trend->points.len;
+
+	pm_str_puts(out, "<path class=\"band\" d=\"");
+	for (size_t begin = 0, end; begin < len; begin = end + 1) {
+		end = begin;
+		while (end < len && is_known(plot, end))
+			end++;
+		for (size_t i = begin; i < end; i++)
+			put_point(out, plot, i == begin ? 'M' : 'L', i, points[i].max);
+		for (size_t i = end; i > begin; i--)
+			put_point(out, plot, 'L', i - 1, points[i - 1].min);
+		pm_str_puts(out, end > begin ? "Z" : "");
+	}
+	pm_str_puts(out, "\"/>");
+}
+
+static void put_line(struct pm_str *out, const struct plot *plot)
+{
+	const struct pm_trend_point *points = plot->trend->points.data;
+	size_t len = plot->trend->points.len;
+
+	pm_str_puts(out, "<path class=\"line\" d=\"");
+	for (size_t i = 0; i < len; i++)
+		if (is_known(plot, i))
+			put_point(out, plot, i > 0 && is_known(plot, i - 1) ? 'L' : 'M',
+				  i, points[i].median);
+	/* One alone would not be seen. */
+	pm_str_puts(out, "\"/><path class=\"dots\" d=\"");
+	for (size_t i = 0; i < len; i++) {
+		bool left = i > 0 && is_known(plot, i - 1);
+
+		if (!is_known(plot, i) || left || is_known(plot, i + 1))
+			continue;
+		put_point(out, plot, 'M', i, points[i].median);
+		pm_str_puts(out, "h0");
+	}
+	pm_str_puts(out, "\"/>");
+}
+
+static void put_levels(struct pm_str *out, const struct plot *plot)
+{
+	const struct pm_trend *trend = plot->trend;
+
+	if (trend->steps.len == 0)
+		return;
+	pm_str_puts(out, "<path class=\"level\" d=\"");
+	for (size_t i = 0; i <= trend->steps.len; i++) {
+		size_t begin = i > 0 ? trend->steps.data[i - 1].at : 0;
+		bool last = i == trend->steps.len;
+		double value = last ? trend->steps.data[i - 1].after
+				    : trend->steps.data[i].before;
+
+		put_point(out, plot, 'M', begin, value);
+		pm_str_printf(out, "H%.1f",
+			      x_of(plot,
+				   last ? trend->points.len - 1 : trend->steps.data[i].at,
+				   PLOT_WIDTH));
+	}
+	pm_str_puts(out, "\"/>");
+}
+
+static void put_marks(struct pm_str *out, const struct plot *plot)
+{
+	const struct pm_trend *trend = plot->trend;
+
+	for (size_t i = 0; i < trend->steps.len; i++) {
+		const struct pm_trend_step *step = &trend->steps.data[i];
+		double x = x_of(plot, step->at, 100);
+
+		pm_str_printf(out,
+			      "<line class=\"step %s\" x1=\"%.2f%%\" x2=\"%.2f%%\" "
+			      "y1=\"%d\" y2=\"%d\"/>",
+			      pm_verdict_name(step->verdict), x, x, PLOT_TOP,
+			      PLOT_TOP + PLOT_PIXELS);
+		if (trend->steps.len <= STEPS_OPEN)
+			pm_str_printf(
+				out,
+				"<text class=\"%s\" x=\"%.2f%%\" y=\"12\">%zu</text>",
+				pm_verdict_name(step->verdict), x, i + 1);
+	}
+}
+
+static void put_scale(struct pm_str *out, const struct plot *plot)
+{
+	struct pm_str words = { 0 };
+
+	pm_str_puts(out, "<div class=\"scale\"><span>");
+	pm_put_trend_value(&words, plot->trend, plot->to, false);
+	put_markup_str(out, &words);
+	pm_str_puts(out, "</span><span>");
+	pm_put_trend_value(&words, plot->trend, plot->from, false);
+	put_markup_str(out, &words);
+	pm_str_puts(out, "</span></div>");
+	pm_str_release(&words);
+}
+
+static void put_name(struct pm_str *out, const struct pm_trend *trend)
+{
+	struct pm_compare_row row;
+	struct pm_str words = { 0 };
+
+	pm_trend_row(&row, trend);
+	pm_put_compare_name(&words, &row, 0, false);
+	put_markup_str(out, &words);
+	pm_str_release(&words);
+}
+
+static void put_plot(struct pm_str *out, const struct pm_trend *trend)
+{
+	struct plot plot;
+
+	init_plot(&plot, trend);
+	pm_str_puts(out, "<div class=\"plot\">");
+	put_scale(out, &plot);
+	pm_str_puts(out, "<svg tabindex=\"0\" role=\"img\" aria-label=\"");
+	put_name(out, trend);
+	pm_str_printf(out,
+		      " over %zu commits; arrow keys go from commit to commit\">"
+		      "<svg x=\"0\" y=\"%d\" width=\"100%%\" height=\"%d\" "
+		      "viewBox=\"0 0 %d %d\" preserveAspectRatio=\"none\" "
+		      "overflow=\"visible\">",
+		      trend->points.len, PLOT_TOP, PLOT_PIXELS, PLOT_WIDTH, PLOT_HEIGHT);
+	put_band(out, &plot);
+	put_levels(out, &plot);
+	put_line(out, &plot);
+	pm_str_puts(out, "</svg>");
+	put_marks(out, &plot);
+	pm_str_printf(out, "<line class=\"cursor\" y1=\"%d\" y2=\"%d\"/></svg></div>\n",
+		      PLOT_TOP, PLOT_TOP + PLOT_PIXELS);
+	pm_str_puts(out, "<output aria-live=\"polite\"></output>\n");
+}
+
+/* ---- series ---------------------------------------------------------------------------- */
+
+static void put_step(struct pm_str *out, const struct pm_trends *trends,
+		     const struct pm_trend *trend, const struct pm_trend_step *step)
+{
+	size_t gap = step->at - step->from - 1;
+	struct pm_compare_row row;
+	struct pm_str words = { 0 };
+
+	pm_trend_step_row(&row, trend, step);
+	pm_str_printf(out, "<li><b class=\"%s\">%s ", pm_verdict_name(step->verdict),
+		      pm_verdict_name(step->verdict));
+	pm_put_compare_change(&words, &row);
+	put_markup_str(out, &words);
+	pm_str_puts(out, "</b> ");
+	pm_put_compare_median(&words, &row, &row.base, false);
+	pm_str_puts(&words, " → ");
+	pm_put_compare_median(&words, &row, &row.new, false);
+	put_markup_str(out, &words);
+	pm_str_puts(out, ": <code>");
+	pm_put_trend_commit(&words, &trends->commits.data[step->at], 0, false);
+	put_markup_str(out, &words);
+	pm_str_puts(out, "</code>");
+	if (gap > 0)
+		pm_str_printf(out,
+			      "<small>or one of the %zu commit%s before it, which %s no "
+			      "value</small>",
+			      gap, gap == 1 ? "" : "s", gap == 1 ? "has" : "have");
+	pm_str_puts(out, "</li>\n");
+	pm_str_release(&words);
+}
+
+static void put_steps(struct pm_str *out, const struct pm_trends *trends,
+		      const struct pm_trend *trend)
+{
+	bool folded = trend->steps.len > STEPS_OPEN;
+
+	if (trend->steps.len == 0)
+		return;
+	if (folded)
+		pm_str_printf(out, "<details><summary>%zu steps</summary>\n",
+			      trend->steps.len);
+	pm_str_puts(out, "<ol>\n");
+	for (size_t i = 0; i < trend->steps.len; i++)
+		put_step(out, trends, trend, &trend->steps.data[i]);
+	pm_str_puts(out, folded ? "</ol></details>\n" : "</ol>\n");
+}
+
+static void put_series(struct pm_str *out, const struct pm_trends *trends, size_t number)
+{
+	const struct pm_trend *trend = &trends->list.data[number];
+	size_t last = pm_trend_last(trend);
+	struct pm_str words = { 0 };
+
+	pm_str_printf(out, "<section data-series=\"%zu\">\n<h3><code>", number);
+	put_name(out, trend);
+	pm_str_puts(out, "</code><span>");
+	if (trend->module)
+		pm_put_markup(out, trend->module);
+	if (trend->machine) {
+		pm_str_puts(out, trend->module ? ", " : "");
+		pm_put_markup(out, trend->machine);
+	}
+	pm_str_printf(out, "</span><span>%s</span><span>now ",
+		      pm_compare_class_words(trend->class));
+	pm_put_trend_value(&words, trend, trend->points.data[last].median, false);
+	put_markup_str(out, &words);
+	pm_str_puts(out, "</span></h3>\n");
+	put_plot(out, trend);
+	put_steps(out, trends, trend);
+	pm_str_puts(out, "</section>\n");
+	pm_str_release(&words);
+}
+
+/* ---- what the script reads ------------------------------------------------------------- */
+
+/* Nothing in it may look like a tag to the reader of HTML. */
+static void put_json_text(struct pm_str *out, const char *text)
+{
+	struct pm_str json = { 0 };
+
+	pm_str_json(&json, text);
+	out->failed |= json.failed;
+	for (const char *c = json.failed ? "" : json.data; *c; c++) {
+		if (*c == '<')
+			pm_str_puts(out, "\\u003c");
+		else
+			pm_str_putc(out, *c);
+	}
+	pm_str_release(&json);
+}
+
+static void put_data_points(struct pm_str *out, const struct pm_trend *trend)
+{
+	pm_str_puts(out, "{\"unit\":");
+	put_json_text(out, trend->unit);
+	pm_str_puts(out, ",\"points\":[");
+	for (size_t i = 0; i < trend->points.len; i++) {
+		const struct pm_trend_point *point = &trend->points.data[i];
+
+		pm_str_puts(out, i == 0 ? "" : ",");
+		if (isfinite(point->median))
+			pm_str_printf(out, "[%.15g,%.15g,%.15g,%zu]", point->median,
+				      point->min, point->max, point->runs);
+		else
+			pm_str_putc(out, '0');
+	}
+	pm_str_puts(out, "]}");
+}
+
+static void put_data(struct pm_str *out, const struct pm_trends *trends, FILE *to)
+{
+	pm_str_puts(out, "<script type=\"application/json\" id=\"pm-trends\">"
+			 "{\"commits\":[");
+	for (size_t i = 0; i < trends->commits.len; i++) {
+		const struct pm_trend_commit *commit = &trends->commits.data[i];
+
+		pm_str_puts(out, i == 0 ? "[" : ",[");
+		put_json_text(out, commit->commit);
+		pm_str_putc(out, ',');
+		put_json_text(out, commit->subject);
+		pm_str_putc(out, ',');
+		put_json_text(out, commit->created);
+		pm_str_putc(out, ']');
+	}
+	pm_str_puts(out, "],\"series\":[");
+	for (size_t i = 0; i < trends->list.len; i++) {
+		pm_str_puts(out, i == 0 ? "" : ",\n");
+		put_data_points(out, &trends->list.data[i]);
+		pm_flush_some(out, to);
+	}
+	pm_str_puts(out, "]}</script>\n");
+}
+
+int pm_output_trend_html(const struct pm_trend_report *report, FILE *to,
+			 struct pm_error *err)
+{
+	const struct pm_trends *trends = report->trends;
+	size_t moved = pm_trends_moved(trends);
+	struct pm_str out = { 0 };
+
+	put_head(&out, report);
+	put_top(&out, report);
+	for (size_t i = 0; i < trends->list.len; i++) {
+		if (i == 0 && moved > 0)
+			pm_str_puts(&out, "<h2>moved</h2>\n");
+		if (i == moved)
+			pm_str_puts(&out, "<h2>without a step</h2>\n");
+		put_series(&out, trends, i);
+		pm_flush_some(&out, to);
+	}
+	if (trends->list.len > 0) {
+		put_data(&out, trends, to);
+		put_file(&out, "script", script);
+	}
+	pm_str_puts(&out, "</body>\n</html>\n");
+	return pm_flush_all(&out, to, err);
+}

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: MIT */
+/* Trends for people: which numbers have moved, when, and by which commit. */
+#include "trend-show.h"
+
+#include <string.h>
+
+enum {
+	INDENT = 2,
+	GAP = 2,
+	CELLS = 4, /* verdict, change, before, after */
+	SERIES_MAX = 50, /* unless all are asked for */
+	STEPS_MAX = 8, /* of a series, the youngest */
+	SPARK_MAX = 48, /* columns */
+	SPARK_LEVELS = 8,
+	SUBJECT_LEAST = 20,
+};
+
+/* So much of the level is the height of a spark line at least: noise is not to look large. */
+static const double spark_least = 0.02;
+
+struct text {
+	const struct pm_trend_report *report;
+	const struct pm_trends *trends;
+	struct pm_report shim; /* for pm_text */
+	struct pm_text text;
+	bool failed;
+};
+
+static void put_line(struct text *to, enum pm_color color, const char *before,
+		     struct pm_str *line)
+{
+	to->failed |= line->failed;
+	if (!line->failed && line->len > 0)
+		pm_text_wrap(&to->text, color, before, INDENT, 1, line->data);
+	pm_str_clear(line);
+}
+
+/* ---- the line in small ----------------------------------------------------------------- */
+
+/* Mean of the values of commits [begin, end); NaN where there is none. */
+static double mean_of(const struct pm_trend *trend, size_t begin, size_t end)
+{
+	double sum = 0;
+	size_t len = 0;
+
+	for (size_t i = begin; i < end; i++) {
+		if (!isfinite(trend->points.data[i].median))
+			continue;
+		sum += trend->points.data[i].median;
+		len++;
+	}
+	return len > 0 ? sum / (double)len : NAN;
+}
+
+static void put_spark(struct pm_str *str, const struct pm_trend *trend, bool ascii)
+{
+	static const char *const blocks[SPARK_LEVELS] = { "▁", "▂", "▃", "▄",
+							  "▅", "▆", "▇", "█" };
+	static const char *const signs[SPARK_LEVELS] = { "_", "_", ".", "-",
+							 "-", "=", "^", "^" };
+	size_t len = trend->points.len, columns = len < SPARK_MAX ? len : SPARK_MAX;
+	double low = INFINITY, high = -INFINITY, least;
+
+	for (size_t i = 0; i < columns; i++) {
+		double mean = mean_of(trend, i * len / columns, (i + 1) * len / columns);
+
+		low = fmin(low, mean);
+		high = fmax(high, mean);
+	}
+	least = spark_least * fmax(fabs(low), fabs(high));
+	if (high - low < least) {
+		low -= (least - (high - low)) / 2;
+		high = low + least;
+	}
+	for (size_t i = 0; i < columns; i++) {
+		double mean = mean_of(trend, i * len / columns, (i + 1) * len / columns);
+		double part = high > low ? (mean - low) / (high - low) : 0;
+		size_t level = isnan(part) ? 0 : (size_t)(part * (SPARK_LEVELS - 0.01));
+
+		if (!isfinite(mean))
+			pm_str_putc(str, ' ');
+		else
+			pm_str_puts(str, ascii ? signs[level] : blocks[level]);
+	}
+}
+
+/* ---- series ---------------------------------------------------------------------------- */
+
+static void put_heading(struct text *to, const struct pm_trend *trend)
+{
+	bool ascii = to->report->ascii;
+	struct pm_compare_row row;
+	struct pm_str line = { 0 };
+	size_t last = pm_trend_last(trend);
+
+	pm_trend_row(&row, trend);
+	fputc('\n', to->text.to);
+	pm_put_compare_name(&line, &row, to->report->width, ascii);
+	if (trend->module) {
+		pm_str_puts(&line, "  in ");
+		pm_str_printable(&line, trend->module, strlen(trend->module));
+	}
+	if (trend->machine) {
+		pm_str_puts(&line, "  (");
+		pm_str_printable(&line, trend->machine, strlen(trend->machine));
+		pm_str_putc(&line, ')');
+	}
+	put_line(to, PM_COLOR_HEAD, "", &line);
+	put_spark(&line, trend, ascii);
+	if (last < trend->points.len) {
+		pm_str_puts(&line, "  ");
+		pm_put_trend_value(&line, trend, trend->points.data[last].median, ascii);
+		pm_str_puts(&line, " now");
+	}
+	to->failed |= line.failed;
+	if (!line.failed)
+		fprintf(to->text.to, "%*s%s\n", INDENT, "", line.data);
+	pm_str_release(&line);
+}
+
+struct cells {
+	struct pm_str of[CELLS];
+};
+
+static void cells_release(struct cells *cells)
+{
+	for (size_t i = 0; i < CELLS; i++)
+		pm_str_release(&cells->of[i]);
+}
+
+static void make_cells(const struct text *to, const struct pm_trend *trend,
+		       const struct pm_trend_step *step, struct cells *cells)
+{
+	struct pm_compare_row row;
+
+	pm_trend_step_row(&row, trend, step);
+	pm_str_puts(&cells->of[0], pm_verdict_name(step->verdict));
+	pm_put_compare_change(&cells->of[1], &row);
+	pm_put_compare_median(&cells->of[2], &row, &row.base, to->report->ascii);
+	pm_put_compare_median(&cells->of[3], &row, &row.new, to->report->ascii);
+	for (size_t i = 0; i < CELLS; i++)
+		cells->of[0].failed |= cells->of[i].failed;
+}
+
+static enum pm_color color_of(enum pm_verdict verdict)
+{
+	return verdict == PM_VERDICT_WORSE    ? PM_COLOR_HOT
+	       : verdict == PM_VERDICT_BETTER ? PM_COLOR_WARM
+					      : PM_COLOR_PLAIN;
+}
+
+static int blanks_before(const struct pm_str *cell, size_t width)
+{
+	size_t columns = pm_columns(cell->data);
+
+	return width > columns ? (int)(width - columns) : 0;
+}
+
+static void put_step(struct text *to, const struct pm_trend *trend,
+		     const struct pm_trend_step *step, const size_t *widths)
+{
+	PM_CLEANUP(cells_release) struct cells cells = { 0 };
+	const struct pm_trends *trends = to->trends;
+	FILE *stream = to->text.to;
+	size_t used = (size_t)INDENT + 3 * GAP + 4, width = to->report->width, gap;
+	struct pm_str commit = { 0 };
+
+	make_cells(to, trend, step, &cells);
+	for (size_t i = 0; i < CELLS; i++)
+		used += widths[i];
+	used += 10; /* short hash and gap */
+	if (width > 0)
+		width = width > used + SUBJECT_LEAST ? width - used : SUBJECT_LEAST;
+	pm_put_trend_commit(&commit, &trends->commits.data[step->at], width,
+			    to->report->ascii);
+	to->failed |= cells.of[0].failed || commit.failed;
+	if (to->failed) {
+		pm_str_release(&commit);
+		return;
+	}
+	fprintf(stream, "%*s", INDENT, "");
+	pm_text_put(&to->text, color_of(step->verdict), cells.of[0].data);
+	fprintf(stream, "%*s%*s", blanks_before(&cells.of[0], widths[0]), "",
+		GAP + blanks_before(&cells.of[1], widths[1]), "");
+	pm_text_put(&to->text, color_of(step->verdict), cells.of[1].data);
+	fprintf(stream, "%*s%s %s %s", GAP + blanks_before(&cells.of[2], widths[2]), "",
+		cells.of[2].data, to->report->ascii ? "->" : "→", cells.of[3].data);
+	fprintf(stream, "%*s%s\n", GAP + blanks_before(&cells.of[3], widths[3]), "",
+		commit.data);
+	pm_str_release(&commit);
+	gap = step->at - step->from - 1;
+	if (gap > 0)
+		fprintf(stream,
+			"%*sor by one of the %zu commit%s before it, which %s no value\n",
+			2 * INDENT, "", gap, gap == 1 ? "" : "s",
+			gap == 1 ? "has" : "have");
+}
+
+static void put_steps(struct text *to, const struct pm_trend *trend)
+{
+	size_t len = trend->steps.len, first = 0, widths[CELLS] = { 0 };
+
+	if (!to->report->all && len > STEPS_MAX)
+		first = len - STEPS_MAX;
+	for (size_t i = first; i < len; i++) {
+		PM_CLEANUP(cells_release) struct cells cells = { 0 };
+
+		make_cells(to, trend, &trend->steps.data[i], &cells);
+		to->failed |= cells.of[0].failed;
+		for (size_t j = 0; j < CELLS && !to->failed; j++) {
+			size_t columns = pm_columns(cells.of[j].data);
+
+			widths[j] = columns > widths[j] ? columns : widths[j];
+		}
+	}
+	if (first > 0)
+		fprintf(to->text.to, "%*s%zu earlier step%s\n", INDENT, "", first,
+			first == 1 ? "" : "s");
+	for (size_t i = first; i < len && !to->failed; i++)
+		put_step(to, trend, &trend->steps.data[i], widths);
+}
+
+/* ---- the whole ------------------------------------------------------------------------- */
+
+static void put_top(struct text *to)
+{
+	const struct pm_trends *trends = to->trends;
+	struct pm_str line = { 0 };
+
+	pm_put_trend_verdict(&line, trends);
+	put_line(to, PM_COLOR_HEAD, "", &line);
+	if (!to->report->quiet && trends->commits.len > 0) {
+		size_t last = trends->commits.len - 1;
+
+		pm_str_puts(&line, "from  ");
+		pm_put_trend_commit(&line, &trends->commits.data[0], to->report->width,
+				    to->report->ascii);
+		put_line(to, PM_COLOR_PLAIN, "", &line);
+		pm_str_puts(&line, "to    ");
+		pm_put_trend_commit(&line, &trends->commits.data[last], to->report->width,
+				    to->report->ascii);
+		put_line(to, PM_COLOR_PLAIN, "", &line);
+	}
+	for (size_t i = 0; i < trends->warnings.len; i++) {
+		pm_str_printable(&line, trends->warnings.data[i],
+				 strlen(trends->warnings.data[i]));
+		put_line(to, PM_COLOR_WARNING, "warning: ", &line);
+	}
+	pm_str_release(&line);
+}
+
+int pm_output_trend_text(const struct pm_trend_report *report, FILE *to,
+			 struct pm_error *err)
+{
+	const struct pm_trends *trends = report->trends;
+	struct text text = {
+		.report = report,
+		.trends = trends,
+		.shim = { .quiet = report->quiet,
+			  .color = report->color,
+			  .ascii = report->ascii,
+			  .width = report->width },
+	};
+	size_t moved = pm_trends_moved(trends), shown = report->all ? trends->list.len
+							: moved > SERIES_MAX ? SERIES_MAX
+									     : moved;
+
+	text.text = (struct pm_text){ .report = &text.shim, .to = to };
+	put_top(&text);
+	for (size_t i = 0; i < shown && !text.failed; i++) {
+		put_heading(&text, &trends->list.data[i]);
+		put_steps(&text, &trends->list.data[i]);
+	}
+	if (moved > shown)
+		fprintf(to, "\n%zu more have moved (--all)\n", moved - shown);
+	if (!report->quiet && !report->all && trends->list.len > moved)
+		fprintf(to, "\n%zu without a step (--all)\n", trends->list.len - moved);
+	return text.failed || text.text.failed
+		       ? pm_error_set(err, -ENOMEM, "out of memory")
+		       : 0;
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/* Trends as people read them. */
+#include "trend-show.h"
+
+#include <string.h>
+
+enum {
+	COMMIT_DIGITS = 8,
+};
+
+void pm_trend_row(struct pm_compare_row *ret, const struct pm_trend *trend)
+{
+	*ret = (struct pm_compare_row){
+		.subject = trend->scope ? PM_COMPARE_SCOPE : PM_COMPARE_PROGRAM,
+		.scope = trend->scope,
+		.module = trend->module,
+		.event = trend->event,
+		.unit = trend->unit,
+		.class = trend->class,
+		.better = trend->better,
+		.base = { .median = NAN },
+		.new = { .median = NAN },
+		.change = NAN,
+		.low = NAN,
+		.high = NAN,
+		.gate = NAN,
+	};
+}
+
+void pm_trend_step_row(struct pm_compare_row *ret, const struct pm_trend *trend,
+		       const struct pm_trend_step *step)
+{
+	pm_trend_row(ret, trend);
+	ret->base.known = ret->new.known = true;
+	ret->base.median = step->before;
+	ret->new.median = step->after;
+	ret->change = step->change;
+	ret->verdict = step->verdict;
+}
+
+void pm_put_trend_value(struct pm_str *str, const struct pm_trend *trend, double value,
+			bool ascii)
+{
+	struct pm_compare_row row;
+
+	pm_trend_row(&row, trend);
+	row.new.known = isfinite(value);
+	row.new.median = value;
+	pm_put_compare_median(str, &row, &row.new, ascii);
+}
+
+void pm_put_trend_commit(struct pm_str *str, const struct pm_trend_commit *commit,
+			 size_t width, bool ascii)
+{
+	if (commit->commit)
+		pm_str_printable(str, commit->commit,
+				 strnlen(commit->commit, COMMIT_DIGITS));
+	else
+		pm_str_puts(str, "unknown commit");
+	if (!commit->subject)
+		return;
+	pm_str_puts(str, "  ");
+	pm_put_cut(str, commit->subject, width, false, ascii);
+}
+
+void pm_put_trend_verdict(struct pm_str *str, const struct pm_trends *trends)
+{
+	size_t moved = pm_trends_moved(trends);
+
+	if (trends->list.len == 0)
+		pm_str_puts(str, "no number was measured in two commits");
+	else if (moved == 0)
+		pm_str_printf(str, "none of %zu numbers has moved", trends->list.len);
+	else
+		pm_str_printf(str, "%zu of %zu numbers %s moved", moved, trends->list.len,
+			      moved == 1 ? "has" : "have");
+	pm_str_printf(str, " over %zu commit%s", trends->commits.len,
+		      trends->commits.len == 1 ? "" : "s");
+}
+
+size_t pm_trends_moved(const struct pm_trends *trends)
+{
+	size_t moved = 0;
+
+	while (moved < trends->list.len && trends->list.data[moved].steps.len > 0)
+		moved++;
+	return moved;
+}
+
+size_t pm_trend_last(const struct pm_trend *trend)
+{
+	size_t i = trend->points.len;
+
+	while (i > 0 && !isfinite(trend->points.data[i - 1].median))
+		i--;
+	return i > 0 ? i - 1 : trend->points.len;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+#include "trend.h"
+
+#include <stdio.h>
+
+#include "history.h"
+
+static int warn(struct pm_trends *trends, char *text)
+{
+	return pm_vec_push(&trends->warnings, text);
+}
+
+/* The warnings go over to @trends. */
+static int take_warnings(struct pm_trends *trends, struct pmdiff_history *history)
+{
+	while (history->warnings.len > 0) {
+		if (warn(trends, history->warnings.data[history->warnings.len - 1]) < 0)
+			return -ENOMEM;
+		history->warnings.len--;
+	}
+	if (history->foreign > 0) {
+		char *text;
+
+		if (asprintf(&text,
+			     "%zu of the history's entries are no commits' and were left "
+			     "out.",
+			     history->foreign) < 0)
+			return -ENOMEM;
+		if (warn(trends, text) < 0) {
+			free(text);
+			return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
+int pmdiff_trend(struct pm_trends *ret, const struct pmdiff_options *options,
+		 struct pm_error *err)
+{
+	PM_CLEANUP(pmdiff_history_release) struct pmdiff_history history = { 0 };
+	struct pm_trends trends = { 0 };
+	PM_AUTO_FREE struct pm_trend_of *commits = NULL;
+	int r = pmdiff_history_read(&history, options->history, err);
+
+	if (r < 0)
+		return r;
+	commits = calloc(history.commits.len + 1, sizeof(*commits));
+	if (!commits)
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	for (size_t i = 0; i < history.commits.len; i++)
+		commits[i] =
+			(struct pm_trend_of){ .stat = &history.commits.data[i].stat,
+					      .commit = history.commits.data[i].commit,
+					      .subject =
+						      history.commits.data[i].subject };
+	r = pm_trends_find(&trends, commits, history.commits.len, err);
+	if (r < 0)
+		return r;
+	if (take_warnings(&trends, &history) < 0) {
+		pm_trends_release(&trends);
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	}
+	*ret = trends;
+	return 0;
+}
