@@ -186,7 +186,9 @@ int pmdiff_judge(struct pm_comparison *ret, const struct pmdiff_inputs *inputs,
 		return r;
 	how.history = earlier.stats.data;
 	how.history_len = earlier.stats.len;
-	r = compare_counts(ret, inputs, &how, err);
+	r = inputs->recordings ? pm_compare_profiles(ret, inputs->profiles[0],
+						     inputs->profiles[1], &how, err)
+			       : compare_counts(ret, inputs, &how, err);
 	/* Files that have nothing in common are no mistake of words. */
 	if (r == -EINVAL)
 		r = -EXDEV;
