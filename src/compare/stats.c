@@ -384,13 +384,16 @@ static int begin(struct work *work)
 /* Where runs were not in turns, times tell of the machine as well as of the program. */
 static int warn_of_turns(const struct work *work)
 {
-	for (size_t i = 0; !work->turns && i < work->comparison->rows.len; i++)
-		if (work->comparison->rows.data[i].class == PM_STAT_NOISY)
+	for (size_t i = 0; !work->turns && i < work->comparison->rows.len; i++) {
+		const struct pm_compare_row *row = &work->comparison->rows.data[i];
+
+		if (row->class == PM_STAT_NOISY && row->base.known && row->new.known)
 			return pm_compare_warn(
 				work->comparison,
 				"The sides did not run in turns: what changed on the machine "
 				"in between is in every time and cannot be told from the "
 				"program's own. `pmdiff run` and `pmstat ab` take turns.");
+	}
 	return 0;
 }
 

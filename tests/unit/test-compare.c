@@ -1,0 +1,564 @@
+/* SPDX-License-Identifier: MIT */
+/* Two sides of counting documents: which rows there are, and what is said of them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <string.h>
+
+#include "pm/compare.h"
+#include "tests/stat-documents.h"
+
+#include "noise.h"
+
+/* ---- documents ------------------------------------------------------------------------- */
+
+static const char *const program[] = { "./prog" };
+
+/* One event, so many runs of these numbers; begun at @begin seconds, one a second. */
+static void document(struct pm_stat *stat, const char *event, enum pm_stat_class class,
+		     const uint64_t *numbers, size_t runs, uint64_t begin)
+{
+	stat_begin(stat, "count");
+	stat_subject(stat, program, 1);
+	stat_event(stat, event, "", class)->default_set = false;
+	for (size_t i = 0; i < runs; i++)
+		stat_run(stat, 0, &numbers[i])->begin_ns = (begin + i) * 1000000000;
+}
+
+static struct pm_compare_options options;
+
+static void compare(struct pm_comparison *ret, const struct pm_stat *base,
+		    const struct pm_stat *new)
+{
+	struct pm_error err = { 0 };
+
+	if (pm_compare_stats(ret, &base, 1, &new, new ? 1 : 0, &options, &err) < 0)
+		fail_msg("%s", err.text);
+}
+
+static const struct pm_compare_row *row_of(const struct pm_comparison *comparison,
+					   const char *scope, const char *event)
+{
+	for (size_t i = 0; i < comparison->rows.len; i++) {
+		const struct pm_compare_row *row = &comparison->rows.data[i];
+
+		if (strcmp(row->event, event) == 0 &&
+		    strcmp(row->scope ? row->scope : "", scope ? scope : "") == 0)
+			return row;
+	}
+	fail_msg("there is no row %s of %s", event, scope ? scope : "the program");
+	return NULL;
+}
+
+/* The verdict of one row, and of all. */
+static enum pm_verdict verdict(const char *event, enum pm_stat_class class,
+			       const uint64_t *base, size_t base_len, const uint64_t *new,
+			       size_t new_len)
+{
+	struct pm_stat documents[2];
+	struct pm_comparison comparison;
+	enum pm_verdict ret;
+
+	document(&documents[0], event, class, base, base_len, 0);
+	document(&documents[1], event, class, new, new_len, 0);
+	compare(&comparison, &documents[0], &documents[1]);
+	ret = row_of(&comparison, NULL, event)->verdict;
+	assert_int_equal(comparison.verdict, ret);
+	pm_comparison_release(&comparison);
+	pm_stat_release(&documents[0]);
+	pm_stat_release(&documents[1]);
+	return ret;
+}
+
+#define VERDICT(event, class, base, new) \
+	verdict(event, class, base, PM_ARRAY_LEN(base), new, PM_ARRAY_LEN(new))
+#define NUMBERS(...) ((const uint64_t[]){ __VA_ARGS__ })
+
+/* ---- gates ----------------------------------------------------------------------------- */
+
+static void test_gates(void **state)
+{
+	static const struct {
+		const char *text, *scope, *event;
+		double limit;
+		bool both;
+	} cases[] = {
+		{ "wall=5%", NULL, "wall-time", 0.05, false },
+		{ "instructions:u=0.5%", NULL, "instructions:u", 0.005, false },
+		{ "sim.*=\302\2610.5%", NULL, "sim.*", 0.005, true },
+		{ "sim.Ir=+-2%", NULL, "sim.Ir", 0.02, true },
+		{ "fn:parse:sim.Ir=1%", "parse", "sim.Ir", 0.01, false },
+		{ "fn:ns::parse(int, char):sim.Ir=1%", "ns::parse(int, char)", "sim.Ir",
+		  0.01, false },
+		{ "fn:a::operator==(a const&):calls=0%", "a::operator==(a const&)",
+		  "calls", 0, false },
+		{ "fn:f:instructions:u=1%", "f", "instructions:u", 0.01, false },
+		{ "fn:f:sched:sched_switch=1%", "f", "sched:sched_switch", 0.01, false },
+		{ "fn:prog.c:10-20:sim.Ir=1%", "prog.c:10-20", "sim.Ir", 0.01, false },
+		{ "fn:prog.c:10:sim.Ir=1%", "prog.c:10", "sim.Ir", 0.01, false },
+		{ "fn:f:cycles self=1%", "f", "cycles self", 0.01, false },
+	};
+
+	for (size_t i = 0; i < PM_ARRAY_LEN(cases); i++) {
+		struct pm_gates gates = { 0 };
+		const struct pm_gate *gate;
+
+		assert_int_equal(pm_gates_parse(&gates, cases[i].text, "--gate", NULL),
+				 0);
+		assert_int_equal(gates.list.len, 1);
+		gate = &gates.list.data[0];
+		assert_string_equal(gate->event, cases[i].event);
+		assert_string_equal(gate->scope ? gate->scope : "",
+				    cases[i].scope ? cases[i].scope : "");
+		assert_true(fabs(gate->limit - cases[i].limit) < 1e-12);
+		assert_int_equal(gate->both, cases[i].both);
+		pm_gates_release(&gates);
+	}
+}
+
+static void test_gate_lists(void **state)
+{
+	static const char *const wrong[] = { "",          "wall",      "wall=5",
+					     "wall=-5%",  "=5%",       "fn:f=1%",
+					     "wall=nan%", "wall=0x5%", "fn::f:=1%",
+					     "wall=1e3%" };
+	struct pm_gates gates = { 0 };
+	struct pm_error err = { 0 };
+
+	assert_int_equal(pm_gates_parse(&gates, "wall=5%, fn:f(a, b):calls=0%,sim.Ir=1%",
+					"pmdiff.json", NULL),
+			 0);
+	assert_int_equal(gates.list.len, 3);
+	assert_string_equal(gates.list.data[1].scope, "f(a, b)");
+	assert_string_equal(gates.list.data[2].event, "sim.Ir");
+	assert_string_equal(gates.list.data[2].source, "pmdiff.json");
+	for (size_t i = 0; i < PM_ARRAY_LEN(wrong); i++) {
+		if (pm_gates_parse(&gates, wrong[i], "--gate", &err) != -EINVAL)
+			fail_msg("'%s' is taken", wrong[i]);
+		assert_int_equal(gates.list.len, 3);
+	}
+	pm_gates_release(&gates);
+}
+
+/* Gates that rows are looked up by, and slips of the pen. */
+static void test_gates_mean_rows(void **state)
+{
+	struct pm_stat base, new;
+	struct pm_comparison comparison;
+	struct pm_gates gates = { 0 };
+	struct pm_error err = { 0 };
+	const struct pm_stat *of_base = &base, *of_new = &new;
+
+	document(&base, "instructions", PM_STAT_LOW_NOISE, NUMBERS(1000000), 1, 0);
+	document(&new, "instructions", PM_STAT_LOW_NOISE, NUMBERS(1030000), 1, 0);
+	free(base.events.data[0].requested);
+	free(new.events.data[0].requested);
+	base.events.data[0].requested = stat_text("instructions:u");
+	new.events.data[0].requested = stat_text("instructions:u");
+	options.gates = &gates;
+	assert_int_equal(
+		pm_gates_parse(&gates, "instr*=1%,instructions:u=5%", "--gate", NULL), 0);
+	compare(&comparison, &base, &new);
+	assert_int_equal(comparison.verdict, PM_VERDICT_SAME);
+	assert_true(comparison.rows.data[0].gated &&
+		    comparison.rows.data[0].gate == 0.05);
+	assert_string_equal(comparison.rows.data[0].event, "instructions:u");
+	pm_comparison_release(&comparison);
+	assert_int_equal(pm_gates_parse(&gates, "instructions=2%", "pmdiff.json", NULL),
+			 0);
+	compare(&comparison, &base, &new);
+	assert_int_equal(comparison.verdict, PM_VERDICT_WORSE);
+	assert_string_equal(comparison.rows.data[0].gate_source, "pmdiff.json");
+	pm_comparison_release(&comparison);
+
+	/* Of a repository, for machines that have something else: told, not refused. */
+	assert_int_equal(pm_gates_parse(&gates, "sim.Ir=1%", "pmdiff.json", NULL), 0);
+	compare(&comparison, &base, &new);
+	assert_int_equal(row_of(&comparison, NULL, "sim.Ir")->verdict,
+			 PM_VERDICT_UNKNOWN);
+	assert_int_equal(comparison.warnings.len, 1);
+	pm_comparison_release(&comparison);
+	assert_int_equal(pm_gates_parse(&gates, "instructoins:u=1%", "pmdiff.json", NULL),
+			 0);
+	assert_int_equal(
+		pm_compare_stats(&comparison, &of_base, 1, &of_new, 1, &options, &err),
+		-ENOENT);
+	assert_string_equal(err.fix, "instructions:u");
+	pm_gates_release(&gates);
+	assert_int_equal(pm_gates_parse(&gates, "cycles=1%", "--gate", NULL), 0);
+	assert_int_equal(
+		pm_compare_stats(&comparison, &of_base, 1, &of_new, 1, &options, &err),
+		-ENOENT);
+	assert_non_null(strstr(err.fix, "instructions:u"));
+	pm_gates_release(&gates);
+	options.gates = NULL;
+	pm_stat_release(&base);
+	pm_stat_release(&new);
+}
+
+/* ---- classes --------------------------------------------------------------------------- */
+
+static void test_exact(void **state)
+{
+	static const uint64_t base[] = { 1000000 }, same[] = { 1000400 },
+			      more[] = { 1001000 };
+	static const uint64_t less[] = { 990000 }, none[] = { 0 },
+			      vary[] = { 999000, 1002000 };
+
+	assert_int_equal(VERDICT("sim.Ir", PM_STAT_EXACT, base, same), PM_VERDICT_SAME);
+	assert_int_equal(VERDICT("sim.Ir", PM_STAT_EXACT, base, more), PM_VERDICT_WORSE);
+	assert_int_equal(VERDICT("sim.Ir", PM_STAT_EXACT, base, less), PM_VERDICT_BETTER);
+	assert_int_equal(VERDICT("sim.Ir", PM_STAT_EXACT, none, base), PM_VERDICT_WORSE);
+	assert_int_equal(VERDICT("sim.Ir", PM_STAT_EXACT, none, none), PM_VERDICT_SAME);
+	/* Values that vary are judged with the gate of such. */
+	assert_int_equal(VERDICT("sim.Ir", PM_STAT_EXACT, vary, more), PM_VERDICT_SAME);
+}
+
+static void test_low_noise(void **state)
+{
+	static const uint64_t base[] = { 1000, 1001, 1002, 1003, 1004 };
+	static const uint64_t near[] = { 1004, 1005, 1006 },
+			      more[] = { 1010, 1012, 1011 };
+	static const uint64_t mixed[] = { 1002, 1020, 1030 };
+	static const uint64_t faults[] = { 60, 61 }, few[] = { 75, 76 },
+			      many[] = { 78, 79 };
+
+	assert_int_equal(VERDICT("instructions", PM_STAT_LOW_NOISE, base, near),
+			 PM_VERDICT_SAME);
+	assert_int_equal(VERDICT("instructions", PM_STAT_LOW_NOISE, base, more),
+			 PM_VERDICT_WORSE);
+	assert_int_equal(VERDICT("instructions", PM_STAT_LOW_NOISE, more, base),
+			 PM_VERDICT_BETTER);
+	assert_int_equal(VERDICT("instructions", PM_STAT_LOW_NOISE, base, mixed),
+			 PM_VERDICT_INCONCLUSIVE);
+	/* 25 % more, but 15 faults. */
+	assert_int_equal(VERDICT("page-faults", PM_STAT_LOW_NOISE, faults, few),
+			 PM_VERDICT_SAME);
+	assert_int_equal(VERDICT("page-faults", PM_STAT_LOW_NOISE, faults, many),
+			 PM_VERDICT_WORSE);
+}
+
+static void test_noisy(void **state)
+{
+	static const uint64_t base[] = { 1000, 1010, 1020, 1030, 1040, 1050, 1060, 1070 };
+	static const uint64_t more[] = { 1201, 1211, 1221, 1231, 1241, 1251, 1261, 1271 };
+	static const uint64_t wide[] = { 1001, 1011, 1221, 1231, 1241, 1051, 1261, 1071 };
+	static const uint64_t few[] = { 1200, 1210, 1220 };
+	static const uint64_t steady[] = { 1000, 1001, 1000, 1001, 1000, 1001, 1000 };
+
+	assert_int_equal(VERDICT("cache-misses", PM_STAT_NOISY, base, more),
+			 PM_VERDICT_WORSE);
+	assert_int_equal(VERDICT("cache-misses", PM_STAT_NOISY, more, base),
+			 PM_VERDICT_BETTER);
+	assert_int_equal(VERDICT("cache-misses", PM_STAT_NOISY, base, wide),
+			 PM_VERDICT_INCONCLUSIVE);
+	assert_int_equal(VERDICT("cache-misses", PM_STAT_NOISY, base, few),
+			 PM_VERDICT_INCONCLUSIVE);
+	assert_int_equal(VERDICT("cache-misses", PM_STAT_NOISY, steady, steady),
+			 PM_VERDICT_SAME);
+}
+
+static void test_unknown_is_not_zero(void **state)
+{
+	struct pm_stat base, new;
+	struct pm_comparison comparison;
+	const struct pm_stat *of_base = &base, *of_new = &new;
+	const struct pm_compare_row *row;
+	struct pm_error err = { 0 };
+
+	document(&base, "cycles", PM_STAT_NOISY, NUMBERS(1000), 1, 0);
+	document(&new, "cycles", PM_STAT_NOISY, NUMBERS(0), 1, 0);
+	new.runs.data[0].values[0].state = PM_STAT_NOT_SUPPORTED;
+	assert_int_equal(
+		pm_compare_stats(&comparison, &of_base, 1, &of_new, 1, &options, &err),
+		-EINVAL);
+	stat_event(&base, "instructions", "", PM_STAT_LOW_NOISE);
+	stat_event(&new, "instructions", "", PM_STAT_LOW_NOISE);
+	free(base.runs.data[0].values);
+	free(new.runs.data[0].values);
+	base.runs.data[0].values = stat_values(&base, NUMBERS(1000, 7));
+	new.runs.data[0].values = stat_values(&new, NUMBERS(0, 7));
+	new.runs.data[0].values[0].state = PM_STAT_NOT_SUPPORTED;
+	compare(&comparison, &base, &new);
+	row = row_of(&comparison, NULL, "cycles");
+	assert_int_equal(row->verdict, PM_VERDICT_UNKNOWN);
+	assert_true(!row->new.known &&isnan(row->change) && isnan(row->new.median));
+	assert_non_null(strstr(row->why, "not supported on the new side"));
+	assert_int_equal(comparison.verdict, PM_VERDICT_SAME);
+	pm_comparison_release(&comparison);
+	pm_stat_release(&base);
+	pm_stat_release(&new);
+}
+
+/* A run that failed is left out, and told. */
+static void test_failed_runs(void **state)
+{
+	struct pm_stat base, new;
+	struct pm_comparison comparison;
+
+	document(&base, "sim.Ir", PM_STAT_EXACT, NUMBERS(1000, 7), 2, 0);
+	document(&new, "sim.Ir", PM_STAT_EXACT, NUMBERS(1000), 1, 0);
+	base.runs.data[1].exit_code = 3;
+	compare(&comparison, &base, &new);
+	assert_int_equal(comparison.verdict, PM_VERDICT_SAME);
+	assert_int_equal(comparison.base.left_out, 1);
+	assert_int_equal(comparison.base.runs, 1);
+	assert_int_equal(comparison.warnings.len, 1);
+	pm_comparison_release(&comparison);
+	pm_stat_release(&base);
+	pm_stat_release(&new);
+}
+
+/* ---- history --------------------------------------------------------------------------- */
+
+static void test_history(void **state)
+{
+	static const uint64_t before[] = { 1000, 1020, 1000, 1030, 1010, 1030, 1000 };
+	struct pm_stat past[7], base, new;
+	const struct pm_stat *history[7];
+	struct pm_comparison comparison;
+
+	for (size_t i = 0; i < PM_ARRAY_LEN(past); i++) {
+		document(&past[i], "instructions", PM_STAT_LOW_NOISE, &before[i], 1, 0);
+		history[i] = &past[i];
+	}
+	document(&base, "instructions", PM_STAT_LOW_NOISE, NUMBERS(1000), 1, 0);
+	document(&new, "instructions", PM_STAT_LOW_NOISE, NUMBERS(1030), 1, 0);
+	options.history = history;
+	/* Changes: 20/1000, 20/1020, 30/1000, 20/1030, 20/1010, 30/1030. */
+	options.history_len = PM_ARRAY_LEN(past);
+	compare(&comparison, &base, &new);
+	assert_int_equal(comparison.verdict, PM_VERDICT_SAME);
+	assert_string_equal(comparison.rows.data[0].gate_source, "history");
+	assert_true(fabs(comparison.rows.data[0].gate - 0.048409) < 1e-5);
+	pm_comparison_release(&comparison);
+	/* Four changes are too few. */
+	options.history_len = 5;
+	compare(&comparison, &base, &new);
+	assert_int_equal(comparison.verdict, PM_VERDICT_WORSE);
+	assert_string_equal(comparison.rows.data[0].gate_source, "default");
+	pm_comparison_release(&comparison);
+	options.history = NULL;
+	options.history_len = 0;
+	for (size_t i = 0; i < PM_ARRAY_LEN(past); i++)
+		pm_stat_release(&past[i]);
+	pm_stat_release(&base);
+	pm_stat_release(&new);
+}
+
+/* ---- scopes ---------------------------------------------------------------------------- */
+
+static void add_function(struct pm_stat *stat, const char *name, const char *module,
+			 uint64_t calls, uint64_t number)
+{
+	struct pm_stat_scope *scope = stat_scope(stat, 0, name, calls, &number);
+
+	free(scope->module);
+	scope->module = stat_text(module);
+}
+
+/* Paths, builds and suffixes differ; who is called the same in another library does not. */
+static void test_scopes(void **state)
+{
+	struct pm_stat base, new;
+	struct pm_comparison comparison;
+
+	document(&base, "sim.Ir", PM_STAT_EXACT, NUMBERS(100000), 1, 0);
+	document(&new, "sim.Ir", PM_STAT_EXACT, NUMBERS(100000), 1, 0);
+	add_function(&base, "f", "/tmp/a/prog", 10, 1000);
+	add_function(&base, "f", "/usr/lib/libf.so.1.2", 10, 5000);
+	add_function(&base, "part.part.0", "/tmp/a/prog", 1, 500);
+	add_function(&base, "old", "/tmp/a/prog", 1, 7);
+	add_function(&new, "f", "/tmp/b/prog", 11, 1100);
+	add_function(&new, "f", "/usr/lib/libf.so.1.3", 10, 5000);
+	add_function(&new, "part", "/tmp/b/prog", 1, 400);
+	add_function(&new, "young", "/tmp/b/prog", 1, 7);
+	new.scopes.data[2].kind = PM_STAT_INLINED;
+	compare(&comparison, &base, &new);
+	assert_int_equal(comparison.verdict, PM_VERDICT_WORSE);
+	assert_int_equal(comparison.rows.len, 11);
+	assert_string_equal(comparison.rows.data[0].module, "prog");
+	assert_true(fabs(comparison.rows.data[0].change - 0.1) < 1e-9);
+	assert_int_equal(row_of(&comparison, "part", "sim.Ir")->verdict,
+			 PM_VERDICT_BETTER);
+	assert_true(row_of(&comparison, "part", "sim.Ir")->inlined_new);
+	assert_false(row_of(&comparison, "part", "sim.Ir")->inlined_base);
+	assert_int_equal(row_of(&comparison, "old", "calls")->verdict, PM_VERDICT_GONE);
+	assert_int_equal(row_of(&comparison, "young", "sim.Ir")->verdict, PM_VERDICT_NEW);
+	pm_comparison_release(&comparison);
+	pm_stat_release(&base);
+	pm_stat_release(&new);
+}
+
+/* Two static functions of one name: told apart by their files, or not at all. */
+static void test_repeated_scopes(void **state)
+{
+	struct pm_stat base, new;
+	struct pm_comparison comparison;
+	struct pm_stat *both[] = { &base, &new };
+
+	for (size_t i = 0; i < 2; i++) {
+		document(both[i], "sim.Ir", PM_STAT_EXACT, NUMBERS(100000), 1, 0);
+		add_function(both[i], "f", "/prog", 1, i == 0 ? 100 : 300);
+		add_function(both[i], "f", "/prog", 1, i == 0 ? 300 : 100);
+	}
+	compare(&comparison, &base, &new);
+	assert_int_equal(comparison.rows.len, 3);
+	assert_int_equal(row_of(&comparison, "f", "sim.Ir")->verdict, PM_VERDICT_UNKNOWN);
+	assert_non_null(strstr(row_of(&comparison, "f", "calls")->why, "cannot be told"));
+	pm_comparison_release(&comparison);
+	free(base.scopes.data[0].file);
+	free(new.scopes.data[1].file);
+	base.scopes.data[0].file = stat_text("/a/other.c");
+	new.scopes.data[1].file = stat_text("/b/other.c");
+	compare(&comparison, &base, &new);
+	assert_int_equal(comparison.rows.len, 5);
+	assert_int_equal(comparison.verdict, PM_VERDICT_SAME);
+	pm_comparison_release(&comparison);
+	pm_stat_release(&base);
+	pm_stat_release(&new);
+}
+
+/* ---- sides ----------------------------------------------------------------------------- */
+
+static void test_incomparable(void **state)
+{
+	struct pm_stat base, new;
+	const struct pm_stat *of_base = &base, *of_new = &new;
+	struct pm_comparison comparison;
+	struct pm_error err = { 0 };
+
+	document(&base, "cycles", PM_STAT_LOW_NOISE, NUMBERS(1000), 1, 0);
+	document(&new, "cycles", PM_STAT_LOW_NOISE, NUMBERS(1000), 1, 0);
+	base.host.cpu_model = stat_text("One");
+	new.host.cpu_model = stat_text("Other");
+	base.host.kernel = stat_text("6.1");
+	new.host.kernel = stat_text("6.2");
+	new.events.data[0].user_only = true;
+	assert_int_equal(
+		pm_compare_stats(&comparison, &of_base, 1, &of_new, 1, &options, &err),
+		-EXDEV);
+	assert_non_null(strstr(err.text, "cpu: One on the base, Other on the new side"));
+	assert_non_null(strstr(err.text, "user space only on the new side"));
+	assert_int_equal(comparison.differences.len, 2);
+	assert_int_equal(comparison.rows.len, 0);
+	pm_comparison_release(&comparison);
+	options.force = true;
+	compare(&comparison, &base, &new);
+	assert_true(comparison.forced);
+	assert_int_equal(comparison.differences.len, 2);
+	assert_int_equal(comparison.warnings.len, 1); /* the kernel */
+	assert_int_equal(comparison.rows.data[0].verdict, PM_VERDICT_SAME);
+	options.force = false;
+	pm_comparison_release(&comparison);
+	pm_stat_release(&base);
+	pm_stat_release(&new);
+}
+
+/* ---- noise ----------------------------------------------------------------------------- */
+
+enum {
+	RUNS = 20,
+};
+
+static void add_noisy_run(struct pm_stat *stat, uint32_t variant,
+			  const struct noise *noise, uint64_t at)
+{
+	const uint64_t values[] = { (uint64_t)noise->wall * 1000,
+				    (uint64_t)noise->cpu * 1000 };
+
+	stat_run(stat, variant, values)->begin_ns = at * 1000000000;
+}
+
+/* How many of @windows that begin one pair after the other are called slower. */
+static unsigned int count_slower(const struct noise (*noise)[2], size_t windows)
+{
+	unsigned int slower = 0;
+
+	for (size_t i = 0; i < windows; i++) {
+		struct pm_comparison comparison;
+		struct pm_stat ab;
+
+		stat_begin(&ab, "count");
+		stat_subject(&ab, program, 1);
+		stat_subject(&ab, program, 1);
+		stat_event(&ab, "wall-time", "ns", PM_STAT_NOISY);
+		stat_event(&ab, "task-clock", "ns", PM_STAT_NOISY);
+		for (size_t run = 0; run < RUNS; run++)
+			for (uint32_t side = 0; side < 2; side++)
+				add_noisy_run(&ab, side, &noise[i + run][side],
+					      2 * run + side);
+		compare(&comparison, &ab, NULL);
+		assert_int_equal(comparison.base.runs, RUNS);
+		assert_int_equal(comparison.warnings.len, 0);
+		slower += comparison.verdict == PM_VERDICT_WORSE;
+		pm_comparison_release(&comparison);
+		pm_stat_release(&ab);
+	}
+	return slower;
+}
+
+/* Real noise: nothing is called slower than itself, and 5 % more work always is. */
+static void test_noise(void **state)
+{
+	assert_int_equal(count_slower(noise_self, PM_ARRAY_LEN(noise_self) - RUNS), 0);
+	assert_int_equal(count_slower(noise_slower, PM_ARRAY_LEN(noise_slower) - RUNS),
+			 PM_ARRAY_LEN(noise_slower) - RUNS);
+}
+
+/* Not in turns: wall-time decides nothing, and is told to. */
+static void test_no_turns(void **state)
+{
+	struct pm_stat sides[2];
+	struct pm_comparison comparison;
+
+	for (uint32_t side = 0; side < 2; side++) {
+		stat_begin(&sides[side], "count");
+		stat_subject(&sides[side], program, 1);
+		stat_event(&sides[side], "wall-time", "ns", PM_STAT_NOISY);
+		stat_event(&sides[side], "task-clock", "ns", PM_STAT_NOISY);
+		for (size_t run = 0; run < RUNS; run++) {
+			struct noise noise = noise_self[run][0];
+
+			noise.wall += side * 100000;
+			noise.cpu += side * noise.cpu / 20;
+			add_noisy_run(&sides[side], 0, &noise, 1000 * side + run);
+		}
+	}
+	compare(&comparison, &sides[0], &sides[1]);
+	assert_int_equal(comparison.verdict, PM_VERDICT_SAME);
+	assert_int_equal(row_of(&comparison, NULL, "wall-time")->verdict,
+			 PM_VERDICT_WORSE);
+	assert_false(row_of(&comparison, NULL, "wall-time")->gated);
+	assert_true(row_of(&comparison, NULL, "task-clock")->gate == 0.1);
+	assert_int_equal(comparison.warnings.len, 1);
+	pm_comparison_release(&comparison);
+	pm_stat_release(&sides[0]);
+	pm_stat_release(&sides[1]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_gates),
+		cmocka_unit_test(test_gate_lists),
+		cmocka_unit_test(test_gates_mean_rows),
+		cmocka_unit_test(test_exact),
+		cmocka_unit_test(test_low_noise),
+		cmocka_unit_test(test_noisy),
+		cmocka_unit_test(test_unknown_is_not_zero),
+		cmocka_unit_test(test_failed_runs),
+		cmocka_unit_test(test_history),
+		cmocka_unit_test(test_scopes),
+		cmocka_unit_test(test_repeated_scopes),
+		cmocka_unit_test(test_incomparable),
+		cmocka_unit_test(test_noise),
+		cmocka_unit_test(test_no_turns),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
