@@ -129,6 +129,11 @@ static int bisect(const struct pmdiff_options *options)
 
 static int act(const struct pmdiff_options *options)
 {
+	struct pm_error err = { .offset = -1 };
+	int ret = pmdiff_print_check(options, &err);
+
+	if (ret < 0)
+		return fail(&err, status_of_run(ret));
 	switch (options->action) {
 	case PMDIFF_RUN:
 		return run(options);
@@ -159,8 +164,6 @@ int main(int argc, char **argv)
 	} else {
 		if (ret == 0)
 			ret = pmdiff_options_complete(&options, &err);
-		if (ret == 0)
-			ret = pmdiff_print_check(&options, &err);
 		status = ret < 0 ? fail(&err, status_of_error(ret)) : act(&options);
 	}
 	pmdiff_options_release(&options);
