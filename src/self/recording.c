@@ -113,6 +113,19 @@ static int read_mappings(struct pm_self_recording *recording)
 	return ret == -ENOMEM ? ret : 0; /* without /proc frames have no names */
 }
 
+static int begin_file(struct pm_self_recording *recording, struct pm_error *err)
+{
+	int ret = pm_self_write_header(recording);
+
+	if (ret == 0)
+		ret = pm_file_writer_flush(recording->writer);
+	if (ret == 0)
+		return 0;
+	/* What it was is known to the writer. */
+	ret = pm_file_writer_close(PM_TAKE_PTR(recording->writer), err);
+	return ret < 0 ? ret : pm_error_set(err, -ENOMEM, "out of memory");
+}
+
 int pm_self_recording_open(struct pm_self_recording **ret,
 			   const struct pm_self_settings *settings, struct pm_error *err)
 {
@@ -132,10 +145,10 @@ int pm_self_recording_open(struct pm_self_recording **ret,
 		code = open_engine(recording, err);
 	if (code == 0)
 		code = open_writer(recording, err);
-	if (code == 0 &&
-	    (open_chains(recording) < 0 || pm_self_write_header(recording) < 0 ||
-	     pm_file_writer_flush(recording->writer) < 0))
+	if (code == 0 && open_chains(recording) < 0)
 		code = pm_error_set(err, -ENOMEM, "out of memory");
+	if (code == 0)
+		code = begin_file(recording, err);
 	if (code < 0) {
 		pm_self_recording_free(recording);
 		return code;

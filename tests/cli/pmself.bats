@@ -1,0 +1,254 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# Programs that profile themselves with libpmself. PMREPORT, PROGRAMS, BUILD_DIR, SOURCE_DIR and
+# SANITIZE (what the library is sanitized with) come from meson.
+
+load common
+
+setup() {
+	cd "$BATS_TEST_TMPDIR" || return
+	ulimit -c 0
+	unset level open
+	SELF=$BUILD_DIR/src/self
+}
+
+teardown() {
+	[ -z "${level-}" ] || echo "$level" >$LEVEL_FILE
+	[ -z "${open-}" ] || rm -r "$open"
+}
+
+# Names as they are in the program, without what LD_PRELOAD would do to a sanitized library.
+need_plain() {
+	[ "$SANITIZE" = none ] || skip "a sanitized library cannot be preloaded"
+}
+
+# shares FILE: a, b and c have 10, 4 and 2 parts of their time in a table, within 3 points.
+shares() {
+	awk '$5 ~ /^[abc]$/ { self[$5] = $1; sum += $1 }
+	     function off(name, part,   d) {
+	         d = 100 * self[name] / sum - 100 * part / 16
+	         return d > 3 || d < -3
+	     }
+	     END { exit sum < 500 || off("a", 10) || off("b", 4) || off("c", 2) }' "$1" || {
+		cat "$1" >&2
+		return 1
+	}
+}
+
+@test "three functions have the time that they take, in the table and in the file" {
+	PMSELF_RATE=4000 PMSELF_OUTPUT=abc-%p.json run --separate-stderr "$PROGRAMS/self-abc"
+	[ "$status" = 0 ]
+	[ -z "$output" ]
+	echo "$stderr" >table
+	shares table
+	! grep -q "  x  " table
+	grep -q "^pmself: [0-9]* ticks of .* at 4000 Hz (perf) in 1 thread, " table
+	mv abc-*.json abc.json
+	[ "$(stat -c %a abc.json)" = 600 ]
+	holds abc.json 'len(samples) == footer["samples"] > 2000' 'footer["cpu_ns"] > 9e8' \
+		'sum("a" in chain(s) for s in samples) > sum("b" in chain(s) for s in samples)' \
+		'not any("x" in chain(s) for s in samples)'
+	"$PMREPORT" abc.json >report
+	grep -q "self-abc.*(pid " report
+	"$PMREPORT" --format csv abc.json | grep -q "^.*,a,"
+}
+
+@test "the same with the static library" {
+	PMSELF_RATE=4000 "$PROGRAMS/self-abc-static" 0.6 2>table
+	shares table
+}
+
+@test "eight threads, half of them older than the profile" {
+	PMSELF_RATE=4000 PMSELF_OUTPUT=t.json "$PROGRAMS/self-life" threads 8 2>table
+	shares table
+	grep -q " in 8 threads, " table
+	holds t.json 'len(set(s["tid"] for s in samples)) == 8'
+}
+
+@test "exceptions that are thrown all the time" {
+	PMSELF_OUTPUT=t.json run --separate-stderr "$PROGRAMS/self-throw" 0.5
+	[ "$status" = 0 ]
+	[ "$output" = ok ]
+	holds t.json 'len(set(s["tid"] for s in samples)) >= 4' \
+		'sum("stop" in s for s in samples) < 0.1 * len(samples)'
+}
+
+@test "what a program may do around its profile" {
+	local mode
+	for mode in fork "fork 1" closefrom atexit forget leave "race 20"; do
+		# shellcheck disable=SC2086 # a mode and its number
+		run --separate-stderr "$PROGRAMS/self-life" $mode
+		[ "$status" = 0 ] || { echo "$mode: $output $stderr" >&2 && return 1; }
+		[ "$output" = ok ]
+	done
+	run --separate-stderr "$PROGRAMS/self-life" limits
+	[ "$status" = 0 ]
+	[[ $stderr == *"Too many open files"* ]]
+}
+
+@test "again and again while four threads allocate, without a trace" {
+	PMSELF_EVENT=cpu-clock:u PMSELF_TABLE=none PMSELF_QUIET=1 \
+		timeout 120 "$PROGRAMS/self-life" cycles 250
+}
+
+@test "a child that is forked is not in its parent's profile" {
+	PMSELF_OUTPUT=t-%p.json "$PROGRAMS/self-life" fork 1 2>/dev/null
+	[ "$(find . -name 't-*.json' | wc -l)" = 2 ]
+	local file of_child=0
+	for file in t-*.json; do
+		holds "$file" 'len(set(s["pid"] for s in samples)) == 1'
+		if holds "$file" 'all("of_child" in chain(s) for s in samples)' 2>/dev/null; then
+			of_child=$((of_child + 1))
+		else
+			holds "$file" 'not any("of_child" in chain(s) for s in samples)'
+		fi
+	done
+	[ "$of_child" = 1 ]
+}
+
+@test "a program that executes another one leaves a file that is cut" {
+	PMSELF_OUTPUT=t.json run --separate-stderr "$PROGRAMS/self-life" exec
+	[ "$output" = other ]
+	run "$PMREPORT" t.json
+	[ "$status" = 0 ]
+	[[ $output == *"until the last sample"* ]]
+}
+
+@test "options by the environment" {
+	local abc=$PROGRAMS/self-abc
+	PMSELF=off run --separate-stderr "$abc" 0.01
+	[ "$status" = 0 ]
+	[ -z "$stderr" ]
+	PMSELF_TABLE=t-%p%%.txt run --separate-stderr "$abc" 0.05
+	[ "$status" = 0 ]
+	[ -z "$stderr" ]
+	grep -q "^pmself: [0-9]* ticks" t-*%.txt
+	PMSELF_TABLE=none PMSELF_CALL_GRAPH=none PMSELF_THREADS=this PMSELF_OUTPUT=n.json \
+		run --separate-stderr "$abc" 0.05
+	[ "$status" = 0 ]
+	[ -z "$stderr" ]
+	holds n.json 'all(s["stop"] == "not_asked" for s in samples)' 'len(samples) > 0'
+	PMSELF_EVENT=page-faults PMSELF_RATE=100 "$abc" 0.01 2>table
+	grep -q "of page-faults" table
+	local wrong
+	for wrong in PMSELF_RATE=0 PMSELF_RATE=x PMSELF_ENGINE=y PMSELF_CALL_GRAPH=fp \
+		PMSELF_THREADS=2 PMSELF_EVENT=no-such PMSELF_OUTPUT=- PMSELF_TABLE=/dev/stderr \
+		PMSELF_OUTPUT=/no/such/folder/x.json; do
+		run --separate-stderr env "$wrong" "$abc" 0.01
+		[ "$status" = 1 ] || { echo "$wrong: $status" >&2 && return 1; }
+		[ "$(wc -l <<<"$stderr")" = 1 ]
+		[[ $stderr == "pmself: "* ]]
+		PMSELF_QUIET=1 run --separate-stderr env "$wrong" "$abc" 0.01
+		[ "$status" = 1 ]
+		[ -z "$stderr" ]
+	done
+}
+
+@test "a disk that is full is told, and the table is there all the same" {
+	PMSELF_OUTPUT=/dev/full run --separate-stderr "$PROGRAMS/self-abc" 0.05
+	[ "$status" = 1 ]
+	[[ $stderr == "pmself: "*"No space left"* ]]
+	[[ $stderr != *"ticks of"* ]]
+	# shellcheck disable=SC2016 # its own shell's
+	PMSELF_OUTPUT=t.json run --separate-stderr sh -c 'ulimit -f 8 && exec "$0" 0.3' \
+		"$PROGRAMS/self-abc"
+	[ "$status" = 1 ]
+	[[ $stderr == *"File too large"* ]]
+	[[ $stderr == *"ticks of"* ]]
+}
+
+@test "nobody profiles at paranoid 2" {
+	need_root
+	open=$(mktemp -d)
+	chmod 777 "$open"
+	cp -L "$SELF/libpmself.so.1" "$SELF/libpmself-core.so" "$PROGRAMS/self-abc" "$open"
+	level=$(cat $LEVEL_FILE)
+	cd "$open" || return
+	PMSELF_RATE=4000 PMSELF_OUTPUT=t.json LD_LIBRARY_PATH=$open at 2 nobody ./self-abc 0.6 2>table
+	shares table
+	holds t.json 'not any(m["kind"] == "kernel" for m in modules)'
+}
+
+@test "python3 is profiled from its first to its last moment by LD_PRELOAD" {
+	need_plain
+	local python
+	python=$(python3 -c 'import sys; print(sys.executable)')
+	# What the core needs must not come into the program's way.
+	LD_PRELOAD=$SELF/libpmself.so.1 PMSELF_OUTPUT=t.json "$python" -c '
+import ctypes, sys
+sum(hash(str(i)) for i in range(1000000))
+names = ctypes.CDLL(None)
+for name in "dwarf_begin", "elf_begin", "json_dumps", "pm_perf_open":
+    try:
+        getattr(names, name)
+        sys.exit(name + " is there")
+    except AttributeError:
+        pass
+' 2>table
+	grep -q "ticks of .* (perf)" table
+	holds t.json 'len(samples) > 50' \
+		'any("_PyEval_EvalFrameDefault" in chain(s) for s in samples)'
+}
+
+@test "a shell's children have profiles of their own, and what has no tick says nothing" {
+	need_plain
+	run --separate-stderr env "LD_PRELOAD=$SELF/libpmself.so.1" PMSELF_OUTPUT=t-%p.json \
+		sh -c '/bin/true; PMSELF=off /bin/true; exit 3'
+	[ "$status" = 3 ]
+	[ -z "$output" ]
+	[ "$(find . -name 't-*.json' | wc -l)" = 2 ]
+}
+
+@test "Rust under LD_PRELOAD" {
+	need_plain
+	command -v rustc >/dev/null || skip "no rustc"
+	cat >spin.rs <<-'END'
+		#[inline(never)]
+		fn spin(n: u64) -> u64 { (0..n).fold(7, |a, i| std::hint::black_box(a * 31 + i)) }
+		fn main() {
+		    let all: Vec<_> = (0..2).map(|_| std::thread::spawn(|| spin(100_000_000))).collect();
+		    for one in all { std::hint::black_box(one.join().unwrap()); }
+		}
+	END
+	rustc -O -g -C overflow-checks=off spin.rs
+	LD_PRELOAD=$SELF/libpmself.so.1 PMSELF_OUTPUT=t.json ./spin 2>table
+	holds t.json 'sum("spin::spin" in chain(s) for s in samples) > 0.8 * len(samples) > 20'
+}
+
+@test "a C and a C++ program outside of the tree build against what is installed" {
+	need_plain
+	meson install -C "$BUILD_DIR" --no-rebuild --destdir "$PWD/dest" --quiet \
+		--only-changed >/dev/null
+	local pc
+	pc=$(find dest -name pmself.pc)
+	[ -n "$pc" ]
+	export PKG_CONFIG_LIBDIR=${pc%/*} PKG_CONFIG_SYSROOT_DIR=$PWD/dest
+	cat >own.c <<-'END'
+		#include <pmself.h>
+		int main(void)
+		{
+			volatile unsigned long n = 0;
+			int ret = perf_start();
+			while (n < 100000000)
+				n++;
+			return ret < 0 || perf_stop() < 0;
+		}
+	END
+	cp own.c own.cc
+	local lib=${pc%/*}
+	lib=$PWD/${lib%/pkgconfig}
+	# shellcheck disable=SC2046 # words of pkg-config
+	cc -Wall -Wextra -Werror own.c -o own $(pkg-config --cflags --libs pmself) "-Wl,-rpath,$lib"
+	# shellcheck disable=SC2046
+	c++ -Wall -Wextra -Werror own.cc -o own++ $(pkg-config --cflags --libs pmself) \
+		"-Wl,-rpath,$lib"
+	# shellcheck disable=SC2046
+	cc own.c -o own-static $(pkg-config --cflags pmself) "$lib/libpmself.a" \
+		$(pkg-config --libs --static pmself | sed 's/-lpmself//')
+	local program
+	for program in own own++ own-static; do
+		./$program 2>table
+		grep -q " main  $program" table
+	done
+	[ "$(readelf -d "$lib/libpmself.so" | grep -c NEEDED)" = 1 ]
+}
