@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Statistics against what they are defined to be: every order of small samples, every
- * difference, and values that python3's statistics and mpmath give.
+ * difference, and values that python3's statistics, mpmath and SciPy give.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -331,6 +331,56 @@ static void test_shift_of_equals(void **state)
 	assert_true(isnan(s.shift) && isnan(s.low) && isnan(s.ratio));
 }
 
+/* ---- samples --------------------------------------------------------------------------- */
+
+/* p: SciPy 1.10.1, fisher_exact([[hits, of - hits], …]); the sixth, of more than 1000 hits, is
+ * chi2_contingency(…, correction=True). */
+static void test_two_shares(void **state)
+{
+	static const struct {
+		struct pm_stats_share a, b;
+		double p;
+	} cases[] = {
+		{ { 3, 20 }, { 12, 20 }, 0.0079116936736514046 },
+		{ { 1, 100 }, { 9, 100 }, 0.018487679877476362 },
+		{ { 56, 70 }, { 48, 80 }, 0.012521129749209154 },
+		{ { 0, 50 }, { 6, 50 }, 0.026661076308390465 },
+		{ { 120, 1000 }, { 165, 1000 }, 0.0048200581101501827 },
+		{ { 700, 10000 }, { 850, 10500 }, 0.0032983539409505969 },
+	};
+	struct pm_stats_two_shares two;
+
+	for (size_t i = 0; i < PM_ARRAY_LEN(cases); i++) {
+		pm_stats_two_shares(&cases[i].a, &cases[i].b, &two);
+		assert_near(two.p, cases[i].p, 1e-9);
+		assert_true(two.low < two.difference && two.difference < two.high);
+		pm_stats_two_shares(&cases[i].b, &cases[i].a, &two);
+		assert_near(two.p, cases[i].p, 1e-9);
+	}
+	/* Newcombe 1998, table II, (a), method 10. */
+	pm_stats_two_shares(&cases[2].b, &cases[2].a, &two);
+	assert_near(two.difference, 0.2, 1e-12);
+	assert_true(fabs(two.low - 0.0524) < 5e-5 && fabs(two.high - 0.3339) < 5e-5);
+	pm_stats_two_shares(&(struct pm_stats_share){ 0, 0 }, &cases[2].b, &two);
+	assert_true(isnan(two.difference) && two.p == 1);
+	pm_stats_two_shares(&(struct pm_stats_share){ 9, 9 },
+			    &(struct pm_stats_share){ 2000, 2000 }, &two);
+	assert_true(two.difference == 0 && two.p == 1);
+}
+
+/* SciPy 1.10.1: binomtest(k, n, 0.5), and twice the smaller tail of binom(30, 0.4). */
+static void test_two_counts(void **state)
+{
+	assert_near(pm_stats_two_counts(8, 1, 12, 1), 0.50344467163085938, 1e-10);
+	assert_near(pm_stats_two_counts(18, 7, 2, 7), 0.000402450561523437, 1e-10);
+	assert_near(pm_stats_two_counts(10, 2, 20, 3), 0.0057077652156214496, 1e-10);
+	/* Many: by the normal distribution, binomtest() exactly. */
+	assert_near(pm_stats_two_counts(10000 - 212, 1, 10000 + 212, 1), 0.002779191649,
+		    1e-3);
+	assert_true(pm_stats_two_counts(0, 1, 0, 1) == 1);
+	assert_true(pm_stats_two_counts(5, 0, 9, 1) == 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -347,6 +397,8 @@ int main(void)
 		cmocka_unit_test(test_interval_covers),
 		cmocka_unit_test(test_interval_of_many),
 		cmocka_unit_test(test_shift_of_equals),
+		cmocka_unit_test(test_two_shares),
+		cmocka_unit_test(test_two_counts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
