@@ -4,6 +4,7 @@
 #include "print.h"
 #include "read.h"
 #include "run.h"
+#include "trend.h"
 
 #include <locale.h>
 
@@ -127,6 +128,19 @@ static int bisect(const struct pmdiff_options *options)
 	return found == 0 ? PMDIFF_STATUS_FINE : PMDIFF_STATUS_INCONCLUSIVE;
 }
 
+static int trend(const struct pmdiff_options *options)
+{
+	PM_CLEANUP(pm_trends_release) struct pm_trends trends = { 0 };
+	struct pm_error err = { .offset = -1 };
+	int ret = pmdiff_trend(&trends, options, &err);
+
+	if (ret < 0)
+		return fail(&err, status_of_error(ret));
+	return pmdiff_print_trends(options, &trends, &err) < 0
+		       ? fail(&err, PM_STATUS_FAILED)
+		       : PMDIFF_STATUS_FINE;
+}
+
 static int act(const struct pmdiff_options *options)
 {
 	struct pm_error err = { .offset = -1 };
@@ -139,8 +153,9 @@ static int act(const struct pmdiff_options *options)
 		return run(options);
 	case PMDIFF_BISECT:
 		return bisect(options);
-	case PMDIFF_COMPARE:
 	case PMDIFF_TREND:
+		return trend(options);
+	case PMDIFF_COMPARE:
 	case PMDIFF_HELP:
 	case PMDIFF_TELL_VERSION:
 		break;
