@@ -13,6 +13,11 @@ enum {
 	LIVE_PAGE_BYTES = 4096,
 	LIVE_STACK_PAGES = 256,
 	LIVE_STACK_BYTES = LIVE_STACK_PAGES * LIVE_PAGE_BYTES,
+#if defined(__aarch64__)
+	LIVE_SP = 31, /* the stack pointer's DWARF number */
+#else
+	LIVE_SP = PM_UNW_X86_64_RSP,
+#endif
 };
 
 static inline bool live_regs(pid_t tid, struct pm_unw_regs *ret)
@@ -22,6 +27,15 @@ static inline bool live_regs(pid_t tid, struct pm_unw_regs *ret)
 
 	if (ptrace(PTRACE_GETREGSET, tid, NT_PRSTATUS, &iov) != 0)
 		return false;
+#if defined(__aarch64__)
+	/* AADWARF64 §4.1: x0 to x30, sp, pc; in memory, too. */
+	*ret = (struct pm_unw_regs){ .arch = PM_UNW_AARCH64,
+				     .known = (UINT64_C(1) << PM_UNW_REGS_MAX) - 1 };
+	for (size_t i = 0; i < LIVE_SP; i++)
+		ret->value[i] = user.regs[i];
+	ret->value[LIVE_SP] = user.sp;
+	ret->value[LIVE_SP + 1] = user.pc;
+#else
 	/* psABI x86-64 figure 3.36 */
 	*ret = (struct pm_unw_regs){
 		.value = { user.rax, user.rdx, user.rcx, user.rbx, user.rsi, user.rdi,
@@ -29,6 +43,7 @@ static inline bool live_regs(pid_t tid, struct pm_unw_regs *ret)
 			   user.r12, user.r13, user.r14, user.r15, user.rip },
 		.known = (1U << PM_UNW_X86_64_REGS) - 1,
 	};
+#endif
 	return true;
 }
 

@@ -32,17 +32,28 @@ static NOINLINE void interrupted(int signo)
 }
 
 /* A fault interrupts at an instruction, not after a call: pc - 1 would be wrong there. */
+#if defined(__x86_64__)
 static NOINLINE __attribute__((naked)) void trap(void)
 {
 	__asm__ volatile(".byte 0x0f, 0x0b\n\tret");
 }
+#elif defined(__aarch64__)
+static NOINLINE __attribute__((naked)) void trap(void)
+{
+	__asm__ volatile("udf #0\n\tret");
+}
+#endif
 
 static void on_trap(int signo, siginfo_t *info, void *context)
 {
 	ucontext_t *ucontext = context;
 
 	in_handler(30000);
+#if defined(__x86_64__)
 	ucontext->uc_mcontext.gregs[REG_RIP] += 2;
+#elif defined(__aarch64__)
+	ucontext->uc_mcontext.pc += 4;
+#endif
 }
 
 static void install(int signo, int flags)

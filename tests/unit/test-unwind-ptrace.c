@@ -265,7 +265,7 @@ static void unwind_ours(struct view *view)
 	spaces_fill(&maps, &modules, procs, &pm_procs_get(procs, view->pid)->space);
 	space = (struct pm_unw_space){ maps.maps.data, maps.maps.len };
 	assert_true(live_regs(view->tid, &regs));
-	stack.start = regs.value[PM_UNW_X86_64_RSP];
+	stack.start = regs.value[LIVE_SP];
 	stack.data = bytes;
 	stack.len = live_stack(view->pid, stack.start, bytes);
 	view->ours_len =

@@ -22,6 +22,11 @@ enum {
 	MAPS_MAX = 256,
 	CHAIN_MAX = 256,
 	STACK_COPY = 1 << 18, /* holds a few arrays of PM_UNW_FRAMES_MAX frames */
+#if defined(__x86_64__)
+	STACK_POINTER = PM_UNW_X86_64_RSP,
+#elif defined(__aarch64__)
+	STACK_POINTER = 31, /* AADWARF64 §4.1; 32 is the pc */
+#endif
 };
 
 struct world {
@@ -124,8 +129,9 @@ __attribute__((no_sanitize_address)) static void copy_stack(uint64_t sp)
 	shot.stack = (struct pm_unw_stack){ .start = sp, .data = shot.copy, .len = len };
 }
 
-static void regs_from(const greg_t *gregs)
+static void regs_from(const mcontext_t *from)
 {
+#if defined(__x86_64__)
 	static const int by_dwarf[PM_UNW_X86_64_REGS] = {
 		REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI,
 		REG_RBP, REG_RSP, REG_R8,  REG_R9,  REG_R10, REG_R11,
@@ -133,8 +139,16 @@ static void regs_from(const greg_t *gregs)
 	};
 
 	for (size_t i = 0; i < PM_UNW_X86_64_REGS; i++)
-		shot.regs.value[i] = (uint64_t)gregs[by_dwarf[i]];
+		shot.regs.value[i] = (uint64_t)from->gregs[by_dwarf[i]];
 	shot.regs.known = (1u << PM_UNW_X86_64_REGS) - 1;
+#elif defined(__aarch64__)
+	for (size_t i = 0; i < STACK_POINTER; i++)
+		shot.regs.value[i] = from->regs[i];
+	shot.regs.value[STACK_POINTER] = from->sp;
+	shot.regs.value[STACK_POINTER + 1] = from->pc;
+	shot.regs.arch = PM_UNW_AARCH64;
+	shot.regs.known = (UINT64_C(1) << PM_UNW_REGS_MAX) - 1;
+#endif
 }
 
 static __attribute__((noinline)) void take_shot(void)
@@ -143,8 +157,8 @@ static __attribute__((noinline)) void take_shot(void)
 
 	shot.truth_len = 0;
 	getcontext(&context);
-	regs_from(context.uc_mcontext.gregs);
-	copy_stack(shot.regs.value[PM_UNW_X86_64_RSP]);
+	regs_from(&context.uc_mcontext);
+	copy_stack(shot.regs.value[STACK_POINTER]);
 	_Unwind_Backtrace(note_frame, NULL);
 	/* Where the outermost frame has no return address, libgcc gives a last 0. */
 	while (shot.truth_len > 0 && shot.truth[shot.truth_len - 1] == 0)

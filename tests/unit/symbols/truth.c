@@ -97,6 +97,11 @@ __attribute__((cold, noinline)) EXPORT void pm_truth_never(int x)
 }
 
 /* Assembler code: no DWARF function, a label without a size, then one with. */
+#if defined(__aarch64__)
+#define TRAP "brk #0"
+#else
+#define TRAP "int3"
+#endif
 __asm__(".text\n"
 	".globl pm_truth_unsized\n"
 	"pm_truth_unsized:\n"
@@ -109,7 +114,7 @@ __asm__(".text\n"
 	".size pm_truth_sized, . - pm_truth_sized\n"
 	/* Behind the sized one: belongs to nobody. */
 	".pushsection pm_truth,\"a\"\n\t.balign 8\n\t.quad 9f - .\n\t.quad 8\n\t.popsection\n"
-	"9:\tint3\n");
+	"9:\t" TRAP "\n");
 
 /* Through the PLT to itself, as -fPIC does with what may be preempted. */
 EXPORT NOINLINE int pm_truth_calls(int x)
