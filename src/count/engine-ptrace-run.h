@@ -19,6 +19,7 @@ struct pm_ptr_engine {
 	uint64_t began_ns; /* CLOCK_REALTIME */
 	uint64_t begin_ns, end_ns, deadline_ns; /* UINT64_MAX: none */
 	bool stopped, timed_out;
+	size_t outlived; /* processes that the command's end has left behind */
 	enum pm_ptr_kind kind;
 	struct pm_ptr_costs costs[2]; /* of stops, of hits */
 	struct pm_error no_costs; /* why those of stops are not known */

@@ -16,13 +16,10 @@ static int tell_warnings(const struct pm_ptr_engine *it)
 			"%llu places got no breakpoint: their code was another one in "
 			"memory, or could not be moved; calls are missing",
 			(unsigned long long)ptr->unplanted);
-	if (ret == 0 && ptr->hw.hits && pm_hits_lost(ptr->hw.hits) > 0)
-		ret = pm_tell_warning(
-			it->stat,
-			"%llu of the times that a place was passed were lost, because "
-			"they came faster than they could be read: calls are \"at "
-			"least\", and some values too small",
-			(unsigned long long)pm_hits_lost(ptr->hw.hits));
+	if (ret == 0 && ptr->hw.hits)
+		ret = pm_tell_lost(it->stat, ptr->hw.hits);
+	if (ret == 0)
+		ret = pm_tell_outlived(it->stat, it->outlived);
 	if (ret == 0 && ptr->privileged > 0)
 		ret = pm_tell_warning(
 			it->stat,

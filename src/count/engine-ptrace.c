@@ -206,6 +206,18 @@ static void look_at_time(struct pm_ptr_engine *it)
 	it->timed_out = true;
 }
 
+static size_t left_behind(const struct pm_ptr_engine *it)
+{
+	const struct pm_ptr *ptr = &it->ptr;
+	size_t count = 0;
+
+	for (size_t i = 0; i < ptr->processes.len; i++)
+		count += ptr->processes.data[i].threads > 0 &&
+			 ptr->processes.data[i].counted &&
+			 ptr->processes.data[i].pid != ptr->command;
+	return count;
+}
+
 static int go_on(struct pm_ptr_engine *it, struct pm_error *err)
 {
 	const struct pm_child *child = it->child;
@@ -222,6 +234,8 @@ static int go_on(struct pm_ptr_engine *it, struct pm_error *err)
 	}
 	if (it->end_ns == 0)
 		it->end_ns = pm_now_ns();
+	if (!it->options->targets)
+		it->outlived = left_behind(it);
 	if (it->ptr.hw.hits) {
 		pm_hits_disable(it->ptr.hw.hits);
 		if (ret >= 0)

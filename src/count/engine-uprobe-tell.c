@@ -157,18 +157,14 @@ static void fill_lost(struct pm_up_engine *it, size_t first)
 static int tell_warnings(const struct pm_up_engine *it)
 {
 	const struct pm_perf_notes *notes = pm_hits_notes(it->hits);
-	uint64_t lost = pm_hits_lost(it->hits);
 	int r = 0;
 
 	for (size_t i = 0; i < notes->texts.len && r == 0; i++)
 		r = pm_tell_warning(it->stat, "%s", notes->texts.data[i]);
-	if (r == 0 && lost > 0)
-		r = pm_tell_warning(
-			it->stat,
-			"%llu of the times that a place was passed were lost, because "
-			"they came faster than they could be read: calls are \"at "
-			"least\", and some values too small.",
-			(unsigned long long)lost);
+	if (r == 0)
+		r = pm_tell_lost(it->stat, it->hits);
+	if (r == 0 && !it->options->targets)
+		r = pm_tell_outlived(it->stat, it->descendants.len);
 	if (r == 0 && pm_hits_crowded(it->hits))
 		r = pm_tell_warning(
 			it->stat,

@@ -27,6 +27,7 @@ static void engine_release(struct pm_up_engine *it)
 	pm_up_places_release(&it->places);
 	pm_up_cost_release(&it->cost);
 	pm_vec_release(&it->poll_fds);
+	pm_vec_release(&it->descendants);
 }
 
 static int out_of_memory(struct pm_error *err)
@@ -60,11 +61,29 @@ static int see_hit(struct pm_up_engine *it, const struct pm_hit *hit)
 	return pm_calls_visit(it->calls, &visit);
 }
 
+/* More than one group may tell of a fork. */
+static int see_process(struct pm_up_engine *it, pid_t pid, bool begins)
+{
+	size_t at = it->descendants.len;
+
+	while (at > 0 && it->descendants.data[at - 1] != pid)
+		at--;
+	if (begins)
+		return at > 0 ? 0 : pm_vec_push(&it->descendants, pid);
+	if (at > 0)
+		it->descendants.data[at - 1] =
+			it->descendants.data[--it->descendants.len];
+	return 0;
+}
+
 static int see_record(struct pm_up_engine *it, const struct pm_record *record)
 {
 	pid_t pid = (pid_t)record->pid, tid = (pid_t)record->tid;
 
 	if (it->callers && pm_callers_record(it->callers, record) < 0)
+		return -ENOMEM;
+	if ((record->type == PERF_RECORD_FORK || record->type == PERF_RECORD_EXIT) &&
+	    pid == tid && see_process(it, pid, record->type == PERF_RECORD_FORK) < 0)
 		return -ENOMEM;
 	switch (record->type) {
 	case PERF_RECORD_FORK:

@@ -9,8 +9,7 @@
 /* The places of all regions, as the kernel is asked for them. */
 struct pm_up_places {
 	PM_VEC(struct pm_event_spec) specs;
-	/* Index in pm_regions.places. At one address what is left comes before what begins, and
-	 * a function before a part of it. */
+	/* Index in pm_regions.places, by pm_place_turn(). */
 	PM_VEC(uint32_t) order;
 	PM_VEC(uint32_t) classes;
 	PM_VEC(bool) entries;
@@ -39,6 +38,7 @@ struct pm_up_engine {
 	struct pm_calls *calls;
 	struct pm_callers *callers; /* NULL: nobody wants to know */
 	PM_VEC(struct pollfd) poll_fds;
+	PM_VEC(pid_t) descendants; /* processes that the command has made, and that run */
 	uint32_t run;
 	uint64_t began_ns; /* CLOCK_REALTIME */
 	uint64_t begin_ns, end_ns, deadline_ns; /* UINT64_MAX: none */

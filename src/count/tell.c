@@ -26,6 +26,38 @@ int pm_tell_warning(struct pm_stat *stat, const char *format, ...)
 	return 0;
 }
 
+int pm_tell_lost(struct pm_stat *stat, const struct pm_hits *hits)
+{
+	uint64_t lost = pm_hits_lost(hits), records = pm_hits_lost_records(hits);
+
+	if (lost > 0)
+		return pm_tell_warning(
+			stat,
+			"%llu of the times that a place was passed were lost, because "
+			"they came faster than they could be read: calls are \"at "
+			"least\", and some values too small.",
+			(unsigned long long)lost);
+	return records == 0
+		       ? 0
+		       : pm_tell_warning(
+				 stat,
+				 "%llu records of threads, such as that one left its CPU, "
+				 "began or ended, were lost, because they came faster "
+				 "than they could be read: some values may be too small.",
+				 (unsigned long long)records);
+}
+
+int pm_tell_outlived(struct pm_stat *stat, size_t processes)
+{
+	return processes == 0
+		       ? 0
+		       : pm_tell_warning(stat,
+					 "%zu process%s that the command had started "
+					 "ran on after its end: what they did from "
+					 "then on is not counted.",
+					 processes, processes == 1 ? "" : "es");
+}
+
 int pm_tell_scope(struct pm_stat_scope *scope, const struct pm_region *region)
 {
 	scope->kind = region->kind;

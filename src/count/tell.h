@@ -6,6 +6,10 @@
 
 /* Appends a warning, unless it is there already: runs repeat. -ENOMEM. */
 int pm_tell_warning(struct pm_stat *stat, const char *format, ...) PM_PRINTF(2, 3);
+/* What came faster than it could be read, once the last round is over. -ENOMEM. */
+int pm_tell_lost(struct pm_stat *stat, const struct pm_hits *hits);
+/* Processes that the command has started, and that are not counted to their end. -ENOMEM. */
+int pm_tell_outlived(struct pm_stat *stat, size_t processes);
 /* What of a scope is known before anything ran. -ENOMEM. */
 int pm_tell_scope(struct pm_stat_scope *scope, const struct pm_region *region);
 /* What clocks and wait4(2) say, into @values by event; of an attached process only clocks. */

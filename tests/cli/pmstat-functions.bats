@@ -347,6 +347,94 @@ ways=(called_once called_thousand called_many recursive jumps_out jumped_over ta
 	unset pid
 }
 
+@test "a function of one instruction is over with it" {
+	cat >one.c <<-'END'
+		#include <sys/mman.h>
+		static volatile char *pages;
+		__attribute__((noipa)) void one(void)
+		{
+			__asm__ volatile("");
+		}
+		int main(void)
+		{
+			pages = mmap(0, 400 * 4096, PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+			madvise((void *)pages, 400 * 4096, MADV_NOHUGEPAGE);
+			for (int i = 0; i < 400; i++) {
+				one();
+				pages[i * 4096] = 1;
+			}
+			return 0;
+		}
+	END
+	cc -O2 -fcf-protection=none one.c -o one
+	for engine in uprobe ptrace; do
+		works "$engine" || continue
+		measure 0 "$engine" -e page-faults --fn one -- ./one
+		so 'by["one"]["calls"] == 400' 'by["one"]["unfinished"] == 0' \
+			'v(by["one"], "page-faults") < 40'
+	done
+}
+
+@test "who outlives the command is told of" {
+	cat >outlived.c <<-'END'
+		#include <unistd.h>
+		__attribute__((noipa)) void called(void)
+		{
+			__asm__ volatile("");
+		}
+		int main(void)
+		{
+			pid_t parent = getpid();
+			called();
+			if (fork() > 0)
+				return 0;
+			for (int fd = 0; fd < 64; fd++)
+				close(fd);
+			while (getppid() == parent)
+				usleep(1000);
+			sleep(2);
+			return 0;
+		}
+	END
+	cc -O2 outlived.c -o outlived
+	for engine in uprobe ptrace; do
+		works "$engine" || continue
+		measure 0 "$engine" --fn called -- ./outlived
+		so 'by["called"]["calls"] == 1' 'any("ran on after" in w for w in d["warnings"])'
+	done
+}
+
+@test "lost records without lost hits are told of" {
+	works uprobe || skip "there are no uprobes"
+	# The command stops who reads the rings, until they are full of names.
+	cat >switches.c <<-'END'
+		#include <signal.h>
+		#include <sys/prctl.h>
+		#include <unistd.h>
+		__attribute__((noipa)) void called(void)
+		{
+			__asm__ volatile("nop\n\tnop");
+		}
+		int main(void)
+		{
+			called();
+			kill(getppid(), SIGSTOP);
+			for (int i = 0; i < 200000; i++)
+				prctl(PR_SET_NAME, i % 2 ? "odd" : "even");
+			kill(getppid(), SIGCONT);
+			for (int i = 0; i < 100; i++) {
+				usleep(5000);
+				prctl(PR_SET_NAME, "again");
+			}
+			return 0;
+		}
+	END
+	cc -O2 switches.c -o switches
+	measure 0 uprobe -e page-faults --fn called -- ./switches
+	so 'any("records of threads" in w for w in d["warnings"])' \
+		'by["called"]["lost"] == 0' 'by["called"]["calls"] == 1'
+}
+
 @test "where nothing is handed on to new threads, calls are not exact" {
 	works uprobe || skip "there are no uprobes"
 	local limit
