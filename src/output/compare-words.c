@@ -192,9 +192,12 @@ const char *pm_compare_class_words(enum pm_stat_class class)
 
 void pm_put_compare_side(struct pm_str *str, const struct pm_compare_of *of, bool ascii)
 {
-	pm_put_cut(str, of->name ? of->name : "?", SUBJECT_COLUMNS, true, ascii);
-	if (of->commit && (!of->name || strcmp(of->name, of->commit) != 0)) {
-		pm_str_puts(str, "  ");
+	bool by_hash = of->name && of->commit && strcmp(of->name, of->commit) == 0;
+
+	if (!by_hash)
+		pm_put_cut(str, of->name ? of->name : "?", SUBJECT_COLUMNS, true, ascii);
+	if (of->commit) {
+		pm_str_puts(str, by_hash ? "" : "  ");
 		pm_str_printable(str, of->commit, strnlen(of->commit, COMMIT_DIGITS));
 	}
 	if (of->subject) {
@@ -203,8 +206,8 @@ void pm_put_compare_side(struct pm_str *str, const struct pm_compare_of *of, boo
 	}
 	if (of->runs > 0)
 		pm_str_printf(str, "  %zu run%s", of->runs, of->runs == 1 ? "" : "s");
-	if (of->documents > 1)
-		pm_str_printf(str, " of %zu documents", of->documents);
+	if (of->documents > 1 && of->documents != of->runs)
+		pm_str_printf(str, " in %zu documents", of->documents);
 	if (of->left_out > 0)
 		pm_str_printf(str, ", %zu left out that did not end well", of->left_out);
 }
