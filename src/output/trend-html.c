@@ -380,6 +380,15 @@ static void put_steps(struct pm_str *out, const struct pm_trends *trends,
 	pm_str_puts(out, folded ? "</ol></details>\n" : "</ol>\n");
 }
 
+static void put_fact(struct pm_str *out, const char *text)
+{
+	if (!text)
+		return;
+	pm_str_puts(out, "<span>");
+	pm_put_markup(out, text);
+	pm_str_puts(out, "</span>");
+}
+
 static void put_series(struct pm_str *out, const struct pm_trends *trends, size_t number)
 {
 	const struct pm_trend *trend = &trends->list.data[number];
@@ -388,14 +397,10 @@ static void put_series(struct pm_str *out, const struct pm_trends *trends, size_
 
 	pm_str_printf(out, "<section data-series=\"%zu\">\n<h3><code>", number);
 	put_name(out, trend);
-	pm_str_puts(out, "</code><span>");
-	if (trend->module)
-		pm_put_markup(out, trend->module);
-	if (trend->machine) {
-		pm_str_puts(out, trend->module ? ", " : "");
-		pm_put_markup(out, trend->machine);
-	}
-	pm_str_printf(out, "</span><span>%s</span><span>now ",
+	pm_str_puts(out, "</code>");
+	put_fact(out, trend->module);
+	put_fact(out, trend->machine);
+	pm_str_printf(out, "<span>%s</span><span>now ",
 		      pm_compare_class_words(trend->class));
 	pm_put_trend_value(&words, trend, trend->points.data[last].median, false);
 	put_markup_str(out, &words);

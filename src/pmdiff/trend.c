@@ -21,10 +21,10 @@ static int take_warnings(struct pm_trends *trends, struct pmdiff_history *histor
 	if (history->foreign > 0) {
 		char *text;
 
-		if (asprintf(&text,
-			     "%zu of the history's entries are no commits' and were left "
-			     "out.",
-			     history->foreign) < 0)
+		if (asprintf(&text, "%zu %s of the history %s left out: not of a commit.",
+			     history->foreign,
+			     history->foreign == 1 ? "entry" : "entries",
+			     history->foreign == 1 ? "was" : "were") < 0)
 			return -ENOMEM;
 		if (warn(trends, text) < 0) {
 			free(text);
