@@ -6,6 +6,7 @@
 
 #include "log.h"
 #include "process.h"
+#include "say.h"
 
 enum {
 	RUN_LINES = 40, /* of a command's output, when it fails */
@@ -56,8 +57,33 @@ static int add_words(struct words *words, const char *const *list)
 	return r;
 }
 
+static bool has_text(const struct pmdiff_texts *texts, const char *text)
+{
+	for (size_t i = 0; i < texts->list.len; i++)
+		if (strcmp(texts->list.data[i], text) == 0)
+			return true;
+	return false;
+}
+
+static int add_functions(struct words *words, const struct pmdiff_meter *meter,
+			 const struct pmdiff_tree *tree)
+{
+	const struct pmdiff_texts *functions = &meter->options->measured.functions;
+	int r = 0;
+
+	if (meter->all_functions)
+		return add_words(words, (const char *const[]){ "--fn", "*", NULL });
+	for (size_t i = 0; i < functions->list.len && r == 0; i++) {
+		const char *name = functions->list.data[i];
+
+		if (!has_text(&tree->missing, name))
+			r = add_words(words, (const char *const[]){ "--fn", name, NULL });
+	}
+	return r;
+}
+
 static int fill_words(struct words *words, const struct pmdiff_meter *meter,
-		      const char *timeout)
+		      const struct pmdiff_tree *tree, const char *timeout)
 {
 	const struct pmdiff_measured *measured = &meter->options->measured;
 	int r = add_words(words, (const char *const[]){ meter->pmstat, "--json", "-q",
@@ -70,10 +96,8 @@ static int fill_words(struct words *words, const struct pmdiff_meter *meter,
 		r = add_words(words, (const char *const[]){ "--timeout", timeout, NULL });
 	if (r == 0)
 		r = add_texts(words, "-e", &measured->events);
-	if (r == 0 && meter->all_functions)
-		r = add_words(words, (const char *const[]){ "--fn", "*", NULL });
-	if (r == 0 && !meter->all_functions)
-		r = add_texts(words, "--fn", &measured->functions);
+	if (r == 0)
+		r = add_functions(words, meter, tree);
 	if (r == 0)
 		r = add_texts(words, "--range", &measured->ranges);
 	if (r == 0)
@@ -121,7 +145,7 @@ static int run_pmstat(struct pmdiff_meter *meter, const struct pmdiff_tree *tree
 	if (r == 0 && (!scratch || !pad || (timeout_ns && !timeout)))
 		r = -ENOMEM;
 	if (r == 0)
-		r = fill_words(&words, meter, timeout);
+		r = fill_words(&words, meter, tree, timeout);
 	if (r == 0) {
 		process.argv = words.list.data;
 		process.env = (const char *const[]){ scratch, pad, NULL };
@@ -272,19 +296,45 @@ static int read_document(struct pm_stat *ret, const struct pmdiff_meter *meter,
 	return 0;
 }
 
+/* Whether it failed for a function that this commit does not have, as one that is new in the
+ * other: then it is not asked for again here. Without any, engines that see functions alone would
+ * not be the same. */
+static bool learn_missing(struct pmdiff_meter *meter, struct pmdiff_tree *tree)
+{
+	const struct pmdiff_texts *functions = &meter->options->measured.functions;
+	PM_AUTO_FREE char *why = pmdiff_log_find(meter->log, "pmstat: ");
+
+	if (!why || meter->all_functions ||
+	    (!meter->simulated && tree->missing.list.len + 1 >= functions->list.len))
+		return false;
+	for (size_t i = 0; i < functions->list.len; i++) {
+		const char *name = functions->list.data[i];
+		PM_AUTO_FREE char *said = NULL;
+
+		if (asprintf(&said, "no function \"%.*s\"", (int)strcspn(name, "@"),
+			     name) < 0)
+			said = NULL;
+		if (said && strstr(why, said) && !has_text(&tree->missing, name))
+			return pm_vec_push(&tree->missing.list, name) == 0;
+	}
+	return false;
+}
+
 /* Without a document pmstat has not let the command go, or has failed itself. */
 static int measure_once(struct pm_stat *ret, struct pmdiff_meter *meter,
-			const struct pmdiff_tree *tree, struct pm_error *err)
+			struct pmdiff_tree *tree, struct pm_error *err)
 {
 	int status;
 
-	unlink(meter->document);
-	status = run_pmstat(meter, tree);
-	if (status < 0)
-		return pm_error_set(err, status, "cannot run %s: %s", meter->pmstat,
-				    strerror(-status));
-	if (access(meter->document, F_OK) == 0)
-		return read_document(ret, meter, tree, err);
+	do {
+		unlink(meter->document);
+		status = run_pmstat(meter, tree);
+		if (status < 0)
+			return pm_error_set(err, status, "cannot run %s: %s",
+					    meter->pmstat, strerror(-status));
+		if (access(meter->document, F_OK) == 0)
+			return read_document(ret, meter, tree, err);
+	} while (status != PM_STATUS_NOT_FOUND && learn_missing(meter, tree));
 	pmdiff_progress_clear(&meter->progress);
 	return status == PM_STATUS_NOT_FOUND ? not_found(err, meter, tree)
 					     : pmstat_failed(err, meter, tree);
@@ -292,7 +342,7 @@ static int measure_once(struct pm_stat *ret, struct pmdiff_meter *meter,
 
 /* ---- all runs ------------------------------------------------------------------------ */
 
-static int measure_into(struct pmdiff_meter *meter, const struct pmdiff_tree *tree,
+static int measure_into(struct pmdiff_meter *meter, struct pmdiff_tree *tree,
 			struct pmdiff_side *side, bool warmup, struct pm_error *err)
 {
 	struct pm_stat stat;
@@ -315,7 +365,7 @@ static int measure_into(struct pmdiff_meter *meter, const struct pmdiff_tree *tr
 
 /* Of each tree once. Which one is first is chance, so that whatever runs in step with us does
  * not always meet the same. */
-static int measure_round(struct pmdiff_meter *meter, const struct pmdiff_tree *trees,
+static int measure_round(struct pmdiff_meter *meter, struct pmdiff_tree *trees,
 			 struct pmdiff_side *sides, size_t len, bool warmup,
 			 struct pm_error *err)
 {
@@ -330,15 +380,39 @@ static int measure_round(struct pmdiff_meter *meter, const struct pmdiff_tree *t
 	return r;
 }
 
-int pmdiff_meter_measure(struct pmdiff_meter *meter, const struct pmdiff_tree *trees,
+/* What no commit has was not meant. */
+static int check_missing(struct pmdiff_meter *meter, const struct pmdiff_tree *trees,
+			 struct pm_error *err)
+{
+	for (size_t i = 0; i < trees[0].missing.list.len; i++) {
+		const char *name = trees[0].missing.list.data[i];
+
+		if (!has_text(&trees[1].missing, name))
+			pmdiff_say(meter->options, "%s has no function \"%s\"",
+				   trees[0].role, name);
+		else
+			return pm_error_set(err, -ENOENT,
+					    "neither %s nor %s has a function \"%s\"",
+					    trees[0].role, trees[1].role, name);
+	}
+	for (size_t i = 0; i < trees[1].missing.list.len; i++)
+		pmdiff_say(meter->options, "%s has no function \"%s\"", trees[1].role,
+			   trees[1].missing.list.data[i]);
+	return 0;
+}
+
+int pmdiff_meter_measure(struct pmdiff_meter *meter, struct pmdiff_tree *trees,
 			 struct pmdiff_side *sides, size_t len, struct pm_error *err)
 {
 	uint64_t rounds = meter->warmups + meter->runs;
 	int r = 0;
 
 	pmdiff_progress_begin(&meter->progress, rounds * len);
-	for (uint64_t i = 0; i < rounds && r == 0; i++)
+	for (uint64_t i = 0; i < rounds && r == 0; i++) {
 		r = measure_round(meter, trees, sides, len, i < meter->warmups, err);
+		if (r == 0 && i == 0 && trees[0].role && len == 2)
+			r = check_missing(meter, trees, err);
+	}
 	pmdiff_progress_clear(&meter->progress);
 	return r;
 }

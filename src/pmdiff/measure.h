@@ -15,9 +15,12 @@
 
 /* One commit, checked out. */
 struct pmdiff_tree {
-	const char *role; /* for people: "base"; NULL: whoever calls says which commit it is */
+	const char *
+		role; /* for people: "base"; NULL: whoever calls says which commit it is */
 	char *path;
 	const struct pmdiff_commit *commit; /* borrowed */
+	struct pmdiff_texts
+		missing; /* of the functions of the options: it has none such */
 };
 
 struct pmdiff_meter {
@@ -43,6 +46,7 @@ void pmdiff_meter_release(struct pmdiff_meter *meter);
 /* Runs the build. What it says is shown if it fails, and else not. */
 int pmdiff_meter_build(struct pmdiff_meter *meter, const struct pmdiff_tree *tree,
 		       struct pm_error *err);
-/* Runs the command in the trees in turns, as often as is wanted, and fills their sides. */
-int pmdiff_meter_measure(struct pmdiff_meter *meter, const struct pmdiff_tree *trees,
+/* Runs the command in the trees in turns, as often as is wanted, and fills their sides. Functions
+ * that one tree has and another has not are measured where they are. */
+int pmdiff_meter_measure(struct pmdiff_meter *meter, struct pmdiff_tree *trees,
 			 struct pmdiff_side *sides, size_t len, struct pm_error *err);

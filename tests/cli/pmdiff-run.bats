@@ -185,8 +185,23 @@ simulated() {
 		run --engine count -r 1 -w 0 --base begin --head same -- sh -c 'kill -9 $$'
 	fails 'sleep took longer than --timeout allows' -- \
 		run --engine count -r 1 -w 0 --timeout 0.1s --base begin --head same -- sleep 60
-	fails 'pmstat: ./prog: no function "nope"' -- run --engine callgrind -r 1 --base begin \
-		--head same --fn nope --build "$BUILD" -- ./prog
+	fails 'pmstat: unknown event' -- run -e no-such-event -r 1 -w 0 --base begin \
+		--head same -- true
+}
+
+@test "a function that one side does not have is measured on the other" {
+	sed 's/emit/emit_all/g' prog.c >"$BATS_TEST_TMPDIR/prog.c"
+	git checkout -q --detach
+	mv "$BATS_TEST_TMPDIR/prog.c" prog.c
+	commit 'another name'
+	simulated main HEAD --fn emit --fn emit_all --fn parse
+	[ "$status" = 0 ]
+	has 'base has no function "emit_all"' 'head has no function "emit"' 'new
+  emit_all  prog.c:3' 'gone
+  emit  prog.c:3'
+	fails 'neither base nor head has a function "nope"' -- run --engine callgrind -r 1 \
+		--base main --head HEAD --fn parse --fn nope --build "$BUILD" -- ./prog
+	git checkout -q main
 }
 
 @test "without git, pmstat or room it says so" {
