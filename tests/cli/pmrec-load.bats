@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# Blocked time, short tasks, and a recorder that cannot keep up: what is in the file against
-# what the programs say of themselves. PMREC, PROGRAMS and SOURCE_DIR come from meson.
+# A known split, blocked time, short tasks, and a recorder that cannot keep up: what is in the
+# file against what the programs say of themselves. PMREC, PROGRAMS and SOURCE_DIR come from meson.
 
 load common
 
@@ -38,6 +38,31 @@ within() {
 # truth NAME: what tests/programs/off-cpu printed of it.
 truth() {
 	awk -v name="$1" '$1 == name { print $2 }' truth
+}
+
+@test "a known split of time is found within two points" {
+	# 2 points are more than 5 sigma at so many samples: sqrt(0.6 * 0.4 / 16000) = 0.4 %.
+	"$PMREC" -q -F 10000 --stack-bytes 4096 -o s.json -- "$PROGRAMS/split" 2
+	query s.json 'len(samples)' '[self_share(n) for n in ("sixty", "thirty", "ten")]'
+	holds s.json 'len(samples) > 16000' \
+		'58 <= self_share("sixty") <= 62' \
+		'28 <= self_share("thirty") <= 32' \
+		'8 <= self_share("ten") <= 12'
+}
+
+@test "chains lead from the function to the root, with names" {
+	"$PMREC" -q -o s.json -- "$PROGRAMS/split" 0.5
+	holds s.json \
+		'sum(chain(s)[0] == "sixty" for s in samples) > 50' \
+		'all(chain(s)[1:3] == ["rounds", "main"] for s in samples if chain(s)[0] == "sixty")' \
+		'all(chain(s)[-1] == "_start" for s in samples if "stop" not in s and "rounds" in chain(s))' \
+		'footer["stops"]["root"] >= 0.98 * footer["samples"]'
+}
+
+@test "the clock's samples stand for the CPU time used" {
+	"$PMREC" -q -e cpu-clock -o s.json -- "$PROGRAMS/split" 1
+	query s.json 'footer["events"][0]["period"] / footer["cpu_ns"]'
+	holds s.json '0.95 < footer["events"][0]["period"] / footer["cpu_ns"] < 1.05'
 }
 
 @test "--off-cpu tells how long each function was blocked" {
