@@ -188,6 +188,8 @@ static int divide(struct finder *finder)
 {
 	size_t len = finder->groups->list.len, kept = 0;
 
+	if (len == 0)
+		return 0;
 	finder->details = true;
 	pm_index_release(&finder->index);
 	for (size_t i = 0; i < len; i++) {
