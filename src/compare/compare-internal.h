@@ -31,6 +31,9 @@ bool pm_gate_is_default(const struct pm_compare_row *row);
 /* A name of a row that may have been meant, NULL: none is like it. */
 const char *pm_gate_near(const struct pm_gate *gate,
 			 const struct pm_comparison *comparison);
+/* Of a gate that means no row: whether somebody has mistyped it, rather than meant another
+ * machine. */
+bool pm_gate_is_slip(const struct pm_gate *gate, const struct pm_comparison *comparison);
 /* -ENOENT with near names, or some of those that there are. */
 int pm_gate_not_found(const struct pm_gate *gate, const struct pm_comparison *comparison,
 		      struct pm_error *err);

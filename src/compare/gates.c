@@ -278,6 +278,60 @@ const char *pm_gate_near(const struct pm_gate *gate,
 	return near;
 }
 
+/* What one machine or engine counts and another does not: a gate for it is none for this one. */
+static bool is_of_others(const char *event)
+{
+	static const char *const names[] = {
+		"cycles",
+		"cpu-cycles",
+		"ref-cycles",
+		"bus-cycles",
+		"instructions",
+		"branches",
+		"branch-instructions",
+		"branch-misses",
+		"cache-references",
+		"cache-misses",
+		"stalled-cycles-frontend",
+		"stalled-cycles-backend",
+		"sim.Ir",
+		"sim.Dr",
+		"sim.Dw",
+		"sim.I1mr",
+		"sim.D1mr",
+		"sim.D1mw",
+		"sim.ILmr",
+		"sim.DLmr",
+		"sim.DLmw",
+		"sim.Bc",
+		"sim.Bcm",
+		"sim.Bi",
+		"sim.Bim",
+	};
+	size_t len = strlen(event), modifiers = pm_event_modifiers_len(event, len);
+	size_t bare = modifiers > 0 ? len - modifiers - 1 : len;
+
+	for (size_t i = 0; i < PM_ARRAY_LEN(names); i++)
+		if (strlen(names[i]) == bare && memcmp(names[i], event, bare) == 0)
+			return true;
+	return false;
+}
+
+bool pm_gate_is_slip(const struct pm_gate *gate, const struct pm_comparison *comparison)
+{
+	bool scope_known = !gate->scope;
+
+	for (size_t i = 0; i < comparison->rows.len && !scope_known; i++) {
+		const struct pm_compare_row *row = &comparison->rows.data[i];
+
+		scope_known =
+			row->scope && fits_scope(gate->scope, row->scope, row->symbol);
+	}
+	if (scope_known && is_of_others(gate->event))
+		return false;
+	return strcmp(gate->source, "--gate") == 0 || pm_gate_near(gate, comparison);
+}
+
 static void tell_names(const struct pm_gate *gate, const struct pm_comparison *comparison,
 		       struct pm_error *err)
 {

@@ -350,8 +350,7 @@ static int check_gates(struct work *work, struct pm_error *err)
 
 		if (work->used[i])
 			continue;
-		if (strcmp(gate->source, "--gate") == 0 ||
-		    pm_gate_near(gate, work->comparison))
+		if (pm_gate_is_slip(gate, work->comparison))
 			return pm_gate_not_found(gate, work->comparison, err);
 		if (add_unknown(work, gate) < 0)
 			return no_memory(err);

@@ -189,7 +189,15 @@ static void test_gates_mean_rows(void **state)
 		-ENOENT);
 	assert_string_equal(err.fix, "instructions:u");
 	pm_gates_release(&gates);
-	assert_int_equal(pm_gates_parse(&gates, "cycles=1%", "--gate", NULL), 0);
+	/* Of --gate, too, if it is known for what others have. */
+	assert_int_equal(pm_gates_parse(&gates, "cycles:u=1%,sim.Dr=1%", "--gate", NULL),
+			 0);
+	compare(&comparison, &base, &new);
+	assert_int_equal(row_of(&comparison, NULL, "cycles:u")->verdict,
+			 PM_VERDICT_UNKNOWN);
+	pm_comparison_release(&comparison);
+	pm_gates_release(&gates);
+	assert_int_equal(pm_gates_parse(&gates, "cyclops=1%", "--gate", NULL), 0);
 	assert_int_equal(
 		pm_compare_stats(&comparison, &of_base, 1, &of_new, 1, &options, &err),
 		-ENOENT);
