@@ -224,7 +224,8 @@ static int start(struct pm_self_helper **ret, const struct pm_self_settings *set
 
 /*
  * Ends its sleep, which else would take a second at most. The pipe is in its table, so that it
- * is opened by name. Without the wrappers of libc, which a sanitizer takes for uses of the
+ * is opened by name; for reading, too, since a pipe that the helper has left meanwhile would
+ * raise SIGPIPE here. Without the wrappers of libc, which a sanitizer takes for uses of the
  * program's descriptor of that number.
  */
 static void wake(const struct pm_self_helper *helper)
@@ -234,7 +235,7 @@ static void wake(const struct pm_self_helper *helper)
 
 	snprintf(path, sizeof(path), "/proc/self/task/%d/fd/%d", (int)helper->tid,
 		 helper->wake_fd);
-	fd = syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_NONBLOCK | O_CLOEXEC, 0);
+	fd = syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_NONBLOCK | O_CLOEXEC, 0);
 	if (fd < 0)
 		return;
 	syscall(SYS_write, fd, "", 1);

@@ -1,12 +1,35 @@
 /* SPDX-License-Identifier: MIT */
 /* For the shared library: see core.h. Called under the lock of profile.c. */
 #include <dlfcn.h>
+#include <limits.h>
+#include <string.h>
 
 #include "core.h"
 
 #ifndef PM_SELF_CORE_FILE
 #error "the build passes PM_SELF_CORE_FILE"
 #endif
+
+/* Never unloaded: its threads and timers may be at work. */
+static void *load(const char *path)
+{
+	return dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+}
+
+static void *load_beside(const char *folder)
+{
+	char path[PATH_MAX];
+	Dl_info own;
+	const char *slash;
+
+	if (!dladdr(load_beside, &own) || !own.dli_fname ||
+	    !(slash = strrchr(own.dli_fname, '/')))
+		return NULL;
+	if (snprintf(path, sizeof(path), "%.*s/%s%s", (int)(slash - own.dli_fname),
+		     own.dli_fname, folder, PM_SELF_CORE_FILE) >= (int)sizeof(path))
+		return NULL;
+	return load(path);
+}
 
 const struct pm_self_core *pm_self_core_load(struct pm_error *err)
 {
@@ -15,8 +38,12 @@ const struct pm_self_core *pm_self_core_load(struct pm_error *err)
 
 	if (core)
 		return core;
-	/* Never unloaded: its threads and timers may be at work. */
-	library = dlopen(PM_SELF_CORE_FILE, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+	library = load(PM_SELF_CORE_FILE);
+	/* Where something stands between us and dlopen(), our own RUNPATH is not seen. */
+	if (!library)
+		library = load_beside("pmself/");
+	if (!library)
+		library = load_beside("");
 	if (library)
 		core = dlsym(library, "pm_self_core");
 	if (!core)

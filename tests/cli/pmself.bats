@@ -41,7 +41,7 @@ shares() {
 	[ -z "$output" ]
 	echo "$stderr" >table
 	shares table
-	! grep -q "  x  " table
+	run ! grep -q "  x  " table
 	grep -q "^pmself: [0-9]* ticks of .* at 4000 Hz (perf) in 1 thread, " table
 	mv abc-*.json abc.json
 	[ "$(stat -c %a abc.json)" = 600 ]

@@ -137,22 +137,21 @@ static void *malloc_thread(void *unused)
 static void cycles(unsigned long number)
 {
 	pthread_t ids[MALLOC_THREADS];
-	int fds = 0, tasks = 0;
+	int fds, tasks;
 	long maps = 0;
 
 	for (int i = 0; i < MALLOC_THREADS; i++)
 		CHECK(pthread_create(&ids[i], NULL, malloc_thread, NULL) == 0);
+	fds = count_entries("/proc/self/fd");
+	tasks = count_entries("/proc/self/task");
 	for (unsigned long i = 0; i < number; i++) {
 		CHECK(perf_start() == 0);
 		CHECK(perf_start() == -EALREADY);
 		abc(0.0005, true);
 		CHECK(perf_stop() == 0);
 		CHECK(perf_stop() == -ESRCH);
-		if (i == number / 4) {
-			fds = count_entries("/proc/self/fd");
-			tasks = count_entries("/proc/self/task");
+		if (i == number / 4)
 			maps = count_lines("/proc/self/maps");
-		}
 	}
 	CHECK(count_entries("/proc/self/fd") == fds);
 	/* One that was joined is on its way out. */
