@@ -529,7 +529,7 @@ static void test_sarif(void **state)
 	/* What has no place is told nevertheless. */
 	assert_has(text,
 		   "{\"level\":\"error\",\"message\":{\"text\":\"wall-time: +5.77 %");
-	report.root = "/tmp/tre";
+	report.root = "/tmp/tree/sr";
 	text = written(pm_output_compare_sarif, &report);
 	assert_has(text, "\"uri\":\"file:///tmp/tree/src/pa%20rse.cc\"}");
 	pm_comparison_release(&comparison);
