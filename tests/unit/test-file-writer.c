@@ -681,6 +681,76 @@ static void close_takes_nothing(void **state)
 	assert_int_equal(pm_file_writer_close(NULL, NULL), 0);
 }
 
+/* ---- who listens --------------------------------------------------------------------- */
+
+struct told {
+	enum pm_file_type types[16];
+	size_t len;
+	struct pm_file_stack stack;
+	uint64_t period;
+	int answer;
+};
+
+static int listen_in(void *user, const struct pm_file_record *record)
+{
+	struct told *told = user;
+
+	assert_true(told->len < PM_ARRAY_LEN(told->types));
+	told->types[told->len++] = record->type;
+	if (record->type == PM_FILE_STACK)
+		told->stack = record->stack;
+	if (record->type == PM_FILE_SAMPLE)
+		told->period = record->sample.period;
+	return told->answer;
+}
+
+/* Each record once, in the order in which a reader needs them, with a file or without. */
+static void tee_is_told_of_each_record(void **state)
+{
+	static const enum pm_file_type expected[] = {
+		PM_FILE_HEADER, PM_FILE_MODULE, PM_FILE_FRAME,  PM_FILE_FRAME,
+		PM_FILE_STACK,  PM_FILE_STACK,  PM_FILE_SAMPLE,
+	};
+	const struct folder *folder = *state;
+
+	for (int i = 0; i < 2; i++) {
+		struct told told = { 0 };
+		struct pm_file_writer *writer;
+		uint32_t frame, outer, stack;
+
+		assert_int_equal(
+			pm_file_writer_open(&writer, i == 0 ? folder->file : NULL, NULL),
+			0);
+		pm_file_writer_tee(writer, listen_in, &told);
+		write_header(writer);
+		assert_int_equal(
+			pm_file_write_module(
+				writer,
+				&(struct pm_file_module){ 0, "/bin/x", NULL, "file" }),
+			0);
+		assert_int_equal(pm_file_intern_frame(writer, 0, 1, "ip", &frame), 0);
+		assert_int_equal(pm_file_intern_frame(writer, 0, 2, "cfi", &outer), 0);
+		assert_int_equal(
+			pm_file_intern_stack(writer, PM_FILE_NONE, outer, &stack), 0);
+		assert_int_equal(pm_file_intern_stack(writer, stack, frame, &stack), 0);
+		assert_int_equal(pm_file_intern_stack(writer, 0, frame, &stack), 0);
+		assert_int_equal(
+			pm_file_write_sample(
+				writer,
+				&(struct pm_file_sample){ .period = 7, .stack = stack }),
+			0);
+		assert_int_equal(told.len, PM_ARRAY_LEN(expected));
+		assert_memory_equal(told.types, expected, sizeof(expected));
+		assert_true(told.stack.id == 1 && told.stack.parent == 0 &&
+			    told.stack.frame == frame && told.period == 7);
+		told.answer = -ENOMEM;
+		assert_int_equal(
+			pm_file_write_note(writer, &(struct pm_file_note){ "n" }),
+			-ENOMEM);
+		assert_int_equal(pm_file_writer_close(writer, NULL), 0);
+	}
+}
+
 #define TEST(function) \
 	cmocka_unit_test_setup_teardown(function, folder_setup, folder_teardown)
 
@@ -705,6 +775,7 @@ int main(void)
 		TEST(a_reader_that_left_is_told),
 		TEST(a_size_limit_is_told),
 		TEST(close_takes_nothing),
+		TEST(tee_is_told_of_each_record),
 	};
 
 	return cmocka_run_group_tests_name("file-writer", tests, NULL, NULL);

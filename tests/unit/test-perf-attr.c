@@ -117,11 +117,31 @@ static void test_fixed_periods(void **state)
 	pm_event_specs_release(&specs);
 }
 
+/* Of processes only where events are inherited at all. */
+static void test_threads_only(void **state)
+{
+	struct pm_perf_features features = { .inherit_thread = true };
+	struct pm_perf_event event = { 0 };
+	struct pm_attr_request request = { .event = &event, .features = &features };
+	struct perf_event_attr attr;
+
+	parse("cpu-clock");
+	event.actual = specs.list.data[0];
+	event.rate = 1000;
+	pm_attr_fill(&request, &attr);
+	assert_true(attr.inherit && attr.inherit_thread);
+	request.no_inherit = true;
+	pm_attr_fill(&request, &attr);
+	assert_true(!attr.inherit && !attr.inherit_thread);
+	pm_event_specs_release(&specs);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_attrs),
 		cmocka_unit_test(test_fixed_periods),
+		cmocka_unit_test(test_threads_only),
 	};
 
 	return cmocka_run_group_tests_name("perf-attr", tests, NULL, NULL);
