@@ -15,3 +15,6 @@ enum {
 const char *pm_stat_class_name(enum pm_stat_class class);
 /* NULL, or what is wrong with it: of both sides. */
 const char *pm_stat_check(const struct pm_stat *stat);
+/* All that @fd has from where it stands, unpacked if it is compressed. -EFBIG, -ENOMEM, or what
+ * reading and unpacking say; @text may then hold a part. */
+int pm_stat_read_bytes(struct pm_str *text, int fd, struct pm_error *err);

@@ -480,64 +480,6 @@ static void read_document(struct reading *reading, struct fields *fields)
 
 /* ---- the file -------------------------------------------------------------------------- */
 
-static int too_large(struct pm_error *err)
-{
-	return pm_error_set(err, -EFBIG, "is larger than %d MiB", PM_STAT_FILE_MAX >> 20);
-}
-
-static int read_all(int fd, struct pm_str *text, struct pm_error *err)
-{
-	char buffer[64 << 10];
-
-	for (;;) {
-		ssize_t n = read(fd, buffer, sizeof(buffer));
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0) {
-			int r = -errno;
-
-			return pm_error_set(err, r, "cannot be read: %s", strerror(-r));
-		}
-		if (n == 0)
-			return text->failed ? pm_error_set(err, -ENOMEM, "out of memory")
-					    : 0;
-		if (text->len + (size_t)n > PM_STAT_FILE_MAX)
-			return too_large(err);
-		pm_str_append(text, buffer, (size_t)n);
-	}
-}
-
-/* In place of @text, if it is compressed. */
-static int inflate(struct pm_str *text, struct pm_error *err)
-{
-	PM_CLEANUP(pm_file_source_release) struct pm_file_source source = { .fd = -1 };
-	PM_CLEANUP(pm_str_release) struct pm_str plain = { 0 };
-	char buffer[64 << 10];
-	size_t len = 0;
-	int r;
-
-	if (!pm_file_is_zstd(text->data, text->len))
-		return 0;
-	r = pm_file_source_open_memory(&source, text->data, text->len, err);
-	while (r == 0 && (r = pm_file_source_read(&source, buffer, sizeof(buffer), &len,
-						  err)) > 0) {
-		r = 0;
-		if (plain.len + len > PM_STAT_FILE_MAX)
-			return too_large(err);
-		pm_str_append(&plain, buffer, len);
-	}
-	if (r == 0 && plain.failed)
-		r = pm_error_set(err, -ENOMEM, "out of memory");
-	if (r == 0) {
-		struct pm_str compressed = *text;
-
-		*text = plain;
-		plain = compressed;
-	}
-	return r;
-}
-
 /* As what a parser allocates for: what separates and what opens, in texts, too. */
 static bool has_too_many_values(const struct pm_str *text)
 {
@@ -616,10 +558,8 @@ static int read_text(struct pm_stat *ret, const struct pm_str *text, struct pm_e
 int pm_stat_read(struct pm_stat *ret, int fd, const char *name, struct pm_error *err)
 {
 	PM_CLEANUP(pm_str_release) struct pm_str text = { 0 };
-	int r = read_all(fd, &text, err);
+	int r = pm_stat_read_bytes(&text, fd, err);
 
-	if (r == 0)
-		r = inflate(&text, err);
 	if (r == 0)
 		r = read_text(ret, &text, err);
 	if (r < 0)

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/* The bytes of a counting run's file, compressed or not. */
+#include "stat-internal.h"
+
+#include <string.h>
+
+static int too_large(struct pm_error *err)
+{
+	return pm_error_set(err, -EFBIG, "is larger than %d MiB", PM_STAT_FILE_MAX >> 20);
+}
+
+static int read_all(int fd, struct pm_str *text, struct pm_error *err)
+{
+	char buffer[64 << 10];
+
+	for (;;) {
+		ssize_t n = read(fd, buffer, sizeof(buffer));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0) {
+			int r = -errno;
+
+			return pm_error_set(err, r, "cannot be read: %s", strerror(-r));
+		}
+		if (n == 0)
+			return text->failed ? pm_error_set(err, -ENOMEM, "out of memory")
+					    : 0;
+		if (text->len + (size_t)n > PM_STAT_FILE_MAX)
+			return too_large(err);
+		pm_str_append(text, buffer, (size_t)n);
+	}
+}
+
+/* In place of @text, if it is compressed. */
+static int inflate(struct pm_str *text, struct pm_error *err)
+{
+	PM_CLEANUP(pm_file_source_release) struct pm_file_source source = { .fd = -1 };
+	PM_CLEANUP(pm_str_release) struct pm_str plain = { 0 };
+	char buffer[64 << 10];
+	size_t len = 0;
+	int r;
+
+	if (!pm_file_is_zstd(text->data, text->len))
+		return 0;
+	r = pm_file_source_open_memory(&source, text->data, text->len, err);
+	while (r == 0 && (r = pm_file_source_read(&source, buffer, sizeof(buffer), &len,
+						  err)) > 0) {
+		r = 0;
+		if (plain.len + len > PM_STAT_FILE_MAX)
+			return too_large(err);
+		pm_str_append(&plain, buffer, len);
+	}
+	if (r == 0 && plain.failed)
+		r = pm_error_set(err, -ENOMEM, "out of memory");
+	if (r == 0) {
+		struct pm_str compressed = *text;
+
+		*text = plain;
+		plain = compressed;
+	}
+	return r;
+}
+
+int pm_stat_read_bytes(struct pm_str *text, int fd, struct pm_error *err)
+{
+	int r = read_all(fd, text, err);
+
+	return r < 0 ? r : inflate(text, err);
+}
