@@ -5,8 +5,8 @@
  * Of all ways to draw a line of level pieces through the points, the one with the least cost: a
  * point costs its distance from the line in units of the noise, but never more than an outlier
  * does, and each step costs a penalty. Levels that are worth trying are the values themselves,
- * and thus one pass over the points finds the best of all lines (Storath, Weinmann, Unser: Jump-
- * penalized least absolute values estimation, 2017), in points times levels.
+ * and thus one pass over the points finds the best of all lines, in points times levels (Storath
+ * and others: Jump-penalized least absolute values estimation, 2017).
  *
  * The noise is that of one point against the next, which steps hardly touch.
  */

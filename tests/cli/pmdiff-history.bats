@@ -183,27 +183,6 @@ json() {
 	has 'over 0 commits'
 }
 
-@test "notes that are written at once are all there" {
-	local i hashes=() jobs=()
-	git init -q .
-	commit 'Begin' >/dev/null
-	for i in 1 2 3 4; do
-		hashes+=("$(commit "Change $i")")
-	done
-	for i in "${hashes[@]}"; do
-		"$PMDIFF" run --base "$i^" --head "$i" -r 1 -w 0 -e page-faults --history git-notes \
-			-- true >"run-$i" 2>&1 &
-		jobs+=($!)
-	done
-	for i in "${jobs[@]}"; do
-		wait "$i" || true # what it compares does not matter
-	done
-	[ "$(git notes --ref pmdiff list | wc -l)" = 5 ] || {
-		cat run-*
-		return 1
-	}
-}
-
 @test "a history that is not there is told in one line" {
 	trend 2 --history nowhere
 	[[ $(cat err) == "pmdiff: nowhere: "*"No such file"* ]]
