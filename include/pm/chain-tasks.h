@@ -16,6 +16,7 @@ struct pm_chain_tasks {
 	struct pm_chain_jit *jit;
 	struct pm_chain_threads *threads;
 	struct pm_file_writer *writer;
+	uint64_t *clamped; /* counts times that the file cannot hold; or NULL */
 };
 
 /* MMAP, MMAP2, COMM, FORK and EXIT; others mean nothing here. 0 or negative errno. */

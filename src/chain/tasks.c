@@ -10,11 +10,16 @@ int pm_chain_tasks_name(const struct pm_chain_tasks *tasks,
 {
 	const struct pm_thread *thread =
 		pm_procs_thread(tasks->procs, (pid_t)record->pid, (pid_t)record->tid);
-	/* No number of the file is above that (docs/format.md §2). */
-	uint64_t time = record->time <= INT64_MAX ? record->time : INT64_MAX;
+	uint64_t time = record->time;
 
 	if (!thread)
 		return -ENOMEM;
+	/* No number of the file is above that (docs/format.md §2). */
+	if (time > INT64_MAX) {
+		time = INT64_MAX;
+		if (tasks->clamped)
+			++*tasks->clamped;
+	}
 	return pm_chain_threads_name(tasks->threads, tasks->writer, record->pid,
 				     record->tid, thread->comm, time);
 }

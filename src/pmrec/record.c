@@ -30,7 +30,8 @@ static struct pm_chain_tasks tasks_of(struct pm_rec_session *session)
 					.chains = session->chains,
 					.jit = session->jit,
 					.threads = &session->threads,
-					.writer = session->writer };
+					.writer = session->writer,
+					.clamped = &session->counts.clamped };
 }
 
 int pm_rec_record_sample(struct pm_rec_session *session, const struct pm_record *record,
