@@ -40,15 +40,12 @@ static void note(void *user, const char *text)
 
 /* ---- opening ------------------------------------------------------------------------------ */
 
-static int try_engine(struct pm_self_recording *recording,
-		      const struct pm_self_engine_type *type, struct pm_error *err)
-{
-	return type->open(&recording->engine, recording->settings, gettid(), err);
-}
-
 static int open_engine(struct pm_self_recording *recording, struct pm_error *err)
 {
-	return try_engine(recording, &pm_self_engine_perf, err);
+	if (recording->settings->engine == PMSELF_ENGINE_TIMER)
+		return pm_error_set(err, -ENOTSUP, "there are no timers to sample with");
+	return pm_self_engine_perf.open(&recording->engine, recording->settings, gettid(),
+					err);
 }
 
 /* pm_file_tee_fn */
