@@ -21,8 +21,9 @@
  * Gates by default: exact 0.05 %, low-noise 0.5 % or what history says if that is more (faults:
  * and 16 of them), noisy 2 %, wall-time 5 %; noisy 10 % where the sides did not run in turns,
  * for then the machine's moods are in the change. Where nobody sets a gate these decide (`gated`):
- * exact rows, instructions, task-clock of the program, wall-time where the sides took turns, and
- * what was asked for by name; never switches, migrations, major faults and the other clocks.
+ * exact rows, instructions, simulated events, of undisturbed programs (engine "count") task-clock
+ * and, where the sides took turns, wall-time; and what was asked for by name; never switches,
+ * migrations, major faults and the other clocks.
  */
 #pragma once
 

@@ -131,6 +131,12 @@ static int warn_of_sides(struct work *work)
 
 /* ---- gates -------------------------------------------------------------------------- */
 
+/* Who looks into functions, or simulates, takes most of the time himself. */
+static bool is_undisturbed(const struct work *work)
+{
+	return strcmp(work->comparison->engine, "count") == 0;
+}
+
 /* Clocks, of which several tell the same; what depends on others who use the machine. */
 static bool decides(const struct work *work, const struct pm_compare_row *row,
 		    const struct pm_stat_event *event)
@@ -143,7 +149,7 @@ static bool decides(const struct work *work, const struct pm_compare_row *row,
 	if (!event || row->class == PM_STAT_EXACT)
 		return true;
 	if (strcmp(event->name, "wall-time") == 0)
-		return work->turns;
+		return work->turns && is_undisturbed(work);
 	for (size_t i = 0; i < PM_ARRAY_LEN(never); i++)
 		if (strcmp(event->name, never[i]) == 0)
 			return false;
@@ -151,7 +157,7 @@ static bool decides(const struct work *work, const struct pm_compare_row *row,
 	return row->better != 0 &&
 	       (!event->default_set || strcmp(event->name, "instructions") == 0 ||
 		strcmp(event->source, "simulated") == 0 ||
-		(strcmp(event->name, "task-clock") == 0 && !row->scope));
+		(strcmp(event->name, "task-clock") == 0 && is_undisturbed(work)));
 }
 
 static double default_gate(const struct work *work, const struct pm_compare_row *row)
@@ -386,7 +392,8 @@ static int warn_of_turns(const struct work *work)
 	for (size_t i = 0; !work->turns && i < work->comparison->rows.len; i++) {
 		const struct pm_compare_row *row = &work->comparison->rows.data[i];
 
-		if (row->class == PM_STAT_NOISY && row->base.known && row->new.known)
+		if (row->class == PM_STAT_NOISY && row->base.known && row->new.known &&
+		    (row->gated || is_undisturbed(work)))
 			return pm_compare_warn(
 				work->comparison,
 				"The sides did not run in turns: what changed on the machine "
