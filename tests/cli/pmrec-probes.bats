@@ -115,7 +115,7 @@ uprobe:probes:thrice 30' ]
 	command -v gdb || skip "there is no gdb"
 	seq 1 300 >lines
 	libc=$(ldd "$(command -v sort)" | awk '/libc\.so/ { print $3 }')
-	second=$(gdb -nx -batch -ex 'x/2i malloc' "$libc" | sed -n 's/.*<[^>]*+\([0-9]*\)>.*/\1/p')
+	second=$(gdb -nx -readnever -batch -ex 'x/2i malloc' "$libc" | sed -n 's/.*<[^>]*+\([0-9]*\)>.*/\1/p')
 	[ "$second" -gt 0 ]
 	cat >count.gdb <<-END
 		set pagination off
@@ -129,16 +129,16 @@ uprobe:probes:thrice 30' ]
 		continue
 		info breakpoints
 	END
+	# The debugger's own calls are recorded, too: few, when it reads no DWARF.
 	"$PMREC" -q -o s.json --call-graph none -e uprobe:libc:malloc -- \
-		gdb -nx -q -batch -x count.gdb "$(command -v sort)" >gdb.out 2>&1
+		gdb -nx -readnever -q -batch -x count.gdb "$(command -v sort)" >gdb.out 2>&1
 	stops=$(sed -n 's/.*already hit \([0-9]*\) times.*/\1/p' gdb.out)
 	# Before its exec the child is the debugger's code.
 	read -r tid begun < <(grep '"comm":"sort"' s.json |
 		sed -n '1s/.*"tid":\([0-9]*\).*"time":\([0-9]*\).*/\1 \2/p')
 	echo "stops: $stops"
 	[ "$stops" -gt 100 ]
-	query s.json footer
-	[ "$(query s.json "sum(s['tid'] == $tid and s['time'] >= $begun for s in samples)")" = "$stops" ]
+	holds s.json "sum(s['tid'] == $tid and s['time'] >= $begun for s in samples) == $stops"
 }
 
 @test "as many hits as ltrace sees" {
