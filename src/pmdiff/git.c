@@ -159,7 +159,7 @@ void pmdiff_repository_release(struct pmdiff_repository *repository)
 static int ask(char **ret, struct pm_error *err, const char *what)
 {
 	PM_CLEANUP(pm_str_release) struct pm_str out = { 0 };
-	int r = pmdiff_git(NULL, &out, err, "rev-parse", "--path-format=absolute", what);
+	int r = pmdiff_git(NULL, &out, err, "rev-parse", what);
 
 	if (r < 0)
 		return r;
@@ -172,10 +172,14 @@ static int ask(char **ret, struct pm_error *err, const char *what)
 int pmdiff_repository_open(struct pmdiff_repository *ret, struct pm_error *err)
 {
 	struct pmdiff_repository repository = { 0 };
-	PM_AUTO_FREE char *inside = NULL, *shallow = NULL;
+	PM_AUTO_FREE char *common = NULL, *inside = NULL, *shallow = NULL;
 	int r;
 
-	r = ask(&repository.common_dir, err, "--git-common-dir");
+	r = ask(&common, err, "--git-common-dir");
+	if (r == 0 && !(repository.common_dir = realpath(common, NULL))) {
+		r = pm_error_set(err, -errno, "%s", strerror(errno));
+		pm_error_where(err, common, -1);
+	}
 	if (r == 0)
 		r = ask(&shallow, err, "--is-shallow-repository");
 	if (r == 0)

@@ -256,6 +256,8 @@ static void wait_for_guard(pid_t pid, const char *common_dir, int life_fd,
 	if (ended == pid && WIFSIGNALED(status))
 		stand_in(common_dir);
 	if (wish != 0) {
+		if (isatty(STDERR_FILENO)) /* where progress stands */
+			fputc('\n', stderr);
 		signal(wish, SIG_DFL);
 		sigprocmask(SIG_SETMASK, mask, NULL);
 		raise(wish);

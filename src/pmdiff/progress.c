@@ -40,10 +40,10 @@ static void add_time_left(struct pm_str *line, const struct pmdiff_progress *pro
 	       (progress->runs - progress->done) / NS_PER_SECOND;
 	pm_str_puts(line, ", about ");
 	if (left >= 2 * SECONDS_PER_MINUTE)
-		pm_str_printf(line, "%llu minutes",
+		pm_str_printf(line, "%llu min",
 			      (unsigned long long)left / SECONDS_PER_MINUTE);
 	else
-		pm_str_printf(line, "%llu seconds", (unsigned long long)left + 1);
+		pm_str_printf(line, "%llu s", (unsigned long long)left + 1);
 	pm_str_puts(line, " left");
 }
 

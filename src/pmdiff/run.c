@@ -34,9 +34,10 @@ static int fill_sides(struct pmdiff_workshop *workshop, struct pmdiff_side *side
 		return r;
 	pmdiff_say(
 		meter->options,
-		"%llu runs of each side%s%s, in turns, in an order by chance (seed %llu)",
-		(unsigned long long)meter->runs, meter->engine ? " by " : "",
-		meter->engine ? meter->engine : "", (unsigned long long)meter->seed);
+		"%llu run%s of each side%s%s, in turns, in an order by chance (seed %llu)",
+		(unsigned long long)meter->runs, meter->runs == 1 ? "" : "s",
+		meter->engine ? " by " : "", meter->engine ? meter->engine : "",
+		(unsigned long long)meter->seed);
 	return pmdiff_meter_measure(meter, workshop->trees, sides, 2, err);
 }
 
