@@ -18,6 +18,7 @@ struct leaf {
 	const char *name;
 	unsigned int samples;
 	bool inlined; /* into main */
+	unsigned int caller; /* number of another one, from 1; 0: main */
 };
 
 struct recording {
@@ -50,6 +51,10 @@ static void put_leaf(struct pm_str *file, const struct recording *recording,
 		     unsigned int id, const struct leaf *leaf)
 {
 	const char *caller = leaf->inlined ? ",{\"name\":\"main\"}" : "";
+	char parent[16] = "null";
+
+	if (id > 0 && !leaf->inlined)
+		snprintf(parent, sizeof(parent), "%u", leaf->caller);
 
 	pm_str_printf(file,
 		      "{\"type\":\"frame\",\"id\":%u,\"module\":0,"
@@ -57,8 +62,8 @@ static void put_leaf(struct pm_str *file, const struct recording *recording,
 		      "{\"type\":\"symbol\",\"frame\":%u,\"functions\":["
 		      "{\"name\":\"%s\",\"file\":\"a.c\",\"line\":%u}%s]}\n"
 		      "{\"type\":\"stack\",\"id\":%u,\"parent\":%s,\"frames\":[%u]}\n",
-		      id, 0x1000 * (id + 1), id, leaf->name, 10 * id, caller, id,
-		      id > 0 && !leaf->inlined ? "0" : "null", id);
+		      id, 0x1000 * (id + 1), id, leaf->name, 10 * id, caller, id, parent,
+		      id);
 	for (unsigned int i = 0; i < leaf->samples; i++)
 		pm_str_printf(file,
 			      "{\"type\":\"sample\",\"time\":5,\"pid\":1,\"tid\":1,"
@@ -210,7 +215,7 @@ static void test_shares(void **state)
 static void test_names(void **state)
 {
 	const struct recording base = RECORDING(
-		"prog", false, { "f.part.0", 200, false }, { "f", 300, false },
+		"prog", false, { "f", 300, false }, { "f.part.0", 200, false, 1 },
 		{ "r::run::h0123456789abcdef", 100, false }, { "old", 100, false });
 	const struct recording new =
 		RECORDING("prog", false, { "f", 500, true },
@@ -243,7 +248,7 @@ static void test_chance(void **state)
 	const struct recording base =
 		RECORDING("prog", false, { "f", 10, false }, { "g", 90, false });
 	const struct recording new =
-		RECORDING("prog", false, { "f", 15, false }, { "g", 90, false });
+		RECORDING("prog", false, { "f", 22, false }, { "g", 90, false });
 	struct pm_comparison comparison;
 	struct pm_gates gates = { 0 };
 

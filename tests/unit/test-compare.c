@@ -270,6 +270,23 @@ static void test_noisy(void **state)
 			 PM_VERDICT_SAME);
 }
 
+/* More than chance, but perhaps not more than the gate. */
+static void test_interval(void **state)
+{
+	uint64_t base[20], more[20];
+
+	for (size_t i = 0; i < 20; i++) {
+		base[i] = 1000 + 3 * i;
+		more[i] = base[i] + 25;
+	}
+	assert_int_equal(VERDICT("cache-misses", PM_STAT_NOISY, base, more),
+			 PM_VERDICT_INCONCLUSIVE);
+	for (size_t i = 0; i < 20; i++)
+		more[i] += 25;
+	assert_int_equal(VERDICT("cache-misses", PM_STAT_NOISY, base, more),
+			 PM_VERDICT_WORSE);
+}
+
 static void test_unknown_is_not_zero(void **state)
 {
 	struct pm_stat base, new;
@@ -558,6 +575,7 @@ int main(void)
 		cmocka_unit_test(test_exact),
 		cmocka_unit_test(test_low_noise),
 		cmocka_unit_test(test_noisy),
+		cmocka_unit_test(test_interval),
 		cmocka_unit_test(test_unknown_is_not_zero),
 		cmocka_unit_test(test_failed_runs),
 		cmocka_unit_test(test_history),
