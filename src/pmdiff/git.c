@@ -151,7 +151,6 @@ void pmdiff_repository_release(struct pmdiff_repository *repository)
 {
 	free(repository->common_dir);
 	free(repository->top);
-	free(repository->prefix);
 	*repository = (struct pmdiff_repository){ 0 };
 }
 
@@ -184,11 +183,8 @@ int pmdiff_repository_open(struct pmdiff_repository *ret, struct pm_error *err)
 		r = ask(&shallow, err, "--is-shallow-repository");
 	if (r == 0)
 		r = ask(&inside, err, "--is-inside-work-tree");
-	if (r == 0 && strcmp(inside, "true") == 0) {
+	if (r == 0 && strcmp(inside, "true") == 0)
 		r = ask(&repository.top, err, "--show-toplevel");
-		if (r == 0)
-			r = ask(&repository.prefix, err, "--show-prefix");
-	}
 	if (r < 0) {
 		pmdiff_repository_release(&repository);
 		return r;

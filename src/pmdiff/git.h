@@ -33,7 +33,6 @@ int pmdiff_git_run(const struct pmdiff_git_call *call, struct pm_str *out,
 struct pmdiff_repository {
 	char *common_dir; /* absolute: what all worktrees share */
 	char *top; /* of the working tree we are in; NULL: none, a bare one or its git folder */
-	char *prefix; /* where we are below it: "", "tests/" */
 	bool shallow;
 };
 

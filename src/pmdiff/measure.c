@@ -173,7 +173,8 @@ static int not_found(struct pm_error *err, const struct pmdiff_meter *meter,
 {
 	char what[PM_ERROR_TEXT_MAX];
 
-	snprintf(what, sizeof(what), "%.200s is not in its worktree%s",
+	snprintf(what, sizeof(what),
+		 "%.200s is not in its worktree, at whose top it is run%s",
 		 meter->options->measured.command[0],
 		 meter->options->measured.build ? ": does the build make it?"
 						: ", and nothing was built");
