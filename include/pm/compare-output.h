@@ -28,13 +28,14 @@ int pm_output_compare_markdown(const struct pm_compare_report *report, FILE *to,
 /* docs/pmdiff.schema.json. */
 int pm_output_compare_json(const struct pm_compare_report *report, FILE *to,
 			   struct pm_error *err);
-/* A test case for each gated row. */
+/* A test case for each gated row; one that is not decided is skipped. */
 int pm_output_compare_junit(const struct pm_compare_report *report, FILE *to,
 			    struct pm_error *err);
-/* 2.1.0, a result for each row that got worse. */
+/* 2.1.0, a result for each row that got worse; a notification where it stands in no file. */
 int pm_output_compare_sarif(const struct pm_compare_report *report, FILE *to,
 			    struct pm_error *err);
-/* One page, nothing fetched from anywhere. */
+/* One page, nothing fetched from anywhere, without scripts: of counting documents. Recordings
+ * have pm_output_html(). */
 int pm_output_compare_html(const struct pm_compare_report *report, FILE *to,
 			   struct pm_error *err);
 
