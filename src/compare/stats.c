@@ -12,7 +12,7 @@
  */
 #define GATE_EXACT     0.0005
 #define GATE_LOW_NOISE 0.005
-#define GATE_NOISY     0.02
+#define GATE_NOISY     0.01
 #define GATE_WALL      0.05
 #define GATE_NO_TURNS  0.1
 

@@ -276,8 +276,8 @@ static void test_interval(void **state)
 	uint64_t base[20], more[20];
 
 	for (size_t i = 0; i < 20; i++) {
-		base[i] = 1000 + 3 * i;
-		more[i] = base[i] + 25;
+		base[i] = 1000 + 2 * i;
+		more[i] = base[i] + 15;
 	}
 	assert_int_equal(VERDICT("cache-misses", PM_STAT_NOISY, base, more),
 			 PM_VERDICT_INCONCLUSIVE);
