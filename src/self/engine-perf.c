@@ -273,7 +273,6 @@ static void engine_tell(const struct pm_self_engine *engine,
 
 const struct pm_self_engine_type pm_self_engine_perf = {
 	.name = "perf",
-	.tells_mappings = true,
 	.sleep_ms = SLEEP_MS,
 	.open = engine_open,
 	.free = engine_free,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Who samples this process from inside: the kernel (engine-perf.c), or CPU-time timers of each
- * thread (timer.c). What follows a sample is the same for both: unwinding, interning, names,
+ * thread (timer-engine.c). What follows a sample is the same for both: unwinding, interning, names,
  * table and file (recording.c).
  *
  * All of it runs in the helper thread, which has a table of file descriptors of its own (what
@@ -18,6 +18,9 @@
  * which ends the draining. */
 struct pm_self_take {
 	int (*record)(void *user, const struct pm_record *record);
+	/* Of an engine whose records do not tell of new mappings (PERF_RECORD_MMAP2): to be
+	 * called before it gives samples. */
+	int (*mappings)(void *user);
 	void *user;
 };
 
@@ -34,11 +37,6 @@ struct pm_self_engine {
 
 struct pm_self_engine_type {
 	const char *name; /* "perf", "timer" */
-	/*
-	 * Whether records tell of new mappings (PERF_RECORD_MMAP2). Where they do not,
-	 * recording.c reads /proc/self/maps before each round.
-	 */
-	bool tells_mappings;
 	/* How long the helper may sleep when no fd wakes it, so that nothing runs full. */
 	int sleep_ms;
 
@@ -81,4 +79,4 @@ struct pm_self_engine_type {
 		     const struct pm_self_tell *tell);
 };
 
-extern const struct pm_self_engine_type pm_self_engine_perf;
+extern const struct pm_self_engine_type pm_self_engine_perf, pm_self_engine_timer;

@@ -24,6 +24,8 @@ struct pm_self_recording {
 	/* For the footer. */
 	uint64_t samples, period, lost, throttled, truncated, stitched;
 	uint64_t stops[PM_CHAIN_STOP_COUNT];
+	uint64_t mappings; /* what code was mapped, see mappings.h */
+	struct pm_error refused; /* why it is not the first engine; code 0: it is */
 	struct pm_error failed; /* what went wrong first; code 0: nothing */
 };
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "mappings.h"
 #include "pm/chain-spaces.h"
 #include "pm/run.h"
 #include "recording-internal.h"
@@ -40,12 +41,41 @@ static void note(void *user, const char *text)
 
 /* ---- opening ------------------------------------------------------------------------------ */
 
+static bool is_refusal(int code)
+{
+	return code == -EPERM || code == -EACCES || code == -ENOSYS;
+}
+
 static int open_engine(struct pm_self_recording *recording, struct pm_error *err)
 {
-	if (recording->settings->engine == PMSELF_ENGINE_TIMER)
-		return pm_error_set(err, -ENOTSUP, "there are no timers to sample with");
-	return pm_self_engine_perf.open(&recording->engine, recording->settings, gettid(),
-					err);
+	enum pmself_engine engine = recording->settings->engine;
+	struct pm_error timer_err = { 0 };
+	int ret;
+
+	if (engine == PMSELF_ENGINE_TIMER)
+		return pm_self_engine_timer.open(&recording->engine, recording->settings,
+						 gettid(), err);
+	ret = pm_self_engine_perf.open(&recording->engine, recording->settings, gettid(),
+				       err);
+	if (engine == PMSELF_ENGINE_PERF || !is_refusal(ret) ||
+	    pm_self_engine_timer.open(&recording->engine, recording->settings, gettid(),
+				      &timer_err) < 0)
+		return ret;
+	recording->refused = *err;
+	*err = (struct pm_error){ 0 };
+	return 0;
+}
+
+/* For timers see less. */
+static void tell_refusal(struct pm_self_recording *recording)
+{
+	char text[PM_ERROR_TEXT_MAX + 64];
+
+	if (recording->refused.code == 0)
+		return;
+	snprintf(text, sizeof(text), "sampled by timers, not by the kernel: %s",
+		 recording->refused.text);
+	pm_self_note(recording, text);
 }
 
 /* pm_file_tee_fn */
@@ -250,14 +280,22 @@ static int on_record(void *user, const struct pm_record *record)
 						  : pm_chain_tasks_record(&tasks, record);
 }
 
+/* pm_self_take.mappings */
+static int on_mappings(void *user)
+{
+	struct pm_self_recording *recording = user;
+
+	return pm_self_mappings_changed(&recording->mappings) ? read_mappings(recording)
+							      : 0;
+}
+
 static int take(struct pm_self_recording *recording, bool final, struct pm_error *err)
 {
-	const struct pm_self_engine_type *type = recording->engine->type;
-	const struct pm_self_take take = { .record = on_record, .user = recording };
-	int ret = type->tells_mappings ? 0 : read_mappings(recording);
+	const struct pm_self_take take = { .record = on_record,
+					   .mappings = on_mappings,
+					   .user = recording };
+	int ret = recording->engine->type->drain(recording->engine, final, &take, err);
 
-	if (ret == 0)
-		ret = type->drain(recording->engine, final, &take, err);
 	if (ret == 0)
 		ret = pm_file_writer_flush(recording->writer);
 	return ret;
@@ -290,6 +328,7 @@ static int complete(struct pm_self_recording *recording, uint64_t end_ns,
 		ret = pm_chain_jit_finish(recording->jit);
 	if (ret == 0)
 		ret = pm_self_write_names(recording);
+	tell_refusal(recording);
 	recording->engine->type->tell(recording->engine, &tell);
 	if (ret == 0)
 		ret = pm_self_write_footer(recording, end_ns);

@@ -1,0 +1,512 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where the kernel does not sample: a timer of each thread's CPU time sends SIGPROF to it, whose
+ * handler copies registers and stack (timer-signal.c); threads are looked for (timer-threads.c).
+ */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/perf_event.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <time.h>
+
+#include "engine.h"
+#include "pm/run.h"
+#include "timer-threads.h"
+
+enum {
+	SLEEP_MS = 1000, /* where nothing runs */
+	WAKE_CPU_NS =
+		10000000, /* of the process's CPU time: new threads, and full slots */
+	DRAIN_NS =
+		250000000, /* entries wait as long as that, unless their slot is half full */
+	COMM_BYTES = 16,
+};
+
+/* A sample that waits in a slot. */
+struct item {
+	uint64_t time;
+	struct pm_self_slot *slot;
+	struct pm_self_entry *entry;
+};
+
+struct engine {
+	struct pm_self_engine engine;
+	const struct pm_self_settings *settings;
+	struct pm_self_timers timers;
+	PM_VEC(struct item) items;
+	uint64_t drained_ns;
+	uint64_t begin_cpu_ns,
+		cpu_ns; /* of what is sampled; the second once it has ended */
+	uint64_t lost;
+	int wake_timer, wake_fd;
+	bool begun, ended;
+	bool replaced; /* the program's own handler is in our place */
+	int looked; /* negative errno: threads could not be listed */
+};
+
+static struct engine *of(const struct pm_self_engine *engine)
+{
+	return (struct engine *)(uintptr_t)engine;
+}
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec time = { 0 };
+
+	clock_gettime(clock, &time);
+	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+/* ---- opening ------------------------------------------------------------------------------- */
+
+static void engine_end(struct pm_self_engine *engine);
+
+static void engine_free(struct pm_self_engine *engine)
+{
+	struct engine *timer = of(engine);
+
+	engine_end(engine);
+	for (size_t i = 0; i < PM_SELF_SLOTS_MAX && pm_self_slots[i].entries; i++)
+		pm_self_slots[i].tid = 0;
+	pm_self_timer_delete(timer->wake_timer);
+	if (timer->wake_fd >= 0)
+		close(timer->wake_fd);
+	pm_vec_release(&timer->items);
+	free(timer);
+}
+
+static int check_event(const struct pm_self_settings *settings, struct pm_error *err)
+{
+	const char *event = settings->event;
+
+	if (!event || strcmp(event, "cpu-clock") == 0 || strcmp(event, "task-clock") == 0)
+		return 0;
+	return pm_error_set(err, -EINVAL, "%s: timers know nothing but cpu-clock", event);
+}
+
+/* SIGPROF of the helper, which blocks it: what wakes it costs nothing while nothing runs. */
+static int open_wake(struct engine *timer, pid_t helper)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGPROF);
+	timer->wake_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+	if (timer->wake_fd < 0)
+		return -errno;
+	timer->wake_timer = pm_self_timer_new(CLOCK_PROCESS_CPUTIME_ID, helper, NULL);
+	return timer->wake_timer < 0 ? timer->wake_timer : 0;
+}
+
+static int engine_open(struct pm_self_engine **ret,
+		       const struct pm_self_settings *settings, pid_t helper,
+		       struct pm_error *err)
+{
+	struct engine *timer;
+	int code = check_event(settings, err);
+
+	if (code < 0)
+		return code;
+	timer = calloc(1, sizeof(*timer));
+	if (!timer)
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	timer->engine.type = &pm_self_engine_timer;
+	timer->settings = settings;
+	timer->timers = (struct pm_self_timers){
+		.interval_ns = 1000000000u / settings->rate_hz,
+		.stacks = settings->call_graph != PMSELF_CALL_GRAPH_NONE,
+		.only = settings->tid,
+		.helper = helper,
+	};
+	timer->wake_fd = -1;
+	timer->wake_timer = PM_SELF_NO_TIMER;
+	code = open_wake(timer, helper);
+	if (code < 0) {
+		engine_free(&timer->engine);
+		return pm_error_set(err, code, "timers of CPU time cannot be made: %s",
+				    strerror(-code));
+	}
+	*ret = &timer->engine;
+	return 0;
+}
+
+static void engine_event(const struct pm_self_engine *engine, struct pm_file_event *ret)
+{
+	const char *event = of(engine)->settings->event;
+
+	*ret = (struct pm_file_event){
+		.name = "cpu-clock",
+		.requested = event ? event : "cpu-clock",
+		.actual = "cpu-clock",
+		.modifiers = "",
+		.unit = "ns",
+		.by_frequency = true,
+		.rate = of(engine)->settings->rate_hz,
+	};
+}
+
+static uint32_t engine_stack_bytes(const struct pm_self_engine *engine)
+{
+	return of(engine)->timers.stacks ? PM_SELF_STACK_BYTES : 0;
+}
+
+static uint64_t engine_ring_bytes(const struct pm_self_engine *engine)
+{
+	return PM_SELF_ENTRIES * sizeof(struct pm_self_entry);
+}
+
+static const int *engine_poll_fds(const struct pm_self_engine *engine, size_t *len)
+{
+	*len = 1;
+	return &of(engine)->wake_fd;
+}
+
+/* ---- begin and end ------------------------------------------------------------------------- */
+
+/* What samples have to stand for. */
+static uint64_t sampled_cpu_ns(const struct engine *timer)
+{
+	if (timer->timers.only)
+		return clock_ns(pm_self_thread_clock(timer->timers.only));
+	return clock_ns(CLOCK_PROCESS_CPUTIME_ID) - clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+static int engine_begin(struct pm_self_engine *engine, struct pm_error *err)
+{
+	struct engine *timer = of(engine);
+	int ret = pm_self_signal_install();
+
+	timer->begun = ret == 0;
+	timer->begin_cpu_ns = sampled_cpu_ns(timer);
+	timer->drained_ns = pm_now_ns();
+	if (ret == 0)
+		ret = pm_self_timers_look(&timer->timers);
+	if (ret == 0 && timer->timers.threads == 0)
+		ret = timer->timers.without_errno ? -timer->timers.without_errno : -ESRCH;
+	if (ret == 0)
+		ret = pm_self_timer_run(timer->wake_timer, WAKE_CPU_NS, WAKE_CPU_NS);
+	return ret < 0 ? pm_error_set(err, ret, "sampling could not begin: %s",
+				      strerror(-ret))
+		       : 0;
+}
+
+/* A handler that is at work may end its entry; it is not waited for longer than that takes. */
+static void await_handlers(void)
+{
+	const struct timespec moment = { .tv_nsec = 1000000 };
+
+	for (int tries = 0; tries < 10; tries++) {
+		bool busy = false;
+
+		for (size_t i = 0; i < PM_SELF_SLOTS_MAX && pm_self_slots[i].entries; i++)
+			busy |= pm_self_slots[i].tid &&
+				atomic_load(&pm_self_slots[i].busy);
+		if (!busy)
+			return;
+		nanosleep(&moment, NULL);
+	}
+}
+
+static void engine_end(struct pm_self_engine *engine)
+{
+	struct engine *timer = of(engine);
+
+	if (!timer->begun || timer->ended)
+		return;
+	timer->ended = true;
+	pm_self_timers_stop();
+	timer->cpu_ns = sampled_cpu_ns(timer);
+	timer->replaced |= !pm_self_signal_is_ours();
+	pm_self_timer_delete(timer->wake_timer);
+	timer->wake_timer = PM_SELF_NO_TIMER;
+	pm_self_signal_remove();
+	await_handlers();
+}
+
+/* ---- draining ------------------------------------------------------------------------------ */
+
+static bool is_due(const struct engine *timer)
+{
+	if (pm_now_ns() - timer->drained_ns > DRAIN_NS)
+		return true;
+	for (size_t i = 0; i < PM_SELF_SLOTS_MAX && pm_self_slots[i].entries; i++) {
+		const struct pm_self_slot *slot = &pm_self_slots[i];
+
+		if (slot->tid && atomic_load(&slot->head) - atomic_load(&slot->tail) >=
+					 PM_SELF_ENTRIES / 2)
+			return true;
+	}
+	return false;
+}
+
+static int compare(const void *left, const void *right)
+{
+	const struct item *a = left, *b = right;
+
+	if (a->time != b->time)
+		return a->time < b->time ? -1 : 1;
+	return (a->entry > b->entry) - (a->entry < b->entry);
+}
+
+static int collect(struct engine *timer)
+{
+	timer->items.len = 0;
+	for (size_t i = 0; i < PM_SELF_SLOTS_MAX && pm_self_slots[i].entries; i++) {
+		struct pm_self_slot *slot = &pm_self_slots[i];
+		unsigned int head, at;
+
+		if (!slot->tid)
+			continue;
+		head = atomic_load_explicit(&slot->head, memory_order_acquire);
+		for (at = atomic_load(&slot->tail); at != head; at++) {
+			struct pm_self_entry *entry =
+				&slot->entries[at % PM_SELF_ENTRIES];
+
+			if (pm_vec_push(&timer->items,
+					(struct item){ entry->time, slot, entry }) < 0)
+				return -ENOMEM;
+		}
+	}
+	if (timer->items.len > 0)
+		qsort(timer->items.data, timer->items.len, sizeof(struct item), compare);
+	return 0;
+}
+
+/* What a thread is called when its first sample is given. */
+static int name(struct pm_self_slot *slot, uint64_t time, const struct pm_self_take *take)
+{
+	struct pm_record record = { .type = PERF_RECORD_COMM,
+				    .time = time,
+				    .pid = (uint32_t)getpid(),
+				    .tid = (uint32_t)slot->tid,
+				    .cpu = UINT32_MAX };
+	char path[64], comm[COMM_BYTES + 1];
+	ssize_t len;
+	int fd;
+
+	slot->named = true;
+	snprintf(path, sizeof(path), "/proc/self/task/%d/comm", (int)slot->tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0; /* it has ended */
+	len = read(fd, comm, sizeof(comm) - 1);
+	close(fd);
+	if (len <= 0)
+		return 0;
+	comm[comm[len - 1] == '\n' ? len - 1 : len] = '\0';
+	record.comm.name = comm;
+	return take->record(take->user, &record);
+}
+
+static int give(const struct engine *timer, const struct item *item,
+		const struct pm_self_take *take)
+{
+	enum {
+#if defined(__x86_64__)
+		REGS = 17
+#else
+		REGS = PM_DWARF_REGS_MAX
+#endif
+	};
+	const struct pm_self_entry *entry = item->entry;
+	struct pm_record record = {
+		.type = PERF_RECORD_SAMPLE,
+		.misc = PERF_RECORD_MISC_USER,
+		.time = entry->time,
+		.pid = (uint32_t)getpid(),
+		.tid = (uint32_t)item->slot->tid,
+		.cpu = entry->cpu,
+		.sample = { .ip = entry->regs[REGS - 1], /* the last one of both */
+			    .period = entry->ticks * timer->timers.interval_ns,
+			    .regs = { .abi = PM_REGS_64,
+				      .known = ((uint64_t)1 << REGS) - 1 },
+			    .stack = entry->stack,
+			    .stack_len = entry->stack_len,
+			    .stack_asked = PM_SELF_STACK_BYTES },
+	};
+
+	memcpy(record.sample.regs.value, entry->regs, REGS * sizeof(entry->regs[0]));
+	return take->record(take->user, &record);
+}
+
+/* Losses of a slot, and its end. */
+static int settle(struct engine *timer, struct pm_self_slot *slot,
+		  const struct pm_self_take *take)
+{
+	uint64_t lost = slot->lost - slot->lost_told;
+	struct pm_record record = { .time = pm_now_ns(),
+				    .pid = (uint32_t)getpid(),
+				    .tid = (uint32_t)slot->tid,
+				    .cpu = UINT32_MAX };
+	int ret = 0;
+
+	if (lost > 0) {
+		slot->lost_told += lost;
+		timer->lost += lost;
+		record.type = PERF_RECORD_LOST;
+		record.lost = lost;
+		ret = take->record(take->user, &record);
+	}
+	if (ret < 0 || !slot->gone ||
+	    atomic_load(&slot->head) != atomic_load(&slot->tail))
+		return ret;
+	record.type = PERF_RECORD_EXIT;
+	record.fork.parent_pid = record.pid;
+	record.fork.parent_tid = record.tid;
+	pm_self_timers_release(&timer->timers, slot);
+	return take->record(take->user, &record);
+}
+
+static int give_all(struct engine *timer, const struct pm_self_take *take)
+{
+	int ret = take->mappings(take->user);
+
+	timer->drained_ns = pm_now_ns();
+	if (ret == 0)
+		ret = collect(timer);
+	for (size_t i = 0; ret == 0 && i < timer->items.len; i++) {
+		const struct item *item = &timer->items.data[i];
+
+		if (!item->slot->named)
+			ret = name(item->slot, item->time, take);
+		if (ret == 0)
+			ret = give(timer, item, take);
+		atomic_fetch_add_explicit(&item->slot->tail, 1, memory_order_release);
+	}
+	for (size_t i = 0; ret == 0 && i < PM_SELF_SLOTS_MAX && pm_self_slots[i].entries;
+	     i++)
+		if (pm_self_slots[i].tid)
+			ret = settle(timer, &pm_self_slots[i], take);
+	return ret;
+}
+
+static int engine_drain(struct pm_self_engine *engine, bool final,
+			const struct pm_self_take *take, struct pm_error *err)
+{
+	struct engine *timer = of(engine);
+	struct signalfd_siginfo infos[4];
+	int ret;
+
+	while (read(timer->wake_fd, infos, sizeof(infos)) > 0)
+		;
+	if (!timer->ended && !pm_self_signal_is_ours()) {
+		/* A handler that knows nothing of our signals shall get no more of them. */
+		engine_end(engine);
+		timer->replaced = true;
+	}
+	if (!timer->ended) {
+		ret = pm_self_timers_look_again(&timer->timers);
+		if (ret < 0)
+			timer->looked = ret;
+	}
+	if (!final && !is_due(timer))
+		return 0;
+	ret = give_all(timer, take);
+	return ret < 0 ? pm_error_set(err, ret, "%s", strerror(-ret)) : 0;
+}
+
+static int engine_lost(const struct pm_self_engine *engine, uint64_t *ret)
+{
+	*ret = of(engine)->lost;
+	return 0;
+}
+
+/* ---- what was not seen --------------------------------------------------------------------- */
+
+/* What each thread may have run since its last tick, or its clock's last look. */
+static void tell_missing(const struct engine *timer, const struct pm_self_tell *tell)
+{
+	const struct pm_self_timers *timers = &timer->timers;
+	uint64_t ran = timer->cpu_ns > timer->begin_cpu_ns
+			       ? timer->cpu_ns - timer->begin_cpu_ns
+			       : 0;
+	uint64_t seen = timers->ticks * timers->interval_ns;
+	struct timespec tick = { 0 };
+	uint64_t slack;
+	char text[160];
+
+	clock_getres(CLOCK_MONOTONIC_COARSE, &tick);
+	slack = timers->threads * (timers->interval_ns + (uint64_t)tick.tv_nsec) +
+		ran / 100;
+	if (ran <= seen + slack)
+		return;
+	snprintf(
+		text, sizeof(text),
+		"%.3f s of CPU time are in no tick: of threads that were too short to be "
+		"found, or that block SIGPROF",
+		(double)(ran - seen) / 1e9);
+	tell->note(tell->user, text);
+}
+
+/* Timers of CPU time are looked at with the kernel's tick, CONFIG_HZ times a second. */
+static void tell_rate(const struct engine *timer, const struct pm_self_tell *tell)
+{
+	struct timespec tick = { 0 };
+	uint64_t hz;
+	char text[160];
+
+	if (clock_getres(CLOCK_MONOTONIC_COARSE, &tick) < 0 || tick.tv_nsec <= 0)
+		return;
+	hz = 1000000000u / (uint64_t)tick.tv_nsec;
+	if (hz >= timer->settings->rate_hz)
+		return;
+	snprintf(text, sizeof(text),
+		 "timers tick %" PRIu64
+		 " times a second here: each tick stands for the CPU "
+		 "time since the last",
+		 hz);
+	tell->note(tell->user, text);
+}
+
+static void tell_count(const struct pm_self_tell *tell, uint64_t count, const char *what)
+{
+	char text[160];
+
+	if (count == 0)
+		return;
+	snprintf(text, sizeof(text), "%" PRIu64 " %s", count, what);
+	tell->note(tell->user, text);
+}
+
+static void engine_tell(const struct pm_self_engine *engine,
+			const struct pm_self_tell *tell)
+{
+	const struct engine *timer = of(engine);
+	char text[160];
+
+	tell_rate(timer, tell);
+	tell_missing(timer, tell);
+	if (timer->replaced)
+		tell->note(tell->user, "the program has put a handler of SIGPROF in our "
+				       "place: there are no ticks after that");
+	tell_count(tell, timer->timers.blocked,
+		   "threads block SIGPROF and have no ticks");
+	tell_count(tell, timer->timers.unread, "ticks whose stack could not be read");
+	if (timer->timers.without > 0) {
+		snprintf(text, sizeof(text), "%zu threads have no timer: %s",
+			 timer->timers.without, strerror(timer->timers.without_errno));
+		tell->note(tell->user, text);
+	}
+	if (timer->looked < 0) {
+		snprintf(text, sizeof(text), "new threads could not be listed: %s",
+			 strerror(-timer->looked));
+		tell->note(tell->user, text);
+	}
+}
+
+const struct pm_self_engine_type pm_self_engine_timer = {
+	.name = "timer",
+	.sleep_ms = SLEEP_MS,
+	.open = engine_open,
+	.free = engine_free,
+	.event = engine_event,
+	.stack_bytes = engine_stack_bytes,
+	.ring_bytes = engine_ring_bytes,
+	.begin = engine_begin,
+	.poll_fds = engine_poll_fds,
+	.drain = engine_drain,
+	.end = engine_end,
+	.lost = engine_lost,
+	.tell = engine_tell,
+};

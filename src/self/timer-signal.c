@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: MIT */
+#include "timer-signal.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <ucontext.h>
+
+enum {
+	PAGE_BYTES_MIN = 4096,
+	PIECES = PM_SELF_STACK_BYTES / PAGE_BYTES_MIN + 1,
+};
+
+struct pm_self_slot pm_self_slots[PM_SELF_SLOTS_MAX];
+
+/* What the program does with SIGPROF. Read by handlers; written while ours is not installed. */
+static struct sigaction of_program;
+static atomic_bool installed;
+
+/* ---- inside the handler: nothing here may wait, allocate or touch foreign memory ----------- */
+
+#if defined(__x86_64__)
+
+/* psABI x86-64, figure 3.36: rax, rdx, rcx, rbx, rsi, rdi, rbp, rsp, r8-r15, rip. */
+static void copy_regs(uint64_t *ret, const ucontext_t *context)
+{
+	static const uint8_t numbers[] = { REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI,
+					   REG_RDI, REG_RBP, REG_RSP, REG_R8,  REG_R9,
+					   REG_R10, REG_R11, REG_R12, REG_R13, REG_R14,
+					   REG_R15, REG_RIP };
+
+	for (size_t i = 0; i < PM_ARRAY_LEN(numbers); i++)
+		ret[i] = (uint64_t)context->uc_mcontext.gregs[numbers[i]];
+}
+
+static uint64_t stack_pointer(const ucontext_t *context)
+{
+	return (uint64_t)context->uc_mcontext.gregs[REG_RSP];
+}
+
+#elif defined(__aarch64__)
+
+/* AADWARF64 §4.1: x0-x30, sp, pc. */
+static void copy_regs(uint64_t *ret, const ucontext_t *context)
+{
+	memcpy(ret, context->uc_mcontext.regs, sizeof(context->uc_mcontext.regs));
+	ret[31] = context->uc_mcontext.sp;
+	ret[32] = context->uc_mcontext.pc;
+}
+
+static uint64_t stack_pointer(const ucontext_t *context)
+{
+	return context->uc_mcontext.sp;
+}
+
+#else
+#error "registers of this architecture are not known"
+#endif
+
+/*
+ * By a call of the system, which fails where a plain read would end the program: nobody knows
+ * where the stack ends, nor whether the stack pointer is one. Page by page, for a piece is
+ * copied as a whole or not at all (process_vm_readv(2)).
+ */
+static uint32_t copy_stack(uint8_t *ret, uint64_t sp)
+{
+	struct iovec to = { .iov_base = ret, .iov_len = PM_SELF_STACK_BYTES };
+	struct iovec from[PIECES];
+	uint64_t address = sp, end = sp + PM_SELF_STACK_BYTES;
+	unsigned long len = 0;
+	long got;
+
+	if (end < sp)
+		return 0;
+	while (address < end) {
+		uint64_t next = (address / PAGE_BYTES_MIN + 1) * PAGE_BYTES_MIN;
+
+		if (next > end)
+			next = end;
+		from[len].iov_base = (void *)(uintptr_t)address; /* NOLINT */
+		from[len++].iov_len = next - address;
+		address = next;
+	}
+	got = syscall(SYS_process_vm_readv, getpid(), &to, 1ul, from, len, 0ul);
+	return got > 0 ? (uint32_t)got : 0;
+}
+
+static void write_entry(struct pm_self_slot *slot, uint32_t ticks,
+			const ucontext_t *context)
+{
+	unsigned int head = atomic_load_explicit(&slot->head, memory_order_relaxed);
+	struct pm_self_entry *entry = &slot->entries[head % PM_SELF_ENTRIES];
+	struct timespec now = { 0 };
+	int cpu;
+
+	if (head - atomic_load_explicit(&slot->tail, memory_order_acquire) >=
+	    PM_SELF_ENTRIES) {
+		slot->lost++;
+		return;
+	}
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	cpu = sched_getcpu();
+	entry->time = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	entry->ticks = ticks;
+	entry->cpu = cpu < 0 ? UINT32_MAX : (uint32_t)cpu;
+	copy_regs(entry->regs, context);
+	entry->stack_len = 0;
+	if (slot->stacks) {
+		entry->stack_len = copy_stack(entry->stack, stack_pointer(context));
+		slot->unread += entry->stack_len == 0;
+	}
+	atomic_store_explicit(&slot->head, head + 1, memory_order_release);
+}
+
+/* The slot that a signal was sent for; NULL: it is none of ours. */
+static struct pm_self_slot *slot_of(const siginfo_t *info)
+{
+	uintptr_t value = (uintptr_t)info->si_value.sival_ptr;
+	uintptr_t offset = value - (uintptr_t)pm_self_slots;
+
+	if (info->si_code != SI_TIMER || offset >= sizeof(pm_self_slots) ||
+	    offset % sizeof(pm_self_slots[0]) != 0)
+		return NULL;
+	return &pm_self_slots[offset / sizeof(pm_self_slots[0])];
+}
+
+static void take(struct pm_self_slot *slot, const siginfo_t *info,
+		 const ucontext_t *context)
+{
+	uint32_t ticks = info->si_overrun > 0 ? (uint32_t)info->si_overrun + 1 : 1;
+
+	if (atomic_exchange(&slot->busy, true)) {
+		slot->samples++;
+		slot->ticks += ticks;
+		slot->lost++;
+		return;
+	}
+	/* Else it comes from a timer that was deleted. */
+	if (atomic_load(&slot->timer) == info->si_timerid) {
+		slot->samples++;
+		slot->ticks += ticks;
+		write_entry(slot, ticks, context);
+	}
+	atomic_store(&slot->busy, false);
+}
+
+/* The program's own timers (setitimer(2)), or somebody's kill(2). */
+static void pass_on(int number, siginfo_t *info, void *context)
+{
+	const struct sigaction by_default = { .sa_handler = SIG_DFL };
+
+	if (of_program.sa_flags & SA_SIGINFO) {
+		of_program.sa_sigaction(number, info, context);
+	} else if (of_program.sa_handler == SIG_DFL) {
+		/* Comes when this handler has ended. */
+		sigaction(number, &by_default, NULL);
+		raise(number);
+	} else if (of_program.sa_handler != SIG_IGN) {
+		of_program.sa_handler(number);
+	}
+}
+
+static void on_signal(int number, siginfo_t *info, void *context)
+{
+	int saved = errno;
+	struct pm_self_slot *slot = slot_of(info);
+
+	if (slot)
+		take(slot, info, context);
+	else
+		pass_on(number, info, context);
+	errno = saved;
+}
+
+/* ---- around it ----------------------------------------------------------------------------- */
+
+bool pm_self_signal_is_ours(void)
+{
+	struct sigaction now;
+
+	return sigaction(SIGPROF, NULL, &now) == 0 && now.sa_flags & SA_SIGINFO &&
+	       now.sa_sigaction == on_signal;
+}
+
+/* No timer is inherited, and the threads of the slots are not there. */
+static void in_child(void)
+{
+	if (!atomic_exchange(&installed, false))
+		return;
+	if (pm_self_signal_is_ours())
+		sigaction(SIGPROF, &of_program, NULL);
+	for (size_t i = 0; i < PM_SELF_SLOTS_MAX && pm_self_slots[i].entries; i++) {
+		atomic_store(&pm_self_slots[i].timer, PM_SELF_NO_TIMER);
+		atomic_store(&pm_self_slots[i].busy, false);
+		pm_self_slots[i].tid = 0;
+	}
+}
+
+int pm_self_signal_install(void)
+{
+	static bool forks_watched;
+	struct sigaction ours = {
+		.sa_sigaction = on_signal,
+		/* On the program's stack for signals, where it has one: its
+				   * own may be too small. What is copied is the stack that was
+				   * interrupted, whichever we are on. */
+		.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK
+	};
+	int ret = 0;
+
+	/* Who jumps out of a handler of his shall not jump out of ours, too. */
+	sigfillset(&ours.sa_mask);
+	if (!forks_watched) {
+		ret = -pthread_atfork(NULL, NULL, in_child);
+		forks_watched = ret == 0;
+	}
+	/* Ours may have been put back by a program that had kept it. */
+	if (ret == 0 && !pm_self_signal_is_ours() &&
+	    sigaction(SIGPROF, NULL, &of_program) < 0)
+		ret = -errno;
+	if (ret == 0 && sigaction(SIGPROF, &ours, NULL) < 0)
+		ret = -errno;
+	atomic_store(&installed, ret == 0);
+	return ret;
+}
+
+void pm_self_signal_remove(void)
+{
+	const struct sigaction ignore = { .sa_handler = SIG_IGN };
+	struct sigaction before;
+
+	if (!atomic_exchange(&installed, false) || !pm_self_signal_is_ours())
+		return;
+	/*
+	 * Signals that wait, blocked or not, would come to what the program does with SIGPROF,
+	 * which mostly is to end. To ignore them takes them out of the queues of all threads
+	 * (POSIX, sigaction()).
+	 */
+	sigaction(SIGPROF, &ignore, NULL);
+	sigaction(SIGPROF, &of_program, &before);
+	if (before.sa_flags & SA_SIGINFO || before.sa_handler != SIG_IGN)
+		sigaction(SIGPROF, &before, NULL);
+}

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: MIT */
+#include "timer-threads.h"
+
+#include <dirent.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#ifndef sigev_notify_thread_id /* glibc before 2.38 */
+#define sigev_notify_thread_id _sigev_un._tid
+#endif
+
+enum {
+	LOOK_CPU_NS = 10000000, /* what a new thread may run before it is seen, mostly */
+	LOOK_SHARE = 50, /* looking has this part of the process's CPU time at most */
+	BLOCKED_TICKS = 10, /* without a sample, before it is asked why */
+};
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec time = { 0 };
+
+	clock_gettime(clock, &time);
+	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+/* ---- a timer -------------------------------------------------------------------------------- */
+
+/*
+ * What pthread_getcpuclockid(3) gives, which wants a pthread_t: the complement of the number
+ * above three bits, of which 4 is "of a thread" and 2 the scheduler's time. The kernel keeps
+ * it so for programs that were built before (include/linux/posix-timers.h).
+ */
+clockid_t pm_self_thread_clock(pid_t tid)
+{
+	return (clockid_t)(~(unsigned int)tid << 3 | 4 | 2);
+}
+
+/* Without libc's wrapper, whose numbers are not those that come with the signal. */
+int pm_self_timer_new(clockid_t clock, pid_t to, void *value)
+{
+	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID,
+				  .sigev_signo = SIGPROF,
+				  .sigev_value.sival_ptr = value };
+	int timer;
+
+	event.sigev_notify_thread_id = to;
+	return syscall(SYS_timer_create, clock, &event, &timer) < 0 ? -errno : timer;
+}
+
+static struct timespec timespec_of(uint64_t ns)
+{
+	return (struct timespec){ .tv_sec = (time_t)(ns / 1000000000),
+				  .tv_nsec = (long)(ns % 1000000000) };
+}
+
+int pm_self_timer_run(int timer, uint64_t first_ns, uint64_t interval_ns)
+{
+	const struct itimerspec times = { .it_value = timespec_of(first_ns),
+					  .it_interval = timespec_of(interval_ns) };
+
+	return syscall(SYS_timer_settime, timer, 0, &times, NULL) < 0 ? -errno : 0;
+}
+
+void pm_self_timer_delete(int timer)
+{
+	if (timer != PM_SELF_NO_TIMER)
+		syscall(SYS_timer_delete, timer);
+}
+
+/* ---- slots ---------------------------------------------------------------------------------- */
+
+static struct pm_self_slot *find_slot(pid_t tid)
+{
+	for (size_t i = 0; i < PM_SELF_SLOTS_MAX && pm_self_slots[i].entries; i++)
+		if (pm_self_slots[i].tid == tid && !pm_self_slots[i].gone)
+			return &pm_self_slots[i];
+	return NULL;
+}
+
+/* NULL with errno. */
+static struct pm_self_slot *free_slot(void)
+{
+	for (size_t i = 0; i < PM_SELF_SLOTS_MAX; i++) {
+		struct pm_self_slot *slot = &pm_self_slots[i];
+		void *entries;
+
+		if (slot->entries && (slot->tid != 0 || atomic_load(&slot->busy)))
+			continue;
+		if (slot->entries)
+			return slot;
+		/* Never given back: see timer-signal.h. */
+		entries =
+			mmap(NULL, PM_SELF_ENTRIES * sizeof(*slot->entries),
+			     PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (entries == MAP_FAILED)
+			return NULL;
+		atomic_store(&slot->timer, PM_SELF_NO_TIMER);
+		slot->entries = entries;
+		return slot;
+	}
+	errno = EAGAIN;
+	return NULL;
+}
+
+static void reset(struct pm_self_slot *slot, const struct pm_self_timers *timers,
+		  pid_t tid)
+{
+	atomic_store(&slot->head, 0);
+	atomic_store(&slot->tail, 0);
+	slot->ticks = slot->samples = slot->lost = slot->unread = 0;
+	slot->stacks = timers->stacks;
+	slot->tid = tid;
+	slot->round = timers->round;
+	slot->gone = slot->named = slot->blocked = false;
+	slot->lost_told = 0;
+}
+
+/*
+ * The first tick comes after a random part of the interval: a thread that runs for less than
+ * one is then sampled as often as it deserves.
+ */
+static uint64_t first_ns(const struct pm_self_timers *timers, pid_t tid)
+{
+	uint64_t random =
+		(clock_ns(CLOCK_MONOTONIC) ^ (uint64_t)tid << 32) * 0x9e3779b97f4a7c15u;
+
+	return 1 + (random >> 32) % timers->interval_ns;
+}
+
+static void end(struct pm_self_slot *slot)
+{
+	pm_self_timer_delete(atomic_exchange(&slot->timer, PM_SELF_NO_TIMER));
+	slot->gone = true;
+}
+
+static int add(struct pm_self_timers *timers, pid_t tid)
+{
+	struct pm_self_slot *slot = free_slot();
+	int timer, ret;
+
+	if (!slot)
+		return -errno;
+	reset(slot, timers, tid);
+	timer = pm_self_timer_new(pm_self_thread_clock(tid), tid, slot);
+	if (timer < 0) {
+		slot->tid = 0;
+		return timer;
+	}
+	atomic_store(&slot->timer, timer);
+	ret = pm_self_timer_run(timer, first_ns(timers, tid), timers->interval_ns);
+	if (ret < 0) {
+		end(slot);
+		slot->tid = 0;
+		return ret;
+	}
+	timers->threads++;
+	return 0;
+}
+
+void pm_self_timers_release(struct pm_self_timers *timers, struct pm_self_slot *slot)
+{
+	timers->ticks += slot->ticks;
+	timers->unread += slot->unread;
+	timers->blocked += slot->blocked;
+	slot->tid = 0;
+}
+
+/* ---- looking -------------------------------------------------------------------------------- */
+
+/* Of /proc/TID/status, where it is a mask of 64 signals in hexadecimal digits. */
+static bool blocks_signal(pid_t tid)
+{
+	char path[64], line[256];
+	unsigned long long mask = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/status", (int)tid);
+	file = fopen(path, "re");
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "SigBlk: %llx", &mask) == 1)
+			break;
+	if (file)
+		fclose(file);
+	return mask >> (SIGPROF - 1) & 1;
+}
+
+static bool is_there(pid_t tid)
+{
+	return syscall(SYS_tgkill, getpid(), tid, 0) == 0;
+}
+
+static void meet(struct pm_self_timers *timers, pid_t tid)
+{
+	struct pm_self_slot *slot = find_slot(tid);
+	int ret;
+
+	if (!slot) {
+		ret = add(timers, tid);
+		/* Those that have ended meanwhile are none that lack something. */
+		if (ret < 0 && is_there(tid)) {
+			timers->without_now++;
+			timers->without_errno = -ret;
+		}
+		return;
+	}
+	slot->round = timers->round;
+	if (slot->samples == 0 && !slot->blocked &&
+	    clock_ns(pm_self_thread_clock(tid)) > BLOCKED_TICKS * timers->interval_ns)
+		slot->blocked = blocks_signal(tid);
+}
+
+int pm_self_timers_look(struct pm_self_timers *timers)
+{
+	DIR *dir = opendir("/proc/self/task");
+	const struct dirent *entry;
+	uint64_t tid;
+
+	if (!dir)
+		return -errno;
+	timers->round++;
+	timers->without_now = 0;
+	while ((entry = readdir(dir))) {
+		if (!pm_parse_u64(entry->d_name, &tid) || tid > INT32_MAX ||
+		    (pid_t)tid == timers->helper ||
+		    (timers->only && (pid_t)tid != timers->only))
+			continue;
+		meet(timers, (pid_t)tid);
+	}
+	closedir(dir);
+	if (timers->without < timers->without_now)
+		timers->without = timers->without_now;
+	for (size_t i = 0; i < PM_SELF_SLOTS_MAX && pm_self_slots[i].entries; i++) {
+		struct pm_self_slot *slot = &pm_self_slots[i];
+
+		/* Some may be left out of a list that is read while others end. */
+		if (slot->tid && !slot->gone && slot->round != timers->round &&
+		    !is_there(slot->tid))
+			end(slot);
+	}
+	return 0;
+}
+
+int pm_self_timers_look_again(struct pm_self_timers *timers)
+{
+	uint64_t before, cost;
+	int ret;
+
+	if (clock_ns(CLOCK_PROCESS_CPUTIME_ID) < timers->look_cpu_ns)
+		return 0;
+	before = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	ret = pm_self_timers_look(timers);
+	cost = LOOK_SHARE * (clock_ns(CLOCK_THREAD_CPUTIME_ID) - before);
+	timers->look_cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) +
+			      (cost > LOOK_CPU_NS ? cost : LOOK_CPU_NS);
+	return ret;
+}
+
+void pm_self_timers_stop(void)
+{
+	for (size_t i = 0; i < PM_SELF_SLOTS_MAX && pm_self_slots[i].entries; i++)
+		if (pm_self_slots[i].tid && !pm_self_slots[i].gone)
+			end(&pm_self_slots[i]);
+}
