@@ -78,6 +78,7 @@ int pm_self_write_footer(struct pm_self_recording *recording, uint64_t end_ns)
 	struct pm_file_count stops[PM_CHAIN_STOP_COUNT];
 	struct pm_file_footer_event event = { .samples = recording->samples,
 					      .period = recording->period };
+	uint64_t cpu_ns = pm_self_cpu_ns();
 	struct pm_file_footer footer = {
 		.samples = recording->samples,
 		.throttled = recording->throttled,
@@ -85,7 +86,10 @@ int pm_self_write_footer(struct pm_self_recording *recording, uint64_t end_ns)
 		.stitched = recording->stitched,
 		.stops = stops,
 		.duration_ns = end_ns - recording->begin_ns,
-		.cpu_ns = pm_self_cpu_ns() - recording->begin_cpu_ns,
+		/* What lies between the two readings of a clock may be more at the beginning. */
+		.cpu_ns = cpu_ns > recording->begin_cpu_ns
+				  ? cpu_ns - recording->begin_cpu_ns
+				  : 0,
 		.cpu_known = recording->settings->tid == 0,
 		.events = &event,
 		.events_len = 1,

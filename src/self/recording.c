@@ -24,9 +24,12 @@ static uint64_t clock_ns(clockid_t clock)
 	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
+/* The helper's first: read later it would have run on, and what is left could step back. */
 uint64_t pm_self_cpu_ns(void)
 {
-	return clock_ns(CLOCK_PROCESS_CPUTIME_ID) - clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	uint64_t own = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+
+	return clock_ns(CLOCK_PROCESS_CPUTIME_ID) - own;
 }
 
 void pm_self_note(struct pm_self_recording *recording, const char *text)

@@ -10,8 +10,8 @@
 #include <sys/signalfd.h>
 #include <time.h>
 
-#include "engine.h"
 #include "pm/run.h"
+#include "recording-internal.h"
 #include "timer-threads.h"
 
 enum {
@@ -169,7 +169,7 @@ static uint64_t sampled_cpu_ns(const struct engine *timer)
 {
 	if (timer->timers.only)
 		return clock_ns(pm_self_thread_clock(timer->timers.only));
-	return clock_ns(CLOCK_PROCESS_CPUTIME_ID) - clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	return pm_self_cpu_ns();
 }
 
 static int engine_begin(struct pm_self_engine *engine, struct pm_error *err)

@@ -65,7 +65,7 @@ static uint64_t stack_pointer(const ucontext_t *context)
  * where the stack ends, nor whether the stack pointer is one. Page by page, for a piece is
  * copied as a whole or not at all (process_vm_readv(2)).
  */
-static uint32_t copy_stack(uint8_t *ret, uint64_t sp)
+static uint32_t copy_stack(uint8_t *ret, pid_t tid, uint64_t sp)
 {
 	struct iovec to = { .iov_base = ret, .iov_len = PM_SELF_STACK_BYTES };
 	struct iovec from[PIECES];
@@ -84,7 +84,7 @@ static uint32_t copy_stack(uint8_t *ret, uint64_t sp)
 		from[len++].iov_len = next - address;
 		address = next;
 	}
-	got = syscall(SYS_process_vm_readv, getpid(), &to, 1ul, from, len, 0ul);
+	got = syscall(SYS_process_vm_readv, tid, &to, 1ul, from, len, 0ul);
 	return got > 0 ? (uint32_t)got : 0;
 }
 
@@ -109,7 +109,8 @@ static void write_entry(struct pm_self_slot *slot, uint32_t ticks,
 	copy_regs(entry->regs, context);
 	entry->stack_len = 0;
 	if (slot->stacks) {
-		entry->stack_len = copy_stack(entry->stack, stack_pointer(context));
+		entry->stack_len =
+			copy_stack(entry->stack, slot->tid, stack_pointer(context));
 		slot->unread += entry->stack_len == 0;
 	}
 	atomic_store_explicit(&slot->head, head + 1, memory_order_release);
