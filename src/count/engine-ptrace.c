@@ -409,6 +409,7 @@ int pm_engine_ptrace_run(struct pm_stat *stat, const struct pm_engine_options *o
 	return pm_ptr_run(stat, options, PM_PTR_CHOOSE, child, err);
 }
 
+#if defined(__x86_64__)
 /* All that is known of processes is read there, by the ids that wait(2) gives. */
 static int check_proc(struct pm_error *err)
 {
@@ -425,6 +426,7 @@ static int check_proc(struct pm_error *err)
 	pm_error_fix(err, "mount -t proc proc /proc, or unshare --mount-proc");
 	return -ENOENT;
 }
+#endif
 
 int pm_engine_ptrace_check(struct pm_error *err)
 {
