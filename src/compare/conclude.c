@@ -37,6 +37,17 @@ static int compare_texts(const char *a, const char *b)
 	return strcmp(a ? a : "", b ? b : "");
 }
 
+/* Of a recording: what a function does itself, before what all of its callers inherit. */
+static int depth_of(const struct pm_compare_row *row)
+{
+	size_t len = strlen(row->event), self = strlen(" self");
+
+	if (row->base.samples + row->new.samples == 0 ||
+	    (len > self && strcmp(row->event + len - self, " self") == 0))
+		return 0;
+	return row->subject == PM_COMPARE_PROGRAM ? 1 : 2;
+}
+
 static int compare_rows(const void *first, const void *second)
 {
 	const struct pm_compare_row *a = first, *b = second;
@@ -45,6 +56,9 @@ static int compare_rows(const void *first, const void *second)
 
 	if (a->gated != b->gated)
 		return a->gated ? -1 : 1;
+	if (rank != 0)
+		return rank;
+	rank = depth_of(a) - depth_of(b);
 	if (rank != 0)
 		return rank;
 	if (x < y || x > y)

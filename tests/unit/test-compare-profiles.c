@@ -171,8 +171,11 @@ static void test_weights(void **state)
 
 	assert_int_equal(compare(&comparison, &new, &base, NULL, NULL), 0);
 	assert_int_equal(comparison.verdict, PM_VERDICT_CHANGED);
-	assert_int_equal(row_of(&comparison, "f", "cycles self")->verdict,
-			 PM_VERDICT_WORSE);
+	/* Who did it stands before those who have inherited it. */
+	row = &comparison.rows.data[0];
+	assert_int_equal(row->verdict, PM_VERDICT_WORSE);
+	assert_string_equal(row->scope, "f");
+	assert_string_equal(row->event, "cycles self");
 	pm_comparison_release(&comparison);
 }
 
