@@ -120,7 +120,7 @@ static void heading(struct text *to)
 	for (size_t i = 0; i < comparison->differences.len; i++)
 		put_foreign(to, PM_COLOR_WARNING, 0,
 			    "not the same: ", comparison->differences.data[i]);
-	for (size_t i = 0; i < comparison->warnings.len; i++)
+	for (size_t i = 0; i < comparison->warnings.len && !to->report->quiet; i++)
 		put_foreign(to, PM_COLOR_WARNING, 0,
 			    "warning: ", comparison->warnings.data[i]);
 }
@@ -316,7 +316,8 @@ static void put_section(struct text *to, enum pm_compare_section section)
 
 	if (len == 0 || shown == 0)
 		return;
-	fputc('\n', to->text.to);
+	if (!to->report->quiet)
+		fputc('\n', to->text.to);
 	pm_text_put(&to->text, section_color(section), pm_compare_section_words(section));
 	fputc('\n', to->text.to);
 	for (size_t i = 0; i < to->comparison->rows.len && seen < shown; i++) {

@@ -152,6 +152,8 @@ static void test_text_options(void **state)
 	report = (struct pm_compare_report){ .comparison = &comparison, .quiet = true };
 	text = written(pm_output_compare_text, &report);
 	assert_lacks(text, "base  v1.2");
+	assert_lacks(text, "warning");
+	assert_lacks(text, "\n\n");
 	assert_has(text, "sim.Ir");
 	report = (struct pm_compare_report){ .comparison = &comparison, .ascii = true };
 	text = written(pm_output_compare_text, &report);
