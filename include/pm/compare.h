@@ -10,13 +10,15 @@
  *
  * How a row is judged depends on its class (enum pm_stat_class):
  *   exact      the same each time: any change beyond the gate. Values that differ within a side
- *              are not exact, whatever they are called: such a row is judged as low-noise.
- *   low-noise  the ratio of the medians beyond the gate, and no value of one side among the
- *              other's middle half. What was multiplexed is judged as noisy.
+ *              are not exact, whatever they are called: such a row is judged as low-noise,
+ *              by default with the gate of exact ones if they differ by less than that.
+ *   low-noise  the ratio of the medians beyond the gate, and at most one in ten values of a
+ *              side among the other's middle half. What was multiplexed is judged as noisy.
  *   noisy      Hodges-Lehmann shift: its whole 95 % interval beyond the gate, and Mann-Whitney's
  *              probability below 1 in 100, corrected by Holm over all noisy rows that are gated
  *              (of a row that is not gated: over all noisy rows).
- * Too few runs to say so, or an interval that reaches beyond the gate, and it is inconclusive.
+ * Too few runs to say so, or an interval that reaches beyond the gate, and it is inconclusive;
+ * so is what stands on hits of which more than the gate lets pass are lost.
  *
  * Gates by default: exact 0.05 %, low-noise 0.5 % or what history says if that is more (faults:
  * and 16 of them), noisy 1 %, wall-time 5 %; noisy 10 % where the sides did not run in turns,
@@ -89,6 +91,9 @@ struct pm_compare_side {
 	uint64_t samples;
 	double share;
 	double weight; /* and the sum of their periods; NaN: no such thing */
+	/* Of functions, by the run that has most: which part of the hits is missing, such that
+	 * the number is at least so large. */
+	double lost;
 };
 
 struct pm_compare_row {
@@ -141,7 +146,8 @@ struct pm_comparison {
 	bool recordings; /* of pmrec; else of pmstat */
 	struct pm_compare_of base, new;
 	char *engine, *cpu_model; /* of the new side, NULL: unknown */
-	/* Heaviest first: gated before others, then by verdict, then by size against noise. */
+	/* Heaviest first: gated before others, then by verdict, of recordings self before total,
+	 * then by size against noise. */
 	PM_VEC(struct pm_compare_row) rows;
 	PM_VEC(char *)
 	differences; /* "cpu: X on the base, Y on the new side": incomparable unless
@@ -238,7 +244,7 @@ struct pm_trend_of { /* one commit */
 };
 /*
  * Levels and the steps between them, of every row that at least two commits have. Exact rows
- * have a step wherever a value is another one and the next does not take that back; others where
+ * have a step wherever a value is 0.05 % away from the level, be it for one commit; others where
  * levels differ by more than the noise of their points explains, which takes three points at
  * least, and by 0.5 % (noisy rows 1 %).
  */

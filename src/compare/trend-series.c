@@ -100,12 +100,15 @@ static int PM_PRINTF(2, 3) warn(struct pm_trends *to, const char *format, ...)
 static int take(struct making *making, const struct pm_stat_event *event,
 		const struct pm_stat_value *value)
 {
-	if (!pm_stat_has_value(value))
+	double scaled = (double)value->value * event->scale;
+
+	/* A factor that somebody made up leads beyond all numbers. */
+	if (!pm_stat_has_value(value) || !isfinite(scaled))
 		return 0;
 	making->multiplexed =
 		making->multiplexed || (value->state == PM_STAT_MULTIPLEXED &&
 					value->running_ns < value->enabled_ns);
-	return pm_vec_push(&making->values, (double)value->value * event->scale);
+	return pm_vec_push(&making->values, scaled);
 }
 
 /* What was taken is all of this document. */

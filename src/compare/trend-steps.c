@@ -33,12 +33,12 @@ static const double most_in_medians = 6;
 /* Of few points the noise is known badly, and may be more. */
 static const double few_points = 4;
 
-/* The least step, as a fraction: below it nobody cares, or knows. */
+/* The least step, as a fraction: below it nobody cares, or knows. The gates of compare.h. */
 static double least_step(enum pm_stat_class class)
 {
 	switch (class) {
 	case PM_STAT_EXACT:
-		break;
+		return 0.0005;
 	case PM_STAT_LOW_NOISE:
 		return 0.005;
 	case PM_STAT_NOISY:
@@ -380,19 +380,17 @@ static int find_noisy(struct pm_trend *trend, const struct known *known, double 
 
 /* ---- series without noise -------------------------------------------------------------- */
 
-/* Each change is one, unless the next point takes it back. */
+/* Each change is one, also one that the next commit takes back: it was there. Those too small to
+ * matter add up until they do. */
 static int find_exact(struct pm_trend *trend, const struct known *known)
 {
-	double level = known->values[0];
+	double level = known->values[0], least = least_step(PM_STAT_EXACT);
 	int r = 0;
 
 	for (size_t i = 1; r == 0 && i < known->len; i++) {
 		double value = known->values[i];
-		bool last = i + 1 == known->len;
 
-		if (value == level ||
-		    (!last && fabs(known->values[i + 1] - value) >
-				      fabs(known->values[i + 1] - level)))
+		if (value == level || fabs(change_of(level, value)) < least)
 			continue;
 		r = add_step(trend, &known->place[i], level, value, 0);
 		level = value;

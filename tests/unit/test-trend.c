@@ -223,10 +223,15 @@ static void test_small_steps(void **state)
 
 static void test_exact(void **state)
 {
-	/* A change, one that is taken back at once, one back that stays, and one at the end. */
-	static const uint64_t values[] = { 1000, 1000, 1001, 1001, 1200, 1001,
-					   1001, 1000, 1000, 1000, 1300 };
-	static const size_t at[] = { 2, 7, 10 };
+	/* A change, one that is taken back in two parts, one back that stays, one that is below
+	 * the gate until it has grown, and one at the end. */
+	static const uint64_t values[] = { 10000, 10000, 10010, 10010, 12000, 11500,
+					   10010, 10000, 10004, 10008, 10008, 13000 };
+	static const size_t at[] = { 2, 4, 5, 6, 7, 9, 11 };
+	static const enum pm_verdict verdicts[] = {
+		PM_VERDICT_WORSE,  PM_VERDICT_WORSE, PM_VERDICT_BETTER, PM_VERDICT_BETTER,
+		PM_VERDICT_BETTER, PM_VERDICT_WORSE, PM_VERDICT_WORSE,
+	};
 	struct history history;
 	PM_CLEANUP(pm_trends_release) struct pm_trends trends = { 0 };
 	const struct pm_trend *trend;
@@ -236,12 +241,13 @@ static void test_exact(void **state)
 	trend = only_one(&trends);
 	assert_int_equal(trend->class, PM_STAT_EXACT);
 	assert_int_equal(trend->steps.len, PM_ARRAY_LEN(at));
-	for (size_t i = 0; i < PM_ARRAY_LEN(at); i++)
+	for (size_t i = 0; i < PM_ARRAY_LEN(at); i++) {
 		assert_int_equal(trend->steps.data[i].at, at[i]);
-	assert_int_equal(trend->steps.data[1].verdict, PM_VERDICT_BETTER);
-	assert_true(trend->steps.data[2].before == 1000 &&
-		    trend->steps.data[2].after == 1300);
-	assert_true(fabs(trend->steps.data[2].change - 0.3) < 1e-12);
+		assert_int_equal(trend->steps.data[i].verdict, verdicts[i]);
+	}
+	assert_true(trend->steps.data[4].before == 10010 &&
+		    trend->steps.data[4].after == 10000);
+	assert_true(fabs(trend->steps.data[6].change - 2992.0 / 10008) < 1e-12);
 	assert_string_equal(trends.commits.data[10].subject, "change no. 10");
 	assert_string_equal(trends.commits.data[10].commit, history.names[10]);
 	release_history(&history);
@@ -299,6 +305,28 @@ static void test_unknown_is_not_0(void **state)
 	assert_int_equal(trend->steps.len, 1);
 	assert_int_equal(trend->steps.data[0].at, 4);
 	assert_int_equal(trend->steps.data[0].from, 1);
+	release_history(&history);
+}
+
+/* By a factor that is beyond reason, and read as 0 or infinite nowhere. */
+static void test_too_large(void **state)
+{
+	static const uint64_t values[] = { 1, UINT64_MAX, UINT64_MAX, 1 };
+	struct history history;
+	PM_CLEANUP(pm_trends_release) struct pm_trends trends = { 0 };
+
+	init_simple(&history, values, PM_ARRAY_LEN(values), PM_STAT_EXACT);
+	for (size_t i = 0; i < PM_ARRAY_LEN(values); i++)
+		history.stats[i].events.data[0].scale = 1e300;
+	find(&trends, &history);
+	assert_int_equal(only_one(&trends)->steps.len, 0);
+	assert_true(isnan(only_one(&trends)->points.data[1].median));
+	pm_trends_release(&trends);
+	history.of[0] = history.of[1];
+	history.len = 3;
+	find(&trends, &history);
+	assert_int_equal(trends.list.len, 0);
+	history.len = PM_ARRAY_LEN(values);
 	release_history(&history);
 }
 
@@ -390,6 +418,7 @@ int main(void)
 		cmocka_unit_test(test_from_nothing),
 		cmocka_unit_test(test_what_varies_is_not_exact),
 		cmocka_unit_test(test_unknown_is_not_0),
+		cmocka_unit_test(test_too_large),
 		cmocka_unit_test(test_too_few),
 		cmocka_unit_test(test_functions_and_order),
 		cmocka_unit_test(test_machines_are_apart),
