@@ -1,9 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 #include "git.h"
 
+#include <fcntl.h>
 #include <string.h>
+#include <sys/file.h>
 
+#include "pm/run.h"
 #include "process.h"
+
+enum {
+	LOCK_AGAIN_US = 2000,
+};
+#define LOCK_NS_MAX (60 * UINT64_C(1000000000))
 
 /* ---- running it ---------------------------------------------------------------------- */
 
@@ -194,6 +202,31 @@ int pmdiff_repository_open(struct pmdiff_repository *ret, struct pm_error *err)
 	return 0;
 }
 
+int pmdiff_repository_lock(int *ret, const char *common_dir, struct pm_error *err)
+{
+	PM_AUTO_CLOSE int fd = open(common_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	uint64_t until = pm_now_ns() + LOCK_NS_MAX;
+	int code = fd < 0 ? errno : 0;
+
+	/* Whoever has it may hang on a disk that is far away: we do not, with him. */
+	while (code == 0 && flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			code = errno;
+		else if (pm_now_ns() >= until)
+			code = EBUSY;
+		else
+			usleep(LOCK_AGAIN_US);
+	}
+	if (code != 0) {
+		pm_error_set(err, -code, "cannot lock it: %s",
+			     code == EBUSY ? "another pmdiff has" : strerror(code));
+		pm_error_where(err, common_dir, -1);
+		return -code;
+	}
+	*ret = pm_take_fd(&fd);
+	return 0;
+}
+
 /* ---- commits ------------------------------------------------------------------------- */
 
 void pmdiff_commit_release(struct pmdiff_commit *commit)
@@ -254,6 +287,9 @@ int pmdiff_commit_find(struct pmdiff_commit *ret,
 	PM_AUTO_FREE char *peeled = NULL;
 	int r, status;
 
+	/* No revision begins so: it would be an option. */
+	if (rev[0] == '-')
+		return no_commit(err, repository, rev);
 	if (asprintf(&peeled, "%s^{commit}", rev) < 0) {
 		peeled = NULL;
 		return pm_error_set(err, -ENOMEM, "out of memory");
@@ -261,7 +297,7 @@ int pmdiff_commit_find(struct pmdiff_commit *ret,
 	r = pmdiff_git_run(
 		&(const struct pmdiff_git_call){
 			.args = (const char *const[]){ "rev-parse", "--verify", "--quiet",
-						       "--end-of-options", peeled, NULL },
+						       peeled, NULL },
 			.status = &status,
 		},
 		&hash, err);

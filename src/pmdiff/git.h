@@ -39,6 +39,9 @@ struct pmdiff_repository {
 /* Around the working directory. -ENOENT without git; -EIO: there is none. */
 int pmdiff_repository_open(struct pmdiff_repository *ret, struct pm_error *err);
 void pmdiff_repository_release(struct pmdiff_repository *repository);
+/* Until *@ret is closed no other pmdiff changes what git does not change safely beside others:
+ * its list of worktrees, and notes. -EBUSY: another one has had it for too long. */
+int pmdiff_repository_lock(int *ret, const char *common_dir, struct pm_error *err);
 
 struct pmdiff_commit {
 	char *hash; /* full */

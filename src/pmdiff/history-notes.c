@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Documents as notes of git: a blob for each commit, below a ref of their own. */
-#include <fcntl.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 
 #include "git.h"
@@ -172,21 +170,9 @@ int pmdiff_notes_read(struct pmdiff_history *history, const char *ref,
 static int lock_repository(int *ret, struct pm_error *err)
 {
 	PM_CLEANUP(pmdiff_repository_release) struct pmdiff_repository repository = { 0 };
-	PM_AUTO_CLOSE int fd = -1;
 	int r = pmdiff_repository_open(&repository, err);
 
-	if (r < 0)
-		return r;
-	fd = open(repository.common_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	while (fd >= 0 && (r = flock(fd, LOCK_EX)) < 0 && errno == EINTR)
-		;
-	if (fd < 0 || r < 0) {
-		r = pm_error_set(err, -errno, "cannot lock it: %s", strerror(errno));
-		pm_error_where(err, repository.common_dir, -1);
-		return r;
-	}
-	*ret = pm_take_fd(&fd);
-	return 0;
+	return r < 0 ? r : pmdiff_repository_lock(ret, repository.common_dir, err);
 }
 
 /* The name of the blob that holds what @fd has. */

@@ -170,8 +170,11 @@ static void remove_ours(void *context, const char *path, const char *name)
 int pmdiff_folder_remove(const struct pmdiff_folder *folder, struct pm_error *err)
 {
 	struct removal removal = { .folder = folder, .err = err };
+	PM_AUTO_CLOSE int lock = -1;
 
 	removal.result = remove_tree(folder->path, err);
+	/* Without the lock another's checkout may fail; left behind, it would be in the way. */
+	(void)pmdiff_repository_lock(&lock, folder->common_dir, NULL);
 	each_admin(folder->common_dir, remove_ours, &removal);
 	return removal.result;
 }
@@ -225,9 +228,11 @@ static const char *temporary_dir(void)
 void pmdiff_folders_sweep(const char *common_dir)
 {
 	struct owner us = ourselves();
+	PM_AUTO_CLOSE int lock = -1;
 	struct dirent *entry;
 	DIR *dir;
 
+	(void)pmdiff_repository_lock(&lock, common_dir, NULL);
 	each_admin(common_dir, remove_dead_admin, &us);
 	dir = opendir(temporary_dir());
 	while (dir && (entry = readdir(dir))) {
@@ -290,6 +295,19 @@ int pmdiff_folder_make(struct pmdiff_folder *ret, const char *common_dir,
 
 /* ---- worktrees ----------------------------------------------------------------------- */
 
+/* git reads of every worktree what it knows of it, and fails over one that is just being made.
+ * Checking out takes long, and disturbs nobody. */
+static int make_worktree(const struct pmdiff_folder *folder, const char *path,
+			 const char *commit, struct pm_error *err)
+{
+	PM_AUTO_CLOSE int lock = -1;
+	int r = pmdiff_repository_lock(&lock, folder->common_dir, err);
+
+	return r < 0 ? r
+		     : pmdiff_git(NULL, NULL, err, "worktree", "add", "--no-checkout",
+				  "--detach", path, commit);
+}
+
 int pmdiff_worktree_add(char **ret, const struct pmdiff_folder *folder, const char *name,
 			const char *commit, struct pm_error *err)
 {
@@ -300,8 +318,9 @@ int pmdiff_worktree_add(char **ret, const struct pmdiff_folder *folder, const ch
 		path = NULL;
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	}
-	r = pmdiff_git(NULL, NULL, err, "worktree", "add", "--quiet", "--detach", path,
-		       commit);
+	r = make_worktree(folder, path, commit, err);
+	if (r == 0)
+		r = pmdiff_git(path, NULL, err, "reset", "--hard", "--quiet");
 	if (r == 0)
 		*ret = PM_TAKE_PTR(path);
 	return r;

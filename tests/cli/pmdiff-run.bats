@@ -237,6 +237,24 @@ simulated() {
 	"$PMDIFF" run --engine count -r 1 -w 0 --base HEAD~2 -- test -e prog.c
 }
 
+@test "several at once do not get into each other's way" {
+	local i pids=() failed=0
+	for i in {1..8}; do
+		"$PMDIFF" run --engine count -r 1 -w 0 --base begin --head same -- \
+			python3 -c 'import os; assert os.environ["PWD"] == os.getcwd()' \
+			>"$BATS_TEST_TMPDIR/$i" 2>&1 &
+		pids+=($!)
+	done
+	for i in {1..8}; do
+		# What a clock says of one run is of no interest here.
+		wait "${pids[i - 1]}" || [ $? -le 1 ] || failed=$i
+	done
+	[ "$failed" = 0 ] || {
+		cat "$BATS_TEST_TMPDIR/$failed"
+		return 1
+	}
+}
+
 @test "interrupted at any moment, it leaves nothing behind" {
 	# Builds leave processes that nobody waits for, and folders that nobody may write.
 	python3 "$SOURCE_DIR/tests/cli/kill-pmdiff.py" random 8 1.4 "$PMDIFF" run \
