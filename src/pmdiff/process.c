@@ -57,14 +57,26 @@ static bool is_left_out(const char *variable, const char *const *instead)
 
 struct environment {
 	PM_VEC(const char *) list; /* NULL-terminated */
+	char *pwd;
 };
 
-static int fill_environment(struct environment *ret, const char *const *more)
+/* Who believes $PWD would work in the folder that we are in. */
+static int name_folder(struct environment *ret, const char *dir)
 {
-	int r = 0;
+	if (asprintf(&ret->pwd, "PWD=%s", dir) < 0) {
+		ret->pwd = NULL;
+		return -ENOMEM;
+	}
+	return pm_vec_push(&ret->list, ret->pwd);
+}
+
+static int fill_environment(struct environment *ret, const char *dir,
+			    const char *const *more)
+{
+	int r = dir ? name_folder(ret, dir) : 0;
 
 	for (char **old = environ; old && *old && r == 0; old++)
-		if (!is_left_out(*old, more))
+		if (!is_left_out(*old, more) && !(dir && same_name(*old, "PWD")))
 			r = pm_vec_push(&ret->list, *old);
 	for (; more && *more && r == 0; more++)
 		r = pm_vec_push(&ret->list, *more);
@@ -103,7 +115,7 @@ int pmdiff_process_start(const struct pmdiff_process *process, pid_t *ret)
 	code = posix_spawn_file_actions_init(&actions);
 	if (code != 0)
 		return -code;
-	code = -fill_environment(&environment, process->env);
+	code = -fill_environment(&environment, process->dir, process->env);
 	if (code == 0)
 		code = fill_actions(&actions, process);
 	/* Both lists of texts are only read, see posix_spawn(3p). */
@@ -113,6 +125,7 @@ int pmdiff_process_start(const struct pmdiff_process *process, pid_t *ret)
 				    (char *const *)(uintptr_t)environment.list.data);
 	posix_spawn_file_actions_destroy(&actions);
 	pm_vec_release(&environment.list);
+	free(environment.pwd);
 	if (code == 0)
 		*ret = pid;
 	return -code;
