@@ -113,9 +113,9 @@ int pm_compare_why(struct pm_compare_row *row, const char *format, ...);
 
 /* ---- judging ------------------------------------------------------------------------ */
 
-/* Of earlier commits, how much a low-noise row changes from one to the next: false when there
- * are too few to tell. */
-int pm_history_gate(const struct pm_compare_options *options,
+/* Of earlier commits that were measured as @like was, how much a low-noise row changes from one
+ * to the next: false when there are too few to tell. */
+int pm_history_gate(const struct pm_compare_options *options, const struct pm_stat *like,
 		    const struct pm_compare_row *row, double *ret_gate, bool *ret_known);
 
 /* Sets class, method, change and verdict of all rows: their values and gates are there. */

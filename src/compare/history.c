@@ -11,6 +11,30 @@ enum {
 };
 #define FAR_RANGES 3.0
 
+static bool same_text(const char *a, const char *b)
+{
+	return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+/* From one machine or engine to another numbers jump, which is no noise. */
+static bool is_like(const struct pm_stat *a, const struct pm_stat *b)
+{
+	return same_text(a->engine, b->engine) && same_text(a->host.arch, b->host.arch) &&
+	       same_text(a->host.cpu_model, b->host.cpu_model) &&
+	       same_text(a->host.virt, b->host.virt);
+}
+
+static bool is_module_of(const char *path, const char *name)
+{
+	size_t a_len, b_len;
+
+	if (!path || !name)
+		return path == name;
+	path = pm_module_name(path, &a_len);
+	name = pm_module_name(name, &b_len);
+	return a_len == b_len && memcmp(path, name, a_len) == 0;
+}
+
 /* Values of @row in one document. */
 static int median_of(const struct pm_stat *stat, const struct pm_compare_row *row,
 		     double *ret)
@@ -28,10 +52,9 @@ static int median_of(const struct pm_stat *stat, const struct pm_compare_row *ro
 		r = pm_scope_groups_find(&groups, sides);
 	for (size_t i = 0; r == 0 && i < groups.list.len && !group; i++) {
 		const struct pm_stat_scope *of = groups.list.data[i].of[PM_BASE];
-		size_t len;
 
-		if (strcmp(of->name, row->scope) == 0 && row->module &&
-		    strcmp(pm_module_name(of->module, &len), row->module) == 0)
+		if (strcmp(of->name, row->scope) == 0 &&
+		    is_module_of(of->module, row->module))
 			group = &groups.list.data[i];
 	}
 	if (r < 0 || (row->scope && !group))
@@ -57,7 +80,7 @@ static int median_of(const struct pm_stat *stat, const struct pm_compare_row *ro
 	return r;
 }
 
-int pm_history_gate(const struct pm_compare_options *options,
+int pm_history_gate(const struct pm_compare_options *options, const struct pm_stat *like,
 		    const struct pm_compare_row *row, double *ret_gate, bool *ret_known)
 {
 	PM_AUTO_FREE double *changes = calloc(options->history_len + 1, sizeof(*changes));
@@ -70,6 +93,8 @@ int pm_history_gate(const struct pm_compare_options *options,
 	for (size_t i = 0; i < options->history_len && r == 0; i++) {
 		double median;
 
+		if (!is_like(options->history[i], like))
+			continue;
 		r = median_of(options->history[i], row, &median);
 		if (isnan(median))
 			continue;

@@ -56,14 +56,16 @@ static bool is_beyond(const struct pm_compare_row *row, double change)
 	       !(fabs(row->new.median - row->base.median) < floor_of(row));
 }
 
-/* Whether a value of @side lies in the middle half of the other. */
+/* Whether more than one in ten values of @side lie in the middle half of the other: of many runs
+ * some are always disturbed. */
 static bool reaches_into(const struct pm_compare_side *side,
 			 const struct pm_stats_summary *other)
 {
+	size_t inside = 0;
+
 	for (size_t i = 0; i < side->len; i++)
-		if (side->values[i] >= other->q1 && side->values[i] <= other->q3)
-			return true;
-	return false;
+		inside += side->values[i] >= other->q1 && side->values[i] <= other->q3;
+	return inside * 10 > side->len;
 }
 
 static int judge_steady(struct pm_compare_row *row, const struct pm_stats_summary *base,
@@ -233,6 +235,21 @@ static int judge_noisy(struct pm_compare_row *row, size_t family)
 	return 0;
 }
 
+/* More than the new side's number is worse all the more, if less of it is better. */
+static int doubt_lost(struct pm_compare_row *row)
+{
+	bool base = row->base.lost > row->gate / 2, new = row->new.lost > row->gate / 2;
+
+	if ((!base && !new) || !(row->base.known && row->new.known) ||
+	    (row->verdict == PM_VERDICT_WORSE && !base && row->change > 0))
+		return 0;
+	row->verdict = PM_VERDICT_INCONCLUSIVE;
+	return pm_compare_why(row,
+			      "Hits are lost, %.2g %% on the base and %.2g %% on the new "
+			      "side: the numbers are larger than these.",
+			      100 * row->base.lost, 100 * row->new.lost);
+}
+
 int pm_compare_judge(struct pm_comparison *comparison, uint64_t seed)
 {
 	size_t all = family_of(comparison, false), gated = family_of(comparison, true);
@@ -246,6 +263,8 @@ int pm_compare_judge(struct pm_comparison *comparison, uint64_t seed)
 		struct pm_compare_row *row = &comparison->rows.data[i];
 
 		if (is_tested(row) && judge_noisy(row, row->gated ? gated : all) < 0)
+			return -ENOMEM;
+		if (doubt_lost(row) < 0)
 			return -ENOMEM;
 	}
 	return 0;

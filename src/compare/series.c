@@ -140,6 +140,7 @@ struct gathering {
 	enum pm_stat_state state;
 	const struct pm_stat_event *without;
 	bool multiplexed, at_least;
+	double lost; /* part of all hits */
 };
 
 static int gather(struct gathering *to, const struct pm_stat *stat, uint32_t event,
@@ -150,7 +151,9 @@ static int gather(struct gathering *to, const struct pm_stat *stat, uint32_t eve
 	if (event == PM_INDEX_NONE)
 		return 0;
 	of = &stat->events.data[event];
-	if (pm_stat_has_value(&values[event])) {
+	/* A factor of a hostile document makes infinities. */
+	if (pm_stat_has_value(&values[event]) &&
+	    isfinite((double)values[event].value * of->scale)) {
 		to->multiplexed = to->multiplexed ||
 				  (values[event].state == PM_STAT_MULTIPLEXED &&
 				   values[event].running_ns < values[event].enabled_ns);
@@ -158,7 +161,8 @@ static int gather(struct gathering *to, const struct pm_stat *stat, uint32_t eve
 	}
 	if (!to->without) {
 		to->without = of;
-		to->state = values[event].state;
+		to->state = pm_stat_has_value(&values[event]) ? PM_STAT_NOT_COUNTED
+							      : values[event].state;
 	}
 	return 0;
 }
@@ -196,6 +200,10 @@ static int gather_scope(struct gathering *to, const struct pm_side *side,
 		scope = &stat->scopes.data[member->scope];
 		to->at_least =
 			to->at_least || (calls ? !scope->calls_exact : scope->lost > 0);
+		if (scope->lost > 0)
+			to->lost = fmax(to->lost,
+					(double)scope->lost / ((double)scope->lost +
+							       (double)scope->calls));
 		r = calls ? pm_vec_push(&to->values, (double)scope->calls)
 			  : gather(to, stat, at[member->doc][to->event], scope->values);
 	}
@@ -207,6 +215,7 @@ static void give(struct gathering *from, struct pm_compare_side *to)
 	to->known = from->values.len > 0;
 	to->values = from->values.data;
 	to->len = from->values.len;
+	to->lost = from->lost;
 	from->values.data = NULL;
 	from->values.len = from->values.cap = 0;
 	to->median = to->min = to->max = NAN;

@@ -264,11 +264,25 @@ static int check_overhead(const struct check *check)
 		check->whose);
 }
 
+/* A program that gives up early is not a faster one. */
+static int check_ends(struct pm_comparison *comparison, const struct pm_side *sides)
+{
+	static const char *const words[] = { "all failed", "some ended well" };
+
+	if (comparison->base.runs == 0 || comparison->new.runs == 0 ||
+	    sides[PM_BASE].ended == sides[PM_NEW].ended)
+		return 0;
+	return pm_compare_differ(comparison, "runs: %s on the base, %s on the new side",
+				 words[sides[PM_BASE].ended], words[sides[PM_NEW].ended]);
+}
+
 int pm_compare_sides_check(struct pm_comparison *comparison, const struct pm_side *sides,
 			   const struct pm_event_pairs *pairs)
 {
 	bool ab = sides[PM_BASE].docs == sides[PM_NEW].docs;
 
+	if (check_ends(comparison, sides) < 0)
+		return -ENOMEM;
 	for (size_t i = 0; i < pairs->list.len; i++)
 		if (check_pair(comparison, &pairs->list.data[i]) < 0)
 			return -ENOMEM;

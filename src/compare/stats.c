@@ -160,7 +160,21 @@ static bool decides(const struct work *work, const struct pm_compare_row *row,
 		(strcmp(event->name, "task-clock") == 0 && is_undisturbed(work)));
 }
 
-static double default_gate(const struct work *work, const struct pm_compare_row *row)
+static bool varies(const struct pm_compare_side *side)
+{
+	return side->max - side->min > GATE_EXACT * fabs(side->min);
+}
+
+/* An address more or less in a simulated run is no reason to look away from ten times that. */
+static bool is_nearly_exact(const struct pm_compare_row *row,
+			    const struct pm_stat_event *event)
+{
+	return row->class == PM_STAT_LOW_NOISE && event &&
+	       event->class == PM_STAT_EXACT && !varies(&row->base) && !varies(&row->new);
+}
+
+static double default_gate(const struct work *work, const struct pm_compare_row *row,
+			   const struct pm_stat_event *event)
 {
 	double given = work->options->gates_default[row->class];
 
@@ -170,9 +184,9 @@ static double default_gate(const struct work *work, const struct pm_compare_row 
 		return GATE_NO_TURNS;
 	if (strcmp(row->event, "wall-time") == 0)
 		return GATE_WALL;
-	return row->class == PM_STAT_EXACT       ? GATE_EXACT
-	       : row->class == PM_STAT_LOW_NOISE ? GATE_LOW_NOISE
-						 : GATE_NOISY;
+	return row->class == PM_STAT_EXACT || is_nearly_exact(row, event) ? GATE_EXACT
+	       : row->class == PM_STAT_LOW_NOISE                          ? GATE_LOW_NOISE
+									  : GATE_NOISY;
 }
 
 static int set_default_gate(const struct work *work, struct pm_compare_row *row,
@@ -181,12 +195,13 @@ static int set_default_gate(const struct work *work, struct pm_compare_row *row,
 	double of_history;
 	bool known = false;
 
-	row->gate = default_gate(work, row);
+	row->gate = default_gate(work, row, event);
 	row->gate_source = "default";
 	row->gated = (!work->options->gates || work->options->gates->list.len == 0) &&
 		     decides(work, row, event);
 	if (row->class == PM_STAT_LOW_NOISE && work->options->history_len > 0) {
-		int r = pm_history_gate(work->options, row, &of_history, &known);
+		int r = pm_history_gate(work->options, work->sides[PM_NEW].docs[0], row,
+					&of_history, &known);
 
 		if (r < 0)
 			return r;
@@ -196,6 +211,13 @@ static int set_default_gate(const struct work *work, struct pm_compare_row *row,
 		row->gate_source = "history";
 	}
 	return 0;
+}
+
+/* Of all that a pattern means some may go; but names of C++ have stars of their own. */
+static bool is_pattern(const struct pm_gate *gate, const struct pm_compare_row *row)
+{
+	return gate->scope && strpbrk(gate->scope, "*?") &&
+	       (!row->scope || strcmp(gate->scope, row->scope) != 0);
 }
 
 static int set_gate(struct work *work, struct pm_compare_row *row,
@@ -224,9 +246,7 @@ static int set_gate(struct work *work, struct pm_compare_row *row,
 		/* The last one holds. */
 		if (row->gate_source)
 			continue;
-		/* Of all that a pattern means some may go. */
-		row->gated =
-			row->verdict != PM_VERDICT_GONE || !strpbrk(gate->scope, "*?");
+		row->gated = row->verdict != PM_VERDICT_GONE || !is_pattern(gate, row);
 		row->gate = gate->limit;
 		row->both = gate->both;
 		row->gate_source = gate->source;
@@ -338,10 +358,10 @@ static int add_unknown(struct work *work, const struct pm_gate *gate)
 	    pm_vec_push(&work->comparison->rows, row) == 0)
 		return pm_compare_warn(
 			work->comparison,
-			"A gate of %s means nothing that was measured here: "
-			"%s%s%s.",
-			gate->source, gate->scope ? gate->scope : "",
-			gate->scope ? ":" : "", gate->event);
+			"The gate %s%s%s%s of %s decides nothing here: neither side "
+			"has measured it.",
+			gate->scope ? "fn:" : "", gate->scope ? gate->scope : "",
+			gate->scope ? ":" : "", gate->event, gate->source);
 	pm_compare_row_free(&row);
 	return -ENOMEM;
 }
