@@ -20,6 +20,7 @@
 #ifndef PMSELF_H
 #define PMSELF_H
 
+#include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -74,31 +75,50 @@ int perf_stop(void);
 
 /*
  * Counters between two points of one thread, summed up by name: how often, elapsed time, CPU
- * time, and where there is a PMU cycles and instructions (rdpmc where it is allowed, else one
- * read(2)). Scopes nest, a stack of them for each thread, 64 deep. They work with and without a
- * profile that runs; their table is printed by pmself_stop(), or when the program ends.
+ * time, and where there is a PMU cycles and instructions of the program's own code (rdpmc where
+ * it is allowed, else one read(2)). Scopes nest, a stack of them for each thread, 64 deep; what
+ * is inside of a scope counts for it, too. They work with and without a profile that runs; their
+ * table is printed by pmself_stop(), or when the program ends. PMSELF_SCOPES=time leaves out what
+ * takes a system call, PMSELF_SCOPES=off all.
  *
  * @name has to live as long as the program: a string literal. With PMSELF_DISABLE defined before
  * this header is included, all of it vanishes.
  */
-#ifndef PMSELF_DISABLE
-/* 0; -ENOSPC: more than 64 deep, it is counted as lost; -ENOMEM. */
-int pmself_scope_begin(const char *name);
-/* Ends the innermost scope, which has to be @name: otherwise -EINVAL, and nothing ends. */
-int pmself_scope_end(const char *name);
 
 /* What was counted by a name, over all threads. */
 struct pmself_counts {
 	size_t size; /* as with options: set by the caller */
-	uint64_t calls, unfinished;
-	uint64_t elapsed_ns, cpu_ns;
-	uint64_t cycles, instructions; /* UINT64_MAX: unknown */
+	uint64_t calls, unfinished; /* that have ended; that have not, or not yet */
+	uint64_t elapsed_ns;
+	uint64_t cpu_ns, cycles, instructions; /* UINT64_MAX: unknown */
 };
+
+#ifndef PMSELF_DISABLE
+/* 0; -ENOMEM, then there is nothing to end; -ENOSPC: more than 64 deep, it is told as lost, and
+ * has to be ended all the same. */
+int pmself_scope_begin(const char *name);
+/* Ends the innermost scope, which has to be @name: otherwise -EINVAL, and nothing ends. -ENOSPC:
+ * it was one that was lost. */
+int pmself_scope_end(const char *name);
 /* Of scopes that have ended. -ENOENT when there is none of this name. */
 int pmself_scope_read(const char *name, struct pmself_counts *ret);
 #else
-#define pmself_scope_begin(name) ((void)(name), 0)
-#define pmself_scope_end(name)   ((void)(name), 0)
+static inline int pmself_scope_begin(const char *name)
+{
+	(void)name;
+	return 0;
+}
+static inline int pmself_scope_end(const char *name)
+{
+	(void)name;
+	return 0;
+}
+static inline int pmself_scope_read(const char *name, struct pmself_counts *ret)
+{
+	(void)name;
+	(void)ret;
+	return -ENOENT;
+}
 #endif
 
 #ifdef __cplusplus

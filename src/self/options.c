@@ -60,6 +60,22 @@ static int choose(const char *name, const char *text, const char *const *words,
 	return -EINVAL;
 }
 
+int pm_self_read_scopes(enum pm_self_scopes *ret, struct pm_error *err)
+{
+	static const char *const words[] = { [PM_SELF_SCOPES_OFF] = "off",
+					     [PM_SELF_SCOPES_TIME] = "time",
+					     [PM_SELF_SCOPES_ALL] = "all" };
+	const char *text = variable("PMSELF_SCOPES");
+	unsigned int word = PM_SELF_SCOPES_ALL;
+	int code = text && !pm_self_is_off() ? choose("PMSELF_SCOPES", text, words,
+						      PM_ARRAY_LEN(words), &word, err)
+					     : 0;
+
+	if (code == 0)
+		*ret = pm_self_is_off() ? PM_SELF_SCOPES_OFF : (enum pm_self_scopes)word;
+	return code;
+}
+
 static int read_rate(struct pm_self_settings *settings, struct pm_error *err)
 {
 	const char *text = variable("PMSELF_RATE");

@@ -10,6 +10,14 @@
 bool pm_self_is_off(void);
 /* Whether the whole program is to be profiled: PMSELF=on, or we were preloaded. */
 bool pm_self_is_automatic(void);
+/* What scopes count. */
+enum pm_self_scopes {
+	PM_SELF_SCOPES_OFF, /* nothing is done */
+	PM_SELF_SCOPES_TIME, /* calls and elapsed time, which costs least */
+	PM_SELF_SCOPES_ALL,
+};
+/* -EINVAL: PMSELF_SCOPES is another word. */
+int pm_self_read_scopes(enum pm_self_scopes *ret, struct pm_error *err);
 /* PMSELF_QUIET is not set. */
 bool pm_self_may_print(void);
 

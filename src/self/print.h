@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
+#include "pm/base.h"
+
 /* To stderr, as it is. */
 void pm_self_print(const char *text);
+/* A line, unless PMSELF_QUIET is set. */
+void pm_self_print_error(const struct pm_error *err);

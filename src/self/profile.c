@@ -11,6 +11,7 @@
 #include "core.h"
 #include "options.h"
 #include "print.h"
+#include "scope.h"
 
 #define PUBLIC __attribute__((visibility("default")))
 
@@ -66,7 +67,7 @@ void pm_self_print(const char *text)
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-static void print_error(const struct pm_error *err)
+void pm_self_print_error(const struct pm_error *err)
 {
 	struct pm_str line = { 0 };
 
@@ -115,16 +116,17 @@ static int start(const struct pmself_options *options, struct pm_error *err)
 static int stop(struct pm_error *err)
 {
 	PM_AUTO_FREE char *table = NULL;
-	int ret;
+	int ret, scopes;
 
 	if (!profile.helper)
 		return pm_error_set(err, -ESRCH, "no profile is running");
 	ret = profile.core->stop(profile.helper, &table, err);
 	profile.helper = NULL;
-	pm_self_settings_release(&profile.settings);
 	if (table)
 		pm_self_print(table);
-	return ret;
+	scopes = pm_self_scopes_show(profile.settings.table, ret < 0 ? NULL : err);
+	pm_self_settings_release(&profile.settings);
+	return ret < 0 ? ret : scopes;
 }
 
 /* Neither a cancellation nor errno of the caller gets in the way. */
@@ -138,7 +140,7 @@ static int locked(bool begin, const struct pmself_options *options, bool quiet)
 	ret = begin ? start(options, &err) : stop(&err);
 	pthread_mutex_unlock(&profile.lock);
 	if (ret < 0 && !quiet)
-		print_error(&err);
+		pm_self_print_error(&err);
 	pthread_setcancelstate(cancel, NULL);
 	errno = saved;
 	return ret;
@@ -172,9 +174,27 @@ __attribute__((constructor)) static void on_load(void)
 		pmself_start(NULL);
 }
 
-/* What the program has not ended is shown all the same. */
+static void show_scopes(void)
+{
+	struct pm_self_settings settings;
+	struct pm_error err = { 0 };
+	int ret;
+
+	if (!pm_self_scopes_used())
+		return;
+	ret = pm_self_settings_init(&settings, NULL, &err);
+	if (ret == 0)
+		ret = pm_self_scopes_show(settings.table, &err);
+	if (ret < 0)
+		pm_self_print_error(&err);
+	pm_self_settings_release(&settings);
+}
+
+/* What the program has not ended is shown all the same, and scopes that have ended since. */
 __attribute__((destructor)) static void on_exit_of_program(void)
 {
-	if (!pm_self_is_off())
-		locked(false, NULL, true);
+	if (pm_self_is_off())
+		return;
+	locked(false, NULL, true);
+	show_scopes();
 }

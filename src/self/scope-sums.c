@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+#include "scope-sums.h"
+
+#include <string.h>
+
+void pm_self_sums_release(struct pm_self_sums *sums)
+{
+	pm_vec_release(&sums->list);
+	pm_index_release(&sums->index);
+}
+
+/* pm_index_equal_fn */
+static bool is_pointer(const void *table, uint32_t id, const void *key)
+{
+	const struct pm_self_sums *sums = table;
+
+	return sums->list.data[id].name == key;
+}
+
+int pm_self_sums_at(struct pm_self_sums *sums, const char *name, uint32_t *ret)
+{
+	uint64_t hash = pm_hash_mix((uintptr_t)name, 0);
+	uint32_t id = pm_index_find(&sums->index, hash, is_pointer, sums, name);
+
+	if (id == PM_INDEX_NONE) {
+		id = (uint32_t)sums->list.len;
+		if (pm_vec_push(&sums->list, (struct pm_self_sum){ .name = name }) < 0)
+			return -ENOMEM;
+		if (pm_index_add(&sums->index, hash, id) < 0) {
+			sums->list.len--;
+			return -ENOMEM;
+		}
+	}
+	*ret = id;
+	return 0;
+}
+
+static void add(uint64_t *sum, uint64_t counted)
+{
+	if (*sum == PM_SELF_UNKNOWN || counted == PM_SELF_UNKNOWN ||
+	    __builtin_add_overflow(*sum, counted, sum))
+		*sum = PM_SELF_UNKNOWN;
+}
+
+void pm_self_sum_add(struct pm_self_sum *sum, const struct pm_self_sum *counted)
+{
+	sum->calls += counted->calls;
+	sum->unfinished += counted->unfinished;
+	sum->elapsed_ns += counted->elapsed_ns;
+	add(&sum->cpu_ns, counted->cpu_ns);
+	add(&sum->cycles, counted->cycles);
+	add(&sum->instructions, counted->instructions);
+}
+
+int pm_self_sums_merge(struct pm_self_sums *sums, const struct pm_self_sum *from,
+		       size_t len)
+{
+	for (size_t i = 0; i < len; i++) {
+		size_t at = 0;
+
+		while (at < sums->list.len &&
+		       strcmp(sums->list.data[at].name, from[i].name) != 0)
+			at++;
+		if (at == sums->list.len &&
+		    pm_vec_push(&sums->list,
+				(struct pm_self_sum){ .name = from[i].name }) < 0)
+			return -ENOMEM;
+		pm_self_sum_add(&sums->list.data[at], &from[i]);
+	}
+	return 0;
+}

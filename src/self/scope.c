@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Counters between two points of a thread. Each thread has a stack of open scopes and sums of
+ * its own, whose lock is its own, too, but for a moment in which somebody reads them.
+ */
+#include "scope.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pmself.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <time.h>
+
+#include "options.h"
+#include "print.h"
+#include "rdpmc.h"
+#include "scope-sums.h"
+
+#define PUBLIC __attribute__((visibility("default")))
+
+enum {
+	DEPTH_MAX = 64,
+};
+
+struct frame {
+	const char *name;
+	uint32_t sum; /* of the thread's */
+	uint64_t elapsed_ns, cpu_ns;
+	struct pm_self_reading reading;
+};
+
+struct thread {
+	struct thread *next, **link; /* of all threads */
+	pthread_mutex_t lock; /* of the rest */
+	struct frame frames[DEPTH_MAX];
+	size_t depth, too_deep; /* scopes that are open; those that found no room */
+	struct pm_self_sums sums;
+	struct pm_self_counters counters;
+};
+
+static struct {
+	pthread_mutex_t lock; /* of all below; taken before a thread's */
+	struct thread *threads;
+	struct pm_self_sums ended; /* of threads that have ended */
+	uint64_t shown; /* calls that the last table had */
+	struct thread *abandoned; /* of a parent's threads, in a child */
+} all = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_key_t key; /* whose destructor ends a thread's scopes */
+static enum pm_self_scopes scopes; /* what is counted; set once */
+static _Atomic uint64_t lost; /* scopes that found no room */
+static atomic_bool no_counters; /* they cannot be opened here */
+static __thread struct thread *own __attribute__((tls_model("initial-exec")));
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec time = { 0 };
+
+	clock_gettime(clock, &time);
+	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+/* ---- threads ------------------------------------------------------------------------------- */
+
+static void open_counters(struct thread *thread)
+{
+	thread->counters = (struct pm_self_counters){ .fds = { -1, -1 } };
+	if (scopes == PM_SELF_SCOPES_ALL && !atomic_load(&no_counters) &&
+	    pm_self_counters_open_default(&thread->counters) < 0)
+		atomic_store(&no_counters, true);
+}
+
+static void link_thread(struct thread *thread)
+{
+	thread->next = all.threads;
+	thread->link = &all.threads;
+	if (all.threads)
+		all.threads->link = &thread->next;
+	all.threads = thread;
+}
+
+/* What is open now never ends. */
+static int merge(struct pm_self_sums *sums, const struct thread *thread)
+{
+	int ret = pm_self_sums_merge(sums, thread->sums.list.data, thread->sums.list.len);
+
+	for (size_t i = 0; ret == 0 && i < thread->depth; i++)
+		ret = pm_self_sums_merge(
+			sums,
+			&(struct pm_self_sum){ .name = thread->frames[i].name,
+					       .unfinished = 1 },
+			1);
+	return ret;
+}
+
+/* The destructor of the key: the thread ends. */
+static void end_thread(void *user)
+{
+	struct thread *thread = user;
+
+	pthread_mutex_lock(&all.lock);
+	if (merge(&all.ended, thread) < 0)
+		lost += thread->sums.list.len;
+	*thread->link = thread->next;
+	if (thread->next)
+		thread->next->link = thread->link;
+	pthread_mutex_unlock(&all.lock);
+	own = NULL;
+	pm_self_counters_close(&thread->counters);
+	pm_self_sums_release(&thread->sums);
+	pthread_mutex_destroy(&thread->lock);
+	free(thread);
+}
+
+static void read_begin(const struct thread *thread, struct frame *frame)
+{
+	frame->cpu_ns =
+		scopes == PM_SELF_SCOPES_TIME ? 0 : clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	pm_self_counters_begin(&thread->counters, &frame->reading);
+	frame->elapsed_ns = clock_ns(CLOCK_MONOTONIC);
+}
+
+static void before_fork(void)
+{
+	pthread_mutex_lock(&all.lock);
+}
+
+static void in_parent(void)
+{
+	pthread_mutex_unlock(&all.lock);
+}
+
+/*
+ * A child that was forked has this thread only, and counts from now on. Nobody can say in which
+ * state the other threads' sums are; they stay where they are.
+ */
+static void in_child(void)
+{
+	const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+	struct thread **last = &all.abandoned;
+
+	all.lock = fresh;
+	for (struct thread *thread = all.threads; thread; thread = thread->next) {
+		/* Their pages are not inherited. */
+		memset(thread->counters.pages, 0, sizeof(thread->counters.pages));
+		pm_self_counters_close(&thread->counters);
+	}
+	while (*last)
+		last = &(*last)->next;
+	*last = all.threads;
+	all.threads = NULL;
+	all.ended.list.len = 0;
+	lost = all.shown = 0;
+	if (!own)
+		return;
+	for (last = &all.abandoned; *last && *last != own; last = &(*last)->next)
+		;
+	if (*last)
+		*last = own->next;
+	own->lock = fresh;
+	own->sums.list.len = 0;
+	pm_index_release(&own->sums.index);
+	link_thread(own);
+	open_counters(own);
+	for (size_t i = 0; i < own->depth; i++) {
+		if (pm_self_sums_at(&own->sums, own->frames[i].name,
+				    &own->frames[i].sum) < 0)
+			own->depth = i;
+		else
+			read_begin(own, &own->frames[i]);
+	}
+}
+
+static void begin_all(void)
+{
+	struct pm_error err = { 0 };
+
+	if (pm_self_read_scopes(&scopes, &err) < 0)
+		pm_self_print_error(&err);
+	if (scopes != PM_SELF_SCOPES_OFF &&
+	    (pthread_key_create(&key, end_thread) != 0 ||
+	     pthread_atfork(before_fork, in_parent, in_child) != 0))
+		scopes = PM_SELF_SCOPES_OFF;
+}
+
+static struct thread *begin_thread(void)
+{
+	struct thread *thread = calloc(1, sizeof(*thread));
+
+	if (!thread)
+		return NULL;
+	pthread_mutex_init(&thread->lock, NULL);
+	if (pthread_setspecific(key, thread) != 0) {
+		free(thread);
+		return NULL;
+	}
+	open_counters(thread);
+	pthread_mutex_lock(&all.lock);
+	link_thread(thread);
+	pthread_mutex_unlock(&all.lock);
+	own = thread;
+	return thread;
+}
+
+/* ---- begin and end ------------------------------------------------------------------------- */
+
+static int begin_scope(struct thread *thread, const char *name)
+{
+	struct frame *frame = &thread->frames[thread->depth];
+	int ret;
+
+	if (thread->depth == DEPTH_MAX) {
+		thread->too_deep++;
+		lost++;
+		return -ENOSPC;
+	}
+	ret = pm_self_sums_at(&thread->sums, name, &frame->sum);
+	if (ret < 0)
+		return ret;
+	frame->name = name;
+	read_begin(thread, frame);
+	thread->depth++;
+	return 0;
+}
+
+PUBLIC int pmself_scope_begin(const char *name)
+{
+	struct thread *thread = own;
+	int saved, ret;
+
+	if (!thread) {
+		saved = errno;
+		pthread_once(&once, begin_all);
+		thread = scopes == PM_SELF_SCOPES_OFF ? NULL : begin_thread();
+		errno = saved;
+		if (!thread)
+			return scopes == PM_SELF_SCOPES_OFF ? 0 : -ENOMEM;
+	}
+	saved = errno;
+	pthread_mutex_lock(&thread->lock);
+	ret = begin_scope(thread, name);
+	pthread_mutex_unlock(&thread->lock);
+	errno = saved;
+	return ret;
+}
+
+static int end_scope(struct thread *thread, const char *name)
+{
+	uint64_t now = clock_ns(CLOCK_MONOTONIC), counted[PM_SELF_COUNTERS];
+	const struct frame *frame = &thread->frames[thread->depth - 1];
+	struct pm_self_sum sum = { .calls = 1,
+				   .cpu_ns = PM_SELF_UNKNOWN,
+				   .cycles = PM_SELF_UNKNOWN,
+				   .instructions = PM_SELF_UNKNOWN };
+
+	if (frame->name != name && strcmp(frame->name, name) != 0)
+		return -EINVAL;
+	if (pm_self_counters_end(&thread->counters, &frame->reading, counted)) {
+		sum.cycles = counted[0];
+		sum.instructions = counted[1];
+	}
+	sum.elapsed_ns = now - frame->elapsed_ns;
+	if (scopes != PM_SELF_SCOPES_TIME)
+		sum.cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - frame->cpu_ns;
+	/* Its readings lie around the others, and take time of their own. */
+	if (sum.cpu_ns != PM_SELF_UNKNOWN && sum.cpu_ns > sum.elapsed_ns)
+		sum.cpu_ns = sum.elapsed_ns;
+	pm_self_sum_add(&thread->sums.list.data[frame->sum], &sum);
+	thread->depth--;
+	return 0;
+}
+
+PUBLIC int pmself_scope_end(const char *name)
+{
+	struct thread *thread = own;
+	int saved = errno, ret = -EINVAL;
+
+	if (!thread) {
+		pthread_once(&once, begin_all);
+		return scopes == PM_SELF_SCOPES_OFF ? 0 : -EINVAL;
+	}
+	pthread_mutex_lock(&thread->lock);
+	if (thread->too_deep > 0) {
+		thread->too_deep--;
+		ret = -ENOSPC;
+	} else if (thread->depth > 0) {
+		ret = end_scope(thread, name);
+	}
+	pthread_mutex_unlock(&thread->lock);
+	errno = saved;
+	return ret;
+}
+
+/* ---- reading ------------------------------------------------------------------------------- */
+
+/* Of all threads, each text once. */
+static int collect(struct pm_self_sums *ret)
+{
+	int code;
+
+	pthread_mutex_lock(&all.lock);
+	code = pm_self_sums_merge(ret, all.ended.list.data, all.ended.list.len);
+	for (struct thread *thread = all.threads; code == 0 && thread;
+	     thread = thread->next) {
+		pthread_mutex_lock(&thread->lock);
+		code = merge(ret, thread);
+		pthread_mutex_unlock(&thread->lock);
+	}
+	pthread_mutex_unlock(&all.lock);
+	return code;
+}
+
+static int read_scope(const char *name, struct pmself_counts *counts)
+{
+	struct pm_self_sums sums = { 0 };
+	int ret = collect(&sums);
+
+	if (ret == 0)
+		ret = -ENOENT;
+	for (size_t i = 0; ret == -ENOENT && i < sums.list.len; i++) {
+		const struct pm_self_sum *sum = &sums.list.data[i];
+
+		if (strcmp(sum->name, name) != 0)
+			continue;
+		counts->calls = sum->calls;
+		counts->unfinished = sum->unfinished;
+		counts->elapsed_ns = sum->elapsed_ns;
+		counts->cpu_ns = sum->cpu_ns;
+		counts->cycles = sum->cycles;
+		counts->instructions = sum->instructions;
+		ret = 0;
+	}
+	pm_self_sums_release(&sums);
+	return ret;
+}
+
+PUBLIC int pmself_scope_read(const char *name, struct pmself_counts *ret)
+{
+	struct pmself_counts counts = { .size = ret->size };
+	int saved = errno, code;
+
+	if (ret->size < sizeof(ret->size))
+		return -EINVAL;
+	code = read_scope(name, &counts);
+	if (code == 0)
+		memcpy(ret, &counts,
+		       ret->size < sizeof(counts) ? ret->size : sizeof(counts));
+	errno = saved;
+	return code;
+}
+
+/* ---- the table ----------------------------------------------------------------------------- */
+
+static int by_elapsed(const void *left, const void *right)
+{
+	const struct pm_self_sum *a = left, *b = right;
+
+	if (a->elapsed_ns != b->elapsed_ns)
+		return a->elapsed_ns > b->elapsed_ns ? -1 : 1;
+	return strcmp(a->name, b->name);
+}
+
+static void put_seconds(struct pm_str *str, uint64_t ns)
+{
+	if (ns == PM_SELF_UNKNOWN)
+		pm_str_printf(str, " %12s", "-");
+	else
+		pm_str_printf(str, " %12.6f", (double)ns / 1e9);
+}
+
+static void put_count(struct pm_str *str, uint64_t count)
+{
+	if (count == PM_SELF_UNKNOWN)
+		pm_str_printf(str, " %14s", "-");
+	else
+		pm_str_printf(str, " %14" PRIu64, count);
+}
+
+static void put_table(struct pm_str *str, const struct pm_self_sums *sums)
+{
+	pm_str_puts(str,
+		    "pmself: scopes\n     calls    elapsed s        CPU s         cycles "
+		    "  instructions  scope\n");
+	for (size_t i = 0; i < sums->list.len; i++) {
+		const struct pm_self_sum *sum = &sums->list.data[i];
+
+		pm_str_printf(str, "%10" PRIu64, sum->calls);
+		put_seconds(str, sum->elapsed_ns);
+		put_seconds(str, sum->cpu_ns);
+		put_count(str, sum->cycles);
+		put_count(str, sum->instructions);
+		pm_str_puts(str, "  ");
+		pm_str_printable(str, sum->name, strlen(sum->name));
+		if (sum->unfinished > 0)
+			pm_str_printf(str, " (%" PRIu64 " not ended)", sum->unfinished);
+		pm_str_putc(str, '\n');
+	}
+	if (lost > 0)
+		pm_str_printf(str,
+			      "pmself: %" PRIu64 " scopes were not counted: more than %d "
+			      "deep, or out of memory\n",
+			      (uint64_t)lost, DEPTH_MAX);
+}
+
+static int append(const char *path, const char *text, struct pm_error *err)
+{
+	PM_AUTO_CLOSE int fd = open(
+		path, O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
+		0666);
+	size_t len = strlen(text);
+	ssize_t n = fd < 0 ? -1 : write(fd, text, len);
+	int code = n < 0 ? -errno : (size_t)n < len ? -EIO : 0;
+
+	if (code < 0) {
+		pm_error_set(err, code, "the table of scopes cannot be written: %s",
+			     strerror(-code));
+		pm_error_where(err, path, -1);
+	}
+	return code;
+}
+
+/* Whether there is more than the last table had. */
+static bool is_news(const struct pm_self_sums *sums)
+{
+	uint64_t calls = 0;
+	bool news;
+
+	for (size_t i = 0; i < sums->list.len; i++)
+		calls += sums->list.data[i].calls;
+	pthread_mutex_lock(&all.lock);
+	news = calls != all.shown;
+	all.shown = calls;
+	pthread_mutex_unlock(&all.lock);
+	return news;
+}
+
+bool pm_self_scopes_used(void)
+{
+	bool used;
+
+	pthread_mutex_lock(&all.lock);
+	used = all.threads || all.ended.list.len > 0;
+	pthread_mutex_unlock(&all.lock);
+	return used;
+}
+
+int pm_self_scopes_show(const char *table, struct pm_error *err)
+{
+	struct pm_self_sums sums = { 0 };
+	struct pm_str text = { 0 };
+	int ret = collect(&sums);
+
+	if (ret == 0 && is_news(&sums) && !(table && !table[0])) {
+		qsort(sums.list.data, sums.list.len, sizeof(sums.list.data[0]),
+		      by_elapsed);
+		put_table(&text, &sums);
+		if (text.failed)
+			ret = -ENOMEM;
+		else if (table)
+			ret = append(table, text.data, err);
+		else
+			pm_self_print(text.data);
+	}
+	if (ret == -ENOMEM)
+		pm_error_set(err, ret, "out of memory");
+	pm_str_release(&text);
+	pm_self_sums_release(&sums);
+	return ret;
+}
