@@ -23,9 +23,10 @@
  * Gates by default: exact 0.05 %, low-noise 0.5 % or what history says if that is more (faults:
  * and 16 of them), noisy 1 %, wall-time 5 %; noisy 10 % where the sides did not run in turns,
  * for then the machine's moods are in the change. Where nobody sets a gate these decide (`gated`):
- * exact rows, instructions, simulated events, of undisturbed programs (engine "count") task-clock
- * and, where the sides took turns, wall-time; and what was asked for by name; never switches,
- * migrations, major faults and the other clocks.
+ * exact rows, instructions, simulated events, of undisturbed programs (engine "count") where the
+ * sides took turns wall-time, and there or on one machine task-clock; and what was asked for by
+ * name; never switches, migrations, major faults and the other clocks. The same where all gates
+ * are for other machines.
  */
 #pragma once
 
@@ -169,6 +170,9 @@ struct pm_compare_options {
 	const struct pm_stat *const *history;
 	size_t history_len;
 	uint64_t seed; /* of bootstraps */
+	/* Functions were measured to tell where a change comes from. What moves between them is
+	 * nobody's loss: none decides that no gate names. */
+	bool functions_explain;
 };
 
 /*
@@ -196,6 +200,10 @@ int pm_compare_profiles(struct pm_comparison *ret, const struct pm_profile *base
 			const struct pm_profile *new,
 			const struct pm_compare_options *options, struct pm_error *err);
 void pm_comparison_release(struct pm_comparison *comparison);
+/* How much of a function's change is its own doing, to order functions by, of those that a change
+ * goes through from caller to callee: each has the same in numbers, and the innermost the largest
+ * part of its own. */
+double pm_compare_own_part(const struct pm_compare_row *row);
 
 /* ---- over many commits --------------------------------------------------------------- */
 

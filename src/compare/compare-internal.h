@@ -99,8 +99,10 @@ void pm_compare_row_free(struct pm_compare_row *row);
  * its warnings. */
 int pm_compare_sides_check(struct pm_comparison *comparison, const struct pm_side *sides,
 			   const struct pm_event_pairs *pairs);
-/* "begun in turns": a run of each side lies between runs of the other. */
-bool pm_sides_took_turns(const struct pm_side *sides);
+/* "begun in turns": a run of each side lies between runs of the other, and not in a few blocks. */
+int pm_sides_took_turns(const struct pm_side *sides, bool *ret);
+/* As far as they tell their names. */
+bool pm_sides_ran_on_one_machine(const struct pm_side *sides);
 
 PM_PRINTF(2, 3)
 int pm_compare_warn(struct pm_comparison *comparison, const char *format, ...);
@@ -122,5 +124,7 @@ int pm_history_gate(const struct pm_compare_options *options, const struct pm_st
 int pm_compare_judge(struct pm_comparison *comparison, uint64_t seed);
 /* Which way a change is, of a row whose change is beyond its gate. */
 enum pm_verdict pm_compare_direction(const struct pm_compare_row *row, double change);
+/* Tells of rows of the program that have moved in which function most of it is. */
+int pm_compare_explain(struct pm_comparison *comparison);
 /* Orders the rows and finds the verdict of all. */
 void pm_compare_conclude(struct pm_comparison *comparison);

@@ -232,24 +232,78 @@ static bool are_exact(const struct pm_event_pairs *pairs)
 
 /* ---- all of them -------------------------------------------------------------------- */
 
-bool pm_sides_took_turns(const struct pm_side *sides)
+struct begin {
+	uint64_t at;
+	unsigned int side;
+};
+
+static int compare_begins(const void *a, const void *b)
 {
-	uint64_t first[PM_SIDES] = { UINT64_MAX, UINT64_MAX }, last[PM_SIDES] = { 0 };
+	const struct begin *x = a, *y = b;
+
+	return (x->at > y->at) - (x->at < y->at);
+}
+
+/* Of runs in the order in which they began. */
+static bool are_mixed(const struct begin *begins, size_t len, const size_t *runs)
+{
+	uint64_t first[PM_SIDES], last[PM_SIDES];
+	size_t changes = 0;
+
+	if (runs[PM_BASE] == 0 || runs[PM_NEW] == 0)
+		return false;
+	for (size_t i = 0; i < len; i++)
+		last[begins[i].side] = begins[i].at;
+	for (size_t i = len; i-- > 0;)
+		first[begins[i].side] = begins[i].at;
+	for (size_t i = 1; i < len; i++)
+		changes += begins[i].side != begins[i - 1].side;
+	/* Moods of machines last for many runs: two blocks each are no turns. */
+	return first[PM_BASE] < last[PM_NEW] && first[PM_NEW] < last[PM_BASE] &&
+	       4 * changes >=
+		       (runs[PM_BASE] < runs[PM_NEW] ? runs[PM_BASE] : runs[PM_NEW]);
+}
+
+int pm_sides_took_turns(const struct pm_side *sides, bool *ret)
+{
+	PM_VEC(struct begin) begins = { 0 };
+	size_t runs[PM_SIDES] = { 0 };
+	int failed = 0;
 
 	for (unsigned int side = 0; side < PM_SIDES; side++)
 		for (size_t i = 0; i < sides[side].len; i++) {
 			const struct pm_stat *stat = sides[side].docs[i];
 
-			for (size_t r = 0; r < stat->runs.len; r++) {
-				uint64_t begin = stat->runs.data[r].begin_ns;
+			for (size_t r = 0; r < stat->runs.len && failed == 0; r++) {
+				const struct pm_stat_run *run = &stat->runs.data[r];
 
-				if (!pm_side_counts(&sides[side], &stat->runs.data[r]))
+				if (!pm_side_counts(&sides[side], run))
 					continue;
-				first[side] = begin < first[side] ? begin : first[side];
-				last[side] = begin > last[side] ? begin : last[side];
+				failed = pm_vec_push(
+					&begins, (struct begin){ run->begin_ns, side });
+				runs[side]++;
 			}
 		}
-	return first[PM_BASE] < last[PM_NEW] && first[PM_NEW] < last[PM_BASE];
+	if (failed == 0 && begins.len > 0)
+		qsort(begins.data, begins.len, sizeof(*begins.data), compare_begins);
+	if (failed == 0)
+		*ret = are_mixed(begins.data, begins.len, runs);
+	pm_vec_release(&begins);
+	return failed;
+}
+
+bool pm_sides_ran_on_one_machine(const struct pm_side *sides)
+{
+	const char *first = sides[PM_BASE].docs[0]->host.hostname;
+
+	for (unsigned int side = 0; side < PM_SIDES; side++)
+		for (size_t i = 0; i < sides[side].len; i++) {
+			const char *name = sides[side].docs[i]->host.hostname;
+
+			if (first && name && strcmp(first, name) != 0)
+				return false;
+		}
+	return true;
 }
 
 static int check_overhead(const struct check *check)

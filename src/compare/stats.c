@@ -23,8 +23,9 @@ struct work {
 	struct pm_side sides[PM_SIDES];
 	struct pm_event_pairs pairs;
 	struct pm_scope_groups groups;
-	bool turns;
+	bool turns, one_machine;
 	bool *used; /* by gate */
+	bool gates_mean_nothing; /* none of them: what decides without any does */
 };
 
 static void work_release(struct work *work)
@@ -153,6 +154,9 @@ static bool decides(const struct work *work, const struct pm_compare_row *row,
 	for (size_t i = 0; i < PM_ARRAY_LEN(never); i++)
 		if (strcmp(event->name, never[i]) == 0)
 			return false;
+	/* A clock tells of the machine, too. */
+	if (strcmp(event->name, "task-clock") == 0 && !work->turns && !work->one_machine)
+		return false;
 	/* Functions of many have all events: in them only what was asked for decides. */
 	return row->better != 0 &&
 	       (!event->default_set || strcmp(event->name, "instructions") == 0 ||
@@ -169,8 +173,9 @@ static bool varies(const struct pm_compare_side *side)
 static bool is_nearly_exact(const struct pm_compare_row *row,
 			    const struct pm_stat_event *event)
 {
-	return row->class == PM_STAT_LOW_NOISE && event &&
-	       event->class == PM_STAT_EXACT && !varies(&row->base) && !varies(&row->new);
+	return row->class == PM_STAT_LOW_NOISE &&
+	       (!event || event->class == PM_STAT_EXACT) && !varies(&row->base) &&
+	       !varies(&row->new);
 }
 
 static double default_gate(const struct work *work, const struct pm_compare_row *row,
@@ -197,7 +202,8 @@ static int set_default_gate(const struct work *work, struct pm_compare_row *row,
 
 	row->gate = default_gate(work, row, event);
 	row->gate_source = "default";
-	row->gated = (!work->options->gates || work->options->gates->list.len == 0) &&
+	row->gated = (!work->options->gates || work->options->gates->list.len == 0 ||
+		      work->gates_mean_nothing) &&
 		     decides(work, row, event);
 	if (row->class == PM_STAT_LOW_NOISE && work->options->history_len > 0) {
 		int r = pm_history_gate(work->options, work->sides[PM_NEW].docs[0], row,
@@ -277,8 +283,10 @@ static int add_row(struct work *work, const struct pm_scope_group *group, size_t
 
 	if (r == 0)
 		r = set_gate(work, &row, pair);
-	/* Nobody said that it decides: without a value it does not. */
-	if (r == 0 && pm_gate_is_default(&row) && (!row.base.known || !row.new.known))
+	/* Nobody said that it decides: without a value it does not, nor does what explains. */
+	if (r == 0 && pm_gate_is_default(&row) &&
+	    (!row.base.known || !row.new.known ||
+	     (group && work->options->functions_explain)))
 		row.gated = false;
 	if (r == 0 && (!pair || is_missed(&row, pair))) {
 		r = pm_vec_push(&work->comparison->rows, row);
@@ -366,21 +374,41 @@ static int add_unknown(struct work *work, const struct pm_gate *gate)
 	return -ENOMEM;
 }
 
+/* Where all gates are for other machines, what decides here is what decides without gates: a
+ * comparison that cannot fail is worse than one whose gates nobody has chosen. */
+static int gate_by_default(struct work *work)
+{
+	struct pm_comparison *comparison = work->comparison;
+
+	for (size_t i = 0; i < comparison->rows.len; i++)
+		pm_compare_row_free(&comparison->rows.data[i]);
+	comparison->rows.len = 0;
+	work->gates_mean_nothing = true;
+	return pm_compare_warn(comparison, "No gate means anything that was measured "
+					   "here: those by default decide.") < 0 ||
+			       add_rows(work) < 0
+		       ? -ENOMEM
+		       : 0;
+}
+
 /* A slip must not pass for a gate. A repository's gates may be for machines of all kinds. */
 static int check_gates(struct work *work, struct pm_error *err)
 {
 	const struct pm_gates *gates = work->options->gates;
+	size_t used = 0, len = gates ? gates->list.len : 0;
 
-	for (size_t i = 0; gates && i < gates->list.len; i++) {
-		const struct pm_gate *gate = &gates->list.data[i];
-
-		if (work->used[i])
-			continue;
-		if (pm_gate_is_slip(gate, work->comparison))
-			return pm_gate_not_found(gate, work->comparison, err);
-		if (add_unknown(work, gate) < 0)
-			return no_memory(err);
+	for (size_t i = 0; i < len; i++) {
+		used += work->used[i];
+		if (!work->used[i] &&
+		    pm_gate_is_slip(&gates->list.data[i], work->comparison))
+			return pm_gate_not_found(&gates->list.data[i], work->comparison,
+						 err);
 	}
+	if (len > 0 && used == 0 && gate_by_default(work) < 0)
+		return no_memory(err);
+	for (size_t i = 0; i < len; i++)
+		if (!work->used[i] && add_unknown(work, &gates->list.data[i]) < 0)
+			return no_memory(err);
 	return 0;
 }
 
@@ -393,8 +421,9 @@ static int begin(struct work *work)
 	size_t gates = work->options->gates ? work->options->gates->list.len : 0;
 
 	work->used = calloc(gates + 1, sizeof(*work->used));
-	work->turns = pm_sides_took_turns(work->sides);
-	if (!work->used || describe(&comparison->base, &work->sides[PM_BASE]) < 0 ||
+	work->one_machine = pm_sides_ran_on_one_machine(work->sides);
+	if (!work->used || pm_sides_took_turns(work->sides, &work->turns) < 0 ||
+	    describe(&comparison->base, &work->sides[PM_BASE]) < 0 ||
 	    describe(&comparison->new, &work->sides[PM_NEW]) < 0 ||
 	    pm_stat_text(&comparison->engine, newest->engine) < 0 ||
 	    pm_stat_text(&comparison->cpu_model, newest->host.cpu_model) < 0 ||
@@ -453,7 +482,8 @@ static int compare(struct work *work, struct pm_error *err)
 	if (r < 0)
 		return r;
 	if (warn_of_turns(work) < 0 ||
-	    pm_compare_judge(comparison, work->options->seed) < 0)
+	    pm_compare_judge(comparison, work->options->seed) < 0 ||
+	    pm_compare_explain(comparison) < 0)
 		return no_memory(err);
 	pm_compare_conclude(comparison);
 	return 0;

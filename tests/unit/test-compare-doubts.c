@@ -124,6 +124,58 @@ static void test_nearly_exact(void **state)
 	assert_int_equal(verdict_of("sim.Ir", &base, &new), PM_VERDICT_SAME);
 }
 
+/* What @base and @new runs of each side, 1000 and 1100 long, say where @order tells who began
+ * when: 'b' or 'n'. */
+static const struct pm_compare_row *clocks(struct pm_comparison *ret, const char *order,
+					   const char *host, const char *other)
+{
+	struct pm_stat base, new;
+	struct pm_stat *sides[] = { &base, &new };
+
+	document(&base, "task-clock", PM_STAT_NOISY, NUMBERS(1));
+	document(&new, "task-clock", PM_STAT_NOISY, NUMBERS(1));
+	base.host.hostname = stat_text(host);
+	new.host.hostname = stat_text(other);
+	for (size_t i = 0; i < 2; i++)
+		free(sides[i]->runs.data[--sides[i]->runs.len].values);
+	for (size_t i = 0; order[i]; i++) {
+		uint64_t number = (order[i] == 'n' ? 1150 : 1000) + i % 7;
+
+		stat_run(sides[order[i] == 'n'], 0, &number)->begin_ns = i;
+	}
+	assert_int_equal(try(ret, &base, &new), 0);
+	pm_stat_release(&base);
+	pm_stat_release(&new);
+	return row_of(ret, "task-clock");
+}
+
+/* Blocks are no turns; and clocks of machines that are not the same decide nothing. */
+static void test_turns(void **state)
+{
+	static const struct {
+		const char *order, *host;
+		double gate;
+		bool gated;
+	} cases[] = {
+		{ "bnbnbnbnbnbnbnbnbn", "a", 0.01, true },
+		{ "bnnbbnnbbnnbbnnbbn", "b", 0.01, true },
+		{ "bbbbbbbbbnnnnnnnnn", "a", 0.1, true },
+		{ "bbbbbbbbbnnnnnnnnn", "b", 0.1, false },
+		{ "bbbbbnnnnnnnnnnbbbbb", "a", 0.1, true },
+	};
+
+	for (size_t i = 0; i < PM_ARRAY_LEN(cases); i++) {
+		struct pm_comparison comparison;
+		const struct pm_compare_row *row =
+			clocks(&comparison, cases[i].order, "a", cases[i].host);
+
+		assert_int_equal(row->verdict, PM_VERDICT_WORSE);
+		assert_true(row->gate == cases[i].gate);
+		assert_int_equal(row->gated, cases[i].gated);
+		pm_comparison_release(&comparison);
+	}
+}
+
 /* ---- numbers --------------------------------------------------------------------------- */
 
 /* A factor can make infinities of numbers, which are not the same. */
@@ -203,15 +255,45 @@ static void test_history_of_machines(void **state)
 		pm_stat_release(&past[i]);
 }
 
+/* ---- gates ----------------------------------------------------------------------------- */
+
+/* Gates for a machine with counters, on one without: a regression is none the less one. */
+static void test_gates_of_others(void **state)
+{
+	struct pm_stat base, new;
+	struct pm_gates gates = { 0 };
+	struct pm_comparison comparison;
+
+	document(&base, "sim.Ir", PM_STAT_EXACT, NUMBERS(1000));
+	document(&new, "sim.Ir", PM_STAT_EXACT, NUMBERS(1100));
+	assert_int_equal(pm_gates_parse(&gates, "instructions:u=1%", "pmdiff.json", NULL),
+			 0);
+	options.gates = &gates;
+	assert_int_equal(try(&comparison, &base, &new), 0);
+	assert_int_equal(comparison.verdict, PM_VERDICT_WORSE);
+	assert_true(row_of(&comparison, "sim.Ir")->gated);
+	assert_int_equal(row_of(&comparison, "instructions:u")->verdict,
+			 PM_VERDICT_UNKNOWN);
+	assert_int_equal(comparison.rows.len, 2);
+	pm_comparison_release(&comparison);
+	/* One that means something, and no other decides. */
+	assert_int_equal(pm_gates_parse(&gates, "sim.Ir=20%", "pmdiff.json", NULL), 0);
+	assert_int_equal(verdict_of("sim.Ir", &base, &new), PM_VERDICT_SAME);
+	options.gates = NULL;
+	pm_gates_release(&gates);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_all_failed),
 		cmocka_unit_test(test_outlier),
 		cmocka_unit_test(test_nearly_exact),
+		cmocka_unit_test(test_turns),
 		cmocka_unit_test(test_infinite),
 		cmocka_unit_test(test_lost_hits),
 		cmocka_unit_test(test_history_of_machines),
+		cmocka_unit_test(test_gates_of_others),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
