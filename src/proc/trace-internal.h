@@ -36,6 +36,7 @@ struct pm_trace_thread {
 	bool kept;
 	enum pm_trace_waits waits; /* and so stands still */
 	uint64_t waits_since_ns;
+	pid_t parent; /* of one that waits for its maker */
 	int request; /* how it goes on: PTRACE_CONT or PTRACE_LISTEN … */
 	int signal; /* … and with which signal */
 	uint64_t signals; /* it has stopped for so far */
@@ -53,12 +54,19 @@ struct pm_trace_made {
 	bool by_vfork;
 };
 
+struct pm_trace_end {
+	struct pm_trace_event event;
+	uint64_t since_ns;
+};
+
 struct pm_trace {
 	PM_VEC(struct pm_trace_thread) threads;
 	PM_VEC(struct pm_trace_process) processes;
 	PM_VEC(uint32_t) free_threads, free_processes;
 	struct pm_index threads_index, processes_index;
 	PM_VEC(struct pm_trace_made) made; /* that are still to be met */
+	/* Processes that have ended, to be told after those that they have made. */
+	PM_VEC(struct pm_trace_end) ends;
 	/* The oldest of waits_since_ns that there may be; 0: none. */
 	uint64_t waits_since_ns;
 	pid_t met; /* waited for its maker, and is to be told of now; 0: none */
@@ -98,6 +106,10 @@ int pm_trace_meet(struct pm_trace *trace, pid_t tid, bool is_first_stop, uint32_
 bool pm_trace_tell_met(struct pm_trace *trace, struct pm_trace_event *ret);
 /* One that has waited for its child for too long; 0: none. */
 pid_t pm_trace_overdue_maker(struct pm_trace *trace);
+/* Whether @end is told later, since its process has made somebody who is still to be told of. */
+bool pm_trace_put_end_off(struct pm_trace *trace, const struct pm_trace_event *end);
+/* Whether there is an end that was put off and need not be any more, or who has it wait. */
+bool pm_trace_tell_end(struct pm_trace *trace, struct pm_trace_event *ret);
 
 /* ---- trace-read.c -------------------------------------------------------------------- */
 

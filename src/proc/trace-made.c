@@ -3,14 +3,15 @@
  * Both sides of a fork. The kernel wakes the child before it stops the maker (kernel_clone() in
  * kernel/fork.c), and wait(2) gives their stops in any order. Neither goes on before both have
  * come and the child has been told of: so the caller finds the maker as it was when it forked,
- * and knows who it was and how.
+ * and knows who it was and how. A maker that is killed in between has its end told after them.
  */
 #include "trace-internal.h"
 
 #include <time.h>
 
-/* The other may have been killed before it could stop; then it does not come at all. */
-#define WAIT_MAX_NS UINT64_C(1000000000)
+/* The other may have been killed before it could stop; then it does not come at all, and the one
+ * that waits, whom nobody killed, should not feel it. */
+#define WAIT_MAX_NS UINT64_C(200000000)
 
 uint64_t pm_trace_now_ns(void)
 {
@@ -89,10 +90,12 @@ int pm_trace_meet(struct pm_trace *trace, pid_t tid, bool is_first_stop, uint32_
 		return rc;
 	/* Of a thread nobody asks who made it. */
 	if (made.tid == 0 && is_first_stop && tid == pid && !trace->detaching &&
-	    pm_trace_find_process(trace, parent) != PM_INDEX_NONE)
+	    pm_trace_find_process(trace, parent) != PM_INDEX_NONE) {
+		trace->threads.data[*row].parent = parent;
 		begin_wait(trace, &trace->threads.data[*row], PM_TRACE_WAITS_FOR_MAKER);
-	else
+	} else {
 		tell_new(trace, &made, pid, tid, parent, ret);
+	}
 	return 0;
 }
 
@@ -130,17 +133,67 @@ bool pm_trace_tell_met(struct pm_trace *trace, struct pm_trace_event *ret)
 	pid_t tid = trace->met ? trace->met : overdue(trace, PM_TRACE_WAITS_FOR_MAKER);
 	uint32_t row = tid != 0 ? pm_trace_find_thread(trace, tid) : PM_INDEX_NONE;
 	struct pm_trace_made made;
-	pid_t pid, parent = 0;
 
 	trace->met = 0;
 	if (row == PM_INDEX_NONE || trace->detaching)
 		return false;
 	made = pm_trace_take_made(trace, tid);
-	if (pm_trace_read_parents(tid, &pid, &parent) < 0)
-		parent = 0;
 	trace->threads.data[row].waits = PM_TRACE_WAITS_NOT;
 	trace->held = row;
 	*ret = (struct pm_trace_event){ .pid = tid, .tid = tid };
-	tell_new(trace, &made, tid, tid, parent, ret);
+	tell_new(trace, &made, tid, tid, trace->threads.data[row].parent, ret);
 	return true;
+}
+
+/* ---- makers that were killed --------------------------------------------------------- */
+
+/* One that waits for a maker in @pid; 0: none. */
+static pid_t waiting_for(const struct pm_trace *trace, pid_t pid)
+{
+	for (size_t i = 0; i < trace->threads.len; i++) {
+		const struct pm_trace_thread *thread = &trace->threads.data[i];
+
+		if (thread->tid != 0 && thread->waits == PM_TRACE_WAITS_FOR_MAKER &&
+		    thread->parent == pid)
+			return thread->tid;
+	}
+	return 0;
+}
+
+static bool has_made(const struct pm_trace *trace, pid_t pid)
+{
+	for (size_t i = 0; i < trace->made.len; i++)
+		if (trace->made.data[i].parent_pid == pid)
+			return true;
+	return false;
+}
+
+bool pm_trace_put_end_off(struct pm_trace *trace, const struct pm_trace_event *end)
+{
+	struct pm_trace_end late = { .event = *end };
+
+	if (trace->detaching || pm_trace_find_process(trace, end->pid) != PM_INDEX_NONE ||
+	    (!has_made(trace, end->pid) && waiting_for(trace, end->pid) == 0))
+		return false;
+	late.since_ns = pm_trace_now_ns();
+	return pm_vec_push(&trace->ends, late) == 0;
+}
+
+bool pm_trace_tell_end(struct pm_trace *trace, struct pm_trace_event *ret)
+{
+	for (size_t i = 0; i < trace->ends.len; i++) {
+		const struct pm_trace_end *end = &trace->ends.data[i];
+
+		/* Nobody comes for them any more. */
+		trace->met = waiting_for(trace, end->event.pid);
+		if (pm_trace_tell_met(trace, ret))
+			return true;
+		if (!trace->detaching && has_made(trace, end->event.pid) &&
+		    pm_trace_now_ns() - end->since_ns < WAIT_MAX_NS)
+			continue;
+		*ret = end->event;
+		trace->ends.data[i] = trace->ends.data[--trace->ends.len];
+		return true;
+	}
+	return false;
 }

@@ -153,7 +153,7 @@ static int take_exit(struct pm_trace *trace, pid_t tid, int status,
 		ret->pid = trace->processes.data[trace->threads.data[row].process].pid;
 		pm_trace_drop_thread(trace, row);
 	}
-	return 1;
+	return !pm_trace_put_end_off(trace, ret);
 }
 
 /* The id that the stop of @tid tells of, in our namespace; @otherwise if it was killed. */
@@ -200,6 +200,12 @@ static int take_stop(struct pm_trace *trace, pid_t tid, int status,
 	    event == PTRACE_EVENT_CLONE)
 		pm_trace_note_made(trace, row, message_of(tid, 0),
 				   event == PTRACE_EVENT_VFORK);
+	/* It does not answer before what it has made is told of; where a tick finds it, it is
+	 * at once. */
+	if (asked && !thread->ticked && thread->waits == PM_TRACE_WAITS_FOR_CHILD) {
+		ask(thread, false);
+		asked = false;
+	}
 	if (event == PTRACE_EVENT_EXEC) {
 		ret->former_tid = message_of(tid, tid);
 		/* The folder of another thread may have been read so far. */
@@ -234,7 +240,7 @@ static int next_event(struct pm_trace *trace, int options, struct pm_trace_event
 		pid_t tid;
 
 		end_wait(trace, pm_trace_overdue_maker(trace));
-		if (pm_trace_tell_met(trace, ret))
+		if (pm_trace_tell_met(trace, ret) || pm_trace_tell_end(trace, ret))
 			return 1;
 		tid = waitpid(-1, &status, __WALL | options);
 		if (tid == 0 || (tid < 0 && (errno == ECHILD || errno == EINTR)))
@@ -522,6 +528,7 @@ void pm_trace_free(struct pm_trace *trace)
 	pm_vec_release(&trace->threads);
 	pm_vec_release(&trace->processes);
 	pm_vec_release(&trace->made);
+	pm_vec_release(&trace->ends);
 	pm_vec_release(&trace->free_threads);
 	pm_vec_release(&trace->free_processes);
 	pm_index_release(&trace->threads_index);
@@ -544,7 +551,7 @@ pid_t pm_trace_next_tid(const struct pm_trace *trace, pid_t tid)
 
 size_t pm_trace_len(const struct pm_trace *trace)
 {
-	return trace->len + trace->made.len;
+	return trace->len + trace->made.len + trace->ends.len;
 }
 
 uint64_t pm_trace_unseen(const struct pm_trace *trace)

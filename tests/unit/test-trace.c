@@ -730,6 +730,69 @@ static void test_let_go_while_forking(void **state)
 	}
 }
 
+/* Who is asked in the middle of a fork answers when its child has been told of. */
+static void test_nobody_is_told_of_after_its_maker(void **state)
+{
+	for (int events = 0; events < 24; events++) {
+		pid_t pid = start(child_forks_in_thread), maker;
+		struct pm_trace *trace;
+		struct pm_trace_event event;
+		bool parted = false;
+
+		WAIT_UNTIL(told->sleeper != 0);
+		maker = (pid_t)told->sleeper;
+		trace = follow(pid);
+		told->go = 1;
+		for (int i = 0; i < events; i++)
+			next(trace);
+		usleep((useconds_t)events % 5 * 50);
+		pm_trace_interrupt(trace);
+		do {
+			event = next(trace);
+			assert_true(event.what != PM_TRACE_NEW || !parted);
+			if (event.what != PM_TRACE_STOPPED || event.tid != maker)
+				continue;
+			pm_trace_let_go(trace);
+			parted = true;
+		} while (event.what != PM_TRACE_EXIT || event.tid != pid);
+		assert_true(parted);
+		assert_int_equal(WEXITSTATUS(event.status), 4);
+		pm_trace_free(trace);
+	}
+}
+
+/* Who has made somebody, and was killed at whatever moment, ends after it where it is known. */
+static void test_kids_of_the_killed(void **state)
+{
+	int known = 0;
+
+	for (int events = 0; events < 30; events++) {
+		pid_t pid = start(child_forks_in_thread);
+		struct pm_trace *trace;
+		struct pm_trace_event event = { 0 };
+		bool ended = false;
+
+		WAIT_UNTIL(told->sleeper != 0);
+		trace = follow(pid);
+		told->go = 1;
+		for (int i = 0; i < events; i++)
+			next(trace);
+		kill(pid, SIGKILL);
+		while (pm_trace_len(trace) > 0) {
+			event = next(trace);
+			if (event.what == PM_TRACE_NEW) {
+				assert_true(!ended || event.parent_pid != pid);
+				known += event.parent_pid == pid;
+			}
+			ended = ended ||
+				(event.what == PM_TRACE_EXIT && event.tid == pid);
+		}
+		assert_true(ended);
+		pm_trace_free(trace);
+	}
+	assert_true(known > 0);
+}
+
 static void test_a_stopped_process_stays_so(void **state)
 {
 	pid_t pid = start(child_burn);
@@ -824,6 +887,8 @@ int main(void)
 		cmocka_unit_test(test_vfork),
 		cmocka_unit_test(test_let_go),
 		cmocka_unit_test(test_let_go_while_forking),
+		cmocka_unit_test(test_nobody_is_told_of_after_its_maker),
+		cmocka_unit_test(test_kids_of_the_killed),
 		cmocka_unit_test(test_a_stopped_process_stays_so),
 		cmocka_unit_test(test_refusals_are_explained),
 		cmocka_unit_test(test_nobody_is_followed),
