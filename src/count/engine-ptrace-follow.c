@@ -223,7 +223,8 @@ static int on_new(struct pm_ptr *ptr, const struct pm_trace_event *event)
 		counted = counted && from->counted;
 		ret = add_process(ptr, event->pid, image, counted, &process);
 		if (ret == 0) {
-			ptr->processes.data[process].planted = true;
+			ptr->processes.data[process].planted =
+				ptr->processes.data[parent].planted;
 			ptr->processes.data[process].attached =
 				ptr->processes.data[parent].attached;
 			ptr->processes.data[process].by_hits =
@@ -231,7 +232,11 @@ static int on_new(struct pm_ptr *ptr, const struct pm_trace_event *event)
 		}
 	} else if (made) {
 		counted = false;
-		ret = add_process(ptr, event->pid, pm_ptr_image_new(), false, &process);
+		ptr->strangers++;
+		ret = pm_ptr_image_heal(&ptr->sites, ptr->procs, event->pid);
+		if (ret == 0)
+			ret = add_process(ptr, event->pid, pm_ptr_image_new(), false,
+					  &process);
 	} else {
 		counted = counted && ptr->processes.data[process].counted;
 	}
@@ -241,6 +246,11 @@ static int on_new(struct pm_ptr *ptr, const struct pm_trace_event *event)
 		return ret;
 	if (maker != PM_INDEX_NONE)
 		ptr->threads.data[row].stolen_ns = ptr->threads.data[maker].stolen_ns;
+	/* Its parent was attached to, and has not stopped yet. */
+	if (!ptr->processes.data[process].planted && !ptr->letting_go)
+		ret = watch(ptr, row);
+	if (ret < 0)
+		return ret;
 	return ptr->listener->fork(
 		ptr->user, event->parent_tid ? event->parent_tid : event->parent_pid,
 		event->pid, event->tid);

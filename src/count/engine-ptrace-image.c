@@ -416,3 +416,39 @@ void pm_ptr_image_restore(struct pm_ptr_image *image, pid_t tid)
 	}
 	image->restored = true;
 }
+
+/* Of one file, where its first byte is a breakpoint's and the others are as they should be. */
+static void heal_file(const struct pm_ptr_file *file, const struct pm_mapping *map,
+		      pid_t tid)
+{
+	for (size_t i = 0; i < file->sites.len; i++) {
+		const struct pm_ptr_site *site = &file->sites.data[i];
+		uint64_t address = map->start + (site->offset - map->pgoff);
+		uint8_t found[PM_PTR_INSN_MAX];
+
+		if (site->offset < map->pgoff ||
+		    site->offset - map->pgoff >= map->end - map->start ||
+		    pm_trace_read(tid, address, found, site->len) != site->len ||
+		    found[0] != 0xcc ||
+		    memcmp(found + 1, site->bytes + 1, site->len - 1u) != 0)
+			continue;
+		write_bytes(tid, address, site->bytes, 1);
+	}
+}
+
+int pm_ptr_image_heal(struct pm_ptr_sites *sites, struct pm_procs *procs, pid_t pid)
+{
+	int ret = pm_procs_read(procs, pid, NULL);
+	const struct pm_process *process = ret == 0 ? pm_procs_get(procs, pid) : NULL;
+
+	for (size_t i = 0; process && i < process->space.maps.len; i++) {
+		const struct pm_mapping *map = &process->space.maps.data[i];
+		int64_t file = pm_ptr_sites_find(sites, procs, map->module);
+
+		if (file == -ENOMEM)
+			return -ENOMEM;
+		if (file >= 0)
+			heal_file(&sites->files.data[file], map, pid);
+	}
+	return ret == -ENOMEM ? ret : 0;
+}

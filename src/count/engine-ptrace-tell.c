@@ -20,6 +20,12 @@ static int tell_warnings(const struct pm_ptr_engine *it)
 		ret = pm_tell_lost(it->stat, ptr->hw.hits);
 	if (ret == 0)
 		ret = pm_tell_outlived(it->stat, it->outlived);
+	if (ret == 0 && ptr->strangers > 0)
+		ret = pm_tell_warning(
+			it->stat,
+			"%llu processes are not counted: who had made them was killed "
+			"before that was seen",
+			(unsigned long long)ptr->strangers);
 	if (ret == 0 && ptr->privileged > 0)
 		ret = pm_tell_warning(
 			it->stat,

@@ -105,6 +105,8 @@ int pm_ptr_image_update(struct pm_ptr_image *image, struct pm_ptr_sites *sites,
 			struct pm_procs *procs, pid_t pid, pid_t tid);
 /* Puts the bytes of the program back; slots stay, for who stands in them. */
 void pm_ptr_image_restore(struct pm_ptr_image *image, pid_t tid);
+/* The same of @pid, which stands still, where nobody knows what is planted. 0 or -ENOMEM. */
+int pm_ptr_image_heal(struct pm_ptr_sites *sites, struct pm_procs *procs, pid_t pid);
 const struct pm_ptr_break *pm_ptr_image_find(const struct pm_ptr_image *image,
 					     uint64_t address);
 /* Whether all that is wanted is in the program's own file, which @space shows. */
@@ -299,6 +301,7 @@ struct pm_ptr {
 	pid_t command; /* counted from its exec on; 0: none */
 	bool command_begun;
 	uint64_t unplanted, privileged; /* places; programs that got no privileges */
+	uint64_t strangers; /* processes whose maker was killed before it could tell of them */
 	bool blocked; /* a thread had blocked the signal that breakpoints are */
 	uint32_t calls_from;
 	/* What a visit is told to; and that an address space's thread has forked, ended. */

@@ -375,6 +375,53 @@ ways=(called_once called_thousand called_many recursive jumps_out jumped_over ta
 	done
 }
 
+@test "who is made while its maker is let go or killed lives on" {
+	cat >made.c <<-'END'
+		#include <signal.h>
+		#include <unistd.h>
+		__attribute__((noipa)) void called(void)
+		{
+			__asm__ volatile("nop\n\tnop");
+		}
+		int main(void)
+		{
+			signal(SIGCHLD, SIG_IGN);
+			for (;;) {
+				if (fork() == 0) {
+					if (write(1, "a", 1) != 1)
+						_exit(1);
+					usleep(2000);
+					called();
+					_exit(write(1, "b", 1) != 1);
+				}
+				usleep(200);
+			}
+		}
+	END
+	cc -O2 made.c -o made
+	made_lives() {
+		[ "$(tr -cd a <made.out | wc -c)" = "$(tr -cd b <made.out | wc -c)" ]
+	}
+	for i in {1..14}; do
+		./made >>made.out &
+		pid=$!
+		"$PMSTAT" --engine ptrace -p "$pid" --fn called -e page-faults \
+			--timeout $((i % 2 * 10000 + 20)) >/dev/null &
+		until ! kill -0 $! || grep -q 'TracerPid:.*[1-9]' "/proc/$pid/status"; do
+			sleep 0.01
+		done
+		sleep "0.05$i"
+		kill -9 "$pid"
+		wait $!
+		unset pid
+	done
+	for ((i = 0; i < 100; i++)); do
+		made_lives && break
+		sleep 0.05
+	done
+	made_lives
+}
+
 @test "who outlives the command is told of" {
 	cat >outlived.c <<-'END'
 		#include <unistd.h>
