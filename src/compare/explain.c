@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/* Which function a change of the whole program comes from. */
+#include "compare-internal.h"
+
+#include <math.h>
+#include <string.h>
+
+/* What a function that is not there costs is known: nothing. */
+static double change_of(const struct pm_compare_row *row)
+{
+	if (row->verdict == PM_VERDICT_NEW)
+		return row->new.median;
+	if (row->verdict == PM_VERDICT_GONE)
+		return -row->base.median;
+	return row->base.known && row->new.known ? row->new.median - row->base.median : 0;
+}
+
+double pm_compare_own_part(const struct pm_compare_row *row)
+{
+	double by = fabs(change_of(row)), most = 0;
+
+	if (row->base.known)
+		most = fabs(row->base.median);
+	if (row->new.known)
+		most = fmax(most, fabs(row->new.median));
+	return most > 0 ? by * (by / most) : 0;
+}
+
+static const struct pm_compare_row *find_origin(const struct pm_comparison *comparison,
+						const struct pm_compare_row *whole)
+{
+	const struct pm_compare_row *best = NULL;
+
+	for (size_t i = 0; i < comparison->rows.len; i++) {
+		const struct pm_compare_row *row = &comparison->rows.data[i];
+
+		if (row->subject != PM_COMPARE_SCOPE ||
+		    strcmp(row->event, whole->event) != 0 ||
+		    !(change_of(row) / change_of(whole) > 0.5))
+			continue;
+		if (!best || pm_compare_own_part(row) > pm_compare_own_part(best))
+			best = row;
+	}
+	return best;
+}
+
+static int explain(struct pm_compare_row *whole, const struct pm_compare_row *origin)
+{
+	const char *name = origin->scope ? origin->scope : "?";
+
+	if (origin->verdict == PM_VERDICT_NEW || origin->verdict == PM_VERDICT_GONE)
+		return pm_compare_why(whole, "Most of it is in %s, which is %s.", name,
+				      pm_verdict_name(origin->verdict));
+	return pm_compare_why(whole, "Most of it is in %s: %+.2f %%.", name,
+			      100 * origin->change);
+}
+
+int pm_compare_explain(struct pm_comparison *comparison)
+{
+	for (size_t i = 0; i < comparison->rows.len; i++) {
+		struct pm_compare_row *row = &comparison->rows.data[i];
+		const struct pm_compare_row *origin;
+
+		if (row->subject != PM_COMPARE_PROGRAM || row->why ||
+		    (row->verdict != PM_VERDICT_WORSE &&
+		     row->verdict != PM_VERDICT_BETTER &&
+		     row->verdict != PM_VERDICT_CHANGED))
+			continue;
+		origin = find_origin(comparison, row);
+		if (origin && explain(row, origin) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
