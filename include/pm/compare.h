@@ -192,9 +192,10 @@ int pm_compare_stats(struct pm_comparison *ret, const struct pm_stat *const *bas
  * well, weights are compared: by default more than 10 % of the function's own and 1 % of
  * everything. Else shares, by default more than one point, of which nobody knows which way is
  * better (CHANGED). Always more than chance: 1 in 100 after Holm. Nothing is gated by default,
- * for one recording does not tell how much a program differs from run to run. Gates and failures
- * are those of pm_compare_stats(); a gate that means nothing here is not looked at unless it is of
- * "--gate".
+ * for one recording does not tell how much a program differs from run to run. A gate fails where
+ * the whole interval is beyond it. Gates and failures are those of pm_compare_stats(), but for
+ * gates that mean nothing here, of which a warning tells unless they are of "--gate"; events of one
+ * side alone get one, too.
  */
 int pm_compare_profiles(struct pm_comparison *ret, const struct pm_profile *base,
 			const struct pm_profile *new,

@@ -8,6 +8,7 @@
 
 #include "compare-internal.h"
 #include "functions.h"
+#include "recordings.h"
 
 #define ALPHA       0.01
 #define GATE_POINTS 0.01 /* of everything */
@@ -48,132 +49,7 @@ static void work_release(struct work *work)
 	free(work->used);
 }
 
-/* ---- what was recorded -------------------------------------------------------------- */
-
-static int differ(struct work *work, const char *what, const char *a, const char *b)
-{
-	if (!a || !b || strcmp(a, b) == 0)
-		return 0;
-	return pm_compare_differ(work->comparison,
-				 "%s: %s on the base, %s on the new side", what, a, b);
-}
-
-static int doubt(struct work *work, const char *what, const char *a, const char *b)
-{
-	if (!a || !b || strcmp(a, b) == 0)
-		return 0;
-	return pm_compare_warn(work->comparison,
-			       "The %s differs: %s on the base, %s on the new side.",
-			       what, a, b);
-}
-
-static int describe(struct pm_compare_of *of, const struct pm_profile *profile)
-{
-	struct pm_str command = { 0 };
-	int r = 0;
-
-	of->documents = of->runs = 1;
-	for (size_t i = 0; i < profile->command.len; i++) {
-		pm_str_puts(&command, i > 0 ? " " : "");
-		pm_str_puts(&command, profile->command.data[i]);
-	}
-	if (command.failed || pm_stat_text(&of->created, profile->info.created) < 0 ||
-	    pm_stat_text(&of->command, command.data) < 0)
-		r = -ENOMEM;
-	pm_str_release(&command);
-	return r;
-}
-
-static int warn_of_one(struct work *work, unsigned int side)
-{
-	static const char *const names[] = { "base", "new side" };
-	const struct pm_profile_info *info = &work->of[side]->info;
-
-	if (info->cut &&
-	    pm_compare_warn(work->comparison,
-			    "The recording of the %s is cut short: its recorder was "
-			    "killed.",
-			    names[side]) < 0)
-		return -ENOMEM;
-	if (info->lost > 0 &&
-	    pm_compare_warn(work->comparison, "Of the %s %llu samples are lost.",
-			    names[side], (unsigned long long)info->lost) < 0)
-		return -ENOMEM;
-	if (info->exited && info->exit != 0)
-		return pm_compare_warn(work->comparison,
-				       "The program of the %s failed with status %u.",
-				       names[side], info->exit);
-	return 0;
-}
-
-static int check(struct work *work)
-{
-	const struct pm_profile_info *a = &work->of[0]->info, *b = &work->of[1]->info;
-	struct pm_comparison *comparison = work->comparison;
-
-	if (describe(&comparison->base, work->of[0]) < 0 ||
-	    describe(&comparison->new, work->of[1]) < 0 ||
-	    pm_stat_text(&comparison->cpu_model, b->cpu_model) < 0 ||
-	    differ(work, "architecture", a->arch, b->arch) < 0 ||
-	    differ(work, "cpu", a->cpu_model, b->cpu_model) < 0 ||
-	    differ(work, "virtualisation", a->virt, b->virt) < 0 ||
-	    doubt(work, "kernel", a->kernel, b->kernel) < 0 ||
-	    doubt(work, "machine", a->hostname, b->hostname) < 0 ||
-	    doubt(work, "kind of stacks", a->call_graph, b->call_graph) < 0 ||
-	    doubt(work, "command", comparison->base.command, comparison->new.command) < 0)
-		return -ENOMEM;
-	if (work->of[0]->latency != work->of[1]->latency &&
-	    pm_compare_differ(comparison,
-			      "weights: one is divided by what ran in parallel") < 0)
-		return -ENOMEM;
-	return warn_of_one(work, 0) < 0 || warn_of_one(work, 1) < 0 ? -ENOMEM : 0;
-}
-
-/* ---- events ------------------------------------------------------------------------- */
-
-/* The event of the new side that is @event of the base: NULL, there is none. */
-static const struct pm_profile_event *find_event(const struct pm_profile *profile,
-						 const struct pm_profile_event *event)
-{
-	for (size_t i = 0; i < profile->events.len; i++)
-		if (strcmp(profile->events.data[i].actual, event->actual) == 0)
-			return &profile->events.data[i];
-	for (size_t i = 0; i < profile->events.len; i++)
-		if (strcmp(profile->events.data[i].name, event->name) == 0)
-			return &profile->events.data[i];
-	return NULL;
-}
-
-static bool same_text(const char *a, const char *b)
-{
-	return a && b ? strcmp(a, b) == 0 : a == b;
-}
-
-static int check_events(struct work *work, const struct pm_profile_event *a,
-			const struct pm_profile_event *b)
-{
-	struct pm_comparison *comparison = work->comparison;
-
-	if (differ(work, a->name, a->actual, b->actual) < 0 ||
-	    differ(work, a->name, a->unit, b->unit) < 0)
-		return -ENOMEM;
-	if (!same_text(a->filter, b->filter) &&
-	    pm_compare_differ(comparison,
-			      "%s: only where %s on the base, only where %s on "
-			      "the new side",
-			      a->name, a->filter ? a->filter : "anything",
-			      b->filter ? b->filter : "anything") < 0)
-		return -ENOMEM;
-	if (a->by_frequency == b->by_frequency && a->rate == b->rate)
-		return 0;
-	return pm_compare_warn(
-		comparison,
-		"%s was sampled %s %llu on the base, %s %llu on the new side.", a->name,
-		a->by_frequency ? "at a frequency of" : "each",
-		(unsigned long long)a->rate,
-		b->by_frequency ? "at a frequency of" : "each",
-		(unsigned long long)b->rate);
-}
+/* ---- pairs of events ------------------------------------------------------------------ */
 
 /* Whether all that the program did was recorded, from its begin to its end. */
 static bool is_whole(const struct pm_profile *profile,
@@ -445,34 +321,80 @@ static bool is_large(const struct pm_compare_row *row)
 	return difference > GATE_POINTS * whole;
 }
 
+/* A gate fails, as one of noisy counts does, where the whole interval is beyond it. */
+static int judge_gated(struct pm_compare_row *row, bool significant)
+{
+	bool up = row->high > row->gate, down = row->low < -row->gate;
+
+	if (significant && (row->low > row->gate || row->high < -row->gate)) {
+		row->verdict = pm_compare_direction(row, row->change);
+	} else if (row->both || row->better == 0 ? up || down : up) {
+		row->verdict = PM_VERDICT_INCONCLUSIVE;
+		return pm_compare_why(row, "What chance leaves open reaches beyond the "
+					   "gate: record longer.");
+	}
+	return 0;
+}
+
 static int judge(struct pm_compare_row *row)
 {
 	enum pm_verdict only = row->verdict; /* on one side only, or SAME */
 	bool significant = row->p_holm < ALPHA;
 
 	row->verdict = PM_VERDICT_SAME;
+	if (row->gated && only == PM_VERDICT_SAME)
+		return judge_gated(row, significant);
 	if (fabs(row->change) <= row->gate || !is_large(row))
 		return 0;
-	if (!significant) {
-		if (!row->gated)
-			return 0;
+	if (significant)
+		row->verdict = only != PM_VERDICT_SAME
+				       ? only
+				       : pm_compare_direction(row, row->change);
+	else if (row->gated)
 		row->verdict = PM_VERDICT_INCONCLUSIVE;
-		return pm_compare_why(
-			row, "Too few samples to tell it from chance: record longer.");
+	return row->verdict == PM_VERDICT_INCONCLUSIVE
+		       ? pm_compare_why(row, "Too few samples to tell it from chance: "
+					     "record longer.")
+		       : 0;
+}
+
+/* Of a repository, and perhaps for counting: one sentence for all. */
+static int check_gates(struct work *work, struct pm_error *err)
+{
+	const struct pm_gates *gates = work->options->gates;
+	struct pm_str names = { 0 };
+	const char *source = NULL;
+	int r = 0;
+
+	for (size_t i = 0; gates && i < gates->list.len && r == 0; i++) {
+		const struct pm_gate *gate = &gates->list.data[i];
+
+		if (work->used[i])
+			continue;
+		if (strcmp(gate->source, "--gate") == 0)
+			r = pm_gate_not_found(gate, work->comparison, err);
+		pm_str_printf(&names, "%s%s%s%s", source ? ", " : "",
+			      gate->scope ? gate->scope : "", gate->scope ? ":" : "",
+			      gate->event);
+		source = gate->source;
 	}
-	row->verdict =
-		only != PM_VERDICT_SAME ? only : pm_compare_direction(row, row->change);
-	return 0;
+	if (r == 0 && source &&
+	    (names.failed || pm_compare_warn(work->comparison,
+					     "Of %s these gates mean nothing that was "
+					     "recorded: %s.",
+					     source, names.data) < 0))
+		r = pm_error_set(err, -ENOMEM, "out of memory");
+	pm_str_release(&names);
+	return r;
 }
 
 static int finish(struct work *work, struct pm_error *err)
 {
 	struct pm_comparison *comparison = work->comparison;
-	const struct pm_gates *gates = work->options->gates;
+	int r = check_gates(work, err);
 
-	for (size_t i = 0; gates && i < gates->list.len; i++)
-		if (!work->used[i] && strcmp(gates->list.data[i].source, "--gate") == 0)
-			return pm_gate_not_found(&gates->list.data[i], comparison, err);
+	if (r < 0)
+		return r;
 	if (correct(comparison) < 0)
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	for (size_t i = 0; i < comparison->rows.len; i++)
@@ -491,10 +413,10 @@ static int add_events(struct work *work, struct pm_error *err)
 
 	for (size_t i = 0; i < work->of[0]->events.len && r == 0; i++) {
 		const struct pm_profile_event *a = &work->of[0]->events.data[i];
-		const struct pm_profile_event *b = find_event(work->of[1], a);
+		const struct pm_profile_event *b = pm_recordings_event(work->of[1], a);
 		struct pair pair PM_CLEANUP(pair_release) = { 0 };
 
-		if (!b)
+		if (!b || a->total.samples == 0 || b->total.samples == 0)
 			continue;
 		pairs++;
 		r = pair_init(&pair, work, a, b, err);
@@ -503,22 +425,16 @@ static int add_events(struct work *work, struct pm_error *err)
 	}
 	if (r == 0 && pairs == 0)
 		return pm_error_set(err, -EINVAL,
-				    "the recordings have no event in common");
+				    "the recordings have no event in common that both "
+				    "have samples of");
 	return r == -ENOMEM ? pm_error_set(err, r, "out of memory") : r;
 }
 
-static int check_all(struct work *work, struct pm_error *err)
+static int check(struct work *work, struct pm_error *err)
 {
 	struct pm_comparison *comparison = work->comparison;
-	int r = check(work);
+	int r = pm_recordings_check(comparison, work->of);
 
-	for (size_t i = 0; i < work->of[0]->events.len && r == 0; i++) {
-		const struct pm_profile_event *b =
-			find_event(work->of[1], &work->of[0]->events.data[i]);
-
-		if (b)
-			r = check_events(work, &work->of[0]->events.data[i], b);
-	}
 	if (r < 0)
 		return pm_error_set(err, r, "out of memory");
 	comparison->forced = comparison->differences.len > 0 && work->options->force;
@@ -536,7 +452,7 @@ int pm_compare_profiles(struct pm_comparison *ret, const struct pm_profile *base
 	struct work work PM_CLEANUP(work_release) = { .comparison = &comparison,
 						      .options = options,
 						      .of = { base, new } };
-	int r = check_all(&work, err);
+	int r = check(&work, err);
 
 	if (r == 0) {
 		work.used = calloc((options->gates ? options->gates->list.len : 0) + 1,

@@ -286,12 +286,56 @@ static void test_events(void **state)
 	pm_comparison_release(&comparison);
 }
 
+/* A few samples more are no regression of a gate, nor are they none. */
+static void test_gated_interval(void **state)
+{
+	const struct recording base =
+		RECORDING("prog", false, { "f", 1000, false }, { "g", 100, false });
+	const struct recording more =
+		RECORDING("prog", false, { "f", 1150, false }, { "g", 100, false });
+	const struct recording much =
+		RECORDING("prog", false, { "f", 1500, false }, { "g", 100, false });
+	struct pm_comparison comparison;
+	struct pm_gates gates = { 0 };
+
+	assert_int_equal(pm_gates_parse(&gates, "fn:f:self=10%", "pmdiff.json", NULL), 0);
+	assert_int_equal(compare(&comparison, &base, &more, &gates, NULL), 0);
+	assert_int_equal(comparison.verdict, PM_VERDICT_INCONCLUSIVE);
+	assert_true(comparison.rows.data[0].p_holm < 0.01);
+	pm_comparison_release(&comparison);
+	assert_int_equal(compare(&comparison, &base, &much, &gates, NULL), 0);
+	assert_int_equal(comparison.verdict, PM_VERDICT_WORSE);
+	assert_int_equal(comparison.warnings.len, 0);
+	pm_comparison_release(&comparison);
+	/* What a repository wants of counts is told not to be here. */
+	assert_int_equal(
+		pm_gates_parse(&gates, "wall=5%,fn:h:sim.Ir=1%", "pmdiff.json", NULL), 0);
+	assert_int_equal(compare(&comparison, &base, &much, &gates, NULL), 0);
+	assert_int_equal(comparison.warnings.len, 1);
+	assert_non_null(strstr(comparison.warnings.data[0], "wall-time, h:sim.Ir"));
+	pm_comparison_release(&comparison);
+	pm_gates_release(&gates);
+}
+
+/* No samples are not the same as any. */
+static void test_no_samples(void **state)
+{
+	const struct recording base = RECORDING("prog", true, { "f", 1000, false });
+	const struct recording none = RECORDING("prog", true, { "f", 0, false });
+	struct pm_comparison comparison;
+	struct pm_error err = { 0 };
+
+	assert_int_equal(compare(&comparison, &base, &none, NULL, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "both have samples of"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_weights), cmocka_unit_test(test_shares),
-		cmocka_unit_test(test_names),   cmocka_unit_test(test_chance),
-		cmocka_unit_test(test_events),
+		cmocka_unit_test(test_weights),    cmocka_unit_test(test_shares),
+		cmocka_unit_test(test_names),      cmocka_unit_test(test_chance),
+		cmocka_unit_test(test_events),     cmocka_unit_test(test_gated_interval),
+		cmocka_unit_test(test_no_samples),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
