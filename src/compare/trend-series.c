@@ -8,9 +8,10 @@
 #include "pm/stats.h"
 #include "trend-internal.h"
 
-/* Commits whose numbers compare: same engine, same processor. */
+/* Commits whose numbers compare: same engine, same kind of machine. */
 struct machine {
-	const char *engine, *cpu_model; /* NULL: unknown */
+	const char *engine;
+	const struct pm_stat_host *host; /* of its first commit */
 	PM_VEC(const struct pm_stat *) docs;
 	PM_VEC(size_t) commits; /* by document: which one it is of */
 };
@@ -42,10 +43,11 @@ struct collecting {
 struct making {
 	const struct collecting *of;
 	size_t event; /* of the pairs; as many as there are: calls */
+	const struct pm_stat_event *like; /* the youngest of them; NULL: calls */
 	struct pm_trend trend;
 	size_t known; /* points */
 	PM_VEC(double) values; /* of the commit that is being looked at */
-	bool multiplexed, at_least, varies;
+	bool multiplexed, at_least, varies, unlike;
 };
 
 /* ---- machines -------------------------------------------------------------------------- */
@@ -64,13 +66,14 @@ static int add_to_machine(struct machines *machines, const struct pm_stat *stat,
 		const struct machine *machine = &machines->list.data[i];
 
 		if (same_text(machine->engine, stat->engine) &&
-		    same_text(machine->cpu_model, stat->host.cpu_model))
+		    same_text(machine->host->arch, stat->host.arch) &&
+		    same_text(machine->host->cpu_model, stat->host.cpu_model) &&
+		    same_text(machine->host->virt, stat->host.virt))
 			break;
 	}
 	if (i == machines->list.len &&
-	    pm_vec_push(&machines->list,
-			(struct machine){ .engine = stat->engine,
-					  .cpu_model = stat->host.cpu_model }) < 0)
+	    pm_vec_push(&machines->list, (struct machine){ .engine = stat->engine,
+							   .host = &stat->host }) < 0)
 		return -ENOMEM;
 	return pm_vec_push(&machines->list.data[i].docs, stat) < 0
 		       ? -ENOMEM
@@ -96,6 +99,23 @@ static int PM_PRINTF(2, 3) warn(struct pm_trends *to, const char *format, ...)
 }
 
 /* ---- points ---------------------------------------------------------------------------- */
+
+/* What this document counted it as, which is PM_INDEX_NONE where it means something else. */
+static uint32_t event_of(struct making *making, size_t doc)
+{
+	uint32_t at = making->of->pairs.at[PM_BASE][doc][making->event];
+	const struct pm_stat_event *like = making->like, *event;
+
+	if (at == PM_INDEX_NONE)
+		return at;
+	event = &making->of->sides[PM_BASE].docs[doc]->events.data[at];
+	if (event->user_only == like->user_only && event->scale >= like->scale &&
+	    event->scale <= like->scale && same_text(event->unit, like->unit) &&
+	    same_text(event->source, like->source))
+		return at;
+	making->unlike = true;
+	return PM_INDEX_NONE;
+}
 
 static int take(struct making *making, const struct pm_stat_event *event,
 		const struct pm_stat_value *value)
@@ -141,7 +161,7 @@ static int take_program(struct making *making)
 
 	for (size_t doc = 0; doc < side->len && r == 0; doc++) {
 		const struct pm_stat *stat = side->docs[doc];
-		uint32_t event = making->of->pairs.at[PM_BASE][doc][making->event];
+		uint32_t event = event_of(making, doc);
 
 		if (event == PM_INDEX_NONE)
 			continue;
@@ -166,7 +186,7 @@ static int take_member(struct making *making, const struct pm_scope_member *memb
 		making->at_least = making->at_least || !scope->calls_exact;
 		return pm_vec_push(&making->values, (double)scope->calls);
 	}
-	event = pairs->at[PM_BASE][member->doc][making->event];
+	event = event_of(making, member->doc);
 	if (event == PM_INDEX_NONE)
 		return 0;
 	making->at_least = making->at_least || scope->lost > 0;
@@ -213,12 +233,10 @@ static int name_series(struct making *making, const struct pm_scope_group *group
 	trend->class = PM_STAT_EXACT;
 	trend->better = -1;
 	if (making->event < pairs->list.len) {
-		const struct pm_stat_event *of = youngest(making->of, making->event);
-
 		event = pairs->list.data[making->event].name;
-		unit = of->unit;
-		trend->class = of->class;
-		trend->better = of->better;
+		unit = making->like->unit;
+		trend->class = making->like->class;
+		trend->better = making->like->better;
 	}
 	if (pm_stat_text(&trend->event, event) < 0 ||
 	    pm_stat_text(&trend->unit, unit) < 0 ||
@@ -265,6 +283,8 @@ static int add_series(const struct collecting *of, const struct pm_scope_group *
 	struct making making = { .of = of, .event = event };
 	int r = init_points(&making);
 
+	if (event < of->pairs.list.len)
+		making.like = youngest(of, event);
 	if (r == 0)
 		r = group ? take_group(&making, group) : take_program(&making);
 	if (r == 0 && making.known >= 2) {
@@ -275,6 +295,11 @@ static int add_series(const struct collecting *of, const struct pm_scope_group *
 		if (r == 0)
 			making.trend = (struct pm_trend){ 0 };
 	}
+	if (r == 0 && making.unlike && !group)
+		r = warn(of->to,
+			 "%s was counted in another way, unit or part of the machine in "
+			 "some commits than in the last: those have no value of it.",
+			 of->pairs.list.data[event].name);
 	pm_trend_release(&making.trend);
 	pm_vec_release(&making.values);
 	return r;
@@ -302,6 +327,20 @@ static int add_all_series(const struct collecting *of)
 	return r;
 }
 
+static int name_machine(char **ret, const struct machine *machine)
+{
+	const struct pm_stat_host *host = machine->host;
+	const char *arch = host->arch ? host->arch : "unknown";
+
+	if (asprintf(ret, "%s, %s%s%s%s", machine->engine,
+		     host->cpu_model ? host->cpu_model : arch,
+		     host->cpu_model ? "" : " processor", host->virt ? ", " : "",
+		     host->virt ? host->virt : "") >= 0)
+		return 0;
+	*ret = NULL;
+	return -ENOMEM;
+}
+
 static int collect_machine(struct pm_trends *to, const struct machine *machine,
 			   bool labelled)
 {
@@ -315,12 +354,8 @@ static int collect_machine(struct pm_trends *to, const struct machine *machine,
 	PM_AUTO_FREE char *label = NULL;
 	int r;
 
-	if (labelled &&
-	    asprintf(&label, "%s, %s", machine->engine,
-		     machine->cpu_model ? machine->cpu_model : "unknown processor") < 0) {
-		label = NULL;
+	if (labelled && name_machine(&label, machine) < 0)
 		return -ENOMEM;
-	}
 	of.label = label;
 	r = pm_event_pairs_find(&of.pairs, of.sides);
 	if (r == 0)
@@ -357,11 +392,10 @@ int pm_trends_collect(struct pm_trends *ret, const struct pm_trend_of *commits,
 		r = add_to_machine(&machines, commits[i].stat, i);
 	}
 	if (r == 0 && machines.list.len > 1)
-		r = warn(
-			ret,
-			"The commits were measured by %zu kinds of processors or engines, "
-			"whose numbers do not compare: each has series of its own.",
-			machines.list.len);
+		r = warn(ret,
+			 "The commits were measured by %zu kinds of machines or engines, "
+			 "whose numbers do not compare: each has series of its own.",
+			 machines.list.len);
 	for (size_t i = 0; i < machines.list.len && r == 0; i++)
 		r = collect_machine(ret, &machines.list.data[i], machines.list.len > 1);
 	return r;

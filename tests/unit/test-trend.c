@@ -392,17 +392,42 @@ static void test_machines_are_apart(void **state)
 	PM_CLEANUP(pm_trends_release) struct pm_trends trends = { 0 };
 
 	init_simple(&history, values, PM_ARRAY_LEN(values), PM_STAT_EXACT);
-	for (size_t i = 0; i < history.len; i++)
-		history.stats[i].host.cpu_model =
-			stat_text(i % 2 == 0 ? "CPU A" : "CPU B");
+	for (size_t i = 0; i < history.len; i++) {
+		free(history.stats[i].host.cpu_model);
+		free(history.stats[i].host.virt);
+		history.stats[i].host.cpu_model = stat_text("CPU");
+		history.stats[i].host.virt = i % 2 == 0 ? NULL : stat_text("kvm");
+	}
 	find(&trends, &history);
 	assert_int_equal(trends.list.len, 2);
 	for (size_t i = 0; i < 2; i++) {
 		assert_int_equal(trends.list.data[i].steps.len, 0);
 		assert_int_equal(trends.list.data[i].points.len, 6);
 		assert_string_equal(trends.list.data[i].machine,
-				    i == 0 ? "count, CPU A" : "count, CPU B");
+				    i == 0 ? "count, CPU" : "count, CPU, kvm");
 	}
+	assert_int_equal(trends.warnings.len, 1);
+	release_history(&history);
+}
+
+/* The kernel was left out where it may not be counted: a step, but none of the program. */
+static void test_ways_of_counting_are_apart(void **state)
+{
+	static const uint64_t values[] = { 1000, 1000, 3000, 3000, 2, 3000 };
+	struct history history;
+	PM_CLEANUP(pm_trends_release) struct pm_trends trends = { 0 };
+	const struct pm_trend *trend;
+
+	init_simple(&history, values, PM_ARRAY_LEN(values), PM_STAT_EXACT);
+	history.stats[0].events.data[0].user_only = true;
+	history.stats[1].events.data[0].source[0] = 'S';
+	history.stats[4].events.data[0].scale = 1000;
+	find(&trends, &history);
+	trend = only_one(&trends);
+	assert_int_equal(trend->steps.len, 0);
+	assert_true(isnan(trend->points.data[1].median));
+	assert_true(isnan(trend->points.data[4].median));
+	assert_true(trend->points.data[2].median == 3000);
 	assert_int_equal(trends.warnings.len, 1);
 	release_history(&history);
 }
@@ -422,6 +447,7 @@ int main(void)
 		cmocka_unit_test(test_too_few),
 		cmocka_unit_test(test_functions_and_order),
 		cmocka_unit_test(test_machines_are_apart),
+		cmocka_unit_test(test_ways_of_counting_are_apart),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
