@@ -159,7 +159,8 @@ static int read_folder(struct pmdiff_history *history, const char *where,
 			r = -errno;
 			break;
 		}
-		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+		/* What is hidden is of others: .git, and files that are being written. */
+		if (entry->d_name[0] == '.')
 			continue;
 		r = add_file(history, where, dirfd(folder), entry->d_name, err);
 		if (r < 0)
@@ -240,6 +241,40 @@ static int tell_dirty(struct pmdiff_history *history, struct pm_error *err)
 			      dirty, history->commits.len, dirty == 1 ? "was" : "were");
 }
 
+/* The program may be somewhere else on each machine. */
+static bool same_command(const struct pm_stat *a, const struct pm_stat *b)
+{
+	const struct pm_stat_subject *x = a->subjects.data, *y = b->subjects.data;
+
+	if (a->subjects.len != b->subjects.len || a->subjects.len == 0)
+		return a->subjects.len == b->subjects.len;
+	if (x->argv.len != y->argv.len)
+		return false;
+	for (size_t i = 0; i < x->argv.len; i++) {
+		const char *word = x->argv.data[i], *other = y->argv.data[i];
+
+		if (strcmp(i > 0 ? word : basename(word),
+			   i > 0 ? other : basename(other)) != 0)
+			return false;
+	}
+	return true;
+}
+
+static int tell_commands(struct pmdiff_history *history, struct pm_error *err)
+{
+	size_t len = history->commits.len, other = 0;
+
+	for (size_t i = 0; i < len; i++)
+		other += !same_command(&history->commits.data[i].stat,
+				       &history->commits.data[len - 1].stat);
+	return other == 0 ? 0
+			  : warn(history, err,
+				 "%zu of the history's %zu commits ran another command "
+				 "than the last one: their numbers say nothing of it. "
+				 "Each command wants a history of its own.",
+				 other, len);
+}
+
 int pmdiff_history_read(struct pmdiff_history *ret, const char *where,
 			struct pm_error *err)
 {
@@ -257,6 +292,8 @@ int pmdiff_history_read(struct pmdiff_history *ret, const char *where,
 		r = pmdiff_history_order(&history, err);
 	if (r == 0)
 		r = tell_dirty(&history, err);
+	if (r == 0)
+		r = tell_commands(&history, err);
 	if (r < 0)
 		pmdiff_history_release(&history);
 	else

@@ -147,6 +147,17 @@ json() {
 		"any('$two.json' in w and 'another commit' in w for w in d['warnings'])"
 }
 
+@test "commits that ran another command are told, and what is hidden is not" {
+	make_history
+	git init -q h && : >h/.gitkeep
+	document 1000 2026-01-04T00:00:00Z '{"argv":["/home/ci/./bench"],"build_id":null}' >"h/$one.json"
+	trend 0 --history h --json
+	json 'd["warnings"] == []'
+	document 500 2026-01-04T00:00:00Z '{"argv":["./bench","-q"],"build_id":null}' >"h/$one.json"
+	trend 0 --history h --json
+	json 'len(d["warnings"]) == 1' '"4 commits ran another" in d["warnings"][0]'
+}
+
 @test "a run keeps counts of both sides in a directory" {
 	git init -q .
 	one=$(commit 'Begin') && two=$(commit 'Go on')
