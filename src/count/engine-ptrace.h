@@ -301,7 +301,8 @@ struct pm_ptr {
 	pid_t command; /* counted from its exec on; 0: none */
 	bool command_begun;
 	uint64_t unplanted, privileged; /* places; programs that got no privileges */
-	uint64_t strangers; /* processes whose maker was killed before it could tell of them */
+	/* Processes whose maker was killed before it could tell of them. */
+	uint64_t strangers;
 	bool blocked; /* a thread had blocked the signal that breakpoints are */
 	uint32_t calls_from;
 	/* What a visit is told to; and that an address space's thread has forked, ended. */

@@ -405,9 +405,12 @@ ways=(called_once called_thousand called_many recursive jumps_out jumped_over ta
 	for i in {1..14}; do
 		./made >>made.out &
 		pid=$!
+		until [ "/proc/$pid/exe" -ef made ]; do
+			sleep 0.01
+		done
 		"$PMSTAT" --engine ptrace -p "$pid" --fn called -e page-faults \
 			--timeout $((i % 2 * 10000 + 20)) >/dev/null &
-		until ! kill -0 $! || grep -q 'TracerPid:.*[1-9]' "/proc/$pid/status"; do
+		until ! kill -0 $! 2>/dev/null || grep -q 'TracerPid:.*[1-9]' "/proc/$pid/status"; do
 			sleep 0.01
 		done
 		sleep "0.05$i"
