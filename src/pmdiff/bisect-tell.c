@@ -68,20 +68,11 @@ static void add_commit(struct pm_str *text, const struct pmdiff_commit *commit)
 
 /* ---- functions ----------------------------------------------------------------------- */
 
-/* How much of the change is this function's own doing, of those that a change goes through from
- * caller to callee: each has the same in numbers, and the innermost the largest part of its own. */
-static double weight(const struct pm_compare_row *row)
-{
-	double by = fabs(row->new.median - row->base.median);
-	double most = fmax(fabs(row->new.median), fabs(row->base.median));
-
-	return most > 0 ? by * (by / most) : 0;
-}
-
 static bool tells(const struct pm_compare_row *row, const char *event)
 {
 	return row->subject == PM_COMPARE_SCOPE && row->scope && row->base.known &&
-	       row->new.known &&strcmp(row->event, event) == 0 && weight(row) > 0;
+	       row->new.known &&strcmp(row->event, event) == 0 &&
+	       pm_compare_own_part(row) > 0;
 }
 
 static const struct pm_compare_row *next_function(const struct pm_comparison *comparison,
@@ -95,10 +86,11 @@ static const struct pm_compare_row *next_function(const struct pm_comparison *co
 
 		if (!tells(row, event))
 			continue;
-		if (last && (weight(row) > weight(last) ||
-			     (weight(row) == weight(last) && row <= last)))
+		if (last && (pm_compare_own_part(row) > pm_compare_own_part(last) ||
+			     (pm_compare_own_part(row) == pm_compare_own_part(last) &&
+			      row <= last)))
 			continue;
-		if (!best || weight(row) > weight(best))
+		if (!best || pm_compare_own_part(row) > pm_compare_own_part(best))
 			best = row;
 	}
 	return best;

@@ -170,24 +170,12 @@ static int measure_ends(struct bisection *it, struct pm_error *err)
 
 /* ---- the result ---------------------------------------------------------------------- */
 
-/* Functions that nobody asked for cost the engine that simulates nothing else; where there are
- * too many of them, or none, it goes without. */
 static int measure_pair(struct bisection *it, struct pmdiff_side sides[2])
 {
 	struct pmdiff_meter *meter = &it->shop.meter;
-	const struct pmdiff_measured *measured = &meter->options->measured;
-	int r = PMDIFF_BAD_COMMIT;
 
 	meter->runs = it->moved.class == PM_STAT_EXACT ? 1 : it->runs;
-	meter->all_functions = meter->simulated && measured->functions.list.len == 0 &&
-			       measured->ranges.list.len == 0;
-	if (meter->all_functions)
-		r = pmdiff_meter_measure(meter, it->shop.trees, sides, 2, NULL);
-	if (r == 0)
-		return 0;
-	meter->all_functions = false;
-	for (size_t i = 0; i < 2; i++)
-		pmdiff_side_release(&sides[i]);
+	pmdiff_meter_explain(meter);
 	return pmdiff_meter_measure(meter, it->shop.trees, sides, 2, NULL);
 }
 

@@ -178,6 +178,8 @@ int pmdiff_judge(struct pm_comparison *ret, const struct pmdiff_inputs *inputs,
 		.force = options->force,
 		.gates_default = { -1, -1, -1 },
 		.seed = SEED,
+		.functions_explain = options->action == PMDIFF_RUN &&
+				     pmdiff_names_no_functions(options),
 	};
 	int r = read_earlier(&earlier, inputs, options, err);
 

@@ -110,6 +110,9 @@ static int run(const struct pmdiff_options *options)
 	if (ret < 0)
 		return fail(&err, status_of_run(ret));
 	status = judge_and_print(&inputs, options);
+	/* There may be a thousand, and nobody has asked for them. */
+	for (size_t i = 0; i < 2 && pmdiff_names_no_functions(options); i++)
+		pmdiff_side_forget_functions(&inputs.sides[i]);
 	/* It is told first: what has taken so long is not to be lost to a full disk. */
 	ret = pmdiff_keep(&inputs, options, &err);
 	return ret < 0 ? fail(&err, PM_STATUS_FAILED) : status;

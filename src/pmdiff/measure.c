@@ -337,6 +337,8 @@ static int measure_once(struct pm_stat *ret, struct pmdiff_meter *meter,
 			return read_document(ret, meter, tree, err);
 	} while (status != PM_STATUS_NOT_FOUND && learn_missing(meter, tree));
 	pmdiff_progress_clear(&meter->progress);
+	if (status != PM_STATUS_NOT_FOUND && meter->all_functions)
+		meter->no_functions = pmdiff_log_find(meter->log, "pmstat: ");
 	return status == PM_STATUS_NOT_FOUND ? not_found(err, meter, tree)
 					     : pmstat_failed(err, meter, tree);
 }
@@ -402,8 +404,8 @@ static int check_missing(struct pmdiff_meter *meter, const struct pmdiff_tree *t
 	return 0;
 }
 
-int pmdiff_meter_measure(struct pmdiff_meter *meter, struct pmdiff_tree *trees,
-			 struct pmdiff_side *sides, size_t len, struct pm_error *err)
+static int measure_rounds(struct pmdiff_meter *meter, struct pmdiff_tree *trees,
+			  struct pmdiff_side *sides, size_t len, struct pm_error *err)
 {
 	uint64_t rounds = meter->warmups + meter->runs;
 	int r = 0;
@@ -415,5 +417,30 @@ int pmdiff_meter_measure(struct pmdiff_meter *meter, struct pmdiff_tree *trees,
 			r = check_missing(meter, trees, err);
 	}
 	pmdiff_progress_clear(&meter->progress);
+	return r;
+}
+
+static void forget_runs(struct pmdiff_side *side)
+{
+	for (size_t i = 0; i < side->stats.len; i++)
+		pm_stat_release(&side->stats.data[i]);
+	pm_vec_clear(&side->stats);
+}
+
+int pmdiff_meter_measure(struct pmdiff_meter *meter, struct pmdiff_tree *trees,
+			 struct pmdiff_side *sides, size_t len, struct pm_error *err)
+{
+	int r = measure_rounds(meter, trees, sides, len, err);
+
+	if (r == 0 || !meter->all_functions || !meter->no_functions)
+		return r;
+	/* Functions of one side alone would tell nothing. */
+	meter->all_functions = false;
+	for (size_t i = 0; i < len; i++)
+		forget_runs(&sides[i]);
+	r = measure_rounds(meter, trees, sides, len, err);
+	if (r == 0)
+		pmdiff_say(meter->options, "functions are not measured: %s",
+			   meter->no_functions);
 	return r;
 }

@@ -31,7 +31,8 @@ struct pmdiff_meter {
 	char *pmstat; /* the program */
 	const char *engine; /* of pmstat; NULL: its own choice */
 	bool simulated; /* by that engine: nothing but the program itself can change it */
-	bool all_functions; /* whatever the options say */
+	bool all_functions; /* whatever the options say, if they can be measured */
+	char *no_functions; /* why they cannot; NULL: they can */
 	bool brief; /* what builds and commands say is not shown when they fail */
 	uint64_t runs, warmups; /* of each side */
 	uint64_t seed, random;
@@ -46,7 +47,11 @@ void pmdiff_meter_release(struct pmdiff_meter *meter);
 /* Runs the build. What it says is shown if it fails, and else not. */
 int pmdiff_meter_build(struct pmdiff_meter *meter, const struct pmdiff_tree *tree,
 		       struct pm_error *err);
+/* From now on all functions are measured if that costs next to nothing, and nobody has said which
+ * ones are of interest: to tell where a change comes from. */
+void pmdiff_meter_explain(struct pmdiff_meter *meter);
 /* Runs the command in the trees in turns, as often as is wanted, and fills their sides. Functions
- * that one tree has and another has not are measured where they are. */
+ * that one tree has and another has not are measured where they are; where all of them are too
+ * many, none is, and that is told. */
 int pmdiff_meter_measure(struct pmdiff_meter *meter, struct pmdiff_tree *trees,
 			 struct pmdiff_side *sides, size_t len, struct pm_error *err);

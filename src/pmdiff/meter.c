@@ -125,6 +125,13 @@ static void choose_engine(struct pmdiff_meter *meter)
 		measured->warmups != UINT64_MAX ? measured->warmups : !meter->simulated;
 }
 
+/* Who simulates sees each instruction anyway. */
+void pmdiff_meter_explain(struct pmdiff_meter *meter)
+{
+	meter->all_functions = meter->simulated && !meter->no_functions &&
+			       pmdiff_names_no_functions(meter->options);
+}
+
 /* ---- the meter ----------------------------------------------------------------------- */
 
 void pmdiff_meter_release(struct pmdiff_meter *meter)
@@ -133,6 +140,7 @@ void pmdiff_meter_release(struct pmdiff_meter *meter)
 	free(meter->document);
 	free(meter->log);
 	free(meter->scratch);
+	free(meter->no_functions);
 	*meter = (struct pmdiff_meter){ 0 };
 }
 

@@ -312,6 +312,12 @@ int pmdiff_options_parse(struct pmdiff_options *options, int argc, char **argv,
 	return pmdiff_take_words(options, argv + optind, err);
 }
 
+bool pmdiff_names_no_functions(const struct pmdiff_options *options)
+{
+	return options->measured.functions.list.len == 0 &&
+	       options->measured.ranges.list.len == 0;
+}
+
 void pmdiff_options_release(struct pmdiff_options *options)
 {
 	for (size_t i = 0; i < PM_ARRAY_LEN(options->files); i++)

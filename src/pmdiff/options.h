@@ -82,5 +82,7 @@ int pmdiff_options_parse(struct pmdiff_options *options, int argc, char **argv,
  * anything is missing. 0 or negative. */
 int pmdiff_options_complete(struct pmdiff_options *options, struct pm_error *err);
 void pmdiff_options_release(struct pmdiff_options *options);
+/* Whether nobody has said which functions and ranges are of interest. */
+bool pmdiff_names_no_functions(const struct pmdiff_options *options);
 /* The whole of --help to stdout. */
 void pmdiff_options_help(void);

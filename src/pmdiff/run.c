@@ -38,6 +38,7 @@ static int fill_sides(struct pmdiff_workshop *workshop, struct pmdiff_side *side
 		(unsigned long long)meter->runs, meter->runs == 1 ? "" : "s",
 		meter->engine ? " by " : "", meter->engine ? meter->engine : "",
 		(unsigned long long)meter->seed);
+	pmdiff_meter_explain(meter);
 	return pmdiff_meter_measure(meter, workshop->trees, sides, 2, err);
 }
 

@@ -15,3 +15,5 @@ struct pmdiff_side {
 };
 
 void pmdiff_side_release(struct pmdiff_side *side);
+/* Leaves what was counted of the whole program. */
+void pmdiff_side_forget_functions(struct pmdiff_side *side);

@@ -25,6 +25,8 @@ struct owner {
 	uint64_t start; /* of that process, in ticks since the boot */
 };
 #define OWNER_FORMAT "pmdiff-%08x-%08x-%d-%llu-"
+/* Of one length, for paths lie on the stack of what is simulated: so it is the same each time. */
+#define OWNER_PRINTED "pmdiff-%08x-%08x-%07d-%012llu-"
 
 /* Up to @size - 1 bytes of a file; "" when it cannot be read. */
 static void read_text(const char *path, char *ret, size_t size)
@@ -279,7 +281,7 @@ int pmdiff_folder_make(struct pmdiff_folder *ret, const char *common_dir,
 	else if (getrandom(&chance, sizeof(chance), 0) < 0)
 		r = -errno;
 	else if (!folder.common_dir ||
-		 asprintf(&folder.path, "%s/" OWNER_FORMAT "%08x", dir, us.host, us.boot,
+		 asprintf(&folder.path, "%s/" OWNER_PRINTED "%08x", dir, us.host, us.boot,
 			  us.pid, (unsigned long long)us.start, chance) < 0)
 		r = -ENOMEM;
 	else if (mkdir(folder.path, 0700) < 0)

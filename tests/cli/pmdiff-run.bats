@@ -92,16 +92,38 @@ simulated() {
 }
 
 @test "run names the function that got worse, and nothing where nothing changed" {
-	simulated begin same --fn '*'
+	simulated begin same
 	[ "$status" = 0 ]
-	has 'no change'
-	simulated same slow --fn '*'
+	has 'no change' '1 run of each side'
+	simulated same slow
 	[ "$status" = 1 ]
-	has 'worse' 'fn:parse:sim.Ir' 'parse  prog.c:2' 'parse more carefully'
+	has 'worse, 1 of 1 gated numbers beyond the gate: sim.Ir' \
+		'Most of it is in parse: +3.00 %.' 'parse  prog.c:2' 'parse more carefully'
 	[[ $output != *emit* ]]
-	simulated slow fixed --fn '*'
+	simulated slow fixed --gate 'fn:parse:sim.Ir=±1%'
+	[ "$status" = 1 ]
+	has '1 of 1 gated numbers beyond the gate: fn:parse:sim.Ir -2.91 %'
+}
+
+@test "what moves from function to function is shown, and is no regression" {
+	local kept=$BATS_TEST_TMPDIR/kept
+	git checkout -q --detach slow
+	prog 10150 10150 && commit 'parse less, emit more'
+	simulated slow HEAD --history "$kept"
+	git checkout -q main
 	[ "$status" = 0 ]
-	has 'better' 'parse  prog.c:2'
+	has 'no change' 'emit  prog.c:3' '+1.50 %'
+	# Nobody has asked for them by name.
+	grep -q sim.Ir "$kept"/*
+	! grep -q '"name":"emit"' "$kept"/* || false
+	# Asked for, it is.
+	simulated same slow --fn 'pars*'
+	[ "$status" = 1 ]
+	has 'worse, 2 of 3 gated numbers' 'fn:parse:sim.Ir +3.00 %'
+	# Without functions of its own those of libc are meant, which are too many.
+	run "$PMDIFF" run --engine callgrind -r 1 --base begin --head same -- true
+	[ "$status" = 0 ]
+	has 'no change' 'functions are not measured: ' 'makes more than 1024 functions'
 }
 
 @test "bisect names the commit and the function" {
