@@ -188,7 +188,8 @@ int pm_compare_stats(struct pm_comparison *ret, const struct pm_stat *const *bas
 		     const struct pm_compare_options *options, struct pm_error *err);
 /*
  * Functions by self and by total, of every event that both have; copies and parts that compilers
- * make of a function are that function. Where both recordings are of a whole program that ended
+ * make of a function are that function; so are its lambdas, as "{lambda()#*}", where the sides have
+ * other numbers of them. Where both recordings are of a whole program that ended
  * well, weights are compared: by default more than 10 % of the function's own and 1 % of
  * everything. Else shares, by default more than one point, of which nobody knows which way is
  * better (CHANGED). Always more than chance: 1 in 100 after Holm. Nothing is gated by default,

@@ -11,6 +11,9 @@ size_t pm_event_modifiers_len(const char *event, size_t len);
 int pm_event_shown(char **ret, const struct pm_stat_event *event);
 /* Without what compilers append to the name of a copy or part: ".isra.0", a hash of Rust. */
 size_t pm_base_name_len(const char *name);
+/* With a star for each number that compilers give to what has no name, "{lambda(int)#1}"; NULL
+ * where there is none. */
+int pm_name_without_numbers(char **ret, const char *name, size_t len);
 /* And without parameters. */
 size_t pm_bare_name_len(const char *name);
 /* The file's own name, without the version of a library; "" for NULL. */

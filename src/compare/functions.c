@@ -10,6 +10,9 @@ void pm_functions_release(struct pm_functions *functions)
 {
 	pm_merged_release(&functions->merged);
 	pm_vec_release(&functions->list);
+	for (size_t i = 0; i < functions->names.len; i++)
+		free(functions->names.data[i]);
+	pm_vec_release(&functions->names);
 	free(functions->of[0]);
 	free(functions->of[1]);
 }
@@ -69,6 +72,111 @@ static int group(struct pm_functions *functions, uint32_t *group_of)
 	return 0;
 }
 
+/* ---- lambdas ------------------------------------------------------------------------ */
+
+/* Functions whose names are the same but for their numbers. */
+struct numbered {
+	struct pm_function key; /* its name without them */
+	uint32_t first; /* in the list */
+	size_t len;
+	bool alone; /* one of them is on one side only */
+};
+
+struct folding {
+	struct pm_functions *functions;
+	PM_VEC(struct numbered) list;
+	struct pm_index index;
+	uint32_t *of; /* by function: index in list, PM_INDEX_NONE */
+	uint8_t *sides; /* by function: bits */
+};
+
+static void folding_release(struct folding *folding)
+{
+	pm_vec_release(&folding->list);
+	pm_index_release(&folding->index);
+	free(folding->of);
+	free(folding->sides);
+}
+
+static bool is_numbered(const void *table, uint32_t id, const void *wanted)
+{
+	const struct pm_function *have =
+		&((const struct folding *)table)->list.data[id].key;
+	const struct pm_function *key = wanted;
+
+	return have->module == key->module && have->name_len == key->name_len &&
+	       memcmp(have->name, key->name, key->name_len) == 0;
+}
+
+static int add_numbered(struct folding *folding, uint32_t function)
+{
+	struct pm_functions *functions = folding->functions;
+	const struct pm_function *from = &functions->list.data[function];
+	struct pm_function key = { .module = from->module };
+	char *name;
+	uint64_t hash;
+	uint32_t id;
+
+	if (pm_name_without_numbers(&name, from->name, from->name_len) < 0)
+		return -ENOMEM;
+	if (!name)
+		return 0;
+	if (pm_vec_push(&functions->names, name) < 0) {
+		free(name);
+		return -ENOMEM;
+	}
+	key.name = name;
+	key.name_len = strlen(name);
+	hash = pm_hash_mix(pm_hash_bytes(name, key.name_len), key.module);
+	id = pm_index_find(&folding->index, hash, is_numbered, folding, &key);
+	if (id == PM_INDEX_NONE) {
+		id = (uint32_t)folding->list.len;
+		if (pm_vec_push(&folding->list,
+				(struct numbered){ .key = key, .first = function }) < 0 ||
+		    pm_index_add(&folding->index, hash, id) < 0)
+			return -ENOMEM;
+	}
+	folding->list.data[id].len++;
+	if (folding->sides[function] != (1 << PM_PROFILES) - 1)
+		folding->list.data[id].alone = true;
+	folding->of[function] = id;
+	return 0;
+}
+
+/* Once both sides have their ids. */
+static int fold_lambdas(struct pm_functions *functions)
+{
+	size_t len = functions->list.len;
+	struct folding folding PM_CLEANUP(folding_release) = { .functions = functions };
+
+	folding.of = malloc((len + 1) * sizeof(*folding.of));
+	folding.sides = calloc(len + 1, sizeof(*folding.sides));
+	if (!folding.of || !folding.sides)
+		return -ENOMEM;
+	memset(folding.of, 0xff, (len + 1) * sizeof(*folding.of));
+	for (unsigned int side = 0; side < PM_PROFILES; side++)
+		for (size_t i = 0; i < functions->merged.of[side]->functions.len; i++)
+			folding.sides[functions->of[side][i]] |= (uint8_t)(1 << side);
+	for (uint32_t i = 0; i < len; i++)
+		if (add_numbered(&folding, i) < 0)
+			return -ENOMEM;
+	for (unsigned int side = 0; side < PM_PROFILES; side++)
+		for (size_t i = 0; i < functions->merged.of[side]->functions.len; i++) {
+			uint32_t *id = &functions->of[side][i];
+			const struct numbered *to =
+				folding.of[*id] != PM_INDEX_NONE
+					? &folding.list.data[folding.of[*id]]
+					: NULL;
+
+			if (!to || to->len < 2 || !to->alone)
+				continue;
+			*id = to->first;
+			functions->list.data[*id].name = to->key.name;
+			functions->list.data[*id].name_len = to->key.name_len;
+		}
+	return 0;
+}
+
 int pm_functions_init(struct pm_functions *ret, const struct pm_profile *base,
 		      const struct pm_profile *new, struct pm_error *err)
 {
@@ -91,6 +199,8 @@ int pm_functions_init(struct pm_functions *ret, const struct pm_profile *base,
 			functions.of[side][i] =
 				group_of[functions.merged.map[side].functions[i]];
 	}
+	if (fold_lambdas(&functions) < 0)
+		return -ENOMEM;
 	*ret = functions;
 	functions = (struct pm_functions){ 0 };
 	return 0;

@@ -25,7 +25,10 @@ struct pm_function_weight {
 
 struct pm_functions {
 	struct pm_merged merged; /* base first */
+	/* Some are empty: lambdas of one function are one where one side has other numbers of
+	 * them, for each that is added counts all behind it up. */
 	PM_VEC(struct pm_function) list;
+	PM_VEC(char *) names; /* of these */
 	uint32_t *of[PM_PROFILES]; /* by function of each profile: index in list */
 };
 

@@ -113,6 +113,61 @@ size_t pm_base_name_len(const char *name)
 	return without_hash(name, without_clones(name, len));
 }
 
+static size_t digits_at(const char *text, const char *end)
+{
+	size_t len = 0;
+
+	while (text + len < end && text[len] >= '0' && text[len] <= '9')
+		len++;
+	return len;
+}
+
+/* The number at @at, which is behind @begin of @end: of GCC and Rust "#1}", of clang "$_0", of LLVM's
+ * demangler "'lambda0'", of which the first has no digits. */
+static bool is_number(const char *begin, const char *at, const char *end, size_t *ret_len)
+{
+	static const char *const before[] = { "'lambda", "'unnamed" };
+	size_t len = digits_at(at, end), behind = (size_t)(at - begin);
+	char next = at + len < end ? at[len] : '\0';
+
+	*ret_len = len;
+	if (len > 0 && behind >= 1 && at[-1] == '#')
+		return next == '}';
+	if (len > 0 && behind >= 2 && at[-2] == '$' && at[-1] == '_')
+		return true;
+	for (size_t i = 0; next == '\'' && i < PM_ARRAY_LEN(before); i++) {
+		size_t word = strlen(before[i]);
+
+		if (behind >= word && memcmp(at - word, before[i], word) == 0)
+			return true;
+	}
+	return false;
+}
+
+int pm_name_without_numbers(char **ret, const char *name, size_t len)
+{
+	struct pm_str masked = { 0 };
+	const char *end = name + len;
+	bool found = false;
+
+	for (const char *at = name; at < end;) {
+		size_t number;
+
+		if (is_number(name, at, end, &number)) {
+			found = true;
+			pm_str_puts(&masked, "*");
+			at += number;
+			if (at == end)
+				break;
+		}
+		pm_str_printf(&masked, "%c", *at++);
+	}
+	if (!found || masked.failed)
+		pm_str_release(&masked);
+	*ret = found ? masked.data : NULL;
+	return found && !*ret ? -ENOMEM : 0;
+}
+
 size_t pm_bare_name_len(const char *name)
 {
 	size_t len = pm_base_name_len(name), end = len, depth = 0;

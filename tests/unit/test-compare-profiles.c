@@ -317,6 +317,34 @@ static void test_gated_interval(void **state)
 	pm_gates_release(&gates);
 }
 
+/* A lambda in front of others takes their numbers: all of them are compared as one. */
+static void test_lambdas(void **state)
+{
+	const struct recording base = RECORDING(
+		"prog", false, { "m()::{lambda(int)#1}::x", 500, false },
+		{ "m()::{lambda(int)#2}::x", 100, false },
+		{ "r::{closure#1}", 300, false }, { "m()::$_0::y", 300, false });
+	const struct recording new = RECORDING(
+		"prog", false, { "m()::{lambda(int)#1}::x", 10, false },
+		{ "m()::{lambda(int)#2}::x", 500, false },
+		{ "m()::{lambda(int)#3}::x", 100, false },
+		{ "r::{closure#1}", 300, false }, { "m()::'lambda'()::z", 100, false },
+		{ "m()::'lambda0'()::z", 100, false });
+	const struct pm_compare_row *row;
+	struct pm_comparison comparison;
+
+	assert_int_equal(compare(&comparison, &base, &new, NULL, NULL), 0);
+	row = row_of(&comparison, "m()::{lambda(int)#*}::x", "cycles self");
+	assert_int_equal(row->verdict, PM_VERDICT_SAME);
+	assert_true(row->base.samples == 600 && row->new.samples == 610);
+	/* The same ones on both sides, and one alone, have their numbers. */
+	row_of(&comparison, "r::{closure#1}", "cycles self");
+	row_of(&comparison, "m()::$_0::y", "cycles self");
+	row = row_of(&comparison, "m()::'lambda*'()::z", "cycles self");
+	assert_true(row->new.samples == 200);
+	pm_comparison_release(&comparison);
+}
+
 /* No samples are not the same as any. */
 static void test_no_samples(void **state)
 {
@@ -335,7 +363,7 @@ int main(void)
 		cmocka_unit_test(test_weights),    cmocka_unit_test(test_shares),
 		cmocka_unit_test(test_names),      cmocka_unit_test(test_chance),
 		cmocka_unit_test(test_events),     cmocka_unit_test(test_gated_interval),
-		cmocka_unit_test(test_no_samples),
+		cmocka_unit_test(test_no_samples), cmocka_unit_test(test_lambdas),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
