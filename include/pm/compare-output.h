@@ -11,6 +11,9 @@
 
 struct pm_compare_report {
 	const struct pm_comparison *comparison; /* borrowed */
+	/* Why nothing was compared: the document tells that, and of @comparison what the sides
+	 * are and in what they differ. NULL: it was compared. */
+	const char *failure;
 	bool quiet, color, ascii; /* text for people only */
 	bool all; /* rows without a change, too, and every number */
 	unsigned width; /* columns; 0: as wide as it comes */
@@ -28,7 +31,8 @@ int pm_output_compare_markdown(const struct pm_compare_report *report, FILE *to,
 /* docs/pmdiff.schema.json. */
 int pm_output_compare_json(const struct pm_compare_report *report, FILE *to,
 			   struct pm_error *err);
-/* A test case for each gated row; one that is not decided is skipped. */
+/* A test case for each gated row; one that is not decided is skipped. Nothing compared is an error,
+ * for a job without tests passes. */
 int pm_output_compare_junit(const struct pm_compare_report *report, FILE *to,
 			    struct pm_error *err);
 /* 2.1.0, a result for each row that got worse; a notification where it stands in no file. */

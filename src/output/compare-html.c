@@ -98,12 +98,14 @@ static void put_list(struct pm_str *out, const char *title, char *const *lines,
 	}
 }
 
-static void put_heading(struct pm_str *out, const struct pm_comparison *comparison)
+static void put_heading(struct pm_str *out, const struct pm_compare_report *report)
 {
+	const struct pm_comparison *comparison = report->comparison;
 	struct pm_str words = { 0 };
 
-	pm_str_printf(out, "<h1 class=\"%s\">", pm_verdict_name(comparison->verdict));
-	pm_put_compare_verdict(&words, comparison);
+	pm_str_printf(out, "<h1 class=\"%s\">",
+		      pm_verdict_name(pm_compare_verdict_of(report)));
+	pm_put_compare_verdict(&words, report);
 	put_markup_str(out, &words);
 	pm_str_puts(out, "</h1>\n<dl>\n");
 	put_side(out, "base", &comparison->base);
@@ -115,7 +117,7 @@ static void put_heading(struct pm_str *out, const struct pm_comparison *comparis
 	put_list(out, "not the same", comparison->differences.data,
 		 comparison->differences.len);
 	put_list(out, "warning", comparison->warnings.data, comparison->warnings.len);
-	if (!comparison->recordings)
+	if (comparison->rows.len > 0 && !comparison->recordings)
 		pm_str_puts(out,
 			    "<p class=\"key\">In the plots a dot is a run of "
 			    "<b class=\"base\">base (above)</b> or "
@@ -348,13 +350,13 @@ int pm_output_compare_html(const struct pm_compare_report *report, FILE *to,
 
 	pm_compare_count(&counts, comparison);
 	pm_str_printf(&title, "%s: %s against %s – pmdiff",
-		      pm_verdict_name(comparison->verdict),
+		      pm_verdict_name(pm_compare_verdict_of(report)),
 		      comparison->new.name ? comparison->new.name : "?",
 		      comparison->base.name ? comparison->base.name : "?");
 	out.failed |= title.failed;
 	pm_put_plain_page(&out, title.data ? title.data : "");
 	pm_str_release(&title);
-	put_heading(&out, comparison);
+	put_heading(&out, report);
 	for (enum pm_compare_section section = 0; section < PM_COMPARED_SECTIONS;
 	     section++)
 		if (counts.of[section] > 0)

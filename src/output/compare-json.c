@@ -134,13 +134,14 @@ int pm_output_compare_json(const struct pm_compare_report *report, FILE *to,
 		      SCHEMA_VERSION, PM_VERSION);
 	pm_put_compare_json_text(
 		&out, ",\n\"kind\":", comparison->recordings ? "recordings" : "counts");
-	pm_put_compare_json_text(&out,
-				 ",\n\"verdict\":", pm_verdict_name(comparison->verdict));
+	pm_put_compare_json_text(
+		&out, ",\n\"verdict\":", pm_verdict_name(pm_compare_verdict_of(report)));
 	put_counts(&out, comparison);
 	put_of(&out, ",\n\"base\":", &comparison->base);
 	put_of(&out, ",\n\"new\":", &comparison->new);
 	pm_put_compare_json_text(&out, ",\n\"engine\":", comparison->engine);
 	pm_put_compare_json_text(&out, ",\"cpu_model\":", comparison->cpu_model);
+	pm_put_compare_json_text(&out, ",\n\"failure\":", report->failure);
 	put_bool(&out, ",\n\"forced\":", comparison->forced);
 	put_texts(&out, ",\"differences\":[", comparison->differences.data,
 		  comparison->differences.len);

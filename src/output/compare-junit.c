@@ -131,8 +131,18 @@ static void put_case(struct pm_str *out, const struct pm_compare_row *row)
 	pm_str_release(&text);
 }
 
-static void put_suite(struct pm_str *out, const struct pm_comparison *comparison)
+/* A suite of no tests would pass. */
+static void put_failure(struct pm_str *out, const char *failure)
 {
+	pm_str_puts(out, "<testcase name=\"comparison\" classname=\"program\" "
+			 "time=\"0\">\n<error");
+	put_attribute(out, "message", failure);
+	pm_str_puts(out, " type=\"not compared\"/>\n</testcase>\n");
+}
+
+static void put_suite(struct pm_str *out, const struct pm_compare_report *report)
+{
+	const struct pm_comparison *comparison = report->comparison;
 	struct pm_compare_counts counts;
 	const char *created = comparison->new.created;
 
@@ -140,9 +150,10 @@ static void put_suite(struct pm_str *out, const struct pm_comparison *comparison
 	pm_str_printf(
 		out,
 		"<testsuite id=\"0\" package=\"pmdiff\" name=\"pmdiff\" tests=\"%zu\" "
-		"failures=\"%zu\" errors=\"0\" skipped=\"%zu\" time=\"0\" "
+		"failures=\"%zu\" errors=\"%d\" skipped=\"%zu\" time=\"0\" "
 		"hostname=\"localhost\"",
-		counts.gated, counts.of[PM_COMPARED_FAILED], counts.of[PM_COMPARED_OPEN]);
+		counts.gated + (report->failure != NULL), counts.of[PM_COMPARED_FAILED],
+		report->failure != NULL, counts.of[PM_COMPARED_OPEN]);
 	if (created && strlen(created) >= SECONDS_LEN) {
 		char date[SECONDS_LEN + 1];
 
@@ -160,13 +171,15 @@ int pm_output_compare_junit(const struct pm_compare_report *report, FILE *to,
 	struct pm_str out = { 0 }, verdict = { 0 };
 
 	pm_str_puts(&out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n");
-	put_suite(&out, comparison);
+	put_suite(&out, report);
+	if (report->failure)
+		put_failure(&out, report->failure);
 	for (size_t i = 0; i < comparison->rows.len; i++) {
 		if (comparison->rows.data[i].gated)
 			put_case(&out, &comparison->rows.data[i]);
 		pm_flush_some(&out, to);
 	}
-	pm_put_compare_verdict(&verdict, comparison);
+	pm_put_compare_verdict(&verdict, report);
 	pm_str_puts(&out, "<system-out>");
 	pm_put_markup(&out, verdict.data ? verdict.data : "");
 	pm_str_puts(&out, "</system-out>\n<system-err/>\n</testsuite>\n</testsuites>\n");

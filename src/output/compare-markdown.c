@@ -20,6 +20,7 @@ enum {
 };
 
 struct markdown {
+	const struct pm_compare_report *report;
 	const struct pm_comparison *comparison;
 	bool all;
 	struct pm_compare_counts counts;
@@ -161,8 +162,9 @@ static void put_heading(struct markdown *to)
 	const struct pm_comparison *comparison = to->comparison;
 	struct pm_str words = { 0 };
 
-	pm_put_compare_verdict(&words, comparison);
-	pm_str_printf(&to->out, "### %s pmdiff: ", mark_of(comparison->verdict));
+	pm_put_compare_verdict(&words, to->report);
+	pm_str_printf(&to->out,
+		      "### %s pmdiff: ", mark_of(pm_compare_verdict_of(to->report)));
 	if (!words.failed && words.data)
 		put_words(&to->out, words.data, 0);
 	to->out.failed |= words.failed;
@@ -334,6 +336,7 @@ int pm_output_compare_markdown(const struct pm_compare_report *report, FILE *to,
 			       struct pm_error *err)
 {
 	struct markdown markdown = {
+		.report = report,
 		.comparison = report->comparison,
 		.all = report->all,
 		.limit = report->limit_bytes > 0 ? report->limit_bytes : LIMIT_BYTES,

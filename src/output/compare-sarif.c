@@ -140,10 +140,17 @@ static void put_results(struct pm_str *out, const struct pm_compare_report *repo
 	}
 }
 
-static void put_notifications(struct pm_str *out, const struct pm_comparison *comparison)
+static void put_notifications(struct pm_str *out, const struct pm_compare_report *report)
 {
-	bool first = true;
+	const struct pm_comparison *comparison = report->comparison;
+	bool first = !report->failure;
 
+	if (report->failure) {
+		pm_put_compare_json_text(
+			out,
+			"\n{\"level\":\"error\",\"message\":{\"text\":", report->failure);
+		pm_str_puts(out, "}}");
+	}
 	for (size_t i = 0; i < comparison->rows.len; i++) {
 		const struct pm_compare_row *row = &comparison->rows.data[i];
 
@@ -186,16 +193,17 @@ int pm_output_compare_sarif(const struct pm_compare_report *report, FILE *to,
 	const struct pm_comparison *comparison = report->comparison;
 	struct pm_str out = { 0 }, verdict = { 0 };
 
-	pm_put_compare_verdict(&verdict, comparison);
+	pm_put_compare_verdict(&verdict, report);
 	out.failed |= verdict.failed;
 	pm_str_puts(&out,
 		    "{\"$schema\":\"https://json.schemastore.org/sarif-2.1.0.json\","
 		    "\"version\":\"2.1.0\",\"runs\":[\n");
 	put_tool(&out);
-	pm_str_puts(&out, ",\n\"columnKind\":\"unicodeCodePoints\",\n\"invocations\":[{"
-			  "\"executionSuccessful\":true,"
-			  "\"toolExecutionNotifications\":[");
-	put_notifications(&out, comparison);
+	pm_str_printf(&out,
+		      ",\n\"columnKind\":\"unicodeCodePoints\",\n\"invocations\":[{"
+		      "\"executionSuccessful\":%s,\"toolExecutionNotifications\":[",
+		      report->failure ? "false" : "true");
+	put_notifications(&out, report);
 	pm_put_compare_json_text(&out, "]}],\n\"properties\":{\"verdict\":",
 				 verdict.data ? verdict.data : "");
 	pm_put_compare_json_text(&out, ",\"base\":", comparison->base.name);

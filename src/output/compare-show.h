@@ -39,7 +39,9 @@ void pm_compare_count(struct pm_compare_counts *ret,
 /* Foreign names come out printable, and each cut to @width columns (0: whole). */
 
 /* The first line of every document, without an end: "worse: 1 of 5 gates is broken". */
-void pm_put_compare_verdict(struct pm_str *str, const struct pm_comparison *comparison);
+void pm_put_compare_verdict(struct pm_str *str, const struct pm_compare_report *report);
+/* UNKNOWN where nothing was compared. */
+enum pm_verdict pm_compare_verdict_of(const struct pm_compare_report *report);
 /* The row as a gate names it: "fn:parse:sim.Ir", "wall-time". */
 void pm_put_compare_name(struct pm_str *str, const struct pm_compare_row *row,
 			 size_t width, bool ascii);

@@ -104,8 +104,8 @@ static void heading(struct text *to)
 	const struct pm_comparison *comparison = to->comparison;
 	struct pm_str line = { 0 };
 
-	pm_put_compare_verdict(&line, comparison);
-	put_line(to, verdict_color(comparison->verdict), 0, &line);
+	pm_put_compare_verdict(&line, to->report);
+	put_line(to, verdict_color(pm_compare_verdict_of(to->report)), 0, &line);
 	if (!to->report->quiet) {
 		fputc('\n', to->text.to);
 		pm_str_puts(&line, "base  ");

@@ -129,10 +129,21 @@ static void put_what(struct pm_str *str, const struct pm_comparison *comparison,
 	}
 }
 
-void pm_put_compare_verdict(struct pm_str *str, const struct pm_comparison *comparison)
+enum pm_verdict pm_compare_verdict_of(const struct pm_compare_report *report)
 {
+	return report->failure ? PM_VERDICT_UNKNOWN : report->comparison->verdict;
+}
+
+void pm_put_compare_verdict(struct pm_str *str, const struct pm_compare_report *report)
+{
+	const struct pm_comparison *comparison = report->comparison;
 	struct pm_compare_counts counts;
 
+	if (report->failure) {
+		pm_str_puts(str, "nothing was compared: ");
+		pm_str_printable(str, report->failure, strlen(report->failure));
+		return;
+	}
 	pm_compare_count(&counts, comparison);
 	pm_str_puts(str, comparison->verdict == PM_VERDICT_SAME
 				 ? "no change"

@@ -118,8 +118,7 @@ static int compare_counts(struct pm_comparison *ret, const struct pmdiff_inputs 
 }
 
 /* What we know of a side better than its numbers do. */
-static int name_side(struct pm_compare_of *of, const struct pmdiff_side *side,
-		     struct pm_error *err)
+static int name_side(struct pm_compare_of *of, const struct pmdiff_side *side)
 {
 	struct {
 		char **to;
@@ -134,11 +133,19 @@ static int name_side(struct pm_compare_of *of, const struct pmdiff_side *side,
 		if (!texts[i].text)
 			continue;
 		if (!copy)
-			return no_memory(err);
+			return -ENOMEM;
 		free(*texts[i].to);
 		*texts[i].to = copy;
 	}
 	return 0;
+}
+
+static int name_sides(struct pm_comparison *comparison,
+		      const struct pmdiff_inputs *inputs)
+{
+	int r = name_side(&comparison->base, &inputs->sides[0]);
+
+	return r < 0 ? r : name_side(&comparison->new, &inputs->sides[1]);
 }
 
 /* Sources are told as people of the repository know them: a worktree is gone by then. */
@@ -194,10 +201,8 @@ int pmdiff_judge(struct pm_comparison *ret, const struct pmdiff_inputs *inputs,
 	/* Files that have nothing in common are no mistake of words. */
 	if (r == -EINVAL)
 		r = -EXDEV;
-	if (r == 0)
-		r = name_side(&ret->base, &inputs->sides[0], err);
-	if (r == 0)
-		r = name_side(&ret->new, &inputs->sides[1], err);
+	if ((r == 0 || r == -EXDEV) && name_sides(ret, inputs) < 0)
+		r = no_memory(err);
 	return r < 0 ? r : shorten(ret, inputs, err);
 }
 

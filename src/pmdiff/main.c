@@ -56,6 +56,27 @@ static void fail_to_compare(const struct pm_comparison *comparison, struct pm_er
 	}
 }
 
+/* In the documents, too; a second failure is told, and the first one decides. */
+static int fail_in_documents(const struct pmdiff_options *options,
+			     const struct pm_comparison *comparison,
+			     const struct pm_error *why, int status)
+{
+	struct pm_error err = { .offset = -1 };
+
+	if (pmdiff_print_failure(options, comparison, why, &err) < 0)
+		pm_error_print(&err, "pmdiff", stderr);
+	return status;
+}
+
+/* Before there were two sides. */
+static int fail_early(const struct pmdiff_options *options, const struct pm_error *why,
+		      int status)
+{
+	const struct pm_comparison nothing = { 0 };
+
+	return fail_in_documents(options, &nothing, why, fail(why, status));
+}
+
 static int judge_and_print(const struct pmdiff_inputs *inputs,
 			   const struct pmdiff_options *options)
 {
@@ -68,7 +89,8 @@ static int judge_and_print(const struct pmdiff_inputs *inputs,
 
 	if (ret < 0) {
 		fail_to_compare(&comparison, &err);
-		return status_of_error(ret);
+		return fail_in_documents(options, &comparison, &err,
+					 status_of_error(ret));
 	}
 	if (pmdiff_print_comparison(options, &shown, &err) < 0)
 		return fail(&err, PM_STATUS_FAILED);
@@ -81,7 +103,7 @@ static int compare(const struct pmdiff_options *options)
 	struct pm_error err = { .offset = -1 };
 	int ret = pmdiff_read(&inputs, options, &err);
 
-	return ret < 0 ? fail(&err, status_of_error(ret))
+	return ret < 0 ? fail_early(options, &err, status_of_error(ret))
 		       : judge_and_print(&inputs, options);
 }
 
@@ -108,7 +130,7 @@ static int run(const struct pmdiff_options *options)
 	int status, ret = pmdiff_measure(inputs.sides, options, &err);
 
 	if (ret < 0)
-		return fail(&err, status_of_run(ret));
+		return fail_early(options, &err, status_of_run(ret));
 	status = judge_and_print(&inputs, options);
 	/* There may be a thousand, and nobody has asked for them. */
 	for (size_t i = 0; i < 2 && pmdiff_names_no_functions(options); i++)

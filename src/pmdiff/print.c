@@ -40,6 +40,7 @@ static int write_comparison(const struct pmdiff_options *options, const void *wh
 	const struct pmdiff_shown *shown = what;
 	struct pm_compare_report report = {
 		.comparison = shown->comparison,
+		.failure = shown->failure,
 		.quiet = options->quiet,
 		.color = pm_color_is_wanted(options->color, STDOUT_FILENO),
 		.ascii = is_ascii(),
@@ -63,6 +64,8 @@ static int write_comparison(const struct pmdiff_options *options, const void *wh
 	case PMDIFF_FORMS:
 		break;
 	}
+	if (shown->failure)
+		return 0; /* on standard error */
 	return pm_output_compare_text(&report, to, err);
 }
 
@@ -168,6 +171,32 @@ int pmdiff_print_comparison(const struct pmdiff_options *options,
 			    const struct pmdiff_shown *shown, struct pm_error *err)
 {
 	return print_all(options, write_comparison, shown, err);
+}
+
+static char *copy_name(const struct pmdiff_options *options, size_t side)
+{
+	const struct pmdiff_texts *files = &options->files[side];
+
+	return strdup(options->action == PMDIFF_COMPARE ? files->list.data[0]
+							: options->measured.revs[side]);
+}
+
+int pmdiff_print_failure(const struct pmdiff_options *options,
+			 const struct pm_comparison *comparison,
+			 const struct pm_error *why, struct pm_error *err)
+{
+	char failure[PM_ERROR_SOURCE_MAX + PM_ERROR_TEXT_MAX + 2];
+	PM_AUTO_FREE char *base = copy_name(options, 0), *new = copy_name(options, 1);
+	struct pm_comparison told = *comparison; /* borrows all of it */
+	struct pmdiff_shown shown = { .comparison = &told, .failure = failure };
+
+	snprintf(failure, sizeof(failure), "%s%s%s", why->source,
+		 why->source[0] ? ": " : "", why->text);
+	if (!told.base.name)
+		told.base.name = base;
+	if (!told.new.name)
+		told.new.name = new;
+	return print_all(options, write_comparison, &shown, err);
 }
 
 int pmdiff_print_trends(const struct pmdiff_options *options,

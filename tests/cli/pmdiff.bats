@@ -227,6 +227,20 @@ compress() {
 	grep -q 'engine: callgrind on the base, uprobe on the new side' err
 	[ ! -s out ]
 	wrong 3 'engine' 1000.json times.json
+	# Jobs show documents, which say it, too.
+	judge 3 1000.json another.json --json=j --markdown=m --junit=u --sarif=s --html=h
+	[ ! -s out ]
+	[[ $(head -n 1 m) == '### ❔ pmdiff: nothing was compared: '* ]]
+	grep -q 'Not the same: engine: callgrind on the base' m
+	grep -q '<error message="the sides do not compare' u
+	for form in json:j junit:u sarif:s; do
+		local status=0
+		python3 "$SOURCE_DIR/tests/oracle/diff-schema.py" "${form%:*}" "${form#*:}" || status=$?
+		[ "$status" = 0 ] || [ "$status" = 77 ]
+	done
+	grep -q 'class="unknown">nothing was compared' h
+	wrong 2 'cannot be read' 1000.json none.json --markdown=m
+	grep -q 'nothing was compared: none' m
 }
 
 @test "every document is written, and the text beside it" {
@@ -259,8 +273,9 @@ none_wider() {
 	wrong 125 'No space left' 1000.json 1030.json --json=/dev/full
 	wrong 125 'cannot write' 1000.json 1030.json --markdown=none/m --json=j
 	wrong 2 'would be overwritten' 1000.json 1030.json --json=1000.json
-	wrong 2 'cannot be read' 1000.json none.json --json=j
 	[ "$(cat j)" = before ]
+	wrong 2 'cannot be read' 1000.json none.json --json=j
+	grep -q '"verdict":"unknown"' j
 	python3 -m json.tool 1000.json >/dev/null
 	[ -z "$(find . -name 'j.*' -o -name 'm*')" ]
 }

@@ -537,6 +537,37 @@ static void test_sarif(void **state)
 	pm_comparison_release(&comparison);
 }
 
+/* Services show documents, not standard error: why there is no comparison stands in each. */
+static void test_nothing_compared(void **state)
+{
+	struct pm_comparison comparison = { .base.name = (char[]){ "v1" } };
+	char difference[] = "cpu: <One>\n on the base";
+	struct pm_compare_report report = { .comparison = &comparison,
+					    .failure = "HEAD: <make>\033 failed" };
+	const char *text;
+
+	assert_int_equal(pm_vec_push(&comparison.differences, difference), 0);
+	for (size_t i = 0; i < PM_ARRAY_LEN(formats); i++) {
+		text = written(formats[i], &report);
+		assert_has(text, "failed");
+		assert_has(text, "v1");
+		assert_lacks(text, "no change");
+		assert_lacks(text, "\033");
+	}
+	text = written(pm_output_compare_markdown, &report);
+	assert_int_equal(strncmp(text, "### ❔ pmdiff: nothing was compared: HEAD: ", 44),
+			 0);
+	assert_has(text, "- Not the same: cpu: ");
+	text = written(pm_output_compare_junit, &report);
+	assert_has(text, "tests=\"1\" failures=\"0\" errors=\"1\" skipped=\"0\"");
+	assert_has(text, "<error message=\"HEAD: &lt;make&gt;");
+	text = written(pm_output_compare_sarif, &report);
+	assert_has(text, "\"executionSuccessful\":false");
+	assert_has(text, "\"level\":\"error\"");
+	assert_has(written(pm_output_compare_json, &report), "\"verdict\":\"unknown\"");
+	pm_vec_release(&comparison.differences);
+}
+
 static void test_html(void **state)
 {
 	struct pm_comparison comparison;
@@ -620,6 +651,7 @@ int main(void)
 		cmocka_unit_test(test_json),
 		cmocka_unit_test(test_junit),
 		cmocka_unit_test(test_sarif),
+		cmocka_unit_test(test_nothing_compared),
 		cmocka_unit_test(test_html),
 		cmocka_unit_test(test_html_plots),
 		cmocka_unit_test(test_full_stream),
