@@ -400,9 +400,9 @@ static void put_table(struct pm_str *str, const struct pm_self_sums *sums)
 	}
 	if (lost > 0)
 		pm_str_printf(str,
-			      "pmself: %" PRIu64 " scopes were not counted: more than %d "
-			      "deep, or out of memory\n",
-			      (uint64_t)lost, DEPTH_MAX);
+			      "pmself: scopes that were not counted, more than %d deep "
+			      "or without memory: %" PRIu64 "\n",
+			      DEPTH_MAX, (uint64_t)lost);
 }
 
 static int append(const char *path, const char *text, struct pm_error *err)

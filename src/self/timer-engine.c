@@ -21,6 +21,7 @@ enum {
 	DRAIN_NS =
 		250000000, /* entries wait as long as that, unless their slot is half full */
 	COMM_BYTES = 16,
+	WAKE_SIGNAL = SIGSTKFLT,
 };
 
 /* A sample that waits in a slot. */
@@ -85,17 +86,22 @@ static int check_event(const struct pm_self_settings *settings, struct pm_error 
 	return pm_error_set(err, -EINVAL, "%s: timers know nothing but cpu-clock", event);
 }
 
-/* SIGPROF of the helper, which blocks it: what wakes it costs nothing while nothing runs. */
+/*
+ * What wakes the helper costs nothing while nothing runs. A file of signals gives those of the
+ * process, too: it is one that no program is sent (signal(7): SIGSTKFLT is unused), else the
+ * program would miss its own.
+ */
 static int open_wake(struct engine *timer, pid_t helper)
 {
 	sigset_t set;
 
 	sigemptyset(&set);
-	sigaddset(&set, SIGPROF);
+	sigaddset(&set, WAKE_SIGNAL);
 	timer->wake_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 	if (timer->wake_fd < 0)
 		return -errno;
-	timer->wake_timer = pm_self_timer_new(CLOCK_PROCESS_CPUTIME_ID, helper, NULL);
+	timer->wake_timer =
+		pm_self_timer_new(CLOCK_PROCESS_CPUTIME_ID, helper, WAKE_SIGNAL, NULL);
 	return timer->wake_timer < 0 ? timer->wake_timer : 0;
 }
 
@@ -427,14 +433,14 @@ static void tell_missing(const struct engine *timer, const struct pm_self_tell *
 	char text[160];
 
 	clock_getres(CLOCK_MONOTONIC_COARSE, &tick);
-	slack = timers->threads * (timers->interval_ns + (uint64_t)tick.tv_nsec) +
+	slack = timers->threads * (timers->interval_ns + 2 * (uint64_t)tick.tv_nsec) +
 		ran / 100;
 	if (ran <= seen + slack)
 		return;
 	snprintf(
 		text, sizeof(text),
-		"%.3f s of CPU time are in no tick: of threads that were too short to be "
-		"found, or that block SIGPROF",
+		"CPU time in no tick: %.3f s, of threads that were too short to be found, "
+		"that run between ticks, or that block SIGPROF",
 		(double)(ran - seen) / 1e9);
 	tell->note(tell->user, text);
 }
@@ -459,16 +465,6 @@ static void tell_rate(const struct engine *timer, const struct pm_self_tell *tel
 	tell->note(tell->user, text);
 }
 
-static void tell_count(const struct pm_self_tell *tell, uint64_t count, const char *what)
-{
-	char text[160];
-
-	if (count == 0)
-		return;
-	snprintf(text, sizeof(text), "%" PRIu64 " %s", count, what);
-	tell->note(tell->user, text);
-}
-
 static void engine_tell(const struct pm_self_engine *engine,
 			const struct pm_self_tell *tell)
 {
@@ -480,11 +476,20 @@ static void engine_tell(const struct pm_self_engine *engine,
 	if (timer->replaced)
 		tell->note(tell->user, "the program has put a handler of SIGPROF in our "
 				       "place: there are no ticks after that");
-	tell_count(tell, timer->timers.blocked,
-		   "threads block SIGPROF and have no ticks");
-	tell_count(tell, timer->timers.unread, "ticks whose stack could not be read");
+	if (timer->timers.blocked > 0) {
+		snprintf(text, sizeof(text),
+			 "threads that block SIGPROF, without ticks: %zu",
+			 timer->timers.blocked);
+		tell->note(tell->user, text);
+	}
+	if (timer->timers.unread > 0) {
+		snprintf(text, sizeof(text),
+			 "ticks whose stack could not be read: %" PRIu64,
+			 timer->timers.unread);
+		tell->note(tell->user, text);
+	}
 	if (timer->timers.without > 0) {
-		snprintf(text, sizeof(text), "%zu threads have no timer: %s",
+		snprintf(text, sizeof(text), "threads without a timer: %zu (%s)",
 			 timer->timers.without, strerror(timer->timers.without_errno));
 		tell->note(tell->user, text);
 	}

@@ -38,10 +38,10 @@ clockid_t pm_self_thread_clock(pid_t tid)
 }
 
 /* Without libc's wrapper, whose numbers are not those that come with the signal. */
-int pm_self_timer_new(clockid_t clock, pid_t to, void *value)
+int pm_self_timer_new(clockid_t clock, pid_t to, int number, void *value)
 {
 	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID,
-				  .sigev_signo = SIGPROF,
+				  .sigev_signo = number,
 				  .sigev_value.sival_ptr = value };
 	int timer;
 
@@ -143,7 +143,7 @@ static int add(struct pm_self_timers *timers, pid_t tid)
 	if (!slot)
 		return -errno;
 	reset(slot, timers, tid);
-	timer = pm_self_timer_new(pm_self_thread_clock(tid), tid, slot);
+	timer = pm_self_timer_new(pm_self_thread_clock(tid), tid, SIGPROF, slot);
 	if (timer < 0) {
 		slot->tid = 0;
 		return timer;

@@ -25,9 +25,9 @@ struct pm_self_timers {
 
 /* A timer's clock of another thread of this process. */
 clockid_t pm_self_thread_clock(pid_t tid);
-/* A timer of @clock that will send SIGPROF with @value to a thread: its number, or negative
+/* A timer of @clock that will send a signal with @value to a thread: its number, or negative
  * errno. It does not run yet. */
-int pm_self_timer_new(clockid_t clock, pid_t to, void *value);
+int pm_self_timer_new(clockid_t clock, pid_t to, int number, void *value);
 int pm_self_timer_run(int timer, uint64_t first_ns, uint64_t interval_ns);
 void pm_self_timer_delete(int timer);
 

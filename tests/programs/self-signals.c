@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a program may have to do with SIGPROF and with signals at all while timers sample it:
+ * self-signals MODE. Prints `ok`, or what was not as it should be.
+ */
+#include <errno.h>
+#include <pmself.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "work.h"
+
+#define CHECK(what)                                                       \
+	do {                                                              \
+		if (!(what)) {                                            \
+			printf("line %d: not so: %s\n", __LINE__, #what); \
+			exit(1);                                          \
+		}                                                         \
+	} while (0)
+
+static atomic_int received;
+
+static void on_prof(int number)
+{
+	received++;
+}
+
+static void burn(double seconds)
+{
+	struct timespec now;
+	double end;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	end = (double)now.tv_sec + (double)now.tv_nsec * 1e-9 + seconds;
+	do {
+		work(100);
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	} while ((double)now.tv_sec + (double)now.tv_nsec * 1e-9 < end);
+}
+
+/* A handler of its own and a timer that it is called by: both work on, and come back. */
+static void handler(void)
+{
+	const struct itimerval timer = { { 0, 20000 }, { 0, 20000 } }, off = { 0 };
+	struct sigaction own = { .sa_handler = on_prof }, now;
+
+	CHECK(sigaction(SIGPROF, &own, NULL) == 0);
+	CHECK(perf_start() == 0);
+	burn(0.05);
+	CHECK(received == 0);
+	CHECK(setitimer(ITIMER_PROF, &timer, NULL) == 0);
+	burn(0.3);
+	CHECK(setitimer(ITIMER_PROF, &off, NULL) == 0);
+	CHECK(received > 5 && received < 40);
+	CHECK(perf_stop() == 0);
+	CHECK(sigaction(SIGPROF, NULL, &now) == 0);
+	CHECK(now.sa_handler == on_prof);
+	received = 0;
+	burn(0.05);
+	CHECK(received == 0);
+	raise(SIGPROF);
+	CHECK(received == 1);
+}
+
+/* One that it sets meanwhile stays, and gets hardly any signal that is not its own. */
+static void replace(void)
+{
+	struct sigaction own = { .sa_handler = on_prof }, now;
+
+	CHECK(perf_start() == 0);
+	burn(0.1);
+	CHECK(sigaction(SIGPROF, &own, NULL) == 0);
+	burn(0.1);
+	received = 0;
+	burn(0.2);
+	CHECK(received == 0);
+	CHECK(perf_stop() == 0);
+	CHECK(sigaction(SIGPROF, NULL, &now) == 0);
+	CHECK(now.sa_handler == on_prof);
+}
+
+static void *blocking_thread(void *unused)
+{
+	sigset_t set;
+
+	sigfillset(&set);
+	CHECK(pthread_sigmask(SIG_BLOCK, &set, NULL) == 0);
+	burn(0.3);
+	CHECK(perf_stop() == 0);
+	/* What waits here would end the program, were it not taken back. */
+	CHECK(pthread_sigmask(SIG_UNBLOCK, &set, NULL) == 0);
+	return unused;
+}
+
+static void block(void)
+{
+	pthread_t id;
+
+	CHECK(perf_start() == 0);
+	CHECK(pthread_create(&id, NULL, blocking_thread, NULL) == 0);
+	burn(0.1);
+	pthread_join(id, NULL);
+}
+
+static void *writing_thread(void *fd)
+{
+	burn(0.1);
+	CHECK(write(*(int *)fd, "x", 1) == 1);
+	return NULL;
+}
+
+/* What a thread waits for goes on after a signal. */
+static void interrupt(void)
+{
+	pthread_t id;
+	int fds[2];
+	char byte;
+
+	CHECK(pipe(fds) == 0);
+	CHECK(perf_start() == 0);
+	for (int i = 0; i < 3; i++) {
+		CHECK(pthread_create(&id, NULL, writing_thread, &fds[1]) == 0);
+		burn(0.02);
+		CHECK(read(fds[0], &byte, 1) == 1);
+		pthread_join(id, NULL);
+	}
+	CHECK(perf_stop() == 0);
+}
+
+static char alternate[1 << 16];
+
+/* errno, and a stack for signals, of a thread that is interrupted all the time. */
+static void keep(void)
+{
+	const stack_t stack = { .ss_sp = alternate, .ss_size = sizeof(alternate) };
+	struct timespec now;
+	double end;
+
+	CHECK(sigaltstack(&stack, NULL) == 0);
+	CHECK(perf_start() == 0);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+	end = (double)now.tv_sec + (double)now.tv_nsec * 1e-9 + 0.3;
+	do {
+		errno = 4242;
+		work(10);
+		CHECK(errno == 4242);
+		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+	} while ((double)now.tv_sec + (double)now.tv_nsec * 1e-9 < end);
+	CHECK(perf_stop() == 0);
+}
+
+/* A signal that waits when the program is replaced shall not end the next one. */
+static void replace_program(void)
+{
+	CHECK(perf_start() == 0);
+	burn(0.05);
+	execl("/bin/echo", "echo", "ok", (char *)NULL);
+}
+
+static void *short_thread(void *unused)
+{
+	burn(0.0003);
+	return unused;
+}
+
+/* Hundreds that nobody can find in time. */
+static void shorts(void)
+{
+	pthread_t id;
+
+	CHECK(perf_start() == 0);
+	for (int i = 0; i < 600; i++) {
+		CHECK(pthread_create(&id, NULL, short_thread, NULL) == 0);
+		pthread_join(id, NULL);
+	}
+	CHECK(perf_stop() == 0);
+}
+
+static const struct mode {
+	const char *name;
+	void (*run)(void);
+} modes[] = {
+	{ "handler", handler },     { "replace", replace }, { "block", block },
+	{ "interrupt", interrupt }, { "keep", keep },       { "exec", replace_program },
+	{ "shorts", shorts },
+};
+
+int main(int argc, char **argv)
+{
+	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++)
+		if (argc > 1 && strcmp(argv[1], modes[i].name) == 0) {
+			modes[i].run();
+			puts("ok");
+			return 0;
+		}
+	fputs("usage: self-signals MODE\n", stderr);
+	return 2;
+}
