@@ -20,8 +20,8 @@
  * Too few runs to say so, or an interval that reaches beyond the gate, and it is inconclusive;
  * so is what stands on hits of which more than the gate lets pass are lost.
  *
- * Gates by default: exact 0.05 %, low-noise 0.5 % or what history says if that is more (faults:
- * and 16 of them), noisy 1 %, wall-time 5 %; noisy 10 % where the sides did not run in turns,
+ * Gates by default: exact 0.05 %, low-noise 0.5 % or what history says if that is more (faults
+ * and simulated misses: and 16 of them), noisy 1 %, wall-time 5 %; noisy 10 % where the sides did not run in turns,
  * for then the machine's moods are in the change. Where nobody sets a gate these decide (`gated`):
  * exact rows, instructions, simulated events, of undisturbed programs (engine "count") where the
  * sides took turns wall-time, and there or on one machine task-clock; and what was asked for by

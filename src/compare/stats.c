@@ -274,6 +274,17 @@ static bool is_missed(const struct pm_compare_row *row, const struct pm_event_pa
 	return !event->default_set && !(row->scope && strcmp(event->source, "tool") == 0);
 }
 
+/* That it is missed where it was counted before is no "fine". */
+static int warn_of_lack(struct work *work, const struct pm_compare_row *row)
+{
+	if (row->base.known == row->new.known || row->verdict != PM_VERDICT_SAME)
+		return 0;
+	return pm_compare_warn(work->comparison,
+			       "%s%s%s would decide, but the %s has no number of it.",
+			       row->scope ? row->scope : "", row->scope ? ": " : "",
+			       row->event, row->base.known ? "new side" : "base");
+}
+
 static int add_row(struct work *work, const struct pm_scope_group *group, size_t event)
 {
 	const struct pm_event_pair *pair =
@@ -284,10 +295,14 @@ static int add_row(struct work *work, const struct pm_scope_group *group, size_t
 	if (r == 0)
 		r = set_gate(work, &row, pair);
 	/* Nobody said that it decides: without a value it does not, nor does what explains. */
-	if (r == 0 && pm_gate_is_default(&row) &&
-	    (!row.base.known || !row.new.known ||
-	     (group && work->options->functions_explain)))
+	if (r == 0 && pm_gate_is_default(&row) && group &&
+	    work->options->functions_explain)
 		row.gated = false;
+	if (r == 0 && pm_gate_is_default(&row) && row.gated &&
+	    (!row.base.known || !row.new.known)) {
+		r = warn_of_lack(work, &row);
+		row.gated = false;
+	}
 	if (r == 0 && (!pair || is_missed(&row, pair))) {
 		r = pm_vec_push(&work->comparison->rows, row);
 		if (r == 0)

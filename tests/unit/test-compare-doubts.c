@@ -192,6 +192,46 @@ static void test_infinite(void **state)
 	pm_stat_release(&new);
 }
 
+/* What one side lacks decides nothing, and is told. */
+static void test_lack(void **state)
+{
+	struct pm_stat base, new;
+	struct pm_comparison comparison;
+
+	document(&base, "instructions", PM_STAT_LOW_NOISE, NUMBERS(1000));
+	document(&new, "instructions", PM_STAT_LOW_NOISE, NUMBERS(1000));
+	for (size_t i = 0; i < 2; i++) {
+		struct pm_stat *stat = i == 0 ? &base : &new;
+
+		stat_event(stat, "page-faults", "", PM_STAT_LOW_NOISE);
+		free(stat->runs.data[0].values);
+		stat->runs.data[0].values =
+			stat_values(stat, (const uint64_t[]){ 1000, 7 });
+	}
+	new.runs.data[0].values[0].state = PM_STAT_NOT_PERMITTED;
+	assert_int_equal(try(&comparison, &base, &new), 0);
+	assert_int_equal(row_of(&comparison, "instructions")->verdict,
+			 PM_VERDICT_UNKNOWN);
+	assert_int_equal(comparison.warnings.len, 1);
+	assert_non_null(strstr(comparison.warnings.data[0], "new side has no number"));
+	pm_comparison_release(&comparison);
+	pm_stat_release(&base);
+	pm_stat_release(&new);
+}
+
+/* Where things lie moves a few simulated misses. */
+static void test_few_misses(void **state)
+{
+	struct pm_stat base, new;
+
+	document(&base, "sim.D1mr", PM_STAT_LOW_NOISE, NUMBERS(10));
+	document(&new, "sim.D1mr", PM_STAT_LOW_NOISE, NUMBERS(20));
+	assert_int_equal(verdict_of("sim.D1mr", &base, &new), PM_VERDICT_SAME);
+	document(&base, "sim.D1mr", PM_STAT_LOW_NOISE, NUMBERS(10));
+	document(&new, "sim.D1mr", PM_STAT_LOW_NOISE, NUMBERS(26));
+	assert_int_equal(verdict_of("sim.D1mr", &base, &new), PM_VERDICT_WORSE);
+}
+
 static void add_lossy(struct pm_stat *stat, uint64_t calls, uint64_t lost)
 {
 	struct pm_stat_scope *scope = stat_scope(stat, 0, "f", calls, (uint64_t[]){ 1 });
@@ -291,6 +331,8 @@ int main(void)
 		cmocka_unit_test(test_nearly_exact),
 		cmocka_unit_test(test_turns),
 		cmocka_unit_test(test_infinite),
+		cmocka_unit_test(test_lack),
+		cmocka_unit_test(test_few_misses),
 		cmocka_unit_test(test_lost_hits),
 		cmocka_unit_test(test_history_of_machines),
 		cmocka_unit_test(test_gates_of_others),
