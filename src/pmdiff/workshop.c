@@ -23,6 +23,51 @@ static int nothing_to_compare(struct pm_error *err,
 	return -EINVAL;
 }
 
+static bool is_in(const char *path, const char *top)
+{
+	size_t len = strlen(top);
+
+	return strncmp(path, top, len) == 0 && (path[len] == '/' || path[len] == '\0');
+}
+
+/* Whether @word names a file of the user's own tree: wherever it stands, or by other ways. */
+static bool names_own(const char *word, const char *top)
+{
+	static const char of_names[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+		"0123456789._-";
+	PM_AUTO_FREE char *path = word[0] == '/' ? realpath(word, NULL) : NULL;
+
+	if (path && is_in(path, top))
+		return true;
+	for (const char *at = word; (at = strstr(at, top)); at++)
+		if (!strchr(of_names, at[strlen(top)]) || at[strlen(top)] == '\0')
+			return true;
+	return false;
+}
+
+/* What is there is neither of the commits: both sides would be the same, whatever they are. */
+static void warn_of_own(const struct pmdiff_workshop *workshop,
+			const struct pmdiff_options *options)
+{
+	const char *top = workshop->repository.top;
+	const char *build = options->measured.build;
+
+	if (!top || strcmp(top, "/") == 0)
+		return;
+	if (build && names_own(build, top))
+		pmdiff_say(options,
+			   "warning: --build names your own working tree, which is "
+			   "neither side; name files from the top: ./FILE");
+	for (const char *const *word = options->measured.command; *word; word++)
+		if (names_own(*word, top))
+			pmdiff_say(
+				options,
+				"warning: %.200s is in your own working tree, the same "
+				"for both sides; name files from the top: ./FILE",
+				*word);
+}
+
 static int find_commits(struct pmdiff_workshop *workshop,
 			const struct pmdiff_options *options, struct pm_error *err)
 {
@@ -42,6 +87,7 @@ static int find_commits(struct pmdiff_workshop *workshop,
 		pmdiff_say(options,
 			   "the working tree has changes that are not committed: "
 			   "they are left out");
+	warn_of_own(workshop, options);
 	return 0;
 }
 

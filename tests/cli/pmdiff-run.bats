@@ -187,8 +187,12 @@ simulated() {
 
 @test "what is not committed is left out, and told" {
 	echo 'not C' >>prog.c
-	run "$PMDIFF" run --engine count -r 1 --base begin --head same -- true
-	[[ $output == *'not committed'* ]]
+	ln -s "$PWD" "$BATS_TEST_TMPDIR/link"
+	run "$PMDIFF" run --engine count -r 1 --base begin --head same --build "ls '$PWD'" \
+		-- "$BATS_TEST_TMPDIR/link/prog.c" "$PWD-not" "--file=$PWD/prog.c"
+	has 'not committed' "warning: --build names your own" "/link/prog.c is in your own" \
+		"warning: --file=$PWD/prog.c is in your own"
+	[[ $output != *"$PWD-not is in"* ]]
 	run "$PMDIFF" run --base HEAD -- ./prog
 	git checkout -q prog.c
 	[ "$status" = 2 ]
