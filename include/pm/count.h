@@ -79,6 +79,9 @@ struct pm_region {
 	/* One function inlined at many places: they add up to the region with this index, which
 	 * has no places of its own. -1: none. */
 	int32_t sum;
+	/* Inlined, and mixed with other code: how often control came to one of its pieces is not
+	 * how often it was called. So of a sum with such a place. */
+	bool parted;
 };
 
 struct pm_regions {

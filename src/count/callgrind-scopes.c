@@ -244,6 +244,8 @@ static int fill_scope(const struct pm_callgrind_sums *sums, struct pm_stat *stat
 	if (pm_tell_scope(scope, &sums->regions->list.data[index]) < 0 ||
 	    fill_counts(sums, stat, scope, &total) < 0)
 		return -ENOMEM;
+	if (sums->regions->list.data[index].parted)
+		scope->calls_exact = false;
 	for (size_t i = 0; sums->options->by_thread && i < sums->threads.len; i++)
 		if (fill_thread(sums, stat, scope, index, &sums->threads.data[i]) < 0)
 			return -ENOMEM;

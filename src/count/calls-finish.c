@@ -265,7 +265,7 @@ static int fill_scope(struct finish *finish, uint32_t index, struct pm_stat_scop
 	const struct pm_calls *calls = finish->calls;
 	int r = pm_tell_scope(scope, &calls->options.regions->list.data[index]);
 
-	scope->calls_exact = true;
+	scope->calls_exact = !calls->options.regions->list.data[index].parted;
 	choose_costs(finish, index);
 	memset(finish->sums, 0, calls->columns * sizeof(*finish->sums));
 	for (uint32_t i = 0; i < calls->regions.len; i++)

@@ -149,8 +149,8 @@ static void fill_lost(struct pm_up_engine *it, size_t first)
 			     pm_up_class(&it->places, part, which, &class); which++)
 				to->lost += pm_hits_lost_of(it->hits, class);
 		}
-		to->calls_exact = to->lost == 0 && !pm_hits_crowded(it->hits) &&
-				  !pm_hits_missed(it->hits);
+		if (to->lost > 0 || pm_hits_crowded(it->hits) || pm_hits_missed(it->hits))
+			to->calls_exact = false;
 	}
 }
 

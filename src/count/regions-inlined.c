@@ -27,6 +27,16 @@ static bool is_parted(const struct pm_regions *regions)
 	return in > 1;
 }
 
+static bool mark_parted(struct pm_regions *regions, int32_t sum)
+{
+	bool parted = is_parted(regions);
+
+	regions->list.data[regions->list.len - 1].parted = parted;
+	if (parted && sum >= 0)
+		regions->list.data[sum].parted = true;
+	return parted;
+}
+
 static int tell_parted(struct pm_finder *finder, uint32_t total, uint32_t parted)
 {
 	if (parted == 0)
@@ -54,7 +64,8 @@ static int add_place(struct pm_finder *finder, const struct pm_finder_file *file
 		region->sum = sum;
 		region->places_total = total;
 		code = pm_finder_give_pieces(finder, file, &pieces);
-		*parted += code == 0 && is_parted(finder->ret);
+		if (code == 0)
+			*parted += mark_parted(finder->ret, sum);
 	} else if (code == -ENOMEM) {
 		pm_finder_no_memory(finder);
 	}

@@ -52,14 +52,22 @@ void pm_stat_text_scope_name(const struct pm_stat_text *to,
 	pm_str_release(&place);
 }
 
+/* Inlined, and mixed with other code: each of its parts counts. */
+static bool is_in_parts(const struct pm_stat_scope *scope)
+{
+	return scope->kind == PM_STAT_INLINED && !scope->calls_exact && scope->lost == 0;
+}
+
 static void tell_calls(const struct pm_stat_text *to, const struct pm_stat_scope *scope)
 {
 	struct pm_str line = { 0 };
+	bool in_parts = is_in_parts(scope);
 
-	pm_str_puts(&line, scope->calls_exact ? "" : "at least ");
+	pm_str_puts(&line, scope->calls_exact || in_parts ? "" : "at least ");
 	pm_put_count(&line, scope->calls);
-	pm_str_puts(&line, scope->kind == PM_STAT_RANGE ? " time" : " call");
+	pm_str_puts(&line, scope->kind == PM_STAT_RANGE || in_parts ? " time" : " call");
 	pm_str_puts(&line, scope->calls == 1 ? "" : "s");
+	pm_str_puts(&line, in_parts ? " in one of its parts" : "");
 	if (scope->nested > 0) {
 		pm_str_puts(&line, ", ");
 		pm_put_count(&line, scope->nested);
