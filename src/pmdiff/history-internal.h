@@ -16,5 +16,7 @@ int pmdiff_history_order(struct pmdiff_history *history, struct pm_error *err);
 
 int pmdiff_notes_read(struct pmdiff_history *history, const char *ref,
 		      struct pm_error *err);
+/* Whether a ref can have this name. -EINVAL. */
+int pmdiff_notes_check(const char *ref, struct pm_error *err);
 /* @fd: the document, from its begin. */
 int pmdiff_notes_write(const char *ref, const char *commit, int fd, struct pm_error *err);

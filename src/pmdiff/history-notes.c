@@ -16,6 +16,27 @@ static int unexpected(struct pm_error *err)
 	return pm_error_set(err, -EBADMSG, "git told of notes what is not understood");
 }
 
+int pmdiff_notes_check(const char *ref, struct pm_error *err)
+{
+	PM_AUTO_FREE char *full = NULL;
+	int status, r;
+
+	/* As git completes it, and not what begins with a dash. */
+	if (asprintf(&full, "refs/notes/%s", ref) < 0) {
+		full = NULL;
+		return no_memory(err);
+	}
+	r = pmdiff_git_run(
+		&(const struct pmdiff_git_call){
+			.args = (const char *const[]){ "check-ref-format", full, NULL },
+			.status = &status,
+		},
+		NULL, err);
+	if (r < 0 || status == 0)
+		return r;
+	return pm_error_set(err, -EINVAL, "this cannot be the name of a ref: %s", ref);
+}
+
 /* ---- reading --------------------------------------------------------------------------- */
 
 /* "--ref=REF", to be freed. */
@@ -143,7 +164,9 @@ int pmdiff_notes_read(struct pmdiff_history *history, const char *ref,
 
 	if (!option)
 		return no_memory(err);
-	r = pmdiff_git(NULL, &list, err, "notes", option, "list");
+	r = pmdiff_notes_check(ref, err);
+	if (r == 0)
+		r = pmdiff_git(NULL, &list, err, "notes", option, "list");
 	at = list.data ? list.data : "";
 	if (r == 0)
 		r = read_blobs(at, &blobs, err);

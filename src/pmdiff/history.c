@@ -355,6 +355,54 @@ static int write_note(const char *ref, const char *commit, const struct pm_stat 
 	return r < 0 ? r : pmdiff_notes_write(ref, commit, fd, err);
 }
 
+/* Where @path will be made; it is cut for that. */
+static const char *parent_of(char *path)
+{
+	size_t len = strlen(path);
+
+	while (len > 1 && path[len - 1] == '/')
+		len--;
+	while (len > 0 && path[len - 1] != '/')
+		len--;
+	if (len == 0)
+		return ".";
+	path[len] = '\0';
+	return path;
+}
+
+static int check_folder(const char *where, struct pm_error *err)
+{
+	PM_AUTO_FREE char *copy = strdup(where);
+	const char *folder = where;
+	struct stat found;
+	int r = 0;
+
+	if (!copy)
+		return no_memory(err);
+	if (stat(where, &found) < 0 && errno == ENOENT)
+		folder = parent_of(copy);
+	if (stat(folder, &found) < 0)
+		r = -errno;
+	else if (!S_ISDIR(found.st_mode))
+		r = -ENOTDIR;
+	else if (access(folder, W_OK | X_OK) < 0)
+		r = -errno;
+	if (r == 0)
+		return 0;
+	pm_error_set(err, r, "cannot keep a history here: %s", strerror(-r));
+	pm_error_where(err, where, -1);
+	return r;
+}
+
+int pmdiff_history_check(const char *where, struct pm_error *err)
+{
+	const char *ref;
+
+	if (!is_notes(where, &ref))
+		return check_folder(where, err);
+	return *ref ? pmdiff_notes_check(ref, err) : no_ref(where, err);
+}
+
 int pmdiff_history_write(const char *where, const char *commit,
 			 const struct pm_stat *stats, size_t len, struct pm_error *err)
 {

@@ -28,6 +28,9 @@ struct pmdiff_history {
  * directory that is not there is -ENOENT. Else -EBADMSG and what system calls say. */
 int pmdiff_history_read(struct pmdiff_history *ret, const char *where,
 			struct pm_error *err);
+/* Whether it can be written to, as far as that is known before; nothing is made. -EINVAL: the
+ * name of a ref is none; else what system calls say. */
+int pmdiff_history_check(const char *where, struct pm_error *err);
 /* Documents of one commit as its one entry, in place of what it had; the directory is made if it
  * is missing. @stats: of the same measurement, one run each or several. */
 int pmdiff_history_write(const char *where, const char *commit,

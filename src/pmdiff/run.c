@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "history.h"
 #include "say.h"
 #include "workshop.h"
 
@@ -48,8 +49,11 @@ int pmdiff_measure(struct pmdiff_side ret[2], const struct pmdiff_options *optio
 	static const char *const roles[] = { "base", "head" };
 	struct pmdiff_side sides[2] = { 0 };
 	struct pmdiff_workshop workshop;
-	int r = pmdiff_workshop_open(&workshop, options, roles, err);
+	/* What is to be kept takes long. */
+	int r = options->history ? pmdiff_history_check(options->history, err) : 0;
 
+	if (r == 0)
+		r = pmdiff_workshop_open(&workshop, options, roles, err);
 	if (r < 0)
 		return r;
 	r = fill_sides(&workshop, sides, err);

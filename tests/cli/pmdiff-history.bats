@@ -205,9 +205,25 @@ json() {
 	git init -q .
 	trend 2 --history git-notes:
 	[[ $(cat err) == *"behind the colon"* ]]
+	trend 2 --history 'git-notes:a b'
+	[[ $(cat err) == *"cannot be the name of a ref"* ]]
 	mkdir empty
 	trend 0 --history empty
 	has 'no number was measured in two commits over 0 commits'
+}
+
+@test "where no history can be is told before anything is measured" {
+	local status
+	git init -q .
+	commit 'Begin' && commit 'Go on'
+	: >file
+	for where in file no/where git-notes:a..b git-notes:; do
+		status=0
+		"$PMDIFF" run --base HEAD^ --history "$where" -- touch "$PWD/measured" >out 2>err || status=$?
+		[ "$(wc -l <err)" -le 2 ] || { cat err; return 1; }
+		[[ $where == git-notes* && $status = 2 || $where != git-notes* && $status = 125 ]]
+		[ ! -s out ] && [ ! -e measured ]
+	done
 }
 
 @test "JSON is as its schema says" {
