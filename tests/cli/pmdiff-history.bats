@@ -150,7 +150,7 @@ json() {
 @test "commits that ran another command are told, and what is hidden is not" {
 	make_history
 	git init -q h && : >h/.gitkeep
-	document 1000 2026-01-04T00:00:00Z '{"argv":["/home/ci/./bench"],"build_id":null}' >"h/$one.json"
+	document 1000 2026-01-04T00:00:00Z '{"argv":["/opt/ci/./bench"],"build_id":null}' >"h/$one.json"
 	trend 0 --history h --json
 	json 'd["warnings"] == []'
 	document 500 2026-01-04T00:00:00Z '{"argv":["./bench","-q"],"build_id":null}' >"h/$one.json"
