@@ -245,7 +245,7 @@ static int no_commit(struct pm_error *err, const struct pmdiff_repository *repos
 		     repository->shallow ? " in this shallow clone" : "", rev);
 	if (repository->shallow)
 		pm_error_fix(err, "git fetch --unshallow (in a CI job: fetch-depth: 0)");
-	else
+	else if (strncmp(rev, "HEAD", 4) != 0) /* of that all is here */
 		pm_error_fix(err, "git fetch");
 	return -ENOENT;
 }

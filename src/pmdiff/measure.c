@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <string.h>
+#include <sys/statvfs.h>
 
 #include "log.h"
 #include "process.h"
@@ -190,6 +191,7 @@ static int pmstat_failed(struct pm_error *err, const struct pmdiff_meter *meter,
 	PM_AUTO_FREE char *why = pmdiff_log_find(meter->log, "pmstat: ");
 	PM_AUTO_FREE char *fix = pmdiff_log_find(meter->log, "pmstat: try: ");
 	char what[PM_ERROR_TEXT_MAX];
+	struct statvfs disk;
 
 	if (!why && !meter->brief)
 		pmdiff_log_show(meter->log, RUN_LINES);
@@ -197,6 +199,8 @@ static int pmstat_failed(struct pm_error *err, const struct pmdiff_meter *meter,
 	bad_commit(err, tree, what);
 	if (fix)
 		pm_error_fix(err, "%s", fix);
+	else if (statvfs(tree->path, &disk) == 0 && (disk.f_flag & ST_NOEXEC))
+		pm_error_fix(err, "TMPDIR=DIR pmdiff …, where programs may be run");
 	return PMDIFF_BAD_COMMIT;
 }
 

@@ -242,6 +242,10 @@ simulated() {
 	TMPDIR=$full run "$PMDIFF" run --base begin -- ./prog
 	[ "$status" = 125 ]
 	has "$full: a folder for worktrees: No such file"
+	git init -q "$BATS_TEST_TMPDIR/empty"
+	cd "$BATS_TEST_TMPDIR/empty"
+	fails 'no such revision: HEAD' -- run --base HEAD -- ./prog
+	[[ $output != *fetch* ]]
 }
 
 @test "it works in a hook, in a bare repository, and runs no hooks" {
