@@ -125,6 +125,10 @@ int pm_history_gate(const struct pm_compare_options *options, const struct pm_st
 
 /* Sets class, method, change and verdict of all rows: their values and gates are there. */
 int pm_compare_judge(struct pm_comparison *comparison, uint64_t seed);
+/* By how much @event differs at least before anybody cares: a few faults more or less are the work
+ * of addresses, which differ from run to run; a few simulated misses, of those that differ from
+ * build to build. */
+double pm_compare_floor(const char *event);
 /* Which way a change is, of a row whose change is beyond its gate. */
 enum pm_verdict pm_compare_direction(const struct pm_compare_row *row, double change);
 /* Tells of rows of the program that have moved in which function most of it is. */

@@ -35,21 +35,22 @@ static double fraction(double by, double of)
 	return by == 0 ? 0 : of == 0 ? copysign(INFINITY, by) : by / fabs(of);
 }
 
-/* A few faults more or less are the work of addresses, which differ from run to run; a few
- * simulated misses, of those that differ from build to build. Not told where a person has set the
- * gate. */
-static double floor_of(const struct pm_compare_row *row)
+double pm_compare_floor(const char *event)
 {
 	static const char *const few[] = { "page-faults", "minor-faults", "major-faults",
 					   "sim.I1m",     "sim.D1m",      "sim.ILm",
 					   "sim.DLm",     "sim.Bcm",      "sim.Bim" };
 
-	if (!pm_gate_is_default(row))
-		return 0;
 	for (size_t i = 0; i < PM_ARRAY_LEN(few); i++)
-		if (strncmp(row->event, few[i], strlen(few[i])) == 0)
+		if (strncmp(event, few[i], strlen(few[i])) == 0)
 			return 16;
 	return 0;
+}
+
+/* Not told where a person has set the gate. */
+static double floor_of(const struct pm_compare_row *row)
+{
+	return pm_gate_is_default(row) ? pm_compare_floor(row->event) : 0;
 }
 
 static bool is_beyond(const struct pm_compare_row *row, double change)

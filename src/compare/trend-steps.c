@@ -14,6 +14,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "compare-internal.h"
 #include "pm/stats.h"
 #include "trend-internal.h"
 
@@ -33,8 +34,13 @@ static const double most_in_medians = 6;
 /* Of few points the noise is known badly, and may be more. */
 static const double few_points = 4;
 
-/* The least step, as a fraction: below it nobody cares, or knows. The gates of compare.h. */
-static double least_step(enum pm_stat_class class)
+/* The least step: below it nobody cares, or knows. As the gates of compare.h. */
+struct trend_least {
+	double fraction;
+	double floor; /* in the unit of the series */
+};
+
+static double least_fraction(enum pm_stat_class class)
 {
 	switch (class) {
 	case PM_STAT_EXACT:
@@ -42,9 +48,17 @@ static double least_step(enum pm_stat_class class)
 	case PM_STAT_LOW_NOISE:
 		return 0.005;
 	case PM_STAT_NOISY:
-		return 0.01;
+		break;
 	}
-	return 0;
+	return 0.01;
+}
+
+static struct trend_least least_of(const struct pm_trend *trend)
+{
+	return (struct trend_least){
+		.fraction = least_fraction(trend->class),
+		.floor = pm_compare_floor(trend->event),
+	};
 }
 
 /* ---- values ---------------------------------------------------------------------------- */
@@ -256,6 +270,12 @@ static double change_of(double before, double after)
 	return before == 0 ? copysign(INFINITY, after) : (after - before) / fabs(before);
 }
 
+/* A fraction; 0: too small for the event's floor. */
+static double size_of_step(const struct trend_least *least, double before, double after)
+{
+	return fabs(after - before) < least->floor ? 0 : fabs(change_of(before, after));
+}
+
 static int find_pieces(struct pieces *ret, const struct known *known, const bool *begins,
 		       double *room)
 {
@@ -273,8 +293,8 @@ static int find_pieces(struct pieces *ret, const struct known *known, const bool
 }
 
 /* Joins the two neighbours that differ least, until all steps are large enough. */
-static void join_pieces(struct pieces *pieces, const struct known *known, double least,
-			double *room)
+static void join_pieces(struct pieces *pieces, const struct known *known,
+			const struct trend_least *least, double *room)
 {
 	while (pieces->list.len > 1) {
 		struct piece *list = pieces->list.data;
@@ -283,14 +303,14 @@ static void join_pieces(struct pieces *pieces, const struct known *known, double
 
 		for (size_t i = 0; i + 1 < pieces->list.len; i++) {
 			double change =
-				fabs(change_of(list[i].median, list[i + 1].median));
+				size_of_step(least, list[i].median, list[i + 1].median);
 
 			if (change < size) {
 				smallest = i;
 				size = change;
 			}
 		}
-		if (size > 0 && size >= least)
+		if (size > 0 && size >= least->fraction)
 			return;
 		list[smallest].end = list[smallest + 1].end;
 		list[smallest].median =
@@ -358,7 +378,8 @@ static int add_steps(struct pm_trend *trend, const struct pieces *pieces,
 
 static int find_noisy(struct pm_trend *trend, const struct known *known, double *room)
 {
-	double least = least_step(trend->class), sigma = noise_of(known, least, room);
+	struct trend_least least = least_of(trend);
+	double sigma = noise_of(known, least.fraction, room);
 	PM_AUTO_FREE bool *begins = calloc(known->len, sizeof(*begins));
 	struct pieces pieces = { 0 };
 	int r;
@@ -371,7 +392,7 @@ static int find_noisy(struct pm_trend *trend, const struct known *known, double 
 	if (r == 0)
 		r = find_pieces(&pieces, known, begins, room);
 	if (r == 0) {
-		join_pieces(&pieces, known, least, room);
+		join_pieces(&pieces, known, &least, room);
 		r = add_steps(trend, &pieces, known, room);
 	}
 	pm_vec_release(&pieces.list);
@@ -384,13 +405,14 @@ static int find_noisy(struct pm_trend *trend, const struct known *known, double 
  * matter add up until they do. */
 static int find_exact(struct pm_trend *trend, const struct known *known)
 {
-	double level = known->values[0], least = least_step(PM_STAT_EXACT);
+	struct trend_least least = least_of(trend);
+	double level = known->values[0];
 	int r = 0;
 
 	for (size_t i = 1; r == 0 && i < known->len; i++) {
 		double value = known->values[i];
 
-		if (value == level || fabs(change_of(level, value)) < least)
+		if (value == level || size_of_step(&least, level, value) < least.fraction)
 			continue;
 		r = add_step(trend, &known->place[i], level, value, 0);
 		level = value;

@@ -253,6 +253,27 @@ static void test_exact(void **state)
 	release_history(&history);
 }
 
+/* As in a comparison: a few misses are of addresses. */
+static void test_a_few_are_no_step(void **state)
+{
+	static const uint64_t values[] = { 100, 103, 98, 115, 100, 116, 101, 102 };
+	struct history history;
+	PM_CLEANUP(pm_trends_release) struct pm_trends trends = { 0 };
+
+	init_simple(&history, values, PM_ARRAY_LEN(values), PM_STAT_EXACT);
+	find(&trends, &history);
+	assert_true(only_one(&trends)->steps.len > 2);
+	pm_trends_release(&trends);
+	for (size_t i = 0; i < PM_ARRAY_LEN(values); i++) {
+		free(history.stats[i].events.data[0].name);
+		history.stats[i].events.data[0].name = stat_text("sim.D1mr");
+	}
+	find(&trends, &history);
+	assert_int_equal(only_one(&trends)->steps.len, 1);
+	assert_int_equal(only_one(&trends)->steps.data[0].at, 5);
+	release_history(&history);
+}
+
 static void test_from_nothing(void **state)
 {
 	static const uint64_t values[] = { 0, 0, 0, 7, 7, 7, 7 };
@@ -440,6 +461,7 @@ int main(void)
 		cmocka_unit_test(test_outliers_are_no_steps),
 		cmocka_unit_test(test_small_steps),
 		cmocka_unit_test(test_exact),
+		cmocka_unit_test(test_a_few_are_no_step),
 		cmocka_unit_test(test_from_nothing),
 		cmocka_unit_test(test_what_varies_is_not_exact),
 		cmocka_unit_test(test_unknown_is_not_0),
