@@ -123,30 +123,34 @@ static int print_all(const struct pmdiff_options *options, write_fn write,
 	return ret;
 }
 
-/* Measured once, perhaps long ago, and easily mixed up. */
-static bool is_input(const struct pmdiff_options *options, const char *path)
+static bool is_one_file(const char *a, const char *b)
 {
-	struct stat output, input;
+	struct stat of_a, of_b;
 
-	if (stat(path, &output) < 0 || !S_ISREG(output.st_mode))
-		return false;
+	return a && b && stat(a, &of_a) == 0 && S_ISREG(of_a.st_mode) &&
+	       stat(b, &of_b) == 0 && of_a.st_dev == of_b.st_dev &&
+	       of_a.st_ino == of_b.st_ino;
+}
+
+/* Measured once, perhaps long ago, or written by hand, and easily mixed up. */
+static const char *why_kept(const struct pmdiff_options *options, const char *path)
+{
 	for (size_t side = 0; side < PM_ARRAY_LEN(options->files); side++)
 		for (size_t i = 0; i < options->files[side].list.len; i++)
-			if (stat(options->files[side].list.data[i], &input) == 0 &&
-			    input.st_dev == output.st_dev &&
-			    input.st_ino == output.st_ino)
-				return true;
-	return false;
+			if (is_one_file(path, options->files[side].list.data[i]))
+				return "it is compared";
+	return is_one_file(path, options->config.path) ? "it has the settings" : NULL;
 }
 
 static int check_one(const struct pmdiff_options *options, const char *path,
 		     struct pm_error *err)
 {
+	const char *why = why_kept(options, path);
 	struct pm_sink sink = { 0 };
 	int ret;
 
-	if (is_input(options, path)) {
-		pm_error_set(err, -EINVAL, "would be overwritten: it is compared");
+	if (why) {
+		pm_error_set(err, -EINVAL, "would be overwritten: %s", why);
 		pm_error_where(err, path, -1);
 		return -EINVAL;
 	}

@@ -274,6 +274,9 @@ none_wider() {
 	wrong 125 'cannot write' 1000.json 1030.json --markdown=none/m --json=j
 	wrong 2 'would be overwritten' 1000.json 1030.json --json=1000.json
 	[ "$(cat j)" = before ]
+	echo '{ "gates": { "sim.Ir": "1%" } }' >settings
+	wrong 2 'overwritten: it has the settings' 1000.json 1030.json --config settings --json=settings
+	grep -q gates settings
 	wrong 2 'cannot be read' 1000.json none.json --json=j
 	grep -q '"verdict":"unknown"' j
 	python3 -m json.tool 1000.json >/dev/null
