@@ -50,7 +50,7 @@ static void put_clean(struct pm_str *str, const char *text)
 }
 
 /* CommonMark §6.1: fenced by more backticks than stand together in it. */
-static void put_code(struct pm_str *str, const char *text)
+static void put_code(struct pm_str *str, const char *text, bool in_table)
 {
 	struct pm_str clean = { 0 };
 	size_t run = 0, longest = 0;
@@ -70,7 +70,7 @@ static void put_code(struct pm_str *str, const char *text)
 	pm_str_puts(str, pad ? " " : "");
 	for (const char *c = words; *c; c++) {
 		/* Cells of tables end at a pipe, in code, too (GFM §4.10). */
-		if (*c == '|')
+		if (*c == '|' && in_table)
 			pm_str_putc(str, '\\');
 		pm_str_putc(str, *c);
 	}
@@ -105,11 +105,11 @@ static void put_words(struct pm_str *str, const char *text, size_t width)
 	pm_str_release(&clean);
 }
 
-static void put_code_str(struct pm_str *str, struct pm_str *code)
+static void put_code_str(struct pm_str *str, struct pm_str *code, bool in_table)
 {
 	str->failed |= code->failed;
 	if (!code->failed && code->len > 0)
-		put_code(str, code->data);
+		put_code(str, code->data, in_table);
 	pm_str_clear(code);
 }
 
@@ -141,7 +141,7 @@ static void put_side(struct markdown *to, const char *title,
 
 	pm_put_compare_side(&side, of, false);
 	pm_str_printf(&to->out, "%s: ", title);
-	put_code_str(&to->out, &side);
+	put_code_str(&to->out, &side, false);
 	pm_str_release(&side);
 }
 
@@ -180,7 +180,7 @@ static void put_heading(struct markdown *to)
 			      comparison->cpu_model);
 	if (words.len > 0 && !words.failed) {
 		pm_str_puts(&to->out, "  \nEngine and CPU: ");
-		put_code_str(&to->out, &words);
+		put_code_str(&to->out, &words, false);
 	}
 	pm_str_putc(&to->out, '\n');
 	put_lines(to, "Not the same", comparison->differences.data,
@@ -197,7 +197,7 @@ static void put_name(struct pm_str *line, const struct pm_compare_row *row)
 	struct pm_str text = { 0 };
 
 	pm_put_compare_name(&text, row, NAME_COLUMNS, false);
-	put_code_str(line, &text);
+	put_code_str(line, &text, true);
 	if (row->file) {
 		pm_put_compare_place(&text, row, false);
 		if (!text.failed && text.data) {
@@ -205,7 +205,7 @@ static void put_name(struct pm_str *line, const struct pm_compare_row *row)
 
 			pm_put_cut(&place, text.data, PLACE_COLUMNS, true, false);
 			pm_str_puts(line, " ");
-			put_code_str(line, &place);
+			put_code_str(line, &place, true);
 			pm_str_release(&place);
 		}
 	}
