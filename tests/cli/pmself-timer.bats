@@ -41,7 +41,7 @@ shares() {
 }
 
 @test "three functions have the time that they take, in the table and in the file" {
-	PMSELF_OUTPUT=abc.json run --separate-stderr "$PROGRAMS/self-abc" 2
+	PMSELF_OUTPUT=abc.json run --separate-stderr "$PROGRAMS/self-abc" 1.5
 	[ "$status" = 0 ]
 	[ -z "$output" ]
 	echo "$stderr" >table
@@ -88,12 +88,12 @@ shares() {
 	level=$(cat $LEVEL_FILE)
 	cd "$open" || return
 	for engine in auto timer; do
-		PMSELF_ENGINE=$engine LD_LIBRARY_PATH=$open at 4 nobody ./self-abc 0.6 2>table
-		shares table 30
+		PMSELF_ENGINE=$engine LD_LIBRARY_PATH=$open at 4 nobody ./self-abc 0.4 2>table
+		shares table 20
 	done
 	grep -q "(timer)" table
-	PMSELF_ENGINE=auto LD_LIBRARY_PATH=$open nobody ./deny-perf 13 ./self-abc 0.6 2>table
-	shares table 30
+	PMSELF_ENGINE=auto LD_LIBRARY_PATH=$open nobody ./deny-perf 13 ./self-abc 0.4 2>table
+	shares table 20
 	grep -q "(timer)" table
 }
 
@@ -136,7 +136,7 @@ shares() {
 }
 
 @test "again and again while four threads allocate, without a trace" {
-	PMSELF_TABLE=none PMSELF_QUIET=1 timeout 120 "$PROGRAMS/self-life" cycles 100
+	PMSELF_TABLE=none PMSELF_QUIET=1 timeout 120 "$PROGRAMS/self-life" cycles 60
 }
 
 @test "python3 is profiled by LD_PRELOAD" {
