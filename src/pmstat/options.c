@@ -174,6 +174,18 @@ static int apply(struct pmstat_options *options, int option, const char *word,
 	return ret > 0 ? pm_usage_option(err, "pmstat", long_options, option, word) : ret;
 }
 
+/* What may be left out goes behind a =; else it is the command. */
+static int check_calls_from(char **rest, struct pm_error *err)
+{
+	uint64_t callers;
+
+	if (!rest[0] || strncmp(rest[-1], "--calls", strlen("--calls")) != 0 ||
+	    strchr(rest[-1], '=') || !pm_parse_u64(rest[0], &callers))
+		return 0;
+	return pmstat_usage(err, "%s %s: write --calls-from=%s, or ./%s for a command",
+			    rest[-1], rest[0], rest[0], rest[0]);
+}
+
 /* Up to the first word that is none of them, which *rest then leads to. */
 static int take_options(struct pmstat_options *options, int argc, char **argv,
 			char ***rest, struct pm_error *err)
@@ -190,7 +202,7 @@ static int take_options(struct pmstat_options *options, int argc, char **argv,
 			return ret;
 	}
 	*rest = argv + optind;
-	return 0;
+	return check_calls_from(*rest, err);
 }
 
 int pmstat_options_parse(struct pmstat_options *options, int argc, char **argv,

@@ -146,6 +146,11 @@ static void test_functions(void **state)
 	assert_int_equal(options.engine, PM_COUNT_ENGINE_PTRACE);
 	pmstat_options_release(&options);
 	refuse("--fn a --calls-from=0 true", "--calls-from=0");
+	refuse("--fn a --calls-from 2 true", "--calls-from=2");
+	refuse("--calls-from 2 --fn a true", "--calls-from=2");
+	accept(&options, "--fn a --calls-from -- 2");
+	assert_string_equal(options.commands[0][0], "2");
+	pmstat_options_release(&options);
 	refuse("--fn a --per cpu true", "--per thread only");
 	refuse("--fn a -D 10 true", "-I and -D do not go");
 	refuse("--fn a -p 1 -- sleep 5", "not with a command");
