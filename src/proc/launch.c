@@ -248,6 +248,21 @@ static bool find_near(const char *name, char ret[NEAR_NAME_BYTES])
 	return best < start;
 }
 
+/* perf(1) has words for what are programs here. NULL: it is none of these. */
+static const char *program_for(const char *word)
+{
+	static const char *const words[][2] = {
+		{ "record", "pmrec COMMAND" },
+		{ "report", "pmreport FILE" },
+		{ "annotate", "pmreport --annotate FUNCTION" },
+	};
+
+	for (size_t i = 0; i < PM_ARRAY_LEN(words); i++)
+		if (strcmp(word, words[i][0]) == 0)
+			return words[i][1];
+	return NULL;
+}
+
 static int explain_not_found(const struct pm_launch_plan *plan, const char *name,
 			     struct pm_error *err)
 {
@@ -268,6 +283,8 @@ static int explain_not_found(const struct pm_launch_plan *plan, const char *name
 	pm_error_set(err, -ENOENT, "no such command");
 	if (stat(name, &st) == 0 && S_ISREG(st.st_mode) && access(name, X_OK) == 0)
 		pm_error_fix(err, "./%s", name);
+	else if (program_for(name))
+		pm_error_fix(err, "%s", program_for(name));
 	else if (find_near(name, near))
 		pm_error_fix(err, "%s", near);
 	else

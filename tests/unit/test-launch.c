@@ -343,6 +343,8 @@ static void command_that_is_not_there(void **state)
 	put_script("nosuch-command", "#!/bin/sh\n", 0755);
 	assert_int_equal(refuse("nosuch-command", &err), -ENOENT);
 	assert_string_equal(err.fix, "./nosuch-command");
+	assert_int_equal(refuse("record", &err), -ENOENT);
+	assert_string_equal(err.fix, "pmrec COMMAND");
 	assert_int_equal(refuse("./nosuch-file", &err), -ENOENT);
 	assert_string_equal(err.text, "no such file");
 	assert_int_equal(refuse("./nosuch-command/below", &err), -ENOENT);
