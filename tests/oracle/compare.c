@@ -86,6 +86,21 @@ static enum verdict why_theirs_ends(struct dwfl_space *space, uint64_t lookup,
 	return VERDICT_WRONG;
 }
 
+/*
+ * Whether one of the first @len frames that both have was followed by a guess of libdwfl's. For
+ * aarch64 it takes the return address from x30 and at once the frame record as that of the same
+ * frame, which of a leaf is its caller's (backends/aarch64_unwind.c): one frame is right, and
+ * the registers of it are those of the next.
+ */
+static bool guessed(struct dwfl_space *space, const struct our_chain *ours, size_t len)
+{
+	for (size_t i = 0; i + 1 < len; i++)
+		if (ours->frames[i + 1].how == PM_UNW_HOW_LEAF &&
+		    dwfl_space_rule(space, ours->frames[i].lookup) == DWFL_RULE_NONE)
+			return true;
+	return false;
+}
+
 enum verdict compare_chains(struct dwfl_space *space, const struct spaces_maps *maps,
 			    const struct our_chain *ours,
 			    const struct their_chain *theirs, const char **why)
@@ -111,6 +126,8 @@ enum verdict compare_chains(struct dwfl_space *space, const struct spaces_maps *
 		*why = "we found a frame by CFI that is not there";
 		return VERDICT_WRONG;
 	}
+	if (guessed(space, ours, common))
+		return VERDICT_NO_CFI;
 	if (common == ours->len && ours->stop == PM_UNW_STOP_NO_MODULE &&
 	    !is_mapped(maps, theirs->frames[common].pc))
 		return VERDICT_OUTSIDE;

@@ -24,10 +24,10 @@ struct their_chain {
 enum verdict {
 	VERDICT_EQUAL,
 	/*
-	 * libdw itself has no CFI for the last frame that both have. Beyond it both sides
-	 * guess: libdwfl follows rbp without looking (backends/x86_64_unwind.c), we ask for
-	 * a call before the return address. Neither is the truth. The frames before it are
-	 * compared.
+	 * libdw itself has no CFI for the last frame that both have, or libdwfl has guessed its
+	 * way there by x30. Beyond it both sides guess: libdwfl follows rbp without looking
+	 * (backends/x86_64_unwind.c), we ask for a call before the return address. Neither is
+	 * the truth. The frames before it are compared.
 	 */
 	VERDICT_NO_CFI,
 	/*

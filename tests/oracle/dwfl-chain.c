@@ -11,6 +11,16 @@
 enum {
 	TID = 1, /* there is one thread in a copied stack */
 	RED_ZONE_BYTES = 128, /* psABI §3.2.2 */
+#if defined(__aarch64__)
+	/* AADWARF64 §4.1. For libdwfl the pc is none of the registers. */
+	REGS = 32,
+	PC = 32,
+	RETURN_ADDRESS = 30,
+#else
+	REGS = PM_UNW_X86_64_REGS,
+	PC = PM_UNW_X86_64_RIP,
+	RETURN_ADDRESS = PM_UNW_X86_64_RIP,
+#endif
 };
 
 struct dwfl_space {
@@ -118,10 +128,12 @@ static bool get_thread(Dwfl *dwfl, pid_t tid, void *arg, void **thread_arg)
 static bool set_initial_registers(Dwfl_Thread *thread, void *arg)
 {
 	struct dwfl_space *space = arg;
-	Dwarf_Word value[PM_UNW_X86_64_REGS];
+	Dwarf_Word value[REGS];
 
 	memcpy(value, space->regs->value, sizeof(value));
-	return dwfl_thread_state_registers(thread, 0, PM_UNW_X86_64_REGS, value);
+	if (PC == REGS)
+		dwfl_thread_state_register_pc(thread, space->regs->value[PC]);
+	return dwfl_thread_state_registers(thread, 0, REGS, value);
 }
 
 static const Dwfl_Thread_Callbacks thread_callbacks = {
@@ -216,7 +228,7 @@ size_t dwfl_space_unwind(struct dwfl_space *space, const struct pm_unw_regs *reg
 	*failed = dwfl_getthread_frames(space->dwfl, TID, take_frame, space) != 0;
 	if (space->len == 0 && max > 0)
 		frames[space->len++] = (struct dwfl_frame){
-			.pc = regs->value[PM_UNW_X86_64_RIP],
+			.pc = regs->value[PC],
 			.activation = true,
 		};
 	return space->len;
@@ -250,7 +262,7 @@ enum dwfl_rule dwfl_space_rule(struct dwfl_space *space, uint64_t lookup)
 
 	if (!frame)
 		return DWFL_RULE_NONE;
-	if (dwarf_frame_register(frame, PM_UNW_X86_64_RIP, memory, &ops, &ops_len) == 0 &&
+	if (dwarf_frame_register(frame, RETURN_ADDRESS, memory, &ops, &ops_len) == 0 &&
 	    ops_len == 0 && ops == memory)
 		return DWFL_RULE_ROOT;
 	return DWFL_RULE_RETURNS;
@@ -272,7 +284,7 @@ static bool read_breg(const Dwarf_Op *op, const struct pm_unw_regs *regs, uint64
 	unsigned int reg = op->atom == DW_OP_bregx ? (unsigned int)op->number
 						   : op->atom - (unsigned int)DW_OP_breg0;
 
-	if (reg >= PM_UNW_X86_64_REGS)
+	if (reg >= REGS)
 		return false;
 	*ret = regs->value[reg] + (op->atom == DW_OP_bregx ? op->number2 : op->number);
 	return true;
@@ -318,8 +330,9 @@ size_t dwfl_space_serve_popped(struct dwfl_space *space, const struct pm_unw_reg
 	uint64_t cfa;
 
 	space->popped_len = 0;
-	if (regs)
-		frame = frame_at(space, regs->value[PM_UNW_X86_64_RIP]);
+	/* Nobody has seen it elsewhere: compilers for aarch64 restore in CFI what they pop. */
+	if (regs && regs->arch == PM_UNW_X86_64)
+		frame = frame_at(space, regs->value[PC]);
 	if (!frame)
 		return 0;
 	/* By an expression: above, and what was popped is below the stack pointer. */

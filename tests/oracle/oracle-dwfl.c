@@ -3,9 +3,10 @@
  * Unwinds every sample of real programs twice, by pm_unwind() and by elfutils' libdwfl, from
  * the same registers and the same copied stack, and wants the same frames.
  *
- * oracle-dwfl [--hz N] [--only NAME] [--show STOP] [--program PATH]...
- * oracle-dwfl [--hz N] [--show STOP] --command -- CMD...
+ * oracle-dwfl [--event E] [--hz N] [--only NAME] [--show STOP] [--program PATH]...
+ * oracle-dwfl [--event E] [--hz N] [--show STOP] --command -- CMD...
  *
+ * --event is what is sampled, cpu-clock without it.
  * --show prints the first chains that end by that stop reason, equal or not.
  *
  * Prints TAP. Exit status 1 when a chain was wrong.
@@ -35,6 +36,7 @@ enum {
 
 struct oracle {
 	FILE *tap;
+	const char *event;
 	uint64_t hz;
 	const char *show; /* stop reason, or NULL */
 	int points; /* of TAP */
@@ -152,9 +154,12 @@ static void read_sample(const struct pm_sample *sample, struct pm_unw_regs *regs
 			struct pm_unw_stack *stack)
 {
 	*regs = (struct pm_unw_regs){ .known = sample->regs.known };
+#if defined(__aarch64__)
+	regs->arch = PM_UNW_AARCH64;
+#endif
 	memcpy(regs->value, sample->regs.value, sizeof(regs->value));
 	*stack = (struct pm_unw_stack){
-		.start = regs->value[PM_UNW_X86_64_RSP],
+		.start = pm_unw_regs_sp(regs),
 		.data = sample->stack,
 		.len = sample->stack_len,
 	};
@@ -288,7 +293,8 @@ static int compare_command(struct oracle *oracle, const char *name, char *const 
 	run->procs = pm_procs_new(process_state_free);
 	if (!run->procs)
 		abort();
-	rc = record_run(argv, oracle->hz, run->procs, on_sample, run, &totals, err);
+	rc = record_run(argv, oracle->event, oracle->hz, run->procs, on_sample, run,
+			&totals, err);
 	if (rc == 0 && totals.samples > 0)
 		print_result(run, name, &totals);
 	oracle->total += totals.samples;
@@ -373,7 +379,8 @@ static bool can_record(struct oracle *oracle)
 	struct pm_procs *procs = pm_procs_new(NULL);
 	char program[] = "true";
 	char *argv[] = { program, NULL };
-	int rc = record_run(argv, oracle->hz, procs, ignore_sample, NULL, &totals, &err);
+	int rc = record_run(argv, oracle->event, oracle->hz, procs, ignore_sample, NULL,
+			    &totals, &err);
 
 	pm_procs_free(procs);
 	if (rc < 0)
@@ -427,6 +434,7 @@ static int run_in_temporary(struct oracle *oracle, char *const *programs,
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
+		{ "event", required_argument, NULL, 'e' },
 		{ "hz", required_argument, NULL, 'h' },
 		{ "only", required_argument, NULL, 'o' },
 		{ "show", required_argument, NULL, 's' },
@@ -434,7 +442,7 @@ int main(int argc, char **argv)
 		{ "command", no_argument, NULL, 'c' },
 		{ NULL, 0, NULL, 0 },
 	};
-	struct oracle oracle = { .tap = take_stdout(), .hz = HZ };
+	struct oracle oracle = { .tap = take_stdout(), .event = "cpu-clock", .hz = HZ };
 	char *programs[PROGRAMS_MAX + 1] = { NULL };
 	size_t programs_len = 0;
 	const char *only = NULL;
@@ -445,6 +453,8 @@ int main(int argc, char **argv)
 	while ((option = getopt_long(argc, argv, "+", options, NULL)) != -1) {
 		if (option == 'h' && pm_parse_u64(optarg, &oracle.hz))
 			continue;
+		else if (option == 'e')
+			oracle.event = optarg;
 		else if (option == 'o')
 			only = optarg;
 		else if (option == 's')

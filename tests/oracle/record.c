@@ -127,7 +127,7 @@ static void count_lost(struct recording *recording)
 }
 
 static int record_launched(struct recording *recording, struct pm_launch *launch,
-			   uint64_t hz, struct pm_error *err)
+			   const char *event, uint64_t hz, struct pm_error *err)
 {
 	struct pm_event_specs specs = { 0 };
 	struct pm_perf_options options = {
@@ -137,7 +137,7 @@ static int record_launched(struct recording *recording, struct pm_launch *launch
 		.stack_bytes = PM_STACK_BYTES_MAX,
 		.pid = launch->pid,
 	};
-	int rc = pm_event_specs_parse("cpu-clock", &specs, err);
+	int rc = pm_event_specs_parse(event, &specs, err);
 
 	if (rc < 0)
 		return rc;
@@ -155,8 +155,9 @@ static int record_launched(struct recording *recording, struct pm_launch *launch
 	return rc;
 }
 
-int record_run(char *const argv[], uint64_t hz, struct pm_procs *procs, record_fn fn,
-	       void *arg, struct record_totals *totals, struct pm_error *err)
+int record_run(char *const argv[], const char *event, uint64_t hz, struct pm_procs *procs,
+	       record_fn fn, void *arg, struct record_totals *totals,
+	       struct pm_error *err)
 {
 	struct recording recording = {
 		.procs = procs,
@@ -169,7 +170,7 @@ int record_run(char *const argv[], uint64_t hz, struct pm_procs *procs, record_f
 
 	if (rc < 0)
 		return rc;
-	rc = record_launched(&recording, &launch, hz, err);
+	rc = record_launched(&recording, &launch, event, hz, err);
 	pm_launch_release(&launch);
 	return rc;
 }

@@ -16,5 +16,6 @@ typedef void (*record_fn)(void *arg, struct pm_process *process,
 			  const struct pm_record *record);
 
 /* 0; -EACCES, -EPERM, -ENOSYS, … of pm_perf_open(), or what starting the command gave. */
-int record_run(char *const argv[], uint64_t hz, struct pm_procs *procs, record_fn fn,
-	       void *arg, struct record_totals *totals, struct pm_error *err);
+int record_run(char *const argv[], const char *event, uint64_t hz, struct pm_procs *procs,
+	       record_fn fn, void *arg, struct record_totals *totals,
+	       struct pm_error *err);
