@@ -19,9 +19,14 @@ static int tell_missing_hardware(struct pm_program *program)
 			return 0;
 	return pm_tell_warning(
 		program->stat,
-		"this machine offers no hardware counters, as is usual in virtual "
-		"machines: cycles, instructions, branches and misses are left out "
-		"(--engine callgrind simulates instructions).");
+		"%s: cycles, instructions, branches and misses are left out (--engine "
+		"callgrind simulates instructions).",
+		/* Who may open none at all was not told which there are. */
+		stat->events.data[first].state == PM_STAT_NOT_PERMITTED
+			? "whether this machine has hardware counters is not known, for events "
+			  "are not permitted"
+			: "this machine offers no hardware counters, as is usual in virtual "
+			  "machines");
 }
 
 /* With the watchdog a counter is gone, and a group of all of them never fits. */
