@@ -59,13 +59,22 @@ int pmdiff_compare_sides(struct pm_comparison *ret, const struct pmdiff_side sid
 
 /* ---- which one moved ----------------------------------------------------------------- */
 
+static const char row_source[] = "--row";
+
+/* Whether it is what --row names: where that means nothing others may decide in its place. */
+static bool is_named(const struct pm_compare_row *row)
+{
+	return row->base.known && row->new.known && row->gated &&
+	       row->gate_source &&strcmp(row->gate_source, row_source) == 0;
+}
+
 static bool has_moved(const struct pm_compare_row *row, bool named)
 {
 	if (!row->base.known || !row->new.known)
 		return false;
 	if (!named)
 		return row->verdict == PM_VERDICT_WORSE;
-	return row->gated &&
+	return is_named(row) &&
 	       (row->verdict == PM_VERDICT_WORSE || row->verdict == PM_VERDICT_BETTER ||
 		row->verdict == PM_VERDICT_CHANGED);
 }
@@ -98,9 +107,20 @@ static int take_row(struct pmdiff_moved *ret, const struct pm_compare_row *row,
 static int take_moved(struct pmdiff_moved *ret, const struct pm_comparison *comparison,
 		      const char *named, struct pm_error *err)
 {
+	bool measured = false;
+
 	for (size_t i = 0; i < comparison->rows.len; i++)
 		if (has_moved(&comparison->rows.data[i], named != NULL))
 			return take_row(ret, &comparison->rows.data[i], err);
+	for (size_t i = 0; named && i < comparison->rows.len && !measured; i++)
+		measured = is_named(&comparison->rows.data[i]);
+	if (named && !measured) {
+		pm_error_set(err, -EINVAL, "--row: %.200s was not measured at both ends",
+			     named);
+		if (strncmp(named, "fn:", 3) == 0)
+			pm_error_fix(err, "--fn NAME, for its function");
+		return -EINVAL;
+	}
 	if (named)
 		return pm_error_set(err, -ERANGE, "%.200s did not move from good to bad",
 				    named);
@@ -118,7 +138,7 @@ static int gate_row(struct pm_gates *gates, const char *row, struct pm_error *er
 		text = NULL;
 		return no_memory(err);
 	}
-	return pm_gates_parse(gates, text, "--row", err);
+	return pm_gates_parse(gates, text, row_source, err);
 }
 
 int pmdiff_moved_find(struct pmdiff_moved *ret, const struct pmdiff_side sides[2],

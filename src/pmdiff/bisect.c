@@ -153,10 +153,13 @@ static int measure_ends(struct bisection *it, struct pm_error *err)
 {
 	PM_CLEANUP(release_sides) struct pmdiff_side sides[2] = { 0 };
 	struct pmdiff_meter *meter = &it->shop.meter;
+	const char *row = meter->options->measured.row;
 	int r = 0;
 
 	for (size_t i = 0; i < 2 && r == 0; i++)
 		r = pmdiff_meter_build(meter, &it->shop.trees[i], err);
+	if (row && strncmp(row, "fn:", 3) == 0)
+		pmdiff_meter_explain(meter);
 	if (r == 0)
 		r = pmdiff_meter_measure(meter, it->shop.trees, sides, 2, err);
 	if (r == 0)

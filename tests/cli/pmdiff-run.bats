@@ -143,12 +143,24 @@ simulated() {
 	[ "$status" = 4 ]
 	has 'nothing got worse'
 	# The only commit in between does not build, so it may be either.
-	run "$PMDIFF" bisect --engine callgrind -r 1 --good slow --bad fixed --fn parse \
+	run "$PMDIFF" bisect --engine callgrind -r 1 --good slow --bad fixed \
 		--row fn:parse:sim.Ir --build "$BUILD" -- ./prog
 	[ "$status" = 4 ]
 	has 'is left out: it does not build' 'parse, sim.Ir moved in one of' \
 		"$(git rev-parse broken) break it" \
 		"$(git rev-parse fixed) parse as fast as before"
+}
+
+@test "bisect looks at no other row than the one that it is told" {
+	run "$PMDIFF" bisect --engine count -r 1 -w 0 --good begin --bad slow \
+		--row fn:parse:sim.Ir -- true
+	[ "$status" = 2 ]
+	has '--row: fn:parse:sim.Ir was not measured at both ends' '--fn NAME'
+	# The program got slower, but not this one.
+	run "$PMDIFF" bisect --engine callgrind -r 1 --good begin --bad slow \
+		--row fn:emit:sim.Ir --build "$BUILD" -- ./prog
+	[ "$status" = 4 ]
+	has 'fn:emit:sim.Ir did not move'
 }
 
 @test "bisect follows both parents of a merge" {
