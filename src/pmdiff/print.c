@@ -142,6 +142,29 @@ static const char *why_kept(const struct pmdiff_options *options, const char *pa
 	return is_one_file(path, options->config.path) ? "it has the settings" : NULL;
 }
 
+/* The folder that a file will be in. */
+static int look_at_folder(struct stat *ret, const char *path)
+{
+	size_t len = (size_t)(basename(path) - path);
+	PM_AUTO_FREE char *folder = len > 0 ? strndup(path, len) : strdup(".");
+
+	return folder ? stat(folder, ret) : -1;
+}
+
+/* Of two results under one name the first one would be lost, however that is written. */
+static int check_apart(const char *a, const char *b, struct pm_error *err)
+{
+	struct stat of_a, of_b;
+
+	if (strcmp(basename(a), basename(b)) != 0 || look_at_folder(&of_a, a) < 0 ||
+	    look_at_folder(&of_b, b) < 0 || of_a.st_dev != of_b.st_dev ||
+	    of_a.st_ino != of_b.st_ino)
+		return 0;
+	pm_error_set(err, -EINVAL, "would be written twice: %s is the same file", b);
+	pm_error_where(err, a, -1);
+	return -EINVAL;
+}
+
 static int check_one(const struct pmdiff_options *options, const char *path,
 		     struct pm_error *err)
 {
@@ -165,6 +188,10 @@ int pmdiff_print_check(const struct pmdiff_options *options, struct pm_error *er
 		const char *path = options->outputs[form].path;
 		int ret = path ? check_one(options, path, err) : 0;
 
+		for (size_t other = 0; path && other < form && ret == 0; other++)
+			if (options->outputs[other].path)
+				ret = check_apart(path, options->outputs[other].path,
+						  err);
 		if (ret < 0)
 			return ret;
 	}

@@ -277,6 +277,8 @@ none_wider() {
 	echo '{ "gates": { "sim.Ir": "1%" } }' >settings
 	wrong 2 'overwritten: it has the settings' 1000.json 1030.json --config settings --json=settings
 	grep -q gates settings
+	wrong 2 'written twice: j is the same' 1000.json 1030.json --json=j --html=./j
+	[ "$(cat j)" = before ]
 	wrong 2 'cannot be read' 1000.json none.json --json=j
 	grep -q '"verdict":"unknown"' j
 	python3 -m json.tool 1000.json >/dev/null
