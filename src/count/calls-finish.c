@@ -260,6 +260,23 @@ static void choose_costs(struct finish *finish, uint32_t index)
 	finish->costs.call = finish->subtract ? calls->call_cost[cheap] : NULL;
 }
 
+static int tell_copies(const struct finish *finish, uint32_t index,
+		       const struct pm_stat_scope *scope)
+{
+	const struct pm_calls *calls = finish->calls;
+	bool add = false;
+
+	for (uint32_t i = 0; i < calls->regions.len && !add; i++)
+		add = belongs(finish, i, index) && calls->regions.data[i].copies_add;
+	if (!add)
+		return 0;
+	return pm_tell_warning(
+		finish->stat,
+		"%s: processes that were forked in the middle of a call add to its totals and "
+		"\"per call\", but not to min, p50, p99 and max",
+		scope->name);
+}
+
 static int fill_scope(struct finish *finish, uint32_t index, struct pm_stat_scope *scope)
 {
 	const struct pm_calls *calls = finish->calls;
@@ -275,6 +292,8 @@ static int fill_scope(struct finish *finish, uint32_t index, struct pm_stat_scop
 	if (r < 0 || !scope->values)
 		return -ENOMEM;
 	r = fill_spreads(finish, &calls->regions.data[index], scope);
+	if (r == 0)
+		r = tell_copies(finish, index, scope);
 	if (r == 0)
 		r = fill_threads(finish, index, scope);
 	return r < 0 ? r : fill_callers(finish, index, scope);

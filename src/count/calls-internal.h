@@ -76,6 +76,7 @@ struct pm_calls_done { /* a region in a thread that has ended, by_thread */
 struct pm_calls_region {
 	uint64_t calls, nested, unfinished, completed;
 	uint32_t max_depth;
+	bool copies_add; /* numbers of calls that were open at a fork, and went on in the child */
 	uint64_t random;
 	size_t kept;
 	PM_VEC(uint64_t) rows; /* kept × columns: of single calls */

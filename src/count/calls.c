@@ -114,6 +114,9 @@ static int cover(struct pm_calls *calls, struct pm_calls_thread *thread, uint32_
 
 		calls->part[i] = whole - (covered[i] - before[i]);
 		covered[i] += calls->part[i];
+		if (what->copied && calls->part[i] > 0 &&
+		    i <= calls->options.events + PM_CALLS_TIME)
+			calls->regions.data[what->region].copies_add = true;
 	}
 	if (what->caller != PM_CALLS_NO_CALLER)
 		r = pm_calls_site_add(calls, what->region, what->caller, calls->part,

@@ -118,6 +118,8 @@ ways=(called_once called_thousand called_many recursive jumps_out jumped_over ta
 		measure 6 "$engine" --fn in_process --fn in_parent -- "$PROGRAMS/count-exec" 40
 		[ "$(wc -l <truth)" = 2 ]
 		agree "$engine"
+		[ "$engine" = callgrind ] ||
+			so 'sum("in the middle of a call" in w for w in d["warnings"]) == 1'
 		measure 6 "$engine" -i --fn in_process -- "$PROGRAMS/count-exec" 40
 		[ "$(scopes)" = "in_process: 40 0" ]
 	done
