@@ -216,13 +216,14 @@ int pmdiff_print_failure(const struct pmdiff_options *options,
 			 const struct pm_comparison *comparison,
 			 const struct pm_error *why, struct pm_error *err)
 {
-	char failure[PM_ERROR_SOURCE_MAX + PM_ERROR_TEXT_MAX + 2];
+	char failure[sizeof(*why)];
 	PM_AUTO_FREE char *base = copy_name(options, 0), *new = copy_name(options, 1);
 	struct pm_comparison told = *comparison; /* borrows all of it */
 	struct pmdiff_shown shown = { .comparison = &told, .failure = failure };
 
-	snprintf(failure, sizeof(failure), "%s%s%s", why->source,
-		 why->source[0] ? ": " : "", why->text);
+	snprintf(failure, sizeof(failure), "%s%s%s%s%s", why->source,
+		 why->source[0] ? ": " : "", why->text, why->fix[0] ? "; try: " : "",
+		 why->fix);
 	if (!told.base.name)
 		told.base.name = base;
 	if (!told.new.name)

@@ -240,7 +240,7 @@ compress() {
 	done
 	grep -q 'class="unknown">nothing was compared' h
 	wrong 2 'cannot be read' 1000.json none.json --markdown=m
-	grep -q 'nothing was compared: none' m
+	grep -q 'nothing was compared: none\\.json: .*; try: pmstat' m
 }
 
 @test "every document is written, and the text beside it" {
