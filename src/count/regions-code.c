@@ -2,6 +2,7 @@
 /* From functions and pieces of code to regions with their places. */
 #include "regions-internal.h"
 
+#include <elf.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <string.h>
@@ -249,10 +250,16 @@ int pm_finder_give(struct pm_finder *finder, const struct pm_finder_file *file,
 	return tell_doubts(finder, name, doubts);
 }
 
-static int cannot_read(struct pm_finder *finder, int code, const char *name)
+static int cannot_read(struct pm_finder *finder, const struct pm_finder_file *file,
+		       int code, const char *name)
 {
 	switch (code) {
 	case -EOPNOTSUPP:
+		if (file->source.machine == EM_386)
+			return pm_error_set(
+				finder->err, code,
+				"is a 32-bit program: functions are counted in "
+				"programs for x86-64 only");
 		return pm_error_set(finder->err, code,
 				    "functions of this processor's programs cannot be "
 				    "counted yet");
@@ -354,7 +361,7 @@ static int add_range_places(struct pm_finder *finder, const struct pm_finder_fil
 				function->parts.len, false);
 
 	if (code < 0)
-		return cannot_read(finder, code, function->name);
+		return cannot_read(finder, file, code, function->name);
 	for (size_t i = 0; i < pieces->len && finder->words == PM_FINDER_ADDRESSES; i++)
 		if (pm_flow_holds(&flow, pieces->data[i].low) &&
 		    pm_flow_find(&flow, pieces->data[i].low) == SIZE_MAX)
@@ -454,7 +461,7 @@ int pm_finder_add_function(struct pm_finder *finder, const struct pm_finder_file
 	code = pm_flow_open(&flow, &file->source, &whole, function->parts.data,
 			    function->parts.len, own_name);
 	if (code < 0)
-		return cannot_read(finder, code, function->name);
+		return cannot_read(finder, file, code, function->name);
 	region = pm_finder_add(finder, file, PM_STAT_FUNCTION, function->name);
 	if (!region) {
 		pm_flow_close(&flow);

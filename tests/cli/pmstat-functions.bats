@@ -517,6 +517,10 @@ ways=(called_once called_thousand called_many recursive jumps_out jumped_over ta
 	run -125 --separate-stderr "$PMSTAT" --fn called_once -- ./stripped
 	[[ $stderr == *stripped* ]] || { echo "$stderr"; false; }
 	[ -z "$output" ]
+	if [ -e "$PROGRAMS/m32" ]; then
+		run -125 --separate-stderr "$PMSTAT" --fn main -- "$PROGRAMS/m32"
+		[[ $stderr == *32-bit* ]] || { echo "$stderr"; false; }
+	fi
 }
 
 @test "an ordinary user counts calls by breakpoints" {
