@@ -45,17 +45,12 @@ static int tell_warnings(const struct pm_ptr_engine *it)
 	return ret;
 }
 
-static uint64_t time_of(const struct timeval *time)
-{
-	return (uint64_t)time->tv_sec * 1000000000u + (uint64_t)time->tv_usec * 1000u;
-}
-
 /* Where perf is denied, a command's task-clock is what wait4(2) says. */
 static void fill_clock(const struct pm_ptr_engine *it, struct pm_stat_value *values)
 {
 	const struct rusage *usage = &it->child->usage;
 	int32_t clock = it->ptr.counts.clock;
-	uint64_t used = time_of(&usage->ru_utime) + time_of(&usage->ru_stime);
+	uint64_t used = pm_tell_ns(&usage->ru_utime) + pm_tell_ns(&usage->ru_stime);
 
 	if (clock >= 0 && it->child->status_known)
 		values[clock] = (struct pm_stat_value){ .state = PM_STAT_OK,

@@ -261,11 +261,6 @@ int pm_program_add_interval(struct pm_program *program, uint64_t now_ns)
 
 /* ---- the run --------------------------------------------------------------------------- */
 
-static uint64_t time_of(const struct timeval *time)
-{
-	return (uint64_t)time->tv_sec * 1000000000u + (uint64_t)time->tv_usec * 1000u;
-}
-
 static void fill_tools(const struct pm_program *program, struct pm_stat_value *values)
 {
 	const struct pm_child *child = program->child;
@@ -276,8 +271,8 @@ static void fill_tools(const struct pm_program *program, struct pm_stat_value *v
 		tools[0] = known(program->end_ns - program->begin_ns);
 	if (program->options->targets || !child->status_known)
 		return;
-	tools[1] = known(time_of(&child->usage.ru_utime));
-	tools[2] = known(time_of(&child->usage.ru_stime));
+	tools[1] = known(pm_tell_ns(&child->usage.ru_utime));
+	tools[2] = known(pm_tell_ns(&child->usage.ru_stime));
 	tools[3] = known((uint64_t)child->usage.ru_maxrss * 1024);
 }
 

@@ -76,7 +76,7 @@ int pm_tell_scope(struct pm_stat_scope *scope, const struct pm_region *region)
 	return pm_stat_text(&scope->file, region->file);
 }
 
-static uint64_t time_of(const struct timeval *time)
+uint64_t pm_tell_ns(const struct timeval *time)
 {
 	return (uint64_t)time->tv_sec * 1000000000u + (uint64_t)time->tv_usec * 1000u;
 }
@@ -93,8 +93,8 @@ void pm_tell_tools(const struct pm_stat *stat, const struct pm_engine_options *o
 		uint64_t value;
 	} tools[] = {
 		{ "wall-time", true, wall_ns },
-		{ "user-time", ended, time_of(&usage->ru_utime) },
-		{ "system-time", ended, time_of(&usage->ru_stime) },
+		{ "user-time", ended, pm_tell_ns(&usage->ru_utime) },
+		{ "system-time", ended, pm_tell_ns(&usage->ru_stime) },
 		{ "max-rss", ended, (uint64_t)usage->ru_maxrss * 1024 },
 	};
 

@@ -2,6 +2,8 @@
 /* What all engines leave in the document alike. */
 #pragma once
 
+#include <sys/time.h>
+
 #include "pm/count.h"
 
 /* Appends a warning, unless it is there already: runs repeat. -ENOMEM. */
@@ -12,6 +14,7 @@ int pm_tell_lost(struct pm_stat *stat, const struct pm_hits *hits);
 int pm_tell_outlived(struct pm_stat *stat, size_t processes);
 /* What of a scope is known before anything ran. -ENOMEM. */
 int pm_tell_scope(struct pm_stat_scope *scope, const struct pm_region *region);
+uint64_t pm_tell_ns(const struct timeval *time);
 /* What clocks and wait4(2) say, into @values by event; of an attached process only clocks. */
 void pm_tell_tools(const struct pm_stat *stat, const struct pm_engine_options *options,
 		   const struct pm_child *child, uint64_t wall_ns,
