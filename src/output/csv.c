@@ -61,31 +61,10 @@ void pm_put_field(struct pm_str *str, const char *text, const char *separator)
 	pm_str_release(&tame);
 }
 
-void pm_put_csv(struct pm_str *out, const char *text, const char *separator)
-{
-	struct pm_str tame = { 0 };
-
-	put_tame(&tame, text);
-	text = tame.failed || !tame.data ? "" : tame.data;
-	if (!strpbrk(text, "\"\n") && !strstr(text, separator)) {
-		pm_str_puts(out, text);
-	} else {
-		pm_str_putc(out, '"');
-		for (const char *c = text; *c; c++) {
-			if (*c == '"')
-				pm_str_putc(out, '"');
-			pm_str_putc(out, *c);
-		}
-		pm_str_putc(out, '"');
-	}
-	out->failed |= tame.failed;
-	pm_str_release(&tame);
-}
-
 static void put_text(struct csv *csv, const char *text)
 {
 	separate(csv);
-	pm_put_csv(&csv->out, text, csv->separator);
+	pm_put_field(&csv->out, text, csv->separator);
 }
 
 static void put_number(struct csv *csv, uint64_t number)

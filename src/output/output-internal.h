@@ -142,7 +142,8 @@ int pm_text_annotate(struct pm_text *text, const struct pm_section *section);
 
 /* ---- text for programs ------------------------------------------------------------------- */
 
-/* @text as a field of a line, quoted where @separator makes that necessary. */
+/* @text as a field of a line, as RFC 4180 has it: quoted where @separator makes that necessary.
+ * What moves a cursor is escaped. */
 void pm_put_field(struct pm_str *str, const char *text, const char *separator);
 /* The function that the section annotates, as members of its event, or as lines. */
 int pm_json_annotate(struct pm_str *out, FILE *to, const struct pm_section *section);

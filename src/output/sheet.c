@@ -412,7 +412,7 @@ void pm_sheet_csv(const struct pm_sheet *sheet, const char *event, const char *s
 		pm_str_putc(out, '\n');
 	}
 	for (size_t i = 0; i < pm_sheet_rows(sheet); i++) {
-		pm_put_csv(out, event, separator);
+		pm_put_field(out, event, separator);
 		for (size_t c = 0; c < sheet->columns_len; c++) {
 			const struct pm_sheet_cell *cell =
 				&sheet->cells.data[i * sheet->columns_len + c];
@@ -421,7 +421,8 @@ void pm_sheet_csv(const struct pm_sheet *sheet, const char *event, const char *s
 				continue;
 			pm_str_puts(out, separator);
 			if (is_text(&sheet->columns[c]))
-				pm_put_csv(out, cell->text ? cell->text : "", separator);
+				pm_put_field(out, cell->text ? cell->text : "",
+					     separator);
 			else if (cell->known)
 				put_plain(&sheet->columns[c], cell, out,
 					  strchr(separator, ' ') ? ";" : " ");

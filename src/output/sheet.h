@@ -88,8 +88,6 @@ void pm_sheet_json(const struct pm_sheet *sheet, struct pm_str *out);
 void pm_sheet_print_buckets(const struct pm_sheet *sheet, const struct pm_text *text);
 void pm_sheet_json_buckets(const struct pm_sheet *sheet, struct pm_str *out);
 void pm_put_wide(struct pm_str *str, pm_wide number, bool commas);
-/* A field as RFC 4180 has it, with what moves a cursor escaped. */
-void pm_put_csv(struct pm_str *out, const char *text, const char *separator);
 
 /* ---- the lists ------------------------------------------------------------------------- */
 
