@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#define P_LEAST 1e-12
+
 enum {
 	COMMIT_DIGITS = 8,
 	SUBJECT_COLUMNS = 50,
@@ -351,7 +353,10 @@ void pm_put_compare_method(struct pm_str *str, const struct pm_compare_row *row)
 			pm_str_printf(str, "and %zu ", row->new.len);
 		pm_str_printf(str, "run%s a side", row->new.len == 1 ? "" : "s");
 	}
-	if (isfinite(row->p_holm))
+	/* No chance is 0; that of many samples is too small for a double. */
+	if (isfinite(row->p_holm) && row->p_holm < P_LEAST)
+		pm_str_printf(str, ", p < %.0e", P_LEAST);
+	else if (isfinite(row->p_holm))
 		pm_str_printf(str, row->p_holm < 0.0005 ? ", p %.0e" : ", p %.3f",
 			      row->p_holm);
 }

@@ -184,6 +184,9 @@ static void test_text_narrow(void **state)
 	assert_has(text, "_M_realloc_insert");
 	assert_has(text, "vector.tcc:426");
 	assert_has(text, "+81.00 %");
+	/* Too small for a double, but not 0. */
+	row->p_holm = 0;
+	assert_has(written(pm_output_compare_text, &report), "p < 1e-12\n");
 	pm_comparison_release(&comparison);
 }
 
