@@ -16,10 +16,12 @@
 
 enum {
 	SLEEP_MS = 1000, /* where nothing runs */
-	WAKE_CPU_NS =
-		10000000, /* of the process's CPU time: new threads, and full slots */
-	DRAIN_NS =
-		250000000, /* entries wait as long as that, unless their slot is half full */
+	/* Of the process's CPU time, for new threads and full slots: while threads come and
+	 * go, and when they stay the same. */
+	WAKE_CPU_NS = 10000000,
+	WAKE_SELDOM_CPU_NS = 40000000,
+	/* Entries wait as long as that, unless their slot is half full. */
+	DRAIN_NS = 250000000,
 	COMM_BYTES = 16,
 	WAKE_SIGNAL = SIGSTKFLT,
 };
@@ -35,12 +37,14 @@ struct engine {
 	struct pm_self_engine engine;
 	const struct pm_self_settings *settings;
 	struct pm_self_timers timers;
+	pid_t pid;
 	PM_VEC(struct item) items;
 	uint64_t drained_ns;
 	uint64_t begin_cpu_ns,
 		cpu_ns; /* of what is sampled; the second once it has ended */
 	uint64_t lost;
 	int wake_timer, wake_fd;
+	uint64_t wake_ns;
 	bool begun, ended;
 	bool replaced; /* the program's own handler is in our place */
 	int looked; /* negative errno: threads could not be listed */
@@ -119,6 +123,7 @@ static int engine_open(struct pm_self_engine **ret,
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	timer->engine.type = &pm_self_engine_timer;
 	timer->settings = settings;
+	timer->pid = getpid();
 	timer->timers = (struct pm_self_timers){
 		.interval_ns = 1000000000u / settings->rate_hz,
 		.stacks = settings->call_graph != PMSELF_CALL_GRAPH_NONE,
@@ -178,6 +183,33 @@ static uint64_t sampled_cpu_ns(const struct engine *timer)
 	return pm_self_cpu_ns();
 }
 
+static int set_wake(struct engine *timer, uint64_t ns)
+{
+	if (timer->wake_ns == ns)
+		return 0;
+	timer->wake_ns = ns;
+	return pm_self_timer_run(timer->wake_timer, ns, ns);
+}
+
+static uint64_t tick_ns(void)
+{
+	struct timespec tick = { 0 };
+
+	clock_getres(CLOCK_MONOTONIC_COARSE, &tick);
+	return (uint64_t)tick.tv_nsec;
+}
+
+/* So that no slot is more than a quarter full then. */
+static uint64_t seldom_ns(const struct engine *timer)
+{
+	uint64_t interval = timer->timers.interval_ns, tick = tick_ns();
+	uint64_t quarter = PM_SELF_ENTRIES / 4 * (interval > tick ? interval : tick);
+
+	if (quarter < WAKE_CPU_NS)
+		return WAKE_CPU_NS;
+	return quarter < WAKE_SELDOM_CPU_NS ? quarter : WAKE_SELDOM_CPU_NS;
+}
+
 static int engine_begin(struct pm_self_engine *engine, struct pm_error *err)
 {
 	struct engine *timer = of(engine);
@@ -191,7 +223,7 @@ static int engine_begin(struct pm_self_engine *engine, struct pm_error *err)
 	if (ret == 0 && timer->timers.threads == 0)
 		ret = timer->timers.without_errno ? -timer->timers.without_errno : -ESRCH;
 	if (ret == 0)
-		ret = pm_self_timer_run(timer->wake_timer, WAKE_CPU_NS, WAKE_CPU_NS);
+		ret = set_wake(timer, WAKE_CPU_NS);
 	return ret < 0 ? pm_error_set(err, ret, "sampling could not begin: %s",
 				      strerror(-ret))
 		       : 0;
@@ -280,11 +312,12 @@ static int collect(struct engine *timer)
 }
 
 /* What a thread is called when its first sample is given. */
-static int name(struct pm_self_slot *slot, uint64_t time, const struct pm_self_take *take)
+static int name(const struct engine *timer, struct pm_self_slot *slot, uint64_t time,
+		const struct pm_self_take *take)
 {
 	struct pm_record record = { .type = PERF_RECORD_COMM,
 				    .time = time,
-				    .pid = (uint32_t)getpid(),
+				    .pid = (uint32_t)timer->pid,
 				    .tid = (uint32_t)slot->tid,
 				    .cpu = UINT32_MAX };
 	char path[64], comm[COMM_BYTES + 1];
@@ -320,7 +353,7 @@ static int give(const struct engine *timer, const struct item *item,
 		.type = PERF_RECORD_SAMPLE,
 		.misc = PERF_RECORD_MISC_USER,
 		.time = entry->time,
-		.pid = (uint32_t)getpid(),
+		.pid = (uint32_t)timer->pid,
 		.tid = (uint32_t)item->slot->tid,
 		.cpu = entry->cpu,
 		.sample = { .ip = entry->regs[REGS - 1], /* the last one of both */
@@ -342,7 +375,7 @@ static int settle(struct engine *timer, struct pm_self_slot *slot,
 {
 	uint64_t lost = slot->lost - slot->lost_told;
 	struct pm_record record = { .time = pm_now_ns(),
-				    .pid = (uint32_t)getpid(),
+				    .pid = (uint32_t)timer->pid,
 				    .tid = (uint32_t)slot->tid,
 				    .cpu = UINT32_MAX };
 	int ret = 0;
@@ -375,7 +408,7 @@ static int give_all(struct engine *timer, const struct pm_self_take *take)
 		const struct item *item = &timer->items.data[i];
 
 		if (!item->slot->named)
-			ret = name(item->slot, item->time, take);
+			ret = name(timer, item->slot, item->time, take);
 		if (ret == 0)
 			ret = give(timer, item, take);
 		atomic_fetch_add_explicit(&item->slot->tail, 1, memory_order_release);
@@ -394,7 +427,7 @@ static int engine_drain(struct pm_self_engine *engine, bool final,
 	struct signalfd_siginfo infos[4];
 	int ret;
 
-	while (read(timer->wake_fd, infos, sizeof(infos)) > 0)
+	while (read(timer->wake_fd, infos, sizeof(infos)) == sizeof(infos))
 		;
 	if (!timer->ended && !pm_self_signal_is_ours()) {
 		/* A handler that knows nothing of our signals shall get no more of them. */
@@ -405,6 +438,8 @@ static int engine_drain(struct pm_self_engine *engine, bool final,
 		ret = pm_self_timers_look_again(&timer->timers);
 		if (ret < 0)
 			timer->looked = ret;
+		set_wake(timer, pm_self_timers_stable(&timer->timers) ? seldom_ns(timer)
+								      : WAKE_CPU_NS);
 	}
 	if (!final && !is_due(timer))
 		return 0;
@@ -428,13 +463,10 @@ static void tell_missing(const struct engine *timer, const struct pm_self_tell *
 			       ? timer->cpu_ns - timer->begin_cpu_ns
 			       : 0;
 	uint64_t seen = timers->ticks * timers->interval_ns;
-	struct timespec tick = { 0 };
 	uint64_t slack;
 	char text[160];
 
-	clock_getres(CLOCK_MONOTONIC_COARSE, &tick);
-	slack = timers->threads * (timers->interval_ns + 2 * (uint64_t)tick.tv_nsec) +
-		ran / 100;
+	slack = timers->threads * (timers->interval_ns + 2 * tick_ns()) + ran / 100;
 	if (ran <= seen + slack)
 		return;
 	snprintf(
@@ -448,13 +480,9 @@ static void tell_missing(const struct engine *timer, const struct pm_self_tell *
 /* Timers of CPU time are looked at with the kernel's tick, CONFIG_HZ times a second. */
 static void tell_rate(const struct engine *timer, const struct pm_self_tell *tell)
 {
-	struct timespec tick = { 0 };
-	uint64_t hz;
+	uint64_t tick = tick_ns(), hz = tick > 0 ? 1000000000u / tick : UINT64_MAX;
 	char text[160];
 
-	if (clock_getres(CLOCK_MONOTONIC_COARSE, &tick) < 0 || tick.tv_nsec <= 0)
-		return;
-	hz = 1000000000u / (uint64_t)tick.tv_nsec;
 	if (hz >= timer->settings->rate_hz)
 		return;
 	snprintf(text, sizeof(text),

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 
@@ -14,6 +15,8 @@
 enum {
 	LOOK_CPU_NS = 10000000, /* what a new thread may run before it is seen, mostly */
 	LOOK_SHARE = 50, /* looking has this part of the process's CPU time at most */
+	LOOK_TRUST =
+		10, /* unchanged looks, after which a tenth of them looks at each thread */
 	BLOCKED_TICKS = 10, /* without a sample, before it is asked why */
 };
 
@@ -156,6 +159,7 @@ static int add(struct pm_self_timers *timers, pid_t tid)
 		return ret;
 	}
 	timers->threads++;
+	timers->unchanged = 0;
 	return 0;
 }
 
@@ -220,6 +224,7 @@ int pm_self_timers_look(struct pm_self_timers *timers)
 	if (!dir)
 		return -errno;
 	timers->round++;
+	timers->unchanged++;
 	timers->without_now = 0;
 	while ((entry = readdir(dir))) {
 		if (!pm_parse_u64(entry->d_name, &tid) || tid > INT32_MAX ||
@@ -236,10 +241,33 @@ int pm_self_timers_look(struct pm_self_timers *timers)
 
 		/* Some may be left out of a list that is read while others end. */
 		if (slot->tid && !slot->gone && slot->round != timers->round &&
-		    !is_there(slot->tid))
+		    !is_there(slot->tid)) {
 			end(slot);
+			timers->unchanged = 0;
+		}
 	}
 	return 0;
+}
+
+bool pm_self_timers_stable(const struct pm_self_timers *timers)
+{
+	return timers->unchanged >= LOOK_TRUST;
+}
+
+/* Whether there are as many as before, in a program whose threads did not change for long. */
+static bool seems_unchanged(struct pm_self_timers *timers)
+{
+	struct stat folder;
+	uint64_t before = timers->links;
+
+	if (stat("/proc/self/task", &folder) < 0)
+		return false;
+	timers->links = folder.st_nlink;
+	if (!pm_self_timers_stable(timers) || timers->links != before ||
+	    timers->unchanged % LOOK_TRUST == 0)
+		return false;
+	timers->unchanged++;
+	return true;
 }
 
 int pm_self_timers_look_again(struct pm_self_timers *timers)
@@ -247,7 +275,8 @@ int pm_self_timers_look_again(struct pm_self_timers *timers)
 	uint64_t before, cost;
 	int ret;
 
-	if (clock_ns(CLOCK_PROCESS_CPUTIME_ID) < timers->look_cpu_ns)
+	if (clock_ns(CLOCK_PROCESS_CPUTIME_ID) < timers->look_cpu_ns ||
+	    seems_unchanged(timers))
 		return 0;
 	before = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	ret = pm_self_timers_look(timers);

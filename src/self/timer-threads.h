@@ -14,6 +14,8 @@ struct pm_self_timers {
 	pid_t helper; /* but this one */
 	unsigned int round;
 	uint64_t look_cpu_ns; /* CPU time at which the next look is due */
+	uint64_t links; /* of the folder of threads when it was looked at: how many */
+	unsigned int unchanged; /* looks, one behind the other, that found nothing new */
 	/* Of threads that have gone; of all once they are stopped. */
 	uint64_t ticks, unread;
 	size_t blocked; /* without samples, for SIGPROF is blocked there */
@@ -35,6 +37,8 @@ void pm_self_timer_delete(int timer);
 int pm_self_timers_look(struct pm_self_timers *timers);
 /* The same, unless the last look was a moment of CPU time ago. */
 int pm_self_timers_look_again(struct pm_self_timers *timers);
+/* The threads have been the same for many looks. */
+bool pm_self_timers_stable(const struct pm_self_timers *timers);
 /* The thread has gone and its samples are taken: the slot becomes free. */
 void pm_self_timers_release(struct pm_self_timers *timers, struct pm_self_slot *slot);
 /* Deletes all; the slots are as those of threads that have gone. */
