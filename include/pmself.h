@@ -47,7 +47,7 @@ struct pmself_options {
 	uint32_t rate_hz; /* 0: 999; of each thread's CPU time */
 	const char *event; /* as `pmrec -e`: "cycles", "cache-misses"; NULL: cycles, or
 			    * cpu-clock without a PMU. The timer engine knows cpu-clock only. */
-	const char *output; /* file for `pmreport`, %p is the pid; NULL: none */
+	const char *output; /* file for `pmreport`, %p is the pid; NULL, "": none */
 	const char *table; /* file for the table; NULL: stderr; "": none */
 	enum pmself_engine engine;
 	enum pmself_call_graph call_graph;

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <linux/perf_event.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "engine.h"
 #include "pm/proc.h"
@@ -24,6 +25,8 @@ struct engine {
 	PM_VEC(pid_t) late; /* and those that were new then; 0: they are known */
 	char actual[PM_EVENT_NAME_MAX + 32];
 	pid_t helper;
+	/* Of files, before and after events were opened, which takes many. */
+	struct rlimit limit, raised;
 };
 
 static struct engine *of(const struct pm_self_engine *engine)
@@ -31,11 +34,24 @@ static struct engine *of(const struct pm_self_engine *engine)
 	return (struct engine *)(uintptr_t)engine;
 }
 
+/* The limit is the program's, which may have set another one meanwhile. */
+static void restore_limit(const struct engine *perf)
+{
+	struct rlimit now;
+
+	if (perf->limit.rlim_cur != perf->raised.rlim_cur &&
+	    getrlimit(RLIMIT_NOFILE, &now) == 0 &&
+	    now.rlim_cur == perf->raised.rlim_cur &&
+	    now.rlim_max == perf->raised.rlim_max)
+		setrlimit(RLIMIT_NOFILE, &perf->limit);
+}
+
 static void engine_free(struct pm_self_engine *engine)
 {
 	struct engine *perf = of(engine);
 
 	pm_perf_free(perf->perf);
+	restore_limit(perf);
 	pm_event_specs_release(&perf->specs);
 	pm_vec_release(&perf->tids);
 	pm_vec_release(&perf->late);
@@ -143,8 +159,10 @@ static int engine_open(struct pm_self_engine **ret,
 	code = find_event(perf, err);
 	if (code == 0)
 		code = find_tasks(perf, err);
+	getrlimit(RLIMIT_NOFILE, &perf->limit);
 	if (code == 0)
 		code = open_events(perf, err);
+	getrlimit(RLIMIT_NOFILE, &perf->raised);
 	if (code < 0) {
 		engine_free(&perf->engine);
 		return code;
@@ -224,7 +242,8 @@ static int engine_drain(struct pm_self_engine *engine, bool final,
 {
 	struct engine *perf = of(engine);
 	struct pm_record record;
-	int next, ret = 0;
+	/* What other threads map is told to those only that have events. */
+	int next, ret = perf->settings->tid ? take->mappings(take->user) : 0;
 
 	pm_perf_begin(perf->perf, final);
 	while ((next = pm_perf_next(perf->perf, &record, err)) != 0) {

@@ -18,8 +18,8 @@
  * which ends the draining. */
 struct pm_self_take {
 	int (*record)(void *user, const struct pm_record *record);
-	/* Of an engine whose records do not tell of new mappings (PERF_RECORD_MMAP2): to be
-	 * called before it gives samples. */
+	/* Where records do not tell of all new mappings (PERF_RECORD_MMAP2): to be called
+	 * before samples are given. */
 	int (*mappings)(void *user);
 	void *user;
 };

@@ -3,6 +3,7 @@
 
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 
 enum {
 	RATE_HZ_DEFAULT = 999,
@@ -31,6 +32,25 @@ bool pm_self_is_automatic(void)
 	if (value && (strcasecmp(value, "on") == 0 || strcmp(value, "1") == 0))
 		return true;
 	return preload && strstr(preload, "libpmself.so");
+}
+
+/* Has the pid of the first of those that were preloaded. */
+static const char first_name[] = "PMSELF_FIRST";
+
+void pm_self_tell_children(void)
+{
+	char pid[16];
+
+	snprintf(pid, sizeof(pid), "%d", (int)getpid());
+	setenv(first_name, pid, 0);
+}
+
+static bool is_child(void)
+{
+	const char *first = variable(first_name);
+	uint64_t pid;
+
+	return first && pm_parse_u64(first, &pid) && pid != (uint64_t)getpid();
 }
 
 bool pm_self_may_print(void)
@@ -128,8 +148,9 @@ static int read_words(struct pm_self_settings *settings, struct pm_error *err)
 	return ret;
 }
 
-/* %p is the pid, %% a percent sign. NULL without memory. */
-static char *expand(const char *text)
+/* %p is the pid, %% a percent sign. With @unique the pid is there in any case. NULL without
+ * memory. */
+static char *expand(const char *text, bool unique)
 {
 	struct pm_str str = { 0 };
 
@@ -137,12 +158,15 @@ static char *expand(const char *text)
 	for (; *text; text++) {
 		if (text[0] == '%' && text[1] == 'p') {
 			pm_str_u64(&str, (uint64_t)getpid());
+			unique = false;
 			text++;
 		} else {
 			text += text[0] == '%' && text[1] == '%';
 			pm_str_putc(&str, *text);
 		}
 	}
+	if (unique)
+		pm_str_printf(&str, ".%d", (int)getpid());
 	if (str.failed)
 		pm_str_release(&str);
 	return str.data;
@@ -160,8 +184,17 @@ static bool is_descriptor(const char *path)
 	return strcmp(path, "-") == 0;
 }
 
-static int copy_path(const char *variable_name, const char *asked, const char **ret,
-		     struct pm_error *err)
+/* All programs under LD_PRELOAD have the same variables. What one of them writes shall not
+ * take the place of what those that executed it write. Devices and pipes they may share. */
+static bool has_to_be_unique(const char *path)
+{
+	struct stat status;
+
+	return is_child() && (stat(path, &status) < 0 || S_ISREG(status.st_mode));
+}
+
+static int copy_path(const char *variable_name, const char *asked, bool automatic,
+		     const char **ret, struct pm_error *err)
 {
 	const char *text = variable(variable_name);
 	char *path;
@@ -173,11 +206,22 @@ static int copy_path(const char *variable_name, const char *asked, const char **
 	if (is_descriptor(text))
 		return pm_error_set(err, -EINVAL,
 				    "%s: the profile is written to files only", text);
-	path = expand(text);
+	/* An empty variable is none; a name of no file says it. */
+	path = strcmp(text, "none") == 0
+		       ? strdup("")
+		       : expand(text, automatic && has_to_be_unique(text));
 	if (!path)
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	*ret = path;
 	return 0;
+}
+
+static void drop_empty(const char **path)
+{
+	if (*path && !(*path)[0]) {
+		free((void *)(uintptr_t)*path);
+		*path = NULL;
+	}
 }
 
 static int read_texts(struct pm_self_settings *settings, const char *event,
@@ -191,12 +235,12 @@ static int read_texts(struct pm_self_settings *settings, const char *event,
 	settings->event = text ? strdup(text) : NULL;
 	if (text && !settings->event)
 		return pm_error_set(err, -ENOMEM, "out of memory");
-	ret = copy_path("PMSELF_OUTPUT", output, &settings->output, err);
+	ret = copy_path("PMSELF_OUTPUT", output, settings->automatic, &settings->output,
+			err);
 	if (ret == 0)
-		ret = copy_path("PMSELF_TABLE", table, &settings->table, err);
-	/* An empty variable is none; a name of no file says it. */
-	if (ret == 0 && settings->table && strcmp(settings->table, "none") == 0)
-		((char *)(uintptr_t)settings->table)[0] = '\0';
+		ret = copy_path("PMSELF_TABLE", table, settings->automatic,
+				&settings->table, err);
+	drop_empty(&settings->output);
 	return ret;
 }
 

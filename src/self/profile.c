@@ -16,6 +16,8 @@
 #define PUBLIC __attribute__((visibility("default")))
 
 static struct {
+	/* Where a profile was begun, or 0. Read without the lock, see is_elsewhere(). */
+	_Atomic pid_t pid;
 	pthread_mutex_t lock; /* of all below; held while starting and stopping */
 	bool forks_watched;
 	const struct pm_self_core *core;
@@ -34,6 +36,13 @@ static void in_child(void)
 	profile.lock = fresh;
 	profile.helper = NULL;
 	profile.settings = (struct pm_self_settings){ 0 };
+	profile.pid = 0;
+}
+
+/* Of _Fork(3) and clone(2), of which libc tells nobody. */
+static bool is_elsewhere(void)
+{
+	return profile.pid != 0 && profile.pid != getpid();
 }
 
 /* ---- printing ----------------------------------------------------------------------------- */
@@ -108,9 +117,16 @@ static int start(const struct pmself_options *options, struct pm_error *err)
 	}
 	if (ret == 0)
 		ret = profile.core->start(&profile.helper, &profile.settings, err);
-	if (ret < 0)
+	if (ret == 0)
+		profile.pid = getpid();
+	else
 		pm_self_settings_release(&profile.settings);
 	return ret;
+}
+
+static int none_runs(struct pm_error *err)
+{
+	return pm_error_set(err, -ESRCH, "no profile is running");
 }
 
 static int stop(struct pm_error *err)
@@ -119,7 +135,7 @@ static int stop(struct pm_error *err)
 	int ret, scopes;
 
 	if (!profile.helper)
-		return pm_error_set(err, -ESRCH, "no profile is running");
+		return none_runs(err);
 	ret = profile.core->stop(profile.helper, &table, err);
 	profile.helper = NULL;
 	if (table)
@@ -129,16 +145,30 @@ static int stop(struct pm_error *err)
 	return ret < 0 ? ret : scopes;
 }
 
+static int locked(bool begin, const struct pmself_options *options, struct pm_error *err)
+{
+	int ret;
+
+	if (is_elsewhere()) {
+		/* The memory may be the parent's (vfork(2)): who only ends leaves it as it is. */
+		if (!begin)
+			return none_runs(err);
+		in_child();
+	}
+	pthread_mutex_lock(&profile.lock);
+	ret = begin ? start(options, err) : stop(err);
+	pthread_mutex_unlock(&profile.lock);
+	return ret;
+}
+
 /* Neither a cancellation nor errno of the caller gets in the way. */
-static int locked(bool begin, const struct pmself_options *options, bool quiet)
+static int call(bool begin, const struct pmself_options *options, bool quiet)
 {
 	struct pm_error err = { 0 };
 	int saved = errno, cancel, ret;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	pthread_mutex_lock(&profile.lock);
-	ret = begin ? start(options, &err) : stop(&err);
-	pthread_mutex_unlock(&profile.lock);
+	ret = locked(begin, options, &err);
 	if (ret < 0 && !quiet)
 		pm_self_print_error(&err);
 	pthread_setcancelstate(cancel, NULL);
@@ -148,12 +178,12 @@ static int locked(bool begin, const struct pmself_options *options, bool quiet)
 
 PUBLIC int pmself_start(const struct pmself_options *options)
 {
-	return pm_self_is_off() ? 0 : locked(true, options, false);
+	return pm_self_is_off() ? 0 : call(true, options, false);
 }
 
 PUBLIC int pmself_stop(void)
 {
-	return pm_self_is_off() ? 0 : locked(false, NULL, false);
+	return pm_self_is_off() ? 0 : call(false, NULL, false);
 }
 
 PUBLIC int perf_start(void)
@@ -170,8 +200,10 @@ PUBLIC int perf_stop(void)
 
 __attribute__((constructor)) static void on_load(void)
 {
-	if (pm_self_is_automatic())
-		pmself_start(NULL);
+	if (!pm_self_is_automatic())
+		return;
+	pm_self_tell_children();
+	pmself_start(NULL);
 }
 
 static void show_scopes(void)
@@ -195,6 +227,6 @@ __attribute__((destructor)) static void on_exit_of_program(void)
 {
 	if (pm_self_is_off())
 		return;
-	locked(false, NULL, true);
+	call(false, NULL, true);
 	show_scopes();
 }

@@ -44,9 +44,11 @@ static void note(void *user, const char *text)
 
 /* ---- opening ------------------------------------------------------------------------------ */
 
+/* Events take files for each thread and CPU; timers take none. */
 static bool is_refusal(int code)
 {
-	return code == -EPERM || code == -EACCES || code == -ENOSYS;
+	return code == -EPERM || code == -EACCES || code == -ENOSYS || code == -EMFILE ||
+	       code == -ENFILE;
 }
 
 static int open_engine(struct pm_self_recording *recording, struct pm_error *err)
@@ -278,6 +280,9 @@ static int on_record(void *user, const struct pm_record *record)
 	}
 	/* Children that were forked, before they are something of their own. */
 	if (record->pid != (uint32_t)recording->pid)
+		return 0;
+	/* Threads that are made by the only one that is sampled. */
+	if (record->type == PERF_RECORD_FORK && recording->settings->tid)
 		return 0;
 	return record->type == PERF_RECORD_SAMPLE ? on_sample(recording, record)
 						  : pm_chain_tasks_record(&tasks, record);

@@ -75,7 +75,7 @@ shares() {
 
 @test "what a program may do around its profile" {
 	local mode
-	for mode in fork "fork 1" closefrom atexit forget leave "race 20"; do
+	for mode in fork "fork 1" clone "clone 1" closefrom atexit forget leave "race 20"; do
 		# shellcheck disable=SC2086 # a mode and its number
 		run --separate-stderr "$PROGRAMS/self-life" $mode
 		[ "$status" = 0 ] || { echo "$mode: $output $stderr" >&2 && return 1; }
@@ -84,6 +84,59 @@ shares() {
 	run --separate-stderr "$PROGRAMS/self-life" limits
 	[ "$status" = 0 ]
 	[[ $stderr == *"Too many open files"* ]]
+}
+
+@test "a program with few files and many threads keeps its limits" {
+	run --separate-stderr "$PROGRAMS/self-life" crowd
+	[ "$status" = 0 ] || { echo "$output $stderr" >&2 && return 1; }
+	[[ $stderr == *"(perf)"*"(timer)"*"sampled by timers, not by the kernel: "* ]]
+}
+
+@test "libraries that come and go, also those that another thread maps" {
+	need_plain
+	local name
+	for name in one two; do
+		cat >$name.c <<-END
+			#include <time.h>
+			void run(void);
+			__attribute__((noinline)) static void work_$name(void)
+			{
+			    while (clock() % 500000 < 250000) { }
+			    while (clock() % 500000 >= 250000) { }
+			    __asm__ volatile("");
+			}
+			void run(void) { work_$name(); __asm__ volatile(""); }
+		END
+		cc -O1 -g -fPIC -shared $name.c -o lib$name.so
+	done
+	cat >own.c <<-'END'
+		#include <dlfcn.h>
+		#include <pmself.h>
+		#include <pthread.h>
+		static void *load(void *name) { return dlopen(name, RTLD_NOW); }
+		static int use(char *name)
+		{
+		    pthread_t id;
+		    void *library;
+		    if (pthread_create(&id, 0, load, name) != 0 || pthread_join(id, &library) != 0)
+		        return 1;
+		    ((void (*)(void))dlsym(library, "run"))();
+		    return dlclose(library);
+		}
+		int main(void)
+		{
+		    return perf_start() || use("./libone.so") || use("./libtwo.so") || perf_stop();
+		}
+	END
+	cc own.c -o own -I"$SOURCE_DIR/include" -L"$SELF" -lpmself "-Wl,-rpath,$SELF" -pthread
+	local threads
+	for threads in all this; do
+		PMSELF_THREADS=$threads PMSELF_OUTPUT=t.json ./own 2>table
+		holds t.json 'sum("work_one" in chain(s) for s in samples) > 0.2 * len(samples)' \
+			'sum("work_two" in chain(s) for s in samples) > 0.2 * len(samples)' \
+			'sum(len(chain(s)) < 3 for s in samples) < 0.1 * len(samples)'
+	done
+	grep -q " in 1 thread, " table
 }
 
 @test "again and again while four threads allocate, without a trace" {
@@ -131,6 +184,8 @@ shares() {
 	[ "$status" = 0 ]
 	[ -z "$stderr" ]
 	holds n.json 'all(s["stop"] == "not_asked" for s in samples)' 'len(samples) > 0'
+	PMSELF_OUTPUT=none PMSELF_TABLE=none "$abc" 0.01
+	[ ! -e none ]
 	PMSELF_EVENT=page-faults PMSELF_RATE=100 "$abc" 0.01 2>table
 	grep -q "of page-faults" table
 	local wrong
@@ -200,6 +255,16 @@ for name in "dwarf_begin", "elf_begin", "json_dumps", "pm_perf_open":
 	[ "$status" = 3 ]
 	[ -z "$output" ]
 	[ "$(find . -name 't-*.json' | wc -l)" = 2 ]
+	# Without %p, too, none takes the other's place.
+	LD_PRELOAD=$SELF/libpmself.so.1 PMSELF_OUTPUT=own.json PMSELF_TABLE=own.txt \
+		bash -c '/bin/true; for ((i = 0; i < 100000; i++)); do :; done' 2>/dev/null
+	[ "$(find . -name 'own.json*' | wc -l)" = 2 ]
+	[ "$(find . -name 'own.txt*' | wc -l)" = 2 ]
+	holds own.json 'len(samples) > 0' 'header["command"][0] == "bash"'
+	LD_PRELOAD=$SELF/libpmself.so.1 PMSELF_OUTPUT=/dev/null PMSELF_TABLE=none \
+		sh -c '/bin/true; :'
+	[ -z "$(find /dev -maxdepth 1 -name 'null.*')" ]
+	[ -z "$(find . -name 'none*')" ]
 }
 
 @test "Rust under LD_PRELOAD" {

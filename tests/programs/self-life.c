@@ -7,12 +7,14 @@
 #include <errno.h>
 #include <pmself.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -228,6 +230,27 @@ static void forks(unsigned long number)
 	CHECK(perf_stop() == 0);
 }
 
+/* As forks(), by a call of the system, of which libc tells nobody; the child just ends. */
+static void clones(unsigned long number)
+{
+	pid_t pid;
+
+	CHECK(perf_start() == 0);
+	pid = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+	CHECK(pid >= 0);
+	if (pid == 0) {
+		alarm(20);
+		CHECK(perf_stop() == -ESRCH);
+		if (number > 0)
+			CHECK(perf_start() == 0);
+		of_child();
+		exit(7);
+	}
+	abc(0.1, true);
+	CHECK(wait_child(pid) == 7);
+	CHECK(perf_stop() == 0);
+}
+
 /* A daemon that closes whatever it may have. */
 static void closes(unsigned long number)
 {
@@ -256,6 +279,41 @@ static void limits(unsigned long number)
 	abc(0.05, true);
 	CHECK(perf_stop() == 0);
 	CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0);
+}
+
+static void *idle_thread(void *barrier)
+{
+	pthread_barrier_wait(barrier);
+	return NULL;
+}
+
+/* Events of all threads take more files than it may have, which stays as it is. */
+static void crowd(unsigned long number)
+{
+	struct rlimit before, small, after;
+	pthread_t ids[THREADS_MAX];
+	pthread_barrier_t barrier;
+
+	CHECK(getrlimit(RLIMIT_NOFILE, &before) == 0);
+	small = (struct rlimit){ .rlim_cur = 32, .rlim_max = before.rlim_max };
+	CHECK(setrlimit(RLIMIT_NOFILE, &small) == 0);
+	pthread_barrier_init(&barrier, NULL, THREADS_MAX + 1);
+	for (int i = 0; i < THREADS_MAX; i++)
+		CHECK(pthread_create(&ids[i], NULL, idle_thread, &barrier) == 0);
+	CHECK(perf_start() == 0);
+	abc(0.05, true);
+	CHECK(perf_stop() == 0);
+	CHECK(getrlimit(RLIMIT_NOFILE, &after) == 0);
+	CHECK(after.rlim_cur == 32 && after.rlim_max == before.rlim_max);
+	/* And where there are none to be had. */
+	small.rlim_max = 32;
+	CHECK(setrlimit(RLIMIT_NOFILE, &small) == 0);
+	CHECK(perf_start() == 0);
+	abc(0.05, true);
+	CHECK(perf_stop() == 0);
+	pthread_barrier_wait(&barrier);
+	for (int i = 0; i < THREADS_MAX; i++)
+		pthread_join(ids[i], NULL);
 }
 
 static void at_exit(void)
@@ -322,7 +380,7 @@ static const struct mode {
 	{ "threads", threads }, { "cycles", cycles },    { "race", race },
 	{ "fork", forks },      { "closefrom", closes }, { "limits", limits },
 	{ "atexit", exits },    { "forget", forgets },   { "exec", executes },
-	{ "leave", leaves },
+	{ "leave", leaves },    { "clone", clones },     { "crowd", crowd },
 };
 
 int main(int argc, char **argv)
