@@ -419,6 +419,40 @@ static void test_scopes(void **state)
 	pm_stat_release(&new);
 }
 
+/* A star is part of some names: such a function is not one of many that may go. */
+static void test_gone(void **state)
+{
+	static const struct {
+		const char *gate;
+		enum pm_verdict verdict;
+	} cases[] = {
+		{ "fn:S::operator*:calls=1%", PM_VERDICT_INCONCLUSIVE },
+		{ "fn:S::*:calls=1%", PM_VERDICT_SAME },
+	};
+
+	for (size_t i = 0; i < PM_ARRAY_LEN(cases); i++) {
+		struct pm_stat base, new;
+		struct pm_comparison comparison;
+		struct pm_gates gates = { 0 };
+
+		document(&base, "sim.Ir", PM_STAT_EXACT, NUMBERS(100000), 1, 0);
+		document(&new, "sim.Ir", PM_STAT_EXACT, NUMBERS(100000), 1, 0);
+		add_function(&base, "S::operator*", "/prog", 1, 7);
+		add_function(&base, "S::f", "/prog", 1, 7);
+		add_function(&new, "S::f", "/prog", 1, 7);
+		assert_int_equal(pm_gates_parse(&gates, cases[i].gate, "--gate", NULL),
+				 0);
+		options.gates = &gates;
+		compare(&comparison, &base, &new);
+		assert_int_equal(comparison.verdict, cases[i].verdict);
+		options.gates = NULL;
+		pm_comparison_release(&comparison);
+		pm_gates_release(&gates);
+		pm_stat_release(&base);
+		pm_stat_release(&new);
+	}
+}
+
 /* Two static functions of one name: told apart by their files, or not at all. */
 static void test_repeated_scopes(void **state)
 {
@@ -581,6 +615,7 @@ int main(void)
 		cmocka_unit_test(test_history),
 		cmocka_unit_test(test_scopes),
 		cmocka_unit_test(test_repeated_scopes),
+		cmocka_unit_test(test_gone),
 		cmocka_unit_test(test_incomparable),
 		cmocka_unit_test(test_noise),
 		cmocka_unit_test(test_no_turns),
