@@ -27,9 +27,10 @@ static void ptrace_session_release(struct ptrace_session *session)
 /* libunwind's error numbers say nothing about ptrace, so ask ptrace first. */
 static int check_stopped(pid_t tid, struct pm_error *err)
 {
-	errno = 0;
-	ptrace(PTRACE_PEEKUSER, tid, NULL, NULL);
-	if (errno == 0)
+	unsigned long message;
+
+	/* Every processor has this one. */
+	if (ptrace(PTRACE_GETEVENTMSG, tid, NULL, &message) == 0)
 		return 0;
 	return pm_error_set(err, -errno, "thread %d is not ptrace-stopped by this thread",
 			    (int)tid);
