@@ -205,7 +205,7 @@ void pm_str_hex(struct pm_str *str, uint64_t value); /* 0x1f */
 void pm_str_printf(struct pm_str *str, const char *format, ...) PM_PRINTF(2, 3);
 /*
  * Foreign text made safe for a terminal: control characters (C0, DEL, C1) become \xNN, bytes
- * that are not UTF-8 become U+FFFD.
+ * that are not UTF-8, and letters that turn the direction of text or end lines, become U+FFFD.
  */
 void pm_str_printable(struct pm_str *str, const char *bytes, size_t len);
 /*

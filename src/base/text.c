@@ -132,6 +132,24 @@ static bool is_c1(const char *bytes, size_t n)
 	       (unsigned char)bytes[1] < 0xa0;
 }
 
+/*
+ * Letters that turn the direction of what follows (U+202A to 202E, 2066 to 2069, 200E, 200F,
+ * 061C) would reach beyond the name; so would U+2028 and U+2029 as ends of lines. @bytes are one
+ * character of @n.
+ */
+static bool reaches_beyond(const char *bytes, size_t n)
+{
+	const unsigned char *c = (const unsigned char *)bytes;
+
+	if (n == 2)
+		return c[0] == 0xd8 && c[1] == 0x9c;
+	if (n != 3 || c[0] != 0xe2)
+		return false;
+	if (c[1] == 0x80)
+		return c[2] == 0x8e || c[2] == 0x8f || (c[2] >= 0xa8 && c[2] <= 0xae);
+	return c[1] == 0x81 && c[2] >= 0xa6 && c[2] <= 0xa9;
+}
+
 /* How many of @bytes from the first on are printable ASCII. */
 static size_t plain_bytes(const char *bytes, size_t len)
 {
@@ -157,6 +175,8 @@ void pm_str_printable(struct pm_str *str, const char *bytes, size_t len)
 		if (n == 0) {
 			pm_str_puts(str, REPLACEMENT);
 			n = 1;
+		} else if (reaches_beyond(bytes + i, n)) {
+			pm_str_puts(str, REPLACEMENT);
 		} else if (n == 1 && (first < 0x20 || first == 0x7f)) {
 			pm_str_printf(str, "\\x%02x", first);
 		} else if (is_c1(bytes + i, n)) {

@@ -15,24 +15,6 @@ static bool is_no_character(const char *text)
 	       (text[2] == '\xbe' || text[2] == '\xbf');
 }
 
-/*
- * Letters that turn the direction of what follows (U+202A to 202E, 2066 to 2069, 200E, 200F,
- * 061C) would reach beyond the name; so would U+2028 and U+2029 as ends of lines.
- */
-static size_t reaches_beyond(const char *text)
-{
-	const unsigned char *c = (const unsigned char *)text;
-
-	if (c[0] == 0xd8 && c[1] == 0x9c)
-		return 2;
-	if (c[0] != 0xe2)
-		return 0;
-	if (c[1] == 0x80)
-		return c[2] == 0x8e || c[2] == 0x8f || (c[2] >= 0xa8 && c[2] <= 0xae) ? 3
-										      : 0;
-	return c[1] == 0x81 && c[2] >= 0xa6 && c[2] <= 0xa9 ? 3 : 0;
-}
-
 void pm_put_plain(struct pm_str *str, const char *text)
 {
 	struct pm_str printable = { 0 };
@@ -40,11 +22,9 @@ void pm_put_plain(struct pm_str *str, const char *text)
 	pm_str_printable(&printable, text, strlen(text));
 	str->failed |= printable.failed;
 	for (const char *c = printable.failed ? "" : printable.data; c && *c; c++) {
-		size_t beyond = reaches_beyond(c);
-
-		if (is_no_character(c) || beyond > 0) {
+		if (is_no_character(c)) {
 			pm_str_puts(str, "\xef\xbf\xbd"); /* U+FFFD */
-			c += beyond > 0 ? beyond - 1 : 2;
+			c += 2;
 		} else {
 			pm_str_putc(str, *c);
 		}

@@ -479,6 +479,13 @@ static void foreign_texts_are_made_safe(void **state)
 	expect_printable("\xc2\x9b"
 			 "2J\xc2\x80\xc2\x9f\xc2\xa0",
 			 10, "\\x9b2J\\x80\\x9f\xc2\xa0");
+	/* U+202E and the like turn what follows around. */
+	expect_printable("a\xe2\x80\xae"
+			 "b\xd8\x9c\xe2\x81\xa6\xe2\x80\xa8",
+			 13,
+			 "a\xef\xbf\xbd"
+			 "b\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");
+	expect_printable("\xe2\x80\x9c\xd8\x9b", 5, "\xe2\x80\x9c\xd8\x9b");
 	/* Cut off, overlong, surrogate: each bad byte is one mark. */
 	expect_printable("\xe2\x82", 2, "\xef\xbf\xbd\xef\xbf\xbd");
 	expect_printable("\xc0\xaf", 2, "\xef\xbf\xbd\xef\xbf\xbd");
