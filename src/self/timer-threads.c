@@ -158,7 +158,6 @@ static int add(struct pm_self_timers *timers, pid_t tid)
 		slot->tid = 0;
 		return ret;
 	}
-	timers->threads++;
 	timers->unchanged = 0;
 	return 0;
 }
@@ -215,6 +214,28 @@ static void meet(struct pm_self_timers *timers, pid_t tid)
 		slot->blocked = blocks_signal(tid);
 }
 
+/* From those that were not met. */
+static void part(struct pm_self_timers *timers)
+{
+	size_t threads = 0;
+
+	for (size_t i = 0; i < PM_SELF_SLOTS_MAX && pm_self_slots[i].entries; i++) {
+		struct pm_self_slot *slot = &pm_self_slots[i];
+
+		if (!slot->tid || slot->gone)
+			continue;
+		/* Some may be left out of a list that is read while others end. */
+		if (slot->round == timers->round || is_there(slot->tid)) {
+			threads++;
+			continue;
+		}
+		end(slot);
+		timers->unchanged = 0;
+	}
+	if (timers->threads < threads)
+		timers->threads = threads;
+}
+
 int pm_self_timers_look(struct pm_self_timers *timers)
 {
 	DIR *dir = opendir("/proc/self/task");
@@ -236,16 +257,7 @@ int pm_self_timers_look(struct pm_self_timers *timers)
 	closedir(dir);
 	if (timers->without < timers->without_now)
 		timers->without = timers->without_now;
-	for (size_t i = 0; i < PM_SELF_SLOTS_MAX && pm_self_slots[i].entries; i++) {
-		struct pm_self_slot *slot = &pm_self_slots[i];
-
-		/* Some may be left out of a list that is read while others end. */
-		if (slot->tid && !slot->gone && slot->round != timers->round &&
-		    !is_there(slot->tid)) {
-			end(slot);
-			timers->unchanged = 0;
-		}
-	}
+	part(timers);
 	return 0;
 }
 

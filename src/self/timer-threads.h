@@ -20,7 +20,7 @@ struct pm_self_timers {
 	uint64_t ticks, unread;
 	size_t blocked; /* without samples, for SIGPROF is blocked there */
 	/* For the user. */
-	size_t threads; /* that got a timer */
+	size_t threads; /* that have a timer, at the same time at most */
 	size_t without_now, without; /* those that did not; at the same time, at most */
 	int without_errno;
 };
