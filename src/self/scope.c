@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #include "options.h"
@@ -53,6 +54,7 @@ static pthread_key_t key; /* whose destructor ends a thread's scopes */
 static enum pm_self_scopes scopes; /* what is counted; set once */
 static _Atomic uint64_t lost; /* scopes that found no room */
 static atomic_bool no_counters; /* they cannot be opened here */
+static volatile uint32_t *mark; /* 0: this is a child; NULL: nobody knows */
 static __thread struct thread *own __attribute__((tls_model("initial-exec")));
 
 static uint64_t clock_ns(clockid_t clock)
@@ -142,6 +144,8 @@ static void in_child(void)
 	const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
 	struct thread **last = &all.abandoned;
 
+	if (mark)
+		*mark = 1;
 	all.lock = fresh;
 	for (struct thread *thread = all.threads; thread; thread = thread->next) {
 		/* Their pages are not inherited. */
@@ -174,12 +178,37 @@ static void in_child(void)
 	}
 }
 
+/* Of a clone(2) libc tells nobody, but the kernel empties this page in the child. */
+static void mark_process(void)
+{
+	size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
+	void *page = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (page == MAP_FAILED)
+		return;
+	if (madvise(page, bytes, MADV_WIPEONFORK) < 0) {
+		munmap(page, bytes);
+		return;
+	}
+	mark = page;
+	*mark = 1;
+}
+
+static void know_process(void)
+{
+	if (mark && !*mark)
+		in_child();
+}
+
 static void begin_all(void)
 {
 	struct pm_error err = { 0 };
 
 	if (pm_self_read_scopes(&scopes, &err) < 0)
 		pm_self_print_error(&err);
+	if (scopes != PM_SELF_SCOPES_OFF)
+		mark_process();
 	if (scopes != PM_SELF_SCOPES_OFF &&
 	    (pthread_key_create(&key, end_thread) != 0 ||
 	     pthread_atfork(before_fork, in_parent, in_child) != 0))
@@ -240,6 +269,7 @@ PUBLIC int pmself_scope_begin(const char *name)
 			return scopes == PM_SELF_SCOPES_OFF ? 0 : -ENOMEM;
 	}
 	saved = errno;
+	know_process();
 	pthread_mutex_lock(&thread->lock);
 	ret = begin_scope(thread, name);
 	pthread_mutex_unlock(&thread->lock);
@@ -282,6 +312,7 @@ PUBLIC int pmself_scope_end(const char *name)
 		pthread_once(&once, begin_all);
 		return scopes == PM_SELF_SCOPES_OFF ? 0 : -EINVAL;
 	}
+	know_process();
 	pthread_mutex_lock(&thread->lock);
 	if (thread->too_deep > 0) {
 		thread->too_deep--;
@@ -301,6 +332,7 @@ static int collect(struct pm_self_sums *ret)
 {
 	int code;
 
+	know_process();
 	pthread_mutex_lock(&all.lock);
 	code = pm_self_sums_merge(ret, all.ended.list.data, all.ended.list.len);
 	for (struct thread *thread = all.threads; code == 0 && thread;
@@ -441,6 +473,7 @@ bool pm_self_scopes_used(void)
 {
 	bool used;
 
+	know_process();
 	pthread_mutex_lock(&all.lock);
 	used = all.threads || all.ended.list.len > 0;
 	pthread_mutex_unlock(&all.lock);

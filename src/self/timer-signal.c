@@ -19,6 +19,7 @@ struct pm_self_slot pm_self_slots[PM_SELF_SLOTS_MAX];
 /* What the program does with SIGPROF. Read by handlers; written while ours is not installed. */
 static struct sigaction of_program;
 static atomic_bool installed;
+static pid_t owner; /* of the slots */
 
 /* ---- inside the handler: nothing here may wait, allocate or touch foreign memory ----------- */
 
@@ -186,18 +187,24 @@ bool pm_self_signal_is_ours(void)
 	       now.sa_sigaction == on_signal;
 }
 
-/* No timer is inherited, and the threads of the slots are not there. */
+/* Whose slots they are: no timer is inherited, and the threads are not there. */
+static void own_slots(void)
+{
+	for (size_t i = 0; i < PM_SELF_SLOTS_MAX && pm_self_slots[i].entries; i++) {
+		atomic_store(&pm_self_slots[i].timer, PM_SELF_NO_TIMER);
+		atomic_store(&pm_self_slots[i].busy, false);
+		pm_self_slots[i].tid = 0;
+	}
+	owner = getpid();
+}
+
 static void in_child(void)
 {
 	if (!atomic_exchange(&installed, false))
 		return;
 	if (pm_self_signal_is_ours())
 		sigaction(SIGPROF, &of_program, NULL);
-	for (size_t i = 0; i < PM_SELF_SLOTS_MAX && pm_self_slots[i].entries; i++) {
-		atomic_store(&pm_self_slots[i].timer, PM_SELF_NO_TIMER);
-		atomic_store(&pm_self_slots[i].busy, false);
-		pm_self_slots[i].tid = 0;
-	}
+	own_slots();
 }
 
 int pm_self_signal_install(void)
@@ -214,6 +221,9 @@ int pm_self_signal_install(void)
 
 	/* Who jumps out of a handler of his shall not jump out of ours, too. */
 	sigfillset(&ours.sa_mask);
+	/* Of a clone(2) libc tells nobody. */
+	if (owner != getpid())
+		own_slots();
 	if (!forks_watched) {
 		ret = -pthread_atfork(NULL, NULL, in_child);
 		forks_watched = ret == 0;
