@@ -8,13 +8,14 @@ SAMPLE  = $(BUILD)/tests/programs/sample/sample
 CMD    ?= $(SAMPLE)
 OUT    ?= $(BUILD)/samples.json
 
-.PHONY: help all run test install clean bench
+.PHONY: help all run test test-guest install clean bench
 
 help:
 	@echo 'make run             install what is missing, build, record a sample program, report it'
 	@echo 'make run CMD="PROG"  the same with your own program and its arguments'
 	@echo 'make all             build everything in $(BUILD)/'
 	@echo 'make test            every test, with gcc and with clang and its sanitizers'
+	@echo 'make test-guest      tests for aarch64 and a PMU, both emulated (qemu; fetches 110 MB)'
 	@echo 'make install         install to PREFIX ($(PREFIX)); DESTDIR is honoured'
 	@echo 'make bench           compare with perf and elfutils on compilers (minutes, 2 GB)'
 	@echo 'make clean           remove the build directories'
@@ -42,6 +43,9 @@ run: $(BUILD)/build.ninja
 test:
 	@tests/run
 
+test-guest:
+	@tests/guest/run
+
 # In a directory of its own, which is gone afterwards: `sudo make install` leaves nothing of
 # root's behind in the user's build.
 INSTALL_BUILD = build-install
@@ -62,4 +66,4 @@ bench: $(BUILD)/build.ninja
 	$(BUILD)/tests/bench/unwind-bench --check $(BUILD)/corpora/*.corpus
 
 clean:
-	rm -rf $(BUILD) $(INSTALL_BUILD) build-gcc build-asan
+	rm -rf $(BUILD) $(INSTALL_BUILD) build-gcc build-asan build-guest

@@ -6,15 +6,21 @@
 
 load ../cli/common
 
+RATE_FILE=/proc/sys/kernel/perf_event_max_sample_rate
+EFFORT_FILE=/proc/sys/kernel/perf_cpu_time_max_percent
+
 setup() {
 	cd "$BATS_TEST_TMPDIR" || return
 	level=$(cat "$LEVEL_FILE")
 	echo -1 >"$LEVEL_FILE"
+	# Emulated interrupts take long, and the kernel would lower the rate for it. With 100 it
+	# would never do so, but take no other rate either.
+	echo 99 >"$EFFORT_FILE"
+	echo 100000 >"$RATE_FILE"
 }
 
 teardown() {
 	echo "$level" >"$LEVEL_FILE"
-	echo 100000 >/proc/sys/kernel/perf_event_max_sample_rate
 	if [ -n "${mounted-}" ]; then
 		umount "$mounted"
 	fi
@@ -29,31 +35,39 @@ keep() {
 # ---- sampling -----------------------------------------------------------------------------
 
 @test "a frequency gives as many samples as it says, within 3 %" {
-	"$PMREC" -q -e cycles -F 999 -o frequency.json -- "$PROGRAMS/split" 5
-	query frequency.json 'len(samples)' 'footer["cpu_ns"]' notes
+	"$PMREC" -q -e cycles -F 999 -o frequency.json -- "$PROGRAMS/split" 3
+	query frequency.json 'len(samples)' 'footer' notes
 	holds frequency.json 'events[0]["actual"] == "cycles"' 'footer["lost"] == 0' \
-		'abs(len(samples) / (footer["cpu_ns"] / 1e9 * 999) - 1) < 0.03'
+		'abs(len(samples) / (footer["cpu_ns"] / 1e9 * 999) - 1) < 0.03' \
+		'abs(footer["events"][0]["period"] / footer["cpu_ns"] - 1) < 0.03'
 	keep frequency.json
 }
 
 @test "a period gives as many samples as cycles were counted, within 3 %" {
-	"$PMREC" -q -e cycles -c 1000000 -o period.json -- "$PROGRAMS/split" 3
-	query period.json 'len(samples)' 'footer["cpu_ns"]'
+	"$PMREC" -q -e cycles -c 1000000 -o period.json -- "$PROGRAMS/split" 2
+	query period.json 'len(samples)' footer
 	holds period.json 'abs(len(samples) * 1e6 / footer["cpu_ns"] - 1) < 0.03' \
 		'all(s["period"] == 1000000 for s in samples)'
 	keep period.json
 }
 
+# This emulator sees an overflow of its counter for instructions not before the kernel is entered
+# next, at the latest by the clock's tick, every 4 ms. So periods are longer than that; of 1 ms
+# a third is sampled, by perf as well as by us.
 @test "instructions are sampled: half as many as cycles here" {
-	"$PMREC" -q -e instructions:u -c 500000 -o s.json -- "$PROGRAMS/split" 2
-	query s.json 'len(samples)' 'footer["cpu_ns"]'
-	holds s.json 'abs(len(samples) * 1e6 / footer["cpu_ns"] - 1) < 0.03'
+	"$PMREC" -q -e instructions:u -c 5000000 -o period.json -- "$PROGRAMS/split" 3
+	query period.json 'len(samples)' footer
+	holds period.json 'abs(len(samples) * 1e7 / footer["cpu_ns"] - 1) < 0.03'
+	"$PMREC" -q -e instructions:u -F 99 -o frequency.json -- "$PROGRAMS/split" 3
+	query frequency.json 'len(samples)' footer
+	holds frequency.json 'abs(len(samples) / (footer["cpu_ns"] / 1e9 * 99) - 1) < 0.05' \
+		'abs(2 * footer["events"][0]["period"] / footer["cpu_ns"] - 1) < 0.05'
 }
 
 @test "a known split of cycles is found within two points" {
-	"$PMREC" -q -e cycles -F 4000 -o s.json -- "$PROGRAMS/split" 3
+	"$PMREC" -q -e cycles -F 4000 -o s.json -- "$PROGRAMS/split" 2
 	query s.json 'len(samples)' '[self_share(n) for n in ("sixty", "thirty", "ten")]'
-	holds s.json 'len(samples) > 10000' '58 <= self_share("sixty") <= 62' \
+	holds s.json 'len(samples) > 7500' '58 <= self_share("sixty") <= 62' \
 		'28 <= self_share("thirty") <= 32' '8 <= self_share("ten") <= 12'
 }
 
@@ -66,37 +80,90 @@ keep() {
 	keep s.json
 }
 
-@test "groups are sampled by their leader and counted" {
+# agrees COMMAND...: with libdwfl, in every sample; adds to $equal and $all.
+agrees() {
+	"$BUILD_DIR/tests/oracle/oracle-dwfl" --event cycles:u --hz 1000 --command -- "$@" \
+		>said || {
+		head -n 60 said
+		return 1
+	}
+	grep ' samples of ' said
+	grep -q '^ok .* 0 mismatches, 100.0% rooted' said
+	equal=$((equal + $(sed -n 's/.*verdicts:.* equal \([0-9]*\).*/\1/p' said)))
+	all=$((all + $(sed -n 's/.* - \([0-9]*\) samples of .*/\1/p' said)))
+}
+
+# Of Debian's gcc. clang 14's CFI for aarch64 is that of calls only: in its prologues and
+# epilogues nobody knows where the return address is.
+@test "stacks are those of libdwfl, sample by sample, and all of them reach the root" {
+	local equal=0 all=0
+	agrees jq -n '[range(20000)] | map(. * 2 | tostring) | sort | length'
+	agrees gawk 'BEGIN {
+		for (i = 0; i < 150000; i++) {
+			x[i % 100] = x[i % 100] i
+			if (length(x[i % 100]) > 50)
+				x[i % 100] = ""
+		}
+	}'
+	# shellcheck disable=SC2016
+	agrees bash -c 'for ((i = 0; i < 20000; i++)); do a[i % 10]=$((i * 3)); done'
+	agrees python3 -c 'import json; json.loads(json.dumps([{"a": i} for i in range(20000)]))'
+	# What libdwfl has no CFI for, mostly the PLT, is compared as far as it has.
+	echo "$equal of $all are equal"
+	[ "$all" -gt 3000 ]
+	[ "$equal" -gt $((all * 90 / 100)) ]
+}
+
+@test "a group is sampled by its leader, and both are counted" {
 	"$PMREC" -q -e '{cycles:u,instructions:u}:S' -F 999 -o s.json -- "$PROGRAMS/split" 2
-	"$PMREPORT" s.json --json >report.json
-	jq -c '.events' report.json
-	jq -e '[.events[] | {name, total: (.total // .period // .weight)}] | length == 2' report.json
+	query s.json 'len(samples)' footer 'samples[-1]'
+	holds s.json 'abs(len(samples) / (footer["cpu_ns"] / 1e9 * 999) - 1) < 0.03' \
+		'{s["event"] for s in samples} == {0}' \
+		'all(s["counts"][::2] == [0, 1] for s in samples)' \
+		'abs(samples[-1]["counts"][1] / footer["cpu_ns"] - 1) < 0.03' \
+		'abs(2 * samples[-1]["counts"][3] / footer["cpu_ns"] - 1) < 0.03'
 }
 
 # ---- what goes wrong ----------------------------------------------------------------------
 
 @test "throttling is counted, and told" {
+	echo 25000 >"$RATE_FILE"
 	"$PMREC" -q -e cycles:u -c 2000 --call-graph none -o s.json -- "$PROGRAMS/split" 1
 	query s.json footer
-	holds s.json 'footer["throttled"] > 0'
-	"$PMREPORT" s.json | grep -i throttled
+	# Each time the rest of a tick of 4 ms is missing.
+	holds s.json 'footer["throttled"] > 100' 'footer["lost"] == 0' \
+		'len(samples) * 2000 < 0.5 * footer["cpu_ns"]' \
+		'any("paused sampling" in n["text"] for n in notes)'
+	"$PMREPORT" s.json >report
+	grep "throttled the sampling" report
 }
 
 @test "a maximum rate that falls while recording is told" {
+	# shellcheck disable=SC2016
 	"$PMREC" -q -e cycles -F 5000 -o s.json -- sh -c '
 		"$0" 0.5
 		echo 1000 >/proc/sys/kernel/perf_event_max_sample_rate
 		"$0" 0.5' "$PROGRAMS/split"
-	query s.json notes
+	query s.json 'len(samples)' notes footer
+	holds s.json 'any("from 100000 to 1000 Hz" in n["text"] for n in notes)'
+}
+
+@test "a rate that interrupts of the PMU cannot keep is lowered by the kernel, and told" {
+	echo 1 >"$EFFORT_FILE"
+	"$PMREC" -q -e cycles -F 20000 -o s.json -- "$PROGRAMS/split" 1
+	query s.json 'len(samples)' notes footer
 	holds s.json 'any("perf_event_max_sample_rate" in n["text"] for n in notes)'
+	[ "$(cat "$RATE_FILE")" -lt 20000 ]
 }
 
 @test "events that the PMU lacks are named" {
 	run -125 "$PMREC" -q -e cache-misses -o s.json -- "$PROGRAMS/split" 0.1
-	[[ $output == *cache-misses* ]]
+	[[ $output == *"cache-misses: this machine does not have the event"* ]]
 	"$PMSTAT" --json -o stat.json -e cycles,cache-misses -- "$PROGRAMS/split" 0.1
-	jq -c .events stat.json
-	jq -e '.events[] | select(.name == "cache-misses") | .state == "not_supported"' stat.json
+	jq -c '.events[:2]' stat.json
+	jq -e '.events[0].status == "ok" and .events[1].status == "not_supported" and
+		(.events[1].why | contains("does not have the event")) and
+		.runs[0].counts[0].value > 9e7 and .runs[0].counts[1].value == null' stat.json
 }
 
 @test "at paranoid 3 of Debian an ordinary user is told why, and what helps" {
@@ -104,36 +171,62 @@ keep() {
 	echo 3 >"$LEVEL_FILE"
 	run -125 nobody "$PMREC" -o s.json -- "$PROGRAMS/split" 0.1
 	echo "$output"
-	[[ $output == *perf_event_paranoid* ]]
+	[[ $output == *"perf_event_paranoid is 3"* ]]
+	[[ $output == *"try: sudo sysctl kernel.perf_event_paranoid=1"* ]]
+	nobody "$PMSTAT" --json -o stat.json -- "$PROGRAMS/split" 0.1
+	jq -c '.warnings, (.events[0] | .status, .why)' stat.json
+	jq -e '.events[0].status == "not_permitted" and
+		(.events[0].why | contains("perf_event_paranoid is 3")) and
+		(.warnings | all(contains("offers no hardware counters") | not))' stat.json
 	nobody "$PMREC" --engine auto -o s.json -- "$PROGRAMS/split" 1
-	holds s.json 'len(samples) > 20' 'self_share("sixty") > 40'
+	holds s.json 'len(samples) > 60' '50 < self_share("sixty") < 70' \
+		'any("perf_event_paranoid is 3" in n["text"] for n in notes)'
 }
 
 @test "a disk of 2 MB that fills up leaves a file that can be read" {
 	mkdir disk
 	mount -t tmpfs -o size=2m tmpfs disk
 	mounted=$PWD/disk
-	run -125 "$PMREC" -e cycles -F 20000 -o disk/s.json -- "$PROGRAMS/deep" 3
+	run -125 "$PMREC" -e cycles -F 20000 -o disk/s.json -- "$PROGRAMS/deep" 2
 	echo "$output"
-	"$PMREPORT" disk/s.json >report
-	grep samples report
+	[[ $output == *"No space left on device"* ]]
+	[ "$(stat -c %s disk/s.json)" = 2097152 ]
+	"$PMREPORT" --json disk/s.json >report.json
+	jq -c '.recording.cut, .events[0].recorded' report.json
+	jq -e '.recording.cut and .events[0].recorded.samples > 5000' report.json
 }
 
 # ---- counting -----------------------------------------------------------------------------
 
-@test "ten events on seven counters are scaled within 1 %" {
-	"$PMSTAT" --json -o one.json -e instructions:u -- "$PROGRAMS/sumbench" 20000000 >sum
-	"$PMSTAT" --json -o ten.json -- true
+@test "ten events on seven counters are scaled within 1 % of what they are without" {
+	"$PMSTAT" --json -o one.json -e r08:u,r11:u -- "$PROGRAMS/sumbench" 40000000 >sum
 	"$PMSTAT" --json -o ten.json \
 		-e r08:u,r08:u,r08:u,r08:u,r08:u,r11:u,r11:u,r11:u,r11:u,r11:u \
-		-- "$PROGRAMS/sumbench" 20000000 >sum
-	jq -c '.runs[0].values' one.json ten.json
+		-- "$PROGRAMS/sumbench" 40000000 >sum
+	jq -c '.runs[0].counts[]' one.json ten.json
+	jq -e 'all(.runs[0].counts[:2][]; .status == "ok")' one.json
 	jq -e --slurpfile one one.json '
-		($one[0].runs[0].counts[0].value) as $truth |
-		[.runs[0].counts[] | select(.status == "multiplexed")] | length >= 4' ten.json
+		[$one[0].runs[0].counts[0, 1].value] as $truth | .runs[0].counts[:10] |
+		(map(select(.status == "multiplexed" and .running_ns < .enabled_ns)) | length >= 4) and
+		(to_entries | all(.value.value / $truth[if .key < 5 then 0 else 1 end] - 1
+			| . > -0.01 and . < 0.01))' ten.json
 }
 
-@test "counted instructions of a function are those of its loop" {
-	"$PMSTAT" --json -o stat.json --fn sum -e instructions:u -- "$PROGRAMS/sumbench" 10000000
-	jq -c '.scopes' stat.json
+@test "instructions of a loop are counted to one in a thousand, and the same each time" {
+	local ints
+	for ints in 2000000 4000000 4000000; do
+		"$PMSTAT" --json -o "$ints.json" -e instructions:u -- "$PROGRAMS/sumbench" "$ints" >sum
+		[ ! -e again.json ] || mv again.json first.json
+		cp "$ints.json" again.json
+	done
+	jq -c '.runs[0].counts[0]' 2000000.json first.json again.json
+	jq -n -e '[inputs.runs[0].counts[0].value] |
+		((.[1] - .[0]) / 2e6) as $each | ($each - ($each | round)) as $off |
+		$each > 4 and $off < 0.001 * $each and $off > -0.001 * $each and
+		(.[1] - .[2] | fabs) < 1e-5 * .[1]' 2000000.json first.json again.json
+}
+
+@test "functions are not counted on this processor yet, and that is said" {
+	run -125 "$PMSTAT" --fn sum -e instructions:u -- "$PROGRAMS/sumbench" 1000
+	[[ $output == *"functions of this processor's programs cannot be counted yet"* ]]
 }
