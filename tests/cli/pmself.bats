@@ -313,8 +313,14 @@ for name in "dwarf_begin", "elf_begin", "json_dumps", "pm_perf_open":
 	# shellcheck disable=SC2046
 	cc own.c -o own-static $(pkg-config --cflags pmself) "$lib/libpmself.a" \
 		$(pkg-config --libs --static pmself | sed 's/-lpmself//')
-	local program
-	for program in own own++ own-static; do
+	local program programs="own own++ own-static"
+	if [ -e "$(cc -print-file-name=libdw.a)" ]; then
+		# shellcheck disable=SC2046
+		cc -static own.c -o own-all $(pkg-config --cflags pmself) "$lib/libpmself.a" \
+			$(pkg-config --libs --static pmself | sed 's/-lpmself//')
+		programs+=" own-all"
+	fi
+	for program in $programs; do
 		./$program 2>table
 		grep -q " main  $program" table
 	done
