@@ -70,6 +70,7 @@ need_nobody() {
 	fi
 }
 
+# bats test_tags=guest
 @test "what each level of paranoid allows an ordinary user" {
 	need_nobody
 	local at_level works
@@ -92,6 +93,7 @@ need_nobody() {
 	done
 }
 
+# bats test_tags=guest
 @test "what an ordinary user may record at each level is recorded" {
 	need_nobody
 	level=$(cat $LEVEL_FILE)

@@ -25,6 +25,7 @@ need_nobody() {
 
 # ---- what is recorded -------------------------------------------------------------------
 
+# bats test_tags=guest
 @test "the header tells what was asked and what was done" {
 	"$PMREC" -q -F 500 -o s.json -- "$PROGRAMS/split" 0.1
 	holds s.json 'header["command"][1:] == ["0.1"]' 'header["host"]["cpus"] >= 1' \
@@ -33,6 +34,7 @@ need_nobody() {
 		'events[0]["requested"] == "cycles" and events[0]["freq"] == 500'
 }
 
+# bats test_tags=guest
 @test "the footer's totals are those of the lines" {
 	"$PMREC" -q -o s.json -- "$PROGRAMS/split" 0.3 3 || [ $? = 3 ]
 	holds s.json 'footer["samples"] == len(samples)' \
@@ -42,18 +44,21 @@ need_nobody() {
 		'footer["duration_ns"] > 0 and footer["cpu_ns"] > 200000000'
 }
 
+# bats test_tags=guest
 @test "forked children are recorded with their names" {
 	"$PMREC" -q -o s.json -- "$PROGRAMS/forker"
 	holds s.json 'comms >= {"forker", "kid-0", "kid-1", "kid-2"}' \
 		'len({s["pid"] for s in samples}) >= 3'
 }
 
+# bats test_tags=guest
 @test "threads are recorded with their names" {
 	"$PMREC" -q -o s.json -- "$PROGRAMS/threads"
 	holds s.json 'comms >= {"threads", "worker-0", "worker-1", "worker-2", "worker-3"}' \
 		'len({s["tid"] for s in samples}) >= 4' 'len({s["pid"] for s in samples}) == 1'
 }
 
+# bats test_tags=guest
 @test "a program that executes others is followed" {
 	"$PMREC" -q -o s.json -- "$PROGRAMS/exec-chain" 2
 	holds s.json 'comms >= {"exec-chain", "stage-2", "stage-1", "stage-0"}' \
@@ -61,6 +66,7 @@ need_nobody() {
 		'sum("main" in chain(s) for s in samples) > 200'
 }
 
+# bats test_tags=guest
 @test "several events, each with its own samples" {
 	"$PMREC" -q -e cpu-clock,page-faults -o s.json -- "$PROGRAMS/split" 0.3
 	holds s.json '[e["name"] for e in events] == ["cpu-clock", "page-faults"]' \
