@@ -60,6 +60,9 @@ struct pm_self_engine_type {
 	int (*begin)(struct pm_self_engine *engine, struct pm_error *err);
 	/* Whose readiness (POLLIN) means that draining is due; NULL: none has any. */
 	const int *(*poll_fds)(const struct pm_self_engine *engine, size_t *len);
+	/* Which means the same when it is sent to the helper, that blocks it; 0: none. With it
+	 * nothing is polled. */
+	int wake_signal;
 	/*
 	 * Gives what there is. A sample is a record of PERF_RECORD_SAMPLE with `pid` (ours),
 	 * `tid`, `cpu` (UINT32_MAX: unknown), `time` (CLOCK_MONOTONIC), `event` 0, and of

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 #include "core.h"
 #include "recording.h"
@@ -20,6 +21,7 @@
 enum {
 	STACK_BYTES = 1 << 20, /* the debug information of names nests deep */
 	STANDARD_STREAMS = 3,
+	FORBIDDEN_SLEEP_MS = 10,
 };
 
 enum state {
@@ -32,11 +34,12 @@ enum state {
 struct pm_self_helper {
 	const struct pm_self_settings *settings;
 	pthread_t thread;
-	pthread_mutex_t lock; /* of `state`, `tid` and `wake_fd` */
+	pthread_mutex_t lock; /* of `state`, `tid`, `wake_fd` and `wake_signal` */
 	pthread_cond_t changed;
 	enum state state;
 	pid_t tid;
 	int wake_fd; /* to be written to, in the helper's table; -1: none */
+	int wake_signal; /* to be sent to the helper; 0: none */
 	/* The helper's, until it has ended. */
 	int wait_fd;
 	PM_VEC(struct pollfd) polled;
@@ -93,11 +96,28 @@ static int poll_init(struct pm_self_helper *helper, const struct pm_self_engine 
 	return ret;
 }
 
+static void await_signal(int number, int sleep_ms)
+{
+	const struct timespec longest = { .tv_sec = sleep_ms / 1000,
+					  .tv_nsec = sleep_ms % 1000 * 1000000L };
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, number);
+	/* A filter that forbids to wait must not make it a busy one. */
+	if (sigtimedwait(&set, NULL, &longest) < 0 && errno != EAGAIN && errno != EINTR)
+		poll(NULL, 0, FORBIDDEN_SLEEP_MS);
+}
+
 /* Until there is something to do. A ring that nobody writes to any more reports POLLHUP for
  * ever. */
 static void wait_for_work(struct pm_self_helper *helper,
 			  const struct pm_self_engine *engine)
 {
+	if (engine->type->wake_signal) {
+		await_signal(engine->type->wake_signal, engine->type->sleep_ms);
+		return;
+	}
 	poll(helper->polled.data, helper->polled.len, engine->type->sleep_ms);
 	for (size_t i = 0; i < helper->polled.len; i++)
 		if (helper->polled.data[i].revents & (POLLHUP | POLLERR | POLLNVAL))
@@ -130,8 +150,11 @@ static int open_all(struct pm_self_helper *helper, struct pm_self_recording **re
 	helper->tid = gettid();
 	helper->wake_fd = wake[1];
 	code = pm_self_recording_open(ret, helper->settings, &helper->err);
-	if (code == 0 && poll_init(helper, pm_self_recording_engine(*ret)) < 0)
-		code = pm_error_set(&helper->err, -ENOMEM, "out of memory");
+	if (code == 0) {
+		helper->wake_signal = pm_self_recording_engine(*ret)->type->wake_signal;
+		if (poll_init(helper, pm_self_recording_engine(*ret)) < 0)
+			code = pm_error_set(&helper->err, -ENOMEM, "out of memory");
+	}
 	if (code == 0)
 		code = pm_self_recording_begin(*ret, &helper->err);
 	return code;
@@ -233,6 +256,10 @@ static void wake(const struct pm_self_helper *helper)
 	char path[64];
 	long fd;
 
+	if (helper->wake_signal) {
+		pthread_kill(helper->thread, helper->wake_signal);
+		return;
+	}
 	snprintf(path, sizeof(path), "/proc/self/task/%d/fd/%d", (int)helper->tid,
 		 helper->wake_fd);
 	fd = syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_NONBLOCK | O_CLOEXEC, 0);

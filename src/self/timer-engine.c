@@ -6,8 +6,8 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/perf_event.h>
+#include <signal.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <time.h>
 
 #include "pm/run.h"
@@ -23,6 +23,8 @@ enum {
 	/* Entries wait as long as that, unless their slot is half full. */
 	DRAIN_NS = 250000000,
 	COMM_BYTES = 16,
+	/* Of the process's, too, it is waited for: one that no program is sent (signal(7)), else
+	 * the program would miss its own. A signalfd would wake the helper at each SIGPROF. */
 	WAKE_SIGNAL = SIGSTKFLT,
 };
 
@@ -43,7 +45,7 @@ struct engine {
 	uint64_t begin_cpu_ns,
 		cpu_ns; /* of what is sampled; the second once it has ended */
 	uint64_t lost;
-	int wake_timer, wake_fd;
+	int wake_timer;
 	uint64_t wake_ns;
 	bool begun, ended;
 	bool replaced; /* the program's own handler is in our place */
@@ -75,8 +77,6 @@ static void engine_free(struct pm_self_engine *engine)
 	for (size_t i = 0; i < PM_SELF_SLOTS_MAX && pm_self_slots[i].entries; i++)
 		pm_self_slots[i].tid = 0;
 	pm_self_timer_delete(timer->wake_timer);
-	if (timer->wake_fd >= 0)
-		close(timer->wake_fd);
 	pm_vec_release(&timer->items);
 	free(timer);
 }
@@ -88,25 +88,6 @@ static int check_event(const struct pm_self_settings *settings, struct pm_error 
 	if (!event || strcmp(event, "cpu-clock") == 0 || strcmp(event, "task-clock") == 0)
 		return 0;
 	return pm_error_set(err, -EINVAL, "%s: timers know nothing but cpu-clock", event);
-}
-
-/*
- * What wakes the helper costs nothing while nothing runs. A file of signals gives those of the
- * process, too: it is one that no program is sent (signal(7): SIGSTKFLT is unused), else the
- * program would miss its own.
- */
-static int open_wake(struct engine *timer, pid_t helper)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, WAKE_SIGNAL);
-	timer->wake_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
-	if (timer->wake_fd < 0)
-		return -errno;
-	timer->wake_timer =
-		pm_self_timer_new(CLOCK_PROCESS_CPUTIME_ID, helper, WAKE_SIGNAL, NULL);
-	return timer->wake_timer < 0 ? timer->wake_timer : 0;
 }
 
 static int engine_open(struct pm_self_engine **ret,
@@ -130,9 +111,9 @@ static int engine_open(struct pm_self_engine **ret,
 		.only = settings->tid,
 		.helper = helper,
 	};
-	timer->wake_fd = -1;
-	timer->wake_timer = PM_SELF_NO_TIMER;
-	code = open_wake(timer, helper);
+	/* What wakes the helper costs nothing while nothing runs. */
+	code = pm_self_timer_new(CLOCK_PROCESS_CPUTIME_ID, helper, WAKE_SIGNAL, NULL);
+	timer->wake_timer = code < 0 ? PM_SELF_NO_TIMER : code;
 	if (code < 0) {
 		engine_free(&timer->engine);
 		return pm_error_set(err, code, "timers of CPU time cannot be made: %s",
@@ -165,12 +146,6 @@ static uint32_t engine_stack_bytes(const struct pm_self_engine *engine)
 static uint64_t engine_ring_bytes(const struct pm_self_engine *engine)
 {
 	return PM_SELF_ENTRIES * sizeof(struct pm_self_entry);
-}
-
-static const int *engine_poll_fds(const struct pm_self_engine *engine, size_t *len)
-{
-	*len = 1;
-	return &of(engine)->wake_fd;
 }
 
 /* ---- begin and end ------------------------------------------------------------------------- */
@@ -424,11 +399,8 @@ static int engine_drain(struct pm_self_engine *engine, bool final,
 			const struct pm_self_take *take, struct pm_error *err)
 {
 	struct engine *timer = of(engine);
-	struct signalfd_siginfo infos[4];
 	int ret;
 
-	while (read(timer->wake_fd, infos, sizeof(infos)) == sizeof(infos))
-		;
 	if (!timer->ended && !pm_self_signal_is_ours()) {
 		/* A handler that knows nothing of our signals shall get no more of them. */
 		engine_end(engine);
@@ -537,7 +509,7 @@ const struct pm_self_engine_type pm_self_engine_timer = {
 	.stack_bytes = engine_stack_bytes,
 	.ring_bytes = engine_ring_bytes,
 	.begin = engine_begin,
-	.poll_fds = engine_poll_fds,
+	.wake_signal = WAKE_SIGNAL,
 	.drain = engine_drain,
 	.end = engine_end,
 	.lost = engine_lost,
