@@ -52,11 +52,14 @@ INSTALL_BUILD = build-install
 install:
 	@tests/install-packages run
 	rm -rf $(INSTALL_BUILD)
-	meson setup $(INSTALL_BUILD) --buildtype=release --prefix='$(abspath $(PREFIX))' >/dev/null
-	ninja -C $(INSTALL_BUILD) --quiet src/pmrec/pmrec src/pmreport/pmreport src/pmstat/pmstat \
-		src/pmdiff/pmdiff docs/pmrec.1 docs/pmreport.1 docs/pmstat.1 docs/pmdiff.1
+	meson setup $(INSTALL_BUILD) --buildtype=release --prefix='$(abspath $(PREFIX))' \
+		-Dtests=false >/dev/null
+	ninja -C $(INSTALL_BUILD) --quiet
 	DESTDIR='$(if $(DESTDIR),$(abspath $(DESTDIR)))' meson install --no-rebuild -C $(INSTALL_BUILD)
 	rm -rf $(INSTALL_BUILD)
+	@if [ -z '$(DESTDIR)' ] && [ "$$(id -u)" = 0 ] && command -v ldconfig >/dev/null; then \
+		ldconfig; \
+	fi
 
 bench: $(BUILD)/build.ninja
 	@tests/install-packages bench
