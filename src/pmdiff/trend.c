@@ -2,6 +2,7 @@
 #include "trend.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "history.h"
 
@@ -27,6 +28,15 @@ static int take_warnings(struct pm_trends *trends, struct pmdiff_history *histor
 			     history->foreign == 1 ? "was" : "were") < 0)
 			return -ENOMEM;
 		if (warn(trends, text) < 0) {
+			free(text);
+			return -ENOMEM;
+		}
+	}
+	if (history->commits.len == 0) {
+		char *text = strdup("The history has no commit yet: `pmdiff run` with the "
+				    "same --history adds those that it measures.");
+
+		if (!text || warn(trends, text) < 0) {
 			free(text);
 			return -ENOMEM;
 		}

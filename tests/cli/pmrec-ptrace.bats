@@ -72,7 +72,7 @@ split_is_true() {
 @test "the file and the report say how it was sampled" {
 	"$PMREC" -q --engine ptrace -o s.json -- "$PROGRAMS/split" 0.3
 	holds s.json 'events == [{"id": 0, "name": "ptrace", "requested": "ptrace", "actual": "ptrace", "modifiers": "", "unit": "ns", "freq": 99}]' \
-		'len(notes) == 1 and "ptrace" in notes[0]["text"] and "kernel" in notes[0]["text"]' \
+		'"ptrace" in notes[0]["text"] and "kernel" in notes[0]["text"]' \
 		'footer["events"][0]["lost"] == 0'
 	"$PMREPORT" s.json >out
 	grep -q "samples of ptrace @ 99 Hz" out
