@@ -33,8 +33,9 @@ static int take_warnings(struct pm_trends *trends, struct pmdiff_history *histor
 		}
 	}
 	if (history->commits.len == 0) {
-		char *text = strdup("The history has no commit yet: `pmdiff run` with the "
-				    "same --history adds those that it measures.");
+		char *text =
+			strdup("The history has no commit yet: `pmdiff run` with the "
+			       "same --history adds those that it measures.");
 
 		if (!text || warn(trends, text) < 0) {
 			free(text);
