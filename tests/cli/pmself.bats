@@ -61,8 +61,10 @@ shares() {
 @test "eight threads, half of them older than the profile" {
 	PMSELF_RATE=4000 PMSELF_OUTPUT=t.json "$PROGRAMS/self-life" threads 8 2>table
 	shares table
-	grep -q " in 8 threads, " table
-	holds t.json 'len(set(s["tid"] for s in samples)) == 8'
+	# The main thread does nothing but begin and wait: it may have a tick, too.
+	grep -q " in [89] threads, " table
+	holds t.json 'sum(sum(s["tid"] == t for s in samples) > 100
+		for t in {s["tid"] for s in samples}) == 8'
 }
 
 @test "exceptions that are thrown all the time" {
@@ -74,10 +76,13 @@ shares() {
 }
 
 @test "what a program may do around its profile" {
-	local mode
+	local mode leaks
 	for mode in fork "fork 1" clone "clone 1" closefrom atexit forget leave "race 20"; do
+		# What only the helper's stack leads to is lost to a child of which libc knows nothing.
+		leaks=1
+		[[ $mode != clone* ]] || leaks=0
 		# shellcheck disable=SC2086 # a mode and its number
-		run --separate-stderr "$PROGRAMS/self-life" $mode
+		ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=$leaks run --separate-stderr "$PROGRAMS/self-life" $mode
 		[ "$status" = 0 ] || { echo "$mode: $output $stderr" >&2 && return 1; }
 		[ "$output" = ok ]
 	done

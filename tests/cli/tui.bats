@@ -445,7 +445,7 @@ without_leak_search() {
 @test "names cannot take the screen over" {
 	sed 's/ns::thirty/n\\u001b[2J\\u0007\\u202Es\\u0300\\u009b1mx/' samples.json >hostile.json
 	run_in_terminal 80x24 "'$PMREPORT' --tui hostile.json"
-	shows '^  20\.0% +20\.0%  n\\x1b\[2J\\x07\?s\?\\x9b1mx'
+	shows '^  20\.0% +20\.0%  n\\x1b\[2J\\x07�s\?\\x9b1mx'
 	shows '^  60\.0% +60\.0%  sixty'
 	press Down Enter
 	shows '^callers of n.x1b'
