@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # Programs that profile themselves where perf is denied, by timers and SIGPROF; and scopes.
-# PMREPORT, PROGRAMS, BUILD_DIR, SOURCE_DIR and SANITIZE (what the library is sanitized with)
-# come from meson.
+# PMREPORT, PROGRAMS, BUILD_DIR and SOURCE_DIR come from meson. What is preloaded, of which a
+# sanitized library is not capable, is in pmself.bats.
 
 load common
 
@@ -17,10 +17,6 @@ setup() {
 teardown() {
 	[ -z "${level-}" ] || echo "$level" >$LEVEL_FILE
 	[ -z "${open-}" ] || rm -r "$open"
-}
-
-need_plain() {
-	[ "$SANITIZE" = none ] || skip "a sanitized library cannot be preloaded"
 }
 
 # shares FILE LEAST: a, b and c have 10, 4 and 2 parts of at least so many ticks, as far as chance
@@ -41,11 +37,11 @@ shares() {
 }
 
 @test "three functions have the time that they take, in the table and in the file" {
-	PMSELF_OUTPUT=abc.json run --separate-stderr "$PROGRAMS/self-abc" 1.5
+	PMSELF_OUTPUT=abc.json run --separate-stderr "$PROGRAMS/self-abc" 1
 	[ "$status" = 0 ]
 	[ -z "$output" ]
 	echo "$stderr" >table
-	shares table 100
+	shares table 80
 	grep -q "^pmself: [0-9]* ticks of cpu-clock at 999 Hz (timer) in 1 thread, " table
 	run ! grep -q -e " lost: " -e "  x  " -e "CPU time in no tick" table
 	# All of the CPU time is in some tick, but for what no tick has ended.
@@ -59,15 +55,15 @@ shares() {
 }
 
 @test "without callers, and one thread only" {
-	PMSELF_CALL_GRAPH=none PMSELF_THREADS=this PMSELF_OUTPUT=n.json "$PROGRAMS/self-abc" 1 2>table
-	shares table 50
+	PMSELF_CALL_GRAPH=none PMSELF_THREADS=this PMSELF_OUTPUT=n.json "$PROGRAMS/self-abc" 0.6 2>table
+	shares table 40
 	holds n.json 'all(s["stop"] == "not_asked" for s in samples)'
 }
 
 @test "where a filter forbids perf_event_open, and why is told" {
 	local code
 	for code in 1 13 38; do
-		PMSELF_ENGINE=auto "$PROGRAMS/deny-perf" $code "$PROGRAMS/self-abc" 0.4 2>table
+		PMSELF_ENGINE=auto "$PROGRAMS/deny-perf" $code "$PROGRAMS/self-abc" 0.1 2>table
 		grep -q "^pmself: [0-9]* ticks of cpu-clock at 999 Hz (timer)" table
 		[ "$(grep -c "^pmself: sampled by timers, not by the kernel: .*perf_event_open" table)" = 1 ]
 	done
@@ -88,32 +84,33 @@ shares() {
 	level=$(cat $LEVEL_FILE)
 	cd "$open" || return
 	for engine in auto timer; do
-		PMSELF_ENGINE=$engine LD_LIBRARY_PATH=$open at 4 nobody ./self-abc 0.4 2>table
-		shares table 20
+		PMSELF_ENGINE=$engine LD_LIBRARY_PATH=$open at 4 nobody ./self-abc 0.25 2>table
+		shares table 15
 	done
 	grep -q "(timer)" table
-	PMSELF_ENGINE=auto LD_LIBRARY_PATH=$open nobody ./deny-perf 13 ./self-abc 0.4 2>table
-	shares table 20
+	PMSELF_ENGINE=auto LD_LIBRARY_PATH=$open nobody ./deny-perf 13 ./self-abc 0.25 2>table
+	shares table 15
 	grep -q "(timer)" table
 }
 
+# The main thread may have a tick, too, here and below.
 @test "eight threads, half of them older than the profile" {
 	PMSELF_OUTPUT=t.json "$PROGRAMS/self-life" threads 8 2>table
 	shares table 100
-	holds t.json 'len(set(s["tid"] for s in samples)) == 8'
+	holds t.json 'len(set(s["tid"] for s in samples)) in (8, 9)'
 }
 
 @test "exceptions that are thrown all the time" {
 	PMSELF_OUTPUT=t.json run --separate-stderr "$PROGRAMS/self-throw" 0.8
 	[ "$status" = 0 ]
 	[ "$output" = ok ]
-	holds t.json 'len(set(s["tid"] for s in samples)) == 4' \
+	holds t.json 'len(set(s["tid"] for s in samples)) in (4, 5)' \
 		'sum("stop" in s for s in samples) < 0.1 * len(samples)'
 }
 
 @test "what a program may do around its profile" {
 	local mode
-	for mode in fork "fork 1" closefrom atexit forget leave "race 30" limits; do
+	for mode in fork "fork 1" closefrom atexit forget leave "race 20" limits; do
 		# shellcheck disable=SC2086 # a mode and its number
 		run --separate-stderr "$PROGRAMS/self-life" $mode
 		[ "$status" = 0 ] || { echo "$mode: $output $stderr" >&2 && return 1; }
@@ -123,7 +120,7 @@ shares() {
 
 @test "what a program may do with signals" {
 	local mode
-	for mode in handler replace block interrupt keep exec shorts; do
+	for mode in handler replace block interrupt keep exec shorts helper; do
 		run --separate-stderr "$PROGRAMS/self-signals" $mode
 		[ "$status" = 0 ] || { echo "$mode: $output $stderr" >&2 && return 1; }
 		[ "$output" = ok ]
@@ -136,23 +133,7 @@ shares() {
 }
 
 @test "again and again while four threads allocate, without a trace" {
-	PMSELF_TABLE=none PMSELF_QUIET=1 timeout 120 "$PROGRAMS/self-life" cycles 60
-}
-
-@test "python3 is profiled by LD_PRELOAD" {
-	need_plain
-	local python
-	python=$(python3 -c 'import sys; print(sys.executable)')
-	LD_PRELOAD=$SELF/libpmself.so.1 PMSELF_OUTPUT=t.json "$python" -c '
-import math, zlib # libraries that come later
-sum(hash(str(i)) for i in range(1000000))
-for i in range(20):
-    zlib.compress(bytes(1000000))
-' 2>table
-	grep -q "ticks of .* (timer)" table
-	holds t.json 'len(samples) > 10' \
-		'any("_PyEval_EvalFrameDefault" in chain(s) for s in samples)' \
-		'any("deflate" in chain(s) for s in samples)'
+	PMSELF_TABLE=none PMSELF_QUIET=1 timeout 120 "$PROGRAMS/self-life" cycles 40
 }
 
 # ---- scopes ------------------------------------------------------------------------------------

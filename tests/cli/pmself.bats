@@ -253,6 +253,22 @@ for name in "dwarf_begin", "elf_begin", "json_dumps", "pm_perf_open":
 		'any("_PyEval_EvalFrameDefault" in chain(s) for s in samples)'
 }
 
+@test "python3 is profiled by timers, too" {
+	need_plain
+	local python
+	python=$(python3 -c 'import sys; print(sys.executable)')
+	LD_PRELOAD=$SELF/libpmself.so.1 PMSELF_ENGINE=timer PMSELF_OUTPUT=t.json "$python" -c '
+import math, zlib # libraries that come later
+sum(hash(str(i)) for i in range(1000000))
+for i in range(20):
+    zlib.compress(bytes(1000000))
+' 2>table
+	grep -q "ticks of .* (timer)" table
+	holds t.json 'len(samples) > 10' \
+		'any("_PyEval_EvalFrameDefault" in chain(s) for s in samples)' \
+		'any("deflate" in chain(s) for s in samples)'
+}
+
 @test "a shell's children have profiles of their own, and what has no tick says nothing" {
 	need_plain
 	run --separate-stderr env "LD_PRELOAD=$SELF/libpmself.so.1" PMSELF_OUTPUT=t-%p.json \

@@ -3,11 +3,14 @@
  * What a program may have to do with SIGPROF and with signals at all while timers sample it:
  * self-signals MODE. Prints `ok`, or what was not as it should be.
  */
+#include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <pmself.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -182,13 +185,52 @@ static void shorts(void)
 	CHECK(perf_stop() == 0);
 }
 
+/* How often the helper has gone to sleep; -1: it is not there. */
+static long helper_sleeps(void)
+{
+	DIR *dir = opendir("/proc/self/task");
+	const struct dirent *entry;
+	char path[64 + NAME_MAX], line[128];
+	long sleeps = -1;
+
+	CHECK(dir);
+	while (sleeps < 0 && (entry = readdir(dir))) {
+		bool named = false;
+		FILE *file;
+
+		snprintf(path, sizeof(path), "/proc/self/task/%s/status", entry->d_name);
+		file = fopen(path, "r");
+		while (file && fgets(line, sizeof(line), file)) {
+			named |= strcmp(line, "Name:\tpmself\n") == 0;
+			if (named)
+				sscanf(line, "voluntary_ctxt_switches: %ld", &sleeps);
+		}
+		if (file)
+			fclose(file);
+	}
+	closedir(dir);
+	return sleeps;
+}
+
+/* No tick of the program's threads is the helper's; at 100 Hz there are 40. */
+static void helper(void)
+{
+	long sleeps;
+
+	CHECK(perf_start() == 0);
+	burn(0.4);
+	sleeps = helper_sleeps();
+	CHECK(sleeps > 0 && sleeps < 40);
+	CHECK(perf_stop() == 0);
+}
+
 static const struct mode {
 	const char *name;
 	void (*run)(void);
 } modes[] = {
 	{ "handler", handler },     { "replace", replace }, { "block", block },
 	{ "interrupt", interrupt }, { "keep", keep },       { "exec", replace_program },
-	{ "shorts", shorts },
+	{ "shorts", shorts },       { "helper", helper },
 };
 
 int main(int argc, char **argv)
