@@ -266,7 +266,17 @@ bool pm_self_timers_stable(const struct pm_self_timers *timers)
 	return timers->unchanged >= LOOK_TRUST;
 }
 
-/* Whether there are as many as before, in a program whose threads did not change for long. */
+static bool all_there(void)
+{
+	for (size_t i = 0; i < PM_SELF_SLOTS_MAX && pm_self_slots[i].entries; i++)
+		if (pm_self_slots[i].tid && !pm_self_slots[i].gone &&
+		    !is_there(pm_self_slots[i].tid))
+			return false;
+	return true;
+}
+
+/* Whether there are the same ones, and no more, in a program whose threads did not change for
+ * long. */
 static bool seems_unchanged(struct pm_self_timers *timers)
 {
 	struct stat folder;
@@ -276,7 +286,7 @@ static bool seems_unchanged(struct pm_self_timers *timers)
 		return false;
 	timers->links = folder.st_nlink;
 	if (!pm_self_timers_stable(timers) || timers->links != before ||
-	    timers->unchanged % LOOK_TRUST == 0)
+	    timers->unchanged % LOOK_TRUST == 0 || !all_there())
 		return false;
 	timers->unchanged++;
 	return true;

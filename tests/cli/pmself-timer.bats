@@ -120,7 +120,7 @@ shares() {
 
 @test "what a program may do with signals" {
 	local mode
-	for mode in handler replace block interrupt keep exec shorts helper; do
+	for mode in handler replace block interrupt keep exec shorts helper relay; do
 		run --separate-stderr "$PROGRAMS/self-signals" $mode
 		[ "$status" = 0 ] || { echo "$mode: $output $stderr" >&2 && return 1; }
 		[ "$output" = ok ]
@@ -130,6 +130,7 @@ shares() {
 	grep -q "^pmself: threads that block SIGPROF, without ticks: 1" block.txt
 	grep -q "^pmself: CPU time in no tick: 0" block.txt
 	grep -q "^pmself: CPU time in no tick: 0" shorts.txt
+	run ! grep -q "CPU time in no tick: 0.[1-9]" relay.txt
 }
 
 @test "again and again while four threads allocate, without a trace" {

@@ -185,6 +185,25 @@ static void shorts(void)
 	CHECK(perf_stop() == 0);
 }
 
+static void *long_thread(void *unused)
+{
+	burn(0.25);
+	return unused;
+}
+
+/* One after the other, so that there are always as many. */
+static void relay(void)
+{
+	pthread_t id;
+
+	CHECK(perf_start() == 0);
+	for (int i = 0; i < 2; i++) {
+		CHECK(pthread_create(&id, NULL, long_thread, NULL) == 0);
+		pthread_join(id, NULL);
+	}
+	CHECK(perf_stop() == 0);
+}
+
 /* How often the helper has gone to sleep; -1: it is not there. */
 static long helper_sleeps(void)
 {
@@ -230,7 +249,7 @@ static const struct mode {
 } modes[] = {
 	{ "handler", handler },     { "replace", replace }, { "block", block },
 	{ "interrupt", interrupt }, { "keep", keep },       { "exec", replace_program },
-	{ "shorts", shorts },       { "helper", helper },
+	{ "shorts", shorts },       { "helper", helper },   { "relay", relay },
 };
 
 int main(int argc, char **argv)
