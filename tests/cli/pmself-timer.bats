@@ -93,19 +93,23 @@ shares() {
 	grep -q "(timer)" table
 }
 
-# The main thread may have a tick, too, here and below.
+# workers FILE COUNT: so many threads have ticks beside the main one, which may have some, too.
+workers() {
+	holds "$1" "len({s['tid'] for s in samples if s['tid'] != s['pid']}) == $2"
+}
+
 @test "eight threads, half of them older than the profile" {
 	PMSELF_OUTPUT=t.json "$PROGRAMS/self-life" threads 8 2>table
 	shares table 100
-	holds t.json 'len(set(s["tid"] for s in samples)) in (8, 9)'
+	workers t.json 8
 }
 
 @test "exceptions that are thrown all the time" {
 	PMSELF_OUTPUT=t.json run --separate-stderr "$PROGRAMS/self-throw" 0.8
 	[ "$status" = 0 ]
 	[ "$output" = ok ]
-	holds t.json 'len(set(s["tid"] for s in samples)) in (4, 5)' \
-		'sum("stop" in s for s in samples) < 0.1 * len(samples)'
+	workers t.json 4
+	holds t.json 'sum("stop" in s for s in samples) < 0.1 * len(samples)'
 }
 
 @test "what a program may do around its profile" {
