@@ -53,15 +53,6 @@ void pm_put_plain_page(struct pm_str *out, const char *title)
 	pm_str_puts(out, "</head>\n<body>\n");
 }
 
-/* Takes the text out of @str. */
-static void put_markup_str(struct pm_str *out, struct pm_str *str)
-{
-	out->failed |= str->failed;
-	if (!str->failed && str->len > 0)
-		pm_put_markup(out, str->data);
-	pm_str_clear(str);
-}
-
 static void put_side(struct pm_str *out, const char *title,
 		     const struct pm_compare_of *of)
 {
@@ -69,7 +60,7 @@ static void put_side(struct pm_str *out, const char *title,
 
 	pm_put_compare_side(&side, of, false);
 	pm_str_printf(out, "<dt>%s</dt><dd>", title);
-	put_markup_str(out, &side);
+	pm_put_markup_str(out, &side);
 	if (of->created) {
 		pm_str_puts(out, " <small>");
 		pm_put_markup(out, of->created);
@@ -106,7 +97,7 @@ static void put_heading(struct pm_str *out, const struct pm_compare_report *repo
 	pm_str_printf(out, "<h1 class=\"%s\">",
 		      pm_verdict_name(pm_compare_verdict_of(report)));
 	pm_put_compare_verdict(&words, report);
-	put_markup_str(out, &words);
+	pm_put_markup_str(out, &words);
 	pm_str_puts(out, "</h1>\n<dl>\n");
 	put_side(out, "base", &comparison->base);
 	put_side(out, "new", &comparison->new);
@@ -194,7 +185,7 @@ static void put_plot_title(struct pm_str *out, const struct pm_compare_row *row)
 	if (row->base.len > DOTS_MAX || row->new.len > DOTS_MAX)
 		pm_str_printf(&words, " (the first %d runs are shown)", DOTS_MAX);
 	pm_str_puts(out, "<title>");
-	put_markup_str(out, &words);
+	pm_put_markup_str(out, &words);
 	pm_str_puts(out, "</title>");
 	pm_str_release(&words);
 }
@@ -233,7 +224,7 @@ static void put_name(struct pm_str *out, const struct pm_compare_row *row)
 
 	pm_put_compare_name(&text, row, NAME_COLUMNS, false);
 	pm_str_puts(out, "<tr><td><code>");
-	put_markup_str(out, &text);
+	pm_put_markup_str(out, &text);
 	pm_str_puts(out, "</code>");
 	pm_put_compare_place(&text, row, true);
 	if (row->module) {
@@ -244,7 +235,7 @@ static void put_name(struct pm_str *out, const struct pm_compare_row *row)
 		pm_str_printf(&text, "%s%s", text.len > 0 ? ", " : "", inlined);
 	if (text.len > 0) {
 		pm_str_puts(out, "<small>");
-		put_markup_str(out, &text);
+		pm_put_markup_str(out, &text);
 		pm_str_puts(out, "</small>");
 	}
 	pm_str_puts(out, "</td>");
@@ -259,16 +250,16 @@ static void put_numbers(struct pm_str *out, const struct pm_compare_row *row)
 		pm_put_compare_median(&cell, row, side == 0 ? &row->base : &row->new,
 				      false);
 		pm_str_puts(out, "<td class=\"number\">");
-		put_markup_str(out, &cell);
+		pm_put_markup_str(out, &cell);
 		pm_str_puts(out, "</td>");
 	}
 	pm_put_compare_change(&cell, row);
 	pm_str_printf(out, "<td class=\"number %s\">", pm_verdict_name(row->verdict));
-	put_markup_str(out, &cell);
+	pm_put_markup_str(out, &cell);
 	pm_put_compare_interval(&cell, row, false);
 	if (cell.len > 0) {
 		pm_str_puts(out, "<small>");
-		put_markup_str(out, &cell);
+		pm_put_markup_str(out, &cell);
 		pm_str_puts(out, "</small>");
 	}
 	pm_str_puts(out, "</td>");
@@ -287,7 +278,7 @@ static void put_verdict(struct pm_str *out, const struct pm_compare_row *row)
 		pm_str_puts(&cell, "; ");
 	}
 	pm_put_compare_method(&cell, row);
-	put_markup_str(out, &cell);
+	pm_put_markup_str(out, &cell);
 	pm_str_puts(out, "</small>");
 	if (row->why) {
 		pm_str_puts(out, "<small>");

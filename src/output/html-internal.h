@@ -83,3 +83,5 @@ void pm_put_title(struct pm_str *str, const struct pm_profile *profile);
 void pm_put_plain(struct pm_str *str, const char *text);
 /* The same, with what HTML and XML want escaped. */
 void pm_put_markup(struct pm_str *str, const char *text);
+/* The same of what is in @str, which is empty then. */
+void pm_put_markup_str(struct pm_str *out, struct pm_str *str);

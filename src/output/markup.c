@@ -55,6 +55,14 @@ void pm_put_markup(struct pm_str *str, const char *text)
 	pm_str_release(&plain);
 }
 
+void pm_put_markup_str(struct pm_str *out, struct pm_str *str)
+{
+	out->failed |= str->failed;
+	if (!str->failed && str->len > 0)
+		pm_put_markup(out, str->data);
+	pm_str_clear(str);
+}
+
 void pm_put_title(struct pm_str *str, const struct pm_profile *profile)
 {
 	struct pm_str command = { 0 };

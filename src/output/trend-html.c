@@ -77,15 +77,6 @@ static void put_head(struct pm_str *out, const struct pm_trend_report *report)
 	pm_str_puts(out, "</head>\n<body>\n");
 }
 
-/* Takes the text out of @str. */
-static void put_markup_str(struct pm_str *out, struct pm_str *str)
-{
-	out->failed |= str->failed;
-	if (!str->failed && str->len > 0)
-		pm_put_markup(out, str->data);
-	pm_str_clear(str);
-}
-
 static void put_commit(struct pm_str *out, const char *title,
 		       const struct pm_trend_commit *commit)
 {
@@ -93,7 +84,7 @@ static void put_commit(struct pm_str *out, const char *title,
 
 	pm_put_trend_commit(&words, commit, 0, false);
 	pm_str_printf(out, "<dt>%s</dt><dd>", title);
-	put_markup_str(out, &words);
+	pm_put_markup_str(out, &words);
 	if (commit->created) {
 		pm_str_puts(out, " <small>measured ");
 		pm_put_markup(out, commit->created);
@@ -110,7 +101,7 @@ static void put_top(struct pm_str *out, const struct pm_trend_report *report)
 
 	pm_str_puts(out, "<h1>");
 	pm_put_trend_verdict(&words, trends);
-	put_markup_str(out, &words);
+	pm_put_markup_str(out, &words);
 	pm_str_puts(out, "</h1>\n<dl>\n");
 	if (report->title) {
 		pm_str_puts(out, "<dt>history</dt><dd>");
@@ -288,10 +279,10 @@ static void put_scale(struct pm_str *out, const struct plot *plot)
 
 	pm_str_puts(out, "<div class=\"scale\"><span>");
 	pm_put_trend_value(&words, plot->trend, plot->to, false);
-	put_markup_str(out, &words);
+	pm_put_markup_str(out, &words);
 	pm_str_puts(out, "</span><span>");
 	pm_put_trend_value(&words, plot->trend, plot->from, false);
-	put_markup_str(out, &words);
+	pm_put_markup_str(out, &words);
 	pm_str_puts(out, "</span></div>");
 	pm_str_release(&words);
 }
@@ -303,7 +294,7 @@ static void put_name(struct pm_str *out, const struct pm_trend *trend)
 
 	pm_trend_row(&row, trend);
 	pm_put_compare_name(&words, &row, 0, false);
-	put_markup_str(out, &words);
+	pm_put_markup_str(out, &words);
 	pm_str_release(&words);
 }
 
@@ -345,15 +336,15 @@ static void put_step(struct pm_str *out, const struct pm_trends *trends,
 	pm_str_printf(out, "<li><b class=\"%s\">%s ", pm_verdict_name(step->verdict),
 		      pm_verdict_name(step->verdict));
 	pm_put_compare_change(&words, &row);
-	put_markup_str(out, &words);
+	pm_put_markup_str(out, &words);
 	pm_str_puts(out, "</b> ");
 	pm_put_compare_median(&words, &row, &row.base, false);
 	pm_str_puts(&words, " → ");
 	pm_put_compare_median(&words, &row, &row.new, false);
-	put_markup_str(out, &words);
+	pm_put_markup_str(out, &words);
 	pm_str_puts(out, ": <code>");
 	pm_put_trend_commit(&words, &trends->commits.data[step->at], 0, false);
-	put_markup_str(out, &words);
+	pm_put_markup_str(out, &words);
 	pm_str_puts(out, "</code>");
 	if (gap > 0)
 		pm_str_printf(out,
@@ -403,7 +394,7 @@ static void put_series(struct pm_str *out, const struct pm_trends *trends, size_
 	pm_str_printf(out, "<span>%s</span><span>now ",
 		      pm_compare_class_words(trend->class));
 	pm_put_trend_value(&words, trend, trend->points.data[last].median, false);
-	put_markup_str(out, &words);
+	pm_put_markup_str(out, &words);
 	pm_str_puts(out, "</span></h3>\n");
 	put_plot(out, trend);
 	put_steps(out, trends, trend);
