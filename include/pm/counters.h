@@ -62,8 +62,9 @@ struct pm_counters_options {
 		PM_COUNTERS_BY_CPU,
 		/* The command's first thread, or each of `tids`; threads that these start have
 		 * rows of their own once they have ended (attr.inherit_stat,
-		 * PERF_RECORD_READ). As long as they run, and where no ring can be had, their
-		 * counts are in the row of the one that all came from. Not of whole CPUs. */
+		 * PERF_RECORD_READ). As long as they run, and where no ring can be had or the
+		 * kernel tells nothing (pm_counters_ends_untold()), their counts are in the
+		 * row of the one that all came from. Not of whole CPUs. */
 		PM_COUNTERS_BY_THREAD,
 	} by;
 };
@@ -138,6 +139,9 @@ struct pm_count pm_counters_total(const struct pm_counters *counters,
 /* At most so many threads have ended without a row: not all records of them came. What they had
  * counted is in the row of the one that they came from. Known once all of them have ended. */
 uint64_t pm_counters_lost_rows(const struct pm_counters *counters);
+/* Whether threads have ended, and the kernel has told of none what it had counted: most of
+ * Linux 5.13 to 6.18 do not, by a mistake. */
+bool pm_counters_ends_untold(const struct pm_counters *counters);
 
 /* ---- hits ---------------------------------------------------------------------------- */
 

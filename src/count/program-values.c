@@ -288,10 +288,30 @@ static void fill_end(const struct pm_program *program, struct pm_stat_run *run)
 	run->signal = WIFSIGNALED(child->status) ? WTERMSIG(child->status) : 0;
 }
 
+static int tell_lost_rows(struct pm_program *program)
+{
+	uint64_t lost = pm_counters_lost_rows(program->counters);
+
+	if (lost == 0)
+		return 0;
+	if (pm_counters_ends_untold(program->counters))
+		return pm_tell_warning(
+			program->stat,
+			"%llu threads have no row of their own: this kernel does not tell what "
+			"a thread had counted when it ends (most of Linux 5.13 to 6.18); their "
+			"counts are in the row of the thread that they came from.",
+			(unsigned long long)lost);
+	return pm_tell_warning(
+		program->stat,
+		"up to %llu threads have no row of their own, because others ended at "
+		"the same moment: their counts are in the row of the thread that "
+		"they came from.",
+		(unsigned long long)lost);
+}
+
 int pm_program_fill_run(struct pm_program *program)
 {
 	struct pm_stat_run *run = &program->stat->runs.data[program->run];
-	uint64_t lost = pm_counters_lost_rows(program->counters);
 	int r;
 
 	run->values = count_values(program, NULL, SIZE_MAX);
@@ -300,13 +320,8 @@ int pm_program_fill_run(struct pm_program *program)
 	fill_tools(program, run->values);
 	fill_end(program, run);
 	r = fill_rows(program, NULL, &run->rows.data, &run->rows.len, &run->rows.cap);
-	if (r == 0 && lost > 0)
-		r = pm_tell_warning(
-			program->stat,
-			"up to %llu threads have no row of their own, because others ended at "
-			"the same moment: their counts are in the row of the thread that "
-			"they came from.",
-			(unsigned long long)lost);
+	if (r == 0)
+		r = tell_lost_rows(program);
 	if (r == 0 && is_hidden(program))
 		r = pm_tell_warning(
 			program->stat,

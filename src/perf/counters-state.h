@@ -78,6 +78,8 @@ struct pm_counters {
 	struct pm_merge merge;
 	struct pm_event_ids ids; /* id → index in `fds` */
 	uint64_t lost_rows;
+	uint64_t ends; /* threads that ended, and were not opened */
+	bool told; /* what any of them had counted */
 	int cgroup_fd;
 	bool tell_ended; /* rings, and PERF_RECORD_READ in them */
 	bool can_read_groups; /* this kernel can, for inherited events */

@@ -228,5 +228,13 @@ const int *pm_counters_poll_fds(const struct pm_counters *counters, size_t *len)
 
 uint64_t pm_counters_lost_rows(const struct pm_counters *counters)
 {
-	return counters->lost_rows + counters->pending.len;
+	uint64_t told = counters->ended.len + counters->pending.len;
+	uint64_t untold = counters->ends > told ? counters->ends - told : 0;
+
+	return counters->lost_rows + counters->pending.len + untold;
+}
+
+bool pm_counters_ends_untold(const struct pm_counters *counters)
+{
+	return counters->ends > 0 && !counters->told;
 }
