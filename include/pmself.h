@@ -81,8 +81,8 @@ int perf_stop(void);
  * table is printed by pmself_stop(), or when the program ends. PMSELF_SCOPES=time leaves out what
  * takes a system call, PMSELF_SCOPES=off all.
  *
- * @name has to live as long as the program: a string literal. With PMSELF_DISABLE defined before
- * this header is included, all of it vanishes.
+ * Scopes of the same text are the same, wherever @name stands; a copy of it is kept. With
+ * PMSELF_DISABLE defined before this header is included, all of it vanishes.
  */
 
 /* What was counted by a name, over all threads. */
@@ -95,10 +95,11 @@ struct pmself_counts {
 
 #ifndef PMSELF_DISABLE
 /* 0; -ENOMEM, then there is nothing to end; -ENOSPC: more than 64 deep, it is told as lost, and
- * has to be ended all the same. */
+ * has to be ended all the same; -EBUSY: the same, for it was called by malloc() or a handler of
+ * signals that came in the midst of another call of these. */
 int pmself_scope_begin(const char *name);
-/* Ends the innermost scope, which has to be @name: otherwise -EINVAL, and nothing ends. -ENOSPC:
- * it was one that was lost. */
+/* Ends the innermost scope, which has to be @name: otherwise -EINVAL, and nothing ends. -ENOSPC,
+ * -EBUSY: it was one that was lost. */
 int pmself_scope_end(const char *name);
 /* Of scopes that have ended. -ENOENT when there is none of this name. */
 int pmself_scope_read(const char *name, struct pmself_counts *ret);

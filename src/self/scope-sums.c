@@ -5,29 +5,48 @@
 
 void pm_self_sums_release(struct pm_self_sums *sums)
 {
+	for (size_t i = 0; i < sums->list.len; i++)
+		free(sums->list.data[i].name);
 	pm_vec_release(&sums->list);
 	pm_index_release(&sums->index);
 }
 
-/* pm_index_equal_fn */
-static bool is_pointer(const void *table, uint32_t id, const void *key)
+void pm_self_sums_clear(struct pm_self_sums *sums)
+{
+	for (size_t i = 0; i < sums->list.len; i++)
+		sums->list.data[i] =
+			(struct pm_self_sum){ .name = sums->list.data[i].name };
+}
+
+/* pm_index_equal_fn; the hash is the pointer's. */
+static bool is_text(const void *table, uint32_t id, const void *key)
 {
 	const struct pm_self_sums *sums = table;
 
-	return sums->list.data[id].name == key;
+	return strcmp(sums->list.data[id].name, key) == 0;
+}
+
+static int push(struct pm_self_sums *sums, const char *name)
+{
+	char *copy = strdup(name);
+
+	if (copy && pm_vec_push(&sums->list, (struct pm_self_sum){ .name = copy }) == 0)
+		return 0;
+	free(copy);
+	return -ENOMEM;
 }
 
 int pm_self_sums_at(struct pm_self_sums *sums, const char *name, uint32_t *ret)
 {
 	uint64_t hash = pm_hash_mix((uintptr_t)name, 0);
-	uint32_t id = pm_index_find(&sums->index, hash, is_pointer, sums, name);
+	uint32_t id = pm_index_find(&sums->index, hash, is_text, sums, name);
 
 	if (id == PM_INDEX_NONE) {
 		id = (uint32_t)sums->list.len;
-		if (pm_vec_push(&sums->list, (struct pm_self_sum){ .name = name }) < 0)
+		if (push(sums, name) < 0)
 			return -ENOMEM;
 		if (pm_index_add(&sums->index, hash, id) < 0) {
-			sums->list.len--;
+			free(sums->list.data[--sums->list.len].name);
 			return -ENOMEM;
 		}
 	}
@@ -58,12 +77,12 @@ int pm_self_sums_merge(struct pm_self_sums *sums, const struct pm_self_sum *from
 	for (size_t i = 0; i < len; i++) {
 		size_t at = 0;
 
+		if (from[i].calls == 0 && from[i].unfinished == 0)
+			continue;
 		while (at < sums->list.len &&
 		       strcmp(sums->list.data[at].name, from[i].name) != 0)
 			at++;
-		if (at == sums->list.len &&
-		    pm_vec_push(&sums->list,
-				(struct pm_self_sum){ .name = from[i].name }) < 0)
+		if (at == sums->list.len && push(sums, from[i].name) < 0)
 			return -ENOMEM;
 		pm_self_sum_add(&sums->list.data[at], &from[i]);
 	}

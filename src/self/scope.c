@@ -26,7 +26,6 @@ enum {
 };
 
 struct frame {
-	const char *name;
 	uint32_t sum; /* of the thread's */
 	uint64_t elapsed_ns, cpu_ns;
 	struct pm_self_reading reading;
@@ -56,6 +55,9 @@ static _Atomic uint64_t lost; /* scopes that found no room */
 static atomic_bool no_counters; /* they cannot be opened here */
 static volatile uint32_t *mark; /* 0: this is a child; NULL: nobody knows */
 static __thread struct thread *own __attribute__((tls_model("initial-exec")));
+/* This thread is at work here: the program's own malloc() has scopes, too, or a handler of
+ * signals, which shall neither wait for this thread's lock nor begin all over again. */
+static __thread volatile bool inside __attribute__((tls_model("initial-exec")));
 
 static uint64_t clock_ns(clockid_t clock)
 {
@@ -92,8 +94,10 @@ static int merge(struct pm_self_sums *sums, const struct thread *thread)
 	for (size_t i = 0; ret == 0 && i < thread->depth; i++)
 		ret = pm_self_sums_merge(
 			sums,
-			&(struct pm_self_sum){ .name = thread->frames[i].name,
-					       .unfinished = 1 },
+			&(struct pm_self_sum){
+				.name = thread->sums.list.data[thread->frames[i].sum]
+						.name,
+				.unfinished = 1 },
 			1);
 	return ret;
 }
@@ -103,6 +107,7 @@ static void end_thread(void *user)
 {
 	struct thread *thread = user;
 
+	inside = true;
 	pthread_mutex_lock(&all.lock);
 	if (merge(&all.ended, thread) < 0)
 		lost += thread->sums.list.len;
@@ -115,6 +120,7 @@ static void end_thread(void *user)
 	pm_self_sums_release(&thread->sums);
 	pthread_mutex_destroy(&thread->lock);
 	free(thread);
+	inside = false;
 }
 
 static void read_begin(const struct thread *thread, struct frame *frame)
@@ -156,7 +162,7 @@ static void in_child(void)
 		last = &(*last)->next;
 	*last = all.threads;
 	all.threads = NULL;
-	all.ended.list.len = 0;
+	pm_self_sums_clear(&all.ended);
 	lost = all.shown = 0;
 	if (!own)
 		return;
@@ -165,17 +171,11 @@ static void in_child(void)
 	if (*last)
 		*last = own->next;
 	own->lock = fresh;
-	own->sums.list.len = 0;
-	pm_index_release(&own->sums.index);
+	pm_self_sums_clear(&own->sums);
 	link_thread(own);
 	open_counters(own);
-	for (size_t i = 0; i < own->depth; i++) {
-		if (pm_self_sums_at(&own->sums, own->frames[i].name,
-				    &own->frames[i].sum) < 0)
-			own->depth = i;
-		else
-			read_begin(own, &own->frames[i]);
-	}
+	for (size_t i = 0; i < own->depth; i++)
+		read_begin(own, &own->frames[i]);
 }
 
 /* Of a clone(2) libc tells nobody, but the kernel empties this page in the child. */
@@ -249,30 +249,42 @@ static int begin_scope(struct thread *thread, const char *name)
 	ret = pm_self_sums_at(&thread->sums, name, &frame->sum);
 	if (ret < 0)
 		return ret;
-	frame->name = name;
 	read_begin(thread, frame);
 	thread->depth++;
 	return 0;
 }
 
-PUBLIC int pmself_scope_begin(const char *name)
+static int begin(const char *name)
 {
 	struct thread *thread = own;
-	int saved, ret;
+	int ret;
 
 	if (!thread) {
-		saved = errno;
 		pthread_once(&once, begin_all);
 		thread = scopes == PM_SELF_SCOPES_OFF ? NULL : begin_thread();
-		errno = saved;
 		if (!thread)
 			return scopes == PM_SELF_SCOPES_OFF ? 0 : -ENOMEM;
 	}
-	saved = errno;
 	know_process();
 	pthread_mutex_lock(&thread->lock);
 	ret = begin_scope(thread, name);
 	pthread_mutex_unlock(&thread->lock);
+	return ret;
+}
+
+PUBLIC int pmself_scope_begin(const char *name)
+{
+	int saved = errno, ret;
+
+	if (!name)
+		return -EINVAL;
+	if (inside) {
+		lost++;
+		return -EBUSY;
+	}
+	inside = true;
+	ret = begin(name);
+	inside = false;
 	errno = saved;
 	return ret;
 }
@@ -286,7 +298,7 @@ static int end_scope(struct thread *thread, const char *name)
 				   .cycles = PM_SELF_UNKNOWN,
 				   .instructions = PM_SELF_UNKNOWN };
 
-	if (frame->name != name && strcmp(frame->name, name) != 0)
+	if (strcmp(thread->sums.list.data[frame->sum].name, name) != 0)
 		return -EINVAL;
 	if (pm_self_counters_end(&thread->counters, &frame->reading, counted)) {
 		sum.cycles = counted[0];
@@ -303,10 +315,10 @@ static int end_scope(struct thread *thread, const char *name)
 	return 0;
 }
 
-PUBLIC int pmself_scope_end(const char *name)
+static int end(const char *name)
 {
 	struct thread *thread = own;
-	int saved = errno, ret = -EINVAL;
+	int ret = -EINVAL;
 
 	if (!thread) {
 		pthread_once(&once, begin_all);
@@ -321,6 +333,20 @@ PUBLIC int pmself_scope_end(const char *name)
 		ret = end_scope(thread, name);
 	}
 	pthread_mutex_unlock(&thread->lock);
+	return ret;
+}
+
+PUBLIC int pmself_scope_end(const char *name)
+{
+	int saved = errno, ret;
+
+	if (!name)
+		return -EINVAL;
+	if (inside)
+		return -EBUSY;
+	inside = true;
+	ret = end(name);
+	inside = false;
 	errno = saved;
 	return ret;
 }
@@ -330,8 +356,10 @@ PUBLIC int pmself_scope_end(const char *name)
 /* Of all threads, each text once. */
 static int collect(struct pm_self_sums *ret)
 {
+	bool before = inside;
 	int code;
 
+	inside = true;
 	know_process();
 	pthread_mutex_lock(&all.lock);
 	code = pm_self_sums_merge(ret, all.ended.list.data, all.ended.list.len);
@@ -342,6 +370,7 @@ static int collect(struct pm_self_sums *ret)
 		pthread_mutex_unlock(&thread->lock);
 	}
 	pthread_mutex_unlock(&all.lock);
+	inside = before;
 	return code;
 }
 
@@ -371,11 +400,14 @@ static int read_scope(const char *name, struct pmself_counts *counts)
 
 PUBLIC int pmself_scope_read(const char *name, struct pmself_counts *ret)
 {
-	struct pmself_counts counts = { .size = ret->size };
+	struct pmself_counts counts = { 0 };
 	int saved = errno, code;
 
-	if (ret->size < sizeof(ret->size))
+	if (!name || !ret || ret->size < sizeof(ret->size))
 		return -EINVAL;
+	if (inside)
+		return -EBUSY;
+	counts.size = ret->size;
 	code = read_scope(name, &counts);
 	if (code == 0)
 		memcpy(ret, &counts,
@@ -432,8 +464,9 @@ static void put_table(struct pm_str *str, const struct pm_self_sums *sums)
 	}
 	if (lost > 0)
 		pm_str_printf(str,
-			      "pmself: scopes that were not counted, more than %d deep "
-			      "or without memory: %" PRIu64 "\n",
+			      "pmself: scopes that were not counted, more than %d "
+			      "deep, without memory or inside of our own work: %" PRIu64
+			      "\n",
 			      DEPTH_MAX, (uint64_t)lost);
 }
 

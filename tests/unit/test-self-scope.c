@@ -212,6 +212,18 @@ static void test_sums(void **state)
 	assert_int_equal(all.list.data[0].instructions, 21);
 	/* One that is not known: the sum is not either. */
 	assert_true(all.list.data[0].cycles == PM_SELF_UNKNOWN);
+	/* Another text in the same place, as after dlclose(3) and dlopen(3). */
+	strcpy(twin, "else");
+	assert_int_equal(pm_self_sums_at(&sums, twin, &again), 0);
+	assert_int_not_equal(b, again);
+	assert_string_equal(sums.list.data[b].name, "same");
+	assert_string_equal(sums.list.data[again].name, "else");
+	pm_self_sums_clear(&sums);
+	assert_int_equal(sums.list.data[b].calls, 0);
+	assert_int_equal(pm_self_sums_at(&sums, twin, &a), 0);
+	assert_int_equal(a, again);
+	assert_int_equal(pm_self_sums_merge(&all, sums.list.data, sums.list.len), 0);
+	assert_int_equal(all.list.len, 1);
 	pm_self_sums_release(&sums);
 	pm_self_sums_release(&all);
 }
@@ -271,6 +283,67 @@ static void test_nested(void **state)
 	assert_true(outer.elapsed_ns >= inner.elapsed_ns + 5000000);
 	assert_true(outer.elapsed_ns <= now_ns(CLOCK_MONOTONIC) - begin);
 	assert_true(outer.cpu_ns < outer.elapsed_ns - 4000000);
+}
+
+/* Names of libraries that come and go: nothing of them is read once a scope has ended. */
+static void test_name_goes(void **state)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	char *name = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			  -1, 0);
+
+	assert_true(name != MAP_FAILED);
+	for (int i = 0; i < 3; i++) {
+		strcpy(name, i < 2 ? "of one" : "of two");
+		assert_int_equal(pmself_scope_begin(name), 0);
+		assert_int_equal(pmself_scope_end(name), 0);
+	}
+	munmap(name, page);
+	assert_int_equal(counts_of("of one").calls, 2);
+	assert_int_equal(counts_of("of two").calls, 1);
+}
+
+/* Stands for what the program's own malloc() may do. */
+static bool nesting;
+static int begun, ended;
+
+char *strdup(const char *text)
+{
+	size_t len = strlen(text) + 1;
+	char *copy = malloc(len);
+
+	if (nesting) {
+		begun = pmself_scope_begin("inside");
+		ended = pmself_scope_end("inside");
+	}
+	return copy ? memcpy(copy, text, len) : NULL;
+}
+
+static void *nesting_thread(void *unused)
+{
+	begun = ended = 0;
+	nesting = true;
+	assert_int_equal(pmself_scope_begin("around malloc"), 0);
+	nesting = false;
+	assert_int_equal(begun, -EBUSY);
+	assert_int_equal(ended, -EBUSY);
+	assert_int_equal(pmself_scope_end("around malloc"), 0);
+	assert_int_equal(counts_of("around malloc").calls, 1);
+	return unused;
+}
+
+static void test_inside(void **state)
+{
+	struct pmself_counts counts = { .size = sizeof(counts) };
+	pthread_t id;
+
+	assert_int_equal(pthread_create(&id, NULL, nesting_thread, NULL), 0);
+	pthread_join(id, NULL);
+	assert_int_equal(pmself_scope_read("inside", &counts), -ENOENT);
+	assert_int_equal(pmself_scope_begin(NULL), -EINVAL);
+	assert_int_equal(pmself_scope_end(NULL), -EINVAL);
+	assert_int_equal(pmself_scope_read(NULL, &counts), -EINVAL);
+	assert_int_equal(pmself_scope_read("inside", NULL), -EINVAL);
 }
 
 static void test_deep(void **state)
@@ -395,6 +468,7 @@ int main(void)
 		cmocka_unit_test(test_sums),         cmocka_unit_test(test_nested),
 		cmocka_unit_test(test_deep),         cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_read),         cmocka_unit_test(test_fork),
+		cmocka_unit_test(test_name_goes),    cmocka_unit_test(test_inside),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
