@@ -18,20 +18,37 @@ static const char *variable(const char *name)
 	return value && value[0] ? value : NULL;
 }
 
+static bool is_either(const char *value, const char *word, const char *digit)
+{
+	return value && (strcasecmp(value, word) == 0 || strcmp(value, digit) == 0);
+}
+
 bool pm_self_is_off(void)
 {
-	const char *value = variable("PMSELF");
+	return is_either(variable("PMSELF"), "off", "0");
+}
 
-	return value && (strcasecmp(value, "off") == 0 || strcmp(value, "0") == 0);
+static bool is_on(void)
+{
+	return is_either(variable("PMSELF"), "on", "1");
 }
 
 bool pm_self_is_automatic(void)
 {
-	const char *value = variable("PMSELF"), *preload = variable("LD_PRELOAD");
+	const char *preload = variable("LD_PRELOAD");
 
-	if (value && (strcasecmp(value, "on") == 0 || strcmp(value, "1") == 0))
-		return true;
-	return preload && strstr(preload, "libpmself.so");
+	return is_on() || (preload && strstr(preload, "libpmself.so"));
+}
+
+int pm_self_check(struct pm_error *err)
+{
+	const char *value = variable("PMSELF");
+
+	if (!value || is_on() || pm_self_is_off())
+		return 0;
+	return pm_error_set(err, -EINVAL,
+			    "PMSELF=%s: it may be on, off; goes on as if it were not set",
+			    value);
 }
 
 /* Has the pid of the first of those that were preloaded. */
@@ -91,7 +108,9 @@ int pm_self_read_scopes(enum pm_self_scopes *ret, struct pm_error *err)
 						      PM_ARRAY_LEN(words), &word, err)
 					     : 0;
 
-	if (code == 0)
+	if (code < 0)
+		pm_error_set(err, code, "%s; no scope is counted", err->text);
+	else
 		*ret = pm_self_is_off() ? PM_SELF_SCOPES_OFF : (enum pm_self_scopes)word;
 	return code;
 }

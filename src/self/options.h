@@ -10,6 +10,8 @@
 bool pm_self_is_off(void);
 /* Whether the whole program is to be profiled: PMSELF=on, or we were preloaded. */
 bool pm_self_is_automatic(void);
+/* -EINVAL: PMSELF is another word, and so means nothing. */
+int pm_self_check(struct pm_error *err);
 /* By the environment: the programs that this one executes are not the first to be profiled. */
 void pm_self_tell_children(void);
 /* What scopes count. */

@@ -20,6 +20,7 @@ static struct {
 	_Atomic pid_t pid;
 	pthread_mutex_t lock; /* of all below; held while starting and stopping */
 	bool forks_watched;
+	bool refused; /* the last one did not begin, which was told; nothing has been ended since */
 	const struct pm_self_core *core;
 	struct pm_self_helper *helper; /* NULL: nothing runs */
 	struct pm_self_settings settings;
@@ -36,6 +37,7 @@ static void in_child(void)
 	profile.lock = fresh;
 	profile.helper = NULL;
 	profile.settings = (struct pm_self_settings){ 0 };
+	profile.refused = false;
 	profile.pid = 0;
 }
 
@@ -117,6 +119,7 @@ static int start(const struct pmself_options *options, struct pm_error *err)
 	}
 	if (ret == 0)
 		ret = profile.core->start(&profile.helper, &profile.settings, err);
+	profile.refused = ret < 0;
 	if (ret == 0)
 		profile.pid = getpid();
 	else
@@ -134,8 +137,13 @@ static int stop(struct pm_error *err)
 	PM_AUTO_FREE char *table = NULL;
 	int ret, scopes;
 
-	if (!profile.helper)
-		return none_runs(err);
+	if (!profile.helper) {
+		/* Why there is none has been said, and once is enough: @err stays empty. */
+		bool known = profile.refused;
+
+		profile.refused = false;
+		return known ? -ESRCH : none_runs(err);
+	}
 	ret = profile.core->stop(profile.helper, &table, err);
 	profile.helper = NULL;
 	if (table)
@@ -169,7 +177,7 @@ static int call(bool begin, const struct pmself_options *options, bool quiet)
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	ret = locked(begin, options, &err);
-	if (ret < 0 && !quiet)
+	if (ret < 0 && !quiet && err.code != 0)
 		pm_self_print_error(&err);
 	pthread_setcancelstate(cancel, NULL);
 	errno = saved;
@@ -200,6 +208,10 @@ PUBLIC int perf_stop(void)
 
 __attribute__((constructor)) static void on_load(void)
 {
+	struct pm_error err = { 0 };
+
+	if (pm_self_check(&err) < 0)
+		pm_self_print_error(&err);
 	if (!pm_self_is_automatic())
 		return;
 	pm_self_tell_children();

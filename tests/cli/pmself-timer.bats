@@ -164,7 +164,7 @@ workers() {
 	done
 	PMSELF_SCOPES=some run --separate-stderr "$PROGRAMS/self-scope"
 	[ "$status" = 0 ]
-	[ "$stderr" = "pmself: PMSELF_SCOPES=some: it may be off, time, all" ]
+	[ "$stderr" = "pmself: PMSELF_SCOPES=some: it may be off, time, all; no scope is counted" ]
 }
 
 @test "PMSELF_DISABLE leaves nothing of scopes, in C and in C++" {

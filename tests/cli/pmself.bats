@@ -89,6 +89,8 @@ shares() {
 	run --separate-stderr "$PROGRAMS/self-life" limits
 	[ "$status" = 0 ]
 	[[ $stderr == *"Too many open files"* ]]
+	# One that was refused has told so, and is not told again as one that is missing.
+	[ "$(grep -c "no profile is running" <<<"$stderr")" = 1 ]
 }
 
 @test "a program with few files and many threads keeps its limits" {
@@ -193,6 +195,14 @@ shares() {
 	[ ! -e none ]
 	PMSELF_EVENT=page-faults PMSELF_RATE=100 "$abc" 0.01 2>table
 	grep -q "of page-faults" table
+	local word
+	for word in maybe 2; do
+		PMSELF=$word PMSELF_TABLE=none run --separate-stderr "$abc" 0.01
+		[ "$status" = 0 ]
+		[ "$stderr" = "pmself: PMSELF=$word: it may be on, off; goes on as if it were not set" ]
+		PMSELF=$word PMSELF_TABLE=none PMSELF_QUIET=1 run --separate-stderr "$abc" 0.01
+		[ -z "$stderr" ]
+	done
 	local wrong
 	for wrong in PMSELF_RATE=0 PMSELF_RATE=x PMSELF_ENGINE=y PMSELF_CALL_GRAPH=fp \
 		PMSELF_THREADS=2 PMSELF_EVENT=no-such PMSELF_OUTPUT=- PMSELF_TABLE=/dev/stderr \

@@ -273,6 +273,7 @@ static void limits(unsigned long number)
 	CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0);
 	CHECK(perf_start() < 0);
 	CHECK(perf_stop() == -ESRCH);
+	CHECK(perf_stop() == -ESRCH);
 	CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0);
 	CHECK(perf_start() == 0);
 	CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0);
