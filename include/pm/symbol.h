@@ -206,6 +206,10 @@ int pm_symbols_code(int fd, const uint64_t *addresses, size_t len,
 		    const struct pm_symbol_options *options, pm_symbol_code_fn emit,
 		    void *user, struct pm_error *err);
 
+/* Where the section @name lies: [low, high) svma. -ENOENT when the file has none of it with bytes,
+ * -ENOEXEC when it is no ELF. */
+int pm_symbols_section(int fd, const char *name, uint64_t *low, uint64_t *high);
+
 /* ---- code made while running --------------------------------------------------------- */
 
 /* From a place in a function on, up to the next one's: a line of the source. */

@@ -199,6 +199,31 @@ static int fill_caller(const struct pm_callgrind_sums *sums, const struct pm_sta
 	return pm_stat_text(&frame->file, table->files.data[site->file]);
 }
 
+/* Valgrind knows of a file what its .text is; code in other sections is nobody's for it. */
+static bool is_hidden(const struct pm_callgrind_sums *sums, uint32_t index)
+{
+	const struct pm_region *region = &sums->regions->list.data[index];
+	uint64_t low, high;
+
+	return region->pieces.len > 0 && region->fd >= 0 &&
+	       (pm_symbols_section(region->fd, ".text", &low, &high) < 0 ||
+		region->pieces.data[0].low < low || region->pieces.data[0].low >= high);
+}
+
+static int hide(struct pm_stat *stat, struct pm_stat_scope *scope)
+{
+	scope->calls_exact = false;
+	for (size_t i = 0; i < stat->events.len; i++)
+		if (scope->values[i].state == PM_STAT_OK)
+			scope->values[i] =
+				(struct pm_stat_value){ .state = PM_STAT_NOT_COUNTED };
+	return pm_tell_warning(
+		stat,
+		"%s is not in the section .text, and callgrind does not tell "
+		"whether it was called",
+		scope->name);
+}
+
 static int fill_counts(const struct pm_callgrind_sums *sums, struct pm_stat *stat,
 		       struct pm_stat_scope *scope, const struct total *total)
 {
@@ -246,6 +271,8 @@ static int fill_scope(const struct pm_callgrind_sums *sums, struct pm_stat *stat
 		return -ENOMEM;
 	if (sums->regions->list.data[index].parted)
 		scope->calls_exact = false;
+	if (total.entered == 0 && is_hidden(sums, index) && hide(stat, scope) < 0)
+		return -ENOMEM;
 	for (size_t i = 0; sums->options->by_thread && i < sums->threads.len; i++)
 		if (fill_thread(sums, stat, scope, index, &sums->threads.data[i]) < 0)
 			return -ENOMEM;

@@ -164,3 +164,22 @@ int pm_symbols_code(int fd, const uint64_t *addresses, size_t len,
 		return pm_error_set(err, r, "no memory left for its symbols");
 	return emit_all(&finder, &wanted, emit, user);
 }
+
+int pm_symbols_section(int fd, const char *name, uint64_t *low, uint64_t *high)
+{
+	struct pm_elf_image image = { 0 };
+	GElf_Shdr shdr;
+	int r = pm_elf_image_open(&image, fd, false);
+
+	if (r < 0)
+		return r;
+	if (!pm_elf_image_section(&image, name, NULL, &shdr) ||
+	    shdr.sh_addr + shdr.sh_size < shdr.sh_addr) {
+		r = -ENOENT;
+	} else {
+		*low = shdr.sh_addr;
+		*high = shdr.sh_addr + shdr.sh_size;
+	}
+	pm_elf_image_close(&image);
+	return r;
+}

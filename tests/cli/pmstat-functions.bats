@@ -257,6 +257,14 @@ ways=(called_once called_thousand called_many recursive jumps_out jumped_over ta
 	[[ $stderr == *sim.Ir* ]]
 }
 
+@test "code that callgrind does not see is unknown, and not 0" {
+	works callgrind || skip "valgrind is not installed"
+	measure 0 callgrind -e sim.Ir --fn _init --fn main -- "$PROGRAMS/sumbench" 1000
+	so 'by["main"]["calls"] == 1 and by["main"]["calls_exact"]' \
+		'not by["_init"]["calls_exact"] and v(by["_init"], "sim.Ir") is None' \
+		'[w for w in d["warnings"] if ".text" in w][0].startswith("_init ")'
+}
+
 @test "simulated counts are of threads, and the same on both sides" {
 	works callgrind || skip "valgrind is not installed"
 	measure 7 callgrind --per thread --fn called_many -- "$PROGRAMS/count-calls" 200
