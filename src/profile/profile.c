@@ -205,6 +205,17 @@ int pm_load_failed(int code, struct pm_error *err)
 	return pm_error_set(err, code, "finding names failed: %s", strerror(-code));
 }
 
+/* Who ends is no thread any more for the kernel, and its last samples are nobody's. */
+static void count_tasks(struct pm_loader *loader)
+{
+	struct pm_profile *profile = loader->profile;
+
+	for (size_t i = 0; i < profile->processes.len; i++)
+		profile->info.processes += profile->processes.data[i].pid != PM_FILE_NONE;
+	for (size_t i = 0; i < loader->tids.len; i++)
+		profile->info.threads += loader->tids.data[i].tid != PM_FILE_NONE;
+}
+
 int pm_load_finish(struct pm_loader *loader)
 {
 	struct pm_profile *profile = loader->profile;
@@ -212,8 +223,7 @@ int pm_load_finish(struct pm_loader *loader)
 
 	if (profile->info.cut)
 		profile->info.lost = loader->lost_records;
-	profile->info.processes = (uint32_t)profile->processes.len;
-	profile->info.threads = (uint32_t)loader->tids.len;
+	count_tasks(loader);
 	finish_times(loader);
 	finish_samples(loader);
 	r = pm_load_parallelism(loader);

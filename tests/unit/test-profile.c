@@ -135,6 +135,28 @@ static struct pm_str truth(void)
 	return file;
 }
 
+/* Samples of a thread that is ending, which the kernel can no longer name. */
+static void nobody_is_no_thread(void **state)
+{
+	struct pm_str file = { 0 };
+	struct pm_profile *profile;
+
+	(void)state;
+	pm_str_puts(&file, header);
+	put_samples(&file, 3, "null", 10, 0, 1, 50);
+	put_samples(&file, 1, "null", 11, 0, 1, 60);
+	pm_str_puts(&file, "{\"type\":\"thread\",\"pid\":null,\"tid\":null,"
+			   "\"comm\":\"?\",\"time\":70}\n"
+			   "{\"type\":\"sample\",\"time\":70,\"pid\":null,\"tid\":null,"
+			   "\"cpu\":0,\"event\":0,\"period\":1,\"stack\":null}\n");
+	profile = load(&file);
+	assert_int_equal(profile->info.threads, 2);
+	assert_int_equal(profile->info.processes, 1);
+	assert_int_equal(profile->events.data[0].total.samples, 5);
+	pm_profile_free(profile);
+	pm_str_release(&file);
+}
+
 static const struct pm_row *row_named(const struct pm_profile *profile,
 				      const struct pm_table *table, const char *name)
 {
@@ -171,6 +193,7 @@ static void test_info(void **state)
 	assert_false(profile->info.cut);
 	assert_int_equal(profile->info.read_samples, 112);
 	assert_int_equal(profile->info.threads, 2);
+	assert_int_equal(profile->info.processes, 1);
 	assert_int_equal(profile->info.start_ns, 100);
 	assert_int_equal(profile->info.end_ns, 1100);
 	assert_string_equal(profile->modules.data[0].name, "prog");
@@ -822,6 +845,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_info),
+		cmocka_unit_test(nobody_is_no_thread),
 		cmocka_unit_test(test_functions),
 		cmocka_unit_test(test_recursion_unknown_and_stackless),
 		cmocka_unit_test(test_other_keys),
