@@ -39,8 +39,11 @@ struct pm_place {
 	uint32_t sp_offset;
 	bool sp_known; /* false: sp_offset is not known, and 0; never so of entries */
 	/* Of EXIT and OUT at a conditional jump: control leaves only when pm_place_leaves() says
-	 * so by the flags. 0: always; else 1 + the condition in the instruction. */
+	 * so. 0: always; else a condition as below. */
 	uint8_t condition;
+	/* Of conditions of a register: its DWARF number, and which of its bits. */
+	uint8_t condition_register;
+	uint64_t condition_bits;
 	/* Of ENTRY: the function jumps back to it, so that a call that is open with the same
 	 * sp here is this one, and no new one begins. */
 	bool again;
@@ -50,12 +53,25 @@ struct pm_place {
 	/* The instruction's bytes: what a breakpoint takes the place of. */
 	uint8_t bytes[16];
 	uint8_t len;
-	/* The kernel emulates it instead of stepping over it (arch/x86/kernel/uprobes.c). */
+	/* The kernel emulates it instead of stepping over it (arch/x86/kernel/uprobes.c,
+	 * arch/arm64/kernel/probes/decode-insn.c). */
 	bool cheap;
 };
 
-/* @flags: the processor's at the place (EFLAGS), needed where condition is not 0. */
-bool pm_place_leaves(const struct pm_place *place, uint64_t flags);
+/* Conditions, each from the first of its kind on, as instructions have them. */
+enum {
+	PM_PLACE_IF_EFLAGS = 1, /* x86-64 */
+	PM_PLACE_IF_NZCV = 17, /* aarch64 */
+	PM_PLACE_IF_NO_BITS = 31, /* all of condition_bits are 0 in condition_register */
+	PM_PLACE_IF_BITS = 32, /* one is not */
+};
+/* @value, needed where condition is not 0: the processor's flags at the place (EFLAGS, PSTATE),
+ * or what condition_register has there. */
+bool pm_place_leaves(const struct pm_place *place, uint64_t value);
+static inline bool pm_place_asks_register(const struct pm_place *place)
+{
+	return place->condition >= PM_PLACE_IF_NO_BITS;
+}
 
 struct pm_regions;
 enum {

@@ -30,7 +30,8 @@ static size_t writer_of(const struct pm_flow *flow, size_t at, uint8_t reg, size
 	while (at-- > 0 && back-- > 0) {
 		const struct pm_flow_insn *insn = &flow->insns.data[at];
 
-		if (insn->fact != PM_FLOW_FACT_NONE && insn->to == reg)
+		if (insn->fact != PM_FLOW_FACT_NONE &&
+		    (insn->to == reg || insn->to_also == reg))
 			return at;
 	}
 	return SIZE_MAX;
@@ -40,41 +41,79 @@ static size_t writer_of(const struct pm_flow *flow, size_t at, uint8_t reg, size
  * before. */
 static bool address_in(const struct pm_flow *flow, size_t at, uint8_t reg, uint64_t *ret)
 {
+	uint64_t more = 0;
+
 	for (int hops = 0; hops < 4; hops++) {
 		size_t writer = writer_of(flow, at, reg, SIZE_MAX);
 
 		if (writer == SIZE_MAX)
 			return false;
 		if (flow->insns.data[writer].fact == PM_FLOW_FACT_ADDRESS) {
-			*ret = flow->insns.data[writer].value;
+			*ret = flow->insns.data[writer].value + more;
 			return true;
 		}
 		if (flow->insns.data[writer].fact != PM_FLOW_FACT_MOVE)
 			return false;
+		more += flow->insns.data[writer].value;
 		reg = flow->insns.data[writer].from;
 		at = writer;
 	}
 	return false;
 }
 
-/* Targets from the table at @table on, as long as they are in the function. @size 4: signed,
- * from @origin. */
-static int read_targets(struct pm_flow *flow, const struct pm_flow_source *source,
-			struct pm_flow_indirect *indirect, uint64_t table, uint8_t size,
-			uint64_t origin)
-{
-	for (size_t i = 0; i < TARGETS_MAX; i++) {
-		uint64_t target = 0;
-		int32_t distance;
+/* What a table has, and how far it goes: 0 as long as its targets are in the function. */
+struct table {
+	uint64_t at, origin; /* origin: what its distances are from; of addresses 0 */
+	uint64_t scale; /* of distances */
+	size_t len;
+	uint8_t size; /* of one, in bytes */
+	bool is_signed;
+};
 
-		if (size == 4) {
-			if (!source->read(source->user, table + i * 4, &distance, 4))
-				break;
-			target = origin + (uint64_t)(int64_t)distance;
-		} else if (!source->read(source->user, table + i * 8, &target, 8)) {
-			break;
-		}
-		if (!pm_flow_holds(flow, target) ||
+/* How many there are, by the comparison of the index, @reg, before the load at @at. 0: unknown. */
+static size_t limit_of(const struct pm_flow *flow, size_t at, uint8_t reg)
+{
+	for (size_t back = 0; at-- > 0 && back < BACK_MAX; back++) {
+		const struct pm_flow_insn *insn = &flow->insns.data[at];
+
+		if (insn->fact == PM_FLOW_FACT_LIMIT && insn->from == reg)
+			return insn->value < TARGETS_MAX ? (size_t)insn->value + 1 : 0;
+		if (insn->fact == PM_FLOW_FACT_NONE ||
+		    (insn->to != reg && insn->to_also != reg))
+			continue;
+		if (insn->fact != PM_FLOW_FACT_MOVE || insn->value != 0)
+			return 0;
+		reg = insn->from;
+	}
+	return 0;
+}
+
+static bool read_target(const struct pm_flow_source *source, const struct table *table,
+			size_t index, uint64_t *ret)
+{
+	unsigned int unused = 64 - 8 * table->size;
+	uint64_t value = 0;
+
+	if (!source->read(source->user, table->at + index * table->size, &value,
+			  table->size))
+		return false;
+	if (table->is_signed && unused > 0)
+		value = (uint64_t)((int64_t)(value << unused) >> unused);
+	*ret = table->origin + value * table->scale;
+	return true;
+}
+
+static int read_targets(struct pm_flow *flow, const struct pm_flow_source *source,
+			struct pm_flow_indirect *indirect, const struct table *table)
+{
+	/* Any byte leads to somewhere near: without an end there are too many. */
+	if (table->size < 4 && table->len == 0)
+		return 0;
+	for (size_t i = 0; i < TARGETS_MAX && (table->len == 0 || i < table->len); i++) {
+		uint64_t target;
+
+		if (!read_target(source, table, i, &target) ||
+		    !pm_flow_holds(flow, target) ||
 		    pm_flow_find(flow, target) == SIZE_MAX)
 			break;
 		if (pm_vec_push(&indirect->targets, target) < 0)
@@ -88,7 +127,8 @@ static int by_addresses(struct pm_flow *flow, const struct pm_flow_source *sourc
 			struct pm_flow_indirect *indirect, size_t at)
 {
 	const struct pm_flow_insn *load = &flow->insns.data[at];
-	uint64_t table = load->value, base = 0;
+	struct table table = { .at = load->value, .scale = 1, .size = 8 };
+	uint64_t base = 0;
 	int code;
 
 	if (load->index == PM_FLOW_NO_REGISTER) {
@@ -98,7 +138,9 @@ static int by_addresses(struct pm_flow *flow, const struct pm_flow_source *sourc
 	}
 	if (load->base != PM_FLOW_NO_REGISTER && !address_in(flow, at, load->base, &base))
 		return 0;
-	code = read_targets(flow, source, indirect, table + base, 8, 0);
+	table.at += base;
+	table.len = limit_of(flow, at, load->index);
+	code = read_targets(flow, source, indirect, &table);
 	if (indirect->targets.len > 0)
 		indirect->kind = PM_FLOW_TABLE;
 	return code;
@@ -110,6 +152,7 @@ static int by_distances(struct pm_flow *flow, const struct pm_flow_source *sourc
 {
 	const struct pm_flow_insn *sum = &flow->insns.data[add];
 	uint8_t parts[2] = { sum->base, sum->index };
+	struct table table = { .scale = sum->scale };
 	uint64_t base = 0, origin;
 
 	for (int i = 0; i < 2; i++) {
@@ -117,17 +160,20 @@ static int by_distances(struct pm_flow *flow, const struct pm_flow_source *sourc
 		const struct pm_flow_insn *load =
 			at == SIZE_MAX ? NULL : &flow->insns.data[at];
 
-		if (!load || load->fact != PM_FLOW_FACT_LOAD || load->size != 4 ||
+		if (!load || load->fact != PM_FLOW_FACT_LOAD || load->size > 4 ||
 		    load->index == PM_FLOW_NO_REGISTER)
 			continue;
 		indirect->kind = PM_FLOW_TABLE;
-		if (!address_in(flow, add, parts[1 - i], &origin))
+		if (!address_in(flow, add, parts[1 - i], &table.origin))
 			return 0;
 		if (load->base != PM_FLOW_NO_REGISTER &&
 		    !address_in(flow, at, load->base, &base))
-			base = origin;
-		return read_targets(flow, source, indirect, base + load->value, 4,
-				    origin);
+			base = table.origin;
+		table.at = base + load->value;
+		table.size = load->size;
+		table.is_signed = load->is_signed || sum->is_signed;
+		table.len = limit_of(flow, at, load->index);
+		return read_targets(flow, source, indirect, &table);
 	}
 	/* So many instructions of its own on: an unrolled loop that is jumped into. */
 	for (int i = 0; i < 2; i++)
@@ -157,6 +203,8 @@ static int look_at(struct pm_flow *flow, const struct pm_flow_source *source,
 		case PM_FLOW_FACT_LOAD:
 			return by_addresses(flow, source, indirect, at);
 		case PM_FLOW_FACT_MOVE:
+			if (flow->insns.data[at].value != 0)
+				break;
 			reg = flow->insns.data[at].from;
 			continue;
 		case PM_FLOW_FACT_POP:
@@ -166,6 +214,7 @@ static int look_at(struct pm_flow *flow, const struct pm_flow_source *source,
 		case PM_FLOW_FACT_NONE:
 		case PM_FLOW_FACT_WRITE:
 		case PM_FLOW_FACT_ADDRESS:
+		case PM_FLOW_FACT_LIMIT:
 			break;
 		}
 		break;

@@ -17,13 +17,15 @@ enum {
 	RSP = 4,
 };
 
-struct pm_flow_decoder {
+struct decoder {
 	csh handle;
 	cs_insn *insn;
 };
 
-void pm_flow_decoder_close(struct pm_flow_decoder *decoder)
+static void close_decoder(void *state)
 {
+	struct decoder *decoder = state;
+
 	if (!decoder)
 		return;
 	if (decoder->insn)
@@ -32,14 +34,10 @@ void pm_flow_decoder_close(struct pm_flow_decoder *decoder)
 	free(decoder);
 }
 
-int pm_flow_decoder_open(struct pm_flow_decoder **ret,
-			 const struct pm_flow_source *source)
+static int open_decoder(void **ret)
 {
-	struct pm_flow_decoder *decoder;
+	struct decoder *decoder = calloc(1, sizeof(*decoder));
 
-	if (source->machine != EM_X86_64)
-		return -EOPNOTSUPP;
-	decoder = calloc(1, sizeof(*decoder));
 	if (!decoder)
 		return -ENOMEM;
 	if (cs_open(CS_ARCH_X86, CS_MODE_64, &decoder->handle) != CS_ERR_OK) {
@@ -49,7 +47,7 @@ int pm_flow_decoder_open(struct pm_flow_decoder **ret,
 	cs_option(decoder->handle, CS_OPT_DETAIL, CS_OPT_ON);
 	decoder->insn = cs_malloc(decoder->handle);
 	if (!decoder->insn) {
-		pm_flow_decoder_close(decoder);
+		close_decoder(decoder);
 		return -ENOMEM;
 	}
 	*ret = decoder;
@@ -238,11 +236,13 @@ static void look_at_facts(const cs_insn *from, struct pm_flow_insn *insn)
 		   op[1].type == X86_OP_MEM && op[1].mem.segment == X86_REG_INVALID) {
 		insn->fact = PM_FLOW_FACT_LOAD;
 		insn->size = op[1].size;
+		insn->is_signed = true;
 		take_memory(from, &op[1].mem, insn);
 	} else if (from->id == X86_INS_ADD && op[1].type == X86_OP_REG) {
 		insn->fact = PM_FLOW_FACT_ADD;
 		insn->base = insn->to;
 		insn->index = number_of(op[1].reg);
+		insn->scale = 1;
 	} else if (from->id == X86_INS_MOV && op[1].type == X86_OP_REG) {
 		insn->fact = PM_FLOW_FACT_MOVE;
 		insn->from = number_of(op[1].reg);
@@ -288,7 +288,7 @@ static void look_at_jump(const cs_insn *from, struct pm_flow_insn *insn)
 		take_memory(from, &op[0].mem, insn);
 }
 
-static void look_at_flow(const struct pm_flow_decoder *decoder, const cs_insn *from,
+static void look_at_flow(const struct decoder *decoder, const cs_insn *from,
 			 struct pm_flow_insn *insn)
 {
 	if (from->id == X86_INS_UD2 || from->id == X86_INS_UD0 ||
@@ -408,9 +408,10 @@ static uint8_t unknown_len(const uint8_t *bytes, size_t left)
 	return 0;
 }
 
-int pm_flow_decode(struct pm_flow_decoder *decoder, struct pm_flow *flow,
-		   const uint8_t *bytes, size_t len, uint64_t address)
+static int decode(void *state, struct pm_flow *flow, const uint8_t *bytes, size_t len,
+		  uint64_t address)
 {
+	const struct decoder *decoder = state;
 	size_t left = len;
 
 	while (left > 0) {
@@ -419,6 +420,7 @@ int pm_flow_decode(struct pm_flow_decoder *decoder, struct pm_flow *flow,
 		uint64_t next = address + (len - left);
 		struct pm_flow_insn insn = { .address = next,
 					     .to = PM_FLOW_NO_REGISTER,
+					     .to_also = PM_FLOW_NO_REGISTER,
 					     .from = PM_FLOW_NO_REGISTER,
 					     .base = PM_FLOW_NO_REGISTER,
 					     .index = PM_FLOW_NO_REGISTER };
@@ -448,3 +450,10 @@ int pm_flow_decode(struct pm_flow_decoder *decoder, struct pm_flow *flow,
 	}
 	return 0;
 }
+
+const struct pm_flow_machine pm_flow_x86 = {
+	.number = EM_X86_64,
+	.open = open_decoder,
+	.close = close_decoder,
+	.decode = decode,
+};

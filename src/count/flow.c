@@ -51,6 +51,32 @@ size_t pm_flow_find_target(const struct pm_flow *flow, uint64_t address)
 	return at == SIZE_MAX && address > 0 ? pm_flow_find(flow, address - 1) : at;
 }
 
+/* ---- machines ---------------------------------------------------------------------------- */
+
+struct decoder {
+	const struct pm_flow_machine *machine;
+	void *state;
+};
+
+static int open_decoder(struct decoder *decoder, const struct pm_flow_source *source)
+{
+	static const struct pm_flow_machine *const machines[] = { &pm_flow_x86,
+								  &pm_flow_aarch64 };
+
+	for (size_t i = 0; i < PM_ARRAY_LEN(machines); i++)
+		if (machines[i]->number == source->machine) {
+			decoder->machine = machines[i];
+			return machines[i]->open ? machines[i]->open(&decoder->state) : 0;
+		}
+	return -EOPNOTSUPP;
+}
+
+static void close_decoder(struct decoder *decoder)
+{
+	if (decoder->machine && decoder->machine->close)
+		decoder->machine->close(decoder->state);
+}
+
 /* ---- pieces ------------------------------------------------------------------------------ */
 
 static int by_address(const void *a, const void *b)
@@ -68,7 +94,7 @@ static int by_low(const void *a, const void *b)
 }
 
 static int add_piece(struct pm_flow *flow, const struct pm_flow_source *source,
-		     struct pm_flow_decoder *decoder, const struct pm_probe_piece *piece)
+		     struct decoder *decoder, const struct pm_probe_piece *piece)
 {
 	PM_AUTO_FREE uint8_t *bytes = NULL;
 	size_t len;
@@ -87,7 +113,7 @@ static int add_piece(struct pm_flow *flow, const struct pm_flow_source *source,
 		return -ENOMEM;
 	if (!source->read(source->user, piece->low, bytes, len))
 		return -ENODATA;
-	code = pm_flow_decode(decoder, flow, bytes, len, piece->low);
+	code = decoder->machine->decode(decoder->state, flow, bytes, len, piece->low);
 	if (code < 0)
 		return code;
 	flow->pieces.data[flow->pieces.len++] = *piece;
@@ -115,7 +141,7 @@ static int relation(const struct pm_flow *flow, const struct pm_probe_piece *par
 }
 
 static int add_parts(struct pm_flow *flow, const struct pm_flow_source *source,
-		     struct pm_flow_decoder *decoder, const struct pm_probe_piece *parts,
+		     struct decoder *decoder, const struct pm_probe_piece *parts,
 		     size_t len, bool own_name)
 {
 	bool more = true;
@@ -137,11 +163,6 @@ static int add_parts(struct pm_flow *flow, const struct pm_flow_source *source,
 	return code == -ENODATA ? 0 : code;
 }
 
-static void close_decoder(struct pm_flow_decoder **decoder)
-{
-	pm_flow_decoder_close(*decoder);
-}
-
 static void forget_jumps(struct pm_flow *flow)
 {
 	for (size_t i = 0; i < flow->indirect.len; i++)
@@ -151,7 +172,7 @@ static void forget_jumps(struct pm_flow *flow)
 
 /* Whether the code of @piece jumps back into the middle of the function. 1, 0, negative. */
 static int comes_back(const struct pm_flow *flow, const struct pm_flow_source *source,
-		      struct pm_flow_decoder *decoder, const struct pm_probe_piece *piece)
+		      struct decoder *decoder, const struct pm_probe_piece *piece)
 {
 	struct pm_flow other = { 0 };
 	int code = piece->high - piece->low > PART_BYTES_MAX
@@ -172,7 +193,7 @@ static int comes_back(const struct pm_flow *flow, const struct pm_flow_source *s
 /* Who leaves for good has given back the stack, and does not come back: other jumps out lead to
  * parts of the function that have no name. 1 when one was added. */
 static int add_nameless(struct pm_flow *flow, const struct pm_flow_source *source,
-			struct pm_flow_decoder *decoder)
+			struct decoder *decoder)
 {
 	for (size_t i = 0; i < flow->insns.len && source->part; i++) {
 		const struct pm_flow_insn *insn = &flow->insns.data[i];
@@ -196,7 +217,7 @@ static int add_nameless(struct pm_flow *flow, const struct pm_flow_source *sourc
 }
 
 static int read_all(struct pm_flow *flow, const struct pm_flow_source *source,
-		    struct pm_flow_decoder *decoder)
+		    struct decoder *decoder)
 {
 	int more = 1, code = 0;
 
@@ -214,18 +235,18 @@ int pm_flow_open(struct pm_flow *flow, const struct pm_flow_source *source,
 		 const struct pm_probe_piece *whole, const struct pm_probe_piece *parts,
 		 size_t parts_len, bool own_name)
 {
-	PM_CLEANUP(close_decoder) struct pm_flow_decoder *decoder = NULL;
+	struct decoder decoder PM_CLEANUP(close_decoder) = { 0 };
 	struct pm_flow read = { .entry = whole->low,
 				.catches = !source->catches ||
 					   source->catches(source->user, whole->low) };
-	int code = pm_flow_decoder_open(&decoder, source);
+	int code = open_decoder(&decoder, source);
 
 	if (code == 0)
-		code = add_piece(&read, source, decoder, whole);
+		code = add_piece(&read, source, &decoder, whole);
 	if (code == 0)
-		code = add_parts(&read, source, decoder, parts, parts_len, own_name);
+		code = add_parts(&read, source, &decoder, parts, parts_len, own_name);
 	if (code == 0)
-		code = read_all(&read, source, decoder);
+		code = read_all(&read, source, &decoder);
 	if (code == 0)
 		*flow = read;
 	else
@@ -236,7 +257,7 @@ int pm_flow_open(struct pm_flow *flow, const struct pm_flow_source *source,
 /* ---- places ------------------------------------------------------------------------------ */
 
 static int add_place(pm_places *places, const struct pm_flow_insn *insn,
-		     enum pm_place_kind kind)
+		     enum pm_place_kind kind, struct pm_flow_doubts *doubts)
 {
 	struct pm_place place = { .kind = kind,
 				  .address = insn->address,
@@ -244,6 +265,10 @@ static int add_place(pm_places *places, const struct pm_flow_insn *insn,
 				  .cheap = insn->cheap,
 				  .sp_known = insn->sp_known };
 
+	if (insn->atomic) {
+		doubts->atomic++;
+		return 0;
+	}
 	if (insn->sp_known && insn->sp >= 0)
 		place.sp_offset = (uint32_t)insn->sp;
 	else
@@ -254,8 +279,11 @@ static int add_place(pm_places *places, const struct pm_flow_insn *insn,
 		place.sp_known = true;
 	}
 	if (insn->kind == PM_FLOW_BRANCH &&
-	    (kind == PM_PLACE_EXIT || kind == PM_PLACE_OUT))
+	    (kind == PM_PLACE_EXIT || kind == PM_PLACE_OUT)) {
 		place.condition = insn->condition;
+		place.condition_register = insn->condition_register;
+		place.condition_bits = insn->condition_bits;
+	}
 	return pm_vec_push(places, place);
 }
 
@@ -360,19 +388,21 @@ int pm_flow_function_places(const struct pm_flow *flow, pm_places *places,
 			    struct pm_flow_doubts *doubts)
 {
 	PM_AUTO_FREE bool *is_target = find_targets(flow);
-	size_t first = pm_flow_find(flow, flow->entry), from;
+	size_t first = pm_flow_find(flow, flow->entry), from, before = places->len;
 	int code = is_target ? 0 : -ENOMEM;
 
 	if (first == SIZE_MAX || code < 0)
 		return code;
 	from = slide(flow, is_target, first);
-	code = add_place(places, &flow->insns.data[from], PM_PLACE_ENTRY);
+	code = add_place(places, &flow->insns.data[from], PM_PLACE_ENTRY, doubts);
 	if (code < 0)
 		return code;
-	places->data[places->len - 1].again = is_target[first];
+	if (places->len > before)
+		places->data[before].again = is_target[first];
 	for (size_t i = 0; i < flow->insns.len && code == 0; i++)
 		if (leaves(flow, &flow->insns.data[i], doubts))
-			code = add_place(places, &flow->insns.data[i], PM_PLACE_EXIT);
+			code = add_place(places, &flow->insns.data[i], PM_PLACE_EXIT,
+					 doubts);
 	doubts->bad_bytes += flow->bad_bytes;
 	return code < 0 ? code : add_end(flow, places);
 }
@@ -512,15 +542,17 @@ int pm_flow_range_places(const struct pm_flow *flow, const struct pm_probe_piece
 		bool orphan = is_orphan(insn, marks[i]), is_inside = marks[i] & INSIDE;
 
 		if (is_inside && (marks[i] & (FROM_OUTSIDE | FROM_CALL) || orphan)) {
-			code = add_place(places, insn, PM_PLACE_IN);
-			if (code == 0)
-				places->data[places->len - 1].fresh =
+			size_t before = places->len;
+
+			code = add_place(places, insn, PM_PLACE_IN, doubts);
+			if (places->len > before)
+				places->data[before].fresh =
 					!anywhere && marks[i] == (INSIDE | FROM_OUTSIDE);
 		}
 		if (!is_inside && (marks[i] & FROM_INSIDE || orphan))
-			code = add_place(places, insn, PM_PLACE_OUT);
+			code = add_place(places, insn, PM_PLACE_OUT, doubts);
 		if (is_inside && code == 0 && leaves(flow, insn, doubts))
-			code = add_place(places, insn, PM_PLACE_OUT);
+			code = add_place(places, insn, PM_PLACE_OUT, doubts);
 	}
 	doubts->bad_bytes += flow->bad_bytes;
 	return code;

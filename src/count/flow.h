@@ -38,9 +38,10 @@ enum pm_flow_fact {
 	PM_FLOW_FACT_WRITE, /* of `to`, something */
 	PM_FLOW_FACT_ADDRESS, /* to = value */
 	PM_FLOW_FACT_LOAD, /* to = size bytes at value + base + index × scale */
-	PM_FLOW_FACT_ADD, /* to = base + index */
-	PM_FLOW_FACT_MOVE, /* to = from */
+	PM_FLOW_FACT_ADD, /* to = base + index × scale */
+	PM_FLOW_FACT_MOVE, /* to = from + value */
 	PM_FLOW_FACT_POP, /* of `to`, from the stack */
+	PM_FLOW_FACT_LIMIT, /* `from` is compared with value, and nothing written */
 };
 #define PM_FLOW_NO_REGISTER 0xff
 
@@ -49,19 +50,24 @@ struct pm_flow_insn {
 	int64_t sp; /* sp at the function's first instruction minus sp here */
 	uint64_t value; /* of the fact; of INDIRECT through memory, of its address */
 	uint32_t indirect; /* of INDIRECT: index in pm_flow.indirect */
+	uint64_t condition_bits; /* as of pm_place */
 	int32_t sp_by, fp_by;
 	uint8_t sp_effect, fp_effect; /* enum pm_flow_sp, pm_flow_fp */
 	uint8_t fact; /* enum pm_flow_fact */
 	/* Of the fact. An INDIRECT has only `from` (a register) or base, index and scale. */
 	uint8_t to, from, base, index, scale, size;
+	uint8_t to_also; /* written, too */
+	bool is_signed; /* of LOAD: what was loaded; of ADD: the index, by its width */
 	uint8_t len;
 	uint8_t kind; /* enum pm_flow_kind */
-	uint8_t condition; /* as pm_place.condition */
+	uint8_t condition, condition_register; /* as of pm_place */
 	bool has_target, sp_known;
 	bool reached; /* from the first instruction, as far as jumps are known */
 	bool pad; /* does nothing: between functions and blocks */
 	bool cheap; /* as pm_place.cheap */
 	bool movable; /* an entry's probe may be behind it: it cannot fault, nor is it a call */
+	/* From an exclusive load to its store: who interrupts it makes it begin again. */
+	bool atomic;
 };
 
 /* An indirect jump, and what is known of its targets. */
@@ -120,6 +126,7 @@ struct pm_flow_doubts {
 	size_t indirect; /* jumps that were taken for tail calls, or for tables */
 	size_t conditions; /* exits under a condition that no flags tell */
 	size_t bad_bytes; /* that are no known instructions */
+	size_t atomic; /* places in what nobody may interrupt: left out */
 };
 /* Appends the entry and all exits; bytes and offsets are the caller's to fill. 0, -ENOMEM. */
 int pm_flow_function_places(const struct pm_flow *flow, pm_places *places,
@@ -134,15 +141,18 @@ int pm_flow_range_places(const struct pm_flow *flow, const struct pm_probe_piece
 int pm_flow_add_straight(const struct pm_flow *flow, pm_pieces *ranges,
 			 const struct pm_probe_piece *lent, size_t len);
 
-/* ---- flow-x86.c ------------------------------------------------------------------------ */
+/* ---- flow-x86.c, flow-aarch64.c ---------------------------------------------------------- */
 
-/* Appends the instructions of one piece. 0, -EOPNOTSUPP, -ENOMEM, -E2BIG. */
-struct pm_flow_decoder;
-int pm_flow_decoder_open(struct pm_flow_decoder **ret,
-			 const struct pm_flow_source *source);
-void pm_flow_decoder_close(struct pm_flow_decoder *decoder);
-int pm_flow_decode(struct pm_flow_decoder *decoder, struct pm_flow *flow,
-		   const uint8_t *bytes, size_t len, uint64_t address);
+struct pm_flow_machine {
+	uint16_t number; /* EM_* */
+	/* What decode() needs, or NULL. 0, -EOPNOTSUPP, -ENOMEM. */
+	int (*open)(void **state);
+	void (*close)(void *state);
+	/* Appends the instructions of one piece. 0, -ENOMEM, -E2BIG. */
+	int (*decode)(void *state, struct pm_flow *flow, const uint8_t *bytes, size_t len,
+		      uint64_t address);
+};
+extern const struct pm_flow_machine pm_flow_x86, pm_flow_aarch64;
 
 /* ---- flow-tables.c --------------------------------------------------------------------- */
 

@@ -191,6 +191,12 @@ static int tell_doubts(struct pm_finder *finder, const char *name,
 				      "%s is left by jumps on a counter, which are not "
 				      "seen",
 				      name);
+	if (doubts->atomic > 0 && code == 0)
+		code = pm_finder_note(
+			finder,
+			"%zu place%s of %s inside of atomic sequences, which "
+			"would never end; nobody looks there",
+			doubts->atomic, doubts->atomic == 1 ? " is" : "s are", name);
 	if (doubts->bad_bytes > 0 && code == 0)
 		code = pm_finder_note(
 			finder,
@@ -255,11 +261,11 @@ static int cannot_read(struct pm_finder *finder, const struct pm_finder_file *fi
 {
 	switch (code) {
 	case -EOPNOTSUPP:
-		if (file->source.machine == EM_386)
+		if (!file->source.is_64)
 			return pm_error_set(
 				finder->err, code,
 				"is a 32-bit program: functions are counted in "
-				"programs for x86-64 only");
+				"64-bit programs only");
 		return pm_error_set(finder->err, code,
 				    "functions of this processor's programs cannot be "
 				    "counted yet");

@@ -43,7 +43,8 @@ int pm_place_turn(const struct pm_regions *regions, uint32_t index)
 	return 0;
 }
 
-bool pm_place_leaves(const struct pm_place *place, uint64_t flags)
+/* Intel SDM 1, B.1: each condition is followed by its opposite. */
+static bool holds_of_eflags(uint8_t code, uint64_t flags)
 {
 	enum {
 		CARRY = 1,
@@ -52,40 +53,68 @@ bool pm_place_leaves(const struct pm_place *place, uint64_t flags)
 		SIGN = 0x80,
 		OVERFLOW = 0x800
 	};
-	uint8_t code = place->condition - 1;
 	bool carry = flags & CARRY, zero = flags & ZERO;
-	bool less = !(flags & SIGN) != !(flags & OVERFLOW), holds = false;
+	bool less = !(flags & SIGN) != !(flags & OVERFLOW);
+
+	switch (code >> 1) {
+	case 0:
+		return flags & OVERFLOW;
+	case 1:
+		return carry;
+	case 2:
+		return zero;
+	case 3:
+		return carry || zero;
+	case 4:
+		return flags & SIGN;
+	case 5:
+		return flags & PARITY;
+	case 6:
+		return less;
+	default:
+		return less || zero;
+	}
+}
+
+/* Arm ARM C1.2.4, in the same way. */
+static bool holds_of_nzcv(uint8_t code, uint64_t flags)
+{
+	bool negative = flags >> 31 & 1, zero = flags >> 30 & 1;
+	bool carry = flags >> 29 & 1, overflow = flags >> 28 & 1;
+
+	switch (code >> 1) {
+	case 0:
+		return zero;
+	case 1:
+		return carry;
+	case 2:
+		return negative;
+	case 3:
+		return overflow;
+	case 4:
+		return carry && !zero;
+	case 5:
+		return negative == overflow;
+	default:
+		return negative == overflow && !zero;
+	}
+}
+
+bool pm_place_leaves(const struct pm_place *place, uint64_t value)
+{
+	uint8_t code;
 
 	if (place->condition == 0)
 		return true;
-	/* Intel SDM 1, B.1: each condition is followed by its opposite. */
-	switch (code >> 1) {
-	case 0:
-		holds = flags & OVERFLOW;
-		break;
-	case 1:
-		holds = carry;
-		break;
-	case 2:
-		holds = zero;
-		break;
-	case 3:
-		holds = carry || zero;
-		break;
-	case 4:
-		holds = flags & SIGN;
-		break;
-	case 5:
-		holds = flags & PARITY;
-		break;
-	case 6:
-		holds = less;
-		break;
-	default:
-		holds = less || zero;
-		break;
+	if (pm_place_asks_register(place))
+		return !(value & place->condition_bits) ==
+		       (place->condition == PM_PLACE_IF_NO_BITS);
+	if (place->condition >= PM_PLACE_IF_NZCV) {
+		code = place->condition - PM_PLACE_IF_NZCV;
+		return holds_of_nzcv(code, value) != (code & 1);
 	}
-	return holds != (code & 1);
+	code = place->condition - PM_PLACE_IF_EFLAGS;
+	return holds_of_eflags(code, value) != (code & 1);
 }
 
 /* ---- names ------------------------------------------------------------------------------- */

@@ -521,7 +521,7 @@ static void other_machines_are_refused(void **state)
 {
 	struct memory memory = { .code = (const uint8_t *)"\xc0\x03\x5f\xd6", .len = 4 };
 	struct pm_flow_source source = {
-		.machine = EM_AARCH64, .is_64 = true, .read = read_memory, .user = &memory
+		.machine = EM_RISCV, .is_64 = true, .read = read_memory, .user = &memory
 	};
 	struct pm_probe_piece whole = { BASE, BASE + 4 };
 	struct pm_flow flow;

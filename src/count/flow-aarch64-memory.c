@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+/* Loads and stores of aarch64 (Arm ARM C4.1.94). */
+#include "flow-aarch64.h"
+
+/* The base goes on by @by: before or after, for sp that is the same. */
+static void write_back(uint32_t word, struct pm_flow_insn *insn, int64_t by)
+{
+	uint32_t base = pm_a64_field(word, 9, 5);
+
+	if (base != PM_A64_SP) {
+		pm_a64_write_to(insn, (uint8_t)base);
+		return;
+	}
+	pm_a64_move_sp(insn, -by);
+	if (insn->fact == PM_FLOW_FACT_WRITE)
+		insn->fact = PM_FLOW_FACT_POP;
+}
+
+static void look_at_pair(uint32_t word, struct pm_flow_insn *insn)
+{
+	bool vector = pm_a64_bit(word, 26), load = pm_a64_bit(word, 22);
+	unsigned int size = vector                  ? 2 + pm_a64_field(word, 31, 30)
+			    : pm_a64_bit(word, 31)  ? 3
+			    : !pm_a64_bit(word, 30) ? 2
+			    : load                  ? 2 /* ldpsw */
+						    : 4; /* stgp */
+
+	if (load && !vector) {
+		pm_a64_write_to(insn, pm_a64_plain(pm_a64_field(word, 4, 0)));
+		pm_a64_write_to(insn, pm_a64_plain(pm_a64_field(word, 14, 10)));
+	}
+	if (pm_a64_bit(word, 23))
+		write_back(word, insn,
+			   pm_a64_sfield(word, 21, 15) * (INT64_C(1) << size));
+}
+
+/* With @base alone, at @value; more is the caller's to say. */
+static void fact_of_load(uint32_t word, struct pm_flow_insn *insn, int64_t value)
+{
+	pm_a64_write_to(insn, pm_a64_plain(pm_a64_field(word, 4, 0)));
+	insn->fact = PM_FLOW_FACT_LOAD;
+	insn->size = (uint8_t)(1u << pm_a64_field(word, 31, 30));
+	insn->is_signed = pm_a64_bit(word, 23);
+	insn->base = (uint8_t)pm_a64_field(word, 9, 5);
+	insn->value = (uint64_t)value;
+}
+
+static void look_at_single(uint32_t word, struct pm_flow_insn *insn)
+{
+	uint32_t size = pm_a64_field(word, 31, 30), how = pm_a64_field(word, 11, 10);
+	bool loads = !pm_a64_bit(word, 26) && pm_a64_field(word, 23, 22) != 0 &&
+		     !(size == 3 && pm_a64_field(word, 23, 22) == 2); /* prfm */
+
+	if (pm_a64_bit(word, 24)) {
+		if (loads)
+			fact_of_load(word, insn,
+				     (int64_t)pm_a64_field(word, 21, 10) << size);
+	} else if (!pm_a64_bit(word, 21)) {
+		if (loads && (how & 1))
+			pm_a64_write_to(insn, pm_a64_plain(pm_a64_field(word, 4, 0)));
+		else if (loads)
+			fact_of_load(word, insn, pm_a64_sfield(word, 20, 12));
+		if (how & 1)
+			write_back(word, insn, pm_a64_sfield(word, 20, 12));
+	} else if (how == 2) {
+		if (!loads)
+			return;
+		fact_of_load(word, insn, 0);
+		insn->index = (uint8_t)pm_a64_field(word, 20, 16);
+		insn->scale = pm_a64_bit(word, 12) ? insn->size : 1;
+	} else if (how == 0) {
+		pm_a64_write_to(insn, pm_a64_plain(pm_a64_field(
+					      word, 4, 0))); /* an atomic operation */
+	} else {
+		/* With a pointer that is authenticated. */
+		pm_a64_write_to(insn, pm_a64_plain(pm_a64_field(word, 4, 0)));
+		if (pm_a64_bit(word, 11))
+			write_back(word, insn,
+				   (pm_a64_sfield(word, 22, 22) * 512 +
+				    pm_a64_field(word, 20, 12)) *
+					   8);
+	}
+}
+
+/* Exclusive and ordered ones, compare and swap. */
+static void look_at_exclusive(uint32_t word, struct pm_flow_insn *insn)
+{
+	bool compares =
+		pm_a64_bit(word, 21) && (pm_a64_bit(word, 23) || !pm_a64_bit(word, 31));
+
+	if (compares) {
+		pm_a64_write_to(insn, pm_a64_plain(pm_a64_field(word, 20, 16)));
+	} else if (pm_a64_bit(word, 22)) {
+		pm_a64_write_to(insn, pm_a64_plain(pm_a64_field(word, 4, 0)));
+		if (pm_a64_bit(word, 21))
+			pm_a64_write_to(insn, pm_a64_plain(pm_a64_field(word, 14, 10)));
+	} else if (!pm_a64_bit(word, 23)) {
+		pm_a64_write_to(insn, pm_a64_plain(pm_a64_field(
+					      word, 20, 16))); /* whether it was stored */
+	}
+}
+
+/* Tags of memory, and ordered ones with a distance. */
+static void look_at_tags(uint32_t word, struct pm_flow_insn *insn)
+{
+	if (!pm_a64_bit(word, 21) && pm_a64_field(word, 23, 22) != 0)
+		pm_a64_write_to(insn, pm_a64_plain(pm_a64_field(word, 4, 0)));
+	else if (pm_a64_bit(word, 21) && pm_a64_bit(word, 10))
+		write_back(word, insn, pm_a64_sfield(word, 20, 12) * 16);
+	else if (pm_a64_bit(word, 21) && pm_a64_field(word, 11, 10) == 0)
+		pm_a64_write_to(insn, pm_a64_plain(pm_a64_field(word, 4, 0)));
+}
+
+/* A load from what lies between instructions: @size bytes of no code. */
+static void look_at_literal(uint32_t word, struct pm_flow_insn *insn)
+{
+	uint32_t size = pm_a64_field(word, 31, 30);
+
+	if (pm_a64_bit(word, 26)) {
+		insn->size = (uint8_t)(4u << size);
+	} else if (size < 3) {
+		pm_a64_write_to(insn, pm_a64_plain(pm_a64_field(word, 4, 0)));
+		insn->size = size == 1 ? 8 : 4;
+	}
+	insn->fact = PM_FLOW_FACT_LOAD;
+	insn->value = insn->address + (uint64_t)(pm_a64_sfield(word, 23, 5) * 4);
+	insn->movable = true;
+}
+
+void pm_a64_look_at_memory(uint32_t word, struct pm_flow_insn *insn)
+{
+	switch (pm_a64_field(word, 29, 28)) {
+	case 0:
+		if (!pm_a64_bit(word, 26))
+			look_at_exclusive(word, insn);
+		else if (pm_a64_bit(word, 23) && pm_a64_field(word, 9, 5) == PM_A64_SP)
+			insn->sp_effect = PM_FLOW_SP_LOST;
+		else if (pm_a64_bit(word, 23))
+			pm_a64_write_to(insn, (uint8_t)pm_a64_field(word, 9, 5));
+		break;
+	case 1:
+		if (!pm_a64_bit(word, 24))
+			look_at_literal(word, insn);
+		else
+			look_at_tags(word, insn);
+		break;
+	case 2:
+		look_at_pair(word, insn);
+		break;
+	default:
+		look_at_single(word, insn);
+		break;
+	}
+}

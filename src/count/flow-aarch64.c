@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * aarch64 instructions, by their bits (Arm ARM C4.1): each is a word, and so few of them steer
+ * control or the stack that all can be told apart here, those of newer processors, too. Any
+ * words may come. What a probe costs where is the kernel's choice
+ * (arch/arm64/kernel/probes/decode-insn.c): it emulates jumps, returns and adr; all else is
+ * stepped over, which costs several times as much.
+ */
+#include "flow-aarch64.h"
+
+#include <elf.h>
+#include <string.h>
+
+enum {
+	INSNS_MAX = 1 << 20, /* of one function */
+	CONSTANT_BACK = 8, /* from a constant to its subtraction from sp */
+	ATOMIC_MAX = 16, /* instructions from an exclusive load to the store */
+};
+
+/* ---- the stack --------------------------------------------------------------------------- */
+
+/* to = from + by, where both may be sp. */
+static void add_constant(struct pm_flow_insn *insn, uint32_t to, uint32_t from,
+			 int64_t by)
+{
+	if (to == PM_A64_SP) {
+		if (from == PM_A64_SP) {
+			pm_a64_move_sp(insn, -by);
+		} else if (from == PM_A64_FP) {
+			insn->sp_effect = PM_FLOW_SP_FROM_FP;
+			insn->sp_by = (int32_t)-by;
+		} else {
+			insn->sp_effect = PM_FLOW_SP_LOST;
+		}
+		return;
+	}
+	pm_a64_write_to(insn, (uint8_t)to);
+	insn->fact = PM_FLOW_FACT_MOVE;
+	insn->from = (uint8_t)from;
+	insn->value = (uint64_t)by;
+	if (to == PM_A64_FP && from == PM_A64_SP) {
+		insn->fp_effect = PM_FLOW_FP_FROM_SP;
+		insn->fp_by = (int32_t)-by;
+	}
+}
+
+/* What was put into a register shortly before: a frame's size that no immediate can hold. */
+static bool constant_in(const struct pm_flow *flow, uint64_t address, uint8_t number,
+			int64_t *ret)
+{
+	for (size_t back = 1; back <= CONSTANT_BACK && back <= flow->insns.len; back++) {
+		const struct pm_flow_insn *insn =
+			&flow->insns.data[flow->insns.len - back];
+
+		if (insn->address + back * PM_A64_WORD != address ||
+		    insn->kind != PM_FLOW_PLAIN)
+			return false;
+		if (insn->fact == PM_FLOW_FACT_NONE ||
+		    (insn->to != number && insn->to_also != number))
+			continue;
+		*ret = (int64_t)insn->value;
+		return insn->fact == PM_FLOW_FACT_ADDRESS;
+	}
+	return false;
+}
+
+/* ---- calculations ------------------------------------------------------------------------ */
+
+static void look_at_add(uint32_t word, struct pm_flow_insn *insn)
+{
+	int64_t by = (int64_t)pm_a64_field(word, 21, 10)
+		     << (pm_a64_bit(word, 22) ? 12 : 0);
+	uint32_t to = pm_a64_field(word, 4, 0), from = pm_a64_field(word, 9, 5);
+
+	if (pm_a64_bit(word, 29)) {
+		pm_a64_write_to(insn, pm_a64_plain(to));
+		if (to == PM_A64_SP && pm_a64_bit(word, 30)) { /* cmp */
+			insn->fact = PM_FLOW_FACT_LIMIT;
+			insn->from = (uint8_t)from;
+			insn->value = (uint64_t)by;
+		}
+	} else if (pm_a64_bit(word, 31)) {
+		add_constant(insn, to, from, pm_a64_bit(word, 30) ? -by : by);
+	} else if (to == PM_A64_SP) {
+		insn->sp_effect = PM_FLOW_SP_LOST;
+	} else {
+		pm_a64_write_to(insn, (uint8_t)to);
+	}
+}
+
+static void look_at_immediates(uint32_t word, struct pm_flow_insn *insn)
+{
+	uint32_t to = pm_a64_field(word, 4, 0);
+	int64_t distance = pm_a64_sfield(word, 23, 5) * 4 + pm_a64_field(word, 30, 29);
+
+	switch (pm_a64_field(word, 25, 23)) {
+	case 0:
+	case 1:
+		pm_a64_write_to(insn, pm_a64_plain(to));
+		insn->fact = PM_FLOW_FACT_ADDRESS;
+		insn->value = pm_a64_bit(word, 31) ? (insn->address & ~UINT64_C(4095)) +
+							     (uint64_t)(distance * 4096)
+						   : insn->address + (uint64_t)distance;
+		insn->cheap = true;
+		break;
+	case 2:
+		look_at_add(word, insn);
+		break;
+	case 3: /* with tags of memory */
+		if (to == PM_A64_SP)
+			insn->sp_effect = PM_FLOW_SP_LOST;
+		pm_a64_write_to(insn, pm_a64_plain(to));
+		break;
+	case 4:
+		if (to == PM_A64_SP && pm_a64_field(word, 30, 29) != 3)
+			insn->sp_effect = PM_FLOW_SP_LOST;
+		pm_a64_write_to(insn, pm_a64_plain(to));
+		break;
+	case 5:
+		pm_a64_write_to(insn, pm_a64_plain(to));
+		if (pm_a64_field(word, 30, 29) != 2)
+			break;
+		insn->fact = PM_FLOW_FACT_ADDRESS;
+		insn->value = (uint64_t)pm_a64_field(word, 20, 5)
+			      << 16 * pm_a64_field(word, 22, 21);
+		break;
+	default:
+		pm_a64_write_to(insn, pm_a64_plain(to));
+		break;
+	}
+	insn->movable = insn->sp_effect != PM_FLOW_SP_LOST;
+}
+
+static void fact_of_sum(uint32_t word, struct pm_flow_insn *insn, uint32_t shift,
+			bool is_signed)
+{
+	pm_a64_write_to(insn, pm_a64_plain(pm_a64_field(word, 4, 0)));
+	if (pm_a64_bit(word, 30) || pm_a64_bit(word, 29) || shift > 4)
+		return;
+	insn->fact = PM_FLOW_FACT_ADD;
+	insn->base = (uint8_t)pm_a64_field(word, 9, 5);
+	insn->index = (uint8_t)pm_a64_field(word, 20, 16);
+	insn->scale = (uint8_t)(1u << shift);
+	insn->is_signed = is_signed;
+}
+
+/* add and sub of a register that is widened: the form that sp can have. */
+static void look_at_extended(uint32_t word, const struct pm_flow *flow,
+			     struct pm_flow_insn *insn)
+{
+	uint32_t to = pm_a64_field(word, 4, 0), shift = pm_a64_field(word, 12, 10);
+	int64_t by;
+
+	if (to != PM_A64_SP || pm_a64_bit(word, 29)) {
+		fact_of_sum(word, insn, shift, pm_a64_field(word, 15, 13) >= 4);
+		return;
+	}
+	insn->sp_effect = PM_FLOW_SP_LOST;
+	if (pm_a64_bit(word, 31) && pm_a64_field(word, 9, 5) == PM_A64_SP && shift == 0 &&
+	    constant_in(flow, insn->address, pm_a64_plain(pm_a64_field(word, 20, 16)),
+			&by))
+		pm_a64_move_sp(insn, pm_a64_bit(word, 30) ? by : -by);
+}
+
+static void look_at_registers(uint32_t word, const struct pm_flow *flow,
+			      struct pm_flow_insn *insn)
+{
+	uint32_t to = pm_a64_field(word, 4, 0);
+
+	if (pm_a64_bit(word, 28)) {
+		/* Of these only comparisons under a condition have no result. */
+		if (pm_a64_field(word, 24, 21) != 2)
+			pm_a64_write_to(insn, pm_a64_plain(to));
+	} else if (!pm_a64_bit(word, 24)) {
+		pm_a64_write_to(insn, pm_a64_plain(to));
+		/* mov */
+		if (pm_a64_field(word, 30, 29) == 1 &&
+		    pm_a64_field(word, 9, 5) == PM_A64_SP &&
+		    pm_a64_field(word, 23, 21) == 0 && pm_a64_field(word, 15, 10) == 0) {
+			insn->fact = PM_FLOW_FACT_MOVE;
+			insn->from = pm_a64_plain(pm_a64_field(word, 20, 16));
+		}
+	} else if (pm_a64_bit(word, 21)) {
+		look_at_extended(word, flow, insn);
+	} else {
+		fact_of_sum(word, insn,
+			    pm_a64_field(word, 23, 22) == 0 ? pm_a64_field(word, 15, 10)
+							    : 8,
+			    false);
+	}
+	insn->movable = insn->sp_effect != PM_FLOW_SP_LOST;
+}
+
+/* Results in general registers: the others are no matter here. */
+static void look_at_vectors(uint32_t word, struct pm_flow_insn *insn)
+{
+	uint32_t operation = pm_a64_field(word, 18, 16);
+	/* smov, umov */
+	bool moves = (word & 0xbfe08400) == 0x0e000400 &&
+		     (pm_a64_field(word, 14, 11) == 5 || pm_a64_field(word, 14, 11) == 7);
+	/* fcvt… and fmov; scvtf, ucvtf (2, 3) and fmov (7) go the other way */
+	bool converts = (word & 0x5f20fc00) == 0x1e200000 && operation != 2 &&
+			operation != 3 && operation != 7;
+	bool fixed = (word & 0x5f200000) == 0x1e000000 && operation < 2;
+
+	if (moves || converts || fixed)
+		pm_a64_write_to(insn, pm_a64_plain(pm_a64_field(word, 4, 0)));
+}
+
+/* ---- where control goes ------------------------------------------------------------------ */
+
+static void jump_to(struct pm_flow_insn *insn, enum pm_flow_kind kind, int64_t words)
+{
+	insn->kind = (uint8_t)kind;
+	insn->has_target = true;
+	insn->target = insn->address + (uint64_t)(words * PM_A64_WORD);
+	insn->cheap = true;
+}
+
+/* cbz, cbnz, tbz, tbnz. */
+static void look_at_zero(uint32_t word, struct pm_flow_insn *insn)
+{
+	bool one_bit = pm_a64_bit(word, 25);
+	uint64_t all = pm_a64_bit(word, 31) ? UINT64_MAX : UINT32_MAX;
+
+	jump_to(insn, PM_FLOW_BRANCH,
+		one_bit ? pm_a64_sfield(word, 18, 5) : pm_a64_sfield(word, 23, 5));
+	insn->condition = pm_a64_bit(word, 24) ? PM_PLACE_IF_BITS : PM_PLACE_IF_NO_BITS;
+	insn->condition_register = (uint8_t)pm_a64_field(word, 4, 0);
+	insn->condition_bits = one_bit ? UINT64_C(1) << (pm_a64_field(word, 31, 31) * 32 +
+							 pm_a64_field(word, 23, 19))
+				       : all;
+	/* Of the register of zeros. */
+	if (insn->condition_register == PM_A64_SP) {
+		insn->condition = 0;
+		insn->kind = pm_a64_bit(word, 24) ? PM_FLOW_PLAIN : PM_FLOW_JUMP;
+	}
+}
+
+static void look_at_condition(uint32_t word, struct pm_flow_insn *insn)
+{
+	uint32_t condition = pm_a64_field(word, 3, 0);
+
+	jump_to(insn, condition < 14 ? PM_FLOW_BRANCH : PM_FLOW_JUMP,
+		pm_a64_sfield(word, 23, 5));
+	if (condition < 14)
+		insn->condition = (uint8_t)(PM_PLACE_IF_NZCV + condition);
+}
+
+/* By a register, with and without authentication. Its low bits tell the keys. */
+static void look_at_register_jump(uint32_t word, struct pm_flow_insn *insn)
+{
+	uint32_t what = pm_a64_field(word, 24, 21);
+	bool authenticates = pm_a64_field(word, 15, 11) == 1;
+
+	if (pm_a64_field(word, 20, 16) != PM_A64_SP ||
+	    (pm_a64_field(word, 15, 10) != 0 && !authenticates)) {
+		insn->kind = PM_FLOW_BAD;
+		return;
+	}
+	switch (what & 7) {
+	case 0:
+		insn->kind = PM_FLOW_INDIRECT;
+		insn->from = (uint8_t)pm_a64_field(word, 9, 5);
+		break;
+	case 1:
+		insn->kind = PM_FLOW_CALL;
+		break;
+	case 2:
+		insn->kind = PM_FLOW_RETURN;
+		break;
+	default:
+		insn->kind = PM_FLOW_STOP; /* of the kernel alone */
+		return;
+	}
+	insn->cheap = !authenticates;
+}
+
+/* nop, landing pads, signatures of return addresses; not those that check or wait. */
+static bool is_plain_hint(uint32_t word)
+{
+	switch (pm_a64_field(word, 11, 5)) {
+	case 0: /* nop */
+	case 7: /* xpaclri */
+	case 8: /* pacia1716 */
+	case 10: /* pacib1716 */
+	case 24: /* paciaz */
+	case 25: /* paciasp */
+	case 26: /* pacibz */
+	case 27: /* pacibsp */
+	case 32: /* bti, and with c, j, jc */
+	case 34:
+	case 36:
+	case 38:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void look_at_system(uint32_t word, struct pm_flow_insn *insn)
+{
+	if (pm_a64_bit(word, 21))
+		pm_a64_write_to(insn, pm_a64_plain(pm_a64_field(word, 4, 0)));
+	insn->pad = word == 0xd503201f;
+	insn->movable = (word & 0xfffff01f) == 0xd503201f && is_plain_hint(word);
+}
+
+static void look_at_control(uint32_t word, struct pm_flow_insn *insn)
+{
+	if ((word & 0x7c000000) == 0x14000000)
+		jump_to(insn, pm_a64_bit(word, 31) ? PM_FLOW_CALL : PM_FLOW_JUMP,
+			pm_a64_sfield(word, 25, 0));
+	else if ((word & 0xff000000) == 0x54000000)
+		look_at_condition(word, insn);
+	else if ((word & 0x7c000000) == 0x34000000)
+		look_at_zero(word, insn);
+	else if ((word & 0xff000000) == 0xd4000000)
+		/* brk and hlt */
+		insn->kind =
+			pm_a64_field(word, 23, 21) == 1 || pm_a64_field(word, 23, 21) == 2
+				? PM_FLOW_STOP
+				: PM_FLOW_PLAIN;
+	else if ((word & 0xff000000) == 0xd5000000)
+		look_at_system(word, insn);
+	else if ((word & 0xfe000000) == 0xd6000000)
+		look_at_register_jump(word, insn);
+	else
+		insn->kind = PM_FLOW_BAD;
+}
+
+/* ---- words ------------------------------------------------------------------------------- */
+
+static void look_at(uint32_t word, const struct pm_flow *flow, struct pm_flow_insn *insn)
+{
+	switch (pm_a64_field(word, 28, 25)) {
+	case 0:
+		/* udf, of which zeros are one; matrices */
+		insn->kind = word < 0x10000         ? PM_FLOW_STOP
+			     : pm_a64_bit(word, 31) ? PM_FLOW_PLAIN
+						    : PM_FLOW_BAD;
+		insn->pad = word == 0;
+		break;
+	case 2:
+		/* Vectors of any length: addvl, addpl and their like for matrices. */
+		if ((word & 0xffa0f000) == 0x04205000 &&
+		    pm_a64_field(word, 4, 0) == PM_A64_SP)
+			insn->sp_effect = PM_FLOW_SP_LOST;
+		break;
+	case 1:
+	case 3:
+		insn->kind = PM_FLOW_BAD;
+		break;
+	case 8:
+	case 9:
+		look_at_immediates(word, insn);
+		break;
+	case 10:
+	case 11:
+		look_at_control(word, insn);
+		break;
+	case 5:
+	case 13:
+		look_at_registers(word, flow, insn);
+		break;
+	case 7:
+	case 15:
+		look_at_vectors(word, insn);
+		break;
+	default:
+		pm_a64_look_at_memory(word, insn);
+		break;
+	}
+}
+
+/* ---- what spans instructions ------------------------------------------------------------- */
+
+/* What an exclusive load reserves is gone at each visit of the kernel: a loop until the store
+ * succeeds would never end. */
+static void mark_atomic(struct pm_flow_insn *insns, size_t len, const uint32_t *words)
+{
+	size_t left = 0;
+
+	for (size_t i = 0; i < len; i++) {
+		/* ld[a]xr, ld[a]xp; and st[l]xr, st[l]xp */
+		bool exclusive = (words[i] & 0x3f800000) == 0x08000000 &&
+				 (!pm_a64_bit(words[i], 21) || pm_a64_bit(words[i], 31));
+		enum pm_flow_kind kind = insns[i].kind;
+
+		if (exclusive && pm_a64_bit(words[i], 22))
+			left = ATOMIC_MAX;
+		insns[i].atomic = left > 0;
+		if ((exclusive && !pm_a64_bit(words[i], 22)) || kind == PM_FLOW_RETURN ||
+		    kind == PM_FLOW_JUMP || kind == PM_FLOW_INDIRECT)
+			left = 0;
+		left -= left > 0;
+	}
+}
+
+/* What is loaded as a literal is no code, whatever it looks like. */
+static void mark_literals(struct pm_flow_insn *insns, size_t len)
+{
+	for (size_t i = 0; i < len; i++) {
+		const struct pm_flow_insn load = insns[i];
+		uint64_t first = (load.value - insns[0].address) / PM_A64_WORD;
+
+		if (load.fact != PM_FLOW_FACT_LOAD || load.base != PM_FLOW_NO_REGISTER ||
+		    load.value < insns[0].address)
+			continue;
+		for (uint64_t at = first;
+		     at < len && at < first + load.size / PM_A64_WORD; at++)
+			insns[at] = (struct pm_flow_insn){
+				.address = insns[at].address,
+				.to = PM_FLOW_NO_REGISTER,
+				.to_also = PM_FLOW_NO_REGISTER,
+				.from = PM_FLOW_NO_REGISTER,
+				.base = PM_FLOW_NO_REGISTER,
+				.index = PM_FLOW_NO_REGISTER,
+				.len = insns[at].len,
+				.kind = PM_FLOW_BAD,
+				.pad = true,
+			};
+	}
+}
+
+static int decode(void *state, struct pm_flow *flow, const uint8_t *bytes, size_t len,
+		  uint64_t address)
+{
+	size_t words_len = len / PM_A64_WORD, before = flow->insns.len;
+	PM_AUTO_FREE uint32_t *words = malloc(words_len * PM_A64_WORD + 1);
+
+	(void)state;
+	if (!words)
+		return -ENOMEM;
+	if (before + words_len > INSNS_MAX)
+		return -E2BIG;
+	/* No instruction begins elsewhere, nor is a part of one. */
+	flow->bad_bytes += len % PM_A64_WORD;
+	memcpy(words, bytes, words_len * PM_A64_WORD);
+	for (size_t i = 0; i < words_len; i++) {
+		struct pm_flow_insn insn = { .address = address + i * PM_A64_WORD,
+					     .to = PM_FLOW_NO_REGISTER,
+					     .to_also = PM_FLOW_NO_REGISTER,
+					     .from = PM_FLOW_NO_REGISTER,
+					     .base = PM_FLOW_NO_REGISTER,
+					     .index = PM_FLOW_NO_REGISTER,
+					     .len = PM_A64_WORD };
+
+		if (address % PM_A64_WORD != 0)
+			insn.kind = PM_FLOW_BAD;
+		else
+			look_at(words[i], flow, &insn);
+		if (pm_vec_push(&flow->insns, insn) < 0)
+			return -ENOMEM;
+	}
+	mark_atomic(flow->insns.data + before, words_len, words);
+	mark_literals(flow->insns.data + before, words_len);
+	for (size_t i = before; i < flow->insns.len; i++)
+		if (flow->insns.data[i].kind == PM_FLOW_BAD && !flow->insns.data[i].pad)
+			flow->bad_bytes += PM_A64_WORD;
+	return 0;
+}
+
+const struct pm_flow_machine pm_flow_aarch64 = { .number = EM_AARCH64, .decode = decode };
