@@ -25,21 +25,28 @@ void pm_up_cost_release(struct pm_up_cost *cost)
 	*cost = (struct pm_up_cost){ 0 };
 }
 
-#ifdef __x86_64__
-
 /* One begins with what the kernel emulates, one with what it steps over; both end as functions
  * do. */
-__asm__(".text\n"
+#if defined(__x86_64__)
+#define TYPE  "@function"
+#define CHEAP "push %rbp\npop %rbp\n"
+#define DEAR  "mov %rsp, %rax\n"
+#elif defined(__aarch64__)
+#define TYPE  "%function"
+#define CHEAP "adr x0, .\n"
+#define DEAR  "mov x0, sp\n"
+#endif
+
+#ifdef TYPE
+
+__asm__(".text\n.p2align 4\n"
 	".globl pm_up_cheap, pm_up_cheap_end, pm_up_dear, pm_up_dear_end\n"
 	".hidden pm_up_cheap, pm_up_cheap_end, pm_up_dear, pm_up_dear_end\n"
-	".type pm_up_cheap, @function\n"
-	"pm_up_cheap: push %rbp\n"
-	"pop %rbp\n"
-	"pm_up_cheap_end: ret\n"
+	".type pm_up_cheap, " TYPE "\n"
+	"pm_up_cheap: " CHEAP "pm_up_cheap_end: ret\n"
 	".size pm_up_cheap, . - pm_up_cheap\n"
-	".type pm_up_dear, @function\n"
-	"pm_up_dear: mov %rsp, %rax\n"
-	"pm_up_dear_end: ret\n"
+	".type pm_up_dear, " TYPE "\n"
+	"pm_up_dear: " DEAR "pm_up_dear_end: ret\n"
 	".size pm_up_dear, . - pm_up_dear\n");
 void pm_up_cheap(void) __attribute__((visibility("hidden")));
 void pm_up_dear(void) __attribute__((visibility("hidden")));

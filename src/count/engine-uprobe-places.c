@@ -16,13 +16,14 @@ static uint32_t class_of(const struct pm_place *place)
 	       (place->kind == PM_PLACE_EXIT || place->kind == PM_PLACE_OUT);
 }
 
+#if defined(__x86_64__)
+
 /*
  * Instructions with a segment override (of which one is called "notrack") or a lock have no
  * probes: is_prefix_bad() of arch/x86/kernel/uprobes.c, Linux 6.18.
  */
 static bool is_refused(const struct pm_place *place)
 {
-#ifdef __x86_64__
 	static const uint8_t refused[] = { 0x26, 0x2e, 0x36, 0x3e, 0xf0 };
 	static const uint8_t others[] = { 0x64, 0x65, 0x66, 0x67, 0xf2, 0xf3 };
 
@@ -32,8 +33,65 @@ static bool is_refused(const struct pm_place *place)
 		if (!memchr(others, place->bytes[i], sizeof(others)))
 			return false;
 	}
-#endif
 	return false;
+}
+
+#elif defined(__aarch64__)
+
+/* Hints that check signatures, wait, or are of a later time. */
+static bool is_refused_hint(uint32_t word)
+{
+	static const uint8_t taken[] = { 0, 7, 8, 10, 24, 25, 26, 27, 32, 34, 36, 38 };
+
+	return (word & 0xfffff01f) == 0xd503201f &&
+	       !memchr(taken, (int)(word >> 5 & 127), sizeof(taken));
+}
+
+/*
+ * What the kernel can neither step over elsewhere nor emulate (arm_probe_decode_insn() of
+ * arch/arm64/kernel/probes/decode-insn.c, Linux 6.1), and one more: a literal that is loaded
+ * into a vector register it would take from where the copy of the instruction is.
+ */
+static bool is_refused(const struct pm_place *place)
+{
+	static const struct {
+		uint32_t mask, value;
+	} refused[] = {
+		{ 0x3b000000, 0x18000000 }, /* literals */
+		{ 0x3f000000, 0x08000000 }, /* exclusive and ordered ones */
+		{ 0xff000000, 0xd4000000 }, /* svc, brk */
+		{ 0xfff00000, 0xd5100000 }, /* msr */
+		{ 0xfff8f01f, 0xd500401f }, /* msr of an immediate */
+		{ 0xffffffe0, 0xd53b4220 }, /* mrs of DAIF */
+		{ 0xfe000800, 0xd6000800 }, /* braa, blraa, retaa */
+		{ 0xffff0000, 0 }, /* udf */
+	};
+	uint32_t word;
+
+	memcpy(&word, place->bytes, sizeof(word));
+	for (size_t i = 0; i < PM_ARRAY_LEN(refused); i++)
+		if ((word & refused[i].mask) == refused[i].value)
+			return true;
+	return is_refused_hint(word);
+}
+
+#else
+
+static bool is_refused(const struct pm_place *place)
+{
+	return false;
+}
+
+#endif
+
+/* Who reads the flags with a hit can tell whether a conditional jump is taken. */
+static bool is_judged(const struct pm_place *place)
+{
+#ifdef __x86_64__
+	return !pm_place_asks_register(place);
+#else
+	return place->condition == 0;
+#endif
 }
 
 static int add(struct pm_up_places *places, const struct pm_regions *regions,
@@ -47,6 +105,11 @@ static int add(struct pm_up_places *places, const struct pm_regions *regions,
 				      .kernel = true };
 	char *path;
 
+	if (!is_judged(place)) {
+		places->unjudged++;
+		places->unjudged_region = place->region;
+		return 0;
+	}
 	if (is_refused(place)) {
 		places->refused++;
 		places->refused_region = place->region;

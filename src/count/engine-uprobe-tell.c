@@ -177,6 +177,14 @@ static int tell_warnings(const struct pm_up_engine *it)
 			"%s): calls that begin or end there are not seen to do so.",
 			it->places.refused,
 			it->options->regions->list.data[it->places.refused_region].name);
+	if (r == 0 && it->places.unjudged > 0)
+		r = pm_tell_warning(
+			it->stat,
+			"on this processor a probe does not tell whether a conditional jump "
+			"is taken (%zu, one of them of %s): calls that end so are not seen "
+			"to do so.",
+			it->places.unjudged,
+			it->options->regions->list.data[it->places.unjudged_region].name);
 	if (r == 0 && !it->cost.known)
 		r = pm_tell_warning(it->stat,
 				    "what looking at a call costs could not be measured: "

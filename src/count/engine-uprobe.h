@@ -18,6 +18,9 @@ struct pm_up_places {
 	/* Places where the kernel takes no probe, and a region that has one. */
 	size_t refused;
 	uint32_t refused_region;
+	/* Conditional exits, where this kernel's hits do not tell the flags. */
+	size_t unjudged;
+	uint32_t unjudged_region;
 };
 
 /* What looking at a call costs, by event, and behind them elapsed time. */
