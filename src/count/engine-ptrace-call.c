@@ -3,8 +3,7 @@
  * A system call that another process makes for us. The instruction for it is found in the
  * vDSO, so that no code is changed that other threads may run; the thread takes one step over
  * it with all signals blocked. It may stand in a system call of its own, which the kernel
- * starts again once the registers are back: orig_rax -1 keeps it from doing so in between
- * (arch_do_signal_or_restart() in arch/x86/kernel/signal.c).
+ * starts again once the registers are back.
  */
 #include "engine-ptrace.h"
 
@@ -13,7 +12,6 @@
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
-#include <sys/user.h>
 #include <sys/wait.h>
 
 enum {
@@ -22,9 +20,7 @@ enum {
 	STOPS_MAX = 16, /* until the step is done */
 };
 
-#if defined(__x86_64__)
-
-/* Where `syscall` stands in the vDSO, 0: nowhere. */
+/* Where the instruction stands in the vDSO, 0: nowhere. */
 static uint64_t find_instruction(pid_t tid)
 {
 	char path[64];
@@ -49,8 +45,8 @@ static uint64_t find_instruction(pid_t tid)
 		return 0;
 	code = malloc(end - start);
 	len = code ? pm_trace_read(tid, start, code, end - start) : 0;
-	for (size_t i = 0; found == 0 && i + 1 < len; i++)
-		if (code[i] == 0x0f && code[i + 1] == 0x05)
+	for (size_t i = 0; found == 0 && i + pm_ptr_syscall_len <= len; i++)
+		if (memcmp(code + i, pm_ptr_syscall, pm_ptr_syscall_len) == 0)
 			found = start + i;
 	free(code);
 	return found;
@@ -59,13 +55,14 @@ static uint64_t find_instruction(pid_t tid)
 /*
  * Runs the one instruction that @regs lead to, and gives what they are then. Nothing but a kill
  * can come between, the stop that a wish of ours or a SIGSTOP asks for, and the end of an execve(2)
- * that the thread stood in: it counts as a step, and writes rax.
+ * that the thread stood in: it counts as a step, and writes the register of results.
  */
-static int step(pid_t tid, struct user_regs_struct *regs)
+static int step(pid_t tid, struct pm_ptr_regs *regs)
 {
-	const struct user_regs_struct from = *regs;
+	const struct pm_ptr_regs from = *regs;
+	int ret = 0;
 
-	for (int i = 0; i < STOPS_MAX; i++) {
+	for (int i = 0; ret == 0 && i < STOPS_MAX; i++) {
 		int status;
 		pid_t got;
 
@@ -78,55 +75,56 @@ static int step(pid_t tid, struct user_regs_struct *regs)
 			return -ESRCH;
 		if (status >> 8 != SIGTRAP)
 			continue;
-		if (ptrace(PTRACE_GETREGS, tid, NULL, regs) < 0)
-			return -errno;
-		if (regs->rip != from.rip)
+		ret = pm_ptr_regs_get(tid, regs);
+		if (ret == 0 && regs->ip != from.ip)
 			return 0;
-		if (ptrace(PTRACE_SETREGS, tid, NULL, &from) < 0)
-			return -errno;
+		if (ret == 0)
+			ret = pm_ptr_regs_set(tid, &from);
 	}
-	return -EAGAIN;
+	return ret < 0 ? ret : -EAGAIN;
 }
 
-static int call(pid_t tid, const struct user_regs_struct *saved, uint64_t address,
+static int call(pid_t tid, const struct pm_ptr_regs *saved, uint64_t address,
 		uint64_t len)
 {
-	struct user_regs_struct regs = *saved;
+	const uint64_t arguments[] = {
+		address,
+		len,
+		PROT_READ | PROT_EXEC,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
+		UINT64_MAX,
+		0,
+	};
+	struct pm_ptr_regs regs = *saved;
 	uint64_t instruction = find_instruction(tid);
-	int ret;
+	int64_t called;
+	int ret, back;
 
 	if (instruction == 0)
 		return -ENOENT;
-	regs.rip = instruction;
-	regs.orig_rax = UINT64_MAX;
-	regs.rax = SYS_mmap;
-	regs.rdi = address;
-	regs.rsi = len;
-	regs.rdx = PROT_READ | PROT_EXEC;
-	regs.r10 = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
-	regs.r8 = UINT64_MAX;
-	regs.r9 = 0;
-	if (ptrace(PTRACE_SETREGS, tid, NULL, &regs) < 0)
-		return -errno;
-	ret = step(tid, &regs);
+	pm_ptr_regs_call(&regs, instruction, SYS_mmap, arguments);
+	ret = pm_ptr_regs_set(tid, &regs);
+	if (ret == 0)
+		ret = step(tid, &regs);
+	called = pm_ptr_regs_called(&regs);
 	/* A kernel before 4.17 takes the address for a wish. */
-	if (ret == 0 && regs.rax != address)
-		ret = (int64_t)regs.rax < 0 ? (int)regs.rax : -EEXIST;
-	if (ptrace(PTRACE_SETREGS, tid, NULL, saved) < 0)
-		ret = -errno;
-	return ret;
+	if (ret == 0 && (uint64_t)called != address)
+		ret = called < 0 ? (int)called : -EEXIST;
+	back = pm_ptr_regs_set(tid, saved);
+	return back < 0 ? back : ret;
 }
 
 int pm_ptr_map(pid_t tid, uint64_t address, uint64_t len)
 {
-	struct user_regs_struct saved;
+	struct pm_ptr_regs saved;
 	/* A blocked SIGTRAP would be made to kill (force_sig_info_to_task()). */
 	uint64_t mask, blocked = ~(UINT64_C(1) << (SIGTRAP - 1));
 	void *size = (void *)(uintptr_t)KERNEL_SIGSET_BYTES;
-	int ret;
+	int ret = pm_ptr_regs_get(tid, &saved);
 
-	if (ptrace(PTRACE_GETREGS, tid, NULL, &saved) < 0 ||
-	    ptrace(PTRACE_GETSIGMASK, tid, size, &mask) < 0 ||
+	if (ret < 0)
+		return ret;
+	if (ptrace(PTRACE_GETSIGMASK, tid, size, &mask) < 0 ||
 	    ptrace(PTRACE_SETSIGMASK, tid, size, &blocked) < 0)
 		return -errno;
 	ret = call(tid, &saved, address, len);
@@ -134,12 +132,3 @@ int pm_ptr_map(pid_t tid, uint64_t address, uint64_t len)
 		ret = -errno;
 	return ret;
 }
-
-#else
-
-int pm_ptr_map(pid_t tid, uint64_t address, uint64_t len)
-{
-	return -EOPNOTSUPP;
-}
-
-#endif

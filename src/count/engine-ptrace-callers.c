@@ -66,8 +66,8 @@ static uint32_t frame_of(struct pm_ptr_callers *callers, struct pm_procs *procs,
 		   : intern_frame(callers, PM_MODULE_NONE, pc);
 }
 
-/* The place itself and its callers. Who called at all is on the stack, at a known place; what
- * is behind that takes an unwinder, and a thousand times as long. */
+/* The place itself and its callers. Where it returns to is where all calls leave it; what is
+ * behind that takes an unwinder, and a thousand times as long. */
 static ssize_t read_chain(const struct pm_ptr_look *look, uint64_t *pcs)
 {
 	uint32_t depth =
@@ -76,10 +76,8 @@ static ssize_t read_chain(const struct pm_ptr_look *look, uint64_t *pcs)
 	if (depth > 1)
 		return pm_unw_ptrace_chain(look->tid, pcs, depth + 1, NULL);
 	pcs[0] = 0;
-	return pm_trace_read(look->tid, look->cfa - sizeof(*pcs), &pcs[1],
-			     sizeof(*pcs)) == sizeof(*pcs)
-		       ? 2
-		       : 0;
+	return pm_ptr_regs_return(look->tid, look->regs, look->sp_offset, &pcs[1]) ? 2
+										   : 0;
 }
 
 uint32_t pm_ptr_callers_look(struct pm_ptr_callers *callers, struct pm_procs *procs,

@@ -10,12 +10,18 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) || defined(__aarch64__)
 
 enum {
 	CALLS = 200,
-	ENTRY_AT = 0, /* in the function: push, pop, ret */
+	ENTRY_AT = 0, /* in the function; the first of these is done in a slot */
+#if defined(__x86_64__)
 	EXIT_AT = 2,
+	INSN_BYTES = 1,
+#else
+	EXIT_AT = 8,
+	INSN_BYTES = 4,
+#endif
 	MEASURED_MAX = 8, /* seconds, when something is very wrong */
 };
 
@@ -24,10 +30,15 @@ __asm__(".text\n"
 	".p2align 4\n"
 	".globl pm_ptr_nothing\n"
 	".hidden pm_ptr_nothing\n"
-	".type pm_ptr_nothing, @function\n"
+	".type pm_ptr_nothing, %function\n"
 	"pm_ptr_nothing:\n"
+#if defined(__x86_64__)
 	"	push %rbx\n"
 	"	pop %rbx\n"
+#else
+	"	str x19, [sp, -16]!\n"
+	"	ldr x19, [sp], 16\n"
+#endif
 	"	ret\n"
 	".size pm_ptr_nothing, .-pm_ptr_nothing\n");
 
@@ -61,9 +72,9 @@ static int add_place(struct measure *it, const struct pm_mapping *map, size_t at
 	struct pm_place place = { .kind = at == ENTRY_AT ? PM_PLACE_ENTRY : PM_PLACE_EXIT,
 				  .address = address,
 				  .offset = address - map->start + map->pgoff,
-				  .bytes = { at == ENTRY_AT ? 0x53 : 0xc3 },
-				  .len = 1 };
+				  .len = INSN_BYTES };
 
+	memcpy(place.bytes, (const char *)pm_ptr_nothing + at, INSN_BYTES);
 	return pm_vec_push(&it->regions.places, place);
 }
 
@@ -257,7 +268,8 @@ int pm_ptr_measure(const struct pm_event_spec *specs, size_t len, bool hw,
 int pm_ptr_measure(const struct pm_event_spec *specs, size_t len, bool hw,
 		   struct pm_ptr_costs *costs, struct pm_error *err)
 {
-	return pm_error_set(err, -EOPNOTSUPP, "breakpoints are for x86-64 only");
+	return pm_error_set(err, -EOPNOTSUPP,
+			    "breakpoints are for x86-64 and aarch64 only");
 }
 
 #endif

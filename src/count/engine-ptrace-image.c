@@ -12,12 +12,15 @@
 #include <sys/ptrace.h>
 
 enum {
-	PAGE_BYTES = 4096,
 	AUXV_MAX = 64,
 	GAPS_MAX = 1 << 16, /* mappings that are looked at for a gap */
 };
-#define NEAR_BYTES (UINT64_C(1) << 30) /* well inside of what 32 bits reach */
-#define LOWEST     UINT64_C(0x100000)
+#define LOWEST UINT64_C(0x100000)
+
+static uint64_t page_bytes(void)
+{
+	return (uint64_t)sysconf(_SC_PAGESIZE);
+}
 
 /* ---- memory of a stopped thread -------------------------------------------------------- */
 
@@ -139,7 +142,7 @@ static struct pm_ptr_room *find_room(struct pm_ptr_image *image, uint64_t addres
 	for (size_t i = 0; i < image->rooms.len; i++) {
 		struct pm_ptr_room *room = &image->rooms.data[i];
 
-		if (distance(room->start, address) < NEAR_BYTES &&
+		if (distance(room->start, address) < pm_ptr_near_bytes &&
 		    room->end - room->used >= PM_PTR_SLOT_BYTES)
 			return room;
 	}
@@ -158,7 +161,7 @@ static int add_padding(struct pm_ptr_image *image, const struct pm_ptr_image *ol
 			continue;
 		start = map->start + (end - map->pgoff);
 		/* Another segment's end, which is in the middle of this mapping. */
-		if (map->end - start >= PAGE_BYTES)
+		if (map->end - start >= page_bytes())
 			continue;
 		room.start = room.used = (start + 15) & ~UINT64_C(15);
 		for (size_t j = 0; j < old->rooms.len; j++)
@@ -175,7 +178,7 @@ static uint64_t find_gap(pid_t pid, uint64_t address)
 {
 	PM_AUTO_FCLOSE FILE *maps = NULL;
 	char path[64], line[512];
-	uint64_t before = LOWEST, best = 0;
+	uint64_t before = LOWEST, best = 0, page = page_bytes();
 
 	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
 	maps = fopen(path, "re");
@@ -187,16 +190,15 @@ static uint64_t find_gap(pid_t pid, uint64_t address)
 		if (sscanf(line, "%llx-%llx", &start, &end) != 2)
 			continue; /* the rest of a long name */
 		ends[0] = before;
-		ends[1] = start - PAGE_BYTES;
-		if (start >= before && start - before >= PAGE_BYTES &&
-		    !strstr(line, "[stack]"))
+		ends[1] = start - page;
+		if (start >= before && start - before >= page && !strstr(line, "[stack]"))
 			for (size_t j = 0; j < 2; j++)
 				if (best == 0 ||
 				    distance(ends[j], address) < distance(best, address))
 					best = ends[j];
 		before = end;
 	}
-	return best != 0 && distance(best, address) < NEAR_BYTES ? best : 0;
+	return best != 0 && distance(best, address) < pm_ptr_near_bytes ? best : 0;
 }
 
 static struct pm_ptr_room *make_room(struct pm_ptr_image *image, pid_t pid, pid_t tid,
@@ -204,11 +206,11 @@ static struct pm_ptr_room *make_room(struct pm_ptr_image *image, pid_t pid, pid_
 {
 	uint64_t gap = image->may_map ? find_gap(pid, address) : 0;
 	struct pm_ptr_room room = {
-		.start = gap, .end = gap + PAGE_BYTES, .used = gap, .ours = true
+		.start = gap, .end = gap + page_bytes(), .used = gap, .ours = true
 	};
 
 	if (gap == 0 || pm_vec_reserve(&image->rooms, image->rooms.len + 1) < 0 ||
-	    pm_ptr_map(tid, gap, PAGE_BYTES) < 0)
+	    pm_ptr_map(tid, gap, page_bytes()) < 0)
 		return NULL;
 	image->rooms.data[image->rooms.len++] = room;
 	return &image->rooms.data[image->rooms.len - 1];
@@ -223,18 +225,46 @@ struct look {
 	pid_t pid, tid;
 };
 
+/* Where the next slot is near to @address; 0: nowhere. */
+static uint64_t next_slot(const struct look *look, uint64_t address,
+			  struct pm_ptr_room **ret)
+{
+	*ret = find_room(look->next, address);
+	if (!*ret)
+		*ret = make_room(look->next, look->pid, look->tid, address);
+	return *ret ? (*ret)->used : 0;
+}
+
+/* Whether the instruction at @address needs a slot, and, in @made, what would be there. */
+static int make_slot(const struct look *look, const struct pm_ptr_site *site,
+		     struct pm_ptr_break *made, struct pm_ptr_code *code)
+{
+	struct pm_ptr_room *room;
+	int ret;
+
+	/* Nearer than any slot: whether it can be had at all. */
+	ret = pm_ptr_slot_make(site->bytes, site->len, made->address, made->after, code);
+	if (ret < 0 || code->len == 0)
+		return ret;
+	made->slot = next_slot(look, made->address, &room);
+	if (made->slot == 0)
+		return -ENOSPC;
+	ret = pm_ptr_slot_make(site->bytes, site->len, made->address, made->slot, code);
+	if (ret == 0)
+		room->used += PM_PTR_SLOT_BYTES;
+	return ret;
+}
+
 static int plant(const struct look *look, uint32_t file, uint32_t index, uint64_t address)
 {
 	const struct pm_ptr_site *site = &look->sites->files.data[file].sites.data[index];
-	static const uint8_t trap = 0xcc;
-	struct pm_ptr_room *room = find_room(look->next, address);
 	struct pm_ptr_break made = { .address = address,
 				     .after = address + site->len,
 				     .file = file,
-				     .site = index,
-				     .original = site->bytes[0] };
+				     .site = index };
 	struct pm_ptr_code code;
 	uint8_t found[PM_PTR_INSN_MAX];
+	int ret;
 
 	if (pm_trace_read(look->pid, address, found, site->len) != site->len &&
 	    pm_trace_read(look->tid, address, found, site->len) != site->len)
@@ -242,34 +272,37 @@ static int plant(const struct look *look, uint32_t file, uint32_t index, uint64_
 	/* It is not what the file has: patched at run time, or somebody else's breakpoint. */
 	if (memcmp(found, site->bytes, site->len) != 0)
 		return -ESTALE;
-	if (!room)
-		room = make_room(look->next, look->pid, look->tid, address);
-	if (!room)
-		return -ENOSPC;
-	made.slot = room->used;
-	if (pm_ptr_slot_make(site->bytes, site->len, address, made.slot, &code) < 0)
-		return -EOPNOTSUPP;
 	if (pm_vec_reserve(&look->next->breaks, look->next->breaks.len + 1) < 0)
 		return -ENOMEM;
+	ret = make_slot(look, site, &made, &code);
+	if (ret < 0)
+		return ret;
+	memcpy(made.original, site->bytes, sizeof(made.original));
 	made.code_len = code.len;
 	made.tail_at = code.tail_at;
 	made.pushed_at = code.pushed_at;
 	if (write_bytes(look->tid, made.slot, code.bytes, code.len) < 0 ||
-	    write_bytes(look->tid, address, &trap, 1) < 0)
+	    write_bytes(look->tid, address, pm_ptr_trap, sizeof(pm_ptr_trap)) < 0)
 		return -ESRCH;
-	room->used += PM_PTR_SLOT_BYTES;
 	look->next->breaks.data[look->next->breaks.len++] = made;
 	return 0;
+}
+
+static bool has_trap(pid_t tid, uint64_t address)
+{
+	uint8_t bytes[PM_PTR_TRAP_BYTES];
+
+	return pm_trace_read(tid, address, bytes, sizeof(bytes)) == sizeof(bytes) &&
+	       memcmp(bytes, pm_ptr_trap, sizeof(bytes)) == 0;
 }
 
 /* What was planted there before, and is there still: a library may have gone and come. */
 static bool keep(const struct look *look, uint32_t file, uint32_t index, uint64_t address)
 {
 	const struct pm_ptr_break *old = pm_ptr_image_find(look->image, address);
-	uint8_t byte;
 
 	return old && old->file == file && old->site == index &&
-	       pm_trace_read(look->tid, address, &byte, 1) == 1 && byte == 0xcc &&
+	       has_trap(look->tid, address) &&
 	       pm_vec_push(&look->next->breaks, *old) == 0;
 }
 
@@ -408,16 +441,16 @@ void pm_ptr_image_restore(struct pm_ptr_image *image, pid_t tid)
 {
 	for (size_t i = 0; i < image->breaks.len; i++) {
 		const struct pm_ptr_break *planted = &image->breaks.data[i];
-		uint8_t byte;
 
 		/* Nothing else is written over: the mapping may be another by now. */
-		if (pm_trace_read(tid, planted->address, &byte, 1) == 1 && byte == 0xcc)
-			write_bytes(tid, planted->address, &planted->original, 1);
+		if (has_trap(tid, planted->address))
+			write_bytes(tid, planted->address, planted->original,
+				    sizeof(planted->original));
 	}
 	image->restored = true;
 }
 
-/* Of one file, where its first byte is a breakpoint's and the others are as they should be. */
+/* Of one file, where a breakpoint stands and the bytes behind it are as they should be. */
 static void heal_file(const struct pm_ptr_file *file, const struct pm_mapping *map,
 		      pid_t tid)
 {
@@ -429,10 +462,12 @@ static void heal_file(const struct pm_ptr_file *file, const struct pm_mapping *m
 		if (site->offset < map->pgoff ||
 		    site->offset - map->pgoff >= map->end - map->start ||
 		    pm_trace_read(tid, address, found, site->len) != site->len ||
-		    found[0] != 0xcc ||
-		    memcmp(found + 1, site->bytes + 1, site->len - 1u) != 0)
+		    site->len < sizeof(pm_ptr_trap) ||
+		    memcmp(found, pm_ptr_trap, sizeof(pm_ptr_trap)) != 0 ||
+		    memcmp(found + sizeof(pm_ptr_trap), site->bytes + sizeof(pm_ptr_trap),
+			   site->len - sizeof(pm_ptr_trap)) != 0)
 			continue;
-		write_bytes(tid, address, site->bytes, 1);
+		write_bytes(tid, address, site->bytes, sizeof(pm_ptr_trap));
 	}
 }
 

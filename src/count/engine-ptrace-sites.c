@@ -257,8 +257,10 @@ static uint64_t find_in_sections(int fd, const Elf64_Ehdr *header)
 }
 
 /* The function is empty: its first instruction is one of few. */
-static uint8_t first_length(const uint8_t *bytes)
+static uint8_t first_length(const uint8_t *bytes, uint16_t machine)
 {
+	if (machine == EM_AARCH64)
+		return 4;
 	if (bytes[0] == 0xc3 || bytes[0] == 0x55)
 		return 1;
 	if (bytes[0] == 0xf3 && bytes[1] == 0xc3)
@@ -283,7 +285,7 @@ static int make_linker_site(int fd, struct pm_ptr_site *ret)
 		site.offset = load.p_offset + (address - load.p_vaddr);
 		if (!read_at(fd, site.offset, site.bytes, 4))
 			return -ENODATA;
-		site.len = first_length(site.bytes);
+		site.len = first_length(site.bytes, header.e_machine);
 		if (site.len == 0)
 			return -EOPNOTSUPP;
 		*ret = site;

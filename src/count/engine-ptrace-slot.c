@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An instruction that a breakpoint took the place of runs elsewhere: its copy stands in a slot,
+ * An instruction of x86-64 that a breakpoint took the place of runs elsewhere: its copy stands in a slot,
  * followed by a jump back, so that no byte is ever put back while other threads run, and a
  * visit is one stop, not two. What depends on where it stands is rewritten. Sources: Intel SDM
  * volume 2, §2.1 (formats), appendix A (opcode maps).
@@ -259,8 +259,8 @@ static void make(struct code *code, const uint8_t *bytes, const struct shape *sh
 	}
 }
 
-int pm_ptr_slot_make(const uint8_t *bytes, uint8_t len, uint64_t address, uint64_t slot,
-		     struct pm_ptr_code *ret)
+int pm_ptr_slot_make_x86(const uint8_t *bytes, uint8_t len, uint64_t address,
+			 uint64_t slot, struct pm_ptr_code *ret)
 {
 	struct pm_ptr_code made = { 0 };
 	struct code code = { .at = slot, .ret = &made };

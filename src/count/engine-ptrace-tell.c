@@ -150,12 +150,17 @@ static int finish_calls(struct pm_ptr_engine *it)
 static int tell_kind(const struct pm_ptr_engine *it)
 {
 	struct pm_stat_setting setting = { 0 };
+#if defined(__aarch64__)
+	static const char stops[] = "brk";
+#else
+	static const char stops[] = "int3";
+#endif
 
 	for (size_t i = 0; i < it->stat->settings.len; i++)
 		if (strcmp(it->stat->settings.data[i].name, "breakpoints") == 0)
 			return 0;
 	if (pm_stat_text(&setting.name, "breakpoints") == 0 &&
-	    pm_stat_text(&setting.value, it->ptr.hw.hits ? "processor" : "int3") == 0 &&
+	    pm_stat_text(&setting.value, it->ptr.hw.hits ? "processor" : stops) == 0 &&
 	    pm_vec_push(&it->stat->settings, setting) == 0)
 		return 0;
 	free(setting.name);

@@ -2,7 +2,6 @@
 /* What a thread that stands at a breakpoint tells, and how it goes on. */
 #include "engine-ptrace.h"
 
-#include <signal.h>
 #include <string.h>
 #include <sys/ptrace.h>
 
@@ -25,52 +24,31 @@ static void tell_name(struct pm_ptr *ptr, uint32_t row)
 	ptr->listener->named(ptr->user, pid, tid, comm);
 }
 
-#if defined(__x86_64__)
-
 /* ---- registers ----------------------------------------------------------------------- */
 
-static bool get_regs(pid_t tid, struct user_regs_struct *ret)
-{
-	return ptrace(PTRACE_GETREGS, tid, NULL, ret) == 0;
-}
-
-static void set_ip(pid_t tid, uint64_t ip)
-{
-	ptrace(PTRACE_POKEUSER, tid, offsetof(struct user_regs_struct, rip), ip);
-}
-
-static void set_sp(pid_t tid, uint64_t sp)
-{
-	ptrace(PTRACE_POKEUSER, tid, offsetof(struct user_regs_struct, rsp), sp);
-}
-
 /* The thread will come here once more. Without memory that is told twice. */
-static void remember(struct pm_ptr_thread *thread, const struct user_regs_struct *regs)
+static void remember(struct pm_ptr_thread *thread, const struct pm_ptr_regs *regs)
 {
-	struct pm_ptr_regs again = { .user = *regs };
-
 	if (thread->again.len < AGAIN_MAX)
-		(void)!pm_vec_push(&thread->again, again);
+		(void)!pm_vec_push(&thread->again, *regs);
 }
 
 /* The thread that was before the instruction in a slot is before that in the program. */
 static void put_back(struct pm_ptr_thread *thread, const struct pm_ptr_break *planted,
-		     const struct user_regs_struct *regs)
+		     const struct pm_ptr_regs *regs)
 {
-	uint64_t in = regs->rip - planted->slot;
-	struct user_regs_struct before = *regs;
+	uint64_t in = regs->ip - planted->slot;
+	struct pm_ptr_regs before = *regs;
 
 	if (planted->tail_at != 0 && in >= planted->tail_at) {
 		/* Only slots that go on behind the place have such an end. */
-		set_ip(thread->tid, planted->after);
+		pm_ptr_regs_move(thread->tid, regs, planted->after, regs->sp);
 		return;
 	}
-	set_ip(thread->tid, planted->address);
-	if (planted->pushed_at != 0 && in >= planted->pushed_at) {
-		before.rsp += sizeof(uint64_t);
-		set_sp(thread->tid, before.rsp);
-	}
-	before.rip = planted->address;
+	if (planted->pushed_at != 0 && in >= planted->pushed_at)
+		before.sp += sizeof(uint64_t);
+	before.ip = planted->address;
+	pm_ptr_regs_move(thread->tid, regs, before.ip, before.sp);
 	remember(thread, &before);
 }
 
@@ -80,39 +58,30 @@ void pm_ptr_leave_slot(struct pm_ptr *ptr, uint32_t row)
 	struct pm_ptr_thread *thread = &ptr->threads.data[row];
 	const struct pm_ptr_image *image = pm_ptr_process_of(ptr, row)->image;
 	const struct pm_ptr_break *planted;
-	struct user_regs_struct regs;
+	struct pm_ptr_regs regs;
 
-	if (image->rooms.len == 0 || !get_regs(thread->tid, &regs))
+	if (image->rooms.len == 0 || pm_ptr_regs_get(thread->tid, &regs) < 0)
 		return;
-	planted = pm_ptr_image_in_slot(image, regs.rip);
+	planted = pm_ptr_image_in_slot(image, regs.ip);
 	if (planted)
 		put_back(thread, planted, &regs);
-}
-
-static bool is_same(const struct user_regs_struct *a, const struct user_regs_struct *b)
-{
-	return a->rip == b->rip && a->rsp == b->rsp && a->rax == b->rax &&
-	       a->rbx == b->rbx && a->rcx == b->rcx && a->rdx == b->rdx &&
-	       a->rsi == b->rsi && a->rdi == b->rdi && a->rbp == b->rbp &&
-	       a->r8 == b->r8 && a->r9 == b->r9 && a->r10 == b->r10 && a->r11 == b->r11 &&
-	       a->r12 == b->r12 && a->r13 == b->r13 && a->r14 == b->r14 &&
-	       a->r15 == b->r15;
 }
 
 /*
  * As it was when its visit was told: it has come back from the handler of a signal. What is
  * still to come back is deeper in the stack; the others were left, by longjmp.
  */
-static bool is_again(struct pm_ptr_thread *thread, const struct user_regs_struct *regs)
+static bool is_again(struct pm_ptr_thread *thread, const struct pm_ptr_regs *regs)
 {
 	while (thread->again.len > 0) {
-		const struct user_regs_struct *then =
-			&thread->again.data[thread->again.len - 1].user;
+		const struct pm_ptr_regs *then =
+			&thread->again.data[thread->again.len - 1];
 
-		if (regs->rsp < then->rsp)
+		if (regs->sp < then->sp)
 			return false;
 		thread->again.len--;
-		if (is_same(then, regs))
+		if (then->ip == regs->ip && then->sp == regs->sp &&
+		    pm_ptr_regs_same(then, regs))
 			return true;
 	}
 	return false;
@@ -122,27 +91,28 @@ static bool is_again(struct pm_ptr_thread *thread, const struct user_regs_struct
 
 static uint32_t look_at_callers(struct pm_ptr *ptr, const struct pm_visit *visit,
 				const struct pm_place *place,
-				const struct user_regs_struct *at)
+				const struct pm_ptr_regs *at)
 {
 	struct pm_ptr_look look = { .pid = visit->pid,
 				    .tid = visit->tid,
-				    .cfa = at->rsp + place->sp_offset + sizeof(uint64_t),
+				    .regs = at,
+				    .sp_offset = place->sp_offset,
 				    .depth = ptr->calls_from };
 
 	/* An unwinder believes what the registers say. */
-	set_ip(visit->tid, at->rip);
+	pm_ptr_regs_move(visit->tid, at, at->ip, at->sp);
 	return pm_ptr_callers_look(&ptr->callers, ptr->procs, &look);
 }
 
 /* @at: ip is the place's address. */
 static int tell_visits(struct pm_ptr *ptr, uint32_t row, const struct pm_ptr_site *site,
-		       const struct user_regs_struct *at, uint64_t now)
+		       const struct pm_ptr_regs *at, uint64_t now)
 {
 	struct pm_ptr_thread *thread = &ptr->threads.data[row];
 	struct pm_visit visit = { .time = now - thread->stolen_ns,
 				  .pid = pm_ptr_process_of(ptr, row)->pid,
 				  .tid = thread->tid,
-				  .sp = at->rsp,
+				  .sp = at->sp,
 				  .counts = ptr->values.data,
 				  .caller = UINT32_MAX };
 	uint64_t cpu_ns = 0;
@@ -163,7 +133,7 @@ static int tell_visits(struct pm_ptr *ptr, uint32_t row, const struct pm_ptr_sit
 		if (ptr->calls_from > 0 && place->kind == PM_PLACE_ENTRY &&
 		    visit.caller == PM_INDEX_NONE)
 			visit.caller = look_at_callers(ptr, &visit, place, at);
-		if (pm_place_leaves(place, at->eflags))
+		if (pm_place_leaves(place, pm_ptr_regs_asked(at, place)))
 			ret = ptr->listener->visit(ptr->user, &visit);
 	}
 	return ret;
@@ -190,34 +160,54 @@ static void block_again(struct pm_ptr *ptr, pid_t tid)
 	ptr->blocked = true;
 }
 
+/* Where it goes on, and what it has done by then. */
+static void send_on(const struct pm_ptr_thread *thread, const struct pm_ptr_image *image,
+		    const struct pm_ptr_break *planted, const struct pm_ptr_regs *regs,
+		    const uint8_t *bytes)
+{
+	if (image->restored)
+		pm_ptr_regs_move(thread->tid, regs, planted->address, regs->sp);
+	else if (planted->slot != 0)
+		pm_ptr_regs_move(thread->tid, regs, planted->slot, regs->sp);
+	else
+		pm_ptr_regs_run(thread->tid, regs, bytes);
+}
+
+/* The breakpoint that sent the SIGTRAP; NULL: somebody else. */
+static const struct pm_ptr_break *find_trap(const struct pm_ptr_image *image, pid_t tid,
+					    const struct pm_ptr_regs *regs)
+{
+	uint64_t address = pm_ptr_regs_trapped_at(regs);
+	const struct pm_ptr_break *planted = pm_ptr_image_find(image, address);
+	siginfo_t info;
+
+	/* One behind the place is in the middle of its instruction, unless that is as short as
+	 * the breakpoint: then it may as well be somebody's who sent it. */
+	if (planted && planted->after - address == PM_PTR_TRAP_BYTES &&
+	    (ptrace(PTRACE_GETSIGINFO, tid, NULL, &info) != 0 || !pm_ptr_is_trap(&info)))
+		return NULL;
+	return planted;
+}
+
 int pm_ptr_take_trap(struct pm_ptr *ptr, uint32_t row, uint64_t now)
 {
 	struct pm_ptr_thread *thread = &ptr->threads.data[row];
 	struct pm_ptr_process *process = pm_ptr_process_of(ptr, row);
 	const struct pm_ptr_break *planted;
 	const struct pm_ptr_site *site;
-	struct user_regs_struct regs;
-	siginfo_t info;
-	uint64_t slot;
-	int ret = 0;
+	struct pm_ptr_regs regs;
+	int ret = pm_ptr_regs_get(thread->tid, &regs);
 
-	if (!get_regs(thread->tid, &regs))
-		return 1; /* it is being killed */
-	planted = pm_ptr_image_find(process->image, regs.rip - 1);
+	if (ret < 0)
+		return ret == -EOPNOTSUPP ? PM_PTR_TRAP_FOREIGN : PM_PTR_TRAP_OURS;
+	planted = find_trap(process->image, thread->tid, &regs);
 	if (!planted)
-		return 0;
-	/* One behind the place is in the middle of its instruction, unless that is of one
-	 * byte: then a SIGTRAP may be somebody's who sent it. */
-	if (planted->after == regs.rip &&
-	    (ptrace(PTRACE_GETSIGINFO, thread->tid, NULL, &info) != 0 ||
-	     info.si_code != SI_KERNEL))
-		return 0;
-	regs.rip--;
+		return PM_PTR_TRAP_FOREIGN;
+	regs.ip = planted->address;
 	site = &ptr->sites.files.data[planted->file].sites.data[planted->site];
-	slot = process->image->restored ? planted->address : planted->slot;
 	if (thread->counted && !ptr->letting_go && !is_again(thread, &regs))
 		ret = tell_visits(ptr, row, site, &regs, now);
-	set_ip(thread->tid, slot);
+	send_on(thread, process->image, planted, &regs, site->bytes);
 	block_again(ptr, thread->tid);
 	pm_ptr_cpu_follow(&ptr->cpu, process->pid, thread->tid);
 	/* Several would only wait for each other. */
@@ -237,28 +227,10 @@ bool pm_ptr_trap_is_pending(const struct pm_ptr *ptr, uint32_t row)
 	long len = ptrace(PTRACE_PEEKSIGINFO, thread->tid, &ask, infos);
 
 	for (long i = 0; i < len; i++)
-		if (infos[i].si_signo == SIGTRAP && infos[i].si_code == SI_KERNEL)
+		if (infos[i].si_signo == SIGTRAP && pm_ptr_is_trap(&infos[i]))
 			return true;
 	return false;
 }
-
-#else
-
-int pm_ptr_take_trap(struct pm_ptr *ptr, uint32_t row, uint64_t now)
-{
-	return 0;
-}
-
-void pm_ptr_leave_slot(struct pm_ptr *ptr, uint32_t row)
-{
-}
-
-bool pm_ptr_trap_is_pending(const struct pm_ptr *ptr, uint32_t row)
-{
-	return false;
-}
-
-#endif
 
 /* ---- hits ---------------------------------------------------------------------------- */
 

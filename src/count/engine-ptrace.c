@@ -409,7 +409,7 @@ int pm_engine_ptrace_run(struct pm_stat *stat, const struct pm_engine_options *o
 	return pm_ptr_run(stat, options, PM_PTR_CHOOSE, child, err);
 }
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) || defined(__aarch64__)
 /* All that is known of processes is read there, by the ids that wait(2) gives. */
 static int check_proc(struct pm_error *err)
 {
@@ -430,10 +430,10 @@ static int check_proc(struct pm_error *err)
 
 int pm_engine_ptrace_check(struct pm_error *err)
 {
-#if defined(__x86_64__)
+#if defined(__x86_64__) || defined(__aarch64__)
 	return check_proc(err);
 #else
 	return pm_error_set(err, -EOPNOTSUPP,
-			    "breakpoints by ptrace are for x86-64 only, so far");
+			    "breakpoints by ptrace are for x86-64 and aarch64 only");
 #endif
 }

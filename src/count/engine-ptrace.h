@@ -10,14 +10,20 @@
 #include "pm/count.h"
 
 #include <sched.h>
+#include <signal.h>
 #include <sys/user.h>
 
 enum {
 	PM_PTR_INSN_MAX = 15,
 	PM_PTR_SLOT_BYTES = 40,
+#if defined(__aarch64__)
+	PM_PTR_TRAP_BYTES = 4,
+#else
+	PM_PTR_TRAP_BYTES = 1,
+#endif
 };
 
-/* ---- engine-ptrace-slot.c -------------------------------------------------------------- */
+/* ---- engine-ptrace-slot.c, engine-ptrace-slot-arm64.c ----------------------------------- */
 
 /* What stands in a slot. */
 struct pm_ptr_code {
@@ -28,9 +34,67 @@ struct pm_ptr_code {
 };
 
 /* Code for @slot that does what the instruction at @address does, and goes on behind it.
- * -EOPNOTSUPP: that cannot be had, or only nearer. */
+ * -EOPNOTSUPP: that cannot be had, or only nearer. Of no length: no slot is needed, as the
+ * instruction is one that pm_ptr_arm64_run() carries out. */
+int pm_ptr_slot_make_x86(const uint8_t *bytes, uint8_t len, uint64_t address,
+			 uint64_t slot, struct pm_ptr_code *ret);
+int pm_ptr_slot_make_arm64(const uint8_t *bytes, uint8_t len, uint64_t address,
+			   uint64_t slot, struct pm_ptr_code *ret);
+
+/* As struct user_regs_struct of aarch64. */
+struct pm_ptr_arm64 {
+	uint64_t x[31], sp, pc, pstate;
+};
+/* Carries out the instruction @word at regs->pc, where that takes nothing but registers and
+ * where it stands. False, with nothing changed: it is one that needs a slot, or is none. */
+bool pm_ptr_arm64_run(uint32_t word, struct pm_ptr_arm64 *regs);
+
+/* ---- engine-ptrace-regs.c: what else depends on the machine ------------------------------ */
+
+/* Registers of a thread that stands still. */
+struct pm_ptr_regs {
+	uint64_t ip, sp, flags; /* EFLAGS, PSTATE */
+#if defined(__aarch64__)
+	struct pm_ptr_arm64 user;
+#else
+	struct user_regs_struct user;
+#endif
+};
+
+/* What stands at a place, and how far from it its slot may be. */
+extern const uint8_t pm_ptr_trap[PM_PTR_TRAP_BYTES];
+extern const uint64_t pm_ptr_near_bytes;
+/* As those above. */
 int pm_ptr_slot_make(const uint8_t *bytes, uint8_t len, uint64_t address, uint64_t slot,
 		     struct pm_ptr_code *ret);
+
+/* -ESRCH: it is being killed; -EOPNOTSUPP: it runs in another mode than we. */
+int pm_ptr_regs_get(pid_t tid, struct pm_ptr_regs *ret);
+/* All of @regs->user; the system call that the thread may be in is not started again. */
+int pm_ptr_regs_set(pid_t tid, const struct pm_ptr_regs *regs);
+/* The thread goes on at @ip, with @sp; the other registers are as @regs, which it has. */
+void pm_ptr_regs_move(pid_t tid, const struct pm_ptr_regs *regs, uint64_t ip,
+		      uint64_t sp);
+/* But for flags, which a signal's handler gives back, too. */
+bool pm_ptr_regs_same(const struct pm_ptr_regs *a, const struct pm_ptr_regs *b);
+/* Of a thread that got a SIGTRAP: the address of the breakpoint that it may come from. */
+uint64_t pm_ptr_regs_trapped_at(const struct pm_ptr_regs *regs);
+/* What pm_place_leaves() asks for. */
+uint64_t pm_ptr_regs_asked(const struct pm_ptr_regs *regs, const struct pm_place *place);
+/* Whether the signal is a breakpoint's, wherever that is. */
+bool pm_ptr_is_trap(const siginfo_t *info);
+/* The instruction with these bytes is carried out by us, and the thread is behind it. */
+void pm_ptr_regs_run(pid_t tid, const struct pm_ptr_regs *regs, const uint8_t *bytes);
+/* Of a thread at an entry: the address that it is to return to; @sp_offset: as pm_place's. */
+bool pm_ptr_regs_return(pid_t tid, const struct pm_ptr_regs *regs, uint64_t sp_offset,
+			uint64_t *ret);
+
+/* A system call that @regs begin at the instruction for it, and what it gave. */
+extern const uint8_t pm_ptr_syscall[];
+extern const size_t pm_ptr_syscall_len;
+void pm_ptr_regs_call(struct pm_ptr_regs *regs, uint64_t instruction, long number,
+		      const uint64_t arguments[6]);
+int64_t pm_ptr_regs_called(const struct pm_ptr_regs *regs);
 
 /* ---- engine-ptrace-sites.c ------------------------------------------------------------- */
 
@@ -72,9 +136,10 @@ int pm_ptr_sites_add_linker(struct pm_ptr_sites *sites, const struct pm_procs *p
 /* ---- engine-ptrace-image.c ------------------------------------------------------------- */
 
 struct pm_ptr_break {
-	uint64_t address, after, slot; /* avma; `after`: behind the instruction */
+	/* avma; `after`: behind the instruction; `slot` 0: none */
+	uint64_t address, after, slot;
 	uint32_t file, site;
-	uint8_t original;
+	uint8_t original[PM_PTR_TRAP_BYTES];
 	uint8_t code_len, tail_at, pushed_at; /* as struct pm_ptr_code */
 };
 
@@ -223,7 +288,8 @@ void pm_ptr_callers_release(struct pm_ptr_callers *callers);
 /* A thread that stands at an entry. */
 struct pm_ptr_look {
 	pid_t pid, tid;
-	uint64_t cfa; /* DWARF 5 §6.4: the return address is right below it */
+	const struct pm_ptr_regs *regs;
+	uint64_t sp_offset; /* as pm_place's */
 	uint32_t depth; /* how many callers */
 };
 /* The number of the chain that it was called by; PM_INDEX_NONE: unknown. */
@@ -266,8 +332,7 @@ struct pm_ptr_thread {
 	uint64_t stolen_ns; /* that it stood still for us */
 	/* A signal came before a planted instruction had run: when the thread comes back with
 	 * these registers, that visit has been seen already. The last came last. */
-	PM_VEC(struct pm_ptr_regs { struct user_regs_struct user; })
-	again;
+	PM_VEC(struct pm_ptr_regs) again;
 };
 
 struct pm_ptr_process {

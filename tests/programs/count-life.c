@@ -61,11 +61,13 @@ KEPT int touch(const volatile int *at)
 	return *at;
 }
 
-/* Its first instruction is a call, and there are branches of all kinds. */
+/* Its first instruction is a call, or becomes one at times, and there are branches of all
+ * kinds. */
 __asm__(".text\n"
 	".globl odd\n"
-	".type odd, @function\n"
+	".type odd, %function\n"
 	"odd:\n"
+#if defined(__x86_64__)
 	"	call leaf\n"
 	"	test $1, %edi\n"
 	"	je 1f\n"
@@ -74,6 +76,18 @@ __asm__(".text\n"
 	"	jrcxz 2f\n"
 	"	add sink(%rip), %eax\n"
 	"2:	ret\n"
+#else
+	"	cbz w0, leaf\n"
+	"	stp x30, x0, [sp, -16]!\n"
+	"	bl leaf\n"
+	"	ldp x30, x1, [sp], 16\n"
+	"	tbz w1, 0, 1f\n"
+	"	add w0, w0, 2\n"
+	"1:	adrp x2, sink\n"
+	"	ldr w2, [x2, :lo12:sink]\n"
+	"	add w0, w0, w2\n"
+	"	ret\n"
+#endif
 	".size odd, .-odd\n");
 int odd(int x);
 
@@ -202,9 +216,14 @@ static void count_signal(int number)
 	sink = leaf(number);
 }
 
-static void only_count(int number)
+/* An own breakpoint; where it is stopped at, instead of behind it, it is gone over. */
+static void count_trap(int number, siginfo_t *info, void *context)
 {
 	handled++;
+#if defined(__aarch64__)
+	if (info->si_code == TRAP_BRKPT)
+		((ucontext_t *)context)->uc_mcontext.pc += 4;
+#endif
 }
 
 /* Until so many signals have come in the middle of it. */
@@ -227,11 +246,17 @@ static int run_signals(void)
 
 static int run_trap(void)
 {
-	signal(SIGTRAP, only_count);
+	struct sigaction action = { .sa_sigaction = count_trap, .sa_flags = SA_SIGINFO };
+
+	sigaction(SIGTRAP, &action, NULL);
 	for (int i = 0; i < 20; i++) {
 		sink = pushes(i);
 		raise(SIGTRAP);
+#if defined(__x86_64__)
 		__asm__ volatile("int3");
+#else
+		__asm__ volatile("brk 1");
+#endif
 	}
 	printf("%d\n", (int)handled);
 	return 0;
@@ -259,7 +284,11 @@ static sigjmp_buf jump;
 
 static void allow(int number, siginfo_t *info, void *context)
 {
+#if defined(__x86_64__)
 	uintptr_t ip = (uintptr_t)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+#else
+	uintptr_t ip = ((ucontext_t *)context)->uc_mcontext.pc;
+#endif
 
 	handled++;
 	/* It is where it would be without anybody who looks. */

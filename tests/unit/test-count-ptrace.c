@@ -188,7 +188,11 @@ static void test_kinds(void **state)
 	kind = PM_PTR_CHOOSE;
 	assert_int_equal(run.stat.settings.len, 1);
 	assert_string_equal(run.stat.settings.data[0].name, "breakpoints");
+#if defined(__x86_64__)
 	assert_string_equal(run.stat.settings.data[0].value, "int3");
+#else
+	assert_string_equal(run.stat.settings.data[0].value, "brk");
+#endif
 	release(&run);
 }
 
@@ -366,7 +370,7 @@ static uint64_t run_displaced(const char *bytes, uint8_t len, uint64_t rdi)
 	uint64_t ret;
 
 	assert_ptr_not_equal(code, MAP_FAILED);
-	assert_int_equal(pm_ptr_slot_make((const uint8_t *)bytes, len, address,
+	assert_int_equal(pm_ptr_slot_make_x86((const uint8_t *)bytes, len, address,
 					  (uint64_t)(uintptr_t)slot, &made),
 			 0);
 	memcpy(slot, made.bytes, made.len);
@@ -413,15 +417,15 @@ static void test_slots_refuse(void **state)
 	const uint8_t lea[] = { 0x8d, 0x05, 0, 0, 0, 0 };
 
 	/* Out of reach, cut short, a transaction, nothing at all. */
-	assert_int_equal(pm_ptr_slot_make(lea, 6, 0x1000, UINT64_C(1) << 40, &made),
+	assert_int_equal(pm_ptr_slot_make_x86(lea, 6, 0x1000, UINT64_C(1) << 40, &made),
 			 -EOPNOTSUPP);
-	assert_int_equal(pm_ptr_slot_make(lea, 4, 0x1000, 0x2000, &made), -EOPNOTSUPP);
-	assert_int_equal(pm_ptr_slot_make((const uint8_t *)"\xc7\xf8\0\0\0\0", 6, 0x1000,
+	assert_int_equal(pm_ptr_slot_make_x86(lea, 4, 0x1000, 0x2000, &made), -EOPNOTSUPP);
+	assert_int_equal(pm_ptr_slot_make_x86((const uint8_t *)"\xc7\xf8\0\0\0\0", 6, 0x1000,
 					  0x2000, &made),
 			 -EOPNOTSUPP);
-	assert_int_equal(pm_ptr_slot_make(lea, 0, 0x1000, 0x2000, &made), -EOPNOTSUPP);
+	assert_int_equal(pm_ptr_slot_make_x86(lea, 0, 0x1000, 0x2000, &made), -EOPNOTSUPP);
 	assert_int_equal(
-		pm_ptr_slot_make((const uint8_t *)"\x66\x66", 2, 0x1000, 0x2000, &made),
+		pm_ptr_slot_make_x86((const uint8_t *)"\x66\x66", 2, 0x1000, 0x2000, &made),
 		-EOPNOTSUPP);
 	assert_int_equal(made.len, 77);
 	/* Any bytes. */
@@ -430,7 +434,7 @@ static void test_slots_refuse(void **state)
 
 		for (size_t j = 0; j < sizeof(bytes); j++)
 			bytes[j] = (uint8_t)((seed = seed * 1664525 + 1013904223) >> 24);
-		pm_ptr_slot_make(bytes, (uint8_t)(1 + i % sizeof(bytes)), 0x400000,
+		pm_ptr_slot_make_x86(bytes, (uint8_t)(1 + i % sizeof(bytes)), 0x400000,
 				 0x500000, &made);
 	}
 }

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Instructions of aarch64 that a breakpoint took the place of. They are of one length, and few
+ * depend on where they stand. These have no other effects than on registers, so that they are
+ * carried out while the thread stands still; the others are copied. Source: Arm ARM (DDI 0487),
+ * C4.1 for the classes, C6.2 for each.
+ */
+#include "engine-ptrace.h"
+
+#include <string.h>
+
+enum {
+	WORD = 4,
+	LINK = 30,
+	ZERO = 31, /* as a number of a register, where it is not sp */
+};
+
+#define NEGATIVE       (UINT64_C(1) << 31)
+#define EQUAL          (UINT64_C(1) << 30)
+#define CARRY          (UINT64_C(1) << 29)
+#define OVERFLOWN      (UINT64_C(1) << 28)
+#define BRANCHED       (UINT64_C(3) << 10) /* BTYPE: by what kind of branch it came here */
+#define PAGE_OF_ADRP   UINT64_C(4096)
+#define LITERAL_VECTOR (UINT32_C(1) << 26)
+
+enum class {
+	PLAIN,
+	REFUSED,
+	JUMP, /* b, bl */
+	CONDITION, /* b.cond */
+	COMPARE, /* cbz, cbnz */
+	TEST, /* tbz, tbnz */
+	ADDRESS, /* adr, adrp */
+	LITERAL, /* ldr, ldrsw, prfm by a distance from here */
+	REGISTER, /* br, blr, ret */
+	SIGNED, /* the same with an authentication code, which only the processor can check */
+};
+
+/* ---- what it is ------------------------------------------------------------------------ */
+
+static bool is(uint32_t word, uint32_t mask, uint32_t bits)
+{
+	return (word & mask) == bits;
+}
+
+/* br, blr and ret, with and without authentication; eret and drps are not for programs. */
+static enum class class_of_register(uint32_t word) {
+	if (is(word, 0xff9ffc1f, 0xd61f0000) &&
+	    !is(word, 0x00600000, 0x00600000)) return REGISTER;
+		/* What calls leaves the address behind it, that of the slot. */
+		return is(word, 0xfe9ff800, 0xd61f0800) &&
+			!is(word, 0x00600000, 0x00600000) &&
+			!is(word, 0x00600000, 0x00200000)
+			? SIGNED
+			: REFUSED;
+}
+
+/*
+ * What goes wrong elsewhere, or after a stop: exceptions, which say where they were; the second
+ * of an exclusive pair, which fails after each stop; copies of memory in three parts, which the
+ * kernel takes back to the first; and what authenticates by where it stands.
+ */
+static bool is_refused(uint32_t word)
+{
+	return is(word, 0xff000000, 0xd4000000) || is(word, 0x3fe00000, 0x08000000) ||
+	       is(word, 0xbfe00000, 0x88200000) || is(word, 0x3b200c00, 0x19000400) ||
+	       is(word, 0xff000000, 0x55000000) || is(word, 0xff800000, 0xf3800000) ||
+	       is(word, 0xffff8000, 0xdac18000) || is(word, 0x7e000000, 0x74000000);
+}
+
+static enum class class_of(uint32_t word) {
+	if (is(word, 0x7c000000, 0x14000000)) return JUMP;
+		if (is(word, 0xff000000, 0x54000000)) return CONDITION;
+		if (is(word, 0x7e000000, 0x34000000)) return COMPARE;
+		if (is(word, 0x7e000000, 0x36000000)) return TEST;
+		if (is(word, 0x1f000000, 0x10000000)) return ADDRESS;
+		if (is(word, 0x3b000000, 0x18000000)) return LITERAL;
+		if (is(word, 0xfe000000, 0xd6000000)) return class_of_register(word);
+		return is_refused(word) ? REFUSED : PLAIN;
+}
+
+/* The @len bits from bit @at on, as a number with a sign. */
+static uint64_t distance(uint32_t word, unsigned int at, unsigned int len)
+{
+	uint64_t bits = word >> at & ((UINT64_C(1) << len) - 1);
+	uint64_t sign = UINT64_C(1) << (len - 1);
+
+	return (bits ^ sign) - sign;
+}
+
+static uint8_t register_at(uint32_t word, unsigned int at)
+{
+	return word >> at & 31;
+}
+
+/* ---- carried out ----------------------------------------------------------------------- */
+
+static uint64_t value_of(const struct pm_ptr_arm64 *regs, uint8_t number)
+{
+	return number == ZERO ? 0 : regs->x[number];
+}
+
+static void set(struct pm_ptr_arm64 *regs, uint8_t number, uint64_t value)
+{
+	if (number != ZERO)
+		regs->x[number] = value;
+}
+
+/* C1.2.4: each condition is followed by its opposite, but for the last, which always holds. */
+static bool holds(uint32_t condition, uint64_t flags)
+{
+	bool negative = flags & NEGATIVE, overflown = flags & OVERFLOWN;
+	bool equal = flags & EQUAL, carry = flags & CARRY, ret = true;
+
+	switch (condition >> 1) {
+	case 0:
+		ret = equal;
+		break;
+	case 1:
+		ret = carry;
+		break;
+	case 2:
+		ret = negative;
+		break;
+	case 3:
+		ret = overflown;
+		break;
+	case 4:
+		ret = carry && !equal;
+		break;
+	case 5:
+		ret = negative == overflown;
+		break;
+	case 6:
+		ret = negative == overflown && !equal;
+		break;
+	default:
+		return true;
+	}
+	return ret != (condition & 1);
+}
+
+static bool is_zero(const struct pm_ptr_arm64 *regs, uint32_t word)
+{
+	uint64_t value = value_of(regs, register_at(word, 0));
+
+	return word >> 31 ? value == 0 : (uint32_t)value == 0;
+}
+
+/* Bit 24 of both: whether they jump when it is not zero. */
+static bool jumps(const struct pm_ptr_arm64 *regs, uint32_t word, enum class class)
+{
+	bool wanted = word >> 24 & 1;
+	unsigned int bit = word >> 31 << 5 | (word >> 19 & 31);
+
+	if (class == CONDITION)
+		return holds(word & 15, regs->pstate);
+	if (class == COMPARE)
+		return is_zero(regs, word) != wanted;
+	return (value_of(regs, register_at(word, 0)) >> bit & 1) == wanted;
+}
+
+static void run_branch(struct pm_ptr_arm64 *regs, uint32_t word, enum class class)
+{
+	uint64_t by = class == TEST ? distance(word, 5, 14) : distance(word, 5, 19);
+
+	regs->pc += jumps(regs, word, class) ? by * WORD : WORD;
+}
+
+static void run_address(struct pm_ptr_arm64 *regs, uint32_t word)
+{
+	uint64_t by = distance(word, 5, 19) << 2 | (word >> 29 & 3), from = regs->pc;
+
+	if (word >> 31) {
+		by *= PAGE_OF_ADRP;
+		from &= ~(PAGE_OF_ADRP - 1);
+	}
+	set(regs, register_at(word, 0), from + by);
+	regs->pc += WORD;
+}
+
+static void run_register(struct pm_ptr_arm64 *regs, uint32_t word)
+{
+	uint64_t to = value_of(regs, register_at(word, 5));
+
+	if (is(word, 0x00600000, 0x00200000))
+		regs->x[LINK] = regs->pc + WORD;
+	regs->pc = to;
+}
+
+static void run_jump(struct pm_ptr_arm64 *regs, uint32_t word)
+{
+	if (word >> 31)
+		regs->x[LINK] = regs->pc + WORD;
+	regs->pc += distance(word, 0, 26) * WORD;
+}
+
+/* A literal that goes nowhere: prfm, or to the register that is always zero. */
+static bool is_lost(uint32_t word)
+{
+	return !(word & LITERAL_VECTOR) &&
+	       (word >> 30 == 3 || register_at(word, 0) == ZERO);
+}
+
+bool pm_ptr_arm64_run(uint32_t word, struct pm_ptr_arm64 *regs)
+{
+	enum class class = class_of(word);
+
+	switch (class) {
+	case JUMP:
+		run_jump(regs, word);
+		break;
+	case CONDITION:
+	case COMPARE:
+	case TEST:
+		run_branch(regs, word, class);
+		break;
+	case ADDRESS:
+		run_address(regs, word);
+		break;
+	case REGISTER:
+		run_register(regs, word);
+		break;
+	case LITERAL:
+		if (!is_lost(word))
+			return false;
+		regs->pc += WORD;
+		break;
+	case PLAIN:
+	case SIGNED:
+	case REFUSED:
+		return false;
+	}
+	regs->pstate &= ~BRANCHED;
+	return true;
+}
+
+/* ---- code that is made ----------------------------------------------------------------- */
+
+static void emit(struct pm_ptr_code *code, uint32_t word)
+{
+	memcpy(code->bytes + code->len, &word, sizeof(word));
+	code->len = (uint8_t)(code->len + sizeof(word));
+}
+
+/* The register that is read to has the address first. */
+static void emit_literal(struct pm_ptr_code *code, uint32_t word, uint64_t target)
+{
+	static const uint32_t loads[] = { 0xb9400000, 0xf9400000, 0xb9800000 };
+	uint32_t to = register_at(word, 0);
+
+	for (uint32_t part = 0; part < 4; part++) {
+		uint32_t bits = target >> (part * 16) & 0xffff;
+
+		/* movz, and then movk */
+		emit(code,
+		     (part ? 0xf2800000 : 0xd2800000) | part << 21 | bits << 5 | to);
+	}
+	emit(code, loads[word >> 30] | to << 5 | to);
+}
+
+/* False: @target is too far. */
+static bool emit_jump(struct pm_ptr_code *code, uint64_t slot, uint64_t target)
+{
+	uint64_t by = target - (slot + code->len);
+
+	emit(code, 0x14000000 | ((uint32_t)(by / WORD) & 0x03ffffff));
+	return distance((uint32_t)(by / WORD), 0, 26) * WORD == by;
+}
+
+int pm_ptr_slot_make_arm64(const uint8_t *bytes, uint8_t len, uint64_t address,
+			   uint64_t slot, struct pm_ptr_code *ret)
+{
+	struct pm_ptr_code made = { 0 };
+	struct pm_ptr_arm64 unused = { 0 };
+	enum class class;
+	uint32_t word;
+
+	if (len != WORD || address % WORD != 0)
+		return -EOPNOTSUPP;
+	memcpy(&word, bytes, sizeof(word));
+	class = class_of(word);
+	if (class == REFUSED || (class == LITERAL && (word & LITERAL_VECTOR)))
+		return -EOPNOTSUPP;
+	if (pm_ptr_arm64_run(word, &unused)) {
+		*ret = made;
+		return 0;
+	}
+	if (class == LITERAL)
+		emit_literal(&made, word, address + distance(word, 5, 19) * WORD);
+	else
+		emit(&made, word);
+	if (class != SIGNED) {
+		made.tail_at = made.len;
+		if (!emit_jump(&made, slot, address + WORD))
+			return -EOPNOTSUPP;
+	}
+	*ret = made;
+	return 0;
+}
