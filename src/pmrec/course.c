@@ -281,12 +281,14 @@ static int each_second(struct course *course, uint64_t now, struct pm_error *err
 		return ret;
 	pm_rec_progress(session, now);
 	ret = pm_perf_check_cpus(session->perf, err);
-	if (ret >= 0)
-		return ret > 0 ? poll_init(course) : 0;
+	if (ret == 0)
+		return 0;
 	/* The other CPUs are worth having. */
-	pm_rec_warn(session, err->text);
+	if (ret < 0)
+		pm_rec_warn(session, err->text);
 	*err = (struct pm_error){ 0 };
-	return poll_init(course);
+	ret = pm_rec_follow_cpus(session);
+	return ret < 0 ? ret : poll_init(course);
 }
 
 static int step(struct course *course, struct pm_error *err)

@@ -32,6 +32,8 @@ struct pm_rec_follow {
 	PM_VEC(pid_t) waiting; /* to be read before they are asked for */
 	size_t unreadable; /* processes with samples, whose mappings nobody may see */
 	pid_t unreadable_pid; /* the first */
+	bool cpus_came;
+	size_t gone; /* processes with samples, that ended before they were read again */
 };
 
 static bool row_equal(const void *table, uint32_t id, const void *key)
@@ -162,6 +164,8 @@ static int read_process(struct pm_rec_session *session, pid_t pid, bool wanted)
 		return ret;
 	if ((ret == -EACCES || ret == -EPERM) && wanted && follow->unreadable++ == 0)
 		follow->unreadable_pid = pid;
+	else if (ret < 0 && wanted && follow->cpus_came)
+		follow->gone++;
 	if (ret < 0)
 		return 0; /* it has ended */
 	process = pm_procs_get(session->procs, pid);
@@ -220,6 +224,12 @@ int pm_rec_follow_again(struct pm_rec_session *session)
 			return -ENOMEM;
 	}
 	return session->targets.kind == PM_PERF_CPUS ? await_all(follow) : 0;
+}
+
+int pm_rec_follow_cpus(struct pm_rec_session *session)
+{
+	session->follow->cpus_came = true;
+	return pm_rec_follow_again(session);
 }
 
 /* ---- public --------------------------------------------------------------------------------- */
@@ -348,6 +358,14 @@ void pm_rec_follow_warn(struct pm_rec_session *session)
 			 "stay without names (it takes CAP_SYS_PTRACE)",
 			 (int)follow->unreadable_pid,
 			 follow->unreadable > 1 ? " and of others" : "");
+		pm_rec_warn(session, text);
+	}
+	if (follow->gone > 0) {
+		snprintf(
+			text, sizeof(text),
+			"%zu processes with samples ended after a CPU came, and before what "
+			"they have mapped was read anew: their addresses may have no names",
+			follow->gone);
 		pm_rec_warn(session, text);
 	}
 	for (size_t i = 0; i < session->targets.late.len; i++)

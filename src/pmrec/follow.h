@@ -19,6 +19,8 @@ int pm_rec_follow_begin(struct pm_rec_session *session);
 int pm_rec_follow_read(struct pm_rec_session *session);
 /* Records have been missed: all is to be read again. 0 or -ENOMEM. */
 int pm_rec_follow_again(struct pm_rec_session *session);
+/* The same after a CPU has come, or is back: nothing on it was told of until now. */
+int pm_rec_follow_cpus(struct pm_rec_session *session);
 
 /* Before @record is applied: 1 if it belongs to the recording, else 0, or a negative error of
  * the file or of memory. */

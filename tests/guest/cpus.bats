@@ -21,13 +21,12 @@ teardown() {
 		echo 0 >/sys/devices/system/cpu/cpu1/online
 		taskset 1 "$0" 1
 		echo 1 >/sys/devices/system/cpu/cpu1/online
-		sleep 1.5
-		taskset 2 "$0" 1' "$PROGRAMS/split"
+		taskset 2 "$0" 2.5' "$PROGRAMS/split"
 	local on='[s["time"] for s in samples if s["cpu"] == 1 and "rounds" in chain(s)]'
 	query s.json 'len(samples)' notes footer "len($on)" \
 		'[sum(s["cpu"] == c for s in samples) for c in (0, 1)]'
 	# Before, and again; that it is back is noticed once a second, and what programs have mapped
-	# until then is not known.
+	# until then is read.
 	holds s.json '{s["cpu"] for s in samples} == {0, 1}' \
 		"max(b - a for a, b in zip($on, ${on}[1:])) > 9e8" \
 		"sum(t < ${on}[0] + 9e8 for t in $on) > 100" \
