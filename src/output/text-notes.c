@@ -137,7 +137,8 @@ void pm_notes_add_file(struct pm_notes *notes)
 			     (unsigned long long)info->read_samples);
 	warn_signal(notes);
 	warn_lost(notes);
-	if (info->throttled > 0)
+	/* The recorder knows more. */
+	if (info->throttled > 0 && !noted(profile, "paused sampling", ""))
 		pm_notes_add(
 			notes, PM_NOTE_WARN,
 			"the kernel throttled the sampling %llu times: the rate was too high "
