@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An instruction of x86-64 that a breakpoint took the place of runs elsewhere: its copy stands in a slot,
- * followed by a jump back, so that no byte is ever put back while other threads run, and a
- * visit is one stop, not two. What depends on where it stands is rewritten. Sources: Intel SDM
- * volume 2, §2.1 (formats), appendix A (opcode maps).
+ * An instruction of x86-64 that a breakpoint took the place of runs elsewhere: its copy stands
+ * in a slot, followed by a jump back, so that no byte is ever put back while other threads run,
+ * and a visit is one stop, not two. What depends on where it stands is rewritten. Sources: Intel
+ * SDM volume 2, §2.1 (formats), appendix A (opcode maps).
  */
 #include "engine-ptrace.h"
 

@@ -371,7 +371,7 @@ static uint64_t run_displaced(const char *bytes, uint8_t len, uint64_t rdi)
 
 	assert_ptr_not_equal(code, MAP_FAILED);
 	assert_int_equal(pm_ptr_slot_make_x86((const uint8_t *)bytes, len, address,
-					  (uint64_t)(uintptr_t)slot, &made),
+					      (uint64_t)(uintptr_t)slot, &made),
 			 0);
 	memcpy(slot, made.bytes, made.len);
 	/* mov $1,%eax; ret behind it; mov $2,%eax; ret 32 bytes further. */
@@ -419,14 +419,16 @@ static void test_slots_refuse(void **state)
 	/* Out of reach, cut short, a transaction, nothing at all. */
 	assert_int_equal(pm_ptr_slot_make_x86(lea, 6, 0x1000, UINT64_C(1) << 40, &made),
 			 -EOPNOTSUPP);
-	assert_int_equal(pm_ptr_slot_make_x86(lea, 4, 0x1000, 0x2000, &made), -EOPNOTSUPP);
-	assert_int_equal(pm_ptr_slot_make_x86((const uint8_t *)"\xc7\xf8\0\0\0\0", 6, 0x1000,
-					  0x2000, &made),
+	assert_int_equal(pm_ptr_slot_make_x86(lea, 4, 0x1000, 0x2000, &made),
 			 -EOPNOTSUPP);
-	assert_int_equal(pm_ptr_slot_make_x86(lea, 0, 0x1000, 0x2000, &made), -EOPNOTSUPP);
-	assert_int_equal(
-		pm_ptr_slot_make_x86((const uint8_t *)"\x66\x66", 2, 0x1000, 0x2000, &made),
-		-EOPNOTSUPP);
+	assert_int_equal(pm_ptr_slot_make_x86((const uint8_t *)"\xc7\xf8\0\0\0\0", 6,
+					      0x1000, 0x2000, &made),
+			 -EOPNOTSUPP);
+	assert_int_equal(pm_ptr_slot_make_x86(lea, 0, 0x1000, 0x2000, &made),
+			 -EOPNOTSUPP);
+	assert_int_equal(pm_ptr_slot_make_x86((const uint8_t *)"\x66\x66", 2, 0x1000,
+					      0x2000, &made),
+			 -EOPNOTSUPP);
 	assert_int_equal(made.len, 77);
 	/* Any bytes. */
 	for (uint32_t seed = 1, i = 0; i < 200000; i++) {
@@ -435,7 +437,7 @@ static void test_slots_refuse(void **state)
 		for (size_t j = 0; j < sizeof(bytes); j++)
 			bytes[j] = (uint8_t)((seed = seed * 1664525 + 1013904223) >> 24);
 		pm_ptr_slot_make_x86(bytes, (uint8_t)(1 + i % sizeof(bytes)), 0x400000,
-				 0x500000, &made);
+				     0x500000, &made);
 	}
 }
 #endif
