@@ -243,8 +243,9 @@ static int engine_drain(struct pm_self_engine *engine, bool final,
 	struct engine *perf = of(engine);
 	struct pm_record record;
 	/* What other threads map is told to those only that have events. */
-	int next, ret = perf->settings->tid ? take->mappings(take->user) : 0;
+	int next, ret = perf->settings->tid ? take->mappings(take->user, true, NULL) : 0;
 
+	ret = ret < 0 ? ret : 0;
 	pm_perf_begin(perf->perf, final);
 	while ((next = pm_perf_next(perf->perf, &record, err)) != 0) {
 		/* What one ring cannot give is no reason to lose the others. */
@@ -293,6 +294,7 @@ static void engine_tell(const struct pm_self_engine *engine,
 const struct pm_self_engine_type pm_self_engine_perf = {
 	.name = "perf",
 	.sleep_ms = SLEEP_MS,
+	.tells_mappings = true,
 	.open = engine_open,
 	.free = engine_free,
 	.event = engine_event,

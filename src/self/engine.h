@@ -19,8 +19,8 @@
 struct pm_self_take {
 	int (*record)(void *user, const struct pm_record *record);
 	/* Where records do not tell of all new mappings (PERF_RECORD_MMAP2): to be called
-	 * before samples are given. */
-	int (*mappings)(void *user);
+	 * before samples are given. See pm_self_changes_look(). */
+	int (*mappings)(void *user, bool whole, uint64_t *until);
 	void *user;
 };
 
@@ -39,6 +39,8 @@ struct pm_self_engine_type {
 	const char *name; /* "perf", "timer" */
 	/* How long the helper may sleep when no fd wakes it, so that nothing runs full. */
 	int sleep_ms;
+	/* Records of what is mapped come from begin() on. */
+	bool tells_mappings;
 
 	/*
 	 * Ready to begin, nothing is sampled yet. @settings are borrowed for the engine's life;

@@ -2,11 +2,89 @@
 #include "mappings.h"
 
 #include <fcntl.h>
+#include <link.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <time.h>
 
 enum {
 	BUFFER_BYTES = 16384,
 	EXECUTABLE = 2, /* where the x of rwxp is */
+	FORK_WAIT_NS = 100000000, /* far longer than a look takes */
 };
+
+/* ---- what the dynamic linker counts -------------------------------------------------------- */
+
+/*
+ * Held while the linker's lock is: a child that was forked then would have that locked for ever,
+ * for libc does not renew it.
+ */
+static pthread_mutex_t looking = PTHREAD_MUTEX_INITIALIZER;
+static __thread bool fork_waits; /* this thread holds it, and forks */
+
+/* Whoever forks while it holds the linker's lock itself has a look wait for it; it gives up. */
+static void before_fork(void)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += FORK_WAIT_NS;
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_nsec -= 1000000000;
+		until.tv_sec++;
+	}
+	fork_waits = pthread_mutex_timedlock(&looking, &until) == 0;
+}
+
+static void in_parent(void)
+{
+	if (fork_waits)
+		pthread_mutex_unlock(&looking);
+}
+
+static void in_child(void)
+{
+	const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+
+	looking = fresh;
+}
+
+int pm_self_mappings_init(void)
+{
+	static bool forks_watched;
+	int ret = forks_watched ? 0 : -pthread_atfork(before_fork, in_parent, in_child);
+
+	forks_watched = ret == 0;
+	return ret;
+}
+
+/* The counts are the same in each call (dl_iterate_phdr(3)). */
+static int on_library(struct dl_phdr_info *info, size_t size, void *user)
+{
+	struct pm_self_mappings *now = user;
+
+	if (size >= offsetof(struct dl_phdr_info, dlpi_subs) + sizeof(info->dlpi_subs)) {
+		now->loaded = info->dlpi_adds;
+		now->unloaded = info->dlpi_subs;
+	}
+	return 1;
+}
+
+bool pm_self_libraries_changed(struct pm_self_mappings *known)
+{
+	struct pm_self_mappings now = { 0 };
+	bool changed;
+
+	pthread_mutex_lock(&looking);
+	dl_iterate_phdr(on_library, &now);
+	pthread_mutex_unlock(&looking);
+	changed = now.loaded != known->loaded || now.unloaded != known->unloaded;
+	known->loaded = now.loaded;
+	known->unloaded = now.unloaded;
+	return changed;
+}
+
+/* ---- what the kernel shows ----------------------------------------------------------------- */
 
 /* Where in its line a reading of the map is (proc(5)). */
 struct line {
@@ -39,7 +117,7 @@ static void take(struct line *line, uint64_t *sum, char c)
 	}
 }
 
-bool pm_self_mappings_changed(uint64_t *known)
+bool pm_self_mappings_changed(struct pm_self_mappings *known)
 {
 	PM_AUTO_CLOSE int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
 	char buffer[BUFFER_BYTES];
@@ -52,8 +130,8 @@ bool pm_self_mappings_changed(uint64_t *known)
 	while ((len = read(fd, buffer, sizeof(buffer))) > 0)
 		for (ssize_t i = 0; i < len; i++)
 			take(&line, &sum, buffer[i]);
-	if (len == 0 && sum == *known)
+	if (len == 0 && sum == known->sum)
 		return false;
-	*known = len == 0 ? sum : 0;
+	known->sum = len == 0 ? sum : 0;
 	return true;
 }

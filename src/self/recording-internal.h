@@ -2,6 +2,7 @@
 /* A recording, shared by recording.c, header.c and names.c. */
 #pragma once
 
+#include "changes.h"
 #include "pm/chain-tasks.h"
 #include "recording.h"
 
@@ -24,7 +25,7 @@ struct pm_self_recording {
 	/* For the footer. */
 	uint64_t samples, period, lost, throttled, truncated, stitched;
 	uint64_t stops[PM_CHAIN_STOP_COUNT];
-	uint64_t mappings; /* what code was mapped, see mappings.h */
+	struct pm_self_changes changes; /* of what is mapped */
 	struct pm_error refused; /* why it is not the first engine; code 0: it is */
 	struct pm_error failed; /* what went wrong first; code 0: nothing */
 };

@@ -2,11 +2,11 @@
 #include "recording.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <linux/perf_event.h>
 #include <string.h>
 #include <time.h>
 
-#include "mappings.h"
 #include "pm/chain-spaces.h"
 #include "pm/run.h"
 #include "recording-internal.h"
@@ -137,14 +137,6 @@ static struct pm_chain_tasks tasks_of(struct pm_self_recording *recording)
 					.writer = recording->writer };
 }
 
-/* What is mapped now. Later ones come by records, or this is called again. */
-static int read_mappings(struct pm_self_recording *recording)
-{
-	int ret = pm_procs_read(recording->procs, recording->pid, NULL);
-
-	return ret == -ENOMEM ? ret : 0; /* without /proc frames have no names */
-}
-
 static int begin_file(struct pm_self_recording *recording, struct pm_error *err)
 {
 	int ret = pm_self_write_header(recording);
@@ -201,6 +193,7 @@ void pm_self_recording_free(struct pm_self_recording *recording)
 		recording->engine->type->free(recording->engine);
 	pm_chain_threads_release(&recording->threads);
 	pm_chain_modules_release(&recording->modules);
+	pm_self_changes_release(&recording->changes);
 	pm_procs_free(recording->procs);
 	free(recording);
 }
@@ -211,14 +204,28 @@ const struct pm_self_engine *pm_self_recording_engine(
 	return recording->engine;
 }
 
+static int read_mappings(struct pm_self_recording *recording, struct pm_error *err)
+{
+	int ret = pm_self_changes_begin(&recording->changes, recording->procs,
+					recording->pid);
+
+	return ret < 0 ? pm_error_set(err, ret, "out of memory") : 0;
+}
+
 int pm_self_recording_begin(struct pm_self_recording *recording, struct pm_error *err)
 {
+	bool told = recording->engine->type->tells_mappings;
+	int ret = 0;
+
 	recording->begin_ns = pm_now_ns();
 	recording->begin_cpu_ns = pm_self_cpu_ns();
-	/* What is mapped after this is told by records. */
-	if (read_mappings(recording) < 0)
-		return pm_error_set(err, -ENOMEM, "out of memory");
-	return recording->engine->type->begin(recording->engine, err);
+	/* Before the first sample, so that what changes is seen; but where records tell of that
+	 * from now on, after the first record, so that there is nothing of which none tells. */
+	if (!told)
+		ret = read_mappings(recording, err);
+	if (ret == 0)
+		ret = recording->engine->type->begin(recording->engine, err);
+	return ret == 0 && told ? read_mappings(recording, err) : ret;
 }
 
 /* ---- what is sampled ---------------------------------------------------------------------- */
@@ -229,8 +236,10 @@ static int on_sample(struct pm_self_recording *recording, const struct pm_record
 	uint64_t period =
 		record->sample.period <= INT64_MAX ? record->sample.period : INT64_MAX;
 	struct pm_chain chain;
-	int ret = pm_chains_add(recording->chains, record, &chain);
+	int ret = pm_self_changes_at(&recording->changes, record->time);
 
+	if (ret == 0)
+		ret = pm_chains_add(recording->chains, record, &chain);
 	if (ret == 0 &&
 	    !pm_chain_threads_known(&recording->threads, record->pid, record->tid))
 		ret = pm_chain_tasks_name(&tasks, record);
@@ -289,12 +298,11 @@ static int on_record(void *user, const struct pm_record *record)
 }
 
 /* pm_self_take.mappings */
-static int on_mappings(void *user)
+static int on_mappings(void *user, bool whole, uint64_t *until)
 {
 	struct pm_self_recording *recording = user;
 
-	return pm_self_mappings_changed(&recording->mappings) ? read_mappings(recording)
-							      : 0;
+	return pm_self_changes_look(&recording->changes, whole, until);
 }
 
 static int take(struct pm_self_recording *recording, bool final, struct pm_error *err)
@@ -326,6 +334,20 @@ int pm_self_recording_drain(struct pm_self_recording *recording, struct pm_error
 
 /* ---- the end ------------------------------------------------------------------------------ */
 
+/* Their code may have been where other code is, and have its names. */
+static void tell_hidden(struct pm_self_recording *recording)
+{
+	char text[160];
+
+	if (recording->changes.hidden == 0)
+		return;
+	snprintf(text, sizeof(text),
+		 "libraries that were loaded and unloaded too fast to be seen: %" PRIu64
+		 "; their ticks may have other names",
+		 recording->changes.hidden);
+	pm_self_note(recording, text);
+}
+
 static int complete(struct pm_self_recording *recording, uint64_t end_ns,
 		    struct pm_error *err)
 {
@@ -337,6 +359,7 @@ static int complete(struct pm_self_recording *recording, uint64_t end_ns,
 	if (ret == 0)
 		ret = pm_self_write_names(recording);
 	tell_refusal(recording);
+	tell_hidden(recording);
 	recording->engine->type->tell(recording->engine, &tell);
 	if (ret == 0)
 		ret = pm_self_write_footer(recording, end_ns);

@@ -262,7 +262,8 @@ static int compare(const void *left, const void *right)
 	return (a->entry > b->entry) - (a->entry < b->entry);
 }
 
-static int collect(struct engine *timer)
+/* What was taken until then. */
+static int collect(struct engine *timer, uint64_t until)
 {
 	timer->items.len = 0;
 	for (size_t i = 0; i < PM_SELF_SLOTS_MAX && pm_self_slots[i].entries; i++) {
@@ -276,6 +277,9 @@ static int collect(struct engine *timer)
 			struct pm_self_entry *entry =
 				&slot->entries[at % PM_SELF_ENTRIES];
 
+			/* A slot's are in order of time. */
+			if (entry->time > until)
+				break;
 			if (pm_vec_push(&timer->items,
 					(struct item){ entry->time, slot, entry }) < 0)
 				return -ENOMEM;
@@ -372,13 +376,11 @@ static int settle(struct engine *timer, struct pm_self_slot *slot,
 	return take->record(take->user, &record);
 }
 
-static int give_all(struct engine *timer, const struct pm_self_take *take)
+static int give_all(struct engine *timer, uint64_t until, const struct pm_self_take *take)
 {
-	int ret = take->mappings(take->user);
+	int ret = collect(timer, until);
 
 	timer->drained_ns = pm_now_ns();
-	if (ret == 0)
-		ret = collect(timer);
 	for (size_t i = 0; ret == 0 && i < timer->items.len; i++) {
 		const struct item *item = &timer->items.data[i];
 
@@ -399,23 +401,31 @@ static int engine_drain(struct pm_self_engine *engine, bool final,
 			const struct pm_self_take *take, struct pm_error *err)
 {
 	struct engine *timer = of(engine);
-	int ret;
+	bool due = final || is_due(timer);
+	uint64_t until;
+	int ret, changed;
 
 	if (!timer->ended && !pm_self_signal_is_ours()) {
 		/* A handler that knows nothing of our signals shall get no more of them. */
 		engine_end(engine);
 		timer->replaced = true;
 	}
+	changed = take->mappings(take->user, due, &until);
+	if (changed < 0)
+		return pm_error_set(err, changed, "%s", strerror(-changed));
 	if (!timer->ended) {
 		ret = pm_self_timers_look_again(&timer->timers);
 		if (ret < 0)
 			timer->looked = ret;
+		/* Who loads one library mostly loads more. */
+		if (changed)
+			timer->timers.unchanged = 0;
 		set_wake(timer, pm_self_timers_stable(&timer->timers) ? seldom_ns(timer)
 								      : WAKE_CPU_NS);
 	}
-	if (!final && !is_due(timer))
+	if (!due && !changed)
 		return 0;
-	ret = give_all(timer, take);
+	ret = give_all(timer, until, take);
 	return ret < 0 ? pm_error_set(err, ret, "%s", strerror(-ret)) : 0;
 }
 

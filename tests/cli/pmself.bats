@@ -146,6 +146,67 @@ shares() {
 	grep -q " in 1 thread, " table
 }
 
+# What was mapped when is seen from time to time, here. The names of who calls are the truth: code
+# that is not sure to be one's has no name at all.
+@test "by timers, libraries that take each other's place" {
+	need_plain
+	local name
+	for name in one two; do
+		cat >$name.c <<-END
+			#include <time.h>
+			void run(void);
+			__attribute__((noinline)) static void work_$name(void)
+			{
+			    clock_t end = clock() + 60000;
+			    while (clock() < end) { }
+			    __asm__ volatile("");
+			}
+			void run(void) { work_$name(); __asm__ volatile(""); }
+		END
+		cc -O1 -g -fPIC -shared $name.c -o lib$name.so
+	done
+	cat >own.c <<-'END'
+		#include <dlfcn.h>
+		#include <pmself.h>
+		#include <stdio.h>
+		static void *use(const char *name)
+		{
+		    void *library = dlopen(name, RTLD_NOW), *run = dlsym(library, "run");
+		    ((void (*)(void))run)();
+		    dlclose(library);
+		    return run;
+		}
+		__attribute__((noinline)) static void *via_one(void)
+		{
+		    void *ret = use("./libone.so");
+		    __asm__ volatile("");
+		    return ret;
+		}
+		__attribute__((noinline)) static void *via_two(void)
+		{
+		    void *ret = use("./libtwo.so");
+		    __asm__ volatile("");
+		    return ret;
+		}
+		int main(void)
+		{
+		    int same = 0, ret = perf_start();
+		    for (int i = 0; i < 5; i++)
+		        same += via_one() == via_two();
+		    printf("%d\n", same);
+		    return ret || perf_stop();
+		}
+	END
+	cc -O1 own.c -o own -I"$SOURCE_DIR/include" -L"$SELF" -lpmself "-Wl,-rpath,$SELF"
+	PMSELF_ENGINE=timer PMSELF_OUTPUT=t.json ./own 2>table >same
+	cat table
+	[ "$(cat same)" -gt 2 ]
+	holds t.json 'not any("via_one" in chain(s) and "work_two" in chain(s) for s in samples)' \
+		'not any("via_two" in chain(s) and "work_one" in chain(s) for s in samples)' \
+		'sum("via_one" in chain(s) and "work_one" in chain(s) for s in samples) > 10' \
+		'sum("via_two" in chain(s) and "work_two" in chain(s) for s in samples) > 10'
+}
+
 @test "again and again while four threads allocate, without a trace" {
 	# Names of libc take long to read with sanitizers.
 	local cycles=250
@@ -160,7 +221,9 @@ shares() {
 	local file of_child=0
 	for file in t-*.json; do
 		holds "$file" 'len(set(s["pid"] for s in samples)) == 1'
-		if holds "$file" 'all("of_child" in chain(s) for s in samples)' 2>/dev/null; then
+		# One may be of where it begins or ends its profile.
+		if holds "$file" 'sum("of_child" in chain(s) for s in samples) > 0.9 * len(samples)' \
+			2>/dev/null; then
 			of_child=$((of_child + 1))
 		else
 			holds "$file" 'not any("of_child" in chain(s) for s in samples)'
