@@ -10,14 +10,6 @@
 #include <linux/perf_event.h>
 #include <string.h>
 
-/* Of a breakpoint on execution: arch_build_bp_info() of arch/x86/kernel/hw_breakpoint.c, and
- * of arch/arm64. */
-#if defined(__aarch64__)
-#define LENGTH HW_BREAKPOINT_LEN_4
-#else
-#define LENGTH sizeof(long)
-#endif
-
 /* Two numbers for each region: hits that begin something in it, and that end it. */
 static uint32_t class_of(const struct pm_place *place, bool ends)
 {
@@ -37,7 +29,7 @@ static int add(struct pm_ptr_hw *hw, const struct pm_regions *regions, uint32_t 
 				      .type = PERF_TYPE_BREAKPOINT,
 				      .bp_type = HW_BREAKPOINT_X,
 				      .config1 = address,
-				      .config2 = LENGTH,
+				      .config2 = sizeof(long),
 				      .user = true };
 
 	snprintf(spec.name, sizeof(spec.name), "mem:0x%llx:x",
@@ -46,22 +38,6 @@ static int add(struct pm_ptr_hw *hw, const struct pm_regions *regions, uint32_t 
 	    pm_vec_push(&hw->classes, class_of(of, !begins(of))) < 0)
 		return -ENOMEM;
 	return 0;
-}
-
-/* Whether each hit tells if control leaves: of flags, only those of x86-64 are in it. */
-static bool are_judged(const struct pm_regions *regions)
-{
-	for (size_t i = 0; i < regions->places.len; i++) {
-		const struct pm_place *place = &regions->places.data[i];
-#if defined(__x86_64__)
-		if (pm_place_asks_register(place))
-			return false;
-#else
-		if (place->condition != 0)
-			return false;
-#endif
-	}
-	return true;
 }
 
 /* Where all that is wanted stands in the process. */
@@ -130,7 +106,7 @@ int pm_ptr_hw_start(struct pm_ptr_hw *hw, struct pm_ptr_sites *sites,
 	int ret;
 
 	if (hw->hits || sites->files.len != 1 || counters_len > PM_HITS_COUNTERS_MAX ||
-	    sites->files.data[0].sites.len > PM_PTR_HW_MAX || !are_judged(regions))
+	    sites->files.data[0].sites.len > PM_PTR_HW_MAX)
 		return 0;
 	ret = pm_procs_read(procs, pid, NULL);
 	process = ret == 0 ? pm_procs_get(procs, pid) : NULL;

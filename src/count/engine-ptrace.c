@@ -341,7 +341,7 @@ static int measure(struct pm_ptr_engine *it)
 	const struct pm_engine_options *options = it->options;
 	int ret = 0;
 
-	for (int hw = 0; ret == 0 && hw < 2; hw++) {
+	for (int hw = 0; ret == 0 && hw <= (PM_PTR_HW_MAX > 0); hw++) {
 		ret = pm_ptr_costs_init(&it->costs[hw], options->specs_len);
 		if (ret == 0)
 			pm_ptr_measure(options->specs, options->specs_len, hw,

@@ -232,8 +232,18 @@ bool pm_ptr_file_address(int fd, uint64_t offset, uint64_t *ret);
 
 /* ---- engine-ptrace-hw.c ---------------------------------------------------------------- */
 
+/*
+ * Breakpoints of the processor. Those of aarch64 are switched off by the kernel until one step
+ * over the place is done, and who is traced goes on without that step when a signal stops him
+ * there (user_disable_single_step() in arch/arm64/kernel/debug-monitors.c): whatever comes
+ * later would be missing, and nobody would know.
+ */
 enum {
-	PM_PTR_HW_MAX = 4, /* breakpoints of the processor */
+#if defined(__aarch64__)
+	PM_PTR_HW_MAX = 0,
+#else
+	PM_PTR_HW_MAX = 4,
+#endif
 };
 
 /* Zero-initialised is unused. */
