@@ -124,12 +124,13 @@ workers() {
 
 @test "what a program may do with signals" {
 	local mode
-	for mode in handler replace block interrupt keep exec shorts helper relay; do
+	for mode in handler replace block interrupt keep exec shorts helper relay refused; do
 		run --separate-stderr "$PROGRAMS/self-signals" $mode
 		[ "$status" = 0 ] || { echo "$mode: $output $stderr" >&2 && return 1; }
 		[ "$output" = ok ]
 		echo "$stderr" >$mode.txt
 	done
+	grep -q "^pmself: [0-9]* ticks of cpu-clock at 999 Hz (timer)" refused.txt
 	grep -q "^pmself: the program has put a handler of SIGPROF in our place" replace.txt
 	grep -q "^pmself: threads that block SIGPROF, without ticks: 1" block.txt
 	grep -q "^pmself: CPU time in no tick: 0" block.txt
