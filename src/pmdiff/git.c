@@ -238,6 +238,27 @@ void pmdiff_commit_release(struct pmdiff_commit *commit)
 	*commit = (struct pmdiff_commit){ 0 };
 }
 
+/* A branch of that name that only another repository has, which a clone knows. */
+static void add_branch(struct pm_error *err, const char *rev)
+{
+	PM_CLEANUP(pm_str_release) struct pm_str out = { 0 };
+	PM_AUTO_FREE char *pattern = NULL;
+
+	pm_error_fix(err, "git fetch");
+	/* No name of a branch has these. */
+	if (rev[0] == '\0' || strpbrk(rev, "*?[~^:@{\\ "))
+		return;
+	if (asprintf(&pattern, "refs/remotes/*/%s", rev) < 0) {
+		pattern = NULL;
+		return;
+	}
+	if (pmdiff_git(NULL, &out, NULL, "for-each-ref", "--count=1",
+		       "--format=%(refname:short)", pattern) < 0 ||
+	    out.len == 0)
+		return;
+	pm_error_fix(err, "%.*s, which is here", (int)strcspn(out.data, "\n"), out.data);
+}
+
 static int no_commit(struct pm_error *err, const struct pmdiff_repository *repository,
 		     const char *rev)
 {
@@ -246,7 +267,7 @@ static int no_commit(struct pm_error *err, const struct pmdiff_repository *repos
 	if (repository->shallow)
 		pm_error_fix(err, "git fetch --unshallow (in a CI job: fetch-depth: 0)");
 	else if (strncmp(rev, "HEAD", 4) != 0) /* of that all is here */
-		pm_error_fix(err, "git fetch");
+		add_branch(err, rev);
 	return -ENOENT;
 }
 

@@ -206,6 +206,26 @@ int pmdiff_judge(struct pm_comparison *ret, const struct pmdiff_inputs *inputs,
 	return r < 0 ? r : shorten(ret, inputs, err);
 }
 
+int pmdiff_check_gates(const struct pmdiff_side sides[2],
+		       const struct pmdiff_options *options, struct pm_error *err)
+{
+	PM_CLEANUP(pm_comparison_release) struct pm_comparison comparison = { 0 };
+	/* Borrowed: not to be released. */
+	struct pmdiff_inputs inputs = { .sides = { sides[0], sides[1] } };
+	struct pm_compare_options how = { .gates = &options->gates,
+					  .force = true,
+					  .gates_default = { -1, -1, -1 },
+					  .seed = SEED };
+	struct pm_error why = { .offset = -1 };
+	int r = compare_counts(&comparison, &inputs, &how, &why);
+
+	/* What else there is will be said of all of them. */
+	if (r != -ENOENT)
+		return 0;
+	*err = why;
+	return -EINVAL; /* as of any option */
+}
+
 /* ---- keeping ----------------------------------------------------------------------------- */
 
 static bool has_commit(const struct pmdiff_history *history, const char *commit)

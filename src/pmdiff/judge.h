@@ -19,6 +19,10 @@ enum pmdiff_status {
  * cases: of sides that do not compare it holds the differences. */
 int pmdiff_judge(struct pm_comparison *ret, const struct pmdiff_inputs *inputs,
 		 const struct pmdiff_options *options, struct pm_error *err);
+/* Whether each gate means something that @sides have, of which a run each is enough: who has
+ * mistyped one shall not wait for all of them. 0 or -EINVAL. */
+int pmdiff_check_gates(const struct pmdiff_side sides[2],
+		       const struct pmdiff_options *options, struct pm_error *err);
 /* Into the history, if there is one: what the new side counted, and the base where it is not
  * there yet. Both are commits. */
 int pmdiff_keep(const struct pmdiff_inputs *inputs, const struct pmdiff_options *options,

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/statvfs.h>
 
+#include "judge.h"
 #include "log.h"
 #include "process.h"
 #include "say.h"
@@ -419,6 +420,8 @@ static int measure_rounds(struct pmdiff_meter *meter, struct pmdiff_tree *trees,
 		r = measure_round(meter, trees, sides, len, i < meter->warmups, err);
 		if (r == 0 && i == 0 && trees[0].role && len == 2)
 			r = check_missing(meter, trees, err);
+		if (r == 0 && i == meter->warmups && trees[0].role && len == 2)
+			r = pmdiff_check_gates(sides, meter->options, err);
 	}
 	pmdiff_progress_clear(&meter->progress);
 	return r;

@@ -180,9 +180,20 @@ simulated() {
 	has "commit $culprit" 'emit more carefully' 'moved emit, sim.Ir: '
 }
 
+@test "a gate that means nothing is told after a run of each side" {
+	run "$PMDIFF" run --engine count -e page-faults -r 9 --warmup 0 --base same --head slow \
+		--gate page-fautls=1% -- sh -c "echo >>$BATS_TEST_TMPDIR/runs"
+	[ "$status" = 2 ]
+	has "the gate 'page-fautls' means nothing that was measured" 'page-faults'
+	[ "$(wc -l <"$BATS_TEST_TMPDIR/runs")" = 2 ]
+}
+
 @test "revisions: one clear line for each that cannot be" {
 	fails 'no such revision: nope' -- run --base nope -- ./prog
 	fails 'no such revision: --all' -- run --base=--all -- ./prog
+	git update-ref refs/remotes/origin/next HEAD
+	fails 'no such revision: next' 'try: origin/next, which is here' -- run --base next -- ./prog
+	git update-ref -d refs/remotes/origin/next
 	run "$PMDIFF" run --base main -- ./prog
 	[ "$status" = 2 ]
 	has 'main and HEAD are the same commit' 'nothing to compare' '--base HEAD~1'
