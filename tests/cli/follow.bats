@@ -23,8 +23,9 @@ teardown() {
 	[ -z "$followed" ] || kill -KILL "$followed" 2>/dev/null || :
 }
 
-# follow OPTION...: in the background, into `out` and `err`.
+# follow OPTION...: in the background, into `out` and `err`, where nothing of an earlier one is left.
 follow() {
+	rm -f out err
 	"$PMREPORT" --interval 0.1 --follow "$@" >out 2>err 3>&- 4>&- &
 	followed=$!
 }

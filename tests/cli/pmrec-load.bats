@@ -215,7 +215,7 @@ storm() {
 	[[ $output = *"-r 1: real-time priority is not allowed here"*"try: sudo"* ]]
 	[ ! -e out.json ]
 	nobody "$PMREC" -v -e cpu-clock -o out.json -- true 2>err
-	grep 'reads the buffers at nice 0 (SCHED_FIFO: Operation not permitted)' err
+	grep "reads the buffers at nice $(nice) (SCHED_FIFO: Operation not permitted)" err
 }
 
 @test "tasks without user space lack nothing: their stacks are the kernel's" {
