@@ -19,6 +19,12 @@
 
 #include <cmocka.h>
 
+#ifdef __aarch64__
+#define LIBC_FOLDER "aarch64-linux-gnu"
+#else
+#define LIBC_FOLDER "x86_64-linux-gnu"
+#endif
+
 enum {
 	ADDRESSES = 500,
 	LEVELS_MAX = 64,
@@ -207,7 +213,7 @@ static void this_program(void **state)
 
 static void libc(void **state)
 {
-	compare_file("/lib/x86_64-linux-gnu/libc.so.6", FOUND_MIN);
+	compare_file("/lib/" LIBC_FOLDER "/libc.so.6", FOUND_MIN);
 }
 
 static void truth(void **state)
