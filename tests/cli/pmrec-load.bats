@@ -40,6 +40,7 @@ truth() {
 	awk -v name="$1" '$1 == name { print $2 }' truth
 }
 
+# bats test_tags=guest
 @test "a known split of time is found within two points" {
 	# 2 points are more than 5 sigma at so many samples: sqrt(0.6 * 0.4 / 16000) = 0.4 %.
 	"$PMREC" -q -F 10000 --stack-bytes 4096 -o s.json -- "$PROGRAMS/split" 2
@@ -65,6 +66,7 @@ truth() {
 	holds s.json '0.95 < footer["events"][0]["period"] / footer["cpu_ns"] < 1.05'
 }
 
+# bats test_tags=guest
 @test "--off-cpu tells how long each function was blocked" {
 	need_kernel_samples
 	"$PMREC" -q --off-cpu -e cpu-clock -o out.json -- "$PROGRAMS/off-cpu" >truth

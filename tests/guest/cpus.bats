@@ -6,8 +6,6 @@ load ../cli/common
 
 setup() {
 	cd "$BATS_TEST_TMPDIR" || return
-	echo 99 >/proc/sys/kernel/perf_cpu_time_max_percent
-	echo 100000 >/proc/sys/kernel/perf_event_max_sample_rate
 }
 
 teardown() {

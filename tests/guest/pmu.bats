@@ -6,17 +6,10 @@
 
 load ../cli/common
 
-RATE_FILE=/proc/sys/kernel/perf_event_max_sample_rate
-EFFORT_FILE=/proc/sys/kernel/perf_cpu_time_max_percent
-
 setup() {
 	cd "$BATS_TEST_TMPDIR" || return
 	level=$(cat "$LEVEL_FILE")
 	echo -1 >"$LEVEL_FILE"
-	# Emulated interrupts take long, and the kernel would lower the rate for it. With 100 it
-	# would never do so, but take no other rate either.
-	echo 99 >"$EFFORT_FILE"
-	echo 100000 >"$RATE_FILE"
 }
 
 teardown() {
@@ -35,8 +28,7 @@ keep() {
 # ---- sampling -----------------------------------------------------------------------------
 
 @test "a frequency gives as many samples as it says, within 3 %" {
-	"$PMREC" -q -e cycles -F 999 -o frequency.json -- "$PROGRAMS/split" 3
-	query frequency.json 'len(samples)' 'footer' notes
+	"$PMREC" -q -e cycles -F 999 -o frequency.json -- "$PROGRAMS/split" 2
 	holds frequency.json 'events[0]["actual"] == "cycles"' 'footer["lost"] == 0' \
 		'abs(len(samples) / (footer["cpu_ns"] / 1e9 * 999) - 1) < 0.03' \
 		'abs(footer["events"][0]["period"] / footer["cpu_ns"] - 1) < 0.03'
@@ -44,8 +36,7 @@ keep() {
 }
 
 @test "a period gives as many samples as cycles were counted, within 3 %" {
-	"$PMREC" -q -e cycles -c 1000000 -o period.json -- "$PROGRAMS/split" 2
-	query period.json 'len(samples)' footer
+	"$PMREC" -q -e cycles -c 1000000 -o period.json -- "$PROGRAMS/split" 1
 	holds period.json 'abs(len(samples) * 1e6 / footer["cpu_ns"] - 1) < 0.03' \
 		'all(s["period"] == 1000000 for s in samples)'
 	keep period.json
@@ -55,26 +46,16 @@ keep() {
 # next, at the latest by the clock's tick, every 4 ms. So periods are longer than that; of 1 ms
 # a third is sampled, by perf as well as by us.
 @test "instructions are sampled: half as many as cycles here" {
-	"$PMREC" -q -e instructions:u -c 5000000 -o period.json -- "$PROGRAMS/split" 3
-	query period.json 'len(samples)' footer
+	"$PMREC" -q -e instructions:u -c 5000000 -o period.json -- "$PROGRAMS/split" 2
 	holds period.json 'abs(len(samples) * 1e7 / footer["cpu_ns"] - 1) < 0.03'
-	"$PMREC" -q -e instructions:u -F 99 -o frequency.json -- "$PROGRAMS/split" 3
-	query frequency.json 'len(samples)' footer
+	"$PMREC" -q -e instructions:u -F 99 -o frequency.json -- "$PROGRAMS/split" 2
 	holds frequency.json 'abs(len(samples) / (footer["cpu_ns"] / 1e9 * 99) - 1) < 0.05' \
 		'abs(2 * footer["events"][0]["period"] / footer["cpu_ns"] - 1) < 0.05'
-}
-
-@test "a known split of cycles is found within two points" {
-	"$PMREC" -q -e cycles -F 4000 -o s.json -- "$PROGRAMS/split" 2
-	query s.json 'len(samples)' '[self_share(n) for n in ("sixty", "thirty", "ten")]'
-	holds s.json 'len(samples) > 7500' '58 <= self_share("sixty") <= 62' \
-		'28 <= self_share("thirty") <= 32' '8 <= self_share("ten") <= 12'
 }
 
 @test "stacks of a real program reach the root in 99 of 100 samples" {
 	"$PMREC" -q -e cycles:u -F 2000 -o s.json -- \
 		python3 -c 'import json; json.loads(json.dumps([{"a": i} for i in range(60000)]))'
-	query s.json 'len(samples)' 'footer["stops"]'
 	holds s.json 'len(samples) > 1000' \
 		'footer["stops"]["root"] >= 0.99 * footer["samples"]'
 	keep s.json
@@ -115,8 +96,7 @@ agrees() {
 }
 
 @test "a group is sampled by its leader, and both are counted" {
-	"$PMREC" -q -e '{cycles:u,instructions:u}:S' -F 999 -o s.json -- "$PROGRAMS/split" 2
-	query s.json 'len(samples)' footer 'samples[-1]'
+	"$PMREC" -q -e '{cycles:u,instructions:u}:S' -F 999 -o s.json -- "$PROGRAMS/split" 1
 	holds s.json 'abs(len(samples) / (footer["cpu_ns"] / 1e9 * 999) - 1) < 0.03' \
 		'{s["event"] for s in samples} == {0}' \
 		'all(s["counts"][::2] == [0, 1] for s in samples)' \
@@ -125,28 +105,6 @@ agrees() {
 }
 
 # ---- what goes wrong ----------------------------------------------------------------------
-
-@test "throttling is counted, and told" {
-	echo 25000 >"$RATE_FILE"
-	"$PMREC" -q -e cycles:u -c 2000 --call-graph none -o s.json -- "$PROGRAMS/split" 1
-	query s.json footer
-	# Each time the rest of a tick of 4 ms is missing.
-	holds s.json 'footer["throttled"] > 100' 'footer["lost"] == 0' \
-		'len(samples) * 2000 < 0.5 * footer["cpu_ns"]' \
-		'any("paused sampling" in n["text"] for n in notes)'
-	"$PMREPORT" s.json >report
-	[ "$(grep -c "paused sampling\|throttled" report)" -eq 1 ]
-}
-
-@test "a maximum rate that falls while recording is told" {
-	# shellcheck disable=SC2016
-	"$PMREC" -q -e cycles -F 5000 -o s.json -- sh -c '
-		"$0" 0.5
-		echo 1000 >/proc/sys/kernel/perf_event_max_sample_rate
-		"$0" 0.5' "$PROGRAMS/split"
-	query s.json 'len(samples)' notes footer
-	holds s.json 'any("from 100000 to 1000 Hz" in n["text"] for n in notes)'
-}
 
 @test "events that the PMU lacks are named" {
 	run -125 "$PMREC" -q -e cache-misses -o s.json -- "$PROGRAMS/split" 0.1
