@@ -8,6 +8,9 @@
 
 enum {
 	TRIES_MAX = 100, /* the page changes when the thread comes back to a CPU */
+	/* `rdpmc` in format/ of aarch64's PMUs: else the kernel lets nobody read the counter
+	 * (Documentation/arch/arm64/perf.rst). It means so where kernel.perf_user_access is 1. */
+	ARM_CONFIG1_USER_READ = 2,
 };
 
 /* ---- by page -------------------------------------------------------------------------------- */
@@ -139,11 +142,12 @@ static bool read_pages(const struct pm_self_counters *counters,
 
 /* A program that closes all that it has may have got another file of the same number, whose
  * content is not ours to read. */
-static bool is_ours(const struct pm_self_counters *counters)
+static bool is_ours(const struct pm_self_counters *counters, size_t i)
 {
 	uint64_t id;
 
-	return ioctl(counters->fds[0], PERF_EVENT_IOC_ID, &id) == 0 && id == counters->id;
+	return ioctl(counters->fds[i], PERF_EVENT_IOC_ID, &id) == 0 &&
+	       id == counters->ids[i];
 }
 
 static bool read_call(const struct pm_self_counters *counters,
@@ -154,7 +158,7 @@ static bool read_call(const struct pm_self_counters *counters,
 		uint64_t len, enabled_ns, running_ns, values[PM_SELF_COUNTERS];
 	} group;
 
-	if (counters->fds[0] < 0 || !is_ours(counters) ||
+	if (counters->fds[0] < 0 || !is_ours(counters, 0) ||
 	    syscall(SYS_read, counters->fds[0], &group, sizeof(group)) != sizeof(group) ||
 	    group.len != PM_SELF_COUNTERS)
 		return false;
@@ -211,18 +215,22 @@ int pm_self_counters_open(struct pm_self_counters *ret,
 		struct perf_event_attr attr = attrs[i];
 
 		attr.size = sizeof(attr);
+#if defined(__aarch64__)
+		if (attr.type == PERF_TYPE_HARDWARE)
+			attr.config1 |= ARM_CONFIG1_USER_READ;
+#endif
 		attr.exclude_kernel = attr.exclude_hv = 1;
 		attr.read_format = PERF_FORMAT_GROUP | PERF_FORMAT_TOTAL_TIME_ENABLED |
 				   PERF_FORMAT_TOTAL_TIME_RUNNING;
 		counters.fds[i] = (int)syscall(SYS_perf_event_open, &attr, 0, -1,
 					       counters.fds[0], PERF_FLAG_FD_CLOEXEC);
 		if (counters.fds[i] < 0 ||
-		    (i == 0 &&
-		     ioctl(counters.fds[0], PERF_EVENT_IOC_ID, &counters.id) < 0)) {
+		    ioctl(counters.fds[i], PERF_EVENT_IOC_ID, &counters.ids[i]) < 0) {
 			int code = -errno;
 
-			if (counters.fds[0] >= 0)
-				syscall(SYS_close, counters.fds[0]);
+			for (size_t j = 0; j <= i; j++)
+				if (counters.fds[j] >= 0)
+					syscall(SYS_close, counters.fds[j]);
 			return code;
 		}
 	}
@@ -243,10 +251,9 @@ int pm_self_counters_open_default(struct pm_self_counters *ret)
 
 void pm_self_counters_close(struct pm_self_counters *counters)
 {
-	if (counters->fds[0] >= 0 && is_ours(counters)) {
-		close(counters->fds[1]);
-		close(counters->fds[0]);
-	}
+	for (size_t i = 0; i < PM_SELF_COUNTERS; i++)
+		if (counters->fds[i] >= 0 && is_ours(counters, i))
+			close(counters->fds[i]);
 	for (size_t i = 0; i < PM_SELF_COUNTERS; i++)
 		if (counters->pages[i])
 			munmap(counters->pages[i], counters->page_bytes);

@@ -22,7 +22,7 @@ enum pm_self_way {
 
 struct pm_self_counters {
 	int fds[PM_SELF_COUNTERS]; /* a group; the first one leads */
-	uint64_t id; /* of the first one, by which it is told from another file */
+	uint64_t ids[PM_SELF_COUNTERS]; /* by which they are told from other files */
 	struct perf_event_mmap_page *pages[PM_SELF_COUNTERS]; /* NULL: not by page */
 	size_t page_bytes;
 };

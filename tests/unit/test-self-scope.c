@@ -173,13 +173,99 @@ static void test_call(void **state)
 	assert_int_equal(dup2(other, counters.fds[0]), counters.fds[0]);
 	begin.way = PM_SELF_BY_CALL;
 	assert_false(pm_self_counters_end(&counters, &begin, counted));
-	close(counters.fds[1]);
-	int taken = counters.fds[0];
+	int taken[] = { counters.fds[0], counters.fds[1] };
 
 	pm_self_counters_close(&counters);
-	assert_int_equal(fcntl(taken, F_GETFD), 0);
-	close(taken);
+	assert_int_equal(fcntl(taken[0], F_GETFD), 0);
+	assert_int_equal(fcntl(taken[1], F_GETFD), -1);
+	close(taken[0]);
+	/* Only the second one. */
+	assert_int_equal(open_software(&counters), 0);
+	taken[0] = counters.fds[0];
+	taken[1] = counters.fds[1];
+	assert_int_equal(dup2(other, taken[1]), taken[1]);
+	pm_self_counters_close(&counters);
+	assert_int_equal(fcntl(taken[0], F_GETFD), -1);
+	assert_int_equal(fcntl(taken[1], F_GETFD), 0);
+	close(taken[1]);
 	close(other);
+}
+
+/* ---- a PMU --------------------------------------------------------------------------------- */
+
+static const char user_access[] = "/proc/sys/kernel/perf_user_access";
+
+/* The character that was there, 0 where there is no such file or it may not be written. */
+static char set_access(char value)
+{
+	int fd = open(user_access, O_RDWR | O_CLOEXEC);
+	char before = 0;
+
+	if (fd < 0)
+		return 0;
+	if (pread(fd, &before, 1, 0) != 1 || pwrite(fd, &value, 1, 0) != 1)
+		before = 0;
+	close(fd);
+	return before;
+}
+
+static void spin(uint32_t turns)
+{
+	for (volatile uint32_t i = 0; i < turns; i++)
+		;
+}
+
+/* What is counted by page lies within what is counted by calls around it, as closely as those
+ * can be; also when the thread has left its CPU in between. */
+static void compare_ways(const struct pm_self_counters *counters)
+{
+	const struct timespec moment = { .tv_nsec = 2000000 };
+	struct pm_self_counters calls = *counters;
+	uint64_t outer[PM_SELF_COUNTERS], inner[PM_SELF_COUNTERS];
+	struct pm_self_reading by_call, by_page;
+
+	memset(calls.pages, 0, sizeof(calls.pages));
+	for (uint32_t turn = 0; turn < 5; turn++) {
+		pm_self_counters_begin(&calls, &by_call);
+		pm_self_counters_begin(counters, &by_page);
+		assert_int_equal(by_call.way, PM_SELF_BY_CALL);
+		assert_int_equal(by_page.way, PM_SELF_BY_PAGE);
+		spin(100000 * (turn + 1));
+		if (turn % 2 == 0)
+			nanosleep(&moment, NULL);
+		assert_true(pm_self_counters_end(counters, &by_page, inner));
+		assert_true(pm_self_counters_end(&calls, &by_call, outer));
+		for (size_t i = 0; i < PM_SELF_COUNTERS; i++) {
+			assert_true(inner[i] >= 100000 * (turn + 1));
+			assert_true(inner[i] <= outer[i]);
+			assert_true(outer[i] - inner[i] < 20000);
+		}
+	}
+}
+
+static void test_pmu(void **state)
+{
+	struct pm_self_counters counters;
+	struct pm_self_reading reading;
+	char before = set_access('1');
+	bool by_page;
+
+	if (pm_self_counters_open_default(&counters) < 0) {
+		print_message("there is no PMU, or it is refused\n");
+		skip();
+	}
+	pm_self_counters_begin(&counters, &reading);
+	by_page = reading.way == PM_SELF_BY_PAGE;
+	if (by_page)
+		compare_ways(&counters);
+	pm_self_counters_close(&counters);
+	if (before)
+		set_access(before);
+	if (!by_page) {
+		print_message("the kernel lets nobody read counters\n");
+		assert_false(before);
+		skip();
+	}
 }
 
 /* ---- sums ---------------------------------------------------------------------------------- */
@@ -469,6 +555,7 @@ int main(void)
 		cmocka_unit_test(test_deep),         cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_read),         cmocka_unit_test(test_fork),
 		cmocka_unit_test(test_name_goes),    cmocka_unit_test(test_inside),
+		cmocka_unit_test(test_pmu),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
