@@ -189,6 +189,8 @@ struct pm_file_footer {
 	struct pm_file_footer_event {
 		uint64_t samples, period, lost;
 		bool lost_known; /* null in the file otherwise */
+		bool counted_known; /* keys absent otherwise */
+		uint64_t counted, others; /* by the kernel; of others, among it */
 	} * events; /* by event id */
 	size_t events_len;
 };

@@ -522,6 +522,15 @@ void pm_perf_hold(struct pm_perf *perf, bool hold);
  */
 int pm_perf_lost(const struct pm_perf *perf, size_t index, uint64_t *ret);
 
+/*
+ * What the kernel has counted of event @index while it sampled, which the periods of its samples
+ * should come to; and with pm_perf_per_cpu() in @others what the periods of samples came to that
+ * were left out because they were of other tasks. -ENOTSUP where the two cannot be compared:
+ * a clock that samples user space alone counts all time.
+ */
+int pm_perf_counted(const struct pm_perf *perf, size_t index, uint64_t *counted,
+		    uint64_t *others);
+
 /* ---- what works here ----------------------------------------------------------------------- */
 
 /* One thing that a recording may want of this machine, tried by this user. Texts are static. */

@@ -277,6 +277,9 @@ static void parse_footer_events(struct pm_file_parsed *parsed, struct fields *fi
 		event.lost_known = !json_is_null(lost);
 		if (event.lost_known)
 			event.lost = as_u64(&in, "lost", lost, PM_FILE_INTEGER_MAX);
+		event.counted_known = json_object_get(in.object, "counted") != NULL;
+		event.counted = get_u64_or_0(&in, "counted");
+		event.others = get_u64_or_0(&in, "others");
 		fields->failed = in.failed;
 		if (in.failed == 0 && pm_vec_push(&parsed->footer_events, event) < 0)
 			fail_memory(fields);

@@ -471,6 +471,8 @@ static int footer_check(const struct pm_file_writer *writer,
 		all |= event->samples | event->period;
 		if (event->lost_known)
 			all |= event->lost;
+		if (event->counted_known)
+			all |= event->counted | event->others;
 	}
 	return all > PM_FILE_INTEGER_MAX ? -ERANGE : 0;
 }
@@ -485,6 +487,10 @@ static void put_footer_event(struct pm_str *out, uint32_t id,
 		key_u64(out, ",\"lost\":", event->lost);
 	else
 		pm_str_puts(out, ",\"lost\":null");
+	if (event->counted_known)
+		key_u64(out, ",\"counted\":", event->counted);
+	if (event->counted_known && event->others > 0)
+		key_u64(out, ",\"others\":", event->others);
 	pm_str_putc(out, '}');
 }
 

@@ -191,7 +191,7 @@ static int prepare_events(struct pm_perf *perf, const struct pm_perf_options *op
 				     "there are no samples of it.",
 				     event.requested.name);
 		if (pm_vec_push(&perf->events, event) < 0 ||
-		    pm_vec_push(&perf->lost_before, 0) < 0)
+		    pm_vec_push(&perf->before, (struct pm_perf_sums){ 0 }) < 0)
 			return -ENOMEM;
 	}
 	return 0;
@@ -250,7 +250,7 @@ void pm_perf_free(struct pm_perf *perf)
 	pm_vec_release(&perf->poll_fds);
 	pm_vec_release(&perf->fds);
 	pm_vec_release(&perf->events);
-	pm_vec_release(&perf->lost_before);
+	pm_vec_release(&perf->before);
 	pm_vec_release(&perf->places);
 	pm_vec_release(&perf->tasks);
 	free(perf);
@@ -375,58 +375,4 @@ int pm_perf_next(struct pm_perf *perf, struct pm_record *ret, struct pm_error *e
 void pm_perf_hold(struct pm_perf *perf, bool hold)
 {
 	pm_merge_hold(&perf->merge, hold);
-}
-
-/* PERF_FORMAT_ID | _LOST, alone or with _GROUP (perf_event_open(2), "Reading results"). */
-int pm_perf_read_lost(const struct pm_perf *perf, const struct pm_perf_fd *entry,
-		      uint64_t *ret)
-{
-	size_t len = 1 + 3 * (perf->shape.read ? perf->events.len : 1);
-	PM_AUTO_FREE uint64_t *values = calloc(len, sizeof(*values));
-	const uint64_t *at = values;
-	size_t rows = 1;
-	ssize_t n;
-
-	if (!values)
-		return -ENOMEM;
-	n = read(entry->fd, values, len * sizeof(*values));
-	if (n < (ssize_t)(3 * sizeof(*values)))
-		return -EIO;
-	if (perf->shape.read) {
-		rows = values[0] < (len - 1) / 3 ? values[0] : (len - 1) / 3;
-		at = values + 1;
-	}
-	/* { value; id; lost; } */
-	for (size_t i = 0; i < rows; i++, at += 3) {
-		if (at[1] != entry->id)
-			continue;
-		*ret = at[2];
-		return 0;
-	}
-	return -EIO;
-}
-
-int pm_perf_lost(const struct pm_perf *perf, size_t index, uint64_t *ret)
-{
-	uint64_t sum;
-
-	if (index >= perf->events.len)
-		return -EINVAL;
-	if (!perf->features.format_lost)
-		return -ENOTSUP;
-	sum = perf->lost_before.data[index];
-	for (size_t i = 0; i < perf->fds.len; i++) {
-		const struct pm_perf_fd *entry = &perf->fds.data[i];
-		uint64_t lost;
-		int r;
-
-		if (entry->event != (int)index)
-			continue;
-		r = pm_perf_read_lost(perf, entry, &lost);
-		if (r < 0)
-			return r;
-		sum += lost;
-	}
-	*ret = sum;
-	return 0;
 }

@@ -280,7 +280,7 @@ static int add_event(struct pm_perf *perf, const struct where *where, uint32_t i
 		return fd;
 	if (pm_perf_filtered(perf, index)) {
 		r = pm_tree_filter_attach(
-			perf->filter, fd,
+			perf->filter, fd, index,
 			pm_perf_is_probe(&perf->events.data[index].requested));
 		if (r < 0 && give_up_filter(perf, index, -r))
 			return -EAGAIN;
@@ -422,10 +422,7 @@ int pm_perf_open_place(struct pm_perf *perf, uint32_t at, struct pm_error *err)
 
 static void forget_fd(struct pm_perf *perf, const struct pm_perf_fd *entry)
 {
-	uint64_t lost;
-
-	if (entry->event >= 0 && pm_perf_read_lost(perf, entry, &lost) == 0)
-		perf->lost_before.data[entry->event] += lost;
+	pm_perf_sums_keep(perf, entry);
 	close(entry->fd);
 }
 

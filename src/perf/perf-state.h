@@ -39,10 +39,16 @@ struct pm_perf_fd {
 	uint64_t id; /* 0: side band */
 };
 
+/* What read(2) of events says. */
+struct pm_perf_sums {
+	uint64_t counted, lost;
+};
+
 struct pm_perf {
 	struct pm_perf_options options; /* its tids and cgroup are ours, below */
 	PM_VEC(struct pm_perf_event) events;
-	PM_VEC(uint64_t) lost_before; /* of each event, by descriptors that are closed */
+	PM_VEC(struct pm_perf_sums)
+	before; /* of each event, by descriptors that are closed */
 	PM_VEC(struct pm_perf_place) places;
 	PM_VEC(struct pm_perf_fd) fds;
 	PM_VEC(pid_t) tasks; /* to be followed; 0: is gone */
@@ -155,9 +161,6 @@ bool pm_perf_group_has_probe(const struct pm_perf *perf, uint32_t event);
 void pm_perf_note_probes(struct pm_perf *perf);
 /* The same where samples have the counts of their group. */
 void pm_perf_note_counts(struct pm_perf *perf);
-/* What the kernel counted as lost for the event of @entry. */
-int pm_perf_read_lost(const struct pm_perf *perf, const struct pm_perf_fd *entry,
-		      uint64_t *ret);
 /* PERF_EVENT_IOC_ENABLE or _DISABLE for the events that sample, of one place or of all. */
 int pm_perf_switch(struct pm_perf *perf, int place, bool on);
 
@@ -188,3 +191,8 @@ bool pm_perf_shrink_rings(struct pm_perf *perf, const struct pm_perf_options *op
 /* Tells when the rings became smaller than is good. */
 void pm_perf_note_rings(struct pm_perf *perf, const struct pm_perf_options *options,
 			size_t explicit_bytes);
+
+/* ---- perf-sums.c -------------------------------------------------------------------------- */
+
+/* Before @entry is closed, as far as it can be read. */
+void pm_perf_sums_keep(struct pm_perf *perf, const struct pm_perf_fd *entry);

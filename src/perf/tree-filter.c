@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <linux/bpf.h>
+#include <linux/bpf_perf_event.h>
 #include <linux/perf_event.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -22,6 +23,7 @@ enum {
 	CHUNKS = TASKS_MAX / CHUNK_BYTES,
 	FORMAT_BYTES_MAX = 8192,
 	LOG_BYTES = 4096,
+	EVENTS_MAX = 64, /* of which it is known what is left out */
 };
 
 /* linux/proc_ns.h: PROC_PID_INIT_INO */
@@ -36,7 +38,9 @@ enum {
 
 struct pm_tree_filter {
 	uint8_t *marks; /* TASKS_MAX, shared with the kernel */
-	int map, sampling;
+	uint64_t *left_out; /* periods, by event; shared, too */
+	int map, left_out_map;
+	int sampling[EVENTS_MAX + 1]; /* programs by event; the last, of all others; -1 */
 	int probing; /* the same program for probes; -1: the kernel does not take it */
 	int followers
 		[FOLLOWERS]; /* events of the tracepoints, which hold their programs */
@@ -73,17 +77,17 @@ static int sys_bpf_make(enum bpf_cmd command, union bpf_attr *attr)
 	return r;
 }
 
-static int make_map(void)
+static int make_map(const char *name, uint32_t value_bytes, uint32_t len)
 {
 	union bpf_attr attr;
 
 	memset(&attr, 0, sizeof(attr));
 	attr.map_type = BPF_MAP_TYPE_ARRAY;
 	attr.key_size = sizeof(uint32_t);
-	attr.value_size = CHUNK_BYTES;
-	attr.max_entries = CHUNKS;
+	attr.value_size = value_bytes;
+	attr.max_entries = len;
 	attr.map_flags = BPF_F_MMAPABLE;
-	snprintf(attr.map_name, sizeof(attr.map_name), "pmrec_tasks");
+	snprintf(attr.map_name, sizeof(attr.map_name), "pmrec_%s", name);
 	return sys_bpf_make(BPF_MAP_CREATE, &attr);
 }
 
@@ -127,15 +131,18 @@ static int load(enum bpf_prog_type type, const char *name, const struct bpf_insn
 			    .src_reg = (from), \
 			    .off = (at),       \
 			    .imm = (value) })
-#define MOVE(to, from)             INSN(BPF_ALU64 | BPF_MOV | BPF_X, to, from, 0, 0)
-#define MOVE_32(to, from)          INSN(BPF_ALU | BPF_MOV | BPF_X, to, from, 0, 0)
-#define SET(to, value)             INSN(BPF_ALU64 | BPF_MOV | BPF_K, to, 0, 0, value)
-#define ADD(to, from)              INSN(BPF_ALU64 | BPF_ADD | BPF_X, to, from, 0, 0)
-#define ADD_VALUE(to, value)       INSN(BPF_ALU64 | BPF_ADD | BPF_K, to, 0, 0, value)
-#define AND_VALUE(to, value)       INSN(BPF_ALU64 | BPF_AND | BPF_K, to, 0, 0, value)
-#define SHIFT_RIGHT(to, value)     INSN(BPF_ALU64 | BPF_RSH | BPF_K, to, 0, 0, value)
-#define LOAD_8(to, from, at)       INSN(BPF_LDX | BPF_MEM | BPF_B, to, from, at, 0)
-#define LOAD_32(to, from, at)      INSN(BPF_LDX | BPF_MEM | BPF_W, to, from, at, 0)
+#define MOVE(to, from)         INSN(BPF_ALU64 | BPF_MOV | BPF_X, to, from, 0, 0)
+#define MOVE_32(to, from)      INSN(BPF_ALU | BPF_MOV | BPF_X, to, from, 0, 0)
+#define SET(to, value)         INSN(BPF_ALU64 | BPF_MOV | BPF_K, to, 0, 0, value)
+#define ADD(to, from)          INSN(BPF_ALU64 | BPF_ADD | BPF_X, to, from, 0, 0)
+#define ADD_VALUE(to, value)   INSN(BPF_ALU64 | BPF_ADD | BPF_K, to, 0, 0, value)
+#define AND_VALUE(to, value)   INSN(BPF_ALU64 | BPF_AND | BPF_K, to, 0, 0, value)
+#define SHIFT_RIGHT(to, value) INSN(BPF_ALU64 | BPF_RSH | BPF_K, to, 0, 0, value)
+#define LOAD_8(to, from, at)   INSN(BPF_LDX | BPF_MEM | BPF_B, to, from, at, 0)
+#define LOAD_32(to, from, at)  INSN(BPF_LDX | BPF_MEM | BPF_W, to, from, at, 0)
+#define LOAD_64(to, from, at)  INSN(BPF_LDX | BPF_MEM | BPF_DW, to, from, at, 0)
+/* In one step, for all CPUs; BPF_ATOMIC has the number that BPF_XADD had. */
+#define ADD_TO_64(to, from)        INSN(BPF_STX | BPF_XADD | BPF_DW, to, from, 0, BPF_ADD)
 #define STORE_8(to, from, at)      INSN(BPF_STX | BPF_MEM | BPF_B, to, from, at, 0)
 #define STORE_32(to, from, at)     INSN(BPF_STX | BPF_MEM | BPF_W, to, from, at, 0)
 #define SKIP_IF(reg, value, n)     INSN(BPF_JMP | BPF_JEQ | BPF_K, reg, 0, n, value)
@@ -196,18 +203,29 @@ static void find_mark(struct code *code, int map, uint8_t task, int without)
 	     ADD(R0, R9)); /* */
 }
 
-/* At a sample: whether the running task is marked. 0 means that no record is made. */
-static int load_sampling(int map, enum bpf_prog_type type, struct pm_error *err)
+/* At a sample: whether the running task is marked. 0 means that no record is made; then its
+ * period is added to what is left out of event @slot, but with EVENTS_MAX. */
+static int load_sampling(const struct pm_tree_filter *filter, uint32_t slot,
+			 enum bpf_prog_type type, struct pm_error *err)
 {
 	struct code code = { .len = 0 };
 
-	EMIT(&code, CALL(BPF_FUNC_get_current_pid_tgid), /* process << 32 | thread */
+	EMIT(&code, MOVE(R8, R1), /* what is known of the sample */
+	     CALL(BPF_FUNC_get_current_pid_tgid), /* process << 32 | thread */
 	     MOVE_32(R6, R0)); /* the thread; the upper half becomes 0 */
-	find_mark(&code, map, R6, 0);
+	find_mark(&code, filter->map, R6, 0);
 	EMIT(&code, LOAD_8(R1, R0, 0), /* its mark */
-	     SET(R0, 0), /* not recorded … */
+	     SET(R0, 1), /* recorded … */
 	     SKIP_UNLESS(R1, PM_TREE_YES, 1), /* */
-	     SET(R0, 1), /* … unless it is marked */
+	     EXIT());
+	if (slot < EVENTS_MAX)
+		EMIT(&code,
+		     LOAD_64(R2, R8, offsetof(struct bpf_perf_event_data, sample_period)),
+		     INSN(BPF_LD | BPF_IMM | BPF_DW, R1, BPF_PSEUDO_MAP_VALUE, 0,
+			  filter->left_out_map), /* the map's only element … */
+		     INSN(0, 0, 0, 0, (int32_t)(slot * sizeof(uint64_t))), /* … at this */
+		     ADD_TO_64(R1, R2));
+	EMIT(&code, SET(R0, 0), /* … or not */
 	     EXIT());
 	return load(type, "sample", code.insns, code.len, err);
 }
@@ -407,6 +425,21 @@ static bool kernel_is_new_enough(void)
 	       (major > 5 || (major == 5 && minor >= 8));
 }
 
+/* Without it the filter works as well. */
+static void share_left_out(struct pm_tree_filter *filter)
+{
+	void *at;
+
+	filter->left_out_map =
+		make_map("left_out", EVENTS_MAX * sizeof(*filter->left_out), 1);
+	if (filter->left_out_map < 0)
+		return;
+	at = mmap(NULL, EVENTS_MAX * sizeof(*filter->left_out), PROT_READ, MAP_SHARED,
+		  filter->left_out_map, 0);
+	if (at != MAP_FAILED)
+		filter->left_out = at;
+}
+
 static int build(struct pm_tree_filter *filter, bool inherit, struct pm_error *err)
 {
 	int tracefs PM_AUTO_CLOSE = -1;
@@ -417,7 +450,7 @@ static int build(struct pm_tree_filter *filter, bool inherit, struct pm_error *e
 		return pm_error_set(err, -ENOTSUP, "in a PID namespace");
 	if (!kernel_is_new_enough())
 		return pm_error_set(err, -ENOTSUP, "the kernel is older than 5.8");
-	filter->map = make_map();
+	filter->map = make_map("tasks", CHUNK_BYTES, CHUNKS);
 	if (filter->map < 0)
 		return pm_error_set(err, filter->map, "BPF is not allowed: %s",
 				    strerror(-filter->map));
@@ -426,10 +459,12 @@ static int build(struct pm_tree_filter *filter, bool inherit, struct pm_error *e
 		return pm_error_set(err, -errno, "the marks cannot be mapped: %s",
 				    strerror(errno));
 	filter->marks = marks;
-	filter->sampling = load_sampling(filter->map, BPF_PROG_TYPE_PERF_EVENT, err);
-	if (filter->sampling < 0)
-		return filter->sampling;
-	filter->probing = load_sampling(filter->map, BPF_PROG_TYPE_KPROBE, NULL);
+	share_left_out(filter);
+	filter->sampling[EVENTS_MAX] =
+		load_sampling(filter, EVENTS_MAX, BPF_PROG_TYPE_PERF_EVENT, err);
+	if (filter->sampling[EVENTS_MAX] < 0)
+		return filter->sampling[EVENTS_MAX];
+	filter->probing = load_sampling(filter, EVENTS_MAX, BPF_PROG_TYPE_KPROBE, NULL);
 	tracefs = pm_tracefs_open();
 	if (tracefs < 0)
 		return pm_error_set(err, tracefs, "tracefs cannot be read: %s",
@@ -447,7 +482,11 @@ int pm_tree_filter_new(struct pm_tree_filter **ret, bool inherit, struct pm_erro
 
 	if (!filter)
 		return pm_error_set(err, -ENOMEM, "no memory");
-	*filter = (struct pm_tree_filter){ NULL, -1, -1, -1, { -1, -1, -1 } };
+	*filter = (struct pm_tree_filter){
+		.map = -1, .left_out_map = -1, .probing = -1, .followers = { -1, -1, -1 }
+	};
+	for (int i = 0; i <= EVENTS_MAX; i++)
+		filter->sampling[i] = -1;
 	r = build(filter, inherit, err);
 	if (r < 0)
 		pm_tree_filter_free(filter);
@@ -463,8 +502,13 @@ void pm_tree_filter_free(struct pm_tree_filter *filter)
 	for (int i = 0; i < FOLLOWERS; i++)
 		if (filter->followers[i] >= 0)
 			close(filter->followers[i]);
-	if (filter->sampling >= 0)
-		close(filter->sampling);
+	for (int i = 0; i <= EVENTS_MAX; i++)
+		if (filter->sampling[i] >= 0)
+			close(filter->sampling[i]);
+	if (filter->left_out)
+		munmap(filter->left_out, EVENTS_MAX * sizeof(*filter->left_out));
+	if (filter->left_out_map >= 0)
+		close(filter->left_out_map);
 	if (filter->probing >= 0)
 		close(filter->probing);
 	if (filter->marks)
@@ -474,13 +518,34 @@ void pm_tree_filter_free(struct pm_tree_filter *filter)
 	free(filter);
 }
 
-int pm_tree_filter_attach(const struct pm_tree_filter *filter, int fd, bool probe)
+/* The program of event @index, made with the first; that of no event where it cannot be had. */
+static int program_of(struct pm_tree_filter *filter, uint32_t index)
 {
-	int program = probe ? filter->probing : filter->sampling;
+	if (index >= EVENTS_MAX || !filter->left_out)
+		return filter->sampling[EVENTS_MAX];
+	if (filter->sampling[index] < 0)
+		filter->sampling[index] =
+			load_sampling(filter, index, BPF_PROG_TYPE_PERF_EVENT, NULL);
+	return filter->sampling[filter->sampling[index] < 0 ? EVENTS_MAX : index];
+}
+
+int pm_tree_filter_attach(struct pm_tree_filter *filter, int fd, uint32_t index,
+			  bool probe)
+{
+	int program = probe ? filter->probing : program_of(filter, index);
 
 	if (program < 0)
 		return -EINVAL;
 	return ioctl(fd, PERF_EVENT_IOC_SET_BPF, program) < 0 ? -errno : 0;
+}
+
+int pm_tree_filter_left_out(const struct pm_tree_filter *filter, uint32_t index,
+			    uint64_t *ret)
+{
+	if (index >= EVENTS_MAX || filter->sampling[index] < 0)
+		return -ENOTSUP;
+	*ret = __atomic_load_n(&filter->left_out[index], __ATOMIC_RELAXED);
+	return 0;
 }
 
 void pm_tree_filter_mark(struct pm_tree_filter *filter, pid_t tid, enum pm_tree_mark mark)

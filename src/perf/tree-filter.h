@@ -33,8 +33,13 @@ int pm_tree_filter_new(struct pm_tree_filter **ret, bool inherit, struct pm_erro
 void pm_tree_filter_free(struct pm_tree_filter *filter);
 
 /* Filters the event @fd, which must not be one of a tracepoint; @probe: of the uprobe or kprobe
- * PMU, whose events are nobody else's. 0 or -errno. */
-int pm_tree_filter_attach(const struct pm_tree_filter *filter, int fd, bool probe);
+ * PMU, whose events are nobody else's. @index is the caller's. 0 or -errno. */
+int pm_tree_filter_attach(struct pm_tree_filter *filter, int fd, uint32_t index,
+			  bool probe);
+/* The sum of the periods of samples that were not recorded, of all events of @index. -ENOTSUP
+ * where that is not known. */
+int pm_tree_filter_left_out(const struct pm_tree_filter *filter, uint32_t index,
+			    uint64_t *ret);
 
 /* Before what it is to record begins. A number that no task can have is ignored. */
 void pm_tree_filter_mark(struct pm_tree_filter *filter, pid_t tid,

@@ -7,6 +7,8 @@
 enum {
 	COVERED_PERCENT = 90, /* below this share something was missed */
 	TICK_HZ = 100, /* of the slowest kernels: so coarse may user time be */
+	COUNTED_PERCENT = 95, /* the same of what was counted, with a fixed period */
+	FEW_SAMPLES = 4, /* so many prove nothing */
 };
 #define NS_PER_S 1000000000u
 
@@ -161,6 +163,140 @@ bool pm_rec_coverage_warn(struct pm_rec_session *session)
 	}
 	return false;
 }
+
+/* ---- by what was counted ------------------------------------------------------------------ */
+
+enum pm_rec_cover pm_rec_counted_judge(const struct pm_rec_counted *known)
+{
+	/* A frequency is kept by periods that the kernel changes, and what had begun is
+	 * forgotten then (perf_adjust_period()). */
+	uint64_t percent = known->by_frequency ? COVERED_PERCENT : COUNTED_PERCENT;
+	uint64_t missing;
+
+	if (known->period == 0 || known->sampled >= known->counted)
+		return PM_REC_COVER_WELL;
+	missing = known->counted - known->sampled;
+	if (missing / known->period < FEW_SAMPLES ||
+	    known->sampled / percent >= known->counted / 100)
+		return PM_REC_COVER_WELL;
+	if (missing / known->period > known->begun)
+		return PM_REC_COVER_SKIPPED;
+	return known->sampled / COVERED_PERCENT >= known->counted / 100
+		       ? PM_REC_COVER_WELL
+		       : PM_REC_COVER_SHORT_THREADS;
+}
+
+/* Whether samples should come to what was counted, and nothing else has told why not. */
+static bool is_countable(const struct pm_rec_session *session, size_t index,
+			 const struct pm_perf_event *event)
+{
+	const struct pm_rec_counts *counts = &session->counts;
+	uint32_t leader = event->requested.leader;
+	size_t len;
+	const struct pm_perf_event *events = pm_perf_events(session->perf, &len);
+
+	if (!counts->events[index].counted_known || counts->throttled > 0 ||
+	    session->end == PM_REC_END_SAMPLES || session->end == PM_REC_END_SIZE)
+		return false;
+	/* Lost, and nobody knows of which event. */
+	if (counts->lost > 0 && !counts->events[index].lost_known)
+		return false;
+	/* Only counted, with the samples of its group. */
+	if (leader != index && leader < len && events[leader].requested.read_group)
+		return false;
+	return !is_clock(event) || !is_comparable(session);
+}
+
+static uint64_t threads_of(const struct pm_rec_session *session)
+{
+	size_t roots = session->targets.tids.len;
+
+	if (pm_perf_per_cpu(session->perf) || session->targets.kind == PM_PERF_CPUS ||
+	    session->targets.kind == PM_PERF_CGROUP)
+		return 1;
+	return session->counts.threads + (roots > 0 ? roots : 1);
+}
+
+static void know_counted(const struct pm_rec_session *session,
+			 const struct pm_perf_event *event,
+			 const struct pm_rec_event_counts *counts,
+			 struct pm_rec_counted *ret)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	uint64_t lost = 0;
+
+	*ret = (struct pm_rec_counted){
+		.counted = counts->counted,
+		.sampled = counts->period + counts->others,
+		.period = counts->largest,
+		.begun = threads_of(session) * (cpus > 0 ? (uint64_t)cpus : 1),
+		.by_frequency = event->by_frequency,
+	};
+	if (!event->by_frequency && ret->period < event->rate)
+		ret->period = event->rate;
+	if (counts->lost_known &&
+	    __builtin_mul_overflow(counts->lost, ret->period, &lost))
+		lost = INT64_MAX;
+	ret->sampled += lost < INT64_MAX ? lost : INT64_MAX;
+}
+
+static void say_counted(struct pm_rec_session *session, const struct pm_perf_event *event,
+			const struct pm_rec_counted *known, enum pm_rec_cover cover)
+{
+	struct pm_str text = { 0 };
+
+	pm_str_printf(&text,
+		      "the samples of %s stand for %.0f%% of what was counted "
+		      "(%" PRIu64 " of %" PRIu64 "): ",
+		      event->actual.requested,
+		      100.0 * (double)known->sampled / (double)known->counted,
+		      known->sampled, known->counted);
+	if (cover == PM_REC_COVER_SHORT_THREADS)
+		pm_str_printf(&text,
+			      "each of %" PRIu64 " threads begins a period of its own; ",
+			      threads_of(session));
+	else
+		pm_str_puts(&text, "the kernel saw the ends of periods too late, or not "
+				   "at all; ");
+	if (event->by_frequency)
+		pm_str_puts(&text, cover == PM_REC_COVER_SHORT_THREADS
+					   ? "try: -F max"
+					   : "try: a smaller -F");
+	else
+		pm_str_puts(&text, cover == PM_REC_COVER_SHORT_THREADS
+					   ? "try: a smaller -c"
+					   : "try: a larger -c");
+	if (!text.failed)
+		pm_rec_warn(session, text.data);
+	pm_str_release(&text);
+}
+
+bool pm_rec_coverage_warn_counted(struct pm_rec_session *session)
+{
+	const struct pm_perf_event *events;
+	bool warned = false;
+	size_t len;
+
+	if (!session->perf)
+		return false;
+	events = pm_perf_events(session->perf, &len);
+	for (size_t i = 0; i < len && i < session->counts.events_len; i++) {
+		struct pm_rec_counted known;
+		enum pm_rec_cover cover;
+
+		if (!is_countable(session, i, &events[i]))
+			continue;
+		know_counted(session, &events[i], &session->counts.events[i], &known);
+		cover = pm_rec_counted_judge(&known);
+		if (cover == PM_REC_COVER_WELL)
+			continue;
+		say_counted(session, &events[i], &known, cover);
+		warned = true;
+	}
+	return warned;
+}
+
+/* ---- slowed down -------------------------------------------------------------------------- */
 
 /* 0: unknown. */
 static uint64_t max_sample_hz(void)

@@ -25,10 +25,21 @@ enum pm_rec_cover {
 };
 enum pm_rec_cover pm_rec_coverage_judge(const struct pm_rec_coverage *known);
 
+/* The same for any event, by what the kernel has counted of it. */
+struct pm_rec_counted {
+	uint64_t counted, sampled; /* of everybody; sampled, with what was told as lost */
+	uint64_t period; /* the largest of a sample */
+	uint64_t begun; /* periods that may have begun: of each thread on each CPU */
+	bool by_frequency;
+};
+enum pm_rec_cover pm_rec_counted_judge(const struct pm_rec_counted *known);
+
 /* When the recording begins. */
 void pm_rec_coverage_begin(struct pm_rec_session *session);
 /* At the end: warns of time without samples. True when it did. Where there is not one sample,
  * and not even short threads explain that, others have to find the reason. */
 bool pm_rec_coverage_warn(struct pm_rec_session *session);
+/* At the end: warns of what was counted and has no samples. True when it did. */
+bool pm_rec_coverage_warn_counted(struct pm_rec_session *session);
 /* Warns of throttling and of a lowered perf_event_max_sample_rate. */
 void pm_rec_coverage_warn_slowed(struct pm_rec_session *session);

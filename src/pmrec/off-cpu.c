@@ -101,10 +101,15 @@ int pm_rec_off_cpu_open(struct pm_rec_session *session)
 	return 0;
 }
 
+bool pm_rec_off_cpu_is(const struct pm_rec_session *session, size_t index)
+{
+	return session->off_cpu && index == session->off_cpu->event;
+}
+
 void pm_rec_off_cpu_event(const struct pm_rec_session *session,
 			  struct pm_file_event *event)
 {
-	if (!session->off_cpu || event->id != session->off_cpu->event)
+	if (!pm_rec_off_cpu_is(session, event->id))
 		return;
 	/* That it takes context-switches to know it is no substitute that a user be told of. */
 	event->name = event->requested = event->actual = "off-cpu";

@@ -24,6 +24,8 @@ int pm_rec_off_cpu_request(struct pm_event_specs *specs, struct pm_error *err);
 bool pm_rec_off_cpu_without_stacks(const struct pm_rec_options *options);
 /* When the events are open: session->off_cpu, if there is that event among them. 0 or -ENOMEM. */
 int pm_rec_off_cpu_open(struct pm_rec_session *session);
+/* Whether event @index is that one. */
+bool pm_rec_off_cpu_is(const struct pm_rec_session *session, size_t index);
 void pm_rec_off_cpu_free(struct pm_rec_off_cpu *off);
 /* Names and unit in the header, if @event is that one. */
 void pm_rec_off_cpu_event(const struct pm_rec_session *session,

@@ -57,6 +57,8 @@ int pm_rec_record_sample(struct pm_rec_session *session, const struct pm_record 
 	counts->stitched += chain->stitched;
 	counts->events[record->event].samples++;
 	add(&counts->events[record->event].period, period);
+	if (period > counts->events[record->event].largest)
+		counts->events[record->event].largest = period;
 	return pm_file_write_sample(
 		session->writer,
 		&(struct pm_file_sample){

@@ -21,7 +21,9 @@ struct pm_rec_counts {
 	uint64_t stops[PM_CHAIN_STOP_COUNT];
 	struct pm_rec_event_counts {
 		uint64_t samples, period, lost;
-		bool lost_known;
+		uint64_t largest; /* period of a sample */
+		uint64_t counted, others; /* pm_perf_counted() */
+		bool lost_known, counted_known;
 	} * events; /* by event */
 	size_t events_len;
 };

@@ -6,6 +6,7 @@
 
 #include "coverage.h"
 #include "engine-ptrace.h"
+#include "off-cpu.h"
 
 enum {
 	/* Below this share of the CPU time that the kernel accounts, something was missed. */
@@ -26,6 +27,19 @@ static uint64_t cpu_ns(const struct rusage *usage)
 	return timeval_ns(&usage->ru_utime) + timeval_ns(&usage->ru_stime);
 }
 
+/* Of blocked time the kernel counts the switches. What is kept of rings that are overwritten
+ * is the last of it. */
+static void take_counted(struct pm_rec_session *session, size_t index)
+{
+	struct pm_rec_event_counts *event = &session->counts.events[index];
+
+	event->counted_known = session->perf && !session->options->overwrite &&
+			       !pm_rec_off_cpu_is(session, index) &&
+			       pm_perf_counted(session->perf, index, &event->counted,
+					       &event->others) == 0 &&
+			       event->counted <= INT64_MAX && event->others <= INT64_MAX;
+}
+
 void pm_rec_summary_count_lost(struct pm_rec_session *session)
 {
 	struct pm_rec_counts *counts = &session->counts;
@@ -39,6 +53,7 @@ void pm_rec_summary_count_lost(struct pm_rec_session *session)
 				    (pm_perf_lost(session->perf, i, &event->lost) == 0 &&
 				     event->lost <= INT64_MAX);
 		sum += event->lost_known ? event->lost : 0;
+		take_counted(session, i);
 	}
 	/* The kernel's count is the truth where it exists, but never less than was told. */
 	if (sum > counts->lost)
@@ -252,6 +267,8 @@ void pm_rec_summary_warn(struct pm_rec_session *session)
 	pm_rec_coverage_warn_slowed(session);
 	if (session->counts.lost > 0)
 		warn_lost(session);
+	if (pm_rec_coverage_warn_counted(session))
+		return;
 	if (session->options->attach && session->counts.samples == 0 &&
 	    session->counts.lost == 0)
 		warn_none_attached(session);
@@ -304,6 +321,9 @@ int pm_rec_summary_footer(struct pm_rec_session *session)
 			.period = counts->events[i].period,
 			.lost = counts->events[i].lost,
 			.lost_known = counts->events[i].lost_known,
+			.counted_known = counts->events[i].counted_known,
+			.counted = counts->events[i].counted,
+			.others = counts->events[i].others,
 		};
 	if (footer.exited)
 		footer.exit = (uint32_t)WEXITSTATUS(child->status);

@@ -87,14 +87,17 @@ need_breakpoints() {
 	"$PMREC" -q --call-graph fp -o s.json -e page-faults/period=1/u -- ./counts 500
 	"$PMREC" -q --call-graph fp -o none.json -e page-faults/period=1/u -- ./counts 0
 	in_touch='sum("touch" in chain(s) for s in samples)'
-	holds s.json "$in_touch == 500" 'all(s["period"] == 1 for s in samples)'
+	holds s.json "$in_touch == 500" 'all(s["period"] == 1 for s in samples)' \
+		'footer["events"][0]["counted"] == len(samples)'
 	holds none.json "$in_touch == 0"
 }
 
 @test "the periods of faults by fives add up" {
 	"$PMREC" -q --call-graph fp -o s.json -e minor-faults/period=5/u -- ./counts 1000
 	holds s.json 'all(s["period"] == 5 for s in samples)' \
-		'199 <= sum("touch" in chain(s) for s in samples) <= 201'
+		'199 <= sum("touch" in chain(s) for s in samples) <= 201' \
+		'len(samples) <= footer["events"][0]["counted"] / 5 <= len(samples) + len({s["cpu"] for s in samples}) + 1' \
+		'not any("stand for" in n["text"] for n in notes)'
 }
 
 # On one CPU, for each CPU has counts of its own.

@@ -47,6 +47,39 @@ static void test_blame(void **state)
 	assert_int_equal(judge(1000, 0, 0), PM_REC_COVER_SKIPPED);
 }
 
+static enum pm_rec_cover judge_counted(uint64_t counted, uint64_t sampled, uint64_t begun,
+				       bool by_frequency)
+{
+	return pm_rec_counted_judge(
+		&(struct pm_rec_counted){ .counted = counted * MS,
+					  .sampled = sampled * MS,
+					  .period = MS,
+					  .begun = begun,
+					  .by_frequency = by_frequency });
+}
+
+static void test_counted(void **state)
+{
+	assert_int_equal(judge_counted(0, 0, 2, false), PM_REC_COVER_WELL);
+	assert_int_equal(judge_counted(1000, 1001, 2, false), PM_REC_COVER_WELL);
+	assert_int_equal(judge_counted(1000, 950, 2, false), PM_REC_COVER_WELL);
+	assert_int_equal(judge_counted(1000, 949, 2, false), PM_REC_COVER_SKIPPED);
+	assert_int_equal(judge_counted(1000, 949, 2, true), PM_REC_COVER_WELL);
+	assert_int_equal(judge_counted(1003, 304, 2, true), PM_REC_COVER_SKIPPED);
+	/* So few, and as many as threads may hide. */
+	assert_int_equal(judge_counted(4, 1, 2, false), PM_REC_COVER_WELL);
+	assert_int_equal(judge_counted(1000, 920, 80, false), PM_REC_COVER_WELL);
+	assert_int_equal(judge_counted(1000, 800, 200, false),
+			 PM_REC_COVER_SHORT_THREADS);
+	assert_int_equal(judge_counted(1000, 800, 199, false), PM_REC_COVER_SKIPPED);
+	/* Without a sample of an unknown period nothing is known. */
+	assert_int_equal(
+		pm_rec_counted_judge(&(struct pm_rec_counted){ .counted = 1000 }),
+		PM_REC_COVER_WELL);
+	assert_int_equal(judge_counted(INT64_MAX / MS, 1, 2, false),
+			 PM_REC_COVER_SKIPPED);
+}
+
 /* The kernel splits user time by ticks of up to 10 ms. */
 static void test_user_only(void **state)
 {
@@ -81,9 +114,9 @@ static void test_extremes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_enough),   cmocka_unit_test(test_chance),
-		cmocka_unit_test(test_blame),    cmocka_unit_test(test_user_only),
-		cmocka_unit_test(test_extremes),
+		cmocka_unit_test(test_enough),    cmocka_unit_test(test_chance),
+		cmocka_unit_test(test_blame),     cmocka_unit_test(test_counted),
+		cmocka_unit_test(test_user_only), cmocka_unit_test(test_extremes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -34,7 +34,7 @@
 	"{\"type\":\"footer\",\"samples\":1,\"lost\":0,\"throttled\":0,"            \
 	"\"truncated\":0,\"stops\":{\"root\":1},\"duration_ns\":9,\"cpu_ns\":null," \
 	"\"exit\":{\"code\":3},\"events\":[{\"id\":0,\"samples\":1,\"period\":100," \
-	"\"lost\":null}]}\n"
+	"\"lost\":null,\"counted\":102,\"others\":2}]}\n"
 
 static struct pm_file_reader *open_text(const char *text, size_t len)
 {
@@ -139,6 +139,9 @@ static void records_hold_what_the_lines_say(void **state)
 	assert_true(r.footer.exited);
 	assert_int_equal(r.footer.exit, 3);
 	assert_false(r.footer.events[0].lost_known);
+	assert_true(r.footer.events[0].counted_known);
+	assert_int_equal(r.footer.events[0].counted, 102);
+	assert_int_equal(r.footer.events[0].others, 2);
 	assert_int_equal(pm_file_reader_next(reader, &r, NULL), 0);
 	assert_int_equal(pm_file_reader_next(reader, &r, NULL), 0);
 	assert_false(pm_file_reader_cut(reader));

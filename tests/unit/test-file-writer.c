@@ -212,8 +212,10 @@ static void every_type_has_its_form(void **state)
 	const struct pm_file_lost lost = { 5, 1, 17 };
 	const struct pm_file_note note = { "cycles became cpu-clock" };
 	const struct pm_file_count stops[] = { { "root", 1 }, { "no-memory", 1 } };
-	struct pm_file_footer_event events[] = { { 1, 1000, 17, true },
-						 { .samples = 1 } };
+	struct pm_file_footer_event events[] = {
+		{ 1, 1000, 17, true, true, 18003, 3 },
+		{ .samples = 1 },
+	};
 	const struct pm_file_footer footer = {
 		.samples = 2,
 		.lost = 17,
@@ -272,7 +274,8 @@ static void every_type_has_its_form(void **state)
 		"{\"type\":\"footer\",\"samples\":2,\"lost\":17,\"throttled\":3,"
 		"\"truncated\":4,\"stitched\":3,\"stops\":{\"root\":1,\"no-memory\":1},"
 		"\"duration_ns\":123,\"cpu_ns\":45,\"exit\":{\"signal\":9},"
-		"\"events\":[{\"id\":0,\"samples\":1,\"period\":1000,\"lost\":17},"
+		"\"events\":[{\"id\":0,\"samples\":1,\"period\":1000,\"lost\":17,"
+		"\"counted\":18003,\"others\":3},"
 		"{\"id\":1,\"samples\":1,\"period\":0,\"lost\":null}]}\n");
 }
 

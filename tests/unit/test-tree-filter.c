@@ -7,14 +7,17 @@
 
 #include <cmocka.h>
 #include <linux/filter.h>
+#include <linux/perf_event.h>
 #include <linux/seccomp.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 #include "src/perf/tree-filter.h"
 
@@ -123,10 +126,61 @@ static void test_filter_with_little_locked_memory(void **state)
 	assert_int_equal(after.rlim_max, kernel.small.rlim_max);
 }
 
+static void spin(uint64_t ns)
+{
+	struct timespec now;
+
+	do
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	while ((uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec < ns);
+}
+
+/* Of an event of this CPU, while we are not marked. */
+static void test_what_is_left_out_is_counted(void **state)
+{
+	struct perf_event_attr attr = { .size = sizeof(attr),
+					.type = PERF_TYPE_SOFTWARE,
+					.config = PERF_COUNT_SW_CPU_CLOCK,
+					.sample_period = 1000000 };
+	struct pm_tree_filter *filter = NULL;
+	uint64_t left_out = 7, counted;
+	struct pm_error err = { 0 };
+	cpu_set_t before, one;
+	struct timespec now;
+	int fd;
+
+	if (pm_tree_filter_new(&filter, true, &err) < 0) {
+		print_message("no filter here: %s\n", err.text);
+		skip();
+	}
+	sched_getaffinity(0, sizeof(before), &before);
+	CPU_ZERO(&one);
+	CPU_SET(sched_getcpu(), &one);
+	sched_setaffinity(0, sizeof(one), &one);
+	fd = (int)syscall(SYS_perf_event_open, &attr, -1, sched_getcpu(), -1,
+			  PERF_FLAG_FD_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(pm_tree_filter_left_out(filter, 3, &left_out), -ENOTSUP);
+	assert_int_equal(left_out, 7);
+	assert_int_equal(pm_tree_filter_attach(filter, fd, 3, false), 0);
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	spin((uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec + 40000000);
+	ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
+	assert_int_equal(pm_tree_filter_left_out(filter, 3, &left_out), 0);
+	assert_int_equal(read(fd, &counted, sizeof(counted)), sizeof(counted));
+	assert_in_range(left_out, 5 * attr.sample_period, counted);
+	assert_int_equal(left_out % attr.sample_period, 0);
+	assert_int_equal(pm_tree_filter_left_out(filter, 2, &left_out), -ENOTSUP);
+	close(fd);
+	sched_setaffinity(0, sizeof(before), &before);
+	pm_tree_filter_free(filter);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_filter_with_little_locked_memory),
+		cmocka_unit_test(test_what_is_left_out_is_counted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
