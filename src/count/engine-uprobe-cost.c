@@ -6,11 +6,12 @@
 #include "engine-uprobe.h"
 
 #include <link.h>
+#include <linux/perf_event.h>
 #include <string.h>
 #include <sys/wait.h>
 
 enum {
-	CALLS = 1000,
+	CALLS_LEN = 1000,
 	COLD = 100, /* the first ones, which are slower */
 	PLACES = 4,
 	RING_PAGES = 512,
@@ -25,31 +26,60 @@ void pm_up_cost_release(struct pm_up_cost *cost)
 	*cost = (struct pm_up_cost){ 0 };
 }
 
-/* One begins with what the kernel emulates, one with what it steps over; both end as functions
- * do. */
+/*
+ * One begins with what the kernel emulates, one with what it steps over; both end as functions
+ * do. Written out, for their own instructions are no cost: before the exit, and from an entry
+ * to the next.
+ */
 #if defined(__x86_64__)
 #define TYPE  "@function"
 #define CHEAP "push %rbp\npop %rbp\n"
 #define DEAR  "mov %rsp, %rax\n"
+#define CALLS                         \
+	"push %rbx\nmov %edi, %ebx\n" \
+	"1: call pm_up_dear\n"        \
+	"call pm_up_cheap\n"          \
+	"sub $1, %ebx\njne 1b\n"      \
+	"pop %rbx\nret\n"
+enum {
+	CHEAP_LEN = 2,
+};
 #elif defined(__aarch64__)
 #define TYPE  "%function"
 #define CHEAP "adr x0, .\n"
 #define DEAR  "mov x0, sp\n"
+#define CALLS                                      \
+	"stp x30, x19, [sp, #-16]!\nmov w19, w0\n" \
+	"1: bl pm_up_dear\n"                       \
+	"bl pm_up_cheap\n"                         \
+	"subs w19, w19, #1\nb.ne 1b\n"             \
+	"ldp x30, x19, [sp], #16\nret\n"
+enum {
+	CHEAP_LEN = 1,
+};
 #endif
 
 #ifdef TYPE
 
+/* Of both functions, by whether it is the cheap one; and with the return and what leads to the
+ * next call. */
+static const uint64_t own_instructions[2][2] = { { 1, 3 }, { CHEAP_LEN, CHEAP_LEN + 4 } };
+
 __asm__(".text\n.p2align 4\n"
-	".globl pm_up_cheap, pm_up_cheap_end, pm_up_dear, pm_up_dear_end\n"
-	".hidden pm_up_cheap, pm_up_cheap_end, pm_up_dear, pm_up_dear_end\n"
+	".globl pm_up_cheap, pm_up_cheap_end, pm_up_dear, pm_up_dear_end, pm_up_calls\n"
+	".hidden pm_up_cheap, pm_up_cheap_end, pm_up_dear, pm_up_dear_end, pm_up_calls\n"
 	".type pm_up_cheap, " TYPE "\n"
 	"pm_up_cheap: " CHEAP "pm_up_cheap_end: ret\n"
 	".size pm_up_cheap, . - pm_up_cheap\n"
 	".type pm_up_dear, " TYPE "\n"
 	"pm_up_dear: " DEAR "pm_up_dear_end: ret\n"
-	".size pm_up_dear, . - pm_up_dear\n");
+	".size pm_up_dear, . - pm_up_dear\n"
+	".type pm_up_calls, " TYPE "\n"
+	"pm_up_calls: " CALLS ".size pm_up_calls, . - pm_up_calls\n");
 void pm_up_cheap(void) __attribute__((visibility("hidden")));
 void pm_up_dear(void) __attribute__((visibility("hidden")));
+/* Calls each so many times, in turn. */
+void pm_up_calls(unsigned int times) __attribute__((visibility("hidden")));
 extern const char pm_up_cheap_end[] __attribute__((visibility("hidden")));
 extern const char pm_up_dear_end[] __attribute__((visibility("hidden")));
 
@@ -106,10 +136,7 @@ static pid_t start_child(int *go)
 
 		close(fds[1]);
 		if (read(fds[0], &byte, 1) == 1)
-			for (int i = 0; i < CALLS; i++) {
-				pm_up_dear();
-				pm_up_cheap();
-			}
+			pm_up_calls(CALLS_LEN);
 		_exit(0);
 	}
 	close(fds[0]);
@@ -193,7 +220,31 @@ static uint64_t *medians(const struct samples *samples, bool cheap, bool whole)
 	return ret;
 }
 
-static int fill_cost(struct pm_up_cost *cost, const struct samples *samples)
+static bool counts_instructions(const struct pm_event_spec *spec)
+{
+	return spec->kind == PM_EVENT_HARDWARE && spec->user &&
+	       (spec->config & UINT32_MAX) == PERF_COUNT_HW_INSTRUCTIONS;
+}
+
+static void take_off(uint64_t *from, uint64_t what)
+{
+	*from -= what < *from ? what : *from;
+}
+
+static void take_off_own(const struct pm_up_cost *cost,
+			 const struct pm_engine_options *options)
+{
+	for (size_t i = 0; i < options->specs_len; i++)
+		for (size_t cheap = 0; cheap < 2; cheap++) {
+			if (!counts_instructions(&options->specs[i]))
+				continue;
+			take_off(&cost->call[cheap][i], own_instructions[cheap][0]);
+			take_off(&cost->visit[cheap][i], own_instructions[cheap][1]);
+		}
+}
+
+static int fill_cost(struct pm_up_cost *cost, const struct pm_engine_options *options,
+		     const struct samples *samples)
 {
 	struct pm_up_cost found = { .known = true };
 
@@ -205,6 +256,7 @@ static int fill_cost(struct pm_up_cost *cost, const struct samples *samples)
 		pm_up_cost_release(&found);
 		return -ENOMEM;
 	}
+	take_off_own(&found, options);
 	/* Until the next entry there were two visits: both of them stepped over, or one. */
 	for (size_t i = 0; i < samples->columns; i++) {
 		uint64_t dear = found.visit[0][i] / 2, both = found.visit[1][i];
@@ -298,7 +350,7 @@ int pm_up_cost_measure(struct pm_up_cost *cost, const struct pm_engine_options *
 	for (size_t i = 0; i < 4; i++)
 		any &= samples.rows[i / 2][i % 2].len > 0;
 	if (r == 0 && any)
-		r = fill_cost(cost, &samples);
+		r = fill_cost(cost, options, &samples);
 	/* Without it nothing is taken off, which is told. */
 	return r == -ENOMEM ? r : 0;
 }
