@@ -73,21 +73,30 @@ so() {
 	END
 }
 
+# sees_new ENGINE: whether it sees threads and processes from their first moment on: before Linux
+# 6.12 probes do not.
+sees_new() {
+	[ "$1" != uprobe ] || printf '%s\n' 6.12 "$(uname -r)" | sort -V -C || {
+		echo "# engine $1 misses threads that begin here" >&3
+		return 1
+	}
+}
+
 # lines FILE TEXT: `FROM-TO`, what is between `TEXT begins` and `TEXT ends`.
 lines() {
-	awk -v text="$2" 'index($0, "/* " text " begins") || index($0, "// " text " begins") {
-		from = NR + 1 }
-		index($0, "/* " text " ends") || index($0, "// " text " ends") {
-		print from "-" NR - 1 }' \
-		"$SOURCE_DIR/tests/programs/$1"
+	local all
+	mapfile -t all < <(sed -n "\\:/[/*] $2 begins:,\\:/[/*] $2 ends:=" \
+		"$SOURCE_DIR/tests/programs/$1")
+	echo "$((all[0] + 1))-$((all[-1] - 1))"
 }
 
 ways=(called_once called_thousand called_many recursive jumps_out jumped_over tail_begin
 	tail_end is_even is_odd in_handler interrupted never_called)
 
+# bats test_tags=guest
 @test "calls from threads, of itself, left by jumps, into and out of handlers" {
 	for engine in "${ENGINES[@]}"; do
-		works "$engine" || continue
+		works "$engine" && sees_new "$engine" || continue
 		measure 7 "$engine" "${ways[@]/#/--fn=}" -- "$PROGRAMS/count-calls" 300
 		[ "$(wc -l <truth)" = ${#ways[@]} ]
 		agree "$engine"
@@ -100,6 +109,7 @@ ways=(called_once called_thousand called_many recursive jumps_out jumped_over ta
 	done
 }
 
+# bats test_tags=guest
 @test "exceptions pass through; C++ names" {
 	[ -e "$PROGRAMS/count-throw" ] || skip "there is no C++ compiler"
 	for engine in "${ENGINES[@]}"; do
@@ -112,9 +122,10 @@ ways=(called_once called_thousand called_many recursive jumps_out jumped_over ta
 	done
 }
 
+# bats test_tags=guest
 @test "children, forked in the middle of a call and exec'd, and none of them with -i" {
 	for engine in "${ENGINES[@]}"; do
-		works "$engine" || continue
+		works "$engine" && sees_new "$engine" || continue
 		measure 6 "$engine" --fn in_process --fn in_parent -- "$PROGRAMS/count-exec" 40
 		[ "$(wc -l <truth)" = 2 ]
 		agree "$engine"
@@ -125,6 +136,7 @@ ways=(called_once called_thousand called_many recursive jumps_out jumped_over ta
 	done
 }
 
+# bats test_tags=guest
 @test "a library that comes, goes and comes again" {
 	local library=$PROGRAMS/libcount-lib.so
 	for engine in "${ENGINES[@]}"; do
@@ -135,6 +147,7 @@ ways=(called_once called_thousand called_many recursive jumps_out jumped_over ta
 	done
 }
 
+# bats test_tags=guest
 @test "ranges of lines, and a function that is inlined in three places" {
 	local loop branch
 	loop=$(lines count-range.c range)
@@ -150,6 +163,7 @@ ways=(called_once called_thousand called_many recursive jumps_out jumped_over ta
 	done
 }
 
+# bats test_tags=guest
 @test "ranges that exceptions come into, go out of, and leave for good" {
 	local ranges=(first second double int passed) words=() i
 	[ -e "$PROGRAMS/count-catch" ] || skip "there is no C++ compiler"
@@ -287,9 +301,10 @@ ways=(called_once called_thousand called_many recursive jumps_out jumped_over ta
 		'by["called_many"]["callers"][0]["calls"] == 800'
 }
 
+# bats test_tags=guest
 @test "a crash inside the function" {
 	for engine in "${ENGINES[@]}"; do
-		works "$engine" || continue
+		works "$engine" && sees_new "$engine" || continue
 		measure 139 "$engine" --fn crashing --fn called_many -- \
 			"$PROGRAMS/count-calls" 20 crash
 		[ "$(scopes)" = $'crashing: 1 1\ncalled_many: 80 0' ]
@@ -297,6 +312,7 @@ ways=(called_once called_thousand called_many recursive jumps_out jumped_over ta
 	done
 }
 
+# bats test_tags=guest
 @test "Ctrl-C in the middle prints what there is" {
 	for engine in "${ENGINES[@]}"; do
 		works "$engine" || continue
@@ -317,9 +333,10 @@ ways=(called_once called_thousand called_many recursive jumps_out jumped_over ta
 	done
 }
 
+# bats test_tags=guest
 @test "calls by who called: each is told once, and so are its numbers" {
 	for engine in uprobe ptrace; do
-		works "$engine" || continue
+		works "$engine" && sees_new "$engine" || continue
 		measure 7 "$engine" -e page-faults --calls-from=2 --fn called_once \
 			--fn recursive -- "$PROGRAMS/count-calls" 1
 		so '[c["calls"] for c in by["called_once"]["callers"]] == [4]' \

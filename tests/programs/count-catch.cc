@@ -24,9 +24,11 @@ static WHOLE void throws_double(unsigned long i)
 static WHOLE void catches_both(unsigned long i)
 {
 	for (unsigned long k = 0; k < 4; k++) {
+		unsigned long n = i + k;
+
 		try {
 			// first begins
-			throws_double(i + k);
+			throws_double(n);
 			// first ends
 		} catch (double) {
 			// double begins
@@ -36,7 +38,7 @@ static WHOLE void catches_both(unsigned long i)
 		sink += k;
 		try {
 			// second begins
-			throws_int(i + k);
+			throws_int(n);
 			// second ends
 		} catch (int) {
 			// int begins

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Functions whose instructions are known: `count-instructions CALLS TURNS` calls one that goes
+ * round TURNS times, CALLS times, from another. Prints of each how often it was called, and its
+ * instructions, but for the returns at their ends.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+void goes_round(unsigned long turns);
+void calls_it(unsigned long turns, unsigned long calls);
+
+#if defined(__x86_64__)
+#define FUNCTION "@function"
+__asm__("goes_round:\n"
+	"push %rbp\n"
+	"1: add $1, %rax\nsub $1, %rdi\njne 1b\n"
+	"pop %rbp\nret\n"
+	"calls_it:\n"
+	"push %rbx\npush %rbp\nmov %rdi, %rbp\nmov %rsi, %rbx\n"
+	"1: mov %rbp, %rdi\ncall goes_round\nsub $1, %rbx\njne 1b\n"
+	"pop %rbp\npop %rbx\nret\n");
+enum {
+	ROUND_FIXED = 2,
+	CALLER_FIXED = 6,
+};
+#elif defined(__aarch64__)
+#define FUNCTION "%function"
+__asm__("goes_round:\n"
+	"adr x1, .\n"
+	"1: add x2, x2, #1\nsubs x0, x0, #1\nb.ne 1b\n"
+	"ret\n"
+	"calls_it:\n"
+	"stp x29, x30, [sp, #-32]!\nmov x29, sp\nstp x19, x20, [sp, #16]\n"
+	"mov x19, x0\nmov x20, x1\n"
+	"1: mov x0, x19\nbl goes_round\nsubs x20, x20, #1\nb.ne 1b\n"
+	"ldp x19, x20, [sp, #16]\nldp x29, x30, [sp], #32\nret\n");
+enum {
+	ROUND_FIXED = 1,
+	CALLER_FIXED = 7,
+};
+#endif
+/* Of each turn, and of each call with its return. */
+enum {
+	TURN = 3,
+	CALL = 5,
+};
+__asm__(".type goes_round, " FUNCTION "\n.size goes_round, calls_it - goes_round\n"
+	".type calls_it, " FUNCTION "\n.size calls_it, . - calls_it\n");
+
+int main(int argc, char **argv)
+{
+	unsigned long calls = argc > 1 ? strtoul(argv[1], NULL, 10) : 10;
+	unsigned long turns = argc > 2 ? strtoul(argv[2], NULL, 10) : 10;
+	unsigned long each = ROUND_FIXED + TURN * turns;
+
+	if (calls == 0 || turns == 0)
+		return 1;
+	calls_it(turns, calls);
+	printf("goes_round: %lu %lu\n", calls, calls * each);
+	printf("calls_it: 1 %lu\n", CALLER_FIXED + calls * (each + CALL));
+	return 0;
+}
