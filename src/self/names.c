@@ -6,7 +6,7 @@
  */
 #include <string.h>
 
-#include "pm/symbol.h"
+#include "name-cache.h"
 #include "recording-internal.h"
 
 struct item {
@@ -20,6 +20,7 @@ struct batch {
 	const struct item *items;
 	size_t len, next;
 	const uint64_t *addresses;
+	const struct pm_self_file *file; /* whose names are kept; NULL: none are */
 };
 
 static int compare(const void *left, const void *right)
@@ -40,16 +41,13 @@ static int write_name(const struct batch *batch, uint32_t frame,
 							      .functions_len = len });
 }
 
-/* pm_symbol_emit_fn */
-static int on_symbol(void *user, size_t index, const struct pm_symbol_function *functions,
-		     size_t len)
+static int write_chain(const struct batch *batch, uint32_t frame,
+		       const struct pm_symbol_function *functions, size_t len)
 {
 	enum {
 		CHAIN_MAX = 256 /* functions; compilers stay far below */
 	};
-	struct batch *batch = user;
 	struct pm_file_function texts[CHAIN_MAX];
-	int ret = 0;
 
 	if (len > CHAIN_MAX) { /* the function proper is the last */
 		functions += len - CHAIN_MAX;
@@ -59,73 +57,126 @@ static int on_symbol(void *user, size_t index, const struct pm_symbol_function *
 		texts[i] = (struct pm_file_function){ .name = functions[i].name,
 						      .file = functions[i].file,
 						      .line = functions[i].line };
+	return len > 0 ? write_name(batch, frame, texts, len) : 0;
+}
+
+/* pm_symbol_emit_fn */
+static int on_symbol(void *user, size_t index, const struct pm_symbol_function *functions,
+		     size_t len)
+{
+	struct batch *batch = user;
+	int ret = 0;
+
 	for (; ret == 0 && batch->next < batch->len &&
 	       batch->items[batch->next].address == batch->addresses[index];
 	     batch->next++)
-		if (len > 0)
-			ret = write_name(batch, batch->items[batch->next].frame, texts,
-					 len);
+		ret = write_chain(batch, batch->items[batch->next].frame, functions, len);
+	if (ret == 0 && batch->file)
+		pm_self_names_add(batch->file, batch->addresses[index], functions, len);
 	return ret;
 }
 
-static int resolve(struct pm_self_recording *recording, uint32_t id, struct batch *batch,
-		   size_t addresses_len, bool *limited)
+/* Names those that earlier profiles have found; the others become the first @len of @items. */
+static int take_known(const struct batch *batch, struct item *items, size_t *len)
 {
-	const struct pm_module *module = pm_procs_module(recording->procs, id);
+	size_t rest = 0;
+	int ret = 0;
+
+	for (size_t i = 0; ret == 0 && i < *len; i++) {
+		const struct pm_symbol_function *functions;
+		size_t functions_len;
+
+		if (pm_self_names_find(batch->file, items[i].address, &functions,
+				       &functions_len))
+			ret = write_chain(batch, items[i].frame, functions,
+					  functions_len);
+		else
+			items[rest++] = items[i];
+	}
+	*len = rest;
+	return ret;
+}
+
+/* Of the ELF file behind @fd, or of the image where that is -1. */
+static int resolve(struct batch *batch, int fd, const struct pm_chain_vdso *image,
+		   bool *limited)
+{
 	const struct pm_symbol_options options = {
 		.inlines = true, .lines = true, .copy_files = true, .limited = limited
 	};
-	int fd, ret;
+	PM_AUTO_FREE uint64_t *addresses =
+		reallocarray(NULL, batch->len + 1, sizeof(*addresses));
+	const struct item *items = batch->items;
+	size_t distinct = 0;
 
-	if (module->identity.kind == PM_MODULE_VDSO) {
-		const struct pm_chain_vdso *vdso =
-			pm_chain_modules_vdso(&recording->modules, module);
-
-		return vdso->image ? pm_symbols_resolve_memory(vdso->image, vdso->len,
-							       batch->addresses,
-							       addresses_len, &options,
-							       on_symbol, batch, NULL)
-				   : -ENOENT;
-	}
-	if (module->identity.kind != PM_MODULE_FILE)
+	if (!addresses)
+		return -ENOMEM;
+	for (size_t i = 0; i < batch->len; i++)
+		if (i == 0 || items[i].address != items[i - 1].address)
+			addresses[distinct++] = items[i].address;
+	batch->addresses = addresses;
+	if (distinct == 0)
 		return 0;
-	fd = pm_chain_modules_open_file(&recording->modules, recording->procs, id);
+	return fd < 0 ? pm_symbols_resolve_memory(image->image, image->len, addresses,
+						  distinct, &options, on_symbol, batch,
+						  NULL)
+		      : pm_symbols_resolve(fd, addresses, distinct, &options, on_symbol,
+					   batch, NULL);
+}
+
+static int resolve_file(struct pm_self_recording *recording, uint32_t id,
+			struct item *items, size_t len, bool *limited)
+{
+	int fd = pm_chain_modules_open_file(&recording->modules, recording->procs, id);
+	struct batch batch = { .writer = recording->writer, .items = items, .len = len };
+	struct pm_self_file file;
+	int ret = 0;
+
 	if (fd < 0)
 		return fd;
-	ret = pm_symbols_resolve(fd, batch->addresses, addresses_len, &options, on_symbol,
-				 batch, NULL);
+	if (pm_self_file_of(fd, &file) == 0) {
+		batch.file = &file;
+		ret = take_known(&batch, items, &batch.len);
+	}
+	if (ret == 0)
+		ret = resolve(&batch, fd, NULL, limited);
+	/* What was left out is looked for again. */
+	if (*limited)
+		pm_self_names_clear();
 	if (fd != recording->modules.list.data[id].fd)
 		close(fd);
 	return ret;
 }
 
-static int name_module(struct pm_self_recording *recording, const struct item *items,
+static int name_module(struct pm_self_recording *recording, struct item *items,
 		       size_t len)
 {
 	uint32_t id = recording->modules.by_file_id.data[items[0].module];
-	PM_AUTO_FREE uint64_t *addresses = NULL;
-	struct batch batch = { .writer = recording->writer, .items = items, .len = len };
-	size_t distinct = 0;
+	const struct pm_module *module;
 	bool limited = false;
 	char text[512];
-	int ret;
+	int ret = 0;
 
 	if (id == PM_FILE_NONE)
 		return 0; /* generated code, which has got its names */
-	addresses = reallocarray(NULL, len, sizeof(*addresses));
-	if (!addresses)
-		return -ENOMEM;
-	for (size_t i = 0; i < len; i++)
-		if (i == 0 || items[i].address != items[i - 1].address)
-			addresses[distinct++] = items[i].address;
-	batch.addresses = addresses;
-	ret = resolve(recording, id, &batch, distinct, &limited);
+	module = pm_procs_module(recording->procs, id);
+	if (module->identity.kind == PM_MODULE_VDSO) {
+		struct batch batch = { .writer = recording->writer,
+				       .items = items,
+				       .len = len };
+		const struct pm_chain_vdso *vdso =
+			pm_chain_modules_vdso(&recording->modules, module);
+
+		ret = vdso->image ? resolve(&batch, -1, vdso, &limited) : -ENOENT;
+	} else if (module->identity.kind == PM_MODULE_FILE) {
+		ret = resolve_file(recording, id, items, len, &limited);
+	}
 	if (ret == 0 && !limited)
 		return 0;
 	if (ret == -ENOMEM)
 		return ret;
 	snprintf(text, sizeof(text), "names of %.400s were left out: %s",
-		 pm_procs_module(recording->procs, id)->identity.path,
+		 module->identity.path,
 		 ret < 0 ? strerror(-ret) : "its debug information is too much to read");
 	pm_self_note(recording, text);
 	return 0;

@@ -207,6 +207,40 @@ shares() {
 		'sum("via_two" in chain(s) and "work_two" in chain(s) for s in samples) > 10'
 }
 
+@test "names that were found once are there the next time, whatever came of the files" {
+	need_plain
+	cat >own.c <<-'END'
+		#include <pmself.h>
+		#include <stdio.h>
+		__attribute__((noinline)) static void spin(void)
+		{
+		    for (unsigned i = 0; i < 200000000; i++)
+		        __asm__ volatile("");
+		}
+		int main(void)
+		{
+		    int ret = 0;
+		    for (int i = 0; ret == 0 && i < 2; i++) {
+		        ret = perf_start();
+		        spin();
+		        ret |= perf_stop();
+		        rename("own.debug", "gone.debug");
+		    }
+		    return ret;
+		}
+	END
+	cc -O1 -g own.c -o own -I"$SOURCE_DIR/include" -L"$SELF" -lpmself "-Wl,-rpath,$SELF"
+	objcopy --only-keep-debug own own.debug
+	strip own
+	objcopy --add-gnu-debuglink=own.debug own
+	./own 2>table
+	cat table
+	[ "$(grep -c "  spin  own$" table)" = 2 ]
+	# Nobody knows names that were not found before.
+	./own 2>table
+	run ! grep -q "  spin  own$" table
+}
+
 @test "again and again while four threads allocate, without a trace" {
 	# Names of libc take long to read with sanitizers.
 	local cycles=250
