@@ -265,3 +265,31 @@ shares() {
 	     END { exit rows != 4 || of_clock != 4 || of_other != 2 }' scopes.0 scopes.1
 	gawk '{ ns[NR] = $1 } END { exit ns[2] > 0.7 * ns[1] }' cost.0 cost.1
 }
+
+# ---- samples against counts ---------------------------------------------------------------
+
+@test "where samples stand for a part of what was counted, that is told" {
+	local way
+	for way in -q --per-task; do
+		"$PMREC" -q $way -e instructions:u -c 500000 -o s.json -- "$PROGRAMS/split" 1
+		query s.json 'len(samples)' footer notes
+		holds s.json 'len(samples) * 1e6 < 0.5 * footer["cpu_ns"]' \
+			'abs(2 * (footer["events"][0]["counted"] - footer["events"][0].get("others", 0)) / footer["cpu_ns"] - 1) < 0.05' \
+			'sum("samples of instructions:u stand for" in n["text"] for n in notes) == 1'
+		"$PMREPORT" s.json >report
+		[ "$(grep -c "samples of instructions:u stand for" report)" = 1 ]
+	done
+}
+
+@test "where they stand for all of it, nothing is told" {
+	local way
+	for way in "-F 4000" "-F 999 --per-task --delay 100" "-c 1000000 --per-task" "-F 999 -a" \
+		"-F 10000 --off-cpu"; do
+		# shellcheck disable=SC2086 # options
+		"$PMREC" -q -e cycles $way -o s.json -- sh -c '"$0" 0.2; sleep 0.1; "$0" 0.2' \
+			"$PROGRAMS/split"
+		query s.json 'len(samples)' footer notes
+		holds s.json 'footer["events"][0]["period"] > 0.95 * (footer["events"][0]["counted"] - footer["events"][0].get("others", 0))' \
+			'not any("stand for" in n["text"] for n in notes)'
+	done
+}
