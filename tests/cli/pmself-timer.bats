@@ -36,6 +36,7 @@ shares() {
 	}
 }
 
+# bats test_tags=plain
 @test "three functions have the time that they take, in the table and in the file" {
 	PMSELF_OUTPUT=abc.json run --separate-stderr "$PROGRAMS/self-abc" 1
 	[ "$status" = 0 ]
@@ -60,6 +61,7 @@ shares() {
 	holds n.json 'all(s["stop"] == "not_asked" for s in samples)'
 }
 
+# bats test_tags=plain
 @test "where a filter forbids perf_event_open, and why is told" {
 	local code
 	for code in 1 13 38; do
@@ -122,6 +124,7 @@ workers() {
 	done
 }
 
+# bats test_tags=plain
 @test "what a program may do with signals" {
 	local mode
 	for mode in handler replace block interrupt keep exec shorts helper relay refused; do
@@ -138,12 +141,14 @@ workers() {
 	run ! grep -q "CPU time in no tick: 0.[1-9]" relay.txt
 }
 
+# bats test_tags=plain
 @test "again and again while four threads allocate, without a trace" {
 	PMSELF_TABLE=none PMSELF_QUIET=1 timeout 120 "$PROGRAMS/self-life" cycles 40
 }
 
 # ---- scopes ------------------------------------------------------------------------------------
 
+# bats test_tags=plain
 @test "scopes have a table at the end, and as much as they were asked for" {
 	run --separate-stderr "$PROGRAMS/self-scope"
 	[ "$status" = 0 ]
