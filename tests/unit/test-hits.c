@@ -34,7 +34,8 @@ enum {
 
 extern const char hits_in[], hits_out[];
 
-/* The labels are places in a function whose body does not matter. */
+/* The labels are places in a function whose body does not matter; the kernel does them itself,
+ * without a page for copies, which would be a fault. */
 __asm__(".text\n"
 	".globl hits_visit, hits_in, hits_out\n"
 	".hidden hits_visit, hits_in, hits_out\n"
@@ -48,8 +49,8 @@ __asm__(".text\n"
 	"ret\n"
 #else
 	"stp x29, x30, [sp, -16]!\n"
-	"hits_in: nop\n"
-	"blr x0\n"
+	"hits_in: b 1f\n"
+	"1: blr x0\n"
 	"hits_out: nop\n"
 	"ldp x29, x30, [sp], 16\n"
 	"ret\n"
@@ -265,6 +266,13 @@ static void sees_threads_and_processes(void **state)
 
 	let_go(&child);
 	wait_for(&child);
+	if (pm_hits_finds_threads(hits)) {
+		pm_hits_free(hits);
+		print_message(
+			"# SKIP: threads are handed counters at places from Linux 6.12 "
+			"on\n");
+		skip();
+	}
 	pm_hits_disable(hits);
 	take(hits, true, &seen);
 	assert_int_equal(pm_hits_totals(hits, &total), 0);

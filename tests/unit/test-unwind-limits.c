@@ -204,6 +204,12 @@ static void test_short_budget_is_not_remembered(void **state)
 	struct pm_unwinder *unwinder = pm_unwinder_new();
 	struct pm_unw_module *module;
 	size_t taken = 0;
+	/* Of _start, where aarch64 says behind the first instruction that nobody called it. */
+#if defined(__aarch64__)
+	const uint64_t behind = 4;
+#else
+	const uint64_t behind = 0;
+#endif
 
 	(void)state;
 	assert_non_null(unwinder);
@@ -212,11 +218,11 @@ static void test_short_budget_is_not_remembered(void **state)
 		while (pm_unw_budget_take(len))
 			taken += len;
 	assert_true(pm_unw_budget_is_short());
-	assert_int_equal(pm_unw_rule_find(unwinder, module, module->entry).found,
+	assert_int_equal(pm_unw_rule_find(unwinder, module, module->entry + behind).found,
 			 PM_UNW_FOUND_BAD_CFI);
 	pm_unw_budget_give(taken);
 	assert_false(pm_unw_budget_is_short());
-	assert_int_equal(pm_unw_rule_find(unwinder, module, module->entry).found,
+	assert_int_equal(pm_unw_rule_find(unwinder, module, module->entry + behind).found,
 			 PM_UNW_FOUND_ROOT);
 	pm_unw_module_free(module);
 	pm_unwinder_free(unwinder);

@@ -115,7 +115,11 @@ static NOINLINE void chain_signal(void)
 /* A fault interrupts the first instruction of a function: pc - 1 is in the one before. */
 static __attribute__((naked)) void trap(void)
 {
+#if defined(__aarch64__)
+	__asm__ volatile(".inst 0\n\tret");
+#else
 	__asm__ volatile(".byte 0x0f, 0x0b\n\tret");
+#endif
 }
 
 static NOINLINE void chain_fault(void)
@@ -225,11 +229,10 @@ static void wait_for_stop(pid_t pid)
 	}
 }
 
-/* /proc/TID/syscall shows "0 …" (SYS_read) while it blocks there, "running" before. */
+/* /proc/TID/syscall shows SYS_read first while it blocks there, "running" before. */
 static void wait_for_block(pid_t pid, const volatile pid_t *tid)
 {
-	char path[64];
-	char text[64];
+	char path[64], text[64] = "", *end;
 
 	for (;;) {
 		PM_AUTO_CLOSE int fd = -1;
@@ -243,7 +246,7 @@ static void wait_for_block(pid_t pid, const volatile pid_t *tid)
 		fd = open(path, O_RDONLY | O_CLOEXEC);
 		assert_true(fd >= 0);
 		len = read(fd, text, sizeof(text) - 1);
-		if (len > 2 && memcmp(text, "0 ", 2) == 0)
+		if (len > 2 && strtol(text, &end, 10) == SYS_read && *end == ' ')
 			return;
 	}
 }
