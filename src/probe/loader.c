@@ -21,8 +21,25 @@ enum {
 	FOLDERS_MAX = 65536, /* of all lists, each time that they are gone through */
 };
 
-const char *const pm_probe_library_dirs[] = { "/lib64",   "/usr/lib64",     "/lib",
-					      "/usr/lib", "/usr/local/lib", NULL };
+/* Debian has a folder for each architecture. */
+#if defined(__x86_64__)
+#define TRIPLET "x86_64-linux-gnu"
+#elif defined(__aarch64__)
+#define TRIPLET "aarch64-linux-gnu"
+#endif
+
+const char *const pm_probe_library_dirs[] = {
+	"/lib64",
+	"/usr/lib64",
+	"/lib",
+	"/usr/lib",
+	"/usr/local/lib",
+#ifdef TRIPLET
+	"/lib/" TRIPLET,
+	"/usr/lib/" TRIPLET,
+#endif
+	NULL,
+};
 
 /* ---- cache -------------------------------------------------------------------------------- */
 
