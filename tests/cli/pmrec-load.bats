@@ -42,10 +42,9 @@ truth() {
 
 # bats test_tags=guest
 @test "a known split of time is found within two points" {
-	# 2 points are more than 5 sigma at so many samples: sqrt(0.6 * 0.4 / 16000) = 0.4 %.
-	"$PMREC" -q -F 10000 --stack-bytes 4096 -o s.json -- "$PROGRAMS/split" 2
-	query s.json 'len(samples)' '[self_share(n) for n in ("sixty", "thirty", "ten")]'
-	holds s.json 'len(samples) > 16000' \
+	# 2 points are 4 sigma at so many samples: sqrt(0.6 * 0.4 / 9600) = 0.5 %.
+	"$PMREC" -q -F 6000 --stack-bytes 4096 -o s.json -- "$PROGRAMS/split" 2
+	holds s.json 'len(samples) > 9600' \
 		'58 <= self_share("sixty") <= 62' \
 		'28 <= self_share("thirty") <= 32' \
 		'8 <= self_share("ten") <= 12'
