@@ -20,7 +20,7 @@ enum {
  * for libc does not renew it.
  */
 static pthread_mutex_t looking = PTHREAD_MUTEX_INITIALIZER;
-static __thread bool fork_waits; /* this thread holds it, and forks */
+static _Atomic pid_t forking; /* the thread that holds it and forks; 0: none */
 
 /* Whoever forks while it holds the linker's lock itself has a look wait for it; it gives up. */
 static void before_fork(void)
@@ -33,13 +33,16 @@ static void before_fork(void)
 		until.tv_nsec -= 1000000000;
 		until.tv_sec++;
 	}
-	fork_waits = pthread_mutex_timedlock(&looking, &until) == 0;
+	if (pthread_mutex_timedlock(&looking, &until) == 0)
+		forking = gettid();
 }
 
 static void in_parent(void)
 {
-	if (fork_waits)
-		pthread_mutex_unlock(&looking);
+	if (forking != gettid())
+		return;
+	forking = 0;
+	pthread_mutex_unlock(&looking);
 }
 
 static void in_child(void)
@@ -47,6 +50,7 @@ static void in_child(void)
 	const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
 
 	looking = fresh;
+	forking = 0;
 }
 
 int pm_self_mappings_init(void)
