@@ -6,14 +6,38 @@
  */
 #include "pm/unwind.h"
 
+#include <elf.h>
+#include <string.h>
 #include <sys/ptrace.h>
+#include <sys/uio.h>
 
 #include <libunwind-ptrace.h>
+
+enum {
+	MAPS_MAX = 1 << 16, /* lines that are looked at */
+	SEGMENTS_MAX = 64,
+	/* LSB 5, 10.6.2: what all linkers give. */
+	HDR_VERSION = 1,
+	PTR_PCREL_SDATA4 = 0x1b,
+	COUNT_UDATA4 = 0x03,
+	TABLE_DATAREL_SDATA4 = 0x3b,
+	HDR_BYTES = 12,
+	TABLE_ENTRY_BYTES = 8,
+};
+
+/* Of the file that is mapped around an address. */
+struct table {
+	uint64_t start, end; /* avma of its code */
+	uint64_t hdr; /* of .eh_frame_hdr */
+	uint32_t count;
+};
 
 /* What one look at a thread needs; every part may be missing. */
 struct ptrace_session {
 	unw_addr_space_t space;
 	void *upt;
+	pid_t tid;
+	struct table table; /* the last that was found */
 };
 
 static void ptrace_session_release(struct ptrace_session *session)
@@ -23,6 +47,183 @@ static void ptrace_session_release(struct ptrace_session *session)
 	if (session->space)
 		unw_destroy_addr_space(session->space);
 }
+
+/* ---- tables ---------------------------------------------------------------------------- */
+
+/* As libunwind exports it for those who know where a table is. */
+extern int UNW_OBJ(dwarf_search_unwind_table)(unw_addr_space_t as, unw_word_t ip,
+					      unw_dyn_info_t *di, unw_proc_info_t *pi,
+					      int need_unwind_info, void *arg);
+
+static bool read_bytes(pid_t tid, uint64_t address, void *ret, size_t len)
+{
+	struct iovec local = { ret, len }, remote = { (void *)(uintptr_t)address, len };
+
+	return process_vm_readv(tid, &local, 1, &remote, 1, 0) == (ssize_t)len;
+}
+
+/* A mapping of a file, and another one, or the same, of where that begins. */
+struct mapped {
+	uint64_t start, offset, header;
+};
+
+static bool find_mapped(pid_t tid, uint64_t address, struct mapped *ret)
+{
+	char path[64], line[512];
+	PM_AUTO_FCLOSE FILE *maps = NULL;
+	unsigned long long header = 0, of = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", (int)tid);
+	maps = fopen(path, "re");
+	for (size_t i = 0; maps && i < MAPS_MAX && fgets(line, sizeof(line), maps); i++) {
+		unsigned long long start, end, offset, inode;
+
+		if (sscanf(line, "%llx-%llx %*s %llx %*s %llu", &start, &end, &offset,
+			   &inode) != 4)
+			continue; /* the rest of a long name */
+		if (offset == 0) {
+			header = start;
+			of = inode;
+		}
+		if (address < start || address >= end)
+			continue;
+		*ret = (struct mapped){ start, offset, header };
+		return inode != 0 && inode == of;
+	}
+	return false;
+}
+
+/* Whether the segment is the one that is mapped around @address; @bias is set then. */
+static bool is_around(const Elf64_Phdr *segment, const struct mapped *mapped,
+		      uint64_t address, uint64_t *bias)
+{
+	uint64_t at = address - mapped->start + mapped->offset;
+
+	if (segment->p_type != PT_LOAD || !(segment->p_flags & PF_X) ||
+	    at < segment->p_offset || at - segment->p_offset >= segment->p_filesz)
+		return false;
+	*bias = address - (at - segment->p_offset + segment->p_vaddr);
+	return true;
+}
+
+/* How many; 0: none can be had. */
+static size_t read_segments(pid_t tid, uint64_t header, Elf64_Phdr *ret)
+{
+	Elf64_Ehdr elf;
+
+	if (!read_bytes(tid, header, &elf, sizeof(elf)) ||
+	    memcmp(elf.e_ident, ELFMAG, SELFMAG) != 0 ||
+	    elf.e_ident[EI_CLASS] != ELFCLASS64 || elf.e_phentsize != sizeof(*ret) ||
+	    elf.e_phnum > SEGMENTS_MAX ||
+	    !read_bytes(tid, header + elf.e_phoff, ret, elf.e_phnum * sizeof(*ret)))
+		return 0;
+	return elf.e_phnum;
+}
+
+static bool read_table(pid_t tid, uint64_t address, struct table *ret)
+{
+	struct {
+		uint8_t version, ptr, count, table;
+		int32_t frames;
+		uint32_t entries;
+	} hdr;
+	struct table found = { 0 };
+	struct mapped mapped;
+	Elf64_Phdr segments[SEGMENTS_MAX];
+	uint64_t bias = 0;
+	size_t len = find_mapped(tid, address, &mapped)
+			     ? read_segments(tid, mapped.header, segments)
+			     : 0;
+
+	for (size_t i = 0; i < len; i++) {
+		if (is_around(&segments[i], &mapped, address, &bias)) {
+			found.start = bias + segments[i].p_vaddr;
+			found.end = found.start + segments[i].p_memsz;
+		}
+		if (segments[i].p_type == PT_GNU_EH_FRAME)
+			found.hdr = segments[i].p_vaddr;
+	}
+	if (found.start == found.end || found.hdr == 0)
+		return false;
+	found.hdr += bias;
+	if (!read_bytes(tid, found.hdr, &hdr, sizeof(hdr)) ||
+	    hdr.version != HDR_VERSION || hdr.ptr != PTR_PCREL_SDATA4 ||
+	    hdr.count != COUNT_UDATA4 || hdr.table != TABLE_DATAREL_SDATA4)
+		return false;
+	found.count = hdr.entries;
+	*ret = found;
+	return true;
+}
+
+/*
+ * libunwind 1.6 takes the beginning of a file's code for that of a page, which it is not where
+ * lld has laid it out: it finds no CFI then, or another function's. So where there is a table, it
+ * is told where.
+ */
+static int find_proc_info(unw_addr_space_t as, unw_word_t ip, unw_proc_info_t *ret,
+			  int need, void *arg)
+{
+	struct ptrace_session *session = arg;
+	struct table *table = &session->table;
+	unw_dyn_info_t info = { .format = UNW_INFO_FORMAT_REMOTE_TABLE };
+
+	if ((ip < table->start || ip >= table->end) &&
+	    !read_table(session->tid, ip, table))
+		return _UPT_find_proc_info(as, ip, ret, need, session->upt);
+	info.start_ip = table->start;
+	info.end_ip = table->end;
+	info.u.rti.segbase = table->hdr;
+	info.u.rti.table_data = table->hdr + HDR_BYTES;
+	info.u.rti.table_len =
+		(uint64_t)table->count * TABLE_ENTRY_BYTES / sizeof(unw_word_t);
+	return UNW_OBJ(dwarf_search_unwind_table)(as, ip, &info, ret, need, arg);
+}
+
+/* ---- all else, by libunwind itself --------------------------------------------------------- */
+
+static void *upt_of(void *arg)
+{
+	return ((struct ptrace_session *)arg)->upt;
+}
+
+static void put_unwind_info(unw_addr_space_t as, unw_proc_info_t *info, void *arg)
+{
+	_UPT_put_unwind_info(as, info, upt_of(arg));
+}
+
+static int get_dyn_info(unw_addr_space_t as, unw_word_t *ret, void *arg)
+{
+	return _UPT_get_dyn_info_list_addr(as, ret, upt_of(arg));
+}
+
+static int access_mem(unw_addr_space_t as, unw_word_t at, unw_word_t *value, int write,
+		      void *arg)
+{
+	return _UPT_access_mem(as, at, value, write, upt_of(arg));
+}
+
+static int access_reg(unw_addr_space_t as, unw_regnum_t reg, unw_word_t *value, int write,
+		      void *arg)
+{
+	return _UPT_access_reg(as, reg, value, write, upt_of(arg));
+}
+
+static int access_fpreg(unw_addr_space_t as, unw_regnum_t reg, unw_fpreg_t *value,
+			int write, void *arg)
+{
+	return _UPT_access_fpreg(as, reg, value, write, upt_of(arg));
+}
+
+static unw_accessors_t accessors = {
+	.find_proc_info = find_proc_info,
+	.put_unwind_info = put_unwind_info,
+	.get_dyn_info_list_addr = get_dyn_info,
+	.access_mem = access_mem,
+	.access_reg = access_reg,
+	.access_fpreg = access_fpreg,
+};
+
+/* ---- a look ------------------------------------------------------------------------------ */
 
 /* libunwind's error numbers say nothing about ptrace, so ask ptrace first. */
 static int check_stopped(pid_t tid, struct pm_error *err)
@@ -50,11 +251,12 @@ static int start(struct ptrace_session *session, unw_cursor_t *cursor, pid_t tid
 	int unw;
 
 	/* A new space caches nothing, so a module that has moved cannot be mistaken. */
-	session->space = unw_create_addr_space(&_UPT_accessors, 0);
+	session->space = unw_create_addr_space(&accessors, 0);
 	session->upt = _UPT_create(tid);
+	session->tid = tid;
 	if (!session->space || !session->upt)
 		return pm_error_set(err, -ENOMEM, "out of memory");
-	unw = unw_init_remote(cursor, session->space, session->upt);
+	unw = unw_init_remote(cursor, session->space, session);
 	if (unw < 0)
 		return unwind_error(err, unw, tid, "read the registers of");
 	return 0;
