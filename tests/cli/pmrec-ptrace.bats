@@ -50,7 +50,6 @@ split_is_true() {
 
 # ---- recording --------------------------------------------------------------------------
 
-# bats test_tags=guest
 @test "without perf, an ordinary user gets the true shares of CPU time" {
 	need_nobody
 	nobody ./deny-perf 1 ./pmrec -q --engine ptrace -o s.json -- ./split 4
