@@ -15,7 +15,7 @@ help:
 	@echo 'make run CMD="PROG"  the same with your own program and its arguments'
 	@echo 'make all             build everything in $(BUILD)/'
 	@echo 'make test            every test, with gcc and with clang and its sanitizers'
-	@echo 'make test-guest      tests for aarch64 and a PMU, both emulated (qemu; fetches 110 MB)'
+	@echo 'make test-guest      tests for aarch64 and a PMU, both emulated (qemu; fetches 80 MB)'
 	@echo 'make install         install to PREFIX ($(PREFIX)); DESTDIR is honoured'
 	@echo 'make bench           compare with perf and elfutils on compilers (minutes, 2 GB)'
 	@echo 'make clean           remove the build directories'

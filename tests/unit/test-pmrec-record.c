@@ -173,8 +173,13 @@ static void test_unsaved_registers(void **state)
 				    .tid = (uint32_t)getpid() };
 	struct pm_sample *sample = &record.sample;
 	char path[] = "/tmp/test-pmrec-record.XXXXXX";
-	int fd = mkstemp(path);
+	int fd;
 
+#ifndef __x86_64__
+	print_message("it is kernels of x86-64 that did not save them\n");
+	skip();
+#endif
+	fd = mkstemp(path);
 	assert_true(fd >= 0);
 	close(fd);
 	begin(&session, path, PM_CALL_GRAPH_DWARF);
