@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Functions whose instructions are known: `count-instructions CALLS TURNS` calls one that goes
- * round TURNS times, CALLS times, from another. Prints of each how often it was called, and its
- * instructions, but for the returns at their ends.
+ * round TURNS times, CALLS times, from another, and two that every second time jump to one more,
+ * on flags and, where there is such a jump, on a register. Prints of each how often it was called,
+ * and its instructions, but for those at their ends.
  */
 #include <stdio.h>
 #include <stdlib.h>
 
 void goes_round(unsigned long turns);
 void calls_it(unsigned long turns, unsigned long calls);
+void on_flags(unsigned long odd), on_register(unsigned long odd);
 
 #if defined(__x86_64__)
 #define FUNCTION "@function"
@@ -19,7 +21,11 @@ __asm__("goes_round:\n"
 	"calls_it:\n"
 	"push %rbx\npush %rbp\nmov %rdi, %rbp\nmov %rsi, %rbx\n"
 	"1: mov %rbp, %rdi\ncall goes_round\nsub $1, %rbx\njne 1b\n"
-	"pop %rbp\npop %rbx\nret\n");
+	"pop %rbp\npop %rbx\nret\n"
+	"on_flags:\n"
+	"test %rdi, %rdi\nje jumped_to\nret\n"
+	"on_register:\n"
+	"test %rdi, %rdi\njne jumped_to\nret\n");
 enum {
 	ROUND_FIXED = 2,
 	CALLER_FIXED = 6,
@@ -34,7 +40,11 @@ __asm__("goes_round:\n"
 	"stp x29, x30, [sp, #-32]!\nmov x29, sp\nstp x19, x20, [sp, #16]\n"
 	"mov x19, x0\nmov x20, x1\n"
 	"1: mov x0, x19\nbl goes_round\nsubs x20, x20, #1\nb.ne 1b\n"
-	"ldp x19, x20, [sp, #16]\nldp x29, x30, [sp], #32\nret\n");
+	"ldp x19, x20, [sp, #16]\nldp x29, x30, [sp], #32\nret\n"
+	"on_flags:\n"
+	"cmp x0, #0\nb.eq jumped_to\nret\n"
+	"on_register:\n"
+	"nop\ntbnz x0, #0, jumped_to\nret\n");
 enum {
 	ROUND_FIXED = 1,
 	CALLER_FIXED = 7,
@@ -46,7 +56,12 @@ enum {
 	CALL = 5,
 };
 __asm__(".type goes_round, " FUNCTION "\n.size goes_round, calls_it - goes_round\n"
-	".type calls_it, " FUNCTION "\n.size calls_it, . - calls_it\n");
+	".type calls_it, " FUNCTION "\n.size calls_it, on_flags - calls_it\n"
+	".type on_flags, " FUNCTION "\n.size on_flags, on_register - on_flags\n"
+	".type on_register, " FUNCTION "\n.size on_register, . - on_register\n"
+	".type jumped_to, " FUNCTION "\n"
+	"jumped_to: nop\nret\n"
+	".size jumped_to, . - jumped_to\n");
 
 int main(int argc, char **argv)
 {
@@ -57,7 +72,14 @@ int main(int argc, char **argv)
 	if (calls == 0 || turns == 0)
 		return 1;
 	calls_it(turns, calls);
+	for (unsigned long i = 0; i < calls; i++) {
+		on_flags(i % 2);
+		on_register(i % 2);
+	}
 	printf("goes_round: %lu %lu\n", calls, calls * each);
 	printf("calls_it: 1 %lu\n", CALLER_FIXED + calls * (each + CALL));
+	/* One until the jump, and that, where it is not taken. */
+	printf("on_flags: %lu %lu\n", calls, calls + calls / 2);
+	printf("on_register: %lu %lu\n", calls, calls + (calls + 1) / 2);
 	return 0;
 }
