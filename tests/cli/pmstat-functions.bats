@@ -548,6 +548,7 @@ ways=(called_once called_thousand called_many recursive jumps_out jumped_over ta
 	fi
 }
 
+# bats test_tags=guest
 @test "an ordinary user counts calls by breakpoints" {
 	need_root
 	open=$(mktemp -d)
