@@ -22,6 +22,8 @@
 #define RET     0xd65f03c0
 #define BL      0x94040000 /* far away */
 #define B       0x14040000
+#define BRK     0xd4200020
+#define CBZ     0xb4080000 /* x0, far away */
 /* stp x29, x30, [sp, #-48]!; ldp x29, x30, [sp], #48 */
 #define PUSH 0xa9bd7bfd
 #define POP  0xa8c37bfd
@@ -133,8 +135,8 @@ static void stacks_are_followed(void **state)
 	       B);
 	/* mov x12, #4112; sub sp, sp, x12; str x30, [sp, #-16]!; …; ldr x30, [sp], #16; mov
 	 * x12, #4112; add sp, sp, x12 */
-	PLACES("entry 0 sp 0, exit 7 sp 0 cheap", 0xd282020c, 0xcb2c63ff,
-	       0xf81f0ffe, BL, 0xf84107fe, 0xd282020c, 0x8b2c63ff, B);
+	PLACES("entry 0 sp 0, exit 7 sp 0 cheap", 0xd282020c, 0xcb2c63ff, 0xf81f0ffe, BL,
+	       0xf84107fe, 0xd282020c, 0x8b2c63ff, B);
 	/* stp d8, d9, [sp, #-64]!; ldp d8, d9, [sp], #64; br x3 */
 	PLACES("entry 0 sp 0, exit 2 sp 0 cheap", 0x6dbc27e8, 0x6cc427e8, 0xd61f0060);
 	/* addvl sp, sp, #-2; st1 { v0.16b }, [sp], #16; and sp, x9, #-32 */
@@ -143,6 +145,24 @@ static void stacks_are_followed(void **state)
 	PLACES("entry 0 sp 0, exit 1 sp ? cheap", 0x927be93f, B);
 	/* stg sp, [sp], #16 */
 	PLACES("entry 0 sp 0, exit 2 sp 0 cheap", 0xd10043ff, 0xd92017ff, B);
+}
+
+/* Where a cbz leads far away in the middle. */
+static void depths_are_known(void **state)
+{
+	PLACES("entry 0 sp 0, exit 1 sp 48 cheap if 31 of x0&ffffffffffffffff", PUSH, CBZ,
+	       BRK);
+	/* stp w0, w1, [sp, #-8]!; stp q0, q1, [sp, #-32]! */
+	PLACES("entry 0 sp 0, exit 1 sp 8 cheap if 31 of x0&ffffffffffffffff", 0x29bf07e0,
+	       CBZ, BRK);
+	PLACES("entry 0 sp 0, exit 1 sp 32 cheap if 31 of x0&ffffffffffffffff",
+	       0xadbf07e0, CBZ, BRK);
+	/* mov x12, #4112; sub sp, sp, x12 */
+	PLACES("entry 0 sp 0, exit 2 sp 4112 cheap if 31 of x0&ffffffffffffffff",
+	       0xd282020c, 0xcb2c63ff, CBZ, BRK);
+	/* add x29, sp, #16; sub sp, sp, x0; sub sp, x29, #32 */
+	PLACES("entry 0 sp 0, exit 4 sp 64 cheap if 31 of x0&ffffffffffffffff", PUSH,
+	       0x910043fd, 0xcb2063ff, 0xd10083bf, CBZ, BRK);
 }
 
 /* umov w29, v0.s[0]; fmov x29, d0; mrs x29, tpidr_el0; ldpsw x0, x29, [x1, #8]; mov x29, #7;
@@ -371,6 +391,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(stacks_are_followed),
+		cmocka_unit_test(depths_are_known),
 		cmocka_unit_test(writes_of_the_frame_pointer_are_seen),
 		cmocka_unit_test(entries_are_moved),
 		cmocka_unit_test(jumps_out_are_exits),
