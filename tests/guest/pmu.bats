@@ -232,26 +232,34 @@ functions() {
 
 # ---- from inside --------------------------------------------------------------------------
 
-# shares TABLE LEAST: a, b and c have 10, 4 and 2 parts of at least so many ticks, within 3 points.
+# shares TABLE LEAST POINTS: a, b and c have 10, 4 and 2 parts of at least so many ticks, within
+# POINTS of 100, or where that is more as far as chance lets them.
 shares() {
 	cat "$1"
-	gawk -v least="$2" '$5 ~ /^[abc]$/ { self[$5] = $1; sum += $1 }
-	     function off(name, part,   d) {
-	         d = 100 * self[name] / sum - 100 * part / 16
-	         return d > 3 || d < -3
+	gawk -v least="$2" -v points="$3" '
+	     $5 ~ /^[abc]$/ { self[$5] = $1; sum += $1 }
+	     function off(name, p,   d, most) {
+	         d = self[name] / sum - p
+	         most = 4.5 * sqrt(p * (1 - p) / sum)
+	         if (most < points / 100)
+	             most = points / 100
+	         return d > most || d < -most
 	     }
-	     END { exit sum < least || off("a", 10) || off("b", 4) || off("c", 2) }' "$1"
+	     END { exit sum < least || off("a", 10 / 16) || off("b", 4 / 16) || off("c", 2 / 16) }
+	' "$1"
 }
 
-@test "a program that profiles itself: 10, 4 and 2 parts within 3 points, by cycles and by timers" {
-	PMSELF_OUTPUT=s.json "$PROGRAMS/self-abc" 2 2>cycles
-	shares cycles 1900
+@test "a program that profiles itself: 10, 4 and 2 parts, by cycles and by timers" {
+	PMSELF_OUTPUT=s.json "$PROGRAMS/self-abc" 1 2>cycles
 	grep -q " of cycles at 999 Hz (perf) in 1 thread" cycles
 	holds s.json 'abs(len(samples) / (footer["cpu_ns"] / 1e9 * 999) - 1) < 0.03' \
 		'abs(footer["events"][0]["period"] / footer["cpu_ns"] - 1) < 0.03' \
 		'sum("stop" in s for s in samples) < 0.01 * len(samples)'
-	PMSELF_ENGINE=timer PMSELF_OUTPUT=s.json "$PROGRAMS/self-abc" 2 2>timer
-	shares timer 480
+	# So many that it is 3 points indeed.
+	PMSELF_RATE=4000 "$PROGRAMS/self-abc" 2 2>cycles
+	shares cycles 7000 3
+	PMSELF_ENGINE=timer PMSELF_OUTPUT=s.json "$PROGRAMS/self-abc" 4 2>timer
+	shares timer 960 3
 	grep -q " of cpu-clock at 999 Hz (timer) in 1 thread" timer
 	holds s.json 'abs(sum(s["period"] for s in samples) / footer["cpu_ns"] - 1) < 0.03' \
 		'sum("stop" in s for s in samples) < 0.01 * len(samples)'
