@@ -176,7 +176,7 @@ static void test_unsaved_registers(void **state)
 	int fd;
 
 #ifndef __x86_64__
-	print_message("it is kernels of x86-64 that did not save them\n");
+	print_message("# it is kernels of x86-64 that did not save them\n");
 	skip();
 #endif
 	fd = mkstemp(path);
