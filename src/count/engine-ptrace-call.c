@@ -52,6 +52,65 @@ static uint64_t find_instruction(pid_t tid)
 	return found;
 }
 
+/* The thread goes on by @request until it stops for it. */
+static int go_to_stop(pid_t tid, int request)
+{
+	for (int i = 0; i < STOPS_MAX; i++) {
+		int status;
+		pid_t got;
+
+		if (ptrace((enum __ptrace_request)request, tid, NULL, NULL) < 0)
+			return -errno;
+		do
+			got = waitpid(tid, &status, __WALL);
+		while (got < 0 && errno == EINTR);
+		if (got < 0 || !WIFSTOPPED(status))
+			return -ESRCH;
+		if (status >> 8 == SIGTRAP)
+			return 0;
+	}
+	return -EAGAIN;
+}
+
+#if defined(__aarch64__)
+/*
+ * Who waits for some time goes on with what is left of it by another system call, whose number
+ * the kernel puts in only when the thread goes on from where it stands (do_signal() of
+ * arch/arm64/kernel/signal.c). So it goes on to that call, which is not made before @saved are
+ * back.
+ */
+static int go_to_call(pid_t tid, struct pm_ptr_regs *saved)
+{
+	enum {
+		KEPT_BY_KERNEL = 7, /* at such a stop it has another meaning */
+	};
+	struct pm_ptr_regs regs;
+	uint8_t bytes[PM_PTR_INSN_MAX];
+	int ret;
+
+	if (pm_trace_read(tid, saved->ip, bytes, pm_ptr_syscall_len) !=
+		    pm_ptr_syscall_len ||
+	    memcmp(bytes, pm_ptr_syscall, pm_ptr_syscall_len) != 0)
+		return 0;
+	ret = go_to_stop(tid, PTRACE_SYSCALL);
+	if (ret == 0)
+		ret = pm_ptr_regs_get(tid, &regs);
+	if (ret == 0 && regs.ip != saved->ip + pm_ptr_syscall_len)
+		ret = -EAGAIN;
+	if (ret < 0)
+		return ret;
+	regs.ip = regs.user.pc = saved->ip;
+	regs.user.x[KEPT_BY_KERNEL] = saved->user.x[KEPT_BY_KERNEL];
+	*saved = regs;
+	return pm_ptr_regs_set(tid, saved);
+}
+#else
+static int go_to_call(pid_t tid, struct pm_ptr_regs *saved)
+{
+	return 0;
+}
+#endif
+
 /*
  * Runs the one instruction that @regs lead to, and gives what they are then. Nothing but a kill
  * can come between, the stop that a wish of ours or a SIGSTOP asks for, and the end of an execve(2)
@@ -63,19 +122,9 @@ static int step(pid_t tid, struct pm_ptr_regs *regs)
 	int ret = 0;
 
 	for (int i = 0; ret == 0 && i < STOPS_MAX; i++) {
-		int status;
-		pid_t got;
-
-		if (ptrace(PTRACE_SINGLESTEP, tid, NULL, NULL) < 0)
-			return -errno;
-		do
-			got = waitpid(tid, &status, __WALL);
-		while (got < 0 && errno == EINTR);
-		if (got < 0 || !WIFSTOPPED(status))
-			return -ESRCH;
-		if (status >> 8 != SIGTRAP)
-			continue;
-		ret = pm_ptr_regs_get(tid, regs);
+		ret = go_to_stop(tid, PTRACE_SINGLESTEP);
+		if (ret == 0)
+			ret = pm_ptr_regs_get(tid, regs);
 		if (ret == 0 && regs->ip != from.ip)
 			return 0;
 		if (ret == 0)
@@ -127,7 +176,9 @@ int pm_ptr_map(pid_t tid, uint64_t address, uint64_t len)
 	if (ptrace(PTRACE_GETSIGMASK, tid, size, &mask) < 0 ||
 	    ptrace(PTRACE_SETSIGMASK, tid, size, &blocked) < 0)
 		return -errno;
-	ret = call(tid, &saved, address, len);
+	ret = go_to_call(tid, &saved);
+	if (ret == 0)
+		ret = call(tid, &saved, address, len);
 	if (ptrace(PTRACE_SETSIGMASK, tid, size, &mask) < 0 && ret == 0)
 		ret = -errno;
 	return ret;

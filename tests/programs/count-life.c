@@ -345,6 +345,15 @@ static int run_long(void)
 	return 9;
 }
 
+/* To be attached to while it waits. */
+static int run_sleeps(void)
+{
+	printf("%d\n", (int)getpid());
+	fflush(stdout);
+	nanosleep(&(struct timespec){ .tv_sec = 60 }, NULL);
+	return 5;
+}
+
 /* Stops, and is told to go on by its child, which sees that it has stopped. */
 static int run_stops(void)
 {
@@ -403,6 +412,7 @@ int main(int argc, char **argv)
 		{ "crash", run_crash },     { "all", run_all },
 		{ "stops", run_stops },     { "asks", run_asks },
 		{ "long", run_long },       { "blocks", run_blocks },
+		{ "sleeps", run_sleeps },
 	};
 
 	self = argv[0];

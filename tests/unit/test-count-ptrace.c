@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -510,7 +511,7 @@ static void test_callers(void **state)
 
 /* ---- who runs already ------------------------------------------------------------------- */
 
-static pid_t start_long(void)
+static pid_t start(const char *mode)
 {
 	int fds[2];
 	char line[32];
@@ -520,7 +521,7 @@ static pid_t start_long(void)
 	pid = fork();
 	if (pid == 0) {
 		dup2(fds[1], STDOUT_FILENO);
-		execl(program, program, "long", NULL);
+		execl(program, program, mode, NULL);
 		_exit(99);
 	}
 	close(fds[1]);
@@ -561,22 +562,31 @@ static void check_code(pid_t pid, const struct pm_regions *regions)
 	pm_procs_free(procs);
 }
 
-static void test_attach(void **state)
+/* Looks at it for a moment. */
+static void count_attached(struct run *run, pid_t pid, const char *const *names)
 {
 	struct pm_targets_request request = { 0 };
 	struct pm_targets targets;
-	struct run run = { 0 };
-	pid_t pid = start_long();
-	int status;
 
 	pm_targets_init(&targets);
 	assert_int_equal(pm_vec_push(&request.pids.list, pid), 0);
-	assert_int_equal(pm_targets_find(&targets, &request, &run.err), 0);
-	find(&run, (const char *const[]){ "leaf", "pushes", NULL }, pid);
-	count_with(&run, &(struct pm_engine_options){ .targets = &targets,
-						      .timeout_ns = 150000000 });
-	if (run.ret < 0)
-		fail_msg("%s", run.err.text);
+	assert_int_equal(pm_targets_find(&targets, &request, &run->err), 0);
+	find(run, names, pid);
+	count_with(run, &(struct pm_engine_options){ .targets = &targets,
+						     .timeout_ns = 150000000 });
+	pm_targets_release(&targets);
+	pm_targets_request_release(&request);
+	if (run->ret < 0)
+		fail_msg("%s", run->err.text);
+}
+
+static void test_attach(void **state)
+{
+	struct run run = { 0 };
+	pid_t pid = start("long");
+	int status;
+
+	count_attached(&run, pid, (const char *const[]){ "leaf", "pushes", NULL });
 	assert_true(scope(&run, "pushes")->calls > 0);
 	assert_int_equal(scope(&run, "leaf")->calls, scope(&run, "pushes")->calls * 2);
 	assert_true(run.stat.runs.data[0].stopped);
@@ -588,8 +598,44 @@ static void test_attach(void **state)
 	kill(pid, SIGKILL);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(WTERMSIG(status), SIGKILL);
-	pm_targets_release(&targets);
-	pm_targets_request_release(&request);
+	release(&run);
+}
+
+/* The number of the system call that it waits in. */
+static long waits_in(pid_t pid)
+{
+	char path[64], text[64] = "", *end;
+
+	snprintf(path, sizeof(path), "/proc/%d/syscall", (int)pid);
+	for (;;) {
+		FILE *file = fopen(path, "re");
+		long number;
+
+		assert_non_null(file);
+		if (!fgets(text, sizeof(text), file))
+			text[0] = '\0';
+		fclose(file);
+		number = strtol(text, &end, 10);
+		if (end > text && number >= 0)
+			return number;
+		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+	}
+}
+
+/* Who waits has to map a page for us, and waits for what is left of his time. */
+static void test_attach_to_who_waits(void **state)
+{
+	struct run run = { 0 };
+	pid_t pid = start("sleeps");
+
+	while (waits_in(pid) != SYS_clock_nanosleep)
+		;
+	count_attached(&run, pid, (const char *const[]){ "many_*", NULL });
+	assert_int_equal(run.stat.scopes.len, 128);
+	assert_int_equal(run.stat.warnings.len, 0);
+	assert_int_equal(waits_in(pid), SYS_restart_syscall);
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
 	release(&run);
 }
 
@@ -707,6 +753,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_costs),
 		cmocka_unit_test(test_callers),
 		cmocka_unit_test(test_attach),
+		cmocka_unit_test(test_attach_to_who_waits),
 		cmocka_unit_test(test_nobody),
 		cmocka_unit_test(test_perf_denied),
 		cmocka_unit_test(test_no_such_program),
