@@ -65,7 +65,6 @@ truth() {
 	holds s.json '0.95 < footer["events"][0]["period"] / footer["cpu_ns"] < 1.05'
 }
 
-# bats test_tags=guest
 @test "--off-cpu tells how long each function was blocked" {
 	need_kernel_samples
 	"$PMREC" -q --off-cpu -e cpu-clock -o out.json -- "$PROGRAMS/off-cpu" >truth

@@ -114,7 +114,6 @@ need_nobody() {
 
 # ---- the output -------------------------------------------------------------------------
 
-# bats test_tags=guest
 @test "the summary is one line that names the next command" {
 	run --separate-stderr "$PMREC" -e cpu-clock -o s.json -- "$PROGRAMS/split" 0.5
 	[ "$output" = "" ]
@@ -136,7 +135,6 @@ need_nobody() {
 	grep -q ' to standard output$' err
 }
 
-# bats test_tags=guest
 @test "the command keeps its standard input and output" {
 	run --separate-stderr bash -c 'echo word | "$1" -q -- cat' - "$PMREC"
 	[ "$output" = word ]
@@ -176,7 +174,6 @@ need_nobody() {
 
 # ---- exit status ------------------------------------------------------------------------
 
-# bats test_tags=guest
 @test "the command's exit status is passed through" {
 	run "$PMREC" -q -- "$PROGRAMS/split" 0.01 0
 	[ "$status" = 0 ]
@@ -221,7 +218,6 @@ need_nobody() {
 	[ ! -e samples.json ]
 }
 
-# bats test_tags=guest
 @test "a mistyped command does not cost the file of the run before" {
 	echo before >samples.json
 	run -127 "$PMREC" -- no-such-command
@@ -235,7 +231,6 @@ need_nobody() {
 	holds samples.json 'footer["exit"] == {"code": 0}' '"true" in comms'
 }
 
-# bats test_tags=guest
 @test "no samples at all is said, with the reason" {
 	run --separate-stderr "$PMREC" -e cpu-clock -F 1 -- true
 	[ "$status" = 0 ]
@@ -299,7 +294,6 @@ wrong() {
 	holds samples.json 'header["command"] == ["true", "-o", "other.json", "-F", "0"]'
 }
 
-# bats test_tags=guest
 @test "stack bytes are rounded up to what the kernel takes" {
 	"$PMREC" -q --stack-bytes 1001 -- true
 	holds samples.json 'header["options"]["stack_bytes"] == 1008'
@@ -323,7 +317,6 @@ wrong() {
 	[[ $stderr == *"pmrec: warning: "*"4000000000"* ]]
 }
 
-# bats test_tags=guest
 @test "help names every option of the manual, and all events" {
 	run "$PMREC" --help
 	[ "$status" = 0 ]
@@ -390,7 +383,6 @@ wrong() {
 
 # ---- outputs that fail ------------------------------------------------------------------
 
-# bats test_tags=guest
 @test "a missing folder is told before the command runs" {
 	run --separate-stderr "$PMREC" -o missing/s.json -- touch ran
 	[ "$status" = 125 ]
@@ -398,7 +390,6 @@ wrong() {
 	[ ! -e ran ]
 }
 
-# bats test_tags=guest
 @test "an output that takes nothing is told before the command runs" {
 	run --separate-stderr "$PMREC" -o /dev/full -- touch ran
 	[ "$status" = 125 ]

@@ -122,7 +122,6 @@ ways=(called_once called_thousand called_many recursive jumps_out jumped_over ta
 	done
 }
 
-# bats test_tags=guest
 @test "children, forked in the middle of a call and exec'd, and none of them with -i" {
 	for engine in "${ENGINES[@]}"; do
 		works "$engine" && sees_new "$engine" || continue
@@ -136,7 +135,6 @@ ways=(called_once called_thousand called_many recursive jumps_out jumped_over ta
 	done
 }
 
-# bats test_tags=guest
 @test "a library that comes, goes and comes again" {
 	local library=$PROGRAMS/libcount-lib.so
 	for engine in "${ENGINES[@]}"; do
@@ -147,7 +145,6 @@ ways=(called_once called_thousand called_many recursive jumps_out jumped_over ta
 	done
 }
 
-# bats test_tags=guest
 @test "ranges of lines, and a function that is inlined in three places" {
 	local loop branch
 	loop=$(lines count-range.c range)
@@ -312,7 +309,6 @@ ways=(called_once called_thousand called_many recursive jumps_out jumped_over ta
 	done
 }
 
-# bats test_tags=guest
 @test "Ctrl-C in the middle prints what there is" {
 	for engine in "${ENGINES[@]}"; do
 		works "$engine" || continue
