@@ -58,7 +58,7 @@ static bool is_refused(const struct pm_place *place)
 		uint32_t mask, value;
 	} refused[] = {
 		{ 0x3b000000, 0x18000000 }, /* literals */
-		{ 0x3f000000, 0x08000000 }, /* exclusive and ordered ones */
+		{ 0x3f800000, 0x08000000 }, /* exclusive ones */
 		{ 0xff000000, 0xd4000000 }, /* svc, brk */
 		{ 0xfff00000, 0xd5100000 }, /* msr */
 		{ 0xfff8f01f, 0xd500401f }, /* msr of an immediate */
