@@ -46,6 +46,10 @@ sum() {
 	result one FAIL 0 $'1..2\nok 1 - a\n# no PMU here\nnot ok 2 # SKIP b\n# ok - tests\n'
 	sum 0 '1 passed, 0 failed, 1 skipped'
 	[[ "$output" == *'SKIPPED b: one: b: no PMU here'* ]]
+	rm b/meson-logs/testlog.json
+	result one FAIL 0 $'1..2\nnot here\nnot ok 1 # SKIP a\nok 2 - b\n'
+	sum 0 '1 passed, 0 failed, 1 skipped'
+	[[ "$output" == *'SKIPPED b: one: a: not here'* ]]
 }
 
 @test "a program that dies before its plan is done is a failure" {
