@@ -2,6 +2,7 @@
 #include "coverage.h"
 
 #include <inttypes.h>
+#include <linux/perf_event.h>
 #include <string.h>
 
 enum {
@@ -9,6 +10,8 @@ enum {
 	TICK_HZ = 100, /* of the slowest kernels: so coarse may user time be */
 	COUNTED_PERCENT = 95, /* the same of what was counted, with a fixed period */
 	FEW_SAMPLES = 4, /* so many prove nothing */
+	TOO_MUCH_PART = 10, /* so small a part more than was counted is well */
+	MANY_SAMPLES = 20, /* of fewer, one of a PMU comes to such a part */
 };
 #define NS_PER_S 1000000000u
 
@@ -166,22 +169,34 @@ bool pm_rec_coverage_warn(struct pm_rec_session *session)
 
 /* ---- by what was counted ------------------------------------------------------------------ */
 
+/* Stays at the maximum. */
+static uint64_t sum(uint64_t a, uint64_t b)
+{
+	uint64_t ret;
+
+	return __builtin_add_overflow(a, b, &ret) ? UINT64_MAX : ret;
+}
+
 enum pm_rec_cover pm_rec_counted_judge(const struct pm_rec_counted *known)
 {
 	/* A frequency is kept by periods that the kernel changes, and what had begun is
 	 * forgotten then (perf_adjust_period()). */
 	uint64_t percent = known->by_frequency ? COVERED_PERCENT : COUNTED_PERCENT;
+	uint64_t sampled = sum(known->sampled, known->lost);
 	uint64_t missing;
 
-	if (known->period == 0 || known->sampled >= known->counted)
+	if (known->samples >= known->enough && known->sampled > known->counted &&
+	    known->sampled - known->counted > known->counted / TOO_MUCH_PART)
+		return PM_REC_COVER_TOO_MUCH;
+	if (known->period == 0 || sampled >= known->counted)
 		return PM_REC_COVER_WELL;
-	missing = known->counted - known->sampled;
+	missing = known->counted - sampled;
 	if (missing / known->period < FEW_SAMPLES ||
-	    known->sampled / percent >= known->counted / 100)
+	    sampled / percent >= known->counted / 100)
 		return PM_REC_COVER_WELL;
 	if (missing / known->period > known->begun)
 		return PM_REC_COVER_SKIPPED;
-	return known->sampled / COVERED_PERCENT >= known->counted / 100
+	return sampled / COVERED_PERCENT >= known->counted / 100
 		       ? PM_REC_COVER_WELL
 		       : PM_REC_COVER_SHORT_THREADS;
 }
@@ -217,17 +232,27 @@ static uint64_t threads_of(const struct pm_rec_session *session)
 	return session->counts.threads + (roots > 0 ? roots : 1);
 }
 
+/* No PMU does, and no timer. */
+static bool kernel_counts(const struct pm_perf_event *event)
+{
+	return !is_clock(event) && (event->actual.type == PERF_TYPE_SOFTWARE ||
+				    event->actual.type == PERF_TYPE_TRACEPOINT ||
+				    event->actual.type == PERF_TYPE_BREAKPOINT);
+}
+
 static void know_counted(const struct pm_rec_session *session,
 			 const struct pm_perf_event *event,
 			 const struct pm_rec_event_counts *counts,
 			 struct pm_rec_counted *ret)
 {
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-	uint64_t lost = 0;
 
 	*ret = (struct pm_rec_counted){
 		.counted = counts->counted,
-		.sampled = counts->period + counts->others,
+		.sampled = sum(counts->period, counts->others),
+		.others = counts->others,
+		.samples = counts->samples,
+		.enough = kernel_counts(event) ? FEW_SAMPLES : MANY_SAMPLES,
 		.period = counts->largest,
 		.begun = threads_of(session) * (cpus > 0 ? (uint64_t)cpus : 1),
 		.by_frequency = event->by_frequency,
@@ -235,37 +260,77 @@ static void know_counted(const struct pm_rec_session *session,
 	if (!event->by_frequency && ret->period < event->rate)
 		ret->period = event->rate;
 	if (counts->lost_known &&
-	    __builtin_mul_overflow(counts->lost, ret->period, &lost))
-		lost = INT64_MAX;
-	ret->sampled += lost < INT64_MAX ? lost : INT64_MAX;
+	    __builtin_mul_overflow(counts->lost, ret->period, &ret->lost))
+		ret->lost = UINT64_MAX;
+}
+
+/* What the kernel counts itself, at a frequency: how long a period is was decided before what is
+ * said of it (perf_swevent_set_period()), and who gets a CPU has that said anew
+ * (perf_swevent_add()). Linux 5.10 to 6.18, and some PMUs before 6.16. */
+static bool has_wrong_periods(const struct pm_perf_event *event, enum pm_rec_cover cover)
+{
+	return event->by_frequency &&
+	       (cover == PM_REC_COVER_TOO_MUCH ||
+		(cover == PM_REC_COVER_SKIPPED && kernel_counts(event)));
+}
+
+static void say_wrong_periods(struct pm_str *text, const struct pm_perf_event *event,
+			      const struct pm_rec_counted *known)
+{
+	uint64_t others = known->others < known->counted ? known->others : 0;
+	uint64_t period = (known->counted - others) / known->samples + 1;
+
+	pm_str_puts(text, "at a frequency the kernel may give a sample the period of "
+			  "another, so that shares are wrong, too; ");
+	pm_str_printf(text,
+		      event->requested.rate_given ? "try: period=%" PRIu64
+						  : "try: -c %" PRIu64,
+		      period);
+}
+
+static void say_cause(struct pm_str *text, const struct pm_rec_session *session,
+		      const struct pm_perf_event *event, enum pm_rec_cover cover)
+{
+	switch (cover) {
+	case PM_REC_COVER_WELL:
+	case PM_REC_COVER_TOO_MUCH:
+		pm_str_puts(text, "the kernel has told of more than it counted");
+		return;
+	case PM_REC_COVER_SHORT_THREADS:
+		pm_str_printf(text,
+			      "each of %" PRIu64 " threads begins a period of its own; ",
+			      threads_of(session));
+		pm_str_puts(text,
+			    event->by_frequency ? "try: -F max" : "try: a smaller -c");
+		return;
+	case PM_REC_COVER_SKIPPED:
+		pm_str_puts(text, "the kernel saw the ends of periods too late, or not "
+				  "at all; ");
+		pm_str_puts(text, event->by_frequency ? "try: a smaller -F"
+						      : "try: a larger -c");
+		return;
+	}
 }
 
 static void say_counted(struct pm_rec_session *session, const struct pm_perf_event *event,
 			const struct pm_rec_counted *known, enum pm_rec_cover cover)
 {
+	/* What was lost may have stood for less. */
+	uint64_t sampled = cover == PM_REC_COVER_TOO_MUCH
+				   ? known->sampled
+				   : sum(known->sampled, known->lost);
 	struct pm_str text = { 0 };
 
 	pm_str_printf(&text,
 		      "the samples of %s stand for %.0f%% of what was counted "
 		      "(%" PRIu64 " of %" PRIu64 "): ",
 		      event->actual.requested,
-		      100.0 * (double)known->sampled / (double)known->counted,
-		      known->sampled, known->counted);
-	if (cover == PM_REC_COVER_SHORT_THREADS)
-		pm_str_printf(&text,
-			      "each of %" PRIu64 " threads begins a period of its own; ",
-			      threads_of(session));
+		      100.0 * (double)sampled / (double)known->counted, sampled,
+		      known->counted);
+	if (has_wrong_periods(event, cover) && known->samples > 0)
+		say_wrong_periods(&text, event, known);
 	else
-		pm_str_puts(&text, "the kernel saw the ends of periods too late, or not "
-				   "at all; ");
-	if (event->by_frequency)
-		pm_str_puts(&text, cover == PM_REC_COVER_SHORT_THREADS
-					   ? "try: -F max"
-					   : "try: a smaller -F");
-	else
-		pm_str_puts(&text, cover == PM_REC_COVER_SHORT_THREADS
-					   ? "try: a smaller -c"
-					   : "try: a larger -c");
+		say_cause(&text, session, event, cover);
 	if (!text.failed)
 		pm_rec_warn(session, text.data);
 	pm_str_release(&text);

@@ -22,12 +22,16 @@ enum pm_rec_cover {
 	PM_REC_COVER_WELL, /* or too little happened to tell */
 	PM_REC_COVER_SHORT_THREADS, /* each begins a new period; they may explain it */
 	PM_REC_COVER_SKIPPED, /* they do not: timer ticks were not samples */
+	PM_REC_COVER_TOO_MUCH, /* more than happened */
 };
 enum pm_rec_cover pm_rec_coverage_judge(const struct pm_rec_coverage *known);
 
 /* The same for any event, by what the kernel has counted of it. */
 struct pm_rec_counted {
-	uint64_t counted, sampled; /* of everybody; sampled, with what was told as lost */
+	uint64_t counted, sampled; /* of everybody */
+	uint64_t others; /* of `sampled`: of samples that were left out */
+	uint64_t lost; /* at most; not in `sampled` */
+	uint64_t samples, enough; /* so many prove something */
 	uint64_t period; /* the largest of a sample */
 	uint64_t begun; /* periods that may have begun: of each thread on each CPU */
 	bool by_frequency;
@@ -39,7 +43,8 @@ void pm_rec_coverage_begin(struct pm_rec_session *session);
 /* At the end: warns of time without samples. True when it did. Where there is not one sample,
  * and not even short threads explain that, others have to find the reason. */
 bool pm_rec_coverage_warn(struct pm_rec_session *session);
-/* At the end: warns of what was counted and has no samples. True when it did. */
+/* At the end: warns of what was counted and has no samples, and of samples that stand for more
+ * than was counted. True when it did. */
 bool pm_rec_coverage_warn_counted(struct pm_rec_session *session);
 /* Warns of throttling and of a lowered perf_event_max_sample_rate. */
 void pm_rec_coverage_warn_slowed(struct pm_rec_session *session);

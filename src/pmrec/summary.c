@@ -260,6 +260,7 @@ static void warn_clamped(struct pm_rec_session *session)
 void pm_rec_summary_warn(struct pm_rec_session *session)
 {
 	const struct pm_child *child = &session->child;
+	bool warned;
 
 	warn_clamped(session);
 	warn_unreachable(session);
@@ -267,14 +268,13 @@ void pm_rec_summary_warn(struct pm_rec_session *session)
 	pm_rec_coverage_warn_slowed(session);
 	if (session->counts.lost > 0)
 		warn_lost(session);
-	if (pm_rec_coverage_warn_counted(session))
-		return;
-	if (session->options->attach && session->counts.samples == 0 &&
+	warned = pm_rec_coverage_warn_counted(session);
+	if (!warned && session->options->attach && session->counts.samples == 0 &&
 	    session->counts.lost == 0)
 		warn_none_attached(session);
 	if (!child->status_known || child->interrupts > 0 || session->options->attach)
 		return;
-	if (pm_rec_coverage_warn(session))
+	if (pm_rec_coverage_warn(session) || warned)
 		return;
 	if (session->counts.samples == 0 && session->counts.lost == 0)
 		warn_none(session);

@@ -80,6 +80,32 @@ static void test_counted(void **state)
 			 PM_REC_COVER_SKIPPED);
 }
 
+static enum pm_rec_cover judge_samples(uint64_t samples, uint64_t counted,
+				       uint64_t sampled, uint64_t lost)
+{
+	return pm_rec_counted_judge(&(struct pm_rec_counted){ .counted = counted,
+							      .sampled = sampled,
+							      .lost = lost,
+							      .samples = samples,
+							      .enough = 20,
+							      .period = 1,
+							      .begun = 2,
+							      .by_frequency = true });
+}
+
+static void test_too_much(void **state)
+{
+	assert_int_equal(judge_samples(100, 1000, 1100, 0), PM_REC_COVER_WELL);
+	assert_int_equal(judge_samples(100, 1000, 1101, 0), PM_REC_COVER_TOO_MUCH);
+	assert_int_equal(judge_samples(19, 1000, 9000, 0), PM_REC_COVER_WELL);
+	assert_int_equal(judge_samples(20, 0, 20, 0), PM_REC_COVER_TOO_MUCH);
+	/* Nobody knows what those stood for. */
+	assert_int_equal(judge_samples(100, 1000, 1000, 9000), PM_REC_COVER_WELL);
+	assert_int_equal(judge_samples(100, 1000, 500, 500), PM_REC_COVER_WELL);
+	assert_int_equal(judge_samples(100, 1000, 500, UINT64_MAX), PM_REC_COVER_WELL);
+	assert_int_equal(judge_samples(100, 1000, 500, 100), PM_REC_COVER_SKIPPED);
+}
+
 /* The kernel splits user time by ticks of up to 10 ms. */
 static void test_user_only(void **state)
 {
@@ -114,9 +140,10 @@ static void test_extremes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_enough),    cmocka_unit_test(test_chance),
-		cmocka_unit_test(test_blame),     cmocka_unit_test(test_counted),
-		cmocka_unit_test(test_user_only), cmocka_unit_test(test_extremes),
+		cmocka_unit_test(test_enough),   cmocka_unit_test(test_chance),
+		cmocka_unit_test(test_blame),    cmocka_unit_test(test_counted),
+		cmocka_unit_test(test_too_much), cmocka_unit_test(test_user_only),
+		cmocka_unit_test(test_extremes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
