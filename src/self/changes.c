@@ -161,9 +161,11 @@ static uint64_t count_new(const struct pm_self_changes *changes)
 	return len;
 }
 
-/* What is mapped now, at changes->now_ns or later. */
+/* What is mapped now, at changes->now_ns or later. What has changed again when it was read is
+ * left for the next look to see. */
 static int read_changed(struct pm_self_changes *changes)
 {
+	struct pm_self_mappings after;
 	int ret = copy_space(changes, true);
 
 	for (int tries = 0; ret == 0 && tries < TRIES_MAX; tries++) {
@@ -171,7 +173,8 @@ static int read_changed(struct pm_self_changes *changes)
 		pm_self_libraries_changed(&changes->seen);
 		pm_self_mappings_changed(&changes->seen);
 		ret = read_all(changes);
-		if (ret == 0 && !pm_self_libraries_changed(&changes->seen))
+		after = changes->seen;
+		if (ret == 0 && !pm_self_libraries_changed(&after))
 			break;
 	}
 	return ret == 0 ? copy_space(changes, false) : ret;

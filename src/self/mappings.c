@@ -123,7 +123,8 @@ static void take(struct line *line, uint64_t *sum, char c)
 
 bool pm_self_mappings_changed(struct pm_self_mappings *known)
 {
-	PM_AUTO_CLOSE int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	/* Of a first thread that has ended the kernel shows none. */
+	PM_AUTO_CLOSE int fd = open("/proc/thread-self/maps", O_RDONLY | O_CLOEXEC);
 	char buffer[BUFFER_BYTES];
 	struct line line = { 0 };
 	uint64_t sum = 1;

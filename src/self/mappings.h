@@ -9,7 +9,7 @@
 
 /* What was seen last; zero-initialised nothing was. */
 struct pm_self_mappings {
-	uint64_t sum; /* of the lines of /proc/self/maps that are code; 0: not known */
+	uint64_t sum; /* of the lines of the map that are code; 0: not known */
 	uint64_t loaded, unloaded; /* libraries, since the program began */
 };
 
