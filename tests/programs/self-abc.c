@@ -9,21 +9,25 @@
 
 #include "work.h"
 
-NOINLINE static void a(void)
+enum {
+	UNITS = 1000, /* of c's half: a millisecond or so in all, some ticks of 4000 Hz */
+};
+
+NOINLINE static void a(unsigned int units)
 {
-	work(400);
+	work(10 * units);
 	__asm__ volatile("");
 }
 
-NOINLINE static void b(void)
+NOINLINE static void b(unsigned int units)
 {
-	work(160);
+	work(4 * units);
 	__asm__ volatile("");
 }
 
-NOINLINE static void c(void)
+NOINLINE static void c(unsigned int units)
 {
-	work(80);
+	work(2 * units);
 	__asm__ volatile("");
 }
 
@@ -39,15 +43,18 @@ NOINLINE static void x(void)
 int main(int argc, char **argv)
 {
 	double seconds = argc > 1 ? strtod(argv[1], NULL) : 1, end;
+	uint32_t state = 1;
 
 	x();
 	if (perf_start() < 0)
 		return 1;
 	end = cpu_seconds() + seconds;
 	while (cpu_seconds() < end) {
-		a();
-		b();
-		c();
+		unsigned int units = vary(&state, UNITS);
+
+		a(units);
+		b(units);
+		c(units);
 	}
 	if (perf_stop() < 0)
 		return 1;

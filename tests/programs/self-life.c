@@ -23,6 +23,7 @@
 enum {
 	THREADS_MAX = 64,
 	MALLOC_THREADS = 4,
+	UNITS = 1000, /* of c's half: a millisecond or so in all, some ticks of 4000 Hz */
 };
 
 #define CHECK(what)                                                       \
@@ -57,14 +58,18 @@ static void abc(double seconds, bool of_thread)
 {
 	clockid_t clock = of_thread ? CLOCK_THREAD_CPUTIME_ID : CLOCK_PROCESS_CPUTIME_ID;
 	struct timespec now;
+	uint32_t state;
 	double end;
 
 	clock_gettime(clock, &now);
 	end = (double)now.tv_sec + (double)now.tv_nsec * 1e-9 + seconds;
+	state = (uint32_t)gettid();
 	do {
-		a(40);
-		b(40);
-		c(40);
+		unsigned int units = vary(&state, UNITS);
+
+		a(units);
+		b(units);
+		c(units);
 		clock_gettime(clock, &now);
 	} while ((double)now.tv_sec + (double)now.tv_nsec * 1e-9 < end);
 }

@@ -22,6 +22,16 @@
 			__asm__ volatile("" : : "r"(i_) : "memory"); \
 	} while (0)
 
+/*
+ * From half to one and a half as many, other ones each time: work that always takes the same time
+ * would go in step with whatever samples it, and always be met in the same places.
+ */
+static inline unsigned int vary(uint32_t *state, unsigned int units)
+{
+	*state = *state * 1103515245u + 12345u;
+	return units / 2 + (*state >> 16) % units;
+}
+
 static inline double cpu_seconds(void)
 {
 	struct timespec now;
