@@ -42,3 +42,8 @@ sum() {
 		'echo 0 passed, 0 failed, 1 skipped'
 	sum 1 '0 passed, 0 failed, 1 skipped' 'echo 0 passed, 0 failed, 1 skipped'
 }
+
+@test "what is no text does not hide the line" {
+	sum 1 '5 passed, 1 failed, 0 skipped' \
+		"printf 'FAILED \\0 \\377\\n5 passed, 1 failed, 0 skipped\\n'"
+}

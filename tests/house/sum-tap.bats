@@ -92,3 +92,10 @@ sum() {
 @test "no test at all is a failure" {
 	sum 1 '0 passed, 1 failed, 0 skipped'
 }
+
+@test "a program whose tests are all filtered out is a failure" {
+	result one OK 0 $'1..0\n'
+	result two OK 0 $'1..1\nok 1 a\n'
+	sum 1 '1 passed, 1 failed, 0 skipped'
+	[[ "$output" == *'FAILED  b: one: has no test'* ]]
+}
