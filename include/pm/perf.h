@@ -112,6 +112,10 @@ enum {
 void pm_event_spec_unit(const struct pm_event_spec *spec, char unit[PM_EVENT_UNIT_MAX],
 			double *scale);
 
+/* Whether the processor can watch what a breakpoint (config1, config2) is on. 0, or -EINVAL with
+ * the reason, where the kernel would give none, or watch something else. */
+int pm_event_check_address(const struct pm_event_spec *spec, struct pm_error *err);
+
 /*
  * The names for help and "did you mean"; NULL-terminated, static. perf's other spellings of
  * cache events (L1d-read-miss) parse, too.

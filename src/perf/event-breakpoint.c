@@ -7,6 +7,10 @@
 
 enum {
 	LENGTH_DEFAULT = 4, /* as perf has it */
+#if defined(__aarch64__)
+	INSTRUCTION = 4,
+	WATCHED = 8, /* by one register */
+#endif
 };
 
 #define USAGE "mem:ADDRESS|SYMBOL[/LENGTH][:r|w|rw|x]"
@@ -31,8 +35,43 @@ static bool parse_access(const char *text, size_t len, uint32_t *ret)
 	return true;
 }
 
+/*
+ * x86 compares whole words (Intel SDM 3B, 18.2.5); the kernel refuses others with nothing but
+ * EINVAL. aarch64 has bytes of one double word (Arm ARM, DBGWCR<n>_EL1.BAS), and instructions of
+ * four bytes: hw_breakpoint_arch_parse() of arch/arm64/kernel/hw_breakpoint.c takes what does not
+ * fit, and watches fewer bytes, or another instruction.
+ */
+int pm_event_check_address(const struct pm_event_spec *spec, struct pm_error *err)
+{
+	unsigned long long at = spec->config1, len = spec->config2;
+	bool code = spec->bp_type == HW_BREAKPOINT_X;
+
+#if defined(__x86_64__)
+	if (!code && at % len != 0)
+		return pm_error_set(
+			err, -EINVAL,
+			"\"%s\": 0x%llx is no multiple of its %llu bytes; write "
+			"/1 or /2",
+			spec->requested, at, len);
+#elif defined(__aarch64__)
+	if (code && at % INSTRUCTION != 0)
+		return pm_error_set(err, -EINVAL,
+				    "\"%s\": no instruction is at 0x%llx, which is no "
+				    "multiple of 4",
+				    spec->requested, at);
+	if (!code && at % WATCHED + len > WATCHED)
+		return pm_error_set(err, -EINVAL,
+				    "\"%s\": the %llu bytes from 0x%llx on go over a "
+				    "multiple of 8; watch fewer",
+				    spec->requested, len, at);
+#else
+	(void)at, (void)len, (void)code;
+#endif
+	return 0;
+}
+
 /* What arch_build_bp_info() of arch/x86/kernel/hw_breakpoint.c and the common code refuse
- * with nothing but EINVAL. */
+ * with nothing but EINVAL; arm64's makes 4 of each length of code. */
 static int check_access(const struct pm_event_spec *spec, struct pm_error *err)
 {
 	uint64_t len = spec->config2;
@@ -51,20 +90,13 @@ static int check_access(const struct pm_event_spec *spec, struct pm_error *err)
 				    "\"%s\": this processor cannot tell reading alone; "
 				    "write :rw or :w",
 				    spec->requested);
+#endif
 	if (spec->bp_type == HW_BREAKPOINT_X && len != sizeof(long))
 		return pm_error_set(err, -EINVAL,
 				    "\"%s\": a breakpoint on execution has no length, or "
 				    "%zu",
 				    spec->requested, sizeof(long));
-	if (!spec->place.wanted && spec->bp_type != HW_BREAKPOINT_X &&
-	    spec->config1 % len != 0)
-		return pm_error_set(err, -EINVAL,
-				    "\"%s\": the address is no multiple of its %u bytes; "
-				    "write mem:0x%llx/1, or /2",
-				    spec->requested, (unsigned int)len,
-				    (unsigned long long)spec->config1);
-#endif
-	return 0;
+	return spec->place.wanted ? 0 : pm_event_check_address(spec, err);
 }
 
 /* Takes "/LENGTH" off the end. False: it is no number. */

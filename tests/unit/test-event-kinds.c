@@ -471,8 +471,8 @@ static void test_breakpoints(void **state)
 		  "mem:0x1001/1:wr" },
 		{ "mem:0x1000/8:u", 0x1000, 8, HW_BREAKPOINT_RW, NULL, "u",
 		  "mem:0x1000/8" },
-		{ "mem:0x1003:x", 0x1003, sizeof(long), HW_BREAKPOINT_X, NULL, "",
-		  "mem:0x1003:x" },
+		{ "mem:0x1004:x", 0x1004, sizeof(long), HW_BREAKPOINT_X, NULL, "",
+		  "mem:0x1004:x" },
 		{ "mem:counter/8:w", 0, 8, HW_BREAKPOINT_W, "counter", "",
 		  "mem:counter/8:w" },
 		{ "mem:ns::counter:k", 0, 4, HW_BREAKPOINT_RW, "ns::counter", "k",
@@ -509,8 +509,12 @@ static void test_breakpoints(void **state)
 #if defined(__x86_64__)
 	refuse("mem:0x1000:r", "cannot tell reading alone; write :rw or :w");
 	refuse("mem:0x1002", "no multiple of its 4 bytes");
-	refuse("mem:0x1000/4:x", "on execution has no length, or 8");
+#elif defined(__aarch64__)
+	refuse("mem:0x1002:x", "no instruction is at 0x1002");
+	refuse("mem:0x1006", "the 4 bytes from 0x1006 on go over a multiple of 8");
+	assert_int_equal(parse("mem:0x1003/4:r", 1)->config1, 0x1003);
 #endif
+	refuse("mem:0x1000/4:x", "on execution has no length, or 8");
 }
 
 /* The numbers are those of Intel's manual for Skylake, which the library is told to take. */
