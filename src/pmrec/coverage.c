@@ -7,6 +7,7 @@
 
 enum {
 	COVERED_PERCENT = 90, /* below this share something was missed */
+	FAST_HZ = 10000, /* for a timer */
 	TICK_HZ = 100, /* of the slowest kernels: so coarse may user time be */
 	COUNTED_PERCENT = 95, /* the same of what was counted, with a fixed period */
 	FEW_SAMPLES = 4, /* so many prove nothing */
@@ -99,11 +100,14 @@ static void know(const struct pm_rec_session *session, const struct pm_perf_even
 static void put_remedy(struct pm_str *text, const struct pm_rec_session *session,
 		       const struct pm_perf_event *event, enum pm_rec_cover cover)
 {
-	bool fast = event->by_frequency && event->rate >= 10000;
+	bool fast = event->by_frequency ? event->rate >= FAST_HZ
+					: event->rate <= NS_PER_S / FAST_HZ;
 
 	pm_str_puts(text, "; try: ");
 	if (cover == PM_REC_COVER_SKIPPED) {
-		pm_str_puts(text, fast ? "a smaller -F" : "-F max");
+		pm_str_puts(text, !fast                 ? "-F max"
+				  : event->by_frequency ? "a smaller -F"
+							: "a larger -c");
 		return;
 	}
 	if (session->options->per_task)
@@ -388,8 +392,9 @@ void pm_rec_coverage_warn_slowed(struct pm_rec_session *session)
 		snprintf(text, sizeof(text),
 			 "the kernel paused sampling %" PRIu64
 			 " times, for samples came too "
-			 "fast: what ran then is missing; try: a smaller -F",
-			 counts->throttled);
+			 "fast: what ran then is missing; try: a %s",
+			 counts->throttled,
+			 session->options->by_frequency ? "smaller -F" : "larger -c");
 		pm_rec_warn(session, text);
 	}
 	if (hz > 0 && hz < counts->max_sample_hz) {

@@ -26,7 +26,7 @@ teardown() {
 	# Of each tick most is missing.
 	holds s.json 'footer["throttled"] > 100' \
 		'len(samples) * 10000 < 0.5 * footer["cpu_ns"]' \
-		'any("paused sampling" in n["text"] for n in notes)'
+		'any("paused sampling" in n["text"] and n["text"].endswith("a larger -c") for n in notes)'
 	"$PMREPORT" s.json >report
 	[ "$(grep -c "paused sampling\|throttled" report)" = 1 ]
 }
