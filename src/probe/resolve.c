@@ -292,16 +292,11 @@ static int resolve_data(struct resolver *resolver, const struct pm_event_spec *a
 
 	if (code < 0)
 		return code;
-	/* The debug registers compare whole words (Intel SDM 3B, 18.2.5). */
-	if (spec.config2 > 0 && (spec.config2 & (spec.config2 - 1)) == 0 &&
-	    address % spec.config2 != 0 && spec.bp_type != 4)
-		return pm_error_set(err, -EINVAL,
-				    "%s is at 0x%llx, which is no multiple of the %llu "
-				    "bytes to watch",
-				    spec.place.symbol, (unsigned long long)address,
-				    (unsigned long long)spec.config2);
 	spec.place.wanted = false;
 	spec.config1 = address;
+	code = pm_event_check_address(&spec, err);
+	if (code < 0)
+		return code;
 	return pm_vec_push(&resolver->list, spec) < 0 ? no_memory(err) : 0;
 }
 
