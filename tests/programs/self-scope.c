@@ -20,9 +20,9 @@ static void *rounds(void *unused)
 {
 	for (int i = 0; i < 3; i++) {
 		pmself_scope_begin("outer");
-		work(2000);
-		pmself_scope_begin("inner");
 		work(8000);
+		pmself_scope_begin("inner");
+		work(32000);
 		pmself_scope_end("inner");
 		pmself_scope_end("outer");
 	}
