@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "engine-uprobe.h"
 
-#include <string.h>
+#include <elf.h>
 
 enum {
 	/* So many regions have classes of their own: each is an event of the kernel, and each
@@ -17,72 +17,22 @@ static uint32_t class_of(const struct pm_place *place)
 }
 
 #if defined(__x86_64__)
-
-/*
- * Instructions with a segment override (of which one is called "notrack") or a lock have no
- * probes: is_prefix_bad() of arch/x86/kernel/uprobes.c, Linux 6.18.
- */
-static bool is_refused(const struct pm_place *place)
-{
-	static const uint8_t refused[] = { 0x26, 0x2e, 0x36, 0x3e, 0xf0 };
-	static const uint8_t others[] = { 0x64, 0x65, 0x66, 0x67, 0xf2, 0xf3 };
-
-	for (uint8_t i = 0; i < place->len && i < sizeof(place->bytes); i++) {
-		if (memchr(refused, place->bytes[i], sizeof(refused)))
-			return true;
-		if (!memchr(others, place->bytes[i], sizeof(others)))
-			return false;
-	}
-	return false;
-}
-
+#define OUR_MACHINE EM_X86_64
 #elif defined(__aarch64__)
-
-/* Hints that check signatures, wait, or are of a later time. */
-static bool is_refused_hint(uint32_t word)
-{
-	static const uint8_t taken[] = { 0, 7, 8, 10, 24, 25, 26, 27, 32, 34, 36, 38 };
-
-	return (word & 0xfffff01f) == 0xd503201f &&
-	       !memchr(taken, (int)(word >> 5 & 127), sizeof(taken));
-}
-
-/*
- * What the kernel can neither step over elsewhere nor emulate (arm_probe_decode_insn() of
- * arch/arm64/kernel/probes/decode-insn.c, Linux 6.1), and one more: a literal that is loaded
- * into a vector register it would take from where the copy of the instruction is.
- */
-static bool is_refused(const struct pm_place *place)
-{
-	static const struct {
-		uint32_t mask, value;
-	} refused[] = {
-		{ 0x3b000000, 0x18000000 }, /* literals */
-		{ 0x3f800000, 0x08000000 }, /* exclusive ones */
-		{ 0xff000000, 0xd4000000 }, /* svc, brk */
-		{ 0xfff00000, 0xd5100000 }, /* msr */
-		{ 0xfff8f01f, 0xd500401f }, /* msr of an immediate */
-		{ 0xffffffe0, 0xd53b4220 }, /* mrs of DAIF */
-		{ 0xfe000800, 0xd6000800 }, /* braa, blraa, retaa */
-		{ 0xffff0000, 0 }, /* udf */
-	};
-	uint32_t word;
-
-	memcpy(&word, place->bytes, sizeof(word));
-	for (size_t i = 0; i < PM_ARRAY_LEN(refused); i++)
-		if ((word & refused[i].mask) == refused[i].value)
-			return true;
-	return is_refused_hint(word);
-}
-
+#define OUR_MACHINE EM_AARCH64
 #else
+#define OUR_MACHINE EM_NONE
+#endif
 
 static bool is_refused(const struct pm_place *place)
 {
-	return false;
+	return pm_probe_takes(OUR_MACHINE, place->bytes, place->len) != PM_PROBE_TAKEN;
 }
 
-#endif
+static bool is_way_in(const struct pm_place *place)
+{
+	return place->kind == PM_PLACE_ENTRY || place->kind == PM_PLACE_IN;
+}
 
 /* Who reads the flags with a hit can tell whether a conditional jump is taken. */
 static bool is_judged(const struct pm_place *place)
@@ -113,7 +63,9 @@ static int add(struct pm_up_places *places, const struct pm_regions *regions,
 	if (is_refused(place)) {
 		places->refused++;
 		places->refused_region = place->region;
-		return 0;
+		return is_way_in(place)
+			       ? pm_vec_push(&places->short_regions, place->region)
+			       : 0;
 	}
 	if (asprintf(&path, "/proc/self/fd/%d", region->fd) < 0)
 		return -ENOMEM;
@@ -150,6 +102,7 @@ void pm_up_places_release(struct pm_up_places *places)
 	pm_vec_release(&places->order);
 	pm_vec_release(&places->classes);
 	pm_vec_release(&places->entries);
+	pm_vec_release(&places->short_regions);
 }
 
 bool pm_up_class(const struct pm_up_places *places, uint32_t region, uint32_t which,
@@ -168,8 +121,44 @@ bool pm_up_entered_cheaply(const struct pm_regions *regions, uint32_t region)
 		int32_t sum = regions->list.data[place->region].sum;
 
 		if ((place->region == region || sum == (int32_t)region) &&
-		    (place->kind == PM_PLACE_ENTRY || place->kind == PM_PLACE_IN))
+		    is_way_in(place))
 			return place->cheap;
 	}
 	return false;
+}
+
+bool pm_up_is_short(const struct pm_up_places *places, uint32_t region)
+{
+	for (size_t i = 0; i < places->short_regions.len; i++)
+		if (places->short_regions.data[i] == region)
+			return true;
+	return false;
+}
+
+/* The region whose calls those of @region are. */
+static uint32_t told_as(const struct pm_regions *regions, uint32_t region)
+{
+	int32_t sum = regions->list.data[region].sum;
+
+	return sum >= 0 ? (uint32_t)sum : region;
+}
+
+uint32_t pm_up_never_entered(const struct pm_up_places *places,
+			     const struct pm_regions *regions)
+{
+	for (size_t i = 0; i < places->short_regions.len; i++) {
+		uint32_t region = told_as(regions, places->short_regions.data[i]);
+		bool any = false;
+
+		for (size_t n = 0; n < places->order.len && !any; n++) {
+			const struct pm_place *place =
+				&regions->places.data[places->order.data[n]];
+
+			any = is_way_in(place) &&
+			      told_as(regions, place->region) == region;
+		}
+		if (!any)
+			return region;
+	}
+	return UINT32_MAX;
 }

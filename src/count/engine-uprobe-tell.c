@@ -145,6 +145,8 @@ static void fill_lost(struct pm_up_engine *it, size_t first)
 
 			if (part != i && regions->list.data[part].sum != (int32_t)i)
 				continue;
+			if (pm_up_is_short(&it->places, part))
+				to->calls_exact = false;
 			for (uint32_t which = 0;
 			     pm_up_class(&it->places, part, which, &class); which++)
 				to->lost += pm_hits_lost_of(it->hits, class);

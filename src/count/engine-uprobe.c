@@ -297,6 +297,23 @@ static int name_caller(void *user, uint32_t caller, struct pm_stat_caller *ret)
 	return pm_callers_name(((struct pm_up_engine *)user)->callers, caller, ret);
 }
 
+/* What no probe is put on at all would be told as not called. */
+static int check_entered(const struct pm_up_engine *it, struct pm_error *err)
+{
+	const struct pm_regions *regions = it->options->regions;
+	uint32_t region = pm_up_never_entered(&it->places, regions);
+
+	if (region == UINT32_MAX)
+		return 0;
+	pm_error_set(
+		err, -EINVAL,
+		"the kernel puts no probe on the instruction that %s begins with: its "
+		"calls cannot be counted so",
+		regions->list.data[region].name);
+	pm_error_fix(err, "--engine ptrace");
+	return -EINVAL;
+}
+
 static int prepare(struct pm_up_engine *it, struct pm_error *err)
 {
 	const struct pm_engine_options *options = it->options;
@@ -318,6 +335,8 @@ static int prepare(struct pm_up_engine *it, struct pm_error *err)
 	clock_gettime(CLOCK_REALTIME, &now);
 	it->began_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 	r = pm_up_places_make(&it->places, options->regions);
+	if (r == 0 && check_entered(it, err) < 0)
+		return -EINVAL;
 	if (r == 0)
 		r = pm_up_cost_measure(&it->cost, options);
 	if (r == 0)

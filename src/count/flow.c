@@ -97,7 +97,7 @@ static int add_piece(struct pm_flow *flow, const struct pm_flow_source *source,
 		     struct decoder *decoder, const struct pm_probe_piece *piece)
 {
 	PM_AUTO_FREE uint8_t *bytes = NULL;
-	size_t len;
+	size_t len, before = flow->insns.len;
 	int code;
 
 	if (piece->high <= piece->low || piece->high - piece->low > PIECE_BYTES_MAX)
@@ -116,6 +116,13 @@ static int add_piece(struct pm_flow *flow, const struct pm_flow_source *source,
 	code = decoder->machine->decode(decoder->state, flow, bytes, len, piece->low);
 	if (code < 0)
 		return code;
+	for (size_t i = before; i < flow->insns.len; i++) {
+		struct pm_flow_insn *insn = &flow->insns.data[i];
+
+		insn->refused = pm_probe_takes(decoder->machine->number,
+					       bytes + (insn->address - piece->low),
+					       insn->len) != PM_PROBE_TAKEN;
+	}
 	flow->pieces.data[flow->pieces.len++] = *piece;
 	qsort(flow->pieces.data, flow->pieces.len, sizeof(*flow->pieces.data), by_low);
 	qsort(flow->insns.data, flow->insns.len, sizeof(*flow->insns.data), by_address);
@@ -341,10 +348,12 @@ static bool *find_targets(const struct pm_flow *flow)
 	return target.is_target;
 }
 
-/* The entry, moved on to where a probe is cheap, as far as nothing could happen before. */
+/* The entry, moved on to where a probe is cheap, or at least taken, as far as nothing could
+ * happen before. */
 static size_t slide(const struct pm_flow *flow, const bool *is_target, size_t first)
 {
 	struct pm_flow_doubts unused = { 0 };
+	size_t to = first;
 
 	for (size_t i = first; i < flow->insns.len && i < first + SLIDE_MAX; i++) {
 		const struct pm_flow_insn *insn = &flow->insns.data[i];
@@ -354,12 +363,14 @@ static size_t slide(const struct pm_flow *flow, const bool *is_target, size_t fi
 		if (!follows || (i > first && is_target[i]) ||
 		    leaves(flow, insn, &unused))
 			break;
-		if (insn->cheap)
-			return insn->sp_known ? i : first;
+		if (insn->cheap && !insn->refused)
+			return insn->sp_known ? i : to;
+		if (flow->insns.data[to].refused && !insn->refused && insn->sp_known)
+			to = i;
 		if (!insn->movable)
 			break;
 	}
-	return first;
+	return to;
 }
 
 /* Control that runs over the function's end is in the next one then. */

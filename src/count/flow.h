@@ -65,6 +65,7 @@ struct pm_flow_insn {
 	bool reached; /* from the first instruction, as far as jumps are known */
 	bool pad; /* does nothing: between functions and blocks */
 	bool cheap; /* as pm_place.cheap */
+	bool refused; /* the kernel takes no probe on it, or should not */
 	bool movable; /* an entry's probe may be behind it: it cannot fault, nor is it a call */
 	/* From an exclusive load to its store: who interrupts it makes it begin again. */
 	bool atomic;

@@ -85,6 +85,15 @@ static int choose_engine(struct course *course, struct pm_error *err)
 	return ret;
 }
 
+static int tell_notes(struct course *course, char *const *notes, size_t len,
+		      struct pm_error *err)
+{
+	for (size_t i = 0; i < len; i++)
+		if (pmstat_document_warn(course->stat, notes[i]) < 0)
+			return pm_error_set(err, -ENOMEM, "out of memory");
+	return 0;
+}
+
 static int find_regions(struct course *course, uint32_t variant, struct pm_error *err)
 {
 	const struct pmstat_options *options = course->options;
@@ -109,10 +118,8 @@ static int find_regions(struct course *course, uint32_t variant, struct pm_error
 		ret = pm_regions_find(regions, options->regions.data,
 				      options->regions.len, &context, err);
 	pm_vec_release(&pids.list);
-	for (size_t i = 0; i < regions->notes.len && ret == 0; i++)
-		if (pmstat_document_warn(course->stat, regions->notes.data[i]) < 0)
-			ret = pm_error_set(err, -ENOMEM, "out of memory");
-	return ret;
+	return ret == 0 ? tell_notes(course, regions->notes.data, regions->notes.len, err)
+			: ret;
 }
 
 static int find_all(struct course *course, struct pm_error *err)
@@ -123,6 +130,9 @@ static int find_all(struct course *course, struct pm_error *err)
 	if (ret == 0 && options->attach &&
 	    pm_stat_text(&course->stat->target, course->targets.text) < 0)
 		ret = pm_error_set(err, -ENOMEM, "out of memory");
+	if (ret == 0)
+		ret = tell_notes(course, options->probes.notes.data,
+				 options->probes.notes.len, err);
 	for (uint32_t i = 0; ret == 0 && options->regions.len > 0 && i <= options->ab;
 	     i++)
 		ret = find_regions(course, i, err);

@@ -12,6 +12,7 @@
 
 #include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "pm/proc.h"
 
@@ -189,6 +190,54 @@ static int find_places(const struct pm_probe_search *search,
 	return pm_probe_find_symbols(search, places, err);
 }
 
+/* Leaves out places where a probe would break the program, and says so, and also where there
+ * are never hits. */
+static int sift(struct resolver *resolver, const struct pm_probe_search *search,
+		struct pm_probe_places *places, struct pm_error *err)
+{
+	const char *asked = search->spec->requested;
+	size_t kept = 0, deaf = 0, found = places->list.len;
+	struct pm_str text = { 0 };
+
+	for (size_t i = 0; i < found; i++) {
+		struct pm_probe_place place = places->list.data[i];
+		uint8_t bytes[16];
+		ssize_t len =
+			pread(search->elf->fd, bytes, sizeof(bytes), (off_t)place.offset);
+		enum pm_probe_taken taken = pm_probe_takes(search->elf->machine, bytes,
+							   len > 0 ? (size_t)len : 0);
+
+		deaf += taken == PM_PROBE_REFUSED;
+		if (taken == PM_PROBE_HARMS) {
+			free(place.name);
+			free(place.symbol);
+		} else {
+			places->list.data[kept++] = place;
+		}
+	}
+	places->list.len = kept;
+	if (kept == 0 && found > 0)
+		return pm_error_set(
+			err, -EINVAL,
+			"an instruction is there that loads what lies beside "
+			"the code: with a probe on it, kernels let the program "
+			"load something else");
+	if (kept < found)
+		pm_str_printf(&text,
+			      "%s: %zu places were left out, where with a probe kernels "
+			      "let the program load wrong values",
+			      asked, found - kept);
+	if (note(resolver, &text) < 0)
+		return no_memory(err);
+	if (deaf > 0)
+		pm_str_printf(
+			&text,
+			"%s: the kernel takes no probe on the instruction of %zu of "
+			"%zu places: there are no hits of these",
+			asked, deaf, found);
+	return note(resolver, &text) < 0 ? no_memory(err) : 0;
+}
+
 /* What one file has of it. */
 static int look_into(struct resolver *resolver, const struct pm_event_spec *spec,
 		     const struct pm_probe_file *file, struct pm_probe_places *places,
@@ -214,6 +263,8 @@ static int look_into(struct resolver *resolver, const struct pm_event_spec *spec
 						     : strerror(-code));
 	else
 		code = find_places(&search, places, err);
+	if (code == 0)
+		code = sift(resolver, &search, places, err);
 	pm_probe_elf_close(&elf);
 	pm_error_where(err, file->path, -1);
 	if (note(resolver, &text) < 0 && code == 0)

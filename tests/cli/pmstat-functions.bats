@@ -575,3 +575,18 @@ ways=(called_once called_thousand called_many recursive jumps_out jumped_over ta
 		'not any("==" in w for w in d["warnings"])'
 	[ -z "$(find "${TMPDIR:-/tmp}" -maxdepth 1 -name 'pmstat-*' -newer wide.c)" ]
 }
+
+@test "a function whose entry takes no probe is refused, and counted by breakpoints" {
+	if works uprobe; then
+		run "$PMSTAT" --engine uprobe --fn unprobed "$PROGRAMS/count-instructions" 3 1
+		[ "$status" = 125 ]
+		[[ $output == *"no probe on the instruction that unprobed begins with"* ]]
+		[[ $output == *"--engine ptrace"* ]]
+		run "$PMSTAT" -e "uprobe:$PROGRAMS/count-instructions:unprobed" \
+			"$PROGRAMS/count-instructions" 3 1
+		[ "$status" = 0 ]
+		[[ $(tr -s ' \n' ' ' <<<"$output") == *"no hits of these"* ]]
+	fi
+	measure 0 ptrace --fn unprobed "$PROGRAMS/count-instructions" 3 1
+	[ "$(scopes)" = "unprobed: 3 0" ]
+}

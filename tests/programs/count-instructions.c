@@ -3,17 +3,19 @@
  * Functions whose instructions are known: `count-instructions CALLS TURNS` calls one that goes
  * round TURNS times, CALLS times, from another, and two that every second time jump to one more,
  * on flags and, where there is such a jump, on a register. Prints of each how often it was called,
- * and its instructions, but for those at their ends.
+ * and its instructions, but for those at their ends. One more, `unprobed`, begins with what the
+ * kernel takes no probe on.
  */
 #include <stdio.h>
 #include <stdlib.h>
 
 void goes_round(unsigned long turns);
 void calls_it(unsigned long turns, unsigned long calls);
-void on_flags(unsigned long odd), on_register(unsigned long odd);
+void on_flags(unsigned long odd), on_register(unsigned long odd), unprobed(void);
 
 #if defined(__x86_64__)
 #define FUNCTION "@function"
+#define UNPROBED "lock addl $0, -8(%rsp)\n"
 __asm__("goes_round:\n"
 	"push %rbp\n"
 	"1: add $1, %rax\nsub $1, %rdi\njne 1b\n"
@@ -32,6 +34,7 @@ enum {
 };
 #elif defined(__aarch64__)
 #define FUNCTION "%function"
+#define UNPROBED "yield\n"
 __asm__("goes_round:\n"
 	"adr x1, .\n"
 	"1: add x2, x2, #1\nsubs x0, x0, #1\nb.ne 1b\n"
@@ -61,7 +64,10 @@ __asm__(".type goes_round, " FUNCTION "\n.size goes_round, calls_it - goes_round
 	".type on_register, " FUNCTION "\n.size on_register, . - on_register\n"
 	".type jumped_to, " FUNCTION "\n"
 	"jumped_to: nop\nret\n"
-	".size jumped_to, . - jumped_to\n");
+	".size jumped_to, . - jumped_to\n"
+	".type unprobed, " FUNCTION "\n"
+	"unprobed: " UNPROBED "ret\n"
+	".size unprobed, . - unprobed\n");
 
 int main(int argc, char **argv)
 {
@@ -75,6 +81,7 @@ int main(int argc, char **argv)
 	for (unsigned long i = 0; i < calls; i++) {
 		on_flags(i % 2);
 		on_register(i % 2);
+		unprobed();
 	}
 	printf("goes_round: %lu %lu\n", calls, calls * each);
 	printf("calls_it: 1 %lu\n", CALLER_FIXED + calls * (each + CALL));

@@ -203,6 +203,11 @@ static void entries_are_moved(void **state)
 	PLACES("entry 1 sp 0 cheap again, exit 2 sp 0 cheap", 0x51000400, 0x35ffffe0,
 	       RET);
 	PLACES("entry 0 sp 0 cheap, exit 0 sp 0 cheap", B);
+	/* ldr w1, the literal behind; mov w8, w0; mov w9, w0: what is probed reads elsewhere. */
+	PLACES("entry 1 sp 0, exit 3 sp 0 cheap", 0x18000081, 0x2a0003e8, 0x2a0003e9, RET,
+	       0x12345678);
+	/* yield, which may take its time */
+	PLACES("entry 0 sp 0, exit 1 sp 0 cheap", 0xd503203f, RET);
 }
 
 static void jumps_out_are_exits(void **state)

@@ -51,12 +51,14 @@ static void fill_header(Elf64_Ehdr *header)
 	header->e_ident[EI_VERSION] = EV_CURRENT;
 }
 
-static void write_library(int fd)
+static void write_library(int fd, uint16_t machine, const void *code, size_t code_len)
 {
 	struct library *library = calloc(1, sizeof(*library));
 
 	assert_non_null(library);
 	fill_header(&library->header);
+	library->header.e_machine = machine;
+	memcpy(library->code, code, code_len);
 	library->header.e_phnum = 1;
 	library->header.e_phoff = offsetof(struct library, load);
 	library->header.e_shnum = 3;
@@ -98,7 +100,7 @@ static void *map_library(const char *folder, char path[128])
 	snprintf(path, 128, "%s/libmany.so", folder);
 	fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
 	assert_true(fd >= 0);
-	write_library(fd);
+	write_library(fd, EM_X86_64, "", 0);
 	at = mmap(NULL, sizeof(struct library), PROT_READ | PROT_EXEC, MAP_PRIVATE, fd,
 		  0);
 	return at == MAP_FAILED ? NULL : at;
@@ -154,6 +156,70 @@ static void test_places_of_all_files(void **state)
 	}
 	for (int i = 0; i < 2; i++)
 		munmap(at[i], sizeof(struct library));
+}
+
+/* ---- where the kernel takes no probe -------------------------------------------------------- */
+
+/* What becomes of probes on the functions that @symbol means: how many there are, or an error,
+ * and what is told. */
+static int resolve_in(const char *file, const char *symbol, char told[512])
+{
+	struct pm_event_spec spec = {
+		.kind = PM_EVENT_UPROBE,
+		.place = { .wanted = true, .file = file, .symbol = symbol }
+	};
+	struct pm_probe_context context = { 0 };
+	struct pm_event_specs specs = { 0 };
+	struct pm_probes probes = { 0 };
+	struct pm_error err = { 0 };
+	int code;
+
+	snprintf(spec.requested, sizeof(spec.requested), "%s", symbol);
+	assert_int_equal(pm_vec_push(&specs.list, spec), 0);
+	code = pm_probes_resolve(&probes, &specs, &context, &err);
+	told[0] = '\0';
+	if (code < 0 || probes.notes.len > 0)
+		snprintf(told, 512, "%s", code < 0 ? err.text : probes.notes.data[0]);
+	assert_true(probes.notes.len <= 1);
+	code = code < 0 ? code : (int)specs.list.len;
+	pm_probes_release(&probes);
+	pm_event_specs_release(&specs);
+	return code;
+}
+
+static void test_refused_places(void **state)
+{
+	static const uint32_t arm[] = {
+		0x1c000040, /* ldr s0, literal */
+		0x9c000040, /* ldr q0, literal */
+		0x58000040, /* ldr x0, literal */
+		0xd50323bf, /* autiasp */
+		0xd503233f, /* paciasp */
+	};
+	static const uint8_t x86[] = { 0xf0, 0x48, 0xff, 0x07, /* lock incq (%rdi) */
+				       0x48, 0xff, 0x07, 0xc3 };
+	char path[] = "/tmp/pmrec-places-XXXXXX", told[512];
+	int fd PM_AUTO_CLOSE = mkstemp(path);
+
+	assert_true(fd >= 0);
+	write_library(fd, EM_AARCH64, arm, sizeof(arm));
+	for (char name[] = "f000001"; name[6] <= '3'; name[6]++) {
+		assert_int_equal(resolve_in(path, name, told), -EINVAL);
+		assert_non_null(strstr(told, "load something else"));
+	}
+	assert_int_equal(resolve_in(path, "f000004", told), 1);
+	assert_non_null(strstr(told, "no hits"));
+	assert_int_equal(resolve_in(path, "f000005", told), 1);
+	assert_string_equal(told, "");
+	assert_int_equal(resolve_in(path, "f00000[235]", told), 1);
+	assert_non_null(strstr(told, "2 places were left out"));
+	assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
+	write_library(fd, EM_X86_64, x86, sizeof(x86));
+	assert_int_equal(resolve_in(path, "f000001", told), 1);
+	assert_non_null(strstr(told, "no hits"));
+	assert_int_equal(resolve_in(path, "f000002", told), 1);
+	assert_string_equal(told, "");
+	unlink(path);
 }
 
 /* ---- a search path of a gigabyte ------------------------------------------------------------ */
@@ -224,6 +290,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_places_of_all_files),
+		cmocka_unit_test(test_refused_places),
 		cmocka_unit_test(test_origins),
 	};
 
