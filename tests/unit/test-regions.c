@@ -297,8 +297,10 @@ static void copy_with(const char *options, char path[static 32])
 
 static void need_objcopy(void)
 {
-	if (system("command -v objcopy >/dev/null") != 0)
+	if (system("command -v objcopy >/dev/null") != 0) {
+		print_message("# objcopy is not installed\n");
 		skip();
+	}
 }
 
 static void stripped_files_say_what_is_missing(void **state)
