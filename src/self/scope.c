@@ -44,7 +44,8 @@ static struct {
 	pthread_mutex_t lock; /* of all below; taken before a thread's */
 	struct thread *threads;
 	struct pm_self_sums ended; /* of threads that have ended */
-	uint64_t shown; /* calls that the last table had */
+	/* That the last table had. */
+	uint64_t shown_calls, shown_unfinished, shown_lost;
 	struct thread *abandoned; /* of a parent's threads, in a child */
 } all = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -163,7 +164,7 @@ static void in_child(void)
 	*last = all.threads;
 	all.threads = NULL;
 	pm_self_sums_clear(&all.ended);
-	lost = all.shown = 0;
+	lost = all.shown_calls = all.shown_unfinished = all.shown_lost = 0;
 	if (!own)
 		return;
 	for (last = &all.abandoned; *last && *last != own; last = &(*last)->next)
@@ -443,25 +444,30 @@ static void put_count(struct pm_str *str, uint64_t count)
 		pm_str_printf(str, " %14" PRIu64, count);
 }
 
+/* One that has not ended yet has counted nobody knows how much. */
+static void put_row(struct pm_str *str, const struct pm_self_sum *sum)
+{
+	bool known = sum->calls > 0;
+
+	pm_str_printf(str, "%10" PRIu64, sum->calls);
+	put_seconds(str, known ? sum->elapsed_ns : PM_SELF_UNKNOWN);
+	put_seconds(str, known ? sum->cpu_ns : PM_SELF_UNKNOWN);
+	put_count(str, known ? sum->cycles : PM_SELF_UNKNOWN);
+	put_count(str, known ? sum->instructions : PM_SELF_UNKNOWN);
+	pm_str_puts(str, "  ");
+	pm_str_printable(str, sum->name, strlen(sum->name));
+	if (sum->unfinished > 0)
+		pm_str_printf(str, " (%" PRIu64 " not ended)", sum->unfinished);
+	pm_str_putc(str, '\n');
+}
+
 static void put_table(struct pm_str *str, const struct pm_self_sums *sums)
 {
 	pm_str_puts(str,
 		    "pmself: scopes\n     calls    elapsed s        CPU s         cycles "
 		    "  instructions  scope\n");
-	for (size_t i = 0; i < sums->list.len; i++) {
-		const struct pm_self_sum *sum = &sums->list.data[i];
-
-		pm_str_printf(str, "%10" PRIu64, sum->calls);
-		put_seconds(str, sum->elapsed_ns);
-		put_seconds(str, sum->cpu_ns);
-		put_count(str, sum->cycles);
-		put_count(str, sum->instructions);
-		pm_str_puts(str, "  ");
-		pm_str_printable(str, sum->name, strlen(sum->name));
-		if (sum->unfinished > 0)
-			pm_str_printf(str, " (%" PRIu64 " not ended)", sum->unfinished);
-		pm_str_putc(str, '\n');
-	}
+	for (size_t i = 0; i < sums->list.len; i++)
+		put_row(str, &sums->list.data[i]);
 	if (lost > 0)
 		pm_str_printf(str,
 			      "pmself: scopes that were not counted, more than %d "
@@ -490,14 +496,19 @@ static int append(const char *path, const char *text, struct pm_error *err)
 /* Whether there is more than the last table had. */
 static bool is_news(const struct pm_self_sums *sums)
 {
-	uint64_t calls = 0;
+	uint64_t calls = 0, unfinished = 0;
 	bool news;
 
-	for (size_t i = 0; i < sums->list.len; i++)
+	for (size_t i = 0; i < sums->list.len; i++) {
 		calls += sums->list.data[i].calls;
+		unfinished += sums->list.data[i].unfinished;
+	}
 	pthread_mutex_lock(&all.lock);
-	news = calls != all.shown;
-	all.shown = calls;
+	news = calls != all.shown_calls || unfinished > all.shown_unfinished ||
+	       lost != all.shown_lost;
+	all.shown_calls = calls;
+	all.shown_unfinished = unfinished;
+	all.shown_lost = lost;
 	pthread_mutex_unlock(&all.lock);
 	return news;
 }

@@ -162,6 +162,8 @@ workers() {
 	PMSELF_SCOPES=time PMSELF_TABLE=t.txt run --separate-stderr "$PROGRAMS/self-scope"
 	[ -z "$stderr" ]
 	grep -q "^ *6 *[0-9.]* *- *- *-  inner$" t.txt
+	run --separate-stderr "$PROGRAMS/self-scope" left
+	grep -q "^ *0 *- *- *- *-  left (1 not ended)$" <<<"$stderr"
 	local off
 	for off in PMSELF_SCOPES=off PMSELF=off; do
 		run --separate-stderr env $off "$PROGRAMS/self-scope"
