@@ -17,6 +17,11 @@ enum {
 
 #if defined(__x86_64__)
 
+static bool is_readable(uint32_t counter)
+{
+	return true;
+}
+
 static uint64_t read_pmc(uint32_t counter)
 {
 	uint32_t low, high;
@@ -27,8 +32,17 @@ static uint64_t read_pmc(uint32_t counter)
 
 #elif defined(__aarch64__)
 
-/* The numbers of registers are part of the instruction (Arm ARM D13, PMEVCNTR<n>_EL0); 31 is
- * PMCCNTR_EL0, the cycles. */
+enum {
+	CYCLE_COUNTER = 31, /* PMCCNTR_EL0 */
+};
+
+/* Processors of today may have others behind it. */
+static bool is_readable(uint32_t counter)
+{
+	return counter <= CYCLE_COUNTER;
+}
+
+/* The numbers of registers are part of the instruction (Arm ARM D13, PMEVCNTR<n>_EL0). */
 #define EVENT_COUNTER(n)                                                      \
 	case n:                                                               \
 		__asm__ volatile("mrs %0, pmevcntr" #n "_el0" : "=r"(value)); \
@@ -107,8 +121,8 @@ bool pm_self_page_read(const struct perf_event_mmap_page *page, pm_self_pmc_fn p
 
 		barrier();
 		index = now->index;
-		if (!now->cap_user_rdpmc || index == 0 || now->pmc_width == 0 ||
-		    now->pmc_width > 64)
+		if (!now->cap_user_rdpmc || index == 0 || !is_readable(index - 1) ||
+		    now->pmc_width == 0 || now->pmc_width > 64)
 			return false;
 		waited = now->time_enabled - now->time_running;
 		count = (uint64_t)now->offset +

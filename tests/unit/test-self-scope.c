@@ -115,6 +115,13 @@ static void test_page_refuses(void **state)
 	assert_false(pm_self_page_read(&page, pmc, &value, &waited));
 	page = page_of(65);
 	assert_false(pm_self_page_read(&page, pmc, &value, &waited));
+#if defined(__aarch64__)
+	page = page_of(64);
+	page.index = 33; /* PMICNTR_EL0 or whatever comes next */
+	assert_false(pm_self_page_read(&page, pmc, &value, &waited));
+	page.index = 32;
+	assert_true(pm_self_page_read(&page, pmc, &value, &waited));
+#endif
 }
 
 /* ---- the call ------------------------------------------------------------------------------ */
