@@ -32,6 +32,11 @@ static int tell_warnings(const struct pm_ptr_engine *it)
 			"%llu set-user-ID or set-group-ID programs were run without "
 			"their privileges, as they are traced",
 			(unsigned long long)ptr->privileged);
+	if (ret == 0 && ptr->kept_waiting)
+		ret = pm_tell_warning(
+			it->stat,
+			"wall-time of threads that were stopped at the same time contains "
+			"their wait while the others' callers were looked for");
 	if (ret == 0 && ptr->blocked)
 		ret = pm_tell_warning(
 			it->stat,

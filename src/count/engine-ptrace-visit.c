@@ -101,6 +101,8 @@ static uint32_t look_at_callers(struct pm_ptr *ptr, const struct pm_visit *visit
 
 	/* An unwinder believes what the registers say. */
 	pm_ptr_regs_move(visit->tid, at, at->ip, at->sp);
+	if (ptr->calls_from > 1 && pm_trace_len(ptr->trace) > 1)
+		ptr->kept_waiting = true;
 	return pm_ptr_callers_look(&ptr->callers, ptr->procs, &look);
 }
 

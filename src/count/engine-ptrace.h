@@ -380,6 +380,7 @@ struct pm_ptr {
 	uint64_t strangers;
 	bool blocked; /* a thread had blocked the signal that breakpoints are */
 	uint32_t calls_from;
+	bool kept_waiting; /* others may have stopped while a stack was read */
 	/* What a visit is told to; and that an address space's thread has forked, ended. */
 	const struct pm_ptr_listener {
 		int (*visit)(void *user, const struct pm_visit *visit);

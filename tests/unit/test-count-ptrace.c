@@ -464,12 +464,13 @@ static void test_costs(void **state)
 
 /* ---- callers ---------------------------------------------------------------------------- */
 
-static void count_callers(struct run *run, uint32_t depth)
+static void count_callers(struct run *run, const char *mode, const char *name,
+			  uint32_t depth)
 {
-	char *command[] = { program, strdup("recursion"), NULL };
+	char *command[] = { program, strdup(mode), NULL };
 
 	*run = (struct run){ 0 };
-	find(run, (const char *const[]){ "recurse", NULL }, 0);
+	find(run, (const char *const[]){ name, NULL }, 0);
 	count_with(run, &(struct pm_engine_options){ .command = command,
 						     .calls_from = depth });
 	free(command[1]);
@@ -500,13 +501,28 @@ static void test_callers(void **state)
 	static const char *const names[] = { "recurse", "recurse", "main" };
 	struct run run;
 
-	count_callers(&run, 1);
+	count_callers(&run, "recursion", "recurse", 1);
 	assert_int_equal(called_by(&run, names, 1), 100);
 	assert_int_equal(called_by(&run, names + 2, 1), 1);
 	release(&run);
-	count_callers(&run, 3);
+	count_callers(&run, "recursion", "recurse", 3);
 	assert_int_equal(called_by(&run, names, 3), 1);
 	assert_int_equal(called_by(&run, names + 1, 2), 1);
+	assert_int_equal(run.stat.warnings.len, 0);
+	release(&run);
+}
+
+/* One thread's stack is read while others stop. */
+static void test_callers_of_threads(void **state)
+{
+	struct run run;
+
+	count_callers(&run, "threads", "thread", 1);
+	assert_int_equal(run.stat.warnings.len, 0);
+	release(&run);
+	count_callers(&run, "threads", "thread", 2);
+	assert_int_equal(run.stat.warnings.len, 1);
+	assert_non_null(strstr(run.stat.warnings.data[0], "contains their wait"));
 	release(&run);
 }
 
@@ -758,6 +774,7 @@ int main(int argc, char **argv)
 #endif
 		cmocka_unit_test(test_costs),
 		cmocka_unit_test(test_callers),
+		cmocka_unit_test(test_callers_of_threads),
 		cmocka_unit_test(test_attach),
 		cmocka_unit_test(test_map_of_who_waits),
 		cmocka_unit_test(test_nobody),
