@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# The sum of what guests have said on their consoles: nothing passes that has not run to its end.
+# The guest's tests from outside: nothing passes that has not run to its end.
 
 load tree
 
@@ -75,4 +75,28 @@ GOOD=('@@ begin good' '1..2' 'ok 1 a' 'ok 2 b # skip why' '@@ end good 0 1.25')
 	sum 1 '2 passed, 1 failed, 2 skipped' one two
 	said one "${GOOD[@]}" '@@ results' 'KLUv/QRYaQ' '@@ done'
 	sum 1 '3 passed, 1 failed, 3 skipped' one two two
+}
+
+# refused ERROR ARGUMENT...: and nothing is fetched, compiled or booted, for the lock is ours.
+refused() {
+	local error=$1
+	shift
+	run "$SOURCE_DIR/tests/guest/run" "$@"
+	echo "$output"
+	[ "$status" = 1 ]
+	[[ $output == "tests/guest/run: $error"* && ${#lines[@]} = 1 ]]
+}
+
+@test "one run at a time, of tests that there are" {
+	exec {lock}<"$SOURCE_DIR/tests/guest"
+	flock -n "$lock" || skip "make test-guest is running"
+	refused 'it runs already, in '
+	refused 'it runs already, in ' units/cfi units/flow pmu/paranoid programs/crash
+	refused 'there is no unit test named no-such' units/no-such
+	refused 'no test of pmu has no-such in its name' pmu/no-such
+	# One of those that are not run in the guest.
+	refused 'no test of programs has help in its name' programs/help
+	refused 'there is no guest named no-such' no-such
+	refused 'this is not one word: a b' 'pmu/a b'
+	refused 'pmu is there twice' pmu pmu
 }
