@@ -50,16 +50,17 @@ static void check_places(const struct pm_flow *flow, const pm_places *places)
 }
 
 /* The first half is the function, the rest may be parts of it. */
-static void any_bytes(const uint8_t *data, size_t size)
+static void any_bytes(uint16_t machine, const uint8_t *data, size_t size)
 {
 	struct code code = { data, size };
-	struct pm_flow_source source = { .machine = EM_X86_64,
+	struct pm_flow_source source = { .machine = machine,
 					 .is_64 = true,
 					 .read = read_code,
 					 .part = part_of_code,
 					 .user = &code };
 	struct pm_probe_piece whole = { BASE, BASE + (size + 1) / 2 };
-	struct pm_probe_piece part = { BASE + size * 3 / 4, BASE + size };
+	/* Where a word may begin. */
+	struct pm_probe_piece part = { BASE + size * 3 / 16 * 4, BASE + size };
 	struct pm_probe_piece range = { BASE + size / 4, BASE + size / 3 + 1 };
 	struct pm_flow_doubts doubts = { 0 };
 	pm_places places = { 0 };
@@ -107,6 +108,7 @@ static void one_file(const uint8_t *data, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	static const uint16_t machines[] = { EM_X86_64, EM_AARCH64 };
 	PM_AUTO_FREE uint8_t *copy = malloc(size + 1);
 
 	if (!copy || size == 0 || size > 1 << 20)
@@ -116,6 +118,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size >= EI_NIDENT && memcmp(data, ELFMAG, SELFMAG) == 0)
 		one_file(copy, size);
 	else
-		any_bytes(copy, size);
+		for (size_t i = 0; i < PM_ARRAY_LEN(machines); i++)
+			any_bytes(machines[i], copy, size);
 	return 0;
 }
