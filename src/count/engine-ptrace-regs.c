@@ -4,6 +4,7 @@
 
 #include <elf.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/ptrace.h>
 #include <sys/uio.h>
 
@@ -111,6 +112,8 @@ enum {
 	LINK = 30,
 };
 
+#define HWCAP_OF_GCS (UINT64_C(1) << 32) /* not in Debian 12's headers */
+
 const uint8_t pm_ptr_trap[] = { 0x00, 0x00, 0x20, 0xd4 }; /* brk #0 */
 const uint64_t pm_ptr_near_bytes = UINT64_C(1) << 26; /* half of what a jump reaches */
 const uint8_t pm_ptr_syscall[] = { 0x01, 0x00, 0x00, 0xd4 };
@@ -119,7 +122,10 @@ const size_t pm_ptr_syscall_len = sizeof(pm_ptr_syscall);
 int pm_ptr_slot_make(const uint8_t *bytes, uint8_t len, uint64_t address, uint64_t slot,
 		     struct pm_ptr_code *ret)
 {
-	return pm_ptr_slot_make_arm64(bytes, len, address, slot, ret);
+	/* A program begins with it only after its breakpoints are there. */
+	bool second_stack = getauxval(AT_HWCAP) & HWCAP_OF_GCS;
+
+	return pm_ptr_slot_make_arm64(bytes, len, address, slot, second_stack, ret);
 }
 
 int pm_ptr_regs_get(pid_t tid, struct pm_ptr_regs *ret)

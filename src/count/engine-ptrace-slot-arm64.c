@@ -23,7 +23,7 @@ enum {
 #define PAGE_OF_ADRP   UINT64_C(4096)
 #define LITERAL_VECTOR (UINT32_C(1) << 26)
 
-enum class {
+enum kind {
 	PLAIN,
 	REFUSED,
 	JUMP, /* b, bl */
@@ -33,7 +33,7 @@ enum class {
 	ADDRESS, /* adr, adrp */
 	LITERAL, /* ldr, ldrsw, prfm by a distance from here */
 	REGISTER, /* br, blr, ret */
-	SIGNED, /* the same with an authentication code, which only the processor can check */
+	SIGNED, /* the same with what only the processor can check: an authentication code */
 };
 
 /* ---- what it is ------------------------------------------------------------------------ */
@@ -44,15 +44,15 @@ static bool is(uint32_t word, uint32_t mask, uint32_t bits)
 }
 
 /* br, blr and ret, with and without authentication; eret and drps are not for programs. */
-static enum class class_of_register(uint32_t word) {
-	if (is(word, 0xff9ffc1f, 0xd61f0000) &&
-	    !is(word, 0x00600000, 0x00600000)) return REGISTER;
-		/* What calls leaves the address behind it, that of the slot. */
-		return is(word, 0xfe9ff800, 0xd61f0800) &&
-			!is(word, 0x00600000, 0x00600000) &&
-			!is(word, 0x00600000, 0x00200000)
-			? SIGNED
-			: REFUSED;
+static enum kind class_of_register(uint32_t word)
+{
+	if (is(word, 0xff9ffc1f, 0xd61f0000) && !is(word, 0x00600000, 0x00600000))
+		return REGISTER;
+	/* What calls leaves the address behind it, that of the slot. */
+	return is(word, 0xfe9ff800, 0xd61f0800) && !is(word, 0x00600000, 0x00600000) &&
+			       !is(word, 0x00600000, 0x00200000)
+		       ? SIGNED
+		       : REFUSED;
 }
 
 /*
@@ -68,15 +68,23 @@ static bool is_refused(uint32_t word)
 	       is(word, 0xffff8000, 0xdac18000) || is(word, 0x7e000000, 0x74000000);
 }
 
-static enum class class_of(uint32_t word) {
-	if (is(word, 0x7c000000, 0x14000000)) return JUMP;
-		if (is(word, 0xff000000, 0x54000000)) return CONDITION;
-		if (is(word, 0x7e000000, 0x34000000)) return COMPARE;
-		if (is(word, 0x7e000000, 0x36000000)) return TEST;
-		if (is(word, 0x1f000000, 0x10000000)) return ADDRESS;
-		if (is(word, 0x3b000000, 0x18000000)) return LITERAL;
-		if (is(word, 0xfe000000, 0xd6000000)) return class_of_register(word);
-		return is_refused(word) ? REFUSED : PLAIN;
+static enum kind class_of(uint32_t word)
+{
+	if (is(word, 0x7c000000, 0x14000000))
+		return JUMP;
+	if (is(word, 0xff000000, 0x54000000))
+		return CONDITION;
+	if (is(word, 0x7e000000, 0x34000000))
+		return COMPARE;
+	if (is(word, 0x7e000000, 0x36000000))
+		return TEST;
+	if (is(word, 0x1f000000, 0x10000000))
+		return ADDRESS;
+	if (is(word, 0x3b000000, 0x18000000))
+		return LITERAL;
+	if (is(word, 0xfe000000, 0xd6000000))
+		return class_of_register(word);
+	return is_refused(word) ? REFUSED : PLAIN;
 }
 
 /* The @len bits from bit @at on, as a number with a sign. */
@@ -148,7 +156,7 @@ static bool is_zero(const struct pm_ptr_arm64 *regs, uint32_t word)
 }
 
 /* Bit 24 of both: whether they jump when it is not zero. */
-static bool jumps(const struct pm_ptr_arm64 *regs, uint32_t word, enum class class)
+static bool jumps(const struct pm_ptr_arm64 *regs, uint32_t word, enum kind class)
 {
 	bool wanted = word >> 24 & 1;
 	unsigned int bit = word >> 31 << 5 | (word >> 19 & 31);
@@ -160,7 +168,7 @@ static bool jumps(const struct pm_ptr_arm64 *regs, uint32_t word, enum class cla
 	return (value_of(regs, register_at(word, 0)) >> bit & 1) == wanted;
 }
 
-static void run_branch(struct pm_ptr_arm64 *regs, uint32_t word, enum class class)
+static void run_branch(struct pm_ptr_arm64 *regs, uint32_t word, enum kind class)
 {
 	uint64_t by = class == TEST ? distance(word, 5, 14) : distance(word, 5, 19);
 
@@ -204,7 +212,7 @@ static bool is_lost(uint32_t word)
 
 bool pm_ptr_arm64_run(uint32_t word, struct pm_ptr_arm64 *regs)
 {
-	enum class class = class_of(word);
+	enum kind class = class_of(word);
 
 	switch (class) {
 	case JUMP:
@@ -268,21 +276,36 @@ static bool emit_jump(struct pm_ptr_code *code, uint64_t slot, uint64_t target)
 	return distance((uint32_t)(by / WORD), 0, 26) * WORD == by;
 }
 
+/* Arm ARM, D11: what calls puts its return address on a second stack, which ret takes it from and
+ * compares. Only the processor writes there. */
+static enum kind class_with_second_stack(uint32_t word)
+{
+	enum kind class = class_of(word);
+
+	if (class == JUMP && word >> 31)
+		return REFUSED;
+	if (class != REGISTER)
+		return class;
+	if (is(word, 0x00600000, 0x00400000))
+		return SIGNED; /* as these are, ret is done in the slot */
+	return is(word, 0x00600000, 0x00200000) ? REFUSED : class;
+}
+
 int pm_ptr_slot_make_arm64(const uint8_t *bytes, uint8_t len, uint64_t address,
-			   uint64_t slot, struct pm_ptr_code *ret)
+			   uint64_t slot, bool second_stack, struct pm_ptr_code *ret)
 {
 	struct pm_ptr_code made = { 0 };
 	struct pm_ptr_arm64 unused = { 0 };
-	enum class class;
+	enum kind class;
 	uint32_t word;
 
 	if (len != WORD || address % WORD != 0)
 		return -EOPNOTSUPP;
 	memcpy(&word, bytes, sizeof(word));
-	class = class_of(word);
+	class = second_stack ? class_with_second_stack(word) : class_of(word);
 	if (class == REFUSED || (class == LITERAL && (word & LITERAL_VECTOR)))
 		return -EOPNOTSUPP;
-	if (pm_ptr_arm64_run(word, &unused)) {
+	if (class != SIGNED && pm_ptr_arm64_run(word, &unused)) {
 		*ret = made;
 		return 0;
 	}

@@ -38,8 +38,9 @@ struct pm_ptr_code {
  * instruction is one that pm_ptr_arm64_run() carries out. */
 int pm_ptr_slot_make_x86(const uint8_t *bytes, uint8_t len, uint64_t address,
 			 uint64_t slot, struct pm_ptr_code *ret);
+/* @second_stack: there may be one of return addresses (FEAT_GCS). */
 int pm_ptr_slot_make_arm64(const uint8_t *bytes, uint8_t len, uint64_t address,
-			   uint64_t slot, struct pm_ptr_code *ret);
+			   uint64_t slot, bool second_stack, struct pm_ptr_code *ret);
 
 /* As struct user_regs_struct of aarch64. */
 struct pm_ptr_arm64 {

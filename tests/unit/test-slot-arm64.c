@@ -153,10 +153,12 @@ static void test_kind_of_branch_is_over(void **state)
 
 /* ---- slots ----------------------------------------------------------------------------- */
 
+static bool second_stack;
+
 static int make(uint32_t word, uint64_t slot, struct pm_ptr_code *ret)
 {
 	return pm_ptr_slot_make_arm64((const uint8_t *)&word, sizeof(word), AT, slot,
-				      ret);
+				      second_stack, ret);
 }
 
 static uint32_t word_of(const struct pm_ptr_code *code, size_t at)
@@ -235,7 +237,7 @@ static void test_slots_refuse(void **state)
 	/* Out of reach; cut short. */
 	assert_int_equal(make(0xa9bf7bfd, AT + (UINT64_C(1) << 27) + 8, &code),
 			 -EOPNOTSUPP);
-	assert_int_equal(pm_ptr_slot_make_arm64(three, 3, AT, AT + 8, &code),
+	assert_int_equal(pm_ptr_slot_make_arm64(three, 3, AT, AT + 8, false, &code),
 			 -EOPNOTSUPP);
 	assert_int_equal(code.len, 77);
 	for (size_t i = 0; i < PM_ARRAY_LEN(plain); i++) {
@@ -249,6 +251,26 @@ static void test_slots_refuse(void **state)
 		seed = seed * 1664525 + 1013904223;
 		make(seed ^ seed >> 15, AT + 4096, &code);
 	}
+}
+
+/* Only the processor writes to a second stack of return addresses. */
+static void test_second_stack(void **state)
+{
+	struct pm_ptr_code code = { .len = 77 };
+
+	second_stack = true;
+	assert_int_equal(make(0x94000010, AT + 4096, &code), -EOPNOTSUPP); /* bl */
+	assert_int_equal(make(0xd63f0080, AT + 4096, &code), -EOPNOTSUPP); /* blr x4 */
+	assert_int_equal(code.len, 77);
+	assert_int_equal(make(0xd65f03c0, AT + 4096, &code), 0); /* ret */
+	assert_int_equal(code.len, 4);
+	assert_int_equal(code.tail_at, 0);
+	assert_int_equal(word_of(&code, 0), 0xd65f03c0);
+	assert_int_equal(make(0xd61f0080, AT + 4096, &code), 0); /* br x4 */
+	assert_int_equal(code.len, 0);
+	assert_int_equal(make(0x14000008, AT + 4096, &code), 0); /* b */
+	assert_int_equal(code.len, 0);
+	second_stack = false;
 }
 
 /* On this very processor: a place with a literal, and its slot in another page. */
@@ -279,7 +301,7 @@ static void test_slots_run(void **state)
 
 		assert_int_equal(pm_ptr_slot_make_arm64((const uint8_t *)&cases[i].word,
 							WORD, (uintptr_t)code + 64,
-							(uintptr_t)slot, &made),
+							(uintptr_t)slot, false, &made),
 				 0);
 		memcpy(slot, made.bytes, made.len);
 		__builtin___clear_cache((char *)slot, (char *)slot + made.len);
@@ -287,7 +309,7 @@ static void test_slots_run(void **state)
 	}
 	munmap(code, 8192);
 #else
-	print_message("[  SKIPPED ] words of aarch64 do not run here\n");
+	print_message("# SKIP: words of aarch64 do not run here\n");
 	skip();
 #endif
 }
@@ -302,6 +324,7 @@ int main(void)
 		cmocka_unit_test(test_kind_of_branch_is_over),
 		cmocka_unit_test(test_slots),
 		cmocka_unit_test(test_slots_refuse),
+		cmocka_unit_test(test_second_stack),
 		cmocka_unit_test(test_slots_run),
 	};
 
