@@ -701,7 +701,7 @@ static void test_nobody(void **state)
 	int status;
 
 	if (geteuid() != 0) {
-		print_message("[  SKIPPED ] only root can become nobody\n");
+		print_message("# SKIP: only root can become nobody\n");
 		skip();
 	}
 	status = run_self("nobody", NULL, true);
