@@ -292,7 +292,6 @@ shares() {
 	local way
 	for way in -q --per-task; do
 		"$PMREC" -q $way -e instructions:u -c 500000 -o s.json -- "$PROGRAMS/split" 1
-		query s.json 'len(samples)' footer notes
 		holds s.json 'len(samples) * 1e6 < 0.5 * footer["cpu_ns"]' \
 			'abs(2 * (footer["events"][0]["counted"] - footer["events"][0].get("others", 0)) / footer["cpu_ns"] - 1) < 0.05' \
 			'sum("samples of instructions:u stand for" in n["text"] for n in notes) == 1'
@@ -308,7 +307,6 @@ shares() {
 		# shellcheck disable=SC2086 # options
 		"$PMREC" -q -e cycles $way -o s.json -- sh -c '"$0" 0.2; sleep 0.1; "$0" 0.2' \
 			"$PROGRAMS/split"
-		query s.json 'len(samples)' footer notes
 		holds s.json 'footer["events"][0]["period"] > 0.95 * (footer["events"][0]["counted"] - footer["events"][0].get("others", 0))' \
 			'not any("stand for" in n["text"] for n in notes)'
 	done
