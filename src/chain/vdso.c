@@ -35,7 +35,8 @@ void pm_chain_vdso_own(struct pm_chain_vdso *ret)
 	struct pm_maps_line line;
 
 	*ret = (struct pm_chain_vdso){ 0 };
-	if (start && find_mapping("/proc/self/maps", start, &line))
+	/* The process's own is empty once its first thread has ended. */
+	if (start && find_mapping("/proc/thread-self/maps", start, &line))
 		*ret = (struct pm_chain_vdso){ .image = (void *)(uintptr_t)start,
 					       .len = line.end - start };
 }

@@ -62,10 +62,13 @@ void pm_guard_add(struct pm_elf_image *image)
 
 void pm_guard_remove(struct pm_elf_image *image)
 {
-	struct pm_elf_image **link = &images;
+	struct pm_elf_image **link;
 
+	/* Who guards none must not come to the thread's variable: its first use may need the
+	 * dynamic linker's lock. */
 	if (!image->is_guarded)
 		return;
+	link = &images;
 	while (*link && *link != image)
 		link = &(*link)->next;
 	if (*link)
