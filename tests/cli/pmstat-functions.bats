@@ -576,6 +576,7 @@ ways=(called_once called_thousand called_many recursive jumps_out jumped_over ta
 	[ -z "$(find "${TMPDIR:-/tmp}" -maxdepth 1 -name 'pmstat-*' -newer wide.c)" ]
 }
 
+# bats test_tags=guest
 @test "a function whose entry takes no probe is refused, and counted by breakpoints" {
 	if works uprobe; then
 		run "$PMSTAT" --engine uprobe --fn unprobed "$PROGRAMS/count-instructions" 3 1
