@@ -47,12 +47,13 @@ int pm_event_check_address(const struct pm_event_spec *spec, struct pm_error *er
 	bool code = spec->bp_type == HW_BREAKPOINT_X;
 
 #if defined(__x86_64__)
+	/* The most that fits there: the lowest bit of the address. */
 	if (!code && at % len != 0)
 		return pm_error_set(
 			err, -EINVAL,
 			"\"%s\": 0x%llx is no multiple of its %llu bytes; write "
-			"/1 or /2",
-			spec->requested, at, len);
+			"mem:0x%llx/%llu",
+			spec->requested, at, len, at, at & -at);
 #elif defined(__aarch64__)
 	if (code && at % INSTRUCTION != 0)
 		return pm_error_set(err, -EINVAL,
