@@ -93,7 +93,6 @@ need_nobody() {
 	done
 }
 
-# bats test_tags=guest
 @test "what an ordinary user may record at each level is recorded" {
 	need_nobody
 	level=$(cat $LEVEL_FILE)

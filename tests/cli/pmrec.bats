@@ -25,7 +25,6 @@ need_nobody() {
 
 # ---- what is recorded -------------------------------------------------------------------
 
-# bats test_tags=guest
 @test "the header tells what was asked and what was done" {
 	"$PMREC" -q -F 500 -o s.json -- "$PROGRAMS/split" 0.1
 	holds s.json 'header["command"][1:] == ["0.1"]' 'header["host"]["cpus"] >= 1' \
@@ -34,7 +33,6 @@ need_nobody() {
 		'events[0]["requested"] == "cycles" and events[0]["freq"] == 500'
 }
 
-# bats test_tags=guest
 @test "the footer's totals are those of the lines" {
 	"$PMREC" -q -o s.json -- "$PROGRAMS/split" 0.3 3 || [ $? = 3 ]
 	holds s.json 'footer["samples"] == len(samples)' \
@@ -66,7 +64,6 @@ need_nobody() {
 		'sum("main" in chain(s) for s in samples) > 200'
 }
 
-# bats test_tags=guest
 @test "several events, each with its own samples" {
 	"$PMREC" -q -e cpu-clock,page-faults -o s.json -- "$PROGRAMS/split" 0.3
 	holds s.json '[e["name"] for e in events] == ["cpu-clock", "page-faults"]' \
@@ -126,7 +123,6 @@ need_nobody() {
 	holds samples.json 'len(samples) > 0'
 }
 
-# bats test_tags=guest
 @test "standard output carries the recording alone" {
 	"$PMREC" -o - -- sh -c 'echo to-stdout; exec "$0" 0.1' "$PROGRAMS/split" \
 		>s.json 2>err
@@ -191,7 +187,6 @@ need_nobody() {
 		'any(chain(s)[:8] == ["step", "fall"] + 6 * ["lean"] for s in samples)'
 }
 
-# bats test_tags=guest
 @test "a command that does not exist: 127, and no file" {
 	run -127 "$PMREC" -- no-such-command
 	[[ $output == *no-such-command* ]]
@@ -203,7 +198,6 @@ need_nobody() {
 	[ ! -e samples.json ]
 }
 
-# bats test_tags=guest
 @test "a command that cannot be run: 126, and no file" {
 	echo text >plain
 	run "$PMREC" -- ./plain
@@ -224,7 +218,6 @@ need_nobody() {
 	[ "$(cat samples.json)" = before ]
 }
 
-# bats test_tags=guest
 @test "a command that ends at once leaves a valid file" {
 	run --separate-stderr "$PMREC" -- true
 	[ "$status" = 0 ]
@@ -348,7 +341,6 @@ wrong() {
 	[ ! -e ran ]
 }
 
-# bats test_tags=guest
 @test "without :k the kernel is left out, with one warning" {
 	need_nobody
 	local level
@@ -360,7 +352,6 @@ wrong() {
 	holds s.json 'self_share("sixty") > 50' 'any("paranoid" in n["text"] for n in notes)'
 }
 
-# bats test_tags=guest
 @test "a limit on locked memory: a smaller buffer, the value and the fix" {
 	need_nobody
 	# What is left is perf_event_mlock_kb alone.

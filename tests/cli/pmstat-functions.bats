@@ -109,7 +109,6 @@ ways=(called_once called_thousand called_many recursive jumps_out jumped_over ta
 	done
 }
 
-# bats test_tags=guest
 @test "exceptions pass through; C++ names" {
 	[ -e "$PROGRAMS/count-throw" ] || skip "there is no C++ compiler"
 	for engine in "${ENGINES[@]}"; do
@@ -160,7 +159,6 @@ ways=(called_once called_thousand called_many recursive jumps_out jumped_over ta
 	done
 }
 
-# bats test_tags=guest
 @test "ranges that exceptions come into, go out of, and leave for good" {
 	local ranges=(first second double int passed) words=() i
 	[ -e "$PROGRAMS/count-catch" ] || skip "there is no C++ compiler"
@@ -298,7 +296,6 @@ ways=(called_once called_thousand called_many recursive jumps_out jumped_over ta
 		'by["called_many"]["callers"][0]["calls"] == 800'
 }
 
-# bats test_tags=guest
 @test "a crash inside the function" {
 	for engine in "${ENGINES[@]}"; do
 		works "$engine" && sees_new "$engine" || continue

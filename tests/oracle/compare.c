@@ -72,14 +72,16 @@ static const char *check_stop(struct dwfl_space *space, const struct our_chain *
 	return NULL;
 }
 
-/* Theirs ends with the frame that is looked up at @lookup: is its CFA one that libdwfl is
- * known to lose? */
+/* Theirs ends with the frame that is looked up at @lookup: is what its caller is found by one
+ * of those that libdwfl is known to lose? */
 static enum verdict why_theirs_ends(struct dwfl_space *space, uint64_t lookup,
 				    const struct pm_unw_frame *next)
 {
 	int reg = dwfl_space_cfa_reg(space, lookup);
+	int returns = dwfl_space_return_reg(space, lookup);
 
-	if (reg >= 8 && reg <= 11 && next->how == PM_UNW_HOW_FP)
+	if (next->how == PM_UNW_HOW_FP &&
+	    ((reg >= 8 && reg <= 11) || (returns >= 9 && returns <= 15)))
 		return VERDICT_KEPT;
 	if (reg == DWFL_CFA_NONE && next->how == PM_UNW_HOW_CFI)
 		return VERDICT_MIXED;

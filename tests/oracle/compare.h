@@ -51,6 +51,8 @@ enum verdict {
 	 * leaves them alone. libdwfl takes them for lost and ends there, while it keeps rax
 	 * and the like for the same case; we look for a return address that follows a call
 	 * where the register points (fp). OpenSSL's AES; oracle-step shows it to be true.
+	 * Likewise a return address of aarch64 in x9…x15, as rawmemchr of glibc has it while
+	 * it calls strlen: we go on with the frame record (fp).
 	 */
 	VERDICT_KEPT,
 	/*

@@ -378,3 +378,21 @@ int dwfl_space_cfa_reg(struct dwfl_space *space, uint64_t lookup)
 	return ops[0].atom == DW_OP_bregx ? (int)ops[0].number
 					  : ops[0].atom - DW_OP_breg0;
 }
+
+int dwfl_space_return_reg(struct dwfl_space *space, uint64_t lookup)
+{
+	PM_AUTO_FREE Dwarf_Frame *frame = frame_at(space, lookup);
+	Dwarf_Op memory[3];
+	Dwarf_Op *ops;
+	size_t len;
+
+	if (!frame ||
+	    dwarf_frame_register(frame, RETURN_ADDRESS, memory, &ops, &len) != 0 ||
+	    len != 1)
+		return DWFL_RETURN_ELSEWHERE;
+	if (ops[0].atom == DW_OP_regx)
+		return (int)ops[0].number;
+	return ops[0].atom >= DW_OP_reg0 && ops[0].atom <= DW_OP_reg31
+		       ? ops[0].atom - DW_OP_reg0
+		       : DWFL_RETURN_ELSEWHERE;
+}

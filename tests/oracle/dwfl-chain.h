@@ -58,3 +58,9 @@ enum {
 
 /* The register that the CFA at @lookup is counted from, or one of these. */
 int dwfl_space_cfa_reg(struct dwfl_space *space, uint64_t lookup);
+
+enum {
+	DWFL_RETURN_ELSEWHERE = -1
+};
+/* The register in which the return address is at @lookup, or that it is in memory or nowhere. */
+int dwfl_space_return_reg(struct dwfl_space *space, uint64_t lookup);
