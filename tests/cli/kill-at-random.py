@@ -94,6 +94,9 @@ def report(name):
         return "no file", None
     done = subprocess.run([pmreport, name], capture_output=True, check=False)
     text = (done.stdout + done.stderr).decode(errors="replace")
+    # Killed between making the file and its first block.
+    if os.path.getsize(name) == 0 and "the file is empty: nothing was recorded" in text:
+        return "empty", None
     if done.returncode != 0:
         return "none", f"report exits {done.returncode}: {text}"
     cat = ["zstd", "-dcqf", name] if name.endswith(".zst") else ["cat", name]

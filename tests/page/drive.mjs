@@ -283,6 +283,8 @@ const checks = {
 			await page.keyboard.press('d');
 			await page.keyboard.press('d');
 			same(await page.evaluate(() => document.documentElement.dataset.theme), 'dark', 'chosen');
+			// The browser writes down what a page stores after the page has gone on.
+			await page.waitForTimeout(500);
 			await page.reload();
 			await until(page, 'kept', () => document.documentElement.dataset.theme === 'dark');
 			await page.context().close();
