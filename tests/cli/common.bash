@@ -34,6 +34,18 @@ await_sample() {
 	return 1
 }
 
+# What the host has taken from this machine's CPUs until now, in nanoseconds. The clock that is
+# sampled goes on meanwhile, CPU time does not (CONFIG_PARAVIRT_TIME_ACCOUNTING).
+stolen_ns() {
+	awk -v hz="$(getconf CLK_TCK)" '$1 == "cpu" { printf "%.0f", $9 / hz * 1e9 }' /proc/stat
+}
+
+# at_most_stolen NS_BEFORE: what was taken since then at most, for it is told by clock ticks.
+at_most_stolen() {
+	local ns=$(($(stolen_ns) - $1))
+	echo $((ns > 0 ? ns + 1000000000 / $(getconf CLK_TCK) : 0))
+}
+
 need_root() {
 	[ "$(id -u)" = 0 ] || skip "needs root"
 }
