@@ -365,6 +365,31 @@ bool pm_rec_coverage_warn_counted(struct pm_rec_session *session)
 	return warned;
 }
 
+/* ---- taken by the host ------------------------------------------------------------------- */
+
+void pm_rec_coverage_warn_stolen(struct pm_rec_session *session)
+{
+	const struct pm_rec_counts *counts = &session->counts;
+	const struct pm_perf_event *events;
+	uint64_t now;
+	size_t len;
+	char text[512];
+
+	/* The ptrace engine samples by CPU time. */
+	if (!session->perf || !counts->stolen_known || !pm_stolen_ns(&now) ||
+	    now < counts->stolen_ns)
+		return;
+	events = pm_perf_events(session->perf, &len);
+	for (size_t i = 0; i < len && i < counts->events_len; i++) {
+		if (!is_clock(&events[i]))
+			continue;
+		if (pm_stolen_text(text, sizeof(text), events[i].actual.name,
+				   counts->events[i].period, now - counts->stolen_ns))
+			pm_rec_warn(session, text);
+		return;
+	}
+}
+
 /* ---- slowed down -------------------------------------------------------------------------- */
 
 /* 0: unknown. */
@@ -380,6 +405,7 @@ static uint64_t max_sample_hz(void)
 void pm_rec_coverage_begin(struct pm_rec_session *session)
 {
 	session->counts.max_sample_hz = max_sample_hz();
+	session->counts.stolen_known = pm_stolen_ns(&session->counts.stolen_ns);
 }
 
 void pm_rec_coverage_warn_slowed(struct pm_rec_session *session)

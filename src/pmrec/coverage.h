@@ -46,5 +46,7 @@ bool pm_rec_coverage_warn(struct pm_rec_session *session);
 /* At the end: warns of what was counted and has no samples, and of samples that stand for more
  * than was counted. True when it did. */
 bool pm_rec_coverage_warn_counted(struct pm_rec_session *session);
+/* At the end: warns of CPU time that the host took, which clocks have and CPU time has not. */
+void pm_rec_coverage_warn_stolen(struct pm_rec_session *session);
 /* Warns of throttling and of a lowered perf_event_max_sample_rate. */
 void pm_rec_coverage_warn_slowed(struct pm_rec_session *session);

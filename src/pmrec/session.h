@@ -18,6 +18,8 @@ struct pm_rec_counts {
 	uint64_t threads; /* that were started, processes among them */
 	uint64_t
 		max_sample_hz; /* perf_event_max_sample_rate at the beginning, 0: unknown */
+	uint64_t stolen_ns; /* pm_stolen_ns() at the beginning */
+	bool stolen_known;
 	uint64_t stops[PM_CHAIN_STOP_COUNT];
 	struct pm_rec_event_counts {
 		uint64_t samples, period, lost;

@@ -266,6 +266,7 @@ void pm_rec_summary_warn(struct pm_rec_session *session)
 	warn_unreachable(session);
 	warn_unseen(session);
 	pm_rec_coverage_warn_slowed(session);
+	pm_rec_coverage_warn_stolen(session);
 	if (session->counts.lost > 0)
 		warn_lost(session);
 	warned = pm_rec_coverage_warn_counted(session);

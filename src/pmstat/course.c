@@ -26,6 +26,8 @@ struct course {
 	enum pm_count_engine engine;
 	uint64_t seed; /* of the padding */
 	uint64_t random;
+	uint64_t stolen_ns; /* pm_stolen_ns() when the first run began */
+	bool stolen_known;
 	int status; /* of the first run that failed, else 0 */
 };
 
@@ -360,6 +362,8 @@ static int run_all(struct course *course, struct pm_error *err)
 	int ret = warm_up(course, err);
 	uint64_t begin = pm_now_ns();
 
+	course->stolen_known = pm_stolen_ns(&course->stolen_ns);
+
 	for (uint64_t i = 0; i < options->repeat && ret == 0; i++) {
 		if (i > 0 && options->time_ns > 0 &&
 		    pm_now_ns() - begin >= options->time_ns)
@@ -376,6 +380,46 @@ static int run_all(struct course *course, struct pm_error *err)
 		}
 	}
 	return ret;
+}
+
+/* Of the clocks, the first that has values. NULL: there is none. */
+static const char *sum_of_clock(const struct pm_stat *stat, uint64_t *ret)
+{
+	for (size_t event = 0; event < stat->events.len; event++) {
+		const char *name = stat->events.data[event].name;
+		bool known = false;
+
+		if (strcmp(name, "task-clock") != 0 && strcmp(name, "cpu-clock") != 0)
+			continue;
+		*ret = 0;
+		for (size_t i = 0; i < stat->runs.len; i++) {
+			const struct pm_stat_value *value =
+				&stat->runs.data[i].values[event];
+
+			if (!pm_stat_has_value(value))
+				continue;
+			*ret += value->value;
+			known = true;
+		}
+		if (known)
+			return name;
+	}
+	return NULL;
+}
+
+static int note_stolen(struct course *course, struct pm_error *err)
+{
+	char *text = (char[512]){ "" };
+	uint64_t now, clock_ns;
+	const char *clock;
+
+	if (!course->stolen_known || !pm_stolen_ns(&now) || now < course->stolen_ns)
+		return 0;
+	clock = sum_of_clock(course->stat, &clock_ns);
+	if (!clock ||
+	    !pm_stolen_text(text, 512, clock, clock_ns, now - course->stolen_ns))
+		return 0;
+	return tell_notes(course, &text, 1, err);
 }
 
 static int note_padding(struct course *course, struct pm_error *err)
@@ -426,7 +470,9 @@ static int finish(struct course *course, struct pm_error *err)
 	ret = pm_count_metrics(course->stat);
 	if (ret < 0)
 		pm_error_set(err, ret, "out of memory");
-	else
+	if (ret == 0)
+		ret = note_stolen(course, err);
+	if (ret == 0)
 		ret = pmstat_print_result(course->print, course->stat, err);
 	return ret < 0 ? fail(err, PM_STATUS_FAILED) : course->status;
 }

@@ -211,6 +211,38 @@ static void test_colors(void **state)
 	assert_int_equal(pm_sink_width(-1), 80);
 }
 
+static void test_stolen_time(void **state)
+{
+	char text[512] = "as before";
+	uint64_t ns = 7;
+
+	assert_true(pm_stolen_parse("cpu  10 20 30 40 50 60 70 80 90 100\n", 100, &ns));
+	assert_int_equal(ns, 800000000);
+	assert_true(pm_stolen_parse("cpu 0 0 0 0 0 0 0 0", 1000, &ns));
+	assert_int_equal(ns, 0);
+	ns = 7;
+	/* Of Linux before 2.6.11, of one CPU only, nonsense, more than 2^64 ns. */
+	assert_false(pm_stolen_parse("cpu 1 2 3 4 5 6 7\n", 100, &ns));
+	assert_false(pm_stolen_parse("cpu0 1 2 3 4 5 6 7 8\n", 100, &ns));
+	assert_false(pm_stolen_parse("", 100, &ns));
+	assert_false(pm_stolen_parse("cpu 1 2 3 4 5 6 7 8\n", 0, &ns));
+	assert_false(
+		pm_stolen_parse("cpu 1 2 3 4 5 6 7 9999999999999999999\n", 100, &ns));
+	assert_int_equal(ns, 7);
+
+	assert_false(
+		pm_stolen_text(text, sizeof(text), "task-clock", 1000000000, 99999999));
+	assert_false(
+		pm_stolen_text(text, sizeof(text), "task-clock", 2000000000, 199999999));
+	assert_string_equal(text, "as before");
+	assert_true(
+		pm_stolen_text(text, sizeof(text), "task-clock", 2000000000, 260000000));
+	assert_string_equal(
+		text, "the host took 0.26 s of this machine's CPU time for others "
+		      "meanwhile: task-clock (2.00 s) goes on while a program's CPU is "
+		      "away, so that it may be too long by as much");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -221,6 +253,7 @@ int main(void)
 		cmocka_unit_test(test_sinks_behind_links),
 		cmocka_unit_test(test_options),
 		cmocka_unit_test(test_colors),
+		cmocka_unit_test(test_stolen_time),
 	};
 
 	return cmocka_run_group_tests_name("run", tests, NULL, NULL);
