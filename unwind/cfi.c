@@ -393,3 +393,60 @@ int pm_unw_cfi_row(const struct pm_unw_fde *fde, uint64_t svma, struct pm_unw_ro
 {
 	return pm_unw_cfi_row_within(fde, svma, NULL, ret);
 }
+
+/* Whether the return address is where the pair has it, and all places can be moved. */
+static bool lacks_pair(const struct pm_unw_arch_info *arch, const struct pm_unw_row *row)
+{
+	const struct pm_unw_reg_rule *link = &row->regs[arch->ra];
+
+	if (row->ra_reg != arch->ra || row->signal || row->cfa_is_expr ||
+	    row->cfa_reg != arch->sp || row->cfa_offset > INT32_MAX ||
+	    link->kind != PM_UNW_RULE_OFFSET ||
+	    link->value != PM_UNW_PAIR_BYTES - arch->word_bytes)
+		return false;
+	for (uint32_t reg = 0; reg < arch->regs; reg++)
+		if (row->regs[reg].kind > PM_UNW_RULE_OFFSET ||
+		    row->regs[reg].value < INT32_MIN)
+			return false;
+	return true;
+}
+
+static void count_pair(const struct pm_unw_arch_info *arch, struct pm_unw_row *row)
+{
+	row->cfa_offset += PM_UNW_PAIR_BYTES;
+	for (uint32_t reg = 0; reg < arch->regs; reg++)
+		if (row->regs[reg].kind == PM_UNW_RULE_OFFSET)
+			row->regs[reg].value -= PM_UNW_PAIR_BYTES;
+}
+
+/* The row behind the instruction at @svma, if that is a hint: they change nothing. */
+static int row_behind_hint(struct pm_unw_module *module, const struct pm_unw_fde *fde,
+			   uint64_t svma, uint32_t *work_left, struct pm_unw_row *ret)
+{
+	uint32_t code;
+
+	/* Arm ARM C4.1.66: nop, bti and others. */
+	if (!pm_unw_module_read(module, svma, &code, sizeof(code)) ||
+	    (code & 0xfffff01f) != 0xd503201f || fde->end - svma <= sizeof(code))
+		return -ENOENT;
+	return pm_unw_cfi_row_within(fde, svma + sizeof(code), work_left, ret);
+}
+
+int pm_unw_row_count_pair(struct pm_unw_module *module, const struct pm_unw_fde *fde,
+			  uint64_t svma, uint32_t *work_left, struct pm_unw_row *row)
+{
+	const struct pm_unw_arch_info *arch = fde->arch;
+	struct pm_unw_row next;
+	int rc = 0;
+
+	if (!arch->ra_is_link)
+		return 0;
+	if (svma == fde->start && row->regs[arch->ra].kind == PM_UNW_RULE_UNSPECIFIED) {
+		rc = row_behind_hint(module, fde, svma, work_left, &next);
+		if (rc == 0 && lacks_pair(arch, &next))
+			memcpy(row, &next, sizeof(*row));
+	}
+	if (lacks_pair(arch, row))
+		count_pair(arch, row);
+	return rc == -EDQUOT ? rc : 0;
+}

@@ -83,6 +83,7 @@ bool pm_unw_follows_call(const struct pm_unw_state *state, uint64_t address)
 enum a64_link {
 	A64_LINK_LIVE, /* it is the return address, and nothing was pushed */
 	A64_LINK_PUSHED, /* the same, but the stack pointer has moved */
+	A64_LINK_PAIRED, /* the same, by the 16 bytes that the first entry of a PLT pushes */
 	A64_LINK_SAVED, /* there is a frame record, or another call has overwritten it */
 };
 
@@ -91,6 +92,8 @@ static bool a64_link_after(uint32_t code, enum a64_link *ret)
 {
 	if (a64_is_call(code) || (code & 0xff8003ff) == 0x910003fd)
 		*ret = A64_LINK_SAVED; /* add x29, sp, #n */
+	else if (code == 0xa9bf7bf0) /* stp x16, x30, [sp, #-16]! */
+		*ret = A64_LINK_PAIRED;
 	else if ((code & 0xffc07fff) == 0xa9807bfd || /* stp x29, x30, [sp, #n]! */
 		 (code & 0xffc07fff) == 0xa9007bfd || /* stp x29, x30, [sp, #n] */
 		 (code & 0xffe00fff) == 0xf8000ffe || /* str x30, [sp, #n]! */
@@ -102,8 +105,9 @@ static bool a64_link_after(uint32_t code, enum a64_link *ret)
 	else if ((code & 0xffc07fff) == 0xa8c07bfd || /* ldp x29, x30, [sp], #n */
 		 (code & 0xffe00fff) == 0xf84007fe || /* ldr x30, [sp], #n */
 		 code == 0xd65f03c0 || code == 0xd65f0bff || code == 0xd65f0fff ||
-		 code == 0xd503233f || code == 0xd503237f || code == 0xd503245f)
-		*ret = A64_LINK_LIVE; /* ret, retaa, retab, paciasp, pacibsp, bti c */
+		 code == 0xd503233f || code == 0xd503237f || code == 0xd503245f ||
+		 code == 0xd61f0220)
+		*ret = A64_LINK_LIVE; /* ret, retaa, retab, paciasp, pacibsp, bti c, br x17 */
 	else
 		return false;
 	return true;
@@ -113,7 +117,8 @@ static bool a64_link_after(uint32_t code, enum a64_link *ret)
 static bool a64_begins(uint32_t code)
 {
 	return code == 0xd503233f || code == 0xd503237f || code == 0xd503245f ||
-	       (code & 0xffc07fff) == 0xa9807bfd || (code & 0xff8003ff) == 0xd10003ff;
+	       code == 0xa9bf7bf0 || (code & 0xffc07fff) == 0xa9807bfd ||
+	       (code & 0xff8003ff) == 0xd10003ff;
 }
 
 static enum a64_link a64_link_of(const struct pm_unw_state *state)
@@ -249,11 +254,11 @@ static bool step_leaf(struct pm_unw_state *state)
 	to = pm_unw_space_find(state->space, pc - 1);
 	if (!to || !to->module || !is_return_address(state, pc))
 		return false;
-	regs->value[arch->sp] = sp;
+	regs->value[arch->sp] = link == A64_LINK_PAIRED ? sp + PM_UNW_PAIR_BYTES : sp;
 	regs->value[arch->pc] = pc;
 	regs->known &= arch->callee_saved;
 	regs->known |= (uint64_t)1 << arch->pc;
-	if (link == A64_LINK_LIVE)
+	if (link != A64_LINK_PUSHED)
 		regs->known |= (uint64_t)1 << arch->sp;
 	return true;
 }

@@ -167,6 +167,8 @@ static bool decode(struct pm_unwinder *unwinder, struct pm_unw_module *module,
 	}
 	if (rc == 0)
 		rc = pm_unw_cfi_row_within(&fde, svma, unwinder->work_left, &row);
+	if (rc == 0)
+		rc = pm_unw_row_count_pair(module, &fde, svma, unwinder->work_left, &row);
 	if (rc != 0)
 		return rc == -EBADMSG;
 	pm_unw_row_keep_popped(arch, &row);

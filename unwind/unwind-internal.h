@@ -264,6 +264,22 @@ int pm_unw_cfi_row(const struct pm_unw_fde *fde, uint64_t svma, struct pm_unw_ro
  */
 void pm_unw_row_keep_popped(const struct pm_unw_arch_info *arch, struct pm_unw_row *row);
 
+enum {
+	PM_UNW_PAIR_BYTES = 16, /* x16 and x30, as the first entry of a PLT pushes them */
+};
+
+/*
+ * glibc's resolver for aarch64 (_dl_runtime_resolve) is entered from the PLT, which has pushed
+ * a pair: x16 and, above it, the return address. The resolver's CFI knows that place, but its
+ * CFA is below the pair. The CFA is the caller's stack pointer, and what is pushed lies below
+ * that (DWARF 5 §6.4), so such a @row, of @fde at @svma, is seen by its return address: the
+ * CFA is moved above the pair, and all places stay where they are. At the first instruction the
+ * row does not tell yet; as that is one that does nothing, the next row is true there, too.
+ * @work_left is as of pm_unw_cfi_row_within(). 0 or -EDQUOT.
+ */
+int pm_unw_row_count_pair(struct pm_unw_module *module, const struct pm_unw_fde *fde,
+			  uint64_t svma, uint32_t *work_left, struct pm_unw_row *row);
+
 /* ---- expr.c -------------------------------------------------------------------------- */
 
 enum {

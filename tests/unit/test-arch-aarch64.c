@@ -241,12 +241,14 @@ static void test_aarch64_calls(void **state)
 enum link {
 	LIVE,
 	PUSHED,
+	PAIRED, /* by 16 bytes */
 	SAVED,
 };
 
 static void check_aarch64_link(uint32_t before, uint32_t next, enum link link)
 {
 	const uint64_t signature = (uint64_t)0x77 << 48;
+	const uint64_t sp[] = { [PUSHED] = (uint64_t)SP_UNKNOWN, [PAIRED] = 16 };
 	struct world *world = make(PM_UNW_AARCH64);
 
 	insn(world, 0x400, before);
@@ -258,7 +260,7 @@ static void check_aarch64_link(uint32_t before, uint32_t next, enum link link)
 		ASSERT_CHAIN(world, PM_UNW_STOP_NO_CFI, { 0x404, 0, IP });
 	else
 		ASSERT_CHAIN(world, PM_UNW_STOP_ROOT, { 0x404, 0, IP },
-			     { IN_ROOT, link == LIVE ? 0 : (uint64_t)SP_UNKNOWN, LEAF });
+			     { IN_ROOT, sp[link], LEAF });
 	world_free(world);
 }
 
@@ -279,6 +281,8 @@ static void test_aarch64_leaf(void **state)
 	check_aarch64_link(0xcb2c63ff, nop, PUSHED); /* sub sp, sp, x12 */
 	check_aarch64_link(0xa9407bfd, nop, PUSHED); /* ldp x29, x30, [sp] */
 	check_aarch64_link(0xf9400bfe, nop, PUSHED); /* ldr x30, [sp, #16] */
+	check_aarch64_link(0xa9bf7bf0, nop, PAIRED); /* stp x16, x30, [sp, #-16]! */
+	check_aarch64_link(0xd61f0220, nop, LIVE); /* br x17 */
 	check_aarch64_link(0x910003fd, nop, SAVED); /* mov x29, sp */
 	check_aarch64_link(0x910043fd, nop, SAVED); /* add x29, sp, #16 */
 	check_aarch64_link(0x94000000, nop, SAVED); /* bl */
@@ -286,6 +290,161 @@ static void test_aarch64_leaf(void **state)
 	check_aarch64_link(0x94000000, 0xd503233f, LIVE); /* paciasp */
 	check_aarch64_link(0x94000000, 0xa9be7bfd, LIVE);
 	check_aarch64_link(0x94000000, 0xd10083ff, LIVE);
+	check_aarch64_link(0x94000000, 0xa9bf7bf0, LIVE);
+}
+
+enum {
+	RESOLVER = 0x300,
+	RESOLVER_CALLS = 0x348, /* where the call returns to */
+	RESOLVER_POPS = 0x370, /* the pair */
+	RESOLVER_JUMPS = 0x374,
+	RESOLVER_BYTES = 0x78,
+};
+
+/* Of glibc 2.36, as Debian's is: advances count in instructions, places in words from the CFA. */
+static void add_resolver(struct world *world, uint32_t first)
+{
+	FDE(world, RESOLVER, RESOLVER_BYTES, DW_CFA_advance_loc | 1,
+	    DW_CFA_offset_extended_sf, LR, 0x7f, DW_CFA_advance_loc | 1,
+	    DW_CFA_def_cfa_offset, 0xd0, 0x01, DW_CFA_offset | 8, 26, DW_CFA_offset | 9,
+	    25, DW_CFA_advance_loc | 1, DW_CFA_offset | 6, 24, DW_CFA_offset | 7, 23,
+	    DW_CFA_advance_loc | 1, DW_CFA_offset | 4, 22, DW_CFA_offset | 5, 21,
+	    DW_CFA_advance_loc | 1, DW_CFA_offset | 2, 20, DW_CFA_offset | 3, 19,
+	    DW_CFA_advance_loc | 1, DW_CFA_offset | 0, 18, DW_CFA_offset | 1, 17,
+	    DW_CFA_advance_loc | 1, DW_CFA_offset_extended, 64, 16,
+	    DW_CFA_offset_extended, 65, 14, DW_CFA_advance_loc | 1,
+	    DW_CFA_offset_extended, 64, 12, DW_CFA_offset_extended, 65, 10,
+	    DW_CFA_advance_loc | 1, DW_CFA_offset_extended, 64, 8, DW_CFA_offset_extended,
+	    65, 6, DW_CFA_advance_loc | 1, DW_CFA_offset_extended, 64, 4,
+	    DW_CFA_offset_extended, 65, 2, DW_CFA_advance_loc | 18, DW_CFA_def_cfa_offset,
+	    0, DW_CFA_advance_loc | 1, DW_CFA_def_cfa_offset_sf, 2);
+	insn(world, RESOLVER, first);
+	insn(world, RESOLVER + 4, 0xa9b327e8); /* stp x8, x9, [sp, #-208]! */
+}
+
+/*
+ * A function whose frame is counted from sp, and has 64 bytes, calls by the PLT for the first
+ * time: at each instruction of the resolver, which has pushed @pushed by then, on top of the pair.
+ */
+static void check_resolver(struct world *world, uint64_t svma, uint64_t pushed)
+{
+	const uint64_t pair = svma == RESOLVER_JUMPS ? 0 : 16;
+
+	begin_at(world, svma);
+	set(world, LR,
+	    at(world,
+	       svma >= RESOLVER_CALLS && svma <= RESOLVER_POPS ? RESOLVER_CALLS : 0x120));
+	if (pair > 0) {
+		poke(world, pushed, at(world, 0x700)); /* x16 */
+		poke(world, pushed + 8, at(world, 0x120));
+	}
+	poke(world, pushed + pair + 40, at(world, IN_ROOT));
+	ASSERT_CHAIN(world, PM_UNW_STOP_ROOT, { svma, 0, IP },
+		     { 0x120, pushed + pair, CFI }, { IN_ROOT, pushed + pair + 64, CFI });
+	memset(world->stack, 0, sizeof(world->stack));
+}
+
+static void test_aarch64_resolver(void **state)
+{
+	static const uint32_t firsts[] = { 0xd503201f, 0xd503245f }; /* nop, bti c */
+
+	(void)state;
+	for (size_t i = 0; i < PM_ARRAY_LEN(firsts); i++) {
+		struct world *world = make(PM_UNW_AARCH64);
+
+		FDE(world, 0x100, 0x40, DW_CFA_def_cfa_offset, 64, DW_CFA_offset | LR, 3);
+		add_resolver(world, firsts[i]);
+		check_resolver(world, RESOLVER, 0);
+		check_resolver(world, RESOLVER + 4, 0);
+		for (uint64_t svma = RESOLVER + 8; svma < RESOLVER_POPS; svma += 4)
+			check_resolver(world, svma, 208);
+		check_resolver(world, RESOLVER_POPS, 0);
+		check_resolver(world, RESOLVER_JUMPS, 0);
+		world_free(world);
+	}
+}
+
+/* And in what it calls, by the lookup address before the return address. */
+static void test_aarch64_resolver_as_caller(void **state)
+{
+	struct world *world = make(PM_UNW_AARCH64);
+
+	(void)state;
+	FDE(world, 0, 0x40, A64_FRAME);
+	FDE(world, 0x100, 0x40, DW_CFA_def_cfa_offset, 64, DW_CFA_offset | LR, 3);
+	add_resolver(world, 0xd503201f);
+	begin_at(world, 0x10);
+	poke(world, 8, at(world, RESOLVER_CALLS));
+	poke(world, 32 + 208 + 8, at(world, 0x120));
+	poke(world, 32 + 208 + 16 + 40, at(world, IN_ROOT));
+	ASSERT_CHAIN(world, PM_UNW_STOP_ROOT, { 0x10, 0, IP },
+		     { RESOLVER_CALLS, 32, CFI }, { 0x120, 32 + 208 + 16, CFI },
+		     { IN_ROOT, 32 + 208 + 16 + 64, CFI });
+	world_free(world);
+}
+
+/* What is not quite like it is taken at its word: a CFA from elsewhere, another place. */
+static void test_aarch64_no_resolver(void **state)
+{
+	struct world *world = make(PM_UNW_AARCH64);
+
+	(void)state;
+	FDE(world, 0x100, 0x40, DW_CFA_def_cfa, 19, 0, DW_CFA_offset_extended_sf, LR,
+	    0x7f); /* as longjmp has it */
+	FDE(world, 0x200, 0x40, DW_CFA_def_cfa_offset, 32, DW_CFA_offset_extended_sf, LR,
+	    0x7e);
+	FDE(world, 0x400, 0x40, DW_CFA_advance_loc | 1, DW_CFA_offset_extended_sf, LR,
+	    0x7f);
+	insn(world, 0x400,
+	     0xa9bf7bf0); /* stp x16, x30, [sp, #-16]!: it has pushed it itself */
+	world_cie(world, "zRS", LR, (const uint8_t[]){ DW_CFA_def_cfa, SP, 16 }, 3);
+	FDE(world, 0x500, 0x40, DW_CFA_offset_extended_sf, LR, 0x7f);
+	set(world, 19, on_stack(world, 32));
+	poke(world, 32 + 8, at(world, IN_ROOT));
+	begin_at(world, 0x110);
+	ASSERT_CHAIN(world, PM_UNW_STOP_ROOT, { 0x110, 0, IP }, { IN_ROOT, 32, CFI });
+	poke(world, 32 + 16, at(world, IN_ROOT));
+	begin_at(world, 0x210);
+	ASSERT_CHAIN(world, PM_UNW_STOP_ROOT, { 0x210, 0, IP }, { IN_ROOT, 32, CFI });
+	begin_at(world, 0x400);
+	set(world, LR, at(world, IN_ROOT));
+	ASSERT_CHAIN(world, PM_UNW_STOP_ROOT, { 0x400, 0, IP }, { IN_ROOT, 0, CFI });
+	begin_at(world, 0x510);
+	poke(world, 16 + 8, at(world, IN_ROOT));
+	ASSERT_CHAIN(world, PM_UNW_STOP_ROOT, { 0x510, 0, IP }, { IN_ROOT, 16, CFI });
+	world_free(world);
+}
+
+/* A PLT as lld and binutils make them has no CFI. */
+static void test_aarch64_plt(void **state)
+{
+	static const uint32_t plt[] = {
+		0xa9bf7bf0, 0x90000010, 0xf9400211, 0x91000210, 0xd61f0220,
+		0xd503201f, 0xd503201f, 0xd503201f, /* stp, adrp, ldr, add, br; nops */
+		0x90000010, 0xf9400211, 0x91000210, 0xd61f0220, /* an entry */
+		0x90000010, 0xf9400211, 0x91000210, 0xd61f0220,
+	};
+	struct world *world = make(PM_UNW_AARCH64);
+
+	(void)state;
+	FDE(world, 0x100, 0x40, DW_CFA_def_cfa_offset, 64, DW_CFA_offset | LR, 3);
+	call_before(world, 0x120);
+	insn(world, 0x7fc, 0x94000010); /* what is before it ends with bl */
+	for (size_t i = 0; i < PM_ARRAY_LEN(plt); i++)
+		insn(world, 0x800 + i * 4, plt[i]);
+	set(world, LR, at(world, 0x120));
+	for (size_t i = 0; i < PM_ARRAY_LEN(plt); i++) {
+		uint64_t sp = i > 0 && i < 5 ? 16 : 0;
+
+		if (i >= 5 && i < 8)
+			continue;
+		begin_at(world, 0x800 + i * 4);
+		memset(world->stack, 0, sizeof(world->stack));
+		poke(world, sp + 40, at(world, IN_ROOT));
+		ASSERT_CHAIN(world, PM_UNW_STOP_ROOT, { 0x800 + i * 4, 0, IP },
+			     { 0x120, sp, LEAF }, { IN_ROOT, sp + 64, CFI });
+	}
+	world_free(world);
 }
 
 enum {
@@ -376,6 +535,10 @@ int main(void)
 		cmocka_unit_test(test_aarch64_frame_pointer),
 		cmocka_unit_test(test_aarch64_calls),
 		cmocka_unit_test(test_aarch64_leaf),
+		cmocka_unit_test(test_aarch64_resolver),
+		cmocka_unit_test(test_aarch64_resolver_as_caller),
+		cmocka_unit_test(test_aarch64_no_resolver),
+		cmocka_unit_test(test_aarch64_plt),
 		cmocka_unit_test(test_aarch64_signal),
 		cmocka_unit_test(test_aarch64_pc_column),
 	};
