@@ -40,6 +40,21 @@ await() {
 	return 1
 }
 
+# sleeps PID: waits until that process, which is pmreport by then, has nothing to do.
+sleeps() {
+	local asleep=0
+	for _ in {1..600}; do
+		if [ "/proc/$1/exe" -ef "$PMREPORT" ] && grep -q '^State:	S' "/proc/$1/status"; then
+			asleep=$((asleep + 1))
+		else
+			asleep=0
+		fi
+		[ "$asleep" -lt 3 ] || return 0
+		sleep 0.05
+	done
+	return 1
+}
+
 # ended [STATUS]: by itself, with it.
 ended() {
 	local status=0
@@ -229,9 +244,11 @@ feed() {
 @test "Ctrl-C on a terminal, before there is a recording and while it grows" {
 	open_terminal
 	mkfifo pipe
-	run_in_terminal 80x24 "trap : INT; echo begins; '$PMREPORT' --follow pipe"
+	run_in_terminal 80x24 \
+		"trap : INT; sh -c 'echo \$\$ begins; exec \"$PMREPORT\" --follow pipe'"
 	shows begins
-	sleep 0.3
+	# Before it is in its place the key would be for the shell.
+	sleeps "$(sed -n 's/ begins//p' seen)"
 	press C-c
 	shows 'status=130'
 	head -n -1 "$truth" >grows.json

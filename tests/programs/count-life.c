@@ -338,7 +338,7 @@ static int run_long(void)
 {
 	printf("%d\n", (int)getpid());
 	fflush(stdout);
-	for (int i = 0; i < 3000; i++) {
+	for (int i = 0; i < 100000; i++) {
 		sink = pushes(i);
 		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 	}
@@ -354,29 +354,49 @@ static int run_sleeps(void)
 	return 5;
 }
 
-/* Stops, and is told to go on by its child, which sees that it has stopped. */
+static char state_of(pid_t pid)
+{
+	char path[64], state = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	file = fopen(path, "re");
+	if (!file || fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
+		state = 0;
+	if (file)
+		fclose(file);
+	return state;
+}
+
+/* Stops, and is told to go on by its child, which sees that it has stopped. Who is traced stands
+ * still now and then for other reasons, too: it is told until it goes on. */
 static int run_stops(void)
 {
+	enum {
+		RUNS,
+		STOPS,
+		GOES_ON
+	};
+	volatile int *at = mmap(NULL, PAGE, PROT_READ | PROT_WRITE,
+				MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	pid_t self_pid = getpid();
 
 	call_leaf(5);
 	if (fork() == 0) {
-		char path[64], state = 0;
+		for (int still = 0; *at != GOES_ON && getppid() == self_pid;) {
+			char state = state_of(self_pid);
 
-		snprintf(path, sizeof(path), "/proc/%d/stat", (int)self_pid);
-		for (int i = 0; i < 2000 && state != 'T' && state != 't'; i++) {
-			FILE *file = fopen(path, "re");
-
-			if (!file || fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
-				state = 0;
-			if (file)
-				fclose(file);
+			still = *at == STOPS && (state == 'T' || state == 't') ? still + 1
+									       : 0;
+			if (still > 0 && still % 10 == 0)
+				kill(self_pid, SIGCONT);
 			nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 		}
-		kill(self_pid, SIGCONT);
 		_exit(0);
 	}
+	*at = STOPS;
 	raise(SIGSTOP);
+	*at = GOES_ON;
 	call_leaf(10);
 	return 6;
 }
