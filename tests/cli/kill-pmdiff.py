@@ -32,6 +32,13 @@ def processes(mark):
     return found
 
 
+def send(pid, how):
+    try:
+        os.kill(pid, how)
+    except ProcessLookupError:
+        pass  # it has ended
+
+
 def git(*words):
     return subprocess.run(["git", *words], check=True, capture_output=True, text=True).stdout
 
@@ -83,7 +90,7 @@ def at_random(count, seconds, command):
         left = await_end(mark, before)
         if left:
             for pid in left[0]:
-                os.kill(pid, signal.SIGKILL)
+                send(pid, signal.SIGKILL)
             sys.exit(f"left behind: {left}")
 
 
@@ -94,10 +101,14 @@ def everybody(command):
     # Until a worktree is there. Nobody must see another die.
     while not os.path.exists(".git/worktrees") and time.monotonic() < end:
         time.sleep(0.02)
-    pids = processes(mark)
-    for how in (signal.SIGSTOP, signal.SIGKILL):
-        for pid in pids:
-            os.kill(pid, how)
+    # Those that come while others are stopped, too; and some end by themselves meanwhile.
+    stopped = set()
+    while new := set(processes(mark)) - stopped:
+        for pid in new:
+            send(pid, signal.SIGSTOP)
+        stopped |= new
+    for pid in stopped:
+        send(pid, signal.SIGKILL)
     process.wait()
     while processes(mark) and time.monotonic() < end:
         time.sleep(0.02)
