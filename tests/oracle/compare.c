@@ -5,7 +5,8 @@ static const char *const names[VERDICT_COUNT] = {
 	[VERDICT_EQUAL] = "equal",     [VERDICT_NO_CFI] = "no-cfi",
 	[VERDICT_OUTSIDE] = "outside", [VERDICT_LIMIT] = "limit",
 	[VERDICT_POPPED] = "popped",   [VERDICT_KEPT] = "kept",
-	[VERDICT_MIXED] = "mixed",     [VERDICT_WRONG] = "wrong",
+	[VERDICT_MIXED] = "mixed",     [VERDICT_RESOLVER] = "resolver",
+	[VERDICT_WRONG] = "wrong",
 };
 
 const char *verdict_name(enum verdict verdict)

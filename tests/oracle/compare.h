@@ -62,13 +62,21 @@ enum verdict {
 	 * of libgcrypt's functions; oracle-step shows it to be true.
 	 */
 	VERDICT_MIXED,
+	/*
+	 * The chain leads through glibc's resolver for aarch64, which is entered behind a push
+	 * of 16 bytes that its CFI leaves out; the return address stands above its CFA. libdwfl goes
+	 * on with a stack pointer that is 16 too low, into a circle or astray; we count the
+	 * pair (pm_unw_row_count_pair()). Given those 16 bytes, and nothing else, libdwfl finds
+	 * the very chain that we found.
+	 */
+	VERDICT_RESOLVER,
 	VERDICT_WRONG,
 };
 #define VERDICT_COUNT (VERDICT_WRONG + 1)
 const char *verdict_name(enum verdict verdict);
 
-/* @why: what is wrong, in words; set for VERDICT_WRONG. Never gives VERDICT_POPPED: that
- * takes the sample, see the caller. */
+/* @why: what is wrong, in words; set for VERDICT_WRONG. Never gives VERDICT_POPPED nor
+ * VERDICT_RESOLVER: they take the sample, see the caller. */
 enum verdict compare_chains(struct dwfl_space *space, const struct spaces_maps *maps,
 			    const struct our_chain *ours,
 			    const struct their_chain *theirs, const char **why);

@@ -11,14 +11,17 @@
 enum {
 	TID = 1, /* there is one thread in a copied stack */
 	RED_ZONE_BYTES = 128, /* psABI §3.2.2 */
+	PAIR_BYTES = 16, /* x16 and x30, as the PLT of aarch64 pushes them */
 #if defined(__aarch64__)
 	/* AADWARF64 §4.1. For libdwfl the pc is none of the registers. */
 	REGS = 32,
 	PC = 32,
+	SP = 31,
 	RETURN_ADDRESS = 30,
 #else
 	REGS = PM_UNW_X86_64_REGS,
 	PC = PM_UNW_X86_64_RIP,
+	SP = PM_UNW_X86_64_RSP,
 	RETURN_ADDRESS = PM_UNW_X86_64_RIP,
 #endif
 };
@@ -37,6 +40,8 @@ struct dwfl_space {
 		uint64_t slot, value;
 	} popped[PM_UNW_X86_64_REGS];
 	size_t popped_len;
+	size_t kept_at; /* the frame whose registers are kept; 0: none */
+	struct pm_unw_regs kept;
 };
 
 /* ---- what libdwfl asks for -------------------------------------------------------------- */
@@ -128,12 +133,17 @@ static bool get_thread(Dwfl *dwfl, pid_t tid, void *arg, void **thread_arg)
 static bool set_initial_registers(Dwfl_Thread *thread, void *arg)
 {
 	struct dwfl_space *space = arg;
-	Dwarf_Word value[REGS];
+	bool ok = true;
 
-	memcpy(value, space->regs->value, sizeof(value));
+	for (int reg = 0; reg < REGS; reg++) {
+		Dwarf_Word value = space->regs->value[reg];
+
+		if (space->regs->known >> reg & 1)
+			ok = ok && dwfl_thread_state_registers(thread, reg, 1, &value);
+	}
 	if (PC == REGS)
 		dwfl_thread_state_register_pc(thread, space->regs->value[PC]);
-	return dwfl_thread_state_registers(thread, 0, REGS, value);
+	return ok;
 }
 
 static const Dwfl_Thread_Callbacks thread_callbacks = {
@@ -142,6 +152,21 @@ static const Dwfl_Thread_Callbacks thread_callbacks = {
 	.memory_read = memory_read,
 	.set_initial_registers = set_initial_registers,
 };
+
+static void keep_registers(Dwfl_Frame *state, uint64_t pc, struct pm_unw_regs *ret)
+{
+	*ret = (struct pm_unw_regs){ 0 };
+	for (unsigned int reg = 0; reg < REGS; reg++) {
+		Dwarf_Word value;
+
+		if (dwfl_frame_reg(state, reg, &value) != 0)
+			continue;
+		ret->value[reg] = value;
+		ret->known |= (uint64_t)1 << reg;
+	}
+	ret->value[PC] = pc;
+	ret->known |= (uint64_t)1 << PC;
+}
 
 static int take_frame(Dwfl_Frame *state, void *arg)
 {
@@ -155,6 +180,8 @@ static int take_frame(Dwfl_Frame *state, void *arg)
 	if (space->len >= space->max || !dwfl_frame_pc(state, &pc, &frame->activation))
 		return DWARF_CB_ABORT;
 	frame->pc = pc;
+	if (space->kept_at > 0 && space->len == space->kept_at)
+		keep_registers(state, pc, &space->kept);
 	space->len++;
 	return DWARF_CB_OK;
 }
@@ -395,4 +422,52 @@ int dwfl_space_return_reg(struct dwfl_space *space, uint64_t lookup)
 	return ops[0].atom >= DW_OP_reg0 && ops[0].atom <= DW_OP_reg31
 		       ? ops[0].atom - DW_OP_reg0
 		       : DWFL_RETURN_ELSEWHERE;
+}
+
+static bool lacks_pair(struct dwfl_space *space, uint64_t lookup)
+{
+	PM_AUTO_FREE Dwarf_Frame *frame = frame_at(space, lookup);
+	Dwarf_Op memory[3];
+	Dwarf_Op *ops;
+	size_t len;
+
+	return frame && dwfl_space_cfa_reg(space, lookup) == SP &&
+	       dwarf_frame_register(frame, RETURN_ADDRESS, memory, &ops, &len) == 0 &&
+	       len == 2 && ops[0].atom == DW_OP_call_frame_cfa &&
+	       ops[1].atom == DW_OP_plus_uconst && ops[1].number == PAIR_BYTES / 2;
+}
+
+bool dwfl_space_lacks_pair(struct dwfl_space *space, uint64_t lookup)
+{
+	return RETURN_ADDRESS != PC &&
+	       (lacks_pair(space, lookup) || lacks_pair(space, lookup + 4));
+}
+
+size_t dwfl_space_unwind_with_pair(struct dwfl_space *space,
+				   const struct pm_unw_regs *regs,
+				   const struct pm_unw_stack *stack, size_t at,
+				   struct dwfl_frame *frames, size_t max, bool *failed)
+{
+	struct pm_unw_regs caller;
+
+	if (max < at + 2)
+		return dwfl_space_unwind(space, regs, stack, frames, max, failed);
+	/* At its last instruction the pair is popped, and the register has it. */
+	space->popped[0].slot = regs->value[SP] - PAIR_BYTES / 2;
+	space->popped[0].value = regs->value[RETURN_ADDRESS];
+	space->popped_len = at == 0;
+	space->kept_at = at + 1;
+	dwfl_space_unwind(space, regs, stack, frames, at + 2, failed);
+	space->kept_at = 0;
+	space->popped_len = 0;
+	if (space->len < at + 2)
+		return space->len;
+	caller = space->kept;
+	caller.value[SP] += PAIR_BYTES;
+	/* Where it begins nothing has called from it, and it would look up what follows. */
+	caller.value[PC]--;
+	dwfl_space_unwind(space, &caller, stack, frames + at + 1, max - at - 1, failed);
+	frames[at + 1].pc++;
+	frames[at + 1].activation = false;
+	return at + 1 + space->len;
 }

@@ -45,6 +45,18 @@ size_t dwfl_space_unwind(struct dwfl_space *space, const struct pm_unw_regs *reg
  */
 size_t dwfl_space_serve_popped(struct dwfl_space *space, const struct pm_unw_regs *regs);
 
+/*
+ * Whether CFI at @lookup counts the CFA from below a pair that the PLT of aarch64 has pushed: the
+ * return address stands 8 bytes above it, or does so an instruction later.
+ */
+bool dwfl_space_lacks_pair(struct dwfl_space *space, uint64_t lookup);
+/* As dwfl_space_unwind(), and frame @at is such a one: its caller's stack pointer is given the 16
+ * bytes, and libdwfl begins anew from its registers. */
+size_t dwfl_space_unwind_with_pair(struct dwfl_space *space,
+				   const struct pm_unw_regs *regs,
+				   const struct pm_unw_stack *stack, size_t at,
+				   struct dwfl_frame *frames, size_t max, bool *failed);
+
 enum dwfl_rule dwfl_space_rule(struct dwfl_space *space, uint64_t lookup);
 /* The rule at @lookup is of a signal frame (augmentation "S"). */
 bool dwfl_space_is_signal(struct dwfl_space *space, uint64_t lookup);

@@ -210,6 +210,53 @@ static bool agrees_when_popped(struct run *run, struct process_state *state,
 	return agrees;
 }
 
+static bool is_loader(const struct run *run, const struct pm_unw_map *map)
+{
+	static const char name[] = "/ld-linux-aarch64.so.";
+	const char *path =
+		map ? pm_procs_module(run->procs, map->tag)->identity.path : NULL;
+	const char *slash = path ? strrchr(path, '/') : NULL;
+
+	return slash && strncmp(slash, name, strlen(name)) == 0;
+}
+
+/* The frame of the resolver up to which both are equal; false: there is none. */
+static bool find_resolver(const struct run *run, struct process_state *state, size_t *ret)
+{
+	const struct our_chain *ours = &run->ours;
+	const struct their_chain *theirs = &run->theirs;
+
+	for (size_t i = 0; i < ours->len && i < theirs->len; i++) {
+		if (ours->frames[i].pc != theirs->frames[i].pc)
+			return false;
+		if (!is_loader(run, ours->frames[i].map) ||
+		    !dwfl_space_lacks_pair(state->dwfl, ours->frames[i].lookup))
+			continue;
+		*ret = i;
+		return true;
+	}
+	return false;
+}
+
+/* Whether libdwfl agrees, or differs for another good reason, once it has the 16 bytes that
+ * the resolver's CFI leaves out. */
+static bool agrees_behind_resolver(struct run *run, struct process_state *state,
+				   const struct pm_unw_regs *regs,
+				   const struct pm_unw_stack *stack)
+{
+	struct their_chain *theirs = &run->theirs;
+	const char *why;
+	size_t at;
+
+	if (!find_resolver(run, state, &at))
+		return false;
+	theirs->len =
+		dwfl_space_unwind_with_pair(state->dwfl, regs, stack, at, theirs->frames,
+					    COMPARE_FRAMES_MAX, &theirs->failed);
+	return compare_chains(state->dwfl, &state->maps, &run->ours, theirs, &why) !=
+	       VERDICT_WRONG;
+}
+
 static void on_sample(void *arg, struct pm_process *process,
 		      const struct pm_record *record)
 {
@@ -232,6 +279,8 @@ static void on_sample(void *arg, struct pm_process *process,
 		compare_chains(state->dwfl, &state->maps, &run->ours, &run->theirs, &why);
 	if (verdict == VERDICT_WRONG && agrees_when_popped(run, state, &regs, &stack))
 		verdict = VERDICT_POPPED;
+	if (verdict == VERDICT_WRONG && agrees_behind_resolver(run, state, &regs, &stack))
+		verdict = VERDICT_RESOLVER;
 	run->stops[run->ours.stop]++;
 	run->frames += run->ours.len;
 	if (verdict == VERDICT_WRONG && run->verdicts[verdict] < PRINTED_MAX)
