@@ -57,13 +57,19 @@ nobody() {
 }
 
 LEVEL_FILE=/proc/sys/kernel/perf_event_paranoid
-# at LEVEL COMMAND...: for as short as it can be, for others use this machine, too. The test has
-# put into `level` what it was; its teardown puts it back.
+# at LEVEL COMMAND...: for as short as it can be, for others use this machine, too. Who depends on
+# the level holds a lock meanwhile (tests/unit/perf-level.h). `level` is what it was until it is
+# that again, and is put back by the test's teardown otherwise.
 at() {
-	local status=0
+	local status=0 lock
+	exec {lock}<$LEVEL_FILE
+	flock --wait 60 "$lock" || return
+	level=$(cat $LEVEL_FILE)
 	echo "$1" >$LEVEL_FILE
-	"${@:2}" || status=$?
+	"${@:2}" {lock}<&- || status=$?
 	echo "$level" >$LEVEL_FILE
+	level=
+	exec {lock}<&-
 	return $status
 }
 

@@ -74,7 +74,6 @@ need_nobody() {
 @test "what each level of paranoid allows an ordinary user" {
 	need_nobody
 	local at_level works
-	level=$(cat $LEVEL_FILE)
 	for at_level in -1 0 1 2 3 4; do
 		works=0
 		at $at_level nobody ./pmrec --doctor --json >doctor.json || works=$?
@@ -95,7 +94,6 @@ need_nobody() {
 
 @test "what an ordinary user may record at each level is recorded" {
 	need_nobody
-	level=$(cat $LEVEL_FILE)
 	local at_level
 	for at_level in 0 2; do
 		rm -f ran
@@ -128,7 +126,6 @@ need_nobody() {
 
 @test "what --list says an ordinary user can have he can record" {
 	need_nobody
-	level=$(cat $LEVEL_FILE)
 	local name available
 	at 2 nobody ./pmrec --list --json software >list.json
 	jq -r '.events[] | select(.kind == "software") | .name + " " + .available' list.json >names

@@ -83,7 +83,6 @@ shares() {
 	chmod 777 "$open"
 	cp -L "$SELF/libpmself.so.1" "$SELF/libpmself-core.so" "$PROGRAMS/self-abc" \
 		"$PROGRAMS/deny-perf" "$open"
-	level=$(cat $LEVEL_FILE)
 	cd "$open" || return
 	for engine in auto timer; do
 		PMSELF_ENGINE=$engine LD_LIBRARY_PATH=$open at 4 nobody ./self-abc 0.25 2>table

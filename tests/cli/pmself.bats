@@ -334,7 +334,6 @@ shares() {
 	open=$(mktemp -d)
 	chmod 777 "$open"
 	cp -L "$SELF/libpmself.so.1" "$SELF/libpmself-core.so" "$PROGRAMS/self-abc" "$open"
-	level=$(cat $LEVEL_FILE)
 	cd "$open" || return
 	PMSELF_RATE=4000 PMSELF_OUTPUT=t.json LD_LIBRARY_PATH=$open at 2 nobody ./self-abc 0.6 2>table
 	shares table

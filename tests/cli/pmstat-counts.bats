@@ -232,7 +232,6 @@ for_nobody() {
 	need_root
 	for_nobody
 	cp "$PROGRAMS/count-calls" .
-	level=$(cat "$LEVEL_FILE")
 	for at_level in 2 4; do
 		at $at_level nobody ./pmstat --json -o - -e page-faults,context-switches,task-clock \
 			-- ./whole 800 2 5 >result.json

@@ -19,6 +19,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "perf-level.h"
 #include "src/perf/counters-state.h"
 
 enum {
@@ -918,5 +919,6 @@ int main(void)
 		cmocka_unit_test(counts_everybody),
 	};
 
+	keep_perf_level();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,6 +18,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include "perf-level.h"
 #include "src/perf/perf-internal.h"
 
 /* Busy for a moment, then a fork and an exec. */
@@ -841,5 +842,6 @@ int main(void)
 		cmocka_unit_test(test_nobody_is_told_why),
 	};
 
+	keep_perf_level();
 	return cmocka_run_group_tests_name("perf-open", tests, NULL, NULL);
 }
