@@ -73,16 +73,20 @@ static const char *check_stop(struct dwfl_space *space, const struct our_chain *
 	return NULL;
 }
 
-/* Theirs ends with the frame that is looked up at @lookup: is what its caller is found by one
- * of those that libdwfl is known to lose? */
-static enum verdict why_theirs_ends(struct dwfl_space *space, uint64_t lookup,
-				    const struct pm_unw_frame *next)
+/* Theirs ends with the last of the first @len frames: is what its caller is found by one of
+ * those that libdwfl is known to lose? */
+static enum verdict why_theirs_ends(struct dwfl_space *space,
+				    const struct our_chain *ours, size_t len)
 {
-	int reg = dwfl_space_cfa_reg(space, lookup);
-	int returns = dwfl_space_return_reg(space, lookup);
+	const struct pm_unw_frame *next = &ours->frames[len];
+	int reg = dwfl_space_cfa_reg(space, ours->frames[len - 1].lookup);
+	int returns = dwfl_space_return_reg(space, ours->frames[len - 1].lookup);
 
 	if (next->how == PM_UNW_HOW_FP &&
 	    ((reg >= 8 && reg <= 11) || (returns >= 9 && returns <= 15)))
+		return VERDICT_KEPT;
+	if (next->how == PM_UNW_HOW_CFI && reg == PM_UNW_X86_64_RBX && len > 1 &&
+	    dwfl_space_loses(space, ours->frames[len - 2].lookup, reg))
 		return VERDICT_KEPT;
 	if (reg == DWFL_CFA_NONE && next->how == PM_UNW_HOW_CFI)
 		return VERDICT_MIXED;
@@ -138,6 +142,6 @@ enum verdict compare_chains(struct dwfl_space *space, const struct spaces_maps *
 		return VERDICT_LIMIT;
 	*why = "the chains differ";
 	if (common < ours->len && common == theirs->len)
-		return why_theirs_ends(space, last->lookup, &ours->frames[common]);
+		return why_theirs_ends(space, ours, common);
 	return VERDICT_WRONG;
 }

@@ -53,6 +53,9 @@ enum verdict {
 	 * where the register points (fp). OpenSSL's AES; oracle-step shows it to be true.
 	 * Likewise a return address of aarch64 in x9…x15, as rawmemchr of glibc has it while
 	 * it calls strlen: we go on with the frame record (fp).
+	 * And rbx, which libdw's rules of the ABI for x86-64 leave out (backends/x86_64_cfi.c
+	 * of 0.188 has rax in its place): glibc's resolver has its CFA in it, and what it calls
+	 * has not saved it yet.
 	 */
 	VERDICT_KEPT,
 	/*

@@ -424,6 +424,17 @@ int dwfl_space_return_reg(struct dwfl_space *space, uint64_t lookup)
 		       : DWFL_RETURN_ELSEWHERE;
 }
 
+bool dwfl_space_loses(struct dwfl_space *space, uint64_t lookup, int reg)
+{
+	PM_AUTO_FREE Dwarf_Frame *frame = frame_at(space, lookup);
+	Dwarf_Op memory[3];
+	Dwarf_Op *ops;
+	size_t len;
+
+	return frame && dwarf_frame_register(frame, reg, memory, &ops, &len) == 0 &&
+	       len == 0 && ops == memory;
+}
+
 static bool lacks_pair(struct dwfl_space *space, uint64_t lookup)
 {
 	PM_AUTO_FREE Dwarf_Frame *frame = frame_at(space, lookup);

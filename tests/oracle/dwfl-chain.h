@@ -45,6 +45,8 @@ size_t dwfl_space_unwind(struct dwfl_space *space, const struct pm_unw_regs *reg
  */
 size_t dwfl_space_serve_popped(struct dwfl_space *space, const struct pm_unw_regs *regs);
 
+/* Whether @reg is lost, by what libdw says of the code at @lookup. */
+bool dwfl_space_loses(struct dwfl_space *space, uint64_t lookup, int reg);
 /*
  * Whether CFI at @lookup counts the CFA from below a pair that the PLT of aarch64 has pushed: the
  * return address stands 8 bytes above it, or does so an instruction later.
