@@ -156,7 +156,7 @@ setup_file() {
 	}
 	make_pages || return
 	# HOME and the profile are the test's own; the time is for a machine that does much else.
-	HOME=$PWD timeout 300 node "$SOURCE_DIR/tests/page/drive.mjs" \
+	HOME=$PWD timeout 900 node "$SOURCE_DIR/tests/page/drive.mjs" \
 		"$modules/node_modules/playwright-core/index.js" "$chromium" "$PWD" >driver.log 2>&1 ||
 		echo "the driver ended with $?" >>driver.log
 }

@@ -17,7 +17,7 @@ export const text = (page, selector) =>
 /* Waits until what the page shows is so; says what it was if it never is. */
 export async function until(page, what, test, ...args) {
 	try {
-		await page.waitForFunction(test, args, { timeout: 15000 });
+		await page.waitForFunction(test, args, { timeout: 60000 });
 	} catch {
 		throw new Error(`never: ${what}`);
 	}

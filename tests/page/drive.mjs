@@ -21,7 +21,7 @@ const TABS = ['flame', 'table', 'sandwich', 'timeline', 'tree', 'source', 'run']
 const openIn = (browser) => async (name, hash, options) => {
 	const context = await browser.newContext({ viewport: { width: 1100, height: 700 }, ...options });
 	const page = await context.newPage();
-	page.setDefaultTimeout(15000);
+	page.setDefaultTimeout(60000);
 	page.complaints = [];
 	page.requests = [];
 	page.on('console', (m) => page.complaints.push(`${m.type()}: ${m.text()}`));
