@@ -149,7 +149,8 @@ bool pm_counters_ends_untold(const struct pm_counters *counters);
  * Places in code, each a uprobe or an execution breakpoint, in one group with counters: each
  * time a thread comes by one of them the kernel writes what the counters of that thread are.
  * Threads and processes that the target starts are counted, too (inherited PERF_SAMPLE_READ,
- * Linux 6.12; before that, where it is refused, per thread of the target, with a note).
+ * Linux 6.12; before that, where it is refused, per thread of the target: from their first
+ * instruction on if the caller holds them, else with a note).
  */
 struct pm_hits_options {
 	const struct pm_event_spec *counters; /* kinds that count only; borrowed */
@@ -215,6 +216,12 @@ int pm_hits_enable(struct pm_hits *hits);
 int pm_hits_disable(struct pm_hits *hits);
 /* One more thread. Not in the middle of a round. */
 int pm_hits_follow(struct pm_hits *hits, pid_t tid, struct pm_error *err);
+/* Where pm_hits_finds_threads(): from now on the caller holds them, as with `follow`. */
+void pm_hits_hold(struct pm_hits *hits);
+/* Whether @tid is followed on its own, as far as has been read. */
+bool pm_hits_follows(const struct pm_hits *hits, pid_t tid);
+/* By an exec the thread @former has become @tid. All records so far have been read. */
+void pm_hits_renamed(struct pm_hits *hits, pid_t former, pid_t tid);
 void pm_hits_begin(struct pm_hits *hits, bool final); /* a round, as pm_perf_begin() */
 
 enum pm_hits_what {

@@ -5,11 +5,11 @@
  * it would be without us.
  */
 #include "engine-ptrace.h"
+#include "tell.h"
 
 #include <signal.h>
 #include <string.h>
 #include <sys/ptrace.h>
-#include <sys/stat.h>
 #include <sys/user.h>
 
 /* ---- tables -------------------------------------------------------------------------- */
@@ -191,19 +191,6 @@ static bool has_filter(pid_t pid)
 
 /* ---- events -------------------------------------------------------------------------- */
 
-static void warn_of_privileges(struct pm_ptr *ptr, pid_t pid)
-{
-	struct stat st;
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
-	if (geteuid() != 0 && stat(path, &st) == 0 &&
-	    (((st.st_mode & S_ISUID) && st.st_uid != geteuid()) ||
-	     ((st.st_mode & S_ISGID) && (st.st_mode & S_IXGRP) &&
-	      st.st_gid != getegid())))
-		ptr->privileged++;
-}
-
 static int on_new(struct pm_ptr *ptr, const struct pm_trace_event *event)
 {
 	uint32_t process = find_process(ptr, event->pid), row;
@@ -296,7 +283,7 @@ static int on_exec(struct pm_ptr *ptr, const struct pm_trace_event *event)
 	process->image = image;
 	ptr->threads.data[row].hit = false;
 	pm_vec_clear(&ptr->threads.data[row].again);
-	warn_of_privileges(ptr, event->pid);
+	ptr->privileged += pm_tell_is_privileged(event->pid);
 	/* What it had been counted by goes on, but its breakpoints mean nothing any more. */
 	if (process->by_hits)
 		ptr->threads.data[row].counters.elsewhere = true;

@@ -26,12 +26,8 @@ static int tell_warnings(const struct pm_ptr_engine *it)
 			"%llu processes are not counted: who had made them was killed "
 			"before that was seen",
 			(unsigned long long)ptr->strangers);
-	if (ret == 0 && ptr->privileged > 0)
-		ret = pm_tell_warning(
-			it->stat,
-			"%llu set-user-ID or set-group-ID programs were run without "
-			"their privileges, as they are traced",
-			(unsigned long long)ptr->privileged);
+	if (ret == 0)
+		ret = pm_tell_privileged(it->stat, ptr->privileged);
 	if (ret == 0 && ptr->kept_waiting)
 		ret = pm_tell_warning(
 			it->stat,

@@ -2,6 +2,8 @@
 /* What a run was, once it is over. */
 #include "engine-uprobe.h"
 
+#include <errno.h>
+#include <signal.h>
 #include <string.h>
 
 #include "callers.h"
@@ -151,9 +153,19 @@ static void fill_lost(struct pm_up_engine *it, size_t first)
 			     pm_up_class(&it->places, part, which, &class); which++)
 				to->lost += pm_hits_lost_of(it->hits, class);
 		}
-		if (to->lost > 0 || pm_hits_crowded(it->hits) || pm_hits_missed(it->hits))
+		if (to->lost > 0 || pm_hits_crowded(it->hits) || pm_up_hold_missed(it))
 			to->calls_exact = false;
 	}
+}
+
+/* Of those that nobody looked at in time the end is not known. */
+static size_t outlived(const struct pm_up_engine *it)
+{
+	size_t len = it->descendants.len;
+
+	for (size_t i = 0; pm_up_hold_missed(it) && i < it->descendants.len; i++)
+		len -= kill(it->descendants.data[i], 0) < 0 && errno == ESRCH;
+	return len;
 }
 
 static int tell_warnings(const struct pm_up_engine *it)
@@ -164,9 +176,11 @@ static int tell_warnings(const struct pm_up_engine *it)
 	for (size_t i = 0; i < notes->texts.len && r == 0; i++)
 		r = pm_tell_warning(it->stat, "%s", notes->texts.data[i]);
 	if (r == 0)
+		r = pm_up_hold_tell(it);
+	if (r == 0)
 		r = pm_tell_lost(it->stat, it->hits);
 	if (r == 0 && !it->options->targets)
-		r = pm_tell_outlived(it->stat, it->descendants.len);
+		r = pm_tell_outlived(it->stat, outlived(it));
 	if (r == 0 && pm_hits_crowded(it->hits))
 		r = pm_tell_warning(
 			it->stat,

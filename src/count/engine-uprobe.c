@@ -14,13 +14,14 @@
 enum {
 	TICK_MS = 50, /* between two looks at the rings */
 	TICK_LIVE_MS = 10,
-	TICK_LATE_MS = 1, /* new threads are to be found as long as they do little */
+	TICK_LATE_MS = 1, /* threads that nobody holds are to be found soon */
 };
 
 #define GRACE_NS 2000000000u /* to end by SIGTERM when the time is up */
 
 static void engine_release(struct pm_up_engine *it)
 {
+	pm_up_hold_release(&it->hold);
 	pm_hits_free(it->hits);
 	pm_calls_free(it->calls);
 	pm_callers_free(it->callers);
@@ -103,7 +104,7 @@ static int see_record(struct pm_up_engine *it, const struct pm_record *record)
 	}
 }
 
-static int drain(struct pm_up_engine *it, bool final, struct pm_error *err)
+int pm_up_drain(struct pm_up_engine *it, bool final, struct pm_error *err)
 {
 	enum pm_hits_what what;
 	struct pm_record record;
@@ -155,11 +156,11 @@ static bool is_over(struct pm_up_engine *it)
 {
 	bool time_up = is_time_up(it);
 
-	pm_child_signals(it->child);
 	if (it->options->targets)
 		return time_up || it->child->interrupts > 0 ||
 		       pm_targets_ended(it->options->targets);
-	pm_child_reap(it->child);
+	if (!it->hold.trace)
+		pm_child_reap(it->child);
 	return !it->child->running;
 }
 
@@ -174,14 +175,17 @@ static int go_on(struct pm_up_engine *it, struct pm_error *err)
 	while (!over && r == 0) {
 		if (fill_poll(it) < 0)
 			return out_of_memory(err);
-		poll(it->poll_fds.data, it->poll_fds.len, tick);
+		poll(it->poll_fds.data, it->poll_fds.len, it->hold.more ? 0 : tick);
+		pm_child_signals(it->child);
+		r = pm_up_hold_turn(it, err);
 		over = is_over(it);
-		if (!over)
-			r = drain(it, false, err);
+		if (!over && r == 0)
+			r = pm_up_drain(it, false, err);
 	}
 	it->end_ns = pm_now_ns();
 	pm_hits_disable(it->hits);
-	return r == 0 ? drain(it, true, err) : r;
+	pm_up_hold_end(it);
+	return r == 0 ? pm_up_drain(it, true, err) : r;
 }
 
 /* The counting has failed in the middle: the command is none the worse for it. */
@@ -192,7 +196,10 @@ static void wait_for_command(struct pm_up_engine *it)
 	while (!it->options->targets && it->child->running) {
 		poll(&signals, 1, TICK_MS);
 		pm_child_signals(it->child);
-		pm_child_reap(it->child);
+		if (it->hold.trace)
+			pm_up_hold_turn(it, NULL);
+		else
+			pm_child_reap(it->child);
 	}
 }
 
@@ -227,6 +234,14 @@ static int open_hits(struct pm_up_engine *it, struct pm_error *err)
 	return r;
 }
 
+/* Its exec stops it for a moment, and pm_child_go() waits for that. */
+static int begin_held(struct pm_up_engine *it, struct pm_error *err)
+{
+	int r = pm_launch_begin(&it->child->launch, err);
+
+	return r == 0 ? pm_up_hold_until_exec(it, err) : r;
+}
+
 static int launch(struct pm_up_engine *it, struct pm_error *err)
 {
 	int r = pm_child_prepare(it->child, it->options->command, it->options->user,
@@ -236,8 +251,16 @@ static int launch(struct pm_up_engine *it, struct pm_error *err)
 		r = pm_child_catch_signals(it->child, false, err);
 	if (r == 0)
 		r = open_hits(it, err);
+	if (r == 0)
+		r = pm_up_hold_begin(it, err);
 	it->begin_ns = pm_now_ns();
-	return r == 0 ? pm_child_go(it->child, err) : r;
+	if (r == 0 && it->hold.holds)
+		r = begin_held(it, err);
+	if (r == 0)
+		r = pm_child_go(it->child, err);
+	/* It may have ended while it was waited for. */
+	it->child->running &= !it->child->status_known;
+	return r;
 }
 
 /* Threads that run already have no COMM record any more. */
@@ -265,6 +288,8 @@ static int attach(struct pm_up_engine *it, struct pm_error *err)
 				    "processes, not on all CPUs or in control groups");
 	if (r == 0)
 		r = open_hits(it, err);
+	if (r == 0)
+		r = pm_up_hold_begin(it, err);
 	if (r == 0)
 		r = pm_targets_begin(targets, err);
 	/* Began while the events of the others were being opened. */

@@ -5,6 +5,7 @@
 #include <poll.h>
 
 #include "pm/count.h"
+#include "pm/proc.h"
 
 /* The places of all regions, as the kernel is asked for them. */
 struct pm_up_places {
@@ -32,6 +33,17 @@ struct pm_up_cost {
 	uint64_t *call[2], *visit[2];
 };
 
+/* New threads that stand still until they are counted, where that is needed. */
+struct pm_up_hold {
+	struct pm_trace *trace; /* NULL: it is not, or was refused */
+	bool holds; /* and not only lets go */
+	bool more; /* to be asked again without waiting */
+	struct pm_error why; /* of a refusal, or of the first of the refused */
+	size_t refused; /* threads that could not be counted */
+	uint64_t privileged;
+	struct rusage usage_before; /* of children that are not the command */
+};
+
 struct pm_up_engine {
 	const struct pm_engine_options *options;
 	struct pm_stat *stat;
@@ -39,6 +51,7 @@ struct pm_up_engine {
 	struct pm_up_places places;
 	struct pm_up_cost cost;
 	struct pm_hits *hits;
+	struct pm_up_hold hold;
 	struct pm_calls *calls;
 	struct pm_callers *callers; /* NULL: nobody wants to know */
 	PM_VEC(struct pollfd) poll_fds;
@@ -70,6 +83,27 @@ uint32_t pm_up_never_entered(const struct pm_up_places *places,
 /* Measures it on a function of our own in a child of ours. Unknown where that cannot be. */
 int pm_up_cost_measure(struct pm_up_cost *cost, const struct pm_engine_options *options);
 void pm_up_cost_release(struct pm_up_cost *cost);
+
+/* ---- engine-uprobe-hold.c ---------------------------------------------------------------- */
+
+/* Once hits are open, and before the command is let go. Also 0 where that cannot be: it is told
+ * of when somebody was missed. */
+int pm_up_hold_begin(struct pm_up_engine *it, struct pm_error *err);
+/* The command is on its way to its exec: 0 when it has done that, or has ended. */
+int pm_up_hold_until_exec(struct pm_up_engine *it, struct pm_error *err);
+/* Takes what there is, after SIGCHLD; of a command also its end. */
+int pm_up_hold_turn(struct pm_up_engine *it, struct pm_error *err);
+/* Lets everybody go. */
+void pm_up_hold_end(struct pm_up_engine *it);
+void pm_up_hold_release(struct pm_up_hold *hold);
+/* Whether calls of threads that began later may be missing. */
+bool pm_up_hold_missed(const struct pm_up_engine *it);
+int pm_up_hold_tell(const struct pm_up_engine *it); /* 0 or -ENOMEM */
+
+/* ---- engine-uprobe.c --------------------------------------------------------------------- */
+
+/* Takes what is in the rings; @final: all of it. */
+int pm_up_drain(struct pm_up_engine *it, bool final, struct pm_error *err);
 
 /* ---- engine-uprobe-tell.c ---------------------------------------------------------------- */
 

@@ -3,6 +3,8 @@
 
 #include <stdarg.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 int pm_tell_warning(struct pm_stat *stat, const char *format, ...)
 {
@@ -56,6 +58,29 @@ int pm_tell_outlived(struct pm_stat *stat, size_t processes)
 					 "ran on after its end: what they did from "
 					 "then on is not counted.",
 					 processes, processes == 1 ? "" : "es");
+}
+
+bool pm_tell_is_privileged(pid_t pid)
+{
+	struct stat st;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	return geteuid() != 0 && stat(path, &st) == 0 &&
+	       (((st.st_mode & S_ISUID) && st.st_uid != geteuid()) ||
+		((st.st_mode & S_ISGID) && (st.st_mode & S_IXGRP) &&
+		 st.st_gid != getegid()));
+}
+
+int pm_tell_privileged(struct pm_stat *stat, uint64_t programs)
+{
+	return programs == 0
+		       ? 0
+		       : pm_tell_warning(
+				 stat,
+				 "%llu set-user-ID or set-group-ID programs were run "
+				 "without their privileges, as they are traced",
+				 (unsigned long long)programs);
 }
 
 int pm_tell_scope(struct pm_stat_scope *scope, const struct pm_region *region)

@@ -12,6 +12,10 @@ int pm_tell_warning(struct pm_stat *stat, const char *format, ...) PM_PRINTF(2, 
 int pm_tell_lost(struct pm_stat *stat, const struct pm_hits *hits);
 /* Processes that the command has started, and that are not counted to their end. -ENOMEM. */
 int pm_tell_outlived(struct pm_stat *stat, size_t processes);
+/* Whether @pid, which is traced, runs a program without the privileges that it would have. */
+bool pm_tell_is_privileged(pid_t pid);
+/* How many did so. -ENOMEM. */
+int pm_tell_privileged(struct pm_stat *stat, uint64_t programs);
 /* What of a scope is known before anything ran. -ENOMEM. */
 int pm_tell_scope(struct pm_stat_scope *scope, const struct pm_region *region);
 uint64_t pm_tell_ns(const struct timeval *time);

@@ -155,23 +155,38 @@ static size_t choose_pages(const struct pm_hits *hits, size_t rings)
 	return kb * 1024 / page;
 }
 
-/* Of @fd. Smaller ones from then on when the limits want it. */
+/* Of @fd. Smaller the more there are, and from then on when the limits want it. */
 static int map_ring(struct pm_hits *hits, int fd, uint32_t key, struct pm_error *err)
 {
 	struct pm_ring ring PM_CLEANUP(pm_ring_release) = { 0 };
+	size_t pages = choose_pages(hits, hits->poll_fds.len + 1);
 	int r;
 
+	if (pages > hits->ring_pages)
+		pages = hits->ring_pages;
 	for (;;) {
-		r = pm_ring_map(&ring, fd, hits->ring_pages, err);
-		if ((r != -EPERM && r != -ENOMEM) || hits->ring_pages <= 1)
+		r = pm_ring_map(&ring, fd, pages, err);
+		if ((r != -EPERM && r != -ENOMEM) || pages <= 1)
 			break;
-		hits->ring_pages /= 2;
+		hits->ring_pages = pages /= 2;
 	}
 	if (r == 0)
 		r = pm_merge_add(&hits->merge, &ring, key);
 	if (r == 0)
 		r = pm_vec_push(&hits->poll_fds, fd);
 	return r == -ENOMEM ? pm_error_set(err, r, "no memory for the rings") : r;
+}
+
+/* By task: of its leader, which is also its key. */
+static void unmap_ring(struct pm_hits *hits, int fd)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < hits->poll_fds.len; i++)
+		if (hits->poll_fds.data[i] != fd)
+			hits->poll_fds.data[kept++] = hits->poll_fds.data[i];
+	hits->poll_fds.len = kept;
+	pm_merge_remove(&hits->merge, (uint32_t)fd);
 }
 
 /* Owns the ring of a CPU: a dummy of ours, which outlives the target's tasks. */
@@ -339,16 +354,18 @@ static int open_group(struct pm_hits *hits, int cpu, size_t cpu_index, pid_t tid
 	int r = open_leader(hits, &group, err);
 
 	if (r == 0)
-		r = hits->by_task
-			    ? map_ring(hits, leader_fd(hits, &group), (uint32_t)tid, err)
-			    : share_ring(hits, &group, leader_fd(hits, &group), cpu_index,
-					 err);
+		r = hits->by_task ? map_ring(hits, leader_fd(hits, &group),
+					     (uint32_t)leader_fd(hits, &group), err)
+				  : share_ring(hits, &group, leader_fd(hits, &group),
+					       cpu_index, err);
 	for (uint32_t i = 0; i < hits->counters.len && r == 0; i++)
 		r = open_counter(hits, &group, i, err);
 	for (uint32_t i = 0; i < hits->events.len && r == 0; i++)
 		r = open_event(hits, &group, cpu_index, i, err);
 	if (r == 0)
 		r = pm_vec_push(&hits->groups, group);
+	if (r < 0 && hits->by_task && group.len > 0)
+		unmap_ring(hits, leader_fd(hits, &group));
 	if (r < 0)
 		close_members(hits, &group);
 	return r == -ENOMEM ? pm_error_set(err, r, "no memory for the events") : r;
@@ -392,7 +409,7 @@ static int open_tasks(struct pm_hits *hits, const pid_t *tids, size_t tids_len,
 	return 0;
 }
 
-/* Whether the same can be had with a group for each task, and what that means. */
+/* Whether the same can be had with a group for each task. */
 static bool fall_back(struct pm_hits *hits, int code)
 {
 	if (hits->by_task ||
@@ -403,18 +420,7 @@ static bool fall_back(struct pm_hits *hits, int code)
 	for (size_t i = 0; i < hits->counters.len; i++)
 		hits->counters.data[i] =
 			(struct pm_counters_event){ .spec = hits->counters.data[i].spec };
-	if (!hits->options.no_inherit && code == -EMFILE)
-		pm_perf_notes_add(&hits->notes,
-				  "not enough file descriptors for each thread on each "
-				  "CPU: of threads that start from now on the first "
-				  "moments may be missed (not with --engine ptrace).");
-	else if (!hits->options.no_inherit)
-		pm_perf_notes_add(
-			&hits->notes,
-			"this kernel (before Linux 6.12) does not hand counters "
-			"at places on to new threads, or this user may not have "
-			"that: of threads that start from now on the first "
-			"moments may be missed (not with --engine ptrace).");
+	hits->few_fds = code == -EMFILE;
 	return true;
 }
 
@@ -451,6 +457,9 @@ int pm_hits_open_task(struct pm_hits *hits, pid_t tid, struct pm_error *err)
 {
 	int r = open_group(hits, -1, 0, tid, err);
 
+	/* Who is killed meanwhile has a leader that is none any more: he is gone by now. */
+	if (r == -ENODEV)
+		r = open_group(hits, -1, 0, tid, err);
 	if (r == 0 && hits->enabled &&
 	    ioctl(leader_fd(hits, &hits->groups.data[hits->groups.len - 1]),
 		  PERF_EVENT_IOC_ENABLE, 0) < 0)
@@ -497,15 +506,8 @@ int pm_hits_read_group(const struct pm_hits *hits, const struct pm_hits_group *g
 
 static void close_group(struct pm_hits *hits, struct pm_hits_group *group)
 {
-	int fd = leader_fd(hits, group);
-	size_t kept = 0;
-
 	pm_hits_read_group(hits, group, &hits->closed);
-	for (size_t i = 0; i < hits->poll_fds.len; i++)
-		if (hits->poll_fds.data[i] != fd)
-			hits->poll_fds.data[kept++] = hits->poll_fds.data[i];
-	hits->poll_fds.len = kept;
-	pm_merge_remove(&hits->merge, (uint32_t)group->tid);
+	unmap_ring(hits, leader_fd(hits, group));
 	close_members(hits, group);
 	group->len = 0;
 }

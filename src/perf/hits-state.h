@@ -105,6 +105,7 @@ struct pm_hits {
 	struct pm_perf_env env;
 	size_t ring_pages;
 	bool nofile_raised, missed, missed_noted;
+	bool few_fds; /* which is why it is by_task */
 	uint64_t lost_records;
 	/* Of the last sample: the next place at the same address, PM_HITS_NO_PLACE: none. */
 	uint32_t pending;

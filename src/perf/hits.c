@@ -197,6 +197,24 @@ int pm_hits_follow(struct pm_hits *hits, pid_t tid, struct pm_error *err)
 	return pm_hits_open_task(hits, tid, err);
 }
 
+void pm_hits_hold(struct pm_hits *hits)
+{
+	if (hits->by_task)
+		hits->options.follow = true;
+}
+
+bool pm_hits_follows(const struct pm_hits *hits, pid_t tid)
+{
+	return hits->by_task && pm_hits_has_task(hits, tid);
+}
+
+void pm_hits_renamed(struct pm_hits *hits, pid_t former, pid_t tid)
+{
+	for (size_t i = 0; i < hits->groups.len; i++)
+		if (hits->groups.data[i].tid == former && !hits->groups.data[i].ended)
+			hits->groups.data[i].tid = tid;
+}
+
 /* ---- what was lost ------------------------------------------------------------------- */
 
 static int sum_up(const struct pm_hits *hits, struct pm_hits_sums *ret)
@@ -398,6 +416,20 @@ static int take_sample(struct pm_hits *hits, const struct pm_record *record,
 	return 1;
 }
 
+static void note_missed(struct pm_hits *hits)
+{
+	if (hits->missed)
+		return;
+	hits->missed = true;
+	pm_perf_notes_add(
+		&hits->notes,
+		"%s: of threads that started meanwhile the first moments may be missed.",
+		hits->few_fds
+			? "not enough file descriptors for each thread on each CPU"
+			: "this kernel (before Linux 6.12) does not hand counters at "
+			  "places on to new threads, or this user may not have that");
+}
+
 static void see_task(struct pm_hits *hits, const struct pm_record *record)
 {
 	pid_t tid = (pid_t)record->tid;
@@ -406,7 +438,7 @@ static void see_task(struct pm_hits *hits, const struct pm_record *record)
 	if (record->type == PERF_RECORD_FORK) {
 		if (!pm_hits_finds_threads(hits) || pm_hits_has_task(hits, tid))
 			return;
-		hits->missed = true;
+		note_missed(hits);
 		/* At the end of the round: rings are added then. */
 		if (pm_vec_push(&hits->late, tid) < 0)
 			pm_perf_notes_add(&hits->notes, "no memory to count thread %d.",

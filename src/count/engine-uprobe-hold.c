@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where the kernel does not hand counters at places on to new threads and processes, a tracer
+ * has each of them stand still before its first instruction until it has its own. Nobody else
+ * is stopped but who makes one, meanwhile, and who gets a signal, to which nothing is done. Threads
+ * with CLONE_UNTRACED, which no library makes, would not be counted.
+ */
+#include "engine-uprobe.h"
+#include "tell.h"
+
+#include <string.h>
+#include <sys/time.h>
+
+enum {
+	EVENTS_MAX = 64, /* in a row, for the rings are to be read, too */
+	TICK_MS = 10,
+};
+
+#define PART_NS 1000000000u /* for who is still followed when all is over */
+
+/* ---- begin --------------------------------------------------------------------------- */
+
+static int seize(struct pm_up_engine *it, struct pm_error *err)
+{
+	const struct pm_targets *targets = it->options->targets;
+	int r;
+
+	if (!targets)
+		return pm_trace_seize(it->hold.trace, it->child->launch.pid, true, err);
+	for (size_t i = 0; i < targets->roots.len; i++) {
+		if (targets->roots.data[i].tid != 0)
+			return pm_error_set(err, -ENOTSUP,
+					    "only those of whole processes can be");
+		r = pm_trace_seize(it->hold.trace, targets->roots.data[i].pid, true, err);
+		if (r > 0)
+			r = pm_error_set(err, -EAGAIN,
+					 "they are made faster than they can be found");
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static void follow(struct pm_up_hold *hold, struct pm_hits *hits, pid_t tid)
+{
+	struct pm_error why;
+	int r = pm_hits_follow(hits, tid, &why);
+
+	if (r == 0 || r == -ESRCH)
+		return;
+	if (hold->refused++ == 0)
+		hold->why = why;
+}
+
+int pm_up_hold_begin(struct pm_up_engine *it, struct pm_error *err)
+{
+	struct pm_up_hold *hold = &it->hold;
+
+	if (!pm_hits_finds_threads(it->hits))
+		return 0;
+	if (pm_engine_ptrace_check(&hold->why) < 0)
+		return 0;
+	hold->trace = pm_trace_new();
+	if (!hold->trace)
+		return pm_error_set(err, -ENOMEM, "no memory for the threads");
+	getrusage(RUSAGE_CHILDREN, &hold->usage_before);
+	if (seize(it, &hold->why) < 0) {
+		/* Who was, goes on without us. */
+		pm_trace_detach(hold->trace);
+		if (pm_trace_len(hold->trace) == 0)
+			pm_up_hold_release(hold);
+		return 0;
+	}
+	hold->holds = true;
+	pm_hits_hold(it->hits);
+	/* They may have begun while the events of the others were being opened. */
+	for (pid_t tid = 0; (tid = pm_trace_next_tid(hold->trace, tid)) != 0;)
+		follow(hold, it->hits, tid);
+	return 0;
+}
+
+/* ---- while it runs ------------------------------------------------------------------- */
+
+static void end_of_command(struct pm_up_engine *it, int status)
+{
+	struct pm_child *child = it->child;
+
+	child->running = false;
+	child->status = status;
+	child->status_known = true;
+	getrusage(RUSAGE_CHILDREN, &child->usage);
+	timersub(&child->usage.ru_utime, &it->hold.usage_before.ru_utime,
+		 &child->usage.ru_utime);
+	timersub(&child->usage.ru_stime, &it->hold.usage_before.ru_stime,
+		 &child->usage.ru_stime);
+}
+
+/* What the old one of this number did is read first. */
+static int see_new(struct pm_up_engine *it, pid_t tid, struct pm_error *err)
+{
+	int r = pm_hits_follows(it->hits, tid) ? pm_up_drain(it, false, err) : 0;
+
+	if (r == 0)
+		follow(&it->hold, it->hits, tid);
+	return r;
+}
+
+static int see_exec(struct pm_up_engine *it, const struct pm_trace_event *event,
+		    struct pm_error *err)
+{
+	int r;
+
+	it->hold.privileged += pm_tell_is_privileged(event->pid);
+	if (event->former_tid == event->tid)
+		return 0;
+	r = pm_up_drain(it, false, err);
+	if (r == 0)
+		pm_hits_renamed(it->hits, event->former_tid, event->tid);
+	return r;
+}
+
+/* 1: there was something; 0, or negative. */
+static int turn(struct pm_up_engine *it, struct pm_trace_event *event,
+		struct pm_error *err)
+{
+	struct pm_up_hold *hold = &it->hold;
+	int r = pm_trace_next(hold->trace, event, err);
+
+	if (r <= 0)
+		return r;
+	if (event->what == PM_TRACE_EXIT && !it->options->targets &&
+	    event->tid == it->child->launch.pid && !it->child->status_known)
+		end_of_command(it, event->status);
+	if (event->what == PM_TRACE_NEW && hold->holds)
+		r = see_new(it, event->tid, err);
+	else if (event->what == PM_TRACE_EXEC && hold->holds)
+		r = see_exec(it, event, err);
+	pm_trace_go_on(hold->trace);
+	return r < 0 ? r : 1;
+}
+
+int pm_up_hold_turn(struct pm_up_engine *it, struct pm_error *err)
+{
+	struct pm_trace_event event;
+	int r = it->hold.trace ? 1 : 0;
+
+	it->hold.more = false;
+	for (size_t i = 0; i < EVENTS_MAX && r == 1; i++)
+		r = turn(it, &event, err);
+	if (it->hold.trace)
+		it->hold.more = r == 1 || pm_trace_more(it->hold.trace);
+	return r < 0 ? r : 0;
+}
+
+int pm_up_hold_until_exec(struct pm_up_engine *it, struct pm_error *err)
+{
+	pid_t pid = it->child->launch.pid;
+
+	for (;;) {
+		struct pollfd signals = { it->child->signal_fd, POLLIN, 0 };
+		struct pm_trace_event event;
+		int r = turn(it, &event, err);
+
+		if (r < 0 ||
+		    (r == 1 && event.tid == pid &&
+		     (event.what == PM_TRACE_EXEC || event.what == PM_TRACE_EXIT)))
+			return r < 0 ? r : 0;
+		if (r == 1)
+			continue;
+		poll(&signals, 1, pm_trace_more(it->hold.trace) ? 0 : TICK_MS);
+		pm_child_signals(it->child);
+	}
+}
+
+/* ---- the end ------------------------------------------------------------------------- */
+
+void pm_up_hold_end(struct pm_up_engine *it)
+{
+	struct pm_up_hold *hold = &it->hold;
+	uint64_t begin = pm_now_ns();
+
+	if (!hold->trace)
+		return;
+	hold->holds = false;
+	pm_trace_detach(hold->trace);
+	while (pm_trace_len(hold->trace) > 0 && pm_now_ns() - begin < PART_NS) {
+		struct pollfd signals = { it->child->signal_fd, POLLIN, 0 };
+
+		pm_up_hold_turn(it, NULL);
+		if (pm_trace_len(hold->trace) == 0)
+			return;
+		poll(&signals, 1, hold->more ? 0 : TICK_MS);
+		pm_child_signals(it->child);
+	}
+}
+
+void pm_up_hold_release(struct pm_up_hold *hold)
+{
+	pm_trace_free(hold->trace);
+	hold->trace = NULL;
+}
+
+bool pm_up_hold_missed(const struct pm_up_engine *it)
+{
+	return it->hold.refused > 0 || pm_hits_missed(it->hits);
+}
+
+int pm_up_hold_tell(const struct pm_up_engine *it)
+{
+	const struct pm_up_hold *hold = &it->hold;
+	int r = 0;
+
+	if (pm_hits_missed(it->hits) && hold->why.text[0])
+		r = pm_tell_warning(
+			it->stat,
+			"new threads could not be held until they are counted: "
+			"%s",
+			hold->why.text);
+	if (r == 0 && hold->refused > 0)
+		r = pm_tell_warning(it->stat, "%zu threads are not counted: %s",
+				    hold->refused, hold->why.text);
+	return r < 0 ? r : pm_tell_privileged(it->stat, hold->privileged);
+}
