@@ -40,8 +40,10 @@ setup_file() {
 		done
 	fi
 	"$PMSTAT" -q -r 3 -e task-clock --json -o times.json -- ./rounds 1000
+	# So much slower that it shows, also where the host takes the CPU away from the fast one for
+	# tens of milliseconds, in which task-clock goes on.
 	"$PMSTAT" ab -q -r 7 -e task-clock,page-faults --json -o ab.json -- \
-		./rounds 1000 ::: ./rounds 30000000
+		./rounds 1000 ::: ./rounds 300000000
 }
 
 setup() {
@@ -210,7 +212,8 @@ compress() {
 	grep -q 'Too few runs' out
 	judge 4 times.json slower.json --strict
 	edit ab.json many.json 'del d["subjects"][1]' \
-		'd["runs"] = [r for r in d["runs"] if r["variant"] == 0]' 'd["metrics"] = []'
+		'd["runs"] = [r for r in d["runs"] if r["variant"] == 0]' 'd["metrics"] = []' \
+		'for i, r in enumerate(d["runs"]): r["counts"][0]["value"] = 500000 + 1000 * i'
 	judge 0 many.json many.json --strict --gate task-clock=1000%
 }
 
@@ -340,7 +343,8 @@ none_wider() {
 }
 
 # The same program twice. What twist() and steady() take is assembly, add_up() is what the
-# compiler makes of it, and at -O2 twist() has no function of its own any more.
+# compiler makes of it, and at -O2 twist() has no function of its own any more. A host that takes
+# the CPU away from one of them alone can make its times half as long again, which is true then.
 record_both() {
 	[ ! -e "$BATS_FILE_TMPDIR/0.rec" ] || return 0
 	cat >"$BATS_FILE_TMPDIR/work.c" <<-'END'
@@ -377,8 +381,8 @@ record_both() {
 	judge 0 "$BATS_FILE_TMPDIR/0.rec" "$BATS_FILE_TMPDIR/2.rec" --json=j --html=h
 	json j 'd["kind"]' \
 		'rows[("add_up", "cpu-clock self")]["verdict"] == "better"' \
-		'rows[("steady", "cpu-clock self")]["verdict"] in ("same", "inconclusive")' \
-		'rows[("twist", "cpu-clock self")]["verdict"] in ("same", "inconclusive")'
+		'all(r["verdict"] in ("same", "inconclusive") or abs(r["change"]) > 0.4
+		  for r in (rows[(f, "cpu-clock self")] for f in ("steady", "twist")))'
 	grep -A 40 better out | grep -q add_up
 	grep -qi '<!doctype html' h
 }
