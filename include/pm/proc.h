@@ -312,6 +312,9 @@ struct pm_trace *pm_trace_new(void); /* NULL without memory */
 void pm_trace_watch_signals(struct pm_trace *trace);
 /* The same: who is followed does not outlive this process. */
 void pm_trace_kill_with_us(struct pm_trace *trace);
+/* What @pid, a child of ours, has used in all is known with its PM_TRACE_EXIT, as of wait4(2). */
+void pm_trace_watch_usage(struct pm_trace *trace, pid_t pid);
+const struct rusage *pm_trace_usage(const struct pm_trace *trace);
 /* Closes what it has opened. Who is followed still is let go when this process ends. */
 void pm_trace_free(struct pm_trace *trace);
 

@@ -9,7 +9,6 @@
 #include "tell.h"
 
 #include <string.h>
-#include <sys/time.h>
 
 enum {
 	EVENTS_MAX = 64, /* in a row, for the rings are to be read, too */
@@ -63,7 +62,8 @@ int pm_up_hold_begin(struct pm_up_engine *it, struct pm_error *err)
 	hold->trace = pm_trace_new();
 	if (!hold->trace)
 		return pm_error_set(err, -ENOMEM, "no memory for the threads");
-	getrusage(RUSAGE_CHILDREN, &hold->usage_before);
+	if (!it->options->targets)
+		pm_trace_watch_usage(hold->trace, it->child->launch.pid);
 	if (seize(it, &hold->why) < 0) {
 		/* Who was, goes on without us. */
 		pm_trace_detach(hold->trace);
@@ -88,11 +88,7 @@ static void end_of_command(struct pm_up_engine *it, int status)
 	child->running = false;
 	child->status = status;
 	child->status_known = true;
-	getrusage(RUSAGE_CHILDREN, &child->usage);
-	timersub(&child->usage.ru_utime, &it->hold.usage_before.ru_utime,
-		 &child->usage.ru_utime);
-	timersub(&child->usage.ru_stime, &it->hold.usage_before.ru_stime,
-		 &child->usage.ru_stime);
+	child->usage = *pm_trace_usage(it->hold.trace);
 }
 
 /* What the old one of this number did is read first. */

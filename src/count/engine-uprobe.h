@@ -41,7 +41,6 @@ struct pm_up_hold {
 	struct pm_error why; /* of a refusal, or of the first of the refused */
 	size_t refused; /* threads that could not be counted */
 	uint64_t privileged;
-	struct rusage usage_before; /* of children that are not the command */
 };
 
 struct pm_up_engine {

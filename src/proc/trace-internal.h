@@ -2,6 +2,8 @@
 /* What trace*.c share. */
 #pragma once
 
+#include <sys/resource.h>
+
 #include "proc-internal.h"
 
 enum {
@@ -79,6 +81,8 @@ struct pm_trace {
 	bool children, detaching;
 	bool signals, kill_with_us; /* asked for */
 	bool more; /* pm_trace_next() gave up early */
+	pid_t usage_of; /* 0: nobody */
+	struct rusage usage;
 };
 
 /* ---- trace-rows.c -------------------------------------------------------------------- */
@@ -124,6 +128,8 @@ bool pm_trace_read_schedstat(struct pm_trace *trace, struct pm_trace_thread *thr
 int pm_trace_thread_cpu_ns(struct pm_trace *trace, struct pm_trace_thread *thread,
 			   uint64_t *ret);
 void pm_trace_close(struct pm_trace *trace, struct pm_trace_thread *thread);
+/* waitpid(2) for any of them; notes what it has used of whom that is asked. */
+pid_t pm_trace_wait_any(struct pm_trace *trace, int *status, int options);
 /* Whether this kernel writes numbers into /proc/PID/schedstat. */
 bool pm_trace_has_schedstat(void);
 /* CPU time of a whole process; 0 or negative errno. */

@@ -345,3 +345,31 @@ size_t pm_trace_read_stack(pid_t pid, uint64_t sp, void *ret, size_t len, size_t
 	}
 	return pm_trace_read(pid, sp, ret, len);
 }
+
+/* ---- wait(2) ------------------------------------------------------------------------- */
+
+/* wait4(2) sums up over all threads of whoever stops, too: it is not asked of all. */
+pid_t pm_trace_wait_any(struct pm_trace *trace, int *status, int options)
+{
+	siginfo_t next = { 0 };
+
+	if (trace->usage_of == 0)
+		return waitpid(-1, status, __WALL | options);
+	if (waitid(P_ALL, 0, &next, WEXITED | WNOWAIT | __WALL | options) < 0)
+		return -1;
+	if (next.si_pid == 0)
+		return 0;
+	/* Only a kill takes it away meanwhile, and then it ends. */
+	return wait4(next.si_pid, status, __WALL | WNOHANG,
+		     next.si_pid == trace->usage_of ? &trace->usage : NULL);
+}
+
+void pm_trace_watch_usage(struct pm_trace *trace, pid_t pid)
+{
+	trace->usage_of = pid;
+}
+
+const struct rusage *pm_trace_usage(const struct pm_trace *trace)
+{
+	return &trace->usage;
+}

@@ -242,7 +242,7 @@ static int next_event(struct pm_trace *trace, int options, struct pm_trace_event
 		end_wait(trace, pm_trace_overdue_maker(trace));
 		if (pm_trace_tell_met(trace, ret) || pm_trace_tell_end(trace, ret))
 			return 1;
-		tid = waitpid(-1, &status, __WALL | options);
+		tid = pm_trace_wait_any(trace, &status, options);
 		if (tid == 0 || (tid < 0 && (errno == ECHILD || errno == EINTR)))
 			return 0;
 		if (tid < 0) {
