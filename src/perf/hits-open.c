@@ -8,7 +8,11 @@
 
 enum {
 	RING_KB_DEFAULT = 8192, /* 40,000 hits */
-	RING_KB_TASK = 512,
+	/* Of a task: as long as all of them take no more than so much. Pages cost a thread that
+	 * waits for its ring half a millisecond at most. */
+	RING_KB_TASK = 4096,
+	RING_KB_TASKS = 65536,
+	RING_KB_TASK_MIN = 512,
 	RING_KB_MIN = 32,
 	MEMORY_SHARE = 16, /* all rings together: at most this part of the memory */
 	HEADER_WORDS = 3, /* of read(2): nr, time enabled, time running */
@@ -149,6 +153,8 @@ static size_t choose_pages(const struct pm_hits *hits, size_t rings)
 		return hits->options.ring_pages;
 	if (hits->by_task)
 		kb = RING_KB_TASK;
+	while (hits->by_task && kb > RING_KB_TASK_MIN && kb * rings > RING_KB_TASKS)
+		kb /= 2;
 	while (kb > RING_KB_MIN && memory > 0 &&
 	       kb * 1024 / page * rings > (size_t)memory / MEMORY_SHARE)
 		kb /= 2;
