@@ -140,8 +140,9 @@ need_tracefs() {
 @test "without tracefs root needs no mount, and others are told the command that mounts it" {
 	need_root
 	unshare -m true 2>/dev/null || skip "no new mount namespace here"
-	untraced "$PMREC" -q -e sched:sched_process_exit -o own.json -- true
-	jq -es 'any(.type == "sample" and .fields.comm == "true")' own.json
+	untraced "$PMREC" -q -e sched:sched_process_exec -o own.json -- true
+	jq -es '[.[] | select(.type == "sample").fields.filename] |
+		length == 1 and (.[0] | endswith("/true"))' own.json
 	# shellcheck disable=SC2016
 	untraced sh -c '"$1" --list tracepoint "sched:*" && [ ! -d /sys/kernel/tracing/events ]' \
 		sh "$PMREC" >names
