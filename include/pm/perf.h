@@ -188,6 +188,8 @@ enum pm_perf_available {
  * why not, for all but the first. */
 enum pm_perf_available pm_perf_try(const struct pm_event_spec *spec,
 				   struct pm_error *err);
+/* Whether the control group of this folder can have events: 0, or -ENOENT with the reason. */
+int pm_perf_check_cgroup(int fd, struct pm_error *err);
 
 /* A PMU of this machine, as sysfs tells of it; texts owned by the list. */
 struct pm_pmu_about {

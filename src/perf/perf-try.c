@@ -92,3 +92,27 @@ enum pm_perf_available pm_perf_try(const struct pm_event_spec *spec, struct pm_e
 	explain(spec, code, err);
 	return PM_PERF_NOT_AVAILABLE;
 }
+
+/* The kernel counts in a control group through its controller perf_event, which needs not be
+ * switched on. But it makes that, too, only when controllers are switched on for the first time
+ * (kernel/cgroup/cgroup.c, cgrp_dfl_implicit_ss_mask), as systemd does while it boots. */
+int pm_perf_check_cgroup(int fd, struct pm_error *err)
+{
+	struct perf_event_attr attr = { .size = sizeof(attr),
+					.type = PERF_TYPE_SOFTWARE,
+					.config = PERF_COUNT_SW_DUMMY,
+					.disabled = 1,
+					.exclude_kernel = 1,
+					.exclude_hv = 1 };
+	int event PM_AUTO_CLOSE =
+		(int)syscall(SYS_perf_event_open, &attr, fd, 0, -1,
+			     PERF_FLAG_FD_CLOEXEC | PERF_FLAG_PID_CGROUP);
+
+	if (event >= 0 || errno != ENOENT)
+		return 0;
+	pm_error_set(err, -ENOENT,
+		     "the kernel counts nothing in this control group, for no controller "
+		     "was ever switched on for the groups beside it");
+	pm_error_fix(err, "echo +pids | sudo tee /sys/fs/cgroup/cgroup.subtree_control");
+	return -ENOENT;
+}

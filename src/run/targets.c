@@ -412,6 +412,8 @@ static int find_tasks(struct pm_targets *targets,
 int pm_targets_find(struct pm_targets *targets, const struct pm_targets_request *request,
 		    struct pm_error *err)
 {
+	int r;
+
 	targets->kind = PM_PERF_COMMAND;
 	if (!pm_targets_request_any(request))
 		return 0;
@@ -426,7 +428,12 @@ int pm_targets_find(struct pm_targets *targets, const struct pm_targets_request 
 	if (!request->cgroup)
 		return 0;
 	targets->cgroup_fd = open_cgroup(request->cgroup, err);
-	return targets->cgroup_fd < 0 ? targets->cgroup_fd : 0;
+	if (targets->cgroup_fd < 0)
+		return targets->cgroup_fd;
+	r = pm_perf_check_cgroup(targets->cgroup_fd, err);
+	if (r < 0)
+		pm_error_where(err, request->cgroup, -1);
+	return r;
 }
 
 void pm_targets_fill(const struct pm_targets *targets, struct pm_perf_options *perf)
