@@ -308,52 +308,27 @@ static void merge(pm_pieces *pieces)
 	pieces->len = to;
 }
 
-static bool is_held(const struct pm_probe_functions *functions, uint64_t address)
+/* A function's first instruction is where control comes in, also from the one before it: there a
+ * piece of its own begins. */
+static int split(pm_pieces *pieces, const struct pm_probe_functions *functions)
 {
-	for (size_t i = 0; i < functions->list.len; i++) {
-		const struct pm_probe_function *function = &functions->list.data[i];
+	for (size_t f = 0; f < functions->list.len; f++) {
+		uint64_t low = functions->list.data[f].low;
 
-		if (address >= function->low && address < function->high)
-			return true;
-		for (size_t n = 0; n < function->parts.len; n++)
-			if (address >= function->parts.data[n].low &&
-			    address < function->parts.data[n].high)
-				return true;
-	}
-	return false;
-}
+		for (size_t i = 0; i < pieces->len; i++) {
+			struct pm_probe_piece rest = { low, pieces->data[i].high };
 
-/* All functions that have some of the pieces. */
-static int find_holders(struct pm_finder *finder, const struct pm_finder_file *file,
-			const pm_pieces *pieces, struct pm_probe_functions *ret)
-{
-	PM_VEC(uint64_t) wanted = { 0 };
-	size_t before = SIZE_MAX;
-	int code = 0;
-
-	for (size_t i = 0; i < pieces->len && code == 0; i++)
-		code = pm_vec_push(&wanted, pieces->data[i].low);
-	/* Those that begin where the last ones that were found end. */
-	while (code == 0 && wanted.len > 0 && ret->list.len != before) {
-		before = ret->list.len;
-		code = pm_probe_find_holders(ret, file->binary, finder->context,
-					     wanted.data, wanted.len, finder->err);
-		if (code < 0)
+			if (low <= pieces->data[i].low || low >= rest.high)
+				continue;
+			pieces->data[i].high = low;
+			if (pm_vec_push(pieces, rest) < 0)
+				return -ENOMEM;
 			break;
-		pm_vec_clear(&wanted);
-		for (size_t f = before; f < ret->list.len && code == 0; f++)
-			for (size_t i = 0; i < pieces->len && code == 0; i++) {
-				uint64_t end = ret->list.data[f].high;
-
-				if (end > pieces->data[i].low &&
-				    end < pieces->data[i].high && !is_held(ret, end))
-					code = pm_vec_push(&wanted, end);
-			}
-		if (code < 0)
-			pm_finder_no_memory(finder);
+		}
 	}
-	pm_vec_release(&wanted);
-	return code;
+	if (pieces->len > 0)
+		qsort(pieces->data, pieces->len, sizeof(*pieces->data), by_low);
+	return 0;
 }
 
 static int add_range_places(struct pm_finder *finder, const struct pm_finder_file *file,
@@ -403,9 +378,11 @@ int pm_finder_give_pieces(struct pm_finder *finder, const struct pm_finder_file 
 	int code;
 
 	merge(pieces);
-	code = keep_pieces(region, pieces) < 0
-		       ? pm_finder_no_memory(finder)
-		       : find_holders(finder, file, pieces, &functions);
+	code = pm_probe_find_within(&functions, file->binary, finder->context,
+				    pieces->data, pieces->len, finder->err);
+	if (code == 0 &&
+	    (split(pieces, &functions) < 0 || keep_pieces(region, pieces) < 0))
+		code = pm_finder_no_memory(finder);
 	for (size_t i = 0; i < functions.list.len && code == 0; i++)
 		code = add_range_places(finder, file, &functions.list.data[i], pieces,
 					&places, &doubts);

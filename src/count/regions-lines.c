@@ -259,15 +259,9 @@ static int add_inlined(struct pm_finder *finder, const struct pm_finder_file *fi
 		       struct lines *lines)
 {
 	struct pm_probe_functions functions = { 0 };
-	struct addresses addresses = { 0 };
-	int code = 0;
+	int code = pm_probe_find_within(&functions, file->binary, finder->context,
+					lines->pieces.data, lines->pieces.len, NULL);
 
-	for (size_t i = 0; i < lines->pieces.len && code == 0; i++)
-		code = pm_vec_push(&addresses.list, lines->pieces.data[i].low);
-	if (code == 0)
-		code = pm_probe_find_holders(&functions, file->binary, finder->context,
-					     addresses.list.data, addresses.list.len,
-					     NULL);
 	for (size_t i = 0; i < functions.list.len && code == 0; i++) {
 		const struct pm_probe_function *function = &functions.list.data[i];
 		struct pm_probe_piece whole = { function->low, function->high };
@@ -283,7 +277,6 @@ static int add_inlined(struct pm_finder *finder, const struct pm_finder_file *fi
 						    lines->lent.data, lines->lent.len);
 		pm_flow_close(&flow);
 	}
-	pm_vec_release(&addresses.list);
 	pm_probe_functions_release(&functions);
 	return code;
 }

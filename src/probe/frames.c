@@ -72,40 +72,59 @@ static bool read_row(const struct table *table, size_t index, uint64_t *low,
 	return true;
 }
 
-/* The entry about @address: where it is, and its first words. */
-static bool find_fde(const struct pm_probe_elf *elf, uint64_t address,
-		     struct pm_probe_piece *ret, uint64_t *at,
-		     uint32_t words[static FDE_BYTES / 4])
+/* How many rows begin at or before @address. */
+static bool count_before(const struct table *table, uint64_t address, size_t *ret)
 {
-	struct table table;
-	size_t from = 0, to;
-	uint64_t low = 0, fde = 0, offset;
+	size_t from = 0, to = table->len;
 
-	if (!open_table(&table, elf))
-		return false;
-	/* The last row that begins at or before it. */
-	to = table.len;
 	while (from < to) {
 		size_t mid = from + (to - from) / 2;
+		uint64_t low, fde;
 
-		if (!read_row(&table, mid, &low, &fde))
+		if (!read_row(table, mid, &low, &fde))
 			return false;
 		if (low <= address)
 			from = mid + 1;
 		else
 			to = mid;
 	}
-	if (from == 0 || !read_row(&table, from - 1, &low, &fde) ||
-	    !offset_of(elf, fde, &offset) || !read_at(elf, offset, words, FDE_BYTES))
+	*ret = from;
+	return true;
+}
+
+/* The entry of a row: where it is, and its first words. */
+static bool read_fde(const struct table *table, size_t index, struct pm_probe_piece *ret,
+		     uint64_t *at, uint32_t words[static FDE_BYTES / 4])
+{
+	uint64_t low, fde, offset;
+
+	if (!read_row(table, index, &low, &fde) || !offset_of(table->elf, fde, &offset) ||
+	    !read_at(table->elf, offset, words, FDE_BYTES))
 		return false;
 	/* Of another encoding of pointers its beginning would be another. */
 	if (words[0] < FDE_BYTES - 4 || words[0] == UINT32_MAX || words[1] == 0 ||
 	    fde + 8 + (uint64_t)(int64_t)(int32_t)words[2] != low)
 		return false;
-	if (low > address || address - low >= words[3])
-		return false;
 	*ret = (struct pm_probe_piece){ low, low + words[3] };
 	*at = offset;
+	return true;
+}
+
+/* The entry about @address. */
+static bool find_fde(const struct pm_probe_elf *elf, uint64_t address,
+		     struct pm_probe_piece *ret, uint64_t *at,
+		     uint32_t words[static FDE_BYTES / 4])
+{
+	struct pm_probe_piece piece;
+	struct table table;
+	size_t len;
+
+	if (!open_table(&table, elf) || !count_before(&table, address, &len) ||
+	    len == 0 || !read_fde(&table, len - 1, &piece, at, words))
+		return false;
+	if (piece.low > address || address - piece.low >= words[3])
+		return false;
+	*ret = piece;
 	return true;
 }
 
@@ -116,6 +135,20 @@ bool pm_probe_frame_at(const struct pm_probe_elf *elf, uint64_t address,
 	uint64_t at;
 
 	return find_fde(elf, address, ret, &at, words);
+}
+
+bool pm_probe_frame_next(const struct pm_probe_elf *elf, uint64_t address, uint64_t *ret)
+{
+	struct table table;
+	uint64_t low, fde;
+	size_t len = 0;
+
+	if (!open_table(&table, elf) ||
+	    (address > 0 && !count_before(&table, address - 1, &len)) ||
+	    len >= table.len || !read_row(&table, len, &low, &fde) || low < address)
+		return false;
+	*ret = low;
+	return true;
 }
 
 bool pm_probe_frame_catches(const struct pm_probe_elf *elf, uint64_t address)

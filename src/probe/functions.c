@@ -26,6 +26,8 @@ struct reader {
 	size_t first; /* of those that are new in *ret */
 };
 
+typedef PM_VEC(uint64_t) address_list;
+
 static void release_function(struct pm_probe_function *function)
 {
 	free(function->symbol);
@@ -388,6 +390,66 @@ static void drop_doubles(struct reader *reader)
 	reader->ret->list.len = to;
 }
 
+static int by_value(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+static bool is_within(const struct pm_probe_piece *pieces, size_t len, uint64_t address)
+{
+	for (size_t i = 0; i < len; i++)
+		if (address >= pieces[i].low && address < pieces[i].high)
+			return true;
+	return false;
+}
+
+/* Where the pieces begin, and where functions do inside of them: behind one function there may be
+ * padding, which nobody holds. */
+static int find_beginnings(struct reader *reader, const struct pm_probe_piece *pieces,
+			   size_t len, address_list *ret)
+{
+	int code = 0;
+
+	for (size_t i = 0; i < len && code == 0; i++) {
+		uint64_t at = pieces[i].low;
+
+		code = pm_vec_push(ret, at);
+		while (code == 0 && pm_probe_frame_next(&reader->elf, at + 1, &at) &&
+		       at < pieces[i].high)
+			code = pm_vec_push(ret, at);
+	}
+	for (size_t t = 0; t < reader->tables.len && code == 0; t++) {
+		struct pm_probe_table table = reader->tables.table[t];
+		struct pm_probe_symbol row;
+
+		for (size_t i = 1; i < table.len && code == 0; i++)
+			if (pm_probe_table_row(&table, i, &row) && row.defined &&
+			    (row.type == STT_FUNC || row.type == STT_GNU_IFUNC) &&
+			    is_within(pieces, len, row.address))
+				code = pm_vec_push(ret, row.address);
+	}
+	/* So that what lies in a function is held by it. */
+	if (code == 0 && ret->len > 0)
+		qsort(ret->data, ret->len, sizeof(*ret->data), by_value);
+	return code;
+}
+
+static int add_holders(struct reader *reader, const uint64_t *addresses, size_t len)
+{
+	int code = 0;
+
+	for (size_t i = 0; i < len && code == 0; i++)
+		if (!is_held(reader, addresses[i]))
+			code = add_holder(reader, addresses[i]);
+	if (code == 0)
+		code = complete(reader);
+	if (code == 0)
+		drop_doubles(reader);
+	return code;
+}
+
 int pm_probe_find_holders(struct pm_probe_functions *ret,
 			  const struct pm_probe_binary *binary,
 			  const struct pm_probe_context *context,
@@ -398,17 +460,35 @@ int pm_probe_find_holders(struct pm_probe_functions *ret,
 
 	if (code < 0)
 		return code;
-	for (size_t i = 0; i < len && code == 0; i++)
-		if (!is_held(&reader, addresses[i]))
-			code = add_holder(&reader, addresses[i]);
-	if (code == 0)
-		code = complete(&reader);
-	if (code == 0)
-		drop_doubles(&reader);
+	code = add_holders(&reader, addresses, len);
 	if (code < 0) {
 		undo(&reader);
 		no_memory(err);
 	}
+	reader_close(&reader);
+	return code;
+}
+
+int pm_probe_find_within(struct pm_probe_functions *ret,
+			 const struct pm_probe_binary *binary,
+			 const struct pm_probe_context *context,
+			 const struct pm_probe_piece *pieces, size_t len,
+			 struct pm_error *err)
+{
+	struct reader reader = { .binary = binary, .ret = ret, .first = ret->list.len };
+	address_list addresses = { 0 };
+	int code = reader_open(&reader, context, err);
+
+	if (code < 0)
+		return code;
+	code = find_beginnings(&reader, pieces, len, &addresses);
+	if (code == 0)
+		code = add_holders(&reader, addresses.data, addresses.len);
+	if (code < 0) {
+		undo(&reader);
+		no_memory(err);
+	}
+	pm_vec_release(&addresses);
 	reader_close(&reader);
 	return code;
 }

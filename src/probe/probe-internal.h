@@ -87,6 +87,8 @@ bool pm_probe_table_row(struct pm_probe_table *table, size_t index,
 /* The code around @address that one entry of the unwinding information is about. */
 bool pm_probe_frame_at(const struct pm_probe_elf *elf, uint64_t address,
 		       struct pm_probe_piece *ret);
+/* Where the first one begins at or behind @address. */
+bool pm_probe_frame_next(const struct pm_probe_elf *elf, uint64_t address, uint64_t *ret);
 /* Whether it has a table of exceptions to catch; true also when that is not known. */
 bool pm_probe_frame_catches(const struct pm_probe_elf *elf, uint64_t address);
 

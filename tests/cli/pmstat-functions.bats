@@ -136,17 +136,19 @@ ways=(called_once called_thousand called_many recursive jumps_out jumped_over ta
 }
 
 @test "ranges of lines, and a function that is inlined in three places" {
-	local loop branch
-	loop=$(lines count-range.c range)
-	branch=$(lines count-range.c branch)
+	local loop branch functions file=count-range.c
+	loop=$(lines "$file" range)
+	branch=$(lines "$file" branch)
+	functions=$(lines "$file" functions)
 	for engine in "${ENGINES[@]}"; do
 		works "$engine" || continue
-		measure 0 "$engine" --range "count-range.c:$loop" \
-			--range "count-range.c:$branch" --fn inlined -- "$PROGRAMS/count-range"
-		sed -i "s/^range:/count-range.c:$loop:/; s/^branch:/count-range.c:$branch:/" truth
+		measure 0 "$engine" --range "$file:$loop" --range "$file:$branch" \
+			--range "$file:$functions" --fn inlined -- "$PROGRAMS/count-range"
+		sed -i "s/^range:/$file:$loop:/; s/^branch:/$file:$branch:/
+			s/^functions:/$file:$functions:/" truth
 		agree "$engine"
 		so 'by["inlined"]["kind"] == "inlined"' 'by["inlined"]["places"] == 3' \
-			'[s["kind"] for s in d["scopes"]] == ["range", "range", "inlined"]'
+			'[s["kind"] for s in d["scopes"]] == ["range"] * 3 + ["inlined"]'
 	done
 }
 

@@ -2,7 +2,8 @@
 /*
  * Ranges of lines, and a function that is inlined wherever it is called: `count-range [TIMES]`.
  * The lines between `range begins` and `range ends` are entered once for each call of
- * with_range(), with a loop inside; those of `branch begins` and `branch ends` every third time.
+ * with_range(), with a loop inside; those of `branch begins` and `branch ends` every third time;
+ * those of `functions begins` and `functions ends` are three functions, with padding between.
  */
 #include "count.h"
 
@@ -20,6 +21,7 @@ static inline __attribute__((always_inline)) void inlined(void)
 	__asm__ volatile("nop\n\tnop\n\tnop");
 }
 
+/* functions begins */
 static WHOLE void with_range(unsigned long value)
 {
 	sink += value;
@@ -51,6 +53,7 @@ static WHOLE void second_place(unsigned long value)
 	inlined();
 	sink += 2;
 }
+/* functions ends */
 
 int main(int argc, char **argv)
 {
@@ -63,6 +66,7 @@ int main(int argc, char **argv)
 	}
 	truth("range", times, 0);
 	truth("branch", (times + 2) / 3, 0);
+	truth("functions", 3 * times, 0);
 	truth("inlined", 3 * times, 0);
 	return 0;
 }
