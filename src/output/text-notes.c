@@ -83,7 +83,9 @@ static void warn_lost(struct pm_notes *notes)
 	const struct pm_profile_info *info = &notes->report->profile->info;
 	double percent;
 
-	if (info->lost == 0 || noted(notes->report->profile, "lost", ""))
+	/* The recorder knows more: buffers that are overwritten are always full. */
+	if (info->lost == 0 || noted(notes->report->profile, "lost", "") ||
+	    noted(notes->report->profile, "while a snapshot was written", ""))
 		return;
 	percent = 100.0 * (double)info->lost /
 		  ((double)info->lost + (double)info->read_samples);

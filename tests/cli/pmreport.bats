@@ -498,6 +498,14 @@ for e in sys.argv[1:]:
 	done
 }
 
+@test "what came while a snapshot was written is told once, and is no want of buffers" {
+	sed '2s/.*/{"type":"note","text":"3 samples came while a snapshot was written, and are in no file"}/' \
+		samples.json >snapshot.json
+	report 0 snapshot.json
+	grep -qxF "! 3 samples came while a snapshot was written, and are in no file" out
+	run ! grep -qF "buffers were full" out
+}
+
 @test "zero samples: it says so, and why" {
 	grep -v '"type":"sample"' samples.json |
 		sed -e 's/"samples":[0-9]*/"samples":0/g' -e 's/"lost":3/"lost":0/g' \
