@@ -243,7 +243,9 @@ static void put_row(struct pm_str *line, const struct pm_compare_row *row)
 		pm_str_putc(&cell, ')');
 	}
 	put_cell(line, &cell);
-	pm_str_puts(&cell, pm_verdict_name(row->verdict));
+	pm_str_puts(&cell, pm_compare_section_of(row) == PM_COMPARED_WITHIN
+				   ? pm_compare_section_words(PM_COMPARED_WITHIN)
+				   : pm_verdict_name(row->verdict));
 	put_cell(line, &cell);
 	if (row->gated)
 		pm_put_compare_gate(&cell, row, false);
@@ -350,6 +352,7 @@ int pm_output_compare_markdown(const struct pm_compare_report *report, FILE *to,
 	}
 	put_folded(&markdown, "not decided or not known, without a gate",
 		   PM_COMPARED_UNDECIDED, PM_COMPARED_UNKNOWN);
+	put_folded(&markdown, "within the gate", PM_COMPARED_WITHIN, PM_COMPARED_WITHIN);
 	put_folded(&markdown, "unchanged", PM_COMPARED_SAME, PM_COMPARED_SAME);
 	if (markdown.left_out > 0)
 		pm_str_printf(&markdown.out,

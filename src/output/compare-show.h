@@ -19,6 +19,7 @@ enum pm_compare_section {
 	PM_COMPARED_GONE,
 	PM_COMPARED_UNDECIDED, /* not gated */
 	PM_COMPARED_UNKNOWN,
+	PM_COMPARED_WITHIN, /* gated, and changed by no more than the gate */
 	PM_COMPARED_SAME,
 	PM_COMPARED_SECTIONS, /* how many */
 };

@@ -16,11 +16,17 @@ enum {
 
 /* ---- sections -------------------------------------------------------------------------- */
 
+/* Of noisy values, only what is beyond chance is a change. */
+static bool is_within(const struct pm_compare_row *row)
+{
+	return row->gated && (row->low > 0 || row->high < 0);
+}
+
 enum pm_compare_section pm_compare_section_of(const struct pm_compare_row *row)
 {
 	switch (row->verdict) {
 	case PM_VERDICT_SAME:
-		return PM_COMPARED_SAME;
+		return is_within(row) ? PM_COMPARED_WITHIN : PM_COMPARED_SAME;
 	case PM_VERDICT_WORSE:
 		return row->gated ? PM_COMPARED_FAILED : PM_COMPARED_WORSE;
 	case PM_VERDICT_BETTER:
@@ -51,6 +57,7 @@ const char *pm_compare_section_words(enum pm_compare_section section)
 		[PM_COMPARED_GONE] = "gone",
 		[PM_COMPARED_UNDECIDED] = "inconclusive, without a gate",
 		[PM_COMPARED_UNKNOWN] = "unknown",
+		[PM_COMPARED_WITHIN] = "within the gate",
 		[PM_COMPARED_SAME] = "unchanged",
 	};
 
@@ -121,10 +128,17 @@ static void put_what(struct pm_str *str, const struct pm_comparison *comparison,
 			      numbers(of[PM_COMPARED_BETTER]));
 		put_first(str, comparison, PM_COMPARED_BETTER);
 	} else if (changed > 0) {
-		pm_str_printf(str, ", %zu %s not as before", changed, numbers(changed));
+		pm_str_printf(str, ", %zu %s not as before", changed,
+			      counts->gated == 0 ? numbers(changed)
+			      : changed == 1     ? "number without a gate is"
+						 : "numbers without a gate are");
 		put_first(str, comparison,
 			  of[PM_COMPARED_WORSE] > 0 ? PM_COMPARED_WORSE
 						    : PM_COMPARED_CHANGED);
+	} else if (of[PM_COMPARED_WITHIN] > 0) {
+		pm_str_printf(str, ", %zu of %zu gated numbers changed within it",
+			      of[PM_COMPARED_WITHIN], counts->gated);
+		put_first(str, comparison, PM_COMPARED_WITHIN);
 	} else if (counts->gated > 0) {
 		pm_str_printf(str, ", %zu gated %s within the gate", counts->gated,
 			      numbers(counts->gated));
@@ -134,6 +148,16 @@ static void put_what(struct pm_str *str, const struct pm_comparison *comparison,
 enum pm_verdict pm_compare_verdict_of(const struct pm_compare_report *report)
 {
 	return report->failure ? PM_VERDICT_UNKNOWN : report->comparison->verdict;
+}
+
+/* That all gates hold does not say that nothing changed. */
+static const char *same_words(const struct pm_compare_counts *counts)
+{
+	const size_t *of = counts->of;
+	size_t differing = of[PM_COMPARED_WORSE] + of[PM_COMPARED_CHANGED] +
+			   of[PM_COMPARED_BETTER] + of[PM_COMPARED_WITHIN];
+
+	return differing > 0 ? "nothing beyond the gate" : "no change";
 }
 
 void pm_put_compare_verdict(struct pm_str *str, const struct pm_compare_report *report)
@@ -148,7 +172,7 @@ void pm_put_compare_verdict(struct pm_str *str, const struct pm_compare_report *
 	}
 	pm_compare_count(&counts, comparison);
 	pm_str_puts(str, comparison->verdict == PM_VERDICT_SAME
-				 ? "no change"
+				 ? same_words(&counts)
 				 : pm_verdict_name(comparison->verdict));
 	put_what(str, comparison, &counts);
 	if (comparison->forced && comparison->differences.len > 0)

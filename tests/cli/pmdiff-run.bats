@@ -112,7 +112,7 @@ simulated() {
 	simulated slow HEAD --history "$kept"
 	git checkout -q main
 	[ "$status" = 0 ]
-	has 'no change' 'emit  prog.c:3' '+1.50 %'
+	has 'nothing beyond the gate, ' 'emit  prog.c:3' '+1.50 %'
 	# Nobody has asked for them by name.
 	grep -q sim.Ir "$kept"/*
 	! grep -q '"name":"emit"' "$kept"/* || false

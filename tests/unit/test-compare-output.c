@@ -198,7 +198,8 @@ static void test_verdicts(void **state)
 		const char *first;
 	} cases[] = {
 		{ PM_VERDICT_SAME, PM_VERDICT_SAME, true,
-		  "no change, 1 gated number is within the gate\n" },
+		  "nothing beyond the gate, 1 of 1 gated numbers changed within it: calls "
+		  "+25.00 %\n" },
 		{ PM_VERDICT_SAME, PM_VERDICT_SAME, false, "no change\n" },
 		{ PM_VERDICT_BETTER, PM_VERDICT_BETTER, true,
 		  "better, 1 number is better: calls +25.00 %\n" },
@@ -207,7 +208,7 @@ static void test_verdicts(void **state)
 		{ PM_VERDICT_WORSE, PM_VERDICT_WORSE, true,
 		  "worse, 1 of 1 gated numbers beyond the gate: calls +25.00 %\n" },
 		{ PM_VERDICT_SAME, PM_VERDICT_WORSE, false,
-		  "no change, 1 number is not as before: calls +25.00 %\n" },
+		  "nothing beyond the gate, 1 number is not as before: calls +25.00 %\n" },
 		{ PM_VERDICT_INCONCLUSIVE, PM_VERDICT_INCONCLUSIVE, true,
 		  "inconclusive, 1 of 1 gated numbers not decided: calls +25.00 %\n" },
 	};
@@ -225,6 +226,42 @@ static void test_verdicts(void **state)
 			fail_msg("case %zu: %s", i, text);
 		pm_comparison_release(&comparison);
 	}
+}
+
+/* What is gated and changed is no worse than its gate, but not unchanged either. */
+static void test_within(void **state)
+{
+	static const char first[] =
+		"nothing beyond the gate, 1 number without a gate is not "
+		"as before: fn:f:sim.Ir +5.00 %";
+	struct pm_comparison comparison;
+	struct pm_compare_row *row;
+	const char *text;
+
+	compare_begin(&comparison, PM_VERDICT_SAME);
+	row = compare_row(&comparison, NULL, "sim.Ir", "", 10000, 10098, PM_VERDICT_SAME);
+	compare_gate(row, 0.01, "--gate");
+	row = compare_row(&comparison, "f", "sim.Ir", "", 100, 105, PM_VERDICT_WORSE);
+	/* What chance explains is no change. */
+	row = compare_row(&comparison, NULL, "task-clock", "ns", 500, 501,
+			  PM_VERDICT_SAME);
+	compare_gate(row, 0.03, "default");
+	row->low = -0.01;
+	text = plain(pm_output_compare_text, &comparison);
+	assert_int_equal(strncmp(text, first, strlen(first)), 0);
+	assert_has(
+		text,
+		"\nwithin the gate\n  the program\n    sim.Ir  10,000  10,098  +0.98 %\n"
+		"      gate 1 % (--gate); exact");
+	assert_has(text, "unchanged: 1 number (");
+	text = plain(pm_output_compare_markdown, &comparison);
+	assert_has(text,
+		   "nothing beyond the gate, 1 number without a gate is not as before: ");
+	assert_has(text, "<summary>1 within the gate</summary>");
+	assert_has(text, "| +0.98 % | within the gate | 1 % (--gate) |");
+	assert_has(text, "<summary>1 unchanged</summary>");
+	assert_has(plain(pm_output_compare_junit, &comparison), first);
+	pm_comparison_release(&comparison);
 }
 
 /* ---- numbers --------------------------------------------------------------------------- */
@@ -646,6 +683,7 @@ int main(void)
 		cmocka_unit_test(test_text_options),
 		cmocka_unit_test(test_text_narrow),
 		cmocka_unit_test(test_verdicts),
+		cmocka_unit_test(test_within),
 		cmocka_unit_test(test_numbers),
 		cmocka_unit_test(test_shares),
 		cmocka_unit_test(test_hostile),
