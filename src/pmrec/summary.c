@@ -125,15 +125,36 @@ static bool is_counted(const struct pm_rec_session *session)
 	return len > 0;
 }
 
+/* What the kernel did not count may have happened all the same: for Linux 6.1 the exit of a task
+ * is none of its events. Periods are those of a CPU, or of a thread: no sum can be held against
+ * one. */
+static void tell_counted(const struct pm_rec_session *session, char *text, size_t size)
+{
+	size_t len = 0;
+	const struct pm_perf_event *events = pm_perf_events(session->perf, &len);
+
+	for (size_t i = 0; i < len && i < session->counts.events_len; i++) {
+		const struct pm_rec_event_counts *counts = &session->counts.events[i];
+
+		if (!counts->counted_known || counts->counted == 0)
+			continue;
+		snprintf(text, size,
+			 "no samples: %.200s was counted %" PRIu64
+			 " times, too few for a sample; try: a smaller -c",
+			 events[i].actual.name, counts->counted);
+		return;
+	}
+	snprintf(text, size,
+		 "no samples: the kernel counted nothing of what was asked for");
+}
+
 static void warn_none(struct pm_rec_session *session)
 {
 	uint64_t cpu = cpu_ns(&session->child.usage);
 	char text[320];
 
 	if (is_counted(session))
-		snprintf(text, sizeof(text),
-			 "no samples: what was to be counted did not "
-			 "happen");
+		tell_counted(session, text, sizeof(text));
 	else if (cpu < IDLE_NS)
 		snprintf(
 			text, sizeof(text),

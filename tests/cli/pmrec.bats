@@ -230,6 +230,13 @@ need_nobody() {
 	[[ $stderr == *"no samples"* ]]
 	holds samples.json 'samples == []' 'footer["samples"] == 0' 'len(notes) == 1'
 	"$PMREPORT" samples.json >/dev/null
+	# What was counted, though too seldom, is not said to be none.
+	run --separate-stderr "$PMREC" -e page-faults -c 1000000000 -- true
+	[ "$status" = 0 ]
+	[[ $stderr == *"no samples: page-faults was counted "[1-9]*" times, too few"* ]]
+	run --separate-stderr "$PMREC" -e alignment-faults -c 1 -- true
+	[ "$status" = 0 ]
+	[[ $stderr == *"no samples: the kernel counted nothing"* ]]
 }
 
 # ---- wrong use --------------------------------------------------------------------------
