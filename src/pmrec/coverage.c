@@ -195,6 +195,11 @@ enum pm_rec_cover pm_rec_counted_judge(const struct pm_rec_counted *known)
 	if (known->period == 0 || sampled >= known->counted)
 		return PM_REC_COVER_WELL;
 	missing = known->counted - sampled;
+	if (missing <= known->away)
+		return PM_REC_COVER_WELL;
+	/* What may be by chance is a part of what could be sampled. */
+	sampled = sum(sampled, known->away);
+	missing -= known->away;
 	if (missing / known->period < FEW_SAMPLES ||
 	    sampled / percent >= known->counted / 100)
 		return PM_REC_COVER_WELL;
@@ -236,6 +241,17 @@ static uint64_t threads_of(const struct pm_rec_session *session)
 	return session->counts.threads + (roots > 0 ? roots : 1);
 }
 
+/* CPU time that the host took from all CPUs since the beginning; 0 where nobody knows. */
+static uint64_t away_ns(const struct pm_rec_session *session)
+{
+	uint64_t now;
+
+	return session->counts.stolen_known && pm_stolen_ns(&now) &&
+			       now > session->counts.stolen_ns
+		       ? now - session->counts.stolen_ns
+		       : 0;
+}
+
 /* No PMU does, and no timer. */
 static bool kernel_counts(const struct pm_perf_event *event)
 {
@@ -261,6 +277,8 @@ static void know_counted(const struct pm_rec_session *session,
 		.begun = threads_of(session) * (cpus > 0 ? (uint64_t)cpus : 1),
 		.by_frequency = event->by_frequency,
 	};
+	if (is_clock(event) && session->targets.kind == PM_PERF_CPUS)
+		ret->away = away_ns(session);
 	if (!event->by_frequency && ret->period < event->rate)
 		ret->period = event->rate;
 	if (counts->lost_known &&
@@ -292,6 +310,24 @@ static void say_wrong_periods(struct pm_str *text, const struct pm_perf_event *e
 		      period);
 }
 
+/* At a usual rate, a timer does not miss its ticks for want of time: its CPU was away. */
+static void say_skipped(struct pm_str *text, const struct pm_perf_event *event)
+{
+	if (is_clock(event) && (event->by_frequency ? event->rate < FAST_HZ
+						    : event->rate > NS_PER_S / FAST_HZ)) {
+		pm_str_puts(text, "the timer ticked late, or not at all, as where a host "
+				  "runs a machine's idle or busy CPUs only at times: "
+				  "shares may be wrong");
+		return;
+	}
+	pm_str_puts(text, "the kernel saw the ends of periods too late, or not at all; ");
+	if (event->by_frequency && event->rate >= FAST_HZ)
+		pm_str_puts(text, "try: -F 999");
+	else
+		pm_str_puts(text, event->by_frequency ? "try: a smaller -F"
+						      : "try: a larger -c");
+}
+
 static void say_cause(struct pm_str *text, const struct pm_rec_session *session,
 		      const struct pm_perf_event *event, enum pm_rec_cover cover)
 {
@@ -308,10 +344,7 @@ static void say_cause(struct pm_str *text, const struct pm_rec_session *session,
 			    event->by_frequency ? "try: -F max" : "try: a smaller -c");
 		return;
 	case PM_REC_COVER_SKIPPED:
-		pm_str_puts(text, "the kernel saw the ends of periods too late, or not "
-				  "at all; ");
-		pm_str_puts(text, event->by_frequency ? "try: a smaller -F"
-						      : "try: a larger -c");
+		say_skipped(text, event);
 		return;
 	}
 }
@@ -328,7 +361,7 @@ static void say_counted(struct pm_rec_session *session, const struct pm_perf_eve
 	pm_str_printf(&text,
 		      "the samples of %s stand for %.0f%% of what was counted "
 		      "(%" PRIu64 " of %" PRIu64 "): ",
-		      event->actual.requested,
+		      is_clock(event) ? event->actual.name : event->actual.requested,
 		      100.0 * (double)sampled / (double)known->counted, sampled,
 		      known->counted);
 	if (has_wrong_periods(event, cover) && known->samples > 0)

@@ -87,7 +87,10 @@ static void warn_lost(struct pm_rec_session *session)
 				 : "");
 	else if (options->call_graph == PM_CALL_GRAPH_DWARF &&
 		 options->stack_bytes > STACK_BYTES_SMALL)
-		snprintf(remedy, sizeof(remedy), "--stack-bytes %d", STACK_BYTES_SMALL);
+		snprintf(remedy, sizeof(remedy), "--stack-bytes %d, or a %s",
+			 STACK_BYTES_SMALL,
+			 options->by_frequency ? "smaller -F, such as -F 999"
+					       : "larger -c");
 	else
 		snprintf(remedy, sizeof(remedy), "a %s",
 			 options->by_frequency ? "smaller -F" : "larger -c");

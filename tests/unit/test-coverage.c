@@ -106,6 +106,26 @@ static void test_too_much(void **state)
 	assert_int_equal(judge_samples(100, 1000, 500, 100), PM_REC_COVER_SKIPPED);
 }
 
+/* No timer ticks on a CPU that the host has given to others: nothing was to be sampled. */
+static void test_away(void **state)
+{
+	struct pm_rec_counted known = { .counted = 2000 * MS,
+					.sampled = 1000 * MS,
+					.samples = 1000,
+					.enough = 20,
+					.period = MS,
+					.begun = 2,
+					.by_frequency = true };
+
+	assert_int_equal(pm_rec_counted_judge(&known), PM_REC_COVER_SKIPPED);
+	known.away = 700 * MS;
+	assert_int_equal(pm_rec_counted_judge(&known), PM_REC_COVER_SKIPPED);
+	known.away = 850 * MS;
+	assert_int_equal(pm_rec_counted_judge(&known), PM_REC_COVER_WELL);
+	known.away = UINT64_MAX;
+	assert_int_equal(pm_rec_counted_judge(&known), PM_REC_COVER_WELL);
+}
+
 /* The kernel splits user time by ticks of up to 10 ms. */
 static void test_user_only(void **state)
 {
@@ -143,7 +163,7 @@ int main(void)
 		cmocka_unit_test(test_enough),   cmocka_unit_test(test_chance),
 		cmocka_unit_test(test_blame),    cmocka_unit_test(test_counted),
 		cmocka_unit_test(test_too_much), cmocka_unit_test(test_user_only),
-		cmocka_unit_test(test_extremes),
+		cmocka_unit_test(test_extremes), cmocka_unit_test(test_away),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
