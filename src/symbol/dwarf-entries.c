@@ -50,6 +50,7 @@ struct abbrev {
 
 struct level {
 	uint32_t node, scope;
+	uint64_t function; /* as in struct pm_scope */
 };
 
 struct pm_walk {
@@ -414,11 +415,12 @@ static int note_scope(struct pm_walk *walk, const struct abbrev *abbrev, size_t 
 
 	if (is_scope(abbrev->tag) && abbrev->has_children &&
 	    entries->scopes.len < NODES_MAX) {
-		struct pm_scope scope = { at, below->scope };
+		struct pm_scope scope = { at, below->function, below->scope };
 
 		if (pm_vec_push(&entries->scopes, scope) < 0)
 			return -ENOMEM;
 		below->scope = (uint32_t)entries->scopes.len - 1;
+		below->function = 0;
 	} else if (abbrev->tag == DW_TAG_subprogram && !abbrev->has_linkage_name &&
 		   below->scope != PM_SCOPE_NONE && entries->members.len < NODES_MAX) {
 		struct pm_member member = { at, below->scope };
@@ -464,6 +466,8 @@ static int visit(struct pm_walk *walk)
 	}
 	if (result == 0)
 		result = note_scope(walk, &abbrev, offset, &below);
+	if (abbrev.tag == DW_TAG_subprogram)
+		below.function = walk->entries->unit->dies_offset + offset;
 	if (result < 0 || !abbrev.has_children)
 		return result < 0 ? result : walk->depth > 0;
 	if (walk->depth + 1 >= DEPTH_MAX)
@@ -493,7 +497,7 @@ int pm_entries_scan(struct pm_entries *entries)
 
 	walk->entries = entries;
 	walk->depth = 0;
-	walk->levels[0] = (struct level){ PM_NODE_NONE, PM_SCOPE_NONE };
+	walk->levels[0] = (struct level){ PM_NODE_NONE, PM_SCOPE_NONE, 0 };
 	pm_vec_clear(&walk->steps);
 	pm_reader_init(&walk->reader, entries->unit->dies.data, entries->unit->dies.len);
 	do {

@@ -113,8 +113,7 @@ static uint32_t number_at(Dwarf_Die *die, unsigned int name, uint64_t *ret)
 }
 
 static int emit_copy(struct finder *finder, const struct pm_entries *entries,
-		     struct pm_lines *lines, const struct copy *copy,
-		     const struct origin *origin)
+		     const struct copy *copy, const struct origin *origin)
 {
 	struct pm_symbol_inlined place = { .name = origin->name,
 					   .linkage = origin->linkage };
@@ -130,23 +129,23 @@ static int emit_copy(struct finder *finder, const struct pm_entries *entries,
 	place.len = finder->ranges.len;
 	place.call_line = number_at(&die, DW_AT_call_line, NULL);
 	number_at(&die, DW_AT_call_file, &file);
-	if (lines)
-		place.call_file = pm_lines_path(lines, file, &finder->texts);
+	if (entries->lines)
+		place.call_file = pm_lines_path(entries->lines, file, &finder->texts);
 	return finder->emit(finder->user, &place);
 }
 
 static int emit_inlined(struct finder *finder, const struct pm_entries *entries,
-			struct pm_lines *lines, const struct copy *copy)
+			const struct copy *copy)
 {
 	const struct origin *origin = origin_of(finder, entries, copy->offset);
 
 	if (!origin)
 		return -ENOMEM;
-	return origin->is_wanted ? emit_copy(finder, entries, lines, copy, origin) : 0;
+	return origin->is_wanted ? emit_copy(finder, entries, copy, origin) : 0;
 }
 
 static int emit_declared(struct finder *finder, const struct pm_entries *entries,
-			 struct pm_lines *lines, const struct copy *copy)
+			 const struct copy *copy)
 {
 	const struct pm_wanted wanted = { finder->addresses, finder->len };
 	const char *file;
@@ -156,12 +155,12 @@ static int emit_declared(struct finder *finder, const struct pm_entries *entries
 
 	pm_vec_clear(&finder->ranges);
 	code = pm_pcs_each(&finder->dwarf, entries->unit, &copy->pcs, keep_range, finder);
-	if (code < 0 || finder->ranges.len == 0 || !lines)
+	if (code < 0 || finder->ranges.len == 0 || !entries->lines)
 		return code < 0 ? code : 0;
 	at = pm_wanted_from(&wanted, finder->ranges.data[0].low);
 	if (at == finder->len || finder->addresses[at] != finder->ranges.data[0].low ||
-	    !pm_entry_declared(&finder->dwarf, copy->offset, lines, &finder->texts, &file,
-			       &line))
+	    !pm_entry_declared(&finder->dwarf, copy->offset, entries->lines,
+			       &finder->texts, &file, &line))
 		return 0;
 	return finder->declared(finder->user, at, file, line);
 }
@@ -184,12 +183,12 @@ static int visit_unit(struct finder *finder, const struct pm_unit *unit, uint32_
 	code = pm_entries_scan(&entries);
 	if (finder->copies.len > 0)
 		has_lines = pm_lines_open(&lines, &finder->dwarf, unit) == 0;
+	entries.lines = has_lines ? &lines : NULL;
 	for (size_t i = 0; i < finder->copies.len && code == 0; i++) {
 		const struct copy *copy = &finder->copies.data[i];
-		struct pm_lines *table = has_lines ? &lines : NULL;
 
-		code = finder->addresses ? emit_declared(finder, &entries, table, copy)
-					 : emit_inlined(finder, &entries, table, copy);
+		code = finder->addresses ? emit_declared(finder, &entries, copy)
+					 : emit_inlined(finder, &entries, copy);
 	}
 	if (has_lines)
 		pm_lines_release(&lines);
@@ -197,10 +196,12 @@ static int visit_unit(struct finder *finder, const struct pm_unit *unit, uint32_
 	return code;
 }
 
-/* Short names stand in .debug_info itself. */
+/* Short names stand in .debug_info itself, those of files, which lambdas are called by, with the
+ * lines. */
 static bool has_word(const struct pm_dwarf *dwarf, const char *word)
 {
-	const struct pm_bytes *places[] = { &dwarf->str, &dwarf->info };
+	const struct pm_bytes *places[] = { &dwarf->str, &dwarf->info, &dwarf->line_str,
+					    &dwarf->line };
 
 	if (!word || dwarf->alt)
 		return true;

@@ -116,6 +116,7 @@ struct pm_node {
 /* A namespace or class. */
 struct pm_scope {
 	uint64_t offset;
+	uint64_t function; /* the function right around it, 0: none */
 	uint32_t parent;
 };
 
@@ -147,10 +148,13 @@ struct pm_walk;
 struct pm_walk *pm_walk_new(void);
 void pm_walk_free(struct pm_walk *walk);
 
+struct pm_lines;
+
 struct pm_entries {
 	struct pm_dwarf *dwarf;
 	struct pm_walk *walk;
 	const struct pm_unit *unit;
+	struct pm_lines *lines; /* for the names of files in names; NULL: without */
 	const struct pm_wanted *wanted;
 	struct pm_hit *hits;
 	uint32_t number; /* of the unit, never the same again */
@@ -168,8 +172,6 @@ struct pm_entries {
 /* Reads the unit's entries and gives wanted addresses that have none yet their nodes. */
 int pm_entries_scan(struct pm_entries *entries);
 void pm_entries_release(struct pm_entries *entries);
-
-struct pm_lines;
 
 /* ---- names ---------------------------------------------------------------------------- */
 

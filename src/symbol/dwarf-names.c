@@ -121,43 +121,173 @@ static uint32_t scope_of(const struct pm_entries *entries, uint64_t offset)
 	return entries->members.data[low].scope;
 }
 
-static const char *scope_name(const struct pm_entries *entries, uint32_t scope)
+static uint64_t number_of(Dwarf_Die *die, unsigned int name)
 {
-	struct pm_dwarf *dwarf = entries->dwarf;
-	Dwarf_Die die;
-	const char *name;
+	Dwarf_Attribute attr;
+	Dwarf_Word value;
 
-	if (!dwarf_offdie(dwarf->dwarf, entries->scopes.data[scope].offset, &die))
-		return NULL;
-	name = text_of(dwarf, &die, DW_AT_name);
-	if (!name && dwarf_tag(&die) == DW_TAG_namespace)
-		name = "(anonymous namespace)";
-	return name ? name : "{unnamed}";
+	return dwarf_attr(die, name, &attr) && dwarf_formudata(&attr, &value) == 0 ? value
+										   : 0;
 }
 
-static const char *qualified(const struct pm_entries *entries, const char *name,
-			     uint32_t scope, struct pm_texts *texts)
+/* What the entries of a function say of its name. */
+struct naming {
+	const char *name, *linkage; /* or NULL */
+	uint32_t scope;
+	bool artificial; /* the source has no declaration of it, as of a lambda's call */
+};
+
+static bool is_mangled(const struct naming *naming)
 {
-	const char *parts[SCOPES_MAX];
-	struct pm_str str = { 0 };
+	return naming->linkage && (strncmp(naming->linkage, "_Z", 2) == 0 ||
+				   strncmp(naming->linkage, "_R", 2) == 0);
+}
+
+static void read_naming(const struct pm_entries *entries, uint64_t offset,
+			struct naming *ret)
+{
+	struct pm_dwarf *dwarf = entries->dwarf;
+	Dwarf_Attribute attr;
+	Dwarf_Die die;
+
+	*ret = (struct naming){ .scope = PM_SCOPE_NONE };
+	if (!dwarf_offdie(dwarf->dwarf, offset, &die))
+		return;
+	for (int hops = 0; hops < HOPS_MAX && !is_mangled(ret); hops++) {
+		if (!ret->linkage &&
+		    !(ret->linkage = text_of(dwarf, &die, DW_AT_linkage_name)))
+			ret->linkage = text_of(dwarf, &die, DW_AT_MIPS_linkage_name);
+		if (!ret->name)
+			ret->name = text_of(dwarf, &die, DW_AT_name);
+		ret->artificial |= dwarf_attr(&die, DW_AT_artificial, &attr) != NULL;
+		/* What is declared in a class may be defined outside of it. */
+		if (ret->scope == PM_SCOPE_NONE &&
+		    dwarf_cu_getdwarf(die.cu) == dwarf->dwarf)
+			ret->scope = scope_of(entries, dwarf_dieoffset(&die));
+		if (!follow(dwarf, &die))
+			break;
+	}
+}
+
+/* A class without a name is known by where it is declared, as clang's messages have it: no other
+ * class of the program is, and the next build finds it there again. */
+static void put_nameless(const struct pm_entries *entries, Dwarf_Die *die,
+			 const struct naming *member, struct pm_texts *texts,
+			 struct pm_str *to)
+{
+	uint64_t line = number_of(die, DW_AT_decl_line);
+	uint64_t column = number_of(die, DW_AT_decl_column);
+	const char *path = NULL, *base;
+
+	if (entries->lines && line > 0)
+		path = pm_lines_path(entries->lines, number_of(die, DW_AT_decl_file),
+				     texts);
+	pm_str_puts(to, member && member->artificial ? "{lambda" : "{unnamed");
+	if (path) {
+		base = strrchr(path, '/');
+		base = base && base[1] ? base + 1 : path;
+		pm_str_putc(to, ' ');
+		pm_str_append(to, base, strlen(base));
+		pm_str_printf(to, ":%llu", (unsigned long long)line);
+	}
+	if (path && column > 0)
+		pm_str_printf(to, ":%llu", (unsigned long long)column);
+	pm_str_putc(to, '}');
+}
+
+/* @member: what lies right in the scope, NULL: another scope. */
+static void put_scope(const struct pm_entries *entries, uint32_t scope,
+		      const struct naming *member, struct pm_texts *texts,
+		      struct pm_str *to)
+{
+	struct pm_dwarf *dwarf = entries->dwarf;
+	const char *name;
+	Dwarf_Die die;
+
+	if (!dwarf_offdie(dwarf->dwarf, entries->scopes.data[scope].offset, &die))
+		return;
+	name = text_of(dwarf, &die, DW_AT_name);
+	if (name)
+		pm_str_append(to, name, strnlen(name, PM_SYMBOL_TEXT_MAX));
+	else if (dwarf_tag(&die) == DW_TAG_namespace)
+		pm_str_puts(to, "(anonymous namespace)");
+	else
+		put_nameless(entries, &die, member, texts, to);
+}
+
+/* The function around a class. What is mangled is complete. */
+static bool put_function(const struct naming *function, struct pm_str *to)
+{
+	PM_AUTO_FREE char *whole = NULL;
+	PM_AUTO_FREE char *mangled = NULL;
+
+	if (is_mangled(function) &&
+	    (mangled = strndup(function->linkage, PM_SYMBOL_TEXT_MAX)) &&
+	    (whole = pm_demangle_full(mangled))) {
+		pm_str_append(to, whole, strnlen(whole, PM_SYMBOL_TEXT_MAX));
+		return true;
+	}
+	if (function->name)
+		pm_str_append(to, function->name,
+			      strnlen(function->name, PM_SYMBOL_TEXT_MAX));
+	return false;
+}
+
+/* The parts before the name, the innermost first, each ended by a NUL. Their number. */
+static size_t put_scopes(const struct pm_entries *entries, const struct naming *of,
+			 struct pm_texts *texts, struct pm_str *to)
+{
+	const struct naming *member = of;
+	struct naming function;
+	uint32_t scope = of->scope;
 	size_t count = 0;
 
-	for (; scope != PM_SCOPE_NONE && count < SCOPES_MAX;
-	     scope = entries->scopes.data[scope].parent) {
-		const char *part = scope_name(entries, scope);
+	while (scope != PM_SCOPE_NONE && count < SCOPES_MAX &&
+	       to->len < PM_SYMBOL_TEXT_MAX) {
+		const struct pm_scope *at = &entries->scopes.data[scope];
 
-		if (part)
-			parts[count++] = part;
+		put_scope(entries, scope, member, texts, to);
+		pm_str_append(to, "", 1);
+		count++;
+		member = NULL;
+		scope = at->parent;
+		if (at->function == 0)
+			continue;
+		read_naming(entries, at->function, &function);
+		if (!function.name && !is_mangled(&function))
+			continue;
+		bool complete = put_function(&function, to);
+
+		pm_str_append(to, "", 1);
+		count++;
+		member = &function;
+		scope = complete ? PM_SCOPE_NONE : function.scope;
 	}
-	if (count == 0)
-		return pm_texts_add(texts, name, PM_SYMBOL_TEXT_MAX);
-	while (count-- > 0 && str.len < PM_SYMBOL_TEXT_MAX) {
-		pm_str_append(&str, parts[count],
-			      strnlen(parts[count], PM_SYMBOL_TEXT_MAX));
-		pm_str_puts(&str, "::");
+	return count;
+}
+
+static const char *qualified(const struct pm_entries *entries,
+			     const struct naming *naming, struct pm_texts *texts)
+{
+	struct pm_str parts = { 0 }, str = { 0 };
+	size_t count = put_scopes(entries, naming, texts, &parts);
+	const char *name = naming->name;
+
+	/* From the last part to the first. */
+	for (size_t end = parts.len; !parts.failed && count-- > 0;) {
+		size_t begin = end - 1;
+
+		while (begin > 0 && parts.data[begin - 1] != '\0')
+			begin--;
+		if (end - 1 > begin && str.len < PM_SYMBOL_TEXT_MAX) {
+			pm_str_append(&str, parts.data + begin, end - 1 - begin);
+			pm_str_puts(&str, "::");
+		}
+		end = begin;
 	}
 	pm_str_append(&str, name, strnlen(name, PM_SYMBOL_TEXT_MAX));
-	name = str.failed ? NULL : pm_texts_add(texts, str.data, str.len);
+	name = str.failed || parts.failed ? NULL : pm_texts_add(texts, str.data, str.len);
+	pm_str_release(&parts);
 	pm_str_release(&str);
 	return name;
 }
@@ -165,28 +295,13 @@ static const char *qualified(const struct pm_entries *entries, const char *name,
 const char *pm_node_name(const struct pm_entries *entries, const struct pm_node *node,
 			 struct pm_texts *texts)
 {
-	struct pm_dwarf *dwarf = entries->dwarf;
-	uint32_t scope = PM_SCOPE_NONE;
-	const char *name = NULL, *linkage = NULL;
-	Dwarf_Die die;
+	struct naming naming;
 
-	if (!dwarf_offdie(dwarf->dwarf, node->offset, &die))
-		return NULL;
-	for (int hops = 0; hops < HOPS_MAX; hops++) {
-		if (!linkage && !(linkage = text_of(dwarf, &die, DW_AT_linkage_name)))
-			linkage = text_of(dwarf, &die, DW_AT_MIPS_linkage_name);
-		if (linkage &&
-		    (strncmp(linkage, "_Z", 2) == 0 || strncmp(linkage, "_R", 2) == 0))
-			return pm_texts_add_name(texts, linkage, PM_SYMBOL_TEXT_MAX);
-		if (!name)
-			name = text_of(dwarf, &die, DW_AT_name);
-		/* What is declared in a class may be defined outside of it. */
-		if (scope == PM_SCOPE_NONE && dwarf_cu_getdwarf(die.cu) == dwarf->dwarf)
-			scope = scope_of(entries, dwarf_dieoffset(&die));
-		if (!follow(dwarf, &die))
-			break;
-	}
-	if (name && name[0])
-		return qualified(entries, name, scope, texts);
-	return linkage ? pm_texts_add(texts, linkage, PM_SYMBOL_TEXT_MAX) : NULL;
+	read_naming(entries, node->offset, &naming);
+	if (is_mangled(&naming))
+		return pm_texts_add_name(texts, naming.linkage, PM_SYMBOL_TEXT_MAX);
+	if (naming.name && naming.name[0])
+		return qualified(entries, &naming, texts);
+	return naming.linkage ? pm_texts_add(texts, naming.linkage, PM_SYMBOL_TEXT_MAX)
+			      : NULL;
 }

@@ -238,9 +238,10 @@ static int read_unit(struct resolver *resolver, const struct pm_unit *unit,
 	bool has_lines;
 	int code = pm_entries_scan(&entries);
 
-	has_lines = code == 0 && resolver->options->lines && resolver->owned.of.len > 0 &&
+	has_lines = code == 0 && resolver->owned.of.len > 0 &&
 		    pm_lines_open(&lines, &resolver->dwarf, unit) == 0;
-	if (has_lines)
+	entries.lines = has_lines ? &lines : NULL;
+	if (has_lines && resolver->options->lines)
 		pm_lines_run(&lines, resolver->wanted, resolver->hits, number);
 	for (size_t i = 0;
 	     code == 0 && i < resolver->owned.of.len && !is_overdue(resolver); i++) {
@@ -248,7 +249,8 @@ static int read_unit(struct resolver *resolver, const struct pm_unit *unit,
 
 		resolver->found += !hit->is_counted;
 		hit->is_counted = true;
-		code = answer_one(resolver, &entries, has_lines ? &lines : NULL,
+		code = answer_one(resolver, &entries,
+				  resolver->options->lines ? entries.lines : NULL,
 				  resolver->owned.of.data[i]);
 	}
 	if (has_lines)

@@ -431,6 +431,57 @@ static void cpp_names(void **state)
 	       "outer::(anonymous namespace)::Hidden::apply(int)::Local::step", "step");
 }
 
+/* The innermost function where @id is. */
+static void name_at(enum truth id, char name[static TEXT_MAX])
+{
+	struct library library;
+	struct chain chain;
+
+	read_truth(&library, "libtruth-cpp.so");
+	assert_int_not_equal(library.address[id], 0);
+	resolve("libtruth-cpp.so", library.address[id], &everything, &chain);
+	assert_true(chain.len > 1);
+	memcpy(name, chain.of[0].name, TEXT_MAX);
+	free(library.bytes);
+}
+
+static bool begins_with(const char *text, const char *begin)
+{
+	return strncmp(text, begin, strlen(begin)) == 0;
+}
+
+/* Lambdas and classes without names, in one caller and in two, are inlined functions of their own
+ * names. */
+static void nameless_classes(void **state)
+{
+	static const enum truth ids[] = { TRUTH_CPP_TWIN,   TRUTH_CPP_OTHER_TWIN,
+					  TRUTH_CPP_NESTED, TRUTH_CPP_UNNAMED,
+					  TRUTH_CPP_AWAY,   TRUTH_CPP_LOCAL_INLINED };
+	char names[PM_ARRAY_LEN(ids)][TEXT_MAX], begin[TEXT_MAX];
+	const char *cxx = getenv("PM_TRUTH_CXX");
+
+	assert_non_null(cxx);
+	if (strcmp(cxx, "none") == 0)
+		skip();
+	for (size_t i = 0; i < PM_ARRAY_LEN(ids); i++) {
+		name_at(ids[i], names[i]);
+		for (size_t before = 0; before < i; before++)
+			assert_string_not_equal(names[before], names[i]);
+	}
+	if (strcmp(cxx, "gcc") != 0)
+		return; /* clang gives names to all of them */
+	snprintf(begin, sizeof(begin), "pm_truth_cpp::{lambda truth-cpp.cc:%u:",
+		 line_of("truth-cpp.cc", "twins"));
+	assert_true(begins_with(names[0], begin) && begins_with(names[1], begin));
+	assert_true(ends_with(names[0], "}::operator()"));
+	assert_true(begins_with(names[2], "pm_truth_cpp::{lambda truth-cpp.cc:"));
+	assert_non_null(strstr(names[2], "}::operator()::{lambda truth-cpp.cc:"));
+	assert_true(begins_with(names[3],
+				"outer::(anonymous namespace)::{unnamed truth-cpp.cc:"));
+	assert_true(begins_with(names[4], "outer::away(int)::{lambda truth-cpp.cc:"));
+	assert_string_equal(names[5], "outer::away(int)::Local::step");
+}
+
 struct batch {
 	size_t next, known;
 };
@@ -666,6 +717,7 @@ int main(void)
 		cmocka_unit_test(debug_file_of_another_build_is_refused),
 		cmocka_unit_test(plt_entries),
 		cmocka_unit_test(cpp_names),
+		cmocka_unit_test(nameless_classes),
 		cmocka_unit_test(emit_stops),
 		cmocka_unit_test(odd_addresses),
 		cmocka_unit_test(no_elf),

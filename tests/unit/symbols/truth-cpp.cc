@@ -47,8 +47,46 @@ struct Hidden {
 		return Local::step(x) + 1;
 	}
 };
+
+struct {
+	INLINE int operator()(int y) const
+	{
+		sink = y;
+		MARK(TRUTH_CPP_UNNAMED); /* @unnamed */
+		return sink;
+	}
+} unnamed;
 } // namespace
+
+NOINLINE int away(int x)
+{
+	struct Local {
+		static INLINE int step(int y)
+		{
+			sink = y;
+			MARK(TRUTH_CPP_LOCAL_INLINED);
+			return sink;
+		}
+	};
+	auto add = [&](int y) __attribute__((always_inline))
+	{
+		sink = y;
+		MARK(TRUTH_CPP_AWAY); /* @away */
+		return x + y;
+	};
+
+	return add(3) + unnamed(x) + Local::step(x);
+}
 } // namespace outer
+
+/* Of two on one line, only the columns differ. */
+#define TWIN(id)                                 \
+	[&](int y) __attribute__((always_inline)) \
+	{                                        \
+		sink = y;                        \
+		MARK(id);                        \
+		return x + y;                    \
+	}
 
 extern "C" __attribute__((visibility("default"))) int pm_truth_cpp(int x)
 {
@@ -58,7 +96,21 @@ extern "C" __attribute__((visibility("default"))) int pm_truth_cpp(int x)
 		MARK(TRUTH_CPP_LAMBDA); /* @lambda */
 		return x + y;
 	};
+	auto nest = [&](int y) __attribute__((always_inline))
+	{
+		auto inner = [&](int z) __attribute__((always_inline))
+		{
+			sink = z;
+			MARK(TRUTH_CPP_NESTED);
+			return x + z;
+		};
+		return inner(y);
+	};
 	outer::Box<int> box{ x };
 
-	return add(2) + box.run(x) + outer::Hidden::apply(x);
+	/* clang-format off */
+	auto one = TWIN(TRUTH_CPP_TWIN); auto two = TWIN(TRUTH_CPP_OTHER_TWIN); /* @twins */
+	/* clang-format on */
+	return add(2) + box.run(x) + outer::Hidden::apply(x) + one(x) + two(x) + nest(x) +
+	       outer::away(x);
 }
