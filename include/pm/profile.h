@@ -194,7 +194,7 @@ struct pm_profile_nameless {
 	const uint64_t *addresses; /* ascending, distinct */
 	size_t addresses_len;
 	struct pm_weight self; /* of the samples that were taken there */
-	bool named; /* the recorder had names for other addresses of it */
+	bool named; /* the recorder had names for other addresses of it, and could end */
 	bool lines; /* there are lines for other addresses of it */
 };
 

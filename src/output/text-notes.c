@@ -207,7 +207,8 @@ static const char *stop_in_words(const char *stop)
 		{ "no_register", "a register that unwinding needs was lost" },
 		{ "bad_memory", "unwinding led outside of the stack" },
 		{ "no_progress", "unwinding went round in a circle" },
-		{ "limit", "the stack has more frames than are recorded" },
+		{ "limit",
+		  "the stack has more than 4096 frames, the most that can be recorded" },
 		{ "uprobe", "a return probe hides where the function returns to" },
 		{ "no_regs", "there were no registers to begin with" },
 		{ "not_sampled",
@@ -310,13 +311,32 @@ static void put_culprit(struct pm_str *str, const struct pm_profile *profile,
 			      "(code made while running, and not told of by who made it; "
 			      "record %s)",
 			      teller(profile));
-	else if (module->build_id)
-		pm_str_printf(str,
-			      "(stripped: its debug symbols are not installed; "
-			      "build-id %.16s)",
-			      module->build_id);
-	else
-		pm_str_puts(str, "(stripped: its debug symbols are not installed)");
+	else {
+		/* Its file was looked for when this report was made, unless that was not wished. */
+		pm_str_puts(str, profile->info.cut
+					 ? "(the recording was cut before its names, and "
+					   "none were found here; "
+					 : "(stripped; ");
+		pm_str_printf(str, "build-id %.16s)",
+			      module->build_id ? module->build_id : "unknown");
+	}
+}
+
+/* What would name the functions of @module, or of none; NULL: that is told where it is named. */
+static const char *remedy(const struct pm_profile *profile, uint32_t id)
+{
+	const struct pm_profile_module *module;
+
+	if (id == PM_PROFILE_NONE)
+		return NULL;
+	module = &profile->modules.data[id];
+	if (module->kernel || strcmp(module->kind, "jit") == 0 ||
+	    strcmp(module->kind, "anon") == 0)
+		return NULL;
+	if (profile->info.cut || noted(profile, NAMELESS_NOTE, ""))
+		return "try: --symfs DIR, with its files below, or --debuginfod";
+	return "try: its -dbgsym package, an unstripped copy of it (--symfs DIR), "
+	       "--debuginfod, or --by address";
 }
 
 static void warn_unknown(struct pm_notes *notes, struct pm_section *section)
@@ -326,6 +346,7 @@ static void warn_unknown(struct pm_notes *notes, struct pm_section *section)
 	double percent = pm_weight_percent(&view->unknown, &view->total);
 	const struct pm_table *table;
 	struct pm_str culprits = { 0 };
+	const char *help = NULL;
 	size_t found = 0;
 
 	if (percent <= MUCH_PERCENT)
@@ -347,12 +368,14 @@ static void warn_unknown(struct pm_notes *notes, struct pm_section *section)
 		    (found > 0 && pm_weight_percent(&row->self, &view->total) < 1.0))
 			continue;
 		put_culprit(&culprits, profile, row, &view->total);
+		if (!help)
+			help = remedy(profile, profile->functions.data[row->id].module);
 		found++;
 	}
 	if (!culprits.failed && culprits.len > 0)
 		pm_notes_add(notes, percent > MOST_PERCENT ? PM_NOTE_BAD : PM_NOTE_WARN,
-			     "%.1f%% in functions without a name: %s", percent,
-			     culprits.data);
+			     "%.1f%% in functions without a name: %s%s%s", percent,
+			     culprits.data, help ? "; " : "", help ? help : "");
 	pm_str_release(&culprits);
 }
 

@@ -126,7 +126,8 @@ static int plan(struct work *work)
 			.module = &profile->modules.data[module],
 			.addresses = to,
 			.self = work->self[module],
-			.named = work->loader->named.data[module],
+			/* Where it was cut, so were its names. */
+			.named = work->loader->named.data[module] && !profile->info.cut,
 			.lines = work->lines[module],
 		};
 

@@ -533,7 +533,11 @@ for e in sys.argv[1:]:
 	report 0 --event cpu-clock bad.json
 	tr '\n' ' ' <out | tr -s ' ' >flat
 	grep -qF "! the program was ended by signal 11, SIGSEGV" flat
-	grep -qF "! 52.0% in functions without a name: 52.0% in libx.so.1 (stripped: its debug symbols are not installed; build-id ffeeddccbbaa9988)" flat
+	grep -qF "! 52.0% in functions without a name: 52.0% in libx.so.1 (stripped; build-id ffeeddccbbaa9988); try: its -dbgsym package, an unstripped copy of it (--symfs DIR), --debuginfod, or --by address" flat
+	grep -v '"type":"footer"' bad.json >cut-names.json
+	report 0 --event cpu-clock cut-names.json
+	tr '\n' ' ' <out | tr -s ' ' >flat
+	grep -qF "52.0% in libx.so.1 (the recording was cut before its names, and none were found here; build-id ffeeddccbbaa9988); try: --symfs DIR" flat
 	sed -e 's/"samples":105/"samples":106/' samples.json >bad.json
 	report 0 bad.json
 	grep -qF "! the recorder wrote 106 samples, but the file has 105" out

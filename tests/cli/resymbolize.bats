@@ -210,6 +210,11 @@ P
 	report cut.json
 	names inner
 	grep -q 'is cut short' err
+	# Also where only some of a file's names were lost.
+	grep -v '"name":"inner"\|"type":"footer"' whole.json >cut.json
+	grep -q '"type":"symbol".*"name":"spin"\|"type":"symbol".*"name":"main"' cut.json
+	report cut.json
+	names inner
 }
 
 @test "names that the recording has are not asked for again" {
