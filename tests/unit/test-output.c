@@ -510,7 +510,7 @@ static void test_no_names_at_all(void **state)
 		char *text = text_of(&report, pm_output_text);
 
 		assert_int_equal(strstr(text, "--no-symbols") != NULL, noted);
-		assert_int_equal(strstr(text, "100.0% in m (stripped:") != NULL, !noted);
+		assert_int_equal(strstr(text, "100.0% in m (stripped;") != NULL, !noted);
 		free(text);
 		pm_profile_free(profile);
 		pm_str_release(&file);
