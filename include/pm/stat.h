@@ -14,21 +14,23 @@ enum {
 
 /* ---- values -------------------------------------------------------------------------- */
 
-/* As enum pm_count_state of pm/counters.h, in the same order. */
+/* The first ones as enum pm_count_state of pm/counters.h, in the same order. */
 enum pm_stat_state {
 	PM_STAT_OK,
 	PM_STAT_MULTIPLEXED,
 	PM_STAT_NOT_COUNTED,
 	PM_STAT_NOT_SUPPORTED,
 	PM_STAT_NOT_PERMITTED,
+	/* Of functions: too little of what was counted is theirs, and not of the measuring. */
+	PM_STAT_NOT_KNOWN,
 };
-/* "ok", "multiplexed", "not_counted", "not_supported", "not_permitted". */
+/* "ok", "multiplexed", "not_counted", "not_supported", "not_permitted", "not_known". */
 const char *pm_stat_state_name(enum pm_stat_state state);
 
 struct pm_stat_value {
 	enum pm_stat_state state;
 	/* In the event's own unit (ns, bytes, times), scaled when it was multiplexed; no meaning
-	 * in the last three states. */
+	 * in the last four states. */
 	uint64_t value;
 	/* As counted: of a multiplexed one smaller than `value`; of no meaning without a value.
 	 * Both times 0 where there is no such thing (wall time, simulated events). */
@@ -210,6 +212,8 @@ struct pm_stat {
 	/* What measuring one call of a function costs and adds to its values, by event;
 	 * NULL: no functions. `subtracted`: it was taken off `values` and `per_call`. */
 	struct pm_stat_value *overhead;
+	/* So what a call costs a measured function that it is a part of; NULL: unknown. */
+	struct pm_stat_value *overhead_inner;
 	bool overhead_subtracted;
 	PM_VEC(struct pm_stat_metric) metrics;
 	PM_VEC(char *) warnings; /* full sentences */

@@ -229,6 +229,7 @@ static const char *state_words(enum pm_stat_state state)
 {
 	return state == PM_STAT_NOT_SUPPORTED   ? "is not supported"
 	       : state == PM_STAT_NOT_PERMITTED ? "is not permitted"
+	       : state == PM_STAT_NOT_KNOWN     ? "is not known"
 						: "was not counted";
 }
 

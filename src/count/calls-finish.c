@@ -20,27 +20,45 @@ struct finish {
 	bool subtract;
 	size_t wall; /* the event that is elapsed time; SIZE_MAX: none */
 	uint64_t *sums; /* columns */
+	/* Scopes that most of what was counted is not theirs of; of the first, its region, and
+	 * find_inner(). */
+	size_t vague;
+	uint32_t vague_first, vague_inner;
 };
 
 /* ---- values -------------------------------------------------------------------------- */
 
-/* @column: an event, or the number of events for elapsed time. */
-static uint64_t cost_of(const struct costs *costs, const uint64_t *words, size_t column)
+/* Of the visits inside. @column: an event, or the number of events for elapsed time. */
+static uint64_t inner_cost_of(const struct costs *costs, const uint64_t *words,
+			      size_t column)
 {
 	const uint64_t *extra = words + costs->events;
 
 	if (!costs->call)
 		return 0;
-	return extra[PM_CALLS_OWN] * costs->call[column] +
-	       extra[PM_CALLS_DEAR] * costs->visit[0][column] +
+	return extra[PM_CALLS_DEAR] * costs->visit[0][column] +
 	       extra[PM_CALLS_CHEAP] * costs->visit[1][column];
 }
 
-static struct pm_count value_of(const struct costs *costs, const uint64_t *words,
-				size_t column)
+static uint64_t cost_of(const struct costs *costs, const uint64_t *words, size_t column)
+{
+	if (!costs->call)
+		return 0;
+	return words[costs->events + PM_CALLS_OWN] * costs->call[column] +
+	       inner_cost_of(costs, words, column);
+}
+
+/* What is left, and whether that says anything. The cost of the visits inside of a call is known
+ * by a tenth or so: where most is that cost, the rest is noise; and of elapsed time earlier, for who
+ * reads what was seen takes some. So is less than nothing. */
+static struct pm_stat_value value_of(const struct costs *costs, const uint64_t *words,
+				     size_t column)
 {
 	struct pm_count count = { .state = PM_COUNT_OK };
 	uint64_t cost = cost_of(costs, words, column);
+	uint64_t inner = inner_cost_of(costs, words, column);
+	unsigned int most = column == costs->events ? 4 : 2;
+	struct pm_stat_value ret;
 
 	if (column == costs->events)
 		count.raw = count.value = words[costs->events + PM_CALLS_TIME];
@@ -50,8 +68,17 @@ static struct pm_count value_of(const struct costs *costs, const uint64_t *words
 			.enabled_ns = words[costs->events + PM_CALLS_ENABLED],
 			.running_ns = words[costs->events + PM_CALLS_RUNNING],
 		});
-	count.value -= cost < count.value ? cost : count.value;
-	return count;
+	ret = (struct pm_stat_value){
+		.state = (enum pm_stat_state)count.state,
+		.value = count.value - (cost < count.value ? cost : count.value),
+		.raw = count.raw,
+		.enabled_ns = count.enabled_ns,
+		.running_ns = count.running_ns,
+	};
+	if (pm_stat_has_value(&ret) &&
+	    (inner > count.value / most || (cost > 0 && cost >= count.value)))
+		ret.state = PM_STAT_NOT_KNOWN;
+	return ret;
 }
 
 /* The column of an event of the document; SIZE_MAX: calls have no such number. */
@@ -68,26 +95,21 @@ static struct pm_stat_value *make_values(const struct finish *finish,
 {
 	const struct pm_stat *stat = finish->stat;
 	struct pm_stat_value *values = pm_stat_values_new(stat->events.len);
+	bool vague = false;
 
 	for (size_t i = 0; values && i < stat->events.len; i++) {
 		size_t column = column_of(finish, i);
-		struct pm_count count;
 
 		if (stat->events.data[i].state != PM_STAT_OK) {
 			values[i].state = stat->events.data[i].state;
 			continue;
 		}
-		if (column == SIZE_MAX)
-			continue;
-		count = value_of(&finish->costs, words, column);
-		values[i] = (struct pm_stat_value){
-			.state = (enum pm_stat_state)count.state,
-			.value = count.value,
-			.raw = count.raw,
-			.enabled_ns = count.enabled_ns,
-			.running_ns = count.running_ns,
-		};
+		if (column != SIZE_MAX)
+			values[i] = value_of(&finish->costs, words, column);
+		vague |= values[i].state == PM_STAT_NOT_KNOWN;
 	}
+	if (vague && finish->wall < stat->events.len)
+		values[finish->wall].state = PM_STAT_NOT_KNOWN;
 	return values;
 }
 
@@ -158,7 +180,8 @@ static int fill_spreads(const struct finish *finish, const struct pm_calls_regio
 	for (size_t i = 0; i < stat->events.len; i++) {
 		size_t column = column_of(finish, i);
 
-		if (column != SIZE_MAX && stat->events.data[i].state == PM_STAT_OK)
+		if (column != SIZE_MAX && stat->events.data[i].state == PM_STAT_OK &&
+		    scope->values[i].state != PM_STAT_NOT_KNOWN)
 			fill_spread(finish, region, column, values, &scope->per_call[i]);
 	}
 	return 0;
@@ -277,6 +300,74 @@ static int tell_copies(const struct finish *finish, uint32_t index,
 		scope->name);
 }
 
+/* Whom it is to be measured without: the one of the others that was called most, if that may be
+ * what was seen inside. UINT32_MAX: none. */
+static uint32_t find_inner(const struct finish *finish, uint32_t index)
+{
+	const struct pm_calls *calls = finish->calls;
+	const uint64_t *extra = finish->sums + finish->costs.events;
+	uint64_t inside = extra[PM_CALLS_CHEAP] + extra[PM_CALLS_DEAR], most = 0, all = 0;
+	uint32_t ret = UINT32_MAX;
+
+	for (uint32_t i = 0; i < calls->regions.len; i++) {
+		uint64_t times = calls->regions.data[i].calls;
+
+		if (belongs(finish, i, index))
+			continue;
+		all += times;
+		if (times > most) {
+			most = times;
+			ret = i;
+		}
+	}
+	return all >= inside / 4 ? ret : UINT32_MAX;
+}
+
+static void note_not_known(struct finish *finish, uint32_t index,
+			   const struct pm_stat_scope *scope)
+{
+	const uint64_t *extra = finish->sums + finish->costs.events;
+	bool any = false;
+
+	for (size_t i = 0; i < finish->stat->events.len; i++)
+		any |= scope->values[i].state == PM_STAT_NOT_KNOWN;
+	/* Of short calls, with nothing inside, the state says enough: there may be many. */
+	if (!any || extra[PM_CALLS_CHEAP] + extra[PM_CALLS_DEAR] == 0)
+		return;
+	if (finish->vague++ == 0) {
+		finish->vague_first = index;
+		finish->vague_inner = find_inner(finish, index);
+	}
+}
+
+static int tell_not_known(const struct finish *finish)
+{
+	const struct pm_region *regions = finish->calls->options.regions->list.data;
+	const char *name = regions[finish->vague_first].name;
+	const struct pm_region *inner;
+	char others[48] = "";
+
+	if (finish->vague == 0)
+		return 0;
+	if (finish->vague > 1)
+		snprintf(others, sizeof(others), " and %zu other%s", finish->vague - 1,
+			 finish->vague == 2 ? "" : "s");
+	if (finish->vague_inner == UINT32_MAX)
+		return pm_tell_warning(
+			finish->stat,
+			"what %s%s took is not known: most of what was counted there is what "
+			"it cost to see how often places inside were passed; try: --engine "
+			"callgrind",
+			name, others);
+	inner = &regions[finish->vague_inner];
+	return pm_tell_warning(
+		finish->stat,
+		"what %s%s took is not known: most of what was counted there is what it "
+		"cost to see the calls inside; try: without %s %s",
+		name, others, inner->kind == PM_STAT_RANGE ? "--range" : "--fn",
+		inner->name);
+}
+
 static int fill_scope(struct finish *finish, uint32_t index, struct pm_stat_scope *scope)
 {
 	const struct pm_calls *calls = finish->calls;
@@ -292,6 +383,7 @@ static int fill_scope(struct finish *finish, uint32_t index, struct pm_stat_scop
 	if (r < 0 || !scope->values)
 		return -ENOMEM;
 	r = fill_spreads(finish, &calls->regions.data[index], scope);
+	note_not_known(finish, index, scope);
 	if (r == 0)
 		r = tell_copies(finish, index, scope);
 	if (r == 0)
@@ -398,5 +490,5 @@ int pm_calls_finish(struct pm_calls *calls, struct pm_stat *stat, uint32_t run,
 		    fill_scope(&finish, i, &stat->scopes.data[stat->scopes.len - 1]) < 0)
 			return -ENOMEM;
 	}
-	return 0;
+	return tell_not_known(&finish);
 }

@@ -98,9 +98,13 @@ static int tell_costs(const struct pm_ptr_engine *it)
 	struct pm_stat *stat = it->stat;
 	const struct pm_ptr_costs *costs = costs_of(it);
 	struct pm_stat_value *values = pm_stat_values_new(stat->events.len);
+	struct pm_stat_value *inner = pm_stat_values_new(stat->events.len);
 
-	if (!values)
+	if (!values || !inner) {
+		free(values);
+		free(inner);
 		return -ENOMEM;
+	}
 	for (size_t i = 0; i < stat->events.len; i++) {
 		const struct pm_stat_event *event = &stat->events.data[i];
 		size_t column = i;
@@ -109,15 +113,22 @@ static int tell_costs(const struct pm_ptr_engine *it)
 			column = strcmp(event->name, "wall-time") == 0
 					 ? it->options->specs_len
 					 : SIZE_MAX;
-		if (event->state != PM_STAT_OK)
-			values[i].state = event->state;
-		else if (column <= it->options->specs_len && costs->known)
-			values[i] = (struct pm_stat_value){ .state = PM_STAT_OK,
-							    .value = costs->call[column],
-							    .raw = costs->call[column] };
+		if (event->state != PM_STAT_OK) {
+			values[i].state = inner[i].state = event->state;
+		} else if (column <= it->options->specs_len && costs->known) {
+			values[i] =
+				(struct pm_stat_value){ .value = costs->call[column] };
+			inner[i] =
+				(struct pm_stat_value){ .value = 2 *
+								 costs->visit[column] };
+		}
+		values[i].raw = values[i].value;
+		inner[i].raw = inner[i].value;
 	}
 	free(stat->overhead);
+	free(stat->overhead_inner);
 	stat->overhead = values;
+	stat->overhead_inner = inner;
 	stat->overhead_subtracted = costs->known && !it->options->keep_overhead;
 	return costs->known ? 0
 			    : pm_tell_warning(

@@ -84,8 +84,17 @@ static int fill_run(struct pm_up_engine *it)
 	return r;
 }
 
-/* Of column @at, of the calls that were seen from scope @first on, on average. */
-static uint64_t mean_cost(const struct pm_up_engine *it, size_t first, size_t at)
+/* Of column @at: what a call costs itself, or (@inner) who is around it, its entry and its return. */
+static uint64_t cost_of_call(const struct pm_up_engine *it, bool cheap, bool inner,
+			     size_t at)
+{
+	return inner ? it->cost.visit[cheap][at] + it->cost.visit[0][at]
+		     : it->cost.call[cheap][at];
+}
+
+/* Of the calls that were seen from scope @first on, on average. */
+static uint64_t mean_cost(const struct pm_up_engine *it, size_t first, bool inner,
+			  size_t at)
 {
 	const struct pm_regions *regions = it->options->regions;
 	unsigned __int128 sum = 0;
@@ -98,13 +107,14 @@ static uint64_t mean_cost(const struct pm_up_engine *it, size_t first, size_t at
 		if (regions->list.data[i].sum >= 0)
 			continue;
 		sum += (unsigned __int128)it->stat->scopes.data[scope].calls *
-		       it->cost.call[cheap][at];
+		       cost_of_call(it, cheap, inner, at);
 		calls += it->stat->scopes.data[scope++].calls;
 	}
-	return calls > 0 ? (uint64_t)(sum / calls) : it->cost.call[0][at];
+	return calls > 0 ? (uint64_t)(sum / calls) : cost_of_call(it, false, inner, at);
 }
 
-static int fill_overhead(struct pm_up_engine *it, size_t first)
+static int fill_overhead(struct pm_up_engine *it, size_t first, bool inner,
+			 struct pm_stat_value **ret)
 {
 	struct pm_stat *stat = it->stat;
 	struct pm_stat_value *values = pm_stat_values_new(stat->events.len);
@@ -120,12 +130,12 @@ static int fill_overhead(struct pm_up_engine *it, size_t first)
 			values[i].state = stat->events.data[i].state;
 		else if (is_wall || i < specs)
 			values[i] = (struct pm_stat_value){
-				.value = mean_cost(it, first, is_wall ? specs : i)
+				.value = mean_cost(it, first, inner, is_wall ? specs : i)
 			};
 		values[i].raw = values[i].value;
 	}
-	free(stat->overhead);
-	stat->overhead = values;
+	free(*ret);
+	*ret = values;
 	stat->overhead_subtracted = !it->options->keep_overhead;
 	return 0;
 }
@@ -220,7 +230,9 @@ int pm_up_tell(struct pm_up_engine *it, struct pm_error *err)
 		r = pm_calls_finish(it->calls, it->stat, it->run,
 				    take_off ? it->cost.call[0] : NULL);
 	if (r == 0 && it->cost.known)
-		r = fill_overhead(it, first);
+		r = fill_overhead(it, first, false, &it->stat->overhead);
+	if (r == 0 && it->cost.known)
+		r = fill_overhead(it, first, true, &it->stat->overhead_inner);
 	if (r == 0) {
 		fill_lost(it, first);
 		r = tell_warnings(it);

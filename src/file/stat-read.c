@@ -447,6 +447,9 @@ static void read_overhead(struct reading *reading, struct fields *fields)
 	overhead = get_object(fields, "overhead");
 	if (overhead.failed == 0) {
 		reading->stat.overhead = read_values(reading, &overhead, "per_call");
+		if (!is_null(&overhead, "per_inner_call"))
+			reading->stat.overhead_inner =
+				read_values(reading, &overhead, "per_inner_call");
 		reading->stat.overhead_subtracted = get_bool(&overhead, "subtracted");
 	}
 	fields->failed = overhead.failed;

@@ -354,6 +354,8 @@ static void put_tail(struct writing *to)
 	put(to, ",\n\"overhead\":");
 	if (stat->overhead) {
 		put_values(to, "{\"per_call\":", stat->overhead);
+		if (stat->overhead_inner)
+			put_values(to, ",\"per_inner_call\":", stat->overhead_inner);
 		put_bool(to, ",\"subtracted\":", stat->overhead_subtracted);
 		put(to, "}");
 	} else {

@@ -18,6 +18,8 @@ const char *pm_stat_state_name(enum pm_stat_state state)
 		return "not_supported";
 	case PM_STAT_NOT_PERMITTED:
 		return "not_permitted";
+	case PM_STAT_NOT_KNOWN:
+		return "not_known";
 	}
 	return NULL;
 }
@@ -194,6 +196,7 @@ void pm_stat_release(struct pm_stat *stat)
 	pm_vec_release(&stat->warnings);
 	pm_vec_release(&stat->settings);
 	free(stat->overhead);
+	free(stat->overhead_inner);
 	*stat = (struct pm_stat){ 0 };
 }
 
@@ -300,6 +303,8 @@ const char *pm_stat_check(const struct pm_stat *stat)
 		wrong = check_scope(stat, &stat->scopes.data[i]);
 	if (!wrong && stat->overhead)
 		wrong = check_values(stat, stat->overhead);
+	if (!wrong && stat->overhead_inner)
+		wrong = check_values(stat, stat->overhead_inner);
 	for (size_t i = 0; !wrong && i < stat->metrics.len; i++)
 		wrong = check_metric(stat, &stat->metrics.data[i]);
 	return wrong;

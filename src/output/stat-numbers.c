@@ -150,6 +150,8 @@ const char *pm_stat_state_words(enum pm_stat_state state)
 		return "not supported";
 	case PM_STAT_NOT_PERMITTED:
 		return "not permitted";
+	case PM_STAT_NOT_KNOWN:
+		return "not known";
 	}
 	return "";
 }

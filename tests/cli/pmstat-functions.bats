@@ -514,7 +514,8 @@ unhanded() {
 	unhanded
 	measure 7 uprobe "${ways[@]/#/--fn=}" -- "$PROGRAMS/count-calls" 300
 	agree uprobe
-	so 'd["warnings"] == []' 'all(s["calls_exact"] for s in by.values())'
+	so 'all("took is not known" in w for w in d["warnings"])' \
+		'all(s["calls_exact"] for s in by.values())'
 	measure 6 uprobe --fn in_process --fn in_parent -- "$PROGRAMS/count-exec" 40
 	agree uprobe
 }

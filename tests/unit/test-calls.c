@@ -593,6 +593,35 @@ static void takes_costs_off_by_kind(void **state)
 	end(world);
 }
 
+/* F has nothing but its calls of G, and R is a little more than those; what a call of G takes is
+ * less than seeing it: all that is no 0, and no number. */
+static void tells_what_is_not_known(void **state)
+{
+	static const uint64_t call[] = { 10, 10 }, visit[] = { 10, 10 };
+	struct world *world = begin();
+	const struct pm_stat_scope *scopes;
+
+	for (int f = 0; f < 2; f++) {
+		go(world, f ? R : F, ENTRY, TOP, 0);
+		for (int i = 0; i < 10; i++) {
+			go(world, G, ENTRY, TOP - 10, 10);
+			go(world, G, EXIT, TOP - 10, 10);
+		}
+		go(world, f ? R : F, EXIT, TOP, f ? 2000 : 30);
+	}
+	assert_int_equal(pm_calls_set_visit_cost(world->calls, visit), 0);
+	assert_int_equal(pm_calls_finish(world->calls, &world->stat, 0, call), 0);
+	scopes = world->stat.scopes.data;
+	assert_int_equal(scopes[F].values[0].state, PM_STAT_NOT_KNOWN);
+	assert_false(scopes[F].per_call[0].known);
+	assert_int_equal(scopes[G].values[0].state, PM_STAT_NOT_KNOWN);
+	assert_int_equal(scopes[R].values[0].state, PM_STAT_OK);
+	assert_int_equal(scopes[R].values[0].value, 2200 - 10 - 20 * 10);
+	assert_int_equal(world->stat.warnings.len, 1);
+	assert_non_null(strstr(world->stat.warnings.data[0], "try: without --fn"));
+	end(world);
+}
+
 static void adds_places_up(void **state)
 {
 	struct world *world = begin_with(false, F);
@@ -673,6 +702,7 @@ int main(void)
 		cmocka_unit_test(ranges_are_left_by_exceptions),
 		cmocka_unit_test(takes_costs_off),
 		cmocka_unit_test(takes_costs_off_by_kind),
+		cmocka_unit_test(tells_what_is_not_known),
 		cmocka_unit_test(adds_places_up),
 		cmocka_unit_test(tells_callers_apart),
 		cmocka_unit_test(samples_many_calls),

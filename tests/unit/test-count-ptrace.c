@@ -123,13 +123,23 @@ static const struct pm_stat_scope *scope(const struct run *run, const char *name
 
 #define COUNT(run, mode, ...) count(run, mode, (const char *const[]){ __VA_ARGS__, NULL })
 
+/* How many there are but that of times which are not known: that depends on how long they are. */
+static size_t count_warnings(const struct run *run)
+{
+	size_t len = 0;
+
+	for (size_t i = 0; i < run->stat.warnings.len; i++)
+		len += !strstr(run->stat.warnings.data[i], " took is not known: ");
+	return len;
+}
+
 static void check(const char *mode, const char *name, uint64_t calls, uint64_t unfinished,
 		  int exit_code)
 {
 	struct run run;
 
 	COUNT(&run, mode, name);
-	assert_int_equal(run.stat.warnings.len, 0);
+	assert_int_equal(count_warnings(&run), 0);
 	assert_int_equal(scope(&run, name)->calls, calls);
 	assert_int_equal(scope(&run, name)->unfinished, unfinished);
 	assert_int_equal(run.stat.runs.data[0].exit_code, exit_code);
@@ -208,7 +218,7 @@ static void test_many_functions(void **state)
 	struct run run;
 
 	COUNT(&run, "all", "many_*");
-	assert_int_equal(run.stat.warnings.len, 0);
+	assert_int_equal(count_warnings(&run), 0);
 	assert_int_equal(run.stat.scopes.len, 128);
 	for (size_t i = 0; i < run.stat.scopes.len; i++)
 		assert_int_equal(run.stat.scopes.data[i].calls, 1);
@@ -294,7 +304,7 @@ static void test_blocked_traps(void **state)
 	assert_string_equal(run.output, "20\n");
 	assert_int_equal(scope(&run, "pushes")->calls, 20);
 	assert_int_equal(run.stat.runs.data[0].exit_code, 0);
-	assert_int_equal(run.stat.warnings.len, 1);
+	assert_int_equal(count_warnings(&run), 1);
 	assert_non_null(strstr(run.stat.warnings.data[0], "SIGTRAP"));
 	release(&run);
 }
@@ -459,8 +469,13 @@ static void test_costs(void **state)
 	/* Two stops take some time. */
 	assert_int_equal(run.stat.overhead[EVENTS - 1].state, PM_STAT_OK);
 	assert_true(run.stat.overhead[EVENTS - 1].value > 200);
-	assert_int_equal(scope(&run, "leaf")->values[0].state, PM_STAT_OK);
-	assert_int_equal(scope(&run, "leaf")->values[EVENTS - 1].state, PM_STAT_OK);
+	/* It is hardly more than nothing, or not even told apart from that. */
+	for (size_t i = 0; i < EVENTS; i++) {
+		const struct pm_stat_value *value = &scope(&run, "leaf")->values[i];
+
+		assert_true(value->state == PM_STAT_NOT_KNOWN ||
+			    (value->state == PM_STAT_OK && value->value > 0));
+	}
 	assert_int_equal(run.stat.runs.data[0].values[0].state, PM_STAT_OK);
 	assert_true(run.stat.runs.data[0].values[0].value > 0);
 	release(&run);
@@ -512,7 +527,7 @@ static void test_callers(void **state)
 	count_callers(&run, "recursion", "recurse", 3);
 	assert_int_equal(called_by(&run, names, 3), 1);
 	assert_int_equal(called_by(&run, names + 1, 2), 1);
-	assert_int_equal(run.stat.warnings.len, 0);
+	assert_int_equal(count_warnings(&run), 0);
 	release(&run);
 }
 
@@ -522,10 +537,10 @@ static void test_callers_of_threads(void **state)
 	struct run run;
 
 	count_callers(&run, "threads", "thread", 1);
-	assert_int_equal(run.stat.warnings.len, 0);
+	assert_int_equal(count_warnings(&run), 0);
 	release(&run);
 	count_callers(&run, "threads", "thread", 2);
-	assert_int_equal(run.stat.warnings.len, 1);
+	assert_int_equal(count_warnings(&run), 1);
 	assert_non_null(strstr(run.stat.warnings.data[0], "contains their wait"));
 	release(&run);
 }
@@ -742,7 +757,8 @@ static int run_denied(void)
 	ok = scope(&run, "leaf")->calls == 10000 &&
 	     run.stat.runs.data[0].values[0].state == PM_STAT_OK &&
 	     run.stat.runs.data[0].values[0].value > 0 &&
-	     scope(&run, "leaf")->values[EVENTS - 1].state == PM_STAT_OK;
+	     (scope(&run, "leaf")->values[EVENTS - 1].state == PM_STAT_OK ||
+	      scope(&run, "leaf")->values[EVENTS - 1].state == PM_STAT_NOT_KNOWN);
 	release(&run);
 	return ok ? 0 : 1;
 }
