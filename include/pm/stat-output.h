@@ -15,6 +15,7 @@ struct pm_stat_report {
 	bool intervals_told;
 	/* Text for people only, as in struct pm_report. */
 	bool quiet, color, ascii;
+	bool timed; /* to be stopped after a time was asked for: no warning that it was */
 	bool verbose; /* what was set for the runs, with the values */
 	unsigned width; /* columns; 0: as wide as it comes */
 };

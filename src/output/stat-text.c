@@ -454,8 +454,10 @@ static void tell_overhead(const struct pm_stat_text *to)
 /* ---- how it ended ---------------------------------------------------------------------- */
 
 /* A signal of ours, or of Ctrl-C, is no fault of the program. */
-static void put_end(struct pm_str *str, const struct pm_stat_run *run)
+static void put_end(struct pm_str *str, const struct pm_stat_run *run, bool timed)
 {
+	if (run->stopped && timed)
+		return;
 	if (run->stopped)
 		pm_str_puts(str, "counting was stopped before the end");
 	if (run->stopped && run->exited && (run->signal > 0 || run->exit_code != 0))
@@ -507,7 +509,7 @@ static void tell_ends(const struct pm_stat_text *to)
 		if (again)
 			continue;
 		told[told_len++] = &runs[i];
-		put_end(&line, &runs[i]);
+		put_end(&line, &runs[i], to->report->timed);
 		for (size_t j = i; j < len; j++)
 			count += same_end(&runs[i], &runs[j]);
 		if (len > 1 && line.len > 0)

@@ -472,6 +472,7 @@ static int finish(struct course *course, struct pm_error *err)
 		pm_error_set(err, ret, "out of memory");
 	if (ret == 0)
 		ret = note_stolen(course, err);
+	course->print->interrupted = course->child.interrupts > 0;
 	if (ret == 0)
 		ret = pmstat_print_result(course->print, course->stat, err);
 	return ret < 0 ? fail(err, PM_STATUS_FAILED) : course->status;

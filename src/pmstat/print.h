@@ -11,6 +11,7 @@ struct pmstat_print {
 	struct pm_sink sink; /* -o; unused without */
 	FILE *to;
 	bool begun; /* an interval was printed */
+	bool interrupted; /* by Ctrl-C and the like */
 };
 
 /* Before anything runs, so that a file that cannot be written is told in time. */

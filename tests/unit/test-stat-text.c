@@ -211,6 +211,7 @@ static void test_the_kernel_left_out(void **state)
 static void test_ends(void **state)
 {
 	PM_CLEANUP(pm_stat_release) struct pm_stat stat = { 0 };
+	struct pm_stat_report report;
 	struct pm_stat_run *run;
 
 	make_one(&stat);
@@ -233,6 +234,10 @@ static void test_ends(void **state)
 	run->signal = 15;
 	assert_has(shown_80(&stat), "\ncounting was stopped before the end, and then: "
 				    "killed by signal 15 (Terminated)\n");
+	/* As was asked. */
+	report = (struct pm_stat_report){ .stat = &stat, .timed = true };
+	assert_lacks(shown(&report), "before the end");
+	assert_lacks(shown(&report), "killed");
 	stat_run(&stat, 0, plain);
 	stat_run(&stat, 0, plain)->exit_code = 1;
 	stat_run(&stat, 0, plain)->exit_code = 1;
