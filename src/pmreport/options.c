@@ -391,12 +391,17 @@ static int check_diff(const struct pm_report_options *options, struct pm_error *
 {
 	if (!options->diff)
 		return 0;
-	if (!options->format || !options->format->compares)
-		return pm_report_usage(
+	if (!options->format || !options->format->compares) {
+		int ret = pm_report_usage(
 			err,
 			"--diff goes with --html and --flamegraph, not with "
 			"%s",
 			options->format ? options->format->name : "text");
+
+		if (!options->format)
+			pm_error_fix(err, "pmdiff %s %s", options->diff, options->input);
+		return ret;
+	}
 	if (strcmp(options->diff, "-") == 0 && strcmp(options->input, "-") == 0)
 		return pm_report_usage(err, "standard input is one file only");
 	return 0;

@@ -592,6 +592,11 @@ for e in sys.argv[1:]:
 
 # ---- the command line -----------------------------------------------------------------------
 
+@test "two recordings as text: the command that compares them is named" {
+	report 2 new.json --diff samples.json
+	grep -qxF "pmreport: try: pmdiff samples.json new.json" err
+}
+
 @test "wrong options name near ones" {
 	report 2 --calers main
 	fails_with "unknown option --calers"
