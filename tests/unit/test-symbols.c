@@ -470,11 +470,11 @@ static void nameless_classes(void **state)
 	}
 	if (strcmp(cxx, "gcc") != 0)
 		return; /* clang gives names to all of them */
-	snprintf(begin, sizeof(begin), "pm_truth_cpp::{lambda truth-cpp.cc:%u:",
+	snprintf(begin, sizeof(begin), "pm_truth_nameless::{lambda truth-cpp.cc:%u:",
 		 line_of("truth-cpp.cc", "twins"));
 	assert_true(begins_with(names[0], begin) && begins_with(names[1], begin));
 	assert_true(ends_with(names[0], "}::operator()"));
-	assert_true(begins_with(names[2], "pm_truth_cpp::{lambda truth-cpp.cc:"));
+	assert_true(begins_with(names[2], "pm_truth_nameless::{lambda truth-cpp.cc:"));
 	assert_non_null(strstr(names[2], "}::operator()::{lambda truth-cpp.cc:"));
 	assert_true(begins_with(names[3],
 				"outer::(anonymous namespace)::{unnamed truth-cpp.cc:"));

@@ -47,7 +47,28 @@ struct Hidden {
 		return Local::step(x) + 1;
 	}
 };
+} // namespace
+} // namespace outer
 
+extern "C" __attribute__((visibility("default"))) int pm_truth_cpp(int x)
+{
+	auto add = [&](int y) __attribute__((noinline))
+	{
+		sink = y;
+		MARK(TRUTH_CPP_LAMBDA); /* @lambda */
+		return x + y;
+	};
+	outer::Box<int> box{ x };
+
+	return add(2) + box.run(x) + outer::Hidden::apply(x);
+}
+
+/* ---- without names; clang numbers the lambda above before these ---- */
+
+namespace outer
+{
+namespace
+{
 struct {
 	INLINE int operator()(int y) const
 	{
@@ -88,14 +109,8 @@ NOINLINE int away(int x)
 		return x + y;                    \
 	}
 
-extern "C" __attribute__((visibility("default"))) int pm_truth_cpp(int x)
+extern "C" __attribute__((visibility("default"))) int pm_truth_nameless(int x)
 {
-	auto add = [&](int y) __attribute__((noinline))
-	{
-		sink = y;
-		MARK(TRUTH_CPP_LAMBDA); /* @lambda */
-		return x + y;
-	};
 	auto nest = [&](int y) __attribute__((always_inline))
 	{
 		auto inner = [&](int z) __attribute__((always_inline))
@@ -106,11 +121,8 @@ extern "C" __attribute__((visibility("default"))) int pm_truth_cpp(int x)
 		};
 		return inner(y);
 	};
-	outer::Box<int> box{ x };
-
 	/* clang-format off */
 	auto one = TWIN(TRUTH_CPP_TWIN); auto two = TWIN(TRUTH_CPP_OTHER_TWIN); /* @twins */
 	/* clang-format on */
-	return add(2) + box.run(x) + outer::Hidden::apply(x) + one(x) + two(x) + nest(x) +
-	       outer::away(x);
+	return one(x) + two(x) + nest(x) + outer::away(x);
 }
