@@ -100,6 +100,17 @@ void pm_self_print_error(const struct pm_error *err)
 	pm_str_release(&line);
 }
 
+/* Variables are wrong each time that they are read, which is said once. Under the lock. */
+static bool was_told(const struct pm_error *err)
+{
+	static char told[sizeof(err->text)];
+
+	if (strcmp(told, err->text) == 0)
+		return true;
+	memcpy(told, err->text, sizeof(told));
+	return false;
+}
+
 /* ---- start and stop, under the lock ------------------------------------------------------- */
 
 static int start(const struct pmself_options *options, struct pm_error *err)
@@ -109,6 +120,9 @@ static int start(const struct pmself_options *options, struct pm_error *err)
 	if (profile.helper)
 		return pm_error_set(err, -EALREADY, "a profile is running already");
 	ret = pm_self_settings_init(&profile.settings, options, err);
+	/* With no code it is not printed. */
+	if (ret < 0 && was_told(err))
+		err->code = 0;
 	if (ret == 0 && !profile.core && !(profile.core = pm_self_core_load(err)))
 		ret = -ELIBACC;
 	if (ret == 0 && !profile.forks_watched) {
@@ -222,14 +236,18 @@ static void show_scopes(void)
 {
 	struct pm_self_settings settings;
 	struct pm_error err = { 0 };
+	bool told;
 	int ret;
 
 	if (!pm_self_scopes_used())
 		return;
 	ret = pm_self_settings_init(&settings, NULL, &err);
+	pthread_mutex_lock(&profile.lock);
+	told = ret < 0 && was_told(&err);
+	pthread_mutex_unlock(&profile.lock);
 	if (ret == 0)
 		ret = pm_self_scopes_show(settings.table, &err);
-	if (ret < 0)
+	if (ret < 0 && !told)
 		pm_self_print_error(&err);
 	pm_self_settings_release(&settings);
 }

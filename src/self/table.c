@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "table.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- how it was measured, and what is missing --------------------------------------------- */
 
@@ -18,6 +20,9 @@ static void put_heading(struct pm_str *str, const struct pm_profile *profile,
 	const struct pm_profile_event *event = &profile->events.data[0];
 
 	pm_str_puts(str, "pmself: ");
+	pm_str_printable(str, program_invocation_short_name,
+			 strlen(program_invocation_short_name));
+	pm_str_printf(str, " (pid %d): ", (int)getpid());
 	put_plural(str, event->total.samples, "tick");
 	pm_str_printf(str, " of %s at %" PRIu64 " Hz (%s) in ", event->actual,
 		      event->rate, engine->type->name);

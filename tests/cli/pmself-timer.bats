@@ -43,7 +43,7 @@ shares() {
 	[ -z "$output" ]
 	echo "$stderr" >table
 	shares table 80
-	grep -q "^pmself: [0-9]* ticks of cpu-clock at 999 Hz (timer) in 1 thread, " table
+	grep -q "^pmself: [^ ]* (pid [0-9]*): [0-9]* ticks of cpu-clock at 999 Hz (timer) in 1 thread, " table
 	run ! grep -q -e " lost: " -e "  x  " -e "CPU time in no tick" table
 	# All of the CPU time is in some tick, but for what no tick has ended.
 	holds abc.json 'len(samples) == footer["samples"]' \
@@ -66,7 +66,7 @@ shares() {
 	local code
 	for code in 1 13 38; do
 		PMSELF_ENGINE=auto "$PROGRAMS/deny-perf" $code "$PROGRAMS/self-abc" 0.1 2>table
-		grep -q "^pmself: [0-9]* ticks of cpu-clock at 999 Hz (timer)" table
+		grep -q "^pmself: [^ ]* (pid [0-9]*): [0-9]* ticks of cpu-clock at 999 Hz (timer)" table
 		[ "$(grep -c "^pmself: sampled by timers, not by the kernel: .*perf_event_open" table)" = 1 ]
 	done
 	PMSELF_ENGINE=perf run --separate-stderr "$PROGRAMS/deny-perf" 1 "$PROGRAMS/self-abc" 0.1
@@ -132,7 +132,7 @@ workers() {
 		[ "$output" = ok ]
 		echo "$stderr" >$mode.txt
 	done
-	grep -q "^pmself: [0-9]* ticks of cpu-clock at 999 Hz (timer)" refused.txt
+	grep -q "^pmself: [^ ]* (pid [0-9]*): [0-9]* ticks of cpu-clock at 999 Hz (timer)" refused.txt
 	grep -q "^pmself: the program has put a handler of SIGPROF in our place" replace.txt
 	grep -q "^pmself: threads that block SIGPROF, without ticks: 1" block.txt
 	grep -q "^pmself: CPU time in no tick: 0" block.txt

@@ -42,7 +42,7 @@ shares() {
 	echo "$stderr" >table
 	shares table
 	run ! grep -q "  x  " table
-	grep -q "^pmself: [0-9]* ticks of .* at 4000 Hz (perf) in 1 thread, " table
+	grep -q "^pmself: [^ ]* (pid [0-9]*): [0-9]* ticks of .* at 4000 Hz (perf) in 1 thread, " table
 	mv abc-*.json abc.json
 	[ "$(stat -c %a abc.json)" = 600 ]
 	holds abc.json 'len(samples) == footer["samples"] > 2000' 'footer["cpu_ns"] > 9e8' \
@@ -284,7 +284,7 @@ shares() {
 	PMSELF_TABLE=t-%p%%.txt run --separate-stderr "$abc" 0.05
 	[ "$status" = 0 ]
 	[ -z "$stderr" ]
-	grep -q "^pmself: [0-9]* ticks" t-*%.txt
+	grep -q "^pmself: [^ ]* (pid [0-9]*): [0-9]* ticks" t-*%.txt
 	PMSELF_TABLE=none PMSELF_CALL_GRAPH=none PMSELF_THREADS=this PMSELF_OUTPUT=n.json \
 		run --separate-stderr "$abc" 0.05
 	[ "$status" = 0 ]
@@ -303,6 +303,8 @@ shares() {
 		[ -z "$stderr" ]
 	done
 	local wrong
+	PMSELF=on PMSELF_RATE=abc "$abc" 0.01 2>table || true
+	[ "$(grep -c PMSELF_RATE table)" = 1 ]
 	for wrong in PMSELF_RATE=0 PMSELF_RATE=x PMSELF_ENGINE=y PMSELF_CALL_GRAPH=fp \
 		PMSELF_THREADS=2 PMSELF_EVENT=no-such PMSELF_OUTPUT=- PMSELF_TABLE=/dev/stderr \
 		PMSELF_OUTPUT=/no/such/folder/x.json; do
