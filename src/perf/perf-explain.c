@@ -90,6 +90,18 @@ static int by_lower_paranoid(const struct pm_perf_refusal *why, int limit,
 	return -why->code;
 }
 
+/* Distributions that have a level for "nothing at all" (Debian) let only CAP_SYS_ADMIN past it. */
+static int by_highest_paranoid(const struct pm_perf_refusal *why, struct pm_error *err)
+{
+	pm_error_set(err, -why->code,
+		     "kernel.perf_event_paranoid is %d, where this kernel wants "
+		     "CAP_SYS_ADMIN: CAP_PERFMON is not enough",
+		     why->env->paranoid);
+	pm_error_where(err, why->event, -1);
+	pm_error_fix(err, "sudo sysctl kernel.perf_event_paranoid=2, or sudo");
+	return -why->code;
+}
+
 static int by_lockdown(const struct pm_perf_refusal *why, struct pm_error *err)
 {
 	pm_error_set(err, -why->code,
@@ -128,6 +140,10 @@ static int refused(const struct pm_perf_refusal *why, struct pm_error *err)
 	if (why->kind == PM_EVENT_UPROBE && why->code == EACCES &&
 	    pm_perf_env_perfmon(env) && !pm_perf_env_admin(env))
 		return by_capability(why, err);
+	if (why->code == EACCES && env->paranoid_known && !why->others &&
+	    env->paranoid >= PARANOID_NOTHING && pm_perf_env_perfmon(env) &&
+	    !pm_perf_env_admin(env))
+		return by_highest_paranoid(why, err);
 	/* The kernel answers EACCES to paranoid, filters answer EPERM; where both could be
 	 * meant, the errno decides. */
 	if (!pm_perf_env_perfmon(env) &&
