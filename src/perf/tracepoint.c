@@ -69,7 +69,7 @@ int pm_tracefs_find(const char **ret, struct pm_error *err)
 	pm_error_set(err, -ENOENT,
 		     "tracepoints need tracefs, which is not mounted at "
 		     "/sys/kernel/tracing");
-	pm_error_fix(err, "sudo mount -t tracefs -o mode=750,gid=%u nodev %s",
+	pm_error_fix(err, "sudo, or sudo mount -t tracefs -o mode=750,gid=%u nodev %s",
 		     (unsigned int)getegid(), places[0]);
 	return -ENOENT;
 }

@@ -154,7 +154,7 @@ need_tracefs() {
 	run --separate-stderr untraced "${NOBODY[@]}" ./pmrec -e sched:sched_switch true
 	[ "$status" -eq 125 ]
 	[[ "$stderr" == *'tracepoints need tracefs, which is not mounted at /sys/kernel/tracing'* ]]
-	[[ "$stderr" == *'try: sudo mount -t tracefs -o mode=750,gid=65534 nodev /sys/kernel/tracing'* ]]
+	[[ "$stderr" == *'try: sudo, or sudo mount -t tracefs -o mode=750,gid=65534 nodev /sys/kernel/tracing'* ]]
 	run --separate-stderr untraced "${NOBODY[@]}" ./pmrec --list tracepoint
 	[ "$status" -eq 0 ]
 	[[ "$output" == *'not mounted at /sys/kernel/tracing'*'sudo mount -t tracefs'* ]]
