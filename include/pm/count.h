@@ -227,6 +227,9 @@ struct pm_engine_options {
 	bool live; /* tell each call's end, to this one: a line without its newline */
 	void (*live_line)(void *user, const char *line);
 	void *live_user;
+	/* Called while it runs, for what nobody should wait for to be told. NULL: not. */
+	void (*warn)(void *user, const char *text);
+	void *warn_user;
 	uint32_t calls_from; /* how many callers; 0: none */
 	bool keep_overhead; /* measure it, tell it, and do not subtract it */
 	uint64_t timeout_ns; /* 0: none */

@@ -58,6 +58,9 @@ struct pm_up_engine {
 	uint32_t run;
 	uint64_t began_ns; /* CLOCK_REALTIME */
 	uint64_t begin_ns, end_ns, deadline_ns; /* UINT64_MAX: none */
+	/* Hits by region since passed_ns. NULL once that was told of one. */
+	uint64_t *passed;
+	uint64_t passed_ns;
 	bool timed_out;
 };
 

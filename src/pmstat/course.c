@@ -204,6 +204,11 @@ static void print_live(void *user, const char *line)
 	fprintf(stderr, "%s\n", line);
 }
 
+static void print_warning(void *user, const char *text)
+{
+	pmstat_say(((struct course *)user)->options, "warning: %s", text);
+}
+
 static int run_engine(struct course *course, struct pm_stat *stat, uint32_t variant,
 		      struct pm_error *err)
 {
@@ -220,6 +225,8 @@ static int run_engine(struct course *course, struct pm_stat *stat, uint32_t vari
 		.by_thread = options->by == PM_COUNTERS_BY_THREAD,
 		.live = options->live,
 		.live_line = print_live,
+		.warn = print_warning,
+		.warn_user = course,
 		.calls_from = options->calls_from,
 		.timeout_ns = options->timeout_ns,
 	};
