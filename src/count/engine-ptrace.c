@@ -292,10 +292,7 @@ static int launch(struct pm_ptr_engine *it, struct pm_error *err)
 	}
 	if (ret < 0)
 		return ret;
-	ret = pm_child_go(child, err);
-	if (ret == 0 && child->status_known)
-		child->running = false;
-	return ret;
+	return pm_child_go(child, err);
 }
 
 static int attach(struct pm_ptr_engine *it, struct pm_error *err)

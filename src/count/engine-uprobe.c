@@ -293,9 +293,7 @@ static int launch(struct pm_up_engine *it, struct pm_error *err)
 	if (r == 0 && it->hold.holds)
 		r = begin_held(it, err);
 	if (r == 0)
-		r = pm_child_go(it->child, err);
-	/* It may have ended while it was waited for. */
-	it->child->running &= !it->child->status_known;
+		return pm_child_go(it->child, err);
 	return r;
 }
 

@@ -81,6 +81,8 @@ int pm_child_prepare(struct pm_child *child, char **command, const char *user,
 	child->running = child->status_known = false;
 	child->status = child->launch_error = 0;
 	child->usage = (struct rusage){ 0 };
+	if (child->signal_fd >= 0)
+		pm_child_signals(child);
 	/* An inherited SIG_IGN would reap the command behind our back. */
 	signal(SIGCHLD, SIG_DFL);
 	/* Events on many CPUs may have raised it since (pm/perf.h). */
@@ -119,7 +121,11 @@ int pm_child_catch_signals(struct pm_child *child, bool snapshots, struct pm_err
 int pm_child_go(struct pm_child *child, struct pm_error *err)
 {
 	child->launch_error = pm_launch_go(&child->launch, err);
-	child->running = child->launch_error == 0;
+	/* Who follows it may have met its end by now. */
+	child->running = child->launch_error == 0 && !child->status_known;
+	/* Asked for before there was a command that could have ended. */
+	if (child->interrupts > 0)
+		stop_child(child, false);
 	return child->launch_error;
 }
 

@@ -91,6 +91,43 @@ static void test_children_in_turn(void **state)
 	assert_int_equal(child.signal_fd, -1);
 }
 
+/* @late: asked between the fork and the exec, else before the fork. */
+static void stop_before_exec(struct pm_child *child, bool late)
+{
+	char *argv[] = { (char[]){ "sleep" }, (char[]){ "20" }, NULL };
+	struct pm_error err = { 0 };
+	struct pollfd fd;
+	sigset_t none;
+
+	/* As they are when a program begins: what is blocked then, is in the command, too. */
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	assert_int_equal(pm_child_catch_signals(child, false, &err), 0);
+	if (!late)
+		raise(SIGINT);
+	assert_int_equal(pm_child_prepare(child, argv, NULL, false, &err), 0);
+	if (late)
+		raise(SIGINT);
+	pm_child_signals(child);
+	assert_int_equal(child->interrupts, 1);
+	assert_int_equal(pm_child_go(child, &err), 0);
+	fd = (struct pollfd){ .fd = child->signal_fd, .events = POLLIN };
+	assert_true(poll(&fd, 1, WAIT_MS / 2) > 0);
+	pm_child_reap(child);
+	assert_true(child->status_known);
+	assert_int_equal(pm_exit_status(child->status), 128 + SIGTERM);
+	pm_child_release(child);
+}
+
+static void test_commands_that_nobody_wants_any_more(void **state)
+{
+	for (int late = 0; late <= 1; late++) {
+		struct pm_child child = PM_CHILD_INIT;
+
+		stop_before_exec(&child, late == 1);
+	}
+}
+
 static void test_commands_that_cannot_begin(void **state)
 {
 	struct pm_child child = PM_CHILD_INIT;
@@ -248,6 +285,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_children_are_alike),
 		cmocka_unit_test(test_children_in_turn),
+		cmocka_unit_test(test_commands_that_nobody_wants_any_more),
 		cmocka_unit_test(test_commands_that_cannot_begin),
 		cmocka_unit_test(test_sinks),
 		cmocka_unit_test(test_sinks_behind_links),
