@@ -14,6 +14,8 @@ enum {
 	RING_KB_TASKS = 65536,
 	RING_KB_TASK_MIN = 512,
 	RING_KB_MIN = 32,
+	/* Of what may be locked: the first rings leave room for those of many threads. */
+	LOCKED_SHARE = 8,
 	MEMORY_SHARE = 16, /* all rings together: at most this part of the memory */
 	HEADER_WORDS = 3, /* of read(2): nr, time enabled, time running */
 };
@@ -144,6 +146,30 @@ static int share_ring(const struct pm_hits *hits, const struct pm_hits_group *gr
 
 /* ---- rings --------------------------------------------------------------------------- */
 
+/* For the rings of tasks, in KiB. */
+static size_t room_kb(const struct pm_hits *hits)
+{
+	const struct pm_perf_env *env = &hits->env;
+	uint64_t locked;
+
+	if (pm_perf_env_unlimited_rings(env) || env->memlock_bytes == UINT64_MAX)
+		return RING_KB_TASKS;
+	locked = env->mlock_kb * (uint64_t)sysconf(_SC_NPROCESSORS_ONLN) +
+		 env->memlock_bytes / 1024;
+	return locked / LOCKED_SHARE < RING_KB_TASKS ? (size_t)locked / LOCKED_SHARE
+						     : RING_KB_TASKS;
+}
+
+static size_t choose_task_kb(const struct pm_hits *hits, size_t rings)
+{
+	size_t room = room_kb(hits), kb = RING_KB_TASK;
+	size_t least = room < RING_KB_TASKS ? RING_KB_MIN : RING_KB_TASK_MIN;
+
+	while (kb > least && kb * rings > room)
+		kb /= 2;
+	return kb;
+}
+
 static size_t choose_pages(const struct pm_hits *hits, size_t rings)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), kb = RING_KB_DEFAULT;
@@ -152,9 +178,7 @@ static size_t choose_pages(const struct pm_hits *hits, size_t rings)
 	if (hits->options.ring_pages > 0)
 		return hits->options.ring_pages;
 	if (hits->by_task)
-		kb = RING_KB_TASK;
-	while (hits->by_task && kb > RING_KB_TASK_MIN && kb * rings > RING_KB_TASKS)
-		kb /= 2;
+		kb = choose_task_kb(hits, rings);
 	while (kb > RING_KB_MIN && memory > 0 &&
 	       kb * 1024 / page * rings > (size_t)memory / MEMORY_SHARE)
 		kb /= 2;
