@@ -530,6 +530,39 @@ unhanded() {
 	agree uprobe
 }
 
+@test "where little memory may be locked, it is enough for many threads at once" {
+	works uprobe || skip "there are no uprobes"
+	cat >many.c <<-'END'
+		#include <pthread.h>
+		static volatile int sink;
+		static pthread_barrier_t all;
+		__attribute__((noipa)) void called(void) { sink++; }
+		static void *calls(void *user)
+		{
+			called();
+			pthread_barrier_wait(&all);
+			return user;
+		}
+		int main(void)
+		{
+			pthread_t thread;
+			pthread_barrier_init(&all, NULL, 31);
+			for (int i = 0; i < 30; i++)
+				if (pthread_create(&thread, NULL, calls, NULL))
+					return 1;
+			pthread_barrier_wait(&all);
+			return 0;
+		}
+	END
+	cc -O2 -pthread many.c -o many
+	printf '#!/bin/sh\nulimit -l 8192\nexec setpriv --bounding-set=-ipc_lock "%s" each "%s" "$@"\n' \
+		"$PROGRAMS/deny-perf" "$PMSTAT" >limited
+	chmod +x limited
+	PMSTAT=$PWD/limited
+	measure 0 uprobe -e page-faults --fn called -- ./many
+	so 'by["called"]["calls"] == 30' 'by["called"]["calls_exact"]'
+}
+
 @test "who is held may execute from any thread, stop, and be killed before that; who cannot be is told" {
 	works uprobe || skip "there are no uprobes"
 	cat >odd.c <<-'END'
