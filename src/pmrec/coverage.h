@@ -31,7 +31,8 @@ struct pm_rec_counted {
 	uint64_t counted, sampled; /* of everybody */
 	uint64_t others; /* of `sampled`: of samples that were left out */
 	uint64_t lost; /* at most; not in `sampled` */
-	uint64_t away; /* by a clock of CPUs, while the host had them: no timer ticks then */
+	uint64_t
+		away; /* by a clock of CPUs, while the host had them: no timer ticks then */
 	uint64_t samples, enough; /* so many prove something */
 	uint64_t period; /* the largest of a sample */
 	uint64_t begun; /* periods that may have begun: of each thread on each CPU */
