@@ -73,6 +73,13 @@ so() {
 	END
 }
 
+# executes PID FILE: waits for that; until then it is a copy of this shell.
+executes() {
+	until [ "/proc/$1/exe" -ef "$2" ]; do
+		sleep 0.01
+	done
+}
+
 # lines FILE TEXT: `FROM-TO`, what is between `TEXT begins` and `TEXT ends`.
 lines() {
 	local all
@@ -432,9 +439,7 @@ ways=(called_once called_thousand called_many recursive jumps_out jumped_over ta
 	for i in {1..14}; do
 		./made >>made.out &
 		pid=$!
-		until [ "/proc/$pid/exe" -ef made ]; do
-			sleep 0.01
-		done
+		executes "$pid" made
 		"$PMSTAT" --engine ptrace -p "$pid" --fn called -e page-faults \
 			--timeout $((i % 2 * 10000 + 20)) >/dev/null &
 		until ! kill -0 $! 2>/dev/null || grep -q 'TracerPid:.*[1-9]' "/proc/$pid/status"; do
@@ -629,6 +634,7 @@ unhanded() {
 	# What single threads make is not held: it is looked for, and that is told.
 	./odd-held for-ever 3>&- &
 	pid=$!
+	executes "$pid" odd-held
 	local each
 	for each in 0.3 2 10; do
 		measure 0 uprobe -e page-faults --fn called --timeout ${each}s -t $pid
@@ -640,6 +646,7 @@ unhanded() {
 	# Of a whole process it is.
 	./odd-held for-ever 3>&- &
 	pid=$!
+	executes "$pid" odd-held
 	measure 0 uprobe -e page-faults --fn called --timeout 0.3s -p $pid
 	so 'd["warnings"] == []' 'by["called"]["calls_exact"]'
 }
