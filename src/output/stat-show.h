@@ -134,3 +134,5 @@ int pm_stat_text_scope(const struct pm_stat_text *to, const struct pm_stat_scope
 /* Its name and where it is. */
 void pm_stat_text_scope_name(const struct pm_stat_text *to,
 			     const struct pm_stat_scope *scope);
+/* Lines about all of the numbers, below them. */
+void pm_stat_text_worth(const struct pm_stat_text *to);
