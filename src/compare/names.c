@@ -122,6 +122,28 @@ static size_t digits_at(const char *text, const char *end)
 	return len;
 }
 
+/* A line or a column of what has no name but its place: `{lambda FILE:7:25}`, `{unnamed FILE:7:25}`,
+ * as DWARF's readers here write them. */
+static bool is_place(const char *begin, const char *at, const char *end, size_t len)
+{
+	static const char *const kinds[] = { "lambda ", "unnamed " };
+	const char *behind = at + len, *open = at;
+
+	if (len == 0 || at == begin || at[-1] != ':')
+		return false;
+	if (behind < end && *behind == ':')
+		behind += 1 + digits_at(behind + 1, end);
+	if (behind >= end || *behind != '}')
+		return false;
+	while (open > begin && open[-1] != '{' && open[-1] != '}')
+		open--;
+	for (size_t i = 0; open > begin && open[-1] == '{' && i < PM_ARRAY_LEN(kinds);
+	     i++)
+		if (strncmp(open, kinds[i], strlen(kinds[i])) == 0)
+			return true;
+	return false;
+}
+
 /* The number at @at, which is behind @begin of @end: of GCC and Rust "#1}", of clang "$_0", of LLVM's
  * demangler "'lambda0'", of which the first has no digits. */
 static bool is_number(const char *begin, const char *at, const char *end, size_t *ret_len)
@@ -134,6 +156,8 @@ static bool is_number(const char *begin, const char *at, const char *end, size_t
 	if (len > 0 && behind >= 1 && at[-1] == '#')
 		return next == '}';
 	if (len > 0 && behind >= 2 && at[-2] == '$' && at[-1] == '_')
+		return true;
+	if (is_place(begin, at, end, len))
 		return true;
 	for (size_t i = 0; next == '\'' && i < PM_ARRAY_LEN(before); i++) {
 		size_t word = strlen(before[i]);

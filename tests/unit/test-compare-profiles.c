@@ -345,6 +345,36 @@ static void test_lambdas(void **state)
 	pm_comparison_release(&comparison);
 }
 
+/* So have those that are called by their places, when they are moved. */
+static void test_places_of_lambdas(void **state)
+{
+	const struct recording base = RECORDING(
+		"prog", false,
+		{ "m()::{lambda a.cc:7:25}::operator()(int) const", 500, false },
+		{ "{unnamed a.cc:9:1}::x", 200, false },
+		{ "r::{impl a.rs:7:1}", 300, false });
+	const struct recording new = RECORDING(
+		"prog", false,
+		{ "m()::{lambda a.cc:17:5}::operator()(int) const", 500, false },
+		{ "{unnamed a.cc:19:1}::x", 200, false },
+		{ "r::{impl a.rs:8:1}", 300, false });
+	struct pm_comparison comparison;
+
+	assert_int_equal(compare(&comparison, &base, &new, NULL, NULL), 0);
+	assert_int_equal(row_of(&comparison,
+				"m()::{lambda a.cc:*:*}::operator()(int) const",
+				"cycles self")
+				 ->verdict,
+			 PM_VERDICT_SAME);
+	assert_int_equal(
+		row_of(&comparison, "{unnamed a.cc:*:*}::x", "cycles self")->verdict,
+		PM_VERDICT_SAME);
+	/* What else has a place is not known to be the same. */
+	row_of(&comparison, "r::{impl a.rs:7:1}", "cycles self");
+	row_of(&comparison, "r::{impl a.rs:8:1}", "cycles self");
+	pm_comparison_release(&comparison);
+}
+
 /* No samples are not the same as any. */
 static void test_no_samples(void **state)
 {
@@ -360,10 +390,15 @@ static void test_no_samples(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_weights),    cmocka_unit_test(test_shares),
-		cmocka_unit_test(test_names),      cmocka_unit_test(test_chance),
-		cmocka_unit_test(test_events),     cmocka_unit_test(test_gated_interval),
-		cmocka_unit_test(test_no_samples), cmocka_unit_test(test_lambdas),
+		cmocka_unit_test(test_weights),
+		cmocka_unit_test(test_shares),
+		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_chance),
+		cmocka_unit_test(test_events),
+		cmocka_unit_test(test_gated_interval),
+		cmocka_unit_test(test_no_samples),
+		cmocka_unit_test(test_lambdas),
+		cmocka_unit_test(test_places_of_lambdas),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
