@@ -22,6 +22,7 @@ struct pm_chain_tasks {
 /* MMAP, MMAP2, COMM, FORK and EXIT; others mean nothing here. 0 or negative errno. */
 int pm_chain_tasks_record(const struct pm_chain_tasks *tasks,
 			  const struct pm_record *record);
-/* The file gets to know the thread that a record is about, by the name it has. */
+/* The file gets to know the thread that a record is about, by the name it has. One that the kernel
+ * did not tell (perf_event_open(2): the tid of a thread that has just ended is -1) has none. */
 int pm_chain_tasks_name(const struct pm_chain_tasks *tasks,
 			const struct pm_record *record);

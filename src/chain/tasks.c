@@ -8,10 +8,14 @@
 int pm_chain_tasks_name(const struct pm_chain_tasks *tasks,
 			const struct pm_record *record)
 {
-	const struct pm_thread *thread =
-		pm_procs_thread(tasks->procs, (pid_t)record->pid, (pid_t)record->tid);
+	const struct pm_thread *thread;
 	uint64_t time = record->time;
 
+	/* Any of its process may be the one: that a thread which ends is no longer in the
+	 * kernel's tables is all that is known. */
+	if (record->tid == PM_FILE_NONE)
+		return 0;
+	thread = pm_procs_thread(tasks->procs, (pid_t)record->pid, (pid_t)record->tid);
 	if (!thread)
 		return -ENOMEM;
 	/* No number of the file is above that (docs/format.md §2). */

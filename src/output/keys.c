@@ -197,6 +197,13 @@ static void get_module(const struct pm_profile *profile,
 		set_text(ret, module ? module->build_id : NULL, "");
 }
 
+const char *pm_thread_comm(const struct pm_profile_thread *thread)
+{
+	bool known = thread->comm[0] != '\0' || thread->tid != PM_FILE_NONE;
+
+	return known ? thread->comm : NULL;
+}
+
 static void get_thread(const struct pm_profile *profile,
 		       const struct pm_row_column *column, const struct pm_row *row,
 		       struct pm_row_value *ret)
@@ -210,7 +217,7 @@ static void get_thread(const struct pm_profile *profile,
 			set_number(ret, profile->processes.data[id].pid != PM_FILE_NONE,
 				   profile->processes.data[id].pid);
 	} else if (column->field == PM_FIELD_COMM) {
-		set_text(ret, profile->threads.data[id].comm, "");
+		set_text(ret, pm_thread_comm(&profile->threads.data[id]), "");
 	} else {
 		number = column->field == PM_FIELD_PID ? profile->threads.data[id].pid
 						       : profile->threads.data[id].tid;

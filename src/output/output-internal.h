@@ -78,6 +78,8 @@ int pm_section_failed(int code, struct pm_error *err);
 void pm_report_keys(const struct pm_report *report, struct pm_keys *ret);
 /* The fields of its rows, each once: PM_FIELDS at most. */
 size_t pm_row_fields(const struct pm_keys *keys, struct pm_row_column *ret);
+/* NULL: of a thread that the kernel did not tell. */
+const char *pm_thread_comm(const struct pm_profile_thread *thread);
 void pm_row_get(const struct pm_profile *profile, const struct pm_row_column *column,
 		const struct pm_row *row, struct pm_row_value *ret);
 /* Of a row with @key, which is number @at of its keys and one of code. */

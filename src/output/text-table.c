@@ -211,8 +211,9 @@ static void put_comm(const struct layout *layout, const struct column *column,
 			pm_put_cut(str, names.data, width, false, report->ascii);
 		pm_str_release(&names);
 	} else {
-		pm_put_cut(str, profile->threads.data[id].comm, width, false,
-			   report->ascii);
+		const char *comm = pm_thread_comm(&profile->threads.data[id]);
+
+		pm_put_cut(str, comm ? comm : "?", width, false, report->ascii);
 	}
 }
 

@@ -116,6 +116,48 @@ static void test_numbers_too_large(void **state)
 	unlink(path);
 }
 
+/* A thread that the kernel did not tell has nobody's name, not that of its process either. */
+static void test_unknown_thread(void **state)
+{
+	static const struct pm_rec_options options = { .quiet = true };
+	struct pm_rec_session session = { .options = &options };
+	char path[] = "/tmp/test-pmrec-record.XXXXXX";
+	struct pm_record comm = {
+		.type = PERF_RECORD_COMM, .pid = 7, .tid = 7, .comm = { .name = "leader" }
+	};
+	struct pm_record sample = { .type = PERF_RECORD_SAMPLE,
+				    .misc = PERF_RECORD_MISC_KERNEL,
+				    .pid = 7,
+				    .tid = UINT32_MAX };
+	struct pm_file_reader *reader;
+	struct pm_file_record record;
+	size_t threads = 0, samples = 0;
+	int fd = mkstemp(path);
+
+	assert_true(fd >= 0);
+	close(fd);
+	begin(&session, path, PM_CALL_GRAPH_NONE);
+	assert_int_equal(pm_rec_record(&session, &comm), 0);
+	assert_int_equal(pm_rec_record(&session, &sample), 0);
+	assert_int_equal(pm_file_writer_close(session.writer, NULL), 0);
+	end(&session);
+
+	assert_int_equal(pm_file_reader_open(&reader, path, NULL), 0);
+	while (pm_file_reader_next(reader, &record, NULL) > 0) {
+		if (record.type == PM_FILE_THREAD) {
+			assert_int_equal(record.thread.tid, 7);
+			threads++;
+		} else if (record.type == PM_FILE_SAMPLE) {
+			assert_true(record.sample.pid == 7 &&
+				    record.sample.tid == PM_FILE_NONE);
+			samples++;
+		}
+	}
+	assert_true(threads == 1 && samples == 1);
+	pm_file_reader_free(reader);
+	unlink(path);
+}
+
 /* The kernel cuts chains of 127 frames; its markers are none. */
 static void test_markers_are_no_frames(void **state)
 {
@@ -386,6 +428,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_numbers_too_large),
+		cmocka_unit_test(test_unknown_thread),
 		cmocka_unit_test(test_markers_are_no_frames),
 		cmocka_unit_test(test_unsaved_registers),
 		cmocka_unit_test(test_branches),

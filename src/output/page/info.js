@@ -104,7 +104,7 @@
 		for (let i = 0; i < c.count; i++)
 			samples.set(c.thread[i], (samples.get(c.thread[i]) || 0) + c.samples[i]);
 		const threads = d.threads
-			.map((t, i) => [t.comm, t.pid, t.tid, samples.get(i) || 0])
+			.map((t, i) => [t.comm || "?", t.pid ?? "?", t.tid ?? "?", samples.get(i) || 0])
 			.sort((a, b) => b[3] - a[3])
 			.map((r) => [r[0], r[1], r[2], ui.count(r[3])]);
 		host = ui.el("div", { class: "scroll cards", tabindex: "0", role: "region", "aria-label": "Run" });
