@@ -46,7 +46,9 @@ for row in of("stack"):
         stacks.append((parent, frame))
         parent = len(stacks) - 1
 threads = {(row["pid"], row["tid"]) for row in of("thread")}
-assert all((row["pid"], row["tid"]) in threads for row in samples), "threads are known"
+assert all((row["pid"], row["tid"]) in threads for row in samples
+           if row["tid"] is not None), "threads are known"
+assert all(tid is not None for _, tid in threads), "nobody's name is told"
 
 
 def chain(sample):
