@@ -238,7 +238,9 @@ functions() {
 	functions "${ways[@]/#/--fn=}" -- "$PROGRAMS/count-calls" 300
 	jq -r '.scopes[] | "\(.name): \(.calls) \(.unfinished)"' s.json >ours
 	diff <(grep -v '^called_many\|^tail_end' truth) ours
-	jq -e 'all(.scopes[]; .calls_exact) and (.warnings | length == 0)' s.json
+	jq -e 'all(.scopes[]; .calls_exact)' s.json
+	# Their times may be those of seeing what they call: that is said, and nothing else.
+	jq -e '.warnings | all(contains("took is not known: most of what was counted"))' s.json
 	jq -e '.scopes[1].counts[0].value as $all | $all > 0 and $all % 4000 == 0' s.json
 }
 
