@@ -130,6 +130,7 @@ struct pm_profile_stack {
 struct pm_profile_cell {
 	uint32_t event, thread, stack, stop;
 	struct pm_weight weight;
+	uint64_t longest; /* period of one sample */
 };
 
 /* A field of a tracepoint or probe as a sample has it. */
@@ -407,6 +408,36 @@ void pm_table_release(struct pm_table *table);
  * NULL without memory. */
 uint32_t *pm_profile_addresses(const struct pm_profile *profile);
 uint32_t *pm_profile_comms(const struct pm_profile *profile);
+
+/* ---- waits --------------------------------------------------------------------------- */
+
+/* Whether its periods are the time that threads were blocked (`pmrec --off-cpu`). */
+bool pm_profile_is_blocked_time(const struct pm_profile_event *event);
+
+/* Blocked time of one function in one kind of wait. */
+struct pm_wait {
+	/* That waits: the innermost on the stack that is neither of the kernel nor of the C or
+	 * C++ library. */
+	uint32_t function;
+	uint32_t
+		call; /* of the library, that it called; PM_PROFILE_NONE: none is known */
+	/* The system call, or else the function of the kernel; NULL: unknown. */
+	const char *kernel;
+	struct pm_weight weight;
+	uint64_t longest;
+};
+
+struct pm_waits {
+	PM_VEC(struct pm_wait) rows; /* longest in all first */
+	struct pm_text_pool *names; /* private */
+};
+
+/* 0 or -ENOMEM. */
+int pm_waits_init(struct pm_waits *ret, const struct pm_view *view);
+void pm_waits_release(struct pm_waits *waits);
+/* The functions that wait, by stack that the view has samples of, else PM_PROFILE_NONE: the
+ * caller's to free. NULL without memory. */
+uint32_t *pm_view_waiters(const struct pm_view *view);
 
 /* ---- trees --------------------------------------------------------------------------- */
 

@@ -251,7 +251,7 @@ static void put_thread(struct pm_firefox *it, const struct pm_export_run *run)
 	const char *process = profile->processes.data[thread->process].comm;
 	const struct pm_profile_event *event = &profile->events.data[run->event];
 	bool first = run->event == it->export.first;
-	bool blocked = strcmp(event->name, "off-cpu") == 0;
+	bool blocked = pm_profile_is_blocked_time(event);
 
 	pm_put_export_comm(&it->text, thread);
 	if (!first)

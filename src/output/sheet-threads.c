@@ -182,7 +182,7 @@ static int find_blocked(struct work *work, struct pm_error *err)
 	const struct pm_profile *profile = work->profile;
 
 	for (uint32_t i = 0; i < profile->events.len; i++)
-		if (strcmp(profile->events.data[i].name, "off-cpu") == 0)
+		if (pm_profile_is_blocked_time(&profile->events.data[i]))
 			return pm_view_new(&work->blocked, profile, i,
 					   work->section->report->filter, err);
 	return 0;

@@ -40,15 +40,10 @@ static void work_release(struct work *work)
 
 /* ---- which event tells ------------------------------------------------------------------- */
 
-static bool is_blocked_time(const struct pm_profile_event *event)
-{
-	return strcmp(event->name, "off-cpu") == 0;
-}
-
 /* The time from one sample to the next while a thread runs, 0: none is known. */
 static uint64_t interval_of(const struct pm_profile_event *event)
 {
-	if (is_blocked_time(event) || event->rate == 0)
+	if (pm_profile_is_blocked_time(event) || event->rate == 0)
 		return 0;
 	if (event->by_frequency)
 		return event->rate < NS_PER_S ? NS_PER_S / event->rate : 1;
@@ -190,7 +185,7 @@ static void count(struct work *work)
 		/* One at the very beginning has an interval without a length. */
 		profile->parallelism.data[i] =
 			idles(profile, sample) ||
-					is_blocked_time(
+					pm_profile_is_blocked_time(
 						&profile->events
 							 .data[event_of(profile, sample)])
 				? 0
@@ -211,13 +206,14 @@ static int divide(struct pm_profile *profile)
 	for (size_t i = 0; i < profile->events.len; i++)
 		profile->events.data[i].divided =
 			interval_of(&profile->events.data[i]) > 0;
-	for (size_t i = 0; i < profile->cells.len; i++)
+	for (size_t i = 0; i < profile->cells.len; i++) {
 		profile->cells.data[i].weight = (struct pm_weight){ 0 };
+		profile->cells.data[i].longest = 0;
+	}
 	for (size_t i = 0; i < profile->samples.len; i++) {
 		struct pm_profile_sample *sample = &profile->samples.data[i];
 		uint32_t event = event_of(profile, sample);
 		uint32_t running = profile->parallelism.data[i];
-		struct pm_weight weight = { .samples = 1 };
 
 		if (profile->events.data[event].divided && idles(profile, sample)) {
 			sample->period = 0;
@@ -229,8 +225,7 @@ static int divide(struct pm_profile *profile)
 				sample->period++;
 			}
 		}
-		weight.period = sample->period;
-		pm_weight_add(&profile->cells.data[sample->cell].weight, &weight);
+		pm_load_add(&profile->cells.data[sample->cell], sample->period);
 	}
 	profile->latency = true;
 	return 0;

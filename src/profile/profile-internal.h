@@ -76,6 +76,14 @@ int pm_load_branches(struct pm_loader *loader, const struct pm_file_sample *samp
  * 0 or -ENOMEM. */
 int pm_load_weight(struct pm_loader *loader, const struct pm_file_sample *sample,
 		   const struct pm_profile_cell *cell, uint64_t period, uint32_t *ret);
+/* Adds one sample to a cell. */
+static inline void pm_load_add(struct pm_profile_cell *cell, uint64_t period)
+{
+	pm_weight_add(&cell->weight,
+		      &(struct pm_weight){ .samples = 1, .period = period });
+	if (period > cell->longest)
+		cell->longest = period;
+}
 /* Adds what the other events of the group counted since the sample before. @at: its cell. */
 int pm_load_counts(struct pm_loader *loader, const struct pm_file_sample *sample,
 		   const struct pm_profile_cell *at);

@@ -90,11 +90,10 @@ static void finish_samples(struct pm_loader *loader)
 		unit = (double)(info->end_ns - info->start_ns) / 100.0;
 	for (size_t i = 0; i < profile->samples.len; i++) {
 		struct pm_profile_sample sample = profile->samples.data[i];
-		struct pm_weight weight = { .samples = 1, .period = sample.period };
 
 		if (!in_range(loader, sample.time_ns, unit))
 			continue;
-		pm_weight_add(&profile->cells.data[sample.cell].weight, &weight);
+		pm_load_add(&profile->cells.data[sample.cell], sample.period);
 		sample.time_ns = sample.time_ns < info->start_ns
 					 ? 0
 					 : sample.time_ns - info->start_ns;

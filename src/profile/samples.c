@@ -236,7 +236,6 @@ int pm_load_weight(struct pm_loader *loader, const struct pm_file_sample *sample
 		   const struct pm_profile_cell *cell, uint64_t period, uint32_t *ret)
 {
 	struct pm_profile *profile = loader->profile;
-	struct pm_weight weight = { .samples = 1, .period = period };
 	uint64_t hash = pm_hash_mix((uint64_t)cell->event << 32 | cell->stack,
 				    (uint64_t)cell->thread << 32 | cell->stop);
 	uint32_t id = pm_index_find(&loader->cells, hash, cell_equal, profile, cell);
@@ -256,7 +255,7 @@ int pm_load_weight(struct pm_loader *loader, const struct pm_file_sample *sample
 	if (loader->options &&
 	    (loader->options->time_set || loader->options->keep_samples))
 		return keep_sample(loader, sample, period, id);
-	pm_weight_add(&profile->cells.data[id].weight, &weight);
+	pm_load_add(&profile->cells.data[id], period);
 	return 0;
 }
 

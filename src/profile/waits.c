@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: MIT */
+/* Blocked time by who waits: a stack that blocked ends in the kernel's scheduler, below what the
+ * C library made of the wait, and neither is what was asked for. */
+#include "profile-internal.h"
+
+#include <string.h>
+
+static bool begins(const char *text, const char *prefix)
+{
+	return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+static bool begins_with_one(const char *text, const char *const *prefixes, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if (begins(text, prefixes[i]))
+			return true;
+	return false;
+}
+
+/* ---- what names say ------------------------------------------------------------------------ */
+
+/* What the kernel calls the function of a system call; NULL: it is none. */
+static const char *syscall_of(const char *name)
+{
+	static const char *const prefixes[] = {
+		"__x64_sys_",
+		"__ia32_sys_",
+		"__ia32_compat_sys_",
+		"__arm64_sys_",
+		"__arm64_compat_sys_",
+		"__riscv_sys_",
+		"__s390x_sys_",
+		"__se_sys_",
+		"__do_sys_",
+		"ksys_",
+		"__sys_",
+		"do_sys_",
+	};
+
+	/* Where the compiler made the call of these a jump, they are what is seen. */
+	static const struct {
+		const char *name, *syscall;
+	} others[] = {
+		{ "kernel_wait4", "wait4" },     { "kernel_waitid", "waitid" },
+		{ "do_futex", "futex" },         { "do_epoll_wait", "epoll_wait" },
+		{ "core_sys_select", "select" },
+	};
+
+	for (size_t i = 0; i < PM_ARRAY_LEN(prefixes); i++)
+		if (begins(name, prefixes[i]))
+			return name + strlen(prefixes[i]);
+	for (size_t i = 0; i < PM_ARRAY_LEN(others); i++)
+		if (strcmp(name, others[i].name) == 0)
+			return others[i].syscall;
+	return NULL;
+}
+
+static bool is_scheduler(const char *name)
+{
+	static const char *const prefixes[] = { "__schedule", "schedule_", "io_schedule",
+						"preempt_schedule", "__cond_resched" };
+
+	return strcmp(name, "schedule") == 0 ||
+	       begins_with_one(name, prefixes, PM_ARRAY_LEN(prefixes));
+}
+
+static bool is_library_module(const struct pm_profile *profile, uint32_t module)
+{
+	static const char *const prefixes[] = {
+		"libc.so", "libc-2.",  "libc.musl-", "ld-musl-",      "ld-linux",
+		"ld-2.",   "librt.so", "librt-2.",   "libpthread.so", "libpthread-2.",
+		"[vdso]",  "libc++.",  "libc++abi.", "libstdc++.",
+	};
+
+	return module != PM_PROFILE_NONE &&
+	       begins_with_one(profile->modules.data[module].name, prefixes,
+			       PM_ARRAY_LEN(prefixes));
+}
+
+/* Where all is one file only names tell: those that C 7.1.3 and POSIX 2.2.2 keep for the library,
+ * and what runs before the first function of a thread. */
+static bool is_library_name(const char *name)
+{
+	static const char *const prefixes[] = { "std::", "<std::", "__",   "pthread_",
+						"sem_",  "mtx_",   "cnd_", "thrd_" };
+	static const char *const names[] = {
+		"_start",
+		"clone",
+		"clone3",
+		"start_thread",
+		"accept",
+		"accept4",
+		"connect",
+		"execute_native_thread_routine",
+		"clock_nanosleep",
+		"nanosleep",
+		"usleep",
+		"sleep",
+		"epoll_pwait",
+		"epoll_wait",
+		"poll",
+		"ppoll",
+		"pselect",
+		"select",
+		"futex",
+		"syscall",
+		"fdatasync",
+		"flock",
+		"fsync",
+		"open",
+		"pread64",
+		"read",
+		"readv",
+		"recv",
+		"recvfrom",
+		"recvmsg",
+		"send",
+		"sendmsg",
+		"sendto",
+		"wait",
+		"wait4",
+		"waitid",
+		"waitpid",
+		"pwrite64",
+		"write",
+		"writev",
+	};
+
+	if (begins_with_one(name, prefixes, PM_ARRAY_LEN(prefixes)))
+		return true;
+	for (size_t i = 0; i < PM_ARRAY_LEN(names); i++)
+		if (strcmp(name, names[i]) == 0)
+			return true;
+	return false;
+}
+
+/* ---- what stacks say ----------------------------------------------------------------------- */
+
+/* Of a stack that ends here. Names belong to the profile, and may go on with a suffix. */
+struct site {
+	uint32_t function, call; /* as in struct pm_wait, without the kernel's part */
+	bool found; /* the function is no library's */
+	uint32_t inner; /* the innermost of the kernel that is not the scheduler */
+	const char *syscall;
+	bool fault;
+};
+
+static const struct site nowhere = { .function = PM_PROFILE_NONE,
+				     .call = PM_PROFILE_NONE,
+				     .inner = PM_PROFILE_NONE };
+
+static bool is_kernel(const struct pm_profile *profile, uint32_t stack)
+{
+	uint32_t module = profile->frames.data[profile->stacks.data[stack].frame].module;
+
+	return module != PM_PROFILE_NONE && profile->modules.data[module].kernel;
+}
+
+/* The system call is the outermost that is called like one: it may use others. */
+static void enter_kernel(const struct pm_profile *profile, uint32_t stack,
+			 struct site *site)
+{
+	uint32_t id = pm_profile_level_function(profile, stack, 0);
+	const struct pm_profile_function *function = &profile->functions.data[id];
+
+	if (function->unknown || is_scheduler(function->name))
+		return;
+	site->inner = id;
+	if (!site->syscall)
+		site->syscall = syscall_of(function->name);
+	site->fault |= strstr(function->name, "page_fault") != NULL;
+}
+
+/* The innermost function that is not the library's, and the one of the library that it called.
+ * Where all are the library's, as while a thread ends, the innermost. */
+static void enter_program(const struct pm_profile *profile, uint32_t stack,
+			  struct site *site)
+{
+	uint32_t levels = pm_profile_levels(profile, stack), call = PM_PROFILE_NONE;
+
+	for (uint32_t i = 0; i < levels; i++) {
+		uint32_t id = pm_profile_level_function(profile, stack, i);
+		const struct pm_profile_function *function = &profile->functions.data[id];
+
+		if (!is_library_module(profile, function->module) &&
+		    !is_library_name(function->name)) {
+			*site = nowhere;
+			site->function = id;
+			site->call = call;
+			site->found = true;
+			return;
+		}
+		call = id;
+	}
+	if (!site->found)
+		site->function = pm_profile_level_function(profile, stack, 0);
+	else if (site->call == PM_PROFILE_NONE)
+		site->call = call;
+	site->inner = PM_PROFILE_NONE;
+	site->syscall = NULL;
+	site->fault = false;
+}
+
+/* Parents come first, so that each frame is looked at once. To be freed. */
+static struct site *find_sites(const struct pm_view *view)
+{
+	const struct pm_profile *profile = view->profile;
+	struct site *sites = malloc((profile->stacks.len + 1) * sizeof(*sites));
+
+	for (uint32_t i = 0; sites && i < profile->stacks.len; i++) {
+		uint32_t parent = profile->stacks.data[i].parent;
+
+		sites[i] = parent == PM_PROFILE_NONE ? nowhere : sites[parent];
+		if (view->sum[i].samples == 0)
+			continue;
+		if (is_kernel(profile, i))
+			enter_kernel(profile, i, &sites[i]);
+		else
+			enter_program(profile, i, &sites[i]);
+	}
+	return sites;
+}
+
+/* A thread of the kernel has nothing else. */
+static uint32_t waiter_of(const struct pm_profile *profile, const struct site *site,
+			  uint32_t stack)
+{
+	if (site->function != PM_PROFILE_NONE)
+		return site->function;
+	return site->inner != PM_PROFILE_NONE
+		       ? site->inner
+		       : pm_profile_level_function(profile, stack, 0);
+}
+
+static const char *kernel_of(const struct pm_profile *profile, const struct site *site)
+{
+	if (site->syscall)
+		return site->syscall;
+	if (site->fault)
+		return "page fault";
+	if (site->inner == PM_PROFILE_NONE || site->function == PM_PROFILE_NONE)
+		return NULL;
+	return profile->functions.data[site->inner].name;
+}
+
+bool pm_profile_is_blocked_time(const struct pm_profile_event *event)
+{
+	return strcmp(event->name, "off-cpu") == 0;
+}
+
+uint32_t *pm_view_waiters(const struct pm_view *view)
+{
+	const struct pm_profile *profile = view->profile;
+	PM_AUTO_FREE struct site *sites = find_sites(view);
+	uint32_t *waiters = malloc((profile->stacks.len + 1) * sizeof(*waiters));
+
+	if (!sites) {
+		free(waiters);
+		return NULL;
+	}
+	for (uint32_t i = 0; waiters && i < profile->stacks.len; i++)
+		waiters[i] = view->self[i].samples > 0 ? waiter_of(profile, &sites[i], i)
+						       : PM_PROFILE_NONE;
+	return waiters;
+}
+
+/* ---- rows ---------------------------------------------------------------------------------- */
+
+struct work {
+	const struct pm_profile *profile;
+	struct pm_waits waits;
+	struct pm_index index;
+	struct site *sites; /* by stack */
+};
+
+static void work_release(struct work *work)
+{
+	pm_waits_release(&work->waits);
+	pm_index_release(&work->index);
+	free(work->sites);
+}
+
+static bool wait_equal(const void *table, uint32_t id, const void *key)
+{
+	const struct pm_wait *have = &((const struct work *)table)->waits.rows.data[id];
+	const struct pm_wait *wanted = key;
+
+	return have->function == wanted->function && have->call == wanted->call &&
+	       have->kernel == wanted->kernel;
+}
+
+/* Without what the compiler added: `.constprop.0`, `.isra.0`. */
+static int keep_name(struct work *work, const char *name, const char **ret)
+{
+	size_t len = name ? strcspn(name, ".") : 0;
+
+	*ret = name ? pm_text_pool_add(work->waits.names, name, len) : NULL;
+	return name && !*ret ? -ENOMEM : 0;
+}
+
+static int find_row(struct work *work, uint32_t stack, uint32_t *ret)
+{
+	const struct site *site = &work->sites[stack];
+	struct pm_wait wanted = { .function = waiter_of(work->profile, site, stack),
+				  .call = site->call };
+	uint64_t hash;
+	uint32_t id;
+	int r = keep_name(work, kernel_of(work->profile, site), &wanted.kernel);
+
+	if (r < 0)
+		return r;
+	hash = pm_hash_mix((uint64_t)wanted.function << 32 | wanted.call,
+			   (uintptr_t)wanted.kernel);
+	id = pm_index_find(&work->index, hash, wait_equal, work, &wanted);
+	if (id == PM_INDEX_NONE) {
+		id = (uint32_t)work->waits.rows.len;
+		r = pm_vec_push(&work->waits.rows, wanted);
+		if (r == 0)
+			r = pm_index_add(&work->index, hash, id);
+	}
+	*ret = id;
+	return r;
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct pm_wait *left = a, *right = b;
+
+	if (left->weight.period != right->weight.period)
+		return left->weight.period < right->weight.period ? 1 : -1;
+	if (left->function != right->function)
+		return left->function < right->function ? -1 : 1;
+	if (left->call != right->call)
+		return left->call < right->call ? -1 : 1;
+	return strcmp(left->kernel ? left->kernel : "",
+		      right->kernel ? right->kernel : "");
+}
+
+static int add_cells(struct work *work, const struct pm_view *view)
+{
+	for (size_t i = 0; i < view->cells.len; i++) {
+		const struct pm_profile_cell *cell =
+			&work->profile->cells.data[view->cells.data[i]];
+		struct pm_wait *row;
+		uint32_t id;
+		int r = find_row(work, cell->stack, &id);
+
+		if (r < 0)
+			return r;
+		row = &work->waits.rows.data[id];
+		pm_weight_add(&row->weight, &cell->weight);
+		if (cell->longest > row->longest)
+			row->longest = cell->longest;
+	}
+	return 0;
+}
+
+int pm_waits_init(struct pm_waits *ret, const struct pm_view *view)
+{
+	PM_CLEANUP(work_release) struct work work = { .profile = view->profile };
+	int r;
+
+	work.waits.names = pm_text_pool_new();
+	work.sites = find_sites(view);
+	if (!work.waits.names || !work.sites)
+		return -ENOMEM;
+	r = add_cells(&work, view);
+	if (r < 0)
+		return r;
+	if (work.waits.rows.len > 0)
+		qsort(work.waits.rows.data, work.waits.rows.len, sizeof(struct pm_wait),
+		      by_time);
+	*ret = work.waits;
+	work.waits = (struct pm_waits){ 0 };
+	return 0;
+}
+
+void pm_waits_release(struct pm_waits *waits)
+{
+	pm_vec_release(&waits->rows);
+	pm_text_pool_free(waits->names);
+}
