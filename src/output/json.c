@@ -303,6 +303,20 @@ static void put_event(struct json *json)
 	put(json, "}");
 }
 
+/* Beside the table by function. */
+static int put_waits(struct json *json)
+{
+	PM_CLEANUP(pm_sheet_release) struct pm_sheet sheet = { 0 };
+	int r = pm_sheet_waits(&sheet, json->section);
+
+	if (r < 0)
+		return r;
+	put(json, ",\n\"waits\":");
+	pm_sheet_json_rows(&sheet, &json->out);
+	pm_flush_some(&json->out, json->to);
+	return 0;
+}
+
 static int put_list(struct json *json, struct pm_section *section, struct pm_error *err)
 {
 	PM_CLEANUP(pm_sheet_release) struct pm_sheet sheet = { 0 };
@@ -346,6 +360,8 @@ int pm_output_json(const struct pm_report *report, FILE *to, struct pm_error *er
 		else
 			r = report->show == PM_SHOW_TABLE ? put_table(&json, limit)
 							  : put_tree(&json, limit);
+		if (r == 0 && pm_section_is_waits(&section))
+			r = put_waits(&json);
 		put(&json, "}");
 	}
 	if (r < 0) {

@@ -14,6 +14,7 @@ struct pm_section {
 	struct pm_annotate_choices choices; /* annotate; none if the event has none */
 	struct pm_table functions; /* by self; for text only, made when first asked for */
 	bool functions_made;
+	bool people; /* it is text for them */
 };
 
 int pm_section_init(struct pm_section *ret, const struct pm_report *report,
@@ -21,6 +22,8 @@ int pm_section_init(struct pm_section *ret, const struct pm_report *report,
 void pm_section_release(struct pm_section *section);
 /* The table of functions by self, several parts of the text need it. NULL without memory. */
 const struct pm_table *pm_section_functions(struct pm_section *section);
+/* Whether no sample of it has a stack. */
+bool pm_section_is_stackless(const struct pm_section *section);
 /* The tree that the report shows; not for tables. */
 int pm_section_tree(const struct pm_section *section, bool fold, struct pm_tree **ret);
 /* The events to report: from *first up to but without *end. */

@@ -100,6 +100,21 @@ const struct pm_table *pm_section_functions(struct pm_section *section)
 	return &section->functions;
 }
 
+bool pm_section_is_stackless(const struct pm_section *section)
+{
+	const struct pm_view *view = section->view;
+	const struct pm_profile *profile = view->profile;
+
+	for (size_t i = 0; i < view->cells.len; i++) {
+		uint32_t stack = profile->cells.data[view->cells.data[i]].stack;
+		uint32_t id = pm_profile_level_function(profile, stack, 0);
+
+		if (strcmp(profile->functions.data[id].name, PM_NO_STACK) != 0)
+			return false;
+	}
+	return view->cells.len > 0;
+}
+
 int pm_section_tree(const struct pm_section *section, bool fold, struct pm_tree **ret)
 {
 	enum pm_report_show show = section->report->show;

@@ -25,6 +25,7 @@ struct work {
 	PM_VEC(struct group) groups;
 	PM_VEC(struct value) values;
 	uint32_t *comm_of, *address_of;
+	uint32_t *waiter_of; /* by stack; NULL unless people ask for blocked time */
 	bool field_seen;
 };
 
@@ -35,6 +36,7 @@ static void work_release(struct work *work)
 	pm_vec_release(&work->values);
 	free(work->comm_of);
 	free(work->address_of);
+	free(work->waiter_of);
 }
 
 /* ---- groups ------------------------------------------------------------------------------ */
@@ -58,6 +60,9 @@ static uint32_t key_of(const struct work *work, enum pm_key key, size_t sample_i
 
 	switch (key) {
 	case PM_KEY_FUNCTION:
+		/* All that blocks does so in the scheduler. */
+		if (work->waiter_of)
+			return work->waiter_of[cell->stack];
 		return pm_profile_level_function(profile, cell->stack, 0);
 	case PM_KEY_LINE:
 		return pm_profile_level_place(profile, cell->stack, 0);
@@ -325,6 +330,13 @@ int pm_sheet_percentiles(struct pm_sheet *sheet, struct pm_section *section,
 	work.address_of = pm_profile_addresses(work.profile);
 	if (!work.comm_of || !work.address_of)
 		return pm_error_set(err, -ENOMEM, "out of memory");
+	if (section->people &&
+	    pm_profile_is_blocked_time(
+		    &work.profile->events.data[section->view->event])) {
+		work.waiter_of = pm_view_waiters(section->view);
+		if (!work.waiter_of)
+			return pm_error_set(err, -ENOMEM, "out of memory");
+	}
 	r = collect(&work);
 	if (r == 0 && !work.field_seen) {
 		r = no_field(&work, err);

@@ -156,10 +156,14 @@ void pm_put_wide(struct pm_str *str, pm_wide number, bool commas)
 
 /* ---- for people -------------------------------------------------------------------------- */
 
+static bool is_text(enum pm_sheet_kind kind)
+{
+	return kind == PM_SHEET_TEXT || kind == PM_SHEET_NAME || kind == PM_SHEET_TAIL;
+}
+
 static bool is_right(enum pm_sheet_kind kind)
 {
-	return kind != PM_SHEET_TEXT && kind != PM_SHEET_NAME &&
-	       kind != PM_SHEET_ADDRESS && kind != PM_SHEET_SERIES;
+	return !is_text(kind) && kind != PM_SHEET_ADDRESS && kind != PM_SHEET_SERIES;
 }
 
 static void put_series(struct pm_str *str, const uint64_t *series, uint64_t most,
@@ -185,14 +189,15 @@ static void put_shown(const struct pm_sheet *sheet, const struct pm_sheet_column
 		      const struct pm_sheet_cell *cell, size_t width, bool ascii,
 		      struct pm_str *str)
 {
-	if (!cell->known && column->kind != PM_SHEET_TEXT &&
-	    column->kind != PM_SHEET_NAME) {
+	if (!cell->known && !is_text(column->kind)) {
 		pm_str_putc(str, column->kind == PM_SHEET_ID ? '?' : '-');
 		return;
 	}
 	switch (column->kind) {
 	case PM_SHEET_TEXT:
-		pm_put_cut(str, cell->text ? cell->text : "-", width, false, ascii);
+	case PM_SHEET_TAIL:
+		pm_put_cut(str, cell->text ? cell->text : "-", width,
+			   column->kind == PM_SHEET_TAIL, ascii);
 		break;
 	case PM_SHEET_NAME:
 		pm_put_name(str, cell->text ? cell->text : "-", width, ascii);
@@ -281,10 +286,7 @@ static void squeeze(struct print *print)
 		size_t longest = PM_SHEET_COLUMNS;
 
 		for (size_t c = 0; c < sheet->columns_len; c++) {
-			enum pm_sheet_kind kind = sheet->columns[c].kind;
-
-			if (sheet->columns[c].title &&
-			    (kind == PM_SHEET_TEXT || kind == PM_SHEET_NAME) &&
+			if (sheet->columns[c].title && is_text(sheet->columns[c].kind) &&
 			    print->width[c] > LEAST &&
 			    (longest == PM_SHEET_COLUMNS ||
 			     print->width[c] > print->width[longest]))
@@ -368,6 +370,7 @@ static void put_plain(const struct pm_sheet_column *column,
 	switch (column->kind) {
 	case PM_SHEET_TEXT:
 	case PM_SHEET_NAME:
+	case PM_SHEET_TAIL:
 		break; /* quoted by the format */
 	case PM_SHEET_PERCENT:
 		pm_str_printf(out, "%.4f", cell->percent);
@@ -395,11 +398,6 @@ static void put_plain(const struct pm_sheet_column *column,
 	}
 }
 
-static bool is_text(const struct pm_sheet_column *column)
-{
-	return column->kind == PM_SHEET_TEXT || column->kind == PM_SHEET_NAME;
-}
-
 void pm_sheet_csv(const struct pm_sheet *sheet, const char *event, const char *separator,
 		  bool titles, struct pm_str *out)
 {
@@ -420,7 +418,7 @@ void pm_sheet_csv(const struct pm_sheet *sheet, const char *event, const char *s
 			if (!sheet->columns[c].name)
 				continue;
 			pm_str_puts(out, separator);
-			if (is_text(&sheet->columns[c]))
+			if (is_text(sheet->columns[c].kind))
 				pm_put_field(out, cell->text ? cell->text : "",
 					     separator);
 			else if (cell->known)
@@ -441,7 +439,7 @@ static void put_json(const struct pm_sheet_column *column,
 
 	if (!cell->known) {
 		pm_str_puts(out, "null");
-	} else if (is_text(column)) {
+	} else if (is_text(column->kind)) {
 		pm_str_json(out, cell->text);
 	} else if (column->kind == PM_SHEET_BOOL) {
 		pm_str_puts(out, cell->number ? "true" : "false");
@@ -452,9 +450,9 @@ static void put_json(const struct pm_sheet_column *column,
 	}
 }
 
-void pm_sheet_json(const struct pm_sheet *sheet, struct pm_str *out)
+void pm_sheet_json_rows(const struct pm_sheet *sheet, struct pm_str *out)
 {
-	pm_str_printf(out, ",\n\"list\":\"%s\",\"rows\":[", sheet->name);
+	pm_str_putc(out, '[');
 	for (size_t i = 0; i < pm_sheet_rows(sheet); i++) {
 		bool first = true;
 
@@ -471,6 +469,12 @@ void pm_sheet_json(const struct pm_sheet *sheet, struct pm_str *out)
 		pm_str_putc(out, '}');
 	}
 	pm_str_putc(out, ']');
+}
+
+void pm_sheet_json(const struct pm_sheet *sheet, struct pm_str *out)
+{
+	pm_str_printf(out, ",\n\"list\":\"%s\",\"rows\":", sheet->name);
+	pm_sheet_json_rows(sheet, out);
 	if (sheet->has_buckets)
 		pm_sheet_json_buckets(sheet, out);
 }

@@ -10,6 +10,7 @@
 enum pm_sheet_kind {
 	PM_SHEET_TEXT,
 	PM_SHEET_NAME, /* of a function: cut as such */
+	PM_SHEET_TAIL, /* a text whose end matters more than its beginning */
 	PM_SHEET_ID,
 	PM_SHEET_COUNT,
 	PM_SHEET_NUMBER, /* any integer of 65 bits and sums of such */
@@ -84,6 +85,8 @@ void pm_sheet_csv(const struct pm_sheet *sheet, const char *event, const char *s
 		  bool titles, struct pm_str *out);
 /* ,"list":NAME,"rows":[…] */
 void pm_sheet_json(const struct pm_sheet *sheet, struct pm_str *out);
+/* The rows alone, as an array. */
+void pm_sheet_json_rows(const struct pm_sheet *sheet, struct pm_str *out);
 /* The buckets as bars; ,"histogram":[…] */
 void pm_sheet_print_buckets(const struct pm_sheet *sheet, const struct pm_text *text);
 void pm_sheet_json_buckets(const struct pm_sheet *sheet, struct pm_str *out);
@@ -103,6 +106,10 @@ int pm_sheet_percentiles(struct pm_sheet *sheet, struct pm_section *section,
 			 struct pm_error *err);
 int pm_sheet_branches(struct pm_sheet *sheet, struct pm_section *section,
 		      struct pm_error *err);
+/* Blocked time by who waits: what people are shown instead of a table by function. 0 or
+ * -ENOMEM. */
+bool pm_section_is_waits(const struct pm_section *section);
+int pm_sheet_waits(struct pm_sheet *sheet, const struct pm_section *section);
 bool pm_report_is_sheet(const struct pm_report *report);
 /* False: it is a text that is no number. */
 bool pm_field_number(const struct pm_profile_field *field, pm_wide *ret);

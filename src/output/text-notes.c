@@ -211,16 +211,27 @@ static const char *stop_in_words(const char *stop)
 		  "the stack has more than 4096 frames, the most that can be recorded" },
 		{ "uprobe", "a return probe hides where the function returns to" },
 		{ "no_regs", "there were no registers to begin with" },
-		{ "not_sampled",
-		  "stacks of blocked time are kernel samples, which the user "
-		  "who recorded may not have (sudo, or sysctl "
-		  "kernel.perf_event_paranoid=1)" },
 	};
 
 	for (size_t i = 0; i < PM_ARRAY_LEN(known); i++)
 		if (strcmp(known[i].stop, stop) == 0)
 			return known[i].words;
 	return stop;
+}
+
+/* Of blocked time. */
+static void warn_stackless(struct pm_notes *notes, double percent)
+{
+	bool denied = noted(notes->report->profile, "blocked time is told by thread", "");
+
+	pm_notes_add(
+		notes, percent > MOST_PERCENT ? PM_NOTE_BAD : PM_NOTE_WARN,
+		"%.1f%% of the blocked time has no stack, for %s", percent,
+		denied ? "the kernel may not be sampled: --threads tells who waited; "
+			 "for stacks record with sudo pmrec --off-cpu, or after sudo "
+			 "sysctl kernel.perf_event_paranoid=1"
+		       : "it was lost, or the wait began before the recording: "
+			 "--threads tells who waited");
 }
 
 static void warn_incomplete(struct pm_notes *notes, const struct pm_section *section)
@@ -237,7 +248,9 @@ static void warn_incomplete(struct pm_notes *notes, const struct pm_section *sec
 
 		if (percent <= MUCH_PERCENT || !pm_stop_is_incomplete(stop))
 			continue;
-		if (strcmp(stop, "truncated") != 0)
+		if (strcmp(stop, "not_sampled") == 0)
+			warn_stackless(notes, percent);
+		else if (strcmp(stop, "truncated") != 0)
 			pm_notes_add(notes,
 				     percent > MOST_PERCENT ? PM_NOTE_BAD : PM_NOTE_WARN,
 				     "%.1f%% of the stacks lack callers: %s", percent,
@@ -339,6 +352,13 @@ static const char *remedy(const struct pm_profile *profile, uint32_t id)
 	       "--debuginfod, or --by address";
 }
 
+/* Why there are no stacks of blocked time is told with the reasons why callers are missing. */
+static bool is_told_by_stop(const struct pm_profile *profile, uint32_t event, uint32_t id)
+{
+	return pm_profile_is_blocked_time(&profile->events.data[event]) &&
+	       strcmp(profile->functions.data[id].name, PM_NO_STACK) == 0;
+}
+
 static void warn_unknown(struct pm_notes *notes, struct pm_section *section)
 {
 	const struct pm_profile *profile = notes->report->profile;
@@ -365,6 +385,7 @@ static void warn_unknown(struct pm_notes *notes, struct pm_section *section)
 		const struct pm_row *row = &table->rows.data[i];
 
 		if (!profile->functions.data[row->id].unknown ||
+		    is_told_by_stop(profile, view->event, row->id) ||
 		    (found > 0 && pm_weight_percent(&row->self, &view->total) < 1.0))
 			continue;
 		put_culprit(&culprits, profile, row, &view->total);

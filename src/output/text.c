@@ -305,36 +305,93 @@ static bool heaviest_is_unknown(struct pm_section *section)
 	       profile->functions.data[table->rows.data[0].id].unknown;
 }
 
+/* The function that waited longest, if it has a name. */
+static void put_waiter(struct pm_str *str, const struct pm_section *section)
+{
+	const struct pm_profile *profile = section->report->profile;
+	PM_CLEANUP(pm_waits_release) struct pm_waits waits = { 0 };
+
+	if (pm_waits_init(&waits, section->view) < 0) {
+		str->failed = true;
+		return;
+	}
+	for (size_t i = 0; i < waits.rows.len && i < HINT_ROWS; i++) {
+		const struct pm_profile_function *function =
+			&profile->functions.data[waits.rows.data[i].function];
+
+		if (pm_weight_percent(&waits.rows.data[i].weight, &section->view->total) <
+		    HINT_PERCENT)
+			return;
+		if (function->unknown)
+			continue;
+		pm_put_name(str, function->name, HINT_NAME_MAX, section->report->ascii);
+		return;
+	}
+}
+
+/* Of blocked time neither lines nor the kernel's functions are worth a question; where there are
+ * no stacks, only threads are. */
+static void put_waits_hints(struct pm_str *hints, const struct pm_section *section)
+{
+	const struct pm_report *report = section->report;
+	PM_CLEANUP(pm_str_release) struct pm_str waiter = { 0 };
+
+	if (pm_section_is_stackless(section)) {
+		if (report->show != PM_SHOW_THREADS)
+			put_hint(hints, report, "--threads", NULL);
+		put_hint(hints, report, "--by thread", NULL);
+		return;
+	}
+	put_waiter(&waiter, section);
+	put_hint(hints, report, report->show == PM_SHOW_TREE ? "--bottom-up" : "--tree",
+		 NULL);
+	if (!waiter.failed && waiter.len > 0)
+		put_hint(hints, report,
+			 report->show == PM_SHOW_CALLERS ? "--callees " : "--callers ",
+			 waiter.data);
+	if (report->show != PM_SHOW_THREADS)
+		put_hint(hints, report, "--threads", NULL);
+}
+
+static void put_hints(struct pm_str *hints, struct pm_section *section)
+{
+	const struct pm_report *report = section->report;
+	PM_CLEANUP(pm_str_release) struct pm_str asked = { 0 };
+	bool annotate =
+		put_name_to_ask_for(&asked, section) && report->show != PM_SHOW_ANNOTATE;
+	const char *name = asked.failed ? NULL : asked.data;
+
+	if (report->show != PM_SHOW_TREE)
+		put_hint(hints, report, "--tree", NULL);
+	else
+		put_hint(hints, report, "--bottom-up", NULL);
+	if (name && report->show != PM_SHOW_CALLERS)
+		put_hint(hints, report, "--callers ", name);
+	else if (name)
+		put_hint(hints, report, "--callees ", name);
+	if (name && annotate)
+		put_hint(hints, report, "--annotate ", name);
+	else if (report->show != PM_SHOW_TABLE || report->key == PM_KEY_FUNCTION)
+		put_hint(hints, report,
+			 heaviest_is_unknown(section) ? "--by address" : "--by line",
+			 NULL);
+	else
+		put_hint(hints, report, "--by function", NULL);
+}
+
 static void say_next(const struct pm_text *text, struct pm_section *section)
 {
 	const struct pm_report *report = text->report;
-	PM_CLEANUP(pm_str_release) struct pm_str asked = { 0 };
 	struct pm_str hints = { 0 };
-	const char *name;
-	bool annotate;
 
 	/* What came from a pipe cannot be asked again. */
 	if (report->file && strcmp(report->file, "-") == 0)
 		return;
-	annotate =
-		put_name_to_ask_for(&asked, section) && report->show != PM_SHOW_ANNOTATE;
-	name = asked.failed ? NULL : asked.data;
-	if (report->show != PM_SHOW_TREE)
-		put_hint(&hints, report, "--tree", NULL);
+	if (pm_profile_is_blocked_time(
+		    &report->profile->events.data[section->view->event]))
+		put_waits_hints(&hints, section);
 	else
-		put_hint(&hints, report, "--bottom-up", NULL);
-	if (name && report->show != PM_SHOW_CALLERS)
-		put_hint(&hints, report, "--callers ", name);
-	else if (name)
-		put_hint(&hints, report, "--callees ", name);
-	if (name && annotate)
-		put_hint(&hints, report, "--annotate ", name);
-	else if (report->show != PM_SHOW_TABLE || report->key == PM_KEY_FUNCTION)
-		put_hint(&hints, report,
-			 heaviest_is_unknown(section) ? "--by address" : "--by line",
-			 NULL);
-	else
-		put_hint(&hints, report, "--by function", NULL);
+		put_hints(&hints, section);
 	if (!hints.failed) {
 		fputc('\n', text->to);
 		pm_text_put(text, PM_COLOR_DIM, hints.data);
@@ -354,6 +411,18 @@ static int print_list(struct pm_text *text, const struct pm_sheet *sheet)
 	return 0;
 }
 
+static int print_waits(struct pm_text *text, const struct pm_section *section)
+{
+	PM_CLEANUP(pm_sheet_release) struct pm_sheet sheet = { 0 };
+	int r = pm_sheet_waits(&sheet, section);
+
+	if (r == 0)
+		r = pm_sheet_print(&sheet, text);
+	if (r == 0 && !text->report->quiet && !pm_section_is_stackless(section))
+		r = pm_text_hottest(text, section);
+	return r;
+}
+
 static int section_body(struct pm_text *text, struct pm_section *section,
 			const struct pm_sheet *sheet)
 {
@@ -370,6 +439,8 @@ static int section_body(struct pm_text *text, struct pm_section *section,
 		return print_list(text, sheet);
 	if (report->show != PM_SHOW_TABLE)
 		return pm_text_tree(text, section);
+	if (pm_section_is_waits(section))
+		return print_waits(text, section);
 	r = pm_text_table(text, section);
 	if (r == 0 && !report->quiet && report->key == PM_KEY_FUNCTION &&
 	    report->more_keys_len == 0)
@@ -398,6 +469,7 @@ int pm_output_text(const struct pm_report *report, FILE *to, struct pm_error *er
 		PM_CLEANUP(pm_sheet_release) struct pm_sheet sheet = { 0 };
 		int r = pm_section_init(&section, report, event, err);
 
+		section.people = true;
 		/* What is wrong with it is told before anything is printed. */
 		if (r == 0 && pm_report_is_sheet(report))
 			r = pm_sheet_make(&sheet, &section, err);

@@ -82,6 +82,42 @@ truth() {
 	run -1 grep -E 'one every|only .* samples' report
 }
 
+@test "blocked time is told by who waited, for how long, and in what" {
+	need_kernel_samples
+	"$PMREC" -q --off-cpu -e cpu-clock -o out.json -- "$PROGRAMS/waits" >truth
+	"$PMREPORT" --event off-cpu --json out.json >report.json
+	# Each waits no longer than it runs. What it waits for comes at its time however busy the
+	# machine is, but who waits may begin late, except for the first.
+	python3 - <<-'END'
+		import json
+		(event,) = json.load(open("report.json"))["events"]
+		truth = {name: int(ns) for name, ns in map(str.split, open("truth"))}
+		assert list(truth) == ["nap", "get_lock", "read_config", "finish"], truth
+		assert sum(w["blocked_ns"] for w in event["waits"]) == event["total"]["period"]
+		for name, least, call, kernels in (
+		    ("nap", 299, "nanosleep", {"clock_nanosleep"}),
+		    ("get_lock", 50, "lock", {"futex"}),
+		    ("read_config", 25, "read", {"read"}),
+		    ("finish", 25, "join", {"futex"})):
+		    rows = [w for w in event["waits"] if w["function"] == name]
+		    blocked = sum(w["blocked_ns"] for w in rows)
+		    assert least * 1000000 <= blocked <= truth[name], (name, rows, truth)
+		    longest = max(rows, key=lambda w: w["blocked_ns"])
+		    assert longest["module"] == "waits" and longest["waits"] >= 1, longest
+		    assert longest["blocked_ns"] / longest["waits"] <= longest["longest_ns"] <= longest["blocked_ns"]
+		    assert longest["call"] is None or call in longest["call"], longest
+		    assert longest["kernel"] in kernels, longest
+	END
+	"$PMREPORT" --event off-cpu -q --width 120 out.json >report
+	grep -E '^ +[0-9]+ ms +[0-9.]+% +[0-9]+ +[0-9]+ ms +(nap|helper) +.*nanosleep +clock_nanosleep$' report
+	run -1 grep -E 'schedule' report
+	"$PMREPORT" --event off-cpu out.json | tail -1 >next
+	grep -qE '^next: pmreport out.json --tree \| --callers (nap|helper) \| --threads$' next
+	"$PMREPORT" --event off-cpu -q --percentile period:50 --by function out.json >report
+	grep -qE 'nap +waits$' report
+	run -1 grep -E 'schedule' report
+}
+
 @test "blocked time does not count as CPU time, nor the other way round" {
 	need_kernel_samples
 	local before
@@ -134,6 +170,11 @@ truth() {
 		"all(s['stack'] is None and s['stop'] == 'not_sampled' for s in samples if s['event'] == 1)" \
 		"0.95 <= sum(s['period'] for s in samples if s['event'] == 1 and s['tid'] != s['pid']) / ($(truth doze) + $(truth await_lock)) <= 1.5" \
 		"any('blocked time is told by thread' in n['text'] for n in notes)"
+	"$PMREPORT" --event off-cpu out.json >report
+	tr -s '\n ' ' ' <report | grep -qF '! 100.0% of the blocked time has no stack, for the kernel may not be sampled: --threads tells who waited; for stacks record with sudo pmrec --off-cpu'
+	grep -qE '100\.0% +[0-9]+ +[0-9.]+ m?s +\[no stack\] +- +-$' report
+	[ "$(tail -1 report)" = 'next: pmreport out.json --threads | --by thread' ]
+	run -1 grep -E 'hottest|without a name|--tree' report
 }
 
 # storm KIND COUNT MICROSECONDS: recorded by what is counted on each CPU.

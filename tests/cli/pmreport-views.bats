@@ -183,8 +183,24 @@ for x in sys.argv[1:]:
 @test "blocked time has seconds, and says where the program waits" {
 	report 0 lists.json --event off-cpu
 	grep -qF '2 samples of off-cpu, 605 ms in all' out
-	grep -q '^   0.0%   100.0%  605 ms  read_all' out
+	grep -qE '^ blocked +share +waits +longest +function +waits in +kernel$' out
+	grep -qE '^  605 ms +100.0% +2 +600 ms +read_all +- +do_wait$' out
 	grep -q '→ read_all → do_wait → schedule  100.0% self' out
+	[ "$(tail -1 out)" = 'next: pmreport lists.json --tree | --callers read_all | --threads' ]
+	# The table by function is what it was where it is asked for, and for programs.
+	report 0 lists.json --event off-cpu -q --children
+	grep -q '^   0.0%   100.0%  605 ms  read_all' out
+	report 0 lists.json --event off-cpu --json
+	json '[(r["function"], r["self"]["period"]) for r in rows][:1] == [("schedule", 605000000)]' \
+		'e["waits"] == [{"blocked_ns": 605000000, "percent": 100.0, "waits": 2,
+			"longest_ns": 600000000, "function": "read_all", "module": "prog",
+			"call": None, "kernel": "do_wait"}]'
+	report 0 lists.json --event cpu-clock --json
+	json '"waits" not in e'
+	report 0 lists.json --event off-cpu -q --percentile period:50 --by function
+	grep -qE 'read_all +prog$' out
+	report 0 lists.json --event off-cpu --percentile period:50 --by function --json
+	json '[r["function"] for r in rows] == ["schedule"]'
 	report 0 lists.json --event off-cpu -q --by thread
 	is <<-'END'
 		  share    time  samples  pid  tid  name

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/* Blocked time: who waited, for how long, and in what. */
+#include "sheet.h"
+
+enum {
+	PEOPLE_MAX = 30, /* rows, unless more are asked for */
+	KERNEL_COLUMNS = 10, /* on a narrow screen functions need them more */
+	WIDE_COLUMNS = 110,
+};
+#define PEOPLE_PERCENT 0.5
+
+bool pm_section_is_waits(const struct pm_section *section)
+{
+	const struct pm_report *report = section->report;
+
+	return report->show == PM_SHOW_TABLE && report->key == PM_KEY_FUNCTION &&
+	       report->more_keys_len == 0 && !report->by_total &&
+	       pm_profile_is_blocked_time(
+		       &report->profile->events.data[section->view->event]);
+}
+
+static void add_columns(struct pm_sheet *sheet, unsigned width)
+{
+	bool narrow = width > 0 && width < WIDE_COLUMNS;
+
+	sheet->name = "waits";
+	pm_sheet_column(sheet, "blocked_ns", "blocked", PM_SHEET_NS, 0);
+	pm_sheet_column(sheet, "percent", "share", PM_SHEET_PERCENT, 0);
+	pm_sheet_column(sheet, "waits", "waits", PM_SHEET_COUNT, 0);
+	pm_sheet_column(sheet, "longest_ns", "longest", PM_SHEET_NS, 0);
+	pm_sheet_column(sheet, "function", "function", PM_SHEET_NAME, 0);
+	pm_sheet_column(sheet, "module", NULL, PM_SHEET_TEXT, 0);
+	pm_sheet_column(sheet, "call", "waits in", PM_SHEET_NAME, 0);
+	pm_sheet_column(sheet, "kernel", "kernel", PM_SHEET_TAIL,
+			narrow ? KERNEL_COLUMNS : 0);
+}
+
+static int add_function(struct pm_sheet *sheet, const struct pm_profile *profile,
+			uint32_t id)
+{
+	const struct pm_profile_function *function;
+
+	if (id == PM_PROFILE_NONE)
+		return pm_sheet_text(sheet, NULL);
+	function = &profile->functions.data[id];
+	return pm_vec_push(&sheet->cells,
+			   (struct pm_sheet_cell){ .known = !function->unknown,
+						   .text = function->name });
+}
+
+static int add_row(struct pm_sheet *sheet, const struct pm_profile *profile,
+		   const struct pm_wait *wait, double percent)
+{
+	uint32_t module = profile->functions.data[wait->function].module;
+	const char *kernel;
+	int r = pm_sheet_number(sheet, true, wait->weight.period);
+
+	if (r == 0)
+		r = pm_sheet_percent(sheet, percent);
+	if (r == 0)
+		r = pm_sheet_number(sheet, true, wait->weight.samples);
+	if (r == 0)
+		r = pm_sheet_number(sheet, true, wait->longest);
+	if (r == 0)
+		r = add_function(sheet, profile, wait->function);
+	if (r == 0)
+		r = pm_sheet_text(sheet, module == PM_PROFILE_NONE
+						 ? NULL
+						 : profile->modules.data[module].name);
+	if (r == 0)
+		r = add_function(sheet, profile, wait->call);
+	if (r < 0 || !wait->kernel)
+		return r < 0 ? r : pm_sheet_text(sheet, NULL);
+	kernel = pm_sheet_keep(sheet, wait->kernel);
+	return kernel ? pm_sheet_text(sheet, kernel) : -ENOMEM;
+}
+
+int pm_sheet_waits(struct pm_sheet *sheet, const struct pm_section *section)
+{
+	const struct pm_view *view = section->view;
+	double limit = section->report->limit;
+	PM_CLEANUP(pm_waits_release) struct pm_waits waits = { 0 };
+	int r = pm_waits_init(&waits, view);
+
+	if (r < 0)
+		return r;
+	add_columns(sheet, section->report->width);
+	for (size_t i = 0; r == 0 && i < waits.rows.len; i++) {
+		double percent =
+			pm_weight_percent(&waits.rows.data[i].weight, &view->total);
+
+		/* The longest first: what follows is below it, too. */
+		if (percent < limit)
+			break;
+		if (percent >= PEOPLE_PERCENT && sheet->people < PEOPLE_MAX)
+			sheet->people++;
+		r = add_row(sheet, view->profile, &waits.rows.data[i], percent);
+	}
+	return r;
+}
