@@ -15,6 +15,8 @@ struct pm_section {
 	struct pm_table functions; /* by self; for text only, made when first asked for */
 	bool functions_made;
 	bool people; /* it is text for them */
+	/* Of more than half of the first rows printed the name is cut; it is inlined. */
+	bool much_cut, much_inlined;
 };
 
 int pm_section_init(struct pm_section *ret, const struct pm_report *report,

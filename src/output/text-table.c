@@ -13,6 +13,8 @@ enum {
 	ROWS_MIN = 10, /* likewise, when all of it is below the limit */
 	CALLERS_MAX = 8, /* those that only call what is expensive */
 	WAITERS_MAX = 20, /* likewise, where all of it is in one function of the kernel */
+	ROWS_READ = 10, /* that are looked at first */
+	ROWS_TELL = 4, /* fewer say nothing about the recording */
 };
 
 enum cell {
@@ -505,6 +507,31 @@ static int get_table(struct pm_table *ret, struct pm_section *section)
 	return 0;
 }
 
+/* What made the rows hard to read, for the question that is asked next. */
+static void note_rows(struct pm_section *section, const struct layout *layout,
+		      const struct pm_row *rows, size_t len)
+{
+	const struct pm_profile *profile = section->report->profile;
+	size_t inlined = 0, cut = 0;
+
+	if (len > ROWS_READ)
+		len = ROWS_READ;
+	for (size_t c = 0; c < layout->len; c++) {
+		const struct column *column = &layout->columns[c];
+
+		for (size_t i = 0; column->cell == CELL_FUNCTION && i < len; i++) {
+			uint32_t id = pm_row_function(profile, column->key, column->at,
+						      &rows[i]);
+
+			inlined += rows[i].inlined;
+			cut += pm_columns(profile->functions.data[id].name) >
+			       column->width;
+		}
+	}
+	section->much_inlined = inlined > len / 2 && len >= ROWS_TELL;
+	section->much_cut = cut > len / 2 && len >= ROWS_TELL;
+}
+
 int pm_text_table(struct pm_text *text, struct pm_section *section)
 {
 	const struct pm_report *report = text->report;
@@ -521,6 +548,7 @@ int pm_text_table(struct pm_text *text, struct pm_section *section)
 	shown = choose_rows(section, &table, limit, &hidden, &below);
 	choose_columns(&layout);
 	r = measure(&layout, table.rows.data, shown);
+	note_rows(section, &layout, table.rows.data, shown);
 	if (r == 0)
 		r = print_row(&layout, NULL);
 	for (size_t i = 0; r == 0 && i < shown; i++)

@@ -361,6 +361,11 @@ static void put_hints(struct pm_str *hints, struct pm_section *section)
 		put_name_to_ask_for(&asked, section) && report->show != PM_SHOW_ANNOTATE;
 	const char *name = asked.failed ? NULL : asked.data;
 
+	/* What makes the table at hand easier to read comes first. */
+	if (section->much_inlined)
+		put_hint(hints, report, "--no-inline", NULL);
+	else if (section->much_cut)
+		put_hint(hints, report, "--width 0", NULL);
 	if (report->show != PM_SHOW_TREE)
 		put_hint(hints, report, "--tree", NULL);
 	else

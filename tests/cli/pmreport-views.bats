@@ -178,6 +178,45 @@ for x in sys.argv[1:]:
 	json 'all(r["parallelism"] in (1, 2) for r in rows)' 'len(rows) > 0'
 }
 
+# ---- what makes a table easier to read ---------------------------------------------------
+
+# names INLINED LENGTH: a recording of ten functions, the first INLINED of which are inlined into
+# main; their names have LENGTH letters.
+names() {
+	python3 - "$@" <<-'END'
+		import json, sys
+		inlined, length = map(int, sys.argv[1:])
+		head = open("lists.json").readline()
+		print(head, end="")
+		print(json.dumps({"type": "module", "id": 0, "path": "/bin/prog", "kind": "file"}))
+		for i in range(10):
+		    names = ["f%d" % i + "_" * (length - 2)] + ["main"] * (i < inlined)
+		    print(json.dumps({"type": "frame", "id": i, "module": 0, "address": hex(i), "how": "ip"}))
+		    print(json.dumps({"type": "symbol", "frame": i, "functions": [{"name": n} for n in names]}))
+		    print(json.dumps({"type": "stack", "id": i, "parent": None, "frames": [i]}))
+		for i in range(100):
+		    print(json.dumps({"type": "sample", "time": i, "pid": 1, "tid": 1, "cpu": 0,
+		                      "event": 0, "period": 1, "stack": i % 10}))
+	END
+}
+
+@test "what makes a table easier to read is asked first, in the same line" {
+	names 6 20 >names.json
+	report 0 names.json --event cpu-clock
+	[ "$(tail -1 out)" = 'next: pmreport names.json --no-inline | --tree | --callers f0__________________' ]
+	report 0 names.json --event cpu-clock --no-inline
+	tail -1 out | grep -qF 'next: pmreport names.json --tree | --callers main'
+	names 5 20 >names.json
+	report 0 names.json --event cpu-clock
+	tail -1 out | grep -qF 'next: pmreport names.json --tree'
+	names 0 90 >names.json
+	report 0 names.json --event cpu-clock
+	tail -1 out | grep -qF 'next: pmreport names.json --width 0 | --tree'
+	[ "$(tail -1 out | wc -m)" -le 81 ]
+	report 0 names.json --event cpu-clock --width 0
+	tail -1 out | grep -qF 'next: pmreport names.json --tree'
+}
+
 # ---- blocked time -------------------------------------------------------------------------
 
 @test "blocked time has seconds, and says where the program waits" {
