@@ -419,8 +419,9 @@ struct pm_wait {
 	/* That waits: the innermost on the stack that is neither of the kernel nor of the C or
 	 * C++ library. */
 	uint32_t function;
-	uint32_t
-		call; /* of the library, that it called; PM_PROFILE_NONE: none is known */
+	uint32_t place; /* where in it; PM_PROFILE_NONE: anywhere */
+	/* The function of the library that it called; PM_PROFILE_NONE: none is known. */
+	uint32_t call;
 	/* The system call, or else the function of the kernel; NULL: unknown. */
 	const char *kernel;
 	struct pm_weight weight;
@@ -432,10 +433,10 @@ struct pm_waits {
 	struct pm_text_pool *names; /* private */
 };
 
-/* 0 or -ENOMEM. */
-int pm_waits_init(struct pm_waits *ret, const struct pm_view *view);
+/* @lines: a row for each line that waits, not for each function. 0 or -ENOMEM. */
+int pm_waits_init(struct pm_waits *ret, const struct pm_view *view, bool lines);
 void pm_waits_release(struct pm_waits *waits);
-/* The functions that wait, by stack that the view has samples of, else PM_PROFILE_NONE: the
+/* The places that wait, by stack that the view has samples of, else PM_PROFILE_NONE: the
  * caller's to free. NULL without memory. */
 uint32_t *pm_view_waiters(const struct pm_view *view);
 

@@ -25,7 +25,8 @@ struct work {
 	PM_VEC(struct group) groups;
 	PM_VEC(struct value) values;
 	uint32_t *comm_of, *address_of;
-	uint32_t *waiter_of; /* by stack; NULL unless people ask for blocked time */
+	uint32_t
+		*waiter_of; /* places by stack; NULL unless people ask for blocked time */
 	bool field_seen;
 };
 
@@ -62,9 +63,12 @@ static uint32_t key_of(const struct work *work, enum pm_key key, size_t sample_i
 	case PM_KEY_FUNCTION:
 		/* All that blocks does so in the scheduler. */
 		if (work->waiter_of)
-			return work->waiter_of[cell->stack];
+			return profile->places.data[work->waiter_of[cell->stack]]
+				.function;
 		return pm_profile_level_function(profile, cell->stack, 0);
 	case PM_KEY_LINE:
+		if (work->waiter_of)
+			return work->waiter_of[cell->stack];
 		return pm_profile_level_place(profile, cell->stack, 0);
 	case PM_KEY_MODULE:
 		return profile->frames.data[frame].module;

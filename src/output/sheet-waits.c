@@ -4,7 +4,9 @@
 
 enum {
 	PEOPLE_MAX = 30, /* rows, unless more are asked for */
+	PEOPLE_MIN = 10, /* likewise, when all of it is below the limit */
 	KERNEL_COLUMNS = 10, /* on a narrow screen functions need them more */
+	SOURCE_COLUMNS = 26,
 	WIDE_COLUMNS = 110,
 };
 #define PEOPLE_PERCENT 0.5
@@ -13,13 +15,14 @@ bool pm_section_is_waits(const struct pm_section *section)
 {
 	const struct pm_report *report = section->report;
 
-	return report->show == PM_SHOW_TABLE && report->key == PM_KEY_FUNCTION &&
+	return report->show == PM_SHOW_TABLE &&
+	       (report->key == PM_KEY_FUNCTION || report->key == PM_KEY_LINE) &&
 	       report->more_keys_len == 0 && !report->by_total &&
 	       pm_profile_is_blocked_time(
 		       &report->profile->events.data[section->view->event]);
 }
 
-static void add_columns(struct pm_sheet *sheet, unsigned width)
+static void add_columns(struct pm_sheet *sheet, unsigned width, bool lines)
 {
 	bool narrow = width > 0 && width < WIDE_COLUMNS;
 
@@ -30,8 +33,14 @@ static void add_columns(struct pm_sheet *sheet, unsigned width)
 	pm_sheet_column(sheet, "longest_ns", "longest", PM_SHEET_NS, 0);
 	pm_sheet_column(sheet, "function", "function", PM_SHEET_NAME, 0);
 	pm_sheet_column(sheet, "module", NULL, PM_SHEET_TEXT, 0);
+	if (lines) {
+		pm_sheet_column(sheet, "file", NULL, PM_SHEET_TEXT, 0);
+		pm_sheet_column(sheet, "line", NULL, PM_SHEET_ID, 0);
+		pm_sheet_column(sheet, NULL, "source", PM_SHEET_TAIL, SOURCE_COLUMNS);
+	}
 	pm_sheet_column(sheet, "call", "waits in", PM_SHEET_NAME, 0);
-	pm_sheet_column(sheet, "kernel", "kernel", PM_SHEET_TAIL,
+	/* Lines take the room of what is told least by it. */
+	pm_sheet_column(sheet, "kernel", lines && narrow ? NULL : "kernel", PM_SHEET_TAIL,
 			narrow ? KERNEL_COLUMNS : 0);
 }
 
@@ -46,6 +55,24 @@ static int add_function(struct pm_sheet *sheet, const struct pm_profile *profile
 	return pm_vec_push(&sheet->cells,
 			   (struct pm_sheet_cell){ .known = !function->unknown,
 						   .text = function->name });
+}
+
+static int add_source(struct pm_sheet *sheet, const struct pm_profile_place *place)
+{
+	PM_CLEANUP(pm_str_release) struct pm_str source = { 0 };
+	const char *kept = NULL;
+	int r = pm_sheet_text(sheet, place->file);
+
+	if (r == 0)
+		r = pm_sheet_number(sheet, place->line > 0, place->line);
+	if (r < 0)
+		return r;
+	pm_put_source(&source, place);
+	if (source.len > 0)
+		kept = pm_sheet_keep(sheet, source.data);
+	if (source.failed || (source.len > 0 && !kept))
+		return -ENOMEM;
+	return pm_sheet_text(sheet, kept);
 }
 
 static int add_row(struct pm_sheet *sheet, const struct pm_profile *profile,
@@ -67,6 +94,8 @@ static int add_row(struct pm_sheet *sheet, const struct pm_profile *profile,
 		r = pm_sheet_text(sheet, module == PM_PROFILE_NONE
 						 ? NULL
 						 : profile->modules.data[module].name);
+	if (r == 0 && wait->place != PM_PROFILE_NONE)
+		r = add_source(sheet, &profile->places.data[wait->place]);
 	if (r == 0)
 		r = add_function(sheet, profile, wait->call);
 	if (r < 0 || !wait->kernel)
@@ -80,11 +109,12 @@ int pm_sheet_waits(struct pm_sheet *sheet, const struct pm_section *section)
 	const struct pm_view *view = section->view;
 	double limit = section->report->limit;
 	PM_CLEANUP(pm_waits_release) struct pm_waits waits = { 0 };
-	int r = pm_waits_init(&waits, view);
+	bool lines = section->report->key == PM_KEY_LINE;
+	int r = pm_waits_init(&waits, view, lines);
 
 	if (r < 0)
 		return r;
-	add_columns(sheet, section->report->width);
+	add_columns(sheet, section->report->width, lines);
 	for (size_t i = 0; r == 0 && i < waits.rows.len; i++) {
 		double percent =
 			pm_weight_percent(&waits.rows.data[i].weight, &view->total);
@@ -96,5 +126,7 @@ int pm_sheet_waits(struct pm_sheet *sheet, const struct pm_section *section)
 			sheet->people++;
 		r = add_row(sheet, view->profile, &waits.rows.data[i], percent);
 	}
+	if (sheet->people == 0)
+		sheet->people = PEOPLE_MIN;
 	return r;
 }

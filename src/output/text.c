@@ -311,7 +311,7 @@ static void put_waiter(struct pm_str *str, const struct pm_section *section)
 	const struct pm_profile *profile = section->report->profile;
 	PM_CLEANUP(pm_waits_release) struct pm_waits waits = { 0 };
 
-	if (pm_waits_init(&waits, section->view) < 0) {
+	if (pm_waits_init(&waits, section->view, false) < 0) {
 		str->failed = true;
 		return;
 	}
@@ -329,8 +329,8 @@ static void put_waiter(struct pm_str *str, const struct pm_section *section)
 	}
 }
 
-/* Of blocked time neither lines nor the kernel's functions are worth a question; where there are
- * no stacks, only threads are. */
+/* Of blocked time neither instructions nor the kernel's functions are worth a question; where
+ * there are no stacks, only threads are. */
 static void put_waits_hints(struct pm_str *hints, const struct pm_section *section)
 {
 	const struct pm_report *report = section->report;
@@ -343,12 +343,14 @@ static void put_waits_hints(struct pm_str *hints, const struct pm_section *secti
 		return;
 	}
 	put_waiter(&waiter, section);
-	put_hint(hints, report, report->show == PM_SHOW_TREE ? "--bottom-up" : "--tree",
-		 NULL);
+	if (report->show != PM_SHOW_TREE)
+		put_hint(hints, report, "--tree", NULL);
 	if (!waiter.failed && waiter.len > 0)
 		put_hint(hints, report,
 			 report->show == PM_SHOW_CALLERS ? "--callees " : "--callers ",
 			 waiter.data);
+	if (report->show != PM_SHOW_TABLE || report->key == PM_KEY_FUNCTION)
+		put_hint(hints, report, "--by line", NULL);
 	if (report->show != PM_SHOW_THREADS)
 		put_hint(hints, report, "--threads", NULL);
 }
@@ -423,7 +425,8 @@ static int print_waits(struct pm_text *text, const struct pm_section *section)
 
 	if (r == 0)
 		r = pm_sheet_print(&sheet, text);
-	if (r == 0 && !text->report->quiet && !pm_section_is_stackless(section))
+	if (r == 0 && !text->report->quiet && text->report->key == PM_KEY_FUNCTION &&
+	    !pm_section_is_stackless(section))
 		r = pm_text_hottest(text, section);
 	return r;
 }

@@ -23,20 +23,18 @@ static bool begins_with_one(const char *text, const char *const *prefixes, size_
 /* What the kernel calls the function of a system call; NULL: it is none. */
 static const char *syscall_of(const char *name)
 {
-	static const char *const prefixes[] = {
-		"__x64_sys_",
-		"__ia32_sys_",
-		"__ia32_compat_sys_",
-		"__arm64_sys_",
-		"__arm64_compat_sys_",
-		"__riscv_sys_",
-		"__s390x_sys_",
-		"__se_sys_",
-		"__do_sys_",
-		"ksys_",
-		"__sys_",
-		"do_sys_",
-	};
+	static const char *const prefixes[] = { "__x64_sys_",
+						"__ia32_sys_",
+						"__ia32_compat_sys_",
+						"__arm64_sys_",
+						"__arm64_compat_sys_",
+						"__riscv_sys_",
+						"__s390x_sys_",
+						"__se_sys_",
+						"__do_sys_",
+						"ksys_",
+						"__sys_",
+						"do_sys_" };
 
 	/* Where the compiler made the call of these a jump, they are what is seen. */
 	static const struct {
@@ -70,7 +68,7 @@ static bool is_library_module(const struct pm_profile *profile, uint32_t module)
 	static const char *const prefixes[] = {
 		"libc.so", "libc-2.",  "libc.musl-", "ld-musl-",      "ld-linux",
 		"ld-2.",   "librt.so", "librt-2.",   "libpthread.so", "libpthread-2.",
-		"[vdso]",  "libc++.",  "libc++abi.", "libstdc++.",
+		"[vdso]",  "libc++.",  "libc++abi.", "libstdc++."
 	};
 
 	return module != PM_PROFILE_NONE &&
@@ -85,46 +83,26 @@ static bool is_library_name(const char *name)
 	static const char *const prefixes[] = { "std::", "<std::", "__",   "pthread_",
 						"sem_",  "mtx_",   "cnd_", "thrd_" };
 	static const char *const names[] = {
-		"_start",
-		"clone",
-		"clone3",
-		"start_thread",
-		"accept",
-		"accept4",
-		"connect",
-		"execute_native_thread_routine",
-		"clock_nanosleep",
-		"nanosleep",
-		"usleep",
-		"sleep",
-		"epoll_pwait",
-		"epoll_wait",
-		"poll",
-		"ppoll",
-		"pselect",
-		"select",
-		"futex",
-		"syscall",
-		"fdatasync",
-		"flock",
-		"fsync",
-		"open",
-		"pread64",
-		"read",
-		"readv",
-		"recv",
-		"recvfrom",
-		"recvmsg",
-		"send",
-		"sendmsg",
-		"sendto",
-		"wait",
-		"wait4",
-		"waitid",
-		"waitpid",
-		"pwrite64",
-		"write",
-		"writev",
+		"_start",     "accept",
+		"accept4",    "clock_nanosleep",
+		"clone",      "clone3",
+		"connect",    "epoll_pwait",
+		"epoll_wait", "execute_native_thread_routine",
+		"fdatasync",  "flock",
+		"fsync",      "futex",
+		"nanosleep",  "open",
+		"poll",       "ppoll",
+		"pread64",    "pselect",
+		"pwrite64",   "read",
+		"readv",      "recv",
+		"recvfrom",   "recvmsg",
+		"select",     "send",
+		"sendmsg",    "sendto",
+		"sleep",      "start_thread",
+		"syscall",    "usleep",
+		"wait",       "wait4",
+		"waitid",     "waitpid",
+		"write",      "writev"
 	};
 
 	if (begins_with_one(name, prefixes, PM_ARRAY_LEN(prefixes)))
@@ -139,14 +117,16 @@ static bool is_library_name(const char *name)
 
 /* Of a stack that ends here. Names belong to the profile, and may go on with a suffix. */
 struct site {
-	uint32_t function, call; /* as in struct pm_wait, without the kernel's part */
-	bool found; /* the function is no library's */
-	uint32_t inner; /* the innermost of the kernel that is not the scheduler */
+	uint32_t waiter,
+		call; /* a place and a function, as in struct pm_wait; not the kernel's */
+	bool found; /* the waiter is not the library's */
+	uint32_t
+		inner; /* the innermost place of the kernel that is not the scheduler's */
 	const char *syscall;
 	bool fault;
 };
 
-static const struct site nowhere = { .function = PM_PROFILE_NONE,
+static const struct site nowhere = { .waiter = PM_PROFILE_NONE,
 				     .call = PM_PROFILE_NONE,
 				     .inner = PM_PROFILE_NONE };
 
@@ -161,12 +141,13 @@ static bool is_kernel(const struct pm_profile *profile, uint32_t stack)
 static void enter_kernel(const struct pm_profile *profile, uint32_t stack,
 			 struct site *site)
 {
-	uint32_t id = pm_profile_level_function(profile, stack, 0);
-	const struct pm_profile_function *function = &profile->functions.data[id];
+	uint32_t place = pm_profile_level_place(profile, stack, 0);
+	const struct pm_profile_function *function =
+		&profile->functions.data[profile->places.data[place].function];
 
 	if (function->unknown || is_scheduler(function->name))
 		return;
-	site->inner = id;
+	site->inner = place;
 	if (!site->syscall)
 		site->syscall = syscall_of(function->name);
 	site->fault |= strstr(function->name, "page_fault") != NULL;
@@ -186,7 +167,7 @@ static void enter_program(const struct pm_profile *profile, uint32_t stack,
 		if (!is_library_module(profile, function->module) &&
 		    !is_library_name(function->name)) {
 			*site = nowhere;
-			site->function = id;
+			site->waiter = pm_profile_level_place(profile, stack, i);
 			site->call = call;
 			site->found = true;
 			return;
@@ -194,7 +175,7 @@ static void enter_program(const struct pm_profile *profile, uint32_t stack,
 		call = id;
 	}
 	if (!site->found)
-		site->function = pm_profile_level_function(profile, stack, 0);
+		site->waiter = pm_profile_level_place(profile, stack, 0);
 	else if (site->call == PM_PROFILE_NONE)
 		site->call = call;
 	site->inner = PM_PROFILE_NONE;
@@ -226,11 +207,10 @@ static struct site *find_sites(const struct pm_view *view)
 static uint32_t waiter_of(const struct pm_profile *profile, const struct site *site,
 			  uint32_t stack)
 {
-	if (site->function != PM_PROFILE_NONE)
-		return site->function;
-	return site->inner != PM_PROFILE_NONE
-		       ? site->inner
-		       : pm_profile_level_function(profile, stack, 0);
+	if (site->waiter != PM_PROFILE_NONE)
+		return site->waiter;
+	return site->inner != PM_PROFILE_NONE ? site->inner
+					      : pm_profile_level_place(profile, stack, 0);
 }
 
 static const char *kernel_of(const struct pm_profile *profile, const struct site *site)
@@ -239,9 +219,9 @@ static const char *kernel_of(const struct pm_profile *profile, const struct site
 		return site->syscall;
 	if (site->fault)
 		return "page fault";
-	if (site->inner == PM_PROFILE_NONE || site->function == PM_PROFILE_NONE)
+	if (site->inner == PM_PROFILE_NONE || site->waiter == PM_PROFILE_NONE)
 		return NULL;
-	return profile->functions.data[site->inner].name;
+	return profile->functions.data[profile->places.data[site->inner].function].name;
 }
 
 bool pm_profile_is_blocked_time(const struct pm_profile_event *event)
@@ -272,6 +252,7 @@ struct work {
 	struct pm_waits waits;
 	struct pm_index index;
 	struct site *sites; /* by stack */
+	bool lines;
 };
 
 static void work_release(struct work *work)
@@ -286,8 +267,8 @@ static bool wait_equal(const void *table, uint32_t id, const void *key)
 	const struct pm_wait *have = &((const struct work *)table)->waits.rows.data[id];
 	const struct pm_wait *wanted = key;
 
-	return have->function == wanted->function && have->call == wanted->call &&
-	       have->kernel == wanted->kernel;
+	return have->function == wanted->function && have->place == wanted->place &&
+	       have->call == wanted->call && have->kernel == wanted->kernel;
 }
 
 /* Without what the compiler added: `.constprop.0`, `.isra.0`. */
@@ -302,8 +283,12 @@ static int keep_name(struct work *work, const char *name, const char **ret)
 static int find_row(struct work *work, uint32_t stack, uint32_t *ret)
 {
 	const struct site *site = &work->sites[stack];
-	struct pm_wait wanted = { .function = waiter_of(work->profile, site, stack),
-				  .call = site->call };
+	uint32_t place = waiter_of(work->profile, site, stack);
+	struct pm_wait wanted = {
+		.function = work->profile->places.data[place].function,
+		.place = work->lines ? place : PM_PROFILE_NONE,
+		.call = site->call,
+	};
 	uint64_t hash;
 	uint32_t id;
 	int r = keep_name(work, kernel_of(work->profile, site), &wanted.kernel);
@@ -312,6 +297,7 @@ static int find_row(struct work *work, uint32_t stack, uint32_t *ret)
 		return r;
 	hash = pm_hash_mix((uint64_t)wanted.function << 32 | wanted.call,
 			   (uintptr_t)wanted.kernel);
+	hash = pm_hash_mix(hash, wanted.place);
 	id = pm_index_find(&work->index, hash, wait_equal, work, &wanted);
 	if (id == PM_INDEX_NONE) {
 		id = (uint32_t)work->waits.rows.len;
@@ -331,6 +317,8 @@ static int by_time(const void *a, const void *b)
 		return left->weight.period < right->weight.period ? 1 : -1;
 	if (left->function != right->function)
 		return left->function < right->function ? -1 : 1;
+	if (left->place != right->place)
+		return left->place < right->place ? -1 : 1;
 	if (left->call != right->call)
 		return left->call < right->call ? -1 : 1;
 	return strcmp(left->kernel ? left->kernel : "",
@@ -356,9 +344,10 @@ static int add_cells(struct work *work, const struct pm_view *view)
 	return 0;
 }
 
-int pm_waits_init(struct pm_waits *ret, const struct pm_view *view)
+int pm_waits_init(struct pm_waits *ret, const struct pm_view *view, bool lines)
 {
-	PM_CLEANUP(work_release) struct work work = { .profile = view->profile };
+	PM_CLEANUP(work_release)
+	struct work work = { .profile = view->profile, .lines = lines };
 	int r;
 
 	work.waits.names = pm_text_pool_new();

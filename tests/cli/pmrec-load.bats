@@ -112,7 +112,7 @@ truth() {
 	grep -E '^ +[0-9]+ ms +[0-9.]+% +[0-9]+ +[0-9]+ ms +(nap|helper) +.*nanosleep +clock_nanosleep$' report
 	run -1 grep -E 'schedule' report
 	"$PMREPORT" --event off-cpu out.json | tail -1 >next
-	grep -qE '^next: pmreport out.json --tree \| --callers (nap|helper) \| --threads$' next
+	grep -qE '^next: pmreport out.json --tree \| --callers (nap|helper) \| --by line \| --threads$' next
 	"$PMREPORT" --event off-cpu -q --percentile period:50 --by function out.json >report
 	grep -qE 'nap +waits$' report
 	run -1 grep -E 'schedule' report

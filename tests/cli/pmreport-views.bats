@@ -225,7 +225,12 @@ names() {
 	grep -qE '^ blocked +share +waits +longest +function +waits in +kernel$' out
 	grep -qE '^  605 ms +100.0% +2 +600 ms +read_all +- +do_wait$' out
 	grep -q '→ read_all → do_wait → schedule  100.0% self' out
-	[ "$(tail -1 out)" = 'next: pmreport lists.json --tree | --callers read_all | --threads' ]
+	[ "$(tail -1 out)" = 'next: pmreport lists.json --tree | --callers read_all | --by line | --threads' ]
+	report 0 lists.json --event off-cpu -q --by line
+	is <<-'END'
+		 blocked   share  waits  longest  function  source     waits in
+		  605 ms  100.0%      2   600 ms  read_all  prog.c:17  -
+	END
 	# The table by function is what it was where it is asked for, and for programs.
 	report 0 lists.json --event off-cpu -q --children
 	grep -q '^   0.0%   100.0%  605 ms  read_all' out
@@ -238,6 +243,8 @@ names() {
 	json '"waits" not in e'
 	report 0 lists.json --event off-cpu -q --percentile period:50 --by function
 	grep -qE 'read_all +prog$' out
+	report 0 lists.json --event off-cpu -q --percentile period:50 --by line
+	grep -qE 'prog.c +17 +read_all +prog$' out
 	report 0 lists.json --event off-cpu --percentile period:50 --by function --json
 	json '[r["function"] for r in rows] == ["schedule"]'
 	report 0 lists.json --event off-cpu -q --by thread

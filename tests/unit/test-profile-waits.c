@@ -176,12 +176,12 @@ static void test_who_waits(void **state)
 		struct pm_view *view;
 		struct pm_waits waits;
 		uint32_t *waiters;
-		uint32_t stack;
+		uint32_t place;
 
 		put_wait(&made, cases[i].stack, 5);
 		profile = load(&made, NULL);
 		view = view_of(profile);
-		assert_int_equal(pm_waits_init(&waits, view), 0);
+		assert_int_equal(pm_waits_init(&waits, view, false), 0);
 		assert_int_equal(waits.rows.len, 1);
 		assert_string_equal(name_of(view, waits.rows.data[0].function),
 				    cases[i].function);
@@ -193,8 +193,9 @@ static void test_who_waits(void **state)
 			assert_null(waits.rows.data[0].kernel);
 		waiters = pm_view_waiters(view);
 		assert_non_null(waiters);
-		stack = view->profile->cells.data[0].stack;
-		assert_int_equal(waiters[stack], waits.rows.data[0].function);
+		place = waiters[profile->cells.data[0].stack];
+		assert_int_equal(profile->places.data[place].function,
+				 waits.rows.data[0].function);
 		free(waiters);
 		pm_waits_release(&waits);
 		pm_view_free(view);
@@ -227,7 +228,7 @@ static void test_sums(void **state)
 		put_wait(&made, reads, 20);
 		profile = load(&made, &options[i]);
 		view = view_of(profile);
-		assert_int_equal(pm_waits_init(&waits, view), 0);
+		assert_int_equal(pm_waits_init(&waits, view, false), 0);
 		assert_int_equal(waits.rows.len, 2);
 		assert_string_equal(name_of(view, waits.rows.data[0].function), "parse");
 		assert_int_equal(waits.rows.data[0].weight.period, 60);
@@ -268,7 +269,7 @@ static void test_deep(void **state)
 	}
 	profile = load(&made, NULL);
 	view = view_of(profile);
-	assert_int_equal(pm_waits_init(&waits, view), 0);
+	assert_int_equal(pm_waits_init(&waits, view, false), 0);
 	assert_int_equal(waits.rows.len, 1);
 	assert_int_equal(waits.rows.data[0].weight.samples, DEPTH);
 	pm_waits_release(&waits);
