@@ -11,6 +11,11 @@
  * hypervisor can come between them. Farther apart they are of two switches. */
 #define SAME_SWITCH_NS 10000000u
 
+enum {
+	ENDED_MAX =
+		256, /* tasks that have told their end, and may leave their CPU after it */
+};
+
 static const char requested[] = "--off-cpu";
 
 /* A task, and what it did last. */
@@ -32,6 +37,12 @@ struct pm_rec_off_cpu {
 	PM_VEC(struct task) tasks;
 	PM_VEC(uint32_t) unused; /* rows */
 	struct pm_index index;
+	/* Where all of a CPU is recorded, a task leaves it once more after its end: it does not
+	 * wait for anything any more. The latest take the place of the earliest; pid 0: none. */
+	struct {
+		uint32_t pid, tid;
+	} ended[ENDED_MAX];
+	size_t next_ended;
 	/* [begin_ns, end_ns): the rest is none of our business. Switches are told also while
 	 * the events are disabled, for they come with the mappings. */
 	uint64_t begin_ns, end_ns;
@@ -187,6 +198,34 @@ static void drop_task(struct pm_rec_off_cpu *off, uint32_t pid, uint32_t tid)
 	off->unused.data[off->unused.len++] = id;
 }
 
+static bool has_ended(const struct pm_rec_off_cpu *off, uint32_t pid, uint32_t tid)
+{
+	if (find_task(off, pid, tid))
+		return false;
+	for (size_t i = 0; i < ENDED_MAX; i++)
+		if (off->ended[i].pid == pid && off->ended[i].tid == tid && pid != 0)
+			return true;
+	return false;
+}
+
+/* Another one has the id now: a new task, or the thread that executes a program in the place of
+ * the first of its process. */
+static void forget_end(struct pm_rec_off_cpu *off, uint32_t pid, uint32_t tid)
+{
+	for (size_t i = 0; i < ENDED_MAX; i++)
+		if (off->ended[i].pid == pid && off->ended[i].tid == tid)
+			off->ended[i].pid = 0;
+}
+
+static void on_end(struct pm_rec_off_cpu *off, const struct pm_record *record)
+{
+	size_t at = off->next_ended++ % ENDED_MAX;
+
+	drop_task(off, record->pid, record->tid);
+	off->ended[at].pid = record->pid;
+	off->ended[at].tid = record->tid;
+}
+
 /* ---- records ------------------------------------------------------------------------------ */
 
 /* An interval up to the record's time, which is of the task. */
@@ -224,8 +263,11 @@ static int on_sample(struct pm_rec_session *session, const struct pm_record *rec
 	struct pm_rec_off_cpu *off = session->off_cpu;
 	struct pm_chain chain;
 	struct task *task;
-	int ret = pm_chains_add(session->chains, record, &chain);
+	int ret;
 
+	if (has_ended(off, record->pid, record->tid))
+		return 0;
+	ret = pm_chains_add(session->chains, record, &chain);
 	if (ret < 0)
 		return ret;
 	task = get_task(off, record->pid, record->tid);
@@ -264,7 +306,8 @@ static int on_switch(struct pm_rec_session *session, const struct pm_record *rec
 
 	if (record->tid == 0 || record->tid == PM_FILE_NONE)
 		return 0; /* who idles is not blocked; who has ended neither */
-	if (record->time < off->begin_ns || record->time >= off->end_ns)
+	if (record->time < off->begin_ns || record->time >= off->end_ns ||
+	    has_ended(off, record->pid, record->tid))
 		return 0;
 	task = get_task(off, record->pid, record->tid);
 	if (!task)
@@ -294,6 +337,7 @@ static int on_fork(struct pm_rec_off_cpu *off, const struct pm_record *record)
 	struct task *task;
 
 	drop_task(off, record->pid, record->tid);
+	forget_end(off, record->pid, record->tid);
 	task = get_task(off, record->pid, record->tid);
 	if (!task)
 		return -ENOMEM;
@@ -321,7 +365,10 @@ int pm_rec_off_cpu_record(struct pm_rec_session *session, const struct pm_record
 	case PERF_RECORD_FORK:
 		return on_fork(off, record);
 	case PERF_RECORD_EXIT:
-		drop_task(off, record->pid, record->tid);
+		on_end(off, record);
+		return 0;
+	case PERF_RECORD_COMM:
+		forget_end(off, record->pid, record->tid);
 		return 0;
 	case PERF_RECORD_LOST:
 	case PERF_RECORD_LOST_SAMPLES:

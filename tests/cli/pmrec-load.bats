@@ -160,6 +160,15 @@ truth() {
 		"all(s['period'] <= footer['duration_ns'] for s in samples if s['event'] == 1)"
 }
 
+@test "what has ended is not blocked" {
+	need_root
+	cp "$(type -P true)" shortlived
+	# A CPU tells that a task leaves it for the last time, after the task has told its end.
+	"$PMREC" -q -a --off-cpu -e cpu-clock -o out.json -- sh -c './shortlived; ./shortlived; sleep 0.3'
+	holds out.json "'shortlived' in comms" \
+		"not any('still_blocked' in s.get('fields', {}) for s in samples if s['tid'] in [t['tid'] for t in of('thread') if t['comm'] == 'shortlived'])"
+}
+
 @test "blocked time without kernel samples is by thread, and said to be" {
 	need_nobody
 	[ "$(cat /proc/sys/kernel/perf_event_paranoid)" -ge 2 ] ||
