@@ -29,6 +29,23 @@ static void check_sums(const struct pm_view *view)
 	pm_table_release(&table);
 }
 
+static void check_waits(const struct pm_view *view)
+{
+	struct pm_waits waits;
+	struct pm_weight sum = { 0 };
+
+	if (pm_waits_init(&waits, view, true) < 0)
+		return;
+	for (size_t i = 0; i < waits.rows.len; i++) {
+		pm_weight_add(&sum, &waits.rows.data[i].weight);
+		if (waits.rows.data[i].longest > waits.rows.data[i].weight.period)
+			abort();
+	}
+	if (sum.samples != view->total.samples || sum.period != view->total.period)
+		abort();
+	pm_waits_release(&waits);
+}
+
 static void write_report(const struct pm_report *report, unsigned format, bool periods)
 {
 	struct pm_error err = { 0 };
@@ -353,6 +370,7 @@ static void report_all(const struct pm_profile *profile, uint8_t choice, bool mo
 		if (pm_view_new(&view, profile, event, NULL, NULL) < 0)
 			continue;
 		check_sums(view);
+		check_waits(view);
 		check_flame(view, choice & 1);
 		if (more)
 			check_keys(view, &keys);
