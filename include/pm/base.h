@@ -230,6 +230,27 @@ bool pm_parse_u64(const char *text, uint64_t *ret);
  * Names over 64 bytes count as far away (SIZE_MAX).
  */
 size_t pm_name_distance(const char *a, const char *b);
+/* Whether @wanted is all of @name but namespaces and classes, as `f` is of `ns::f` and of
+ * `ns::f<int>`. @name has no parameters. */
+bool pm_name_is_last_part(const char *name, const char *wanted);
+
+/* Collects the names that come nearest to what was typed, the nearest first. */
+enum {
+	PM_NEAR_NAMES_MAX = 4,
+	PM_NEAR_NAMES_BYTES = 96,
+};
+struct pm_near_names {
+	const char *wanted; /* borrowed */
+	struct {
+		size_t distance;
+		char name[PM_NEAR_NAMES_BYTES];
+	} list[PM_NEAR_NAMES_MAX];
+	size_t len;
+};
+/* Longer names than PM_NEAR_NAMES_BYTES are left out. */
+void pm_near_names_add(struct pm_near_names *near, const char *name);
+/* Puts `; near names: a, b` behind the text of @err; nothing when there are none. */
+void pm_near_names_tell(const struct pm_near_names *near, struct pm_error *err);
 
 /* ---- bounded reader ------------------------------------------------------------------ */
 

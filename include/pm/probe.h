@@ -112,7 +112,7 @@ void pm_probe_functions_release(struct pm_probe_functions *functions);
 /*
  * Appends the functions that @name means in one file, as pm_probes_resolve() finds them. Of
  * symbols without a size the end is that of the unwinding information, else the next symbol.
- * 0; -ENOENT (none, or data: near names, or what is missing, are told), -ENODATA (no symbols at
+ * 0; -ENOENT (none, or data: what is missing is told), -ENODATA (no symbols at
  * all), -EINVAL (an IFUNC), -E2BIG, -ENOEXEC, -ENOMEM.
  */
 int pm_probe_find_functions(struct pm_probe_functions *ret,
@@ -152,6 +152,15 @@ int pm_probe_find_inlined(struct pm_probe_inlined_list *ret,
 			  const struct pm_probe_binary *binary,
 			  const struct pm_probe_context *context, const char *name,
 			  struct pm_error *err);
+
+/*
+ * What was meant by @name, which no function of @binaries is called: *ret (to free) is the full
+ * name of the only one, there as a function or inlined, whose last part it is, as `f` of `ns::f`.
+ * 0; -ENOENT: there is none, or several, and near names are put behind the text of @err; -ENOMEM.
+ */
+int pm_probe_find_meant(char **ret, const struct pm_probe_binaries *binaries,
+			const struct pm_probe_context *context, const char *name,
+			struct pm_error *err);
 
 /* ---- bytes of code --------------------------------------------------------------------- */
 

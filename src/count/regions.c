@@ -267,6 +267,23 @@ static int find_anywhere(struct pm_finder *finder)
 
 /* ---- all words -------------------------------------------------------------------------------- */
 
+/* When nothing is called so, the only function is meant whose last part was typed. */
+static int find_meant(struct pm_finder *finder, const struct pm_probe_binaries *binaries)
+{
+	char *name;
+	int code;
+
+	if (finder->words != PM_FINDER_NAME || strpbrk(finder->name, "*?["))
+		return -ENOENT;
+	code = pm_probe_find_meant(&name, binaries, finder->context, finder->name,
+				   finder->err);
+	if (code < 0)
+		return code;
+	free(finder->name);
+	finder->name = name;
+	return find_in_each(finder, binaries, true);
+}
+
 static int find_with_library(struct pm_finder *finder, const char *library)
 {
 	struct pm_probe_binaries binaries = { 0 };
@@ -274,6 +291,8 @@ static int find_with_library(struct pm_finder *finder, const char *library)
 
 	if (code == 0)
 		code = find_in_each(finder, &binaries, true);
+	if (code == -ENOENT)
+		code = find_meant(finder, &binaries);
 	pm_probe_binaries_release(&binaries);
 	return code;
 }
@@ -290,7 +309,9 @@ static int find_one(struct pm_finder *finder)
 	if (finder->programs.list.len == 0)
 		code = pm_probe_find_program(&finder->programs, finder->context,
 					     finder->err);
-	return code < 0 ? code : find_anywhere(finder);
+	if (code == 0)
+		code = find_anywhere(finder);
+	return code == -ENOENT ? find_meant(finder, &finder->programs) : code;
 }
 
 int pm_regions_find(struct pm_regions *regions, const struct pm_region_spec *specs,

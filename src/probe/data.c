@@ -15,7 +15,7 @@
 struct wanted {
 	const char *symbol;
 	bool code; /* functions, too */
-	struct pm_probe_near near;
+	struct pm_near_names near;
 };
 
 static bool fits(const struct wanted *wanted, const struct pm_probe_symbol *symbol)
@@ -48,7 +48,7 @@ static int look_up(const struct pm_probe_elf *elf, const struct pm_probe_elf *de
 				continue;
 			if (strcmp(symbol.name, wanted->symbol) != 0) {
 				if (fits(wanted, &symbol))
-					pm_probe_near_add(&wanted->near, symbol.name);
+					pm_near_names_add(&wanted->near, symbol.name);
 				continue;
 			}
 			per_thread |= symbol.type == STT_TLS;
@@ -92,12 +92,8 @@ static int look_into(int fd, const struct pm_debug_search *search, struct wanted
 
 static int no_such(const struct wanted *wanted, struct pm_error *err)
 {
-	struct pm_str near = { 0 };
-
-	pm_probe_near_tell(&wanted->near, &near);
-	pm_error_set(err, -ENOENT, "no variable \"%s\"%s", wanted->symbol,
-		     near.data && !near.failed ? near.data : "");
-	pm_str_release(&near);
+	pm_error_set(err, -ENOENT, "no variable \"%s\"", wanted->symbol);
+	pm_near_names_tell(&wanted->near, err);
 	return -ENOENT;
 }
 

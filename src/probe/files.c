@@ -56,17 +56,17 @@ bool pm_probe_library_is(const char *name, const char *word)
 }
 
 /* By its stem, for that is what people type. */
-static void near_library(struct pm_probe_near *near, const char *name)
+static void near_library(struct pm_near_names *near, const char *name)
 {
 	const char *so = strstr(name, ".so");
-	char stem[PM_PROBE_NEAR_BYTES];
+	char stem[PM_NEAR_NAMES_BYTES];
 	size_t len = so ? (size_t)(so - name) : strlen(name);
 
 	if (len >= sizeof(stem))
 		return;
 	memcpy(stem, name, len);
 	stem[len] = '\0';
-	pm_probe_near_add(near, stem);
+	pm_near_names_add(near, stem);
 }
 
 static bool has_file(const struct pm_probe_files *files, int fd)
@@ -138,7 +138,7 @@ static void free_procs(struct pm_procs **procs)
 }
 
 static int by_maps(struct pm_probe_files *files, pid_t pid, const char *word,
-		   struct pm_probe_near *near, struct pm_error *err)
+		   struct pm_near_names *near, struct pm_error *err)
 {
 	struct pm_procs *procs PM_CLEANUP(free_procs) = pm_procs_new(NULL);
 	int code = procs ? pm_procs_read(procs, pid, err)
@@ -247,7 +247,7 @@ struct candidates {
 	const char *word;
 	char name[NAME_MAX + 1]; /* of the first that was found */
 	char other[NAME_MAX + 1]; /* another name that the word could mean */
-	struct pm_probe_near *near;
+	struct pm_near_names *near;
 };
 
 static int consider(void *user, const char *name, const char *path)
@@ -308,7 +308,7 @@ static void abi_of(int fd, struct pm_probe_abi *abi)
 
 static int by_command(struct pm_probe_files *files,
 		      const struct pm_probe_context *context, const char *word,
-		      struct pm_probe_near *near, struct pm_error *err)
+		      struct pm_near_names *near, struct pm_error *err)
 {
 	struct pm_probe_file program = { .fd = -1 };
 	struct pm_probe_abi abi = { 0 };
@@ -331,7 +331,7 @@ static int by_command(struct pm_probe_files *files,
 		code = code < 0 ? pm_error_set(err, code, "%s", strerror(-code)) : 1;
 	} else {
 		abi_of(program.fd, &abi);
-		pm_probe_near_add(near, program.label);
+		pm_near_names_add(near, program.label);
 		code = pm_probe_needed_each(program.fd, program.path, &abi, consider,
 					    &candidates);
 		code = settle(&candidates, code, err);
@@ -342,7 +342,7 @@ static int by_command(struct pm_probe_files *files,
 
 /* By what the loader knows, in the root of @pid. */
 static int by_system(struct pm_probe_files *files, pid_t pid, const char *word,
-		     struct pm_probe_near *near, struct pm_error *err)
+		     struct pm_near_names *near, struct pm_error *err)
 {
 	PM_AUTO_CLOSE int exe = -1;
 	struct pm_probe_abi abi = { .pid = pid };
@@ -372,7 +372,7 @@ static int by_system(struct pm_probe_files *files, pid_t pid, const char *word,
 }
 
 static int by_name(struct pm_probe_files *files, const struct pm_probe_context *context,
-		   const char *word, struct pm_probe_near *near, struct pm_error *err)
+		   const char *word, struct pm_near_names *near, struct pm_error *err)
 {
 	char path[PATH_MAX];
 	int code = 0, fd;
@@ -398,8 +398,7 @@ int pm_probe_files_find(struct pm_probe_files *files,
 			const struct pm_probe_context *context, const char *word,
 			struct pm_error *err)
 {
-	struct pm_probe_near near = { .wanted = word };
-	struct pm_str text = { 0 };
+	struct pm_near_names near = { .wanted = word };
 	int code;
 
 	if (strchr(word, '/'))
@@ -407,10 +406,8 @@ int pm_probe_files_find(struct pm_probe_files *files,
 	code = by_name(files, context, word, &near, err);
 	if (code < 0 || files->list.len > 0)
 		return code;
-	pm_probe_near_tell(&near, &text);
-	pm_error_set(err, -ENOENT, "no program and no library is called \"%s\"%s", word,
-		     text.data && !text.failed ? text.data : "");
+	pm_error_set(err, -ENOENT, "no program and no library is called \"%s\"", word);
+	pm_near_names_tell(&near, err);
 	pm_error_fix(err, "a path: ./%s", word);
-	pm_str_release(&text);
 	return -ENOENT;
 }

@@ -171,22 +171,21 @@ bool pm_probe_pattern_matches(struct pm_probe_pattern *pattern, const char *name
 /* A name for people, with parameters where it has them; to free(). NULL without memory. */
 char *pm_probe_pretty(const char *name);
 
-/* Collects the names that come nearest to what was typed. */
-enum {
-	PM_PROBE_NEAR_MAX = 4,
-	PM_PROBE_NEAR_BYTES = 64,
+/* ---- meant.c: what may have been meant ---------------------------------------------------- */
+
+/* The functions that come near to what was typed. */
+struct pm_probe_meant {
+	struct pm_near_names near; /* .wanted is given */
+	size_t demangled; /* names that had to be */
+	char *last; /* the first name whose last part was typed */
+	bool several; /* there are others, too */
 };
-struct pm_probe_near {
-	const char *wanted;
-	struct {
-		size_t distance;
-		char name[PM_PROBE_NEAR_BYTES];
-	} list[PM_PROBE_NEAR_MAX];
-	size_t len;
-};
-void pm_probe_near_add(struct pm_probe_near *near, const char *name);
-/* `; near names: a, b` or nothing. */
-void pm_probe_near_tell(const struct pm_probe_near *near, struct pm_str *str);
+void pm_probe_meant_release(struct pm_probe_meant *meant);
+/* Adds all functions of the tables. */
+void pm_probe_meant_symbols(struct pm_probe_meant *meant,
+			    const struct pm_probe_tables *tables);
+/* The only name whose last part was typed; else NULL. */
+const char *pm_probe_meant_only(const struct pm_probe_meant *meant);
 
 /* ---- places ---------------------------------------------------------------------------------- */
 

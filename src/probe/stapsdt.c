@@ -77,7 +77,7 @@ struct scan {
 	const struct pm_probe_search *search;
 	struct pm_probe_places *places;
 	const struct pm_probe_section *base; /* NULL: none */
-	struct pm_probe_near near;
+	struct pm_near_names near;
 	size_t seen, arguments, broken;
 };
 
@@ -122,7 +122,7 @@ static int consider(void *user, const struct pm_probe_marker *marker)
 	if (!matches(scan->search->spec->place.symbol, marker->provider, marker->name)) {
 		pm_str_printf(&name, "%s:%s", marker->provider, marker->name);
 		if (!name.failed)
-			pm_probe_near_add(&scan->near, name.data);
+			pm_near_names_add(&scan->near, name.data);
 		pm_str_release(&name);
 		return 0;
 	}
@@ -150,7 +150,6 @@ static int consider(void *user, const struct pm_probe_marker *marker)
 static int answer(const struct scan *scan, int code, struct pm_error *err)
 {
 	const char *symbol = scan->search->spec->place.symbol;
-	struct pm_str near = { 0 };
 
 	if (code == -E2BIG)
 		return pm_error_set(err, code, "\"%s\" means more than %d places", symbol,
@@ -173,10 +172,8 @@ static int answer(const struct scan *scan, int code, struct pm_error *err)
 	if (scan->seen == 0)
 		return pm_error_set(err, -ENODATA,
 				    "it has no markers (USDT, .note.stapsdt)");
-	pm_probe_near_tell(&scan->near, &near);
-	pm_error_set(err, -ENOENT, "no marker \"%s\" among its %zu%s", symbol, scan->seen,
-		     near.data && !near.failed ? near.data : "");
-	pm_str_release(&near);
+	pm_error_set(err, -ENOENT, "no marker \"%s\" among its %zu", symbol, scan->seen);
+	pm_near_names_tell(&scan->near, err);
 	return -ENOENT;
 }
 

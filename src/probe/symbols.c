@@ -263,52 +263,10 @@ static int refuse_ifunc(struct scan *scan, struct pm_error *err)
 	return -EINVAL;
 }
 
-/* What begins its parameters; (anonymous namespace)::f has parentheses before. */
-static size_t length_before_parameters(const char *pretty)
-{
-	static const char nameless[] = "(anonymous namespace)";
-	const char *at = strchr(pretty, '(');
-
-	while (at && strncmp(at, nameless, sizeof(nameless) - 1) == 0)
-		at = strchr(at + 1, '(');
-	return at ? (size_t)(at - pretty) : strlen(pretty);
-}
-
-static void find_near(struct scan *scan, struct pm_str *text)
-{
-	struct pm_probe_near near = { .wanted = scan->search->spec->place.symbol };
-
-	for (size_t t = 0; t < scan->tables.len; t++) {
-		struct pm_probe_table table = scan->tables.table[t];
-
-		for (size_t i = 1; i < table.len; i++) {
-			struct pm_probe_symbol row;
-			PM_AUTO_FREE char *pretty = NULL;
-
-			if (!pm_probe_table_row(&table, i, &row) || !row.defined ||
-			    (row.type != STT_FUNC && row.type != STT_GNU_IFUNC))
-				continue;
-			/* Cheap first: a name of another length is not near. */
-			if (row.name[0] == '_' && row.name[1] == 'Z' &&
-			    scan->pattern.budget > 0) {
-				pretty = pm_probe_pretty(row.name);
-				if (pretty)
-					pretty[length_before_parameters(pretty)] = '\0';
-				scan->pattern.budget -= scan->pattern.budget < 4096
-								? scan->pattern.budget
-								: 4096;
-			}
-			pm_probe_near_add(&near, pretty ? pretty : row.name);
-		}
-	}
-	pm_probe_near_tell(&near, text);
-}
-
 static int not_found(struct scan *scan, struct pm_error *err)
 {
 	const struct pm_probe_search *search = scan->search;
 	const char *symbol = search->spec->place.symbol;
-	struct pm_str near = { 0 };
 
 	if (scan->ifuncs.len > 0)
 		return refuse_ifunc(scan, err);
@@ -339,14 +297,11 @@ static int not_found(struct scan *scan, struct pm_error *err)
 			     search->is_region ? "@libc" : "");
 		return -ENOENT;
 	}
-	find_near(scan, &near);
-	pm_error_set(err, -ENOENT, "no function \"%s\"%s%s", symbol,
-		     near.data && !near.failed ? near.data : "",
-		     scan->tables.has_symtab
-			     ? ""
-			     : "; it is stripped: only exported functions have names");
-	pm_str_release(&near);
-	return -ENOENT;
+	return pm_error_set(
+		err, -ENOENT, "no function \"%s\"%s", symbol,
+		scan->tables.has_symtab
+			? ""
+			: "; it is stripped: only exported functions have names");
 }
 
 static void tell_left_out(const struct scan *scan, size_t places)
@@ -371,6 +326,32 @@ static void tell_left_out(const struct scan *scan, size_t places)
 			      scan->search->spec->requested, places);
 }
 
+/* The only function whose last part was typed, as if all of its name had been. Of regions this is
+ * asked only when libraries have no such function either (meant.c). */
+static int find_meant(struct scan *scan, struct pm_error *err)
+{
+	PM_CLEANUP(pm_probe_meant_release)
+	struct pm_probe_meant meant = {
+		.near = { .wanted = scan->search->spec->place.symbol }
+	};
+	int code = not_found(scan, err);
+
+	if (code != -ENOENT)
+		return code;
+	pm_probe_meant_symbols(&meant, &scan->tables);
+	if (!pm_probe_meant_only(&meant)) {
+		pm_near_names_tell(&meant.near, err);
+		return code;
+	}
+	pm_probe_pattern_release(&scan->pattern);
+	code = pm_probe_pattern_init(&scan->pattern, pm_probe_meant_only(&meant));
+	if (code == 0)
+		code = scan_tables(scan, false);
+	if (code < 0)
+		return pm_error_set(err, code, "no memory left for its symbols");
+	return scan->found.len + scan->labels.len > 0 ? 0 : not_found(scan, err);
+}
+
 static int find(struct scan *scan, struct pm_probe_places *places, struct pm_error *err)
 {
 	int code = scan_tables(scan, false);
@@ -389,8 +370,13 @@ static int find(struct scan *scan, struct pm_probe_places *places, struct pm_err
 	/* What is also there is a version for old programs, as of glibc's memcpy. */
 	if (!scan->glob && scan->ifuncs.len > 0)
 		return refuse_ifunc(scan, err);
-	if (scan->found.len + scan->labels.len == 0)
+	if (scan->found.len + scan->labels.len == 0 &&
+	    (scan->search->is_region || scan->pattern.is_glob))
 		return not_found(scan, err);
+	if (scan->found.len + scan->labels.len == 0)
+		code = find_meant(scan, err);
+	if (code < 0)
+		return code;
 	code = give(scan, places, err);
 	if (code == 0)
 		tell_left_out(scan, places->list.len);

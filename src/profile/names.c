@@ -5,52 +5,6 @@
 #include <regex.h>
 #include <string.h>
 
-enum {
-	NEAR_NAMES = 3, /* suggestions in a message */
-};
-
-/* ---- near names ------------------------------------------------------------------------ */
-
-struct near {
-	const char *name[NEAR_NAMES];
-	size_t distance[NEAR_NAMES];
-	size_t len;
-};
-
-static void near_offer(struct near *near, const char *name, size_t distance)
-{
-	size_t at = near->len;
-
-	for (size_t i = 0; i < near->len; i++)
-		if (near->name[i] == name)
-			return;
-	while (at > 0 && near->distance[at - 1] > distance)
-		at--;
-	if (at >= NEAR_NAMES)
-		return;
-	if (near->len < NEAR_NAMES)
-		near->len++;
-	for (size_t i = near->len - 1; i > at; i--) {
-		near->name[i] = near->name[i - 1];
-		near->distance[i] = near->distance[i - 1];
-	}
-	near->name[at] = name;
-	near->distance[at] = distance;
-}
-
-static void near_say(const struct near *near, struct pm_error *err)
-{
-	struct pm_str text = { 0 };
-
-	if (near->len == 0 || !err)
-		return;
-	for (size_t i = 0; i < near->len; i++)
-		pm_str_printf(&text, "%s%s", i == 0 ? "" : ", ", near->name[i]);
-	if (!text.failed)
-		pm_error_fix(err, "%s", text.data);
-	pm_str_release(&text);
-}
-
 /* ---- functions --------------------------------------------------------------------------- */
 
 /* Length of "ns::f" in "ns::f(int) const": up to the last parameter list that is open to
@@ -173,18 +127,23 @@ static int match_expression(struct pm_function_set *set, const struct pm_profile
 static int no_function(const struct pm_profile *profile, const char *pattern,
 		       struct pm_error *err)
 {
-	struct near near = { .len = 0 };
-	size_t limit = strlen(pattern) / 3 + 1;
+	struct pm_near_names near = { .wanted = pattern };
+	struct pm_str text = { 0 };
 
 	for (size_t i = 0; i < profile->functions.len; i++) {
 		const char *name = profile->functions.data[i].name;
-		size_t distance = pm_name_distance(pattern, name);
+		size_t len = without_parameters(name, strlen(name));
+		PM_AUTO_FREE char *bare = strndup(name, len);
 
-		if (distance <= limit)
-			near_offer(&near, name, distance);
+		if (bare)
+			pm_near_names_add(&near, bare);
 	}
 	pm_error_set(err, -ENOENT, "no function of this recording matches '%s'", pattern);
-	near_say(&near, err);
+	for (size_t i = 0; i < near.len; i++)
+		pm_str_printf(&text, "%s%s", i == 0 ? "" : ", ", near.list[i].name);
+	if (text.len > 0 && !text.failed)
+		pm_error_fix(err, "%s", text.data);
+	pm_str_release(&text);
 	return -ENOENT;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// probes-cpp N: overloads, members and templates, each called a known number of times: for
-// tests of probes (tests/cli/pmrec-probes.bats).
+// probes-cpp N: overloads, members, templates and what was inlined, each called a known number
+// of times: for tests of probes (tests/cli/pmrec-probes.bats).
 #include <cstdlib>
 
 #define NEVER_INLINE __attribute__((noinline))
@@ -38,6 +38,13 @@ template <typename T> NEVER_INLINE T grow(T value)
 	sum = sum + 1;
 	return value + 1;
 }
+
+/* There nowhere but where it was inlined. */
+__attribute__((always_inline)) inline void outline(int side)
+{
+	for (int i = 0; i < side; i++)
+		sum = sum + 4;
+}
 } // namespace shapes
 
 int main(int argc, char **argv)
@@ -51,6 +58,7 @@ int main(int argc, char **argv)
 		shapes::circle one(i), two(i + 1), three(i + 2);
 		if (one == two)
 			return 1;
+		shapes::outline(i + 1);
 		shapes::grow(i);
 		shapes::grow(static_cast<long>(i));
 	}

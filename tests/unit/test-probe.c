@@ -235,6 +235,11 @@ static void test_cpp(void **state)
 	assert_places(AT(probes, "shapes::a*(*)"), NULL,
 		      NAMES("uprobe:probes-cpp:shapes::area(int)",
 			    "uprobe:probes-cpp:shapes::area(int, char)"));
+	/* Without its scope, where there is only one of that name. */
+	assert_places(AT(probes, "area"), NULL,
+		      NAMES("uprobe:probes-cpp:shapes::area(int)",
+			    "uprobe:probes-cpp:shapes::area(int, char)"));
+	assert_refused(AT(probes, "grow"), NULL, -ENOENT, "near names: shapes::grow<");
 	assert_refused(AT(probes, "shapes::aera"), NULL, -ENOENT,
 		       "near names: shapes::area");
 }

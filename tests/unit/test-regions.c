@@ -424,10 +424,25 @@ static void overloads_are_all_meant(void **state)
 	assert_string_equal(world.regions.list.data[0].name, "shapes::area(int)");
 	check_places(&world.regions);
 	pm_regions_release(&world.regions);
-	/* Without its namespace it is not found, but told. */
+	/* Without its namespace it is the only one of that name, with all its overloads. */
 	find_in(&world, &context, false, "area");
+	assert_int_equal(world.code, 0);
+	assert_int_equal(world.regions.list.len, 2);
+	assert_non_null(strstr(world.regions.list.data[0].name, "shapes::area("));
+	pm_regions_release(&world.regions);
+	find_in(&world, &context, false, "aera");
 	assert_int_equal(world.code, -ENOENT);
 	assert_non_null(strstr(world.err.text, "near names: shapes::area"));
+	/* Also what is there only inlined. */
+	find_in(&world, &context, false, "outline");
+	assert_int_equal(world.code, 0);
+	assert_int_equal(world.regions.list.data[0].kind, PM_STAT_INLINED);
+	assert_non_null(strstr(world.regions.list.data[0].name, "shapes::outline"));
+	pm_regions_release(&world.regions);
+	find_in(&world, &context, false, "outlien");
+	assert_int_equal(world.code, -ENOENT);
+	assert_non_null(strstr(world.err.text, "near names: shapes::outline"));
+	/* Of several none is taken. */
 	find_in(&world, &context, false, "grow");
 	assert_int_equal(world.code, -ENOENT);
 	assert_non_null(strstr(world.err.text, "shapes::grow<"));

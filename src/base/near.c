@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+/* "Did you mean": which names of functions and the like are near to one that nothing has. */
+#include <string.h>
+
+#include "pm/base.h"
+
+/* The length of @name without what a template is made of at its end: `ns::f<int>`. */
+static size_t without_arguments(const char *name, size_t len)
+{
+	size_t depth = 0;
+
+	if (len == 0 || name[len - 1] != '>')
+		return len;
+	for (size_t i = len; i-- > 0;) {
+		/* "->" of an operator closes nothing. */
+		depth += name[i] == '>' && !(i > 0 && name[i - 1] == '-');
+		if (name[i] == '<' && --depth == 0)
+			return i;
+		if (depth == 0)
+			break;
+	}
+	return len;
+}
+
+/* How much of @name counts: what a template is made of does only when it was typed. */
+static size_t length_of(const char *name, const char *wanted)
+{
+	size_t len = strlen(name);
+
+	return strchr(wanted, '<') ? len : without_arguments(name, len);
+}
+
+bool pm_name_is_last_part(const char *name, const char *wanted)
+{
+	size_t len = length_of(name, wanted), want = strlen(wanted);
+
+	return len > want + 2 && memcmp(name + len - want, wanted, want) == 0 &&
+	       memcmp(name + len - want - 2, "::", 2) == 0;
+}
+
+/* From the last part of @name alone. */
+static size_t distance_of_last(const char *name, const char *wanted)
+{
+	size_t len = length_of(name, wanted), from = len;
+	PM_AUTO_FREE char *last = NULL;
+
+	while (from > 2 && memcmp(name + from - 2, "::", 2) != 0)
+		from--;
+	last = from > 2 ? strndup(name + from, len - from) : NULL;
+	return last ? pm_name_distance(wanted, last) : SIZE_MAX;
+}
+
+static size_t distance_of(const char *name, const char *wanted)
+{
+	size_t limit = 1 + strlen(wanted) / 4, distance, last;
+
+	if (pm_name_is_last_part(name, wanted))
+		return 1;
+	distance = pm_name_distance(wanted, name);
+	last = strstr(wanted, "::") ? SIZE_MAX : distance_of_last(name, wanted);
+	if (last <= limit && last < distance)
+		return last + 1;
+	if (distance <= limit)
+		return distance;
+	/* One inside of the other is near, too, when they do not differ much. */
+	return strlen(name) <= 2 * strlen(wanted) && strcasestr(name, wanted)
+		       ? strlen(wanted)
+		       : SIZE_MAX;
+}
+
+void pm_near_names_add(struct pm_near_names *near, const char *name)
+{
+	size_t len = strlen(name), distance, at;
+
+	if (len == 0 || strlen(near->wanted) < 2)
+		return;
+	distance = len < PM_NEAR_NAMES_BYTES ? distance_of(name, near->wanted) : SIZE_MAX;
+	if (distance == SIZE_MAX)
+		return;
+	for (size_t i = 0; i < near->len; i++)
+		if (strcmp(near->list[i].name, name) == 0)
+			return;
+	for (at = near->len; at > 0 && near->list[at - 1].distance > distance; at--)
+		if (at < PM_NEAR_NAMES_MAX)
+			near->list[at] = near->list[at - 1];
+	if (at == PM_NEAR_NAMES_MAX)
+		return;
+	near->list[at].distance = distance;
+	memcpy(near->list[at].name, name, len + 1);
+	near->len += near->len < PM_NEAR_NAMES_MAX;
+}
+
+void pm_near_names_tell(const struct pm_near_names *near, struct pm_error *err)
+{
+	struct pm_str text = { 0 };
+	size_t len;
+
+	if (!err)
+		return;
+	for (size_t i = 0; i < near->len; i++) {
+		pm_str_puts(&text, i == 0 ? "; near names: " : ", ");
+		pm_str_printable(&text, near->list[i].name, strlen(near->list[i].name));
+	}
+	len = strlen(err->text);
+	if (text.len > 0 && !text.failed)
+		snprintf(err->text + len, sizeof(err->text) - len, "%s", text.data);
+	pm_str_release(&text);
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What may have been meant by a name that nothing has. A name without its namespaces and classes
+ * is taken for the whole one where there is only one that ends with it.
+ */
+#include "probe-internal.h"
+
+#include <elf.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "pm/proc.h"
+#include "pm/symbol.h"
+
+enum {
+	DEMANGLED_MAX = 1 << 17, /* names of one search: more would take seconds */
+	/* Of larger files only those units' entries are walked that have the word. */
+	WALKED_BYTES_MAX = 32 << 20,
+};
+
+void pm_probe_meant_release(struct pm_probe_meant *meant)
+{
+	free(meant->last);
+	meant->last = NULL;
+}
+
+/* ---- all names of a file -------------------------------------------------------------- */
+
+/* Without memory for the name, it is one of several: then it is not taken. */
+static void add_function(struct pm_probe_meant *meant, const char *name)
+{
+	bool is_last = pm_name_is_last_part(name, meant->near.wanted);
+
+	pm_near_names_add(&meant->near, name);
+	if (!is_last || meant->several || (meant->last && strcmp(meant->last, name) == 0))
+		return;
+	meant->several = meant->last != NULL;
+	if (!meant->several)
+		meant->last = strdup(name);
+	meant->several |= meant->last == NULL;
+}
+
+/* A linker's name as people write it, without parameters. */
+static void add_linkage(struct pm_probe_meant *meant, const char *name)
+{
+	PM_AUTO_FREE char *base = NULL;
+	PM_AUTO_FREE char *pretty = NULL;
+	enum pm_probe_copy copy;
+	size_t len;
+
+	if (name[0] != '_' || (name[1] != 'Z' && name[1] != 'R')) {
+		add_function(meant, name);
+		return;
+	}
+	/* Of those that are not looked at any could be meant, too. */
+	if (meant->demangled++ >= DEMANGLED_MAX) {
+		meant->several = true;
+		return;
+	}
+	len = pm_probe_base_len(name, &copy);
+	if (copy == PM_PROBE_PART)
+		return;
+	base = strndup(name, len);
+	pretty = base ? pm_demangle(base) : NULL;
+	add_function(meant, pretty ? pretty : name);
+}
+
+const char *pm_probe_meant_only(const struct pm_probe_meant *meant)
+{
+	return meant->several ? NULL : meant->last;
+}
+
+void pm_probe_meant_symbols(struct pm_probe_meant *meant,
+			    const struct pm_probe_tables *tables)
+{
+	for (size_t t = 0; t < tables->len; t++) {
+		struct pm_probe_table table = tables->table[t];
+
+		for (size_t i = 1; i < table.len; i++) {
+			struct pm_probe_symbol row;
+
+			if (pm_probe_table_row(&table, i, &row) && row.defined &&
+			    (row.type == STT_FUNC || row.type == STT_GNU_IFUNC))
+				add_linkage(meant, row.name);
+		}
+	}
+}
+
+static bool add_inlined(void *user, const char *linkage, const char *name)
+{
+	if (linkage)
+		add_linkage(user, linkage);
+	else
+		add_function(user, name);
+	return false; /* its places are not asked for */
+}
+
+static int no_place(void *user, const struct pm_symbol_inlined *place)
+{
+	(void)user;
+	(void)place;
+	return 0;
+}
+
+static int add_all_inlined(struct pm_probe_meant *meant,
+			   const struct pm_probe_binary *binary,
+			   const struct pm_probe_context *context)
+{
+	struct pm_symbol_options options = { .debug_dir = context->debug_dir,
+					     .pid = binary->pid,
+					     .path = binary->path };
+	struct pm_probe_pattern pattern;
+	struct stat stat;
+	bool small = fstat(binary->fd, &stat) == 0 && stat.st_size <= WALKED_BYTES_MAX;
+	int code = pm_probe_pattern_init(&pattern, meant->near.wanted);
+
+	if (code == 0)
+		code = pm_symbols_find_inlined(binary->fd, &options,
+					       small ? NULL : pattern.needle, add_inlined,
+					       no_place, meant, NULL);
+	pm_probe_pattern_release(&pattern);
+	return code == -ENOMEM ? code : 0;
+}
+
+static int add_all_symbols(struct pm_probe_meant *meant,
+			   const struct pm_probe_binary *binary,
+			   const struct pm_probe_context *context)
+{
+	struct pm_debug_search search = { .dir = context->debug_dir,
+					  .pid = binary->pid,
+					  .path = binary->path };
+	PM_AUTO_CLOSE int debug_fd = pm_debug_find(binary->fd, &search);
+	struct pm_probe_tables tables = { 0 };
+	struct pm_probe_elf elf, debug;
+	bool has_debug = debug_fd >= 0 && pm_probe_elf_open(&debug, debug_fd) == 0;
+	int code = pm_probe_elf_open(&elf, binary->fd);
+
+	if (code == 0) {
+		code = pm_probe_tables_open(&tables, &elf, has_debug ? &debug : NULL);
+		if (code == 0)
+			pm_probe_meant_symbols(meant, &tables);
+		pm_probe_tables_close(&tables);
+		pm_probe_elf_close(&elf);
+	}
+	if (has_debug)
+		pm_probe_elf_close(&debug);
+	return code == -ENOMEM ? code : 0;
+}
+
+int pm_probe_find_meant(char **ret, const struct pm_probe_binaries *binaries,
+			const struct pm_probe_context *context, const char *name,
+			struct pm_error *err)
+{
+	PM_CLEANUP(pm_probe_meant_release)
+	struct pm_probe_meant meant = { .near = { .wanted = name } };
+	int code = 0;
+
+	for (size_t i = 0; i < binaries->list.len && code == 0; i++) {
+		code = add_all_symbols(&meant, &binaries->list.data[i], context);
+		if (code == 0)
+			code = add_all_inlined(&meant, &binaries->list.data[i], context);
+	}
+	if (code < 0)
+		return pm_error_set(err, code, "no memory left for near names");
+	if (!pm_probe_meant_only(&meant)) {
+		pm_near_names_tell(&meant.near, err);
+		return -ENOENT;
+	}
+	*ret = PM_TAKE_PTR(meant.last);
+	return 0;
+}
