@@ -51,7 +51,7 @@ static int build_step(struct bisection *it, const struct pmdiff_commit *commit,
 
 	tree->commit = commit;
 	tree->role = NULL;
-	pm_vec_clear(&tree->missing.list);
+	pmdiff_tree_forget_missing(tree);
 	r = pmdiff_worktree_move(tree->path, commit->hash, false, err);
 	if (r == 0)
 		r = pmdiff_meter_build(&it->shop.meter, tree, err);

@@ -59,12 +59,29 @@ static int add_words(struct words *words, const char *const *list)
 	return r;
 }
 
-static bool has_text(const struct pmdiff_texts *texts, const char *text)
+static bool is_missing(const struct pmdiff_tree *tree, const char *name)
 {
-	for (size_t i = 0; i < texts->list.len; i++)
-		if (strcmp(texts->list.data[i], text) == 0)
+	for (size_t i = 0; i < tree->missing.len; i++)
+		if (strcmp(tree->missing.data[i].name, name) == 0)
 			return true;
 	return false;
+}
+
+static int add_missing(struct pmdiff_tree *tree, const char *name, const char *more)
+{
+	struct pmdiff_missing missing = { name, strdup(more) };
+	int r = missing.more ? pm_vec_push(&tree->missing, missing) : -ENOMEM;
+
+	if (r < 0)
+		free(missing.more);
+	return r;
+}
+
+void pmdiff_tree_forget_missing(struct pmdiff_tree *tree)
+{
+	for (size_t i = 0; i < tree->missing.len; i++)
+		free(tree->missing.data[i].more);
+	pm_vec_release(&tree->missing);
 }
 
 static int add_functions(struct words *words, const struct pmdiff_meter *meter,
@@ -78,7 +95,7 @@ static int add_functions(struct words *words, const struct pmdiff_meter *meter,
 	for (size_t i = 0; i < functions->list.len && r == 0; i++) {
 		const char *name = functions->list.data[i];
 
-		if (!has_text(&tree->missing, name))
+		if (!is_missing(tree, name))
 			r = add_words(words, (const char *const[]){ "--fn", name, NULL });
 	}
 	return r;
@@ -311,17 +328,19 @@ static bool learn_missing(struct pmdiff_meter *meter, struct pmdiff_tree *tree)
 	PM_AUTO_FREE char *why = pmdiff_log_find(meter->log, "pmstat: ");
 
 	if (!why || meter->all_functions ||
-	    (!meter->simulated && tree->missing.list.len + 1 >= functions->list.len))
+	    (!meter->simulated && tree->missing.len + 1 >= functions->list.len))
 		return false;
 	for (size_t i = 0; i < functions->list.len; i++) {
 		const char *name = functions->list.data[i];
 		PM_AUTO_FREE char *said = NULL;
+		const char *at;
 
 		if (asprintf(&said, "no function \"%.*s\"", (int)strcspn(name, "@"),
 			     name) < 0)
 			said = NULL;
-		if (said && strstr(why, said) && !has_text(&tree->missing, name))
-			return pm_vec_push(&tree->missing.list, name) == 0;
+		at = said ? strstr(why, said) : NULL;
+		if (at && !is_missing(tree, name))
+			return add_missing(tree, name, at + strlen(said)) == 0;
 	}
 	return false;
 }
@@ -388,24 +407,29 @@ static int measure_round(struct pmdiff_meter *meter, struct pmdiff_tree *trees,
 	return r;
 }
 
+static void say_missing(const struct pmdiff_meter *meter, const struct pmdiff_tree *tree,
+			const struct pmdiff_missing *missing)
+{
+	pmdiff_say(meter->options, "%s has no function \"%s\"", tree->role,
+		   missing->name);
+}
+
 /* What no commit has was not meant. */
 static int check_missing(struct pmdiff_meter *meter, const struct pmdiff_tree *trees,
 			 struct pm_error *err)
 {
-	for (size_t i = 0; i < trees[0].missing.list.len; i++) {
-		const char *name = trees[0].missing.list.data[i];
+	for (size_t i = 0; i < trees[0].missing.len; i++) {
+		const struct pmdiff_missing *missing = &trees[0].missing.data[i];
 
-		if (!has_text(&trees[1].missing, name))
-			pmdiff_say(meter->options, "%s has no function \"%s\"",
-				   trees[0].role, name);
-		else
+		if (is_missing(&trees[1], missing->name))
 			return pm_error_set(err, -ENOENT,
-					    "neither %s nor %s has a function \"%s\"",
-					    trees[0].role, trees[1].role, name);
+					    "neither %s nor %s has a function \"%s\"%s",
+					    trees[0].role, trees[1].role, missing->name,
+					    missing->more);
+		say_missing(meter, &trees[0], missing);
 	}
-	for (size_t i = 0; i < trees[1].missing.list.len; i++)
-		pmdiff_say(meter->options, "%s has no function \"%s\"", trees[1].role,
-			   trees[1].missing.list.data[i]);
+	for (size_t i = 0; i < trees[1].missing.len; i++)
+		say_missing(meter, &trees[1], &trees[1].missing.data[i]);
 	return 0;
 }
 

@@ -14,14 +14,20 @@
 #define PMDIFF_BAD_COMMIT (-ECANCELED)
 
 /* One commit, checked out. */
+/* A function of the options that a commit does not have. */
+struct pmdiff_missing {
+	const char *name; /* borrowed */
+	char *more; /* what pmstat says behind that, as near names; or "" */
+};
+
 struct pmdiff_tree {
 	const char *
 		role; /* for people: "base"; NULL: whoever calls says which commit it is */
 	char *path;
 	const struct pmdiff_commit *commit; /* borrowed */
-	struct pmdiff_texts
-		missing; /* of the functions of the options: it has none such */
+	PM_VEC(struct pmdiff_missing) missing;
 };
+void pmdiff_tree_forget_missing(struct pmdiff_tree *tree);
 
 struct pmdiff_meter {
 	const struct pmdiff_options *options;

@@ -119,7 +119,7 @@ void pmdiff_workshop_release(struct pmdiff_workshop *workshop)
 	pmdiff_folder_release(&workshop->folder);
 	for (size_t i = 0; i < 2; i++) {
 		free(workshop->trees[i].path);
-		pm_vec_release(&workshop->trees[i].missing.list);
+		pmdiff_tree_forget_missing(&workshop->trees[i]);
 		pmdiff_commit_release(&workshop->commits[i]);
 	}
 	pmdiff_repository_release(&workshop->repository);

@@ -248,8 +248,9 @@ simulated() {
 	has 'base has no function "emit_all"' 'head has no function "emit"' 'new
   emit_all  prog.c:3' 'gone
   emit  prog.c:3'
-	fails 'neither base nor head has a function "nope"' -- run --engine callgrind -r 1 \
-		--base main --head HEAD --fn parse --fn nope --build "$BUILD" -- ./prog
+	fails 'neither base nor head has a function "prse"; near names: parse' -- run \
+		--engine callgrind -r 1 --base main --head HEAD --fn parse --fn prse \
+		--build "$BUILD" -- ./prog
 	git checkout -q main
 }
 
