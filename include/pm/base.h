@@ -225,6 +225,21 @@ size_t pm_utf8_char(const char *bytes, size_t len);
 /* The whole of @text as an unsigned number, decimal or 0x…; false when it is anything else. */
 bool pm_parse_u64(const char *text, uint64_t *ret);
 
+/* ---- texts in a given width ----------------------------------------------------------- */
+
+/* Columns that a text in UTF-8 takes, as far as code points tell. */
+size_t pm_columns(const char *text);
+/* What stands for what was left out. */
+const char *pm_ellipsis(bool ascii);
+/* @name made printable and cut to @width columns (0: whole): arguments go first, then those
+ * of templates, then outer scopes, then the middle. */
+void pm_put_name(struct pm_str *str, const char *name, size_t width, bool ascii);
+/* @text made printable; too long, it loses its end or, if @keep_end, its beginning. */
+void pm_put_cut(struct pm_str *str, const char *text, size_t width, bool keep_end,
+		bool ascii);
+
+/* ---- near names --------------------------------------------------------------------------- */
+
 /*
  * Edit distance (Levenshtein, case-insensitive) of two short names; for "did you mean".
  * Names over 64 bytes count as far away (SIZE_MAX).

@@ -117,17 +117,9 @@ int pm_output_flamegraph(const struct pm_report *report, FILE *to, struct pm_err
 
 /* For what shows a profile by other means than a stream. Foreign text comes out printable. */
 
-/* Columns that a text in UTF-8 takes, as far as code points tell. */
-size_t pm_columns(const char *text);
 /* 1234567 as 1,234,567. */
 void pm_put_count(struct pm_str *str, uint64_t count);
 void pm_put_duration(struct pm_str *str, uint64_t ns);
-/* @name made printable and cut to @width columns (0: whole): arguments go first, then those
- * of templates, then outer scopes, then the middle. */
-void pm_put_name(struct pm_str *str, const char *name, size_t width, bool ascii);
-/* @text made printable; too long, it loses its end or, if @keep_end, its beginning. */
-void pm_put_cut(struct pm_str *str, const char *text, size_t width, bool keep_end,
-		bool ascii);
 /* A function with its marks, for trees: `f (inlined)`, `[unknown] in libx.so`. */
 void pm_put_function(struct pm_str *str, const struct pm_profile *profile,
 		     uint32_t function, size_t width, bool ascii);
