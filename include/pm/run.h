@@ -236,3 +236,5 @@ int pm_sink_close(struct pm_sink *sink, struct pm_error *err);
 void pm_sink_release(struct pm_sink *sink);
 /* Columns of text there: those of a terminal, but at least 60; of anything else 80. */
 unsigned pm_sink_width(int fd);
+/* Whether the user's locale has no other characters than ASCII's; without setting it. */
+bool pm_sink_is_ascii(void);

@@ -3,11 +3,18 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "pm/run.h"
 
 enum {
-	FUNCTION_COLUMNS = 56, /* longer names push what is behind them to the right */
+	FUNCTION_COLUMNS_MIN = 24, /* what other columns leave at least */
+	FUNCTION_COLUMNS =
+		56, /* with -v: longer names push what is behind them to the right */
 	MODULE_COLUMNS = 24,
+	SOURCE_COLUMNS = 24,
 	INDEX_COLUMNS = 6,
+	GAP = 2,
 	RUN_MIN = 4, /* equal frames in a row that are shown as one */
 };
 
@@ -16,21 +23,16 @@ struct line {
 	struct pm_str function, module, source;
 };
 
+/* How wide columns are, or may be; 0: as they come. */
+struct widths {
+	size_t function, module, source;
+};
+
 static void line_release(struct line *line)
 {
 	pm_str_release(&line->function);
 	pm_str_release(&line->module);
 	pm_str_release(&line->source);
-}
-
-/* Characters, as far as a terminal shows one column for each. */
-static size_t columns(const struct pm_str *text)
-{
-	size_t len = 0;
-
-	for (size_t i = 0; i < text->len; i++)
-		len += ((unsigned char)text->data[i] & 0xc0) != 0x80;
-	return len;
 }
 
 static const char *base_name(const char *path)
@@ -68,11 +70,26 @@ static const char *state_word(char state)
 
 /* ---- lines ------------------------------------------------------------------------------ */
 
+static void put_file(struct line *line, const char *path, uint32_t number, size_t width,
+		     bool ascii)
+{
+	struct pm_str source = { 0 };
+
+	put(&source, path);
+	if (number > 0)
+		pm_str_printf(&source, ":%" PRIu32, number);
+	pm_put_cut(&line->source, source.data ? source.data : "", width, true, ascii);
+	line->source.failed |= source.failed;
+	pm_str_release(&source);
+}
+
 /* What line @level of @frame says; its last level is the function itself. */
 static void describe(const struct pm_rec_stacks *stacks, const struct pm_procs *procs,
 		     const struct pm_rec_stack_frame *frame, size_t level,
-		     struct line *line)
+		     const struct widths *widths, struct line *line)
 {
+	static const char inlined[] = " (inlined)";
+	bool ascii = pm_sink_is_ascii();
 	const struct pm_module *module = frame->module == PM_FILE_NONE
 						 ? NULL
 						 : pm_procs_module(procs, frame->module);
@@ -82,23 +99,28 @@ static void describe(const struct pm_rec_stacks *stacks, const struct pm_procs *
 	const struct pm_rec_function *function =
 		name && level < name->functions_len ? &name->functions[level] : NULL;
 
+	bool is_inlined = function && level + 1 < name->functions_len;
+	size_t room = widths->function;
+
+	if (room > 0 && is_inlined)
+		room -= strlen(inlined);
 	if (function && function->name)
-		put(&line->function, function->name);
+		pm_put_name(&line->function, function->name, room, ascii);
 	else
 		pm_str_printf(&line->function, "%#" PRIx64, frame->address);
-	if (function && level + 1 < name->functions_len)
-		pm_str_puts(&line->function, " (inlined)");
+	if (is_inlined)
+		pm_str_puts(&line->function, inlined);
 	if (module && module->identity.path[0])
-		put(&line->module, stacks->verbose ? module->identity.path
-						   : base_name(module->identity.path));
+		pm_put_cut(&line->module,
+			   stacks->verbose ? module->identity.path
+					   : base_name(module->identity.path),
+			   widths->module, false, ascii);
 	else
 		pm_str_puts(&line->module, module ? "[anonymous]" : "[unknown]");
-	if (function && function->file) {
-		put(&line->source,
-		    stacks->verbose ? function->file : base_name(function->file));
-		if (function->line > 0)
-			pm_str_printf(&line->source, ":%" PRIu32, function->line);
-	}
+	if (function && function->file)
+		put_file(line,
+			 stacks->verbose ? function->file : base_name(function->file),
+			 function->line, widths->source, ascii);
 }
 
 static size_t levels(const struct pm_rec_stacks *stacks,
@@ -113,18 +135,17 @@ static size_t levels(const struct pm_rec_stacks *stacks,
 	return name && name->functions_len > 0 ? name->functions_len : 1;
 }
 
-struct widths {
-	size_t function, module;
-};
+static size_t columns(const struct pm_str *text)
+{
+	return text->data ? pm_columns(text->data) : 0;
+}
 
 static void pad(struct pm_str *to, const struct pm_str *text, size_t width)
 {
 	size_t len = columns(text);
 
 	pm_str_append(to, text->data ? text->data : "", text->len);
-	do
-		pm_str_putc(to, ' ');
-	while (len++ <= width);
+	pm_str_printf(to, "%*s", (int)(width > len ? width - len : 0) + GAP, "");
 }
 
 /* Whether two frames say the same: recursion, which nobody reads a hundred times. */
@@ -132,6 +153,7 @@ static bool same_words(const struct pm_rec_stacks *stacks, const struct pm_procs
 		       const struct pm_rec_stack_frame *a,
 		       const struct pm_rec_stack_frame *b)
 {
+	static const struct widths whole;
 	size_t all = levels(stacks, a);
 	bool same = all == levels(stacks, b) && a->module == b->module;
 
@@ -139,8 +161,8 @@ static bool same_words(const struct pm_rec_stacks *stacks, const struct pm_procs
 		struct line one PM_CLEANUP(line_release) = { 0 };
 		struct line other PM_CLEANUP(line_release) = { 0 };
 
-		describe(stacks, procs, a, level, &one);
-		describe(stacks, procs, b, level, &other);
+		describe(stacks, procs, a, level, &whole, &one);
+		describe(stacks, procs, b, level, &whole, &other);
 		same = one.function.len == other.function.len &&
 		       one.source.len == other.source.len &&
 		       memcmp(one.function.data, other.function.data, one.function.len) ==
@@ -181,12 +203,34 @@ static void put_line(const struct pm_rec_stacks *stacks, const struct line *line
 	pm_str_putc(out, '\n');
 }
 
-static void widen(size_t *width, const struct pm_str *text, size_t max)
+static void widen(size_t *width, const struct pm_str *text)
 {
 	size_t len = columns(text);
 
-	if (len <= max && len > *width)
+	if (len > *width)
 		*width = len;
+}
+
+static void keep_below(size_t *width, size_t max)
+{
+	if (*width > max)
+		*width = max;
+}
+
+/* Functions get what is left of the screen by the others. */
+static void limit(const struct pm_rec_stacks *stacks, struct widths *widths)
+{
+	size_t screen = pm_sink_width(STDOUT_FILENO), taken;
+
+	keep_below(&widths->module, MODULE_COLUMNS);
+	keep_below(&widths->source, SOURCE_COLUMNS);
+	taken = INDEX_COLUMNS + GAP + widths->module + GAP + widths->source;
+	if (stacks->verbose)
+		keep_below(&widths->function, FUNCTION_COLUMNS);
+	else if (taken + FUNCTION_COLUMNS_MIN > screen)
+		keep_below(&widths->function, FUNCTION_COLUMNS_MIN);
+	else
+		keep_below(&widths->function, screen - taken);
 }
 
 /* Measures the columns where @out is NULL, else prints. */
@@ -194,6 +238,8 @@ static void each_line(const struct pm_rec_stacks *stacks, const struct pm_procs 
 		      const struct pm_rec_stack_thread *thread, struct widths *widths,
 		      struct pm_str *out)
 {
+	static const struct widths whole;
+
 	for (size_t i = 0, run; i < thread->frames.len; i += run) {
 		const struct pm_rec_stack_frame *frame = &thread->frames.data[i];
 		size_t all = levels(stacks, frame);
@@ -202,11 +248,12 @@ static void each_line(const struct pm_rec_stacks *stacks, const struct pm_procs 
 		for (size_t level = 0; level < all; level++) {
 			struct line line PM_CLEANUP(line_release) = { 0 };
 
-			describe(stacks, procs, frame, level, &line);
+			describe(stacks, procs, frame, level,
+				 out && !stacks->verbose ? widths : &whole, &line);
 			if (!out) {
-				widen(&widths->function, &line.function,
-				      FUNCTION_COLUMNS);
-				widen(&widths->module, &line.module, MODULE_COLUMNS);
+				widen(&widths->function, &line.function);
+				widen(&widths->module, &line.module);
+				widen(&widths->source, &line.source);
 				continue;
 			}
 			if (level == 0)
@@ -273,6 +320,7 @@ static void put_thread(struct pm_str *out, const struct pm_rec_stacks *stacks,
 		return;
 	}
 	each_line(stacks, procs, thread, &widths, NULL);
+	limit(stacks, &widths);
 	each_line(stacks, procs, thread, &widths, out);
 	if (thread->stop)
 		pm_str_printf(out, "%*s(ends here: %s)\n", INDEX_COLUMNS, "",

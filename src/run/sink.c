@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <fcntl.h>
+#include <langinfo.h>
+#include <locale.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
@@ -133,6 +135,16 @@ unsigned pm_sink_width(int fd)
 	if (!isatty(fd) || ioctl(fd, TIOCGWINSZ, &size) < 0 || size.ws_col == 0)
 		return WIDTH_DEFAULT;
 	return size.ws_col > WIDTH_LEAST ? size.ws_col : WIDTH_LEAST;
+}
+
+bool pm_sink_is_ascii(void)
+{
+	locale_t locale = newlocale(LC_CTYPE_MASK, "", (locale_t)0);
+	bool utf8 = locale && strcmp(nl_langinfo_l(CODESET, locale), "UTF-8") == 0;
+
+	if (locale)
+		freelocale(locale);
+	return !utf8;
 }
 
 void pm_sink_release(struct pm_sink *sink)

@@ -396,6 +396,12 @@ static int show(struct pm_self_recording *recording, bool whole, char **table,
 		struct pm_error *err)
 {
 	const char *path = recording->settings->table;
+	/* Into a file, for later: everything, in full. */
+	struct pm_self_table_options options = {
+		.whole = whole,
+		.rows = path ? 0 : TABLE_ROWS,
+		.width = path ? 0 : pm_sink_width(STDERR_FILENO),
+	};
 	PM_AUTO_FREE char *text = NULL;
 	int ret;
 
@@ -403,8 +409,7 @@ static int show(struct pm_self_recording *recording, bool whole, char **table,
 	if ((path && !path[0]) ||
 	    (!path && recording->settings->automatic && recording->samples == 0))
 		return 0;
-	ret = pm_self_table(recording->profile, recording->engine, whole,
-			    path ? 0 : TABLE_ROWS, &text, err);
+	ret = pm_self_table(recording->profile, recording->engine, &options, &text, err);
 	if (ret < 0)
 		return ret;
 	if (!path) {

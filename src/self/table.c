@@ -6,6 +6,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "pm/run.h"
+
+enum {
+	GAP = 2,
+	NAME_COLUMN = 37 + GAP, /* where names begin, behind the numbers */
+	NAMES_MIN = 39, /* columns of a name and its module together */
+	MODULE_MIN = 15, /* of these; the name has the rest, and so more than no place */
+};
+
 /* ---- how it was measured, and what is missing --------------------------------------------- */
 
 static void put_plural(struct pm_str *str, uint64_t count, const char *one)
@@ -79,28 +88,48 @@ static void put_missing(struct pm_str *str, const struct pm_view *view)
 
 /* ---- the functions ------------------------------------------------------------------------ */
 
+/* What is behind the numbers. A module gets what a name leaves it, and some columns at least. */
+static void put_names(struct pm_str *str, const struct pm_profile_function *function,
+		      const char *module, bool inlined, unsigned width)
+{
+	const char *mark = inlined ? " (inlined)" : "";
+	bool ascii = pm_sink_is_ascii();
+	size_t both = 0, name = pm_columns(function->name) + strlen(mark), left;
+	struct pm_str shown = { 0 };
+
+	if (width > 0)
+		both = width > NAME_COLUMN + GAP + NAMES_MIN ? width - NAME_COLUMN - GAP
+							     : NAMES_MIN;
+	left = both > name + MODULE_MIN ? both - name : MODULE_MIN;
+	pm_put_cut(&shown, module, both > 0 ? left : 0, false, ascii);
+	left = both > 0 && shown.data ? both - pm_columns(shown.data) - strlen(mark) : 0;
+	pm_put_name(str, function->name, left, ascii);
+	pm_str_printf(str, "%s%*s", mark, GAP, "");
+	pm_str_append(str, shown.data ? shown.data : "", shown.len);
+	str->failed |= shown.failed;
+	pm_str_release(&shown);
+}
+
 static void put_row(struct pm_str *str, const struct pm_view *view,
-		    const struct pm_row *row)
+		    const struct pm_row *row, unsigned width)
 {
 	const struct pm_profile *profile = view->profile;
 	const struct pm_profile_function *function = &profile->functions.data[row->id];
-	const char *module = pm_profile_module_name(profile, function->module);
 
-	pm_str_printf(str, "%10" PRIu64 " %6.2f%% %10" PRIu64 " %6.2f%%  ",
+	pm_str_printf(str, "%10" PRIu64 " %6.2f%% %10" PRIu64 " %6.2f%%%*s",
 		      row->self.samples, pm_weight_percent(&row->self, &view->total),
-		      row->total.samples, pm_weight_percent(&row->total, &view->total));
-	pm_str_printable(str, function->name, strlen(function->name));
-	if (row->inlined)
-		pm_str_puts(str, " (inlined)");
-	pm_str_puts(str, "  ");
-	pm_str_printable(str, module, strlen(module));
+		      row->total.samples, pm_weight_percent(&row->total, &view->total),
+		      GAP, "");
+	put_names(str, function, pm_profile_module_name(profile, function->module),
+		  row->inlined, width);
 	pm_str_putc(str, '\n');
 }
 
-static int put_rows(struct pm_str *str, const struct pm_view *view, size_t rows)
+static int put_rows(struct pm_str *str, const struct pm_view *view,
+		    const struct pm_self_table_options *options)
 {
 	struct pm_table table;
-	size_t len;
+	size_t len, rows = options->rows;
 	int ret = pm_table_init(&table, view, PM_KEY_FUNCTION, false);
 
 	if (ret < 0)
@@ -109,7 +138,7 @@ static int put_rows(struct pm_str *str, const struct pm_view *view, size_t rows)
 	if (len > 0)
 		pm_str_puts(str, "      self       %      total       %  function\n");
 	for (size_t i = 0; i < len; i++)
-		put_row(str, view, &table.rows.data[i]);
+		put_row(str, view, &table.rows.data[i], options->width);
 	if (len < table.rows.len)
 		pm_str_printf(str, "%31zu more functions\n", table.rows.len - len);
 	pm_table_release(&table);
@@ -117,13 +146,15 @@ static int put_rows(struct pm_str *str, const struct pm_view *view, size_t rows)
 }
 
 int pm_self_table(struct pm_profile_stream *stream, const struct pm_self_engine *engine,
-		  bool whole, size_t rows, char **ret, struct pm_error *err)
+		  const struct pm_self_table_options *options, char **ret,
+		  struct pm_error *err)
 {
 	const struct pm_profile *profile;
 	struct pm_view *view = NULL;
 	struct pm_str text = { 0 };
 	int code = pm_profile_stream_look(
-		stream, whole ? PM_PROFILE_WHOLE : PM_PROFILE_CUT, &profile, err);
+		stream, options->whole ? PM_PROFILE_WHOLE : PM_PROFILE_CUT, &profile,
+		err);
 
 	if (code == 0 && profile->events.len == 0)
 		code = pm_error_set(err, -ENODATA, "nothing was recorded");
@@ -133,7 +164,7 @@ int pm_self_table(struct pm_profile_stream *stream, const struct pm_self_engine 
 		return code;
 	put_heading(&text, profile, engine);
 	put_missing(&text, view);
-	code = put_rows(&text, view, rows);
+	code = put_rows(&text, view, options);
 	if (code == 0 && text.failed)
 		code = -ENOMEM;
 	if (code < 0)

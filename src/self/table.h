@@ -7,6 +7,13 @@
 #include "engine.h"
 #include "pm/profile.h"
 
-/* @whole: it came to its end. @rows at most, 0: all of them. @ret gets a text to be freed. */
+struct pm_self_table_options {
+	bool whole; /* it came to its end */
+	size_t rows; /* at most; 0: all of them */
+	unsigned width; /* columns that names are cut to; 0: none is */
+};
+
+/* @ret gets a text to be freed. */
 int pm_self_table(struct pm_profile_stream *stream, const struct pm_self_engine *engine,
-		  bool whole, size_t rows, char **ret, struct pm_error *err);
+		  const struct pm_self_table_options *options, char **ret,
+		  struct pm_error *err);

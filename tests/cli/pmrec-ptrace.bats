@@ -411,6 +411,18 @@ target() {
 	grep -q '^TracerPid:.0$' "/proc/$pid/status"
 }
 
+@test "--stacks cuts long names, and with -v has them whole" {
+	[ -x "$PROGRAMS/self-throw" ] || skip "there is no C++ compiler"
+	PMSELF=off target "$PROGRAMS/self-throw" 60
+	until [ "$(ls "/proc/$pid/task" | wc -l)" = 5 ]; do sleep 0.05; done
+	LC_ALL=C "$PMREC" --stacks -p "$pid" >cut
+	LC_ALL=C "$PMREC" --stacks -v -p "$pid" >whole
+	[ "$(wc -L <cut)" -le 80 ]
+	[ "$(wc -L <whole)" -gt 80 ]
+	grep -qE '  await_all<\.\.\.>  ' cut
+	grep -qE '  await_all<std::vector<std::thread, .*> *>  ' whole
+}
+
 @test "--stacks agrees with eu-stack on the functions of a sleeping program" {
 	command -v eu-stack >/dev/null || skip "eu-stack is not installed"
 	target sleep 60
