@@ -70,6 +70,9 @@ int pm_rec_output_open(struct pm_rec_session *session, struct pm_error *err)
 	if (!session->chains)
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	ret = pm_rec_header_write(session);
+	/* Whoever follows the file knows at once what is sampled, and why. */
+	if (ret == 0)
+		pm_rec_engine_tell(session);
 	if (ret == 0)
 		ret = pm_file_writer_flush(session->writer);
 	if (ret < 0) {
@@ -77,7 +80,6 @@ int pm_rec_output_open(struct pm_rec_session *session, struct pm_error *err)
 		ret = pm_file_writer_close(PM_TAKE_PTR(session->writer), err);
 		return ret < 0 ? ret : pm_error_set(err, -EIO, "the header is not valid");
 	}
-	pm_rec_engine_tell(session);
 	session->fields = pm_rec_fields_new(session);
 	if (!session->fields)
 		return pm_error_set(err, -ENOMEM, "out of memory");

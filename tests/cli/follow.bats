@@ -96,6 +96,10 @@ ends_as() {
 	"$PMREC" -q -e cpu-clock -F 499 -o - -- "$PROGRAMS/split" 0.5 2>/dev/null |
 		tee whole.json | "$PMREPORT" --interval 0.1 --follow - >out
 	ends_as - <whole.json
+	# What is sampled instead of cycles is told with the first line, before there are samples.
+	"$PMREC" -q -o - -- sleep 0.3 | "$PMREPORT" --interval 0.1 --follow - >out
+	grep -q '^0 samples of' out
+	run ! grep -q 'was used instead' out
 }
 
 # feed OPTION...: all of a recording but what its recorder writes at the end, and when the report
