@@ -40,6 +40,7 @@ enum {
 	 * or an instruction with a probe is being executed in the kernel's copy of it. */
 	PM_CHAIN_STOP_UPROBE,
 	PM_CHAIN_STOP_LBR_END, /* the CPU's record ended, root or not */
+	PM_CHAIN_STOP_EXEC, /* in execve(2): the old program is gone, the new one not begun */
 	PM_CHAIN_STOP_COUNT,
 };
 const char *pm_chain_stop_name(uint32_t stop);

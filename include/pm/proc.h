@@ -121,6 +121,7 @@ const struct pm_mapping *pm_space_find(const struct pm_space *space, uint64_t ad
 struct pm_process {
 	pid_t pid;
 	uint32_t generation; /* of this pid: counts exec and reuse */
+	bool executed; /* another program than the one that it began with */
 	struct pm_space space;
 	/* The caller's; given to the callback of pm_procs_new() when the process is dropped
 	 * or its pid is used again. An exec keeps it. */

@@ -27,6 +27,8 @@ const char *pm_chain_stop_name(uint32_t stop)
 		return "uprobe";
 	case PM_CHAIN_STOP_LBR_END:
 		return "lbr_end";
+	case PM_CHAIN_STOP_EXEC:
+		return "exec";
 	default:
 		return pm_unw_stop_name((enum pm_unw_stop)stop);
 	}
@@ -336,6 +338,20 @@ static bool is_kernel_only(const struct pm_chains *chains, const struct pm_sampl
 	       chains->frames_len < KERNEL_CHAIN_DEFAULT;
 }
 
+/*
+ * Until execve(2) returns, a thread has the registers of the program that it was: its memory went
+ * in the middle of that, with the code that made the call.
+ */
+static bool is_in_exec(const struct pm_chains *chains, const struct pm_record *record,
+		       size_t kernel_len, size_t user_len)
+{
+	const struct pm_process *process =
+		pm_procs_get(chains->from.procs, (pid_t)record->pid);
+
+	return kernel_len > 0 && user_len == 1 && !chains->found[0].map && process &&
+	       process->executed;
+}
+
 static int push_unwound(struct pm_chains *chains, const struct pm_record *record,
 			struct pm_unw_space *space, uint32_t *stop)
 {
@@ -343,7 +359,7 @@ static int push_unwound(struct pm_chains *chains, const struct pm_record *record
 	struct pm_unw_regs regs;
 	struct pm_unw_stack stack, whole;
 	enum pm_unw_stop reason;
-	size_t len;
+	size_t kernel_len = chains->frames_len, len;
 	int error;
 
 	if (!inputs_of(sample, &regs, &whole)) {
@@ -367,9 +383,11 @@ static int push_unwound(struct pm_chains *chains, const struct pm_record *record
 		if (error < 0)
 			return error;
 	}
-	*stop = len > 0 && is_uprobes(chains, &chains->found[len - 1])
-			? PM_CHAIN_STOP_UPROBE
-			: (uint32_t)reason;
+	*stop = reason;
+	if (len > 0 && is_uprobes(chains, &chains->found[len - 1]))
+		*stop = PM_CHAIN_STOP_UPROBE;
+	else if (is_in_exec(chains, record, kernel_len, len))
+		*stop = PM_CHAIN_STOP_EXEC;
 	return pm_chains_stitch(chains, record, space, &regs, &stack, len, stop);
 }
 

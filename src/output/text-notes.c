@@ -201,7 +201,10 @@ static const char *stop_in_words(const char *stop)
 	static const struct {
 		const char *stop, *words;
 	} known[] = {
-		{ "no_module", "the code is in no file that could be read" },
+		{ "no_module", "the code is in no mapping that is known" },
+		{ "exec",
+		  "in execve(2) the old program was gone, and the new one had not "
+		  "begun" },
 		{ "no_cfi", "the code has no unwind information" },
 		{ "bad_cfi", "the unwind information is not valid" },
 		{ "no_register", "a register that unwinding needs was lost" },

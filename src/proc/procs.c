@@ -171,6 +171,7 @@ static void renew_process(struct pm_procs *procs, struct process_row *row)
 	release_user(procs, row);
 	pm_vec_clear(&row->process.space.maps);
 	row->process.generation++;
+	row->process.executed = false;
 	row->live_threads = 0;
 	row->leader_exited = false;
 	row->exit_serial = 0;
@@ -434,6 +435,7 @@ int pm_procs_comm(struct pm_procs *procs, pid_t pid, pid_t tid, const char *comm
 		pm_vec_clear(&process->process.space.maps);
 		process->process.space.epoch = ++procs->epoch;
 		process->process.generation++;
+		process->process.executed = true;
 		/* One thread is left and is now the leader (de_thread() in fs/exec.c): the old
 		 * leader has exited under this tid, and the tid that it had gets no record. */
 		thread->exit_serial = 0;

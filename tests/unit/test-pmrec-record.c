@@ -116,6 +116,69 @@ static void test_numbers_too_large(void **state)
 	unlink(path);
 }
 
+/* What @session's file says where its last sample's stack ends. */
+static void read_stop(const char *path, char ret[32])
+{
+	struct pm_file_reader *reader;
+	struct pm_file_record record;
+
+	assert_int_equal(pm_file_reader_open(&reader, path, NULL), 0);
+	while (pm_file_reader_next(reader, &record, NULL) > 0)
+		if (record.type == PM_FILE_SAMPLE)
+			snprintf(ret, 32, "%s", record.sample.stop);
+	pm_file_reader_free(reader);
+}
+
+/* In the kernel with registers of code that is in no mapping: in execve(2), if there was one. */
+static void stop_of_unmapped(bool executed, bool in_kernel, char ret[32])
+{
+	static const struct pm_rec_options options = { .quiet = true };
+	struct pm_rec_session session = { .options = &options };
+	char path[] = "/tmp/test-pmrec-record.XXXXXX";
+	const uint64_t chain[] = { (uint64_t)PERF_CONTEXT_KERNEL, 0xffffffff81000020 };
+	struct pm_record comm = { .type = PERF_RECORD_COMM,
+				  .pid = 1,
+				  .tid = 1,
+				  .comm = { .name = "true", .exec = executed } };
+	struct pm_record sample = {
+		.type = PERF_RECORD_SAMPLE,
+		.misc = in_kernel ? PERF_RECORD_MISC_KERNEL : PERF_RECORD_MISC_USER,
+		.pid = 1,
+		.tid = 1,
+		.sample = { .ip = 0x1000,
+			    .callchain = chain,
+			    .callchain_len = in_kernel ? 2 : 0,
+			    .regs = { .abi = PM_REGS_64, .known = UINT32_MAX } }
+	};
+	int fd = mkstemp(path);
+
+	assert_true(fd >= 0);
+	close(fd);
+	for (size_t i = 0; i < PM_DWARF_REGS_MAX; i++)
+		sample.sample.regs.value[i] = 0x1000;
+	begin(&session, path, PM_CALL_GRAPH_DWARF);
+	assert_int_equal(pm_rec_record(&session, &comm), 0);
+	assert_int_equal(pm_rec_record(&session, &sample), 0);
+	assert_int_equal(pm_rec_summary_footer(&session), 0);
+	assert_int_equal(pm_file_writer_close(session.writer, NULL), 0);
+	end(&session);
+	read_stop(path, ret);
+	unlink(path);
+}
+
+static void test_exec(void **state)
+{
+	char stop[32];
+
+	stop_of_unmapped(true, true, stop);
+	assert_string_equal(stop, "exec");
+	stop_of_unmapped(false, true, stop);
+	assert_string_not_equal(stop, "exec");
+	/* It has begun, in code that is not known. */
+	stop_of_unmapped(true, false, stop);
+	assert_string_not_equal(stop, "exec");
+}
+
 /* A thread that the kernel did not tell has nobody's name, not that of its process either. */
 static void test_unknown_thread(void **state)
 {
@@ -428,6 +491,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_numbers_too_large),
+		cmocka_unit_test(test_exec),
 		cmocka_unit_test(test_unknown_thread),
 		cmocka_unit_test(test_markers_are_no_frames),
 		cmocka_unit_test(test_unsaved_registers),
