@@ -269,9 +269,12 @@ static void warn_incomplete(struct pm_notes *notes, const struct pm_section *sec
 			pm_notes_add(
 				notes,
 				percent > MOST_PERCENT ? PM_NOTE_BAD : PM_NOTE_WARN,
-				"%.1f%% of the stacks are deeper than the %u bytes that the "
-				"kernel copies: their outer callers are missing",
-				percent, profile->info.stack_bytes);
+				"%.1f%% of the stacks are deeper than the %u bytes that %s: "
+				"their outer callers are missing",
+				percent, profile->info.stack_bytes,
+				noted(profile, "(ptrace)", "")
+					? "were copied first, before copies grew"
+					: "the kernel copies");
 	}
 }
 
