@@ -226,6 +226,9 @@ struct pm_engine_options {
 	bool by_thread;
 	bool live; /* tell each call's end, to this one: a line without its newline */
 	void (*live_line)(void *user, const char *line);
+	/* Appends a value of @event in the unit that people are to read. */
+	void (*live_value)(struct pm_str *line, const struct pm_stat_event *event,
+			   uint64_t value);
 	void *live_user;
 	/* Called while it runs, for what nobody should wait for to be told. NULL: not. */
 	void (*warn)(void *user, const char *text);

@@ -32,6 +32,10 @@ int pm_output_stat_text(const struct pm_stat_report *report, FILE *to,
 int pm_output_stat_csv(const struct pm_stat_report *report, const char *separator,
 		       FILE *to, struct pm_error *err);
 
+/* One value in a unit that leaves few digits, as in the text: `1.713 ms`. */
+void pm_put_stat_value(struct pm_str *str, const struct pm_stat_event *event,
+		       double number, bool ascii);
+
 /*
  * The last interval of @run, which need not be among the report's runs yet, as soon as it is
  * known. With @first comes the line of names, too.

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "live.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 static uint64_t less(uint64_t value, const uint64_t *cost, size_t index)
@@ -11,9 +10,10 @@ static uint64_t less(uint64_t value, const uint64_t *cost, size_t index)
 	return value > cost[index] ? value - cost[index] : 0;
 }
 
-static void put_count(struct pm_str *line, const struct pm_stat_event *event,
-		      const uint64_t *cost, const struct pm_visit *entry,
-		      const struct pm_visit *exit, size_t index)
+static void put_count(const struct pm_engine_options *options, struct pm_str *line,
+		      const struct pm_stat_event *event, const uint64_t *cost,
+		      const struct pm_visit *entry, const struct pm_visit *exit,
+		      size_t index)
 {
 	struct pm_count_read delta = {
 		.value = exit->counts[index] - entry->counts[index],
@@ -24,15 +24,16 @@ static void put_count(struct pm_str *line, const struct pm_stat_event *event,
 
 	if (count.state > PM_COUNT_MULTIPLEXED)
 		return;
-	pm_str_printf(
-		line, ", %s %" PRIu64 "%s%s", event->name, less(count.value, cost, index),
-		event->unit && event->unit[0] ? " " : "", event->unit ? event->unit : "");
+	pm_str_printf(line, ", %s ", event->name);
+	options->live_value(line, event, less(count.value, cost, index));
 }
 
 void pm_live_call(const struct pm_engine_options *options, const struct pm_stat *stat,
 		  const uint64_t *cost, uint32_t region, const struct pm_visit *entry,
 		  const struct pm_visit *exit, uint32_t depth)
 {
+	static char unit[] = "ns";
+	static const struct pm_stat_event wall_time = { .unit = unit };
 	const char *name = options->regions->list.data[region].name;
 	struct pm_str line PM_CLEANUP(pm_str_release) = { 0 };
 
@@ -40,11 +41,13 @@ void pm_live_call(const struct pm_engine_options *options, const struct pm_stat 
 	pm_str_printf(&line, " [%d/%d", (int)exit->pid, (int)exit->tid);
 	if (depth > 1)
 		pm_str_printf(&line, " depth %u", depth);
-	pm_str_printf(&line, "]: wall-time %" PRIu64 " ns",
-		      less(exit->time - entry->time, cost, options->specs_len));
+	pm_str_puts(&line, "]: wall-time ");
+	options->live_value(&line, &wall_time,
+			    less(exit->time - entry->time, cost, options->specs_len));
 	for (size_t i = 0; i < options->specs_len && i < stat->events.len; i++)
 		if (stat->events.data[i].state == PM_STAT_OK)
-			put_count(&line, &stat->events.data[i], cost, entry, exit, i);
+			put_count(options, &line, &stat->events.data[i], cost, entry,
+				  exit, i);
 	if (!line.failed)
 		options->live_line(options->live_user, line.data);
 }

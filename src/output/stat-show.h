@@ -24,9 +24,6 @@ struct pm_stat_unit pm_stat_unit_of(const struct pm_stat_event *event, double ma
 /* 1,234.5 without the suffix; NaN as a dash. */
 void pm_put_stat_number(struct pm_str *str, const struct pm_stat_unit *unit,
 			double number);
-/* With the suffix, in a unit of its own. */
-void pm_put_stat_value(struct pm_str *str, const struct pm_stat_event *event,
-		       double number, bool ascii);
 /* One value: exact where it is a plain count, words where it is none. */
 void pm_put_stat_count(struct pm_str *str, const struct pm_stat_event *event,
 		       const struct pm_stat_value *value, bool ascii);

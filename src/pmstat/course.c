@@ -2,11 +2,13 @@
 #include "course.h"
 
 #include <inttypes.h>
+#include <langinfo.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/random.h>
 
 #include "document.h"
+#include "pm/stat-output.h"
 #include "print.h"
 
 enum {
@@ -204,6 +206,13 @@ static void print_live(void *user, const char *line)
 	fprintf(stderr, "%s\n", line);
 }
 
+static void put_live_value(struct pm_str *line, const struct pm_stat_event *event,
+			   uint64_t value)
+{
+	pm_put_stat_value(line, event, (double)value,
+			  strcmp(nl_langinfo(CODESET), "UTF-8") != 0);
+}
+
 static void print_warning(void *user, const char *text)
 {
 	pmstat_say(((struct course *)user)->options, "warning: %s", text);
@@ -225,6 +234,7 @@ static int run_engine(struct course *course, struct pm_stat *stat, uint32_t vari
 		.by_thread = options->by == PM_COUNTERS_BY_THREAD,
 		.live = options->live,
 		.live_line = print_live,
+		.live_value = put_live_value,
 		.warn = print_warning,
 		.warn_user = course,
 		.calls_from = options->calls_from,
