@@ -8,7 +8,7 @@ SAMPLE  = $(BUILD)/tests/programs/sample/sample
 CMD    ?= $(SAMPLE)
 OUT    ?= $(BUILD)/samples.json
 
-.PHONY: help all run test test-guest install clean bench
+.PHONY: help all run test test-guest install uninstall clean bench
 
 help:
 	@echo 'make run             install what is missing, build, record a sample program, report it'
@@ -17,6 +17,7 @@ help:
 	@echo 'make test            every test, with gcc and with clang and its sanitizers'
 	@echo 'make test-guest      tests for aarch64 and a PMU, both emulated (qemu; fetches 80 MB)'
 	@echo 'make install         install to PREFIX ($(PREFIX)); DESTDIR is honoured'
+	@echo 'make uninstall       remove it from there'
 	@echo 'make bench           compare with perf and elfutils on compilers (minutes, 2 GB)'
 	@echo 'make clean           remove the build directories'
 
@@ -49,17 +50,33 @@ test-guest:
 # In a directory of its own, which is gone afterwards: `sudo make install` leaves nothing of
 # root's behind in the user's build.
 INSTALL_BUILD = build-install
+INSTALL_SETUP = meson setup $(INSTALL_BUILD) --buildtype=release --prefix='$(abspath $(PREFIX))' \
+	-Dtests=false >/dev/null
+STAGE = $(if $(DESTDIR),$(abspath $(DESTDIR)))
 install:
 	@tests/install-packages run
 	rm -rf $(INSTALL_BUILD)
-	meson setup $(INSTALL_BUILD) --buildtype=release --prefix='$(abspath $(PREFIX))' \
-		-Dtests=false >/dev/null
+	$(INSTALL_SETUP)
 	ninja -C $(INSTALL_BUILD) --quiet
-	DESTDIR='$(if $(DESTDIR),$(abspath $(DESTDIR)))' meson install --no-rebuild -C $(INSTALL_BUILD)
+	DESTDIR='$(STAGE)' meson install --no-rebuild -C $(INSTALL_BUILD)
 	rm -rf $(INSTALL_BUILD)
 	@if [ -z '$(DESTDIR)' ] && [ "$$(id -u)" = 0 ] && command -v ldconfig >/dev/null; then \
 		ldconfig; \
 	fi
+
+# `ninja uninstall` goes by what that build has installed, and it is gone: so by what would be
+# installed. Folders stay, but the one that is nobody else's.
+uninstall:
+	@tests/install-packages run
+	rm -rf $(INSTALL_BUILD)
+	$(INSTALL_SETUP)
+	meson introspect --installed $(INSTALL_BUILD) | python3 -c \
+		'import json, sys; print(*json.load(sys.stdin).values(), sep="\n")' | \
+		while read -r file; do \
+			rm -fv '$(STAGE)'"$$file"; \
+			case $$file in (*/pmself/libpmself-core.so) rmdir '$(STAGE)'"$${file%/*}" || :;; esac; \
+		done
+	rm -rf $(INSTALL_BUILD)
 
 bench: $(BUILD)/build.ninja
 	@tests/install-packages bench
