@@ -289,9 +289,15 @@ static int add_user(struct pm_targets *targets, const char *name, struct pm_erro
 			ret = 0; /* it has ended meanwhile */
 	}
 	pm_vec_release(&pids.list);
-	if (ret == 0 && targets->roots.len == 0)
-		return pm_error_set(err, -ESRCH, "user %s has no processes now", name);
-	return ret;
+	if (ret < 0 || targets->roots.len > 0)
+		return ret;
+	pm_error_set(err, -ESRCH, "user %s has no processes now", name);
+	/* Whoever is in no table has no command run as well. */
+	if (user)
+		pm_error_fix(err, "--user %s, to run COMMAND as this user", name);
+	else
+		pm_error_fix(err, "ps -e -o user, for those who have some");
+	return -ESRCH;
 }
 
 /* The folder itself, or a name below where control groups are mounted, in version 2 and in

@@ -135,6 +135,9 @@ load attach
 	done
 	fails "there is no user no-such-user" "$PMREC" -u no-such-user
 	fails "has no processes now" "$PMREC" -u 4000000000
+	if getent passwd games && ! pgrep -u games; then
+		fails "try: --user games" "$PMREC" -u games -- true
+	fi
 }
 
 @test "-G is of a control group alone" {
