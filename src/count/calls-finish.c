@@ -48,16 +48,35 @@ static uint64_t cost_of(const struct costs *costs, const uint64_t *words, size_t
 	       inner_cost_of(costs, words, column);
 }
 
-/* What is left, and whether that says anything. The cost of the visits inside of a call is known
- * by a tenth or so: where most is that cost, the rest is noise; and of elapsed time earlier, for who
- * reads what was seen takes some. So is less than nothing. */
+/* The kernel's own counts: seeing a call adds the same number each time, such as one switch. */
+static bool is_whole(const struct pm_stat_event *event)
+{
+	return event->source && (strcmp(event->source, "tracepoint") == 0 ||
+				 (strcmp(event->source, "software") == 0 &&
+				  (!event->unit || event->unit[0] == '\0')));
+}
+
+/* Whether what is left says anything. The cost of the visits inside of a call is known by a tenth
+ * or so: where most is that cost, the rest is noise; and of elapsed time earlier, for who reads what
+ * was seen takes some. So is less than nothing. What is counted in whole numbers is known to the
+ * last one: nothing left is 0. */
+static bool is_known(const struct costs *costs, const uint64_t *words, size_t column,
+		     uint64_t value, bool whole)
+{
+	uint64_t cost = cost_of(costs, words, column);
+	uint64_t inner = inner_cost_of(costs, words, column);
+
+	if (whole)
+		return cost <= value;
+	return inner <= value / (column == costs->events ? 4 : 2) &&
+	       (cost == 0 || cost < value);
+}
+
 static struct pm_stat_value value_of(const struct costs *costs, const uint64_t *words,
-				     size_t column)
+				     size_t column, bool whole)
 {
 	struct pm_count count = { .state = PM_COUNT_OK };
 	uint64_t cost = cost_of(costs, words, column);
-	uint64_t inner = inner_cost_of(costs, words, column);
-	unsigned int most = column == costs->events ? 4 : 2;
 	struct pm_stat_value ret;
 
 	if (column == costs->events)
@@ -76,7 +95,7 @@ static struct pm_stat_value value_of(const struct costs *costs, const uint64_t *
 		.running_ns = count.running_ns,
 	};
 	if (pm_stat_has_value(&ret) &&
-	    (inner > count.value / most || (cost > 0 && cost >= count.value)))
+	    !is_known(costs, words, column, count.value, whole))
 		ret.state = PM_STAT_NOT_KNOWN;
 	return ret;
 }
@@ -87,6 +106,17 @@ static size_t column_of(const struct finish *finish, size_t event)
 	if (event == finish->wall)
 		return finish->costs.events;
 	return event < finish->costs.events ? event : SIZE_MAX;
+}
+
+/* Whether elapsed time is hardly more than the cost: where CPU time is not known then, it is not
+ * either. Who waits takes longer than any cost. */
+static bool is_mostly_cost(const struct finish *finish, const uint64_t *words)
+{
+	const struct costs *costs = &finish->costs;
+
+	return finish->wall < finish->stat->events.len &&
+	       cost_of(costs, words, costs->events) >
+		       words[costs->events + PM_CALLS_TIME] / 4;
 }
 
 /* NULL without memory. */
@@ -105,10 +135,11 @@ static struct pm_stat_value *make_values(const struct finish *finish,
 			continue;
 		}
 		if (column != SIZE_MAX)
-			values[i] = value_of(&finish->costs, words, column);
+			values[i] = value_of(&finish->costs, words, column,
+					     is_whole(&stat->events.data[i]));
 		vague |= values[i].state == PM_STAT_NOT_KNOWN;
 	}
-	if (vague && finish->wall < stat->events.len)
+	if (vague && is_mostly_cost(finish, words))
 		values[finish->wall].state = PM_STAT_NOT_KNOWN;
 	return values;
 }
@@ -140,9 +171,9 @@ static void fill_spread(const struct finish *finish, const struct pm_calls_regio
 	size_t dear = costs->events + PM_CALLS_DEAR;
 
 	for (size_t i = 0; i < region->kept; i++)
-		values[i] =
-			value_of(costs, &region->rows.data[i * costs->columns], column)
-				.value;
+		values[i] = value_of(costs, &region->rows.data[i * costs->columns],
+				     column, false)
+				    .value;
 	qsort(values, region->kept, sizeof(*values), by_value);
 	*ret = (struct pm_stat_spread){
 		.known = true,
@@ -158,8 +189,8 @@ static void fill_spread(const struct finish *finish, const struct pm_calls_regio
 	    region->most[costs->events + PM_CALLS_ENABLED] !=
 		    region->most[costs->events + PM_CALLS_RUNNING])
 		return;
-	ret->min = value_of(costs, region->least, column).value;
-	ret->max = value_of(costs, region->most, column).value;
+	ret->min = value_of(costs, region->least, column, false).value;
+	ret->max = value_of(costs, region->most, column, false).value;
 }
 
 static int fill_spreads(const struct finish *finish, const struct pm_calls_region *region,

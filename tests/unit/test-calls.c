@@ -622,6 +622,59 @@ static void tells_what_is_not_known(void **state)
 	end(world);
 }
 
+/* Each visit is a switch, and nothing else is: there were none. */
+static void knows_whole_numbers(void **state)
+{
+	static const uint64_t call[] = { 1, 1 }, visit[] = { 1, 1 };
+	struct world *world = begin();
+	const struct pm_stat_scope *scopes;
+
+	free(world->stat.events.data[0].source);
+	world->stat.events.data[0].source = NULL;
+	assert_int_equal(pm_stat_text(&world->stat.events.data[0].source, "software"), 0);
+	go(world, F, ENTRY, TOP, 0);
+	go(world, G, ENTRY, TOP - 10, 1);
+	go(world, G, EXIT, TOP - 10, 1);
+	go(world, F, EXIT, TOP, 1);
+	go(world, R, ENTRY, TOP, 0);
+	go(world, R, EXIT, TOP, 0);
+	assert_int_equal(pm_calls_set_visit_cost(world->calls, visit), 0);
+	assert_int_equal(pm_calls_finish(world->calls, &world->stat, 0, call), 0);
+	scopes = world->stat.scopes.data;
+	for (int i = F; i <= G; i++) {
+		assert_int_equal(scopes[i].values[0].state, PM_STAT_OK);
+		assert_int_equal(scopes[i].values[0].value, 0);
+		assert_int_equal(scopes[i].values[1].state, PM_STAT_OK);
+		assert_true(scopes[i].per_call[0].known);
+	}
+	/* Less than nothing is none of them. */
+	assert_int_equal(scopes[R].values[0].state, PM_STAT_NOT_KNOWN);
+	assert_int_equal(scopes[R].values[1].state, PM_STAT_NOT_KNOWN);
+	end(world);
+}
+
+/* F has nothing but its calls of G, and waits: how long is known. */
+static void knows_who_waits(void **state)
+{
+	static const uint64_t call[] = { 10, 100 }, visit[] = { 10, 100 };
+	struct world *world = begin();
+	const struct pm_stat_scope *scopes;
+
+	go(world, F, ENTRY, TOP, 0);
+	go(world, G, ENTRY, TOP - 10, 10);
+	go(world, G, EXIT, TOP - 10, 10);
+	world->now += 1000000;
+	go(world, F, EXIT, TOP, 10);
+	assert_int_equal(pm_calls_set_visit_cost(world->calls, visit), 0);
+	assert_int_equal(pm_calls_finish(world->calls, &world->stat, 0, call), 0);
+	scopes = world->stat.scopes.data;
+	assert_int_equal(scopes[F].values[0].state, PM_STAT_NOT_KNOWN);
+	assert_int_equal(scopes[F].values[1].state, PM_STAT_OK);
+	assert_int_equal(scopes[F].values[1].value, 1000000);
+	assert_int_equal(scopes[G].values[1].state, PM_STAT_NOT_KNOWN);
+	end(world);
+}
+
 static void adds_places_up(void **state)
 {
 	struct world *world = begin_with(false, F);
@@ -703,6 +756,8 @@ int main(void)
 		cmocka_unit_test(takes_costs_off),
 		cmocka_unit_test(takes_costs_off_by_kind),
 		cmocka_unit_test(tells_what_is_not_known),
+		cmocka_unit_test(knows_whole_numbers),
+		cmocka_unit_test(knows_who_waits),
 		cmocka_unit_test(adds_places_up),
 		cmocka_unit_test(tells_callers_apart),
 		cmocka_unit_test(samples_many_calls),
