@@ -125,11 +125,12 @@ int pm_probe_find_holders(struct pm_probe_functions *ret,
 			  const struct pm_probe_binary *binary,
 			  const struct pm_probe_context *context,
 			  const uint64_t *addresses, size_t len, struct pm_error *err);
-/* So for those that hold code of one of the @len pieces, in any order. */
+/* So for those that hold code of one of the @len pieces, in any order. -E2BIG: there are more than
+ * @most. */
 int pm_probe_find_within(struct pm_probe_functions *ret,
 			 const struct pm_probe_binary *binary,
 			 const struct pm_probe_context *context,
-			 const struct pm_probe_piece *pieces, size_t len,
+			 const struct pm_probe_piece *pieces, size_t len, size_t most,
 			 struct pm_error *err);
 
 /* One place where a function was inlined. */

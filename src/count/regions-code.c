@@ -41,6 +41,15 @@ int pm_finder_no_memory(struct pm_finder *finder)
 	return pm_error_set(finder->err, -ENOMEM, "no memory left for the functions");
 }
 
+int pm_finder_too_many(struct pm_finder *finder)
+{
+	pm_error_set(finder->err, -E2BIG,
+		     "what is counted has more than %d places to look at",
+		     PM_REGION_PLACES_MAX);
+	pm_error_fix(finder->err, "fewer functions at once");
+	return -E2BIG;
+}
+
 int pm_finder_note(struct pm_finder *finder, const char *format, ...)
 {
 	char *text = NULL, *line = NULL;
@@ -223,13 +232,8 @@ int pm_finder_give(struct pm_finder *finder, const struct pm_finder_file *file,
 	const char *name = regions->list.data[number].name;
 	size_t lost = 0;
 
-	if (regions->places.len + places->len > PM_REGION_PLACES_MAX) {
-		pm_error_set(finder->err, -E2BIG,
-			     "what is counted has more than %d places to look at",
-			     PM_REGION_PLACES_MAX);
-		pm_error_fix(finder->err, "fewer functions at once");
-		return -E2BIG;
-	}
+	if (regions->places.len + places->len > PM_REGION_PLACES_MAX)
+		return pm_finder_too_many(finder);
 	if (pm_vec_reserve(&regions->places, regions->places.len + places->len) < 0)
 		return pm_finder_no_memory(finder);
 	for (size_t i = 0; i < places->len; i++) {
@@ -379,7 +383,10 @@ int pm_finder_give_pieces(struct pm_finder *finder, const struct pm_finder_file 
 
 	merge(pieces);
 	code = pm_probe_find_within(&functions, file->binary, finder->context,
-				    pieces->data, pieces->len, finder->err);
+				    pieces->data, pieces->len, PM_REGION_PLACES_MAX,
+				    finder->err);
+	if (code == -E2BIG)
+		pm_finder_too_many(finder);
 	if (code == 0 &&
 	    (split(pieces, &functions) < 0 || keep_pieces(region, pieces) < 0))
 		code = pm_finder_no_memory(finder);

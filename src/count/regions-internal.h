@@ -34,6 +34,8 @@ struct pm_finder_file {
 };
 
 int pm_finder_no_memory(struct pm_finder *finder);
+/* -E2BIG, that there are too many places; of functions, there is one in each at least. */
+int pm_finder_too_many(struct pm_finder *finder);
 /* A line for the user; begins with what was typed. */
 int pm_finder_note(struct pm_finder *finder, const char *format, ...) PM_PRINTF(2, 3);
 

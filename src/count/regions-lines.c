@@ -220,7 +220,7 @@ static int add_moved(struct lines *lines)
 /* What was inlined at one of the lines is a part of them, as a call would be. */
 struct chains {
 	const struct pm_finder *finder;
-	const struct pm_flow *flow;
+	const pm_pieces *code; /* instructions, ascending */
 	struct lines *lines;
 };
 
@@ -228,55 +228,111 @@ static int take_chain(void *user, size_t index,
 		      const struct pm_symbol_function *functions, size_t len)
 {
 	struct chains *chains = user;
-	const struct pm_flow_insn *insn = &chains->flow->insns.data[index];
-	struct pm_probe_piece piece = { insn->address, insn->address + insn->len };
 
 	for (size_t i = 1; i < len; i++)
 		if (functions[i].file && functions[i].line >= chains->finder->line &&
 		    functions[i].line <= chains->finder->line_end &&
 		    strcmp(functions[i].file, chains->lines->path) == 0)
-			return pm_vec_push(&chains->lines->pieces, piece);
+			return pm_vec_push(&chains->lines->pieces,
+					   chains->code->data[index]);
 	return 0;
 }
 
+static int by_low(const void *a, const void *b)
+{
+	const struct pm_probe_piece *x = a, *y = b;
+
+	return (x->low > y->low) - (x->low < y->low);
+}
+
+/* Of all functions at once: to read a unit's entries takes as long for one as for all. */
 static int add_chains(struct pm_finder *finder, const struct pm_finder_file *file,
-		      const struct pm_flow *flow, struct lines *lines)
+		      pm_pieces *code, struct lines *lines)
 {
 	struct pm_symbol_options options = options_of(finder, file);
-	struct chains chains = { finder, flow, lines };
-	PM_AUTO_FREE uint64_t *addresses = calloc(flow->insns.len + 1, sizeof(uint64_t));
+	struct chains chains = { finder, code, lines };
+	PM_AUTO_FREE uint64_t *addresses = calloc(code->len + 1, sizeof(uint64_t));
+	size_t to = 0;
 
 	if (!addresses)
 		return -ENOMEM;
-	for (size_t i = 0; i < flow->insns.len; i++)
-		addresses[i] = flow->insns.data[i].address;
+	if (code->len > 0)
+		qsort(code->data, code->len, sizeof(*code->data), by_low);
+	for (size_t i = 0; i < code->len; i++)
+		if (to == 0 || code->data[to - 1].low != code->data[i].low)
+			code->data[to++] = code->data[i];
+	code->len = to;
+	for (size_t i = 0; i < to; i++)
+		addresses[i] = code->data[i].low;
 	options.inlines = options.lines = true;
-	return pm_symbols_resolve(file->binary->fd, addresses, flow->insns.len, &options,
-				  take_chain, &chains, NULL);
+	return pm_symbols_resolve(file->binary->fd, addresses, to, &options, take_chain,
+				  &chains, NULL);
+}
+
+static int open_flow(const struct pm_finder_file *file,
+		     const struct pm_probe_function *function, struct pm_flow *ret)
+{
+	struct pm_probe_piece whole = { function->low, function->high };
+
+	return pm_flow_open(ret, &file->source, &whole, function->parts.data,
+			    function->parts.len, false);
+}
+
+static int take_code(const struct pm_finder_file *file,
+		     const struct pm_probe_function *function, pm_pieces *ret)
+{
+	struct pm_flow flow;
+	int code = open_flow(file, function, &flow);
+
+	if (code < 0)
+		return code;
+	for (size_t i = 0; i < flow.insns.len && code == 0; i++) {
+		const struct pm_flow_insn *insn = &flow.insns.data[i];
+		struct pm_probe_piece piece = { insn->address,
+						insn->address + insn->len };
+
+		code = pm_vec_push(ret, piece);
+	}
+	pm_flow_close(&flow);
+	return code;
+}
+
+static int add_lent(const struct pm_finder_file *file,
+		    const struct pm_probe_function *function, struct lines *lines)
+{
+	struct pm_flow flow;
+	int code = open_flow(file, function, &flow);
+
+	if (code < 0)
+		return code;
+	code = pm_flow_add_straight(&flow, &lines->pieces, lines->lent.data,
+				    lines->lent.len);
+	pm_flow_close(&flow);
+	return code;
 }
 
 static int add_inlined(struct pm_finder *finder, const struct pm_finder_file *file,
 		       struct lines *lines)
 {
 	struct pm_probe_functions functions = { 0 };
+	pm_pieces insns = { 0 };
 	int code = pm_probe_find_within(&functions, file->binary, finder->context,
-					lines->pieces.data, lines->pieces.len, NULL);
+					lines->pieces.data, lines->pieces.len,
+					PM_REGION_PLACES_MAX, NULL);
 
-	for (size_t i = 0; i < functions.list.len && code == 0; i++) {
-		const struct pm_probe_function *function = &functions.list.data[i];
-		struct pm_probe_piece whole = { function->low, function->high };
-		struct pm_flow flow;
-
-		code = pm_flow_open(&flow, &file->source, &whole, function->parts.data,
-				    function->parts.len, false);
-		if (code < 0)
-			break;
-		code = add_chains(finder, file, &flow, lines);
-		if (code == 0)
-			code = pm_flow_add_straight(&flow, &lines->pieces,
-						    lines->lent.data, lines->lent.len);
-		pm_flow_close(&flow);
-	}
+	if (code == -E2BIG)
+		return pm_finder_too_many(finder);
+	for (size_t i = 0; i < functions.list.len && code == 0; i++)
+		code = take_code(file, &functions.list.data[i], &insns);
+	if (code == 0)
+		code = add_chains(finder, file, &insns, lines);
+	for (size_t i = 0; i < functions.list.len && lines->lent.len > 0 && code == 0;
+	     i++)
+		code = add_lent(file, &functions.list.data[i], lines);
+	if (code < 0)
+		pm_error_set(finder->err, code, "cannot read the code of %s: %s",
+			     finder->spec->text, strerror(-code));
+	pm_vec_release(&insns);
 	pm_probe_functions_release(&functions);
 	return code;
 }
@@ -291,14 +347,10 @@ static int find_lines(struct pm_finder *finder, const struct pm_finder_file *fil
 					 &lines, finder->err);
 
 	code = tell_no_debug(finder, code);
-	if (code == 0) {
+	if (code == 0)
 		code = add_inlined(finder, file, &lines);
-		if (code == 0)
-			code = add_moved(&lines);
-		if (code < 0)
-			pm_error_set(finder->err, code, "cannot read the code of %s: %s",
-				     finder->spec->text, strerror(-code));
-	}
+	if (code == 0 && add_moved(&lines) < 0)
+		code = pm_finder_no_memory(finder);
 	if (code == 0) {
 		region = pm_finder_add(finder, file, PM_STAT_RANGE, finder->spec->text);
 		code = region ? 0 : finder->err->code;

@@ -16,12 +16,20 @@ enum {
 	OPEN_BYTES_MAX = 1 << 20, /* of a symbol without a size */
 };
 
+/* A function's symbol, among all in the order of their addresses. */
+struct indexed {
+	struct pm_probe_symbol row;
+	size_t order; /* in the tables */
+	uint64_t reach; /* the end of what goes farthest, of it and of those before it */
+};
+
 struct reader {
 	const struct pm_probe_binary *binary;
 	struct pm_probe_elf elf, debug;
 	bool has_debug;
 	int debug_fd;
 	struct pm_probe_tables tables;
+	PM_VEC(struct indexed) index; /* to find functions by address */
 	struct pm_probe_functions *ret;
 	size_t first; /* of those that are new in *ret */
 };
@@ -47,6 +55,7 @@ void pm_probe_functions_release(struct pm_probe_functions *functions)
 
 static void reader_close(struct reader *reader)
 {
+	pm_vec_release(&reader->index);
 	pm_probe_tables_close(&reader->tables);
 	if (reader->has_debug)
 		pm_probe_elf_close(&reader->debug);
@@ -164,6 +173,7 @@ static int complete(struct reader *reader)
 		len > 0 ? reader->ret->list.data + reader->first : NULL;
 	PM_AUTO_FREE bool *open = calloc(len + 1, sizeof(*open));
 	int code = open ? 0 : -ENOMEM;
+	bool any_open = false;
 
 	if (len == 0)
 		return code;
@@ -181,6 +191,7 @@ static int complete(struct reader *reader)
 			list[i].high = end;
 		if (open[i] && end - list[i].low > OPEN_BYTES_MAX)
 			list[i].high = list[i].low + OPEN_BYTES_MAX;
+		any_open |= open[i];
 	}
 	for (size_t t = 0; t < reader->tables.len && code == 0; t++) {
 		struct pm_probe_table table = reader->tables.table[t];
@@ -192,7 +203,8 @@ static int complete(struct reader *reader)
 				continue;
 			bool is_part = strchr(row.name, '.') != NULL;
 
-			for (size_t n = 0; n < len && code == 0; n++)
+			for (size_t n = 0; (any_open || is_part) && n < len && code == 0;
+			     n++)
 				code = look_at(reader, &list[n], open[n], is_part, &row);
 		}
 	}
@@ -330,26 +342,82 @@ static void find_whole(struct reader *reader, struct pm_probe_symbol *part)
 	}
 }
 
-/* The symbol that begins last before @address and, if it has a size, holds it. */
-static bool find_symbol(struct reader *reader, uint64_t address,
-			struct pm_probe_symbol *ret)
+static int by_address(const void *a, const void *b)
 {
-	bool found = false;
+	const struct indexed *x = a, *y = b;
+
+	if (x->row.address != y->row.address)
+		return x->row.address < y->row.address ? -1 : 1;
+	return (x->order > y->order) - (x->order < y->order);
+}
+
+/* The functions of all tables, by address. */
+static int index_symbols(struct reader *reader)
+{
+	uint64_t reach = 0, end;
 
 	for (size_t t = 0; t < reader->tables.len; t++) {
 		struct pm_probe_table table = reader->tables.table[t];
-		struct pm_probe_symbol row;
+		struct indexed one = { 0 };
 
 		for (size_t i = 1; i < table.len; i++) {
-			if (!pm_probe_table_row(&table, i, &row) || !row.defined ||
-			    (row.type != STT_FUNC && row.type != STT_GNU_IFUNC) ||
-			    row.address > address ||
-			    (row.size > 0 && address - row.address >= row.size) ||
-			    (found && row.address <= ret->address))
+			if (!pm_probe_table_row(&table, i, &one.row) ||
+			    !one.row.defined ||
+			    (one.row.type != STT_FUNC && one.row.type != STT_GNU_IFUNC))
 				continue;
-			*ret = row;
-			found = true;
+			one.order = reader->index.len;
+			if (pm_vec_push(&reader->index, one) < 0)
+				return -ENOMEM;
 		}
+	}
+	if (reader->index.len > 0)
+		qsort(reader->index.data, reader->index.len, sizeof(*reader->index.data),
+		      by_address);
+	for (size_t i = 0; i < reader->index.len; i++) {
+		const struct pm_probe_symbol *row = &reader->index.data[i].row;
+
+		if (row->size == 0 ||
+		    __builtin_add_overflow(row->address, row->size, &end))
+			end = UINT64_MAX;
+		reach = end > reach ? end : reach;
+		reader->index.data[i].reach = reach;
+	}
+	return 0;
+}
+
+/* How many symbols begin at or before @address. */
+static size_t count_before(const struct reader *reader, uint64_t address)
+{
+	size_t from = 0, to = reader->index.len;
+
+	while (from < to) {
+		size_t mid = from + (to - from) / 2;
+
+		if (reader->index.data[mid].row.address <= address)
+			from = mid + 1;
+		else
+			to = mid;
+	}
+	return from;
+}
+
+/* The symbol that begins last before @address and, if it has a size, holds it. */
+static bool find_symbol(const struct reader *reader, uint64_t address,
+			struct pm_probe_symbol *ret)
+{
+	size_t i = count_before(reader, address);
+	bool found = false;
+
+	/* Of those at one address the first of the tables. */
+	for (; i > 0 && reader->index.data[i - 1].reach > address; i--) {
+		const struct pm_probe_symbol *row = &reader->index.data[i - 1].row;
+
+		if (found && row->address < ret->address)
+			break;
+		if (row->size > 0 && address - row->address >= row->size)
+			continue;
+		*ret = *row;
+		found = true;
 	}
 	return found;
 }
@@ -397,14 +465,6 @@ static int by_value(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-static bool is_within(const struct pm_probe_piece *pieces, size_t len, uint64_t address)
-{
-	for (size_t i = 0; i < len; i++)
-		if (address >= pieces[i].low && address < pieces[i].high)
-			return true;
-	return false;
-}
-
 /* Where the pieces begin, and where functions do inside of them: behind one function there may be
  * padding, which nobody holds. */
 static int find_beginnings(struct reader *reader, const struct pm_probe_piece *pieces,
@@ -419,16 +479,11 @@ static int find_beginnings(struct reader *reader, const struct pm_probe_piece *p
 		while (code == 0 && pm_probe_frame_next(&reader->elf, at + 1, &at) &&
 		       at < pieces[i].high)
 			code = pm_vec_push(ret, at);
-	}
-	for (size_t t = 0; t < reader->tables.len && code == 0; t++) {
-		struct pm_probe_table table = reader->tables.table[t];
-		struct pm_probe_symbol row;
-
-		for (size_t i = 1; i < table.len && code == 0; i++)
-			if (pm_probe_table_row(&table, i, &row) && row.defined &&
-			    (row.type == STT_FUNC || row.type == STT_GNU_IFUNC) &&
-			    is_within(pieces, len, row.address))
-				code = pm_vec_push(ret, row.address);
+		for (size_t n = count_before(reader, pieces[i].low);
+		     n < reader->index.len &&
+		     reader->index.data[n].row.address < pieces[i].high && code == 0;
+		     n++)
+			code = pm_vec_push(ret, reader->index.data[n].row.address);
 	}
 	/* So that what lies in a function is held by it. */
 	if (code == 0 && ret->len > 0)
@@ -436,13 +491,18 @@ static int find_beginnings(struct reader *reader, const struct pm_probe_piece *p
 	return code;
 }
 
-static int add_holders(struct reader *reader, const uint64_t *addresses, size_t len)
+static int add_holders(struct reader *reader, const uint64_t *addresses, size_t len,
+		       size_t most)
 {
 	int code = 0;
 
-	for (size_t i = 0; i < len && code == 0; i++)
-		if (!is_held(reader, addresses[i]))
-			code = add_holder(reader, addresses[i]);
+	for (size_t i = 0; i < len && code == 0; i++) {
+		if (is_held(reader, addresses[i]))
+			continue;
+		code = reader->ret->list.len - reader->first < most
+			       ? add_holder(reader, addresses[i])
+			       : -E2BIG;
+	}
 	if (code == 0)
 		code = complete(reader);
 	if (code == 0)
@@ -460,7 +520,9 @@ int pm_probe_find_holders(struct pm_probe_functions *ret,
 
 	if (code < 0)
 		return code;
-	code = add_holders(&reader, addresses, len);
+	code = index_symbols(&reader);
+	if (code == 0)
+		code = add_holders(&reader, addresses, len, SIZE_MAX);
 	if (code < 0) {
 		undo(&reader);
 		no_memory(err);
@@ -472,7 +534,7 @@ int pm_probe_find_holders(struct pm_probe_functions *ret,
 int pm_probe_find_within(struct pm_probe_functions *ret,
 			 const struct pm_probe_binary *binary,
 			 const struct pm_probe_context *context,
-			 const struct pm_probe_piece *pieces, size_t len,
+			 const struct pm_probe_piece *pieces, size_t len, size_t most,
 			 struct pm_error *err)
 {
 	struct reader reader = { .binary = binary, .ret = ret, .first = ret->list.len };
@@ -481,13 +543,17 @@ int pm_probe_find_within(struct pm_probe_functions *ret,
 
 	if (code < 0)
 		return code;
-	code = find_beginnings(&reader, pieces, len, &addresses);
+	code = index_symbols(&reader);
 	if (code == 0)
-		code = add_holders(&reader, addresses.data, addresses.len);
-	if (code < 0) {
+		code = find_beginnings(&reader, pieces, len, &addresses);
+	if (code == 0)
+		code = add_holders(&reader, addresses.data, addresses.len, most);
+	if (code < 0)
 		undo(&reader);
+	if (code == -E2BIG)
+		pm_error_set(err, code, "more than %zu functions", most);
+	else if (code < 0)
 		no_memory(err);
-	}
 	pm_vec_release(&addresses);
 	reader_close(&reader);
 	return code;

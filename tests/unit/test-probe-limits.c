@@ -158,6 +158,34 @@ static void test_places_of_all_files(void **state)
 		munmap(at[i], sizeof(struct library));
 }
 
+/* A range over all of them is one over too many, and nothing is appended then. */
+static void test_functions_of_ranges(void **state)
+{
+	char path[] = "/tmp/pmrec-limits-XXXXXX";
+	int fd PM_AUTO_CLOSE = mkstemp(path);
+	struct pm_probe_binary binary = { .fd = fd, .path = path };
+	struct pm_probe_piece piece = { 0, sizeof(struct library) };
+	struct pm_probe_context context = { 0 };
+	struct pm_probe_functions functions = { 0 };
+	struct pm_error err = { 0 };
+
+	assert_true(fd >= 0);
+	write_library(fd, EM_X86_64, "", 0);
+	assert_int_equal(pm_probe_find_within(&functions, &binary, &context, &piece, 1,
+					      FUNCTIONS - 1, &err),
+			 -E2BIG);
+	assert_int_equal(functions.list.len, 0);
+	assert_int_equal(pm_probe_find_within(&functions, &binary, &context, &piece, 1,
+					      FUNCTIONS, &err),
+			 0);
+	assert_int_equal(functions.list.len, FUNCTIONS);
+	for (size_t i = 1; i < FUNCTIONS; i++)
+		assert_true(functions.list.data[i - 1].high <=
+			    functions.list.data[i].low);
+	pm_probe_functions_release(&functions);
+	unlink(path);
+}
+
 /* ---- where the kernel takes no probe -------------------------------------------------------- */
 
 /* What becomes of probes on the functions that @symbol means: how many there are, or an error,
@@ -290,6 +318,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_places_of_all_files),
+		cmocka_unit_test(test_functions_of_ranges),
 		cmocka_unit_test(test_refused_places),
 		cmocka_unit_test(test_origins),
 	};
