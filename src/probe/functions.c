@@ -422,12 +422,23 @@ static bool find_symbol(const struct reader *reader, uint64_t address,
 	return found;
 }
 
+/* Whether another function begins between a symbol without a size and @address. */
+static bool ends_before(const struct reader *reader, const struct pm_probe_symbol *symbol,
+			uint64_t address)
+{
+	struct pm_probe_piece frame;
+
+	return symbol->size == 0 && pm_probe_frame_at(&reader->elf, address, &frame) &&
+	       frame.low > symbol->address;
+}
+
 static int add_holder(struct reader *reader, uint64_t address)
 {
 	struct pm_probe_function function = { 0 };
 	struct pm_probe_symbol symbol = { 0 };
 
-	if (!find_symbol(reader, address, &symbol))
+	if (!find_symbol(reader, address, &symbol) ||
+	    ends_before(reader, &symbol, address))
 		return add_nameless(reader, address);
 	find_whole(reader, &symbol);
 	function.low = symbol.address;

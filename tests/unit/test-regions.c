@@ -390,6 +390,25 @@ static void functions_have_ends_without_symbols(void **state)
 	unlink(path);
 }
 
+/* Static functions without symbols, and _init before them, which has no size. */
+static void functions_without_symbols_are_in_ranges(void **state)
+{
+	char path[32], text[64];
+	struct pm_probe_context context = { .command = path };
+	struct world whole, without;
+
+	need_objcopy();
+	copy_with("-N loop -N hand_over", path);
+	snprintf(text, sizeof(text), "regions.c:%u-%u", line_of("/* loop */"),
+		 line_of("/* hand over */") + 2);
+	find(&whole, true, text);
+	find_in(&without, &context, true, text);
+	assert_same_places(&whole, &without);
+	pm_regions_release(&without.regions);
+	pm_regions_release(&whole.regions);
+	unlink(path);
+}
+
 static void ifuncs_are_no_functions(void **state)
 {
 #ifdef __GLIBC__
@@ -487,6 +506,7 @@ int main(void)
 		cmocka_unit_test(bad_ranges_are_refused),
 		cmocka_unit_test(stripped_files_say_what_is_missing),
 		cmocka_unit_test(functions_have_ends_without_symbols),
+		cmocka_unit_test(functions_without_symbols_are_in_ranges),
 		cmocka_unit_test(ifuncs_are_no_functions),
 		cmocka_unit_test(overloads_are_all_meant),
 		cmocka_unit_test(running_programs_are_looked_into),
