@@ -151,12 +151,13 @@ void pm_host_read(struct pm_host *host);
 
 /*
  * CPU time that a hypervisor gave to others while somebody here wanted to run (proc_stat(5),
- * "steal"): of all CPUs, since the machine began, by clock ticks. The clocks of perf go on in it;
- * CPU time of getrusage(2) leaves it out with CONFIG_PARAVIRT_TIME_ACCOUNTING. False: unknown.
+ * "steal"): of @cpus, as 0,2-4, or of all (NULL), since the machine began, by clock ticks. The
+ * clocks of perf go on in it; CPU time of getrusage(2) leaves it out with
+ * CONFIG_PARAVIRT_TIME_ACCOUNTING. False: unknown.
  */
-bool pm_stolen_ns(uint64_t *ret);
-/* The same of the first line of /proc/stat. */
-bool pm_stolen_parse(const char *line, long ticks_per_s, uint64_t *ret);
+bool pm_stolen_ns(const char *cpus, uint64_t *ret);
+/* The same of one line of /proc/stat; false also where that is not of @cpus. */
+bool pm_stolen_parse(const char *line, const char *cpus, long ticks_per_s, uint64_t *ret);
 /* A sentence for a warning that @stolen_ns were taken while the event @clock came to @clock_ns.
  * False, and no text: that is too little to be worth one. */
 bool pm_stolen_text(char *text, size_t size, const char *clock, uint64_t clock_ns,

@@ -241,12 +241,13 @@ static uint64_t threads_of(const struct pm_rec_session *session)
 	return session->counts.threads + (roots > 0 ? roots : 1);
 }
 
-/* CPU time that the host took from all CPUs since the beginning; 0 where nobody knows. */
+/* CPU time that the host took from its CPUs since the beginning; 0 where nobody knows. */
 static uint64_t away_ns(const struct pm_rec_session *session)
 {
 	uint64_t now;
 
-	return session->counts.stolen_known && pm_stolen_ns(&now) &&
+	return session->counts.stolen_known &&
+			       pm_stolen_ns(session->targets.cpus, &now) &&
 			       now > session->counts.stolen_ns
 		       ? now - session->counts.stolen_ns
 		       : 0;
@@ -409,8 +410,8 @@ void pm_rec_coverage_warn_stolen(struct pm_rec_session *session)
 	char text[512];
 
 	/* The ptrace engine samples by CPU time. */
-	if (!session->perf || !counts->stolen_known || !pm_stolen_ns(&now) ||
-	    now < counts->stolen_ns)
+	if (!session->perf || !counts->stolen_known ||
+	    !pm_stolen_ns(session->targets.cpus, &now) || now < counts->stolen_ns)
 		return;
 	events = pm_perf_events(session->perf, &len);
 	for (size_t i = 0; i < len && i < counts->events_len; i++) {
@@ -438,7 +439,8 @@ static uint64_t max_sample_hz(void)
 void pm_rec_coverage_begin(struct pm_rec_session *session)
 {
 	session->counts.max_sample_hz = max_sample_hz();
-	session->counts.stolen_known = pm_stolen_ns(&session->counts.stolen_ns);
+	session->counts.stolen_known =
+		pm_stolen_ns(session->targets.cpus, &session->counts.stolen_ns);
 }
 
 void pm_rec_coverage_warn_slowed(struct pm_rec_session *session)

@@ -379,7 +379,8 @@ static int run_all(struct course *course, struct pm_error *err)
 	int ret = warm_up(course, err);
 	uint64_t begin = pm_now_ns();
 
-	course->stolen_known = pm_stolen_ns(&course->stolen_ns);
+	course->stolen_known =
+		pm_stolen_ns(course->options->targets.cpus, &course->stolen_ns);
 
 	for (uint64_t i = 0; i < options->repeat && ret == 0; i++) {
 		if (i > 0 && options->time_ns > 0 &&
@@ -430,7 +431,8 @@ static int note_stolen(struct course *course, struct pm_error *err)
 	uint64_t now, clock_ns;
 	const char *clock;
 
-	if (!course->stolen_known || !pm_stolen_ns(&now) || now < course->stolen_ns)
+	if (!course->stolen_known || !pm_stolen_ns(course->options->targets.cpus, &now) ||
+	    now < course->stolen_ns)
 		return 0;
 	clock = sum_of_clock(course->stat, &clock_ns);
 	if (!clock ||

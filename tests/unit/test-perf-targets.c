@@ -243,7 +243,7 @@ static double stolen(void)
 {
 	uint64_t ns;
 
-	return pm_stolen_ns(&ns) ? (double)ns : 0;
+	return pm_stolen_ns(NULL, &ns) ? (double)ns : 0;
 }
 
 /* What was taken since then at most, for it is told by clock ticks. */

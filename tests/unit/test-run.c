@@ -253,19 +253,31 @@ static void test_stolen_time(void **state)
 	char text[512] = "as before";
 	uint64_t ns = 7;
 
-	assert_true(pm_stolen_parse("cpu  10 20 30 40 50 60 70 80 90 100\n", 100, &ns));
+	assert_true(
+		pm_stolen_parse("cpu  10 20 30 40 50 60 70 80 90 100\n", NULL, 100, &ns));
 	assert_int_equal(ns, 800000000);
-	assert_true(pm_stolen_parse("cpu 0 0 0 0 0 0 0 0", 1000, &ns));
+	assert_true(pm_stolen_parse("cpu 0 0 0 0 0 0 0 0", NULL, 1000, &ns));
 	assert_int_equal(ns, 0);
 	ns = 7;
 	/* Of Linux before 2.6.11, of one CPU only, nonsense, more than 2^64 ns. */
-	assert_false(pm_stolen_parse("cpu 1 2 3 4 5 6 7\n", 100, &ns));
-	assert_false(pm_stolen_parse("cpu0 1 2 3 4 5 6 7 8\n", 100, &ns));
-	assert_false(pm_stolen_parse("", 100, &ns));
-	assert_false(pm_stolen_parse("cpu 1 2 3 4 5 6 7 8\n", 0, &ns));
-	assert_false(
-		pm_stolen_parse("cpu 1 2 3 4 5 6 7 9999999999999999999\n", 100, &ns));
+	assert_false(pm_stolen_parse("cpu 1 2 3 4 5 6 7\n", NULL, 100, &ns));
+	assert_false(pm_stolen_parse("cpu0 1 2 3 4 5 6 7 8\n", NULL, 100, &ns));
+	assert_false(pm_stolen_parse("", NULL, 100, &ns));
+	assert_false(pm_stolen_parse("cpu 1 2 3 4 5 6 7 8\n", NULL, 0, &ns));
+	assert_false(pm_stolen_parse("cpu 1 2 3 4 5 6 7 9999999999999999999\n", NULL, 100,
+				     &ns));
 	assert_int_equal(ns, 7);
+	/* Of some CPUs. */
+	assert_true(pm_stolen_parse("cpu12 1 2 3 4 5 6 7 8 9 10\n", "0,3-12", 100, &ns));
+	assert_int_equal(ns, 80000000);
+	ns = 7;
+	assert_false(pm_stolen_parse("cpu1 1 2 3 4 5 6 7 8\n", "0,3-12", 100, &ns));
+	assert_false(pm_stolen_parse("cpu13 1 2 3 4 5 6 7 8\n", "0,3-12", 100, &ns));
+	assert_false(pm_stolen_parse("cpu 1 2 3 4 5 6 7 8\n", "0,3-12", 100, &ns));
+	assert_false(pm_stolen_parse("cpu3\n", "3", 100, &ns));
+	assert_false(pm_stolen_parse("cpu3 1 2 3 4 5 6 7 8\n", "x", 100, &ns));
+	assert_int_equal(ns, 7);
+	assert_false(pm_stolen_ns("4294967295", &ns));
 
 	assert_false(
 		pm_stolen_text(text, sizeof(text), "task-clock", 1000000000, 99999999));
