@@ -182,7 +182,8 @@ static size_t choose_pages(const struct pm_hits *hits, size_t rings)
 	while (kb > RING_KB_MIN && memory > 0 &&
 	       kb * 1024 / page * rings > (size_t)memory / MEMORY_SHARE)
 		kb /= 2;
-	return kb * 1024 / page;
+	/* arm64 may have pages of 64 KiB. */
+	return kb * 1024 < page ? 1 : kb * 1024 / page;
 }
 
 /* Of @fd. Smaller the more there are, and from then on when the limits want it. */
