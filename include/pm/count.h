@@ -230,7 +230,8 @@ struct pm_engine_options {
 	void (*live_value)(struct pm_str *line, const struct pm_stat_event *event,
 			   uint64_t value);
 	void *live_user;
-	/* Called while it runs, for what nobody should wait for to be told. NULL: not. */
+	/* Called while it runs, once at most, for what nobody should wait for to be told: that a
+	 * range makes it crawl. NULL: not. */
 	void (*warn)(void *user, const char *text);
 	void *warn_user;
 	uint32_t calls_from; /* how many callers; 0: none */

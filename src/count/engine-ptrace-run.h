@@ -3,6 +3,7 @@
 #pragma once
 
 #include "engine-ptrace.h"
+#include "passed.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -27,6 +28,7 @@ struct pm_ptr_engine {
 	bool has_timer;
 	struct sigaction before, child_before; /* of SIGALRM, SIGCHLD */
 	PM_VEC(struct pollfd) polled;
+	struct pm_passed passed;
 };
 
 /* All is over: appends the run, its scopes and all that is to be said of them. */

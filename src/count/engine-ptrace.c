@@ -23,7 +23,11 @@ enum {
 
 static int on_visit(void *user, const struct pm_visit *visit)
 {
-	return pm_calls_visit(((struct pm_ptr_engine *)user)->calls, visit);
+	struct pm_ptr_engine *it = user;
+
+	pm_passed_count(&it->passed,
+			it->options->regions->places.data[visit->place].region);
+	return pm_calls_visit(it->calls, visit);
 }
 
 static int on_fork(void *user, pid_t parent_tid, pid_t pid, pid_t tid)
@@ -129,6 +133,7 @@ static void engine_release(struct pm_ptr_engine *it)
 	for (size_t i = 0; i < PM_ARRAY_LEN(it->costs); i++)
 		pm_ptr_costs_release(&it->costs[i]);
 	pm_vec_release(&it->polled);
+	pm_passed_release(&it->passed);
 	pm_calls_free(it->calls);
 	pm_ptr_release(&it->ptr);
 }
@@ -229,8 +234,10 @@ static int go_on(struct pm_ptr_engine *it, struct pm_error *err)
 		ret = turn(it, &event, err);
 		if (ret == 0 && pm_trace_len(it->ptr.trace) == 0)
 			break;
-		if (ret == 0)
-			look_at_time(it);
+		if (ret != 0)
+			continue;
+		look_at_time(it);
+		pm_passed_tell(&it->passed, it->options);
 	}
 	if (it->end_ns == 0)
 		it->end_ns = pm_now_ns();
@@ -370,6 +377,8 @@ static int prepare(struct pm_ptr_engine *it, struct pm_error *err)
 	clock_gettime(CLOCK_REALTIME, &now);
 	it->began_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 	ret = pm_calls_new(&it->calls, &calls);
+	if (ret == 0)
+		ret = pm_passed_init(&it->passed, options);
 	if (ret == 0)
 		ret = measure(it);
 	it->ptr.hw_wanted = wants_hw(it);

@@ -2,7 +2,6 @@
 /* A run with uprobes, from the command's start to its scopes. */
 #include "engine-uprobe.h"
 
-#include <inttypes.h>
 #include <linux/perf_event.h>
 #include <poll.h>
 #include <signal.h>
@@ -18,16 +17,13 @@ enum {
 	TICK_LATE_MS = 1, /* threads that nobody holds are to be found soon */
 };
 
-/* A range that is passed oftener in a second makes the program much slower. */
-#define PASSED_MAX 10000
-#define PASSED_NS  1000000000u
-#define GRACE_NS   2000000000u /* to end by SIGTERM when the time is up */
+#define GRACE_NS 2000000000u /* to end by SIGTERM when the time is up */
 
 static void engine_release(struct pm_up_engine *it)
 {
 	pm_up_hold_release(&it->hold);
 	pm_hits_free(it->hits);
-	free(it->passed);
+	pm_passed_release(&it->passed);
 	pm_calls_free(it->calls);
 	pm_callers_free(it->callers);
 	pm_up_places_release(&it->places);
@@ -59,8 +55,7 @@ static int see_hit(struct pm_up_engine *it, const struct pm_hit *hit)
 	};
 	const struct pm_place *place = &regions->places.data[visit.place];
 
-	if (it->passed)
-		it->passed[place->region]++;
+	pm_passed_count(&it->passed, place->region);
 	if (place->condition != 0 && !pm_place_leaves(place, hit->flags))
 		return 0;
 	if (it->callers && place->kind == PM_PLACE_ENTRY &&
@@ -171,33 +166,6 @@ static bool is_over(struct pm_up_engine *it)
 	return !it->child->running;
 }
 
-/* Once, as soon as a range turns out to be the middle of a loop. */
-static void tell_passed(struct pm_up_engine *it)
-{
-	const struct pm_regions *regions = it->options->regions;
-	uint64_t ns = pm_now_ns() - it->passed_ns, rate;
-	char text[512];
-
-	if (!it->passed || ns < PASSED_NS)
-		return;
-	for (size_t i = 0; i < regions->list.len; i++) {
-		rate = it->passed[i] * 1000 / (ns / 1000000);
-		it->passed[i] = 0;
-		if (rate < PASSED_MAX || regions->list.data[i].kind != PM_STAT_RANGE)
-			continue;
-		snprintf(text, sizeof(text),
-			 "%s: its edges are passed %" PRIu64
-			 " times a second, which makes the program much slower; try: "
-			 "--engine callgrind",
-			 regions->list.data[i].name, rate);
-		it->options->warn(it->options->warn_user, text);
-		free(it->passed);
-		it->passed = NULL;
-		return;
-	}
-	it->passed_ns += ns;
-}
-
 static int go_on(struct pm_up_engine *it, struct pm_error *err)
 {
 	int tick = pm_hits_finds_threads(it->hits) ? TICK_LATE_MS
@@ -206,7 +174,6 @@ static int go_on(struct pm_up_engine *it, struct pm_error *err)
 	bool over = false;
 	int r = 0;
 
-	it->passed_ns = it->begin_ns;
 	while (!over && r == 0) {
 		if (fill_poll(it) < 0)
 			return out_of_memory(err);
@@ -216,7 +183,7 @@ static int go_on(struct pm_up_engine *it, struct pm_error *err)
 		over = is_over(it);
 		if (!over && r == 0)
 			r = pm_up_drain(it, false, err);
-		tell_passed(it);
+		pm_passed_tell(&it->passed, it->options);
 	}
 	it->end_ns = pm_now_ns();
 	pm_hits_disable(it->hits);
@@ -393,9 +360,7 @@ static int prepare(struct pm_up_engine *it, struct pm_error *err)
 				    options->specs_len, PM_HITS_COUNTERS_MAX);
 	clock_gettime(CLOCK_REALTIME, &now);
 	it->began_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-	if (options->warn)
-		it->passed = calloc(options->regions->list.len, sizeof(*it->passed));
-	if (options->warn && !it->passed)
+	if (pm_passed_init(&it->passed, options) < 0)
 		return out_of_memory(err);
 	r = pm_up_places_make(&it->places, options->regions);
 	if (r == 0 && check_entered(it, err) < 0)

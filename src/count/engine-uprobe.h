@@ -4,6 +4,7 @@
 
 #include <poll.h>
 
+#include "passed.h"
 #include "pm/count.h"
 #include "pm/proc.h"
 
@@ -58,9 +59,7 @@ struct pm_up_engine {
 	uint32_t run;
 	uint64_t began_ns; /* CLOCK_REALTIME */
 	uint64_t begin_ns, end_ns, deadline_ns; /* UINT64_MAX: none */
-	/* Hits by region since passed_ns. NULL once that was told of one. */
-	uint64_t *passed;
-	uint64_t passed_ns;
+	struct pm_passed passed;
 	bool timed_out;
 };
 

@@ -30,6 +30,7 @@ struct course {
 	uint64_t random;
 	uint64_t stolen_ns; /* pm_stolen_ns() when the first run began */
 	bool stolen_known;
+	bool warned; /* while it ran */
 	int status; /* of the first run that failed, else 0 */
 };
 
@@ -213,9 +214,14 @@ static void put_live_value(struct pm_str *line, const struct pm_stat_event *even
 			  strcmp(nl_langinfo(CODESET), "UTF-8") != 0);
 }
 
+/* Of the first run: the others are like it. */
 static void print_warning(void *user, const char *text)
 {
-	pmstat_say(((struct course *)user)->options, "warning: %s", text);
+	struct course *course = user;
+
+	if (!course->warned)
+		pmstat_say(course->options, "warning: %s", text);
+	course->warned = true;
 }
 
 static int run_engine(struct course *course, struct pm_stat *stat, uint32_t variant,
