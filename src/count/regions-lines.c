@@ -210,11 +210,20 @@ static int add_moved(struct lines *lines)
 		if (touches && pm_vec_push(&lines->pieces, moved) < 0)
 			return -ENOMEM;
 	}
-	/* Nothing of them is where it was. */
-	for (size_t i = 0; lines->pieces.len == 0 && i < lines->moved.len; i++)
-		if (pm_vec_push(&lines->pieces, lines->moved.data[i]) < 0)
-			return -ENOMEM;
 	return 0;
+}
+
+/* Where nothing of them is where it was, in no function, what was moved is all there is. */
+static int take_moved(struct lines *lines)
+{
+	int code = 0;
+
+	if (lines->pieces.len > 0)
+		return 0;
+	for (size_t i = 0; i < lines->moved.len && code == 0; i++)
+		code = pm_vec_push(&lines->pieces, lines->moved.data[i]);
+	pm_vec_clear(&lines->moved);
+	return code;
 }
 
 /* What was inlined at one of the lines is a part of them, as a call would be. */
@@ -347,6 +356,8 @@ static int find_lines(struct pm_finder *finder, const struct pm_finder_file *fil
 					 &lines, finder->err);
 
 	code = tell_no_debug(finder, code);
+	if (code == 0 && take_moved(&lines) < 0)
+		code = pm_finder_no_memory(finder);
 	if (code == 0)
 		code = add_inlined(finder, file, &lines);
 	if (code == 0 && add_moved(&lines) < 0)

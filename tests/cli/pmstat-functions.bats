@@ -159,6 +159,18 @@ ways=(called_once called_thousand called_many recursive jumps_out jumped_over ta
 	done
 }
 
+@test "a range of which no statement is left has its code in all functions" {
+	works ptrace || skip "there is no ptrace"
+	printf '%s\n' 'static volatile long s;' \
+		'#define MOVED ".loc 1 900 0 is_stmt 0\n\tnop\n\tnop\n\t.loc 1 5 0 is_stmt 1\n\tnop"' \
+		'__attribute__((noinline)) void one(void) { s++; __asm__ volatile(MOVED); s++; }' \
+		'__attribute__((noinline)) void two(void) { s--; __asm__ volatile(MOVED); s++; }' \
+		'int main(void) { for (int i = 0; i < 10; i++) { one(); two(); } }' >moved.c
+	gcc -O2 -g moved.c -o moved || skip "there is no gcc"
+	measure 0 ptrace --range moved.c:900 -- ./moved
+	so 'd["scopes"][0]["calls"] == 20'
+}
+
 @test "a range in the middle of a loop is warned of while the program crawls" {
 	printf '%s\n' 'volatile long s;' 'int main(void) {' 'for (;;) {' 's++;' 's ^= 5;' \
 		's += 3;' '}' '}' >crawl.c
