@@ -18,6 +18,8 @@ struct pm_bytes {
 	size_t len;
 };
 
+struct pm_foreign;
+
 struct pm_dwarf {
 	const struct pm_elf_image *image; /* tells where code is */
 	Dwarf *dwarf;
@@ -27,6 +29,8 @@ struct pm_dwarf {
 	uint64_t ranges_budget; /* steps left for reading range lists */
 	uint64_t lines_budget; /* bytes left for running line programs */
 	bool limited; /* there is some that was not opened, for what it would cost */
+	PM_VEC(struct pm_foreign *)
+	foreign; /* units of which names were asked for by others */
 };
 
 /* -ENOENT when there is none that is sane, -ENOMEM. */
@@ -172,6 +176,13 @@ struct pm_entries {
 /* Reads the unit's entries and gives wanted addresses that have none yet their nodes. */
 int pm_entries_scan(struct pm_entries *entries);
 void pm_entries_release(struct pm_entries *entries);
+
+/* ---- dwarf-foreign.c --------------------------------------------------------------------- */
+
+/* The scopes of the unit of @die, which is another one; only of languages that have classes. Each
+ * is read once, and is the dwarf's. NULL: unknown. */
+const struct pm_entries *pm_foreign_entries(struct pm_dwarf *dwarf, const Dwarf_Die *die);
+void pm_foreign_release(struct pm_dwarf *dwarf);
 
 /* ---- names ---------------------------------------------------------------------------- */
 

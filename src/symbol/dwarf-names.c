@@ -133,7 +133,8 @@ static uint64_t number_of(Dwarf_Die *die, unsigned int name)
 /* What the entries of a function say of its name. */
 struct naming {
 	const char *name, *linkage; /* or NULL */
-	uint32_t scope;
+	uint32_t scope; /* of this unit's: */
+	const struct pm_entries *entries;
 	bool artificial; /* the source has no declaration of it, as of a lambda's call */
 };
 
@@ -141,6 +142,21 @@ static bool is_mangled(const struct naming *naming)
 {
 	return naming->linkage && (strncmp(naming->linkage, "_Z", 2) == 0 ||
 				   strncmp(naming->linkage, "_R", 2) == 0);
+}
+
+/* What is declared in a class may be defined outside of it, and in another unit. */
+static void read_scope(const struct pm_entries *entries, Dwarf_Die *die,
+		       struct naming *ret)
+{
+	if (ret->scope != PM_SCOPE_NONE || is_mangled(ret) ||
+	    dwarf_cu_getdwarf(die->cu) != entries->dwarf->dwarf)
+		return;
+	if (die->cu != entries->unit->die.cu)
+		entries = pm_foreign_entries(entries->dwarf, die);
+	if (!entries)
+		return;
+	ret->scope = scope_of(entries, dwarf_dieoffset(die));
+	ret->entries = entries;
 }
 
 static void read_naming(const struct pm_entries *entries, uint64_t offset,
@@ -160,10 +176,7 @@ static void read_naming(const struct pm_entries *entries, uint64_t offset,
 		if (!ret->name)
 			ret->name = text_of(dwarf, &die, DW_AT_name);
 		ret->artificial |= dwarf_attr(&die, DW_AT_artificial, &attr) != NULL;
-		/* What is declared in a class may be defined outside of it. */
-		if (ret->scope == PM_SCOPE_NONE &&
-		    dwarf_cu_getdwarf(die.cu) == dwarf->dwarf)
-			ret->scope = scope_of(entries, dwarf_dieoffset(&die));
+		read_scope(entries, &die, ret);
 		if (!follow(dwarf, &die))
 			break;
 	}
@@ -234,9 +247,10 @@ static bool put_function(const struct naming *function, struct pm_str *to)
 }
 
 /* The parts before the name, the innermost first, each ended by a NUL. Their number. */
-static size_t put_scopes(const struct pm_entries *entries, const struct naming *of,
-			 struct pm_texts *texts, struct pm_str *to)
+static size_t put_scopes(const struct naming *of, struct pm_texts *texts,
+			 struct pm_str *to)
 {
+	const struct pm_entries *entries = of->entries;
 	const struct naming *member = of;
 	struct naming function;
 	uint32_t scope = of->scope;
@@ -262,15 +276,15 @@ static size_t put_scopes(const struct pm_entries *entries, const struct naming *
 		count++;
 		member = &function;
 		scope = complete ? PM_SCOPE_NONE : function.scope;
+		entries = function.entries;
 	}
 	return count;
 }
 
-static const char *qualified(const struct pm_entries *entries,
-			     const struct naming *naming, struct pm_texts *texts)
+static const char *qualified(const struct naming *naming, struct pm_texts *texts)
 {
 	struct pm_str parts = { 0 }, str = { 0 };
-	size_t count = put_scopes(entries, naming, texts, &parts);
+	size_t count = put_scopes(naming, texts, &parts);
 	const char *name = naming->name;
 
 	/* From the last part to the first. */
@@ -301,7 +315,7 @@ const char *pm_node_name(const struct pm_entries *entries, const struct pm_node 
 	if (is_mangled(&naming))
 		return pm_texts_add_name(texts, naming.linkage, PM_SYMBOL_TEXT_MAX);
 	if (naming.name && naming.name[0])
-		return qualified(entries, &naming, texts);
+		return qualified(&naming, texts);
 	return naming.linkage ? pm_texts_add(texts, naming.linkage, PM_SYMBOL_TEXT_MAX)
 			      : NULL;
 }

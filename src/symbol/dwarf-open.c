@@ -169,6 +169,7 @@ int pm_dwarf_open(struct pm_dwarf *dwarf, const struct pm_elf_image *image,
 
 void pm_dwarf_close(struct pm_dwarf *dwarf)
 {
+	pm_foreign_release(dwarf);
 	if (dwarf->dwarf)
 		dwarf_end(dwarf->dwarf);
 	if (dwarf->alt)

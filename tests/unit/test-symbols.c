@@ -432,14 +432,14 @@ static void cpp_names(void **state)
 }
 
 /* The innermost function where @id is. */
-static void name_at(enum truth id, char name[static TEXT_MAX])
+static void name_at(const char *file, enum truth id, char name[static TEXT_MAX])
 {
 	struct library library;
 	struct chain chain;
 
-	read_truth(&library, "libtruth-cpp.so");
+	read_truth(&library, file);
 	assert_int_not_equal(library.address[id], 0);
-	resolve("libtruth-cpp.so", library.address[id], &everything, &chain);
+	resolve(file, library.address[id], &everything, &chain);
 	assert_true(chain.len > 1);
 	memcpy(name, chain.of[0].name, TEXT_MAX);
 	free(library.bytes);
@@ -452,7 +452,7 @@ static bool begins_with(const char *text, const char *begin)
 
 /* Lambdas and classes without names, in one caller and in two, are inlined functions of their own
  * names. */
-static void nameless_classes(void **state)
+static void check_nameless(const char *file)
 {
 	static const enum truth ids[] = { TRUTH_CPP_TWIN,   TRUTH_CPP_OTHER_TWIN,
 					  TRUTH_CPP_NESTED, TRUTH_CPP_UNNAMED,
@@ -460,11 +460,8 @@ static void nameless_classes(void **state)
 	char names[PM_ARRAY_LEN(ids)][TEXT_MAX], begin[TEXT_MAX];
 	const char *cxx = getenv("PM_TRUTH_CXX");
 
-	assert_non_null(cxx);
-	if (strcmp(cxx, "none") == 0)
-		skip();
 	for (size_t i = 0; i < PM_ARRAY_LEN(ids); i++) {
-		name_at(ids[i], names[i]);
+		name_at(file, ids[i], names[i]);
 		for (size_t before = 0; before < i; before++)
 			assert_string_not_equal(names[before], names[i]);
 	}
@@ -480,6 +477,28 @@ static void nameless_classes(void **state)
 				"outer::(anonymous namespace)::{unnamed truth-cpp.cc:"));
 	assert_true(begins_with(names[4], "outer::away(int)::{lambda truth-cpp.cc:"));
 	assert_string_equal(names[5], "outer::away(int)::Local::step");
+}
+
+static void nameless_classes(void **state)
+{
+	const char *cxx = getenv("PM_TRUTH_CXX");
+
+	assert_non_null(cxx);
+	if (strcmp(cxx, "none") == 0)
+		skip();
+	check_nameless("libtruth-cpp.so");
+}
+
+/* What an inlined copy refers to is in another unit then. */
+static void nameless_classes_of_other_units(void **state)
+{
+	PM_AUTO_FREE char *path = path_of("PM_TRUTH_BUILT", "libtruth-cpp-lto.so");
+
+	if (access(path, R_OK) < 0) {
+		print_message("# there is no g++ with -flto\n");
+		skip();
+	}
+	check_nameless("libtruth-cpp-lto.so");
 }
 
 struct batch {
@@ -718,6 +737,7 @@ int main(void)
 		cmocka_unit_test(plt_entries),
 		cmocka_unit_test(cpp_names),
 		cmocka_unit_test(nameless_classes),
+		cmocka_unit_test(nameless_classes_of_other_units),
 		cmocka_unit_test(emit_stops),
 		cmocka_unit_test(odd_addresses),
 		cmocka_unit_test(no_elf),
