@@ -20,6 +20,7 @@ enum {
 struct indexed {
 	struct pm_probe_symbol row;
 	size_t order; /* in the tables */
+	size_t file; /* names the source file, among those of local symbols */
 	uint64_t reach; /* the end of what goes farthest, of it and of those before it */
 };
 
@@ -320,28 +321,6 @@ static int add_nameless(struct reader *reader, uint64_t address)
 	return -ENOMEM;
 }
 
-/* The function that f.cold is a part of: the one called f. */
-static void find_whole(struct reader *reader, struct pm_probe_symbol *part)
-{
-	enum pm_probe_copy copy;
-	size_t len = pm_probe_base_len(part->name, &copy);
-
-	for (size_t t = 0; t < reader->tables.len && copy == PM_PROBE_PART; t++) {
-		struct pm_probe_table table = reader->tables.table[t];
-		struct pm_probe_symbol row;
-
-		for (size_t i = 1; i < table.len; i++) {
-			if (!pm_probe_table_row(&table, i, &row) || !row.defined ||
-			    row.type != STT_FUNC ||
-			    strncmp(row.name, part->name, len) != 0 ||
-			    row.name[len] != '\0' || !is_part_of(part->name, row.name))
-				continue;
-			*part = row;
-			return;
-		}
-	}
-}
-
 static int by_address(const void *a, const void *b)
 {
 	const struct indexed *x = a, *y = b;
@@ -355,15 +334,19 @@ static int by_address(const void *a, const void *b)
 static int index_symbols(struct reader *reader)
 {
 	uint64_t reach = 0, end;
+	size_t files = 0;
 
 	for (size_t t = 0; t < reader->tables.len; t++) {
 		struct pm_probe_table table = reader->tables.table[t];
 		struct indexed one = { 0 };
 
 		for (size_t i = 1; i < table.len; i++) {
-			if (!pm_probe_table_row(&table, i, &one.row) ||
-			    !one.row.defined ||
-			    (one.row.type != STT_FUNC && one.row.type != STT_GNU_IFUNC))
+			if (!pm_probe_table_row(&table, i, &one.row) || !one.row.defined)
+				continue;
+			/* It is before the local symbols of its file (gABI). */
+			if (one.row.type == STT_FILE)
+				one.file = ++files;
+			if (one.row.type != STT_FUNC && one.row.type != STT_GNU_IFUNC)
 				continue;
 			one.order = reader->index.len;
 			if (pm_vec_push(&reader->index, one) < 0)
@@ -401,25 +384,50 @@ static size_t count_before(const struct reader *reader, uint64_t address)
 	return from;
 }
 
-/* The symbol that begins last before @address and, if it has a size, holds it. */
-static bool find_symbol(const struct reader *reader, uint64_t address,
-			struct pm_probe_symbol *ret)
+/* The symbol that begins last before @address and, if it has a size, holds it. NULL: none. */
+static const struct indexed *find_symbol(const struct reader *reader, uint64_t address)
 {
+	const struct indexed *ret = NULL;
 	size_t i = count_before(reader, address);
-	bool found = false;
 
 	/* Of those at one address the first of the tables. */
 	for (; i > 0 && reader->index.data[i - 1].reach > address; i--) {
-		const struct pm_probe_symbol *row = &reader->index.data[i - 1].row;
+		const struct indexed *one = &reader->index.data[i - 1];
+		const struct pm_probe_symbol *row = &one->row;
 
-		if (found && row->address < ret->address)
+		if (ret && row->address < ret->row.address)
 			break;
-		if (row->size > 0 && address - row->address >= row->size)
-			continue;
-		*ret = *row;
-		found = true;
+		if (row->size == 0 || address - row->address < row->size)
+			ret = one;
 	}
-	return found;
+	return ret;
+}
+
+/* The function that f.cold is a part of: the one called f, of several the one of its file. */
+static const struct pm_probe_symbol *find_whole(const struct reader *reader,
+						const struct indexed *part)
+{
+	enum pm_probe_copy copy;
+	size_t len = pm_probe_base_len(part->row.name, &copy);
+	const struct pm_probe_symbol *ret = &part->row;
+	int best = 0;
+
+	for (size_t i = 0; i < reader->index.len && copy == PM_PROBE_PART; i++) {
+		const struct indexed *one = &reader->index.data[i];
+		const struct pm_probe_symbol *row = &one->row;
+		int rank;
+
+		if (row->type != STT_FUNC ||
+		    strncmp(row->name, part->row.name, len) != 0 ||
+		    row->name[len] != '\0' || !is_part_of(part->row.name, row->name))
+			continue;
+		rank = row->bind != STB_LOCAL ? 2 : one->file == part->file ? 3 : 1;
+		if (rank <= best)
+			continue;
+		best = rank;
+		ret = row;
+	}
+	return ret;
 }
 
 /* Whether another function begins between a symbol without a size and @address. */
@@ -435,17 +443,17 @@ static bool ends_before(const struct reader *reader, const struct pm_probe_symbo
 static int add_holder(struct reader *reader, uint64_t address)
 {
 	struct pm_probe_function function = { 0 };
-	struct pm_probe_symbol symbol = { 0 };
+	const struct indexed *held = find_symbol(reader, address);
+	const struct pm_probe_symbol *symbol;
 
-	if (!find_symbol(reader, address, &symbol) ||
-	    ends_before(reader, &symbol, address))
+	if (!held || ends_before(reader, &held->row, address))
 		return add_nameless(reader, address);
-	find_whole(reader, &symbol);
-	function.low = symbol.address;
-	if (__builtin_add_overflow(symbol.address, symbol.size, &function.high))
-		function.high = symbol.address;
-	function.symbol = strdup(symbol.name);
-	function.name = pm_probe_pretty(symbol.name);
+	symbol = find_whole(reader, held);
+	function.low = symbol->address;
+	if (__builtin_add_overflow(symbol->address, symbol->size, &function.high))
+		function.high = symbol->address;
+	function.symbol = strdup(symbol->name);
+	function.name = pm_probe_pretty(symbol->name);
 	if (function.symbol && function.name &&
 	    pm_vec_push(&reader->ret->list, function) == 0)
 		return 0;

@@ -159,6 +159,23 @@ ways=(called_once called_thousand called_many recursive jumps_out jumped_over ta
 	done
 }
 
+@test "cold parts belong to the function of their own file" {
+	works ptrace || skip "there is no ptrace"
+	for name in one two; do
+		printf '%s\n' 'extern volatile long s;' \
+			"__attribute__((cold, noinline)) void fail_$name(void) { s--; }" \
+			'static __attribute__((noinline)) void work(long v) {' 's += v;' 'if (v % 5 == 2) {' \
+			"s ^= v; fail_$name(); s ^= 1; fail_$name();" '}' 's++;' '}' \
+			"void $name(long v) { work(v); }" >$name.c
+	done
+	printf '%s\n' 'volatile long s;' 'void one(long), two(long);' \
+		'int main(void) { for (int i = 0; i < 15; i++) { one(i); two(i); } }' >main.c
+	cc -O2 -g main.c one.c two.c -o parts
+	[ "$(nm parts | grep -c ' work\.cold')" = 2 ] || skip "the compiler made no cold parts"
+	measure 0 ptrace --range one.c:6 --range two.c:6 -- ./parts
+	so '[s["calls"] for s in d["scopes"]] == [3, 3]'
+}
+
 @test "a range of which no statement is left has its code in all functions" {
 	works ptrace || skip "there is no ptrace"
 	printf '%s\n' 'static volatile long s;' \
