@@ -121,6 +121,24 @@ static void tally_call(const struct pm_callgrind_sums *sums,
 			  row->counts);
 }
 
+/* What callgrind calls a call from `f` to `f.cold`. */
+static bool is_to_part(const struct pm_callgrind_sums *sums,
+		       const struct pm_callgrind_row *row)
+{
+	const struct pm_callgrind_table *table = &sums->table;
+	const char *from, *to;
+	size_t len;
+
+	if (row->who.function == PM_CALLGRIND_NONE ||
+	    row->callee.function == PM_CALLGRIND_NONE)
+		return false;
+	from = table->functions.data[row->who.function].name;
+	to = table->functions.data[row->callee.function].name;
+	len = strlen(from);
+	return strncmp(to, from, len) == 0 && (strncmp(to + len, ".cold", 5) == 0 ||
+					       strncmp(to + len, ".unlikely", 9) == 0);
+}
+
 /* From inside to the beginning of a piece, which is no entry. */
 static void tally_jump(struct pm_callgrind_tally *tally, const struct pm_region *region,
 		       const struct pm_callgrind_row *row)
@@ -166,7 +184,9 @@ static int tally_row(struct pm_callgrind_sums *sums, uint32_t index,
 			tally_self(sums, tally, region, row);
 		else if (row->kind == PM_CALLGRIND_CALL)
 			tally_call(sums, tally, region, row);
-		else
+		if (row->kind == PM_CALLGRIND_JUMP ||
+		    (row->kind == PM_CALLGRIND_CALL && region->kind == PM_STAT_RANGE &&
+		     is_to_part(sums, row)))
 			tally_jump(tally, region, row);
 	}
 	return len < 0 ? len : 0;
