@@ -211,11 +211,14 @@ static void get_thread(const struct pm_profile *profile,
 	uint32_t id = pm_row_id(row, column->at), number;
 
 	if (column->key == PM_KEY_PROCESS) {
+		const struct pm_profile_process *process = &profile->processes.data[id];
+		bool known = process->pid != PM_FILE_NONE;
+
 		if (column->field == PM_FIELD_COMM)
-			set_text(ret, profile->processes.data[id].comm, "");
+			set_text(ret, known || process->comm[0] ? process->comm : NULL,
+				 "");
 		else
-			set_number(ret, profile->processes.data[id].pid != PM_FILE_NONE,
-				   profile->processes.data[id].pid);
+			set_number(ret, known, process->pid);
 	} else if (column->field == PM_FIELD_COMM) {
 		set_text(ret, pm_thread_comm(&profile->threads.data[id]), "");
 	} else {

@@ -211,6 +211,8 @@ static void put_comm(const struct layout *layout, const struct column *column,
 		pm_put_process_names(&names, layout->section->view, id, report->ascii);
 		if (names.len > 0 && !names.failed)
 			pm_put_cut(str, names.data, width, false, report->ascii);
+		else if (profile->processes.data[id].pid == PM_FILE_NONE)
+			pm_str_puts(str, "?");
 		pm_str_release(&names);
 	} else {
 		const char *comm = pm_thread_comm(&profile->threads.data[id]);

@@ -198,6 +198,14 @@ for e in sys.argv[1:]:
 	END
 }
 
+@test "a process and a thread that the kernel did not tell have no name" {
+	sed -i '/"type":"sample"/s/"pid":[0-9]*,"tid":[0-9]*/"pid":null,"tid":null/' samples.json
+	report 0 -q --event cpu-clock --by pid,tid samples.json
+	grep -qE '^ *100.0% +100 +\? +\? +\? +\?$' out
+	report 0 --json --by pid samples.json
+	grep -q '"pid":null,"comm":null}' out
+}
+
 @test "by total, and without inlined functions" {
 	report 0 -q --event cpu-clock --children --limit 14 --no-inline
 	is out <<-'END'
