@@ -200,7 +200,9 @@ ways=(called_once called_thousand called_many recursive jumps_out jumped_over ta
 		[ "$engine" = ptrace ] || set -- -r 2
 		measure 0 "$engine" "$@" --timeout 2000 --range crawl.c:5 -- ./crawl
 		set --
-		[ "$(grep -c 'crawl.c:5: its edges are passed .* try: --engine callgrind' err)" = 1 ]
+		# Where the host lets it pass them some thousand times only, there is nothing to tell.
+		so 'd["scopes"][0]["calls"] < 20000' 2>/dev/null ||
+			[ "$(grep -c 'crawl.c:5: its edges are passed .* try: --engine callgrind' err)" = 1 ]
 		so 'v(d["scopes"][0], "task-clock") != 0' 'v(d["scopes"][0], "wall-time") != 0'
 	done
 }
