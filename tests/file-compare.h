@@ -54,7 +54,8 @@ static inline bool same_symbol(const struct pm_file_symbol *a,
 	for (size_t i = 0; i < a->functions_len; i++)
 		if (!same_text(a->functions[i].name, b->functions[i].name) ||
 		    !same_text(a->functions[i].file, b->functions[i].file) ||
-		    a->functions[i].line != b->functions[i].line)
+		    a->functions[i].line != b->functions[i].line ||
+		    a->functions[i].start != b->functions[i].start)
 			return false;
 	return true;
 }

@@ -150,6 +150,7 @@ struct pm_file_function {
 	const char *name; /* NULL: unknown */
 	const char *file; /* NULL: unknown */
 	uint32_t line; /* 0: unknown, key absent */
+	uint64_t start; /* of one without a name, svma; 0: unknown, key absent */
 };
 
 struct pm_file_symbol {

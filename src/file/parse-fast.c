@@ -347,6 +347,9 @@ static bool take_function(struct cursor *cursor, struct pm_file_function *ret)
 	}
 	if (TAKE(cursor, ",\"line\":") && !take_u32(cursor, &function.line))
 		return false;
+	if (TAKE(cursor, ",\"start\":\"0x") &&
+	    (!take_hex(cursor, &function.start) || !TAKE(cursor, "\"")))
+		return false;
 	*ret = function;
 	return TAKE(cursor, "}");
 }

@@ -195,12 +195,15 @@ static void parse_symbol(struct pm_file_parsed *parsed, struct fields *fields)
 		struct fields in = get_element(fields, "functions", array, i);
 		struct pm_file_function function = { 0 };
 		const json_t *line = json_object_get(in.object, "line");
+		const json_t *start = json_object_get(in.object, "start");
 
 		function.name = get_text_or_null(&in, "name");
 		function.file = get_text_or_null(&in, "file");
 		if (!json_is_null(line))
 			function.line =
 				(uint32_t)as_u64(&in, "line", line, UINT32_MAX - 1);
+		if (start && !json_is_null(start))
+			function.start = get_address(&in, "start");
 		fields->failed = in.failed;
 		if (in.failed == 0 && pm_vec_push(&parsed->functions, function) < 0)
 			fail_memory(fields);

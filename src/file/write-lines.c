@@ -407,6 +407,11 @@ int pm_file_write_symbol(struct pm_file_writer *writer,
 			key_text(out, ",\"file\":", function->file);
 		if (function->line > 0)
 			key_u64(out, ",\"line\":", function->line);
+		if (function->start > 0 && !function->name) {
+			pm_str_puts(out, ",\"start\":\"");
+			pm_str_hex(out, function->start);
+			pm_str_putc(out, '"');
+		}
 		pm_str_putc(out, '}');
 	}
 	pm_str_puts(out, "]}");

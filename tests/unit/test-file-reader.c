@@ -80,7 +80,8 @@ static void records_hold_what_the_lines_say(void **state)
 		     "\"cpu\":null,\"event\":0,\"period\":0,\"stack\":null,"
 		     "\"stop\":\"no-memory\"}\n"
 		     "{\"type\":\"symbol\",\"frame\":1,\"functions\":["
-		     "{\"name\":\"f\",\"file\":\"f.c\",\"line\":3},{\"name\":null}]}\n"
+		     "{\"name\":\"f\",\"file\":\"f.c\",\"line\":3,\"start\":null},"
+		     "{\"name\":null,\"start\":\"0x1f60\"},{}]}\n"
 		     "{\"type\":\"lost\",\"time\":7,\"cpu\":1,\"count\":12}\n"
 		     "{\"type\":\"note\",\"text\":\"\xc3\xa4\"}\n" FOOTER;
 	struct pm_file_reader *reader = open_text(text, strlen(text));
@@ -126,9 +127,12 @@ static void records_hold_what_the_lines_say(void **state)
 	assert_int_equal(r.sample.stack, PM_FILE_NONE);
 	assert_string_equal(r.sample.stop, "no-memory");
 	next(reader, &r, PM_FILE_SYMBOL, 9);
-	assert_int_equal(r.symbol.functions_len, 2);
+	assert_int_equal(r.symbol.functions_len, 3);
 	assert_int_equal(r.symbol.functions[0].line, 3);
+	assert_int_equal(r.symbol.functions[0].start, 0);
 	assert_null(r.symbol.functions[1].name);
+	assert_int_equal(r.symbol.functions[1].start, 0x1f60);
+	assert_int_equal(r.symbol.functions[2].start, 0);
 	next(reader, &r, PM_FILE_LOST, 10);
 	assert_int_equal(r.lost.count, 12);
 	next(reader, &r, PM_FILE_NOTE, 11);
@@ -421,6 +425,8 @@ static const struct {
 	  "symbol.functions[1]: expected an object" },
 	{ "{\"type\":\"symbol\",\"frame\":1,\"functions\":[{\"name\":7}]}",
 	  "symbol.functions[0].name: expected a string or null" },
+	{ "{\"type\":\"symbol\",\"frame\":1,\"functions\":[{\"start\":\"12\"}]}",
+	  "symbol.functions[0].start: expected a hexadecimal address" },
 	{ "{\"type\":\"module\",\"id\":2,\"path\":\"\",\"kind\":\"\"}",
 	  "module.id: expected 1" },
 	{ HEADER, "a second header" },
@@ -587,6 +593,8 @@ static void both_parsers_agree(void **state)
 		"{\"name\":\"\",\"line\":0}]}",
 		"{\"type\":\"symbol\",\"frame\":7,\"functions\":[{\"name\":\"a\",\"file\":"
 		"\"b\"},{\"name\":\"c\",\"line\":4294967295}]}",
+		"{\"type\":\"symbol\",\"frame\":7,\"functions\":[{\"name\":null,\"line\":1,"
+		"\"start\":\"0xffffffffffffffff\"},{\"name\":null,\"start\":\"0x1A\"}]}",
 	};
 	static const char with[] = "\"\\,:}]0195aAgx{[ \t\x7f\xc3-.e\n";
 	size_t taken = 0;

@@ -207,8 +207,9 @@ static void every_type_has_its_form(void **state)
 						.stop = "no-memory" };
 	const struct pm_file_function functions[] = { { "inner", "a.c", 12 },
 						      { "outer<int>", NULL, 0 },
-						      { NULL, NULL, 0 } };
-	const struct pm_file_symbol symbol = { 0, functions, 3 };
+						      { .start = 0xabc0 },
+						      { .name = "f", .start = 1 } };
+	const struct pm_file_symbol symbol = { 0, functions, 4 };
 	const struct pm_file_lost lost = { 5, 1, 17 };
 	const struct pm_file_note note = { "cycles became cpu-clock" };
 	const struct pm_file_count stops[] = { { "root", 1 }, { "no-memory", 1 } };
@@ -269,7 +270,7 @@ static void every_type_has_its_form(void **state)
 		"{\"type\":\"lost\",\"time\":5,\"cpu\":1,\"count\":17}\n"
 		"{\"type\":\"symbol\",\"frame\":0,\"functions\":[{\"name\":\"inner\","
 		"\"file\":\"a.c\",\"line\":12},{\"name\":\"outer<int>\"},"
-		"{\"name\":null}]}\n"
+		"{\"name\":null,\"start\":\"0xabc0\"},{\"name\":\"f\"}]}\n"
 		"{\"type\":\"note\",\"text\":\"cycles became cpu-clock\"}\n"
 		"{\"type\":\"footer\",\"samples\":2,\"lost\":17,\"throttled\":3,"
 		"\"truncated\":4,\"stitched\":3,\"stops\":{\"root\":1,\"no-memory\":1},"
