@@ -12,6 +12,8 @@ struct pm_symbol_function {
 	const char *name; /* demangled, printable; NULL if unknown */
 	const char *file; /* of the place in this function, printable; NULL if unknown */
 	uint32_t line; /* 1-based; 0 if unknown, also with a file */
+	/* Where a function without a name begins, svma; 0: unknown. Only of the outermost. */
+	uint64_t start;
 };
 
 /*
@@ -31,6 +33,9 @@ struct pm_symbol_files {
 struct pm_symbol_options {
 	bool inlines; /* give inlined functions of their own; else only the outermost */
 	bool lines; /* read line tables */
+	/* Tell where functions begin that have no name, by .eh_frame. Such an address has a chain
+	 * then, of one function of which nothing else needs to be known. */
+	bool starts;
 	/*
 	 * Files are read into memory as a whole, instead of being mapped under a handler for
 	 * SIGBUS: for a process whose signals belong to somebody else.

@@ -105,7 +105,7 @@ int pm_debug_file_alt(struct pm_elf_image *ret, const void *id, size_t id_len,
 
 /* ---- symbol tables ------------------------------------------------------------------- */
 
-/* The symbol for one wanted address; name NULL: none. */
+/* The symbol for one wanted address; name NULL: none, but it may be known where it begins. */
 struct pm_elf_symbol {
 	const char *name; /* borrowed from the image, with its version */
 	uint64_t start, end; /* [start, end); end == start or 0: it has no size */
@@ -123,6 +123,11 @@ int pm_symtab_resolve(const struct pm_elf_image *image, const struct pm_elf_imag
 /* The same from the relocations of the PLT, for addresses without a symbol. */
 int pm_plt_resolve(const struct pm_elf_image *image, const struct pm_elf_image *debug,
 		   const struct pm_wanted *wanted, struct pm_elf_symbol *symbols);
+
+/* Gives @symbols without a name and a start those that .eh_frame has for their functions, and
+ * the ends. */
+int pm_starts_resolve(const struct pm_elf_image *image, const struct pm_wanted *wanted,
+		      struct pm_elf_symbol *symbols);
 
 /* ---- debug information --------------------------------------------------------------- */
 

@@ -58,6 +58,7 @@ static int assemble(struct job *job, size_t index)
 {
 	const struct pm_elf_symbol *symbol = &job->symbols[index];
 	const struct pm_dwarf_answer *answer = &job->answers.of[index];
+	uint64_t start = job->options->starts && !symbol->name ? symbol->start : 0;
 	struct pm_symbol_function *outermost;
 
 	pm_vec_clear(&job->chain);
@@ -66,14 +67,18 @@ static int assemble(struct job *job, size_t index)
 	for (size_t i = 0; i < answer->len; i++)
 		job->chain.data[job->chain.len++] =
 			job->answers.functions.data[answer->first + i];
-	if (answer->len == 0 && (symbol->name || answer->file))
+	if (answer->len == 0 && (symbol->name || answer->file || start > 0))
 		job->chain.data[job->chain.len++] = (struct pm_symbol_function){
 			.file = answer->file,
 			.line = answer->line,
 		};
-	if (job->chain.len == 0 || !symbol->name)
+	if (job->chain.len == 0)
 		return 0;
 	outermost = &job->chain.data[job->chain.len - 1];
+	if (!symbol->name) {
+		outermost->start = outermost->name ? 0 : start;
+		return 0;
+	}
 	/*
 	 * The linker's name says what a debugger's lacks: of several names of one function the
 	 * public one, and which copy it is (foo.constprop.0). Not for a part that was split
@@ -132,6 +137,8 @@ static int resolve(struct job *job, int fd)
 			&job->image,
 			pm_dwarf_present(&job->image) || !debug ? &job->image : debug,
 			&job->wanted, job->options, &job->texts, &job->answers);
+	if (code == 0 && job->options->starts)
+		code = pm_starts_resolve(&job->image, &job->wanted, job->symbols);
 	return code;
 }
 

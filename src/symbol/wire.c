@@ -6,8 +6,15 @@
 enum {
 	HAS_NAME = 1,
 	HAS_FILE = 2,
-	FUNCTION_BYTES = 8, /* without its texts */
+	HAS_START = 4,
+	HAS_ALL = 7,
 };
+
+static uint32_t has(const struct pm_symbol_function *function)
+{
+	return (function->name ? HAS_NAME : 0u) | (function->file ? HAS_FILE : 0u) |
+	       (function->start > 0 ? HAS_START : 0u);
+}
 
 static void put_u32(struct pm_str *to, uint32_t value)
 {
@@ -19,14 +26,20 @@ static size_t text_bytes(const char *text)
 	return text ? strlen(text) + 1 : 0;
 }
 
+static size_t function_bytes(const struct pm_symbol_function *function)
+{
+	return 2 * sizeof(uint32_t) + text_bytes(function->name) +
+	       text_bytes(function->file) +
+	       (function->start > 0 ? sizeof(function->start) : 0);
+}
+
 void pm_symbol_wire_put_symbol(struct pm_str *to, uint32_t index,
 			       const struct pm_symbol_function *functions, size_t len)
 {
 	size_t bytes = 3 * sizeof(uint32_t), fit = 0;
 
 	for (; fit < len && fit < PM_SYMBOL_WIRE_FUNCTIONS_MAX; fit++) {
-		size_t more = FUNCTION_BYTES + text_bytes(functions[fit].name) +
-			      text_bytes(functions[fit].file);
+		size_t more = function_bytes(&functions[fit]);
 
 		if (more > PM_SYMBOL_WIRE_BYTES_MAX - bytes)
 			break;
@@ -40,10 +53,12 @@ void pm_symbol_wire_put_symbol(struct pm_str *to, uint32_t index,
 		const struct pm_symbol_function *function = &functions[i];
 
 		put_u32(to, function->line);
-		put_u32(to, (function->name ? HAS_NAME : 0u) |
-				    (function->file ? HAS_FILE : 0u));
+		put_u32(to, has(function));
 		pm_str_append(to, function->name, text_bytes(function->name));
 		pm_str_append(to, function->file, text_bytes(function->file));
+		if (function->start > 0)
+			pm_str_append(to, (const char *)&function->start,
+				      sizeof(function->start));
 	}
 }
 
@@ -62,13 +77,15 @@ static bool read_symbol(struct pm_reader *reader, struct pm_symbol_wire_message 
 		return false;
 	for (size_t i = 0; i < ret->functions_len; i++) {
 		struct pm_symbol_function function = { .line = pm_reader_u32(reader) };
-		uint32_t has = pm_reader_u32(reader);
+		uint32_t follows = pm_reader_u32(reader);
 
-		if (has & HAS_NAME)
+		if (follows & HAS_NAME)
 			function.name = pm_reader_cstr(reader);
-		if (has & HAS_FILE)
+		if (follows & HAS_FILE)
 			function.file = pm_reader_cstr(reader);
-		if (reader->failed || has > (HAS_NAME | HAS_FILE))
+		if (follows & HAS_START)
+			function.start = pm_reader_u64(reader);
+		if (reader->failed || follows > HAS_ALL)
 			return false;
 		ret->functions[i] = function;
 	}

@@ -5,7 +5,8 @@
  *
  * A message is the length of what follows (u32), a kind (u32), then
  *   symbol: the address by its place in the job's list (u32), how many functions (u32), and
- *           for each its line (u32), which texts follow (u32), name and file with their NUL
+ *           for each its line (u32), what follows (u32): name and file with their NUL, its
+ *           start (u64)
  *   done:   0, a negative errno or PM_SYMBOL_WIRE_* (i32); the job is over, the next one's messages follow
  * in host byte order: both sides are one program.
  */

@@ -33,7 +33,8 @@ static void check_again(const struct pm_symbol_wire_message *message)
 		for (size_t i = 0; i < again.functions_len; i++)
 			if (!same(again.functions[i].name, message->functions[i].name) ||
 			    !same(again.functions[i].file, message->functions[i].file) ||
-			    again.functions[i].line != message->functions[i].line)
+			    again.functions[i].line != message->functions[i].line ||
+			    again.functions[i].start != message->functions[i].start)
 				abort();
 	}
 	pm_str_release(&bytes);

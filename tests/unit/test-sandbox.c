@@ -199,7 +199,7 @@ static void test_messages_come_back(void **state)
 	static const struct pm_symbol_function functions[] = {
 		{ .name = "inner", .file = "/src/a.c", .line = 7 },
 		{ .name = NULL, .file = "", .line = 0 },
-		{ .name = "main", .file = NULL, .line = UINT32_MAX },
+		{ .name = NULL, .file = NULL, .line = UINT32_MAX, .start = 0x123456789a },
 	};
 	struct pm_str bytes = { 0 };
 	struct pm_symbol_wire_message *message = malloc(sizeof(*message));
@@ -218,7 +218,10 @@ static void test_messages_come_back(void **state)
 	assert_int_equal(message->functions[0].line, 7);
 	assert_null(message->functions[1].name);
 	assert_string_equal(message->functions[1].file, "");
+	assert_int_equal(message->functions[1].start, 0);
+	assert_null(message->functions[2].name);
 	assert_null(message->functions[2].file);
+	assert_int_equal(message->functions[2].start, 0x123456789a);
 	assert_int_equal(message->functions[2].line, UINT32_MAX);
 	at = taken;
 	assert_int_equal(
@@ -237,7 +240,9 @@ static void test_messages_come_back(void **state)
 /* Each byte changed to each value: an answer or an error, and nothing outside is read. */
 static void test_nonsense(void **state)
 {
-	static const struct pm_symbol_function function = { .name = "f", .file = "g" };
+	static const struct pm_symbol_function function = { .name = "f",
+							    .file = "g",
+							    .start = 1 };
 	struct pm_symbol_wire_message *message = malloc(sizeof(*message));
 	struct pm_str bytes = { 0 };
 	size_t taken, refused = 0;

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where functions begin that have no symbol: .eh_frame has an entry for each, also where
+ * everything else was stripped, for exceptions need it (LSB 10.6.1). A function that was split
+ * has one for each part. The section is read from its begin to its end rather than searched in
+ * .eh_frame_hdr: not every file has that, and what it says is not to be trusted either.
+ */
+#include "symbol-internal.h"
+
+#include <dwarf.h>
+#include <string.h>
+
+enum {
+	CIE_HEAD_BYTES_MAX = 256, /* all but its program; usual are 17 */
+	AUGMENTATION_MAX = 16, /* letters; five are known */
+};
+
+/* The last function that begins between the wanted address before this one and this one. */
+struct slot {
+	uint64_t start, end; /* end 0: there is none */
+};
+
+struct frames {
+	const struct pm_elf_image *image;
+	const struct pm_wanted *wanted;
+	struct slot *slots; /* by wanted address */
+	const uint8_t *bytes;
+	size_t len;
+	uint64_t svma; /* of the section */
+	bool is_64;
+	/* Of the CIE that was read last: mostly all have the same. */
+	size_t cie; /* its offset; len: none */
+	uint8_t encoding; /* DW_EH_PE_omit: its entries cannot be read */
+};
+
+/* ---- encoded pointers (LSB 10.5.1) ---------------------------------------------------- */
+
+static uint64_t read_value(const struct frames *frames, struct pm_reader *reader,
+			   uint8_t encoding)
+{
+	switch (encoding & 0x0f) {
+	case DW_EH_PE_absptr:
+		return frames->is_64 ? pm_reader_u64(reader) : pm_reader_u32(reader);
+	case DW_EH_PE_udata2:
+		return pm_reader_u16(reader);
+	case DW_EH_PE_sdata2:
+		return (uint64_t)(int16_t)pm_reader_u16(reader);
+	case DW_EH_PE_udata4:
+		return pm_reader_u32(reader);
+	case DW_EH_PE_sdata4:
+		return (uint64_t)(int32_t)pm_reader_u32(reader);
+	case DW_EH_PE_udata8:
+	case DW_EH_PE_sdata8:
+		return pm_reader_u64(reader);
+	case DW_EH_PE_uleb128:
+		return pm_reader_uleb(reader);
+	case DW_EH_PE_sleb128:
+		return (uint64_t)pm_reader_sleb(reader);
+	default:
+		reader->failed = true;
+		return 0;
+	}
+}
+
+/* The address at the place of @reader, which is the section's @offset. */
+static uint64_t read_address(const struct frames *frames, struct pm_reader *reader,
+			     size_t offset)
+{
+	uint8_t relative = frames->encoding & 0xf0;
+	uint64_t place = frames->svma + offset + reader->pos;
+	uint64_t value = read_value(frames, reader, frames->encoding);
+
+	if (relative == DW_EH_PE_pcrel)
+		value += place;
+	else if (relative != DW_EH_PE_absptr)
+		reader->failed = true;
+	return frames->is_64 ? value : (uint32_t)value;
+}
+
+/* ---- entries -------------------------------------------------------------------------- */
+
+/* Steps over the length of the entry at @offset; false at the section's end. @begin, @end: of
+ * what it has, from its id on. */
+static bool read_length(const struct frames *frames, size_t offset, size_t *begin,
+			size_t *end)
+{
+	struct pm_reader reader;
+	uint64_t length;
+
+	pm_reader_init(&reader, frames->bytes + offset, frames->len - offset);
+	length = pm_reader_u32(&reader);
+	if (length == UINT32_MAX)
+		length = pm_reader_u64(&reader);
+	if (reader.failed || length > pm_reader_left(&reader))
+		return false;
+	*begin = offset + reader.pos;
+	*end = *begin + (size_t)length;
+	return true;
+}
+
+/* The letter R's byte in the augmentation data, DW_EH_PE_omit where it cannot be found. */
+static uint8_t find_encoding(const struct frames *frames, struct pm_reader *reader,
+			     const char *letters)
+{
+	uint8_t encoding = DW_EH_PE_absptr;
+
+	for (; *letters && *letters != 'R' && !reader->failed; letters++) {
+		if (*letters == 'L') {
+			pm_reader_u8(reader);
+		} else if (*letters == 'P') {
+			uint8_t personality = pm_reader_u8(reader);
+
+			/* An aligned one is padded; no compiler has made it. */
+			if (personality == DW_EH_PE_aligned)
+				return DW_EH_PE_omit;
+			if (personality != DW_EH_PE_omit)
+				read_value(frames, reader, personality);
+		} else if (*letters != 'S' && *letters != 'B') {
+			return DW_EH_PE_omit;
+		}
+	}
+	if (*letters == 'R')
+		encoding = pm_reader_u8(reader);
+	return reader->failed ? DW_EH_PE_omit : encoding;
+}
+
+/* How the entries of the CIE at @offset say where their functions are. */
+static uint8_t read_cie(const struct frames *frames, size_t offset)
+{
+	struct pm_reader reader;
+	const char *letters;
+	size_t begin, end;
+	uint8_t version;
+
+	if (offset >= frames->len || !read_length(frames, offset, &begin, &end))
+		return DW_EH_PE_omit;
+	if (end - begin > CIE_HEAD_BYTES_MAX)
+		end = begin + CIE_HEAD_BYTES_MAX;
+	pm_reader_init(&reader, frames->bytes + begin, end - begin);
+	if (pm_reader_u32(&reader) != 0)
+		return DW_EH_PE_omit;
+	version = pm_reader_u8(&reader);
+	letters = pm_reader_cstr(&reader);
+	if (!letters || strlen(letters) > AUGMENTATION_MAX ||
+	    (version != 1 && version != 3))
+		return DW_EH_PE_omit;
+	if (letters[0] == '\0')
+		return DW_EH_PE_absptr;
+	if (letters[0] != 'z')
+		return DW_EH_PE_omit;
+	pm_reader_uleb(&reader); /* code alignment */
+	pm_reader_sleb(&reader); /* data alignment */
+	if (version == 1)
+		pm_reader_u8(&reader); /* the return address's register */
+	else
+		pm_reader_uleb(&reader);
+	pm_reader_uleb(&reader); /* length of the augmentation data */
+	return find_encoding(frames, &reader, letters + 1);
+}
+
+static void note(struct frames *frames, uint64_t start, uint64_t end)
+{
+	const struct pm_range *section = pm_elf_image_code(frames->image, start);
+	size_t next = pm_wanted_from(frames->wanted, start);
+	struct slot *slot = &frames->slots[next];
+
+	/* Of what the linker has left out, an entry at address 0 may stay. */
+	if (!section || start == 0 || next == frames->wanted->len)
+		return;
+	if (end > section->end)
+		end = section->end;
+	if (slot->end == 0 || slot->start < start ||
+	    (slot->start == start && slot->end < end))
+		*slot = (struct slot){ start, end };
+}
+
+/* An entry but for its length: [@begin, @end) of the section. */
+static void read_entry(struct frames *frames, size_t begin, size_t end)
+{
+	struct pm_reader reader;
+	uint64_t start, len, after;
+	uint32_t back;
+
+	pm_reader_init(&reader, frames->bytes + begin, end - begin);
+	back = pm_reader_u32(&reader);
+	/* 0: it is a CIE itself. */
+	if (reader.failed || back == 0 || back > begin)
+		return;
+	if (frames->cie != begin - back) {
+		frames->cie = begin - back;
+		frames->encoding = read_cie(frames, frames->cie);
+	}
+	if (frames->encoding == DW_EH_PE_omit)
+		return;
+	start = read_address(frames, &reader, begin);
+	len = read_value(frames, &reader, frames->encoding);
+	if (!reader.failed && len > 0 && !__builtin_add_overflow(start, len, &after))
+		note(frames, start, after);
+}
+
+/* Where one is broken, the next one's place is not known. */
+static void read_entries(struct frames *frames)
+{
+	size_t offset = 0, begin, end;
+
+	while (offset < frames->len && read_length(frames, offset, &begin, &end)) {
+		if (end > begin)
+			read_entry(frames, begin, end);
+		offset = end;
+	}
+}
+
+static bool find_section(struct frames *frames)
+{
+	GElf_Shdr shdr;
+	Elf_Scn *section = pm_elf_image_section(frames->image, ".eh_frame", NULL, &shdr);
+	Elf_Data *data = section ? elf_rawdata(section, NULL) : NULL;
+
+	if (!data || !data->d_buf)
+		return false;
+	frames->bytes = data->d_buf;
+	frames->len = frames->cie = data->d_size;
+	frames->svma = shdr.sh_addr;
+	frames->is_64 = gelf_getclass(frames->image->elf) == ELFCLASS64;
+	return true;
+}
+
+/* An entry of the PLT has been told apart already: .eh_frame has one function for all. */
+static bool is_asked(const struct pm_elf_symbol *symbol)
+{
+	return !symbol->name && symbol->start == 0;
+}
+
+int pm_starts_resolve(const struct pm_elf_image *image, const struct pm_wanted *wanted,
+		      struct pm_elf_symbol *symbols)
+{
+	PM_AUTO_FREE struct slot *slots = calloc(wanted->len + 1, sizeof(*slots));
+	struct frames frames = { .image = image, .wanted = wanted, .slots = slots };
+	struct slot last = { 0 };
+	bool asked = false;
+
+	if (!slots)
+		return -ENOMEM;
+	for (size_t i = 0; i < wanted->len && !asked; i++)
+		asked = is_asked(&symbols[i]);
+	if (!asked || !find_section(&frames))
+		return 0;
+	read_entries(&frames);
+	for (size_t i = 0; i < wanted->len; i++) {
+		if (slots[i].end > 0)
+			last = slots[i];
+		if (is_asked(&symbols[i]) && last.end > wanted->addresses[i]) {
+			symbols[i].start = last.start;
+			symbols[i].end = last.end;
+		}
+	}
+	return 0;
+}
