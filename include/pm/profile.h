@@ -101,10 +101,12 @@ struct pm_profile_process {
 };
 
 struct pm_profile_function {
-	const char
-		*name; /* "[unknown]", all of a module in one, where there is no symbol */
+	/* Without a symbol: "[0x1160]" where it is known where the function begins, else
+	 * "[unknown]", all of a module in one. */
+	const char *name;
 	uint32_t module; /* PM_PROFILE_NONE: in no module */
-	bool unknown;
+	bool unknown; /* that is no name */
+	uint64_t start; /* of an unknown one, svma; 0: unknown as well */
 };
 
 struct pm_profile_place {
@@ -219,6 +221,9 @@ struct pm_profile_symbolizer {
 };
 
 struct pm_profile_options {
+	/* All functions without a name of a module are one, wherever they begin: what is to be
+	 * compared with another build. */
+	bool no_starts;
 	bool no_inlines; /* leave inlined functions out: their time is their caller's */
 	/* Only samples in [from, to]: seconds from the start, or percent of the duration. */
 	bool time_set, time_percent;

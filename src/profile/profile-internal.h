@@ -91,8 +91,10 @@ int pm_load_counts(struct pm_loader *loader, const struct pm_file_sample *sample
  * samples are in order. 0 or -ENOMEM. */
 int pm_load_parallelism(struct pm_loader *loader);
 
-int pm_load_function(struct pm_loader *loader, const char *name, uint32_t module,
-		     uint32_t *ret);
+/* Whether all that @functions tell is where one without a name begins. */
+bool pm_load_is_start(const struct pm_file_function *functions, size_t len);
+int pm_load_function(struct pm_loader *loader, const struct pm_file_function *named,
+		     uint32_t module, uint32_t *ret);
 int pm_load_place(struct pm_loader *loader, uint32_t function, const char *file,
 		  uint32_t line, uint32_t *ret);
 /* Copies @text into the pool; NULL stays NULL. -ENOMEM. */

@@ -113,6 +113,7 @@ static void finish_samples(struct pm_loader *loader)
 /* Gives samples without any frame one of their own, so that sums are whole. */
 static int finish_stackless(struct pm_loader *loader)
 {
+	static const struct pm_file_function no_stack = { .name = PM_NO_STACK };
 	struct pm_profile *profile = loader->profile;
 	struct pm_profile_frame frame = { .module = PM_PROFILE_NONE, .levels = 1 };
 	struct pm_profile_stack stack = { .parent = PM_PROFILE_NONE };
@@ -125,7 +126,7 @@ static int finish_stackless(struct pm_loader *loader)
 		if (cell->stack != PM_FILE_NONE)
 			continue;
 		if (id == PM_PROFILE_NONE) {
-			r = pm_load_function(loader, PM_NO_STACK, PM_PROFILE_NONE,
+			r = pm_load_function(loader, &no_stack, PM_PROFILE_NONE,
 					     &function);
 			if (r == 0)
 				r = pm_load_place(loader, function, NULL, 0, &place);
@@ -150,6 +151,7 @@ static int finish_stackless(struct pm_loader *loader)
 /* Frames without a symbol share one level for each module. */
 static int finish_nameless(struct pm_loader *loader)
 {
+	static const struct pm_file_function nameless;
 	struct pm_profile *profile = loader->profile;
 	size_t modules = profile->modules.len;
 	PM_AUTO_FREE uint32_t *level_of = calloc(modules + 1, sizeof(*level_of));
@@ -166,7 +168,8 @@ static int finish_nameless(struct pm_loader *loader)
 			continue;
 		if (*level == 0) {
 			uint32_t function, place;
-			int r = pm_load_function(loader, NULL, frame->module, &function);
+			int r = pm_load_function(loader, &nameless, frame->module,
+						 &function);
 
 			if (r == 0)
 				r = pm_load_place(loader, function, NULL, 0, &place);

@@ -2,6 +2,8 @@
 /* From the lines of a file to the tables of a profile. */
 #include "profile-internal.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 int pm_load_text(struct pm_loader *loader, const char *text, const char **ret)
@@ -32,20 +34,39 @@ static bool function_equal(const void *table, uint32_t id, const void *key)
 	       have->unknown == wanted->unknown;
 }
 
-int pm_load_function(struct pm_loader *loader, const char *name, uint32_t module,
-		     uint32_t *ret)
+static int load_name(struct pm_loader *loader, const char *name, uint64_t start,
+		     const char **ret)
+{
+	char text[sizeof("[0x0123456789abcdef]")];
+
+	if (!name && start > 0) {
+		snprintf(text, sizeof(text), "[%#" PRIx64 "]", start);
+		name = text;
+	}
+	return pm_load_text(loader, name ? name : "[unknown]", ret);
+}
+
+int pm_load_function(struct pm_loader *loader, const struct pm_file_function *named,
+		     uint32_t module, uint32_t *ret)
 {
 	struct pm_profile *profile = loader->profile;
 	/* A file that was built anew meanwhile has the same functions, for a reader. */
 	struct pm_profile_function function = {
 		.module = module == PM_PROFILE_NONE ? module
 						    : loader->same_path.data[module],
-		.unknown = !name,
+		.unknown = !named->name,
 	};
 	uint64_t hash;
 	uint32_t id;
-	int r = pm_load_text(loader, name ? name : "[unknown]", &function.name);
+	int r;
 
+	/* But not at the same addresses. */
+	if (!named->name && module != PM_PROFILE_NONE &&
+	    !(loader->options && loader->options->no_starts)) {
+		function.start = named->start;
+		function.module = named->start > 0 ? module : function.module;
+	}
+	r = load_name(loader, named->name, function.start, &function.name);
 	if (r < 0)
 		return r;
 	hash = pm_hash_mix((uintptr_t)function.name, function.module);
@@ -114,8 +135,7 @@ int pm_load_names(struct pm_loader *loader, const struct pm_file_symbol *symbol)
 	frame->levels = 0; /* until all of them are there */
 	for (size_t i = 0; i < len; i++) {
 		uint32_t function, place;
-		int r = pm_load_function(loader, functions[i].name, frame->module,
-					 &function);
+		int r = pm_load_function(loader, &functions[i], frame->module, &function);
 
 		if (r == 0)
 			r = pm_load_place(loader, function, functions[i].file,
@@ -129,13 +149,19 @@ int pm_load_names(struct pm_loader *loader, const struct pm_file_symbol *symbol)
 	return 0;
 }
 
+bool pm_load_is_start(const struct pm_file_function *functions, size_t len)
+{
+	return len == 1 && !functions[0].name && !functions[0].file;
+}
+
 int pm_load_symbol(struct pm_loader *loader, const struct pm_file_symbol *symbol)
 {
 	struct pm_profile *profile = loader->profile;
 	uint32_t module = profile->frames.data[symbol->frame].module;
 	int r = symbol->functions_len > 0 ? pm_load_names(loader, symbol) : 0;
 
-	if (r < 0 || symbol->functions_len == 0)
+	if (r < 0 || symbol->functions_len == 0 ||
+	    pm_load_is_start(symbol->functions, symbol->functions_len))
 		return r;
 	profile->info.symbols++;
 	if (module != PM_PROFILE_NONE)

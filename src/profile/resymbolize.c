@@ -50,6 +50,18 @@ static bool is_wanted(const struct work *work, uint32_t id)
 		(work->loader->options->symbolizer->lines && !has_file(profile, frame)));
 }
 
+/* Whether somebody has told all that is known without a name. */
+static bool has_start(const struct pm_profile *profile,
+		      const struct pm_profile_frame *frame)
+{
+	const struct pm_profile_place *place;
+
+	if (frame->levels == 0)
+		return false;
+	place = &profile->places.data[profile->levels.data[frame->first_level]];
+	return profile->functions.data[place->function].start > 0;
+}
+
 static int compare(const void *left, const void *right)
 {
 	const struct item *a = left, *b = right;
@@ -173,22 +185,26 @@ static int name(void *to, size_t module, size_t address,
 	const struct pm_profile_nameless *of = &work->modules.data[module];
 	uint32_t row = (uint32_t)(of->module - profile->modules.data);
 	const struct item *item = find(work, row, of->addresses[address]);
-	bool file = false;
+	bool file = false, start = pm_load_is_start(functions, len);
 	int r = 0;
 
 	for (size_t i = 0; i < len; i++)
 		file = file || functions[i].file;
 	for (; r == 0 && item < work->items + work->len && item->module == row &&
 	       item->address == of->addresses[address];
-	     item++)
+	     item++) {
+		const struct pm_profile_frame *frame = &profile->frames.data[item->frame];
+
 		/* What is no better than what the file has is left as it is. */
-		if (file || is_nameless(profile, &profile->frames.data[item->frame])) {
+		if (file || (is_nameless(profile, frame) &&
+			     !(start && has_start(profile, frame)))) {
 			r = pm_load_names(work->loader, &(struct pm_file_symbol){
 								.frame = item->frame,
 								.functions = functions,
 								.functions_len = len });
-			profile->info.found += r == 0;
+			profile->info.found += r == 0 && !start;
 		}
+	}
 	return r;
 }
 

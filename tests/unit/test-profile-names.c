@@ -74,6 +74,7 @@ static void put_all(struct pm_str *file)
 struct asked {
 	struct pm_str text;
 	bool with_file;
+	bool starts; /* it knows only where functions begin: at 0x10 all of them */
 	int code;
 };
 
@@ -98,6 +99,8 @@ static int symbolize(void *context, const struct pm_profile_info *info,
 			int r;
 
 			snprintf(text, sizeof(text), "given_%x", address);
+			if (asked->starts)
+				functions[1] = (struct pm_file_function){ .start = 0x10 };
 			pm_str_printf(&asked->text, " %x", address);
 			r = name(to, i, j, functions + !inlined, 1 + inlined);
 			assert_int_equal(r, 0);
@@ -209,6 +212,100 @@ static void test_lines_too(void **state)
 	pm_str_release(&file);
 }
 
+static const char starts[] =
+	"{\"type\":\"module\",\"id\":2,\"path\":\"/x/a\",\"build_id\":\"ccdd\",\"kind\":\"file\"}\n"
+	"{\"type\":\"frame\",\"id\":5,\"module\":2,\"address\":\"0x22\",\"how\":\"leaf\"}\n"
+	"{\"type\":\"frame\",\"id\":6,\"module\":0,\"address\":\"0x50\",\"how\":\"leaf\"}\n"
+	"{\"type\":\"stack\",\"id\":5,\"parent\":null,\"frames\":[5]}\n"
+	"{\"type\":\"stack\",\"id\":6,\"parent\":null,\"frames\":[6]}\n"
+	"{\"type\":\"symbol\",\"frame\":0,\"functions\":[{\"start\":\"0x18\"}]}\n"
+	"{\"type\":\"symbol\",\"frame\":1,\"functions\":[{\"start\":\"0x10\"}]}\n"
+	"{\"type\":\"symbol\",\"frame\":2,\"functions\":[{\"start\":\"0x18\"}]}\n"
+	"{\"type\":\"symbol\",\"frame\":4,\"functions\":[{\"start\":\"0x38\"}]}\n"
+	"{\"type\":\"symbol\",\"frame\":5,\"functions\":[{\"start\":\"0x18\"}]}\n"
+	"{\"type\":\"symbol\",\"frame\":6,\"functions\":[{\"name\":null}]}\n";
+
+static size_t functions_called(const struct pm_profile *profile, const char *name,
+			       uint64_t start)
+{
+	size_t found = 0;
+
+	for (size_t i = 0; i < profile->functions.len; i++) {
+		const struct pm_profile_function *function = &profile->functions.data[i];
+
+		if (strcmp(function->name, name) != 0)
+			continue;
+		assert_true(function->unknown);
+		assert_int_equal(function->start, start);
+		found++;
+	}
+	return found;
+}
+
+static uint64_t unknown_of(const struct pm_profile *profile)
+{
+	struct pm_view *view = NULL;
+	uint64_t samples;
+
+	assert_int_equal(pm_view_new(&view, profile, 0, NULL, NULL), 0);
+	samples = view->unknown.samples;
+	pm_view_free(view);
+	return samples;
+}
+
+/* Functions without a name are told apart by where they begin, and have none all the same. */
+static void test_starts(void **state)
+{
+	struct asked asked = { .starts = true };
+	const struct pm_profile_symbolizer symbolizer = { .context = &asked,
+							  .symbolize = symbolize };
+	struct pm_profile_options options = { 0 };
+	struct pm_str file = { 0 };
+	struct pm_profile *profile = NULL;
+
+	put_all(&file);
+	pm_str_puts(&file, starts);
+	put_samples(&file, 4, "5");
+	put_samples(&file, 5, "6");
+	pm_str_puts(&file, footer);
+	assert_int_equal(load(&profile, &file, &options), 0);
+	assert_int_equal(self_of(profile, "[0x18]"), 3 + 4);
+	assert_int_equal(self_of(profile, "[0x10]"), 1);
+	assert_int_equal(self_of(profile, "[unknown]"), 5 + 1);
+	/* Two builds of one file: not the same function. In no file there are none. */
+	assert_int_equal(functions_called(profile, "[0x18]", 0x18), 2);
+	assert_int_equal(functions_called(profile, "[0x10]", 0x10), 1);
+	assert_int_equal(functions_called(profile, "[unknown]", 0), 2);
+	assert_int_equal(unknown_of(profile), 15); /* with the one without a stack */
+	/* That is no symbol. */
+	assert_int_equal(profile->info.symbols, 1);
+	pm_profile_free(profile);
+
+	/* Who knows no more than the file is not believed more. */
+	options.symbolizer = &symbolizer;
+	assert_int_equal(load(&profile, &file, &options), 0);
+	assert_string_equal(asked.text.data, "/x/a self 9: 10 20 50\n/x/a self 4: 22\n");
+	assert_int_equal(self_of(profile, "[0x18]"), 3 + 4);
+	assert_int_equal(self_of(profile, "[0x10]"), 1 + 5);
+	assert_int_equal(profile->info.found, 0);
+	pm_profile_free(profile);
+	asked.starts = false;
+	assert_int_equal(load(&profile, &file, &options), 0);
+	assert_int_equal(self_of(profile, "given_20"), 3);
+	assert_int_equal(functions_called(profile, "[0x18]", 0x18), 2);
+	assert_int_equal(self_of(profile, "[0x18]"), 0);
+	pm_profile_free(profile);
+
+	options = (struct pm_profile_options){ .no_starts = true };
+	assert_int_equal(load(&profile, &file, &options), 0);
+	assert_int_equal(self_of(profile, "[unknown]"), 14);
+	assert_int_equal(profile->functions.data[0].start, 0);
+	assert_int_equal(unknown_of(profile), 15);
+	pm_profile_free(profile);
+	pm_str_release(&asked.text);
+	pm_str_release(&file);
+}
+
 static void test_failure(void **state)
 {
 	struct asked asked = { .code = -EIO };
@@ -309,6 +406,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_only_the_nameless),
 		cmocka_unit_test(test_lines_too),
+		cmocka_unit_test(test_starts),
 		cmocka_unit_test(test_failure),
 		cmocka_unit_test(test_stream),
 		cmocka_unit_test(test_stream_keeps_no_samples),
