@@ -169,6 +169,7 @@ static int read_recording(struct pm_profile **ret, const struct pmdiff_options *
 			  const struct input *input, struct pm_error *err)
 {
 	struct pm_profile_options how = {
+		.no_starts = true, /* the other side is mostly another build */
 		.keep_samples = options->outputs[PMDIFF_HTML].wanted,
 	};
 	PM_CLEANUP(release_reader) struct pm_file_reader *reader = NULL;

@@ -360,6 +360,8 @@ static void choose_samples(struct pm_report_options *options)
 	profile->keep_branches = show == PM_SHOW_BRANCHES;
 	profile->keep_samples = options->format->samples || profile->latency ||
 				profile->keep_fields || show == PM_SHOW_THREADS;
+	/* Addresses of another build mean nothing. */
+	profile->no_starts = options->diff != NULL;
 	for (uint32_t i = 0; i <= options->report.more_keys_len; i++) {
 		enum pm_key key =
 			i == 0 ? options->report.key : options->report.more_keys[i - 1];

@@ -387,6 +387,19 @@ record_both() {
 	grep -qi '<!doctype html' h
 }
 
+@test "recordings: functions without a name are one, wherever they begin" {
+	record_both
+	for start in 0x1100 0x2200; do
+		sed "/\"type\":\"symbol\".*work\.c/s/\"functions\":.*/\"functions\":[{\"name\":null,\"start\":\"$start\"}]}/" \
+			"$BATS_FILE_TMPDIR/2.rec" >"$start.rec"
+	done
+	grep -q '"start":"0x2200"' 0x2200.rec
+	judge 0 0x1100.rec 0x2200.rec --json=j --html=h --all
+	json j 'rows[("[unknown]", "cpu-clock self")]["verdict"] == "same"' \
+		'not any((scope or "").startswith("[0x") for scope, event in rows)'
+	run ! grep -qF '[0x' out
+}
+
 @test "recordings: gates, kinds and cuts" {
 	record_both
 	judge 1 "$BATS_FILE_TMPDIR/2.rec" "$BATS_FILE_TMPDIR/0.rec" --gate fn:add_up:self=5%
