@@ -335,7 +335,9 @@ void pm_put_export_function(struct pm_str *str, const struct pm_profile *profile
 {
 	const struct pm_profile_function *it = &profile->functions.data[function];
 
-	if (it->unknown && it->module != PM_PROFILE_NONE) {
+	if (it->start > 0) {
+		pm_put_function(str, profile, function, 0, false);
+	} else if (it->unknown && it->module != PM_PROFILE_NONE) {
 		const char *name = profile->modules.data[it->module].name;
 		bool bracketed = name[0] == '[';
 

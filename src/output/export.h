@@ -84,7 +84,7 @@ bool pm_export_at_home(const char *const *files, const struct pm_profile_place *
 /* ---- words ---------------------------------------------------------------------------- */
 
 /* All printable: no control characters, valid UTF-8. Functions without a name are called as
- * their module, in brackets. */
+ * their module, in brackets, or `[0x1160] in MODULE` where it is known where they begin. */
 void pm_put_export_function(struct pm_str *str, const struct pm_profile *profile,
 			    uint32_t function);
 /* "comm", ":123" for a thread whose name is unknown, "[unknown]" if its id is, too. */

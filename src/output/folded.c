@@ -116,7 +116,11 @@ static void make_name(struct folding *folding, uint32_t id)
 	size_t at = str->len;
 
 	pm_str_putc(str, ';');
-	if (function->unknown && function->module != PM_PROFILE_NONE) {
+	if (function->start > 0) {
+		put_frame(str, function->name, false);
+		pm_str_puts(str, " in ");
+		put_frame(str, profile->modules.data[function->module].name, false);
+	} else if (function->unknown && function->module != PM_PROFILE_NONE) {
 		const char *module = profile->modules.data[function->module].name;
 		bool bracketed = module[0] == '[';
 

@@ -106,12 +106,23 @@ static void put_recording(struct json *json)
 
 /* ---- rows ------------------------------------------------------------------------------ */
 
+/* Where a function without a name begins; 0: unknown, or it has one. */
+static void put_start(struct json *json, uint64_t start)
+{
+	if (start == 0)
+		return;
+	put(json, ",\"start\":\"");
+	pm_str_hex(&json->out, start);
+	put(json, "\"");
+}
+
 static void put_function(struct json *json, uint32_t id)
 {
 	const struct pm_profile *profile = json->report->profile;
 	const struct pm_profile_function *function = &profile->functions.data[id];
 
 	put_text(json, ",\"function\":", function->unknown ? NULL : function->name);
+	put_start(json, function->start);
 	put_text(json, ",\"module\":",
 		 function->module == PM_PROFILE_NONE
 			 ? NULL
@@ -135,6 +146,7 @@ static void put_value(struct json *json, const char *name,
 		pm_str_hex(&json->out, value->number);
 		put(json, "\"");
 	}
+	put_start(json, value->start);
 }
 
 static void put_keys(struct json *json, const struct pm_keys *keys)

@@ -169,6 +169,7 @@ static void get_code(const struct pm_profile *profile, const struct pm_row_colum
 		id = pm_row_function(profile, column->key, column->at, row);
 		function = &profile->functions.data[id];
 		set_text(ret, function->unknown ? NULL : function->name, function->name);
+		ret->start = function->start;
 		return;
 	}
 	id = pm_row_place(profile, column->key, column->at, row);

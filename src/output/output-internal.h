@@ -74,6 +74,7 @@ struct pm_row_value {
 	bool known; /* otherwise text is what people are shown */
 	const char *text;
 	uint64_t number;
+	uint64_t start; /* of a function without a name; 0: unknown, too */
 };
 
 /* Says why a section could not be written. Returns @code. */

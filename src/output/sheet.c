@@ -79,7 +79,8 @@ int pm_sheet_key_cells(struct pm_sheet *sheet, const struct pm_profile *profile,
 		if (value.kind == PM_VALUE_TEXT)
 			r = pm_vec_push(&sheet->cells,
 					(struct pm_sheet_cell){ .known = value.known,
-								.text = value.text });
+								.text = value.text,
+								.start = value.start });
 		else
 			r = pm_sheet_number(sheet, value.known, value.number);
 	}
@@ -447,6 +448,11 @@ static void put_json(const struct pm_sheet_column *column,
 		pm_str_puts(out, open);
 		put_plain(column, cell, out, ",");
 		pm_str_puts(out, close);
+	}
+	if (cell->start > 0) {
+		pm_str_puts(out, ",\"start\":\"");
+		pm_str_hex(out, cell->start);
+		pm_str_putc(out, '"');
 	}
 }
 

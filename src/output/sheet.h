@@ -41,6 +41,7 @@ struct pm_sheet_cell {
 		double percent;
 		const uint64_t *series;
 	};
+	uint64_t start; /* as in struct pm_row_value */
 };
 
 enum {

@@ -365,15 +365,53 @@ static bool is_told_by_stop(const struct pm_profile *profile, uint32_t event, ui
 	       strcmp(profile->functions.data[id].name, PM_NO_STACK) == 0;
 }
 
+static int heaviest_first(const void *left, const void *right)
+{
+	const struct pm_row *a = left, *b = right;
+
+	if (a->self.period != b->self.period)
+		return a->self.period > b->self.period ? -1 : 1;
+	return (a->id > b->id) - (a->id < b->id);
+}
+
+/* Functions without a name, in one row for each module and those in none behind; heaviest
+ * first. NULL without memory. */
+static struct pm_row *sum_nameless(const struct pm_view *view,
+				   const struct pm_table *table, size_t *len)
+{
+	const struct pm_profile *profile = view->profile;
+	size_t modules = profile->modules.len, room = modules + table->rows.len + 1;
+	struct pm_row *sums = calloc(room, sizeof(*sums));
+
+	*len = modules;
+	for (size_t i = 0; sums && i < table->rows.len; i++) {
+		const struct pm_row *row = &table->rows.data[i];
+		const struct pm_profile_function *function =
+			&profile->functions.data[row->id];
+		struct pm_row *sum;
+
+		if (!function->unknown || is_told_by_stop(profile, view->event, row->id))
+			continue;
+		sum = &sums[function->module == PM_PROFILE_NONE ? (*len)++
+								: function->module];
+		sum->id = row->id;
+		pm_weight_add(&sum->self, &row->self);
+	}
+	if (sums)
+		qsort(sums, *len, sizeof(*sums), heaviest_first);
+	return sums;
+}
+
 static void warn_unknown(struct pm_notes *notes, struct pm_section *section)
 {
 	const struct pm_profile *profile = notes->report->profile;
 	const struct pm_view *view = section->view;
 	double percent = pm_weight_percent(&view->unknown, &view->total);
+	PM_AUTO_FREE struct pm_row *sums = NULL;
 	const struct pm_table *table;
 	struct pm_str culprits = { 0 };
 	const char *help = NULL;
-	size_t found = 0;
+	size_t len = 0;
 
 	if (percent <= MUCH_PERCENT)
 		return;
@@ -387,18 +425,17 @@ static void warn_unknown(struct pm_notes *notes, struct pm_section *section)
 	table = pm_section_functions(section);
 	if (!table)
 		return;
-	for (size_t i = 0; i < table->rows.len && found < CULPRITS; i++) {
-		const struct pm_row *row = &table->rows.data[i];
-
-		if (!profile->functions.data[row->id].unknown ||
-		    is_told_by_stop(profile, view->event, row->id) ||
-		    (found > 0 && pm_weight_percent(&row->self, &view->total) < 1.0))
-			continue;
-		put_culprit(&culprits, profile, row, &view->total);
+	sums = sum_nameless(view, table, &len);
+	for (size_t i = 0; sums && i < len && i < CULPRITS; i++) {
+		if (sums[i].self.samples == 0 ||
+		    (i > 0 && pm_weight_percent(&sums[i].self, &view->total) < 1.0))
+			break;
+		put_culprit(&culprits, profile, &sums[i], &view->total);
 		if (!help)
-			help = remedy(profile, profile->functions.data[row->id].module);
-		found++;
+			help = remedy(profile,
+				      profile->functions.data[sums[i].id].module);
 	}
+	notes->failed |= !sums;
 	if (!culprits.failed && culprits.len > 0)
 		pm_notes_add(notes, percent > MOST_PERCENT ? PM_NOTE_BAD : PM_NOTE_WARN,
 			     "%.1f%% in functions without a name: %s%s%s", percent,

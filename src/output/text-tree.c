@@ -52,14 +52,16 @@ static double percent_of(const struct pm_tree *tree, const struct pm_weight *wei
 	return pm_weight_percent(weight, &tree->view->total);
 }
 
-/* Those without a name are many functions in one: that they call themselves means nothing. */
+/* [unknown] is many functions in one: that they call themselves means nothing. */
 static void put_marks(struct pm_str *str, const struct pm_tree *tree,
 		      const struct pm_tree_node *node)
 {
+	const struct pm_profile_function *function =
+		&tree->view->profile->functions.data[node->function];
+
 	if (node->inlined)
 		pm_str_puts(str, " (inlined)");
-	if (node->recursive &&
-	    !tree->view->profile->functions.data[node->function].unknown)
+	if (node->recursive && (!function->unknown || function->start > 0))
 		pm_str_puts(str, " (recursive)");
 }
 

@@ -272,7 +272,7 @@ static void put_hint(struct pm_str *str, const struct pm_report *report,
 	pm_str_release(&hint);
 }
 
-/* The heaviest function with a name, as it can be typed; nothing if none weighs much. False
+/* The heaviest function that can be told from others, as it can be typed; nothing if none weighs much. False
  * for those of which neither lines nor instructions can be shown. */
 static bool put_name_to_ask_for(struct pm_str *str, struct pm_section *section)
 {
@@ -286,7 +286,7 @@ static bool put_name_to_ask_for(struct pm_str *str, struct pm_section *section)
 
 		if (pm_weight_percent(&row->self, &section->view->total) < HINT_PERCENT)
 			break;
-		if (function->unknown)
+		if (function->unknown && function->start == 0)
 			continue;
 		pm_put_name(str, function->name, HINT_NAME_MAX, section->report->ascii);
 		return function->module != PM_PROFILE_NONE &&

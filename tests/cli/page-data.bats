@@ -199,7 +199,8 @@ for box in frames:
     ours['\n'.join(path)] += samples
 least, left_out, paths = .1 / 1200 * event['total']['period'], 0, []
 for node in event['nodes']:
-    name = node['function'] or '[unknown]' + (' in ' + node['module'] if node['module'] else '')
+    name = node['function'] or '[%s]' % node.get('start', 'unknown') + (
+        ' in ' + node['module'] if node['module'] else '')
     paths.append((paths[node['parent']] if node['parent'] is not None else '') + '\n' + name)
     if node['total']['period'] >= least:
         theirs[paths[-1]] += node['total']['samples']

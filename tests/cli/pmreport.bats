@@ -117,6 +117,62 @@ for e in sys.argv[1:]:
 	END
 }
 
+# without_names: stripped.json, where sixty(int), ns::thirty and fib are known by where they
+# begin alone.
+without_names() {
+	sed -E -e '/"symbol","frame":1,/s/:\[.*/:[{"name":null,"start":"0x1f00"}]}/' \
+		-e '/"symbol","frame":2,/s/:\[.*/:[{"name":null,"start":"0x2f00"}]}/' \
+		-e '/"symbol","frame":[45],/s/:\[.*/:[{"name":null,"start":"0x4f00"}]}/' \
+		samples.json >stripped.json
+}
+
+@test "functions without a name are told apart by where they begin" {
+	without_names
+	report 0 stripped.json --event cycles --limit 3
+	grep -qF 'unknown 86.0%' out
+	tr '\n' ' ' <out | tr -s ' ' >flat
+	grep -qF '! 86.0% in functions without a name: 84.0% in prog (stripped; build-id 0011223344556677); 2.0% in libx.so.1 (stripped;' flat
+	grep -qE '^ +60\.0% +60\.0% +\[0x1f00\] +prog$' out
+	grep -qE '^ +50\.0% .*\[0x1f00\] in prog  50\.0% self$' out
+	grep -qF "next: pmreport stripped.json --tree | --callers '[0x1f00]'" out
+	report 0 -q stripped.json --event cycles --callers '[0x1f00]'
+	is out <<-'END'
+		callers of [0x1f00]: 60.0% of all samples, 60
+
+		  share  function
+		  60.0%  [0x1f00] in prog
+		  50.0%  ├─ main
+		  10.0%  └─ worker
+	END
+	report 0 -q stripped.json --event cycles --tree
+	grep -qF '[0x4f00] in prog (recursive)' out
+	report 0 -q stripped.json --event cycles --symbol '![0x1f00]'
+	run ! grep -qF '[0x1f00]' out
+
+	report 0 stripped.json --json --event cycles
+	json 'd["events"][0]["rows"][0]["function"] is None' \
+		'd["events"][0]["rows"][0]["start"] == "0x1f00"' \
+		'[r["self"]["samples"] for r in d["events"][0]["rows"] if "start" in r] == [60, 20, 4]' \
+		'[r["function"] for r in d["events"][0]["rows"] if "start" not in r] == ["hot_inline", "sys_read", None, "main", "worker", "ten"]' \
+		'd["events"][0]["unknown"]["samples"] == 86'
+	report 0 stripped.json --json --event cycles --by function,thread
+	json '{r["start"]: r["self"]["samples"] for r in d["events"][0]["rows"] if r["tid"] == 11 and "start" in r} == {"0x1f00": 10}'
+	report 0 stripped.json --json --event cycles --tree
+	json 'sum(n["total"]["samples"] for n in d["events"][0]["nodes"] if n.get("start") == "0x1f00" and n["function"] is None) == 60'
+	report 0 stripped.json -x , --event cycles
+	grep -qE ',\[0x1f00\],prog,' out
+	report 0 stripped.json --folded --event cycles
+	grep -qx 'prog;main;\[0x1f00\] in prog 50' out
+	grep -qx 'work_er;\[libx.so.1\] 2' out
+
+	# In another build they begin elsewhere.
+	report 0 stripped.json --event cycles --flamegraph one.svg
+	grep -qF '[0x1f00] in prog' one.svg
+	report 0 stripped.json --event cycles --flamegraph both.svg --diff samples.json
+	grep -qF '[unknown] in prog' both.svg
+	run ! grep -qF '[0x1f00]' both.svg
+}
+
 @test "top-down, bottom-up, callers and callees" {
 	report 0 -q --event cycles --tree --limit 5
 	is out <<-'END'

@@ -59,7 +59,7 @@ def show(rows, tree):
         row.setdefault("ids", [row.get("id")])
         children = own(row) if tree else []
         print(*("%.1f%%" % row[w]["percent"] for w in weights),
-              (row["function"] or "[unknown]").split(" ")[0])
+              (row["function"] or "[%s]" % row.get("start", "unknown")).split(" ")[0])
         show(children, tree)
 show(below[None], sys.argv[2] == "nodes")' "$weights" "$list"
 }

@@ -28,6 +28,8 @@ def label(row):
     if row["function"] is not None:
         return row["function"]
     module = row["module"]
+    if "start" in row:
+        return f"[{row['start']}] in {module}"
     return module if module.startswith("[") else f"[{module}]"
 
 
@@ -99,8 +101,12 @@ elif kind == "perf-script":
         for line in lines[1:]:
             frame = re.match(r"^\s*(\w+)\s*(.+) \((.*)\)", line)
             assert frame, f"no frame: {line!r}"
-            stack.append(frame[2].replace("- >", "->") if frame[2] != "[unknown]"
-                         else f"[{frame[3].rsplit('/', 1)[-1]}]")
+            module = frame[3].rsplit("/", 1)[-1]
+            if re.match(r"\[0x[0-9a-f]+\]$", frame[2]):
+                stack.append(f"{frame[2]} in {module}")
+            else:
+                stack.append(frame[2].replace("- >", "->") if frame[2] != "[unknown]"
+                             else f"[{module}]")
         assert stack, "a sample without frames"
         theirs[stack[0]][0] += int(what[1])
         for name in set(stack):

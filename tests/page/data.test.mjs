@@ -42,7 +42,8 @@ const ofEvent = (event, args) => ask('--event', reports[event].name, ...args).ev
 // A function as pmreport and as the page call it. Several may look the same: they are summed.
 const moduleOf = (fn) => data.functions.module[fn] < 0 ? null
 	: data.modules[data.functions.module[fn]].name;
-const keyOf = (name, module) => `${name ?? '[unknown]'} ${module}`;
+const nameOf = (row) => row.function ?? (row.start ? `[${row.start}]` : '[unknown]');
+const keyOf = (name, module) => `${name} ${module}`;
 const pageKey = (fn) => keyOf(data.functions.name[fn], moduleOf(fn));
 const add = (sums, key, ...values) => {
 	const have = sums.get(key) ?? values.map(() => 0);
@@ -55,7 +56,7 @@ function sameTables(report, selection) {
 	const theirs = new Map(), ours = new Map(), table = pm.table(data, selection);
 
 	for (const row of report.rows)
-		add(theirs, keyOf(row.function, row.module), row.self.samples, row.self.period,
+		add(theirs, keyOf(nameOf(row), row.module), row.self.samples, row.self.period,
 			row.total.samples, row.total.period);
 	for (let i = 0; i < table.fn.length; i++)
 		add(ours, pageKey(table.fn[i]), table.selfSamples[i], table.self[i],
@@ -73,7 +74,7 @@ function sameGraphs(report, graph) {
 	for (const node of report.nodes) {
 		const above = node.parent === null ? '' : paths[node.parent];
 
-		paths.push(`${above}/${keyOf(node.function, node.module)}`);
+		paths.push(`${above}/${keyOf(nameOf(node), node.module)}`);
 		add(theirs, paths[node.id], node.total.samples, node.total.period);
 	}
 	for (let i = 1; i < graph.count; i++) {
