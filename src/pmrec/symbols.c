@@ -88,7 +88,8 @@ static int on_symbol(void *user, size_t job, size_t index,
 	for (size_t i = 0; i < len; i++)
 		texts[i] = (struct pm_file_function){ .name = functions[i].name,
 						      .file = functions[i].file,
-						      .line = functions[i].line };
+						      .line = functions[i].line,
+						      .start = functions[i].start };
 	while (batch->next < batch->len && batch->items[batch->next].address < address)
 		batch->next++;
 	for (; ret == 0 && batch->next < batch->len &&

@@ -151,7 +151,7 @@ static int on_symbol(void *user, size_t job, size_t index,
 	struct work *work = user;
 	struct pm_file_function texts[PM_SYMBOL_CHAIN_MAX];
 	size_t names[PM_SYMBOL_CHAIN_MAX], files[PM_SYMBOL_CHAIN_MAX];
-	bool named = false;
+	bool known = false;
 
 	pm_str_clear(&work->texts);
 	for (size_t i = 0; i < len; i++) {
@@ -163,16 +163,17 @@ static int on_symbol(void *user, size_t job, size_t index,
 	if (work->texts.failed)
 		return -ENOMEM;
 	for (size_t i = 0; i < len; i++) {
-		texts[i] = (struct pm_file_function){ .line = functions[i].line };
+		texts[i] = (struct pm_file_function){ .line = functions[i].line,
+						      .start = functions[i].start };
 		if (functions[i].name)
 			texts[i].name = work->texts.data + names[i];
 		if (functions[i].file)
 			texts[i].file = work->texts.data + files[i];
-		named = named || functions[i].name;
+		known = known || functions[i].name || functions[i].start > 0;
 		if (functions[i].file)
 			module_of(work, job)->lines = true;
 	}
-	return named ? work->name(work->to, work->rows.data[job], index, texts, len) : 0;
+	return known ? work->name(work->to, work->rows.data[job], index, texts, len) : 0;
 }
 
 static int on_done(void *user, size_t job, const char *what, const char *why)

@@ -156,7 +156,8 @@ static int add(const struct pm_self_file *file, uint64_t address,
 	int ret = pm_vec_reserve(&cache->functions, cache->functions.len + len);
 
 	for (size_t i = 0; ret == 0 && i < len; i++) {
-		struct pm_symbol_function copy = { .line = functions[i].line };
+		struct pm_symbol_function copy = { .line = functions[i].line,
+						   .start = functions[i].start };
 
 		ret = keep_text(functions[i].name, &copy.name);
 		if (ret == 0)

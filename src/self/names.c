@@ -56,7 +56,8 @@ static int write_chain(const struct batch *batch, uint32_t frame,
 	for (size_t i = 0; i < len; i++)
 		texts[i] = (struct pm_file_function){ .name = functions[i].name,
 						      .file = functions[i].file,
-						      .line = functions[i].line };
+						      .line = functions[i].line,
+						      .start = functions[i].start };
 	return len > 0 ? write_name(batch, frame, texts, len) : 0;
 }
 
@@ -102,7 +103,11 @@ static int resolve(struct batch *batch, int fd, const struct pm_chain_vdso *imag
 		   bool *limited)
 {
 	const struct pm_symbol_options options = {
-		.inlines = true, .lines = true, .copy_files = true, .limited = limited
+		.inlines = true,
+		.lines = true,
+		.starts = true,
+		.copy_files = true,
+		.limited = limited,
 	};
 	PM_AUTO_FREE uint64_t *addresses =
 		reallocarray(NULL, batch->len + 1, sizeof(*addresses));

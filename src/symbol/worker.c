@@ -60,6 +60,7 @@ static struct pm_symbol_options options_of(struct job *job)
 {
 	return (struct pm_symbol_options){ .inlines = true,
 					   .lines = true,
+					   .starts = true,
 					   .debug_dir = job->input.debug_dir,
 					   .pid = job->input.pid,
 					   .path = job->input.path,

@@ -35,6 +35,24 @@ unrooted() {
 	[ "$(query s.json 'footer["stops"].get("root", 0) < 0.1 * len(samples)')" = True ]
 }
 
+# begins_as FILE: what has no name in bare begins where a function of FILE does, which it is a
+# stripped copy of, and the time is divided as ever.
+begins_as() {
+	nm "$1" | awk 'NF == 3 && $2 ~ /^[TtWwi]$/ { print $3, $1 }' >nm.out
+	"$PMREPORT" -q --json --limit 0 s.json >report.json
+	python3 - <<-'END'
+		import json
+		at = {name: int(value, 16) for name, value in map(str.split, open('nm.out'))}
+		rows = [row for row in json.load(open('report.json'))['events'][0]['rows']
+		        if row['module'] == 'bare' and row['total']['percent'] > 2]
+		share = {int(row['start'], 16): row['self']['percent'] for row in rows if 'start' in row}
+		assert all(row['function'] is None for row in rows if 'start' in row)
+		assert sum(share.values()) > 60, rows
+		assert len(share) >= 4 and set(share) <= set(at.values()), (share, at)
+		assert 1.3 <= share[at['sixty']] / share[at['thirty']] <= 3, share
+	END
+}
+
 names_are_there() {
 	[ "$(query s.json '1.3 <= self_share("sixty") / self_share("thirty") <= 3')" = True ]
 }
@@ -158,6 +176,7 @@ without_sections() {
 @test "stripped" {
 	strip -o bare "$PROGRAMS/split"
 	record ./bare 0.25
+	begins_as "$PROGRAMS/split"
 }
 
 @test "static, with and without symbols and sections" {
@@ -166,6 +185,7 @@ without_sections() {
 	names_are_there
 	strip -o bare "$PROGRAMS/split-static"
 	record ./bare 0.25
+	begins_as "$PROGRAMS/split-static"
 	without_sections bare
 	record ./bare 0.25
 }
@@ -176,6 +196,7 @@ without_sections() {
 	names_are_there
 	strip -o bare "$PROGRAMS/split-static-pie"
 	record ./bare 0.25
+	begins_as "$PROGRAMS/split-static-pie"
 	without_sections bare
 	record ./bare 0.25
 }

@@ -232,6 +232,7 @@ shares() {
 		}
 	END
 	cc -O1 -g own.c -o own -I"$SOURCE_DIR/include" -L"$SELF" -lpmself "-Wl,-rpath,$SELF"
+	spin=$(nm own | awk '$3 == "spin" { sub("^0*", "", $1); print $1 }')
 	objcopy --only-keep-debug own own.debug
 	strip own
 	objcopy --add-gnu-debuglink=own.debug own
@@ -241,6 +242,7 @@ shares() {
 	# Nobody knows names that were not found before.
 	./own 2>table
 	run ! grep -q "  spin  own$" table
+	[ "$(grep -c "  \[0x$spin\]  own$" table)" = 2 ]
 }
 
 @test "again and again while four threads allocate, without a trace" {

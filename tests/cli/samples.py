@@ -4,7 +4,7 @@
 
 Reads the file by docs/format.md alone and fails on anything that is not as written there.
 Names in an expression: header, footer (None when cut), notes, samples, comms (set), events,
-modules, self_share(function) in percent, chain(sample) as names or addresses, leaf first,
+modules, self_share(function) in percent, chain(sample) as names, `[START]` or addresses, leaf first,
 and chain_frames(sample) as ids.
 With --cut as the first argument a last line without its newline is left out.
 """
@@ -56,7 +56,8 @@ def chain(sample):
     while at is not None:
         at, frame = stacks[at]
         known = names.get(frame, [{"name": frames[frame]["address"]}])
-        found += [function["name"] for function in known]
+        found += [function.get("name") or "[%s]" % function.get("start", "unknown")
+                  for function in known]
     return found
 
 
