@@ -187,11 +187,12 @@ int pm_symbols_find_declared(int fd, const struct pm_symbol_options *options,
 
 /* ---- the code of functions ---------------------------------------------------------- */
 
-/* A function as the symbol tables bound it. All is borrowed during the call. */
+/* A function as the symbol tables bound it, or .eh_frame. All is borrowed during the call. */
 struct pm_symbol_code {
 	uint64_t start, end; /* [start, end) svma */
 	bool open_end; /* the symbol has no size: up to the next one, or its section's end */
-	/* As in struct pm_symbol_function; of an entry of the PLT, what it leads to. */
+	/* As in struct pm_symbol_function; of an entry of the PLT, what it leads to. NULL: by
+	 * .eh_frame. */
 	const char *name;
 	uint16_t machine; /* EM_* (gABI) */
 	bool is_64;
@@ -203,7 +204,7 @@ typedef int (*pm_symbol_code_fn)(void *user, const struct pm_symbol_code *code);
 
 /*
  * Calls @emit once for each function that holds some of the @len svma at @addresses, which
- * are sorted, ascending and distinct. Addresses that no symbol holds, or for which the file
+ * are sorted, ascending and distinct. Addresses that nothing holds, or for which the file
  * has no bytes, are passed over; so are those behind the first 256 symbols without a size.
  * Functions come by ascending address, but may overlap. 0; -ENOEXEC when it is no ELF; or what @emit returned.
  */

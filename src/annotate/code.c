@@ -266,8 +266,8 @@ static int read_code(struct job *job, const struct pm_annotate_binary *binary,
 				    "code of this kind of machine cannot be taken apart");
 	if (r == 0 && job->code->insns.len == 0)
 		return pm_error_set(err, -ENOENT,
-				    "no symbol table says where the function begins and "
-				    "ends");
+				    "neither a symbol table nor .eh_frame says where the "
+				    "function begins and ends");
 	return r;
 }
 

@@ -353,9 +353,12 @@ static void put_part_row(const struct page *page, const struct pm_annotation_row
 	const struct pm_report *report = page->text->report;
 	struct pm_str line = { 0 };
 
-	pm_put_name(&line, part->symbol ? part->symbol : "[unknown]",
-		    report->width > 40 ? report->width - 40 : report->width,
-		    report->ascii);
+	if (part->symbol)
+		pm_put_name(&line, part->symbol,
+			    report->width > 40 ? report->width - 40 : report->width,
+			    report->ascii);
+	else
+		pm_str_printf(&line, "[%#llx]", (unsigned long long)part->start);
 	pm_str_printf(&line, ":%s", part->is_container ? "  (it is inlined here)" : "");
 	if (part->bytes_left > 0)
 		pm_str_printf(&line, "  (the last %llu bytes are not shown)",

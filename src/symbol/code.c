@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The bytes of whole functions, as the symbol tables bound them. */
+/* The bytes of whole functions, as the symbol tables or .eh_frame bound them. */
 #include "symbol-internal.h"
 
 #include <string.h>
@@ -90,14 +90,21 @@ static const uint8_t *bytes_at(const struct pm_elf_image *image, uint64_t start,
 	return NULL;
 }
 
+static const char *name_of(struct finder *finder, const char *name)
+{
+	size_t len = strnlen(name, PM_SYMBOL_TEXT_MAX);
+	const char *version = len > 0 ? memchr(name + 1, '@', len - 1) : NULL;
+
+	return pm_texts_add_name(&finder->texts, name,
+				 version ? (size_t)(version - name) : len);
+}
+
 /* The function of @symbol; one that has no bytes has len 0. */
 static void describe(struct finder *finder, const struct pm_elf_symbol *symbol,
 		     struct pm_symbol_code *ret)
 {
 	const struct pm_range *section = pm_elf_image_code(&finder->image, symbol->start);
-	size_t name_len = strnlen(symbol->name, PM_SYMBOL_TEXT_MAX), have = 0;
-	const char *version =
-		name_len > 0 ? memchr(symbol->name + 1, '@', name_len - 1) : NULL;
+	size_t have = 0;
 	GElf_Ehdr header;
 
 	*ret = (struct pm_symbol_code){ .start = symbol->start };
@@ -107,9 +114,7 @@ static void describe(struct finder *finder, const struct pm_elf_symbol *symbol,
 	if (ret->open_end && finder->open_ends++ >= OPEN_ENDS_MAX)
 		return;
 	ret->end = ret->open_end ? find_end(finder, section, symbol) : symbol->end;
-	ret->name =
-		pm_texts_add_name(&finder->texts, symbol->name,
-				  version ? (size_t)(version - symbol->name) : name_len);
+	ret->name = symbol->name ? name_of(finder, symbol->name) : NULL;
 	ret->machine = header.e_machine;
 	ret->is_64 = header.e_ident[EI_CLASS] == ELFCLASS64;
 	ret->bytes = bytes_at(&finder->image, ret->start, &have);
@@ -126,7 +131,7 @@ static int emit_all(struct finder *finder, const struct pm_wanted *wanted,
 	for (size_t i = 0; i < wanted->len; i++) {
 		int r;
 
-		if (!finder->symbols[i].name ||
+		if ((!finder->symbols[i].name && finder->symbols[i].end == 0) ||
 		    (code.end > code.start && wanted->addresses[i] < code.end))
 			continue;
 		describe(finder, &finder->symbols[i], &code);
@@ -160,6 +165,8 @@ int pm_symbols_code(int fd, const uint64_t *addresses, size_t len,
 		    : -ENOMEM;
 	if (r == 0)
 		r = pm_plt_resolve(&finder.image, debug, &wanted, finder.symbols);
+	if (r == 0)
+		r = pm_starts_resolve(&finder.image, &wanted, finder.symbols);
 	if (r < 0)
 		return pm_error_set(err, r, "no memory left for its symbols");
 	return emit_all(&finder, &wanted, emit, user);

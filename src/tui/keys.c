@@ -78,15 +78,16 @@ static int push_function(struct pm_tui *tui, uint32_t key)
 
 static int push_annotate(struct pm_tui *tui, uint32_t key)
 {
-	uint32_t function = page_function(tui, tui_page(tui));
+	uint32_t id = page_function(tui, tui_page(tui));
+	const struct pm_profile_function *function =
+		id == PM_PROFILE_NONE ? NULL : &tui->profile->functions.data[id];
 
-	if (function == PM_PROFILE_NONE)
+	if (!function)
 		tui_warn(tui, "this is about no function");
-	else if (tui->profile->functions.data[function].unknown)
+	else if (function->unknown && function->start == 0)
 		tui_warn(tui, "a function without a name: 8 lists its addresses");
 	else
-		return goes_on(tui_push_annotate(
-			tui, tui->profile->functions.data[function].name));
+		return goes_on(tui_push_annotate(tui, function->name));
 	return GOES_ON;
 }
 

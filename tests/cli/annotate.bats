@@ -287,8 +287,9 @@ print(round(300 * 4 / resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime))')
 	mv prog "root$PWD/prog"
 	report 0 --annotate work
 	has 'no instructions: ' 'try --symfs' 'x % 3 == 0'
-	report 0 --annotate work --symfs root
-	has 'no symbol table says'
+	report 0 --annotate work --symfs root --json
+	json 'insns() and not any(i["line"] for i in insns())' \
+		'a["code"]["parts"][0]["symbol"] is None'
 	local id
 	id=$(jq -r 'select(.type == "module" and (.path | endswith("/prog"))) | .build_id' \
 		samples.json)
@@ -336,22 +337,32 @@ print(round(300 * 4 / resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime))')
 	lacks '%eax'
 }
 
-@test "stripped code: instructions of what is exported, and why not of the rest" {
+@test "stripped code: instructions of what its unwind tables tell, and why not of the rest" {
 	cat >lib.c <<-'END'
 		static volatile unsigned n;
 		static __attribute__((noinline)) void hidden(unsigned to) { for (n = 0; n < to; n++); }
 		void shown(unsigned to) { for (n = 0; n < to; n++); hidden(to); n = 1; }
 	END
 	echo 'void shown(unsigned); int main(void) { shown(60000000); }' >main.c
-	gcc -O1 -shared -fPIC -s -o libx.so lib.c
+	gcc -O1 -shared -fPIC -o full.so lib.c
+	strip -o libx.so full.so
 	gcc -o main main.c ./libx.so
 	"$PMREC" -e cpu-clock:u -F 999 -o samples.json -- ./main 2>err
 	report 0 --annotate shown
 	has 'no line of it is known' 'shown:'
 	report 0 --annotate shown --json
 	json 'insns() and a["code"]["shown"]["samples"] == taken > 5'
+	hidden=0x$(nm full.so | awk '$3 == "hidden" { sub("^0*", "", $1); print $1 }')
+	report 0 --annotate "[$hidden]" --asm
+	has "[$hidden]:" 'ret'
+	report 0 --annotate "[$hidden]" --json
+	json 'insns() and a["code"]["shown"]["samples"] == taken > 5' \
+		'a["code"]["parts"][0]["symbol"] is None'
+
+	gcc -O1 -shared -fPIC -s -fno-asynchronous-unwind-tables -o libx.so lib.c
+	"$PMREC" -e cpu-clock:u -F 999 -o samples.json -- ./main 2>err
 	report 0 -d libx.so --annotate '\[unknown\]'
-	has 'no instructions: ' 'no symbol table says where the function begins and ends'
+	has 'no instructions: ' 'neither a symbol table nor .eh_frame says where the function begins'
 }
 
 @test "the kernel, other functions, and names that fit several" {
