@@ -54,7 +54,18 @@ static int add_function(struct pm_sheet *sheet, const struct pm_profile *profile
 	function = &profile->functions.data[id];
 	return pm_vec_push(&sheet->cells,
 			   (struct pm_sheet_cell){ .known = !function->unknown,
-						   .text = function->name });
+						   .text = function->name,
+						   .start = function->start });
+}
+
+/* By its name alone: a row has one function that may be told by its start. */
+static int add_call(struct pm_sheet *sheet, const struct pm_profile *profile, uint32_t id)
+{
+	int r = add_function(sheet, profile, id);
+
+	if (r == 0)
+		sheet->cells.data[sheet->cells.len - 1].start = 0;
+	return r;
 }
 
 static int add_source(struct pm_sheet *sheet, const struct pm_profile_place *place)
@@ -97,7 +108,7 @@ static int add_row(struct pm_sheet *sheet, const struct pm_profile *profile,
 	if (r == 0 && wait->place != PM_PROFILE_NONE)
 		r = add_source(sheet, &profile->places.data[wait->place]);
 	if (r == 0)
-		r = add_function(sheet, profile, wait->call);
+		r = add_call(sheet, profile, wait->call);
 	if (r < 0 || !wait->kernel)
 		return r < 0 ? r : pm_sheet_text(sheet, NULL);
 	kernel = pm_sheet_keep(sheet, wait->kernel);

@@ -305,7 +305,7 @@ static bool heaviest_is_unknown(struct pm_section *section)
 	       profile->functions.data[table->rows.data[0].id].unknown;
 }
 
-/* The function that waited longest, if it has a name. */
+/* The function that waited longest, if it can be told from others. */
 static void put_waiter(struct pm_str *str, const struct pm_section *section)
 {
 	const struct pm_profile *profile = section->report->profile;
@@ -322,7 +322,7 @@ static void put_waiter(struct pm_str *str, const struct pm_section *section)
 		if (pm_weight_percent(&waits.rows.data[i].weight, &section->view->total) <
 		    HINT_PERCENT)
 			return;
-		if (function->unknown)
+		if (function->unknown && function->start == 0)
 			continue;
 		pm_put_name(str, function->name, HINT_NAME_MAX, section->report->ascii);
 		return;

@@ -165,6 +165,14 @@ without_names() {
 	grep -qx 'prog;main;\[0x1f00\] in prog 50' out
 	grep -qx 'work_er;\[libx.so.1\] 2' out
 
+	# Those that wait, too; what they call, by a name alone.
+	sed 's/cpu-clock/off-cpu/g' stripped.json >waits.json
+	report 0 waits.json --event off-cpu
+	grep -qE '^ +60 ms +60\.0% .* \[0x1f00\]' out
+	grep -qF "| --callers '[0x1f00]'" out
+	report 0 waits.json --json --event off-cpu
+	json '[w["waits"] for w in d["events"][0]["waits"] if w.get("start") == "0x1f00" and w["function"] is None] == [60]'
+
 	# In another build they begin elsewhere.
 	report 0 stripped.json --event cycles --flamegraph one.svg
 	grep -qF '[0x1f00] in prog' one.svg
