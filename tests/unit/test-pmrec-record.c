@@ -148,7 +148,7 @@ static void stop_of_unmapped(bool executed, bool in_kernel, char ret[32])
 		.sample = { .ip = 0x1000,
 			    .callchain = chain,
 			    .callchain_len = in_kernel ? 2 : 0,
-			    .regs = { .abi = PM_REGS_64, .known = UINT32_MAX } }
+			    .regs = { .abi = PM_REGS_64, .known = UINT64_MAX } }
 	};
 	int fd = mkstemp(path);
 
