@@ -122,7 +122,7 @@ truth() {
 	need_kernel_samples
 	local before
 	before=$(stolen_ns)
-	"$PMREC" -q --off-cpu -e cpu-clock -o out.json -- "$PROGRAMS/off-cpu" >truth
+	"$PMREC" -q --off-cpu -e cpu-clock -F 1493 -o out.json -- "$PROGRAMS/off-cpu" >truth
 	within out.json cpu-clock burn "$(truth burn)"
 	holds out.json "not any('burn' in chain(s) for s in samples if s['event'] == 1 and s['period'] > 10000000)" \
 		"sum(s['period'] for s in samples if s['event'] == 0) <= 1.05 * footer['cpu_ns'] + 2000000 + $(at_most_stolen "$before")"
@@ -190,7 +190,8 @@ truth() {
 storm() {
 	local before
 	before=$(stolen_ns)
-	"$PMREC" -q -e cpu-clock -F 999 --stack-bytes 4096 -o out.json -- "$PROGRAMS/storm" "$@" >used
+	# A rate that is out of step with the kernel's tick, at which others take the CPU.
+	"$PMREC" -q -e cpu-clock -F 1493 --stack-bytes 4096 -o out.json -- "$PROGRAMS/storm" "$@" >used
 	# Of n samples four times the square root of n may be missing or too many by chance.
 	local by_chance="max(0.05 * footer['cpu_ns'], 4e6 * (footer['cpu_ns'] / 1e6) ** 0.5)"
 	holds out.json "footer['exit'] == {'code': 0} and footer['lost'] == 0" \
