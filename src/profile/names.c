@@ -83,21 +83,47 @@ static bool fits_elided(const char *name, size_t len, const char *pattern)
 	}
 }
 
+/* Length of "f::{lambda a.cc:1:2}" in "f::{lambda a.cc:1:2}::operator()", which is how reports
+ * shorten it; @len for what is no lambda. */
+static size_t without_call(const char *name, size_t len)
+{
+	static const char ending[] = "}::operator()";
+	size_t ending_len = sizeof(ending) - 1;
+
+	if (len > ending_len && memcmp(name + len - ending_len, ending, ending_len) == 0)
+		return len - ending_len + 1;
+	return len;
+}
+
 static enum closeness compare(const char *name, const char *pattern, size_t pattern_len)
 {
 	size_t len = strlen(name), bare = without_parameters(name, len);
+	size_t lambda = without_call(name, len);
 
 	if (len == pattern_len && memcmp(name, pattern, len) == 0)
 		return SAME_NAME;
 	if (bare == pattern_len && memcmp(name, pattern, bare) == 0)
 		return SAME_BUT_PARAMETERS;
 	if (ends_with(name, bare, pattern, pattern_len) ||
-	    ends_with(name, len, pattern, pattern_len))
+	    ends_with(name, len, pattern, pattern_len) ||
+	    ends_with(name, lambda, pattern, pattern_len))
 		return SAME_BUT_SCOPE;
 	if (find_ellipsis(pattern) &&
-	    (fits_elided(name, len, pattern) || fits_elided(name, bare, pattern)))
+	    (fits_elided(name, len, pattern) || fits_elided(name, bare, pattern) ||
+	     fits_elided(name, lambda, pattern)))
 		return SAME_BUT_ELIDED;
 	return NOT_SAME;
+}
+
+/* [0x1160]: a place, though it would do as an expression, for any of these characters. */
+static bool is_place(const char *pattern)
+{
+	size_t digits;
+
+	if (strncmp(pattern, "[0x", 3) != 0)
+		return false;
+	digits = strspn(pattern + 3, "0123456789abcdef");
+	return digits > 0 && strcmp(pattern + 3 + digits, "]") == 0;
 }
 
 static int match_expression(struct pm_function_set *set, const struct pm_profile *profile,
@@ -200,7 +226,7 @@ int pm_function_set_init(struct pm_function_set *ret, const struct pm_profile *p
 			set.set[i] = close[i] == closest;
 			set.len += set.set[i];
 		}
-	} else {
+	} else if (!is_place(pattern)) {
 		r = match_expression(&set, profile, pattern, err);
 	}
 	if (r < 0)

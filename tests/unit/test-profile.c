@@ -496,17 +496,30 @@ static void test_function_names(void **state)
 		const char *pattern;
 		size_t len, names;
 	} cases[] = {
-		{ "ns::f(int)", 1, 1 },  { "ns::f", 2, 2 },
-		{ "f", 1, 1 },           { "operator()", 1, 1 },
-		{ "g", 2, 1 },           { "^ns::", 3, 3 },
-		{ "f(int)", 1, 1 },      { "method", 1, 1 },
-		{ "ns::f(…)", 2, 1 },    { "ns::…(…)", 3, 1 },
-		{ "...::method", 1, 1 }, { "T<...>::m...d", 1, 1 },
+		{ "ns::f(int)", 1, 1 },
+		{ "ns::f", 2, 2 },
+		{ "f", 1, 1 },
+		{ "operator()", 2, 2 },
+		{ "g", 2, 1 },
+		{ "^ns::", 3, 3 },
+		{ "f(int)", 1, 1 },
+		{ "method", 1, 1 },
+		{ "ns::f(…)", 2, 1 },
+		{ "ns::…(…)", 3, 1 },
+		{ "...::method", 1, 1 },
+		{ "T<...>::m...d", 1, 1 },
+		/* As reports show a lambda where there is no room for its operator(). */
+		{ "{lambda a.cc:8:11}", 1, 1 },
+		{ "…ambda a.cc:8:11}", 1, 1 },
 	};
 	static const char *const names[] = {
-		"ns::f(int)", "ns::f(char const*)",
-		"f",          "ns::A::operator()(int) const",
-		"g",          "T<int (*)(char)>::method(int (*)(int))",
+		"ns::f(int)",
+		"ns::f(char const*)",
+		"f",
+		"ns::A::operator()(int) const",
+		"g",
+		"T<int (*)(char)>::method(int (*)(int))",
+		"main::{lambda a.cc:8:11}::operator()",
 	};
 	struct pm_str file = { 0 };
 	struct pm_profile *profile;
@@ -535,6 +548,8 @@ static void test_function_names(void **state)
 	}
 	assert_int_equal(pm_function_set_init(&set, profile, "methdo", &err), -ENOENT);
 	assert_int_equal(pm_function_set_init(&set, profile, "", &err), -EINVAL);
+	/* A place in the middle of a function is not an expression for any name with an x. */
+	assert_int_equal(pm_function_set_init(&set, profile, "[0x1ab]", &err), -ENOENT);
 	/* Not beyond the end, not twice the same piece. */
 	assert_int_equal(pm_function_set_init(&set, profile, "ns::f(…", &err), 0);
 	pm_function_set_release(&set);
