@@ -231,8 +231,8 @@ bool pm_parse_u64(const char *text, uint64_t *ret);
 size_t pm_columns(const char *text);
 /* What stands for what was left out. */
 const char *pm_ellipsis(bool ascii);
-/* @name made printable and cut to @width columns (0: whole): arguments go first, then those
- * of templates, then outer scopes, then the middle. */
+/* @name made printable and cut to @width columns (0: whole): the operator() of lambdas goes
+ * first, then arguments, then those of templates, then outer scopes, then the middle. */
 void pm_put_name(struct pm_str *str, const char *name, size_t width, bool ascii);
 /* @text made printable; too long, it loses its end or, if @keep_end, its beginning. */
 void pm_put_cut(struct pm_str *str, const char *text, size_t width, bool keep_end,

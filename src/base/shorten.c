@@ -208,6 +208,18 @@ static const char *without_scope(const char *name, size_t width)
 	return NULL;
 }
 
+/* All lambdas are called by an operator(): which one it is, is said before that. */
+static void drop_call_of_lambda(struct pm_str *name)
+{
+	static const char ending[] = "}::operator()";
+	size_t len = sizeof(ending) - 1;
+
+	if (name->len <= len || strcmp(name->data + name->len - len, ending) != 0)
+		return;
+	name->len -= len - 1;
+	name->data[name->len] = '\0';
+}
+
 void pm_put_name(struct pm_str *str, const char *name, size_t width, bool ascii)
 {
 	struct pm_str whole = { 0 }, args = { 0 }, templates = { 0 };
@@ -216,6 +228,8 @@ void pm_put_name(struct pm_str *str, const char *name, size_t width, bool ascii)
 	const char *best;
 
 	pm_str_printable(&whole, name, strlen(name));
+	if (width > 0 && whole.data && pm_columns(whole.data) > width)
+		drop_call_of_lambda(&whole);
 	best = whole.data ? whole.data : "";
 	if (width > 0 && pm_columns(best) > width) {
 		fold_pairs(&args, best, '(', ')', ascii);

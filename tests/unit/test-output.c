@@ -65,6 +65,12 @@ static void test_operators_and_anonymous(void **state)
 		{ "<alloc::Vec<T> as Extend<T>>::extend", 16, "…::extend" },
 		{ "<Sip as Hash<u8>>::write", 22, "<Sip as …>::write" },
 		{ "<alloc::vec::Vec<T>>::push", 20, "<…Vec<…>>::push" },
+		{ "main::{lambda a.cc:8:11}::operator()", 36,
+		  "main::{lambda a.cc:8:11}::operator()" },
+		{ "main::{lambda a.cc:8:11}::operator()", 35,
+		  "main::{lambda a.cc:8:11}" },
+		{ "main::{lambda a.cc:8:11}::operator()", 21, "…::{lambda a.cc:8:11}" },
+		{ "main::{lambda a.cc:8:11}::operator()", 15, "…bda a.cc:8:11}" },
 	};
 	struct pm_str str = { 0 };
 
