@@ -492,11 +492,15 @@ void pm_rec_off_cpu_tell_end(struct pm_rec_session *session)
 		note(session, text);
 	}
 	if (off->preempted > 0) {
+		/* A moment is not 0.000 s. */
+		bool seconds = off->preempted_ns >= UINT64_C(1000000000);
+
 		snprintf(
 			text, sizeof(text),
-			"off-CPU: not in it are %.3f s in which threads were ready to run "
+			"off-CPU: not in it are %.3f %s in which threads were ready to run "
 			"on and others had the CPU (preempted %" PRIu64 " times)",
-			(double)off->preempted_ns / 1e9, off->preempted);
+			(double)off->preempted_ns / (seconds ? 1e9 : 1e6),
+			seconds ? "s" : "ms", off->preempted);
 		note(session, text);
 	}
 	if (off->open > 0) {
