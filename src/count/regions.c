@@ -237,6 +237,26 @@ static int find_in_each(struct pm_finder *finder,
 	return any ? 0 : first;
 }
 
+/* A library has a function that is called so; the program may have one that was meant. */
+static int tell_own(struct pm_finder *finder)
+{
+	PM_AUTO_FREE char *own = NULL;
+	struct pm_error none = { 0 };
+	int code;
+
+	if (finder->words != PM_FINDER_NAME || strpbrk(finder->name, "*?["))
+		return 0;
+	code = pm_probe_find_meant(&own, &finder->programs, finder->context, finder->name,
+				   &none);
+	if (code == -ENOMEM)
+		return pm_finder_no_memory(finder);
+	return code < 0 ? 0
+			: pm_finder_note(finder,
+					 "a library's function is counted; the program "
+					 "has %s, too",
+					 own);
+}
+
 static int find_anywhere(struct pm_finder *finder)
 {
 	struct pm_error *err = finder->err, other = { 0 };
@@ -254,7 +274,7 @@ static int find_anywhere(struct pm_finder *finder)
 	second = find_in_each(finder, &finder->needed, false);
 	finder->err = err;
 	if (second == 0)
-		return 0;
+		return tell_own(finder);
 	/* What the program lacks is told, but what a library has and cannot be counted is
 	 * what was meant. */
 	if (second != -ENOENT && second != -ENODATA && second != -ENOEXEC) {

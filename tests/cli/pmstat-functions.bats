@@ -758,3 +758,13 @@ unhanded() {
 	measure 0 ptrace --fn unprobed "$PROGRAMS/count-instructions" 3 1
 	[ "$(scopes)" = "unprobed: 3 0" ]
 }
+
+@test "where a library's function is counted, the program's of that name is told" {
+	printf '%s\n' 'namespace app { __attribute__((noipa)) int getppid(int a) { return a + 1; } }' \
+		'int main() { return app::getppid(-1); }' >own.cc
+	g++ -g -O1 -o own own.cc
+	run -0 --separate-stderr "$PMSTAT" --fn getppid -- ./own
+	[[ $output == *"app::getppid"*"too"* || $stderr == *"app::getppid"*"too"* ]]
+	run -0 --separate-stderr "$PMSTAT" --fn app::getppid -- ./own
+	[[ $output$stderr != *too* ]]
+}
