@@ -76,6 +76,13 @@ static bool is_library_module(const struct pm_profile *profile, uint32_t module)
 			       PM_ARRAY_LEN(prefixes));
 }
 
+/* What compilers of other languages call functions of the program: gfortran those of a module,
+ * Cython all. */
+static bool is_made_name(const char *name)
+{
+	return begins(name, "__pyx_") || (begins(name, "__") && strstr(name, "_MOD_"));
+}
+
 /* Where all is one file only names tell: those that C 7.1.3 and POSIX 2.2.2 keep for the library,
  * and what runs before the first function of a thread. */
 static bool is_library_name(const char *name)
@@ -106,7 +113,7 @@ static bool is_library_name(const char *name)
 	};
 
 	if (begins_with_one(name, prefixes, PM_ARRAY_LEN(prefixes)))
-		return true;
+		return !is_made_name(name);
 	for (size_t i = 0; i < PM_ARRAY_LEN(names); i++)
 		if (strcmp(name, names[i]) == 0)
 			return true;

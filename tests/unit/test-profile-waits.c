@@ -143,6 +143,12 @@ static void test_who_waits(void **state)
 		{ "0:main 0:__gthread_mutex_lock,std::mutex::lock,ns::locked 1:?" KERNEL
 		  "2:do_futex 2:futex_do_wait 2:schedule",
 		  "ns::locked", "std::mutex::lock", "futex" },
+		/* Two underscores of a compiler's. */
+		{ "0:main 0:MAIN__ 0:__grid_MOD_load 1:read" KERNEL
+		  "2:ksys_read 2:schedule",
+		  "__grid_MOD_load", "read", "read" },
+		{ "0:main 0:__pyx_pf_4spam_eggs 1:read" KERNEL "2:ksys_read 2:schedule",
+		  "__pyx_pf_4spam_eggs", "read", "read" },
 		/* A static program. */
 		{ "0:_start 0:__libc_start_main 0:main 0:pthread_join "
 		  "0:__futex_abstimed_wait_common" KERNEL "2:__x64_sys_futex 2:schedule",
