@@ -115,11 +115,14 @@ static enum closeness compare(const char *name, const char *pattern, size_t patt
 	return NOT_SAME;
 }
 
-/* [0x1160]: a place, though it would do as an expression, for any of these characters. */
-static bool is_place(const char *pattern)
+/* [0x1160], [unknown]: what reports say for a name, though it would do as an expression, for any of
+ * these characters. */
+static bool is_stand_in(const char *pattern)
 {
 	size_t digits;
 
+	if (strcmp(pattern, "[unknown]") == 0 || strcmp(pattern, PM_NO_STACK) == 0)
+		return true;
 	if (strncmp(pattern, "[0x", 3) != 0)
 		return false;
 	digits = strspn(pattern + 3, "0123456789abcdef");
@@ -226,7 +229,7 @@ int pm_function_set_init(struct pm_function_set *ret, const struct pm_profile *p
 			set.set[i] = close[i] == closest;
 			set.len += set.set[i];
 		}
-	} else if (!is_place(pattern)) {
+	} else if (!is_stand_in(pattern)) {
 		r = match_expression(&set, profile, pattern, err);
 	}
 	if (r < 0)

@@ -550,6 +550,10 @@ static void test_function_names(void **state)
 	assert_int_equal(pm_function_set_init(&set, profile, "", &err), -EINVAL);
 	/* A place in the middle of a function is not an expression for any name with an x. */
 	assert_int_equal(pm_function_set_init(&set, profile, "[0x1ab]", &err), -ENOENT);
+	/* Nor is what a report says where there is no place. */
+	assert_int_equal(pm_function_set_init(&set, profile, "[unknown]", &err), -ENOENT);
+	assert_int_equal(pm_function_set_init(&set, profile, "[no stack]", &err),
+			 -ENOENT);
 	/* Not beyond the end, not twice the same piece. */
 	assert_int_equal(pm_function_set_init(&set, profile, "ns::f(…", &err), 0);
 	pm_function_set_release(&set);
