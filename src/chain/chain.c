@@ -367,9 +367,11 @@ static int push_unwound(struct pm_chains *chains, const struct pm_record *record
 						       : PM_UNW_STOP_NO_REGS;
 		return 0;
 	}
-	stack = (struct pm_unw_stack){ .start = whole.start + sample->stack_below,
-				       .data = sample->stack + sample->stack_below,
-				       .len = sample->stack_len - sample->stack_below };
+	stack = (struct pm_unw_stack){
+		.start = whole.start + sample->stack_below,
+		.data = sample->stack ? sample->stack + sample->stack_below : NULL,
+		.len = sample->stack_len - sample->stack_below
+	};
 	error = unwind(chains, space, &regs, &whole, &reason, &len);
 	if (error < 0)
 		return error;
