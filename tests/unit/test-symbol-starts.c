@@ -116,6 +116,8 @@ static void same_as_symbols(void **state)
 	const Elf64_Shdr *text = section(&full, ".text"),
 			 *table = section(&full, ".symtab");
 	const Elf64_Sym *symbols = (const void *)(full.bytes + table->sh_offset);
+	const char *names =
+		(const char *)full.bytes + section(&full, ".strtab")->sh_offset;
 	static struct found named, found;
 	size_t functions = 0;
 
@@ -125,7 +127,10 @@ static void same_as_symbols(void **state)
 		uint64_t at = symbols[i].st_value - text->sh_addr;
 		bool counted = false;
 
-		if (ELF64_ST_TYPE(symbols[i].st_info) != STT_FUNC || at >= text->sh_size)
+		/* glibc's for aarch64, which has no entry in .eh_frame. */
+		if (ELF64_ST_TYPE(symbols[i].st_info) != STT_FUNC ||
+		    at >= text->sh_size ||
+		    strcmp(names + symbols[i].st_name, "call_weak_fn") == 0)
 			continue;
 		for (uint64_t k = at; k < at + symbols[i].st_size; k++) {
 			assert_true(named.named[k]);
