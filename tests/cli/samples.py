@@ -69,8 +69,9 @@ def chain_frames(sample):
     return found
 
 
-def self_share(function):
-    total = sum(sample["period"] for sample in samples)
+# Of all samples, or of those with another function in their stacks.
+def self_share(function, within=None):
+    total = sum(s["period"] for s in samples if within is None or within in chain(s))
     own = sum(s["period"] for s in samples if chain(s)[:1] == [function])
     return 100 * own / total
 
