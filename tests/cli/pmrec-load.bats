@@ -43,8 +43,8 @@ truth() {
 # bats test_tags=guest
 @test "a known split of time is found within two points" {
 	# 2 points are 4 sigma at so many samples: sqrt(0.6 * 0.4 / 9600) = 0.5 %. So it is their time
-	# that is split, and not that of the loader; and no multiple of the kernel's tick.
-	"$PMREC" -q -F 5921 --stack-bytes 4096 -o s.json -- "$PROGRAMS/split" 2
+	# that is split, and not that of the loader.
+	"$PMREC" -q -F 6000 --stack-bytes 4096 -o s.json -- "$PROGRAMS/split" 2
 	holds s.json 'len(samples) > 9600' \
 		'58 <= self_share("sixty", "rounds") <= 62' \
 		'28 <= self_share("thirty", "rounds") <= 32' \
@@ -131,7 +131,7 @@ truth() {
 
 @test "the blocked time of many threads is right, too" {
 	need_kernel_samples
-	"$PMREC" -q --off-cpu -e cpu-clock -o out.json -- "$PROGRAMS/off-cpu" 12 >truth
+	"$PMREC" -q --off-cpu -e cpu-clock -F 1493 -o out.json -- "$PROGRAMS/off-cpu" 12 >truth
 	within out.json off-cpu doze "$(truth doze)"
 	within out.json off-cpu await_lock "$(truth await_lock)"
 	within out.json cpu-clock burn "$(truth burn)"
