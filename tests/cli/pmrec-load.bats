@@ -43,7 +43,7 @@ truth() {
 # bats test_tags=guest
 @test "a known split of time is found within two points" {
 	# 2 points are 4 sigma at so many samples: sqrt(0.6 * 0.4 / 9600) = 0.5 %. So it is their time
-	# that is split, and not that of the loader.
+	# that is split, and not that of the loader. At this rate (see split.c).
 	"$PMREC" -q -F 6000 --stack-bytes 4096 -o s.json -- "$PROGRAMS/split" 2
 	holds s.json 'len(samples) > 9600' \
 		'58 <= self_share("sixty", "rounds") <= 62' \
@@ -191,7 +191,7 @@ truth() {
 storm() {
 	local before
 	before=$(stolen_ns)
-	# A rate that is out of step with the kernel's tick, at which others take the CPU.
+	# No multiple of the kernel's tick: beside a compiler results spread less than at 999 Hz.
 	"$PMREC" -q -e cpu-clock -F 1493 --stack-bytes 4096 -o out.json -- "$PROGRAMS/storm" "$@" >used
 	# Of n samples four times the square root of n may be missing or too many by chance.
 	local by_chance="max(0.05 * footer['cpu_ns'], 4e6 * (footer['cpu_ns'] / 1e6) ** 0.5)"

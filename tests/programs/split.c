@@ -2,7 +2,9 @@
 /*
  * split SECONDS [STATUS [THREADS]]: spends its CPU time, all threads together, as 60 % in
  * sixty(), 30 % in thirty(), 10 % in ten().
- * A round takes some ten microseconds, so that no sampling rate can fall into step with it.
+ * A round takes some ten microseconds, so that sampling hardly falls into step with it. Where all
+ * rounds take the same time, as on an emulated processor, it may: a qemu guest gave 62.3, 29.5 and
+ * 8.1 % at 5921 Hz, and less than a point off at 5003 and 6000 Hz.
  */
 #include "work.h"
 
