@@ -31,12 +31,6 @@ load tree
 	[ "$status" = 0 ]
 }
 
-@test "no source is longer than 600 lines" {
-	tree 'src/*.[ch]' 'unwind/*.[ch]' 'include/*.h' | xargs wc -l | awk '$2 != "total" && $1 > 600' \
-		>"$BATS_TEST_TMPDIR/long"
-	none cat "$BATS_TEST_TMPDIR/long"
-}
-
 @test "the scripts are shellcheck clean" {
 	shellcheck $(scripts | grep -v '\.bats$')
 }
