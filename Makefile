@@ -3,6 +3,8 @@
 
 BUILD  ?= build
 PREFIX ?= /usr/local
+# Where libpmself goes, in PREFIX or absolute; empty: where this system keeps libraries.
+LIBDIR ?=
 # What `make run` records, and where the recording goes.
 SAMPLE  = $(BUILD)/tests/programs/sample/sample
 CMD    ?= $(SAMPLE)
@@ -16,7 +18,7 @@ help:
 	@echo 'make all             build everything in $(BUILD)/'
 	@echo 'make test            every test, with gcc and with clang and its sanitizers'
 	@echo 'make test-guest      tests for aarch64 and a PMU, both emulated (qemu; fetches 80 MB)'
-	@echo 'make install         install to PREFIX ($(PREFIX)); DESTDIR is honoured'
+	@echo 'make install         install to PREFIX ($(PREFIX)); DESTDIR and LIBDIR are honoured'
 	@echo 'make uninstall       remove it from there'
 	@echo 'make bench           compare with perf and elfutils on compilers (minutes, 2 GB)'
 	@echo 'make clean           remove the build directories'
@@ -50,8 +52,16 @@ test-guest:
 # In a directory of its own, which is gone afterwards: `sudo make install` leaves nothing of
 # root's behind in the user's build.
 INSTALL_BUILD = build-install
-INSTALL_SETUP = meson setup $(INSTALL_BUILD) --buildtype=release --prefix='$(abspath $(PREFIX))' \
-	-Dtests=false >/dev/null
+# meson asks dpkg-architecture for Debian's library directory and takes lib64 without it, where
+# neither ld.so nor pkg-config looks. The compiler knows the directory, too; compilers of other
+# distributions print nothing, or a name that /usr/lib does not have, and meson's choice is right.
+INSTALL_SETUP = libdir='$(LIBDIR)'; \
+	multiarch=$$($(CC) -print-multiarch 2>/dev/null || :); \
+	if [ -z "$$libdir" ] && [ -n "$$multiarch" ] && [ -d "/usr/lib/$$multiarch" ]; then \
+		libdir=lib/$$multiarch; \
+	fi; \
+	meson setup $(INSTALL_BUILD) --buildtype=release --prefix='$(abspath $(PREFIX))' \
+		$${libdir:+--libdir="$$libdir"} -Dtests=false >/dev/null
 STAGE = $(if $(DESTDIR),$(abspath $(DESTDIR)))
 install:
 	@tests/install-packages run
