@@ -469,8 +469,7 @@ for i in range(20):
 	local program programs="own own++ own-static"
 	if [ -e "$(cc -print-file-name=libdw.a)" ]; then
 		# shellcheck disable=SC2046
-		cc -static own.c -o own-all $(pkg-config --cflags pmself) "$lib/libpmself.a" \
-			$(pkg-config --libs --static pmself | sed 's/-lpmself//')
+		cc -static own.c -o own-all $(pkg-config --static --cflags --libs pmself)
 		programs+=" own-all"
 	fi
 	for program in $programs; do

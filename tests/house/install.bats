@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# Where `make install` puts libpmself.
+# Where `make install` puts libpmself, and what a program needs that is linked against it.
 #
 # Nothing is compiled here: `make uninstall` computes the same directories. tests/fresh/run
 # installs for real.
@@ -42,4 +42,22 @@ uninstalled() {
 @test "LIBDIR says where libpmself goes" {
 	uninstalled /opt/pm/some/where PREFIX=/opt/pm LIBDIR=some/where
 	uninstalled /opt/pm/some/where PREFIX=/opt/pm LIBDIR=/opt/pm/some/where
+}
+
+@test "make test installs each package that pmself(3) names for static linking" {
+	packages=$(sed -n '/^# STATIC LINKING/,/^# RETURN VALUE/p' docs/pmself.3.scd |
+		grep -oE '\b(lib[a-z0-9]+|zlib1g)-dev\b' | sort)
+	echo "$packages"
+	[ "$(wc -l <<<"$packages")" -gt 5 ]
+	tests/install-packages test --list | awk -F '[| ]+' '$1 ~ /^(run|test)$/ { print $2 }' |
+		sort >"$BATS_TEST_TMPDIR/list"
+	none grep -vxF -f "$BATS_TEST_TMPDIR/list" <<<"$packages"
+}
+
+@test "pmself.pc names what a static program needs, and asks nothing more of others" {
+	pc=$BUILD_DIR/meson-private/pmself.pc
+	for library in dw elf traceevent jansson zstd iberty z lzma bz2; do
+		grep -E '^Libs.private:' "$pc" | grep -qw -- "-l$library"
+	done
+	none grep -E '^Requires' "$pc"
 }
