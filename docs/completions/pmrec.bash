@@ -4,7 +4,7 @@
 _pmrec_long='--event --freq --count --filter --off-cpu --branch-any --branch-filter
 	--pid --tid --uid --all-cpus --cpu --cgroup --no-inherit --per-task --user --delay
 	--duration --max-size --max-samples --control --overwrite --call-graph --stack-bytes
-	--no-stitch --output --raw --no-symbols --quiet --verbose --list --doctor --json
+	--no-stitch --output --raw --force --no-symbols --quiet --verbose --list --doctor --json
 	--engine --verify --stacks --unwinder --mmap-pages --realtime --help --version'
 _pmrec_short='-e -F -c -b -j -p -t -u -a -C -G -i -D -g -o -q -v -m -r -h'
 

@@ -216,12 +216,22 @@ enum pm_file_kind pm_file_kind(const void *head, size_t len);
 struct pm_file_writer;
 
 /*
- * Opens @path for writing: "-" is stdout; a name ending in ".zst" compresses. A regular file
- * of that name is replaced by a new one, mode 0600, never followed through a symbolic link;
- * devices and pipes are written to. @err names path and reason.
+ * Opens @path for writing: "-" is stdout; a name ending in ".zst" compresses; devices and pipes
+ * are written to. @err names path and reason.
+ *
+ * Anything else becomes a new file of mode 0600, which does not touch the one at @path before it
+ * is worth keeping. It is created as PATH.partial and renamed to @path when it has its first
+ * sample, or at the end. A regular file that is at @path by then is kept as PATH.old; a symbolic
+ * link is replaced, never followed. A file without a sample does not replace another one: it
+ * stays PATH.partial. So does one whose recorder is killed before the first sample.
  */
 int pm_file_writer_open(struct pm_file_writer **ret, const char *path,
 			struct pm_error *err);
+/*
+ * Whether pm_file_writer_open(@path) would only move recordings away: 0, or -EEXIST when the file
+ * at @path or at PATH.old has bytes and is neither a recording nor a corpus. @err has the text.
+ */
+int pm_file_check_replaceable(const char *path, struct pm_error *err);
 
 struct pm_file_record;
 /* As what a reader would read; borrowed for the call. 0 or negative errno, which the writing
@@ -269,9 +279,27 @@ const struct pm_file_frame *pm_file_writer_frames(const struct pm_file_writer *w
 /* Hands everything written so far to the kernel, so that a kill loses nothing older. */
 int pm_file_writer_flush(struct pm_file_writer *writer);
 uint64_t pm_file_writer_bytes(const struct pm_file_writer *writer); /* as stored */
-/* Flushes and closes; the result tells whether all of it was written. Frees the writer in
+/* Flushes, and gives the file its name now, which its first sample does otherwise. */
+int pm_file_writer_publish(struct pm_file_writer *writer);
+/* Decides the name of a file that will get no more lines: see pm_file_writer_open(). One that
+ * could not be written is removed. pm_file_writer_close() does this where it was not done. */
+int pm_file_writer_settle(struct pm_file_writer *writer);
+/* Where the file is at the moment; borrowed until the next call. */
+const char *pm_file_writer_place(const struct pm_file_writer *writer);
+/* Flushes and closes; the result says whether all of it was written. Frees the writer in
  * every case. @err names path and reason. NULL is fine. */
 int pm_file_writer_close(struct pm_file_writer *writer, struct pm_error *err);
+/* Closes, and removes a file that has no sample. NULL is fine. */
+void pm_file_writer_discard(struct pm_file_writer *writer);
+
+/* A recording of @path that does not have its name, or not yet. */
+enum pm_file_partial {
+	PM_FILE_PARTIAL_NONE,
+	PM_FILE_PARTIAL_GROWING, /* its recorder has it open */
+	PM_FILE_PARTIAL_LEFT, /* its recorder was killed, or found no sample */
+};
+/* @ret_name (may be NULL): its name, to be freed; NULL where there is none. */
+enum pm_file_partial pm_file_partial_find(const char *path, char **ret_name);
 
 /* ---- reading ------------------------------------------------------------------------- */
 

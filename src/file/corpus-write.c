@@ -203,6 +203,10 @@ int pm_corpus_writer_close(struct pm_corpus_writer *writer, bool complete,
 		put(writer, &writer->counts, sizeof(writer->counts));
 	}
 	flush(writer);
+	if (writer->counts.samples > 0 || complete)
+		pm_file_output_publish(&writer->output);
+	else
+		pm_file_output_discard(&writer->output);
 	error = pm_file_output_close(&writer->output);
 	if (error < 0) {
 		pm_error_set(err, error, "cannot be written: %s", strerror(-error));

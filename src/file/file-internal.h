@@ -25,14 +25,36 @@ struct pm_file_output {
 	size_t compressed_cap;
 	uint64_t bytes; /* that the kernel took */
 	int failed; /* first failure, negative errno; sticky */
+	char *path; /* as the caller named it */
+	char *partial; /* the name until it is published; NULL: it has none of its own */
 };
 
+/*
+ * A regular file is created beside @path (see pm_file_partial_create()); devices, pipes and
+ * descriptors are written to directly.
+ */
 int pm_file_output_open(struct pm_file_output *ret, const char *path,
 			struct pm_error *err);
+/* Gives the file its name. Legal more than once; a failure is kept like one of a write. */
+int pm_file_output_publish(struct pm_file_output *output);
+/* Removes a file that has not been published. */
+void pm_file_output_discard(struct pm_file_output *output);
 int pm_file_output_write(struct pm_file_output *output, const char *data, size_t len);
 int pm_file_output_flush(struct pm_file_output *output);
-/* Ends the stream, closes, releases; what failed first. Legal on a zeroed one with fd -1. */
+/* Ends the stream, closes, releases; what failed first. Legal on a zeroed one with fd -1. A
+ * file that has not been published keeps its name beside. */
 int pm_file_output_close(struct pm_file_output *output);
+
+/*
+ * Creates PATH.partial (or PATH.partial.2, … where others are in use), mode 0600, locked with
+ * flock(2) as long as it is open. Left-overs of recordings that were killed are replaced.
+ * The descriptor, or negative errno.
+ */
+int pm_file_partial_create(const char *path, char **ret_partial);
+/* Renames @partial to @path. A regular file there that is not empty becomes PATH.old. */
+int pm_file_partial_publish(const char *path, const char *partial);
+/* Whether publishing at @path would move a file away. */
+bool pm_file_partial_replaces(const char *path);
 
 struct pm_file_stack_slot {
 	uint64_t key; /* parent << 32 | frame */

@@ -104,11 +104,13 @@ static int open_existing(const char *path, struct pm_error *err)
 	return pm_take_fd(&fd);
 }
 
-static int open_path(const char *path, struct pm_error *err)
+/* @ret_partial: the name that the file has until it is published; NULL: it keeps none. */
+static int open_path(const char *path, char **ret_partial, struct pm_error *err)
 {
 	int fd = fd_of_name(path);
 	struct stat st;
 
+	*ret_partial = NULL;
 	if (fd >= 0) {
 		fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
 		return fd >= 0 ? fd : open_failed(path, errno, err);
@@ -117,7 +119,7 @@ static int open_path(const char *path, struct pm_error *err)
 		struct stat target;
 		bool link = S_ISLNK(st.st_mode);
 
-		/* What a link leads to counts only where nothing can be overwritten. */
+		/* A link is followed only to where nothing can be overwritten. */
 		if (link && stat(path, &target) == 0 &&
 		    (S_ISFIFO(target.st_mode) || S_ISCHR(target.st_mode)))
 			st = target;
@@ -131,12 +133,11 @@ static int open_path(const char *path, struct pm_error *err)
 			pm_error_where(err, path, -1);
 			return -EINVAL;
 		}
-		if (unlink(path) != 0 && errno != ENOENT)
-			return open_failed(path, errno, err);
 	}
-	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC,
-		  0600);
-	return fd >= 0 ? fd : open_failed(path, errno, err);
+	if (path[0] == '\0')
+		return open_failed(path, ENOENT, err);
+	fd = pm_file_partial_create(path, ret_partial);
+	return fd >= 0 ? fd : open_failed(path, -fd, err);
 }
 
 static bool ends_with(const char *text, const char *end)
@@ -165,7 +166,12 @@ int pm_file_output_open(struct pm_file_output *ret, const char *path,
 			return pm_error_set(err, -ENOMEM, "out of memory");
 		}
 	}
-	fd = open_path(path, err);
+	output.path = strdup(path);
+	if (!output.path) {
+		pm_file_output_close(&output);
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	}
+	fd = open_path(path, &output.partial, err);
 	if (fd < 0) {
 		pm_file_output_close(&output);
 		return fd;
@@ -235,6 +241,27 @@ int pm_file_output_flush(struct pm_file_output *output)
 	return compress(output, NULL, 0, ZSTD_e_flush);
 }
 
+int pm_file_output_publish(struct pm_file_output *output)
+{
+	int result;
+
+	if (output->failed != 0 || !output->partial)
+		return output->failed;
+	result = pm_file_partial_publish(output->path, output->partial);
+	if (result < 0)
+		output->failed = result;
+	else
+		free(PM_TAKE_PTR(output->partial));
+	return result;
+}
+
+void pm_file_output_discard(struct pm_file_output *output)
+{
+	if (output->partial)
+		unlink(output->partial);
+	free(PM_TAKE_PTR(output->partial));
+}
+
 int pm_file_output_close(struct pm_file_output *output)
 {
 	int failed;
@@ -250,6 +277,8 @@ int pm_file_output_close(struct pm_file_output *output)
 	failed = output->failed;
 	ZSTD_freeCCtx(output->zstd);
 	free(output->compressed);
+	free(output->partial);
+	free(output->path);
 	*output = (struct pm_file_output){ .fd = -1 };
 	return failed;
 }

@@ -382,7 +382,12 @@ int pm_file_write_sample(struct pm_file_writer *writer,
 	if (sample->branches_len > 0)
 		put_branches(&writer->buffer, sample);
 	pm_str_putc(&writer->buffer, '}');
-	return pm_file_record_end(writer, start, PM_FILE_SAMPLE, sample, sizeof(*sample));
+	result = pm_file_record_end(writer, start, PM_FILE_SAMPLE, sample,
+				    sizeof(*sample));
+	/* With its first sample the file is worth its name. */
+	if (result == 0 && writer->output.partial)
+		result = pm_file_writer_publish(writer);
+	return result;
 }
 
 int pm_file_write_symbol(struct pm_file_writer *writer,

@@ -133,13 +133,49 @@ static void explain(struct pm_error *err, int code, const char *path)
 	pm_error_where(err, path, -1);
 }
 
+int pm_file_writer_publish(struct pm_file_writer *writer)
+{
+	int result = pm_file_writer_flush(writer);
+
+	return result < 0 ? result : pm_file_output_publish(&writer->output);
+}
+
+int pm_file_writer_settle(struct pm_file_writer *writer)
+{
+	int result = pm_file_writer_flush(writer);
+
+	if (!writer->output.partial)
+		return result;
+	if (result < 0) {
+		pm_file_output_discard(&writer->output);
+		return result;
+	}
+	/* Samples publish a file at once, so this one has none. */
+	if (pm_file_partial_replaces(writer->output.path))
+		return 0;
+	return pm_file_output_publish(&writer->output);
+}
+
+const char *pm_file_writer_place(const struct pm_file_writer *writer)
+{
+	return writer->output.partial ? writer->output.partial : writer->path;
+}
+
+void pm_file_writer_discard(struct pm_file_writer *writer)
+{
+	if (!writer)
+		return;
+	pm_file_output_discard(&writer->output);
+	pm_file_writer_close(writer, NULL);
+}
+
 int pm_file_writer_close(struct pm_file_writer *writer, struct pm_error *err)
 {
 	int result;
 
 	if (!writer)
 		return 0;
-	pm_file_writer_flush(writer);
+	pm_file_writer_settle(writer);
 	result = pm_file_output_close(&writer->output);
 	if (result < 0)
 		explain(err, result, writer->path);

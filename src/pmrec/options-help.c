@@ -62,6 +62,8 @@ static const char help[] =
 	"                            ends in .zst is compressed; `-` is standard output\n"
 	"      --raw FILE            also keep registers and copied stacks, with all that\n"
 	"                            is needed to unwind them again (tens of KB a sample)\n"
+	"      --force               also replace a file that is no recording; what a new\n"
+	"                            file replaces is kept as FILE.old\n"
 	"      --no-symbols          leave addresses as they are\n"
 	"  -q, --quiet               print errors only\n"
 	"  -v, --verbose             print what was opened, how it goes and what it cost\n"

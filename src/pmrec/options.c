@@ -18,6 +18,7 @@ enum {
 	OPTION_NO_STITCH,
 	OPTION_NO_SYMBOLS,
 	OPTION_RAW,
+	OPTION_FORCE,
 	OPTION_ENGINE,
 	OPTION_STACKS,
 	OPTION_UNWINDER,
@@ -78,6 +79,7 @@ static const struct option long_options[] = {
 	{ "mmap-pages", required_argument, NULL, 'm' },
 	{ "output", required_argument, NULL, 'o' },
 	{ "raw", required_argument, NULL, OPTION_RAW },
+	{ "force", no_argument, NULL, OPTION_FORCE },
 	{ "quiet", no_argument, NULL, 'q' },
 	{ "verbose", no_argument, NULL, 'v' },
 	{ "no-symbols", no_argument, NULL, OPTION_NO_SYMBOLS },
@@ -301,6 +303,8 @@ static bool *switch_of(struct pm_rec_options *options, int option)
 		return &options->off_cpu;
 	case OPTION_OVERWRITE:
 		return &options->overwrite;
+	case OPTION_FORCE:
+		return &options->force;
 	case OPTION_JSON:
 		return &options->json;
 	case OPTION_VERIFY:

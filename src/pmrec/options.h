@@ -61,6 +61,7 @@ struct pm_rec_options {
 
 	const char *output;
 	const char *raw; /* NULL: not asked for */
+	bool force; /* also move away files that are no recordings */
 	bool quiet, verbose, symbols;
 	/* Borrowed from argv, NULL-terminated; NULL with `attach` and no command. With `attach`
 	 * the recording only lasts as long as it. */

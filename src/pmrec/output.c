@@ -29,6 +29,19 @@ static int check_renamable(const struct pm_rec_options *options, struct pm_error
 	return -EINVAL;
 }
 
+/* No file is lost to -o or --raw but by --force. */
+static int check_replaceable(const struct pm_rec_options *options, struct pm_error *err)
+{
+	int ret = pm_file_check_replaceable(options->output, err);
+
+	if (ret == 0 && options->raw)
+		ret = pm_file_check_replaceable(options->raw, err);
+	if (ret == -EEXIST)
+		pm_error_fix(err,
+			     "pmrec --force, which renames it to …old, or another -o");
+	return ret;
+}
+
 /* pm_chain_jit_source.warn */
 static void warn(void *user, const char *text)
 {
@@ -45,6 +58,8 @@ int pm_rec_output_open(struct pm_rec_session *session, struct pm_error *err)
 					  .look = session->options->stitch };
 	int ret = check_renamable(session->options, err);
 
+	if (ret == 0 && !session->options->force)
+		ret = check_replaceable(session->options, err);
 	if (ret == 0)
 		ret = pm_file_writer_open(&session->writer, session->options->output,
 					  err);
@@ -86,21 +101,10 @@ int pm_rec_output_open(struct pm_rec_session *session, struct pm_error *err)
 	return 0;
 }
 
-static void remove_file(const char *path)
-{
-	struct stat st;
-
-	if (path && strcmp(path, "-") != 0 && lstat(path, &st) == 0 &&
-	    S_ISREG(st.st_mode))
-		unlink(path);
-}
-
 void pm_rec_output_remove(struct pm_rec_session *session)
 {
-	pm_file_writer_close(PM_TAKE_PTR(session->writer), NULL);
-	remove_file(session->options->output);
+	pm_file_writer_discard(PM_TAKE_PTR(session->writer));
 	pm_chain_raw_close(PM_TAKE_PTR(session->raw), false, NULL);
-	remove_file(session->options->raw);
 }
 
 /* Who reads the report shall not look for debug symbols. */
@@ -143,8 +147,15 @@ int pm_rec_output_finish(struct pm_rec_session *session, struct pm_error *err)
 int pm_rec_output_close(struct pm_rec_session *session, int error, struct pm_error *err)
 {
 	struct pm_error file_err = { 0 }, raw_err = { 0 };
-	int ret = pm_file_writer_close(PM_TAKE_PTR(session->writer), &file_err);
-	int raw_ret = pm_chain_raw_close(PM_TAKE_PTR(session->raw), error == 0, &raw_err);
+	int ret, raw_ret;
+
+	if (session->writer) {
+		pm_file_writer_settle(session->writer);
+		free(session->place);
+		session->place = strdup(pm_file_writer_place(session->writer));
+	}
+	ret = pm_file_writer_close(PM_TAKE_PTR(session->writer), &file_err);
+	raw_ret = pm_chain_raw_close(PM_TAKE_PTR(session->raw), error == 0, &raw_err);
 
 	if (ret < 0 || raw_ret < 0) {
 		*err = ret < 0 ? file_err : raw_err;

@@ -201,5 +201,6 @@ int pm_rec_session_run(const struct pm_rec_options *options)
 	pm_chain_modules_release(&session.modules);
 	pm_procs_free(session.procs);
 	free(session.counts.events);
+	free(session.place);
 	return status;
 }

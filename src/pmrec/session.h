@@ -70,6 +70,7 @@ struct pm_rec_session {
 	bool told; /* warnings only have to be noted in another file */
 	bool progress; /* a line of it stands on the terminal */
 	uint64_t bytes; /* of the closed file */
+	char *place; /* its name; NULL before it is closed */
 };
 
 /* Records options->command and returns the exit status for this program; what goes wrong

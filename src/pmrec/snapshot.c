@@ -41,7 +41,8 @@ int pm_rec_snapshot_name(const char *path, const struct timespec *time,
 }
 
 /* Nothing that stands there already is replaced. */
-static int give_name(const char *path, char *name, size_t size, struct pm_error *err)
+static int give_name(const char *place, const char *path, char *name, size_t size,
+		     struct pm_error *err)
 {
 	struct timespec now;
 	int ret;
@@ -52,11 +53,11 @@ static int give_name(const char *path, char *name, size_t size, struct pm_error 
 		if (ret < 0)
 			break;
 		/* A file system that knows no RENAME_NOREPLACE knows links. */
-		if (renameat2(AT_FDCWD, path, AT_FDCWD, name, RENAME_NOREPLACE) == 0)
+		if (renameat2(AT_FDCWD, place, AT_FDCWD, name, RENAME_NOREPLACE) == 0)
 			return 0;
 		ret = -errno;
-		if (ret == -EINVAL && link(path, name) == 0)
-			return unlink(path) == 0 ? 0 : -errno;
+		if (ret == -EINVAL && link(place, name) == 0)
+			return unlink(place) == 0 ? 0 : -errno;
 		if (ret == -EINVAL)
 			ret = -errno;
 		if (ret != -EEXIST)
@@ -103,8 +104,10 @@ int pm_rec_snapshot(struct pm_rec_session *session, struct pm_error *err)
 	if (ret == 0)
 		ret = pm_rec_output_finish(session, err);
 	ret = pm_rec_output_close(session, ret, err);
+	if (ret == 0 && !session->place)
+		ret = pm_error_set(err, -ENOMEM, "out of memory");
 	if (ret == 0)
-		ret = give_name(path, name, sizeof(name), err);
+		ret = give_name(session->place, path, name, sizeof(name), err);
 	if (ret < 0)
 		return ret;
 	if (!session->options->quiet)

@@ -449,10 +449,16 @@ void pm_rec_summary_print(const struct pm_rec_session *session)
 	if (to_stdout) {
 		pm_str_puts(&line, " to standard output");
 	} else {
+		const char *place = session->place ? session->place : options->output;
+
 		pm_str_puts(&line, " in ");
-		pm_str_printable(&line, options->output, strlen(options->output));
+		pm_str_printable(&line, place, strlen(place));
+		if (strcmp(place, options->output) != 0) {
+			pm_str_puts(&line, ", for it does not replace the recording in ");
+			pm_str_printable(&line, options->output, strlen(options->output));
+		}
 		pm_str_puts(&line, "; next: pmreport ");
-		pm_str_printable(&line, options->output, strlen(options->output));
+		pm_str_printable(&line, place, strlen(place));
 	}
 	if (!line.failed)
 		fprintf(stderr, "%s\n", line.data);

@@ -42,6 +42,7 @@ struct follow {
 	uint64_t draw_ns;
 	struct stat file; /* when it was opened */
 	off_t size; /* when it was last looked at */
+	char *partial; /* the name of a recording without samples; NULL: it has its own */
 };
 
 static uint64_t now_ns(void)
@@ -198,10 +199,17 @@ static int open_reader(struct follow *follow, struct pm_error *err)
 	int r;
 
 	for (;;) {
-		r = pm_file_reader_open(&follow->reader, path, err);
+		/* The file of that name is of an earlier recording until the first sample. */
+		free(follow->partial);
+		if (pm_file_partial_find(path, &follow->partial) !=
+		    PM_FILE_PARTIAL_GROWING)
+			free(PM_TAKE_PTR(follow->partial));
+		r = pm_file_reader_open(&follow->reader,
+					follow->partial ? follow->partial : path, err);
 		if (r == 0)
 			break;
-		if ((r != -ENOENT && !(r == -ENODATA && is_regular(path))) ||
+		if ((r != -ENOENT &&
+		     !(r == -ENODATA && (follow->partial || is_regular(path)))) ||
 		    now_ns() > end)
 			return r;
 		poll(NULL, 0, LOOK_MS);
@@ -213,6 +221,14 @@ static int open_reader(struct follow *follow, struct pm_error *err)
 	if (!follow->is_file)
 		fcntl(pm_file_reader_fd(follow->reader), F_SETPIPE_SZ, PIPE_BYTES);
 	return 0;
+}
+
+static bool has_name(const struct follow *follow, const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && st.st_ino == follow->file.st_ino &&
+	       st.st_dev == follow->file.st_dev;
 }
 
 /* Of a file at whose end we are. */
@@ -230,11 +246,12 @@ static enum end look_at_file(struct follow *follow)
 			return GOES_ON;
 		}
 	}
-	if (strcmp(follow->options->input, "-") != 0 &&
-	    (stat(follow->options->input, &st) < 0 || st.st_ino != follow->file.st_ino ||
-	     st.st_dev != follow->file.st_dev))
-		return REPLACED;
-	return GOES_ON;
+	if (strcmp(follow->options->input, "-") == 0 ||
+	    /* In this order: the recorder may rename it between the two looks. */
+	    (follow->partial && has_name(follow, follow->partial)) ||
+	    has_name(follow, follow->options->input))
+		return GOES_ON;
+	return REPLACED;
 }
 
 /* What is there now. 1: there may be more at once, 0: it has to come first, or the end. */
@@ -316,6 +333,7 @@ static void release(struct follow *follow)
 	pm_file_reader_free(follow->reader);
 	pm_profile_stream_free(follow->stream);
 	pm_cleanup_close(&follow->signals);
+	free(follow->partial);
 }
 
 int pm_follow(struct pm_profile_stream **ret, const struct pm_profile **profile,

@@ -63,8 +63,15 @@ static int load(struct pm_profile **ret, const char *input,
 
 	if (r == 0)
 		r = pm_profile_load(ret, reader, options, err);
-	if (r == -ENOENT && strcmp(input, "samples.json") == 0)
-		pm_error_fix(err, "pmrec PROGRAM, which writes it");
+	if (r == -ENOENT) {
+		PM_AUTO_FREE char *partial = NULL;
+
+		/* A recorder that was killed early, or has not seen a sample yet. */
+		if (pm_file_partial_find(input, &partial) != PM_FILE_PARTIAL_NONE)
+			pm_error_fix(err, "pmreport %s", partial);
+		else if (strcmp(input, "samples.json") == 0)
+			pm_error_fix(err, "pmrec PROGRAM, which writes it");
+	}
 	return r;
 }
 
@@ -156,6 +163,24 @@ static int browse(struct pm_report_options *options, struct pm_error *err)
 	return STATUS_DONE;
 }
 
+/* The newest recording may have another name: see pm_file_writer_open(). */
+static void say_newer(const char *input)
+{
+	PM_AUTO_FREE char *partial = NULL;
+	enum pm_file_partial found = pm_file_partial_find(input, &partial);
+	struct stat reported, newer;
+
+	if (found == PM_FILE_PARTIAL_NONE || stat(input, &reported) < 0 ||
+	    stat(partial, &newer) < 0 || newer.st_mtime < reported.st_mtime)
+		return;
+	if (found == PM_FILE_PARTIAL_GROWING)
+		say("a newer recording is being made, %s: it has no sample yet", partial);
+	else
+		say("the newest recording is %s: it has no samples, or pmrec was killed "
+		    "before the first",
+		    partial);
+}
+
 static int report(struct pm_report_options *options, const struct pm_profile *profile)
 {
 	PM_CLEANUP(pm_sink_release) struct pm_sink sink = { 0 };
@@ -179,6 +204,7 @@ static int report(struct pm_report_options *options, const struct pm_profile *pr
 		say("%s is cut short: the recorder was stopped before it could finish, "
 		    "or records still",
 		    options->input);
+	say_newer(options->input);
 	if (options->format->lacks && !options->report.quiet)
 		say("%s", options->format->lacks);
 	return pm_sink_close(&sink, &err) < 0 ? fail(&err, STATUS_FILE) : STATUS_DONE;

@@ -96,6 +96,8 @@ static int open_writer(struct pm_self_recording *recording, struct pm_error *err
 	int ret = pm_profile_stream_new(&recording->profile, NULL, err);
 
 	if (ret == 0)
+		ret = pm_file_check_replaceable(recording->settings->output, err);
+	if (ret == 0)
 		ret = pm_file_writer_open(&recording->writer, recording->settings->output,
 					  err);
 	if (ret == 0)

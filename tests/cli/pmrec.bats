@@ -302,6 +302,7 @@ wrong() {
 @test "a buffer size is taken in pages and in bytes" {
 	"$PMREC" -q -m 64 -- true
 	holds samples.json "header['options']['ring_bytes'] == 64 * $(getconf PAGESIZE)"
+	rm samples.json
 	"$PMREC" -q -m 1M -- true
 	holds samples.json 'header["options"]["ring_bytes"] == 1 << 20'
 }
@@ -379,6 +380,71 @@ wrong() {
 	done
 }
 
+# ---- files that are there already ---------------------------------------------------------
+
+@test "-o does not replace the command's program or another file that is no recording" {
+	cp "$PROGRAMS/split" prog
+	echo precious >letter
+	for file in prog letter; do
+		cp "$file" before
+		run --separate-stderr "$PMREC" -o "$file" -- ./prog 0.1
+		[ "$status" = 125 ]
+		[[ $stderr == *"$file: exists and is no recording"* && $stderr == *--force* ]]
+		cmp "$file" before
+	done
+	cp letter s.json.old
+	"$PMREC" -q -o s.json -- ./prog 0.1
+	run --separate-stderr "$PMREC" -o s.json -- ./prog 0.1
+	[ "$status" = 125 ]
+	[[ $stderr == *"s.json.old: exists and is no recording"* ]]
+	cmp letter s.json.old
+	"$PMREC" -q --force -o letter -- ./prog 0.1
+	holds letter 'len(samples) > 10'
+	[ "$(cat letter.old)" = precious ]
+}
+
+@test "the recording of before is kept as .old" {
+	"$PMREC" -q -o s.json -- "$PROGRAMS/split" 0.1
+	cp s.json first
+	"$PMREC" -q -o s.json -- "$PROGRAMS/split" 0.1
+	cmp s.json.old first
+	holds s.json 'len(samples) > 10'
+	[ ! -e s.json.partial ]
+}
+
+@test "a recording without samples replaces none, and says where it is" {
+	"$PMREC" -q -o s.json -- "$PROGRAMS/split" 0.1
+	cp s.json before
+	run --separate-stderr "$PMREC" -e page-faults -c 1000000000 -o s.json -- true
+	[ "$status" = 0 ]
+	[[ $stderr == *"in s.json.partial, for it does not replace the recording in s.json"* ]]
+	cmp s.json before
+	holds s.json.partial 'samples == []' 'footer["samples"] == 0'
+	run --separate-stderr "$PMREPORT" s.json
+	[[ $stderr == *"the newest recording is s.json.partial"* ]]
+	rm s.json
+	run --separate-stderr "$PMREPORT" s.json
+	[ "$status" = 1 ]
+	[[ $stderr == *"pmreport s.json.partial"* ]]
+}
+
+@test "a recorder without descriptors or disk leaves the recording of before" {
+	"$PMREC" -q -o s.json -- "$PROGRAMS/split" 0.1
+	cp s.json before
+	run bash -c 'ulimit -n 14; "$@"' - "$PMREC" -o s.json -- "$PROGRAMS/split" 0.1
+	[ "$status" = 125 ]
+	cmp s.json before
+	mkdir disk
+	mount -t tmpfs -o size=64k tmpfs disk || skip "no tmpfs may be mounted"
+	cp before disk/s.json
+	dd if=/dev/zero of=disk/fill bs=1k status=none || :
+	run "$PMREC" -o disk/s.json -- "$PROGRAMS/split" 0.1
+	[ "$status" = 125 ]
+	left=$(md5sum <disk/s.json)
+	umount disk
+	[ "$left" = "$(md5sum <before)" ]
+}
+
 # ---- outputs that fail ------------------------------------------------------------------
 
 @test "a missing folder is told before the command runs" {
@@ -426,6 +492,11 @@ wrong() {
 	"$PMREC" -q -o s.json -- sh -c 'echo $$ >pid; exec "$0" 60' "$PROGRAMS/split" 3>&- &
 	local recorder=$! target
 	await_sample s.json
+	# The first sample is written at once, the others each second.
+	for _ in {1..300}; do
+		[ "$(grep -c '"type":"sample"' s.json)" -le 100 ] || break
+		sleep 0.1
+	done
 	target=$(cat pid)
 	kill -KILL "$recorder"
 	kill -0 "$target"

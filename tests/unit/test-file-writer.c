@@ -37,7 +37,9 @@ static int folder_setup(void **state)
 static int folder_teardown(void **state)
 {
 	struct folder *folder = *state;
-	static const char *const names[] = { "s.json", "s.json.zst", "other", "link",
+	static const char *const names[] = { "s.json",     "s.json.zst",
+					     "s.json.old", "s.json.partial",
+					     "other",      "link",
 					     "fifo" };
 	char path[128];
 
@@ -443,7 +445,7 @@ static void flush_hands_over_everything(void **state)
 
 	assert_int_equal(pm_file_writer_bytes(writer), 0);
 	assert_int_equal(pm_file_writer_flush(writer), 0);
-	text = slurp(folder->file);
+	text = slurp(pm_file_writer_place(writer));
 	assert_string_equal(text, header_line);
 	assert_int_equal(pm_file_writer_bytes(writer), strlen(header_line));
 	pm_file_writer_close(writer, NULL);
@@ -451,22 +453,115 @@ static void flush_hands_over_everything(void **state)
 
 /* ---- where it is written ------------------------------------------------------------- */
 
+static struct pm_file_writer *open_with_sample(const char *path)
+{
+	struct pm_file_writer *writer = open_with_header(path);
+
+	assert_int_equal(sample(writer, 1, PM_FILE_NONE), 0);
+	return writer;
+}
+
 static void a_file_is_replaced_not_overwritten(void **state)
 {
 	struct folder *folder = *state;
-	char other[128];
-	PM_AUTO_FREE char *text = NULL;
+	char other[128], old[128];
+	PM_AUTO_FREE char *text = NULL, *kept = NULL;
 	struct stat st;
 
 	put(folder->file, "precious");
 	assert_int_equal(chmod(folder->file, 0666), 0);
 	assert_int_equal(link(folder->file, in_folder(folder, "other", other)), 0);
-	pm_file_writer_close(open_with_header(folder->file), NULL);
+	pm_file_writer_close(open_with_sample(folder->file), NULL);
 	text = slurp(other);
 	assert_string_equal(text, "precious");
+	kept = slurp(in_folder(folder, "s.json.old", old));
+	assert_string_equal(kept, "precious");
 	assert_int_equal(stat(folder->file, &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0600);
-	assert_int_equal(st.st_size, strlen(header_line));
+	assert_true(st.st_size > (off_t)strlen(header_line));
+}
+
+static bool is_there(const char *path)
+{
+	return access(path, F_OK) == 0;
+}
+
+/* The recording of before stays until the new one has a sample. */
+static void a_sample_gives_the_file_its_name(void **state)
+{
+	struct folder *folder = *state;
+	struct pm_file_writer *writer, *second;
+	PM_AUTO_FREE char *before = NULL, *name = NULL;
+	char partial[128], old[128];
+
+	in_folder(folder, "s.json.partial", partial);
+	in_folder(folder, "s.json.old", old);
+	put(folder->file, "before");
+	writer = open_with_header(folder->file);
+	assert_int_equal(pm_file_writer_flush(writer), 0);
+	assert_string_equal(pm_file_writer_place(writer), partial);
+	assert_int_equal(pm_file_partial_find(folder->file, &name),
+			 PM_FILE_PARTIAL_GROWING);
+	assert_string_equal(name, partial);
+	before = slurp(folder->file);
+	assert_string_equal(before, "before");
+	assert_false(is_there(old));
+	/* Two recordings of one name do not write into one file. */
+	second = open_with_header(folder->file);
+	assert_string_not_equal(pm_file_writer_place(second), partial);
+	pm_file_writer_discard(second);
+	assert_int_equal(sample(writer, 1, PM_FILE_NONE), 0);
+	assert_string_equal(pm_file_writer_place(writer), folder->file);
+	assert_false(is_there(partial));
+	assert_true(is_there(old));
+	assert_int_equal(pm_file_writer_close(writer, NULL), 0);
+	assert_int_equal(pm_file_partial_find(folder->file, NULL), PM_FILE_PARTIAL_NONE);
+}
+
+static void a_file_without_samples_replaces_none(void **state)
+{
+	struct folder *folder = *state;
+	PM_AUTO_FREE char *kept = NULL, *name = NULL, *text = NULL;
+	char old[128];
+
+	in_folder(folder, "s.json.old", old);
+	put(folder->file, "before");
+	assert_int_equal(pm_file_writer_close(open_with_header(folder->file), NULL), 0);
+	kept = slurp(folder->file);
+	assert_string_equal(kept, "before");
+	assert_false(is_there(old));
+	assert_int_equal(pm_file_partial_find(folder->file, &name), PM_FILE_PARTIAL_LEFT);
+	text = slurp(name);
+	assert_string_equal(text, header_line);
+	/* The next one takes the place of what was left; where there is none, it has the name. */
+	assert_int_equal(unlink(folder->file), 0);
+	assert_int_equal(pm_file_writer_close(open_with_header(folder->file), NULL), 0);
+	assert_true(is_there(folder->file));
+	assert_false(is_there(name));
+}
+
+static void what_is_no_recording_is_not_replaceable(void **state)
+{
+	struct folder *folder = *state;
+	struct pm_error err = { 0 };
+	char old[128];
+
+	in_folder(folder, "s.json.old", old);
+	assert_int_equal(pm_file_check_replaceable(folder->file, &err), 0);
+	put(folder->file, "");
+	assert_int_equal(pm_file_check_replaceable(folder->file, &err), 0);
+	put(folder->file, "precious");
+	assert_int_equal(pm_file_check_replaceable(folder->file, &err), -EEXIST);
+	assert_string_equal(err.source, folder->file);
+	assert_int_equal(unlink(folder->file), 0);
+	pm_file_writer_close(open_with_sample(folder->file), NULL);
+	assert_int_equal(pm_file_check_replaceable(folder->file, &err), 0);
+	put(old, "precious");
+	assert_int_equal(pm_file_check_replaceable(folder->file, &err), -EEXIST);
+	assert_string_equal(err.source, old);
+	/* Nothing is moved there, so nothing is lost there. */
+	assert_int_equal(unlink(folder->file), 0);
+	assert_int_equal(pm_file_check_replaceable(folder->file, &err), 0);
 }
 
 static void a_link_is_never_followed(void **state)
@@ -770,6 +865,9 @@ int main(void)
 		TEST(what_no_reader_takes_is_not_written),
 		TEST(flush_hands_over_everything),
 		TEST(a_file_is_replaced_not_overwritten),
+		TEST(a_sample_gives_the_file_its_name),
+		TEST(a_file_without_samples_replaces_none),
+		TEST(what_is_no_recording_is_not_replaceable),
 		TEST(a_link_is_never_followed),
 		TEST(what_cannot_be_opened_is_explained),
 		TEST(a_fifo_is_written_to),

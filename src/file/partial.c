@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Names of a file that is being written. It is created beside its place, so that the file of
+ * the recording before stays until there is something to replace it with:
+ *
+ *   PATH.partial  --publish-->  PATH  --next publish-->  PATH.old
+ */
+#include "file-internal.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "corpus-internal.h"
+
+enum {
+	PARTIALS_MAX = 100, /* recordings of one name at once */
+};
+
+static char *name_partial(const char *path, unsigned int number)
+{
+	char *name;
+	int len = number < 2 ? asprintf(&name, "%s.partial", path)
+			     : asprintf(&name, "%s.partial.%u", path, number);
+
+	return len < 0 ? NULL : name;
+}
+
+static int open_regular(const char *path, struct stat *st)
+{
+	/* O_NONBLOCK: somebody may have put a FIFO there since the caller looked. */
+	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+
+	if (fd >= 0 && (fstat(fd, st) < 0 || !S_ISREG(st->st_mode)))
+		pm_cleanup_close(&fd);
+	return fd;
+}
+
+/* By how it begins, compressed or not. */
+static bool is_corpus(const char *head, size_t len)
+{
+	PM_CLEANUP(pm_file_source_release) struct pm_file_source source = { .fd = -1 };
+	char magic[PM_CORPUS_MAGIC_BYTES];
+	size_t got = 0;
+
+	if (pm_file_source_open_memory(&source, head, len, NULL) < 0 ||
+	    pm_file_source_read(&source, magic, sizeof(magic), &got, NULL) < 0 ||
+	    got < sizeof(magic))
+		return false;
+	return memcmp(magic, PM_CORPUS_MAGIC_1, sizeof(magic)) == 0 ||
+	       memcmp(magic, PM_CORPUS_MAGIC_2, sizeof(magic)) == 0;
+}
+
+/* An empty file holds nothing that could be lost. */
+static bool is_recording_or_empty(int fd, const struct stat *st)
+{
+	PM_AUTO_FREE char *head = NULL;
+	ssize_t len;
+
+	if (st->st_size == 0)
+		return true;
+	head = malloc(PM_FILE_HEAD_BYTES);
+	len = head ? pread(fd, head, PM_FILE_HEAD_BYTES, 0) : -1;
+	return len > 0 && (pm_file_kind(head, (size_t)len) == PM_FILE_RECORDING ||
+			   is_corpus(head, (size_t)len));
+}
+
+static bool is_replaceable(const char *path)
+{
+	struct stat st;
+	PM_AUTO_CLOSE int fd = -1;
+
+	/* Only a regular file has bytes that renaming another one over it would cost. */
+	if (lstat(path, &st) < 0 || !S_ISREG(st.st_mode))
+		return true;
+	fd = open_regular(path, &st);
+	return fd >= 0 && is_recording_or_empty(fd, &st);
+}
+
+int pm_file_check_replaceable(const char *path, struct pm_error *err)
+{
+	PM_AUTO_FREE char *old = NULL;
+	const char *wrong = NULL;
+
+	if (asprintf(&old, "%s.old", path) < 0) {
+		old = NULL;
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	}
+	if (!is_replaceable(path))
+		wrong = path;
+	else if (pm_file_partial_replaces(path) && !is_replaceable(old))
+		wrong = old;
+	if (!wrong)
+		return 0;
+	pm_error_set(err, -EEXIST, "exists and is no recording, so it is not replaced");
+	pm_error_where(err, wrong, -1);
+	return -EEXIST;
+}
+
+/* Whether the file at @name may be removed: a recorder that is gone has left it. */
+static bool is_left_over(const char *name)
+{
+	struct stat st;
+	PM_AUTO_CLOSE int fd = open_regular(name, &st);
+
+	return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 &&
+	       is_recording_or_empty(fd, &st);
+}
+
+int pm_file_partial_create(const char *path, char **ret_partial)
+{
+	int error = -EEXIST;
+
+	for (unsigned int i = 1; i <= PARTIALS_MAX; i++) {
+		PM_AUTO_FREE char *name = name_partial(path, i);
+		int fd;
+
+		if (!name)
+			return -ENOMEM;
+		if (is_left_over(name))
+			unlink(name);
+		fd = open(name,
+			  O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC,
+			  0600);
+		if (fd >= 0) {
+			/* A file system without locks only costs the warning of a second
+			 * recorder. */
+			(void)flock(fd, LOCK_EX | LOCK_NB);
+			*ret_partial = PM_TAKE_PTR(name);
+			return fd;
+		}
+		error = -errno;
+		if (error != -EEXIST)
+			break;
+	}
+	return error;
+}
+
+bool pm_file_partial_replaces(const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0;
+}
+
+int pm_file_partial_publish(const char *path, const char *partial)
+{
+	PM_AUTO_FREE char *old = NULL;
+
+	if (asprintf(&old, "%s.old", path) < 0) {
+		old = NULL;
+		return -ENOMEM;
+	}
+	if (pm_file_partial_replaces(path) && rename(path, old) < 0)
+		return -errno;
+	return rename(partial, path) < 0 ? -errno : 0;
+}
+
+enum pm_file_partial pm_file_partial_find(const char *path, char **ret_name)
+{
+	enum pm_file_partial found = PM_FILE_PARTIAL_NONE;
+	PM_AUTO_FREE char *kept = NULL;
+
+	/* One that grows is of more use than one that was left. */
+	for (unsigned int i = 1; i <= PARTIALS_MAX && found != PM_FILE_PARTIAL_GROWING;
+	     i++) {
+		PM_AUTO_FREE char *name = name_partial(path, i);
+		struct stat st;
+		PM_AUTO_CLOSE int fd = name ? open_regular(name, &st) : -1;
+		bool grows;
+
+		if (fd < 0)
+			break;
+		grows = flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+		if (!grows && found != PM_FILE_PARTIAL_NONE)
+			continue;
+		found = grows ? PM_FILE_PARTIAL_GROWING : PM_FILE_PARTIAL_LEFT;
+		free(kept);
+		kept = PM_TAKE_PTR(name);
+	}
+	if (ret_name)
+		*ret_name = PM_TAKE_PTR(kept);
+	return found;
+}
