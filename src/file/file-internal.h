@@ -35,7 +35,8 @@ struct pm_file_output {
  */
 int pm_file_output_open(struct pm_file_output *ret, const char *path,
 			struct pm_error *err);
-/* Gives the file its name. Legal more than once; a failure is kept like one of a write. */
+/* Gives the file its name, also after a write that failed: what is there may be of use. Legal
+ * more than once; a failure is kept like one of a write. */
 int pm_file_output_publish(struct pm_file_output *output);
 /* Removes a file that has not been published. */
 void pm_file_output_discard(struct pm_file_output *output);

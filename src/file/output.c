@@ -243,15 +243,14 @@ int pm_file_output_flush(struct pm_file_output *output)
 
 int pm_file_output_publish(struct pm_file_output *output)
 {
-	int result;
+	int result = 0;
 
-	if (output->failed != 0 || !output->partial)
-		return output->failed;
-	result = pm_file_partial_publish(output->path, output->partial);
-	if (result < 0)
-		output->failed = result;
-	else
+	if (output->partial)
+		result = pm_file_partial_publish(output->path, output->partial);
+	if (result == 0)
 		free(PM_TAKE_PTR(output->partial));
+	else if (output->failed == 0)
+		output->failed = result;
 	return result;
 }
 

@@ -36,6 +36,11 @@ holds_calmly() {
 	done
 }
 
+# begun FILE: whether the recorder has opened it; it gets its name with the first sample.
+begun() {
+	[ -s "$1" ] || [ -s "$1.partial" ]
+}
+
 # until_true COMMAND...: within half a minute.
 until_true() {
 	local i

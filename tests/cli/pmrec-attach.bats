@@ -244,7 +244,7 @@ time.sleep(20)' >zombie 3>&- &
 	"$PMREC" -q -e cpu-clock --max-samples 100 -o s.json -t "$main" 3>&- 7>&- &
 	recorder=$!
 	pids="$pids $recorder"
-	until_true test -s s.json
+	until_true begun s.json
 	echo >&7
 	wait "$recorder"
 	exec 7>&-

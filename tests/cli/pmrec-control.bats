@@ -66,7 +66,7 @@ monotonic_ns() {
 	"$PMREC" -o s.json -D -1 --control fifo:control,ack -p "$target" 2>said 3>&- &
 	recorder=$!
 	pids="$pids $recorder"
-	until_true test -s s.json
+	until_true begun s.json
 	say ping
 	sleep 0.6
 	[ "$(samples_in s.json)" = 0 ]
@@ -98,7 +98,7 @@ monotonic_ns() {
 	"$PMREC" -o s.json --control fifo:control -p "$target" 2>said 3>&- &
 	recorder=$!
 	pids="$pids $recorder"
-	until_true test -s s.json
+	until_true begun s.json
 	printf 'evlist\n\033[2Jxx\n%0300d\nsnapshot\nstop\n' 0 >control
 	wait "$recorder"
 	grep -qF 'unknown command "evlist"' said
@@ -118,7 +118,7 @@ none_of() {
 	"$PMREC" -q -o s.json --control fd:7 -p "$target" 3>&- &
 	recorder=$!
 	pids="$pids $recorder"
-	until_true test -s s.json
+	until_true begun s.json
 	echo stop >&7
 	wait "$recorder"
 	exec 7>&-
@@ -146,7 +146,7 @@ none_of() {
 	"$PMREC" -q -o s.json --control fd:7,8 -p "$target" 3>&- &
 	recorder=$!
 	pids="$pids $recorder"
-	until_true test -s s.json
+	until_true begun s.json
 	printf 'ping\nstop\n' >&7
 	until_true has_footer s.json
 	wait "$recorder"
@@ -169,7 +169,7 @@ while True: time.sleep(0.1)' 3>&- &
 	"$PMREC" -q -o s.json --off-cpu -D -1 --control fifo:control,ack -p "$sleeper" 3>&- &
 	recorder=$!
 	pids="$pids $recorder"
-	until_true test -s s.json
+	until_true begun s.json
 	before=$(monotonic_ns)
 	say enable
 	until_true has_sample s.json
@@ -207,7 +207,7 @@ has_snapshots() {
 	"$PMREC" -o s.json -m 64 --stack-bytes 1024 --overwrite -p "$target" 2>said 3>&- &
 	recorder=$!
 	pids="$pids $recorder"
-	until_true test -s s.json
+	until_true begun s.json
 	sleep 0.6
 	kill -USR2 "$recorder"
 	until_true has_snapshots 1

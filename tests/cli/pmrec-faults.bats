@@ -74,7 +74,7 @@ is_cut() {
 	"$PMREC" -q -e cpu-clock -F 4000 --overwrite -o disk/s.json -- "$PROGRAMS/split" 60 2>err 3>&- &
 	local recorder=$! file status=0
 	pids="$pids $recorder"
-	until_true test -s disk/s.json
+	until_true begun disk/s.json
 	# Each is a file of its own, until there is no room for one.
 	until_true sh -c "kill -USR2 $recorder 2>/dev/null; grep -q 'recording has stopped (.*No space' err"
 	kill -KILL $(cat "/proc/$recorder/task/$recorder/children")
