@@ -69,7 +69,7 @@ monotonic_ns() {
 	until_true begun s.json
 	say ping
 	sleep 0.6
-	[ "$(samples_in s.json)" = 0 ]
+	[ "$(samples_in s.json.partial)" = 0 ]
 	enabled=$(monotonic_ns)
 	say enable
 	until_true has_sample s.json
