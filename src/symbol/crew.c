@@ -27,6 +27,8 @@ enum {
 /* Limits of CPU time are the helper's own; this is for one that waits, for whatever but a CPU:
  * a busy machine shall not cost names. */
 #define SILENT_NS_MAX 60000000000ull
+/* For one job, whatever its helper does meanwhile. */
+#define JOB_NS_MAX 900000000000ull
 /* Who has done all its work has nothing to do but to end. */
 #define END_NS_MAX 10000000000ull
 /* Names are kilobytes at most, and mostly the same ones. */
@@ -38,6 +40,7 @@ struct worker {
 	uint32_t next_index; /* of the job at hand: no lower one may come */
 	struct pm_str text; /* received, without a whole message */
 	uint64_t heard_ns;
+	uint64_t begun_ns; /* the job at hand */
 	uint64_t cpu_ns; /* that it had used when it was last looked at */
 	uint64_t bytes; /* of messages */
 };
@@ -94,7 +97,7 @@ static int start(struct crew *crew, struct worker *worker)
 	pm_str_clear(&worker->text);
 	worker->next_index = 0;
 	worker->bytes = 0;
-	worker->heard_ns = now_ns();
+	worker->heard_ns = worker->begun_ns = now_ns();
 	crew->cost->processes++;
 	return 0;
 }
@@ -193,6 +196,10 @@ static void explain_end(int status, char why[WHY_MAX])
 	else if (WIFSIGNALED(status))
 		snprintf(why, WHY_MAX, "reading them ended with signal %d",
 			 WTERMSIG(status));
+	else if (WIFEXITED(status) && WEXITSTATUS(status) == PM_SYMBOL_WORKER_UNFILTERED)
+		snprintf(why, WHY_MAX,
+			 "this kernel, or what runs around pmrec, allows no seccomp "
+			 "filter, without which no file of others is read");
 	else
 		snprintf(why, WHY_MAX,
 			 "reading them took more than its share of memory, or failed");
@@ -240,7 +247,7 @@ static int take_message(struct crew *crew, struct worker *worker)
 	const struct pm_symbol_wire_message *message = &crew->message;
 
 	if (message->kind == PM_SYMBOL_WIRE_DONE) {
-		worker->heard_ns = now_ns();
+		worker->heard_ns = worker->begun_ns = now_ns();
 		if (message->code == PM_SYMBOL_WIRE_LIMITED)
 			return done(crew, worker, "lines and inlined functions",
 				    "its debug information inflates beyond reason, or "
@@ -316,7 +323,11 @@ static bool is_stuck(struct worker *worker, uint64_t now)
 	struct timespec cpu;
 	uint64_t cpu_ns = worker->cpu_ns;
 
-	if (worker->job == worker->end || now - worker->heard_ns <= SILENT_NS_MAX)
+	if (worker->job == worker->end)
+		return false;
+	if (now - worker->begun_ns > JOB_NS_MAX)
+		return true;
+	if (now - worker->heard_ns <= SILENT_NS_MAX)
 		return false;
 	if (clock_getcpuclockid(worker->process.pid, &clock) == 0 &&
 	    clock_gettime(clock, &cpu) == 0)

@@ -108,42 +108,58 @@ static int drop_capabilities(void)
 }
 
 /*
- * What reading mapped files, memory and a pipe needs. The rest answers EPERM and does not
- * kill: libraries try new calls (libdw openat2) before they take the old way.
+ * The system calls that reading mapped files, memory and a pipe needs. Any other one fails with
+ * EPERM and does not kill the process: libraries try new calls (libdw openat2) before they take
+ * the old way. Two calls name a process; they are let through for this one alone, since an
+ * ordinary user's worker could signal, or limit, the user's other processes.
  */
-static void filter_calls(void)
+static int filter_calls(void)
 {
 	static const unsigned short allowed[] = {
 		SYS_read,         SYS_pread64,       SYS_write,        SYS_close,
 		SYS_lseek,        SYS_fstat,         SYS_newfstatat,   SYS_mmap,
 		SYS_munmap,       SYS_mprotect,      SYS_mremap,       SYS_madvise,
 		SYS_brk,          SYS_futex,         SYS_rt_sigaction, SYS_rt_sigprocmask,
-		SYS_rt_sigreturn, SYS_clock_gettime, SYS_getrusage,    SYS_prlimit64,
-		SYS_getrlimit,    SYS_setrlimit,     SYS_getpid,       SYS_gettid,
-		SYS_tgkill,       SYS_getrandom,     SYS_exit,         SYS_exit_group,
+		SYS_rt_sigreturn, SYS_clock_gettime, SYS_getrusage,    SYS_getrlimit,
+		SYS_setrlimit,    SYS_getpid,        SYS_gettid,       SYS_getrandom,
+		SYS_exit,         SYS_exit_group,
 	};
 	enum {
 		CALLS = PM_ARRAY_LEN(allowed),
 		HEAD = 4,
+		/* Load the first argument; is it this process, or 0?; number again. */
+		SELF = 6,
+		ALLOW = HEAD + SELF + CALLS + 1,
+		REFUSE = ALLOW - 1,
 	};
-	struct sock_filter filter[HEAD + CALLS + 2] = {
+	const uint32_t self = (uint32_t)getpid();
+	struct sock_filter filter[ALLOW + 1] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, OWN_ARCH, 1, 0),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_tgkill, 1, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_prlimit64, 0, SELF - 2),
+		/* The low half: the kernel takes an int. Both architectures are little-endian. */
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+			 offsetof(struct seccomp_data, args[0])),
+		/* 0 is this process for prlimit64(2), and no thread group for tgkill(2). */
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, self, ALLOW - HEAD - 4, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, ALLOW - HEAD - 5, 0),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
 	};
-	struct sock_fprog program = { .len = HEAD + CALLS + 2, .filter = filter };
+	struct sock_fprog program = { .len = ALLOW + 1, .filter = filter };
 
 	for (unsigned char i = 0; i < CALLS; i++)
-		filter[HEAD + i] = (struct sock_filter)BPF_JUMP(
+		filter[HEAD + SELF + i] = (struct sock_filter)BPF_JUMP(
 			BPF_JMP | BPF_JEQ | BPF_K, allowed[i], (unsigned char)(CALLS - i),
 			0);
-	filter[HEAD + CALLS] =
+	filter[REFUSE] =
 		(struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM);
-	filter[HEAD + CALLS + 1] =
-		(struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-	if (OWN_ARCH != 0 && !SANITIZED)
-		prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+	filter[ALLOW] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	if (OWN_ARCH == 0 || SANITIZED)
+		return 0;
+	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0 ? 0 : -ENOSYS;
 }
 
 int pm_sandbox_enter(const struct pm_sandbox *sandbox)
@@ -179,11 +195,10 @@ int pm_sandbox_enter(const struct pm_sandbox *sandbox)
 		if (mapped > 0)
 			limit(RLIMIT_AS, mapped + sandbox->memory_bytes);
 	}
-	filter_calls();
-	return 0;
+	return filter_calls();
 }
 
-void pm_sandbox_cpu_time(uint64_t seconds)
+static void limit_cpu_time(uint64_t seconds, bool all)
 {
 	struct rlimit limit_now;
 	struct rusage used;
@@ -194,6 +209,18 @@ void pm_sandbox_cpu_time(uint64_t seconds)
 	       seconds * SLOWER;
 	if (getrlimit(RLIMIT_CPU, &limit_now) < 0)
 		return;
+	if (all && want < limit_now.rlim_max)
+		limit_now.rlim_max = want;
 	limit_now.rlim_cur = want < limit_now.rlim_max ? want : limit_now.rlim_max;
 	setrlimit(RLIMIT_CPU, &limit_now);
+}
+
+void pm_sandbox_cpu_time(uint64_t seconds)
+{
+	limit_cpu_time(seconds, false);
+}
+
+void pm_sandbox_cpu_time_of_all(uint64_t seconds)
+{
+	limit_cpu_time(seconds, true);
 }

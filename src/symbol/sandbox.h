@@ -14,8 +14,9 @@ struct pm_sandbox {
 /*
  * For a forked process without other threads that has all its files open: becomes nobody
  * where it is root, without capabilities, without a way to new ones or to any file, and ends
- * with its parent. What a system refuses of that (user namespaces with one user, a seccomp
- * filter around us) is left out; but -EPERM where capabilities would stay.
+ * with its parent. A user namespace with one user has no nobody: that step is left out there.
+ * -EPERM where capabilities would stay, -ENOSYS where the kernel takes no seccomp filter,
+ * -ESRCH without the parent: the process must end then.
  */
 int pm_sandbox_enter(const struct pm_sandbox *sandbox);
 
@@ -25,3 +26,5 @@ void pm_sandbox_keep_files(int *fds, size_t len);
 
 /* From now on @seconds of CPU time are left, rounded up; then SIGXCPU ends the process. */
 void pm_sandbox_cpu_time(uint64_t seconds);
+/* The same, for good: no later call, ours or another's, gets more. */
+void pm_sandbox_cpu_time_of_all(uint64_t seconds);

@@ -21,7 +21,6 @@ enum {
 	SEND_BYTES = 1 << 16,
 	CRC_BYTES_MAX = 1 << 28, /* for all of one process, about half a second */
 	PIPE_BYTES = 1 << 20,
-	FAILED = 1,
 };
 /* A file with holes is as large as it likes; only its mapping is that large. */
 #define MAPPED_BYTES_MAX (UINT64_C(4) << 30)
@@ -108,13 +107,13 @@ static void send_text(struct worker *worker)
 	size_t sent = 0;
 
 	if (worker->text.failed)
-		_exit(FAILED);
+		_exit(PM_SYMBOL_WORKER_FAILED);
 	while (sent < worker->text.len) {
 		ssize_t n = write(worker->out, worker->text.data + sent,
 				  worker->text.len - sent);
 
 		if (n < 0 && errno != EINTR)
-			_exit(FAILED);
+			_exit(PM_SYMBOL_WORKER_FAILED);
 		sent += n > 0 ? (size_t)n : 0;
 	}
 	pm_str_clear(&worker->text);
@@ -161,7 +160,7 @@ static void keep_files(const struct worker *worker)
 	size_t len = 0;
 
 	if (!fds)
-		_exit(FAILED);
+		_exit(PM_SYMBOL_WORKER_FAILED);
 	fds[len++] = worker->out;
 	for (size_t i = 0; i < worker->len; i++) {
 		fds[len++] = worker->jobs[i].input.fd;
@@ -171,9 +170,16 @@ static void keep_files(const struct worker *worker)
 	pm_sandbox_keep_files(fds, len);
 }
 
+static uint64_t seconds_for(const struct job *job)
+{
+	return PM_SYMBOL_SECONDS + job->bytes / PM_SYMBOL_BYTES_A_SECOND;
+}
+
 static void run(struct worker *worker, pid_t parent)
 {
 	struct pm_sandbox sandbox = { .parent = parent };
+	uint64_t seconds = 0;
+	int entered;
 
 	prctl(PR_SET_NAME, worker->calls->process_name);
 	pm_sandbox_cpu_time(PM_SYMBOL_SECONDS);
@@ -181,14 +187,18 @@ static void run(struct worker *worker, pid_t parent)
 	keep_files(worker);
 	sandbox.memory_bytes = PM_SYMBOL_MEMORY_BYTES + worker->mapped_bytes +
 			       PM_SYMBOL_MEMORY_RATIO * worker->bytes;
-	if (pm_sandbox_enter(&sandbox) < 0)
-		_exit(FAILED);
+	for (size_t i = 0; i < worker->len; i++)
+		seconds += seconds_for(&worker->jobs[i]) + 1; /* each rounds up */
+	pm_sandbox_cpu_time_of_all(seconds);
+	entered = pm_sandbox_enter(&sandbox);
+	if (entered < 0)
+		_exit(entered == -ENOSYS ? PM_SYMBOL_WORKER_UNFILTERED
+					 : PM_SYMBOL_WORKER_FAILED);
 	for (size_t i = 0; i < worker->len; i++) {
 		struct job *job = &worker->jobs[i];
 		int code;
 
-		pm_sandbox_cpu_time(PM_SYMBOL_SECONDS +
-				    job->bytes / PM_SYMBOL_BYTES_A_SECOND);
+		pm_sandbox_cpu_time(seconds_for(job));
 		code = resolve(worker, job);
 		if (code == 0 && job->limited)
 			code = PM_SYMBOL_WIRE_LIMITED;
@@ -209,7 +219,7 @@ static _Noreturn void child(const struct pm_symbol_job *jobs, size_t first, size
 
 	worker.jobs = calloc(worker.len, sizeof(*worker.jobs));
 	if (!worker.jobs)
-		_exit(FAILED);
+		_exit(PM_SYMBOL_WORKER_FAILED);
 	for (size_t i = 0; i < worker.len; i++)
 		worker.jobs[i] = (struct job){ .of = &jobs[first + i],
 					       .input = { .fd = -1, .debug = -1 },

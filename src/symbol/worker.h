@@ -15,6 +15,9 @@ enum {
 	 * information three to eight times smaller. */
 	PM_SYMBOL_MEMORY_BYTES = 256 << 20,
 	PM_SYMBOL_MEMORY_RATIO = 8,
+	/* Exit statuses. */
+	PM_SYMBOL_WORKER_FAILED = 1,
+	PM_SYMBOL_WORKER_UNFILTERED = 3, /* no seccomp filter, so it has read nothing */
 };
 
 struct pm_symbol_process {

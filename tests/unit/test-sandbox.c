@@ -10,6 +10,8 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "src/symbol/sandbox.h"
@@ -94,6 +96,36 @@ static int runs_for_ever(int fd)
 	return 0;
 }
 
+/* Its parent runs as the same user where this is no root. */
+static int leaves_others_alone(int fd)
+{
+	struct rlimit limit = { 1000, 1000 };
+
+	(void)fd;
+	errno = 0;
+	if (syscall(SYS_tgkill, getppid(), getppid(), 0) == 0 || errno != EPERM)
+		return 1;
+	errno = 0;
+	if (syscall(SYS_prlimit64, getppid(), RLIMIT_NOFILE, NULL, &limit) == 0 ||
+	    errno != EPERM)
+		return 2;
+	if (syscall(SYS_tgkill, getpid(), gettid(), 0) != 0 ||
+	    syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, NULL, &limit) != 0 ||
+	    syscall(SYS_prlimit64, getpid(), RLIMIT_NOFILE, NULL, &limit) != 0)
+		return 3;
+	return 0;
+}
+
+static int gets_no_more_time(int fd)
+{
+	(void)fd;
+	pm_sandbox_cpu_time_of_all(0);
+	pm_sandbox_cpu_time(1000);
+	for (volatile unsigned int i = 1; i > 0; i += 2)
+		;
+	return 0;
+}
+
 static void test_what_is_left(void **state)
 {
 	assert_int_equal(status_of(reads_what_it_had), 0);
@@ -101,6 +133,7 @@ static void test_what_is_left(void **state)
 	if (!SANITIZED) {
 		assert_int_equal(status_of(opens_nothing), 0);
 		assert_int_equal(status_of(starts_nothing), 0);
+		assert_int_equal(status_of(leaves_others_alone), 0);
 		assert_int_equal(status_of(has_little_memory), 0);
 	}
 }
@@ -175,6 +208,10 @@ static void test_time_ends(void **state)
 
 	assert_true(WIFSIGNALED(status));
 	assert_int_equal(WTERMSIG(status), SIGXCPU);
+	/* At a hard limit the kernel kills. */
+	status = status_of(gets_no_more_time);
+	assert_true(WIFSIGNALED(status));
+	assert_true(WTERMSIG(status) == SIGXCPU || WTERMSIG(status) == SIGKILL);
 }
 
 static void test_only_for_a_child(void **state)
