@@ -68,15 +68,21 @@ static bool a64_follows_call(const struct pm_unw_map *map, uint64_t address)
 	       a64_is_call(code);
 }
 
-bool pm_unw_follows_call(const struct pm_unw_state *state, uint64_t address)
+/* @map is the mapping of @address - 1. */
+static bool follows_call(enum pm_unw_arch arch, const struct pm_unw_map *map,
+			 uint64_t address)
 {
-	const struct pm_unw_map *map = pm_unw_space_find(state->space, address - 1);
-
 	/* Memory without a file cannot be read: benefit of the doubt. */
 	if (!map || !map->module)
 		return map;
-	return state->regs.arch == PM_UNW_AARCH64 ? a64_follows_call(map, address)
-						  : x86_follows_call(map, address);
+	return arch == PM_UNW_AARCH64 ? a64_follows_call(map, address)
+				      : x86_follows_call(map, address);
+}
+
+bool pm_unw_follows_call(const struct pm_unw_state *state, uint64_t address)
+{
+	return follows_call(state->regs.arch,
+			    pm_unw_space_find(state->space, address - 1), address);
 }
 
 /* What the code around the pc tells of x30. */
@@ -205,20 +211,44 @@ static const struct trampoline {
 	  { 0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4 } },
 };
 
-/* Whether a return to @address goes on behind a call, or ends a signal's handler. */
-static bool is_return_address(const struct pm_unw_state *state, uint64_t address)
+/* Whether the code at @address is what a signal handler returns to. */
+static bool is_trampoline(enum pm_unw_arch arch, const struct pm_unw_map *map,
+			  uint64_t address)
 {
-	const struct pm_unw_map *map = pm_unw_space_find(state->space, address);
 	uint8_t code[sizeof(trampolines[0].code)];
 
-	if (pm_unw_follows_call(state, address))
-		return true;
 	for (size_t i = 0; i < PM_ARRAY_LEN(trampolines); i++)
-		if (trampolines[i].arch == state->regs.arch &&
+		if (trampolines[i].arch == arch &&
 		    read_code(map, address, code, trampolines[i].code_len) &&
 		    memcmp(code, trampolines[i].code, trampolines[i].code_len) == 0)
 			return true;
 	return false;
+}
+
+bool pm_unw_is_return(struct pm_unwinder *unwinder, enum pm_unw_arch arch,
+		      const struct pm_unw_space *space, const struct pm_unw_map *map,
+		      uint64_t address)
+{
+	struct pm_unw_cache_slot *slot = NULL;
+	bool ret;
+
+	/* The slot is of the byte before. It exists once a frame has returned to @address; what
+	 * no frame has returned to is mostly a chance find, and not worth a slot. */
+	if (pm_unw_map_has_cfi(map, arch) && address < map->end)
+		slot = pm_unw_rule_slot(unwinder, map->module, address - 1 - map->bias);
+	if (slot && slot->returns != PM_UNW_RETURNS_UNKNOWN)
+		return slot->returns == PM_UNW_RETURNS_YES;
+	ret = follows_call(arch, map, address) ||
+	      is_trampoline(arch, pm_unw_space_find(space, address), address);
+	if (slot)
+		slot->returns = ret ? PM_UNW_RETURNS_YES : PM_UNW_RETURNS_NO;
+	return ret;
+}
+
+static bool is_return_address(const struct pm_unw_state *state, uint64_t address)
+{
+	return pm_unw_is_return(state->unwinder, state->regs.arch, state->space,
+				pm_unw_space_find(state->space, address - 1), address);
 }
 
 /* ---- steps ---------------------------------------------------------------------------- */

@@ -40,6 +40,7 @@ struct lane {
 	uint32_t
 		work_left; /* as of struct pm_unw_expr_input; that of state points to it */
 	size_t others; /* steps that were not quick */
+	uint64_t places; /* as of struct hot, but also where the mapping has no rules */
 	struct pm_unw_state state;
 };
 
@@ -228,11 +229,14 @@ static void gather(struct pm_unwinder *unwinder, struct lane *lane)
 	regs->known &= arch->callee_saved;
 	for (size_t i = at; i-- > lane->base && wanted;) {
 		const struct pm_unw_map *map = frames[i].map;
-		struct pm_unw_lookup lookup = pm_unw_rule_again(
-			unwinder, map->module, frames[i].lookup - map->bias);
+		struct pm_unw_lookup lookup = { .found = PM_UNW_FOUND_NO_CFI };
 		const struct pm_unw_rule *rule;
 
-		/* It was a rule; memory may be too short now to say which. */
+		if (frames[i + 1].how == PM_UNW_HOW_CFI)
+			lookup = pm_unw_rule_again(unwinder, map->module,
+						   frames[i].lookup - map->bias);
+		/* A step by frame pointer keeps no other register. Or it was a rule, and memory
+		 * is too short now to say which. */
 		if (lookup.found != PM_UNW_FOUND_RULE) {
 			regs->known &= ~wanted;
 			break;
@@ -277,9 +281,10 @@ static bool enter_any(struct pm_unwinder *unwinder, struct lane *lane,
 	hot->sp = regs->value[PM_UNW_X86_64_RSP];
 	hot->fp = regs->value[PM_UNW_X86_64_RBP];
 	hot->fp_saved = false;
-	hot->places = (regs->known & needed) == needed && lane->job->stack.len >= 8
-			      ? lane->job->stack.len - 7
-			      : 0;
+	lane->places = (regs->known & needed) == needed && lane->job->stack.len >= 8
+			       ? lane->job->stack.len - 7
+			       : 0;
+	hot->places = lane->places;
 	lane->base = (size_t)(hot->next - lane->job->frames);
 	lookup = lane->state.first || lane->state.interrupted ? pc : pc - 1;
 	map = find_map(unwinder, lane->job->space, lookup);
@@ -327,6 +332,56 @@ static bool step_whole(struct pm_unwinder *unwinder, struct lane *lane, bool has
 	return enter_any(unwinder, lane, how);
 }
 
+/* Whether step_whole() would go by frame pointer, if the stack has what that needs. */
+static bool is_by_fp(const struct lane *lane, bool has_cfi, struct pm_unw_lookup found)
+{
+	const struct pm_unw_frame *frame = &lane->hot.next[-1];
+
+	if (frame == lane->job->frames || !frame->map)
+		return false;
+	if (!has_cfi)
+		return !frame->map->module;
+	return found.found == PM_UNW_FOUND_NO_CFI && found.index &&
+	       !pm_unw_module_is_entry(frame->map->module,
+				       frame->lookup - frame->map->bias);
+}
+
+/*
+ * The step that interpreters and generated code mostly need, to the caller that
+ * step_whole() would find, but without gathering registers that the step forgets. False, and
+ * still in the same frame, when step_whole() has to decide.
+ */
+static bool step_fp_quickly(struct pm_unwinder *unwinder, struct lane *lane)
+{
+	struct hot *hot = &lane->hot;
+	const struct pm_unw_map *map = hot->map;
+	uint64_t fp, caller_fp, pc;
+
+	/* enter_map() has cleared it: there are no quick rules here. */
+	hot->places = lane->places;
+	if (!need_fp(hot, PM_UNW_QUICK_BY_FP))
+		return false;
+	fp = hot->fp;
+	if (fp < hot->sp || fp % 8 != 0 || fp - hot->sp >= PM_UNW_STACK_SPAN_MAX ||
+	    fp - hot->start >= lane->places || fp + 8 - hot->start >= lane->places)
+		return false;
+	caller_fp = load(hot->data + (fp - hot->start));
+	pc = load(hot->data + (fp + 8 - hot->start));
+	if (pc - 1 - hot->map_start >= hot->map_bytes)
+		map = find_map(unwinder, lane->job->space, pc - 1);
+	if (pc == 0 || !map ||
+	    !pm_unw_is_return(unwinder, PM_UNW_X86_64, lane->job->space, map, pc))
+		return false;
+	hot->sp = fp + 16;
+	hot->fp = caller_fp;
+	hot->fp_saved = false;
+	hot->places = lane->places;
+	enter_map(hot, map);
+	store_frame(hot, pc, pc - 1, PM_UNW_HOW_FP);
+	set_quick(unwinder, hot, pc - 1);
+	return true;
+}
+
 /* A step of any kind, and into the next frame. False: the chain ends. */
 static bool step_any(struct pm_unwinder *unwinder, struct lane *lane)
 {
@@ -354,6 +409,8 @@ static bool step_any(struct pm_unwinder *unwinder, struct lane *lane)
 		if (quick_ends(lane, found.quick, &stop))
 			return end(lane, stop);
 	}
+	if (is_by_fp(lane, has_cfi, found) && step_fp_quickly(unwinder, lane))
+		return true;
 	return step_whole(unwinder, lane, has_cfi, found);
 }
 
@@ -366,6 +423,7 @@ static bool begin(struct pm_unwinder *unwinder, struct lane *lane, struct pm_unw
 	lane->job = job;
 	lane->gathered = false;
 	lane->others = 0;
+	lane->state.unwinder = unwinder;
 	lane->state.arch = &pm_unw_arch_infos[PM_UNW_X86_64];
 	lane->state.space = job->space;
 	lane->state.stack = &job->stack;

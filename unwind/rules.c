@@ -190,18 +190,27 @@ static bool decode(struct pm_unwinder *unwinder, struct pm_unw_module *module,
 	return true;
 }
 
-/* The slot of @key, or NULL. */
-static const struct pm_unw_cache_slot *find_slot(const struct pm_unwinder *unwinder,
-						 uint64_t key)
+struct pm_unw_cache_slot *pm_unw_rule_slot(const struct pm_unwinder *unwinder,
+					   const struct pm_unw_module *module,
+					   uint64_t svma)
 {
-	const struct pm_unw_cache_slot *set = pm_unw_cache_set(unwinder, key);
+	struct pm_unw_cache_slot *set;
+	uint64_t key;
 
-	return set[0].key == key ? &set[0] : set[1].key == key ? &set[1] : NULL;
+	if (!pm_unw_has_keys(module, svma, 1))
+		return NULL;
+	key = pm_unw_key_base(module) + svma;
+	set = pm_unw_cache_set(unwinder, key);
+	if (set[0].key == key)
+		return &set[0];
+	return set[1].key == key ? &set[1] : NULL;
 }
 
 static struct pm_unw_lookup from_slot(const struct pm_unw_cache_slot *slot)
 {
-	return (struct pm_unw_lookup){ slot->lookup & 7, slot->lookup >> 3, slot->quick };
+	return (struct pm_unw_lookup){ .found = (enum pm_unw_found)slot->found,
+				       .index = slot->index,
+				       .quick = slot->quick };
 }
 
 static struct pm_unw_lookup decode_and_keep(struct pm_unwinder *unwinder,
@@ -222,7 +231,8 @@ static struct pm_unw_lookup decode_and_keep(struct pm_unwinder *unwinder,
 	set = pm_unw_cache_set(unwinder, key);
 	set[1] = set[0];
 	set[0] = (struct pm_unw_cache_slot){ .key = key,
-					     .lookup = lookup.index << 3 | lookup.found,
+					     .found = lookup.found & 7,
+					     .index = lookup.index & 0x7ffffff,
 					     .quick = lookup.quick };
 	return lookup;
 }
@@ -230,10 +240,8 @@ static struct pm_unw_lookup decode_and_keep(struct pm_unwinder *unwinder,
 struct pm_unw_lookup pm_unw_rule_find(struct pm_unwinder *unwinder,
 				      struct pm_unw_module *module, uint64_t svma)
 {
-	const struct pm_unw_cache_slot *slot = NULL;
+	const struct pm_unw_cache_slot *slot = pm_unw_rule_slot(unwinder, module, svma);
 
-	if (pm_unw_has_keys(module, svma, 1))
-		slot = find_slot(unwinder, pm_unw_key_base(module) + svma);
 	if (slot) {
 		unwinder->stats.cache_hits++;
 		return from_slot(slot);
@@ -246,9 +254,7 @@ struct pm_unw_lookup pm_unw_rule_find(struct pm_unwinder *unwinder,
 struct pm_unw_lookup pm_unw_rule_again(struct pm_unwinder *unwinder,
 				       struct pm_unw_module *module, uint64_t svma)
 {
-	const struct pm_unw_cache_slot *slot = NULL;
+	const struct pm_unw_cache_slot *slot = pm_unw_rule_slot(unwinder, module, svma);
 
-	if (pm_unw_has_keys(module, svma, 1))
-		slot = find_slot(unwinder, pm_unw_key_base(module) + svma);
 	return slot ? from_slot(slot) : decode_and_keep(unwinder, module, svma);
 }

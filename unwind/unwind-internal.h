@@ -383,6 +383,13 @@ enum {
 	PM_UNW_QUICK_CFA_MAX = (1 << 21) - 1,
 };
 
+/* Whether the byte behind a lookup address is a return address (pm_unw_is_return()). */
+enum pm_unw_returns {
+	PM_UNW_RETURNS_UNKNOWN,
+	PM_UNW_RETURNS_NO,
+	PM_UNW_RETURNS_YES,
+};
+
 struct pm_unw_lookup {
 	enum pm_unw_found found;
 	uint32_t index; /* of FOUND_NO_CFI: 1 where pm_unw_is_near_trampoline() says no */
@@ -396,7 +403,9 @@ struct pm_unw_lookup {
  */
 struct pm_unw_cache_slot {
 	uint64_t key; /* 0: free; ids begin with 1 */
-	uint32_t lookup; /* index << 3 | found */
+	uint32_t found : 3; /* enum pm_unw_found */
+	uint32_t returns : 2; /* enum pm_unw_returns */
+	uint32_t index : 27;
 	uint32_t quick;
 };
 
@@ -445,6 +454,10 @@ static inline struct pm_unw_cache_slot *pm_unw_cache_set(
 
 struct pm_unw_lookup pm_unw_rule_find(struct pm_unwinder *unwinder,
 				      struct pm_unw_module *module, uint64_t svma);
+/* The cache's slot for @svma, or NULL. It is good until the next look-up. */
+struct pm_unw_cache_slot *pm_unw_rule_slot(const struct pm_unwinder *unwinder,
+					   const struct pm_unw_module *module,
+					   uint64_t svma);
 /* The same for what was found before: not counted, and the tables do not start over. */
 struct pm_unw_lookup pm_unw_rule_again(struct pm_unwinder *unwinder,
 				       struct pm_unw_module *module, uint64_t svma);
@@ -453,6 +466,8 @@ struct pm_unw_lookup pm_unw_rule_again(struct pm_unwinder *unwinder,
 
 /* Where the walk stands: the registers in the frame that is to be left. */
 struct pm_unw_state {
+	struct pm_unwinder
+		*unwinder; /* whose cache keeps what was found out about code */
 	const struct pm_unw_arch_info *arch; /* of regs.arch */
 	struct pm_unw_regs regs;
 	const struct pm_unw_space *space;
@@ -508,6 +523,13 @@ bool pm_unw_step_trampoline(struct pm_unw_state *state);
 /* The rest, where pm_unw_step_trampoline() can lead nowhere. */
 bool pm_unw_step_off_trampoline(struct pm_unw_state *state, enum pm_unw_how *how,
 				enum pm_unw_stop *stop);
+/*
+ * Whether code goes on at avma @address after a call, or a signal handler returns there. @map
+ * is the mapping of @address - 1; memory without a file counts as code after a call.
+ */
+bool pm_unw_is_return(struct pm_unwinder *unwinder, enum pm_unw_arch arch,
+		      const struct pm_unw_space *space, const struct pm_unw_map *map,
+		      uint64_t address);
 /* Whether a frame with this lookup address can be in one. */
 bool pm_unw_is_near_trampoline(struct pm_unw_module *module, uint64_t svma);
 

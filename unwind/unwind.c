@@ -128,7 +128,8 @@ size_t pm_unw_walk(struct pm_unwinder *unwinder, const struct pm_unw_space *spac
 {
 	const struct pm_unw_arch_info *arch = &pm_unw_arch_infos[regs->arch];
 	uint32_t work_left = PM_UNW_WORK_MAX;
-	struct pm_unw_state state = { .arch = arch,
+	struct pm_unw_state state = { .unwinder = unwinder,
+				      .arch = arch,
 				      .space = space,
 				      .stack = stack,
 				      .first = true,

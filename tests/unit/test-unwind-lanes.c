@@ -162,7 +162,7 @@ static const uint8_t kinds[KINDS][10] = {
 
 /*
  * Function n is of kind n + @shift. Each ninth has interrupted its caller, and each fourteenth
- * has no CFI. Every place follows a call. Keys count from @low.
+ * has no CFI. In five of six every place follows a call. Keys count from @low.
  */
 static struct pm_unw_module *make_mixed(uint64_t code, uint64_t low, uint32_t shift)
 {
@@ -183,6 +183,8 @@ static struct pm_unw_module *make_mixed(uint64_t code, uint64_t low, uint32_t sh
 	struct bytes bytes = { 0 };
 
 	memset(calls, 0xe8, sizeof(calls));
+	for (uint32_t i = 5; i < MIXED_FUNCTIONS; i += 6)
+		memset(calls + (size_t)i * FUNCTION_BYTES, 0x90, FUNCTION_BYTES);
 	put_entry(&bytes, cies[0], sizeof(cies[0]));
 	put_entry(&bytes, cies[1], sizeof(cies[1]));
 	for (uint32_t i = 0; i < MIXED_FUNCTIONS; i++) {
