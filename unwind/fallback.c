@@ -14,19 +14,31 @@ static bool read_code(const struct pm_unw_map *map, uint64_t address, void *ret,
 	       pm_unw_module_read(map->module, address - map->bias, ret, len);
 }
 
-/* `call rel32`, or an indirect call (opcode FF /2) of any length; in 32 bits the same. */
-static bool x86_follows_call(const struct pm_unw_map *map, uint64_t end)
+bool pm_unw_read_code(const struct pm_unw_space *space, uint64_t address, void *ret,
+		      size_t len)
+{
+	const struct pm_unw_map *map = pm_unw_space_find(space, address);
+
+	if (map && !map->module)
+		return space->read_code &&
+		       space->read_code(space->read_code_user, address, ret, len);
+	return read_code(map, address, ret, len);
+}
+
+enum {
+	X86_CALL_BYTES_MAX = 7,
+};
+
+/*
+ * `call rel32`, or an indirect call (opcode FF /2) of any length; in 32 bits the same. The last
+ * @have bytes of @code are there.
+ */
+static bool x86_ends_with_call(const uint8_t code[X86_CALL_BYTES_MAX], size_t have)
 {
 	enum {
-		LONGEST = 7
+		LONGEST = X86_CALL_BYTES_MAX
 	};
-	uint8_t code[LONGEST];
-	size_t have = LONGEST;
 
-	/* Where the code begins there is less to be read than the longest has. */
-	while (!read_code(map, end - have, code + LONGEST - have, have))
-		if (--have < 2)
-			return false;
 	if (have >= 5 && code[LONGEST - 5] == 0xe8)
 		return true;
 	for (size_t len = 2; len <= have; len++) {
@@ -51,6 +63,18 @@ static bool x86_follows_call(const struct pm_unw_map *map, uint64_t end)
 			return true;
 	}
 	return false;
+}
+
+static bool x86_follows_call(const struct pm_unw_map *map, uint64_t end)
+{
+	uint8_t code[X86_CALL_BYTES_MAX];
+	size_t have = sizeof(code);
+
+	/* Where the code begins there is less to be read than the longest has. */
+	while (!read_code(map, end - have, code + sizeof(code) - have, have))
+		if (--have < 2)
+			return false;
+	return x86_ends_with_call(code, have);
 }
 
 /* Arm ARM C6.2: bl; blr; blraaz and blrabz; blraa and blrab. */
@@ -254,6 +278,33 @@ static bool is_return_address(const struct pm_unw_state *state, uint64_t address
 /* ---- steps ---------------------------------------------------------------------------- */
 
 /*
+ * The same, where the interrupted code says that @address is one: then generated code needs no
+ * more than to be mapped, but if it can be read it has to have a call there.
+ */
+static bool is_return_of_leaf(const struct pm_unw_state *state, uint64_t address)
+{
+	const struct pm_unw_map *map = pm_unw_space_find(state->space, address - 1);
+	uint8_t code[X86_CALL_BYTES_MAX];
+
+	if (map && !map->module &&
+	    pm_unw_read_code(state->space, address - sizeof(code), code, sizeof(code)))
+		return x86_ends_with_call(code, sizeof(code));
+	return is_return_address(state, address);
+}
+
+static bool step_by_exit(struct pm_unw_state *state, const struct pm_unw_row *row)
+{
+	struct pm_unw_state caller = *state;
+	enum pm_unw_stop ignored;
+
+	if (!pm_unw_apply_row(row, &caller, &ignored) ||
+	    !is_return_of_leaf(state, caller.regs.value[state->arch->pc]))
+		return false;
+	state->regs = caller.regs;
+	return true;
+}
+
+/*
  * Where the interrupted function has not saved its return address (yet): on top of the stack,
  * or in the link register.
  */
@@ -265,11 +316,23 @@ static bool step_leaf(struct pm_unw_state *state)
 	enum a64_link link = A64_LINK_LIVE;
 	const struct pm_unw_map *to;
 	enum pm_unw_stop ignored;
+	struct pm_unw_row row;
 
-	/* In generated code the top of the stack is mostly something else, and it cannot be
-	 * looked at to find out. */
-	if (!state->first || (state->map && !state->map->module) ||
-	    !(regs->known >> arch->sp & 1))
+	if (!state->first || !(regs->known >> arch->sp & 1))
+		return false;
+	if (regs->arch == PM_UNW_X86_64 && state->map) {
+		switch (pm_unw_exit_find(state->unwinder, state->space, state->map,
+					 regs->value[arch->pc], &row)) {
+		case PM_UNW_EXIT_BY_SP:
+			return step_by_exit(state, &row);
+		case PM_UNW_EXIT_BY_FP:
+			return false;
+		case PM_UNW_EXIT_UNKNOWN:
+			break;
+		}
+	}
+	/* In generated code the top of the stack is mostly something else. */
+	if (state->map && !state->map->module)
 		return false;
 	if (arch->ra_is_link) {
 		link = a64_link_of(state);

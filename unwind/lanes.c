@@ -341,7 +341,8 @@ static bool is_by_fp(const struct lane *lane, bool has_cfi, struct pm_unw_lookup
 		return false;
 	if (!has_cfi)
 		return !frame->map->module;
-	return found.found == PM_UNW_FOUND_NO_CFI && found.index &&
+	return found.found == PM_UNW_FOUND_NO_CFI &&
+	       (found.index & PM_UNW_OFF_TRAMPOLINE) &&
 	       !pm_unw_module_is_entry(frame->map->module,
 				       frame->lookup - frame->map->bias);
 }

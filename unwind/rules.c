@@ -162,7 +162,9 @@ static bool decode(struct pm_unwinder *unwinder, struct pm_unw_module *module,
 	*ret = (struct pm_unw_lookup){ .found = PM_UNW_FOUND_BAD_CFI };
 	if (rc == -ENOENT) {
 		ret->found = PM_UNW_FOUND_NO_CFI;
-		ret->index = !pm_unw_is_near_trampoline(module, svma);
+		ret->index = pm_unw_is_near_trampoline(module, svma)
+				     ? 0
+				     : PM_UNW_OFF_TRAMPOLINE;
 		return true;
 	}
 	if (rc == 0)
@@ -257,4 +259,33 @@ struct pm_unw_lookup pm_unw_rule_again(struct pm_unwinder *unwinder,
 	const struct pm_unw_cache_slot *slot = pm_unw_rule_slot(unwinder, module, svma);
 
 	return slot ? from_slot(slot) : decode_and_keep(unwinder, module, svma);
+}
+
+enum pm_unw_exit pm_unw_exit_find(struct pm_unwinder *unwinder,
+				  const struct pm_unw_space *space,
+				  const struct pm_unw_map *map, uint64_t pc,
+				  struct pm_unw_row *ret)
+{
+	/* Kept as 1 + the kind, and of rows 1 + _BY_SP + the index. */
+	struct pm_unw_cache_slot *slot = NULL;
+	enum pm_unw_exit exit;
+	uint32_t kept = 0;
+
+	if (map->module)
+		slot = pm_unw_rule_slot(unwinder, map->module, pc - map->bias);
+	if (slot && slot->found == PM_UNW_FOUND_NO_CFI)
+		kept = slot->index >> PM_UNW_EXIT_SHIFT;
+	else
+		slot = NULL;
+	if (kept > PM_UNW_EXIT_BY_SP) {
+		*ret = unwinder->rows.data[kept - 1 - PM_UNW_EXIT_BY_SP];
+		return PM_UNW_EXIT_BY_SP;
+	}
+	if (kept > 0)
+		return (enum pm_unw_exit)(kept - 1);
+	exit = pm_unw_x86_find_exit(space, pc, ret);
+	kept = 0;
+	if (slot && (exit != PM_UNW_EXIT_BY_SP || intern_row(unwinder, ret, &kept)))
+		slot->index |= (1 + exit + kept) << PM_UNW_EXIT_SHIFT & 0x7ffffff;
+	return exit;
 }

@@ -196,7 +196,7 @@ static bool find_cfa(const struct pm_unw_row *row, const struct pm_unw_state *st
 	return state->regs.known >> row->cfa_reg & 1;
 }
 
-static bool apply_row(const struct pm_unw_row *row, struct pm_unw_state *state,
+bool pm_unw_apply_row(const struct pm_unw_row *row, struct pm_unw_state *state,
 		      enum pm_unw_stop *stop)
 {
 	struct pm_unw_regs caller = { .arch = state->regs.arch };
@@ -285,7 +285,7 @@ static bool apply(struct pm_unwinder *unwinder, struct pm_unw_lookup lookup,
 		return true;
 	}
 	unwinder->stats.expressions += is_row;
-	if (is_row ? apply_row(row, state, stop) : apply_rule(rule, state, stop))
+	if (is_row ? pm_unw_apply_row(row, state, stop) : apply_rule(rule, state, stop))
 		return true;
 	if (*stop == PM_UNW_STOP_NO_REGISTER && !is_row && assume_kept(rule, state)) {
 		*how = PM_UNW_HOW_FP;
@@ -332,6 +332,7 @@ bool pm_unw_step_by(struct pm_unwinder *unwinder, struct pm_unw_lookup found,
 	case PM_UNW_FOUND_NO_CFI:
 		break;
 	}
-	return found.index ? pm_unw_step_off_trampoline(state, how, stop)
-			   : pm_unw_step_without_cfi(state, how, stop);
+	return found.index & PM_UNW_OFF_TRAMPOLINE
+		       ? pm_unw_step_off_trampoline(state, how, stop)
+		       : pm_unw_step_without_cfi(state, how, stop);
 }

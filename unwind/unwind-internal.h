@@ -12,6 +12,7 @@
  *   expr.c    DWARF expressions in rows
  *   step.c    rule, registers → the caller's registers
  *   fallback.c  the same where there is no rule
+ *   x86-exit.c  code without a rule → where its return address is
  *   arch.c    what the architectures differ in
  *   unwind.c  the loop over frames and its guards
  *   lanes.c   the same for x86-64, quickly and for several chains at once
@@ -343,6 +344,19 @@ static inline bool pm_unw_stack_word(const struct pm_unw_arch_info *arch,
 	return true;
 }
 
+/* ---- x86-exit.c ---------------------------------------------------------------------- */
+
+/* Where interrupted code has its return address. */
+enum pm_unw_exit {
+	PM_UNW_EXIT_UNKNOWN,
+	PM_UNW_EXIT_BY_FP, /* above the word that the frame pointer points at */
+	PM_UNW_EXIT_BY_SP, /* a row says where, and where it has the caller's registers */
+};
+
+/* Of x86-64 code that was interrupted at avma @pc; @ret is set for _BY_SP alone. */
+enum pm_unw_exit pm_unw_x86_find_exit(const struct pm_unw_space *space, uint64_t pc,
+				      struct pm_unw_row *ret);
+
 /* ---- rules.c ------------------------------------------------------------------------- */
 
 /*
@@ -390,9 +404,16 @@ enum pm_unw_returns {
 	PM_UNW_RETURNS_YES,
 };
 
+enum {
+	PM_UNW_OFF_TRAMPOLINE = 1,
+	PM_UNW_EXIT_SHIFT = 1,
+};
+
 struct pm_unw_lookup {
 	enum pm_unw_found found;
-	uint32_t index; /* of FOUND_NO_CFI: 1 where pm_unw_is_near_trampoline() says no */
+	/* Of FOUND_NO_CFI: PM_UNW_OFF_TRAMPOLINE where pm_unw_is_near_trampoline() says no;
+	 * above it what pm_unw_exit_find() keeps. */
+	uint32_t index;
 	uint32_t quick;
 };
 
@@ -462,6 +483,15 @@ struct pm_unw_cache_slot *pm_unw_rule_slot(const struct pm_unwinder *unwinder,
 struct pm_unw_lookup pm_unw_rule_again(struct pm_unwinder *unwinder,
 				       struct pm_unw_module *module, uint64_t svma);
 
+/*
+ * As pm_unw_x86_find_exit(), for @svma of @module, which has been looked up and has no CFI:
+ * what was found is kept as rules are.
+ */
+enum pm_unw_exit pm_unw_exit_find(struct pm_unwinder *unwinder,
+				  const struct pm_unw_space *space,
+				  const struct pm_unw_map *map, uint64_t pc,
+				  struct pm_unw_row *ret);
+
 /* ---- step.c -------------------------------------------------------------------------- */
 
 /* Where the walk stands: the registers in the frame that is to be left. */
@@ -497,6 +527,10 @@ static inline bool pm_unw_map_has_cfi(const struct pm_unw_map *map, enum pm_unw_
 	return map && map->module && map->module->arch == arch;
 }
 
+/* Moves state->regs to the caller as @row says. False: @stop says why not. */
+bool pm_unw_apply_row(const struct pm_unw_row *row, struct pm_unw_state *state,
+		      enum pm_unw_stop *stop);
+
 /* Whether a step has led on: @state is the caller's, the rest is from the frame before. */
 bool pm_unw_progressed(const struct pm_unw_state *state, uint64_t old_sp, uint64_t old_pc,
 		       bool was_interrupted);
@@ -514,6 +548,10 @@ size_t pm_unw_walk(struct pm_unwinder *unwinder, const struct pm_unw_space *spac
 void pm_unw_lanes_run(struct pm_unwinder *unwinder, struct pm_unw_job *jobs, size_t len);
 
 /* ---- fallback.c ---------------------------------------------------------------------- */
+
+/* All @len bytes of the code at avma @address, of a module or as the space's owner has it. */
+bool pm_unw_read_code(const struct pm_unw_space *space, uint64_t address, void *ret,
+		      size_t len);
 
 /* The ladder below CFI; as pm_unw_step(). */
 bool pm_unw_step_without_cfi(struct pm_unw_state *state, enum pm_unw_how *how,

@@ -160,10 +160,18 @@ struct pm_unw_map {
 	uint32_t tag; /* the caller's */
 };
 
+/*
+ * Copies @len bytes of a mapping without a module, as the process has them now. False when not
+ * all of them are to be had. Called while a chain is found, for code that was just executed.
+ */
+typedef bool (*pm_unw_read_code_fn)(void *user, uint64_t address, void *ret, size_t len);
+
 /* Sorted by start, without overlap. Owned by the caller. */
 struct pm_unw_space {
 	const struct pm_unw_map *maps;
 	size_t len;
+	pm_unw_read_code_fn read_code; /* NULL: such memory cannot be read */
+	void *read_code_user;
 	/* aarch64: which bits of a return address are no address but authenticate it
 	 * (NT_ARM_PAC_MASK's insn_mask). 0: not known; then all above the highest mapping are
 	 * taken for such. */

@@ -299,6 +299,7 @@ static int unwind(struct pm_chains *chains, struct pm_unw_space *space,
 	const struct pm_record *record = chains->record;
 	struct pm_process *process = pm_procs_get(chains->from.procs, (pid_t)record->pid);
 
+	chains->from.modules->live_since_ns = record->time;
 	for (int i = 0; i < TRIES; i++) {
 		int error;
 
@@ -563,6 +564,8 @@ void pm_chains_ahead(struct pm_chains *chains, const struct pm_record *records,
 					     .stack = stack,
 					     .frames = ahead->frames };
 	}
+	/* The records are in order of time: what is good for the last is so for all. */
+	chains->from.modules->live_since_ns = records[len - 1].time;
 	pm_unwind_batch(chains->unwinder, jobs, chains->ahead_len);
 	for (size_t i = 0; i < chains->ahead_len; i++) {
 		chains->ahead[i].len = jobs[i].len;

@@ -23,7 +23,8 @@ struct pm_chain_gap {
 void pm_chain_modules_init(struct pm_chain_modules *modules)
 {
 	*modules = (struct pm_chain_modules){ .kernel_file_id = PM_FILE_NONE,
-					      .crc_bytes_left = CRC_BYTES_MAX };
+					      .crc_bytes_left = CRC_BYTES_MAX,
+					      .live_since_ns = UINT64_MAX };
 	pm_chain_vdso_own(&modules->vdso);
 }
 
@@ -55,6 +56,7 @@ void pm_chain_modules_release(struct pm_chain_modules *modules)
 		pm_unw_module_free(module->unwind);
 		free(module->gap);
 	}
+	free(modules->live_pages);
 	pm_vec_release(&modules->list);
 	pm_vec_release(&modules->by_file_id);
 	pm_chain_vdso_release(&modules->vdso32);

@@ -13,6 +13,10 @@ enum {
 	 * forgotten is written again. */
 	SPACES = 1024,
 	CODE_BYTES = 16, /* on each side of a program counter */
+	/* The unwinder follows interrupted code to where it returns: mostly within this. */
+	EXIT_BYTES_BEFORE = 256,
+	EXIT_BYTES_BEHIND = 1024,
+	EXIT_PIECE_BYTES = 64,
 	ENTRY_BYTES = 64, /* what the unwinder looks at of an entry point */
 	CODES_MAX = 1 << 20, /* pieces that are remembered as written */
 };
@@ -20,6 +24,7 @@ enum {
 struct code_key {
 	uint64_t svma;
 	uint32_t module;
+	uint32_t len; /* behind svma; 0: what a return address has on both sides */
 };
 
 struct pm_chain_raw {
@@ -113,14 +118,15 @@ static bool same_code(const void *table, uint32_t id, const void *key)
 {
 	const struct code_key *a = (const struct code_key *)table + id, *b = key;
 
-	return a->svma == b->svma && a->module == b->module;
+	return a->svma == b->svma && a->module == b->module && a->len == b->len;
 }
 
 /* Whether these are new; from now on they are not. */
-static bool remember(struct pm_chain_raw *raw, uint32_t module, uint64_t svma)
+static bool remember(struct pm_chain_raw *raw, uint32_t module, uint64_t svma,
+		     uint32_t len)
 {
-	struct code_key key = { .svma = svma, .module = module };
-	uint64_t hash = pm_hash_mix(svma, module);
+	struct code_key key = { .svma = svma, .module = module, .len = len };
+	uint64_t hash = pm_hash_mix(svma, (uint64_t)len << 32 | module);
 
 	if (pm_index_find(&raw->codes_index, hash, same_code, raw->codes.data, &key) !=
 	    PM_INDEX_NONE)
@@ -366,16 +372,46 @@ static int write_code_around(struct pm_chain_raw *raw, const struct pm_unw_frame
 	error = module_of(raw, map, &module);
 	svma = frame->pc - map->bias;
 	if (error < 0 || module == (uint32_t)PM_CORPUS_NO_MODULE ||
-	    !remember(raw, module, svma))
+	    !remember(raw, module, svma, 0))
 		return error;
 	error = write_code(raw, module, map->module, svma - CODE_BYTES, CODE_BYTES);
 	return error < 0 ? error : write_code(raw, module, map->module, svma, CODE_BYTES);
+}
+
+/* What may lie between interrupted code and its return. */
+static int write_exit(struct pm_chain_raw *raw, const struct pm_unw_frame *frame)
+{
+	const struct pm_unw_map *map = frame->map;
+	uint32_t module;
+	uint64_t start;
+	int error;
+
+	if (!map || !map->module)
+		return 0;
+	error = module_of(raw, map, &module);
+	if (error < 0 || module == (uint32_t)PM_CORPUS_NO_MODULE)
+		return error;
+	start = ((frame->pc - map->bias) & -(uint64_t)EXIT_PIECE_BYTES) -
+		EXIT_BYTES_BEFORE;
+	for (uint64_t at = 0; at < EXIT_BYTES_BEFORE + EXIT_BYTES_BEHIND && error == 0;
+	     at += EXIT_PIECE_BYTES)
+		if (remember(raw, module, start + at, EXIT_PIECE_BYTES))
+			error = write_code(raw, module, map->module, start + at,
+					   EXIT_PIECE_BYTES);
+	return error;
 }
 
 /* The steps below CFI have looked at the code on both sides of them. */
 static int write_codes(struct pm_chain_raw *raw, const struct pm_unw_frame *frames,
 		       size_t len)
 {
+	/* If it is without a caller, that may be for want of one. */
+	if (len > 0 && (len == 1 || frames[1].how != PM_UNW_HOW_CFI)) {
+		int error = write_exit(raw, &frames[0]);
+
+		if (error < 0)
+			return error;
+	}
 	for (size_t i = 1; i < len; i++) {
 		int error;
 

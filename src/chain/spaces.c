@@ -3,7 +3,11 @@
 
 #include <string.h>
 
+#include "live-code.h"
+
 struct view {
+	struct pm_chain_modules *modules; /* borrowed */
+	pid_t pid;
 	uint64_t epoch; /* of struct pm_space that it shows */
 	bool built;
 	uint64_t version; /* how often it was built */
@@ -107,6 +111,13 @@ static int rebuild(struct view *view, const struct pm_space *space,
 	return 0;
 }
 
+static bool read_code(void *user, uint64_t address, void *ret, size_t len)
+{
+	const struct view *view = user;
+
+	return pm_chain_live_read(view->modules, view->pid, address, ret, len);
+}
+
 int pm_chain_space_get(struct pm_process *process, struct pm_chain_modules *modules,
 		       const struct pm_procs *procs, struct pm_unw_space *ret)
 {
@@ -118,13 +129,18 @@ int pm_chain_space_get(struct pm_process *process, struct pm_chain_modules *modu
 			return -ENOMEM;
 		process->user = view;
 	}
+	view->modules = modules;
+	view->pid = process->pid;
 	if (!view->built || view->epoch != process->space.epoch) {
 		int error = rebuild(view, &process->space, modules, procs);
 
 		if (error < 0)
 			return error;
 	}
-	*ret = (struct pm_unw_space){ .maps = view->maps.data, .len = view->maps.len };
+	*ret = (struct pm_unw_space){ .maps = view->maps.data,
+				      .len = view->maps.len,
+				      .read_code = read_code,
+				      .read_code_user = view };
 	return 0;
 }
 

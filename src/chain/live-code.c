@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+#include "live-code.h"
+
+#include <string.h>
+#include <time.h>
+
+enum {
+	PAGE_BYTES = 4096, /* of this cache; those of the machine may be larger */
+	PAGES = 64, /* a power of two */
+};
+
+struct pm_chain_live_page {
+	uint64_t address;
+	uint64_t read_ns; /* CLOCK_MONOTONIC; 0: never */
+	pid_t pid;
+	size_t len; /* what could be read of it */
+	uint8_t bytes[PAGE_BYTES];
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static const struct pm_chain_live_page *page_of(struct pm_chain_modules *modules,
+						pid_t pid, uint64_t address)
+{
+	struct pm_chain_live_page *page;
+
+	if (!modules->live_pages)
+		modules->live_pages = calloc(PAGES, sizeof(*modules->live_pages));
+	if (!modules->live_pages)
+		return NULL;
+	page = &modules->live_pages[pm_hash_mix(address, (uint64_t)pid) & (PAGES - 1)];
+	/* Code may be replaced at any time: what was read before the sample was taken tells
+	 * nothing of it. */
+	if (page->address != address || page->pid != pid ||
+	    page->read_ns <= modules->live_since_ns) {
+		page->address = address;
+		page->pid = pid;
+		page->read_ns = now_ns();
+		page->len = pm_trace_read(pid, address, page->bytes, PAGE_BYTES);
+	}
+	return page;
+}
+
+bool pm_chain_live_read(struct pm_chain_modules *modules, pid_t pid, uint64_t address,
+			void *ret, size_t len)
+{
+	uint8_t *to = ret;
+
+	while (len > 0) {
+		uint64_t skip = address % PAGE_BYTES;
+		size_t here = len < PAGE_BYTES - skip ? len : PAGE_BYTES - skip;
+		const struct pm_chain_live_page *page =
+			page_of(modules, pid, address - skip);
+
+		if (!page || page->len < skip + here)
+			return false;
+		memcpy(to, page->bytes + skip, here);
+		to += here;
+		address += here;
+		len -= here;
+	}
+	return true;
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where code has its return address, as following the code finds it, against what CFI says of
+ * the same place: at every instruction of the libraries that this program has loaded.
+ */
+#include "unwind/unwind-internal.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <link.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <capstone/capstone.h>
+
+struct counts {
+	uint64_t places, by_sp, by_fp, unknown, wrong;
+};
+
+enum {
+	SHOWN_MAX = 20,
+	FUNCTION_MAX = 1 << 16,
+	FDES_MAX = 1500, /* of one library; compilers repeat themselves */
+};
+
+static struct pm_unw_map map;
+static const struct pm_unw_space space = { .maps = &map, .len = 1 };
+
+static bool is_saved_at(const struct pm_unw_reg_rule *rule, int64_t offset)
+{
+	return rule->kind == PM_UNW_RULE_OFFSET && rule->value == offset;
+}
+
+/* Whether a register is where CFI says, or at least said to be lost. */
+static bool agrees_on(const struct pm_unw_reg_rule *found,
+		      const struct pm_unw_reg_rule *cfi)
+{
+	if (found->kind == PM_UNW_RULE_UNDEFINED)
+		return true;
+	/* Whoever does not return may forget all that CFI still knows, or not have saved it. */
+	if (cfi->kind == PM_UNW_RULE_OFFSET)
+		return is_saved_at(found, cfi->value);
+	return found->kind == PM_UNW_RULE_UNSPECIFIED;
+}
+
+/* NULL: they agree as far as they speak of the same. */
+static const char *compare(enum pm_unw_exit exit, const struct pm_unw_row *found,
+			   const struct pm_unw_row *cfi)
+{
+	static const uint8_t saved[] = { 3, 6, 12, 13, 14, 15 };
+
+	if (exit == PM_UNW_EXIT_BY_FP)
+		return cfi->cfa_reg == PM_UNW_X86_64_RBP && cfi->cfa_offset == 16 &&
+				       is_saved_at(&cfi->regs[6], -16)
+			       ? NULL
+			       : "not by frame pointer";
+	if (exit != PM_UNW_EXIT_BY_SP || cfi->cfa_reg != PM_UNW_X86_64_RSP)
+		return NULL;
+	if (found->cfa_offset != cfi->cfa_offset ||
+	    !is_saved_at(&found->regs[PM_UNW_X86_64_RIP],
+			 cfi->regs[PM_UNW_X86_64_RIP].value))
+		return "another return address";
+	for (size_t i = 0; i < PM_ARRAY_LEN(saved); i++)
+		if (!agrees_on(&found->regs[saved[i]], &cfi->regs[saved[i]]))
+			return "another register";
+	return NULL;
+}
+
+static void check_place(struct pm_unw_fde *fde, uint64_t svma, const char *name,
+			const cs_insn *insn, struct counts *counts)
+{
+	const struct pm_unw_arch_info *arch = &pm_unw_arch_infos[PM_UNW_X86_64];
+	struct pm_unw_row cfi, found = { 0 };
+	enum pm_unw_exit exit;
+	const char *why;
+
+	if (pm_unw_cfi_row(fde, svma, &cfi) < 0 || cfi.cfa_is_expr || cfi.signal ||
+	    cfi.regs[PM_UNW_X86_64_RIP].kind != PM_UNW_RULE_OFFSET)
+		return;
+	pm_unw_row_keep_popped(arch, &cfi);
+	exit = pm_unw_x86_find_exit(&space, svma, &found);
+	counts->places++;
+	counts->by_sp += exit == PM_UNW_EXIT_BY_SP;
+	counts->by_fp += exit == PM_UNW_EXIT_BY_FP;
+	counts->unknown += exit == PM_UNW_EXIT_UNKNOWN;
+	why = compare(exit, &found, &cfi);
+	if (why && counts->wrong++ < SHOWN_MAX)
+		print_message("%s+%#" PRIx64 " %s %s: %s (%s%+" PRId64 ", CFI %s%+" PRId64
+			      ")\n",
+			      name, svma, insn->mnemonic, insn->op_str, why,
+			      exit == PM_UNW_EXIT_BY_FP ? "rbp" : "rsp", found.cfa_offset,
+			      cfi.cfa_reg == 7 ? "rsp" : "rbp", cfi.cfa_offset);
+}
+
+/* Assembly that pushes and says nothing of it, as glibc's __mpn_mul_1 does. */
+static bool is_mute(csh capstone, const struct pm_unw_fde *fde, const uint8_t *code,
+		    size_t len, cs_insn *insn)
+{
+	uint64_t svma = fde->start;
+
+	for (const uint8_t *at = fde->program; at < fde->program_end; at++)
+		if (*at != 0) /* DW_CFA_nop */
+			return false;
+	while (cs_disasm_iter(capstone, &code, &len, &svma, insn))
+		if (insn->id == X86_INS_PUSH)
+			return true;
+	return false;
+}
+
+static void check_function(csh capstone, struct pm_unw_module *module,
+			   const struct pm_unw_fde_place *place, const char *name,
+			   struct counts *counts)
+{
+	size_t left = place->end - place->start;
+	PM_AUTO_FREE uint8_t *code = malloc(left);
+	const uint8_t *at = code;
+	uint64_t svma = place->start;
+	cs_insn *insn = cs_malloc(capstone);
+	struct pm_unw_fde fde;
+
+	assert_non_null(code);
+	if (pm_unw_module_read(module, svma, code, left) &&
+	    pm_unw_fde_find(module, svma, &fde) == 0 &&
+	    !is_mute(capstone, &fde, code, left, insn))
+		while (cs_disasm_iter(capstone, &at, &left, &svma, insn))
+			/* Most stand behind a jump, where nobody gets to. */
+			if (insn->id != X86_INS_NOP)
+				check_place(&fde, insn->address, name, insn, counts);
+	cs_free(insn, 1);
+}
+
+static int check_library(struct dl_phdr_info *info, size_t size, void *user)
+{
+	struct counts *all = user, counts = { 0 };
+	const struct pm_unw_fde_table *fdes;
+	struct pm_unw_module *module;
+	csh capstone;
+	size_t step;
+	int fd;
+
+	(void)size;
+	fd = info->dlpi_name[0] ? open(info->dlpi_name, O_RDONLY | O_CLOEXEC) : -1;
+	if (fd < 0)
+		return 0; /* this program, and the vDSO */
+	assert_int_equal(pm_unw_module_open(&module, fd, NULL), 0);
+	close(fd);
+	assert_int_equal(cs_open(CS_ARCH_X86, CS_MODE_64, &capstone), CS_ERR_OK);
+	map = (struct pm_unw_map){ .start = 0, .end = UINT64_MAX, .module = module };
+	fdes = pm_unw_fde_scan(module);
+	step = fdes->places.len / FDES_MAX + 1;
+	for (size_t i = 0; i < fdes->places.len; i += step)
+		if (fdes->places.data[i].end - fdes->places.data[i].start < FUNCTION_MAX)
+			check_function(capstone, module, &fdes->places.data[i],
+				       info->dlpi_name, &counts);
+	print_message("%s: %" PRIu64 " places, %" PRIu64 " by rsp, %" PRIu64
+		      " by rbp, %" PRIu64 " unknown, %" PRIu64 " wrong\n",
+		      info->dlpi_name, counts.places, counts.by_sp, counts.by_fp,
+		      counts.unknown, counts.wrong);
+	all->places += counts.places;
+	all->by_sp += counts.by_sp;
+	all->wrong += counts.wrong;
+	cs_close(&capstone);
+	pm_unw_module_free(module);
+	return 0;
+}
+
+static void test_against_cfi(void **state)
+{
+	struct counts counts = { 0 };
+
+	(void)state;
+#if !defined(__x86_64__)
+	skip();
+#endif
+	dl_iterate_phdr(check_library, &counts);
+	assert_int_equal(counts.wrong, 0);
+	assert_true(counts.by_sp > counts.places / 10);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_against_cfi),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

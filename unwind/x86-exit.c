@@ -1,0 +1,739 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where code without CFI has its return address, found by following the code from the
+ * interrupted instruction to a `ret`. Compiled code has one depth of the stack at each
+ * instruction, whichever way led there; so any way from it to a `ret` without a call tells
+ * where that `ret` will find its address. A word that merely looks like a return address is
+ * not mistaken for it: stacks are full of those that earlier calls have left.
+ *
+ * Lengths and operands of instructions: Intel SDM volume 2, chapter 2 and appendix A.
+ */
+#include "unwind-internal.h"
+
+#include <string.h>
+
+enum {
+	INSTRUCTIONS_MAX = 512, /* that are followed for one place */
+	WAYS_MAX = 32, /* targets of conditional jumps */
+	STORES_MAX = 24, /* on one way, whose values are known */
+	WINDOW_BYTES = 64,
+	INSTRUCTION_MAX = 15,
+};
+
+/* Numbers of registers in instructions. */
+enum {
+	RAX,
+	RCX,
+	RDX,
+	RBX,
+	RSP,
+	RBP,
+	RSI,
+	RDI,
+	R11 = 11,
+	REGS = 16,
+	NONE = 0xff,
+};
+
+/* ---- decoding --------------------------------------------------------------------------- */
+
+enum map {
+	MAP_ONE, /* one byte */
+	MAP_0F,
+	MAP_0F38,
+	MAP_0F3A,
+};
+
+struct instruction {
+	unsigned int len;
+	enum map map;
+	uint8_t opcode;
+	bool vex, rex, wide, is_16, repeated, has_modrm;
+	uint8_t mod, reg, rm; /* with the bits of a prefix */
+	uint8_t selector; /* `reg` without those */
+	uint8_t low; /* of the opcode, with the bit of a prefix: a register */
+	uint8_t base, index; /* of a memory operand; NONE: there is none */
+	uint8_t vvvv;
+	int32_t displacement;
+	int64_t immediate; /* sign-extended; of jumps and calls the distance, too */
+};
+
+enum {
+	KNOWN = 1, /* else the instruction ends a way */
+	MODRM = 2 | KNOWN,
+	IMM8 = 4 | KNOWN,
+	IMM = 8 | KNOWN, /* 16 or 32 bits */
+};
+
+#define ALU(at) [at... at + 3] = MODRM, [at + 4] = IMM8, [at + 5] = IMM
+static const uint8_t one_byte[256] = {
+	ALU(0x00),
+	ALU(0x08),
+	ALU(0x10),
+	ALU(0x18),
+	ALU(0x20),
+	ALU(0x28),
+	ALU(0x30),
+	ALU(0x38),
+	[0x50 ... 0x5f] = KNOWN,
+	[0x63] = MODRM,
+	[0x68] = IMM,
+	[0x69] = MODRM | IMM,
+	[0x6a] = IMM8,
+	[0x6b] = MODRM | IMM8,
+	[0x70 ... 0x7f] = IMM8,
+	[0x80] = MODRM | IMM8,
+	[0x81] = MODRM | IMM,
+	[0x83] = MODRM | IMM8,
+	[0x84 ... 0x8d] = MODRM,
+	[0x8f] = MODRM,
+	[0x90 ... 0x99] = KNOWN,
+	[0x9b ... 0x9f] = KNOWN,
+	[0xa4 ... 0xa7] = KNOWN,
+	[0xa8] = IMM8,
+	[0xa9] = IMM,
+	[0xaa ... 0xaf] = KNOWN,
+	[0xb0 ... 0xb7] = IMM8,
+	[0xb8 ... 0xbf] = IMM,
+	[0xc0 ... 0xc1] = MODRM | IMM8,
+	[0xc2] = KNOWN,
+	[0xc3] = KNOWN,
+	[0xc6] = MODRM | IMM8,
+	[0xc7] = MODRM | IMM,
+	[0xc9] = KNOWN,
+	[0xd0 ... 0xd3] = MODRM,
+	[0xd7] = KNOWN,
+	[0xd8 ... 0xdf] = MODRM,
+	[0xe0 ... 0xe3] = IMM8,
+	[0xe9] = IMM,
+	[0xeb] = IMM8,
+	[0xf5] = KNOWN,
+	[0xf6 ... 0xf7] = MODRM,
+	[0xf8 ... 0xf9] = KNOWN,
+	[0xfc ... 0xfd] = KNOWN,
+	[0xfe ... 0xff] = MODRM,
+};
+static const uint8_t after_0f[256] = {
+	[0x05] = KNOWN,
+	[0x0d] = MODRM,
+	[0x10 ... 0x1f] = MODRM,
+	[0x28 ... 0x2f] = MODRM,
+	[0x31] = KNOWN,
+	[0x40 ... 0x6f] = MODRM,
+	[0x70 ... 0x73] = MODRM | IMM8,
+	[0x74 ... 0x76] = MODRM,
+	[0x77] = KNOWN,
+	[0x7c ... 0x7f] = MODRM,
+	[0x80 ... 0x8f] = IMM,
+	[0x90 ... 0x9f] = MODRM,
+	[0xa2] = KNOWN,
+	[0xa3] = MODRM,
+	[0xa4] = MODRM | IMM8,
+	[0xa5] = MODRM,
+	[0xab] = MODRM,
+	[0xac] = MODRM | IMM8,
+	[0xad ... 0xb1] = MODRM,
+	[0xb3] = MODRM,
+	[0xb6 ... 0xb8] = MODRM,
+	[0xba] = MODRM | IMM8,
+	[0xbb ... 0xc1] = MODRM,
+	[0xc2] = MODRM | IMM8,
+	[0xc3] = MODRM,
+	[0xc4 ... 0xc6] = MODRM | IMM8,
+	[0xc7] = MODRM,
+	[0xc8 ... 0xcf] = KNOWN,
+	[0xd0 ... 0xfe] = MODRM,
+};
+
+/* Bytes that are read in order; beyond the end they are 0, and `failed`. */
+struct cursor {
+	const uint8_t *code;
+	size_t have, at;
+	bool failed;
+};
+
+static uint8_t next_byte(struct cursor *cursor)
+{
+	if (cursor->at < cursor->have)
+		return cursor->code[cursor->at++];
+	cursor->failed = true;
+	return 0;
+}
+
+static int64_t next_signed(struct cursor *cursor, unsigned int bytes)
+{
+	uint64_t value = 0;
+
+	for (unsigned int i = 0; i < bytes; i++)
+		value |= (uint64_t)next_byte(cursor) << i * 8;
+	return (int64_t)(value << (64 - bytes * 8)) >> (64 - bytes * 8);
+}
+
+struct prefixes {
+	bool r, x, b; /* the fourth bits of reg, index, and rm, base or opcode */
+};
+
+static void decode_modrm(struct cursor *cursor, struct prefixes bits,
+			 struct instruction *ret)
+{
+	uint8_t modrm = next_byte(cursor), rm = modrm & 7;
+
+	ret->has_modrm = true;
+	ret->mod = modrm >> 6;
+	ret->selector = modrm >> 3 & 7;
+	ret->reg = (uint8_t)(ret->selector | bits.r << 3);
+	ret->rm = (uint8_t)(rm | bits.b << 3);
+	if (ret->mod == 3)
+		return;
+	ret->base = ret->rm;
+	if (rm == 4) {
+		uint8_t sib = next_byte(cursor);
+
+		rm = sib & 7;
+		ret->base = (uint8_t)(rm | bits.b << 3);
+		ret->index = (uint8_t)((sib >> 3 & 7) | bits.x << 3);
+		if (ret->index == RSP)
+			ret->index = NONE;
+	}
+	if (ret->mod == 0 && rm == 5) {
+		ret->base = NONE;
+		ret->displacement = (int32_t)next_signed(cursor, 4);
+	} else if (ret->mod != 0) {
+		ret->displacement = (int32_t)next_signed(cursor, ret->mod == 1 ? 1 : 4);
+	}
+}
+
+/* Behind a VEX prefix's first byte. False: there is no such instruction. */
+static bool decode_vex(struct cursor *cursor, bool is_long, struct prefixes *bits,
+		       struct instruction *ret)
+{
+	uint8_t byte = next_byte(cursor), map = 1;
+
+	bits->r = !(byte & 0x80);
+	if (is_long) {
+		bits->x = !(byte & 0x40);
+		bits->b = !(byte & 0x20);
+		map = byte & 0x1f;
+		byte = next_byte(cursor);
+		ret->wide = byte & 0x80;
+	}
+	ret->vex = true;
+	ret->vvvv = ~byte >> 3 & 15;
+	ret->repeated = (byte & 3) == 2;
+	ret->map = (enum map)map;
+	ret->opcode = next_byte(cursor);
+	return map >= MAP_0F && map <= MAP_0F3A;
+}
+
+static uint8_t form_of(const struct instruction *instruction)
+{
+	switch (instruction->map) {
+	case MAP_ONE:
+		return one_byte[instruction->opcode];
+	case MAP_0F:
+		return after_0f[instruction->opcode];
+	case MAP_0F38:
+		return MODRM;
+	case MAP_0F3A:
+		return MODRM | IMM8;
+	}
+	return 0;
+}
+
+static void decode_immediate(struct cursor *cursor, uint8_t form, struct instruction *ret)
+{
+	bool is_branch = ret->map == MAP_0F || ret->opcode == 0xe9;
+
+	if (ret->map == MAP_ONE && ret->opcode == 0xc2)
+		ret->immediate = (uint16_t)next_signed(cursor, 2);
+	else if (ret->map == MAP_ONE && (ret->opcode & 0xf8) == 0xb8 && ret->wide)
+		next_signed(cursor, 8);
+	else if ((form & IMM8) == IMM8)
+		ret->immediate = next_signed(cursor, 1);
+	else if ((form & IMM) == IMM)
+		ret->immediate = next_signed(cursor, ret->is_16 && !is_branch ? 2 : 4);
+	/* test has one, where its neighbours have none */
+	else if (ret->map == MAP_ONE && (ret->opcode & 0xfe) == 0xf6 && ret->selector < 2)
+		next_signed(cursor, ret->opcode == 0xf6 ? 1 : ret->is_16 ? 2 : 4);
+}
+
+/* False: it is not one that is known here, or not all of it can be read. */
+static bool decode(const uint8_t *code, size_t have, struct instruction *ret)
+{
+	struct cursor cursor = { .code = code, .have = have };
+	struct prefixes bits = { 0 };
+	uint8_t byte, form;
+
+	*ret = (struct instruction){ .base = NONE, .index = NONE };
+	for (;;) {
+		byte = next_byte(&cursor);
+		if (byte == 0x66)
+			ret->is_16 = true;
+		else if (byte == 0xf3 || byte == 0xf2)
+			ret->repeated = true;
+		else if (byte != 0x2e && byte != 0x36 && byte != 0x3e && byte != 0x26 &&
+			 byte != 0x64 && byte != 0x65 && byte != 0xf0)
+			break;
+	}
+	if ((byte & 0xf0) == 0x40) {
+		ret->rex = true;
+		ret->wide = byte & 8;
+		bits = (struct prefixes){ byte & 4, byte & 2, byte & 1 };
+		byte = next_byte(&cursor);
+	}
+	if (byte == 0xc4 || byte == 0xc5) {
+		if (!decode_vex(&cursor, byte == 0xc4, &bits, ret))
+			return false;
+	} else if (byte == 0x0f) {
+		ret->map = MAP_0F;
+		ret->opcode = next_byte(&cursor);
+		if (ret->opcode == 0x38 || ret->opcode == 0x3a) {
+			ret->map = ret->opcode == 0x38 ? MAP_0F38 : MAP_0F3A;
+			ret->opcode = next_byte(&cursor);
+		}
+	} else {
+		ret->opcode = byte;
+	}
+	form = form_of(ret);
+	if (!(form & KNOWN))
+		return false;
+	ret->low = (uint8_t)((ret->opcode & 7) | bits.b << 3);
+	if ((form & MODRM) == MODRM)
+		decode_modrm(&cursor, bits, ret);
+	decode_immediate(&cursor, form, ret);
+	ret->len = (unsigned int)cursor.at;
+	return !cursor.failed && cursor.at <= INSTRUCTION_MAX;
+}
+
+/* ---- which registers are written -------------------------------------------------------- */
+
+static uint32_t bit(uint8_t reg)
+{
+	return 1u << reg;
+}
+
+/* Without a REX prefix the numbers from 4 on are ah to bh. */
+static uint8_t byte_reg(const struct instruction *in, uint8_t reg)
+{
+	return !in->rex && reg >= 4 && reg < 8 ? reg - 4 : reg;
+}
+
+static uint32_t rm_of(const struct instruction *in, bool is_byte)
+{
+	if (in->mod != 3)
+		return 0;
+	return bit(is_byte ? byte_reg(in, in->rm) : in->rm);
+}
+
+static uint32_t written_one(const struct instruction *in)
+{
+	uint8_t op = in->opcode;
+	uint32_t reg = bit(op & 1 ? in->reg : byte_reg(in, in->reg));
+	uint32_t rm = rm_of(in, !(op & 1));
+
+	if (op < 0x40) {
+		if (op >> 3 == 7)
+			return 0; /* cmp */
+		return (op & 7) < 2 ? rm : (op & 7) < 4 ? reg : bit(RAX);
+	}
+	if (op == 0x63 || op == 0x69 || op == 0x6b || op == 0x8a || op == 0x8b ||
+	    op == 0x8d)
+		return op == 0x8a ? reg : bit(in->reg);
+	if (op >= 0x80 && op <= 0x83)
+		return in->selector == 7 ? 0 : rm;
+	if (op == 0x86 || op == 0x87)
+		return reg | rm;
+	if (op == 0x88 || op == 0x89 || (op >= 0xc0 && op <= 0xc1) || op == 0xc6 ||
+	    op == 0xc7 || (op >= 0xd0 && op <= 0xd3))
+		return rm;
+	if (op == 0x8c)
+		return rm_of(in, false);
+	if (op >= 0x90 && op <= 0x97)
+		return bit(RAX) | bit(in->low);
+	if (op >= 0xb0 && op <= 0xb7)
+		return bit(byte_reg(in, in->low));
+	if (op >= 0xb8 && op <= 0xbf)
+		return bit(in->low);
+	if ((op & 0xfe) == 0xf6)
+		return in->selector < 2 ? 0 : in->selector < 4 ? rm : bit(RAX) | bit(RDX);
+	if ((op & 0xfe) == 0xfe)
+		return rm;
+	if (op == 0x98 || op == 0x9f || op == 0xd7 || op == 0xdf)
+		return bit(RAX);
+	if (op == 0x99)
+		return bit(RDX);
+	if ((op >= 0xa4 && op <= 0xa7) || (op >= 0xaa && op <= 0xaf))
+		return bit(RAX) | bit(RCX) | bit(RSI) | bit(RDI);
+	return op >= 0xe0 && op <= 0xe3 ? bit(RCX) : 0;
+}
+
+static uint32_t written_0f(const struct instruction *in)
+{
+	uint8_t op = in->opcode;
+
+	if (op == 0x05)
+		return bit(RAX) | bit(RCX) | bit(R11);
+	if (op == 0x31)
+		return bit(RAX) | bit(RDX);
+	if (op == 0xa2)
+		return bit(RAX) | bit(RBX) | bit(RCX) | bit(RDX);
+	if ((op >= 0x40 && op <= 0x4f && !in->vex) || op == 0x50 || op == 0x2c ||
+	    op == 0x2d || op == 0xaf || (op >= 0xb6 && op <= 0xb8) ||
+	    (op >= 0xbc && op <= 0xbf) || op == 0xc5 || op == 0xd7)
+		return bit(in->reg);
+	if (op == 0x7e)
+		return in->repeated ? 0 : rm_of(in, false);
+	if (op >= 0x90 && op <= 0x9f)
+		return rm_of(in, true);
+	if (op == 0xa4 || op == 0xa5 || op == 0xab || op == 0xac || op == 0xad ||
+	    op == 0xae || op == 0xb3 || op == 0xbb)
+		return rm_of(in, false);
+	if (op == 0xba)
+		return in->selector == 4 ? 0 : rm_of(in, false);
+	if (op == 0xb0 || op == 0xb1)
+		return bit(RAX) | rm_of(in, op == 0xb0);
+	if (op == 0xc0 || op == 0xc1)
+		return bit(op == 0xc0 ? byte_reg(in, in->reg) : in->reg) |
+		       rm_of(in, op == 0xc0);
+	if (op == 0xc7)
+		return bit(RAX) | bit(RDX) | rm_of(in, false);
+	return op >= 0xc8 && op <= 0xcf ? bit(in->low) : 0;
+}
+
+/* All general registers that may be written: rather too many than too few. */
+static uint32_t written(const struct instruction *in)
+{
+	uint8_t op = in->opcode;
+
+	switch (in->map) {
+	case MAP_ONE:
+		return written_one(in);
+	case MAP_0F:
+		return written_0f(in);
+	case MAP_0F38:
+		if (op < 0xf0)
+			return 0;
+		return bit(in->reg) | (in->vex ? bit(in->vvvv) : 0);
+	case MAP_0F3A:
+		if (op >= 0x14 && op <= 0x17)
+			return rm_of(in, false);
+		if (op >= 0x60 && op <= 0x63)
+			return bit(RCX);
+		return op == 0xf0 ? bit(in->reg) : 0;
+	}
+	return 0;
+}
+
+/* ---- following -------------------------------------------------------------------------- */
+
+/* What a register holds, in terms of what was there when the thread was interrupted. */
+struct value {
+	enum {
+		VALUE_OWN, /* what it had then */
+		VALUE_PLACE, /* the stack pointer of then + offset */
+		VALUE_WORD, /* the word that stands there */
+		VALUE_LOST,
+	} kind;
+	int32_t offset;
+};
+
+/* A way through the code: where it goes on, and what it has changed. */
+struct way {
+	uint64_t pc;
+	int32_t sp; /* less the stack pointer of then */
+	struct value regs[REGS];
+	/* What it has pushed or stored, by the place's offset. */
+	struct store {
+		int32_t offset;
+		struct value value;
+	} stores[STORES_MAX];
+	size_t stores_len;
+};
+
+enum outcome {
+	OUTCOME_ON, /* way->pc is next */
+	OUTCOME_LOST,
+	OUTCOME_BY_FP,
+	OUTCOME_RETURN,
+};
+
+struct search {
+	const struct pm_unw_space *space;
+	struct way ways[WAYS_MAX]; /* one after the other; those before `at` are done */
+	uint64_t starts[WAYS_MAX];
+	size_t at, len;
+	uint8_t window[WINDOW_BYTES];
+	uint64_t window_at;
+	size_t window_len;
+};
+
+static const struct value lost = { .kind = VALUE_LOST };
+
+/* What the word at the stack pointer of then + @offset holds. */
+static struct value content(const struct way *way, int64_t offset)
+{
+	for (size_t i = 0; i < way->stores_len; i++)
+		if (way->stores[i].offset == offset)
+			return way->stores[i].value;
+	/* What is below the stack pointer is not copied, and anything may be there. */
+	if (offset < 0 || offset > PM_UNW_STACK_SPAN_MAX || offset % 8 != 0)
+		return lost;
+	return (struct value){ VALUE_WORD, (int32_t)offset };
+}
+
+static enum outcome store(struct way *way, int64_t offset, struct value value)
+{
+	size_t i = 0;
+
+	while (i < way->stores_len && way->stores[i].offset != offset)
+		i++;
+	/* Most are values that no caller waits for, in places that hold nothing else. */
+	if (i == way->stores_len && value.kind == VALUE_LOST && offset < 0)
+		return OUTCOME_ON;
+	if (i == STORES_MAX || offset < INT32_MIN || offset > INT32_MAX)
+		return OUTCOME_LOST;
+	way->stores[i] = (struct store){ (int32_t)offset, value };
+	way->stores_len += i == way->stores_len;
+	return OUTCOME_ON;
+}
+
+/* False: further than makes sense. */
+static bool move_sp(struct way *way, int64_t by)
+{
+	int64_t sp = way->sp + by;
+
+	if (sp < -(int64_t)PM_UNW_STACK_SPAN_MAX || sp > (int64_t)PM_UNW_STACK_SPAN_MAX)
+		return false;
+	way->sp = (int32_t)sp;
+	return true;
+}
+
+static enum outcome push(struct way *way, struct value value)
+{
+	return move_sp(way, -8) ? store(way, way->sp, value) : OUTCOME_LOST;
+}
+
+static enum outcome pop(struct way *way, uint8_t reg)
+{
+	struct value value = content(way, way->sp);
+
+	if (reg == RSP || !move_sp(way, 8))
+		return OUTCOME_LOST;
+	if (reg != NONE)
+		way->regs[reg] = value;
+	return OUTCOME_ON;
+}
+
+/* The stack pointer becomes the frame pointer + @offset. */
+static enum outcome sp_from_fp(struct way *way, int64_t offset)
+{
+	const struct value *fp = &way->regs[RBP];
+
+	if (fp->kind == VALUE_OWN)
+		return OUTCOME_BY_FP;
+	if (fp->kind != VALUE_PLACE)
+		return OUTCOME_LOST;
+	way->sp = 0;
+	return move_sp(way, fp->offset + offset) ? OUTCOME_ON : OUTCOME_LOST;
+}
+
+/* Instructions that write the stack pointer. */
+static enum outcome change_sp(struct way *way, const struct instruction *in)
+{
+	uint8_t op = in->opcode;
+
+	if (in->map != MAP_ONE || !in->wide)
+		return OUTCOME_LOST;
+	if ((op == 0x81 || op == 0x83) && (in->selector == 0 || in->selector == 5))
+		return move_sp(way, in->selector == 0 ? in->immediate : -in->immediate)
+			       ? OUTCOME_ON
+			       : OUTCOME_LOST;
+	if (op == 0x8d && in->index == NONE && in->base == RSP)
+		return move_sp(way, in->displacement) ? OUTCOME_ON : OUTCOME_LOST;
+	if (op == 0x8d && in->index == NONE && in->base == RBP)
+		return sp_from_fp(way, in->displacement);
+	if ((op == 0x89 && in->reg == RBP) ||
+	    (op == 0x8b && in->mod == 3 && in->rm == RBP))
+		return sp_from_fp(way, 0);
+	return OUTCOME_LOST;
+}
+
+/* What the instruction leaves in the one register that it writes. */
+static struct value result(const struct way *way, const struct instruction *in)
+{
+	struct value place = { VALUE_PLACE, way->sp };
+
+	if (in->map != MAP_ONE || !in->wide)
+		return lost;
+	if ((in->opcode == 0x89 && in->reg == RSP) ||
+	    (in->opcode == 0x8b && in->mod == 3 && in->rm == RSP))
+		return place;
+	if (in->base != RSP || in->index != NONE)
+		return lost;
+	if (in->opcode == 0x8b)
+		return content(way, (int64_t)way->sp + in->displacement);
+	if (in->opcode != 0x8d ||
+	    __builtin_add_overflow(way->sp, in->displacement, &place.offset))
+		return lost;
+	return place;
+}
+
+static enum outcome change_regs(struct way *way, const struct instruction *in)
+{
+	bool is_store = in->map == MAP_ONE && in->opcode == 0x89 && in->wide &&
+			in->base == RSP && in->index == NONE;
+	uint32_t mask = written(in);
+	struct value value = mask & (mask - 1) ? lost : result(way, in);
+
+	if (mask & bit(RSP))
+		return change_sp(way, in);
+	for (uint8_t reg = 0; reg < REGS; reg++)
+		if (mask >> reg & 1)
+			way->regs[reg] = value;
+	/* Of a local variable no one needs to know; it may be stored again and again. */
+	if (is_store && way->regs[in->reg].kind != VALUE_LOST)
+		return store(way, (int64_t)way->sp + in->displacement,
+			     way->regs[in->reg]);
+	return OUTCOME_ON;
+}
+
+static enum outcome follow_stack(struct way *way, const struct instruction *in)
+{
+	uint8_t op = in->opcode;
+	enum outcome ret;
+
+	if (in->map != MAP_ONE)
+		return change_regs(way, in);
+	if (in->is_16 && ((op >= 0x50 && op <= 0x5f) || op == 0x68 || op == 0x6a ||
+			  op == 0x8f || op == 0x9c || op == 0x9d || op == 0xff))
+		return OUTCOME_LOST;
+	if (op >= 0x50 && op <= 0x57)
+		return push(way, way->regs[in->low]);
+	if (op >= 0x58 && op <= 0x5f)
+		return pop(way, in->low);
+	if (op == 0x68 || op == 0x6a || op == 0x9c || (op == 0xff && in->selector == 6))
+		return push(way, lost);
+	if (op == 0x9d)
+		return pop(way, NONE);
+	if (op == 0x8f)
+		return in->selector == 0 ? pop(way, in->mod == 3 ? in->rm : NONE)
+					 : OUTCOME_LOST;
+	if (op == 0xff && in->selector > 1)
+		return OUTCOME_LOST; /* a call, or a jump to somewhere */
+	if (op == 0xc9) {
+		ret = sp_from_fp(way, 0);
+		return ret == OUTCOME_ON ? pop(way, RBP) : ret;
+	}
+	return change_regs(way, in);
+}
+
+static void add_way(struct search *search, const struct way *from, uint64_t pc)
+{
+	for (size_t i = 0; i < search->len; i++)
+		if (search->starts[i] == pc)
+			return;
+	if (search->len == WAYS_MAX)
+		return;
+	search->ways[search->len] = *from;
+	search->ways[search->len].pc = pc;
+	search->starts[search->len++] = pc;
+}
+
+/* One instruction further. */
+static enum outcome follow(struct search *search, struct way *way,
+			   const struct instruction *in)
+{
+	uint64_t target = way->pc + in->len + (uint64_t)in->immediate;
+	uint8_t op = in->opcode;
+
+	way->pc += in->len;
+	if (in->map == MAP_ONE && (op == 0xc2 || op == 0xc3))
+		return OUTCOME_RETURN;
+	if (in->map == MAP_ONE && (op == 0xe9 || op == 0xeb)) {
+		way->pc = target;
+		return OUTCOME_ON;
+	}
+	if ((in->map == MAP_ONE && (op & 0xf0) == 0x70) ||
+	    (in->map == MAP_ONE && op >= 0xe0 && op <= 0xe3) ||
+	    (in->map == MAP_0F && !in->vex && (op & 0xf0) == 0x80))
+		add_way(search, way, target);
+	return follow_stack(way, in);
+}
+
+/* The next instruction of @way. */
+static bool fetch(struct search *search, const struct way *way, struct instruction *ret)
+{
+	uint64_t skip = way->pc - search->window_at;
+
+	if (skip < search->window_len &&
+	    decode(search->window + skip, search->window_len - skip, ret))
+		return true;
+	search->window_at = way->pc;
+	/* Where code ends there is less to be read. */
+	for (search->window_len = WINDOW_BYTES; search->window_len > 0;
+	     search->window_len /= 2)
+		if (pm_unw_read_code(search->space, way->pc, search->window,
+				     search->window_len))
+			break;
+	return decode(search->window, search->window_len, ret);
+}
+
+/* False: the return address is none that was there. */
+static bool to_row(const struct way *way, int64_t popped, struct pm_unw_row *ret)
+{
+	/* rbx, rbp, r12 to r15 in instructions and in DWARF */
+	static const uint8_t saved[][2] = { { 3, 3 },   { 5, 6 },   { 12, 12 },
+					    { 13, 13 }, { 14, 14 }, { 15, 15 } };
+	struct value address = content(way, way->sp);
+
+	/* V8's builtins for prologues make their caller's frame: they pop where they return to,
+	 * push that frame, and have not left anything when they return. */
+	if (address.kind != VALUE_WORD || way->sp < 0 || address.offset > way->sp)
+		return false;
+	*ret = (struct pm_unw_row){ .cfa_reg = PM_UNW_X86_64_RSP,
+				    .cfa_offset = way->sp + 8 + popped,
+				    .ra_reg = PM_UNW_X86_64_RIP };
+	ret->regs[PM_UNW_X86_64_RIP] =
+		(struct pm_unw_reg_rule){ .kind = PM_UNW_RULE_OFFSET,
+					  .value = address.offset - ret->cfa_offset };
+	for (size_t i = 0; i < PM_ARRAY_LEN(saved); i++) {
+		const struct value *value = &way->regs[saved[i][0]];
+		struct pm_unw_reg_rule *rule = &ret->regs[saved[i][1]];
+
+		if (value->kind == VALUE_OWN)
+			continue;
+		rule->kind = value->kind == VALUE_WORD    ? PM_UNW_RULE_OFFSET
+			     : value->kind == VALUE_PLACE ? PM_UNW_RULE_VAL_OFFSET
+							  : PM_UNW_RULE_UNDEFINED;
+		if (value->kind != VALUE_LOST)
+			rule->value = value->offset - ret->cfa_offset;
+	}
+	return true;
+}
+
+enum pm_unw_exit pm_unw_x86_find_exit(const struct pm_unw_space *space, uint64_t pc,
+				      struct pm_unw_row *ret)
+{
+	struct search search = { .space = space, .len = 1 };
+	unsigned int left = INSTRUCTIONS_MAX;
+
+	search.ways[0].pc = search.starts[0] = pc;
+	for (; search.at < search.len; search.at++) {
+		struct way *way = &search.ways[search.at];
+		enum outcome outcome = OUTCOME_ON;
+
+		while (outcome == OUTCOME_ON && left > 0) {
+			struct instruction in;
+
+			left--;
+			if (!fetch(&search, way, &in))
+				break;
+			outcome = follow(&search, way, &in);
+			if (outcome == OUTCOME_BY_FP)
+				return PM_UNW_EXIT_BY_FP;
+			if (outcome == OUTCOME_RETURN && to_row(way, in.immediate, ret))
+				return PM_UNW_EXIT_BY_SP;
+		}
+	}
+	return PM_UNW_EXIT_UNKNOWN;
+}
