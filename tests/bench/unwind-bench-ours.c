@@ -76,11 +76,11 @@ static uint64_t unwind(struct pm_unwinder *unwinder, const struct bench_corpus *
 	return found;
 }
 
-static size_t batch_at(const struct bench_corpus *corpus, size_t from)
+static size_t batch_at(const struct bench_corpus *corpus, size_t from, size_t batch)
 {
 	size_t left = corpus->samples.len - from;
 
-	return left < PM_UNW_BATCH_MAX ? left : PM_UNW_BATCH_MAX;
+	return left < batch ? left : batch;
 }
 
 /* All samples once; ns a frame. */
@@ -94,7 +94,7 @@ static double pass(struct pm_unwinder *unwinder, const struct bench_corpus *corp
 	ret->frames = 0;
 	memset(ret->stops, 0, sizeof(ret->stops));
 	for (size_t from = 0; from < corpus->samples.len; from += len) {
-		len = batch_at(corpus, from);
+		len = batch_at(corpus, from, ret->batch);
 		ret->frames += unwind(unwinder, corpus, from, len, jobs);
 		for (size_t i = 0; i < len; i++)
 			ret->stops[jobs[i].stop]++;
@@ -104,16 +104,17 @@ static double pass(struct pm_unwinder *unwinder, const struct bench_corpus *corp
 }
 
 /* The same few samples again and again, their rules found before. */
-static double pass_hot(struct pm_unwinder *unwinder, const struct bench_corpus *corpus)
+static double pass_hot(struct pm_unwinder *unwinder, const struct bench_corpus *corpus,
+		       size_t batch)
 {
 	struct pm_unw_job jobs[PM_UNW_BATCH_MAX];
-	size_t batches = (corpus->samples.len + PM_UNW_BATCH_MAX - 1) / PM_UNW_BATCH_MAX;
+	size_t batches = (corpus->samples.len + batch - 1) / batch;
 	size_t sets = batches < HOT_SETS ? batches : HOT_SETS;
 	uint64_t found = 0, took = 0;
 
 	for (size_t i = 0; i < sets; i++) {
-		size_t from = batches * i / sets * PM_UNW_BATCH_MAX;
-		size_t len = batch_at(corpus, from);
+		size_t from = batches * i / sets * batch;
+		size_t len = batch_at(corpus, from, batch);
 		uint64_t begin;
 
 		unwind(unwinder, corpus, from, len, jobs);
@@ -191,7 +192,7 @@ void bench_ours_pass(struct bench_corpus *corpus, struct bench_ours *ret)
 	pm_unwinder_stats(unwinder, &ret->stats);
 	evict_all(corpus);
 	ret->cold_ns = pass(unwinder, corpus, ret);
-	ret->hot_ns = pass_hot(unwinder, corpus);
+	ret->hot_ns = pass_hot(unwinder, corpus, ret->batch);
 	pm_unwinder_free(unwinder);
 	cold_start(corpus, ret);
 }
@@ -205,7 +206,7 @@ int bench_ours_print(struct bench_corpus *corpus, FILE *to)
 	if (!unwinder)
 		abort();
 	for (size_t from = 0; from < corpus->samples.len; from += len) {
-		len = batch_at(corpus, from);
+		len = batch_at(corpus, from, PM_UNW_BATCH_MAX);
 		unwind(unwinder, corpus, from, len, jobs);
 		for (size_t i = 0; i < len; i++) {
 			fputs(pm_unw_stop_name(jobs[i].stop), to);

@@ -3,6 +3,7 @@
  * Unwinds corpora of stacks from their own CFI bytes, and has elfutils unwind the same.
  * unwind-bench --help tells the rest.
  */
+#include "pm/chain.h"
 #include "tests/bench/unwind-bench.h"
 
 #include <getopt.h>
@@ -17,6 +18,7 @@ enum {
 	OPTION_PRINT,
 	OPTION_PRINT_DWFL,
 	OPTION_EVERY,
+	OPTION_BATCH,
 	OPTION_MAX_MB,
 	OPTION_CHECK,
 	OPTION_NO_PEERS,
@@ -31,12 +33,14 @@ static const char help[] =
 	"\n"
 	"  first   begins without any rule; the copied stacks are in no cache\n"
 	"  cold    all rules known; the copied stacks are in no cache\n"
-	"  hot     16 samples again and again, everything in the caches\n"
+	"  hot     a few samples again and again, everything in the caches\n"
 	"\n"
 	"libdwfl keeps its handles, libdw is dwarf_cfi_addrframe() and the registers for\n"
 	"every frame; both are warmed up, and unwind the same samples in the same passes.\n"
 	"\n"
 	"      --passes N    how often (default: 5)\n"
+	"      --batch N     unwind N samples side by side, 1 to 16 (default: 8, as pmrec\n"
+	"                    does)\n"
 	"      --every N     the others get one sample in N (default: so that a pass has\n"
 	"                    some 4000)\n"
 	"      --no-peers    without the others\n"
@@ -50,7 +54,7 @@ static const char help[] =
 	"                    left out and counted\n";
 
 struct options {
-	size_t passes, every;
+	size_t passes, every, batch;
 	uint64_t max_bytes;
 	const char *print, *print_dwfl;
 	bool check, peers, bench;
@@ -102,6 +106,7 @@ static void print_ours(const struct bench_corpus *corpus, const struct bench_our
 {
 	double misses = (double)ours->stats.cache_misses;
 
+	printf("  side by side: %zu samples\n", ours->batch);
 	printf("  frames: %" PRIu64 ", %.1f a sample; rooted %.2f %%; ends:",
 	       ours->frames, (double)ours->frames / (double)corpus->samples.len,
 	       100.0 * (double)ours->stops[PM_UNW_STOP_ROOT] /
@@ -156,7 +161,7 @@ static void bench(struct bench_corpus *corpus, const struct options *options)
 	size_t every = options->every ? options->every
 				      : 1 + (corpus->samples.len - 1) / PEER_SAMPLES;
 	double first[PASSES_MAX], cold[PASSES_MAX], hot[PASSES_MAX], start[PASSES_MAX];
-	struct bench_ours ours = { 0 };
+	struct bench_ours ours = { .batch = options->batch };
 	struct bench_peers *peers = NULL;
 	double a_sample;
 
@@ -239,6 +244,7 @@ static int parse(struct options *options, int argc, char **argv)
 		{ "print", required_argument, NULL, OPTION_PRINT },
 		{ "print-libdwfl", required_argument, NULL, OPTION_PRINT_DWFL },
 		{ "every", required_argument, NULL, OPTION_EVERY },
+		{ "batch", required_argument, NULL, OPTION_BATCH },
 		{ "max-mb", required_argument, NULL, OPTION_MAX_MB },
 		{ "check", no_argument, NULL, OPTION_CHECK },
 		{ "no-peers", no_argument, NULL, OPTION_NO_PEERS },
@@ -254,6 +260,9 @@ static int parse(struct options *options, int argc, char **argv)
 			options->passes = number;
 		else if (option == OPTION_EVERY && parse_size(optarg, INT32_MAX, &number))
 			options->every = number;
+		else if (option == OPTION_BATCH &&
+			 parse_size(optarg, PM_UNW_BATCH_MAX, &number))
+			options->batch = number;
 		else if (option == OPTION_MAX_MB && parse_size(optarg, 1 << 20, &number))
 			options->max_bytes = number << 20;
 		else if (option == OPTION_PRINT)
@@ -311,9 +320,11 @@ static int worse(int a, int b)
 
 int main(int argc, char **argv)
 {
-	struct options options = {
-		.passes = PASSES, .max_bytes = 4096ull << 20, .peers = true, .bench = true
-	};
+	struct options options = { .passes = PASSES,
+				   .batch = PM_CHAIN_AHEAD_MAX,
+				   .max_bytes = 4096ull << 20,
+				   .peers = true,
+				   .bench = true };
 	FILE *print = NULL, *print_dwfl = NULL;
 	int ret = parse(&options, argc, argv);
 

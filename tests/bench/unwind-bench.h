@@ -98,6 +98,7 @@ void bench_evict(const struct bench_sample *samples, size_t len);
 /* ---- ours ------------------------------------------------------------------------------ */
 
 struct bench_ours {
+	size_t batch; /* samples that are unwound side by side; set by the caller */
 	uint64_t frames, stops[BENCH_STOPS];
 	double first_ns, cold_ns, hot_ns; /* a frame */
 	struct pm_unw_stats stats; /* of one pass that begins with nothing */
