@@ -72,6 +72,18 @@ jit() {
 		'any("belongs to user 65534" in n["text"] for n in notes)'
 }
 
+@test "leaves of generated code have their caller, and no other" {
+	record "$PROGRAMS/jit-leaf" 600
+	# The last samples of generated code may be looked at when it is gone.
+	callers='{(a, b.split(".")[0]) for s in samples for a, b in zip(chain(s), chain(s)[1:])'
+	holds "$callers if a == 'c_leaf'} == {('c_leaf', 'calls_c_leaf')}" \
+		"$callers if a == 'c_framed'} == {('c_framed', 'calls_c_framed')}" \
+		"$callers if a == 'g_framed'} == {('g_framed', 'calls_g_framed')}" \
+		"$callers if a == 'g_leaf'} <= {('g_leaf', 'calls_g_leaf'), ('g_leaf', 'run')}" \
+		'sum(chain(s)[:2] == ["g_leaf", "calls_g_leaf"] for s in samples) > 30' \
+		'not any("decoy" in chain(s) for s in samples)'
+}
+
 @test "a jitdump names functions and their lines" {
 	jit dump
 	holds 'self_share("inner") > 90' \
