@@ -714,10 +714,16 @@ static bool to_row(const struct way *way, int64_t popped, struct pm_unw_row *ret
 enum pm_unw_exit pm_unw_x86_find_exit(const struct pm_unw_space *space, uint64_t pc,
 				      struct pm_unw_row *ret)
 {
-	struct search search = { .space = space, .len = 1 };
 	unsigned int left = INSTRUCTIONS_MAX;
+	struct search search;
 
-	search.ways[0].pc = search.starts[0] = pc;
+	/* Of the ways only those before search.len are ever read. */
+	search.space = space;
+	search.at = 0;
+	search.len = 1;
+	search.window_len = 0;
+	search.ways[0] = (struct way){ .pc = pc };
+	search.starts[0] = pc;
 	for (; search.at < search.len; search.at++) {
 		struct way *way = &search.ways[search.at];
 		enum outcome outcome = OUTCOME_ON;

@@ -88,12 +88,22 @@ static bool is_interrupted(const struct tracee *tracee)
 	return false;
 }
 
+static bool read_generated(void *user, uint64_t address, void *ret, size_t len)
+{
+	const struct tracee *tracee = user;
+
+	return pm_trace_read(tracee->tid, address, ret, len) == len;
+}
+
 /* As from a copy of the stack that begins @below bytes below the stack pointer. */
 static struct chain unwind_here(struct stepper *stepper, size_t below)
 {
 	struct tracer *tracer = &stepper->tracer;
 	struct tracee *tracee = tracer_tracee(tracer);
-	struct pm_unw_space space = { tracer->maps.maps.data, tracer->maps.maps.len };
+	struct pm_unw_space space = { .maps = tracer->maps.maps.data,
+				      .len = tracer->maps.maps.len,
+				      .read_code = read_generated,
+				      .read_code_user = tracee };
 	struct chain chain = { .frames = stepper->ours };
 
 	chain.stack = (struct pm_unw_stack){
