@@ -256,10 +256,10 @@ bool pm_unw_is_return(struct pm_unwinder *unwinder, enum pm_unw_arch arch,
 	struct pm_unw_cache_slot *slot = NULL;
 	bool ret;
 
-	/* The slot is of the byte before. It exists once a frame has returned to @address; what
-	 * no frame has returned to is mostly a chance find, and not worth a slot. */
+	/* The slot is of the byte before, where the frame's rule will be looked up. */
 	if (pm_unw_map_has_cfi(map, arch) && address < map->end)
-		slot = pm_unw_rule_slot(unwinder, map->module, address - 1 - map->bias);
+		slot = pm_unw_rule_slot(unwinder, map->module, address - 1 - map->bias,
+					true);
 	if (slot && slot->returns != PM_UNW_RETURNS_UNKNOWN)
 		return slot->returns == PM_UNW_RETURNS_YES;
 	ret = follows_call(arch, map, address) ||

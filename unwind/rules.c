@@ -194,7 +194,7 @@ static bool decode(struct pm_unwinder *unwinder, struct pm_unw_module *module,
 
 struct pm_unw_cache_slot *pm_unw_rule_slot(const struct pm_unwinder *unwinder,
 					   const struct pm_unw_module *module,
-					   uint64_t svma)
+					   uint64_t svma, bool make)
 {
 	struct pm_unw_cache_slot *set;
 	uint64_t key;
@@ -205,7 +205,24 @@ struct pm_unw_cache_slot *pm_unw_rule_slot(const struct pm_unwinder *unwinder,
 	set = pm_unw_cache_set(unwinder, key);
 	if (set[0].key == key)
 		return &set[0];
-	return set[1].key == key ? &set[1] : NULL;
+	if (set[1].key == key)
+		return &set[1];
+	if (!make)
+		return NULL;
+	set[1] = set[0];
+	set[0] = (struct pm_unw_cache_slot){ .key = key, .found = PM_UNW_FOUND_NOT_YET };
+	return &set[0];
+}
+
+/* The same, if a rule was looked for. */
+static const struct pm_unw_cache_slot *find_slot(const struct pm_unwinder *unwinder,
+						 const struct pm_unw_module *module,
+						 uint64_t svma)
+{
+	const struct pm_unw_cache_slot *slot =
+		pm_unw_rule_slot(unwinder, module, svma, false);
+
+	return slot && slot->found != PM_UNW_FOUND_NOT_YET ? slot : NULL;
 }
 
 static struct pm_unw_lookup from_slot(const struct pm_unw_cache_slot *slot)
@@ -218,31 +235,27 @@ static struct pm_unw_lookup from_slot(const struct pm_unw_cache_slot *slot)
 static struct pm_unw_lookup decode_and_keep(struct pm_unwinder *unwinder,
 					    struct pm_unw_module *module, uint64_t svma)
 {
-	struct pm_unw_cache_slot *set;
+	struct pm_unw_cache_slot *slot;
 	struct pm_unw_lookup lookup;
-	uint64_t key;
 
 	if (!decode(unwinder, module, svma, &lookup)) {
 		lookup.found = PM_UNW_FOUND_BAD_CFI;
 		return lookup;
 	}
-	if (!pm_unw_has_keys(module, svma, 1))
-		return lookup;
 	/* Not before: the module may have a new id by now. */
-	key = pm_unw_key_base(module) + svma;
-	set = pm_unw_cache_set(unwinder, key);
-	set[1] = set[0];
-	set[0] = (struct pm_unw_cache_slot){ .key = key,
-					     .found = lookup.found & 7,
-					     .index = lookup.index & 0x7ffffff,
-					     .quick = lookup.quick };
+	slot = pm_unw_rule_slot(unwinder, module, svma, true);
+	if (slot) {
+		slot->found = lookup.found & 7;
+		slot->index = lookup.index & 0x7ffffff;
+		slot->quick = lookup.quick;
+	}
 	return lookup;
 }
 
 struct pm_unw_lookup pm_unw_rule_find(struct pm_unwinder *unwinder,
 				      struct pm_unw_module *module, uint64_t svma)
 {
-	const struct pm_unw_cache_slot *slot = pm_unw_rule_slot(unwinder, module, svma);
+	const struct pm_unw_cache_slot *slot = find_slot(unwinder, module, svma);
 
 	if (slot) {
 		unwinder->stats.cache_hits++;
@@ -256,7 +269,7 @@ struct pm_unw_lookup pm_unw_rule_find(struct pm_unwinder *unwinder,
 struct pm_unw_lookup pm_unw_rule_again(struct pm_unwinder *unwinder,
 				       struct pm_unw_module *module, uint64_t svma)
 {
-	const struct pm_unw_cache_slot *slot = pm_unw_rule_slot(unwinder, module, svma);
+	const struct pm_unw_cache_slot *slot = find_slot(unwinder, module, svma);
 
 	return slot ? from_slot(slot) : decode_and_keep(unwinder, module, svma);
 }
@@ -272,7 +285,7 @@ enum pm_unw_exit pm_unw_exit_find(struct pm_unwinder *unwinder,
 	uint32_t kept = 0;
 
 	if (map->module)
-		slot = pm_unw_rule_slot(unwinder, map->module, pc - map->bias);
+		slot = pm_unw_rule_slot(unwinder, map->module, pc - map->bias, false);
 	if (slot && slot->found == PM_UNW_FOUND_NO_CFI)
 		kept = slot->index >> PM_UNW_EXIT_SHIFT;
 	else

@@ -383,6 +383,11 @@ enum pm_unw_found {
 	PM_UNW_FOUND_BAD_CFI,
 };
 
+enum {
+	/* In the place of it, of a cache slot alone: nobody has asked for the rule. */
+	PM_UNW_FOUND_NOT_YET = PM_UNW_FOUND_BAD_CFI + 1,
+};
+
 /*
  * What nearly all rules of x86-64 come down to, in one word: CFA = rsp or rbp + words, the
  * return address right below it, rbp saved or not. Which other registers are saved it leaves
@@ -424,7 +429,7 @@ struct pm_unw_lookup {
  */
 struct pm_unw_cache_slot {
 	uint64_t key; /* 0: free; ids begin with 1 */
-	uint32_t found : 3; /* enum pm_unw_found */
+	uint32_t found : 3; /* enum pm_unw_found, or PM_UNW_FOUND_NOT_YET */
 	uint32_t returns : 2; /* enum pm_unw_returns */
 	uint32_t index : 27;
 	uint32_t quick;
@@ -475,10 +480,11 @@ static inline struct pm_unw_cache_slot *pm_unw_cache_set(
 
 struct pm_unw_lookup pm_unw_rule_find(struct pm_unwinder *unwinder,
 				      struct pm_unw_module *module, uint64_t svma);
-/* The cache's slot for @svma, or NULL. It is good until the next look-up. */
+/* The cache's slot for @svma, or NULL; with @make only if there can be none. It is good until
+ * the next look-up. */
 struct pm_unw_cache_slot *pm_unw_rule_slot(const struct pm_unwinder *unwinder,
 					   const struct pm_unw_module *module,
-					   uint64_t svma);
+					   uint64_t svma, bool make);
 /* The same for what was found before: not counted, and the tables do not start over. */
 struct pm_unw_lookup pm_unw_rule_again(struct pm_unwinder *unwinder,
 				       struct pm_unw_module *module, uint64_t svma);
