@@ -63,8 +63,9 @@ static uint64_t reg_value(struct evaluation *eval, uint64_t reg)
 
 static void deref(struct evaluation *eval, uint64_t size)
 {
-	const struct pm_unw_stack *stack = eval->input->stack;
-	uint64_t address = pop(eval), value = 0, offset;
+	uint64_t address = pop(eval), value = 0;
+	enum pm_unw_stop why = PM_UNW_STOP_BAD_MEMORY;
+	const uint8_t *bytes;
 
 	if (eval->failed)
 		return;
@@ -72,13 +73,12 @@ static void deref(struct evaluation *eval, uint64_t size)
 		fail(eval, PM_UNW_STOP_BAD_CFI);
 		return;
 	}
-	offset = address - stack->start;
-	if (offset >= stack->len || size > stack->len - offset) {
-		fail(eval, offset < PM_UNW_STACK_SPAN_MAX ? PM_UNW_STOP_TRUNCATED
-							  : PM_UNW_STOP_BAD_MEMORY);
+	bytes = pm_unw_stack_find(eval->input->stack, address, size, &why);
+	if (!bytes) {
+		fail(eval, why);
 		return;
 	}
-	memcpy(&value, stack->data + offset, size);
+	memcpy(&value, bytes, size);
 	push(eval, value);
 }
 

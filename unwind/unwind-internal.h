@@ -309,18 +309,34 @@ enum {
 	PM_UNW_STACK_SPAN_MAX = 1 << 28,
 };
 
-/* Reads 8 bytes of the stack copy; @stop says TRUNCATED or BAD_MEMORY when they are not in. */
+/* Where the @len bytes at @address are; NULL: in no piece, and @stop says TRUNCATED or
+ * BAD_MEMORY. */
+static inline const uint8_t *pm_unw_stack_find(const struct pm_unw_stack *stack,
+					       uint64_t address, size_t len,
+					       enum pm_unw_stop *stop)
+{
+	for (const struct pm_unw_stack *piece = stack; piece; piece = piece->above) {
+		uint64_t offset = address - piece->start;
+
+		if (offset < piece->len && len <= piece->len - offset)
+			return piece->data + offset;
+	}
+	*stop = address - stack->start < PM_UNW_STACK_SPAN_MAX ? PM_UNW_STOP_TRUNCATED
+							       : PM_UNW_STOP_BAD_MEMORY;
+	if (stack->missed)
+		*stack->missed = address;
+	return NULL;
+}
+
+/* Reads 8 bytes of the stack; @stop says TRUNCATED or BAD_MEMORY when they are not there. */
 static inline bool pm_unw_stack_u64(const struct pm_unw_stack *stack, uint64_t address,
 				    uint64_t *ret, enum pm_unw_stop *stop)
 {
-	uint64_t offset = address - stack->start;
+	const uint8_t *bytes = pm_unw_stack_find(stack, address, 8, stop);
 
-	if (stack->len < 8 || offset > stack->len - 8) {
-		*stop = offset < PM_UNW_STACK_SPAN_MAX ? PM_UNW_STOP_TRUNCATED
-						       : PM_UNW_STOP_BAD_MEMORY;
+	if (!bytes)
 		return false;
-	}
-	__builtin_memcpy(ret, stack->data + offset, 8);
+	__builtin_memcpy(ret, bytes, 8);
 	return true;
 }
 
@@ -329,17 +345,15 @@ static inline bool pm_unw_stack_word(const struct pm_unw_arch_info *arch,
 				     const struct pm_unw_stack *stack, uint64_t address,
 				     uint64_t *ret, enum pm_unw_stop *stop)
 {
-	uint64_t offset = (address & arch->address_mask) - stack->start;
+	const uint8_t *bytes;
 	uint32_t half;
 
 	if (arch->word_bytes == 8)
 		return pm_unw_stack_u64(stack, address, ret, stop);
-	if (stack->len < 4 || offset > stack->len - 4) {
-		*stop = offset < PM_UNW_STACK_SPAN_MAX ? PM_UNW_STOP_TRUNCATED
-						       : PM_UNW_STOP_BAD_MEMORY;
+	bytes = pm_unw_stack_find(stack, address & arch->address_mask, 4, stop);
+	if (!bytes)
 		return false;
-	}
-	__builtin_memcpy(&half, stack->data + offset, 4);
+	__builtin_memcpy(&half, bytes, 4);
 	*ret = half;
 	return true;
 }

@@ -187,6 +187,12 @@ struct pm_unw_stack {
 	uint64_t start;
 	const uint8_t *data;
 	size_t len;
+	/* Further pieces, which lie above, without the bytes between. NULL: none. Of the pieces
+	 * themselves only the three fields above and `above` are used. */
+	const struct pm_unw_stack *above;
+	/* NULL, or what is set to the last address that was wanted and is in no piece. A chain
+	 * that ends as TRUNCATED has ended there. */
+	uint64_t *missed;
 };
 
 /* ---- unwinding ----------------------------------------------------------------------- */
