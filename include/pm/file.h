@@ -272,6 +272,9 @@ int pm_file_intern_frame(struct pm_file_writer *writer, uint32_t module, uint64_
 			 const char *how, uint32_t *ret);
 int pm_file_intern_stack(struct pm_file_writer *writer, uint32_t parent, uint32_t frame,
 			 uint32_t *ret);
+/* The frame of stack @id, which was interned, and the stack that called it. */
+uint32_t pm_file_writer_stack(const struct pm_file_writer *writer, uint32_t id,
+			      uint32_t *parent);
 /* All frames so far, by id; for symbolising them. Valid until the next intern. */
 const struct pm_file_frame *pm_file_writer_frames(const struct pm_file_writer *writer,
 						  size_t *len);

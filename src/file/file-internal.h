@@ -62,6 +62,10 @@ struct pm_file_stack_slot {
 	uint32_t id_plus_1; /* 0: free */
 };
 
+struct pm_file_stack_row {
+	uint32_t parent, frame;
+};
+
 struct pm_file_writer {
 	struct pm_file_output output; /* fd -1: nowhere */
 	pm_file_tee_fn tee; /* NULL: none */
@@ -75,6 +79,7 @@ struct pm_file_writer {
 	struct pm_file_stack_slot *stack_slots;
 	size_t stack_cap; /* 0 or a power of two */
 	uint32_t stacks;
+	PM_VEC(struct pm_file_stack_row) stack_rows; /* by id */
 	/* New nodes, each the child of the one before, not yet written. */
 	struct {
 		uint32_t id, parent, len;

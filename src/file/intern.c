@@ -105,7 +105,8 @@ static int add_stack(struct pm_file_writer *writer, uint32_t parent, uint32_t fr
 	if (id >= PM_FILE_NONE - 1) /* id + 1 is a slot's mark */
 		return -EOVERFLOW;
 	/* At most half full: the table is small beside what it saves. */
-	if ((uint64_t)id * 2 >= writer->stack_cap && grow_stacks(writer) < 0)
+	if (((uint64_t)id * 2 >= writer->stack_cap && grow_stacks(writer) < 0) ||
+	    pm_vec_reserve(&writer->stack_rows, (size_t)id + 1) < 0)
 		return -ENOMEM;
 	if (writer->run.len > 0 &&
 	    (parent != id - 1 || writer->run.len == PM_FILE_RUN_MAX)) {
@@ -118,6 +119,8 @@ static int add_stack(struct pm_file_writer *writer, uint32_t parent, uint32_t fr
 		writer->run.parent = parent;
 	}
 	writer->run.frames[writer->run.len++] = frame;
+	writer->stack_rows.data[id] = (struct pm_file_stack_row){ parent, frame };
+	writer->stack_rows.len = (size_t)id + 1;
 	*slot_of(writer->stack_slots, writer->stack_cap, key) =
 		(struct pm_file_stack_slot){ .key = key, .id_plus_1 = id + 1 };
 	writer->stacks++;
@@ -145,6 +148,13 @@ int pm_file_intern_stack(struct pm_file_writer *writer, uint32_t parent, uint32_
 	}
 	*ret = id_plus_1 - 1;
 	return 0;
+}
+
+uint32_t pm_file_writer_stack(const struct pm_file_writer *writer, uint32_t id,
+			      uint32_t *parent)
+{
+	*parent = writer->stack_rows.data[id].parent;
+	return writer->stack_rows.data[id].frame;
 }
 
 const struct pm_file_frame *pm_file_writer_frames(const struct pm_file_writer *writer,

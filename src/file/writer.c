@@ -14,6 +14,7 @@ static void writer_free(struct pm_file_writer *writer)
 	pm_vec_release(&writer->frames);
 	pm_index_release(&writer->frame_index);
 	free(writer->stack_slots);
+	pm_vec_release(&writer->stack_rows);
 	free(writer->path);
 	free(writer);
 }
