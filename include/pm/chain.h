@@ -27,7 +27,11 @@ struct pm_chain_source {
 struct pm_chain {
 	uint32_t stack; /* PM_FILE_NONE: no frame at all */
 	uint32_t stop; /* index for pm_chain_stop_name() */
-	bool stitched; /* the copy was too short, and there are callers from earlier ones */
+	bool stitched; /* the copy was too short, and there are callers from other ones */
+	/* For pm_chains_settle(): the sample's time, the frames that are its own, and a number;
+	 * 0: there is nothing to settle. */
+	uint64_t promise, time;
+	uint32_t own_len;
 };
 
 enum {
@@ -54,6 +58,12 @@ void pm_chains_free(struct pm_chains *chains);
 /* 0 or negative errno of the file or of memory. */
 int pm_chains_add(struct pm_chains *chains, const struct pm_record *record,
 		  struct pm_chain *ret);
+/*
+ * Brings a chain of a truncated stack to what is known of it by now, which may be more than
+ * when it was added: later samples and looks at the thread's memory tell of earlier samples,
+ * too. It may be less, where another caller took the place of one. 0 or negative errno.
+ */
+int pm_chains_settle(struct pm_chains *chains, struct pm_chain *chain);
 /* The branches of @record, which was the last one added; good until the next call. None where
  * they are its stack. 0 or negative errno. */
 int pm_chains_branches(struct pm_chains *chains, const struct pm_record *record,

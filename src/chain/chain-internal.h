@@ -46,7 +46,19 @@ struct pm_chain_ahead {
 	struct pm_unw_regs regs;
 	struct pm_unw_frame frames[PM_UNW_FRAMES_MAX];
 	size_t len;
+	uint64_t missed;
 	enum pm_unw_stop stop;
+};
+
+enum {
+	PM_CHAIN_LOOK_PROCESSES = 64,
+};
+
+/* What was read of the stacks of running threads within a second. */
+struct pm_chain_looks {
+	uint64_t second;
+	uint32_t pid;
+	uint32_t bytes;
 };
 
 struct pm_chains {
@@ -61,13 +73,19 @@ struct pm_chains {
 	struct pm_chain_frame
 		frames[PM_CHAIN_FRAMES_MAX]; /* of the sample at hand, leaf first */
 	size_t frames_len;
+	size_t own_len; /* of them: not from other samples; with a promise only */
+	uint32_t own[PM_CHAIN_FRAMES_MAX]; /* for pm_chains_settle() */
 	struct pm_chain_ahead ahead[PM_CHAIN_AHEAD_MAX];
 	size_t ahead_len;
 	const struct pm_record *record; /* the one at hand */
 	bool stitched; /* some of them */
 	bool wanting; /* there is more than even earlier samples tell */
-	/* For a look: room for the bytes copied and those above. NULL: none so far. */
+	/* Of `found`: where the return address lies that was not in the copy; 0: unknown. */
+	uint64_t missed;
+	uint64_t promise; /* of stitching, or 0 */
+	/* For looks: room for what is read. NULL: none so far. */
 	uint8_t *memory;
+	struct pm_chain_looks looks, process_looks[PM_CHAIN_LOOK_PROCESSES];
 	uint64_t outermost_sp; /* of the last stitched frame */
 	PM_VEC(struct pm_file_branch) branches; /* of the last sample */
 };

@@ -5,9 +5,15 @@
 #include "chain-internal.h"
 
 enum {
-	/* What is read of a running thread's stack above the bytes copied. */
-	LOOK_BYTES_MIN = 64 * 1024,
-	LOOK_BYTES_MAX = 16 * LOOK_BYTES_MIN,
+	/* What is read of a running thread's stack at once: from where the next return address is
+	 * wanted, and a little before, for the registers that were saved with it. rustc was seen
+	 * with a frame of 527 KiB, of which nothing has to be read. */
+	LOOK_PIECE_BYTES = 32 * 1024,
+	LOOK_BELOW_BYTES = 512,
+	LOOK_PIECES_MAX = 16,
+	/* What all looks may read within one second: of one process, and together. */
+	LOOK_PROCESS_BYTES_MAX = 16 << 20,
+	LOOK_BYTES_MAX = 64 << 20,
 	/* Return addresses are read together when they lie in so many bytes. */
 	LOOK_TOGETHER_BYTES = 4096,
 };
@@ -36,11 +42,18 @@ static uint64_t return_address(const struct pm_unw_regs *regs,
 			       const struct pm_unw_frame *frame)
 {
 	size_t len = regs->arch == PM_UNW_I386 ? 4 : 8;
-	uint64_t offset = frame->sp - len - stack->start, word = 0;
+	uint64_t word = 0;
 
-	if (frame->sp == 0 || stack->len < len || offset > stack->len - len)
+	if (frame->sp == 0)
 		return 0;
-	memcpy(&word, stack->data + offset, len);
+	for (; stack; stack = stack->above) {
+		uint64_t offset = frame->sp - len - stack->start;
+
+		if (stack->len < len || offset > stack->len - len)
+			continue;
+		memcpy(&word, stack->data + offset, len);
+		break;
+	}
 	return word == frame->lookup + 1 ? word : 0;
 }
 
@@ -81,7 +94,7 @@ static void check(struct pm_chains *chains, const struct pm_record *record,
 			break;
 	}
 	if (got < word_len)
-		i = stitched->len;
+		i = SIZE_MAX;
 	pm_chain_stitches_seen(chains->stitches, record->pid, record->tid, i, now_ns());
 }
 
@@ -103,6 +116,10 @@ static int stitch(struct pm_chains *chains, const struct pm_record *record,
 		.stack = stack->data,
 		.stack_start = stack->start,
 		.stack_len = stack->len,
+		.caller_sp =
+			chains->missed != 0
+				? chains->missed + (regs->arch == PM_UNW_I386 ? 4 : 8)
+				: 0,
 	};
 	struct pm_chain_stitched stitched;
 	int error;
@@ -121,12 +138,14 @@ static int stitch(struct pm_chains *chains, const struct pm_record *record,
 				      &stitched);
 	if (error < 0)
 		return error;
+	chains->own_len = chains->frames_len;
 	if (stitched.len > 0)
 		chains->outermost_sp = stitched.frames[stitched.len - 1].sp;
 	for (size_t i = 0; i < stitched.len; i++)
 		push(chains, &stitched.frames[i]);
 	chains->stitched = stitched.len > 0;
 	chains->wanting = stitched.wanting;
+	chains->promise = stitched.promise;
 	if (stitched.rooted)
 		*stop = PM_UNW_STOP_ROOT;
 	if (stitched.unseen && chains->from.look)
@@ -134,57 +153,80 @@ static int stitch(struct pm_chains *chains, const struct pm_record *record,
 	return 0;
 }
 
-/* Reads on above the bytes copied, @more bytes. False: there is nothing. */
-static bool read_above(struct pm_chains *chains, uint32_t tid, size_t more,
-		       struct pm_unw_stack *stack)
+/* Whether process @pid may be looked at once more, which is then counted. */
+static bool may_look(struct pm_chains *chains, uint32_t pid)
 {
-	size_t got;
+	uint64_t second = now_ns() / 1000000000u;
+	struct pm_chain_looks *all = &chains->looks;
+	struct pm_chain_looks *of =
+		&chains->process_looks[pm_hash_mix(pid, 0) % PM_CHAIN_LOOK_PROCESSES];
 
-	if (stack->len > PM_STACK_BYTES_MAX)
+	if (all->second != second)
+		*all = (struct pm_chain_looks){ .second = second };
+	/* Two processes of one row take its place from each other; `all` still counts. */
+	if (of->second != second || of->pid != pid)
+		*of = (struct pm_chain_looks){ .second = second, .pid = pid };
+	if (all->bytes >= LOOK_BYTES_MAX || of->bytes >= LOOK_PROCESS_BYTES_MAX)
 		return false;
-	if (!chains->memory)
-		chains->memory = malloc(PM_STACK_BYTES_MAX + LOOK_BYTES_MAX);
-	if (!chains->memory)
+	all->bytes += LOOK_PIECE_BYTES;
+	of->bytes += LOOK_PIECE_BYTES;
+	return true;
+}
+
+/* Reads the piece of the stack that a return address was @wanted of, into @piece of
+ * chains->memory. False: it is not there, or enough was read. */
+static bool read_piece(struct pm_chains *chains, const struct pm_record *record,
+		       const struct pm_unw_stack *copy, uint64_t wanted,
+		       struct pm_unw_stack *piece, size_t index)
+{
+	uint64_t start = wanted - LOOK_BELOW_BYTES;
+	uint8_t *memory;
+
+	/* Only what lies above the copy, for the rest is not what it was. */
+	if (wanted < copy->start + copy->len)
 		return false;
-	got = pm_trace_read((pid_t)tid, stack->start + stack->len,
-			    chains->memory + stack->len, more);
-	memcpy(chains->memory, stack->data, stack->len);
-	stack->data = chains->memory;
-	stack->len += got;
-	return got > 0;
+	if (start < copy->start + copy->len)
+		start = copy->start + copy->len;
+	if (!chains->memory)
+		chains->memory = malloc((size_t)LOOK_PIECES_MAX * LOOK_PIECE_BYTES);
+	if (!chains->memory || !may_look(chains, record->pid))
+		return false;
+	memory = chains->memory + index * LOOK_PIECE_BYTES;
+	*piece = (struct pm_unw_stack){ .start = start, .data = memory };
+	piece->len = pm_trace_read((pid_t)record->tid, start, memory, LOOK_PIECE_BYTES);
+	return piece->len > wanted - start;
 }
 
 /*
  * Where not even earlier samples tell what is above, the thread's memory may: it runs, but its
- * outer frames stay. Whether they did is seen by the samples after this look, which are those
- * that gain by it. @len frames were found, and @outer known above them.
+ * outer frames stay. Whether they did is seen by the samples after this look. @len frames were
+ * found, and @outer known above them.
  */
 static int look(struct pm_chains *chains, const struct pm_record *record,
 		const struct pm_unw_space *space, const struct pm_unw_regs *regs,
 		const struct pm_unw_stack *copy, size_t len, size_t outer)
 {
-	size_t frames_len = chains->frames_len, found = 0, known = 0;
+	size_t frames_len = chains->frames_len, found = 0, known = 0, pieces = 0;
 	enum pm_unw_stop reason = PM_UNW_STOP_TRUNCATED;
-	struct pm_unw_stack memory = *copy;
-	uint64_t time = 0;
+	struct pm_unw_stack memory = *copy, piece[LOOK_PIECES_MAX];
+	uint64_t time, missed = 0;
 	int error = 0;
 
-	/* rustc was seen with a frame of 527 KiB; most want a few KiB. */
-	for (size_t more = LOOK_BYTES_MIN;
-	     more <= LOOK_BYTES_MAX && reason == PM_UNW_STOP_TRUNCATED; more *= 16) {
-		struct pm_unw_stack stack = *copy;
-
-		if (!read_above(chains, record->tid, more, &stack))
-			return 0;
-		time = now_ns();
-		found = pm_unwind(chains->unwinder, space, regs, &stack, chains->found,
+	memory.missed = &missed;
+	for (;;) {
+		found = pm_unwind(chains->unwinder, space, regs, &memory, chains->found,
 				  &reason);
-		memory = stack;
+		if (reason != PM_UNW_STOP_TRUNCATED || pieces == LOOK_PIECES_MAX ||
+		    !read_piece(chains, record, copy, missed, &piece[pieces], pieces))
+			break;
+		piece[pieces].above = memory.above;
+		memory.above = &piece[pieces++];
 	}
+	time = now_ns();
 	/* What is read above may not fit to what is known. */
 	if (found <= len + outer ||
 	    (outer > 0 && chains->outermost_sp != chains->found[len + outer - 1].sp))
-		return 0;
+		found = 0;
 	for (size_t i = len + outer; error == 0 && i < found; i++) {
 		const struct pm_unw_frame *frame = &chains->found[i];
 

@@ -283,6 +283,7 @@ static bool take_ahead(struct pm_chains *chains, const struct pm_process *proces
 		memcpy(chains->found, ahead->frames, ahead->len * sizeof(*ahead->frames));
 		*len = ahead->len;
 		*reason = ahead->stop;
+		chains->missed = ahead->missed;
 		return true;
 	}
 	return false;
@@ -303,9 +304,11 @@ static int unwind(struct pm_chains *chains, struct pm_unw_space *space,
 	for (int i = 0; i < TRIES; i++) {
 		int error;
 
-		if (i > 0 || !take_ahead(chains, process, reason, len))
+		if (i > 0 || !take_ahead(chains, process, reason, len)) {
+			chains->missed = 0;
 			*len = pm_unwind(chains->unwinder, space, regs, stack,
 					 chains->found, reason);
+		}
 		if (!process || !chains->from.jit ||
 		    !pm_chain_jit_cover(chains->from.jit, process, chains->found, *len,
 					record->time))
@@ -373,6 +376,7 @@ static int push_unwound(struct pm_chains *chains, const struct pm_record *record
 		.data = sample->stack ? sample->stack + sample->stack_below : NULL,
 		.len = sample->stack_len - sample->stack_below
 	};
+	whole.missed = &chains->missed;
 	error = unwind(chains, space, &regs, &whole, &reason, &len);
 	if (error < 0)
 		return error;
@@ -482,8 +486,9 @@ static bool same_frame(const struct pm_chain_frame *a, const struct pm_chain_fra
 	return a->address == b->address && a->module == b->module && a->how == b->how;
 }
 
-int pm_chains_frame(struct pm_chains *chains, const struct pm_chain_frame *frame,
-		    uint32_t *ret)
+/* The id of @frame of a sample of @time in the file. */
+static int intern_frame(struct pm_chains *chains, const struct pm_chain_frame *frame,
+			uint64_t time, uint32_t *ret)
 {
 	int error = pm_file_intern_frame(chains->from.writer, frame->module,
 					 frame->address, how_name(frame->how), ret);
@@ -491,8 +496,14 @@ int pm_chains_frame(struct pm_chains *chains, const struct pm_chain_frame *frame
 	if (error == 0 && chains->from.jit)
 		error = pm_chain_jit_frame(chains->from.jit, frame->module,
 					   frame->address, (enum pm_unw_how)frame->how,
-					   chains->record->time, *ret);
+					   time, *ret);
 	return error;
+}
+
+int pm_chains_frame(struct pm_chains *chains, const struct pm_chain_frame *frame,
+		    uint32_t *ret)
+{
+	return intern_frame(chains, frame, chains->record->time, ret);
 }
 
 static int intern(struct pm_chains *chains, const struct pm_record *record, uint32_t *ret)
@@ -558,6 +569,8 @@ void pm_chains_ahead(struct pm_chains *chains, const struct pm_record *records,
 		ahead->record = &records[i];
 		ahead->process = process;
 		ahead->version = pm_chain_space_version(process);
+		ahead->missed = 0;
+		stack.missed = &ahead->missed;
 		jobs[chains->ahead_len++] =
 			(struct pm_unw_job){ .space = &ahead->space,
 					     .regs = &ahead->regs,
@@ -583,12 +596,54 @@ int pm_chains_add(struct pm_chains *chains, const struct pm_record *record,
 	chains->record = record;
 	chains->stitched = false;
 	chains->wanting = false;
+	chains->promise = 0;
 	error = collect(chains, record, &chain.stop);
 	if (error == 0)
 		error = intern(chains, record, &chain.stack);
 	chain.stitched = chains->stitched;
+	chain.promise = chains->promise;
+	chain.time = record->time;
+	chain.own_len = (uint32_t)chains->own_len;
 	if (error == 0)
 		*ret = chain;
 	chains->samples++;
 	return error;
+}
+
+int pm_chains_settle(struct pm_chains *chains, struct pm_chain *chain)
+{
+	struct pm_chain_stitched stitched;
+	uint32_t stack = PM_FILE_NONE, frame, at = chain->stack;
+	int error = 0;
+
+	if (chain->promise == 0 ||
+	    !pm_chain_stitches_settle(chains->stitches, chain->promise, chain->time,
+				      PM_UNW_FRAMES_MAX, &stitched))
+		return 0;
+	for (size_t i = stitched.len; i-- > 0 && error == 0;) {
+		const struct pm_chain_stitch_frame *outer = &stitched.frames[i];
+
+		error = intern_frame(
+			chains,
+			&(struct pm_chain_frame){ .address = outer->address,
+						  .module = outer->module,
+						  .how = PM_UNW_HOW_STITCHED },
+			chain->time, &frame);
+		if (error == 0)
+			error = pm_file_intern_stack(chains->from.writer, stack, frame,
+						     &stack);
+	}
+	/* The sample's own frames are the innermost ones of the stack that it has so far. */
+	for (uint32_t i = 0; i < chain->own_len && at != PM_FILE_NONE; i++)
+		chains->own[i] = pm_file_writer_stack(chains->from.writer, at, &at);
+	for (uint32_t i = chain->own_len; i-- > 0 && error == 0;)
+		error = pm_file_intern_stack(chains->from.writer, stack, chains->own[i],
+					     &stack);
+	if (error < 0)
+		return error;
+	chain->stack = stack;
+	chain->stitched = stitched.len > 0;
+	chain->stop = stitched.rooted ? PM_UNW_STOP_ROOT : PM_UNW_STOP_TRUNCATED;
+	chain->promise = 0;
+	return 0;
 }

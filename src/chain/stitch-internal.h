@@ -12,7 +12,13 @@ enum {
 	/* A function pushes the registers it has to save right below its return address: up
 	 * to six in the psABI. They are its caller's, and tell one run of it from another. */
 	PM_CHAIN_EVIDENCE_WORDS = 6,
+	/* Two samples in a row that have a frame of the same file, the same stack pointer and the
+	 * same size, which is this at least, are in the same call of one function. */
+	PM_CHAIN_LARGE_FRAME_BYTES = 4096,
 };
+
+/* The module of a node that is no frame but stands for the callers of a large one. */
+#define PM_CHAIN_NODE_JOINT (UINT32_MAX - 1)
 
 /* Instead of a caller's node. */
 #define PM_CHAIN_NODE_ROOT    (UINT32_MAX - 1)
@@ -29,6 +35,17 @@ struct pm_chain_node {
 	uint32_t parent;
 	uint16_t evidence
 		[PM_CHAIN_EVIDENCE_WORDS]; /* hashes of what its callee saved; 0: unknown */
+	/* UINT64_MAX, or the last time at which `parent` is known to have been its caller: later
+	 * another one was, without a sample that shows when the two changed places. */
+	uint64_t parent_until;
+};
+
+/* A truncated stack that may still get other outer callers. */
+struct pm_chain_promise {
+	uint32_t node; /* its last own frame; PM_CHAIN_NODE_UNKNOWN: forgotten */
+	uint32_t len; /* its own frames */
+	uint32_t outer; /* those that were known above, when it was added */
+	bool rooted; /* these ended at the root */
 };
 
 struct pm_chain_stitch_thread {
@@ -42,6 +59,9 @@ struct pm_chain_stitch_thread {
 	/* The last look at return addresses, and stitched samples since. */
 	uint64_t seen_time;
 	uint32_t unseen;
+	uint64_t good_time; /* the last look that found all of them */
+	/* A look at the memory above nodes[0] at that time found no more callers; 0: none. */
+	uint64_t fruitless_time;
 	bool rejoined; /* since then, by a frame that had been gone */
 	/* The innermost frame that was not in place at a time; 0: none. */
 	uint64_t doubt_time;
@@ -56,6 +76,9 @@ struct pm_chain_stitches {
 	PM_VEC(uint32_t) free_threads;
 	struct pm_index by_id;
 	uint32_t serials;
+	/* The last PM_CHAIN_STITCH_PROMISES_MAX, in a ring: number n stands at n modulo that. */
+	struct pm_chain_promise *promises;
+	uint64_t promised; /* so many so far; they are numbered from 1 */
 	PM_VEC(uint32_t) before; /* the last chain of the thread at hand */
 	PM_VEC(struct pm_chain_stitch_frame) outer; /* the last result */
 };

@@ -62,8 +62,16 @@ static int slots_make(struct pm_chain_stitches *stitches, size_t nodes)
 	return 0;
 }
 
+/* Where the promises that are still good stand. */
+static size_t promises_len(const struct pm_chain_stitches *stitches)
+{
+	return stitches->promises ? PM_CHAIN_STITCH_PROMISES_MAX : 0;
+}
+
 static void forget_all(struct pm_chain_stitches *stitches)
 {
+	for (size_t i = 0; i < promises_len(stitches); i++)
+		stitches->promises[i].node = PM_CHAIN_NODE_UNKNOWN;
 	stitches->nodes.len = 0;
 	for (size_t i = 0; i < stitches->threads.len; i++)
 		stitches->threads.data[i].nodes.len = 0;
@@ -102,6 +110,9 @@ static void compact(struct pm_chain_stitches *stitches, uint32_t *moved)
 		for (size_t j = 0; j < thread->nodes.len; j++)
 			thread->nodes.data[j] = moved[thread->nodes.data[j]];
 	}
+	for (size_t i = 0; i < promises_len(stitches); i++)
+		if (stitches->promises[i].node < PM_CHAIN_NODE_ROOT)
+			stitches->promises[i].node = moved[stitches->promises[i].node];
 }
 
 /* Keeps the last chains and the younger half. */

@@ -14,6 +14,8 @@ enum {
 	/* A look at the return addresses is taken after so many samples, or so much time. */
 	UNSEEN_SAMPLES_MAX = 16,
 	UNSEEN_NS_MAX = 50 * 1000 * 1000,
+	/* A look at the memory that found nothing is repeated after so much time. */
+	FRUITLESS_NS = 50 * 1000 * 1000,
 };
 
 struct pm_chain_stitches *pm_chain_stitches_new(void)
@@ -36,6 +38,7 @@ void pm_chain_stitches_free(struct pm_chain_stitches *stitches)
 	pm_vec_release(&stitches->outer);
 	pm_index_release(&stitches->by_id);
 	free(stitches->slots);
+	free(stitches->promises);
 	free(stitches);
 }
 
@@ -44,6 +47,9 @@ size_t pm_chain_stitches_bytes(const struct pm_chain_stitches *stitches)
 	size_t bytes = stitches->nodes.cap * sizeof(struct pm_chain_node) +
 		       stitches->slots_cap * sizeof(*stitches->slots) +
 		       stitches->threads.cap * sizeof(struct pm_chain_stitch_thread);
+
+	if (stitches->promises)
+		bytes += PM_CHAIN_STITCH_PROMISES_MAX * sizeof(*stitches->promises);
 
 	for (size_t i = 0; i < stitches->threads.len; i++)
 		bytes += stitches->threads.data[i].nodes.cap * sizeof(uint32_t);
@@ -167,13 +173,35 @@ static struct pm_chain_node node_of(const struct pm_chain_stitch_thread *thread,
 				      .address = frame->address,
 				      .module = frame->module,
 				      .thread = thread->serial,
-				      .parent = PM_CHAIN_NODE_UNKNOWN };
+				      .parent = PM_CHAIN_NODE_UNKNOWN,
+				      .parent_until = UINT64_MAX };
 
 	if (i == 0)
 		return node;
 	node.return_address = frame->return_address;
 	note_evidence(sample, &node);
 	return node;
+}
+
+/* Whether the last frame is of a truncated stack and a large one. */
+static bool is_large(const struct pm_chain_stitch_sample *sample)
+{
+	uint64_t sp = sample->frames[sample->len - 1].sp;
+
+	return sample->end == PM_CHAIN_STITCH_TRUNCATED && sp != 0 &&
+	       sample->caller_sp > sp &&
+	       sample->caller_sp - sp >= PM_CHAIN_LARGE_FRAME_BYTES;
+}
+
+/* Stands for the unknown callers of a large frame, for all places in it that samples see. */
+static struct pm_chain_node joint_of(const struct pm_chain_stitch_thread *thread,
+				     const struct pm_chain_stitch_sample *sample)
+{
+	return (struct pm_chain_node){ .sp = sample->caller_sp,
+				       .module = PM_CHAIN_NODE_JOINT,
+				       .thread = thread->serial,
+				       .parent = PM_CHAIN_NODE_UNKNOWN,
+				       .parent_until = UINT64_MAX };
 }
 
 /* Where @key stands in a chain of nodes, or its length. */
@@ -187,6 +215,28 @@ static size_t find_in(const struct pm_chain_stitches *stitches, const uint32_t *
 	return i;
 }
 
+/*
+ * Where the last frame of a truncated stack, whose caller's stack pointer is @caller_sp, stands
+ * in a chain, or its length. A large frame is the same also when its function has gone on.
+ */
+static size_t find_last(const struct pm_chain_stitches *stitches, const uint32_t *chain,
+			size_t len, const struct pm_chain_node *last, uint64_t caller_sp)
+{
+	size_t at = find_in(stitches, chain, len, last);
+
+	if (at < len || caller_sp < last->sp ||
+	    caller_sp - last->sp < PM_CHAIN_LARGE_FRAME_BYTES)
+		return at;
+	for (at = 1; at < len; at++) {
+		const struct pm_chain_node *node = &stitches->nodes.data[chain[at]];
+
+		if (node->sp == last->sp && node->module == last->module &&
+		    stitches->nodes.data[chain[at - 1]].sp == caller_sp)
+			return at;
+	}
+	return len;
+}
+
 /* The caller of @key as an earlier frame like it had it, or PM_CHAIN_NODE_UNKNOWN. */
 static uint32_t find_caller(const struct pm_chain_stitches *stitches,
 			    const struct pm_chain_node *key)
@@ -196,7 +246,8 @@ static uint32_t find_caller(const struct pm_chain_stitches *stitches,
 	size_t at;
 
 	if (id == PM_CHAIN_NODE_UNKNOWN ||
-	    stitches->nodes.data[id].parent >= PM_CHAIN_NODE_ROOT || key->sp == 0)
+	    stitches->nodes.data[id].parent >= PM_CHAIN_NODE_ROOT ||
+	    stitches->nodes.data[id].parent_until != UINT64_MAX || key->sp == 0)
 		return PM_CHAIN_NODE_UNKNOWN;
 	node = &stitches->nodes.data[id];
 	if (same_evidence(node, key))
@@ -272,43 +323,68 @@ static int save_before(struct pm_chain_stitches *stitches,
 	return 0;
 }
 
+/* Puts new nodes in the place of the thread's nodes from @from on; the caller of the first is
+ * unknown. There is room for them. */
+static void renew_nodes(struct pm_chain_stitches *stitches,
+			struct pm_chain_stitch_thread *thread, size_t from)
+{
+	uint32_t parent = PM_CHAIN_NODE_UNKNOWN;
+
+	for (size_t i = from; i < thread->nodes.len; i++) {
+		struct pm_chain_node node = stitches->nodes.data[thread->nodes.data[i]];
+
+		node.parent = parent;
+		node.parent_until = UINT64_MAX;
+		parent = pm_chain_nodes_add(stitches, &node);
+		thread->nodes.data[i] = parent;
+	}
+}
+
 /*
  * What was not in place at a time before that of @last has not stayed: the chain loses it and
- * what is above, and so does the history when @last is about to say that it had stayed.
+ * what is above. If @last is about to say that it had stayed, one caller took the place of
+ * another, and nothing shows when. The samples since the last look that found all in place
+ * then get neither: their nodes are doubted, and the samples from now on have new ones.
  */
 static void drop_doubted(struct pm_chain_stitches *stitches,
 			 struct pm_chain_stitch_thread *thread,
-			 const struct pm_chain_node *last, uint64_t time)
+			 const struct pm_chain_node *last,
+			 const struct pm_chain_stitch_sample *sample)
 {
 	struct pm_chain_node key = { .sp = thread->doubted.sp,
 				     .address = thread->doubted.address,
 				     .module = thread->doubted.module };
 	size_t len = thread->nodes.len, doubted, at;
 
-	if (thread->doubt_time == 0 || time <= thread->doubt_time)
+	if (thread->doubt_time == 0 || sample->time <= thread->doubt_time)
 		return;
 	thread->doubt_time = 0;
 	doubted = find_in(stitches, thread->nodes.data, len, &key);
-	at = find_in(stitches, thread->nodes.data, len, last);
+	at = find_last(stitches, thread->nodes.data, len, last, sample->caller_sp);
 	if (doubted >= at)
 		return;
 	doubted++;
-	if (at < len)
-		pm_chain_nodes_set_parent(stitches, thread->nodes.data[doubted],
-					  PM_CHAIN_NODE_UNKNOWN);
+	if (at < len) {
+		stitches->nodes.data[thread->nodes.data[doubted]].parent_until =
+			thread->good_time;
+		renew_nodes(stitches, thread, doubted);
+	}
 	memmove(thread->nodes.data, thread->nodes.data + doubted,
 		(len - doubted) * sizeof(*thread->nodes.data));
 	thread->nodes.len -= doubted;
 }
 
 /*
- * Makes the thread's chain begin with the callers of @last, the outermost frame of a
+ * Makes the thread's chain begin with the callers of the outermost frame of @sample, a
  * truncated stack. @outer is how many are known, none above @max.
  */
 static int join(struct pm_chain_stitches *stitches, struct pm_chain_stitch_thread *thread,
-		const struct pm_chain_node *last, size_t max, size_t *outer)
+		const struct pm_chain_stitch_sample *sample, size_t max, size_t *outer)
 {
-	size_t at = find_in(stitches, thread->nodes.data, thread->nodes.len, last);
+	struct pm_chain_node node = node_of(thread, sample, sample->len - 1);
+	const struct pm_chain_node *last = &node;
+	size_t at = find_last(stitches, thread->nodes.data, thread->nodes.len, last,
+			      sample->caller_sp);
 	size_t len = thread->nodes.len;
 	uint32_t caller;
 	int error = save_before(stitches, thread);
@@ -325,6 +401,11 @@ static int join(struct pm_chain_stitches *stitches, struct pm_chain_stitch_threa
 		return error;
 	}
 	caller = find_caller(stitches, last);
+	if (caller == PM_CHAIN_NODE_UNKNOWN && is_large(sample)) {
+		struct pm_chain_node joint = joint_of(thread, sample);
+
+		caller = find_caller(stitches, &joint);
+	}
 	if (caller == PM_CHAIN_NODE_UNKNOWN)
 		return 0;
 	thread->nodes.len = 0;
@@ -336,31 +417,105 @@ static int join(struct pm_chain_stitches *stitches, struct pm_chain_stitch_threa
 	return error == -E2BIG ? 0 : error;
 }
 
+/* There is room for it. */
+static void push_outer(struct pm_chain_stitches *stitches,
+		       const struct pm_chain_node *node)
+{
+	if (node->module == PM_CHAIN_NODE_JOINT)
+		return;
+	stitches->outer.data[stitches->outer.len++] =
+		(struct pm_chain_stitch_frame){ .sp = node->sp,
+						.address = node->address,
+						.module = node->module,
+						.return_address = node->return_address };
+}
+
 static int give_outer(struct pm_chain_stitches *stitches,
 		      const struct pm_chain_stitch_thread *thread, size_t len,
 		      struct pm_chain_stitched *ret)
 {
 	if (pm_vec_reserve(&stitches->outer, len) < 0)
 		return -ENOMEM;
-	for (size_t i = 0; i < len; i++) {
-		const struct pm_chain_node *node =
-			&stitches->nodes.data[thread->nodes.data[len - 1 - i]];
-
-		stitches->outer.data[i] =
-			(struct pm_chain_stitch_frame){ .sp = node->sp,
-							.address = node->address,
-							.module = node->module,
-							.return_address =
-								node->return_address };
-	}
-	stitches->outer.len = len;
+	for (size_t i = len; i-- > 0;)
+		push_outer(stitches, &stitches->nodes.data[thread->nodes.data[i]]);
 	*ret = (struct pm_chain_stitched){
 		.frames = stitches->outer.data,
-		.len = len,
+		.len = stitches->outer.len,
 		.rooted = stitches->nodes.data[thread->nodes.data[0]].parent ==
 			  PM_CHAIN_NODE_ROOT
 	};
 	return 0;
+}
+
+/* The same for a large frame: which frame of the sample is its caller. */
+static size_t find_reached_joint(const struct pm_chain_stitches *stitches,
+				 const struct pm_chain_stitch_thread *thread,
+				 const struct pm_chain_stitch_sample *sample)
+{
+	const struct pm_chain_node *joint = &stitches->nodes.data[thread->nodes.data[0]];
+	const struct pm_chain_node *large;
+
+	if (thread->nodes.len < 2)
+		return 0;
+	large = &stitches->nodes.data[thread->nodes.data[1]];
+	for (size_t i = sample->len; i-- > 1;)
+		if (sample->frames[i].sp == joint->sp)
+			return sample->frames[i - 1].sp == large->sp &&
+					       sample->frames[i - 1].module ==
+						       large->module
+				       ? i
+				       : 0;
+	return 0;
+}
+
+/*
+ * Which frame of the sample is the caller of the thread's outermost frame, whose caller was
+ * unknown so far; 0: none. It shows if the sample has that frame, too, and its callee saved the
+ * same registers. @at: so many callers are known of the sample.
+ */
+static size_t find_reached(const struct pm_chain_stitches *stitches,
+			   const struct pm_chain_stitch_thread *thread,
+			   const struct pm_chain_stitch_sample *sample, size_t at)
+{
+	const struct pm_chain_node *outermost;
+
+	if (at > 0 || thread->nodes.len == 0)
+		return 0;
+	outermost = &stitches->nodes.data[thread->nodes.data[0]];
+	if (outermost->parent != PM_CHAIN_NODE_UNKNOWN || outermost->sp == 0)
+		return 0;
+	if (outermost->module == PM_CHAIN_NODE_JOINT)
+		return find_reached_joint(stitches, thread, sample);
+	for (size_t i = sample->len - 1; i-- > 1;) {
+		struct pm_chain_node node;
+
+		if (sample->frames[i].sp != outermost->sp)
+			continue;
+		node = node_of(thread, sample, i);
+		return pm_chain_node_same_place(&node, outermost) &&
+				       same_evidence(&node, outermost)
+			       ? i + 1
+			       : 0;
+	}
+	return 0;
+}
+
+/* Begins the thread's chain with the joint of a large frame. Returns 1, its length. */
+static size_t put_joint(struct pm_chain_stitches *stitches,
+			struct pm_chain_stitch_thread *thread,
+			const struct pm_chain_stitch_sample *sample)
+{
+	struct pm_chain_node joint = joint_of(thread, sample);
+	const struct pm_chain_node *first =
+		thread->nodes.len > 0 ? &stitches->nodes.data[thread->nodes.data[0]]
+				      : NULL;
+
+	if (first && first->parent == joint.parent && first->parent_until == UINT64_MAX &&
+	    pm_chain_node_same_place(first, &joint))
+		return 1;
+	thread->nodes.data[0] = pm_chain_nodes_add(stitches, &joint);
+	thread->nodes.len = 1;
+	return 1;
 }
 
 /*
@@ -371,8 +526,13 @@ static int follow(struct pm_chain_stitches *stitches,
 		  struct pm_chain_stitch_thread *thread,
 		  const struct pm_chain_stitch_sample *sample, size_t at)
 {
-	if (pm_vec_reserve(&thread->nodes, at + sample->len) < 0)
+	size_t reached = find_reached(stitches, thread, sample, at);
+	uint32_t unknown = reached > 0 ? thread->nodes.data[0] : PM_CHAIN_NODE_UNKNOWN;
+
+	if (pm_vec_reserve(&thread->nodes, at + sample->len + 1) < 0)
 		return -ENOMEM;
+	if (at == 0 && is_large(sample))
+		at = put_joint(stitches, thread, sample);
 	for (size_t i = sample->len; i-- > 0; at++) {
 		struct pm_chain_node node = node_of(thread, sample, i);
 		uint32_t id = at < thread->nodes.len ? thread->nodes.data[at]
@@ -392,6 +552,10 @@ static int follow(struct pm_chain_stitches *stitches,
 		}
 		thread->nodes.data[at] = pm_chain_nodes_add(stitches, &node);
 		thread->nodes.len = at + 1;
+		/* In nonsense it may stand in the new chain, too, which must be no circle. */
+		if (i > 0 && i == reached && thread->nodes.data[0] != unknown)
+			pm_chain_nodes_set_parent(stitches, unknown,
+						  thread->nodes.data[at]);
 	}
 	thread->nodes.len = at;
 	return 0;
@@ -405,8 +569,8 @@ static bool has_stayed(const struct pm_chain_stitches *stitches,
 	struct pm_chain_node last = node_of(thread, sample, sample->len - 1);
 
 	return sample->end == PM_CHAIN_STITCH_TRUNCATED && last.sp != 0 &&
-	       find_in(stitches, thread->nodes.data, thread->nodes.len, &last) <
-		       thread->nodes.len;
+	       find_last(stitches, thread->nodes.data, thread->nodes.len, &last,
+			 sample->caller_sp) < thread->nodes.len;
 }
 
 /* Puts what is on offer on top of the last chain, or drops it, or leaves it for later. */
@@ -432,7 +596,8 @@ static int take_offer(struct pm_chain_stitches *stitches,
 					      .module = frame->module,
 					      .return_address = frame->return_address,
 					      .thread = thread->serial,
-					      .parent = parent };
+					      .parent = parent,
+					      .parent_until = UINT64_MAX };
 
 		parent = pm_chain_nodes_add(stitches, &node);
 	}
@@ -447,13 +612,15 @@ int pm_chain_stitches_offer(struct pm_chain_stitches *stitches, uint32_t pid,
 	uint32_t id = thread_find(stitches, pid, tid);
 	struct pm_chain_stitch_thread *thread;
 
-	if (id == PM_INDEX_NONE || len == 0)
+	if (id == PM_INDEX_NONE)
 		return 0;
 	thread = &stitches->threads.data[id];
 	thread->offer.len = 0;
-	if (pm_vec_reserve(&thread->offer, len) < 0)
+	thread->fruitless_time = len == 0 ? time : 0;
+	if (len > 0 && pm_vec_reserve(&thread->offer, len) < 0)
 		return -ENOMEM;
-	memcpy(thread->offer.data, frames, len * sizeof(*frames));
+	if (len > 0)
+		memcpy(thread->offer.data, frames, len * sizeof(*frames));
 	thread->offer.len = len;
 	thread->offer_time = time;
 	thread->offer_rooted = rooted;
@@ -473,6 +640,8 @@ void pm_chain_stitches_seen(struct pm_chain_stitches *stitches, uint32_t pid,
 	thread->unseen = 0;
 	thread->rejoined = false;
 	thread->doubt_time = 0;
+	if (present == stitches->outer.len)
+		thread->good_time = time;
 	if (present < stitches->outer.len) {
 		thread->doubt_time = time;
 		thread->doubted = stitches->outer.data[present];
@@ -489,15 +658,79 @@ static bool is_unseen(struct pm_chain_stitch_thread *thread, uint64_t time)
 					    time - thread->seen_time >= UNSEEN_NS_MAX);
 }
 
-/* Whether what is above the thread's chain is unknown. What is on offer for another goes. */
+/*
+ * Whether to look for what is above the thread's chain: it is unknown, and nothing is on offer.
+ * What is on offer for another chain goes.
+ */
 static bool is_wanting(const struct pm_chain_stitches *stitches,
-		       struct pm_chain_stitch_thread *thread, uint32_t outermost)
+		       struct pm_chain_stitch_thread *thread, uint32_t outermost,
+		       uint64_t time)
 {
-	if (thread->nodes.len == 0 || thread->nodes.data[0] != outermost)
+	if (thread->nodes.len == 0 || thread->nodes.data[0] != outermost) {
 		thread->offer.len = 0;
+		thread->fruitless_time = 0;
+	}
 	return thread->nodes.len > 0 && thread->offer.len == 0 &&
+	       (thread->fruitless_time == 0 ||
+		time > thread->fruitless_time + FRUITLESS_NS) &&
 	       stitches->nodes.data[thread->nodes.data[0]].parent ==
 		       PM_CHAIN_NODE_UNKNOWN;
+}
+
+/* ---- later ------------------------------------------------------------------------------ */
+
+/* 0: without memory, which costs the sample what it could gain later. */
+static uint64_t give_promise(struct pm_chain_stitches *stitches,
+			     const struct pm_chain_stitch_thread *thread,
+			     const struct pm_chain_stitch_sample *sample,
+			     const struct pm_chain_stitched *stitched)
+{
+	size_t own = thread->nodes.len - sample->len; /* where its own frames begin */
+	uint64_t number = stitches->promised + 1;
+
+	if (!stitches->promises)
+		stitches->promises =
+			calloc(PM_CHAIN_STITCH_PROMISES_MAX, sizeof(*stitches->promises));
+	if (!stitches->promises)
+		return 0;
+	stitches->promises[number % PM_CHAIN_STITCH_PROMISES_MAX] =
+		(struct pm_chain_promise){ .node = thread->nodes.data[own],
+					   .len = (uint32_t)sample->len,
+					   .outer = (uint32_t)stitched->len,
+					   .rooted = stitched->rooted };
+	stitches->promised = number;
+	return number;
+}
+
+bool pm_chain_stitches_settle(struct pm_chain_stitches *stitches, uint64_t promise,
+			      uint64_t time, size_t max, struct pm_chain_stitched *ret)
+{
+	const struct pm_chain_promise *given;
+	const struct pm_chain_node *node;
+	struct pm_chain_stitched stitched = { 0 };
+
+	if (promise == 0 || promise + PM_CHAIN_STITCH_PROMISES_MAX <= stitches->promised)
+		return false;
+	given = &stitches->promises[promise % PM_CHAIN_STITCH_PROMISES_MAX];
+	if (given->node == PM_CHAIN_NODE_UNKNOWN)
+		return false;
+	stitches->outer.len = 0;
+	node = &stitches->nodes.data[given->node];
+	while (node->parent < PM_CHAIN_NODE_ROOT && time <= node->parent_until &&
+	       stitches->outer.len + given->len < max) {
+		if (pm_vec_reserve(&stitches->outer, stitches->outer.len + 1) < 0)
+			return false;
+		node = &stitches->nodes.data[node->parent];
+		push_outer(stitches, node);
+	}
+	stitched.frames = stitches->outer.data;
+	stitched.len = stitches->outer.len;
+	stitched.rooted =
+		node->parent == PM_CHAIN_NODE_ROOT && time <= node->parent_until;
+	if (stitched.len == given->outer && stitched.rooted == given->rooted)
+		return false;
+	*ret = stitched;
+	return true;
 }
 
 int pm_chain_stitches_add(struct pm_chain_stitches *stitches,
@@ -518,15 +751,17 @@ int pm_chain_stitches_add(struct pm_chain_stitches *stitches,
 	thread = thread_get(stitches, sample->pid, sample->tid);
 	if (!thread)
 		return -ENOMEM;
-	error = pm_chain_nodes_reserve(stitches, sample->len + thread->offer.len);
+	/* The thread's nodes may be made anew (renew_nodes()). */
+	error = pm_chain_nodes_reserve(stitches, 1 + sample->len + thread->offer.len +
+							 thread->nodes.len);
 	if (error == 0)
 		error = take_offer(stitches, thread, sample, max - sample->len);
 	outermost = thread->nodes.len > 0 ? thread->nodes.data[0] : PM_CHAIN_NODE_UNKNOWN;
 	if (error == 0 && sample->end == PM_CHAIN_STITCH_TRUNCATED) {
 		struct pm_chain_node last = node_of(thread, sample, sample->len - 1);
 
-		drop_doubted(stitches, thread, &last, sample->time);
-		error = join(stitches, thread, &last, max - sample->len, &outer);
+		drop_doubted(stitches, thread, &last, sample);
+		error = join(stitches, thread, sample, max - sample->len, &outer);
 		if (error == 0 && outer > 0)
 			error = give_outer(stitches, thread, outer, &stitched);
 	}
@@ -534,9 +769,11 @@ int pm_chain_stitches_add(struct pm_chain_stitches *stitches,
 		error = follow(stitches, thread, sample, outer);
 	if (error < 0)
 		return error;
-	stitched.unseen = outer > 0 && is_unseen(thread, sample->time);
-	stitched.wanting = is_wanting(stitches, thread, outermost) &&
+	stitched.unseen = stitched.len > 0 && is_unseen(thread, sample->time);
+	stitched.wanting = is_wanting(stitches, thread, outermost, sample->time) &&
 			   sample->end == PM_CHAIN_STITCH_TRUNCATED;
+	if (sample->end == PM_CHAIN_STITCH_TRUNCATED)
+		stitched.promise = give_promise(stitches, thread, sample, &stitched);
 	*ret = stitched;
 	return 0;
 }

@@ -11,7 +11,11 @@
  * place by another way, with the same registers. So now and then the return addresses are
  * looked for in the thread's memory; what is not in place any more is not given to samples
  * from after the look. docs/how-it-works.md has the share of wrong guesses. Where no earlier
- * stack tells more, a look at the memory may, which is good for the samples after it.
+ * stack tells more, a look at the memory may.
+ *
+ * What becomes known above a frame is good for earlier samples, too, if the frame has been in
+ * every sample since. pm_chain_stitches_add() therefore gives a promise for each truncated
+ * stack: pm_chain_stitches_settle() tells later what is above it by then.
  */
 #pragma once
 
@@ -44,6 +48,8 @@ struct pm_chain_stitch_sample {
 	const uint8_t *stack;
 	uint64_t stack_start; /* the address of stack[0] */
 	size_t stack_len;
+	/* With _TRUNCATED: the stack pointer that the caller of the last frame has; 0: unknown. */
+	uint64_t caller_sp;
 };
 
 /* The callers that go on after the chain's last frame. */
@@ -51,13 +57,17 @@ struct pm_chain_stitched {
 	const struct pm_chain_stitch_frame *frames; /* leaf first; until the next call */
 	size_t len; /* 0: nothing is known */
 	bool rooted; /* they end at the root */
+	/* For pm_chain_stitches_settle(); 0: nothing can be added later. */
+	uint64_t promise;
 	bool wanting; /* what is above all this is not known, and nothing is on offer */
 	bool unseen; /* it is time to look whether they are there: pm_chain_stitches_seen() */
 };
 
 /* How much is remembered, all threads together; beyond it the older half is forgotten. */
 enum {
-	PM_CHAIN_STITCH_NODES_MAX = 1 << 17, /* of 48 bytes, and 8 to find them by */
+	PM_CHAIN_STITCH_NODES_MAX = 1 << 17, /* of 56 bytes, and 8 to find them by */
+	/* So many truncated stacks may wait for what later samples show; a power of two. */
+	PM_CHAIN_STITCH_PROMISES_MAX = 1 << 15,
 };
 
 struct pm_chain_stitches *pm_chain_stitches_new(void); /* NULL without memory */
@@ -71,9 +81,16 @@ int pm_chain_stitches_add(struct pm_chain_stitches *stitches,
 			  const struct pm_chain_stitch_sample *sample, size_t max,
 			  struct pm_chain_stitched *ret);
 /*
+ * What is known by now above the truncated stack that @promise is of, which was sampled at
+ * @time. True: it is not what pm_chain_stitches_add() gave, and *ret has it. False: it is, or
+ * the stack is forgotten, or there is no memory.
+ */
+bool pm_chain_stitches_settle(struct pm_chain_stitches *stitches, uint64_t promise,
+			      uint64_t time, size_t max, struct pm_chain_stitched *ret);
+/*
  * What a look at the thread's memory at @time, after its last sample, found above all that is
- * known of that sample, leaf first. It is taken for true once a sample from after that time
- * shows that the outermost known frame has been there all along. 0 or -ENOMEM.
+ * known of that sample, leaf first; @len 0: nothing. It is taken for true once a sample from
+ * after that time shows that the outermost known frame has been there all along. 0 or -ENOMEM.
  */
 int pm_chain_stitches_offer(struct pm_chain_stitches *stitches, uint32_t pid,
 			    uint32_t tid, const struct pm_chain_stitch_frame *frames,
@@ -82,7 +99,9 @@ int pm_chain_stitches_offer(struct pm_chain_stitches *stitches, uint32_t pid,
  * What a look at @time at the return addresses of the last result found, which was for this
  * thread: @present of its frames, leaf first, are in place, and the next one, if any, is not.
  * A sample from after that time cannot have the next one for continuing to be there: those
- * that would are not given it, nor what is above it.
+ * that would are not given it, nor what is above it. Samples from between that look and the
+ * last one that found everything in place lose both when they are settled. @present SIZE_MAX:
+ * the memory could not be read.
  */
 void pm_chain_stitches_seen(struct pm_chain_stitches *stitches, uint32_t pid,
 			    uint32_t tid, size_t present, uint64_t time);

@@ -7,12 +7,14 @@
 
 #include "drain.h"
 #include "follow.h"
+#include "hold.h"
 #include "off-cpu.h"
 #include "progress.h"
 #include "snapshot.h"
 
 enum {
 	POLL_MS = 100, /* rings that fill slowly wake nobody */
+	POLL_HURRY_MS = 2, /* see pm_rec_session.hurry_until_ns */
 	WAITING_MS = 1000, /* until a stopped recording says what it waits for */
 };
 #define MS_NS     1000000ull
@@ -74,11 +76,12 @@ static int timeout_ms(const struct course *course, uint64_t now)
 {
 	uint64_t next =
 		course->enable_at < course->end_at ? course->enable_at : course->end_at;
+	int most_ms = now < course->session->hurry_until_ns ? POLL_HURRY_MS : POLL_MS;
 
 	if (course->more || next <= now)
 		return 0;
-	if (next - now >= POLL_MS * MS_NS)
-		return POLL_MS;
+	if (next - now >= (uint64_t)most_ms * MS_NS)
+		return most_ms;
 	return (int)((next - now + MS_NS - 1) / MS_NS);
 }
 
@@ -276,7 +279,9 @@ static int each_second(struct course *course, uint64_t now, struct pm_error *err
 	if (now < course->second_at)
 		return 0;
 	course->second_at = now + SECOND_NS;
-	ret = pm_file_writer_flush(session->writer);
+	ret = pm_rec_hold_release(session, pm_rec_hold_until(now));
+	if (ret == 0)
+		ret = pm_file_writer_flush(session->writer);
 	if (ret < 0)
 		return ret;
 	pm_rec_progress(session, now);
@@ -336,6 +341,7 @@ static int begin(struct course *course)
 	uint64_t now = pm_now_ns();
 
 	course->second_at = now + SECOND_NS;
+	course->session->hurry_until_ns = now + POLL_MS * MS_NS;
 	course->begun = options->delay_ms == 0 && !options->wait_for_control;
 	course->enabled = course->begun;
 	course->enable_at = course->begun || options->wait_for_control

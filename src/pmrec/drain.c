@@ -5,6 +5,7 @@
 
 #include "course.h"
 #include "follow.h"
+#include "hold.h"
 #include "realtime.h"
 #include "record.h"
 
@@ -50,6 +51,8 @@ static int release_held(struct pm_rec_session *session, struct held *held)
 	pm_chains_ahead(session->chains, NULL, 0);
 	held->len = held->bytes = 0;
 	pm_perf_hold(session->perf, false);
+	if (ret == 0)
+		ret = pm_rec_hold_release(session, pm_rec_hold_until(session->newest_ns));
 	return ret;
 }
 

@@ -9,6 +9,7 @@
 #include <sys/time.h>
 #include <sys/timerfd.h>
 
+#include "hold.h"
 #include "record.h"
 #include "tracees.h"
 #include "verify.h"
@@ -582,7 +583,9 @@ int pm_rec_ptrace_record(struct pm_rec_session *session, struct pm_error *err)
 		error = turn(session, fds[1].revents != 0, err);
 		now = pm_now_ns();
 		if (error == 0 && now - flushed_ns >= FLUSH_NS) {
-			error = pm_file_writer_flush(session->writer);
+			error = pm_rec_hold_release(session, pm_rec_hold_until(now));
+			if (error == 0)
+				error = pm_file_writer_flush(session->writer);
 			flushed_ns = now;
 		}
 		session->end_ns = now;

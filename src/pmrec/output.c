@@ -8,6 +8,7 @@
 #include "engine.h"
 #include "fields.h"
 #include "follow.h"
+#include "hold.h"
 #include "header.h"
 #include "pm/chain-jit.h"
 #include "off-cpu.h"
@@ -120,6 +121,8 @@ int pm_rec_output_finish(struct pm_rec_session *session, struct pm_error *err)
 {
 	int ret = pm_rec_off_cpu_finish(session, session->end_ns);
 
+	if (ret == 0)
+		ret = pm_rec_hold_release(session, UINT64_MAX);
 	pm_rec_summary_count_lost(session);
 	if (!session->options->symbols)
 		note_nameless(session, "--no-symbols");

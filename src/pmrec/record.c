@@ -5,8 +5,13 @@
 #include <string.h>
 
 #include "fields.h"
+#include "hold.h"
 #include "off-cpu.h"
 #include "pm/chain-tasks.h"
+
+enum {
+	HURRY_NS = 100 * 1000 * 1000,
+};
 
 /* No number of the file is above 2^63 - 1 (docs/format.md §2). One that is comes from nonsense
  * in a ring, which is no reason to lose all that follows. */
@@ -34,6 +39,18 @@ static struct pm_chain_tasks tasks_of(struct pm_rec_session *session)
 					.clamped = &session->counts.clamped };
 }
 
+/*
+ * A program that has begun a moment ago may end as soon, and a stack whose outer callers are
+ * unknown may change: what a look at the memory shows is there only while the thread runs.
+ */
+static void hurry_after(struct pm_rec_session *session, uint64_t time_ns)
+{
+	/* Only a record of the past says so: the times of records are the kernel's word. */
+	if (session->options->stitch && time_ns <= pm_now_ns() &&
+	    time_ns + HURRY_NS > session->hurry_until_ns)
+		session->hurry_until_ns = time_ns + HURRY_NS;
+}
+
 int pm_rec_record_sample(struct pm_rec_session *session, const struct pm_record *record,
 			 const struct pm_chain *chain, const struct pm_rec_said *said)
 {
@@ -51,6 +68,8 @@ int pm_rec_record_sample(struct pm_rec_session *session, const struct pm_record 
 	if (session->options->overwrite && counts->samples == 0)
 		session->begin_ns =
 			record->time < session->end_ns ? record->time : session->end_ns;
+	if (chain->promise != 0 && chain->stop == PM_UNW_STOP_TRUNCATED)
+		hurry_after(session, record->time);
 	counts->samples++;
 	counts->stops[chain->stop]++;
 	counts->truncated += chain->stop == PM_UNW_STOP_TRUNCATED || chain->stitched;
@@ -59,25 +78,25 @@ int pm_rec_record_sample(struct pm_rec_session *session, const struct pm_record 
 	add(&counts->events[record->event].period, period);
 	if (period > counts->events[record->event].largest)
 		counts->events[record->event].largest = period;
-	return pm_file_write_sample(
-		session->writer,
-		&(struct pm_file_sample){
-			.time = storable(counts, record->time),
-			.pid = record->pid,
-			.tid = record->tid,
-			.cpu = record->cpu,
-			.event = record->event,
-			.period = period,
-			.stack = chain->stack,
-			.stop = chain->stop == PM_UNW_STOP_ROOT
-					? NULL
-					: pm_chain_stop_name(chain->stop),
-			.fields = said->fields,
-			.fields_len = said->fields_len,
-			.counts = said->counts,
-			.counts_len = said->counts_len,
-			.branches = said->branches,
-			.branches_len = said->branches_len });
+	return pm_rec_hold_add(session,
+			       &(struct pm_file_sample){
+				       .time = storable(counts, record->time),
+				       .pid = record->pid,
+				       .tid = record->tid,
+				       .cpu = record->cpu,
+				       .event = record->event,
+				       .period = period,
+				       .stack = chain->stack,
+				       .stop = chain->stop == PM_UNW_STOP_ROOT
+						       ? NULL
+						       : pm_chain_stop_name(chain->stop),
+				       .fields = said->fields,
+				       .fields_len = said->fields_len,
+				       .counts = said->counts,
+				       .counts_len = said->counts_len,
+				       .branches = said->branches,
+				       .branches_len = said->branches_len },
+			       chain);
 }
 
 static int on_sample(struct pm_rec_session *session, const struct pm_record *record)
@@ -115,8 +134,12 @@ static int on_lost(struct pm_rec_session *session, const struct pm_record *recor
 int pm_rec_record(struct pm_rec_session *session, const struct pm_record *record)
 {
 	struct pm_chain_tasks tasks = tasks_of(session);
-	int ret = pm_rec_off_cpu_record(session, record);
+	int ret = pm_rec_hold_before(session, record);
 
+	if (record->time > session->newest_ns)
+		session->newest_ns = record->time;
+	if (ret == 0)
+		ret = pm_rec_off_cpu_record(session, record);
 	if (ret != 0)
 		return ret < 0 ? ret : 0;
 	switch (record->type) {
@@ -128,7 +151,12 @@ int pm_rec_record(struct pm_rec_session *session, const struct pm_record *record
 	case PERF_RECORD_THROTTLE:
 		session->counts.throttled++;
 		return 0;
+	case PERF_RECORD_COMM:
+		if (record->comm.exec)
+			hurry_after(session, record->time);
+		return pm_chain_tasks_record(&tasks, record);
 	case PERF_RECORD_FORK:
+		hurry_after(session, record->time);
 		session->counts.threads++;
 		return pm_chain_tasks_record(&tasks, record);
 	default:

@@ -12,6 +12,7 @@
 #include "engine.h"
 #include "fields.h"
 #include "follow.h"
+#include "hold.h"
 #include "pm/chain-jit.h"
 #include "off-cpu.h"
 #include "output.h"
@@ -176,7 +177,8 @@ int pm_rec_session_run(const struct pm_rec_options *options)
 	pm_chain_modules_init(&session.modules);
 	pm_targets_init(&session.targets);
 	pm_rec_control_init(&session.control);
-	if (session.procs) {
+	session.hold = pm_rec_hold_new();
+	if (session.procs && session.hold) {
 		status = run(&session);
 	} else {
 		struct pm_error err = { 0 };
@@ -184,6 +186,7 @@ int pm_rec_session_run(const struct pm_rec_options *options)
 		pm_error_set(&err, -ENOMEM, "out of memory");
 		pm_error_print(&err, "pmrec", stderr);
 	}
+	pm_rec_hold_free(session.hold);
 	pm_chains_free(session.chains);
 	pm_chain_jit_free(session.jit);
 	pm_rec_fields_free(session.fields);

@@ -60,6 +60,7 @@ struct pm_rec_session {
 	struct pm_rec_counts counts;
 	struct pm_error perf_denied; /* code 0: it was not, or was not tried */
 	struct pm_chain_jit *jit;
+	struct pm_rec_hold *hold; /* samples that wait for the rest of their stack */
 	struct pm_rec_fields *fields; /* what tracepoints and probes say */
 	struct pm_rec_off_cpu *off_cpu; /* --off-cpu, or NULL */
 	struct pm_rec_realtime *realtime; /* NULL: the priority is as it was */
@@ -67,6 +68,10 @@ struct pm_rec_session {
 		end_ns; /* of the command or of the recording, CLOCK_MONOTONIC */
 	uint64_t cpu_ns; /* with `attach`: CPU time of the targets, if */
 	bool cpu_known;
+	uint64_t newest_ns; /* time of the youngest record so far */
+	/* Until then the rings are read more often: the stacks of threads have to be looked at
+	 * while these run. CLOCK_MONOTONIC. */
+	uint64_t hurry_until_ns;
 	bool told; /* warnings only have to be noted in another file */
 	bool progress; /* a line of it stands on the terminal */
 	uint64_t bytes; /* of the closed file */

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+#include "hold.h"
+
+#include <linux/perf_event.h>
+#include <string.h>
+
+enum {
+	/* How many samples wait at most, and the bytes of what they have beside. */
+	HELD_MAX = 1 << 14,
+	HELD_BYTES_MAX = 8 << 20,
+	TID_BUCKETS = 256,
+	HELD_NS = 500 * 1000 * 1000,
+};
+
+struct held {
+	struct pm_file_sample sample;
+	struct pm_chain chain;
+	void *copy; /* of what the sample points to; NULL: nothing */
+	size_t copy_bytes;
+};
+
+struct pm_rec_hold {
+	struct held *ring; /* HELD_MAX of them; NULL until one has to wait */
+	size_t first, len;
+	size_t copy_bytes;
+	uint32_t by_tid[TID_BUCKETS]; /* how many wait, by a hash of their thread */
+};
+
+struct pm_rec_hold *pm_rec_hold_new(void)
+{
+	return calloc(1, sizeof(struct pm_rec_hold));
+}
+
+void pm_rec_hold_free(struct pm_rec_hold *hold)
+{
+	if (!hold)
+		return;
+	for (size_t i = 0; i < hold->len; i++)
+		free(hold->ring[(hold->first + i) % HELD_MAX].copy);
+	free(hold->ring);
+	free(hold);
+}
+
+static uint32_t *hold_bucket(struct pm_rec_hold *hold, uint32_t pid, uint32_t tid)
+{
+	return &hold->by_tid[pm_hash_mix(pid, tid) % TID_BUCKETS];
+}
+
+/* ---- copies ----------------------------------------------------------------------------- */
+
+static void *append(uint8_t **at, const void *from, size_t bytes)
+{
+	uint8_t *start = *at;
+
+	if (bytes > 0)
+		memcpy(start, from, bytes);
+	*at = start + bytes;
+	return start;
+}
+
+/* The names of fields live as long as session->fields does. */
+static int copy_pointed(struct held *held)
+{
+	struct pm_file_sample *sample = &held->sample;
+	size_t fields = sample->fields_len * sizeof(*sample->fields);
+	size_t counts = sample->counts_len * sizeof(*sample->counts);
+	size_t branches = sample->branches_len * sizeof(*sample->branches);
+	struct pm_file_field *copied;
+	uint8_t *at;
+
+	held->copy_bytes = fields + counts + branches;
+	for (size_t i = 0; i < sample->fields_len; i++)
+		if (sample->fields[i].kind == PM_FILE_FIELD_TEXT)
+			held->copy_bytes += strlen(sample->fields[i].text) + 1;
+	if (held->copy_bytes == 0)
+		return 0;
+	held->copy = at = malloc(held->copy_bytes);
+	if (!at)
+		return -ENOMEM;
+	sample->fields = copied = append(&at, sample->fields, fields);
+	sample->counts = append(&at, sample->counts, counts);
+	sample->branches = append(&at, sample->branches, branches);
+	for (size_t i = 0; i < sample->fields_len; i++)
+		if (copied[i].kind == PM_FILE_FIELD_TEXT)
+			copied[i].text =
+				append(&at, copied[i].text, strlen(copied[i].text) + 1);
+	return 0;
+}
+
+/* ---- the queue -------------------------------------------------------------------------- */
+
+/* What the footer will say of the sample, which was counted as @before. */
+static void recount(struct pm_rec_counts *counts, const struct pm_chain *before,
+		    const struct pm_chain *chain)
+{
+	counts->stops[before->stop]--;
+	counts->stops[chain->stop]++;
+	counts->stitched -= before->stitched;
+	counts->stitched += chain->stitched;
+}
+
+static int release_first(struct pm_rec_session *session)
+{
+	struct pm_rec_hold *hold = session->hold;
+	struct held *held = &hold->ring[hold->first];
+	struct pm_chain before = held->chain;
+	int ret = pm_chains_settle(session->chains, &held->chain);
+
+	recount(&session->counts, &before, &held->chain);
+	held->sample.stack = held->chain.stack;
+	held->sample.stop = held->chain.stop == PM_UNW_STOP_ROOT
+				    ? NULL
+				    : pm_chain_stop_name(held->chain.stop);
+	if (ret == 0)
+		ret = pm_file_write_sample(session->writer, &held->sample);
+	--*hold_bucket(hold, held->sample.pid, held->sample.tid);
+	hold->copy_bytes -= held->copy_bytes;
+	free(held->copy);
+	hold->first = (hold->first + 1) % HELD_MAX;
+	hold->len--;
+	return ret;
+}
+
+int pm_rec_hold_add(struct pm_rec_session *session, const struct pm_file_sample *sample,
+		    const struct pm_chain *chain)
+{
+	struct pm_rec_hold *hold = session->hold;
+	struct held held = { .sample = *sample, .chain = *chain };
+	int ret = 0;
+
+	if (hold->len == 0 && chain->promise == 0)
+		return pm_file_write_sample(session->writer, sample);
+	if (!hold->ring)
+		hold->ring = calloc(HELD_MAX, sizeof(*hold->ring));
+	if (!hold->ring || copy_pointed(&held) < 0)
+		return -ENOMEM;
+	while (ret == 0 && hold->len > 0 &&
+	       (hold->len == HELD_MAX ||
+		hold->copy_bytes + held.copy_bytes > HELD_BYTES_MAX))
+		ret = release_first(session);
+	hold->ring[(hold->first + hold->len++) % HELD_MAX] = held;
+	hold->copy_bytes += held.copy_bytes;
+	++*hold_bucket(hold, sample->pid, sample->tid);
+	return ret;
+}
+
+int pm_rec_hold_release(struct pm_rec_session *session, uint64_t time_ns)
+{
+	struct pm_rec_hold *hold = session->hold;
+	int ret = 0;
+
+	while (ret == 0 && hold->len > 0) {
+		const struct held *first = &hold->ring[hold->first];
+
+		if (first->chain.promise != 0 && first->sample.time >= time_ns)
+			break;
+		ret = release_first(session);
+	}
+	return ret;
+}
+
+uint64_t pm_rec_hold_until(uint64_t now_ns)
+{
+	return now_ns > HELD_NS ? now_ns - HELD_NS : 0;
+}
+
+int pm_rec_hold_before(struct pm_rec_session *session, const struct pm_record *record)
+{
+	if (session->hold->len == 0 ||
+	    (record->type != PERF_RECORD_COMM && record->type != PERF_RECORD_FORK) ||
+	    *hold_bucket(session->hold, record->pid, record->tid) == 0)
+		return 0;
+	return pm_rec_hold_release(session, UINT64_MAX);
+}
