@@ -358,6 +358,7 @@ static void test_nonsense(void **state)
 		sample.time = round;
 		sample.len = random >> 30 & 15;
 		sample.end = (enum pm_chain_stitch_end)(random >> 40) % 3;
+		sample.caller_sp = (random >> 46 & 3) * 4096;
 		sample.stack_start = (random >> 44 & 1) ? 0 : UINT64_MAX - 64;
 		assert_int_equal(pm_chain_stitches_add(stitches, &sample, 64, &stitched),
 				 0);
@@ -450,6 +451,142 @@ static void test_look_in_vain(void **state)
 	offer(stitches, stack, 6, 20);
 	assert_int_equal(sample_at(stitches, stack, 6, 21).len, 0);
 	pm_chain_stitches_free(stitches);
+}
+
+/* What is known above a truncated stack by now: all is compared with the truth. */
+static size_t settle(struct pm_chain_stitches *stitches, uint64_t promise, uint64_t time,
+		     const struct stack *stack, size_t frames, size_t before)
+{
+	struct pm_chain_stitched stitched;
+
+	if (!pm_chain_stitches_settle(stitches, promise, time, LIMIT, &stitched))
+		return before;
+	for (size_t i = 0; i < stitched.len; i++) {
+		size_t index = stack->depth - 1 - frames - i;
+
+		assert_true(index < stack->depth);
+		assert_int_equal(stitched.frames[i].sp, sp_of(index));
+		assert_int_equal(stitched.frames[i].address, stack->calls[index].address);
+	}
+	assert_int_equal(stitched.rooted, frames + stitched.len == stack->depth);
+	return stitched.len;
+}
+
+/* A look serves the samples before it, as far as the frame below it has been in all. */
+static void test_look_serves_earlier_samples(void **state)
+{
+	struct pm_chain_stitches *stitches = pm_chain_stitches_new();
+	PM_AUTO_FREE struct stack *stack = stack_of(10);
+	PM_AUTO_FREE struct stack *other = stack_of(4);
+	uint64_t gone, first, second;
+
+	(void)state;
+	call(other, 0x3000, 3);
+	call(other, 0x3001, 3);
+	gone = sample_at(stitches, other, 2, 1).promise;
+	first = sample_at(stitches, stack, 6, 2).promise;
+	second = sample_at(stitches, stack, 6, 3).promise;
+	assert_true(gone != 0 && first != 0 && second != 0);
+	offer(stitches, stack, 6, 10);
+	assert_int_equal(settle(stitches, first, 2, stack, 6, 0), 0);
+	assert_true(sample_at(stitches, stack, 6, 11).rooted);
+	assert_int_equal(settle(stitches, gone, 1, other, 2, 0), 0);
+	assert_int_equal(settle(stitches, first, 2, stack, 6, 0), 4);
+	assert_int_equal(settle(stitches, second, 3, stack, 6, 0), 4);
+	assert_false(pm_chain_stitches_settle(stitches, 0, 3, LIMIT,
+					      &(struct pm_chain_stitched){ 0 }));
+	pm_chain_stitches_free(stitches);
+}
+
+/* A later sample that shows the frame under its callers does, too; one with other registers
+ * saved below it is another call. */
+static void test_later_sample_serves_earlier_ones(void **state)
+{
+	struct pm_chain_stitches *stitches = pm_chain_stitches_new();
+	PM_AUTO_FREE struct stack *stack = stack_of(10);
+	uint64_t promise, other;
+
+	(void)state;
+	promise = sample_at(stitches, stack, 4, 1).promise;
+	assert_int_equal(sample_at(stitches, stack, 0, 2).len, 0);
+	assert_int_equal(settle(stitches, promise, 1, stack, 4, 0), 6);
+	pm_chain_stitches_free(stitches);
+
+	stitches = pm_chain_stitches_new();
+	other = sample_at(stitches, stack, 4, 1).promise;
+	stack->calls[6].saved = 77;
+	assert_int_equal(sample_at(stitches, stack, 0, 2).len, 0);
+	assert_int_equal(settle(stitches, other, 1, stack, 4, 0), 0);
+	pm_chain_stitches_free(stitches);
+}
+
+/* Callers that turn out to be exchanged are given to no sample from after the last look that
+ * found them. */
+static void test_doubted_callers_are_taken_back(void **state)
+{
+	struct pm_chain_stitches *stitches = pm_chain_stitches_new();
+	PM_AUTO_FREE struct stack *stack = stack_of(10);
+	uint64_t before, after;
+
+	(void)state;
+	assert_int_equal(sample_at(stitches, stack, 0, 1).len, 0);
+	before = sample_at(stitches, stack, 6, 2).promise;
+	pm_chain_stitches_seen(stitches, 1, 1, 4, 3);
+	after = sample_at(stitches, stack, 6, 5).promise;
+	pm_chain_stitches_seen(stitches, 1, 1, 2, 10);
+	assert_int_equal(sample_at(stitches, stack, 6, 11).len, 2);
+	assert_int_equal(settle(stitches, before, 2, stack, 6, 4), 4);
+	assert_int_equal(settle(stitches, after, 5, stack, 6, 4), 2);
+	/* What takes their place is not theirs either. */
+	offer(stitches, stack, 8, 20);
+	assert_true(sample_at(stitches, stack, 6, 21).rooted);
+	assert_int_equal(settle(stitches, after, 5, stack, 6, 4), 2);
+	pm_chain_stitches_free(stitches);
+}
+
+/* A large frame is one call, wherever in its function samples fall; a small one may be two. */
+static void test_large_frame_goes_on(void **state)
+{
+	static const size_t sizes[] = { 100000, 64 };
+	const struct pm_chain_stitch_frame outer[] = { { 200000, 7, 0, 0 } };
+
+	(void)state;
+	for (size_t i = 0; i < PM_ARRAY_LEN(sizes); i++) {
+		struct pm_chain_stitches *stitches = pm_chain_stitches_new();
+		struct pm_chain_stitched stitched;
+		uint64_t promise = 0;
+
+		for (uint64_t time = 1; time <= 3; time++) {
+			struct pm_chain_stitch_frame frames[] = {
+				{ 16, 1, 0, 0 }, { 32, 50 + time, 0, 0 }
+			};
+			struct pm_chain_stitch_sample sample = {
+				.pid = 1,
+				.tid = 1,
+				.frames = frames,
+				.len = 2,
+				.end = PM_CHAIN_STITCH_TRUNCATED,
+				.time = time * 10,
+				.caller_sp = 32 + sizes[i],
+			};
+
+			assert_int_equal(pm_chain_stitches_add(stitches, &sample, LIMIT,
+							       &stitched),
+					 0);
+			if (time == 1)
+				promise = stitched.promise;
+			if (time == 2)
+				assert_int_equal(pm_chain_stitches_offer(stitches, 1, 1,
+									 outer, 1, true,
+									 25),
+						 0);
+		}
+		assert_int_equal(stitched.len, sizes[i] > 4096);
+		assert_int_equal(
+			pm_chain_stitches_settle(stitches, promise, 10, LIMIT, &stitched),
+			sizes[i] > 4096);
+		pm_chain_stitches_free(stitches);
+	}
 }
 
 /* Outer frames are exchanged for others between two samples, and nothing below them tells. */
@@ -658,6 +795,10 @@ int main(void)
 		cmocka_unit_test(test_nonsense),
 		cmocka_unit_test(test_look_at_memory),
 		cmocka_unit_test(test_look_in_vain),
+		cmocka_unit_test(test_look_serves_earlier_samples),
+		cmocka_unit_test(test_later_sample_serves_earlier_ones),
+		cmocka_unit_test(test_doubted_callers_are_taken_back),
+		cmocka_unit_test(test_large_frame_goes_on),
 		cmocka_unit_test(test_exchanged_callers),
 		cmocka_unit_test(test_when_to_look),
 		cmocka_unit_test(test_nothing_is_wanting),
