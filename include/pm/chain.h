@@ -32,6 +32,8 @@ struct pm_chain {
 	 * 0: there is nothing to settle. */
 	uint64_t promise, time;
 	uint32_t own_len;
+	/* How many bytes the copy had to have for one frame more; 0: it was not too short. */
+	uint64_t wanted_bytes;
 };
 
 enum {

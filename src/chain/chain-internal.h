@@ -82,6 +82,7 @@ struct pm_chains {
 	bool wanting; /* there is more than even earlier samples tell */
 	/* Of `found`: where the return address lies that was not in the copy; 0: unknown. */
 	uint64_t missed;
+	uint64_t wanted_bytes; /* see struct pm_chain; with a promise only */
 	uint64_t promise; /* of stitching, or 0 */
 	/* For looks: room for what is read. NULL: none so far. */
 	uint8_t *memory;

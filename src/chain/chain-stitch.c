@@ -139,6 +139,8 @@ static int stitch(struct pm_chains *chains, const struct pm_record *record,
 	if (error < 0)
 		return error;
 	chains->own_len = chains->frames_len;
+	chains->wanted_bytes =
+		sample.caller_sp > stack->start ? sample.caller_sp - stack->start : 0;
 	if (stitched.len > 0)
 		chains->outermost_sp = stitched.frames[stitched.len - 1].sp;
 	for (size_t i = 0; i < stitched.len; i++)

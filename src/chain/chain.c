@@ -604,6 +604,7 @@ int pm_chains_add(struct pm_chains *chains, const struct pm_record *record,
 	chain.promise = chains->promise;
 	chain.time = record->time;
 	chain.own_len = (uint32_t)chains->own_len;
+	chain.wanted_bytes = chains->promise != 0 ? chains->wanted_bytes : 0;
 	if (error == 0)
 		*ret = chain;
 	chains->samples++;

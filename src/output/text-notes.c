@@ -258,6 +258,13 @@ static void warn_incomplete(struct pm_notes *notes, const struct pm_section *sec
 				     percent > MOST_PERCENT ? PM_NOTE_BAD : PM_NOTE_WARN,
 				     "%.1f%% of the stacks lack callers: %s", percent,
 				     stop_in_words(stop));
+		else if (noted(profile, "a larger --stack-bytes does not help", ""))
+			pm_notes_add(
+				notes,
+				percent > MOST_PERCENT ? PM_NOTE_BAD : PM_NOTE_WARN,
+				"%.1f%% of the stacks are cut off at frames that are too large for "
+				"any copy (at most %d bytes): their outer callers are missing",
+				percent, STACK_MAX);
 		else if (profile->info.stack_bytes < STACK_MAX)
 			pm_notes_add(
 				notes,

@@ -10,6 +10,8 @@ enum {
 	HELD_BYTES_MAX = 8 << 20,
 	TID_BUCKETS = 256,
 	HELD_NS = 500 * 1000 * 1000,
+	LINE_BYTES =
+		256, /* that a sample takes in the file, its stack apart, with room to spare */
 };
 
 struct held {
@@ -89,14 +91,18 @@ static int copy_pointed(struct held *held)
 
 /* ---- the queue -------------------------------------------------------------------------- */
 
-/* What the footer will say of the sample, which was counted as @before. */
-static void recount(struct pm_rec_counts *counts, const struct pm_chain *before,
-		    const struct pm_chain *chain)
+void pm_rec_hold_count(struct pm_rec_counts *counts, const struct pm_chain *chain,
+		       bool counted)
 {
-	counts->stops[before->stop]--;
-	counts->stops[chain->stop]++;
-	counts->stitched -= before->stitched;
-	counts->stitched += chain->stitched;
+	bool too_large = chain->stop == PM_UNW_STOP_TRUNCATED &&
+			 chain->wanted_bytes > PM_STACK_BYTES_MAX;
+	uint64_t by = counted ? 1 : UINT64_MAX; /* which wraps: one less */
+
+	counts->stops[chain->stop] += by;
+	if (chain->stitched)
+		counts->stitched += by;
+	if (too_large)
+		counts->too_large += by;
 }
 
 static int release_first(struct pm_rec_session *session)
@@ -106,7 +112,8 @@ static int release_first(struct pm_rec_session *session)
 	struct pm_chain before = held->chain;
 	int ret = pm_chains_settle(session->chains, &held->chain);
 
-	recount(&session->counts, &before, &held->chain);
+	pm_rec_hold_count(&session->counts, &before, false);
+	pm_rec_hold_count(&session->counts, &held->chain, true);
 	held->sample.stack = held->chain.stack;
 	held->sample.stop = held->chain.stop == PM_UNW_STOP_ROOT
 				    ? NULL
@@ -130,6 +137,13 @@ int pm_rec_hold_add(struct pm_rec_session *session, const struct pm_file_sample 
 
 	if (hold->len == 0 && chain->promise == 0)
 		return pm_file_write_sample(session->writer, sample);
+	/* Close to --max-size nothing waits: what waits is not counted there. */
+	if (session->options->max_bytes > 0 &&
+	    pm_file_writer_bytes(session->writer) + (hold->len + 1) * LINE_BYTES >=
+		    session->options->max_bytes) {
+		ret = pm_rec_hold_release(session, UINT64_MAX);
+		return ret < 0 ? ret : pm_file_write_sample(session->writer, sample);
+	}
 	if (!hold->ring)
 		hold->ring = calloc(HELD_MAX, sizeof(*hold->ring));
 	if (!hold->ring || copy_pointed(&held) < 0)

@@ -13,6 +13,9 @@ struct pm_rec_hold;
 
 struct pm_rec_hold *pm_rec_hold_new(void); /* NULL without memory */
 void pm_rec_hold_free(struct pm_rec_hold *hold);
+/* Counts a chain for the footer, or, with @counted false, no more. */
+void pm_rec_hold_count(struct pm_rec_counts *counts, const struct pm_chain *chain,
+		       bool counted);
 /* Takes a sample, which is copied where it has to wait. @chain is what its stack and stop are
  * of. 0 or negative errno. */
 int pm_rec_hold_add(struct pm_rec_session *session, const struct pm_file_sample *sample,

@@ -71,9 +71,8 @@ int pm_rec_record_sample(struct pm_rec_session *session, const struct pm_record 
 	if (chain->promise != 0 && chain->stop == PM_UNW_STOP_TRUNCATED)
 		hurry_after(session, record->time);
 	counts->samples++;
-	counts->stops[chain->stop]++;
 	counts->truncated += chain->stop == PM_UNW_STOP_TRUNCATED || chain->stitched;
-	counts->stitched += chain->stitched;
+	pm_rec_hold_count(counts, chain, true);
 	counts->events[record->event].samples++;
 	add(&counts->events[record->event].period, period);
 	if (period > counts->events[record->event].largest)

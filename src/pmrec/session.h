@@ -14,6 +14,8 @@ struct pm_rec_counts {
 	uint64_t samples, lost, throttled;
 	uint64_t truncated; /* copies that were too short, mended or not */
 	uint64_t stitched; /* of them: with callers from earlier samples */
+	uint64_t
+		too_large; /* of those that were not mended: the kernel copies no such frame */
 	uint64_t clamped; /* numbers that were too large for the file */
 	uint64_t threads; /* that were started, processes among them */
 	uint64_t

@@ -281,6 +281,23 @@ static void warn_clamped(struct pm_rec_session *session)
 	pm_rec_warn(session, text);
 }
 
+/* The report advises larger copies unless it finds this. */
+static void note_too_large(struct pm_rec_session *session)
+{
+	const struct pm_rec_counts *counts = &session->counts;
+	uint64_t truncated = counts->stops[PM_UNW_STOP_TRUNCATED];
+	char text[192];
+
+	if (counts->too_large * 2 <= truncated || counts->too_large == 0)
+		return;
+	snprintf(text, sizeof(text),
+		 "%" PRIu64 " of %" PRIu64
+		 " truncated stacks have a frame beyond what the "
+		 "kernel copies: a larger --stack-bytes does not help",
+		 counts->too_large, truncated);
+	pm_file_write_note(session->writer, &(struct pm_file_note){ .text = text });
+}
+
 void pm_rec_summary_warn(struct pm_rec_session *session)
 {
 	const struct pm_child *child = &session->child;
@@ -289,6 +306,7 @@ void pm_rec_summary_warn(struct pm_rec_session *session)
 	warn_clamped(session);
 	warn_unreachable(session);
 	warn_unseen(session);
+	note_too_large(session);
 	pm_rec_coverage_warn_slowed(session);
 	pm_rec_coverage_warn_stolen(session);
 	if (session->counts.lost > 0)

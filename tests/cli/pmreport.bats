@@ -620,6 +620,11 @@ without_names() {
 	report 0 --event cpu-clock bad.json
 	tr '\n' ' ' <out | tr -s ' ' >flat
 	grep -qF "! 51.0% of the stacks are cut off after 32768 bytes; record with pmrec --stack-bytes 65528" flat
+	sed -i 's/^{"type":"footer"/{"type":"note","text":"2 of 2 truncated stacks have a frame beyond what the kernel copies: a larger --stack-bytes does not help"}\n&/' bad.json
+	report 0 --event cpu-clock bad.json
+	tr '\n' ' ' <out | tr -s ' ' >flat
+	grep -qF "! 51.0% of the stacks are cut off at frames that are too large for any copy (at most 65528 bytes): their outer callers are missing" flat
+	[[ $(<flat) != *"record with pmrec --stack-bytes"* ]]
 }
 
 @test "two events that became the same are told apart" {
