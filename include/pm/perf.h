@@ -449,6 +449,13 @@ struct pm_perf;
 int pm_perf_open(struct pm_perf **ret, const struct pm_perf_options *options,
 		 struct pm_error *err);
 void pm_perf_free(struct pm_perf *perf);
+/*
+ * The same for a process that ends now. The kernel waits whenever the last event of a
+ * tracepoint is closed. A child process closes those events and is not waited for; it holds
+ * nothing else: no other descriptor, no terminal, no directory. Without a child the caller
+ * waits.
+ */
+void pm_perf_free_behind(struct pm_perf *perf);
 
 const struct pm_perf_event *pm_perf_events(const struct pm_perf *perf, size_t *len);
 const struct pm_perf_notes *pm_perf_notes(const struct pm_perf *perf);

@@ -35,6 +35,7 @@ enum {
 	FOLLOW_FREE,
 	FOLLOWERS,
 };
+_Static_assert((int)FOLLOWERS == (int)PM_TREE_FOLLOWERS, "the same followers");
 
 struct pm_tree_filter {
 	uint8_t *marks; /* TASKS_MAX, shared with the kernel */
@@ -516,6 +517,17 @@ void pm_tree_filter_free(struct pm_tree_filter *filter)
 	if (filter->map >= 0)
 		close(filter->map);
 	free(filter);
+}
+
+size_t pm_tree_filter_followers(const struct pm_tree_filter *filter,
+				int ret[PM_TREE_FOLLOWERS])
+{
+	size_t len = 0;
+
+	for (int i = 0; i < FOLLOWERS; i++)
+		if (filter->followers[i] >= 0)
+			ret[len++] = filter->followers[i];
+	return len;
 }
 
 /* The program of event @index, made with the first; that of no event where it cannot be had. */

@@ -32,6 +32,13 @@ int pm_tree_filter_new(struct pm_tree_filter **ret, bool inherit, struct pm_erro
 /* Nothing stays in the kernel but what events that are still open need. */
 void pm_tree_filter_free(struct pm_tree_filter *filter);
 
+enum {
+	PM_TREE_FOLLOWERS = 3
+};
+/* The descriptors of the events at tracepoints, which are slow to close; returns how many. */
+size_t pm_tree_filter_followers(const struct pm_tree_filter *filter,
+				int ret[PM_TREE_FOLLOWERS]);
+
 /* Filters the event @fd, which must not be one of a tracepoint; @probe: of the uprobe or kprobe
  * PMU, whose events are nobody else's. @index is the caller's. 0 or -errno. */
 int pm_tree_filter_attach(struct pm_tree_filter *filter, int fd, uint32_t index,

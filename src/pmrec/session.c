@@ -194,7 +194,7 @@ int pm_rec_session_run(const struct pm_rec_options *options)
 	pm_rec_realtime_free(session.realtime);
 	pm_file_writer_close(session.writer, NULL);
 	pm_chain_raw_close(session.raw, false, NULL);
-	pm_perf_free(session.perf);
+	pm_perf_free_behind(session.perf);
 	pm_rec_follow_free(session.follow);
 	pm_rec_control_release(&session.control);
 	pm_targets_release(&session.targets);

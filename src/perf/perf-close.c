@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The end of a recording without the kernel's waits.
+ *
+ * When the last event of a tracepoint is closed, perf_trace_event_unreg()
+ * (kernel/trace/trace_event_perf.c) calls tracepoint_synchronize_unregister(), which waits
+ * until no CPU is inside the tracepoint any more: 20 to 100 ms, for each tracepoint. The
+ * process that drops the last reference waits, also when it drops it by ending. Therefore a
+ * child inherits these descriptors, and drops its references after its parent did.
+ */
+#include "perf-state.h"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+
+static bool is_slow_to_close(const struct pm_perf *perf, const struct pm_perf_fd *entry)
+{
+	return entry->event >= 0 &&
+	       perf->events.data[entry->event].actual.kind == PM_EVENT_TRACEPOINT;
+}
+
+static int compare_fds(const void *left, const void *right)
+{
+	const int *a = left, *b = right;
+
+	return (*a > *b) - (*a < *b);
+}
+
+static int close_fd_range(unsigned int first, unsigned int last)
+{
+	return (int)syscall(SYS_close_range, first, last, 0u);
+}
+
+/* @fds are sorted, and there is one at least. */
+static bool close_all_other_fds(const int *fds, size_t len)
+{
+	unsigned int first = 0;
+
+	for (size_t i = 0; i < len; i++) {
+		unsigned int fd = (unsigned int)fds[i];
+
+		if (fd > first && close_fd_range(first, fd - 1) < 0)
+			return false;
+		first = fd + 1;
+	}
+	return close_fd_range(first, UINT32_MAX) == 0;
+}
+
+/*
+ * In the child: only system calls, for another thread of the parent may have held any lock.
+ * @parent_has becomes readable when the parent has closed its descriptors. If the child closed
+ * its own before that, then the parent would wait.
+ */
+static _Noreturn void child_close(const int *fds, size_t len, int parent_has)
+{
+	int error;
+	char byte;
+
+	prctl(PR_SET_NAME, "pmrec-close");
+	(void)setsid();
+	error = chdir("/");
+	if (!close_all_other_fds(fds, len))
+		_exit(1);
+	do
+		error = read(parent_has, &byte, 1) < 0 ? errno : 0;
+	while (error == EINTR);
+	_exit(0); /* closes the others */
+}
+
+/* The descriptors to be closed by the child; returns -1 without memory. */
+static ssize_t list_slow_fds(const struct pm_perf *perf, int **ret)
+{
+	int *fds = calloc(perf->fds.len + PM_TREE_FOLLOWERS + 1, sizeof(*fds));
+	size_t len = 0;
+
+	if (!fds)
+		return -1;
+	if (perf->filter)
+		len = pm_tree_filter_followers(perf->filter, fds);
+	for (size_t i = 0; i < perf->fds.len; i++)
+		if (is_slow_to_close(perf, &perf->fds.data[i]))
+			fds[len++] = perf->fds.data[i].fd;
+	*ret = fds;
+	return (ssize_t)len;
+}
+
+void pm_perf_free_behind(struct pm_perf *perf)
+{
+	PM_AUTO_FREE int *fds = NULL;
+	int ends[2] = { -1, -1 };
+	ssize_t len = perf ? list_slow_fds(perf, &fds) : 0;
+
+	if (len > 0 && pipe2(ends, O_CLOEXEC) == 0) {
+		fds[len++] = ends[0];
+		qsort(fds, (size_t)len, sizeof(*fds), compare_fds);
+		if (fork() == 0)
+			child_close(fds, (size_t)len, ends[0]);
+	}
+	pm_perf_free(perf);
+	for (size_t i = 0; i < PM_ARRAY_LEN(ends); i++)
+		if (ends[i] >= 0)
+			close(ends[i]);
+}
