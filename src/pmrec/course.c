@@ -8,6 +8,7 @@
 #include "drain.h"
 #include "follow.h"
 #include "hold.h"
+#include "kernel-names.h"
 #include "off-cpu.h"
 #include "progress.h"
 #include "snapshot.h"
@@ -329,6 +330,7 @@ static int step(struct course *course, struct pm_error *err)
 	}
 	if (ret >= 0)
 		ret = pm_rec_drain(session, session->end != PM_REC_END_NONE, err);
+	pm_rec_kernel_names_begin(session);
 	/* One that the samples have brought. */
 	if (session->end != PM_REC_END_NONE)
 		pm_perf_disable(session->perf);

@@ -13,6 +13,7 @@
 #include "fields.h"
 #include "follow.h"
 #include "hold.h"
+#include "kernel-names.h"
 #include "pm/chain-jit.h"
 #include "off-cpu.h"
 #include "output.h"
@@ -189,6 +190,7 @@ int pm_rec_session_run(const struct pm_rec_options *options)
 	pm_rec_hold_free(session.hold);
 	pm_chains_free(session.chains);
 	pm_chain_jit_free(session.jit);
+	pm_rec_kernel_names_free(session.kernel_names);
 	pm_rec_fields_free(session.fields);
 	pm_rec_off_cpu_free(session.off_cpu);
 	pm_rec_realtime_free(session.realtime);

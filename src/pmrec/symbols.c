@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "kernel-names.h"
+
 #include "pm/symbol-crew.h"
 
 #define PROGRESS_AFTER_NS 1000000000ull
@@ -146,13 +148,20 @@ static int on_tick(void *user)
 
 static int kernel_symbols(struct work *work)
 {
-	struct pm_kallsyms *kallsyms;
+	PM_AUTO_FREE uint64_t *addresses = NULL;
+	const struct pm_kallsyms *kallsyms;
 	struct pm_error err = { 0 };
 	int ret;
 
 	if (work->kernel.len == 0)
 		return 0;
-	ret = pm_kallsyms_load(&kallsyms, NULL, &err);
+	addresses = calloc(work->kernel.len, sizeof(*addresses));
+	if (!addresses)
+		return -ENOMEM;
+	for (size_t i = 0; i < work->kernel.len; i++)
+		addresses[i] = work->kernel.items[i].address;
+	ret = pm_rec_kernel_names_get(work->session, addresses, work->kernel.len,
+				      &kallsyms, &err);
 	if (ret < 0) {
 		char text[PM_ERROR_TEXT_MAX + PM_ERROR_FIX_MAX + 64];
 
@@ -174,7 +183,6 @@ static int kernel_symbols(struct work *work)
 							  .functions = &function,
 							  .functions_len = 1 });
 	}
-	pm_kallsyms_free(kallsyms);
 	work->done += work->kernel.len;
 	return ret;
 }

@@ -6,6 +6,7 @@
 #include "proc-internal.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -319,6 +320,28 @@ void pm_kallsyms_free(struct pm_kallsyms *kallsyms)
 	pm_str_release(&kallsyms->names);
 	pm_vec_release(&kallsyms->symbols);
 	free(kallsyms);
+}
+
+/* Only what says where a module is: "NAME SIZE REFERENCES USERS STATE ADDRESS"
+ * (kernel/module/procfs.c, m_show()). References change all the time. */
+uint64_t pm_kernel_modules_fingerprint(void)
+{
+	PM_AUTO_FCLOSE FILE *file = fopen("/proc/modules", "re");
+	PM_AUTO_FREE char *line = NULL;
+	size_t cap = 0;
+	uint64_t print = 0;
+
+	while (file && getline(&line, &cap, file) > 0) {
+		char name[64], address[32];
+		uint64_t bytes;
+
+		if (sscanf(line, "%63s %" SCNu64 " %*s %*s %*s %31s", name, &bytes,
+			   address) != 3)
+			continue;
+		print = pm_hash_mix(print ^ pm_hash_bytes(name, strlen(name)), bytes);
+		print = pm_hash_mix(print ^ pm_hash_bytes(address, strlen(address)), 1);
+	}
+	return print;
 }
 
 const char *pm_kallsyms_find(const struct pm_kallsyms *kallsyms, uint64_t address,

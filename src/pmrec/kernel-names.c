@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+#include "kernel-names.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+
+#include "pm/proc.h"
+
+struct pm_rec_kernel_names {
+	pthread_t thread;
+	bool running;
+	/* What the thread leaves. */
+	struct pm_kallsyms *kallsyms;
+	struct pm_error err;
+	int result;
+	uint64_t modules; /* fingerprint of the loaded modules before reading */
+};
+
+static void *read_in_thread(void *user)
+{
+	struct pm_rec_kernel_names *names = user;
+
+	names->modules = pm_kernel_modules_fingerprint();
+	names->result = pm_kallsyms_load(&names->kallsyms, NULL, &names->err);
+	return NULL;
+}
+
+/* Signals are for the first thread, which reads them from a descriptor. SCHED_RESET_ON_FORK
+ * gives the new thread no real-time priority (realtime.c). */
+static bool start_thread(struct pm_rec_kernel_names *names)
+{
+	sigset_t all, before;
+	int error;
+
+	sigfillset(&all);
+	if (pthread_sigmask(SIG_SETMASK, &all, &before) != 0)
+		return false;
+	error = pthread_create(&names->thread, NULL, read_in_thread, names);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return error == 0;
+}
+
+static void join_thread(struct pm_rec_kernel_names *names)
+{
+	if (names->running)
+		pthread_join(names->thread, NULL);
+	names->running = false;
+}
+
+void pm_rec_kernel_names_begin(struct pm_rec_session *session)
+{
+	struct pm_rec_kernel_names *names;
+
+	if (session->kernel_names || !session->options->symbols ||
+	    session->modules.kernel_file_id == PM_FILE_NONE)
+		return;
+	names = calloc(1, sizeof(*names));
+	if (!names)
+		return;
+	names->running = start_thread(names);
+	if (names->running)
+		session->kernel_names = names;
+	else
+		free(names);
+}
+
+/* Code that is made and freed while the kernel runs: BPF programs, trampolines of ftrace and
+ * of kprobes. /proc/kallsyms lists it below names that no module has (kernel/kallsyms.c,
+ * get_ksymbol_bpf() and its neighbours). */
+static bool is_permanent(const char *module)
+{
+	return strcmp(module, "bpf") != 0 && strncmp(module, "__builtin__", 11) != 0;
+}
+
+static bool holds_for(const struct pm_rec_kernel_names *names, const uint64_t *addresses,
+		      size_t addresses_len)
+{
+	for (size_t i = 0; i < addresses_len; i++) {
+		const char *module;
+
+		if (!pm_kallsyms_find(names->kallsyms, addresses[i], &module) ||
+		    !is_permanent(module))
+			return false;
+	}
+	return pm_kernel_modules_fingerprint() == names->modules;
+}
+
+int pm_rec_kernel_names_get(struct pm_rec_session *session, const uint64_t *addresses,
+			    size_t addresses_len, const struct pm_kallsyms **ret,
+			    struct pm_error *err)
+{
+	struct pm_rec_kernel_names *names = session->kernel_names;
+
+	if (!names) {
+		names = session->kernel_names = calloc(1, sizeof(*names));
+		if (!names)
+			return pm_error_set(err, -ENOMEM, "out of memory");
+		names->result = pm_kallsyms_load(&names->kallsyms, NULL, &names->err);
+	} else {
+		join_thread(names);
+		if (names->kallsyms && !holds_for(names, addresses, addresses_len)) {
+			pm_kallsyms_free(PM_TAKE_PTR(names->kallsyms));
+			names->result = pm_kallsyms_load(&names->kallsyms, NULL,
+							 &names->err);
+		}
+	}
+	*ret = names->kallsyms;
+	if (names->result < 0)
+		*err = names->err;
+	return names->result;
+}
+
+void pm_rec_kernel_names_free(struct pm_rec_kernel_names *names)
+{
+	if (!names)
+		return;
+	join_thread(names);
+	pm_kallsyms_free(names->kallsyms);
+	free(names);
+}

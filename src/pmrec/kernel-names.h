@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The names of kernel functions. The kernel makes the text of /proc/kallsyms anew for each
+ * reader, 4 KB a read, and that takes longer than all else at the end of a short recording.
+ * Therefore another thread reads it while the target still runs, once the first kernel frame
+ * has been seen.
+ */
+#pragma once
+
+#include "session.h"
+
+/* Starts to read when a frame of the kernel has been seen and names are wanted. */
+void pm_rec_kernel_names_begin(struct pm_rec_session *session);
+/*
+ * The table, borrowed from the session; reads it now if begin() has not. @addresses are those
+ * that are to be named: if the early table may be wrong about one of them, because modules
+ * came or went or because the code there is not permanent, then the table is read again.
+ * Returns 0 or negative errno, with the reason in @err.
+ */
+int pm_rec_kernel_names_get(struct pm_rec_session *session, const uint64_t *addresses,
+			    size_t addresses_len, const struct pm_kallsyms **ret,
+			    struct pm_error *err);
+void pm_rec_kernel_names_free(struct pm_rec_kernel_names *names);
