@@ -17,7 +17,12 @@ static int open_once(struct pm_perf *perf, struct pm_error *err)
 	int r = 0;
 
 	perf->map_failed = false;
-	pm_perf_close_all(perf);
+	/* To clear a ring of 16 MiB takes the kernel 5 ms and more. A task's ring belongs to an
+	 * event whose attr may have changed. */
+	if (pm_perf_by_task(perf))
+		pm_perf_close_all(perf);
+	else
+		pm_perf_close_events(perf);
 	perf->merge.layout = pm_attr_layout(&perf->shape);
 	if (perf->shape.read && perf->features.format_lost)
 		perf->merge.layout.read_format |= PERF_FORMAT_LOST;
@@ -33,6 +38,7 @@ static int open_all(struct pm_perf *perf, struct pm_error *err)
 {
 	int r = -EAGAIN;
 
+	pm_perf_close_all(perf);
 	for (int i = 0; i < TRIES_MAX && r == -EAGAIN; i++) {
 		r = open_once(perf, err);
 		if (r == -EMFILE && pm_perf_plan_fewer_fds(perf))

@@ -138,6 +138,8 @@ int pm_perf_plan_targets(struct pm_perf *perf, const struct pm_perf_options *opt
 /* What can be done with fewer file descriptors. False when there is no such way. */
 bool pm_perf_plan_fewer_fds(struct pm_perf *perf);
 size_t pm_perf_count_fds(const struct pm_perf *perf);
+/* Each place is a task's. */
+bool pm_perf_by_task(const struct pm_perf *perf);
 /* After each change of what is opened where. */
 void pm_perf_decide_side_band(struct pm_perf *perf);
 
@@ -149,6 +151,8 @@ int pm_perf_open_place(struct pm_perf *perf, uint32_t place, struct pm_error *er
 int pm_perf_reopen_place(struct pm_perf *perf, uint32_t place, struct pm_error *err);
 /* Those of every task, or all; its rings stay. */
 void pm_perf_close_place(struct pm_perf *perf, uint32_t place, bool tasks_too);
+/* All but the rings and the events that own them. */
+void pm_perf_close_events(struct pm_perf *perf);
 void pm_perf_close_all(struct pm_perf *perf);
 /* Whether the event is opened for CPUs though tasks are the target. */
 bool pm_perf_filtered(const struct pm_perf *perf, uint32_t event);

@@ -87,8 +87,7 @@ static bool any_fits_cpus(const struct pm_perf *perf)
 	return false;
 }
 
-/* Each place is a task's. */
-static bool by_task(const struct pm_perf *perf)
+bool pm_perf_by_task(const struct pm_perf *perf)
 {
 	return perf->places.len > 0 && perf->places.data[0].cpu < 0;
 }
@@ -102,7 +101,7 @@ void pm_perf_decide_side_band(struct pm_perf *perf)
 
 size_t pm_perf_count_fds(const struct pm_perf *perf)
 {
-	size_t sum = 0, tasks = by_task(perf) ? 1 : perf->tasks.len;
+	size_t sum = 0, tasks = pm_perf_by_task(perf) ? 1 : perf->tasks.len;
 
 	for (size_t i = 0; i < perf->places.len; i++) {
 		const struct pm_perf_place *place = &perf->places.data[i];
@@ -256,9 +255,10 @@ bool pm_perf_plan_fewer_fds(struct pm_perf *perf)
 {
 	size_t before = pm_perf_count_fds(perf);
 
-	if (perf->options.target != PM_PERF_TASKS || by_task(perf) || perf->filter ||
+	if (perf->options.target != PM_PERF_TASKS || pm_perf_by_task(perf) || perf->filter ||
 	    perf->some_cpus || perf->options.overwrite)
 		return false;
+	pm_perf_close_all(perf);
 	pm_vec_clear(&perf->places);
 	for (size_t i = 0; i < perf->tasks.len; i++) {
 		struct pm_perf_place place = { .cpu = -1,
