@@ -47,6 +47,9 @@ enum {
 	PM_CHAIN_STOP_UPROBE,
 	PM_CHAIN_STOP_LBR_END, /* the CPU's record ended, root or not */
 	PM_CHAIN_STOP_EXEC, /* in execve(2): the old program is gone, the new one not begun */
+	/* The kernel copied less than it was asked for, since a page of the stack was not
+	 * present. A larger copy would not have more. */
+	PM_CHAIN_STOP_NO_PAGE,
 	PM_CHAIN_STOP_COUNT,
 };
 const char *pm_chain_stop_name(uint32_t stop);

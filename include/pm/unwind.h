@@ -23,6 +23,8 @@ enum pm_unw_arch {
 
 enum {
 	/* Some DWARF register numbers of x86-64 (psABI fig. 3.36). */
+	PM_UNW_X86_64_RAX = 0,
+	PM_UNW_X86_64_RCX = 2,
 	PM_UNW_X86_64_RBX = 3,
 	PM_UNW_X86_64_RBP = 6,
 	PM_UNW_X86_64_RSP = 7,

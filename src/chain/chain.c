@@ -29,6 +29,8 @@ const char *pm_chain_stop_name(uint32_t stop)
 		return "lbr_end";
 	case PM_CHAIN_STOP_EXEC:
 		return "exec";
+	case PM_CHAIN_STOP_NO_PAGE:
+		return "no_page";
 	default:
 		return pm_unw_stop_name((enum pm_unw_stop)stop);
 	}
@@ -343,17 +345,61 @@ static bool is_kernel_only(const struct pm_chains *chains, const struct pm_sampl
 }
 
 /*
+ * Whether the last instruction before @frame is execve(2) or execveat(2), made by a call that
+ * has not returned. On x86-64 the kernel keeps -ENOSYS in the place of rax meanwhile, and
+ * the caller's rip in that of rcx (arch/x86/entry/entry_64.S); the number is in the code. On
+ * aarch64 x8 keeps the number.
+ */
+static bool calls_exec(const struct pm_unw_regs *regs, const struct pm_unw_frame *frame)
+{
+	enum {
+		X86_64_EXECVE = 59, /* arch/x86/entry/syscalls/syscall_64.tbl */
+		X86_64_EXECVEAT = 322,
+		AARCH64_EXECVE = 221, /* asm-generic/unistd.h */
+		AARCH64_EXECVEAT = 281,
+		MOV_IMM32_EAX = 0xb8,
+		CALL_BYTES = 7, /* mov $NUMBER,%eax; syscall */
+	};
+	static const uint8_t syscall_x86_64[] = { 0x0f, 0x05 };
+	static const uint8_t svc_aarch64[] = { 0x01, 0x00, 0x00, 0xd4 };
+	uint8_t code[CALL_BYTES];
+	size_t len = regs->arch == PM_UNW_AARCH64 ? sizeof(svc_aarch64) : sizeof(code);
+	uint32_t number;
+
+	if (!frame->map->module ||
+	    !pm_unw_module_read(frame->map->module, frame->pc - frame->map->bias - len,
+				code, len))
+		return false;
+	if (regs->arch == PM_UNW_AARCH64)
+		return memcmp(code, svc_aarch64, len) == 0 &&
+		       (regs->value[8] == AARCH64_EXECVE ||
+			regs->value[8] == AARCH64_EXECVEAT);
+	if (regs->arch != PM_UNW_X86_64 ||
+	    regs->value[PM_UNW_X86_64_RAX] != (uint64_t)-ENOSYS ||
+	    regs->value[PM_UNW_X86_64_RCX] != frame->pc || code[0] != MOV_IMM32_EAX ||
+	    memcmp(code + 5, syscall_x86_64, sizeof(syscall_x86_64)) != 0)
+		return false;
+	memcpy(&number, code + 1, sizeof(number));
+	return number == X86_64_EXECVE || number == X86_64_EXECVEAT;
+}
+
+/*
  * Until execve(2) returns, a thread has the registers of the program that it was: its memory went
- * in the middle of that, with the code that made the call.
+ * in the middle of that, with the code that made the call and the stack. The kernel reports the
+ * exec a little later than the memory goes (kernel: fs/exec.c, begin_new_exec(): exec_mmap()
+ * comes before __set_task_comm()): up to then the code seems to be there, and the stack is not.
  */
 static bool is_in_exec(const struct pm_chains *chains, const struct pm_record *record,
-		       size_t kernel_len, size_t user_len)
+		       const struct pm_unw_regs *regs, size_t kernel_len, size_t user_len)
 {
 	const struct pm_process *process =
 		pm_procs_get(chains->from.procs, (pid_t)record->pid);
 
-	return kernel_len > 0 && user_len == 1 && !chains->found[0].map && process &&
-	       process->executed;
+	if (kernel_len == 0 || user_len != 1)
+		return false;
+	if (!chains->found[0].map)
+		return process && process->executed;
+	return record->sample.stack_len == 0 && calls_exec(regs, &chains->found[0]);
 }
 
 static int push_unwound(struct pm_chains *chains, const struct pm_record *record,
@@ -393,9 +439,13 @@ static int push_unwound(struct pm_chains *chains, const struct pm_record *record
 	*stop = reason;
 	if (len > 0 && is_uprobes(chains, &chains->found[len - 1]))
 		*stop = PM_CHAIN_STOP_UPROBE;
-	else if (is_in_exec(chains, record, kernel_len, len))
+	else if (is_in_exec(chains, record, &regs, kernel_len, len))
 		*stop = PM_CHAIN_STOP_EXEC;
-	return pm_chains_stitch(chains, record, space, &regs, &stack, len, stop);
+	error = pm_chains_stitch(chains, record, space, &regs, &stack, len, stop);
+	if (error == 0 && *stop == PM_UNW_STOP_TRUNCATED && !chains->stitched &&
+	    sample->stack_len < sample->stack_asked)
+		*stop = PM_CHAIN_STOP_NO_PAGE;
+	return error;
 }
 
 /* The interrupted place alone, where the record has nothing else. */

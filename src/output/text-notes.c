@@ -205,6 +205,8 @@ static const char *stop_in_words(const char *stop)
 		{ "exec",
 		  "in execve(2) the old program was gone, and the new one had not "
 		  "begun" },
+		{ "no_page",
+		  "the kernel could not read their stack, of which a page was not present" },
 		{ "no_cfi", "the code has no unwind information" },
 		{ "bad_cfi", "the unwind information is not valid" },
 		{ "no_register", "a register that unwinding needs was lost" },

@@ -255,8 +255,8 @@ bool pm_perf_plan_fewer_fds(struct pm_perf *perf)
 {
 	size_t before = pm_perf_count_fds(perf);
 
-	if (perf->options.target != PM_PERF_TASKS || pm_perf_by_task(perf) || perf->filter ||
-	    perf->some_cpus || perf->options.overwrite)
+	if (perf->options.target != PM_PERF_TASKS || pm_perf_by_task(perf) ||
+	    perf->filter || perf->some_cpus || perf->options.overwrite)
 		return false;
 	pm_perf_close_all(perf);
 	pm_vec_clear(&perf->places);

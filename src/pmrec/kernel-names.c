@@ -101,8 +101,8 @@ int pm_rec_kernel_names_get(struct pm_rec_session *session, const uint64_t *addr
 		join_thread(names);
 		if (names->kallsyms && !holds_for(names, addresses, addresses_len)) {
 			pm_kallsyms_free(PM_TAKE_PTR(names->kallsyms));
-			names->result = pm_kallsyms_load(&names->kallsyms, NULL,
-							 &names->err);
+			names->result =
+				pm_kallsyms_load(&names->kallsyms, NULL, &names->err);
 		}
 	}
 	*ret = names->kallsyms;

@@ -173,3 +173,26 @@ os.kill(os.getppid(), signal.SIGCONT)'
 	holds s.json 'footer["lost"] > len(samples) / 9'
 	[[ $stderr == *"samples were lost"*"try: a larger -c"* ]]
 }
+
+# ---- stacks that are not there -----------------------------------------------------------
+
+@test "in execve(2) the stack of the old program is gone, not too long" {
+	"$PMREC" -q -F 4999 -o s.json -- sh -c \
+		'i=0; while [ $i -lt 150 ]; do i=$(expr $i + 1); done'
+	holds s.json '"truncated" not in footer["stops"]' 'footer["stops"]["exec"] > 0' \
+		'all(sum(frames[f]["how"] != "kernel" for f in chain_frames(s)) == 1
+			for s in samples if s.get("stop") == "exec")'
+	run -0 "$PMREPORT" s.json
+	[[ $output != *--stack-bytes* ]]
+}
+
+@test "a page of the stack that is not there yet is no reason for larger copies" {
+	# No look at the live stack, which would make the pages present.
+	"$PMREC" -q -F 4999 --no-stitch -o s.json -- "$PROGRAMS/stack-faults" 0.3
+	holds s.json '"truncated" not in footer["stops"]' 'footer["stops"]["no_page"] > 50' \
+		'all("fault_in" in chain(s) for s in samples if s.get("stop") == "no_page"
+			and s["tid"] != s["pid"])'
+	run -0 "$PMREPORT" s.json
+	[[ $output == *"a page was not present"* ]]
+	[[ $output != *--stack-bytes* ]]
+}
