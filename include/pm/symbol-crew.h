@@ -54,6 +54,10 @@ struct pm_symbol_crew_calls {
 	int (*tick)(void *user);
 	int wake_fd;
 	const char *process_name; /* of the helpers, up to 15 bytes */
+	/* For the first so many nanoseconds the helpers have this nice value rather than the
+	 * usual one, as far as the caller may give it. 0: they have not. */
+	uint64_t hurry_ns;
+	int hurry_nice;
 };
 
 struct pm_symbol_crew_cost {

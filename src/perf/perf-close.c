@@ -12,6 +12,7 @@
 
 #include <fcntl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 
 static bool is_slow_to_close(const struct pm_perf *perf, const struct pm_perf_fd *entry)
 {
@@ -87,15 +88,22 @@ static ssize_t list_slow_fds(const struct pm_perf *perf, int **ret)
 void pm_perf_free_behind(struct pm_perf *perf)
 {
 	PM_AUTO_FREE int *fds = NULL;
+	int nice = getpriority(PRIO_PROCESS, 0);
+	pid_t child = -1;
 	int ends[2] = { -1, -1 };
 	ssize_t len = perf ? list_slow_fds(perf, &fds) : 0;
 
 	if (len > 0 && pipe2(ends, O_CLOEXEC) == 0) {
 		fds[len++] = ends[0];
 		qsort(fds, (size_t)len, sizeof(*fds), compare_fds);
-		if (fork() == 0)
+		child = fork();
+		if (child == 0)
 			child_close(fds, (size_t)len, ends[0]);
 	}
+	/* SCHED_RESET_ON_FORK takes a better nice value from it. But who reads our output
+	 * waits until the child has closed it. */
+	if (child > 0)
+		setpriority(PRIO_PROCESS, (id_t)child, nice);
 	pm_perf_free(perf);
 	for (size_t i = 0; i < PM_ARRAY_LEN(ends); i++)
 		if (ends[i] >= 0)

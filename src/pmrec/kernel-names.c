@@ -4,12 +4,16 @@
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 
 #include "pm/proc.h"
+#include "realtime.h"
 
 struct pm_rec_kernel_names {
 	pthread_t thread;
 	bool running;
+	pid_t tid; /* set by the thread, 0: not yet */
 	/* What the thread leaves. */
 	struct pm_kallsyms *kallsyms;
 	struct pm_error err;
@@ -21,6 +25,7 @@ static void *read_in_thread(void *user)
 {
 	struct pm_rec_kernel_names *names = user;
 
+	__atomic_store_n(&names->tid, (pid_t)syscall(SYS_gettid), __ATOMIC_RELAXED);
 	names->modules = pm_kernel_modules_fingerprint();
 	names->result = pm_kallsyms_load(&names->kallsyms, NULL, &names->err);
 	return NULL;
@@ -41,8 +46,16 @@ static bool start_thread(struct pm_rec_kernel_names *names)
 	return error == 0;
 }
 
-static void join_thread(struct pm_rec_kernel_names *names)
+/* Other busy threads may have kept it from its CPU so far. It has an end of its own. */
+static void join_thread(struct pm_rec_kernel_names *names,
+			const struct pm_rec_session *session)
 {
+	pid_t tid = __atomic_load_n(&names->tid, __ATOMIC_RELAXED);
+	int nice;
+
+	if (names->running && session && tid > 0 &&
+	    pm_rec_realtime_hurry_nice(session, &nice))
+		setpriority(PRIO_PROCESS, (id_t)tid, nice);
 	if (names->running)
 		pthread_join(names->thread, NULL);
 	names->running = false;
@@ -98,7 +111,7 @@ int pm_rec_kernel_names_get(struct pm_rec_session *session, const uint64_t *addr
 			return pm_error_set(err, -ENOMEM, "out of memory");
 		names->result = pm_kallsyms_load(&names->kallsyms, NULL, &names->err);
 	} else {
-		join_thread(names);
+		join_thread(names, session);
 		if (names->kallsyms && !holds_for(names, addresses, addresses_len)) {
 			pm_kallsyms_free(PM_TAKE_PTR(names->kallsyms));
 			names->result =
@@ -115,7 +128,7 @@ void pm_rec_kernel_names_free(struct pm_rec_kernel_names *names)
 {
 	if (!names)
 		return;
-	join_thread(names);
+	join_thread(names, NULL);
 	pm_kallsyms_free(names->kallsyms);
 	free(names);
 }

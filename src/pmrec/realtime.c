@@ -10,7 +10,7 @@
 
 enum {
 	NICE_BEST = -20,
-	ROUND_MS_MAX = 500, /* CPU time */
+	ROUND_MS_MAX = 500, /* CPU time, also of what is hurried through */
 	DEFAULT_PRIORITY = 1,
 };
 
@@ -27,10 +27,13 @@ struct pm_rec_realtime {
 	int refused; /* errno of SCHED_FIFO, 0: granted */
 	timer_t watchdog;
 	bool watched;
+	bool policy_is_ours; /* to change */
+	bool hurried;
 };
 
 /* Set by the handler. One recording at a time is made by a process. */
 static volatile sig_atomic_t given_up;
+static volatile sig_atomic_t nice_given_up_to;
 
 /* In the thread that took too long. Without privileges the flag cannot be taken back. sched_setscheduler(2) is a bare system call. */
 static void give_up(int sig)
@@ -40,6 +43,7 @@ static void give_up(int sig)
 
 	(void)sig;
 	sched_setscheduler(0, SCHED_OTHER | SCHED_RESET_ON_FORK, &none);
+	setpriority(PRIO_PROCESS, 0, nice_given_up_to);
 	given_up = 1;
 	errno = saved;
 }
@@ -67,6 +71,16 @@ static bool make_watchdog(struct pm_rec_realtime *realtime)
 	realtime->watched =
 		timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &realtime->watchdog) == 0;
 	return realtime->watched;
+}
+
+static void watch(const struct pm_rec_realtime *realtime, int ms)
+{
+	const struct itimerspec limit = {
+		.it_value = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 }
+	};
+
+	if (realtime->watched)
+		timer_settime(realtime->watchdog, 0, &limit, NULL);
 }
 
 static void drop_watchdog(struct pm_rec_realtime *realtime)
@@ -104,14 +118,18 @@ static int refuse(const struct pm_rec_realtime *realtime, int priority,
 	return -EPERM;
 }
 
-int pm_rec_realtime_begin(struct pm_rec_session *session, struct pm_error *err)
+static void restore_nice(struct pm_rec_realtime *realtime)
 {
-	int wanted = session->options->realtime;
-	struct sched_param param = { .sched_priority =
-					     wanted > 0 ? wanted : DEFAULT_PRIORITY };
+	if (realtime->nice != realtime->nice_before)
+		setpriority(PRIO_PROCESS, 0, realtime->nice_before);
+	realtime->nice = realtime->nice_before;
+}
+
+int pm_rec_realtime_hurry(struct pm_rec_session *session, struct pm_error *err)
+{
 	struct pm_rec_realtime *realtime;
 
-	if (!session->perf || wanted < 0)
+	if (session->options->realtime < 0)
 		return 0;
 	session->realtime = realtime = calloc(1, sizeof(*realtime));
 	if (!realtime)
@@ -120,16 +138,43 @@ int pm_rec_realtime_begin(struct pm_rec_session *session, struct pm_error *err)
 	sched_getparam(0, &realtime->param_before);
 	errno = 0;
 	realtime->nice_before = realtime->nice = getpriority(PRIO_PROCESS, 0);
-	/* Who gave us a policy of his own shall keep it. */
-	if (wanted == 0 && (realtime->policy_before != SCHED_OTHER || errno != 0))
+	nice_given_up_to = realtime->nice_before;
+	realtime->policy_is_ours = realtime->policy_before == SCHED_OTHER && errno == 0;
+	/* Less than usual is somebody's wish. */
+	realtime->hurried = realtime->policy_is_ours && realtime->nice_before <= 0 &&
+			    make_watchdog(realtime);
+	if (!realtime->hurried)
 		return 0;
-	if (make_watchdog(realtime) &&
+	raise_nice(realtime);
+	watch(realtime, ROUND_MS_MAX);
+	return 0;
+}
+
+int pm_rec_realtime_begin(struct pm_rec_session *session, struct pm_error *err)
+{
+	int wanted = session->options->realtime;
+	struct sched_param param = { .sched_priority =
+					     wanted > 0 ? wanted : DEFAULT_PRIORITY };
+	struct pm_rec_realtime *realtime = session->realtime;
+
+	if (!realtime)
+		return 0;
+	watch(realtime, 0);
+	given_up = 0;
+	if (!session->perf) {
+		restore_nice(realtime);
+		realtime->hurried = false;
+		return 0;
+	}
+	/* Who gave us a policy of his own shall keep it. */
+	if (wanted == 0 && !realtime->policy_is_ours)
+		return 0;
+	if ((realtime->watched || make_watchdog(realtime)) &&
 	    sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &param) == 0) {
 		realtime->priority = param.sched_priority;
 		return 0;
 	}
 	realtime->refused = errno;
-	drop_watchdog(realtime);
 	if (wanted > 0)
 		return refuse(realtime, wanted, err);
 	raise_nice(realtime);
@@ -138,13 +183,8 @@ int pm_rec_realtime_begin(struct pm_rec_session *session, struct pm_error *err)
 
 void pm_rec_realtime_round(struct pm_rec_session *session)
 {
-	static const struct itimerspec longest = {
-		.it_value = { .tv_sec = ROUND_MS_MAX / 1000,
-			      .tv_nsec = ROUND_MS_MAX % 1000 * 1000000 }
-	};
-
-	if (session->realtime && session->realtime->watched)
-		timer_settime(session->realtime->watchdog, 0, &longest, NULL);
+	if (session->realtime && session->realtime->priority > 0)
+		watch(session->realtime, ROUND_MS_MAX);
 }
 
 void pm_rec_realtime_end(struct pm_rec_session *session)
@@ -153,7 +193,7 @@ void pm_rec_realtime_end(struct pm_rec_session *session)
 
 	if (!realtime)
 		return;
-	drop_watchdog(realtime);
+	watch(realtime, 0);
 	if (realtime->priority > 0) {
 		sched_setscheduler(0, realtime->policy_before | SCHED_RESET_ON_FORK,
 				   &realtime->param_before);
@@ -164,9 +204,20 @@ void pm_rec_realtime_end(struct pm_rec_session *session)
 				"real-time priority was given up: reading what a file "
 				"or process told took more than 0.5 s at once");
 	}
-	if (realtime->nice != realtime->nice_before)
-		setpriority(PRIO_PROCESS, 0, realtime->nice_before);
-	realtime->nice = realtime->nice_before;
+	if (given_up || !realtime->hurried)
+		restore_nice(realtime);
+	else
+		watch(realtime, ROUND_MS_MAX);
+}
+
+bool pm_rec_realtime_hurry_nice(const struct pm_rec_session *session, int *ret)
+{
+	const struct pm_rec_realtime *realtime = session->realtime;
+
+	if (!realtime || !realtime->hurried || realtime->nice >= 0)
+		return false;
+	*ret = realtime->nice;
+	return true;
 }
 
 void pm_rec_realtime_print(const struct pm_rec_session *session)

@@ -5,6 +5,11 @@
  * SCHED_FIFO, or where that is refused with the best nice value that is allowed. For as long
  * as it records only; who is forked meanwhile does not inherit it, and the command was
  * forked before.
+ *
+ * What comes before and after that, opening events and naming functions, is mostly a tenth of a
+ * second of CPU time. Beside a hundred busy threads that is ten seconds or more at the usual
+ * priority. It therefore has the best nice value that is allowed, for half a second of CPU time
+ * each: larger work is not in a hurry.
  */
 #pragma once
 
@@ -12,6 +17,11 @@
 
 struct pm_rec_realtime;
 
+/* Before the events are opened, after the command was forked: the best nice value, for half a
+ * second of CPU time. Fails without memory only. */
+int pm_rec_realtime_hurry(struct pm_rec_session *session, struct pm_error *err);
+/* The nice value for what has to be ready soon; false: no other than the usual one. */
+bool pm_rec_realtime_hurry_nice(const struct pm_rec_session *session, int *ret);
 /* Raises the priority of the calling thread. Fails only when -r asked for what is refused;
  * @err tells the remedy. */
 int pm_rec_realtime_begin(struct pm_rec_session *session, struct pm_error *err);
@@ -21,7 +31,8 @@ int pm_rec_realtime_begin(struct pm_rec_session *session, struct pm_error *err);
  * everybody else from that CPU: the priority is given up, in the middle of it.
  */
 void pm_rec_realtime_round(struct pm_rec_session *session);
-/* As it was before, and tells if it had to be given up. */
+/* No real-time priority any more, and tells if it had to be given up; a better nice value stays
+ * for another half a second of CPU time. */
 void pm_rec_realtime_end(struct pm_rec_session *session);
 /* One line for --verbose. */
 void pm_rec_realtime_print(const struct pm_rec_session *session);

@@ -76,8 +76,10 @@ static int prepare_child(struct pm_rec_session *session, struct pm_error *err)
 static int open_all(struct pm_rec_session *session, struct pm_error *err)
 {
 	const struct pm_rec_options *options = session->options;
-	int ret = pm_targets_find(&session->targets, &options->targets, err);
+	int ret = pm_rec_realtime_hurry(session, err);
 
+	if (ret == 0)
+		ret = pm_targets_find(&session->targets, &options->targets, err);
 	if (ret == 0 && options->control)
 		ret = pm_rec_control_open(&session->control, options->control, err);
 	if (ret == 0)
@@ -155,7 +157,6 @@ static int run(struct pm_rec_session *session)
 		return launch_failed(session, ret, &err);
 	ret = session->ptrace ? pm_rec_ptrace_record(session, &err)
 			      : pm_rec_course_run(session, &err);
-	/* Names take their time, and are in no hurry. */
 	pm_rec_realtime_end(session);
 	if (ret == 0)
 		ret = pm_rec_output_finish(session, &err);

@@ -4,9 +4,10 @@
 #include <string.h>
 
 #include "kernel-names.h"
-
 #include "pm/symbol-crew.h"
+#include "realtime.h"
 
+#define HURRY_NS          1000000000ull
 #define PROGRESS_AFTER_NS 1000000000ull
 #define PROGRESS_EVERY_NS 200000000ull
 enum {
@@ -301,7 +302,7 @@ static void tell(struct work *work, const struct pm_symbol_crew_cost *cost)
 int pm_rec_symbols_write(struct pm_rec_session *session)
 {
 	struct work work = { .session = session, .begin_ns = pm_now_ns() };
-	const struct pm_symbol_crew_calls calls = {
+	struct pm_symbol_crew_calls calls = {
 		.user = &work,
 		.open = on_open,
 		.symbol = on_symbol,
@@ -312,6 +313,9 @@ int pm_rec_symbols_write(struct pm_rec_session *session)
 	};
 	struct pm_symbol_crew_cost cost = { 0 };
 	int ret = collect(&work);
+
+	if (pm_rec_realtime_hurry_nice(session, &calls.hurry_nice))
+		calls.hurry_ns = HURRY_NS;
 
 	if (ret == 0)
 		ret = plan(&work);

@@ -52,6 +52,7 @@ struct crew {
 	struct pm_symbol_crew_cost *cost;
 	struct worker workers[WORKERS_MAX];
 	size_t workers_max;
+	uint64_t hurry_until; /* 0: no more */
 	struct pm_symbol_wire_message message;
 };
 
@@ -98,6 +99,9 @@ static int start(struct crew *crew, struct worker *worker)
 	worker->next_index = 0;
 	worker->bytes = 0;
 	worker->heard_ns = worker->begun_ns = now_ns();
+	if (worker->heard_ns < crew->hurry_until)
+		setpriority(PRIO_PROCESS, (id_t)worker->process.pid,
+			    crew->calls->hurry_nice);
 	crew->cost->processes++;
 	return 0;
 }
@@ -339,6 +343,14 @@ static bool is_stuck(struct worker *worker, uint64_t now)
 	return false;
 }
 
+static void end_hurry(struct crew *crew)
+{
+	crew->hurry_until = 0;
+	for (size_t i = 0; i < crew->workers_max; i++)
+		if (crew->workers[i].process.pid > 0)
+			setpriority(PRIO_PROCESS, (id_t)crew->workers[i].process.pid, 0);
+}
+
 static int poll_all(struct crew *crew)
 {
 	struct pollfd fds[WORKERS_MAX + 1];
@@ -354,6 +366,8 @@ static int poll_all(struct crew *crew)
 		(struct pollfd){ .fd = crew->calls->wake_fd, .events = POLLIN };
 	poll(fds, crew->workers_max + 1, TICK_MS);
 	now = now_ns();
+	if (crew->hurry_until > 0 && now >= crew->hurry_until)
+		end_hurry(crew);
 	for (size_t i = 0; i < crew->workers_max && code == 0; i++) {
 		struct worker *worker = &crew->workers[i];
 
@@ -392,7 +406,10 @@ int pm_symbol_crew_run(const struct pm_symbol_job *jobs, size_t len,
 			       .len = len,
 			       .calls = calls,
 			       .cost = cost,
-			       .workers_max = cpus() };
+			       .workers_max = cpus(),
+			       .hurry_until = calls->hurry_ns > 0
+						      ? now_ns() + calls->hurry_ns
+						      : 0 };
 	if (crew->workers_max > WORKERS_MAX)
 		crew->workers_max = WORKERS_MAX;
 	while (code == 0 && is_busy(crew)) {

@@ -170,7 +170,7 @@ int pm_sandbox_enter(const struct pm_sandbox *sandbox)
 	/* A reader of rings has priority, not this. Less than usual is somebody's wish. */
 	if (policy == SCHED_FIFO || policy == SCHED_RR)
 		sched_setscheduler(0, SCHED_OTHER, &(struct sched_param){ 0 });
-	if (getpriority(PRIO_PROCESS, 0) < 0)
+	if (!sandbox->hurried && getpriority(PRIO_PROCESS, 0) < 0)
 		setpriority(PRIO_PROCESS, 0, 0);
 	if (geteuid() == 0) {
 		/* Where a user namespace has no nobody, the calls below have to do. */

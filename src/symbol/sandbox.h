@@ -9,6 +9,7 @@
 struct pm_sandbox {
 	uint64_t memory_bytes; /* that may be mapped beyond what is mapped now */
 	pid_t parent; /* with which this process ends */
+	bool hurried; /* a better nice value than the usual one is the parent's wish */
 };
 
 /*

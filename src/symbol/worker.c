@@ -177,7 +177,8 @@ static uint64_t seconds_for(const struct job *job)
 
 static void run(struct worker *worker, pid_t parent)
 {
-	struct pm_sandbox sandbox = { .parent = parent };
+	struct pm_sandbox sandbox = { .parent = parent,
+				      .hurried = worker->calls->hurry_ns > 0 };
 	uint64_t seconds = 0;
 	int entered;
 
