@@ -1,0 +1,70 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# What a recording does before its target runs and after it has ended, seen by strace. No test
+# measures time. PMREC, PMREPORT, PROGRAMS and SOURCE_DIR come from meson.
+
+load common
+
+setup() {
+	cd "$BATS_TEST_TMPDIR" || return
+	command -v strace >/dev/null || skip "no strace"
+	strace -o /dev/null true 2>/dev/null || skip "strace may not trace here"
+	[ -z "$SANITIZE" ] || [ "$SANITIZE" = none ] || skip "LeakSanitizer does not work under strace"
+}
+
+# traced COMMAND...: its system calls, each line with the thread, in `calls`.
+traced() {
+	strace -f -qq -o calls -e trace=openat,perf_event_open,prctl,setpriority,execve,exit_group,mmap \
+		"$@"
+}
+
+# line PATTERN: the number of the first such line of `calls`.
+line() {
+	grep -nE -m 1 -- "$1" calls | cut -d : -f 1
+}
+
+@test "kernel symbols are read while the target still runs" {
+	traced "$PMREC" -q -e cpu-clock -o s.json -- "$PROGRAMS/stack-faults" 0.6
+	holds s.json 'any(m["kind"] == "kernel" for m in modules)' || skip "no kernel frames here"
+	target=$(grep -m 1 'execve("[^"]*/stack-faults"' calls | cut -d ' ' -f 1)
+	[ "$(line '/proc/kallsyms')" -lt "$(line "^$target +exit_group")" ]
+	# Once, by a thread that does not empty the rings.
+	[ "$(grep -c '/proc/kallsyms' calls)" = 1 ]
+	[ "$(grep '/proc/kallsyms' calls | cut -d ' ' -f 1)" != \
+		"$(grep -m 1 perf_event_open calls | cut -d ' ' -f 1)" ]
+}
+
+@test "kernel symbols are not read without a frame of the kernel" {
+	traced "$PMREC" -q -e cpu-clock:u -o s.json -- "$PROGRAMS/split" 0.3
+	[ -n "$(line perf_event_open)" ]
+	[ "$(grep -c /proc/kallsyms calls)" = 0 ]
+}
+
+@test "a recording that falls back to another event keeps its rings" {
+	traced "$PMREC" -q -m 64 -o s.json -- true
+	grep -q 'PERF_COUNT_HW_CPU_CYCLES.* = -1 E' calls || skip "cycles can be counted here"
+	[ "$(grep -cE 'mmap\(NULL, 266240, PROT_READ\|PROT_WRITE, MAP_SHARED' calls)" = \
+		"$(getconf _NPROCESSORS_ONLN)" ]
+}
+
+@test "events at tracepoints are closed by a process that nobody waits for" {
+	need_root
+	traced "$PMREC" -q -e cpu-clock -o s.json -- true
+	grep -q PERF_TYPE_TRACEPOINT calls || skip "no filter of tasks here"
+	closer=$(grep -m 1 'PR_SET_NAME, "pmrec-close"' calls | cut -d ' ' -f 1)
+	main=$(grep -m 1 perf_event_open calls | cut -d ' ' -f 1)
+	[ -n "$closer" ]
+	[ "$closer" != "$main" ]
+	# It holds neither our output nor the folder.
+	mkdir folder
+	(cd folder && [ "$(timeout 60 "$PMREC" -q -e cpu-clock -o - -- true | tail -n 1 | cut -c 1-16)" = \
+		'{"type":"footer"' ])
+	rmdir folder
+}
+
+@test "events are opened at the best priority that is allowed" {
+	need_root
+	[ "$(nice)" = 0 ] || skip "nice is not 0"
+	traced "$PMREC" -q -e cpu-clock -o s.json -- true
+	[ "$(line 'setpriority\(PRIO_PROCESS, 0, -20\) += 0')" -lt "$(line perf_event_open)" ]
+}
