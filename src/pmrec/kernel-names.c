@@ -21,13 +21,18 @@ struct pm_rec_kernel_names {
 	uint64_t modules; /* fingerprint of the loaded modules before reading */
 };
 
+static void read_table(struct pm_rec_kernel_names *names)
+{
+	names->modules = pm_kernel_modules_fingerprint();
+	names->result = pm_kallsyms_load(&names->kallsyms, NULL, &names->err);
+}
+
 static void *read_in_thread(void *user)
 {
 	struct pm_rec_kernel_names *names = user;
 
 	__atomic_store_n(&names->tid, (pid_t)syscall(SYS_gettid), __ATOMIC_RELAXED);
-	names->modules = pm_kernel_modules_fingerprint();
-	names->result = pm_kallsyms_load(&names->kallsyms, NULL, &names->err);
+	read_table(names);
 	return NULL;
 }
 
@@ -105,19 +110,17 @@ int pm_rec_kernel_names_get(struct pm_rec_session *session, const uint64_t *addr
 {
 	struct pm_rec_kernel_names *names = session->kernel_names;
 
-	if (!names) {
+	if (names) {
+		join_thread(names, session);
+	} else {
 		names = session->kernel_names = calloc(1, sizeof(*names));
 		if (!names)
 			return pm_error_set(err, -ENOMEM, "out of memory");
-		names->result = pm_kallsyms_load(&names->kallsyms, NULL, &names->err);
-	} else {
-		join_thread(names, session);
-		if (names->kallsyms && !holds_for(names, addresses, addresses_len)) {
-			pm_kallsyms_free(PM_TAKE_PTR(names->kallsyms));
-			names->result =
-				pm_kallsyms_load(&names->kallsyms, NULL, &names->err);
-		}
 	}
+	if (names->kallsyms && !holds_for(names, addresses, addresses_len))
+		pm_kallsyms_free(PM_TAKE_PTR(names->kallsyms));
+	if (!names->kallsyms && names->result == 0)
+		read_table(names);
 	*ret = names->kallsyms;
 	if (names->result < 0)
 		*err = names->err;
