@@ -148,6 +148,11 @@ bool pm_unw_module_fill_gap(struct pm_unw_module *module)
 		return false;
 	module->gap_seen = true;
 	found = pm_unw_eh_frame_search(module);
+	if (module->no_sections && !module->go_tried) {
+		module->go_tried = true;
+		if (pm_unw_go_open(module))
+			pm_unw_module_renew(module);
+	}
 	if (module->debug_packed && module->debug_frame.len == 0)
 		unpack_own(module);
 	if (module->debug_frame.len > 0 || !module->open_debug)

@@ -167,9 +167,17 @@ static ALWAYS_INLINE void set_quick(const struct pm_unwinder *unwinder, struct h
 		hot->quick = 0;
 }
 
-/* Enters the frame that will go on at @pc. False: it is in no mapping. */
+static ALWAYS_INLINE enum pm_unw_how quick_how(uint32_t quick)
+{
+	_Static_assert(PM_UNW_HOW_GO == PM_UNW_HOW_CFI + 1, "added");
+
+	return (enum pm_unw_how)(PM_UNW_HOW_CFI + (quick >> PM_UNW_QUICK_GO_SHIFT & 1));
+}
+
+/* Enters the frame that will go on at @pc, found by @how. False: it is in no mapping. */
 static ALWAYS_INLINE bool enter_caller(struct pm_unwinder *unwinder, struct hot *hot,
-				       const struct pm_unw_space *space, uint64_t pc)
+				       const struct pm_unw_space *space, uint64_t pc,
+				       enum pm_unw_how how)
 {
 	if (pc - 1 - hot->map_start >= hot->map_bytes) {
 		const struct pm_unw_map *map = find_map(unwinder, space, pc - 1);
@@ -180,7 +188,7 @@ static ALWAYS_INLINE bool enter_caller(struct pm_unwinder *unwinder, struct hot 
 		}
 		enter_map(hot, map);
 	}
-	store_frame(hot, pc, pc - 1, PM_UNW_HOW_CFI);
+	store_frame(hot, pc, pc - 1, how);
 	set_quick(unwinder, hot, pc - 1);
 	return true;
 }
@@ -411,7 +419,8 @@ static bool step_any(struct pm_unwinder *unwinder, struct lane *lane)
 		if (found.found == PM_UNW_FOUND_ROOT)
 			return end(lane, PM_UNW_STOP_ROOT);
 		if (need_fp(hot, found.quick) && step_quick(hot, found.quick, &pc))
-			return enter_caller(unwinder, hot, lane->job->space, pc) ||
+			return enter_caller(unwinder, hot, lane->job->space, pc,
+					    quick_how(found.quick)) ||
 			       end(lane, PM_UNW_STOP_NO_MODULE);
 		if (quick_ends(lane, found.quick, &stop))
 			return end(lane, stop);
@@ -460,10 +469,11 @@ static void finish(struct pm_unwinder *unwinder, struct lane *lane)
 static ALWAYS_INLINE bool advance(struct pm_unwinder *unwinder, struct hot *hot,
 				  const struct pm_unw_space *space)
 {
+	uint32_t quick = hot->quick;
 	uint64_t pc;
 
-	return hot->next != hot->last && step_quick(hot, hot->quick, &pc) &&
-	       enter_caller(unwinder, hot, space, pc);
+	return hot->next != hot->last && step_quick(hot, quick, &pc) &&
+	       enter_caller(unwinder, hot, space, pc, quick_how(quick));
 }
 
 /*

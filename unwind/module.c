@@ -6,6 +6,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "pm/go.h"
+
 enum {
 	LOADS_MAX = 4096,
 	SECTIONS_MAX = 1 << 17, /* what is made to be run has hardly a hundred */
@@ -211,6 +213,8 @@ static void read_sections(struct pm_unw_module *module, Elf *elf)
 		if (strcmp(name, ".eh_frame") == 0 && module->eh_frame.len == 0)
 			pm_unw_region_open(module, &module->eh_frame, shdr.sh_addr,
 					   shdr.sh_offset, shdr.sh_size);
+		else if (pm_go_is_section(name))
+			module->go_named = true;
 		else if (pm_unw_is_debug_frame(name))
 			note_debug_frame(module, &shdr, name);
 	}
@@ -375,6 +379,7 @@ void pm_unw_module_free(struct pm_unw_module *module)
 	pm_vec_release(&module->debug_scanned.places);
 	pm_vec_release(&module->loads);
 	pm_unw_code_release(module);
+	pm_unw_go_free(module->go);
 	pm_cleanup_close(&module->fd);
 	free(module->image);
 	free(module);

@@ -141,12 +141,48 @@ static uint32_t to_quick(const struct pm_unw_rule *rule)
 			return 0;
 		slot = (uint32_t)-rule->slot[FP_SLOT];
 	}
-	if (rule->cfa_reg == PM_UNW_X86_64_RBP)
+	if (rule->saved & PM_UNW_RULE_GO)
+		quick |= 1u << PM_UNW_QUICK_GO_SHIFT;
+	/* Where Go's table counts from rbp, that may be on another stack: apply() says so. */
+	if (rule->cfa_reg == PM_UNW_X86_64_RBP && !(rule->saved & PM_UNW_RULE_GO))
 		quick |= PM_UNW_QUICK_BY_FP;
 	else if (rule->cfa_reg != PM_UNW_X86_64_RSP)
 		return 0;
 	return quick | slot << PM_UNW_QUICK_SLOT_SHIFT |
 	       (uint32_t)words << PM_UNW_QUICK_CFA_SHIFT;
+}
+
+static bool keep_rule(struct pm_unwinder *unwinder, const struct pm_unw_module *module,
+		      const struct pm_unw_rule *rule, struct pm_unw_lookup *ret)
+{
+	if (!intern_rule(unwinder, rule, &ret->index))
+		return false;
+	ret->found = PM_UNW_FOUND_RULE;
+	if (module->arch == PM_UNW_X86_64)
+		ret->quick = to_quick(rule);
+	return true;
+}
+
+static void set_no_cfi(struct pm_unw_module *module, uint64_t svma,
+		       struct pm_unw_lookup *ret)
+{
+	ret->found = PM_UNW_FOUND_NO_CFI;
+	ret->index = pm_unw_is_near_trampoline(module, svma) ? 0 : PM_UNW_OFF_TRAMPOLINE;
+}
+
+/* By Go's table. 0, -ENOENT: it does not know @svma; else it cannot be told now. */
+static int decode_go(struct pm_unwinder *unwinder, struct pm_unw_module *module,
+		     uint64_t svma, struct pm_unw_lookup *ret)
+{
+	struct pm_unw_rule rule;
+	int rc = pm_unw_go_decode(module, svma, unwinder->work_left, &ret->found, &rule);
+
+	if (rc == 0 && ret->found == PM_UNW_FOUND_RULE &&
+	    !keep_rule(unwinder, module, &rule, ret))
+		return -ENOMEM;
+	if (rc == 0 && ret->found == PM_UNW_FOUND_NO_CFI)
+		set_no_cfi(module, svma, ret);
+	return rc;
 }
 
 /* False: it cannot be told now, for want of memory or of work that may still be done. */
@@ -157,14 +193,21 @@ static bool decode(struct pm_unwinder *unwinder, struct pm_unw_module *module,
 	struct pm_unw_fde fde;
 	struct pm_unw_row row;
 	struct pm_unw_rule rule;
-	int rc = pm_unw_fde_find(module, svma, &fde);
+	int rc;
 
 	*ret = (struct pm_unw_lookup){ .found = PM_UNW_FOUND_BAD_CFI };
+	rc = decode_go(unwinder, module, svma, ret);
+	if (rc != -ENOENT)
+		return rc == 0;
+	rc = pm_unw_fde_find(module, svma, &fde);
+	/* That may have found the table. */
+	if (rc == -ENOENT && module->go) {
+		rc = decode_go(unwinder, module, svma, ret);
+		if (rc != -ENOENT)
+			return rc == 0;
+	}
 	if (rc == -ENOENT) {
-		ret->found = PM_UNW_FOUND_NO_CFI;
-		ret->index = pm_unw_is_near_trampoline(module, svma)
-				     ? 0
-				     : PM_UNW_OFF_TRAMPOLINE;
+		set_no_cfi(module, svma, ret);
 		return true;
 	}
 	if (rc == 0)
@@ -178,14 +221,8 @@ static bool decode(struct pm_unwinder *unwinder, struct pm_unw_module *module,
 		ret->found = PM_UNW_FOUND_ROOT;
 		return true;
 	}
-	if (reduce(arch, &row, &rule)) {
-		if (!intern_rule(unwinder, &rule, &ret->index))
-			return false;
-		ret->found = PM_UNW_FOUND_RULE;
-		if (module->arch == PM_UNW_X86_64)
-			ret->quick = to_quick(&rule);
-		return true;
-	}
+	if (reduce(arch, &row, &rule))
+		return keep_rule(unwinder, module, &rule, ret);
 	if (!intern_row(unwinder, &row, &ret->index))
 		return false;
 	ret->found = PM_UNW_FOUND_ROW;

@@ -285,8 +285,14 @@ static bool apply(struct pm_unwinder *unwinder, struct pm_unw_lookup lookup,
 		return true;
 	}
 	unwinder->stats.expressions += is_row;
+	if (!is_row && (rule->saved & PM_UNW_RULE_GO))
+		*how = PM_UNW_HOW_GO;
 	if (is_row ? pm_unw_apply_row(row, state, stop) : apply_rule(rule, state, stop))
 		return true;
+	if (*how == PM_UNW_HOW_GO && rule->cfa_reg == state->arch->fp) {
+		*stop = PM_UNW_STOP_OTHER_STACK;
+		return false;
+	}
 	if (*stop == PM_UNW_STOP_NO_REGISTER && !is_row && assume_kept(rule, state)) {
 		*how = PM_UNW_HOW_FP;
 		return apply_rule(rule, state, stop);
@@ -325,6 +331,9 @@ bool pm_unw_step_by(struct pm_unwinder *unwinder, struct pm_unw_lookup found,
 		return apply(unwinder, found, state, how, stop);
 	case PM_UNW_FOUND_ROOT:
 		*stop = PM_UNW_STOP_ROOT;
+		return false;
+	case PM_UNW_FOUND_OTHER_STACK:
+		*stop = PM_UNW_STOP_OTHER_STACK;
 		return false;
 	case PM_UNW_FOUND_BAD_CFI:
 		*stop = PM_UNW_STOP_BAD_CFI;

@@ -8,6 +8,7 @@
  *   parts.c   modules taken apart and made from parts
  *   fde.c     svma → the FDE that covers it
  *   cfi.c     FDE, svma → the CFI row (what DWARF 5 §6.4.1 calls a row of the table)
+ *   go.c      Go's own table of frame sizes → rules
  *   rules.c   row → interned rule, found again by (module, svma)
  *   expr.c    DWARF expressions in rows
  *   step.c    rule, registers → the caller's registers
@@ -27,6 +28,7 @@ enum {
 	PM_UNW_SAVED_MAX =
 		12, /* registers that a rule can say to be saved, with the pc's */
 	PM_UNW_RULE_RA_SIGNED = 1 << 15, /* in pm_unw_rule.saved */
+	PM_UNW_RULE_GO = 1 << 14, /* there, too: the rule is from Go's table */
 };
 
 /* DWARF numbers, and what the ABI says where CFI says nothing. */
@@ -132,6 +134,9 @@ struct pm_unw_module {
 	bool no_sections; /* the file has no section headers */
 	bool gap_seen; /* an address without CFI: what follows was tried */
 	bool debug_packed; /* there is a compressed .debug_frame */
+	bool go_named; /* a section says that it is of Go */
+	bool go_tried; /* its table was looked for */
+	struct pm_unw_go *go; /* NULL: it has none, or nobody has looked */
 	pm_unw_open_debug_fn open_debug; /* NULL: there is nobody to ask */
 	void *open_debug_user;
 };
@@ -383,7 +388,7 @@ struct pm_unw_rule {
 	uint8_t signal;
 	/* Bit i: slot[i] holds register i of the architecture's order. Without the bit of the
 	 * last, the return address, that is still in its register (aarch64 only). Bit 15: it
-	 * has a PAC. */
+	 * has a PAC. Bit 14: from Go's table. */
 	uint16_t saved;
 	int16_t slot[PM_UNW_SAVED_MAX]; /* words from the CFA */
 };
@@ -395,11 +400,12 @@ enum pm_unw_found {
 	PM_UNW_FOUND_ROOT, /* the return address is undefined: the outermost frame */
 	PM_UNW_FOUND_NO_CFI,
 	PM_UNW_FOUND_BAD_CFI,
+	PM_UNW_FOUND_OTHER_STACK, /* the caller is on one; nothing here says where */
 };
 
 enum {
 	/* In the place of it, of a cache slot alone: nobody has asked for the rule. */
-	PM_UNW_FOUND_NOT_YET = PM_UNW_FOUND_BAD_CFI + 1,
+	PM_UNW_FOUND_NOT_YET = PM_UNW_FOUND_OTHER_STACK + 1,
 };
 
 /*
@@ -412,8 +418,9 @@ enum {
 	PM_UNW_QUICK_BY_FP = 2, /* from rbp; else from rsp */
 	PM_UNW_QUICK_SLOT_SHIFT = 2, /* rbp is so many words below the CFA, 1: nowhere */
 	PM_UNW_QUICK_SLOT_MAX = 255,
-	PM_UNW_QUICK_CFA_SHIFT = 10, /* signed, in words */
-	PM_UNW_QUICK_CFA_MAX = (1 << 21) - 1,
+	PM_UNW_QUICK_GO_SHIFT = 10, /* 1: from Go's table */
+	PM_UNW_QUICK_CFA_SHIFT = 11, /* signed, in words */
+	PM_UNW_QUICK_CFA_MAX = (1 << 20) - 1,
 };
 
 /* Whether the byte behind a lookup address is a return address (pm_unw_is_return()). */
@@ -511,6 +518,18 @@ enum pm_unw_exit pm_unw_exit_find(struct pm_unwinder *unwinder,
 				  const struct pm_unw_space *space,
 				  const struct pm_unw_map *map, uint64_t pc,
 				  struct pm_unw_row *ret);
+
+/* ---- go.c ---------------------------------------------------------------------------- */
+
+/* Looks for the table of a module that may have one. */
+bool pm_unw_go_open(struct pm_unw_module *module);
+void pm_unw_go_free(struct pm_unw_go *go);
+/*
+ * What Go's table says of @svma; @rule is filled with PM_UNW_FOUND_RULE. 0; -ENOENT: it says
+ * nothing, as most modules have none; -EDQUOT: as of pm_unw_cfi_row_within().
+ */
+int pm_unw_go_decode(struct pm_unw_module *module, uint64_t svma, uint32_t *work_left,
+		     enum pm_unw_found *found, struct pm_unw_rule *rule);
 
 /* ---- step.c -------------------------------------------------------------------------- */
 

@@ -6,6 +6,7 @@
 static const char *const how_names[PM_UNW_HOW_COUNT] = {
 	[PM_UNW_HOW_IP] = "ip",
 	[PM_UNW_HOW_CFI] = "cfi",
+	[PM_UNW_HOW_GO] = "go",
 	[PM_UNW_HOW_FP] = "fp",
 	[PM_UNW_HOW_LEAF] = "leaf",
 	[PM_UNW_HOW_TRAMPOLINE] = "trampoline",
@@ -24,6 +25,7 @@ static const char *const stop_names[PM_UNW_STOP_COUNT] = {
 	[PM_UNW_STOP_NO_PROGRESS] = "no_progress",
 	[PM_UNW_STOP_LIMIT] = "limit",
 	[PM_UNW_STOP_NO_REGS] = "no_regs",
+	[PM_UNW_STOP_OTHER_STACK] = "other_stack",
 };
 
 const char *pm_unw_how_name(enum pm_unw_how how)

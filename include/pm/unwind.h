@@ -51,6 +51,7 @@ uint64_t pm_unw_regs_sp(const struct pm_unw_regs *regs);
 enum pm_unw_how {
 	PM_UNW_HOW_IP, /* the interrupted place itself */
 	PM_UNW_HOW_CFI, /* call frame information */
+	PM_UNW_HOW_GO, /* the frame sizes that Go programs have for their tracebacks */
 	PM_UNW_HOW_FP, /* frame pointer, the return address follows a call instruction */
 	/* No CFI at the interrupted place: return address on top of the stack or in x30. */
 	PM_UNW_HOW_LEAF,
@@ -73,8 +74,9 @@ enum pm_unw_stop {
 	PM_UNW_STOP_NO_PROGRESS, /* neither pc nor CFA would change, or the CFA would fall */
 	PM_UNW_STOP_LIMIT, /* PM_UNW_FRAMES_MAX */
 	PM_UNW_STOP_NO_REGS, /* there was nothing to begin with */
+	PM_UNW_STOP_OTHER_STACK, /* the callers are on another stack, which was not copied */
 };
-#define PM_UNW_STOP_COUNT (PM_UNW_STOP_NO_REGS + 1)
+#define PM_UNW_STOP_COUNT (PM_UNW_STOP_OTHER_STACK + 1)
 const char *pm_unw_stop_name(enum pm_unw_stop stop); /* "truncated", … as in the file */
 
 /* ---- modules ------------------------------------------------------------------------- */

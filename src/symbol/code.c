@@ -166,6 +166,8 @@ int pm_symbols_code(int fd, const uint64_t *addresses, size_t len,
 	if (r == 0)
 		r = pm_plt_resolve(&finder.image, debug, &wanted, finder.symbols);
 	if (r == 0)
+		r = pm_go_resolve(&finder.image, &wanted, finder.symbols, NULL, NULL);
+	if (r == 0)
 		r = pm_starts_resolve(&finder.image, &wanted, finder.symbols);
 	if (r < 0)
 		return pm_error_set(err, r, "no memory left for its symbols");

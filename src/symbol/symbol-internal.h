@@ -153,5 +153,12 @@ int pm_dwarf_resolve(const struct pm_elf_image *image, const struct pm_elf_image
 		     const struct pm_wanted *wanted,
 		     const struct pm_symbol_options *options, struct pm_texts *texts,
 		     struct pm_dwarf_answers *answers);
+/*
+ * From the function table of a Go program: fills @symbols that have no name, and answers that
+ * are empty. Without @answers it does symbols only. 0 or -ENOMEM.
+ */
+int pm_go_resolve(const struct pm_elf_image *image, const struct pm_wanted *wanted,
+		  struct pm_elf_symbol *symbols, struct pm_texts *texts,
+		  struct pm_dwarf_answers *answers);
 /* Whether there is any. */
 bool pm_dwarf_present(const struct pm_elf_image *image);

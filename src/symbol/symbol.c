@@ -137,6 +137,9 @@ static int resolve(struct job *job, int fd)
 			&job->image,
 			pm_dwarf_present(&job->image) || !debug ? &job->image : debug,
 			&job->wanted, job->options, &job->texts, &job->answers);
+	if (code == 0)
+		code = pm_go_resolve(&job->image, &job->wanted, job->symbols, &job->texts,
+				     &job->answers);
 	if (code == 0 && job->options->starts)
 		code = pm_starts_resolve(&job->image, &job->wanted, job->symbols);
 	return code;

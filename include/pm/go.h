@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The function table that every Go program carries (.gopclntab): names, files, lines, inlined
+ * calls and frame sizes. The program's own tracebacks need it, therefore stripping leaves it.
+ * This room reads bytes of a file that it is given; it opens nothing and keeps nothing.
+ *
+ * Layouts: Go's runtime/symtab.go, runtime/runtime2.go (_func, moduledata) and
+ * cmd/link/internal/ld/pcln.go; debug/gosym/pclntab.go names the versions as used here.
+ */
+#pragma once
+
+#include "pm/base.h"
+
+enum {
+	PM_GO_LOADS_MAX = 32, /* Go's linker writes 3, others 4 to 8 */
+	PM_GO_INLINE_MAX = 64, /* frames at one address; more were never seen */
+};
+
+/* Where the bytes come from. */
+struct pm_go_file {
+	/* @len bytes at @offset of the file, in place for as long as the table is used; NULL
+	 * when they cannot be had. */
+	const uint8_t *(*bytes)(void *user, uint64_t offset, size_t len);
+	void *user;
+};
+
+enum pm_go_layout {
+	PM_GO_1_2, /* to 1.15; without inlined calls here */
+	PM_GO_1_16, /* and 1.17 */
+	PM_GO_1_18, /* and 1.19 */
+	PM_GO_1_20, /* and later */
+};
+
+struct pm_go_load {
+	uint64_t vaddr, offset, filesz;
+	uint32_t flags; /* PF_* */
+};
+
+/* Plain values: it needs no release. */
+struct pm_go_table {
+	struct pm_go_file file;
+	struct pm_go_load loads[PM_GO_LOADS_MAX];
+	size_t loads_len;
+	enum pm_go_layout layout;
+	uint16_t machine; /* EM_* */
+	uint8_t word_bytes; /* 4 or 8 */
+	uint8_t quantum; /* of addresses in the tables: 1 or 4 */
+	/* All that follows are svma. */
+	uint64_t header;
+	uint64_t text; /* what offsets of code count from; 0 before 1.18 */
+	uint64_t funcdata; /* what offsets of a function's data count from; 0: unknown */
+	uint64_t low, high; /* the code that the table describes: [low, high) */
+	uint64_t names, units, files, pcs, functions; /* where the tables begin */
+	uint64_t functions_len;
+};
+
+/*
+ * Finds the table by the section's name, in a file without sections or of Go by what it looks
+ * like. @ret is filled only with 0. -ENOENT when there is none that is sane. Costs a few reads
+ * unless pm_go_open() has to search.
+ */
+int pm_go_open(struct pm_go_table *ret, const struct pm_go_file *file);
+/* Whether a section of this name says that a file is of Go. */
+bool pm_go_is_section(const char *name);
+
+/* A function as the table has it; the numbers are offsets in its parts. */
+struct pm_go_function {
+	uint64_t entry, end; /* svma [entry, end) */
+	uint64_t record; /* svma of its entry in the table */
+	uint32_t name, sp, file, line, pcdata_len, unit;
+	uint8_t flags; /* PM_GO_FLAG_*; 0 before 1.17 */
+	uint8_t funcdata_len;
+};
+
+enum {
+	PM_GO_FLAG_TOP_FRAME = 1, /* outermost of its stack */
+	PM_GO_FLAG_SP_WRITE = 2, /* it moves to another stack */
+};
+
+/* 0, -ENOENT when the table has none at @svma, -EBADMSG. */
+int pm_go_find(const struct pm_go_table *table, uint64_t svma,
+	       struct pm_go_function *ret);
+/* In place, ends with NUL; NULL when it cannot be read. */
+const char *pm_go_name(const struct pm_go_table *table,
+		       const struct pm_go_function *function);
+/*
+ * By how many bytes the stack pointer is below its value at the entry of @function when @svma
+ * is executed. What a call pushes is not in it. Each step over the table is taken from
+ * @work_left (NULL: no matter). 0, -ENOENT, -EBADMSG, -EDQUOT.
+ */
+int pm_go_stack_bytes(const struct pm_go_table *table,
+		      const struct pm_go_function *function, uint64_t svma,
+		      uint32_t *work_left, int32_t *ret);
+
+/* A function at an address: what is executed there, or what that is inlined into. */
+struct pm_go_frame {
+	const char *name; /* NULL: unknown; in place as all texts here */
+	const char *file; /* NULL: unknown */
+	uint32_t line; /* 0: unknown */
+};
+
+/*
+ * Fills @frames (of PM_GO_INLINE_MAX) with what is at @svma in @function, innermost first, and
+ * returns how many; at least 1. What cannot be read is missing.
+ */
+size_t pm_go_frames(const struct pm_go_table *table,
+		    const struct pm_go_function *function, uint64_t svma,
+		    uint32_t *work_left, struct pm_go_frame *frames);

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Go's code by the table that Go programs have for their own tracebacks (pm/go.h): it says how
+ * far the stack pointer is below the return address at each instruction, and which functions
+ * are the outermost ones. Stripping leaves it, and it is righter than the .debug_frame of an
+ * unstripped program, which knows neither where stacks begin nor where they are switched.
+ */
+#include "unwind-internal.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+#include "pm/go.h"
+
+struct pm_unw_go {
+	struct pm_unw_region file;
+	struct pm_go_table table;
+};
+
+/* ---- the table ------------------------------------------------------------------------- */
+
+static const uint8_t *file_bytes(void *user, uint64_t offset, size_t len)
+{
+	struct pm_unw_go *go = user;
+
+	return offset <= SIZE_MAX ? pm_unw_region_need(&go->file, (size_t)offset, len)
+				  : NULL;
+}
+
+void pm_unw_go_free(struct pm_unw_go *go)
+{
+	if (!go)
+		return;
+	pm_unw_region_release(&go->file);
+	free(go);
+}
+
+static uint64_t file_len(const struct pm_unw_module *module)
+{
+	struct stat st;
+
+	if (module->image)
+		return module->image_len;
+	return module->fd >= 0 && fstat(module->fd, &st) == 0 && st.st_size > 0
+		       ? (uint64_t)st.st_size
+		       : 0;
+}
+
+bool pm_unw_go_open(struct pm_unw_module *module)
+{
+	struct pm_unw_go *go = calloc(1, sizeof(*go));
+	const struct pm_go_file file = { file_bytes, go };
+
+	if (!go)
+		return false;
+	pm_unw_region_open(module, &go->file, 0, 0, file_len(module));
+	if (go->file.len == 0 || pm_go_open(&go->table, &file) < 0) {
+		pm_unw_go_free(go);
+		return false;
+	}
+	module->go = go;
+	return true;
+}
+
+/* ---- functions ------------------------------------------------------------------------- */
+
+/* The linker tells two calling conventions of one function apart by a suffix. */
+static bool is_named(const char *name, const char *wanted)
+{
+	size_t len = strlen(wanted);
+
+	return strncmp(name, wanted, len) == 0 &&
+	       (name[len] == '\0' || strcmp(name + len, ".abi0") == 0);
+}
+
+static bool is_any_of(const char *name, const char *const *names, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if (is_named(name, names[i]))
+			return true;
+	return false;
+}
+
+/* What a signal's handler returns to is known by its bytes; see fallback.c. */
+static bool is_signal_return(const char *name)
+{
+	return strncmp(name, "runtime.sigreturn", strlen("runtime.sigreturn")) == 0;
+}
+
+/*
+ * Go's own word for the outermost functions (abi.FuncFlagTopFrame), and their names for what
+ * comes before 1.17. It is also said of handlers of signals, behind which the interrupted
+ * function follows. mcall leaves its goroutine for good: what it calls never returns.
+ */
+static bool is_outermost(const char *name, uint8_t flags)
+{
+	static const char *const handlers[] = { "runtime.sigtramp",
+						"runtime.cgoSigtramp" };
+	static const char *const known[] = { "runtime.goexit", "runtime.mstart",
+					     "runtime.rt0_go" };
+
+	if (is_any_of(name, handlers, PM_ARRAY_LEN(handlers)))
+		return false;
+	return (flags & PM_GO_FLAG_TOP_FRAME) ||
+	       is_any_of(name, known, PM_ARRAY_LEN(known)) ||
+	       strncmp(name, "_rt0_", strlen("_rt0_")) == 0;
+}
+
+/* The runtime makes these look as if the interrupted instruction had called them. */
+static bool is_injected(const char *name)
+{
+	static const char *const known[] = { "runtime.asyncPreempt", "runtime.sigpanic" };
+
+	return is_any_of(name, known, PM_ARRAY_LEN(known));
+}
+
+/*
+ * Whether it writes the stack pointer in a way that the table does not know (abi.
+ * FuncFlagSPWrite), and the names of such functions of before 1.17. cgocallback makes frames of
+ * one size on both of its stacks, and its table is right (runtime/traceback.go).
+ */
+static bool writes_sp(const char *name, uint8_t flags)
+{
+	static const char *const known[] = { "runtime.systemstack", "runtime.mcall",
+					     "runtime.morestack",   "runtime.asmcgocall",
+					     "runtime.gogo",        "runtime.nanotime1",
+					     "runtime.walltime1" };
+
+	if (is_named(name, "runtime.cgocallback"))
+		return false;
+	return (flags & PM_GO_FLAG_SP_WRITE) ||
+	       is_any_of(name, known, PM_ARRAY_LEN(known));
+}
+
+/* ---- code ------------------------------------------------------------------------------- */
+
+/* What the instructions before an address have done to the stack pointer. */
+struct sp_writes {
+	bool is_switched; /* it may be that of another stack */
+	bool has_fp; /* the frame pointer was set to this frame before that */
+};
+
+/*
+ * mov to rsp from a register or from memory, and to rsp. These bytes can be parts of other
+ * instructions, too: then a chain ends that could have gone on.
+ */
+static bool x86_writes_sp(const uint8_t *code, bool is_64)
+{
+	if (is_64 && (code[0] & 0xfc) == 0x48 &&
+	    ((code[1] == 0x8b && (code[2] & 0x38) == 0x20) ||
+	     (code[1] == 0x83 && code[2] == 0xe4)))
+		return true;
+	if (is_64)
+		return (code[0] & 0xf9) == 0x48 && code[1] == 0x89 &&
+		       (code[2] & 0xc7) == 0xc4;
+	return (code[0] == 0x8b && (code[1] & 0x38) == 0x20) ||
+	       (code[0] == 0x89 && (code[1] & 0xc7) == 0xc4) ||
+	       (code[0] == 0x83 && code[1] == 0xe4);
+}
+
+/* lea n(%rsp),%rbp; mov %rsp,%rbp */
+static bool x86_sets_fp(const uint8_t *code)
+{
+	return (code[0] == 0x48 && code[1] == 0x8d && (code[2] | 0xc0) == 0xec &&
+		code[3] == 0x24) ||
+	       (code[0] == 0x48 && code[1] == 0x89 && code[2] == 0xe5);
+}
+
+/* mov sp, xN (Arm ARM C6.2: ADD immediate, of 0) */
+static bool a64_writes_sp(const uint8_t *code)
+{
+	uint32_t instruction;
+
+	memcpy(&instruction, code, sizeof(instruction));
+	return (instruction & 0xfffffc1f) == 0x9100001f;
+}
+
+/* By the code in [@from, @to). False: it cannot be read. */
+static bool find_sp_writes(struct pm_unw_module *module, uint64_t from, uint64_t to,
+			   struct sp_writes *ret)
+{
+	enum {
+		CODE_BYTES_MAX = 2048, /* all of these are short assembly */
+		LOOK_BYTES = 4,
+	};
+	uint8_t code[CODE_BYTES_MAX + LOOK_BYTES] = { 0 };
+	bool is_a64 = module->arch == PM_UNW_AARCH64;
+	size_t len = to - from;
+
+	if (to < from || to - from > CODE_BYTES_MAX ||
+	    !pm_unw_module_read(module, from, code, len))
+		return false;
+	*ret = (struct sp_writes){ 0 };
+	for (size_t i = 0; i < len && !ret->is_switched; i += is_a64 ? 4 : 1) {
+		ret->is_switched =
+			is_a64 ? a64_writes_sp(code + i)
+			       : x86_writes_sp(code + i, module->arch == PM_UNW_X86_64);
+		ret->has_fp |= module->arch == PM_UNW_X86_64 && x86_sets_fp(code + i);
+	}
+	return true;
+}
+
+/* ---- rules ------------------------------------------------------------------------------ */
+
+static void save_slot(const struct pm_unw_arch_info *arch, struct pm_unw_rule *rule,
+		      uint8_t reg, int64_t slot)
+{
+	for (unsigned int i = 0; i < arch->saved_len; i++)
+		if (arch->saved[i] == reg && slot >= INT16_MIN) {
+			rule->slot[i] = (int16_t)slot;
+			rule->saved |= (uint16_t)(1u << i);
+		}
+}
+
+/*
+ * With the stack pointer @bytes below its value at the function's entry. x86: a call has pushed
+ * the return address; a frame has the caller's frame pointer on top, where there is one.
+ * aarch64: a frame has the return address at its bottom and the caller's frame pointer right
+ * below that (cmd/internal/obj/arm64/obj7.go); without a frame it is in its register.
+ */
+static bool rule_of_bytes(const struct pm_unw_arch_info *arch, int32_t bytes,
+			  struct pm_unw_rule *ret)
+{
+	int64_t words = bytes / arch->word_bytes;
+
+	if (bytes < 0 || bytes % arch->word_bytes != 0 ||
+	    bytes > INT32_MAX - arch->word_bytes)
+		return false;
+	ret->cfa_reg = arch->sp;
+	if (arch->ra_is_link) {
+		ret->cfa_offset = bytes;
+		if (words == 0)
+			return true;
+		if (words >= INT16_MAX)
+			return false;
+		save_slot(arch, ret, arch->ra, -words);
+		save_slot(arch, ret, arch->fp, -words - 1);
+		return true;
+	}
+	ret->cfa_offset = bytes + arch->word_bytes;
+	save_slot(arch, ret, arch->ra, -1);
+	if (words > 0 && arch->word_bytes == 8)
+		save_slot(arch, ret, arch->fp, -2);
+	return true;
+}
+
+/* After a switch of stacks: by the frame pointer, which still is on the first one. */
+static void rule_of_fp(const struct pm_unw_arch_info *arch, struct pm_unw_rule *ret)
+{
+	ret->cfa_reg = arch->fp;
+	ret->cfa_offset = 2 * arch->word_bytes;
+	save_slot(arch, ret, arch->ra, -1);
+	save_slot(arch, ret, arch->fp, -2);
+}
+
+/* By @function, which is the one at @svma. */
+static int decode_function(struct pm_unw_module *module, uint64_t svma,
+			   const struct pm_go_function *function, uint32_t *work_left,
+			   enum pm_unw_found *found, struct pm_unw_rule *rule)
+{
+	const struct pm_unw_arch_info *arch = &pm_unw_arch_infos[module->arch];
+	const char *name = pm_go_name(&module->go->table, function);
+	struct sp_writes writes = { 0 };
+	int32_t bytes;
+	int rc;
+
+	/* Code of other languages that Go's linker has put between Go's. */
+	if (!name || function->sp == 0)
+		return -ENOENT;
+	*found = PM_UNW_FOUND_NO_CFI;
+	if (is_signal_return(name))
+		return 0;
+	if (is_outermost(name, function->flags)) {
+		*found = PM_UNW_FOUND_ROOT;
+		return 0;
+	}
+	if (writes_sp(name, function->flags) &&
+	    !find_sp_writes(module, function->entry, svma, &writes))
+		writes.is_switched = true;
+	if (writes.is_switched) {
+		*found = is_named(name, "runtime.mcall") ? PM_UNW_FOUND_ROOT
+			 : writes.has_fp                 ? PM_UNW_FOUND_RULE
+							 : PM_UNW_FOUND_OTHER_STACK;
+		rule_of_fp(arch, rule);
+		return 0;
+	}
+	rc = pm_go_stack_bytes(&module->go->table, function, svma, work_left, &bytes);
+	if (rc == -EDQUOT)
+		return rc;
+	/* Injected on aarch64: the interrupted function's return address stands below it. */
+	if (rc < 0 || (is_injected(name) && arch->ra_is_link) ||
+	    !rule_of_bytes(arch, bytes, rule))
+		return 0;
+	rule->signal = is_injected(name);
+	*found = PM_UNW_FOUND_RULE;
+	return 0;
+}
+
+int pm_unw_go_decode(struct pm_unw_module *module, uint64_t svma, uint32_t *work_left,
+		     enum pm_unw_found *found, struct pm_unw_rule *rule)
+{
+	struct pm_go_function function;
+
+	if (module->go_named && !module->go_tried) {
+		module->go_tried = true;
+		pm_unw_go_open(module);
+	}
+	if (!module->go || pm_go_find(&module->go->table, svma, &function) < 0)
+		return -ENOENT;
+	memset(rule, 0, sizeof(*rule));
+	rule->saved = PM_UNW_RULE_GO;
+	return decode_function(module, svma, &function, work_left, found, rule);
+}
