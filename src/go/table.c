@@ -234,16 +234,18 @@ int pm_go_read_range(struct pm_go_table *table)
 }
 
 /*
- * Where a goroutine switched stacks, the runtime makes it look as if it had called from the first
- * instruction of systemstack_switch (gosave_systemstack_switch): the one return address that is
- * no address behind a call. The caller's look-up is a byte too low then.
+ * Return addresses that are the first instruction of a function, which no call has left: where a
+ * goroutine switched stacks, the runtime makes it look as if systemstack_switch had called
+ * (gosave_systemstack_switch), and handlers of signals return to sigreturn. The caller's look-up
+ * is a byte too low then.
  */
-static bool is_fake_caller(const struct pm_go_table *table,
+static bool is_returned_to(const struct pm_go_table *table,
 			   const struct pm_go_function *function)
 {
 	const char *name = pm_go_name(table, function);
 
-	return name && strncmp(name, "runtime.systemstack_switch", 26) == 0;
+	return name && (strncmp(name, "runtime.systemstack_switch", 26) == 0 ||
+			strncmp(name, "runtime.sigreturn", 17) == 0);
 }
 
 int pm_go_find(const struct pm_go_table *table, uint64_t svma, struct pm_go_function *ret)
@@ -273,7 +275,7 @@ int pm_go_find(const struct pm_go_table *table, uint64_t svma, struct pm_go_func
 	if (rc < 0)
 		return rc;
 	if (svma + 1 == found.end && low < table->functions_len &&
-	    read_function(table, low, &next) == 0 && is_fake_caller(table, &next))
+	    read_function(table, low, &next) == 0 && is_returned_to(table, &next))
 		found = next;
 	*ret = found;
 	return 0;
