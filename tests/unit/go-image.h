@@ -28,6 +28,7 @@ enum go_image_version {
 struct go_image_options {
 	enum go_image_version version;
 	bool is_32; /* i386; else x86-64 */
+	bool is_a64; /* aarch64: lengths count instructions */
 	bool is_pie; /* what the loader fills in is zero, and in relocations */
 };
 
@@ -79,7 +80,8 @@ static inline void go_image_pointer(struct go_image *image, uint64_t value)
 	image->at = GO_IMAGE_RELOCS + image->relocs++ * sizeof(Elf64_Rela);
 	go_image_put(image,
 		     &(Elf64_Rela){ .r_offset = at,
-				    .r_info = R_X86_64_RELATIVE,
+				    .r_info = image->options.is_a64 ? R_AARCH64_RELATIVE
+								    : R_X86_64_RELATIVE,
 				    .r_addend = (int64_t)value },
 		     sizeof(Elf64_Rela));
 	image->at = at;
@@ -103,7 +105,7 @@ static inline void go_image_headers(struct go_image *image)
 			     .e_phentsize = sizeof(Elf32_Phdr),
 			     .e_phnum = 4 };
 	Elf64_Ehdr large = { .e_type = ET_EXEC,
-			     .e_machine = EM_X86_64,
+			     .e_machine = image->options.is_a64 ? EM_AARCH64 : EM_X86_64,
 			     .e_version = EV_CURRENT,
 			     .e_phoff = sizeof(large),
 			     .e_ehsize = sizeof(large),
@@ -160,62 +162,26 @@ static const char go_image_names[] = "\0main.outer\0main.inlined\0runtime.system
 				     "runtime.systemstack_switch\0runtime.goexit";
 static const char go_image_files[] = "\0/src/main.go\0/src/library.go";
 
-/* Pairs of a change of the value (2n up, 2n-1 down, from -1 on) and a length; 0 ends one. */
-static const uint8_t go_image_values[] = {
-	0,
-	/* 1: 0 everywhere */
-	2,
-	0x40,
-	0,
-	/* 4: stack of outer: 0 for 4 bytes, then 24 */
-	2,
-	4,
-	48,
-	0x3c,
-	0,
-	/* 9: its files: 0, 1, 0 */
-	2,
-	0x10,
-	2,
-	0x10,
-	1,
-	0x20,
-	0,
-	/* 16: its lines: 10, 100, 12 */
-	22,
-	0x10,
-	0xb4,
-	0x01,
-	0x10,
-	0xaf,
-	0x01,
-	0x20,
-	0,
-	/* 25: its inlined calls: -1, 0, -1 */
-	0,
-	0x10,
-	2,
-	0x10,
-	1,
-	0x20,
-	0,
-	/* 32: line 7 everywhere */
-	16,
-	0x40,
-	0,
-	/* 35: 1 everywhere, 39: files 1, 2, 1; the first file is 1 before 1.16 */
-	4,
-	0x40,
-	0,
-	0,
-	4,
-	0x10,
-	2,
-	0x10,
-	1,
-	0x20,
-	0,
-};
+/* Pairs of a change of the value (2n up, 2n-1 down, from -1 on) and a length; 0 ends one. The
+ * lengths are @Q times as many bytes. */
+#define GO_IMAGE_VALUES(Q)                                                              \
+	{                                                                               \
+		0, /* 1: 0 everywhere */                                                \
+			2, 0x40 / (Q),                                                  \
+			0, /* 4: stack of outer: 0 for 4 bytes, then 24 */              \
+			2, 4 / (Q), 48, 0x3c / (Q), 0, /* 9: its files: 0, 1, 0 */      \
+			2, 0x10 / (Q), 2, 0x10 / (Q), 1, 0x20 / (Q),                    \
+			0, /* 16: its lines: 10, 100, 12 */                             \
+			22, 0x10 / (Q), 0xb4, 0x01, 0x10 / (Q), 0xaf, 0x01, 0x20 / (Q), \
+			0, /* 25: its inlined calls: -1, 0, -1 */                       \
+			0, 0x10 / (Q), 2, 0x10 / (Q), 1, 0x20 / (Q),                    \
+			0, /* 32: line 7 everywhere */                                  \
+			16, 0x40 / (Q), 0, /* 35: 1 everywhere; 39: files 1, 2, 1 */    \
+			4, 0x40 / (Q), 0, 0, 4, 0x10 / (Q), 2, 0x10 / (Q), 1,           \
+			0x20 / (Q), 0,                                                  \
+	}
+static const uint8_t go_image_values[] = GO_IMAGE_VALUES(1);
+static const uint8_t go_image_values_a64[] = GO_IMAGE_VALUES(4);
 enum {
 	GO_VALUES_ZERO = 1,
 	GO_VALUES_STACK = 4,
@@ -305,7 +271,8 @@ static inline void go_image_table(struct go_image *image, struct go_image_parts 
 	image->at = parts->files;
 	go_image_put(image, go_image_files, sizeof(go_image_files));
 	image->at = parts->values;
-	go_image_put(image, go_image_values, sizeof(go_image_values));
+	go_image_put(image, image->options.is_a64 ? go_image_values_a64 : go_image_values,
+		     sizeof(go_image_values));
 	image->at = parts->units;
 	if (is_old) {
 		/* Their number, then offsets from the header. */
@@ -320,7 +287,9 @@ static inline void go_image_table(struct go_image *image, struct go_image_parts 
 	}
 	image->at = GO_IMAGE_TABLE;
 	go_image_u32(image, magics[version]);
-	go_image_put(image, (uint8_t[]){ 0, 0, 1, (uint8_t)word }, 4);
+	go_image_put(image,
+		     (uint8_t[]){ 0, 0, image->options.is_a64 ? 4 : 1, (uint8_t)word },
+		     4);
 	go_image_word(image, GO_IMAGE_FUNCTIONS);
 	rows = image->at;
 	if (!is_old) {
@@ -399,9 +368,11 @@ static inline void go_image_make(struct go_image *image,
 	memset(image, 0, sizeof(*image));
 	image->options = *options;
 	go_image_headers(image);
-	/* systemstack: mov %rbx,%rsp (mov %ebx,%esp with a nop), call *%rdi */
+	/* systemstack: mov %rbx,%rsp (mov %ebx,%esp with a nop), call *%rdi; mov sp, x3 */
 	image->at = GO_IMAGE_CODE + 0x40;
-	if (options->is_32)
+	if (options->is_a64)
+		go_image_u32(image, 0x9100007f);
+	else if (options->is_32)
 		go_image_put(image, "\x90\x89\xdc\xff\xd7", 5);
 	else
 		go_image_put(image, "\x48\x89\xdc\xff\xd7", 5);

@@ -13,12 +13,21 @@
 #include "pm/unwind.h"
 
 static const struct go_image_options layouts[] = {
-	{ GO_IMAGE_1_15, false, false }, { GO_IMAGE_1_17, false, false },
-	{ GO_IMAGE_1_19, false, false }, { GO_IMAGE_1_25, false, false },
-	{ GO_IMAGE_1_26, false, false }, { GO_IMAGE_1_15, true, false },
-	{ GO_IMAGE_1_17, true, false },  { GO_IMAGE_1_19, true, false },
-	{ GO_IMAGE_1_26, true, false },  { GO_IMAGE_1_19, false, true },
-	{ GO_IMAGE_1_25, false, true },  { GO_IMAGE_1_26, false, true },
+	{ .version = GO_IMAGE_1_15 },
+	{ .version = GO_IMAGE_1_17 },
+	{ .version = GO_IMAGE_1_19 },
+	{ .version = GO_IMAGE_1_25 },
+	{ .version = GO_IMAGE_1_26 },
+	{ .version = GO_IMAGE_1_15, .is_32 = true },
+	{ .version = GO_IMAGE_1_17, .is_32 = true },
+	{ .version = GO_IMAGE_1_19, .is_32 = true },
+	{ .version = GO_IMAGE_1_26, .is_32 = true },
+	{ .version = GO_IMAGE_1_19, .is_pie = true },
+	{ .version = GO_IMAGE_1_25, .is_pie = true },
+	{ .version = GO_IMAGE_1_26, .is_pie = true },
+	{ .version = GO_IMAGE_1_17, .is_a64 = true },
+	{ .version = GO_IMAGE_1_25, .is_a64 = true },
+	{ .version = GO_IMAGE_1_26, .is_a64 = true, .is_pie = true },
 };
 
 static const uint8_t *image_bytes(void *user, uint64_t offset, size_t len)
@@ -174,11 +183,16 @@ static void walk_from(struct walk *walk, const struct go_image *image, uint64_t 
 		STACK = 0x7f000000
 	};
 	bool is_32 = image->options.is_32;
+	enum pm_unw_arch arch = is_32                   ? PM_UNW_I386
+				: image->options.is_a64 ? PM_UNW_AARCH64
+							: PM_UNW_X86_64;
+	static const uint8_t sps[PM_UNW_ARCH_COUNT] = { PM_UNW_X86_64_RSP, 4, 31 };
+	static const uint8_t pcs[PM_UNW_ARCH_COUNT] = { PM_UNW_X86_64_RIP, 8, 32 };
 	struct pm_unwinder *unwinder = pm_unwinder_new();
 	struct pm_unw_module *module = NULL;
 	struct pm_unw_map map = { .start = GO_IMAGE_CODE, .end = GO_IMAGE_TABLE };
 	struct pm_unw_space space = { .maps = &map, .len = 1 };
-	struct pm_unw_regs regs = { .arch = is_32 ? PM_UNW_I386 : PM_UNW_X86_64 };
+	struct pm_unw_regs regs = { .arch = arch };
 	uint8_t bytes[256] = { 0 };
 	struct pm_unw_stack stack = { STACK, bytes, sizeof(bytes) };
 
@@ -189,10 +203,13 @@ static void walk_from(struct walk *walk, const struct go_image *image, uint64_t 
 	map.module = module;
 	for (size_t i = 0; i < len; i++)
 		memcpy(bytes + i * (is_32 ? 4 : 8), &words[i], is_32 ? 4 : 8);
-	regs.value[is_32 ? 4 : PM_UNW_X86_64_RSP] = STACK;
-	regs.value[is_32 ? 8 : PM_UNW_X86_64_RIP] = pc;
-	regs.known = is_32 ? 1u << 4 | 1u << 8
-			   : 1u << PM_UNW_X86_64_RSP | 1u << PM_UNW_X86_64_RIP;
+	regs.value[sps[arch]] = STACK;
+	regs.value[pcs[arch]] = pc;
+	regs.known = (uint64_t)1 << sps[arch] | (uint64_t)1 << pcs[arch];
+	/* The link register is worth something before a function has saved it. */
+	regs.value[30] = GO_IMAGE_CODE + (arch == PM_UNW_AARCH64 ? 0x74 : 0x71);
+	if (arch == PM_UNW_AARCH64)
+		regs.known |= (uint64_t)1 << 30;
 	walk->len = pm_unwind(unwinder, &space, &regs, &stack, walk->frames, &walk->stop);
 	pm_unw_module_free(module);
 	pm_unwinder_free(unwinder);
@@ -200,62 +217,80 @@ static void walk_from(struct walk *walk, const struct go_image *image, uint64_t 
 
 static void unwinds_by_frame_sizes(void **state)
 {
+	/* outer's 24 bytes, its return into itself, the same, its return to goexit; aarch64 has
+	 * the return addresses at the bottom of the frames. */
+	const uint64_t x86_64[] = { 0, 0, 0, GO_IMAGE_CODE + 0x20,
+				    0, 0, 0, GO_IMAGE_CODE + 0x71 };
+	const uint64_t i386[] = { 0, 0, 0, 0, 0, 0, GO_IMAGE_CODE + 0x20,
+				  0, 0, 0, 0, 0, 0, GO_IMAGE_CODE + 0x71 };
+	const uint64_t a64[] = { GO_IMAGE_CODE + 0x20, 0, 0, GO_IMAGE_CODE + 0x74, 0, 0 };
 	static struct walk walk;
 
 	(void)state;
 	for (size_t i = 0; i < PM_ARRAY_LEN(layouts); i++) {
-		/* outer's 24 bytes, its return into itself, the same, its return to goexit */
-		const uint64_t words_64[] = { 0, 0, 0, GO_IMAGE_CODE + 0x20,
-					      0, 0, 0, GO_IMAGE_CODE + 0x71 };
-		const uint64_t words_32[] = { 0, 0, 0, 0, 0, 0, GO_IMAGE_CODE + 0x20,
-					      0, 0, 0, 0, 0, 0, GO_IMAGE_CODE + 0x71 };
 		static struct go_image image;
 
 		go_image_make(&image, &layouts[i]);
 		if (layouts[i].is_32)
-			walk_from(&walk, &image, GO_IMAGE_CODE + 4, words_32,
-				  PM_ARRAY_LEN(words_32));
+			walk_from(&walk, &image, GO_IMAGE_CODE + 4, i386,
+				  PM_ARRAY_LEN(i386));
+		else if (layouts[i].is_a64)
+			walk_from(&walk, &image, GO_IMAGE_CODE + 4, a64,
+				  PM_ARRAY_LEN(a64));
 		else
-			walk_from(&walk, &image, GO_IMAGE_CODE + 4, words_64,
-				  PM_ARRAY_LEN(words_64));
+			walk_from(&walk, &image, GO_IMAGE_CODE + 4, x86_64,
+				  PM_ARRAY_LEN(x86_64));
 		assert_int_equal(walk.stop, PM_UNW_STOP_ROOT);
 		assert_int_equal(walk.len, 3);
 		assert_int_equal(walk.frames[1].pc, GO_IMAGE_CODE + 0x20);
 		assert_int_equal(walk.frames[1].how, PM_UNW_HOW_GO);
-		assert_int_equal(walk.frames[2].pc, GO_IMAGE_CODE + 0x71);
+		assert_int_equal(walk.frames[2].pc,
+				 GO_IMAGE_CODE + (layouts[i].is_a64 ? 0x74 : 0x71));
 		assert_int_equal(walk.frames[2].how, PM_UNW_HOW_GO);
 	}
 }
 
-/* At the function's entry nothing was pushed but the return address. */
+/* At the function's entry nothing was pushed but, by a call of x86, the return address. */
 static void unwinds_in_prologues(void **state)
 {
-	const uint64_t words[] = { GO_IMAGE_CODE + 0x71 };
-	static struct go_image image;
 	static struct walk walk;
 
 	(void)state;
-	go_image_make(&image, &layouts[3]);
-	walk_from(&walk, &image, GO_IMAGE_CODE + 3, words, PM_ARRAY_LEN(words));
-	assert_int_equal(walk.stop, PM_UNW_STOP_ROOT);
-	assert_int_equal(walk.len, 2);
+	for (size_t i = 0; i < PM_ARRAY_LEN(layouts); i++) {
+		const uint64_t words[] = { GO_IMAGE_CODE +
+					   (layouts[i].is_a64 ? 0x74 : 0x71) };
+		static struct go_image image;
+
+		go_image_make(&image, &layouts[i]);
+		walk_from(&walk, &image, GO_IMAGE_CODE, words, PM_ARRAY_LEN(words));
+		assert_int_equal(walk.stop, PM_UNW_STOP_ROOT);
+		assert_int_equal(walk.len, 2);
+		assert_int_equal(walk.frames[1].pc, words[0]);
+	}
 }
 
 /* What is on the system's stack says nothing of the goroutine that has called. */
 static void ends_where_stacks_are_switched(void **state)
 {
-	const uint64_t words[] = { 0, 0, 0, GO_IMAGE_CODE + 0x45, GO_IMAGE_CODE + 0x71 };
+	const uint64_t x86_64[] = { 0, 0, 0, GO_IMAGE_CODE + 0x45, GO_IMAGE_CODE + 0x71 };
+	const uint64_t a64[] = { GO_IMAGE_CODE + 0x48, 0, 0, GO_IMAGE_CODE + 0x74 };
 	static struct go_image image;
 	static struct walk walk;
 
 	(void)state;
-	for (size_t i = 0; i < 5; i++) {
+	for (size_t i = 0; i < PM_ARRAY_LEN(layouts); i++) {
+		bool is_a64 = layouts[i].is_a64;
+
+		if (layouts[i].is_32)
+			continue;
 		go_image_make(&image, &layouts[i]);
-		walk_from(&walk, &image, GO_IMAGE_CODE + 4, words, PM_ARRAY_LEN(words));
+		walk_from(&walk, &image, GO_IMAGE_CODE + 4, is_a64 ? a64 : x86_64,
+			  is_a64 ? PM_ARRAY_LEN(a64) : PM_ARRAY_LEN(x86_64));
 		assert_int_equal(walk.stop, PM_UNW_STOP_OTHER_STACK);
 		assert_int_equal(walk.len, 2);
 		/* Before the switch it is a function like others. */
-		walk_from(&walk, &image, GO_IMAGE_CODE + 0x40, words + 4, 1);
+		walk_from(&walk, &image, GO_IMAGE_CODE + 0x40,
+			  is_a64 ? a64 + 3 : x86_64 + 4, 1);
 		assert_int_equal(walk.stop, PM_UNW_STOP_ROOT);
 		assert_int_equal(walk.len, 2);
 	}
