@@ -194,6 +194,18 @@ struct pm_file_footer {
 		uint64_t counted, others; /* by the kernel; of others, among it */
 	} * events; /* by event id */
 	size_t events_len;
+	/* What is known of clocks whose samples do not come to `cpu_ns`: written only, for
+	 * who looks for the cause. */
+	const struct pm_file_clock_cpu {
+		uint32_t event, cpu;
+		uint64_t samples, period;
+		uint64_t longer; /* gaps between samples, than a period */
+		uint64_t late, late_ns; /* ticks */
+		uint64_t reader_runs, reader_ns;
+	} * clock;
+	size_t clock_len; /* 0: no such object in the file */
+	bool stolen_known; /* null in the file otherwise */
+	uint64_t stolen_ns, stolen_step_ns;
 };
 
 /* ---- what a file is ------------------------------------------------------------------ */

@@ -462,7 +462,16 @@ const struct pm_perf_notes *pm_perf_notes(const struct pm_perf *perf);
 size_t pm_perf_ring_pages(
 	const struct pm_perf *perf); /* as mapped, data pages per ring */
 
-/* The ring fds, for the caller's poll(2) beside its own; wakes at a quarter of a ring. */
+/*
+ * In which time samples at the rates that were asked for fill a quarter of a ring, for a caller
+ * that reads by time; 0: no event has a rate.
+ */
+uint64_t pm_perf_quarter_ns(const struct pm_perf *perf);
+/* Whether all events are clocks, so that no sample comes more often. */
+bool pm_perf_is_paced(const struct pm_perf *perf);
+
+/* The ring fds, for the caller's poll(2) beside its own. A ring wakes at a quarter; where
+ * pm_perf_quarter_ns() is known and the events are of CPUs, at the half. */
 const int *pm_perf_poll_fds(const struct pm_perf *perf, size_t *len);
 
 /*

@@ -484,7 +484,41 @@ static int footer_check(const struct pm_file_writer *writer,
 		if (event->counted_known)
 			all |= event->counted | event->others;
 	}
+	for (size_t i = 0; i < footer->clock_len; i++) {
+		const struct pm_file_clock_cpu *cpu = &footer->clock[i];
+
+		all |= cpu->samples | cpu->period | cpu->longer | cpu->late |
+		       cpu->late_ns | cpu->reader_runs | cpu->reader_ns;
+	}
+	if (footer->stolen_known)
+		all |= footer->stolen_ns | footer->stolen_step_ns;
 	return all > PM_FILE_INTEGER_MAX ? -ERANGE : 0;
+}
+
+static void put_footer_clock(struct pm_str *out, const struct pm_file_footer *footer)
+{
+	if (footer->stolen_known) {
+		key_u64(out, ",\"clock\":{\"stolen_ns\":", footer->stolen_ns);
+		key_u64(out, ",\"stolen_step_ns\":", footer->stolen_step_ns);
+	} else {
+		pm_str_puts(out, ",\"clock\":{\"stolen_ns\":null");
+	}
+	pm_str_puts(out, ",\"cpus\":[");
+	for (size_t i = 0; i < footer->clock_len; i++) {
+		const struct pm_file_clock_cpu *cpu = &footer->clock[i];
+
+		key_u64(out, i > 0 ? ",{\"event\":" : "{\"event\":", cpu->event);
+		key_u64(out, ",\"cpu\":", cpu->cpu);
+		key_u64(out, ",\"samples\":", cpu->samples);
+		key_u64(out, ",\"period\":", cpu->period);
+		key_u64(out, ",\"longer\":", cpu->longer);
+		key_u64(out, ",\"late\":", cpu->late);
+		key_u64(out, ",\"late_ns\":", cpu->late_ns);
+		key_u64(out, ",\"reader_runs\":", cpu->reader_runs);
+		key_u64(out, ",\"reader_ns\":", cpu->reader_ns);
+		pm_str_putc(out, '}');
+	}
+	pm_str_puts(out, "]}");
 }
 
 static void put_footer_event(struct pm_str *out, uint32_t id,
@@ -533,7 +567,10 @@ static void put_footer(struct pm_str *out, const struct pm_file_footer *footer)
 	pm_str_puts(out, ",\"events\":[");
 	for (size_t i = 0; i < footer->events_len; i++)
 		put_footer_event(out, (uint32_t)i, &footer->events[i]);
-	pm_str_puts(out, "]}");
+	pm_str_putc(out, ']');
+	if (footer->clock_len > 0)
+		put_footer_clock(out, footer);
+	pm_str_putc(out, '}');
 }
 
 int pm_file_write_footer(struct pm_file_writer *writer,

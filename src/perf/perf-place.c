@@ -27,7 +27,7 @@ static void fill_dummy(const struct pm_perf *perf, struct perf_event_attr *ret)
 	attr.use_clockid = 1;
 	attr.clockid = CLOCK_MONOTONIC;
 	attr.watermark = 1;
-	attr.wakeup_watermark = (uint32_t)(perf->ring_bytes / 4);
+	attr.wakeup_watermark = pm_perf_wakeup_bytes(perf);
 	*ret = attr;
 }
 
@@ -215,6 +215,7 @@ static void fill_event(const struct pm_perf *perf, const struct where *where,
 	};
 
 	pm_attr_fill(&request, attr);
+	attr->wakeup_watermark = pm_perf_wakeup_bytes(perf);
 	/* Of every task, but only some of them count: nothing is done for the idle one. */
 	if (pm_perf_filtered(perf, index) && pm_perf_is_clock(&request.event->actual))
 		attr->exclude_idle = 1;

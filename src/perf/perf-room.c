@@ -6,11 +6,13 @@ enum {
 	PLAIN_RECORD_BYTES = 1536, /* a sample with 127 callchain entries and registers */
 	RECORD_BYTES_MAX = 65528, /* header.size is a u16, in steps of 8 */
 	RECORDS_MIN = 2,
-	RECORDS_COMFORTABLE = 16,
+	RECORDS_COMFORTABLE =
+		16, /* of fewer the reader has to run in step with the samples */
 	RECORDS_WANTED = 256,
 	MEMORY_SHARE = 16, /* all rings together: at most this part of the memory */
 };
 
+#define NS_PER_S           1e9
 #define RING_BYTES_MIN     ((size_t)32 * 1024)
 #define RING_BYTES_DEFAULT ((size_t)4 * 1024 * 1024)
 /* Of hundreds of CPUs each gets less: one thread empties them all. */
@@ -35,11 +37,16 @@ static size_t record_bytes(const struct pm_perf_options *options)
 	return bytes < RECORD_BYTES_MAX ? bytes : RECORD_BYTES_MAX;
 }
 
-static size_t ring_bytes_min(const struct pm_perf_options *options)
+static size_t ring_bytes_for(const struct pm_perf_options *options, size_t samples)
 {
-	size_t bytes = power_of_two_above(RECORDS_MIN * record_bytes(options));
+	size_t bytes = power_of_two_above(samples * record_bytes(options));
 
 	return bytes > RING_BYTES_MIN ? bytes : RING_BYTES_MIN;
+}
+
+static size_t ring_bytes_min(const struct pm_perf_options *options)
+{
+	return ring_bytes_for(options, RECORDS_MIN);
 }
 
 static size_t rings_len(const struct pm_perf *perf)
@@ -73,12 +80,19 @@ static size_t memory_bytes(void)
 	return pages > 0 ? (size_t)pages * (size_t)page : RING_BYTES_MOST;
 }
 
+/* Of the memory that all rings may have. */
+static size_t ring_bytes_share(const struct pm_perf *perf)
+{
+	size_t all = memory_bytes() / MEMORY_SHARE;
+
+	return (all < ALL_RINGS_MOST ? all : ALL_RINGS_MOST) / rings_len(perf);
+}
+
 static size_t choose_ring_bytes(const struct pm_perf *perf,
 				const struct pm_perf_options *options)
 {
 	size_t min = ring_bytes_min(options), want = RING_BYTES_DEFAULT;
-	size_t all = memory_bytes() / MEMORY_SHARE;
-	size_t share = (all < ALL_RINGS_MOST ? all : ALL_RINGS_MOST) / rings_len(perf);
+	size_t share = ring_bytes_share(perf);
 	size_t allowed = allowed_bytes(perf);
 
 	if (pm_perf_env_unlimited_rings(&perf->env) &&
@@ -93,10 +107,29 @@ static size_t choose_ring_bytes(const struct pm_perf *perf,
 	return want > min ? want : min;
 }
 
+/* Of all that happens on a CPU. */
+static bool is_of_cpus(const struct pm_perf *perf)
+{
+	return perf->filter || pm_perf_wide(perf);
+}
+
+/* At least, where someone asks for less. */
+static size_t samples_min(const struct pm_perf *perf,
+			  const struct pm_perf_options *options)
+{
+	size_t bytes = power_of_two_above(RECORDS_COMFORTABLE * record_bytes(options));
+
+	if (is_of_cpus(perf) && !options->overwrite && bytes <= ring_bytes_share(perf) &&
+	    pm_perf_env_unlimited_rings(&perf->env))
+		return RECORDS_COMFORTABLE;
+	return RECORDS_MIN;
+}
+
 int pm_perf_plan_rings(struct pm_perf *perf, const struct pm_perf_options *options,
 		       size_t *explicit_bytes, struct pm_error *err)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = options->ring_pages;
+	size_t samples;
 
 	*explicit_bytes = 0;
 	if (pages == 0) {
@@ -110,13 +143,14 @@ int pm_perf_plan_rings(struct pm_perf *perf, const struct pm_perf_options *optio
 			"at most %zu",
 			pages, RING_BYTES_MOST / page);
 	perf->ring_bytes = pages * page;
-	if (perf->ring_bytes < ring_bytes_min(options)) {
-		perf->ring_bytes = ring_bytes_min(options);
+	samples = samples_min(perf, options);
+	if (perf->ring_bytes < ring_bytes_for(options, samples)) {
+		perf->ring_bytes = ring_bytes_for(options, samples);
 		pm_perf_note(
 			perf,
-			"a ring of %zu pages has no room for two samples, so it has %zu "
+			"a ring of %zu pages has no room for %zu samples, so it has %zu "
 			"pages.",
-			pages, perf->ring_bytes / page);
+			pages, samples, perf->ring_bytes / page);
 	}
 	if (options->ring_pages_explicit)
 		*explicit_bytes = perf->ring_bytes;
@@ -151,4 +185,39 @@ bool pm_perf_shrink_rings(struct pm_perf *perf, const struct pm_perf_options *op
 		return false;
 	perf->ring_bytes /= 2;
 	return true;
+}
+
+/* How often an event is sampled on a CPU; 0: nobody knows. */
+static double asked_hz(const struct pm_perf_event *event)
+{
+	if (event->by_frequency)
+		return (double)event->rate;
+	return pm_perf_is_clock(&event->actual) && event->rate > 0
+		       ? NS_PER_S / (double)event->rate
+		       : 0;
+}
+
+uint64_t pm_perf_quarter_ns(const struct pm_perf *perf)
+{
+	double records = (double)perf->ring_bytes / (double)record_bytes(&perf->options);
+	double hz = 0;
+
+	for (size_t i = 0; i < perf->events.len; i++)
+		hz += asked_hz(&perf->events.data[i]);
+	return hz > 0 ? (uint64_t)(records / 4 / hz * NS_PER_S) : 0;
+}
+
+bool pm_perf_is_paced(const struct pm_perf *perf)
+{
+	for (size_t i = 0; i < perf->events.len; i++)
+		if (!pm_perf_is_clock(&perf->events.data[i].actual))
+			return false;
+	return true;
+}
+
+uint32_t pm_perf_wakeup_bytes(const struct pm_perf *perf)
+{
+	bool by_time = is_of_cpus(perf) && pm_perf_quarter_ns(perf) > 0;
+
+	return (uint32_t)(perf->ring_bytes / (by_time ? 2 : 4));
 }

@@ -192,6 +192,8 @@ int pm_perf_plan_rings(struct pm_perf *perf, const struct pm_perf_options *optio
 		       size_t *explicit_bytes, struct pm_error *err);
 /* Half of the size, when two records still fit. */
 bool pm_perf_shrink_rings(struct pm_perf *perf, const struct pm_perf_options *options);
+/* The watermark of the rings, in bytes. */
+uint32_t pm_perf_wakeup_bytes(const struct pm_perf *perf);
 /* Tells when the rings became smaller than is good. */
 void pm_perf_note_rings(struct pm_perf *perf, const struct pm_perf_options *options,
 			size_t explicit_bytes);

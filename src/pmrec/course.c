@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <string.h>
 
+#include "clock-evidence.h"
 #include "drain.h"
 #include "follow.h"
 #include "hold.h"
@@ -15,9 +16,12 @@
 
 enum {
 	POLL_MS = 100, /* rings that fill slowly wake nobody */
-	POLL_HURRY_MS = 2, /* see pm_rec_session.hurry_until_ns */
+	ROUND_HURRY_MS = 2, /* see pm_rec_session.hurry_until_ns */
+	ROUND_US_MIN = 50,
+	OTHER_BYTES_PER_US = 10, /* of records that are no samples, as execs bring them */
 	WAITING_MS = 1000, /* until a stopped recording says what it waits for */
 };
+#define US_NS     1000ull
 #define MS_NS     1000000ull
 #define SECOND_NS 1000000000ull
 #define NEVER     UINT64_MAX
@@ -27,6 +31,10 @@ struct course {
 	PM_VEC(struct pollfd) fds; /* the rings' begin at `rings_at` */
 	size_t rings_at;
 	uint64_t enable_at, end_at; /* CLOCK_MONOTONIC */
+	uint64_t round_ns; /* the longest wait between two rounds */
+	bool by_time; /* the waits are of random length */
+	bool rings_wake;
+	uint64_t random; /* state, see wait_of_round() */
 	uint64_t second_at; /* when the next thing of each second is due */
 	bool begun; /* events have been enabled once */
 	bool enabled; /* and are now */
@@ -60,7 +68,9 @@ static int poll_init(struct course *course)
 	for (size_t i = 0; i < course->fds.len; i++)
 		course->fds.data[i] =
 			(struct pollfd){ .fd = i < FDS_FIXED ? fixed[i]
-							     : rings[i - FDS_FIXED],
+					       : !course->rings_wake
+						       ? -1
+						       : rings[i - FDS_FIXED],
 					 .events = POLLIN };
 	return 0;
 }
@@ -73,17 +83,66 @@ static void poll_drop_ended(struct course *course)
 			course->fds.data[i].fd = -1;
 }
 
-static int timeout_ms(const struct course *course, uint64_t now)
+/*
+ * The clock of a CPU samples whoever runs when it ticks. A reader that ticks wake up runs behind
+ * ticks and never at one, so its own time is counted to the target. And a target that a reader
+ * interrupts may have to let another task run first: then its turn on the CPU ends with a tick,
+ * rather than at any time, and its samples stand for more than it had (a third more beside one
+ * busy task). So the rings of such events are read by time, at times that are not in step with
+ * any clock, and so often that samples at the rate that was asked for fill no more than a
+ * quarter. The clock of a task stands still meanwhile: its rings may wake the reader.
+ */
+static void plan_rounds(struct course *course)
+{
+	struct pm_rec_session *session = course->session;
+	uint64_t quarter = pm_perf_quarter_ns(session->perf);
+	uint64_t bytes =
+		pm_perf_ring_pages(session->perf) * (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t others = bytes / 2 / OTHER_BYTES_PER_US * US_NS;
+
+	course->round_ns = POLL_MS * MS_NS;
+	course->rings_wake = true;
+	course->random = pm_now_ns();
+	if (!session->evidence || session->options->overwrite || quarter == 0)
+		return;
+	course->by_time = true;
+	course->rings_wake = !pm_perf_is_paced(session->perf);
+	if (course->round_ns > quarter)
+		course->round_ns = quarter;
+	if (course->round_ns > others)
+		course->round_ns = others;
+	if (course->round_ns < ROUND_US_MIN * US_NS)
+		course->round_ns = ROUND_US_MIN * US_NS;
+}
+
+/* By time: between the half of it and all (xorshift64 of Marsaglia, 2003). */
+static uint64_t wait_of_round(struct course *course, uint64_t now)
+{
+	uint64_t round = course->round_ns, half;
+
+	if (now < course->session->hurry_until_ns && round > ROUND_HURRY_MS * MS_NS)
+		round = ROUND_HURRY_MS * MS_NS;
+	if (!course->by_time)
+		return round;
+	half = round / 2;
+	course->random ^= course->random << 13;
+	course->random ^= course->random >> 7;
+	course->random ^= course->random << 17;
+	return half + course->random % (half + 1);
+}
+
+static struct timespec timeout(struct course *course, uint64_t now)
 {
 	uint64_t next =
 		course->enable_at < course->end_at ? course->enable_at : course->end_at;
-	int most_ms = now < course->session->hurry_until_ns ? POLL_HURRY_MS : POLL_MS;
+	uint64_t wait = wait_of_round(course, now);
 
 	if (course->more || next <= now)
-		return 0;
-	if (next - now >= (uint64_t)most_ms * MS_NS)
-		return most_ms;
-	return (int)((next - now + MS_NS - 1) / MS_NS);
+		return (struct timespec){ 0 };
+	if (wait > next - now)
+		wait = next - now;
+	return (struct timespec){ .tv_sec = (time_t)(wait / SECOND_NS),
+				  .tv_nsec = (long)(wait % SECOND_NS) };
 }
 
 /* At once: the command may run for days yet. What exactly is wrong is said at the end. */
@@ -301,12 +360,19 @@ static int step(struct course *course, struct pm_error *err)
 {
 	struct pm_rec_session *session = course->session;
 	struct pm_child *child = &session->child;
+	struct timespec wait = timeout(course, pm_now_ns());
 	uint64_t now;
 	int ret = 0;
 
-	poll(course->fds.data, course->fds.len, timeout_ms(course, pm_now_ns()));
-	pm_child_signals(child);
-	pm_child_reap(child);
+	if (session->evidence)
+		pm_rec_clock_evidence_pause(session->evidence);
+	ppoll(course->fds.data, course->fds.len, &wait, NULL);
+	/* SIGCHLD is among the signals. */
+	if (course->fds.data[FD_SIGNALS].revents ||
+	    course->fds.data[FD_COMMAND].revents) {
+		pm_child_signals(child);
+		pm_child_reap(child);
+	}
 	now = pm_now_ns();
 	poll_drop_ended(course);
 	if (now >= course->enable_at)
@@ -337,6 +403,24 @@ static int step(struct course *course, struct pm_error *err)
 	return ret < 0 ? ret : each_second(course, now, err);
 }
 
+static bool is_of_cpus(const struct pm_rec_session *session)
+{
+	return pm_perf_per_cpu(session->perf) || session->targets.kind == PM_PERF_CPUS ||
+	       session->targets.kind == PM_PERF_CGROUP;
+}
+
+static int begin_evidence(struct pm_rec_session *session)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_CONF);
+	size_t len;
+
+	if (!is_of_cpus(session))
+		return 0;
+	pm_perf_events(session->perf, &len);
+	session->evidence = pm_rec_clock_evidence_new(cpus > 0 ? (size_t)cpus : 1, len);
+	return session->evidence ? 0 : -ENOMEM;
+}
+
 static int begin(struct course *course)
 {
 	const struct pm_rec_options *options = course->session->options;
@@ -352,6 +436,9 @@ static int begin(struct course *course)
 	course->end_at = course->begun && options->duration_ns > 0
 				 ? now + options->duration_ns
 				 : NEVER;
+	if (begin_evidence(course->session) < 0)
+		return -ENOMEM;
+	plan_rounds(course);
 	return poll_init(course);
 }
 

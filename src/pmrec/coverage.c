@@ -5,6 +5,8 @@
 #include <linux/perf_event.h>
 #include <string.h>
 
+#include "clock-evidence.h"
+
 enum {
 	COVERED_PERCENT = 90, /* below this share something was missed */
 	FAST_HZ = 10000, /* for a timer */
@@ -12,17 +14,30 @@ enum {
 	COUNTED_PERCENT = 95, /* the same of what was counted, with a fixed period */
 	FEW_SAMPLES = 4, /* so many prove nothing */
 	TOO_MUCH_PART = 10, /* so small a part more than was counted is well */
+	EVIDENCE_SAMPLES_MIN = 100, /* fewer prove nothing */
+	TOO_MUCH_PERCENT = 105, /* above this share something was counted twice */
 	MANY_SAMPLES = 20, /* of fewer, one of a PMU comes to such a part */
 };
 #define NS_PER_S 1000000000u
+/* A thread runs on for a moment when its time has been added to that of its process
+ * (__exit_signal() of the kernel): 3 to 6 us were measured. */
+#define UNACCOUNTED_NS 10000u
 
 static uint64_t timeval_ns(const struct timeval *time)
 {
 	return (uint64_t)time->tv_sec * NS_PER_S + (uint64_t)time->tv_usec * 1000u;
 }
 
+/* Stays at the maximum. */
+static uint64_t sum(uint64_t a, uint64_t b)
+{
+	uint64_t ret;
+
+	return __builtin_add_overflow(a, b, &ret) ? UINT64_MAX : ret;
+}
+
 /*
- * How much may be missing by chance: where n units of time were drawn, four times their
+ * How much may be missing, or too much, by chance: where n units of time were drawn, four times their
  * standard deviation at most (that of a binomial distribution is below sqrt(n) / 2); and on
  * each CPU the period that had begun.
  */
@@ -39,14 +54,37 @@ static bool may_be_chance(const struct pm_rec_coverage *known, uint64_t missing_
 	return rest <= 0 || rest * rest <= 4 * unit * ((double)known->cpu_ns + unit);
 }
 
+/* The stolen time explains what is too much of it. */
+static bool is_of_host(const struct pm_rec_coverage *known)
+{
+	return known->sampled_ns - known->cpu_ns <= known->stolen_ns;
+}
+
+static enum pm_rec_cover judge_excess(const struct pm_rec_coverage *known)
+{
+	uint64_t excess = known->sampled_ns - known->cpu_ns, unaccounted;
+
+	if (known->sampled_ns / TOO_MUCH_PERCENT <= known->cpu_ns / 100)
+		return PM_REC_COVER_WELL;
+	if (__builtin_mul_overflow(known->threads, UNACCOUNTED_NS, &unaccounted) ||
+	    excess <= unaccounted || may_be_chance(known, excess - unaccounted))
+		return PM_REC_COVER_WELL;
+	return PM_REC_COVER_TOO_MUCH;
+}
+
 enum pm_rec_cover pm_rec_coverage_judge(const struct pm_rec_coverage *known)
 {
-	uint64_t missing;
+	uint64_t sampled = sum(known->sampled_ns, known->lost_ns), missing;
 
-	if (known->period_ns == 0 || known->sampled_ns >= known->cpu_ns)
+	if (known->period_ns == 0)
 		return PM_REC_COVER_WELL;
-	missing = known->cpu_ns - known->sampled_ns;
-	if (known->sampled_ns >= known->cpu_ns / 100 * COVERED_PERCENT ||
+	/* What was lost may have stood for less. */
+	if (known->sampled_ns > known->cpu_ns)
+		return judge_excess(known);
+	if (sampled >= known->cpu_ns)
+		return PM_REC_COVER_WELL;
+	missing = known->cpu_ns - sampled;
+	if (sampled >= known->cpu_ns / 100 * COVERED_PERCENT ||
 	    may_be_chance(known, missing))
 		return PM_REC_COVER_WELL;
 	/* Each thread may have one begun period on each CPU. */
@@ -55,7 +93,7 @@ enum pm_rec_cover pm_rec_coverage_judge(const struct pm_rec_coverage *known)
 		       : PM_REC_COVER_SKIPPED;
 }
 
-static bool is_clock(const struct pm_perf_event *event)
+bool pm_rec_is_clock(const struct pm_perf_event *event)
 {
 	return strcmp(event->actual.name, "cpu-clock") == 0 ||
 	       strcmp(event->actual.name, "task-clock") == 0;
@@ -75,6 +113,18 @@ static bool is_comparable(const struct pm_rec_session *session)
 	       session->counts.throttled == 0;
 }
 
+/* CPU time that the host took from all of our CPUs; false: unknown. */
+static bool stolen_meanwhile(const struct pm_rec_session *session, uint64_t *ret)
+{
+	uint64_t now;
+
+	if (!session->counts.stolen_known || !pm_stolen_ns(session->targets.cpus, &now) ||
+	    now < session->counts.stolen_ns)
+		return false;
+	*ret = now - session->counts.stolen_ns;
+	return true;
+}
+
 static void know(const struct pm_rec_session *session, const struct pm_perf_event *event,
 		 const struct pm_rec_event_counts *counts, struct pm_rec_coverage *ret)
 {
@@ -92,8 +142,10 @@ static void know(const struct pm_rec_session *session, const struct pm_perf_even
 		ret->cpu_ns += timeval_ns(&usage->ru_stime);
 	ret->sampled_ns = counts->period;
 	if (counts->lost_known &&
-	    counts->lost < (INT64_MAX - counts->period) / (ret->period_ns + 1))
-		ret->sampled_ns += counts->lost * ret->period_ns;
+	    __builtin_mul_overflow(counts->lost, ret->period_ns, &ret->lost_ns))
+		ret->lost_ns = UINT64_MAX;
+	if (stolen_meanwhile(session, &ret->stolen_ns) && ret->stolen_ns > 0)
+		ret->stolen_ns += NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK);
 }
 
 /* What would show them: events of the CPUs, or shorter periods. */
@@ -134,6 +186,42 @@ static void put_cause(struct pm_str *text, const struct pm_rec_session *session,
 			      known->threads + 1, (double)known->period_ns / 1e6);
 }
 
+/* What is too much, and why. */
+static void warn_too_much(struct pm_rec_session *session,
+			  const struct pm_perf_event *event,
+			  const struct pm_rec_coverage *known)
+{
+	struct pm_str text = { 0 };
+	char said[512];
+
+	/* That is one line already. */
+	if (is_of_host(known) && pm_stolen_text(said, sizeof(said), event->actual.name,
+						known->sampled_ns, known->stolen_ns))
+		return;
+	pm_str_printf(&text, "%s shows %.2f s of %.2f s %sCPU time (%.0f%%): ",
+		      event->actual.name, (double)known->sampled_ns / 1e9,
+		      (double)known->cpu_ns / 1e9, known->user_only ? "user " : "",
+		      100.0 * (double)known->sampled_ns / (double)known->cpu_ns);
+	if (is_of_host(known))
+		pm_str_printf(
+			&text,
+			"the host took up to %.2f s of the CPUs meanwhile, in which "
+			"the clock goes on",
+			(double)known->stolen_ns / 1e9);
+	else if (session->evidence &&
+		 (!pm_perf_is_paced(session->perf) || session->options->overwrite))
+		pm_str_puts(
+			&text,
+			"samples wake pmrec, which then runs in the program's time, so "
+			"that shares may be wrong, too; try: a larger -m");
+	else
+		pm_str_puts(&text,
+			    "the cause is not known, and shares may be wrong, too");
+	if (!text.failed)
+		pm_rec_warn(session, text.data);
+	pm_str_release(&text);
+}
+
 bool pm_rec_coverage_warn(struct pm_rec_session *session)
 {
 	size_t len;
@@ -147,14 +235,19 @@ bool pm_rec_coverage_warn(struct pm_rec_session *session)
 		struct pm_rec_coverage known;
 		enum pm_rec_cover cover;
 
-		if (!is_clock(&events[i]) || !events[i].actual.user ||
+		if (!pm_rec_is_clock(&events[i]) || !events[i].actual.user ||
 		    events[i].rate == 0)
 			continue;
 		know(session, &events[i], &session->counts.events[i], &known);
 		cover = pm_rec_coverage_judge(&known);
+		if (cover == PM_REC_COVER_TOO_MUCH) {
+			warn_too_much(session, &events[i], &known);
+			return true;
+		}
 		if (cover == PM_REC_COVER_WELL ||
 		    (cover == PM_REC_COVER_SKIPPED && known.sampled_ns == 0))
 			continue;
+		known.sampled_ns = sum(known.sampled_ns, known.lost_ns);
 		pm_str_printf(
 			&text,
 			"the samples stand for %.2f s of %.2f s %sCPU time (%.0f%%): ",
@@ -172,14 +265,6 @@ bool pm_rec_coverage_warn(struct pm_rec_session *session)
 }
 
 /* ---- by what was counted ------------------------------------------------------------------ */
-
-/* Stays at the maximum. */
-static uint64_t sum(uint64_t a, uint64_t b)
-{
-	uint64_t ret;
-
-	return __builtin_add_overflow(a, b, &ret) ? UINT64_MAX : ret;
-}
 
 enum pm_rec_cover pm_rec_counted_judge(const struct pm_rec_counted *known)
 {
@@ -228,7 +313,7 @@ static bool is_countable(const struct pm_rec_session *session, size_t index,
 	/* Only counted, with the samples of its group. */
 	if (leader != index && leader < len && events[leader].requested.read_group)
 		return false;
-	return !is_clock(event) || !is_comparable(session);
+	return !pm_rec_is_clock(event) || !is_comparable(session);
 }
 
 static uint64_t threads_of(const struct pm_rec_session *session)
@@ -256,9 +341,9 @@ static uint64_t away_ns(const struct pm_rec_session *session)
 /* No PMU does, and no timer. */
 static bool kernel_counts(const struct pm_perf_event *event)
 {
-	return !is_clock(event) && (event->actual.type == PERF_TYPE_SOFTWARE ||
-				    event->actual.type == PERF_TYPE_TRACEPOINT ||
-				    event->actual.type == PERF_TYPE_BREAKPOINT);
+	return !pm_rec_is_clock(event) && (event->actual.type == PERF_TYPE_SOFTWARE ||
+					   event->actual.type == PERF_TYPE_TRACEPOINT ||
+					   event->actual.type == PERF_TYPE_BREAKPOINT);
 }
 
 static void know_counted(const struct pm_rec_session *session,
@@ -278,7 +363,7 @@ static void know_counted(const struct pm_rec_session *session,
 		.begun = threads_of(session) * (cpus > 0 ? (uint64_t)cpus : 1),
 		.by_frequency = event->by_frequency,
 	};
-	if (is_clock(event) && session->targets.kind == PM_PERF_CPUS)
+	if (pm_rec_is_clock(event) && session->targets.kind == PM_PERF_CPUS)
 		ret->away = away_ns(session);
 	if (!event->by_frequency && ret->period < event->rate)
 		ret->period = event->rate;
@@ -314,8 +399,9 @@ static void say_wrong_periods(struct pm_str *text, const struct pm_perf_event *e
 /* At a usual rate, a timer does not miss its ticks for want of time: its CPU was away. */
 static void say_skipped(struct pm_str *text, const struct pm_perf_event *event)
 {
-	if (is_clock(event) && (event->by_frequency ? event->rate < FAST_HZ
-						    : event->rate > NS_PER_S / FAST_HZ)) {
+	if (pm_rec_is_clock(event) &&
+	    (event->by_frequency ? event->rate < FAST_HZ
+				 : event->rate > NS_PER_S / FAST_HZ)) {
 		pm_str_puts(text, "the timer ticked late, or not at all, as where a host "
 				  "runs a machine's idle or busy CPUs only at times: "
 				  "shares may be wrong");
@@ -362,7 +448,8 @@ static void say_counted(struct pm_rec_session *session, const struct pm_perf_eve
 	pm_str_printf(&text,
 		      "the samples of %s stand for %.0f%% of what was counted "
 		      "(%" PRIu64 " of %" PRIu64 "): ",
-		      is_clock(event) ? event->actual.name : event->actual.requested,
+		      pm_rec_is_clock(event) ? event->actual.name
+					     : event->actual.requested,
 		      100.0 * (double)sampled / (double)known->counted, sampled,
 		      known->counted);
 	if (has_wrong_periods(event, cover) && known->samples > 0)
@@ -415,7 +502,7 @@ void pm_rec_coverage_warn_stolen(struct pm_rec_session *session)
 		return;
 	events = pm_perf_events(session->perf, &len);
 	for (size_t i = 0; i < len && i < counts->events_len; i++) {
-		if (!is_clock(&events[i]))
+		if (!pm_rec_is_clock(&events[i]))
 			continue;
 		if (pm_stolen_text(text, sizeof(text), events[i].actual.name,
 				   counts->events[i].period, now - counts->stolen_ns))
@@ -468,4 +555,99 @@ void pm_rec_coverage_warn_slowed(struct pm_rec_session *session)
 			counts->max_sample_hz, hz);
 		pm_rec_warn(session, text);
 	}
+}
+
+/* ---- the evidence ------------------------------------------------------------------------ */
+
+/* Whether a clock's samples come to something else than the CPU time. */
+static bool is_off(const struct pm_rec_session *session, size_t index,
+		   const struct pm_perf_event *event)
+{
+	struct pm_rec_coverage known;
+
+	if (!pm_rec_is_clock(event) || !event->actual.user || event->rate == 0 ||
+	    session->counts.events[index].samples < EVIDENCE_SAMPLES_MIN)
+		return false;
+	know(session, event, &session->counts.events[index], &known);
+	return sum(known.sampled_ns, known.lost_ns) / COUNTED_PERCENT <
+		       known.cpu_ns / 100 ||
+	       known.sampled_ns / TOO_MUCH_PERCENT > known.cpu_ns / 100;
+}
+
+static int add_clock_cpus(const struct pm_rec_session *session, uint32_t event,
+			  pm_rec_clock_cpus *ret)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_CONF);
+
+	for (long cpu = 0; cpu < cpus; cpu++) {
+		struct pm_rec_clock_tally tally =
+			pm_rec_clock_evidence_of(session->evidence, event, (uint32_t)cpu);
+		struct pm_file_clock_cpu row = { .event = event,
+						 .cpu = (uint32_t)cpu,
+						 .samples = tally.samples,
+						 .period = tally.period,
+						 .longer = tally.longer,
+						 .late = tally.late,
+						 .late_ns = tally.late_ns };
+
+		pm_rec_clock_evidence_reader(session->evidence, (uint32_t)cpu,
+					     &row.reader_runs, &row.reader_ns);
+		if (row.samples + row.reader_runs > 0 && pm_vec_push(ret, row) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+int pm_rec_coverage_footer(const struct pm_rec_session *session, pm_rec_clock_cpus *cpus,
+			   struct pm_file_footer *footer)
+{
+	const struct pm_perf_event *events;
+	int ret = 0;
+	size_t len;
+
+	if (!session->evidence || !is_comparable(session))
+		return 0;
+	events = pm_perf_events(session->perf, &len);
+	for (size_t i = 0; i < len && i < session->counts.events_len && ret == 0; i++)
+		if (is_off(session, i, &events[i]))
+			ret = add_clock_cpus(session, (uint32_t)i, cpus);
+	footer->clock = cpus->data;
+	footer->clock_len = cpus->len;
+	footer->stolen_known = stolen_meanwhile(session, &footer->stolen_ns);
+	footer->stolen_step_ns = NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK);
+	return ret;
+}
+
+void pm_rec_coverage_print(const struct pm_rec_session *session)
+{
+	pm_rec_clock_cpus cpus = { 0 };
+	const struct pm_perf_event *events;
+	uint64_t stolen;
+	size_t len;
+
+	if (!session->evidence)
+		return;
+	events = pm_perf_events(session->perf, &len);
+	for (size_t i = 0; i < len && i < session->counts.events_len; i++)
+		if (pm_rec_is_clock(&events[i]) &&
+		    add_clock_cpus(session, (uint32_t)i, &cpus) < 0)
+			break;
+	for (size_t i = 0; i < cpus.len; i++) {
+		const struct pm_file_clock_cpu *cpu = &cpus.data[i];
+
+		fprintf(stderr,
+			"pmrec: %s, CPU %" PRIu32 ": %" PRIu64
+			" samples for %.1f ms, %" PRIu64
+			" gaps longer than a period, %" PRIu64
+			" ticks late (%.1f ms); reader: %" PRIu64 " runs, %.1f ms\n",
+			events[cpu->event].actual.name, cpu->cpu, cpu->samples,
+			(double)cpu->period / 1e6, cpu->longer, cpu->late,
+			(double)cpu->late_ns / 1e6, cpu->reader_runs,
+			(double)cpu->reader_ns / 1e6);
+	}
+	pm_vec_release(&cpus);
+	if (stolen_meanwhile(session, &stolen))
+		fprintf(stderr,
+			"pmrec: the host took %.0f ms of the CPUs (in steps of %.0f ms)\n",
+			(double)stolen / 1e6, 1e3 / (double)sysconf(_SC_CLK_TCK));
 }

@@ -13,7 +13,10 @@ struct pm_rec_coverage {
 	uint64_t cpu_ns; /* accounted: user time alone for an event without the kernel */
 	bool user_only;
 	uint64_t period_ns; /* of one sample */
-	uint64_t sampled_ns; /* sum of the periods, and what was counted as lost */
+	uint64_t sampled_ns; /* sum of the periods */
+	uint64_t lost_ns; /* what was counted as lost stands for so much at most */
+	uint64_t
+		stolen_ns; /* at most, by the host: CPU time leaves it out, a clock does not */
 	uint64_t threads; /* that were started */
 	uint64_t cpus;
 };
@@ -40,6 +43,9 @@ struct pm_rec_counted {
 };
 enum pm_rec_cover pm_rec_counted_judge(const struct pm_rec_counted *known);
 
+/* cpu-clock and task-clock: the period is time. */
+bool pm_rec_is_clock(const struct pm_perf_event *event);
+
 /* When the recording begins. */
 void pm_rec_coverage_begin(struct pm_rec_session *session);
 /* At the end: warns of time without samples. True when it did. Where there is not one sample,
@@ -52,3 +58,9 @@ bool pm_rec_coverage_warn_counted(struct pm_rec_session *session);
 void pm_rec_coverage_warn_stolen(struct pm_rec_session *session);
 /* Warns of throttling and of a lowered perf_event_max_sample_rate. */
 void pm_rec_coverage_warn_slowed(struct pm_rec_session *session);
+/* Rows for the footer, of a clock that does not come to the CPU time. @footer has them from @cpus. */
+typedef PM_VEC(struct pm_file_clock_cpu) pm_rec_clock_cpus;
+int pm_rec_coverage_footer(const struct pm_rec_session *session, pm_rec_clock_cpus *cpus,
+			   struct pm_file_footer *footer);
+/* The same of all clocks, for --verbose. */
+void pm_rec_coverage_print(const struct pm_rec_session *session);

@@ -3,6 +3,8 @@
 
 #include <linux/perf_event.h>
 
+#include "clock-evidence.h"
+#include "coverage.h"
 #include "course.h"
 #include "follow.h"
 #include "hold.h"
@@ -33,6 +35,20 @@ static bool is_full(const struct pm_rec_session *session)
 	return session->end == PM_REC_END_SAMPLES || session->end == PM_REC_END_SIZE;
 }
 
+static void keep_evidence(struct pm_rec_session *session, const struct pm_record *record)
+{
+	const struct pm_perf_event *events;
+	size_t len;
+
+	if (!session->evidence || record->type != PERF_RECORD_SAMPLE)
+		return;
+	events = pm_perf_events(session->perf, &len);
+	if (record->event < len && pm_rec_is_clock(&events[record->event]))
+		pm_rec_clock_evidence_sample(session->evidence, record->event,
+					     record->cpu, record->time,
+					     record->sample.period);
+}
+
 static int release_held(struct pm_rec_session *session, struct held *held)
 {
 	int ret = 0;
@@ -44,6 +60,7 @@ static int release_held(struct pm_rec_session *session, struct held *held)
 		samples--;
 	pm_chains_ahead(session->chains, held->records, samples);
 	for (size_t i = 0; i < held->len && ret == 0 && !is_full(session); i++) {
+		keep_evidence(session, &held->records[i]);
 		ret = pm_rec_record(session, &held->records[i]);
 		pm_rec_course_limit(session);
 	}

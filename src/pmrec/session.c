@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "clock-evidence.h"
 #include "course.h"
 #include "coverage.h"
 #include "engine-ptrace.h"
@@ -195,6 +196,7 @@ int pm_rec_session_run(const struct pm_rec_options *options)
 	pm_rec_fields_free(session.fields);
 	pm_rec_off_cpu_free(session.off_cpu);
 	pm_rec_realtime_free(session.realtime);
+	pm_rec_clock_evidence_free(session.evidence);
 	pm_file_writer_close(session.writer, NULL);
 	pm_chain_raw_close(session.raw, false, NULL);
 	pm_perf_free_behind(session.perf);

@@ -332,6 +332,7 @@ int pm_rec_summary_footer(struct pm_rec_session *session)
 	PM_AUTO_FREE struct pm_file_footer_event *events =
 		calloc(counts->events_len + 1, sizeof(*events));
 	struct pm_file_count stops[PM_CHAIN_STOP_COUNT];
+	pm_rec_clock_cpus clock = { 0 };
 	bool attach = session->options->attach;
 	struct pm_file_footer footer = {
 		.samples = counts->samples,
@@ -350,6 +351,7 @@ int pm_rec_summary_footer(struct pm_rec_session *session)
 		.events = events,
 		.events_len = counts->events_len,
 	};
+	int ret;
 
 	if (!events)
 		return -ENOMEM;
@@ -372,7 +374,11 @@ int pm_rec_summary_footer(struct pm_rec_session *session)
 		footer.exit = (uint32_t)WEXITSTATUS(child->status);
 	else if (footer.signalled)
 		footer.exit = (uint32_t)WTERMSIG(child->status);
-	return pm_file_write_footer(session->writer, &footer);
+	ret = pm_rec_coverage_footer(session, &clock, &footer);
+	if (ret == 0)
+		ret = pm_file_write_footer(session->writer, &footer);
+	pm_vec_release(&clock);
+	return ret;
 }
 
 /* 3981 → 3,981 */
@@ -454,8 +460,10 @@ void pm_rec_summary_print(const struct pm_rec_session *session)
 
 	if (options->quiet)
 		return;
-	if (options->verbose)
+	if (options->verbose) {
 		print_cost(session);
+		pm_rec_coverage_print(session);
+	}
 	pm_str_puts(&line, "pmrec: ");
 	put_grouped(&line, counts->samples);
 	pm_str_puts(&line, counts->samples == 1 ? " sample, " : " samples, ");

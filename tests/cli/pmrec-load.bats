@@ -187,6 +187,36 @@ truth() {
 	run -1 grep -E 'hottest|without a name|--tree' report
 }
 
+# What is allowed on one CPU: the first of ours.
+first_cpu() {
+	taskset -cp $$ | sed 's/.*: *\([0-9]*\).*/\1/'
+}
+
+@test "a reader on the target's own CPU does not have its time counted to the target" {
+	need_root
+	local cpu before
+	cpu=$(first_cpu)
+	# Beside the target another program wants this CPU. Whoever is woken by each sample takes the
+	# target's turn away with it, and the target's samples stand for a quarter more than it had.
+	taskset -c "$cpu" sh -c 'while :; do :; done' 3>&- &
+	recorder=$!
+	before=$(stolen_ns)
+	taskset -c "$cpu" "$PMREC" -q -m 16 -e cpu-clock -F 999 --stack-bytes 65528 -o s.json -- "$PROGRAMS/split" 1
+	kill "$recorder"
+	recorder=
+	query s.json 'footer["events"][0]["period"] / footer["cpu_ns"]'
+	holds s.json "footer['lost'] == 0" \
+		"0.95 * footer['cpu_ns'] < footer['events'][0]['period'] < 1.05 * footer['cpu_ns'] + $(at_most_stolen "$before")" \
+		"any('has no room for 16 samples' in n['text'] for n in notes)"
+}
+
+@test "a clock that does not come to the CPU time leaves evidence, others do not" {
+	need_root
+	"$PMREC" -v -e cpu-clock -F 1493 -o good.json -- "$PROGRAMS/split" 0.5 2>said
+	grep -Eq 'cpu-clock, CPU [0-9]+: [0-9]+ samples for [0-9.]+ ms, .*; reader: [0-9]+ runs, ' said
+	holds good.json "('clock' in footer) == (not 0.95 <= footer['events'][0]['period'] / footer['cpu_ns'] <= 1.05)"
+}
+
 # storm KIND COUNT MICROSECONDS: recorded by what is counted on each CPU.
 storm() {
 	local before

@@ -389,6 +389,47 @@ static void an_endless_stack_is_written_in_pieces(void **state)
 	assert_non_null(strstr(text, "{\"type\":\"stack\",\"id\":4096,\"parent\":4095,"));
 }
 
+/* What explains a clock that does not come to the CPU time, behind the events. */
+static void the_evidence_of_a_clock_is_by_cpu(void **state)
+{
+	struct folder *folder = *state;
+	struct pm_file_writer *writer = NULL;
+	const struct pm_file_clock_cpu cpus[] = { { .event = 0,
+						    .cpu = 1,
+						    .samples = 792,
+						    .period = 530475264,
+						    .longer = 7,
+						    .late = 3,
+						    .late_ns = 900000,
+						    .reader_runs = 30,
+						    .reader_ns = 12000000 },
+						  { .cpu = 3 } };
+	struct pm_file_footer footer = { .clock = cpus, .clock_len = 2 };
+	const struct pm_file_clock_cpu wrong = { .late_ns = UINT64_MAX };
+	struct pm_file_footer large = { .clock = &wrong, .clock_len = 1 };
+	PM_AUTO_FREE char *text = NULL;
+
+	footer.stolen_known = true;
+	footer.stolen_ns = 20000000;
+	footer.stolen_step_ns = 10000000;
+	assert_int_equal(pm_file_writer_open(&writer, folder->file, NULL), 0);
+	write_header(writer);
+	assert_int_equal(pm_file_write_footer(writer, &large), -ERANGE);
+	assert_int_equal(pm_file_write_footer(writer, &footer), 0);
+	text = body(writer, folder->file);
+	assert_string_equal(
+		text,
+		"{\"type\":\"footer\",\"samples\":0,\"lost\":0,\"throttled\":0,"
+		"\"truncated\":0,\"stitched\":0,\"stops\":{},"
+		"\"duration_ns\":0,\"cpu_ns\":null,\"exit\":null,\"events\":[],"
+		"\"clock\":{\"stolen_ns\":20000000,\"stolen_step_ns\":10000000,\"cpus\":["
+		"{\"event\":0,\"cpu\":1,\"samples\":792,\"period\":530475264,"
+		"\"longer\":7,\"late\":3,\"late_ns\":900000,\"reader_runs\":30,"
+		"\"reader_ns\":12000000},"
+		"{\"event\":0,\"cpu\":3,\"samples\":0,\"period\":0,\"longer\":0,\"late\":0,"
+		"\"late_ns\":0,\"reader_runs\":0,\"reader_ns\":0}]}}\n");
+}
+
 static void what_no_reader_takes_is_not_written(void **state)
 {
 	struct folder *folder = *state;
@@ -862,6 +903,7 @@ int main(void)
 		TEST(ids_survive_growth),
 		TEST(new_nodes_in_a_row_are_one_line),
 		TEST(an_endless_stack_is_written_in_pieces),
+		TEST(the_evidence_of_a_clock_is_by_cpu),
 		TEST(what_no_reader_takes_is_not_written),
 		TEST(flush_hands_over_everything),
 		TEST(a_file_is_replaced_not_overwritten),

@@ -351,7 +351,7 @@ static void test_loss_is_counted(void **state)
 	struct pm_event_specs specs = { 0 };
 	struct target target = start(busy_script);
 	struct pm_perf_options options;
-	struct pm_perf *perf = NULL;
+	struct pm_perf *perf = NULL, *cpus = NULL;
 	struct pm_error err = { 0 };
 	struct seen seen = { 0 };
 	uint64_t lost = 0;
@@ -362,6 +362,16 @@ static void test_loss_is_counted(void **state)
 	options.stack_bytes = 65528;
 	options.ring_pages = 1;
 	options.ring_pages_explicit = true;
+	/* What is read by time has room for sixteen, if memory is not limited. */
+	if (geteuid() == 0 && pm_perf_open(&cpus, &options, NULL) == 0 &&
+	    pm_perf_per_cpu(cpus)) {
+		assert_int_equal(pm_perf_ring_pages(cpus) * (size_t)sysconf(_SC_PAGESIZE),
+				 1048576);
+		assert_true(pm_perf_is_paced(cpus));
+		assert_true(pm_perf_quarter_ns(cpus) > 0);
+	}
+	pm_perf_free(cpus);
+	options.per_task = true;
 	r = pm_perf_open(&perf, &options, &err);
 	if (r < 0)
 		stop(&target);
