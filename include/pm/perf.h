@@ -470,6 +470,13 @@ uint64_t pm_perf_quarter_ns(const struct pm_perf *perf);
 /* Whether all events are clocks, so that no sample comes more often. */
 bool pm_perf_is_paced(const struct pm_perf *perf);
 
+/* What a sample of a clock costs whom it interrupts, and each byte of copied stack: measured now, in
+ * the calling thread, which takes some 50 ms of CPU time. @kernel: it may be sampled. */
+struct pm_perf_cost {
+	double sample_ns, byte_ns;
+};
+int pm_perf_measure_cost(bool kernel, struct pm_perf_cost *ret);
+
 /* The ring fds, for the caller's poll(2) beside its own. A ring wakes at a quarter; where
  * pm_perf_quarter_ns() is known and the events are of CPUs, at the half. */
 const int *pm_perf_poll_fds(const struct pm_perf *perf, size_t *len);

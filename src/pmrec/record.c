@@ -106,6 +106,7 @@ static int on_sample(struct pm_rec_session *session, const struct pm_record *rec
 
 	if (record->event >= session->counts.events_len)
 		return 0; /* of no event that we opened */
+	add(&session->counts.copied_bytes, record->sample.stack_len);
 	ret = pm_chains_add(session->chains, record, &chain);
 	if (ret >= 0)
 		ret = pm_rec_fields_of(session->fields, record, &said.fields,

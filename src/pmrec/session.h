@@ -16,6 +16,7 @@ struct pm_rec_counts {
 	uint64_t stitched; /* of them: with callers from earlier samples */
 	uint64_t
 		too_large; /* of those that were not mended: the kernel copies no such frame */
+	uint64_t copied_bytes; /* of stacks */
 	uint64_t clamped; /* numbers that were too large for the file */
 	uint64_t threads; /* that were started, processes among them */
 	uint64_t

@@ -451,6 +451,41 @@ static void print_cost(const struct pm_rec_session *session)
 				pm_chain_stop_name(i), session->counts.stops[i]);
 }
 
+/* What the timer's interrupts cost the program: their number, and what one costs here. Of events
+ * that are no clocks nobody knows that. */
+static void print_sampling_cost(const struct pm_rec_session *session)
+{
+	const struct pm_rec_counts *counts = &session->counts;
+	double samples = (double)(counts->samples + counts->lost), cost, cpu;
+	bool attach = session->options->attach;
+	const struct pm_perf_event *events;
+	struct pm_perf_cost one;
+	size_t len = 0;
+
+	if (!session->perf || !pm_perf_is_paced(session->perf) || samples == 0 ||
+	    session->options->overwrite ||
+	    !(attach ? session->cpu_known : session->child.status_known))
+		return;
+	events = pm_perf_events(session->perf, &len);
+	if (len == 0 ||
+	    pm_perf_measure_cost(events[0].actual.kernel && !events[0].kernel_dropped,
+				 &one) < 0)
+		return;
+	/* As many bytes of each lost one. */
+	cost = samples * one.sample_ns + (double)counts->copied_bytes /
+						 (double)(counts->samples + 1) * samples *
+						 one.byte_ns;
+	cpu = (double)(attach ? session->cpu_ns : cpu_ns(&session->child.usage));
+	if (cost >= cpu)
+		return;
+	fprintf(stderr,
+		"pmrec: sampling cost the program %.3f s (%.1f%% of what it had without; "
+		"estimated: %.0f samples at %.1f us, %.1f MB of stacks at %.2f ns a byte, "
+		"as measured here just now)\n",
+		cost / 1e9, 100 * cost / (cpu - cost), samples, one.sample_ns / 1e3,
+		(double)counts->copied_bytes / 1e6, one.byte_ns);
+}
+
 void pm_rec_summary_print(const struct pm_rec_session *session)
 {
 	const struct pm_rec_options *options = session->options;
@@ -462,6 +497,7 @@ void pm_rec_summary_print(const struct pm_rec_session *session)
 		return;
 	if (options->verbose) {
 		print_cost(session);
+		print_sampling_cost(session);
 		pm_rec_coverage_print(session);
 	}
 	pm_str_puts(&line, "pmrec: ");

@@ -214,6 +214,7 @@ first_cpu() {
 	need_root
 	"$PMREC" -v -e cpu-clock -F 1493 -o good.json -- "$PROGRAMS/split" 0.5 2>said
 	grep -Eq 'cpu-clock, CPU [0-9]+: [0-9]+ samples for [0-9.]+ ms, .*; reader: [0-9]+ runs, ' said
+	grep -Eq 'sampling cost the program [0-9.]+ s \([0-9.]+% of what it had without; estimated: ' said
 	holds good.json "('clock' in footer) == (not 0.95 <= footer['events'][0]['period'] / footer['cpu_ns'] <= 1.05)"
 }
 

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a sample of a clock costs here: the same work of this thread with a timer and without.
+ * A timer's interrupt takes a microsecond on bare metal and twenty in some virtual machines, which
+ * no constant could know.
+ */
+#include "perf-state.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+enum {
+	COST_HZ = 10000,
+	COST_ROUNDS = 9, /* of each kind; the fastest counts */
+	COST_STACK_BYTES = 32 * 1024, /* that are copied */
+	COST_RING_PAGES = 64,
+	WORK_STEPS = 1000000, /* one or two milliseconds */
+};
+#define NS_PER_S 1000000000ull
+
+static uint64_t thread_cpu_ns(void)
+{
+	struct timespec now;
+
+	if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now) < 0)
+		return 0;
+	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+static __attribute__((noinline)) uint64_t work_ns(void)
+{
+	uint64_t begin = thread_cpu_ns();
+	volatile uint64_t state = 88172645463325252u;
+
+	for (int i = 0; i < WORK_STEPS; i++)
+		state = state * 6364136223846793005u + 1;
+	return thread_cpu_ns() - begin;
+}
+
+/* So much stack is above the work. */
+static __attribute__((noinline)) uint64_t work_below_stack_ns(void)
+{
+	volatile char stack[COST_STACK_BYTES];
+	uint64_t ret;
+
+	for (size_t i = 0; i < sizeof(stack); i += 64)
+		stack[i] = 1;
+	ret = work_ns();
+	return stack[0] == 1 ? ret : 0;
+}
+
+/* Overwritten for ever: nobody reads it, but the kernel writes all. */
+static int open_timer(bool kernel, uint32_t stack_bytes, void **ring, size_t *ring_bytes)
+{
+	const struct pm_regs_arch *arch = pm_regs_native();
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	struct perf_event_attr attr;
+	int fd;
+
+	memset(&attr, 0, sizeof(attr));
+	attr.size = sizeof(attr);
+	attr.type = PERF_TYPE_SOFTWARE;
+	attr.config = PERF_COUNT_SW_CPU_CLOCK;
+	attr.freq = 1;
+	attr.sample_freq = COST_HZ;
+	attr.exclude_kernel = !kernel;
+	attr.exclude_callchain_user = 1;
+	attr.write_backward = 1;
+	attr.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
+			   PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD | PERF_SAMPLE_CALLCHAIN;
+	if (stack_bytes > 0 && arch) {
+		attr.sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
+		attr.sample_regs_user = arch->mask;
+		attr.sample_stack_user = stack_bytes;
+	}
+	fd = pm_sys_perf_event_open(&attr, 0, -1, -1, 0);
+	if (fd < 0)
+		return -errno;
+	*ring_bytes = (COST_RING_PAGES + 1) * page;
+	*ring = mmap(NULL, *ring_bytes, PROT_READ, MAP_SHARED, fd, 0);
+	if (*ring == MAP_FAILED) {
+		int code = -errno;
+
+		close(fd);
+		return code;
+	}
+	return fd;
+}
+
+static int tick_ns(bool kernel, uint32_t stack_bytes, uint64_t without, double *ret)
+{
+	uint64_t with = UINT64_MAX;
+	size_t ring_bytes = 0;
+	void *ring = NULL;
+	int fd = open_timer(kernel, stack_bytes, &ring, &ring_bytes);
+
+	if (fd < 0)
+		return fd;
+	for (int i = 0; i < COST_ROUNDS; i++) {
+		uint64_t one = work_below_stack_ns();
+
+		with = one < with ? one : with;
+	}
+	munmap(ring, ring_bytes);
+	close(fd);
+	if (with <= without)
+		return -EAGAIN;
+	*ret = (double)(with - without) / ((double)with * COST_HZ / (double)NS_PER_S);
+	return 0;
+}
+
+int pm_perf_measure_cost(bool kernel, struct pm_perf_cost *ret)
+{
+	uint64_t without = UINT64_MAX;
+	double plain = 0, copied = 0;
+	int r;
+
+	for (int i = 0; i < COST_ROUNDS; i++) {
+		uint64_t one = work_below_stack_ns();
+
+		without = one < without ? one : without;
+	}
+	r = tick_ns(kernel, 0, without, &plain);
+	if (r == 0)
+		r = tick_ns(kernel, COST_STACK_BYTES, without, &copied);
+	if (r < 0)
+		return r;
+	ret->sample_ns = plain;
+	ret->byte_ns = copied > plain ? (copied - plain) / COST_STACK_BYTES : 0;
+	return 0;
+}
