@@ -103,6 +103,13 @@ static bool follows_call(enum pm_unw_arch arch, const struct pm_unw_map *map,
 				      : x86_follows_call(map, address);
 }
 
+bool pm_unw_ends_with_call(struct pm_unw_module *module, uint64_t svma)
+{
+	const struct pm_unw_map map = { .module = module };
+
+	return follows_call(module->arch, &map, svma + 1);
+}
+
 bool pm_unw_follows_call(const struct pm_unw_state *state, uint64_t address)
 {
 	return follows_call(state->regs.arch,
@@ -321,8 +328,7 @@ static bool step_leaf(struct pm_unw_state *state)
 	if (!state->first || !(regs->known >> arch->sp & 1))
 		return false;
 	if (regs->arch == PM_UNW_X86_64 && state->map) {
-		switch (pm_unw_exit_find(state->unwinder, state->space, state->map,
-					 regs->value[arch->pc], &row)) {
+		switch (pm_unw_exit_find(state, &row)) {
 		case PM_UNW_EXIT_BY_SP:
 			return step_by_exit(state, &row);
 		case PM_UNW_EXIT_BY_FP:
@@ -356,6 +362,22 @@ static bool step_leaf(struct pm_unw_state *state)
 	return true;
 }
 
+/*
+ * The same for a caller. Only in a file: generated code has frame pointers, and what follows its
+ * calls need not be what they return to.
+ */
+static bool step_by_code(struct pm_unw_state *state)
+{
+	struct pm_unw_row row;
+
+	return state->regs.arch == PM_UNW_X86_64 &&
+	       state->lookup + 1 == state->regs.value[state->arch->pc] &&
+	       pm_unw_map_has_cfi(state->map, state->regs.arch) &&
+	       (state->regs.known >> state->arch->sp & 1) &&
+	       pm_unw_exit_find(state, &row) == PM_UNW_EXIT_BY_SP &&
+	       step_by_exit(state, &row);
+}
+
 /* A pair of words at the frame pointer: the caller's frame pointer, the return address. */
 static bool step_fp(struct pm_unw_state *state, enum pm_unw_stop *stop)
 {
@@ -376,7 +398,8 @@ static bool step_fp(struct pm_unw_state *state, enum pm_unw_stop *stop)
 		pc = pm_unw_strip_pac(state->space, pc);
 	/* Zeros end a chain of frame pointers, but where the register is something else it
 	 * may point at any. In generated code there is nothing better to go by. */
-	if (pc == 0 ? caller_fp != 0 || !state->map || state->map->module
+	if (pc == 0 ? caller_fp != 0 || !state->map ||
+			      (state->map->module && state->how != PM_UNW_HOW_FP)
 		    : !is_return_address(state, pc)) {
 		*stop = PM_UNW_STOP_NO_CFI;
 		return false;
@@ -512,6 +535,8 @@ bool pm_unw_step_without_cfi(struct pm_unw_state *state, enum pm_unw_how *how,
 bool pm_unw_step_off_trampoline(struct pm_unw_state *state, enum pm_unw_how *how,
 				enum pm_unw_stop *stop)
 {
+	uint64_t fp;
+
 	state->interrupted = false;
 	*how = PM_UNW_HOW_LEAF;
 	if (step_leaf(state))
@@ -524,6 +549,17 @@ bool pm_unw_step_off_trampoline(struct pm_unw_state *state, enum pm_unw_how *how
 		*stop = PM_UNW_STOP_ROOT;
 		return false;
 	}
+	fp = state->regs.value[state->arch->fp];
+	if (step_by_code(state)) {
+		bool is_pair = state->regs.value[state->arch->sp] ==
+			       fp + 2 * state->arch->word_bytes;
+
+		*how = is_pair ? PM_UNW_HOW_FP : PM_UNW_HOW_CODE;
+		return true;
+	}
 	*how = PM_UNW_HOW_FP;
-	return step_fp(state, stop);
+	if (step_fp(state, stop))
+		return true;
+	*how = PM_UNW_HOW_START;
+	return pm_unw_step_to_start(state, stop);
 }

@@ -32,7 +32,7 @@ struct hot {
 	struct pm_unw_frame *next, *last;
 	uint32_t quick; /* its rule; 0: not known */
 	bool fp_saved;
-	bool outside; /* the caller is in no mapping; its frame was not entered */
+	bool outside; /* the caller is in no mapping; `fp` has its pc, its frame was not entered */
 	uint64_t map_start, map_bytes; /* of its mapping */
 	uint64_t key_minus_lookup;
 	const struct pm_unw_map *map;
@@ -184,6 +184,7 @@ static ALWAYS_INLINE bool enter_caller(struct pm_unwinder *unwinder, struct hot 
 
 		if (!map) {
 			hot->outside = true;
+			hot->fp = pc;
 			return false;
 		}
 		enter_map(hot, map);
@@ -223,6 +224,12 @@ static bool end(struct lane *lane, enum pm_unw_stop stop)
 {
 	lane->job->stop = stop;
 	return false;
+}
+
+/* In no mapping, where a quick step has led. */
+static bool end_outside(struct lane *lane)
+{
+	return end(lane, pm_unw_stop_outside(&lane->hot.next[-1], lane->hot.fp));
 }
 
 /* Brings lane->state.regs to the frame that was found last. */
@@ -307,7 +314,7 @@ static bool enter_any(struct pm_unwinder *unwinder, struct lane *lane,
 		enter_map(hot, map);
 		set_quick(unwinder, hot, lookup);
 	} else if (lane->base > 0) {
-		return end(lane, PM_UNW_STOP_NO_MODULE);
+		return end(lane, pm_unw_stop_outside(&hot->next[-1], pc));
 	}
 	store_frame(hot, pc, lookup, how);
 	hot->next[-1].sp = pm_unw_regs_sp(regs);
@@ -331,16 +338,20 @@ static bool step_whole(struct pm_unwinder *unwinder, struct lane *lane, bool has
 	state->lookup = frame->lookup;
 	state->first = at == 0;
 	state->interrupted = state->interrupted && !quick_before;
+	state->how = frame->how;
+	state->uncalled = false;
 	was_interrupted = state->first || state->interrupted;
 	if (!(has_cfi ? pm_unw_step_by(unwinder, found, state, &how, &stop)
-		      : pm_unw_step_without_cfi(state, &how, &stop)))
+		      : pm_unw_step_without_cfi(state, &how, &stop))) {
+		if (state->uncalled)
+			hot->next[-1].lookup = frame->pc;
 		return end(lane, !state->map && stop == PM_UNW_STOP_NO_CFI
 					 ? PM_UNW_STOP_NO_MODULE
 					 : stop);
+	}
 	if (!pm_unw_progressed(state, hot->sp, frame->pc, was_interrupted))
 		return end(lane, PM_UNW_STOP_NO_PROGRESS);
-	/* Nothing returns to 0: the psABI's mark of the first frame. */
-	if (state->regs.value[PM_UNW_X86_64_RIP] == 0)
+	if (pm_unw_is_end_mark(state->regs.value[PM_UNW_X86_64_RIP]))
 		return end(lane, PM_UNW_STOP_ROOT);
 	state->first = false;
 	return enter_any(unwinder, lane, how);
@@ -356,7 +367,8 @@ static bool is_by_fp(const struct lane *lane, bool has_cfi, struct pm_unw_lookup
 	if (!has_cfi)
 		return !frame->map->module;
 	return found.found == PM_UNW_FOUND_NO_CFI &&
-	       (found.index & PM_UNW_OFF_TRAMPOLINE) &&
+	       (found.index & PM_UNW_OFF_TRAMPOLINE) && frame->how == PM_UNW_HOW_FP &&
+	       pm_unw_exit_is_not_by_sp(found) &&
 	       !pm_unw_module_is_entry(frame->map->module,
 				       frame->lookup - frame->map->bias);
 }
@@ -408,7 +420,7 @@ static bool step_any(struct pm_unwinder *unwinder, struct lane *lane)
 	uint64_t pc;
 
 	if (hot->outside)
-		return end(lane, PM_UNW_STOP_NO_MODULE);
+		return end_outside(lane);
 	lane->others++;
 	if (hot->next == hot->last)
 		return end(lane, PM_UNW_STOP_LIMIT);
@@ -421,7 +433,7 @@ static bool step_any(struct pm_unwinder *unwinder, struct lane *lane)
 		if (need_fp(hot, found.quick) && step_quick(hot, found.quick, &pc))
 			return enter_caller(unwinder, hot, lane->job->space, pc,
 					    quick_how(found.quick)) ||
-			       end(lane, PM_UNW_STOP_NO_MODULE);
+			       end_outside(lane);
 		if (quick_ends(lane, found.quick, &stop))
 			return end(lane, stop);
 	}

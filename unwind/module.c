@@ -12,7 +12,6 @@ enum {
 	LOADS_MAX = 4096,
 	SECTIONS_MAX = 1 << 17, /* what is made to be run has hardly a hundred */
 	NAMES_BYTES_MAX = 1 << 22, /* of the sections */
-	ENTRY_BYTES = 64, /* a _start is a few moves and one call */
 };
 
 /* ---- reading the ELF file ------------------------------------------------------------ */
@@ -456,43 +455,6 @@ bool pm_unw_module_read(struct pm_unw_module *module, uint64_t svma, void *ret,
 	/* Too large, or shorter than it says: then only what is asked for. */
 	pm_unw_region_release(&load->region);
 	return pm_unw_read_fully(module->fd, ret, len, offset);
-}
-
-/* Where the code at the entry point ends: behind its call or jump to C. */
-static size_t entry_len(struct pm_unw_module *module)
-{
-	uint8_t code[ENTRY_BYTES];
-
-	if (!pm_unw_module_read(module, module->entry, code, sizeof(code)))
-		return ENTRY_BYTES;
-	for (size_t i = 0; i + 6 <= sizeof(code); i++) {
-		if (module->arch == PM_UNW_AARCH64) {
-			/* b or bl (A64, C6.2.26 and C6.2.34) */
-			if (i % 4 == 3 && (code[i] & 0x7c) == 0x14)
-				return i + 1;
-			continue;
-		}
-		/* call *disp32(%rip) */
-		if (code[i] == 0xff && code[i + 1] == 0x15)
-			return i + 6;
-		/* call rel32 or jmp rel32: to somewhere near, unlike operands by chance */
-		if ((code[i] == 0xe8 || code[i] == 0xe9) &&
-		    (code[i + 4] == 0 || code[i + 4] == 0xff))
-			return i + 5;
-	}
-	return ENTRY_BYTES;
-}
-
-bool pm_unw_module_is_entry(struct pm_unw_module *module, uint64_t svma)
-{
-	struct pm_unw_fde ignored;
-
-	/* First what costs nothing: this is asked at each frame without CFI. */
-	if (module->entry == 0 || svma - module->entry >= ENTRY_BYTES)
-		return false;
-	/* With CFI the entry says itself that it is the root, and what follows is not it. */
-	return svma - module->entry < entry_len(module) &&
-	       pm_unw_fde_find(module, module->entry, &ignored) == -ENOENT;
 }
 
 int pm_unw_module_fd(const struct pm_unw_module *module)

@@ -158,7 +158,7 @@ static bool keep_rule(struct pm_unwinder *unwinder, const struct pm_unw_module *
 	if (!intern_rule(unwinder, rule, &ret->index))
 		return false;
 	ret->found = PM_UNW_FOUND_RULE;
-	if (module->arch == PM_UNW_X86_64)
+	if (module->arch == PM_UNW_X86_64 && !ret->is_last)
 		ret->quick = to_quick(rule);
 	return true;
 }
@@ -217,6 +217,7 @@ static bool decode(struct pm_unwinder *unwinder, struct pm_unw_module *module,
 	if (rc != 0)
 		return rc == -EBADMSG;
 	pm_unw_row_keep_popped(arch, &row);
+	ret->is_last = fde.end == svma + 1 && !pm_unw_ends_with_call(module, svma);
 	if (row.regs[row.ra_reg].kind == PM_UNW_RULE_UNDEFINED) {
 		ret->found = PM_UNW_FOUND_ROOT;
 		return true;
@@ -266,6 +267,7 @@ static struct pm_unw_lookup from_slot(const struct pm_unw_cache_slot *slot)
 {
 	return (struct pm_unw_lookup){ .found = (enum pm_unw_found)slot->found,
 				       .index = slot->index,
+				       .is_last = slot->is_last,
 				       .quick = slot->quick };
 }
 
@@ -283,7 +285,8 @@ static struct pm_unw_lookup decode_and_keep(struct pm_unwinder *unwinder,
 	slot = pm_unw_rule_slot(unwinder, module, svma, true);
 	if (slot) {
 		slot->found = lookup.found & 7;
-		slot->index = lookup.index & 0x7ffffff;
+		slot->index = lookup.index & 0x1ffffff;
+		slot->is_last = lookup.is_last;
 		slot->quick = lookup.quick;
 	}
 	return lookup;
@@ -311,18 +314,19 @@ struct pm_unw_lookup pm_unw_rule_again(struct pm_unwinder *unwinder,
 	return slot ? from_slot(slot) : decode_and_keep(unwinder, module, svma);
 }
 
-enum pm_unw_exit pm_unw_exit_find(struct pm_unwinder *unwinder,
-				  const struct pm_unw_space *space,
-				  const struct pm_unw_map *map, uint64_t pc,
+enum pm_unw_exit pm_unw_exit_find(const struct pm_unw_state *state,
 				  struct pm_unw_row *ret)
 {
+	struct pm_unwinder *unwinder = state->unwinder;
+	const struct pm_unw_map *map = state->map;
 	/* Kept as 1 + the kind, and of rows 1 + _BY_SP + the index. */
 	struct pm_unw_cache_slot *slot = NULL;
 	enum pm_unw_exit exit;
 	uint32_t kept = 0;
 
 	if (map->module)
-		slot = pm_unw_rule_slot(unwinder, map->module, pc - map->bias, false);
+		slot = pm_unw_rule_slot(unwinder, map->module, state->lookup - map->bias,
+					false);
 	if (slot && slot->found == PM_UNW_FOUND_NO_CFI)
 		kept = slot->index >> PM_UNW_EXIT_SHIFT;
 	else
@@ -333,9 +337,10 @@ enum pm_unw_exit pm_unw_exit_find(struct pm_unwinder *unwinder,
 	}
 	if (kept > 0)
 		return (enum pm_unw_exit)(kept - 1);
-	exit = pm_unw_x86_find_exit(space, pc, ret);
+	exit = pm_unw_x86_find_exit(state->space, state->regs.value[state->arch->pc],
+				    ret);
 	kept = 0;
 	if (slot && (exit != PM_UNW_EXIT_BY_SP || intern_row(unwinder, ret, &kept)))
-		slot->index |= (1 + exit + kept) << PM_UNW_EXIT_SHIFT & 0x7ffffff;
+		slot->index |= (1 + exit + kept) << PM_UNW_EXIT_SHIFT & 0x1ffffff;
 	return exit;
 }

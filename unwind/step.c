@@ -325,6 +325,12 @@ bool pm_unw_step_by(struct pm_unwinder *unwinder, struct pm_unw_lookup found,
 		    enum pm_unw_stop *stop)
 {
 	*how = PM_UNW_HOW_CFI;
+	if ((found.found == PM_UNW_FOUND_NO_CFI || found.is_last) &&
+	    pm_unw_is_uncalled(state)) {
+		state->uncalled = true;
+		*stop = PM_UNW_STOP_ROOT;
+		return false;
+	}
 	switch (found.found) {
 	case PM_UNW_FOUND_RULE:
 	case PM_UNW_FOUND_ROW:

@@ -14,6 +14,7 @@
  *   step.c    rule, registers → the caller's registers
  *   fallback.c  the same where there is no rule
  *   x86-exit.c  code without a rule → where its return address is
+ *   start.c   where stacks begin that no rule ends
  *   arch.c    what the architectures differ in
  *   unwind.c  the loop over frames and its guards
  *   lanes.c   the same for x86-64, quickly and for several chains at once
@@ -153,9 +154,6 @@ struct pm_unw_code_span {
 	uint64_t start, end;
 };
 struct pm_unw_code_span pm_unw_module_code_span(const struct pm_unw_module *module);
-
-/* Whether @svma is in the code at the entry point, which nothing has called. */
-bool pm_unw_module_is_entry(struct pm_unw_module *module, uint64_t svma);
 
 /* ---- debug-frame.c ------------------------------------------------------------------- */
 
@@ -441,6 +439,9 @@ struct pm_unw_lookup {
 	 * above it what pm_unw_exit_find() keeps. */
 	uint32_t index;
 	uint32_t quick;
+	/* The address is the last of its FDE, and no call ends there: a rule for the code, but not
+	 * for a frame that returns behind it. */
+	bool is_last;
 };
 
 /*
@@ -452,7 +453,9 @@ struct pm_unw_cache_slot {
 	uint64_t key; /* 0: free; ids begin with 1 */
 	uint32_t found : 3; /* enum pm_unw_found, or PM_UNW_FOUND_NOT_YET */
 	uint32_t returns : 2; /* enum pm_unw_returns */
-	uint32_t index : 27;
+	uint32_t is_last : 1;
+	uint32_t no_start : 1; /* neither is the frame outermost here, nor its caller */
+	uint32_t index : 25;
 	uint32_t quick;
 };
 
@@ -510,15 +513,6 @@ struct pm_unw_cache_slot *pm_unw_rule_slot(const struct pm_unwinder *unwinder,
 struct pm_unw_lookup pm_unw_rule_again(struct pm_unwinder *unwinder,
 				       struct pm_unw_module *module, uint64_t svma);
 
-/*
- * As pm_unw_x86_find_exit(), for @svma of @module, which has been looked up and has no CFI:
- * what was found is kept as rules are.
- */
-enum pm_unw_exit pm_unw_exit_find(struct pm_unwinder *unwinder,
-				  const struct pm_unw_space *space,
-				  const struct pm_unw_map *map, uint64_t pc,
-				  struct pm_unw_row *ret);
-
 /* ---- go.c ---------------------------------------------------------------------------- */
 
 /* Looks for the table of a module that may have one. */
@@ -544,7 +538,11 @@ struct pm_unw_state {
 	uint32_t *work_left; /* as of struct pm_unw_expr_input */
 	const struct pm_unw_map *map; /* of `lookup`; NULL: none */
 	uint64_t lookup; /* avma */
+	enum pm_unw_how how; /* the frame was found; without meaning of the first */
 	bool first; /* the interrupted place: nothing was called from here */
+	/* Nothing has called from here, either: the frame is that of the code at its pc, which is
+	 * to be called when what it stands for returns. */
+	bool uncalled;
 	bool interrupted; /* after a signal frame: pc is no return address */
 };
 
@@ -566,6 +564,21 @@ static inline bool pm_unw_map_has_cfi(const struct pm_unw_map *map, enum pm_unw_
 	return map && map->module && map->module->arch == arch;
 }
 
+/*
+ * As pm_unw_x86_find_exit(), for the frame at hand, whose lookup address has been looked up and
+ * has no CFI: what was found is kept there, as rules are. No place is the last byte of a call
+ * and the beginning of an instruction, so that each has one answer.
+ */
+enum pm_unw_exit pm_unw_exit_find(const struct pm_unw_state *state,
+				  struct pm_unw_row *ret);
+/* Whether it has been asked at the place that @found is of, and did not say _BY_SP. */
+static inline bool pm_unw_exit_is_not_by_sp(struct pm_unw_lookup found)
+{
+	uint32_t kept = found.index >> PM_UNW_EXIT_SHIFT;
+
+	return kept > 0 && kept <= PM_UNW_EXIT_BY_SP;
+}
+
 /* Moves state->regs to the caller as @row says. False: @stop says why not. */
 bool pm_unw_apply_row(const struct pm_unw_row *row, struct pm_unw_state *state,
 		      enum pm_unw_stop *stop);
@@ -585,6 +598,26 @@ size_t pm_unw_walk(struct pm_unwinder *unwinder, const struct pm_unw_space *spac
 
 /* Chains of x86-64, at most PM_UNW_BATCH_MAX, side by side. */
 void pm_unw_lanes_run(struct pm_unwinder *unwinder, struct pm_unw_job *jobs, size_t len);
+
+/* ---- start.c ------------------------------------------------------------------------- */
+
+/* Whether @svma is in the code at the entry point, which nothing has called. */
+bool pm_unw_module_is_entry(struct pm_unw_module *module, uint64_t svma);
+/* Whether nothing can return to @pc, and whoever made the stack put it there for its end. */
+bool pm_unw_is_end_mark(uint64_t pc);
+/*
+ * Whether CFI has led to a return address that no call has left: makecontext(3) and its like
+ * write the first one of a stack, the address of a function that is to follow. Only where
+ * there is no CFI for the byte before it, or where that is the last byte of its FDE.
+ */
+bool pm_unw_is_uncalled(const struct pm_unw_state *state);
+/* Why a chain ends where CFI has led out of all mappings, from @frame. */
+enum pm_unw_stop pm_unw_stop_outside(const struct pm_unw_frame *frame, uint64_t pc);
+/*
+ * From a frame without CFI that no other step leads on from: moves @state->regs to the outermost
+ * frame if that is the caller. False: it is not; @stop is set when this frame is outermost.
+ */
+bool pm_unw_step_to_start(struct pm_unw_state *state, enum pm_unw_stop *stop);
 
 /* ---- fallback.c ---------------------------------------------------------------------- */
 
@@ -610,6 +643,8 @@ bool pm_unw_is_return(struct pm_unwinder *unwinder, enum pm_unw_arch arch,
 /* Whether a frame with this lookup address can be in one. */
 bool pm_unw_is_near_trampoline(struct pm_unw_module *module, uint64_t svma);
 
+/* Whether the instruction that ends with the byte at @svma is a call. */
+bool pm_unw_ends_with_call(struct pm_unw_module *module, uint64_t svma);
 /* Whether a call instruction ends right before avma @address; true also where there is code
  * but no file to read it from. */
 bool pm_unw_follows_call(const struct pm_unw_state *state, uint64_t address);

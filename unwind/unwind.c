@@ -10,6 +10,8 @@ static const char *const how_names[PM_UNW_HOW_COUNT] = {
 	[PM_UNW_HOW_FP] = "fp",
 	[PM_UNW_HOW_LEAF] = "leaf",
 	[PM_UNW_HOW_TRAMPOLINE] = "trampoline",
+	[PM_UNW_HOW_CODE] = "code",
+	[PM_UNW_HOW_START] = "start",
 	[PM_UNW_HOW_KERNEL] = "kernel",
 	[PM_UNW_HOW_STITCHED] = "stitched",
 };
@@ -118,10 +120,10 @@ static bool leave(struct pm_unwinder *unwinder, struct pm_unw_state *state,
 		*stop = PM_UNW_STOP_NO_PROGRESS;
 		return false;
 	}
-	/* Nothing returns to 0: the psABI's mark of the first frame. */
 	*stop = PM_UNW_STOP_ROOT;
 	state->first = false;
-	return state->regs.value[state->arch->pc] != 0;
+	state->how = *how;
+	return !pm_unw_is_end_mark(state->regs.value[state->arch->pc]);
 }
 
 size_t pm_unw_walk(struct pm_unwinder *unwinder, const struct pm_unw_space *space,
@@ -147,7 +149,8 @@ size_t pm_unw_walk(struct pm_unwinder *unwinder, const struct pm_unw_space *spac
 	do {
 		enter(&state);
 		if (!state.map && len > 0) {
-			*stop = PM_UNW_STOP_NO_MODULE;
+			*stop = pm_unw_stop_outside(&frames[len - 1],
+						    state.regs.value[arch->pc]);
 			break;
 		}
 		frames[len++] = (struct pm_unw_frame){ .pc = state.regs.value[arch->pc],
@@ -160,6 +163,8 @@ size_t pm_unw_walk(struct pm_unwinder *unwinder, const struct pm_unw_space *spac
 			break;
 		}
 	} while (leave(unwinder, &state, &how, stop));
+	if (state.uncalled)
+		frames[len - 1].lookup = frames[len - 1].pc;
 	unwinder->work_left = NULL;
 	unwinder->stats.frames += len;
 	unwinder->overworked += work_left == 0;

@@ -56,6 +56,9 @@ enum pm_unw_how {
 	/* No CFI at the interrupted place: return address on top of the stack or in x30. */
 	PM_UNW_HOW_LEAF,
 	PM_UNW_HOW_TRAMPOLINE, /* a signal frame known by its bytes */
+	PM_UNW_HOW_CODE, /* no CFI: the code up to its `ret` shows where the return address is */
+	/* No CFI: the first return address on the stack, and only the outermost frame has it. */
+	PM_UNW_HOW_START,
 	PM_UNW_HOW_KERNEL, /* the kernel's own chain; for callers that mix */
 	PM_UNW_HOW_STITCHED, /* taken from an earlier chain of the thread; for callers, too */
 };
@@ -64,7 +67,7 @@ const char *pm_unw_how_name(enum pm_unw_how how); /* "ip", "cfi", … as in the 
 
 /* Why a chain ends. */
 enum pm_unw_stop {
-	PM_UNW_STOP_ROOT, /* undefined return address: complete */
+	PM_UNW_STOP_ROOT, /* the outermost frame: complete */
 	PM_UNW_STOP_TRUNCATED, /* the frame lies beyond the copied bytes */
 	PM_UNW_STOP_NO_MODULE, /* the pc is in no executable mapping */
 	PM_UNW_STOP_NO_CFI, /* nothing describes this code and no fallback applies */
@@ -203,7 +206,8 @@ struct pm_unw_stack {
 
 struct pm_unw_frame {
 	uint64_t pc; /* avma, as found */
-	uint64_t lookup; /* avma; pc, or pc - 1 for a return address */
+	/* avma; pc - 1 for a return address, but pc for one that nothing has called */
+	uint64_t lookup;
 	uint64_t sp; /* the stack pointer in this frame; 0 if unknown */
 	const struct pm_unw_map *map; /* the mapping of `lookup`; NULL when in none */
 	enum pm_unw_how how;

@@ -61,12 +61,22 @@ static size_t find_frame(const struct shadow_thread *thread, const struct shadow
 	return 0;
 }
 
+/* The return address that was written to @sp, where a new stack begins, if it is one. */
+static void push_uncalled(struct shadow_thread *thread, uint64_t sp)
+{
+	uint64_t pc;
+
+	if (thread->read(thread->arg, sp, &pc) && thread->stack_of(thread->arg, pc))
+		push(thread,
+		     (struct shadow_entry){
+			     .pc = pc, .sp = sp + 8, .slot = sp, .uncalled = true });
+}
+
 /* The stack pointer is on another stack than that of the innermost frame. */
 static void change_stack(struct shadow_thread *thread, uint64_t stack, uint64_t sp)
 {
 	struct shadow other = { 0 };
 	size_t len = find_frame(thread, &thread->now, stack, sp);
-	uint64_t pc;
 
 	/* Back from a handler on a stack of its own, by longjmp(3). */
 	if (len > 0) {
@@ -86,10 +96,9 @@ static void change_stack(struct shadow_thread *thread, uint64_t stack, uint64_t 
 	if (pm_vec_push(&thread->parked, thread->now) < 0)
 		abort();
 	thread->now = other;
-	/* makecontext(3) laid a return address on the new stack: what swapcontext(3) goes
-	 * to is as good as called from there. */
-	if (thread->read(thread->arg, sp, &pc) && pc != 0)
-		push(thread, (struct shadow_entry){ .pc = pc, .sp = sp + 8, .slot = sp });
+	/* What swapcontext(3) goes to is as good as called from where makecontext(3) has it
+	 * return to. */
+	push_uncalled(thread, sp);
 }
 
 static void follow_call(struct shadow_thread *thread, const struct shadow_regs *after)
@@ -154,6 +163,9 @@ enum shadow_event shadow_follow(struct shadow_thread *thread, enum shadow_op op,
 			thread->now.entries.len--;
 		else
 			drop(thread, after->sp);
+		/* The first return on a new stack, into the coroutine's function. */
+		if (thread->in_transit && thread->now.entries.len == 0)
+			push_uncalled(thread, after->sp);
 		return arrived(thread);
 	}
 	/* vfork(2) keeps its return address in a register: its child overwrites the slot. */

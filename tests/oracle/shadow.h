@@ -28,6 +28,7 @@ struct shadow_entry {
 	 * sigcontext, which the handler may change. */
 	uint64_t slot;
 	bool interrupted;
+	bool uncalled; /* the return address was written there, by no call */
 	bool in_transit; /* when it was interrupted */
 };
 

@@ -207,21 +207,20 @@ static enum tracer_result on_new(struct tracer *tracer)
 	struct tracee *child;
 	unsigned long tid;
 	char path[64];
-	uint64_t stack;
 	int status;
 
 	if (ptrace(PTRACE_GETEVENTMSG, parent->tid, NULL, &tid) != 0)
 		return drop(tracer);
 	if (!wait_long((pid_t)tid, &status) || !WIFSTOPPED(status))
 		return drop(tracer);
-	stack = stack_of(tracer, parent->regs.value[PM_UNW_X86_64_RSP]);
 	snprintf(path, sizeof(path), "/proc/%d/task/%lu", (int)parent->pid, tid);
 	child = add(tracer, access(path, F_OK) == 0 ? parent->pid : (pid_t)tid,
 		    (pid_t)tid);
 	if (!read_regs(child))
 		return drop(tracer);
-	/* A thread begins a stack of its own, where there is nothing yet. */
-	if (stack_of(tracer, child->regs.value[PM_UNW_X86_64_RSP]) == stack)
+	/* A thread begins a stack of its own, where there is nothing yet. So does the child of
+	 * musl's posix_spawn(), in an array in a frame of its parent. */
+	if (child->regs.value[PM_UNW_X86_64_RSP] == parent->regs.value[PM_UNW_X86_64_RSP])
 		shadow_copy(&child->shadow, &parent->shadow);
 	return TRACER_SWITCHED;
 }

@@ -215,7 +215,7 @@ static size_t true_frames(const struct judge *judge, const struct chain *chain)
 		const struct shadow_entry *entry = &judge->truth.data[i];
 
 		if (frame->pc != entry->pc || frame->sp != entry->sp ||
-		    frame->lookup != frame->pc - !entry->interrupted)
+		    frame->lookup != frame->pc - !(entry->interrupted || entry->uncalled))
 			break;
 	}
 	return i;
@@ -275,11 +275,6 @@ static bool is_known(struct judge *judge, const struct doubt *doubt, size_t len)
 	uint64_t offset;
 	bool in_transit;
 
-	/* The chain is true to its end, but it goes on: the code that makecontext(3) makes a
-	 * coroutine return to, __start_context, says that it was called. */
-	if (len == judge->truth.len &&
-	    tracer_tracee(judge->tracer)->shadow.parked.len > 0)
-		return true;
 	if (len < doubt->base)
 		return false;
 	/* setcontext(3) has CFI for what it loads, in memory that is no stack. */

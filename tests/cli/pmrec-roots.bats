@@ -1,0 +1,60 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# A stack that is complete is called complete, however it begins. PMREC, PROGRAMS and SOURCE_DIR
+# come from meson.
+
+load common
+
+setup() {
+	cd "$BATS_TEST_TMPDIR" || return
+	ulimit -c 0
+}
+
+# What is wrong with the chains that have FUNCTION and do not end at the root.
+unrooted() {
+	echo "[(chain(s), s['stop']) for s in samples if '$1' in chain(s) and 'stop' in s] == []"
+}
+
+# Of FUNCTION's samples, what PYTHON says of their outermost frames.
+outermost() {
+	echo "{chain(s)[-1] for s in samples if '$1' in chain(s) and 'stop' not in s} $2"
+}
+
+@test "coroutines of makecontext(3) begin at its start function" {
+	"$PMREC" -q -F 2999 -o s.json -- "$PROGRAMS/unwind-context" 400
+	holds s.json "$(unrooted run_second)" 'sum("run_second" in chain(s) for s in samples) > 50' \
+		"$(unrooted run_first)" 'footer["stops"]["root"] >= 0.98 * footer["samples"]'
+}
+
+@test "coroutines on stacks that are made by hand" {
+	[ -e "$PROGRAMS/unwind-coroutines" ] || skip "x86-64 only"
+	"$PMREC" -q -F 2999 -o s.json -- "$PROGRAMS/unwind-coroutines" 800
+	holds s.json "$(unrooted body)" 'sum("body" in chain(s) for s in samples) > 200' \
+		"$(outermost body '== {"not_reached", "co_finish_jump", "body", "co_by_frame_pointer"}')"
+}
+
+@test "constructors begin where ld.so does" {
+	"$PMREC" -q -F 999 -o s.json -- "$PROGRAMS/constructor"
+	holds s.json "$(unrooted burn_in_constructor)" \
+		'sum("burn_in_constructor" in chain(s) for s in samples) > 100' \
+		'all("construct" in chain(s) for s in samples if "burn_in_constructor" in chain(s))'
+}
+
+# musl_begins PROGRAM: its main thread and the other one, in libraries without any CFI.
+musl_begins() {
+	[ -e "$PROGRAMS/$1" ] || skip "musl-gcc is not there"
+	"$PMREC" -q -F 999 -o s.json -- "$PROGRAMS/$1" 600
+	holds s.json "$(unrooted burn_for_long)" "$(outermost main '== {"_start"}')" \
+		'sum(chain(s)[:2] == ["burn_for_long", "main"] for s in samples) > 20' \
+		'sum(chain(s)[:2] == ["burn_for_long", "in_thread"] for s in samples) > 20' \
+		'sum(chain(s)[:1] == ["compare"] for s in samples) > 20'
+}
+
+@test "threads of musl begin, and its libraries are passed" {
+	musl_begins starts-musl
+}
+
+@test "the same, static" {
+	musl_begins starts-musl-static
+	holds s.json "$(outermost in_thread '== {"__clone"}')"
+}
