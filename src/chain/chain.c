@@ -402,6 +402,23 @@ static bool is_in_exec(const struct pm_chains *chains, const struct pm_record *r
 	return record->sample.stack_len == 0 && calls_exec(regs, &chains->found[0]);
 }
 
+/*
+ * Whether @frame, the last one, was interrupted on another stack than the one that was copied.
+ * The kernel puts a signal frame right below what it interrupts: on the same stack that is as
+ * far above the copied bytes as the rest of a signal frame is long, at most (with AMX 11 KiB,
+ * Documentation/arch/x86/xstate.rst).
+ */
+static bool is_on_other_stack(const struct pm_unw_frame *frame,
+			      const struct pm_unw_stack *stack)
+{
+	enum {
+		SIGNAL_FRAME_BYTES_MAX = 64 * 1024
+	};
+
+	return frame->sp != 0 && frame->lookup == frame->pc &&
+	       frame->sp - stack->start > stack->len + SIGNAL_FRAME_BYTES_MAX;
+}
+
 static int push_unwound(struct pm_chains *chains, const struct pm_record *record,
 			struct pm_unw_space *space, uint32_t *stop)
 {
@@ -410,6 +427,7 @@ static int push_unwound(struct pm_chains *chains, const struct pm_record *record
 	struct pm_unw_stack stack, whole;
 	enum pm_unw_stop reason;
 	size_t kernel_len = chains->frames_len, len;
+	bool other_stack;
 	int error;
 
 	if (!inputs_of(sample, &regs, &whole)) {
@@ -441,9 +459,13 @@ static int push_unwound(struct pm_chains *chains, const struct pm_record *record
 		*stop = PM_CHAIN_STOP_UPROBE;
 	else if (is_in_exec(chains, record, &regs, kernel_len, len))
 		*stop = PM_CHAIN_STOP_EXEC;
+	other_stack = len > 1 && is_on_other_stack(&chains->found[len - 1], &whole);
 	error = pm_chains_stitch(chains, record, space, &regs, &stack, len, stop);
-	if (error == 0 && *stop == PM_UNW_STOP_TRUNCATED && !chains->stitched &&
-	    sample->stack_len < sample->stack_asked)
+	if (other_stack &&
+	    (*stop == PM_UNW_STOP_TRUNCATED || *stop == PM_UNW_STOP_BAD_MEMORY))
+		*stop = PM_UNW_STOP_OTHER_STACK;
+	else if (error == 0 && *stop == PM_UNW_STOP_TRUNCATED && !chains->stitched &&
+		 sample->stack_len < sample->stack_asked)
 		*stop = PM_CHAIN_STOP_NO_PAGE;
 	return error;
 }

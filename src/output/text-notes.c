@@ -216,8 +216,8 @@ static const char *stop_in_words(const char *stop)
 		  "the stack has more than 4096 frames, the most that can be recorded" },
 		{ "uprobe", "a return probe hides where the function returns to" },
 		{ "other_stack",
-		  "they are on another stack, which was not copied (Go's runtime and C "
-		  "that Go calls run on a stack of their own)" },
+		  "they are on another stack, which was not copied (Go's runtime, C that "
+		  "Go calls, and signal handlers may run on a stack of their own)" },
 		{ "no_regs", "there were no registers to begin with" },
 	};
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# A stack that is complete is called complete, however it begins. PMREC, PROGRAMS and SOURCE_DIR
-# come from meson.
+# A stack that is complete is called complete, however it begins. PMREC, PMREPORT, PROGRAMS and
+# SOURCE_DIR come from meson.
 
 load common
 
@@ -57,4 +57,16 @@ musl_begins() {
 @test "the same, static" {
 	musl_begins starts-musl-static
 	holds s.json "$(outermost in_thread '== {"__clone"}')"
+}
+
+@test "a handler's own stack is named as the reason, and no larger copy advised" {
+	"$PMREC" -q -F 999 -o s.json -- "$PROGRAMS/other-stack" 600
+	holds s.json 'sum("inner_handler" in chain(s) for s in samples) > 50' \
+		'sum("outer_handler" in chain(s) for s in samples) > 100' \
+		'{s.get("stop") for s in samples if "outer_handler" in chain(s)} == {"other_stack"}' \
+		'all("outer_handler" in chain(s) for s in samples if "inner_handler" in chain(s))' \
+		"$(unrooted interrupted)"
+	run -0 "$PMREPORT" s.json
+	[[ ${output//$'\n'  / } == *"a signal's handler ran on a stack of its own"* ]]
+	[[ $output != *--stack-bytes* ]]
 }
