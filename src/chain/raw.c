@@ -415,9 +415,12 @@ static int write_codes(struct pm_chain_raw *raw, const struct pm_unw_frame *fram
 	for (size_t i = 1; i < len; i++) {
 		int error;
 
-		if (frames[i].how == PM_UNW_HOW_CFI)
+		/* Behind what nothing has called there is no call: that is seen in the code, too. */
+		if (frames[i].how == PM_UNW_HOW_CFI && frames[i].lookup != frames[i].pc)
 			continue;
 		error = write_code_around(raw, &frames[i - 1]);
+		if (error == 0 && frames[i].how == PM_UNW_HOW_CODE)
+			error = write_exit(raw, &frames[i - 1]);
 		if (error == 0)
 			error = write_code_around(raw, &frames[i]);
 		if (error < 0)
