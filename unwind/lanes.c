@@ -213,10 +213,10 @@ static bool quick_ends(struct lane *lane, uint32_t quick, enum pm_unw_stop *stop
 
 	if (!quick || !lane->hot.places || !need_fp(&lane->hot, quick))
 		return false;
+	*stop = PM_UNW_STOP_ROOT;
 	if (!pm_unw_stack_u64(&lane->job->stack, quick_cfa(&lane->hot, quick) - 8, &pc,
 			      stop))
 		return true;
-	*stop = PM_UNW_STOP_ROOT;
 	return pc == 0 && quick_cfa(&lane->hot, quick) > lane->hot.sp;
 }
 

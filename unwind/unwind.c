@@ -4,16 +4,11 @@
 #include <string.h>
 
 static const char *const how_names[PM_UNW_HOW_COUNT] = {
-	[PM_UNW_HOW_IP] = "ip",
-	[PM_UNW_HOW_CFI] = "cfi",
-	[PM_UNW_HOW_GO] = "go",
-	[PM_UNW_HOW_FP] = "fp",
-	[PM_UNW_HOW_LEAF] = "leaf",
-	[PM_UNW_HOW_TRAMPOLINE] = "trampoline",
-	[PM_UNW_HOW_CODE] = "code",
-	[PM_UNW_HOW_START] = "start",
-	[PM_UNW_HOW_KERNEL] = "kernel",
-	[PM_UNW_HOW_STITCHED] = "stitched",
+	[PM_UNW_HOW_IP] = "ip",         [PM_UNW_HOW_CFI] = "cfi",
+	[PM_UNW_HOW_GO] = "go",         [PM_UNW_HOW_FP] = "fp",
+	[PM_UNW_HOW_LEAF] = "leaf",     [PM_UNW_HOW_TRAMPOLINE] = "trampoline",
+	[PM_UNW_HOW_CODE] = "code",     [PM_UNW_HOW_START] = "start",
+	[PM_UNW_HOW_KERNEL] = "kernel", [PM_UNW_HOW_STITCHED] = "stitched",
 };
 
 static const char *const stop_names[PM_UNW_STOP_COUNT] = {
