@@ -505,6 +505,9 @@ bool pm_perf_per_cpu(const struct pm_perf *perf);
  * was inherited: true when they are followed from now on, which takes pm_perf_per_cpu().
  */
 bool pm_perf_follow(struct pm_perf *perf, const pid_t *tids, size_t len);
+/* Whether the kernel lets through samples of @tid now, which takes pm_perf_per_cpu(). False for a
+ * task that is gone. */
+bool pm_perf_follows(const struct pm_perf *perf, pid_t tid);
 
 /*
  * To be called now and then (each second): CPUs that came online get their events, and those

@@ -72,6 +72,21 @@ static bool has_cell(const struct layout *layout, enum cell cell)
 	return false;
 }
 
+/* Names of processes and of threads may stand side by side. */
+static const char *name_title(const struct layout *layout, enum pm_key key)
+{
+	bool processes = false, threads = false, names = false;
+
+	for (uint32_t i = 0; i < layout->keys.len; i++) {
+		processes |= layout->keys.key[i] == PM_KEY_PROCESS;
+		threads |= layout->keys.key[i] == PM_KEY_THREAD;
+		names |= layout->keys.key[i] == PM_KEY_COMM;
+	}
+	if (processes + threads + names < 2)
+		return "name";
+	return pm_key_name(key);
+}
+
 /* One key of several, or the only one: what another column tells is not told again. */
 static void add_key(struct layout *layout, uint32_t at)
 {
@@ -86,10 +101,12 @@ static void add_key(struct layout *layout, uint32_t at)
 		if (key == PM_KEY_THREAD)
 			add(layout, CELL_TID, "tid", true, 10, at);
 		if (!has_cell(layout, CELL_COMM) || key == PM_KEY_THREAD)
-			add(layout, CELL_COMM, "name", false, alone ? SIZE_MAX : 16, at);
+			add(layout, CELL_COMM, name_title(layout, key), false,
+			    alone ? SIZE_MAX : 16, at);
 		return;
 	case PM_KEY_COMM:
-		add(layout, CELL_COMM, "name", false, alone ? SIZE_MAX : 16, at);
+		add(layout, CELL_COMM, name_title(layout, key), false,
+		    alone ? SIZE_MAX : 16, at);
 		return;
 	case PM_KEY_CPU:
 		add(layout, CELL_NUMBER, "cpu", true, 10, at);

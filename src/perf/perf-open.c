@@ -325,6 +325,11 @@ bool pm_perf_per_cpu(const struct pm_perf *perf)
 	return perf->filter != NULL;
 }
 
+bool pm_perf_follows(const struct pm_perf *perf, pid_t tid)
+{
+	return perf->filter && pm_tree_filter_marked(perf->filter, tid) != PM_TREE_NO;
+}
+
 bool pm_perf_follow(struct pm_perf *perf, const pid_t *tids, size_t len)
 {
 	if (!perf->filter)

@@ -56,6 +56,7 @@ struct pm_perf {
 	struct pm_tree_filter *filter; /* NULL: no events of CPUs for tasks */
 	bool no_filter; /* it was tried */
 	bool side_band_wide; /* of every task, though tasks are the target */
+	bool side_band_must_be_wide; /* file descriptors do not suffice for one a task */
 	bool some_cpus; /* not all that there are or will be */
 	bool enabled;
 	PM_VEC(int) poll_fds;

@@ -7,8 +7,8 @@
 #include <string.h>
 
 enum {
-	/* So many tasks get an event each for what is told of processes; for more, one that
-	 * hears of everybody is cheaper, also for them. */
+	/* Up to this many tasks get a side-band event each. For more tasks, one side-band
+	 * event for all tasks of a CPU is cheaper, unless it also reports context switches. */
 	SIDE_BAND_TASKS_MAX = 8,
 };
 
@@ -92,11 +92,17 @@ bool pm_perf_by_task(const struct pm_perf *perf)
 	return perf->places.len > 0 && perf->places.data[0].cpu < 0;
 }
 
+/*
+ * A busy machine switches tasks a million times a second, which a side band for all tasks would
+ * write into the rings. A side band for each task reports the switches of that task alone.
+ */
 void pm_perf_decide_side_band(struct pm_perf *perf)
 {
-	perf->side_band_wide = pm_perf_wide(perf) ||
-			       (perf->options.target == PM_PERF_TASKS && perf->filter &&
-				perf->tasks.len > SIDE_BAND_TASKS_MAX);
+	perf->side_band_wide =
+		pm_perf_wide(perf) ||
+		(perf->options.target == PM_PERF_TASKS && perf->filter &&
+		 perf->tasks.len > SIDE_BAND_TASKS_MAX &&
+		 (!perf->options.switches || perf->side_band_must_be_wide));
 }
 
 size_t pm_perf_count_fds(const struct pm_perf *perf)
@@ -255,6 +261,12 @@ bool pm_perf_plan_fewer_fds(struct pm_perf *perf)
 {
 	size_t before = pm_perf_count_fds(perf);
 
+	if (perf->options.target == PM_PERF_TASKS && perf->filter &&
+	    !perf->side_band_wide && !perf->side_band_must_be_wide) {
+		perf->side_band_must_be_wide = true;
+		pm_perf_decide_side_band(perf);
+		return perf->side_band_wide;
+	}
 	if (perf->options.target != PM_PERF_TASKS || pm_perf_by_task(perf) ||
 	    perf->filter || perf->some_cpus || perf->options.overwrite)
 		return false;

@@ -390,6 +390,8 @@ static int step(struct course *course, struct pm_error *err)
 	course->more = ret > 0;
 	session->end_ns = now;
 	if (session->end != PM_REC_END_NONE) {
+		/* The rings go on to report switches, of which the last drain may see some. */
+		pm_rec_off_cpu_until(session, now);
 		pm_perf_disable(session->perf);
 		if (session->options->overwrite)
 			pm_perf_snapshot(session->perf, true);

@@ -8,9 +8,6 @@
 #include "pm/chain-jit.h"
 #include "pm/proc.h"
 
-enum {
-	ANCESTORS_MAX = 64, /* steps up from a process whose birth no record told */
-};
 #define READ_SLICE_NS 20000000ull /* the rings wait meanwhile */
 
 struct row {
@@ -25,7 +22,7 @@ struct rows {
 
 struct pm_rec_follow {
 	bool filter; /* others than ours are seen, too */
-	bool by_thread; /* -t: not all of a process is ours */
+	bool by_thread; /* -t, or -i with events of CPUs: not all of a process is ours */
 	bool forked;
 	struct rows processes;
 	struct rows threads; /* by_thread */
@@ -85,61 +82,35 @@ void pm_rec_follow_free(struct pm_rec_follow *follow)
 
 /* ---- who is ours ---------------------------------------------------------------------------- */
 
-static pid_t parent_of(pid_t pid)
+/* NULL without memory. If no record reported its birth, the kernel's mark decides. */
+static struct row *process_row(struct pm_rec_session *session, pid_t pid)
 {
-	char name[64], text[1024];
-	PM_AUTO_FCLOSE FILE *file = NULL;
-	const char *rest;
-	size_t len;
-	int parent;
-
-	snprintf(name, sizeof(name), "/proc/%d/stat", (int)pid);
-	file = fopen(name, "re");
-	len = file ? fread(text, 1, sizeof(text) - 1, file) : 0;
-	text[len] = '\0';
-	rest = strrchr(text, ')'); /* the name may have some, too */
-	return rest && sscanf(rest + 1, " %*c %d", &parent) == 1 ? parent : 0;
-}
-
-/* Its birth was lost, or it is older than the recording: its ancestors tell, if they live. */
-static bool descends(struct pm_rec_follow *follow, pid_t pid)
-{
-	for (int i = 0; i < ANCESTORS_MAX && pid > 1; i++) {
-		const struct row *row;
-
-		pid = parent_of(pid);
-		row = pid > 0 ? find_row(&follow->processes, pid) : NULL;
-		if (row)
-			return row->ours;
-	}
-	return false;
-}
-
-static struct row *process_row(struct pm_rec_follow *follow, pid_t pid)
-{
+	struct pm_rec_follow *follow = session->follow;
 	struct row *row = find_row(&follow->processes, pid);
 	bool ours;
 
 	if (row)
 		return row;
-	ours = !follow->filter || descends(follow, pid);
+	ours = !follow->filter || pm_perf_follows(session->perf, pid);
 	row = get_row(&follow->processes, pid);
 	if (row)
 		row->ours = ours;
 	return row;
 }
 
-static int is_ours(struct pm_rec_follow *follow, pid_t pid, pid_t tid)
+/* 1, 0 or -ENOMEM. */
+static int is_ours(struct pm_rec_session *session, pid_t pid, pid_t tid)
 {
+	struct pm_rec_follow *follow = session->follow;
 	const struct row *row;
 
 	if (!follow->filter)
 		return 1;
 	if (follow->by_thread) {
 		row = find_row(&follow->threads, tid);
-		return row && row->ours;
+		return row ? row->ours : pm_perf_follows(session->perf, tid);
 	}
-	row = process_row(follow, pid);
+	row = process_row(session, pid);
 	return row ? row->ours : -ENOMEM;
 }
 
@@ -148,7 +119,7 @@ static int is_ours(struct pm_rec_follow *follow, pid_t pid, pid_t tid)
 static int read_process(struct pm_rec_session *session, pid_t pid, bool wanted)
 {
 	struct pm_rec_follow *follow = session->follow;
-	struct row *row = process_row(follow, pid);
+	struct row *row = process_row(session, pid);
 	const struct pm_process *process;
 	int ret;
 
@@ -241,6 +212,8 @@ int pm_rec_follow_begin(struct pm_rec_session *session)
 	struct row *row;
 
 	follow->filter = session->perf && pm_perf_per_cpu(session->perf);
+	follow->by_thread = follow->filter && session->options->targets.no_inherit &&
+			    targets->kind == PM_PERF_TASKS;
 	if (targets->kind == PM_PERF_CPUS)
 		return await_all(follow);
 	if (targets->kind == PM_PERF_COMMAND) {
@@ -260,7 +233,9 @@ int pm_rec_follow_begin(struct pm_rec_session *session)
 		if (root->tid == 0)
 			continue;
 		follow->by_thread = true;
-		row = get_row(&follow->threads, root->tid);
+	}
+	for (size_t i = 0; follow->by_thread && i < targets->tids.len; i++) {
+		row = get_row(&follow->threads, targets->tids.data[i]);
 		if (!row)
 			return -ENOMEM;
 		row->ours = true;
@@ -273,7 +248,7 @@ static int on_fork(struct pm_rec_session *session, const struct pm_record *recor
 {
 	struct pm_rec_follow *follow = session->follow;
 	pid_t parent_pid = (pid_t)record->fork.parent_pid;
-	int ours = is_ours(follow, parent_pid, (pid_t)record->fork.parent_tid);
+	int ours = is_ours(session, parent_pid, (pid_t)record->fork.parent_tid);
 	bool inherits = !session->options->targets.no_inherit ||
 			session->targets.kind == PM_PERF_CPUS;
 	struct row *row;
@@ -293,14 +268,15 @@ static int on_fork(struct pm_rec_session *session, const struct pm_record *recor
 	/* Whose time the roots' clocks do not have. */
 	follow->forked |=
 		ours && (record->pid != record->fork.parent_pid || follow->by_thread);
-	if (record->pid == record->fork.parent_pid)
-		return ours;
 	if (ours) {
-		/* The child has what the parent has. */
+		/* A child process has the mappings of its parent, a thread the name of the
+		 * thread that made it: both are to be known before. */
 		ret = read_process(session, parent_pid, true);
 		if (ret < 0)
 			return ret;
 	}
+	if (record->pid == record->fork.parent_pid)
+		return ours;
 	row = get_row(&follow->processes, (pid_t)record->pid);
 	if (!row)
 		return -ENOMEM;
@@ -309,22 +285,35 @@ static int on_fork(struct pm_rec_session *session, const struct pm_record *recor
 	return ours && inherits;
 }
 
+/* What is recorded of a task needs the names and mappings of its process. */
+static int admit_task(struct pm_rec_session *session, pid_t pid, pid_t tid)
+{
+	int ours = is_ours(session, pid, tid);
+
+	if (ours <= 0 || pid < 0)
+		return ours;
+	return read_process(session, pid, true) < 0 ? -ENOMEM : 1;
+}
+
 int pm_rec_follow_admit(struct pm_rec_session *session, const struct pm_record *record)
 {
 	struct pm_rec_follow *follow = session->follow;
 	pid_t pid = (pid_t)record->pid, tid = (pid_t)record->tid;
-	int ret;
+	const struct row *row;
 
 	if (!follow)
 		return 1;
 	switch (record->type) {
 	case PERF_RECORD_FORK:
 		return on_fork(session, record);
+	case PERF_RECORD_SWITCH:
+	case PERF_RECORD_SWITCH_CPU_WIDE:
+		/* The kernel reports no number of a thread that has ended; 0 is the idle task. */
+		if (pid <= 0 || tid <= 0)
+			return 0;
+		return admit_task(session, pid, tid);
 	case PERF_RECORD_SAMPLE:
-		ret = is_ours(follow, pid, tid);
-		if (ret > 0 && pid >= 0)
-			ret = read_process(session, pid, true) < 0 ? -ENOMEM : 1;
-		return ret;
+		return admit_task(session, pid, tid);
 	case PERF_RECORD_MMAP:
 	case PERF_RECORD_MMAP2:
 	case PERF_RECORD_COMM:
@@ -332,8 +321,8 @@ int pm_rec_follow_admit(struct pm_rec_session *session, const struct pm_record *
 		/* Of a process with a thread that is ours, all mappings matter. */
 		if (!follow->filter || pid < 0)
 			return 1;
-		ret = process_row(follow, pid) ? 0 : -ENOMEM;
-		return ret < 0 ? ret : find_row(&follow->processes, pid)->ours;
+		row = process_row(session, pid);
+		return row ? row->ours : -ENOMEM;
 	default:
 		return 1;
 	}
@@ -370,10 +359,11 @@ void pm_rec_follow_warn(struct pm_rec_session *session)
 	}
 	for (size_t i = 0; i < session->targets.late.len; i++)
 		missing += session->targets.late.data[i] != 0;
-	if (missing == 0 || follow->filter || session->options->targets.no_inherit)
+	if (missing == 0 || session->options->targets.no_inherit)
 		return;
 	snprintf(text, sizeof(text),
-		 "%zu threads that began while pmrec was attaching are not recorded",
-		 missing);
+		 "%s%zu threads that began while pmrec was attaching %s",
+		 follow->filter ? "off-CPU: the blocked time of " : "", missing,
+		 follow->filter ? "is not recorded" : "are not recorded");
 	pm_rec_warn(session, text);
 }

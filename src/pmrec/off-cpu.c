@@ -46,6 +46,7 @@ struct pm_rec_off_cpu {
 	/* [begin_ns, end_ns): the rest is none of our business. Switches are told also while
 	 * the events are disabled, for they come with the mappings. */
 	uint64_t begin_ns, end_ns;
+	uint64_t last_ns; /* of all records that were looked at */
 	uint64_t losses; /* times that records were lost */
 	/* For what is told at the end. */
 	uint64_t preempted, preempted_ns;
@@ -221,7 +222,9 @@ static void on_end(struct pm_rec_off_cpu *off, const struct pm_record *record)
 {
 	size_t at = off->next_ended++ % ENDED_MAX;
 
-	drop_task(off, record->pid, record->tid);
+	/* If it was blocked when the recording ended, that is still to be written. */
+	if (record->time < off->end_ns)
+		drop_task(off, record->pid, record->tid);
 	off->ended[at].pid = record->pid;
 	off->ended[at].tid = record->tid;
 }
@@ -265,7 +268,7 @@ static int on_sample(struct pm_rec_session *session, const struct pm_record *rec
 	struct task *task;
 	int ret;
 
-	if (has_ended(off, record->pid, record->tid))
+	if (record->time >= off->end_ns || has_ended(off, record->pid, record->tid))
 		return 0;
 	ret = pm_chains_add(session->chains, record, &chain);
 	if (ret < 0)
@@ -352,6 +355,8 @@ int pm_rec_off_cpu_record(struct pm_rec_session *session, const struct pm_record
 
 	if (!off)
 		return 0;
+	if (record->time > off->last_ns)
+		off->last_ns = record->time;
 	switch (record->type) {
 	case PERF_RECORD_SAMPLE:
 		if (record->event != off->event)
@@ -379,7 +384,8 @@ int pm_rec_off_cpu_record(struct pm_rec_session *session, const struct pm_record
 	}
 }
 
-int pm_rec_off_cpu_finish(struct pm_rec_session *session, uint64_t end_ns)
+/* Who is away now has been so up to @end_ns. */
+static int write_all_blocked(struct pm_rec_session *session, uint64_t end_ns)
 {
 	struct pm_rec_off_cpu *off = session->off_cpu;
 	int ret = 0;
@@ -391,13 +397,26 @@ int pm_rec_off_cpu_finish(struct pm_rec_session *session, uint64_t end_ns)
 					    .tid = task->tid,
 					    .cpu = PM_FILE_NONE };
 
-		if (!task->used || !task->out || task->preempted)
+		if (!task->used || !task->out || task->preempted ||
+		    task->out_ns >= end_ns)
 			continue;
 		off->open++;
 		ret = write_blocked(session, task, &record, true);
 		task->out = false;
 	}
 	return ret;
+}
+
+int pm_rec_off_cpu_finish(struct pm_rec_session *session)
+{
+	const struct pm_rec_off_cpu *off = session->off_cpu;
+	uint64_t end_ns = session->end_ns;
+
+	/* A full file ends in the middle of what the rings hold. */
+	if (off &&
+	    (session->end == PM_REC_END_SAMPLES || session->end == PM_REC_END_SIZE))
+		end_ns = off->last_ns < end_ns ? off->last_ns : end_ns;
+	return write_all_blocked(session, end_ns);
 }
 
 void pm_rec_off_cpu_until(struct pm_rec_session *session, uint64_t end_ns)
@@ -409,7 +428,7 @@ void pm_rec_off_cpu_until(struct pm_rec_session *session, uint64_t end_ns)
 int pm_rec_off_cpu_pause(struct pm_rec_session *session)
 {
 	struct pm_rec_off_cpu *off = session->off_cpu;
-	int ret = off ? pm_rec_off_cpu_finish(session, off->end_ns) : 0;
+	int ret = off ? write_all_blocked(session, off->end_ns) : 0;
 
 	if (!off)
 		return 0;

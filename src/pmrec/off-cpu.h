@@ -36,9 +36,10 @@ void pm_rec_off_cpu_event(const struct pm_rec_session *session,
  * not for it. 1: it was, and is done with; 0: it is for others, too; or negative errno.
  */
 int pm_rec_off_cpu_record(struct pm_rec_session *session, const struct pm_record *record);
-/* Who is blocked now gets a sample up to @end_ns. 0 or negative errno. */
-int pm_rec_off_cpu_finish(struct pm_rec_session *session, uint64_t end_ns);
-/* The events are being disabled: what happens from @end_ns on does not count. */
+/* Each task that is blocked now gets a sample up to the end of the recording. 0 or negative
+ * errno. */
+int pm_rec_off_cpu_finish(struct pm_rec_session *session);
+/* The events are being disabled, or the recording ends: what happens from @end_ns on does not count. */
 void pm_rec_off_cpu_until(struct pm_rec_session *session, uint64_t end_ns);
 /* Once all records up to then are taken: as _finish(), and who is away is unknown again. */
 int pm_rec_off_cpu_pause(struct pm_rec_session *session);

@@ -119,7 +119,7 @@ static void note_nameless(struct pm_rec_session *session, const char *why)
 
 int pm_rec_output_finish(struct pm_rec_session *session, struct pm_error *err)
 {
-	int ret = pm_rec_off_cpu_finish(session, session->end_ns);
+	int ret = pm_rec_off_cpu_finish(session);
 
 	if (ret == 0)
 		ret = pm_rec_hold_release(session, UINT64_MAX);

@@ -87,9 +87,11 @@ static int open_all(struct pm_rec_session *session, struct pm_error *err)
 		ret = pm_rec_engine_open(session, err);
 	if (ret == 0)
 		ret = pm_targets_begin(&session->targets, err);
+	/* Blocked time comes from events of tasks, which the late ones lack. */
 	if (ret == 0 && session->perf &&
 	    pm_perf_follow(session->perf, session->targets.late.data,
-			   session->targets.late.len))
+			   session->targets.late.len) &&
+	    !session->off_cpu)
 		pm_vec_clear(&session->targets.late);
 	if (ret == 0 && session->perf) {
 		session->follow = pm_rec_follow_new();
