@@ -50,6 +50,7 @@ struct pm_profile_event {
 	/* Only counted (`:S`): its weights are what it counted from one sample of the leader to
 	 * the next in the same thread on the same CPU. */
 	bool counted;
+	bool blocked; /* blocked time: a sample stands for the interval that ends at its time */
 	bool divided; /* periods were divided by the parallelism, see `latency` */
 	struct pm_weight total;
 };
@@ -225,7 +226,8 @@ struct pm_profile_options {
 	 * compared with another build. */
 	bool no_starts;
 	bool no_inlines; /* leave inlined functions out: their time is their caller's */
-	/* Only samples in [from, to]: seconds from the start, or percent of the duration. */
+	/* Only samples in [from, to]: seconds from the start, or percent of the duration. Of an
+	 * interval of blocked time, what overlaps it. */
 	bool time_set, time_percent;
 	double time_from, time_to;
 	const struct pm_profile_symbolizer *symbolizer; /* NULL: only the file's names */

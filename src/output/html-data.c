@@ -274,6 +274,7 @@ static void put_events(struct data *data)
 			 name.data ? name.data : "");
 		put_text(data, ",\"requested\":", event->requested);
 		put_text(data, ",\"unit\":", event->unit);
+		put(data, event->blocked ? ",\"blocked\":true" : ",\"blocked\":false");
 		put_number(data, ",\"samples\":", row->total.samples);
 		put_number(data, ",\"period\":", row->total.period);
 		put_number_if(data, ",\"lost\":", event->lost_known || alone,

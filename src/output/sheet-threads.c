@@ -156,6 +156,24 @@ static void add_samples(struct work *work, const uint8_t *mark)
 	}
 }
 
+/* A wait that ends late may have begun before the first sample. */
+static uint64_t first_moment(const struct work *work, const uint8_t *mark)
+{
+	const struct pm_profile *profile = work->profile;
+	uint64_t first = profile->samples.data[0].time_ns;
+
+	for (size_t i = 0; work->measured && i < profile->samples.len; i++) {
+		const struct pm_profile_sample *sample = &profile->samples.data[i];
+		uint64_t begin = sample->time_ns > sample->period
+					 ? sample->time_ns - sample->period
+					 : 0;
+
+		if ((mark[sample->cell] & 1) && begin < first)
+			first = begin;
+	}
+	return first;
+}
+
 static int add_all(struct work *work)
 {
 	const struct pm_view *view = work->section->view;
@@ -170,7 +188,7 @@ static int add_all(struct work *work)
 	if (work->profile->samples.len > 0) {
 		size_t last = work->profile->samples.len - 1;
 
-		work->from_ns = work->profile->samples.data[0].time_ns;
+		work->from_ns = first_moment(work, mark);
 		work->to_ns = work->profile->samples.data[last].time_ns;
 	}
 	add_samples(work, mark);

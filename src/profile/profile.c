@@ -66,14 +66,40 @@ static int by_time(const void *a, const void *b)
 	return (left->cpu > right->cpu) - (left->cpu < right->cpu);
 }
 
-static bool in_range(const struct pm_loader *loader, uint64_t time_ns, double unit)
-{
-	const struct pm_profile_options *options = loader->options;
-	double at = (double)(time_ns - loader->profile->info.start_ns);
+/* The range of time that was asked for, in nanoseconds since info.start_ns. */
+struct range {
+	bool set;
+	double from, to;
+};
 
-	return !options->time_set ||
-	       (time_ns >= loader->profile->info.start_ns &&
-		at >= options->time_from * unit && at <= options->time_to * unit);
+static uint64_t whole_ns(double ns)
+{
+	if (ns <= 0)
+		return 0;
+	return ns >= (double)INT64_MAX ? INT64_MAX : (uint64_t)(ns + 0.5);
+}
+
+/* Keeps what overlaps the range of an interval that ends at the sample's time. */
+static bool clip_interval(struct pm_profile_sample *sample, const struct range *range)
+{
+	uint64_t from = whole_ns(range->from), to = whole_ns(range->to);
+	uint64_t begin =
+		sample->time_ns > sample->period ? sample->time_ns - sample->period : 0;
+	uint64_t end = sample->time_ns < to ? sample->time_ns : to;
+
+	if (begin < from)
+		begin = from;
+	if (end <= begin)
+		return false;
+	sample->time_ns = end;
+	sample->period = end - begin;
+	return true;
+}
+
+static bool in_range(const struct pm_profile_sample *sample, const struct range *range)
+{
+	return (double)sample->time_ns >= range->from &&
+	       (double)sample->time_ns <= range->to;
 }
 
 /* Samples that were kept get their times, order and, within the range, weight. */
@@ -83,20 +109,29 @@ static void finish_samples(struct pm_loader *loader)
 	struct pm_profile *profile = loader->profile;
 	const struct pm_profile_info *info = &profile->info;
 	double unit = 1e9;
+	struct range range = { .set = options && options->time_set };
 	bool sorted = true;
 	size_t left = 0;
 
 	if (options && options->time_percent)
 		unit = (double)(info->end_ns - info->start_ns) / 100.0;
+	if (range.set) {
+		range.from = options->time_from * unit;
+		range.to = options->time_to * unit;
+	}
 	for (size_t i = 0; i < profile->samples.len; i++) {
 		struct pm_profile_sample sample = profile->samples.data[i];
+		uint32_t event = profile->cells.data[sample.cell].event;
+		bool early = sample.time_ns < info->start_ns;
 
-		if (!in_range(loader, sample.time_ns, unit))
+		sample.time_ns = early ? 0 : sample.time_ns - info->start_ns;
+		if (range.set && early)
+			continue;
+		if (range.set &&
+		    (profile->events.data[event].blocked ? !clip_interval(&sample, &range)
+							 : !in_range(&sample, &range)))
 			continue;
 		pm_load_add(&profile->cells.data[sample.cell], sample.period);
-		sample.time_ns = sample.time_ns < info->start_ns
-					 ? 0
-					 : sample.time_ns - info->start_ns;
 		sorted = sorted &&
 			 (left == 0 ||
 			  sample.time_ns >= profile->samples.data[left - 1].time_ns);

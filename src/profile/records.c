@@ -195,6 +195,7 @@ static int load_event(struct pm_loader *loader, const struct pm_file_event *even
 				 &copy.unit);
 	if (r == 0)
 		r = pm_load_text(loader, event->filter, &copy.filter);
+	copy.blocked = strcmp(name, "off-cpu") == 0;
 	return r < 0 ? r : pm_vec_push(&loader->profile->events, copy);
 }
 

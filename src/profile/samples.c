@@ -263,6 +263,7 @@ int pm_load_sample(struct pm_loader *loader, const struct pm_file_sample *sample
 {
 	struct pm_profile_info *info = &loader->profile->info;
 	struct pm_profile_cell cell = { .event = sample->event, .stack = sample->stack };
+	uint64_t begin = sample->time;
 	uint32_t id;
 	int r = find_stop(loader, sample->stop, &cell.stop);
 
@@ -274,8 +275,11 @@ int pm_load_sample(struct pm_loader *loader, const struct pm_file_sample *sample
 				   sample->period > 0 ? sample->period : 1, &id);
 	if (r < 0)
 		return r;
-	if (!loader->sample_seen || sample->time < info->start_ns)
-		info->start_ns = sample->time;
+	if (loader->profile->events.data[sample->event].blocked &&
+	    sample->period < sample->time)
+		begin -= sample->period;
+	if (!loader->sample_seen || begin < info->start_ns)
+		info->start_ns = begin;
 	if (!loader->sample_seen || sample->time > info->end_ns)
 		info->end_ns = sample->time;
 	loader->sample_seen = true;

@@ -233,7 +233,7 @@ static const char *kernel_of(const struct pm_profile *profile, const struct site
 
 bool pm_profile_is_blocked_time(const struct pm_profile_event *event)
 {
-	return strcmp(event->name, "off-cpu") == 0;
+	return event->blocked;
 }
 
 uint32_t *pm_view_waiters(const struct pm_view *view)

@@ -60,6 +60,50 @@ setup() {
 	grep -qE '^1\.\.[0-9]+$' out
 }
 
+@test "a range of the page has of each wait what overlaps it" {
+	command -v node >/dev/null || skip "node is not installed"
+	python3 "$SOURCE_DIR/tests/cli/waits.py" waits.json
+	"$PMREPORT" --html page.html waits.json
+	node - "$SOURCE_DIR/src/output/page" <<-'END'
+		const assert = require('node:assert/strict');
+		const pm = require(process.argv[2] + '/data.js');
+		const html = require('node:fs').readFileSync('page.html', 'utf8');
+		const data = pm.decode(JSON.parse(/id="pm-data">([^<]*)</.exec(html)[1]));
+		const event = data.events.findIndex((e) => e.name === 'off-cpu');
+		const select = (from, to) => {
+			const sel = pm.select(data, { event, threads: null, from, to });
+			const sums = { long_wait: 0, other_wait: 0 };
+
+			for (let i = 0; i < data.paths.count; i++)
+				sums[data.functions.name[data.paths.fn[i]]] += sel.self[i];
+			assert.equal(sel.total, sums.long_wait + sums.other_wait);
+			return [sums.long_wait / 1e6, sums.other_wait / 1e6];
+		};
+
+		assert.deepEqual(select(null, null), [2000, 6120]);
+		assert.deepEqual(select(0, 8500), [2000, 6120]);
+		assert.deepEqual(select(1500, 1520), [20, 0]);
+		assert.deepEqual(select(2480, 2500), [20, 20]);
+		assert.deepEqual(select(0, 50), [0, 50]);
+		assert.deepEqual(select(100, 500), [0, 0]);
+		assert.deepEqual(select(500, 3500), [2000, 1020]);
+		assert.deepEqual(select(8480, null), [0, 20]);
+		// The strips show waits where they were, 85 parts of 100 ms, and nothing twice.
+		const { all, max } = pm.bins(data, { event, threads: null }, 85);
+		const near = (value, truth) => assert.ok(Math.abs(value - truth * 1e6) < 1, `${value} ${truth}`);
+
+		near(all[0], 100);
+		near(all[1], 0);
+		near(all[5], 100);
+		near(all[24], 120);
+		near(all[25], 100);
+		near(all.reduce((x, y) => x + y, 0), 8120);
+		near(max, 100);
+		const map = pm.heat(data, { event, threads: null }, 4);
+		near(map.values.reduce((x, y) => x + y, 0), 8120);
+	END
+}
+
 @test "the page holds everything, and lets only its own scripts run" {
 	"$PMREPORT" --html page.html "$A"
 	python3 - page.html <<'PYTHON'

@@ -140,7 +140,8 @@ load attach
 	fi
 }
 
-@test "-G is of a control group alone" {
+# make_cgroup: $cgroup, of version 2.
+make_cgroup() {
 	need_root
 	if [ "$(stat -f -c %T /sys/fs/cgroup)" = cgroup2fs ]; then
 		cgroup=/sys/fs/cgroup/pmrec-test-$$
@@ -151,6 +152,10 @@ load attach
 		cgroup=$PWD/cgroups/pmrec-test-$$
 	fi
 	mkdir "$cgroup" || skip "no control group can be made"
+}
+
+@test "-G is of a control group alone" {
+	make_cgroup
 	start
 	"$PROGRAMS/split" 20 3>&- &
 	inside=$!
@@ -171,6 +176,19 @@ load attach
 	done
 	fails "there is no such control group" "$PMREC" -G no-such-group
 	fails "no control group" "$PMREC" -G /tmp
+}
+
+@test "-G --off-cpu has the names of threads that wait" {
+	make_cgroup
+	"$PROGRAMS/off-cpu" 3 1 >truth 3>&- &
+	inside=$!
+	pids="$pids $inside"
+	echo "$inside" >"$cgroup/cgroup.procs" || skip "no process can be moved"
+	[ -n "${mounted-}" ] || echo +pids >"${cgroup%/*}/cgroup.subtree_control" ||
+		skip "controllers cannot be switched on"
+	"$PMREC" -q --off-cpu -e cpu-clock -o s.json -G "$cgroup" --duration 2500ms
+	holds s.json "comms == {'off-cpu'}" "{s['pid'] for s in samples} == {$inside}" \
+		"len({s['tid'] for s in samples if s['event'] == 1}) == 4"
 }
 
 # ---- what does not go ---------------------------------------------------------------------

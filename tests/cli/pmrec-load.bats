@@ -15,6 +15,10 @@ teardown() {
 		kill -CONT "$recorder" 2>/dev/null || true
 		kill -KILL "$recorder" 2>/dev/null || true
 	fi
+	if [ -n "${others-}" ]; then
+		pkill -KILL -P "$others" || true
+		kill -KILL "$others" 2>/dev/null || true
+	fi
 }
 
 need_kernel_samples() {
@@ -159,6 +163,93 @@ truth() {
 	holds out.json "sum('fields' in s and s['fields'] == {'still_blocked': 1} for s in samples) >= 3" \
 		"any('were blocked when the recording ended' in n['text'] for n in notes)" \
 		"all(s['period'] <= footer['duration_ns'] for s in samples if s['event'] == 1)"
+}
+
+# sum_of NAME FILE...: what programs off-cpu have printed of it, together.
+sum_of() {
+	awk -v name="$1" '$1 == name { sum += $2 } END { printf "%.0f", sum }' "${@:2}"
+}
+
+# blocked FILE: its waits of doze() and await_lock() lie within the clock readings around them.
+blocked_is_true() {
+	local name
+	for name in doze await_lock; do
+		holds "$1" "0.95 * $(sum_of $name truth.*) <= sum(s['period'] for s in samples if s['event'] == 1 and '$name' in chain(s)) <= $(sum_of $name truth.*)"
+	done
+}
+
+@test "blocked time of many targets is theirs alone, beside a busy machine" {
+	need_kernel_samples
+	local pids='' i
+	"$PROGRAMS/ping-pong" 100000000 3>&- &
+	others=$!
+	# More of them than get a side band each where switches are not recorded.
+	for i in 1 2 3 4 5 6 7 8 9 10; do
+		"$PROGRAMS/off-cpu" 2 2 >truth.$i 3>&- &
+		pids="$pids${pids:+,}$!"
+	done
+	"$PMREC" -q --off-cpu -e cpu-clock -p "$pids" -o out.json
+	holds out.json "{s['pid'] for s in samples} == {$pids} == {t['pid'] for t in of('thread')}" \
+		"comms == {'off-cpu'}" \
+		"not any('were lost' in n['text'] or 'no stack' in n['text'] for n in notes)"
+	blocked_is_true out.json
+	"$PMREPORT" --event off-cpu out.json | sed -n 2p | grep -qw '10 processes'
+	# The same where there are not enough file descriptors for it.
+	if [ "$(id -u)" = 0 ] && command -v capsh; then
+		pids=
+		for i in 1 2 3 4 5 6 7 8 9 10; do
+			"$PROGRAMS/off-cpu" 2 2 >truth.$i 3>&- &
+			pids="$pids${pids:+,}$!"
+		done
+		(
+			ulimit -n $((26 + 32 * $(nproc)))
+			capsh --drop=cap_sys_resource -- -c \
+				"'$PMREC' -q --off-cpu -e cpu-clock -p $pids -o few.json"
+		)
+		holds few.json "{s['pid'] for s in samples} == {$pids} == {t['pid'] for t in of('thread')}"
+		blocked_is_true few.json
+	fi
+}
+
+@test "blocked time of a user's many processes, and of all that they start, is theirs alone" {
+	need_nobody
+	local uid=65533 pids='' i
+	! pgrep -u $uid || skip "user $uid has processes"
+	"$PROGRAMS/ping-pong" 100000000 3>&- &
+	others=$!
+	for i in 1 2 3 4 5 6 7 8 9 10; do
+		setpriv --reuid=$uid --regid=$uid --clear-groups -- \
+			sh -c 'sleep 2; "$0" 2; exit 0' "$PROGRAMS/off-cpu" >truth.$i 3>&- &
+		pids="$pids${pids:+,}$!"
+	done
+	for i in {1..100}; do
+		[ "$(pgrep -c -u $uid -x sleep)" -lt 10 ] || break
+		sleep 0.1
+	done
+	"$PMREC" -q --off-cpu -e cpu-clock -u $uid -o out.json
+	holds out.json "comms == {'sh', 'sleep', 'off-cpu'}" "{s['pid'] for s in samples} >= {$pids}" \
+		"len({s['pid'] for s in samples if 'doze' in chain(s)}) == 10"
+	blocked_is_true out.json
+}
+
+# A CPU that ping-pong, which stays on one, does not use.
+others_cpu() {
+	local cpu
+	cpu=$(taskset -cp "$others" | sed 's/.*: //')
+	python3 -c 'import os, sys; print((os.sched_getaffinity(0) - {int(sys.argv[1])}).pop())' "$cpu"
+}
+
+@test "waits end where the recording ends" {
+	need_kernel_samples
+	[ "$(nproc)" -gt 1 ] || skip "there is one CPU"
+	"$PROGRAMS/ping-pong" 100000000 3>&- &
+	others=$!
+	sleep 0.2
+	# One of the two waits at any time, and they go on while the rings are read for the last time.
+	taskset -c "$(others_cpu)" "$PMREC" -q --off-cpu -e cpu-clock --call-graph none -p "$others,$(pgrep -P $others)" --duration 0.5s -o out.json
+	holds out.json "len({s['tid'] for s in samples}) == 2" \
+		"all(s['period'] > 0 for s in samples if s['event'] == 1)" \
+		"all(sum(s['period'] for s in samples if s['event'] == 1 and s['tid'] == tid) <= footer['duration_ns'] for tid in {s['tid'] for s in samples})"
 }
 
 @test "what has ended is not blocked" {

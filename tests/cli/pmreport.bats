@@ -262,6 +262,20 @@ without_names() {
 	END
 }
 
+@test "names of processes and of threads have titles of their own" {
+	for keys in process,comm process,thread process,tid,comm; do
+		report 0 --by "$keys" samples.json
+		grep -m 1 -E '^ +share' out >titles
+		[ "$(tr -s ' ' '\n' <titles | sort | uniq -d)" = "" ]
+	done
+	report 0 --by process,comm samples.json
+	grep -qE ' pid +process +comm$' out
+	for format in csv json; do
+		report 0 --format "$format" --by process,comm samples.json
+		[ "$format" = json ] || [ "$(head -1 out | tr , '\n' | sort | uniq -d)" = "" ]
+	done
+}
+
 @test "a process and a thread that the kernel did not tell have no name" {
 	sed -i '/"type":"sample"/s/"pid":[0-9]*,"tid":[0-9]*/"pid":null,"tid":null/' samples.json
 	report 0 -q --event cpu-clock --by pid,tid samples.json
@@ -299,6 +313,40 @@ without_names() {
 	[ "$(awk -F, 'NR > 1 { n += $4 } END { print n }' out)" = 11 ]
 	report 0 --time 50-60 --event cpu-clock
 	grep -qF "! no sample of this event in that time" out
+}
+
+@test "a wait has in a range of time what overlaps it" {
+	python3 "$SOURCE_DIR/tests/cli/waits.py" waits.json
+	# The range, then nanoseconds of long_wait, [1 s, 3 s), and of other_wait, [0.5 s, 0.6 s)
+	# and [2.98 s, 9 s), where the recording ends. It begins at 0.5 s.
+	local range long other
+	while read -r range long other; do
+		report 0 --json --event off-cpu --time "$range" waits.json
+		python3 - "$range" "$long" "$other" <<-'END'
+			import json, sys
+			(event,) = json.load(open("out"))["events"]
+			name, *truth = sys.argv[1:]
+			blocked = {w["function"]: w["blocked_ns"] for w in event.get("waits", [])}
+			told = [blocked.get(f, 0) for f in ("long_wait", "other_wait")]
+			assert told == [int(ns) for ns in truth], (name, told, truth)
+			assert event["total"]["period"] == sum(told), (name, event["total"])
+		END
+		report 0 --folded=period --event off-cpu --time "$range" waits.json
+		[ "$(awk '{ sum += $NF } END { printf "%.0f", sum }' out)" = $((long + other)) ]
+	done <<-'END'
+		0- 2000000000 6120000000
+		-100 2000000000 6120000000
+		1.5-1.52 20000000 0
+		2.48-2.5 20000000 20000000
+		0-0.05 0 50000000
+		0.1-0.5 0 0
+		0.5-3.5 2000000000 1020000000
+		0%-50% 2000000000 1870000000
+		8.48- 0 20000000
+		0.123456789-0.523456789 23456789 0
+	END
+	report 0 --event off-cpu --threads --time 2.48-2.5 waits.json
+	[ "$(grep -cE '^ +1 +20 ms +2\.480 +2\.500 ' out)" = 2 ]
 }
 
 @test "colours only where they are wanted" {

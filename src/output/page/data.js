@@ -204,19 +204,54 @@ const pm = (function () {
 			(filter.to !== null && filter.to !== undefined);
 	}
 
-	/* Calls visit(cell, sample) for the samples of @filter, by time. */
+	/*
+	 * Calls visit(cell, period, begin, end) for the samples of @filter, by time: what a sample
+	 * stands for, and when. A sample is a moment, but one of blocked time is the interval that
+	 * ends at its time, of which only what overlaps the range counts.
+	 */
 	function eachSample(data, filter, visit) {
 		const samples = data.samples, cells = data.cells;
 		const mask = threadMask(data, filter.threads);
-		const from = typeof filter.from === 'number' ? sampleAt(samples, filter.from, false) : 0;
-		const to = typeof filter.to === 'number' ? sampleAt(samples, filter.to, true)
-			: samples.count;
+		const event = data.events[filter.event], blocked = event ? event.blocked : false;
+		const low = typeof filter.from === 'number' ? filter.from : -Infinity;
+		const high = typeof filter.to === 'number' ? filter.to : Infinity;
+		const from = sampleAt(samples, low, false);
+		/* An interval that ends behind the range may have begun in it. */
+		const to = blocked ? samples.count : sampleAt(samples, high, true);
 
 		for (let i = from; i < to; i++) {
-			const cell = samples.cell[i];
+			const cell = samples.cell[i], time = samples.time[i], period = samples.period[i];
 
-			if (cells.event[cell] === filter.event && (!mask || mask[cells.thread[cell]]))
-				visit(cell, i);
+			if (cells.event[cell] !== filter.event || (mask && !mask[cells.thread[cell]]))
+				continue;
+			if (!blocked) {
+				visit(cell, period, time, time);
+				continue;
+			}
+			const start = Math.max(time - period / 1e6, 0);
+			const begin = Math.max(start, low), end = Math.min(time, high);
+
+			/* What is whole keeps its period, which times may be too coarse for. */
+			if (begin === start && end === time)
+				visit(cell, period, begin, end);
+			else if (begin < end)
+				visit(cell, Math.min(period, Math.round((end - begin) * 1e6)), begin, end);
+		}
+	}
+
+	/*
+	 * Calls add(part, share of the period) for each of @n equal parts of @ms in which the
+	 * time from @begin to @end lies.
+	 */
+	function eachPart(begin, end, period, ms, n, add) {
+		const partOf = (time) => Math.min(n - 1, Math.max(0, Math.floor(time / ms * n)));
+		const first = partOf(begin), last = partOf(end);
+
+		for (let part = first; part <= last; part++) {
+			const inside = Math.min(end, (part + 1) * ms / n) - Math.max(begin, part * ms / n);
+
+			add(part, first === last ? period
+				: period * Math.max(0, inside) / (end - begin));
 		}
 	}
 
@@ -232,8 +267,8 @@ const pm = (function () {
 		let total = 0, samples = 0;
 
 		if (cells && !filter.base && data.samples && inRange(filter)) {
-			eachSample(data, filter, (cell, i) => {
-				const path = cells.path[cell], period = data.samples.period[i];
+			eachSample(data, filter, (cell, period) => {
+				const path = cells.path[cell];
 
 				self[path] += period;
 				count[path]++;
@@ -367,15 +402,18 @@ const pm = (function () {
 		let max = 0;
 
 		if (data.samples && ms > 0) {
-			eachSample(data, { event: filter.event, threads: filter.threads }, (cell, i) => {
-				const thread = data.cells.thread[cell], period = data.samples.period[i];
-				const at = Math.min(n - 1, Math.floor(data.samples.time[i] / ms * n));
+			const wanted = { event: filter.event, threads: filter.threads };
+
+			eachSample(data, wanted, (cell, period, begin, end) => {
+				const thread = data.cells.thread[cell];
 				let mine = perThread.get(thread);
 
 				if (!mine)
 					perThread.set(thread, mine = new Float64Array(n));
-				mine[at] += period;
-				all[at] += period;
+				eachPart(begin, end, period, ms, n, (part, share) => {
+					mine[part] += share;
+					all[part] += share;
+				});
 			});
 			for (const mine of perThread.values())
 				for (let i = 0; i < n; i++)
@@ -408,12 +446,13 @@ const pm = (function () {
 		const values = new Float64Array(columns * rows);
 		let max = 0;
 
-		eachSample(data, { event: filter.event, threads: filter.threads }, (cell, i) => {
-			const place = Math.floor(data.samples.time[i] / columnMs * rows);
-			const at = Math.min(columns * rows - 1, place);
+		const wanted = { event: filter.event, threads: filter.threads };
 
-			values[at] += data.samples.period[i];
-			max = Math.max(max, values[at]);
+		eachSample(data, wanted, (cell, period, begin, end) => {
+			eachPart(begin, end, period, columns * columnMs, columns * rows, (part, share) => {
+				values[part] += share;
+				max = Math.max(max, values[part]);
+			});
 		});
 		return { columns, rows, values, max, columnMs };
 	}
