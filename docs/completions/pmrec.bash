@@ -2,7 +2,7 @@
 # Completion of pmrec for bash. Needs nothing but bash.
 
 _pmrec_long='--event --freq --count --filter --off-cpu --branch-any --branch-filter
-	--pid --tid --uid --all-cpus --cpu --cgroup --no-inherit --per-task --user --delay
+	--pid --tid --uid --all-cpus --cpu --cgroup --no-inherit --only-pid --per-task --user --delay
 	--duration --max-size --max-samples --control --overwrite --call-graph --stack-bytes
 	--no-stitch --output --raw --force --no-symbols --quiet --verbose --list --doctor --json
 	--engine --verify --stacks --unwinder --mmap-pages --realtime --help --version'

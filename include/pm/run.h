@@ -82,6 +82,8 @@ struct pm_targets_request {
 	const char *cgroup; /* -G, NULL: any */
 	const char *uid; /* -u, name or number; NULL: any */
 	bool no_inherit; /* -i: here only for the text */
+	bool only_pid; /* --only-pid: the same */
+	bool with_children; /* of -p: also the processes that it has started, and theirs */
 };
 void pm_targets_request_release(struct pm_targets_request *request);
 /* Whether it means anybody, so that there need be no command. */
@@ -94,6 +96,7 @@ struct pm_root {
 		began; /* starttime of proc(5): tells it from a later one of this number */
 	int pidfd; /* -1: kernel or limits do not allow it */
 	bool ended;
+	bool child; /* of one that was named; its end is not the end of the recording */
 	uint64_t cpu_ns; /* used before */
 	bool cpu_known;
 };
@@ -107,6 +110,9 @@ struct pm_targets {
 	int cgroup_fd,
 		ends_fd; /* -1: none; the second is readable when a root may have ended */
 	size_t living;
+	bool with_children;
+	size_t forbidden; /* children that we may not record */
+	size_t children_left_out; /* by --only-pid */
 	char *text; /* for people: "-p 123" */
 };
 
@@ -119,6 +125,9 @@ int pm_targets_find(struct pm_targets *targets, const struct pm_targets_request 
 void pm_targets_fill(const struct pm_targets *targets, struct pm_perf_options *perf);
 /* Once events are open: finds `late`, and takes the roots' CPU time. */
 int pm_targets_begin(struct pm_targets *targets, struct pm_error *err);
+/* Once the late ones are followed: finds those that they have started before that. 1: there are
+ * some, which have become `late`, 0, or -ENOMEM. */
+int pm_targets_again(struct pm_targets *targets, struct pm_error *err);
 /* The first root that acts as another user than we, who has no privileges. 0: nobody. */
 pid_t pm_targets_foreign(const struct pm_targets *targets);
 /* Looks who has ended. True when that are all of them. */

@@ -357,6 +357,13 @@ void pm_rec_follow_warn(struct pm_rec_session *session)
 			follow->gone);
 		pm_rec_warn(session, text);
 	}
+	if (session->targets.forbidden > 0) {
+		snprintf(text, sizeof(text),
+			 "%zu child processes are not recorded, for they run as another "
+			 "user or hold secrets (it takes root or CAP_PERFMON)",
+			 session->targets.forbidden);
+		pm_rec_warn(session, text);
+	}
 	for (size_t i = 0; i < session->targets.late.len; i++)
 		missing += session->targets.late.data[i] != 0;
 	if (missing == 0 || session->options->targets.no_inherit)

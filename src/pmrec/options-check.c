@@ -106,6 +106,9 @@ static int check_target(struct pm_rec_options *options, struct pm_error *err)
 	if (ret < 0)
 		return ret;
 	options->attach = pm_targets_request_any(&options->targets);
+	options->targets.with_children = options->targets.pids.list.len > 0;
+	if (options->targets.only_pid && !options->targets.with_children)
+		return refuse(err, "--only-pid limits -p");
 	if (options->user && (options->attach || options->action != PM_REC_RECORD))
 		return refuse(err, "--user is for a command that pmrec starts; -u is for "
 				   "what runs already");

@@ -32,6 +32,7 @@ static const char help[] =
 	"  -G, --cgroup GROUP        everything in a control group: its folder, or its\n"
 	"                            name below /sys/fs/cgroup\n"
 	"  -i, --no-inherit          leave out threads and processes that start later\n"
+	"      --only-pid            with -p: without what they have started before\n"
 	"      --per-task            never sample CPUs where tasks are the target\n"
 	"      --user USER           run COMMAND as this user\n"
 	"\n"

@@ -23,6 +23,7 @@ enum {
 	OPTION_STACKS,
 	OPTION_UNWINDER,
 	OPTION_VERIFY,
+	OPTION_ONLY_PID,
 	OPTION_PER_TASK,
 	OPTION_OFF_CPU,
 	OPTION_DURATION,
@@ -55,6 +56,7 @@ static const struct option long_options[] = {
 	{ "cgroup", required_argument, NULL, 'G' },
 	{ "uid", required_argument, NULL, 'u' },
 	{ "no-inherit", no_argument, NULL, 'i' },
+	{ "only-pid", no_argument, NULL, OPTION_ONLY_PID },
 	{ "per-task", no_argument, NULL, OPTION_PER_TASK },
 	{ "user", required_argument, NULL, OPTION_USER },
 	{ "delay", required_argument, NULL, 'D' },
@@ -297,6 +299,8 @@ static bool *switch_of(struct pm_rec_options *options, int option)
 		return &options->quiet;
 	case 'v':
 		return &options->verbose;
+	case OPTION_ONLY_PID:
+		return &options->targets.only_pid;
 	case OPTION_PER_TASK:
 		return &options->per_task;
 	case OPTION_OFF_CPU:

@@ -23,6 +23,10 @@
 #include "pm/chain-spaces.h"
 #include "summary.h"
 
+enum {
+	LATE_SCANS_MAX = 10, /* of a process that starts others all the time */
+};
+
 void pm_rec_warn(struct pm_rec_session *session, const char *text)
 {
 	struct pm_str safe = { 0 };
@@ -73,6 +77,23 @@ static int prepare_child(struct pm_rec_session *session, struct pm_error *err)
 	return ret;
 }
 
+/* What was started while events were being opened, and what that has started meanwhile. */
+static int follow_late(struct pm_rec_session *session, struct pm_error *err)
+{
+	struct pm_targets *targets = &session->targets;
+	int ret = targets->late.len > 0;
+
+	for (int i = 0; i < LATE_SCANS_MAX && ret > 0; i++) {
+		if (!pm_perf_follow(session->perf, targets->late.data, targets->late.len))
+			return 0;
+		ret = pm_targets_again(targets, err);
+	}
+	/* Blocked time comes from events of tasks, which the late ones lack. */
+	if (ret == 0 && !session->off_cpu)
+		pm_vec_clear(&targets->late);
+	return ret < 0 ? ret : 0;
+}
+
 /* Who is to be recorded, and what is open before anything runs. */
 static int open_all(struct pm_rec_session *session, struct pm_error *err)
 {
@@ -87,12 +108,8 @@ static int open_all(struct pm_rec_session *session, struct pm_error *err)
 		ret = pm_rec_engine_open(session, err);
 	if (ret == 0)
 		ret = pm_targets_begin(&session->targets, err);
-	/* Blocked time comes from events of tasks, which the late ones lack. */
-	if (ret == 0 && session->perf &&
-	    pm_perf_follow(session->perf, session->targets.late.data,
-			   session->targets.late.len) &&
-	    !session->off_cpu)
-		pm_vec_clear(&session->targets.late);
+	if (ret == 0 && session->perf)
+		ret = follow_late(session, err);
 	if (ret == 0 && session->perf) {
 		session->follow = pm_rec_follow_new();
 		if (!session->follow || pm_rec_follow_begin(session) < 0)

@@ -175,14 +175,32 @@ static void warn_none(struct pm_rec_session *session)
 
 static void warn_none_attached(struct pm_rec_session *session)
 {
-	char text[160] = "no samples: the event did not occur";
+	const struct pm_targets *targets = &session->targets;
+	struct pm_str text = { 0 };
 
-	if (session->cpu_known)
-		snprintf(text, sizeof(text),
-			 "no samples: the target used %.1f ms of CPU time; try: "
-			 "--duration 10s",
-			 (double)session->cpu_ns / 1e6);
-	pm_rec_warn(session, text);
+	if (!session->cpu_known)
+		pm_str_puts(&text, "no samples: the event did not occur, or what was "
+				   "recorded hardly ran");
+	else if (session->cpu_ns < IDLE_NS)
+		pm_str_printf(
+			&text,
+			"no samples: what was recorded used only %.1f ms of CPU time",
+			(double)session->cpu_ns / 1e6);
+	else
+		pm_str_printf(&text,
+			      "no samples, though what was recorded used %.2f s of CPU "
+			      "time: the event did not occur",
+			      (double)session->cpu_ns / 1e9);
+	if (targets->children_left_out > 0)
+		pm_str_printf(&text,
+			      "; --only-pid has left out the %zu processes that -p has "
+			      "started",
+			      targets->children_left_out);
+	else if (session->cpu_known && session->cpu_ns < IDLE_NS)
+		pm_str_puts(&text, "; try: -F max, or --off-cpu for where it waits");
+	if (!text.failed)
+		pm_rec_warn(session, text.data);
+	pm_str_release(&text);
 }
 
 /* The engine ptrace meets threads only at its ticks. */

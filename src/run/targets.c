@@ -129,6 +129,19 @@ static int scan(const struct pm_targets *targets, struct pm_task_list *ret)
 	return error;
 }
 
+static pid_t parent_of(pid_t pid)
+{
+	char name[64], text[STAT_MAX];
+	const char *rest;
+	int parent;
+
+	snprintf(name, sizeof(name), "/proc/%d/stat", (int)pid);
+	if (read_file(name, text, sizeof(text)) < 0)
+		return 0;
+	rest = strrchr(text, ')');
+	return rest && sscanf(rest + 1, " %*c %d", &parent) == 1 ? parent : 0;
+}
+
 /* Until nobody comes and goes any more, if that ever is. */
 static int scan_until_stable(struct pm_targets *targets)
 {
@@ -164,9 +177,10 @@ static int open_pidfd(const struct pm_root *root)
 }
 
 /* A pidfd means who has the number now; the time of its birth is read behind that. */
-static int add_root(struct pm_targets *targets, pid_t pid, pid_t tid, char *state)
+static int add_root(struct pm_targets *targets, pid_t pid, pid_t tid, bool child,
+		    char *state)
 {
-	struct pm_root root = { .pid = pid, .tid = tid, .pidfd = -1 };
+	struct pm_root root = { .pid = pid, .tid = tid, .pidfd = -1, .child = child };
 	struct epoll_event event = { .events = EPOLLIN };
 	int ret;
 
@@ -174,7 +188,7 @@ static int add_root(struct pm_targets *targets, pid_t pid, pid_t tid, char *stat
 		if (targets->roots.data[i].pid == pid &&
 		    targets->roots.data[i].tid == tid)
 			return 0; /* typed twice */
-	if (targets->roots.len < PIDFDS_MAX)
+	if (targets->roots.len < PIDFDS_MAX && !child)
 		root.pidfd = open_pidfd(&root);
 	ret = read_stat(pid, tid > 0 ? tid : pid, state, &root.began);
 	if (ret == 0)
@@ -186,6 +200,150 @@ static int add_root(struct pm_targets *targets, pid_t pid, pid_t tid, char *stat
 	if (root.pidfd >= 0)
 		epoll_ctl(targets->ends_fd, EPOLL_CTL_ADD, root.pidfd, &event);
 	return 0;
+}
+
+/* ---- children ----------------------------------------------------------------------------- */
+
+/* What capabilities(7) calls CAP_SYS_ADMIN and CAP_PERFMON: either lets perf_event_open(2) take
+ * any process. */
+#define CAPS_ANY_PROCESS (1ull << 21 | 1ull << 38)
+
+static bool may_record_any(void)
+{
+	unsigned long long caps = 0;
+	char text[4096];
+	const char *at;
+
+	if (read_file("/proc/self/status", text, sizeof(text)) <= 0)
+		return false;
+	at = strstr(text, "\nCapEff:");
+	return at && sscanf(at, "\nCapEff: %llx", &caps) == 1 &&
+	       (caps & CAPS_ANY_PROCESS) != 0;
+}
+
+/* perf_event_open(2) asks for PTRACE_MODE_READ_REALCREDS, as the link does (proc(5)). */
+static bool may_record(pid_t pid)
+{
+	char name[64], target[4];
+
+	snprintf(name, sizeof(name), "/proc/%d/exe", (int)pid);
+	return readlink(name, target, sizeof(target)) >= 0 ||
+	       (errno != EACCES && errno != EPERM);
+}
+
+struct kin {
+	pid_t pid, parent;
+	bool root, ours;
+};
+
+struct kin_list {
+	PM_VEC(struct kin) list; /* by pid */
+};
+
+static int compare_kin(const void *a, const void *b)
+{
+	return compare_tids(&((const struct kin *)a)->pid, &((const struct kin *)b)->pid);
+}
+
+static struct kin *find_kin(const struct kin_list *kin, pid_t pid)
+{
+	struct kin key = { .pid = pid };
+
+	if (kin->list.len == 0)
+		return NULL;
+	return bsearch(&key, kin->list.data, kin->list.len, sizeof(key), compare_kin);
+}
+
+/* All processes but ourselves, whose work, recorded, would make more work. */
+static int read_kin(struct kin_list *ret)
+{
+	struct pm_task_list pids = { 0 };
+	int r = list_numbers("/proc", &pids);
+
+	for (size_t i = 0; i < pids.list.len && r == 0; i++) {
+		struct kin kin = { .pid = pids.list.data[i] };
+
+		kin.parent = kin.pid == getpid() ? 0 : parent_of(kin.pid);
+		if (kin.parent > 0)
+			r = pm_vec_push(&ret->list, kin);
+	}
+	pm_vec_release(&pids.list);
+	if (ret->list.len > 0)
+		qsort(ret->list.data, ret->list.len, sizeof(struct kin), compare_kin);
+	return r;
+}
+
+/* Marks what descends from a root. Each pass but the last marks one more. */
+static void mark_descendants(const struct pm_targets *targets, struct kin_list *kin)
+{
+	bool more = true;
+
+	for (size_t i = 0; i < targets->roots.len; i++) {
+		struct kin *one = find_kin(kin, targets->roots.data[i].pid);
+
+		if (one)
+			one->root = one->ours = true;
+	}
+	while (more) {
+		more = false;
+		for (size_t i = 0; i < kin->list.len; i++) {
+			struct kin *one = &kin->list.data[i];
+			const struct kin *parent =
+				one->ours ? NULL : find_kin(kin, one->parent);
+
+			if (parent && parent->ours)
+				one->ours = more = true;
+		}
+	}
+}
+
+/* Makes roots of the children that there are now. How many are new, or -ENOMEM. */
+static int add_children(struct pm_targets *targets, const struct pm_targets_request *how)
+{
+	struct kin_list kin = { 0 };
+	bool any = may_record_any();
+	size_t forbidden = 0, left_out = 0;
+	int r = read_kin(&kin), added = 0;
+
+	mark_descendants(targets, &kin);
+	for (size_t i = 0; i < kin.list.len && r == 0; i++) {
+		const struct kin *one = &kin.list.data[i];
+		char state;
+
+		if (one->root || !one->ours)
+			continue;
+		if (how && how->only_pid) {
+			left_out++;
+		} else if (!any && !may_record(one->pid)) {
+			forbidden++;
+		} else {
+			r = add_root(targets, one->pid, 0, true, &state);
+			added += r == 0;
+			r = r == -ENOMEM ? r : 0; /* it has ended meanwhile */
+		}
+	}
+	targets->forbidden = forbidden;
+	targets->children_left_out = left_out;
+	pm_vec_release(&kin.list);
+	return r < 0 ? r : added;
+}
+
+/* Until a whole look at /proc finds nobody new: then all who might have forked behind our back
+ * are known. */
+static int find_children(struct pm_targets *targets,
+			 const struct pm_targets_request *request)
+{
+	int added = 0;
+
+	targets->with_children = request->with_children && !request->only_pid;
+	if (!request->with_children)
+		return 0;
+	for (int i = 0; i < SCANS_MAX; i++) {
+		added = add_children(targets, request);
+		if (added <= 0)
+			break;
+	}
+	return added < 0 ? added : 0;
 }
 
 static int not_there(struct pm_error *err, const char *what, pid_t id, const char *fix)
@@ -219,7 +377,7 @@ static int add_process(struct pm_targets *targets, pid_t pid, struct pm_error *e
 			     (int)tgid, (int)pid);
 		return -ESRCH;
 	}
-	ret = add_root(targets, pid, 0, &state);
+	ret = add_root(targets, pid, 0, false, &state);
 	if (ret == -ENOMEM)
 		return pm_error_set(err, ret, "out of memory");
 	if (ret < 0)
@@ -249,7 +407,7 @@ static int add_thread(struct pm_targets *targets, pid_t tid, struct pm_error *er
 
 	if (read_status(tid, &tgid, &euid) < 0)
 		return not_there(err, "thread", tid, "ps -eL");
-	ret = add_root(targets, tgid, tid, &state);
+	ret = add_root(targets, tgid, tid, false, &state);
 	if (ret == -ENOMEM)
 		return pm_error_set(err, ret, "out of memory");
 	if (ret < 0)
@@ -280,7 +438,7 @@ static int add_user(struct pm_targets *targets, const char *name, struct pm_erro
 		/* Our own work, recorded, would make more work. */
 		if (pid == getpid() || read_status(pid, &tgid, &euid) < 0 || euid != uid)
 			continue;
-		ret = add_root(targets, pid, 0, &state);
+		ret = add_root(targets, pid, 0, false, &state);
 		if (ret == -ENOMEM)
 			pm_error_set(err, ret, "out of memory");
 		else if (ret == 0 && (state == 'Z' || state == 'X'))
@@ -388,6 +546,8 @@ static int describe(struct pm_targets *targets, const struct pm_targets_request 
 		pm_str_printf(&str, " -G %s", request->cgroup);
 	if (request->no_inherit)
 		pm_str_puts(&str, " -i");
+	if (request->only_pid)
+		pm_str_puts(&str, " --only-pid");
 	targets->text = str.failed || !str.data ? NULL : strdup(str.data);
 	pm_str_release(&str);
 	return targets->text ? 0 : -ENOMEM;
@@ -408,7 +568,7 @@ static int find_tasks(struct pm_targets *targets,
 	if (ret < 0)
 		return ret;
 	targets->living = targets->roots.len;
-	if (scan_until_stable(targets) < 0)
+	if (find_children(targets, request) < 0 || scan_until_stable(targets) < 0)
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	if (targets->tids.len > 0)
 		return 0;
@@ -473,25 +633,46 @@ static bool read_cpu_ns(const struct pm_root *root, uint64_t *ret)
 	return pm_parse_u64(number, ret);
 }
 
-int pm_targets_begin(struct pm_targets *targets, struct pm_error *err)
+static bool is_late(const struct pm_targets *targets, pid_t tid)
+{
+	for (size_t i = 0; i < targets->late.len; i++)
+		if (targets->late.data[i] == tid)
+			return true;
+	return false;
+}
+
+int pm_targets_again(struct pm_targets *targets, struct pm_error *err)
 {
 	struct pm_task_list now = { 0 };
-	int ret = 0;
+	size_t before = targets->late.len;
+	int ret = targets->with_children ? add_children(targets, NULL) : 0;
+
+	if (ret >= 0)
+		ret = scan(targets, &now);
+	for (size_t i = 0; i < now.list.len && ret == 0; i++)
+		if (!bsearch(&now.list.data[i], targets->tids.data, targets->tids.len,
+			     sizeof(pid_t), compare_tids) &&
+		    !is_late(targets, now.list.data[i]))
+			ret = pm_vec_push(&targets->late, now.list.data[i]);
+	pm_vec_release(&now.list);
+	if (ret < 0)
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	return targets->late.len > before;
+}
+
+int pm_targets_begin(struct pm_targets *targets, struct pm_error *err)
+{
+	int ret;
 
 	if (targets->kind != PM_PERF_TASKS)
 		return 0;
+	ret = pm_targets_again(targets, err);
 	for (size_t i = 0; i < targets->roots.len; i++) {
 		struct pm_root *root = &targets->roots.data[i];
 
 		root->cpu_known = read_cpu_ns(root, &root->cpu_ns);
 	}
-	ret = scan(targets, &now);
-	for (size_t i = 0; i < now.list.len && ret == 0; i++)
-		if (!bsearch(&now.list.data[i], targets->tids.data, targets->tids.len,
-			     sizeof(pid_t), compare_tids))
-			ret = pm_vec_push(&targets->late, now.list.data[i]);
-	pm_vec_release(&now.list);
-	return ret < 0 ? pm_error_set(err, -ENOMEM, "out of memory") : 0;
+	return ret < 0 ? ret : 0;
 }
 
 /* Whether the number still means who had it at first. */
@@ -528,7 +709,7 @@ bool pm_targets_ended(struct pm_targets *targets)
 	for (size_t i = 0; i < targets->roots.len; i++) {
 		struct pm_root *root = &targets->roots.data[i];
 
-		if (root->ended || !is_over(root))
+		if (root->ended || root->child || !is_over(root))
 			continue;
 		root->ended = true;
 		/* It would be ready for ever. The fd keeps the number of a zombie telling. */
@@ -537,7 +718,8 @@ bool pm_targets_ended(struct pm_targets *targets)
 	}
 	targets->living = 0;
 	for (size_t i = 0; i < targets->roots.len; i++)
-		targets->living += !targets->roots.data[i].ended;
+		targets->living +=
+			!targets->roots.data[i].ended && !targets->roots.data[i].child;
 	return targets->living == 0;
 }
 

@@ -140,6 +140,93 @@ load attach
 	fi
 }
 
+# descendants PID: the numbers of all that descends from it.
+descendants() {
+	local child
+	for child in $(pgrep -P "$1"); do
+		echo "$child"
+		descendants "$child"
+	done
+}
+
+@test "-p takes the processes that a process has started, and theirs; --only-pid does not" {
+	sh -c '("$0" 60 & "$0" 60; wait) & wait' "$PROGRAMS/split" 3>&- &
+	master=$!
+	pids="$pids $master"
+	for _ in {1..100}; do
+		[ "$(descendants $master | wc -l)" -lt 3 ] || break
+		sleep 0.1
+	done
+	pids="$pids $(descendants $master)"
+	burners=$(descendants $master | tail -n 2 | paste -sd,)
+	"$PMREC" -q -e cpu-clock -o s.json -p "$master" --max-samples 300 --duration 60s
+	holds_calmly s.json "{s['pid'] for s in samples} == {$burners}" \
+		"header['target'] == '-p $master'" 'self_share("sixty") > 40' \
+		'any(chain(s)[-2:] == ["main", "_start"] or "main" in chain(s) for s in samples)'
+	run --separate-stderr "$PMREC" -e cpu-clock -o s.json -p "$master" --only-pid --duration 0.3s
+	[ "$status" = 0 ]
+	[[ "$stderr" == *'no samples: what was recorded used only 0.0 ms of CPU time; --only-pid has left out the 3 processes that -p has started'* ]]
+	holds_calmly s.json 'not samples' "header['target'] == '-p $master --only-pid'"
+	# These have no children, and are recorded themselves.
+	"$PMREC" -q -e cpu-clock -o s.json -p "$burners" --only-pid --max-samples 300 --duration 60s
+	holds_calmly s.json "{s['pid'] for s in samples} == {$burners}"
+	fails "--only-pid limits -p" "$PMREC" --only-pid -a
+}
+
+@test "a target's end is the end, not that of what it has started before" {
+	sh -c '"$0" 60 & echo $!; sleep 1.5' "$PROGRAMS/split" >child 3>&- &
+	master=$!
+	until_true test -s child
+	pids="$pids $master $(cat child)"
+	"$PMREC" -q -e cpu-clock -o s.json -p "$master"
+	holds_calmly s.json "{s['pid'] for s in samples} >= {$(cat child)}"
+}
+
+@test "processes that are born while the targets are looked for are not missed" {
+	# The child of a child starts workers before, while and after pmrec attaches. Each burns
+	# 0.1 s of CPU time; when it is done it writes its number, and the time.
+	cat >nest.py <<-'END'
+		import os, time
+		if os.fork() == 0:
+		    if os.fork() == 0:
+		        living = 0
+		        while living or not os.path.exists("stop"):
+		            if living == 4 or os.path.exists("stop"):
+		                os.wait()
+		                living -= 1
+		            elif os.fork():
+		                living += 1
+		            else:
+		                end = time.thread_time() + 0.1
+		                while time.thread_time() < end:
+		                    pass
+		                line = f"{os.getpid()} {time.monotonic_ns()}\n"
+		                fd = os.open("workers", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+		                os.write(fd, line.encode())
+		                os._exit(0)
+		        os._exit(0)
+		    os.wait()
+		    os._exit(0)
+		os.wait()
+	END
+	for _ in 1 2 3; do
+		rm -f workers stop s.json
+		python3 nest.py 3>&- &
+		master=$!
+		pids="$pids $master"
+		until_true test -s workers
+		"$PMREC" -q -e cpu-clock -o s.json -p $master 3>&- &
+		recorder=$!
+		pids="$pids $recorder"
+		sleep 2
+		touch stop
+		wait "$recorder"
+		# A worker that was done long after the first sample ran meanwhile.
+		holds s.json 'len({s["pid"] for s in samples}) > 2' \
+			'{int(p) for p, t in map(str.split, open("workers")) if int(t) > samples[0]["time"] + 300000000} <= {s["pid"] for s in samples}'
+	done
+}
+
 # make_cgroup: $cgroup, of version 2.
 make_cgroup() {
 	need_root

@@ -76,7 +76,7 @@ static void put_wait(struct made *made, const char *words, unsigned period)
 		words += len + strspn(words + len, " ");
 	}
 	pm_str_puts(&made->lines,
-		    "{\"type\":\"sample\",\"time\":9,\"pid\":7,\"tid\":7,\"cpu\":0,"
+		    "{\"type\":\"sample\",\"time\":900,\"pid\":7,\"tid\":7,\"cpu\":0,"
 		    "\"event\":1,");
 	pm_str_printf(&made->lines, "\"period\":%u,\"stack\":", period);
 	if (parent == UINT32_MAX)
@@ -269,7 +269,7 @@ static void test_deep(void **state)
 			pm_str_printf(&made.lines, "%u", i - 1);
 		pm_str_printf(
 			&made.lines,
-			",\"frames\":[0]}\n{\"type\":\"sample\",\"time\":9,\"pid\":7,"
+			",\"frames\":[0]}\n{\"type\":\"sample\",\"time\":900,\"pid\":7,"
 			"\"tid\":7,\"cpu\":0,\"event\":1,\"period\":1,\"stack\":%u}\n",
 			i);
 	}
