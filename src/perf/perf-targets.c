@@ -264,6 +264,7 @@ bool pm_perf_plan_fewer_fds(struct pm_perf *perf)
 	if (perf->options.target == PM_PERF_TASKS && perf->filter &&
 	    !perf->side_band_wide && !perf->side_band_must_be_wide) {
 		perf->side_band_must_be_wide = true;
+		pm_perf_close_all(perf);
 		pm_perf_decide_side_band(perf);
 		return perf->side_band_wide;
 	}
