@@ -23,6 +23,9 @@ static void flush(struct pm_corpus_writer *writer)
 {
 	pm_file_output_write(&writer->output, (const char *)writer->buffer, writer->len);
 	writer->len = 0;
+	/* As of a recording: from its first sample on it is worth its name. */
+	if (writer->counts.samples > 0 && writer->output.partial)
+		pm_file_output_publish(&writer->output);
 }
 
 /* Failures stick to the output. */

@@ -67,6 +67,6 @@ musl_begins() {
 		'all("outer_handler" in chain(s) for s in samples if "inner_handler" in chain(s))' \
 		"$(unrooted interrupted)"
 	run -0 "$PMREPORT" s.json
-	[[ ${output//$'\n'  / } == *"a signal's handler ran on a stack of its own"* ]]
+	[[ ${output//$'\n'  / } == *"they are on another stack, which was not copied"* ]]
 	[[ $output != *--stack-bytes* ]]
 }

@@ -2,11 +2,11 @@
 #include "tests/oracle/compare.h"
 
 static const char *const names[VERDICT_COUNT] = {
-	[VERDICT_EQUAL] = "equal",     [VERDICT_NO_CFI] = "no-cfi",
-	[VERDICT_OUTSIDE] = "outside", [VERDICT_LIMIT] = "limit",
-	[VERDICT_POPPED] = "popped",   [VERDICT_KEPT] = "kept",
-	[VERDICT_MIXED] = "mixed",     [VERDICT_RESOLVER] = "resolver",
-	[VERDICT_WRONG] = "wrong",
+	[VERDICT_EQUAL] = "equal",       [VERDICT_NO_CFI] = "no-cfi",
+	[VERDICT_OUTSIDE] = "outside",   [VERDICT_LIMIT] = "limit",
+	[VERDICT_POPPED] = "popped",     [VERDICT_KEPT] = "kept",
+	[VERDICT_MIXED] = "mixed",       [VERDICT_RESOLVER] = "resolver",
+	[VERDICT_UNCALLED] = "uncalled", [VERDICT_WRONG] = "wrong",
 };
 
 const char *verdict_name(enum verdict verdict)
@@ -108,6 +108,18 @@ static bool guessed(struct dwfl_space *space, const struct our_chain *ours, size
 	return false;
 }
 
+/* See VERDICT_UNCALLED; the frames before the last are looked up at the same places. */
+static bool ends_uncalled(struct dwfl_space *space, const struct our_chain *ours,
+			  const struct their_chain *theirs, size_t common)
+{
+	const struct pm_unw_frame *last = &ours->frames[ours->len - 1];
+
+	return common == ours->len && common > 1 && ours->stop == PM_UNW_STOP_ROOT &&
+	       last->lookup == last->pc && !theirs->frames[common - 1].activation &&
+	       !check_lookups(space, ours, theirs, common - 1) &&
+	       dwfl_space_begins_fde(space, last->pc);
+}
+
 enum verdict compare_chains(struct dwfl_space *space, const struct spaces_maps *maps,
 			    const struct our_chain *ours,
 			    const struct their_chain *theirs, const char **why)
@@ -119,6 +131,8 @@ enum verdict compare_chains(struct dwfl_space *space, const struct spaces_maps *
 		*why = "not even the first frame is the same";
 		return VERDICT_WRONG;
 	}
+	if (ends_uncalled(space, ours, theirs, common))
+		return VERDICT_UNCALLED;
 	*why = check_lookups(space, ours, theirs, common);
 	if (*why)
 		return VERDICT_WRONG;

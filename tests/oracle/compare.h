@@ -73,6 +73,13 @@ enum verdict {
 	 * the very chain that we found.
 	 */
 	VERDICT_RESOLVER,
+	/*
+	 * The return address is the first byte of a function, so no call has left it there:
+	 * makecontext(3) wrote it, for __start_context to run when the coroutine's function
+	 * returns. We name that function and call it the root; libdwfl looks up the byte
+	 * before, which belongs to another function, and fails there or goes astray.
+	 */
+	VERDICT_UNCALLED,
 	VERDICT_WRONG,
 };
 #define VERDICT_COUNT (VERDICT_WRONG + 1)

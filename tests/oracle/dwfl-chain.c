@@ -280,6 +280,25 @@ static Dwarf_Frame *frame_at(struct dwfl_space *space, uint64_t lookup)
 	return NULL;
 }
 
+bool dwfl_space_begins_fde(struct dwfl_space *space, uint64_t address)
+{
+	PM_AUTO_FREE Dwarf_Frame *at = frame_at(space, address);
+	PM_AUTO_FREE Dwarf_Frame *before = frame_at(space, address - 1);
+	Dwarf_Addr start, before_start, end, bias;
+	bool signal;
+
+	dwfl_module_getelf(dwfl_addrmodule(space->dwfl, address), &bias);
+	if (!at || dwarf_frame_info(at, &start, &end, &signal) < 0 ||
+	    start != address - bias)
+		return false;
+	/* Rows of one FDE adjoin each other; their CFA changes by what one instruction does. */
+	if (!before || dwarf_frame_info(before, &before_start, &end, &signal) < 0 ||
+	    end != start)
+		return true;
+	return dwfl_space_function(space, address, &(uint64_t){ 0 }) !=
+	       dwfl_space_function(space, address - 1, &(uint64_t){ 0 });
+}
+
 enum dwfl_rule dwfl_space_rule(struct dwfl_space *space, uint64_t lookup)
 {
 	PM_AUTO_FREE Dwarf_Frame *frame = frame_at(space, lookup);

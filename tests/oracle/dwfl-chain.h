@@ -62,6 +62,8 @@ size_t dwfl_space_unwind_with_pair(struct dwfl_space *space,
 enum dwfl_rule dwfl_space_rule(struct dwfl_space *space, uint64_t lookup);
 /* The rule at @lookup is of a signal frame (augmentation "S"). */
 bool dwfl_space_is_signal(struct dwfl_space *space, uint64_t lookup);
+/* The CFI at @address is that of the first instruction of its FDE. */
+bool dwfl_space_begins_fde(struct dwfl_space *space, uint64_t address);
 /* The symbol that covers @address, and where in it; NULL: none. Valid as long as @space. */
 const char *dwfl_space_function(struct dwfl_space *space, uint64_t address,
 				uint64_t *offset);

@@ -8,6 +8,7 @@
 #include <linux/perf_event.h>
 #include <string.h>
 
+#include "src/pmrec/hold.h"
 #include "src/pmrec/record.h"
 #include "pm/chain-spaces.h"
 #include "src/pmrec/summary.h"
@@ -42,7 +43,8 @@ static void begin_with(struct pm_rec_session *session, const char *path,
 	session->chains = pm_chains_new(&source);
 	session->counts.events_len = 1;
 	session->counts.events = calloc(1, sizeof(*session->counts.events));
-	assert_true(session->chains && session->counts.events);
+	session->hold = pm_rec_hold_new();
+	assert_true(session->chains && session->counts.events && session->hold);
 }
 
 static void begin(struct pm_rec_session *session, const char *path,
@@ -53,6 +55,7 @@ static void begin(struct pm_rec_session *session, const char *path,
 
 static void end(struct pm_rec_session *session)
 {
+	pm_rec_hold_free(session->hold);
 	pm_chains_free(session->chains);
 	pm_chain_threads_release(&session->threads);
 	pm_chain_modules_release(&session->modules);
