@@ -84,6 +84,8 @@ int pm_file_check_replaceable(const char *path, struct pm_error *err)
 	PM_AUTO_FREE char *old = NULL;
 	const char *wrong = NULL;
 
+	if (!path)
+		return 0;
 	if (asprintf(&old, "%s.old", path) < 0) {
 		old = NULL;
 		return pm_error_set(err, -ENOMEM, "out of memory");

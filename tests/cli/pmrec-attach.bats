@@ -42,6 +42,7 @@ load attach
 @test "-p follows the processes that it starts; with -i it does not" {
 	start
 	for inherit in "" -i; do
+		rm -f s.json
 		"$PMREC" -q $inherit -o s.json -p "$target" 3>&- &
 		recorder=$!
 		pids="$pids $recorder"
@@ -163,6 +164,7 @@ descendants() {
 	holds_calmly s.json "{s['pid'] for s in samples} == {$burners}" \
 		"header['target'] == '-p $master'" 'self_share("sixty") > 40' \
 		'any(chain(s)[-2:] == ["main", "_start"] or "main" in chain(s) for s in samples)'
+	rm s.json
 	run --separate-stderr "$PMREC" -e cpu-clock -o s.json -p "$master" --only-pid --duration 0.3s
 	[ "$status" = 0 ]
 	[[ "$stderr" == *'no samples: what was recorded used only 0.0 ms of CPU time; --only-pid has left out the 3 processes that -p has started'* ]]

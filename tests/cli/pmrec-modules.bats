@@ -258,6 +258,7 @@ without_sections() {
 	record_late "$PMREC" "$begin" "$replace"
 	mv old.so libunwind-plt.so
 	chmod 644 ./*.so
+	rm s.json
 	run --separate-stderr late 'nobody ./pmrec' "$begin" "$replace"
 	[ "$status" = 0 ]
 	[[ $stderr == *"/libunwind-plt.so could not be read while recording (replaced since"* ]]

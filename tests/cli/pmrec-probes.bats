@@ -179,6 +179,7 @@ uprobe:probes:thrice 30' ]
 		sh -c "\"$PROGRAMS/probes\" 5 && \"$PROGRAMS/probes\" 6 && echo alive >alive"
 	[ "$(cat alive)" = alive ]
 	[ "$(hits)" = 'uprobe:probes:thrice 33' ]
+	rm s.json
 	"$PMREC" -q -o s.json --per-task -e "uprobe:$PROGRAMS/probes:thrice" -- \
 		sh -c "\"$PROGRAMS/probes\" 5; echo again >>alive"
 	[ "$(wc -l <alive)" = 2 ]

@@ -300,8 +300,8 @@ wrong() {
 }
 
 @test "a buffer size is taken in pages and in bytes" {
-	"$PMREC" -q -m 64 -- true
-	holds samples.json "header['options']['ring_bytes'] == 64 * $(getconf PAGESIZE)"
+	"$PMREC" -q -m 512 -- true
+	holds samples.json "header['options']['ring_bytes'] == 512 * $(getconf PAGESIZE)"
 	rm samples.json
 	"$PMREC" -q -m 1M -- true
 	holds samples.json 'header["options"]["ring_bytes"] == 1 << 20'

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * cfi-loop MS: its time goes to functions whose CFI says that they are their own caller: `still`
- * at the same place of the stack, `rising` sixteen bytes further up each time. For x86-64.
+ * at the same place of the stack, `rising` sixteen bytes further up each time. The loops do not
+ * begin where the functions do: a return to the first byte of a function is a root. For x86-64.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,7 @@ __asm__(".text\n"
 	".cfi_startproc\n"
 	".cfi_def_cfa %rsp, 0\n"
 	".cfi_escape 0x16, 0x10, 0x02, 0x80, 0x00\n"
+	"nop\n"
 	"1: dec %rdi\n"
 	"jnz 1b\n"
 	"ret\n"
@@ -30,6 +32,7 @@ __asm__(".text\n"
 	".cfi_startproc\n"
 	".cfi_def_cfa %rsp, 16\n"
 	".cfi_escape 0x16, 0x10, 0x02, 0x80, 0x00\n"
+	"nop\n"
 	"1: dec %rdi\n"
 	"jnz 1b\n"
 	"ret\n"
