@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where code without CFI has its return address, found by following the code from the
- * interrupted instruction to a `ret`. Compiled code has one depth of the stack at each
- * instruction, whichever way led there; so any way from it to a `ret` without a call tells
- * where that `ret` will find its address. A word that merely looks like a return address is
- * not mistaken for it: stacks are full of those that earlier calls have left.
+ * Finds the return address of code without CFI: follows the code from the interrupted
+ * instruction to a `ret`. Compiled code has one depth of the stack at each instruction,
+ * whichever path led there. Therefore any path to a `ret` without a call shows where that
+ * `ret` reads its address. A word that merely looks like a return address is not enough:
+ * stacks are full of words that earlier calls have left.
  *
  * Lengths and operands of instructions: Intel SDM volume 2, chapter 2 and appendix A.
  */
@@ -258,7 +258,7 @@ static void decode_immediate(struct cursor *cursor, uint8_t form, struct instruc
 }
 
 /* False: it is not one that is known here, or not all of it can be read. */
-static bool decode(const uint8_t *code, size_t have, struct instruction *ret)
+static bool decode_instruction(const uint8_t *code, size_t have, struct instruction *ret)
 {
 	struct cursor cursor = { .code = code, .have = have };
 	struct prefixes bits = { 0 };
@@ -307,7 +307,7 @@ static bool decode(const uint8_t *code, size_t have, struct instruction *ret)
 
 /* ---- which registers are written -------------------------------------------------------- */
 
-static uint32_t bit(uint8_t reg)
+static uint32_t reg_bit(uint8_t reg)
 {
 	return 1u << reg;
 }
@@ -322,23 +322,23 @@ static uint32_t rm_of(const struct instruction *in, bool is_byte)
 {
 	if (in->mod != 3)
 		return 0;
-	return bit(is_byte ? byte_reg(in, in->rm) : in->rm);
+	return reg_bit(is_byte ? byte_reg(in, in->rm) : in->rm);
 }
 
 static uint32_t written_one(const struct instruction *in)
 {
 	uint8_t op = in->opcode;
-	uint32_t reg = bit(op & 1 ? in->reg : byte_reg(in, in->reg));
+	uint32_t reg = reg_bit(op & 1 ? in->reg : byte_reg(in, in->reg));
 	uint32_t rm = rm_of(in, !(op & 1));
 
 	if (op < 0x40) {
 		if (op >> 3 == 7)
 			return 0; /* cmp */
-		return (op & 7) < 2 ? rm : (op & 7) < 4 ? reg : bit(RAX);
+		return (op & 7) < 2 ? rm : (op & 7) < 4 ? reg : reg_bit(RAX);
 	}
 	if (op == 0x63 || op == 0x69 || op == 0x6b || op == 0x8a || op == 0x8b ||
 	    op == 0x8d)
-		return op == 0x8a ? reg : bit(in->reg);
+		return op == 0x8a ? reg : reg_bit(in->reg);
 	if (op >= 0x80 && op <= 0x83)
 		return in->selector == 7 ? 0 : rm;
 	if (op == 0x86 || op == 0x87)
@@ -349,22 +349,24 @@ static uint32_t written_one(const struct instruction *in)
 	if (op == 0x8c)
 		return rm_of(in, false);
 	if (op >= 0x90 && op <= 0x97)
-		return bit(RAX) | bit(in->low);
+		return reg_bit(RAX) | reg_bit(in->low);
 	if (op >= 0xb0 && op <= 0xb7)
-		return bit(byte_reg(in, in->low));
+		return reg_bit(byte_reg(in, in->low));
 	if (op >= 0xb8 && op <= 0xbf)
-		return bit(in->low);
+		return reg_bit(in->low);
 	if ((op & 0xfe) == 0xf6)
-		return in->selector < 2 ? 0 : in->selector < 4 ? rm : bit(RAX) | bit(RDX);
+		return in->selector < 2   ? 0
+		       : in->selector < 4 ? rm
+					  : reg_bit(RAX) | reg_bit(RDX);
 	if ((op & 0xfe) == 0xfe)
 		return rm;
 	if (op == 0x98 || op == 0x9f || op == 0xd7 || op == 0xdf)
-		return bit(RAX);
+		return reg_bit(RAX);
 	if (op == 0x99)
-		return bit(RDX);
+		return reg_bit(RDX);
 	if ((op >= 0xa4 && op <= 0xa7) || (op >= 0xaa && op <= 0xaf))
-		return bit(RAX) | bit(RCX) | bit(RSI) | bit(RDI);
-	return op >= 0xe0 && op <= 0xe3 ? bit(RCX) : 0;
+		return reg_bit(RAX) | reg_bit(RCX) | reg_bit(RSI) | reg_bit(RDI);
+	return op >= 0xe0 && op <= 0xe3 ? reg_bit(RCX) : 0;
 }
 
 static uint32_t written_0f(const struct instruction *in)
@@ -372,15 +374,15 @@ static uint32_t written_0f(const struct instruction *in)
 	uint8_t op = in->opcode;
 
 	if (op == 0x05)
-		return bit(RAX) | bit(RCX) | bit(R11);
+		return reg_bit(RAX) | reg_bit(RCX) | reg_bit(R11);
 	if (op == 0x31)
-		return bit(RAX) | bit(RDX);
+		return reg_bit(RAX) | reg_bit(RDX);
 	if (op == 0xa2)
-		return bit(RAX) | bit(RBX) | bit(RCX) | bit(RDX);
+		return reg_bit(RAX) | reg_bit(RBX) | reg_bit(RCX) | reg_bit(RDX);
 	if ((op >= 0x40 && op <= 0x4f && !in->vex) || op == 0x50 || op == 0x2c ||
 	    op == 0x2d || op == 0xaf || (op >= 0xb6 && op <= 0xb8) ||
 	    (op >= 0xbc && op <= 0xbf) || op == 0xc5 || op == 0xd7)
-		return bit(in->reg);
+		return reg_bit(in->reg);
 	if (op == 0x7e)
 		return in->repeated ? 0 : rm_of(in, false);
 	if (op >= 0x90 && op <= 0x9f)
@@ -391,17 +393,17 @@ static uint32_t written_0f(const struct instruction *in)
 	if (op == 0xba)
 		return in->selector == 4 ? 0 : rm_of(in, false);
 	if (op == 0xb0 || op == 0xb1)
-		return bit(RAX) | rm_of(in, op == 0xb0);
+		return reg_bit(RAX) | rm_of(in, op == 0xb0);
 	if (op == 0xc0 || op == 0xc1)
-		return bit(op == 0xc0 ? byte_reg(in, in->reg) : in->reg) |
+		return reg_bit(op == 0xc0 ? byte_reg(in, in->reg) : in->reg) |
 		       rm_of(in, op == 0xc0);
 	if (op == 0xc7)
-		return bit(RAX) | bit(RDX) | rm_of(in, false);
-	return op >= 0xc8 && op <= 0xcf ? bit(in->low) : 0;
+		return reg_bit(RAX) | reg_bit(RDX) | rm_of(in, false);
+	return op >= 0xc8 && op <= 0xcf ? reg_bit(in->low) : 0;
 }
 
 /* All general registers that may be written: rather too many than too few. */
-static uint32_t written(const struct instruction *in)
+static uint32_t written_regs(const struct instruction *in)
 {
 	uint8_t op = in->opcode;
 
@@ -413,13 +415,13 @@ static uint32_t written(const struct instruction *in)
 	case MAP_0F38:
 		if (op < 0xf0)
 			return 0;
-		return bit(in->reg) | (in->vex ? bit(in->vvvv) : 0);
+		return reg_bit(in->reg) | (in->vex ? reg_bit(in->vvvv) : 0);
 	case MAP_0F3A:
 		if (op >= 0x14 && op <= 0x17)
 			return rm_of(in, false);
 		if (op >= 0x60 && op <= 0x63)
-			return bit(RCX);
-		return op == 0xf0 ? bit(in->reg) : 0;
+			return reg_bit(RCX);
+		return op == 0xf0 ? reg_bit(in->reg) : 0;
 	}
 	return 0;
 }
@@ -470,7 +472,7 @@ struct search {
 static const struct value lost = { .kind = VALUE_LOST };
 
 /* What the word at the stack pointer of then + @offset holds. */
-static struct value content(const struct way *way, int64_t offset)
+static struct value read_stack_word(const struct way *way, int64_t offset)
 {
 	for (size_t i = 0; i < way->stores_len; i++)
 		if (way->stores[i].offset == offset)
@@ -481,7 +483,7 @@ static struct value content(const struct way *way, int64_t offset)
 	return (struct value){ VALUE_WORD, (int32_t)offset };
 }
 
-static enum outcome store(struct way *way, int64_t offset, struct value value)
+static enum outcome store_stack_word(struct way *way, int64_t offset, struct value value)
 {
 	size_t i = 0;
 
@@ -508,14 +510,14 @@ static bool move_sp(struct way *way, int64_t by)
 	return true;
 }
 
-static enum outcome push(struct way *way, struct value value)
+static enum outcome push_stack_word(struct way *way, struct value value)
 {
-	return move_sp(way, -8) ? store(way, way->sp, value) : OUTCOME_LOST;
+	return move_sp(way, -8) ? store_stack_word(way, way->sp, value) : OUTCOME_LOST;
 }
 
-static enum outcome pop(struct way *way, uint8_t reg)
+static enum outcome pop_reg(struct way *way, uint8_t reg)
 {
-	struct value value = content(way, way->sp);
+	struct value value = read_stack_word(way, way->sp);
 
 	if (reg == RSP || !move_sp(way, 8))
 		return OUTCOME_LOST;
@@ -559,7 +561,8 @@ static enum outcome change_sp(struct way *way, const struct instruction *in)
 }
 
 /* What the instruction leaves in the one register that it writes. */
-static struct value result(const struct way *way, const struct instruction *in)
+static struct value result_of_instruction(const struct way *way,
+					  const struct instruction *in)
 {
 	struct value place = { VALUE_PLACE, way->sp };
 
@@ -571,7 +574,7 @@ static struct value result(const struct way *way, const struct instruction *in)
 	if (in->base != RSP || in->index != NONE)
 		return lost;
 	if (in->opcode == 0x8b)
-		return content(way, (int64_t)way->sp + in->displacement);
+		return read_stack_word(way, (int64_t)way->sp + in->displacement);
 	if (in->opcode != 0x8d ||
 	    __builtin_add_overflow(way->sp, in->displacement, &place.offset))
 		return lost;
@@ -582,18 +585,18 @@ static enum outcome change_regs(struct way *way, const struct instruction *in)
 {
 	bool is_store = in->map == MAP_ONE && in->opcode == 0x89 && in->wide &&
 			in->base == RSP && in->index == NONE;
-	uint32_t mask = written(in);
-	struct value value = mask & (mask - 1) ? lost : result(way, in);
+	uint32_t mask = written_regs(in);
+	struct value value = mask & (mask - 1) ? lost : result_of_instruction(way, in);
 
-	if (mask & bit(RSP))
+	if (mask & reg_bit(RSP))
 		return change_sp(way, in);
 	for (uint8_t reg = 0; reg < REGS; reg++)
 		if (mask >> reg & 1)
 			way->regs[reg] = value;
 	/* Of a local variable no one needs to know; it may be stored again and again. */
 	if (is_store && way->regs[in->reg].kind != VALUE_LOST)
-		return store(way, (int64_t)way->sp + in->displacement,
-			     way->regs[in->reg]);
+		return store_stack_word(way, (int64_t)way->sp + in->displacement,
+					way->regs[in->reg]);
 	return OUTCOME_ON;
 }
 
@@ -608,21 +611,21 @@ static enum outcome follow_stack(struct way *way, const struct instruction *in)
 			  op == 0x8f || op == 0x9c || op == 0x9d || op == 0xff))
 		return OUTCOME_LOST;
 	if (op >= 0x50 && op <= 0x57)
-		return push(way, way->regs[in->low]);
+		return push_stack_word(way, way->regs[in->low]);
 	if (op >= 0x58 && op <= 0x5f)
-		return pop(way, in->low);
+		return pop_reg(way, in->low);
 	if (op == 0x68 || op == 0x6a || op == 0x9c || (op == 0xff && in->selector == 6))
-		return push(way, lost);
+		return push_stack_word(way, lost);
 	if (op == 0x9d)
-		return pop(way, NONE);
+		return pop_reg(way, NONE);
 	if (op == 0x8f)
-		return in->selector == 0 ? pop(way, in->mod == 3 ? in->rm : NONE)
+		return in->selector == 0 ? pop_reg(way, in->mod == 3 ? in->rm : NONE)
 					 : OUTCOME_LOST;
 	if (op == 0xff && in->selector > 1)
 		return OUTCOME_LOST; /* a call, or a jump to somewhere */
 	if (op == 0xc9) {
 		ret = sp_from_fp(way, 0);
-		return ret == OUTCOME_ON ? pop(way, RBP) : ret;
+		return ret == OUTCOME_ON ? pop_reg(way, RBP) : ret;
 	}
 	return change_regs(way, in);
 }
@@ -640,8 +643,8 @@ static void add_way(struct search *search, const struct way *from, uint64_t pc)
 }
 
 /* One instruction further. */
-static enum outcome follow(struct search *search, struct way *way,
-			   const struct instruction *in)
+static enum outcome follow_instruction(struct search *search, struct way *way,
+				       const struct instruction *in)
 {
 	uint64_t target = way->pc + in->len + (uint64_t)in->immediate;
 	uint8_t op = in->opcode;
@@ -661,12 +664,13 @@ static enum outcome follow(struct search *search, struct way *way,
 }
 
 /* The next instruction of @way. */
-static bool fetch(struct search *search, const struct way *way, struct instruction *ret)
+static bool fetch_instruction(struct search *search, const struct way *way,
+			      struct instruction *ret)
 {
 	uint64_t skip = way->pc - search->window_at;
 
 	if (skip < search->window_len &&
-	    decode(search->window + skip, search->window_len - skip, ret))
+	    decode_instruction(search->window + skip, search->window_len - skip, ret))
 		return true;
 	search->window_at = way->pc;
 	/* Where code ends there is less to be read. */
@@ -675,16 +679,17 @@ static bool fetch(struct search *search, const struct way *way, struct instructi
 		if (pm_unw_read_code(search->space, way->pc, search->window,
 				     search->window_len))
 			break;
-	return decode(search->window, search->window_len, ret);
+	return decode_instruction(search->window, search->window_len, ret);
 }
 
-/* False: the return address is none that was there. */
+/* Returns false unless the return address is a word that was on the stack when the
+ * thread was interrupted. */
 static bool to_row(const struct way *way, int64_t popped, struct pm_unw_row *ret)
 {
 	/* rbx, rbp, r12 to r15 in instructions and in DWARF */
 	static const uint8_t saved[][2] = { { 3, 3 },   { 5, 6 },   { 12, 12 },
 					    { 13, 13 }, { 14, 14 }, { 15, 15 } };
-	struct value address = content(way, way->sp);
+	struct value address = read_stack_word(way, way->sp);
 
 	/* V8's builtins for prologues make their caller's frame: they pop where they return to,
 	 * push that frame, and have not left anything when they return. */
@@ -732,9 +737,9 @@ enum pm_unw_exit pm_unw_x86_find_exit(const struct pm_unw_space *space, uint64_t
 			struct instruction in;
 
 			left--;
-			if (!fetch(&search, way, &in))
+			if (!fetch_instruction(&search, way, &in))
 				break;
-			outcome = follow(&search, way, &in);
+			outcome = follow_instruction(&search, way, &in);
 			if (outcome == OUTCOME_BY_FP)
 				return PM_UNW_EXIT_BY_FP;
 			if (outcome == OUTCOME_RETURN && to_row(way, in.immediate, ret))

@@ -25,8 +25,8 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static const struct pm_chain_live_page *page_of(struct pm_chain_modules *modules,
-						pid_t pid, uint64_t address)
+static const struct pm_chain_live_page *find_live_page(struct pm_chain_modules *modules,
+						       pid_t pid, uint64_t address)
 {
 	struct pm_chain_live_page *page;
 
@@ -35,8 +35,8 @@ static const struct pm_chain_live_page *page_of(struct pm_chain_modules *modules
 	if (!modules->live_pages)
 		return NULL;
 	page = &modules->live_pages[pm_hash_mix(address, (uint64_t)pid) & (PAGES - 1)];
-	/* Code may be replaced at any time: what was read before the sample was taken tells
-	 * nothing of it. */
+	/* Code may be replaced at any time: a page that was read before the sample was
+	 * taken need not hold the code that ran then. */
 	if (page->address != address || page->pid != pid ||
 	    page->read_ns <= modules->live_since_ns) {
 		page->address = address;
@@ -56,7 +56,7 @@ bool pm_chain_live_read(struct pm_chain_modules *modules, pid_t pid, uint64_t ad
 		uint64_t skip = address % PAGE_BYTES;
 		size_t here = len < PAGE_BYTES - skip ? len : PAGE_BYTES - skip;
 		const struct pm_chain_live_page *page =
-			page_of(modules, pid, address - skip);
+			find_live_page(modules, pid, address - skip);
 
 		if (!page || page->len < skip + here)
 			return false;

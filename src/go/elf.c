@@ -45,7 +45,7 @@ bool pm_go_is_section(const char *name)
 
 /* ---- bytes by address ------------------------------------------------------------------ */
 
-static const struct pm_go_load *load_of(const struct pm_go_table *table, uint64_t svma)
+static const struct pm_go_load *find_load(const struct pm_go_table *table, uint64_t svma)
 {
 	for (size_t i = 0; i < table->loads_len; i++)
 		if (svma - table->loads[i].vaddr < table->loads[i].filesz)
@@ -55,14 +55,14 @@ static const struct pm_go_load *load_of(const struct pm_go_table *table, uint64_
 
 uint64_t pm_go_bytes_left(const struct pm_go_table *table, uint64_t svma)
 {
-	const struct pm_go_load *load = load_of(table, svma);
+	const struct pm_go_load *load = find_load(table, svma);
 
 	return load ? load->filesz - (svma - load->vaddr) : 0;
 }
 
 const uint8_t *pm_go_bytes(const struct pm_go_table *table, uint64_t svma, uint64_t len)
 {
-	const struct pm_go_load *load = load_of(table, svma);
+	const struct pm_go_load *load = find_load(table, svma);
 	uint64_t skip;
 
 	if (!load)
@@ -75,7 +75,7 @@ const uint8_t *pm_go_bytes(const struct pm_go_table *table, uint64_t svma, uint6
 
 bool pm_go_is_code(const struct pm_go_table *table, uint64_t svma)
 {
-	const struct pm_go_load *load = load_of(table, svma);
+	const struct pm_go_load *load = find_load(table, svma);
 
 	return load && (load->flags & PF_X);
 }
@@ -315,7 +315,8 @@ static void read_relocated(const struct headers *headers, uint64_t svma, uint64_
 	}
 }
 
-/* Takes from module data what the table needs, if this is the table's. */
+/* Copies from module data the addresses that the table needs, if it is the data of
+ * this table. */
 static bool use_module(struct pm_go_table *table, const uint64_t *words)
 {
 	uint64_t text = words[MODULE_TEXT];
@@ -361,7 +362,8 @@ static bool use_module_at(struct pm_go_table *table, uint64_t svma)
 	return use_module(table, words);
 }
 
-/* Gives @use the address of each word in the segments' bytes that @is_wanted, until it takes one. */
+/* Calls @use with the address of each word in the segments that satisfies @is_wanted,
+ * until @use returns true. */
 struct search {
 	bool (*is_wanted)(const struct pm_go_table *table, const uint8_t *word);
 	bool (*use)(struct pm_go_table *table, uint64_t svma);

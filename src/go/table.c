@@ -198,7 +198,7 @@ static int read_function(const struct pm_go_table *table, uint64_t index,
 	return read_record(table, &row, ret);
 }
 
-/* What the function says about itself: its entry, a name. */
+/* Checks that the function's record has the same entry, and a name. */
 static bool is_sound(const struct pm_go_table *table, uint64_t index)
 {
 	struct pm_go_function function;
@@ -348,9 +348,10 @@ enum {
 	WINDOW_BYTES = 512,
 };
 
-/* Has at least the bytes of one step in @reader, if there are as many. */
-static bool refill(const struct pm_go_table *table, struct pm_reader *reader,
-		   uint64_t *svma)
+/* Makes sure that @reader holds the bytes of at least one step, if the table has that
+ * many. */
+static bool refill_step_reader(const struct pm_go_table *table, struct pm_reader *reader,
+			       uint64_t *svma)
 {
 	uint64_t at = *svma + reader->pos, left = pm_go_bytes_left(table, at);
 	const uint8_t *bytes;
@@ -388,7 +389,7 @@ static int value_at(const struct pm_go_table *table,
 			return -EDQUOT;
 		if (work_left)
 			--*work_left;
-		if (!refill(table, &reader, &at))
+		if (!refill_step_reader(table, &reader, &at))
 			return -EBADMSG;
 		change = pm_reader_uleb(&reader);
 		if (change == 0 && step > 0)

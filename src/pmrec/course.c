@@ -84,13 +84,14 @@ static void poll_drop_ended(struct course *course)
 }
 
 /*
- * The clock of a CPU samples whoever runs when it ticks. A reader that ticks wake up runs behind
- * ticks and never at one, so its own time is counted to the target. And a target that a reader
- * interrupts may have to let another task run first: then its turn on the CPU ends with a tick,
- * rather than at any time, and its samples stand for more than it had (a third more beside one
- * busy task). So the rings of such events are read by time, at times that are not in step with
- * any clock, and so often that samples at the rate that was asked for fill no more than a
- * quarter. The clock of a task stands still meanwhile: its rings may wake the reader.
+ * The clock of a CPU samples the task that runs when it ticks. A reader that ticks wake
+ * up runs right after ticks and never at one. The clock therefore counts the reader's
+ * time to the target. And a target that a reader interrupts may have to let another task
+ * run first: then its turn on the CPU ends with a tick, rather than at any time, and its
+ * samples stand for more than it had (a third more beside one busy task). The rings of
+ * such events are therefore read on a timer, at times that are not in step with any
+ * clock, and so often that samples at the requested rate fill no more than a quarter. The
+ * clock of a task stands still meanwhile: its rings may wake the reader.
  */
 static void plan_rounds(struct course *course)
 {
@@ -115,7 +116,8 @@ static void plan_rounds(struct course *course)
 		course->round_ns = ROUND_US_MIN * US_NS;
 }
 
-/* By time: between the half of it and all (xorshift64 of Marsaglia, 2003). */
+/* How long to wait for the next round. With by_time: a random time between half of
+ * round_ns and all of it (xorshift64, Marsaglia 2003). */
 static uint64_t wait_of_round(struct course *course, uint64_t now)
 {
 	uint64_t round = course->round_ns, half;
@@ -131,7 +133,7 @@ static uint64_t wait_of_round(struct course *course, uint64_t now)
 	return half + course->random % (half + 1);
 }
 
-static struct timespec timeout(struct course *course, uint64_t now)
+static struct timespec timeout_of_round(struct course *course, uint64_t now)
 {
 	uint64_t next =
 		course->enable_at < course->end_at ? course->enable_at : course->end_at;
@@ -360,7 +362,7 @@ static int step(struct course *course, struct pm_error *err)
 {
 	struct pm_rec_session *session = course->session;
 	struct pm_child *child = &session->child;
-	struct timespec wait = timeout(course, pm_now_ns());
+	struct timespec wait = timeout_of_round(course, pm_now_ns());
 	uint64_t now;
 	int ret = 0;
 

@@ -28,8 +28,8 @@ static uint64_t timeval_ns(const struct timeval *time)
 	return (uint64_t)time->tv_sec * NS_PER_S + (uint64_t)time->tv_usec * 1000u;
 }
 
-/* Stays at the maximum. */
-static uint64_t sum(uint64_t a, uint64_t b)
+/* The sum of both, or the maximum if it overflows. */
+static uint64_t add_saturating(uint64_t a, uint64_t b)
 {
 	uint64_t ret;
 
@@ -54,7 +54,7 @@ static bool may_be_chance(const struct pm_rec_coverage *known, uint64_t missing_
 	return rest <= 0 || rest * rest <= 4 * unit * ((double)known->cpu_ns + unit);
 }
 
-/* The stolen time explains what is too much of it. */
+/* Whether the stolen time explains the excess. */
 static bool is_of_host(const struct pm_rec_coverage *known)
 {
 	return known->sampled_ns - known->cpu_ns <= known->stolen_ns;
@@ -74,7 +74,7 @@ static enum pm_rec_cover judge_excess(const struct pm_rec_coverage *known)
 
 enum pm_rec_cover pm_rec_coverage_judge(const struct pm_rec_coverage *known)
 {
-	uint64_t sampled = sum(known->sampled_ns, known->lost_ns), missing;
+	uint64_t sampled = add_saturating(known->sampled_ns, known->lost_ns), missing;
 
 	if (known->period_ns == 0)
 		return PM_REC_COVER_WELL;
@@ -186,7 +186,7 @@ static void put_cause(struct pm_str *text, const struct pm_rec_session *session,
 			      known->threads + 1, (double)known->period_ns / 1e6);
 }
 
-/* What is too much, and why. */
+/* Warns of an excess, with its cause. */
 static void warn_too_much(struct pm_rec_session *session,
 			  const struct pm_perf_event *event,
 			  const struct pm_rec_coverage *known)
@@ -247,7 +247,7 @@ bool pm_rec_coverage_warn(struct pm_rec_session *session)
 		if (cover == PM_REC_COVER_WELL ||
 		    (cover == PM_REC_COVER_SKIPPED && known.sampled_ns == 0))
 			continue;
-		known.sampled_ns = sum(known.sampled_ns, known.lost_ns);
+		known.sampled_ns = add_saturating(known.sampled_ns, known.lost_ns);
 		pm_str_printf(
 			&text,
 			"the samples stand for %.2f s of %.2f s %sCPU time (%.0f%%): ",
@@ -271,7 +271,7 @@ enum pm_rec_cover pm_rec_counted_judge(const struct pm_rec_counted *known)
 	/* A frequency is kept by periods that the kernel changes, and what had begun is
 	 * forgotten then (perf_adjust_period()). */
 	uint64_t percent = known->by_frequency ? COVERED_PERCENT : COUNTED_PERCENT;
-	uint64_t sampled = sum(known->sampled, known->lost);
+	uint64_t sampled = add_saturating(known->sampled, known->lost);
 	uint64_t missing;
 
 	if (known->samples >= known->enough && known->sampled > known->counted &&
@@ -283,7 +283,7 @@ enum pm_rec_cover pm_rec_counted_judge(const struct pm_rec_counted *known)
 	if (missing <= known->away)
 		return PM_REC_COVER_WELL;
 	/* What may be by chance is a part of what could be sampled. */
-	sampled = sum(sampled, known->away);
+	sampled = add_saturating(sampled, known->away);
 	missing -= known->away;
 	if (missing / known->period < FEW_SAMPLES ||
 	    sampled / percent >= known->counted / 100)
@@ -355,7 +355,7 @@ static void know_counted(const struct pm_rec_session *session,
 
 	*ret = (struct pm_rec_counted){
 		.counted = counts->counted,
-		.sampled = sum(counts->period, counts->others),
+		.sampled = add_saturating(counts->period, counts->others),
 		.others = counts->others,
 		.samples = counts->samples,
 		.enough = kernel_counts(event) ? FEW_SAMPLES : MANY_SAMPLES,
@@ -442,7 +442,7 @@ static void say_counted(struct pm_rec_session *session, const struct pm_perf_eve
 	/* What was lost may have stood for less. */
 	uint64_t sampled = cover == PM_REC_COVER_TOO_MUCH
 				   ? known->sampled
-				   : sum(known->sampled, known->lost);
+				   : add_saturating(known->sampled, known->lost);
 	struct pm_str text = { 0 };
 
 	pm_str_printf(&text,
@@ -559,9 +559,9 @@ void pm_rec_coverage_warn_slowed(struct pm_rec_session *session)
 
 /* ---- the evidence ------------------------------------------------------------------------ */
 
-/* Whether a clock's samples come to something else than the CPU time. */
-static bool is_off(const struct pm_rec_session *session, size_t index,
-		   const struct pm_perf_event *event)
+/* Whether the periods of a clock's samples differ too much from the CPU time. */
+static bool clock_differs_from_cpu_time(const struct pm_rec_session *session,
+					size_t index, const struct pm_perf_event *event)
 {
 	struct pm_rec_coverage known;
 
@@ -569,7 +569,7 @@ static bool is_off(const struct pm_rec_session *session, size_t index,
 	    session->counts.events[index].samples < EVIDENCE_SAMPLES_MIN)
 		return false;
 	know(session, event, &session->counts.events[index], &known);
-	return sum(known.sampled_ns, known.lost_ns) / COUNTED_PERCENT <
+	return add_saturating(known.sampled_ns, known.lost_ns) / COUNTED_PERCENT <
 		       known.cpu_ns / 100 ||
 	       known.sampled_ns / TOO_MUCH_PERCENT > known.cpu_ns / 100;
 }
@@ -609,7 +609,7 @@ int pm_rec_coverage_footer(const struct pm_rec_session *session, pm_rec_clock_cp
 		return 0;
 	events = pm_perf_events(session->perf, &len);
 	for (size_t i = 0; i < len && i < session->counts.events_len && ret == 0; i++)
-		if (is_off(session, i, &events[i]))
+		if (clock_differs_from_cpu_time(session, i, &events[i]))
 			ret = add_clock_cpus(session, (uint32_t)i, cpus);
 	footer->clock = cpus->data;
 	footer->clock_len = cpus->len;

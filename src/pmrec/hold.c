@@ -5,7 +5,8 @@
 #include <string.h>
 
 enum {
-	/* How many samples wait at most, and the bytes of what they have beside. */
+	/* How many samples wait at most, and how many bytes of copied fields they
+	 * have. */
 	HELD_MAX = 1 << 14,
 	HELD_BYTES_MAX = 8 << 20,
 	TID_BUCKETS = 256,
@@ -50,7 +51,7 @@ static uint32_t *hold_bucket(struct pm_rec_hold *hold, uint32_t pid, uint32_t ti
 
 /* ---- copies ----------------------------------------------------------------------------- */
 
-static void *append(uint8_t **at, const void *from, size_t bytes)
+static void *append_copy(uint8_t **at, const void *from, size_t bytes)
 {
 	uint8_t *start = *at;
 
@@ -79,13 +80,13 @@ static int copy_pointed(struct held *held)
 	held->copy = at = malloc(held->copy_bytes);
 	if (!at)
 		return -ENOMEM;
-	sample->fields = copied = append(&at, sample->fields, fields);
-	sample->counts = append(&at, sample->counts, counts);
-	sample->branches = append(&at, sample->branches, branches);
+	sample->fields = copied = append_copy(&at, sample->fields, fields);
+	sample->counts = append_copy(&at, sample->counts, counts);
+	sample->branches = append_copy(&at, sample->branches, branches);
 	for (size_t i = 0; i < sample->fields_len; i++)
 		if (copied[i].kind == PM_FILE_FIELD_TEXT)
-			copied[i].text =
-				append(&at, copied[i].text, strlen(copied[i].text) + 1);
+			copied[i].text = append_copy(&at, copied[i].text,
+						     strlen(copied[i].text) + 1);
 	return 0;
 }
 
@@ -137,7 +138,8 @@ int pm_rec_hold_add(struct pm_rec_session *session, const struct pm_file_sample 
 
 	if (hold->len == 0 && chain->promise == 0)
 		return pm_file_write_sample(session->writer, sample);
-	/* Close to --max-size nothing waits: what waits is not counted there. */
+	/* Close to --max-size no sample waits, because waiting samples are not in the
+	 * file's size yet. */
 	if (session->options->max_bytes > 0 &&
 	    pm_file_writer_bytes(session->writer) + (hold->len + 1) * LINE_BYTES >=
 		    session->options->max_bytes) {

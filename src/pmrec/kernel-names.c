@@ -14,7 +14,7 @@ struct pm_rec_kernel_names {
 	pthread_t thread;
 	bool running;
 	pid_t tid; /* set by the thread, 0: not yet */
-	/* What the thread leaves. */
+	/* The results of the thread. */
 	struct pm_kallsyms *kallsyms;
 	struct pm_error err;
 	int result;
@@ -91,8 +91,8 @@ static bool is_permanent(const char *module)
 	return strcmp(module, "bpf") != 0 && strncmp(module, "__builtin__", 11) != 0;
 }
 
-static bool holds_for(const struct pm_rec_kernel_names *names, const uint64_t *addresses,
-		      size_t addresses_len)
+static bool table_holds_for(const struct pm_rec_kernel_names *names,
+			    const uint64_t *addresses, size_t addresses_len)
 {
 	for (size_t i = 0; i < addresses_len; i++) {
 		const char *module;
@@ -117,7 +117,7 @@ int pm_rec_kernel_names_get(struct pm_rec_session *session, const uint64_t *addr
 		if (!names)
 			return pm_error_set(err, -ENOMEM, "out of memory");
 	}
-	if (names->kallsyms && !holds_for(names, addresses, addresses_len))
+	if (names->kallsyms && !table_holds_for(names, addresses, addresses_len))
 		pm_kallsyms_free(PM_TAKE_PTR(names->kallsyms));
 	if (!names->kallsyms && names->result == 0)
 		read_table(names);

@@ -10,7 +10,8 @@
 
 enum {
 	NICE_BEST = -20,
-	ROUND_MS_MAX = 500, /* CPU time, also of what is hurried through */
+	/* CPU time; also of the work before and after the recording */
+	ROUND_MS_MAX = 500,
 	DEFAULT_PRIORITY = 1,
 };
 
@@ -73,7 +74,7 @@ static bool make_watchdog(struct pm_rec_realtime *realtime)
 	return realtime->watched;
 }
 
-static void watch(const struct pm_rec_realtime *realtime, int ms)
+static void set_watchdog(const struct pm_rec_realtime *realtime, int ms)
 {
 	const struct itimerspec limit = {
 		.it_value = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 }
@@ -140,13 +141,13 @@ int pm_rec_realtime_hurry(struct pm_rec_session *session, struct pm_error *err)
 	realtime->nice_before = realtime->nice = getpriority(PRIO_PROCESS, 0);
 	nice_given_up_to = realtime->nice_before;
 	realtime->policy_is_ours = realtime->policy_before == SCHED_OTHER && errno == 0;
-	/* Less than usual is somebody's wish. */
+	/* A nice value above 0 was chosen by somebody; keep it. */
 	realtime->hurried = realtime->policy_is_ours && realtime->nice_before <= 0 &&
 			    make_watchdog(realtime);
 	if (!realtime->hurried)
 		return 0;
 	raise_nice(realtime);
-	watch(realtime, ROUND_MS_MAX);
+	set_watchdog(realtime, ROUND_MS_MAX);
 	return 0;
 }
 
@@ -159,7 +160,7 @@ int pm_rec_realtime_begin(struct pm_rec_session *session, struct pm_error *err)
 
 	if (!realtime)
 		return 0;
-	watch(realtime, 0);
+	set_watchdog(realtime, 0);
 	given_up = 0;
 	if (!session->perf) {
 		restore_nice(realtime);
@@ -184,7 +185,7 @@ int pm_rec_realtime_begin(struct pm_rec_session *session, struct pm_error *err)
 void pm_rec_realtime_round(struct pm_rec_session *session)
 {
 	if (session->realtime && session->realtime->priority > 0)
-		watch(session->realtime, ROUND_MS_MAX);
+		set_watchdog(session->realtime, ROUND_MS_MAX);
 }
 
 void pm_rec_realtime_end(struct pm_rec_session *session)
@@ -193,7 +194,7 @@ void pm_rec_realtime_end(struct pm_rec_session *session)
 
 	if (!realtime)
 		return;
-	watch(realtime, 0);
+	set_watchdog(realtime, 0);
 	if (realtime->priority > 0) {
 		sched_setscheduler(0, realtime->policy_before | SCHED_RESET_ON_FORK,
 				   &realtime->param_before);
@@ -207,7 +208,7 @@ void pm_rec_realtime_end(struct pm_rec_session *session)
 	if (given_up || !realtime->hurried)
 		restore_nice(realtime);
 	else
-		watch(realtime, ROUND_MS_MAX);
+		set_watchdog(realtime, ROUND_MS_MAX);
 }
 
 bool pm_rec_realtime_hurry_nice(const struct pm_rec_session *session, int *ret)

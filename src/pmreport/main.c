@@ -164,7 +164,7 @@ static int browse(struct pm_report_options *options, struct pm_error *err)
 }
 
 /* The newest recording may have another name: see pm_file_writer_open(). */
-static void say_newer(const char *input)
+static void report_newer_recording(const char *input)
 {
 	PM_AUTO_FREE char *partial = NULL;
 	enum pm_file_partial found = pm_file_partial_find(input, &partial);
@@ -204,7 +204,7 @@ static int report(struct pm_report_options *options, const struct pm_profile *pr
 		say("%s is cut short: the recorder was stopped before it could finish, "
 		    "or records still",
 		    options->input);
-	say_newer(options->input);
+	report_newer_recording(options->input);
 	if (options->format->lacks && !options->report.quiet)
 		say("%s", options->format->lacks);
 	return pm_sink_close(&sink, &err) < 0 ? fail(&err, STATUS_FILE) : STATUS_DONE;
