@@ -70,7 +70,8 @@ static bool x86_follows_call(const struct pm_unw_map *map, uint64_t end)
 	uint8_t code[X86_CALL_BYTES_MAX];
 	size_t have = sizeof(code);
 
-	/* Where the code begins there is less to be read than the longest has. */
+	/* At the beginning of a segment fewer bytes can be read than the longest call
+	 * has. */
 	while (!read_code(map, end - have, code + sizeof(code) - have, have))
 		if (--have < 2)
 			return false;

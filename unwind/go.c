@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Go's code by the table that Go programs have for their own tracebacks (pm/go.h): it says how
- * far the stack pointer is below the return address at each instruction, and which functions
- * are the outermost ones. Stripping leaves it, and it is righter than the .debug_frame of an
- * unstripped program, which knows neither where stacks begin nor where they are switched.
+ * Unwinds Go's code by the table that Go programs have for their own tracebacks
+ * (pm/go.h). The table lists how far the stack pointer is below the return address at
+ * each instruction, and which functions are the outermost ones. Stripping keeps the
+ * table. It is more accurate than the .debug_frame of an unstripped program, which shows
+ * neither where stacks begin nor where they are switched.
  */
 #include "unwind-internal.h"
 
@@ -88,9 +89,9 @@ static bool is_signal_return(const char *name)
 }
 
 /*
- * Go's own word for the outermost functions (abi.FuncFlagTopFrame), and their names for what
- * comes before 1.17. It is also said of handlers of signals, behind which the interrupted
- * function follows. mcall leaves its goroutine for good: what it calls never returns.
+ * Whether Go marks the function as outermost (abi.FuncFlagTopFrame); before 1.17 its name
+ * decides. Go also marks signal handlers, but their caller is the interrupted function.
+ * mcall leaves its goroutine for good: what it calls never returns.
  */
 static bool is_outermost(const char *name, uint8_t flags)
 {
@@ -134,7 +135,7 @@ static bool writes_sp(const char *name, uint8_t flags)
 
 /* ---- code ------------------------------------------------------------------------------- */
 
-/* What the instructions before an address have done to the stack pointer. */
+/* How the instructions before an address have changed the stack pointer. */
 struct sp_writes {
 	bool is_switched; /* it may be that of another stack */
 	bool has_fp; /* the frame pointer was set to this frame before that */

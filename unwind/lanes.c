@@ -489,9 +489,10 @@ static ALWAYS_INLINE bool advance(struct pm_unwinder *unwinder, struct hot *hot,
 }
 
 /*
- * A chain that is alone has nobody to go on while it waits for memory. Where its next frames
- * are is not known before their rules are, but they lie further up, mostly close together. One line
- * a frame is enough: the CPU itself fetches neighbours.
+ * While a chain that is unwound alone waits for memory, no other chain can go on. The
+ * places of its next frames are unknown until their rules are, but they lie further up,
+ * mostly close together. One cache line a frame is enough: the CPU itself fetches
+ * neighbours.
  */
 static ALWAYS_INLINE void prefetch_ahead(const struct hot *hot)
 {

@@ -170,7 +170,8 @@ static void set_no_cfi(struct pm_unw_module *module, uint64_t svma,
 	ret->index = pm_unw_is_near_trampoline(module, svma) ? 0 : PM_UNW_OFF_TRAMPOLINE;
 }
 
-/* By Go's table. 0, -ENOENT: it does not know @svma; else it cannot be told now. */
+/* By Go's table. Returns 0; -ENOENT: the table has no row for @svma; other errors:
+ * unknown for now. */
 static int decode_go(struct pm_unwinder *unwinder, struct pm_unw_module *module,
 		     uint64_t svma, struct pm_unw_lookup *ret)
 {

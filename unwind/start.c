@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where stacks begin, as far as no CFI says so: the code at the entry point of a file, the code
- * that calls a thread's function, and return addresses that nothing has called.
+ * Finds where stacks begin if no CFI shows it: the code at the entry point of a file, the
+ * code that calls a thread's function, and return addresses that no call has left.
  */
 #include "unwind-internal.h"
 
@@ -67,7 +67,7 @@ bool pm_unw_module_is_entry(struct pm_unw_module *module, uint64_t svma)
 {
 	struct pm_unw_fde ignored;
 
-	/* First what costs nothing: this is asked at each frame without CFI. */
+	/* The cheap check comes first: this runs at each frame without CFI. */
 	if (module->entry == 0 || svma - module->entry >= ENTRY_BYTES)
 		return false;
 	/* With CFI the entry says itself that it is the root, and what follows is not it. */
@@ -77,7 +77,8 @@ bool pm_unw_module_is_entry(struct pm_unw_module *module, uint64_t svma)
 
 /* ---- threads ------------------------------------------------------------------------------ */
 
-/* What a thread goes on with when its function has returned: exit(2), which does not return. */
+/* The code to which a thread's function returns: it calls exit(2), which does not
+ * return. */
 static const struct thread_exit {
 	enum pm_unw_arch arch;
 	uint8_t len, code[8];

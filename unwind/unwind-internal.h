@@ -402,7 +402,7 @@ enum pm_unw_found {
 };
 
 enum {
-	/* In the place of it, of a cache slot alone: nobody has asked for the rule. */
+	/* Only in cache slots: the rule has not been looked up yet. */
 	PM_UNW_FOUND_NOT_YET = PM_UNW_FOUND_OTHER_STACK + 1,
 };
 
@@ -519,8 +519,8 @@ struct pm_unw_lookup pm_unw_rule_again(struct pm_unwinder *unwinder,
 bool pm_unw_go_open(struct pm_unw_module *module);
 void pm_unw_go_free(struct pm_unw_go *go);
 /*
- * What Go's table says of @svma; @rule is filled with PM_UNW_FOUND_RULE. 0; -ENOENT: it says
- * nothing, as most modules have none; -EDQUOT: as of pm_unw_cfi_row_within().
+ * Looks up @svma in Go's table; fills @rule with PM_UNW_FOUND_RULE. Returns 0; -ENOENT:
+ * the module has no table or no row for @svma; -EDQUOT: as pm_unw_cfi_row_within().
  */
 int pm_unw_go_decode(struct pm_unw_module *module, uint64_t svma, uint32_t *work_left,
 		     enum pm_unw_found *found, struct pm_unw_rule *rule);
@@ -571,7 +571,8 @@ static inline bool pm_unw_map_has_cfi(const struct pm_unw_map *map, enum pm_unw_
  */
 enum pm_unw_exit pm_unw_exit_find(const struct pm_unw_state *state,
 				  struct pm_unw_row *ret);
-/* Whether it has been asked at the place that @found is of, and did not say _BY_SP. */
+/* Whether the search has already run for the place of @found with another result than
+ * _BY_SP. */
 static inline bool pm_unw_exit_is_not_by_sp(struct pm_unw_lookup found)
 {
 	uint32_t kept = found.index >> PM_UNW_EXIT_SHIFT;

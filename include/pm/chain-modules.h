@@ -30,9 +30,10 @@ struct pm_chain_modules {
 	uint64_t crc_bytes_left; /* to be read for checksums of debug files */
 	struct pm_chain_vdso vdso; /* this process's own, which is everyone's */
 	struct pm_chain_vdso vdso32; /* that of 32-bit processes, copied from the first */
-	/* Of generated code, as it was read last (live-code.c); NULL: none so far. */
+	/* Cached pages of generated code (live-code.c); NULL: none so far. */
 	struct pm_chain_live_page *live_pages;
-	/* CLOCK_MONOTONIC; what was read before is read again. UINT64_MAX: always. */
+	/* CLOCK_MONOTONIC; pages that were read before this are read again.
+	 * UINT64_MAX: all pages. */
 	uint64_t live_since_ns;
 };
 

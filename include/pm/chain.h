@@ -27,12 +27,14 @@ struct pm_chain_source {
 struct pm_chain {
 	uint32_t stack; /* PM_FILE_NONE: no frame at all */
 	uint32_t stop; /* index for pm_chain_stop_name() */
-	bool stitched; /* the copy was too short, and there are callers from other ones */
+	/* the copy was too short; other samples or looks supplied callers */
+	bool stitched;
 	/* For pm_chains_settle(): the sample's time, the frames that are its own, and a number;
 	 * 0: there is nothing to settle. */
 	uint64_t promise, time;
 	uint32_t own_len;
-	/* How many bytes the copy had to have for one frame more; 0: it was not too short. */
+	/* The copy needed at least this many bytes to hold one more frame; 0: it was
+	 * not too short. */
 	uint64_t wanted_bytes;
 };
 
@@ -47,8 +49,8 @@ enum {
 	PM_CHAIN_STOP_UPROBE,
 	PM_CHAIN_STOP_LBR_END, /* the CPU's record ended, root or not */
 	PM_CHAIN_STOP_EXEC, /* in execve(2): the old program is gone, the new one not begun */
-	/* The kernel copied less than it was asked for, since a page of the stack was not
-	 * present. A larger copy would not have more. */
+	/* The kernel copied fewer bytes than were requested, because a page of the
+	 * stack was not present. A larger copy would not help. */
 	PM_CHAIN_STOP_NO_PAGE,
 	PM_CHAIN_STOP_COUNT,
 };
@@ -64,9 +66,9 @@ void pm_chains_free(struct pm_chains *chains);
 int pm_chains_add(struct pm_chains *chains, const struct pm_record *record,
 		  struct pm_chain *ret);
 /*
- * Brings a chain of a truncated stack to what is known of it by now, which may be more than
- * when it was added: later samples and looks at the thread's memory tell of earlier samples,
- * too. It may be less, where another caller took the place of one. 0 or negative errno.
+ * Updates the chain of a truncated stack with the callers that are known by now. Later
+ * samples and looks at the thread's memory may have added callers. Callers are removed if
+ * another caller may have replaced them. Returns 0 or negative errno.
  */
 int pm_chains_settle(struct pm_chains *chains, struct pm_chain *chain);
 /* The branches of @record, which was the last one added; good until the next call. None where

@@ -178,7 +178,7 @@ struct pm_file_count {
 struct pm_file_footer {
 	uint64_t samples, lost, throttled;
 	uint64_t truncated; /* copies of stacks that were too short, stitched or not */
-	uint64_t stitched; /* of them, those with frames from earlier samples */
+	uint64_t stitched; /* of them, those with frames from other samples or looks */
 	const struct pm_file_count
 		*stops; /* by reason, "root" included, zeros left out */
 	size_t stops_len;
@@ -194,8 +194,8 @@ struct pm_file_footer {
 		uint64_t counted, others; /* by the kernel; of others, among it */
 	} * events; /* by event id */
 	size_t events_len;
-	/* What is known of clocks whose samples do not come to `cpu_ns`: written only, for
-	 * who looks for the cause. */
+	/* Evidence about clocks whose periods do not sum to `cpu_ns`, for finding the
+	 * cause. It is only written; no reader of ours uses it. */
 	const struct pm_file_clock_cpu {
 		uint32_t event, cpu;
 		uint64_t samples, period;
@@ -295,10 +295,12 @@ const struct pm_file_frame *pm_file_writer_frames(const struct pm_file_writer *w
 /* Hands everything written so far to the kernel, so that a kill loses nothing older. */
 int pm_file_writer_flush(struct pm_file_writer *writer);
 uint64_t pm_file_writer_bytes(const struct pm_file_writer *writer); /* as stored */
-/* Flushes, and gives the file its name now, which its first sample does otherwise. */
+/* Flushes and renames the file to its path now; otherwise its first sample causes the
+ * rename. */
 int pm_file_writer_publish(struct pm_file_writer *writer);
-/* Decides the name of a file that will get no more lines: see pm_file_writer_open(). One that
- * could not be written is removed. pm_file_writer_close() does this where it was not done. */
+/* Gives its final name to a file that gets no more lines: see pm_file_writer_open(). A
+ * file that could not be written is removed. pm_file_writer_close() calls this if the
+ * caller has not. */
 int pm_file_writer_settle(struct pm_file_writer *writer);
 /* Where the file is at the moment; borrowed until the next call. */
 const char *pm_file_writer_place(const struct pm_file_writer *writer);
@@ -308,7 +310,7 @@ int pm_file_writer_close(struct pm_file_writer *writer, struct pm_error *err);
 /* Closes, and removes a file that has no sample. NULL is fine. */
 void pm_file_writer_discard(struct pm_file_writer *writer);
 
-/* A recording of @path that does not have its name, or not yet. */
+/* A recording for @path that is not renamed to @path, or not yet. */
 enum pm_file_partial {
 	PM_FILE_PARTIAL_NONE,
 	PM_FILE_PARTIAL_GROWING, /* its recorder has it open */

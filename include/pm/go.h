@@ -55,9 +55,10 @@ struct pm_go_table {
 };
 
 /*
- * Finds the table by the section's name, in a file without sections or of Go by what it looks
- * like. @ret is filled only with 0. -ENOENT when there is none that is sane. Costs a few reads
- * unless pm_go_open() has to search.
+ * Finds the table by the section's name. In a file without sections, or in a Go program
+ * without this section, it searches the segments for a valid header. Fills @ret only if
+ * it returns 0. Returns -ENOENT if there is no valid table. Needs only a few reads unless
+ * it has to search.
  */
 int pm_go_open(struct pm_go_table *ret, const struct pm_go_file *file);
 /* Whether a section of this name says that a file is of Go. */
@@ -84,15 +85,16 @@ int pm_go_find(const struct pm_go_table *table, uint64_t svma,
 const char *pm_go_name(const struct pm_go_table *table,
 		       const struct pm_go_function *function);
 /*
- * By how many bytes the stack pointer is below its value at the entry of @function when @svma
- * is executed. What a call pushes is not in it. Each step over the table is taken from
- * @work_left (NULL: no matter). 0, -ENOENT, -EBADMSG, -EDQUOT.
+ * How many bytes the stack pointer is below its value at the entry of @function when
+ * @svma is executed, without the return address that a call pushes. Each step over the
+ * table is subtracted from @work_left (NULL: no limit). 0, -ENOENT, -EBADMSG, -EDQUOT.
  */
 int pm_go_stack_bytes(const struct pm_go_table *table,
 		      const struct pm_go_function *function, uint64_t svma,
 		      uint32_t *work_left, int32_t *ret);
 
-/* A function at an address: what is executed there, or what that is inlined into. */
+/* A function at an address: the function that is executed there, or one that it is
+ * inlined into. */
 struct pm_go_frame {
 	const char *name; /* NULL: unknown; in place as all texts here */
 	const char *file; /* NULL: unknown */

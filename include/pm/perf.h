@@ -463,15 +463,16 @@ size_t pm_perf_ring_pages(
 	const struct pm_perf *perf); /* as mapped, data pages per ring */
 
 /*
- * In which time samples at the rates that were asked for fill a quarter of a ring, for a caller
- * that reads by time; 0: no event has a rate.
+ * The time in which samples at the requested rates fill a quarter of a ring, for a caller
+ * that reads on a timer; 0: no event has a rate.
  */
 uint64_t pm_perf_quarter_ns(const struct pm_perf *perf);
 /* Whether all events are clocks, so that no sample comes more often. */
 bool pm_perf_is_paced(const struct pm_perf *perf);
 
-/* What a sample of a clock costs whom it interrupts, and each byte of copied stack: measured now, in
- * the calling thread, which takes some 50 ms of CPU time. @kernel: it may be sampled. */
+/* Measures how much time one sample of a clock, and each byte of copied stack, costs
+ * the interrupted thread. Uses some 50 ms of CPU time of the calling thread. @kernel:
+ * the kernel may be sampled. */
 struct pm_perf_cost {
 	double sample_ns, byte_ns;
 };

@@ -437,8 +437,9 @@ struct pm_kallsyms;
  */
 int pm_kallsyms_load(struct pm_kallsyms **ret, const char *path, struct pm_error *err);
 void pm_kallsyms_free(struct pm_kallsyms *kallsyms);
-/* Changes when a module comes, goes or is loaded elsewhere, and a table that was read before is
- * wrong about its places. 0 for a kernel without modules, or where they are not to be seen. */
+/* A fingerprint of the loaded modules. It changes when a module is loaded, unloaded or
+ * moved, which makes a table that was read before wrong. 0: the kernel has no modules,
+ * or hides them. */
 uint64_t pm_kernel_modules_fingerprint(void);
 /* The symbol that covers @address, or NULL; @module is "" for the kernel proper. Borrowed. */
 const char *pm_kallsyms_find(const struct pm_kallsyms *kallsyms, uint64_t address,

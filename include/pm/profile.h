@@ -226,8 +226,8 @@ struct pm_profile_options {
 	 * compared with another build. */
 	bool no_starts;
 	bool no_inlines; /* leave inlined functions out: their time is their caller's */
-	/* Only samples in [from, to]: seconds from the start, or percent of the duration. Of an
-	 * interval of blocked time, what overlaps it. */
+	/* Only samples in [from, to]: seconds from the start, or percent of the
+	 * duration. An interval of blocked time counts with the part that overlaps. */
 	bool time_set, time_percent;
 	double time_from, time_to;
 	const struct pm_profile_symbolizer *symbolizer; /* NULL: only the file's names */

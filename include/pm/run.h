@@ -125,8 +125,8 @@ int pm_targets_find(struct pm_targets *targets, const struct pm_targets_request 
 void pm_targets_fill(const struct pm_targets *targets, struct pm_perf_options *perf);
 /* Once events are open: finds `late`, and takes the roots' CPU time. */
 int pm_targets_begin(struct pm_targets *targets, struct pm_error *err);
-/* Once the late ones are followed: finds those that they have started before that. 1: there are
- * some, which have become `late`, 0, or -ENOMEM. */
+/* After the late processes are followed: finds the processes that these started
+ * earlier, and makes them `late`. Returns 1 if there are any, 0, or -ENOMEM. */
 int pm_targets_again(struct pm_targets *targets, struct pm_error *err);
 /* The first root that acts as another user than we, who has no privileges. 0: nobody. */
 pid_t pm_targets_foreign(const struct pm_targets *targets);

@@ -168,8 +168,9 @@ struct pm_unw_map {
 };
 
 /*
- * Copies @len bytes of a mapping without a module, as the process has them now. False when not
- * all of them are to be had. Called while a chain is found, for code that was just executed.
+ * Copies @len bytes of a mapping without a module, as the process has them now. Returns
+ * false unless all of them can be read. The unwinder calls it for code that the thread
+ * has just executed.
  */
 typedef bool (*pm_unw_read_code_fn)(void *user, uint64_t address, void *ret, size_t len);
 
@@ -197,8 +198,8 @@ struct pm_unw_stack {
 	/* Further pieces, which lie above, without the bytes between. NULL: none. Of the pieces
 	 * themselves only the three fields above and `above` are used. */
 	const struct pm_unw_stack *above;
-	/* NULL, or what is set to the last address that was wanted and is in no piece. A chain
-	 * that ends as TRUNCATED has ended there. */
+	/* If not NULL, is set to the last address that the unwinder needed and found
+	 * in no piece. A chain that ends as TRUNCATED ends there. */
 	uint64_t *missed;
 };
 

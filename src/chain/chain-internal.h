@@ -54,7 +54,7 @@ enum {
 	PM_CHAIN_LOOK_PROCESSES = 64,
 };
 
-/* What was read of the stacks of running threads within a second. */
+/* How many bytes looks have read of the stacks of running threads within this second. */
 struct pm_chain_looks {
 	uint64_t second;
 	uint32_t pid;
@@ -79,12 +79,12 @@ struct pm_chains {
 	size_t ahead_len;
 	const struct pm_record *record; /* the one at hand */
 	bool stitched; /* some of them */
-	bool wanting; /* there is more than even earlier samples tell */
+	bool wanting; /* no other sample shows the outer callers */
 	/* Of `found`: where the return address lies that was not in the copy; 0: unknown. */
 	uint64_t missed;
 	uint64_t wanted_bytes; /* see struct pm_chain; with a promise only */
 	uint64_t promise; /* of stitching, or 0 */
-	/* For looks: room for what is read. NULL: none so far. */
+	/* Buffer for the pieces that looks read. NULL: none so far. */
 	uint8_t *memory;
 	struct pm_chain_looks looks, process_looks[PM_CHAIN_LOOK_PROCESSES];
 	uint64_t outermost_sp; /* of the last stitched frame */

@@ -5,13 +5,13 @@
 #include "chain-internal.h"
 
 enum {
-	/* What is read of a running thread's stack at once: from where the next return address is
-	 * wanted, and a little before, for the registers that were saved with it. rustc was seen
-	 * with a frame of 527 KiB, of which nothing has to be read. */
+	/* A look reads this much of a running thread's stack at once. It starts a
+	 * little below the next return address, for the registers that were saved with
+	 * it. rustc has a frame of 527 KiB, none of which has to be read. */
 	LOOK_PIECE_BYTES = 32 * 1024,
 	LOOK_BELOW_BYTES = 512,
 	LOOK_PIECES_MAX = 16,
-	/* What all looks may read within one second: of one process, and together. */
+	/* How many bytes looks may read within one second: of one process, and of all. */
 	LOOK_PROCESS_BYTES_MAX = 16 << 20,
 	LOOK_BYTES_MAX = 64 << 20,
 	/* Return addresses are read together when they lie in so many bytes. */
@@ -155,7 +155,7 @@ static int stitch(struct pm_chains *chains, const struct pm_record *record,
 	return 0;
 }
 
-/* Whether process @pid may be looked at once more, which is then counted. */
+/* Whether the budget allows one more look at process @pid; counts the look if it does. */
 static bool may_look(struct pm_chains *chains, uint32_t pid)
 {
 	uint64_t second = now_ns() / 1000000000u;
@@ -165,7 +165,7 @@ static bool may_look(struct pm_chains *chains, uint32_t pid)
 
 	if (all->second != second)
 		*all = (struct pm_chain_looks){ .second = second };
-	/* Two processes of one row take its place from each other; `all` still counts. */
+	/* Two processes that share a row evict each other; `all` still counts both. */
 	if (of->second != second || of->pid != pid)
 		*of = (struct pm_chain_looks){ .second = second, .pid = pid };
 	if (all->bytes >= LOOK_BYTES_MAX || of->bytes >= LOOK_PROCESS_BYTES_MAX)
@@ -175,8 +175,9 @@ static bool may_look(struct pm_chains *chains, uint32_t pid)
 	return true;
 }
 
-/* Reads the piece of the stack that a return address was @wanted of, into @piece of
- * chains->memory. False: it is not there, or enough was read. */
+/* Reads the piece of the stack around @wanted, the address of a return address, into
+ * @piece of chains->memory. Returns false if it is not mapped, or if the budget is
+ * used up. */
 static bool read_piece(struct pm_chains *chains, const struct pm_record *record,
 		       const struct pm_unw_stack *copy, uint64_t wanted,
 		       struct pm_unw_stack *piece, size_t index)
@@ -184,7 +185,7 @@ static bool read_piece(struct pm_chains *chains, const struct pm_record *record,
 	uint64_t start = wanted - LOOK_BELOW_BYTES;
 	uint8_t *memory;
 
-	/* Only what lies above the copy, for the rest is not what it was. */
+	/* Only above the copy: the thread has run on and changed the rest. */
 	if (wanted < copy->start + copy->len)
 		return false;
 	if (start < copy->start + copy->len)
@@ -200,9 +201,9 @@ static bool read_piece(struct pm_chains *chains, const struct pm_record *record,
 }
 
 /*
- * Where not even earlier samples tell what is above, the thread's memory may: it runs, but its
- * outer frames stay. Whether they did is seen by the samples after this look. @len frames were
- * found, and @outer known above them.
+ * If no sample shows the outer callers, the thread's memory may. The thread runs, but its
+ * outer frames mostly stay; the samples after this look show whether they did. @len
+ * frames were found, and @outer are known above them.
  */
 static int look(struct pm_chains *chains, const struct pm_record *record,
 		const struct pm_unw_space *space, const struct pm_unw_regs *regs,

@@ -649,7 +649,8 @@ void pm_chains_ahead(struct pm_chains *chains, const struct pm_record *records,
 					     .stack = stack,
 					     .frames = ahead->frames };
 	}
-	/* The records are in order of time: what is good for the last is so for all. */
+	/* The records are in order of time: pages that are new enough for the last
+	 * record are new enough for all. */
 	chains->from.modules->live_since_ns = records[len - 1].time;
 	pm_unwind_batch(chains->unwinder, jobs, chains->ahead_len);
 	for (size_t i = 0; i < chains->ahead_len; i++) {

@@ -24,7 +24,8 @@ enum {
 struct code_key {
 	uint64_t svma;
 	uint32_t module;
-	uint32_t len; /* behind svma; 0: what a return address has on both sides */
+	/* behind svma; 0: as much as is kept on both sides of a return address */
+	uint32_t len;
 };
 
 struct pm_chain_raw {
@@ -378,7 +379,7 @@ static int write_code_around(struct pm_chain_raw *raw, const struct pm_unw_frame
 	return error < 0 ? error : write_code(raw, module, map->module, svma, CODE_BYTES);
 }
 
-/* What may lie between interrupted code and its return. */
+/* Writes the code that may lie between an interrupted instruction and its `ret`. */
 static int write_exit(struct pm_chain_raw *raw, const struct pm_unw_frame *frame)
 {
 	const struct pm_unw_map *map = frame->map;
@@ -405,7 +406,7 @@ static int write_exit(struct pm_chain_raw *raw, const struct pm_unw_frame *frame
 static int write_codes(struct pm_chain_raw *raw, const struct pm_unw_frame *frames,
 		       size_t len)
 {
-	/* If it is without a caller, that may be for want of one. */
+	/* If the frame has no caller, a missing call may be the reason. */
 	if (len > 0 && (len == 1 || frames[1].how != PM_UNW_HOW_CFI)) {
 		int error = write_exit(raw, &frames[0]);
 
@@ -415,7 +416,8 @@ static int write_codes(struct pm_chain_raw *raw, const struct pm_unw_frame *fram
 	for (size_t i = 1; i < len; i++) {
 		int error;
 
-		/* Behind what nothing has called there is no call: that is seen in the code, too. */
+		/* No call precedes a frame that nothing has called; a reader needs the
+		 * code to see that. */
 		if (frames[i].how == PM_UNW_HOW_CFI && frames[i].lookup != frames[i].pc)
 			continue;
 		error = write_code_around(raw, &frames[i - 1]);

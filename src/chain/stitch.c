@@ -14,7 +14,8 @@ enum {
 	/* A look at the return addresses is taken after so many samples, or so much time. */
 	UNSEEN_SAMPLES_MAX = 16,
 	UNSEEN_NS_MAX = 50 * 1000 * 1000,
-	/* A look at the memory that found nothing is repeated after so much time. */
+	/* After a look at the memory that found nothing, the next look waits this
+	 * long. */
 	FRUITLESS_NS = 50 * 1000 * 1000,
 };
 
@@ -183,7 +184,7 @@ static struct pm_chain_node node_of(const struct pm_chain_stitch_thread *thread,
 	return node;
 }
 
-/* Whether the last frame is of a truncated stack and a large one. */
+/* Whether the stack is truncated and its last frame is a large one. */
 static bool is_large(const struct pm_chain_stitch_sample *sample)
 {
 	uint64_t sp = sample->frames[sample->len - 1].sp;
@@ -193,7 +194,8 @@ static bool is_large(const struct pm_chain_stitch_sample *sample)
 	       sample->caller_sp - sp >= PM_CHAIN_LARGE_FRAME_BYTES;
 }
 
-/* Stands for the unknown callers of a large frame, for all places in it that samples see. */
+/* The node for the unknown callers of a large frame, wherever in its function the
+ * samples fall. */
 static struct pm_chain_node joint_of(const struct pm_chain_stitch_thread *thread,
 				     const struct pm_chain_stitch_sample *sample)
 {
@@ -216,8 +218,9 @@ static size_t find_in(const struct pm_chain_stitches *stitches, const uint32_t *
 }
 
 /*
- * Where the last frame of a truncated stack, whose caller's stack pointer is @caller_sp, stands
- * in a chain, or its length. A large frame is the same also when its function has gone on.
+ * Where the last frame of a truncated stack, whose caller's stack pointer is @caller_sp,
+ * stands in a chain, or its length. A large frame also counts as the same when its
+ * function has moved on.
  */
 static size_t find_last(const struct pm_chain_stitches *stitches, const uint32_t *chain,
 			size_t len, const struct pm_chain_node *last, uint64_t caller_sp)
@@ -552,7 +555,8 @@ static int follow(struct pm_chain_stitches *stitches,
 		}
 		thread->nodes.data[at] = pm_chain_nodes_add(stitches, &node);
 		thread->nodes.len = at + 1;
-		/* In nonsense it may stand in the new chain, too, which must be no circle. */
+		/* In a corrupt stack the node may already be in the new chain; it must
+		 * not form a cycle. */
 		if (i > 0 && i == reached && thread->nodes.data[0] != unknown)
 			pm_chain_nodes_set_parent(stitches, unknown,
 						  thread->nodes.data[at]);
@@ -659,8 +663,8 @@ static bool is_unseen(struct pm_chain_stitch_thread *thread, uint64_t time)
 }
 
 /*
- * Whether to look for what is above the thread's chain: it is unknown, and nothing is on offer.
- * What is on offer for another chain goes.
+ * Whether to look for callers above the thread's chain: they are unknown, and no result
+ * of a look waits for its proof. Drops a waiting result that is of another chain.
  */
 static bool is_wanting(const struct pm_chain_stitches *stitches,
 		       struct pm_chain_stitch_thread *thread, uint32_t outermost,
@@ -679,7 +683,7 @@ static bool is_wanting(const struct pm_chain_stitches *stitches,
 
 /* ---- later ------------------------------------------------------------------------------ */
 
-/* 0: without memory, which costs the sample what it could gain later. */
+/* 0: no memory; the sample then gets no callers later. */
 static uint64_t give_promise(struct pm_chain_stitches *stitches,
 			     const struct pm_chain_stitch_thread *thread,
 			     const struct pm_chain_stitch_sample *sample,

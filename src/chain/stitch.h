@@ -66,7 +66,8 @@ struct pm_chain_stitched {
 /* How much is remembered, all threads together; beyond it the older half is forgotten. */
 enum {
 	PM_CHAIN_STITCH_NODES_MAX = 1 << 17, /* of 56 bytes, and 8 to find them by */
-	/* So many truncated stacks may wait for what later samples show; a power of two. */
+	/* So many truncated stacks may wait for callers from later samples; a power of
+	 * two. */
 	PM_CHAIN_STITCH_PROMISES_MAX = 1 << 15,
 };
 
@@ -81,9 +82,10 @@ int pm_chain_stitches_add(struct pm_chain_stitches *stitches,
 			  const struct pm_chain_stitch_sample *sample, size_t max,
 			  struct pm_chain_stitched *ret);
 /*
- * What is known by now above the truncated stack that @promise is of, which was sampled at
- * @time. True: it is not what pm_chain_stitches_add() gave, and *ret has it. False: it is, or
- * the stack is forgotten, or there is no memory.
+ * Finds the callers that are known by now above the truncated stack of @promise, which
+ * was sampled at @time. Returns true and sets *ret if they differ from those that
+ * pm_chain_stitches_add() gave. Returns false if they do not, if the stack is forgotten,
+ * or without memory.
  */
 bool pm_chain_stitches_settle(struct pm_chain_stitches *stitches, uint64_t promise,
 			      uint64_t time, size_t max, struct pm_chain_stitched *ret);

@@ -35,15 +35,16 @@ struct pm_file_output {
  */
 int pm_file_output_open(struct pm_file_output *ret, const char *path,
 			struct pm_error *err);
-/* Gives the file its name, also after a write that failed: what is there may be of use. Legal
- * more than once; a failure is kept like one of a write. */
+/* Renames the file to its path, also after a write that failed, because the lines
+ * before the failure may be of use. Legal more than once; a failure is kept like one
+ * of a write. */
 int pm_file_output_publish(struct pm_file_output *output);
 /* Removes a file that has not been published. */
 void pm_file_output_discard(struct pm_file_output *output);
 int pm_file_output_write(struct pm_file_output *output, const char *data, size_t len);
 int pm_file_output_flush(struct pm_file_output *output);
-/* Ends the stream, closes, releases; what failed first. Legal on a zeroed one with fd -1. A
- * file that has not been published keeps its name beside. */
+/* Ends the stream, closes, and releases; returns the first failure. Legal on a zeroed
+ * one with fd -1. A file that has not been published keeps its name beside. */
 int pm_file_output_close(struct pm_file_output *output);
 
 /*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names of a file that is being written. It is created beside its place, so that the file of
- * the recording before stays until there is something to replace it with:
+ * Names of a file that is being written. It is created beside its final path. The file of
+ * the previous recording therefore stays until the new one has a sample:
  *
  *   PATH.partial  --publish-->  PATH  --next publish-->  PATH.old
  */
@@ -72,7 +72,7 @@ static bool is_replaceable(const char *path)
 	struct stat st;
 	PM_AUTO_CLOSE int fd = -1;
 
-	/* Only a regular file has bytes that renaming another one over it would cost. */
+	/* Only a regular file has bytes that a rename over it would destroy. */
 	if (lstat(path, &st) < 0 || !S_ISREG(st.st_mode))
 		return true;
 	fd = open_regular(path, &st);
@@ -165,7 +165,7 @@ enum pm_file_partial pm_file_partial_find(const char *path, char **ret_name)
 	enum pm_file_partial found = PM_FILE_PARTIAL_NONE;
 	PM_AUTO_FREE char *kept = NULL;
 
-	/* One that grows is of more use than one that was left. */
+	/* A recording that is still growing is preferred to one that was left behind. */
 	for (unsigned int i = 1; i <= PARTIALS_MAX && found != PM_FILE_PARTIAL_GROWING;
 	     i++) {
 		PM_AUTO_FREE char *name = name_partial(path, i);

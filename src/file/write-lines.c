@@ -384,7 +384,7 @@ int pm_file_write_sample(struct pm_file_writer *writer,
 	pm_str_putc(&writer->buffer, '}');
 	result = pm_file_record_end(writer, start, PM_FILE_SAMPLE, sample,
 				    sizeof(*sample));
-	/* With its first sample the file is worth its name. */
+	/* The first sample publishes the file. */
 	if (result == 0 && writer->output.partial)
 		result = pm_file_writer_publish(writer);
 	return result;

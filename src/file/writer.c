@@ -151,7 +151,7 @@ int pm_file_writer_settle(struct pm_file_writer *writer)
 		pm_file_output_discard(&writer->output);
 		return result;
 	}
-	/* Samples publish a file at once, so this one has none. */
+	/* The first sample publishes a file at once; this file therefore has none. */
 	if (pm_file_partial_replaces(writer->output.path))
 		return 0;
 	return pm_file_output_publish(&writer->output);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The end of a recording without the kernel's waits.
+ * Closes the events at the end of a recording without waiting for the kernel.
  *
  * When the last event of a tracepoint is closed, perf_trace_event_unreg()
  * (kernel/trace/trace_event_perf.c) calls tracepoint_synchronize_unregister(), which waits
@@ -68,7 +68,7 @@ static _Noreturn void child_close(const int *fds, size_t len, int parent_has)
 	_exit(0); /* closes the others */
 }
 
-/* The descriptors to be closed by the child; returns -1 without memory. */
+/* Lists the descriptors that the child closes; returns -1 without memory. */
 static ssize_t list_slow_fds(const struct pm_perf *perf, int **ret)
 {
 	int *fds = calloc(perf->fds.len + PM_TREE_FOLLOWERS + 1, sizeof(*fds));
@@ -100,8 +100,8 @@ void pm_perf_free_behind(struct pm_perf *perf)
 		if (child == 0)
 			child_close(fds, (size_t)len, ends[0]);
 	}
-	/* SCHED_RESET_ON_FORK takes a better nice value from it. But who reads our output
-	 * waits until the child has closed it. */
+	/* SCHED_RESET_ON_FORK takes a better nice value from it. But a reader of our
+	 * output waits until the child has closed it. */
 	if (child > 0)
 		setpriority(PRIO_PROCESS, (id_t)child, nice);
 	pm_perf_free(perf);

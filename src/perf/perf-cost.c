@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a sample of a clock costs here: the same work of this thread with a timer and without.
- * A timer's interrupt takes a microsecond on bare metal and twenty in some virtual machines, which
- * no constant could know.
+ * Measures the cost of a clock's sample on this machine: this thread does the same work
+ * with a timer and without. A timer's interrupt takes a microsecond on bare metal and
+ * twenty in some virtual machines, which no constant could know.
  */
 #include "perf-state.h"
 
@@ -50,7 +50,7 @@ static __attribute__((noinline)) uint64_t work_below_stack_ns(void)
 	return stack[0] == 1 ? ret : 0;
 }
 
-/* Overwritten for ever: nobody reads it, but the kernel writes all. */
+/* An overwriting ring: nobody reads it, but the kernel writes every sample. */
 static int open_timer(bool kernel, uint32_t stack_bytes, void **ring, size_t *ring_bytes)
 {
 	const struct pm_regs_arch *arch = pm_regs_native();

@@ -7,7 +7,7 @@ enum {
 	RECORD_BYTES_MAX = 65528, /* header.size is a u16, in steps of 8 */
 	RECORDS_MIN = 2,
 	RECORDS_COMFORTABLE =
-		16, /* of fewer the reader has to run in step with the samples */
+		16, /* with fewer, the reader would run in step with the samples */
 	RECORDS_WANTED = 256,
 	MEMORY_SHARE = 16, /* all rings together: at most this part of the memory */
 };
@@ -187,7 +187,7 @@ bool pm_perf_shrink_rings(struct pm_perf *perf, const struct pm_perf_options *op
 	return true;
 }
 
-/* How often an event is sampled on a CPU; 0: nobody knows. */
+/* How often an event is sampled on a CPU, per second; 0: unknown. */
 static double asked_hz(const struct pm_perf_event *event)
 {
 	if (event->by_frequency)

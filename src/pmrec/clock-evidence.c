@@ -6,7 +6,7 @@
 #include <time.h>
 
 enum {
-	LATE_PART = 8, /* a tick is late from this part of a period on */
+	LATE_PART = 8, /* a tick counts as late from this part of a period on */
 };
 
 /* The clock of one event on one CPU. */

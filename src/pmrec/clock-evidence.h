@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the samples of a CPU's clock say of the clock itself, and when the reader ran: kept while
- * recording, a few numbers for each CPU, so that a sum of periods that differs from the CPU time
- * can be explained afterwards.
+ * Evidence about the clock of each CPU: gaps between its samples, and when the reader
+ * ran. The recorder keeps a few numbers for each CPU. They help to explain afterwards why
+ * the sum of periods differs from the CPU time.
  */
 #pragma once
 
@@ -17,7 +17,7 @@ struct pm_rec_clock_evidence *pm_rec_clock_evidence_new(size_t cpus_len,
 							size_t events_len);
 void pm_rec_clock_evidence_free(struct pm_rec_clock_evidence *evidence);
 
-/* The calling thread is about to wait: it has read until now, since the call before. */
+/* Call this before the thread waits: it has been reading since the previous call. */
 void pm_rec_clock_evidence_pause(struct pm_rec_clock_evidence *evidence);
 /* A sample of a CPU's clock. In order of time for each CPU. */
 void pm_rec_clock_evidence_sample(struct pm_rec_clock_evidence *evidence, uint32_t event,
@@ -30,7 +30,7 @@ struct pm_rec_clock_tally {
 	uint64_t late,
 		late_ns; /* shorter gaps, for the tick before came late: by how much */
 };
-/* Zeros where nothing is known. */
+/* Returns zeros if nothing is known. */
 struct pm_rec_clock_tally pm_rec_clock_evidence_of(
 	const struct pm_rec_clock_evidence *evidence, uint32_t event, uint32_t cpu);
 /* How often the reader ran on @cpu, and for how long. */

@@ -14,7 +14,7 @@ struct pm_rec_coverage {
 	bool user_only;
 	uint64_t period_ns; /* of one sample */
 	uint64_t sampled_ns; /* sum of the periods */
-	uint64_t lost_ns; /* what was counted as lost stands for so much at most */
+	uint64_t lost_ns; /* the lost samples stand for so much at most */
 	uint64_t
 		stolen_ns; /* at most, by the host: CPU time leaves it out, a clock does not */
 	uint64_t threads; /* that were started */
@@ -58,9 +58,10 @@ bool pm_rec_coverage_warn_counted(struct pm_rec_session *session);
 void pm_rec_coverage_warn_stolen(struct pm_rec_session *session);
 /* Warns of throttling and of a lowered perf_event_max_sample_rate. */
 void pm_rec_coverage_warn_slowed(struct pm_rec_session *session);
-/* Rows for the footer, of a clock that does not come to the CPU time. @footer has them from @cpus. */
+/* Fills the footer's rows for each clock whose periods differ from the CPU time.
+ * @footer borrows them from @cpus. */
 typedef PM_VEC(struct pm_file_clock_cpu) pm_rec_clock_cpus;
 int pm_rec_coverage_footer(const struct pm_rec_session *session, pm_rec_clock_cpus *cpus,
 			   struct pm_file_footer *footer);
-/* The same of all clocks, for --verbose. */
+/* Prints the same numbers of all clocks, for --verbose. */
 void pm_rec_coverage_print(const struct pm_rec_session *session);

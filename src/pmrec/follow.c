@@ -285,7 +285,7 @@ static int on_fork(struct pm_rec_session *session, const struct pm_record *recor
 	return ours && inherits;
 }
 
-/* What is recorded of a task needs the names and mappings of its process. */
+/* Adds the names and mappings of the process, which the records of its task need. */
 static int admit_task(struct pm_rec_session *session, pid_t pid, pid_t tid)
 {
 	int ours = is_ours(session, pid, tid);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The names of kernel functions. The kernel makes the text of /proc/kallsyms anew for each
- * reader, 4 KB a read, and that takes longer than all else at the end of a short recording.
- * Therefore another thread reads it while the target still runs, once the first kernel frame
- * has been seen.
+ * The names of kernel functions. The kernel formats the text of /proc/kallsyms anew for
+ * each reader, 4 KB a read. Reading it takes longer than all other work at the end of a
+ * short recording. Therefore another thread reads it while the target still runs, once
+ * the first kernel frame has been seen.
  */
 #pragma once
 

@@ -384,7 +384,7 @@ int pm_rec_off_cpu_record(struct pm_rec_session *session, const struct pm_record
 	}
 }
 
-/* Who is away now has been so up to @end_ns. */
+/* Each thread that is blocked now has been blocked up to @end_ns. */
 static int write_all_blocked(struct pm_rec_session *session, uint64_t end_ns)
 {
 	struct pm_rec_off_cpu *off = session->off_cpu;

@@ -30,7 +30,7 @@ static int check_renamable(const struct pm_rec_options *options, struct pm_error
 	return -EINVAL;
 }
 
-/* No file is lost to -o or --raw but by --force. */
+/* Without --force neither -o nor --raw overwrites a file that is no recording. */
 static int check_replaceable(const struct pm_rec_options *options, struct pm_error *err)
 {
 	int ret = pm_file_check_replaceable(options->output, err);

@@ -6,10 +6,10 @@
  * as it records only; who is forked meanwhile does not inherit it, and the command was
  * forked before.
  *
- * What comes before and after that, opening events and naming functions, is mostly a tenth of a
- * second of CPU time. Beside a hundred busy threads that is ten seconds or more at the usual
- * priority. It therefore has the best nice value that is allowed, for half a second of CPU time
- * each: larger work is not in a hurry.
+ * The work before and after the recording, opening events and naming functions, mostly
+ * takes a tenth of a second of CPU time. Beside a hundred busy threads it would take ten
+ * seconds or more at the usual priority. It therefore has the best nice value that is
+ * allowed, for half a second of CPU time each.
  */
 #pragma once
 
@@ -31,8 +31,8 @@ int pm_rec_realtime_begin(struct pm_rec_session *session, struct pm_error *err);
  * everybody else from that CPU: the priority is given up, in the middle of it.
  */
 void pm_rec_realtime_round(struct pm_rec_session *session);
-/* No real-time priority any more, and tells if it had to be given up; a better nice value stays
- * for another half a second of CPU time. */
+/* Ends the real-time priority, and reports if it had to be given up. A better nice
+ * value stays for another half a second of CPU time. */
 void pm_rec_realtime_end(struct pm_rec_session *session);
 /* One line for --verbose. */
 void pm_rec_realtime_print(const struct pm_rec_session *session);

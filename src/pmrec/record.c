@@ -40,8 +40,9 @@ static struct pm_chain_tasks tasks_of(struct pm_rec_session *session)
 }
 
 /*
- * A program that has begun a moment ago may end as soon, and a stack whose outer callers are
- * unknown may change: what a look at the memory shows is there only while the thread runs.
+ * Reads the rings more often for a while. A program that has just begun may soon end, and
+ * a stack whose outer callers are unknown may change. A look at the memory can find
+ * callers only while the thread runs.
  */
 static void hurry_after(struct pm_rec_session *session, uint64_t time_ns)
 {

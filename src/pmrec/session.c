@@ -77,7 +77,8 @@ static int prepare_child(struct pm_rec_session *session, struct pm_error *err)
 	return ret;
 }
 
-/* What was started while events were being opened, and what that has started meanwhile. */
+/* Follows the processes that were started while events were being opened, and their
+ * children. */
 static int follow_late(struct pm_rec_session *session, struct pm_error *err)
 {
 	struct pm_targets *targets = &session->targets;

@@ -13,7 +13,7 @@
 struct pm_rec_counts {
 	uint64_t samples, lost, throttled;
 	uint64_t truncated; /* copies that were too short, mended or not */
-	uint64_t stitched; /* of them: with callers from earlier samples */
+	uint64_t stitched; /* of them: with callers from other samples or looks */
 	uint64_t
 		too_large; /* of those that were not mended: the kernel copies no such frame */
 	uint64_t copied_bytes; /* of stacks */
@@ -74,8 +74,8 @@ struct pm_rec_session {
 	uint64_t cpu_ns; /* with `attach`: CPU time of the targets, if */
 	bool cpu_known;
 	uint64_t newest_ns; /* time of the youngest record so far */
-	/* Until then the rings are read more often: the stacks of threads have to be looked at
-	 * while these run. CLOCK_MONOTONIC. */
+	/* Until this time the rings are read more often, because looks at stacks have
+	 * to come while the threads run. CLOCK_MONOTONIC. */
 	uint64_t hurry_until_ns;
 	bool told; /* warnings only have to be noted in another file */
 	bool progress; /* a line of it stands on the terminal */

@@ -469,8 +469,8 @@ static void print_cost(const struct pm_rec_session *session)
 				pm_chain_stop_name(i), session->counts.stops[i]);
 }
 
-/* What the timer's interrupts cost the program: their number, and what one costs here. Of events
- * that are no clocks nobody knows that. */
+/* Estimates how much time the timer's interrupts cost the program: their number times
+ * the cost of one on this machine. The cost of other events than clocks is unknown. */
 static void print_sampling_cost(const struct pm_rec_session *session)
 {
 	const struct pm_rec_counts *counts = &session->counts;
@@ -489,7 +489,7 @@ static void print_sampling_cost(const struct pm_rec_session *session)
 	    pm_perf_measure_cost(events[0].actual.kernel && !events[0].kernel_dropped,
 				 &one) < 0)
 		return;
-	/* As many bytes of each lost one. */
+	/* Assumes that lost samples copied as many bytes as the others. */
 	cost = samples * one.sample_ns + (double)counts->copied_bytes /
 						 (double)(counts->samples + 1) * samples *
 						 one.byte_ns;

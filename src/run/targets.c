@@ -254,7 +254,7 @@ static struct kin *find_kin(const struct kin_list *kin, pid_t pid)
 	return bsearch(&key, kin->list.data, kin->list.len, sizeof(key), compare_kin);
 }
 
-/* All processes but ourselves, whose work, recorded, would make more work. */
+/* All processes but ourselves: recording our own work would cause more work. */
 static int read_kin(struct kin_list *ret)
 {
 	struct pm_task_list pids = { 0 };
@@ -328,8 +328,8 @@ static int add_children(struct pm_targets *targets, const struct pm_targets_requ
 	return r < 0 ? r : added;
 }
 
-/* Until a whole look at /proc finds nobody new: then all who might have forked behind our back
- * are known. */
+/* Repeats until a whole pass over /proc finds no new process. Then every process that
+ * forked during a pass is known. */
 static int find_children(struct pm_targets *targets,
 			 const struct pm_targets_request *request)
 {

@@ -27,7 +27,7 @@ enum {
 /* Limits of CPU time are the helper's own; this is for one that waits, for whatever but a CPU:
  * a busy machine shall not cost names. */
 #define SILENT_NS_MAX 60000000000ull
-/* For one job, whatever its helper does meanwhile. */
+/* The limit for one job, whatever its helper does. */
 #define JOB_NS_MAX 900000000000ull
 /* Who has done all its work has nothing to do but to end. */
 #define END_NS_MAX 10000000000ull

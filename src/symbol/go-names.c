@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names, lines and inlined calls from the table that each Go program has for its own tracebacks
- * (pm/go.h). It answers where symbols and debug information were stripped, as they are in most
- * Go programs that are shipped.
+ * Names, lines and inlined calls from the table that each Go program has for its own
+ * tracebacks (pm/go.h). It supplies names if symbols and debug information were stripped,
+ * as in most Go programs that are shipped.
  */
 #include "symbol-internal.h"
 
@@ -34,8 +34,8 @@ static bool is_marked(const char *symbol, const char *name)
 }
 
 /*
- * A symbol that has no size is taken for all that follows it; the table knows better. And the
- * names of a stripped program should be those of one that was not.
+ * A symbol without a size counts for all code up to the next symbol; the table has the
+ * real bounds. A stripped program should also show the same names as an unstripped one.
  */
 static bool is_better(const struct pm_elf_symbol *symbol,
 		      const struct pm_go_function *function, const char *name)
