@@ -101,14 +101,37 @@ int pm_file_check_replaceable(const char *path, struct pm_error *err)
 	return -EEXIST;
 }
 
-/* Whether the file at @name may be removed: a recorder that is gone has left it. */
-static bool is_left_over(const char *name)
+static bool has_name(int fd, const char *name)
+{
+	struct stat by_name, by_fd;
+
+	return lstat(name, &by_name) == 0 && fstat(fd, &by_fd) == 0 &&
+	       by_name.st_dev == by_fd.st_dev && by_name.st_ino == by_fd.st_ino;
+}
+
+/*
+ * Removes the file at @name if a recorder that is gone has left it. Only the process that holds
+ * the lock of a file takes its name away, and only while the file still has that name: another
+ * recorder may have created its own file there meanwhile.
+ */
+static void remove_left_over(const char *name)
 {
 	struct stat st;
 	PM_AUTO_CLOSE int fd = open_regular(name, &st);
 
-	return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 &&
-	       is_recording_or_empty(fd, &st);
+	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 &&
+	    is_recording_or_empty(fd, &st) && has_name(fd, name))
+		unlink(name);
+}
+
+/* False: another recorder, which saw the file without a lock, has removed it. */
+static bool lock_own(int fd, const char *name)
+{
+	/* Others hold the lock only while they look whether the file is in use. A file system
+	 * without locks only costs the warning of a second recorder. */
+	while (flock(fd, LOCK_EX) < 0 && errno == EINTR)
+		;
+	return has_name(fd, name);
 }
 
 int pm_file_partial_create(const char *path, char **ret_partial)
@@ -121,17 +144,17 @@ int pm_file_partial_create(const char *path, char **ret_partial)
 
 		if (!name)
 			return -ENOMEM;
-		if (is_left_over(name))
-			unlink(name);
+		remove_left_over(name);
 		fd = open(name,
 			  O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC,
 			  0600);
-		if (fd >= 0) {
-			/* A file system without locks only costs the warning of a second
-			 * recorder. */
-			(void)flock(fd, LOCK_EX | LOCK_NB);
+		if (fd >= 0 && lock_own(fd, name)) {
 			*ret_partial = PM_TAKE_PTR(name);
 			return fd;
+		}
+		if (fd >= 0) {
+			close(fd);
+			continue;
 		}
 		error = -errno;
 		if (error != -EEXIST)
@@ -165,7 +188,8 @@ enum pm_file_partial pm_file_partial_find(const char *path, char **ret_name)
 	enum pm_file_partial found = PM_FILE_PARTIAL_NONE;
 	PM_AUTO_FREE char *kept = NULL;
 
-	/* A recording that is still growing is preferred to one that was left behind. */
+	/* A recording that is still growing is preferred to one that was left behind. Recorders
+	 * with lower numbers may have published theirs already. */
 	for (unsigned int i = 1; i <= PARTIALS_MAX && found != PM_FILE_PARTIAL_GROWING;
 	     i++) {
 		PM_AUTO_FREE char *name = name_partial(path, i);
@@ -174,7 +198,7 @@ enum pm_file_partial pm_file_partial_find(const char *path, char **ret_name)
 		bool grows;
 
 		if (fd < 0)
-			break;
+			continue;
 		grows = flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 		if (!grows && found != PM_FILE_PARTIAL_NONE)
 			continue;

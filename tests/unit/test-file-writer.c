@@ -559,6 +559,69 @@ static void a_sample_gives_the_file_its_name(void **state)
 	assert_int_equal(pm_file_partial_find(folder->file, NULL), PM_FILE_PARTIAL_NONE);
 }
 
+static void a_growing_file_is_found_behind_a_published_one(void **state)
+{
+	struct folder *folder = *state;
+	struct pm_file_writer *first = open_with_header(folder->file);
+	struct pm_file_writer *second = open_with_header(folder->file);
+	PM_AUTO_FREE char *name = NULL;
+
+	assert_int_equal(sample(first, 1, PM_FILE_NONE), 0);
+	assert_int_equal(pm_file_partial_find(folder->file, &name),
+			 PM_FILE_PARTIAL_GROWING);
+	assert_string_equal(name, pm_file_writer_place(second));
+	assert_int_equal(pm_file_writer_close(first, NULL), 0);
+	pm_file_writer_discard(second);
+}
+
+enum {
+	RECORDERS = 4,
+	TURNS = 500,
+};
+
+/* Opens a recording of @path and gives it up, again and again. False: another recorder has had
+ * the same name meanwhile, or has removed the file. */
+static bool open_and_discard(const char *path)
+{
+	for (int i = 0; i < TURNS; i++) {
+		struct pm_file_writer *writer;
+		char mark[160];
+		int fd;
+
+		if (pm_file_writer_open(&writer, path, NULL) < 0)
+			return false;
+		snprintf(mark, sizeof(mark), "%s.mine", pm_file_writer_place(writer));
+		fd = open(mark, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+		if (fd < 0 || !is_there(pm_file_writer_place(writer)))
+			return false;
+		close(fd);
+		unlink(mark);
+		pm_file_writer_discard(writer);
+	}
+	return true;
+}
+
+static void each_of_many_recorders_has_its_own_file(void **state)
+{
+	struct folder *folder = *state;
+	pid_t children[RECORDERS];
+	bool failed = false;
+
+	for (int i = 0; i < RECORDERS; i++) {
+		children[i] = fork();
+		assert_true(children[i] >= 0);
+		if (children[i] == 0)
+			_exit(open_and_discard(folder->file) ? 0 : 1);
+	}
+	for (int i = 0; i < RECORDERS; i++) {
+		int status;
+
+		assert_int_equal(waitpid(children[i], &status, 0), children[i]);
+		failed |= status != 0;
+	}
+	assert_false(failed);
+}
+
 static void a_file_without_samples_replaces_none(void **state)
 {
 	struct folder *folder = *state;
@@ -908,6 +971,8 @@ int main(void)
 		TEST(flush_hands_over_everything),
 		TEST(a_file_is_replaced_not_overwritten),
 		TEST(a_sample_gives_the_file_its_name),
+		TEST(a_growing_file_is_found_behind_a_published_one),
+		TEST(each_of_many_recorders_has_its_own_file),
 		TEST(a_file_without_samples_replaces_none),
 		TEST(what_is_no_recording_is_not_replaceable),
 		TEST(a_link_is_never_followed),
