@@ -16,7 +16,9 @@ enum {
 	SEARCHED_BYTES_MAX = 1 << 28, /* the largest programs seen have 150 MB */
 	CHUNK_BYTES = 1 << 12,
 	CANDIDATES_MAX = 16,
-	RELOCS_MAX = 1 << 22, /* Kubernetes' largest have 300,000 */
+	/* Read of one file, however often: Kubernetes' largest have 300,000, which are read
+	 * twice. */
+	RELOCS_READ_MAX = 1 << 21,
 	/* Words of moduledata (runtime/symtab.go). */
 	MODULE_NAMES = 1,
 	MODULE_TEXT = 22,
@@ -31,6 +33,7 @@ struct headers {
 	struct pm_go_table *table;
 	uint64_t shoff, shentsize, shnum, names_offset, names_size;
 	uint64_t rela, rela_size; /* svma; size 0: none */
+	uint32_t relocs_left; /* that may still be read */
 	bool is_go; /* a note or a section says it */
 	uint64_t section; /* svma of the table by the section's name; 0: none has it */
 };
@@ -283,30 +286,27 @@ static bool is_relative(const struct pm_go_table *table, uint64_t info)
 	       (table->machine == EM_AARCH64 ? R_AARCH64_RELATIVE : R_X86_64_RELATIVE);
 }
 
-static bool read_reloc(const struct headers *headers, uint64_t index, Elf64_Rela *ret)
+/* False: there is no such one, or enough were read. */
+static bool read_reloc(struct headers *headers, uint64_t index, Elf64_Rela *ret)
 {
-	const uint8_t *bytes = pm_go_bytes(
-		headers->table, headers->rela + index * sizeof(*ret), sizeof(*ret));
+	const uint8_t *bytes;
 
+	if (index >= headers->rela_size / sizeof(*ret) || headers->relocs_left == 0)
+		return false;
+	headers->relocs_left--;
+	bytes = pm_go_bytes(headers->table, headers->rela + index * sizeof(*ret),
+			    sizeof(*ret));
 	if (bytes)
 		memcpy(ret, bytes, sizeof(*ret));
 	return bytes;
 }
 
-static uint64_t relocs_len(const struct headers *headers)
-{
-	uint64_t len = headers->rela_size / sizeof(Elf64_Rela);
-
-	return len < RELOCS_MAX ? len : RELOCS_MAX;
-}
-
 /* The words of the module data at @svma, which the loader fills in by relocations. */
-static void read_relocated(const struct headers *headers, uint64_t svma, uint64_t *words)
+static void read_relocated(struct headers *headers, uint64_t svma, uint64_t *words)
 {
 	Elf64_Rela rela;
 
-	for (uint64_t i = 0; i < relocs_len(headers) && read_reloc(headers, i, &rela);
-	     i++) {
+	for (uint64_t i = 0; read_reloc(headers, i, &rela); i++) {
 		uint64_t word = (rela.r_offset - svma) / headers->table->word_bytes;
 
 		if (rela.r_offset >= svma && word < MODULE_WORDS &&
@@ -336,8 +336,7 @@ static bool find_module_by_relocs(struct headers *headers)
 	Elf64_Rela rela;
 	int candidates = 0;
 
-	for (uint64_t i = 0; i < relocs_len(headers) && read_reloc(headers, i, &rela);
-	     i++) {
+	for (uint64_t i = 0; read_reloc(headers, i, &rela); i++) {
 		uint64_t words[MODULE_WORDS] = { 0 };
 
 		if (!is_relative(headers->table, rela.r_info) ||
@@ -441,7 +440,7 @@ int pm_go_open(struct pm_go_table *ret, const struct pm_go_file *file)
 					      .no_flags = PF_X,
 					      .bytes = 8 };
 	struct pm_go_table table = { 0 };
-	struct headers headers = { .table = &table };
+	struct headers headers = { .table = &table, .relocs_left = RELOCS_READ_MAX };
 
 	if (read_headers(&headers, file) < 0)
 		return -ENOENT;

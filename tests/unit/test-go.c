@@ -2,6 +2,7 @@
 /* Go's function table: every layout, what it says, and what it may not do to its reader. */
 #include "pm/go.h"
 
+#include <elf.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
@@ -299,6 +300,75 @@ static void ends_where_stacks_are_switched(void **state)
 /* ---- hostile tables ----------------------------------------------------------------------- */
 
 /* Each byte of headers and tables wrong once: everything ends, nothing leaves the bytes. */
+enum {
+	RELOCS = 1 << 18,
+	RELOCS_AT = 0x1000,
+	HEADER_AT = 0x800,
+	CANDIDATES = 16,
+	READS_MAX = (1 << 21) + 100000,
+};
+
+struct counted {
+	uint8_t *bytes;
+	size_t len;
+	uint64_t reads;
+};
+
+static const uint8_t *counted_bytes(void *user, uint64_t offset, size_t len)
+{
+	struct counted *file = user;
+
+	file->reads++;
+	return offset <= file->len && len <= file->len - offset ? file->bytes + offset
+								: NULL;
+}
+
+/* Many relocations point at the table, and none belongs to module data. */
+static void reads_relocations_a_few_times(void **state)
+{
+	const Elf64_Ehdr ehdr = { .e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3,
+					       ELFCLASS64, ELFDATA2LSB },
+				  .e_machine = EM_X86_64,
+				  .e_phoff = sizeof(ehdr),
+				  .e_phentsize = sizeof(Elf64_Phdr),
+				  .e_phnum = 2 };
+	const uint64_t words[] = { 4, 1, 0, 0x100, 0x200, 0x300, 0x400, 0x500 };
+	const uint32_t magic = 0xfffffff1;
+	const Elf64_Dyn dynamic[] = {
+		{ .d_tag = DT_RELA, .d_un.d_ptr = RELOCS_AT },
+		{ .d_tag = DT_RELASZ, .d_un.d_val = RELOCS * sizeof(Elf64_Rela) },
+	};
+	struct counted image = { .len = RELOCS_AT + RELOCS * sizeof(Elf64_Rela) };
+	const Elf64_Phdr phdrs[] = {
+		{ .p_type = PT_LOAD, .p_flags = PF_R, .p_filesz = image.len },
+		{ .p_type = PT_DYNAMIC, .p_offset = 0x400, .p_filesz = sizeof(dynamic) },
+	};
+	const struct pm_go_file file = { counted_bytes, &image };
+	struct pm_go_table table;
+
+	(void)state;
+	image.bytes = calloc(1, image.len);
+	assert_non_null(image.bytes);
+	memcpy(image.bytes, &ehdr, sizeof(ehdr));
+	memcpy(image.bytes + sizeof(ehdr), phdrs, sizeof(phdrs));
+	memcpy(image.bytes + 0x400, dynamic, sizeof(dynamic));
+	memcpy(image.bytes + HEADER_AT, &magic, sizeof(magic));
+	image.bytes[HEADER_AT + 6] = 1;
+	image.bytes[HEADER_AT + 7] = 8;
+	memcpy(image.bytes + HEADER_AT + 8, words, sizeof(words));
+	for (size_t i = 0; i < RELOCS; i++) {
+		const Elf64_Rela rela = { .r_offset = 0x10000000 + i * 8,
+					  .r_info = R_X86_64_RELATIVE,
+					  .r_addend = i < CANDIDATES ? HEADER_AT : 1 };
+
+		memcpy(image.bytes + RELOCS_AT + i * sizeof(rela), &rela, sizeof(rela));
+	}
+	assert_int_equal(pm_go_open(&table, &file), -ENOENT);
+	assert_true(image.reads > RELOCS);
+	assert_true(image.reads < READS_MAX);
+	free(image.bytes);
+}
+
 static void survives_any_wrong_byte(void **state)
 {
 	static struct go_image image;
@@ -340,6 +410,7 @@ int main(void)
 		cmocka_unit_test(unwinds_by_frame_sizes),
 		cmocka_unit_test(unwinds_in_prologues),
 		cmocka_unit_test(ends_where_stacks_are_switched),
+		cmocka_unit_test(reads_relocations_a_few_times),
 		cmocka_unit_test(survives_any_wrong_byte),
 	};
 
