@@ -713,7 +713,8 @@ bool pm_chain_stitches_settle(struct pm_chain_stitches *stitches, uint64_t promi
 	const struct pm_chain_node *node;
 	struct pm_chain_stitched stitched = { 0 };
 
-	if (promise == 0 || promise + PM_CHAIN_STITCH_PROMISES_MAX <= stitches->promised)
+	if (promise == 0 || promise > stitches->promised ||
+	    promise + PM_CHAIN_STITCH_PROMISES_MAX <= stitches->promised)
 		return false;
 	given = &stitches->promises[promise % PM_CHAIN_STITCH_PROMISES_MAX];
 	if (given->node == PM_CHAIN_NODE_UNKNOWN)

@@ -153,6 +153,9 @@ int pm_rec_output_close(struct pm_rec_session *session, int error, struct pm_err
 	int ret, raw_ret;
 
 	if (session->writer) {
+		/* What waits has been counted, and the end may have come by an error. */
+		if (error < 0)
+			pm_rec_hold_release(session, UINT64_MAX);
 		pm_file_writer_settle(session->writer);
 		free(session->place);
 		session->place = strdup(pm_file_writer_place(session->writer));

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "src/pmrec/hold.h"
+#include "src/pmrec/output.h"
 #include "src/pmrec/record.h"
 #include "pm/chain-spaces.h"
 #include "src/pmrec/summary.h"
@@ -20,8 +21,8 @@ static const struct pm_file_event event = { .name = "e",
 					    .unit = "events",
 					    .rate = 1 };
 
-static void begin_with(struct pm_rec_session *session, const char *path,
-		       enum pm_call_graph call_graph, bool lbr)
+static void begin_as(struct pm_rec_session *session, const char *path,
+		     enum pm_call_graph call_graph, bool lbr, bool stitch)
 {
 	struct pm_file_header header = { .version = PM_FILE_VERSION,
 					 .pmrec = "0",
@@ -32,7 +33,8 @@ static void begin_with(struct pm_rec_session *session, const char *path,
 					 .options = { .call_graph = "none" } };
 	struct pm_chain_source source = { .modules = &session->modules,
 					  .call_graph = call_graph,
-					  .lbr = lbr };
+					  .lbr = lbr,
+					  .stitch = stitch };
 
 	session->procs = source.procs = pm_procs_new(pm_chain_space_free);
 	assert_non_null(session->procs);
@@ -45,6 +47,17 @@ static void begin_with(struct pm_rec_session *session, const char *path,
 	session->counts.events = calloc(1, sizeof(*session->counts.events));
 	session->hold = pm_rec_hold_new();
 	assert_true(session->chains && session->counts.events && session->hold);
+}
+
+static void begin_with(struct pm_rec_session *session, const char *path,
+		       enum pm_call_graph call_graph, bool lbr)
+{
+	begin_as(session, path, call_graph, lbr, false);
+}
+
+static void begin_stitching(struct pm_rec_session *session, const char *path)
+{
+	begin_as(session, path, PM_CALL_GRAPH_DWARF, false, true);
 }
 
 static void begin(struct pm_rec_session *session, const char *path,
@@ -116,6 +129,40 @@ static void test_numbers_too_large(void **state)
 	assert_int_equal(samples, PM_ARRAY_LEN(periods));
 	assert_true(noted && footer);
 	pm_file_reader_free(reader);
+	unlink(path);
+}
+
+/* A recording that ends with an error has the samples whose stacks were still incomplete. */
+static void test_held_samples_at_an_error(void **state)
+{
+	static const struct pm_rec_options options = { .quiet = true };
+	struct pm_rec_session session = { .options = &options };
+	struct pm_chain chain = { .stop = PM_UNW_STOP_TRUNCATED,
+				  .stack = PM_FILE_NONE,
+				  .promise = 1 };
+	const struct pm_file_sample sample = {
+		.time = 7, .pid = 1, .tid = 1, .stack = PM_FILE_NONE, .stop = "truncated"
+	};
+	char path[] = "/tmp/test-pmrec-record.XXXXXX";
+	struct pm_file_reader *reader;
+	struct pm_file_record record;
+	struct pm_error err = { 0 };
+	size_t samples = 0;
+	int fd = mkstemp(path);
+
+	(void)state;
+	assert_true(fd >= 0);
+	close(fd);
+	begin_stitching(&session, path);
+	assert_int_equal(pm_rec_hold_add(&session, &sample, &chain), 0);
+	assert_int_equal(pm_rec_output_close(&session, -EIO, &err), -EIO);
+	end(&session);
+	assert_int_equal(pm_file_reader_open(&reader, path, NULL), 0);
+	while (pm_file_reader_next(reader, &record, NULL) > 0)
+		samples += record.type == PM_FILE_SAMPLE;
+	assert_int_equal(samples, 1);
+	pm_file_reader_free(reader);
+	free(session.place);
 	unlink(path);
 }
 
@@ -494,6 +541,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_numbers_too_large),
+		cmocka_unit_test(test_held_samples_at_an_error),
 		cmocka_unit_test(test_exec),
 		cmocka_unit_test(test_unknown_thread),
 		cmocka_unit_test(test_markers_are_no_frames),
