@@ -717,7 +717,10 @@ int pm_chains_settle(struct pm_chains *chains, struct pm_chain *chain)
 		return error;
 	chain->stack = stack;
 	chain->stitched = stitched.len > 0;
-	chain->stop = stitched.rooted ? PM_UNW_STOP_ROOT : PM_UNW_STOP_TRUNCATED;
+	if (stitched.rooted)
+		chain->stop = PM_UNW_STOP_ROOT;
+	else if (chain->stop != PM_UNW_STOP_OTHER_STACK)
+		chain->stop = PM_UNW_STOP_TRUNCATED;
 	chain->promise = 0;
 	return 0;
 }
