@@ -35,6 +35,7 @@ struct pm_chain_modules {
 	/* CLOCK_MONOTONIC; pages that were read before this are read again.
 	 * UINT64_MAX: all pages. */
 	uint64_t live_since_ns;
+	uint32_t live_pages_left; /* that may still be read */
 };
 
 void pm_chain_modules_init(struct pm_chain_modules *modules);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "chain-internal.h"
+#include "live-code.h"
 #include "pm/chain-jit.h"
 #include "pm/chain-spaces.h"
 
@@ -302,7 +303,7 @@ static int unwind(struct pm_chains *chains, struct pm_unw_space *space,
 	const struct pm_record *record = chains->record;
 	struct pm_process *process = pm_procs_get(chains->from.procs, (pid_t)record->pid);
 
-	chains->from.modules->live_since_ns = record->time;
+	pm_chain_live_begin(chains->from.modules, record->time, 1);
 	for (int i = 0; i < TRIES; i++) {
 		int error;
 
@@ -651,7 +652,7 @@ void pm_chains_ahead(struct pm_chains *chains, const struct pm_record *records,
 	}
 	/* The records are in order of time: pages that are new enough for the last
 	 * record are new enough for all. */
-	chains->from.modules->live_since_ns = records[len - 1].time;
+	pm_chain_live_begin(chains->from.modules, records[len - 1].time, len);
 	pm_unwind_batch(chains->unwinder, jobs, chains->ahead_len);
 	for (size_t i = 0; i < chains->ahead_len; i++) {
 		chains->ahead[i].len = jobs[i].len;

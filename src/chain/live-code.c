@@ -7,6 +7,8 @@
 enum {
 	PAGE_BYTES = 4096, /* of this cache; those of the machine may be larger */
 	PAGES = 64, /* a power of two */
+	/* For one sample: code that is followed to its return lies in one or two. */
+	PAGES_PER_SAMPLE = 16,
 };
 
 struct pm_chain_live_page {
@@ -25,6 +27,13 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+void pm_chain_live_begin(struct pm_chain_modules *modules, uint64_t time_ns,
+			 size_t samples)
+{
+	modules->live_since_ns = time_ns;
+	modules->live_pages_left = (uint32_t)(samples * PAGES_PER_SAMPLE);
+}
+
 static const struct pm_chain_live_page *find_live_page(struct pm_chain_modules *modules,
 						       pid_t pid, uint64_t address)
 {
@@ -39,6 +48,9 @@ static const struct pm_chain_live_page *find_live_page(struct pm_chain_modules *
 	 * taken need not hold the code that ran then. */
 	if (page->address != address || page->pid != pid ||
 	    page->read_ns <= modules->live_since_ns) {
+		if (modules->live_pages_left == 0)
+			return NULL;
+		modules->live_pages_left--;
 		page->address = address;
 		page->pid = pid;
 		page->read_ns = now_ns();

@@ -24,7 +24,8 @@ void pm_chain_modules_init(struct pm_chain_modules *modules)
 {
 	*modules = (struct pm_chain_modules){ .kernel_file_id = PM_FILE_NONE,
 					      .crc_bytes_left = CRC_BYTES_MAX,
-					      .live_since_ns = UINT64_MAX };
+					      .live_since_ns = UINT64_MAX,
+					      .live_pages_left = UINT32_MAX };
 	pm_chain_vdso_own(&modules->vdso);
 }
 
