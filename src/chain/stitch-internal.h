@@ -15,6 +15,8 @@ enum {
 	/* Two samples in a row that have a frame of the same file, the same stack pointer and the
 	 * same size, which is this at least, are in the same call of one function. */
 	PM_CHAIN_LARGE_FRAME_BYTES = 4096,
+	/* Large frames of one thread that samples of deeper ones hide at a time. */
+	PM_CHAIN_HIDDEN_MAX = 4,
 };
 
 /* The module of a node that is no frame but stands for the callers of a large one. */
@@ -48,10 +50,24 @@ struct pm_chain_promise {
 	bool rooted; /* these ended at the root */
 };
 
+/*
+ * A large frame with unknown callers that the last samples did not reach: their copies end in
+ * another large frame further in.
+ */
+struct pm_chain_hidden {
+	uint32_t joint; /* the node that stands for the callers */
+	uint32_t module;
+	uint64_t sp; /* of the large frame */
+	uint64_t time; /* of the first sample that did not reach it */
+};
+
 struct pm_chain_stitch_thread {
 	uint32_t pid, tid;
 	uint32_t serial; /* 0: the row is free */
 	PM_VEC(uint32_t) nodes; /* the last chain, outermost first */
+	struct pm_chain_hidden
+		hidden[PM_CHAIN_HIDDEN_MAX]; /* the last one hidden is last */
+	uint32_t hidden_len;
 	/* What was seen above nodes[0] at a time, leaf first; empty: nothing. */
 	PM_VEC(struct pm_chain_stitch_frame) offer;
 	uint64_t offer_time;

@@ -73,8 +73,10 @@ static void forget_all(struct pm_chain_stitches *stitches)
 	for (size_t i = 0; i < promises_len(stitches); i++)
 		stitches->promises[i].node = PM_CHAIN_NODE_UNKNOWN;
 	stitches->nodes.len = 0;
-	for (size_t i = 0; i < stitches->threads.len; i++)
+	for (size_t i = 0; i < stitches->threads.len; i++) {
 		stitches->threads.data[i].nodes.len = 0;
+		stitches->threads.data[i].hidden_len = 0;
+	}
 	if (stitches->slots_cap > 0)
 		memset(stitches->slots, 0,
 		       stitches->slots_cap * sizeof(*stitches->slots));
@@ -109,6 +111,8 @@ static void compact(struct pm_chain_stitches *stitches, uint32_t *moved)
 
 		for (size_t j = 0; j < thread->nodes.len; j++)
 			thread->nodes.data[j] = moved[thread->nodes.data[j]];
+		for (size_t j = 0; j < thread->hidden_len; j++)
+			thread->hidden[j].joint = moved[thread->hidden[j].joint];
 	}
 	for (size_t i = 0; i < promises_len(stitches); i++)
 		if (stitches->promises[i].node < PM_CHAIN_NODE_ROOT)
@@ -129,6 +133,8 @@ static int forget_old(struct pm_chain_stitches *stitches)
 
 		for (size_t j = 0; j < thread->nodes.len; j++)
 			keep(stitches, kept, thread->nodes.data[j]);
+		for (size_t j = 0; j < thread->hidden_len; j++)
+			keep(stitches, kept, thread->hidden[j].joint);
 	}
 	compact(stitches, kept);
 	if (stitches->nodes.len > PM_CHAIN_STITCH_NODES_MAX / CROWDED_DIV * CROWDED_MUL)

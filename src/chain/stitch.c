@@ -17,6 +17,8 @@ enum {
 	/* After a look at the memory that found nothing, the next look waits this
 	 * long. */
 	FRUITLESS_NS = 50 * 1000 * 1000,
+	/* A large frame that no sample reached for so long may be another call by now. */
+	HIDDEN_NS = 100 * 1000 * 1000,
 };
 
 struct pm_chain_stitches *pm_chain_stitches_new(void)
@@ -503,12 +505,126 @@ static size_t find_reached(const struct pm_chain_stitches *stitches,
 	return 0;
 }
 
+/* ---- large frames that deeper ones hide ------------------------------------------------- */
+
+static void remove_hidden(struct pm_chain_stitch_thread *thread, size_t at)
+{
+	memmove(&thread->hidden[at], &thread->hidden[at + 1],
+		(thread->hidden_len - at - 1) * sizeof(thread->hidden[0]));
+	thread->hidden_len--;
+}
+
+/*
+ * Keeps the joint that the thread's chain begins with if its callers are unknown and @sample,
+ * a truncated stack, ends further in: the large frame may still be there.
+ */
+static void hide_joint(const struct pm_chain_stitches *stitches,
+		       struct pm_chain_stitch_thread *thread,
+		       const struct pm_chain_stitch_sample *sample)
+{
+	const struct pm_chain_node *joint, *large;
+
+	if (thread->nodes.len < 2 || sample->end != PM_CHAIN_STITCH_TRUNCATED)
+		return;
+	joint = &stitches->nodes.data[thread->nodes.data[0]];
+	large = &stitches->nodes.data[thread->nodes.data[1]];
+	if (joint->module != PM_CHAIN_NODE_JOINT ||
+	    joint->parent != PM_CHAIN_NODE_UNKNOWN || joint->parent_until != UINT64_MAX ||
+	    sample->caller_sp == 0 || sample->caller_sp > large->sp)
+		return;
+	if (thread->hidden_len == PM_CHAIN_HIDDEN_MAX)
+		remove_hidden(thread, 0);
+	thread->hidden[thread->hidden_len++] =
+		(struct pm_chain_hidden){ .joint = thread->nodes.data[0],
+					  .module = large->module,
+					  .sp = large->sp,
+					  .time = sample->time };
+}
+
+/* Which frame of the thread's chain is the caller of a hidden large frame; or its length. */
+static size_t find_hidden_caller(const struct pm_chain_stitches *stitches,
+				 const struct pm_chain_stitch_thread *thread,
+				 const struct pm_chain_hidden *hidden)
+{
+	uint64_t caller_sp = stitches->nodes.data[hidden->joint].sp;
+
+	for (size_t i = 0; i + 1 < thread->nodes.len; i++) {
+		const struct pm_chain_node *caller =
+			&stitches->nodes.data[thread->nodes.data[i]];
+		const struct pm_chain_node *large =
+			&stitches->nodes.data[thread->nodes.data[i + 1]];
+
+		if (caller->sp == caller_sp && caller->module != PM_CHAIN_NODE_JOINT &&
+		    large->sp == hidden->sp && large->module == hidden->module)
+			return i;
+	}
+	return thread->nodes.len;
+}
+
+static bool has_node_above(const struct pm_chain_stitches *stitches, uint32_t from,
+			   uint32_t wanted)
+{
+	while (from < PM_CHAIN_NODE_ROOT && from != wanted)
+		from = stitches->nodes.data[from].parent;
+	return from == wanted;
+}
+
+/*
+ * Gives hidden large frames the callers that the thread's chain, which is that of a sample at
+ * @time, has for them by now. Forgets those that the chain shows to be gone.
+ */
+static void find_hidden(struct pm_chain_stitches *stitches,
+			struct pm_chain_stitch_thread *thread, uint64_t time)
+{
+	uint64_t outermost_sp = thread->nodes.len > 0
+					? stitches->nodes.data[thread->nodes.data[0]].sp
+					: 0;
+
+	for (size_t i = thread->hidden_len; i-- > 0;) {
+		struct pm_chain_hidden hidden = thread->hidden[i];
+		size_t at = find_hidden_caller(stitches, thread, &hidden);
+
+		if (at == thread->nodes.len && outermost_sp != 0 &&
+		    outermost_sp <= hidden.sp && time - hidden.time <= HIDDEN_NS)
+			continue;
+		remove_hidden(thread, i);
+		if (at < thread->nodes.len && time - hidden.time <= HIDDEN_NS &&
+		    stitches->nodes.data[hidden.joint].parent == PM_CHAIN_NODE_UNKNOWN &&
+		    !has_node_above(stitches, thread->nodes.data[at], hidden.joint))
+			pm_chain_nodes_set_parent(stitches, hidden.joint,
+						  thread->nodes.data[at]);
+	}
+}
+
+/* The hidden joint of the same place as @joint if @sample reaches it again, which is then
+ * hidden no more; or PM_CHAIN_NODE_UNKNOWN. */
+static uint32_t reach_hidden(const struct pm_chain_stitches *stitches,
+			     struct pm_chain_stitch_thread *thread,
+			     const struct pm_chain_stitch_sample *sample,
+			     const struct pm_chain_node *joint)
+{
+	const struct pm_chain_stitch_frame *large = &sample->frames[sample->len - 1];
+
+	for (size_t i = thread->hidden_len; i-- > 0;) {
+		struct pm_chain_hidden hidden = thread->hidden[i];
+
+		if (hidden.sp != large->sp || hidden.module != large->module ||
+		    sample->time - hidden.time > HIDDEN_NS ||
+		    !pm_chain_node_same_place(&stitches->nodes.data[hidden.joint], joint))
+			continue;
+		remove_hidden(thread, i);
+		return hidden.joint;
+	}
+	return PM_CHAIN_NODE_UNKNOWN;
+}
+
 /* Begins the thread's chain with the joint of a large frame. Returns 1, its length. */
 static size_t put_joint(struct pm_chain_stitches *stitches,
 			struct pm_chain_stitch_thread *thread,
 			const struct pm_chain_stitch_sample *sample)
 {
 	struct pm_chain_node joint = joint_of(thread, sample);
+	uint32_t id;
 	const struct pm_chain_node *first =
 		thread->nodes.len > 0 ? &stitches->nodes.data[thread->nodes.data[0]]
 				      : NULL;
@@ -516,7 +632,10 @@ static size_t put_joint(struct pm_chain_stitches *stitches,
 	if (first && first->parent == joint.parent && first->parent_until == UINT64_MAX &&
 	    pm_chain_node_same_place(first, &joint))
 		return 1;
-	thread->nodes.data[0] = pm_chain_nodes_add(stitches, &joint);
+	id = reach_hidden(stitches, thread, sample, &joint);
+	if (id == PM_CHAIN_NODE_UNKNOWN)
+		id = pm_chain_nodes_add(stitches, &joint);
+	thread->nodes.data[0] = id;
 	thread->nodes.len = 1;
 	return 1;
 }
@@ -766,6 +885,7 @@ int pm_chain_stitches_add(struct pm_chain_stitches *stitches,
 		struct pm_chain_node last = node_of(thread, sample, sample->len - 1);
 
 		drop_doubted(stitches, thread, &last, sample);
+		hide_joint(stitches, thread, sample);
 		error = join(stitches, thread, sample, max - sample->len, &outer);
 		if (error == 0 && outer > 0)
 			error = give_outer(stitches, thread, outer, &stitched);
@@ -774,6 +894,7 @@ int pm_chain_stitches_add(struct pm_chain_stitches *stitches,
 		error = follow(stitches, thread, sample, outer);
 	if (error < 0)
 		return error;
+	find_hidden(stitches, thread, sample->time);
 	stitched.unseen = stitched.len > 0 && is_unseen(thread, sample->time);
 	stitched.wanting = is_wanting(stitches, thread, outermost, sample->time) &&
 			   sample->end == PM_CHAIN_STITCH_TRUNCATED;

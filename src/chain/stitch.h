@@ -12,6 +12,8 @@
  * looked for in the thread's memory; what is not in place any more is not given to samples
  * from after the look. docs/how-it-works.md has the share of wrong guesses. Where no earlier
  * stack tells more, a look at the memory may.
+ * A large frame may also be hidden: the copies of later samples end in another large frame
+ * further in. For a short time it counts as still there if no sample shows that it has gone.
  *
  * What becomes known above a frame is good for earlier samples, too, if the frame has been in
  * every sample since. pm_chain_stitches_add() therefore gives a promise for each truncated

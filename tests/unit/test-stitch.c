@@ -589,6 +589,78 @@ static void test_large_frame_goes_on(void **state)
 	}
 }
 
+/* What becomes of the callers of a large frame while samples end in one further in. */
+static void test_large_frame_is_hidden(void **state)
+{
+	static const struct {
+		uint64_t gone_time; /* of a sample without the large frame; 0: none */
+		uint64_t large_sp, caller_sp,
+			time; /* when the large frame is seen again */
+		bool found;
+	} cases[] = {
+		{ 0, 200000, 300000, 30, true },
+		{ 25, 200000, 300000, 30, false }, /* it may be another call */
+		{ 0, 200000, 300064, 30, false }, /* another size */
+		{ 0, 200064, 300000, 30, false },
+		{ 0, 200000, 300000, 1000000000, false }, /* too long ago */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < PM_ARRAY_LEN(cases); i++) {
+		struct pm_chain_stitches *stitches = pm_chain_stitches_new();
+		const struct pm_chain_stitch_frame
+			first[] = { { 150000, 1, 0, 0 }, { 200000, 50, 0, 0 } },
+			deeper[] = { { 16, 1, 0, 0 }, { 32, 60, 0, 0 } },
+			other[] = { { 400000, 8, 0, 0 } },
+			all[] = { { 16, 1, 0, 0 },
+				  { 32, 61, 0, 0 },
+				  { 100032, 70, 0, 0 },
+				  { cases[i].large_sp, 51, 0, 0 },
+				  { cases[i].caller_sp, 7, 0, 0 } };
+		struct pm_chain_stitch_sample samples[] = {
+			{ .frames = first,
+			  .len = 2,
+			  .end = PM_CHAIN_STITCH_TRUNCATED,
+			  .time = 10,
+			  .caller_sp = 300000 },
+			{ .frames = deeper,
+			  .len = 2,
+			  .end = PM_CHAIN_STITCH_TRUNCATED,
+			  .time = 20,
+			  .caller_sp = 100032 },
+			{ .frames = other,
+			  .len = 1,
+			  .end = PM_CHAIN_STITCH_ROOTED,
+			  .time = cases[i].gone_time },
+			{ .frames = all,
+			  .len = 5,
+			  .end = PM_CHAIN_STITCH_ROOTED,
+			  .time = cases[i].time },
+		};
+		uint64_t promises[PM_ARRAY_LEN(samples)] = { 0 };
+		struct pm_chain_stitched stitched;
+
+		for (size_t j = 0; j < PM_ARRAY_LEN(samples); j++) {
+			samples[j].pid = samples[j].tid = 1;
+			if (samples[j].time == 0)
+				continue;
+			assert_int_equal(pm_chain_stitches_add(stitches, &samples[j],
+							       LIMIT, &stitched),
+					 0);
+			promises[j] = stitched.promise;
+		}
+		assert_int_equal(pm_chain_stitches_settle(stitches, promises[0], 10,
+							  LIMIT, &stitched),
+				 cases[i].found);
+		if (cases[i].found) {
+			assert_true(stitched.rooted);
+			assert_int_equal(stitched.len, 1);
+			assert_int_equal(stitched.frames[0].address, 7);
+		}
+		pm_chain_stitches_free(stitches);
+	}
+}
+
 /* Outer frames are exchanged for others between two samples, and nothing below them tells. */
 static void test_exchanged_callers(void **state)
 {
@@ -799,6 +871,7 @@ int main(void)
 		cmocka_unit_test(test_later_sample_serves_earlier_ones),
 		cmocka_unit_test(test_doubted_callers_are_taken_back),
 		cmocka_unit_test(test_large_frame_goes_on),
+		cmocka_unit_test(test_large_frame_is_hidden),
 		cmocka_unit_test(test_exchanged_callers),
 		cmocka_unit_test(test_when_to_look),
 		cmocka_unit_test(test_nothing_is_wanting),
