@@ -25,6 +25,7 @@ enum pm_file_type {
 	PM_FILE_SYMBOL,
 	PM_FILE_LOST,
 	PM_FILE_NOTE,
+	PM_FILE_TITLE,
 	PM_FILE_FOOTER,
 };
 
@@ -170,6 +171,13 @@ struct pm_file_note {
 	const char *text;
 };
 
+/* The command line of a process once the process has put a text of its own there. */
+struct pm_file_title {
+	uint32_t pid;
+	const char *text; /* NULL: it has none any more */
+	uint64_t time;
+};
+
 struct pm_file_count {
 	const char *name; /* a stop reason, an event */
 	uint64_t count;
@@ -276,6 +284,7 @@ int pm_file_write_symbol(struct pm_file_writer *writer,
 			 const struct pm_file_symbol *symbol);
 int pm_file_write_lost(struct pm_file_writer *writer, const struct pm_file_lost *lost);
 int pm_file_write_note(struct pm_file_writer *writer, const struct pm_file_note *note);
+int pm_file_write_title(struct pm_file_writer *writer, const struct pm_file_title *title);
 int pm_file_write_footer(struct pm_file_writer *writer,
 			 const struct pm_file_footer *footer);
 
@@ -334,6 +343,7 @@ struct pm_file_record {
 		struct pm_file_symbol symbol;
 		struct pm_file_lost lost;
 		struct pm_file_note note;
+		struct pm_file_title title;
 		struct pm_file_footer footer;
 	};
 };

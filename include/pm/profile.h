@@ -99,6 +99,7 @@ struct pm_profile_thread {
 struct pm_profile_process {
 	uint32_t pid;
 	const char *comm; /* the last name of its first thread */
+	const char *title; /* the last one, NULL: it has none */
 };
 
 struct pm_profile_function {

@@ -226,6 +226,15 @@ static void parse_note(struct pm_file_parsed *parsed, struct fields *fields)
 	parsed->record.note.text = get_text(fields, "text");
 }
 
+static void parse_title(struct pm_file_parsed *parsed, struct fields *fields)
+{
+	struct pm_file_title *title = &parsed->record.title;
+
+	title->pid = get_u32(fields, "pid");
+	title->time = get_u64(fields, "time");
+	title->text = get_text_or_null(fields, "text");
+}
+
 /* ---- the footer ---------------------------------------------------------------------- */
 
 static void parse_exit(struct pm_file_footer *footer, struct fields *fields)
@@ -331,6 +340,7 @@ static const struct {
 	{ "symbol", PM_FILE_SYMBOL, parse_symbol },
 	{ "lost", PM_FILE_LOST, parse_lost },
 	{ "note", PM_FILE_NOTE, parse_note },
+	{ "title", PM_FILE_TITLE, parse_title },
 	{ "footer", PM_FILE_FOOTER, parse_footer },
 };
 

@@ -208,6 +208,7 @@ static int check(struct pm_file_reader *reader, struct pm_error *err)
 	case PM_FILE_THREAD:
 	case PM_FILE_LOST:
 	case PM_FILE_NOTE:
+	case PM_FILE_TITLE:
 		return 0;
 	}
 	return 0;

@@ -455,6 +455,25 @@ int pm_file_write_note(struct pm_file_writer *writer, const struct pm_file_note 
 	return pm_file_record_end(writer, start, PM_FILE_NOTE, note, sizeof(*note));
 }
 
+int pm_file_write_title(struct pm_file_writer *writer, const struct pm_file_title *title)
+{
+	struct pm_str *out = &writer->buffer;
+	size_t start = out->len;
+	int result = pm_file_writer_ready(writer);
+
+	if (result < 0)
+		return result;
+	if (title->pid == PM_FILE_NONE)
+		return -EINVAL;
+	if (title->time > PM_FILE_INTEGER_MAX)
+		return -ERANGE;
+	key_u64(out, "{\"type\":\"title\",\"pid\":", title->pid);
+	key_u64(out, ",\"time\":", title->time);
+	key_text(out, ",\"text\":", title->text);
+	pm_str_putc(out, '}');
+	return pm_file_record_end(writer, start, PM_FILE_TITLE, title, sizeof(*title));
+}
+
 /* ---- the footer ---------------------------------------------------------------------- */
 
 static int footer_check(const struct pm_file_writer *writer,

@@ -248,7 +248,8 @@ static void put_thread(struct pm_firefox *it, const struct pm_export_run *run)
 {
 	const struct pm_profile *profile = it->profile;
 	const struct pm_profile_thread *thread = &profile->threads.data[run->thread];
-	const char *process = profile->processes.data[thread->process].comm;
+	const struct pm_profile_process *of = &profile->processes.data[thread->process];
+	const char *process = of->title ? of->title : of->comm;
 	const struct pm_profile_event *event = &profile->events.data[run->event];
 	bool first = run->event == it->export.first;
 	bool blocked = pm_profile_is_blocked_time(event);

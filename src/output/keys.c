@@ -38,19 +38,13 @@ const char *pm_key_name(enum pm_key key)
 }
 
 static const char *const names[] = {
-	[PM_FIELD_FUNCTION] = "function",
-	[PM_FIELD_MODULE] = "module",
-	[PM_FIELD_FILE] = "file",
-	[PM_FIELD_LINE] = "line",
-	[PM_FIELD_INLINED] = "inlined",
-	[PM_FIELD_PATH] = "path",
-	[PM_FIELD_BUILD_ID] = "build_id",
-	[PM_FIELD_PID] = "pid",
-	[PM_FIELD_TID] = "tid",
-	[PM_FIELD_COMM] = "comm",
-	[PM_FIELD_ADDRESS] = "address",
-	[PM_FIELD_CPU] = "cpu",
-	[PM_FIELD_PARALLELISM] = "parallelism",
+	[PM_FIELD_FUNCTION] = "function", [PM_FIELD_MODULE] = "module",
+	[PM_FIELD_FILE] = "file",         [PM_FIELD_LINE] = "line",
+	[PM_FIELD_INLINED] = "inlined",   [PM_FIELD_PATH] = "path",
+	[PM_FIELD_BUILD_ID] = "build_id", [PM_FIELD_PID] = "pid",
+	[PM_FIELD_TID] = "tid",           [PM_FIELD_COMM] = "comm",
+	[PM_FIELD_TITLE] = "title",       [PM_FIELD_ADDRESS] = "address",
+	[PM_FIELD_CPU] = "cpu",           [PM_FIELD_PARALLELISM] = "parallelism",
 };
 
 /* Ended by PM_FIELDS. The order is part of what programs read. */
@@ -60,7 +54,7 @@ static const enum pm_row_field fields_of[][6] = {
 	[PM_KEY_MODULE] = { PM_FIELD_MODULE, PM_FIELD_PATH, PM_FIELD_BUILD_ID,
 			    PM_FIELDS },
 	[PM_KEY_THREAD] = { PM_FIELD_PID, PM_FIELD_TID, PM_FIELD_COMM, PM_FIELDS },
-	[PM_KEY_PROCESS] = { PM_FIELD_PID, PM_FIELD_COMM, PM_FIELDS },
+	[PM_KEY_PROCESS] = { PM_FIELD_PID, PM_FIELD_COMM, PM_FIELD_TITLE, PM_FIELDS },
 	[PM_KEY_LINE] = { PM_FIELD_FILE, PM_FIELD_LINE, PM_FIELD_FUNCTION,
 			  PM_FIELD_MODULE, PM_FIELDS },
 	[PM_KEY_ADDRESS] = { PM_FIELD_ADDRESS, PM_FIELD_FUNCTION, PM_FIELD_MODULE,
@@ -218,6 +212,8 @@ static void get_thread(const struct pm_profile *profile,
 		if (column->field == PM_FIELD_COMM)
 			set_text(ret, known || process->comm[0] ? process->comm : NULL,
 				 "");
+		else if (column->field == PM_FIELD_TITLE)
+			set_text(ret, process->title, "");
 		else
 			set_number(ret, known, process->pid);
 	} else if (column->field == PM_FIELD_COMM) {
@@ -249,6 +245,7 @@ void pm_row_get(const struct pm_profile *profile, const struct pm_row_column *co
 	case PM_FIELD_PID:
 	case PM_FIELD_TID:
 	case PM_FIELD_COMM:
+	case PM_FIELD_TITLE:
 		get_thread(profile, column, row, ret);
 		break;
 	case PM_FIELD_INLINED:

@@ -51,6 +51,7 @@ enum pm_row_field {
 	PM_FIELD_PID,
 	PM_FIELD_TID,
 	PM_FIELD_COMM,
+	PM_FIELD_TITLE,
 	PM_FIELD_ADDRESS,
 	PM_FIELD_CPU,
 	PM_FIELD_PARALLELISM,
@@ -132,8 +133,8 @@ const char *pm_text_arrow(const struct pm_text *text, bool back);
 
 /* Whether what it weighs is time that was measured each time, as blocked time. */
 bool pm_event_is_time(const struct pm_profile_event *event);
-/* The names that a process had while it was sampled, in order: it may have executed another
- * program, or its id belonged to another process before. */
+/* The title of a process, or the names that it had while it was sampled, in order: it may have
+ * executed another program, or its id belonged to another process before. */
 void pm_put_process_names(struct pm_str *str, const struct pm_view *view,
 			  uint32_t process, bool ascii);
 /* A word for a shell command line, quoted where needed. */

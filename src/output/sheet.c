@@ -41,6 +41,7 @@ static const struct {
 	[PM_FIELD_PID] = { "pid", PM_SHEET_ID, 0 },
 	[PM_FIELD_TID] = { "tid", PM_SHEET_ID, 0 },
 	[PM_FIELD_COMM] = { "name", PM_SHEET_TEXT, 16 },
+	[PM_FIELD_TITLE] = { NULL, PM_SHEET_TEXT, 0 },
 	[PM_FIELD_ADDRESS] = { "address", PM_SHEET_ADDRESS, 0 },
 	[PM_FIELD_CPU] = { "cpu", PM_SHEET_ID, 0 },
 	[PM_FIELD_PARALLELISM] = { "parallelism", PM_SHEET_ID, 0 },

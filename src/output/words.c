@@ -88,8 +88,13 @@ void pm_put_process_names(struct pm_str *str, const struct pm_view *view,
 {
 	const struct pm_profile *profile = view->profile;
 	const char *names[PROCESS_NAMES];
+	const char *title = profile->processes.data[process].title;
 	size_t len = 0, more = 0;
 
+	if (title) {
+		pm_str_puts(str, title);
+		return;
+	}
 	for (size_t i = 0; i < view->cells.len; i++) {
 		const struct pm_profile_thread *thread =
 			&profile->threads

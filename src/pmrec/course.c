@@ -13,6 +13,7 @@
 #include "off-cpu.h"
 #include "progress.h"
 #include "snapshot.h"
+#include "titles.h"
 
 enum {
 	POLL_MS = 100, /* rings that fill slowly wake nobody */
@@ -401,6 +402,8 @@ static int step(struct course *course, struct pm_error *err)
 	if (ret >= 0)
 		ret = pm_rec_drain(session, session->end != PM_REC_END_NONE, err);
 	pm_rec_kernel_names_begin(session);
+	if (ret >= 0)
+		ret = pm_rec_titles_collect(session);
 	/* One that the samples have brought. */
 	if (session->end != PM_REC_END_NONE)
 		pm_perf_disable(session->perf);

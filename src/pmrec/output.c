@@ -14,6 +14,7 @@
 #include "off-cpu.h"
 #include "summary.h"
 #include "symbols.h"
+#include "titles.h"
 
 /* Snapshots take the name from the file, which is no way to treat /dev/null. */
 static int check_renamable(const struct pm_rec_options *options, struct pm_error *err)
@@ -97,7 +98,9 @@ int pm_rec_output_open(struct pm_rec_session *session, struct pm_error *err)
 		return ret < 0 ? ret : pm_error_set(err, -EIO, "the header is not valid");
 	}
 	session->fields = pm_rec_fields_new(session);
-	if (!session->fields)
+	if (session->perf)
+		session->titles = pm_rec_titles_new();
+	if (!session->fields || (session->perf && !session->titles))
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	return 0;
 }
@@ -123,6 +126,8 @@ int pm_rec_output_finish(struct pm_rec_session *session, struct pm_error *err)
 
 	if (ret == 0)
 		ret = pm_rec_hold_release(session, UINT64_MAX);
+	if (ret == 0)
+		ret = pm_rec_titles_finish(session);
 	pm_rec_summary_count_lost(session);
 	if (!session->options->symbols)
 		note_nameless(session, "--no-symbols");

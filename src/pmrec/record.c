@@ -7,6 +7,7 @@
 #include "fields.h"
 #include "hold.h"
 #include "off-cpu.h"
+#include "titles.h"
 #include "pm/chain-tasks.h"
 
 enum {
@@ -61,6 +62,13 @@ int pm_rec_record_sample(struct pm_rec_session *session, const struct pm_record 
 	if (!pm_chain_threads_known(&session->threads, record->pid, record->tid)) {
 		struct pm_chain_tasks tasks = tasks_of(session);
 		int ret = pm_chain_tasks_name(&tasks, record);
+
+		if (ret < 0)
+			return ret;
+	}
+	if (session->titles) {
+		int ret =
+			pm_rec_titles_sampled(session->titles, record->pid, record->time);
 
 		if (ret < 0)
 			return ret;
@@ -153,13 +161,19 @@ int pm_rec_record(struct pm_rec_session *session, const struct pm_record *record
 		session->counts.throttled++;
 		return 0;
 	case PERF_RECORD_COMM:
-		if (record->comm.exec)
+		if (record->comm.exec) {
 			hurry_after(session, record->time);
-		return pm_chain_tasks_record(&tasks, record);
+			ret = pm_rec_titles_reset(session, record->pid, record->time,
+						  false);
+		}
+		return ret < 0 ? ret : pm_chain_tasks_record(&tasks, record);
 	case PERF_RECORD_FORK:
 		hurry_after(session, record->time);
 		session->counts.threads++;
-		return pm_chain_tasks_record(&tasks, record);
+		if (record->pid == record->tid)
+			ret = pm_rec_titles_reset(session, record->pid, record->time,
+						  true);
+		return ret < 0 ? ret : pm_chain_tasks_record(&tasks, record);
 	default:
 		return pm_chain_tasks_record(&tasks, record);
 	}

@@ -22,6 +22,7 @@
 #include "realtime.h"
 #include "pm/chain-spaces.h"
 #include "summary.h"
+#include "titles.h"
 
 enum {
 	LATE_SCANS_MAX = 10, /* of a process that starts others all the time */
@@ -213,6 +214,7 @@ int pm_rec_session_run(const struct pm_rec_options *options)
 	pm_chains_free(session.chains);
 	pm_chain_jit_free(session.jit);
 	pm_rec_kernel_names_free(session.kernel_names);
+	pm_rec_titles_free(session.titles);
 	pm_rec_fields_free(session.fields);
 	pm_rec_off_cpu_free(session.off_cpu);
 	pm_rec_realtime_free(session.realtime);

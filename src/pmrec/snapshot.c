@@ -12,6 +12,7 @@
 #include "follow.h"
 #include "pm/chain-jit.h"
 #include "output.h"
+#include "titles.h"
 
 enum {
 	SAME_NAME_MAX = 1000, /* within one millisecond */
@@ -77,6 +78,7 @@ static void forget_file(struct pm_rec_session *session)
 
 	pm_chains_free(PM_TAKE_PTR(session->chains));
 	pm_chain_jit_free(PM_TAKE_PTR(session->jit));
+	pm_rec_titles_free(PM_TAKE_PTR(session->titles));
 	pm_rec_fields_free(PM_TAKE_PTR(session->fields));
 	pm_chain_threads_release(&session->threads);
 	session->threads = (struct pm_chain_threads){ 0 };

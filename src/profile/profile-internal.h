@@ -58,6 +58,7 @@ int pm_load_header(struct pm_loader *loader, const struct pm_file_header *header
 int pm_load_module(struct pm_loader *loader, const struct pm_file_module *module);
 int pm_load_frame(struct pm_loader *loader, const struct pm_file_frame *frame);
 int pm_load_thread(struct pm_loader *loader, const struct pm_file_thread *thread);
+int pm_load_title(struct pm_loader *loader, const struct pm_file_title *title);
 int pm_load_sample(struct pm_loader *loader, const struct pm_file_sample *sample);
 int pm_load_symbol(struct pm_loader *loader, const struct pm_file_symbol *symbol);
 /* The same for names that are not the file's; nothing is counted. */

@@ -322,6 +322,8 @@ int pm_load_record(struct pm_loader *loader, const struct pm_file_record *record
 		if (pm_load_text(loader, record->note.text, &text) < 0)
 			return -ENOMEM;
 		return pm_vec_push(&profile->notes, text);
+	case PM_FILE_TITLE:
+		return pm_load_title(loader, &record->title);
 	case PM_FILE_FOOTER:
 		return pm_load_footer(loader, &record->footer);
 	}

@@ -118,6 +118,18 @@ int pm_load_thread(struct pm_loader *loader, const struct pm_file_thread *thread
 	return 0;
 }
 
+/* A title of a process without threads in the file says nothing about any sample. */
+int pm_load_title(struct pm_loader *loader, const struct pm_file_title *title)
+{
+	struct pm_profile *profile = loader->profile;
+	uint32_t id = pm_index_find(&loader->processes, pm_hash_mix(title->pid, 0),
+				    process_equal, profile, &title->pid);
+
+	if (id == PM_INDEX_NONE)
+		return 0;
+	return pm_load_text(loader, title->text, &profile->processes.data[id].title);
+}
+
 /* ---- samples ------------------------------------------------------------------------- */
 
 static bool cell_equal(const void *table, uint32_t id, const void *key)

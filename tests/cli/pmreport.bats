@@ -281,7 +281,7 @@ without_names() {
 	report 0 -q --event cpu-clock --by pid,tid samples.json
 	grep -qE '^ *100.0% +100 +\? +\? +\? +\?$' out
 	report 0 --json --by pid samples.json
-	grep -q '"pid":null,"comm":null}' out
+	grep -q '"pid":null,"comm":null,"title":null}' out
 }
 
 @test "by total, and without inlined functions" {

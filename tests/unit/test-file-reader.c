@@ -83,7 +83,9 @@ static void records_hold_what_the_lines_say(void **state)
 		     "{\"name\":\"f\",\"file\":\"f.c\",\"line\":3,\"start\":null},"
 		     "{\"name\":null,\"start\":\"0x1f60\"},{}]}\n"
 		     "{\"type\":\"lost\",\"time\":7,\"cpu\":1,\"count\":12}\n"
-		     "{\"type\":\"note\",\"text\":\"\xc3\xa4\"}\n" FOOTER;
+		     "{\"type\":\"note\",\"text\":\"\xc3\xa4\"}\n"
+		     "{\"type\":\"title\",\"pid\":7,\"time\":8,\"text\":\"l: \\u001b\"}\n"
+		     "{\"type\":\"title\",\"pid\":7,\"time\":9,\"text\":null}\n" FOOTER;
 	struct pm_file_reader *reader = open_text(text, strlen(text));
 	struct pm_file_record r;
 
@@ -137,7 +139,13 @@ static void records_hold_what_the_lines_say(void **state)
 	assert_int_equal(r.lost.count, 12);
 	next(reader, &r, PM_FILE_NOTE, 11);
 	assert_string_equal(r.note.text, "\xc3\xa4");
-	next(reader, &r, PM_FILE_FOOTER, 12);
+	next(reader, &r, PM_FILE_TITLE, 12);
+	assert_int_equal(r.title.pid, 7);
+	assert_int_equal(r.title.time, 8);
+	assert_string_equal(r.title.text, "l: \033");
+	next(reader, &r, PM_FILE_TITLE, 13);
+	assert_null(r.title.text);
+	next(reader, &r, PM_FILE_FOOTER, 14);
 	assert_string_equal(r.footer.stops[0].name, "root");
 	assert_false(r.footer.cpu_known);
 	assert_true(r.footer.exited);

@@ -214,6 +214,8 @@ static void every_type_has_its_form(void **state)
 	const struct pm_file_symbol symbol = { 0, functions, 4 };
 	const struct pm_file_lost lost = { 5, 1, 17 };
 	const struct pm_file_note note = { "cycles became cpu-clock" };
+	const struct pm_file_title title = { 7, "cc: one\033", 101 };
+	const struct pm_file_title no_title = { 7, NULL, 102 };
 	const struct pm_file_count stops[] = { { "root", 1 }, { "no-memory", 1 } };
 	struct pm_file_footer_event events[] = {
 		{ 1, 1000, 17, true, true, 18003, 3 },
@@ -249,6 +251,8 @@ static void every_type_has_its_form(void **state)
 	assert_int_equal(pm_file_write_lost(writer, &lost), 0);
 	assert_int_equal(pm_file_write_symbol(writer, &symbol), 0);
 	assert_int_equal(pm_file_write_note(writer, &note), 0);
+	assert_int_equal(pm_file_write_title(writer, &title), 0);
+	assert_int_equal(pm_file_write_title(writer, &no_title), 0);
 	assert_int_equal(pm_file_write_footer(writer, &footer), 0);
 	text = body(writer, folder->file);
 	assert_string_equal(
@@ -274,6 +278,8 @@ static void every_type_has_its_form(void **state)
 		"\"file\":\"a.c\",\"line\":12},{\"name\":\"outer<int>\"},"
 		"{\"name\":null,\"start\":\"0xabc0\"},{\"name\":\"f\"}]}\n"
 		"{\"type\":\"note\",\"text\":\"cycles became cpu-clock\"}\n"
+		"{\"type\":\"title\",\"pid\":7,\"time\":101,\"text\":\"cc: one\\u001b\"}\n"
+		"{\"type\":\"title\",\"pid\":7,\"time\":102,\"text\":null}\n"
 		"{\"type\":\"footer\",\"samples\":2,\"lost\":17,\"throttled\":3,"
 		"\"truncated\":4,\"stitched\":3,\"stops\":{\"root\":1,\"no-memory\":1},"
 		"\"duration_ns\":123,\"cpu_ns\":45,\"exit\":{\"signal\":9},"
@@ -438,6 +444,8 @@ static void what_no_reader_takes_is_not_written(void **state)
 	const struct pm_file_header newer = { .version = 2 };
 	const struct pm_file_module module = { 0, "a", NULL, "file" };
 	const struct pm_file_note note = { NULL };
+	const struct pm_file_title nobody = { .pid = PM_FILE_NONE, .text = "t" };
+	const struct pm_file_title late = { .time = UINT64_MAX, .text = "t" };
 	const struct pm_file_count twice[] = { { "root", 1 }, { "root", 2 } };
 	const struct pm_file_footer twins = { .stops = twice, .stops_len = 2 };
 	const struct pm_file_symbol symbol = { 0, NULL, 0 };
@@ -460,6 +468,8 @@ static void what_no_reader_takes_is_not_written(void **state)
 	assert_int_equal(sample(writer, 1, 0), -EINVAL);
 	assert_int_equal(sample(writer, (uint64_t)INT64_MAX + 1, PM_FILE_NONE), -ERANGE);
 	assert_int_equal(pm_file_write_note(writer, &note), -EINVAL);
+	assert_int_equal(pm_file_write_title(writer, &nobody), -EINVAL);
+	assert_int_equal(pm_file_write_title(writer, &late), -ERANGE);
 	assert_int_equal(pm_file_write_symbol(writer, &symbol), -EINVAL);
 	assert_int_equal(pm_file_write_lost(writer, &lost), -ERANGE);
 	assert_int_equal(pm_file_write_footer(writer, &twins), -EINVAL);

@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: MIT */
+#include "titles.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#define MS_NS 1000000ull
+
+enum {
+	SLOTS = 256, /* requests and answers under way */
+	CMDLINE_MAX = 4096, /* bytes that are read of one */
+	COMM_MAX = 15, /* TASK_COMM_LEN - 1 of linux/sched.h */
+	FINISH_MS = 100,
+	/* Servers set titles right after fork(2): the first reads of a process follow each
+	 * other faster. */
+	WAIT_MS_MIN = 20,
+	WAIT_MS_MAX = 1000,
+};
+
+/* A request, which the reading thread turns into its answer. */
+struct slot {
+	uint32_t pid;
+	uint64_t time_ns; /* when it was read */
+	bool titled; /* there was a title */
+	char title[PM_REC_TITLE_MAX + 1];
+};
+
+/*
+ * What the two threads share. Slots up to `asked` belong to the reading thread until it has
+ * counted them in `answered`. Neither thread waits for a lock: the one that drains the rings may
+ * have a real-time priority, the other may be kept from its CPU for long.
+ */
+struct exchange {
+	struct slot slots[SLOTS];
+	uint64_t asked, answered; /* counts, by the one thread and by the other */
+	bool ended; /* the recorder asks no more */
+	unsigned int users; /* threads; the last one frees it */
+	int wake_fd, done_fd; /* eventfds */
+};
+
+struct process {
+	uint32_t pid;
+	uint32_t wait_ms; /* from one read to the next */
+	uint32_t recorded; /* titles of it */
+	bool asked;
+	uint64_t due_ns;
+	uint64_t since_ns; /* older answers are of another program */
+	char *title; /* that the file has, NULL: none */
+};
+
+struct pm_rec_titles {
+	struct exchange *exchange; /* NULL until there is a thread */
+	bool failed; /* there will be none */
+	uint64_t collected; /* answers */
+	PM_VEC(struct process) processes;
+	struct pm_index index;
+};
+
+/* ---- what a title is -------------------------------------------------------------------- */
+
+static const char *last_part(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* Whether @text is how a program is called: its path or name, "-bash", a link to it. */
+static bool is_call(const char *text, const char *comm, const char *exe)
+{
+	const char *name = last_part(text[0] == '-' ? text + 1 : text);
+
+	if (strcmp(text, comm) == 0)
+		return true;
+	if (exe && (strcmp(text, exe) == 0 || strcmp(name, last_part(exe)) == 0))
+		return true;
+	return !strchr(text, ' ') && comm[0] != '\0' &&
+	       strncmp(name, comm, COMM_MAX) == 0;
+}
+
+bool pm_rec_title_of(const char *cmdline, size_t len, const char *comm, const char *exe,
+		     char ret[PM_REC_TITLE_MAX + 1])
+{
+	PM_AUTO_FREE char *text = NULL;
+
+	while (len > 0 && (cmdline[len - 1] == '\0' || cmdline[len - 1] == ' '))
+		len--;
+	if (len == 0 || memchr(cmdline, '\0', len))
+		return false;
+	text = strndup(cmdline, len);
+	if (!text || is_call(text, comm, exe))
+		return false;
+	if (len > PM_REC_TITLE_MAX) {
+		len = PM_REC_TITLE_MAX;
+		/* Not within a character (UTF-8, RFC 3629 section 3). */
+		while (len > PM_REC_TITLE_MAX - 3 &&
+		       ((unsigned char)text[len] & 0xc0) == 0x80)
+			len--;
+	}
+	memcpy(ret, text, len);
+	ret[len] = '\0';
+	return true;
+}
+
+/* ---- the thread that reads --------------------------------------------------------------- */
+
+/* Bytes, 0 where there are none or the process is gone. */
+static size_t read_proc(uint32_t pid, const char *name, char *ret, size_t size)
+{
+	char path[sizeof("/proc/4294967295/cmdline")];
+	PM_AUTO_CLOSE int fd = -1;
+	size_t len = 0;
+
+	snprintf(path, sizeof(path), "/proc/%u/%s", pid, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	while (fd >= 0 && len < size) {
+		ssize_t n = read(fd, ret + len, size - len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			break;
+		len += (size_t)n;
+	}
+	return len;
+}
+
+static void read_title(struct slot *slot)
+{
+	char cmdline[CMDLINE_MAX], comm[COMM_MAX + 2], path[32], exe[PATH_MAX];
+	size_t len, comm_len;
+	ssize_t exe_len;
+
+	slot->time_ns = pm_now_ns();
+	slot->titled = false;
+	len = read_proc(slot->pid, "cmdline", cmdline, sizeof(cmdline));
+	/* Most processes have arguments: they end here. */
+	if (!pm_rec_title_of(cmdline, len, "", NULL, slot->title))
+		return;
+	comm_len = read_proc(slot->pid, "comm", comm, sizeof(comm) - 1);
+	if (comm_len > 0 && comm[comm_len - 1] == '\n')
+		comm_len--;
+	comm[comm_len] = '\0';
+	snprintf(path, sizeof(path), "/proc/%u/exe", slot->pid);
+	exe_len = readlink(path, exe, sizeof(exe) - 1);
+	exe[exe_len > 0 ? exe_len : 0] = '\0';
+	slot->titled = pm_rec_title_of(cmdline, len, comm, exe_len > 0 ? exe : NULL,
+				       slot->title);
+}
+
+static void exchange_release(struct exchange *exchange)
+{
+	if (__atomic_sub_fetch(&exchange->users, 1, __ATOMIC_ACQ_REL) > 0)
+		return;
+	pm_cleanup_close(&exchange->wake_fd);
+	pm_cleanup_close(&exchange->done_fd);
+	free(exchange);
+}
+
+static void *read_in_thread(void *user)
+{
+	struct exchange *exchange = user;
+	uint64_t answered = 0, count;
+
+	while (!__atomic_load_n(&exchange->ended, __ATOMIC_ACQUIRE)) {
+		if (answered == __atomic_load_n(&exchange->asked, __ATOMIC_ACQUIRE)) {
+			if (eventfd_write(exchange->done_fd, 1) < 0 ||
+			    eventfd_read(exchange->wake_fd, &count) < 0)
+				break;
+			continue;
+		}
+		read_title(&exchange->slots[answered % SLOTS]);
+		__atomic_store_n(&exchange->answered, ++answered, __ATOMIC_RELEASE);
+	}
+	exchange_release(exchange);
+	return NULL;
+}
+
+/* Signals are for the first thread, which reads them from a descriptor. */
+static int start_thread(struct exchange *exchange)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+	sigset_t all, before;
+	int error;
+
+	if (pthread_attr_init(&attr) != 0)
+		return -ENOMEM;
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	error = pthread_create(&thread, &attr, read_in_thread, exchange);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attr);
+	return -error;
+}
+
+static struct exchange *exchange_new(void)
+{
+	struct exchange *exchange = calloc(1, sizeof(*exchange));
+
+	if (!exchange)
+		return NULL;
+	exchange->wake_fd = eventfd(0, EFD_CLOEXEC);
+	exchange->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	exchange->users = 2;
+	if (exchange->wake_fd >= 0 && exchange->done_fd >= 0 &&
+	    start_thread(exchange) == 0)
+		return exchange;
+	exchange->users = 1;
+	exchange_release(exchange);
+	return NULL;
+}
+
+/* ---- processes ----------------------------------------------------------------------------- */
+
+static bool process_equal(const void *table, uint32_t id, const void *key)
+{
+	return ((const struct pm_rec_titles *)table)->processes.data[id].pid ==
+	       *(const uint32_t *)key;
+}
+
+static struct process *find_process(const struct pm_rec_titles *titles, uint32_t pid)
+{
+	uint32_t id = pm_index_find(&titles->index, pm_hash_mix(pid, 0), process_equal,
+				    titles, &pid);
+
+	return id == PM_INDEX_NONE ? NULL : &titles->processes.data[id];
+}
+
+static int add_process(struct pm_rec_titles *titles, uint32_t pid, struct process **ret)
+{
+	int r = pm_vec_push(&titles->processes,
+			    (struct process){ .pid = pid, .wait_ms = WAIT_MS_MIN });
+
+	if (r < 0)
+		return r;
+	r = pm_index_add(&titles->index, pm_hash_mix(pid, 0),
+			 (uint32_t)titles->processes.len - 1);
+	if (r < 0)
+		titles->processes.len--;
+	else
+		*ret = &titles->processes.data[titles->processes.len - 1];
+	return r;
+}
+
+/* A full queue refuses: the next sample asks again. */
+static void ask(struct pm_rec_titles *titles, struct process *process)
+{
+	struct exchange *exchange;
+	uint64_t asked;
+
+	if (!titles->exchange && !titles->failed) {
+		titles->exchange = exchange_new();
+		titles->failed = !titles->exchange;
+	}
+	exchange = titles->exchange;
+	if (!exchange || process->asked)
+		return;
+	asked = exchange->asked;
+	if (asked - titles->collected >= SLOTS)
+		return;
+	exchange->slots[asked % SLOTS].pid = process->pid;
+	__atomic_store_n(&exchange->asked, asked + 1, __ATOMIC_RELEASE);
+	process->asked = true;
+	/* One that cannot be written is one of 2^64 - 2 that nobody has read. */
+	(void)eventfd_write(exchange->wake_fd, 1);
+}
+
+int pm_rec_titles_sampled(struct pm_rec_titles *titles, uint32_t pid, uint64_t time_ns)
+{
+	struct process *process;
+
+	if (pid == 0 || pid > INT32_MAX)
+		return 0;
+	process = find_process(titles, pid);
+	if (!process) {
+		int ret = add_process(titles, pid, &process);
+
+		if (ret < 0)
+			return ret;
+	}
+	if (!process->asked && time_ns >= process->due_ns &&
+	    process->recorded < PM_REC_TITLES_MAX)
+		ask(titles, process);
+	return 0;
+}
+
+/* ---- lines --------------------------------------------------------------------------------- */
+
+static int write_title(struct pm_rec_session *session, struct process *process,
+		       const char *title, uint64_t time_ns)
+{
+	struct pm_file_title line = { .pid = process->pid,
+				      .text = title,
+				      .time = time_ns <= INT64_MAX ? time_ns
+								   : INT64_MAX };
+	char *copy = NULL;
+
+	if (title && process->title && strcmp(title, process->title) == 0)
+		return 0;
+	if (!title && !process->title)
+		return 0;
+	if (title) {
+		copy = strdup(title);
+		if (!copy)
+			return -ENOMEM;
+		process->recorded++;
+	}
+	free(process->title);
+	process->title = copy;
+	return pm_file_write_title(session->writer, &line);
+}
+
+int pm_rec_titles_reset(struct pm_rec_session *session, uint32_t pid, uint64_t time_ns,
+			bool process)
+{
+	struct process *row = session->titles ? find_process(session->titles, pid) : NULL;
+
+	if (!row)
+		return 0;
+	row->since_ns = time_ns;
+	row->due_ns = 0;
+	row->wait_ms = WAIT_MS_MIN;
+	if (process)
+		row->recorded = 0;
+	return write_title(session, row, NULL, time_ns);
+}
+
+static int collect(struct pm_rec_session *session, const struct slot *slot, uint32_t max)
+{
+	struct process *process = find_process(session->titles, slot->pid);
+
+	if (!process)
+		return 0;
+	process->asked = false;
+	if (slot->time_ns < process->since_ns)
+		return 0;
+	process->due_ns = slot->time_ns + process->wait_ms * MS_NS;
+	if (process->wait_ms < WAIT_MS_MAX / 2)
+		process->wait_ms *= 2;
+	else
+		process->wait_ms = WAIT_MS_MAX;
+	/* What is no title may be one that is just being written, or a process that is about to
+	 * end. Only another program ends a title. */
+	if (!slot->titled || process->recorded >= max)
+		return 0;
+	return write_title(session, process, slot->title, slot->time_ns);
+}
+
+static int collect_all(struct pm_rec_session *session, uint32_t max)
+{
+	struct pm_rec_titles *titles = session->titles;
+	uint64_t answered;
+	int ret = 0;
+
+	if (!titles || !titles->exchange)
+		return 0;
+	answered = __atomic_load_n(&titles->exchange->answered, __ATOMIC_ACQUIRE);
+	while (ret == 0 && titles->collected < answered)
+		ret = collect(session,
+			      &titles->exchange->slots[titles->collected++ % SLOTS], max);
+	return ret;
+}
+
+int pm_rec_titles_collect(struct pm_rec_session *session)
+{
+	return collect_all(session, PM_REC_TITLES_MAX);
+}
+
+/* Until all is answered or @end_ns. */
+static void wait_for_answers(const struct pm_rec_titles *titles, uint64_t end_ns)
+{
+	const struct exchange *exchange = titles->exchange;
+	uint64_t now = pm_now_ns(), count;
+
+	while (now < end_ns &&
+	       __atomic_load_n(&exchange->answered, __ATOMIC_ACQUIRE) < exchange->asked) {
+		struct pollfd done = { .fd = exchange->done_fd, .events = POLLIN };
+
+		poll(&done, 1, (int)((end_ns - now + MS_NS - 1) / MS_NS));
+		if (done.revents)
+			(void)eventfd_read(exchange->done_fd, &count);
+		now = pm_now_ns();
+	}
+}
+
+int pm_rec_titles_finish(struct pm_rec_session *session)
+{
+	struct pm_rec_titles *titles = session->titles;
+	uint64_t end_ns = pm_now_ns() + FINISH_MS * MS_NS;
+	size_t next = 0;
+	int ret = 0;
+
+	if (!titles || !titles->exchange)
+		return 0;
+	do {
+		/* As many at once as there are slots. */
+		for (size_t room = SLOTS; room > 0 && next < titles->processes.len;
+		     next++) {
+			struct process *process = &titles->processes.data[next];
+
+			if (kill((pid_t)process->pid, 0) < 0 && errno == ESRCH)
+				continue;
+			ask(titles, process);
+			room--;
+		}
+		wait_for_answers(titles, end_ns);
+		ret = collect_all(session, PM_REC_TITLES_MAX + 1);
+	} while (ret == 0 && next < titles->processes.len && pm_now_ns() < end_ns);
+	return ret;
+}
+
+/* ---- life ---------------------------------------------------------------------------------- */
+
+struct pm_rec_titles *pm_rec_titles_new(void)
+{
+	return calloc(1, sizeof(struct pm_rec_titles));
+}
+
+void pm_rec_titles_free(struct pm_rec_titles *titles)
+{
+	if (!titles)
+		return;
+	if (titles->exchange) {
+		__atomic_store_n(&titles->exchange->ended, true, __ATOMIC_RELEASE);
+		(void)eventfd_write(titles->exchange->wake_fd, 1);
+		exchange_release(titles->exchange);
+	}
+	for (size_t i = 0; i < titles->processes.len; i++)
+		free(titles->processes.data[i].title);
+	pm_vec_release(&titles->processes);
+	pm_index_release(&titles->index);
+	free(titles);
+}
