@@ -77,13 +77,22 @@ void pm_rec_clock_evidence_pause(struct pm_rec_clock_evidence *evidence)
  * The timer is due at whole periods after its begin (hrtimer_forward_now()): a gap that is
  * shorter than a period shows that the tick before it was late.
  */
+/* No number of the file is above 2^63 - 1; a period may be nonsense from a ring. */
+static void add_bounded(uint64_t *sum, uint64_t more)
+{
+	if (more > INT64_MAX || *sum > INT64_MAX - more)
+		*sum = INT64_MAX;
+	else
+		*sum += more;
+}
+
 static void tally_gap(struct pm_rec_clock_tally *tally, uint64_t gap, uint64_t period)
 {
 	if (gap > period + period / 2) {
 		tally->longer++;
 	} else if (gap < period - period / LATE_PART) {
 		tally->late++;
-		tally->late_ns += period - gap;
+		add_bounded(&tally->late_ns, period - gap);
 	}
 }
 
@@ -99,7 +108,7 @@ void pm_rec_clock_evidence_sample(struct pm_rec_clock_evidence *evidence, uint32
 		tally_gap(&clock->tally, time_ns - clock->last_ns, period);
 	clock->last_ns = time_ns;
 	clock->tally.samples++;
-	clock->tally.period += period;
+	add_bounded(&clock->tally.period, period);
 }
 
 struct pm_rec_clock_tally pm_rec_clock_evidence_of(

@@ -108,7 +108,8 @@ static void plan_rounds(struct course *course)
 	if (!session->evidence || session->options->overwrite || quarter == 0)
 		return;
 	course->by_time = true;
-	course->rings_wake = !pm_perf_is_paced(session->perf);
+	/* Switches come faster than samples: they may fill a ring before its time. */
+	course->rings_wake = !pm_perf_is_paced(session->perf) || session->off_cpu;
 	if (course->round_ns > quarter)
 		course->round_ns = quarter;
 	if (course->round_ns > others)
