@@ -350,12 +350,28 @@ storm() {
 	grep -q 'hardly ever sampled; try: sudo' err
 }
 
+# unwarned OPTION... -- MODE NUMBERS: a host that stops a virtual CPU makes its timers late, and
+# then the warning is right, but not three times in a row.
+unwarned() {
+	local options=()
+	while [ "$1" != -- ]; do
+		options+=("$1")
+		shift
+	done
+	shift
+	for _ in 1 2 3; do
+		"$PMREC" -v "${options[@]}" -o out.json -- "$PROGRAMS/storm" "$@" >used 2>err
+		grep -q 'stand for' err || return 0
+	done
+	cat err used
+	return 1
+}
+
 @test "nobody is warned of little CPU time, or of long threads" {
-	"$PMREC" -e cpu-clock -F 999 -o out.json -- "$PROGRAMS/storm" threads 3 2000 >used 2>err
-	"$PMREC" -e cpu-clock -F 999 -o out.json -- "$PROGRAMS/storm" churn 8 60000 >used 2>>err
-	"$PMREC" -e cpu-clock:u -F 999 -o out.json -- "$PROGRAMS/storm" churn 8 60000 >used 2>>err
-	"$PMREC" --per-task -e cpu-clock -F 99 -o out.json -- "$PROGRAMS/storm" crowd 2 300000 >used 2>>err
-	run ! grep 'stand for' err
+	unwarned -e cpu-clock -F 999 -- threads 3 2000
+	unwarned -e cpu-clock -F 999 -- churn 8 60000
+	unwarned -e cpu-clock:u -F 999 -- churn 8 60000
+	unwarned --per-task -e cpu-clock -F 99 -- crowd 2 300000
 }
 
 @test "a recorder that stands still loses what it says it loses" {
