@@ -25,10 +25,19 @@ holds() {
 	[ "${#answers[@]}" = "$i" ]
 }
 
-# Waits until the recorder has written a sample to the file.
+# await_sample FILE: waits for the first sample, which pmrec writes at once.
+# await_samples FILE: waits for a hundred and one, which are enough for the shares of `split`.
 await_sample() {
+	await_lines 1 "$1"
+}
+await_samples() {
+	await_lines 101 "$1"
+}
+await_lines() {
+	local lines
 	for _ in {1..300}; do
-		grep -q '"type":"sample"' "$1" 2>/dev/null && return
+		lines=$(grep -c '"type":"sample"' "$2" 2>/dev/null || :)
+		[ "${lines:-0}" -lt "$1" ] || return 0
 		sleep 0.1
 	done
 	return 1

@@ -527,8 +527,11 @@ ways=(called_once called_thousand called_many recursive jumps_out jumped_over ta
 
 @test "lost records without lost hits are told of" {
 	works uprobe || skip "there are no uprobes"
-	# The command stops who reads the rings, until they are full of names.
+	# The command stops the reader of the rings until one is full of names. The kernel reports
+	# the loss with the next record of that ring, so the command stays on its CPU.
 	cat >switches.c <<-'END'
+		#define _GNU_SOURCE
+		#include <sched.h>
 		#include <signal.h>
 		#include <sys/prctl.h>
 		#include <unistd.h>
@@ -538,6 +541,11 @@ ways=(called_once called_thousand called_many recursive jumps_out jumped_over ta
 		}
 		int main(void)
 		{
+			cpu_set_t here;
+
+			CPU_ZERO(&here);
+			CPU_SET(sched_getcpu(), &here);
+			sched_setaffinity(0, sizeof(here), &here);
 			called();
 			kill(getppid(), SIGSTOP);
 			for (int i = 0; i < 1000000; i++)
