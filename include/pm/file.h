@@ -250,6 +250,7 @@ int pm_file_writer_open(struct pm_file_writer **ret, const char *path,
 /*
  * Whether pm_file_writer_open(@path) would only move recordings away: 0, or -EEXIST when the file
  * at @path or at PATH.old has bytes and is neither a recording nor a corpus. @err has the text.
+ * Negative errno where one of them cannot be read, and may be anything.
  * @path NULL, as of a writer that stores nothing: 0.
  */
 int pm_file_check_replaceable(const char *path, struct pm_error *err);

@@ -67,22 +67,38 @@ static bool is_recording_or_empty(int fd, const struct stat *st)
 			   is_corpus(head, (size_t)len));
 }
 
-static bool is_replaceable(const char *path)
+/* 0, -EEXIST for a file that is no recording, or the reason why it cannot be read. */
+static int check_file(const char *path, struct pm_error *err)
 {
 	struct stat st;
 	PM_AUTO_CLOSE int fd = -1;
+	int code = -EEXIST;
 
 	/* Only a regular file has bytes that a rename over it would destroy. */
-	if (lstat(path, &st) < 0 || !S_ISREG(st.st_mode))
-		return true;
+	if (lstat(path, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size == 0)
+		return 0;
+	errno = 0;
 	fd = open_regular(path, &st);
-	return fd >= 0 && is_recording_or_empty(fd, &st);
+	if (fd >= 0 && is_recording_or_empty(fd, &st))
+		return 0;
+	if (fd < 0 && errno != 0) {
+		code = -errno;
+		pm_error_set(
+			err, code,
+			"exists and may be no recording, since it cannot be read: %s",
+			strerror(-code));
+	} else {
+		pm_error_set(err, code,
+			     "exists and is no recording, so it is not replaced");
+	}
+	pm_error_where(err, path, -1);
+	return code;
 }
 
 int pm_file_check_replaceable(const char *path, struct pm_error *err)
 {
 	PM_AUTO_FREE char *old = NULL;
-	const char *wrong = NULL;
+	int code;
 
 	if (!path)
 		return 0;
@@ -90,15 +106,10 @@ int pm_file_check_replaceable(const char *path, struct pm_error *err)
 		old = NULL;
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	}
-	if (!is_replaceable(path))
-		wrong = path;
-	else if (pm_file_partial_replaces(path) && !is_replaceable(old))
-		wrong = old;
-	if (!wrong)
-		return 0;
-	pm_error_set(err, -EEXIST, "exists and is no recording, so it is not replaced");
-	pm_error_where(err, wrong, -1);
-	return -EEXIST;
+	code = check_file(path, err);
+	if (code == 0 && pm_file_partial_replaces(path))
+		code = check_file(old, err);
+	return code;
 }
 
 static bool has_name(int fd, const char *name)

@@ -38,7 +38,7 @@ static int check_replaceable(const struct pm_rec_options *options, struct pm_err
 
 	if (ret == 0 && options->raw)
 		ret = pm_file_check_replaceable(options->raw, err);
-	if (ret == -EEXIST)
+	if (ret < 0 && ret != -ENOMEM)
 		pm_error_fix(err,
 			     "pmrec --force, which renames it to …old, or another -o");
 	return ret;

@@ -667,6 +667,12 @@ static void what_is_no_recording_is_not_replaceable(void **state)
 	put(folder->file, "precious");
 	assert_int_equal(pm_file_check_replaceable(folder->file, &err), -EEXIST);
 	assert_string_equal(err.source, folder->file);
+	/* A file that cannot be read is not called anything. Root reads all. */
+	assert_int_equal(chmod(folder->file, 0), 0);
+	if (geteuid() != 0) {
+		assert_int_equal(pm_file_check_replaceable(folder->file, &err), -EACCES);
+		assert_non_null(strstr(err.text, "cannot be read"));
+	}
 	assert_int_equal(unlink(folder->file), 0);
 	pm_file_writer_close(open_with_sample(folder->file), NULL);
 	assert_int_equal(pm_file_check_replaceable(folder->file, &err), 0);
