@@ -80,7 +80,7 @@ struct pm_chains {
 	const struct pm_record *record; /* the one at hand */
 	bool stitched; /* some of them */
 	bool wanting; /* no other sample shows the outer callers */
-	/* Of `found`: where the return address lies that was not in the copy; 0: unknown. */
+	/* The address of the return address that `found` lacks, above the copy; 0: unknown. */
 	uint64_t missed;
 	uint64_t wanted_bytes; /* see struct pm_chain; with a promise only */
 	uint64_t promise; /* of stitching, or 0 */

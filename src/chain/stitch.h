@@ -15,9 +15,9 @@
  * A large frame may also be hidden: the copies of later samples end in another large frame
  * further in. For a short time it counts as still there if no sample shows that it has gone.
  *
- * What becomes known above a frame is good for earlier samples, too, if the frame has been in
- * every sample since. pm_chain_stitches_add() therefore gives a promise for each truncated
- * stack: pm_chain_stitches_settle() tells later what is above it by then.
+ * Callers that become known also belong to earlier samples, if the frame has been in every
+ * sample since. pm_chain_stitches_add() therefore gives a promise for each truncated stack, for
+ * which pm_chain_stitches_settle() later returns the callers that are known by then.
  */
 #pragma once
 
@@ -68,7 +68,7 @@ struct pm_chain_stitched {
 /* How much is remembered, all threads together; beyond it the older half is forgotten. */
 enum {
 	PM_CHAIN_STITCH_NODES_MAX = 1 << 17, /* of 56 bytes, and 8 to find them by */
-	/* So many truncated stacks may wait for callers from later samples; a power of
+	/* The most truncated stacks that wait for callers from later samples; a power of
 	 * two. */
 	PM_CHAIN_STITCH_PROMISES_MAX = 1 << 15,
 };

@@ -28,7 +28,7 @@ enum {
 	GO_NOTE = 4, /* ELF_NOTE_GOBUILDID_TAG, cmd/internal/buildid/note.go */
 };
 
-/* What of the file's headers is needed. */
+/* The fields of the file's headers that the search for the table needs. */
 struct headers {
 	struct pm_go_table *table;
 	uint64_t shoff, shentsize, shnum, names_offset, names_size;

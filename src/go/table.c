@@ -22,7 +22,8 @@ enum {
 	HEADER_BYTES = 8, /* before its words: magic, two zeros, quantum, word size */
 	FUNCTIONS_MAX = 1 << 24,
 	NAME_BYTES_MAX = 16384,
-	/* Of one table of values. Each step is an instruction at least. */
+	/* The most steps that one table of values may take; each covers an instruction at
+	 * least. */
 	STEPS_MAX = 1 << 20,
 	PCDATA_INLINE_TREE = 2, /* internal/abi/funcdata.go */
 	FUNCDATA_INLINE_TREE = 3,
@@ -443,7 +444,7 @@ static uint64_t inline_tree(const struct pm_go_table *table,
 		       : 0;
 }
 
-/* Of call @index: the name of the function, and where in the outer one it was called. */
+/* Reads inlined call @index: the function's name, and the place of the call in its caller. */
 static bool read_inlined(const struct pm_go_table *table, uint64_t tree, uint32_t index,
 			 uint32_t *name, uint32_t *parent_pc)
 {

@@ -38,7 +38,7 @@ static __attribute__((noinline)) uint64_t work_ns(void)
 	return thread_cpu_ns() - begin;
 }
 
-/* So much stack is above the work. */
+/* Keeps this much stack above the work, so that a sample copies it. */
 static __attribute__((noinline)) uint64_t work_below_stack_ns(void)
 {
 	volatile char stack[COST_STACK_BYTES];

@@ -333,7 +333,8 @@ int pm_rec_titles_reset(struct pm_rec_session *session, uint32_t pid, uint64_t t
 	return write_title(session, row, NULL, time_ns);
 }
 
-static int collect(struct pm_rec_session *session, const struct slot *slot, uint32_t max)
+static int collect_title(struct pm_rec_session *session, const struct slot *slot,
+			 uint32_t max)
 {
 	struct process *process = find_process(session->titles, slot->pid);
 
@@ -354,7 +355,7 @@ static int collect(struct pm_rec_session *session, const struct slot *slot, uint
 	return write_title(session, process, slot->title, slot->time_ns);
 }
 
-static int collect_all(struct pm_rec_session *session, uint32_t max)
+static int collect_all_titles(struct pm_rec_session *session, uint32_t max)
 {
 	struct pm_rec_titles *titles = session->titles;
 	uint64_t answered;
@@ -364,14 +365,15 @@ static int collect_all(struct pm_rec_session *session, uint32_t max)
 		return 0;
 	answered = __atomic_load_n(&titles->exchange->answered, __ATOMIC_ACQUIRE);
 	while (ret == 0 && titles->collected < answered)
-		ret = collect(session,
-			      &titles->exchange->slots[titles->collected++ % SLOTS], max);
+		ret = collect_title(session,
+				    &titles->exchange->slots[titles->collected++ % SLOTS],
+				    max);
 	return ret;
 }
 
 int pm_rec_titles_collect(struct pm_rec_session *session)
 {
-	return collect_all(session, PM_REC_TITLES_MAX);
+	return collect_all_titles(session, PM_REC_TITLES_MAX);
 }
 
 /* Until all is answered or @end_ns. */
@@ -412,7 +414,7 @@ int pm_rec_titles_finish(struct pm_rec_session *session)
 			room--;
 		}
 		wait_for_answers(titles, end_ns);
-		ret = collect_all(session, PM_REC_TITLES_MAX + 1);
+		ret = collect_all_titles(session, PM_REC_TITLES_MAX + 1);
 	} while (ret == 0 && next < titles->processes.len && pm_now_ns() < end_ns);
 	return ret;
 }

@@ -47,8 +47,9 @@ static bool agrees_on(const struct pm_unw_reg_rule *found,
 }
 
 /* NULL: they agree as far as they speak of the same. */
-static const char *compare(enum pm_unw_exit exit, const struct pm_unw_row *found,
-			   const struct pm_unw_row *cfi)
+static const char *compare_exit_with_cfi(enum pm_unw_exit exit,
+					 const struct pm_unw_row *found,
+					 const struct pm_unw_row *cfi)
 {
 	static const uint8_t saved[] = { 3, 6, 12, 13, 14, 15 };
 
@@ -86,7 +87,7 @@ static void check_place(struct pm_unw_fde *fde, uint64_t svma, const char *name,
 	counts->by_sp += exit == PM_UNW_EXIT_BY_SP;
 	counts->by_fp += exit == PM_UNW_EXIT_BY_FP;
 	counts->unknown += exit == PM_UNW_EXIT_UNKNOWN;
-	why = compare(exit, &found, &cfi);
+	why = compare_exit_with_cfi(exit, &found, &cfi);
 	if (why && counts->wrong++ < SHOWN_MAX)
 		print_message("%s+%#" PRIx64 " %s %s: %s (%s%+" PRId64 ", CFI %s%+" PRId64
 			      ")\n",

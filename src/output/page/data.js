@@ -231,7 +231,7 @@ const pm = (function () {
 			const start = Math.max(time - period / 1e6, 0);
 			const begin = Math.max(start, low), end = Math.min(time, high);
 
-			/* What is whole keeps its period, which times may be too coarse for. */
+			/* A sample that is not clipped keeps its period, which is finer than its times. */
 			if (begin === start && end === time)
 				visit(cell, period, begin, end);
 			else if (begin < end)
