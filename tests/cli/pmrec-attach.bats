@@ -162,7 +162,7 @@ descendants() {
 	burners=$(descendants $master | tail -n 2 | paste -sd,)
 	"$PMREC" -q -e cpu-clock -o s.json -p "$master" --max-samples 300 --duration 60s
 	holds_calmly s.json "{s['pid'] for s in samples} == {$burners}" \
-		"header['target'] == '-p $master'" 'self_share("sixty") > 40' \
+		"header['target'] == '-p $master'" 'split_is_true()' \
 		'any(chain(s)[-2:] == ["main", "_start"] or "main" in chain(s) for s in samples)'
 	rm s.json
 	run --separate-stderr "$PMREC" -e cpu-clock -o s.json -p "$master" --only-pid --duration 0.3s
@@ -261,7 +261,7 @@ make_cgroup() {
 	for group in "$cgroup" "${cgroup#/sys/fs/cgroup/}"; do
 		"$PMREC" -q -o s.json -G "$group" --max-samples 200
 		holds_calmly s.json "{s['pid'] for s in samples} == {$inside}" \
-			'self_share("sixty") > 40'
+			'split_is_true()'
 	done
 	fails "there is no such control group" "$PMREC" -G no-such-group
 	fails "no control group" "$PMREC" -G /tmp
@@ -326,7 +326,7 @@ time.sleep(20)' >zombie 3>&- &
 	pids="$pids $inner"
 	[ ! -e /mnt/hidden ]
 	"$PMREC" -q -o s.json --max-samples 300 -p "$inner"
-	holds_calmly s.json 'self_share("sixty") > 40' "{s['pid'] for s in samples} == {$inner}" \
+	holds_calmly s.json 'split_is_true()' "{s['pid'] for s in samples} == {$inner}" \
 		'any(m["path"] == "/mnt/hidden" and m["build_id"] for m in modules)'
 }
 

@@ -11,7 +11,7 @@ load attach
 	begin=$(monotonic_ns)
 	"$PMREC" -q -F 5000 -o s.json -D 300 -- "$PROGRAMS/split" 0.9
 	holds s.json "min(s['time'] for s in samples) >= $begin + 300000000" \
-		'self_share("sixty") > 40' 'comms == {"split"}' 'footer is not None'
+		'split_is_true()' 'comms == {"split"}' 'footer is not None'
 	start
 	"$PMREC" -q -o s.json -D 100 --max-samples 200 -p "$target"
 	holds_calmly s.json 'self_share("early") > 5' 'self_share("spend") > 5' \
@@ -22,7 +22,7 @@ load attach
 	run -3 "$PMREC" -o s.json --duration 300ms -- "$PROGRAMS/split" 0.8 3
 	[[ $output == *"--duration was over"* ]]
 	holds s.json '0.25e9 < footer["duration_ns"] < 5e9' 'footer["exit"] is None' \
-		'footer["cpu_ns"] is None' 'self_share("sixty") > 40' \
+		'footer["cpu_ns"] is None' 'split_is_true()' \
 		'any("--duration" in n["text"] for n in notes)'
 }
 
@@ -36,7 +36,7 @@ load attach
 
 @test "--max-size ends a recording, and what completes the file comes on top" {
 	"$PMREC" -q -F 10000 --max-size 100K --stack-bytes 1024 -o s.json -- "$PROGRAMS/split" 1.2
-	holds s.json 'len(samples) > 100' 'footer is not None' 'self_share("sixty") > 40' \
+	holds s.json 'len(samples) > 100' 'footer is not None' 'split_is_true()' \
 		'any("--max-size" in n["text"] for n in notes)'
 	size=$(stat -c %s s.json)
 	[ "$size" -ge 102400 ] && [ "$size" -lt 400000 ]

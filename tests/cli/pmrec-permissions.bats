@@ -98,7 +98,7 @@ need_nobody() {
 	for at_level in 0 2; do
 		rm -f ran
 		at $at_level nobody ./pmrec -q -e cpu-clock -o s.json -- ./split 0.1
-		holds s.json 'len(samples) > 20' 'self_share("sixty") > 30' \
+		holds s.json 'len(samples) > 20' 'split_is_true(10)' \
 			"any('user space only' in n['text'] for n in notes) == ($at_level == 2)"
 		run --separate-stderr at $at_level nobody ./pmrec -e cpu-clock:k -o k.json -- touch ran
 		if [ $at_level = 2 ]; then
@@ -181,7 +181,7 @@ os.setxattr("pmrec", "security.capability",
 	[ "${lines[2]}" = "$(id -G nobody)" ]
 	# The environment is left as it is.
 	[ "${lines[3]}" = "$HOME" ]
-	holds s.json 'len(samples) > 50' 'self_share("sixty") > 20' 'footer["exit"] == {"code": 0}'
+	holds s.json 'len(samples) > 50' 'split_is_true(10)' 'footer["exit"] == {"code": 0}'
 	[ "$(stat -c %u s.json)" = 0 ]
 	run --separate-stderr ./pmrec -q --user 12345:54321 -o s.json -- sh -c 'id -u; id -g; id -G'
 	[ "$output" = $'12345\n54321\n54321' ]

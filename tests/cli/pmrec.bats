@@ -359,7 +359,7 @@ wrong() {
 	run --separate-stderr nobody "$PMREC" -e cpu-clock -o s.json -- ./split 0.3
 	[ "$status" = 0 ]
 	[ "$(grep -c 'warning:.*user space only' <<<"$stderr")" = 1 ]
-	holds s.json 'self_share("sixty") > 50' 'any("paranoid" in n["text"] for n in notes)'
+	holds s.json 'split_is_true()' 'any("paranoid" in n["text"] for n in notes)'
 }
 
 @test "a limit on locked memory: a smaller buffer, the value and the fix" {
@@ -512,7 +512,7 @@ wrong() {
 	kill -INT "$recorder"
 	wait "$recorder" || status=$?
 	[ "$status" = 143 ]
-	holds s.json 'footer["exit"] == {"signal": 15}' 'self_share("sixty") > 50'
+	holds s.json 'footer["exit"] == {"signal": 15}' 'split_is_true()'
 }
 
 @test "SIGTERM likewise" {
@@ -522,7 +522,7 @@ wrong() {
 	kill -TERM "$recorder"
 	wait "$recorder" || status=$?
 	[ "$status" = 143 ]
-	holds s.json 'footer["exit"] == {"signal": 15}' 'self_share("sixty") > 50'
+	holds s.json 'footer["exit"] == {"signal": 15}' 'split_is_true()'
 }
 
 # bats test_tags=guest
@@ -530,7 +530,7 @@ wrong() {
 	run python3 "$SOURCE_DIR/tests/cli/tty-interrupt.py" s.json \
 		"$PMREC" -o s.json -- "$PROGRAMS/split" 60
 	[ "$status" = 130 ]
-	holds s.json 'footer["exit"] == {"signal": 2}' 'self_share("sixty") > 50'
+	holds s.json 'footer["exit"] == {"signal": 2}' 'split_is_true()'
 }
 
 @test "the first signal stops the recording, the second a command that will not end" {

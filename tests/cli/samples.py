@@ -4,7 +4,7 @@
 
 Reads the file by docs/format.md alone and fails on anything that is not as written there.
 Names in an expression: header, footer (None when cut), notes, samples, comms (set), events,
-modules, self_share(function) in percent, chain(sample) as names, `[START]` or addresses, leaf first,
+modules, self_share(function) in percent, split_is_true() of tests/programs/split.c, chain(sample) as names, `[START]` or addresses, leaf first,
 and chain_frames(sample) as ids.
 With --cut as the first argument a last line without its newline is left out.
 """
@@ -76,6 +76,19 @@ def self_share(function, within=None):
     total = sum(s["period"] for s in samples if within is None or within in chain(s))
     own = sum(s["period"] for s in samples if chain(s)[:1] == [function])
     return 100 * own / total
+
+
+def split_is_true(least=20):
+    """Whether the leaves in split's three functions are 60, 30 and 10 % of each other, within
+    five standard deviations of a binomial distribution, and enough to say so."""
+    truth = {"sixty": 0.6, "thirty": 0.3, "ten": 0.1}
+    weights = {name: [s["period"] for s in samples if chain(s)[:1] == [name]] for name in truth}
+    every = [weight for of_name in weights.values() for weight in of_name]
+    if len(every) < least:
+        return False
+    effective = sum(every) ** 2 / sum(weight * weight for weight in every)
+    return all(abs(sum(weights[name]) / sum(every) - p) <= 5 * (p * (1 - p) / effective) ** 0.5
+               for name, p in truth.items())
 
 
 for expression in args[1:]:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """tty-interrupt.py FILE COMMAND...: runs the command on a terminal of its own, presses
-Ctrl-C as soon as FILE holds a sample, and exits with the command's status."""
+Ctrl-C as soon as FILE holds a hundred samples, and exits with the command's status."""
 import os
 import pty
 import sys
@@ -13,7 +13,7 @@ if pid == 0:
 for _ in range(300):
     try:
         with open(sys.argv[1], "rb") as file:
-            if b'"type":"sample"' in file.read():
+            if file.read().count(b'"type":"sample"') > 100:
                 break
     except FileNotFoundError:
         pass
