@@ -24,6 +24,9 @@ struct pm_chain_raw_sample {
 int pm_chain_raw_open(struct pm_chain_raw **ret, const char *path, uint32_t stack_bytes,
 		      struct pm_procs *procs, struct pm_chain_modules *modules,
 		      struct pm_error *err);
+/* As pm_file_writer_background(). */
+int pm_chain_raw_background(struct pm_chain_raw *raw, pm_file_wants_end_fn wants_end,
+			    void *user);
 /* Every module that the process has mapped has been touched. 0 or negative errno. */
 int pm_chain_raw_add(struct pm_chain_raw *raw, const struct pm_chain_raw_sample *sample);
 /* Samples and bytes written so far. */

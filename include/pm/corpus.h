@@ -11,7 +11,7 @@
  */
 #pragma once
 
-#include "pm/base.h"
+#include "pm/file.h"
 
 enum {
 	PM_CORPUS_VERSION = 2, /* what the writer makes; the reader knows 1, too */
@@ -150,6 +150,9 @@ struct pm_corpus_writer;
  * that ends in .zst compresses. */
 int pm_corpus_writer_open(struct pm_corpus_writer **ret, const char *path,
 			  const struct pm_corpus_header *header, struct pm_error *err);
+/* As pm_file_writer_background(). */
+int pm_corpus_writer_background(struct pm_corpus_writer *writer,
+				pm_file_wants_end_fn wants_end, void *user);
 /*
  * 0 or negative errno. What the reader would refuse is refused here with -EINVAL and leaves
  * no trace. The id is that of the record, also where @ret_id is NULL.

@@ -247,6 +247,19 @@ struct pm_file_writer;
  */
 int pm_file_writer_open(struct pm_file_writer **ret, const char *path,
 			struct pm_error *err);
+
+/* Whether the caller wants to end: then nobody waits for a file that takes no bytes. */
+typedef bool (*pm_file_wants_end_fn)(void *user);
+/*
+ * From now on a thread of the writer's own makes the system calls that write and rename. A disk
+ * or a reader that is slow then does not stop the caller, as long as 16 MiB are enough. The calls
+ * below report a failure of the thread late, but none loses it. If 16 MiB are not enough, and
+ * in pm_file_writer_settle() and _close(), the caller waits, and @wants_end is called ten
+ * times a second; if it returns true and no byte has moved for 1.5 s, the file ends with
+ * -ETIMEDOUT. 0 or negative errno; then the caller writes as before.
+ */
+int pm_file_writer_background(struct pm_file_writer *writer,
+			      pm_file_wants_end_fn wants_end, void *user);
 /*
  * Whether pm_file_writer_open(@path) would only move recordings away: 0, or -EEXIST when the file
  * at @path or at PATH.old has bytes and is neither a recording nor a corpus. @err has the text.
@@ -302,7 +315,8 @@ uint32_t pm_file_writer_stack(const struct pm_file_writer *writer, uint32_t id,
 const struct pm_file_frame *pm_file_writer_frames(const struct pm_file_writer *writer,
 						  size_t *len);
 
-/* Hands everything written so far to the kernel, so that a kill loses nothing older. */
+/* Hands everything written so far to the kernel, so that a kill loses nothing older; in the
+ * background, to the thread that does. */
 int pm_file_writer_flush(struct pm_file_writer *writer);
 uint64_t pm_file_writer_bytes(const struct pm_file_writer *writer); /* as stored */
 /* Flushes and renames the file to its path now; otherwise its first sample causes the

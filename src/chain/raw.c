@@ -73,6 +73,12 @@ int pm_chain_raw_open(struct pm_chain_raw **ret, const char *path, uint32_t stac
 	return 0;
 }
 
+int pm_chain_raw_background(struct pm_chain_raw *raw, pm_file_wants_end_fn wants_end,
+			    void *user)
+{
+	return pm_corpus_writer_background(raw->writer, wants_end, user);
+}
+
 int pm_chain_raw_close(struct pm_chain_raw *raw, bool complete, struct pm_error *err)
 {
 	int error;

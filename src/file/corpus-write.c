@@ -96,6 +96,12 @@ int pm_corpus_writer_open(struct pm_corpus_writer **ret, const char *path,
 	return 0;
 }
 
+int pm_corpus_writer_background(struct pm_corpus_writer *writer,
+				pm_file_wants_end_fn wants_end, void *user)
+{
+	return pm_file_output_background(&writer->output, wants_end, user);
+}
+
 int pm_corpus_write_module(struct pm_corpus_writer *writer,
 			   const struct pm_corpus_module *module, uint32_t *ret_id)
 {

@@ -17,13 +17,16 @@ enum {
 
 /* ---- writing ------------------------------------------------------------------------- */
 
+struct pm_file_queue;
+
 /* Where the bytes go: a file descriptor, compressed or not. */
 struct pm_file_output {
 	int fd;
+	struct pm_file_queue *queue; /* writes in the background; NULL: the caller writes */
 	struct ZSTD_CCtx_s *zstd; /* NULL: plain */
 	char *compressed; /* buffer of `zstd` */
 	size_t compressed_cap;
-	uint64_t bytes; /* that the kernel took */
+	uint64_t bytes; /* that the kernel or the queue took */
 	int failed; /* first failure, negative errno; sticky */
 	char *path; /* as the caller named it */
 	char *partial; /* the name until it is published; NULL: it has none of its own */
@@ -41,8 +44,13 @@ int pm_file_output_open(struct pm_file_output *ret, const char *path,
 int pm_file_output_publish(struct pm_file_output *output);
 /* Removes a file that has not been published. */
 void pm_file_output_discard(struct pm_file_output *output);
+/* From now on a thread writes: see pm_file_writer_background(). */
+int pm_file_output_background(struct pm_file_output *output,
+			      pm_file_wants_end_fn wants_end, void *user);
 int pm_file_output_write(struct pm_file_output *output, const char *data, size_t len);
 int pm_file_output_flush(struct pm_file_output *output);
+/* Waits until the thread has done all that was asked for. Returns the first failure. */
+int pm_file_output_settle(struct pm_file_output *output);
 /* Ends the stream, closes, and releases; returns the first failure. Legal on a zeroed
  * one with fd -1. A file that has not been published keeps its name beside. */
 int pm_file_output_close(struct pm_file_output *output);
@@ -57,6 +65,26 @@ int pm_file_partial_create(const char *path, char **ret_partial);
 int pm_file_partial_publish(const char *path, const char *partial);
 /* Whether publishing at @path would move a file away. */
 bool pm_file_partial_replaces(const char *path);
+
+/* Writes all of it, unless the kernel refuses. *@written grows by what it took. */
+int pm_file_write_fully(int fd, const char *data, size_t len, uint64_t *written);
+
+/*
+ * A queue of bytes and the thread that writes them to @fd. @path, @partial: for publishing, both
+ * borrowed; NULL: there is nothing to rename. One caller's thread. 0 or negative errno.
+ */
+int pm_file_queue_new(struct pm_file_queue **ret, int fd, const char *path,
+		      const char *partial, pm_file_wants_end_fn wants_end, void *user);
+/* Waits for room where there is none. Returns the first failure so far. */
+int pm_file_queue_write(struct pm_file_queue *queue, const char *data, size_t len);
+int pm_file_queue_failed(struct pm_file_queue *queue);
+/* The file gets its name when all that was queued until now is written. */
+void pm_file_queue_publish(struct pm_file_queue *queue);
+/* Waits until nothing is left to do. @published: the file has its name. */
+int pm_file_queue_settle(struct pm_file_queue *queue, bool *published);
+/* Waits, ends the thread and frees. False: the thread hangs in a system call; then @fd, @path and
+ * @partial have to stay. @written: bytes that the kernel took. */
+bool pm_file_queue_free(struct pm_file_queue *queue, uint64_t *written);
 
 struct pm_file_stack_slot {
 	uint64_t key; /* parent << 32 | frame */

@@ -2,7 +2,6 @@
 #include "file-internal.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -181,26 +180,23 @@ int pm_file_output_open(struct pm_file_output *ret, const char *path,
 	return 0;
 }
 
+int pm_file_output_background(struct pm_file_output *output,
+			      pm_file_wants_end_fn wants_end, void *user)
+{
+	return pm_file_queue_new(&output->queue, output->fd, output->path,
+				 output->partial, wants_end, user);
+}
+
 static int write_all(struct pm_file_output *output, const char *data, size_t len)
 {
-	while (len > 0 && output->failed == 0) {
-		ssize_t n = write(output->fd, data, len);
-
-		if (n > 0) {
-			data += n;
-			len -= (size_t)n;
-			output->bytes += (uint64_t)n;
-		} else if (n == 0) {
-			output->failed = -EIO;
-		} else if (errno == EAGAIN) {
-			/* Somebody else made our stdout non-blocking. */
-			struct pollfd ready = { .fd = output->fd, .events = POLLOUT };
-
-			if (poll(&ready, 1, -1) < 0 && errno != EINTR)
-				output->failed = -errno;
-		} else if (errno != EINTR) {
-			output->failed = -errno;
-		}
+	if (output->failed != 0)
+		return output->failed;
+	if (output->queue) {
+		output->failed = pm_file_queue_write(output->queue, data, len);
+		output->bytes += len;
+	} else {
+		output->failed =
+			pm_file_write_fully(output->fd, data, len, &output->bytes);
 	}
 	return output->failed;
 }
@@ -236,6 +232,8 @@ int pm_file_output_write(struct pm_file_output *output, const char *data, size_t
 
 int pm_file_output_flush(struct pm_file_output *output)
 {
+	if (output->queue && output->failed == 0)
+		output->failed = pm_file_queue_failed(output->queue);
 	if (output->failed != 0 || !output->zstd)
 		return output->failed;
 	return compress(output, NULL, 0, ZSTD_e_flush);
@@ -245,6 +243,10 @@ int pm_file_output_publish(struct pm_file_output *output)
 {
 	int result = 0;
 
+	if (output->queue) {
+		pm_file_queue_publish(output->queue);
+		return output->failed;
+	}
 	if (output->partial)
 		result = pm_file_partial_publish(output->path, output->partial);
 	if (result == 0)
@@ -254,30 +256,64 @@ int pm_file_output_publish(struct pm_file_output *output)
 	return result;
 }
 
+int pm_file_output_settle(struct pm_file_output *output)
+{
+	bool published;
+	int failed;
+
+	if (!output->queue)
+		return output->failed;
+	failed = pm_file_queue_settle(output->queue, &published);
+	if (published)
+		free(PM_TAKE_PTR(output->partial));
+	if (output->failed == 0)
+		output->failed = failed;
+	return output->failed;
+}
+
+/* False: the thread hangs in a system call. Descriptor and names stay for it. */
+static bool end_queue(struct pm_file_output *output)
+{
+	if (!output->queue)
+		return true;
+	pm_file_output_settle(output);
+	return pm_file_queue_free(PM_TAKE_PTR(output->queue), &output->bytes);
+}
+
 void pm_file_output_discard(struct pm_file_output *output)
 {
-	if (output->partial)
-		unlink(output->partial);
-	free(PM_TAKE_PTR(output->partial));
+	char *partial;
+	bool ended = end_queue(output);
+
+	partial = PM_TAKE_PTR(output->partial);
+	if (partial)
+		unlink(partial);
+	if (ended)
+		free(partial);
+	else
+		output->fd = -1;
 }
 
 int pm_file_output_close(struct pm_file_output *output)
 {
+	bool ended;
 	int failed;
 
-	if (output->fd >= 0) {
-		if (output->failed == 0 && output->zstd)
-			compress(output, NULL, 0, ZSTD_e_end);
-		/* Network file systems tell of a full disk only here. On Linux the
-		 * descriptor is gone whatever close says, EINTR too. */
-		if (close(output->fd) != 0 && errno != EINTR && output->failed == 0)
-			output->failed = -errno;
-	}
+	if (output->fd >= 0 && output->failed == 0 && output->zstd)
+		compress(output, NULL, 0, ZSTD_e_end);
+	ended = end_queue(output);
+	/* Network file systems report a full disk only here. On Linux the descriptor is gone
+	 * whatever close says, EINTR too. */
+	if (ended && output->fd >= 0 && close(output->fd) != 0 && errno != EINTR &&
+	    output->failed == 0)
+		output->failed = -errno;
 	failed = output->failed;
 	ZSTD_freeCCtx(output->zstd);
 	free(output->compressed);
-	free(output->partial);
-	free(output->path);
+	if (ended) {
+		free(output->partial);
+		free(output->path);
+	}
 	*output = (struct pm_file_output){ .fd = -1 };
 	return failed;
 }

@@ -46,6 +46,14 @@ int pm_file_writer_open(struct pm_file_writer **ret, const char *path,
 	return 0;
 }
 
+int pm_file_writer_background(struct pm_file_writer *writer,
+			      pm_file_wants_end_fn wants_end, void *user)
+{
+	if (writer->output.fd < 0)
+		return 0;
+	return pm_file_output_background(&writer->output, wants_end, user);
+}
+
 void pm_file_writer_tee(struct pm_file_writer *writer, pm_file_tee_fn tee, void *user)
 {
 	writer->tee = tee;
@@ -129,6 +137,9 @@ static void explain(struct pm_error *err, int code, const char *path)
 		pm_error_set(err, code, "the program that reads this pipe has ended");
 	if (code == -ENOSPC || code == -EDQUOT)
 		pm_error_fix(err, "pmrec -o /another/disk/samples.json.zst");
+	if (code == -ETIMEDOUT)
+		pm_error_set(err, code,
+			     "could not be written to its end: nobody took more bytes");
 	if (code == -EFBIG)
 		pm_error_fix(err, "ulimit -f unlimited");
 	pm_error_where(err, path, -1);
@@ -145,6 +156,8 @@ int pm_file_writer_settle(struct pm_file_writer *writer)
 {
 	int result = pm_file_writer_flush(writer);
 
+	if (result == 0)
+		result = pm_file_output_settle(&writer->output);
 	if (!writer->output.partial)
 		return result;
 	if (result < 0) {
@@ -154,7 +167,8 @@ int pm_file_writer_settle(struct pm_file_writer *writer)
 	/* The first sample publishes a file at once; this file therefore has none. */
 	if (pm_file_partial_replaces(writer->output.path))
 		return 0;
-	return pm_file_output_publish(&writer->output);
+	result = pm_file_output_publish(&writer->output);
+	return result < 0 ? result : pm_file_output_settle(&writer->output);
 }
 
 const char *pm_file_writer_place(const struct pm_file_writer *writer)

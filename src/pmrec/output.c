@@ -50,6 +50,15 @@ static void warn(void *user, const char *text)
 	pm_rec_warn(user, text);
 }
 
+/* pm_file_wants_end_fn. The recorder cannot look at its signals itself while it waits. */
+static bool wants_end(void *user)
+{
+	struct pm_rec_session *session = user;
+
+	pm_child_signals(&session->child);
+	return session->child.interrupts > 0;
+}
+
 int pm_rec_output_open(struct pm_rec_session *session, struct pm_error *err)
 {
 	struct pm_chain_source source = { .procs = session->procs,
@@ -67,6 +76,12 @@ int pm_rec_output_open(struct pm_rec_session *session, struct pm_error *err)
 					  err);
 	if (ret < 0)
 		return ret;
+	/* Where little memory or few processes are allowed, this thread writes. */
+	ret = pm_file_writer_background(session->writer, wants_end, session);
+	if (ret < 0 && session->options->verbose)
+		fprintf(stderr,
+			"pmrec: writes the file while it reads the buffers (%s)\n",
+			strerror(-ret));
 	source.writer = session->writer;
 	if (session->options->raw) {
 		ret = pm_chain_raw_open(&session->raw, session->options->raw,
@@ -74,6 +89,7 @@ int pm_rec_output_open(struct pm_rec_session *session, struct pm_error *err)
 					&session->modules, err);
 		if (ret < 0)
 			return ret;
+		pm_chain_raw_background(session->raw, wants_end, session);
 	}
 	source.raw = session->raw;
 	session->jit = source.jit = pm_chain_jit_new(

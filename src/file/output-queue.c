@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Bytes on their way into a file, written by a thread of their own. write(2) and rename(2)
+ * may block: on a disk whose journal is full, a network file system, a pipe that nobody
+ * reads. The thread that drains the rings only copies bytes into a buffer here.
+ */
+#include "file-internal.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+	QUEUE_BYTES = 16 << 20, /* some seconds of the fastest recordings */
+	WRITE_BYTES_MAX = 1 << 20, /* a call; its end makes room */
+	WAIT_MS = 100, /* between two looks whether the caller wants to end */
+	STACK_BYTES = 64 << 10, /* of the thread */
+	STUCK_MS = 1500, /* without progress; then who wants to end does not wait on */
+};
+
+enum queue_name {
+	QUEUE_NAME_KEPT, /* nothing else is wanted */
+	QUEUE_NAME_WANTED, /* as soon as `publish_at` bytes are written */
+	QUEUE_NAME_GIVEN,
+	QUEUE_NAME_REFUSED,
+};
+
+struct pm_file_queue {
+	pthread_t thread;
+	pthread_mutex_t lock; /* of all below */
+	pthread_cond_t to_do, progress;
+	int fd;
+	const char *path,
+		*partial; /* for publishing, borrowed; NULL partial: not needed */
+	char *ring;
+	size_t head, len; /* what is queued */
+	uint64_t queued, written; /* bytes since the start */
+	enum queue_name name;
+	uint64_t publish_at;
+	int failed; /* negative errno, sticky; from then on bytes are dropped */
+	bool end; /* once nothing is left to do */
+	bool abandoned; /* the thread does not come back */
+	pm_file_wants_end_fn wants_end;
+	void *user;
+};
+
+int pm_file_write_fully(int fd, const char *data, size_t len, uint64_t *written)
+{
+	while (len > 0) {
+		ssize_t n = write(fd, data, len);
+
+		if (n > 0) {
+			data += n;
+			len -= (size_t)n;
+			*written += (uint64_t)n;
+		} else if (n == 0) {
+			return -EIO;
+		} else if (errno == EAGAIN) {
+			/* Somebody else made our stdout non-blocking. */
+			struct pollfd ready = { .fd = fd, .events = POLLOUT };
+
+			if (poll(&ready, 1, -1) < 0 && errno != EINTR)
+				return -errno;
+		} else if (errno != EINTR) {
+			return -errno;
+		}
+	}
+	return 0;
+}
+
+/* ---- the thread; the lock is held, except during system calls ------------------------ */
+
+static void queue_write_chunk(struct pm_file_queue *queue)
+{
+	size_t len = queue->len;
+	const char *data = queue->ring + queue->head;
+	uint64_t written = 0;
+	int failed;
+
+	if (len > QUEUE_BYTES - queue->head)
+		len = QUEUE_BYTES - queue->head;
+	if (len > WRITE_BYTES_MAX)
+		len = WRITE_BYTES_MAX;
+	pthread_mutex_unlock(&queue->lock);
+	failed = pm_file_write_fully(queue->fd, data, len, &written);
+	pthread_mutex_lock(&queue->lock);
+	queue->written += written;
+	queue->head = (queue->head + len) % QUEUE_BYTES;
+	queue->len -= len;
+	if (failed < 0) {
+		queue->failed = failed;
+		queue->len = 0;
+	}
+	/* A queue that is mostly short needs only the first pages of its ring. */
+	if (queue->len == 0)
+		queue->head = 0;
+}
+
+/* The lines before a failed write may be of use: they get their name, too. */
+static bool queue_publish_is_due(const struct pm_file_queue *queue)
+{
+	return queue->name == QUEUE_NAME_WANTED &&
+	       (queue->written >= queue->publish_at || queue->failed < 0);
+}
+
+static void queue_publish(struct pm_file_queue *queue)
+{
+	int result;
+
+	pthread_mutex_unlock(&queue->lock);
+	result = pm_file_partial_publish(queue->path, queue->partial);
+	pthread_mutex_lock(&queue->lock);
+	queue->name = result < 0 ? QUEUE_NAME_REFUSED : QUEUE_NAME_GIVEN;
+	if (result < 0 && queue->failed == 0)
+		queue->failed = result;
+}
+
+static void *queue_run_thread(void *user)
+{
+	struct pm_file_queue *queue = user;
+
+	pthread_mutex_lock(&queue->lock);
+	for (;;) {
+		if (queue_publish_is_due(queue))
+			queue_publish(queue);
+		else if (queue->len > 0)
+			queue_write_chunk(queue);
+		else if (queue->end)
+			break;
+		else
+			pthread_cond_wait(&queue->to_do, &queue->lock);
+		pthread_cond_broadcast(&queue->progress);
+	}
+	pthread_mutex_unlock(&queue->lock);
+	return NULL;
+}
+
+/* ---- the caller ---------------------------------------------------------------------- */
+
+static int queue_init(struct pm_file_queue *queue)
+{
+	pthread_condattr_t attr;
+	int error;
+
+	queue->ring = malloc(QUEUE_BYTES);
+	if (!queue->ring)
+		return -ENOMEM;
+	pthread_mutex_init(&queue->lock, NULL);
+	pthread_cond_init(&queue->to_do, NULL);
+	error = pthread_condattr_init(&attr);
+	if (error == 0) {
+		pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+		error = pthread_cond_init(&queue->progress, &attr);
+		pthread_condattr_destroy(&attr);
+	}
+	return -error;
+}
+
+static void queue_free(struct pm_file_queue *queue)
+{
+	free(queue->ring);
+	free(queue);
+}
+
+/* Signals are for the first thread, which reads them from a descriptor. */
+static int queue_start_thread(struct pm_file_queue *queue)
+{
+	pthread_attr_t attr;
+	sigset_t all, before;
+	int error;
+
+	sigfillset(&all);
+	error = pthread_attr_init(&attr);
+	if (error != 0)
+		return -error;
+	pthread_attr_setstacksize(&attr, STACK_BYTES);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	error = pthread_create(&queue->thread, &attr, queue_run_thread, queue);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attr);
+	return -error;
+}
+
+int pm_file_queue_new(struct pm_file_queue **ret, int fd, const char *path,
+		      const char *partial, pm_file_wants_end_fn wants_end, void *user)
+{
+	struct pm_file_queue *queue = calloc(1, sizeof(*queue));
+	int result;
+
+	if (!queue)
+		return -ENOMEM;
+	queue->fd = fd;
+	queue->path = path;
+	queue->partial = partial;
+	queue->wants_end = wants_end;
+	queue->user = user;
+	result = queue_init(queue);
+	if (result == 0)
+		result = queue_start_thread(queue);
+	if (result < 0)
+		queue_free(queue);
+	else
+		*ret = queue;
+	return result;
+}
+
+static uint64_t monotonic_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static void queue_wait_for_progress(struct pm_file_queue *queue)
+{
+	uint64_t until = monotonic_ms() + WAIT_MS;
+	struct timespec time = { .tv_sec = (time_t)(until / 1000),
+				 .tv_nsec = (long)(until % 1000) * 1000000 };
+
+	pthread_cond_timedwait(&queue->progress, &queue->lock, &time);
+}
+
+static bool queue_is_behind(const struct pm_file_queue *queue, size_t left)
+{
+	if (queue->abandoned)
+		return false;
+	if (left == 0 && queue->name == QUEUE_NAME_WANTED)
+		return true;
+	return queue->failed == 0 && queue->len > left;
+}
+
+/*
+ * Waits until at most @left bytes are queued and, for 0, the file has the name that is wanted. A
+ * caller that wants to end gives up when nothing has moved for a while.
+ */
+static void queue_wait(struct pm_file_queue *queue, size_t left)
+{
+	uint64_t moved_ms = monotonic_ms(), written = queue->written;
+
+	while (queue_is_behind(queue, left)) {
+		queue_wait_for_progress(queue);
+		if (queue->written != written) {
+			written = queue->written;
+			moved_ms = monotonic_ms();
+		}
+		if (queue->wants_end(queue->user) &&
+		    monotonic_ms() - moved_ms >= STUCK_MS &&
+		    queue_is_behind(queue, left)) {
+			queue->abandoned = true;
+			queue->failed = -ETIMEDOUT;
+		}
+	}
+}
+
+int pm_file_queue_write(struct pm_file_queue *queue, const char *data, size_t len)
+{
+	int failed;
+
+	pthread_mutex_lock(&queue->lock);
+	while (len > 0 && queue->failed == 0) {
+		size_t tail = (queue->head + queue->len) % QUEUE_BYTES;
+		size_t part = QUEUE_BYTES - queue->len;
+
+		if (part == 0) {
+			queue_wait(queue, QUEUE_BYTES - 1);
+			continue;
+		}
+		if (part > len)
+			part = len;
+		if (part > QUEUE_BYTES - tail)
+			part = QUEUE_BYTES - tail;
+		memcpy(queue->ring + tail, data, part);
+		queue->len += part;
+		queue->queued += part;
+		data += part;
+		len -= part;
+		pthread_cond_signal(&queue->to_do);
+	}
+	failed = queue->failed;
+	pthread_mutex_unlock(&queue->lock);
+	return failed;
+}
+
+int pm_file_queue_failed(struct pm_file_queue *queue)
+{
+	int failed;
+
+	pthread_mutex_lock(&queue->lock);
+	failed = queue->failed;
+	pthread_mutex_unlock(&queue->lock);
+	return failed;
+}
+
+void pm_file_queue_publish(struct pm_file_queue *queue)
+{
+	pthread_mutex_lock(&queue->lock);
+	if (queue->partial && queue->name == QUEUE_NAME_KEPT) {
+		queue->name = QUEUE_NAME_WANTED;
+		queue->publish_at = queue->queued;
+		pthread_cond_signal(&queue->to_do);
+	}
+	pthread_mutex_unlock(&queue->lock);
+}
+
+int pm_file_queue_settle(struct pm_file_queue *queue, bool *published)
+{
+	int failed;
+
+	pthread_mutex_lock(&queue->lock);
+	queue_wait(queue, 0);
+	*published = queue->name == QUEUE_NAME_GIVEN;
+	failed = queue->failed;
+	pthread_mutex_unlock(&queue->lock);
+	return failed;
+}
+
+bool pm_file_queue_free(struct pm_file_queue *queue, uint64_t *written)
+{
+	bool abandoned;
+
+	pthread_mutex_lock(&queue->lock);
+	queue_wait(queue, 0);
+	queue->end = true;
+	*written = queue->written;
+	abandoned = queue->abandoned;
+	pthread_cond_signal(&queue->to_do);
+	pthread_mutex_unlock(&queue->lock);
+	if (abandoned) {
+		/* It still uses the queue. It ends with the process. */
+		pthread_detach(queue->thread);
+		return false;
+	}
+	pthread_join(queue->thread, NULL);
+	queue_free(queue);
+	return true;
+}
