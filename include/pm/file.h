@@ -252,8 +252,8 @@ int pm_file_writer_open(struct pm_file_writer **ret, const char *path,
 typedef bool (*pm_file_wants_end_fn)(void *user);
 /*
  * From now on a thread of the writer's own makes the system calls that write and rename. A disk
- * or a reader that is slow then does not stop the caller, as long as 16 MiB are enough. The calls
- * below report a failure of the thread late, but none loses it. If 16 MiB are not enough, and
+ * or a reader that is slow then does not stop the caller, as long as 8 MiB are enough. The calls
+ * below report a failure of the thread late, but none loses it. If 8 MiB are not enough, and
  * in pm_file_writer_settle() and _close(), the caller waits, and @wants_end is called ten
  * times a second; if it returns true and no byte has moved for 1.5 s, the file ends with
  * -ETIMEDOUT. 0 or negative errno; then the caller writes as before.

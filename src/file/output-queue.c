@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 enum {
-	QUEUE_BYTES = 16 << 20, /* some seconds of the fastest recordings */
+	QUEUE_BYTES = 8 << 20, /* half a minute at 999 Hz on two CPUs */
 	WRITE_BYTES_MAX = 1 << 20, /* a call; its end makes room */
 	WAIT_MS = 100, /* between two looks whether the caller wants to end */
 	STACK_BYTES = 64 << 10, /* of the thread */
