@@ -6,6 +6,10 @@
  * `ret` reads its address. A word that merely looks like a return address is not enough:
  * stacks are full of words that earlier calls have left.
  *
+ * If every path makes a call, the paths go on behind the calls: a callee leaves the stack
+ * pointer and the saved registers as they were (psABI 3.2.1). But a call that does not return
+ * may be followed by another function. Therefore all these paths have to agree.
+ *
  * Lengths and operands of instructions: Intel SDM volume 2, chapter 2 and appendix A.
  */
 #include "unwind-internal.h"
@@ -13,11 +17,13 @@
 #include <string.h>
 
 enum {
-	INSTRUCTIONS_MAX = 512, /* that are followed for one place */
+	INSTRUCTIONS_MAX = 1024, /* that are followed for one place */
 	WAYS_MAX = 32, /* targets of conditional jumps */
 	STORES_MAX = 24, /* on one way, whose values are known */
 	WINDOW_BYTES = 64,
 	INSTRUCTION_MAX = 15,
+	FUNCTION_ALIGNMENT = 16, /* of most */
+	STACK_ALIGNMENT = 16,
 };
 
 /* Numbers of registers in instructions. */
@@ -105,7 +111,7 @@ static const uint8_t one_byte[256] = {
 	[0xd7] = KNOWN,
 	[0xd8 ... 0xdf] = MODRM,
 	[0xe0 ... 0xe3] = IMM8,
-	[0xe9] = IMM,
+	[0xe8 ... 0xe9] = IMM,
 	[0xeb] = IMM8,
 	[0xf5] = KNOWN,
 	[0xf6 ... 0xf7] = MODRM,
@@ -242,7 +248,7 @@ static uint8_t form_of(const struct instruction *instruction)
 
 static void decode_immediate(struct cursor *cursor, uint8_t form, struct instruction *ret)
 {
-	bool is_branch = ret->map == MAP_0F || ret->opcode == 0xe9;
+	bool is_branch = ret->map == MAP_0F || (ret->opcode & 0xfe) == 0xe8;
 
 	if (ret->map == MAP_ONE && ret->opcode == 0xc2)
 		ret->immediate = (uint16_t)next_signed(cursor, 2);
@@ -443,6 +449,9 @@ struct value {
 struct way {
 	uint64_t pc;
 	int32_t sp; /* less the stack pointer of then */
+	bool is_behind_call; /* the instruction before was one */
+	bool has_called;
+	int32_t call_sp; /* the stack pointer at a call */
 	struct value regs[REGS];
 	/* What it has pushed or stored, by the place's offset. */
 	struct store {
@@ -461,6 +470,7 @@ enum outcome {
 
 struct search {
 	const struct pm_unw_space *space;
+	bool over_calls; /* ways go on behind calls */
 	struct way ways[WAYS_MAX]; /* one after the other; those before `at` are done */
 	uint64_t starts[WAYS_MAX];
 	size_t at, len;
@@ -630,6 +640,48 @@ static enum outcome follow_stack(struct way *way, const struct instruction *in)
 	return change_regs(way, in);
 }
 
+static bool is_call(const struct instruction *in)
+{
+	return in->map == MAP_ONE &&
+	       (in->opcode == 0xe8 || (in->opcode == 0xff && in->selector == 2));
+}
+
+/*
+ * Goes on behind a call, where the registers are lost that a callee may change: all but rbx,
+ * rsp, rbp and r12 to r15. False: there another function may begin.
+ *
+ * At a call the stack pointer is a multiple of 16 (psABI 3.2.2). Code that follows a call that
+ * does not return belongs to a function that is entered with another remainder.
+ */
+static bool follow_call(struct way *way)
+{
+	size_t kept = 0;
+
+	if (way->pc % FUNCTION_ALIGNMENT == 0 ||
+	    (way->has_called && (way->sp - way->call_sp) % STACK_ALIGNMENT != 0))
+		return false;
+	for (uint8_t reg = 0; reg < REGS; reg++)
+		if (reg != RBX && reg != RSP && reg != RBP && reg < 12)
+			way->regs[reg] = lost;
+	/* What is below the stack pointer is the callee's. */
+	for (size_t i = 0; i < way->stores_len; i++)
+		if (way->stores[i].offset >= way->sp)
+			way->stores[kept++] = way->stores[i];
+	way->stores_len = kept;
+	way->is_behind_call = way->has_called = true;
+	way->call_sp = way->sp;
+	return true;
+}
+
+/* Behind a call only if the call does not return: nop, int3, zeros. */
+static bool is_padding(const struct instruction *in)
+{
+	if (in->map != MAP_ONE)
+		return in->map == MAP_0F && !in->vex && in->opcode == 0x1f;
+	return in->opcode == 0x90 || in->opcode == 0xcc ||
+	       (in->opcode == 0 && in->mod == 0 && in->reg == RAX && in->base == RAX);
+}
+
 static void add_way(struct search *search, const struct way *from, uint64_t pc)
 {
 	for (size_t i = 0; i < search->len; i++)
@@ -650,9 +702,22 @@ static enum outcome follow_instruction(struct search *search, struct way *way,
 	uint8_t op = in->opcode;
 
 	way->pc += in->len;
+	if (is_call(in)) {
+		if (!search->over_calls || !follow_call(way))
+			return OUTCOME_LOST;
+		return OUTCOME_ON;
+	}
+	if (way->is_behind_call && is_padding(in))
+		return OUTCOME_LOST;
+	way->is_behind_call = false;
 	if (in->map == MAP_ONE && (op == 0xc2 || op == 0xc3))
 		return OUTCOME_RETURN;
 	if (in->map == MAP_ONE && (op == 0xe9 || op == 0xeb)) {
+		/* A loop goes round once: what was followed from there is not followed again. */
+		if (target < way->pc) {
+			add_way(search, way, target);
+			return OUTCOME_LOST;
+		}
 		way->pc = target;
 		return OUTCOME_ON;
 	}
@@ -695,6 +760,9 @@ static bool to_row(const struct way *way, int64_t popped, struct pm_unw_row *ret
 	 * push that frame, and have not left anything when they return. */
 	if (address.kind != VALUE_WORD || way->sp < 0 || address.offset > way->sp)
 		return false;
+	/* See follow_call(): a return address stands at an odd multiple of 8. */
+	if (way->has_called && (address.offset - way->call_sp) % STACK_ALIGNMENT == 0)
+		return false;
 	*ret = (struct pm_unw_row){ .cfa_reg = PM_UNW_X86_64_RSP,
 				    .cfa_offset = way->sp + 8 + popped,
 				    .ra_reg = PM_UNW_X86_64_RIP };
@@ -716,35 +784,83 @@ static bool to_row(const struct way *way, int64_t popped, struct pm_unw_row *ret
 	return true;
 }
 
-enum pm_unw_exit pm_unw_x86_find_exit(const struct pm_unw_space *space, uint64_t pc,
-				      struct pm_unw_row *ret)
+/* Whether the return address is at the same place. Of registers @ret keeps what both know. */
+static bool rows_agree(struct pm_unw_row *ret, const struct pm_unw_row *other)
+{
+	static const uint8_t saved[] = { 3, 6, 12, 13, 14, 15 };
+	const struct pm_unw_reg_rule *own_ra = &ret->regs[PM_UNW_X86_64_RIP];
+	const struct pm_unw_reg_rule *other_ra = &other->regs[PM_UNW_X86_64_RIP];
+
+	if (ret->cfa_offset != other->cfa_offset || own_ra->value != other_ra->value)
+		return false;
+	for (size_t i = 0; i < PM_ARRAY_LEN(saved); i++) {
+		struct pm_unw_reg_rule *rule = &ret->regs[saved[i]];
+
+		if (rule->kind != other->regs[saved[i]].kind ||
+		    rule->value != other->regs[saved[i]].value)
+			*rule = (struct pm_unw_reg_rule){ .kind = PM_UNW_RULE_UNDEFINED };
+	}
+	return true;
+}
+
+/* The first answer of a way without calls, or what all ways agree on. */
+static enum pm_unw_exit search_exit(struct search *search, struct pm_unw_row *ret)
 {
 	unsigned int left = INSTRUCTIONS_MAX;
-	struct search search;
+	enum pm_unw_exit found = PM_UNW_EXIT_UNKNOWN;
 
-	/* Of the ways only those before search.len are ever read. */
-	search.space = space;
-	search.at = 0;
-	search.len = 1;
-	search.window_len = 0;
-	search.ways[0] = (struct way){ .pc = pc };
-	search.starts[0] = pc;
-	for (; search.at < search.len; search.at++) {
-		struct way *way = &search.ways[search.at];
+	for (; search->at < search->len; search->at++) {
+		struct way *way = &search->ways[search->at];
+		enum pm_unw_exit exit = PM_UNW_EXIT_UNKNOWN;
 		enum outcome outcome = OUTCOME_ON;
+		struct pm_unw_row row;
 
 		while (outcome == OUTCOME_ON && left > 0) {
 			struct instruction in;
 
 			left--;
-			if (!fetch_instruction(&search, way, &in))
+			if (!fetch_instruction(search, way, &in))
 				break;
-			outcome = follow_instruction(&search, way, &in);
+			outcome = follow_instruction(search, way, &in);
 			if (outcome == OUTCOME_BY_FP)
-				return PM_UNW_EXIT_BY_FP;
-			if (outcome == OUTCOME_RETURN && to_row(way, in.immediate, ret))
-				return PM_UNW_EXIT_BY_SP;
+				exit = PM_UNW_EXIT_BY_FP;
+			if (outcome == OUTCOME_RETURN && to_row(way, in.immediate, &row))
+				exit = PM_UNW_EXIT_BY_SP;
 		}
+		if (exit == PM_UNW_EXIT_UNKNOWN)
+			continue;
+		if (found != PM_UNW_EXIT_UNKNOWN && exit != found)
+			return PM_UNW_EXIT_UNKNOWN;
+		if (exit == PM_UNW_EXIT_BY_SP && found == exit && !rows_agree(ret, &row))
+			return PM_UNW_EXIT_UNKNOWN;
+		if (exit == PM_UNW_EXIT_BY_SP && found != exit)
+			*ret = row;
+		found = exit;
+		if (!search->over_calls)
+			break;
 	}
-	return PM_UNW_EXIT_UNKNOWN;
+	return found;
+}
+
+enum pm_unw_exit pm_unw_x86_find_exit(const struct pm_unw_space *space, uint64_t pc,
+				      struct pm_unw_row *ret)
+{
+	const struct pm_unw_map *map = pm_unw_space_find(space, pc);
+	/* Functions that are generated at run time may pop what their caller has pushed. */
+	int passes = map && map->module ? 2 : 1;
+	struct search search;
+	enum pm_unw_exit found = PM_UNW_EXIT_UNKNOWN;
+
+	for (int calls = 0; calls < passes && found == PM_UNW_EXIT_UNKNOWN; calls++) {
+		/* Of the ways only those before search.len are ever read. */
+		search.space = space;
+		search.over_calls = calls > 0;
+		search.at = 0;
+		search.len = 1;
+		search.window_len = 0;
+		search.ways[0] = (struct way){ .pc = pc };
+		search.starts[0] = pc;
+		found = search_exit(&search, ret);
+	}
+	return found;
 }

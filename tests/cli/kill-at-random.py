@@ -127,7 +127,8 @@ def once(mode, name, victim):
     wrong = wait_for_all()
     state, unlike = report(name)
     wrong = wrong or unlike
-    if not wrong and victim == "target" and state != "whole" and status != 125:
+    # 126: it was killed before its program began.
+    if not wrong and victim == "target" and state != "whole" and status not in (125, 126):
         wrong = f"the target was killed, the recorder ended with {status}: {state}"
     if not wrong and status < 0 and victim == "target":
         wrong = f"the recorder crashed: {status}"

@@ -47,7 +47,8 @@ musl_begins() {
 	holds s.json "$(unrooted burn_for_long)" "$(outermost main '== {"_start"}')" \
 		'sum(chain(s)[:2] == ["burn_for_long", "main"] for s in samples) > 20' \
 		'sum(chain(s)[:2] == ["burn_for_long", "in_thread"] for s in samples) > 20' \
-		'sum(chain(s)[:1] == ["compare"] for s in samples) > 20'
+		'sum(chain(s)[:1] == ["compare"] for s in samples) > 20' \
+		'footer["stops"]["root"] >= 0.97 * footer["samples"]'
 }
 
 @test "threads of musl begin, and its libraries are passed" {

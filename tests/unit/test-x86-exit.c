@@ -178,7 +178,7 @@ static void test_against_cfi(void **state)
 #endif
 	dl_iterate_phdr(check_library, &counts);
 	assert_int_equal(counts.wrong, 0);
-	assert_true(counts.by_sp > counts.places / 10);
+	assert_true(counts.by_sp > counts.places / 2);
 }
 
 int main(void)
