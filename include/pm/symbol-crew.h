@@ -58,6 +58,9 @@ struct pm_symbol_crew_calls {
 	 * usual one, as far as the caller may give it. 0: they have not. */
 	uint64_t hurry_ns;
 	int hurry_nice;
+	/* A helper that for so long neither ran nor waited for a CPU, as on a file system that
+	 * does not answer, loses the file at hand. 0: 15 s. */
+	uint64_t wait_ns;
 };
 
 struct pm_symbol_crew_cost {

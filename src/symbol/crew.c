@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "pm/symbol-crew.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -21,14 +22,21 @@ enum {
 	REAP_US = 2000,
 	DIE_TRIES = 1000,
 	WHY_MAX = 160,
+	HUNG_BEFORE_HURRY = 2,
 };
 /* Small modules share a process: a fork costs about as much as reading this much. */
 #define ADDRESSES_TOGETHER ((size_t)2000)
 /* Limits of CPU time are the helper's own; this is for one that waits, for whatever but a CPU:
  * a busy machine shall not cost names. */
-#define SILENT_NS_MAX 60000000000ull
-/* The limit for one job, whatever its helper does. */
-#define JOB_NS_MAX 900000000000ull
+#define WAIT_NS_MAX 15000000000ull
+/* CPU time: who reads from the slowest of disks uses more in that time. */
+#define LIFE_NS_MIN 1000000ull
+/* From the third file on that did not answer: others are likely to be on the same system. */
+#define WAIT_AGAIN_NS_MAX 1000000000ull
+/* The limit for one job, whatever its helper does; and what all of them together may take
+ * beyond it, for the largest files and the slowest disks. */
+#define JOB_NS_MAX   60000000000ull
+#define SPARE_NS_MAX 900000000000ull
 /* Who has done all its work has nothing to do but to end. */
 #define END_NS_MAX 10000000000ull
 /* Names are kilobytes at most, and mostly the same ones. */
@@ -37,6 +45,7 @@ enum {
 struct worker {
 	struct pm_symbol_process process; /* pid 0: none */
 	size_t job, end; /* [job, end): it still has to do; job is at hand */
+	size_t opening; /* the job that it opens, plus 1; 0: all are open */
 	uint32_t next_index; /* of the job at hand: no lower one may come */
 	struct pm_str text; /* received, without a whole message */
 	uint64_t heard_ns;
@@ -53,6 +62,9 @@ struct crew {
 	struct worker workers[WORKERS_MAX];
 	size_t workers_max;
 	uint64_t hurry_until; /* 0: no more */
+	bool *hung; /* by job: opening it never came to an end */
+	size_t hung_len;
+	uint64_t spare_ns; /* beyond JOB_NS_MAX, for all */
 	struct pm_symbol_wire_message message;
 };
 
@@ -74,6 +86,23 @@ static size_t cpus(void)
 	return (size_t)CPU_COUNT(&set);
 }
 
+/* 0: unknown. */
+static uint64_t cpu_ns_of(pid_t pid)
+{
+	clockid_t clock;
+	struct timespec cpu;
+
+	if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &cpu) < 0)
+		return 0;
+	return (uint64_t)cpu.tv_sec * 1000000000u + (uint64_t)cpu.tv_nsec;
+}
+
+static void note_life(struct worker *worker, uint64_t now)
+{
+	worker->heard_ns = now;
+	worker->cpu_ns = cpu_ns_of(worker->process.pid);
+}
+
 /* How many of the jobs from crew->next on make one process's work. */
 static size_t share(const struct crew *crew)
 {
@@ -91,14 +120,16 @@ static size_t share(const struct crew *crew)
 static int start(struct crew *crew, struct worker *worker)
 {
 	int code = pm_symbol_worker_start(crew->jobs, worker->job, worker->end,
-					  crew->calls, &worker->process);
+					  crew->hung, crew->calls, &worker->process);
 
 	if (code < 0)
 		return code;
 	pm_str_clear(&worker->text);
 	worker->next_index = 0;
+	worker->opening = 0;
 	worker->bytes = 0;
-	worker->heard_ns = worker->begun_ns = now_ns();
+	worker->begun_ns = now_ns();
+	note_life(worker, worker->begun_ns);
 	if (worker->heard_ns < crew->hurry_until)
 		setpriority(PRIO_PROCESS, (id_t)worker->process.pid,
 			    crew->calls->hurry_nice);
@@ -110,6 +141,12 @@ static int done(struct crew *crew, struct worker *worker, const char *what,
 		const char *why)
 {
 	size_t job = worker->job++;
+	uint64_t now = now_ns(), took = now - worker->begun_ns;
+
+	if (took > JOB_NS_MAX)
+		crew->spare_ns -= took - JOB_NS_MAX < crew->spare_ns ? took - JOB_NS_MAX
+								     : crew->spare_ns;
+	worker->begun_ns = now;
 
 	worker->next_index = 0;
 	return crew->calls->done(crew->calls->user, job, what, why);
@@ -229,6 +266,8 @@ static const char *words_of(int code)
 		return "it is not an ELF file, or broken";
 	case -ENOMEM:
 		return "reading them took more than its share of memory";
+	case -ETIMEDOUT:
+		return "the file system that it is on does not answer";
 	default:
 		return strerror(-code);
 	}
@@ -241,6 +280,9 @@ static bool is_due(const struct crew *crew, const struct worker *worker)
 
 	if (worker->job == worker->end)
 		return false;
+	if (message->kind == PM_SYMBOL_WIRE_OPENING)
+		return worker->next_index == 0 &&
+		       message->index <= worker->end - worker->job;
 	return message->kind == PM_SYMBOL_WIRE_DONE ||
 	       (message->index >= worker->next_index &&
 		message->index < crew->jobs[worker->job].addresses_len);
@@ -250,8 +292,15 @@ static int take_message(struct crew *crew, struct worker *worker)
 {
 	const struct pm_symbol_wire_message *message = &crew->message;
 
+	worker->opening = 0;
+	if (message->kind == PM_SYMBOL_WIRE_OPENING) {
+		if (message->index < worker->end - worker->job)
+			worker->opening = worker->job + message->index + 1;
+		note_life(worker, now_ns());
+		return 0;
+	}
 	if (message->kind == PM_SYMBOL_WIRE_DONE) {
-		worker->heard_ns = worker->begun_ns = now_ns();
+		note_life(worker, now_ns());
 		if (message->code == PM_SYMBOL_WIRE_LIMITED)
 			return done(crew, worker, "lines and inlined functions",
 				    "its debug information inflates beyond reason, or "
@@ -320,27 +369,63 @@ static int receive(struct crew *crew, struct worker *worker)
 	return code < 0 ? code : 0;
 }
 
-/* Whether it has neither answered nor run for too long. */
-static bool is_stuck(struct worker *worker, uint64_t now)
+/* Runs, or waits for a CPU. Unknown: it does. */
+static bool is_runnable(pid_t pid)
 {
-	clockid_t clock;
-	struct timespec cpu;
-	uint64_t cpu_ns = worker->cpu_ns;
+	char path[32], text[512];
+	const char *state;
+	ssize_t n;
+	PM_AUTO_CLOSE int fd = -1;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	if (n <= 0)
+		return true;
+	text[n] = '\0';
+	/* The name stands in parentheses before it (proc(5)). */
+	state = strrchr(text, ')');
+	return !state || state[1] != ' ' || state[2] == 'R';
+}
+
+static uint64_t wait_ns_max(const struct crew *crew)
+{
+	uint64_t limit = crew->calls->wait_ns > 0 ? crew->calls->wait_ns : WAIT_NS_MAX;
+
+	return crew->hung_len >= HUNG_BEFORE_HURRY && limit > WAIT_AGAIN_NS_MAX
+		       ? WAIT_AGAIN_NS_MAX
+		       : limit;
+}
+
+/* Whether the job at hand has taken too long, or its helper has neither answered nor run. */
+static bool is_stuck(const struct crew *crew, struct worker *worker, uint64_t now)
+{
+	uint64_t cpu_ns;
 
 	if (worker->job == worker->end)
 		return false;
-	if (now - worker->begun_ns > JOB_NS_MAX)
+	if (now - worker->begun_ns > JOB_NS_MAX + crew->spare_ns)
 		return true;
-	if (now - worker->heard_ns <= SILENT_NS_MAX)
+	if (now - worker->heard_ns <= wait_ns_max(crew))
 		return false;
-	if (clock_getcpuclockid(worker->process.pid, &clock) == 0 &&
-	    clock_gettime(clock, &cpu) == 0)
-		worker->cpu_ns =
-			(uint64_t)cpu.tv_sec * 1000000000u + (uint64_t)cpu.tv_nsec;
-	if (worker->cpu_ns == cpu_ns)
+	cpu_ns = cpu_ns_of(worker->process.pid);
+	if (cpu_ns - worker->cpu_ns < LIFE_NS_MIN && !is_runnable(worker->process.pid))
 		return true;
-	worker->heard_ns = now;
+	note_life(worker, now);
 	return false;
+}
+
+/* The file at hand is lost, which need not be that of the first job: all are opened before. */
+static int lose_stuck(struct crew *crew, struct worker *worker)
+{
+	size_t opening = worker->opening;
+
+	if (opening == 0)
+		return fail(crew, worker, "reading them took too long");
+	crew->hung[opening - 1] = true;
+	crew->hung_len++;
+	reap(crew, worker, true);
+	return 0;
 }
 
 static void end_hurry(struct crew *crew)
@@ -378,8 +463,8 @@ static int poll_all(struct crew *crew)
 		else if (worker->job == worker->end &&
 			 now - worker->heard_ns > END_NS_MAX)
 			reap(crew, worker, true);
-		else if (is_stuck(worker, now))
-			code = fail(crew, worker, "reading them took too long");
+		else if (is_stuck(crew, worker, now))
+			code = lose_stuck(crew, worker);
 	}
 	return code < 0 ? code : crew->calls->tick(crew->calls->user);
 }
@@ -407,9 +492,13 @@ int pm_symbol_crew_run(const struct pm_symbol_job *jobs, size_t len,
 			       .calls = calls,
 			       .cost = cost,
 			       .workers_max = cpus(),
+			       .hung = calloc(len + 1, sizeof(bool)),
+			       .spare_ns = SPARE_NS_MAX,
 			       .hurry_until = calls->hurry_ns > 0
 						      ? now_ns() + calls->hurry_ns
 						      : 0 };
+	if (!crew->hung)
+		return -ENOMEM;
 	if (crew->workers_max > WORKERS_MAX)
 		crew->workers_max = WORKERS_MAX;
 	while (code == 0 && is_busy(crew)) {
@@ -422,5 +511,6 @@ int pm_symbol_crew_run(const struct pm_symbol_job *jobs, size_t len,
 			reap(crew, &crew->workers[i], true);
 		pm_str_release(&crew->workers[i].text);
 	}
+	free(crew->hung);
 	return code;
 }

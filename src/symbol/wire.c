@@ -62,6 +62,13 @@ void pm_symbol_wire_put_symbol(struct pm_str *to, uint32_t index,
 	}
 }
 
+void pm_symbol_wire_put_opening(struct pm_str *to, uint32_t index)
+{
+	put_u32(to, 2 * sizeof(uint32_t));
+	put_u32(to, PM_SYMBOL_WIRE_OPENING);
+	put_u32(to, index);
+}
+
 void pm_symbol_wire_put_done(struct pm_str *to, int code)
 {
 	put_u32(to, 2 * sizeof(uint32_t));
@@ -110,6 +117,9 @@ int pm_symbol_wire_next(const void *bytes, size_t len, struct pm_symbol_wire_mes
 	kind = pm_reader_u32(&reader);
 	if (kind == PM_SYMBOL_WIRE_SYMBOL) {
 		valid = read_symbol(&reader, ret);
+	} else if (kind == PM_SYMBOL_WIRE_OPENING) {
+		ret->index = pm_reader_u32(&reader);
+		valid = !reader.failed;
 	} else {
 		ret->code = (int32_t)pm_reader_u32(&reader);
 		valid = kind == PM_SYMBOL_WIRE_DONE &&

@@ -7,6 +7,8 @@
  *   symbol: the address by its place in the job's list (u32), how many functions (u32), and
  *           for each its line (u32), what follows (u32): name and file with their NUL, its
  *           start (u64)
+ *   opening: which of the helper's jobs is being opened (u32), or how many there are: all
+ *           are open; before all other messages
  *   done:   0, a negative errno or PM_SYMBOL_WIRE_* (i32); the job is over, the next one's messages follow
  * in host byte order: both sides are one program.
  */
@@ -29,6 +31,7 @@ enum {
 enum pm_symbol_wire_kind {
 	PM_SYMBOL_WIRE_SYMBOL,
 	PM_SYMBOL_WIRE_DONE,
+	PM_SYMBOL_WIRE_OPENING,
 };
 
 struct pm_symbol_wire_message {
@@ -42,6 +45,7 @@ struct pm_symbol_wire_message {
 
 void pm_symbol_wire_put_symbol(struct pm_str *to, uint32_t index,
 			       const struct pm_symbol_function *functions, size_t len);
+void pm_symbol_wire_put_opening(struct pm_str *to, uint32_t index);
 void pm_symbol_wire_put_done(struct pm_str *to, int code);
 /* 1 and how many bytes it took, 0 when the first message is not complete, -EBADMSG. */
 int pm_symbol_wire_next(const void *bytes, size_t len, struct pm_symbol_wire_message *ret,

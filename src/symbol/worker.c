@@ -31,6 +31,7 @@ struct job {
 	struct pm_symbol_files files;
 	uint64_t bytes; /* on disk */
 	bool limited, damaged;
+	bool hung; /* opening it never came to an end */
 };
 
 struct worker {
@@ -85,23 +86,6 @@ static void find_files(struct job *job, uint64_t *crc_bytes_left)
 		job->files.alt = pm_debug_find_alt(job->input.fd, &search);
 }
 
-static void open_files(struct worker *worker)
-{
-	uint64_t crc_bytes_left = CRC_BYTES_MAX;
-
-	for (size_t i = 0; i < worker->len; i++) {
-		struct job *job = &worker->jobs[i];
-
-		worker->calls->open(worker->calls->user, worker->first + i, &job->input);
-		if (job->input.fd < 0)
-			continue;
-		find_files(job, &crc_bytes_left);
-		count_file(worker, job, job->input.fd);
-		count_file(worker, job, job->files.debug);
-		count_file(worker, job, job->files.alt);
-	}
-}
-
 static void send_text(struct worker *worker)
 {
 	size_t sent = 0;
@@ -117,6 +101,29 @@ static void send_text(struct worker *worker)
 		sent += n > 0 ? (size_t)n : 0;
 	}
 	pm_str_clear(&worker->text);
+}
+
+static void open_files(struct worker *worker)
+{
+	uint64_t crc_bytes_left = CRC_BYTES_MAX;
+
+	for (size_t i = 0; i < worker->len; i++) {
+		struct job *job = &worker->jobs[i];
+
+		if (job->hung)
+			continue;
+		pm_symbol_wire_put_opening(&worker->text, (uint32_t)i);
+		send_text(worker);
+		worker->calls->open(worker->calls->user, worker->first + i, &job->input);
+		if (job->input.fd < 0)
+			continue;
+		find_files(job, &crc_bytes_left);
+		count_file(worker, job, job->input.fd);
+		count_file(worker, job, job->files.debug);
+		count_file(worker, job, job->files.alt);
+	}
+	pm_symbol_wire_put_opening(&worker->text, (uint32_t)worker->len);
+	send_text(worker);
 }
 
 /* pm_symbol_emit_fn */
@@ -142,6 +149,8 @@ static int resolve(struct worker *worker, struct job *job)
 {
 	const struct pm_symbol_options options = options_of(job);
 
+	if (job->hung)
+		return -ETIMEDOUT;
 	if (job->input.image)
 		return pm_symbols_resolve_memory(
 			job->input.image, job->input.image_len, job->of->addresses,
@@ -211,8 +220,8 @@ static void run(struct worker *worker, pid_t parent)
 }
 
 static _Noreturn void child(const struct pm_symbol_job *jobs, size_t first, size_t end,
-			    const struct pm_symbol_crew_calls *calls, int out,
-			    pid_t parent)
+			    const bool *hung, const struct pm_symbol_crew_calls *calls,
+			    int out, pid_t parent)
 {
 	struct worker worker = {
 		.calls = calls, .first = first, .len = end - first, .out = out
@@ -224,14 +233,15 @@ static _Noreturn void child(const struct pm_symbol_job *jobs, size_t first, size
 	for (size_t i = 0; i < worker.len; i++)
 		worker.jobs[i] = (struct job){ .of = &jobs[first + i],
 					       .input = { .fd = -1, .debug = -1 },
-					       .files = { -1, -1 } };
+					       .files = { -1, -1 },
+					       .hung = hung[first + i] };
 	run(&worker, parent);
 	/* What we have in buffers and handlers is for us alone. */
 	_exit(0);
 }
 
 int pm_symbol_worker_start(const struct pm_symbol_job *jobs, size_t first, size_t end,
-			   const struct pm_symbol_crew_calls *calls,
+			   const bool *hung, const struct pm_symbol_crew_calls *calls,
 			   struct pm_symbol_process *ret)
 {
 	pid_t parent = getpid(), pid;
@@ -244,7 +254,7 @@ int pm_symbol_worker_start(const struct pm_symbol_job *jobs, size_t first, size_
 	fcntl(ends[0], F_SETFL, O_NONBLOCK);
 	pid = fork();
 	if (pid == 0)
-		child(jobs, first, end, calls, ends[1], parent);
+		child(jobs, first, end, hung, calls, ends[1], parent);
 	if (pid < 0) {
 		int code = -errno;
 

@@ -25,8 +25,9 @@ struct pm_symbol_process {
 	int fd; /* its messages, see wire.h */
 };
 
-/* Starts a process that does jobs [@first, @end) one after the other. To be waited for by its
- * pid, which ends early with us. 0 or negative errno. */
+/* Starts a process that does jobs [@first, @end) one after the other. What is @hung, by job, is
+ * not opened, and ends with -ETIMEDOUT. To be waited for by its pid, which ends early with us. 0
+ * or negative errno. */
 int pm_symbol_worker_start(const struct pm_symbol_job *jobs, size_t first, size_t end,
-			   const struct pm_symbol_crew_calls *calls,
+			   const bool *hung, const struct pm_symbol_crew_calls *calls,
 			   struct pm_symbol_process *ret);

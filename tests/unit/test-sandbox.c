@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include "pm/symbol-crew.h"
 #include "src/symbol/sandbox.h"
 #include "src/symbol/wire.h"
 
@@ -329,6 +330,84 @@ static void test_long_names(void **state)
 	pm_str_release(&bytes);
 }
 
+/* ---- the crew -------------------------------------------------------------------------- */
+
+enum {
+	JOBS = 6,
+	HUNG = 3,
+};
+
+struct seen {
+	int silent[2]; /* a pipe that nobody writes to */
+	size_t done;
+	char why[JOBS][160];
+};
+
+/* As a file system whose server has stopped. */
+static void open_job(void *user, size_t job, struct pm_symbol_input *ret)
+{
+	struct seen *seen = user;
+	char byte;
+
+	if (job == HUNG)
+		(void)!read(seen->silent[0], &byte, 1);
+	ret->fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	ret->no_search = true;
+}
+
+static int on_symbol(void *user, size_t job, size_t index,
+		     const struct pm_symbol_function *functions, size_t len)
+{
+	return 0;
+}
+
+static int on_done(void *user, size_t job, const char *what, const char *why)
+{
+	struct seen *seen = user;
+
+	assert_int_equal(job, seen->done);
+	seen->done++;
+	snprintf(seen->why[job], sizeof(seen->why[job]), "%s", why ? why : "");
+	return 0;
+}
+
+static int on_tick(void *user)
+{
+	return 0;
+}
+
+/* All jobs are of one helper, which opens all files before it reads any. */
+static void test_a_file_that_hangs_costs_only_itself(void **state)
+{
+	const uint64_t address = 0x1000;
+	struct pm_symbol_job jobs[JOBS];
+	struct seen seen = { .done = 0 };
+	struct pm_symbol_crew_calls calls = { .user = &seen,
+					      .open = open_job,
+					      .symbol = on_symbol,
+					      .done = on_done,
+					      .tick = on_tick,
+					      .wake_fd = -1,
+					      .process_name = "test",
+					      .wait_ns = 300000000 };
+	struct pm_symbol_crew_cost cost = { 0 };
+
+	for (size_t i = 0; i < JOBS; i++)
+		jobs[i] = (struct pm_symbol_job){ .addresses = &address,
+						  .addresses_len = 1 };
+	assert_int_equal(pipe(seen.silent), 0);
+	assert_int_equal(pm_symbol_crew_run(jobs, JOBS, &calls, &cost), 0);
+	assert_int_equal(seen.done, JOBS);
+	for (size_t i = 0; i < JOBS; i++)
+		assert_string_equal(seen.why[i],
+				    i == HUNG ? "the file system that it is on does not "
+						"answer"
+					      : "");
+	assert_int_equal(cost.processes, 2);
+	close(seen.silent[0]);
+	close(seen.silent[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -340,6 +419,7 @@ int main(void)
 		cmocka_unit_test(test_messages_come_back),
 		cmocka_unit_test(test_nonsense),
 		cmocka_unit_test(test_long_names),
+		cmocka_unit_test(test_a_file_that_hangs_costs_only_itself),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
