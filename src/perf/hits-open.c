@@ -368,9 +368,14 @@ static int open_event(struct pm_hits *hits, struct pm_hits_group *group, size_t 
 	return add_member(hits, group, fd, -1, (int32_t)index, err);
 }
 
-static void close_members(struct pm_hits *hits, const struct pm_hits_group *group)
+/*
+ * The leader last: when the kernel loses the leader of a group, it makes each of the others a
+ * group of its own, which is on even if the leader was disabled (perf_group_detach()). Probes
+ * would be hit again while they are being taken away.
+ */
+static void close_members(struct pm_hits *hits, uint32_t first, uint32_t len)
 {
-	for (size_t i = group->first; i < group->first + group->len; i++)
+	for (size_t i = first + len; i-- > first;)
 		if (hits->members.data[i].fd >= 0)
 			close(pm_take_fd(&hits->members.data[i].fd));
 }
@@ -398,7 +403,7 @@ static int open_group(struct pm_hits *hits, int cpu, size_t cpu_index, pid_t tid
 	if (r < 0 && hits->by_task && group.len > 0)
 		unmap_ring(hits, leader_fd(hits, &group));
 	if (r < 0)
-		close_members(hits, &group);
+		close_members(hits, group.first, group.len);
 	return r == -ENOMEM ? pm_error_set(err, r, "no memory for the events") : r;
 }
 
@@ -539,7 +544,7 @@ static void close_group(struct pm_hits *hits, struct pm_hits_group *group)
 {
 	pm_hits_read_group(hits, group, &hits->closed);
 	unmap_ring(hits, leader_fd(hits, group));
-	close_members(hits, group);
+	close_members(hits, group->first, group->len);
 	group->len = 0;
 }
 
@@ -554,9 +559,8 @@ void pm_hits_close_all(struct pm_hits *hits)
 {
 	struct pm_record_layout layout = hits->merge.layout;
 
-	for (size_t i = 0; i < hits->members.len; i++)
-		if (hits->members.data[i].fd >= 0)
-			close(hits->members.data[i].fd);
+	pm_hits_disable(hits);
+	close_members(hits, 0, (uint32_t)hits->members.len);
 	for (size_t i = 0; i < hits->anchors.len; i++)
 		close(hits->anchors.data[i]);
 	pm_vec_clear(&hits->members);

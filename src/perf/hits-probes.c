@@ -13,9 +13,11 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/membarrier.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 
 #include "tracefs-mount.h"
@@ -29,6 +31,7 @@ enum {
 	/* The kernel lets go of an event some time after its last descriptor is closed. */
 	REMOVE_TRIES = 100,
 	REMOVE_PAUSE_NS = 1000000,
+	HANDLER_NS = 10000000, /* far longer than a handler takes */
 };
 
 static ino_t pid_namespace(void)
@@ -227,8 +230,21 @@ int pm_hits_probes_add(struct pm_hits_probes *probes, const char *path,
 	return 0;
 }
 
+/*
+ * A CPU may still be in the handler of a probe whose last descriptor has been closed. Waiting
+ * until each CPU was somewhere else is what this call does (synchronize_rcu()); where it is not
+ * to be had, time has to do.
+ */
+static void wait_for_handlers(void)
+{
+	if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) < 0)
+		nanosleep(&(struct timespec){ .tv_nsec = HANDLER_NS }, NULL);
+}
+
 void pm_hits_probes_release(struct pm_hits_probes *probes)
 {
+	if (probes->len > 0)
+		wait_for_handlers();
 	while (probes->len > 0)
 		remove_event(probes, --probes->len);
 	if (probes->tracefs >= 0)

@@ -68,3 +68,42 @@ line() {
 	traced "$PMREC" -q -e cpu-clock -o s.json -- true
 	[ "$(line 'setpriority\(PRIO_PROCESS, 0, -20\) += 0')" -lt "$(line perf_event_open)" ]
 }
+
+@test "pmstat closes probes before their leader, and removes them when no handler runs" {
+	[ "$(id -u)" = 0 ] || skip "probes need root"
+	strace -qq -o calls -e trace=perf_event_open,close,ioctl,membarrier,write \
+		"$PMSTAT" --engine uprobe --fn called_many -- "$PROGRAMS/count-calls" 300 \
+		>/dev/null 2>err || [ "$?" = 7 ]
+	python3 - <<-'END'
+		import re
+		members = {}  # by descriptor of the leader
+		open_fds, disabled, waited, removed = {}, set(), False, 0
+		for line in open('calls'):
+		    call = line.split('(')[0]
+		    if call == 'perf_event_open' and (found := re.search(
+		            r', (-?\d+), (-?\d+), (-?\d+), \S+\) = (\d+)', line)):
+		        leader, fd = int(found[3]), int(found[4])
+		        open_fds[fd] = leader
+		        if leader >= 0:
+		            members.setdefault(leader, set()).add(fd)
+		        waited = False
+		    elif call == 'ioctl' and 'PERF_EVENT_IOC_DISABLE' in line:
+		        disabled.add(int(re.match(r'ioctl\((\d+)', line)[1]))
+		    elif call == 'close' and int(re.match(r'close\((\d+)', line)[1]) in open_fds:
+		        fd = int(re.match(r'close\((\d+)', line)[1])
+		        assert not members.get(fd), 'leader %d before %s' % (fd, members[fd])
+		        leader = open_fds.pop(fd)
+		        if leader >= 0:
+		            assert leader in disabled, 'on while it is closed: %d' % leader
+		            members[leader].discard(fd)
+		        elif fd in disabled:
+		            disabled.discard(fd)
+		        waited = False
+		    elif call == 'membarrier':
+		        waited = True
+		    elif call == 'write' and '"-:pmstat_' in line:
+		        assert waited and not open_fds, line
+		        removed += 1
+		assert removed > 0
+	END
+}
