@@ -328,8 +328,13 @@ int pm_file_writer_publish(struct pm_file_writer *writer);
 int pm_file_writer_settle(struct pm_file_writer *writer);
 /* Where the file is at the moment; borrowed until the next call. */
 const char *pm_file_writer_place(const struct pm_file_writer *writer);
-/* Flushes and closes; the result says whether all of it was written. Frees the writer in
- * every case. @err names path and reason. NULL is fine. */
+/* The file is not to take its path, where another one may stand: the caller renames it. */
+void pm_file_writer_stay_beside(struct pm_file_writer *writer);
+/* Whether the file that was at its path is PATH.old now. */
+bool pm_file_writer_kept_old(const struct pm_file_writer *writer);
+/* Flushes and closes; the result says whether all of it was written, and under its path. A file
+ * that cannot be renamed stays beside, complete. Frees the writer in every case. @err names path
+ * and reason. NULL is fine. */
 int pm_file_writer_close(struct pm_file_writer *writer, struct pm_error *err);
 /* Closes, and removes a file that has no sample. NULL is fine. */
 void pm_file_writer_discard(struct pm_file_writer *writer);

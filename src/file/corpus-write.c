@@ -24,7 +24,7 @@ static void flush(struct pm_corpus_writer *writer)
 	pm_file_output_write(&writer->output, (const char *)writer->buffer, writer->len);
 	writer->len = 0;
 	/* As of a recording: from its first sample on it is worth its name. */
-	if (writer->counts.samples > 0 && writer->output.partial)
+	if (writer->counts.samples > 0)
 		pm_file_output_publish(&writer->output);
 }
 
@@ -203,7 +203,7 @@ uint64_t pm_corpus_writer_bytes(const struct pm_corpus_writer *writer)
 int pm_corpus_writer_close(struct pm_corpus_writer *writer, bool complete,
 			   struct pm_error *err)
 {
-	int error;
+	int error, unpublished;
 
 	if (!writer)
 		return 0;
@@ -212,10 +212,16 @@ int pm_corpus_writer_close(struct pm_corpus_writer *writer, bool complete,
 		put(writer, &writer->counts, sizeof(writer->counts));
 	}
 	flush(writer);
-	if (writer->counts.samples > 0 || complete)
+	/* One without samples does not replace another, as with recordings. */
+	if (writer->counts.samples > 0 ||
+	    (complete && !pm_file_partial_replaces(writer->path)))
 		pm_file_output_publish(&writer->output);
 	else
 		pm_file_output_discard(&writer->output);
+	pm_file_output_settle(&writer->output);
+	unpublished = writer->output.unpublished;
+	if (unpublished < 0)
+		pm_file_output_explain_unpublished(&writer->output, err);
 	error = pm_file_output_close(&writer->output);
 	if (error < 0) {
 		pm_error_set(err, error, "cannot be written: %s", strerror(-error));
@@ -223,5 +229,5 @@ int pm_corpus_writer_close(struct pm_corpus_writer *writer, bool complete,
 	}
 	free(writer->path);
 	free(writer);
-	return error;
+	return error < 0 ? error : unpublished;
 }

@@ -22,7 +22,8 @@ struct pm_file_queue;
 /* Where the bytes go: a file descriptor, compressed or not. */
 struct pm_file_output {
 	int fd;
-	struct pm_file_queue *queue; /* writes in the background; NULL: the caller writes */
+	struct pm_file_queue
+		*queue; /* writes in the background; NULL: the caller writes */
 	struct ZSTD_CCtx_s *zstd; /* NULL: plain */
 	char *compressed; /* buffer of `zstd` */
 	size_t compressed_cap;
@@ -30,6 +31,10 @@ struct pm_file_output {
 	int failed; /* first failure, negative errno; sticky */
 	char *path; /* as the caller named it */
 	char *partial; /* the name until it is published; NULL: it has none of its own */
+	bool asked; /* it was to be published */
+	bool beside; /* the caller gives it another name */
+	int unpublished; /* negative errno: why it keeps that name */
+	bool kept_old; /* what was at `path` is at PATH.old now */
 };
 
 /*
@@ -39,9 +44,17 @@ struct pm_file_output {
 int pm_file_output_open(struct pm_file_output *ret, const char *path,
 			struct pm_error *err);
 /* Renames the file to its path, also after a write that failed, because the lines
- * before the failure may be of use. Legal more than once; a failure is kept like one
- * of a write. */
-int pm_file_output_publish(struct pm_file_output *output);
+ * before the failure may be of use. Legal more than once. Where it cannot be renamed, it
+ * keeps its name, and `unpublished` says why: nothing of it is lost. */
+void pm_file_output_publish(struct pm_file_output *output);
+/* Whether it is to be renamed to its path, and is not yet. */
+static inline bool pm_file_output_waits(const struct pm_file_output *output)
+{
+	return output->partial && !output->beside && !output->asked;
+}
+/* Says where the file is instead, and why. */
+void pm_file_output_explain_unpublished(const struct pm_file_output *output,
+					struct pm_error *err);
 /* Removes a file that has not been published. */
 void pm_file_output_discard(struct pm_file_output *output);
 /* From now on a thread writes: see pm_file_writer_background(). */
@@ -61,8 +74,19 @@ int pm_file_output_close(struct pm_file_output *output);
  * The descriptor, or negative errno.
  */
 int pm_file_partial_create(const char *path, char **ret_partial);
-/* Renames @partial to @path. A regular file there that is not empty becomes PATH.old. */
-int pm_file_partial_publish(const char *path, const char *partial);
+/* How publishing ended. */
+struct pm_file_published {
+	bool given; /* the file has its name */
+	bool kept_old; /* the file that had it is PATH.old */
+	int refused; /* negative errno: it keeps the name that it had */
+};
+/* Renames @partial to @path. A regular file there that is not empty becomes PATH.old; it stays
+ * where it is if that fails. */
+void pm_file_partial_publish(const char *path, const char *partial,
+			     struct pm_file_published *ret);
+/* Of one that cannot be published: *partial becomes PATH.kept (or PATH.kept.2, ...), which no
+ * other recorder takes for a left-over. Stays as it is where that fails. */
+void pm_file_partial_keep(const char *path, char **partial);
 /* Whether publishing at @path would move a file away. */
 bool pm_file_partial_replaces(const char *path);
 
@@ -80,8 +104,8 @@ int pm_file_queue_write(struct pm_file_queue *queue, const char *data, size_t le
 int pm_file_queue_failed(struct pm_file_queue *queue);
 /* The file gets its name when all that was queued until now is written. */
 void pm_file_queue_publish(struct pm_file_queue *queue);
-/* Waits until nothing is left to do. @published: the file has its name. */
-int pm_file_queue_settle(struct pm_file_queue *queue, bool *published);
+/* Waits until nothing is left to do. @ret: what became of the name by now. */
+int pm_file_queue_settle(struct pm_file_queue *queue, struct pm_file_published *ret);
 /* Waits, ends the thread and frees. False: the thread hangs in a system call; then @fd, @path and
  * @partial have to stay. @written: bytes that the kernel took. */
 bool pm_file_queue_free(struct pm_file_queue *queue, uint64_t *written);

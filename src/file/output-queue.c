@@ -24,8 +24,7 @@ enum {
 enum queue_name {
 	QUEUE_NAME_KEPT, /* nothing else is wanted */
 	QUEUE_NAME_WANTED, /* as soon as `publish_at` bytes are written */
-	QUEUE_NAME_GIVEN,
-	QUEUE_NAME_REFUSED,
+	QUEUE_NAME_SETTLED, /* `published` says how */
 };
 
 struct pm_file_queue {
@@ -39,6 +38,7 @@ struct pm_file_queue {
 	size_t head, len; /* what is queued */
 	uint64_t queued, written; /* bytes since the start */
 	enum queue_name name;
+	struct pm_file_published published;
 	uint64_t publish_at;
 	int failed; /* negative errno, sticky; from then on bytes are dropped */
 	bool end; /* once nothing is left to do */
@@ -108,14 +108,13 @@ static bool queue_publish_is_due(const struct pm_file_queue *queue)
 
 static void queue_publish(struct pm_file_queue *queue)
 {
-	int result;
+	struct pm_file_published published;
 
 	pthread_mutex_unlock(&queue->lock);
-	result = pm_file_partial_publish(queue->path, queue->partial);
+	pm_file_partial_publish(queue->path, queue->partial, &published);
 	pthread_mutex_lock(&queue->lock);
-	queue->name = result < 0 ? QUEUE_NAME_REFUSED : QUEUE_NAME_GIVEN;
-	if (result < 0 && queue->failed == 0)
-		queue->failed = result;
+	queue->name = QUEUE_NAME_SETTLED;
+	queue->published = published;
 }
 
 static void *queue_run_thread(void *user)
@@ -306,13 +305,13 @@ void pm_file_queue_publish(struct pm_file_queue *queue)
 	pthread_mutex_unlock(&queue->lock);
 }
 
-int pm_file_queue_settle(struct pm_file_queue *queue, bool *published)
+int pm_file_queue_settle(struct pm_file_queue *queue, struct pm_file_published *ret)
 {
 	int failed;
 
 	pthread_mutex_lock(&queue->lock);
 	queue_wait(queue, 0);
-	*published = queue->name == QUEUE_NAME_GIVEN;
+	*ret = queue->published;
 	failed = queue->failed;
 	pthread_mutex_unlock(&queue->lock);
 	return failed;

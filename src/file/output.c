@@ -239,33 +239,53 @@ int pm_file_output_flush(struct pm_file_output *output)
 	return compress(output, NULL, 0, ZSTD_e_flush);
 }
 
-int pm_file_output_publish(struct pm_file_output *output)
+/* What became of the name. The thread, if there is one, needs it no more. */
+static void take_name(struct pm_file_output *output,
+		      const struct pm_file_published *published)
 {
-	int result = 0;
+	output->kept_old |= published->kept_old;
+	if (published->given)
+		free(PM_TAKE_PTR(output->partial));
+	if (published->refused == 0 || output->unpublished < 0)
+		return;
+	output->unpublished = published->refused;
+	pm_file_partial_keep(output->path, &output->partial);
+}
 
+void pm_file_output_publish(struct pm_file_output *output)
+{
+	struct pm_file_published published = { .given = false };
+
+	if (!pm_file_output_waits(output))
+		return;
+	output->asked = true;
 	if (output->queue) {
 		pm_file_queue_publish(output->queue);
-		return output->failed;
+		return;
 	}
-	if (output->partial)
-		result = pm_file_partial_publish(output->path, output->partial);
-	if (result == 0)
-		free(PM_TAKE_PTR(output->partial));
-	else if (output->failed == 0)
-		output->failed = result;
-	return result;
+	pm_file_partial_publish(output->path, output->partial, &published);
+	take_name(output, &published);
+}
+
+void pm_file_output_explain_unpublished(const struct pm_file_output *output,
+					struct pm_error *err)
+{
+	pm_error_set(err, output->unpublished,
+		     "cannot be replaced: %s; what was recorded is in %s",
+		     strerror(-output->unpublished), output->partial);
+	fix_with_path(err, "pmreport", output->partial, strlen(output->partial));
+	pm_error_where(err, output->path, -1);
 }
 
 int pm_file_output_settle(struct pm_file_output *output)
 {
-	bool published;
+	struct pm_file_published published;
 	int failed;
 
 	if (!output->queue)
 		return output->failed;
 	failed = pm_file_queue_settle(output->queue, &published);
-	if (published)
-		free(PM_TAKE_PTR(output->partial));
+	take_name(output, &published);
 	if (output->failed == 0)
 		output->failed = failed;
 	return output->failed;

@@ -181,17 +181,61 @@ bool pm_file_partial_replaces(const char *path)
 	return lstat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0;
 }
 
-int pm_file_partial_publish(const char *path, const char *partial)
+void pm_file_partial_publish(const char *path, const char *partial,
+			     struct pm_file_published *ret)
 {
 	PM_AUTO_FREE char *old = NULL;
+	bool replaces = pm_file_partial_replaces(path);
 
+	*ret = (struct pm_file_published){ .given = false };
 	if (asprintf(&old, "%s.old", path) < 0) {
 		old = NULL;
-		return -ENOMEM;
+		ret->refused = -ENOMEM;
+		return;
 	}
-	if (pm_file_partial_replaces(path) && rename(path, old) < 0)
+	if (replaces && rename(path, old) < 0) {
+		ret->refused = -errno;
+		return;
+	}
+	ret->given = rename(partial, path) == 0;
+	if (!ret->given)
+		ret->refused = -errno;
+	/* Without the new file the old one goes back. */
+	ret->kept_old = replaces && (ret->given || rename(old, path) < 0);
+}
+
+/* As rename(2), but for what is at @to. */
+static int rename_to_new(const char *from, const char *to)
+{
+	if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
+		return 0;
+	/* A file system that knows no RENAME_NOREPLACE knows links. */
+	if (errno != EINVAL)
 		return -errno;
-	return rename(partial, path) < 0 ? -errno : 0;
+	if (link(from, to) < 0)
+		return -errno;
+	return unlink(from) < 0 ? -errno : 0;
+}
+
+void pm_file_partial_keep(const char *path, char **partial)
+{
+	int result = -EEXIST;
+
+	for (unsigned int i = 1; i <= PARTIALS_MAX && result == -EEXIST; i++) {
+		char *name;
+		int len = i < 2 ? asprintf(&name, "%s.kept", path)
+				: asprintf(&name, "%s.kept.%u", path, i);
+
+		if (len < 0)
+			return;
+		result = rename_to_new(*partial, name);
+		if (result == 0) {
+			free(*partial);
+			*partial = name;
+			return;
+		}
+		free(name);
+	}
 }
 
 enum pm_file_partial pm_file_partial_find(const char *path, char **ret_name)

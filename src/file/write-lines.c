@@ -385,7 +385,7 @@ int pm_file_write_sample(struct pm_file_writer *writer,
 	result = pm_file_record_end(writer, start, PM_FILE_SAMPLE, sample,
 				    sizeof(*sample));
 	/* The first sample publishes the file. */
-	if (result == 0 && writer->output.partial)
+	if (result == 0 && pm_file_output_waits(&writer->output))
 		result = pm_file_writer_publish(writer);
 	return result;
 }

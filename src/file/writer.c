@@ -149,7 +149,9 @@ int pm_file_writer_publish(struct pm_file_writer *writer)
 {
 	int result = pm_file_writer_flush(writer);
 
-	return result < 0 ? result : pm_file_output_publish(&writer->output);
+	if (result == 0)
+		pm_file_output_publish(&writer->output);
+	return result;
 }
 
 int pm_file_writer_settle(struct pm_file_writer *writer)
@@ -167,13 +169,23 @@ int pm_file_writer_settle(struct pm_file_writer *writer)
 	/* The first sample publishes a file at once; this file therefore has none. */
 	if (pm_file_partial_replaces(writer->output.path))
 		return 0;
-	result = pm_file_output_publish(&writer->output);
-	return result < 0 ? result : pm_file_output_settle(&writer->output);
+	pm_file_output_publish(&writer->output);
+	return pm_file_output_settle(&writer->output);
 }
 
 const char *pm_file_writer_place(const struct pm_file_writer *writer)
 {
 	return writer->output.partial ? writer->output.partial : writer->path;
+}
+
+void pm_file_writer_stay_beside(struct pm_file_writer *writer)
+{
+	writer->output.beside = true;
+}
+
+bool pm_file_writer_kept_old(const struct pm_file_writer *writer)
+{
+	return writer->output.kept_old;
 }
 
 void pm_file_writer_discard(struct pm_file_writer *writer)
@@ -186,14 +198,17 @@ void pm_file_writer_discard(struct pm_file_writer *writer)
 
 int pm_file_writer_close(struct pm_file_writer *writer, struct pm_error *err)
 {
-	int result;
+	int result, unpublished;
 
 	if (!writer)
 		return 0;
 	pm_file_writer_settle(writer);
+	unpublished = writer->output.unpublished;
+	if (unpublished < 0)
+		pm_file_output_explain_unpublished(&writer->output, err);
 	result = pm_file_output_close(&writer->output);
 	if (result < 0)
 		explain(err, result, writer->path);
 	writer_free(writer);
-	return result;
+	return result < 0 ? result : unpublished;
 }

@@ -38,7 +38,9 @@ static int check_replaceable(const struct pm_rec_options *options, struct pm_err
 
 	if (ret == 0 && options->raw)
 		ret = pm_file_check_replaceable(options->raw, err);
-	if (ret < 0 && ret != -ENOMEM)
+	if (ret == -EMFILE)
+		pm_error_fix(err, "ulimit -n 1024");
+	else if (ret < 0 && ret != -ENOMEM)
 		pm_error_fix(err,
 			     "pmrec --force, which renames it to …old, or another -o");
 	return ret;
@@ -180,6 +182,7 @@ int pm_rec_output_close(struct pm_rec_session *session, int error, struct pm_err
 		pm_file_writer_settle(session->writer);
 		free(session->place);
 		session->place = strdup(pm_file_writer_place(session->writer));
+		session->kept_old = pm_file_writer_kept_old(session->writer);
 	}
 	ret = pm_file_writer_close(PM_TAKE_PTR(session->writer), &file_err);
 	raw_ret = pm_chain_raw_close(PM_TAKE_PTR(session->raw), error == 0, &raw_err);

@@ -82,6 +82,7 @@ struct pm_rec_session {
 	bool progress; /* a line of it stands on the terminal */
 	uint64_t bytes; /* of the closed file */
 	char *place; /* its name; NULL before it is closed */
+	bool kept_old; /* what it replaced is .old now */
 };
 
 /* Records options->command and returns the exit status for this program; what goes wrong

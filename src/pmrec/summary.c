@@ -537,6 +537,11 @@ void pm_rec_summary_print(const struct pm_rec_session *session)
 			pm_str_puts(&line, ", for it does not replace the recording in ");
 			pm_str_printable(&line, options->output, strlen(options->output));
 		}
+		if (session->kept_old) {
+			pm_str_puts(&line, " (the one before is kept as ");
+			pm_str_printable(&line, place, strlen(place));
+			pm_str_puts(&line, ".old)");
+		}
 		pm_str_puts(&line, "; next: pmreport ");
 		pm_str_printable(&line, place, strlen(place));
 	}

@@ -414,6 +414,60 @@ wrong() {
 	[ ! -e s.json.partial ]
 }
 
+@test "who records again reads where the recording of before is" {
+	run --separate-stderr "$PMREC" -o s.json -- "$PROGRAMS/split" 0.1
+	[[ $stderr != *.old* ]]
+	run --separate-stderr "$PMREC" -o s.json -- "$PROGRAMS/split" 0.1
+	[[ ${stderr_lines[-1]} == *" in s.json (the one before is kept as s.json.old); next: pmreport s.json" ]]
+}
+
+@test "a recording that cannot take its name is kept, and so is that of before" {
+	"$PMREC" -q -o s.json -- "$PROGRAMS/split" 0.1
+	cp s.json before
+	mkdir s.json.old
+	for kept in s.json.kept s.json.kept.2; do
+		run --separate-stderr "$PMREC" -o s.json -- "$PROGRAMS/split" 0.1
+		[ "$status" = 125 ]
+		[[ $stderr == *"s.json: cannot be replaced: Is a directory; what was recorded is in $kept"* ]]
+		[[ $stderr == *"try: pmreport $kept"* ]]
+		holds "$kept" 'len(samples) > 10' 'footer["samples"] == len(samples)'
+		cmp s.json before
+	done
+	[ ! -e s.json.partial ]
+}
+
+@test "a snapshot leaves what is at -o alone" {
+	"$PMREC" -q -o s.json -- "$PROGRAMS/split" 0.1
+	cp s.json before
+	"$PMREC" --overwrite -o s.json -- "$PROGRAMS/split" 20 2>said &
+	recorder=$!
+	for _ in {1..100}; do
+		[ ! -s s.json.partial ] || break
+		sleep 0.1
+	done
+	sleep 0.3
+	kill -USR2 "$recorder"
+	for _ in {1..100}; do
+		! ls s-*.json >/dev/null 2>&1 || break
+		sleep 0.1
+	done
+	holds "$(echo s-*.json)" 'len(samples) > 0'
+	cmp s.json before
+	[ ! -e s.json.old ]
+	kill -INT "$recorder"
+	wait "$recorder" || :
+	cmp s.json.old before
+	holds s.json 'len(samples) > 0'
+}
+
+@test "--raw without samples replaces no other" {
+	"$PMREC" -q -o s.json --raw s.raw -- "$PROGRAMS/split" 0.1
+	cp s.raw before
+	"$PMREC" -q -e page-faults -c 1000000000 -o s.json --raw s.raw -- true
+	cmp s.raw before
+	[ ! -e s.raw.old ]
+}
+
 @test "a recording without samples replaces none, and says where it is" {
 	"$PMREC" -q -o s.json -- "$PROGRAMS/split" 0.1
 	cp s.json before
