@@ -63,6 +63,9 @@ struct pm_report {
 	bool color;
 	bool ascii; /* no characters outside of ASCII of our own */
 	unsigned width; /* columns; 0: as wide as it comes */
+	/* Filled with sentences on what was too large for the document; NULL: they stand in the
+	 * document only. */
+	struct pm_str *left_out;
 };
 
 /*

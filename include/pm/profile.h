@@ -17,6 +17,13 @@
 
 #define PM_PROFILE_NONE UINT32_MAX
 
+/* What no recorder of ours exceeds. What a file has beyond that is counted and left out. */
+enum {
+	PM_PROFILE_NOTES_MAX = 1000,
+	/* Frames of a stack, four times what pmrec unwinds. */
+	PM_PROFILE_DEPTH_MAX = 16384,
+};
+
 struct pm_weight {
 	uint64_t period, samples;
 };
@@ -79,6 +86,8 @@ struct pm_profile_info {
 	uint32_t processes, threads; /* distinct pids, and (pid, tid) pairs */
 };
 
+	uint64_t notes_left_out; /* beyond PM_PROFILE_NOTES_MAX */
+	uint64_t stacks_cut; /* that were deeper than PM_PROFILE_DEPTH_MAX */
 struct pm_profile_module {
 	const char *path;
 	const char *name; /* short: libc.so.6, [kernel], [vdso] */

@@ -9,6 +9,7 @@ enum {
 	PM_FILE_LINE_MAX = 64 << 20, /* bytes, without the newline */
 	PM_FILE_LINE_VALUES_MAX = 1
 				  << 20, /* JSON values; each costs a parser ~100 bytes */
+	PM_FILE_EVENTS_MAX = 16384,
 	PM_FILE_FUNCTIONS_MAX =
 		1024, /* of a symbol: each counts in every stack with it */
 	PM_FILE_RUN_MAX = 4096, /* nodes of one stack line that our writer makes */
@@ -168,6 +169,7 @@ struct pm_file_source {
 	uint8_t *in;
 	size_t in_pos, in_len;
 	uint64_t consumed; /* bytes of the file before `in` */
+	uint64_t inflated; /* bytes that were given out, where it is compressed */
 	bool end; /* of the file */
 	bool follow; /* -EAGAIN where nothing more is there yet */
 };

@@ -14,6 +14,10 @@ enum {
 	MAGIC_BYTES = 8,
 	/* 2^27 = 128 MiB is what `zstd -d` takes without being told more, too. */
 	ZSTD_WINDOW_LOG_MAX = 27,
+	/* Recordings become 10 to 40 times smaller. What inflates more is made of lines that
+	 * repeat each other, and would cost hours for a few megabytes. */
+	INFLATION_MAX = 256,
+	INFLATED_BYTES_FREE = 16 << 20, /* that a file may always have */
 };
 
 /* Something to read, or the end. */
@@ -210,6 +214,21 @@ static int read_plain(struct pm_file_source *source, char *buffer, size_t cap,
 	return n > 0;
 }
 
+static int check_inflation(const struct pm_file_source *source, struct pm_error *err)
+{
+	uint64_t read = source->consumed + source->in_pos;
+
+	if (source->inflated <= INFLATED_BYTES_FREE + read * INFLATION_MAX)
+		return 0;
+	pm_error_set(err, -EFBIG,
+		     "%llu KiB of compressed data became %llu MiB: more than %d times "
+		     "as much is no recording's, and the rest is not read",
+		     (unsigned long long)read >> 10,
+		     (unsigned long long)source->inflated >> 20, INFLATION_MAX);
+	pm_error_fix(err, "zstd -d FILE, if you trust it");
+	return -EFBIG;
+}
+
 static int read_zstd(struct pm_file_source *source, char *buffer, size_t cap, size_t *ret,
 		     struct pm_error *err)
 {
@@ -241,8 +260,9 @@ static int read_zstd(struct pm_file_source *source, char *buffer, size_t cap, si
 				return result;
 		}
 	}
+	source->inflated += out.pos;
 	*ret = out.pos;
-	return 1;
+	return check_inflation(source, err) < 0 ? -EFBIG : 1;
 }
 
 int pm_file_source_read(struct pm_file_source *source, char *buffer, size_t cap,

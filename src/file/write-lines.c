@@ -106,7 +106,7 @@ static bool header_good(const struct pm_file_header *header)
 	if (header->version != PM_FILE_VERSION || !header->pmrec || !header->created ||
 	    !header->clock || !header->options.call_graph ||
 	    header->options.ring_bytes > PM_FILE_INTEGER_MAX ||
-	    header->events_len >= PM_FILE_NONE)
+	    header->events_len > PM_FILE_EVENTS_MAX)
 		return false;
 	for (size_t i = 0; i < header->command_len; i++)
 		if (!header->command[i])

@@ -16,6 +16,10 @@ enum {
 	WIDTH = 1200, /* of the picture, when it decides what is too narrow */
 	SHADES = 6, /* of each kind; and of more and less */
 	LETTERS = 8, /* of a name, for each percent of the width */
+	NAME_BYTES = 1024, /* kept of a name, which may be in very many boxes */
+	/* All boxes together. Browsers show a fifth of that, slowly. What is too much are the
+	 * boxes that are farthest from the first row. */
+	BOXES_BYTES_MAX = 64 << 20,
 };
 #define LEAST_PIXELS  0.1
 #define NAMED_PERCENT 0.5 /* a narrower box has no room for letters */
@@ -32,7 +36,8 @@ struct svg {
 	double most_points; /* the largest difference */
 	struct pm_str *out;
 	FILE *to;
-	uint32_t rows;
+	uint32_t rows; /* that are drawn */
+	size_t too_deep; /* boxes of rows that are not */
 };
 
 static const struct {
@@ -197,6 +202,17 @@ static void put_head(struct svg *svg, bool inverted)
 	pm_str_release(&event);
 }
 
+static void put_too_deep(struct pm_str *str, const struct svg *svg)
+{
+	pm_str_puts(str, "Too large for a picture: of ");
+	pm_put_count(str, svg->flame.deepest + 1);
+	pm_str_puts(str, " rows the last ");
+	pm_put_count(str, svg->flame.deepest + 1 - svg->rows);
+	pm_str_puts(str, ", with ");
+	pm_put_count(str, svg->too_deep);
+	pm_str_puts(str, " boxes, are left out. ");
+}
+
 static void put_foot(struct svg *svg)
 {
 	const struct pm_page_file *script = NULL;
@@ -217,6 +233,8 @@ static void put_foot(struct svg *svg)
 	if (svg->flame.cut)
 		pm_str_puts(svg->out, "The graph is too large: outer callers are left "
 				      "out. ");
+	if (svg->too_deep > 0)
+		put_too_deep(svg->out, svg);
 	pm_str_puts(svg->out, "</text>\n");
 	if (script) {
 		pm_str_puts(svg->out, "<script><![CDATA[\n");
@@ -227,6 +245,19 @@ static void put_foot(struct svg *svg)
 }
 
 /* ---- boxes -------------------------------------------------------------------------------- */
+
+static void append_short(struct pm_str *str, const char *text)
+{
+	size_t len = strnlen(text, NAME_BYTES);
+	bool cut = text[len] != '\0';
+
+	/* Not within a character. */
+	while (cut && len > 0 && ((unsigned char)text[len] & 0xc0) == 0x80)
+		len--;
+	pm_str_append(str, text, len);
+	if (cut)
+		pm_str_puts(str, "…");
+}
 
 static void put_class(struct svg *svg, const struct pm_flame_node *node)
 {
@@ -251,7 +282,8 @@ static void put_class(struct svg *svg, const struct pm_flame_node *node)
 	function = &svg->merged.functions.data[node->function];
 	kind = function->kind == PM_FLAME_USER && node->inlined ? KIND_INLINED
 								: function->kind;
-	shade = pm_hash_bytes(function->name, strlen(function->name)) % SHADES;
+	shade = pm_hash_bytes(function->name, strnlen(function->name, NAME_BYTES)) %
+		SHADES;
 	pm_str_printf(svg->out, "%s%u", kinds[kind].name, shade);
 }
 
@@ -284,10 +316,13 @@ static void put_title(struct svg *svg, const struct pm_flame_node *node, const c
 		if (node->inlined)
 			pm_str_puts(svg->out, " (inlined)");
 		if (function->module != PM_PROFILE_NONE) {
+			PM_CLEANUP(pm_str_release) struct pm_str module = { 0 };
+
+			append_short(&module,
+				     svg->merged.modules.data[function->module].name);
 			pm_str_puts(svg->out, "\n"
 					      "in ");
-			pm_put_markup(svg->out,
-				      svg->merged.modules.data[function->module].name);
+			pm_put_markup(svg->out, module.data ? module.data : "");
 		}
 	}
 	pm_str_puts(svg->out, "\n");
@@ -338,10 +373,12 @@ static void put_box(struct svg *svg, const struct pm_flame_node *node, double st
 		const struct pm_merged_function *function =
 			&svg->merged.functions.data[node->function];
 
-		pm_str_puts(&name, function->name);
-		if (function->unknown && function->module != PM_PROFILE_NONE)
-			pm_str_printf(&name, " in %s",
-				      svg->merged.modules.data[function->module].name);
+		append_short(&name, function->name);
+		if (function->unknown && function->module != PM_PROFILE_NONE) {
+			pm_str_puts(&name, " in ");
+			append_short(&name,
+				     svg->merged.modules.data[function->module].name);
+		}
 	}
 	svg->out->failed |= name.failed;
 	if (name.failed)
@@ -357,7 +394,40 @@ static void put_box(struct svg *svg, const struct pm_flame_node *node, double st
 	pm_str_puts(svg->out, "\"/>");
 	put_name(svg, node, name.data, width);
 	pm_str_puts(svg->out, "</svg>\n");
-	pm_flush_some(svg->out, svg->to);
+}
+
+/* Boxes of one row differ only a little in what they take: all are written once, for their
+ * length. */
+static int choose_rows(struct svg *svg, bool inverted)
+{
+	const struct pm_flame *flame = &svg->flame;
+	PM_CLEANUP(pm_str_release) struct pm_str box = { 0 };
+	PM_AUTO_FREE size_t *boxes = calloc(flame->deepest + 1, sizeof(*boxes));
+	PM_AUTO_FREE uint64_t *bytes = calloc(flame->deepest + 1, sizeof(*bytes));
+	struct svg measured = *svg;
+	uint64_t sum = 0;
+
+	if (!boxes || !bytes)
+		return -ENOMEM;
+	measured.out = &box;
+	for (size_t i = 0; i < flame->nodes.len; i++) {
+		const struct pm_flame_node *node = &flame->nodes.data[i];
+
+		put_box(&measured, node, 0, inverted);
+		if (box.failed)
+			return -ENOMEM;
+		bytes[node->depth] += box.len;
+		boxes[node->depth]++;
+		pm_str_clear(&box);
+	}
+	for (svg->rows = 0; svg->rows <= flame->deepest; svg->rows++) {
+		sum += bytes[svg->rows];
+		if (svg->rows > 0 && sum > BOXES_BYTES_MAX)
+			break;
+	}
+	for (uint32_t i = svg->rows; i <= flame->deepest; i++)
+		svg->too_deep += boxes[i];
+	return 0;
 }
 
 /* Preorder: a node starts where its parent's children ended so far. */
@@ -374,7 +444,10 @@ static int put_boxes(struct svg *svg, bool inverted)
 		const struct pm_flame_node *node = &flame->nodes.data[i];
 		double start = i == 0 ? 0 : edges[node->parent];
 
-		put_box(svg, node, start, inverted);
+		if (node->depth < svg->rows) {
+			put_box(svg, node, start, inverted);
+			pm_flush_some(svg->out, svg->to);
+		}
 		if (i > 0)
 			edges[node->parent] = start + (double)node->total.period;
 		edges[i] = start;
@@ -409,10 +482,15 @@ static int draw(struct svg *svg, const struct pm_view *view, const struct pm_vie
 
 		svg->most_points = more > svg->most_points ? more : svg->most_points;
 	}
+	r = choose_rows(svg, inverted);
+	if (r < 0)
+		return r;
 	put_begin(svg);
 	r = put_boxes(svg, inverted);
 	put_head(svg, inverted);
 	put_foot(svg);
+	if (svg->too_deep > 0 && svg->report->left_out)
+		put_too_deep(svg->report->left_out, svg);
 	return r;
 }
 

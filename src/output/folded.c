@@ -174,6 +174,32 @@ static int put_line(struct pm_str *str, struct folding *folding, const struct li
 	return 0;
 }
 
+/* What the lines will take, without the numbers at their ends. */
+static int check_size(struct folding *folding, struct pm_error *err)
+{
+	const struct pm_paths *paths = &folding->paths;
+	PM_AUTO_FREE uint64_t *lengths = calloc(paths->paths.len + 1, sizeof(*lengths));
+	uint64_t bytes = 0;
+
+	if (!lengths)
+		return -ENOMEM;
+	for (size_t i = 0; i < paths->paths.len; i++) {
+		const struct pm_path *path = &paths->paths.data[i];
+		struct name *name = &folding->name_of[path->function];
+
+		if (name->len == 0)
+			make_name(folding, path->function);
+		if (folding->names.failed)
+			return -ENOMEM;
+		lengths[i] = name->len;
+		if (path->parent != PM_PROFILE_NONE)
+			lengths[i] += lengths[path->parent];
+	}
+	for (size_t i = 0; i < folding->lines.len; i++)
+		bytes += lengths[folding->lines.data[i].path];
+	return pm_check_document_bytes(bytes, PM_DOCUMENT_BYTES_MAX, err);
+}
+
 int pm_output_folded(const struct pm_report *report, bool periods, FILE *to,
 		     struct pm_error *err)
 {
@@ -203,6 +229,8 @@ int pm_output_folded(const struct pm_report *report, bool periods, FILE *to,
 	if (r == 0 && folding.lines.len > 0)
 		qsort(folding.lines.data, folding.lines.len, sizeof(struct line),
 		      line_order);
+	if (r == 0)
+		r = check_size(&folding, err);
 	for (size_t i = 0; r == 0 && i < folding.lines.len; i++) {
 		r = put_line(&out, &folding, &folding.lines.data[i]);
 		pm_flush_some(&out, to);

@@ -101,6 +101,10 @@ static void put_recording(struct json *json)
 	put_number(json, ",\"throttled\":", info->throttled);
 	put_bool(json, ",\"cut\":", info->cut);
 	put_texts(json, ",\n\"notes\":[", profile->notes.data, profile->notes.len);
+	if (info->notes_left_out > 0)
+		put_number(json, ",\"notes_left_out\":", info->notes_left_out);
+	if (info->stacks_cut > 0)
+		put_number(json, ",\"stacks_cut\":", info->stacks_cut);
 	put(json, "}");
 }
 

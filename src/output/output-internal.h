@@ -160,5 +160,15 @@ int pm_csv_annotate(struct pm_str *out, FILE *to, const char *separator,
 		    const struct pm_section *section, bool titles);
 
 /* Collects lines and hands them on in large pieces. */
+/*
+ * For documents that write a stack anew for each of its samples. By stack: the sum of
+ * @frame_bytes, by frame, up to the root. NULL without memory.
+ */
+uint64_t *pm_stack_lengths(const struct pm_profile *profile, const uint32_t *frame_bytes);
+/* Such a document of an hour at 1000 Hz has 3 GiB. */
+#define PM_DOCUMENT_BYTES_MAX (UINT64_C(8) << 30)
+/* -EFBIG with @err where a document would have more than @most bytes. */
+int pm_check_document_bytes(uint64_t bytes, uint64_t most, struct pm_error *err);
+
 void pm_flush_some(struct pm_str *str, FILE *to);
 int pm_flush_all(struct pm_str *str, FILE *to, struct pm_error *err);

@@ -342,6 +342,46 @@ static void put_sample(struct script *script, const struct pm_profile_sample *sa
 	pm_str_putc(out, '\n');
 }
 
+static uint32_t levels_bytes(const struct script *script,
+			     const struct pm_profile_frame *frame)
+{
+	const size_t *starts = script->functions.starts.data;
+	uint32_t bytes = 0;
+
+	for (uint32_t i = 0; i < frame->levels; i++) {
+		uint32_t place = script->profile->levels.data[frame->first_level + i];
+		uint32_t function = script->profile->places.data[place].function;
+
+		/* tab, address, and what stands between names */
+		bytes += 24 + (uint32_t)(starts[function + 1] - starts[function]);
+	}
+	if (frame->module != PM_PROFILE_NONE)
+		bytes += (uint32_t)(script->modules.starts.data[frame->module + 1] -
+				    script->modules.starts.data[frame->module]);
+	return bytes;
+}
+
+static int check_size(const struct script *script, struct pm_error *err)
+{
+	const struct pm_profile *profile = script->profile;
+	PM_AUTO_FREE uint32_t *frames = calloc(profile->frames.len + 1, sizeof(*frames));
+	PM_AUTO_FREE uint64_t *lengths = NULL;
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; frames && i < profile->frames.len; i++)
+		frames[i] = levels_bytes(script, &profile->frames.data[i]);
+	lengths = frames ? pm_stack_lengths(profile, frames) : NULL;
+	if (!lengths)
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	for (size_t i = 0; i < profile->samples.len; i++) {
+		uint32_t cell = profile->samples.data[i].cell;
+
+		if (script->export.cells[cell])
+			bytes += lengths[profile->cells.data[cell].stack];
+	}
+	return pm_check_document_bytes(bytes, PM_DOCUMENT_BYTES_MAX, err);
+}
+
 int pm_output_perf_script(const struct pm_report *report, FILE *to, struct pm_error *err)
 {
 	PM_CLEANUP(script_release) struct script script = { .profile = report->profile };
@@ -353,6 +393,9 @@ int pm_output_perf_script(const struct pm_report *report, FILE *to, struct pm_er
 	script.frames = calloc(profile->frames.len + 1, sizeof(*script.frames));
 	if (!script.frames || make_texts(&script) < 0)
 		return pm_error_set(err, -ENOMEM, "out of memory");
+	r = check_size(&script, err);
+	if (r < 0)
+		return r;
 	put_head(&script);
 	for (size_t i = 0; i < profile->samples.len && !script.out.failed; i++) {
 		const struct pm_profile_sample *sample = &profile->samples.data[i];

@@ -15,6 +15,8 @@ enum {
 	GZIP_WINDOW = 15 + 16, /* zlib.h: 16 more asks for a gzip header */
 	GZIP_MEMORY = 8,
 };
+/* Of all samples, before compression: what more of them cost is time. */
+#define SAMPLES_BYTES_MAX (UINT64_C(1) << 30)
 
 /* Messages and their fields, as profile.proto numbers them. */
 enum {
@@ -273,6 +275,26 @@ static void put_values(struct pprof *pprof)
 	for (size_t i = 0; i < pprof->values.len; i++)
 		pm_wire_varint(&pprof->part, to_int64(pprof->values.data[i]));
 	put_part(pprof, SAMPLE_VALUE);
+}
+
+static int check_size(const struct pprof *pprof, struct pm_error *err)
+{
+	const struct pm_profile *profile = pprof->profile;
+	PM_AUTO_FREE uint32_t *frames = calloc(profile->frames.len + 1, sizeof(*frames));
+	PM_AUTO_FREE uint64_t *lengths = NULL;
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; frames && i < profile->frames.len; i++)
+		for (size_t id = i + 1; id > 0; id >>= 7)
+			frames[i]++;
+	lengths = frames ? pm_stack_lengths(profile, frames) : NULL;
+	if (!lengths)
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	for (size_t i = 0; i < profile->cells.len; i++)
+		if (pprof->export.cells[i])
+			bytes +=
+				lengths[profile->cells.data[i].stack] + pprof->values.len;
+	return pm_check_document_bytes(bytes, SAMPLES_BYTES_MAX, err);
 }
 
 static int put_samples(struct pprof *pprof)
@@ -556,6 +578,10 @@ int pm_output_pprof(const struct pm_report *report, FILE *to, struct pm_error *e
 	if (r < 0)
 		return r;
 	r = pprof_init(&pprof);
+	if (r == 0)
+		r = check_size(&pprof, err);
+	if (r == -EFBIG)
+		return r;
 	if (r == 0) {
 		put_types(&pprof);
 		find_ranges(&pprof);

@@ -194,6 +194,35 @@ bool pm_stop_is_incomplete(const char *stop)
 	return true;
 }
 
+/* ---- documents that write whole stacks ------------------------------------------------------ */
+
+uint64_t *pm_stack_lengths(const struct pm_profile *profile, const uint32_t *frame_bytes)
+{
+	uint64_t *lengths = calloc(profile->stacks.len + 1, sizeof(*lengths));
+
+	for (size_t i = 0; lengths && i < profile->stacks.len; i++) {
+		const struct pm_profile_stack *stack = &profile->stacks.data[i];
+
+		lengths[i] = frame_bytes[stack->frame];
+		if (stack->parent != PM_PROFILE_NONE)
+			lengths[i] += lengths[stack->parent];
+	}
+	return lengths;
+}
+
+int pm_check_document_bytes(uint64_t bytes, uint64_t most, struct pm_error *err)
+{
+	if (bytes <= most)
+		return 0;
+	pm_error_set(err, -EFBIG,
+		     "this format has a stack anew for each sample, and would take %llu "
+		     "GiB; at most %llu are written",
+		     (unsigned long long)(bytes >> 30), (unsigned long long)(most >> 30));
+	pm_error_fix(err, "--html or --format firefox, which have each stack once, or a "
+			  "part: --time, --tid, --symbol");
+	return -EFBIG;
+}
+
 /* ---- output in large pieces ----------------------------------------------------------------- */
 
 void pm_flush_some(struct pm_str *str, FILE *to)

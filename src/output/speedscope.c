@@ -200,6 +200,33 @@ static int put_document(struct speedscope *it)
 	return 0;
 }
 
+/* Stacks that follow themselves are written once: they are counted as often as they are. */
+static int check_size(const struct speedscope *it, struct pm_error *err)
+{
+	const struct pm_profile *profile = it->profile;
+	PM_AUTO_FREE uint32_t *frames = calloc(profile->frames.len + 1, sizeof(*frames));
+	PM_AUTO_FREE uint64_t *lengths = NULL;
+	uint32_t digits = 2; /* with the comma */
+	uint64_t bytes = 0;
+
+	for (size_t most = profile->functions.len; most > 9; most /= 10)
+		digits++;
+	for (size_t i = 0; frames && i < profile->frames.len; i++)
+		frames[i] = digits * profile->frames.data[i].levels;
+	lengths = frames ? pm_stack_lengths(profile, frames) : NULL;
+	if (!lengths)
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	for (size_t i = 0; i < it->order.runs.len; i++) {
+		const struct pm_export_run *run = &it->order.runs.data[i];
+		uint64_t weight;
+		uint32_t stack;
+
+		for (size_t at = 0; next_weight(it, run, &at, &stack, &weight);)
+			bytes += lengths[stack];
+	}
+	return pm_check_document_bytes(bytes, PM_DOCUMENT_BYTES_MAX, err);
+}
+
 int pm_output_speedscope(const struct pm_report *report, FILE *to, struct pm_error *err)
 {
 	PM_CLEANUP(speedscope_release)
@@ -210,8 +237,12 @@ int pm_output_speedscope(const struct pm_report *report, FILE *to, struct pm_err
 		return r;
 	it.frames = calloc(report->profile->functions.len + 1, sizeof(*it.frames));
 	it.files = pm_export_files(report->profile);
-	if (!it.frames || !it.files || pm_export_order_init(&it.order, &it.export) < 0 ||
-	    put_document(&it) < 0)
+	if (!it.frames || !it.files || pm_export_order_init(&it.order, &it.export) < 0)
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	r = check_size(&it, err);
+	if (r < 0)
+		return r;
+	if (put_document(&it) < 0)
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	return pm_flush_all(&it.out, to, err);
 }

@@ -122,8 +122,16 @@ void pm_notes_add_file(struct pm_notes *notes)
 				     ? ", and looked up for this report"
 				     : "");
 	if (profile->notes.len > NOTES_MAX)
-		pm_notes_add(notes, PM_NOTE_WARN, "%zu more notes are in the file",
-			     profile->notes.len - NOTES_MAX);
+		pm_notes_add(notes, PM_NOTE_WARN, "%llu more notes are in the file",
+			     (unsigned long long)(profile->notes.len - NOTES_MAX +
+						  info->notes_left_out));
+	if (info->stacks_cut > 0)
+		pm_notes_add(notes, PM_NOTE_BAD,
+			     "%llu stacks are deeper than %d frames, and no recorder of "
+			     "pmrec makes such: of each the frames between the %dth "
+			     "and its own are left out",
+			     (unsigned long long)info->stacks_cut, PM_PROFILE_DEPTH_MAX,
+			     PM_PROFILE_DEPTH_MAX - 1);
 	if (info->cut)
 		pm_notes_add(
 			notes, PM_NOTE_BAD,

@@ -184,9 +184,11 @@ static void report_newer_recording(const char *input)
 static int report(struct pm_report_options *options, const struct pm_profile *profile)
 {
 	PM_CLEANUP(pm_sink_release) struct pm_sink sink = { 0 };
+	PM_CLEANUP(pm_str_release) struct pm_str left_out = { 0 };
 	struct pm_error err = { .offset = -1 };
 	int r;
 
+	options->report.left_out = &left_out;
 	options->report.profile = profile;
 	options->report.filter = &options->filter;
 	options->report.field = options->field;
@@ -200,6 +202,8 @@ static int report(struct pm_report_options *options, const struct pm_profile *pr
 	r = options->format->write(options, sink.file, &err);
 	if (r < 0)
 		return fail(&err, r == -ENOMEM ? STATUS_FILE : STATUS_USAGE);
+	if (left_out.len > 0 && !left_out.failed)
+		say("%s", left_out.data);
 	if (profile->info.cut)
 		say("%s is cut short: the recorder was stopped before it could finish, "
 		    "or records still",

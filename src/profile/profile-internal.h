@@ -42,6 +42,7 @@ struct pm_loader {
 	uint32_t last_tid; /* row in tids of the last sample: often the same again */
 	uint64_t lost_records;
 	uint64_t first_thread_ns;
+	PM_VEC(uint16_t) depths; /* by stack: how many frames it has */
 	bool thread_seen, sample_seen;
 	PM_VEC(bool) named; /* by row of modules: the file has symbols of it */
 	uint32_t asked; /* frames below this were given to the symbolizer */
@@ -57,6 +58,8 @@ int pm_load_record(struct pm_loader *loader, const struct pm_file_record *record
 int pm_load_header(struct pm_loader *loader, const struct pm_file_header *header);
 int pm_load_module(struct pm_loader *loader, const struct pm_file_module *module);
 int pm_load_frame(struct pm_loader *loader, const struct pm_file_frame *frame);
+int pm_load_stack(struct pm_loader *loader, const struct pm_file_stack *stack);
+int pm_load_note(struct pm_loader *loader, const struct pm_file_note *note);
 int pm_load_thread(struct pm_loader *loader, const struct pm_file_thread *thread);
 int pm_load_title(struct pm_loader *loader, const struct pm_file_title *title);
 int pm_load_sample(struct pm_loader *loader, const struct pm_file_sample *sample);

@@ -33,6 +33,7 @@ void pm_loader_release(struct pm_loader *loader)
 	pm_vec_release(&loader->tids);
 	pm_vec_release(&loader->counts);
 	pm_vec_release(&loader->named);
+	pm_vec_release(&loader->depths);
 	pm_profile_free(loader->profile);
 }
 
@@ -289,9 +290,6 @@ int pm_load_finish(struct pm_loader *loader)
 
 int pm_load_record(struct pm_loader *loader, const struct pm_file_record *record)
 {
-	struct pm_profile *profile = loader->profile;
-	const char *text;
-
 	switch (record->type) {
 	case PM_FILE_HEADER:
 		return pm_load_header(loader, &record->header);
@@ -302,11 +300,7 @@ int pm_load_record(struct pm_loader *loader, const struct pm_file_record *record
 	case PM_FILE_FRAME:
 		return pm_load_frame(loader, &record->frame);
 	case PM_FILE_STACK:
-		return pm_vec_push(&profile->stacks,
-				   (struct pm_profile_stack){
-					   .parent = record->stack.parent,
-					   .frame = record->stack.frame,
-				   });
+		return pm_load_stack(loader, &record->stack);
 	case PM_FILE_SAMPLE:
 		return pm_load_sample(loader, &record->sample);
 	case PM_FILE_SYMBOL:
@@ -317,11 +311,7 @@ int pm_load_record(struct pm_loader *loader, const struct pm_file_record *record
 			loader->lost_records = UINT64_MAX;
 		return 0;
 	case PM_FILE_NOTE:
-		if (!record->note.text)
-			return 0;
-		if (pm_load_text(loader, record->note.text, &text) < 0)
-			return -ENOMEM;
-		return pm_vec_push(&profile->notes, text);
+		return pm_load_note(loader, &record->note);
 	case PM_FILE_TITLE:
 		return pm_load_title(loader, &record->title);
 	case PM_FILE_FOOTER:

@@ -375,6 +375,46 @@ int pm_load_frame(struct pm_loader *loader, const struct pm_file_frame *frame)
 
 int pm_load_footer(struct pm_loader *loader, const struct pm_file_footer *footer)
 {
+/*
+ * Of a stack that is too deep the frames next to its root are kept, and its own: what is
+ * between the two is left out. Sums of functions by themselves are therefore right.
+ */
+int pm_load_stack(struct pm_loader *loader, const struct pm_file_stack *stack)
+{
+	struct pm_profile *profile = loader->profile;
+	struct pm_profile_stack copy = { .parent = stack->parent, .frame = stack->frame };
+	uint16_t depth = 1;
+	int r;
+
+	if (copy.parent != PM_PROFILE_NONE) {
+		depth = loader->depths.data[copy.parent];
+		if (depth == PM_PROFILE_DEPTH_MAX) {
+			copy.parent = profile->stacks.data[copy.parent].parent;
+			profile->info.stacks_cut++;
+		} else {
+			depth++;
+		}
+	}
+	r = pm_vec_push(&loader->depths, depth);
+	return r < 0 ? r : pm_vec_push(&profile->stacks, copy);
+}
+
+int pm_load_note(struct pm_loader *loader, const struct pm_file_note *note)
+{
+	struct pm_profile *profile = loader->profile;
+	const char *text;
+
+	if (!note->text)
+		return 0;
+	if (profile->notes.len == PM_PROFILE_NOTES_MAX) {
+		profile->info.notes_left_out++;
+		return 0;
+	}
+	if (pm_load_text(loader, note->text, &text) < 0)
+		return -ENOMEM;
+	return pm_vec_push(&profile->notes, text);
+}
+
 	struct pm_profile *profile = loader->profile;
 	struct pm_profile_info *info = &profile->info;
 
