@@ -18,7 +18,7 @@ _pmreport_files() {
 
 _pmreport() {
 	local cur=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
-	local long='--by --tree --bottom-up --callers --callees --annotate --source --asm --source-dir --latency --threads --fields --percentile --branches --children --limit --no-inline
+	local long='--by --tree --bottom-up --callers --callees --annotate --source --asm --source-dir --source-root --latency --threads --fields --percentile --branches --children --limit --no-inline
 		--symfs --debug-dir --debuginfod --no-resymbolize --follow --interval
 		--event --comm --pid --tid --module --symbol --time --tui --json --field-separator
 		--folded --html --flamegraph --diff --format --output --color --width --quiet --input --help --version'
@@ -37,7 +37,7 @@ _pmreport() {
 			callgrind perf-script' "$cur"
 		;;
 	--folded) _pmreport_words 'samples period' "$cur" ;;
-	-i | --input | -o | --output | --html | --flamegraph | --diff | --source-dir | --symfs | --debug-dir) _pmreport_files "$cur" ;;
+	-i | --input | -o | --output | --html | --flamegraph | --diff | --source-dir | --source-root | --symfs | --debug-dir) _pmreport_files "$cur" ;;
 	--callers | --callees | --percentile | --annotate | --limit | --interval | --event | -c | --comm | --pid | --tid | -d | \
 		--module | -S | --symbol | --time | -x | --field-separator | --width)
 		COMPREPLY=()

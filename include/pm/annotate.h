@@ -26,6 +26,15 @@ struct pm_annotate_search {
 	 */
 	const char *const *source_dirs;
 	size_t source_dirs_len;
+	/*
+	 * A recording names files as it likes, and a report is passed on. With `as_user`, which
+	 * is for root, only what user @uid may read is read, and what lies in one of
+	 * source_roots. Of files of others user 0 may read those that everybody may read.
+	 */
+	bool as_user;
+	uint32_t uid;
+	const char *const *source_roots;
+	size_t source_roots_len;
 	/* When the recording began, seconds of CLOCK_REALTIME; 0: unknown. See
 	 * pm_annotate_recorded_at(). */
 	int64_t recorded_at;
@@ -33,6 +42,9 @@ struct pm_annotate_search {
 
 /* info.created as a number of seconds, 0 where it is unknown. */
 int64_t pm_annotate_recorded_at(const struct pm_profile *profile);
+/* Fills in what @profile says: recorded_at, unless it is set, and as whom root reads sources. */
+void pm_annotate_search_of(struct pm_annotate_search *search,
+			   const struct pm_profile *profile);
 
 /* ---- source text --------------------------------------------------------------------- */
 
@@ -47,9 +59,6 @@ struct pm_source {
 	char *path; /* of the file that was read */
 	char *real_path; /* the same without symbolic links */
 	bool newer; /* it was changed after the recording began */
-	/* This runs as root, and the file is neither root's nor may everybody read it, by its
-	 * mode and those of the folders above: what is passed on should not have it. */
-	bool is_private;
 	char *text;
 	size_t text_len;
 	PM_VEC(uint32_t) starts; /* of each line in `text`; line 1 is starts.data[0] */
@@ -57,8 +66,8 @@ struct pm_source {
 
 /*
  * Reads the source that the recording calls @path, which is absolute or found through
- * `source_dirs`. 0; -ENOENT; -EACCES and what else open(2) gives; -ENOTSUP when it is no
- * regular file; -EFBIG; -EBADMSG when it is no text (it has NUL bytes); -ENOMEM. @err says
+ * `source_dirs`. 0; -ENOENT; -EACCES and what else open(2) gives; -EPERM where we may read it,
+ * but search->uid may not; -ENOTSUP when it is no regular file; -EFBIG; -EBADMSG when it is no text (it has NUL bytes); -ENOMEM. @err says
  * which file and why.
  */
 int pm_source_read(struct pm_source *ret, const char *path,

@@ -53,6 +53,12 @@ struct pm_file_header {
 		const char *boot_id; /* which boot it was; NULL: unknown */
 		uint32_t cpus; /* 0: unknown */
 	} host;
+	/* As whom the command ran, or whose the processes were, where all were one user's. */
+	bool uid_known;
+	uint32_t uid;
+	/* Reading only, and not of the text: who owns the regular file that it stands in;
+	 * PM_FILE_NONE: it comes from a pipe or from memory. */
+	uint32_t owner;
 	const char *const *command; /* command_len texts; none: `target` was recorded */
 	size_t command_len;
 	const char *target; /* "-p 123", "-a", as a person reads it; NULL: the command */

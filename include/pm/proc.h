@@ -79,6 +79,13 @@ int pm_elf_build_id(int fd, uint8_t ret[PM_MODULE_BUILD_ID_MAX], uint8_t *ret_le
  */
 int pm_file_open(pid_t pid, const char *path);
 
+/*
+ * The same with the rights of @user alone, where this process is root: its groups and access
+ * control lists count, too, and each folder on the way. -EPERM where its rights cannot be taken.
+ */
+struct pm_user;
+int pm_file_open_as(const struct pm_user *user, const char *path);
+
 /* ---- separate debug files ------------------------------------------------------------ */
 
 /* Where to look. All zero is legal. */
@@ -203,6 +210,8 @@ struct pm_user {
 /* @text: USER or USER:GROUP, names or numbers; without a group those that the user is in.
  * -ENOENT, -EINVAL. */
 int pm_user_find(const char *text, struct pm_user *ret, struct pm_error *err);
+/* Of @uid with the groups that it is in; one that this system does not know is in none. */
+void pm_user_of_uid(uid_t uid, struct pm_user *ret);
 void pm_user_release(struct pm_user *user);
 
 /* What a command inherits of our signals, where that is not what they are at the moment. */

@@ -66,6 +66,8 @@ struct pm_profile_info {
 	const char *pmrec, *created; /* NULL: unknown */
 	const char *hostname, *kernel, *arch, *cpu_model, *virt; /* NULL: unknown */
 	const char *boot_id; /* NULL: unknown */
+	uint32_t uid; /* of all that was recorded; PM_FILE_NONE: unknown, or of several */
+	uint32_t owner; /* of the file; PM_FILE_NONE: it was no regular one */
 	uint32_t cpus;
 	const char *call_graph; /* dwarf, fp, none; NULL: unknown */
 	uint32_t stack_bytes;
@@ -84,10 +86,10 @@ struct pm_profile_info {
 	size_t found; /* and those that pm_profile_symbolizer named later */
 	uint32_t pid; /* of the first thread, 0: unknown */
 	uint32_t processes, threads; /* distinct pids, and (pid, tid) pairs */
-};
-
 	uint64_t notes_left_out; /* beyond PM_PROFILE_NOTES_MAX */
 	uint64_t stacks_cut; /* that were deeper than PM_PROFILE_DEPTH_MAX */
+};
+
 struct pm_profile_module {
 	const char *path;
 	const char *name; /* short: libc.so.6, [kernel], [vdso] */

@@ -13,6 +13,10 @@
 #include <time.h>
 #include <unistd.h>
 
+enum {
+	NOBODY = 65534,
+};
+
 int64_t pm_annotate_recorded_at(const struct pm_profile *profile)
 {
 	struct tm utc = { 0 };
@@ -24,10 +28,100 @@ int64_t pm_annotate_recorded_at(const struct pm_profile *profile)
 	return end && strcmp(end, "Z") == 0 ? (int64_t)timegm(&utc) : 0;
 }
 
+/*
+ * Root may read all, and gives the report away: it shows what the recorded user may read. A file
+ * of somebody else proves nothing about users but its owner; where nothing is known, only what
+ * everybody may read is shown.
+ */
+static void choose_reader(struct pm_annotate_search *search,
+			  const struct pm_profile_info *info)
+{
+	uint32_t uid = info->owner == 0 ? info->uid : info->owner;
+
+	search->as_user = geteuid() == 0;
+	search->uid = uid == PM_FILE_NONE ? NOBODY : uid;
+}
+
+void pm_annotate_search_of(struct pm_annotate_search *search,
+			   const struct pm_profile *profile)
+{
+	if (search->recorded_at == 0)
+		search->recorded_at = pm_annotate_recorded_at(profile);
+	choose_reader(search, &profile->info);
+}
+
+/* ---- who may read it -------------------------------------------------------------------- */
+
+static int read_real_path(int fd, char **ret)
+{
+	char link[64], real[PATH_MAX];
+	ssize_t len;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	len = readlink(link, real, sizeof(real));
+	if (len < 0)
+		return -errno;
+	if (len == 0 || len == sizeof(real))
+		return -ENAMETOOLONG;
+	*ret = strndup(real, (size_t)len);
+	return *ret ? 0 : -ENOMEM;
+}
+
+/* By where the open file is, whatever links have led there. */
+static bool lies_below_root(int fd, const struct pm_annotate_search *search)
+{
+	PM_AUTO_FREE char *path = NULL;
+
+	if (search->source_roots_len == 0 || read_real_path(fd, &path) < 0)
+		return false;
+	for (size_t i = 0; i < search->source_roots_len; i++) {
+		PM_AUTO_FREE char *root = realpath(search->source_roots[i], NULL);
+		size_t len = root ? strlen(root) : 0;
+
+		/* "/" alone ends in a slash. */
+		if (root && strncmp(path, root, len) == 0 &&
+		    (path[len] == '/' || len == 1))
+			return true;
+	}
+	return false;
+}
+
+static bool is_roots_own(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && st.st_uid == 0;
+}
+
+/*
+ * What is checked is the open file: between a look at a name and opening it, it can change. For
+ * root's own programs that are root's files and those that everybody may read.
+ */
+static int open_allowed(const char *path, const struct pm_annotate_search *search)
+{
+	PM_CLEANUP(pm_user_release) struct pm_user user = { 0 };
+	PM_AUTO_CLOSE int fd = -1;
+	int as_user;
+
+	if (!search->as_user)
+		return pm_file_open(0, path);
+	pm_user_of_uid(search->uid == 0 ? NOBODY : search->uid, &user);
+	as_user = pm_file_open_as(&user, path);
+	if (as_user >= 0)
+		return as_user;
+	fd = pm_file_open(0, path);
+	if (fd < 0)
+		return fd;
+	if (lies_below_root(fd, search) || (search->uid == 0 && is_roots_own(fd)))
+		return pm_take_fd(&fd);
+	return -EPERM;
+}
+
 /* ---- where it is ----------------------------------------------------------------------- */
 
 /* An open file, or why there is none: the reason of the first that is not only absent. */
 struct finding {
+	const struct pm_annotate_search *search;
 	int fd;
 	char *path;
 	int reason;
@@ -35,7 +129,9 @@ struct finding {
 
 static bool try_path(struct finding *finding, struct pm_str *path)
 {
-	int fd = path->failed || path->len == 0 ? -ENOMEM : pm_file_open(0, path->data);
+	int fd = path->failed || path->len == 0
+			 ? -ENOMEM
+			 : open_allowed(path->data, finding->search);
 
 	if (fd >= 0) {
 		finding->fd = fd;
@@ -85,9 +181,9 @@ static bool try_rule(struct finding *finding, const char *rule, const char *path
 	return false;
 }
 
-static int find(struct finding *finding, const char *path,
-		const struct pm_annotate_search *search)
+static int find(struct finding *finding, const char *path)
 {
+	const struct pm_annotate_search *search = finding->search;
 	struct pm_str whole = { 0 };
 	bool found;
 
@@ -178,46 +274,19 @@ static int explain(int code, const char *path, struct pm_error *err)
 	return code;
 }
 
-/* ---- whose it is ----------------------------------------------------------------------- */
-
-static int read_real_path(int fd, char **ret)
+static int explain_withheld(const char *path, const struct pm_annotate_search *search,
+			    struct pm_error *err)
 {
-	char link[64], real[PATH_MAX];
-	ssize_t len;
+	const char *slash = strrchr(path, '/');
 
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	len = readlink(link, real, sizeof(real));
-	if (len < 0)
-		return -errno;
-	if (len == 0 || len == sizeof(real))
-		return -ENAMETOOLONG;
-	*ret = strndup(real, (size_t)len);
-	return *ret ? 0 : -ENOMEM;
-}
-
-/* Whether everybody may come to the file @path, which has no symbolic links. */
-static bool folders_are_open(const char *path)
-{
-	PM_AUTO_FREE char *folder = strdup(path);
-	char *slash;
-
-	while (folder && (slash = strrchr(folder, '/'))) {
-		struct stat st;
-
-		slash[slash == folder] = '\0';
-		if (stat(folder, &st) < 0 || !(st.st_mode & S_IXOTH))
-			return false;
-		if (slash == folder)
-			return true;
-	}
-	return false;
-}
-
-/* Root may read all; others only what somebody has let them read. */
-static bool is_private(const struct stat *st, const char *real_path)
-{
-	return geteuid() == 0 && st->st_uid != 0 &&
-	       !((st->st_mode & S_IROTH) && folders_are_open(real_path));
+	pm_error_set(err, -EPERM,
+		     "not shown: this source is not for the recorded user (uid %u), and "
+		     "root's reports show only what is",
+		     search->uid);
+	pm_error_where(err, path, -1);
+	pm_error_fix(err, "--source-root %.*s", slash > path ? (int)(slash - path) : 1,
+		     slash ? path : ".");
+	return -EPERM;
 }
 
 int pm_source_read(struct pm_source *ret, const char *path,
@@ -226,10 +295,14 @@ int pm_source_read(struct pm_source *ret, const char *path,
 	static const struct pm_annotate_search nothing;
 	PM_CLEANUP(pm_source_release) struct pm_source source = { 0 };
 	PM_AUTO_CLOSE int fd = -1;
-	struct finding finding = { .fd = -1, .reason = -ENOENT };
+	struct finding finding = { .search = search ? search : &nothing,
+				   .fd = -1,
+				   .reason = -ENOENT };
 	struct stat st;
-	int r = find(&finding, path, search ? search : &nothing);
+	int r = find(&finding, path);
 
+	if (r == -EPERM)
+		return explain_withheld(path, search, err);
 	if (r < 0)
 		return explain(r, path, err);
 	fd = finding.fd;
@@ -239,8 +312,6 @@ int pm_source_read(struct pm_source *ret, const char *path,
 	source.newer = search && search->recorded_at > 0 &&
 		       st.st_mtim.tv_sec > search->recorded_at;
 	r = read_real_path(fd, &source.real_path);
-	if (r == 0)
-		source.is_private = is_private(&st, source.real_path);
 	if (r == 0)
 		r = st.st_size > PM_SOURCE_BYTES_MAX ? -EFBIG : read_text(fd, &source);
 	if (r == 0)

@@ -115,6 +115,11 @@ void pm_file_parse_header(struct pm_file_parsed *parsed, struct fields *fields)
 	parse_host(header, fields);
 	parse_command(parsed, fields);
 	header->target = get_text_or_null(fields, "target");
+	header->uid = PM_FILE_NONE;
+	if (json_object_get(fields->object, "uid"))
+		header->uid = get_u32_or_null(fields, "uid");
+	header->uid_known = header->uid != PM_FILE_NONE;
+	header->owner = PM_FILE_NONE;
 	parse_events(parsed, fields);
 	parse_options(header, fields);
 	header->command = parsed->command.data;

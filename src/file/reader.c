@@ -6,6 +6,7 @@
 #include "file-internal.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 enum {
 	BUFFER_BYTES = 256 << 10, /* at first; grows to hold the longest line */
@@ -251,6 +252,14 @@ static int next_record(struct pm_file_reader *reader, struct pm_error *err)
 
 /* ---- opening ------------------------------------------------------------------------- */
 
+static uint32_t owner_of(int fd)
+{
+	struct stat st;
+
+	return fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? st.st_uid
+								     : PM_FILE_NONE;
+}
+
 static int read_header(struct pm_file_reader *reader, struct pm_error *err)
 {
 	bool whole, syntax;
@@ -276,6 +285,7 @@ static int read_header(struct pm_file_reader *reader, struct pm_error *err)
 				    "header");
 	if (result < 0)
 		return result;
+	reader->parsed.record.header.owner = owner_of(reader->source.fd);
 	reader->events = (uint32_t)reader->parsed.record.header.events_len;
 	reader->header_waits = true;
 	return 0;

@@ -145,6 +145,8 @@ int pm_file_write_header(struct pm_file_writer *writer,
 	pm_str_putc(out, ']');
 	if (header->target)
 		key_text(out, ",\"target\":", header->target);
+	if (header->uid_known)
+		key_u64(out, ",\"uid\":", header->uid);
 	pm_str_puts(out, ",\"events\":[");
 	for (size_t i = 0; i < header->events_len; i++)
 		put_event(out, (uint32_t)i, &header->events[i]);

@@ -158,8 +158,7 @@ int pm_annotation_init(struct pm_annotation *ret, const struct pm_section *secti
 	};
 	int r;
 
-	if (a.search.recorded_at == 0)
-		a.search.recorded_at = pm_annotate_recorded_at(section->report->profile);
+	pm_annotate_search_of(&a.search, section->report->profile);
 	r = pm_annotate_lines_init(&a.lines, section->view, &a.function, 1);
 	if (r < 0)
 		return r;

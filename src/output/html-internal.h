@@ -57,7 +57,9 @@ struct pm_page {
 	struct pm_notes notes[2];
 	struct pm_page_ids paths, functions, threads;
 	PM_VEC(struct pm_page_source) sources;
-	size_t sources_private; /* left out, see struct pm_source */
+	uint32_t source_uid; /* with whose rights they were read */
+	PM_VEC(const char *)
+	withheld; /* paths of sources: see struct pm_annotate_search */
 	struct pm_str top; /* HTML: the heaviest functions of each event */
 };
 

@@ -9,6 +9,7 @@ enum {
 	FUNCTIONS_MAX = 48,
 	LINES_MAX = 400, /* of a function: those around its hottest line */
 	CONTEXT = 4,
+	WITHHELD_NAMED = 3,
 };
 #define LEAST_PERCENT 0.5
 
@@ -24,6 +25,7 @@ void pm_page_sources_release(struct pm_page *page)
 		pm_vec_release(&source->weights);
 	}
 	pm_vec_release(&page->sources);
+	pm_vec_release(&page->withheld);
 }
 
 int pm_page_choose_sources(struct pm_page *page, struct pm_section *section)
@@ -128,6 +130,40 @@ static bool choose_lines(struct pm_page_source *ret,
 	return true;
 }
 
+/* Texts of a profile are one pointer each. */
+static int add_withheld(struct pm_page *page, const char *path)
+{
+	for (size_t i = 0; i < page->withheld.len; i++)
+		if (page->withheld.data[i] == path)
+			return 0;
+	return pm_vec_push(&page->withheld, path);
+}
+
+static void note_withheld(struct pm_page *page)
+{
+	const char *first = page->withheld.data[0];
+	const char *slash = strrchr(first, '/');
+	struct pm_str names = { 0 };
+
+	for (size_t i = 0; i < page->withheld.len && i < WITHHELD_NAMED; i++)
+		pm_str_printf(&names, "%s%.200s", i > 0 ? ", " : "",
+			      page->withheld.data[i]);
+	if (page->withheld.len > WITHHELD_NAMED)
+		pm_str_printf(&names, " and %zu more",
+			      page->withheld.len - WITHHELD_NAMED);
+	if (names.failed)
+		page->notes[0].failed = true;
+	else
+		pm_notes_add(&page->notes[0], PM_NOTE_WARN,
+			     "sources that are not for the recorded user (uid %u) are "
+			     "left out of root's report: %s; pmreport --source-root "
+			     "%.*s shows them",
+			     page->source_uid, names.data,
+			     slash > first ? (int)(slash - first) : 1,
+			     slash ? first : ".");
+	pm_str_release(&names);
+}
+
 /* The file and the lines are those of the first event that has the function. */
 static int read_source(struct pm_page *page, struct pm_page_source *ret,
 		       const struct pm_annotate_lines *lines)
@@ -137,18 +173,17 @@ static int read_source(struct pm_page *page, struct pm_page_source *ret,
 	const char *path = lines->files.data[0].path;
 	int r;
 
-	search.recorded_at = pm_annotate_recorded_at(page->report->profile);
+	pm_annotate_search_of(&search, page->report->profile);
+	page->source_uid = search.uid;
 	if (!is_source(path))
 		return 0;
 	r = pm_source_read(&source, path, &search, NULL);
+	if (r == -EPERM)
+		return add_withheld(page, path);
 	if (r < 0)
 		return r == -ENOMEM ? r : 0;
 	if (!is_source(source.real_path))
 		return 0;
-	if (source.is_private) {
-		page->sources_private++;
-		return 0;
-	}
 	if (!choose_lines(ret, lines, (uint32_t)source.starts.len))
 		return 0;
 	r = keep_lines(ret, &source);
@@ -220,11 +255,7 @@ int pm_page_read_sources(struct pm_page *page)
 	for (uint32_t i = 0; r == 0 && page->sources.len > 0 && i < page->events.len; i++)
 		if (page->events.data[i].total.samples > 0)
 			r = weigh_event(page, i);
-	if (page->sources_private > 0)
-		pm_notes_add(
-			&page->notes[0], PM_NOTE_WARN,
-			"the sources of %zu hot functions are left out: only root or "
-			"their owner may read them, and the page was made as root",
-			page->sources_private);
+	if (r == 0 && page->withheld.len > 0)
+		note_withheld(page);
 	return r;
 }

@@ -24,6 +24,22 @@ static bool counts_ns(const struct pm_event_spec *spec)
 	       strcmp(spec->name, "task-clock") == 0;
 }
 
+/* As whom it runs, where that is one user. What it becomes by set-user-ID is another matter. */
+static bool find_user(const struct pm_rec_session *session, uid_t *ret)
+{
+	PM_CLEANUP(pm_user_release) struct pm_user user = { 0 };
+
+	if (session->options->attach)
+		return pm_targets_user(&session->targets, ret);
+	*ret = geteuid();
+	if (!session->options->user)
+		return true;
+	if (pm_user_find(session->options->user, &user, NULL) < 0)
+		return false;
+	*ret = user.uid;
+	return true;
+}
+
 int pm_rec_header_write(struct pm_rec_session *session)
 {
 	static const char *const call_graphs[] = { [PM_CALL_GRAPH_NONE] = "none",
@@ -74,6 +90,7 @@ int pm_rec_header_write(struct pm_rec_session *session)
 	header.host.cpus = host.cpus;
 	header.command = (const char *const *)options->command;
 	header.target = session->targets.text;
+	header.uid_known = find_user(session, &header.uid);
 	while (options->command && !options->attach &&
 	       options->command[header.command_len])
 		header.command_len++;

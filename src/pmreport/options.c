@@ -13,6 +13,7 @@ enum {
 	OPTION_SOURCE,
 	OPTION_ASM,
 	OPTION_SOURCE_DIR,
+	OPTION_SOURCE_ROOT,
 	OPTION_BY,
 	OPTION_LATENCY,
 	OPTION_THREADS,
@@ -61,6 +62,7 @@ static const struct option long_options[] = {
 	{ "source", no_argument, NULL, OPTION_SOURCE },
 	{ "asm", no_argument, NULL, OPTION_ASM },
 	{ "source-dir", required_argument, NULL, OPTION_SOURCE_DIR },
+	{ "source-root", required_argument, NULL, OPTION_SOURCE_ROOT },
 	{ "by", required_argument, NULL, OPTION_BY },
 	{ "sort", required_argument, NULL, OPTION_BY },
 	{ "threads", no_argument, NULL, OPTION_THREADS },
@@ -170,6 +172,19 @@ static int add_source_dir(struct pm_report_options *options, const char *rule,
 	return 0;
 }
 
+static int add_source_root(struct pm_report_options *options, const char *folder,
+			   struct pm_error *err)
+{
+	if (folder[0] == '\0')
+		return pm_report_usage(err, "'' names no folder with sources");
+	if (options->report.search.source_roots_len ==
+	    PM_ARRAY_LEN(options->source_roots))
+		return pm_report_usage(err, "at most %zu folders with sources",
+				       PM_ARRAY_LEN(options->source_roots));
+	options->source_roots[options->report.search.source_roots_len++] = folder;
+	return 0;
+}
+
 static int set_format(struct pm_report_options *options, const char *name,
 		      struct pm_error *err)
 {
@@ -246,6 +261,8 @@ static int apply(struct pm_report_options *options, int option, const char *valu
 		return set_annotate(options, PM_ANNOTATE_CODE, err);
 	case OPTION_SOURCE_DIR:
 		return add_source_dir(options, value, err);
+	case OPTION_SOURCE_ROOT:
+		return add_source_root(options, value, err);
 	case OPTION_BY:
 	case 's':
 		return set_keys(options, value, err);
@@ -520,6 +537,7 @@ int pm_report_options_parse(struct pm_report_options *ret, int argc, char **argv
 		return r;
 	*ret = options;
 	ret->report.search.source_dirs = ret->source_dirs;
+	ret->report.search.source_roots = ret->source_roots;
 	ret->report.search.symfs = ret->symbols.symfs;
 	ret->report.search.debug_dir = ret->symbols.debug_dir;
 	return 0;

@@ -38,7 +38,7 @@ struct pm_report_options {
 	const char *separator;
 	const char *event;
 	bool annotate_set; /* --source or --asm */
-	const char *source_dirs[16];
+	const char *source_dirs[16], *source_roots[16];
 	enum pm_color_wish color;
 	bool width_set;
 	char field[128]; /* of --percentile; report.field once it is parsed */

@@ -6,9 +6,11 @@
 #include "proc-internal.h"
 
 #include <fcntl.h>
+#include <grp.h>
 #include <limits.h>
 #include <linux/openat2.h>
 #include <string.h>
+#include <sys/fsuid.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
@@ -98,4 +100,52 @@ int pm_file_open(pid_t pid, const char *path)
 	PM_AUTO_CLOSE int handle = pm_open_handle(pid, path);
 
 	return handle < 0 ? handle : pm_open_regular(handle);
+}
+
+/* ---- as somebody else -------------------------------------------------------------------- */
+
+/* The kernel's own call is for this thread alone; that of the C library is for all. */
+static int set_groups(size_t len, const gid_t *groups)
+{
+	return syscall(SYS_setgroups, len, groups) == 0 ? 0 : -errno;
+}
+
+/* The calls do not fail, they return what was before. */
+static bool has_fs_ids(uid_t uid, gid_t gid)
+{
+	return (uid_t)setfsuid((uid_t)-1) == uid && (gid_t)setfsgid((gid_t)-1) == gid;
+}
+
+/* Without another's file ids root has its capabilities over files back. */
+static int open_with_rights(const struct pm_user *user, const char *path)
+{
+	int fd = -EPERM;
+
+	setfsgid(user->gid);
+	setfsuid(user->uid);
+	if (has_fs_ids(user->uid, user->gid))
+		fd = pm_file_open(0, path);
+	setfsuid(geteuid());
+	setfsgid(getegid());
+	return fd;
+}
+
+int pm_file_open_as(const struct pm_user *user, const char *path)
+{
+	int len = getgroups(0, NULL), fd;
+	PM_AUTO_FREE gid_t *own = len < 0 ? NULL : calloc((size_t)len + 1, sizeof(*own));
+
+	if (!own)
+		return -ENOMEM;
+	len = getgroups(len, own);
+	if (len < 0)
+		return -errno;
+	if (set_groups(user->groups_len, user->groups) < 0)
+		return -EPERM;
+	fd = open_with_rights(user, path);
+	if (set_groups((size_t)len, own) == 0)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return -EPERM;
 }

@@ -131,6 +131,18 @@ int pm_user_find(const char *text, struct pm_user *ret, struct pm_error *err)
 	return code;
 }
 
+void pm_user_of_uid(uid_t uid, struct pm_user *ret)
+{
+	enum {
+		NOGROUP = 65534
+	};
+	char text[16];
+
+	snprintf(text, sizeof(text), "%u", uid);
+	if (pm_user_find(text, ret, NULL) < 0)
+		*ret = (struct pm_user){ .uid = uid, .gid = NOGROUP };
+}
+
 void pm_user_release(struct pm_user *user)
 {
 	free(user->groups);

@@ -223,6 +223,8 @@ int pm_load_header(struct pm_loader *loader, const struct pm_file_header *header
 	if (pm_load_text(loader, header->target, &profile->target) < 0)
 		return -ENOMEM;
 	info->cpus = header->host.cpus;
+	info->uid = header->uid_known ? header->uid : PM_FILE_NONE;
+	info->owner = header->owner;
 	info->stack_bytes = header->options.stack_bytes;
 	info->ring_bytes = header->options.ring_bytes;
 	for (size_t i = 0; i < header->command_len; i++) {
@@ -373,8 +375,6 @@ int pm_load_frame(struct pm_loader *loader, const struct pm_file_frame *frame)
 		});
 }
 
-int pm_load_footer(struct pm_loader *loader, const struct pm_file_footer *footer)
-{
 /*
  * Of a stack that is too deep the frames next to its root are kept, and its own: what is
  * between the two is left out. Sums of functions by themselves are therefore right.
@@ -415,6 +415,8 @@ int pm_load_note(struct pm_loader *loader, const struct pm_file_note *note)
 	return pm_vec_push(&profile->notes, text);
 }
 
+int pm_load_footer(struct pm_loader *loader, const struct pm_file_footer *footer)
+{
 	struct pm_profile *profile = loader->profile;
 	struct pm_profile_info *info = &profile->info;
 

@@ -741,6 +741,25 @@ bool pm_targets_cpu_ns(const struct pm_targets *targets, uint64_t *ret)
 	return true;
 }
 
+bool pm_targets_user(const struct pm_targets *targets, uid_t *ret)
+{
+	uid_t first = 0, euid;
+	pid_t tgid;
+
+	if (targets->kind != PM_PERF_TASKS || targets->roots.len == 0)
+		return false;
+	for (size_t i = 0; i < targets->roots.len; i++) {
+		if (read_status(targets->roots.data[i].pid, &tgid, &euid) < 0)
+			return false;
+		if (i == 0)
+			first = euid;
+		if (euid != first)
+			return false;
+	}
+	*ret = first;
+	return true;
+}
+
 pid_t pm_targets_foreign(const struct pm_targets *targets)
 {
 	uid_t own = geteuid(), euid;

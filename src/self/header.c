@@ -65,6 +65,8 @@ int pm_self_write_header(struct pm_self_recording *recording)
 	header.host.virt = host.virt[0] ? host.virt : NULL;
 	header.host.boot_id = host.running.boot_id[0] ? host.running.boot_id : NULL;
 	header.host.cpus = host.cpus;
+	header.uid_known = true;
+	header.uid = geteuid();
 	header.command = command->args;
 	header.command_len = command->len;
 	header.options.call_graph = stacks ? "dwarf" : "none";

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# Recordings that are made to cost their reader time, memory or disk. PMREC, PMREPORT and
+# Recordings that are made to cost their reader time, memory, disk or secrets. PMREC, PMREPORT and
 # SOURCE_DIR come from meson.
 
 bats_require_minimum_version 1.5.0
@@ -10,6 +10,10 @@ setup() {
 	export LC_ALL=C.UTF-8
 	unset NO_COLOR
 	cd "$BATS_TEST_TMPDIR" || return
+}
+
+teardown() {
+	[ -z "${public-}" ] || rm -rf "$public"
 }
 
 hostile() {
@@ -150,4 +154,126 @@ bomb() {
 	run --separate-stderr "$PMREPORT" events.json
 	[ "$status" = 1 ]
 	[[ $stderr == *"more than 16384 events"* ]]
+}
+
+# ---- secrets ------------------------------------------------------------------------------
+
+# A folder that everybody may enter, for what `nobody` records. Sets public.
+make_public() {
+	public=$(mktemp -d "${TMPDIR:-/tmp}/pmreport-XXXXXX")
+	chmod 755 "$public"
+}
+
+# evil SOURCE: a program of nobody's whose debug information says that its hot code is there.
+evil() {
+	cat >"$public/evil.c" <<-END
+		#include <time.h>
+		int main(void)
+		{
+			volatile unsigned long n = 0;
+			clock_t end = clock() + CLOCKS_PER_SEC / 4;
+		#line 1 "$1"
+			while (clock() < end) { for (int i = 0; i < 100000; i++) { n += i; } }
+			return 0;
+		}
+	END
+	gcc -g -O0 -o "$public/evil" "$public/evil.c"
+	chmod 755 "$public/evil"
+}
+
+# shown FILE [OPTION...]: whether the page or the annotation of main() has the text "topsecret".
+shown() {
+	rm -f page.html
+	"$PMREPORT" --html page.html "${@:2}" "$1" || return 2
+	"$PMREPORT" --annotate main "${@:2}" "$1" >annotated 2>&1 || return 2
+	if grep -q topsecret page.html annotated; then
+		grep -q topsecret page.html && grep -q topsecret annotated
+	else
+		return 1
+	fi
+}
+
+@test "root's reports show only sources that the recorded user may read" {
+	need_root
+	make_public
+	mkdir -m 700 "$public/hers"
+	for i in {1..9}; do
+		echo "int topsecret$i;"
+	done >"$public/hers/secret.c"
+	cp "$public/hers/secret.c" "$public/secret.c"
+	chmod 600 "$public/secret.c"
+	evil "$public/secret.c"
+	"$PMREC" -q --user 65534:65534 -e cpu-clock:u -F 2000 -o s.json -- "$public/evil"
+	[ "$(head -1 s.json | jq .uid)" = 65534 ]
+	run shown s.json
+	[ "$status" = 1 ]
+	grep -q "sources that are not for the recorded user (uid 65534) are left out.*$public/secret.c" page.html
+	grep -q -- "--source-root $public" page.html
+	grep -q "is not for the recorded user (uid 65534)" annotated
+	grep -q -- "--source-root $public" annotated
+	# Whoever reports may say that they are for all.
+	shown s.json --source-root "$public"
+	run shown s.json --source-root "$public/hers"
+	[ "$status" = 1 ]
+	# What everybody may read is no secret, a folder on the way is enough, and groups count.
+	chmod 644 "$public/secret.c"
+	shown s.json
+	chmod 640 "$public/secret.c"
+	chgrp 65534 "$public/secret.c"
+	shown s.json
+	chgrp 0 "$public/secret.c"
+	run shown s.json
+	[ "$status" = 1 ]
+	chmod 644 "$public/hers/secret.c"
+	evil "$public/hers/secret.c"
+	"$PMREC" -q --user 65534:65534 -e cpu-clock:u -F 2000 -o h.json -- "$public/evil"
+	run shown h.json
+	[ "$status" = 1 ]
+	# No way round by names.
+	rm "$public/secret.c"
+	ln -s hers/secret.c "$public/secret.c"
+	run shown s.json
+	[ "$status" = 1 ]
+	mkdir "$public/mine"
+	ln -s ../hers/secret.c "$public/mine/secret.c"
+	evil "$public/mine/secret.c"
+	"$PMREC" -q --user 65534:65534 -e cpu-clock:u -F 2000 -o l.json -- "$public/evil"
+	run shown l.json --source-root "$public/mine"
+	[ "$status" = 1 ]
+	sed "s|$public/mine|$public/mine/../hers|g" l.json >d.json
+	run shown d.json --source-root "$public/mine"
+	[ "$status" = 1 ]
+	shown d.json --source-root "$public/hers"
+}
+
+@test "what a file says of users is believed as far as its owner goes" {
+	need_root
+	make_public
+	for i in {1..9}; do
+		echo "int topsecret$i;"
+	done >"$public/secret.c"
+	chmod 600 "$public/secret.c"
+	evil "$public/secret.c"
+	# Root's own program, recorded by root.
+	"$PMREC" -q -e cpu-clock:u -F 2000 -o s.json -- "$public/evil"
+	[ "$(head -1 s.json | jq .uid)" = 0 ]
+	shown s.json
+	# The same file as another user would make it.
+	cp s.json forged.json
+	chown 65534 forged.json
+	run shown forged.json
+	[ "$status" = 1 ]
+	# Of a file that does not say it, and from a pipe, nothing is known.
+	sed '1s/"uid":0,//' s.json >old.json
+	run shown old.json
+	[ "$status" = 1 ]
+	rm -f page.html
+	"$PMREPORT" --html page.html - <<<"$(cat s.json)"
+	run ! grep topsecret page.html
+	grep -q 'not for the recorded user (uid 65534)' page.html
+	# -a has processes of all users.
+	"$PMREC" -q -a -e cpu-clock -F 500 -o a.json -- "$public/evil"
+	[ "$(head -1 a.json | jq .uid)" = null ]
+	run shown a.json
+	[ "$status" = 1 ]
 }

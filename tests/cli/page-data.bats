@@ -208,7 +208,7 @@ PYTHON
 	chmod 600 hot.cc
 	"$PMREPORT" --html page.html moved.json
 	run ! grep 'only-in-this-file' page.html
-	grep -q 'hot functions are left out: only root or their owner' page.html
+	grep -q 'not for the recorded user (uid 0) are left out of root.s report: .*/hot.cc' page.html
 }
 
 @test "the boxes of a flame graph are as wide as pmreport says" {

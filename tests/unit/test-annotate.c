@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/fsuid.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -357,41 +358,64 @@ static void refuses_what_is_no_source(void **state)
 			 -EFBIG);
 }
 
-static bool is_private(const char *path)
+/* What root's report gets for user @uid: the code of pm_source_read(). */
+static int read_as(uint32_t uid, const char *path, const char *root)
 {
+	const struct pm_annotate_search search = { .as_user = true,
+						   .uid = uid,
+						   .source_roots = &root,
+						   .source_roots_len = root ? 1 : 0 };
 	struct pm_source source;
-	bool result;
+	struct pm_error err = { .offset = -1 };
+	int r = pm_source_read(&source, path, &search, &err);
 
-	assert_int_equal(pm_source_read(&source, path, NULL, NULL), 0);
-	assert_string_equal(source.real_path, in_folder("secret.c"));
-	result = source.is_private;
-	pm_source_release(&source);
-	return result;
+	if (r == 0) {
+		assert_string_equal(source.real_path, in_folder("secret.c"));
+		pm_source_release(&source);
+	} else {
+		assert_non_null(strstr(err.fix, "--source-root "));
+	}
+	/* Its own rights are back. */
+	assert_int_equal(access(path, R_OK), 0);
+	assert_int_equal(setfsuid((uid_t)-1), 0);
+	return r;
 }
 
-static void tells_what_root_should_keep_back(void **state)
+static void shows_what_a_user_may_read(void **state)
 {
-	char path[300];
+	enum {
+		SOMEBODY = 4711
+	};
+	char path[300], link[300];
 
-	write_file("secret.c", "x\n", 2);
-	snprintf(path, sizeof(path), "%s", in_folder("secret.c"));
-	assert_int_equal(symlink(path, in_folder("link.c")), 0);
-	assert_int_equal(chmod(path, 0600), 0);
-	assert_false(is_private(path)); /* it is our own */
-	assert_false(is_private(in_folder("link.c")));
 	if (geteuid() != 0) {
-		print_message("only root can give files away\n");
+		print_message("only root can read as others\n");
 		skip();
 	}
-	assert_int_equal(chown(path, 4711, 4711), 0);
-	assert_true(is_private(path));
-	assert_true(is_private(in_folder("link.c")));
+	write_file("secret.c", "x\n", 2);
+	snprintf(path, sizeof(path), "%s", in_folder("secret.c"));
+	snprintf(link, sizeof(link), "%s", in_folder("link.c"));
+	assert_int_equal(symlink(path, link), 0);
+	assert_int_equal(chmod(folder, 0755), 0);
+	assert_int_equal(chmod(path, 0600), 0);
+	assert_int_equal(read_as(SOMEBODY, path, NULL), -EPERM);
+	assert_int_equal(read_as(SOMEBODY, link, NULL), -EPERM);
+	assert_int_equal(read_as(SOMEBODY, path, "/etc"), -EPERM);
+	assert_int_equal(read_as(SOMEBODY, path, folder), 0);
+	assert_int_equal(read_as(SOMEBODY, link, folder), 0);
+	assert_int_equal(read_as(SOMEBODY, path, "/"), 0);
+	assert_int_equal(read_as(0, path, NULL), 0);
+	assert_int_equal(chown(path, SOMEBODY, SOMEBODY), 0);
+	assert_int_equal(read_as(SOMEBODY, path, NULL), 0);
+	assert_int_equal(read_as(SOMEBODY + 1, path, NULL), -EPERM);
+	/* Root's own program is no reason to show the file of somebody else. */
+	assert_int_equal(read_as(0, path, NULL), -EPERM);
+	assert_int_equal(read_as(0, path, folder), 0);
 	/* Everybody could, but for its folder. */
 	assert_int_equal(chmod(path, 0644), 0);
+	assert_int_equal(read_as(SOMEBODY + 1, path, NULL), 0);
 	assert_int_equal(chmod(folder, 0700), 0);
-	assert_true(is_private(path));
-	assert_int_equal(chmod(folder, 0755), 0);
-	assert_false(is_private(path));
+	assert_int_equal(read_as(SOMEBODY, path, NULL), -EPERM);
 }
 
 static void cuts_long_lines(void **state)
@@ -697,7 +721,7 @@ int main(void)
 		cmocka_unit_test(chooses_functions),
 		cmocka_unit_test(reads_sources),
 		cmocka_unit_test(refuses_what_is_no_source),
-		cmocka_unit_test(tells_what_root_should_keep_back),
+		cmocka_unit_test(shows_what_a_user_may_read),
 		cmocka_unit_test(cuts_long_lines),
 		cmocka_unit_test(finds_moved_sources),
 		cmocka_unit_test(takes_x86_apart),
