@@ -56,6 +56,15 @@ struct pm_place {
 	/* The kernel emulates it instead of stepping over it (arch/x86/kernel/uprobes.c,
 	 * arch/arm64/kernel/probes/decode-insn.c). */
 	bool cheap;
+	/* The kernel was asked and takes no probe there, or one would break the program. */
+	bool refused;
+	/* So many instructions between where control comes by and here could fault, or have
+	 * another effect that ends the call before it is seen. */
+	uint8_t passed;
+	/* Of candidates: the number of instructions behind the first one, 0: that itself; and
+	 * whether to be there costs nothing but registers' values. */
+	uint8_t behind;
+	bool slides;
 };
 
 /* Conditions, each from the first of its kind on, as instructions have them. */
@@ -103,6 +112,10 @@ struct pm_region {
 struct pm_regions {
 	PM_VEC(struct pm_region) list;
 	PM_VEC(struct pm_place) places; /* by region, entries first */
+	/* For each place, in their order, where else the same could be seen: what the places were
+	 * chosen of. */
+	PM_VEC(struct pm_place) candidates;
+	bool asked; /* the kernel has said which of them take a probe */
 	PM_VEC(int) files;
 	PM_VEC(char *) notes; /* one line each, for the user */
 };
@@ -140,6 +153,15 @@ struct pm_region_spec {
 int pm_regions_find(struct pm_regions *regions, const struct pm_region_spec *specs,
 		    size_t len, const struct pm_probe_context *context,
 		    struct pm_error *err);
+
+/*
+ * Asks the kernel which of the places take a probe, and chooses others where some do not: an
+ * entry is also seen at the next instruction. What is left without is `refused`. 0; negative
+ * with @err: nothing is known, and nothing was changed.
+ */
+int pm_regions_ask_kernel(struct pm_regions *regions, struct pm_error *err);
+/* Whether no call of @region can be seen by probes, nor of the parts that it is the sum of. */
+bool pm_regions_is_deaf(const struct pm_regions *regions, uint32_t region);
 
 /* ---- calls --------------------------------------------------------------------------- */
 

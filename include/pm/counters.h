@@ -253,3 +253,16 @@ bool pm_hits_finds_threads(const struct pm_hits *hits);
 /* Records of any kind that were lost, known at any time. Those of threads that leave a CPU are
  * among them, and without these the counts of a thread may be too small for a while. */
 uint64_t pm_hits_lost_records(const struct pm_hits *hits);
+
+/* ---- which instructions take a probe --------------------------------------------------- */
+
+struct pm_probed_insn {
+	uint8_t bytes[16]; /* the instruction, and zeros */
+	bool refused; /* the kernel puts no probe on it: there would be no hits */
+};
+/*
+ * Asks the kernel about all of them at once, which takes about 0.1 s however many they are: code
+ * of the mode that this program runs in. It is for who may have probes. 0; negative with @err,
+ * and nothing is known.
+ */
+int pm_hits_ask(struct pm_probed_insn *insns, size_t len, struct pm_error *err);

@@ -56,14 +56,12 @@ enum {
 int pm_probes_resolve(struct pm_probes *probes, struct pm_event_specs *specs,
 		      const struct pm_probe_context *context, struct pm_error *err);
 
-/* Whether the kernel takes a probe on the instruction that @bytes begin with. */
-enum pm_probe_taken {
-	PM_PROBE_TAKEN,
-	PM_PROBE_REFUSED, /* mostly silently: then there are no hits */
-	PM_PROBE_HARMS, /* some kernels take it, and the program goes wrong */
-};
-/* @machine: EM_*; of others than x86 and aarch64 nothing is known, and all are taken. */
-enum pm_probe_taken pm_probe_takes(uint16_t machine, const uint8_t *bytes, size_t len);
+/* Whether a probe on the instruction that @bytes begin with is taken by some kernels, and the
+ * program goes wrong with it. What the kernel takes is what pm_hits_ask() answers. */
+bool pm_probe_harms(uint16_t machine, const uint8_t *bytes, size_t len);
+/* Whether code of this machine (EM_*) is of the mode that this program runs in: the kernel answers
+ * for no other. */
+bool pm_probe_is_ours(uint16_t machine);
 
 /* ---- functions and where they lie ----------------------------------------------------- */
 

@@ -149,6 +149,8 @@ struct pm_stat_scope {
 	uint32_t line, line_end; /* 0: unknown; [line, line_end] for ranges of lines */
 	uint64_t low, high; /* svma [low, high), of its first piece */
 	uint32_t places; /* of an inlined function: how many, else 1 */
+	/* Nobody could see whether it was called: the numbers of calls have no meaning. */
+	bool calls_unknown;
 	uint64_t calls; /* that were entered */
 	uint64_t nested; /* of these, calls of itself from inside: recursion */
 	uint32_t max_depth; /* 1: no recursion; 0: never called */

@@ -198,14 +198,17 @@ static int gather_scope(struct gathering *to, const struct pm_side *side,
 			continue;
 		stat = side->docs[member->doc];
 		scope = &stat->scopes.data[member->scope];
-		to->at_least =
-			to->at_least || (calls ? !scope->calls_exact : scope->lost > 0);
+		to->at_least = to->at_least ||
+			       (calls ? !scope->calls_exact && !scope->calls_unknown
+				      : scope->lost > 0);
 		if (scope->lost > 0)
 			to->lost = fmax(to->lost,
 					(double)scope->lost / ((double)scope->lost +
 							       (double)scope->calls));
-		r = calls ? pm_vec_push(&to->values, (double)scope->calls)
-			  : gather(to, stat, at[member->doc][to->event], scope->values);
+		if (!calls)
+			r = gather(to, stat, at[member->doc][to->event], scope->values);
+		else if (!scope->calls_unknown)
+			r = pm_vec_push(&to->values, (double)scope->calls);
 	}
 	return r;
 }

@@ -183,6 +183,8 @@ static int take_member(struct making *making, const struct pm_scope_member *memb
 	uint32_t event;
 
 	if (making->event == pairs->list.len) {
+		if (scope->calls_unknown)
+			return 0;
 		making->at_least = making->at_least || !scope->calls_exact;
 		return pm_vec_push(&making->values, (double)scope->calls);
 	}

@@ -212,11 +212,7 @@ static bool is_hidden(const struct pm_callgrind_sums *sums, uint32_t index)
 
 static int hide(struct pm_stat *stat, struct pm_stat_scope *scope)
 {
-	scope->calls_exact = false;
-	for (size_t i = 0; i < stat->events.len; i++)
-		if (scope->values[i].state == PM_STAT_OK)
-			scope->values[i] =
-				(struct pm_stat_value){ .state = PM_STAT_NOT_COUNTED };
+	pm_tell_unknown(stat, scope);
 	return pm_tell_warning(
 		stat,
 		"%s is not in the section .text, and callgrind does not tell "

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "engine-uprobe.h"
 
-#include <elf.h>
-
 enum {
 	/* So many regions have classes of their own: each is an event of the kernel, and each
 	 * hit tells the counts of them all. */
@@ -14,19 +12,6 @@ static uint32_t class_of(const struct pm_place *place)
 {
 	return 2 * place->region +
 	       (place->kind == PM_PLACE_EXIT || place->kind == PM_PLACE_OUT);
-}
-
-#if defined(__x86_64__)
-#define OUR_MACHINE EM_X86_64
-#elif defined(__aarch64__)
-#define OUR_MACHINE EM_AARCH64
-#else
-#define OUR_MACHINE EM_NONE
-#endif
-
-static bool is_refused(const struct pm_place *place)
-{
-	return pm_probe_takes(OUR_MACHINE, place->bytes, place->len) != PM_PROBE_TAKEN;
 }
 
 static bool is_way_in(const struct pm_place *place)
@@ -60,7 +45,10 @@ static int add(struct pm_up_places *places, const struct pm_regions *regions,
 		places->unjudged_region = place->region;
 		return 0;
 	}
-	if (is_refused(place)) {
+	places->behind += place->passed > 0;
+	if (place->passed > 0)
+		places->behind_region = place->region;
+	if (place->refused) {
 		places->refused++;
 		places->refused_region = place->region;
 		return is_way_in(place)
@@ -133,32 +121,4 @@ bool pm_up_is_short(const struct pm_up_places *places, uint32_t region)
 		if (places->short_regions.data[i] == region)
 			return true;
 	return false;
-}
-
-/* The region whose calls those of @region are. */
-static uint32_t told_as(const struct pm_regions *regions, uint32_t region)
-{
-	int32_t sum = regions->list.data[region].sum;
-
-	return sum >= 0 ? (uint32_t)sum : region;
-}
-
-uint32_t pm_up_never_entered(const struct pm_up_places *places,
-			     const struct pm_regions *regions)
-{
-	for (size_t i = 0; i < places->short_regions.len; i++) {
-		uint32_t region = told_as(regions, places->short_regions.data[i]);
-		bool any = false;
-
-		for (size_t n = 0; n < places->order.len && !any; n++) {
-			const struct pm_place *place =
-				&regions->places.data[places->order.data[n]];
-
-			any = is_way_in(place) &&
-			      told_as(regions, place->region) == region;
-		}
-		if (!any)
-			return region;
-	}
-	return UINT32_MAX;
 }

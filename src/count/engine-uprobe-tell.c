@@ -163,8 +163,11 @@ static void fill_lost(struct pm_up_engine *it, size_t first)
 			     pm_up_class(&it->places, part, which, &class); which++)
 				to->lost += pm_hits_lost_of(it->hits, class);
 		}
-		if (to->lost > 0 || pm_hits_crowded(it->hits) || pm_up_hold_missed(it))
+		if (to->lost > 0 || pm_hits_crowded(it->hits) || pm_up_hold_missed(it) ||
+		    !regions->asked)
 			to->calls_exact = false;
+		if (pm_regions_is_deaf(regions, i))
+			pm_tell_unknown(it->stat, to);
 	}
 }
 
@@ -176,6 +179,43 @@ static size_t outlived(const struct pm_up_engine *it)
 	for (size_t i = 0; pm_up_hold_missed(it) && i < it->descendants.len; i++)
 		len -= kill(it->descendants.data[i], 0) < 0 && errno == ESRCH;
 	return len;
+}
+
+/* What the kernel's refusals mean for whom. */
+static int tell_refused(const struct pm_up_engine *it)
+{
+	const struct pm_regions *regions = it->options->regions;
+	size_t deaf = 0;
+	uint32_t first = 0;
+	int r = 0;
+
+	for (uint32_t i = 0; i < regions->list.len; i++)
+		if (regions->list.data[i].sum < 0 && pm_regions_is_deaf(regions, i) &&
+		    deaf++ == 0)
+			first = i;
+	if (deaf > 0)
+		r = pm_tell_warning(
+			it->stat,
+			"the kernel puts no probe on the instructions that %s "
+			"begins with (%zu such functions): whether it was "
+			"called is not known; try: --engine ptrace",
+			regions->list.data[first].name, deaf);
+	else if (it->places.refused > 0)
+		r = pm_tell_warning(
+			it->stat,
+			"the kernel puts no probe on some instructions (%zu, one of them of "
+			"%s): calls that begin or end there are not seen to do so.",
+			it->places.refused,
+			regions->list.data[it->places.refused_region].name);
+	if (r == 0 && it->places.behind > 0)
+		r = pm_tell_warning(
+			it->stat,
+			"the kernel puts no probe on the first instructions of %s (%zu such "
+			"places): they are looked at behind these, and a call that a fault "
+			"in them ends is not seen.",
+			regions->list.data[it->places.behind_region].name,
+			it->places.behind);
+	return r;
 }
 
 static int tell_warnings(const struct pm_up_engine *it)
@@ -196,13 +236,8 @@ static int tell_warnings(const struct pm_up_engine *it)
 			it->stat,
 			"the processor had not enough counters for all events at all "
 			"times, and calls were not seen meanwhile: count fewer events.");
-	if (r == 0 && it->places.refused > 0)
-		r = pm_tell_warning(
-			it->stat,
-			"the kernel puts no probe on some instructions (%zu, one of them of "
-			"%s): calls that begin or end there are not seen to do so.",
-			it->places.refused,
-			it->options->regions->list.data[it->places.refused_region].name);
+	if (r == 0)
+		r = tell_refused(it);
 	if (r == 0 && it->places.unjudged > 0)
 		r = pm_tell_warning(
 			it->stat,

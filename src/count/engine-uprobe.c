@@ -323,19 +323,19 @@ static int name_caller(void *user, uint32_t caller, struct pm_stat_caller *ret)
 	return pm_callers_name(((struct pm_up_engine *)user)->callers, caller, ret);
 }
 
-/* What no probe is put on at all would be told as not called. */
-static int check_entered(const struct pm_up_engine *it, struct pm_error *err)
+/* Of all functions none can be counted. */
+static int check_any(const struct pm_up_engine *it, struct pm_error *err)
 {
 	const struct pm_regions *regions = it->options->regions;
-	uint32_t region = pm_up_never_entered(&it->places, regions);
 
-	if (region == UINT32_MAX)
-		return 0;
+	for (uint32_t i = 0; i < regions->list.len; i++)
+		if (regions->list.data[i].sum < 0 && !pm_regions_is_deaf(regions, i))
+			return 0;
 	pm_error_set(
 		err, -EINVAL,
-		"the kernel puts no probe on the instruction that %s begins with: its "
+		"the kernel puts no probe on the instructions that %s begins with: its "
 		"calls cannot be counted so",
-		regions->list.data[region].name);
+		regions->list.len > 0 ? regions->list.data[0].name : "");
 	pm_error_fix(err, "--engine ptrace");
 	return -EINVAL;
 }
@@ -363,7 +363,7 @@ static int prepare(struct pm_up_engine *it, struct pm_error *err)
 	if (pm_passed_init(&it->passed, options) < 0)
 		return out_of_memory(err);
 	r = pm_up_places_make(&it->places, options->regions);
-	if (r == 0 && check_entered(it, err) < 0)
+	if (r == 0 && check_any(it, err) < 0)
 		return -EINVAL;
 	if (r == 0)
 		r = pm_up_cost_measure(&it->cost, options);

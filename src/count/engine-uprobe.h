@@ -21,6 +21,9 @@ struct pm_up_places {
 	size_t refused;
 	uint32_t refused_region;
 	PM_VEC(uint32_t) short_regions; /* that are also entered there */
+	/* Places that are looked at behind instructions which may fault, and a region with one. */
+	size_t behind;
+	uint32_t behind_region;
 	/* Conditional exits, where this kernel's hits do not tell the flags. */
 	size_t unjudged;
 	uint32_t unjudged_region;
@@ -75,9 +78,6 @@ bool pm_up_class(const struct pm_up_places *places, uint32_t region, uint32_t wh
 bool pm_up_entered_cheaply(const struct pm_regions *regions, uint32_t region);
 /* Whether some of its calls are not seen, for they begin where no probe is taken. */
 bool pm_up_is_short(const struct pm_up_places *places, uint32_t region);
-/* A region that would have none at all; UINT32_MAX: none is so. */
-uint32_t pm_up_never_entered(const struct pm_up_places *places,
-			     const struct pm_regions *regions);
 
 /* ---- engine-uprobe-cost.c ---------------------------------------------------------------- */
 

@@ -338,6 +338,10 @@ static bool is_movable(const cs_insn *from)
 	for (size_t i = 0; i < PM_ARRAY_LEN(plain); i++)
 		if (plain[i] == from->id)
 			return true;
+	for (uint8_t i = 0; i < from->detail->groups_count; i++)
+		if (from->detail->groups[i] == X86_GRP_AVX ||
+		    from->detail->groups[i] == X86_GRP_AVX2)
+			return true;
 	return false;
 }
 

@@ -14,7 +14,9 @@ enum {
 	PIECE_BYTES_MAX = 16 << 20,
 	PART_BYTES_MAX = 4096, /* of one that may have no name, and is read to see */
 	ROUNDS_MAX = 16, /* each finds another part of a function */
-	SLIDE_MAX = 8, /* instructions that an entry's probe may be moved on */
+	SLIDE_MAX =
+		8, /* instructions that an entry's probe may be moved on, to be cheaper */
+	CANDIDATES_MAX = 32, /* and where no probe is taken before */
 };
 
 void pm_flow_close(struct pm_flow *flow)
@@ -119,9 +121,9 @@ static int add_piece(struct pm_flow *flow, const struct pm_flow_source *source,
 	for (size_t i = before; i < flow->insns.len; i++) {
 		struct pm_flow_insn *insn = &flow->insns.data[i];
 
-		insn->refused = pm_probe_takes(decoder->machine->number,
-					       bytes + (insn->address - piece->low),
-					       insn->len) != PM_PROBE_TAKEN;
+		insn->harmed =
+			pm_probe_harms(decoder->machine->number,
+				       bytes + (insn->address - piece->low), insn->len);
 	}
 	flow->pieces.data[flow->pieces.len++] = *piece;
 	qsort(flow->pieces.data, flow->pieces.len, sizeof(*flow->pieces.data), by_low);
@@ -245,7 +247,8 @@ int pm_flow_open(struct pm_flow *flow, const struct pm_flow_source *source,
 	struct decoder decoder PM_CLEANUP(close_decoder) = { 0 };
 	struct pm_flow read = { .entry = whole->low,
 				.catches = !source->catches ||
-					   source->catches(source->user, whole->low) };
+					   source->catches(source->user, whole->low),
+				.candidates = source->candidates };
 	int code = open_decoder(&decoder, source);
 
 	if (code == 0)
@@ -263,19 +266,15 @@ int pm_flow_open(struct pm_flow *flow, const struct pm_flow_source *source,
 
 /* ---- places ------------------------------------------------------------------------------ */
 
-static int add_place(pm_places *places, const struct pm_flow_insn *insn,
-		     enum pm_place_kind kind, struct pm_flow_doubts *doubts)
+static struct pm_place place_at(const struct pm_flow_insn *insn, enum pm_place_kind kind)
 {
 	struct pm_place place = { .kind = kind,
 				  .address = insn->address,
 				  .len = insn->len,
 				  .cheap = insn->cheap,
+				  .refused = insn->harmed,
 				  .sp_known = insn->sp_known };
 
-	if (insn->atomic) {
-		doubts->atomic++;
-		return 0;
-	}
 	if (insn->sp_known && insn->sp >= 0)
 		place.sp_offset = (uint32_t)insn->sp;
 	else
@@ -291,7 +290,17 @@ static int add_place(pm_places *places, const struct pm_flow_insn *insn,
 		place.condition_register = insn->condition_register;
 		place.condition_bits = insn->condition_bits;
 	}
-	return pm_vec_push(places, place);
+	return place;
+}
+
+static int add_place(pm_places *places, const struct pm_flow_insn *insn,
+		     enum pm_place_kind kind, struct pm_flow_doubts *doubts)
+{
+	if (insn->atomic) {
+		doubts->atomic++;
+		return 0;
+	}
+	return pm_vec_push(places, place_at(insn, kind));
 }
 
 /* Whether @insn may take control out of the function. */
@@ -348,29 +357,79 @@ static bool *find_targets(const struct pm_flow *flow)
 	return target.is_target;
 }
 
-/* The entry, moved on to where a probe is cheap, or at least taken, as far as nothing could
- * happen before. */
-static size_t slide(const struct pm_flow *flow, const bool *is_target, size_t first)
+size_t pm_place_choose(const struct pm_place *candidates, size_t len)
 {
-	struct pm_flow_doubts unused = { 0 };
-	size_t to = first;
+	size_t ret = len;
 
-	for (size_t i = first; i < flow->insns.len && i < first + SLIDE_MAX; i++) {
-		const struct pm_flow_insn *insn = &flow->insns.data[i];
-		bool follows =
-			i == first || insn->address == insn[-1].address + insn[-1].len;
-
-		if (!follows || (i > first && is_target[i]) ||
-		    leaves(flow, insn, &unused))
-			break;
-		if (insn->cheap && !insn->refused)
-			return insn->sp_known ? i : to;
-		if (flow->insns.data[to].refused && !insn->refused && insn->sp_known)
-			to = i;
-		if (!insn->movable)
-			break;
+	for (size_t i = 0; i < len; i++) {
+		if (candidates[i].refused)
+			continue;
+		if (candidates[i].slides && candidates[i].cheap)
+			return i;
+		if (ret == len)
+			ret = i;
 	}
-	return to;
+	return ret < len ? ret : 0;
+}
+
+/* Whether control that is at @insn is at the instruction behind it next, and nowhere else. */
+static bool goes_straight_on(const struct pm_flow_insn *insn)
+{
+	return insn->kind == PM_FLOW_PLAIN &&
+	       insn[1].address == insn->address + insn->len;
+}
+
+/*
+ * Where a call that begins at @first is seen, too, as each one comes by there: the instructions
+ * behind it, as far as it goes straight on. One that is jumped to from inside is met again and
+ * again by one call.
+ */
+static int add_entry_candidates(const struct pm_flow *flow, const bool *is_target,
+				size_t first, pm_places *ret)
+{
+	bool slides = true, again = is_target[first];
+	struct pm_flow_doubts unused = { 0 };
+	uint8_t passed = 0;
+
+	for (uint8_t n = 0; n < CANDIDATES_MAX && first + n < flow->insns.len; n++) {
+		const struct pm_flow_insn *insn = &flow->insns.data[first + n];
+		struct pm_place place = place_at(insn, PM_PLACE_ENTRY);
+
+		again |= is_target[first + n];
+		slides &= n < SLIDE_MAX && (n == 0 || !is_target[first + n]) &&
+			  !leaves(flow, insn, &unused);
+		place.behind = n;
+		place.slides = slides;
+		place.again = again;
+		place.passed = passed;
+		if (!insn->atomic && (n == 0 || place.sp_known) &&
+		    pm_vec_push(ret, place) < 0)
+			return -ENOMEM;
+		if (first + n + 1 == flow->insns.len || !goes_straight_on(insn))
+			break;
+		slides &= insn->movable;
+		passed += !insn->movable;
+	}
+	return 0;
+}
+
+static int add_entry(const struct pm_flow *flow, const bool *is_target, size_t first,
+		     pm_places *places, struct pm_flow_doubts *doubts)
+{
+	pm_places candidates = { 0 };
+	int code;
+
+	if (flow->insns.data[first].atomic)
+		return add_place(places, &flow->insns.data[first], PM_PLACE_ENTRY,
+				 doubts);
+	if (flow->candidates)
+		return add_entry_candidates(flow, is_target, first, places);
+	code = add_entry_candidates(flow, is_target, first, &candidates);
+	if (code == 0)
+		code = pm_vec_push(places, candidates.data[pm_place_choose(
+						   candidates.data, candidates.len)]);
+	pm_vec_release(&candidates);
+	return code;
 }
 
 /* Control that runs over the function's end is in the next one then. */
@@ -399,17 +458,12 @@ int pm_flow_function_places(const struct pm_flow *flow, pm_places *places,
 			    struct pm_flow_doubts *doubts)
 {
 	PM_AUTO_FREE bool *is_target = find_targets(flow);
-	size_t first = pm_flow_find(flow, flow->entry), from, before = places->len;
+	size_t first = pm_flow_find(flow, flow->entry);
 	int code = is_target ? 0 : -ENOMEM;
 
 	if (first == SIZE_MAX || code < 0)
 		return code;
-	from = slide(flow, is_target, first);
-	code = add_place(places, &flow->insns.data[from], PM_PLACE_ENTRY, doubts);
-	if (code < 0)
-		return code;
-	if (places->len > before)
-		places->data[before].again = is_target[first];
+	code = add_entry(flow, is_target, first, places, doubts);
 	for (size_t i = 0; i < flow->insns.len && code == 0; i++)
 		if (leaves(flow, &flow->insns.data[i], doubts))
 			code = add_place(places, &flow->insns.data[i], PM_PLACE_EXIT,
@@ -537,11 +591,43 @@ static bool jumps_anywhere(const struct pm_flow *flow, const uint8_t *marks)
 	return false;
 }
 
+/*
+ * Where control that has passed the place @first of a range's edge is seen, too: behind it, as
+ * far as it goes straight on, on the same side of the edge, and nothing else comes in there.
+ */
+static int add_edge_candidates(const struct pm_flow *flow, const uint8_t *marks,
+			       const bool *is_target, size_t first, pm_places *places)
+{
+	const struct pm_place *edge = &places->data[places->len - 1];
+	enum pm_place_kind kind = edge->kind;
+	bool fresh = edge->fresh;
+	uint8_t passed = 0;
+
+	for (uint8_t n = 1; n < CANDIDATES_MAX && first + n < flow->insns.len; n++) {
+		const struct pm_flow_insn *insn = &flow->insns.data[first + n];
+		struct pm_place place = place_at(insn, kind);
+
+		if (!goes_straight_on(&insn[-1]) || is_target[first + n] ||
+		    (marks[first + n] & INSIDE) != (marks[first] & INSIDE))
+			break;
+		passed += !insn[-1].movable;
+		place.behind = n;
+		place.passed = passed;
+		place.fresh = fresh;
+		/* It would be taken for one that control may leave by. */
+		place.condition = 0;
+		if (!insn->atomic && place.sp_known && pm_vec_push(places, place) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
 int pm_flow_range_places(const struct pm_flow *flow, const struct pm_probe_piece *ranges,
 			 size_t len, pm_places *places, struct pm_flow_doubts *doubts)
 {
 	PM_AUTO_FREE uint8_t *marks = mark_ranges(flow, ranges, len);
-	int code = marks ? 0 : -ENOMEM;
+	PM_AUTO_FREE bool *is_target = find_targets(flow);
+	int code = marks && is_target ? 0 : -ENOMEM;
 	bool anywhere;
 
 	if (code < 0)
@@ -551,6 +637,7 @@ int pm_flow_range_places(const struct pm_flow *flow, const struct pm_probe_piece
 	for (size_t i = 0; i < flow->insns.len && code == 0; i++) {
 		const struct pm_flow_insn *insn = &flow->insns.data[i];
 		bool orphan = is_orphan(insn, marks[i]), is_inside = marks[i] & INSIDE;
+		size_t edges = places->len;
 
 		if (is_inside && (marks[i] & (FROM_OUTSIDE | FROM_CALL) || orphan)) {
 			size_t before = places->len;
@@ -562,6 +649,8 @@ int pm_flow_range_places(const struct pm_flow *flow, const struct pm_probe_piece
 		}
 		if (!is_inside && (marks[i] & FROM_INSIDE || orphan))
 			code = add_place(places, insn, PM_PLACE_OUT, doubts);
+		if (flow->candidates && code == 0 && places->len > edges)
+			code = add_edge_candidates(flow, marks, is_target, i, places);
 		if (is_inside && code == 0 && leaves(flow, insn, doubts))
 			code = add_place(places, insn, PM_PLACE_OUT, doubts);
 	}

@@ -65,7 +65,7 @@ struct pm_flow_insn {
 	bool reached; /* from the first instruction, as far as jumps are known */
 	bool pad; /* does nothing: between functions and blocks */
 	bool cheap; /* as pm_place.cheap */
-	bool refused; /* the kernel takes no probe on it, or should not */
+	bool harmed; /* a probe on it breaks the program */
 	bool movable; /* an entry's probe may be behind it: it cannot fault, nor is it a call */
 	/* From an exclusive load to its store: who interrupts it makes it begin again. */
 	bool atomic;
@@ -94,6 +94,9 @@ struct pm_flow_source {
 	/* Whether the function around @address may catch exceptions; NULL: each may. */
 	bool (*catches)(void *user, uint64_t address);
 	void *user;
+	/* Give all candidates for each place, of which pm_place_choose() takes one: which of them
+	 * take a probe is not yet known. */
+	bool candidates;
 };
 
 struct pm_flow {
@@ -103,6 +106,7 @@ struct pm_flow {
 	PM_VEC(struct pm_flow_indirect) indirect;
 	uint64_t bad_bytes;
 	bool catches; /* or may do so */
+	bool candidates; /* as of the source */
 };
 
 /*
@@ -129,6 +133,9 @@ struct pm_flow_doubts {
 	size_t bad_bytes; /* that are no known instructions */
 	size_t atomic; /* places in what nobody may interrupt: left out */
 };
+/* Of candidates for one place, from its first instruction on: which one to look at. The first
+ * one stays where none is any good. */
+size_t pm_place_choose(const struct pm_place *candidates, size_t len);
 /* Appends the entry and all exits; bytes and offsets are the caller's to fill. 0, -ENOMEM. */
 int pm_flow_function_places(const struct pm_flow *flow, pm_places *places,
 			    struct pm_flow_doubts *doubts);

@@ -30,6 +30,7 @@ void pm_regions_release(struct pm_regions *regions)
 		free(regions->notes.data[i]);
 	pm_vec_release(&regions->list);
 	pm_vec_release(&regions->places);
+	pm_vec_release(&regions->candidates);
 	pm_vec_release(&regions->files);
 	pm_vec_release(&regions->notes);
 }
@@ -104,7 +105,8 @@ int pm_finder_file_open(struct pm_finder *finder, struct pm_finder_file *file,
 					 .read = read_image,
 					 .part = part_of_image,
 					 .catches = catches_in_image,
-					 .user = file->image };
+					 .user = file->image,
+					 .candidates = true };
 	return 0;
 }
 
@@ -215,13 +217,83 @@ static int tell_doubts(struct pm_finder *finder, const char *name,
 	return code;
 }
 
-static bool is_placed(const pm_places *places, size_t len, const struct pm_place *place)
+/* Whether the region @number has this place already. */
+static bool is_placed(const struct pm_regions *regions, uint32_t number,
+		      const struct pm_place *place)
 {
-	for (size_t i = 0; i < len; i++)
-		if (places->data[i].address == place->address &&
-		    places->data[i].kind == place->kind)
+	for (size_t i = regions->places.len; i > 0; i--) {
+		const struct pm_place *other = &regions->places.data[i - 1];
+
+		if (other->region != number)
+			break;
+		if (other->address == place->address && other->kind == place->kind)
 			return true;
+	}
 	return false;
+}
+
+/* Fills in what the file has at the place. False: no code is there. */
+static bool read_place(const struct pm_finder_file *file, struct pm_place *place)
+{
+	size_t len = sizeof(place->bytes);
+
+	/* Near the end of a segment there are fewer. */
+	while (len > 0 &&
+	       !pm_probe_image_read(file->image, place->address, place->bytes, len))
+		len--;
+	return len >= place->len && len > 0 &&
+	       pm_probe_image_code(file->image, place->address, &place->offset);
+}
+
+/* How many of the places are candidates for the same one as the first. */
+static size_t candidates_len(const struct pm_place *places, size_t len)
+{
+	size_t ret = 1;
+
+	while (ret < len && places[ret].behind > 0)
+		ret++;
+	return ret;
+}
+
+/* Candidates for one place. 1: they were given, 0: the first has no code; -ENOMEM. */
+static int give_candidates(struct pm_regions *regions, const struct pm_finder_file *file,
+			   const struct pm_place *places, size_t len)
+{
+	uint32_t number = (uint32_t)regions->list.len - 1;
+	struct pm_place first = places[0];
+
+	if (!read_place(file, &first))
+		return 0;
+	first.region = number;
+	if (pm_vec_reserve(&regions->candidates, regions->candidates.len + len) < 0 ||
+	    pm_vec_push(&regions->places, first) < 0)
+		return -ENOMEM;
+	regions->candidates.data[regions->candidates.len++] = first;
+	for (size_t i = 1; i < len; i++) {
+		struct pm_place place = places[i];
+
+		place.region = number;
+		if (read_place(file, &place))
+			regions->candidates.data[regions->candidates.len++] = place;
+	}
+	return 1;
+}
+
+void pm_regions_choose(struct pm_regions *regions)
+{
+	size_t len = regions->candidates.len;
+
+	pm_vec_clear(&regions->places);
+	for (size_t i = 0; i < len;) {
+		const struct pm_place *candidates = &regions->candidates.data[i];
+		size_t some = candidates_len(candidates, len - i);
+		size_t at = pm_place_choose(candidates, some);
+
+		/* Two edges of a range may end up at one instruction. There is room. */
+		if (!is_placed(regions, candidates[at].region, &candidates[at]))
+			regions->places.data[regions->places.len++] = candidates[at];
+		i += some;
+	}
 }
 
 int pm_finder_give(struct pm_finder *finder, const struct pm_finder_file *file,
@@ -232,32 +304,123 @@ int pm_finder_give(struct pm_finder *finder, const struct pm_finder_file *file,
 	const char *name = regions->list.data[number].name;
 	size_t lost = 0;
 
-	if (regions->places.len + places->len > PM_REGION_PLACES_MAX)
-		return pm_finder_too_many(finder);
-	if (pm_vec_reserve(&regions->places, regions->places.len + places->len) < 0)
-		return pm_finder_no_memory(finder);
-	for (size_t i = 0; i < places->len; i++) {
-		struct pm_place place = places->data[i];
-		size_t len = sizeof(place.bytes);
+	for (size_t i = 0, some; i < places->len; i += some) {
+		int given;
 
-		if (is_placed(places, i, &place))
+		some = candidates_len(&places->data[i], places->len - i);
+		if (is_placed(regions, number, &places->data[i]))
 			continue;
-		place.region = number;
-		/* Near the end of a segment there are fewer. */
-		while (len > 0 &&
-		       !pm_probe_image_read(file->image, place.address, place.bytes, len))
-			len--;
-		if (len < place.len || len == 0 ||
-		    !pm_probe_image_code(file->image, place.address, &place.offset)) {
-			lost++;
-			continue;
-		}
-		regions->places.data[regions->places.len++] = place;
+		if (regions->places.len >= PM_REGION_PLACES_MAX)
+			return pm_finder_too_many(finder);
+		given = give_candidates(regions, file, &places->data[i], some);
+		if (given < 0)
+			return pm_finder_no_memory(finder);
+		lost += given == 0;
 	}
 	if (lost > 0)
 		return pm_finder_note(finder, "%zu ends of %s have no code in the file",
 				      lost, name);
 	return tell_doubts(finder, name, doubts);
+}
+
+/* ---- the kernel ------------------------------------------------------------------------ */
+
+static void fill_question(const struct pm_place *place, struct pm_probed_insn *ret)
+{
+	size_t len = place->len > 0 ? place->len : sizeof(ret->bytes);
+
+	*ret = (struct pm_probed_insn){ 0 };
+	memcpy(ret->bytes, place->bytes,
+	       len < sizeof(ret->bytes) ? len : sizeof(ret->bytes));
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+	return memcmp(((const struct pm_probed_insn *)a)->bytes,
+		      ((const struct pm_probed_insn *)b)->bytes,
+		      sizeof(((const struct pm_probed_insn *)a)->bytes));
+}
+
+/* Each instruction once. How many are left. */
+static size_t remove_repeated(struct pm_probed_insn *insns, size_t len)
+{
+	size_t kept = 0;
+
+	qsort(insns, len, sizeof(*insns), by_bytes);
+	for (size_t i = 0; i < len; i++)
+		if (kept == 0 || by_bytes(&insns[kept - 1], &insns[i]) != 0)
+			insns[kept++] = insns[i];
+	return kept;
+}
+
+/* Whether @place is looked at, as long as the kernel does not refuse it. */
+static bool is_preferred(const struct pm_place *place)
+{
+	return place->behind == 0 || (place->slides && place->cheap);
+}
+
+/* Of the candidates that are looked at, or (@others) of those that stand in for a refused one. */
+static int ask_for(struct pm_regions *regions, bool others, struct pm_error *err)
+{
+	size_t len = 0;
+	bool first_refused = false;
+	PM_AUTO_FREE struct pm_probed_insn *insns =
+		calloc(regions->candidates.len + 1, sizeof(*insns));
+	int r;
+
+	if (!insns)
+		return pm_error_set(err, -ENOMEM, "no memory left for the functions");
+	for (size_t i = 0; i < regions->candidates.len; i++) {
+		const struct pm_place *place = &regions->candidates.data[i];
+
+		if (place->behind == 0)
+			first_refused = place->refused;
+		if (others ? first_refused && !is_preferred(place) : is_preferred(place))
+			fill_question(place, &insns[len++]);
+	}
+	len = remove_repeated(insns, len);
+	r = pm_hits_ask(insns, len, err);
+	for (size_t i = 0; i < regions->candidates.len && r == 0; i++) {
+		struct pm_place *place = &regions->candidates.data[i];
+		struct pm_probed_insn key;
+		const struct pm_probed_insn *found;
+
+		fill_question(place, &key);
+		found = bsearch(&key, insns, len, sizeof(*insns), by_bytes);
+		place->refused |= found && found->refused;
+	}
+	return r;
+}
+
+int pm_regions_ask_kernel(struct pm_regions *regions, struct pm_error *err)
+{
+	int r = ask_for(regions, false, err);
+
+	if (r == 0)
+		r = ask_for(regions, true, err);
+	if (r < 0)
+		return r;
+	regions->asked = true;
+	pm_regions_choose(regions);
+	return 0;
+}
+
+bool pm_regions_is_deaf(const struct pm_regions *regions, uint32_t region)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < regions->places.len; i++) {
+		const struct pm_place *place = &regions->places.data[i];
+		int32_t sum = regions->list.data[place->region].sum;
+
+		if ((place->region != region && sum != (int32_t)region) ||
+		    (place->kind != PM_PLACE_ENTRY && place->kind != PM_PLACE_IN))
+			continue;
+		if (!place->refused)
+			return false;
+		any = true;
+	}
+	return any;
 }
 
 static int cannot_read(struct pm_finder *finder, const struct pm_finder_file *file,

@@ -50,6 +50,8 @@ struct pm_region *pm_finder_add(struct pm_finder *finder,
 /* Gives the last region its places: takes @places, and tells of @doubts. */
 int pm_finder_give(struct pm_finder *finder, const struct pm_finder_file *file,
 		   pm_places *places, const struct pm_flow_doubts *doubts);
+/* Makes the places of the candidates, by what is known of them. */
+void pm_regions_choose(struct pm_regions *regions);
 /* Appends a region for @function, unless there is one. */
 int pm_finder_add_function(struct pm_finder *finder, const struct pm_finder_file *file,
 			   const struct pm_probe_function *function, bool own_name);

@@ -355,6 +355,7 @@ int pm_regions_find(struct pm_regions *regions, const struct pm_region_spec *spe
 	pm_probe_binaries_release(&finder.programs);
 	pm_probe_binaries_release(&finder.needed);
 	if (code == 0) {
+		pm_regions_choose(&found);
 		pm_regions_release(regions);
 		*regions = found;
 	} else {

@@ -101,6 +101,18 @@ int pm_tell_scope(struct pm_stat_scope *scope, const struct pm_region *region)
 	return pm_stat_text(&scope->file, region->file);
 }
 
+void pm_tell_unknown(const struct pm_stat *stat, struct pm_stat_scope *scope)
+{
+	scope->calls_unknown = true;
+	scope->calls_exact = false;
+	scope->calls = scope->nested = scope->unfinished = scope->lost = 0;
+	scope->max_depth = 0;
+	for (size_t i = 0; i < stat->events.len; i++)
+		if (scope->values[i].state == PM_STAT_OK)
+			scope->values[i] =
+				(struct pm_stat_value){ .state = PM_STAT_NOT_COUNTED };
+}
+
 uint64_t pm_tell_ns(const struct timeval *time)
 {
 	return (uint64_t)time->tv_sec * 1000000000u + (uint64_t)time->tv_usec * 1000u;

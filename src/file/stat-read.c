@@ -401,10 +401,13 @@ static void read_scope(struct reading *reading, struct fields *fields, void *ite
 	scope->low = get_address(fields, "low");
 	scope->high = get_address(fields, "high");
 	scope->places = (uint32_t)get_up_to(fields, "places", UINT32_MAX);
-	scope->calls = get_count(fields, "calls");
-	scope->nested = get_count(fields, "nested");
-	scope->max_depth = (uint32_t)get_up_to(fields, "max_depth", UINT32_MAX);
-	scope->unfinished = get_count(fields, "unfinished");
+	scope->calls_unknown = json_is_null(json_object_get(fields->object, "calls"));
+	if (!scope->calls_unknown) {
+		scope->calls = get_count(fields, "calls");
+		scope->nested = get_count(fields, "nested");
+		scope->max_depth = (uint32_t)get_up_to(fields, "max_depth", UINT32_MAX);
+		scope->unfinished = get_count(fields, "unfinished");
+	}
 	scope->calls_exact = get_bool(fields, "calls_exact");
 	scope->lost = get_count(fields, "lost");
 	scope->values = read_values(reading, fields, "counts");

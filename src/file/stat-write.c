@@ -306,6 +306,7 @@ static void put_parts(struct writing *to, const struct pm_stat_scope *scope)
 static void put_scope(struct writing *to, size_t id)
 {
 	const struct pm_stat_scope *scope = &to->stat->scopes.data[id];
+	bool known = !scope->calls_unknown;
 
 	put_count(to, id == 0 ? "\n{\"run\":" : ",\n{\"run\":", scope->run);
 	put_text(to, ",\"kind\":", pm_stat_kind_name(scope->kind));
@@ -319,10 +320,10 @@ static void put_scope(struct writing *to, size_t id)
 	put_address(to, ",\"low\":", scope->low);
 	put_address(to, ",\"high\":", scope->high);
 	put_count(to, ",\"places\":", scope->places);
-	put_count(to, ",\"calls\":", scope->calls);
-	put_count(to, ",\"nested\":", scope->nested);
-	put_count(to, ",\"max_depth\":", scope->max_depth);
-	put_count(to, ",\"unfinished\":", scope->unfinished);
+	put_count_if(to, ",\"calls\":", known, scope->calls);
+	put_count_if(to, ",\"nested\":", known, scope->nested);
+	put_count_if(to, ",\"max_depth\":", known, scope->max_depth);
+	put_count_if(to, ",\"unfinished\":", known, scope->unfinished);
 	put_bool(to, ",\"calls_exact\":", scope->calls_exact);
 	put_count(to, ",\"lost\":", scope->lost);
 	put_values(to, ",\"counts\":", scope->values);

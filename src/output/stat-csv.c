@@ -292,10 +292,10 @@ static void put_scope(struct csv *csv, const struct pm_stat_scope *scope)
 	set_text(csv, MODULE, scope->module);
 	set_text(csv, FILE_NAME, scope->file);
 	set_number_if(csv, LINE, scope->line > 0, scope->line);
-	set_number(csv, CALLS, scope->calls);
-	set_number(csv, NESTED, scope->nested);
-	set_number(csv, MAX_DEPTH, scope->max_depth);
-	set_number(csv, UNFINISHED, scope->unfinished);
+	set_number_if(csv, CALLS, !scope->calls_unknown, scope->calls);
+	set_number_if(csv, NESTED, !scope->calls_unknown, scope->nested);
+	set_number_if(csv, MAX_DEPTH, !scope->calls_unknown, scope->max_depth);
+	set_number_if(csv, UNFINISHED, !scope->calls_unknown, scope->unfinished);
 	set_number(csv, CALLS_EXACT, scope->calls_exact);
 	set_number(csv, LOST, scope->lost);
 	put_values(csv, scope->values, scope->per_call);

@@ -63,6 +63,12 @@ static void tell_calls(const struct pm_stat_text *to, const struct pm_stat_scope
 	struct pm_str line = { 0 };
 	bool in_parts = is_in_parts(scope);
 
+	if (scope->calls_unknown) {
+		pm_str_puts(&line, "calls: not known");
+		pm_stat_text_line(to, PM_COLOR_WARNING, INDENT, &line);
+		pm_str_release(&line);
+		return;
+	}
 	pm_str_puts(&line, scope->calls_exact || in_parts ? "" : "at least ");
 	pm_put_count(&line, scope->calls);
 	pm_str_puts(&line, scope->kind == PM_STAT_RANGE || in_parts ? " time" : " call");

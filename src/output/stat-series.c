@@ -128,8 +128,12 @@ int pm_stat_series_get(struct pm_stat_series *ret, const struct pm_stat *stat,
 
 		if (!pm_stat_is_summed(ended, run))
 			continue;
-		r = ret->event ? add_value(ret, variant, &scope->values[event])
-			       : add(ret, variant, (double)scope->calls);
+		if (ret->event)
+			r = add_value(ret, variant, &scope->values[event]);
+		else if (!scope->calls_unknown)
+			r = add(ret, variant, (double)scope->calls);
+		else if (ret->state == PM_STAT_OK)
+			ret->state = PM_STAT_NOT_COUNTED;
 	}
 	return r;
 }

@@ -75,21 +75,6 @@ static int try_engine(struct course *course, struct pm_error *err)
 	return -EINVAL;
 }
 
-static int choose_engine(struct course *course, struct pm_error *err)
-{
-	static const char *const names[] = {
-		[PM_COUNT_ENGINE_AUTO] = "count",
-		[PM_COUNT_ENGINE_UPROBE] = "uprobe",
-		[PM_COUNT_ENGINE_PTRACE] = "ptrace",
-		[PM_COUNT_ENGINE_CALLGRIND] = "callgrind",
-	};
-	int ret = try_engine(course, err);
-
-	if (ret == 0 && pm_stat_text(&course->stat->engine, names[course->engine]) < 0)
-		ret = pm_error_set(err, -ENOMEM, "out of memory");
-	return ret;
-}
-
 static int tell_notes(struct course *course, char *const *notes, size_t len,
 		      struct pm_error *err)
 {
@@ -125,6 +110,74 @@ static int find_regions(struct course *course, uint32_t variant, struct pm_error
 	pm_vec_release(&pids.list);
 	return ret == 0 ? tell_notes(course, regions->notes.data, regions->notes.len, err)
 			: ret;
+}
+
+/* Where the kernel cannot be asked, a function that it takes no probe on would look as if it were
+ * not called: no number is exact then. */
+static int ask_kernel(struct course *course, uint32_t variant, struct pm_error *err)
+{
+	struct pm_error why = { 0 };
+	char text[PM_ERROR_TEXT_MAX + 64], *note = text;
+	int ret = pm_regions_ask_kernel(&course->regions[variant], &why);
+
+	if (ret == 0)
+		return 0;
+	if (ret == -ENOMEM) {
+		*err = why;
+		return ret;
+	}
+	snprintf(text, sizeof(text), "%s: calls are \"at least\".", why.text);
+	return tell_notes(course, &note, 1, err);
+}
+
+/* Of functions that no probe can see breakpoints see the calls. */
+static bool is_all_deaf(const struct course *course)
+{
+	for (uint32_t i = 0; i <= course->options->ab; i++) {
+		const struct pm_regions *regions = &course->regions[i];
+
+		for (uint32_t k = 0; k < regions->list.len; k++)
+			if (regions->list.data[k].sum < 0 &&
+			    !pm_regions_is_deaf(regions, k))
+				return false;
+	}
+	return true;
+}
+
+/* Which functions uprobes can see decides about --engine auto, too. */
+static int fit_engine(struct course *course, struct pm_error *err)
+{
+	const struct pmstat_options *options = course->options;
+	int ret = 0;
+
+	if (course->engine != PM_COUNT_ENGINE_UPROBE || options->regions.len == 0)
+		return 0;
+	for (uint32_t i = 0; ret == 0 && i <= options->ab; i++)
+		ret = ask_kernel(course, i, err);
+	if (ret < 0 || options->engine != PM_COUNT_ENGINE_AUTO || !is_all_deaf(course) ||
+	    pm_engine_ptrace_check(NULL) < 0)
+		return ret;
+	course->engine = PM_COUNT_ENGINE_PTRACE;
+	pmstat_say(options, "--engine ptrace, as the kernel puts no probe on the "
+			    "instructions that the functions begin with");
+	return 0;
+}
+
+static int choose_engine(struct course *course, struct pm_error *err)
+{
+	static const char *const names[] = {
+		[PM_COUNT_ENGINE_AUTO] = "count",
+		[PM_COUNT_ENGINE_UPROBE] = "uprobe",
+		[PM_COUNT_ENGINE_PTRACE] = "ptrace",
+		[PM_COUNT_ENGINE_CALLGRIND] = "callgrind",
+	};
+	int ret = try_engine(course, err);
+
+	if (ret == 0)
+		ret = fit_engine(course, err);
+	if (ret == 0 && pm_stat_text(&course->stat->engine, names[course->engine]) < 0)
+		ret = pm_error_set(err, -ENOMEM, "out of memory");
+	return ret;
 }
 
 static int find_all(struct course *course, struct pm_error *err)

@@ -202,6 +202,7 @@ struct pm_probe_places {
 	PM_VEC(struct pm_probe_place) list;
 	size_t ifuncs; /* that were left out of a glob's */
 	size_t parts; /* parts of functions that were left out */
+	bool is_ours; /* code of the mode that this program runs in */
 };
 void pm_probe_places_release(struct pm_probe_places *places);
 /* Appends; takes its texts (a name of NULL: then -ENOMEM). */

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "pm/counters.h"
 #include "pm/proc.h"
 
 void pm_probes_release(struct pm_probes *probes)
@@ -53,6 +54,12 @@ struct resolver {
 	const struct pm_probe_context *context;
 	PM_VEC(struct pm_event_spec) list;
 	PM_VEC(uint32_t) first; /* of each old entry, its first new one */
+	/* Of each new entry: what is asked of the kernel, if it is code of our own mode. */
+	PM_VEC(struct resolved_insn {
+		struct pm_probed_insn insn;
+		bool is_asked;
+	})
+	insns;
 };
 
 static int no_memory(struct pm_error *err)
@@ -139,6 +146,21 @@ static void name_place(const struct resolver *resolver, size_t from,
 	strcat(ret, tail);
 }
 
+/* Appends @spec, and what there is to ask about the instruction at @offset of @fd. */
+static int add_spec(struct resolver *resolver, const struct pm_event_spec *spec, int fd)
+{
+	struct resolved_insn insn = { .is_asked = fd >= 0 };
+
+	if (fd >= 0 && pread(fd, insn.insn.bytes, sizeof(insn.insn.bytes),
+			     (off_t)spec->config2) <= 0)
+		insn.is_asked = false;
+	if (pm_vec_reserve(&resolver->insns, resolver->insns.len + 1) < 0 ||
+	    pm_vec_push(&resolver->list, *spec) < 0)
+		return -ENOMEM;
+	resolver->insns.data[resolver->insns.len++] = insn;
+	return 0;
+}
+
 static int add_specs(struct resolver *resolver, const struct pm_event_spec *asked,
 		     const struct pm_probe_file *file, const struct naming *naming,
 		     const struct pm_probe_places *places, size_t from)
@@ -172,7 +194,7 @@ static int add_specs(struct resolver *resolver, const struct pm_event_spec *aske
 		}
 		name_place(resolver, from, naming, place, repeats, spec.name);
 		/* For now its own number, until all are there. */
-		if (pm_vec_push(&resolver->list, spec) < 0)
+		if (add_spec(resolver, &spec, places->is_ours ? fd : -1) < 0)
 			return -ENOMEM;
 	}
 	return 0;
@@ -190,25 +212,22 @@ static int find_places(const struct pm_probe_search *search,
 	return pm_probe_find_symbols(search, places, err);
 }
 
-/* Leaves out places where a probe would break the program, and says so, and also where there
- * are never hits. */
+/* Leaves out places where a probe would break the program, and says so. */
 static int sift(struct resolver *resolver, const struct pm_probe_search *search,
 		struct pm_probe_places *places, struct pm_error *err)
 {
-	const char *asked = search->spec->requested;
-	size_t kept = 0, deaf = 0, found = places->list.len;
+	size_t kept = 0, found = places->list.len;
 	struct pm_str text = { 0 };
 
+	places->is_ours = pm_probe_is_ours(search->elf->machine);
 	for (size_t i = 0; i < found; i++) {
 		struct pm_probe_place place = places->list.data[i];
 		uint8_t bytes[16];
 		ssize_t len =
 			pread(search->elf->fd, bytes, sizeof(bytes), (off_t)place.offset);
-		enum pm_probe_taken taken = pm_probe_takes(search->elf->machine, bytes,
-							   len > 0 ? (size_t)len : 0);
 
-		deaf += taken == PM_PROBE_REFUSED;
-		if (taken == PM_PROBE_HARMS) {
+		if (pm_probe_harms(search->elf->machine, bytes,
+				   len > 0 ? (size_t)len : 0)) {
 			free(place.name);
 			free(place.symbol);
 		} else {
@@ -226,15 +245,7 @@ static int sift(struct resolver *resolver, const struct pm_probe_search *search,
 		pm_str_printf(&text,
 			      "%s: %zu places were left out, where with a probe kernels "
 			      "let the program load wrong values",
-			      asked, found - kept);
-	if (note(resolver, &text) < 0)
-		return no_memory(err);
-	if (deaf > 0)
-		pm_str_printf(
-			&text,
-			"%s: the kernel takes no probe on the instruction of %zu of "
-			"%zu places: there are no hits of these",
-			asked, deaf, found);
+			      search->spec->requested, found - kept);
 	return note(resolver, &text) < 0 ? no_memory(err) : 0;
 }
 
@@ -331,7 +342,7 @@ static int resolve_kprobe(struct resolver *resolver, const struct pm_event_spec 
 	spec.place.wanted = false;
 	spec.path = spec.place.symbol;
 	spec.config2 = spec.place.offset;
-	return pm_vec_push(&resolver->list, spec) < 0 ? no_memory(err) : 0;
+	return add_spec(resolver, &spec, -1) < 0 ? no_memory(err) : 0;
 }
 
 static int resolve_data(struct resolver *resolver, const struct pm_event_spec *asked,
@@ -348,7 +359,7 @@ static int resolve_data(struct resolver *resolver, const struct pm_event_spec *a
 	code = pm_event_check_address(&spec, err);
 	if (code < 0)
 		return code;
-	return pm_vec_push(&resolver->list, spec) < 0 ? no_memory(err) : 0;
+	return add_spec(resolver, &spec, -1) < 0 ? no_memory(err) : 0;
 }
 
 static int resolve_one(struct resolver *resolver, size_t index, struct pm_error *err)
@@ -358,13 +369,107 @@ static int resolve_one(struct resolver *resolver, size_t index, struct pm_error 
 	if (pm_vec_push(&resolver->first, (uint32_t)resolver->list.len) < 0)
 		return no_memory(err);
 	if (!spec.place.wanted)
-		return pm_vec_push(&resolver->list, spec) < 0 ? no_memory(err) : 0;
+		return add_spec(resolver, &spec, -1) < 0 ? no_memory(err) : 0;
 	if (spec.kind == PM_EVENT_UPROBE)
 		return resolve_uprobe(resolver, &spec, err);
 	if (spec.kind == PM_EVENT_KPROBE)
 		return resolve_kprobe(resolver, &spec, err);
 	return resolve_data(resolver, &spec, err);
 }
+
+/* ---- the kernel ------------------------------------------------------------------------------ */
+
+/* Who may have no probes is told that when they are opened. */
+static int ask_kernel(struct resolver *resolver, struct pm_error *err)
+{
+	PM_AUTO_FREE struct pm_probed_insn *asked =
+		calloc(resolver->insns.len + 1, sizeof(*asked));
+	struct pm_error why = { 0 };
+	struct pm_str text = { 0 };
+	size_t len = 0;
+	int code;
+
+	if (!asked)
+		return no_memory(err);
+	for (size_t i = 0; i < resolver->insns.len; i++)
+		if (resolver->insns.data[i].is_asked)
+			asked[len++] = resolver->insns.data[i].insn;
+	if (len == 0 || pm_hits_check(NULL) < 0)
+		return 0;
+	code = pm_hits_ask(asked, len, &why);
+	if (code == -ENOMEM)
+		return no_memory(err);
+	if (code < 0) {
+		pm_str_printf(&text,
+			      "%s: a probe without hits may be one that it refused",
+			      why.text);
+		return note(resolver, &text) < 0 ? no_memory(err) : 0;
+	}
+	len = 0;
+	for (size_t i = 0; i < resolver->insns.len; i++)
+		if (resolver->insns.data[i].is_asked)
+			resolver->insns.data[i].insn = asked[len++];
+	return 0;
+}
+
+/* The end of what old entry @index has become. */
+static size_t end_of(const struct resolver *resolver, size_t index)
+{
+	return index + 1 < resolver->first.len ? resolver->first.data[index + 1]
+					       : resolver->list.len;
+}
+
+static int note_refused(struct resolver *resolver, size_t index, size_t refused,
+			size_t found)
+{
+	const char *asked = resolver->specs->list.data[index].requested;
+	struct pm_str text = { 0 };
+
+	if (refused > 0 && refused == found)
+		pm_str_printf(&text,
+			      "%s: the kernel takes no probe on the instruction that is "
+			      "there: how often it was passed is not known",
+			      asked);
+	else if (refused > 0)
+		pm_str_printf(
+			&text,
+			"%s: the kernel takes no probe on the instruction of %zu of "
+			"%zu places: these were left out",
+			asked, refused, found);
+	return note(resolver, &text);
+}
+
+/* Leaves out places that the kernel refuses. An event that has no other is told to be unknown; it
+ * is an error when nothing is left at all. */
+static int leave_out_refused(struct resolver *resolver, struct pm_error *err)
+{
+	size_t kept = 0, all = resolver->list.len;
+
+	for (size_t i = 0; i < resolver->first.len; i++) {
+		size_t from = resolver->first.data[i], end = end_of(resolver, i);
+		size_t refused = 0;
+
+		resolver->first.data[i] = (uint32_t)kept;
+		for (size_t n = from; n < end; n++) {
+			if (resolver->insns.data[n].insn.refused) {
+				refused++;
+				continue;
+			}
+			resolver->list.data[kept++] = resolver->list.data[n];
+		}
+		if (note_refused(resolver, i, refused, end - from) < 0)
+			return no_memory(err);
+	}
+	resolver->list.len = kept;
+	if (kept > 0 || all == 0)
+		return 0;
+	pm_error_set(err, -EINVAL,
+		     "the kernel takes no probe on the instruction that is there");
+	pm_error_where(err, resolver->specs->list.data[0].requested, -1);
+	return -EINVAL;
+}
+
+/* ---- groups ------------------------------------------------------------------------------------ */
 
 /* An event is in a group when it leads others or has another leader. */
 static bool is_grouped(const struct pm_event_specs *specs, size_t index)
@@ -379,19 +484,31 @@ static bool is_grouped(const struct pm_event_specs *specs, size_t index)
 	return false;
 }
 
+/* The first of the group that is there: a leader may have been left out. */
+static uint32_t leader_of(const struct resolver *resolver, uint32_t leader)
+{
+	const struct pm_event_specs *specs = resolver->specs;
+
+	if (resolver->first.data[leader] < end_of(resolver, leader))
+		return resolver->first.data[leader];
+	for (size_t i = 0; i < specs->list.len; i++)
+		if (specs->list.data[i].leader == leader &&
+		    resolver->first.data[i] < end_of(resolver, i))
+			return resolver->first.data[i];
+	return 0;
+}
+
 static void set_leaders(struct resolver *resolver)
 {
 	const struct pm_event_specs *specs = resolver->specs;
 
 	for (size_t i = 0; i < specs->list.len; i++) {
-		size_t end = i + 1 < specs->list.len ? resolver->first.data[i + 1]
-						     : resolver->list.len;
 		uint32_t leader = specs->list.data[i].leader;
 		bool grouped = is_grouped(specs, i) && leader < specs->list.len;
 
-		for (size_t n = resolver->first.data[i]; n < end; n++)
+		for (size_t n = resolver->first.data[i]; n < end_of(resolver, i); n++)
 			resolver->list.data[n].leader =
-				grouped ? resolver->first.data[leader] : (uint32_t)n;
+				grouped ? leader_of(resolver, leader) : (uint32_t)n;
 	}
 }
 
@@ -408,6 +525,10 @@ int pm_probes_resolve(struct pm_probes *probes, struct pm_event_specs *specs,
 		any |= specs->list.data[i].place.wanted;
 	for (size_t i = 0; any && i < specs->list.len && code == 0; i++)
 		code = resolve_one(&resolver, i, err);
+	if (any && code == 0)
+		code = ask_kernel(&resolver, err);
+	if (any && code == 0)
+		code = leave_out_refused(&resolver, err);
 	if (any && code == 0) {
 		set_leaders(&resolver);
 		pm_vec_release(&specs->list);
@@ -417,5 +538,6 @@ int pm_probes_resolve(struct pm_probes *probes, struct pm_event_specs *specs,
 	}
 	pm_vec_release(&resolver.list);
 	pm_vec_release(&resolver.first);
+	pm_vec_release(&resolver.insns);
 	return code;
 }

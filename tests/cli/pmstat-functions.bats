@@ -752,19 +752,77 @@ unhanded() {
 }
 
 # bats test_tags=guest
-@test "a function whose entry takes no probe is refused, and counted by breakpoints" {
-	if works uprobe; then
-		run "$PMSTAT" --engine uprobe --fn unprobed "$PROGRAMS/count-instructions" 3 1
-		[ "$status" = 125 ]
-		[[ $output == *"no probe on the instruction that unprobed begins with"* ]]
-		[[ $output == *"--engine ptrace"* ]]
-		run "$PMSTAT" -e "uprobe:$PROGRAMS/count-instructions:unprobed" \
-			"$PROGRAMS/count-instructions" 3 1
-		[ "$status" = 0 ]
-		[[ $(tr -s ' \n' ' ' <<<"$output") == *"no hits of these"* ]]
-	fi
-	measure 0 ptrace --fn unprobed "$PROGRAMS/count-instructions" 3 1
-	[ "$(scopes)" = "unprobed: 3 0" ]
+@test "a function whose entry takes no probe is looked at behind it" {
+	for engine in "${ENGINES[@]}"; do
+		works "$engine" || continue
+		measure 0 "$engine" --fn unprobed -- "$PROGRAMS/count-instructions" 3 1
+		[ "$(scopes)" = "unprobed: 3 0" ]
+	done
+	works uprobe || return 0
+	run "$PMSTAT" -e "uprobe:$PROGRAMS/count-instructions:unprobed" \
+		"$PROGRAMS/count-instructions" 3 1
+	[ "$status" = 125 ]
+	[[ $output == *"takes no probe on the instruction that is there"* ]]
+	run "$PMSTAT" -e "uprobe:$PROGRAMS/count-instructions:unprobed,task-clock" \
+		"$PROGRAMS/count-instructions" 3 1
+	[ "$status" = 0 ]
+	[[ $(tr -s ' \n' ' ' <<<"$output") == *"how often it was passed is not known"* ]]
+	[[ $output == *task-clock* && $output != *"0  uprobe:"* ]]
+}
+
+@test "functions that begin with AVX are counted, or not known, but never 0" {
+	[ "$(uname -m)" = x86_64 ] || skip "of AVX"
+	local fns=(--fn loads --fn moves --fn clears --fn loops --fn plain) engine
+
+	"$PROGRAMS/count-avx" 20 >all || skip "this processor has no AVX2"
+	grep -v only_jumps all >rest
+	for engine in "${ENGINES[@]}"; do
+		works "$engine" || continue
+		measure 0 "$engine" "${fns[@]}" -- "$PROGRAMS/count-avx" 20
+		grep -v only_jumps truth | diff - <(scopes)
+		so 'all(s["calls_exact"] for s in by.values())'
+		if [ "$engine" != uprobe ]; then
+			measure 0 "$engine" --fn only_jumps -- "$PROGRAMS/count-avx" 20
+			so 'by["only_jumps"]["calls"] == 20'
+		fi
+	done
+	works uprobe || return 0
+	# One that cannot be seen ends nothing, and is no 0.
+	measure 0 uprobe "${fns[@]}" --fn only_jumps -- "$PROGRAMS/count-avx" 20
+	so 'by["only_jumps"]["calls"] is None' 'not by["only_jumps"]["calls_exact"]' \
+		'by["only_jumps"]["counts"][0]["value"] is None' \
+		'sum("only_jumps" in w and "not known" in w for w in d["warnings"]) == 1' \
+		'all(s["calls"] == 20 for n, s in by.items() if n != "only_jumps")'
+	run -0 "$PMSTAT" --engine uprobe --fn only_jumps --fn plain "$PROGRAMS/count-avx" 20
+	[[ $output == *"calls: not known"* ]]
+	run -0 "$PMSTAT" -x, --engine uprobe --fn only_jumps --fn plain "$PROGRAMS/count-avx" 20
+	[[ $output == *only_jumps,* ]]
+	# If there is nothing else, breakpoints see it.
+	run -125 "$PMSTAT" --engine uprobe --fn only_jumps "$PROGRAMS/count-avx" 20
+	[[ $output == *"--engine ptrace"* ]]
+	"$PMSTAT" --json -o s.json --fn only_jumps "$PROGRAMS/count-avx" 20 >truth 2>err
+	grep -q "engine ptrace, as the kernel" err
+	so 'd["engine"] == "ptrace"' 'by["only_jumps"]["calls"] == 20'
+}
+
+@test "ranges that begin with AVX are counted" {
+	[ "$(uname -m)" = x86_64 ] || skip "of AVX"
+	"$PROGRAMS/count-avx" 20 >all || skip "this processor has no AVX2"
+	local address name engine ranges=()
+
+	while read -r address _ name; do
+		case $name in
+		loads | moves)
+			address=$(sed 's/^0*/0x/' <<<"$address")
+			ranges+=(--range "$address-$(printf '0x%x' $((address + 8)))") ;;
+		esac
+	done < <(nm "$PROGRAMS/count-avx")
+	[ ${#ranges[@]} = 4 ]
+	for engine in "${ENGINES[@]}"; do
+		works "$engine" || continue
+		measure 0 "$engine" "${ranges[@]}" -- "$PROGRAMS/count-avx" 20
+		so 'len(by) == 2 and all(s["calls"] == 20 for s in by.values())'
+	done
 }
 
 @test "where a library's function is counted, the program's of that name is told" {

@@ -260,8 +260,8 @@ static void atomic_sequences_are_left_alone(void **state)
 /* ldr x0, and ldr q0, of what lies behind the ret, and looks like more of them. */
 static void literals_are_no_code(void **state)
 {
-	PLACES("entry 0 sp 0, exit 2 sp 0 cheap", 0x58000060, 0x9c000080, RET, RET, RET,
-	       RET, RET, RET, RET);
+	PLACES("entry 2 sp 0 cheap, exit 2 sp 0 cheap", 0x58000060, 0x9c000080, RET, RET,
+	       RET, RET, RET, RET, RET);
 }
 
 /* Targets of the only indirect jump, by numbers of words. */

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which instructions the kernel puts probes on. It looks at an instruction when a probe is first
+ * put into a mapping. Where the mapping is there already, the registration of the probe fails
+ * with ENOTSUPP, which is 524 and no error of user space. Where the file is mapped later, mmap(2)
+ * succeeds, the probe is left out, and nobody is told (uprobe_mmap() and prepare_uprobe() of
+ * kernel/events/uprobes.c, Linux 6.18). The rules are those of the running kernel, which no
+ * table of ours follows.
+ *
+ * So copies of all instructions go into a file of ours, each with a probe; the file is mapped
+ * after that, and bytes that differ in memory from what the file has are breakpoints. Nothing of
+ * it is ever run.
+ */
+#include "hits-state.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+/* linux/memfd.h; the C library may be older than the kernel. */
+#ifndef MFD_EXEC
+#define MFD_EXEC 0x10
+#endif
+
+enum {
+	SLOT_BYTES = sizeof(((struct pm_probed_insn *)NULL)->bytes),
+	/* To add a place takes as long as the event has places already. */
+	EVENT_SLOTS_MAX = 1024,
+};
+
+struct asking {
+	struct pm_probed_insn *insns;
+	size_t len, bytes;
+	int file;
+	char path[64];
+	struct pm_hits_probes probes;
+	PM_VEC(int) events;
+};
+
+/* An event is taken away when nobody has it open any more. */
+static void asking_release(struct asking *asking)
+{
+	for (size_t i = 0; i < asking->events.len; i++)
+		close(asking->events.data[i]);
+	pm_vec_release(&asking->events);
+	pm_hits_probes_release(&asking->probes);
+	pm_cleanup_close(&asking->file);
+}
+
+/* Linux before 6.3 has no flag for it, and lets all such files be executable. */
+static int open_executable_memory(void)
+{
+	int fd = memfd_create("pmrec-probes", MFD_CLOEXEC | MFD_EXEC);
+
+	return fd < 0 && errno == EINVAL ? memfd_create("pmrec-probes", MFD_CLOEXEC) : fd;
+}
+
+static int write_instructions(struct asking *asking)
+{
+	asking->file = open_executable_memory();
+	if (asking->file < 0)
+		return -errno;
+	snprintf(asking->path, sizeof(asking->path), "/proc/self/fd/%d", asking->file);
+	if (ftruncate(asking->file, (off_t)asking->bytes) < 0)
+		return -errno;
+	for (size_t i = 0; i < asking->len; i++)
+		if (pwrite(asking->file, asking->insns[i].bytes, SLOT_BYTES,
+			   (off_t)(i * SLOT_BYTES)) != SLOT_BYTES)
+			return -EIO;
+	return 0;
+}
+
+/* Of this process alone: nobody else maps the file. */
+static int open_probes(struct asking *asking, size_t from, size_t len,
+		       struct pm_error *err)
+{
+	struct perf_event_attr attr = { .size = sizeof(attr),
+					.type = PERF_TYPE_TRACEPOINT,
+					.sample_period = 1,
+					.disabled = 1 };
+	uint64_t offsets[EVENT_SLOTS_MAX], config;
+	int fd, r;
+
+	for (size_t i = 0; i < len; i++)
+		offsets[i] = (from + i) * SLOT_BYTES;
+	r = pm_hits_probes_add(&asking->probes, asking->path, offsets, len, &config, err);
+	if (r < 0)
+		return r;
+	attr.config = config;
+	fd = pm_sys_perf_event_open(&attr, 0, -1, -1, 0);
+	if (fd < 0)
+		return -errno;
+	if (pm_vec_push(&asking->events, fd) < 0) {
+		close(fd);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+static int read_answers(struct asking *asking)
+{
+	const uint8_t *memory = mmap(NULL, asking->bytes, PROT_READ | PROT_EXEC,
+				     MAP_PRIVATE, asking->file, 0);
+
+	if (memory == MAP_FAILED)
+		return -errno;
+	for (size_t i = 0; i < asking->len; i++)
+		asking->insns[i].refused =
+			memcmp(memory + i * SLOT_BYTES, asking->insns[i].bytes,
+			       SLOT_BYTES) == 0;
+	munmap((void *)(uintptr_t)memory, asking->bytes);
+	return 0;
+}
+
+int pm_hits_ask(struct pm_probed_insn *insns, size_t len, struct pm_error *err)
+{
+	struct asking asking PM_CLEANUP(asking_release) = {
+		.insns = insns, .len = len, .bytes = len * SLOT_BYTES, .file = -1
+	};
+	struct pm_error why = { 0 };
+	int r;
+
+	if (len == 0)
+		return 0;
+	pm_hits_probes_init(&asking.probes);
+	r = write_instructions(&asking);
+	for (size_t i = 0; i < len && r == 0; i += EVENT_SLOTS_MAX)
+		r = open_probes(&asking, i,
+				len - i < EVENT_SLOTS_MAX ? len - i : EVENT_SLOTS_MAX,
+				&why);
+	if (r == 0)
+		r = read_answers(&asking);
+	return r == 0 ? 0
+		      : pm_error_set(
+				err, r,
+				"the kernel could not be asked which instructions it "
+				"takes probes on: %s",
+				why.code != 0 ? why.text : strerror(-r));
+}
