@@ -435,6 +435,38 @@ static int take_id(struct pm_callgrind *reader, const char *text, int32_t *ret,
 	return 0;
 }
 
+/* A number and what is behind it, which is of no interest. */
+static int take_count(struct pm_callgrind *reader, const char *text, uint64_t *ret,
+		      struct pm_error *err)
+{
+	return take_number(&text, ret) ? 0 : bad(reader, err, "not a number");
+}
+
+/* `Timerange: Basic block 12 - 34`, `Trigger: --dump-after=fork`; others are for people. */
+static int take_description(struct pm_callgrind *reader, const char *text,
+			    struct pm_error *err)
+{
+	static const char range[] = "Timerange: Basic block ";
+	static const char trigger[] = "Trigger: --dump-";
+	struct pm_callgrind_header *header = &reader->header;
+
+	if (strncmp(text, range, strlen(range)) == 0) {
+		const char *end = strstr(text, " - ");
+
+		return end ? take_count(reader, end + 3, &header->last_block, err) : 0;
+	}
+	if (strncmp(text, trigger, strlen(trigger)) != 0)
+		return 0;
+	text += strlen(trigger);
+	if (strcmp(text, "after=_Fork") == 0 || strstr(text, "vfork"))
+		header->trigger = PM_CALLGRIND_AFTER_FORK;
+	else if (strncmp(text, "after=", 6) == 0)
+		header->trigger = PM_CALLGRIND_AFTER_HANDLERS;
+	else if (strstr(text, "spawn"))
+		header->trigger = PM_CALLGRIND_BEFORE_SPAWN;
+	return 0;
+}
+
 /* False when the line is of another kind. */
 static bool is_key(const char *line, const char *key, const char **value)
 {
@@ -462,6 +494,10 @@ static int key_line(struct pm_callgrind *reader, const char *line, struct pm_err
 		return take_id(reader, value, &header->pid, err);
 	if (is_key(line, "thread", &value))
 		return take_id(reader, value, &header->thread, err);
+	if (is_key(line, "part", &value))
+		return take_count(reader, value, &header->part, err);
+	if (is_key(line, "desc", &value))
+		return take_description(reader, value, err);
 	if (is_key(line, "creator", &value)) {
 		snprintf(header->creator, sizeof(header->creator), "%s", value);
 		return 0;
@@ -472,7 +508,7 @@ static int key_line(struct pm_callgrind *reader, const char *line, struct pm_err
 			       ? 0
 			       : bad(reader, err, "not the totals");
 	}
-	/* What others add (`desc:`, `cmd:`, `rcalls=`) is theirs. */
+	/* What others add (`cmd:`, `rcalls=`) is theirs. */
 	return word > 0 && (line[word] == ':' || line[word] == '=')
 		       ? 0
 		       : bad(reader, err, "not a line of callgrind");

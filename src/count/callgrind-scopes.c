@@ -299,11 +299,45 @@ static int fill_rows(const struct pm_callgrind_sums *sums, const struct pm_stat 
 	return 0;
 }
 
+/* What copies of a process have that cannot be told from what their parents had. */
+static int tell_copies(struct pm_callgrind_sums *sums, struct pm_stat *stat)
+{
+	sums->damaged |= sums->copies_left_out > 0 || sums->copies_with_threads > 0 ||
+			 sums->copies_with_handlers > 0;
+	if (sums->copies_with_handlers > 0 &&
+	    pm_tell_warning(
+		    stat,
+		    "%zu times fork(3) was called: handlers of pthread_atfork(3) are "
+		    "not counted in the child with this C library",
+		    sums->copies_with_handlers) < 0)
+		return -ENOMEM;
+	if (sums->copies_left_out > 0 &&
+	    pm_tell_warning(
+		    stat,
+		    "%zu process%s made by a system call of the program's own, not "
+		    "by fork(3): what they did is not counted, for callgrind adds "
+		    "it to what their parents did",
+		    sums->copies_left_out,
+		    sums->copies_left_out == 1 ? " was" : "es were") < 0)
+		return -ENOMEM;
+	return sums->copies_with_threads == 0
+		       ? 0
+		       : pm_tell_warning(
+				 stat,
+				 "%zu forked process%s made threads: what these did is not "
+				 "counted, for callgrind adds it to what threads of their "
+				 "parents did",
+				 sums->copies_with_threads,
+				 sums->copies_with_threads == 1 ? "" : "es");
+}
+
 int pm_callgrind_sums_finish(struct pm_callgrind_sums *sums, struct pm_stat *stat,
 			     uint32_t run)
 {
 	struct pm_stat_run *it = &stat->runs.data[run];
 
+	if (tell_copies(sums, stat) < 0)
+		return -ENOMEM;
 	free(it->values);
 	it->values = make_values(sums, stat, sums->total);
 	if (!it->values || (sums->options->by_thread && fill_rows(sums, stat, it) < 0))

@@ -356,25 +356,113 @@ static struct pm_callgrind_thread *take_thread(struct pm_callgrind_sums *sums,
 	return &sums->threads.data[sums->threads.len - 1];
 }
 
+enum {
+	WHOLE = -1, /* it has executed a program since, and all threads are its own */
+};
+
+static struct pm_callgrind_copy *find_copy(struct pm_callgrind_sums *sums, int32_t pid)
+{
+	for (size_t i = 0; i < sums->copies.len; i++)
+		if (sums->copies.data[i].pid == pid)
+			return &sums->copies.data[i];
+	return NULL;
+}
+
+/*
+ * The first part of a copy says which thread it has. What posix_spawn(3) made runs nothing but
+ * code of the C library until its exec(3): it is left out. What else there is was made behind
+ * the C library's back.
+ */
+static int begin_copy(struct pm_callgrind_sums *sums,
+		      const struct pm_callgrind_header *header)
+{
+	struct pm_callgrind_copy copy = { .pid = header->pid,
+					  .last_block = header->last_block };
+
+	if (header->trigger == PM_CALLGRIND_AFTER_FORK ||
+	    header->trigger == PM_CALLGRIND_AFTER_HANDLERS)
+		copy.thread = header->thread;
+	else if (sums->last_trigger != PM_CALLGRIND_BEFORE_SPAWN)
+		sums->copies_left_out++;
+	sums->copies_with_handlers += header->trigger == PM_CALLGRIND_AFTER_HANDLERS;
+	return pm_vec_push(&sums->copies, copy);
+}
+
+/* Whether the file with this header has costs that its process has made itself; @copy: it is
+ * the copy of another. -ENOMEM. */
+static int has_own_costs(struct pm_callgrind_sums *sums,
+			 const struct pm_callgrind_header *header,
+			 struct pm_callgrind_copy **copy)
+{
+	bool first = header->part == 1;
+	int code = 0;
+
+	*copy = find_copy(sums, header->pid);
+	/* A dump has a file for each thread. Another first dump is that of another program, which
+	 * is no copy. */
+	if (!*copy && sums->root != 0 && header->pid != sums->root)
+		code = begin_copy(sums, header);
+	else if (*copy && first && header->last_block != (*copy)->last_block)
+		(*copy)->thread = WHOLE;
+	*copy = find_copy(sums, header->pid);
+	sums->last_trigger = header->trigger;
+	if (code < 0)
+		return code;
+	if (*copy && (*copy)->thread == WHOLE)
+		*copy = NULL;
+	return !*copy || ((*copy)->thread == header->thread && !first);
+}
+
+/* pthread_create@@GLIBC_2.34 */
+static bool makes_thread(const struct pm_callgrind_sums *sums,
+			 const struct pm_callgrind_row *row)
+{
+	return row->kind == PM_CALLGRIND_CALL &&
+	       row->callee.function != PM_CALLGRIND_NONE &&
+	       strstr(sums->table.functions.data[row->callee.function].name,
+		      "pthread_create");
+}
+
+static void see_row_of_copy(struct pm_callgrind_sums *sums,
+			    struct pm_callgrind_copy *copy,
+			    const struct pm_callgrind_row *row)
+{
+	if (copy->made_threads || !makes_thread(sums, row))
+		return;
+	copy->made_threads = true;
+	sums->copies_with_threads++;
+}
+
 static int read_rows(struct pm_callgrind_sums *sums, struct pm_callgrind *reader,
 		     const char *name, struct pm_error *err)
 {
 	const struct pm_callgrind_header *header = pm_callgrind_header(reader);
 	struct pm_callgrind_thread *thread = NULL;
+	struct pm_callgrind_copy *copy = NULL;
 	struct pm_callgrind_row row;
-	int ret;
+	bool begun = false;
+	int ret, own = 0;
 
 	while ((ret = pm_callgrind_next(reader, &row, err)) > 0) {
-		if (!thread) {
+		if (!begun) {
 			ret = take_columns(sums, header, name, err);
 			if (ret < 0)
 				return ret;
-			thread = take_thread(sums, header);
+			own = has_own_costs(sums, header, &copy);
+			begun = true;
 		}
+		if (own == 0)
+			continue;
+		if (own < 0)
+			return pm_error_set(err, -ENOMEM, "%s", strerror(ENOMEM));
+		if (copy)
+			see_row_of_copy(sums, copy, &row);
+		if (!thread)
+			thread = take_thread(sums, header);
 		if (!thread || take_row(sums, thread, &row) < 0)
 			return pm_error_set(err, -ENOMEM, "%s", strerror(ENOMEM));
 	}
-	if (ret == 0 && thread && !header->ended) {
+	if (ret == 0 && begun && !header->ended) {
 		pm_error_set(err, -EBADMSG, "ends before its totals");
 		pm_error_where(err, name, -1);
 		return -EBADMSG;
@@ -440,9 +528,15 @@ void pm_callgrind_sums_free(struct pm_callgrind_sums *sums)
 	pm_vec_release(&sums->tallies);
 	pm_vec_release(&sums->sites);
 	pm_vec_release(&sums->threads);
+	pm_vec_release(&sums->copies);
 	pm_index_release(&sums->tally_index);
 	pm_index_release(&sums->site_index);
 	free(sums);
+}
+
+void pm_callgrind_sums_root(struct pm_callgrind_sums *sums, pid_t pid)
+{
+	sums->root = pid;
 }
 
 void pm_callgrind_sums_cut(struct pm_callgrind_sums *sums)

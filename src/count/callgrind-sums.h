@@ -35,6 +35,21 @@ struct pm_callgrind_thread {
 	uint64_t *costs;
 };
 
+/*
+ * A process that is the copy of another: it has the costs of all threads of its parent, and tells
+ * them again. Only the thread that has come back from fork is here, too. What it tells then is
+ * its parent's, and what follows its own; a few instructions of its own are lost with the first
+ * part. Of the other threads nothing is its own.
+ */
+struct pm_callgrind_copy {
+	int32_t pid;
+	/* That it has; 0: no thread's costs are known to be its own; -1: all are, since it has
+	 * executed a program. */
+	int32_t thread;
+	uint64_t last_block; /* of its first part */
+	bool made_threads; /* whose costs are added to what their numbers had in the parent */
+};
+
 /* Where a region lies; sorted by module and address. */
 struct pm_callgrind_piece {
 	uint32_t module, region;
@@ -65,6 +80,11 @@ struct pm_callgrind_sums {
 	PM_VEC(struct pm_callgrind_tally) tallies;
 	PM_VEC(struct pm_callgrind_site) sites;
 	PM_VEC(struct pm_callgrind_thread) threads;
+	PM_VEC(struct pm_callgrind_copy) copies; /* processes that have begun as such */
+	size_t copies_left_out; /* of which nothing can be told */
+	size_t copies_with_handlers; /* of pthread_atfork(3), which are lost with the first part */
+	size_t copies_with_threads;
+	enum pm_callgrind_trigger last_trigger; /* of the last file of any process */
 	struct pm_index tally_index, site_index;
 	/* The columns of the first file; the others have the same, for the options were. */
 	char *columns[PM_CALLGRIND_COLUMNS_MAX];
@@ -72,6 +92,7 @@ struct pm_callgrind_sums {
 	uint64_t *total;
 	char creator[64];
 	bool damaged;
+	pid_t root; /* 0: nobody said */
 	/* Of the file that is being read. */
 	int32_t pid, thread;
 };

@@ -57,11 +57,25 @@ struct pm_callgrind_row {
 	const uint64_t *counts; /* by column; not of jumps */
 };
 
+/* Why a file was written, as far as it matters whose costs are in it. */
+enum pm_callgrind_trigger {
+	PM_CALLGRIND_OTHERWISE,
+	PM_CALLGRIND_BEFORE_SPAWN, /* a thread is about to call posix_spawn(3) */
+	/* A thread has come back from fork, here or in the child: of the system call alone; or of
+	 * fork(3) with all its handlers. */
+	PM_CALLGRIND_AFTER_FORK,
+	PM_CALLGRIND_AFTER_HANDLERS,
+};
+
 struct pm_callgrind_header {
 	char *columns[PM_CALLGRIND_COLUMNS_MAX];
 	size_t columns_len;
 	int32_t pid, thread; /* 0: not said */
 	char creator[64]; /* "callgrind-3.19.0"; "": not said */
+	uint64_t part; /* the number of the dump in its process; 0: not said */
+	uint64_t
+		last_block; /* how many blocks of code had run when it was made; 0: not said */
+	enum pm_callgrind_trigger trigger;
 	bool ended; /* the totals were there: it was written to its end */
 	uint64_t totals[PM_CALLGRIND_COLUMNS_MAX];
 };
@@ -93,6 +107,8 @@ void pm_callgrind_sums_free(struct pm_callgrind_sums *sums);
  * and what stands before the damage is added all the same. */
 int pm_callgrind_sums_add(struct pm_callgrind_sums *sums, int fd, const char *name,
 			  struct pm_error *err);
+/* Which process began with the command: all others began as copies of one that was there. */
+void pm_callgrind_sums_root(struct pm_callgrind_sums *sums, pid_t pid);
 /* Something is missing: numbers of calls are "at least". */
 void pm_callgrind_sums_cut(struct pm_callgrind_sums *sums);
 /* What wrote the files, "" before there was one. */

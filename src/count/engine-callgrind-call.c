@@ -39,15 +39,18 @@ static const char tunables[] =
 	":glibc.cpu.x86_non_temporal_threshold=786432";
 
 /*
- * A forked process goes on with the costs of its parent, and would tell them again; an exec
- * takes what was counted before with it. Just before either, all is therefore told and begun
- * anew. Names of the C libraries, of which valgrind takes any.
+ * A forked process goes on with the costs of its parent, and would tell them again. When a thread
+ * comes back from fork, all that it has is told, in the child too, where this first part is its
+ * parent's (struct pm_callgrind_copy). An exec takes what was counted before with it: just before
+ * it all is told. Names of the C libraries, of which valgrind takes any. Of the options for a
+ * name that has its first letters in common with another it takes the last one only.
  */
+static const char *const dump_after[] = {
+	"fork", "__fork", "__libc_fork", "_Fork", "vfork", "__vfork", "__libc_vfork",
+};
 static const char *const dump_before[] = {
-	"fork",          "__fork",       "__libc_fork",  "_Fork",
-	"vfork",         "__vfork",      "__libc_vfork", "posix_spawn",
-	"__posix_spawn", "posix_spawnp", "__spawni",     "__spawnix",
-	"execve",        "__execve",     "fexecve",      "execveat",
+	"posix_spawn", "__posix_spawn", "posix_spawnp", "__spawni", "__spawnix",
+	"execve",      "__execve",      "fexecve",      "execveat",
 };
 
 /* ---- the document ----------------------------------------------------------------------- */
@@ -173,7 +176,8 @@ static int tell_options(const struct pm_callgrind_call *call, struct pm_stat *st
 
 	for (size_t i = 1; i < call->argv.len; i++) {
 		if (strstr(call->argv.data[i], "-file=") ||
-		    strncmp(call->argv.data[i], "--dump-before=", 14) == 0)
+		    strncmp(call->argv.data[i], "--dump-before=", 14) == 0 ||
+		    strncmp(call->argv.data[i], "--dump-after=", 13) == 0)
 			continue;
 		pm_str_puts(&text, text.len > 0 ? " " : "");
 		pm_str_puts(&text, call->argv.data[i]);
@@ -221,6 +225,8 @@ int pm_callgrind_call_make(struct pm_callgrind_call *call, struct pm_stat *stat,
 		ret = tell_options(call, stat);
 	for (size_t i = 0; ret == 0 && i < PM_ARRAY_LEN(dump_before); i++)
 		ret = add_word(call, "--dump-before=%s", dump_before[i]);
+	for (size_t i = 0; ret == 0 && i < PM_ARRAY_LEN(dump_after); i++)
+		ret = add_word(call, "--dump-after=%s", dump_after[i]);
 	if (ret == 0)
 		ret = add_word(call, "--");
 	for (size_t i = 0; ret == 0 && options->command[i]; i++)

@@ -169,18 +169,42 @@ static int take_closed(struct engine *it)
 	return 0;
 }
 
+/* Numbered parts before the last one, which has no number: PID, then PART. */
+static int by_part(const struct dirent **a, const struct dirent **b)
+{
+	const struct dirent *entries[] = { *a, *b };
+	uint64_t pid[2], part[2];
+
+	for (size_t i = 0; i < 2; i++) {
+		char *end;
+
+		pid[i] = strtoull(entries[i]->d_name + strlen("out."), &end, 10);
+		part[i] = *end == '.' ? strtoull(end + 1, NULL, 10) : UINT64_MAX;
+	}
+	if (pid[0] != pid[1])
+		return pid[0] < pid[1] ? -1 : 1;
+	if (part[0] != part[1])
+		return part[0] < part[1] ? -1 : 1;
+	return strcmp(entries[0]->d_name, entries[1]->d_name);
+}
+
+static int is_file_of_ours(const struct dirent *entry)
+{
+	return strncmp(entry->d_name, "out.", 4) == 0;
+}
+
 static int take_rest(struct engine *it)
 {
-	DIR *entries = opendir(it->dir);
-	const struct dirent *entry;
-	int ret = 0;
+	struct dirent **entries = NULL;
+	int len = scandir(it->dir, &entries, is_file_of_ours, by_part), ret = 0;
 
-	while (entries && ret == 0 && (entry = readdir(entries)))
-		if (is_wanted(it, entry->d_name))
-			ret = take_file(it, entry->d_name);
-	if (entries)
-		closedir(entries);
-	return ret;
+	for (int i = 0; i < len; i++) {
+		if (ret == 0 && is_wanted(it, entries[i]->d_name))
+			ret = take_file(it, entries[i]->d_name);
+		free(entries[i]);
+	}
+	free(entries);
+	return len < 0 && errno == ENOMEM ? -ENOMEM : ret;
 }
 
 /* ---- the command ------------------------------------------------------------------------ */
@@ -215,6 +239,7 @@ static int launch(struct engine *it, struct pm_error *err)
 	if (ret < 0)
 		return ret;
 	it->child->running = true;
+	pm_callgrind_sums_root(it->sums, it->child->launch.pid);
 	if (it->options->timeout_ns > 0)
 		it->deadline_ns = pm_now_ns() + it->options->timeout_ns;
 	return 0;

@@ -132,6 +132,24 @@ ways=(called_once called_thousand called_many recursive jumps_out jumped_over ta
 	done
 }
 
+@test "callgrind counts what a process was forked with once" {
+	works callgrind || skip "valgrind is not installed"
+	local forks
+	for forks in 0 1 3; do
+		measure 0 callgrind -e sim.Ir --fn work -- "$PROGRAMS/count-forks" "$forks"
+		agree callgrind
+		so 'd["warnings"] == []' 'by["work"]["calls_exact"]' \
+			'v(by["work"], "sim.Ir") % by["work"]["calls"] == 0'
+	done
+	# What cannot be divided is left out: never more than there was.
+	for how in threads raw; do
+		measure 0 callgrind -e sim.Ir --fn work -- "$PROGRAMS/count-forks" 2 "$how"
+		so "220 <= by['work']['calls'] < $(grep -o '[0-9]* 0$' truth | cut -d' ' -f1)" \
+			'not by["work"]["calls_exact"]' \
+			'any("is not counted, for callgrind adds it to" in w for w in d["warnings"])'
+	done
+}
+
 @test "a library that comes, goes and comes again" {
 	local library=$PROGRAMS/libcount-lib.so
 	for engine in "${ENGINES[@]}"; do
