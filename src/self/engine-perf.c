@@ -24,7 +24,6 @@ struct engine {
 	PM_VEC(pid_t) tids; /* that there were when events were opened */
 	PM_VEC(pid_t) late; /* and those that were new then; 0: they are known */
 	char actual[PM_EVENT_NAME_MAX + 32];
-	pid_t helper;
 	/* Of files, before and after events were opened, which takes many. */
 	struct rlimit limit, raised;
 };
@@ -66,7 +65,7 @@ static bool has_tid(const struct engine *perf, pid_t tid)
 	return false;
 }
 
-/* All threads of the process but the helper: into `tids`, or those not in there into `late`. */
+/* All threads of the process but our own: into `tids`, or those not in there into `late`. */
 static int read_tasks(struct engine *perf, bool again)
 {
 	DIR *dir = opendir("/proc/self/task");
@@ -76,7 +75,7 @@ static int read_tasks(struct engine *perf, bool again)
 
 	while (ret == 0 && (entry = readdir(dir))) {
 		if (!pm_parse_u64(entry->d_name, &tid) || tid > INT32_MAX ||
-		    (pid_t)tid == perf->helper)
+		    pm_self_is_own_thread((pid_t)tid))
 			continue;
 		if (!again)
 			ret = pm_vec_push(&perf->tids, (pid_t)tid);
@@ -155,7 +154,6 @@ static int engine_open(struct pm_self_engine **ret,
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	perf->engine.type = &pm_self_engine_perf;
 	perf->settings = settings;
-	perf->helper = helper;
 	code = find_event(perf, err);
 	if (code == 0)
 		code = find_tasks(perf, err);

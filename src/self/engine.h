@@ -84,4 +84,7 @@ struct pm_self_engine_type {
 		     const struct pm_self_tell *tell);
 };
 
+/* Whether a thread is the library's own, and not to be sampled (helper.c). */
+bool pm_self_is_own_thread(pid_t tid);
+
 extern const struct pm_self_engine_type pm_self_engine_perf, pm_self_engine_timer;

@@ -2,7 +2,8 @@
 /*
  * The thread that empties the rings. It has its own table of file descriptors: what it opens
  * has no numbers in the program, is not inherited by children that are forked, and is not
- * closed by a program that closes all it has. It blocks all signals.
+ * closed by a program that closes all it has. It blocks all signals. It also looks whether the
+ * program's own threads have all ended (guard.h).
  */
 #include <fcntl.h>
 #include <linux/close_range.h>
@@ -16,12 +17,18 @@
 #include <time.h>
 
 #include "core.h"
+#include "guard.h"
+#include "pm/run.h"
 #include "recording.h"
 
 enum {
 	STACK_BYTES = 1 << 20, /* the debug information of names nests deep */
 	STANDARD_STREAMS = 3,
 	FORBIDDEN_SLEEP_MS = 10,
+	/* Between looks whether the program's first thread has ended, which nobody reports (a
+	 * pidfd does so in some versions of the kernel); and then, whether all have. */
+	FIRST_LOOK_MS = 200,
+	LAST_LOOK_MS = 50,
 };
 
 enum state {
@@ -43,10 +50,21 @@ struct pm_self_helper {
 	/* The helper's, until it has ended. */
 	int wait_fd;
 	PM_VEC(struct pollfd) polled;
+	bool first_ended, left_alone;
+	uint64_t looked_ns; /* for that, last */
 	int result;
 	struct pm_error err;
 	char *table;
+	struct pm_self_guard guard;
 };
+
+/* The helper's and the guard's numbers. One profile runs at a time. */
+static _Atomic pid_t own_threads[2];
+
+bool pm_self_is_own_thread(pid_t tid)
+{
+	return tid == own_threads[0] || tid == own_threads[1];
+}
 
 /* ---- the helper's side -------------------------------------------------------------------- */
 
@@ -114,14 +132,33 @@ static void await_signal(int number, int sleep_ms)
 static void wait_for_work(struct pm_self_helper *helper,
 			  const struct pm_self_engine *engine)
 {
+	int sleep_ms = helper->first_ended ? LAST_LOOK_MS : FIRST_LOOK_MS;
+
+	if (sleep_ms > engine->type->sleep_ms)
+		sleep_ms = engine->type->sleep_ms;
 	if (engine->type->wake_signal) {
-		await_signal(engine->type->wake_signal, engine->type->sleep_ms);
+		await_signal(engine->type->wake_signal, sleep_ms);
 		return;
 	}
-	poll(helper->polled.data, helper->polled.len, engine->type->sleep_ms);
+	poll(helper->polled.data, helper->polled.len, sleep_ms);
 	for (size_t i = 0; i < helper->polled.len; i++)
 		if (helper->polled.data[i].revents & (POLLHUP | POLLERR | POLLNVAL))
 			helper->polled.data[i].fd = -1;
+}
+
+/* Whether the program's last thread has ended, once in a while. */
+static void look_for_end(struct pm_self_helper *helper)
+{
+	uint64_t now = pm_now_ns();
+	uint64_t after_ms = helper->first_ended ? LAST_LOOK_MS : FIRST_LOOK_MS;
+
+	if (helper->left_alone || now - helper->looked_ns < after_ms * 1000000u / 2)
+		return;
+	helper->looked_ns = now;
+	helper->first_ended = helper->first_ended || pm_self_first_thread_ended();
+	helper->left_alone = helper->first_ended && pm_self_is_left_alone();
+	if (helper->left_alone)
+		pm_self_guard_end_program(&helper->guard);
 }
 
 static int run(struct pm_self_helper *helper, struct pm_self_recording *recording)
@@ -134,6 +171,7 @@ static int run(struct pm_self_helper *helper, struct pm_self_recording *recordin
 		/* A profile that failed waits to tell so. */
 		if (!failed)
 			failed = pm_self_recording_drain(recording, &helper->err) < 0;
+		look_for_end(helper);
 	}
 	return pm_self_recording_finish(recording, &helper->table, &helper->err);
 }
@@ -149,6 +187,7 @@ static int open_all(struct pm_self_helper *helper, struct pm_self_recording **re
 	helper->wait_fd = wake[0];
 	helper->tid = gettid();
 	helper->wake_fd = wake[1];
+	own_threads[0] = helper->tid;
 	code = pm_self_recording_open(ret, helper->settings, &helper->err);
 	if (code == 0) {
 		helper->wake_signal = pm_self_recording_engine(*ret)->type->wake_signal;
@@ -199,7 +238,13 @@ static int begin_thread(struct pm_self_helper *helper)
 	sigdelset(&all, SIGTRAP);
 	sigdelset(&all, SIGABRT);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	code = pthread_create(&helper->thread, &attr, helper_main, helper);
+	code = -pm_self_guard_start(&helper->guard, &before);
+	own_threads[1] = helper->guard.tid;
+	if (code == 0) {
+		code = pthread_create(&helper->thread, &attr, helper_main, helper);
+		if (code != 0)
+			pm_self_guard_stop(&helper->guard);
+	}
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&attr);
 	return -code;
@@ -239,6 +284,7 @@ static int start(struct pm_self_helper **ret, const struct pm_self_settings *set
 		return 0;
 	}
 	pthread_join(helper->thread, NULL);
+	pm_self_guard_stop(&helper->guard);
 	code = helper->result;
 	*err = helper->err;
 	helper_free(helper);
@@ -276,6 +322,7 @@ static int stop(struct pm_self_helper *helper, char **table, struct pm_error *er
 	set_state(helper, STOPPING);
 	wake(helper);
 	pthread_join(helper->thread, NULL);
+	pm_self_guard_stop(&helper->guard);
 	*table = helper->table;
 	code = helper->result;
 	if (code < 0)

@@ -109,7 +109,6 @@ static int engine_open(struct pm_self_engine **ret,
 		.interval_ns = 1000000000u / settings->rate_hz,
 		.stacks = settings->call_graph != PMSELF_CALL_GRAPH_NONE,
 		.only = settings->tid,
-		.helper = helper,
 	};
 	/* What wakes the helper costs nothing while nothing runs. */
 	code = pm_self_timer_new(CLOCK_PROCESS_CPUTIME_ID, helper, WAKE_SIGNAL, NULL);

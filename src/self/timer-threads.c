@@ -8,6 +8,8 @@
 #include <sys/syscall.h>
 #include <time.h>
 
+#include "engine.h"
+
 #ifndef sigev_notify_thread_id /* glibc before 2.38 */
 #define sigev_notify_thread_id _sigev_un._tid
 #endif
@@ -249,7 +251,7 @@ int pm_self_timers_look(struct pm_self_timers *timers)
 	timers->without_now = 0;
 	while ((entry = readdir(dir))) {
 		if (!pm_parse_u64(entry->d_name, &tid) || tid > INT32_MAX ||
-		    (pid_t)tid == timers->helper ||
+		    pm_self_is_own_thread((pid_t)tid) ||
 		    (timers->only && (pid_t)tid != timers->only))
 			continue;
 		meet(timers, (pid_t)tid);

@@ -11,7 +11,6 @@ struct pm_self_timers {
 	uint64_t interval_ns;
 	bool stacks;
 	pid_t only; /* this thread; 0: all */
-	pid_t helper; /* but this one */
 	unsigned int round;
 	uint64_t look_cpu_ns; /* CPU time at which the next look is due */
 	uint64_t links; /* of the folder of threads when it was looked at: how many */

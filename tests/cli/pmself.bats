@@ -67,6 +67,47 @@ shares() {
 		for t in {s["tid"] for s in samples}) == 8'
 }
 
+# ends_alike ENGINE COMMAND...: what is true of self-ends by itself is true of it in this way, too.
+ends_alike() {
+	local way
+	export PMSELF_ENGINE=$1
+	shift
+	for way in all stops; do
+		run -0 --separate-stderr timeout 20 "$@" "$way"
+		[ "$output" = "flushed handled" ]
+	done
+	run -0 --separate-stderr timeout 20 "$@" forks
+	[ "$output" = " child handledflushed handled" ]
+	# A signal that no thread took before may end it then.
+	run --separate-stderr timeout 20 "$@" blocks
+	[[ $status = 0 && $output = "flushed handled" ]] || [ "$status" = 143 ]
+	mkfifo fifo
+	"$@" stays >fifo 2>/dev/null &
+	pid=$!
+	head -n 1 fifo | grep -q ready
+	# main() has ended by now.
+	until grep -q '^State:.Z' "/proc/$pid/status"; do sleep 0.01; done
+	kill -TERM "$pid"
+	status=0
+	wait "$pid" || status=$?
+	[ "$status" = 143 ]
+	rm fifo
+}
+
+@test "threads that all end by pthread_exit end the program, and SIGTERM does" {
+	ends_alike perf "$PROGRAMS/self-ends"
+	ends_alike timer "$PROGRAMS/self-ends-static"
+	PMSELF_ENGINE=perf "$PROGRAMS/self-ends" all 2>table >/dev/null
+	grep -q " work  self-ends" table
+	grep -q " in [123] threads\?, " table
+}
+
+@test "threads that all end by pthread_exit end a program under LD_PRELOAD" {
+	need_plain
+	cc -DPLAIN -pthread "$SOURCE_DIR/tests/programs/self-ends.c" -o plain
+	ends_alike auto env LD_PRELOAD="$SELF/libpmself.so" ./plain
+}
+
 @test "exceptions that are thrown all the time" {
 	LC_ALL=C PMSELF_OUTPUT=t.json run --separate-stderr "$PROGRAMS/self-throw" 0.5
 	[ "$status" = 0 ]

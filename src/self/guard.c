@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+#include "guard.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine.h"
+
+static void *guard_main(void *user)
+{
+	struct pm_self_guard *guard = user;
+	bool alone;
+
+	pthread_setname_np(pthread_self(), "pmself-guard");
+	pthread_mutex_lock(&guard->lock);
+	guard->tid = gettid();
+	pthread_cond_broadcast(&guard->changed);
+	while (!guard->alone && !guard->dismissed)
+		pthread_cond_wait(&guard->changed, &guard->lock);
+	alone = guard->alone && !guard->dismissed;
+	pthread_mutex_unlock(&guard->lock);
+	if (!alone)
+		return NULL;
+	/* A signal that has waited comes here first, and ends the program as it should. */
+	pthread_sigmask(SIG_SETMASK, &guard->mask, NULL);
+	exit(0);
+}
+
+int pm_self_guard_start(struct pm_self_guard *guard, const sigset_t *mask)
+{
+	int code;
+
+	*guard = (struct pm_self_guard){ .mask = *mask };
+	pthread_mutex_init(&guard->lock, NULL);
+	pthread_cond_init(&guard->changed, NULL);
+	code = pthread_create(&guard->thread, NULL, guard_main, guard);
+	if (code != 0) {
+		pthread_cond_destroy(&guard->changed);
+		pthread_mutex_destroy(&guard->lock);
+		return -code;
+	}
+	pthread_mutex_lock(&guard->lock);
+	while (guard->tid == 0)
+		pthread_cond_wait(&guard->changed, &guard->lock);
+	pthread_mutex_unlock(&guard->lock);
+	return 0;
+}
+
+static void set(struct pm_self_guard *guard, bool *what)
+{
+	pthread_mutex_lock(&guard->lock);
+	*what = true;
+	pthread_cond_broadcast(&guard->changed);
+	pthread_mutex_unlock(&guard->lock);
+}
+
+void pm_self_guard_end_program(struct pm_self_guard *guard)
+{
+	set(guard, &guard->alone);
+}
+
+void pm_self_guard_stop(struct pm_self_guard *guard)
+{
+	if (pthread_equal(guard->thread, pthread_self())) {
+		pthread_detach(guard->thread);
+	} else {
+		set(guard, &guard->dismissed);
+		pthread_join(guard->thread, NULL);
+	}
+	pthread_cond_destroy(&guard->changed);
+	pthread_mutex_destroy(&guard->lock);
+}
+
+/* ---- who is left -------------------------------------------------------------------------- */
+
+/* proc_pid_stat(5): the state is behind the name, which may have anything in it. */
+bool pm_self_first_thread_ended(void)
+{
+	char path[64], text[256];
+	int fd PM_AUTO_CLOSE = -1;
+	const char *state;
+	ssize_t len;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)getpid());
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	len = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	if (len <= 0)
+		return false;
+	text[len] = '\0';
+	state = strrchr(text, ')');
+	return state && state[1] == ' ' && (state[2] == 'Z' || state[2] == 'X');
+}
+
+bool pm_self_is_left_alone(void)
+{
+	DIR *dir = opendir("/proc/self/task");
+	const struct dirent *entry;
+	bool others = !dir;
+
+	while (dir && !others && (entry = readdir(dir))) {
+		pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
+
+		others = tid > 0 && tid != getpid() && !pm_self_is_own_thread(tid);
+	}
+	if (dir)
+		closedir(dir);
+	return !others;
+}
