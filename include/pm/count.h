@@ -107,6 +107,9 @@ struct pm_region {
 	/* Inlined, and mixed with other code: how often control came to one of its pieces is not
 	 * how often it was called. So of a sum with such a place. */
 	bool parted;
+	/* A function that was inlined, too, at places that are not known: without calls of its own
+	 * nobody knows how often it was called. */
+	bool inlined_away;
 };
 
 struct pm_regions {

@@ -172,9 +172,10 @@ int pm_symbols_find_inlined(int fd, const struct pm_symbol_options *options,
 			    const char *word, pm_symbol_wanted_fn wanted,
 			    pm_symbol_inlined_fn emit, void *user, struct pm_error *err);
 
-/* Where the function at addresses[index] is declared. Negative stops. */
+/* Where the function at addresses[index] is declared. @inlined: the compiler has put it into
+ * others, too (DW_AT_inline), perhaps without leaving an instruction. Negative stops. */
 typedef int (*pm_symbol_declared_fn)(void *user, size_t index, const char *file,
-				     uint32_t line);
+				     uint32_t line, bool inlined);
 /*
  * Calls @emit for those of the @len svma at @addresses, which are sorted, ascending and distinct,
  * that functions begin at and of which debug information knows the declaration. Returns as

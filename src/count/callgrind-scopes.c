@@ -269,6 +269,8 @@ static int fill_scope(const struct pm_callgrind_sums *sums, struct pm_stat *stat
 		scope->calls_exact = false;
 	if (total.entered == 0 && is_hidden(sums, index) && hide(stat, scope) < 0)
 		return -ENOMEM;
+	if (pm_tell_inlined(stat, scope, &sums->regions->list.data[index]) < 0)
+		return -ENOMEM;
 	for (size_t i = 0; sums->options->by_thread && i < sums->threads.len; i++)
 		if (fill_thread(sums, stat, scope, index, &sums->threads.data[i]) < 0)
 			return -ENOMEM;

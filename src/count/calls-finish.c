@@ -413,7 +413,10 @@ static int fill_scope(struct finish *finish, uint32_t index, struct pm_stat_scop
 	scope->values = make_values(finish, finish->sums);
 	if (r < 0 || !scope->values)
 		return -ENOMEM;
-	r = fill_spreads(finish, &calls->regions.data[index], scope);
+	r = pm_tell_inlined(finish->stat, scope,
+			    &calls->options.regions->list.data[index]);
+	if (r == 0)
+		r = fill_spreads(finish, &calls->regions.data[index], scope);
 	note_not_known(finish, index, scope);
 	if (r == 0)
 		r = tell_copies(finish, index, scope);

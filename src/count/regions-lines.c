@@ -416,7 +416,17 @@ struct defining {
 	int fd;
 };
 
-static int define(void *user, size_t index, const char *file, uint32_t line)
+/* Whether the places where it was inlined are there as regions. */
+static bool has_inlined(const struct pm_regions *regions, const char *name)
+{
+	for (size_t i = 0; i < regions->list.len; i++)
+		if (regions->list.data[i].kind == PM_STAT_INLINED &&
+		    strcmp(regions->list.data[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+static int define(void *user, size_t index, const char *file, uint32_t line, bool inlined)
 {
 	struct defining *defining = user;
 
@@ -431,6 +441,8 @@ static int define(void *user, size_t index, const char *file, uint32_t line)
 		if (!region->file)
 			return -ENOMEM;
 		region->line = line;
+		region->inlined_away =
+			inlined && !has_inlined(defining->regions, region->name);
 	}
 	return 0;
 }

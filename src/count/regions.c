@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+#include "pm/symbol.h"
+
 static bool begins(const struct pm_place *place)
 {
 	return place->kind == PM_PLACE_ENTRY || place->kind == PM_PLACE_IN;
@@ -334,6 +336,34 @@ static int find_one(struct pm_finder *finder)
 	return code == -ENOENT ? find_meant(finder, &finder->programs) : code;
 }
 
+static bool is_of_go(int fd)
+{
+	uint64_t low, high;
+
+	return pm_symbols_section(fd, ".note.go.buildid", &low, &high) == 0;
+}
+
+/* A function of Go that finds its stack too small has it moved, and begins again by a jump to its
+ * first instruction. With another stack it looks like a call of itself. */
+static int note_go(struct pm_finder *finder)
+{
+	struct pm_regions *regions = finder->ret;
+
+	for (size_t i = 0; i < regions->places.len; i++) {
+		const struct pm_place *place = &regions->places.data[i];
+		const struct pm_region *region = &regions->list.data[place->region];
+
+		if (place->kind != PM_PLACE_ENTRY || !place->again ||
+		    !is_of_go(region->fd))
+			continue;
+		return pm_finder_note(
+			finder, "in Go, a call whose stack has to grow begins anew, and "
+				"is counted once more: numbers of calls may be a "
+				"little too large");
+	}
+	return 0;
+}
+
 int pm_regions_find(struct pm_regions *regions, const struct pm_region_spec *specs,
 		    size_t len, const struct pm_probe_context *context,
 		    struct pm_error *err)
@@ -352,6 +382,8 @@ int pm_regions_find(struct pm_regions *regions, const struct pm_region_spec *spe
 	}
 	if (code == 0)
 		code = pm_finder_define(&finder);
+	if (code == 0)
+		code = note_go(&finder);
 	pm_probe_binaries_release(&finder.programs);
 	pm_probe_binaries_release(&finder.needed);
 	if (code == 0) {

@@ -113,6 +113,19 @@ void pm_tell_unknown(const struct pm_stat *stat, struct pm_stat_scope *scope)
 				(struct pm_stat_value){ .state = PM_STAT_NOT_COUNTED };
 }
 
+int pm_tell_inlined(struct pm_stat *stat, struct pm_stat_scope *scope,
+		    const struct pm_region *region)
+{
+	if (!region->inlined_away || scope->calls > 0 || scope->calls_unknown)
+		return 0;
+	pm_tell_unknown(stat, scope);
+	return pm_tell_warning(
+		stat,
+		"%s was inlined, and nothing that could be looked at is left "
+		"of it there: how often it was called is not known",
+		scope->name);
+}
+
 uint64_t pm_tell_ns(const struct timeval *time)
 {
 	return (uint64_t)time->tv_sec * 1000000000u + (uint64_t)time->tv_usec * 1000u;

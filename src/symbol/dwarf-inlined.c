@@ -144,6 +144,19 @@ static int emit_inlined(struct finder *finder, const struct pm_entries *entries,
 	return origin->is_wanted ? emit_copy(finder, entries, copy, origin) : 0;
 }
 
+/* DWARF 5 §3.3.8.1: said where it is declared, which its code refers to. */
+static bool is_inlined_somewhere(const struct finder *finder, uint64_t offset)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Word value;
+	Dwarf_Die die;
+
+	return dwarf_offdie(finder->dwarf.dwarf, offset, &die) &&
+	       dwarf_attr_integrate(&die, DW_AT_inline, &attr) &&
+	       dwarf_formudata(&attr, &value) == 0 &&
+	       (value == DW_INL_inlined || value == DW_INL_declared_inlined);
+}
+
 static int emit_declared(struct finder *finder, const struct pm_entries *entries,
 			 const struct copy *copy)
 {
@@ -162,7 +175,8 @@ static int emit_declared(struct finder *finder, const struct pm_entries *entries
 	    !pm_entry_declared(&finder->dwarf, copy->offset, entries->lines,
 			       &finder->texts, &file, &line))
 		return 0;
-	return finder->declared(finder->user, at, file, line);
+	return finder->declared(finder->user, at, file, line,
+				is_inlined_somewhere(finder, copy->offset));
 }
 
 static int visit_unit(struct finder *finder, const struct pm_unit *unit, uint32_t number)

@@ -127,3 +127,12 @@ holds_whole() {
 		"{(s.get('stop'), chain(s)[-1], 'work_in_c' in chain(s)) for s in samples if 'work_in_c' in chain(s)} == {('other_stack', 'runtime.asmcgocall', True)}" \
 		"sum('work_in_c' in chain(s) for s in samples) > 100"
 }
+
+@test "pmstat notes that calls whose stack grows are counted twice" {
+	[ -x "$BATS_FILE_TMPDIR/plain" ] ||
+		skip "Go cannot build it here: $(head -c 300 "$BATS_FILE_TMPDIR/plain.reason")"
+	"$PMSTAT" --engine ptrace --json -o s.json --fn main.work -- "$BATS_FILE_TMPDIR/plain" 1 >/dev/null
+	jq -e '[.warnings[] | select(contains("whose stack has to grow"))] | length == 1' s.json
+	"$PMSTAT" --engine ptrace --json -o s.json --fn main -- "$PROGRAMS/sumbench" 10 >/dev/null
+	jq -e '[.warnings[] | select(contains("whose stack"))] == []' s.json
+}

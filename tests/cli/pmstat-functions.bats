@@ -843,6 +843,21 @@ unhanded() {
 	done
 }
 
+@test "a function that was inlined without a trace is not known, and not 0" {
+	printf '%s\n' 'int doubled(int a) { return a * 2; }' \
+		'__attribute__((noipa)) int never(int a) { return a; }' \
+		'int main(int argc, char **argv)' \
+		'{ return argc > 5 ? never(argc) : doubled(3) + doubled(4) - 14; }' >gone.c
+	cc -g -O2 -o gone gone.c
+	for engine in "${ENGINES[@]}"; do
+		works "$engine" || continue
+		measure 0 "$engine" --fn doubled --fn never -- ./gone
+		so 'by["doubled"]["calls"] is None' 'not by["doubled"]["calls_exact"]' \
+			'any("doubled was inlined" in w for w in d["warnings"])' \
+			'by["never"]["calls"] == 0 and by["never"]["calls_exact"]'
+	done
+}
+
 @test "where a library's function is counted, the program's of that name is told" {
 	printf '%s\n' 'namespace app { __attribute__((noipa)) int getppid(int a) { return a + 1; } }' \
 		'int main() { return app::getppid(-1); }' >own.cc
