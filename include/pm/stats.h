@@ -43,6 +43,23 @@ struct pm_stats_shift {
 int pm_stats_shift(const double *a, size_t a_len, const double *b, size_t b_len,
 		   double confidence, uint64_t seed, struct pm_stats_shift *ret);
 
+struct pm_stats_paired {
+	double shift; /* median of the means of all two differences, each with itself, too */
+	/* Interval of at least @confidence (Tukey), without bootstrap; of so few differences that
+	 * there is none, the least and the greatest. */
+	double low, high;
+	/* Wilcoxon's signed-rank test, two-sided: the probability of signs and ranks at least as
+	 * uneven if each difference might as well have the other sign. Exact of at most 50 that
+	 * are not 0 and without ties, else by the normal approximation. 1: all are 0. */
+	double p;
+};
+/*
+ * Differences of pairs that were measured one right after the other: what disturbs both is in
+ * none of them, and fewer are enough than of unpaired values. NaN, and p = 1, of none. -ENOMEM.
+ */
+int pm_stats_signed_rank(const double *differences, size_t len, double confidence,
+			 struct pm_stats_paired *ret);
+
 /* Holm's correction, in place, of @len probabilities; their order stays. -ENOMEM. */
 int pm_stats_holm(double *p, size_t len);
 

@@ -59,25 +59,6 @@ struct sample {
 	size_t len;
 };
 
-/* Doubles and these numbers have the same order. */
-static uint64_t order_of(double value)
-{
-	uint64_t bits;
-
-	value += 0; /* -0 is 0 */
-	memcpy(&bits, &value, sizeof(bits));
-	return bits >> 63 ? ~bits : bits | (uint64_t)1 << 63;
-}
-
-static double from_order(uint64_t order)
-{
-	uint64_t bits = order >> 63 ? order & ~((uint64_t)1 << 63) : ~order;
-	double value;
-
-	memcpy(&value, &bits, sizeof(value));
-	return value;
-}
-
 /* How many of the differences b - a are at most @limit. */
 static size_t differences_up_to(const struct sample *a, const struct sample *b,
 				double limit)
@@ -97,18 +78,18 @@ static size_t differences_up_to(const struct sample *a, const struct sample *b,
  * them, which would be as long as the product of both. */
 static double difference_at(const struct sample *a, const struct sample *b, size_t rank)
 {
-	uint64_t low = order_of(b->values[0] - a->values[a->len - 1]);
-	uint64_t high = order_of(b->values[b->len - 1] - a->values[0]);
+	uint64_t low = pm_stats_order_of(b->values[0] - a->values[a->len - 1]);
+	uint64_t high = pm_stats_order_of(b->values[b->len - 1] - a->values[0]);
 
 	while (low < high) {
 		uint64_t middle = low + (high - low) / 2;
 
-		if (differences_up_to(a, b, from_order(middle)) > rank)
+		if (differences_up_to(a, b, pm_stats_from_order(middle)) > rank)
 			high = middle;
 		else
 			low = middle + 1;
 	}
-	return from_order(low);
+	return pm_stats_from_order(low);
 }
 
 static double median_difference(const struct sample *a, const struct sample *b)
@@ -238,8 +219,7 @@ static int bootstrap(const struct sample *a, const struct sample *b, double conf
 				&shift->ratio_high);
 }
 
-/* The quantile of the normal distribution for the middle @confidence. */
-static double normal_middle(double confidence)
+double pm_stats_normal_middle(double confidence)
 {
 	double low = 0, high = 40;
 
@@ -263,7 +243,7 @@ static void by_ranks(const struct sample *a, const struct sample *b, double conf
 {
 	double m = (double)a->len, n = (double)b->len;
 	double sigma = sqrt(m * n * (m + n + 1) / 12);
-	double below = m * n / 2 - normal_middle(confidence) * sigma;
+	double below = m * n / 2 - pm_stats_normal_middle(confidence) * sigma;
 	size_t rank = below > 0 ? (size_t)below : 0;
 	bool negative = pm_stats_quantile(a->values, a->len, 0.5) < 0;
 

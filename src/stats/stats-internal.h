@@ -3,5 +3,29 @@
 
 #include "pm/stats.h"
 
+#include <string.h>
+
 /* Ascending; NULL without memory. Of an empty sample any pointer that free(3) takes. */
 double *pm_stats_sorted(const double *values, size_t len);
+
+/* Numbers that have the order of the doubles: what is searched for by bisection of all of them. */
+static inline uint64_t pm_stats_order_of(double value)
+{
+	uint64_t bits;
+
+	value += 0; /* -0 is 0 */
+	memcpy(&bits, &value, sizeof(bits));
+	return bits >> 63 ? ~bits : bits | (uint64_t)1 << 63;
+}
+
+static inline double pm_stats_from_order(uint64_t order)
+{
+	uint64_t bits = order >> 63 ? order & ~((uint64_t)1 << 63) : ~order;
+	double value;
+
+	memcpy(&value, &bits, sizeof(value));
+	return value;
+}
+
+/* The quantile of the normal distribution for the middle @confidence. */
+double pm_stats_normal_middle(double confidence);

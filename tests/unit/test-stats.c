@@ -381,9 +381,95 @@ static void test_two_counts(void **state)
 	assert_true(pm_stats_two_counts(5, 0, 9, 1) == 1);
 }
 
+/* ---- pairs ----------------------------------------------------------------------------- */
+
+/* The probability by its definition: of all signs, those whose sum of ranks is as far off. */
+static double signed_rank_by_hand(const double *values, size_t len)
+{
+	double ranks[16], seen = 0, middle = (double)(len * (len + 1)) / 4;
+	size_t as_far = 0;
+
+	assert_true(len <= PM_ARRAY_LEN(ranks));
+	for (size_t i = 0; i < len; i++) {
+		ranks[i] = 1;
+		for (size_t j = 0; j < len; j++)
+			ranks[i] += fabs(values[j]) < fabs(values[i]);
+		seen += values[i] > 0 ? ranks[i] : 0;
+	}
+	for (size_t signs = 0; signs < (size_t)1 << len; signs++) {
+		double sum = 0;
+
+		for (size_t i = 0; i < len; i++)
+			sum += signs >> i & 1 ? ranks[i] : 0;
+		as_far += fabs(sum - middle) >= fabs(seen - middle);
+	}
+	return (double)as_far / (double)((size_t)1 << len);
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void test_signed_rank(void **state)
+{
+	static const double values[] = { 1.2,  -0.5, 3.1, 2.2, 0.7,  4.4,
+					 -1.1, 2.9,  1.8, 0.3, 5.03, -2.6 };
+	/* One more than the critical values of Wilcoxon's table for 5 %, two-sided. */
+	static const size_t outside[] = {
+		[6] = 1, [7] = 3, [8] = 4, [9] = 6, [10] = 9, [11] = 11, [12] = 14
+	};
+
+	for (size_t len = 6; len <= PM_ARRAY_LEN(values); len++) {
+		struct pm_stats_paired paired;
+		double means[128];
+		size_t count = 0;
+
+		for (size_t i = 0; i < len; i++)
+			for (size_t j = i; j < len; j++)
+				means[count++] = values[i] / 2 + values[j] / 2;
+		qsort(means, count, sizeof(*means), compare_doubles);
+		assert_int_equal(pm_stats_signed_rank(values, len, 0.95, &paired), 0);
+		assert_near(paired.p, signed_rank_by_hand(values, len), 1e-12);
+		assert_near(paired.shift, (means[(count - 1) / 2] + means[count / 2]) / 2,
+			    1e-12);
+		assert_true(paired.low == means[outside[len] - 1]);
+		assert_true(paired.high == means[count - outside[len]]);
+	}
+}
+
+static void test_signed_rank_of_odd_values(void **state)
+{
+	static const double zeros[] = { 0, 0, 0, 0 };
+	static const double ties[] = { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, -1 };
+	double many[1000];
+	struct pm_stats_paired paired;
+
+	assert_int_equal(pm_stats_signed_rank(NULL, 0, 0.95, &paired), 0);
+	assert_true(isnan(paired.shift) && isnan(paired.low) && paired.p == 1);
+	assert_int_equal(pm_stats_signed_rank(zeros, 4, 0.95, &paired), 0);
+	assert_true(paired.shift == 0 && paired.low == 0 && paired.high == 0);
+	assert_true(paired.p == 1);
+	assert_int_equal(pm_stats_signed_rank(ties, 12, 0.95, &paired), 0);
+	assert_true(paired.shift == 1 && paired.p > 0.003 && paired.p < 0.005);
+	/* As many as need no list of all means, around 0.1. */
+	for (size_t i = 0; i < PM_ARRAY_LEN(many); i++)
+		many[i] = (double)(i * 7919 % 1000) / 1000 - 0.4;
+	assert_int_equal(pm_stats_signed_rank(many, PM_ARRAY_LEN(many), 0.95, &paired),
+			 0);
+	assert_true(paired.p < 1e-20);
+	assert_near(paired.shift, 0.0995, 0.001);
+	assert_true(paired.low > 0.08 && paired.low < paired.shift);
+	assert_true(paired.high < 0.12 && paired.high > paired.shift);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_signed_rank),
+		cmocka_unit_test(test_signed_rank_of_odd_values),
 		cmocka_unit_test(test_summary),
 		cmocka_unit_test(test_summary_of_few),
 		cmocka_unit_test(test_summary_of_large),

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+/* Wilcoxon, "Individual comparisons by ranking methods", 1945; the interval is Tukey's, the estimate
+ * that of Hodges and Lehmann. */
+#include "stats-internal.h"
+
+#include <math.h>
+
+enum {
+	EXACT_MAX = 50, /* differences: 2^50 is far within a double */
+};
+
+/* ---- the test ------------------------------------------------------------------------ */
+
+static int compare_sizes(const void *a, const void *b)
+{
+	double x = fabs(*(const double *)a), y = fabs(*(const double *)b);
+
+	return (x > y) - (x < y);
+}
+
+struct signed_ranks {
+	size_t len; /* that are not 0 */
+	double positive; /* sum of ranks; equal ones share the mean of theirs */
+	double ties; /* sum of t^3 - t over runs of t equal sizes */
+};
+
+static int rank_signed(const double *differences, size_t len, struct signed_ranks *ret)
+{
+	PM_AUTO_FREE double *sizes = calloc(len > 0 ? len : 1, sizeof(*sizes));
+
+	if (!sizes)
+		return -ENOMEM;
+	*ret = (struct signed_ranks){ 0 };
+	for (size_t i = 0; i < len; i++)
+		if (differences[i] != 0)
+			sizes[ret->len++] = differences[i];
+	qsort(sizes, ret->len, sizeof(*sizes), compare_sizes);
+	for (size_t first = 0, end; first < ret->len; first = end) {
+		double run;
+
+		for (end = first + 1;
+		     end < ret->len && fabs(sizes[end]) == fabs(sizes[first]);)
+			end++;
+		run = (double)(end - first);
+		ret->ties += run * run * run - run;
+		for (size_t i = first; i < end; i++)
+			if (sizes[i] > 0)
+				ret->positive += ((double)first + (double)end + 1) / 2;
+	}
+	return 0;
+}
+
+/* The probability of each sum of ranks 1 to @len with signs by chance: len * (len + 1) / 2 + 1 of
+ * them, for free(3). */
+static double *rank_sum_chances(size_t len)
+{
+	size_t sums = len * (len + 1) / 2 + 1;
+	double *chances = calloc(sums, sizeof(*chances));
+
+	if (!chances)
+		return NULL;
+	chances[0] = 1;
+	for (size_t rank = 1; rank <= len; rank++)
+		for (size_t sum = sums; sum-- > 0;)
+			chances[sum] =
+				(chances[sum] + (sum >= rank ? chances[sum - rank] : 0)) /
+				2;
+	return chances;
+}
+
+static int probability(const struct signed_ranks *ranks, double *ret)
+{
+	double n = (double)ranks->len, all = n * (n + 1) / 2;
+	double less = fmin(ranks->positive, all - ranks->positive), variance, far;
+
+	*ret = 1;
+	if (ranks->len == 0)
+		return 0;
+	if (ranks->ties == 0 && ranks->len <= EXACT_MAX) {
+		PM_AUTO_FREE double *chances = rank_sum_chances(ranks->len);
+		double tail = 0;
+
+		if (!chances)
+			return -ENOMEM;
+		for (size_t sum = 0; (double)sum <= less; sum++)
+			tail += chances[sum];
+		*ret = fmin(1, 2 * tail);
+		return 0;
+	}
+	variance = n * (n + 1) * (2 * n + 1) / 24 - ranks->ties / 48;
+	far = fmax(0, all / 2 - less - 0.5);
+	*ret = variance > 0 ? erfc(far / sqrt(variance) / M_SQRT2) : 1;
+	return 0;
+}
+
+/* ---- the estimate -------------------------------------------------------------------- */
+
+/* How many of the means of two, @sorted[i] and [j] with i <= j, are at most @limit. */
+static size_t means_up_to(const double *sorted, size_t len, double limit)
+{
+	size_t count = 0, end = len;
+
+	/* The larger the first one is, the fewer second ones are small enough. */
+	for (size_t i = 0; i < len; i++) {
+		while (end > i && sorted[i] / 2 + sorted[end - 1] / 2 > limit)
+			end--;
+		if (end <= i)
+			break;
+		count += end - i;
+	}
+	return count;
+}
+
+/* The mean of two with @rank, from 0, in their order: no list, which would be as long as the
+ * square of @len. */
+static double mean_at(const double *sorted, size_t len, size_t rank)
+{
+	uint64_t low = pm_stats_order_of(sorted[0]);
+	uint64_t high = pm_stats_order_of(sorted[len - 1]);
+
+	while (low < high) {
+		uint64_t middle = low + (high - low) / 2;
+
+		if (means_up_to(sorted, len, pm_stats_from_order(middle)) > rank)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return pm_stats_from_order(low);
+}
+
+/* How many means lie outside of the interval on each side. */
+static int outside(size_t len, double confidence, size_t *ret)
+{
+	double n = (double)len, tail = 0;
+	size_t count = 0, means = len * (len + 1) / 2;
+
+	if (len <= EXACT_MAX) {
+		PM_AUTO_FREE double *chances = rank_sum_chances(len);
+
+		if (!chances)
+			return -ENOMEM;
+		while (count < means / 2) {
+			tail += chances[count];
+			if (tail > (1 - confidence) / 2)
+				break;
+			count++;
+		}
+	} else {
+		count = (size_t)fmax(
+			0,
+			n * (n + 1) / 4 - pm_stats_normal_middle(confidence) *
+						  sqrt(n * (n + 1) * (2 * n + 1) / 24));
+	}
+	*ret = count;
+	return 0;
+}
+
+static int estimate(const double *differences, size_t len, double confidence,
+		    struct pm_stats_paired *ret)
+{
+	PM_AUTO_FREE double *sorted = pm_stats_sorted(differences, len);
+	size_t means = len * (len + 1) / 2, beyond;
+
+	if (!sorted || outside(len, confidence, &beyond) < 0)
+		return -ENOMEM;
+	ret->shift = mean_at(sorted, len, means / 2);
+	if (means % 2 == 0)
+		ret->shift = (mean_at(sorted, len, means / 2 - 1) + ret->shift) / 2;
+	ret->low = mean_at(sorted, len, beyond > 0 ? beyond - 1 : 0);
+	ret->high = mean_at(sorted, len, beyond > 0 ? means - beyond : means - 1);
+	return 0;
+}
+
+int pm_stats_signed_rank(const double *differences, size_t len, double confidence,
+			 struct pm_stats_paired *ret)
+{
+	struct pm_stats_paired paired = { NAN, NAN, NAN, 1 };
+	struct signed_ranks ranks;
+	int r = 0;
+
+	if (len > 0)
+		r = estimate(differences, len, confidence, &paired);
+	if (r == 0 && len > 0)
+		r = rank_signed(differences, len, &ranks);
+	if (r == 0 && len > 0)
+		r = probability(&ranks, &paired.p);
+	if (r == 0)
+		*ret = paired;
+	return r;
+}
