@@ -85,13 +85,17 @@ int perf_stop(void);
  * PMSELF_DISABLE defined before this header is included, all of it vanishes.
  */
 
-/* What was counted by a name, over all threads. */
+/* What was counted by a name, over all threads. Begin with PMSELF_COUNTS_INIT. */
 struct pmself_counts {
-	size_t size; /* as with options: set by the caller */
+	size_t size; /* of this struct, as with options */
 	uint64_t calls, unfinished; /* that have ended; that have not, or not yet */
 	uint64_t elapsed_ns;
 	uint64_t cpu_ns, cycles, instructions; /* UINT64_MAX: unknown */
 };
+#define PMSELF_COUNTS_INIT                                     \
+	{                                                      \
+		sizeof(struct pmself_counts), 0, 0, 0, 0, 0, 0 \
+	}
 
 #ifndef PMSELF_DISABLE
 /* 0; -ENOMEM, then there is nothing to end; -ENOSPC: more than 64 deep, it is told as lost, and

@@ -399,11 +399,28 @@ static int read_scope(const char *name, struct pmself_counts *counts)
 	return ret;
 }
 
+/* Once: whoever forgets it does so in a loop. */
+static void say_size_is_missing(void)
+{
+	static atomic_bool told;
+	struct pm_error err = { .offset = -1 };
+
+	if (atomic_exchange(&told, true))
+		return;
+	pm_error_set(
+		&err, -EINVAL,
+		"pmself_scope_read: the size of the counts is not set; begin them with "
+		"PMSELF_COUNTS_INIT");
+	pm_self_print_error(&err);
+}
+
 PUBLIC int pmself_scope_read(const char *name, struct pmself_counts *ret)
 {
 	struct pmself_counts counts = { 0 };
 	int saved = errno, code;
 
+	if (name && ret && ret->size < sizeof(ret->size))
+		say_size_is_missing();
 	if (!name || !ret || ret->size < sizeof(ret->size))
 		return -EINVAL;
 	if (inside)

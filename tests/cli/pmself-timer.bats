@@ -174,13 +174,19 @@ workers() {
 	[ "$stderr" = "pmself: PMSELF_SCOPES=some: it may be off, time, all; no scope is counted" ]
 }
 
+@test "counts whose size nobody has set are told, once" {
+	run --separate-stderr "$PROGRAMS/self-scope" unsized
+	[ "$status" = 0 ]
+	[ "$stderr" = "pmself: pmself_scope_read: the size of the counts is not set; begin them with PMSELF_COUNTS_INIT" ]
+}
+
 @test "PMSELF_DISABLE leaves nothing of scopes, in C and in C++" {
 	cat >own.c <<-'END'
 		#define PMSELF_DISABLE
 		#include <pmself.h>
 		int main(void)
 		{
-			struct pmself_counts counts = { sizeof(counts), 0, 0, 0, 0, 0, 0 };
+			struct pmself_counts counts = PMSELF_COUNTS_INIT;
 			pmself_scope_begin("one");
 			pmself_scope_end("one");
 			return pmself_scope_read("one", &counts) == 0;

@@ -3,6 +3,7 @@
  * Scopes of known truth: three rounds of `outer`, in each of which `inner` has four fifths of the
  * work, in two threads. self-scope cost [N]: what an empty scope costs, in ns; left: one never ends.
  */
+#include <errno.h>
 #include <pmself.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -58,12 +59,17 @@ static void cost(long scopes)
 
 int main(int argc, char **argv)
 {
-	struct pmself_counts counts = { .size = sizeof(counts) };
+	struct pmself_counts counts = PMSELF_COUNTS_INIT;
 	pthread_t id;
 
 	if (argc > 1 && strcmp(argv[1], "cost") == 0) {
 		cost(argc > 2 ? strtol(argv[2], NULL, 0) : COST_SCOPES);
 		return 0;
+	}
+	if (argc > 1 && strcmp(argv[1], "unsized") == 0) {
+		counts.size = 0;
+		return pmself_scope_read("one", &counts) != -EINVAL ||
+		       pmself_scope_read("one", &counts) != -EINVAL;
 	}
 	if (argc > 1 && strcmp(argv[1], "left") == 0)
 		return pmself_scope_begin("left");
