@@ -364,6 +364,61 @@ static int note_go(struct pm_finder *finder)
 	return 0;
 }
 
+/* ---- equal names ------------------------------------------------------------------------- */
+
+/* What Rust's older mangling makes of all that an instance of a function depends on, "17h", 16
+ * digits and "E": NULL: it has none. Without the length in front. */
+static const char *find_rust_hash(const char *symbol)
+{
+	enum {
+		DIGITS = 16
+	};
+	const char *at = symbol ? strstr(symbol, "17h") : NULL;
+
+	for (; at; at = strstr(at + 1, "17h"))
+		if (strspn(at + 3, "0123456789abcdef") == DIGITS && at[3 + DIGITS] == 'E')
+			return at + 2;
+	return NULL;
+}
+
+static bool has_equal(const struct pm_regions *regions, size_t index)
+{
+	const struct pm_region *region = &regions->list.data[index];
+
+	for (size_t i = 0; i < regions->list.len; i++)
+		if (i != index && regions->list.data[i].kind == region->kind &&
+		    strcmp(regions->list.data[i].name, region->name) == 0)
+			return true;
+	return false;
+}
+
+/* Instances of a generic function of Rust have one name without what tells them apart. */
+static int tell_instances_apart(struct pm_regions *regions)
+{
+	enum {
+		HASH_LEN = 17
+	};
+	PM_AUTO_FREE bool *equal = calloc(regions->list.len + 1, sizeof(*equal));
+
+	if (!equal)
+		return -ENOMEM;
+	for (size_t i = 0; i < regions->list.len; i++)
+		equal[i] = has_equal(regions, i);
+	for (size_t i = 0; i < regions->list.len; i++) {
+		struct pm_region *region = &regions->list.data[i];
+		const char *hash = equal[i] ? find_rust_hash(region->symbol) : NULL;
+		char *name;
+
+		if (!hash)
+			continue;
+		if (asprintf(&name, "%s::%.*s", region->name, HASH_LEN, hash) < 0)
+			return -ENOMEM;
+		free(region->name);
+		region->name = name;
+	}
+	return 0;
+}
+
 int pm_regions_find(struct pm_regions *regions, const struct pm_region_spec *specs,
 		    size_t len, const struct pm_probe_context *context,
 		    struct pm_error *err)
@@ -384,6 +439,8 @@ int pm_regions_find(struct pm_regions *regions, const struct pm_region_spec *spe
 		code = pm_finder_define(&finder);
 	if (code == 0)
 		code = note_go(&finder);
+	if (code == 0 && tell_instances_apart(&found) < 0)
+		code = pm_finder_no_memory(&finder);
 	pm_probe_binaries_release(&finder.programs);
 	pm_probe_binaries_release(&finder.needed);
 	if (code == 0) {

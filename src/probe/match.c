@@ -180,6 +180,46 @@ static bool compare(const struct pm_probe_pattern *pattern, const char *name, bo
 		    : strcmp(pattern->text, name) == 0;
 }
 
+/* Takes out what stands between angle brackets behind a word, arguments of templates: operators have
+ * such brackets as names, and in Rust they stand in front of words. */
+static void strip_template_arguments(char *text)
+{
+	static const char operator[] = "operator";
+	size_t depth = 0;
+	char *to = text;
+
+	for (const char *from = text; *from; from++) {
+		size_t len = (size_t)(to - text);
+		bool opens =
+			*from == '<' && len > 0 && is_word(to[-1]) &&
+			!(len >= strlen(operator) &&
+			  memcmp(to - strlen(operator), operator, strlen(operator)) == 0);
+
+		if (depth > 0) {
+			depth += *from == '<';
+			depth -= *from == '>' && from[-1] != '-';
+		} else if (opens) {
+			depth = 1;
+		} else {
+			*to++ = *from;
+		}
+	}
+	/* Brackets that have no end are no arguments. */
+	if (depth == 0)
+		*to = '\0';
+	else
+		text[0] = '\0';
+}
+
+/* A name without arguments means the template with any. */
+static bool is_instance(const struct pm_probe_pattern *pattern, char *name)
+{
+	if (strpbrk(pattern->text, "<>(*?[") || !strchr(name, '<'))
+		return false;
+	strip_template_arguments(name);
+	return strcmp(pattern->text, name) == 0;
+}
+
 /* `(anonymous namespace)::f` has parentheses, but no parameters. */
 static bool matches_demangled(struct pm_probe_pattern *pattern, const char *name,
 			      bool glob)
@@ -198,7 +238,8 @@ static bool matches_demangled(struct pm_probe_pattern *pattern, const char *name
 		}
 		pattern->budget -= strlen(pretty);
 		squeeze(pretty);
-		if (compare(pattern, pretty, glob))
+		if (compare(pattern, pretty, glob) ||
+		    (!full && is_instance(pattern, pretty)))
 			return true;
 	}
 	return false;
