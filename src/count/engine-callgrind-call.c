@@ -265,6 +265,22 @@ static bool is_complaint(const char *text)
 	return false;
 }
 
+/* Valgrind's reader of debug information stops all where that leads out of the file: 3.19 does not
+ * know all forms of DWARF 5 and takes the bytes behind them for others. The file's name stands
+ * in quotes on a line of its own. */
+static void note_unreadable(struct pm_callgrind_log *log, const char *text)
+{
+	static const char reader[] = "debuginfo reader: ", image[] = "Valgrind:   \"";
+	const char *end;
+
+	if (log->unreadable[0] == '\0' && strstr(text, reader))
+		snprintf(log->unreadable, sizeof(log->unreadable), "?");
+	end = strncmp(text, image, strlen(image)) == 0 ? strrchr(text, '"') : NULL;
+	if (strcmp(log->unreadable, "?") == 0 && end && end - text > (int)strlen(image))
+		snprintf(log->unreadable, sizeof(log->unreadable), "%.*s",
+			 (int)(end - text) - (int)strlen(image), text + strlen(image));
+}
+
 static int read_lines(struct pm_callgrind_log *log, struct pm_stat *stat, char *bytes,
 		      pid_t pid)
 {
@@ -280,6 +296,7 @@ static int read_lines(struct pm_callgrind_log *log, struct pm_stat *stat, char *
 		ended = ended || strncmp(text, "Collected :", 11) == 0;
 		if (!is_complaint(text))
 			continue;
+		note_unreadable(log, text);
 		pm_str_printable(&plain, text, strlen(text));
 		if (!plain.failed && log->words[0] == '\0')
 			snprintf(log->words, sizeof(log->words), "%s", plain.data);

@@ -331,6 +331,17 @@ static int check_log(struct engine *it, struct pm_error *err)
 		pm_error_where(err, it->options->command[0], -1);
 		return -ENOEXEC;
 	}
+	if (log.unreadable[0] && it->files == 0) {
+		pm_error_set(err, -ENOEXEC,
+			     "valgrind cannot read the debug information of it and "
+			     "has given up (3.19 does not know clang's DWARF 5)");
+		pm_error_where(err,
+			       strcmp(log.unreadable, "?") == 0 ? it->options->command[0]
+								: log.unreadable,
+			       -1);
+		pm_error_fix(err, "build with -gdwarf-4, or take a newer valgrind");
+		return -ENOEXEC;
+	}
 	it->keep_folder = log.running > 0;
 	if (it->keep_folder &&
 	    pm_tell_warning(it->stat,

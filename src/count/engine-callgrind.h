@@ -2,6 +2,8 @@
 /* How valgrind is called, and what it says of itself: shared by engine-callgrind*.c. */
 #pragma once
 
+#include <limits.h>
+
 #include "callgrind.h"
 
 /* A call of valgrind: what is fixed in it is told as settings. */
@@ -24,6 +26,9 @@ struct pm_callgrind_log {
 	size_t cut; /* of these, those that it did not see to their end */
 	size_t running; /* of these, those that have not ended */
 	char words[PM_ERROR_TEXT_MAX]; /* its first complaint, "" for none */
+	/* It gave a process up for debug information that it cannot read, of this file; "": it did
+	 * not. Without the name where it did not say it: "?". */
+	char unreadable[PATH_MAX];
 };
 int pm_callgrind_log_read(struct pm_callgrind_log *ret, struct pm_stat *stat,
 			  const char *dir, const char *only);
