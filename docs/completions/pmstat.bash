@@ -14,7 +14,8 @@ _pmstat_events() {
 		pmrec --list tracepoint
 	} 2>/dev/null | sed -n '/:[A-Z]/!s/^  [+uc] \([^ ]*\).*/\1/p'
 	printf '%s\n' sim.Ir sim.Dr sim.Dw sim.I1mr sim.D1mr sim.D1mw sim.ILmr \
-		sim.DLmr sim.DLmw sim.Bc sim.Bcm sim.Bi sim.Bim
+		sim.DLmr sim.DLmw sim.Bc sim.Bcm sim.Bi sim.Bim sim.L1hits \
+		sim.LLhits sim.RAMhits sim.cycles sim.costs
 }
 
 # Fills COMPREPLY from the words of $1 that continue $2, behind its last comma. What readline

@@ -9,7 +9,8 @@ function __pmstat_events
         pmrec --list tracepoint
     end 2>/dev/null | string match -rv ':[A-Z]' | string replace -rf '^  [+uc] (\S+).*' "$before"'$1'
     printf "$before%s\n" sim.Ir sim.Dr sim.Dw sim.I1mr sim.D1mr sim.D1mw sim.ILmr \
-        sim.DLmr sim.DLmw sim.Bc sim.Bcm sim.Bi sim.Bim
+        sim.DLmr sim.DLmw sim.Bc sim.Bcm sim.Bi sim.Bim sim.L1hits \
+        sim.LLhits sim.RAMhits sim.cycles sim.costs
 end
 
 complete -c pmstat -f

@@ -293,6 +293,15 @@ int pm_engine_callgrind_check(struct pm_error *err);
 
 /* What callgrind counts: "sim.Ir", "sim.D1mr", …; NULL from the end on. */
 const char *pm_sim_event_name(size_t index);
+/* Those of which "sim.costs" is the list; NULL from the end on. */
+const char *pm_sim_cost_name(size_t index);
+/* A sum of what callgrind counts. */
+struct pm_sim_term {
+	const char *column; /* "Ir", "D1mr"; NULL: the end */
+	int weight;
+};
+/* Of "sim.cycles" and the like; NULL: it is counted as it is. */
+const struct pm_sim_term *pm_sim_event_terms(const char *name);
 /* Whether a word of -e means one of these, known or not: those that begin with "sim." */
 bool pm_sim_event_is(const char *word);
 /*

@@ -15,16 +15,43 @@ struct total {
 	uint64_t costs[PM_CALLGRIND_COLUMNS_MAX];
 };
 
-/* What an event stands for: a column, or none. */
-static size_t column_of(const struct pm_callgrind_sums *sums,
-			const struct pm_stat_event *event)
+static size_t column_called(const struct pm_callgrind_sums *sums, const char *name)
 {
-	if (strcmp(event->source, "simulated") != 0)
-		return SIZE_MAX;
 	for (size_t i = 0; i < sums->columns_len; i++)
-		if (strcmp(event->name + strlen("sim."), sums->columns[i]) == 0)
+		if (strcmp(name, sums->columns[i]) == 0)
 			return i;
 	return SIZE_MAX;
+}
+
+/* What @event has counted; false: it is none of callgrind's, or too much for a number. */
+static bool value_of(const struct pm_callgrind_sums *sums,
+		     const struct pm_stat_event *event, const uint64_t *counted,
+		     uint64_t *ret)
+{
+	const struct pm_sim_term *term;
+	__int128_t sum = 0;
+
+	if (strcmp(event->source, "simulated") != 0)
+		return false;
+	term = pm_sim_event_terms(event->name);
+	if (!term) {
+		size_t column = column_called(sums, event->name + strlen("sim."));
+
+		if (column != SIZE_MAX)
+			*ret = counted[column];
+		return column != SIZE_MAX;
+	}
+	for (; term->column; term++) {
+		size_t column = column_called(sums, term->column);
+
+		if (column == SIZE_MAX)
+			return false;
+		sum += (__int128_t)counted[column] * term->weight;
+	}
+	if (sum < 0 || sum > UINT64_MAX)
+		return false;
+	*ret = (uint64_t)sum;
+	return true;
 }
 
 /* NULL without memory. Without any file nothing is known. */
@@ -35,14 +62,14 @@ static struct pm_stat_value *make_values(const struct pm_callgrind_sums *sums,
 	struct pm_stat_value *values = pm_stat_values_new(stat->events.len);
 
 	for (size_t i = 0; values && i < stat->events.len; i++) {
-		size_t column = column_of(sums, &stat->events.data[i]);
+		uint64_t value;
 
 		if (stat->events.data[i].state != PM_STAT_OK)
 			values[i].state = stat->events.data[i].state;
-		else if (column != SIZE_MAX && costs)
+		else if (costs && value_of(sums, &stat->events.data[i], costs, &value))
 			values[i] = (struct pm_stat_value){ .state = PM_STAT_OK,
-							    .value = costs[column],
-							    .raw = costs[column] };
+							    .value = value,
+							    .raw = value };
 	}
 	return values;
 }

@@ -118,8 +118,8 @@ static int add_simulation(struct pm_callgrind_call *call, struct pm_stat *stat)
 {
 	int ret = 0;
 
-	/* Dr, D1mr, DLmw, I1mr, ILmr; Bc, Bim. */
-	if (wants(stat, "DI")) {
+	/* Dr, D1mr, DLmw, I1mr, ILmr, L1hits, RAMhits, cycles; Bc, Bim. */
+	if (wants(stat, "DILRc")) {
 		ret = add_word(call, "--cache-sim=yes");
 		for (size_t i = 0; ret == 0 && i < PM_ARRAY_LEN(caches); i++) {
 			ret = add_word(call, "--%s=%s", caches[i][0], caches[i][1]);

@@ -29,6 +29,7 @@ static const struct formula formulas[] = {
 	  "branches", 100 },
 	{ "cache misses", "%", "100 * cache-misses / cache-references", "cache-misses",
 	  "cache-references", 100 },
+	{ "mispredicted", "%", "100 * sim.Bcm / sim.Bc", "sim.Bcm", "sim.Bc", 100 },
 	{ "retiring", "%", "100 * topdown-retiring / slots", "topdown-retiring", "slots",
 	  100 },
 	{ "bad speculation", "%", "100 * topdown-bad-spec / slots", "topdown-bad-spec",

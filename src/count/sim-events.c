@@ -4,9 +4,29 @@
 
 #include <string.h>
 
+#define ACCESSES                  \
+	{ "Ir", 1 }, { "Dr", 1 }, \
+	{                         \
+		"Dw", 1           \
+	}
+#define L1_MISSES(weight)                       \
+	{ "I1mr", weight }, { "D1mr", weight }, \
+	{                                       \
+		"D1mw", weight                  \
+	}
+#define LL_MISSES(weight)                       \
+	{ "ILmr", weight }, { "DLmr", weight }, \
+	{                                       \
+		"DLmw", weight                  \
+	}
+#define TERMS(...) ((const struct pm_sim_term[]){ __VA_ARGS__, { NULL, 0 } })
+
+/* An access that the first cache has is one cycle, the last cache 5, memory 35: what iai and its
+ * successors count, such that numbers compare. */
 static const struct sim_event {
 	const char *name;
 	enum pm_stat_class class;
+	const struct pm_sim_term *terms; /* NULL: counted as it is */
 } sim_events[] = {
 	{ "sim.Ir", PM_STAT_EXACT },
 	{ "sim.Dr", PM_STAT_EXACT },
@@ -22,7 +42,30 @@ static const struct sim_event {
 	{ "sim.Bcm", PM_STAT_LOW_NOISE },
 	{ "sim.Bi", PM_STAT_EXACT },
 	{ "sim.Bim", PM_STAT_LOW_NOISE },
+	{ "sim.L1hits", PM_STAT_LOW_NOISE, TERMS(ACCESSES, L1_MISSES(-1)) },
+	{ "sim.LLhits", PM_STAT_LOW_NOISE, TERMS(L1_MISSES(1), LL_MISSES(-1)) },
+	{ "sim.RAMhits", PM_STAT_LOW_NOISE, TERMS(LL_MISSES(1)) },
+	{ "sim.cycles", PM_STAT_LOW_NOISE,
+	  TERMS(ACCESSES, L1_MISSES(5 - 1), LL_MISSES(35 - 5)) },
 };
+
+/* What "sim.costs" stands for. */
+static const char *const costs[] = { "sim.Ir",      "sim.L1hits", "sim.LLhits",
+				     "sim.RAMhits", "sim.cycles", "sim.Bc",
+				     "sim.Bcm",     "sim.Bi",     "sim.Bim" };
+
+const char *pm_sim_cost_name(size_t index)
+{
+	return index < PM_ARRAY_LEN(costs) ? costs[index] : NULL;
+}
+
+const struct pm_sim_term *pm_sim_event_terms(const char *name)
+{
+	for (size_t i = 0; i < PM_ARRAY_LEN(sim_events); i++)
+		if (strcmp(sim_events[i].name, name) == 0)
+			return sim_events[i].terms;
+	return NULL;
+}
 
 const char *pm_sim_event_name(size_t index)
 {

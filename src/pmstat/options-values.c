@@ -31,8 +31,17 @@ static size_t first_event(const char *text)
 static int add_simulated(struct pmstat_options *options, const char *text, size_t len,
 			 struct pm_error *err)
 {
-	char *name = strndup(text, len);
+	static const char all[] = "sim.costs";
+	char *name;
+	int ret = 0;
 
+	if (len == strlen(all) && strncasecmp(text, all, len) == 0) {
+		for (size_t i = 0; ret == 0 && pm_sim_cost_name(i); i++)
+			ret = add_simulated(options, pm_sim_cost_name(i),
+					    strlen(pm_sim_cost_name(i)), err);
+		return ret;
+	}
+	name = strndup(text, len);
 	if (name && pm_vec_push(&options->simulated, name) == 0)
 		return 0;
 	free(name);

@@ -394,7 +394,7 @@ static void test_events(void **state)
 	assert_string_equal(stat.events.data[0].name, "sim.Ir");
 	assert_int_equal(stat.events.data[0].class, PM_STAT_EXACT);
 	assert_true(stat.events.data[0].default_set);
-	assert_null(pm_sim_event_name(13));
+	assert_null(pm_sim_event_name(17));
 	pm_stat_release(&stat);
 }
 
