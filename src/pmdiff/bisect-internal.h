@@ -17,12 +17,17 @@ struct pmdiff_moved {
 
 void pmdiff_moved_release(struct pmdiff_moved *moved);
 /* The one that --row names, or the heaviest that got worse, between the two sides. -ERANGE: there
- * is none. */
+ * is none; functions that got worse though the program did not are named then. */
 int pmdiff_moved_find(struct pmdiff_moved *ret, const struct pmdiff_side sides[2],
-		      const struct pmdiff_options *options, struct pm_error *err);
+		      const struct pmdiff_meter *meter, struct pm_error *err);
 /* The rows of two sides, without any gate. */
 int pmdiff_compare_sides(struct pm_comparison *ret, const struct pmdiff_side sides[2],
 			 const struct pmdiff_options *options, struct pm_error *err);
+/* The function after @last, NULL: the first, of those whose @event moved, the most by its own doing
+ * first; @event NULL: that got worse in any. NULL: there are no more. */
+const struct pm_compare_row *pmdiff_next_function(const struct pm_comparison *comparison,
+						  const char *event,
+						  const struct pm_compare_row *last);
 /* The same row there, NULL: it has none with a value on both sides. */
 const struct pm_compare_row *pmdiff_moved_in(const struct pmdiff_moved *moved,
 					     const struct pm_comparison *comparison);

@@ -3,6 +3,11 @@
 
 #include <string.h>
 
+enum {
+	NAMES_BYTES = 200, /* of functions in a message; one is cut at half of that */
+	NAME_BYTES = 100,
+};
+
 static int no_memory(struct pm_error *err)
 {
 	return pm_error_set(err, -ENOMEM, "out of memory");
@@ -72,8 +77,10 @@ static bool has_moved(const struct pm_compare_row *row, bool named)
 {
 	if (!row->base.known || !row->new.known)
 		return false;
+	/* Functions that only explain decide nothing. */
 	if (!named)
-		return row->verdict == PM_VERDICT_WORSE;
+		return row->verdict == PM_VERDICT_WORSE &&
+		       (row->gated || row->subject == PM_COMPARE_PROGRAM);
 	return is_named(row) &&
 	       (row->verdict == PM_VERDICT_WORSE || row->verdict == PM_VERDICT_BETTER ||
 		row->verdict == PM_VERDICT_CHANGED);
@@ -104,6 +111,33 @@ static int take_row(struct pmdiff_moved *ret, const struct pm_compare_row *row,
 	return 0;
 }
 
+/* What one function lost another one may have gained: nobody has lost, but it may be asked for. */
+static int tell_functions(const struct pm_comparison *comparison, struct pm_error *err)
+{
+	const struct pm_compare_row *first = pmdiff_next_function(comparison, NULL, NULL);
+	struct pm_str names = { 0 };
+
+	if (!first) {
+		pm_error_set(err, -ERANGE, "nothing got worse from good to bad");
+		pm_error_fix(err, "--row ROW, for one that moved otherwise; or more "
+				  "runs (-r)");
+		return -ERANGE;
+	}
+	for (const struct pm_compare_row *row = first; row && names.len < NAMES_BYTES;
+	     row = pmdiff_next_function(comparison, NULL, row)) {
+		pm_str_puts(&names, row == first ? "" : ", ");
+		pm_str_printable(&names, row->scope, strnlen(row->scope, NAME_BYTES));
+		pm_str_printf(&names, " %+.2f %%", 100 * row->change);
+	}
+	pm_error_set(err, -ERANGE,
+		     "nothing got worse in the whole program from good to bad; functions "
+		     "that did: %s",
+		     names.data ? names.data : "?");
+	pm_error_fix(err, "--row 'fn:%.*s:%s'", NAME_BYTES, first->scope, first->event);
+	pm_str_release(&names);
+	return -ERANGE;
+}
+
 static int take_moved(struct pmdiff_moved *ret, const struct pm_comparison *comparison,
 		      const char *named, struct pm_error *err)
 {
@@ -124,9 +158,7 @@ static int take_moved(struct pmdiff_moved *ret, const struct pm_comparison *comp
 	if (named)
 		return pm_error_set(err, -ERANGE, "%.200s did not move from good to bad",
 				    named);
-	pm_error_set(err, -ERANGE, "nothing got worse from good to bad");
-	pm_error_fix(err, "--row ROW, for one that moved otherwise; or more runs (-r)");
-	return -ERANGE;
+	return tell_functions(comparison, err);
 }
 
 /* The row as a gate that lets nothing through. */
@@ -142,15 +174,17 @@ static int gate_row(struct pm_gates *gates, const char *row, struct pm_error *er
 }
 
 int pmdiff_moved_find(struct pmdiff_moved *ret, const struct pmdiff_side sides[2],
-		      const struct pmdiff_options *options, struct pm_error *err)
+		      const struct pmdiff_meter *meter, struct pm_error *err)
 {
 	PM_CLEANUP(pm_comparison_release) struct pm_comparison comparison = { 0 };
 	PM_CLEANUP(pm_gates_release) struct pm_gates of_row = { 0 };
+	const struct pmdiff_options *options = meter->options;
 	const char *named = options->measured.row;
 	struct pm_compare_options how = {
 		.gates = named ? &of_row : &options->gates,
 		.force = options->force,
 		.gates_default = { -1, -1, -1 },
+		.functions_explain = meter->all_functions,
 	};
 	int r = named ? gate_row(&of_row, named, err) : 0;
 

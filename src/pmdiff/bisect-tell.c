@@ -70,12 +70,14 @@ static void add_commit(struct pm_str *text, const struct pmdiff_commit *commit)
 
 static bool tells(const struct pm_compare_row *row, const char *event)
 {
+	bool moved =
+		event ? strcmp(row->event, event) == 0 : row->verdict == PM_VERDICT_WORSE;
+
 	return row->subject == PM_COMPARE_SCOPE && row->scope && row->base.known &&
-	       row->new.known &&strcmp(row->event, event) == 0 &&
-	       pm_compare_own_part(row) > 0;
+	       row->new.known &&moved &&pm_compare_own_part(row) > 0;
 }
 
-static const struct pm_compare_row *next_function(const struct pm_comparison *comparison,
+const struct pm_compare_row *pmdiff_next_function(const struct pm_comparison *comparison,
 						  const char *event,
 						  const struct pm_compare_row *last)
 {
@@ -102,7 +104,7 @@ static void add_functions(struct pm_str *text, const struct pm_comparison *compa
 	const struct pm_compare_row *row = NULL;
 
 	for (int i = 0; i < FUNCTIONS_MAX; i++) {
-		row = next_function(comparison, event, row);
+		row = pmdiff_next_function(comparison, event, row);
 		if (!row)
 			break;
 		pm_str_puts(text,

@@ -158,12 +158,15 @@ static int measure_ends(struct bisection *it, struct pm_error *err)
 
 	for (size_t i = 0; i < 2 && r == 0; i++)
 		r = pmdiff_meter_build(meter, &it->shop.trees[i], err);
-	if (row && strncmp(row, "fn:", 3) == 0)
+	/* Without a row, functions tell what a total hides that did not move. */
+	if (!row || strncmp(row, "fn:", 3) == 0)
 		pmdiff_meter_explain(meter);
 	if (r == 0)
 		r = pmdiff_meter_measure(meter, it->shop.trees, sides, 2, err);
 	if (r == 0)
-		r = pmdiff_moved_find(&it->moved, sides, meter->options, err);
+		r = pmdiff_moved_find(&it->moved, sides, meter, err);
+	if (!row)
+		meter->all_functions = false;
 	if (r < 0)
 		return r;
 	it->good = sides[0];
