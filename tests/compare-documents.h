@@ -87,6 +87,7 @@ static inline struct pm_compare_row *compare_row(struct pm_comparison *compariso
 		.p = NAN,
 		.p_holm = NAN,
 		.gate = NAN,
+		.at_most = NAN,
 		.verdict = verdict,
 	};
 

@@ -4,6 +4,7 @@
 
 #include "pm/stat.h"
 
+#include <math.h>
 #include <string.h>
 
 #define STAT_CHECK(condition)     \
@@ -267,4 +268,42 @@ static inline void stat_whole(struct pm_stat *stat)
 	stat_metric(stat, "a third", 0, 0, 0, 1.0 / 3);
 	stat_warning(stat, "One run was disturbed.");
 	STAT_CHECK(pm_vec_push(&stat->settings, setting) == 0);
+}
+
+/* B against A, of the program and of a function's calls. */
+static inline void stat_differences(struct pm_stat *stat)
+{
+	struct pm_stat_difference difference = {
+		.scope = -1,
+		.runs = { 20, 19 },
+		.median = { 1e6, 1.01e6 },
+		.by = 1e4,
+		.by_low = 5e3,
+		.by_high = 1.5e4,
+		.change = 0.01,
+		.change_low = 0.005,
+		.change_high = 0.015,
+		.p = 1e-5,
+		.p_corrected = 2e-5,
+		.paired = true,
+		.decides = true,
+		.outcome = PM_STAT_MORE,
+	};
+
+	STAT_CHECK(pm_vec_push(&stat->differences, difference) == 0);
+	difference = (struct pm_stat_difference){
+		.scope = 0,
+		.event = (uint32_t)stat->events.len,
+		.median = { NAN, NAN },
+		.by = NAN,
+		.by_low = NAN,
+		.by_high = NAN,
+		.change = NAN,
+		.change_low = NAN,
+		.change_high = NAN,
+		.p = NAN,
+		.p_corrected = NAN,
+		.state = PM_STAT_NOT_COUNTED,
+	};
+	STAT_CHECK(pm_vec_push(&stat->differences, difference) == 0);
 }

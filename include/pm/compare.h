@@ -14,19 +14,24 @@
  *              by default with the gate of exact ones if they differ by less than that.
  *   low-noise  the ratio of the medians beyond the gate, and at most one in ten values of a
  *              side among the other's middle half. What was multiplexed is judged as noisy.
- *   noisy      Hodges-Lehmann shift: its whole 95 % interval beyond the gate, and Mann-Whitney's
- *              probability below 1 in 100, corrected by Holm over all noisy rows that are gated
- *              (of a row that is not gated: over all noisy rows).
+ *   noisy      the shift's whole 95 % interval beyond the gate, and its probability by chance
+ *              below 1 in 100, corrected by Holm over the noisy rows that decide. Where runs
+ *              were in turns and ten pairs of neighbours are there, of the ratios of pairs
+ *              (Wilcoxon's signed ranks): what disturbs a machine disturbs neighbours alike, and
+ *              cancels out. Else of all values (Hodges-Lehmann, Mann-Whitney). Rows that do
+ *              not decide are not corrected: they are shown, and no more.
  * Too few runs to say so, or an interval that reaches beyond the gate, and it is inconclusive;
  * so is what stands on hits of which more than the gate lets pass are lost.
  *
  * Gates by default: exact 0.05 %, low-noise 0.5 % or what history says if that is more (faults
- * and simulated misses: and 16 of them), noisy 1 %, wall-time 5 %; noisy 10 % where the sides did not run in turns,
- * for then the machine's moods are in the change. Where nobody sets a gate these decide (`gated`):
- * exact rows, instructions, simulated events, of undisturbed programs (engine "count") where the
- * sides took turns wall-time, and there or on one machine task-clock; and what was asked for by
- * name; never switches, migrations, major faults and the other clocks. The same where all gates
- * are for other machines.
+ * and simulated misses: and 16 of them), noisy 0.5 %, wall-time 5 %; noisy 10 % where the sides did
+ * not run in turns, for then the machine's moods are in the change. Where nobody sets a gate these
+ * decide (`gated`): exact rows; what was asked for by name; simulated events; instructions of
+ * functions; and of the events that nobody asked for one, the first of cycles, instructions and
+ * task-clock that both sides have, of programs that nobody disturbed by measuring (engine "count"),
+ * task-clock only in turns or on one machine. Clocks, switches, migrations and faults tell the same
+ * once more: to correct for all of them would hide a change in each. The same where all gates are
+ * for other machines.
  */
 #pragma once
 
@@ -43,15 +48,20 @@ struct pm_gate {
 	char *event;
 	/* A fraction, at least 0; of shares, of everything: 0.01 is one point. */
 	double limit;
+	/* Or a hard limit ("<=1.2M"): what the new side may have at most, whatever the base has, in
+	 * the unit of the event. NaN: `limit` holds. */
+	double at_most;
 	bool both; /* a change to the better fails, too ("=±0.5%" or "=+-0.5%") */
 	char *source; /* for people: "--gate", "pmdiff.json" */
 };
 
 struct pm_gates {
-	PM_VEC(struct pm_gate) list; /* the last one that matches a row holds */
+	/* Of those that match a row the last change and the last hard limit hold. */
+	PM_VEC(struct pm_gate) list;
 };
 
-/* "EVENT=N%", "fn:NAME:EVENT=N%" and lists of them, separated by commas; a colon or a comma in a
+/* "EVENT=N%", "fn:NAME:EVENT=N%", "EVENT<=NUMBER" with k, M, G (thousands), ns, us, ms, s or KiB, MiB,
+ * GiB behind the number, and lists of them, separated by commas; a colon or a comma in a
  * C++ name needs nothing: EVENT is what stands behind the last colon that leaves a known word.
  * -EINVAL with one clear line. */
 int pm_gates_parse(struct pm_gates *gates, const char *text, const char *source,
@@ -86,6 +96,8 @@ struct pm_compare_side {
 	 * In the unit of the row. */
 	double *values;
 	size_t len;
+	uint64_t *
+		begins; /* when the run of each began (CLOCK_REALTIME, ns); NULL: unknown */
 	double median, min, max; /* NaN if not known */
 	/* Of a recording: the samples that the number stands on, and which part of all in the
 	 * event it is, in percent. */
@@ -95,6 +107,11 @@ struct pm_compare_side {
 	/* Of functions, by the run that has most: which part of the hits is missing, such that
 	 * the number is at least so large. */
 	double lost;
+};
+
+/* Runs of both sides that began one right after the other: indices of their values. */
+struct pm_compare_pair {
+	uint32_t base, new;
 };
 
 struct pm_compare_row {
@@ -114,15 +131,19 @@ struct pm_compare_row {
 		*method; /* for people: "exact", "medians", "Hodges-Lehmann" … ; static */
 	int8_t better; /* -1: less is, 1: more, 0: neither */
 	struct pm_compare_side base, new;
+	PM_VEC(struct pm_compare_pair) pairs; /* of noisy rows; empty: not in turns */
 	const char *weight_unit; /* of a recording: "ns", "" counts; NULL: none; static */
 	/* NaN: unknown. A change from 0 is +infinity. `low` and `high`: 95 % interval of it; both
 	 * `change` where the method has none. Of a share the difference of both as a fraction
 	 * of everything: 0.03 is 3 points more. */
 	double change, low, high;
-	/* Of Mann-Whitney, or of samples being so many by chance; NaN: not asked. */
+	double difference, difference_low,
+		difference_high; /* the same in `unit`; NaN: unknown */
+	/* Of Wilcoxon or Mann-Whitney, or of samples being so many by chance; NaN: not asked. */
 	double p;
-	double p_holm; /* corrected */
-	double gate; /* a fraction */
+	double p_holm; /* corrected, of rows that decide; else equal to `p` */
+	double gate; /* a fraction; infinite: only a hard limit is set */
+	double at_most; /* of the new side; NaN: no limit */
 	bool gated; /* somebody asked for this row by a gate: a regression fails the comparison */
 	bool both; /* see struct pm_gate */
 	/* "--gate", "pmdiff.json", "history", "default". Lives as long as the gates. */
@@ -154,6 +175,9 @@ struct pm_comparison {
 	differences; /* "cpu: X on the base, Y on the new side": incomparable unless
 				     * forced */
 	PM_VEC(char *) warnings; /* full sentences */
+	/* The one event that decides because nobody has set a gate or asked for events; NULL: none
+	 * is needed. */
+	char *deciding;
 	bool forced; /* compared in spite of the differences */
 	/* Of all that is gated: WORSE, INCONCLUSIVE, BETTER, CHANGED or SAME. A row that is gated
 	 * by default and inconclusive makes it so only where no other has an answer. Where nothing
@@ -186,6 +210,12 @@ struct pm_compare_options {
 int pm_compare_stats(struct pm_comparison *ret, const struct pm_stat *const *base,
 		     size_t base_len, const struct pm_stat *const *new, size_t new_len,
 		     const struct pm_compare_options *options, struct pm_error *err);
+/*
+ * Of a document of `pmstat ab`: fills its differences, of the program and then of each function, by
+ * event. What decides is as in pm_compare_stats(); beyond chance is a probability below 1 in 500,
+ * corrected by Holm for what decides. There is no gate: any difference counts. -ENOMEM.
+ */
+int pm_compare_ab(struct pm_stat *stat);
 /*
  * Functions by self and by total, of every event that both have; copies and parts that compilers
  * make of a function are that function; so are its lambdas, as "{lambda()#*}", where the sides have

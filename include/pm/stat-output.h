@@ -24,9 +24,11 @@ struct pm_stat_report {
 int pm_output_stat_text(const struct pm_stat_report *report, FILE *to,
 			struct pm_error *err);
 /*
+ * Of two programs the document has its differences (pm_compare_ab()).
  * One line of names, then one for each number, fields separated by @separator and quoted as in
  * RFC 4180. Which it is about is said by the first field: "run", "row" (of a thread or CPU),
- * "interval", a kind of scope, "thread" or "caller" (of a scope), "overhead", "metric". A
+ * "interval", a kind of scope, "thread" or "caller" (of a scope), "overhead", "metric",
+ * "difference" (of two programs, with fields of its own behind the others). A
  * number that is not known is an empty field, and `status` says why. Numbers are exact, in `unit`.
  */
 int pm_output_stat_csv(const struct pm_stat_report *report, const char *separator,

@@ -180,6 +180,35 @@ struct pm_stat_metric {
 	uint32_t event; /* beside which it is shown */
 };
 
+/* ---- B against A ---------------------------------------------------------------------- */
+
+enum pm_stat_outcome {
+	PM_STAT_UNKNOWN, /* one of both has no value */
+	PM_STAT_EQUAL, /* in all runs */
+	PM_STAT_LESS, /* B has less than A, and that is more than chance */
+	PM_STAT_MORE,
+	PM_STAT_UNDECIDED, /* whatever is seen may be chance */
+	PM_STAT_TOO_FEW, /* runs, to say so */
+};
+/* "unknown", "equal", "less", "more", "undecided", "too_few_runs". */
+const char *pm_stat_outcome_name(enum pm_stat_outcome outcome);
+
+/* Of `ab`: one number of the program, or of a function. NaN: unknown. */
+struct pm_stat_difference {
+	int32_t scope; /* index of the first scope of the function; -1: the program */
+	uint32_t event; /* index in events; as many as there are: calls */
+	size_t runs[2]; /* that have a value, by variant */
+	double median[2]; /* in the unit of the event, as the next three */
+	double by, by_low, by_high; /* B - A, and its 95 % interval */
+	double change, change_low, change_high; /* the same as fractions of A */
+	double p; /* that chance alone makes such a difference */
+	double p_corrected; /* for the rows that decide; of others `p` */
+	bool paired; /* by pairs of neighbouring runs, else by all values of both sides */
+	bool decides; /* others are shown, and no more */
+	enum pm_stat_outcome outcome;
+	enum pm_stat_state state; /* of the first value that is none; else OK */
+};
+
 /* ---- the document -------------------------------------------------------------------- */
 
 struct pm_stat_host {
@@ -218,6 +247,8 @@ struct pm_stat {
 	struct pm_stat_value *overhead_inner;
 	bool overhead_subtracted;
 	PM_VEC(struct pm_stat_metric) metrics;
+	/* Of `ab`, by pm_compare_ab(): written, and not read again, for the runs tell it. */
+	PM_VEC(struct pm_stat_difference) differences;
 	PM_VEC(char *) warnings; /* full sentences */
 	PM_VEC(struct pm_stat_setting { char *name, *value; })
 	settings; /* what the engine had fixed: GLIBC_TUNABLES, cache sizes */
@@ -236,7 +267,7 @@ void pm_stat_release(struct pm_stat *stat);
 /*
  * Documents of the same measurement as one: runs one after the other, scopes with them, and each
  * warning once. What holds for the first (host, subjects, date) holds for all; there are no
- * metrics, which were of each document alone. -EINVAL where engines, events or subjects differ,
+ * metrics and differences, which were of each document alone. -EINVAL where engines, events or subjects differ,
  * -ENOMEM. What is in @ret is borrowed of @stats, but for its arrays: it ends by
  * pm_stat_join_release().
  */

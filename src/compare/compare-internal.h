@@ -97,6 +97,8 @@ int pm_compare_row_fill(struct pm_compare_row *row, const struct pm_side *sides,
 			const struct pm_scope_group *group,
 			const struct pm_event_pairs *pairs, size_t event);
 void pm_compare_row_free(struct pm_compare_row *row);
+/* Fills row->pairs. */
+int pm_compare_pairs_find(struct pm_compare_row *row);
 
 /* What makes numbers incomparable into @comparison->differences, what makes them doubtful into
  * its warnings. */
@@ -123,6 +125,19 @@ int pm_compare_why(struct pm_compare_row *row, const char *format, ...);
 int pm_history_gate(const struct pm_compare_options *options, const struct pm_stat *like,
 		    const struct pm_compare_row *row, double *ret_gate, bool *ret_known);
 
+/* Of the events that nobody asked for one decides, the first of these that both sides have: cycles,
+ * instructions, task-clock. PM_COMPARE_DECIDERS: it is none of them. */
+enum {
+	PM_COMPARE_DECIDERS = 3,
+};
+size_t pm_compare_decider_rank(const char *event);
+/* Change, interval and probability of values that vary, both sides known; `family` rows are
+ * corrected together. */
+int pm_compare_measure(struct pm_compare_row *row, size_t family, double alpha,
+		       uint64_t seed);
+#define PM_COMPARE_BY_PAIRS "pairs" /* the method of a row */
+/* The least probability that so many values could give. */
+double pm_compare_least_p(const struct pm_compare_row *row);
 /* Sets class, method, change and verdict of all rows: their values and gates are there. */
 int pm_compare_judge(struct pm_comparison *comparison, uint64_t seed);
 /* By how much @event differs at least before anybody cares: a few faults more or less are the work

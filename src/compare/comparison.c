@@ -2,6 +2,7 @@
 #include "compare-internal.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 const char *pm_verdict_name(enum pm_verdict verdict)
 {
@@ -29,6 +30,9 @@ void pm_compare_row_free(struct pm_compare_row *row)
 	free(row->unit);
 	free(row->base.values);
 	free(row->new.values);
+	free(row->base.begins);
+	free(row->new.begins);
+	pm_vec_release(&row->pairs);
 	free(row->why);
 }
 
@@ -47,6 +51,7 @@ void pm_comparison_release(struct pm_comparison *comparison)
 	free_of(&comparison->new);
 	free(comparison->engine);
 	free(comparison->cpu_model);
+	free(comparison->deciding);
 	for (size_t i = 0; i < comparison->rows.len; i++)
 		pm_compare_row_free(&comparison->rows.data[i]);
 	for (size_t i = 0; i < comparison->differences.len; i++)
@@ -57,4 +62,15 @@ void pm_comparison_release(struct pm_comparison *comparison)
 	pm_vec_release(&comparison->differences);
 	pm_vec_release(&comparison->warnings);
 	*comparison = (struct pm_comparison){ 0 };
+}
+
+size_t pm_compare_decider_rank(const char *event)
+{
+	static const char *const names[PM_COMPARE_DECIDERS] = { "cycles", "instructions",
+								"task-clock" };
+	size_t rank = 0;
+
+	while (rank < PM_COMPARE_DECIDERS && strcmp(event, names[rank]) != 0)
+		rank++;
+	return rank;
 }

@@ -25,11 +25,61 @@ static bool skip(const char **at, const char *word)
 	return true;
 }
 
+/* What stands behind a number, and what it is worth in the unit of an event: 1, ns, bytes. */
+static bool parse_suffix(const char **at, double *ret)
+{
+	static const struct {
+		const char *name;
+		double factor;
+	} suffixes[] = {
+		{ "KiB", 1024 }, { "MiB", 1024 * 1024 }, { "GiB", 1024 * 1024 * 1024 },
+		{ "ns", 1 },     { "us", 1e3 },          { "ms", 1e6 },
+		{ "s", 1e9 },    { "k", 1e3 },           { "M", 1e6 },
+		{ "G", 1e9 }
+	};
+
+	*ret = 1;
+	*at += strspn(*at, " ");
+	for (size_t i = 0; i < PM_ARRAY_LEN(suffixes); i++)
+		if (skip(at, suffixes[i].name)) {
+			*ret = suffixes[i].factor;
+			break;
+		}
+	*at += strspn(*at, " ");
+	return **at == ',' || **at == '\0';
+}
+
+/* "<=1.2M" */
+static bool parse_at_most(const char *at, struct pm_gate *gate, const char **ret_end)
+{
+	size_t digits;
+	double number, factor;
+	char *end;
+
+	if (!skip(&at, "<="))
+		return false;
+	digits = strspn(at, "0123456789.");
+	if (digits == 0)
+		return false;
+	number = strtod(at, &end);
+	if (end != at + digits)
+		return false;
+	at = end;
+	if (!parse_suffix(&at, &factor) || !isfinite(number * factor))
+		return false;
+	gate->at_most = number * factor;
+	gate->limit = INFINITY;
+	gate->both = false;
+	*ret_end = at;
+	return true;
+}
+
 /* What is behind "=" of a gate; false: this "=" belongs to a name. */
 static bool parse_limit(const char *at, struct pm_gate *gate, const char **ret_end)
 {
 	char *end;
 
+	gate->at_most = NAN;
 	gate->both = skip(&at, "±") || skip(&at, "+-");
 	/* Neither hexadecimal digits nor "nan", which strtod(3) takes. */
 	if (strspn(at, "0123456789.") == 0)
@@ -123,13 +173,16 @@ static void free_gate(struct pm_gate *gate)
 	*gate = (struct pm_gate){ 0 };
 }
 
-/* The "=" of the gate that begins at @text, NULL: there is none. */
+/* The "=" or "<=" of the gate that begins at @text, NULL: there is none. */
 static const char *find_limit(const char *text, struct pm_gate *gate,
 			      const char **ret_end)
 {
-	for (const char *at = strchr(text, '='); at; at = strchr(at + 1, '='))
+	for (const char *at = strchr(text, '='); at; at = strchr(at + 1, '=')) {
 		if (parse_limit(at + 1, gate, ret_end))
 			return at;
+		if (at > text && parse_at_most(at - 1, gate, ret_end))
+			return at - 1;
+	}
 	return NULL;
 }
 
@@ -147,7 +200,8 @@ int pm_gates_parse(struct pm_gates *gates, const char *text, const char *source,
 		limit = find_limit(text, &gate, &end);
 		if (!limit) {
 			pm_error_set(err, -EINVAL, "'%s' is no gate", text);
-			pm_error_fix(err, "EVENT=N%% or fn:NAME:EVENT=N%%");
+			pm_error_fix(err,
+				     "EVENT=N%%, fn:NAME:EVENT=N%% or EVENT<=NUMBER");
 			return -EINVAL;
 		}
 		r = fill(&gate, text, (size_t)(limit - text), source, err);
@@ -307,6 +361,10 @@ static bool is_of_others(const char *event)
 		"sim.Bcm",
 		"sim.Bi",
 		"sim.Bim",
+		"sim.L1hits",
+		"sim.LLhits",
+		"sim.RAMhits",
+		"sim.cycles",
 	};
 	size_t len = strlen(event), modifiers = pm_event_modifiers_len(event, len);
 	size_t bare = modifiers > 0 ? len - modifiers - 1 : len;

@@ -95,12 +95,14 @@ static int set_gate(struct work *work, struct pm_compare_row *row,
 		.requested = { event->name, which },
 	};
 
+	row->at_most = NAN;
 	row->gate = row->unit[0] == '%' ? GATE_POINTS : GATE_OWN;
 	row->gate_source = "default";
 	for (size_t i = 0; gates && i < gates->list.len; i++) {
 		const struct pm_gate *gate = &gates->list.data[i];
 
-		if (!pm_gate_fits(gate, &target))
+		/* Samples are no counts. */
+		if (!isnan(gate->at_most) || !pm_gate_fits(gate, &target))
 			continue;
 		work->used[i] = true;
 		row->gated = true;

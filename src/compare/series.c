@@ -136,6 +136,7 @@ struct gathering {
 	const struct pm_event_pairs *pairs;
 	size_t event;
 	PM_VEC(double) values;
+	PM_VEC(uint64_t) begins; /* of the run of each */
 	/* The first value that is none, and its event. */
 	enum pm_stat_state state;
 	const struct pm_stat_event *without;
@@ -143,8 +144,15 @@ struct gathering {
 	double lost; /* part of all hits */
 };
 
+static int add_value(struct gathering *to, const struct pm_stat_run *run, double value)
+{
+	int r = pm_vec_push(&to->values, value);
+
+	return r < 0 ? r : pm_vec_push(&to->begins, run->begin_ns);
+}
+
 static int gather(struct gathering *to, const struct pm_stat *stat, uint32_t event,
-		  const struct pm_stat_value *values)
+		  const struct pm_stat_run *run, const struct pm_stat_value *values)
 {
 	const struct pm_stat_event *of;
 
@@ -157,7 +165,7 @@ static int gather(struct gathering *to, const struct pm_stat *stat, uint32_t eve
 		to->multiplexed = to->multiplexed ||
 				  (values[event].state == PM_STAT_MULTIPLEXED &&
 				   values[event].running_ns < values[event].enabled_ns);
-		return pm_vec_push(&to->values, (double)values[event].value * of->scale);
+		return add_value(to, run, (double)values[event].value * of->scale);
 	}
 	if (!to->without) {
 		to->without = of;
@@ -175,7 +183,7 @@ static int gather_program(struct gathering *to, const struct pm_side *side,
 
 		for (size_t r = 0; r < stat->runs.len; r++)
 			if (pm_side_counts(side, &stat->runs.data[r]) &&
-			    gather(to, stat, at[i][to->event],
+			    gather(to, stat, at[i][to->event], &stat->runs.data[r],
 				   stat->runs.data[r].values) < 0)
 				return -ENOMEM;
 	}
@@ -193,6 +201,7 @@ static int gather_scope(struct gathering *to, const struct pm_side *side,
 		const struct pm_scope_member *member = &group->members.data[i];
 		const struct pm_stat *stat;
 		const struct pm_stat_scope *scope;
+		const struct pm_stat_run *run;
 
 		if (member->side != which)
 			continue;
@@ -205,10 +214,12 @@ static int gather_scope(struct gathering *to, const struct pm_side *side,
 			to->lost = fmax(to->lost,
 					(double)scope->lost / ((double)scope->lost +
 							       (double)scope->calls));
+		run = &stat->runs.data[scope->run];
 		if (!calls)
-			r = gather(to, stat, at[member->doc][to->event], scope->values);
+			r = gather(to, stat, at[member->doc][to->event], run,
+				   scope->values);
 		else if (!scope->calls_unknown)
-			r = pm_vec_push(&to->values, (double)scope->calls);
+			r = add_value(to, run, (double)scope->calls);
 	}
 	return r;
 }
@@ -218,9 +229,12 @@ static void give(struct gathering *from, struct pm_compare_side *to)
 	to->known = from->values.len > 0;
 	to->values = from->values.data;
 	to->len = from->values.len;
+	to->begins = from->begins.data;
 	to->lost = from->lost;
 	from->values.data = NULL;
 	from->values.len = from->values.cap = 0;
+	from->begins.data = NULL;
+	from->begins.len = from->begins.cap = 0;
 	to->median = to->min = to->max = NAN;
 	for (size_t i = 0; i < to->len; i++) {
 		to->min = i == 0 ? to->values[i] : fmin(to->min, to->values[i]);
@@ -335,6 +349,9 @@ int pm_compare_row_fill(struct pm_compare_row *row, const struct pm_side *sides,
 		.change = NAN,
 		.low = NAN,
 		.high = NAN,
+		.difference = NAN,
+		.difference_low = NAN,
+		.difference_high = NAN,
 		.p = NAN,
 		.p_holm = NAN,
 		.base = { .median = NAN,
@@ -361,6 +378,8 @@ int pm_compare_row_fill(struct pm_compare_row *row, const struct pm_side *sides,
 	if (row->class == PM_STAT_EXACT &&
 	    (row->base.min < row->base.max || row->new.min < row->new.max))
 		row->class = PM_STAT_LOW_NOISE;
+	if (r == 0 && row->base.known && row->new.known)
+		r = pm_compare_pairs_find(row);
 	if (r == 0 && group && !group->of[PM_BASE] != !group->of[PM_NEW])
 		row->verdict = group->of[PM_NEW] ? PM_VERDICT_NEW : PM_VERDICT_GONE;
 	return r;

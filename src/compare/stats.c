@@ -7,12 +7,13 @@
 
 /*
  * What changes without anybody's fault: nothing but the loader's handling of paths in simulated
- * counts; counts of this machine's clock vary by 1 % from run to run when others use it, its
- * wall-time by 20 %, and both by more from one minute to the next.
+ * counts; where code and data lie moves a program's time by some tenths of a percent; a busy
+ * machine's clock varies by 1 % from run to run, its wall-time by 20 %, and both by more from one
+ * minute to the next.
  */
 #define GATE_EXACT     0.0005
 #define GATE_LOW_NOISE 0.005
-#define GATE_NOISY     0.01
+#define GATE_NOISY     0.005
 #define GATE_WALL      0.05
 #define GATE_NO_TURNS  0.1
 
@@ -138,30 +139,99 @@ static bool is_undisturbed(const struct work *work)
 	return strcmp(work->comparison->engine, "count") == 0;
 }
 
-/* Clocks, of which several tell the same; what depends on others who use the machine. */
-static bool decides(const struct work *work, const struct pm_compare_row *row,
-		    const struct pm_stat_event *event)
+/* What depends on others who use the machine, or has the parent's own in it. */
+static bool depends_on_others(const struct pm_stat_event *event)
 {
-	static const char *const never[] = { "context-switches", "cgroup-switches",
+	static const char *const names[] = { "context-switches", "cgroup-switches",
 					     "cpu-migrations",   "major-faults",
 					     "user-time",        "system-time",
 					     "max-rss" };
 
-	if (!event || row->class == PM_STAT_EXACT)
-		return true;
+	for (size_t i = 0; i < PM_ARRAY_LEN(names); i++)
+		if (strcmp(event->name, names[i]) == 0)
+			return true;
+	return false;
+}
+
+/* Whether @event tells of the program alone, here. */
+static bool is_trusted(const struct work *work, const struct pm_stat_event *event)
+{
 	if (strcmp(event->name, "wall-time") == 0)
 		return work->turns && is_undisturbed(work);
-	for (size_t i = 0; i < PM_ARRAY_LEN(never); i++)
-		if (strcmp(event->name, never[i]) == 0)
-			return false;
 	/* A clock tells of the machine, too. */
 	if (strcmp(event->name, "task-clock") == 0 && !work->turns && !work->one_machine)
 		return false;
-	/* Functions of many have all events: in them only what was asked for decides. */
-	return row->better != 0 &&
-	       (!event->default_set || strcmp(event->name, "instructions") == 0 ||
-		strcmp(event->source, "simulated") == 0 ||
-		(strcmp(event->name, "task-clock") == 0 && is_undisturbed(work)));
+	return !depends_on_others(event);
+}
+
+static bool decides(const struct work *work, const struct pm_compare_row *row,
+		    const struct pm_stat_event *event)
+{
+	if (!event || row->class == PM_STAT_EXACT)
+		return true;
+	if (row->better == 0 || !is_trusted(work, event))
+		return false;
+	if (!event->default_set || strcmp(event->source, "simulated") == 0)
+		return true;
+	/* Functions of many have all events, and what sees them takes time. */
+	if (row->scope)
+		return strcmp(event->name, "instructions") == 0;
+	return work->comparison->deciding &&
+	       strcmp(row->event, work->comparison->deciding) == 0;
+}
+
+/* Whether the program has @event on both sides. */
+static int is_known_on_both(const struct work *work, size_t event, bool *ret)
+{
+	struct pm_compare_row row;
+	int r = pm_compare_row_fill(&row, work->sides, NULL, &work->pairs, event);
+
+	if (r == 0)
+		*ret = row.base.known && row.new.known;
+	pm_compare_row_free(&row);
+	return r;
+}
+
+/* Those that somebody has asked for decide alone. */
+static bool are_events_asked_for(const struct work *work)
+{
+	for (size_t i = 0; i < work->pairs.list.len; i++) {
+		const struct pm_event_pair *pair = &work->pairs.list.data[i];
+
+		for (unsigned int side = 0; side < PM_SIDES; side++)
+			if (pair->of[side] && !pair->of[side]->default_set)
+				return true;
+	}
+	return false;
+}
+
+static int find_deciding(struct work *work)
+{
+	size_t best = PM_COMPARE_DECIDERS, at = 0;
+
+	if (are_events_asked_for(work) || !is_undisturbed(work))
+		return 0;
+	for (size_t i = 0; i < work->pairs.list.len; i++) {
+		const struct pm_event_pair *pair = &work->pairs.list.data[i];
+		const struct pm_stat_event *event = pair->of[PM_NEW];
+		bool known = false;
+		size_t rank;
+
+		if (!pair->of[PM_BASE] || !event)
+			continue;
+		rank = pm_compare_decider_rank(event->name);
+		if (rank >= best || !is_trusted(work, event))
+			continue;
+		if (is_known_on_both(work, i, &known) < 0)
+			return -ENOMEM;
+		if (known) {
+			best = rank;
+			at = i;
+		}
+	}
+	return best == PM_COMPARE_DECIDERS ? 0
+					   : pm_stat_text(&work->comparison->deciding,
+							  work->pairs.list.data[at].name);
 }
 
 static bool varies(const struct pm_compare_side *side)
@@ -226,6 +296,25 @@ static bool is_pattern(const struct pm_gate *gate, const struct pm_compare_row *
 	       (!row->scope || strcmp(gate->scope, row->scope) != 0);
 }
 
+/* Of gates that mean the same row the last one holds, which comes first here; a limit of a change and
+ * a hard one hold together. */
+static void apply_gate(struct pm_compare_row *row, const struct pm_gate *gate)
+{
+	bool hard = !isnan(gate->at_most);
+
+	if (hard ? !isnan(row->at_most) : row->gate_source && isfinite(row->gate))
+		return;
+	row->gated =
+		row->gated || row->verdict != PM_VERDICT_GONE || !is_pattern(gate, row);
+	if (hard)
+		row->at_most = gate->at_most;
+	if (hard && row->gate_source)
+		return;
+	row->gate = gate->limit;
+	row->both = gate->both;
+	row->gate_source = gate->source;
+}
+
 static int set_gate(struct work *work, struct pm_compare_row *row,
 		    const struct pm_event_pair *pair)
 {
@@ -243,19 +332,14 @@ static int set_gate(struct work *work, struct pm_compare_row *row,
 			target.requested[side] = event->requested;
 			target.user_only = event->user_only;
 		}
+	row->at_most = NAN;
 	for (size_t i = gates ? gates->list.len : 0; i-- > 0;) {
 		const struct pm_gate *gate = &gates->list.data[i];
 
 		if (!pm_gate_fits(gate, &target))
 			continue;
 		work->used[i] = true;
-		/* The last one holds. */
-		if (row->gate_source)
-			continue;
-		row->gated = row->verdict != PM_VERDICT_GONE || !is_pattern(gate, row);
-		row->gate = gate->limit;
-		row->both = gate->both;
-		row->gate_source = gate->source;
+		apply_gate(row, gate);
 	}
 	return row->gate_source ? 0 : set_default_gate(work, row, event);
 }
@@ -366,9 +450,13 @@ static int add_unknown(struct work *work, const struct pm_gate *gate)
 		.change = NAN,
 		.low = NAN,
 		.high = NAN,
+		.difference = NAN,
+		.difference_low = NAN,
+		.difference_high = NAN,
 		.p = NAN,
 		.p_holm = NAN,
 		.gate = gate->limit,
+		.at_most = gate->at_most,
 		.both = gate->both,
 		.gate_source = gate->source,
 		.verdict = PM_VERDICT_UNKNOWN,
@@ -445,7 +533,7 @@ static int begin(struct work *work)
 	    pm_event_pairs_find(&work->pairs, work->sides) < 0 ||
 	    pm_scope_groups_find(&work->groups, work->sides) < 0)
 		return -ENOMEM;
-	return warn_of_sides(work) < 0
+	return warn_of_sides(work) < 0 || find_deciding(work) < 0
 		       ? -ENOMEM
 		       : pm_compare_sides_check(comparison, work->sides, &work->pairs);
 }

@@ -83,6 +83,7 @@ int pm_stat_join(struct pm_stat *ret, const struct pm_stat *stats, size_t len,
 	memset(&joined.runs, 0, sizeof(joined.runs));
 	memset(&joined.scopes, 0, sizeof(joined.scopes));
 	memset(&joined.metrics, 0, sizeof(joined.metrics));
+	memset(&joined.differences, 0, sizeof(joined.differences));
 	memset(&joined.warnings, 0, sizeof(joined.warnings));
 	r = copy_subjects(&joined, &stats[0]);
 	for (size_t i = 0; r == 0 && i < len; i++) {

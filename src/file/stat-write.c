@@ -348,6 +348,33 @@ static void put_metric(struct writing *to, size_t id)
 	put(to, "}");
 }
 
+static void put_difference(struct writing *to, size_t id)
+{
+	const struct pm_stat_difference *difference = &to->stat->differences.data[id];
+
+	put_count_if(to,
+		     id == 0 ? "\n{\"scope\":" : ",\n{\"scope\":", difference->scope >= 0,
+		     (uint64_t)difference->scope);
+	put_count_if(to, ",\"event\":", difference->event < to->stat->events.len,
+		     difference->event);
+	put_count(to, ",\"runs_a\":", difference->runs[0]);
+	put_count(to, ",\"runs_b\":", difference->runs[1]);
+	put_real(to, ",\"median_a\":", difference->median[0]);
+	put_real(to, ",\"median_b\":", difference->median[1]);
+	put_real(to, ",\"difference\":", difference->by);
+	put_real(to, ",\"low\":", difference->by_low);
+	put_real(to, ",\"high\":", difference->by_high);
+	put_real(to, ",\"change\":", difference->change);
+	put_real(to, ",\"change_low\":", difference->change_low);
+	put_real(to, ",\"change_high\":", difference->change_high);
+	put_real(to, ",\"p\":", difference->p);
+	put_real(to, ",\"p_corrected\":", difference->p_corrected);
+	put_bool(to, ",\"paired\":", difference->paired);
+	put_bool(to, ",\"decides\":", difference->decides);
+	put_text(to, ",\"verdict\":", pm_stat_outcome_name(difference->outcome));
+	put(to, "}");
+}
+
 static void put_tail(struct writing *to)
 {
 	const struct pm_stat *stat = to->stat;
@@ -365,6 +392,9 @@ static void put_tail(struct writing *to)
 	put(to, ",\n\"metrics\":[");
 	for (size_t i = 0; i < stat->metrics.len; i++)
 		put_metric(to, i);
+	put(to, "],\n\"differences\":[");
+	for (size_t i = 0; i < stat->differences.len; i++)
+		put_difference(to, i);
 	put_texts(to, "],\n\"warnings\":", stat->warnings.data, stat->warnings.len);
 	put(to, ",\n\"settings\":[");
 	for (size_t i = 0; i < stat->settings.len; i++) {

@@ -50,6 +50,25 @@ const char *pm_stat_kind_name(enum pm_stat_scope_kind kind)
 	return NULL;
 }
 
+const char *pm_stat_outcome_name(enum pm_stat_outcome outcome)
+{
+	switch (outcome) {
+	case PM_STAT_UNKNOWN:
+		return "unknown";
+	case PM_STAT_EQUAL:
+		return "equal";
+	case PM_STAT_LESS:
+		return "less";
+	case PM_STAT_MORE:
+		return "more";
+	case PM_STAT_UNDECIDED:
+		return "undecided";
+	case PM_STAT_TOO_FEW:
+		return "too_few_runs";
+	}
+	return NULL;
+}
+
 int pm_stat_text(char **ret, const char *text)
 {
 	char *copy = text ? strdup(text) : NULL;
@@ -193,6 +212,7 @@ void pm_stat_release(struct pm_stat *stat)
 	pm_vec_release(&stat->runs);
 	pm_vec_release(&stat->scopes);
 	pm_vec_release(&stat->metrics);
+	pm_vec_release(&stat->differences);
 	pm_vec_release(&stat->warnings);
 	pm_vec_release(&stat->settings);
 	free(stat->overhead);
@@ -270,6 +290,22 @@ static const char *check_scope(const struct pm_stat *stat,
 	return wrong;
 }
 
+static const char *check_difference(const struct pm_stat *stat,
+				    const struct pm_stat_difference *difference)
+{
+	bool of_program = difference->scope == -1;
+
+	if (difference->scope < -1 ||
+	    (!of_program && (size_t)difference->scope >= stat->scopes.len))
+		return "the scope of a difference is not there";
+	if (difference->event >= stat->events.len + !of_program)
+		return "the event of a difference is not there";
+	return pm_stat_outcome_name(difference->outcome) &&
+			       pm_stat_state_name(difference->state)
+		       ? NULL
+		       : "the outcome of a difference is unknown";
+}
+
 static const char *check_metric(const struct pm_stat *stat,
 				const struct pm_stat_metric *metric)
 {
@@ -307,5 +343,7 @@ const char *pm_stat_check(const struct pm_stat *stat)
 		wrong = check_values(stat, stat->overhead_inner);
 	for (size_t i = 0; !wrong && i < stat->metrics.len; i++)
 		wrong = check_metric(stat, &stat->metrics.data[i]);
+	for (size_t i = 0; !wrong && i < stat->differences.len; i++)
+		wrong = check_difference(stat, &stat->differences.data[i]);
 	return wrong;
 }

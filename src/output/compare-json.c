@@ -119,6 +119,7 @@ static void put_row(struct pm_str *out, const struct pm_compare_row *row)
 	pm_put_compare_json(out, ",\"p_holm\":", row->p_holm);
 	put_bool(out, ",\"gated\":", row->gated);
 	pm_put_compare_json(out, ",\"gate\":", row->gate);
+	pm_put_compare_json(out, ",\"at_most\":", row->at_most);
 	put_bool(out, ",\"gate_both\":", row->both);
 	pm_put_compare_json_text(out, ",\"gate_source\":", row->gate_source);
 	pm_str_putc(out, '}');
@@ -141,6 +142,7 @@ int pm_output_compare_json(const struct pm_compare_report *report, FILE *to,
 	put_of(&out, ",\n\"new\":", &comparison->new);
 	pm_put_compare_json_text(&out, ",\n\"engine\":", comparison->engine);
 	pm_put_compare_json_text(&out, ",\"cpu_model\":", comparison->cpu_model);
+	pm_put_compare_json_text(&out, ",\n\"deciding\":", comparison->deciding);
 	pm_put_compare_json_text(&out, ",\n\"failure\":", report->failure);
 	put_bool(&out, ",\n\"forced\":", comparison->forced);
 	put_texts(&out, ",\"differences\":[", comparison->differences.data,

@@ -182,6 +182,12 @@ static void put_heading(struct markdown *to)
 		pm_str_puts(&to->out, "  \nEngine and CPU: ");
 		put_code_str(&to->out, &words, false);
 	}
+	pm_str_clear(&words);
+	pm_put_compare_deciding(&words, comparison);
+	if (words.len > 0 && !words.failed) {
+		pm_str_puts(&to->out, "  \n");
+		put_words(&to->out, words.data, LINE_COLUMNS);
+	}
 	pm_str_putc(&to->out, '\n');
 	put_lines(to, "Not the same", comparison->differences.data,
 		  comparison->differences.len);

@@ -41,6 +41,8 @@ void pm_compare_count(struct pm_compare_counts *ret,
 
 /* The first line of every document, without an end: "worse: 1 of 5 gates is broken". */
 void pm_put_compare_verdict(struct pm_str *str, const struct pm_compare_report *report);
+/* "task-clock decides. …"; nothing where gates or names do. */
+void pm_put_compare_deciding(struct pm_str *str, const struct pm_comparison *comparison);
 /* UNKNOWN where nothing was compared. */
 enum pm_verdict pm_compare_verdict_of(const struct pm_compare_report *report);
 /* The row as a gate names it: "fn:parse:sim.Ir", "wall-time". */

@@ -115,6 +115,8 @@ static void heading(struct text *to)
 		pm_put_compare_side(&line, &comparison->new, to->report->ascii);
 		put_line(to, PM_COLOR_PLAIN, 0, &line);
 		put_machine(to);
+		pm_put_compare_deciding(&line, comparison);
+		put_line(to, PM_COLOR_DIM, 0, &line);
 	}
 	pm_str_release(&line);
 	for (size_t i = 0; i < comparison->differences.len; i++)

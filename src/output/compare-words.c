@@ -97,7 +97,8 @@ static void put_first(struct pm_str *str, const struct pm_comparison *comparison
 		return;
 	pm_str_puts(str, ": ");
 	pm_put_compare_name(str, row, NAME_COLUMNS, true);
-	if (isnan(row->change))
+	/* The largest number of those that chance may have made would be read as an answer. */
+	if (isnan(row->change) || row->verdict == PM_VERDICT_INCONCLUSIVE)
 		return;
 	pm_str_putc(str, ' ');
 	pm_put_compare_change(str, row);
@@ -179,6 +180,29 @@ void pm_put_compare_verdict(struct pm_str *str, const struct pm_compare_report *
 		pm_str_puts(str, " (forced: the sides do not compare)");
 }
 
+void pm_put_compare_deciding(struct pm_str *str, const struct pm_comparison *comparison)
+{
+	size_t others = 0, decide = 0;
+
+	for (size_t i = 0; i < comparison->rows.len; i++) {
+		const struct pm_compare_row *row = &comparison->rows.data[i];
+
+		others += !row->gated && row->base.known && row->new.known;
+		decide += row->gated && !row->scope && row->gate_source &&
+			  strcmp(row->gate_source, "default") == 0 &&
+			  comparison->deciding &&
+			  strcmp(row->event, comparison->deciding) == 0;
+	}
+	if (decide == 0)
+		return;
+	pm_str_printable(str, comparison->deciding, strlen(comparison->deciding));
+	pm_str_puts(str, " decides.");
+	if (others > 0)
+		pm_str_puts(str,
+			    " The other numbers are secondary: they are not corrected "
+			    "for how many they are, and decide nothing.");
+}
+
 /* ---- names ----------------------------------------------------------------------------- */
 
 void pm_put_compare_name(struct pm_str *str, const struct pm_compare_row *row,
@@ -256,15 +280,34 @@ static bool is_share(const struct pm_compare_row *row)
 	return strcmp(row->unit, "%") == 0;
 }
 
-void pm_put_compare_median(struct pm_str *str, const struct pm_compare_row *row,
-			   const struct pm_compare_side *side, bool ascii)
+/* In a unit that suits @size. */
+static void put_number(struct pm_str *str, const struct pm_compare_row *row,
+		       double number, double size, bool ascii)
 {
 	/* What writes counting documents asks for no more of an event. */
 	struct pm_stat_event event = { .unit = row->unit };
+	struct pm_stat_unit unit = pm_stat_unit_of(&event, size, ascii);
+
+	if (is_share(row))
+		unit.decimals = 2;
+	/* Of so many digits the first ones say enough. */
+	if (fabs(number) * unit.factor >= 1e15 || (number != 0 && fabs(number) < 1e-6)) {
+		pm_str_printf(str, "%.3g", number * unit.factor);
+	} else {
+		pm_put_stat_number(str, &unit, number);
+	}
+	if (unit.suffix[0]) {
+		pm_str_putc(str, ' ');
+		pm_str_printable(str, unit.suffix, strlen(unit.suffix));
+	}
+}
+
+void pm_put_compare_median(struct pm_str *str, const struct pm_compare_row *row,
+			   const struct pm_compare_side *side, bool ascii)
+{
 	double base = row->base.known ? fabs(row->base.median) : 0;
 	double new = row->new.known ? fabs(row->new.median) : 0;
 	double larger = fmax(base, new);
-	struct pm_stat_unit unit;
 
 	if (!side->known || !isfinite(side->median)) {
 		pm_str_putc(str, '-');
@@ -273,20 +316,7 @@ void pm_put_compare_median(struct pm_str *str, const struct pm_compare_row *row,
 	/* Of its own where it would be hardly more than nothing in that of the other side. */
 	if (fabs(side->median) > 0 && fabs(side->median) < larger / OTHER_UNIT)
 		larger = fabs(side->median);
-	unit = pm_stat_unit_of(&event, larger, ascii);
-	if (is_share(row))
-		unit.decimals = 2;
-	/* Of so many digits the first ones say enough. */
-	if (fabs(side->median) * unit.factor >= 1e15 ||
-	    (side->median != 0 && fabs(side->median) < 1e-6)) {
-		pm_str_printf(str, "%.3g", side->median * unit.factor);
-	} else {
-		pm_put_stat_number(str, &unit, side->median);
-	}
-	if (unit.suffix[0]) {
-		pm_str_putc(str, ' ');
-		pm_str_printable(str, unit.suffix, strlen(unit.suffix));
-	}
+	put_number(str, row, side->median, larger, ascii);
 }
 
 /* A percentage with a sign and as many digits as say something. */
@@ -335,13 +365,20 @@ void pm_put_compare_interval(struct pm_str *str, const struct pm_compare_row *ro
 
 void pm_put_compare_gate(struct pm_str *str, const struct pm_compare_row *row, bool ascii)
 {
-	if (!isfinite(row->gate)) {
+	if (!isfinite(row->gate) && isnan(row->at_most)) {
 		pm_str_puts(str, "none");
 		return;
 	}
-	if (row->both)
-		pm_str_puts(str, ascii ? "+-" : "±");
-	pm_str_printf(str, "%.3g %s", 100 * row->gate, is_share(row) ? "points" : "%");
+	if (isfinite(row->gate)) {
+		if (row->both)
+			pm_str_puts(str, ascii ? "+-" : "±");
+		pm_str_printf(str, "%.3g %s", 100 * row->gate,
+			      is_share(row) ? "points" : "%");
+	}
+	if (!isnan(row->at_most)) {
+		pm_str_puts(str, isfinite(row->gate) ? ", at most " : "at most ");
+		put_number(str, row, row->at_most, row->at_most, ascii);
+	}
 	if (!row->gate_source)
 		return;
 	pm_str_puts(str, " (");

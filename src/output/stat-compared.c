@@ -1,146 +1,54 @@
 /* SPDX-License-Identifier: MIT */
-/* Two programs side by side, and in words whether they differ. */
+/* Two programs side by side, and in words whether they differ: pm_compare_ab() has found out. */
 #include "stat-show.h"
 
 #include <string.h>
 
 enum {
-	/* Fewer a side never give p < 0.002, which correction for some rows asks for. */
-	RUNS_LEAST = 7,
-	BOOTSTRAP_SEED = 1,
 	WORDS_COLUMN = 4,
 };
-#define CONFIDENCE 0.95
 
-/* A row before it is printed: all are corrected for one another. */
+/* A row: the difference, and of what. */
 struct row {
-	size_t group; /* 0: the program, else index + 1 */
-	struct pm_stat_series series;
-	bool tested;
-	double p;
-	struct pm_stats_shift shift;
+	const struct pm_stat_difference *of;
+	const struct pm_stat_event *event; /* NULL: calls */
 };
 
-struct rows {
-	PM_VEC(struct row) list;
-};
-
-static void rows_release(struct rows *rows)
+static struct row row_at(const struct pm_stat *stat, size_t index)
 {
-	for (size_t i = 0; i < rows->list.len; i++)
-		pm_stat_series_release(&rows->list.data[i].series);
-	pm_vec_release(&rows->list);
+	const struct pm_stat_difference *of = &stat->differences.data[index];
+
+	return (struct row){ of, of->event < stat->events.len
+					 ? &stat->events.data[of->event]
+					 : NULL };
 }
 
-static const double *of(const struct row *row, size_t variant, size_t *len)
+static const char *name_of(const struct row *row)
 {
-	*len = row->series.of[variant].len;
-	return row->series.of[variant].data;
+	return row->event ? pm_stat_event_shown(row->event) : "calls";
 }
 
-static bool are_equal(const double *values, size_t len)
+static bool is_shown(const struct row *row)
 {
-	for (size_t i = 1; i < len; i++)
-		if (values[i] != values[0])
-			return false;
-	return len > 0;
-}
+	bool known = row->of->outcome != PM_STAT_UNKNOWN;
+	bool zero = row->of->outcome == PM_STAT_EQUAL && row->of->median[0] == 0;
 
-/* Neither side varies: what is seen is all there is to see. */
-static bool is_steady(const struct row *row)
-{
-	size_t a_len, b_len;
-	const double *a = of(row, 0, &a_len), *b = of(row, 1, &b_len);
-
-	return are_equal(a, a_len) && are_equal(b, b_len);
-}
-
-static bool is_exact(const struct row *row)
-{
-	return !row->series.event || row->series.event->class == PM_STAT_EXACT;
-}
-
-/* ---- making rows ----------------------------------------------------------------------- */
-
-static int add_row(struct rows *rows, const struct pm_stat_text *to,
-		   const struct pm_stat_groups *groups, size_t group, size_t event)
-{
-	struct row row = { .group = group, .p = NAN };
-	const double *a, *b;
-	size_t a_len, b_len;
-	int r = pm_stat_series_get(&row.series, to->stat,
-				   group > 0 ? &groups->list.data[group - 1] : NULL,
-				   event);
-
-	a = of(&row, 0, &a_len);
-	b = of(&row, 1, &b_len);
-	if (r == 0 && group > 0 && a_len + b_len == 0 &&
-	    pm_stat_is_tools(row.series.event))
-		return 0;
-	if (r == 0)
-		r = pm_stats_shift(a, a_len, b, b_len, CONFIDENCE, BOOTSTRAP_SEED,
-				   &row.shift);
-	row.tested = a_len >= RUNS_LEAST && b_len >= RUNS_LEAST;
-	if (r == 0 && row.tested)
-		r = pm_stats_mann_whitney(a, a_len, b, b_len, &row.p);
-	if (r == 0)
-		r = pm_vec_push(&rows->list, row);
-	if (r < 0)
-		pm_stat_series_release(&row.series);
-	return r;
-}
-
-static int make_rows(struct rows *rows, const struct pm_stat_text *to,
-		     const struct pm_stat_groups *groups)
-{
-	size_t events = to->stat->events.len;
-	int r = 0;
-
-	for (size_t g = !pm_stat_program_is_shown(to->stat); g <= groups->list.len; g++) {
-		if (g > 0)
-			r = add_row(rows, to, groups, g, events);
-		for (size_t i = 0; r == 0 && i < events; i++)
-			r = add_row(rows, to, groups, g, i);
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
-static int correct(struct rows *rows)
-{
-	PM_AUTO_FREE double *p = calloc(rows->list.len + 1, sizeof(*p));
-	size_t len = 0;
-	int r;
-
-	if (!p)
-		return -ENOMEM;
-	for (size_t i = 0; i < rows->list.len; i++)
-		if (rows->list.data[i].tested)
-			p[len++] = rows->list.data[i].p;
-	r = pm_stats_holm(p, len);
-	for (size_t i = rows->list.len; r == 0 && i-- > 0;)
-		if (rows->list.data[i].tested)
-			rows->list.data[i].p = p[--len];
-	return r;
+	return row->of->scope < 0 || !row->event ||
+	       pm_stat_says_something(row->event, known, zero, row->of->state);
 }
 
 /* ---- words ----------------------------------------------------------------------------- */
 
 static const char *word_of(const struct row *row, bool more)
 {
-	const struct pm_stat_event *event = row->series.event;
-
-	if (event && pm_stat_is_time(event))
+	if (row->event && pm_stat_is_time(row->event))
 		return more ? "slower" : "faster";
 	return more ? "more" : "less";
 }
 
 static const char *verb_of(const struct row *row)
 {
-	const struct pm_stat_event *event = row->series.event;
-
-	return event && pm_stat_is_time(event) ? "is" : "has";
+	return row->event && pm_stat_is_time(row->event) ? "is" : "has";
 }
 
 /* Two digits of a percentage are enough, and leave the line room. */
@@ -149,185 +57,226 @@ static int percent_decimals(double percent)
 	return percent < 1 ? 2 : percent < 10 ? 1 : 0;
 }
 
+static void put_interval(struct pm_str *str, double low, double high,
+			 const struct pm_stat_unit *unit, bool ascii)
+{
+	pm_str_puts(str, " (");
+	pm_put_stat_number(str, unit, low);
+	pm_str_puts(str, ascii ? " .. " : " … ");
+	pm_put_stat_number(str, unit, high);
+	pm_str_printf(str, "%s%s)", unit->suffix[0] ? " " : "", unit->suffix);
+}
+
 /* By how much, seen from its own side: a shift down has its ends the other way round. */
 static void put_range(struct pm_str *str, double middle, double low, double high,
-		      const struct pm_stat_unit *unit, bool steady, const char *word,
-		      bool ascii)
+		      const struct pm_stat_unit *unit, const char *word, bool ascii)
 {
 	bool down = middle < 0;
 
 	pm_put_stat_number(str, unit, fabs(middle));
 	pm_str_printf(str, " %s%s%s", unit->suffix, unit->suffix[0] ? " " : "", word);
-	if (steady || isnan(low))
-		return;
-	pm_str_puts(str, " (");
-	pm_put_stat_number(str, unit, down ? -high : low);
-	pm_str_puts(str, ascii ? " .. " : " … ");
-	pm_put_stat_number(str, unit, down ? -low : high);
-	pm_str_printf(str, "%s%s)", unit->suffix[0] ? " " : "", unit->suffix);
+	if (low < high)
+		put_interval(str, down ? -high : low, down ? -low : high, unit, ascii);
 }
 
 static void put_difference(struct pm_str *str, const struct row *row, bool ascii)
 {
-	const struct pm_stats_shift *shift = &row->shift;
-	bool steady = is_steady(row);
+	const struct pm_stat_difference *of = row->of;
+	double percent = 100 * of->change;
 	struct pm_stat_unit unit;
-	double percent = 100 * (shift->ratio - 1);
 
 	pm_str_printf(str, "B %s ", verb_of(row));
-	if (isnan(percent) || percent == 0 || (!steady && isnan(shift->ratio_low))) {
-		unit = pm_stat_unit_of(row->series.event, shift->shift, ascii);
-		put_range(str, shift->shift, shift->low, shift->high, &unit, steady,
-			  word_of(row, shift->shift > 0), ascii);
+	if (!isfinite(percent) || percent == 0) {
+		unit = pm_stat_unit_of(row->event, of->by, ascii);
+		put_range(str, of->by, of->by_low, of->by_high, &unit,
+			  word_of(row, of->by > 0), ascii);
 		return;
 	}
 	unit = (struct pm_stat_unit){ 1, percent_decimals(fabs(percent)), "%" };
-	put_range(str, percent, 100 * (shift->ratio_low - 1),
-		  100 * (shift->ratio_high - 1), &unit, steady, word_of(row, percent > 0),
-		  ascii);
+	put_range(str, percent, 100 * of->change_low, 100 * of->change_high, &unit,
+		  word_of(row, percent > 0), ascii);
 }
 
-/* Whether all that the data allow is on one side of nothing. */
-static bool is_apart(const struct row *row)
+/* What chance leaves open, without a number in front that may be chance alone. */
+static void put_undecided(struct pm_str *str, const struct row *row, bool ascii)
 {
-	const struct pm_stats_shift *shift = &row->shift;
-	bool up = shift->low > 0, down = shift->high < 0;
+	double low = 100 * row->of->change_low, high = 100 * row->of->change_high;
+	struct pm_stat_unit unit = { 1, percent_decimals(fmax(fabs(low), fabs(high))),
+				     "%" };
 
-	if (!isnan(shift->ratio_low) && shift->ratio != 1) {
-		up = up && shift->ratio_low > 1;
-		down = down && shift->ratio_high < 1;
-	}
-	return up || down;
+	pm_str_puts(str, "no difference seen");
+	if (isfinite(low) && isfinite(high) && low < high)
+		put_interval(str, low, high, &unit, ascii);
 }
 
 static void put_words(struct pm_str *str, const struct row *row, bool ascii)
 {
-	size_t a_len, b_len;
-	const double *a = of(row, 0, &a_len), *b = of(row, 1, &b_len);
-	bool steady = is_steady(row);
-
-	if (a_len == 0 || b_len == 0) {
-		pm_str_puts(str, pm_stat_state_words(row->series.state));
-	} else if (steady && a[0] == b[0]) {
+	switch (row->of->outcome) {
+	case PM_STAT_UNKNOWN:
+		pm_str_puts(str, pm_stat_state_words(row->of->state));
+		break;
+	case PM_STAT_EQUAL:
 		pm_str_puts(str, "equal in all runs");
-	} else if ((is_exact(row) && steady) ||
-		   (row->tested && row->p < 1 - CONFIDENCE && is_apart(row))) {
+		break;
+	case PM_STAT_LESS:
+	case PM_STAT_MORE:
 		put_difference(str, row, ascii);
-	} else if (!row->tested) {
-		pm_str_printf(str, "too few runs to say (needs %d a side)", RUNS_LEAST);
-	} else {
-		pm_str_puts(str, "no difference seen");
+		break;
+	case PM_STAT_UNDECIDED:
+		put_undecided(str, row, ascii);
+		break;
+	case PM_STAT_TOO_FEW:
+		pm_str_puts(str, "too few runs to say (needs 7 a side)");
+		break;
 	}
 }
 
 /* ---- printing -------------------------------------------------------------------------- */
 
-static void put_median(struct pm_grid *grid, const struct row *row, size_t variant,
+static void put_median(struct pm_grid *grid, double median,
 		       const struct pm_stat_unit *unit)
 {
 	struct pm_str cell = { 0 };
-	struct pm_stats_summary summary = { .median = NAN };
-	size_t len;
-	const double *values = of(row, variant, &len);
 
-	if (len > 0 && pm_stats_summarize(values, len, &summary) < 0)
-		grid->failed = true;
-	pm_put_stat_number(&cell, unit, summary.median);
-	if (len > 0 && unit->suffix[0])
+	pm_put_stat_number(&cell, unit, median);
+	if (!isnan(median) && unit->suffix[0])
 		pm_str_printf(&cell, " %s", unit->suffix);
 	pm_grid_put(grid, &cell);
 	pm_str_release(&cell);
 }
 
-static double larger_median(const struct row *row)
-{
-	double largest = 0;
-
-	for (size_t variant = 0; variant < 2; variant++) {
-		struct pm_stats_summary summary;
-		size_t len;
-		const double *values = of(row, variant, &len);
-
-		if (len > 0 && pm_stats_summarize(values, len, &summary) == 0)
-			largest = fmax(largest, summary.median);
-	}
-	return largest;
-}
-
 static void put_row(struct pm_grid *grid, const struct row *row, bool ascii)
 {
-	const struct pm_stat_event *event = row->series.event;
-	struct pm_stat_unit unit = pm_stat_unit_of(event, larger_median(row), ascii);
-	const char *name = event ? pm_stat_event_shown(event) : "calls";
+	const double *median = row->of->median;
+	struct pm_stat_unit unit =
+		pm_stat_unit_of(row->event, fmax(0, fmax(median[0], median[1])), ascii);
+	double p = row->of->p_corrected;
 	struct pm_str cell = { 0 };
 
-	pm_str_printable(&cell, name, strlen(name));
+	pm_str_printable(&cell, name_of(row), strlen(name_of(row)));
 	pm_grid_put(grid, &cell);
-	put_median(grid, row, 0, &unit);
-	put_median(grid, row, 1, &unit);
-	if (!row->tested)
+	put_median(grid, median[0], &unit);
+	put_median(grid, median[1], &unit);
+	if (isnan(p))
 		pm_str_putc(&cell, '-');
-	else if (row->p < 0.0005)
-		pm_str_printf(&cell, "%.0e", row->p);
+	else if (p < 0.0005)
+		pm_str_printf(&cell, "%.0e", p);
 	else
-		pm_str_printf(&cell, "%.3f", row->p);
+		pm_str_printf(&cell, "%.3f", p);
 	pm_grid_put(grid, &cell);
 	put_words(&cell, row, ascii);
 	pm_grid_put(grid, &cell);
 	pm_str_release(&cell);
 }
 
-/* Of the rows of one group, from *at on. */
-static int print_group(const struct pm_stat_text *to, const struct rows *rows, size_t *at)
+/* Of the rows of one scope, from *at on. */
+static int print_scope(const struct pm_stat_text *to, size_t *at)
 {
 	static const char *const titles[] = { "event", "median A", "median B", "p", "" };
 	PM_CLEANUP(pm_grid_release) struct pm_grid grid = { .titled = true, .fixed = 1 };
-	size_t group = rows->list.data[*at].group;
+	const struct pm_stat *stat = to->stat;
+	int32_t scope = stat->differences.data[*at].scope;
 
 	for (size_t i = 0; i < PM_ARRAY_LEN(titles); i++)
 		pm_grid_column(&grid, i == 0 || i == WORDS_COLUMN);
 	for (size_t i = 0; i < PM_ARRAY_LEN(titles); i++)
 		pm_grid_puts(&grid, titles[i]);
-	for (; *at < rows->list.len && rows->list.data[*at].group == group; (*at)++)
-		put_row(&grid, &rows->list.data[*at], to->report->ascii);
+	for (; *at < stat->differences.len && stat->differences.data[*at].scope == scope;
+	     (*at)++) {
+		struct row row = row_at(stat, *at);
+
+		if (is_shown(&row))
+			put_row(&grid, &row, to->report->ascii);
+	}
 	return pm_grid_print(&grid, &to->text);
 }
 
-static void explain(const struct pm_stat_text *to, const struct rows *rows)
+/* The answer first: of the program, what decides. */
+static void tell_verdict(const struct pm_stat_text *to)
 {
 	struct pm_str line = { 0 };
 	bool any = false;
 
-	for (size_t i = 0; i < rows->list.len; i++)
-		any |= rows->list.data[i].tested;
-	if (to->report->quiet || !any)
+	for (size_t i = 0; i < to->stat->differences.len; i++) {
+		struct row row = row_at(to->stat, i);
+		bool differs = row.of->outcome == PM_STAT_LESS ||
+			       row.of->outcome == PM_STAT_MORE;
+
+		if (!row.of->decides || row.of->scope >= 0)
+			continue;
+		pm_str_printable(&line, name_of(&row), strlen(name_of(&row)));
+		pm_str_puts(&line, " decides: ");
+		put_words(&line, &row, to->report->ascii);
+		pm_stat_text_line(to, differs ? PM_COLOR_HEAD : PM_COLOR_PLAIN, 0, &line);
+		any = true;
+	}
+	if (any)
+		fputc('\n', to->text.to);
+	pm_str_release(&line);
+}
+
+/* How many of @decides were tested, and whether by pairs. */
+struct tested {
+	size_t decide, other, paired, single;
+};
+
+static struct tested count_tested(const struct pm_stat *stat)
+{
+	struct tested ret = { 0 };
+
+	for (size_t i = 0; i < stat->differences.len; i++) {
+		const struct pm_stat_difference *of = &stat->differences.data[i];
+
+		/* What is the same each time was not tested. */
+		if (isnan(of->p) || of->by_low == of->by_high)
+			continue;
+		ret.decide += of->decides;
+		ret.other += !of->decides;
+		ret.paired += of->paired;
+		ret.single += !of->paired;
+	}
+	return ret;
+}
+
+static void explain(const struct pm_stat_text *to)
+{
+	struct tested tested = count_tested(to->stat);
+	struct pm_str line = { 0 };
+
+	if (to->report->quiet || tested.decide + tested.other == 0)
 		return;
 	pm_str_printf(&line,
-		      "In brackets: the %.0f %% interval of the difference. "
-		      "p: Mann-Whitney, Holm-corrected over all rows.",
-		      100 * CONFIDENCE);
+		      "In brackets: the 95 %% interval of the difference. p: %s; a "
+		      "difference is reported below 0.002.",
+		      tested.paired > 0 ? "Wilcoxon's test of neighbouring runs"
+					: "Mann-Whitney's test");
+	if (tested.decide > 1)
+		pm_str_printf(&line, " %zu rows decide: their p is Holm-corrected.",
+			      tested.decide);
+	if (tested.other > 0)
+		pm_str_printf(&line, " %s secondary: not corrected, and %s nothing.",
+			      tested.decide > 0 ? "The others are" : "All rows are",
+			      tested.decide > 0 ? "they decide" : "none decides");
 	pm_stat_text_line(to, PM_COLOR_DIM, 0, &line);
 	pm_str_release(&line);
 }
 
-int pm_stat_text_compared(const struct pm_stat_text *to,
-			  const struct pm_stat_groups *groups)
+int pm_stat_text_compared(const struct pm_stat_text *to)
 {
-	PM_CLEANUP(rows_release) struct rows rows = { 0 };
-	int r = make_rows(&rows, to, groups);
+	const struct pm_stat *stat = to->stat;
+	int r = 0;
 
-	if (r == 0)
-		r = correct(&rows);
-	for (size_t at = 0; r == 0 && at < rows.list.len;) {
-		size_t group = rows.list.data[at].group;
+	tell_verdict(to);
+	for (size_t at = 0; r == 0 && at < stat->differences.len;) {
+		int32_t scope = stat->differences.data[at].scope;
 
 		if (at > 0)
 			fputc('\n', to->text.to);
-		if (group > 0)
-			pm_stat_text_scope_name(to, groups->list.data[group - 1].scope);
-		r = print_group(to, &rows, &at);
+		if (scope >= 0)
+			pm_stat_text_scope_name(to, &stat->scopes.data[scope]);
+		r = print_scope(to, &at);
 	}
 	if (r == 0)
-		explain(to, &rows);
+		explain(to);
 	return r;
 }

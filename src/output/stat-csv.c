@@ -38,6 +38,20 @@ enum field {
 	P50,
 	P99,
 	MAX,
+	/* Of two programs. */
+	RUNS_A,
+	RUNS_B,
+	MEDIAN_A,
+	MEDIAN_B,
+	LOW,
+	HIGH,
+	CHANGE,
+	CHANGE_LOW,
+	CHANGE_HIGH,
+	P,
+	P_CORRECTED,
+	DECIDES,
+	VERDICT,
 	FIELDS,
 };
 
@@ -74,12 +88,26 @@ static const char *const names[FIELDS] = {
 	[P50] = "p50",
 	[P99] = "p99",
 	[MAX] = "max",
+	[RUNS_A] = "runs_a",
+	[RUNS_B] = "runs_b",
+	[MEDIAN_A] = "median_a",
+	[MEDIAN_B] = "median_b",
+	[LOW] = "low",
+	[HIGH] = "high",
+	[CHANGE] = "change",
+	[CHANGE_LOW] = "change_low",
+	[CHANGE_HIGH] = "change_high",
+	[P] = "p",
+	[P_CORRECTED] = "p_corrected",
+	[DECIDES] = "decides",
+	[VERDICT] = "verdict",
 };
 
 struct csv {
 	const struct pm_stat *stat;
 	const char *separator;
 	FILE *to;
+	size_t fields_len; /* without those of two programs where there is one */
 	struct pm_str out;
 	struct pm_str fields[FIELDS]; /* of the line at hand */
 };
@@ -131,7 +159,7 @@ static void set_scaled(struct csv *csv, enum field field,
 
 static void end_line(struct csv *csv)
 {
-	for (size_t i = 0; i < FIELDS; i++) {
+	for (size_t i = 0; i < csv->fields_len; i++) {
 		if (i > 0)
 			pm_str_puts(&csv->out, csv->separator);
 		if (csv->fields[i].failed)
@@ -153,7 +181,7 @@ static void forget(struct csv *csv, enum field from, enum field to)
 
 static void put_titles(struct csv *csv)
 {
-	for (size_t i = 0; i < FIELDS; i++) {
+	for (size_t i = 0; i < csv->fields_len; i++) {
 		if (i > 0)
 			pm_str_puts(&csv->out, csv->separator);
 		pm_put_field(&csv->out, names[i], csv->separator);
@@ -316,7 +344,52 @@ static void put_metric(struct csv *csv, const struct pm_stat_metric *metric)
 	end_line(csv);
 }
 
+static void set_real_if(struct csv *csv, enum field field, double number)
+{
+	pm_str_clear(&csv->fields[field]);
+	if (isfinite(number))
+		set_real(csv, field, number);
+}
+
+/* B against A: `value` is the difference. */
+static void put_difference(struct csv *csv, const struct pm_stat_difference *difference)
+{
+	const struct pm_stat *stat = csv->stat;
+	bool calls = difference->event >= stat->events.len;
+
+	forget(csv, WHAT, VERDICT);
+	set_text(csv, WHAT, "difference");
+	if (difference->scope >= 0) {
+		set_text(csv, SCOPE, stat->scopes.data[difference->scope].name);
+		set_text(csv, MODULE, stat->scopes.data[difference->scope].module);
+	}
+	set_text(csv, EVENT,
+		 calls ? "calls"
+		       : pm_stat_event_shown(&stat->events.data[difference->event]));
+	set_text(csv, UNIT, calls ? "" : stat->events.data[difference->event].unit);
+	set_real_if(csv, VALUE, difference->by);
+	set_number(csv, RUNS_A, difference->runs[0]);
+	set_number(csv, RUNS_B, difference->runs[1]);
+	set_real_if(csv, MEDIAN_A, difference->median[0]);
+	set_real_if(csv, MEDIAN_B, difference->median[1]);
+	set_real_if(csv, LOW, difference->by_low);
+	set_real_if(csv, HIGH, difference->by_high);
+	set_real_if(csv, CHANGE, difference->change);
+	set_real_if(csv, CHANGE_LOW, difference->change_low);
+	set_real_if(csv, CHANGE_HIGH, difference->change_high);
+	set_real_if(csv, P, difference->p);
+	set_real_if(csv, P_CORRECTED, difference->p_corrected);
+	set_number(csv, DECIDES, difference->decides);
+	set_text(csv, VERDICT, pm_stat_outcome_name(difference->outcome));
+	end_line(csv);
+}
+
 /* ---- all of it ------------------------------------------------------------------------- */
+
+static size_t fields_of(const struct pm_stat *stat)
+{
+	return stat->subjects.len > 1 ? FIELDS : RUNS_A;
+}
 
 static int finish(struct csv *csv, struct pm_error *err)
 {
@@ -329,7 +402,10 @@ int pm_output_stat_csv(const struct pm_stat_report *report, const char *separato
 		       FILE *to, struct pm_error *err)
 {
 	const struct pm_stat *stat = report->stat;
-	struct csv csv = { .stat = stat, .separator = separator, .to = to };
+	struct csv csv = { .stat = stat,
+			   .separator = separator,
+			   .to = to,
+			   .fields_len = fields_of(stat) };
 
 	if (!report->intervals_told)
 		put_titles(&csv);
@@ -344,6 +420,8 @@ int pm_output_stat_csv(const struct pm_stat_report *report, const char *separato
 	}
 	for (size_t i = 0; i < stat->metrics.len; i++)
 		put_metric(&csv, &stat->metrics.data[i]);
+	for (size_t i = 0; i < stat->differences.len; i++)
+		put_difference(&csv, &stat->differences.data[i]);
 	return finish(&csv, err);
 }
 
@@ -352,7 +430,10 @@ int pm_output_stat_interval_csv(const struct pm_stat_report *report,
 				const char *separator, FILE *to, struct pm_error *err)
 {
 	const struct pm_stat *stat = report->stat;
-	struct csv csv = { .stat = stat, .separator = separator, .to = to };
+	struct csv csv = { .stat = stat,
+			   .separator = separator,
+			   .to = to,
+			   .fields_len = fields_of(stat) };
 	size_t id = stat->runs.len;
 
 	for (size_t i = 0; i < stat->runs.len; i++)

@@ -84,6 +84,14 @@ static bool can_be_doubted(const struct pm_stat_series *series)
 	return series->event && series->event->class == PM_STAT_NOISY;
 }
 
+static bool is_zero(const struct pm_stat_series *series)
+{
+	for (size_t i = 0; i < series->of[0].len; i++)
+		if (series->of[0].data[i] != 0)
+			return false;
+	return true;
+}
+
 static int put_row(struct pm_grid *grid, const struct pm_stat_text *to,
 		   const struct pm_stat_group *group, size_t event, struct doubts *doubts)
 {
@@ -95,7 +103,9 @@ static int put_row(struct pm_grid *grid, const struct pm_stat_text *to,
 
 	if (r < 0)
 		return r;
-	if (group && series.of[0].len == 0 && pm_stat_is_tools(series.event))
+	if (group && series.event &&
+	    !pm_stat_says_something(series.event, series.of[0].len > 0, is_zero(&series),
+				    series.state))
 		return 0;
 	name = series.event ? pm_stat_event_shown(series.event) : "calls";
 	pm_str_printable(&cell, name, strlen(name));

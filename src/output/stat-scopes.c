@@ -116,7 +116,7 @@ static bool has_spreads(const struct pm_stat *stat, const struct pm_stat_scope *
 static void put_spread(struct pm_grid *grid, const struct pm_stat_event *event,
 		       const struct pm_stat_spread *spread, bool ascii)
 {
-	const uint64_t numbers[] = { spread->min, spread->p50, spread->p99, spread->max };
+	const uint64_t numbers[] = { spread->p50, spread->min, spread->p99, spread->max };
 	struct pm_str cell = { 0 };
 
 	for (size_t i = 0; i < PM_ARRAY_LEN(numbers); i++) {
@@ -128,54 +128,81 @@ static void put_spread(struct pm_grid *grid, const struct pm_stat_event *event,
 	pm_str_release(&cell);
 }
 
+static void put_mean(struct pm_grid *grid, const struct pm_stat_text *to,
+		     const struct pm_stat_scope *scope, uint32_t i)
+{
+	const struct pm_stat_event *event = &to->stat->events.data[i];
+	const struct pm_stat_value *value = &scope->values[i];
+	uint64_t calls = outermost(scope);
+	struct pm_str cell = { 0 };
+
+	if (pm_stat_has_value(value) && calls > 0)
+		pm_put_stat_value(&cell, event,
+				  (double)value->value * event->scale / (double)calls,
+				  to->report->ascii);
+	pm_grid_put(grid, &cell);
+	pm_str_release(&cell);
+}
+
+/* The median first: the mean of calls of which some lost their CPU says little of the others. */
 static void put_event(struct pm_grid *grid, const struct pm_stat_text *to,
 		      const struct pm_stat_scope *scope, uint32_t i, bool spreads)
 {
 	static const struct pm_stat_spread unknown;
 	const struct pm_stat_event *event = &to->stat->events.data[i];
-	const struct pm_stat_value *value = &scope->values[i];
 	const char *name = pm_stat_event_shown(event);
-	uint64_t calls = outermost(scope);
 	struct pm_str cell = { 0 };
 
 	pm_str_printable(&cell, name, strlen(name));
 	pm_grid_put(grid, &cell);
-	pm_put_stat_count(&cell, event, value, to->report->ascii);
-	pm_grid_put(grid, &cell);
-	if (scope->calls > 1) {
-		if (pm_stat_has_value(value) && calls > 0)
-			pm_put_stat_value(&cell, event,
-					  (double)value->value * event->scale /
-						  (double)calls,
-					  to->report->ascii);
-		pm_grid_put(grid, &cell);
-	}
 	if (spreads)
 		put_spread(grid, event, scope->per_call ? &scope->per_call[i] : &unknown,
 			   to->report->ascii);
+	if (scope->calls > 1)
+		put_mean(grid, to, scope, i);
+	pm_put_stat_count(&cell, event, &scope->values[i], to->report->ascii);
+	pm_grid_put(grid, &cell);
 	pm_str_release(&cell);
+}
+
+bool pm_stat_says_something(const struct pm_stat_event *event, bool known, bool zero,
+			    enum pm_stat_state state)
+{
+	if (known)
+		return !zero || !event->default_set || pm_stat_is_time(event);
+	return state == PM_STAT_NOT_KNOWN ||
+	       !(event->default_set || pm_stat_is_tools(event));
 }
 
 static int table_of(const struct pm_stat_text *to, const struct pm_stat_scope *scope)
 {
-	static const char *const titles[] = { "",    "total", "per call", "min",
-					      "p50", "p99",   "max" };
 	PM_CLEANUP(pm_grid_release)
 	struct pm_grid grid = { .titled = true, .fixed = 1, .indent = INDENT };
 	/* Those of one call are what it took. */
 	bool spreads = scope->calls > 1 && has_spreads(to->stat, scope);
-	size_t columns = spreads ? PM_ARRAY_LEN(titles) : scope->calls > 1 ? 3 : 2;
 	/* What nested calls took is in the outermost ones. */
-	bool recursive = scope->nested > 0;
+	const char *mean = scope->nested > 0 ? "per outer" : "per call";
+	const char *const titles[] = { "", "median", "min", "p99", "max", mean, "total" };
 
-	for (size_t i = 0; i < columns; i++)
-		pm_grid_column(&grid, i == 0);
-	for (size_t i = 0; i < columns; i++)
-		pm_grid_puts(&grid, recursive && i == 2 ? "per outer" : titles[i]);
-	for (uint32_t i = 0; i < to->stat->events.len; i++)
-		if (pm_stat_has_value(&scope->values[i]) ||
-		    !pm_stat_is_tools(&to->stat->events.data[i]))
+	for (size_t pass = 0; pass < 2; pass++)
+		for (size_t i = 0; i < PM_ARRAY_LEN(titles); i++) {
+			bool of_spread = i > 0 && i < 5;
+
+			if ((of_spread && !spreads) || (i == 5 && scope->calls <= 1))
+				continue;
+			if (pass == 0)
+				pm_grid_column(&grid, i == 0);
+			else
+				pm_grid_puts(&grid, titles[i]);
+		}
+	for (uint32_t i = 0; i < to->stat->events.len; i++) {
+		const struct pm_stat_value *value = &scope->values[i];
+
+		if (pm_stat_says_something(&to->stat->events.data[i],
+					   pm_stat_has_value(value), value->value == 0,
+					   value->state))
 			put_event(&grid, to, scope, i, spreads);
+	}
 	return pm_grid_print(&grid, &to->text);
 }
 

@@ -35,6 +35,10 @@ bool pm_stat_is_time(const struct pm_stat_event *event);
 /* What the tool itself knows, as wait4(2) tells it: nothing of parts of a program, or before its
  * end, where it has no value. NULL, which is calls, is none of them. */
 bool pm_stat_is_tools(const struct pm_stat_event *event);
+/* Whether a number belongs into the table of a function: what somebody asked for, what took time,
+ * and what happened there at all. @zero: it is known, and 0 each time. */
+bool pm_stat_says_something(const struct pm_stat_event *event, bool known, bool zero,
+			    enum pm_stat_state state);
 /* Of PM_STAT_MULTIPLEXED: the share of the time, in percent; NaN of others. */
 double pm_stat_share(const struct pm_stat_value *value);
 #define PM_STAT_ANY_EVENT UINT32_MAX
@@ -124,9 +128,8 @@ void pm_stat_grid_values(struct pm_grid *grid, const struct pm_stat_columns *col
 /* Repeated runs: means and the like, and what makes them doubtful. */
 int pm_stat_text_repeated(const struct pm_stat_text *to,
 			  const struct pm_stat_group *group);
-/* A against B: of the program and of each group, corrected together. */
-int pm_stat_text_compared(const struct pm_stat_text *to,
-			  const struct pm_stat_groups *groups);
+/* A against B: the differences of the document. */
+int pm_stat_text_compared(const struct pm_stat_text *to);
 int pm_stat_text_scope(const struct pm_stat_text *to, const struct pm_stat_scope *scope);
 /* Its name and where it is. */
 void pm_stat_text_scope_name(const struct pm_stat_text *to,

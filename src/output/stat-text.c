@@ -294,13 +294,14 @@ static void tell_metrics(const struct pm_stat_text *to)
 static int several_runs(const struct pm_stat_text *to)
 {
 	PM_CLEANUP(pm_stat_groups_release) struct pm_stat_groups groups = { 0 };
-	int r = pm_stat_groups_find(&groups, to->stat);
+	int r;
 
-	if (r < 0)
-		return r;
 	if (to->stat->subjects.len > 1) {
-		r = pm_stat_text_compared(to, &groups);
+		r = pm_stat_text_compared(to);
 	} else {
+		r = pm_stat_groups_find(&groups, to->stat);
+		if (r < 0)
+			return r;
 		if (pm_stat_program_is_shown(to->stat))
 			r = pm_stat_text_repeated(to, NULL);
 		for (size_t i = 0; r == 0 && i < groups.list.len; i++) {

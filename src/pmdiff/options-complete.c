@@ -42,7 +42,8 @@ static int parse_gate(struct pm_gates *gates, const struct pm_diff_gate *gate,
 	PM_AUTO_FREE char *text = NULL;
 	int ret;
 
-	if (asprintf(&text, "%s=%s", gate->row, gate->limit) < 0) {
+	if (asprintf(&text, "%s%s%s", gate->row,
+		     strncmp(gate->limit, "<=", 2) == 0 ? "" : "=", gate->limit) < 0) {
 		text = NULL;
 		return no_memory(err);
 	}

@@ -8,6 +8,7 @@
 #include <sys/random.h>
 
 #include "document.h"
+#include "pm/compare.h"
 #include "pm/stat-output.h"
 #include "print.h"
 
@@ -546,6 +547,8 @@ static int finish(struct course *course, struct pm_error *err)
 	if (course->stat->runs.len == 0)
 		return without_runs(course);
 	ret = pm_count_metrics(course->stat);
+	if (ret == 0 && course->options->ab)
+		ret = pm_compare_ab(course->stat);
 	if (ret < 0)
 		pm_error_set(err, ret, "out of memory");
 	if (ret == 0)

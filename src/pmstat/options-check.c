@@ -4,7 +4,8 @@
 #include <string.h>
 
 enum {
-	AB_RUNS = 10, /* of each side: from 7 on, ranks can tell them apart for sure */
+	AB_RUNS = 20, /* as many pairs find a change of 1 % on a busy machine */
+	AB_RUNS_SIMULATED = 10, /* which are nearly the same each time */
 };
 
 static const char ab_separator[] = ":::";
@@ -83,6 +84,11 @@ static int check_target(struct pmstat_options *options, struct pm_error *err)
 	return 0;
 }
 
+static uint64_t ab_runs(const struct pmstat_options *options)
+{
+	return options->engine == PM_COUNT_ENGINE_CALLGRIND ? AB_RUNS_SIMULATED : AB_RUNS;
+}
+
 /* How often. */
 static int check_course(struct pmstat_options *options, struct pm_error *err)
 {
@@ -95,7 +101,7 @@ static int check_course(struct pmstat_options *options, struct pm_error *err)
 		return pmstat_usage(err, "ab compares whole runs, without -I");
 	if (options->repeat == 0)
 		options->repeat = options->time_ns > 0 ? UINT64_MAX
-				  : options->ab        ? AB_RUNS
+				  : options->ab        ? ab_runs(options)
 						       : 1;
 	return 0;
 }

@@ -37,7 +37,7 @@ static const char help[] =
 	"      --user USER           run COMMAND as this user\n"
 	"\n"
 	"How often, and when\n"
-	"  -r, --repeat N            run it N times (ab: each of both; default: 10)\n"
+	"  -r, --repeat N            run it N times (ab: each of both; default: 20)\n"
 	"      --time TIME           run it again until so long: 5s, 500ms, 2m, …\n"
 	"  -w, --warmup N            run it N times before, uncounted\n"
 	"      --keep-going          run on after a run that failed\n"

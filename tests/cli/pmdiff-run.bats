@@ -137,6 +137,27 @@ simulated() {
 	[[ $output != *'    emit: '* ]]
 }
 
+@test "bisect names functions that got worse behind a total that did not" {
+	git checkout -q --detach slow
+	prog 10150 10150 && commit 'parse less, emit more'
+	run "$PMDIFF" bisect --engine callgrind -r 1 --good slow --bad HEAD --build "$BUILD" \
+		-- ./prog
+	git checkout -q main
+	[ "$status" = 4 ]
+	has 'nothing got worse in the whole program from good to bad; functions that did: emit +1.50 %' \
+		"try: --row 'fn:emit:sim.Ir'"
+	[[ $output != *parse\ +* ]]
+}
+
+@test "a hard limit fails whatever the base has, and holds for functions" {
+	simulated begin same --gate 'fn:parse:sim.Ir<=1k'
+	[ "$status" = 1 ]
+	has 'worse, 1 of 1 gated numbers beyond the gate: fn:parse:sim.Ir' 'gate at most 1' \
+		'It is more than the hard limit allows.'
+	simulated begin slow --gate 'sim.Ir<=1G' --gate 'fn:parse:calls<=1'
+	[ "$status" = 0 ]
+}
+
 @test "bisect finds what got better, too, if it is told the row" {
 	run "$PMDIFF" bisect --engine callgrind -r 1 --good slow --bad fixed --build "$BUILD" \
 		-- ./prog

@@ -333,6 +333,111 @@ ways=(called_once called_thousand called_many recursive jumps_out jumped_over ta
 	[[ $stderr == *sim.Ir* ]]
 }
 
+# What valgrind 3.19 of Debian 12 makes of clang's DWARF 5: it reads beyond the end and gives up. Newer
+# ones can.
+@test "debug information that valgrind cannot read is told, with what helps" {
+	works callgrind || skip "valgrind is not installed"
+	command -v clang >/dev/null || skip "clang is not installed"
+	clang -g -O1 -D_GNU_SOURCE -std=gnu11 -I"$SOURCE_DIR/include" -o mean -x c - \
+		"$SOURCE_DIR"/src/stats/*.c -lm <<-'END'
+			#include "pm/stats.h"
+			int main(void)
+			{
+				double values[3] = { 1, 2, 3 };
+				struct pm_stats_summary summary;
+				return pm_stats_summarize(values, 3, &summary) || summary.mean != 2;
+			}
+		END
+	if valgrind --tool=callgrind --callgrind-out-file=/dev/null ./mean >log 2>&1; then
+		skip "this valgrind reads clang's debug information"
+	fi
+	grep -q 'debuginfo reader' log
+	run -125 --separate-stderr "$PMSTAT" --engine callgrind --json -o s.json -- ./mean
+	[[ $stderr == *'/mean: valgrind cannot read the debug information'*'try: build with -gdwarf-4'* ]]
+	[ ! -e s.json ]
+	clang -gdwarf-4 -O1 -D_GNU_SOURCE -std=gnu11 -I"$SOURCE_DIR/include" -o mean -x c - \
+		"$SOURCE_DIR"/src/stats/*.c -lm <<-'END'
+			int main(void)
+			{
+				return 0;
+			}
+		END
+	"$PMSTAT" --engine callgrind --json -o s.json -- ./mean
+}
+
+@test "a template's name means all of its instances" {
+	cat >t.cc <<-'END'
+		#include <cstdio>
+		namespace ns {
+		template <typename T> __attribute__((noinline)) T twice(T a) { return a + a; }
+		template <typename T> struct box {
+			__attribute__((noinline)) T get(T a) { return a - 1; }
+		};
+		struct plain { bool operator<(const plain &) const; int x; };
+		__attribute__((noinline)) bool plain::operator<(const plain &o) const
+		{ return x < o.x; }
+		}
+		int main()
+		{
+			volatile int i = 3;
+			volatile double d = 2;
+			ns::plain a{1}, b{2};
+			for (int k = 0; k < 5; k++) i = ns::twice<int>(i) & 7;
+			for (int k = 0; k < 7; k++) d = ns::twice<double>(d) / 2;
+			for (int k = 0; k < 3; k++) i = ns::box<int>().get(i);
+			return !(a < b);
+		}
+	END
+	c++ -O1 -o t t.cc
+	measure 0 ptrace --fn ns::twice --fn ns::box::get --fn 'ns::plain::operator<' -- ./t
+	scopes | sort >seen
+	diff - seen <<-'END'
+		ns::box<int>::get(int): 3 0
+		ns::plain::operator<(ns::plain const&) const: 1 0
+		ns::twice<double>(double): 7 0
+		ns::twice<int>(int): 5 0
+	END
+}
+
+# The names are those of rustc's older mangling; two instances differ in the hash alone.
+@test "instances of Rust that have one name are told apart" {
+	cat >r.c <<-'END'
+		void one(void) __asm__("_ZN4demo4work17h0123456789abcdefE");
+		void two(void) __asm__("_ZN4demo4work17hfedcba9876543210E");
+		void alone(void) __asm__("_ZN4demo5alone17hfedcba9876543210E");
+		__attribute__((noinline)) void one(void) { __asm__ volatile(""); }
+		__attribute__((noinline)) void two(void) { __asm__ volatile(""); }
+		__attribute__((noinline)) void alone(void) { __asm__ volatile(""); }
+		int main(void) { one(); two(); two(); alone(); return 0; }
+	END
+	cc -O1 -o r r.c
+	measure 0 ptrace --fn demo::work --fn demo::alone -- ./r
+	scopes | sort >seen
+	diff - seen <<-'END'
+		demo::alone: 1 0
+		demo::work::h0123456789abcdef: 1 0
+		demo::work::hfedcba9876543210: 2 0
+	END
+}
+
+@test "simulated costs as people read them: hits, misses and estimated cycles" {
+	works callgrind || skip "valgrind is not installed"
+	measure 0 callgrind -e sim.costs -e sim.Dr,sim.Dw,sim.I1mr,sim.D1mr,sim.D1mw \
+		-e sim.ILmr,sim.DLmr,sim.DLmw --fn main -- "$PROGRAMS/sumbench" 1000
+	python3 - <<-'END'
+		import json
+		d = json.load(open('s.json'))
+		names = [e['name'][4:] for e in d['events'] if e['source'] == 'simulated']
+		for counts in d['runs'][0]['counts'], d['scopes'][0]['counts']:
+		    v = {n: c['value'] for n, c in zip(names, counts)}
+		    l1 = v['I1mr'] + v['D1mr'] + v['D1mw']
+		    ll = v['ILmr'] + v['DLmr'] + v['DLmw']
+		    assert v['L1hits'] == v['Ir'] + v['Dr'] + v['Dw'] - l1
+		    assert v['LLhits'] == l1 - ll and v['RAMhits'] == ll and l1 > 0
+		    assert v['cycles'] == v['L1hits'] + 5 * v['LLhits'] + 35 * v['RAMhits']
+	END
+}
+
 @test "code that callgrind does not see is unknown, and not 0" {
 	works callgrind || skip "valgrind is not installed"
 	measure 0 callgrind -e sim.Ir --fn _init --fn main -- "$PROGRAMS/sumbench" 1000

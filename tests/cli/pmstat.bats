@@ -339,6 +339,46 @@ wrong() {
 	[ "$(cat out)" = '-r 5 --json' ]
 }
 
+@test "ab says in the text, in --json and in -x which number decides, and how" {
+	measure 0 ab -r 7 --json -o ab.json -- true ::: true
+	python3 - <<-'END'
+		import json
+		d = json.load(open('ab.json'))
+		rows = d['differences']
+		assert [row['event'] for row in rows] == list(range(len(d['events'])))
+		decides = [d['events'][row['event']]['name'] for row in rows if row['decides']]
+		assert decides in (['task-clock'], ['cycles']), decides
+		of = next(row for row in rows if row['decides'])
+		assert of['runs_a'] == of['runs_b'] == 7 and of['median_a'] > 0
+		assert of['low'] <= of['difference'] <= of['high']
+		assert of['change_low'] <= of['change'] <= of['change_high']
+		assert 0 <= of['p'] <= 1 and of['p'] == of['p_corrected']
+		assert of['verdict'] in ('more', 'less', 'undecided'), of
+		assert all(row['p'] == row['p_corrected'] for row in rows)
+	END
+	measure 0 ab -r 7 -x, -o ab.csv -- true ::: true
+	python3 - <<-'END'
+		import csv
+		rows = [row for row in csv.DictReader(open('ab.csv')) if row['what'] == 'difference']
+		of = [row for row in rows if row['decides'] == '1']
+		assert len(of) == 1 and of[0]['event'] in ('task-clock', 'cycles')
+		assert float(of[0]['low']) <= float(of[0]['value']) <= float(of[0]['high'])
+		assert float(of[0]['change_low']) <= float(of[0]['change_high'])
+		assert 0 <= float(of[0]['p']) <= 1 and of[0]['verdict']
+	END
+	measure 0 ab -r 7 -o ab.txt -- true ::: true
+	grep -Eq '^(task-clock|cycles) decides: ' ab.txt
+	grep -q 'secondary: not corrected' <(tr '\n' ' ' <ab.txt | tr -s ' ')
+	# What was asked for decides, and is corrected for how much that is.
+	measure 0 ab -r 7 -e task-clock,page-faults --json -o ab.json -- true ::: true
+	python3 - <<-'END'
+		import json
+		d = json.load(open('ab.json'))
+		names = [d['events'][row['event']]['name'] for row in d['differences'] if row['decides']]
+		assert names == ['task-clock', 'page-faults'], names
+	END
+}
+
 @test "a program called ab is no comparison" {
 	printf '#!/bin/sh\necho "ab $*"\n' >ab
 	chmod +x ab

@@ -157,8 +157,8 @@ static void test_turns(void **state)
 		double gate;
 		bool gated;
 	} cases[] = {
-		{ "bnbnbnbnbnbnbnbnbn", "a", 0.01, true },
-		{ "bnnbbnnbbnnbbnnbbn", "b", 0.01, true },
+		{ "bnbnbnbnbnbnbnbnbn", "a", 0.005, true },
+		{ "bnnbbnnbbnnbbnnbbn", "b", 0.005, true },
 		{ "bbbbbbbbbnnnnnnnnn", "a", 0.1, true },
 		{ "bbbbbbbbbnnnnnnnnn", "b", 0.1, false },
 		{ "bbbbbnnnnnnnnnnbbbbb", "a", 0.1, true },

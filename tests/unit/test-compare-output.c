@@ -210,7 +210,7 @@ static void test_verdicts(void **state)
 		{ PM_VERDICT_SAME, PM_VERDICT_WORSE, false,
 		  "nothing beyond the gate, 1 number is not as before: calls +25.00 %\n" },
 		{ PM_VERDICT_INCONCLUSIVE, PM_VERDICT_INCONCLUSIVE, true,
-		  "inconclusive, 1 of 1 gated numbers not decided: calls +25.00 %\n" },
+		  "inconclusive, 1 of 1 gated numbers not decided: calls\n" },
 	};
 
 	for (size_t i = 0; i < PM_ARRAY_LEN(cases); i++) {

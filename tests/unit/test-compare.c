@@ -125,7 +125,8 @@ static void test_gate_lists(void **state)
 	static const char *const wrong[] = { "",          "wall",      "wall=5",
 					     "wall=-5%",  "=5%",       "fn:f=1%",
 					     "wall=nan%", "wall=0x5%", "fn::f:=1%",
-					     "wall=1e3%" };
+					     "wall<=",    "wall<=5x",  "wall<=-1",
+					     "wall<5",    "<=5",       "wall=1e3%" };
 	struct pm_gates gates = { 0 };
 	struct pm_error err = { 0 };
 
@@ -275,14 +276,15 @@ static void test_interval(void **state)
 {
 	uint64_t base[20], more[20];
 
+	/* Neighbours have nothing in common. */
 	for (size_t i = 0; i < 20; i++) {
 		base[i] = 1000 + 2 * i;
-		more[i] = base[i] + 15;
+		more[19 - i] = base[i] + 10;
 	}
 	assert_int_equal(VERDICT("cache-misses", PM_STAT_NOISY, base, more),
 			 PM_VERDICT_INCONCLUSIVE);
 	for (size_t i = 0; i < 20; i++)
-		more[i] += 25;
+		more[i] += 30;
 	assert_int_equal(VERDICT("cache-misses", PM_STAT_NOISY, base, more),
 			 PM_VERDICT_WORSE);
 }
@@ -524,49 +526,273 @@ enum {
 	RUNS = 20,
 };
 
+/* As pmstat counts by default, without a PMU: seven numbers that tell nearly the same. */
+static void add_noisy_events(struct pm_stat *stat)
+{
+	stat_event(stat, "task-clock", "ns", PM_STAT_NOISY);
+	stat_event(stat, "wall-time", "ns", PM_STAT_NOISY);
+	stat_event(stat, "user-time", "ns", PM_STAT_NOISY);
+	stat_event(stat, "system-time", "ns", PM_STAT_NOISY);
+	stat_event(stat, "context-switches", "", PM_STAT_NOISY)->better = 0;
+	stat_event(stat, "cpu-migrations", "", PM_STAT_NOISY)->better = 0;
+	stat_event(stat, "max-rss", "bytes", PM_STAT_NOISY);
+}
+
 static void add_noisy_run(struct pm_stat *stat, uint32_t variant,
 			  const struct noise *noise, uint64_t at)
 {
-	const uint64_t values[] = { (uint64_t)noise->wall * 1000,
-				    (uint64_t)noise->cpu * 1000 };
+	uint64_t cpu = noise->cpu;
+	const uint64_t values[] = { cpu * 1000,
+				    (uint64_t)noise->wall * 1000,
+				    cpu * 970,
+				    cpu * 30,
+				    noise->wall % 7,
+				    noise->wall % 3,
+				    (1000 + noise->wall % 11) * 4096 };
 
 	stat_run(stat, variant, values)->begin_ns = at * 1000000000;
 }
 
-/* How many of @windows that begin one pair after the other are called slower. */
-static unsigned int count_slower(const struct noise (*noise)[2], size_t windows)
+/* @runs of both sides in turns, as pmstat ab runs them; B has @scale times the work. */
+static void make_noisy_ab(struct pm_stat *ab, const struct noise (*noise)[2], size_t runs,
+			  double scale)
 {
-	unsigned int slower = 0;
+	stat_begin(ab, "count");
+	stat_subject(ab, program, 1);
+	stat_subject(ab, program, 1);
+	add_noisy_events(ab);
+	for (size_t run = 0; run < runs; run++)
+		for (uint32_t turn = 0; turn < 2; turn++) {
+			uint32_t side = (uint32_t)(run + turn) & 1;
+			struct noise of = noise[run][turn];
+
+			if (side == 1)
+				of.cpu = (uint32_t)(of.cpu * scale);
+			add_noisy_run(ab, side, &of, 2 * run + turn);
+		}
+}
+
+struct found {
+	unsigned int of_windows, slower, ab_slower, ab_faster;
+};
+
+/* Windows of @noise that begin one pair after the other: how many are called slower. */
+static struct found find_slower(const struct noise (*noise)[2], size_t windows,
+				double scale)
+{
+	struct found found = { .of_windows = (unsigned int)windows };
 
 	for (size_t i = 0; i < windows; i++) {
+		struct pm_comparison comparison;
+		struct pm_stat ab;
+
+		make_noisy_ab(&ab, &noise[i], RUNS, scale);
+		compare(&comparison, &ab, NULL);
+		assert_int_equal(comparison.base.runs, RUNS);
+		assert_int_equal(comparison.warnings.len, 0);
+		assert_string_equal(comparison.deciding, "task-clock");
+		found.slower += comparison.verdict == PM_VERDICT_WORSE;
+		pm_comparison_release(&comparison);
+		assert_int_equal(pm_compare_ab(&ab), 0);
+		assert_int_equal(ab.differences.len, 7);
+		for (size_t row = 0; row < 7; row++)
+			assert_int_equal(ab.differences.data[row].decides, row == 0);
+		assert_true(ab.differences.data[0].paired);
+		found.ab_slower += ab.differences.data[0].outcome == PM_STAT_MORE;
+		found.ab_faster += ab.differences.data[0].outcome == PM_STAT_LESS;
+		pm_stat_release(&ab);
+	}
+	return found;
+}
+
+/* Real noise: nothing is called slower than itself, 1 % more work mostly is, 3 % always. */
+static void test_noise(void **state)
+{
+	enum {
+		WINDOWS = PM_ARRAY_LEN(noise_self) - RUNS
+	};
+	struct found found = find_slower(noise_self, WINDOWS, 1);
+
+	assert_int_equal(found.slower, 0);
+	assert_int_equal(found.ab_slower + found.ab_faster, 0);
+	found = find_slower(noise_self, WINDOWS, 1.01);
+	print_message("1 %%: %u and %u of %u\n", found.slower, found.ab_slower,
+		      found.of_windows);
+	assert_true(found.slower >= WINDOWS / 2);
+	assert_true(found.ab_slower >= WINDOWS * 3 / 4);
+	found = find_slower(noise_self, WINDOWS, 1.03);
+	assert_int_equal(found.slower, WINDOWS);
+	assert_int_equal(found.ab_slower, WINDOWS);
+}
+
+/* A change of 5 % that was measured, its sides always in one order. */
+static void test_noise_of_a_change(void **state)
+{
+	for (size_t i = 0; i < PM_ARRAY_LEN(noise_slower) - RUNS; i++) {
 		struct pm_comparison comparison;
 		struct pm_stat ab;
 
 		stat_begin(&ab, "count");
 		stat_subject(&ab, program, 1);
 		stat_subject(&ab, program, 1);
-		stat_event(&ab, "wall-time", "ns", PM_STAT_NOISY);
-		stat_event(&ab, "task-clock", "ns", PM_STAT_NOISY);
+		add_noisy_events(&ab);
 		for (size_t run = 0; run < RUNS; run++)
 			for (uint32_t side = 0; side < 2; side++)
-				add_noisy_run(&ab, side, &noise[i + run][side],
+				add_noisy_run(&ab, side, &noise_slower[i + run][side],
 					      2 * run + side);
 		compare(&comparison, &ab, NULL);
-		assert_int_equal(comparison.base.runs, RUNS);
-		assert_int_equal(comparison.warnings.len, 0);
-		slower += comparison.verdict == PM_VERDICT_WORSE;
+		assert_int_equal(comparison.verdict, PM_VERDICT_WORSE);
 		pm_comparison_release(&comparison);
 		pm_stat_release(&ab);
 	}
-	return slower;
 }
 
-/* Real noise: nothing is called slower than itself, and 5 % more work always is. */
-static void test_noise(void **state)
+/* What nobody decides by is not corrected, and fails nothing. */
+static void test_secondary(void **state)
 {
-	assert_int_equal(count_slower(noise_self, PM_ARRAY_LEN(noise_self) - RUNS), 0);
-	assert_int_equal(count_slower(noise_slower, PM_ARRAY_LEN(noise_slower) - RUNS),
-			 PM_ARRAY_LEN(noise_slower) - RUNS);
+	struct pm_comparison comparison;
+	const struct pm_compare_row *row;
+	struct pm_stat ab;
+
+	make_noisy_ab(&ab, noise_self, RUNS, 1);
+	for (size_t i = 0; i < ab.runs.len; i++)
+		if (ab.runs.data[i].variant == 1)
+			ab.runs.data[i].values[2].value *= 2; /* user-time */
+	compare(&comparison, &ab, NULL);
+	row = row_of(&comparison, NULL, "user-time");
+	assert_int_equal(row->verdict, PM_VERDICT_WORSE);
+	assert_false(row->gated);
+	assert_true(row->p_holm == row->p);
+	assert_true(comparison.verdict != PM_VERDICT_WORSE);
+	pm_comparison_release(&comparison);
+	pm_stat_release(&ab);
+}
+
+/* cycles before task-clock, where both sides have them; what was asked for decides alone. */
+static void test_deciding(void **state)
+{
+	static const struct {
+		const char *events
+			[3]; /* "!" in front: asked for; "-": not supported on one side */
+		const char *deciding; /* NULL: none by default */
+		bool decides[3];
+	} cases[] = {
+		{ { "task-clock", "cycles", "wall-time" }, "cycles", { false, true } },
+		{ { "task-clock", "-cycles", "wall-time" }, "task-clock", { true } },
+		{ { "instructions", "task-clock", "-cycles" }, "instructions", { true } },
+		{ { "task-clock", "!cache-misses", "!user-time" },
+		  NULL,
+		  { false, true } },
+		{ { "wall-time", "page-faults", "user-time" }, NULL, { false } },
+	};
+
+	for (size_t i = 0; i < PM_ARRAY_LEN(cases); i++) {
+		struct pm_comparison comparison;
+		struct pm_stat ab;
+
+		stat_begin(&ab, "count");
+		stat_subject(&ab, program, 1);
+		stat_subject(&ab, program, 1);
+		for (size_t e = 0; e < 3; e++) {
+			const char *name = cases[i].events[e];
+			bool asked = name[0] == '!', lacks = name[0] == '-';
+
+			stat_event(&ab, name + (asked || lacks), "", PM_STAT_NOISY)
+				->default_set = !asked;
+		}
+		for (uint64_t run = 0; run < 40; run++) {
+			struct pm_stat_run *of =
+				stat_run(&ab, run & 1, NUMBERS(run, run, run));
+
+			of->begin_ns = run;
+			for (size_t e = 0; e < 3; e++)
+				if (cases[i].events[e][0] == '-' && (run & 1))
+					of->values[e].state = PM_STAT_NOT_SUPPORTED;
+		}
+		compare(&comparison, &ab, NULL);
+		assert_int_equal(!comparison.deciding, !cases[i].deciding);
+		if (cases[i].deciding)
+			assert_string_equal(comparison.deciding, cases[i].deciding);
+		assert_int_equal(pm_compare_ab(&ab), 0);
+		for (size_t e = 0; e < 3; e++) {
+			const char *name = cases[i].events[e];
+			const struct pm_compare_row *row =
+				row_of(&comparison, NULL,
+				       name + (name[0] == '!' || name[0] == '-'));
+
+			/* Times of the user alone are never asked to decide a comparison. */
+			if (strcmp(row->event, "user-time") != 0)
+				assert_int_equal(row->gated, cases[i].decides[e]);
+			if (strcmp(row->event, "user-time") != 0)
+				assert_int_equal(ab.differences.data[e].decides,
+						 cases[i].decides[e]);
+		}
+		pm_comparison_release(&comparison);
+		pm_stat_release(&ab);
+	}
+}
+
+/* ---- hard limits ----------------------------------------------------------------------- */
+
+static void test_hard_limits(void **state)
+{
+	static const struct {
+		const char *gates;
+		uint64_t base, new;
+		enum pm_verdict verdict;
+	} cases[] = {
+		{ "sim.Ir<=1.2M", 1000000, 1200000, PM_VERDICT_SAME },
+		{ "sim.Ir<=1.2M", 1000000, 1200001, PM_VERDICT_WORSE },
+		/* Whatever it was before. */
+		{ "sim.Ir<=1.2M", 5000000, 1300000, PM_VERDICT_WORSE },
+		{ "sim.Ir<=1300 k", 5000000, 1300000, PM_VERDICT_SAME },
+		/* Both kinds hold, and of each kind the last. */
+		{ "sim.Ir<=1.2M,sim.Ir=1%", 1000000, 1100000, PM_VERDICT_WORSE },
+		{ "sim.Ir=1%,sim.Ir<=1.2M", 1000000, 1100000, PM_VERDICT_WORSE },
+		{ "sim.Ir<=1M,sim.Ir<=2M,sim.Ir=1%", 1000000, 1005000, PM_VERDICT_SAME },
+	};
+
+	for (size_t i = 0; i < PM_ARRAY_LEN(cases); i++) {
+		PM_CLEANUP(pm_gates_release) struct pm_gates gates = { 0 };
+		struct pm_stat base, new;
+		struct pm_comparison comparison;
+
+		assert_int_equal(pm_gates_parse(&gates, cases[i].gates, "--gate", NULL),
+				 0);
+		options.gates = &gates;
+		document(&base, "sim.Ir", PM_STAT_EXACT, &cases[i].base, 1, 0);
+		document(&new, "sim.Ir", PM_STAT_EXACT, &cases[i].new, 1, 0);
+		compare(&comparison, &base, &new);
+		options.gates = NULL;
+		if (comparison.verdict != cases[i].verdict)
+			fail_msg("%s: %s", cases[i].gates,
+				 pm_verdict_name(comparison.verdict));
+		assert_true(comparison.rows.data[0].gated);
+		pm_comparison_release(&comparison);
+		pm_stat_release(&base);
+		pm_stat_release(&new);
+	}
+}
+
+/* A function that is new has no base, and a limit all the same. */
+static void test_hard_limit_of_new(void **state)
+{
+	PM_CLEANUP(pm_gates_release) struct pm_gates gates = { 0 };
+	struct pm_stat base, new;
+	struct pm_comparison comparison;
+
+	assert_int_equal(pm_gates_parse(&gates, "fn:f:calls<=9", "--gate", NULL), 0);
+	options.gates = &gates;
+	document(&base, "sim.Ir", PM_STAT_EXACT, NUMBERS(1000), 1, 0);
+	document(&new, "sim.Ir", PM_STAT_EXACT, NUMBERS(1000), 1, 0);
+	stat_scope(&new, 0, "f", 10, NUMBERS(500));
+	compare(&comparison, &base, &new);
+	options.gates = NULL;
+	assert_int_equal(comparison.verdict, PM_VERDICT_WORSE);
+	assert_int_equal(row_of(&comparison, "f", "calls")->verdict, PM_VERDICT_WORSE);
+	pm_comparison_release(&comparison);
+	pm_stat_release(&base);
+	pm_stat_release(&new);
 }
 
 /* Not in turns: wall-time decides nothing, and is told to. */
@@ -578,8 +804,7 @@ static void test_no_turns(void **state)
 	for (uint32_t side = 0; side < 2; side++) {
 		stat_begin(&sides[side], "count");
 		stat_subject(&sides[side], program, 1);
-		stat_event(&sides[side], "wall-time", "ns", PM_STAT_NOISY);
-		stat_event(&sides[side], "task-clock", "ns", PM_STAT_NOISY);
+		add_noisy_events(&sides[side]);
 		for (size_t run = 0; run < RUNS; run++) {
 			struct noise noise = noise_self[run][0];
 
@@ -618,6 +843,11 @@ int main(void)
 		cmocka_unit_test(test_gone),
 		cmocka_unit_test(test_incomparable),
 		cmocka_unit_test(test_noise),
+		cmocka_unit_test(test_noise_of_a_change),
+		cmocka_unit_test(test_secondary),
+		cmocka_unit_test(test_deciding),
+		cmocka_unit_test(test_hard_limits),
+		cmocka_unit_test(test_hard_limit_of_new),
 		cmocka_unit_test(test_no_turns),
 	};
 

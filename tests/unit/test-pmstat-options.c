@@ -111,7 +111,7 @@ static void test_comparisons(void **state)
 
 	accept(&options, "ab -- old 1 ::: new 2 3");
 	assert_true(options.ab);
-	assert_int_equal(options.repeat, 10);
+	assert_int_equal(options.repeat, 20);
 	assert_string_equal(options.commands[0][1], "1");
 	assert_null(options.commands[0][2]);
 	assert_string_equal(options.commands[1][2], "3");

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: MIT */
+/* `pmstat ab`: whether B has more or less of each number, and the one that decides. */
+#include "compare-internal.h"
+#include "pm/stats.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Whoever looks at two programs once a day is misled once in a year and a half. */
+#define ALPHA 0.002
+
+enum {
+	RUNS_LEAST = 7, /* a side: fewer never give so small a probability */
+	SEED = 1, /* of bootstraps: the same document is to give the same numbers */
+};
+
+/* What a difference is made of. */
+struct row {
+	struct pm_compare_row of;
+	const struct pm_stat_event *event; /* NULL: calls */
+	bool tested;
+};
+
+struct work {
+	struct pm_stat *stat;
+	const struct pm_stat *doc; /* the same, for sides */
+	struct pm_side sides[PM_SIDES];
+	struct pm_event_pairs pairs;
+	struct pm_scope_groups groups;
+	PM_VEC(struct row) rows; /* as stat->differences */
+};
+
+static void work_release(struct work *work)
+{
+	for (size_t i = 0; i < work->rows.len; i++)
+		pm_compare_row_free(&work->rows.data[i].of);
+	pm_vec_release(&work->rows);
+	pm_event_pairs_release(&work->pairs);
+	pm_scope_groups_release(&work->groups);
+}
+
+/* ---- rows ---------------------------------------------------------------------------- */
+
+static bool varies(const struct pm_compare_side *side)
+{
+	return side->min < side->max;
+}
+
+/* The first value that is none, on the side that has no other. */
+static enum pm_stat_state state_of(const struct work *work, const struct row *row,
+				   const struct pm_scope_group *group, uint32_t event)
+{
+	uint32_t variant = row->of.base.known ? 1 : 0;
+	const struct pm_stat *stat = work->stat;
+
+	if (row->of.base.known && row->of.new.known)
+		return PM_STAT_OK;
+	for (size_t i = 0; !group && i < stat->runs.len; i++)
+		if (stat->runs.data[i].variant == variant &&
+		    !pm_stat_has_value(&stat->runs.data[i].values[event]))
+			return stat->runs.data[i].values[event].state;
+	for (size_t i = 0; group && row->event && i < group->members.len; i++) {
+		const struct pm_scope_member *member = &group->members.data[i];
+		const struct pm_stat_scope *scope = &stat->scopes.data[member->scope];
+
+		if (member->side == variant && !pm_stat_has_value(&scope->values[event]))
+			return scope->values[event].state;
+	}
+	return PM_STAT_NOT_COUNTED;
+}
+
+/* Of a function nobody misses what only the tool knows of whole programs. */
+static bool is_missed(const struct row *row, const struct pm_scope_group *group)
+{
+	return !group || !row->event || row->of.base.known || row->of.new.known ||
+	       strcmp(row->event->source, "tool") != 0;
+}
+
+static int add_row(struct work *work, const struct pm_scope_group *group, uint32_t event)
+{
+	uint32_t events = (uint32_t)work->stat->events.len, pair = event;
+	struct pm_stat_difference difference = { .event = event };
+	struct row row = { 0 };
+	int r;
+
+	if (event < events) {
+		row.event = &work->stat->events.data[event];
+		/* Of an event that was asked for twice the first one. */
+		for (pair = 0; pair < work->pairs.list.len; pair++)
+			if (work->pairs.at[PM_BASE][0][pair] == event)
+				break;
+		if (pair == work->pairs.list.len)
+			return 0;
+	} else {
+		pair = (uint32_t)work->pairs.list.len;
+	}
+	difference.scope = group ? (int32_t)group->members.data[0].scope : -1;
+	r = pm_compare_row_fill(&row.of, work->sides, group, &work->pairs, pair);
+	difference.state = r == 0 ? state_of(work, &row, group, event) : PM_STAT_OK;
+	row.tested = row.of.base.len >= RUNS_LEAST && row.of.new.len >= RUNS_LEAST;
+	if (r == 0 && is_missed(&row, group)) {
+		r = pm_vec_push(&work->stat->differences, difference);
+		if (r == 0)
+			r = pm_vec_push(&work->rows, row);
+		if (r == 0)
+			return 0;
+	}
+	pm_compare_row_free(&row.of);
+	return r;
+}
+
+static bool program_is_known(const struct work *work)
+{
+	const struct pm_stat *stat = work->stat;
+
+	for (size_t i = 0; i < stat->runs.len; i++)
+		for (size_t e = 0; e < stat->events.len; e++)
+			if (pm_stat_has_value(&stat->runs.data[i].values[e]))
+				return true;
+	return stat->scopes.len == 0;
+}
+
+static int add_rows(struct work *work)
+{
+	uint32_t events = (uint32_t)work->stat->events.len;
+
+	for (uint32_t e = 0; program_is_known(work) && e < events; e++)
+		if (add_row(work, NULL, e) < 0)
+			return -ENOMEM;
+	for (size_t g = 0; g < work->groups.list.len; g++)
+		for (uint32_t e = 0; e <= events; e++)
+			if (add_row(work, &work->groups.list.data[g],
+				    (events + e) % (events + 1)) < 0)
+				return -ENOMEM;
+	return 0;
+}
+
+/* ---- what decides -------------------------------------------------------------------- */
+
+/* What sees functions takes time of its own: of the program's numbers then only simulated ones
+ * decide. */
+static bool is_undisturbed(const struct work *work, const struct row *row)
+{
+	return row->of.scope || strcmp(work->stat->engine, "count") == 0 ||
+	       (row->event && strcmp(row->event->source, "simulated") == 0);
+}
+
+static bool may_decide(const struct work *work, const struct row *row)
+{
+	return row->of.base.known && row->of.new.known &&is_undisturbed(work, row);
+}
+
+static bool is_asked_for(const struct row *row)
+{
+	return !row->event || !row->event->default_set ||
+	       row->event->class == PM_STAT_EXACT ||
+	       strcmp(row->event->source, "simulated") == 0;
+}
+
+static void choose_deciding(struct work *work)
+{
+	bool asked = false;
+	size_t best = PM_COMPARE_DECIDERS;
+
+	for (size_t i = 0; i < work->stat->events.len; i++)
+		asked = asked || !work->stat->events.data[i].default_set;
+	for (size_t i = 0; i < work->rows.len && !asked; i++) {
+		const struct row *row = &work->rows.data[i];
+		size_t rank = row->event ? pm_compare_decider_rank(row->event->name)
+					 : PM_COMPARE_DECIDERS;
+
+		if (rank < best && may_decide(work, row))
+			best = rank;
+	}
+	for (size_t i = 0; i < work->rows.len; i++) {
+		const struct row *row = &work->rows.data[i];
+
+		work->stat->differences.data[i].decides =
+			may_decide(work, row) &&
+			(is_asked_for(row) ||
+			 (best < PM_COMPARE_DECIDERS &&
+			  pm_compare_decider_rank(row->event->name) == best));
+	}
+}
+
+/* ---- numbers ------------------------------------------------------------------------- */
+
+/* What is the same each time needs no test. */
+static bool is_certain(const struct row *row)
+{
+	return !varies(&row->of.base) && !varies(&row->of.new) &&
+	       (!row->event || row->event->class == PM_STAT_EXACT ||
+		row->of.base.min == row->of.new.min);
+}
+
+static bool is_in_family(const struct work *work, size_t i)
+{
+	return work->rows.data[i].tested && work->stat->differences.data[i].decides &&
+	       !is_certain(&work->rows.data[i]);
+}
+
+static int measure_row(struct work *work, size_t i, size_t family)
+{
+	struct pm_stat_difference *to = &work->stat->differences.data[i];
+	struct row *row = &work->rows.data[i];
+	struct pm_stats_summary base, new;
+
+	to->runs[0] = row->of.base.len;
+	to->runs[1] = row->of.new.len;
+	if (pm_stats_summarize(row->of.base.values, row->of.base.len, &base) < 0 ||
+	    pm_stats_summarize(row->of.new.values, row->of.new.len, &new) < 0)
+		return -ENOMEM;
+	row->of.base.median = to->median[0] = base.median;
+	row->of.new.median = to->median[1] = new.median;
+	if (row->of.base.known &&
+	    row->of.new.known &&pm_compare_measure(&row->of, family, ALPHA, SEED) < 0)
+		return -ENOMEM;
+	to->by = row->of.difference;
+	to->by_low = row->of.difference_low;
+	to->by_high = row->of.difference_high;
+	to->change = row->of.change;
+	to->change_low = row->of.low;
+	to->change_high = row->of.high;
+	to->p = to->p_corrected = row->tested ? row->of.p : NAN;
+	to->paired = row->of.method && strcmp(row->of.method, PM_COMPARE_BY_PAIRS) == 0;
+	return 0;
+}
+
+static int measure(struct work *work)
+{
+	PM_AUTO_FREE double *p = calloc(work->rows.len + 1, sizeof(*p));
+	size_t family = 0, at = 0;
+
+	if (!p)
+		return -ENOMEM;
+	for (size_t i = 0; i < work->rows.len; i++)
+		family += is_in_family(work, i);
+	for (size_t i = 0; i < work->rows.len; i++) {
+		if (measure_row(work, i, is_in_family(work, i) ? family : 1) < 0)
+			return -ENOMEM;
+		if (is_in_family(work, i))
+			p[at++] = work->stat->differences.data[i].p;
+	}
+	if (pm_stats_holm(p, family) < 0)
+		return -ENOMEM;
+	at = 0;
+	for (size_t i = 0; i < work->rows.len; i++)
+		if (is_in_family(work, i))
+			work->stat->differences.data[i].p_corrected = p[at++];
+	return 0;
+}
+
+static enum pm_stat_outcome outcome_of(const struct row *row,
+				       const struct pm_stat_difference *difference)
+{
+	enum pm_stat_outcome seen = difference->by > 0 ? PM_STAT_MORE : PM_STAT_LESS;
+	bool apart = difference->by_low > 0 || difference->by_high < 0;
+
+	if (!row->of.base.known || !row->of.new.known)
+		return PM_STAT_UNKNOWN;
+	if (is_certain(row))
+		return row->of.base.min == row->of.new.min ? PM_STAT_EQUAL : seen;
+	if (!row->tested)
+		return PM_STAT_TOO_FEW;
+	return difference->p_corrected < ALPHA && apart ? seen : PM_STAT_UNDECIDED;
+}
+
+/* ---- all of it ----------------------------------------------------------------------- */
+
+static int compare(struct work *work)
+{
+	uint32_t ended = pm_stat_variants_ended(work->stat);
+
+	for (unsigned int side = 0; side < PM_SIDES; side++)
+		work->sides[side] = (struct pm_side){ .docs = &work->doc,
+						      .len = 1,
+						      .variant = side,
+						      .ended = ended >> side & 1 };
+	if (pm_event_pairs_find(&work->pairs, work->sides) < 0 ||
+	    pm_scope_groups_find(&work->groups, work->sides) < 0 || add_rows(work) < 0)
+		return -ENOMEM;
+	choose_deciding(work);
+	if (measure(work) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < work->rows.len; i++)
+		work->stat->differences.data[i].outcome =
+			outcome_of(&work->rows.data[i], &work->stat->differences.data[i]);
+	return 0;
+}
+
+int pm_compare_ab(struct pm_stat *stat)
+{
+	struct work work PM_CLEANUP(work_release) = { .stat = stat, .doc = stat };
+
+	stat->differences.len = 0;
+	return compare(&work);
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/* Runs of both sides that are neighbours in time: what disturbed one has disturbed the other. */
+#include "compare-internal.h"
+
+struct begun {
+	uint64_t at_ns;
+	uint32_t value; /* index on its side */
+	bool new;
+};
+
+/* Of runs that began at the same time the base's come first, such that they are no turns. */
+static int compare_begun(const void *first, const void *second)
+{
+	const struct begun *a = first, *b = second;
+
+	if (a->at_ns != b->at_ns)
+		return a->at_ns < b->at_ns ? -1 : 1;
+	if (a->new != b->new)
+		return a->new ? 1 : -1;
+	return (a->value > b->value) - (a->value < b->value);
+}
+
+static void fill_begun(struct begun *to, const struct pm_compare_side *side, bool new)
+{
+	for (size_t i = 0; i < side->len; i++)
+		to[i] = (struct begun){ side->begins[i], (uint32_t)i, new };
+}
+
+/* A run whose neighbours are of its own side, or left out, stays alone. */
+int pm_compare_pairs_find(struct pm_compare_row *row)
+{
+	size_t len = row->base.len + row->new.len, single = len;
+	PM_AUTO_FREE struct begun *begun = calloc(len + 1, sizeof(*begun));
+
+	if (!begun)
+		return -ENOMEM;
+	fill_begun(begun, &row->base, false);
+	fill_begun(begun + row->base.len, &row->new, true);
+	qsort(begun, len, sizeof(*begun), compare_begun);
+	for (size_t i = 0; i < len; i++) {
+		const struct begun *before = single < len ? &begun[single] : NULL;
+		struct pm_compare_pair pair;
+
+		if (!before || before->new == begun[i].new) {
+			single = i;
+			continue;
+		}
+		pair.base = before->new ? begun[i].value : before->value;
+		pair.new = before->new ? before->value : begun[i].value;
+		if (pm_vec_push(&row->pairs, pair) < 0)
+			return -ENOMEM;
+		single = len;
+	}
+	return 0;
+}
