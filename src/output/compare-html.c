@@ -104,6 +104,10 @@ static void put_heading(struct pm_str *out, const struct pm_compare_report *repo
 	put_fact(out, "command", comparison->new.command);
 	put_fact(out, "engine", comparison->engine);
 	put_fact(out, "CPU", comparison->cpu_model);
+	pm_put_compare_deciding(&words, comparison);
+	if (words.len > 0 && !words.failed)
+		put_fact(out, "gates", words.data);
+	pm_str_clear(&words);
 	pm_str_puts(out, "</dl>\n");
 	put_list(out, "not the same", comparison->differences.data,
 		 comparison->differences.len);

@@ -104,7 +104,8 @@ static void put_undecided(struct pm_str *str, const struct row *row, bool ascii)
 	struct pm_stat_unit unit = { 1, percent_decimals(fmax(fabs(low), fabs(high))),
 				     "%" };
 
-	pm_str_puts(str, "no difference seen");
+	/* Less than one in twenty is not yet one in five hundred. */
+	pm_str_puts(str, low > 0 || high < 0 ? "unsure" : "no difference");
 	if (isfinite(low) && isfinite(high) && low < high)
 		put_interval(str, low, high, &unit, ascii);
 }

@@ -676,6 +676,28 @@ static int release_text(void **state)
 	return 0;
 }
 
+/* Which number decides by default, and that others do not; a gate says it itself. */
+static void test_deciding(void **state)
+{
+	static const char words[] =
+		"task-clock decides. The other numbers are secondary: ";
+	struct pm_comparison comparison;
+	struct pm_compare_row *row;
+
+	compare_begin(&comparison, PM_VERDICT_SAME);
+	comparison.deciding = compare_text("task-clock");
+	row = compare_row(&comparison, NULL, "task-clock", "ns", 4, 4, PM_VERDICT_SAME);
+	compare_gate(row, 0.005, "default");
+	compare_row(&comparison, NULL, "user-time", "ns", 4, 4, PM_VERDICT_SAME);
+	if (!strstr(text_of(&comparison), words))
+		fail_msg("not there: %s", words);
+	row = &comparison.rows.data[0];
+	row->gate_source = "--gate";
+	if (strstr(text_of(&comparison), "decides"))
+		fail_msg("a gate decides, and not by default");
+	pm_comparison_release(&comparison);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -683,6 +705,7 @@ int main(void)
 		cmocka_unit_test(test_text_options),
 		cmocka_unit_test(test_text_narrow),
 		cmocka_unit_test(test_verdicts),
+		cmocka_unit_test(test_deciding),
 		cmocka_unit_test(test_within),
 		cmocka_unit_test(test_numbers),
 		cmocka_unit_test(test_shares),

@@ -489,7 +489,7 @@ static void test_compared(void **state)
 		"\n"
 		"event          median A   median B      p\n"
 		"task-clock     10.05 ms   10.44 ms  1e-05  B is 4.0 % slower (3.7 … 4.3 %)\n"
-		"wall-time      11.94 ms   11.88 ms  0.971  no difference seen (-4.6 … 4.8 %)\n"
+		"wall-time      11.94 ms   11.88 ms  0.971  no difference (-4.6 … 4.8 %)\n"
 		"page-faults         123        123  1.000  equal in all runs\n"
 		"max-rss       7.996 MiB  4.078 MiB  1e-05  B has 49 % less (48 … 50 %)\n"
 		"cycles                -          -      -  not supported\n"
