@@ -180,25 +180,40 @@ static bool compare(const struct pm_probe_pattern *pattern, const char *name, bo
 		    : strcmp(pattern->text, name) == 0;
 }
 
-/* Takes out what stands between angle brackets behind a word, arguments of templates: operators have
- * such brackets as names, and in Rust they stand in front of words. */
-static void strip_template_arguments(char *text)
+/* Whether the `<` at @from, which comes behind @len bytes of @text, begins arguments of a template,
+ * `f<int>` or in Rust `f::<u8>`: operators have such brackets as names, and Rust puts types and
+ * `impl` blocks into some. Returns how much of the text in front belongs to it, or -1. */
+static int opens_arguments(const char *text, size_t len, const char *from)
 {
 	static const char operator[] = "operator";
+	size_t own = strlen(operator);
+
+	if (*from != '<' || len == 0)
+		return -1;
+	if (is_word(text[len - 1]))
+		return len >= own && memcmp(text + len - own, operator, own) == 0 ? -1
+										  : 0;
+	return len > 2 && memcmp(text + len - 2, "::", 2) == 0 &&
+			       is_word(text[len - 3]) &&
+			       strncmp(from, "<impl ", strlen("<impl ")) != 0
+		       ? 2
+		       : -1;
+}
+
+static void strip_template_arguments(char *text)
+{
 	size_t depth = 0;
 	char *to = text;
 
 	for (const char *from = text; *from; from++) {
-		size_t len = (size_t)(to - text);
-		bool opens =
-			*from == '<' && len > 0 && is_word(to[-1]) &&
-			!(len >= strlen(operator) &&
-			  memcmp(to - strlen(operator), operator, strlen(operator)) == 0);
+		int front = depth == 0 ? opens_arguments(text, (size_t)(to - text), from)
+				       : -1;
 
 		if (depth > 0) {
 			depth += *from == '<';
 			depth -= *from == '>' && from[-1] != '-';
-		} else if (opens) {
+		} else if (front >= 0) {
+			to -= front;
 			depth = 1;
 		} else {
 			*to++ = *from;
