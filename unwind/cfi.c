@@ -13,7 +13,7 @@ enum {
 
 enum {
 	REMEMBER_MAX = 64, /* rows on DW_CFA_remember_state's stack; compilers use one */
-	INSTRUCTIONS_MAX = 1 << 16, /* of one FDE; the largest seen has 9,000 */
+	INSTRUCTIONS_MAX = 1 << 15, /* of one FDE; the largest seen has 9,000 */
 };
 
 struct machine {
@@ -119,6 +119,7 @@ static void restore(struct machine *machine, uint64_t reg)
 
 static void remember_state(struct machine *machine)
 {
+	pm_unw_take_work(&machine->work_left, PM_UNW_COST_REMEMBER);
 	if (!machine->remembered)
 		machine->remembered = malloc(REMEMBER_MAX * sizeof(*machine->remembered));
 	if (!machine->remembered)
@@ -132,6 +133,7 @@ static void remember_state(struct machine *machine)
 
 static void restore_state(struct machine *machine)
 {
+	pm_unw_take_work(&machine->work_left, PM_UNW_COST_REMEMBER);
 	if (machine->remembered_len == 0)
 		machine->reader.failed = true;
 	else
@@ -337,7 +339,7 @@ static int run(struct machine *machine, const uint8_t *program, const uint8_t *e
 	for (size_t i = 0; pm_reader_left(&machine->reader) > 0; i++) {
 		if (machine->work_left == 0)
 			return -EDQUOT;
-		machine->work_left--;
+		pm_unw_take_work(&machine->work_left, PM_UNW_COST_INSTRUCTION);
 		run_one(machine);
 		if (machine->reader.failed || i == INSTRUCTIONS_MAX)
 			return machine->no_memory ? -ENOMEM : -EBADMSG;

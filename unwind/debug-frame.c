@@ -9,6 +9,7 @@
 #include <endian.h>
 #include <gelf.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum {
 	/* Frames compress well, being alike: to a tenth at most. zlib can make it a
@@ -16,6 +17,7 @@ enum {
 	INFLATE_RATIO_MAX = 64,
 	INFLATE_FREE_BYTES = 1 << 20,
 	INFLATED_BYTES_MAX = 1 << 26, /* what a region may hold */
+	UNPACKED_COST = 16, /* bytes gone through for each packed one */
 };
 
 static bool is_modest(uint64_t inflated, uint64_t packed)
@@ -91,7 +93,7 @@ static bool copy_frame(struct pm_unw_module *module, Elf *elf)
 	return false;
 }
 
-static void unpack_own(struct pm_unw_module *module)
+void pm_unw_unpack_own(struct pm_unw_module *module)
 {
 	Elf *elf = module->image ? elf_memory((char *)module->image, module->image_len)
 				 : elf_begin(module->fd, ELF_C_READ, NULL);
@@ -103,33 +105,58 @@ static void unpack_own(struct pm_unw_module *module)
 	module->debug_packed = false;
 }
 
-int pm_unw_module_add_debug(struct pm_unw_module *module, int fd, struct pm_error *err)
+/* What @fd has is modest, and fits to @module; then its Elf, to be ended. */
+static Elf *open_debug_elf(const struct pm_unw_module *module, int fd,
+			   struct pm_error *err)
 {
 	const struct pm_unw_arch_info *arch = &pm_unw_arch_infos[module->arch];
 	GElf_Ehdr ehdr;
+	Elf *elf = NULL;
+
+	if (pm_unw_elf_is_modest(fd)) {
+		elf_version(EV_CURRENT);
+		elf = elf_begin(fd, ELF_C_READ, NULL);
+	}
+	if (!elf || elf_kind(elf) != ELF_K_ELF || !gelf_getehdr(elf, &ehdr))
+		pm_error_set(err, -ENOEXEC, "not an ELF file");
+	else if (ehdr.e_machine != arch->elf_machine ||
+		 ehdr.e_ident[EI_CLASS] != arch->elf_class)
+		pm_error_set(err, -ENOEXEC, "an ELF file of another machine");
+	else
+		return elf;
+	elf_end(elf);
+	return NULL;
+}
+
+int pm_unw_module_add_debug(struct pm_unw_module *module, int fd, struct pm_error *err)
+{
 	Elf *elf;
 	int rc = 0;
 
 	if (module->debug_frame.len > 0 || module->debug_packed)
 		return pm_error_set(err, -EEXIST, "it has a .debug_frame already");
-	if (!pm_unw_elf_is_modest(fd))
-		return pm_error_set(err, -ENOEXEC, "not an ELF file");
-	elf_version(EV_CURRENT);
-	elf = elf_begin(fd, ELF_C_READ, NULL);
-	if (!elf || elf_kind(elf) != ELF_K_ELF || !gelf_getehdr(elf, &ehdr))
-		rc = pm_error_set(err, -ENOEXEC, "not an ELF file");
-	else if (ehdr.e_machine != arch->elf_machine ||
-		 ehdr.e_ident[EI_CLASS] != arch->elf_class)
-		rc = pm_error_set(err, -ENOEXEC, "an ELF file of another machine");
-	else if (!copy_frame(module, elf))
+	elf = open_debug_elf(module, fd, err);
+	if (!elf)
+		return -ENOEXEC;
+	if (!copy_frame(module, elf))
 		rc = pm_error_set(err, -ENODATA, "without a .debug_frame to be read");
 	elf_end(elf);
 	if (rc == 0) {
-		pm_vec_release(&module->debug_scanned.places);
-		module->debug_scanned.scanned = false;
+		pm_unw_fde_table_release(&module->debug_scanned);
 		pm_unw_module_renew(module);
 	}
 	return rc;
+}
+
+void pm_unw_take_debug(struct pm_unw_module *module, struct pm_unw_module *from)
+{
+	if (from->debug_frame.len == 0 || module->debug_frame.len > 0)
+		return;
+	module->debug_frame = from->debug_frame;
+	from->debug_frame = (struct pm_unw_region){ 0 };
+	pm_unw_fde_table_release(&module->debug_scanned);
+	module->debug_scanned = from->debug_scanned;
+	from->debug_scanned = (struct pm_unw_fde_table){ 0 };
 }
 
 void pm_unw_module_on_gap(struct pm_unw_module *module, pm_unw_open_debug_fn open_debug,
@@ -139,28 +166,72 @@ void pm_unw_module_on_gap(struct pm_unw_module *module, pm_unw_open_debug_fn ope
 	module->open_debug_user = user;
 }
 
-bool pm_unw_module_fill_gap(struct pm_unw_module *module)
+/* About how many bytes have to be gone through for the .debug_frame of the file @fd. */
+static uint64_t debug_cost(int fd)
 {
-	bool found;
-	int fd;
+	struct stat st;
 
-	if (module->gap_seen)
-		return false;
-	module->gap_seen = true;
-	found = pm_unw_eh_frame_search(module);
+	/* Where debug information is in a file of its own, a twentieth of it is that section,
+	 * which may be compressed. */
+	return fstat(fd, &st) == 0 && st.st_size > 0 ? (uint64_t)st.st_size / 4
+						     : UINT64_MAX;
+}
+
+/* What the file itself may have. Returns as pm_unw_module_fill_gap() does. */
+static int search_own(struct pm_unw_module *module)
+{
+	unsigned int wanted = 0;
+	uint64_t cost = 0;
+	int found = 0;
+
+	if (module->no_sections && module->eh_frame.len == 0) {
+		wanted |= PM_UNW_WANTED_EH_SEARCH;
+		cost += pm_unw_eh_frame_search_cost(module);
+	}
 	if (module->no_sections && !module->go_tried) {
+		wanted |= PM_UNW_WANTED_GO;
+		cost += pm_unw_go_cost(module);
+	}
+	if (module->debug_packed && module->debug_frame.len == 0) {
+		wanted |= PM_UNW_WANTED_UNPACKED;
+		cost += module->debug_packed_bytes * UNPACKED_COST;
+	}
+	if (wanted != 0 && !pm_unw_may_now(module, cost))
+		return pm_unw_do_later(module, wanted, -1);
+	module->gap_searched = true;
+	if (wanted & PM_UNW_WANTED_EH_SEARCH)
+		found = pm_unw_eh_frame_search(module);
+	if (wanted & PM_UNW_WANTED_GO) {
 		module->go_tried = true;
 		if (pm_unw_go_open(module))
 			pm_unw_module_renew(module);
 	}
-	if (module->debug_packed && module->debug_frame.len == 0)
-		unpack_own(module);
+	if (wanted & PM_UNW_WANTED_UNPACKED)
+		pm_unw_unpack_own(module);
+	return found;
+}
+
+int pm_unw_module_fill_gap(struct pm_unw_module *module)
+{
+	int found = 0, fd;
+
+	if (module->gap_seen)
+		return 0;
+	if (module->task)
+		return -EINPROGRESS;
+	if (!module->gap_searched)
+		found = search_own(module);
+	if (found < 0)
+		return found;
+	module->gap_seen = true;
 	if (module->debug_frame.len > 0 || !module->open_debug)
 		return found;
 	fd = module->open_debug(module->open_debug_user);
-	if (fd >= 0) {
-		pm_unw_module_add_debug(module, fd, NULL);
-		close(fd);
-	}
+	if (fd < 0)
+		return found;
+	if (!pm_unw_may_now(module, debug_cost(fd)))
+		return pm_unw_do_later(module, PM_UNW_WANTED_DEBUG_FILE, fd);
+	pm_unw_module_add_debug(module, fd, NULL);
+	close(fd);
 	return found;
 }

@@ -10,7 +10,7 @@
 
 enum {
 	SEARCHED_BYTES_MAX = 1 << 26,
-	CANDIDATES_MAX = 16,
+	CANDIDATES_MAX = 4, /* each is read to its end */
 	CIE_BYTES_MAX = 256,
 };
 
@@ -22,6 +22,13 @@ static bool is_cie(const uint8_t *bytes)
 	memcpy(head, bytes, sizeof(head));
 	return head[1] == 0 && head[0] >= 8 && head[0] <= CIE_BYTES_MAX &&
 	       (bytes[8] == 1 || bytes[8] == 3) && bytes[9] == 'z';
+}
+
+static bool is_code(const struct pm_unw_code_span *code,
+		    const struct pm_unw_fde_place *place)
+{
+	return place->start >= code->start && place->start < code->end &&
+	       place->len <= code->end - place->start;
 }
 
 /* Takes what begins at @skip of @load when all that it describes is code. */
@@ -36,8 +43,7 @@ static bool take(struct pm_unw_module *module, const struct pm_unw_load *load,
 			   load->offset + skip, load->filesz - skip);
 	module->eh_frame.open_ended = true;
 	table = pm_unw_fde_scan(module);
-	while (good < table->places.len && table->places.data[good].start >= code.start &&
-	       table->places.data[good].end <= code.end)
+	while (good < table->places.len && is_code(&code, &table->places.data[good]))
 		good++;
 	if (good > 0 && good == table->places.len)
 		return true;
@@ -78,4 +84,14 @@ bool pm_unw_eh_frame_search(struct pm_unw_module *module)
 			return true;
 	}
 	return false;
+}
+
+uint64_t pm_unw_eh_frame_search_cost(const struct pm_unw_module *module)
+{
+	uint64_t left = SEARCHED_BYTES_MAX;
+
+	for (size_t i = 0; i < module->loads.len; i++)
+		if (module->loads.data[i].filesz <= left)
+			left -= module->loads.data[i].filesz;
+	return SEARCHED_BYTES_MAX - left;
 }

@@ -310,8 +310,7 @@ static bool take_work(uint32_t *left)
 {
 	if (left && *left == 0)
 		return false;
-	if (left)
-		--*left;
+	pm_unw_take_work(left, PM_UNW_COST_OPERATION);
 	return true;
 }
 

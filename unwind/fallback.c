@@ -270,6 +270,7 @@ bool pm_unw_is_return(struct pm_unwinder *unwinder, enum pm_unw_arch arch,
 					true);
 	if (slot && slot->returns != PM_UNW_RETURNS_UNKNOWN)
 		return slot->returns == PM_UNW_RETURNS_YES;
+	pm_unw_take_work(unwinder->work_left, PM_UNW_COST_READ);
 	ret = follows_call(arch, map, address) ||
 	      is_trampoline(arch, pm_unw_space_find(space, address), address);
 	if (slot)
@@ -538,6 +539,7 @@ bool pm_unw_step_off_trampoline(struct pm_unw_state *state, enum pm_unw_how *how
 {
 	uint64_t fp;
 
+	pm_unw_take_work(state->work_left, PM_UNW_COST_STEP);
 	state->interrupted = false;
 	*how = PM_UNW_HOW_LEAF;
 	if (step_leaf(state))

@@ -75,9 +75,15 @@ enum {
 	TERMINATORS_MAX =
 		1024, /* one behind the other; a hole in a file is made of them */
 	EMPTY_FDES_MAX = 16, /* next to each other; one is usual where there are any */
-	FDES_MAX =
-		1 << 22, /* to be sorted, of one section; the most seen are 1.2 million */
+	/* Of one section; the most seen are 1.2 million. */
+	PLACES_MAX = 1 << 21,
+	PLACES_FIRST = 1 << 10,
+	CANCEL_EVERY = 1 << 12, /* entries, between two looks whether to go on */
 };
+/* Of all tables together, a quarter of what regions and tables may hold. */
+#define PLACES_BYTES_MAX ((size_t)1 << 27)
+
+static atomic_size_t places_bytes;
 
 /* A CIE or FDE as far as both are alike (DWARF 5 §6.4.1, LSB 10.6.1). */
 struct entry {
@@ -301,6 +307,70 @@ static int read_fde(struct pm_unw_module *module, struct pm_unw_region *region,
 
 /* ---- finding -------------------------------------------------------------------------- */
 
+/* ---- tables --------------------------------------------------------------------------- */
+
+static bool take_place_bytes(size_t bytes)
+{
+	if (!pm_unw_budget_take(bytes))
+		return false;
+	if (atomic_fetch_add(&places_bytes, bytes) <= PLACES_BYTES_MAX - bytes)
+		return true;
+	atomic_fetch_sub(&places_bytes, bytes);
+	pm_unw_budget_give(bytes);
+	return false;
+}
+
+static void give_place_bytes(size_t bytes)
+{
+	atomic_fetch_sub(&places_bytes, bytes);
+	pm_unw_budget_give(bytes);
+}
+
+void pm_unw_fde_table_release(struct pm_unw_fde_table *table)
+{
+	give_place_bytes(table->places.cap * sizeof(*table->places.data));
+	pm_vec_release(&table->places);
+	*table = (struct pm_unw_fde_table){ 0 };
+}
+
+/* Gives the table room for @cap places. Returns false, and nothing has changed, if it may not
+ * have that much memory. */
+static bool resize_table(struct pm_unw_fde_table *table, size_t cap)
+{
+	size_t size = sizeof(*table->places.data), had = table->places.cap;
+	struct pm_unw_fde_place *data;
+
+	if (cap > PLACES_MAX || (cap > had && !take_place_bytes((cap - had) * size)))
+		return false;
+	data = reallocarray(table->places.data, cap, size);
+	if (data)
+		table->places.data = data;
+	if (data)
+		table->places.cap = cap;
+	if (data && cap < had)
+		give_place_bytes((had - cap) * size);
+	else if (!data && cap > had)
+		give_place_bytes((cap - had) * size);
+	return data;
+}
+
+static bool push_place(struct pm_unw_fde_table *table, const struct pm_unw_fde *fde,
+		       size_t offset)
+{
+	size_t cap = table->places.cap;
+	uint64_t len = fde->end - fde->start;
+
+	if (table->places.len == cap &&
+	    !resize_table(table, cap ? 2 * cap : PLACES_FIRST))
+		return false;
+	table->places.data[table->places.len++] = (struct pm_unw_fde_place){
+		.start = fde->start,
+		.offset = (uint32_t)offset,
+		.len = len < UINT32_MAX ? (uint32_t)len : UINT32_MAX,
+	};
+	return true;
+}
+
 static int by_start(const void *a, const void *b)
 {
 	const struct pm_unw_fde_place *x = a, *y = b;
@@ -321,22 +391,25 @@ static bool is_dropped(const struct pm_unw_code_span *code, const struct pm_unw_
 static void scan(struct pm_unw_module *module, struct pm_unw_region *region,
 		 struct pm_unw_fde_table *table)
 {
-	size_t offset = 0, next = 0, terminators = 0;
+	size_t offset = 0, next = 0, terminators = 0, entries = 0, bytes;
 	struct pm_unw_code_span code = pm_unw_module_code_span(module);
 	struct cie cie = { 0 };
+	bool sorted = true;
 
 	table->scanned = true;
-	while (offset < region->len && table->places.len < FDES_MAX) {
+	while (offset < region->len) {
+		size_t len = table->places.len;
 		struct pm_unw_fde fde;
 		int rc = read_next_fde(module, region, offset, &cie, &fde, &next);
 
 		if (rc == 0 && fde.end > fde.start &&
-		    !(is_debug(module, region) && is_dropped(&code, &fde)) &&
-		    pm_vec_push(
-			    &table->places,
-			    (struct pm_unw_fde_place){ fde.start, fde.end, offset }) != 0)
-			break;
-		if (rc == 1 || next <= offset)
+		    !(is_debug(module, region) && is_dropped(&code, &fde))) {
+			sorted &= len == 0 ||
+				  table->places.data[len - 1].start <= fde.start;
+			table->too_large = !push_place(table, &fde, offset);
+		}
+		if (rc == 1 || next <= offset || table->too_large ||
+		    (++entries % CANCEL_EVERY == 0 && pm_unw_is_cancelled(module)))
 			break;
 		terminators = rc == -ENOENT && next - offset == 4 ? terminators + 1 : 0;
 		if (terminators > TERMINATORS_MAX)
@@ -344,19 +417,38 @@ static void scan(struct pm_unw_module *module, struct pm_unw_region *region,
 		offset = next;
 	}
 	/* Nothing points there, unless the header led there before it was dropped. */
-	if (table->places.len == 0 &&
+	if (table->places.len == 0 && !table->too_large &&
 	    (is_debug(module, region) || module->hdr_count == 0))
 		pm_unw_region_forget(region);
 	if (table->places.len > 0)
-		qsort(table->places.data, table->places.len, sizeof(*table->places.data),
-		      by_start);
+		resize_table(table, table->places.len);
+	/* qsort(3) needs as much memory again. */
+	bytes = table->places.len * sizeof(*table->places.data);
+	if (!sorted && !table->too_large && !pm_unw_is_cancelled(module)) {
+		table->too_large = !pm_unw_budget_take(bytes);
+		if (!table->too_large) {
+			qsort(table->places.data, table->places.len,
+			      sizeof(*table->places.data), by_start);
+			pm_unw_budget_give(bytes);
+		}
+	}
+	if (table->too_large) {
+		pm_unw_fde_table_release(table);
+		table->scanned = table->too_large = true;
+	}
 }
 
 const struct pm_unw_fde_table *pm_unw_fde_scan(struct pm_unw_module *module)
 {
-	pm_vec_clear(&module->eh_scanned.places);
+	pm_unw_fde_table_release(&module->eh_scanned);
 	scan(module, &module->eh_frame, &module->eh_scanned);
 	return &module->eh_scanned;
+}
+
+void pm_unw_fde_scan_debug(struct pm_unw_module *module)
+{
+	pm_unw_fde_table_release(&module->debug_scanned);
+	scan(module, &module->debug_frame, &module->debug_scanned);
 }
 
 static int find_scanned(struct pm_unw_module *module, struct pm_unw_region *region,
@@ -364,11 +456,20 @@ static int find_scanned(struct pm_unw_module *module, struct pm_unw_region *regi
 			struct pm_unw_fde *ret)
 {
 	size_t low = 0, high, next;
+	int rc;
 
 	if (region->len == 0)
 		return -ENOENT;
+	if (!table->scanned && (module->task || !pm_unw_may_now(module, region->len)))
+		return pm_unw_do_later(module,
+				       is_debug(module, region)
+					       ? PM_UNW_WANTED_DEBUG_TABLE
+					       : PM_UNW_WANTED_EH_TABLE,
+				       -1);
 	if (!table->scanned)
 		scan(module, region, table);
+	if (table->too_large)
+		return -EFBIG;
 	for (high = table->places.len; low < high;) {
 		size_t middle = low + (high - low) / 2;
 
@@ -377,9 +478,13 @@ static int find_scanned(struct pm_unw_module *module, struct pm_unw_region *regi
 		else
 			high = middle;
 	}
-	if (low == 0 || svma >= table->places.data[low - 1].end)
+	if (low == 0)
 		return -ENOENT;
-	return read_fde(module, region, table->places.data[low - 1].offset, ret, &next);
+	rc = read_fde(module, region, table->places.data[low - 1].offset, ret, &next);
+	/* What another thread has read may be another file by now. */
+	if (rc == 0 && (svma < ret->start || svma >= ret->end))
+		return -ENOENT;
+	return rc;
 }
 
 /*
@@ -555,18 +660,37 @@ size_t pm_unw_eh_frame_len(struct pm_unw_module *module)
 	return by_hdr > offset ? by_hdr : offset;
 }
 
-int pm_unw_fde_find(struct pm_unw_module *module, uint64_t svma, struct pm_unw_fde *ret)
+/* Whether @rc of a part of the file says that no other part is to be looked at. */
+static bool is_answer(int rc)
 {
-	int rc = find_in_eh_frame(module, svma, ret), debug_rc;
+	return rc == 0 || rc == -ENOBUFS || rc == -EINPROGRESS;
+}
 
-	if (rc == 0 || rc == -ENOBUFS)
+static int find_fde(struct pm_unw_module *module, uint64_t svma, struct pm_unw_fde *ret)
+{
+	int rc = find_in_eh_frame(module, svma, ret), filled, debug_rc;
+
+	if (is_answer(rc))
 		return rc;
-	if (pm_unw_module_fill_gap(module)) {
+	filled = pm_unw_module_fill_gap(module);
+	if (filled == -EINPROGRESS)
+		return filled;
+	if (filled == 1) {
 		rc = find_in_eh_frame(module, svma, ret);
-		if (rc == 0 || rc == -ENOBUFS)
+		if (is_answer(rc))
 			return rc;
 	}
 	debug_rc = find_scanned(module, &module->debug_frame, &module->debug_scanned,
 				svma, ret);
 	return debug_rc == -ENOENT ? rc : debug_rc;
+}
+
+int pm_unw_fde_find(struct pm_unw_module *module, uint64_t svma, struct pm_unw_fde *ret)
+{
+	int rc;
+
+	pm_unw_task_settle(module);
+	rc = find_fde(module, svma, ret);
+	module->was_pending |= rc == -EINPROGRESS;
+	return rc;
 }

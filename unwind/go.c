@@ -8,6 +8,7 @@
  */
 #include "unwind-internal.h"
 
+#include <elf.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -61,6 +62,44 @@ bool pm_unw_go_open(struct pm_unw_module *module)
 	}
 	module->go = go;
 	return true;
+}
+
+/* How many bytes of relocations the file says that it has. */
+static uint64_t relocs_bytes(const struct pm_unw_module *module)
+{
+	Elf64_Dyn entries[256];
+	size_t len = module->dynamic_bytes < sizeof(entries) ? module->dynamic_bytes
+							     : sizeof(entries);
+
+	if (module->fd < 0 ||
+	    !pm_unw_read_fully(module->fd, entries, len, module->dynamic_offset))
+		return 0;
+	for (size_t i = 0; i < len / sizeof(*entries); i++)
+		if (entries[i].d_tag == DT_RELASZ)
+			return entries[i].d_un.d_val;
+	return 0;
+}
+
+uint64_t pm_unw_go_cost(const struct pm_unw_module *module)
+{
+	uint64_t searched = 0, data = 0, relocs = relocs_bytes(module);
+
+	for (size_t i = 0; i < module->loads.len; i++) {
+		const struct pm_unw_load *load = &module->loads.data[i];
+		uint64_t bytes = load->filesz < UINT32_MAX ? load->filesz : UINT32_MAX;
+
+		searched += bytes;
+		data += load->writable && !load->executable ? bytes : 0;
+	}
+	/* The header of the table is to be found, and the data that point to it, which relocations
+	 * may make. A word costs less than an FDE does. */
+	return (module->no_sections ? searched : data) / 4 +
+	       (relocs < UINT32_MAX ? relocs : UINT32_MAX) / 2;
+}
+
+void pm_unw_go_set_fd(struct pm_unw_go *go, int fd)
+{
+	go->file.fd = fd;
 }
 
 /* ---- functions ------------------------------------------------------------------------- */
@@ -262,6 +301,7 @@ static int decode_function(struct pm_unw_module *module, uint64_t svma,
 	const struct pm_unw_arch_info *arch = &pm_unw_arch_infos[module->arch];
 	const char *name = pm_go_name(&module->go->table, function);
 	struct sp_writes writes = { 0 };
+	uint32_t steps = work_left ? *work_left / PM_UNW_COST_OPERATION : 0;
 	int32_t bytes;
 	int rc;
 
@@ -285,7 +325,10 @@ static int decode_function(struct pm_unw_module *module, uint64_t svma,
 		rule_of_fp(arch, rule);
 		return 0;
 	}
-	rc = pm_go_stack_bytes(&module->go->table, function, svma, work_left, &bytes);
+	rc = pm_go_stack_bytes(&module->go->table, function, svma,
+			       work_left ? &steps : NULL, &bytes);
+	if (work_left)
+		pm_unw_take_work(work_left, *work_left - steps * PM_UNW_COST_OPERATION);
 	if (rc == -EDQUOT)
 		return rc;
 	/* Injected on aarch64: the interrupted function's return address stands below it. */
@@ -302,7 +345,12 @@ int pm_unw_go_decode(struct pm_unw_module *module, uint64_t svma, uint32_t *work
 {
 	struct pm_go_function function;
 
+	pm_unw_task_settle(module);
 	if (module->go_named && !module->go_tried) {
+		if (module->task || !pm_unw_may_now(module, pm_unw_go_cost(module))) {
+			module->was_pending = true;
+			return pm_unw_do_later(module, PM_UNW_WANTED_GO, -1);
+		}
 		module->go_tried = true;
 		pm_unw_go_open(module);
 	}

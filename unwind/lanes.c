@@ -43,8 +43,8 @@ struct lane {
 	struct pm_unw_job *job;
 	size_t base; /* of which frame state.regs are all registers */
 	bool gathered; /* state.regs is filled; until then job->regs counts */
-	uint32_t
-		work_left; /* as of struct pm_unw_expr_input; that of state points to it */
+	/* As of struct pm_unw_expr_input; that of state points to it. */
+	uint32_t work_left, work_max;
 	size_t others; /* steps that were not quick */
 	uint64_t places; /* as of struct hot, but also where the mapping has no rules */
 	struct pm_unw_state state;
@@ -424,6 +424,8 @@ static bool step_any(struct pm_unwinder *unwinder, struct lane *lane)
 	lane->others++;
 	if (hot->next == hot->last)
 		return end(lane, PM_UNW_STOP_LIMIT);
+	if (lane->work_left == 0)
+		return end(lane, PM_UNW_STOP_WORK_LIMIT);
 	unwinder->work_left = &lane->work_left;
 	if (has_cfi) {
 		found = pm_unw_rule_find(unwinder, frame->map->module,
@@ -456,7 +458,7 @@ static bool begin(struct pm_unwinder *unwinder, struct lane *lane, struct pm_unw
 	lane->state.space = job->space;
 	lane->state.stack = &job->stack;
 	lane->state.work_left = &lane->work_left;
-	lane->work_left = PM_UNW_WORK_MAX;
+	lane->work_left = lane->work_max = pm_unw_work_of(job->space);
 	lane->state.first = true;
 	lane->state.interrupted = false;
 	lane->hot = (struct hot){ .data = job->stack.data,
@@ -465,13 +467,18 @@ static bool begin(struct pm_unwinder *unwinder, struct lane *lane, struct pm_unw
 				  .last = job->frames + PM_UNW_FRAMES_MAX };
 	if (!(job->regs->known >> PM_UNW_X86_64_RIP & 1))
 		return end(lane, PM_UNW_STOP_NO_REGS);
-	return enter_any(unwinder, lane, PM_UNW_HOW_IP);
+	if (!enter_any(unwinder, lane, PM_UNW_HOW_IP))
+		return false;
+	return lane->work_left > 0 || end(lane, PM_UNW_STOP_WORK_LIMIT);
 }
 
 static void finish(struct pm_unwinder *unwinder, struct lane *lane)
 {
 	lane->job->len = (size_t)(lane->hot.next - lane->job->frames);
 	unwinder->stats.frames += lane->job->len;
+	if (lane->work_left == 0 && lane->job->stop != PM_UNW_STOP_ROOT)
+		lane->job->stop = PM_UNW_STOP_WORK_LIMIT;
+	pm_unw_take_work(lane->job->space->work_left, lane->work_max - lane->work_left);
 	unwinder->overworked += lane->work_left == 0;
 	/* The others are counted where their rules were looked for. */
 	unwinder->stats.cache_hits += lane->job->len - lane->others;

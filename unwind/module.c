@@ -9,7 +9,8 @@
 #include "pm/go.h"
 
 enum {
-	LOADS_MAX = 4096,
+	LOADS_MAX =
+		256, /* gone through for each mapping and piece of code; usual are 4 */
 	SECTIONS_MAX = 1 << 17, /* what is made to be run has hardly a hundred */
 	NAMES_BYTES_MAX = 1 << 22, /* of the sections */
 };
@@ -99,14 +100,19 @@ static int read_loads(struct pm_unw_module *module, Elf *elf, GElf_Phdr *eh_hdr)
 			break;
 		if (phdr.p_type == PT_GNU_EH_FRAME)
 			*eh_hdr = phdr;
+		if (phdr.p_type == PT_DYNAMIC) {
+			module->dynamic_offset = phdr.p_offset;
+			module->dynamic_bytes = phdr.p_filesz;
+		}
 		if (phdr.p_type != PT_LOAD)
 			continue;
-		if (pm_vec_push(&module->loads,
-				(struct pm_unw_load){ .vaddr = phdr.p_vaddr,
-						      .offset = phdr.p_offset,
-						      .filesz = phdr.p_filesz,
-						      .executable =
-							      phdr.p_flags & PF_X }) != 0)
+		if (pm_vec_push(
+			    &module->loads,
+			    (struct pm_unw_load){ .vaddr = phdr.p_vaddr,
+						  .offset = phdr.p_offset,
+						  .filesz = phdr.p_filesz,
+						  .executable = phdr.p_flags & PF_X,
+						  .writable = phdr.p_flags & PF_W }) != 0)
 			return -ENOMEM;
 	}
 	return 0;
@@ -187,9 +193,10 @@ static void use_header_table(struct pm_unw_module *module)
 static void note_debug_frame(struct pm_unw_module *module, const GElf_Shdr *shdr,
 			     const char *name)
 {
-	if (shdr->sh_flags & SHF_COMPRESSED || name[1] == 'z')
+	if (shdr->sh_flags & SHF_COMPRESSED || name[1] == 'z') {
 		module->debug_packed = true;
-	else if (module->debug_frame.len == 0)
+		module->debug_packed_bytes = shdr->sh_size;
+	} else if (module->debug_frame.len == 0)
 		pm_unw_region_open(module, &module->debug_frame, 0, shdr->sh_offset,
 				   shdr->sh_size);
 }
@@ -374,8 +381,9 @@ void pm_unw_module_free(struct pm_unw_module *module)
 	pm_unw_region_release(&module->debug_frame);
 	for (size_t i = 0; i < module->loads.len; i++)
 		pm_unw_region_release(&module->loads.data[i].region);
-	pm_vec_release(&module->eh_scanned.places);
-	pm_vec_release(&module->debug_scanned.places);
+	pm_unw_fde_table_release(&module->eh_scanned);
+	pm_unw_fde_table_release(&module->debug_scanned);
+	pm_unw_task_drop(module);
 	pm_vec_release(&module->loads);
 	pm_unw_code_release(module);
 	pm_unw_go_free(module->go);

@@ -131,6 +131,7 @@ static struct pm_unw_part part_of(struct pm_unw_region *region, size_t len)
 int pm_unw_module_parts(struct pm_unw_module *module, struct pm_unw_parts *ret)
 {
 	struct pm_unw_part_load *loads = calloc(module->loads.len + 1, sizeof(*loads));
+	const struct pm_unw_helper *helper = module->helper;
 
 	if (!loads)
 		return -ENOMEM;
@@ -142,8 +143,11 @@ int pm_unw_module_parts(struct pm_unw_module *module, struct pm_unw_parts *ret)
 						      .filesz = load->filesz,
 						      .executable = load->executable };
 	}
-	/* Not only what some address has asked for so far. */
+	/* Not only what some address has asked for so far, and not later. */
+	pm_unw_task_drop(module);
+	module->helper = NULL;
 	pm_unw_module_fill_gap(module);
+	module->helper = helper;
 	*ret = (struct pm_unw_parts){
 		.arch = module->arch,
 		.entry = module->entry,

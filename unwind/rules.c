@@ -197,10 +197,17 @@ static bool decode(struct pm_unwinder *unwinder, struct pm_unw_module *module,
 	int rc;
 
 	*ret = (struct pm_unw_lookup){ .found = PM_UNW_FOUND_BAD_CFI };
+	pm_unw_take_work(unwinder->work_left, PM_UNW_COST_LOOKUP);
 	rc = decode_go(unwinder, module, svma, ret);
+	if (rc == -EINPROGRESS)
+		ret->found = PM_UNW_FOUND_PENDING;
 	if (rc != -ENOENT)
-		return rc == 0;
+		return rc == 0 || rc == -EINPROGRESS;
 	rc = pm_unw_fde_find(module, svma, &fde);
+	if (rc == -EINPROGRESS || rc == -EFBIG) {
+		ret->found = rc == -EFBIG ? PM_UNW_FOUND_TOO_LARGE : PM_UNW_FOUND_PENDING;
+		return true;
+	}
 	/* That may have found the table. */
 	if (rc == -ENOENT && module->go) {
 		rc = decode_go(unwinder, module, svma, ret);
@@ -282,6 +289,8 @@ static struct pm_unw_lookup decode_and_keep(struct pm_unwinder *unwinder,
 		lookup.found = PM_UNW_FOUND_BAD_CFI;
 		return lookup;
 	}
+	if (lookup.found == PM_UNW_FOUND_PENDING)
+		return lookup;
 	/* Not before: the module may have a new id by now. */
 	slot = pm_unw_rule_slot(unwinder, module, svma, true);
 	if (slot) {
@@ -339,7 +348,7 @@ enum pm_unw_exit pm_unw_exit_find(const struct pm_unw_state *state,
 	if (kept > 0)
 		return (enum pm_unw_exit)(kept - 1);
 	exit = pm_unw_x86_find_exit(state->space, state->regs.value[state->arch->pc],
-				    ret);
+				    state->work_left, ret);
 	kept = 0;
 	if (slot && (exit != PM_UNW_EXIT_BY_SP || intern_row(unwinder, ret, &kept)))
 		slot->index |= (1 + exit + kept) << PM_UNW_EXIT_SHIFT & 0x1ffffff;

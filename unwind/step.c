@@ -203,6 +203,7 @@ bool pm_unw_apply_row(const struct pm_unw_row *row, struct pm_unw_state *state,
 	enum pm_unw_stop ra_stop = PM_UNW_STOP_NO_REGISTER;
 	uint64_t cfa, pc;
 
+	pm_unw_take_work(state->work_left, PM_UNW_COST_ROW);
 	*stop = PM_UNW_STOP_BAD_CFI;
 	if (returns_here(row, state->arch) || !find_cfa(row, state, &cfa, stop))
 		return false;
@@ -216,7 +217,7 @@ bool pm_unw_apply_row(const struct pm_unw_row *row, struct pm_unw_state *state,
 	}
 	/* Not with registers that are only unknown as nobody went on to find them. */
 	if (state->work_left && *state->work_left == 0) {
-		*stop = PM_UNW_STOP_BAD_CFI;
+		*stop = PM_UNW_STOP_WORK_LIMIT;
 		return false;
 	}
 	if (!(caller.known >> row->ra_reg & 1)) {
@@ -324,6 +325,7 @@ bool pm_unw_step_by(struct pm_unwinder *unwinder, struct pm_unw_lookup found,
 		    struct pm_unw_state *state, enum pm_unw_how *how,
 		    enum pm_unw_stop *stop)
 {
+	pm_unw_take_work(state->work_left, PM_UNW_COST_STEP);
 	*how = PM_UNW_HOW_CFI;
 	if ((found.found == PM_UNW_FOUND_NO_CFI || found.is_last) &&
 	    pm_unw_is_uncalled(state)) {
@@ -343,6 +345,12 @@ bool pm_unw_step_by(struct pm_unwinder *unwinder, struct pm_unw_lookup found,
 		return false;
 	case PM_UNW_FOUND_BAD_CFI:
 		*stop = PM_UNW_STOP_BAD_CFI;
+		return false;
+	case PM_UNW_FOUND_TOO_LARGE:
+		*stop = PM_UNW_STOP_TABLE_TOO_LARGE;
+		return false;
+	case PM_UNW_FOUND_PENDING:
+		*stop = PM_UNW_STOP_TABLE_PENDING;
 		return false;
 	case PM_UNW_FOUND_NO_CFI:
 		break;

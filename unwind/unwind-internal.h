@@ -7,6 +7,7 @@
  *   debug-frame.c  .debug_frame that is compressed or in another file
  *   parts.c   modules taken apart and made from parts
  *   fde.c     svma → the FDE that covers it
+ *   task.c    what takes too long for a sample to wait, done by another thread
  *   cfi.c     FDE, svma → the CFI row (what DWARF 5 §6.4.1 calls a row of the table)
  *   go.c      Go's own table of frame sizes → rules
  *   rules.c   row → interned rule, found again by (module, svma)
@@ -22,6 +23,36 @@
 #pragma once
 
 #include "pm/unwind.h"
+
+#include <stdatomic.h>
+
+/* ---- work ---------------------------------------------------------------------------- */
+
+/* What work costs, in about nanoseconds of a slow machine. */
+enum {
+	PM_UNW_COST_OPERATION = 16, /* of an expression, or a step of Go's tables */
+	PM_UNW_COST_INSTRUCTION = 12, /* of CFI */
+	PM_UNW_COST_REMEMBER = 40, /* an instruction that copies a row */
+	PM_UNW_COST_LOOKUP = 700, /* of an address that is in no cache */
+	PM_UNW_COST_ROW = 100, /* a step by the general form */
+	PM_UNW_COST_STEP = 50, /* a step with all registers, or by the ladder below CFI */
+	PM_UNW_COST_READ = 100, /* of code that nothing remembers */
+	PM_UNW_COST_CODE = 100, /* an instruction of code that is followed */
+};
+
+/* @left NULL: no matter. */
+static inline void pm_unw_take_work(uint32_t *left, uint32_t cost)
+{
+	if (left)
+		*left -= cost < *left ? cost : *left;
+}
+
+/* What a chain in @space may take. */
+static inline uint32_t pm_unw_work_of(const struct pm_unw_space *space)
+{
+	return space->work_left && *space->work_left < PM_UNW_WORK_MAX ? *space->work_left
+								       : PM_UNW_WORK_MAX;
+}
 
 /* ---- arch.c -------------------------------------------------------------------------- */
 
@@ -74,7 +105,8 @@ struct pm_unw_region {
 	size_t budget; /* bytes counted against what all regions may hold */
 };
 
-/* What all regions may hold together. False: it would be more, and nothing is taken. */
+/* What all regions and tables may hold together. False: it would be more, and nothing is
+ * taken. */
 bool pm_unw_budget_take(size_t len);
 void pm_unw_budget_give(size_t len);
 /* Whether a piece of a file might not be read for that alone. */
@@ -99,19 +131,22 @@ bool pm_unw_read_fully(int fd, void *to, size_t len, uint64_t offset);
 struct pm_unw_load {
 	uint64_t vaddr, offset, filesz;
 	bool executable;
+	bool writable; /* of a file */
 	bool opened; /* region: was tried */
 	struct pm_unw_region region; /* code that is looked at where there is no CFI */
 };
 
 /* Start of an FDE's range and where it stands; made by scanning where no header sorts them. */
 struct pm_unw_fde_place {
-	uint64_t start, end; /* svma */
-	size_t offset; /* in the region */
+	uint64_t start; /* svma */
+	uint32_t offset; /* in the region */
+	uint32_t len; /* of the range; UINT32_MAX: so long or longer */
 };
 
 struct pm_unw_fde_table {
 	PM_VEC(struct pm_unw_fde_place) places; /* sorted by start */
 	bool scanned;
+	bool too_large; /* then there are no places */
 };
 
 struct pm_unw_module {
@@ -135,11 +170,19 @@ struct pm_unw_module {
 	bool no_sections; /* the file has no section headers */
 	bool gap_seen; /* an address without CFI: what follows was tried */
 	bool debug_packed; /* there is a compressed .debug_frame */
+	uint64_t debug_packed_bytes;
 	bool go_named; /* a section says that it is of Go */
 	bool go_tried; /* its table was looked for */
 	struct pm_unw_go *go; /* NULL: it has none, or nobody has looked */
 	pm_unw_open_debug_fn open_debug; /* NULL: there is nobody to ask */
 	void *open_debug_user;
+	bool gap_searched; /* what the file itself may have for a gap was looked for */
+	bool was_pending; /* as of struct pm_unw_module_tables */
+	uint64_t dynamic_offset, dynamic_bytes; /* in the file; 0 bytes: there is none */
+	const struct pm_unw_helper *helper; /* borrowed; NULL: none */
+	struct pm_unw_task *task; /* under way; NULL: none */
+	const atomic_bool
+		*cancelled; /* of the task that this module belongs to, or NULL */
 };
 
 /* Whether libelf may look at the file: it keeps as much memory as the header says. */
@@ -159,13 +202,22 @@ struct pm_unw_code_span pm_unw_module_code_span(const struct pm_unw_module *modu
 
 /* Whether a section of this name holds it, as it is or compressed. */
 bool pm_unw_is_debug_frame(const char *section);
-/* Brings in what CFI can still be had; all but the first time a no-op. True: .eh_frame, too. */
-bool pm_unw_module_fill_gap(struct pm_unw_module *module);
+/*
+ * Brings in what CFI can still be had; once that is done, a no-op. Returns 0, 1 if that may be
+ * .eh_frame, too, or -EINPROGRESS.
+ */
+int pm_unw_module_fill_gap(struct pm_unw_module *module);
+/* Unpacks the file's own .debug_frame. */
+void pm_unw_unpack_own(struct pm_unw_module *module);
+/* Takes the .debug_frame that was found over from @from, if there is one. */
+void pm_unw_take_debug(struct pm_unw_module *module, struct pm_unw_module *from);
 
 /* ---- eh-frame-search.c --------------------------------------------------------------- */
 
 /* Finds the .eh_frame of a module whose headers do not tell where it is, if there is one. */
 bool pm_unw_eh_frame_search(struct pm_unw_module *module);
+/* About how many bytes that goes through. */
+uint64_t pm_unw_eh_frame_search_cost(const struct pm_unw_module *module);
 
 /* ---- parts.c ------------------------------------------------------------------------- */
 
@@ -196,12 +248,16 @@ struct pm_unw_fde {
 
 /* All FDEs of .eh_frame as it is now, in order of address. */
 const struct pm_unw_fde_table *pm_unw_fde_scan(struct pm_unw_module *module);
+/* The same of .debug_frame. */
+void pm_unw_fde_scan_debug(struct pm_unw_module *module);
+void pm_unw_fde_table_release(struct pm_unw_fde_table *table);
 
 /* How long .eh_frame is: not behind its end where `len` is a guess. */
 size_t pm_unw_eh_frame_len(struct pm_unw_module *module);
 
 /* 0; -ENOENT: no FDE covers @svma; -EBADMSG: what is there is not valid; -ENOBUFS: that cannot
- * be told now, as regions hold too much already. */
+ * be told now, as regions hold too much already; -EINPROGRESS: nor while a table is made;
+ * -EFBIG: the table is not made, for it would be too large. */
 int pm_unw_fde_find(struct pm_unw_module *module, uint64_t svma, struct pm_unw_fde *ret);
 
 /*
@@ -247,13 +303,9 @@ struct pm_unw_row {
 	uint64_t pushed;
 };
 
-/* How many instructions of CFI and of expressions are run for one chain at most. Beyond it
- * the chain ends with PM_UNW_STOP_BAD_CFI, which nothing remembers. */
-#define PM_UNW_WORK_MAX ((uint32_t)1 << 20)
-
 /*
  * Runs the FDE up to @svma, which it covers. 0, -EBADMSG or -ENOMEM; -EDQUOT: it takes more
- * instructions than @work_left, from which those that were run are taken (NULL: no matter).
+ * work than @work_left, from which what was done is taken (NULL: no matter).
  */
 int pm_unw_cfi_row_within(const struct pm_unw_fde *fde, uint64_t svma,
 			  uint32_t *work_left, struct pm_unw_row *ret);
@@ -298,7 +350,7 @@ struct pm_unw_expr_input {
 	const struct pm_unw_stack *stack;
 	const uint64_t *cfa; /* pushed first (register rules); NULL for the CFA's own */
 	uint64_t bias; /* added to DW_OP_addr */
-	uint32_t *work_left; /* instructions are taken from it; NULL: no matter */
+	uint32_t *work_left; /* what was done is taken from it; NULL: no matter */
 };
 
 /* @stop is set when false. */
@@ -370,9 +422,10 @@ enum pm_unw_exit {
 	PM_UNW_EXIT_BY_SP, /* a row says where, and where it has the caller's registers */
 };
 
-/* Of x86-64 code that was interrupted at avma @pc; @ret is set for _BY_SP alone. */
+/* Of x86-64 code that was interrupted at avma @pc; @ret is set for _BY_SP alone. Takes the work
+ * from @work_left (NULL: no matter). */
 enum pm_unw_exit pm_unw_x86_find_exit(const struct pm_unw_space *space, uint64_t pc,
-				      struct pm_unw_row *ret);
+				      uint32_t *work_left, struct pm_unw_row *ret);
 
 /* ---- rules.c ------------------------------------------------------------------------- */
 
@@ -399,11 +452,14 @@ enum pm_unw_found {
 	PM_UNW_FOUND_NO_CFI,
 	PM_UNW_FOUND_BAD_CFI,
 	PM_UNW_FOUND_OTHER_STACK, /* the caller is on one; nothing here says where */
+	PM_UNW_FOUND_TOO_LARGE, /* there is no table, for it would be too large */
+	/* The table is being made. Never in cache slots. */
+	PM_UNW_FOUND_PENDING,
 };
 
 enum {
 	/* Only in cache slots: the rule has not been looked up yet. */
-	PM_UNW_FOUND_NOT_YET = PM_UNW_FOUND_OTHER_STACK + 1,
+	PM_UNW_FOUND_NOT_YET = PM_UNW_FOUND_PENDING,
 };
 
 /*
@@ -474,7 +530,7 @@ struct pm_unwinder {
 	struct pm_unw_stats stats;
 	uint32_t *
 		work_left; /* of the chain under way; NULL outside of chains: no matter */
-	uint64_t overworked; /* chains that have used up theirs */
+	uint64_t overworked; /* chains that have used up what they had */
 	/* By address: which of a space's maps to try first. Anything may stand here. */
 	uint16_t map_hints[PM_UNW_MAP_HINTS];
 };
@@ -513,14 +569,47 @@ struct pm_unw_cache_slot *pm_unw_rule_slot(const struct pm_unwinder *unwinder,
 struct pm_unw_lookup pm_unw_rule_again(struct pm_unwinder *unwinder,
 				       struct pm_unw_module *module, uint64_t svma);
 
+/* ---- task.c -------------------------------------------------------------------------- */
+
+/* What a task is to do. */
+enum pm_unw_wanted {
+	PM_UNW_WANTED_EH_TABLE = 1, /* the table of .eh_frame */
+	PM_UNW_WANTED_DEBUG_TABLE = 2, /* that of .debug_frame */
+	PM_UNW_WANTED_EH_SEARCH = 4, /* an .eh_frame that no header tells of */
+	PM_UNW_WANTED_GO = 8, /* Go's table */
+	PM_UNW_WANTED_UNPACKED = 16, /* the file's own compressed .debug_frame */
+	PM_UNW_WANTED_DEBUG_FILE = 32, /* the .debug_frame of another file */
+};
+
+/* Whether going through @bytes of the file may be done at once. */
+bool pm_unw_may_now(const struct pm_unw_module *module, uint64_t bytes);
+/* Has a task do what is @wanted (enum pm_unw_wanted), unless one is under way. @debug_fd is
+ * taken, and -1 for none. Returns -EINPROGRESS. */
+int pm_unw_do_later(struct pm_unw_module *module, unsigned int wanted, int debug_fd);
+/* Takes over what the module's task has found, if it is done. */
+void pm_unw_task_settle(struct pm_unw_module *module);
+/* Lets go of the module's task. */
+void pm_unw_task_drop(struct pm_unw_module *module);
+/* Whether nobody waits any more for what is being done to @module. */
+static inline bool pm_unw_is_cancelled(const struct pm_unw_module *module)
+{
+	return module->cancelled &&
+	       atomic_load_explicit(module->cancelled, memory_order_relaxed);
+}
+
 /* ---- go.c ---------------------------------------------------------------------------- */
 
 /* Looks for the table of a module that may have one. */
 bool pm_unw_go_open(struct pm_unw_module *module);
+/* About how many bytes that goes through. */
+uint64_t pm_unw_go_cost(const struct pm_unw_module *module);
+/* Its bytes are read from @fd from now on. */
+void pm_unw_go_set_fd(struct pm_unw_go *go, int fd);
 void pm_unw_go_free(struct pm_unw_go *go);
 /*
  * Looks up @svma in Go's table; fills @rule with PM_UNW_FOUND_RULE. Returns 0; -ENOENT:
- * the module has no table or no row for @svma; -EDQUOT: as pm_unw_cfi_row_within().
+ * the module has no table or no row for @svma; -EDQUOT: as pm_unw_cfi_row_within();
+ * -EINPROGRESS: it is being looked for.
  */
 int pm_unw_go_decode(struct pm_unw_module *module, uint64_t svma, uint32_t *work_left,
 		     enum pm_unw_found *found, struct pm_unw_rule *rule);

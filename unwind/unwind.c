@@ -23,6 +23,9 @@ static const char *const stop_names[PM_UNW_STOP_COUNT] = {
 	[PM_UNW_STOP_LIMIT] = "limit",
 	[PM_UNW_STOP_NO_REGS] = "no_regs",
 	[PM_UNW_STOP_OTHER_STACK] = "other_stack",
+	[PM_UNW_STOP_WORK_LIMIT] = "work_limit",
+	[PM_UNW_STOP_TABLE_PENDING] = "table_pending",
+	[PM_UNW_STOP_TABLE_TOO_LARGE] = "table_too_large",
 };
 
 const char *pm_unw_how_name(enum pm_unw_how how)
@@ -126,7 +129,7 @@ size_t pm_unw_walk(struct pm_unwinder *unwinder, const struct pm_unw_space *spac
 		   struct pm_unw_frame *frames, enum pm_unw_stop *stop)
 {
 	const struct pm_unw_arch_info *arch = &pm_unw_arch_infos[regs->arch];
-	uint32_t work_left = PM_UNW_WORK_MAX;
+	uint32_t work_left = pm_unw_work_of(space), work_max = work_left;
 	struct pm_unw_state state = { .unwinder = unwinder,
 				      .arch = arch,
 				      .space = space,
@@ -157,7 +160,10 @@ size_t pm_unw_walk(struct pm_unwinder *unwinder, const struct pm_unw_space *spac
 			*stop = PM_UNW_STOP_LIMIT;
 			break;
 		}
-	} while (leave(unwinder, &state, &how, stop));
+	} while (work_left > 0 && leave(unwinder, &state, &how, stop));
+	if (work_left == 0 && *stop != PM_UNW_STOP_ROOT)
+		*stop = PM_UNW_STOP_WORK_LIMIT;
+	pm_unw_take_work(space->work_left, work_max - work_left);
 	if (state.uncalled)
 		frames[len - 1].lookup = frames[len - 1].pc;
 	unwinder->work_left = NULL;

@@ -470,6 +470,7 @@ enum outcome {
 
 struct search {
 	const struct pm_unw_space *space;
+	uint32_t *work_left; /* NULL: no matter */
 	bool over_calls; /* ways go on behind calls */
 	struct way ways[WAYS_MAX]; /* one after the other; those before `at` are done */
 	uint64_t starts[WAYS_MAX];
@@ -819,6 +820,7 @@ static enum pm_unw_exit search_exit(struct search *search, struct pm_unw_row *re
 			struct instruction in;
 
 			left--;
+			pm_unw_take_work(search->work_left, PM_UNW_COST_CODE);
 			if (!fetch_instruction(search, way, &in))
 				break;
 			outcome = follow_instruction(search, way, &in);
@@ -843,7 +845,7 @@ static enum pm_unw_exit search_exit(struct search *search, struct pm_unw_row *re
 }
 
 enum pm_unw_exit pm_unw_x86_find_exit(const struct pm_unw_space *space, uint64_t pc,
-				      struct pm_unw_row *ret)
+				      uint32_t *work_left, struct pm_unw_row *ret)
 {
 	const struct pm_unw_map *map = pm_unw_space_find(space, pc);
 	/* Functions that are generated at run time may pop what their caller has pushed. */
@@ -854,6 +856,7 @@ enum pm_unw_exit pm_unw_x86_find_exit(const struct pm_unw_space *space, uint64_t
 	for (int calls = 0; calls < passes && found == PM_UNW_EXIT_UNKNOWN; calls++) {
 		/* Of the ways only those before search.len are ever read. */
 		search.space = space;
+		search.work_left = work_left;
 		search.over_calls = calls > 0;
 		search.at = 0;
 		search.len = 1;

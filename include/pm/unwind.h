@@ -78,8 +78,11 @@ enum pm_unw_stop {
 	PM_UNW_STOP_LIMIT, /* PM_UNW_FRAMES_MAX */
 	PM_UNW_STOP_NO_REGS, /* there was nothing to begin with */
 	PM_UNW_STOP_OTHER_STACK, /* the callers are on another stack, which was not copied */
+	PM_UNW_STOP_WORK_LIMIT, /* it would take more work than the chain may ask for */
+	PM_UNW_STOP_TABLE_PENDING, /* the module's table is still being made */
+	PM_UNW_STOP_TABLE_TOO_LARGE, /* ... needs more memory than a table may have */
 };
-#define PM_UNW_STOP_COUNT (PM_UNW_STOP_OTHER_STACK + 1)
+#define PM_UNW_STOP_COUNT (PM_UNW_STOP_TABLE_TOO_LARGE + 1)
 const char *pm_unw_stop_name(enum pm_unw_stop stop); /* "truncated", … as in the file */
 
 /* ---- modules ------------------------------------------------------------------------- */
@@ -150,6 +153,37 @@ void pm_unw_module_on_gap(struct pm_unw_module *module, pm_unw_open_debug_fn ope
 			  void *user);
 
 /*
+ * Some files have no table that sorts their CFI, and one has to be made of all of it before the
+ * first address can be looked up. That may take seconds, and others may wait meanwhile. A
+ * helper decides what is done at once; it lets another thread do the rest. Without a helper
+ * everything is done at once.
+ */
+struct pm_unw_task;
+struct pm_unw_helper {
+	/* Whether @bytes may be gone through now. */
+	bool (*may_now)(void *user, size_t bytes);
+	/* Takes @task, which pm_unw_task_run() and then pm_unw_task_unref() are to be called
+	 * for. Returns false if it cannot; the module asks again later. */
+	bool (*take)(void *user, struct pm_unw_task *task);
+	void *user;
+};
+/* @helper is borrowed. A module without a file needs none. */
+void pm_unw_module_set_helper(struct pm_unw_module *module,
+			      const struct pm_unw_helper *helper);
+/* In any thread. Touches no module that another thread knows. */
+void pm_unw_task_run(struct pm_unw_task *task);
+/* Makes pm_unw_task_run() return soon, with nothing found. From any thread. */
+void pm_unw_task_cancel(struct pm_unw_task *task);
+void pm_unw_task_unref(struct pm_unw_task *task);
+
+/* What happened to the tables of a module. */
+struct pm_unw_module_tables {
+	bool pending; /* frames were met while a table was being made */
+	bool too_large; /* a table would be larger than tables may be */
+};
+struct pm_unw_module_tables pm_unw_module_tables(const struct pm_unw_module *module);
+
+/*
  * bias of a mapping of @module that begins at avma @start and shows the file from @pgoff:
  * start - pgoff + (p_offset - p_vaddr) of the PT_LOAD that holds pgoff. 0 or -ENOENT when no
  * PT_LOAD does.
@@ -180,6 +214,10 @@ struct pm_unw_space {
 	size_t len;
 	pm_unw_read_code_fn read_code; /* NULL: such memory cannot be read */
 	void *read_code_user;
+	/* What chains in this space may still ask for, in nanoseconds of work as estimated; each
+	 * chain takes what it has used. With 0 a chain is the interrupted place alone. NULL:
+	 * each may ask for PM_UNW_WORK_MAX, which is the most of any chain. */
+	uint32_t *work_left;
 	/* aarch64: which bits of a return address are no address but authenticate it
 	 * (NT_ARM_PAC_MASK's insn_mask). 0: not known; then all above the highest mapping are
 	 * taken for such. */
@@ -204,6 +242,10 @@ struct pm_unw_stack {
 };
 
 /* ---- unwinding ----------------------------------------------------------------------- */
+
+/* The work for one chain at most, in about nanoseconds. Chains whose rules are cached need a
+ * few hundred; one of PM_UNW_FRAMES_MAX new places needs nearly all of this. */
+#define PM_UNW_WORK_MAX ((uint32_t)1 << 22)
 
 struct pm_unw_frame {
 	uint64_t pc; /* avma, as found */
@@ -232,7 +274,7 @@ void pm_unwinder_stats(const struct pm_unwinder *unwinder, struct pm_unw_stats *
  * Fills @frames (room for PM_UNW_FRAMES_MAX), leaf first, and returns how many; @stop tells
  * why there are no more. The first frame is the interrupted place whenever rip is known,
  * even outside of every mapping. Never fails, never reads outside of @stack and the modules,
- * always ends: CFI that is made to take long ends in PM_UNW_STOP_BAD_CFI.
+ * always ends: what is made to take long ends in PM_UNW_STOP_WORK_LIMIT.
  */
 size_t pm_unwind(struct pm_unwinder *unwinder, const struct pm_unw_space *space,
 		 const struct pm_unw_regs *regs, const struct pm_unw_stack *stack,

@@ -126,9 +126,13 @@ static void test_no_return_address(void **state)
 	}
 }
 
-/* A function of all code whose program is as long as it may be. */
+/* A function of all code whose program is nearly as long as it may be. */
 static void test_long_programs(void **state)
 {
+	enum {
+		PROGRAM_BYTES = 32000,
+	};
+	const size_t frames = PM_UNW_WORK_MAX / (PROGRAM_BYTES * PM_UNW_COST_INSTRUCTION);
 	struct sample sample = make_sample(CODE + BIAS + 8, 16, STACK_MAX);
 	struct world world = { 0 };
 	enum pm_unw_stop stop;
@@ -138,22 +142,19 @@ static void test_long_programs(void **state)
 	(void)state;
 	put_cie(&world.cfi, true);
 	begin = begin_fde(&world.cfi, CODE, CODE_BYTES);
-	for (size_t i = 0; i < 1 << 15; i++) {
-		put_u8(&world.cfi, DW_CFA_remember_state);
-		put_u8(&world.cfi, DW_CFA_restore_state);
-	}
+	for (size_t i = 0; i < PROGRAM_BYTES; i++)
+		put_u8(&world.cfi, DW_CFA_nop);
 	end_entry(&world.cfi, begin, false);
 	make_world(&world, CODE);
 	len = pm_unw_walk(world.plain, &world.space, &sample.regs, &sample.stack,
 			  expected, &stop);
-	assert_int_equal(stop, PM_UNW_STOP_BAD_CFI);
-	assert_in_range(len, PM_UNW_WORK_MAX / (1 << 16) - 1,
-			PM_UNW_WORK_MAX / (1 << 16) + 1);
+	assert_int_equal(stop, PM_UNW_STOP_WORK_LIMIT);
+	assert_in_range(len, frames - 1, frames + 1);
 	assert_int_equal(world.plain->overworked, 1);
 	assert_int_equal(pm_unwind(world.unwinder, &world.space, &sample.regs,
 				   &sample.stack, single, &stop),
 			 len);
-	assert_int_equal(stop, PM_UNW_STOP_BAD_CFI);
+	assert_int_equal(stop, PM_UNW_STOP_WORK_LIMIT);
 	/* Nothing is kept of where it ended: the next chain gets further. */
 	last = expected[len - 1].pc;
 	sample.regs.value[PM_UNW_X86_64_RIP] = last - 1;
@@ -192,8 +193,52 @@ static void test_long_expressions(void **state)
 	make_world(&world, CODE);
 	/* In all ways the same: nothing of it is cached. */
 	len = chain(&world, &sample, &stop);
-	assert_int_equal(stop, PM_UNW_STOP_BAD_CFI);
-	assert_in_range(len, 15, 40);
+	assert_int_equal(stop, PM_UNW_STOP_WORK_LIMIT);
+	assert_in_range(len, 5, 7);
+	release_world(&world);
+}
+
+/* What several chains share: each leaves less to the next, and the last are one frame. */
+static void test_shared_work(void **state)
+{
+	static const uint8_t loop[] = { DW_OP_const2u, 100,         0,
+					DW_OP_lit1,    DW_OP_minus, DW_OP_dup,
+					DW_OP_bra,     0xfa,        0xff };
+	struct sample sample = make_sample(CODE + BIAS + 8, 0, 80);
+	uint32_t work_left = 200000, before;
+	struct world world = { 0 };
+	enum pm_unw_stop stop;
+	size_t begin, whole = 0;
+
+	(void)state;
+	put_cie(&world.cfi, true);
+	begin = begin_fde(&world.cfi, CODE, CODE_BYTES);
+	put(&world.cfi, (uint8_t[]){ DW_CFA_val_expression, 3, sizeof(loop) }, 3);
+	put(&world.cfi, loop, sizeof(loop));
+	end_entry(&world.cfi, begin, false);
+	make_world(&world, CODE);
+	world.space.work_left = &work_left;
+	do {
+		size_t len;
+
+		before = work_left;
+		len = pm_unwind(world.unwinder, &world.space, &sample.regs, &sample.stack,
+				single, &stop);
+		assert_true(work_left < before);
+		assert_int_equal(stop, work_left > 0 ? PM_UNW_STOP_TRUNCATED
+						     : PM_UNW_STOP_WORK_LIMIT);
+		whole += stop == PM_UNW_STOP_TRUNCATED && len == 11;
+	} while (work_left > 0);
+	assert_in_range(whole, 2, 4);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(
+			(i == 0 ? pm_unwind(world.unwinder, &world.space, &sample.regs,
+					    &sample.stack, single, &stop)
+				: pm_unw_walk(world.plain, &world.space, &sample.regs,
+					      &sample.stack, single, &stop)),
+			1);
+		assert_int_equal(stop, PM_UNW_STOP_WORK_LIMIT);
+	}
 	release_world(&world);
 }
 
@@ -341,6 +386,7 @@ int main(void)
 		cmocka_unit_test(test_no_return_address),
 		cmocka_unit_test(test_long_programs),
 		cmocka_unit_test(test_long_expressions),
+		cmocka_unit_test(test_shared_work),
 		cmocka_unit_test(test_short_budget_is_not_remembered),
 		cmocka_unit_test(test_generated_code_is_cached),
 		cmocka_unit_test(test_more_than_a_batch),

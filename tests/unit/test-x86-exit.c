@@ -82,7 +82,7 @@ static void check_place(struct pm_unw_fde *fde, uint64_t svma, const char *name,
 	    cfi.regs[PM_UNW_X86_64_RIP].kind != PM_UNW_RULE_OFFSET)
 		return;
 	pm_unw_row_keep_popped(arch, &cfi);
-	exit = pm_unw_x86_find_exit(&space, svma, &found);
+	exit = pm_unw_x86_find_exit(&space, svma, NULL, &found);
 	counts->places++;
 	counts->by_sp += exit == PM_UNW_EXIT_BY_SP;
 	counts->by_fp += exit == PM_UNW_EXIT_BY_FP;
@@ -115,7 +115,7 @@ static void check_function(csh capstone, struct pm_unw_module *module,
 			   const struct pm_unw_fde_place *place, const char *name,
 			   struct counts *counts)
 {
-	size_t left = place->end - place->start;
+	size_t left = place->len;
 	PM_AUTO_FREE uint8_t *code = malloc(left);
 	const uint8_t *at = code;
 	uint64_t svma = place->start;
@@ -153,7 +153,7 @@ static int check_library(struct dl_phdr_info *info, size_t size, void *user)
 	fdes = pm_unw_fde_scan(module);
 	step = fdes->places.len / FDES_MAX + 1;
 	for (size_t i = 0; i < fdes->places.len; i += step)
-		if (fdes->places.data[i].end - fdes->places.data[i].start < FUNCTION_MAX)
+		if (fdes->places.data[i].len < FUNCTION_MAX)
 			check_function(capstone, module, &fdes->places.data[i],
 				       info->dlpi_name, &counts);
 	print_message("%s: %" PRIu64 " places, %" PRIu64 " by rsp, %" PRIu64
