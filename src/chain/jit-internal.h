@@ -12,14 +12,20 @@ enum {
 	PM_CHAIN_JIT_DUMPS_MAX = 8, /* of one process */
 	PM_CHAIN_JIT_DEPTH_MAX = 16, /* forks that names come through */
 	PM_CHAIN_JIT_MISSES_MAX = 1 << 16, /* of one process */
-	PM_CHAIN_JIT_READ_BYTES = 4
+	PM_CHAIN_JIT_READ_BYTES = 1
 				  << 20, /* of a file at once: the rings fill meanwhile */
-	PM_CHAIN_JIT_READS_AT_THE_END = 256, /* of that many bytes */
+	PM_CHAIN_JIT_READS_AT_ONCE = 4, /* of that many bytes */
+	PM_CHAIN_JIT_READS_AT_THE_END = 1024,
 };
 /* Of all that is here for unwinding: it is kept to the end, for who unwinds may know it. */
 #define PM_CHAIN_JIT_UNWIND_BYTES_MAX ((size_t)64 << 20)
 /* Of all tables and that, before the oldest process goes. */
 #define PM_CHAIN_JIT_BYTES_MAX ((size_t)512 << 20)
+
+/* The time that reading may take while others wait, which fills again. */
+struct pm_chain_jit_time {
+	uint64_t left_ns, filled_ns;
+};
 
 /* What makes a frame of a process's generated code. */
 struct pm_chain_jit_place {
@@ -79,6 +85,7 @@ struct pm_chain_jit_process {
 	PM_VEC(uint32_t) file_ids; /* by generation; PM_FILE_NONE: no frame yet */
 	PM_VEC(struct pm_chain_jit_covered) covered; /* sorted */
 	uint64_t covered_changes; /* of the table, when it was checked */
+	struct pm_chain_jit_time time;
 };
 
 struct pm_chain_jit_module {
@@ -90,6 +97,8 @@ struct pm_chain_jit_module {
 struct pm_chain_jit {
 	struct pm_chain_jit_source from;
 	int64_t since_ns; /* CLOCK_REALTIME */
+	struct pm_chain_jit_time time; /* of all processes */
+	uint64_t reads_put_off; /* for the time that they take */
 	PM_VEC(struct pm_chain_jit_process *)
 	processes; /* the one asked for last is last */
 	PM_VEC(struct pm_chain_jit_process *) alive; /* these, and whom children hold */
@@ -110,6 +119,12 @@ struct pm_chain_jit {
 	size_t unusable_count;
 };
 
+/* Whether reading what @process says may take time now; then pm_chain_jit_end_reading() is to
+ * follow. */
+bool pm_chain_jit_begin_reading(struct pm_chain_jit *jit,
+				struct pm_chain_jit_process *process, uint64_t *begun_ns);
+void pm_chain_jit_end_reading(struct pm_chain_jit *jit,
+			      struct pm_chain_jit_process *process, uint64_t begun_ns);
 int pm_chain_jit_open_dump(struct pm_chain_jit *jit, struct pm_chain_jit_process *process,
 			   const struct pm_module_identity *mapped);
 /* Brings the table to what was told up to @time_ns. 0, errno of the file or of memory. */

@@ -8,6 +8,57 @@ enum {
 	MISSES_OFTEN = 1024, /* more are looked through once a second */
 };
 #define SECOND_NS 1000000000ull
+#define MS_NS     1000000ull
+/* Of one process, and of all: at once, and within a second. A map of a million names takes a
+ * second, which may be spread. */
+#define PROCESS_TIME_NS (100 * MS_NS)
+#define ALL_TIME_NS     (200 * MS_NS)
+
+/* ---- time ---------------------------------------------------------------------------- */
+
+static uint64_t now_ns(void)
+{
+	struct timespec clock;
+
+	clock_gettime(CLOCK_MONOTONIC, &clock);
+	return (uint64_t)clock.tv_sec * SECOND_NS + (uint64_t)clock.tv_nsec;
+}
+
+static void fill_time(struct pm_chain_jit_time *time, uint64_t now, uint64_t max_ns)
+{
+	uint64_t passed = now - time->filled_ns;
+
+	time->filled_ns = now;
+	time->left_ns += passed < SECOND_NS ? passed * max_ns / SECOND_NS : max_ns;
+	if (time->left_ns > max_ns)
+		time->left_ns = max_ns;
+}
+
+static void take_time(struct pm_chain_jit_time *time, uint64_t ns)
+{
+	time->left_ns -= ns < time->left_ns ? ns : time->left_ns;
+}
+
+bool pm_chain_jit_begin_reading(struct pm_chain_jit *jit,
+				struct pm_chain_jit_process *process, uint64_t *begun_ns)
+{
+	*begun_ns = now_ns();
+	fill_time(&jit->time, *begun_ns, ALL_TIME_NS);
+	fill_time(&process->time, *begun_ns, PROCESS_TIME_NS);
+	if (process->time.left_ns > 0 && jit->time.left_ns > 0)
+		return true;
+	jit->reads_put_off++;
+	return false;
+}
+
+void pm_chain_jit_end_reading(struct pm_chain_jit *jit,
+			      struct pm_chain_jit_process *process, uint64_t begun_ns)
+{
+	uint64_t took_ns = now_ns() - begun_ns;
+
+	take_time(&jit->time, took_ns);
+	take_time(&process->time, took_ns);
+}
 
 static void look(struct pm_chain_jit *jit, struct pm_chain_jit_process *process)
 {
@@ -422,7 +473,7 @@ static int catch_up(struct pm_chain_jit *jit, struct pm_chain_jit_process *proce
 static int refresh_dumps(struct pm_chain_jit *jit, struct pm_chain_jit_process *process,
 			 uint64_t time_ns)
 {
-	size_t once = 1, all = SIZE_MAX;
+	size_t once = 1, all = PM_CHAIN_JIT_READS_AT_ONCE;
 	uint64_t next_ns;
 	int ret = 0;
 
@@ -494,15 +545,13 @@ static int refresh_map(struct pm_chain_jit *jit, struct pm_chain_jit_process *pr
 		       uint64_t time_ns)
 {
 	struct pm_jit_table_stats before, after;
-	struct timespec clock;
 	uint64_t now;
 	int ret;
 
 	/* What was read later than the sample is enough for it. */
 	if (time_ns <= process->map_read_ns)
 		return 0;
-	clock_gettime(CLOCK_MONOTONIC, &clock);
-	now = (uint64_t)clock.tv_sec * 1000000000u + (uint64_t)clock.tv_nsec;
+	now = now_ns();
 	process->map_read_ns = now;
 	open_map(jit, process);
 	pm_jit_table_stats(process->table, &before);
@@ -515,13 +564,28 @@ static int refresh_map(struct pm_chain_jit *jit, struct pm_chain_jit_process *pr
 	return name_missed(jit, process);
 }
 
+/* Whether a sample of that time is the first to ask for what may be there by then. */
+static bool has_unread(const struct pm_chain_jit *jit,
+		       const struct pm_chain_jit_process *process, uint64_t time_ns)
+{
+	return (jit->from.symbols && time_ns > process->map_read_ns) ||
+	       (process->dumps.len > 0 && time_ns > process->dumps_ns);
+}
+
 int pm_chain_jit_refresh(struct pm_chain_jit *jit, struct pm_chain_jit_process *process,
 			 uint64_t time_ns)
 {
-	int ret = refresh_dumps(jit, process, time_ns);
+	uint64_t begun_ns;
+	int ret;
 
+	/* What is not read now is read for a later sample. */
+	if (!has_unread(jit, process, time_ns) ||
+	    !pm_chain_jit_begin_reading(jit, process, &begun_ns))
+		return 0;
+	ret = refresh_dumps(jit, process, time_ns);
 	if (ret == 0 && jit->from.symbols)
 		ret = refresh_map(jit, process, time_ns);
+	pm_chain_jit_end_reading(jit, process, begun_ns);
 	return ret;
 }
 

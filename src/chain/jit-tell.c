@@ -82,6 +82,11 @@ static void tell_limits(struct pm_chain_jit *jit)
 		     "%llu processes lack the names of code that was made before they "
 		     "were forked: these come through %d forks at most",
 		     (unsigned long long)jit->forks_left, PM_CHAIN_JIT_DEPTH_MAX);
+	if (jit->reads_put_off > 0)
+		tell(jit,
+		     "names of generated code came late %llu times: to read them took more "
+		     "time than one process may ask for",
+		     (unsigned long long)jit->reads_put_off);
 	if (jit->unwind_full)
 		tell(jit,
 		     "the jitdumps' unwind information was not used to the end: %zu MiB "

@@ -11,6 +11,7 @@ enum {
 	COVERED_MAX = 4096, /* functions of a process that unwind by their own rules */
 	/* The code is for the steps below CFI, which these functions mostly do not need. */
 	UNWIND_CODE_BYTES = 1 << 16, /* of one function */
+	UNWIND_EH_FRAME_BYTES_MAX = 1 << 16, /* of one function; usual are 100 */
 	UNWIND_MODULE_BYTES = 1 << 10, /* of one, whatever is in it */
 };
 
@@ -404,7 +405,8 @@ static struct pm_unw_module *unwind_module(struct pm_chain_jit *jit,
 #else
 	parts.arch = PM_UNW_X86_64;
 #endif
-	if (bytes > PM_CHAIN_JIT_UNWIND_BYTES_MAX - jit->unwind_bytes) {
+	if (function->eh_frame_len > UNWIND_EH_FRAME_BYTES_MAX ||
+	    bytes > PM_CHAIN_JIT_UNWIND_BYTES_MAX - jit->unwind_bytes) {
 		jit->unwind_full = true;
 		return NULL;
 	}
