@@ -13,6 +13,11 @@ enum {
 	/* CPU time; also of the work before and after the recording */
 	ROUND_MS_MAX = 500,
 	DEFAULT_PRIORITY = 1,
+	/* After the priority was given up: the rings were emptied in so short a time ... */
+	SHORT_ROUND_MS = 50,
+	/* ... for so long; twice that after each time. */
+	AGAIN_MS_FIRST = 1000,
+	AGAIN_MS_MAX = 64000,
 };
 
 /* sigevent(7): glibc has the name since 2.38 only. */
@@ -30,6 +35,12 @@ struct pm_rec_realtime {
 	bool watched;
 	bool policy_is_ours; /* to change */
 	bool hurried;
+	unsigned int times_given_up;
+	bool is_given_up; /* and that was counted */
+	uint64_t again_ms; /* see AGAIN_MS_FIRST */
+	uint64_t
+		calm_since_ns; /* rounds were short since then; 0: the last one was not */
+	uint64_t round_ns; /* when the last one began */
 };
 
 /* Set by the handler. One recording at a time is made by a process. */
@@ -173,6 +184,7 @@ int pm_rec_realtime_begin(struct pm_rec_session *session, struct pm_error *err)
 	if ((realtime->watched || make_watchdog(realtime)) &&
 	    sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &param) == 0) {
 		realtime->priority = param.sched_priority;
+		realtime->again_ms = AGAIN_MS_FIRST;
 		return 0;
 	}
 	realtime->refused = errno;
@@ -182,10 +194,68 @@ int pm_rec_realtime_begin(struct pm_rec_session *session, struct pm_error *err)
 	return 0;
 }
 
+static uint64_t own_cpu_ns(void)
+{
+	struct timespec now = { 0 };
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/*
+ * After the priority was given up: takes it again once this thread has emptied the rings in
+ * little time for a while. A round ends with empty rings, and another begins.
+ */
+static void try_again(struct pm_rec_realtime *realtime)
+{
+	const struct sched_param param = { .sched_priority = realtime->priority };
+	uint64_t cpu_ns = own_cpu_ns(), now_ns = pm_now_ns();
+	bool was_short = cpu_ns - realtime->round_ns < SHORT_ROUND_MS * 1000000ull;
+
+	realtime->round_ns = cpu_ns;
+	if (!was_short || realtime->calm_since_ns == 0)
+		realtime->calm_since_ns = was_short ? now_ns : 0;
+	if (realtime->calm_since_ns == 0 ||
+	    now_ns - realtime->calm_since_ns < realtime->again_ms * 1000000ull)
+		return;
+	realtime->calm_since_ns = 0;
+	given_up = 0;
+	if (sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &param) < 0) {
+		given_up = 1;
+		return;
+	}
+	if (realtime->again_ms < AGAIN_MS_MAX)
+		realtime->again_ms *= 2;
+}
+
 void pm_rec_realtime_round(struct pm_rec_session *session)
 {
-	if (session->realtime && session->realtime->priority > 0)
-		set_watchdog(session->realtime, ROUND_MS_MAX);
+	struct pm_rec_realtime *realtime = session->realtime;
+
+	if (!realtime || realtime->priority == 0)
+		return;
+	if (given_up) {
+		realtime->times_given_up += !realtime->is_given_up;
+		realtime->is_given_up = true;
+		try_again(realtime);
+	}
+	if (!given_up) {
+		realtime->is_given_up = false;
+		set_watchdog(realtime, ROUND_MS_MAX);
+	}
+}
+
+static void warn_given_up(struct pm_rec_session *session)
+{
+	unsigned int times = session->realtime->times_given_up;
+	char text[192];
+
+	snprintf(text, sizeof(text),
+		 "real-time priority was given up %u time%s, %s: reading what a file or "
+		 "process says took more than 0.5 s at once",
+		 times, times == 1 ? "" : "s",
+		 given_up ? "at last for good" : "for a while");
+	pm_rec_warn(session, text);
 }
 
 void pm_rec_realtime_end(struct pm_rec_session *session)
@@ -199,11 +269,9 @@ void pm_rec_realtime_end(struct pm_rec_session *session)
 		sched_setscheduler(0, realtime->policy_before | SCHED_RESET_ON_FORK,
 				   &realtime->param_before);
 		realtime->priority = 0;
-		if (given_up)
-			pm_rec_warn(
-				session,
-				"real-time priority was given up: reading what a file "
-				"or process told took more than 0.5 s at once");
+		realtime->times_given_up += given_up && !realtime->is_given_up;
+		if (realtime->times_given_up > 0)
+			warn_given_up(session);
 	}
 	if (given_up || !realtime->hurried)
 		restore_nice(realtime);
