@@ -11,7 +11,8 @@
 enum {
 	LOADS_MAX =
 		256, /* gone through for each mapping and piece of code; usual are 4 */
-	SECTIONS_MAX = 1 << 17, /* what is made to be run has hardly a hundred */
+	/* What is made to be run has hardly a hundred; each costs a look-up of its name. */
+	SECTIONS_MAX = 1 << 14,
 	NAMES_BYTES_MAX = 1 << 22, /* of the sections */
 };
 
@@ -80,7 +81,7 @@ bool pm_unw_elf_is_modest(int fd)
 	if (head.shoff == 0)
 		return true;
 	read_section_header(fd, &head, 0, &first);
-	if (head.shnum == 0 && first.sh_size > SECTIONS_MAX)
+	if ((head.shnum > 0 ? head.shnum : first.sh_size) > SECTIONS_MAX)
 		return false;
 	read_section_header(
 		fd, &head, head.names == SHN_XINDEX ? first.sh_link : head.names, &names);

@@ -36,12 +36,16 @@ struct pm_chain_modules {
 	 * UINT64_MAX: all pages. */
 	uint64_t live_since_ns;
 	uint32_t live_pages_left; /* that may still be read */
+	/* Makes tables in a thread of its own; NULL: they are made while a sample waits. */
+	struct pm_chain_tables *tables;
 };
 
 void pm_chain_modules_init(struct pm_chain_modules *modules);
 /* Lets this process open as many files as it may; not before the command is forked, for it
  * shall keep the limit that it was given. */
 void pm_chain_modules_raise_limit(struct pm_chain_modules *modules);
+/* Lets a thread of its own make what takes long, from now on. 0 or -ENOMEM. */
+int pm_chain_modules_make_tables_aside(struct pm_chain_modules *modules);
 void pm_chain_modules_release(struct pm_chain_modules *modules);
 /* No module has an id in the file yet, which is another one than before. */
 void pm_chain_modules_new_file(struct pm_chain_modules *modules);

@@ -21,6 +21,17 @@ struct pm_chain_source {
 	struct pm_chain_raw *raw; /* NULL: the stacks themselves are not kept */
 	bool stitch; /* put known callers on top of truncated stacks (see stitch.h) */
 	bool look; /* where none are known, read the stack of the running thread */
+	/* A process may make the recorder do only so much work, for others wait meanwhile.
+	 * What it asks for beyond that, its stacks lack: see PM_UNW_STOP_WORK_LIMIT. */
+	bool limited;
+};
+
+/* Processes whose stacks were not unwound for a while, since they had asked for too much. */
+struct pm_chain_cut {
+	uint64_t pauses; /* how often that happened */
+	uint32_t first_pid; /* to whom it happened first */
+	char first_comm[16];
+	bool others; /* it happened to others, too */
 };
 
 /* Why there are no more frames, as the file says it; for counting, too. */
@@ -86,5 +97,6 @@ void pm_chains_ahead(struct pm_chains *chains, const struct pm_record *records,
 /* What was known of its stack holds no more: it ended, or its id is a new one's. */
 void pm_chains_forget_thread(struct pm_chains *chains, uint32_t pid, uint32_t tid);
 void pm_chains_forget_process(struct pm_chains *chains, uint32_t pid);
+void pm_chains_cut(const struct pm_chains *chains, struct pm_chain_cut *ret);
 size_t pm_chains_stitch_bytes(const struct pm_chains *chains);
 void pm_chains_stats(const struct pm_chains *chains, struct pm_unw_stats *ret);

@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "budget.h"
 #include "pm/chain.h"
 #include "stitch.h"
 
@@ -65,6 +66,9 @@ struct pm_chains {
 	struct pm_chain_source from;
 	struct pm_unwinder *unwinder;
 	struct pm_chain_stitches *stitches; /* NULL: --no-stitch */
+	struct pm_chain_budget *budget; /* NULL: everybody may ask for everything */
+	char cut_comm[16]; /* of the first process that has used up its share */
+	uint64_t stacks_seen; /* ids of the file below this one */
 	uint64_t samples; /* so far */
 	struct pm_chain_slot slots[PM_CHAIN_SLOTS];
 	struct pm_unw_frame found[PM_UNW_FRAMES_MAX];
@@ -95,6 +99,8 @@ struct pm_chains {
 int pm_chains_push(struct pm_chains *chains, uint64_t lookup,
 		   const struct pm_unw_map *map, uint32_t how);
 int pm_chains_push_kernel(struct pm_chains *chains, uint64_t lookup, uint32_t how);
+/* Takes the work of @ns from what the process of the record at hand has left. */
+void pm_chains_spend(struct pm_chains *chains, uint64_t ns);
 /* The callers that PERF_SAMPLE_BRANCH_CALL_STACK gave. */
 int pm_chains_push_lbr(struct pm_chains *chains, const struct pm_sample *sample,
 		       const struct pm_unw_space *space);

@@ -85,6 +85,7 @@ static void check(struct pm_chains *chains, const struct pm_record *record,
 				else
 					break;
 			start = at;
+			pm_chains_spend(chains, PM_CHAIN_COST_PAGE);
 			got = pm_trace_read((pid_t)record->tid, at, bytes, len);
 			if (got < word_len)
 				break;
@@ -261,7 +262,8 @@ int pm_chains_stitch(struct pm_chains *chains, const struct pm_record *record,
 	size_t frames_len = chains->frames_len;
 	int error;
 
-	if (!chains->stitches)
+	/* What it has instead of callers says nothing of them. */
+	if (!chains->stitches || *stop == PM_UNW_STOP_WORK_LIMIT)
 		return 0;
 	error = stitch(chains, record, regs, stack, len, stop);
 	if (error == 0 && chains->wanting && chains->from.look)

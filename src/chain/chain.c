@@ -59,8 +59,11 @@ struct pm_chains *pm_chains_new(const struct pm_chain_source *source)
 	chains->unwinder = pm_unwinder_new();
 	if (source->stitch && source->call_graph == PM_CALL_GRAPH_DWARF)
 		chains->stitches = pm_chain_stitches_new();
-	if (!chains->unwinder || (source->stitch && !chains->stitches &&
-				  source->call_graph == PM_CALL_GRAPH_DWARF)) {
+	if (source->limited)
+		chains->budget = pm_chain_budget_new();
+	if (!chains->unwinder || (source->limited && !chains->budget) ||
+	    (source->stitch && !chains->stitches &&
+	     source->call_graph == PM_CALL_GRAPH_DWARF)) {
 		pm_chains_free(chains);
 		return NULL;
 	}
@@ -77,6 +80,7 @@ void pm_chains_free(struct pm_chains *chains)
 	}
 	pm_unwinder_free(chains->unwinder);
 	pm_chain_stitches_free(chains->stitches);
+	pm_chain_budget_free(chains->budget);
 	pm_vec_release(&chains->branches);
 	free(chains->memory);
 	free(chains);
@@ -102,6 +106,42 @@ size_t pm_chains_stitch_bytes(const struct pm_chains *chains)
 void pm_chains_stats(const struct pm_chains *chains, struct pm_unw_stats *ret)
 {
 	pm_unwinder_stats(chains->unwinder, ret);
+}
+
+void pm_chains_cut(const struct pm_chains *chains, struct pm_chain_cut *ret)
+{
+	*ret = chains->budget ? *pm_chain_budget_cut(chains->budget)
+			      : (struct pm_chain_cut){ 0 };
+	memcpy(ret->first_comm, chains->cut_comm, sizeof(ret->first_comm));
+}
+
+void pm_chains_spend(struct pm_chains *chains, uint64_t ns)
+{
+	if (chains->budget)
+		pm_chain_budget_spend(chains->budget, chains->record->pid, ns);
+}
+
+/* The address space of @process, and what a sample of @time_ns may ask for in it. */
+static int get_space(struct pm_chains *chains, struct pm_process *process,
+		     uint64_t time_ns, struct pm_unw_space *ret)
+{
+	int error = pm_chain_space_get(process, chains->from.modules, chains->from.procs,
+				       ret);
+	const struct pm_chain_cut *cut;
+
+	if (error < 0 || !chains->budget)
+		return error;
+	ret->work_left =
+		pm_chain_budget_begin(chains->budget, (uint32_t)process->pid, time_ns);
+	cut = pm_chain_budget_cut(chains->budget);
+	if (cut->pauses > 0 && chains->cut_comm[0] == '\0') {
+		const struct pm_thread *thread = pm_procs_thread(
+			chains->from.procs, (pid_t)cut->first_pid, (pid_t)cut->first_pid);
+
+		if (thread)
+			memcpy(chains->cut_comm, thread->comm, sizeof(chains->cut_comm));
+	}
+	return 0;
 }
 
 static void push(struct pm_chains *chains, uint64_t address, uint32_t module,
@@ -316,8 +356,7 @@ static int unwind(struct pm_chains *chains, struct pm_unw_space *space,
 		    !pm_chain_jit_cover(chains->from.jit, process, chains->found, *len,
 					record->time))
 			break;
-		error = pm_chain_space_get(process, chains->from.modules,
-					   chains->from.procs, space);
+		error = get_space(chains, process, record->time, space);
 		if (error < 0)
 			return error;
 	}
@@ -488,8 +527,14 @@ static int push_by_kernel(struct pm_chains *chains, const struct pm_sample *samp
 {
 	bool lbr = chains->from.lbr && sample->branches_len > 0;
 	size_t user_frames;
-	int error =
-		push_callchain(chains, sample, space, lbr ? 1 : SIZE_MAX, &user_frames);
+	bool paused = space->work_left && *space->work_left == 0;
+	int error = push_callchain(chains, sample, space, lbr || paused ? 1 : SIZE_MAX,
+				   &user_frames);
+
+	if (paused) {
+		*stop = PM_UNW_STOP_WORK_LIMIT;
+		return error;
+	}
 
 	if (lbr) {
 		*stop = PM_CHAIN_STOP_LBR_END;
@@ -512,8 +557,7 @@ static int collect(struct pm_chains *chains, const struct pm_record *record,
 
 	if (!process)
 		return -ENOMEM;
-	error = pm_chain_space_get(process, chains->from.modules, chains->from.procs,
-				   &space);
+	error = get_space(chains, process, record->time, &space);
 	if (error < 0)
 		return error;
 	switch (chains->from.call_graph) {
@@ -586,8 +630,9 @@ static int intern(struct pm_chains *chains, const struct pm_record *record, uint
 			       (PM_CHAIN_SLOTS - 1)];
 	size_t len = chains->frames_len;
 	uint32_t stack = PM_FILE_NONE;
-	size_t same = 0;
+	size_t same = 0, new_stacks = 0;
 	int error = slot_reserve(slot, len);
+	uint64_t cost;
 
 	if (error < 0)
 		return error;
@@ -601,6 +646,7 @@ static int intern(struct pm_chains *chains, const struct pm_record *record, uint
 	if (same > 0)
 		stack = slot->stacks[same - 1];
 	slot->len = same;
+	cost = (len - same) * PM_CHAIN_COST_FRAME;
 	for (; same < len; same++) {
 		const struct pm_chain_frame *frame = &chains->frames[len - 1 - same];
 		uint32_t id;
@@ -611,10 +657,16 @@ static int intern(struct pm_chains *chains, const struct pm_record *record, uint
 						     &stack);
 		if (error < 0)
 			return error;
+		/* Ids are given in order. */
+		if (stack >= chains->stacks_seen) {
+			chains->stacks_seen = (uint64_t)stack + 1;
+			new_stacks++;
+		}
 		slot->frames[same] = *frame;
 		slot->stacks[same] = stack;
 		slot->len = same + 1;
 	}
+	pm_chains_spend(chains, cost + new_stacks * PM_CHAIN_COST_NEW_STACK);
 	*ret = stack;
 	return 0;
 }
@@ -636,8 +688,7 @@ void pm_chains_ahead(struct pm_chains *chains, const struct pm_record *records,
 
 		/* What cannot be had here is told when it is the record's turn. */
 		if (!process || !inputs_of(&records[i].sample, &ahead->regs, &stack) ||
-		    pm_chain_space_get(process, chains->from.modules, chains->from.procs,
-				       &ahead->space) < 0)
+		    get_space(chains, process, records[i].time, &ahead->space) < 0)
 			continue;
 		ahead->record = &records[i];
 		ahead->process = process;
@@ -654,6 +705,8 @@ void pm_chains_ahead(struct pm_chains *chains, const struct pm_record *records,
 	 * record are new enough for all. */
 	pm_chain_live_begin(chains->from.modules, records[len - 1].time, len);
 	pm_unwind_batch(chains->unwinder, jobs, chains->ahead_len);
+	if (chains->budget)
+		pm_chain_budget_settle(chains->budget);
 	for (size_t i = 0; i < chains->ahead_len; i++) {
 		chains->ahead[i].len = jobs[i].len;
 		chains->ahead[i].stop = jobs[i].stop;
@@ -672,6 +725,8 @@ int pm_chains_add(struct pm_chains *chains, const struct pm_record *record,
 	chains->wanting = false;
 	chains->promise = 0;
 	error = collect(chains, record, &chain.stop);
+	if (chains->budget)
+		pm_chain_budget_settle(chains->budget);
 	if (error == 0)
 		error = intern(chains, record, &chain.stack);
 	chain.stitched = chains->stitched;

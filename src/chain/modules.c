@@ -4,6 +4,8 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "tables.h"
+
 enum {
 	/* A target that maps ever new files must not use up our memory and mappings. */
 	MODULES_OPEN_MAX = 16384,
@@ -47,8 +49,17 @@ void pm_chain_modules_raise_limit(struct pm_chain_modules *modules)
 		modules->fds_max = limit.rlim_cur / 2;
 }
 
+int pm_chain_modules_make_tables_aside(struct pm_chain_modules *modules)
+{
+	if (!modules->tables)
+		modules->tables = pm_chain_tables_new();
+	return modules->tables ? 0 : -ENOMEM;
+}
+
 void pm_chain_modules_release(struct pm_chain_modules *modules)
 {
+	pm_chain_tables_free(modules->tables);
+	modules->tables = NULL;
 	for (size_t i = 0; i < modules->list.len; i++) {
 		struct pm_chain_module *module = &modules->list.data[i];
 
@@ -128,6 +139,9 @@ static void open_module(struct pm_chain_modules *modules, const struct pm_module
 	if (pm_unw_module_open(&ret->unwind, fd, NULL) == 0) {
 		ret->fd = pm_unw_module_fd(ret->unwind);
 		want_debug(modules, module, ret);
+		if (modules->tables)
+			pm_unw_module_set_helper(ret->unwind,
+						 pm_chain_tables_helper(modules->tables));
 	} else {
 		ret->unwind = NULL;
 		ret->fd = pm_take_fd(&fd);

@@ -226,6 +226,13 @@ static const char *stop_in_words(const char *stop)
 		{ "other_stack",
 		  "they are on another stack, which was not copied (Go's runtime, C that "
 		  "Go calls, and signal handlers may run on a stack of their own)" },
+		{ "work_limit",
+		  "to unwind them takes more work than one process may ask for, while the "
+		  "samples of others wait" },
+		{ "table_pending",
+		  "a table for unwinding was still being made of their file" },
+		{ "table_too_large",
+		  "the table for unwinding would take more memory than one file may ask for" },
 		{ "no_regs", "there were no registers to begin with" },
 	};
 

@@ -68,7 +68,8 @@ int pm_rec_output_open(struct pm_rec_session *session, struct pm_error *err)
 					  .call_graph = session->options->call_graph,
 					  .lbr = session->options->lbr,
 					  .stitch = session->options->stitch,
-					  .look = session->options->stitch };
+					  .look = session->options->stitch,
+					  .limited = true };
 	int ret = check_renamable(session->options, err);
 
 	if (ret == 0 && !session->options->force)
@@ -102,7 +103,7 @@ int pm_rec_output_open(struct pm_rec_session *session, struct pm_error *err)
 					       .warn = warn,
 					       .user = session });
 	session->chains = session->jit ? pm_chains_new(&source) : NULL;
-	if (!session->chains)
+	if (!session->chains || pm_chain_modules_make_tables_aside(&session->modules) < 0)
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	ret = pm_rec_header_write(session);
 	/* Whoever follows the file knows at once what is sampled, and why. */

@@ -285,6 +285,72 @@ static void warn_unreachable(struct pm_rec_session *session)
 	pm_str_release(&text);
 }
 
+/* Processes whose stacks asked for too much work. */
+static void warn_cut(struct pm_rec_session *session)
+{
+	uint64_t samples = session->counts.stops[PM_UNW_STOP_WORK_LIMIT];
+	struct pm_chain_cut cut = { 0 };
+	struct pm_str text = { 0 };
+
+	if (session->chains)
+		pm_chains_cut(session->chains, &cut);
+	if (samples == 0)
+		return;
+	pm_str_printf(
+		&text,
+		"%" PRIu64
+		" stacks were not unwound to their end, for that takes more work than "
+		"one process may ask for",
+		samples);
+	if (cut.pauses > 0)
+		pm_str_printf(&text, "; most are of process %" PRIu32 " (%s)%s",
+			      cut.first_pid, cut.first_comm,
+			      cut.others ? " and of others" : "");
+	if (!text.failed)
+		pm_rec_warn(session, text.data);
+	pm_str_release(&text);
+}
+
+/* Files whose table of call frame information came late, or never. */
+static void warn_tables(struct pm_rec_session *session)
+{
+	const struct pm_chain_modules *modules = &session->modules;
+	const char *pending = NULL, *too_large = NULL;
+	char text[512];
+
+	for (uint32_t id = 0; id < modules->list.len; id++) {
+		const struct pm_chain_module *module = &modules->list.data[id];
+		const char *path = pm_procs_module(session->procs, id)->identity.path;
+		struct pm_unw_module_tables tables;
+
+		if (!module->unwind)
+			continue;
+		tables = pm_unw_module_tables(module->unwind);
+		if (tables.pending && !pending)
+			pending = path;
+		if (tables.too_large && !too_large)
+			too_large = path;
+	}
+	if (pending && session->counts.stops[PM_UNW_STOP_TABLE_PENDING] > 0) {
+		snprintf(
+			text, sizeof(text),
+			"%" PRIu64
+			" stacks end in a file whose table for unwinding was still being "
+			"made, such as %.256s",
+			session->counts.stops[PM_UNW_STOP_TABLE_PENDING], pending);
+		pm_rec_warn(session, text);
+	}
+	if (too_large && session->counts.stops[PM_UNW_STOP_TABLE_TOO_LARGE] > 0) {
+		snprintf(
+			text, sizeof(text),
+			"%" PRIu64
+			" stacks end in a file without an .eh_frame_hdr, for which a table "
+			"would take more memory than it may: %.256s",
+			session->counts.stops[PM_UNW_STOP_TABLE_TOO_LARGE], too_large);
+		pm_rec_warn(session, text);
+	}
+}
+
 static void warn_clamped(struct pm_rec_session *session)
 {
 	char text[160];
@@ -322,6 +388,8 @@ void pm_rec_summary_warn(struct pm_rec_session *session)
 	bool warned;
 
 	warn_clamped(session);
+	warn_cut(session);
+	warn_tables(session);
 	warn_unreachable(session);
 	warn_unseen(session);
 	note_too_large(session);

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT */
+#include "budget.h"
+
+#include <unistd.h>
+
+enum {
+	ROWS = 4096, /* a power of two */
+	PROBES = 8,
+	/* For each sample, whatever is left. Twice: a sample may be unwound ahead of its turn. */
+	FREE_NS = 4096,
+	FREE_NS_MAX = 16 * FREE_NS,
+	OPEN_MAX = 16, /* rows with chains under way */
+	CPUS_MAX = 4, /* that count: one thread serves all of them */
+	SCARCE_SHARE = 16,
+	PAUSE_MS_FIRST = 250,
+	PAUSE_MS_MAX = 8000,
+};
+#define MS_NS     1000000ull
+#define SECOND_NS (1000 * MS_NS)
+/* Within a second for each CPU, of all processes and of one: real programs with deep stacks that
+ * are new each time need 50 at the default rate. */
+#define FILL_NS (64 * MS_NS)
+/* What may be spent at once; the rings hold several times as much. */
+#define BURST_NS (64 * MS_NS)
+/* A process that behaves for so long is forgiven. */
+#define FORGIVEN_NS (30 * SECOND_NS)
+
+/* A bucket that fills with time. */
+struct bucket {
+	uint64_t left_ns, filled_ns; /* what is in it, and when that was right */
+};
+
+/* What one process has. Several share a row if there are too many: see find_row(). */
+struct row {
+	uint32_t pid; /* 0: of nobody */
+	uint32_t allowance; /* of the chains under way; they take from it */
+	uint32_t given; /* what it was */
+	uint32_t free_ns; /* of the samples that have begun */
+	struct bucket bucket;
+	uint64_t paused_until_ns; /* 0: it never was */
+	uint32_t pause_ms; /* the last one */
+};
+
+struct pm_chain_budget {
+	struct row rows[ROWS];
+	struct row *open[OPEN_MAX];
+	size_t open_len;
+	struct bucket all;
+	uint64_t fill_ns; /* of each bucket, in a second */
+	struct pm_chain_cut cut;
+};
+
+struct pm_chain_budget *pm_chain_budget_new(void)
+{
+	struct pm_chain_budget *budget = calloc(1, sizeof(*budget));
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+
+	if (!budget)
+		return NULL;
+	cpus = cpus > 1 ? cpus : 1;
+	budget->fill_ns = FILL_NS * (uint64_t)(cpus < CPUS_MAX ? cpus : CPUS_MAX);
+	budget->all.left_ns = BURST_NS;
+	return budget;
+}
+
+void pm_chain_budget_free(struct pm_chain_budget *budget)
+{
+	free(budget);
+}
+
+static void fill_bucket(struct bucket *bucket, uint64_t time_ns, uint64_t fill_ns)
+{
+	uint64_t passed;
+
+	if (time_ns <= bucket->filled_ns)
+		return;
+	passed = time_ns - bucket->filled_ns;
+	bucket->filled_ns = time_ns;
+	if (passed >= SECOND_NS) {
+		bucket->left_ns = BURST_NS;
+		return;
+	}
+	bucket->left_ns += passed * fill_ns / SECOND_NS;
+	if (bucket->left_ns > BURST_NS)
+		bucket->left_ns = BURST_NS;
+}
+
+static uint64_t take_from_bucket(struct bucket *bucket, uint64_t ns)
+{
+	ns = ns < bucket->left_ns ? ns : bucket->left_ns;
+	bucket->left_ns -= ns;
+	return ns;
+}
+
+/*
+ * The row of @pid. A row whose process has what a new one has says nothing, and is another's at
+ * the next need. If there is none, two share one.
+ */
+static struct row *find_row(struct pm_chain_budget *budget, uint32_t pid,
+			    uint64_t time_ns)
+{
+	size_t first = pm_hash_mix(pid, 0);
+	struct row *idle = NULL, *row = NULL;
+
+	for (size_t i = 0; i < PROBES; i++) {
+		row = &budget->rows[(first + i) % ROWS];
+		if (row->pid == pid)
+			return row;
+		if (!idle &&
+		    (row->pid == 0 || (time_ns > row->bucket.filled_ns + SECOND_NS &&
+				       time_ns > row->paused_until_ns + FORGIVEN_NS)))
+			idle = row;
+	}
+	if (!idle)
+		return row;
+	*idle = (struct row){ .pid = pid,
+			      .bucket = { .left_ns = BURST_NS, .filled_ns = time_ns } };
+	return idle;
+}
+
+static void pause_process(struct pm_chain_budget *budget, struct row *row)
+{
+	uint64_t now_ns = row->bucket.filled_ns;
+
+	if (now_ns > row->paused_until_ns + FORGIVEN_NS)
+		row->pause_ms = 0;
+	row->pause_ms = row->pause_ms == 0 ? PAUSE_MS_FIRST : 2 * row->pause_ms;
+	if (row->pause_ms > PAUSE_MS_MAX)
+		row->pause_ms = PAUSE_MS_MAX;
+	row->paused_until_ns = now_ns + row->pause_ms * MS_NS;
+	if (budget->cut.pauses++ == 0)
+		budget->cut.first_pid = row->pid;
+	budget->cut.others |= row->pid != budget->cut.first_pid;
+}
+
+/* Whether all together have used up most of what there is. Then nobody gets much more, and those
+ * who go on to take much have to pause. */
+static bool is_scarce(const struct pm_chain_budget *budget)
+{
+	return budget->all.left_ns < BURST_NS / 2;
+}
+
+static void spend(struct pm_chain_budget *budget, struct row *row, uint64_t ns)
+{
+	uint64_t free_ns = ns < row->free_ns ? ns : row->free_ns, short_ns;
+	bool is_over;
+
+	row->free_ns -= (uint32_t)free_ns;
+	ns -= free_ns;
+	if (ns == 0)
+		return;
+	short_ns = ns - take_from_bucket(&row->bucket, ns);
+	take_from_bucket(&budget->all, ns);
+	is_over = short_ns > 0 ||
+		  (budget->all.left_ns == 0 && row->bucket.left_ns < BURST_NS / 4 * 3);
+	if (is_over && row->bucket.filled_ns >= row->paused_until_ns)
+		pause_process(budget, row);
+}
+
+static void settle_row(struct pm_chain_budget *budget, struct row *row)
+{
+	uint32_t used = row->given - row->allowance;
+
+	row->given = row->allowance = 0;
+	if (used > 0)
+		spend(budget, row, used);
+}
+
+uint32_t *pm_chain_budget_begin(struct pm_chain_budget *budget, uint32_t pid,
+				uint64_t time_ns)
+{
+	struct row *row = find_row(budget, pid, time_ns);
+	uint64_t left;
+
+	if (budget->open_len == OPEN_MAX)
+		pm_chain_budget_settle(budget);
+	fill_bucket(&budget->all, time_ns, budget->fill_ns);
+	fill_bucket(&row->bucket, time_ns,
+		    is_scarce(budget) ? budget->fill_ns / SCARCE_SHARE : budget->fill_ns);
+	settle_row(budget, row);
+	if (row->free_ns < FREE_NS_MAX)
+		row->free_ns += FREE_NS;
+	if (row->bucket.filled_ns < row->paused_until_ns)
+		return &row->allowance;
+	left = row->bucket.left_ns < budget->all.left_ns ? row->bucket.left_ns
+							 : budget->all.left_ns;
+	row->given = row->allowance = row->free_ns + (uint32_t)left;
+	budget->open[budget->open_len++] = row;
+	return &row->allowance;
+}
+
+void pm_chain_budget_settle(struct pm_chain_budget *budget)
+{
+	for (size_t i = 0; i < budget->open_len; i++)
+		settle_row(budget, budget->open[i]);
+	budget->open_len = 0;
+}
+
+void pm_chain_budget_spend(struct pm_chain_budget *budget, uint32_t pid, uint64_t ns)
+{
+	struct row *row = find_row(budget, pid, 0);
+
+	if (row->pid == pid)
+		spend(budget, row, ns);
+}
+
+const struct pm_chain_cut *pm_chain_budget_cut(const struct pm_chain_budget *budget)
+{
+	return &budget->cut;
+}

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT */
+#include "tables.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+enum {
+	/* At once, of one file; then some 60,000 functions, in a few milliseconds. */
+	NOW_BYTES_MAX = 2 << 20,
+	NOW_BYTES_A_SECOND = 2 << 20, /* of all files, and twice that to begin with */
+	TASKS_MAX = 1024, /* that wait */
+	END_MS = 500,
+};
+#define SECOND_NS 1000000000ull
+
+/* What the two threads share; the last of them frees it. */
+struct exchange {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	PM_VEC(struct pm_unw_task *) tasks; /* first in, first out */
+	struct pm_unw_task *running; /* held by the thread; NULL: none */
+	bool ending;
+	bool ended; /* the thread has */
+	unsigned int users;
+};
+
+struct pm_chain_tables {
+	struct pm_unw_helper helper;
+	struct exchange *exchange;
+	bool begun; /* there is a thread */
+	uint64_t now_bytes, filled_ns; /* see NOW_BYTES_A_SECOND */
+};
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
+}
+
+/* ---- the thread -------------------------------------------------------------------------- */
+
+static void unref_exchange(struct exchange *exchange)
+{
+	bool last;
+
+	pthread_mutex_lock(&exchange->lock);
+	last = --exchange->users == 0;
+	pthread_mutex_unlock(&exchange->lock);
+	if (!last)
+		return;
+	pthread_cond_destroy(&exchange->changed);
+	pthread_mutex_destroy(&exchange->lock);
+	pm_vec_release(&exchange->tasks);
+	free(exchange);
+}
+
+/* Waits for the next task. NULL: there are no more. */
+static struct pm_unw_task *await_task(struct exchange *exchange)
+{
+	struct pm_unw_task *task = NULL;
+
+	pthread_mutex_lock(&exchange->lock);
+	while (exchange->tasks.len == 0 && !exchange->ending)
+		pthread_cond_wait(&exchange->changed, &exchange->lock);
+	if (!exchange->ending) {
+		task = exchange->tasks.data[0];
+		exchange->tasks.len--;
+		for (size_t i = 0; i < exchange->tasks.len; i++)
+			exchange->tasks.data[i] = exchange->tasks.data[i + 1];
+	}
+	exchange->running = task;
+	pthread_mutex_unlock(&exchange->lock);
+	return task;
+}
+
+static void *make_tables_in_thread(void *user)
+{
+	id_t tid = (id_t)syscall(SYS_gettid);
+	struct exchange *exchange = user;
+	struct pm_unw_task *task;
+
+	/* As any other program, whatever the recorder has. */
+	if (getpriority(PRIO_PROCESS, tid) < 0)
+		setpriority(PRIO_PROCESS, tid, 0);
+	while ((task = await_task(exchange))) {
+		pm_unw_task_run(task);
+		pthread_mutex_lock(&exchange->lock);
+		exchange->running = NULL;
+		pthread_mutex_unlock(&exchange->lock);
+		pm_unw_task_unref(task);
+	}
+	pthread_mutex_lock(&exchange->lock);
+	exchange->ended = true;
+	pthread_cond_broadcast(&exchange->changed);
+	pthread_mutex_unlock(&exchange->lock);
+	unref_exchange(exchange);
+	return NULL;
+}
+
+/* The thread gets none of the signals, and by SCHED_RESET_ON_FORK none of the priority of this
+ * one. */
+static bool begin_thread(struct pm_chain_tables *tables)
+{
+	sigset_t all, before;
+	pthread_attr_t attr;
+	pthread_t thread;
+	int error;
+
+	if (tables->begun)
+		return true;
+	if (pthread_attr_init(&attr) != 0)
+		return false;
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	tables->exchange->users++;
+	error = pthread_create(&thread, &attr, make_tables_in_thread, tables->exchange);
+	tables->exchange->users -= error != 0;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attr);
+	tables->begun = error == 0;
+	return tables->begun;
+}
+
+/* ---- the thread that drains the rings ---------------------------------------------------- */
+
+static bool may_now(void *user, size_t bytes)
+{
+	struct pm_chain_tables *tables = user;
+	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC), passed = now_ns - tables->filled_ns;
+
+	if (passed > 2 * SECOND_NS)
+		passed = 2 * SECOND_NS;
+	tables->filled_ns = now_ns;
+	tables->now_bytes += NOW_BYTES_A_SECOND * passed / SECOND_NS;
+	if (tables->now_bytes > 2 * NOW_BYTES_A_SECOND)
+		tables->now_bytes = 2 * NOW_BYTES_A_SECOND;
+	if (bytes > NOW_BYTES_MAX || bytes > tables->now_bytes)
+		return false;
+	tables->now_bytes -= bytes;
+	return true;
+}
+
+static bool take_task(void *user, struct pm_unw_task *task)
+{
+	struct pm_chain_tables *tables = user;
+	struct exchange *exchange = tables->exchange;
+	bool taken;
+
+	if (!begin_thread(tables))
+		return false;
+	pthread_mutex_lock(&exchange->lock);
+	taken = exchange->tasks.len < TASKS_MAX &&
+		pm_vec_push(&exchange->tasks, task) == 0;
+	if (taken)
+		pthread_cond_broadcast(&exchange->changed);
+	pthread_mutex_unlock(&exchange->lock);
+	return taken;
+}
+
+/* ---- public ------------------------------------------------------------------------------ */
+
+struct pm_chain_tables *pm_chain_tables_new(void)
+{
+	struct pm_chain_tables *tables = calloc(1, sizeof(*tables));
+	struct exchange *exchange = calloc(1, sizeof(*exchange));
+	pthread_condattr_t by_clock;
+	pthread_mutexattr_t inherits;
+
+	if (!tables || !exchange) {
+		free(tables);
+		free(exchange);
+		return NULL;
+	}
+	pthread_condattr_init(&by_clock);
+	pthread_condattr_setclock(&by_clock, CLOCK_MONOTONIC);
+	pthread_cond_init(&exchange->changed, &by_clock);
+	pthread_condattr_destroy(&by_clock);
+	/* The lock is held for a few instructions, by a thread that may have to wait for its CPU:
+	 * then it has the priority of this one. */
+	pthread_mutexattr_init(&inherits);
+	pthread_mutexattr_setprotocol(&inherits, PTHREAD_PRIO_INHERIT);
+	pthread_mutex_init(&exchange->lock, &inherits);
+	pthread_mutexattr_destroy(&inherits);
+	exchange->users = 1;
+	tables->exchange = exchange;
+	tables->helper = (struct pm_unw_helper){ may_now, take_task, tables };
+	return tables;
+}
+
+const struct pm_unw_helper *pm_chain_tables_helper(struct pm_chain_tables *tables)
+{
+	return &tables->helper;
+}
+
+void pm_chain_tables_free(struct pm_chain_tables *tables)
+{
+	uint64_t until_ns = clock_ns(CLOCK_MONOTONIC) + END_MS * 1000000ull;
+	const struct timespec until = { .tv_sec = (time_t)(until_ns / SECOND_NS),
+					.tv_nsec = (long)(until_ns % SECOND_NS) };
+	struct exchange *exchange;
+
+	if (!tables)
+		return;
+	exchange = tables->exchange;
+	pthread_mutex_lock(&exchange->lock);
+	exchange->ending = true;
+	if (exchange->running)
+		pm_unw_task_cancel(exchange->running);
+	for (size_t i = 0; i < exchange->tasks.len; i++)
+		pm_unw_task_unref(exchange->tasks.data[i]);
+	exchange->tasks.len = 0;
+	pthread_cond_broadcast(&exchange->changed);
+	while (tables->begun && !exchange->ended &&
+	       pthread_cond_timedwait(&exchange->changed, &exchange->lock, &until) == 0)
+		;
+	pthread_mutex_unlock(&exchange->lock);
+	unref_exchange(exchange);
+	free(tables);
+}

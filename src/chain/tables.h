@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Tables of call frame information that take long to make: a thread of its own makes them, while
+ * the rings are drained.
+ */
+#pragma once
+
+#include "pm/chain-modules.h"
+
+struct pm_chain_tables;
+
+/* NULL without memory. The thread begins with the first table. */
+struct pm_chain_tables *pm_chain_tables_new(void);
+/* Waits for the thread only for a moment: the file that it reads may be out of reach. */
+void pm_chain_tables_free(struct pm_chain_tables *tables);
+const struct pm_unw_helper *pm_chain_tables_helper(struct pm_chain_tables *tables);

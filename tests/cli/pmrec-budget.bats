@@ -1,0 +1,113 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# One user's files and stacks that make the recorder work a lot: the samples of all others are there
+# all the same. PMREC, PROGRAMS and SOURCE_DIR come from meson.
+
+load common
+
+setup() {
+	need_root
+	[ "$(uname -m)" = x86_64 ] || skip "the programs' code is for x86-64"
+	cd "$BATS_TEST_TMPDIR" || return
+	ulimit -c 0
+	# The build may be in a folder that nobody but its owner can enter, and so is this one.
+	chmod 755 "$BATS_RUN_TMPDIR" "$BATS_FILE_TMPDIR" "$BATS_TEST_TMPDIR" 2>/dev/null || true
+	places=$(mktemp -d /tmp/pmrec-budget.XXXXXX)
+	chmod 777 "$places"
+	cp "$PROGRAMS/costly" "$places"
+	others=()
+}
+
+teardown() {
+	[ "${#others[@]}" = 0 ] || kill -KILL "${others[@]}" 2>/dev/null || true
+	rm -rf "${places:?}"
+}
+
+# attack KIND: four processes of nobody, until the test ends. Each in a folder of its own.
+attack() {
+	local i
+	for i in 1 2 3 4; do
+		mkdir -p "$places/$i"
+		chmod 777 "$places/$i"
+		(
+			cd "$places/$i" || exit
+			exec setpriv --reuid=65534 --regid=65534 --clear-groups -- ../costly "$1" 20000
+		) 3>&- &
+		others+=($!)
+	done
+}
+
+# recorded: for two seconds, beside somebody's program, whose stacks are as ever. What was lost can be
+# anybody's. Other programs of this machine are left out, for they may do anything. A sanitizer's
+# memory is no measure.
+recorded() {
+	"$PROGRAMS/split" 20 3>&- &
+	others+=($!)
+	"$PMREC" -v -p "$(IFS=,; echo "${others[*]}")" --duration 2s -o s.json 2>err || {
+		cat err >&2
+		return 1
+	}
+	holds s.json 'footer["lost"] <= 0.01 * (footer["samples"] + footer["lost"])' \
+		'len(samples) > 100' \
+		'sum("sixty" in chain(s) or "thirty" in chain(s) for s in samples) > 20' \
+		'all("stop" not in s for s in samples if chain(s)[0] in ("sixty", "thirty"))'
+	[ -n "${ASAN_OPTIONS-}" ] || [ "$(memory_kb)" -le 600000 ]
+}
+
+memory_kb() {
+	sed -n 's/.*peak memory \([0-9]*\) KB$/\1/p' err | tail -n 1
+}
+
+@test "long expressions in the CFI of many frames" {
+	attack expressions
+	recorded
+	holds s.json 'footer["stops"].get("work_limit", 0) > 10' \
+		'any("more work than one process may ask for" in n["text"] and "(costly)" in n["text"] for n in notes)' \
+		'not any("real-time" in n["text"] for n in notes)'
+	"$PMREPORT" s.json >out
+	grep -q 'to unwind them takes more work than one' out
+}
+
+@test "stacks of ever other places without CFI" {
+	attack places
+	recorded
+	holds s.json 'footer["stops"].get("work_limit", 0) > 10' \
+		'any("(costly)" in n["text"] for n in notes)'
+}
+
+@test "stacks of thousands of frames none of which is like another" {
+	attack stacks
+	recorded
+	# On a busy machine they may get too little of the CPUs to ask for too much.
+	holds s.json 'len(samples) < 2000 or footer["stops"].get("work_limit", 0) > 10' \
+		'len(samples) < 2000 or any("(costly)" in n["text"] for n in notes)' \
+		'any(len(chain(s)) > 2000 for s in samples)'
+}
+
+@test "perf maps that grow all the time" {
+	attack map
+	recorded
+}
+
+@test "files with four million entries that no header sorts" {
+	local i
+	(cd "$places" && ./costly table-file)
+	for i in 1 2 3 4; do
+		mkdir "$places/$i"
+		cp "$places/table" "$places/$i"
+	done
+	attack table
+	recorded
+	holds s.json '1 <= sum(footer["stops"].get(r, 0) for r in ("table_pending", "table_too_large"))' \
+		'any("table for unwinding" in n["text"] or "a table would" in n["text"] for n in notes)' \
+		'any("/table" in n["text"] for n in notes)' \
+		'not any("real-time" in n["text"] for n in notes)'
+}
+
+@test "a small file without a header is unwound from its first sample" {
+	(cd "$places" && ./costly small-file)
+	cd "$places"
+	"$PMREC" -q -o s.json -- ./costly table 500
+	holds s.json 'len(samples) > 20' '"table_pending" not in footer["stops"]' \
+		'"work_limit" not in footer["stops"]'
+}
