@@ -38,7 +38,8 @@ struct pm_chain_cut {
 struct pm_chain {
 	uint32_t stack; /* PM_FILE_NONE: no frame at all */
 	uint32_t stop; /* index for pm_chain_stop_name() */
-	/* the copy was too short; other samples or looks supplied callers */
+	uint32_t own_stop; /* the same without what other samples and looks supplied */
+	/* the copy had not all of the stack; other samples or looks supplied callers */
 	bool stitched;
 	/* For pm_chains_settle(): the sample's time, the frames that are its own, and a number;
 	 * 0: there is nothing to settle. */

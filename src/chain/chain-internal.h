@@ -82,6 +82,7 @@ struct pm_chains {
 	struct pm_chain_ahead ahead[PM_CHAIN_AHEAD_MAX];
 	size_t ahead_len;
 	const struct pm_record *record; /* the one at hand */
+	uint32_t own_stop; /* why they ended before that */
 	bool stitched; /* some of them */
 	bool wanting; /* no other sample shows the outer callers */
 	/* The address of the return address that `found` lacks, above the copy; 0: unknown. */

@@ -10,6 +10,7 @@ enum {
 	 * it. rustc has a frame of 527 KiB, none of which has to be read. */
 	LOOK_PIECE_BYTES = 32 * 1024,
 	LOOK_BELOW_BYTES = 512,
+	LOOK_PAGE_BYTES = 4096,
 	LOOK_PIECES_MAX = 16,
 	/* How many bytes looks may read within one second: of one process, and of all. */
 	LOOK_PROCESS_BYTES_MAX = 16 << 20,
@@ -99,6 +100,44 @@ static void check(struct pm_chains *chains, const struct pm_record *record,
 	pm_chain_stitches_seen(chains->stitches, record->pid, record->tid, i, now_ns());
 }
 
+/* Whether a stack that ended with @stop goes on in memory that was not copied. */
+static bool goes_on(const struct pm_chains *chains, uint32_t stop)
+{
+	return stop == PM_UNW_STOP_TRUNCATED || stop == PM_CHAIN_STOP_NO_PAGE ||
+	       (stop == PM_UNW_STOP_OTHER_STACK && chains->missed != 0);
+}
+
+/*
+ * A hash of the registers that the last of @len frames was left with, if a signal interrupted it:
+ * its registers are at the beginning of the signal frame, where the stack pointer of the frame
+ * below is. 0: none did, or they were not copied.
+ */
+static uint64_t hash_left_with(const struct pm_chains *chains,
+			       const struct pm_unw_stack *stack, size_t len)
+{
+	enum {
+		/* siginfo_t and ucontext_t of aarch64 up to the registers and all of those */
+		BYTES = 640,
+	};
+	const struct pm_unw_frame *last;
+	uint64_t offset, hash = 0;
+
+	if (len < 2)
+		return 0;
+	last = &chains->found[len - 1];
+	offset = last[-1].sp - stack->start;
+	if (last->lookup != last->pc || stack->len < BYTES ||
+	    offset > stack->len - BYTES)
+		return 0;
+	for (size_t i = 0; i < BYTES; i += sizeof(uint64_t)) {
+		uint64_t word;
+
+		memcpy(&word, stack->data + offset + i, sizeof(word));
+		hash = pm_hash_mix(hash, word);
+	}
+	return hash | 1;
+}
+
 /* Goes on above a truncated stack with what earlier ones had there. */
 static int stitch(struct pm_chains *chains, const struct pm_record *record,
 		  const struct pm_unw_regs *regs, const struct pm_unw_stack *stack,
@@ -110,9 +149,9 @@ static int stitch(struct pm_chains *chains, const struct pm_record *record,
 		.tid = record->tid,
 		.frames = chains->known,
 		.len = len,
-		.end = *stop == PM_UNW_STOP_ROOT        ? PM_CHAIN_STITCH_ROOTED
-		       : *stop == PM_UNW_STOP_TRUNCATED ? PM_CHAIN_STITCH_TRUNCATED
-							: PM_CHAIN_STITCH_OTHER,
+		.end = *stop == PM_UNW_STOP_ROOT ? PM_CHAIN_STITCH_ROOTED
+		       : goes_on(chains, *stop)  ? PM_CHAIN_STITCH_TRUNCATED
+						 : PM_CHAIN_STITCH_OTHER,
 		.time = record->time,
 		.stack = stack->data,
 		.stack_start = stack->start,
@@ -121,6 +160,7 @@ static int stitch(struct pm_chains *chains, const struct pm_record *record,
 			chains->missed != 0
 				? chains->missed + (regs->arch == PM_UNW_I386 ? 4 : 8)
 				: 0,
+		.left_with = hash_left_with(chains, stack, len),
 	};
 	struct pm_chain_stitched stitched;
 	int error;
@@ -186,10 +226,12 @@ static bool read_piece(struct pm_chains *chains, const struct pm_record *record,
 	uint64_t start = wanted - LOOK_BELOW_BYTES;
 	uint8_t *memory;
 
-	/* Only above the copy: the thread has run on and changed the rest. */
-	if (wanted < copy->start + copy->len)
+	/* Not below what was copied of this stack: the thread has run on and changed the
+	 * rest. */
+	if (chains->own_stop != PM_UNW_STOP_OTHER_STACK &&
+	    wanted < copy->start + copy->len)
 		return false;
-	if (start < copy->start + copy->len)
+	if (start - copy->start < copy->len)
 		start = copy->start + copy->len;
 	if (!chains->memory)
 		chains->memory = malloc((size_t)LOOK_PIECES_MAX * LOOK_PIECE_BYTES);
@@ -198,7 +240,21 @@ static bool read_piece(struct pm_chains *chains, const struct pm_record *record,
 	memory = chains->memory + index * LOOK_PIECE_BYTES;
 	*piece = (struct pm_unw_stack){ .start = start, .data = memory };
 	piece->len = pm_trace_read((pid_t)record->tid, start, memory, LOOK_PIECE_BYTES);
+	/* Below the page of a return address may be the guard page that the stack ran into. */
+	if (piece->len == 0 && start < wanted - wanted % LOOK_PAGE_BYTES) {
+		start = wanted - wanted % LOOK_PAGE_BYTES;
+		piece->start = start;
+		piece->len = pm_trace_read((pid_t)record->tid, start, memory,
+					   LOOK_PIECE_BYTES);
+	}
 	return piece->len > wanted - start;
+}
+
+/* Whether @reason may be that a piece of memory is missing. */
+static bool may_go_on(enum pm_unw_stop reason)
+{
+	return reason == PM_UNW_STOP_TRUNCATED || reason == PM_UNW_STOP_BAD_MEMORY ||
+	       reason == PM_UNW_STOP_OTHER_STACK;
 }
 
 /*
@@ -218,9 +274,10 @@ static int look(struct pm_chains *chains, const struct pm_record *record,
 
 	memory.missed = &missed;
 	for (;;) {
+		missed = 0;
 		found = pm_unwind(chains->unwinder, space, regs, &memory, chains->found,
 				  &reason);
-		if (reason != PM_UNW_STOP_TRUNCATED || pieces == LOOK_PIECES_MAX ||
+		if (!may_go_on(reason) || missed == 0 || pieces == LOOK_PIECES_MAX ||
 		    !read_piece(chains, record, copy, missed, &piece[pieces], pieces))
 			break;
 		piece[pieces].above = memory.above;

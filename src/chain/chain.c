@@ -467,7 +467,6 @@ static int push_unwound(struct pm_chains *chains, const struct pm_record *record
 	struct pm_unw_stack stack, whole;
 	enum pm_unw_stop reason;
 	size_t kernel_len = chains->frames_len, len;
-	bool other_stack;
 	int error;
 
 	if (!inputs_of(sample, &regs, &whole)) {
@@ -499,15 +498,14 @@ static int push_unwound(struct pm_chains *chains, const struct pm_record *record
 		*stop = PM_CHAIN_STOP_UPROBE;
 	else if (is_in_exec(chains, record, &regs, kernel_len, len))
 		*stop = PM_CHAIN_STOP_EXEC;
-	other_stack = len > 1 && is_on_other_stack(&chains->found[len - 1], &whole);
-	error = pm_chains_stitch(chains, record, space, &regs, &stack, len, stop);
-	if (other_stack &&
-	    (*stop == PM_UNW_STOP_TRUNCATED || *stop == PM_UNW_STOP_BAD_MEMORY))
+	if ((*stop == PM_UNW_STOP_TRUNCATED || *stop == PM_UNW_STOP_BAD_MEMORY) &&
+	    len > 1 && is_on_other_stack(&chains->found[len - 1], &whole))
 		*stop = PM_UNW_STOP_OTHER_STACK;
-	else if (error == 0 && *stop == PM_UNW_STOP_TRUNCATED && !chains->stitched &&
+	else if (*stop == PM_UNW_STOP_TRUNCATED &&
 		 sample->stack_len < sample->stack_asked)
 		*stop = PM_CHAIN_STOP_NO_PAGE;
-	return error;
+	chains->own_stop = *stop;
+	return pm_chains_stitch(chains, record, space, &regs, &stack, len, stop);
 }
 
 /* The interrupted place alone, where the record has nothing else. */
@@ -729,6 +727,7 @@ int pm_chains_add(struct pm_chains *chains, const struct pm_record *record,
 		pm_chain_budget_settle(chains->budget);
 	if (error == 0)
 		error = intern(chains, record, &chain.stack);
+	chain.own_stop = chains->promise != 0 ? chains->own_stop : chain.stop;
 	chain.stitched = chains->stitched;
 	chain.promise = chains->promise;
 	chain.time = record->time;
@@ -775,8 +774,8 @@ int pm_chains_settle(struct pm_chains *chains, struct pm_chain *chain)
 	chain->stitched = stitched.len > 0;
 	if (stitched.rooted)
 		chain->stop = PM_UNW_STOP_ROOT;
-	else if (chain->stop != PM_UNW_STOP_OTHER_STACK)
-		chain->stop = PM_UNW_STOP_TRUNCATED;
+	else
+		chain->stop = chain->own_stop;
 	chain->promise = 0;
 	return 0;
 }

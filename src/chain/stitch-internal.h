@@ -40,6 +40,9 @@ struct pm_chain_node {
 	/* UINT64_MAX, or the last time at which `parent` is known to have been its caller: later
 	 * another one was, without a sample that shows when the two changed places. */
 	uint64_t parent_until;
+	/* See struct pm_chain_stitch_sample. Of two different values, the frame was left twice:
+	 * it may have been called twice, too. */
+	uint64_t left_with;
 };
 
 /* A truncated stack that may still get other outer callers. */
@@ -104,6 +107,15 @@ static inline bool pm_chain_node_same_place(const struct pm_chain_node *node,
 {
 	return node->sp == other->sp && node->address == other->address &&
 	       node->module == other->module;
+}
+
+/* Whether nothing shows that the two are different calls. */
+static inline bool pm_chain_node_may_be(const struct pm_chain_node *node,
+					const struct pm_chain_node *other)
+{
+	return pm_chain_node_same_place(node, other) &&
+	       (node->left_with == other->left_with || node->left_with == 0 ||
+		other->left_with == 0);
 }
 
 /* Room for @more nodes, for which old ones may have to go. 0 or -ENOMEM. */

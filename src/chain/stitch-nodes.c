@@ -26,7 +26,8 @@ static uint32_t *slot_of(const struct pm_chain_stitches *stitches,
 		if (*slot == 0)
 			return slot;
 		node = &stitches->nodes.data[*slot - 1];
-		if (node->thread == key->thread && pm_chain_node_same_place(node, key))
+		if (node->thread == key->thread && node->left_with == key->left_with &&
+		    pm_chain_node_same_place(node, key))
 			return slot;
 	}
 }

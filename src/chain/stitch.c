@@ -179,6 +179,8 @@ static struct pm_chain_node node_of(const struct pm_chain_stitch_thread *thread,
 				      .parent = PM_CHAIN_NODE_UNKNOWN,
 				      .parent_until = UINT64_MAX };
 
+	if (i + 1 == sample->len && sample->end == PM_CHAIN_STITCH_TRUNCATED)
+		node.left_with = sample->left_with;
 	if (i == 0)
 		return node;
 	node.return_address = frame->return_address;
@@ -214,7 +216,7 @@ static size_t find_in(const struct pm_chain_stitches *stitches, const uint32_t *
 {
 	size_t i = 0;
 
-	while (i < len && !pm_chain_node_same_place(&stitches->nodes.data[chain[i]], key))
+	while (i < len && !pm_chain_node_may_be(&stitches->nodes.data[chain[i]], key))
 		i++;
 	return i;
 }
@@ -666,6 +668,7 @@ static int follow(struct pm_chain_stitches *stitches,
 			node.parent = PM_CHAIN_NODE_ROOT;
 		if (id != PM_CHAIN_NODE_UNKNOWN &&
 		    pm_chain_node_same_place(&stitches->nodes.data[id], &node) &&
+		    stitches->nodes.data[id].left_with == node.left_with &&
 		    stitches->nodes.data[id].parent == node.parent) {
 			memcpy(stitches->nodes.data[id].evidence, node.evidence,
 			       sizeof(node.evidence));

@@ -52,6 +52,9 @@ struct pm_chain_stitch_sample {
 	size_t stack_len;
 	/* With _TRUNCATED: the stack pointer that the caller of the last frame has; 0: unknown. */
 	uint64_t caller_sp;
+	/* With _TRUNCATED: a hash of what the last frame was left with when the thread went on to
+	 * another stack, e.g. its registers. 0: unknown, or it is on the same stack. */
+	uint64_t left_with;
 };
 
 /* The callers that go on after the chain's last frame. */
@@ -67,7 +70,7 @@ struct pm_chain_stitched {
 
 /* How much is remembered, all threads together; beyond it the older half is forgotten. */
 enum {
-	PM_CHAIN_STITCH_NODES_MAX = 1 << 17, /* of 56 bytes, and 8 to find them by */
+	PM_CHAIN_STITCH_NODES_MAX = 1 << 17, /* of 64 bytes, and 8 to find them by */
 	/* The most truncated stacks that wait for callers from later samples; a power of
 	 * two. */
 	PM_CHAIN_STITCH_PROMISES_MAX = 1 << 15,

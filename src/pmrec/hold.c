@@ -100,6 +100,8 @@ void pm_rec_hold_count(struct pm_rec_counts *counts, const struct pm_chain *chai
 	uint64_t by = counted ? 1 : UINT64_MAX; /* which wraps: one less */
 
 	counts->stops[chain->stop] += by;
+	if (chain->stop == PM_UNW_STOP_TRUNCATED || chain->stitched)
+		counts->truncated += by;
 	if (chain->stitched)
 		counts->stitched += by;
 	if (too_large)

@@ -77,10 +77,9 @@ int pm_rec_record_sample(struct pm_rec_session *session, const struct pm_record 
 	if (session->options->overwrite && counts->samples == 0)
 		session->begin_ns =
 			record->time < session->end_ns ? record->time : session->end_ns;
-	if (chain->promise != 0 && chain->stop == PM_UNW_STOP_TRUNCATED)
+	if (chain->promise != 0 && chain->stop != PM_UNW_STOP_ROOT)
 		hurry_after(session, record->time);
 	counts->samples++;
-	counts->truncated += chain->stop == PM_UNW_STOP_TRUNCATED || chain->stitched;
 	pm_rec_hold_count(counts, chain, true);
 	counts->events[record->event].samples++;
 	add(&counts->events[record->event].period, period);
