@@ -12,13 +12,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "pm/go.h"
-
-struct pm_unw_go {
-	struct pm_unw_region file;
-	struct pm_go_table table;
-};
-
 /* ---- the table ------------------------------------------------------------------------- */
 
 static const uint8_t *file_bytes(void *user, uint64_t offset, size_t len)

@@ -10,6 +10,7 @@
  *   task.c    what takes too long for a sample to wait, done by another thread
  *   cfi.c     FDE, svma → the CFI row (what DWARF 5 §6.4.1 calls a row of the table)
  *   go.c      Go's own table of frame sizes → rules
+ *   go-callers.c  the callers of Go's runtime on a goroutine's stack
  *   rules.c   row → interned rule, found again by (module, svma)
  *   expr.c    DWARF expressions in rows
  *   step.c    rule, registers → the caller's registers
@@ -22,6 +23,7 @@
  */
 #pragma once
 
+#include "pm/go.h"
 #include "pm/unwind.h"
 
 #include <stdatomic.h>
@@ -598,6 +600,25 @@ static inline bool pm_unw_is_cancelled(const struct pm_unw_module *module)
 }
 
 /* ---- go.c ---------------------------------------------------------------------------- */
+
+enum {
+	PM_UNW_GO_SWITCHES = 64, /* calls to systemstack that are remembered */
+	PM_UNW_GO_SEARCHES_MAX = 64, /* by name, in all functions */
+};
+
+/* Which call in the function at @caller (0: a goroutine's first one) makes @to run @run. All are
+ * svma. */
+struct pm_unw_go_switch {
+	uint64_t caller, run, to;
+	uint64_t call; /* its return address; 0: that does not show */
+};
+
+struct pm_unw_go {
+	struct pm_unw_region file;
+	struct pm_go_table table;
+	struct pm_unw_go_switch switches[PM_UNW_GO_SWITCHES];
+	uint32_t searches;
+};
 
 /* Looks for the table of a module that may have one. */
 bool pm_unw_go_open(struct pm_unw_module *module);

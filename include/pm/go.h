@@ -81,6 +81,9 @@ enum {
 /* 0, -ENOENT when the table has none at @svma, -EBADMSG. */
 int pm_go_find(const struct pm_go_table *table, uint64_t svma,
 	       struct pm_go_function *ret);
+/* The function number @index, by rising addresses. 0, -ENOENT, -EBADMSG. */
+int pm_go_function_at(const struct pm_go_table *table, uint64_t index,
+		      struct pm_go_function *ret);
 /* In place, ends with NUL; NULL when it cannot be read. */
 const char *pm_go_name(const struct pm_go_table *table,
 		       const struct pm_go_function *function);

@@ -280,6 +280,17 @@ size_t pm_unwind(struct pm_unwinder *unwinder, const struct pm_unw_space *space,
 		 const struct pm_unw_regs *regs, const struct pm_unw_stack *stack,
 		 struct pm_unw_frame *frames, enum pm_unw_stop *stop);
 
+/*
+ * The callers of a chain of @len frames that ended where Go's runtime had switched stacks
+ * (PM_UNW_STOP_OTHER_STACK). @returns are the return addresses that the kernel found along frame
+ * pointers for the same sample, leaf first, the interrupted place itself not among them. Fills
+ * @ret, leaf first, and returns how many; 0: they do not fit together, or it is not Go's. Their
+ * stack pointers are unknown. x86-64.
+ */
+size_t pm_unw_go_callers(const struct pm_unw_frame *frames, size_t len,
+			 const uint64_t *returns, size_t returns_len,
+			 struct pm_unw_frame *ret, size_t max, bool *rooted);
+
 /* One chain to be found. The pointers are borrowed; the results are as of pm_unwind(). */
 struct pm_unw_job {
 	const struct pm_unw_space *space;

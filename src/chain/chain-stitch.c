@@ -100,11 +100,15 @@ static void check(struct pm_chains *chains, const struct pm_record *record,
 	pm_chain_stitches_seen(chains->stitches, record->pid, record->tid, i, now_ns());
 }
 
-/* Whether a stack that ended with @stop goes on in memory that was not copied. */
-static bool goes_on(const struct pm_chains *chains, uint32_t stop)
+/*
+ * Whether a stack that ended with @stop goes on in memory that was not copied. On another stack
+ * that is only known if a signal interrupted the last frame: @left_with then tells one run of
+ * the handler from another.
+ */
+static bool goes_on(uint32_t stop, uint64_t left_with)
 {
 	return stop == PM_UNW_STOP_TRUNCATED || stop == PM_CHAIN_STOP_NO_PAGE ||
-	       (stop == PM_UNW_STOP_OTHER_STACK && chains->missed != 0);
+	       (stop == PM_UNW_STOP_OTHER_STACK && left_with != 0);
 }
 
 /*
@@ -126,8 +130,7 @@ static uint64_t hash_left_with(const struct pm_chains *chains,
 		return 0;
 	last = &chains->found[len - 1];
 	offset = last[-1].sp - stack->start;
-	if (last->lookup != last->pc || stack->len < BYTES ||
-	    offset > stack->len - BYTES)
+	if (last->lookup != last->pc || stack->len < BYTES || offset > stack->len - BYTES)
 		return 0;
 	for (size_t i = 0; i < BYTES; i += sizeof(uint64_t)) {
 		uint64_t word;
@@ -144,14 +147,15 @@ static int stitch(struct pm_chains *chains, const struct pm_record *record,
 		  size_t len, uint32_t *stop)
 {
 	const struct pm_chain_frame *frames = chains->frames + chains->frames_len - len;
+	uint64_t left_with = hash_left_with(chains, stack, len);
 	struct pm_chain_stitch_sample sample = {
 		.pid = record->pid,
 		.tid = record->tid,
 		.frames = chains->known,
 		.len = len,
-		.end = *stop == PM_UNW_STOP_ROOT ? PM_CHAIN_STITCH_ROOTED
-		       : goes_on(chains, *stop)  ? PM_CHAIN_STITCH_TRUNCATED
-						 : PM_CHAIN_STITCH_OTHER,
+		.end = *stop == PM_UNW_STOP_ROOT   ? PM_CHAIN_STITCH_ROOTED
+		       : goes_on(*stop, left_with) ? PM_CHAIN_STITCH_TRUNCATED
+						   : PM_CHAIN_STITCH_OTHER,
 		.time = record->time,
 		.stack = stack->data,
 		.stack_start = stack->start,
@@ -160,7 +164,7 @@ static int stitch(struct pm_chains *chains, const struct pm_record *record,
 			chains->missed != 0
 				? chains->missed + (regs->arch == PM_UNW_I386 ? 4 : 8)
 				: 0,
-		.left_with = hash_left_with(chains, stack, len),
+		.left_with = left_with,
 	};
 	struct pm_chain_stitched stitched;
 	int error;

@@ -459,6 +459,46 @@ static bool is_on_other_stack(const struct pm_unw_frame *frame,
 	       frame->sp - stack->start > stack->len + SIGNAL_FRAME_BYTES_MAX;
 }
 
+/* The return addresses that the kernel found along frame pointers; the first entry of the user's
+ * part is the interrupted place. */
+static const uint64_t *find_returns(const struct pm_sample *sample, size_t *len)
+{
+	const uint64_t *chain = sample->callchain;
+	size_t at = 0, end;
+
+	while (at < sample->callchain_len && chain[at] != (uint64_t)PERF_CONTEXT_USER)
+		at++;
+	at += 2;
+	for (end = at; end < sample->callchain_len &&
+		       chain[end] < (uint64_t)PERF_CONTEXT_MAX && chain[end] != 0;)
+		end++;
+	*len = at < end ? end - at : 0;
+	return *len > 0 ? chain + at : NULL;
+}
+
+/* Adds the callers of Go's runtime that are on the goroutine's stack to the @len frames found. */
+static int push_go_callers(struct pm_chains *chains, const struct pm_sample *sample,
+			   size_t len, uint32_t *stop)
+{
+	size_t returns_len, count;
+	const uint64_t *returns = find_returns(sample, &returns_len);
+	bool rooted;
+	int error = 0;
+
+	if (returns_len == 0 || len == 0)
+		return 0;
+	count = pm_unw_go_callers(chains->found, len, returns, returns_len,
+				  chains->found + len, PM_UNW_FRAMES_MAX - len, &rooted);
+	for (size_t i = 0; error == 0 && i < count; i++) {
+		const struct pm_unw_frame *frame = &chains->found[len + i];
+
+		error = pm_chains_push(chains, frame->lookup, frame->map, frame->how);
+	}
+	if (rooted)
+		*stop = PM_UNW_STOP_ROOT;
+	return error;
+}
+
 static int push_unwound(struct pm_chains *chains, const struct pm_record *record,
 			struct pm_unw_space *space, uint32_t *stop)
 {
@@ -505,7 +545,10 @@ static int push_unwound(struct pm_chains *chains, const struct pm_record *record
 		 sample->stack_len < sample->stack_asked)
 		*stop = PM_CHAIN_STOP_NO_PAGE;
 	chains->own_stop = *stop;
-	return pm_chains_stitch(chains, record, space, &regs, &stack, len, stop);
+	error = pm_chains_stitch(chains, record, space, &regs, &stack, len, stop);
+	if (error == 0 && *stop == PM_UNW_STOP_OTHER_STACK && chains->promise == 0)
+		error = push_go_callers(chains, sample, len, stop);
+	return error;
 }
 
 /* The interrupted place alone, where the record has nothing else. */

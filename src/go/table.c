@@ -199,6 +199,12 @@ static int read_function(const struct pm_go_table *table, uint64_t index,
 	return read_record(table, &row, ret);
 }
 
+int pm_go_function_at(const struct pm_go_table *table, uint64_t index,
+		      struct pm_go_function *ret)
+{
+	return index < table->functions_len ? read_function(table, index, ret) : -ENOENT;
+}
+
 /* Checks that the function's record has the same entry, and a name. */
 static bool is_sound(const struct pm_go_table *table, uint64_t index)
 {

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The callers of Go's runtime on the stack of a goroutine. systemstack and its like move to the
+ * thread's own stack, but leave the frame pointer: it is still that of the function that called
+ * them, and Go's functions push it. Therefore the return addresses that the kernel finds along
+ * frame pointers, when it takes the sample, lead on to the goroutine's. The function that called
+ * systemstack itself is not among them, because systemstack has no frame: its code shows it.
+ */
+#include "unwind-internal.h"
+
+#include <string.h>
+
+enum {
+	CALL_BYTES = 5, /* e8 rel32 */
+	LEA_BYTES = 7, /* lea disp32(%rip), register */
+	CODE_BYTES_MAX = 1 << 16, /* of one function; the runtime's are smaller */
+	FUNCTIONS_MAX = 1 << 18, /* that are searched for a name */
+};
+
+/* ---- code -------------------------------------------------------------------------------- */
+
+static int32_t read_displacement(const uint8_t *code)
+{
+	int32_t ret;
+
+	memcpy(&ret, code, sizeof(ret));
+	return ret;
+}
+
+/* Where the direct call before @svma goes to; 0: there is none. */
+static uint64_t target_of_call(struct pm_unw_module *module, uint64_t svma)
+{
+	uint8_t code[CALL_BYTES];
+
+	if (!pm_unw_module_read(module, svma - CALL_BYTES, code, sizeof(code)) ||
+	    code[0] != 0xe8)
+		return 0;
+	return svma + (uint64_t)(int64_t)read_displacement(code + 1);
+}
+
+static bool is_entry(const struct pm_go_table *table, uint64_t svma)
+{
+	struct pm_go_function function;
+
+	return pm_go_find(table, svma, &function) == 0 && function.entry == svma;
+}
+
+/* The function whose address, or that of a variable with its address, is loaded; 0: none. */
+static uint64_t function_loaded(struct pm_unw_module *module, const uint8_t *code,
+				uint64_t svma)
+{
+	uint64_t address, value;
+
+	if ((code[0] & 0xfb) != 0x48 || code[1] != 0x8d || (code[2] & 0xc7) != 0x05)
+		return 0;
+	address = svma + LEA_BYTES + (uint64_t)(int64_t)read_displacement(code + 3);
+	if (is_entry(&module->go->table, address))
+		return address;
+	return pm_unw_module_read(module, address, &value, sizeof(value)) &&
+			       is_entry(&module->go->table, value)
+		       ? value
+		       : 0;
+}
+
+/*
+ * The return address in @caller of its call to @to, which runs @run: the only call, or else the
+ * only one with @run as the last function that was loaded before. 0: that does not show.
+ */
+static uint64_t find_call(struct pm_unw_module *module,
+			  const struct pm_go_function *caller, uint64_t to, uint64_t run,
+			  bool is_certain)
+{
+	size_t len = caller->end - caller->entry, calls = 0, loaded_calls = 0;
+	uint64_t last = 0, last_loaded = 0, loaded = 0;
+	PM_AUTO_FREE uint8_t *code = NULL;
+
+	if (len > CODE_BYTES_MAX)
+		return 0;
+	code = calloc(1, len + LEA_BYTES);
+	if (!code || !pm_unw_module_read(module, caller->entry, code, len))
+		return 0;
+	for (size_t i = 0; i + CALL_BYTES <= len; i++) {
+		uint64_t svma = caller->entry + i, function;
+
+		function = function_loaded(module, code + i, svma);
+		if (function != 0)
+			loaded = function;
+		if (code[i] != 0xe8 ||
+		    svma + CALL_BYTES +
+				    (uint64_t)(int64_t)read_displacement(code + i + 1) !=
+			    to)
+			continue;
+		last = svma + CALL_BYTES;
+		calls++;
+		if (run == 0 || loaded != run)
+			continue;
+		last_loaded = last;
+		loaded_calls++;
+	}
+	if (loaded_calls == 1)
+		return last_loaded;
+	return is_certain && calls == 1 ? last : 0;
+}
+
+/* ---- the function that called systemstack ------------------------------------------------- */
+
+/* Go names a function within another one by that and ".funcN", and one in that by ".N". */
+static size_t len_of_outer_name(const char *name)
+{
+	const char *dot = strrchr(name, '.'), *digits;
+
+	if (!dot)
+		return 0;
+	digits = strncmp(dot, ".func", 5) == 0 ? dot + 5 : dot + 1;
+	return *digits != '\0' && strspn(digits, "0123456789") == strlen(digits)
+		       ? (size_t)(dot - name)
+		       : 0;
+}
+
+/* Finds the function of the runtime that @run is within. */
+static bool find_outer(const struct pm_go_table *table, const struct pm_go_function *run,
+		       struct pm_go_function *ret)
+{
+	const char *name = pm_go_name(table, run);
+	size_t len = name ? len_of_outer_name(name) : 0;
+
+	if (len == 0 || strncmp(name, "runtime.", strlen("runtime.")) != 0)
+		return false;
+	for (uint64_t i = 0; i < table->functions_len && i < FUNCTIONS_MAX; i++) {
+		const char *other;
+
+		if (pm_go_function_at(table, i, ret) < 0)
+			return false;
+		other = pm_go_name(table, ret);
+		if (other && strncmp(other, name, len) == 0 && other[len] == '\0')
+			return true;
+	}
+	return false;
+}
+
+/*
+ * The return address of the call to @to that runs @run. Its function is the one that the call at
+ * return address @svma is to; a goroutine of the runtime begins with one that is known by name.
+ */
+static uint64_t find_switch(struct pm_unw_module *module, uint64_t to,
+			    const struct pm_go_function *run, uint64_t svma,
+			    bool is_first)
+{
+	struct pm_unw_go *go = module->go;
+	uint64_t target = is_first ? 0 : target_of_call(module, svma);
+	struct pm_unw_go_switch *kept =
+		&go->switches[pm_hash_mix(target, run->entry) % PM_UNW_GO_SWITCHES];
+	struct pm_go_function caller;
+	bool is_known;
+
+	if (kept->caller == target && kept->run == run->entry && kept->to == to)
+		return kept->call;
+	*kept = (struct pm_unw_go_switch){ .caller = target,
+					   .run = run->entry,
+					   .to = to };
+	if (is_first) {
+		/* A search of all names; a file with more of them than the runtime has is none of
+		 * Go's. */
+		is_known = go->searches < PM_UNW_GO_SEARCHES_MAX &&
+			   find_outer(&go->table, run, &caller);
+		go->searches++;
+	} else {
+		is_known = pm_go_find(&go->table, target, &caller) == 0 &&
+			   caller.entry == target;
+	}
+	if (is_known)
+		kept->call = find_call(module, &caller, to, run->entry, !is_first);
+	return kept->call;
+}
+
+/* ---- callers ------------------------------------------------------------------------------ */
+
+static bool is_goexit(const struct pm_go_table *table,
+		      const struct pm_go_function *function)
+{
+	const char *name = pm_go_name(table, function);
+
+	return name && (strcmp(name, "runtime.goexit") == 0 ||
+			strcmp(name, "runtime.goexit.abi0") == 0);
+}
+
+/* Whether the instruction before return address @svma may have called @callee. */
+static bool may_call(struct pm_unw_module *module, uint64_t svma, uint64_t callee)
+{
+	uint64_t target = target_of_call(module, svma);
+
+	return target == callee ||
+	       (target == 0 && pm_unw_ends_with_call(module, svma - 1));
+}
+
+/*
+ * Where the goroutine's return addresses begin among @returns, or @len. If none is that of the
+ * frame that switched stacks, nothing has pushed a frame pointer since.
+ */
+static size_t find_goroutine(const struct pm_unw_frame *last, const uint64_t *returns,
+			     size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if (returns[i] == last->pc)
+			return i + 1;
+	return 0;
+}
+
+/* The return address in @module, whose mapping is @map, as svma; 0: it is not there. */
+static uint64_t svma_in(const struct pm_unw_map *map, uint64_t address)
+{
+	return address - map->start < map->end - map->start ? address - map->bias : 0;
+}
+
+static struct pm_unw_frame frame_of(const struct pm_unw_map *map, uint64_t svma,
+				    enum pm_unw_how how)
+{
+	uint64_t pc = svma + map->bias;
+
+	return (struct pm_unw_frame){
+		.pc = pc, .lookup = pc - 1, .map = map, .how = how
+	};
+}
+
+/*
+ * The return address in the function that called @to, which switched stacks without a frame of
+ * its own. @below is the frame that it called, and @svma the goroutine's first return address.
+ */
+static uint64_t find_hidden(const struct pm_unw_map *map, uint64_t to,
+			    const struct pm_unw_frame *below, uint64_t svma,
+			    bool is_first)
+{
+	struct pm_go_function run = { 0 };
+	struct pm_unw_module *module = map->module;
+
+	/* What asmcgocall runs is no function of Go's. */
+	if (below->map != map ||
+	    pm_go_find(&module->go->table, below->lookup - map->bias, &run) < 0)
+		run = (struct pm_go_function){ 0 };
+	return find_switch(module, to, &run, svma, is_first);
+}
+
+size_t pm_unw_go_callers(const struct pm_unw_frame *frames, size_t len,
+			 const uint64_t *returns, size_t returns_len,
+			 struct pm_unw_frame *ret, size_t max, bool *rooted)
+{
+	const struct pm_unw_frame *last = &frames[len - 1];
+	const struct pm_unw_map *map = last->map;
+	struct pm_unw_module *module = map ? map->module : NULL;
+	struct pm_go_function callee;
+	bool is_last = false;
+	size_t count = 0;
+
+	*rooted = false;
+	if (len < 2 || !module || module->arch != PM_UNW_X86_64 || !module->go ||
+	    pm_go_find(&module->go->table, last->lookup - map->bias, &callee) < 0)
+		return 0;
+	for (size_t i = find_goroutine(last, returns, returns_len);
+	     i < returns_len && count + 2 <= max && !is_last; i++) {
+		uint64_t svma = svma_in(map, returns[i]);
+		struct pm_go_function function;
+
+		if (svma == 0 || pm_go_find(&module->go->table, svma - 1, &function) < 0)
+			return 0;
+		is_last = is_goexit(&module->go->table, &function);
+		if (count == 0 && target_of_call(module, svma) != callee.entry) {
+			uint64_t call =
+				find_hidden(map, callee.entry, last - 1, svma, is_last);
+
+			if (call == 0 ||
+			    pm_go_find(&module->go->table, call - 1, &callee) < 0)
+				return 0;
+			ret[count++] = frame_of(map, call, PM_UNW_HOW_CODE);
+		}
+		if (!is_last && !may_call(module, svma, callee.entry))
+			return 0;
+		ret[count++] = frame_of(map, svma, PM_UNW_HOW_FP);
+		callee = function;
+	}
+	*rooted = is_last;
+	return count;
+}
