@@ -466,6 +466,11 @@ bool pm_unw_module_read(struct pm_unw_module *module, uint64_t svma, void *ret,
 	return pm_unw_read_fully(module->fd, ret, len, offset);
 }
 
+bool pm_unw_module_has_go_callers(const struct pm_unw_module *module)
+{
+	return module->go_named && module->arch == PM_UNW_X86_64;
+}
+
 int pm_unw_module_fd(const struct pm_unw_module *module)
 {
 	return module->fd;

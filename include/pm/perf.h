@@ -394,6 +394,7 @@ struct pm_perf_options {
 		rate; /* Hz, or the period when !by_frequency; UINT64_MAX Hz: the maximum */
 	enum pm_call_graph call_graph;
 	uint32_t stack_bytes; /* DWARF only; multiple of 8, at most PM_STACK_BYTES_MAX */
+	bool returns; /* with DWARF: the user's return addresses along frame pointers, too */
 	uint64_t branches; /* PERF_SAMPLE_BRANCH_*, 0: none */
 	size_t ring_pages; /* data pages of each ring, 0: choose */
 	bool ring_pages_explicit; /* then every shrinking is noted, not only to a tight size */

@@ -135,6 +135,8 @@ bool pm_unw_module_read(struct pm_unw_module *module, uint64_t svma, void *ret,
 void pm_unw_module_free(struct pm_unw_module *module);
 /* The file, which the module keeps open for as long as it lives; borrowed, -1 for memory. */
 int pm_unw_module_fd(const struct pm_unw_module *module);
+/* Whether pm_unw_go_callers() can find callers: the sections are those of a Go program. */
+bool pm_unw_module_has_go_callers(const struct pm_unw_module *module);
 
 /*
  * Adds the .debug_frame of a separate debug file (@fd borrowed, read during the call), which

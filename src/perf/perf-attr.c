@@ -112,11 +112,10 @@ static void fill_levels(const struct pm_attr_request *request,
 	}
 	attr->exclude_callchain_kernel = !kernel;
 	/* With DWARF user frames come from the copied stack, and the kernel's own walk over
-	 * frame pointers would only add time. On x86-64 it shows the callers of Go's runtime, which
-	 * are on a stack that is not copied. */
-#if !defined(__x86_64__)
-	attr->exclude_callchain_user = request->shape.call_graph == PM_CALL_GRAPH_DWARF;
-#endif
+	 * frame pointers would only add time; but it shows callers that are on a stack that is not
+	 * copied. */
+	attr->exclude_callchain_user = request->shape.call_graph == PM_CALL_GRAPH_DWARF &&
+				       !request->shape.returns;
 }
 
 /* What the event is: a counter, a place in memory or in code. */

@@ -65,9 +65,7 @@ static int open_timer(bool kernel, uint32_t stack_bytes, void **ring, size_t *ri
 	attr.freq = 1;
 	attr.sample_freq = COST_HZ;
 	attr.exclude_kernel = !kernel;
-#if !defined(__x86_64__)
-	attr.exclude_callchain_user = 1; /* as in fill_levels() */
-#endif
+	attr.exclude_callchain_user = 1;
 	attr.write_backward = 1;
 	attr.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
 			   PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD | PERF_SAMPLE_CALLCHAIN;

@@ -179,6 +179,7 @@ struct pm_perf_features {
 /* What all events of a recording share, so that one layout fits every record. */
 struct pm_attr_shape {
 	enum pm_call_graph call_graph;
+	bool returns; /* as of struct pm_perf_options */
 	uint64_t branches; /* PERF_SAMPLE_BRANCH_*, 0: none */
 	bool raw; /* a tracepoint or probe is among them: PERF_SAMPLE_RAW */
 	bool address; /* a breakpoint or a memory event: PERF_SAMPLE_ADDR */

@@ -233,6 +233,7 @@ static int prepare(struct pm_perf *perf, const struct pm_perf_options *options,
 		return pm_error_set(err, -ENOMEM, "no memory for the events");
 	pm_attr_shape_of(options->specs, options->specs_len, options->call_graph,
 			 options->branches, &perf->shape);
+	perf->shape.returns = options->returns;
 	r = pm_perf_plan_targets(perf, options, err);
 	if (r < 0)
 		return r;

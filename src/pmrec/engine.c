@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "engine-ptrace.h"
+#include "go-targets.h"
 #include "off-cpu.h"
 
 static bool is_denied(int error)
@@ -37,6 +38,8 @@ static int open_perf(struct pm_rec_session *session, struct pm_error *err)
 		.rate = options->rate,
 		.call_graph = options->call_graph,
 		.stack_bytes = options->stack_bytes,
+		.returns = options->call_graph == PM_CALL_GRAPH_DWARF &&
+			   pm_rec_records_go(session),
 		.branches = options->branches,
 		.ring_pages = options->ring_pages,
 		.ring_pages_explicit = options->ring_pages > 0,

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+#include "go-targets.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "pm/unwind.h"
+
+static bool is_go_program(const char *path)
+{
+	PM_AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	struct pm_unw_module *module;
+	struct pm_error err = { 0 };
+	bool ret;
+
+	if (fd < 0 || pm_unw_module_open(&module, fd, &err) < 0)
+		return false;
+	ret = pm_unw_module_has_go_callers(module);
+	pm_unw_module_free(module);
+	return ret;
+}
+
+/* As execvp(3) searches. */
+static bool is_go_command(const char *name)
+{
+	const char *rest = getenv("PATH");
+
+	if (strchr(name, '/'))
+		return is_go_program(name);
+	for (rest = rest ? rest : "/bin:/usr/bin";; rest++) {
+		size_t len = strcspn(rest, ":");
+		PM_AUTO_FREE char *path = NULL;
+
+		if (asprintf(&path, "%.*s%s%s", (int)len, rest, len > 0 ? "/" : "",
+			     name) < 0) {
+			path = NULL;
+			return false;
+		}
+		if (access(path, X_OK) == 0)
+			return is_go_program(path);
+		rest += len;
+		if (*rest == '\0')
+			return false;
+	}
+}
+
+bool pm_rec_records_go(const struct pm_rec_session *session)
+{
+	const struct pm_targets *targets = &session->targets;
+
+	if (targets->kind == PM_PERF_COMMAND)
+		return session->options->command &&
+		       is_go_command(session->options->command[0]);
+	for (size_t i = 0; targets->kind == PM_PERF_TASKS && i < targets->roots.len;
+	     i++) {
+		char path[64];
+
+		snprintf(path, sizeof(path), "/proc/%d/exe",
+			 (int)targets->roots.data[i].pid);
+		if (is_go_program(path))
+			return true;
+	}
+	return false;
+}
