@@ -25,7 +25,7 @@ static const char help[] =
 	"      --annotate F          lines and instructions of F\n"
 	"      --source, --asm       of these only lines, or only instructions\n"
 	"      --source-dir DIR      where sources are now; OLD=NEW for a moved folder\n"
-	"      --source-root DIR     as root: show sources below DIR, whoever may read them\n"
+	"      --source-root DIR     as root: show sources below DIR in any case\n"
 	"      --children            sort tables by total (with callees), not by self\n"
 	"      --limit PCT           leave out what is below PCT percent (default: 0.5)\n"
 	"      --no-inline           count inlined functions to those that contain them\n"

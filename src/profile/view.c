@@ -307,8 +307,12 @@ static bool *find_stitched(const struct pm_profile *profile)
 static int fill(struct pm_view *view, const struct compiled *filter)
 {
 	const struct pm_profile *profile = view->profile;
-	PM_AUTO_FREE bool *stitched = find_stitched(profile);
+	PM_AUTO_FREE bool *stitched = NULL;
 
+	/* A file may have thousands of events, and millions of stacks. */
+	if (profile->events.data[view->event].total.samples == 0)
+		return 0;
+	stitched = find_stitched(profile);
 	if (!stitched)
 		return -ENOMEM;
 	for (size_t i = 0; i < profile->cells.len; i++) {

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """hostile-recordings.py KIND: a recording on standard output that pmrec would not write.
 
-deep: one stack of a million frames. bushy: 24 stacks of 16,000 frames each. long: samples on each
+deep: one stack of 200,000 frames. bushy: 24 stacks of 16,000 frames each. long: samples on each
 of the last 10,000 frames of a stack of 16,000, with names of 100 bytes. notes: 100,000 notes.
 names: functions with names of a million bytes on a stack of 10,000 frames.
 """
@@ -58,7 +58,7 @@ def main(kind):
     put({'type': 'thread', 'pid': 7, 'tid': 7, 'comm': 'hostile', 'time': 0})
     if kind == 'deep':
         frames(['outer', 'inner'])
-        sample(chain(0, 1, 1000000))
+        sample(chain(0, 1, 200000))
     elif kind == 'bushy':
         frames(['f%d' % i for i in range(25)])
         for i in range(24):
