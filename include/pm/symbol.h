@@ -78,6 +78,17 @@ void pm_symbol_files_release(struct pm_symbol_files *files);
 int pm_symbols_resolve(int fd, const uint64_t *addresses, size_t len,
 		       const struct pm_symbol_options *options, pm_symbol_emit_fn emit,
 		       void *user, struct pm_error *err);
+/*
+ * The same in two steps. The first reads all that does not depend on the addresses, as
+ * compressed debug information; what @options points to has to stay. The second is called
+ * once.
+ */
+struct pm_symbols;
+int pm_symbols_open(int fd, const struct pm_symbol_options *options,
+		    struct pm_symbols **ret, struct pm_error *err);
+int pm_symbols_answer(struct pm_symbols *symbols, const uint64_t *addresses, size_t len,
+		      pm_symbol_emit_fn emit, void *user, struct pm_error *err);
+void pm_symbols_free(struct pm_symbols *symbols);
 /* The same for an ELF image in memory (the vDSO). */
 int pm_symbols_resolve_memory(const void *image, size_t image_len,
 			      const uint64_t *addresses, size_t len,

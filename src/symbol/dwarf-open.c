@@ -101,6 +101,39 @@ static bool has_too_many_units(struct pm_bytes info)
 	return units > UNITS_MAX;
 }
 
+/* Names and lines need none of these. */
+static bool is_useless(const char *name)
+{
+	static const char *const names[] = {
+		".debug_loc",     ".debug_loclists", ".debug_frame",   ".debug_macro",
+		".debug_macinfo", ".debug_pubnames", ".debug_aranges",
+	};
+
+	for (size_t i = 0; i < PM_ARRAY_LEN(names); i++)
+		if (strcmp(name, names[i]) == 0)
+			return true;
+	return false;
+}
+
+/* libdw inflates all sections that it knows, needed or not, but for those without bytes in the
+ * file. The section table is ours to change: it is a copy, or mapped privately. */
+static void hide_useless(const struct pm_elf_image *image)
+{
+	Elf_Scn *section = NULL;
+	size_t names;
+
+	if (elf_getshdrstrndx(image->elf, &names) < 0)
+		return;
+	while ((section = elf_nextscn(image->elf, section))) {
+		Elf64_Shdr *shdr = elf64_getshdr(section);
+		const char *name =
+			shdr ? elf_strptr(image->elf, names, shdr->sh_name) : NULL;
+
+		if (name && (shdr->sh_flags & SHF_COMPRESSED) && is_useless(name))
+			shdr->sh_type = SHT_NOBITS;
+	}
+}
+
 static Dwarf *open_checked(const struct pm_elf_image *image, struct pm_bytes *info,
 			   bool *limited)
 {
@@ -113,6 +146,7 @@ static Dwarf *open_checked(const struct pm_elf_image *image, struct pm_bytes *in
 		*limited = true;
 		return NULL;
 	}
+	hide_useless(image);
 	dwarf = dwarf_begin_elf(image->elf, DWARF_C_READ, NULL);
 	if (!dwarf)
 		return NULL;

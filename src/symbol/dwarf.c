@@ -23,7 +23,7 @@ enum {
 };
 
 struct resolver {
-	struct pm_dwarf dwarf;
+	struct pm_dwarf *dwarf;
 	const struct pm_wanted *wanted;
 	const struct pm_symbol_options *options;
 	struct pm_texts *texts;
@@ -175,7 +175,7 @@ static void name_node(struct resolver *resolver, struct pm_entries *entries,
 	node->is_named = true;
 	node->name = pm_node_name(entries, node, resolver->texts);
 	if (node->parent == PM_NODE_NONE || !lines ||
-	    !dwarf_offdie(resolver->dwarf.dwarf, node->offset, &die))
+	    !dwarf_offdie(resolver->dwarf->dwarf, node->offset, &die))
 		return;
 	node->call_file = pm_lines_path(lines, attribute(&die, DW_AT_call_file, 0),
 					resolver->texts);
@@ -225,7 +225,7 @@ static int read_unit(struct resolver *resolver, const struct pm_unit *unit,
 		     uint32_t number)
 {
 	struct pm_entries entries = {
-		.dwarf = &resolver->dwarf,
+		.dwarf = resolver->dwarf,
 		.walk = resolver->walk,
 		.unit = unit,
 		.wanted = resolver->wanted,
@@ -239,7 +239,7 @@ static int read_unit(struct resolver *resolver, const struct pm_unit *unit,
 	int code = pm_entries_scan(&entries);
 
 	has_lines = code == 0 && resolver->owned.of.len > 0 &&
-		    pm_lines_open(&lines, &resolver->dwarf, unit) == 0;
+		    pm_lines_open(&lines, resolver->dwarf, unit) == 0;
 	entries.lines = has_lines ? &lines : NULL;
 	if (has_lines && resolver->options->lines)
 		pm_lines_run(&lines, resolver->wanted, resolver->hits, number);
@@ -267,10 +267,10 @@ static int visit_unit(struct resolver *resolver, Dwarf_Die *die, unsigned int ve
 	struct pm_pcs pcs;
 	int ranges = 0;
 
-	if (pm_unit_init(&unit, &resolver->dwarf, die, version) < 0)
+	if (pm_unit_init(&unit, resolver->dwarf, die, version) < 0)
 		return 0;
 	if (unit_pcs(&unit, &pcs))
-		ranges = pm_pcs_each(&resolver->dwarf, &unit, &pcs, cover, &covering);
+		ranges = pm_pcs_each(resolver->dwarf, &unit, &pcs, cover, &covering);
 	if (ranges == -ENOMEM)
 		return ranges;
 	if (ranges == 0)
@@ -294,7 +294,7 @@ static int visit_rangeless(struct resolver *resolver)
 			break;
 		if (dwarf_cu_info(resolver->rangeless.data[i].cu, &version, NULL, NULL,
 				  NULL, NULL, NULL, NULL) != 0 ||
-		    pm_unit_init(&unit, &resolver->dwarf, &resolver->rangeless.data[i],
+		    pm_unit_init(&unit, resolver->dwarf, &resolver->rangeless.data[i],
 				 version) < 0)
 			continue;
 		code = read_unit(resolver, &unit, ++resolver->units);
@@ -312,7 +312,7 @@ static int visit_all(struct resolver *resolver)
 
 	/* No split unit is asked for: libdw would open the paths that the file names. */
 	while (code == 0 && !is_overdue(resolver) &&
-	       dwarf_get_units(resolver->dwarf.dwarf, cu, &cu, &version, &type, &die,
+	       dwarf_get_units(resolver->dwarf->dwarf, cu, &cu, &version, &type, &die,
 			       NULL) == 0) {
 		int tag = dwarf_tag(&die);
 
@@ -323,37 +323,73 @@ static int visit_all(struct resolver *resolver)
 	return code == 0 ? visit_rangeless(resolver) : code;
 }
 
-int pm_dwarf_resolve(const struct pm_elf_image *image, const struct pm_elf_image *debug,
-		     const struct pm_wanted *wanted,
+int pm_dwarf_load(const struct pm_elf_image *image, const struct pm_elf_image *debug,
+		  const struct pm_symbol_options *options, struct pm_dwarf **ret)
+{
+	struct pm_dwarf *dwarf = malloc(sizeof(*dwarf));
+	int code = dwarf ? pm_dwarf_open(dwarf, image, debug, options) : -ENOMEM;
+
+	if (code < 0 && code != -ENOENT) {
+		free(dwarf);
+		return code;
+	}
+	*ret = dwarf;
+	return 0;
+}
+
+/* libdw keeps what it has once seen of a unit, its abbreviations among it. */
+void pm_dwarf_read_ahead(struct pm_dwarf *dwarf)
+{
+	Dwarf_CU *cu = NULL;
+	Dwarf_Half version;
+	uint8_t type;
+	Dwarf_Die die;
+
+	while (dwarf->dwarf &&
+	       dwarf_get_units(dwarf->dwarf, cu, &cu, &version, &type, &die, NULL) == 0) {
+		struct pm_unit unit;
+		struct pm_pcs pcs;
+
+		if (pm_unit_init(&unit, dwarf, &die, version) == 0)
+			(void)unit_pcs(&unit, &pcs);
+	}
+}
+
+void pm_dwarf_free(struct pm_dwarf *dwarf)
+{
+	if (dwarf)
+		pm_dwarf_close(dwarf);
+	free(dwarf);
+}
+
+int pm_dwarf_resolve(struct pm_dwarf *dwarf, const struct pm_wanted *wanted,
 		     const struct pm_symbol_options *options, struct pm_texts *texts,
 		     struct pm_dwarf_answers *answers)
 {
-	PM_AUTO_FREE struct pm_hit *hits = calloc(wanted->len + 1, sizeof(*hits));
+	PM_AUTO_FREE struct pm_hit *hits = NULL;
 	struct resolver resolver = {
+		.dwarf = dwarf,
 		.wanted = wanted,
 		.options = options,
 		.texts = texts,
 		.answers = answers,
-		.hits = hits,
 		.claims_budget = CLAIMS_FREE + CLAIMS_PER_ADDRESS * (uint64_t)wanted->len,
 	};
 	int code;
 
+	answers->limited = dwarf->limited;
+	if (!dwarf->dwarf)
+		return 0;
+	resolver.hits = hits = calloc(wanted->len + 1, sizeof(*hits));
 	if (!hits)
 		return -ENOMEM;
-	code = pm_dwarf_open(&resolver.dwarf, image, debug, options);
-	answers->limited = resolver.dwarf.limited;
-	if (code < 0)
-		return code == -ENOENT ? 0 : code;
 	resolver.deadline_ms =
-		used_ms() + MS_FREE +
-		(resolver.dwarf.info.len + resolver.dwarf.line.len) / BYTES_PER_MS;
+		used_ms() + MS_FREE + (dwarf->info.len + dwarf->line.len) / BYTES_PER_MS;
 	resolver.walk = pm_walk_new();
 	code = resolver.walk ? visit_all(&resolver) : -ENOMEM;
 	answers->limited |= is_overdue(&resolver);
 	pm_walk_free(resolver.walk);
 	pm_vec_release(&resolver.rangeless);
 	pm_vec_release(&resolver.owned.of);
-	pm_dwarf_close(&resolver.dwarf);
 	return code == -ENOMEM ? code : 0;
 }

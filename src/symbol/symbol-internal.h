@@ -145,12 +145,22 @@ struct pm_dwarf_answers {
 	bool limited; /* not all was read, for what that would cost */
 };
 
+struct pm_dwarf;
+
+/*
+ * Opens and inflates the debug information, whether there is any or not. @image says where
+ * code lies, @debug holds the DWARF (may be the same); the result borrows both. 0 or -ENOMEM.
+ */
+int pm_dwarf_load(const struct pm_elf_image *image, const struct pm_elf_image *debug,
+		  const struct pm_symbol_options *options, struct pm_dwarf **ret);
+/* Reads what pm_dwarf_resolve() reads for any addresses. */
+void pm_dwarf_read_ahead(struct pm_dwarf *dwarf);
+void pm_dwarf_free(struct pm_dwarf *dwarf);
 /*
  * Whatever is broken in the debug information only makes answers fewer. Returns 0 or
- * -ENOMEM. @image tells where code lies, @debug holds the DWARF (may be the same).
+ * -ENOMEM.
  */
-int pm_dwarf_resolve(const struct pm_elf_image *image, const struct pm_elf_image *debug,
-		     const struct pm_wanted *wanted,
+int pm_dwarf_resolve(struct pm_dwarf *dwarf, const struct pm_wanted *wanted,
 		     const struct pm_symbol_options *options, struct pm_texts *texts,
 		     struct pm_dwarf_answers *answers);
 /*

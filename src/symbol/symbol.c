@@ -9,11 +9,12 @@
 
 #include "symbol-internal.h"
 
-struct job {
+struct pm_symbols {
 	struct pm_elf_image image;
 	struct pm_elf_image debug; /* elf NULL: there is none */
+	struct pm_dwarf *dwarf; /* of one of the two; NULL before it is loaded */
 	struct pm_wanted wanted;
-	const struct pm_symbol_options *options;
+	struct pm_symbol_options options;
 	struct pm_elf_symbol *symbols;
 	struct pm_dwarf_answers answers;
 	struct pm_texts texts;
@@ -21,8 +22,9 @@ struct job {
 	bool damaged; /* something that is there cannot be read */
 };
 
-static void job_release(struct job *job)
+static void symbols_release(struct pm_symbols *job)
 {
+	pm_dwarf_free(job->dwarf);
 	pm_elf_image_close(&job->debug);
 	pm_elf_image_close(&job->image);
 	free(job->symbols);
@@ -32,7 +34,7 @@ static void job_release(struct job *job)
 	pm_vec_release(&job->chain);
 }
 
-static const char *symbol_text(struct job *job, const struct pm_elf_symbol *symbol)
+static const char *symbol_text(struct pm_symbols *job, const struct pm_elf_symbol *symbol)
 {
 	size_t len = strnlen(symbol->name, PM_SYMBOL_TEXT_MAX);
 	/* A name that begins with @ is no version. */
@@ -54,11 +56,11 @@ static const char *symbol_text(struct job *job, const struct pm_elf_symbol *symb
 }
 
 /* Puts the chain of address @index together in job->chain. */
-static int assemble(struct job *job, size_t index)
+static int assemble(struct pm_symbols *job, size_t index)
 {
 	const struct pm_elf_symbol *symbol = &job->symbols[index];
 	const struct pm_dwarf_answer *answer = &job->answers.of[index];
-	uint64_t start = job->options->starts && !symbol->name ? symbol->start : 0;
+	uint64_t start = job->options.starts && !symbol->name ? symbol->start : 0;
 	struct pm_symbol_function *outermost;
 
 	pm_vec_clear(&job->chain);
@@ -93,7 +95,7 @@ static int assemble(struct job *job, size_t index)
 	return 0;
 }
 
-static int emit_all(struct job *job, pm_symbol_emit_fn emit, void *user)
+static int emit_all(struct pm_symbols *job, pm_symbol_emit_fn emit, void *user)
 {
 	for (size_t i = 0; i < job->wanted.len; i++) {
 		size_t skip = 0;
@@ -101,7 +103,7 @@ static int emit_all(struct job *job, pm_symbol_emit_fn emit, void *user)
 
 		if (code < 0)
 			return code;
-		if (!job->options->inlines && job->chain.len > 1)
+		if (!job->options.inlines && job->chain.len > 1)
 			skip = job->chain.len - 1;
 		code = emit(user, i, job->chain.len ? job->chain.data + skip : NULL,
 			    job->chain.len - skip);
@@ -111,54 +113,71 @@ static int emit_all(struct job *job, pm_symbol_emit_fn emit, void *user)
 	return 0;
 }
 
-static int resolve(struct job *job, int fd)
+/* What does not depend on the addresses: opens all and inflates what is compressed. */
+static int load(struct pm_symbols *job, int fd)
 {
 	const struct pm_elf_image *debug;
-	size_t len = job->wanted.len;
-	int code;
+	int code = pm_debug_file_open(&job->debug, &job->image, fd, &job->options);
 
-	code = pm_debug_file_open(&job->debug, &job->image, fd, job->options);
 	if (code < 0) {
 		job->debug = (struct pm_elf_image){ 0 };
 		job->damaged = code != -ENOENT;
 	}
 	debug = job->debug.elf ? &job->debug : NULL;
+	job->damaged |=
+		!pm_symtab_readable(&job->image) || (debug && !pm_symtab_readable(debug));
+	return pm_dwarf_load(&job->image,
+			     pm_dwarf_present(&job->image) || !debug ? &job->image
+								     : debug,
+			     &job->options, &job->dwarf);
+}
+
+static int resolve(struct pm_symbols *job)
+{
+	const struct pm_elf_image *debug = job->debug.elf ? &job->debug : NULL;
+	size_t len = job->wanted.len;
+	int code;
+
 	job->symbols = calloc(len, sizeof(*job->symbols));
 	job->answers.of = calloc(len, sizeof(*job->answers.of));
 	if (!job->symbols || !job->answers.of)
 		return -ENOMEM;
-	job->damaged |=
-		!pm_symtab_readable(&job->image) || (debug && !pm_symtab_readable(debug));
 	code = pm_symtab_resolve(&job->image, debug, &job->wanted, job->symbols);
 	if (code == 0)
 		code = pm_plt_resolve(&job->image, debug, &job->wanted, job->symbols);
 	if (code == 0)
-		code = pm_dwarf_resolve(
-			&job->image,
-			pm_dwarf_present(&job->image) || !debug ? &job->image : debug,
-			&job->wanted, job->options, &job->texts, &job->answers);
+		code = pm_dwarf_resolve(job->dwarf, &job->wanted, &job->options,
+					&job->texts, &job->answers);
 	if (code == 0)
 		code = pm_go_resolve(&job->image, &job->wanted, job->symbols, &job->texts,
 				     &job->answers);
-	if (code == 0 && job->options->starts)
+	if (code == 0 && job->options.starts)
 		code = pm_starts_resolve(&job->image, &job->wanted, job->symbols);
 	return code;
 }
 
-static int run(struct job *job, int fd, pm_symbol_emit_fn emit, void *user,
+/* @code: of what came before. */
+static int answer(struct pm_symbols *job, int code, pm_symbol_emit_fn emit, void *user,
+		  struct pm_error *err)
+{
+	if (code == 0 && job->wanted.len > 0)
+		code = resolve(job);
+	if (job->options.limited)
+		*job->options.limited = job->answers.limited;
+	if (job->options.damaged)
+		*job->options.damaged = job->damaged;
+	if (code < 0)
+		return pm_error_set(err, code, "no memory left for its symbols");
+	return emit_all(job, emit, user);
+}
+
+static int run(struct pm_symbols *job, int fd, pm_symbol_emit_fn emit, void *user,
 	       struct pm_error *err)
 {
-	int code = job->wanted.len > 0 ? resolve(job, fd) : 0;
+	int code = job->wanted.len > 0 ? load(job, fd) : 0;
 
-	if (job->options->limited)
-		*job->options->limited = job->answers.limited;
-	if (job->options->damaged)
-		*job->options->damaged = job->damaged;
-	if (code < 0)
-		pm_error_set(err, code, "no memory left for its symbols");
-	else
-		code = emit_all(job, emit, user);
-	job_release(job);
+	code = answer(job, code, emit, user, err);
+	symbols_release(job);
 	return code;
 }
 
@@ -172,7 +191,7 @@ int pm_symbols_resolve(int fd, const uint64_t *addresses, size_t len,
 		       const struct pm_symbol_options *options, pm_symbol_emit_fn emit,
 		       void *user, struct pm_error *err)
 {
-	struct job job = { .wanted = { addresses, len }, .options = options };
+	struct pm_symbols job = { .wanted = { addresses, len }, .options = *options };
 	int code = pm_elf_image_open(&job.image, fd, options->copy_files);
 
 	return code < 0 ? no_elf(code, err) : run(&job, fd, emit, user, err);
@@ -183,8 +202,46 @@ int pm_symbols_resolve_memory(const void *image, size_t image_len,
 			      const struct pm_symbol_options *options,
 			      pm_symbol_emit_fn emit, void *user, struct pm_error *err)
 {
-	struct job job = { .wanted = { addresses, len }, .options = options };
+	struct pm_symbols job = { .wanted = { addresses, len }, .options = *options };
 	int code = pm_elf_image_open_memory(&job.image, image, image_len);
 
 	return code < 0 ? no_elf(code, err) : run(&job, -1, emit, user, err);
+}
+
+int pm_symbols_open(int fd, const struct pm_symbol_options *options,
+		    struct pm_symbols **ret, struct pm_error *err)
+{
+	struct pm_symbols *symbols = calloc(1, sizeof(*symbols));
+	int code;
+
+	if (!symbols)
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	symbols->options = *options;
+	code = pm_elf_image_open(&symbols->image, fd, options->copy_files);
+	if (code < 0) {
+		free(symbols);
+		return no_elf(code, err);
+	}
+	code = load(symbols, fd);
+	if (code < 0) {
+		pm_symbols_free(symbols);
+		return pm_error_set(err, code, "no memory left for its symbols");
+	}
+	pm_dwarf_read_ahead(symbols->dwarf);
+	*ret = symbols;
+	return 0;
+}
+
+int pm_symbols_answer(struct pm_symbols *symbols, const uint64_t *addresses, size_t len,
+		      pm_symbol_emit_fn emit, void *user, struct pm_error *err)
+{
+	symbols->wanted = (struct pm_wanted){ addresses, len };
+	return answer(symbols, 0, emit, user, err);
+}
+
+void pm_symbols_free(struct pm_symbols *symbols)
+{
+	if (symbols)
+		symbols_release(symbols);
+	free(symbols);
 }
