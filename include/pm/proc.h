@@ -37,7 +37,11 @@ struct pm_module_identity {
 	enum pm_module_kind kind;
 	const char *path; /* as the target saw it; without " (deleted)" */
 	uint32_t major, minor;
-	uint64_t inode; /* 0 with a build-id from the kernel */
+	uint64_t inode; /* 0: unknown */
+	/* Of the inode. The file system gives a new file another one when it uses the number
+	 * of a deleted file again. Records have it, /proc has not. */
+	uint64_t generation;
+	bool generation_known;
 	uint8_t build_id[PM_MODULE_BUILD_ID_MAX];
 	uint8_t build_id_len; /* 0: unknown */
 };
@@ -138,6 +142,7 @@ struct pm_process {
 struct pm_thread {
 	pid_t pid, tid;
 	char comm[16]; /* NUL-terminated */
+	uint64_t since_ns; /* the caller's: since when it is called that; 0: unknown */
 };
 
 struct pm_procs;
@@ -151,13 +156,22 @@ size_t pm_procs_modules_len(const struct pm_procs *procs);
 /* The id of an equal module, or a new one. Negative errno. */
 int64_t pm_procs_intern_module(struct pm_procs *procs,
 			       const struct pm_module_identity *identity);
+/* The same of one that is known; PM_MODULE_NONE: it is not. */
+int64_t pm_procs_find_module(const struct pm_procs *procs,
+			     const struct pm_module_identity *identity);
+/* The file of module @id was written since it was first seen: what maps it from now on is
+ * another module. */
+void pm_procs_retire_module(struct pm_procs *procs, uint32_t id);
 
 /* The process, made (empty) if it was not known; NULL only without memory. The pointer
- * stays valid until that process is dropped: by pm_procs_free(), or by pm_procs_exit() of
- * others once a thousand exited after it. */
+ * stays valid until that process is dropped: by pm_procs_free(), by pm_procs_exit() of
+ * others once a thousand exited after it, or, with very many mappings, by any record. */
 struct pm_process *pm_procs_get(struct pm_procs *procs, pid_t pid);
 /* The thread, made if not known with the process's comm. NULL only without memory. */
 struct pm_thread *pm_procs_thread(struct pm_procs *procs, pid_t pid, pid_t tid);
+/* The same of one that is known, else NULL. */
+struct pm_thread *pm_procs_find_thread(const struct pm_procs *procs, pid_t pid,
+				       pid_t tid);
 
 /*
  * Changes by records, in time order. An overlapped part of an older mapping goes away. Calls
@@ -177,6 +191,36 @@ int pm_procs_comm(struct pm_procs *procs, pid_t pid, pid_t tid, const char *comm
 /* The thread is gone. It and its process stay for late samples, until the pid is used again
  * or a thousand others have exited, too. */
 void pm_procs_exit(struct pm_procs *procs, pid_t pid, pid_t tid);
+
+/* ---- what an endless recording must not keep ------------------------------------------- */
+
+enum {
+	/* Rows of the table of modules. What is beyond that is in one common row,
+	 * PM_MODULES_REFUSED_PATH. */
+	PM_MODULES_MAX = 1 << 16,
+};
+#define PM_MODULES_REFUSED_PATH "[too many files]"
+
+/* Whether no task of this machine has this number. */
+bool pm_task_is_gone(pid_t id);
+/* The same as pm_procs_exit() of all that have ended without a record: the kernel may have
+ * lost it. Makes a system call for each that is known. */
+void pm_procs_sweep(struct pm_procs *procs);
+/* Gives the user part of all processes to the callback of pm_procs_new(). */
+void pm_procs_release_users(struct pm_procs *procs);
+/* Drops all modules that no process has mapped; @on_drop gets each before. Their ids are used
+ * again. 0 or -ENOMEM. */
+int pm_procs_drop_modules(struct pm_procs *procs,
+			  void (*on_drop)(void *user, uint32_t id), void *user);
+
+struct pm_procs_stats {
+	size_t processes, threads, modules, maps;
+	size_t bytes; /* of these */
+	uint64_t
+		maps_forgotten; /* how often a process's mappings were too many to keep */
+	uint64_t modules_refused; /* mappings of files that were too many */
+};
+void pm_procs_stats(const struct pm_procs *procs, struct pm_procs_stats *ret);
 
 /* What kind of module a mapping of this path is; strips " (deleted)" by returning the length
  * of the path that counts. */

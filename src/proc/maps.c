@@ -161,25 +161,6 @@ static int explain(pid_t pid, int code, struct pm_error *err)
 	return code;
 }
 
-/* The build-id, which records may carry instead of the inode: so that both agree. */
-static void add_build_id(pid_t pid, const struct pm_maps_line *line,
-			 struct pm_module_identity *identity)
-{
-	struct pm_module module = {
-		.identity = *identity,
-		.seen_pid = pid,
-		.seen_start = line->start,
-		.seen_end = line->end,
-	};
-	PM_AUTO_CLOSE int fd = -1;
-
-	if (identity->kind != PM_MODULE_FILE || identity->inode == 0)
-		return;
-	fd = pm_module_open(&module, NULL);
-	if (fd >= 0)
-		pm_elf_build_id(fd, identity->build_id, &identity->build_id_len);
-}
-
 static bool exists(pid_t pid, const struct pm_str *path)
 {
 	PM_AUTO_CLOSE int in_root = -1;
@@ -230,7 +211,6 @@ static int apply_line(struct pm_procs *procs, pid_t pid, const struct pm_maps_li
 	path->data[path_len] = '\0';
 	identity.path = path->data;
 	pm_module_name_vdso(&identity, line->start);
-	add_build_id(pid, line, &identity);
 	module = pm_procs_intern_module(procs, &identity);
 	if (module < 0)
 		return (int)module;

@@ -73,6 +73,7 @@ struct row {
 	struct pm_module module;
 	/* Under this path another file stands where we are: it was mapped from elsewhere. */
 	bool foreign;
+	bool retired; /* nothing that is mapped from now on is this one */
 };
 
 struct key {
@@ -112,6 +113,8 @@ static bool has_inode(const struct pm_module_identity *identity)
 static bool same_inode(const struct pm_module_identity *a,
 		       const struct pm_module_identity *b)
 {
+	if (a->generation_known && b->generation_known && a->generation != b->generation)
+		return false;
 	return a->inode == b->inode && a->major == b->major && a->minor == b->minor;
 }
 
@@ -123,7 +126,7 @@ static bool equal_identity(const void *table, uint32_t id, const void *other)
 	const struct pm_module_identity *a = &row->module.identity;
 	const struct pm_module_identity *b = &key->identity;
 
-	if (a->kind != b->kind || strcmp(a->path, b->path) != 0)
+	if (row->retired || a->kind != b->kind || strcmp(a->path, b->path) != 0)
 		return false;
 	/* Only files differ under one name: "[heap]" is "[heap]". */
 	if (a->kind != PM_MODULE_FILE)
@@ -198,10 +201,41 @@ static int64_t realtime_ns(void)
 	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
+/* Records say "//anon" where /proc says nothing. */
+static struct key key_of(const struct pm_module_identity *identity)
+{
+	struct key wanted = { .identity = *identity };
+	struct pm_module_identity *key = &wanted.identity;
+
+	if (!key->path)
+		key->path = "";
+	if (key->kind == PM_MODULE_ANON && key->path[0] == '\0')
+		key->path = "//anon";
+	if (key->kind == PM_MODULE_FILE && key->build_id_len > 0 && has_inode(key))
+		wanted.foreign = is_foreign(key);
+	return wanted;
+}
+
+uint32_t pm_modules_find(const struct pm_modules *modules,
+			 const struct pm_module_identity *identity)
+{
+	struct key wanted = key_of(identity);
+
+	return identity->build_id_len > sizeof(identity->build_id)
+		       ? PM_INDEX_NONE
+		       : find(modules, &wanted);
+}
+
+void pm_modules_retire(struct pm_modules *modules, uint32_t id)
+{
+	if (id < modules->rows.len && modules->rows.data[id])
+		((struct row *)modules->rows.data[id])->retired = true;
+}
+
 int64_t pm_modules_intern(struct pm_modules *modules,
 			  const struct pm_module_identity *identity)
 {
-	struct key wanted = { .identity = *identity };
+	struct key wanted = key_of(identity);
 	struct pm_module_identity *key = &wanted.identity;
 	PM_AUTO_FREE struct row *row = NULL;
 	size_t path_len;
@@ -210,17 +244,28 @@ int64_t pm_modules_intern(struct pm_modules *modules,
 
 	if (key->build_id_len > sizeof(key->build_id))
 		return -EINVAL;
-	if (!key->path)
-		key->path = "";
-	/* Records say "//anon" where /proc says nothing. */
-	if (key->kind == PM_MODULE_ANON && key->path[0] == '\0')
-		key->path = "//anon";
-	if (key->kind == PM_MODULE_FILE && key->build_id_len > 0 && has_inode(key))
-		wanted.foreign = is_foreign(key);
 	id = find(modules, &wanted);
-	if (id != PM_INDEX_NONE)
+	if (id != PM_INDEX_NONE) {
+		struct pm_module_identity *known = &modules->rows.data[id]->identity;
+
+		/* /proc does not have it; the first record of the file does. */
+		if (!known->generation_known && key->generation_known) {
+			known->generation = key->generation;
+			known->generation_known = true;
+		}
 		return id;
-	if (modules->rows.len >= PM_INDEX_NONE ||
+	}
+	if (modules->free_ids.len == 0 && modules->rows.len >= PM_MODULES_MAX) {
+		/* The last row is for all that are too many. */
+		modules->refused++;
+		*key = (struct pm_module_identity){ .kind = PM_MODULE_ANON,
+						    .path = PM_MODULES_REFUSED_PATH };
+		id = find(modules, &wanted);
+		if (id != PM_INDEX_NONE)
+			return id;
+	}
+	/* Room to take every id back is made here, where failing is possible. */
+	if (pm_vec_reserve(&modules->free_ids, modules->rows.len + 1) < 0 ||
 	    pm_vec_reserve(&modules->rows, modules->rows.len + 1) < 0)
 		return -ENOMEM;
 	path_len = strlen(key->path);
@@ -233,12 +278,43 @@ int64_t pm_modules_intern(struct pm_modules *modules,
 	row->module.identity.path = path;
 	row->module.seen_ns = realtime_ns();
 	row->foreign = wanted.foreign;
-	id = (uint32_t)modules->rows.len;
+	id = modules->free_ids.len > 0 ? modules->free_ids.data[modules->free_ids.len - 1]
+				       : (uint32_t)modules->rows.len;
 	if (add_to_index(modules, &row->module.identity, id) < 0)
 		return -ENOMEM;
+	if (modules->free_ids.len > 0)
+		modules->free_ids.len--;
+	else
+		modules->rows.len++;
+	modules->bytes += sizeof(*row) + path_len + 1;
 	/* Freed by its first member. */
-	modules->rows.data[modules->rows.len++] = &PM_TAKE_PTR(row)->module;
+	modules->rows.data[id] = &PM_TAKE_PTR(row)->module;
 	return id;
+}
+
+/* Undoes add_to_index(). */
+static void remove_from_index(struct pm_modules *modules,
+			      const struct pm_module_identity *identity, uint32_t id)
+{
+	if (identity->kind != PM_MODULE_FILE) {
+		pm_index_remove(&modules->index, hash_name(identity), id);
+		return;
+	}
+	if (identity->build_id_len > 0)
+		pm_index_remove(&modules->index, hash_build_id(identity), id);
+	if (identity->build_id_len == 0 || has_inode(identity))
+		pm_index_remove(&modules->index, hash_inode(identity), id);
+}
+
+void pm_modules_drop(struct pm_modules *modules, uint32_t id)
+{
+	struct row *row = (struct row *)modules->rows.data[id];
+
+	remove_from_index(modules, &row->module.identity, id);
+	modules->bytes -= sizeof(*row) + strlen(row->module.identity.path) + 1;
+	modules->rows.data[id] = NULL;
+	modules->free_ids.data[modules->free_ids.len++] = id;
+	free(row);
 }
 
 void pm_modules_release(struct pm_modules *modules)
@@ -246,5 +322,6 @@ void pm_modules_release(struct pm_modules *modules)
 	for (size_t i = 0; i < modules->rows.len; i++)
 		free(modules->rows.data[i]);
 	pm_vec_release(&modules->rows);
+	pm_vec_release(&modules->free_ids);
 	pm_index_release(&modules->index);
 }

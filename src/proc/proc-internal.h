@@ -6,9 +6,12 @@
 
 /* ---- modules.c ----------------------------------------------------------------------- */
 
-/* The table of modules: ids are dense and rows never move or go away. */
+/* The table of modules: rows never move, and go away by pm_modules_drop() only. */
 struct pm_modules {
-	PM_VEC(struct pm_module *) rows;
+	PM_VEC(struct pm_module *) rows; /* by id; NULL: the id is free */
+	PM_VEC(uint32_t) free_ids;
+	size_t bytes; /* of the rows */
+	uint64_t refused; /* mappings of files beyond PM_MODULES_MAX */
 	/* A row with both a build-id and an inode is found under either. */
 	struct pm_index index;
 };
@@ -19,6 +22,11 @@ void pm_module_name_vdso(struct pm_module_identity *identity, uint64_t start);
 void pm_modules_release(struct pm_modules *modules);
 int64_t pm_modules_intern(struct pm_modules *modules,
 			  const struct pm_module_identity *identity);
+/* PM_INDEX_NONE: it is not there. */
+uint32_t pm_modules_find(const struct pm_modules *modules,
+			 const struct pm_module_identity *identity);
+void pm_modules_retire(struct pm_modules *modules, uint32_t id);
+void pm_modules_drop(struct pm_modules *modules, uint32_t id);
 
 /* ---- space.c ------------------------------------------------------------------------- */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "proc-internal.h"
 
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -8,6 +9,10 @@ enum {
 	/* Exited processes (and threads) that are still known, for samples that come late.
 	 * A build runs through millions: all of them would be too many to keep. */
 	EXITED_KEPT = 1024,
+	/* Mappings of all processes, 32 bytes each. Beyond that, the oldest of the exited
+	 * processes go, and a process with more than its share starts over. */
+	MAPS_MAX = 1 << 20,
+	MAPS_SHARE = 1024,
 };
 
 struct process_row {
@@ -51,6 +56,8 @@ struct pm_procs {
 	/* Above every generation of a dropped process, so that (pid, generation) is never
 	 * used twice. */
 	uint32_t generation_floor;
+	size_t maps; /* of all processes */
+	uint64_t maps_forgotten; /* how often a process had to start over */
 };
 
 /* ---- rows ---------------------------------------------------------------------------- */
@@ -154,8 +161,18 @@ static void release_user(struct pm_procs *procs, struct process_row *row)
 	row->process.user = NULL;
 }
 
+static void clear_maps(struct pm_procs *procs, struct process_row *row)
+{
+	procs->maps -= row->process.space.maps.len;
+	if (row->process.space.maps.cap > MAPS_SHARE)
+		pm_vec_release(&row->process.space.maps);
+	else
+		pm_vec_clear(&row->process.space.maps);
+}
+
 static void drop_process(struct pm_procs *procs, struct process_row *row)
 {
+	procs->maps -= row->process.space.maps.len;
 	if (row->process.generation >= procs->generation_floor)
 		procs->generation_floor = row->process.generation + 1;
 	release_user(procs, row);
@@ -169,7 +186,7 @@ static void drop_process(struct pm_procs *procs, struct process_row *row)
 static void renew_process(struct pm_procs *procs, struct process_row *row)
 {
 	release_user(procs, row);
-	pm_vec_clear(&row->process.space.maps);
+	clear_maps(procs, row);
 	row->process.generation++;
 	row->process.executed = false;
 	row->live_threads = 0;
@@ -275,6 +292,19 @@ int64_t pm_procs_intern_module(struct pm_procs *procs,
 	return pm_modules_intern(&procs->modules, identity);
 }
 
+int64_t pm_procs_find_module(const struct pm_procs *procs,
+			     const struct pm_module_identity *identity)
+{
+	uint32_t id = pm_modules_find(&procs->modules, identity);
+
+	return id == PM_INDEX_NONE ? PM_MODULE_NONE : (int64_t)id;
+}
+
+void pm_procs_retire_module(struct pm_procs *procs, uint32_t id)
+{
+	pm_modules_retire(&procs->modules, id);
+}
+
 struct pm_process *pm_procs_get(struct pm_procs *procs, pid_t pid)
 {
 	struct process_row *row = get_process(procs, pid);
@@ -285,6 +315,13 @@ struct pm_process *pm_procs_get(struct pm_procs *procs, pid_t pid)
 struct pm_thread *pm_procs_thread(struct pm_procs *procs, pid_t pid, pid_t tid)
 {
 	struct thread_row *row = get_thread(procs, pid, tid);
+
+	return row ? &row->thread : NULL;
+}
+
+struct pm_thread *pm_procs_find_thread(const struct pm_procs *procs, pid_t pid, pid_t tid)
+{
+	struct thread_row *row = find_thread(procs, pid, tid);
 
 	return row ? &row->thread : NULL;
 }
@@ -308,6 +345,35 @@ static void note_seen(struct pm_procs *procs, pid_t pid, pid_t tid,
 	module->seen_pid = tid;
 	module->seen_start = mapping->start;
 	module->seen_end = mapping->end;
+}
+
+/* Drops exited processes other than @but, oldest first, until there is room. */
+static void make_room_for_maps(struct pm_procs *procs, const struct process_row *but)
+{
+	struct exited *exited = &procs->exited_processes;
+
+	for (size_t i = 0; i < EXITED_KEPT && procs->maps > MAPS_MAX; i++) {
+		struct exited_entry *entry =
+			&exited->ring[(exited->next + i) % EXITED_KEPT];
+		struct process_row *old =
+			entry->serial ? procs->processes.data.data[entry->id] : NULL;
+
+		if (old == but || !old || old->exit_serial != entry->serial)
+			continue;
+		drop_process(procs, old);
+		*entry = (struct exited_entry){ 0 };
+	}
+}
+
+/* @want more mappings of a process that has @len: may it have them? */
+static bool may_map(struct pm_procs *procs, const struct process_row *row, size_t len)
+{
+	if (procs->maps > MAPS_MAX)
+		make_room_for_maps(procs, row);
+	if (procs->maps <= MAPS_MAX || len <= MAPS_SHARE)
+		return true;
+	procs->maps_forgotten++;
+	return false;
 }
 
 int pm_procs_map(struct pm_procs *procs, pid_t pid, uint64_t start, uint64_t len,
@@ -335,8 +401,12 @@ int pm_procs_map(struct pm_procs *procs, pid_t pid, uint64_t start, uint64_t len
 			return (int)module;
 		mapping.module = (uint32_t)module;
 	}
+	if (!may_map(procs, row, row->process.space.maps.len))
+		clear_maps(procs, row);
+	procs->maps -= row->process.space.maps.len;
 	rc = pm_space_replace(&row->process.space, start, mapping.end,
 			      executable ? &mapping : NULL);
+	procs->maps += row->process.space.maps.len;
 	if (rc < 0)
 		return rc;
 	if (rc > 0)
@@ -352,8 +422,10 @@ int pm_procs_adopt(struct pm_procs *procs, pid_t pid, pid_t tid, struct pm_space
 
 	if (!row)
 		return -ENOMEM;
+	clear_maps(procs, row);
 	pm_vec_release(&row->process.space.maps);
 	row->process.space = *space;
+	procs->maps += space->maps.len;
 	row->process.space.epoch = ++procs->epoch;
 	*space = (struct pm_space){ 0 };
 	for (size_t i = 0; i < row->process.space.maps.len; i++)
@@ -375,6 +447,9 @@ static int copy_space(struct pm_procs *procs, struct process_row *to,
 {
 	size_t len = from ? from->process.space.maps.len : 0;
 
+	if (len > 0 && !may_map(procs, from, len))
+		len = 0;
+	clear_maps(procs, to);
 	if (len > 0) {
 		if (pm_vec_reserve(&to->process.space.maps, len) < 0)
 			return -ENOMEM;
@@ -382,6 +457,7 @@ static int copy_space(struct pm_procs *procs, struct process_row *to,
 		       len * sizeof(*to->process.space.maps.data));
 	}
 	to->process.space.maps.len = len;
+	procs->maps += len;
 	to->process.space.epoch = ++procs->epoch;
 	return 0;
 }
@@ -432,7 +508,7 @@ int pm_procs_comm(struct pm_procs *procs, pid_t pid, pid_t tid, const char *comm
 	if (exec || pid == tid)
 		set_comm(process->comm, comm);
 	if (exec) {
-		pm_vec_clear(&process->process.space.maps);
+		clear_maps(procs, process);
 		process->process.space.epoch = ++procs->epoch;
 		process->process.generation++;
 		process->process.executed = true;
@@ -446,39 +522,115 @@ int pm_procs_comm(struct pm_procs *procs, pid_t pid, pid_t tid, const char *comm
 	return 0;
 }
 
+static void end_thread(struct pm_procs *procs, struct thread_row *thread,
+		       struct process_row *process)
+{
+	struct exited_entry *entry =
+		&procs->exited_threads.ring[procs->exited_threads.next++ % EXITED_KEPT];
+	struct thread_row *old =
+		entry->serial ? procs->threads.data.data[entry->id] : NULL;
+
+	thread->exit_serial = ++procs->exit_serial;
+	if (process && process->live_threads > 0)
+		process->live_threads--;
+	if (old && old->exit_serial == entry->serial)
+		drop_thread(procs, old);
+	*entry = (struct exited_entry){ thread->id, thread->exit_serial };
+}
+
+static void end_process(struct pm_procs *procs, struct process_row *process)
+{
+	struct exited *exited = &procs->exited_processes;
+	struct exited_entry *entry = &exited->ring[exited->next++ % EXITED_KEPT];
+	struct process_row *old =
+		entry->serial ? procs->processes.data.data[entry->id] : NULL;
+
+	process->exit_serial = ++procs->exit_serial;
+	if (old && old->exit_serial == entry->serial)
+		drop_process(procs, old);
+	*entry = (struct exited_entry){ process->id, process->exit_serial };
+}
+
 void pm_procs_exit(struct pm_procs *procs, pid_t pid, pid_t tid)
 {
 	struct thread_row *thread = find_thread(procs, pid, tid);
 	struct process_row *process = find_process(procs, pid);
-	struct exited_entry *entry;
 
 	if (process && pid == tid)
 		process->leader_exited = true;
-	if (thread && thread->exit_serial == 0) {
-		struct thread_row *old;
-
-		thread->exit_serial = ++procs->exit_serial;
-		if (process && process->live_threads > 0)
-			process->live_threads--;
-		entry = &procs->exited_threads
-				 .ring[procs->exited_threads.next++ % EXITED_KEPT];
-		old = entry->serial ? procs->threads.data.data[entry->id] : NULL;
-		if (old && old->exit_serial == entry->serial)
-			drop_thread(procs, old);
-		*entry = (struct exited_entry){ thread->id, thread->exit_serial };
-	}
+	if (thread && thread->exit_serial == 0)
+		end_thread(procs, thread, process);
 	/* Of a process that was not followed from its beginning other threads may live: only
 	 * with its leader gone, too, it counts as over. */
 	if (process && process->exit_serial == 0 && process->leader_exited &&
-	    process->live_threads == 0) {
-		struct process_row *old;
+	    process->live_threads == 0)
+		end_process(procs, process);
+}
 
-		process->exit_serial = ++procs->exit_serial;
-		entry = &procs->exited_processes
-				 .ring[procs->exited_processes.next++ % EXITED_KEPT];
-		old = entry->serial ? procs->processes.data.data[entry->id] : NULL;
-		if (old && old->exit_serial == entry->serial)
-			drop_process(procs, old);
-		*entry = (struct exited_entry){ process->id, process->exit_serial };
+bool pm_task_is_gone(pid_t id)
+{
+	return id > 0 && kill(id, 0) < 0 && errno == ESRCH;
+}
+
+void pm_procs_sweep(struct pm_procs *procs)
+{
+	for (size_t i = 0; i < procs->threads.data.len; i++) {
+		struct thread_row *row = procs->threads.data.data[i];
+
+		if (row && row->exit_serial == 0 && pm_task_is_gone(row->thread.tid))
+			end_thread(procs, row, find_process(procs, row->thread.pid));
 	}
+	for (size_t i = 0; i < procs->processes.data.len; i++) {
+		struct process_row *row = procs->processes.data.data[i];
+
+		/* While one of its threads lives, it can be asked for by its number. */
+		if (row && row->exit_serial == 0 && pm_task_is_gone(row->process.pid))
+			end_process(procs, row);
+	}
+}
+
+void pm_procs_release_users(struct pm_procs *procs)
+{
+	for (size_t i = 0; i < procs->processes.data.len; i++) {
+		struct process_row *row = procs->processes.data.data[i];
+
+		if (row)
+			release_user(procs, row);
+	}
+}
+
+int pm_procs_drop_modules(struct pm_procs *procs,
+			  void (*on_drop)(void *user, uint32_t id), void *user)
+{
+	PM_AUTO_FREE bool *used = calloc(procs->modules.rows.len + 1, sizeof(*used));
+
+	if (!used)
+		return -ENOMEM;
+	for (size_t i = 0; i < procs->processes.data.len; i++) {
+		const struct process_row *row = procs->processes.data.data[i];
+
+		for (size_t j = 0; row && j < row->process.space.maps.len; j++)
+			used[row->process.space.maps.data[j].module] = true;
+	}
+	for (uint32_t id = 0; id < procs->modules.rows.len; id++)
+		if (!used[id] && procs->modules.rows.data[id]) {
+			on_drop(user, id);
+			pm_modules_drop(&procs->modules, id);
+		}
+	return 0;
+}
+
+void pm_procs_stats(const struct pm_procs *procs, struct pm_procs_stats *ret)
+{
+	*ret = (struct pm_procs_stats){
+		.processes = procs->processes.index.len,
+		.threads = procs->threads.index.len,
+		.modules = procs->modules.rows.len - procs->modules.free_ids.len,
+		.maps = procs->maps,
+		.maps_forgotten = procs->maps_forgotten,
+		.modules_refused = procs->modules.refused,
+	};
+	ret->bytes = ret->processes * sizeof(struct process_row) +
+		     ret->threads * sizeof(struct thread_row) +
+		     ret->maps * sizeof(struct pm_mapping) + procs->modules.bytes;
 }

@@ -144,6 +144,125 @@ static void copied_build_is_another_module(void **state)
 	assert_int_equal(intern(procs, with_build_id(file(path, 0), 1)), 1);
 }
 
+/* A file system uses the number of a deleted file again. */
+static void inode_of_another_generation_is_another_module(void **state)
+{
+	struct pm_procs *procs = *state;
+	struct pm_module_identity from_proc = file("/bin/a", 7), old = from_proc, new;
+
+	old.generation_known = true;
+	old.generation = 1;
+	new = old;
+	new.generation = 2;
+	assert_int_equal(intern(procs, from_proc), 0);
+	assert_int_equal(intern(procs, old), 0);
+	assert_int_equal(intern(procs, new), 1);
+	assert_int_equal(intern(procs, old), 0);
+	assert_int_equal(pm_procs_find_module(procs, &new), 1);
+	/* Written over in its place. */
+	pm_procs_retire_module(procs, 1);
+	assert_int_equal(pm_procs_find_module(procs, &new), PM_MODULE_NONE);
+	assert_int_equal(intern(procs, new), 2);
+}
+
+static void note_drop(void *user, uint32_t id)
+{
+	*(uint64_t *)user |= (uint64_t)1 << id;
+}
+
+static void modules_that_nobody_maps_are_dropped(void **state)
+{
+	struct pm_procs *procs = *state;
+	struct pm_module_identity a = file("/a", 1), b = file("/b", 2), c = file("/c", 3);
+	uint64_t dropped = 0;
+
+	assert_int_equal(pm_procs_map(procs, 1, 0x1000, 0x1000, 0, PROT_EXEC, &a), 0);
+	assert_int_equal(pm_procs_map(procs, 1, 0x3000, 0x1000, 0, PROT_EXEC, &b), 0);
+	assert_int_equal(pm_procs_map(procs, 1, 0x1000, 0x1000, 0, PROT_EXEC, &c), 0);
+	assert_int_equal(pm_procs_drop_modules(procs, note_drop, &dropped), 0);
+	assert_int_equal(dropped, 1);
+	assert_null(pm_procs_module(procs, 0));
+	assert_string_equal(path_at(procs, 1, 0x3000), "/b");
+	assert_string_equal(path_at(procs, 1, 0x1000), "/c");
+	/* The id is used again, the file found again. */
+	assert_int_equal(intern(procs, file("/d", 4)), 0);
+	assert_int_equal(intern(procs, file("/a", 1)), 3);
+	assert_int_equal(intern(procs, file("/b", 2)), 1);
+}
+
+static void files_that_are_too_many_share_a_module(void **state)
+{
+	struct pm_procs *procs = *state;
+	struct pm_procs_stats stats;
+	int64_t first = -1;
+
+	for (uint64_t i = 0; i < PM_MODULES_MAX + 10; i++) {
+		int64_t id = intern(procs, file("/bin/a", i + 1));
+
+		assert_true(id >= 0 && id <= PM_MODULES_MAX);
+		if (i >= PM_MODULES_MAX) {
+			first = first < 0 ? id : first;
+			assert_int_equal(id, first);
+		}
+	}
+	assert_string_equal(pm_procs_module(procs, (uint32_t)first)->identity.path,
+			    PM_MODULES_REFUSED_PATH);
+	pm_procs_stats(procs, &stats);
+	assert_int_equal(stats.modules_refused, 10);
+	assert_int_equal(stats.modules, PM_MODULES_MAX + 1);
+}
+
+/* A hundred processes with ten times the mappings that the table may hold. */
+static void mappings_are_bounded(void **state)
+{
+	struct pm_procs *procs = *state;
+	struct pm_module_identity a = file("/a", 1);
+	struct pm_procs_stats stats;
+
+	for (pid_t pid = 1; pid <= 100; pid++)
+		for (uint64_t i = 0; i < 20000; i++)
+			assert_int_equal(pm_procs_map(procs, pid, 0x10000 + i * 0x2000,
+						      0x1000, 0, PROT_EXEC, &a),
+					 0);
+	pm_procs_stats(procs, &stats);
+	assert_true(stats.maps <= (1 << 20) + 100 * 1024);
+	assert_true(stats.maps_forgotten > 0);
+	assert_true(stats.bytes < (size_t)64 << 20);
+	/* The newest is there, and who has few has all of them. */
+	assert_string_equal(path_at(procs, 100, 0x10000 + 19999 * 0x2000), "/a");
+	for (uint64_t i = 0; i < 100; i++)
+		assert_int_equal(pm_procs_map(procs, 101, 0x10000 + i * 0x2000, 0x1000, 0,
+					      PROT_EXEC, &a),
+				 0);
+	assert_string_equal(path_at(procs, 101, 0x10000), "/a");
+}
+
+/* Of tasks whose end no record reported: the kernel may have lost it. */
+static void ended_tasks_are_swept(void **state)
+{
+	enum {
+		NOBODY = 5000000, /* above 2^22, the limit of pid_max (proc(5)) */
+		ENDED = 3000,
+	};
+	struct pm_procs *procs = *state;
+	struct pm_procs_stats stats;
+	pid_t own = getpid();
+
+	for (pid_t pid = NOBODY; pid < NOBODY + ENDED; pid++)
+		assert_non_null(pm_procs_thread(procs, pid, pid));
+	assert_non_null(pm_procs_thread(procs, own, own));
+	pm_procs_sweep(procs);
+	pm_procs_stats(procs, &stats);
+	assert_true(stats.processes <= 1025 && stats.threads <= 1025);
+	assert_true(pm_task_is_gone(NOBODY));
+	assert_false(pm_task_is_gone(own));
+	assert_non_null(pm_procs_find_thread(procs, own, own));
+	/* The last that have ended stay for late samples. */
+	assert_non_null(
+		pm_procs_find_thread(procs, NOBODY + ENDED - 1, NOBODY + ENDED - 1));
+	assert_null(pm_procs_find_thread(procs, NOBODY, NOBODY));
+}
+
 static void memory_without_a_file_is_one_by_name(void **state)
 {
 	struct pm_procs *procs = *state;
@@ -506,6 +625,11 @@ int main(void)
 		TEST(modules_are_one_by_path_and_identity),
 		TEST(module_known_both_ways_is_found_either_way),
 		TEST(copied_build_is_another_module),
+		TEST(inode_of_another_generation_is_another_module),
+		TEST(modules_that_nobody_maps_are_dropped),
+		TEST(files_that_are_too_many_share_a_module),
+		TEST(mappings_are_bounded),
+		TEST(ended_tasks_are_swept),
 		TEST(memory_without_a_file_is_one_by_name),
 		TEST(senseless_build_id_is_refused),
 		TEST(thousands_of_modules_keep_their_ids),
