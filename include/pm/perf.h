@@ -212,7 +212,6 @@ void pm_pmus_release(struct pm_pmus *pmus);
 
 enum {
 	PM_DWARF_REGS_MAX = 33, /* aarch64: x0-x30, sp, pc; x86-64 uses 17 */
-	PM_BUILD_ID_MAX = 20,
 };
 
 enum pm_regs_abi {
@@ -262,11 +261,10 @@ struct pm_sample {
 struct pm_mmap_record {
 	uint64_t start, len, pgoff; /* bytes */
 	uint32_t prot; /* PROT_* */
-	uint32_t major,
-		minor; /* of the device; 0 when the build-id stands in their place */
+	uint32_t major, minor; /* of the device */
 	uint64_t inode;
-	uint8_t build_id[PM_BUILD_ID_MAX];
-	uint8_t build_id_len; /* 0: not given */
+	uint64_t inode_generation; /* tells users of one inode number apart, in time */
+	bool identified; /* a record of MMAP2: the file is known */
 	const char *path; /* as the kernel saw it, "//anon", "[vdso]", … */
 };
 

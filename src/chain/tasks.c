@@ -34,7 +34,8 @@ static int on_mmap(const struct pm_chain_tasks *tasks, const struct pm_record *r
 	struct pm_module_identity identity = { .major = mmap->major,
 					       .minor = mmap->minor,
 					       .inode = mmap->inode,
-					       .build_id_len = mmap->build_id_len };
+					       .generation = mmap->inode_generation,
+					       .generation_known = mmap->identified };
 	char path[PATH_MAX];
 	size_t len;
 	int ret;
@@ -45,9 +46,6 @@ static int on_mmap(const struct pm_chain_tasks *tasks, const struct pm_record *r
 	memcpy(path, mmap->path, len);
 	path[len] = '\0';
 	identity.path = path;
-	if (identity.build_id_len > sizeof(identity.build_id))
-		identity.build_id_len = 0;
-	memcpy(identity.build_id, mmap->build_id, identity.build_id_len);
 	ret = pm_procs_map(tasks->procs, (pid_t)record->pid, mmap->start, mmap->len,
 			   mmap->pgoff, mmap->prot, &identity);
 	if (ret == -ENOMEM)

@@ -102,7 +102,9 @@ static int see_mapping(struct pm_callers *callers, const struct pm_record *recor
 	const struct pm_mmap_record *mmap = &record->mmap;
 	struct pm_module_identity identity = { .major = mmap->major,
 					       .minor = mmap->minor,
-					       .inode = mmap->inode };
+					       .inode = mmap->inode,
+					       .generation = mmap->inode_generation,
+					       .generation_known = mmap->identified };
 	char path[PATH_MAX];
 	size_t len;
 	int r;
@@ -113,10 +115,6 @@ static int see_mapping(struct pm_callers *callers, const struct pm_record *recor
 	memcpy(path, mmap->path, len);
 	path[len] = '\0';
 	identity.path = path;
-	if (mmap->build_id_len <= sizeof(identity.build_id)) {
-		identity.build_id_len = mmap->build_id_len;
-		memcpy(identity.build_id, mmap->build_id, mmap->build_id_len);
-	}
 	r = pm_procs_map(callers->procs, (pid_t)record->pid, mmap->start, mmap->len,
 			 mmap->pgoff, mmap->prot, &identity);
 	return r == -ENOMEM ? r : 0;

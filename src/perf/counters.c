@@ -93,7 +93,7 @@ static int prepare(struct pm_counters *counters,
 	int r;
 
 	pm_perf_env_read(&counters->env);
-	counters->features = (struct pm_perf_features){ true, true, true };
+	counters->features = (struct pm_perf_features){ true, true };
 	counters->options = *options;
 	counters->options.specs = NULL;
 	counters->options.tids = NULL;

@@ -67,7 +67,6 @@ static void fill_attr(const struct pm_hits *hits, const struct pm_hits_group *gr
 	ret->comm = 1;
 	ret->comm_exec = 1;
 	ret->mmap = ret->mmap2 = hits->options.stack_bytes > 0;
-	ret->build_id = ret->mmap2 && hits->features.build_id;
 	if (hits->by_task)
 		ret->sample_period = 0;
 }
@@ -260,11 +259,6 @@ static int open_leader(struct pm_hits *hits, struct pm_hits_group *group,
 
 	fill_attr(hits, group, &event, 0, &attr);
 	fd = try_open(hits, group, &attr);
-	if (fd == -EINVAL && attr.build_id) {
-		hits->features.build_id = false;
-		attr.build_id = 0;
-		fd = try_open(hits, group, &attr);
-	}
 	if (fd < 0) {
 		explain(hits, &event.actual, fd, err);
 		return fd;

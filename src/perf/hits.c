@@ -61,7 +61,7 @@ static int prepare(struct pm_hits *hits, const struct pm_hits_options *options,
 	hits->software_only = true;
 	pm_hits_probes_init(&hits->probes);
 	pm_perf_env_read(&hits->env);
-	hits->features = (struct pm_perf_features){ false, true, true };
+	hits->features = (struct pm_perf_features){ false, true };
 	hits->shape = (struct pm_attr_shape){
 		.call_graph = options->stack_bytes > 0 ? PM_CALL_GRAPH_DWARF
 						       : PM_CALL_GRAPH_NONE,

@@ -212,7 +212,6 @@ void pm_attr_fill(const struct pm_attr_request *request, struct perf_event_attr 
 	if (request->first) {
 		attr.mmap = 1;
 		attr.mmap2 = 1;
-		attr.build_id = request->features->build_id;
 		attr.comm = 1;
 		attr.comm_exec = 1;
 		attr.task = 1;

@@ -329,8 +329,6 @@ static void check_kernel(struct check *check)
 	struct perf_event_attr attr = clock_attr();
 	struct pm_perf_check lost = { .name = "exact losses",
 				      .use = "the kernel's own count, Linux 6.0" };
-	struct pm_perf_check ids = { .name = "build-ids in maps",
-				     .use = "no names of replaced files, Linux 5.12" };
 	struct pm_perf_check watchdog = { .name = "all counters free",
 					  .use = "the NMI watchdog takes none",
 					  .works = true };
@@ -338,9 +336,6 @@ static void check_kernel(struct check *check)
 
 	attr.read_format = 1u << 4; /* PERF_FORMAT_LOST */
 	put_open(check, &lost, attempt(&attr, false), &(struct pm_perf_refusal){ 0 });
-	attr.read_format = 0;
-	attr.mmap = attr.mmap2 = attr.build_id = 1;
-	put_open(check, &ids, attempt(&attr, false), &(struct pm_perf_refusal){ 0 });
 	if (read_number(AT_FDCWD, "/proc/sys/kernel/nmi_watchdog", &on) && on > 0) {
 		watchdog.works = false;
 		pm_error_set(&watchdog.why, -EBUSY,

@@ -118,10 +118,6 @@ static bool degrade_attr(struct pm_perf *perf, struct pm_perf_event *event)
 		perf->features.format_lost = false;
 		return true;
 	}
-	if (perf->features.build_id) {
-		perf->features.build_id = false;
-		return true;
-	}
 	if (perf->features.exclude_guest && event->actual.type != PERF_TYPE_SOFTWARE) {
 		perf->features.exclude_guest = false;
 		return true;

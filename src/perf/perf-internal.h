@@ -170,7 +170,6 @@ uint64_t pm_perf_mlock_kb_for(size_t ring_bytes);
 /* What newer kernels can do, each switched off once when a kernel refuses it. */
 struct pm_perf_features {
 	bool format_lost; /* Linux 6.0 */
-	bool build_id; /* Linux 5.12 */
 	bool exclude_guest; /* some PMUs have no exclusion */
 	bool inherit_read; /* Linux 6.12: inherited events have PERF_SAMPLE_READ */
 	bool inherit_thread; /* Linux 5.13; only where it is wanted */

@@ -224,7 +224,7 @@ static int prepare(struct pm_perf *perf, const struct pm_perf_options *options,
 	int r;
 
 	pm_perf_env_read(&perf->env);
-	perf->features = (struct pm_perf_features){ true, true, true, true, false };
+	perf->features = (struct pm_perf_features){ true, true, true, false };
 	perf->features.inherit_thread = options->threads_only && can_inherit_threads();
 	perf->options = *options;
 	perf->options.tids = NULL;

@@ -35,7 +35,6 @@ static void fill_side_band(const struct pm_perf *perf, struct perf_event_attr *a
 {
 	attr->mmap = 1;
 	attr->mmap2 = 1;
-	attr->build_id = perf->features.build_id;
 	attr->comm = 1;
 	attr->comm_exec = 1;
 	attr->task = 1;
@@ -52,10 +51,6 @@ static int open_dummy(struct pm_perf *perf, const struct perf_event_attr *attr, 
 		return fd;
 	if (code == ESRCH)
 		return -ESRCH;
-	if (code == EINVAL && perf->features.build_id) {
-		perf->features.build_id = false;
-		return -EAGAIN;
-	}
 	if (code == EMFILE && pm_perf_raise_nofile(&perf->nofile_raised))
 		return -EAGAIN;
 	return pm_perf_refused(perf, &perf->events.data[0], code, err);

@@ -401,13 +401,18 @@ static bool read_mmap(struct cursor *in, struct pm_record *ret)
 }
 
 /*
- * { u32 pid, tid; u64 addr, len, pgoff; 24 bytes of device and inode, or of build-id;
+ * { u32 pid, tid; u64 addr, len, pgoff; u32 maj, min; u64 ino, ino_generation;
  *   u32 prot, flags; char filename[]; }
+ *
+ * Our events do not ask for build-ids, therefore PERF_RECORD_MISC_MMAP_BUILD_ID is not for
+ * them. Linux sets this bit in the one header that all events share and does not take it
+ * back (kernel/events/core.c, perf_event_mmap_output()): it may come from an event of
+ * another program. Likewise, if our events asked for build-ids, other programs would read
+ * a device as a build-id. perf 6.1 aborts then.
  */
 static bool read_mmap2(struct cursor *in, struct pm_record *ret)
 {
 	struct pm_mmap_record *mmap = &ret->mmap;
-	const uint8_t *identity;
 	uint32_t flags;
 
 	if (left(in) < 8 * sizeof(uint64_t))
@@ -416,20 +421,10 @@ static bool read_mmap2(struct cursor *in, struct pm_record *ret)
 	mmap->start = word(in);
 	mmap->len = word(in);
 	mmap->pgoff = word(in);
-	identity = in->at;
-	if (ret->misc & PERF_RECORD_MISC_MMAP_BUILD_ID) {
-		/* { u8 build_id_size, reserved; u16 reserved; u8 build_id[20]; } */
-		mmap->build_id_len = identity[0];
-		if (mmap->build_id_len > PM_BUILD_ID_MAX)
-			return false;
-		memcpy(mmap->build_id, identity + 4, mmap->build_id_len);
-		in->at += 3 * sizeof(uint64_t);
-	} else {
-		/* { u32 maj, min; u64 ino, ino_generation; } */
-		two_halves(in, &mmap->major, &mmap->minor);
-		mmap->inode = word(in);
-		in->at += sizeof(uint64_t);
-	}
+	two_halves(in, &mmap->major, &mmap->minor);
+	mmap->inode = word(in);
+	mmap->inode_generation = word(in);
+	mmap->identified = true;
 	two_halves(in, &mmap->prot, &flags);
 	mmap->path = text(in);
 	return mmap->path != NULL;

@@ -50,7 +50,6 @@ static void touch_record(const struct pm_record *record,
 		break;
 	case PERF_RECORD_MMAP:
 	case PERF_RECORD_MMAP2:
-		assert(record->mmap.build_id_len <= PM_BUILD_ID_MAX);
 		touch(record->mmap.path, strlen(record->mmap.path) + 1);
 		break;
 	case PERF_RECORD_COMM:

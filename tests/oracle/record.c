@@ -29,10 +29,10 @@ static void on_mmap(struct pm_procs *procs, const struct pm_record *record)
 		.major = mmap->major,
 		.minor = mmap->minor,
 		.inode = mmap->inode,
-		.build_id_len = mmap->build_id_len,
+		.generation = mmap->inode_generation,
+		.generation_known = mmap->identified,
 	};
 
-	memcpy(identity.build_id, mmap->build_id, mmap->build_id_len);
 	pm_procs_map(procs, (pid_t)record->pid, mmap->start, mmap->len, mmap->pgoff,
 		     mmap->prot, &identity);
 }

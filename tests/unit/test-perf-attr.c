@@ -27,7 +27,7 @@ static struct perf_event_attr attr_of(size_t index, struct pm_attr_request *requ
 {
 	const struct pm_event_spec *spec = &specs.list.data[index];
 	struct pm_perf_event event = { *spec, *spec, false, 1, false };
-	struct pm_perf_features features = { true, true, true };
+	struct pm_perf_features features = { true, true };
 	struct perf_event_attr attr;
 
 	request->event = &event;
@@ -99,7 +99,7 @@ static void test_fixed_periods(void **state)
 	};
 
 	for (size_t i = 0; i < PM_ARRAY_LEN(cases); i++) {
-		struct pm_perf_features features = { true, true, true };
+		struct pm_perf_features features = { true, true };
 		struct pm_perf_event event = { 0 };
 		struct pm_attr_request request = { .event = &event,
 						   .features = &features };

@@ -87,7 +87,7 @@ static void skip_if_forbidden(int r, const struct pm_error *err)
 struct seen {
 	uint32_t pid;
 	uint64_t last_time;
-	size_t records, samples[4], exec_comms, exec_mmaps, build_ids, forks, exits;
+	size_t records, samples[4], exec_comms, exec_mmaps, identified, forks, exits;
 	size_t with_regs, with_stack, with_chain, disorder;
 	uint64_t period, lost;
 };
@@ -112,7 +112,7 @@ static void see(struct seen *seen, const struct pm_record *record)
 		break;
 	case PERF_RECORD_MMAP2:
 		seen->exec_mmaps += (record->mmap.prot & PROT_EXEC) != 0;
-		seen->build_ids += record->mmap.build_id_len > 0;
+		seen->identified += record->mmap.identified && record->mmap.inode > 0;
 		assert_true(record->mmap.len > 0);
 		break;
 	case PERF_RECORD_COMM:
