@@ -314,12 +314,42 @@ int pm_file_intern_frame(struct pm_file_writer *writer, uint32_t module, uint64_
 			 const char *how, uint32_t *ret);
 int pm_file_intern_stack(struct pm_file_writer *writer, uint32_t parent, uint32_t frame,
 			 uint32_t *ret);
-/* The frame of stack @id, which was interned, and the stack that called it. */
+/* Whether stack @id is of this generation, see below. */
+bool pm_file_writer_has_stack(const struct pm_file_writer *writer, uint32_t id);
+/* The frame of such a stack, and the stack that called it. */
 uint32_t pm_file_writer_stack(const struct pm_file_writer *writer, uint32_t id,
 			      uint32_t *parent);
-/* All frames so far, by id; for symbolising them. Valid until the next intern. */
+/* All frames of this generation, in order of their ids; for symbolising them. Valid until the
+ * next intern. */
 const struct pm_file_frame *pm_file_writer_frames(const struct pm_file_writer *writer,
 						  size_t *len);
+
+/*
+ * Generations: what the writer remembers of frames and stacks is bounded, the file is not.
+ * When one of the tables is full, the caller begins a new generation of it, with ids that go
+ * on: a frame or stack that comes again gets a new id. The functions above know only this
+ * generation. Names may be given to frames of earlier ones.
+ */
+enum {
+	PM_FILE_STACKS_MAX = 1 << 22, /* of a generation: 160 MB */
+	PM_FILE_FRAMES_MAX = 1 << 20, /* 48 MB */
+	/* What one sample, or a few, may add when a table is not full yet. */
+	PM_FILE_GENERATION_MARGIN = 1 << 14,
+};
+/* The first id of this generation of frames. */
+uint32_t pm_file_writer_first_frame(const struct pm_file_writer *writer);
+bool pm_file_writer_stacks_full(const struct pm_file_writer *writer);
+bool pm_file_writer_frames_full(const struct pm_file_writer *writer);
+int pm_file_writer_new_stacks(struct pm_file_writer *writer);
+/* Also of stacks. */
+int pm_file_writer_new_frames(struct pm_file_writer *writer);
+/* What the tables take, in bytes. */
+size_t pm_file_writer_table_bytes(const struct pm_file_writer *writer);
+/* Whole lines that a copy of this writer has made (see pm_file_writer_redirect()). */
+int pm_file_writer_append(struct pm_file_writer *writer, const char *lines, size_t len);
+/* In a child process: what this copy of the writer writes from now on goes to @fd, as plain
+ * lines, and nothing else. The file is the parent's. */
+void pm_file_writer_redirect(struct pm_file_writer *writer, int fd);
 
 /* Hands everything written so far to the kernel, so that a kill loses nothing older; in the
  * background, to the thread that does. */

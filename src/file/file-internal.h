@@ -128,12 +128,15 @@ struct pm_file_writer {
 	struct pm_str buffer; /* whole lines */
 	bool header, footer; /* written */
 	uint32_t events, modules; /* how many are defined */
+	/* Of this generation: from ids first_frame and first_stack on. */
 	PM_VEC(struct pm_file_frame) frames;
-	struct pm_index frame_index;
+	struct pm_index frame_index; /* of places in `frames` */
+	uint32_t first_frame;
 	struct pm_file_stack_slot *stack_slots;
 	size_t stack_cap; /* 0 or a power of two */
-	uint32_t stacks;
-	PM_VEC(struct pm_file_stack_row) stack_rows; /* by id */
+	uint32_t stacks; /* the next id */
+	uint32_t first_stack;
+	PM_VEC(struct pm_file_stack_row) stack_rows;
 	/* New nodes, each the child of the one before, not yet written. */
 	struct {
 		uint32_t id, parent, len;
@@ -155,6 +158,8 @@ int pm_file_record_end(struct pm_file_writer *writer, size_t start,
 int pm_file_tell(struct pm_file_writer *writer, enum pm_file_type type,
 		 const void *record, size_t len);
 int pm_file_write_frame(struct pm_file_writer *writer, const struct pm_file_frame *frame);
+/* The id of the next new frame. */
+uint32_t pm_file_writer_frames_end(const struct pm_file_writer *writer);
 /* Writes the pending run of stacks, if any. */
 int pm_file_write_run(struct pm_file_writer *writer);
 

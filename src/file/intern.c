@@ -28,12 +28,13 @@ static int add_frame(struct pm_file_writer *writer, struct pm_file_frame *frame,
 	if (!frame->how ||
 	    (frame->module != PM_FILE_NONE && frame->module >= writer->modules))
 		return -EINVAL;
-	if (writer->frames.len >= PM_FILE_NONE)
+	if (writer->frames.len >= PM_FILE_NONE - writer->first_frame)
 		return -EOVERFLOW;
-	frame->id = (uint32_t)writer->frames.len;
+	frame->id = writer->first_frame + (uint32_t)writer->frames.len;
 	if (pm_vec_push(&writer->frames, *frame) < 0)
 		return -ENOMEM;
-	if (pm_index_add(&writer->frame_index, hash, frame->id) < 0) {
+	if (pm_index_add(&writer->frame_index, hash, (uint32_t)writer->frames.len - 1) <
+	    0) {
 		writer->frames.len--;
 		return -ENOMEM;
 	}
@@ -57,9 +58,10 @@ int pm_file_intern_frame(struct pm_file_writer *writer, uint32_t module, uint64_
 		result = add_frame(writer, &frame, hash);
 		if (result < 0)
 			return result;
-		id = frame.id;
+		*ret = frame.id;
+		return 0;
 	}
-	*ret = id;
+	*ret = writer->first_frame + id;
 	return 0;
 }
 
@@ -97,16 +99,18 @@ static int add_stack(struct pm_file_writer *writer, uint32_t parent, uint32_t fr
 {
 	uint64_t key = (uint64_t)parent << 32 | frame;
 	uint32_t id = writer->stacks;
+	size_t row = id - writer->first_stack;
 	struct pm_file_stack stack;
 	int result;
 
-	if (frame >= writer->frames.len || (parent != PM_FILE_NONE && parent >= id))
+	if (frame >= pm_file_writer_frames_end(writer) ||
+	    (parent != PM_FILE_NONE && parent >= id))
 		return -EINVAL;
 	if (id >= PM_FILE_NONE - 1) /* id + 1 is a slot's mark */
 		return -EOVERFLOW;
 	/* At most half full: the table is small beside what it saves. */
-	if (((uint64_t)id * 2 >= writer->stack_cap && grow_stacks(writer) < 0) ||
-	    pm_vec_reserve(&writer->stack_rows, (size_t)id + 1) < 0)
+	if ((row * 2 >= writer->stack_cap && grow_stacks(writer) < 0) ||
+	    pm_vec_reserve(&writer->stack_rows, row + 1) < 0)
 		return -ENOMEM;
 	if (writer->run.len > 0 &&
 	    (parent != id - 1 || writer->run.len == PM_FILE_RUN_MAX)) {
@@ -119,8 +123,8 @@ static int add_stack(struct pm_file_writer *writer, uint32_t parent, uint32_t fr
 		writer->run.parent = parent;
 	}
 	writer->run.frames[writer->run.len++] = frame;
-	writer->stack_rows.data[id] = (struct pm_file_stack_row){ parent, frame };
-	writer->stack_rows.len = (size_t)id + 1;
+	writer->stack_rows.data[row] = (struct pm_file_stack_row){ parent, frame };
+	writer->stack_rows.len = row + 1;
 	*slot_of(writer->stack_slots, writer->stack_cap, key) =
 		(struct pm_file_stack_slot){ .key = key, .id_plus_1 = id + 1 };
 	writer->stacks++;
@@ -150,11 +154,19 @@ int pm_file_intern_stack(struct pm_file_writer *writer, uint32_t parent, uint32_
 	return 0;
 }
 
+bool pm_file_writer_has_stack(const struct pm_file_writer *writer, uint32_t id)
+{
+	return id >= writer->first_stack && id < writer->stacks;
+}
+
 uint32_t pm_file_writer_stack(const struct pm_file_writer *writer, uint32_t id,
 			      uint32_t *parent)
 {
-	*parent = writer->stack_rows.data[id].parent;
-	return writer->stack_rows.data[id].frame;
+	const struct pm_file_stack_row *row =
+		&writer->stack_rows.data[id - writer->first_stack];
+
+	*parent = row->parent;
+	return row->frame;
 }
 
 const struct pm_file_frame *pm_file_writer_frames(const struct pm_file_writer *writer,
@@ -162,4 +174,62 @@ const struct pm_file_frame *pm_file_writer_frames(const struct pm_file_writer *w
 {
 	*len = writer->frames.len;
 	return writer->frames.data;
+}
+
+uint32_t pm_file_writer_frames_end(const struct pm_file_writer *writer)
+{
+	return writer->first_frame + (uint32_t)writer->frames.len;
+}
+
+/* ---- generations --------------------------------------------------------------------- */
+
+uint32_t pm_file_writer_first_frame(const struct pm_file_writer *writer)
+{
+	return writer->first_frame;
+}
+
+bool pm_file_writer_stacks_full(const struct pm_file_writer *writer)
+{
+	return writer->stack_rows.len >= PM_FILE_STACKS_MAX - PM_FILE_GENERATION_MARGIN;
+}
+
+bool pm_file_writer_frames_full(const struct pm_file_writer *writer)
+{
+	return writer->frames.len >= PM_FILE_FRAMES_MAX - PM_FILE_GENERATION_MARGIN;
+}
+
+int pm_file_writer_new_stacks(struct pm_file_writer *writer)
+{
+	int result = pm_file_writer_ready(writer);
+
+	if (result == 0)
+		result = pm_file_write_run(writer);
+	if (result < 0)
+		return result;
+	free(writer->stack_slots);
+	writer->stack_slots = NULL;
+	writer->stack_cap = 0;
+	pm_vec_release(&writer->stack_rows);
+	writer->first_stack = writer->stacks;
+	return 0;
+}
+
+int pm_file_writer_new_frames(struct pm_file_writer *writer)
+{
+	int result = pm_file_writer_new_stacks(writer);
+
+	if (result < 0)
+		return result;
+	writer->first_frame = pm_file_writer_frames_end(writer);
+	pm_vec_release(&writer->frames);
+	pm_index_release(&writer->frame_index);
+	return 0;
+}
+
+size_t pm_file_writer_table_bytes(const struct pm_file_writer *writer)
+{
+	return writer->frames.cap * sizeof(*writer->frames.data) +
+	       writer->frame_index.cap * sizeof(*writer->frame_index.slots) +
+	       writer->stack_cap * sizeof(*writer->stack_slots) +
+	       writer->stack_rows.cap * sizeof(*writer->stack_rows.data);
 }

@@ -297,12 +297,14 @@ static void put_fields(struct pm_str *out, const struct pm_file_sample *sample)
 static bool counts_good(const struct pm_file_writer *writer,
 			const struct pm_file_sample *sample)
 {
+	uint32_t frames = pm_file_writer_frames_end(writer);
+
 	for (size_t i = 0; i < sample->counts_len; i++)
 		if (sample->counts[i].event >= writer->events)
 			return false;
 	for (size_t i = 0; i < sample->branches_len; i++)
-		if (sample->branches[i].from >= writer->frames.len ||
-		    sample->branches[i].to >= writer->frames.len)
+		if (sample->branches[i].from >= frames ||
+		    sample->branches[i].to >= frames)
 			return false;
 	return true;
 }
@@ -401,8 +403,8 @@ int pm_file_write_symbol(struct pm_file_writer *writer,
 
 	if (result < 0)
 		return result;
-	if (symbol->frame >= writer->frames.len || symbol->functions_len == 0 ||
-	    symbol->functions_len > PM_FILE_FUNCTIONS_MAX)
+	if (symbol->frame >= pm_file_writer_frames_end(writer) ||
+	    symbol->functions_len == 0 || symbol->functions_len > PM_FILE_FUNCTIONS_MAX)
 		return -EINVAL;
 	key_u64(out, "{\"type\":\"symbol\",\"frame\":", symbol->frame);
 	pm_str_puts(out, ",\"functions\":[");

@@ -125,6 +125,26 @@ int pm_file_writer_flush(struct pm_file_writer *writer)
 	return pm_file_output_flush(&writer->output);
 }
 
+int pm_file_writer_append(struct pm_file_writer *writer, const char *lines, size_t len)
+{
+	int result = pm_file_writer_ready(writer);
+
+	if (result < 0)
+		return result;
+	if (len == 0)
+		return 0;
+	pm_str_append(&writer->buffer, lines, len - 1); /* and the last newline */
+	return pm_file_line_end(writer, writer->buffer.len - (len - 1));
+}
+
+void pm_file_writer_redirect(struct pm_file_writer *writer, int fd)
+{
+	writer->output = (struct pm_file_output){ .fd = fd };
+	writer->buffer.len = 0;
+	writer->run.len = 0;
+	writer->tee = NULL;
+}
+
 uint64_t pm_file_writer_bytes(const struct pm_file_writer *writer)
 {
 	return writer->output.bytes;
