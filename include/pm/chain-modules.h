@@ -23,8 +23,10 @@ struct pm_chain_module {
 
 struct pm_chain_modules {
 	PM_VEC(struct pm_chain_module) list; /* by the id of struct pm_procs */
-	/* The id of struct pm_procs; PM_FILE_NONE: the kernel, or generated code. */
+	/* The id of struct pm_procs; PM_FILE_NONE: the kernel, or generated code. From
+	 * first_file_id on. */
 	PM_VEC(uint32_t) by_file_id;
+	uint32_t first_file_id;
 	uint32_t kernel_file_id; /* PM_FILE_NONE until a frame lies in it */
 	size_t fds, fds_max; /* kept open, and how many may be */
 	uint64_t crc_bytes_left; /* to be read for checksums of debug files */
@@ -49,6 +51,14 @@ int pm_chain_modules_make_tables_aside(struct pm_chain_modules *modules);
 void pm_chain_modules_release(struct pm_chain_modules *modules);
 /* No module has an id in the file yet, which is another one than before. */
 void pm_chain_modules_new_file(struct pm_chain_modules *modules);
+/* The same in the same file: each gets another id when a frame lies in it again. */
+void pm_chain_modules_new_generation(struct pm_chain_modules *modules);
+/* Closes module @id, which nobody has mapped any more. */
+void pm_chain_modules_drop(struct pm_chain_modules *modules, uint32_t id);
+/* The id of struct pm_procs of a module of the file, which is of this generation;
+ * PM_FILE_NONE: the kernel, or generated code. */
+uint32_t pm_chain_modules_of_file_id(const struct pm_chain_modules *modules,
+				     uint32_t file_id);
 
 /* Opens module @id for the unwinder if that was not tried. Borrowed until the next call;
  * NULL only without memory. */

@@ -1,24 +1,52 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which threads the file already knows, and by which name.
+ * Which threads the file already knows, and by which name. A thread gets a line when a sample
+ * of it is written, and another one when its name has changed before a later sample.
  */
 #pragma once
 
 #include "pm/file.h"
 
+enum {
+	/* Lines of one thread in one second. Its other samples in that second have the name
+	 * of the last line. */
+	PM_CHAIN_RENAMES_MAX = 16,
+	/* With more threads all are forgotten, and get a line again when they have another
+	 * sample. 3.3 MB. */
+	PM_CHAIN_THREADS_MAX = 1 << 16,
+};
+
+/* A name, and since when it is known. */
+struct pm_chain_name {
+	char comm[16]; /* "": none is known */
+	uint64_t since_ns; /* 0: unknown */
+};
+
+/* What a sample's thread and the first thread of its process, which names the process, are
+ * called when the sample is taken. */
+struct pm_chain_names {
+	struct pm_chain_name thread, leader; /* `leader` is empty for the first thread */
+	bool known; /* false: the kernel did not report whose sample it is */
+};
+
 struct pm_chain_thread {
 	uint32_t pid, tid;
 	char comm[16];
+	uint32_t second; /* of the last line */
+	uint32_t lines; /* in that second */
 };
 
 struct pm_chain_threads {
 	PM_VEC(struct pm_chain_thread) list;
 	struct pm_index index;
+	uint64_t misnamed; /* samples under an earlier name, for there were too many */
+	uint64_t clamped; /* times that the file cannot hold */
 };
 
 void pm_chain_threads_release(struct pm_chain_threads *threads);
-bool pm_chain_threads_known(const struct pm_chain_threads *threads, uint32_t pid,
-			    uint32_t tid);
-/* Writes a `thread` line when the thread is new or has another name now. */
+size_t pm_chain_threads_bytes(const struct pm_chain_threads *threads);
+/* To be called right before a sample of (@pid, @tid) at @time is written: writes the `thread`
+ * lines that it needs. */
 int pm_chain_threads_name(struct pm_chain_threads *threads, struct pm_file_writer *writer,
-			  uint32_t pid, uint32_t tid, const char *comm, uint64_t time);
+			  uint32_t pid, uint32_t tid, const struct pm_chain_names *names,
+			  uint64_t time);

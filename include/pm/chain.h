@@ -99,5 +99,7 @@ void pm_chains_ahead(struct pm_chains *chains, const struct pm_record *records,
 void pm_chains_forget_thread(struct pm_chains *chains, uint32_t pid, uint32_t tid);
 void pm_chains_forget_process(struct pm_chains *chains, uint32_t pid);
 void pm_chains_cut(const struct pm_chains *chains, struct pm_chain_cut *ret);
+/* To be called when the writer begins a new generation of stacks. */
+void pm_chains_forget_stacks(struct pm_chains *chains);
 size_t pm_chains_stitch_bytes(const struct pm_chains *chains);
 void pm_chains_stats(const struct pm_chains *chains, struct pm_unw_stats *ret);

@@ -712,6 +712,12 @@ static int intern(struct pm_chains *chains, const struct pm_record *record, uint
 	return 0;
 }
 
+void pm_chains_forget_stacks(struct pm_chains *chains)
+{
+	for (size_t i = 0; i < PM_CHAIN_SLOTS; i++)
+		chains->slots[i].len = 0;
+}
+
 void pm_chains_ahead(struct pm_chains *chains, const struct pm_record *records,
 		     size_t len)
 {
@@ -789,6 +795,7 @@ int pm_chains_settle(struct pm_chains *chains, struct pm_chain *chain)
 	int error = 0;
 
 	if (chain->promise == 0 ||
+	    !pm_file_writer_has_stack(chains->from.writer, chain->stack) ||
 	    !pm_chain_stitches_settle(chains->stitches, chain->promise, chain->time,
 				      PM_UNW_FRAMES_MAX, &stitched))
 		return 0;

@@ -105,7 +105,8 @@ struct pm_chain_jit {
 	PM_VEC(struct pm_chain_jit_module) modules; /* by file_id */
 	PM_VEC(struct pm_unw_module *) unwind_modules;
 	size_t unwind_bytes;
-	PM_VEC(uint8_t) named; /* bitmap, by frame */
+	uint32_t first_frame; /* of the generation of the file that this is for */
+	PM_VEC(uint8_t) named; /* bitmap, by frame, from first_frame on */
 	/* What is told once, at the end. */
 	uint64_t ambiguous, left_out;
 	uint64_t bad_lines; /* of perf maps */

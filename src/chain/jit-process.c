@@ -77,14 +77,17 @@ static void count_unusable(struct pm_chain_jit *jit, const struct pm_error *why)
 
 bool pm_chain_jit_is_named(const struct pm_chain_jit *jit, uint32_t frame)
 {
+	frame -= jit->first_frame;
 	return frame / 8 < jit->named.len &&
 	       (jit->named.data[frame / 8] >> frame % 8 & 1);
 }
 
 static int set_named(struct pm_chain_jit *jit, uint32_t frame)
 {
-	size_t want = (size_t)frame / 8 + 1;
+	size_t want;
 
+	frame -= jit->first_frame;
+	want = (size_t)frame / 8 + 1;
 	if (want > jit->named.len) {
 		if (pm_vec_reserve(&jit->named, want) < 0)
 			return -ENOMEM;

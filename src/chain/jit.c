@@ -109,6 +109,7 @@ struct pm_chain_jit *pm_chain_jit_new(const struct pm_chain_jit_source *source)
 	if (!jit)
 		return NULL;
 	jit->from = *source;
+	jit->first_frame = pm_file_writer_first_frame(source->writer);
 	clock_gettime(CLOCK_REALTIME, &now);
 	jit->since_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 	return jit;

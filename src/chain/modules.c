@@ -219,12 +219,46 @@ static const char *kind_name(enum pm_module_kind kind)
 	return "anon";
 }
 
-void pm_chain_modules_new_file(struct pm_chain_modules *modules)
+void pm_chain_modules_new_generation(struct pm_chain_modules *modules)
 {
+	modules->first_file_id += (uint32_t)modules->by_file_id.len;
 	for (size_t i = 0; i < modules->list.len; i++)
 		modules->list.data[i].file_id = PM_FILE_NONE;
 	pm_vec_clear(&modules->by_file_id);
 	modules->kernel_file_id = PM_FILE_NONE;
+}
+
+void pm_chain_modules_new_file(struct pm_chain_modules *modules)
+{
+	pm_chain_modules_new_generation(modules);
+	modules->first_file_id = 0;
+}
+
+void pm_chain_modules_drop(struct pm_chain_modules *modules, uint32_t id)
+{
+	struct pm_chain_module *module;
+
+	if (id >= modules->list.len)
+		return;
+	module = &modules->list.data[id];
+	if (module->fd >= 0)
+		modules->fds--;
+	if (!module->unwind)
+		pm_cleanup_close(&module->fd);
+	pm_unw_module_free(module->unwind);
+	free(module->gap);
+	*module = (struct pm_chain_module){ .fd = -1, .file_id = PM_FILE_NONE };
+}
+
+uint32_t pm_chain_modules_of_file_id(const struct pm_chain_modules *modules,
+				     uint32_t file_id)
+{
+	return modules->by_file_id.data[file_id - modules->first_file_id];
+}
+
+static uint32_t next_file_id(const struct pm_chain_modules *modules)
+{
+	return modules->first_file_id + (uint32_t)modules->by_file_id.len;
 }
 
 int pm_chain_modules_file_id(struct pm_chain_modules *modules,
@@ -237,7 +271,7 @@ int pm_chain_modules_file_id(struct pm_chain_modules *modules,
 	int error;
 
 	if (module->file_id == PM_FILE_NONE) {
-		uint32_t file_id = (uint32_t)modules->by_file_id.len;
+		uint32_t file_id = next_file_id(modules);
 
 		identity = &pm_procs_module(procs, id)->identity;
 		build_id_hex(module, identity, build_id);
@@ -262,7 +296,7 @@ int pm_chain_modules_kernel_id(struct pm_chain_modules *modules,
 			       struct pm_file_writer *writer, uint32_t *ret)
 {
 	if (modules->kernel_file_id == PM_FILE_NONE) {
-		uint32_t file_id = (uint32_t)modules->by_file_id.len;
+		uint32_t file_id = next_file_id(modules);
 		int error = pm_vec_push(&modules->by_file_id, PM_FILE_NONE);
 		struct pm_kernel_identity running;
 		char build_id[BUILD_ID_HEX_BYTES];
@@ -288,7 +322,7 @@ int pm_chain_modules_kernel_id(struct pm_chain_modules *modules,
 int pm_chain_modules_jit_id(struct pm_chain_modules *modules,
 			    struct pm_file_writer *writer, uint32_t *ret)
 {
-	uint32_t file_id = (uint32_t)modules->by_file_id.len;
+	uint32_t file_id = next_file_id(modules);
 	int error = pm_vec_push(&modules->by_file_id, PM_FILE_NONE);
 
 	if (error < 0)
@@ -304,6 +338,8 @@ int pm_chain_modules_open_file(const struct pm_chain_modules *modules,
 {
 	const struct pm_chain_module *module = &modules->list.data[id];
 
+	if (module->error == -ESTALE)
+		return -ESTALE;
 	if (module->fd >= 0)
 		return module->fd;
 	return pm_module_open(pm_procs_module(procs, id), NULL);

@@ -1,31 +1,89 @@
 /* SPDX-License-Identifier: MIT */
 #include "pm/chain-tasks.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <linux/perf_event.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 
-int pm_chain_tasks_name(const struct pm_chain_tasks *tasks,
-			const struct pm_record *record)
+static struct pm_chain_name name_of(const struct pm_thread *thread)
 {
-	const struct pm_thread *thread;
-	uint64_t time = record->time;
+	struct pm_chain_name ret = { .since_ns = thread->since_ns };
 
-	/* Any of its process may be the one: that a thread which ends is no longer in the
-	 * kernel's tables is all that is known. */
-	if (record->tid == PM_FILE_NONE)
-		return 0;
-	thread = pm_procs_thread(tasks->procs, (pid_t)record->pid, (pid_t)record->tid);
-	if (!thread)
-		return -ENOMEM;
-	/* No number of the file is above that (docs/format.md §2). */
-	if (time > INT64_MAX) {
-		time = INT64_MAX;
-		if (tasks->clamped)
-			++*tasks->clamped;
+	memcpy(ret.comm, thread->comm, sizeof(ret.comm));
+	return ret;
+}
+
+int pm_chain_tasks_names(const struct pm_chain_tasks *tasks,
+			 const struct pm_record *record, struct pm_chain_names *ret)
+{
+	const struct pm_thread *thread = NULL, *leader = NULL;
+
+	*ret = (struct pm_chain_names){ 0 };
+	if (record->tid != PM_FILE_NONE) {
+		thread = pm_procs_thread(tasks->procs, (pid_t)record->pid,
+					 (pid_t)record->tid);
+		if (!thread)
+			return -ENOMEM;
+		ret->known = true;
+		ret->thread = name_of(thread);
 	}
-	return pm_chain_threads_name(tasks->threads, tasks->writer, record->pid,
-				     record->tid, thread->comm, time);
+	if (record->pid != record->tid && record->pid != PM_FILE_NONE)
+		leader = pm_procs_find_thread(tasks->procs, (pid_t)record->pid,
+					      (pid_t)record->pid);
+	if (leader)
+		ret->leader = name_of(leader);
+	return 0;
+}
+
+/* The thread has the name of @record from then on. */
+static void name_since(const struct pm_chain_tasks *tasks, const struct pm_record *record)
+{
+	struct pm_thread *thread = pm_procs_find_thread(tasks->procs, (pid_t)record->pid,
+							(pid_t)record->tid);
+
+	if (thread)
+		thread->since_ns = record->time;
+}
+
+/*
+ * A file that is written anew in its place keeps its inode, and is another module from then
+ * on. It was opened when it was first seen: if it was written after that, it has changed. The
+ * attributes are those that the kernel has: no server is asked for them (statx(2)).
+ */
+static bool was_written(const struct pm_chain_modules *modules,
+			const struct pm_procs *procs, uint32_t id)
+{
+	const struct pm_module *module = pm_procs_module(procs, id);
+	int fd = id < modules->list.len ? modules->list.data[id].fd : -1;
+	struct statx st;
+	struct timespec now;
+	int64_t written_ns, now_ns;
+
+	if (fd < 0 || module->seen_ns == 0 ||
+	    statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_CTIME, &st) < 0)
+		return false;
+	/* Nobody can set this time back, as `cp -p` does with that of the last write. */
+	written_ns = (int64_t)st.stx_ctime.tv_sec * 1000000000 + st.stx_ctime.tv_nsec;
+	clock_gettime(CLOCK_REALTIME, &now);
+	now_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+	/* A time in the future is a wrong clock. */
+	return written_ns > module->seen_ns && written_ns <= now_ns;
+}
+
+static void retire_written(const struct pm_chain_tasks *tasks,
+			   const struct pm_module_identity *identity)
+{
+	int64_t id = pm_procs_find_module(tasks->procs, identity);
+
+	if (id != PM_MODULE_NONE && tasks->modules &&
+	    was_written(tasks->modules, tasks->procs, (uint32_t)id)) {
+		/* What was in it when it was sampled is gone. */
+		tasks->modules->list.data[id].error = -ESTALE;
+		pm_procs_retire_module(tasks->procs, (uint32_t)id);
+	}
 }
 
 static int on_mmap(const struct pm_chain_tasks *tasks, const struct pm_record *record)
@@ -46,6 +104,8 @@ static int on_mmap(const struct pm_chain_tasks *tasks, const struct pm_record *r
 	memcpy(path, mmap->path, len);
 	path[len] = '\0';
 	identity.path = path;
+	if (identity.kind == PM_MODULE_FILE)
+		retire_written(tasks, &identity);
 	ret = pm_procs_map(tasks->procs, (pid_t)record->pid, mmap->start, mmap->len,
 			   mmap->pgoff, mmap->prot, &identity);
 	if (ret == -ENOMEM)
@@ -67,7 +127,9 @@ static int on_comm(const struct pm_chain_tasks *tasks, const struct pm_record *r
 	if (ret == 0)
 		ret = pm_procs_comm(tasks->procs, pid, (pid_t)record->tid,
 				    record->comm.name, record->comm.exec);
-	return ret < 0 ? ret : pm_chain_tasks_name(tasks, record);
+	if (ret == 0)
+		name_since(tasks, record);
+	return ret;
 }
 
 static int on_fork(const struct pm_chain_tasks *tasks, const struct pm_record *record)
@@ -80,7 +142,9 @@ static int on_fork(const struct pm_chain_tasks *tasks, const struct pm_record *r
 			    (pid_t)record->fork.parent_tid);
 	if (ret == 0 && record->pid != record->fork.parent_pid)
 		ret = pm_chain_jit_fork(tasks->jit, (pid_t)record->pid, parent);
-	return ret < 0 ? ret : pm_chain_tasks_name(tasks, record);
+	if (ret == 0)
+		name_since(tasks, record);
+	return ret;
 }
 
 int pm_chain_tasks_record(const struct pm_chain_tasks *tasks,

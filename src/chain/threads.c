@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#define SECOND_NS 1000000000ull
+
 static bool equal(const void *table, uint32_t id, const void *key)
 {
 	const struct pm_chain_thread *row =
@@ -12,51 +14,100 @@ static bool equal(const void *table, uint32_t id, const void *key)
 	return row->pid == wanted->pid && row->tid == wanted->tid;
 }
 
-static uint32_t find(const struct pm_chain_threads *threads, uint32_t pid, uint32_t tid)
-{
-	struct pm_chain_thread key = { .pid = pid, .tid = tid };
-
-	return pm_index_find(&threads->index, pm_hash_mix(pid, tid), equal, threads,
-			     &key);
-}
-
 void pm_chain_threads_release(struct pm_chain_threads *threads)
 {
 	pm_vec_release(&threads->list);
 	pm_index_release(&threads->index);
 }
 
-bool pm_chain_threads_known(const struct pm_chain_threads *threads, uint32_t pid,
-			    uint32_t tid)
+size_t pm_chain_threads_bytes(const struct pm_chain_threads *threads)
 {
-	return find(threads, pid, tid) != PM_INDEX_NONE;
+	return threads->list.cap * sizeof(*threads->list.data) +
+	       threads->index.cap * sizeof(*threads->index.slots);
+}
+
+/* The row of the thread, made if it is not known; then its name is "". NULL without memory. */
+static struct pm_chain_thread *get_thread(struct pm_chain_threads *threads, uint32_t pid,
+					  uint32_t tid)
+{
+	struct pm_chain_thread key = { .pid = pid, .tid = tid };
+	uint64_t hash = pm_hash_mix(pid, tid);
+	uint32_t id = pm_index_find(&threads->index, hash, equal, threads, &key);
+
+	if (id != PM_INDEX_NONE)
+		return &threads->list.data[id];
+	if (threads->list.len >= PM_CHAIN_THREADS_MAX) {
+		pm_index_release(&threads->index);
+		threads->list.len = 0;
+	}
+	if (pm_vec_push(&threads->list, key) < 0)
+		return NULL;
+	if (pm_index_add(&threads->index, hash, (uint32_t)threads->list.len - 1) < 0) {
+		threads->list.len--;
+		return NULL;
+	}
+	return &threads->list.data[threads->list.len - 1];
+}
+
+static uint64_t storable_time(struct pm_chain_threads *threads, uint64_t time)
+{
+	/* No number of the file is above that (docs/format.md §2). */
+	if (time <= INT64_MAX)
+		return time;
+	threads->clamped++;
+	return INT64_MAX;
+}
+
+/* @is_new: the thread has no line yet. */
+static int write_name(struct pm_chain_threads *threads, struct pm_file_writer *writer,
+		      struct pm_chain_thread *row, const struct pm_chain_name *name,
+		      uint64_t time, bool is_new)
+{
+	struct pm_file_thread line = { .pid = row->pid,
+				       .tid = row->tid,
+				       .comm = row->comm };
+	uint32_t second = (uint32_t)(time / SECOND_NS);
+
+	if (row->second != second) {
+		row->second = second;
+		row->lines = 0;
+	}
+	if (!is_new && row->lines >= PM_CHAIN_RENAMES_MAX) {
+		threads->misnamed++;
+		return 0;
+	}
+	row->lines++;
+	memcpy(row->comm, name->comm, sizeof(row->comm));
+	line.time = storable_time(threads, name->since_ns > 0 ? name->since_ns : time);
+	return pm_file_write_thread(writer, &line);
+}
+
+static int name_thread(struct pm_chain_threads *threads, struct pm_file_writer *writer,
+		       uint32_t pid, uint32_t tid, const struct pm_chain_name *name,
+		       uint64_t time)
+{
+	size_t len = threads->list.len;
+	struct pm_chain_thread *row = get_thread(threads, pid, tid);
+	bool is_new = threads->list.len != len;
+
+	if (!row)
+		return -ENOMEM;
+	if (!is_new && strcmp(row->comm, name->comm) == 0)
+		return 0;
+	return write_name(threads, writer, row, name, time, is_new);
 }
 
 int pm_chain_threads_name(struct pm_chain_threads *threads, struct pm_file_writer *writer,
-			  uint32_t pid, uint32_t tid, const char *comm, uint64_t time)
+			  uint32_t pid, uint32_t tid, const struct pm_chain_names *names,
+			  uint64_t time)
 {
-	struct pm_file_thread line = {
-		.pid = pid, .tid = tid, .comm = comm, .time = time
-	};
-	struct pm_chain_thread row = { .pid = pid, .tid = tid };
-	uint32_t id = find(threads, pid, tid);
-	int ret;
+	int ret = 0;
 
-	snprintf(row.comm, sizeof(row.comm), "%s", comm);
-	if (id == PM_INDEX_NONE) {
-		ret = pm_vec_push(&threads->list, row);
-		if (ret == 0) {
-			ret = pm_index_add(&threads->index, pm_hash_mix(pid, tid),
-					   (uint32_t)threads->list.len - 1);
-			if (ret < 0)
-				threads->list.len--;
-		}
-		if (ret < 0)
-			return ret;
-	} else if (strcmp(threads->list.data[id].comm, row.comm) == 0) {
-		return 0;
-	} else {
-		threads->list.data[id] = row;
-	}
-	return pm_file_write_thread(writer, &line);
+	if (names->leader.comm[0] != '\0')
+		ret = name_thread(threads, writer, pid, pid, &names->leader, time);
+	/* Any thread of its process may be the one: that a thread which ends is no longer in
+	 * the kernel's tables is all that is known. */
+	if (names->known && ret == 0)
+		ret = name_thread(threads, writer, pid, tid, &names->thread, time);
+	return ret;
 }

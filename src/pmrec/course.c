@@ -8,6 +8,7 @@
 #include "clock-evidence.h"
 #include "drain.h"
 #include "follow.h"
+#include "generation.h"
 #include "hold.h"
 #include "kernel-names.h"
 #include "off-cpu.h"
@@ -348,6 +349,7 @@ static int each_second(struct course *course, uint64_t now, struct pm_error *err
 		ret = pm_file_writer_flush(session->writer);
 	if (ret < 0)
 		return ret;
+	pm_rec_generation_sweep(session);
 	pm_rec_progress(session, now);
 	ret = pm_perf_check_cpus(session->perf, err);
 	if (ret == 0)
@@ -405,6 +407,8 @@ static int step(struct course *course, struct pm_error *err)
 	pm_rec_kernel_names_begin(session);
 	if (ret >= 0)
 		ret = pm_rec_titles_collect(session);
+	if (ret >= 0)
+		ret = pm_rec_generation_collect(session);
 	/* One that the samples have brought. */
 	if (session->end != PM_REC_END_NONE)
 		pm_perf_disable(session->perf);

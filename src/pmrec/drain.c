@@ -7,6 +7,7 @@
 #include "coverage.h"
 #include "course.h"
 #include "follow.h"
+#include "generation.h"
 #include "hold.h"
 #include "realtime.h"
 #include "record.h"
@@ -70,7 +71,7 @@ static int release_held(struct pm_rec_session *session, struct held *held)
 	pm_perf_hold(session->perf, false);
 	if (ret == 0)
 		ret = pm_rec_hold_release(session, pm_rec_hold_until(session->newest_ns));
-	return ret;
+	return ret < 0 ? ret : pm_rec_generation_check(session);
 }
 
 /* Whether the last of them may wait for the one after it. */

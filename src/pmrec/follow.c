@@ -10,14 +10,20 @@
 
 #define READ_SLICE_NS 20000000ull /* the rings wait meanwhile */
 
+enum {
+	ROWS_SWEEP = 4096, /* tasks, before those that have ended are looked for */
+};
+
 struct row {
 	pid_t id;
 	bool ours, read;
+	bool ended; /* at the last sweep: its last records have been read since */
 };
 
 struct rows {
 	PM_VEC(struct row) list;
 	struct pm_index index;
+	size_t sweep_at; /* how many cause the next sweep */
 };
 
 struct pm_rec_follow {
@@ -44,6 +50,32 @@ static struct row *find_row(struct rows *rows, pid_t id)
 				    rows, &id);
 
 	return at == PM_INDEX_NONE ? NULL : &rows->list.data[at];
+}
+
+/* Drops tasks that had ended at the sweep before, too. Without memory the rest is forgotten:
+ * what is asked for again is read again. */
+static void rows_sweep(struct rows *rows)
+{
+	size_t len = rows->list.len, ended = 0;
+
+	if (len < ROWS_SWEEP || len < rows->sweep_at)
+		return;
+	pm_index_release(&rows->index);
+	rows->list.len = 0;
+	for (size_t i = 0; i < len; i++) {
+		struct row row = rows->list.data[i];
+		bool gone = pm_task_is_gone(row.id);
+
+		if (gone && row.ended)
+			continue;
+		row.ended = gone;
+		ended += gone;
+		if (pm_index_add(&rows->index, pm_hash_mix((uint32_t)row.id, 0),
+				 (uint32_t)rows->list.len) == 0)
+			rows->list.data[rows->list.len++] = row;
+	}
+	/* Those that have just ended go with the next sweep. */
+	rows->sweep_at = 2 * (rows->list.len - ended) + ROWS_SWEEP;
 }
 
 /* Made when it is new. NULL without memory. Valid until the next one is made. */
@@ -326,6 +358,14 @@ int pm_rec_follow_admit(struct pm_rec_session *session, const struct pm_record *
 	default:
 		return 1;
 	}
+}
+
+void pm_rec_follow_sweep(struct pm_rec_follow *follow)
+{
+	if (!follow)
+		return;
+	rows_sweep(&follow->processes);
+	rows_sweep(&follow->threads);
 }
 
 bool pm_rec_follow_forked(const struct pm_rec_session *session)

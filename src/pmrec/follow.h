@@ -26,6 +26,8 @@ int pm_rec_follow_cpus(struct pm_rec_session *session);
  * the file or of memory. */
 int pm_rec_follow_admit(struct pm_rec_session *session, const struct pm_record *record);
 
+/* Forgets tasks that have ended, once there are many. Never blocks. NULL is fine. */
+void pm_rec_follow_sweep(struct pm_rec_follow *follow);
 /* Whether a process that is recorded has made another one. */
 bool pm_rec_follow_forked(const struct pm_rec_session *session);
 /* Tells what could not be read, and who may be missing. */

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "hold.h"
 
-#include <linux/perf_event.h>
 #include <string.h>
+
+#include "generation.h"
 
 enum {
 	/* How many samples wait at most, and how many bytes of copied fields they
 	 * have. */
 	HELD_MAX = 1 << 14,
 	HELD_BYTES_MAX = 8 << 20,
-	TID_BUCKETS = 256,
 	HELD_NS = 500 * 1000 * 1000,
 	LINE_BYTES =
 		256, /* that a sample takes in the file, its stack apart, with room to spare */
@@ -18,6 +18,7 @@ enum {
 struct held {
 	struct pm_file_sample sample;
 	struct pm_chain chain;
+	struct pm_chain_names names; /* at its time */
 	void *copy; /* of what the sample points to; NULL: nothing */
 	size_t copy_bytes;
 };
@@ -26,7 +27,6 @@ struct pm_rec_hold {
 	struct held *ring; /* HELD_MAX of them; NULL until one has to wait */
 	size_t first, len;
 	size_t copy_bytes;
-	uint32_t by_tid[TID_BUCKETS]; /* how many wait, by a hash of their thread */
 };
 
 struct pm_rec_hold *pm_rec_hold_new(void)
@@ -42,11 +42,6 @@ void pm_rec_hold_free(struct pm_rec_hold *hold)
 		free(hold->ring[(hold->first + i) % HELD_MAX].copy);
 	free(hold->ring);
 	free(hold);
-}
-
-static uint32_t *hold_bucket(struct pm_rec_hold *hold, uint32_t pid, uint32_t tid)
-{
-	return &hold->by_tid[pm_hash_mix(pid, tid) % TID_BUCKETS];
 }
 
 /* ---- copies ----------------------------------------------------------------------------- */
@@ -108,12 +103,25 @@ void pm_rec_hold_count(struct pm_rec_counts *counts, const struct pm_chain *chai
 		counts->too_large += by;
 }
 
+static int write_sample(struct pm_rec_session *session,
+			const struct pm_file_sample *sample,
+			const struct pm_chain_names *names)
+{
+	int ret = pm_chain_threads_name(&session->threads, session->writer, sample->pid,
+					sample->tid, names, sample->time);
+
+	return ret < 0 ? ret : pm_file_write_sample(session->writer, sample);
+}
+
 static int release_first(struct pm_rec_session *session)
 {
 	struct pm_rec_hold *hold = session->hold;
 	struct held *held = &hold->ring[hold->first];
 	struct pm_chain before = held->chain;
-	int ret = pm_chains_settle(session->chains, &held->chain);
+	int ret = pm_rec_generation_stacks(session);
+
+	if (ret == 0)
+		ret = pm_chains_settle(session->chains, &held->chain);
 
 	pm_rec_hold_count(&session->counts, &before, false);
 	pm_rec_hold_count(&session->counts, &held->chain, true);
@@ -122,8 +130,7 @@ static int release_first(struct pm_rec_session *session)
 				    ? NULL
 				    : pm_chain_stop_name(held->chain.stop);
 	if (ret == 0)
-		ret = pm_file_write_sample(session->writer, &held->sample);
-	--*hold_bucket(hold, held->sample.pid, held->sample.tid);
+		ret = write_sample(session, &held->sample, &held->names);
 	hold->copy_bytes -= held->copy_bytes;
 	free(held->copy);
 	hold->first = (hold->first + 1) % HELD_MAX;
@@ -132,21 +139,21 @@ static int release_first(struct pm_rec_session *session)
 }
 
 int pm_rec_hold_add(struct pm_rec_session *session, const struct pm_file_sample *sample,
-		    const struct pm_chain *chain)
+		    const struct pm_chain *chain, const struct pm_chain_names *names)
 {
 	struct pm_rec_hold *hold = session->hold;
-	struct held held = { .sample = *sample, .chain = *chain };
+	struct held held = { .sample = *sample, .chain = *chain, .names = *names };
 	int ret = 0;
 
 	if (hold->len == 0 && chain->promise == 0)
-		return pm_file_write_sample(session->writer, sample);
+		return write_sample(session, sample, names);
 	/* Close to --max-size no sample waits, because waiting samples are not in the
 	 * file's size yet. */
 	if (session->options->max_bytes > 0 &&
 	    pm_file_writer_bytes(session->writer) + (hold->len + 1) * LINE_BYTES >=
 		    session->options->max_bytes) {
 		ret = pm_rec_hold_release(session, UINT64_MAX);
-		return ret < 0 ? ret : pm_file_write_sample(session->writer, sample);
+		return ret < 0 ? ret : write_sample(session, sample, names);
 	}
 	if (!hold->ring)
 		hold->ring = calloc(HELD_MAX, sizeof(*hold->ring));
@@ -158,7 +165,6 @@ int pm_rec_hold_add(struct pm_rec_session *session, const struct pm_file_sample 
 		ret = release_first(session);
 	hold->ring[(hold->first + hold->len++) % HELD_MAX] = held;
 	hold->copy_bytes += held.copy_bytes;
-	++*hold_bucket(hold, sample->pid, sample->tid);
 	return ret;
 }
 
@@ -180,13 +186,4 @@ int pm_rec_hold_release(struct pm_rec_session *session, uint64_t time_ns)
 uint64_t pm_rec_hold_until(uint64_t now_ns)
 {
 	return now_ns > HELD_NS ? now_ns - HELD_NS : 0;
-}
-
-int pm_rec_hold_before(struct pm_rec_session *session, const struct pm_record *record)
-{
-	if (session->hold->len == 0 ||
-	    (record->type != PERF_RECORD_COMM && record->type != PERF_RECORD_FORK) ||
-	    *hold_bucket(session->hold, record->pid, record->tid) == 0)
-		return 0;
-	return pm_rec_hold_release(session, UINT64_MAX);
 }

@@ -20,13 +20,10 @@ void pm_rec_hold_count(struct pm_rec_counts *counts, const struct pm_chain *chai
 /* Writes a sample, or queues a copy of it if it has to wait. Its stack and stop are
  * those of @chain. 0 or negative errno. */
 int pm_rec_hold_add(struct pm_rec_session *session, const struct pm_file_sample *sample,
-		    const struct pm_chain *chain);
+		    const struct pm_chain *chain, const struct pm_chain_names *names);
 /* Writes the samples from before @time_ns (UINT64_MAX: all), and those that need not
  * wait. 0 or negative errno. */
 int pm_rec_hold_release(struct pm_rec_session *session, uint64_t time_ns);
 /* The time before which samples have waited long enough, if the youngest record is of
  * @now_ns. */
 uint64_t pm_rec_hold_until(uint64_t now_ns);
-/* Call this before a record that renames a thread: the waiting samples have the old
- * name. */
-int pm_rec_hold_before(struct pm_rec_session *session, const struct pm_record *record);

@@ -199,6 +199,16 @@ static void drop_task(struct pm_rec_off_cpu *off, uint32_t pid, uint32_t tid)
 	off->unused.data[off->unused.len++] = id;
 }
 
+void pm_rec_off_cpu_sweep(struct pm_rec_off_cpu *off)
+{
+	for (size_t i = 0; off && i < off->tasks.len; i++) {
+		const struct task *task = &off->tasks.data[i];
+
+		if (task->used && pm_task_is_gone((pid_t)task->tid))
+			drop_task(off, task->pid, task->tid);
+	}
+}
+
 static bool has_ended(const struct pm_rec_off_cpu *off, uint32_t pid, uint32_t tid)
 {
 	if (find_task(off, pid, tid))

@@ -8,6 +8,7 @@
 #include "engine.h"
 #include "fields.h"
 #include "follow.h"
+#include "generation.h"
 #include "hold.h"
 #include "header.h"
 #include "pm/chain-jit.h"
@@ -61,15 +62,31 @@ static bool wants_end(void *user)
 	return session->child.interrupts > 0;
 }
 
-int pm_rec_output_open(struct pm_rec_session *session, struct pm_error *err)
+int pm_rec_output_chains(struct pm_rec_session *session)
 {
 	struct pm_chain_source source = { .procs = session->procs,
 					  .modules = &session->modules,
+					  .writer = session->writer,
+					  .raw = session->raw,
 					  .call_graph = session->options->call_graph,
 					  .lbr = session->options->lbr,
 					  .stitch = session->options->stitch,
 					  .look = session->options->stitch,
 					  .limited = true };
+
+	session->jit = source.jit = pm_chain_jit_new(
+		&(struct pm_chain_jit_source){ .procs = session->procs,
+					       .modules = &session->modules,
+					       .writer = session->writer,
+					       .symbols = session->options->symbols,
+					       .warn = warn,
+					       .user = session });
+	session->chains = session->jit ? pm_chains_new(&source) : NULL;
+	return session->chains ? 0 : -ENOMEM;
+}
+
+int pm_rec_output_open(struct pm_rec_session *session, struct pm_error *err)
+{
 	int ret = check_renamable(session->options, err);
 
 	if (ret == 0 && !session->options->force)
@@ -85,7 +102,6 @@ int pm_rec_output_open(struct pm_rec_session *session, struct pm_error *err)
 		fprintf(stderr,
 			"pmrec: writes the file while it reads the buffers (%s)\n",
 			strerror(-ret));
-	source.writer = session->writer;
 	if (session->options->raw) {
 		ret = pm_chain_raw_open(&session->raw, session->options->raw,
 					session->options->stack_bytes, session->procs,
@@ -94,16 +110,8 @@ int pm_rec_output_open(struct pm_rec_session *session, struct pm_error *err)
 			return ret;
 		pm_chain_raw_background(session->raw, wants_end, session);
 	}
-	source.raw = session->raw;
-	session->jit = source.jit = pm_chain_jit_new(
-		&(struct pm_chain_jit_source){ .procs = session->procs,
-					       .modules = &session->modules,
-					       .writer = session->writer,
-					       .symbols = session->options->symbols,
-					       .warn = warn,
-					       .user = session });
-	session->chains = session->jit ? pm_chains_new(&source) : NULL;
-	if (!session->chains || pm_chain_modules_make_tables_aside(&session->modules) < 0)
+	if (pm_rec_output_chains(session) < 0 ||
+	    pm_chain_modules_make_tables_aside(&session->modules) < 0)
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	ret = pm_rec_header_write(session);
 	/* Whoever follows the file knows at once what is sampled, and why. */
@@ -148,6 +156,9 @@ int pm_rec_output_finish(struct pm_rec_session *session, struct pm_error *err)
 	if (ret == 0)
 		ret = pm_rec_titles_finish(session);
 	pm_rec_summary_count_lost(session);
+	session->tables.bytes = pm_file_writer_table_bytes(session->writer);
+	if (ret == 0)
+		ret = pm_rec_generation_finish(session);
 	if (!session->options->symbols)
 		note_nameless(session, "--no-symbols");
 	else if (ret == 0 && session->child.interrupts < 2)
@@ -159,6 +170,7 @@ int pm_rec_output_finish(struct pm_rec_session *session, struct pm_error *err)
 	pm_rec_course_tell_end(session);
 	pm_rec_follow_warn(session);
 	pm_rec_summary_warn(session);
+	pm_rec_generation_warn(session);
 	pm_rec_fields_tell(session->fields, session);
 	pm_rec_off_cpu_tell_end(session);
 	if (ret == 0)

@@ -15,3 +15,5 @@ int pm_rec_output_finish(struct pm_rec_session *session, struct pm_error *err);
 int pm_rec_output_close(struct pm_rec_session *session, int error, struct pm_error *err);
 /* Closes the files and leaves none behind. */
 void pm_rec_output_remove(struct pm_rec_session *session);
+/* Makes session->chains and session->jit, for the file that is open. 0 or -ENOMEM. */
+int pm_rec_output_chains(struct pm_rec_session *session);

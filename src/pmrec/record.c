@@ -35,9 +35,7 @@ static struct pm_chain_tasks tasks_of(struct pm_rec_session *session)
 	return (struct pm_chain_tasks){ .procs = session->procs,
 					.chains = session->chains,
 					.jit = session->jit,
-					.threads = &session->threads,
-					.writer = session->writer,
-					.clamped = &session->counts.clamped };
+					.modules = &session->modules };
 }
 
 /*
@@ -58,21 +56,14 @@ int pm_rec_record_sample(struct pm_rec_session *session, const struct pm_record 
 {
 	struct pm_rec_counts *counts = &session->counts;
 	uint64_t period = storable(counts, record->sample.period);
+	struct pm_chain_tasks tasks = tasks_of(session);
+	struct pm_chain_names names;
+	int ret = pm_chain_tasks_names(&tasks, record, &names);
 
-	if (!pm_chain_threads_known(&session->threads, record->pid, record->tid)) {
-		struct pm_chain_tasks tasks = tasks_of(session);
-		int ret = pm_chain_tasks_name(&tasks, record);
-
-		if (ret < 0)
-			return ret;
-	}
-	if (session->titles) {
-		int ret =
-			pm_rec_titles_sampled(session->titles, record->pid, record->time);
-
-		if (ret < 0)
-			return ret;
-	}
+	if (ret == 0 && session->titles)
+		ret = pm_rec_titles_sampled(session->titles, record->pid, record->time);
+	if (ret < 0)
+		return ret;
 	/* Of what was overwritten before it, the file knows nothing. */
 	if (session->options->overwrite && counts->samples == 0)
 		session->begin_ns =
@@ -103,7 +94,24 @@ int pm_rec_record_sample(struct pm_rec_session *session, const struct pm_record 
 				       .counts_len = said->counts_len,
 				       .branches = said->branches,
 				       .branches_len = said->branches_len },
-			       chain);
+			       chain, &names);
+}
+
+/* The first thread of a recording is that of its command, which began with this exec. */
+static int name_command(struct pm_rec_session *session, const struct pm_record *record)
+{
+	struct pm_chain_tasks tasks = tasks_of(session);
+	struct pm_chain_names names;
+	int ret;
+
+	if (session->threads.list.len > 0 || !session->options->command ||
+	    record->pid != (uint32_t)session->child.launch.pid)
+		return 0;
+	ret = pm_chain_tasks_names(&tasks, record, &names);
+	return ret < 0 ? ret
+		       : pm_chain_threads_name(&session->threads, session->writer,
+					       record->pid, record->tid, &names,
+					       record->time);
 }
 
 static int on_sample(struct pm_rec_session *session, const struct pm_record *record)
@@ -142,12 +150,11 @@ static int on_lost(struct pm_rec_session *session, const struct pm_record *recor
 int pm_rec_record(struct pm_rec_session *session, const struct pm_record *record)
 {
 	struct pm_chain_tasks tasks = tasks_of(session);
-	int ret = pm_rec_hold_before(session, record);
+	int ret;
 
 	if (record->time > session->newest_ns)
 		session->newest_ns = record->time;
-	if (ret == 0)
-		ret = pm_rec_off_cpu_record(session, record);
+	ret = pm_rec_off_cpu_record(session, record);
 	if (ret != 0)
 		return ret < 0 ? ret : 0;
 	switch (record->type) {
@@ -165,7 +172,10 @@ int pm_rec_record(struct pm_rec_session *session, const struct pm_record *record
 			ret = pm_rec_titles_reset(session, record->pid, record->time,
 						  false);
 		}
-		return ret < 0 ? ret : pm_chain_tasks_record(&tasks, record);
+		if (ret >= 0)
+			ret = pm_chain_tasks_record(&tasks, record);
+		return ret < 0 || !record->comm.exec ? ret
+						     : name_command(session, record);
 	case PERF_RECORD_FORK:
 		hurry_after(session, record->time);
 		session->counts.threads++;

@@ -13,6 +13,7 @@
 #include "engine.h"
 #include "fields.h"
 #include "follow.h"
+#include "generation.h"
 #include "hold.h"
 #include "kernel-names.h"
 #include "pm/chain-jit.h"
@@ -210,6 +211,7 @@ int pm_rec_session_run(const struct pm_rec_options *options)
 		pm_error_set(&err, -ENOMEM, "out of memory");
 		pm_error_print(&err, "pmrec", stderr);
 	}
+	pm_rec_generation_release(&session);
 	pm_rec_hold_free(session.hold);
 	pm_chains_free(session.chains);
 	pm_chain_jit_free(session.jit);

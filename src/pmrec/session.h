@@ -63,6 +63,7 @@ struct pm_rec_session {
 	struct pm_rec_counts counts;
 	struct pm_error perf_denied; /* code 0: it was not, or was not tried */
 	struct pm_chain_jit *jit;
+	struct pm_rec_naming *naming; /* NULL: no names of a past generation are due */
 	struct pm_rec_hold *hold; /* samples that wait for the rest of their stack */
 	struct pm_rec_kernel_names *kernel_names; /* NULL until they are read */
 	struct pm_rec_titles *titles; /* of processes; NULL with the engine ptrace */
@@ -79,6 +80,14 @@ struct pm_rec_session {
 	 * to come while the threads run. CLOCK_MONOTONIC. */
 	uint64_t hurry_until_ns;
 	bool told; /* warnings only have to be noted in another file */
+	struct {
+		uint64_t frames, stacks; /* how many new generations have begun */
+		uint64_t renewed_ns; /* for modules; time of a record */
+		size_t modules; /* that were left when the last one began */
+		struct pm_unw_stats unwound; /* by past generations */
+		size_t sweep_at; /* tasks */
+		size_t bytes; /* of frames and stacks, at the end */
+	} tables;
 	bool progress; /* a line of it stands on the terminal */
 	uint64_t bytes; /* of the closed file */
 	char *place; /* its name; NULL before it is closed */

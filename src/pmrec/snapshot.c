@@ -78,6 +78,8 @@ static void forget_file(struct pm_rec_session *session)
 
 	pm_chains_free(PM_TAKE_PTR(session->chains));
 	pm_chain_jit_free(PM_TAKE_PTR(session->jit));
+	/* They lead to the code that these have described. */
+	pm_procs_release_users(session->procs);
 	pm_rec_titles_free(PM_TAKE_PTR(session->titles));
 	pm_rec_fields_free(PM_TAKE_PTR(session->fields));
 	pm_chain_threads_release(&session->threads);

@@ -6,6 +6,7 @@
 
 #include "coverage.h"
 #include "engine-ptrace.h"
+#include "generation.h"
 #include "off-cpu.h"
 
 enum {
@@ -250,7 +251,7 @@ static const char *unreachable_reason(int error)
 }
 
 /* Stacks and names of such a file's functions are missing, and its addresses are offsets. */
-static void warn_unreachable(struct pm_rec_session *session)
+void pm_rec_summary_warn_unreachable(struct pm_rec_session *session)
 {
 	const struct pm_chain_modules *modules = &session->modules;
 	const char *first = NULL;
@@ -353,15 +354,16 @@ static void warn_tables(struct pm_rec_session *session)
 
 static void warn_clamped(struct pm_rec_session *session)
 {
+	uint64_t clamped = session->counts.clamped + session->threads.clamped;
 	char text[160];
 
-	if (session->counts.clamped == 0)
+	if (clamped == 0)
 		return;
 	snprintf(text, sizeof(text),
 		 "%" PRIu64
 		 " times or periods from the kernel make no sense (above 2^63) "
 		 "and were cut to 2^63 - 1",
-		 session->counts.clamped);
+		 clamped);
 	pm_rec_warn(session, text);
 }
 
@@ -390,7 +392,7 @@ void pm_rec_summary_warn(struct pm_rec_session *session)
 	warn_clamped(session);
 	warn_cut(session);
 	warn_tables(session);
-	warn_unreachable(session);
+	pm_rec_summary_warn_unreachable(session);
 	warn_unseen(session);
 	note_too_large(session);
 	pm_rec_coverage_warn_slowed(session);
@@ -514,6 +516,10 @@ static void print_cost(const struct pm_rec_session *session)
 	struct rusage own;
 
 	pm_chains_stats(session->chains, &stats);
+	stats.frames += session->tables.unwound.frames;
+	stats.cache_hits += session->tables.unwound.cache_hits;
+	stats.cache_misses += session->tables.unwound.cache_misses;
+	stats.expressions += session->tables.unwound.expressions;
 	getrusage(RUSAGE_SELF, &own);
 	fprintf(stderr,
 		"pmrec: own CPU time %.3f s user, %.3f s system; peak memory %ld KB\n"
@@ -583,6 +589,7 @@ void pm_rec_summary_print(const struct pm_rec_session *session)
 		return;
 	if (options->verbose) {
 		print_cost(session);
+		pm_rec_generation_print(session);
 		print_sampling_cost(session);
 		pm_rec_coverage_print(session);
 	}

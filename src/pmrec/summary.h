@@ -10,6 +10,8 @@
 void pm_rec_summary_count_lost(struct pm_rec_session *session);
 /* What the numbers say against themselves: lost, missing, none at all. */
 void pm_rec_summary_warn(struct pm_rec_session *session);
+/* Only that files could not be read; before their modules are forgotten. */
+void pm_rec_summary_warn_unreachable(struct pm_rec_session *session);
 int pm_rec_summary_footer(struct pm_rec_session *session);
 /* The one line, and with --verbose what it all cost. Unless --quiet. */
 void pm_rec_summary_print(const struct pm_rec_session *session);

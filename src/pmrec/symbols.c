@@ -128,8 +128,8 @@ static void show_progress(struct work *work)
 {
 	uint64_t now = pm_now_ns();
 
-	if (work->session->options->quiet || !isatty(STDERR_FILENO) ||
-	    now - work->begin_ns < PROGRESS_AFTER_NS ||
+	if (work->session->options->quiet || work->session->told ||
+	    !isatty(STDERR_FILENO) || now - work->begin_ns < PROGRESS_AFTER_NS ||
 	    now - work->shown_ns < PROGRESS_EVERY_NS)
 		return;
 	work->progress_shown = true;
@@ -191,7 +191,7 @@ static int kernel_symbols(struct work *work)
 /* Generated code has got its names already, when it was there. */
 static bool is_generated(const struct pm_chain_modules *modules, uint32_t file_id)
 {
-	return modules->by_file_id.data[file_id] == PM_FILE_NONE &&
+	return pm_chain_modules_of_file_id(modules, file_id) == PM_FILE_NONE &&
 	       file_id != modules->kernel_file_id;
 }
 
@@ -225,7 +225,8 @@ static bool is_readable(const struct pm_module *module)
 
 static int add_job(struct work *work, const struct batch *batch, uint64_t *addresses)
 {
-	uint32_t module = work->session->modules.by_file_id.data[batch->items[0].module];
+	uint32_t module = pm_chain_modules_of_file_id(&work->session->modules,
+						      batch->items[0].module);
 	struct pm_symbol_job job = { .addresses = addresses };
 
 	if (!is_readable(pm_procs_module(work->session->procs, module)))
@@ -289,7 +290,8 @@ static void tell(struct work *work, const struct pm_symbol_crew_cost *cost)
 			 work->left_out - LEFT_OUT_TOLD_MAX);
 		pm_rec_warn(work->session, text);
 	}
-	if (work->session->options->verbose && !work->session->options->quiet)
+	if (work->session->options->verbose && !work->session->options->quiet &&
+	    !work->session->told)
 		fprintf(stderr,
 			"pmrec: names by %u helper processes: %.3f s user, %.3f s "
 			"system; peak memory of one %ld KB\n",

@@ -21,6 +21,7 @@ enum {
 	 * other faster. */
 	WAIT_MS_MIN = 20,
 	WAIT_MS_MAX = 1000,
+	PROCESSES_SWEEP = 4096, /* before those that have ended are looked for */
 };
 
 /* A request, which the reading thread turns into its answer. */
@@ -60,6 +61,9 @@ struct pm_rec_titles {
 	uint64_t collected; /* answers */
 	PM_VEC(struct process) processes;
 	struct pm_index index;
+	size_t sweep_at; /* how many processes cause the next sweep */
+	/* Bitmap, by pid: processes that have a title in the file and no row any more. */
+	PM_VEC(uint8_t) titled;
 };
 
 /* ---- what a title is -------------------------------------------------------------------- */
@@ -294,6 +298,21 @@ int pm_rec_titles_sampled(struct pm_rec_titles *titles, uint32_t pid, uint64_t t
 
 /* ---- lines --------------------------------------------------------------------------------- */
 
+/* A title is of a process that the file knows, and its first sample may still wait (hold.h). */
+static int name_process(struct pm_rec_session *session, uint32_t pid, uint64_t time_ns)
+{
+	const struct pm_thread *thread =
+		pm_procs_find_thread(session->procs, (pid_t)pid, (pid_t)pid);
+	struct pm_chain_names names = { .known = true };
+
+	if (!thread)
+		return 0;
+	memcpy(names.thread.comm, thread->comm, sizeof(names.thread.comm));
+	names.thread.since_ns = thread->since_ns;
+	return pm_chain_threads_name(&session->threads, session->writer, pid, pid, &names,
+				     time_ns);
+}
+
 static int write_title(struct pm_rec_session *session, struct process *process,
 		       const char *title, uint64_t time_ns)
 {
@@ -302,12 +321,16 @@ static int write_title(struct pm_rec_session *session, struct process *process,
 				      .time = time_ns <= INT64_MAX ? time_ns
 								   : INT64_MAX };
 	char *copy = NULL;
+	int ret;
 
 	if (title && process->title && strcmp(title, process->title) == 0)
 		return 0;
 	if (!title && !process->title)
 		return 0;
 	if (title) {
+		ret = name_process(session, process->pid, line.time);
+		if (ret < 0)
+			return ret;
 		copy = strdup(title);
 		if (!copy)
 			return -ENOMEM;
@@ -318,13 +341,65 @@ static int write_title(struct pm_rec_session *session, struct process *process,
 	return pm_file_write_title(session->writer, &line);
 }
 
+/* Another process or program has @pid, whose row is gone. */
+static int end_swept_title(struct pm_rec_session *session, uint32_t pid, uint64_t time_ns)
+{
+	struct pm_rec_titles *titles = session->titles;
+	struct pm_file_title line = { .pid = pid,
+				      .time = time_ns <= INT64_MAX ? time_ns
+								   : INT64_MAX };
+	uint8_t bit = (uint8_t)(1u << pid % 8);
+
+	if (pid / 8 >= titles->titled.len || !(titles->titled.data[pid / 8] & bit))
+		return 0;
+	titles->titled.data[pid / 8] &= (uint8_t)~bit;
+	return pm_file_write_title(session->writer, &line);
+}
+
+/* False without memory. */
+static bool keep_titled(struct pm_rec_titles *titles, uint32_t pid)
+{
+	size_t want = pid / 8 + 1;
+
+	if (pm_vec_reserve(&titles->titled, want) < 0)
+		return false;
+	while (titles->titled.len < want)
+		titles->titled.data[titles->titled.len++] = 0;
+	titles->titled.data[pid / 8] |= (uint8_t)(1u << pid % 8);
+	return true;
+}
+
+void pm_rec_titles_sweep(struct pm_rec_titles *titles)
+{
+	size_t len = titles ? titles->processes.len : 0, kept = 0;
+
+	if (len < PROCESSES_SWEEP || len < titles->sweep_at)
+		return;
+	pm_index_release(&titles->index);
+	for (size_t i = 0; i < len; i++) {
+		struct process row = titles->processes.data[i];
+
+		if ((pm_task_is_gone((pid_t)row.pid) &&
+		     (!row.title || keep_titled(titles, row.pid))) ||
+		    pm_index_add(&titles->index, pm_hash_mix(row.pid, 0),
+				 (uint32_t)kept) < 0)
+			free(row.title);
+		else
+			titles->processes.data[kept++] = row;
+	}
+	titles->processes.len = kept;
+	titles->sweep_at = 2 * kept + PROCESSES_SWEEP;
+}
+
 int pm_rec_titles_reset(struct pm_rec_session *session, uint32_t pid, uint64_t time_ns,
 			bool process)
 {
 	struct process *row = session->titles ? find_process(session->titles, pid) : NULL;
 
-	if (!row)
-		return 0;
+	int ret = session->titles ? end_swept_title(session, pid, time_ns) : 0;
+
+	if (!row || ret < 0)
+		return ret;
 	row->since_ns = time_ns;
 	row->due_ns = 0;
 	row->wait_ms = WAIT_MS_MIN;
@@ -438,6 +513,7 @@ void pm_rec_titles_free(struct pm_rec_titles *titles)
 	for (size_t i = 0; i < titles->processes.len; i++)
 		free(titles->processes.data[i].title);
 	pm_vec_release(&titles->processes);
+	pm_vec_release(&titles->titled);
 	pm_index_release(&titles->index);
 	free(titles);
 }

@@ -26,6 +26,8 @@ int pm_rec_titles_reset(struct pm_rec_session *session, uint32_t pid, uint64_t t
 			bool process);
 /* Writes what has been read meanwhile. Never blocks. */
 int pm_rec_titles_collect(struct pm_rec_session *session);
+/* Forgets processes that have ended, once there are many. NULL is fine. */
+void pm_rec_titles_sweep(struct pm_rec_titles *titles);
 /* Asks once more for the titles of all processes that still live, waits a short time for the
  * answers, and writes them. */
 int pm_rec_titles_finish(struct pm_rec_session *session);

@@ -156,7 +156,7 @@ static int resolve_file(struct pm_self_recording *recording, uint32_t id,
 static int name_module(struct pm_self_recording *recording, struct item *items,
 		       size_t len)
 {
-	uint32_t id = recording->modules.by_file_id.data[items[0].module];
+	uint32_t id = pm_chain_modules_of_file_id(&recording->modules, items[0].module);
 	const struct pm_module *module;
 	bool limited = false;
 	char text[512];

@@ -135,8 +135,7 @@ static struct pm_chain_tasks tasks_of(struct pm_self_recording *recording)
 	return (struct pm_chain_tasks){ .procs = recording->procs,
 					.chains = recording->chains,
 					.jit = recording->jit,
-					.threads = &recording->threads,
-					.writer = recording->writer };
+					.modules = &recording->modules };
 }
 
 static int begin_file(struct pm_self_recording *recording, struct pm_error *err)
@@ -237,14 +236,18 @@ static int on_sample(struct pm_self_recording *recording, const struct pm_record
 	struct pm_chain_tasks tasks = tasks_of(recording);
 	uint64_t period =
 		record->sample.period <= INT64_MAX ? record->sample.period : INT64_MAX;
+	struct pm_chain_names names;
 	struct pm_chain chain;
 	int ret = pm_self_changes_at(&recording->changes, record->time);
 
 	if (ret == 0)
 		ret = pm_chains_add(recording->chains, record, &chain);
-	if (ret == 0 &&
-	    !pm_chain_threads_known(&recording->threads, record->pid, record->tid))
-		ret = pm_chain_tasks_name(&tasks, record);
+	if (ret == 0)
+		ret = pm_chain_tasks_names(&tasks, record, &names);
+	if (ret == 0)
+		ret = pm_chain_threads_name(&recording->threads, recording->writer,
+					    record->pid, record->tid, &names,
+					    record->time);
 	if (ret < 0)
 		return ret;
 	recording->samples++;

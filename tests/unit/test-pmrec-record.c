@@ -7,10 +7,13 @@
 
 #include <linux/perf_event.h>
 #include <string.h>
+#include <sys/mman.h>
 
+#include "src/pmrec/generation.h"
 #include "src/pmrec/hold.h"
 #include "src/pmrec/output.h"
 #include "src/pmrec/record.h"
+#include "pm/chain-jit.h"
 #include "pm/chain-spaces.h"
 #include "src/pmrec/summary.h"
 
@@ -101,7 +104,7 @@ static void test_numbers_too_large(void **state)
 	begin(&session, path, PM_CALL_GRAPH_NONE);
 	for (size_t i = 0; i < PM_ARRAY_LEN(periods); i++) {
 		sample.sample.period = periods[i];
-		sample.time = i == 0 ? UINT64_MAX : i; /* of a thread line, too */
+		sample.time = i == 0 ? UINT64_MAX : i;
 		assert_int_equal(pm_rec_record(&session, &sample), 0);
 	}
 	pm_rec_summary_warn(&session);
@@ -119,7 +122,7 @@ static void test_numbers_too_large(void **state)
 			assert_true(record.sample.period ==
 				    (period > INT64_MAX ? INT64_MAX : period));
 		} else if (record.type == PM_FILE_NOTE) {
-			noted |= strstr(record.note.text, "3 times or periods") != NULL;
+			noted |= strstr(record.note.text, "2 times or periods") != NULL;
 		} else if (record.type == PM_FILE_FOOTER) {
 			footer = true;
 			assert_true(record.footer.lost == INT64_MAX);
@@ -140,6 +143,7 @@ static void test_held_samples_at_an_error(void **state)
 	struct pm_chain chain = { .stop = PM_UNW_STOP_TRUNCATED,
 				  .stack = PM_FILE_NONE,
 				  .promise = 1 };
+	struct pm_chain_names names = { .known = true };
 	const struct pm_file_sample sample = {
 		.time = 7, .pid = 1, .tid = 1, .stack = PM_FILE_NONE, .stop = "truncated"
 	};
@@ -154,7 +158,7 @@ static void test_held_samples_at_an_error(void **state)
 	assert_true(fd >= 0);
 	close(fd);
 	begin_stitching(&session, path);
-	assert_int_equal(pm_rec_hold_add(&session, &sample, &chain), 0);
+	assert_int_equal(pm_rec_hold_add(&session, &sample, &chain, &names), 0);
 	assert_int_equal(pm_rec_output_close(&session, -EIO, &err), -EIO);
 	end(&session);
 	assert_int_equal(pm_file_reader_open(&reader, path, NULL), 0);
@@ -537,9 +541,221 @@ static void test_calls_as_stack(void **state)
 	assert_true(stack == PM_FILE_NONE);
 }
 
+struct lines {
+	size_t threads, samples;
+	char names[8][16]; /* of the samples, as the lines before them say */
+	bool misnamed; /* a note says that */
+	uint64_t thread_ns; /* of the last thread line */
+};
+
+static void read_lines(const char *path, struct lines *ret)
+{
+	struct pm_file_reader *reader;
+	struct pm_file_record record;
+	char name[16] = "";
+	int r;
+
+	*ret = (struct lines){ 0 };
+	assert_int_equal(pm_file_reader_open(&reader, path, NULL), 0);
+	while ((r = pm_file_reader_next(reader, &record, NULL)) > 0) {
+		if (record.type == PM_FILE_THREAD) {
+			ret->threads++;
+			ret->thread_ns = record.thread.time;
+			snprintf(name, sizeof(name), "%s", record.thread.comm);
+		} else if (record.type == PM_FILE_SAMPLE) {
+			if (ret->samples < PM_ARRAY_LEN(ret->names))
+				memcpy(ret->names[ret->samples], name, sizeof(name));
+			ret->samples++;
+		} else if (record.type == PM_FILE_NOTE) {
+			ret->misnamed |= strstr(record.note.text, "4 samples of threads "
+								  "that change") != NULL;
+		}
+	}
+	assert_int_equal(r, 0);
+	pm_file_reader_free(reader);
+}
+
+/* A line is written when a sample is, and not for each rename. */
+static void test_renames(void **state)
+{
+	static const struct pm_rec_options options = { .quiet = true };
+	struct pm_rec_session session = { .options = &options };
+	char path[] = "/tmp/test-pmrec-record.XXXXXX", name[16];
+	struct pm_record comm = {
+		.type = PERF_RECORD_COMM, .pid = 7, .tid = 7, .comm = { .name = name }
+	};
+	struct pm_record sample = { .type = PERF_RECORD_SAMPLE,
+				    .misc = PERF_RECORD_MISC_KERNEL,
+				    .pid = 7,
+				    .tid = 7 };
+	struct lines lines;
+	int fd = mkstemp(path);
+
+	(void)state;
+	assert_true(fd >= 0);
+	close(fd);
+	begin(&session, path, PM_CALL_GRAPH_NONE);
+	for (int i = 0; i < 1000; i++) {
+		snprintf(name, sizeof(name), "name-%d", i);
+		comm.time = 1000 + (uint64_t)i;
+		assert_int_equal(pm_rec_record(&session, &comm), 0);
+	}
+	for (int i = 0; i < 3; i++) {
+		sample.time = 5000000;
+		assert_int_equal(pm_rec_record(&session, &sample), 0);
+	}
+	assert_int_equal(pm_file_writer_flush(session.writer), 0);
+	read_lines(path, &lines);
+	assert_int_equal(lines.threads, 1);
+	assert_int_equal(lines.samples, 3);
+	assert_string_equal(lines.names[0], "name-999");
+	assert_int_equal(lines.thread_ns, 1999); /* since when it has that name */
+	/* A sample after each rename: up to sixteen lines in this second. */
+	for (int i = 0; i < PM_CHAIN_RENAMES_MAX + 3; i++) {
+		snprintf(name, sizeof(name), "new-%d", i);
+		assert_int_equal(pm_rec_record(&session, &comm), 0);
+		assert_int_equal(pm_rec_record(&session, &sample), 0);
+	}
+	pm_rec_generation_warn(&session);
+	assert_int_equal(pm_file_writer_close(session.writer, NULL), 0);
+	end(&session);
+	read_lines(path, &lines);
+	assert_int_equal(lines.threads, PM_CHAIN_RENAMES_MAX);
+	assert_true(lines.misnamed);
+	unlink(path);
+}
+
+/* What a reader would check: ids are dense, and defined before they are used. */
+struct told_ids {
+	uint32_t frames, stacks, samples;
+};
+
+/* pm_file_tee_fn */
+static int see(void *user, const struct pm_file_record *record)
+{
+	struct told_ids *seen = user;
+
+	if (record->type == PM_FILE_FRAME) {
+		assert_int_equal(record->frame.id, seen->frames++);
+	} else if (record->type == PM_FILE_STACK) {
+		assert_int_equal(record->stack.id, seen->stacks++);
+		assert_true(record->stack.frame < seen->frames);
+		assert_true(record->stack.parent == PM_FILE_NONE ||
+			    record->stack.parent < record->stack.id);
+	} else if (record->type == PM_FILE_SAMPLE) {
+		assert_true(record->sample.stack < seen->stacks);
+		seen->samples++;
+	}
+	return 0;
+}
+
+/* Tables of frames and stacks that are full begin anew, in a file that stays valid. */
+static void test_generations(void **state)
+{
+	static const struct pm_rec_options options = { .quiet = true,
+						       .symbols = true,
+						       .call_graph = PM_CALL_GRAPH_FP };
+	enum {
+		FRAMES = 127,
+		SAMPLES = (PM_FILE_FRAMES_MAX + PM_FILE_FRAMES_MAX / 16) / FRAMES,
+	};
+	struct pm_rec_session session = { .options = &options, .child = PM_CHILD_INIT };
+	struct pm_record sample = { .type = PERF_RECORD_SAMPLE, .pid = 1, .tid = 1 };
+	uint64_t chain[FRAMES + 1], address = 0x1000;
+	struct told_ids seen = { 0 };
+
+	(void)state;
+	begin(&session, NULL, PM_CALL_GRAPH_FP);
+	session.jit = pm_chain_jit_new(
+		&(struct pm_chain_jit_source){ .procs = session.procs,
+					       .modules = &session.modules,
+					       .writer = session.writer });
+	assert_non_null(session.jit);
+	pm_file_writer_tee(session.writer, see, &seen);
+	chain[0] = (uint64_t)PERF_CONTEXT_USER;
+	sample.sample.callchain = chain;
+	sample.sample.callchain_len = PM_ARRAY_LEN(chain);
+	for (size_t i = 0; i < SAMPLES; i++) {
+		for (size_t j = 1; j < PM_ARRAY_LEN(chain); j++)
+			chain[j] = address += 16;
+		sample.time = session.newest_ns + 1;
+		assert_int_equal(pm_rec_record(&session, &sample), 0);
+		assert_int_equal(pm_rec_generation_check(&session), 0);
+		assert_true(pm_file_writer_table_bytes(session.writer) < (size_t)128
+										 << 20);
+	}
+	assert_int_equal(session.tables.frames, 1);
+	/* A frame and a stack of before are new ones. */
+	assert_int_equal(pm_rec_record(&session, &sample), 0);
+	assert_int_equal(pm_rec_generation_finish(&session), 0);
+	assert_null(session.naming);
+	assert_int_equal(seen.samples, SAMPLES + 1);
+	assert_int_equal(pm_file_writer_close(session.writer, NULL), 0);
+	pm_chain_jit_free(session.jit);
+	end(&session);
+}
+
+/* Of ever new files those that are mapped stay, and the names of frames in others are sought. */
+static void test_generations_of_modules(void **state)
+{
+	static const struct pm_rec_options options = { .quiet = true,
+						       .symbols = true,
+						       .call_graph = PM_CALL_GRAPH_FP };
+	enum {
+		FILES = 5000
+	};
+	struct pm_rec_session session = { .options = &options, .child = PM_CHILD_INIT };
+	const uint64_t chain[] = { (uint64_t)PERF_CONTEXT_USER, 0x10010 };
+	struct pm_record map = { .type = PERF_RECORD_MMAP2,
+				 .pid = 1,
+				 .tid = 1,
+				 .mmap = { .start = 0x10000,
+					   .len = 0x1000,
+					   .prot = PROT_READ | PROT_EXEC,
+					   .identified = true } };
+	struct pm_record sample = { .type = PERF_RECORD_SAMPLE,
+				    .pid = 1,
+				    .tid = 1,
+				    .sample = { .callchain = chain,
+						.callchain_len = 2 } };
+	struct pm_procs_stats stats;
+	struct told_ids seen = { 0 };
+	char file[32];
+
+	(void)state;
+	begin(&session, NULL, PM_CALL_GRAPH_FP);
+	session.jit = pm_chain_jit_new(
+		&(struct pm_chain_jit_source){ .procs = session.procs,
+					       .modules = &session.modules,
+					       .writer = session.writer });
+	assert_non_null(session.jit);
+	pm_file_writer_tee(session.writer, see, &seen);
+	map.mmap.path = file;
+	for (uint64_t i = 0; i < FILES; i++) {
+		snprintf(file, sizeof(file), "/nowhere/%d", (int)i);
+		map.mmap.inode = i + 1;
+		map.time = sample.time = i + 1;
+		assert_int_equal(pm_rec_record(&session, &map), 0);
+		assert_int_equal(pm_rec_record(&session, &sample), 0);
+		assert_int_equal(pm_rec_generation_check(&session), 0);
+	}
+	assert_int_equal(pm_rec_generation_finish(&session), 0);
+	assert_int_equal(session.tables.frames, 1);
+	pm_procs_stats(session.procs, &stats);
+	assert_true(stats.modules < FILES - 4000);
+	assert_int_equal(seen.samples, FILES);
+	assert_int_equal(seen.frames, FILES);
+	assert_int_equal(pm_file_writer_close(session.writer, NULL), 0);
+	pm_chain_jit_free(session.jit);
+	end(&session);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_renames),
+		cmocka_unit_test(test_generations),
+		cmocka_unit_test(test_generations_of_modules),
 		cmocka_unit_test(test_numbers_too_large),
 		cmocka_unit_test(test_held_samples_at_an_error),
 		cmocka_unit_test(test_exec),
