@@ -10,6 +10,8 @@
 #include <string.h>
 
 enum {
+	/* include/linux/errno.h: of probes on what they cannot be on (prepare_uprobe()). */
+	ENOTSUPP_OF_KERNEL = 524,
 	PARANOID_NO_KERNEL = 2, /* from here on: no kernel samples */
 	PARANOID_NOTHING = 3, /* from here on, where the distribution has the patch */
 };
@@ -240,6 +242,12 @@ int pm_perf_explain_open(const struct pm_perf_refusal *why, struct pm_error *err
 		pm_error_set(err, -EINVAL,
 			     "the kernel does not take the event with these options");
 		break;
+	case ENOTSUPP_OF_KERNEL:
+		pm_error_set(
+			err, -EOPNOTSUPP,
+			"the kernel takes no probe on the instruction that is there");
+		pm_error_where(err, why->event, -1);
+		return -EOPNOTSUPP;
 	default:
 		pm_error_set(err, -why->code, "perf_event_open failed: %s",
 			     strerror(why->code));

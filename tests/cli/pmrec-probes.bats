@@ -229,6 +229,18 @@ uprobe:probes:thrice 30' ]
 	[ "$(hits)" = 'uprobe:linked:hidden 10' ]
 }
 
+@test "what the kernel refuses is told, and the others go on" {
+	[ "$(uname -m)" = x86_64 ] || skip "of AVX"
+	"$PROGRAMS/count-avx" 20 >/dev/null || skip "this processor has no AVX2"
+	local at="uprobe:$PROGRAMS/count-avx"
+
+	"$PMREC" -o s.json -e "{$at:loads,$at:plain}" -- "$PROGRAMS/count-avx" 20 2>err >/dev/null
+	grep -q "loads: the kernel takes no probe .* is not known" err
+	holds s.json 'len(samples) == 20' 'len(header["events"]) == 1'
+	run -125 "$PMREC" -o s.json -e "$at:loads" -- "$PROGRAMS/count-avx" 20
+	[[ $output == *"takes no probe on the instruction that is there"* ]]
+}
+
 @test "without privileges the refusal says which" {
 	open=$(mktemp -d)
 	chmod 777 "$open"

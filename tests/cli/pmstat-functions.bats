@@ -928,6 +928,17 @@ unhanded() {
 	so 'd["engine"] == "ptrace"' 'by["only_jumps"]["calls"] == 20'
 }
 
+@test "of a library, no function that is called has 0 calls" {
+	works uprobe || skip "for root"
+	local library
+	library=$(ldconfig -p | awk '/libz\.so\.1 .*x86-64|libz\.so\.1 .*AArch64/ { print $NF; exit }')
+	[ -n "$library" ] || skip "libz is not installed"
+	run "$SOURCE_DIR/tests/bench/probe-sweep" "$PMSTAT" "$library" --sample 40
+	echo "$output"
+	[ "$status" = 0 ]
+	[[ $output == *"of "*" functions: "*" 0 not called"* ]]
+}
+
 @test "ranges that begin with AVX are counted" {
 	[ "$(uname -m)" = x86_64 ] || skip "of AVX"
 	"$PROGRAMS/count-avx" 20 >all || skip "this processor has no AVX2"
