@@ -59,11 +59,15 @@ static enum pm_stat_state state_of(const struct work *work, const struct row *ro
 		if (stat->runs.data[i].variant == variant &&
 		    !pm_stat_has_value(&stat->runs.data[i].values[event]))
 			return stat->runs.data[i].values[event].state;
-	for (size_t i = 0; group && row->event && i < group->members.len; i++) {
+	for (size_t i = 0; group && i < group->members.len; i++) {
 		const struct pm_scope_member *member = &group->members.data[i];
 		const struct pm_stat_scope *scope = &stat->scopes.data[member->scope];
 
-		if (member->side == variant && !pm_stat_has_value(&scope->values[event]))
+		if (member->side != variant)
+			continue;
+		if (!row->event)
+			return PM_STAT_NOT_KNOWN;
+		if (!pm_stat_has_value(&scope->values[event]))
 			return scope->values[event].state;
 	}
 	return PM_STAT_NOT_COUNTED;

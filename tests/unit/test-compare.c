@@ -732,6 +732,29 @@ static void test_deciding(void **state)
 	}
 }
 
+/* Calls that nobody could see are not known, and not "not counted", nor 0. */
+static void test_unknown_calls(void **state)
+{
+	struct pm_stat ab;
+
+	stat_begin(&ab, "uprobe");
+	stat_subject(&ab, program, 1);
+	stat_subject(&ab, program, 1);
+	stat_event(&ab, "task-clock", "ns", PM_STAT_NOISY);
+	for (uint32_t run = 0; run < 4; run++) {
+		stat_run(&ab, run % 2, NUMBERS(1000));
+		stat_scope(&ab, run, "f", run % 2, NUMBERS(100))->calls_unknown =
+			run % 2 == 0;
+	}
+	assert_int_equal(pm_compare_ab(&ab), 0);
+	assert_int_equal(ab.differences.len, 3);
+	assert_int_equal(ab.differences.data[1].event, 1);
+	assert_int_equal(ab.differences.data[1].outcome, PM_STAT_UNKNOWN);
+	assert_int_equal(ab.differences.data[1].state, PM_STAT_NOT_KNOWN);
+	assert_false(ab.differences.data[1].decides);
+	pm_stat_release(&ab);
+}
+
 /* ---- hard limits ----------------------------------------------------------------------- */
 
 static void test_hard_limits(void **state)
@@ -846,6 +869,7 @@ int main(void)
 		cmocka_unit_test(test_noise_of_a_change),
 		cmocka_unit_test(test_secondary),
 		cmocka_unit_test(test_deciding),
+		cmocka_unit_test(test_unknown_calls),
 		cmocka_unit_test(test_hard_limits),
 		cmocka_unit_test(test_hard_limit_of_new),
 		cmocka_unit_test(test_no_turns),
