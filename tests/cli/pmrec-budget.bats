@@ -19,7 +19,12 @@ setup() {
 }
 
 teardown() {
-	[ "${#others[@]}" = 0 ] || kill -KILL "${others[@]}" 2>/dev/null || true
+	local pid
+	for pid in "${others[@]}"; do
+		kill -KILL "$pid" 2>/dev/null || true
+		wait "$pid" 2>/dev/null || true
+		rm -f "/tmp/perf-$pid.map"
+	done
 	rm -rf "${places:?}"
 }
 
