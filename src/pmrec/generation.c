@@ -56,12 +56,19 @@ static int compare_fds(const void *left, const void *right)
 static int close_other_fds(const struct pm_rec_session *session, int lines)
 {
 	const struct pm_chain_modules *modules = &session->modules;
-	PM_AUTO_FREE int *keep = calloc(modules->list.len + 3, sizeof(*keep));
+	PM_AUTO_FREE int *keep = calloc(modules->list.len + 5, sizeof(*keep));
+	int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
 	unsigned int first = 0;
 	size_t len = 0;
 
-	if (!keep)
+	if (!keep || nothing < 0)
 		return -ENOMEM;
+	/* Not closed: new descriptors would get these numbers, which helpers give to
+	 * /dev/null. Not the recorder's: who reads its output waits for its end. */
+	if (dup2(nothing, STDIN_FILENO) < 0 || dup2(nothing, STDOUT_FILENO) < 0)
+		return -errno;
+	keep[len++] = STDIN_FILENO;
+	keep[len++] = STDOUT_FILENO;
 	for (size_t i = 0; i < modules->list.len; i++)
 		if (modules->list.data[i].fd >= 0)
 			keep[len++] = modules->list.data[i].fd;
