@@ -11,10 +11,13 @@
 
 #include "pm/symbol.h"
 
+struct pm_symbol_early;
+
 /* The names of one module. */
 struct pm_symbol_job {
 	const uint64_t *addresses; /* as for pm_symbols_resolve() */
 	size_t addresses_len;
+	struct pm_symbol_early *early; /* has that module open; is used up. NULL: none */
 };
 
 /* What is read for a job. */
@@ -54,8 +57,9 @@ struct pm_symbol_crew_calls {
 	int (*tick)(void *user);
 	int wake_fd;
 	const char *process_name; /* of the helpers, up to 15 bytes */
-	/* For the first so many nanoseconds the helpers have this nice value rather than the
-	 * usual one, as far as the caller may give it. 0: they have not. */
+	/* For the first so many nanoseconds of CPU time, of all of them together, the helpers
+	 * have this nice value rather than the usual one, as far as the caller may give it. 0:
+	 * they have not. */
 	uint64_t hurry_ns;
 	int hurry_nice;
 	/* A helper that for so long neither ran nor waited for a CPU, as on a file system that
@@ -69,8 +73,23 @@ struct pm_symbol_crew_cost {
 	long memory_kb; /* of the largest, with what it shares with us */
 };
 
-/* Each job goes to one process, in the order of @jobs; the largest should come first. For a
- * process without other threads. @cost is added to. 0, or what a call returned; -ENOMEM. */
+/* Each job goes to one process, in the order of @jobs; the largest should come first. Other
+ * threads of the process hold no lock that calls->open needs. @cost is added to. 0, or what a call returned; -ENOMEM. */
 int pm_symbol_crew_run(const struct pm_symbol_job *jobs, size_t len,
 		       const struct pm_symbol_crew_calls *calls,
 		       struct pm_symbol_crew_cost *cost);
+
+/*
+ * A helper that opens one module, and reads what does not depend on the addresses, before it
+ * is known which they are: the names are then found sooner. It ends by itself where that is
+ * little, or when nobody asks for half a minute. @calls->open gets @key for a job; of the
+ * other calls none is used. @yields: it runs only on a CPU that has nothing else to do, until
+ * it is asked; the caller must be allowed to end that. The process may have other threads,
+ * which hold no lock that @calls->open needs. 0 or negative errno.
+ */
+int pm_symbol_early_start(const struct pm_symbol_crew_calls *calls, size_t key,
+			  bool yields, struct pm_symbol_early **ret);
+/* Whether it can still be asked. */
+bool pm_symbol_early_is_there(struct pm_symbol_early *early);
+/* Ends it, if it was not asked. */
+void pm_symbol_early_free(struct pm_symbol_early *early);

@@ -7,6 +7,7 @@
 
 #include "clock-evidence.h"
 #include "drain.h"
+#include "early-names.h"
 #include "follow.h"
 #include "generation.h"
 #include "hold.h"
@@ -404,6 +405,7 @@ static int step(struct course *course, struct pm_error *err)
 	}
 	if (ret >= 0)
 		ret = pm_rec_drain(session, session->end != PM_REC_END_NONE, err);
+	pm_rec_early_names_look(session);
 	pm_rec_kernel_names_begin(session);
 	if (ret >= 0)
 		ret = pm_rec_titles_collect(session);

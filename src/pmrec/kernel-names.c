@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
+#include "early-names.h"
 #include "pm/proc.h"
 #include "realtime.h"
 
@@ -51,16 +52,8 @@ static bool start_thread(struct pm_rec_kernel_names *names)
 	return error == 0;
 }
 
-/* Other busy threads may have kept it from its CPU so far. It has an end of its own. */
-static void join_thread(struct pm_rec_kernel_names *names,
-			const struct pm_rec_session *session)
+static void join_thread(struct pm_rec_kernel_names *names)
 {
-	pid_t tid = __atomic_load_n(&names->tid, __ATOMIC_RELAXED);
-	int nice;
-
-	if (names->running && session && tid > 0 &&
-	    pm_rec_realtime_hurry_nice(session, &nice))
-		setpriority(PRIO_PROCESS, (id_t)tid, nice);
 	if (names->running)
 		pthread_join(names->thread, NULL);
 	names->running = false;
@@ -81,6 +74,20 @@ void pm_rec_kernel_names_begin(struct pm_rec_session *session)
 		session->kernel_names = names;
 	else
 		free(names);
+}
+
+void pm_rec_kernel_names_hurry(struct pm_rec_session *session)
+{
+	struct pm_rec_kernel_names *names = session->kernel_names;
+	pid_t tid = names ? __atomic_load_n(&names->tid, __ATOMIC_RELAXED) : 0;
+	int nice;
+
+	if (!names || !names->running)
+		return;
+	if (tid > 0 && pm_rec_realtime_hurry_nice(session, &nice))
+		setpriority(PRIO_PROCESS, (id_t)tid, nice);
+	if (!pm_rec_early_names_may_fork())
+		join_thread(names);
 }
 
 /* Code that is made and freed while the kernel runs: BPF programs, trampolines of ftrace and
@@ -111,7 +118,7 @@ int pm_rec_kernel_names_get(struct pm_rec_session *session, const uint64_t *addr
 	struct pm_rec_kernel_names *names = session->kernel_names;
 
 	if (names) {
-		join_thread(names, session);
+		join_thread(names);
 	} else {
 		names = session->kernel_names = calloc(1, sizeof(*names));
 		if (!names)
@@ -131,7 +138,7 @@ void pm_rec_kernel_names_free(struct pm_rec_kernel_names *names)
 {
 	if (!names)
 		return;
-	join_thread(names, NULL);
+	join_thread(names);
 	pm_kallsyms_free(names->kallsyms);
 	free(names);
 }

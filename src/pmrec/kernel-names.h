@@ -11,6 +11,8 @@
 
 /* Starts to read when a frame of the kernel has been seen and names are wanted. */
 void pm_rec_kernel_names_begin(struct pm_rec_session *session);
+/* At the end: other busy threads may have kept the reading thread from its CPU so far. */
+void pm_rec_kernel_names_hurry(struct pm_rec_session *session);
 /*
  * The table, borrowed from the session; reads it now if begin() has not. @addresses are those
  * that are to be named: if the early table may be wrong about one of them, because modules

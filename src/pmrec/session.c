@@ -9,6 +9,7 @@
 #include "clock-evidence.h"
 #include "course.h"
 #include "coverage.h"
+#include "early-names.h"
 #include "engine-ptrace.h"
 #include "engine.h"
 #include "fields.h"
@@ -101,8 +102,11 @@ static int follow_late(struct pm_rec_session *session, struct pm_error *err)
 static int open_all(struct pm_rec_session *session, struct pm_error *err)
 {
 	const struct pm_rec_options *options = session->options;
-	int ret = pm_rec_realtime_hurry(session, err);
+	int ret = 0;
 
+	/* The command has been forked by now. */
+	if (options->command)
+		ret = pm_rec_realtime_hurry(session, err);
 	if (ret == 0)
 		ret = pm_targets_find(&session->targets, &options->targets, err);
 	if (ret == 0 && options->control)
@@ -156,8 +160,13 @@ static int run(struct pm_rec_session *session)
 	struct pm_child *child = &session->child;
 	struct pm_error err = { 0 };
 	bool runnable = !options->command || pm_child_is_runnable(options->command[0]);
-	int ret = prepare_child(session, &err);
+	int ret = 0;
 
+	/* Beside many busy threads, each slice at the usual priority is a second of waiting. */
+	if (!options->command)
+		ret = pm_rec_realtime_hurry(session, &err);
+	if (ret == 0)
+		ret = prepare_child(session, &err);
 	/* A mistyped command shall not cost the user the file of the run before. */
 	if (ret == 0 && !runnable)
 		return launch_failed(session, pm_launch_go(&child->launch, &err), &err);
@@ -215,6 +224,7 @@ int pm_rec_session_run(const struct pm_rec_options *options)
 	pm_rec_hold_free(session.hold);
 	pm_chains_free(session.chains);
 	pm_chain_jit_free(session.jit);
+	pm_rec_early_names_free(session.early_names);
 	pm_rec_kernel_names_free(session.kernel_names);
 	pm_rec_titles_free(session.titles);
 	pm_rec_fields_free(session.fields);

@@ -66,6 +66,7 @@ struct pm_rec_session {
 	struct pm_rec_naming *naming; /* NULL: no names of a past generation are due */
 	struct pm_rec_hold *hold; /* samples that wait for the rest of their stack */
 	struct pm_rec_kernel_names *kernel_names; /* NULL until they are read */
+	struct pm_rec_early_names *early_names; /* NULL: no module has frames yet */
 	struct pm_rec_titles *titles; /* of processes; NULL with the engine ptrace */
 	struct pm_rec_fields *fields; /* what tracepoints and probes say */
 	struct pm_rec_off_cpu *off_cpu; /* --off-cpu, or NULL */

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "early-names.h"
 #include "kernel-names.h"
 #include "pm/symbol-crew.h"
 #include "realtime.h"
@@ -58,12 +59,11 @@ static const struct pm_module *module_of(const struct work *work, size_t job)
 	return pm_procs_module(work->session->procs, work->modules.data[job]);
 }
 
-/* The calls of struct pm_symbol_crew_calls. */
-static void on_open(void *user, size_t job, struct pm_symbol_input *ret)
+void pm_rec_symbols_open(const struct pm_rec_session *session, uint32_t id,
+			 struct pm_symbol_input *ret)
 {
-	const struct work *work = user;
-	const struct pm_chain_modules *modules = &work->session->modules;
-	const struct pm_module *module = module_of(work, job);
+	const struct pm_chain_modules *modules = &session->modules;
+	const struct pm_module *module = pm_procs_module(session->procs, id);
 
 	if (module->identity.kind == PM_MODULE_VDSO) {
 		const struct pm_chain_vdso *vdso = pm_chain_modules_vdso(modules, module);
@@ -72,10 +72,17 @@ static void on_open(void *user, size_t job, struct pm_symbol_input *ret)
 		ret->image_len = vdso->len;
 		return;
 	}
-	ret->fd = pm_chain_modules_open_file(modules, work->session->procs,
-					     work->modules.data[job]);
+	ret->fd = pm_chain_modules_open_file(modules, session->procs, id);
 	ret->pid = module->seen_pid;
 	ret->path = module->identity.path;
+}
+
+/* The calls of struct pm_symbol_crew_calls. */
+static void on_open(void *user, size_t job, struct pm_symbol_input *ret)
+{
+	const struct work *work = user;
+
+	pm_rec_symbols_open(work->session, work->modules.data[job], ret);
 }
 
 /* One address may belong to several frames, found in different ways. */
@@ -229,6 +236,7 @@ static int add_job(struct work *work, const struct batch *batch, uint64_t *addre
 						      batch->items[0].module);
 	struct pm_symbol_job job = { .addresses = addresses };
 
+	job.early = pm_rec_early_names_of(work->session, module);
 	if (!is_readable(pm_procs_module(work->session->procs, module)))
 		return 0;
 	for (size_t i = 0; i < batch->len; i++)
@@ -319,12 +327,14 @@ int pm_rec_symbols_write(struct pm_rec_session *session)
 	if (pm_rec_realtime_hurry_nice(session, &calls.hurry_nice))
 		calls.hurry_ns = HURRY_NS;
 
+	/* It reads on while the helpers work. */
+	pm_rec_kernel_names_hurry(session);
 	if (ret == 0)
 		ret = plan(&work);
 	if (ret == 0)
-		ret = kernel_symbols(&work);
-	if (ret == 0)
 		ret = pm_symbol_crew_run(work.jobs.data, work.jobs.len, &calls, &cost);
+	if (ret == 0)
+		ret = kernel_symbols(&work);
 	tell(&work, &cost);
 	free(work.items);
 	free(work.addresses);

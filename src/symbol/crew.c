@@ -19,6 +19,8 @@ enum {
 	TICK_MS = 100,
 	READ_BYTES = 1 << 18,
 	REAP_TRIES = 100,
+	REAP_QUICK_TRIES = 20,
+	REAP_QUICK_US = 100,
 	REAP_US = 2000,
 	DIE_TRIES = 1000,
 	WHY_MAX = 160,
@@ -51,6 +53,7 @@ struct worker {
 	uint64_t heard_ns;
 	uint64_t begun_ns; /* the job at hand */
 	uint64_t cpu_ns; /* that it had used when it was last looked at */
+	uint64_t cpu_before_ns; /* that it had used when it got its first job */
 	uint64_t bytes; /* of messages */
 };
 
@@ -61,7 +64,8 @@ struct crew {
 	struct pm_symbol_crew_cost *cost;
 	struct worker workers[WORKERS_MAX];
 	size_t workers_max;
-	uint64_t hurry_until; /* 0: no more */
+	bool hurries;
+	uint64_t hurried_ns; /* CPU time of helpers that have ended */
 	bool *hung; /* by job: opening it never came to an end */
 	size_t hung_len;
 	uint64_t spare_ns; /* beyond JOB_NS_MAX, for all */
@@ -109,19 +113,27 @@ static size_t share(const struct crew *crew)
 	size_t addresses = 0, len = 0;
 
 	while (crew->next + len < crew->len && len < JOBS_MAX) {
-		addresses += crew->jobs[crew->next + len].addresses_len;
-		if (len > 0 && addresses > ADDRESSES_TOGETHER)
+		const struct pm_symbol_job *job = &crew->jobs[crew->next + len];
+
+		addresses += job->addresses_len;
+		if (len > 0 && (addresses > ADDRESSES_TOGETHER || job->early))
 			break;
 		len++;
+		if (job->early)
+			break;
 	}
 	return len;
 }
 
 static int start(struct crew *crew, struct worker *worker)
 {
-	int code = pm_symbol_worker_start(crew->jobs, worker->job, worker->end,
-					  crew->hung, crew->calls, &worker->process);
+	const struct pm_symbol_job *job = &crew->jobs[worker->job];
+	int code = job->early ? pm_symbol_early_ask(job->early, job, &worker->process)
+			      : -ENOENT;
 
+	if (code < 0)
+		code = pm_symbol_worker_start(crew->jobs, worker->job, worker->end,
+					      crew->hung, crew->calls, &worker->process);
 	if (code < 0)
 		return code;
 	pm_str_clear(&worker->text);
@@ -130,7 +142,8 @@ static int start(struct crew *crew, struct worker *worker)
 	worker->bytes = 0;
 	worker->begun_ns = now_ns();
 	note_life(worker, worker->begun_ns);
-	if (worker->heard_ns < crew->hurry_until)
+	worker->cpu_before_ns = worker->cpu_ns;
+	if (crew->hurries)
 		setpriority(PRIO_PROCESS, (id_t)worker->process.pid,
 			    crew->calls->hurry_nice);
 	crew->cost->processes++;
@@ -194,6 +207,16 @@ static int start_all(struct crew *crew)
 	return code;
 }
 
+static uint64_t ns_of(const struct timeval *time)
+{
+	return (uint64_t)time->tv_sec * 1000000000u + (uint64_t)time->tv_usec * 1000u;
+}
+
+static uint64_t since(uint64_t now, uint64_t before)
+{
+	return now > before ? now - before : 0;
+}
+
 /* Its exit status, after it has closed its end or was killed. */
 static int reap(struct crew *crew, struct worker *worker, bool kill_now)
 {
@@ -206,7 +229,7 @@ static int reap(struct crew *crew, struct worker *worker, bool kill_now)
 	for (int i = 0; i < REAP_TRIES && pid == 0; i++) {
 		pid = wait4(worker->process.pid, &status, WNOHANG, &usage);
 		if (pid == 0)
-			usleep(REAP_US);
+			usleep(i < REAP_QUICK_TRIES ? REAP_QUICK_US : REAP_US);
 	}
 	/* Who closes its end and stays has other plans. One that waits for a file server that is
 	 * gone does not even die: whoever inherits it from us takes notice. */
@@ -219,6 +242,9 @@ static int reap(struct crew *crew, struct worker *worker, bool kill_now)
 	if (pid <= 0)
 		status = SIGKILL;
 	if (pid > 0) {
+		uint64_t cpu_ns = ns_of(&usage.ru_utime) + ns_of(&usage.ru_stime);
+
+		crew->hurried_ns += since(cpu_ns, worker->cpu_before_ns);
 		timeradd(&crew->cost->user, &usage.ru_utime, &crew->cost->user);
 		timeradd(&crew->cost->system, &usage.ru_stime, &crew->cost->system);
 		if (usage.ru_maxrss > crew->cost->memory_kb)
@@ -428,9 +454,22 @@ static int lose_stuck(struct crew *crew, struct worker *worker)
 	return 0;
 }
 
+/* By CPU time: beside many busy threads even the best nice value is a part of a CPU only, and
+ * without it the rest of the work would take a hundred times as long. */
+static bool has_hurried_enough(const struct crew *crew)
+{
+	uint64_t ns = crew->hurried_ns;
+
+	for (size_t i = 0; i < crew->workers_max; i++)
+		if (crew->workers[i].process.pid > 0)
+			ns += since(cpu_ns_of(crew->workers[i].process.pid),
+				    crew->workers[i].cpu_before_ns);
+	return ns > crew->calls->hurry_ns;
+}
+
 static void end_hurry(struct crew *crew)
 {
-	crew->hurry_until = 0;
+	crew->hurries = false;
 	for (size_t i = 0; i < crew->workers_max; i++)
 		if (crew->workers[i].process.pid > 0)
 			setpriority(PRIO_PROCESS, (id_t)crew->workers[i].process.pid, 0);
@@ -451,7 +490,7 @@ static int poll_all(struct crew *crew)
 		(struct pollfd){ .fd = crew->calls->wake_fd, .events = POLLIN };
 	poll(fds, crew->workers_max + 1, TICK_MS);
 	now = now_ns();
-	if (crew->hurry_until > 0 && now >= crew->hurry_until)
+	if (crew->hurries && has_hurried_enough(crew))
 		end_hurry(crew);
 	for (size_t i = 0; i < crew->workers_max && code == 0; i++) {
 		struct worker *worker = &crew->workers[i];
@@ -494,9 +533,7 @@ int pm_symbol_crew_run(const struct pm_symbol_job *jobs, size_t len,
 			       .workers_max = cpus(),
 			       .hung = calloc(len + 1, sizeof(bool)),
 			       .spare_ns = SPARE_NS_MAX,
-			       .hurry_until = calls->hurry_ns > 0
-						      ? now_ns() + calls->hurry_ns
-						      : 0 };
+			       .hurries = calls->hurry_ns > 0 };
 	if (!crew->hung)
 		return -ENOMEM;
 	if (crew->workers_max > WORKERS_MAX)

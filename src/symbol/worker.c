@@ -7,10 +7,13 @@
 #include "worker.h"
 
 #include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "pm/proc.h"
 #include "sandbox.h"
@@ -21,6 +24,9 @@ enum {
 	SEND_BYTES = 1 << 16,
 	CRC_BYTES_MAX = 1 << 28, /* for all of one process, about half a second */
 	PIPE_BYTES = 1 << 20,
+	/* Less is read in a millisecond, which a process of its own is not worth. */
+	EARLY_BYTES_MIN = 1 << 18,
+	EARLY_WAIT_S = 30,
 };
 /* A file with holes is as large as it likes; only its mapping is that large. */
 #define MAPPED_BYTES_MAX (UINT64_C(4) << 30)
@@ -29,6 +35,7 @@ struct job {
 	const struct pm_symbol_job *of;
 	struct pm_symbol_input input;
 	struct pm_symbol_files files;
+	struct pm_symbols *symbols; /* opened before it was asked; NULL: not */
 	uint64_t bytes; /* on disk */
 	bool limited, damaged;
 	bool hung; /* opening it never came to an end */
@@ -39,6 +46,9 @@ struct worker {
 	struct job *jobs;
 	size_t first, len; /* first: of the crew's jobs */
 	int out;
+	const bool *hung; /* by the crew's job; NULL: none */
+	int ask; /* whence the addresses come, later; -1: they are known */
+	bool yields; /* until then */
 	struct pm_str text; /* to be sent */
 	uint64_t mapped_bytes, bytes; /* of all files: as they say, on disk */
 };
@@ -158,6 +168,9 @@ static int resolve(struct worker *worker, struct job *job)
 	/* That it could not be opened is told elsewhere. */
 	if (job->input.fd < 0)
 		return 0;
+	if (job->symbols)
+		return pm_symbols_answer(job->symbols, job->of->addresses,
+					 job->of->addresses_len, emit, worker, NULL);
 	return pm_symbols_resolve(job->input.fd, job->of->addresses,
 				  job->of->addresses_len, &options, emit, worker, NULL);
 }
@@ -165,12 +178,13 @@ static int resolve(struct worker *worker, struct job *job)
 static void keep_files(const struct worker *worker)
 {
 	PM_AUTO_FREE int *fds =
-		reallocarray(NULL, FDS_OF_JOB * worker->len + 1, sizeof(*fds));
+		reallocarray(NULL, FDS_OF_JOB * worker->len + 2, sizeof(*fds));
 	size_t len = 0;
 
 	if (!fds)
 		_exit(PM_SYMBOL_WORKER_FAILED);
 	fds[len++] = worker->out;
+	fds[len++] = worker->ask;
 	for (size_t i = 0; i < worker->len; i++) {
 		fds[len++] = worker->jobs[i].input.fd;
 		fds[len++] = worker->jobs[i].files.debug;
@@ -184,17 +198,77 @@ static uint64_t seconds_for(const struct job *job)
 	return PM_SYMBOL_SECONDS + job->bytes / PM_SYMBOL_BYTES_A_SECOND;
 }
 
+static void read_all(int fd, void *bytes, size_t len)
+{
+	while (len > 0) {
+		ssize_t n = read(fd, bytes, len);
+
+		/* Nobody is there to ask. */
+		if (n == 0 || (n < 0 && errno != EINTR))
+			_exit(0);
+		if (n > 0) {
+			bytes = (char *)bytes + n;
+			len -= (size_t)n;
+		}
+	}
+}
+
+/* Its files are open. Before all rights are given up, for the alarm cannot be set later. */
+static void prepare_to_wait(const struct worker *worker)
+{
+	struct pollfd ask = { .fd = worker->ask, .events = POLLIN };
+	const struct sched_param none = { 0 };
+
+	signal(SIGALRM, SIG_DFL);
+	alarm(EARLY_WAIT_S);
+	if (!worker->yields)
+		return;
+	sched_setscheduler(0, SCHED_IDLE, &none);
+	/* Who asks ends the yielding, but may have done that before it began. */
+	if (poll(&ask, 1, 0) > 0)
+		sched_setscheduler(0, SCHED_OTHER, &none);
+}
+
+static void wait_to_be_asked(const struct worker *worker, struct job *job)
+{
+	const struct pm_symbol_options options = options_of(job);
+	struct pm_symbol_job *asked = calloc(1, sizeof(*asked));
+	uint64_t *addresses, len;
+
+	if (!asked)
+		_exit(PM_SYMBOL_WORKER_FAILED);
+	pm_sandbox_cpu_time(seconds_for(job));
+	/* If that fails, then it fails again, and is reported, when it is asked. */
+	if (job->input.fd >= 0)
+		(void)pm_symbols_open(job->input.fd, &options, &job->symbols, NULL);
+	read_all(worker->ask, &len, sizeof(len));
+	signal(SIGALRM, SIG_IGN);
+	addresses = reallocarray(NULL, len + 1, sizeof(*addresses));
+	if (!addresses)
+		_exit(PM_SYMBOL_WORKER_FAILED);
+	read_all(worker->ask, addresses, len * sizeof(*addresses));
+	*asked = (struct pm_symbol_job){ .addresses = addresses, .addresses_len = len };
+	job->of = asked;
+}
+
 static void run(struct worker *worker, pid_t parent)
 {
 	struct pm_sandbox sandbox = { .parent = parent,
-				      .hurried = worker->calls->hurry_ns > 0 };
+				      /* Who asks an early one may have given it a better
+				       * nice value by now. */
+				      .hurried = worker->ask >= 0 ||
+						 worker->calls->hurry_ns > 0 };
 	uint64_t seconds = 0;
 	int entered;
 
 	prctl(PR_SET_NAME, worker->calls->process_name);
 	pm_sandbox_cpu_time(PM_SYMBOL_SECONDS);
 	open_files(worker);
+	if (worker->ask >= 0 && worker->bytes < EARLY_BYTES_MIN)
+		_exit(0);
 	keep_files(worker);
+	if (worker->ask >= 0)
+		prepare_to_wait(worker);
 	sandbox.memory_bytes = PM_SYMBOL_MEMORY_BYTES + worker->mapped_bytes +
 			       PM_SYMBOL_MEMORY_RATIO * worker->bytes;
 	for (size_t i = 0; i < worker->len; i++)
@@ -204,6 +278,8 @@ static void run(struct worker *worker, pid_t parent)
 	if (entered < 0)
 		_exit(entered == -ENOSYS ? PM_SYMBOL_WORKER_UNFILTERED
 					 : PM_SYMBOL_WORKER_FAILED);
+	if (worker->ask >= 0)
+		wait_to_be_asked(worker, worker->jobs);
 	for (size_t i = 0; i < worker->len; i++) {
 		struct job *job = &worker->jobs[i];
 		int code;
@@ -219,30 +295,27 @@ static void run(struct worker *worker, pid_t parent)
 	}
 }
 
-static _Noreturn void child(const struct pm_symbol_job *jobs, size_t first, size_t end,
-			    const bool *hung, const struct pm_symbol_crew_calls *calls,
-			    int out, pid_t parent)
+static _Noreturn void child(struct worker *worker, const struct pm_symbol_job *jobs,
+			    pid_t parent)
 {
-	struct worker worker = {
-		.calls = calls, .first = first, .len = end - first, .out = out
-	};
-
-	worker.jobs = calloc(worker.len, sizeof(*worker.jobs));
-	if (!worker.jobs)
+	worker->jobs = calloc(worker->len, sizeof(*worker->jobs));
+	if (!worker->jobs)
 		_exit(PM_SYMBOL_WORKER_FAILED);
-	for (size_t i = 0; i < worker.len; i++)
-		worker.jobs[i] = (struct job){ .of = &jobs[first + i],
-					       .input = { .fd = -1, .debug = -1 },
-					       .files = { -1, -1 },
-					       .hung = hung[first + i] };
-	run(&worker, parent);
+	for (size_t i = 0; i < worker->len; i++)
+		worker->jobs[i] =
+			(struct job){ .of = jobs ? &jobs[worker->first + i] : NULL,
+				      .input = { .fd = -1, .debug = -1 },
+				      .files = { -1, -1 },
+				      .hung = worker->hung &&
+					      worker->hung[worker->first + i] };
+	run(worker, parent);
 	/* What we have in buffers and handlers is for us alone. */
 	_exit(0);
 }
 
-int pm_symbol_worker_start(const struct pm_symbol_job *jobs, size_t first, size_t end,
-			   const bool *hung, const struct pm_symbol_crew_calls *calls,
-			   struct pm_symbol_process *ret)
+/* @jobs NULL: its only job comes through worker->ask. */
+static int start(struct worker *worker, const struct pm_symbol_job *jobs,
+		 struct pm_symbol_process *ret)
 {
 	pid_t parent = getpid(), pid;
 	int ends[2];
@@ -252,9 +325,10 @@ int pm_symbol_worker_start(const struct pm_symbol_job *jobs, size_t first, size_
 	/* So that it works on while we are busy. */
 	fcntl(ends[0], F_SETPIPE_SZ, PIPE_BYTES);
 	fcntl(ends[0], F_SETFL, O_NONBLOCK);
+	worker->out = ends[1];
 	pid = fork();
 	if (pid == 0)
-		child(jobs, first, end, hung, calls, ends[1], parent);
+		child(worker, jobs, parent);
 	if (pid < 0) {
 		int code = -errno;
 
@@ -265,4 +339,40 @@ int pm_symbol_worker_start(const struct pm_symbol_job *jobs, size_t first, size_
 	close(ends[1]);
 	*ret = (struct pm_symbol_process){ .pid = pid, .fd = ends[0] };
 	return 0;
+}
+
+int pm_symbol_worker_start(const struct pm_symbol_job *jobs, size_t first, size_t end,
+			   const bool *hung, const struct pm_symbol_crew_calls *calls,
+			   struct pm_symbol_process *ret)
+{
+	struct worker worker = { .calls = calls,
+				 .first = first,
+				 .len = end - first,
+				 .hung = hung,
+				 .ask = -1 };
+
+	return start(&worker, jobs, ret);
+}
+
+int pm_symbol_worker_start_early(const struct pm_symbol_crew_calls *calls, size_t key,
+				 bool yields, struct pm_symbol_process *ret, int *ask)
+{
+	struct worker worker = {
+		.calls = calls, .first = key, .len = 1, .yields = yields
+	};
+	int ends[2], code;
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -errno;
+	/* All addresses have to fit, or the write of them would wait, see early.c. */
+	fcntl(ends[1], F_SETPIPE_SZ, PIPE_BYTES);
+	fcntl(ends[1], F_SETFL, O_NONBLOCK);
+	worker.ask = ends[0];
+	code = start(&worker, NULL, ret);
+	close(ends[0]);
+	if (code < 0)
+		close(ends[1]);
+	else
+		*ask = ends[1];
+	return code;
 }

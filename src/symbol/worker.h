@@ -31,3 +31,11 @@ struct pm_symbol_process {
 int pm_symbol_worker_start(const struct pm_symbol_job *jobs, size_t first, size_t end,
 			   const bool *hung, const struct pm_symbol_crew_calls *calls,
 			   struct pm_symbol_process *ret);
+/* Starts a process that opens module @key, see pm_symbol_early_start(). It reads @ask for the
+ * number of addresses (u64) and the addresses. */
+int pm_symbol_worker_start_early(const struct pm_symbol_crew_calls *calls, size_t key,
+				 bool yields, struct pm_symbol_process *ret, int *ask);
+/* Gives the job to the helper that waits for it, and that helper to the caller; negative: it
+ * cannot be had. */
+int pm_symbol_early_ask(struct pm_symbol_early *early, const struct pm_symbol_job *job,
+			struct pm_symbol_process *ret);

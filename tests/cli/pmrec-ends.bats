@@ -34,6 +34,20 @@ line() {
 		"$(grep -m 1 perf_event_open calls | cut -d ' ' -f 1)" ]
 }
 
+@test "debug information is read while the target still runs, and only names at the end" {
+	traced "$PMREC" -q -e cpu-clock:u -o s.json -- "$PROGRAMS/stack-faults" 0.6
+	target=$(grep -m 1 'execve("[^"]*/stack-faults"' calls | cut -d ' ' -f 1)
+	# By processes, which give up all rights as those at the end do.
+	[ "$(line 'PR_SET_NAME, "pmrec-names"')" -lt "$(line "^$target +exit_group")" ]
+	early=$(grep -m 1 'PR_SET_NAME, "pmrec-names"' calls | cut -d ' ' -f 1)
+	[ "$early" != "$(grep -m 1 perf_event_open calls | cut -d ' ' -f 1)" ]
+	grep -qE "^$early +(prctl\(PR_SET_SECCOMP|exit_group)" calls
+	# None of them is left.
+	for pid in $(grep 'PR_SET_NAME, "pmrec-names"' calls | cut -d ' ' -f 1); do
+		[ ! -d "/proc/$pid" ]
+	done
+}
+
 @test "kernel symbols are not read without a frame of the kernel" {
 	traced "$PMREC" -q -e cpu-clock:u -o s.json -- "$PROGRAMS/split" 0.3
 	[ -n "$(line perf_event_open)" ]

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+#include "early-names.h"
+
+#include "pm/symbol-crew.h"
+#include "realtime.h"
+#include "symbols.h"
+
+enum {
+	/* Each costs the reader of the rings a fork. A command's own code and its large
+	 * libraries are mostly among the first. */
+	EARLY_MAX = 8,
+};
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define MAY_FORK 0
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(memory_sanitizer)
+#define MAY_FORK 0
+#endif
+#endif
+#ifndef MAY_FORK
+#define MAY_FORK 1
+#endif
+
+struct pm_rec_early_names {
+	struct {
+		uint32_t module;
+		struct pm_symbol_early *early;
+	} list[EARLY_MAX];
+	size_t len;
+	size_t looked_at; /* of the modules in the file */
+};
+
+bool pm_rec_early_names_may_fork(void)
+{
+	return MAY_FORK;
+}
+
+/* struct pm_symbol_crew_calls */
+static void on_open(void *user, size_t id, struct pm_symbol_input *ret)
+{
+	pm_rec_symbols_open(user, (uint32_t)id, ret);
+}
+
+static void start_helper(struct pm_rec_session *session, uint32_t id)
+{
+	const struct pm_symbol_crew_calls calls = {
+		.user = session,
+		.open = on_open,
+		.process_name = "pmrec-names",
+	};
+	struct pm_rec_early_names *names = session->early_names;
+	struct pm_symbol_early *early;
+	int nice;
+
+	if (pm_symbol_early_start(&calls, id, pm_rec_realtime_hurry_nice(session, &nice),
+				  &early) < 0)
+		return;
+	names->list[names->len].module = id;
+	names->list[names->len++].early = early;
+}
+
+static bool is_file(const struct pm_rec_session *session, uint32_t id)
+{
+	return id != PM_FILE_NONE &&
+	       pm_procs_module(session->procs, id)->identity.kind == PM_MODULE_FILE;
+}
+
+void pm_rec_early_names_look(struct pm_rec_session *session)
+{
+	struct pm_rec_early_names *names = session->early_names;
+	const struct pm_chain_modules *modules = &session->modules;
+
+	if (!pm_rec_early_names_may_fork() || !session->options->symbols ||
+	    session->end != PM_REC_END_NONE || modules->by_file_id.len == 0)
+		return;
+	if (!names)
+		names = session->early_names = calloc(1, sizeof(*names));
+	if (!names)
+		return;
+	/* A snapshot begins another file. */
+	if (names->looked_at > modules->by_file_id.len)
+		names->looked_at = 0;
+	while (names->len < EARLY_MAX && names->looked_at < modules->by_file_id.len) {
+		uint32_t id = modules->by_file_id.data[names->looked_at++];
+
+		if (!is_file(session, id))
+			continue;
+		start_helper(session, id);
+		return;
+	}
+}
+
+struct pm_symbol_early *pm_rec_early_names_of(const struct pm_rec_session *session,
+					      uint32_t id)
+{
+	const struct pm_rec_early_names *names = session->early_names;
+
+	for (size_t i = 0; names && i < names->len; i++)
+		if (names->list[i].module == id &&
+		    pm_symbol_early_is_there(names->list[i].early))
+			return names->list[i].early;
+	return NULL;
+}
+
+void pm_rec_early_names_free(struct pm_rec_early_names *names)
+{
+	for (size_t i = 0; names && i < names->len; i++)
+		pm_symbol_early_free(names->list[i].early);
+	free(names);
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/* Helpers that have a module open before they are asked, as their parent sees them. */
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include "worker.h"
+
+struct pm_symbol_early {
+	struct pm_symbol_process process; /* pid 0: asked, or gone */
+	int ask;
+	bool yields;
+};
+
+int pm_symbol_early_start(const struct pm_symbol_crew_calls *calls, size_t key,
+			  bool yields, struct pm_symbol_early **ret)
+{
+	struct pm_symbol_early *early = calloc(1, sizeof(*early));
+	int code;
+
+	if (!early)
+		return -ENOMEM;
+	early->yields = yields;
+	code = pm_symbol_worker_start_early(calls, key, yields, &early->process,
+					    &early->ask);
+	if (code < 0) {
+		free(early);
+		return code;
+	}
+	/* Whoever asks gives it a better one again. */
+	if (getpriority(PRIO_PROCESS, (id_t)early->process.pid) < 0)
+		setpriority(PRIO_PROCESS, (id_t)early->process.pid, 0);
+	*ret = early;
+	return 0;
+}
+
+static void forget_process(struct pm_symbol_early *early)
+{
+	close(early->process.fd);
+	close(early->ask);
+	early->process.pid = 0;
+}
+
+bool pm_symbol_early_is_there(struct pm_symbol_early *early)
+{
+	if (early->process.pid > 0 &&
+	    waitpid(early->process.pid, NULL, WNOHANG) == early->process.pid)
+		forget_process(early);
+	return early->process.pid > 0;
+}
+
+/* It has used CPU time that others had no use for; now it is waited for. */
+static void end_yielding(const struct pm_symbol_early *early)
+{
+	const struct sched_param none = { 0 };
+
+	if (early->yields)
+		sched_setscheduler(early->process.pid, SCHED_OTHER, &none);
+}
+
+/* Nobody waits for its end: it may take a while on a busy machine, or in a file system that does
+ * not answer. If it has not ended before us, then it is reaped by whoever inherits it. */
+static void end_process(struct pm_symbol_early *early)
+{
+	end_yielding(early);
+	kill(early->process.pid, SIGKILL);
+	(void)waitpid(early->process.pid, NULL, WNOHANG);
+	forget_process(early);
+}
+
+/* The number of addresses and the addresses, in one write, which does not block. */
+static bool send_addresses(const struct pm_symbol_early *early,
+			   const struct pm_symbol_job *job)
+{
+	size_t bytes = (job->addresses_len + 1) * sizeof(uint64_t);
+	PM_AUTO_FREE uint64_t *message = malloc(bytes);
+
+	if (!message)
+		return false;
+	message[0] = job->addresses_len;
+	memcpy(message + 1, job->addresses, bytes - sizeof(uint64_t));
+	return write(early->ask, message, bytes) == (ssize_t)bytes;
+}
+
+int pm_symbol_early_ask(struct pm_symbol_early *early, const struct pm_symbol_job *job,
+			struct pm_symbol_process *ret)
+{
+	if (!pm_symbol_early_is_there(early))
+		return -ESRCH;
+	/* In this order: see prepare_to_wait() in worker.c. */
+	if (!send_addresses(early, job)) {
+		end_process(early);
+		return -EAGAIN;
+	}
+	end_yielding(early);
+	*ret = early->process;
+	close(early->ask);
+	early->process.pid = 0;
+	return 0;
+}
+
+void pm_symbol_early_free(struct pm_symbol_early *early)
+{
+	if (early && early->process.pid > 0)
+		end_process(early);
+	free(early);
+}
