@@ -358,6 +358,10 @@ uint64_t pm_file_writer_bytes(const struct pm_file_writer *writer); /* as stored
 /* Flushes and renames the file to its path now; otherwise its first sample causes the
  * rename. */
 int pm_file_writer_publish(struct pm_file_writer *writer);
+/* The file that goes when pm_file_writer_publish() gives a file the name @path: as long as this
+ * descriptor is open, that does not wait until the file system has freed it, which beside a
+ * busy disk takes seconds. Negative errno: there is none. */
+int pm_file_open_replaced(const char *path);
 /* Gives its final name to a file that gets no more lines: see pm_file_writer_open(). A
  * file that could not be written is removed. pm_file_writer_close() calls this if the
  * caller has not. */

@@ -455,6 +455,8 @@ void pm_perf_free(struct pm_perf *perf);
  * waits.
  */
 void pm_perf_free_behind(struct pm_perf *perf);
+/* Closes @fd, of a file that may have no name any more, in the same way. */
+void pm_perf_close_behind(int fd);
 
 const struct pm_perf_event *pm_perf_events(const struct pm_perf *perf, size_t *len);
 const struct pm_perf_notes *pm_perf_notes(const struct pm_perf *perf);

@@ -181,6 +181,21 @@ bool pm_file_partial_replaces(const char *path)
 	return lstat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0;
 }
 
+int pm_file_open_replaced(const char *path)
+{
+	PM_AUTO_FREE char *old = NULL;
+	int fd;
+
+	if (!pm_file_partial_replaces(path))
+		return -ENOENT;
+	if (asprintf(&old, "%s.old", path) < 0) {
+		old = NULL;
+		return -ENOMEM;
+	}
+	fd = open(old, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	return fd >= 0 ? fd : -errno;
+}
+
 void pm_file_partial_publish(const char *path, const char *partial,
 			     struct pm_file_published *ret)
 {

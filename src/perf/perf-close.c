@@ -7,6 +7,10 @@
  * until no CPU is inside the tracepoint any more: 20 to 100 ms, for each tracepoint. The
  * process that drops the last reference waits, also when it drops it by ending. Therefore a
  * child inherits these descriptors, and drops its references after its parent did.
+ *
+ * So it is with a file that has no name any more: the kernel frees its blocks, and waits for
+ * those that are on their way to the disk (truncate_inode_pages_range()), which was 19 s beside
+ * a hundred busy threads, that keep the kernel's writing thread from a CPU, too.
  */
 #include "perf-state.h"
 
@@ -85,27 +89,55 @@ static ssize_t list_slow_fds(const struct pm_perf *perf, int **ret)
 	return (ssize_t)len;
 }
 
-void pm_perf_free_behind(struct pm_perf *perf)
-{
-	PM_AUTO_FREE int *fds = NULL;
-	int nice = getpriority(PRIO_PROCESS, 0);
-	pid_t child = -1;
-	int ends[2] = { -1, -1 };
-	ssize_t len = perf ? list_slow_fds(perf, &fds) : 0;
+/* Both ends of the pipe whose end says that the parent has closed its descriptors. */
+struct behind {
+	int ends[2];
+};
 
-	if (len > 0 && pipe2(ends, O_CLOEXEC) == 0) {
-		fds[len++] = ends[0];
-		qsort(fds, (size_t)len, sizeof(*fds), compare_fds);
-		child = fork();
-		if (child == 0)
-			child_close(fds, (size_t)len, ends[0]);
-	}
+/* Starts the child for @fds, which have room for one more. */
+static void behind_begin(struct behind *behind, int *fds, size_t len)
+{
+	int nice = getpriority(PRIO_PROCESS, 0);
+	pid_t child;
+
+	*behind = (struct behind){ { -1, -1 } };
+	if (len == 0 || pipe2(behind->ends, O_CLOEXEC) < 0)
+		return;
+	fds[len++] = behind->ends[0];
+	qsort(fds, len, sizeof(*fds), compare_fds);
+	child = fork();
+	if (child == 0)
+		child_close(fds, len, behind->ends[0]);
 	/* SCHED_RESET_ON_FORK takes a better nice value from it. But a reader of our
 	 * output waits until the child has closed it. */
 	if (child > 0)
 		setpriority(PRIO_PROCESS, (id_t)child, nice);
+}
+
+static void behind_end(const struct behind *behind)
+{
+	for (size_t i = 0; i < PM_ARRAY_LEN(behind->ends); i++)
+		if (behind->ends[i] >= 0)
+			close(behind->ends[i]);
+}
+
+void pm_perf_free_behind(struct pm_perf *perf)
+{
+	PM_AUTO_FREE int *fds = NULL;
+	ssize_t len = perf ? list_slow_fds(perf, &fds) : 0;
+	struct behind behind;
+
+	behind_begin(&behind, fds, len > 0 ? (size_t)len : 0);
 	pm_perf_free(perf);
-	for (size_t i = 0; i < PM_ARRAY_LEN(ends); i++)
-		if (ends[i] >= 0)
-			close(ends[i]);
+	behind_end(&behind);
+}
+
+void pm_perf_close_behind(int fd)
+{
+	int fds[2] = { fd };
+	struct behind behind;
+
+	behind_begin(&behind, fds, 1);
+	close(fd);
+	behind_end(&behind);
 }

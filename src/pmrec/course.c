@@ -13,6 +13,7 @@
 #include "hold.h"
 #include "kernel-names.h"
 #include "off-cpu.h"
+#include "output.h"
 #include "progress.h"
 #include "snapshot.h"
 #include "titles.h"
@@ -405,6 +406,7 @@ static int step(struct course *course, struct pm_error *err)
 	}
 	if (ret >= 0)
 		ret = pm_rec_drain(session, session->end != PM_REC_END_NONE, err);
+	pm_rec_output_let_go(session, false);
 	pm_rec_early_names_look(session);
 	pm_rec_kernel_names_begin(session);
 	if (ret >= 0)

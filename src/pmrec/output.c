@@ -102,6 +102,7 @@ int pm_rec_output_open(struct pm_rec_session *session, struct pm_error *err)
 		fprintf(stderr,
 			"pmrec: writes the file while it reads the buffers (%s)\n",
 			strerror(-ret));
+	session->replaced_fd = pm_file_open_replaced(session->options->output);
 	if (session->options->raw) {
 		ret = pm_chain_raw_open(&session->raw, session->options->raw,
 					session->options->stack_bytes, session->procs,
@@ -130,6 +131,16 @@ int pm_rec_output_open(struct pm_rec_session *session, struct pm_error *err)
 	if (!session->fields || (session->perf && !session->titles))
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	return 0;
+}
+
+void pm_rec_output_let_go(struct pm_rec_session *session, bool ends)
+{
+	if (session->replaced_fd < 0 ||
+	    (!ends && strcmp(pm_file_writer_place(session->writer),
+			     session->options->output) != 0))
+		return;
+	pm_perf_close_behind(session->replaced_fd);
+	session->replaced_fd = -1;
 }
 
 void pm_rec_output_remove(struct pm_rec_session *session)
@@ -199,6 +210,7 @@ int pm_rec_output_close(struct pm_rec_session *session, int error, struct pm_err
 	}
 	ret = pm_file_writer_close(PM_TAKE_PTR(session->writer), &file_err);
 	raw_ret = pm_chain_raw_close(PM_TAKE_PTR(session->raw), error == 0, &raw_err);
+	pm_rec_output_let_go(session, true);
 
 	if (ret < 0 || raw_ret < 0) {
 		*err = ret < 0 ? file_err : raw_err;

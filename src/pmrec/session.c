@@ -205,6 +205,7 @@ int pm_rec_session_run(const struct pm_rec_options *options)
 		.options = options,
 		.child = PM_CHILD_INIT,
 		.procs = pm_procs_new(pm_chain_space_free),
+		.replaced_fd = -1,
 	};
 	int status = PM_STATUS_FAILED;
 
