@@ -29,6 +29,8 @@ struct pm_rec_early_names {
 	} list[EARLY_MAX];
 	size_t len;
 	size_t looked_at; /* of the modules in the file */
+	uint32_t
+		first_file_id; /* of the generation; ids of others may mean other modules */
 };
 
 bool pm_rec_early_names_may_fork(void)
@@ -60,6 +62,13 @@ static void start_helper(struct pm_rec_session *session, uint32_t id)
 	names->list[names->len++].early = early;
 }
 
+/* No others are started in their place. */
+static void end_all(struct pm_rec_early_names *names)
+{
+	for (size_t i = 0; i < names->len; i++)
+		pm_symbol_early_free(PM_TAKE_PTR(names->list[i].early));
+}
+
 static bool is_file(const struct pm_rec_session *session, uint32_t id)
 {
 	return id != PM_FILE_NONE &&
@@ -78,9 +87,12 @@ void pm_rec_early_names_look(struct pm_rec_session *session)
 		names = session->early_names = calloc(1, sizeof(*names));
 	if (!names)
 		return;
-	/* A snapshot begins another file. */
-	if (names->looked_at > modules->by_file_id.len)
+	if (names->first_file_id != modules->first_file_id ||
+	    names->looked_at > modules->by_file_id.len) {
+		names->first_file_id = modules->first_file_id;
 		names->looked_at = 0;
+		end_all(names);
+	}
 	while (names->len < EARLY_MAX && names->looked_at < modules->by_file_id.len) {
 		uint32_t id = modules->by_file_id.data[names->looked_at++];
 
@@ -96,8 +108,10 @@ struct pm_symbol_early *pm_rec_early_names_of(const struct pm_rec_session *sessi
 {
 	const struct pm_rec_early_names *names = session->early_names;
 
-	for (size_t i = 0; names && i < names->len; i++)
-		if (names->list[i].module == id &&
+	if (!names || names->first_file_id != session->modules.first_file_id)
+		return NULL;
+	for (size_t i = 0; i < names->len; i++)
+		if (names->list[i].early && names->list[i].module == id &&
 		    pm_symbol_early_is_there(names->list[i].early))
 			return names->list[i].early;
 	return NULL;
@@ -105,7 +119,7 @@ struct pm_symbol_early *pm_rec_early_names_of(const struct pm_rec_session *sessi
 
 void pm_rec_early_names_free(struct pm_rec_early_names *names)
 {
-	for (size_t i = 0; names && i < names->len; i++)
-		pm_symbol_early_free(names->list[i].early);
+	if (names)
+		end_all(names);
 	free(names);
 }

@@ -26,6 +26,7 @@ struct item {
 struct batch {
 	const struct item *items;
 	size_t len, next; /* next: the first whose address was not yet told */
+	bool early; /* a helper has the module open */
 };
 
 struct work {
@@ -230,13 +231,21 @@ static bool is_readable(const struct pm_module *module)
 	       module->identity.kind == PM_MODULE_VDSO;
 }
 
+static struct pm_symbol_early *early_of(const struct work *work,
+					const struct batch *batch)
+{
+	return pm_rec_early_names_of(work->session,
+				     pm_chain_modules_of_file_id(&work->session->modules,
+								 batch->items[0].module));
+}
+
 static int add_job(struct work *work, const struct batch *batch, uint64_t *addresses)
 {
 	uint32_t module = pm_chain_modules_of_file_id(&work->session->modules,
 						      batch->items[0].module);
-	struct pm_symbol_job job = { .addresses = addresses };
+	struct pm_symbol_job job = { .addresses = addresses,
+				     .early = early_of(work, batch) };
 
-	job.early = pm_rec_early_names_of(work->session, module);
 	if (!is_readable(pm_procs_module(work->session->procs, module)))
 		return 0;
 	for (size_t i = 0; i < batch->len; i++)
@@ -248,16 +257,20 @@ static int add_job(struct work *work, const struct batch *batch, uint64_t *addre
 	return 0;
 }
 
+/* Least is left to be done where a helper has been at work; the others may share a process. */
 static int by_size(const void *left, const void *right)
 {
 	const struct batch *a = left, *b = right;
 
+	if (a->early != b->early)
+		return a->early ? 1 : -1;
 	if (a->len != b->len)
 		return a->len > b->len ? -1 : 1;
 	return (a->items > b->items) - (a->items < b->items);
 }
 
-/* One job for each module, those with the most frames first. */
+/* One job for each module, those with the most frames first but for what a helper has
+ * open. */
 static int plan(struct work *work)
 {
 	PM_VEC(struct batch) all = { 0 };
@@ -272,6 +285,7 @@ static int plan(struct work *work)
 		     work->items[end].module == work->items[begin].module;)
 			end++;
 		batch.len = end - begin;
+		batch.early = early_of(work, &batch) != NULL;
 		if (work->items[begin].module == work->session->modules.kernel_file_id)
 			work->kernel = batch;
 		else
