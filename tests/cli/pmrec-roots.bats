@@ -60,8 +60,43 @@ musl_begins() {
 	holds s.json "$(outermost in_thread '== {"__clone"}')"
 }
 
+# alt_stack MODE: nearly all stacks reach the root, and each handler has interrupted its own caller.
+# A handler takes some thirty samples, none of which reaches the root if the recorder gets no CPU
+# time while it runs.
+alt_stack() {
+	"$PMREC" -q -F 999 -o s.json -- "$PROGRAMS/alt-stack" 900 "$1"
+	holds s.json 'sum("handle_a" in chain(s) for s in samples) > 50' \
+		'sum("handle_b" in chain(s) for s in samples) > 50' \
+		'[chain(s) for s in samples if {"called_by_a", "handle_b"} <= set(chain(s)) or {"called_by_b", "handle_a"} <= set(chain(s))] == []' \
+		'all({"called_by_a", "called_by_b"} & set(chain(s)) for s in samples if "stop" not in s and {"handle_a", "handle_b"} & set(chain(s)))' \
+		'all("on_signal" in chain(s) for s in samples if "nested_handler" in chain(s))' \
+		'all(s["stop"] in ("other_stack", "no_page") for s in samples if "stop" in s)' \
+		'sum("stop" not in s for s in samples) >= .97 * len(samples) - 60'
+}
+
+@test "what a handler on its own stack has interrupted is found" {
+	alt_stack timer
+	holds s.json '{frames[f]["how"] for s in samples for f in chain_frames(s)} >= {"stitched"}' \
+		'footer["stitched"] > 100'
+}
+
+@test "the same with handlers in handlers" {
+	alt_stack nested
+	holds s.json 'sum("nested_handler" in chain(s) for s in samples) > 50'
+}
+
+@test "the same in threads, each with its own stack for handlers" {
+	alt_stack threads
+}
+
+@test "the same after an overflow, and handlers that jump out" {
+	alt_stack overflow
+	alt_stack jump
+}
+
+# Its handlers are short, and raise(3) has called them.
 @test "a handler's own stack is named as the reason, and no larger copy advised" {
-	"$PMREC" -q -F 999 -o s.json -- "$PROGRAMS/other-stack" 600
+	"$PMREC" -q --no-stitch -F 999 -o s.json -- "$PROGRAMS/other-stack" 600
 	holds s.json 'sum("inner_handler" in chain(s) for s in samples) > 50' \
 		'sum("outer_handler" in chain(s) for s in samples) > 100' \
 		'{s.get("stop") for s in samples if "outer_handler" in chain(s)} == {"other_stack"}' \

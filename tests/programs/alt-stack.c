@@ -135,7 +135,8 @@ static void install(int signo, void (*handler)(int))
 
 static void *in_thread(void *unused)
 {
-	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGALRM };
+	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID,
+				  .sigev_signo = SIGALRM };
 	stack_t stack = { .ss_sp = malloc(STACK_BYTES), .ss_size = STACK_BYTES };
 
 	event.sigev_notify_thread_id = (pid_t)syscall(SYS_gettid);
