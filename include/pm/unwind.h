@@ -56,7 +56,9 @@ enum pm_unw_how {
 	/* No CFI at the interrupted place: return address on top of the stack or in x30. */
 	PM_UNW_HOW_LEAF,
 	PM_UNW_HOW_TRAMPOLINE, /* a signal frame known by its bytes */
-	PM_UNW_HOW_CODE, /* no CFI: the code up to its `ret` shows where the return address is */
+	/* No CFI: the code up to its `ret` shows where the return address is; or Go's code shows
+	 * that this call left the goroutine's stack. */
+	PM_UNW_HOW_CODE,
 	/* No CFI: the first return address on the stack, and only the outermost frame has it. */
 	PM_UNW_HOW_START,
 	PM_UNW_HOW_KERNEL, /* the kernel's own chain; for callers that mix */

@@ -286,6 +286,40 @@ static int add(struct pm_chain_stitches *stitches,
 	return pm_chain_stitches_add(stitches, &sample, max, ret);
 }
 
+/* A frame that a signal interrupted is the same only with the same registers. */
+static void test_left_for_another_stack(void **state)
+{
+	static const struct pm_chain_stitch_frame whole[] = {
+		{ .sp = 0x7000, .address = 1 }, { .sp = 0x7100, .address = 2 }
+	};
+	const struct pm_chain_stitch_frame handled[] = { { .sp = 0x1000, .address = 9 },
+							 whole[0] };
+	struct pm_chain_stitch_sample sample = { .pid = 1,
+						 .tid = 1,
+						 .frames = handled,
+						 .len = 2,
+						 .end = PM_CHAIN_STITCH_TRUNCATED,
+						 .left_with = 3 };
+	struct pm_chain_stitches *stitches = pm_chain_stitches_new();
+	struct pm_chain_stitched stitched;
+
+	(void)state;
+	/* By the sample right before, which had the frame as its leaf. */
+	assert_int_equal(
+		add(stitches, whole, 2, PM_CHAIN_STITCH_ROOTED, LIMIT, &stitched), 0);
+	assert_int_equal(pm_chain_stitches_add(stitches, &sample, LIMIT, &stitched), 0);
+	assert_int_equal(stitched.len, 1);
+	assert_true(stitched.rooted);
+	/* The same interruption, and then another one. */
+	assert_int_equal(pm_chain_stitches_add(stitches, &sample, LIMIT, &stitched), 0);
+	assert_int_equal(stitched.len, 1);
+	sample.left_with = 4;
+	assert_int_equal(pm_chain_stitches_add(stitches, &sample, LIMIT, &stitched), 0);
+	assert_int_equal(stitched.len, 0);
+	assert_true(stitched.promise != 0);
+	pm_chain_stitches_free(stitches);
+}
+
 static void test_limit(void **state)
 {
 	static struct pm_chain_stitch_frame frames[100];
@@ -862,6 +896,7 @@ int main(void)
 		cmocka_unit_test(test_returned_frame_with_its_caller),
 		cmocka_unit_test(test_threads_are_apart),
 		cmocka_unit_test(test_other_file_at_the_address),
+		cmocka_unit_test(test_left_for_another_stack),
 		cmocka_unit_test(test_limit),
 		cmocka_unit_test(test_unknown_stack_pointer),
 		cmocka_unit_test(test_nonsense),
