@@ -8,9 +8,9 @@
  * process that drops the last reference waits, also when it drops it by ending. Therefore a
  * child inherits these descriptors, and drops its references after its parent did.
  *
- * So it is with a file that has no name any more: the kernel frees its blocks, and waits for
- * those that are on their way to the disk (truncate_inode_pages_range()), which was 19 s beside
- * a hundred busy threads, that keep the kernel's writing thread from a CPU, too.
+ * The same holds for a file that has no name any more: the kernel frees its blocks, and waits
+ * for those that are on their way to the disk (truncate_inode_pages_range()). Beside a hundred
+ * busy threads, which keep the kernel's writing thread from a CPU, that took 18 s.
  */
 #include "perf-state.h"
 
