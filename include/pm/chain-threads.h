@@ -10,7 +10,7 @@
 enum {
 	/* Lines of one thread in one second. Its other samples in that second have the name
 	 * of the last line. */
-	PM_CHAIN_RENAMES_MAX = 16,
+	PM_CHAIN_RENAMES_MAX = 256,
 	/* With more threads all are forgotten, and get a line again when they have another
 	 * sample. 3.3 MB. */
 	PM_CHAIN_THREADS_MAX = 1 << 16,

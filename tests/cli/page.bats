@@ -111,7 +111,9 @@ make_edges() {
 		             2: '\u202eevil\u2066\x07\x1b[31m', 3: 'std::' + 'x' * 100000, 8: 'deepest'}
 		    made = False
 		    for o in copy.deepcopy(truth):
-		        if o['type'] == 'stack':
+		        if o['type'] == 'header':
+		            o['uid'] = os.getuid()
+		        elif o['type'] == 'stack':
 		            last = o['id']
 		        elif o['type'] == 'sample':
 		            if not made:

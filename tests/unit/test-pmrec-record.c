@@ -610,7 +610,7 @@ static void test_renames(void **state)
 	assert_int_equal(lines.samples, 3);
 	assert_string_equal(lines.names[0], "name-999");
 	assert_int_equal(lines.thread_ns, 1999); /* since when it has that name */
-	/* A sample after each rename: up to sixteen lines in this second. */
+	/* A sample after each rename: up to PM_CHAIN_RENAMES_MAX lines in this second. */
 	for (int i = 0; i < PM_CHAIN_RENAMES_MAX + 3; i++) {
 		snprintf(name, sizeof(name), "new-%d", i);
 		assert_int_equal(pm_rec_record(&session, &comm), 0);
