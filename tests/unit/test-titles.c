@@ -168,6 +168,8 @@ static void titles_are_bounded_and_end_with_their_program(void **state)
 		skip();
 	}
 	pid = start_server(&ask_fd, &answer_fd);
+	session.procs = pm_procs_new(NULL);
+	assert_non_null(session.procs);
 	assert_int_equal(pm_file_writer_open(&session.writer, NULL, NULL), 0);
 	pm_file_writer_tee(session.writer, on_record, &seen);
 	assert_int_equal(pm_file_write_header(session.writer, &header), 0);
@@ -201,6 +203,8 @@ static void titles_are_bounded_and_end_with_their_program(void **state)
 	pm_rec_titles_free(session.titles);
 	pm_rec_titles_free(NULL);
 	assert_int_equal(pm_file_writer_close(session.writer, NULL), 0);
+	pm_chain_threads_release(&session.threads);
+	pm_procs_free(session.procs);
 	close(answer_fd);
 }
 
