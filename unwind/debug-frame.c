@@ -17,7 +17,7 @@ enum {
 	INFLATE_RATIO_MAX = 64,
 	INFLATE_FREE_BYTES = 1 << 20,
 	INFLATED_BYTES_MAX = 1 << 26, /* what a region may hold */
-	UNPACKED_COST = 16, /* bytes gone through for each packed one */
+	UNPACKED_COST = 16, /* bytes read for each packed one */
 };
 
 static bool is_modest(uint64_t inflated, uint64_t packed)
@@ -105,7 +105,8 @@ void pm_unw_unpack_own(struct pm_unw_module *module)
 	module->debug_packed = false;
 }
 
-/* What @fd has is modest, and fits to @module; then its Elf, to be ended. */
+/* The Elf of @fd, if its section is small enough and fits to @module. The caller ends
+ * it. */
 static Elf *open_debug_elf(const struct pm_unw_module *module, int fd,
 			   struct pm_error *err)
 {
@@ -166,18 +167,18 @@ void pm_unw_module_on_gap(struct pm_unw_module *module, pm_unw_open_debug_fn ope
 	module->open_debug_user = user;
 }
 
-/* About how many bytes have to be gone through for the .debug_frame of the file @fd. */
+/* The approximate number of bytes to read for the .debug_frame of the file @fd. */
 static uint64_t debug_cost(int fd)
 {
 	struct stat st;
 
-	/* Where debug information is in a file of its own, a twentieth of it is that section,
-	 * which may be compressed. */
+	/* In a separate debug file, a twentieth of the bytes is that section, which may
+	 * be compressed. */
 	return fstat(fd, &st) == 0 && st.st_size > 0 ? (uint64_t)st.st_size / 4
 						     : UINT64_MAX;
 }
 
-/* What the file itself may have. Returns as pm_unw_module_fill_gap() does. */
+/* Looks for CFI in the file itself. Returns as pm_unw_module_fill_gap() does. */
 static int search_own(struct pm_unw_module *module)
 {
 	unsigned int wanted = 0;

@@ -10,7 +10,7 @@
 
 enum {
 	SEARCHED_BYTES_MAX = 1 << 26,
-	CANDIDATES_MAX = 4, /* each is read to its end */
+	CANDIDATES_MAX = 4, /* the search reads each to its end */
 	CIE_BYTES_MAX = 256,
 };
 

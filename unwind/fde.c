@@ -75,12 +75,12 @@ enum {
 	TERMINATORS_MAX =
 		1024, /* one behind the other; a hole in a file is made of them */
 	EMPTY_FDES_MAX = 16, /* next to each other; one is usual where there are any */
-	/* Of one section; the most seen are 1.2 million. */
+	/* The entries of one section; the most seen are 1.2 million. */
 	PLACES_MAX = 1 << 21,
 	PLACES_FIRST = 1 << 10,
 	CANCEL_EVERY = 1 << 12, /* entries, between two looks whether to go on */
 };
-/* Of all tables together, a quarter of what regions and tables may hold. */
+/* All tables together: a quarter of the limit for regions and tables. */
 #define PLACES_BYTES_MAX ((size_t)1 << 27)
 
 static atomic_size_t places_bytes;
@@ -333,8 +333,8 @@ void pm_unw_fde_table_release(struct pm_unw_fde_table *table)
 	*table = (struct pm_unw_fde_table){ 0 };
 }
 
-/* Gives the table room for @cap places. Returns false, and nothing has changed, if it may not
- * have that much memory. */
+/* Grows the table to @cap places. Returns false, without any change, if it would exceed
+ * the memory limit. */
 static bool resize_table(struct pm_unw_fde_table *table, size_t cap)
 {
 	size_t size = sizeof(*table->places.data), had = table->places.cap;
@@ -481,7 +481,7 @@ static int find_scanned(struct pm_unw_module *module, struct pm_unw_region *regi
 	if (low == 0)
 		return -ENOENT;
 	rc = read_fde(module, region, table->places.data[low - 1].offset, ret, &next);
-	/* What another thread has read may be another file by now. */
+	/* The file may have changed since the other thread read it. */
 	if (rc == 0 && (svma < ret->start || svma >= ret->end))
 		return -ENOENT;
 	return rc;
@@ -660,7 +660,7 @@ size_t pm_unw_eh_frame_len(struct pm_unw_module *module)
 	return by_hdr > offset ? by_hdr : offset;
 }
 
-/* Whether @rc of a part of the file says that no other part is to be looked at. */
+/* Whether result @rc of one part of the file means that no other part is searched. */
 static bool is_answer(int rc)
 {
 	return rc == 0 || rc == -ENOBUFS || rc == -EINPROGRESS;

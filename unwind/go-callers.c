@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The callers of Go's runtime on the stack of a goroutine. systemstack and its like move to the
- * thread's own stack, but leave the frame pointer: it is still that of the function that called
- * them, and Go's functions push it. Therefore the return addresses that the kernel finds along
- * frame pointers, when it takes the sample, lead on to the goroutine's. The function that called
- * systemstack itself is not among them, because systemstack has no frame: its code shows it.
+ * The callers of Go's runtime on the stack of a goroutine. systemstack and similar
+ * functions switch to the thread's own stack, but do not change the frame pointer: it
+ * still belongs to the function that called them, and Go's functions push it. Therefore
+ * the return addresses that the kernel finds along frame pointers, when it takes the
+ * sample, continue on the goroutine's stack. The caller of systemstack itself is missing
+ * among them, because systemstack has no frame. The code of that caller shows its return
+ * address.
  */
 #include "unwind-internal.h"
 
@@ -27,7 +29,7 @@ static int32_t read_displacement(const uint8_t *code)
 	return ret;
 }
 
-/* Where the direct call before @svma goes to; 0: there is none. */
+/* The target of the direct call before @svma; 0: there is none. */
 static uint64_t target_of_call(struct pm_unw_module *module, uint64_t svma)
 {
 	uint8_t code[CALL_BYTES];
@@ -45,7 +47,8 @@ static bool is_entry(const struct pm_go_table *table, uint64_t svma)
 	return pm_go_find(table, svma, &function) == 0 && function.entry == svma;
 }
 
-/* The function whose address, or that of a variable with its address, is loaded; 0: none. */
+/* The function that the instruction loads, by its address or by that of a variable which
+ * holds its address; 0: none. */
 static uint64_t function_loaded(struct pm_unw_module *module, const uint8_t *code,
 				uint64_t svma)
 {
@@ -63,8 +66,9 @@ static uint64_t function_loaded(struct pm_unw_module *module, const uint8_t *cod
 }
 
 /*
- * The return address in @caller of its call to @to, which runs @run: the only call, or else the
- * only one with @run as the last function that was loaded before. 0: that does not show.
+ * The return address of the call from @caller to @to that runs @run: the only call to
+ * @to, or else the only such call where @run is the last function loaded before it. 0:
+ * the code does not show it.
  */
 static uint64_t find_call(struct pm_unw_module *module,
 			  const struct pm_go_function *caller, uint64_t to, uint64_t run,
@@ -104,7 +108,8 @@ static uint64_t find_call(struct pm_unw_module *module,
 
 /* ---- the function that called systemstack ------------------------------------------------- */
 
-/* Go names a function within another one by that and ".funcN", and one in that by ".N". */
+/* Go names a function within another one OUTER.funcN, and a function within that one
+ * OUTER.funcN.N. */
 static size_t len_of_outer_name(const char *name)
 {
 	const char *dot = strrchr(name, '.'), *digits;
@@ -117,7 +122,7 @@ static size_t len_of_outer_name(const char *name)
 		       : 0;
 }
 
-/* Finds the function of the runtime that @run is within. */
+/* Finds the function of the runtime in which @run is defined. */
 static bool find_outer(const struct pm_go_table *table, const struct pm_go_function *run,
 		       struct pm_go_function *ret)
 {
@@ -139,8 +144,9 @@ static bool find_outer(const struct pm_go_table *table, const struct pm_go_funct
 }
 
 /*
- * The return address of the call to @to that runs @run. Its function is the one that the call at
- * return address @svma is to; a goroutine of the runtime begins with one that is known by name.
+ * The return address of the call to @to that runs @run. The direct call before return
+ * address @svma calls the function that contains it. For the first call of a goroutine of
+ * the runtime, the name of @run shows this function.
  */
 static uint64_t find_switch(struct pm_unw_module *module, uint64_t to,
 			    const struct pm_go_function *run, uint64_t svma,
@@ -159,8 +165,8 @@ static uint64_t find_switch(struct pm_unw_module *module, uint64_t to,
 					   .run = run->entry,
 					   .to = to };
 	if (is_first) {
-		/* A search of all names; a file with more of them than the runtime has is none of
-		 * Go's. */
+		/* A search compares all names. A file with more of them than the runtime
+		 * has is not from Go. */
 		is_known = go->searches < PM_UNW_GO_SEARCHES_MAX &&
 			   find_outer(&go->table, run, &caller);
 		go->searches++;
@@ -194,8 +200,9 @@ static bool may_call(struct pm_unw_module *module, uint64_t svma, uint64_t calle
 }
 
 /*
- * Where the goroutine's return addresses begin among @returns, or @len. If none is that of the
- * frame that switched stacks, nothing has pushed a frame pointer since.
+ * The index in @returns of the goroutine's first return address, or @len. It is 0 if none
+ * of them belongs to the frame that switched stacks: no function has pushed a frame
+ * pointer since.
  */
 static size_t find_goroutine(const struct pm_unw_frame *last, const uint64_t *returns,
 			     size_t len)
@@ -206,7 +213,7 @@ static size_t find_goroutine(const struct pm_unw_frame *last, const uint64_t *re
 	return 0;
 }
 
-/* The return address in @module, whose mapping is @map, as svma; 0: it is not there. */
+/* The return address in @module, whose mapping is @map, as svma; 0: it lies outside. */
 static uint64_t svma_in(const struct pm_unw_map *map, uint64_t address)
 {
 	return address - map->start < map->end - map->start ? address - map->bias : 0;
@@ -223,8 +230,9 @@ static struct pm_unw_frame frame_of(const struct pm_unw_map *map, uint64_t svma,
 }
 
 /*
- * The return address in the function that called @to, which switched stacks without a frame of
- * its own. @below is the frame that it called, and @svma the goroutine's first return address.
+ * The return address in the function that called @to. @to switched stacks without a frame
+ * of its own. @below is the frame that @to called, and @svma the goroutine's first return
+ * address.
  */
 static uint64_t find_hidden(const struct pm_unw_map *map, uint64_t to,
 			    const struct pm_unw_frame *below, uint64_t svma,
@@ -233,7 +241,7 @@ static uint64_t find_hidden(const struct pm_unw_map *map, uint64_t to,
 	struct pm_go_function run = { 0 };
 	struct pm_unw_module *module = map->module;
 
-	/* What asmcgocall runs is no function of Go's. */
+	/* asmcgocall runs functions of C, not of Go. */
 	if (below->map != map ||
 	    pm_go_find(&module->go->table, below->lookup - map->bias, &run) < 0)
 		run = (struct pm_go_function){ 0 };

@@ -84,8 +84,8 @@ uint64_t pm_unw_go_cost(const struct pm_unw_module *module)
 		searched += bytes;
 		data += load->writable && !load->executable ? bytes : 0;
 	}
-	/* The header of the table is to be found, and the data that point to it, which relocations
-	 * may make. A word costs less than an FDE does. */
+	/* The search covers the header of the table and the data that point to it, which
+	 * relocations may fill. A word costs less than an FDE does. */
 	return (module->no_sections ? searched : data) / 4 +
 	       (relocs < UINT32_MAX ? relocs : UINT32_MAX) / 2;
 }

@@ -9,9 +9,9 @@
 #include "pm/go.h"
 
 enum {
-	LOADS_MAX =
-		256, /* gone through for each mapping and piece of code; usual are 4 */
-	/* What is made to be run has hardly a hundred; each costs a look-up of its name. */
+	LOADS_MAX = 256, /* searched for each mapping and piece of code; usual are 4 */
+	/* Executable files have fewer than a hundred; each costs a look-up of its
+	 * name. */
 	SECTIONS_MAX = 1 << 14,
 	NAMES_BYTES_MAX = 1 << 22, /* of the sections */
 };

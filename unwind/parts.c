@@ -143,7 +143,7 @@ int pm_unw_module_parts(struct pm_unw_module *module, struct pm_unw_parts *ret)
 						      .filesz = load->filesz,
 						      .executable = load->executable };
 	}
-	/* Not only what some address has asked for so far, and not later. */
+	/* Read everything now, not only what addresses have needed so far. */
 	pm_unw_task_drop(module);
 	module->helper = NULL;
 	pm_unw_module_fill_gap(module);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Work on a module that takes too long for a sample to wait. A task has a module of its own,
- * made from the same file. The thread that unwinds takes over what was found there, at the first
- * look-up after the task is done; until then such look-ups have no answer.
+ * Work on a module that takes too long while a sample waits. A task has a module of its
+ * own, made from the same file. After the task is done, the thread that unwinds takes
+ * over the results at the next look-up. Until then, such look-ups return no answer.
  */
 #include "unwind-internal.h"
 
@@ -56,7 +56,7 @@ int pm_unw_do_later(struct pm_unw_module *module, unsigned int wanted, int debug
 		module->task = task;
 		return -EINPROGRESS;
 	}
-	/* A debug file is not asked for again. */
+	/* The module does not ask for a debug file again. */
 	atomic_store(&task->refs, 1);
 	pm_unw_task_unref(task);
 	return -EINPROGRESS;
@@ -84,7 +84,7 @@ void pm_unw_task_run(struct pm_unw_task *task)
 			      PM_UNW_WANTED_DEBUG_TABLE))
 			pm_unw_fde_scan_debug(module);
 		module->cancelled = NULL;
-		/* The bytes are read again where they are needed, which is mostly a few. */
+		/* Discards the bytes; mostly only a few of them are read again later. */
 		if (!(wanted & PM_UNW_WANTED_EH_SEARCH))
 			pm_unw_region_release(&module->eh_frame);
 		if (wanted & PM_UNW_WANTED_DEBUG_TABLE)
@@ -101,11 +101,11 @@ static void take_table(struct pm_unw_fde_table *table, struct pm_unw_fde_table *
 	pm_unw_fde_table_release(table);
 	*table = *from;
 	*from = (struct pm_unw_fde_table){ 0 };
-	/* Not again, if nothing could be read. */
+	/* If the task could not read it, do not try again. */
 	table->scanned = true;
 }
 
-/* Takes over what is read from the file. */
+/* Takes over all tables that the task has read from the file. */
 static void take_found(struct pm_unw_module *module, struct pm_unw_module *found,
 		       unsigned int wanted)
 {
@@ -144,7 +144,7 @@ void pm_unw_task_settle(struct pm_unw_module *module)
 		module->gap_searched = true;
 	if (task->found)
 		take_found(module, task->found, task->wanted);
-	/* Not again, if the file could not even be opened. */
+	/* If the task could not even open the file, do not try again. */
 	module->eh_scanned.scanned |= task->wanted & PM_UNW_WANTED_EH_TABLE;
 	module->debug_scanned.scanned |= task->wanted & PM_UNW_WANTED_DEBUG_TABLE;
 	pm_unw_task_unref(task);

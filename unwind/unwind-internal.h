@@ -7,7 +7,7 @@
  *   debug-frame.c  .debug_frame that is compressed or in another file
  *   parts.c   modules taken apart and made from parts
  *   fde.c     svma → the FDE that covers it
- *   task.c    what takes too long for a sample to wait, done by another thread
+ *   task.c    work that takes too long while a sample waits, done by another thread
  *   cfi.c     FDE, svma → the CFI row (what DWARF 5 §6.4.1 calls a row of the table)
  *   go.c      Go's own table of frame sizes → rules
  *   go-callers.c  the callers of Go's runtime on a goroutine's stack
@@ -30,7 +30,7 @@
 
 /* ---- work ---------------------------------------------------------------------------- */
 
-/* What work costs, in about nanoseconds of a slow machine. */
+/* The costs of work, in approximate nanoseconds of a slow machine. */
 enum {
 	PM_UNW_COST_OPERATION = 16, /* of an expression, or a step of Go's tables */
 	PM_UNW_COST_INSTRUCTION = 12, /* of CFI */
@@ -49,7 +49,7 @@ static inline void pm_unw_take_work(uint32_t *left, uint32_t cost)
 		*left -= cost < *left ? cost : *left;
 }
 
-/* What a chain in @space may take. */
+/* The work that a chain in @space may use. */
 static inline uint32_t pm_unw_work_of(const struct pm_unw_space *space)
 {
 	return space->work_left && *space->work_left < PM_UNW_WORK_MAX ? *space->work_left
@@ -107,8 +107,8 @@ struct pm_unw_region {
 	size_t budget; /* bytes counted against what all regions may hold */
 };
 
-/* What all regions and tables may hold together. False: it would be more, and nothing is
- * taken. */
+/* Reserves memory in the common limit of all regions and tables. False: the limit would
+ * be exceeded, and nothing is reserved. */
 bool pm_unw_budget_take(size_t len);
 void pm_unw_budget_give(size_t len);
 /* Whether a piece of a file might not be read for that alone. */
@@ -178,7 +178,7 @@ struct pm_unw_module {
 	struct pm_unw_go *go; /* NULL: it has none, or nobody has looked */
 	pm_unw_open_debug_fn open_debug; /* NULL: there is nobody to ask */
 	void *open_debug_user;
-	bool gap_searched; /* what the file itself may have for a gap was looked for */
+	bool gap_searched; /* the file itself was searched for CFI of gaps */
 	bool was_pending; /* as of struct pm_unw_module_tables */
 	uint64_t dynamic_offset, dynamic_bytes; /* in the file; 0 bytes: there is none */
 	const struct pm_unw_helper *helper; /* borrowed; NULL: none */
@@ -205,13 +205,13 @@ struct pm_unw_code_span pm_unw_module_code_span(const struct pm_unw_module *modu
 /* Whether a section of this name holds it, as it is or compressed. */
 bool pm_unw_is_debug_frame(const char *section);
 /*
- * Brings in what CFI can still be had; once that is done, a no-op. Returns 0, 1 if that may be
- * .eh_frame, too, or -EINPROGRESS.
+ * Brings in the CFI that is still available; does nothing if that is done. Returns 0, 1
+ * if that may be .eh_frame, too, or -EINPROGRESS.
  */
 int pm_unw_module_fill_gap(struct pm_unw_module *module);
 /* Unpacks the file's own .debug_frame. */
 void pm_unw_unpack_own(struct pm_unw_module *module);
-/* Takes the .debug_frame that was found over from @from, if there is one. */
+/* Takes over the .debug_frame that was found from @from, if there is one. */
 void pm_unw_take_debug(struct pm_unw_module *module, struct pm_unw_module *from);
 
 /* ---- eh-frame-search.c --------------------------------------------------------------- */
@@ -259,7 +259,7 @@ size_t pm_unw_eh_frame_len(struct pm_unw_module *module);
 
 /* 0; -ENOENT: no FDE covers @svma; -EBADMSG: what is there is not valid; -ENOBUFS: that cannot
  * be told now, as regions hold too much already; -EINPROGRESS: nor while a table is made;
- * -EFBIG: the table is not made, for it would be too large. */
+ * -EFBIG: the table would be too large, and is not made. */
 int pm_unw_fde_find(struct pm_unw_module *module, uint64_t svma, struct pm_unw_fde *ret);
 
 /*
@@ -454,7 +454,7 @@ enum pm_unw_found {
 	PM_UNW_FOUND_NO_CFI,
 	PM_UNW_FOUND_BAD_CFI,
 	PM_UNW_FOUND_OTHER_STACK, /* the caller is on one; nothing here says where */
-	PM_UNW_FOUND_TOO_LARGE, /* there is no table, for it would be too large */
+	PM_UNW_FOUND_TOO_LARGE, /* there is no table, because it would be too large */
 	/* The table is being made. Never in cache slots. */
 	PM_UNW_FOUND_PENDING,
 };
@@ -532,7 +532,7 @@ struct pm_unwinder {
 	struct pm_unw_stats stats;
 	uint32_t *
 		work_left; /* of the chain under way; NULL outside of chains: no matter */
-	uint64_t overworked; /* chains that have used up what they had */
+	uint64_t overworked; /* chains that have used up their work limit */
 	/* By address: which of a space's maps to try first. Anything may stand here. */
 	uint16_t map_hints[PM_UNW_MAP_HINTS];
 };
@@ -573,26 +573,26 @@ struct pm_unw_lookup pm_unw_rule_again(struct pm_unwinder *unwinder,
 
 /* ---- task.c -------------------------------------------------------------------------- */
 
-/* What a task is to do. */
+/* The work of a task. */
 enum pm_unw_wanted {
 	PM_UNW_WANTED_EH_TABLE = 1, /* the table of .eh_frame */
 	PM_UNW_WANTED_DEBUG_TABLE = 2, /* that of .debug_frame */
-	PM_UNW_WANTED_EH_SEARCH = 4, /* an .eh_frame that no header tells of */
+	PM_UNW_WANTED_EH_SEARCH = 4, /* an .eh_frame to which no header points */
 	PM_UNW_WANTED_GO = 8, /* Go's table */
 	PM_UNW_WANTED_UNPACKED = 16, /* the file's own compressed .debug_frame */
 	PM_UNW_WANTED_DEBUG_FILE = 32, /* the .debug_frame of another file */
 };
 
-/* Whether going through @bytes of the file may be done at once. */
+/* Whether the caller may read @bytes of the file at once. */
 bool pm_unw_may_now(const struct pm_unw_module *module, uint64_t bytes);
-/* Has a task do what is @wanted (enum pm_unw_wanted), unless one is under way. @debug_fd is
- * taken, and -1 for none. Returns -EINPROGRESS. */
+/* Starts a task for the work @wanted (enum pm_unw_wanted), unless one is under way. Takes
+ * @debug_fd, -1 for none. Returns -EINPROGRESS. */
 int pm_unw_do_later(struct pm_unw_module *module, unsigned int wanted, int debug_fd);
-/* Takes over what the module's task has found, if it is done. */
+/* Takes over the results of the module's task, if it is done. */
 void pm_unw_task_settle(struct pm_unw_module *module);
-/* Lets go of the module's task. */
+/* Releases the module's task. */
 void pm_unw_task_drop(struct pm_unw_module *module);
-/* Whether nobody waits any more for what is being done to @module. */
+/* Whether the task that works on @module is cancelled. */
 static inline bool pm_unw_is_cancelled(const struct pm_unw_module *module)
 {
 	return module->cancelled &&
@@ -606,11 +606,11 @@ enum {
 	PM_UNW_GO_SEARCHES_MAX = 64, /* by name, in all functions */
 };
 
-/* Which call in the function at @caller (0: a goroutine's first one) makes @to run @run. All are
- * svma. */
+/* Says which call in the function at @caller (0: the first one of a goroutine) makes @to
+ * run @run. All addresses are svma. */
 struct pm_unw_go_switch {
 	uint64_t caller, run, to;
-	uint64_t call; /* its return address; 0: that does not show */
+	uint64_t call; /* its return address; 0: the code does not show it */
 };
 
 struct pm_unw_go {

@@ -17,7 +17,7 @@
 #include <string.h>
 
 enum {
-	INSTRUCTIONS_MAX = 1024, /* that are followed for one place */
+	INSTRUCTIONS_MAX = 1024, /* followed for one place */
 	WAYS_MAX = 32, /* targets of conditional jumps */
 	STORES_MAX = 24, /* on one way, whose values are known */
 	WINDOW_BYTES = 64,
@@ -449,7 +449,7 @@ struct value {
 struct way {
 	uint64_t pc;
 	int32_t sp; /* less the stack pointer of then */
-	bool is_behind_call; /* the instruction before was one */
+	bool is_behind_call; /* the previous instruction is a call */
 	bool has_called;
 	int32_t call_sp; /* the stack pointer at a call */
 	struct value regs[REGS];
@@ -471,7 +471,7 @@ enum outcome {
 struct search {
 	const struct pm_unw_space *space;
 	uint32_t *work_left; /* NULL: no matter */
-	bool over_calls; /* ways go on behind calls */
+	bool over_calls; /* paths continue behind calls */
 	struct way ways[WAYS_MAX]; /* one after the other; those before `at` are done */
 	uint64_t starts[WAYS_MAX];
 	size_t at, len;
@@ -648,8 +648,8 @@ static bool is_call(const struct instruction *in)
 }
 
 /*
- * Goes on behind a call, where the registers are lost that a callee may change: all but rbx,
- * rsp, rbp and r12 to r15. False: there another function may begin.
+ * Continues behind a call. All registers are lost there that a callee may change: all but
+ * rbx, rsp, rbp and r12 to r15. False: another function may start there.
  *
  * At a call the stack pointer is a multiple of 16 (psABI 3.2.2). Code that follows a call that
  * does not return belongs to a function that is entered with another remainder.
@@ -664,7 +664,7 @@ static bool follow_call(struct way *way)
 	for (uint8_t reg = 0; reg < REGS; reg++)
 		if (reg != RBX && reg != RSP && reg != RBP && reg < 12)
 			way->regs[reg] = lost;
-	/* What is below the stack pointer is the callee's. */
+	/* The callee may overwrite everything below the stack pointer. */
 	for (size_t i = 0; i < way->stores_len; i++)
 		if (way->stores[i].offset >= way->sp)
 			way->stores[kept++] = way->stores[i];
@@ -674,7 +674,7 @@ static bool follow_call(struct way *way)
 	return true;
 }
 
-/* Behind a call only if the call does not return: nop, int3, zeros. */
+/* These follow a call only if the call does not return: nop, int3, zeros. */
 static bool is_padding(const struct instruction *in)
 {
 	if (in->map != MAP_ONE)
@@ -714,7 +714,8 @@ static enum outcome follow_instruction(struct search *search, struct way *way,
 	if (in->map == MAP_ONE && (op == 0xc2 || op == 0xc3))
 		return OUTCOME_RETURN;
 	if (in->map == MAP_ONE && (op == 0xe9 || op == 0xeb)) {
-		/* A loop goes round once: what was followed from there is not followed again. */
+		/* Each loop is followed once: the code from there on was already
+		 * followed. */
 		if (target < way->pc) {
 			add_way(search, way, target);
 			return OUTCOME_LOST;
@@ -785,7 +786,8 @@ static bool to_row(const struct way *way, int64_t popped, struct pm_unw_row *ret
 	return true;
 }
 
-/* Whether the return address is at the same place. Of registers @ret keeps what both know. */
+/* Whether both have the return address at the same place. @ret keeps the registers on
+ * which both agree. */
 static bool rows_agree(struct pm_unw_row *ret, const struct pm_unw_row *other)
 {
 	static const uint8_t saved[] = { 3, 6, 12, 13, 14, 15 };
@@ -804,7 +806,7 @@ static bool rows_agree(struct pm_unw_row *ret, const struct pm_unw_row *other)
 	return true;
 }
 
-/* The first answer of a way without calls, or what all ways agree on. */
+/* The first answer of a path without calls, or the answer on which all paths agree. */
 static enum pm_unw_exit search_exit(struct search *search, struct pm_unw_row *ret)
 {
 	unsigned int left = INSTRUCTIONS_MAX;
@@ -848,13 +850,13 @@ enum pm_unw_exit pm_unw_x86_find_exit(const struct pm_unw_space *space, uint64_t
 				      uint32_t *work_left, struct pm_unw_row *ret)
 {
 	const struct pm_unw_map *map = pm_unw_space_find(space, pc);
-	/* Functions that are generated at run time may pop what their caller has pushed. */
+	/* Functions generated at run time may pop words that their caller has pushed. */
 	int passes = map && map->module ? 2 : 1;
 	struct search search;
 	enum pm_unw_exit found = PM_UNW_EXIT_UNKNOWN;
 
 	for (int calls = 0; calls < passes && found == PM_UNW_EXIT_UNKNOWN; calls++) {
-		/* Of the ways only those before search.len are ever read. */
+		/* Only the paths before search.len are ever read. */
 		search.space = space;
 		search.work_left = work_left;
 		search.over_calls = calls > 0;

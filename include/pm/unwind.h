@@ -80,7 +80,7 @@ enum pm_unw_stop {
 	PM_UNW_STOP_LIMIT, /* PM_UNW_FRAMES_MAX */
 	PM_UNW_STOP_NO_REGS, /* there was nothing to begin with */
 	PM_UNW_STOP_OTHER_STACK, /* the callers are on another stack, which was not copied */
-	PM_UNW_STOP_WORK_LIMIT, /* it would take more work than the chain may ask for */
+	PM_UNW_STOP_WORK_LIMIT, /* finding the caller would exceed the chain's work */
 	PM_UNW_STOP_TABLE_PENDING, /* the module's table is still being made */
 	PM_UNW_STOP_TABLE_TOO_LARGE, /* ... needs more memory than a table may have */
 };
@@ -157,24 +157,25 @@ void pm_unw_module_on_gap(struct pm_unw_module *module, pm_unw_open_debug_fn ope
 			  void *user);
 
 /*
- * Some files have no table that sorts their CFI, and one has to be made of all of it before the
- * first address can be looked up. That may take seconds, and others may wait meanwhile. A
- * helper decides what is done at once; it lets another thread do the rest. Without a helper
- * everything is done at once.
+ * Some files have no table that sorts their CFI. The unwinder must make one from all of
+ * the CFI before it can look up the first address. That may take seconds, and the samples
+ * of other processes wait meanwhile. A helper decides how much the unwinder does at once,
+ * and lets another thread do the rest. Without a helper, the unwinder does everything at
+ * once.
  */
 struct pm_unw_task;
 struct pm_unw_helper {
-	/* Whether @bytes may be gone through now. */
+	/* Whether the caller may read @bytes now. */
 	bool (*may_now)(void *user, size_t bytes);
-	/* Takes @task, which pm_unw_task_run() and then pm_unw_task_unref() are to be called
-	 * for. Returns false if it cannot; the module asks again later. */
+	/* Takes @task. The helper calls pm_unw_task_run() and then pm_unw_task_unref()
+	 * for it. Returns false if it cannot; the module asks again later. */
 	bool (*take)(void *user, struct pm_unw_task *task);
 	void *user;
 };
 /* @helper is borrowed. A module without a file needs none. */
 void pm_unw_module_set_helper(struct pm_unw_module *module,
 			      const struct pm_unw_helper *helper);
-/* In any thread. Touches no module that another thread knows. */
+/* From any thread. Does not access modules that another thread uses. */
 void pm_unw_task_run(struct pm_unw_task *task);
 /* Makes pm_unw_task_run() return soon, with nothing found. From any thread. */
 void pm_unw_task_cancel(struct pm_unw_task *task);
@@ -182,8 +183,8 @@ void pm_unw_task_unref(struct pm_unw_task *task);
 
 /* What happened to the tables of a module. */
 struct pm_unw_module_tables {
-	bool pending; /* frames were met while a table was being made */
-	bool too_large; /* a table would be larger than tables may be */
+	bool pending; /* a frame needed a table that was being made */
+	bool too_large; /* a table would have been larger than allowed */
 };
 struct pm_unw_module_tables pm_unw_module_tables(const struct pm_unw_module *module);
 
@@ -218,9 +219,9 @@ struct pm_unw_space {
 	size_t len;
 	pm_unw_read_code_fn read_code; /* NULL: such memory cannot be read */
 	void *read_code_user;
-	/* What chains in this space may still ask for, in nanoseconds of work as estimated; each
-	 * chain takes what it has used. With 0 a chain is the interrupted place alone. NULL:
-	 * each may ask for PM_UNW_WORK_MAX, which is the most of any chain. */
+	/* The work that chains in this space may still cause, estimated in nanoseconds.
+	 * Each chain subtracts what it has used. With 0, a chain has only the interrupted
+	 * place. NULL: each may use PM_UNW_WORK_MAX, the maximum for any chain. */
 	uint32_t *work_left;
 	/* aarch64: which bits of a return address are no address but authenticate it
 	 * (NT_ARM_PAC_MASK's insn_mask). 0: not known; then all above the highest mapping are
@@ -247,8 +248,9 @@ struct pm_unw_stack {
 
 /* ---- unwinding ----------------------------------------------------------------------- */
 
-/* The work for one chain at most, in about nanoseconds. Chains whose rules are cached need a
- * few hundred; one of PM_UNW_FRAMES_MAX new places needs nearly all of this. */
+/* The maximum work for one chain, in approximate nanoseconds. Chains whose rules are
+ * cached need a few hundred; one of PM_UNW_FRAMES_MAX new places needs nearly all of
+ * this. */
 #define PM_UNW_WORK_MAX ((uint32_t)1 << 22)
 
 struct pm_unw_frame {
@@ -286,10 +288,11 @@ size_t pm_unwind(struct pm_unwinder *unwinder, const struct pm_unw_space *space,
 
 /*
  * The callers of a chain of @len frames that ended where Go's runtime had switched stacks
- * (PM_UNW_STOP_OTHER_STACK). @returns are the return addresses that the kernel found along frame
- * pointers for the same sample, leaf first, the interrupted place itself not among them. Fills
- * @ret, leaf first, and returns how many; 0: they do not fit together, or it is not Go's. Their
- * stack pointers are unknown. x86-64.
+ * (PM_UNW_STOP_OTHER_STACK). @returns are the return addresses that the kernel found
+ * along frame pointers for the same sample, leaf first, without the interrupted place.
+ * Fills @ret, leaf first, and returns the number of callers; 0: the addresses are
+ * inconsistent, or the code is not Go's. The stack pointers of the callers are unknown.
+ * x86-64.
  */
 size_t pm_unw_go_callers(const struct pm_unw_frame *frames, size_t len,
 			 const uint64_t *returns, size_t returns_len,
