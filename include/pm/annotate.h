@@ -27,9 +27,10 @@ struct pm_annotate_search {
 	const char *const *source_dirs;
 	size_t source_dirs_len;
 	/*
-	 * A recording names files as it likes, and a report is passed on. With `as_user`, which
-	 * is for root, only what user @uid may read is read, and what lies in one of
-	 * source_roots. Of files of others user 0 may read those that everybody may read.
+	 * A recording may name any file, and users pass reports on. With `as_user`, which
+	 * is for root, a report contains only files that user @uid may read, and files in
+	 * one of source_roots. If @uid is 0, files of other users are read only if
+	 * everybody may read them.
 	 */
 	bool as_user;
 	uint32_t uid;
@@ -42,7 +43,8 @@ struct pm_annotate_search {
 
 /* info.created as a number of seconds, 0 where it is unknown. */
 int64_t pm_annotate_recorded_at(const struct pm_profile *profile);
-/* Fills in what @profile says: recorded_at, unless it is set, and as whom root reads sources. */
+/* Fills in what @profile says: recorded_at, unless it is set, and the user with whose
+ * rights root reads sources. */
 void pm_annotate_search_of(struct pm_annotate_search *search,
 			   const struct pm_profile *profile);
 
@@ -66,9 +68,9 @@ struct pm_source {
 
 /*
  * Reads the source that the recording calls @path, which is absolute or found through
- * `source_dirs`. 0; -ENOENT; -EACCES and what else open(2) gives; -EPERM where we may read it,
- * but search->uid may not; -ENOTSUP when it is no regular file; -EFBIG; -EBADMSG when it is no text (it has NUL bytes); -ENOMEM. @err says
- * which file and why.
+ * `source_dirs`. 0; -ENOENT; -EACCES and other errors of open(2); -EPERM if we may
+ * read it, but search->uid may not; -ENOTSUP if it is no regular file; -EFBIG;
+ * -EBADMSG if it is no text (it has NUL bytes); -ENOMEM. @err says which file and why.
  */
 int pm_source_read(struct pm_source *ret, const char *path,
 		   const struct pm_annotate_search *search, struct pm_error *err);

@@ -46,12 +46,12 @@ void pm_chain_modules_init(struct pm_chain_modules *modules);
 /* Lets this process open as many files as it may; not before the command is forked, for it
  * shall keep the limit that it was given. */
 void pm_chain_modules_raise_limit(struct pm_chain_modules *modules);
-/* Lets a thread of its own make what takes long, from now on. 0 or -ENOMEM. */
+/* From now on, a separate thread makes tables that take long. 0 or -ENOMEM. */
 int pm_chain_modules_make_tables_aside(struct pm_chain_modules *modules);
 void pm_chain_modules_release(struct pm_chain_modules *modules);
 /* No module has an id in the file yet, which is another one than before. */
 void pm_chain_modules_new_file(struct pm_chain_modules *modules);
-/* The same in the same file: each gets another id when a frame lies in it again. */
+/* The same in the same file: each gets another id when a frame is in it again. */
 void pm_chain_modules_new_generation(struct pm_chain_modules *modules);
 /* Closes module @id, which nobody has mapped any more. */
 void pm_chain_modules_drop(struct pm_chain_modules *modules, uint32_t id);

@@ -11,8 +11,8 @@ enum {
 	/* Lines of one thread in one second. Its other samples in that second have the name
 	 * of the last line. */
 	PM_CHAIN_RENAMES_MAX = 256,
-	/* With more threads all are forgotten, and get a line again when they have another
-	 * sample. 3.3 MB. */
+	/* With more threads, the table forgets all of them, and each gets a line again
+	 * with its next sample. 3.3 MB. */
 	PM_CHAIN_THREADS_MAX = 1 << 16,
 };
 
@@ -39,7 +39,8 @@ struct pm_chain_thread {
 struct pm_chain_threads {
 	PM_VEC(struct pm_chain_thread) list;
 	struct pm_index index;
-	uint64_t misnamed; /* samples under an earlier name, for there were too many */
+	/* samples under an earlier name, because there were too many */
+	uint64_t misnamed;
 	uint64_t clamped; /* times that the file cannot hold */
 };
 

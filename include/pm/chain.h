@@ -21,12 +21,14 @@ struct pm_chain_source {
 	struct pm_chain_raw *raw; /* NULL: the stacks themselves are not kept */
 	bool stitch; /* put known callers on top of truncated stacks (see stitch.h) */
 	bool look; /* where none are known, read the stack of the running thread */
-	/* A process may make the recorder do only so much work, for others wait meanwhile.
-	 * What it asks for beyond that, its stacks lack: see PM_UNW_STOP_WORK_LIMIT. */
+	/* A process may cause only a limited amount of work, because the samples of
+	 * others wait meanwhile. Its stacks lack the frames that would exceed the limit:
+	 * see PM_UNW_STOP_WORK_LIMIT. */
 	bool limited;
 };
 
-/* Processes whose stacks were not unwound for a while, since they had asked for too much. */
+/* Processes whose stacks were not unwound for a while, because they had caused too much
+ * work. */
 struct pm_chain_cut {
 	uint64_t pauses; /* how often that happened */
 	uint32_t first_pid; /* to whom it happened first */
@@ -38,8 +40,8 @@ struct pm_chain_cut {
 struct pm_chain {
 	uint32_t stack; /* PM_FILE_NONE: no frame at all */
 	uint32_t stop; /* index for pm_chain_stop_name() */
-	uint32_t own_stop; /* the same without what other samples and looks supplied */
-	/* the copy had not all of the stack; other samples or looks supplied callers */
+	uint32_t own_stop; /* the stop before other samples and looks supplied callers */
+	/* the copy lacked part of the stack; other samples or looks supplied callers */
 	bool stitched;
 	/* For pm_chains_settle(): the sample's time, the frames that are its own, and a number;
 	 * 0: there is nothing to settle. */

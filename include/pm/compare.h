@@ -175,8 +175,8 @@ struct pm_comparison {
 	differences; /* "cpu: X on the base, Y on the new side": incomparable unless
 				     * forced */
 	PM_VEC(char *) warnings; /* full sentences */
-	/* The one event that decides because nobody has set a gate or asked for events; NULL: none
-	 * is needed. */
+	/* The one event that decides because no gate is set and no event was requested;
+	 * NULL: none is needed. */
 	char *deciding;
 	bool forced; /* compared in spite of the differences */
 	/* Of all that is gated: WORSE, INCONCLUSIVE, BETTER, CHANGED or SAME. A row that is gated

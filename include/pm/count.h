@@ -56,7 +56,7 @@ struct pm_place {
 	/* The kernel emulates it instead of stepping over it (arch/x86/kernel/uprobes.c,
 	 * arch/arm64/kernel/probes/decode-insn.c). */
 	bool cheap;
-	/* The kernel was asked and takes no probe there, or one would break the program. */
+	/* The kernel refuses a probe there, or a probe would break the program. */
 	bool refused;
 	/* So many instructions between where control comes by and here could fault, or have
 	 * another effect that ends the call before it is seen. */
@@ -107,16 +107,16 @@ struct pm_region {
 	/* Inlined, and mixed with other code: how often control came to one of its pieces is not
 	 * how often it was called. So of a sum with such a place. */
 	bool parted;
-	/* A function that was inlined, too, at places that are not known: without calls of its own
-	 * nobody knows how often it was called. */
+	/* A function that was also inlined, at unknown places: if it has no calls of its
+	 * own, the number of calls is unknown. */
 	bool inlined_away;
 };
 
 struct pm_regions {
 	PM_VEC(struct pm_region) list;
 	PM_VEC(struct pm_place) places; /* by region, entries first */
-	/* For each place, in their order, where else the same could be seen: what the places were
-	 * chosen of. */
+	/* For each place, in their order: other places where the same could be seen. The
+	 * places were chosen from these. */
 	PM_VEC(struct pm_place) candidates;
 	bool asked; /* the kernel has said which of them take a probe */
 	PM_VEC(int) files;
@@ -158,12 +158,12 @@ int pm_regions_find(struct pm_regions *regions, const struct pm_region_spec *spe
 		    struct pm_error *err);
 
 /*
- * Asks the kernel which of the places take a probe, and chooses others where some do not: an
- * entry is also seen at the next instruction. What is left without is `refused`. 0; negative
- * with @err: nothing is known, and nothing was changed.
+ * Asks the kernel which of the places take a probe, and replaces those that do not: the
+ * next instruction also shows an entry. A place without a replacement is `refused`. 0;
+ * negative with @err: nothing is known, and nothing was changed.
  */
 int pm_regions_ask_kernel(struct pm_regions *regions, struct pm_error *err);
-/* Whether no call of @region can be seen by probes, nor of the parts that it is the sum of. */
+/* Whether probes can see no call of @region, nor of the parts of which it is the sum. */
 bool pm_regions_is_deaf(const struct pm_regions *regions, uint32_t region);
 
 /* ---- calls --------------------------------------------------------------------------- */
@@ -300,7 +300,7 @@ struct pm_sim_term {
 	const char *column; /* "Ir", "D1mr"; NULL: the end */
 	int weight;
 };
-/* Of "sim.cycles" and the like; NULL: it is counted as it is. */
+/* For "sim.cycles" and the like; NULL: the event is counted as it is. */
 const struct pm_sim_term *pm_sim_event_terms(const char *name);
 /* Whether a word of -e means one of these, known or not: those that begin with "sim." */
 bool pm_sim_event_is(const char *word);

@@ -254,15 +254,16 @@ struct pm_file_writer;
 int pm_file_writer_open(struct pm_file_writer **ret, const char *path,
 			struct pm_error *err);
 
-/* Whether the caller wants to end: then nobody waits for a file that takes no bytes. */
+/* Whether the caller wants to end. If so, it does not wait for a file that takes no
+ * bytes. */
 typedef bool (*pm_file_wants_end_fn)(void *user);
 /*
- * From now on a thread of the writer's own makes the system calls that write and rename. A disk
- * or a reader that is slow then does not stop the caller, as long as 8 MiB are enough. The calls
- * below report a failure of the thread late, but none loses it. If 8 MiB are not enough, and
- * in pm_file_writer_settle() and _close(), the caller waits, and @wants_end is called ten
- * times a second; if it returns true and no byte has moved for 1.5 s, the file ends with
- * -ETIMEDOUT. 0 or negative errno; then the caller writes as before.
+ * From now on, a thread of the writer makes the system calls that write and rename. Then
+ * a slow disk or reader does not stop the caller, as long as 8 MiB are enough. The calls
+ * below report a failure of the thread late, but they report each one. If 8 MiB are not
+ * enough, and in pm_file_writer_settle() and _close(), the caller waits, and calls
+ * @wants_end ten times a second. If it returns true and no byte has moved for 1.5 s, the
+ * file ends with -ETIMEDOUT. 0 or negative errno; then the caller writes as before.
  */
 int pm_file_writer_background(struct pm_file_writer *writer,
 			      pm_file_wants_end_fn wants_end, void *user);
@@ -325,15 +326,15 @@ const struct pm_file_frame *pm_file_writer_frames(const struct pm_file_writer *w
 						  size_t *len);
 
 /*
- * Generations: what the writer remembers of frames and stacks is bounded, the file is not.
- * When one of the tables is full, the caller begins a new generation of it, with ids that go
- * on: a frame or stack that comes again gets a new id. The functions above know only this
- * generation. Names may be given to frames of earlier ones.
+ * Generations: the writer remembers a limited number of frames and stacks, but the file
+ * may have any number. When one of the tables is full, the caller starts a new generation
+ * of it. Ids continue: a frame or stack that comes again gets a new id. The functions
+ * above know only this generation. Frames of earlier generations may still get names.
  */
 enum {
 	PM_FILE_STACKS_MAX = 1 << 22, /* of a generation: 160 MB */
 	PM_FILE_FRAMES_MAX = 1 << 20, /* 48 MB */
-	/* What one sample, or a few, may add when a table is not full yet. */
+	/* Room for one sample, or a few, when a table is not full yet. */
 	PM_FILE_GENERATION_MARGIN = 1 << 14,
 };
 /* The first id of this generation of frames. */
@@ -347,8 +348,8 @@ int pm_file_writer_new_frames(struct pm_file_writer *writer);
 size_t pm_file_writer_table_bytes(const struct pm_file_writer *writer);
 /* Whole lines that a copy of this writer has made (see pm_file_writer_redirect()). */
 int pm_file_writer_append(struct pm_file_writer *writer, const char *lines, size_t len);
-/* In a child process: what this copy of the writer writes from now on goes to @fd, as plain
- * lines, and nothing else. The file is the parent's. */
+/* In a child process: from now on, this copy of the writer writes to @fd, as plain lines,
+ * and nowhere else. The file belongs to the parent. */
 void pm_file_writer_redirect(struct pm_file_writer *writer, int fd);
 
 /* Hands everything written so far to the kernel, so that a kill loses nothing older; in the
@@ -358,9 +359,10 @@ uint64_t pm_file_writer_bytes(const struct pm_file_writer *writer); /* as stored
 /* Flushes and renames the file to its path now; otherwise its first sample causes the
  * rename. */
 int pm_file_writer_publish(struct pm_file_writer *writer);
-/* The file that goes when pm_file_writer_publish() gives a file the name @path: as long as this
- * descriptor is open, that does not wait until the file system has freed it, which beside a
- * busy disk takes seconds. Negative errno: there is none. */
+/* The file that disappears when pm_file_writer_publish() gives a file the name @path. As
+ * long as this descriptor is open, publishing does not wait until the file system has
+ * freed that file, which takes seconds beside a busy disk. Negative errno: there is
+ * none. */
 int pm_file_open_replaced(const char *path);
 /* Gives its final name to a file that gets no more lines: see pm_file_writer_open(). A
  * file that could not be written is removed. pm_file_writer_close() calls this if the
@@ -368,7 +370,7 @@ int pm_file_open_replaced(const char *path);
 int pm_file_writer_settle(struct pm_file_writer *writer);
 /* Where the file is at the moment; borrowed until the next call. */
 const char *pm_file_writer_place(const struct pm_file_writer *writer);
-/* The file is not to take its path, where another one may stand: the caller renames it. */
+/* The file must not take its path, where another one may stand: the caller renames it. */
 void pm_file_writer_stay_beside(struct pm_file_writer *writer);
 /* Whether the file that was at its path is PATH.old now. */
 bool pm_file_writer_kept_old(const struct pm_file_writer *writer);

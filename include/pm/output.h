@@ -63,8 +63,8 @@ struct pm_report {
 	bool color;
 	bool ascii; /* no characters outside of ASCII of our own */
 	unsigned width; /* columns; 0: as wide as it comes */
-	/* Filled with sentences on what was too large for the document; NULL: they stand in the
-	 * document only. */
+	/* Gets sentences about parts that were too large for the document; NULL: they are
+	 * in the document only. */
 	struct pm_str *left_out;
 };
 

@@ -56,11 +56,11 @@ enum {
 int pm_probes_resolve(struct pm_probes *probes, struct pm_event_specs *specs,
 		      const struct pm_probe_context *context, struct pm_error *err);
 
-/* Whether a probe on the instruction that @bytes begin with is taken by some kernels, and the
- * program goes wrong with it. What the kernel takes is what pm_hits_ask() answers. */
+/* Whether some kernels take a probe on the instruction at @bytes, and the program then
+ * fails. pm_hits_ask() says what the kernel takes. */
 bool pm_probe_harms(uint16_t machine, const uint8_t *bytes, size_t len);
-/* Whether code of this machine (EM_*) is of the mode that this program runs in: the kernel answers
- * for no other. */
+/* Whether code of this machine (EM_*) is of the mode in which this program runs: the
+ * kernel answers for no other. */
 bool pm_probe_is_ours(uint16_t machine);
 
 /* ---- functions and where they lie ----------------------------------------------------- */

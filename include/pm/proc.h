@@ -84,8 +84,9 @@ int pm_elf_build_id(int fd, uint8_t ret[PM_MODULE_BUILD_ID_MAX], uint8_t *ret_le
 int pm_file_open(pid_t pid, const char *path);
 
 /*
- * The same with the rights of @user alone, where this process is root: its groups and access
- * control lists count, too, and each folder on the way. -EPERM where its rights cannot be taken.
+ * The same with the rights of @user alone, if this process is root: the groups of @user,
+ * access control lists, and each folder of the path count, too. -EPERM if the process
+ * cannot take these rights.
  */
 struct pm_user;
 int pm_file_open_as(const struct pm_user *user, const char *path);
@@ -159,7 +160,7 @@ int64_t pm_procs_intern_module(struct pm_procs *procs,
 /* The same of one that is known; PM_MODULE_NONE: it is not. */
 int64_t pm_procs_find_module(const struct pm_procs *procs,
 			     const struct pm_module_identity *identity);
-/* The file of module @id was written since it was first seen: what maps it from now on is
+/* The file of module @id was written since it was first seen: mappings from now on are of
  * another module. */
 void pm_procs_retire_module(struct pm_procs *procs, uint32_t id);
 
@@ -195,16 +196,16 @@ void pm_procs_exit(struct pm_procs *procs, pid_t pid, pid_t tid);
 /* ---- what an endless recording must not keep ------------------------------------------- */
 
 enum {
-	/* Rows of the table of modules. What is beyond that is in one common row,
+	/* Rows of the table of modules. All further modules are in one common row,
 	 * PM_MODULES_REFUSED_PATH. */
 	PM_MODULES_MAX = 1 << 16,
 };
 #define PM_MODULES_REFUSED_PATH "[too many files]"
 
-/* Whether no task of this machine has this number. */
+/* Whether this machine has no task with this number. */
 bool pm_task_is_gone(pid_t id);
-/* The same as pm_procs_exit() of all that have ended without a record: the kernel may have
- * lost it. Makes a system call for each that is known. */
+/* Calls pm_procs_exit() for all tasks that have ended without a record, which the kernel
+ * may have lost. Makes a system call for each known task. */
 void pm_procs_sweep(struct pm_procs *procs);
 /* Gives the user part of all processes to the callback of pm_procs_new(). */
 void pm_procs_release_users(struct pm_procs *procs);

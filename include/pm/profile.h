@@ -17,7 +17,8 @@
 
 #define PM_PROFILE_NONE UINT32_MAX
 
-/* What no recorder of ours exceeds. What a file has beyond that is counted and left out. */
+/* Limits that no recorder of ours exceeds. What a file has beyond them is counted and
+ * left out. */
 enum {
 	PM_PROFILE_NOTES_MAX = 1000,
 	/* Frames of a stack, four times what pmrec unwinds. */

@@ -130,7 +130,8 @@ int pm_targets_begin(struct pm_targets *targets, struct pm_error *err);
 int pm_targets_again(struct pm_targets *targets, struct pm_error *err);
 /* The first root that acts as another user than we, who has no privileges. 0: nobody. */
 pid_t pm_targets_foreign(const struct pm_targets *targets);
-/* As whom all roots act; false where they act as several users, or that is not known. */
+/* The user that all roots run as; false if they run as several users, or that is
+ * unknown. */
 bool pm_targets_user(const struct pm_targets *targets, uid_t *ret);
 /* Looks who has ended. True when that are all of them. */
 bool pm_targets_ended(struct pm_targets *targets);

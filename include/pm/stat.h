@@ -149,7 +149,8 @@ struct pm_stat_scope {
 	uint32_t line, line_end; /* 0: unknown; [line, line_end] for ranges of lines */
 	uint64_t low, high; /* svma [low, high), of its first piece */
 	uint32_t places; /* of an inlined function: how many, else 1 */
-	/* Nobody could see whether it was called: the numbers of calls have no meaning. */
+	/* No engine could see whether it was called: the numbers of calls have no
+	 * meaning. */
 	bool calls_unknown;
 	uint64_t calls; /* that were entered */
 	uint64_t nested; /* of these, calls of itself from inside: recursion */
@@ -187,7 +188,7 @@ enum pm_stat_outcome {
 	PM_STAT_EQUAL, /* in all runs */
 	PM_STAT_LESS, /* B has less than A, and that is more than chance */
 	PM_STAT_MORE,
-	PM_STAT_UNDECIDED, /* whatever is seen may be chance */
+	PM_STAT_UNDECIDED, /* any difference may be chance */
 	PM_STAT_TOO_FEW, /* runs, to say so */
 };
 /* "unknown", "equal", "less", "more", "undecided", "too_few_runs". */

@@ -57,13 +57,12 @@ struct pm_symbol_crew_calls {
 	int (*tick)(void *user);
 	int wake_fd;
 	const char *process_name; /* of the helpers, up to 15 bytes */
-	/* For the first so many nanoseconds of CPU time, of all of them together, the helpers
-	 * have this nice value rather than the usual one, as far as the caller may give it. 0:
-	 * they have not. */
+	/* For this many nanoseconds of CPU time, counted over all helpers, they have this
+	 * nice value instead of the usual one, if the caller may set it. 0: never. */
 	uint64_t hurry_ns;
 	int hurry_nice;
-	/* A helper that for so long neither ran nor waited for a CPU, as on a file system that
-	 * does not answer, loses the file at hand. 0: 15 s. */
+	/* A helper that neither ran nor waited for a CPU for this long, as on a file
+	 * system that does not answer, loses the file at hand. 0: 15 s. */
 	uint64_t wait_ns;
 };
 
@@ -73,19 +72,20 @@ struct pm_symbol_crew_cost {
 	long memory_kb; /* of the largest, with what it shares with us */
 };
 
-/* Each job goes to one process, in the order of @jobs; the largest should come first. Other
- * threads of the process hold no lock that calls->open needs. @cost is added to. 0, or what a call returned; -ENOMEM. */
+/* Each job goes to one process, in the order of @jobs; the largest should come first.
+ * Other threads of the process hold no lock that calls->open needs. Adds to @cost. 0, or
+ * the result of a call; -ENOMEM. */
 int pm_symbol_crew_run(const struct pm_symbol_job *jobs, size_t len,
 		       const struct pm_symbol_crew_calls *calls,
 		       struct pm_symbol_crew_cost *cost);
 
 /*
- * A helper that opens one module, and reads what does not depend on the addresses, before it
- * is known which they are: the names are then found sooner. It ends by itself where that is
- * little, or when nobody asks for half a minute. @calls->open gets @key for a job; of the
- * other calls none is used. @yields: it runs only on a CPU that has nothing else to do, until
- * it is asked; the caller must be allowed to end that. The process may have other threads,
- * which hold no lock that @calls->open needs. 0 or negative errno.
+ * A helper that opens one module, and reads what does not depend on the addresses, before
+ * these are known: the names are then found sooner. It ends by itself if that is little
+ * work, or if no request comes for half a minute. @calls->open gets @key for a job; the
+ * helper makes none of the other calls. @yields: until the request, it runs only on a CPU
+ * that has nothing else to do; the caller must be allowed to end that. The process may
+ * have other threads, which hold no lock that @calls->open needs. 0 or negative errno.
  */
 int pm_symbol_early_start(const struct pm_symbol_crew_calls *calls, size_t key,
 			  bool yields, struct pm_symbol_early **ret);

@@ -17,12 +17,12 @@ enum {
 };
 #define MS_NS     1000000ull
 #define SECOND_NS (1000 * MS_NS)
-/* Within a second for each CPU, of all processes and of one: real programs with deep stacks that
- * are new each time need 50 at the default rate. */
+/* Per second and CPU, for all processes and for one: real programs with deep stacks that
+ * are new each time need 50 ms at the default rate. */
 #define FILL_NS (64 * MS_NS)
-/* What may be spent at once; the rings hold several times as much. */
+/* The most that may be spent at once; the rings hold several times as much. */
 #define BURST_NS (64 * MS_NS)
-/* A process that behaves for so long is forgiven. */
+/* A process that keeps within its share for this long starts with short pauses again. */
 #define FORGIVEN_NS (30 * SECOND_NS)
 
 /* A bucket that fills with time. */
@@ -30,7 +30,8 @@ struct bucket {
 	uint64_t left_ns, filled_ns; /* what is in it, and when that was right */
 };
 
-/* What one process has. Several share a row if there are too many: see find_row(). */
+/* The budget of one process. Several share a row if there are too many: see
+ * find_row(). */
 struct row {
 	uint32_t pid; /* 0: of nobody */
 	uint32_t allowance; /* of the chains under way; they take from it */
@@ -93,8 +94,9 @@ static uint64_t take_from_bucket(struct bucket *bucket, uint64_t ns)
 }
 
 /*
- * The row of @pid. A row whose process has what a new one has says nothing, and is another's at
- * the next need. If there is none, two share one.
+ * The row of @pid. A row whose process has a full budget, like a new one, holds no
+ * information, and may go to another process. If there is no such row, two processes
+ * share one.
  */
 static struct row *find_row(struct pm_chain_budget *budget, uint32_t pid,
 			    uint64_t time_ns)
@@ -133,8 +135,8 @@ static void pause_process(struct pm_chain_budget *budget, struct row *row)
 	budget->cut.others |= row->pid != budget->cut.first_pid;
 }
 
-/* Whether all together have used up most of what there is. Then nobody gets much more, and those
- * who go on to take much have to pause. */
+/* Whether all processes together have used up most of the shared budget. Then the budgets
+ * refill slowly, and processes that continue to take much have to pause. */
 static bool is_scarce(const struct pm_chain_budget *budget)
 {
 	return budget->all.left_ns < BURST_NS / 2;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How much work the samples of each process may make the recorder do. A process decides what
- * its stacks look like, and the samples of all others wait in the rings meanwhile.
+ * Limits the work that the samples of each process may cause. A process decides how its
+ * stacks look, and the samples of all others wait in the rings meanwhile.
  *
- * Work is counted in nanoseconds, by what it is expected to cost (PM_UNW_COST_*). A little is
- * free for each sample. The rest comes from what the process has left and from what all have left
- * together; both fill again with time. A process that has used up its share gets stacks of one
- * frame for a while, and for longer each time that it does so again.
+ * Work counts in nanoseconds, by its expected cost (PM_UNW_COST_*). A small amount is
+ * free for each sample. The rest is taken from the budget of the process and from the
+ * shared budget; both refill with time. If a process has used up its share, its stacks
+ * have only one frame for a while, and for longer each time that this happens again.
  */
 #pragma once
 
@@ -25,15 +25,16 @@ struct pm_chain_budget;
 struct pm_chain_budget *pm_chain_budget_new(void); /* NULL without memory */
 void pm_chain_budget_free(struct pm_chain_budget *budget);
 /*
- * Before the stack of a sample of process @pid, of @time_ns, is unwound. Returns how much that
- * may cost, for struct pm_unw_space; it is good until the next call but for others that prepare
- * samples to be unwound together.
+ * Call this before unwinding the stack of a sample of process @pid, of @time_ns. Returns
+ * the work that this may cost, for struct pm_unw_space. The pointer is valid until the
+ * next call, except calls that prepare samples to be unwound together.
  */
 uint32_t *pm_chain_budget_begin(struct pm_chain_budget *budget, uint32_t pid,
 				uint64_t time_ns);
-/* After the stacks of such samples were unwound: takes what that has cost from what is left. */
+/* After the stacks of such samples were unwound: subtracts their costs from the
+ * budgets. */
 void pm_chain_budget_settle(struct pm_chain_budget *budget);
-/* Takes the work of @ns from what @pid has left. */
+/* Subtracts work of @ns from the budget of @pid. */
 void pm_chain_budget_spend(struct pm_chain_budget *budget, uint32_t pid, uint64_t ns);
-/* What happened to the processes that have used up theirs. */
+/* The processes that have used up their share. */
 const struct pm_chain_cut *pm_chain_budget_cut(const struct pm_chain_budget *budget);

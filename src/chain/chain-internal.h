@@ -66,7 +66,7 @@ struct pm_chains {
 	struct pm_chain_source from;
 	struct pm_unwinder *unwinder;
 	struct pm_chain_stitches *stitches; /* NULL: --no-stitch */
-	struct pm_chain_budget *budget; /* NULL: everybody may ask for everything */
+	struct pm_chain_budget *budget; /* NULL: there is no limit */
 	char cut_comm[16]; /* of the first process that has used up its share */
 	uint64_t stacks_seen; /* ids of the file below this one */
 	uint64_t samples; /* so far */
@@ -100,7 +100,7 @@ struct pm_chains {
 int pm_chains_push(struct pm_chains *chains, uint64_t lookup,
 		   const struct pm_unw_map *map, uint32_t how);
 int pm_chains_push_kernel(struct pm_chains *chains, uint64_t lookup, uint32_t how);
-/* Takes the work of @ns from what the process of the record at hand has left. */
+/* Subtracts work of @ns from the budget of the process of the record at hand. */
 void pm_chains_spend(struct pm_chains *chains, uint64_t ns);
 /* The callers that PERF_SAMPLE_BRANCH_CALL_STACK gave. */
 int pm_chains_push_lbr(struct pm_chains *chains, const struct pm_sample *sample,

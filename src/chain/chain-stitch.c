@@ -101,9 +101,9 @@ static void check(struct pm_chains *chains, const struct pm_record *record,
 }
 
 /*
- * Whether a stack that ended with @stop goes on in memory that was not copied. On another stack
- * that is only known if a signal interrupted the last frame: @left_with then tells one run of
- * the handler from another.
+ * Whether a stack that ended with @stop continues in memory that was not copied. If it
+ * continues on another stack, this is only known when a signal interrupted the last
+ * frame: @left_with then distinguishes one run of the handler from another.
  */
 static bool goes_on(uint32_t stop, uint64_t left_with)
 {
@@ -112,9 +112,9 @@ static bool goes_on(uint32_t stop, uint64_t left_with)
 }
 
 /*
- * A hash of the registers that the last of @len frames was left with, if a signal interrupted it:
- * its registers are at the beginning of the signal frame, where the stack pointer of the frame
- * below is. 0: none did, or they were not copied.
+ * A hash of the registers of the last of @len frames, if a signal interrupted it: they
+ * are at the start of the signal frame, where the stack pointer of the frame below is. 0:
+ * no signal interrupted it, or the registers were not copied.
  */
 static uint64_t hash_left_with(const struct pm_chains *chains,
 			       const struct pm_unw_stack *stack, size_t len)
@@ -244,7 +244,8 @@ static bool read_piece(struct pm_chains *chains, const struct pm_record *record,
 	memory = chains->memory + index * LOOK_PIECE_BYTES;
 	*piece = (struct pm_unw_stack){ .start = start, .data = memory };
 	piece->len = pm_trace_read((pid_t)record->tid, start, memory, LOOK_PIECE_BYTES);
-	/* Below the page of a return address may be the guard page that the stack ran into. */
+	/* The guard page that the stack ran into may be below the page of a return
+	 * address. */
 	if (piece->len == 0 && start < wanted - wanted % LOOK_PAGE_BYTES) {
 		start = wanted - wanted % LOOK_PAGE_BYTES;
 		piece->start = start;
@@ -323,7 +324,8 @@ int pm_chains_stitch(struct pm_chains *chains, const struct pm_record *record,
 	size_t frames_len = chains->frames_len;
 	int error;
 
-	/* What it has instead of callers says nothing of them. */
+	/* A stack that was cut by the work limit has no callers to stitch or to
+	 * remember. */
 	if (!chains->stitches || *stop == PM_UNW_STOP_WORK_LIMIT)
 		return 0;
 	error = stitch(chains, record, regs, stack, len, stop);

@@ -22,7 +22,7 @@ enum {
 /* Of all tables and that, before the oldest process goes. */
 #define PM_CHAIN_JIT_BYTES_MAX ((size_t)512 << 20)
 
-/* The time that reading may take while others wait, which fills again. */
+/* The time that reading may take while others wait; it refills. */
 struct pm_chain_jit_time {
 	uint64_t left_ns, filled_ns;
 };
@@ -98,7 +98,7 @@ struct pm_chain_jit {
 	struct pm_chain_jit_source from;
 	int64_t since_ns; /* CLOCK_REALTIME */
 	struct pm_chain_jit_time time; /* of all processes */
-	uint64_t reads_put_off; /* for the time that they take */
+	uint64_t reads_put_off; /* because of the time that they take */
 	PM_VEC(struct pm_chain_jit_process *)
 	processes; /* the one asked for last is last */
 	PM_VEC(struct pm_chain_jit_process *) alive; /* these, and whom children hold */
@@ -120,8 +120,8 @@ struct pm_chain_jit {
 	size_t unusable_count;
 };
 
-/* Whether reading what @process says may take time now; then pm_chain_jit_end_reading() is to
- * follow. */
+/* Whether pmrec may spend time now to read names of @process; then
+ * pm_chain_jit_end_reading() must follow. */
 bool pm_chain_jit_begin_reading(struct pm_chain_jit *jit,
 				struct pm_chain_jit_process *process, uint64_t *begun_ns);
 void pm_chain_jit_end_reading(struct pm_chain_jit *jit,

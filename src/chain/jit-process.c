@@ -9,8 +9,8 @@ enum {
 };
 #define SECOND_NS 1000000000ull
 #define MS_NS     1000000ull
-/* Of one process, and of all: at once, and within a second. A map of a million names takes a
- * second, which may be spread. */
+/* The limits for one process and for all, at once and per second. A map of a million
+ * names takes a second, which may be spread. */
 #define PROCESS_TIME_NS (100 * MS_NS)
 #define ALL_TIME_NS     (200 * MS_NS)
 
@@ -567,7 +567,7 @@ static int refresh_map(struct pm_chain_jit *jit, struct pm_chain_jit_process *pr
 	return name_missed(jit, process);
 }
 
-/* Whether a sample of that time is the first to ask for what may be there by then. */
+/* Whether a sample of that time is the first that needs names written by then. */
 static bool has_unread(const struct pm_chain_jit *jit,
 		       const struct pm_chain_jit_process *process, uint64_t time_ns)
 {
@@ -581,7 +581,7 @@ int pm_chain_jit_refresh(struct pm_chain_jit *jit, struct pm_chain_jit_process *
 	uint64_t begun_ns;
 	int ret;
 
-	/* What is not read now is read for a later sample. */
+	/* The rest is read for a later sample. */
 	if (!has_unread(jit, process, time_ns) ||
 	    !pm_chain_jit_begin_reading(jit, process, &begun_ns))
 		return 0;

@@ -109,7 +109,7 @@ static inline bool pm_chain_node_same_place(const struct pm_chain_node *node,
 	       node->module == other->module;
 }
 
-/* Whether nothing shows that the two are different calls. */
+/* Whether the two may be the same call. */
 static inline bool pm_chain_node_may_be(const struct pm_chain_node *node,
 					const struct pm_chain_node *other)
 {

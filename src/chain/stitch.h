@@ -52,8 +52,8 @@ struct pm_chain_stitch_sample {
 	size_t stack_len;
 	/* With _TRUNCATED: the stack pointer that the caller of the last frame has; 0: unknown. */
 	uint64_t caller_sp;
-	/* With _TRUNCATED: a hash of what the last frame was left with when the thread went on to
-	 * another stack, e.g. its registers. 0: unknown, or it is on the same stack. */
+	/* With _TRUNCATED: a hash of the state of the last frame when the thread switched
+	 * to another stack, e.g. its registers. 0: unknown, or on the same stack. */
 	uint64_t left_with;
 };
 

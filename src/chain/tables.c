@@ -8,7 +8,8 @@
 #include <time.h>
 
 enum {
-	/* At once, of one file; then some 60,000 functions, in a few milliseconds. */
+	/* The most that is read at once of one file: some 60,000 functions, in a few
+	 * milliseconds. */
 	NOW_BYTES_MAX = 2 << 20,
 	NOW_BYTES_A_SECOND = 2 << 20, /* of all files, and twice that to begin with */
 	TASKS_MAX = 1024, /* that wait */
@@ -16,7 +17,7 @@ enum {
 };
 #define SECOND_NS 1000000000ull
 
-/* What the two threads share; the last of them frees it. */
+/* The state that the two threads share; the last of them frees it. */
 struct exchange {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
@@ -84,7 +85,7 @@ static void *make_tables_in_thread(void *user)
 	struct exchange *exchange = user;
 	struct pm_unw_task *task;
 
-	/* As any other program, whatever the recorder has. */
+	/* The thread runs with the priority of any other program. */
 	if (getpriority(PRIO_PROCESS, tid) < 0)
 		setpriority(PRIO_PROCESS, tid, 0);
 	while ((task = await_task(exchange))) {
@@ -102,8 +103,8 @@ static void *make_tables_in_thread(void *user)
 	return NULL;
 }
 
-/* The thread gets none of the signals, and by SCHED_RESET_ON_FORK none of the priority of this
- * one. */
+/* The new thread gets no signals. SCHED_RESET_ON_FORK keeps it from inheriting the
+ * priority of this thread. */
 static bool begin_thread(struct pm_chain_tables *tables)
 {
 	sigset_t all, before;
@@ -181,8 +182,8 @@ struct pm_chain_tables *pm_chain_tables_new(void)
 	pthread_condattr_setclock(&by_clock, CLOCK_MONOTONIC);
 	pthread_cond_init(&exchange->changed, &by_clock);
 	pthread_condattr_destroy(&by_clock);
-	/* The lock is held for a few instructions, by a thread that may have to wait for its CPU:
-	 * then it has the priority of this one. */
+	/* The other thread holds the lock for a few instructions, and may have to wait
+	 * for its CPU meanwhile: then it inherits the priority of this one. */
 	pthread_mutexattr_init(&inherits);
 	pthread_mutexattr_setprotocol(&inherits, PTHREAD_PRIO_INHERIT);
 	pthread_mutex_init(&exchange->lock, &inherits);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tables of call frame information that take long to make: a thread of its own makes them, while
- * the rings are drained.
+ * A separate thread makes tables of call frame information that take long, while the
+ * rings are drained.
  */
 #pragma once
 

@@ -49,9 +49,10 @@ static void name_since(const struct pm_chain_tasks *tasks, const struct pm_recor
 }
 
 /*
- * A file that is written anew in its place keeps its inode, and is another module from then
- * on. It was opened when it was first seen: if it was written after that, it has changed. The
- * attributes are those that the kernel has: no server is asked for them (statx(2)).
+ * A file that is overwritten in place keeps its inode, and is another module from then
+ * on. It was opened when it was first seen: if it was written later, it has changed. The
+ * attributes are those that the kernel has cached: no server is asked for them
+ * (statx(2)).
  */
 static bool was_written(const struct pm_chain_modules *modules,
 			const struct pm_procs *procs, uint32_t id)
@@ -65,11 +66,12 @@ static bool was_written(const struct pm_chain_modules *modules,
 	if (fd < 0 || module->seen_ns == 0 ||
 	    statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_CTIME, &st) < 0)
 		return false;
-	/* Nobody can set this time back, as `cp -p` does with that of the last write. */
+	/* Unlike the time of the last write, nobody can set this time back as `cp -p`
+	 * does. */
 	written_ns = (int64_t)st.stx_ctime.tv_sec * 1000000000 + st.stx_ctime.tv_nsec;
 	clock_gettime(CLOCK_REALTIME, &now);
 	now_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-	/* A time in the future is a wrong clock. */
+	/* A time in the future means that a clock is wrong. */
 	return written_ns > module->seen_ns && written_ns <= now_ns;
 }
 
@@ -80,7 +82,7 @@ static void retire_written(const struct pm_chain_tasks *tasks,
 
 	if (id != PM_MODULE_NONE && tasks->modules &&
 	    was_written(tasks->modules, tasks->procs, (uint32_t)id)) {
-		/* What was in it when it was sampled is gone. */
+		/* The content at the time of the sample is lost. */
 		tasks->modules->list.data[id].error = -ESTALE;
 		pm_procs_retire_module(tasks->procs, (uint32_t)id);
 	}

@@ -51,7 +51,7 @@ static struct pm_chain_thread *get_thread(struct pm_chain_threads *threads, uint
 
 static uint64_t storable_time(struct pm_chain_threads *threads, uint64_t time)
 {
-	/* No number of the file is above that (docs/format.md §2). */
+	/* No number in the file is larger (docs/format.md §2). */
 	if (time <= INT64_MAX)
 		return time;
 	threads->clamped++;
@@ -105,8 +105,8 @@ int pm_chain_threads_name(struct pm_chain_threads *threads, struct pm_file_write
 
 	if (names->leader.comm[0] != '\0')
 		ret = name_thread(threads, writer, pid, pid, &names->leader, time);
-	/* Any thread of its process may be the one: that a thread which ends is no longer in
-	 * the kernel's tables is all that is known. */
+	/* It may have been any thread of its process: the only known fact is that a
+	 * thread which ends is no longer in the kernel's tables. */
 	if (names->known && ret == 0)
 		ret = name_thread(threads, writer, pid, tid, &names->thread, time);
 	return ret;

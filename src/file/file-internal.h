@@ -53,7 +53,7 @@ static inline bool pm_file_output_waits(const struct pm_file_output *output)
 {
 	return output->partial && !output->beside && !output->asked;
 }
-/* Says where the file is instead, and why. */
+/* Reports where the file is instead, and why. */
 void pm_file_output_explain_unpublished(const struct pm_file_output *output,
 					struct pm_error *err);
 /* Removes a file that has not been published. */
@@ -75,7 +75,7 @@ int pm_file_output_close(struct pm_file_output *output);
  * The descriptor, or negative errno.
  */
 int pm_file_partial_create(const char *path, char **ret_partial);
-/* How publishing ended. */
+/* The result of publishing. */
 struct pm_file_published {
 	bool given; /* the file has its name */
 	bool kept_old; /* the file that had it is PATH.old */
@@ -85,13 +85,15 @@ struct pm_file_published {
  * where it is if that fails. */
 void pm_file_partial_publish(const char *path, const char *partial,
 			     struct pm_file_published *ret);
-/* Of one that cannot be published: *partial becomes PATH.kept (or PATH.kept.2, ...), which no
- * other recorder takes for a left-over. Stays as it is where that fails. */
+/* For a file that cannot be published: renames *partial to PATH.kept (or PATH.kept.2,
+ * ...), which no other recorder takes for a left-over. If that fails, the file stays as
+ * it is. */
 void pm_file_partial_keep(const char *path, char **partial);
 /* Whether publishing at @path would move a file away. */
 bool pm_file_partial_replaces(const char *path);
 
-/* Writes all of it, unless the kernel refuses. *@written grows by what it took. */
+/* Writes all of it, unless the kernel refuses. Adds the bytes that it took to
+ * *@written. */
 int pm_file_write_fully(int fd, const char *data, size_t len, uint64_t *written);
 
 /*
@@ -100,10 +102,10 @@ int pm_file_write_fully(int fd, const char *data, size_t len, uint64_t *written)
  */
 int pm_file_queue_new(struct pm_file_queue **ret, int fd, const char *path,
 		      const char *partial, pm_file_wants_end_fn wants_end, void *user);
-/* Waits for room where there is none. Returns the first failure so far. */
+/* Waits for room if the queue is full. Returns the first failure so far. */
 int pm_file_queue_write(struct pm_file_queue *queue, const char *data, size_t len);
 int pm_file_queue_failed(struct pm_file_queue *queue);
-/* The file gets its name when all that was queued until now is written. */
+/* Requests the name: the file gets it when all bytes queued so far are written. */
 void pm_file_queue_publish(struct pm_file_queue *queue);
 /* Waits until nothing is left to do. @ret: what became of the name by now. */
 int pm_file_queue_settle(struct pm_file_queue *queue, struct pm_file_published *ret);

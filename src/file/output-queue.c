@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bytes on their way into a file, written by a thread of their own. write(2) and rename(2)
- * may block: on a disk whose journal is full, a network file system, a pipe that nobody
- * reads. The thread that drains the rings only copies bytes into a buffer here.
+ * Bytes for a file, which a separate thread writes. write(2) and rename(2) may block: on
+ * a disk whose journal is full, on a network file system, on a pipe without a reader. The
+ * thread that drains the rings only copies bytes into a buffer here.
  */
 #include "file-internal.h"
 
@@ -18,7 +18,8 @@ enum {
 	WRITE_BYTES_MAX = 1 << 20, /* a call; its end makes room */
 	WAIT_MS = 100, /* between two looks whether the caller wants to end */
 	STACK_BYTES = 64 << 10, /* of the thread */
-	STUCK_MS = 1500, /* without progress; then who wants to end does not wait on */
+	/* without progress; then a caller that wants to end stops waiting */
+	STUCK_MS = 1500,
 };
 
 enum queue_name {
@@ -59,7 +60,7 @@ int pm_file_write_fully(int fd, const char *data, size_t len, uint64_t *written)
 		} else if (n == 0) {
 			return -EIO;
 		} else if (errno == EAGAIN) {
-			/* Somebody else made our stdout non-blocking. */
+			/* Another process made our stdout non-blocking. */
 			struct pollfd ready = { .fd = fd, .events = POLLOUT };
 
 			if (poll(&ready, 1, -1) < 0 && errno != EINTR)
@@ -94,12 +95,12 @@ static void queue_write_chunk(struct pm_file_queue *queue)
 		queue->failed = failed;
 		queue->len = 0;
 	}
-	/* A queue that is mostly short needs only the first pages of its ring. */
+	/* A queue that is mostly short uses only the first pages of its ring. */
 	if (queue->len == 0)
 		queue->head = 0;
 }
 
-/* The lines before a failed write may be of use: they get their name, too. */
+/* The lines before a failed write may be of use: the file gets its name all the same. */
 static bool queue_publish_is_due(const struct pm_file_queue *queue)
 {
 	return queue->name == QUEUE_NAME_WANTED &&
@@ -233,8 +234,8 @@ static bool queue_is_behind(const struct pm_file_queue *queue, size_t left)
 }
 
 /*
- * Waits until at most @left bytes are queued and, for 0, the file has the name that is wanted. A
- * caller that wants to end gives up when nothing has moved for a while.
+ * Waits until at most @left bytes are queued and, for 0, the file has the name that is
+ * wanted. A caller that wants to end gives up when no byte has moved for a while.
  */
 static void queue_wait(struct pm_file_queue *queue, size_t left)
 {

@@ -239,7 +239,7 @@ int pm_file_output_flush(struct pm_file_output *output)
 	return compress(output, NULL, 0, ZSTD_e_flush);
 }
 
-/* What became of the name. The thread, if there is one, needs it no more. */
+/* The result of publishing. The thread, if there is one, no longer needs the name. */
 static void take_name(struct pm_file_output *output,
 		      const struct pm_file_published *published)
 {
@@ -291,7 +291,7 @@ int pm_file_output_settle(struct pm_file_output *output)
 	return output->failed;
 }
 
-/* False: the thread hangs in a system call. Descriptor and names stay for it. */
+/* False: the thread hangs in a system call. It keeps the descriptor and the names. */
 static bool end_queue(struct pm_file_output *output)
 {
 	if (!output->queue)

@@ -22,7 +22,7 @@ static void parse_events(struct pm_file_parsed *parsed, struct fields *fields)
 	const json_t *array = get_array(fields, "events");
 
 	pm_vec_clear(&parsed->events);
-	/* Reports look at all samples for each of them. */
+	/* Reports read all samples for each event. */
 	if (fields->failed == 0 && json_array_size(array) > PM_FILE_EVENTS_MAX)
 		fail(fields, "events", "more than %d events", PM_FILE_EVENTS_MAX);
 	for (size_t i = 0; fields->failed == 0 && i < json_array_size(array); i++) {

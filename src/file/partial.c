@@ -215,11 +215,11 @@ void pm_file_partial_publish(const char *path, const char *partial,
 	ret->given = rename(partial, path) == 0;
 	if (!ret->given)
 		ret->refused = -errno;
-	/* Without the new file the old one goes back. */
+	/* If the new file cannot take its place, the old one gets its name back. */
 	ret->kept_old = replaces && (ret->given || rename(old, path) < 0);
 }
 
-/* As rename(2), but for what is at @to. */
+/* As rename(2), but keeps a file at @to. */
 static int rename_to_new(const char *from, const char *to)
 {
 	if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)

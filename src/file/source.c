@@ -14,8 +14,8 @@ enum {
 	MAGIC_BYTES = 8,
 	/* 2^27 = 128 MiB is what `zstd -d` takes without being told more, too. */
 	ZSTD_WINDOW_LOG_MAX = 27,
-	/* Recordings become 10 to 40 times smaller. What inflates more is made of lines that
-	 * repeat each other, and would cost hours for a few megabytes. */
+	/* Recordings shrink by a factor of 10 to 40. A file that inflates more consists
+	 * of lines that repeat, and would cost hours for a few megabytes. */
 	INFLATION_MAX = 256,
 	INFLATED_BYTES_FREE = 16 << 20, /* that a file may always have */
 };

@@ -231,9 +231,9 @@ int pm_hits_probes_add(struct pm_hits_probes *probes, const char *path,
 }
 
 /*
- * A CPU may still be in the handler of a probe whose last descriptor has been closed. Waiting
- * until each CPU was somewhere else is what this call does (synchronize_rcu()); where it is not
- * to be had, time has to do.
+ * A CPU may still be in the handler of a probe whose last descriptor has been closed.
+ * This call waits until each CPU has been somewhere else (synchronize_rcu()). If it is
+ * not available, the code waits for a fixed time instead.
  */
 static void wait_for_handlers(void)
 {

@@ -111,9 +111,9 @@ static void fill_levels(const struct pm_attr_request *request,
 			has_guests(spec) && request->features->exclude_guest;
 	}
 	attr->exclude_callchain_kernel = !kernel;
-	/* With DWARF user frames come from the copied stack, and the kernel's own walk over
-	 * frame pointers would only add time; but it shows callers that are on a stack that is not
-	 * copied. */
+	/* With DWARF, user frames come from the copied stack, and the kernel's own walk
+	 * along frame pointers would only add time. But that walk shows callers on a
+	 * stack that is not copied. */
 	attr->exclude_callchain_user = request->shape.call_graph == PM_CALL_GRAPH_DWARF &&
 				       !request->shape.returns;
 }

@@ -89,7 +89,8 @@ static ssize_t list_slow_fds(const struct pm_perf *perf, int **ret)
 	return (ssize_t)len;
 }
 
-/* Both ends of the pipe whose end says that the parent has closed its descriptors. */
+/* Both ends of the pipe. Its end of file shows that the parent has closed its
+ * descriptors. */
 struct behind {
 	int ends[2];
 };

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which instructions the kernel puts probes on. It looks at an instruction when a probe is first
- * put into a mapping. Where the mapping is there already, the registration of the probe fails
- * with ENOTSUPP, which is 524 and no error of user space. Where the file is mapped later, mmap(2)
- * succeeds, the probe is left out, and nobody is told (uprobe_mmap() and prepare_uprobe() of
- * kernel/events/uprobes.c, Linux 6.18). The rules are those of the running kernel, which no
- * table of ours follows.
+ * Finds out on which instructions the kernel puts probes. The kernel looks at an
+ * instruction when a probe is first put into a mapping. If the mapping already exists,
+ * the registration of the probe fails with ENOTSUPP, which is 524 and no error of user
+ * space. If the file is mapped later, mmap(2) succeeds and the kernel leaves the probe
+ * out without any report (uprobe_mmap() and prepare_uprobe() of kernel/events/uprobes.c,
+ * Linux 6.18). The rules are those of the running kernel; no table of ours could follow
+ * them.
  *
- * So copies of all instructions go into a file of ours, each with a probe; the file is mapped
- * after that, and bytes that differ in memory from what the file has are breakpoints. Nothing of
- * it is ever run.
+ * Therefore copies of all instructions are written to a file of ours, each with a probe.
+ * Then the file is mapped. Bytes that differ between memory and the file are breakpoints.
+ * No code of this file ever runs.
  */
 #include "hits-state.h"
 
@@ -37,7 +38,7 @@ struct asking {
 	PM_VEC(int) events;
 };
 
-/* An event is taken away when nobody has it open any more. */
+/* The kernel removes an event when no descriptor of it is open. */
 static void asking_release(struct asking *asking)
 {
 	for (size_t i = 0; i < asking->events.len; i++)

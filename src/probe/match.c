@@ -180,9 +180,10 @@ static bool compare(const struct pm_probe_pattern *pattern, const char *name, bo
 		    : strcmp(pattern->text, name) == 0;
 }
 
-/* Whether the `<` at @from, which comes behind @len bytes of @text, begins arguments of a template,
- * `f<int>` or in Rust `f::<u8>`: operators have such brackets as names, and Rust puts types and
- * `impl` blocks into some. Returns how much of the text in front belongs to it, or -1. */
+/* Whether the `<` at @from, which follows @len bytes of @text, begins the arguments of a
+ * template: `f<int>`, or `f::<u8>` in Rust. Names of operators contain such brackets, and
+ * Rust puts types and `impl` blocks into some. Returns how many bytes of the text in
+ * front belong to the arguments, or -1. */
 static int opens_arguments(const char *text, size_t len, const char *from)
 {
 	static const char operator[] = "operator";

@@ -54,7 +54,8 @@ struct resolver {
 	const struct pm_probe_context *context;
 	PM_VEC(struct pm_event_spec) list;
 	PM_VEC(uint32_t) first; /* of each old entry, its first new one */
-	/* Of each new entry: what is asked of the kernel, if it is code of our own mode. */
+	/* For each new entry: the instruction about which the kernel is asked, if it is
+	 * code of our own mode. */
 	PM_VEC(struct resolved_insn {
 		struct pm_probed_insn insn;
 		bool is_asked;
@@ -379,7 +380,7 @@ static int resolve_one(struct resolver *resolver, size_t index, struct pm_error 
 
 /* ---- the kernel ------------------------------------------------------------------------------ */
 
-/* Who may have no probes is told that when they are opened. */
+/* If the user may not use probes, opening them reports that. */
 static int ask_kernel(struct resolver *resolver, struct pm_error *err)
 {
 	PM_AUTO_FREE struct pm_probed_insn *asked =
@@ -412,7 +413,7 @@ static int ask_kernel(struct resolver *resolver, struct pm_error *err)
 	return 0;
 }
 
-/* The end of what old entry @index has become. */
+/* The end of the entries that old entry @index has become. */
 static size_t end_of(const struct resolver *resolver, size_t index)
 {
 	return index + 1 < resolver->first.len ? resolver->first.data[index + 1]
@@ -439,8 +440,8 @@ static int note_refused(struct resolver *resolver, size_t index, size_t refused,
 	return note(resolver, &text);
 }
 
-/* Leaves out places that the kernel refuses. An event that has no other is told to be unknown; it
- * is an error when nothing is left at all. */
+/* Leaves out places that the kernel refuses. An event without other places is reported as
+ * unknown; it is an error if no event has any. */
 static int leave_out_refused(struct resolver *resolver, struct pm_error *err)
 {
 	size_t kept = 0, all = resolver->list.len;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Where a probe would break the program. What the kernel refuses it says itself: pm_hits_ask(). */
+/* Finds places where a probe would break the program. The kernel itself reports what it
+ * refuses: pm_hits_ask(). */
 #include "pm/probe.h"
 
 #include <elf.h>
@@ -18,8 +19,9 @@ bool pm_probe_is_ours(uint16_t machine)
 	return machine == OUR_MACHINE;
 }
 
-/* Literals: of a vector register the kernel takes it from where its copy of the instruction is;
- * of others older kernels read it as if it were their own memory. */
+/* Loads of literals: for a vector register, the kernel reads the literal relative to its
+ * copy of the instruction; for other registers, older kernels read it from their own
+ * memory. */
 bool pm_probe_harms(uint16_t machine, const uint8_t *bytes, size_t len)
 {
 	uint32_t word;

@@ -73,7 +73,7 @@ struct row {
 	struct pm_module module;
 	/* Under this path another file stands where we are: it was mapped from elsewhere. */
 	bool foreign;
-	bool retired; /* nothing that is mapped from now on is this one */
+	bool retired; /* no mapping from now on is of this module */
 };
 
 struct key {
@@ -248,7 +248,7 @@ int64_t pm_modules_intern(struct pm_modules *modules,
 	if (id != PM_INDEX_NONE) {
 		struct pm_module_identity *known = &modules->rows.data[id]->identity;
 
-		/* /proc does not have it; the first record of the file does. */
+		/* /proc does not show it; the first record of the file does. */
 		if (!known->generation_known && key->generation_known) {
 			known->generation = key->generation;
 			known->generation_known = true;
@@ -264,7 +264,8 @@ int64_t pm_modules_intern(struct pm_modules *modules,
 		if (id != PM_INDEX_NONE)
 			return id;
 	}
-	/* Room to take every id back is made here, where failing is possible. */
+	/* Reserves room for all ids that may come back, because failing is possible
+	 * here. */
 	if (pm_vec_reserve(&modules->free_ids, modules->rows.len + 1) < 0 ||
 	    pm_vec_reserve(&modules->rows, modules->rows.len + 1) < 0)
 		return -ENOMEM;

@@ -104,19 +104,20 @@ int pm_file_open(pid_t pid, const char *path)
 
 /* ---- as somebody else -------------------------------------------------------------------- */
 
-/* The kernel's own call is for this thread alone; that of the C library is for all. */
+/* The system call changes this thread alone; the function of the C library changes all
+ * threads. */
 static int set_groups(size_t len, const gid_t *groups)
 {
 	return syscall(SYS_setgroups, len, groups) == 0 ? 0 : -errno;
 }
 
-/* The calls do not fail, they return what was before. */
+/* These calls do not report failure; they return the previous id. */
 static bool has_fs_ids(uid_t uid, gid_t gid)
 {
 	return (uid_t)setfsuid((uid_t)-1) == uid && (gid_t)setfsgid((gid_t)-1) == gid;
 }
 
-/* Without another's file ids root has its capabilities over files back. */
+/* With its own file ids, root has its capabilities for files again. */
 static int open_with_rights(const struct pm_user *user, const char *path)
 {
 	int fd = -EPERM;

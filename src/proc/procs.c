@@ -365,7 +365,7 @@ static void make_room_for_maps(struct pm_procs *procs, const struct process_row 
 	}
 }
 
-/* @want more mappings of a process that has @len: may it have them? */
+/* Whether a process that has @len mappings may have @want more. */
 static bool may_map(struct pm_procs *procs, const struct process_row *row, size_t len)
 {
 	if (procs->maps > MAPS_MAX)
@@ -583,7 +583,8 @@ void pm_procs_sweep(struct pm_procs *procs)
 	for (size_t i = 0; i < procs->processes.data.len; i++) {
 		struct process_row *row = procs->processes.data.data[i];
 
-		/* While one of its threads lives, it can be asked for by its number. */
+		/* As long as one of its threads lives, records may refer to the process
+		 * by its number. */
 		if (row && row->exit_serial == 0 && pm_task_is_gone(row->process.pid))
 			end_process(procs, row);
 	}

@@ -376,8 +376,8 @@ int pm_load_frame(struct pm_loader *loader, const struct pm_file_frame *frame)
 }
 
 /*
- * Of a stack that is too deep the frames next to its root are kept, and its own: what is
- * between the two is left out. Sums of functions by themselves are therefore right.
+ * If a stack is too deep, its own frame and the frames next to its root are kept, and
+ * those between are left out. Therefore the self time of functions is right.
  */
 int pm_load_stack(struct pm_loader *loader, const struct pm_file_stack *stack)
 {

@@ -31,12 +31,13 @@ enum {
 /* Limits of CPU time are the helper's own; this is for one that waits, for whatever but a CPU:
  * a busy machine shall not cost names. */
 #define WAIT_NS_MAX 15000000000ull
-/* CPU time: who reads from the slowest of disks uses more in that time. */
+/* CPU time: a helper that reads from the slowest of disks uses more in that time. */
 #define LIFE_NS_MIN 1000000ull
-/* From the third file on that did not answer: others are likely to be on the same system. */
+/* From the third file without an answer on: others are probably on the same file
+ * system. */
 #define WAIT_AGAIN_NS_MAX 1000000000ull
-/* The limit for one job, whatever its helper does; and what all of them together may take
- * beyond it, for the largest files and the slowest disks. */
+/* The limit for one job, even if its helper makes progress; and the time beyond it that
+ * all jobs together may take, for the largest files and the slowest disks. */
 #define JOB_NS_MAX   60000000000ull
 #define SPARE_NS_MAX 900000000000ull
 /* Who has done all its work has nothing to do but to end. */
@@ -441,7 +442,8 @@ static bool is_stuck(const struct crew *crew, struct worker *worker, uint64_t no
 	return false;
 }
 
-/* The file at hand is lost, which need not be that of the first job: all are opened before. */
+/* The file at hand is lost. It need not be that of the first job, because a helper opens
+ * all files first. */
 static int lose_stuck(struct crew *crew, struct worker *worker)
 {
 	size_t opening = worker->opening;
@@ -454,8 +456,9 @@ static int lose_stuck(struct crew *crew, struct worker *worker)
 	return 0;
 }
 
-/* By CPU time: beside many busy threads even the best nice value is a part of a CPU only, and
- * without it the rest of the work would take a hundred times as long. */
+/* Measured in CPU time: beside many busy threads, even the best nice value gives only a
+ * part of a CPU, and without it the rest of the work would take a hundred times as
+ * long. */
 static bool has_hurried_enough(const struct crew *crew)
 {
 	uint64_t ns = crew->hurried_ns;

@@ -144,7 +144,7 @@ static int emit_inlined(struct finder *finder, const struct pm_entries *entries,
 	return origin->is_wanted ? emit_copy(finder, entries, copy, origin) : 0;
 }
 
-/* DWARF 5 §3.3.8.1: said where it is declared, which its code refers to. */
+/* DWARF 5 §3.3.8.1: the declaration says it, and the code refers to the declaration. */
 static bool is_inlined_somewhere(const struct finder *finder, uint64_t offset)
 {
 	Dwarf_Attribute attr;

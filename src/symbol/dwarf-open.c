@@ -115,8 +115,9 @@ static bool is_useless(const char *name)
 	return false;
 }
 
-/* libdw inflates all sections that it knows, needed or not, but for those without bytes in the
- * file. The section table is ours to change: it is a copy, or mapped privately. */
+/* libdw inflates all sections that it knows, even unneeded ones, unless they have no
+ * bytes in the file. We may change the section table: it is a copy, or mapped
+ * privately. */
 static void hide_useless(const struct pm_elf_image *image)
 {
 	Elf_Scn *section = NULL;

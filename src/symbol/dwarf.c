@@ -337,7 +337,7 @@ int pm_dwarf_load(const struct pm_elf_image *image, const struct pm_elf_image *d
 	return 0;
 }
 
-/* libdw keeps what it has once seen of a unit, its abbreviations among it. */
+/* libdw caches everything that it has read of a unit, including its abbreviations. */
 void pm_dwarf_read_ahead(struct pm_dwarf *dwarf)
 {
 	Dwarf_CU *cu = NULL;

@@ -29,7 +29,7 @@ int pm_symbol_early_start(const struct pm_symbol_crew_calls *calls, size_t key,
 		free(early);
 		return code;
 	}
-	/* Whoever asks gives it a better one again. */
+	/* The process that sends the request gives it a better one again. */
 	if (getpriority(PRIO_PROCESS, (id_t)early->process.pid) < 0)
 		setpriority(PRIO_PROCESS, (id_t)early->process.pid, 0);
 	*ret = early;
@@ -51,7 +51,8 @@ bool pm_symbol_early_is_there(struct pm_symbol_early *early)
 	return early->process.pid > 0;
 }
 
-/* It has used CPU time that others had no use for; now it is waited for. */
+/* So far it has used only CPU time that others did not need; now the caller waits for
+ * it. */
 static void end_yielding(const struct pm_symbol_early *early)
 {
 	const struct sched_param none = { 0 };
@@ -60,8 +61,8 @@ static void end_yielding(const struct pm_symbol_early *early)
 		sched_setscheduler(early->process.pid, SCHED_OTHER, &none);
 }
 
-/* Nobody waits for its end: it may take a while on a busy machine, or in a file system that does
- * not answer. If it has not ended before us, then it is reaped by whoever inherits it. */
+/* Nobody waits for its end, which may take a while on a busy machine, or in a file system
+ * that does not answer. If it ends after this process, its new parent reaps it. */
 static void end_process(struct pm_symbol_early *early)
 {
 	end_yielding(early);

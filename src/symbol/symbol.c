@@ -113,7 +113,8 @@ static int emit_all(struct pm_symbols *job, pm_symbol_emit_fn emit, void *user)
 	return 0;
 }
 
-/* What does not depend on the addresses: opens all and inflates what is compressed. */
+/* Does the work that does not depend on the addresses: opens all files and inflates
+ * compressed sections. */
 static int load(struct pm_symbols *job, int fd)
 {
 	const struct pm_elf_image *debug;

@@ -24,7 +24,8 @@ enum {
 	SEND_BYTES = 1 << 16,
 	CRC_BYTES_MAX = 1 << 28, /* for all of one process, about half a second */
 	PIPE_BYTES = 1 << 20,
-	/* Less is read in a millisecond, which a process of its own is not worth. */
+	/* Reading fewer bytes takes a millisecond, which is not worth a process of its
+	 * own. */
 	EARLY_BYTES_MIN = 1 << 18,
 	EARLY_WAIT_S = 30,
 };
@@ -35,7 +36,7 @@ struct job {
 	const struct pm_symbol_job *of;
 	struct pm_symbol_input input;
 	struct pm_symbol_files files;
-	struct pm_symbols *symbols; /* opened before it was asked; NULL: not */
+	struct pm_symbols *symbols; /* opened before the request; NULL: not */
 	uint64_t bytes; /* on disk */
 	bool limited, damaged;
 	bool hung; /* opening it never came to an end */
@@ -47,7 +48,7 @@ struct worker {
 	size_t first, len; /* first: of the crew's jobs */
 	int out;
 	const bool *hung; /* by the crew's job; NULL: none */
-	int ask; /* whence the addresses come, later; -1: they are known */
+	int ask; /* descriptor from which the addresses come later; -1: they are known */
 	bool yields; /* until then */
 	struct pm_str text; /* to be sent */
 	uint64_t mapped_bytes, bytes; /* of all files: as they say, on disk */
@@ -203,7 +204,7 @@ static void read_all(int fd, void *bytes, size_t len)
 	while (len > 0) {
 		ssize_t n = read(fd, bytes, len);
 
-		/* Nobody is there to ask. */
+		/* No process is left that could send a request. */
 		if (n == 0 || (n < 0 && errno != EINTR))
 			_exit(0);
 		if (n > 0) {
@@ -213,7 +214,8 @@ static void read_all(int fd, void *bytes, size_t len)
 	}
 }
 
-/* Its files are open. Before all rights are given up, for the alarm cannot be set later. */
+/* The files are open. The alarm must be set before all rights are given up, because it
+ * cannot be set later. */
 static void prepare_to_wait(const struct worker *worker)
 {
 	struct pollfd ask = { .fd = worker->ask, .events = POLLIN };
@@ -224,7 +226,8 @@ static void prepare_to_wait(const struct worker *worker)
 	if (!worker->yields)
 		return;
 	sched_setscheduler(0, SCHED_IDLE, &none);
-	/* Who asks ends the yielding, but may have done that before it began. */
+	/* The parent ends the yielding when it sends the request, but may have done that
+	 * before the yielding began. */
 	if (poll(&ask, 1, 0) > 0)
 		sched_setscheduler(0, SCHED_OTHER, &none);
 }
@@ -238,7 +241,7 @@ static void wait_to_be_asked(const struct worker *worker, struct job *job)
 	if (!asked)
 		_exit(PM_SYMBOL_WORKER_FAILED);
 	pm_sandbox_cpu_time(seconds_for(job));
-	/* If that fails, then it fails again, and is reported, when it is asked. */
+	/* A failure here occurs again after the request, and is reported then. */
 	if (job->input.fd >= 0)
 		(void)pm_symbols_open(job->input.fd, &options, &job->symbols, NULL);
 	read_all(worker->ask, &len, sizeof(len));
@@ -254,8 +257,8 @@ static void wait_to_be_asked(const struct worker *worker, struct job *job)
 static void run(struct worker *worker, pid_t parent)
 {
 	struct pm_sandbox sandbox = { .parent = parent,
-				      /* Who asks an early one may have given it a better
-				       * nice value by now. */
+				      /* The parent may have given an early helper a
+				       * better nice value by now. */
 				      .hurried = worker->ask >= 0 ||
 						 worker->calls->hurry_ns > 0 };
 	uint64_t seconds = 0;
@@ -364,7 +367,8 @@ int pm_symbol_worker_start_early(const struct pm_symbol_crew_calls *calls, size_
 
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return -errno;
-	/* All addresses have to fit, or the write of them would wait, see early.c. */
+	/* All addresses must fit into the pipe, or writing them would block, see
+	 * early.c. */
 	fcntl(ends[1], F_SETPIPE_SZ, PIPE_BYTES);
 	fcntl(ends[1], F_SETFL, O_NONBLOCK);
 	worker.ask = ends[0];
