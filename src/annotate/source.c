@@ -29,9 +29,9 @@ int64_t pm_annotate_recorded_at(const struct pm_profile *profile)
 }
 
 /*
- * Root may read all, and gives the report away: it shows what the recorded user may read. A file
- * of somebody else proves nothing about users but its owner; where nothing is known, only what
- * everybody may read is shown.
+ * Root may read all files, and passes the report on. Therefore the report shows only what
+ * the recorded user may read. A recording of another user is evidence only of the rights
+ * of its owner. If nothing is known, the report shows only what everybody may read.
  */
 static void choose_reader(struct pm_annotate_search *search,
 			  const struct pm_profile_info *info)
@@ -67,7 +67,7 @@ static int read_real_path(int fd, char **ret)
 	return *ret ? 0 : -ENOMEM;
 }
 
-/* By where the open file is, whatever links have led there. */
+/* By the place of the open file, whatever links have led there. */
 static bool lies_below_root(int fd, const struct pm_annotate_search *search)
 {
 	PM_AUTO_FREE char *path = NULL;
@@ -94,8 +94,9 @@ static bool is_roots_own(int fd)
 }
 
 /*
- * What is checked is the open file: between a look at a name and opening it, it can change. For
- * root's own programs that are root's files and those that everybody may read.
+ * Checks the open file, not its name: between a look at the name and opening it, the file
+ * can change. For root's own programs, files of root and files that everybody may read
+ * are allowed.
  */
 static int open_allowed(const char *path, const struct pm_annotate_search *search)
 {

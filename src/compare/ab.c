@@ -6,12 +6,13 @@
 #include <math.h>
 #include <string.h>
 
-/* Whoever looks at two programs once a day is misled once in a year and a half. */
+/* Somebody who compares two programs once a day gets one false result in a year and a
+ * half. */
 #define ALPHA 0.002
 
 enum {
-	RUNS_LEAST = 7, /* a side: fewer never give so small a probability */
-	SEED = 1, /* of bootstraps: the same document is to give the same numbers */
+	RUNS_LEAST = 7, /* a side: with fewer, the probability is never that small */
+	SEED = 1, /* of bootstraps: the same document gives the same numbers */
 };
 
 /* What a difference is made of. */
@@ -46,7 +47,7 @@ static bool varies(const struct pm_compare_side *side)
 	return side->min < side->max;
 }
 
-/* The first value that is none, on the side that has no other. */
+/* The state of the first missing value, on the side that has no other value. */
 static enum pm_stat_state state_of(const struct work *work, const struct row *row,
 				   const struct pm_scope_group *group, uint32_t event)
 {
@@ -73,7 +74,7 @@ static enum pm_stat_state state_of(const struct work *work, const struct row *ro
 	return PM_STAT_NOT_COUNTED;
 }
 
-/* Of a function nobody misses what only the tool knows of whole programs. */
+/* Functions have no values that only the tool knows of whole programs. */
 static bool is_missed(const struct row *row, const struct pm_scope_group *group)
 {
 	return !group || !row->event || row->of.base.known || row->of.new.known ||
@@ -89,7 +90,7 @@ static int add_row(struct work *work, const struct pm_scope_group *group, uint32
 
 	if (event < events) {
 		row.event = &work->stat->events.data[event];
-		/* Of an event that was asked for twice the first one. */
+		/* If an event was requested twice, use the first one. */
 		for (pair = 0; pair < work->pairs.list.len; pair++)
 			if (work->pairs.at[PM_BASE][0][pair] == event)
 				break;
@@ -141,7 +142,7 @@ static int add_rows(struct work *work)
 
 /* ---- what decides -------------------------------------------------------------------- */
 
-/* What sees functions takes time of its own: of the program's numbers then only simulated ones
+/* Measuring functions takes time itself: then only simulated numbers of the program
  * decide. */
 static bool is_undisturbed(const struct work *work, const struct row *row)
 {
@@ -189,7 +190,7 @@ static void choose_deciding(struct work *work)
 
 /* ---- numbers ------------------------------------------------------------------------- */
 
-/* What is the same each time needs no test. */
+/* Values that are the same in each run need no test. */
 static bool is_certain(const struct row *row)
 {
 	return !varies(&row->of.base) && !varies(&row->of.new) &&

@@ -125,14 +125,14 @@ int pm_compare_why(struct pm_compare_row *row, const char *format, ...);
 int pm_history_gate(const struct pm_compare_options *options, const struct pm_stat *like,
 		    const struct pm_compare_row *row, double *ret_gate, bool *ret_known);
 
-/* Of the events that nobody asked for one decides, the first of these that both sides have: cycles,
- * instructions, task-clock. PM_COMPARE_DECIDERS: it is none of them. */
+/* If no events were requested, one decides, the first of these that both sides have:
+ * cycles, instructions, task-clock. PM_COMPARE_DECIDERS: it is none of them. */
 enum {
 	PM_COMPARE_DECIDERS = 3,
 };
 size_t pm_compare_decider_rank(const char *event);
-/* Change, interval and probability of values that vary, both sides known; `family` rows are
- * corrected together. */
+/* Change, interval and probability of varying values; both sides are known. The
+ * correction is for `family` rows together. */
 int pm_compare_measure(struct pm_compare_row *row, size_t family, double alpha,
 		       uint64_t seed);
 #define PM_COMPARE_BY_PAIRS "pairs" /* the method of a row */

@@ -25,7 +25,7 @@ static bool skip(const char **at, const char *word)
 	return true;
 }
 
-/* What stands behind a number, and what it is worth in the unit of an event: 1, ns, bytes. */
+/* The suffixes of a number, and their factors in the unit of an event: 1, ns, bytes. */
 static bool parse_suffix(const char **at, double *ret)
 {
 	static const struct {

@@ -6,14 +6,14 @@
 #include <math.h>
 #include <string.h>
 
-/* A program that stayed as it is was called slower in none of 200 comparisons of 20 runs a side on
- * a busy machine of two processors; at 1 in 20 it was one in 50. */
+/* With this level, none of 200 comparisons of an unchanged program reported it slower (20
+ * runs a side, a busy machine of two processors); with 1 in 20, one of 50 did. */
 #define ALPHA      0.01
 #define CONFIDENCE 0.95
 
 enum {
 	RUNS_MAX = 64, /* that a message asks for */
-	/* Fewer pairs have too few orders of signs; their values one by one have more. */
+	/* Fewer pairs have too few combinations of signs; unpaired values have more. */
 	PAIRS_LEAST = 10,
 };
 
@@ -120,7 +120,8 @@ static int measure_values(struct pm_compare_row *row, uint64_t seed)
 	return r;
 }
 
-/* Disturbances are factors: each pair is one ratio, of which the logarithm adds up. */
+/* Disturbances multiply times. Therefore each pair is one ratio, and logarithms of ratios
+ * add up. */
 static int measure_pairs(struct pm_compare_row *row)
 {
 	PM_AUTO_FREE double *logs = calloc(row->pairs.len, sizeof(*logs));
@@ -156,7 +157,8 @@ static double least_p_of_pairs(const struct pm_compare_row *row)
 	return ldexp(2, -(int)fmin((double)row->pairs.len, 1000));
 }
 
-/* Where they are nearly all, have ratios, and can tell. */
+/* Whether nearly all runs have pairs, the pairs have ratios, and they can reach the
+ * level. */
 static bool are_pairs_enough(const struct pm_compare_row *row, size_t family,
 			     double alpha)
 {
@@ -220,7 +222,7 @@ double pm_compare_least_p(const struct pm_compare_row *row)
 		       : least_p_of_values(row->base.len, row->new.len);
 }
 
-/* What is corrected for one another: what decides, or all where nothing does. */
+/* The rows that are corrected for one another: those that decide, or all if none does. */
 static bool is_in_family(const struct pm_compare_row *row, bool any_gated)
 {
 	return is_tested(row) && (row->gated || !any_gated);
@@ -327,7 +329,8 @@ static int doubt_lost(struct pm_compare_row *row)
 			      100 * row->base.lost, 100 * row->new.lost);
 }
 
-/* A hard limit needs no base: it holds for what is new, too, and for what was too much before. */
+/* A hard limit needs no base: it also holds for new rows, and for rows that exceeded it
+ * before. */
 static int judge_limit(struct pm_compare_row *row)
 {
 	if (isnan(row->at_most) || !row->new.known || row->new.median <= row->at_most)

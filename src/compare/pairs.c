@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs of both sides that are neighbours in time: what disturbed one has disturbed the other. */
+/* Runs of both sides that are neighbours in time: a disturbance of one has disturbed the
+ * other, too. */
 #include "compare-internal.h"
 
 struct begun {
@@ -8,7 +9,8 @@ struct begun {
 	bool new;
 };
 
-/* Of runs that began at the same time the base's come first, such that they are no turns. */
+/* Runs of the base sort before runs that started at the same time, so that these are not
+ * turns. */
 static int compare_begun(const void *first, const void *second)
 {
 	const struct begun *a = first, *b = second;
@@ -26,7 +28,7 @@ static void fill_begun(struct begun *to, const struct pm_compare_side *side, boo
 		to[i] = (struct begun){ side->begins[i], (uint32_t)i, new };
 }
 
-/* A run whose neighbours are of its own side, or left out, stays alone. */
+/* A run stays alone if its neighbours are of its own side or were left out. */
 int pm_compare_pairs_find(struct pm_compare_row *row)
 {
 	size_t len = row->base.len + row->new.len, single = len;

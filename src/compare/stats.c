@@ -139,7 +139,8 @@ static bool is_undisturbed(const struct work *work)
 	return strcmp(work->comparison->engine, "count") == 0;
 }
 
-/* What depends on others who use the machine, or has the parent's own in it. */
+/* Events that depend on other users of the machine, or that include the parent's own
+ * values. */
 static bool depends_on_others(const struct pm_stat_event *event)
 {
 	static const char *const names[] = { "context-switches", "cgroup-switches",
@@ -173,7 +174,8 @@ static bool decides(const struct work *work, const struct pm_compare_row *row,
 		return false;
 	if (!event->default_set || strcmp(event->source, "simulated") == 0)
 		return true;
-	/* Functions of many have all events, and what sees them takes time. */
+	/* Many documents have all events for functions, and measuring functions takes
+	 * time. */
 	if (row->scope)
 		return strcmp(event->name, "instructions") == 0;
 	return work->comparison->deciding &&
@@ -192,7 +194,7 @@ static int is_known_on_both(const struct work *work, size_t event, bool *ret)
 	return r;
 }
 
-/* Those that somebody has asked for decide alone. */
+/* If somebody has requested events, only these decide. */
 static bool are_events_asked_for(const struct work *work)
 {
 	for (size_t i = 0; i < work->pairs.list.len; i++) {

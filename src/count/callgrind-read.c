@@ -435,7 +435,7 @@ static int take_id(struct pm_callgrind *reader, const char *text, int32_t *ret,
 	return 0;
 }
 
-/* A number and what is behind it, which is of no interest. */
+/* A number; the rest of the line is of no interest. */
 static int take_count(struct pm_callgrind *reader, const char *text, uint64_t *ret,
 		      struct pm_error *err)
 {

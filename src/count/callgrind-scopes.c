@@ -23,7 +23,8 @@ static size_t column_called(const struct pm_callgrind_sums *sums, const char *na
 	return SIZE_MAX;
 }
 
-/* What @event has counted; false: it is none of callgrind's, or too much for a number. */
+/* The count of @event; false: callgrind does not have it, or it is too large for a
+ * number. */
 static bool value_of(const struct pm_callgrind_sums *sums,
 		     const struct pm_stat_event *event, const uint64_t *counted,
 		     uint64_t *ret)
@@ -328,7 +329,8 @@ static int fill_rows(const struct pm_callgrind_sums *sums, const struct pm_stat 
 	return 0;
 }
 
-/* What copies of a process have that cannot be told from what their parents had. */
+/* Costs in copies of a process that cannot be distinguished from those of their
+ * parents. */
 static int tell_copies(struct pm_callgrind_sums *sums, struct pm_stat *stat)
 {
 	sums->damaged |= sums->copies_left_out > 0 || sums->copies_with_threads > 0 ||

@@ -369,9 +369,9 @@ static struct pm_callgrind_copy *find_copy(struct pm_callgrind_sums *sums, int32
 }
 
 /*
- * The first part of a copy says which thread it has. What posix_spawn(3) made runs nothing but
- * code of the C library until its exec(3): it is left out. What else there is was made behind
- * the C library's back.
+ * The first part of a copy shows which thread it has. A process made by posix_spawn(3)
+ * runs only code of the C library until its exec(3): it is left out. Any other copy was
+ * made without the C library.
  */
 static int begin_copy(struct pm_callgrind_sums *sums,
 		      const struct pm_callgrind_header *header)
@@ -388,8 +388,8 @@ static int begin_copy(struct pm_callgrind_sums *sums,
 	return pm_vec_push(&sums->copies, copy);
 }
 
-/* Whether the file with this header has costs that its process has made itself; @copy: it is
- * the copy of another. -ENOMEM. */
+/* Whether the file with this header has costs of its process itself; @copy: the process
+ * is the copy of another one. -ENOMEM. */
 static int has_own_costs(struct pm_callgrind_sums *sums,
 			 const struct pm_callgrind_header *header,
 			 struct pm_callgrind_copy **copy)
@@ -398,8 +398,8 @@ static int has_own_costs(struct pm_callgrind_sums *sums,
 	int code = 0;
 
 	*copy = find_copy(sums, header->pid);
-	/* A dump has a file for each thread. Another first dump is that of another program, which
-	 * is no copy. */
+	/* A dump has a file for each thread. A second first dump is of another program,
+	 * which is no copy. */
 	if (!*copy && sums->root != 0 && header->pid != sums->root)
 		code = begin_copy(sums, header);
 	else if (*copy && first && header->last_block != (*copy)->last_block)

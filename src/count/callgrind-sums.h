@@ -36,10 +36,11 @@ struct pm_callgrind_thread {
 };
 
 /*
- * A process that is the copy of another: it has the costs of all threads of its parent, and tells
- * them again. Only the thread that has come back from fork is here, too. What it tells then is
- * its parent's, and what follows its own; a few instructions of its own are lost with the first
- * part. Of the other threads nothing is its own.
+ * A process that is a copy of another one: it starts with the costs of all threads of its
+ * parent, and reports them again. Only the thread that has returned from fork also exists
+ * here. Its costs up to then are its parent's, and later ones are its own; a few
+ * instructions of its own are lost with the first part. No costs of the other threads are
+ * its own.
  */
 struct pm_callgrind_copy {
 	int32_t pid;
@@ -81,7 +82,7 @@ struct pm_callgrind_sums {
 	PM_VEC(struct pm_callgrind_site) sites;
 	PM_VEC(struct pm_callgrind_thread) threads;
 	PM_VEC(struct pm_callgrind_copy) copies; /* processes that have begun as such */
-	size_t copies_left_out; /* of which nothing can be told */
+	size_t copies_left_out; /* whose own costs cannot be determined */
 	size_t copies_with_handlers; /* of pthread_atfork(3), which are lost with the first part */
 	size_t copies_with_threads;
 	enum pm_callgrind_trigger last_trigger; /* of the last file of any process */

@@ -57,7 +57,7 @@ struct pm_callgrind_row {
 	const uint64_t *counts; /* by column; not of jumps */
 };
 
-/* Why a file was written, as far as it matters whose costs are in it. */
+/* The reason why a file was written, as far as it matters for whose costs are in it. */
 enum pm_callgrind_trigger {
 	PM_CALLGRIND_OTHERWISE,
 	PM_CALLGRIND_BEFORE_SPAWN, /* a thread is about to call posix_spawn(3) */
@@ -107,7 +107,7 @@ void pm_callgrind_sums_free(struct pm_callgrind_sums *sums);
  * and what stands before the damage is added all the same. */
 int pm_callgrind_sums_add(struct pm_callgrind_sums *sums, int fd, const char *name,
 			  struct pm_error *err);
-/* Which process began with the command: all others began as copies of one that was there. */
+/* The process that began with the command: all others are copies of an existing one. */
 void pm_callgrind_sums_root(struct pm_callgrind_sums *sums, pid_t pid);
 /* Something is missing: numbers of calls are "at least". */
 void pm_callgrind_sums_cut(struct pm_callgrind_sums *sums);

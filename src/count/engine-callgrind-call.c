@@ -39,11 +39,12 @@ static const char tunables[] =
 	":glibc.cpu.x86_non_temporal_threshold=786432";
 
 /*
- * A forked process goes on with the costs of its parent, and would tell them again. When a thread
- * comes back from fork, all that it has is told, in the child too, where this first part is its
- * parent's (struct pm_callgrind_copy). An exec takes what was counted before with it: just before
- * it all is told. Names of the C libraries, of which valgrind takes any. Of the options for a
- * name that has its first letters in common with another it takes the last one only.
+ * A forked process continues with the costs of its parent, and would report them again.
+ * Therefore all costs are dumped when a thread returns from fork, in the child too, where
+ * this first part belongs to its parent (struct pm_callgrind_copy). An exec discards the
+ * costs counted before it. Therefore they are dumped just before it. The lists have the
+ * names of the C libraries; valgrind accepts names that do not exist. Of the options for
+ * names that have their first letters in common, valgrind takes only the last one.
  */
 static const char *const dump_after[] = {
 	"fork", "__fork", "__libc_fork", "_Fork", "vfork", "__vfork", "__libc_vfork",
@@ -265,9 +266,9 @@ static bool is_complaint(const char *text)
 	return false;
 }
 
-/* Valgrind's reader of debug information stops all where that leads out of the file: 3.19 does not
- * know all forms of DWARF 5 and takes the bytes behind them for others. The file's name stands
- * in quotes on a line of its own. */
+/* Valgrind stops altogether when its reader of debug information leaves the file: 3.19
+ * does not know all forms of DWARF 5 and misreads the bytes after them. The name of the
+ * file stands in quotes on a line of its own. */
 static void note_unreadable(struct pm_callgrind_log *log, const char *text)
 {
 	static const char reader[] = "debuginfo reader: ", image[] = "Valgrind:   \"";

@@ -26,8 +26,8 @@ struct pm_callgrind_log {
 	size_t cut; /* of these, those that it did not see to their end */
 	size_t running; /* of these, those that have not ended */
 	char words[PM_ERROR_TEXT_MAX]; /* its first complaint, "" for none */
-	/* It gave a process up for debug information that it cannot read, of this file; "": it did
-	 * not. Without the name where it did not say it: "?". */
+	/* The file whose debug information it cannot read, so that it gave a process up;
+	 * "": it did not. "?": it did not say the name. */
 	char unreadable[PATH_MAX];
 };
 int pm_callgrind_log_read(struct pm_callgrind_log *ret, struct pm_stat *stat,

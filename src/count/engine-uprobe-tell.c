@@ -181,7 +181,7 @@ static size_t outlived(const struct pm_up_engine *it)
 	return len;
 }
 
-/* What the kernel's refusals mean for whom. */
+/* Reports what the refusals of the kernel mean for each function. */
 static int tell_refused(const struct pm_up_engine *it)
 {
 	const struct pm_regions *regions = it->options->regions;

@@ -372,7 +372,7 @@ size_t pm_place_choose(const struct pm_place *candidates, size_t len)
 	return ret < len ? ret : 0;
 }
 
-/* Whether control that is at @insn is at the instruction behind it next, and nowhere else. */
+/* Whether control at @insn always continues with the instruction after it. */
 static bool goes_straight_on(const struct pm_flow_insn *insn)
 {
 	return insn->kind == PM_FLOW_PLAIN &&
@@ -380,9 +380,9 @@ static bool goes_straight_on(const struct pm_flow_insn *insn)
 }
 
 /*
- * Where a call that begins at @first is seen, too, as each one comes by there: the instructions
- * behind it, as far as it goes straight on. One that is jumped to from inside is met again and
- * again by one call.
+ * Places that also see a call that enters at @first, because each call passes them: the
+ * instructions after it, as long as the code is straight. If code inside jumps to a
+ * place, one call passes it several times.
  */
 static int add_entry_candidates(const struct pm_flow *flow, const bool *is_target,
 				size_t first, pm_places *ret)
@@ -592,8 +592,9 @@ static bool jumps_anywhere(const struct pm_flow *flow, const uint8_t *marks)
 }
 
 /*
- * Where control that has passed the place @first of a range's edge is seen, too: behind it, as
- * far as it goes straight on, on the same side of the edge, and nothing else comes in there.
+ * Places that also see control that has passed the place @first of a range's edge: those
+ * after it, as long as the code is straight, on the same side of the edge, and not
+ * entered from elsewhere.
  */
 static int add_edge_candidates(const struct pm_flow *flow, const uint8_t *marks,
 			       const bool *is_target, size_t first, pm_places *places)
@@ -614,7 +615,7 @@ static int add_edge_candidates(const struct pm_flow *flow, const uint8_t *marks,
 		place.behind = n;
 		place.passed = passed;
 		place.fresh = fresh;
-		/* It would be taken for one that control may leave by. */
+		/* It would be mistaken for one by which control may leave. */
 		place.condition = 0;
 		if (!insn->atomic && place.sp_known && pm_vec_push(places, place) < 0)
 			return -ENOMEM;

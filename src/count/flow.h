@@ -94,8 +94,8 @@ struct pm_flow_source {
 	/* Whether the function around @address may catch exceptions; NULL: each may. */
 	bool (*catches)(void *user, uint64_t address);
 	void *user;
-	/* Give all candidates for each place, of which pm_place_choose() takes one: which of them
-	 * take a probe is not yet known. */
+	/* Give all candidates for each place: it is not known yet which of them take a
+	 * probe. pm_place_choose() takes one. */
 	bool candidates;
 };
 
@@ -133,8 +133,8 @@ struct pm_flow_doubts {
 	size_t bad_bytes; /* that are no known instructions */
 	size_t atomic; /* places in what nobody may interrupt: left out */
 };
-/* Of candidates for one place, from its first instruction on: which one to look at. The first
- * one stays where none is any good. */
+/* Chooses the place to look at among the candidates for one place, which start with its
+ * first instruction. Keeps the first one if none is suitable. */
 size_t pm_place_choose(const struct pm_place *candidates, size_t len);
 /* Appends the entry and all exits; bytes and offsets are the caller's to fill. 0, -ENOMEM. */
 int pm_flow_function_places(const struct pm_flow *flow, pm_places *places,

@@ -341,7 +341,7 @@ static int by_bytes(const void *a, const void *b)
 		      sizeof(((const struct pm_probed_insn *)a)->bytes));
 }
 
-/* Each instruction once. How many are left. */
+/* Keeps each instruction once. Returns how many are left. */
 static size_t remove_repeated(struct pm_probed_insn *insns, size_t len)
 {
 	size_t kept = 0;
@@ -359,7 +359,7 @@ static bool is_preferred(const struct pm_place *place)
 	return place->behind == 0 || (place->slides && place->cheap);
 }
 
-/* Of the candidates that are looked at, or (@others) of those that stand in for a refused one. */
+/* The candidates that are looked at, or (@others) those that replace a refused one. */
 static int ask_for(struct pm_regions *regions, bool others, struct pm_error *err)
 {
 	size_t len = 0;

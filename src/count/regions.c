@@ -343,8 +343,8 @@ static bool is_of_go(int fd)
 	return pm_symbols_section(fd, ".note.go.buildid", &low, &high) == 0;
 }
 
-/* A function of Go that finds its stack too small has it moved, and begins again by a jump to its
- * first instruction. With another stack it looks like a call of itself. */
+/* If a function of Go finds its stack too small, it has it moved, and starts again by a
+ * jump to its first instruction. With another stack this looks like a call of itself. */
 static int note_go(struct pm_finder *finder)
 {
 	struct pm_regions *regions = finder->ret;
@@ -366,8 +366,9 @@ static int note_go(struct pm_finder *finder)
 
 /* ---- equal names ------------------------------------------------------------------------- */
 
-/* What Rust's older mangling makes of all that an instance of a function depends on, "17h", 16
- * digits and "E": NULL: it has none. Without the length in front. */
+/* The hash that Rust's older mangling appends, "17h", 16 digits and "E", without the
+ * length in front. It depends on everything that distinguishes instances of a function.
+ * NULL: there is none. */
 static const char *find_rust_hash(const char *symbol)
 {
 	enum {
@@ -392,7 +393,8 @@ static bool has_equal(const struct pm_regions *regions, size_t index)
 	return false;
 }
 
-/* Instances of a generic function of Rust have one name without what tells them apart. */
+/* Instances of a generic function of Rust have the same name, without the part that
+ * distinguishes them. */
 static int tell_instances_apart(struct pm_regions *regions)
 {
 	enum {

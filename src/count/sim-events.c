@@ -21,8 +21,8 @@
 	}
 #define TERMS(...) ((const struct pm_sim_term[]){ __VA_ARGS__, { NULL, 0 } })
 
-/* An access that the first cache has is one cycle, the last cache 5, memory 35: what iai and its
- * successors count, such that numbers compare. */
+/* An access that hits the first cache counts one cycle, the last cache 5, memory 35: as
+ * in iai and its successors, so that numbers are comparable. */
 static const struct sim_event {
 	const char *name;
 	enum pm_stat_class class;

@@ -97,7 +97,8 @@ static void put_first(struct pm_str *str, const struct pm_comparison *comparison
 		return;
 	pm_str_puts(str, ": ");
 	pm_put_compare_name(str, row, NAME_COLUMNS, true);
-	/* The largest number of those that chance may have made would be read as an answer. */
+	/* A reader would take the largest of differences that may be chance for an
+	 * answer. */
 	if (isnan(row->change) || row->verdict == PM_VERDICT_INCONCLUSIVE)
 		return;
 	pm_str_putc(str, ' ');

@@ -17,8 +17,8 @@ enum {
 	SHADES = 6, /* of each kind; and of more and less */
 	LETTERS = 8, /* of a name, for each percent of the width */
 	NAME_BYTES = 1024, /* kept of a name, which may be in very many boxes */
-	/* All boxes together. Browsers show a fifth of that, slowly. What is too much are the
-	 * boxes that are farthest from the first row. */
+	/* All boxes together. Browsers show a fifth of that, slowly. If it is too much,
+	 * the boxes that are farthest from the first row are left out. */
 	BOXES_BYTES_MAX = 64 << 20,
 };
 #define LEAST_PIXELS  0.1
@@ -396,8 +396,8 @@ static void put_box(struct svg *svg, const struct pm_flame_node *node, double st
 	pm_str_puts(svg->out, "</svg>\n");
 }
 
-/* Boxes of one row differ only a little in what they take: all are written once, for their
- * length. */
+/* The boxes of one row have nearly the same length in bytes. All boxes are written once,
+ * to measure the rows. */
 static int choose_rows(struct svg *svg, bool inverted)
 {
 	const struct pm_flame *flame = &svg->flame;

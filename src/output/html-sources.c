@@ -130,7 +130,7 @@ static bool choose_lines(struct pm_page_source *ret,
 	return true;
 }
 
-/* Texts of a profile are one pointer each. */
+/* A profile has each text once: equal texts have equal pointers. */
 static int add_withheld(struct pm_page *page, const char *path)
 {
 	for (size_t i = 0; i < page->withheld.len; i++)

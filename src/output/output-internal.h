@@ -161,7 +161,7 @@ int pm_csv_annotate(struct pm_str *out, FILE *to, const char *separator,
 
 /* Collects lines and hands them on in large pieces. */
 /*
- * For documents that write a stack anew for each of its samples. By stack: the sum of
+ * For documents that write the whole stack for each sample. By stack: the sum of
  * @frame_bytes, by frame, up to the root. NULL without memory.
  */
 uint64_t *pm_stack_lengths(const struct pm_profile *profile, const uint32_t *frame_bytes);

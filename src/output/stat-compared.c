@@ -97,7 +97,7 @@ static void put_difference(struct pm_str *str, const struct row *row, bool ascii
 		  word_of(row, percent > 0), ascii);
 }
 
-/* What chance leaves open, without a number in front that may be chance alone. */
+/* The interval alone: a number in front of it may be chance. */
 static void put_undecided(struct pm_str *str, const struct row *row, bool ascii)
 {
 	double low = 100 * row->of->change_low, high = 100 * row->of->change_high;
@@ -192,7 +192,7 @@ static int print_scope(const struct pm_stat_text *to, size_t *at)
 	return pm_grid_print(&grid, &to->text);
 }
 
-/* The answer first: of the program, what decides. */
+/* The answer comes first: the row of the program that decides. */
 static void tell_verdict(const struct pm_stat_text *to)
 {
 	struct pm_str line = { 0 };
@@ -228,7 +228,7 @@ static struct tested count_tested(const struct pm_stat *stat)
 	for (size_t i = 0; i < stat->differences.len; i++) {
 		const struct pm_stat_difference *of = &stat->differences.data[i];
 
-		/* What is the same each time was not tested. */
+		/* Values that are the same in each run were not tested. */
 		if (isnan(of->p) || of->by_low == of->by_high)
 			continue;
 		ret.decide += of->decides;

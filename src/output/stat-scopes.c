@@ -144,7 +144,8 @@ static void put_mean(struct pm_grid *grid, const struct pm_stat_text *to,
 	pm_str_release(&cell);
 }
 
-/* The median first: the mean of calls of which some lost their CPU says little of the others. */
+/* The median comes first: if some calls lost their CPU, the mean says little about the
+ * others. */
 static void put_event(struct pm_grid *grid, const struct pm_stat_text *to,
 		      const struct pm_stat_scope *scope, uint32_t i, bool spreads)
 {

@@ -35,8 +35,8 @@ bool pm_stat_is_time(const struct pm_stat_event *event);
 /* What the tool itself knows, as wait4(2) tells it: nothing of parts of a program, or before its
  * end, where it has no value. NULL, which is calls, is none of them. */
 bool pm_stat_is_tools(const struct pm_stat_event *event);
-/* Whether a number belongs into the table of a function: what somebody asked for, what took time,
- * and what happened there at all. @zero: it is known, and 0 each time. */
+/* Whether a number belongs in the table of a function: requested events, times, and
+ * events that happened there at all. @zero: it is known, and 0 each time. */
 bool pm_stat_says_something(const struct pm_stat_event *event, bool known, bool zero,
 			    enum pm_stat_state state);
 /* Of PM_STAT_MULTIPLEXED: the share of the time, in percent; NaN of others. */

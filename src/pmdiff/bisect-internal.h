@@ -23,8 +23,9 @@ int pmdiff_moved_find(struct pmdiff_moved *ret, const struct pmdiff_side sides[2
 /* The rows of two sides, without any gate. */
 int pmdiff_compare_sides(struct pm_comparison *ret, const struct pmdiff_side sides[2],
 			 const struct pmdiff_options *options, struct pm_error *err);
-/* The function after @last, NULL: the first, of those whose @event moved, the most by its own doing
- * first; @event NULL: that got worse in any. NULL: there are no more. */
+/* The function after @last (NULL: the first) whose @event moved, sorted by its own part
+ * of the change, the largest first. @event NULL: functions that got worse in any event.
+ * NULL: there are no more. */
 const struct pm_compare_row *pmdiff_next_function(const struct pm_comparison *comparison,
 						  const char *event,
 						  const struct pm_compare_row *last);

@@ -111,7 +111,8 @@ static int take_row(struct pmdiff_moved *ret, const struct pm_compare_row *row,
 	return 0;
 }
 
-/* What one function lost another one may have gained: nobody has lost, but it may be asked for. */
+/* One function may have gained what another one lost: then the program has not got worse,
+ * but the function may be requested. */
 static int tell_functions(const struct pm_comparison *comparison, struct pm_error *err)
 {
 	const struct pm_compare_row *first = pmdiff_next_function(comparison, NULL, NULL);

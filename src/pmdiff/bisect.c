@@ -158,7 +158,7 @@ static int measure_ends(struct bisection *it, struct pm_error *err)
 
 	for (size_t i = 0; i < 2 && r == 0; i++)
 		r = pmdiff_meter_build(meter, &it->shop.trees[i], err);
-	/* Without a row, functions tell what a total hides that did not move. */
+	/* Without a row, functions can show a change that cancels out in the total. */
 	if (!row || strncmp(row, "fn:", 3) == 0)
 		pmdiff_meter_explain(meter);
 	if (r == 0)

@@ -7,7 +7,7 @@
 
 enum {
 	/* Each costs the reader of the rings a fork. A command's own code and its large
-	 * libraries are mostly among the first. */
+	 * libraries are mostly among the first modules. */
 	EARLY_MAX = 8,
 };
 
@@ -62,7 +62,7 @@ static void start_helper(struct pm_rec_session *session, uint32_t id)
 	names->list[names->len++].early = early;
 }
 
-/* No others are started in their place. */
+/* No other helpers are started in place of these. */
 static void end_all(struct pm_rec_early_names *names)
 {
 	for (size_t i = 0; i < names->len; i++)

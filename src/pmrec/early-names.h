@@ -12,9 +12,9 @@
 /* Whether a process may be forked for more than an exec while other threads run: in a fork, a
  * sanitizer's locks stay as another thread held them. */
 bool pm_rec_early_names_may_fork(void);
-/* Starts a helper at most, if a module has got its first frame. */
+/* Starts at most one helper, if a module has got its first frame. */
 void pm_rec_early_names_look(struct pm_rec_session *session);
-/* The one that has module @id open, borrowed, NULL: none. */
+/* The helper that has module @id open, borrowed. NULL: none. */
 struct pm_symbol_early *pm_rec_early_names_of(const struct pm_rec_session *session,
 					      uint32_t id);
 void pm_rec_early_names_free(struct pm_rec_early_names *names);

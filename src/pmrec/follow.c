@@ -11,7 +11,8 @@
 #define READ_SLICE_NS 20000000ull /* the rings wait meanwhile */
 
 enum {
-	ROWS_SWEEP = 4096, /* tasks, before those that have ended are looked for */
+	/* with this many tasks, a search for ended ones starts */
+	ROWS_SWEEP = 4096,
 };
 
 struct row {
@@ -52,8 +53,8 @@ static struct row *find_row(struct rows *rows, pid_t id)
 	return at == PM_INDEX_NONE ? NULL : &rows->list.data[at];
 }
 
-/* Drops tasks that had ended at the sweep before, too. Without memory the rest is forgotten:
- * what is asked for again is read again. */
+/* Drops tasks that had already ended at the previous sweep. Without memory, it forgets
+ * the rest, which is read again when needed. */
 static void rows_sweep(struct rows *rows)
 {
 	size_t len = rows->list.len, ended = 0;
@@ -74,7 +75,7 @@ static void rows_sweep(struct rows *rows)
 				 (uint32_t)rows->list.len) == 0)
 			rows->list.data[rows->list.len++] = row;
 	}
-	/* Those that have just ended go with the next sweep. */
+	/* The next sweep drops those that have just ended. */
 	rows->sweep_at = 2 * (rows->list.len - ended) + ROWS_SWEEP;
 }
 

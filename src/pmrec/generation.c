@@ -20,14 +20,16 @@
 #include "titles.h"
 
 enum {
-	/* A new generation of modules begins when there are twice those that were mapped when
-	 * the last one began, and so many more. An open one takes some 20 KB. */
+	/* A new generation of modules begins when there are MODULES_MORE modules more
+	 * than twice those that were mapped when the last one began. An open module takes
+	 * some 20 KB. */
 	MODULES_MORE = 4096,
-	/* Or when there are nearly all that there may be; where most of them are mapped, it
-	 * would not help, and begins no more often than once a minute. */
+	/* It also begins when the table is nearly full. If most modules are mapped, this
+	 * would not help; therefore it begins at most once a minute. */
 	MODULES_FULL = PM_MODULES_MAX / 4 * 3,
 	MODULES_EVERY_S = 60,
-	/* Known tasks, before those are looked for that have ended without a record. */
+	/* With this many known tasks, a search starts for those that have ended without a
+	 * record. */
 	TASKS_SWEEP = 4096,
 	READ_BYTES = 256 << 10, /* of the copy's lines, at once */
 	WAIT_MS = 100,
@@ -52,7 +54,8 @@ static int compare_fds(const void *left, const void *right)
 	return (*a > *b) - (*a < *b);
 }
 
-/* Closes all descriptors but those for names: the events would live on with ours. */
+/* Closes all descriptors but those for names: otherwise the copy would keep the events
+ * alive. */
 static int close_other_fds(const struct pm_rec_session *session, int lines)
 {
 	const struct pm_chain_modules *modules = &session->modules;
@@ -63,8 +66,9 @@ static int close_other_fds(const struct pm_rec_session *session, int lines)
 
 	if (!keep || nothing < 0)
 		return -ENOMEM;
-	/* Not closed: new descriptors would get these numbers, which helpers give to
-	 * /dev/null. Not the recorder's: who reads its output waits for its end. */
+	/* Not closed: new descriptors would get these numbers, which helpers redirect to
+	 * /dev/null. But they must not be those of the recorder: a reader of its output
+	 * waits for its end. */
 	if (dup2(nothing, STDIN_FILENO) < 0 || dup2(nothing, STDOUT_FILENO) < 0)
 		return -errno;
 	keep[len++] = STDIN_FILENO;
@@ -251,7 +255,8 @@ static void close_module(void *user, uint32_t id)
 	pm_chain_modules_drop(user, id);
 }
 
-/* Forgets all that refers to a frame or a module, and the modules that nobody has mapped. */
+/* Forgets all references to frames and modules, and the modules that no process has
+ * mapped. */
 static int renew_tables(struct pm_rec_session *session)
 {
 	int ret = pm_file_writer_new_frames(session->writer);
@@ -310,8 +315,8 @@ int pm_rec_generation_check(struct pm_rec_session *session)
 	bool full = pm_file_writer_frames_full(session->writer);
 	int ret;
 
-	/* --raw keeps modules by id, and is no endless recording. The engine ptrace waits for
-	 * all children of this process. */
+	/* --raw keeps modules by id, and no recording with it is endless. The engine
+	 * ptrace waits for all children of this process. */
 	if (!session->raw && !session->ptrace && (full || modules_are_full(session))) {
 		if (session->naming && full)
 			kill(session->naming->pid, SIGKILL);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What keeps the memory of an endless recording bounded. When the tables of the file or of
- * modules are full, a new generation of them begins in the same file: equal frames, stacks and
- * modules get new ids from then on. Names of the old generation's frames are found by a copy
- * of this process, which writes their lines into a pipe.
+ * Limits the memory of an endless recording. When the tables of the file or of modules
+ * are full, a new generation of them begins in the same file: equal frames, stacks and
+ * modules get new ids from then on. A copy of this process finds the names of the old
+ * generation's frames, and writes their lines into a pipe.
  */
 #pragma once
 
@@ -14,11 +14,11 @@ struct pm_rec_naming;
 /* Begins a new generation of stacks if this one is full. Samples that wait keep the stack that
  * they have. 0 or negative errno. */
 int pm_rec_generation_stacks(struct pm_rec_session *session);
-/* The same of everything that can be full, between two records. */
+/* The same for all tables that can be full, between two records. */
 int pm_rec_generation_check(struct pm_rec_session *session);
-/* Takes what the copy has found so far. */
+/* Reads the lines that the copy has written so far. */
 int pm_rec_generation_collect(struct pm_rec_session *session);
-/* Takes the rest; waits for it. */
+/* Waits for the remaining lines and reads them. */
 int pm_rec_generation_finish(struct pm_rec_session *session);
 /* Forgets tasks that have ended without a record. To be called once a second. */
 void pm_rec_generation_sweep(struct pm_rec_session *session);

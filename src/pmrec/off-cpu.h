@@ -39,7 +39,7 @@ int pm_rec_off_cpu_record(struct pm_rec_session *session, const struct pm_record
 /* Each task that is blocked now gets a sample up to the end of the recording. 0 or negative
  * errno. */
 int pm_rec_off_cpu_finish(struct pm_rec_session *session);
-/* Forgets tasks whose end the kernel did not report. NULL is fine. */
+/* Forgets tasks that have ended without a report of the kernel. NULL is fine. */
 void pm_rec_off_cpu_sweep(struct pm_rec_off_cpu *off);
 /* The events are being disabled, or the recording ends: what happens from @end_ns on does not count. */
 void pm_rec_off_cpu_until(struct pm_rec_session *session, uint64_t end_ns);

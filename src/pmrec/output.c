@@ -96,7 +96,7 @@ int pm_rec_output_open(struct pm_rec_session *session, struct pm_error *err)
 					  err);
 	if (ret < 0)
 		return ret;
-	/* Where little memory or few processes are allowed, this thread writes. */
+	/* If memory or the number of processes is limited, this thread writes. */
 	ret = pm_file_writer_background(session->writer, wants_end, session);
 	if (ret < 0 && session->options->verbose)
 		fprintf(stderr,

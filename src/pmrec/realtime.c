@@ -13,9 +13,9 @@ enum {
 	/* CPU time; also of the work before and after the recording */
 	ROUND_MS_MAX = 500,
 	DEFAULT_PRIORITY = 1,
-	/* After the priority was given up: the rings were emptied in so short a time ... */
+	/* The priority is taken again when rounds are shorter than this ... */
 	SHORT_ROUND_MS = 50,
-	/* ... for so long; twice that after each time. */
+	/* ... for this long; the time doubles each time the priority is given up. */
 	AGAIN_MS_FIRST = 1000,
 	AGAIN_MS_MAX = 64000,
 };
@@ -203,8 +203,8 @@ static uint64_t own_cpu_ns(void)
 }
 
 /*
- * After the priority was given up: takes it again once this thread has emptied the rings in
- * little time for a while. A round ends with empty rings, and another begins.
+ * Takes the priority again after it was given up, once this thread has emptied the rings
+ * quickly for a while. A round ends with empty rings; then the next one begins.
  */
 static void try_again(struct pm_rec_realtime *realtime)
 {

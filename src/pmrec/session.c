@@ -162,7 +162,8 @@ static int run(struct pm_rec_session *session)
 	bool runnable = !options->command || pm_child_is_runnable(options->command[0]);
 	int ret = 0;
 
-	/* Beside many busy threads, each slice at the usual priority is a second of waiting. */
+	/* Beside many busy threads, a thread of the usual priority waits a second for
+	 * each slice. */
 	if (!options->command)
 		ret = pm_rec_realtime_hurry(session, &err);
 	if (ret == 0)

@@ -78,7 +78,7 @@ static void forget_file(struct pm_rec_session *session)
 
 	pm_chains_free(PM_TAKE_PTR(session->chains));
 	pm_chain_jit_free(PM_TAKE_PTR(session->jit));
-	/* They lead to the code that these have described. */
+	/* The user data point to the code that the freed objects described. */
 	pm_procs_release_users(session->procs);
 	pm_rec_titles_free(PM_TAKE_PTR(session->titles));
 	pm_rec_fields_free(PM_TAKE_PTR(session->fields));

@@ -257,7 +257,8 @@ static int add_job(struct work *work, const struct batch *batch, uint64_t *addre
 	return 0;
 }
 
-/* Least is left to be done where a helper has been at work; the others may share a process. */
+/* Modules that a helper has already opened need the least work; the others may share a
+ * process. */
 static int by_size(const void *left, const void *right)
 {
 	const struct batch *a = left, *b = right;
@@ -269,7 +270,7 @@ static int by_size(const void *left, const void *right)
 	return (a->items > b->items) - (a->items < b->items);
 }
 
-/* One job for each module, those with the most frames first but for what a helper has
+/* One job for each module: first those with the most frames, last those that a helper has
  * open. */
 static int plan(struct work *work)
 {
@@ -341,7 +342,7 @@ int pm_rec_symbols_write(struct pm_rec_session *session)
 	if (pm_rec_realtime_hurry_nice(session, &calls.hurry_nice))
 		calls.hurry_ns = HURRY_NS;
 
-	/* It reads on while the helpers work. */
+	/* That thread continues to read while the helpers work. */
 	pm_rec_kernel_names_hurry(session);
 	if (ret == 0)
 		ret = plan(&work);

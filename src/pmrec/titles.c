@@ -21,7 +21,8 @@ enum {
 	 * other faster. */
 	WAIT_MS_MIN = 20,
 	WAIT_MS_MAX = 1000,
-	PROCESSES_SWEEP = 4096, /* before those that have ended are looked for */
+	/* with this many processes, a search for ended ones starts */
+	PROCESSES_SWEEP = 4096,
 };
 
 /* A request, which the reading thread turns into its answer. */
@@ -298,7 +299,8 @@ int pm_rec_titles_sampled(struct pm_rec_titles *titles, uint32_t pid, uint64_t t
 
 /* ---- lines --------------------------------------------------------------------------------- */
 
-/* A title is of a process that the file knows, and its first sample may still wait (hold.h). */
+/* A title needs a process that the file knows, and the first sample of the process may
+ * still wait (hold.h). */
 static int name_process(struct pm_rec_session *session, uint32_t pid, uint64_t time_ns)
 {
 	const struct pm_thread *thread =

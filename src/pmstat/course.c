@@ -113,8 +113,8 @@ static int find_regions(struct course *course, uint32_t variant, struct pm_error
 			: ret;
 }
 
-/* Where the kernel cannot be asked, a function that it takes no probe on would look as if it were
- * not called: no number is exact then. */
+/* If the kernel cannot be asked, a function on which it takes no probe would look as if
+ * it were never called: then no number is exact. */
 static int ask_kernel(struct course *course, uint32_t variant, struct pm_error *err)
 {
 	struct pm_error why = { 0 };
@@ -131,7 +131,7 @@ static int ask_kernel(struct course *course, uint32_t variant, struct pm_error *
 	return tell_notes(course, &note, 1, err);
 }
 
-/* Of functions that no probe can see breakpoints see the calls. */
+/* If probes can see none of the functions, breakpoints see their calls. */
 static bool is_all_deaf(const struct course *course)
 {
 	for (uint32_t i = 0; i <= course->options->ab; i++) {

@@ -25,7 +25,7 @@ static void *guard_main(void *user)
 	pthread_mutex_unlock(&guard->lock);
 	if (!alone)
 		return NULL;
-	/* A signal that has waited comes here first, and ends the program as it should. */
+	/* A pending signal is delivered here first, and ends the program as it should. */
 	pthread_sigmask(SIG_SETMASK, &guard->mask, NULL);
 	exit(0);
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The C library ends a program when its last thread ends: that thread calls exit(3). A thread of
- * ours is one more, and so no thread of the program would ever be the last one: nothing would be
- * flushed, and signals would wait for ever, as our threads block them all. The guard is a second
- * thread of ours, which does in the end what the last one would have done.
+ * The C library ends a program when its last thread ends: that thread calls exit(3). With
+ * a thread of ours, no thread of the program would ever be the last one: nothing would be
+ * flushed, and signals would stay pending for ever, because our threads block them all.
+ * The guard is a second thread of ours, which finally does the work of the last thread.
  *
- * It has the program's table of file descriptors, and keeps it: what is flushed goes where it
- * should. The helper, whose table is another, looks whether anybody else is left.
+ * The guard keeps the program's table of file descriptors: therefore flushed data reach
+ * the right files. The helper, which has a table of its own, checks whether any other
+ * thread is left.
  */
 #pragma once
 
@@ -21,11 +22,11 @@ struct pm_self_guard {
 	pthread_cond_t changed;
 	pid_t tid;
 	bool alone, dismissed;
-	sigset_t mask; /* of who began the profile */
+	sigset_t mask; /* of the thread that started the profile */
 };
 
-/* With the signals blocked that it is to block; @mask: what it has when it ends the program. 0, and
- * its number is known; or negative errno. */
+/* Starts the guard, which blocks the signals that it must block; @mask: its mask when it
+ * ends the program. 0, and the guard's number is known; or negative errno. */
 int pm_self_guard_start(struct pm_self_guard *guard, const sigset_t *mask);
 /* There is no other thread any more: the guard calls exit(3). */
 void pm_self_guard_end_program(struct pm_self_guard *guard);

@@ -25,8 +25,9 @@ enum {
 	STACK_BYTES = 1 << 20, /* the debug information of names nests deep */
 	STANDARD_STREAMS = 3,
 	FORBIDDEN_SLEEP_MS = 10,
-	/* Between looks whether the program's first thread has ended, which nobody reports (a
-	 * pidfd does so in some versions of the kernel); and then, whether all have. */
+	/* Between checks whether the program's first thread has ended, which nothing
+	 * reports (a pidfd does so in some versions of the kernel); and then, whether all
+	 * threads have ended. */
 	FIRST_LOOK_MS = 200,
 	LAST_LOOK_MS = 50,
 };

@@ -399,7 +399,7 @@ static int read_scope(const char *name, struct pmself_counts *counts)
 	return ret;
 }
 
-/* Once: whoever forgets it does so in a loop. */
+/* Reported once: a program that forgets the initializer does so in a loop. */
 static void say_size_is_missing(void)
 {
 	static atomic_bool told;

@@ -100,7 +100,7 @@ static size_t means_up_to(const double *sorted, size_t len, double limit)
 {
 	size_t count = 0, end = len;
 
-	/* The larger the first one is, the fewer second ones are small enough. */
+	/* The larger the first value is, the fewer second values are small enough. */
 	for (size_t i = 0; i < len; i++) {
 		while (end > i && sorted[i] / 2 + sorted[end - 1] / 2 > limit)
 			end--;
@@ -111,8 +111,8 @@ static size_t means_up_to(const double *sorted, size_t len, double limit)
 	return count;
 }
 
-/* The mean of two with @rank, from 0, in their order: no list, which would be as long as the
- * square of @len. */
+/* The mean of two with rank @rank, from 0, without a list of all means, which would be as
+ * long as the square of @len. */
 static double mean_at(const double *sorted, size_t len, size_t rank)
 {
 	uint64_t low = pm_stats_order_of(sorted[0]);
@@ -129,7 +129,7 @@ static double mean_at(const double *sorted, size_t len, size_t rank)
 	return pm_stats_from_order(low);
 }
 
-/* How many means lie outside of the interval on each side. */
+/* The number of means outside of the interval on each side. */
 static int outside(size_t len, double confidence, size_t *ret)
 {
 	double n = (double)len, tail = 0;

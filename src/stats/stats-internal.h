@@ -8,7 +8,7 @@
 /* Ascending; NULL without memory. Of an empty sample any pointer that free(3) takes. */
 double *pm_stats_sorted(const double *values, size_t len);
 
-/* Numbers that have the order of the doubles: what is searched for by bisection of all of them. */
+/* Numbers in the order of the doubles, for bisection over all doubles. */
 static inline uint64_t pm_stats_order_of(double value)
 {
 	uint64_t bits;
