@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# Recordings that are made to cost their reader time, memory, disk or secrets. PMREC, PMREPORT and
-# SOURCE_DIR come from meson.
+# Recordings made to cost their reader time, memory, disk space or secrets. PMREC,
+# PMREPORT and SOURCE_DIR come from meson.
 
 bats_require_minimum_version 1.5.0
 load common
@@ -211,7 +211,7 @@ shown() {
 	grep -q -- "--source-root $public" page.html
 	grep -q "is not for the recorded user (uid 65534)" annotated
 	grep -q -- "--source-root $public" annotated
-	# Whoever reports may say that they are for all.
+	# An option of the report may allow the sources.
 	shown s.json --source-root "$public"
 	run shown s.json --source-root "$public/hers"
 	[ "$status" = 1 ]
@@ -229,7 +229,7 @@ shown() {
 	"$PMREC" -q --user 65534:65534 -e cpu-clock:u -F 2000 -o h.json -- "$public/evil"
 	run shown h.json
 	[ "$status" = 1 ]
-	# No way round by names.
+	# Other names of a file do not get round the check.
 	rm "$public/secret.c"
 	ln -s hers/secret.c "$public/secret.c"
 	run shown s.json
@@ -263,7 +263,7 @@ shown() {
 	chown 65534 forged.json
 	run shown forged.json
 	[ "$status" = 1 ]
-	# Of a file that does not say it, and from a pipe, nothing is known.
+	# If the file does not name the user, or comes from a pipe, the user is unknown.
 	sed '1s/"uid":0,//' s.json >old.json
 	run shown old.json
 	[ "$status" = 1 ]

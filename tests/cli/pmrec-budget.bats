@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# One user's files and stacks that make the recorder work a lot: the samples of all others are there
-# all the same. PMREC, PROGRAMS and SOURCE_DIR come from meson.
+# One user's files and stacks make the recorder work a lot: the samples of all other users
+# must be complete all the same. PMREC, PROGRAMS and SOURCE_DIR come from meson.
 
 load common
 
@@ -42,9 +42,9 @@ attack() {
 	done
 }
 
-# recorded: for two seconds, beside somebody's program, whose stacks are as ever. What was lost can be
-# anybody's. Other programs of this machine are left out, for they may do anything. A sanitizer's
-# memory is no measure.
+# recorded: records for two seconds, beside another user's program, whose stacks must be
+# complete. Lost samples may belong to any program. Other programs of this machine are
+# left out, because they may do anything. The memory of a sanitizer says nothing.
 recorded() {
 	"$PROGRAMS/split" 20 3>&- &
 	others+=($!)
@@ -59,8 +59,8 @@ recorded() {
 	[ -n "${ASAN_OPTIONS-}" ] || [ "$(memory_kb)" -le 600000 ]
 }
 
-# That they did is seen by stacks that were cut. On a busy machine they may get too little of the CPUs
-# for that.
+# Cut stacks show that the attack was effective. On a busy machine, it may get too little
+# CPU time for that.
 asked_for_too_much() {
 	holds s.json 'len(samples) < 2000 or footer["stops"].get("work_limit", 0) > 10' \
 		'len(samples) < 2000 or any("(costly)" in n["text"] for n in notes)'

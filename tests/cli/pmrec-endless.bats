@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# What a recording of a whole machine must not do: grow by what others do, or spoil what
-# others record. PMREC, PMREPORT, PROGRAMS and SOURCE_DIR come from meson.
+# A recording of a whole machine must not grow with the activity of other users, and must
+# not spoil their recordings. PMREC, PMREPORT, PROGRAMS and SOURCE_DIR come from meson.
 
 load attach
 
@@ -109,7 +109,8 @@ lines_of() {
 	cp "$PROGRAMS/split" program
 	"$PMREC" -q -e cpu-clock:u -F 2000 -o s.json -- sh -c \
 		'./program 0.3; cat "$PROGRAMS/churn" >program; exec ./program deep 0.8'
-	# Names of what was in it before are nowhere any more, and those of now are not for it.
+	# Names of the previous content are lost, and its frames must not get the new
+	# names.
 	holds s.json 'sum("deeper" in chain(s) for s in samples) > 3' \
 		'len({m["build_id"] for m in modules if m["path"].endswith("/program")}) == 2' \
 		'not {"fork_all", "rename_all"} & {n for s in samples for n in chain(s)}' \

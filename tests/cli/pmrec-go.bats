@@ -107,8 +107,9 @@ holds_whole() {
 }
 
 # The garbage collector works on the threads' own stacks, to which systemstack has switched. The
-# kernel follows frame pointers to the goroutine's. A handler's stack ends at what the signal
-# interrupted, which is any function; morestack's caller is not known.
+# kernel follows frame pointers to the goroutine's stack. A handler's stack ends at the
+# function that the signal interrupted, which may be any; the caller of morestack is not
+# known.
 @test "the runtime's work on its own stack goes on to the goroutine" {
 	[ "$(uname -m)" = x86_64 ] || skip "x86-64 only"
 	record stripped 60 garbage
@@ -121,8 +122,8 @@ holds_whole() {
 			for c in map(chain, $WHOLE) if 'runtime.gcAssistAlloc.func1' in c)"
 }
 
-# Go -> C -> Go: C is on the thread's stack, above and below it are goroutine's. The callers of C
-# are those that Go shows when C has called it.
+# Go -> C -> Go: C is on the thread's stack, the Go code above and below it on a
+# goroutine's. The callers of C must be those that Go shows when C has called it.
 @test "calls between Go and C" {
 	record calls 150
 	holds s.json "len([1 for s in samples if chain(s)[0] == 'main.spin']) > 100" \

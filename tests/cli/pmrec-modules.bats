@@ -33,7 +33,7 @@ record() {
 	rooted
 }
 
-# without_rules COMMAND...: as a counter-check, without what record() needs. Where there are no
+# without_rules COMMAND...: a counter-check without the rules that record() needs. Without
 # rules, following the code mostly finds the callers, too.
 without_rules() {
 	"$PMREC" -q -e cpu-clock -F 2000 -o s.json -- "$@"

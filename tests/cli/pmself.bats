@@ -67,7 +67,7 @@ shares() {
 		for t in {s["tid"] for s in samples}) == 8'
 }
 
-# ends_alike ENGINE COMMAND...: what is true of self-ends by itself is true of it in this way, too.
+# ends_alike ENGINE COMMAND...: self-ends must end in this way as it does by itself.
 ends_alike() {
 	local way
 	export PMSELF_ENGINE=$1

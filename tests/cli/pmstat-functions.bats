@@ -333,8 +333,8 @@ ways=(called_once called_thousand called_many recursive jumps_out jumped_over ta
 	[[ $stderr == *sim.Ir* ]]
 }
 
-# What valgrind 3.19 of Debian 12 makes of clang's DWARF 5: it reads beyond the end and gives up. Newer
-# ones can.
+# Valgrind 3.19 of Debian 12 reads beyond the end of clang's DWARF 5 and gives up. Newer
+# versions can read it.
 @test "debug information that valgrind cannot read is told, with what helps" {
 	works callgrind || skip "valgrind is not installed"
 	command -v clang >/dev/null || skip "clang is not installed"
@@ -910,7 +910,7 @@ unhanded() {
 		fi
 	done
 	works uprobe || return 0
-	# One that cannot be seen ends nothing, and is no 0.
+	# A function that cannot be seen does not end the run, and its calls are not 0.
 	measure 0 uprobe "${fns[@]}" --fn only_jumps -- "$PROGRAMS/count-avx" 20
 	so 'by["only_jumps"]["calls"] is None' 'not by["only_jumps"]["calls_exact"]' \
 		'by["only_jumps"]["counts"][0]["value"] is None' \

@@ -369,7 +369,7 @@ wrong() {
 	measure 0 ab -r 7 -o ab.txt -- true ::: true
 	grep -Eq '^(task-clock|cycles) decides: ' ab.txt
 	grep -q 'secondary: not corrected' <(tr '\n' ' ' <ab.txt | tr -s ' ')
-	# What was asked for decides, and is corrected for how much that is.
+	# Requested events decide, and are corrected for their number.
 	measure 0 ab -r 7 -e task-clock,page-faults --json -o ab.json -- true ::: true
 	python3 - <<-'END'
 		import json

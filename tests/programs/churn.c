@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * churn WHAT SECONDS …: for that long, as fast as it can, what must not fill a recorder.
+ * churn WHAT SECONDS …: does for that long, as fast as it can, what must not fill the
+ * memory of a recorder.
  *
  *   churn rename SECONDS   four threads that change their names all the time
  *   churn fork SECONDS     children that end at once, every tenth with a sample or two

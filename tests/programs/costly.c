@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes whoever records it work a lot: `costly KIND MS` computes for so long, or makes a file.
+ * Makes its recorder work a lot: `costly KIND MS` computes for so long, or makes a file.
  *   expressions  240 frames, each with a DWARF expression of 4,000 steps
  *   places       stacks of 2,500 frames at ever other places of the file "code", without CFI
  *   stacks       the same at few places, but no stack is like another
@@ -54,8 +54,8 @@ static void must(int good, const char *what)
 
 /* ---- expressions ------------------------------------------------------------------------- */
 
-/* Calls itself %edi times, and then computes %rsi rounds. rbx is said to be what an expression
- * counts down to: const2u 1000; 1: lit1; minus; dup; bra 1b. */
+/* Calls itself %edi times, and then computes %rsi rounds. The expression for rbx counts
+ * down: const2u 1000; 1: lit1; minus; dup; bra 1b. */
 __asm__(".text\n"
 	".type expensive, @function\n"
 	"expensive:\n"
@@ -198,8 +198,8 @@ static void compute_in_table(uint64_t until)
 }
 
 /*
- * Of zeros, which are additions for whoever follows the code, and calls, behind each of which a
- * frame may go on.
+ * Zeros, which decode as additions if the unwinder follows them, and calls, after each of
+ * which a frame may continue.
  */
 static uint8_t *make_sites(void)
 {
@@ -261,7 +261,7 @@ static void compute_beside_map(uint64_t until)
 				(unsigned long long)lines);
 		fflush(map);
 		((spin_fn *)(void *)code)(SPIN_ROUNDS, stack + 2048, stack + 2048);
-		/* Of so many names, and no more of the disk. */
+		/* This many names, to limit the disk space. */
 		if (lines % (LINES_AT_ONCE * 200) == 0)
 			rewind(map);
 	}

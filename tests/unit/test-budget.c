@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How much work the samples of a process may cost, and what becomes of those that take more. */
+/* Limits on the work of each process, and pauses of processes that exceed them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,7 +28,7 @@ static uint32_t sample(struct pm_chain_budget *budget, uint32_t pid, uint64_t ti
 	return took;
 }
 
-/* Of a program that is alone: nothing is ever missing, however long it runs. */
+/* A program that is alone never lacks anything, however long it runs. */
 static void test_modest_process_gets_all(void **state)
 {
 	struct pm_chain_budget *budget = pm_chain_budget_new();
@@ -43,7 +43,8 @@ static void test_modest_process_gets_all(void **state)
 	pm_chain_budget_free(budget);
 }
 
-/* Greedy ones get little of each second, and ever less; a modest one beside them gets all. */
+/* Greedy processes get little of each second, and less each time; a modest one beside
+ * them gets all that it needs. */
 static void test_greedy_processes_pause(void **state)
 {
 	enum {
@@ -94,7 +95,7 @@ static void test_many_processes_share(void **state)
 	pm_chain_budget_free(budget);
 }
 
-/* What is not a part of unwinding counts, too. */
+/* Work that is not part of unwinding counts, too. */
 static void test_other_work_counts(void **state)
 {
 	struct pm_chain_budget *budget = pm_chain_budget_new();

@@ -605,7 +605,8 @@ static struct found find_slower(const struct noise (*noise)[2], size_t windows,
 	return found;
 }
 
-/* Real noise: nothing is called slower than itself, 1 % more work mostly is, 3 % always. */
+/* Real noise: nothing is reported slower than itself; 1 % more work mostly is, 3 %
+ * always. */
 static void test_noise(void **state)
 {
 	enum {
@@ -647,7 +648,7 @@ static void test_noise_of_a_change(void **state)
 	}
 }
 
-/* What nobody decides by is not corrected, and fails nothing. */
+/* Rows that do not decide are not corrected, and fail nothing. */
 static void test_secondary(void **state)
 {
 	struct pm_comparison comparison;
@@ -732,7 +733,7 @@ static void test_deciding(void **state)
 	}
 }
 
-/* Calls that nobody could see are not known, and not "not counted", nor 0. */
+/* Calls that no engine could see are not known; they are neither "not counted" nor 0. */
 static void test_unknown_calls(void **state)
 {
 	struct pm_stat ab;

@@ -685,7 +685,7 @@ static void test_generations(void **state)
 										 << 20);
 	}
 	assert_int_equal(session.tables.frames, 1);
-	/* A frame and a stack of before are new ones. */
+	/* A frame and a stack of the old generation get new ids. */
 	assert_int_equal(pm_rec_record(&session, &sample), 0);
 	assert_int_equal(pm_rec_generation_finish(&session), 0);
 	assert_null(session.naming);
@@ -695,7 +695,8 @@ static void test_generations(void **state)
 	end(&session);
 }
 
-/* Of ever new files those that are mapped stay, and the names of frames in others are sought. */
+/* Of many new files, those that are mapped stay, and the names of frames in the others
+ * are looked up. */
 static void test_generations_of_modules(void **state)
 {
 	static const struct pm_rec_options options = { .quiet = true,

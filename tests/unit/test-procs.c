@@ -228,7 +228,8 @@ static void mappings_are_bounded(void **state)
 	assert_true(stats.maps <= (1 << 20) + 100 * 1024);
 	assert_true(stats.maps_forgotten > 0);
 	assert_true(stats.bytes < (size_t)64 << 20);
-	/* The newest is there, and who has few has all of them. */
+	/* The newest mapping is there, and a process with few mappings has all of
+	 * them. */
 	assert_string_equal(path_at(procs, 100, 0x10000 + 19999 * 0x2000), "/a");
 	for (uint64_t i = 0; i < 100; i++)
 		assert_int_equal(pm_procs_map(procs, 101, 0x10000 + i * 0x2000, 0x1000, 0,

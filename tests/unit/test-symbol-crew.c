@@ -170,7 +170,8 @@ static void test_early_helper_says_the_same(void **state)
 
 	(void)state;
 	assert_non_null(strstr(plain.names.data, "on_open"));
-	/* One that reads on, and one that has long been waiting; yielding takes a privilege. */
+	/* One helper that still reads, and one that has waited for long; yielding takes a
+	 * privilege. */
 	for (int i = 0; i < 4; i++) {
 		struct pm_symbol_early *early =
 			start_early("/proc/self/exe", i % 2 == 1 && geteuid() == 0);

@@ -198,7 +198,8 @@ static void test_long_expressions(void **state)
 	release_world(&world);
 }
 
-/* What several chains share: each leaves less to the next, and the last are one frame. */
+/* Several chains share a limit: each leaves less to the next, and the last ones have one
+ * frame. */
 static void test_shared_work(void **state)
 {
 	static const uint8_t loop[] = { DW_OP_const2u, 100,         0,

@@ -113,7 +113,7 @@ static void test_table_made_aside(void **state)
 	pm_unwinder_free(plain);
 }
 
-/* Whoever is to make the table has too much to do: asked again, it makes it. */
+/* The helper has too much to do and refuses; at the next request, it makes the table. */
 static void test_refused_task(void **state)
 {
 	struct pm_unwinder *unwinder = pm_unwinder_new();
@@ -211,7 +211,7 @@ static void test_table_too_large(void **state)
 	assert_int_equal(table_bytes[0], 0);
 	assert_int_equal(table_bytes[1], 16 << 21);
 	pm_unwinder_free(unwinder);
-	/* All of it can be had again. */
+	/* All of the memory is available again. */
 	assert_true(pm_unw_budget_take((size_t)1 << 29));
 	pm_unw_budget_give((size_t)1 << 29);
 }
