@@ -257,9 +257,9 @@ void pm_unw_fde_table_release(struct pm_unw_fde_table *table);
 /* How long .eh_frame is: not behind its end where `len` is a guess. */
 size_t pm_unw_eh_frame_len(struct pm_unw_module *module);
 
-/* 0; -ENOENT: no FDE covers @svma; -EBADMSG: what is there is not valid; -ENOBUFS: that cannot
- * be told now, as regions hold too much already; -EINPROGRESS: nor while a table is made;
- * -EFBIG: the table would be too large, and is not made. */
+/* 0; -ENOENT: no FDE covers @svma; -EBADMSG: the entry is not valid; -ENOBUFS: unknown
+ * for now, because regions hold too much already; -EINPROGRESS: unknown while a table is
+ * made; -EFBIG: the table would be too large, and is not made. */
 int pm_unw_fde_find(struct pm_unw_module *module, uint64_t svma, struct pm_unw_fde *ret);
 
 /*
@@ -424,8 +424,8 @@ enum pm_unw_exit {
 	PM_UNW_EXIT_BY_SP, /* a row says where, and where it has the caller's registers */
 };
 
-/* Of x86-64 code that was interrupted at avma @pc; @ret is set for _BY_SP alone. Takes the work
- * from @work_left (NULL: no matter). */
+/* Finds the exit of x86-64 code that was interrupted at avma @pc; sets @ret for _BY_SP
+ * alone. Subtracts the work from @work_left (NULL: no limit). */
 enum pm_unw_exit pm_unw_x86_find_exit(const struct pm_unw_space *space, uint64_t pc,
 				      uint32_t *work_left, struct pm_unw_row *ret);
 

@@ -181,7 +181,7 @@ void pm_unw_task_run(struct pm_unw_task *task);
 void pm_unw_task_cancel(struct pm_unw_task *task);
 void pm_unw_task_unref(struct pm_unw_task *task);
 
-/* What happened to the tables of a module. */
+/* Problems with the tables of a module. */
 struct pm_unw_module_tables {
 	bool pending; /* a frame needed a table that was being made */
 	bool too_large; /* a table would have been larger than allowed */
