@@ -85,7 +85,7 @@ int perf_stop(void);
  * PMSELF_DISABLE defined before this header is included, all of it vanishes.
  */
 
-/* What was counted by a name, over all threads. Begin with PMSELF_COUNTS_INIT. */
+/* The counts of a name, over all threads. Initialize with PMSELF_COUNTS_INIT. */
 struct pmself_counts {
 	size_t size; /* of this struct, as with options */
 	uint64_t calls, unfinished; /* that have ended; that have not, or not yet */

@@ -22,8 +22,8 @@ struct pm_chain_name {
 	uint64_t since_ns; /* 0: unknown */
 };
 
-/* What a sample's thread and the first thread of its process, which names the process, are
- * called when the sample is taken. */
+/* The names of the thread of a sample and of the first thread of its process, which names
+ * the process, at the time of the sample. */
 struct pm_chain_names {
 	struct pm_chain_name thread, leader; /* `leader` is empty for the first thread */
 	bool known; /* false: the kernel did not report whose sample it is */

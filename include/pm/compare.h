@@ -14,24 +14,28 @@
  *              by default with the gate of exact ones if they differ by less than that.
  *   low-noise  the ratio of the medians beyond the gate, and at most one in ten values of a
  *              side among the other's middle half. What was multiplexed is judged as noisy.
- *   noisy      the shift's whole 95 % interval beyond the gate, and its probability by chance
- *              below 1 in 100, corrected by Holm over the noisy rows that decide. Where runs
- *              were in turns and ten pairs of neighbours are there, of the ratios of pairs
- *              (Wilcoxon's signed ranks): what disturbs a machine disturbs neighbours alike, and
- *              cancels out. Else of all values (Hodges-Lehmann, Mann-Whitney). Rows that do
- *              not decide are not corrected: they are shown, and no more.
- * Too few runs to say so, or an interval that reaches beyond the gate, and it is inconclusive;
- * so is what stands on hits of which more than the gate lets pass are lost.
+ *   noisy      the shift's whole 95 % interval beyond the gate, and its probability by
+ *              chance below 1 in 100, corrected by Holm over the noisy rows that decide.
+ *              If the sides ran in turns and there are ten pairs of neighbours, the
+ *              ratios of pairs are tested (Wilcoxon's signed ranks), because a
+ *              disturbance of the machine changes both neighbours alike and cancels out.
+ *              Otherwise all values are tested (Hodges-Lehmann, Mann-Whitney). Rows that
+ *              do not decide are shown, but not corrected.
+ * A row is inconclusive if there are too few runs, if only a part of its interval lies
+ * beyond the gate, or if more of its hits are lost than the gate allows.
  *
- * Gates by default: exact 0.05 %, low-noise 0.5 % or what history says if that is more (faults
- * and simulated misses: and 16 of them), noisy 0.5 %, wall-time 5 %; noisy 10 % where the sides did
- * not run in turns, for then the machine's moods are in the change. Where nobody sets a gate these
- * decide (`gated`): exact rows; what was asked for by name; simulated events; instructions of
- * functions; and of the events that nobody asked for one, the first of cycles, instructions and
- * task-clock that both sides have, of programs that nobody disturbed by measuring (engine "count"),
- * task-clock only in turns or on one machine. Clocks, switches, migrations and faults tell the same
- * once more: to correct for all of them would hide a change in each. The same where all gates are
- * for other machines.
+ * Default gates: exact 0.05 %; low-noise 0.5 %, or what history says if that is more
+ * (faults and simulated misses: and 16 of them); wall-time 5 %; other noisy rows 0.5 %;
+ * noisy rows 10 % if the sides did not run in turns, because the changing load of the
+ * machine is then in the change.
+ *
+ * If no gate is set, or if all gates are for other machines, these decide (`gated`):
+ * exact rows; requested events; simulated events; instructions of functions. If no events
+ * were requested, one event of the program decides: the first of cycles, instructions and
+ * task-clock that both sides have, if no measuring of functions disturbed the program
+ * (engine "count"); task-clock only in turns or on one machine. Clocks, switches,
+ * migrations and faults measure nearly the same: a correction for all of them would hide
+ * a change in each.
  */
 #pragma once
 
@@ -56,14 +60,14 @@ struct pm_gate {
 };
 
 struct pm_gates {
-	/* Of those that match a row the last change and the last hard limit hold. */
+	/* Of the gates that match a row, the last change and the last hard limit hold. */
 	PM_VEC(struct pm_gate) list;
 };
 
-/* "EVENT=N%", "fn:NAME:EVENT=N%", "EVENT<=NUMBER" with k, M, G (thousands), ns, us, ms, s or KiB, MiB,
- * GiB behind the number, and lists of them, separated by commas; a colon or a comma in a
- * C++ name needs nothing: EVENT is what stands behind the last colon that leaves a known word.
- * -EINVAL with one clear line. */
+/* "EVENT=N%", "fn:NAME:EVENT=N%", "EVENT<=NUMBER" with the suffix k, M, G (thousands),
+ * ns, us, ms, s or KiB, MiB, GiB, and lists of them, separated by commas. A colon or a
+ * comma in a C++ name needs no quoting: EVENT follows the last colon that leaves a known
+ * word. -EINVAL with one clear line. */
 int pm_gates_parse(struct pm_gates *gates, const char *text, const char *source,
 		   struct pm_error *err);
 void pm_gates_release(struct pm_gates *gates);
@@ -139,7 +143,8 @@ struct pm_compare_row {
 	double change, low, high;
 	double difference, difference_low,
 		difference_high; /* the same in `unit`; NaN: unknown */
-	/* Of Wilcoxon or Mann-Whitney, or of samples being so many by chance; NaN: not asked. */
+	/* By Wilcoxon or Mann-Whitney, or the chance of so many samples; NaN: not
+	 * tested. */
 	double p;
 	double p_holm; /* corrected, of rows that decide; else equal to `p` */
 	double gate; /* a fraction; infinite: only a hard limit is set */

@@ -263,7 +263,8 @@ struct pm_mmap_record {
 	uint32_t prot; /* PROT_* */
 	uint32_t major, minor; /* of the device */
 	uint64_t inode;
-	uint64_t inode_generation; /* tells users of one inode number apart, in time */
+	/* distinguishes successive files with one inode number */
+	uint64_t inode_generation;
 	bool identified; /* a record of MMAP2: the file is known */
 	const char *path; /* as the kernel saw it, "//anon", "[vdso]", … */
 };

@@ -38,8 +38,8 @@ struct pm_module_identity {
 	const char *path; /* as the target saw it; without " (deleted)" */
 	uint32_t major, minor;
 	uint64_t inode; /* 0: unknown */
-	/* Of the inode. The file system gives a new file another one when it uses the number
-	 * of a deleted file again. Records have it, /proc has not. */
+	/* The generation of the inode. If the file system reuses the number of a deleted
+	 * file, the new file gets another generation. Records have it, /proc does not. */
 	uint64_t generation;
 	bool generation_known;
 	uint8_t build_id[PM_MODULE_BUILD_ID_MAX];
@@ -255,7 +255,7 @@ struct pm_user {
 /* @text: USER or USER:GROUP, names or numbers; without a group those that the user is in.
  * -ENOENT, -EINVAL. */
 int pm_user_find(const char *text, struct pm_user *ret, struct pm_error *err);
-/* Of @uid with the groups that it is in; one that this system does not know is in none. */
+/* The user @uid with its groups; a user that this system does not know has none. */
 void pm_user_of_uid(uid_t uid, struct pm_user *ret);
 void pm_user_release(struct pm_user *user);
 

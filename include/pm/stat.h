@@ -194,7 +194,7 @@ enum pm_stat_outcome {
 /* "unknown", "equal", "less", "more", "undecided", "too_few_runs". */
 const char *pm_stat_outcome_name(enum pm_stat_outcome outcome);
 
-/* Of `ab`: one number of the program, or of a function. NaN: unknown. */
+/* From `ab`: one number of the program, or of a function. NaN: unknown. */
 struct pm_stat_difference {
 	int32_t scope; /* index of the first scope of the function; -1: the program */
 	uint32_t event; /* index in events; as many as there are: calls */
@@ -248,7 +248,8 @@ struct pm_stat {
 	struct pm_stat_value *overhead_inner;
 	bool overhead_subtracted;
 	PM_VEC(struct pm_stat_metric) metrics;
-	/* Of `ab`, by pm_compare_ab(): written, and not read again, for the runs tell it. */
+	/* From `ab`, by pm_compare_ab(): written, but not read again, because the runs
+	 * imply it. */
 	PM_VEC(struct pm_stat_difference) differences;
 	PM_VEC(char *) warnings; /* full sentences */
 	PM_VEC(struct pm_stat_setting { char *name, *value; })

@@ -15,7 +15,7 @@ enum {
 	SEED = 1, /* of bootstraps: the same document gives the same numbers */
 };
 
-/* What a difference is made of. */
+/* The origin of a difference. */
 struct row {
 	struct pm_compare_row of;
 	const struct pm_stat_event *event; /* NULL: calls */

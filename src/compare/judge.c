@@ -205,7 +205,7 @@ static bool is_tested(const struct pm_compare_row *row)
 	return row->class == PM_STAT_NOISY && row->base.known && row->new.known;
 }
 
-/* Of so many values on each side. */
+/* The least probability that is possible with this many values on each side. */
 static double least_p_of_values(size_t a, size_t b)
 {
 	double ways = 1;

@@ -154,7 +154,7 @@ static bool depends_on_others(const struct pm_stat_event *event)
 	return false;
 }
 
-/* Whether @event tells of the program alone, here. */
+/* Whether @event measures the program alone, here. */
 static bool is_trusted(const struct work *work, const struct pm_stat_event *event)
 {
 	if (strcmp(event->name, "wall-time") == 0)
@@ -174,7 +174,7 @@ static bool decides(const struct work *work, const struct pm_compare_row *row,
 		return false;
 	if (!event->default_set || strcmp(event->source, "simulated") == 0)
 		return true;
-	/* Many documents have all events for functions, and measuring functions takes
+	/* There may be many functions, each with all events, and measuring them takes
 	 * time. */
 	if (row->scope)
 		return strcmp(event->name, "instructions") == 0;
@@ -298,8 +298,8 @@ static bool is_pattern(const struct pm_gate *gate, const struct pm_compare_row *
 	       (!row->scope || strcmp(gate->scope, row->scope) != 0);
 }
 
-/* Of gates that mean the same row the last one holds, which comes first here; a limit of a change and
- * a hard one hold together. */
+/* If several gates match a row, the last one holds, which comes first here. A limit of a
+ * change and a hard limit both hold. */
 static void apply_gate(struct pm_compare_row *row, const struct pm_gate *gate)
 {
 	bool hard = !isnan(gate->at_most);

@@ -323,7 +323,7 @@ static int name_caller(void *user, uint32_t caller, struct pm_stat_caller *ret)
 	return pm_callers_name(((struct pm_up_engine *)user)->callers, caller, ret);
 }
 
-/* Of all functions none can be counted. */
+/* Fails if none of the functions can be counted. */
 static int check_any(const struct pm_up_engine *it, struct pm_error *err)
 {
 	const struct pm_regions *regions = it->options->regions;

@@ -21,7 +21,8 @@ struct pm_up_places {
 	size_t refused;
 	uint32_t refused_region;
 	PM_VEC(uint32_t) short_regions; /* that are also entered there */
-	/* Places that are looked at behind instructions which may fault, and a region with one. */
+	/* Places whose probe is after instructions which may fault, and a region with
+	 * one. */
 	size_t behind;
 	uint32_t behind_region;
 	/* Conditional exits, where this kernel's hits do not tell the flags. */

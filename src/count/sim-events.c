@@ -49,7 +49,7 @@ static const struct sim_event {
 	  TERMS(ACCESSES, L1_MISSES(5 - 1), LL_MISSES(35 - 5)) },
 };
 
-/* What "sim.costs" stands for. */
+/* The events of "sim.costs". */
 static const char *const costs[] = { "sim.Ir",      "sim.L1hits", "sim.LLhits",
 				     "sim.RAMhits", "sim.cycles", "sim.Bc",
 				     "sim.Bcm",     "sim.Bi",     "sim.Bim" };

@@ -18,10 +18,10 @@ bool pm_tell_is_privileged(pid_t pid);
 int pm_tell_privileged(struct pm_stat *stat, uint64_t programs);
 /* What of a scope is known before anything ran. -ENOMEM. */
 int pm_tell_scope(struct pm_stat_scope *scope, const struct pm_region *region);
-/* What calls of a function that was inlined mean, once they are counted. -ENOMEM. */
+/* Reports what calls of an inlined function mean, once they are counted. -ENOMEM. */
 int pm_tell_inlined(struct pm_stat *stat, struct pm_stat_scope *scope,
 		    const struct pm_region *region);
-/* Its calls are not known, nor what they cost. */
+/* Reports that its calls and their costs are not known. */
 void pm_tell_unknown(const struct pm_stat *stat, struct pm_stat_scope *scope);
 uint64_t pm_tell_ns(const struct timeval *time);
 /* What clocks and wait4(2) say, into @values by event; of an attached process only clocks. */

@@ -32,7 +32,7 @@ struct pm_file_output {
 	int failed; /* first failure, negative errno; sticky */
 	char *path; /* as the caller named it */
 	char *partial; /* the name until it is published; NULL: it has none of its own */
-	bool asked; /* it was to be published */
+	bool asked; /* its publication was requested */
 	bool beside; /* the caller gives it another name */
 	int unpublished; /* negative errno: why it keeps that name */
 	bool kept_old; /* what was at `path` is at PATH.old now */
@@ -63,7 +63,7 @@ int pm_file_output_background(struct pm_file_output *output,
 			      pm_file_wants_end_fn wants_end, void *user);
 int pm_file_output_write(struct pm_file_output *output, const char *data, size_t len);
 int pm_file_output_flush(struct pm_file_output *output);
-/* Waits until the thread has done all that was asked for. Returns the first failure. */
+/* Waits until the thread has handled all requests. Returns the first failure. */
 int pm_file_output_settle(struct pm_file_output *output);
 /* Ends the stream, closes, and releases; returns the first failure. Legal on a zeroed
  * one with fd -1. A file that has not been published keeps its name beside. */

@@ -291,7 +291,7 @@ static void put_number(struct pm_str *str, const struct pm_compare_row *row,
 
 	if (is_share(row))
 		unit.decimals = 2;
-	/* Of so many digits the first ones say enough. */
+	/* If there are many digits, the first ones are enough. */
 	if (fabs(number) * unit.factor >= 1e15 || (number != 0 && fabs(number) < 1e-6)) {
 		pm_str_printf(str, "%.3g", number * unit.factor);
 	} else {

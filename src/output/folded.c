@@ -174,7 +174,7 @@ static int put_line(struct pm_str *str, struct folding *folding, const struct li
 	return 0;
 }
 
-/* What the lines will take, without the numbers at their ends. */
+/* The size of the lines, without the numbers at their ends. */
 static int check_size(struct folding *folding, struct pm_error *err)
 {
 	const struct pm_paths *paths = &folding->paths;

@@ -15,7 +15,7 @@ enum {
 	GZIP_WINDOW = 15 + 16, /* zlib.h: 16 more asks for a gzip header */
 	GZIP_MEMORY = 8,
 };
-/* Of all samples, before compression: what more of them cost is time. */
+/* The bytes of all samples, before compression: more of them cost time. */
 #define SAMPLES_BYTES_MAX (UINT64_C(1) << 30)
 
 /* Messages and their fields, as profile.proto numbers them. */

@@ -103,7 +103,7 @@ int pm_rec_snapshot(struct pm_rec_session *session, struct pm_error *err)
 		return pm_error_set(err, ret, "the buffers cannot be stopped: %s",
 				    strerror(-ret));
 	session->end_ns = pm_now_ns();
-	/* What stands at -o is another recording's, until the end of this one. */
+	/* The file at -o belongs to another recording until the end of this one. */
 	pm_file_writer_stay_beside(session->writer);
 	ret = pm_rec_drain(session, false, err);
 	samples = session->counts.samples;

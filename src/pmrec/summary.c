@@ -286,7 +286,7 @@ void pm_rec_summary_warn_unreachable(struct pm_rec_session *session)
 	pm_str_release(&text);
 }
 
-/* Processes whose stacks asked for too much work. */
+/* Processes whose stacks caused too much work. */
 static void warn_cut(struct pm_rec_session *session)
 {
 	uint64_t samples = session->counts.stops[PM_UNW_STOP_WORK_LIMIT];

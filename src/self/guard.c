@@ -77,7 +77,7 @@ void pm_self_guard_stop(struct pm_self_guard *guard)
 
 /* ---- who is left -------------------------------------------------------------------------- */
 
-/* proc_pid_stat(5): the state is behind the name, which may have anything in it. */
+/* proc_pid_stat(5): the state follows the name, which may contain anything. */
 bool pm_self_first_thread_ended(void)
 {
 	char path[64], text[256];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Helpers that have a module open before they are asked, as their parent sees them. */
+/* Helpers that have opened a module before the request, as their parent sees them. */
 #include <sched.h>
 #include <signal.h>
 #include <string.h>

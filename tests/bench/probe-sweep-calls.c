@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls functions of a library that know nothing of it: `probe-sweep-calls LIBRARY ADDRESS...`,
- * addresses as in the file, in hexadecimal. Each is called once, in a child that may not do
- * anything but compute (seccomp strict), with pointers to zeros for arguments; what becomes of
- * the child is of no interest, for its first instruction has run.
+ * Calls arbitrary functions of a library: `probe-sweep-calls LIBRARY ADDRESS...`,
+ * addresses as in the file, in hexadecimal. It calls each once, with pointers to zeros as
+ * arguments, in a child that may only compute (seccomp strict). The fate of the child
+ * does not matter, because the first instruction of the function has run.
  */
 #include <dlfcn.h>
 #include <link.h>

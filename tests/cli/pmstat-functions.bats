@@ -141,7 +141,7 @@ ways=(called_once called_thousand called_many recursive jumps_out jumped_over ta
 		so 'd["warnings"] == []' 'by["work"]["calls_exact"]' \
 			'v(by["work"], "sim.Ir") % by["work"]["calls"] == 0'
 	done
-	# What cannot be divided is left out: never more than there was.
+	# Costs that cannot be divided are left out: the result never exceeds the truth.
 	for how in threads raw; do
 		measure 0 callgrind -e sim.Ir --fn work -- "$PROGRAMS/count-forks" 2 "$how"
 		so "220 <= by['work']['calls'] < $(grep -o '[0-9]* 0$' truth | cut -d' ' -f1)" \

@@ -526,7 +526,8 @@ enum {
 	RUNS = 20,
 };
 
-/* As pmstat counts by default, without a PMU: seven numbers that tell nearly the same. */
+/* The default events of pmstat without a PMU: seven numbers that measure nearly the
+ * same. */
 static void add_noisy_events(struct pm_stat *stat)
 {
 	stat_event(stat, "task-clock", "ns", PM_STAT_NOISY);
@@ -669,7 +670,8 @@ static void test_secondary(void **state)
 	pm_stat_release(&ab);
 }
 
-/* cycles before task-clock, where both sides have them; what was asked for decides alone. */
+/* cycles come before task-clock, if both sides have them; requested events decide
+ * alone. */
 static void test_deciding(void **state)
 {
 	static const struct {

@@ -625,7 +625,7 @@ static void test_renames(void **state)
 	unlink(path);
 }
 
-/* What a reader would check: ids are dense, and defined before they are used. */
+/* Checks what a reader would check: ids are dense, and defined before they are used. */
 struct told_ids {
 	uint32_t frames, stacks, samples;
 };

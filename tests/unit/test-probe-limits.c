@@ -242,7 +242,7 @@ static void test_refused_places(void **state)
 		assert_int_equal(resolve_in(path, name, told), -EINVAL);
 		assert_non_null(strstr(told, "load something else"));
 	}
-	/* Of a processor that is another one than ours the kernel cannot be asked. */
+	/* The kernel cannot be asked about another processor than ours. */
 	assert_int_equal(resolve_in(path, "f000004", told),
 			 asks_about(EM_AARCH64) ? -EINVAL : 1);
 	assert_true(!asks_about(EM_AARCH64) || strstr(told, "takes no probe"));

@@ -238,7 +238,7 @@ static void mappings_are_bounded(void **state)
 	assert_string_equal(path_at(procs, 101, 0x10000), "/a");
 }
 
-/* Of tasks whose end no record reported: the kernel may have lost it. */
+/* Tasks whose end no record reported: the kernel may have lost it. */
 static void ended_tasks_are_swept(void **state)
 {
 	enum {

@@ -452,7 +452,8 @@ static void put_mmap2_of_other(const char *path)
 	put_text(&build, path);
 }
 
-/* The bit is of another program's event, which asked for build-ids: ours did not. */
+/* The bit comes from an event of another program that asked for build-ids; ours did
+ * not. */
 static void test_mmap2_with_bit_of_others(void **state)
 {
 	struct pm_record_layout layout = layout_of(PM_CALL_GRAPH_NONE);

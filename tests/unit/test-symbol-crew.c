@@ -23,7 +23,7 @@ enum {
 	WAIT_MS = 60000,
 };
 
-/* What the helper saw of itself, in memory that both share. */
+/* The state that the helper saw of itself, in memory that both share. */
 struct seen {
 	int nice_before, nice_after;
 };

@@ -10,7 +10,7 @@ enum {
 	ADDRESSES = 64,
 };
 
-/* A helper that takes tasks and does nothing at once. */
+/* A helper that takes tasks, and lets nothing be done at once. */
 struct aside {
 	struct pm_unw_helper helper;
 	struct pm_unw_task *task; /* that was taken last */
@@ -87,7 +87,8 @@ static void test_table_made_aside(void **state)
 	(void)state;
 	assert_true(unwinder && plain && fdes->places.len > 100);
 	module = open_with(&aside);
-	/* The first look-up asks for the table; it and others have no answer meanwhile. */
+	/* The first look-up requests the table; until it is made, look-ups have no
+	 * answer. */
 	for (size_t i = 0; i < fdes->places.len; i += step)
 		assert_int_equal(
 			pm_unw_rule_find(unwinder, module, fdes->places.data[i].start)
