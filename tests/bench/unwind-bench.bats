@@ -143,7 +143,7 @@ raw() {
 		[ "$(stat -c %s run.corpus 2>/dev/null || echo 0)" -gt 1000000 ] && break
 		sleep 0.1
 	done
-	command=$(pgrep -P "$recorder")
+	command=$(pgrep -P "$recorder" -x split)
 	kill -KILL "$recorder"
 	kill -KILL "$command"
 	wait "$recorder" || true

@@ -20,7 +20,7 @@ static int with_threads, raw;
 
 void work(void);
 
-__attribute__((noipa)) void work(void)
+__attribute__((noinline)) void work(void)
 {
 	for (volatile int i = 0; i < 100; i++)
 		;
