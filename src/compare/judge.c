@@ -200,9 +200,16 @@ static int judge_first(struct pm_compare_row *row, size_t family, uint64_t seed)
 
 /* ---- rows that need each other ------------------------------------------------------ */
 
+/* A gate limits the value, but not its change: there is nothing to test. */
+static bool has_only_hard_limit(const struct pm_compare_row *row)
+{
+	return !isnan(row->at_most) && isinf(row->gate);
+}
+
 static bool is_tested(const struct pm_compare_row *row)
 {
-	return row->class == PM_STAT_NOISY && row->base.known && row->new.known;
+	return row->class == PM_STAT_NOISY && row->base.known && row->new.known &&
+	       !has_only_hard_limit(row);
 }
 
 /* The least probability that is possible with this many values on each side. */
@@ -333,10 +340,15 @@ static int doubt_lost(struct pm_compare_row *row)
  * before. */
 static int judge_limit(struct pm_compare_row *row)
 {
-	if (isnan(row->at_most) || !row->new.known || row->new.median <= row->at_most)
+	if (isnan(row->at_most) || !row->new.known)
 		return 0;
-	row->verdict = PM_VERDICT_WORSE;
-	return pm_compare_why(row, "It is more than the hard limit allows.");
+	if (row->new.median > row->at_most) {
+		row->verdict = PM_VERDICT_WORSE;
+		return pm_compare_why(row, "It is more than the hard limit allows.");
+	}
+	if (has_only_hard_limit(row) && row->verdict == PM_VERDICT_UNKNOWN)
+		row->verdict = PM_VERDICT_SAME;
+	return 0;
 }
 
 int pm_compare_judge(struct pm_comparison *comparison, uint64_t seed)

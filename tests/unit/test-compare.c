@@ -821,6 +821,40 @@ static void test_hard_limit_of_new(void **state)
 	pm_stat_release(&new);
 }
 
+/* Three runs are too few to find a change, but enough for a limit, which needs no base. */
+static void test_hard_limit_of_few(void **state)
+{
+	static const uint64_t few[][2] = { { 100, 7 }, { 150, 8 }, { 90, 9 } };
+	PM_CLEANUP(pm_gates_release) struct pm_gates gates = { 0 };
+
+	assert_int_equal(pm_gates_parse(&gates, "task-clock<=200", "--gate", NULL), 0);
+	for (int known = 0; known < 2; known++) {
+		struct pm_comparison comparison;
+		struct pm_stat sides[2];
+
+		for (size_t side = 0; side < 2; side++) {
+			stat_begin(&sides[side], "count");
+			stat_subject(&sides[side], program, 1);
+			stat_event(&sides[side], "task-clock", "", PM_STAT_NOISY);
+			stat_event(&sides[side], "wall-time", "", PM_STAT_NOISY);
+			for (size_t i = 0; i < PM_ARRAY_LEN(few); i++)
+				if (stat_run(&sides[side], 0, few[i]) && side == 0 &&
+				    !known)
+					sides[0].runs.data[i].values[0].state =
+						PM_STAT_NOT_COUNTED;
+		}
+		options.gates = &gates;
+		compare(&comparison, &sides[0], &sides[1]);
+		options.gates = NULL;
+		assert_int_equal(row_of(&comparison, NULL, "task-clock")->verdict,
+				 PM_VERDICT_SAME);
+		assert_int_equal(comparison.verdict, PM_VERDICT_SAME);
+		pm_comparison_release(&comparison);
+		pm_stat_release(&sides[0]);
+		pm_stat_release(&sides[1]);
+	}
+}
+
 /* Not in turns: wall-time decides nothing, and is told to. */
 static void test_no_turns(void **state)
 {
@@ -875,6 +909,7 @@ int main(void)
 		cmocka_unit_test(test_unknown_calls),
 		cmocka_unit_test(test_hard_limits),
 		cmocka_unit_test(test_hard_limit_of_new),
+		cmocka_unit_test(test_hard_limit_of_few),
 		cmocka_unit_test(test_no_turns),
 	};
 
