@@ -346,6 +346,14 @@ static int judge_limit(struct pm_compare_row *row)
 		row->verdict = PM_VERDICT_WORSE;
 		return pm_compare_why(row, "It is more than the hard limit allows.");
 	}
+	if (row->new.lost > 0 && row->verdict != PM_VERDICT_WORSE &&
+	    row->new.median > row->at_most *(1 - row->new.lost)) {
+		row->verdict = PM_VERDICT_INCONCLUSIVE;
+		return pm_compare_why(row,
+				      "Hits are lost, %.2g %% on the new side: with "
+				      "them it may be more than the hard limit allows.",
+				      100 * row->new.lost);
+	}
 	if (has_only_hard_limit(row) && row->verdict == PM_VERDICT_UNKNOWN)
 		row->verdict = PM_VERDICT_SAME;
 	return 0;

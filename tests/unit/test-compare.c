@@ -855,6 +855,40 @@ static void test_hard_limit_of_few(void **state)
 	}
 }
 
+/* 8 calls were seen, and 8 were not. */
+static void test_hard_limit_of_lost(void **state)
+{
+	static const struct {
+		const char *gate;
+		enum pm_verdict verdict;
+	} cases[] = {
+		{ "fn:f:calls<=7", PM_VERDICT_WORSE },
+		{ "fn:f:calls<=9", PM_VERDICT_INCONCLUSIVE },
+		{ "fn:f:calls<=16", PM_VERDICT_SAME },
+	};
+
+	for (size_t i = 0; i < PM_ARRAY_LEN(cases); i++) {
+		PM_CLEANUP(pm_gates_release) struct pm_gates gates = { 0 };
+		struct pm_stat base, new;
+		struct pm_comparison comparison;
+
+		assert_int_equal(pm_gates_parse(&gates, cases[i].gate, "--gate", NULL),
+				 0);
+		options.gates = &gates;
+		document(&base, "sim.Ir", PM_STAT_EXACT, NUMBERS(1000), 1, 0);
+		document(&new, "sim.Ir", PM_STAT_EXACT, NUMBERS(1000), 1, 0);
+		stat_scope(&base, 0, "f", 8, NUMBERS(500));
+		stat_scope(&new, 0, "f", 8, NUMBERS(500))->lost = 8;
+		compare(&comparison, &base, &new);
+		options.gates = NULL;
+		assert_int_equal(row_of(&comparison, "f", "calls")->verdict,
+				 cases[i].verdict);
+		pm_comparison_release(&comparison);
+		pm_stat_release(&base);
+		pm_stat_release(&new);
+	}
+}
+
 /* Not in turns: wall-time decides nothing, and is told to. */
 static void test_no_turns(void **state)
 {
@@ -910,6 +944,7 @@ int main(void)
 		cmocka_unit_test(test_hard_limits),
 		cmocka_unit_test(test_hard_limit_of_new),
 		cmocka_unit_test(test_hard_limit_of_few),
+		cmocka_unit_test(test_hard_limit_of_lost),
 		cmocka_unit_test(test_no_turns),
 	};
 
