@@ -24,7 +24,8 @@ static inline double pm_stats_from_order(uint64_t order)
 	double value;
 
 	memcpy(&value, &bits, sizeof(value));
-	return value;
+	/* Bisection finds -0 before 0. */
+	return value + 0;
 }
 
 /* The quantile of the normal distribution for the middle @confidence. */

@@ -313,6 +313,20 @@ static void test_interval_of_many(void **state)
 		    ranked.shift < ranked.high);
 }
 
+/* "-0" would be read as less. */
+static void test_zero_has_no_sign(void **state)
+{
+	static const double a[] = { 1, 1, 2, 3 }, b[] = { 1, 2, 2, 2 };
+	static const double differences[] = { -2, -1, 0, 0, 0, 1, 2 };
+	struct pm_stats_paired paired;
+	struct pm_stats_shift shift;
+
+	assert_int_equal(pm_stats_shift(a, 4, b, 4, 0.95, 1, &shift), 0);
+	assert_true(shift.shift == 0 && !signbit(shift.shift));
+	assert_int_equal(pm_stats_signed_rank(differences, 7, 0.95, &paired), 0);
+	assert_true(paired.shift == 0 && !signbit(paired.shift));
+}
+
 static void test_shift_of_equals(void **state)
 {
 	static const double fives[] = { 5, 5, 5, 5 }, zeros[] = { 0, 0, 0 };
@@ -483,6 +497,7 @@ int main(void)
 		cmocka_unit_test(test_interval_covers),
 		cmocka_unit_test(test_interval_of_many),
 		cmocka_unit_test(test_shift_of_equals),
+		cmocka_unit_test(test_zero_has_no_sign),
 		cmocka_unit_test(test_two_shares),
 		cmocka_unit_test(test_two_counts),
 	};
