@@ -127,7 +127,9 @@ static void put_words(struct pm_str *str, const struct row *row, bool ascii)
 		put_undecided(str, row, ascii);
 		break;
 	case PM_STAT_TOO_FEW:
-		pm_str_puts(str, "too few runs to say (needs 7 a side)");
+		/* Runs that have a value, which may be fewer than there are. */
+		pm_str_printf(str, "too few runs to say (A %zu, B %zu; needs 7)",
+			      row->of->runs[0], row->of->runs[1]);
 		break;
 	}
 }

@@ -511,7 +511,7 @@ static void test_too_few_to_compare(void **state)
 	PM_CLEANUP(pm_stat_release) struct pm_stat six = { 0 }, seven = { 0 };
 
 	make_two(&six, 6);
-	assert_has(shown_80(&six), "too few runs to say (needs 7 a side)");
+	assert_has(shown_80(&six), "too few runs to say (A 6, B 6; needs 7)");
 	assert_lacks(stream_text, "slower");
 	assert_lacks(stream_text, "brackets");
 	assert_has(stream_text, "equal in all runs");
