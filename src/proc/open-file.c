@@ -9,8 +9,10 @@
 #include <grp.h>
 #include <limits.h>
 #include <linux/openat2.h>
+#include <linux/securebits.h>
 #include <string.h>
 #include <sys/fsuid.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
@@ -117,6 +119,14 @@ static bool has_fs_ids(uid_t uid, gid_t gid)
 	return (uid_t)setfsuid((uid_t)-1) == uid && (gid_t)setfsgid((gid_t)-1) == gid;
 }
 
+/* With this bit, root keeps its capabilities for files when its file ids change. */
+static bool drops_capabilities(void)
+{
+	int bits = prctl(PR_GET_SECUREBITS);
+
+	return bits >= 0 && !(bits & SECBIT_NO_SETUID_FIXUP);
+}
+
 /* With its own file ids, root has its capabilities for files again. */
 static int open_with_rights(const struct pm_user *user, const char *path)
 {
@@ -124,7 +134,7 @@ static int open_with_rights(const struct pm_user *user, const char *path)
 
 	setfsgid(user->gid);
 	setfsuid(user->uid);
-	if (has_fs_ids(user->uid, user->gid))
+	if (drops_capabilities() && has_fs_ids(user->uid, user->gid))
 		fd = pm_file_open(0, path);
 	setfsuid(geteuid());
 	setfsgid(getegid());
