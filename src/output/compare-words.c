@@ -101,6 +101,9 @@ static void put_first(struct pm_str *str, const struct pm_comparison *comparison
 	 * answer. */
 	if (isnan(row->change) || row->verdict == PM_VERDICT_INCONCLUSIVE)
 		return;
+	/* A value above a hard limit may have become less. */
+	if (row->new.median > row->at_most && row->change <= 0)
+		return;
 	pm_str_putc(str, ' ');
 	pm_put_compare_change(str, row);
 }

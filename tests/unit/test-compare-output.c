@@ -228,6 +228,24 @@ static void test_verdicts(void **state)
 	}
 }
 
+/* "worse: calls -10 %" would contradict itself. */
+static void test_hard_limit(void **state)
+{
+	struct pm_comparison comparison;
+	struct pm_compare_report report = { .comparison = &comparison };
+	struct pm_compare_row *row;
+	const char *text;
+
+	compare_begin(&comparison, PM_VERDICT_WORSE);
+	row = compare_row(&comparison, NULL, "calls", "", 100, 90, PM_VERDICT_WORSE);
+	compare_gate(row, INFINITY, "--gate");
+	row->at_most = 80;
+	text = written(pm_output_compare_text, &report);
+	assert_has(text, "worse, 1 of 1 gated numbers beyond the gate: calls\n");
+	assert_has(text, "gate at most 80 (--gate)");
+	pm_comparison_release(&comparison);
+}
+
 /* What is gated and changed is no worse than its gate, but not unchanged either. */
 static void test_within(void **state)
 {
@@ -706,6 +724,7 @@ int main(void)
 		cmocka_unit_test(test_text_narrow),
 		cmocka_unit_test(test_verdicts),
 		cmocka_unit_test(test_deciding),
+		cmocka_unit_test(test_hard_limit),
 		cmocka_unit_test(test_within),
 		cmocka_unit_test(test_numbers),
 		cmocka_unit_test(test_shares),
