@@ -101,6 +101,7 @@ static _Noreturn void find_names_in_copy(struct pm_rec_session *session, int lin
 	/* These belong to threads that are not here, or to the recorder. */
 	session->kernel_names = NULL;
 	session->realtime = NULL;
+	session->early_names = NULL;
 	session->told = true;
 	session->progress = false;
 	pm_file_writer_redirect(session->writer, lines);
