@@ -102,6 +102,8 @@ static _Noreturn void find_names_in_copy(struct pm_rec_session *session, int lin
 	session->kernel_names = NULL;
 	session->realtime = NULL;
 	session->early_names = NULL;
+	/* Nobody here learns of the command's end: its number may be another's by now. */
+	session->child.running = false;
 	session->told = true;
 	session->progress = false;
 	pm_file_writer_redirect(session->writer, lines);
