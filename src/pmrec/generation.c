@@ -92,11 +92,12 @@ static int close_other_fds(const struct pm_rec_session *session, int lines)
 	return syscall(SYS_close_range, first, UINT32_MAX, 0u) < 0 ? -errno : 0;
 }
 
-static _Noreturn void find_names_in_copy(struct pm_rec_session *session, int lines)
+static _Noreturn void find_names_in_copy(struct pm_rec_session *session, pid_t recorder,
+					 int lines)
 {
 	prctl(PR_SET_NAME, "pmrec-names");
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() == 1 || close_other_fds(session, lines) < 0)
+	if (getppid() != recorder || close_other_fds(session, lines) < 0)
 		_exit(1);
 	/* These belong to threads that are not here, or to the recorder. */
 	session->kernel_names = NULL;
@@ -128,6 +129,7 @@ static void begin_names(struct pm_rec_session *session)
 {
 	struct pm_rec_naming *naming;
 	int ends[2] = { -1, -1 };
+	pid_t recorder = getpid();
 	size_t frames;
 
 	pm_file_writer_frames(session->writer, &frames);
@@ -138,7 +140,7 @@ static void begin_names(struct pm_rec_session *session)
 		naming->frames = frames;
 		naming->pid = fork();
 		if (naming->pid == 0)
-			find_names_in_copy(session, ends[1]);
+			find_names_in_copy(session, recorder, ends[1]);
 		close(ends[1]);
 		if (naming->pid > 0) {
 			naming->fd = ends[0];
