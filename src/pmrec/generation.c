@@ -42,7 +42,8 @@ struct pm_rec_naming {
 	int fd; /* its lines */
 	struct pm_str rest; /* the beginning of a line */
 	uint64_t frames;
-	bool ended;
+	bool ended; /* `status` says how */
+	int status;
 };
 
 /* ---- the copy --------------------------------------------------------------------------- */
@@ -154,14 +155,32 @@ static void begin_names(struct pm_rec_session *session)
 	free(naming);
 }
 
+/* Whether the copy has ended. The end of its pipe need not come: a helper that hangs in a file
+ * system has the pipe, too. */
+static bool names_ended(struct pm_rec_naming *naming, int options)
+{
+	pid_t pid = 0;
+
+	while (!naming->ended &&
+	       (pid = waitpid(naming->pid, &naming->status, options)) < 0 &&
+	       errno == EINTR)
+		continue;
+	naming->ended |= pid != 0;
+	return naming->ended;
+}
+
+static void kill_names(const struct pm_rec_naming *naming)
+{
+	if (!naming->ended)
+		kill(naming->pid, SIGKILL);
+}
+
 static int end_names(struct pm_rec_session *session)
 {
 	struct pm_rec_naming *naming = PM_TAKE_PTR(session->naming);
-	int status = 0;
 
-	while (waitpid(naming->pid, &status, 0) < 0 && errno == EINTR)
-		continue;
-	if (status != 0)
+	names_ended(naming, 0);
+	if (naming->status != 0)
 		warn_nameless(session, naming->frames,
 			      "the process that was to find them did not complete it");
 	pm_cleanup_close(&naming->fd);
@@ -202,9 +221,13 @@ int pm_rec_generation_collect(struct pm_rec_session *session)
 
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n < 0)
-			return errno == EAGAIN ? 0 : end_names(session);
-		if (n == 0)
+		/* What it has written before its end is in the pipe by then. */
+		if (n < 0 && errno == EAGAIN && !naming->ended) {
+			if (!names_ended(naming, WNOHANG))
+				return 0;
+			continue;
+		}
+		if (n <= 0)
 			return end_names(session);
 		ret = take_lines(session, bytes, (size_t)n);
 		done += (size_t)n;
@@ -225,7 +248,7 @@ int pm_rec_generation_finish(struct pm_rec_session *session)
 		pm_child_signals(&session->child);
 		/* The second signal: at once. */
 		if (session->child.interrupts > 1)
-			kill(session->naming->pid, SIGKILL);
+			kill_names(session->naming);
 		ret = pm_rec_generation_collect(session);
 	}
 	return ret;
@@ -235,7 +258,7 @@ void pm_rec_generation_release(struct pm_rec_session *session)
 {
 	if (!session->naming)
 		return;
-	kill(session->naming->pid, SIGKILL);
+	kill_names(session->naming);
 	session->told = true;
 	end_names(session);
 }
@@ -324,7 +347,7 @@ int pm_rec_generation_check(struct pm_rec_session *session)
 	 * ptrace waits for all children of this process. */
 	if (!session->raw && !session->ptrace && (full || modules_are_full(session))) {
 		if (session->naming && full)
-			kill(session->naming->pid, SIGKILL);
+			kill_names(session->naming);
 		if (session->naming)
 			return pm_rec_generation_collect(session);
 		return renew(session);
