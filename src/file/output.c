@@ -306,6 +306,7 @@ void pm_file_output_discard(struct pm_file_output *output)
 	bool ended = end_queue(output);
 
 	partial = PM_TAKE_PTR(output->partial);
+	output->unpublished = 0; /* nothing is kept */
 	if (partial)
 		unlink(partial);
 	if (ended)

@@ -177,10 +177,12 @@ int pm_file_writer_publish(struct pm_file_writer *writer)
 int pm_file_writer_settle(struct pm_file_writer *writer)
 {
 	int result = pm_file_writer_flush(writer);
+	int settled = pm_file_output_settle(&writer->output);
 
 	if (result == 0)
-		result = pm_file_output_settle(&writer->output);
-	if (!writer->output.partial)
+		result = settled;
+	/* One that cannot be published is kept, whatever else fails. */
+	if (!writer->output.partial || writer->output.unpublished < 0)
 		return result;
 	if (result < 0) {
 		pm_file_output_discard(&writer->output);
@@ -227,7 +229,8 @@ int pm_file_writer_close(struct pm_file_writer *writer, struct pm_error *err)
 	if (unpublished < 0)
 		pm_file_output_explain_unpublished(&writer->output, err);
 	result = pm_file_output_close(&writer->output);
-	if (result < 0)
+	/* Where the file is matters more than why it ends early. */
+	if (result < 0 && unpublished == 0)
 		explain(err, result, writer->path);
 	writer_free(writer);
 	return result < 0 ? result : unpublished;

@@ -436,6 +436,18 @@ wrong() {
 	[ ! -e s.json.partial ]
 }
 
+@test "a recording that can neither be completed nor take its name is kept" {
+	"$PMREC" -q -o s.json -- "$PROGRAMS/split" 0.1
+	cp s.json before
+	mkdir s.json.old
+	run --separate-stderr bash -c 'ulimit -f 4; exec "$@"' - \
+		"$PMREC" -F 499 -o s.json -- "$PROGRAMS/split" 0.5
+	[ "$status" = 125 ]
+	[[ $stderr == *"s.json: cannot be replaced: Is a directory; what was recorded is in s.json.kept"* ]]
+	[ -s s.json.kept ]
+	cmp s.json before
+}
+
 @test "a snapshot leaves what is at -o alone" {
 	"$PMREC" -q -o s.json -- "$PROGRAMS/split" 0.1
 	cp s.json before
