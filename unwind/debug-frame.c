@@ -216,10 +216,11 @@ int pm_unw_module_fill_gap(struct pm_unw_module *module)
 {
 	int found = 0, fd;
 
-	if (module->gap_seen)
-		return 0;
+	/* It may be what was found last: a debug file. */
 	if (module->task)
 		return -EINPROGRESS;
+	if (module->gap_seen)
+		return 0;
 	if (!module->gap_searched)
 		found = search_own(module);
 	if (found < 0)
