@@ -49,6 +49,7 @@ struct worker {
 	struct pm_symbol_process process; /* pid 0: none */
 	size_t job, end; /* [job, end): it still has to do; job is at hand */
 	size_t opening; /* the job that it opens, plus 1; 0: all are open */
+	bool early; /* it had its module open before it was asked */
 	uint32_t next_index; /* of the job at hand: no lower one may come */
 	struct pm_str text; /* received, without a whole message */
 	uint64_t heard_ns;
@@ -132,6 +133,7 @@ static int start(struct crew *crew, struct worker *worker)
 	int code = job->early ? pm_symbol_early_ask(job->early, job, &worker->process)
 			      : -ENOENT;
 
+	worker->early = code == 0;
 	if (code < 0)
 		code = pm_symbol_worker_start(crew->jobs, worker->job, worker->end,
 					      crew->hung, crew->calls, &worker->process);
@@ -379,7 +381,9 @@ static int receive(struct crew *crew, struct worker *worker)
 		return errno == EAGAIN || errno == EINTR ? 0
 							 : fail(crew, worker, nonsense);
 	if (n == 0) {
-		if (worker->job < worker->end)
+		/* The time that it may wait may be over before it reads that it is asked. */
+		if (worker->job < worker->end &&
+		    !(worker->early && worker->next_index == 0))
 			return fail(crew, worker, NULL);
 		reap(crew, worker, false);
 		return 0;
