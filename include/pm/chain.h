@@ -76,6 +76,9 @@ enum {
 
 struct pm_chains *pm_chains_new(const struct pm_chain_source *source);
 void pm_chains_free(struct pm_chains *chains);
+/* Processes have left in @chains, which is new, what they had left in @from, which ends; and what
+ * happened to them there is known. */
+void pm_chains_inherit(struct pm_chains *chains, struct pm_chains *from);
 /* 0 or negative errno of the file or of memory. */
 int pm_chains_add(struct pm_chains *chains, const struct pm_record *record,
 		  struct pm_chain *ret);

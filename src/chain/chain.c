@@ -86,6 +86,17 @@ void pm_chains_free(struct pm_chains *chains)
 	free(chains);
 }
 
+void pm_chains_inherit(struct pm_chains *chains, struct pm_chains *from)
+{
+	struct pm_chain_budget *budget = chains->budget;
+
+	chains->budget = from->budget;
+	from->budget = budget;
+	memcpy(chains->cut_comm, from->cut_comm, sizeof(chains->cut_comm));
+	chains->looks = from->looks;
+	memcpy(chains->process_looks, from->process_looks, sizeof(chains->process_looks));
+}
+
 void pm_chains_forget_thread(struct pm_chains *chains, uint32_t pid, uint32_t tid)
 {
 	if (chains->stitches)

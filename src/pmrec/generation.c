@@ -290,13 +290,14 @@ static int renew_tables(struct pm_rec_session *session)
 	int ret = pm_file_writer_new_frames(session->writer);
 	struct pm_procs_stats left;
 	struct pm_unw_stats *all = &session->tables.unwound, stats;
+	struct pm_chains *old = session->chains;
 
 	pm_chains_stats(session->chains, &stats);
 	all->frames += stats.frames;
 	all->cache_hits += stats.cache_hits;
 	all->cache_misses += stats.cache_misses;
 	all->expressions += stats.expressions;
-	pm_chains_free(PM_TAKE_PTR(session->chains));
+	session->chains = NULL;
 	pm_chain_jit_free(PM_TAKE_PTR(session->jit));
 	pm_procs_release_users(session->procs);
 	pm_chain_modules_new_generation(&session->modules);
@@ -305,7 +306,12 @@ static int renew_tables(struct pm_rec_session *session)
 					    &session->modules);
 	pm_procs_stats(session->procs, &left);
 	session->tables.modules = left.modules;
-	return ret < 0 ? ret : pm_rec_output_chains(session);
+	if (ret == 0)
+		ret = pm_rec_output_chains(session);
+	if (ret == 0)
+		pm_chains_inherit(session->chains, old);
+	pm_chains_free(old);
+	return ret;
 }
 
 static bool modules_are_full(struct pm_rec_session *session)
