@@ -322,10 +322,7 @@ static bool modules_are_full(struct pm_rec_session *session)
 	pm_procs_stats(session->procs, &stats);
 	if (stats.modules < MODULES_FULL)
 		return stats.modules >= 2 * session->tables.modules + MODULES_MORE;
-	if (now < session->tables.renewed_ns + MODULES_EVERY_S * SECOND_NS)
-		return false;
-	session->tables.renewed_ns = now;
-	return true;
+	return now >= session->tables.renewed_ns + MODULES_EVERY_S * SECOND_NS;
 }
 
 static int renew(struct pm_rec_session *session)
@@ -341,6 +338,7 @@ static int renew(struct pm_rec_session *session)
 	pm_rec_summary_warn_unreachable(session);
 	begin_names(session);
 	session->tables.frames++;
+	session->tables.renewed_ns = session->newest_ns;
 	return renew_tables(session);
 }
 
