@@ -25,6 +25,7 @@ struct pm_chain_source {
 	 * others wait meanwhile. Its stacks lack the frames that would exceed the limit:
 	 * see PM_UNW_STOP_WORK_LIMIT. */
 	bool limited;
+	uint64_t rate; /* samples a second that were asked for; 0: as usual */
 };
 
 /* Processes whose stacks were not unwound for a while, because they had caused too much

@@ -11,6 +11,8 @@ enum {
 	FREE_NS_MAX = 16 * FREE_NS,
 	OPEN_MAX = 16, /* rows with chains under way */
 	CPUS_MAX = 4, /* that count: one thread serves all of them */
+	RATE_USUAL = 999,
+	RATE_MAX = 100000, /* that makes a difference */
 	SCARCE_SHARE = 16,
 	PAUSE_MS_FIRST = 250,
 	PAUSE_MS_MAX = 8000,
@@ -20,6 +22,8 @@ enum {
 /* Per second and CPU, for all processes and for one: real programs with deep stacks that
  * are new each time need 50 ms at the default rate. */
 #define FILL_NS (64 * MS_NS)
+/* With a higher rate and all CPUs: the recorder has other work. */
+#define FILL_NS_MAX (512 * MS_NS)
 /* The most that may be spent at once; the rings hold several times as much. */
 #define BURST_NS (64 * MS_NS)
 /* A process that keeps within its share for this long starts with short pauses again. */
@@ -51,15 +55,27 @@ struct pm_chain_budget {
 	struct pm_chain_cut cut;
 };
 
-struct pm_chain_budget *pm_chain_budget_new(void)
+/* Who asks for more samples asks for more work. */
+static uint64_t find_fill_ns(uint64_t rate)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	uint64_t fill_ns;
+
+	cpus = cpus > 1 ? cpus : 1;
+	fill_ns = FILL_NS * (uint64_t)(cpus < CPUS_MAX ? cpus : CPUS_MAX);
+	if (rate <= RATE_USUAL)
+		return fill_ns;
+	fill_ns = fill_ns * (rate < RATE_MAX ? rate : RATE_MAX) / RATE_USUAL;
+	return fill_ns < FILL_NS_MAX ? fill_ns : FILL_NS_MAX;
+}
+
+struct pm_chain_budget *pm_chain_budget_new(uint64_t rate)
 {
 	struct pm_chain_budget *budget = calloc(1, sizeof(*budget));
-	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
 	if (!budget)
 		return NULL;
-	cpus = cpus > 1 ? cpus : 1;
-	budget->fill_ns = FILL_NS * (uint64_t)(cpus < CPUS_MAX ? cpus : CPUS_MAX);
+	budget->fill_ns = find_fill_ns(rate);
 	budget->all.left_ns = BURST_NS;
 	return budget;
 }

@@ -22,7 +22,8 @@ enum {
 
 struct pm_chain_budget;
 
-struct pm_chain_budget *pm_chain_budget_new(void); /* NULL without memory */
+/* @rate as of struct pm_chain_source. NULL without memory. */
+struct pm_chain_budget *pm_chain_budget_new(uint64_t rate);
 void pm_chain_budget_free(struct pm_chain_budget *budget);
 /*
  * Call this before unwinding the stack of a sample of process @pid, of @time_ns. Returns

@@ -61,7 +61,7 @@ struct pm_chains *pm_chains_new(const struct pm_chain_source *source)
 	if (source->stitch && source->call_graph == PM_CALL_GRAPH_DWARF)
 		chains->stitches = pm_chain_stitches_new();
 	if (source->limited)
-		chains->budget = pm_chain_budget_new();
+		chains->budget = pm_chain_budget_new(source->rate);
 	if (!chains->unwinder || (source->limited && !chains->budget) ||
 	    (source->stitch && !chains->stitches &&
 	     source->call_graph == PM_CALL_GRAPH_DWARF)) {

@@ -72,7 +72,10 @@ int pm_rec_output_chains(struct pm_rec_session *session)
 					  .lbr = session->options->lbr,
 					  .stitch = session->options->stitch,
 					  .look = session->options->stitch,
-					  .limited = true };
+					  .limited = true,
+					  .rate = session->options->by_frequency
+							  ? session->options->rate
+							  : 0 };
 
 	session->jit = source.jit = pm_chain_jit_new(
 		&(struct pm_chain_jit_source){ .procs = session->procs,

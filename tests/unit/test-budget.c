@@ -31,7 +31,7 @@ static uint32_t sample(struct pm_chain_budget *budget, uint32_t pid, uint64_t ti
 /* A program that is alone never lacks anything, however long it runs. */
 static void test_modest_process_gets_all(void **state)
 {
-	struct pm_chain_budget *budget = pm_chain_budget_new();
+	struct pm_chain_budget *budget = pm_chain_budget_new(0);
 
 	(void)state;
 	assert_non_null(budget);
@@ -39,6 +39,19 @@ static void test_modest_process_gets_all(void **state)
 	assert_int_equal(sample(budget, MODEST, 1 * MS, 4 * MS), 4 * MS);
 	for (uint64_t i = 2; i < 20000; i++)
 		assert_int_equal(sample(budget, MODEST, i * MS, 40000), 40000);
+	assert_int_equal(pm_chain_budget_cut(budget)->pauses, 0);
+	pm_chain_budget_free(budget);
+}
+
+/* Nor does it at a higher rate, which has as much work more often. */
+static void test_higher_rate_gets_more(void **state)
+{
+	struct pm_chain_budget *budget = pm_chain_budget_new(4995);
+
+	(void)state;
+	assert_non_null(budget);
+	for (uint64_t i = 1; i < 100000; i++)
+		assert_int_equal(sample(budget, MODEST, i * MS / 5, 40000), 40000);
 	assert_int_equal(pm_chain_budget_cut(budget)->pauses, 0);
 	pm_chain_budget_free(budget);
 }
@@ -51,7 +64,7 @@ static void test_greedy_processes_pause(void **state)
 		SECONDS = 20,
 		GREEDY_LEN = 4,
 	};
-	struct pm_chain_budget *budget = pm_chain_budget_new();
+	struct pm_chain_budget *budget = pm_chain_budget_new(0);
 	uint64_t took[SECONDS] = { 0 }, whole = 0;
 
 	(void)state;
@@ -81,7 +94,7 @@ static void test_greedy_processes_pause(void **state)
 /* A program may start ever new processes: together they get no more. */
 static void test_many_processes_share(void **state)
 {
-	struct pm_chain_budget *budget = pm_chain_budget_new();
+	struct pm_chain_budget *budget = pm_chain_budget_new(0);
 	uint64_t took = 0;
 
 	(void)state;
@@ -98,7 +111,7 @@ static void test_many_processes_share(void **state)
 /* Work that is not part of unwinding counts, too. */
 static void test_other_work_counts(void **state)
 {
-	struct pm_chain_budget *budget = pm_chain_budget_new();
+	struct pm_chain_budget *budget = pm_chain_budget_new(0);
 
 	(void)state;
 	assert_non_null(budget);
@@ -118,6 +131,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_modest_process_gets_all),
+		cmocka_unit_test(test_higher_rate_gets_more),
 		cmocka_unit_test(test_greedy_processes_pause),
 		cmocka_unit_test(test_many_processes_share),
 		cmocka_unit_test(test_other_work_counts),
