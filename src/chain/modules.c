@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "pm/chain-modules.h"
 
+#include <fcntl.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include "tables.h"
 
@@ -119,6 +121,26 @@ static void open_vdso(struct pm_chain_modules *modules, const struct pm_module *
 		ret->unwind = NULL;
 }
 
+static int64_t ns_of(const struct statx_timestamp *time)
+{
+	return (int64_t)time->tv_sec * 1000000000 + time->tv_nsec;
+}
+
+/* What was_written() in tasks.c compares. */
+static void note_written(int fd, const struct pm_module *module,
+			 struct pm_chain_module *ret)
+{
+	struct statx st;
+
+	ret->mtime_ns = INT64_MIN;
+	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC,
+		  STATX_CTIME | STATX_MTIME | STATX_SIZE, &st) < 0 ||
+	    ns_of(&st.stx_ctime) > module->seen_ns)
+		return;
+	ret->mtime_ns = ns_of(&st.stx_mtime);
+	ret->size = st.stx_size;
+}
+
 static void open_module(struct pm_chain_modules *modules, const struct pm_module *module,
 			struct pm_chain_module *ret)
 {
@@ -136,6 +158,7 @@ static void open_module(struct pm_chain_modules *modules, const struct pm_module
 		return;
 	}
 	modules->fds++;
+	note_written(fd, module, ret);
 	if (pm_unw_module_open(&ret->unwind, fd, NULL) == 0) {
 		ret->fd = pm_unw_module_fd(ret->unwind);
 		want_debug(modules, module, ret);

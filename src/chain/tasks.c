@@ -64,7 +64,8 @@ static bool was_written(const struct pm_chain_modules *modules,
 	int64_t written_ns, now_ns;
 
 	if (fd < 0 || module->seen_ns == 0 ||
-	    statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_CTIME, &st) < 0)
+	    statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC,
+		  STATX_CTIME | STATX_MTIME | STATX_SIZE, &st) < 0)
 		return false;
 	/* Unlike the time of the last write, nobody can set this time back as `cp -p`
 	 * does. */
@@ -72,7 +73,12 @@ static bool was_written(const struct pm_chain_modules *modules,
 	clock_gettime(CLOCK_REALTIME, &now);
 	now_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 	/* A time in the future means that a clock is wrong. */
-	return written_ns > module->seen_ns && written_ns <= now_ns;
+	if (written_ns <= module->seen_ns || written_ns > now_ns)
+		return false;
+	/* New links, other rights and the like change that time alone. */
+	return st.stx_size != modules->list.data[id].size ||
+	       (int64_t)st.stx_mtime.tv_sec * 1000000000 + st.stx_mtime.tv_nsec !=
+		       modules->list.data[id].mtime_ns;
 }
 
 static void retire_written(const struct pm_chain_tasks *tasks,
