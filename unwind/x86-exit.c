@@ -17,7 +17,7 @@
 #include <string.h>
 
 enum {
-	INSTRUCTIONS_MAX = 1024, /* followed for one place */
+	INSTRUCTIONS_MAX = 2048, /* followed for one place */
 	WAYS_MAX = 32, /* targets of conditional jumps */
 	STORES_MAX = 24, /* on one way, whose values are known */
 	WINDOW_BYTES = 64,
@@ -471,6 +471,7 @@ enum outcome {
 struct search {
 	const struct pm_unw_space *space;
 	uint32_t *work_left; /* NULL: no matter */
+	bool cut; /* some ways were not followed to their end */
 	bool over_calls; /* paths continue behind calls */
 	struct way ways[WAYS_MAX]; /* one after the other; those before `at` are done */
 	uint64_t starts[WAYS_MAX];
@@ -688,8 +689,10 @@ static void add_way(struct search *search, const struct way *from, uint64_t pc)
 	for (size_t i = 0; i < search->len; i++)
 		if (search->starts[i] == pc)
 			return;
-	if (search->len == WAYS_MAX)
+	if (search->len == WAYS_MAX) {
+		search->cut = true;
 		return;
+	}
 	search->ways[search->len] = *from;
 	search->ways[search->len].pc = pc;
 	search->starts[search->len++] = pc;
@@ -811,6 +814,7 @@ static enum pm_unw_exit search_exit(struct search *search, struct pm_unw_row *re
 {
 	unsigned int left = INSTRUCTIONS_MAX;
 	enum pm_unw_exit found = PM_UNW_EXIT_UNKNOWN;
+	size_t answers = 0;
 
 	for (; search->at < search->len; search->at++) {
 		struct way *way = &search->ways[search->at];
@@ -840,10 +844,12 @@ static enum pm_unw_exit search_exit(struct search *search, struct pm_unw_row *re
 		if (exit == PM_UNW_EXIT_BY_SP && found != exit)
 			*ret = row;
 		found = exit;
+		answers++;
 		if (!search->over_calls)
-			break;
+			return found;
 	}
-	return found;
+	/* The ways that were not followed could have disagreed: one answer is not enough. */
+	return (search->cut || left == 0) && answers < 2 ? PM_UNW_EXIT_UNKNOWN : found;
 }
 
 enum pm_unw_exit pm_unw_x86_find_exit(const struct pm_unw_space *space, uint64_t pc,
@@ -859,6 +865,7 @@ enum pm_unw_exit pm_unw_x86_find_exit(const struct pm_unw_space *space, uint64_t
 		/* Only the paths before search.len are ever read. */
 		search.space = space;
 		search.work_left = work_left;
+		search.cut = false;
 		search.over_calls = calls > 0;
 		search.at = 0;
 		search.len = 1;
