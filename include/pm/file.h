@@ -262,8 +262,9 @@ typedef bool (*pm_file_wants_end_fn)(void *user);
  * a slow disk or reader does not stop the caller, as long as 8 MiB are enough. The calls
  * below report a failure of the thread late, but they report each one. If 8 MiB are not
  * enough, and in pm_file_writer_settle() and _close(), the caller waits, and calls
- * @wants_end ten times a second. If it returns true and no byte has moved for 1.5 s, the
- * file ends with -ETIMEDOUT. 0 or negative errno; then the caller writes as before.
+ * @wants_end ten times a second. If it returns true and no byte has moved for 1.5 s (30 s
+ * for a regular file), the file ends with -ETIMEDOUT. 0 or negative errno; then the caller
+ * writes as before.
  */
 int pm_file_writer_background(struct pm_file_writer *writer,
 			      pm_file_wants_end_fn wants_end, void *user);

@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -18,8 +19,10 @@ enum {
 	WRITE_BYTES_MAX = 1 << 20, /* a call; its end makes room */
 	WAIT_MS = 100, /* between two looks whether the caller wants to end */
 	STACK_BYTES = 64 << 10, /* of the thread */
-	/* without progress; then a caller that wants to end stops waiting */
+	/* Without progress; then a caller that wants to end stops waiting. Disks may be slow,
+	 * but a pipe that nobody reads stays as it is. */
 	STUCK_MS = 1500,
+	STUCK_FILE_MS = 30000,
 };
 
 enum queue_name {
@@ -33,6 +36,7 @@ struct pm_file_queue {
 	pthread_mutex_t lock; /* of all below */
 	pthread_cond_t to_do, progress;
 	int fd;
+	uint64_t stuck_ms;
 	const char *path,
 		*partial; /* for publishing, borrowed; NULL partial: not needed */
 	char *ring;
@@ -188,11 +192,14 @@ int pm_file_queue_new(struct pm_file_queue **ret, int fd, const char *path,
 		      const char *partial, pm_file_wants_end_fn wants_end, void *user)
 {
 	struct pm_file_queue *queue = calloc(1, sizeof(*queue));
+	struct stat st;
 	int result;
 
 	if (!queue)
 		return -ENOMEM;
 	queue->fd = fd;
+	queue->stuck_ms =
+		fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? STUCK_FILE_MS : STUCK_MS;
 	queue->path = path;
 	queue->partial = partial;
 	queue->wants_end = wants_end;
@@ -248,7 +255,7 @@ static void queue_wait(struct pm_file_queue *queue, size_t left)
 			moved_ms = monotonic_ms();
 		}
 		if (queue->wants_end(queue->user) &&
-		    monotonic_ms() - moved_ms >= STUCK_MS &&
+		    monotonic_ms() - moved_ms >= queue->stuck_ms &&
 		    queue_is_behind(queue, left)) {
 			queue->abandoned = true;
 			queue->failed = -ETIMEDOUT;
