@@ -321,11 +321,12 @@ static void warn_tables(struct pm_rec_session *session)
 
 	for (uint32_t id = 0; id < modules->list.len; id++) {
 		const struct pm_chain_module *module = &modules->list.data[id];
-		const char *path = pm_procs_module(session->procs, id)->identity.path;
 		struct pm_unw_module_tables tables;
+		const char *path;
 
 		if (!module->unwind)
 			continue;
+		path = pm_procs_module(session->procs, id)->identity.path;
 		tables = pm_unw_module_tables(module->unwind);
 		if (tables.pending && !pending)
 			pending = path;
