@@ -4,11 +4,12 @@
 
 Reads the file by docs/format.md alone and fails on anything that is not as written there.
 Names in an expression: header, footer (None when cut), notes, samples, comms (set), events,
-modules, self_share(function) in percent, split_is_true() of tests/programs/split.c, chain(sample) as names, `[START]` or addresses, leaf first,
+modules, self_share(function) in percent, split_is_true() of tests/programs/split.c, clock_error(), chain(sample) as names, `[START]` or addresses, leaf first,
 and chain_frames(sample) as ids.
 With --cut as the first argument a last line without its newline is left out.
 """
 import json
+import re
 import sys
 
 args = sys.argv[1:]
@@ -76,6 +77,14 @@ def self_share(function, within=None):
     total = sum(s["period"] for s in samples if within is None or within in chain(s))
     own = sum(s["period"] for s in samples if chain(s)[:1] == [function])
     return 100 * own / total
+
+
+def clock_error():
+    """What a clock may be off by, in nanoseconds: each stretch on a CPU is counted in whole
+    periods, which has a standard deviation of half a period at most. Four of them."""
+    times = sum(int(n) for note in notes for n in re.findall(r"preempted (\d+) times", note["text"]))
+    period = max((s["period"] for s in samples if s["event"] == 0), default=0)
+    return 4 * period / 2 * (times + 1) ** 0.5
 
 
 def split_is_true(least=20):
