@@ -4,8 +4,9 @@
 
 Reads the file by docs/format.md alone and fails on anything that is not as written there.
 Names in an expression: header, footer (None when cut), notes, samples, comms (set), events,
-modules, self_share(function) in percent, split_is_true() of tests/programs/split.c, clock_error(), chain(sample) as names, `[START]` or addresses, leaf first,
-and chain_frames(sample) as ids.
+modules, self_share(function) in percent, split_is_true() of tests/programs/split.c,
+clock_error(), chain(sample) as names, `[START]` or addresses, leaf first, and
+chain_frames(sample) as ids.
 With --cut as the first argument a last line without its newline is left out.
 """
 import json
