@@ -356,6 +356,8 @@ void pm_file_writer_redirect(struct pm_file_writer *writer, int fd);
 /* Hands everything written so far to the kernel, so that a kill loses nothing older; in the
  * background, to the thread that does. */
 int pm_file_writer_flush(struct pm_file_writer *writer);
+/* The same, and waits until the thread of pm_file_writer_background() has written it. */
+int pm_file_writer_sync(struct pm_file_writer *writer);
 uint64_t pm_file_writer_bytes(const struct pm_file_writer *writer); /* as stored */
 /* Flushes and renames the file to its path now; otherwise its first sample causes the
  * rename. */

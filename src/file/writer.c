@@ -145,6 +145,13 @@ void pm_file_writer_redirect(struct pm_file_writer *writer, int fd)
 	writer->tee = NULL;
 }
 
+int pm_file_writer_sync(struct pm_file_writer *writer)
+{
+	int result = pm_file_writer_flush(writer);
+
+	return result < 0 ? result : pm_file_output_settle(&writer->output);
+}
+
 uint64_t pm_file_writer_bytes(const struct pm_file_writer *writer)
 {
 	return writer->output.bytes;

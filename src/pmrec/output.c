@@ -121,8 +121,9 @@ int pm_rec_output_open(struct pm_rec_session *session, struct pm_error *err)
 	/* Whoever follows the file knows at once what is sampled, and why. */
 	if (ret == 0)
 		pm_rec_engine_tell(session);
+	/* A file that takes nothing is no reason to run the command first. */
 	if (ret == 0)
-		ret = pm_file_writer_flush(session->writer);
+		ret = pm_file_writer_sync(session->writer);
 	if (ret < 0) {
 		/* What it was is known to the writer. */
 		ret = pm_file_writer_close(PM_TAKE_PTR(session->writer), err);
