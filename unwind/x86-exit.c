@@ -464,6 +464,7 @@ struct way {
 enum outcome {
 	OUTCOME_ON, /* way->pc is next */
 	OUTCOME_LOST,
+	OUTCOME_ENDED, /* others follow the code from here, or a call does not return */
 	OUTCOME_BY_FP,
 	OUTCOME_RETURN,
 };
@@ -698,6 +699,29 @@ static void add_way(struct search *search, const struct way *from, uint64_t pc)
 	search->starts[search->len++] = pc;
 }
 
+/*
+ * Whether a call of the same function stands right before or behind this one, which ends at
+ * the path's pc. Compilers place the calls of abort(3) and its like so.
+ */
+static bool is_one_of_equal_calls(const struct search *search, const struct way *way,
+				  const struct instruction *in)
+{
+	uint8_t code[5];
+	int32_t distance;
+
+	for (int side = -1; in->opcode == 0xe8 && side <= 1; side += 2) {
+		uint64_t at = side < 0 ? way->pc - 2 * sizeof(code) : way->pc;
+
+		if (!pm_unw_read_code(search->space, at, code, sizeof(code)) ||
+		    code[0] != 0xe8)
+			continue;
+		memcpy(&distance, code + 1, sizeof(distance));
+		if (distance + side * (int64_t)sizeof(code) == in->immediate)
+			return true;
+	}
+	return false;
+}
+
 /* One instruction further. */
 static enum outcome follow_instruction(struct search *search, struct way *way,
 				       const struct instruction *in)
@@ -707,12 +731,14 @@ static enum outcome follow_instruction(struct search *search, struct way *way,
 
 	way->pc += in->len;
 	if (is_call(in)) {
-		if (!search->over_calls || !follow_call(way))
+		if (!search->over_calls)
 			return OUTCOME_LOST;
-		return OUTCOME_ON;
+		if (is_one_of_equal_calls(search, way, in))
+			return OUTCOME_ENDED;
+		return follow_call(way) ? OUTCOME_ON : OUTCOME_ENDED;
 	}
 	if (way->is_behind_call && is_padding(in))
-		return OUTCOME_LOST;
+		return OUTCOME_ENDED;
 	way->is_behind_call = false;
 	if (in->map == MAP_ONE && (op == 0xc2 || op == 0xc3))
 		return OUTCOME_RETURN;
@@ -721,7 +747,7 @@ static enum outcome follow_instruction(struct search *search, struct way *way,
 		 * followed. */
 		if (target < way->pc) {
 			add_way(search, way, target);
-			return OUTCOME_LOST;
+			return OUTCOME_ENDED;
 		}
 		way->pc = target;
 		return OUTCOME_ON;
@@ -789,6 +815,15 @@ static bool to_row(const struct way *way, int64_t popped, struct pm_unw_row *ret
 	return true;
 }
 
+/* Whether the path ends in ud2 or hlt, which compilers place where no code goes on. */
+static bool is_trap(const struct search *search, const struct way *way)
+{
+	uint8_t code[2] = { 0 };
+
+	return pm_unw_read_code(search->space, way->pc, code, sizeof(code)) &&
+	       ((code[0] == 0x0f && code[1] == 0x0b) || code[0] == 0xf4);
+}
+
 /* Whether both have the return address at the same place. @ret keeps the registers on
  * which both agree. */
 static bool rows_agree(struct pm_unw_row *ret, const struct pm_unw_row *other)
@@ -814,7 +849,6 @@ static enum pm_unw_exit search_exit(struct search *search, struct pm_unw_row *re
 {
 	unsigned int left = INSTRUCTIONS_MAX;
 	enum pm_unw_exit found = PM_UNW_EXIT_UNKNOWN;
-	size_t answers = 0;
 
 	for (; search->at < search->len; search->at++) {
 		struct way *way = &search->ways[search->at];
@@ -835,8 +869,11 @@ static enum pm_unw_exit search_exit(struct search *search, struct pm_unw_row *re
 			if (outcome == OUTCOME_RETURN && to_row(way, in.immediate, &row))
 				exit = PM_UNW_EXIT_BY_SP;
 		}
-		if (exit == PM_UNW_EXIT_UNKNOWN)
+		if (exit == PM_UNW_EXIT_UNKNOWN) {
+			search->cut |= outcome == OUTCOME_LOST ||
+				       (outcome == OUTCOME_ON && !is_trap(search, way));
 			continue;
+		}
 		if (found != PM_UNW_EXIT_UNKNOWN && exit != found)
 			return PM_UNW_EXIT_UNKNOWN;
 		if (exit == PM_UNW_EXIT_BY_SP && found == exit && !rows_agree(ret, &row))
@@ -844,12 +881,11 @@ static enum pm_unw_exit search_exit(struct search *search, struct pm_unw_row *re
 		if (exit == PM_UNW_EXIT_BY_SP && found != exit)
 			*ret = row;
 		found = exit;
-		answers++;
 		if (!search->over_calls)
 			return found;
 	}
-	/* The ways that were not followed could have disagreed: one answer is not enough. */
-	return (search->cut || left == 0) && answers < 2 ? PM_UNW_EXIT_UNKNOWN : found;
+	/* A path that was not followed could have disagreed. */
+	return search->cut ? PM_UNW_EXIT_UNKNOWN : found;
 }
 
 enum pm_unw_exit pm_unw_x86_find_exit(const struct pm_unw_space *space, uint64_t pc,
