@@ -10,7 +10,7 @@
 enum {
 	/* Lines of one thread in one second. Its other samples in that second have the name
 	 * of the last line. */
-	PM_CHAIN_RENAMES_MAX = 256,
+	PM_CHAIN_RENAMES_MAX = 1024,
 	/* With more threads, the table forgets all of them, and each gets a line again
 	 * with its next sample. 3.3 MB. */
 	PM_CHAIN_THREADS_MAX = 1 << 16,
