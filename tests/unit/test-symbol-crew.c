@@ -147,7 +147,8 @@ static struct run resolved(size_t len, size_t step, struct pm_symbol_early *earl
 
 	assert_int_equal(pm_symbol_crew_run(&job, 1, &calls, &cost), 0);
 	assert_int_equal(run.done, 1);
-	assert_int_equal(cost.processes, 1);
+	/* An early helper of a small file, as in the guest, ends before it is asked. */
+	assert_in_range(cost.processes, 1, early ? 2 : 1);
 	free(addresses);
 	return run;
 }
