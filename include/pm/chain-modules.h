@@ -19,7 +19,7 @@ struct pm_chain_module {
 	bool generated; /* code that was made while running: see jit.h */
 	int error; /* why a file could not be opened: a negative errno */
 	struct pm_chain_gap *gap; /* private */
-	/* Of the file when it was opened; mtime_ns INT64_MIN: it had changed by then. */
+	/* The file when it was opened; mtime_ns INT64_MIN: it had changed by then. */
 	int64_t mtime_ns;
 	uint64_t size;
 };

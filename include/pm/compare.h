@@ -60,7 +60,7 @@ struct pm_gate {
 };
 
 struct pm_gates {
-	/* Of the gates that match a row, the last change and the last hard limit hold. */
+	/* If several gates match a row, the last change and the last hard limit hold. */
 	PM_VEC(struct pm_gate) list;
 };
 

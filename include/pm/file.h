@@ -345,7 +345,7 @@ bool pm_file_writer_frames_full(const struct pm_file_writer *writer);
 int pm_file_writer_new_stacks(struct pm_file_writer *writer);
 /* Also of stacks. */
 int pm_file_writer_new_frames(struct pm_file_writer *writer);
-/* What the tables take, in bytes. */
+/* The memory of the tables, in bytes. */
 size_t pm_file_writer_table_bytes(const struct pm_file_writer *writer);
 /* Whole lines that a copy of this writer has made (see pm_file_writer_redirect()). */
 int pm_file_writer_append(struct pm_file_writer *writer, const char *lines, size_t len);

@@ -24,7 +24,7 @@ struct pm_stat_report {
 int pm_output_stat_text(const struct pm_stat_report *report, FILE *to,
 			struct pm_error *err);
 /*
- * Of two programs the document has its differences (pm_compare_ab()).
+ * A document of two programs has its differences (pm_compare_ab()).
  * One line of names, then one for each number, fields separated by @separator and quoted as in
  * RFC 4180. Which it is about is said by the first field: "run", "row" (of a thread or CPU),
  * "interval", a kind of scope, "thread" or "caller" (of a scope), "overhead", "metric",

@@ -55,7 +55,7 @@ struct pm_chain_budget {
 	struct pm_chain_cut cut;
 };
 
-/* Who asks for more samples asks for more work. */
+/* A higher rate of samples needs more work. */
 static uint64_t find_fill_ns(uint64_t rate)
 {
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
