@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "early-names.h"
 
+#include <sys/resource.h>
+
 #include "pm/symbol-crew.h"
 #include "realtime.h"
 #include "symbols.h"
@@ -9,6 +11,8 @@ enum {
 	/* Each costs the reader of the rings a fork. A command's own code and its large
 	 * libraries are mostly among the first modules. */
 	EARLY_MAX = 8,
+	/* Each also keeps two descriptors, which the modules need where there are few. */
+	DESCRIPTORS_MIN = 256,
 };
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -36,6 +40,13 @@ struct pm_rec_early_names {
 bool pm_rec_early_names_may_fork(void)
 {
 	return MAY_FORK;
+}
+
+static bool descriptors_are_scarce(void)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur < DESCRIPTORS_MIN;
 }
 
 /* struct pm_symbol_crew_calls */
@@ -82,6 +93,8 @@ void pm_rec_early_names_look(struct pm_rec_session *session)
 
 	if (!pm_rec_early_names_may_fork() || !session->options->symbols ||
 	    session->end != PM_REC_END_NONE || modules->by_file_id.len == 0)
+		return;
+	if (!names && descriptors_are_scarce())
 		return;
 	if (!names)
 		names = session->early_names = calloc(1, sizeof(*names));

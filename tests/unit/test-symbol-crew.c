@@ -136,10 +136,18 @@ static uint64_t *own_addresses(size_t len, size_t step)
 	return addresses;
 }
 
+/* An early helper of a small file, as in the guest, ends before it is asked. */
+static bool waits_to_be_asked(void)
+{
+	struct stat own;
+
+	assert_int_equal(stat("/proc/self/exe", &own), 0);
+	return own.st_size >= 1 << 18;
+}
+
 static struct run resolved(size_t len, size_t step, struct pm_symbol_early *early)
 {
 	struct run run = { .path = "/proc/self/exe" };
-	struct stat own;
 	struct pm_symbol_crew_calls calls = calls_of(&run);
 	struct pm_symbol_crew_cost cost = { 0 };
 	uint64_t *addresses = own_addresses(len, step);
@@ -149,9 +157,7 @@ static struct run resolved(size_t len, size_t step, struct pm_symbol_early *earl
 
 	assert_int_equal(pm_symbol_crew_run(&job, 1, &calls, &cost), 0);
 	assert_int_equal(run.done, 1);
-	/* An early helper of a small file, as in the guest, ends before it is asked. */
-	assert_int_equal(stat("/proc/self/exe", &own), 0);
-	assert_in_range(cost.processes, 1, early && own.st_size < 1 << 18 ? 2 : 1);
+	assert_in_range(cost.processes, 1, early && !waits_to_be_asked() ? 2 : 1);
 	free(addresses);
 	return run;
 }
@@ -183,7 +189,8 @@ static void test_early_helper_says_the_same(void **state)
 
 		if (i >= 2)
 			sleep_ms(300);
-		assert_true(pm_symbol_early_is_there(early));
+		if (waits_to_be_asked())
+			assert_true(pm_symbol_early_is_there(early));
 		run = resolved(ADDRESSES, STEP, early);
 		assert_string_equal(run.names.data, plain.names.data);
 		pm_str_release(&run.names);
