@@ -199,6 +199,7 @@ struct pm_stat_difference {
 	int32_t scope; /* index of the first scope of the function; -1: the program */
 	uint32_t event; /* index in events; as many as there are: calls */
 	size_t runs[2]; /* that have a value, by variant */
+	size_t runs_needed; /* a side, so that a difference can be more than chance */
 	double median[2]; /* in the unit of the event, as the next three */
 	double by, by_low, by_high; /* B - A, and its 95 % interval */
 	double change, change_low, change_high; /* the same as fractions of A */

@@ -11,7 +11,6 @@
 #define ALPHA 0.002
 
 enum {
-	RUNS_LEAST = 7, /* a side: with fewer, the probability is never that small */
 	SEED = 1, /* of bootstraps: the same document gives the same numbers */
 };
 
@@ -102,7 +101,6 @@ static int add_row(struct work *work, const struct pm_scope_group *group, uint32
 	difference.scope = group ? (int32_t)group->members.data[0].scope : -1;
 	r = pm_compare_row_fill(&row.of, work->sides, group, &work->pairs, pair);
 	difference.state = r == 0 ? state_of(work, &row, group, event) : PM_STAT_OK;
-	row.tested = row.of.base.len >= RUNS_LEAST && row.of.new.len >= RUNS_LEAST;
 	if (r == 0 && is_missed(&row, group)) {
 		r = pm_vec_push(&work->stat->differences, difference);
 		if (r == 0)
@@ -200,8 +198,22 @@ static bool is_certain(const struct row *row)
 
 static bool is_in_family(const struct work *work, size_t i)
 {
-	return work->rows.data[i].tested && work->stat->differences.data[i].decides &&
+	return work->stat->differences.data[i].decides &&
 	       !is_certain(&work->rows.data[i]);
+}
+
+static void choose_tested(struct work *work, size_t family)
+{
+	for (size_t i = 0; i < work->rows.len; i++) {
+		struct row *row = &work->rows.data[i];
+		size_t of = is_in_family(work, i) ? family : 1;
+		double least =
+			pm_compare_least_p_of_values(row->of.base.len, row->of.new.len);
+
+		row->tested = least * (double)of < ALPHA;
+		work->stat->differences.data[i].runs_needed =
+			pm_compare_runs_needed(of, ALPHA);
+	}
 }
 
 static int measure_row(struct work *work, size_t i, size_t family)
@@ -231,6 +243,11 @@ static int measure_row(struct work *work, size_t i, size_t family)
 	return 0;
 }
 
+static bool is_corrected(const struct work *work, size_t i)
+{
+	return is_in_family(work, i) && work->rows.data[i].tested;
+}
+
 static int measure(struct work *work)
 {
 	PM_AUTO_FREE double *p = calloc(work->rows.len + 1, sizeof(*p));
@@ -240,17 +257,18 @@ static int measure(struct work *work)
 		return -ENOMEM;
 	for (size_t i = 0; i < work->rows.len; i++)
 		family += is_in_family(work, i);
+	choose_tested(work, family);
 	for (size_t i = 0; i < work->rows.len; i++) {
 		if (measure_row(work, i, is_in_family(work, i) ? family : 1) < 0)
 			return -ENOMEM;
-		if (is_in_family(work, i))
+		if (is_corrected(work, i))
 			p[at++] = work->stat->differences.data[i].p;
 	}
-	if (pm_stats_holm(p, family) < 0)
+	if (pm_stats_holm(p, at) < 0)
 		return -ENOMEM;
 	at = 0;
 	for (size_t i = 0; i < work->rows.len; i++)
-		if (is_in_family(work, i))
+		if (is_corrected(work, i))
 			work->stat->differences.data[i].p_corrected = p[at++];
 	return 0;
 }

@@ -138,6 +138,11 @@ int pm_compare_measure(struct pm_compare_row *row, size_t family, double alpha,
 #define PM_COMPARE_BY_PAIRS "pairs" /* the method of a row */
 /* The least probability that so many values could give. */
 double pm_compare_least_p(const struct pm_compare_row *row);
+/* The same for all values of both sides, @a and @b of them. */
+double pm_compare_least_p_of_values(size_t a, size_t b);
+/* The least number of runs a side with which a probability can be below @alpha, corrected for
+ * @family rows. */
+size_t pm_compare_runs_needed(size_t family, double alpha);
 /* Sets class, method, change and verdict of all rows: their values and gates are there. */
 int pm_compare_judge(struct pm_comparison *comparison, uint64_t seed);
 /* By how much @event differs at least before anybody cares: a few faults more or less are the work

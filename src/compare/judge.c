@@ -212,8 +212,7 @@ static bool is_tested(const struct pm_compare_row *row)
 	       !has_only_hard_limit(row);
 }
 
-/* The least probability that is possible with this many values on each side. */
-static double least_p_of_values(size_t a, size_t b)
+double pm_compare_least_p_of_values(size_t a, size_t b)
 {
 	double ways = 1;
 
@@ -222,11 +221,21 @@ static double least_p_of_values(size_t a, size_t b)
 	return 2 / ways;
 }
 
+size_t pm_compare_runs_needed(size_t family, double alpha)
+{
+	size_t runs = 2;
+
+	while (runs < RUNS_MAX &&
+	       pm_compare_least_p_of_values(runs, runs) * (double)family >= alpha)
+		runs++;
+	return runs;
+}
+
 double pm_compare_least_p(const struct pm_compare_row *row)
 {
 	return strcmp(row->method, PM_COMPARE_BY_PAIRS) == 0
 		       ? least_p_of_pairs(row)
-		       : least_p_of_values(row->base.len, row->new.len);
+		       : pm_compare_least_p_of_values(row->base.len, row->new.len);
 }
 
 /* The rows that are corrected for one another: those that decide, or all if none does. */
@@ -281,10 +290,8 @@ static int correct(struct pm_comparison *comparison, const struct family *family
 
 static int tell_few(struct pm_compare_row *row, size_t family)
 {
-	size_t runs = 2;
+	size_t runs = pm_compare_runs_needed(family, ALPHA);
 
-	while (runs < RUNS_MAX && least_p_of_values(runs, runs) * (double)family >= ALPHA)
-		runs++;
 	row->verdict = PM_VERDICT_INCONCLUSIVE;
 	return pm_compare_why(
 		row, "Too few runs: %zu a side are the least that could tell.", runs);

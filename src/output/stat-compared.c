@@ -128,8 +128,8 @@ static void put_words(struct pm_str *str, const struct row *row, bool ascii)
 		break;
 	case PM_STAT_TOO_FEW:
 		/* Runs that have a value, which may be fewer than there are. */
-		pm_str_printf(str, "too few runs to say (A %zu, B %zu; needs 7)",
-			      row->of->runs[0], row->of->runs[1]);
+		pm_str_printf(str, "too few runs to say (A %zu, B %zu; needs %zu)",
+			      row->of->runs[0], row->of->runs[1], row->of->runs_needed);
 		break;
 	}
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "bisect-internal.h"
 
+#include <math.h>
 #include <string.h>
 
 enum {
@@ -73,13 +74,21 @@ static bool is_named(const struct pm_compare_row *row)
 	       row->gate_source &&strcmp(row->gate_source, row_source) == 0;
 }
 
+/* A row that was beyond its hard limit at the good end, too, is worse. It has moved only if
+ * the change is beyond the gate, which is infinite if the limit is all that there is. */
+static bool is_worse_than_at_good(const struct pm_compare_row *row)
+{
+	return isnan(row->at_most) || row->base.median <= row->at_most ||
+	       fabs(row->change) > row->gate;
+}
+
 static bool has_moved(const struct pm_compare_row *row, bool named)
 {
 	if (!row->base.known || !row->new.known)
 		return false;
 	/* Functions that only explain decide nothing. */
 	if (!named)
-		return row->verdict == PM_VERDICT_WORSE &&
+		return row->verdict == PM_VERDICT_WORSE && is_worse_than_at_good(row) &&
 		       (row->gated || row->subject == PM_COMPARE_PROGRAM);
 	return is_named(row) &&
 	       (row->verdict == PM_VERDICT_WORSE || row->verdict == PM_VERDICT_BETTER ||
