@@ -101,7 +101,7 @@ json() {
 	has "worse  +3.00 %  1,000 → 1,030  ${three:0:8}  Make it slower"
 	LC_ALL=C trend 0 --history h
 	has '1,000 -> 1,030'
-	! grep -qP '[^\x00-\x7f]' out
+	run ! grep -qP '[^\x00-\x7f]' out
 	trend 0 --history h --json
 	json '[c["subject"] for c in d["commits"]] == ["Begin", "Do nothing", "Make it slower", "Go on"]' \
 		'd["series"][0]["steps"][0]["at"] == 2' \
@@ -249,13 +249,13 @@ json() {
 	# shellcheck disable=SC2016 # as written
 	make_history '</script><img src=x onerror="document.title=`pwned`"> & more'
 	trend 0 --history h --html=page.html
-	! grep -q 'https\?://' page.html
+	run ! grep -q 'https\?://' page.html
 	timeout 60 "$browser" --headless --no-sandbox --disable-dev-shm-usage --dump-dom \
 		"file://$PWD/page.html" >dom 2>/dev/null
 	# It shows the filter when it can filter.
 	grep -q '<div class="tools">' dom
 	grep -q '<title>h – trends</title>' dom
-	! grep -q '<img' dom
+	run ! grep -q '<img' dom
 	grep -qF '&lt;/script&gt;&lt;img src=x' dom
 	[ "$(grep -c '<section' dom)" = 1 ]
 }

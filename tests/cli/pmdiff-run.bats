@@ -149,6 +149,13 @@ simulated() {
 	[[ $output != *parse\ +* ]]
 }
 
+@test "bisect does not take a broken hard limit for a move" {
+	run "$PMDIFF" bisect --engine callgrind -r 1 --good begin --bad same --build "$BUILD" \
+		--gate 'sim.Ir<=1k' -- ./prog
+	[ "$status" = 4 ]
+	has 'nothing got worse'
+}
+
 @test "a hard limit fails whatever the base has, and holds for functions" {
 	simulated begin same --gate 'fn:parse:sim.Ir<=1k'
 	[ "$status" = 1 ]

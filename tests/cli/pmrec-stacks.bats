@@ -132,10 +132,11 @@ big_chains='[[n for n in chain(s) if n in ("work", "large", "recurse", "first_wa
 
 @test "a large frame that is called by another one has no callers of the one before" {
 	"$PMREC" -q -o s.json -- "$PROGRAMS/bigframe" ways 100000 1
-	# By CPU time: 30 ms by one way, then all by the other. What is not known is truncated.
+	# By CPU time: 30 ms by one way, then 1 s by the other. A tick belongs to the thread that
+	# it interrupts, and so beside others the 30 ms are a few more.
 	ways='[next((n for n in chain(s) if n.endswith("_way")), None) for s in samples if "work" in chain(s)]'
 	holds s.json "all(c in (['work', 'large', w, 'main', '_start'] for w in ('first_way', 'second_way')) for c in $big_chains)" \
-		"sum(s['period'] for s in samples if 'first_way' in chain(s)) < 33e6" \
+		"sum(s['period'] for s in samples if 'first_way' in chain(s)) < 60e6" \
 		"'first_way' not in $ways[$ways.index('second_way'):]" \
 		"sum('second_way' in chain(s) for s in samples) > 0.7 * len(samples)"
 }

@@ -120,7 +120,7 @@ for x in sys.argv[1:]:
 	report 0 lists.json --event cpu-clock
 	grep -qF "! 45.5% is the idle task: --comm '!swapper' leaves it out" out
 	report 0 lists.json --event cpu-clock --comm '!swapper'
-	! grep -q 'idle task' out
+	run ! grep -q 'idle task' out
 	grep -qF -- '--comm !swapper: 120 samples, 54.5% of all' out
 	report 0 lists.json --event cpu-clock --json --module '![kernel]'
 	json 'e["total"]["samples"] == 120'

@@ -35,6 +35,10 @@ load tree
 	shellcheck $(scripts | grep -v '\.bats$')
 }
 
+@test "no test has a negated command that cannot fail it" {
+	shellcheck --shell=bats --include=SC2314,SC2315 $(tree '*.bats')
+}
+
 @test "the words are spelled" {
 	codespell --ignore-words tests/house/words $(tree '*.c' '*.h' '*.md' '*.scd' '*.bats' '*meson.build')
 }
