@@ -498,6 +498,26 @@ uint64_t pm_kernel_modules_fingerprint(void);
 /* The symbol that covers @address, or NULL; @module is "" for the kernel proper. Borrowed. */
 const char *pm_kallsyms_find(const struct pm_kallsyms *kallsyms, uint64_t address,
 			     const char **module);
+/* Whether that symbol remains the right one until modules are loaded or unloaded. Not so if
+ * there is none, and for code that the kernel makes at run time: BPF programs, trampolines. */
+bool pm_kallsyms_is_lasting(const struct pm_kallsyms *kallsyms, uint64_t address);
+
+/* Where a table is kept for the next call. */
+struct pm_kallsyms_keep {
+	const char *folder; /* NULL: "pmrec" in the cache folder of the effective user */
+	const char *path; /* of the kernel's text; NULL: /proc/kallsyms */
+	const char *boot_id; /* struct pm_kernel_identity; "": nothing is kept */
+	uint64_t
+		modules; /* pm_kernel_modules_fingerprint(); the table is kept if it still is that */
+};
+/*
+ * pm_kallsyms_load(), which takes a few milliseconds if an earlier call has kept the table of
+ * the same boot with the same modules. Otherwise it reads the kernel's text and keeps the
+ * table. Of symbols that are not lasting, a kept table may be wrong. It uses no file that
+ * another user could have written. If a table cannot be kept, that is no error.
+ */
+int pm_kallsyms_load_kept(struct pm_kallsyms **ret, const struct pm_kallsyms_keep *keep,
+			  struct pm_error *err);
 
 /*
  * Which kernel runs here, and since when. Its addresses change with each boot (KASLR): names

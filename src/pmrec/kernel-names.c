@@ -22,7 +22,18 @@ struct pm_rec_kernel_names {
 	uint64_t modules; /* fingerprint of the loaded modules before reading */
 };
 
+/* A table that an earlier recording of this boot has kept is as good, mostly. */
 static void read_table(struct pm_rec_kernel_names *names)
+{
+	struct pm_kernel_identity kernel;
+	struct pm_kallsyms_keep keep = { .boot_id = kernel.boot_id };
+
+	pm_kernel_identity_read(&kernel, NULL, NULL);
+	names->modules = keep.modules = pm_kernel_modules_fingerprint();
+	names->result = pm_kallsyms_load_kept(&names->kallsyms, &keep, &names->err);
+}
+
+static void read_table_anew(struct pm_rec_kernel_names *names)
 {
 	names->modules = pm_kernel_modules_fingerprint();
 	names->result = pm_kallsyms_load(&names->kallsyms, NULL, &names->err);
@@ -90,24 +101,12 @@ void pm_rec_kernel_names_hurry(struct pm_rec_session *session)
 		join_thread(names);
 }
 
-/* Code that is made and freed while the kernel runs: BPF programs, trampolines of ftrace and
- * of kprobes. /proc/kallsyms lists it below names that no module has (kernel/kallsyms.c,
- * get_ksymbol_bpf() and its neighbours). */
-static bool is_permanent(const char *module)
-{
-	return strcmp(module, "bpf") != 0 && strncmp(module, "__builtin__", 11) != 0;
-}
-
 static bool table_holds_for(const struct pm_rec_kernel_names *names,
 			    const uint64_t *addresses, size_t addresses_len)
 {
-	for (size_t i = 0; i < addresses_len; i++) {
-		const char *module;
-
-		if (!pm_kallsyms_find(names->kallsyms, addresses[i], &module) ||
-		    !is_permanent(module))
+	for (size_t i = 0; i < addresses_len; i++)
+		if (!pm_kallsyms_is_lasting(names->kallsyms, addresses[i]))
 			return false;
-	}
 	return pm_kernel_modules_fingerprint() == names->modules;
 }
 
@@ -124,10 +123,12 @@ int pm_rec_kernel_names_get(struct pm_rec_session *session, const uint64_t *addr
 		if (!names)
 			return pm_error_set(err, -ENOMEM, "out of memory");
 	}
-	if (names->kallsyms && !table_holds_for(names, addresses, addresses_len))
-		pm_kallsyms_free(PM_TAKE_PTR(names->kallsyms));
 	if (!names->kallsyms && names->result == 0)
 		read_table(names);
+	if (names->kallsyms && !table_holds_for(names, addresses, addresses_len)) {
+		pm_kallsyms_free(PM_TAKE_PTR(names->kallsyms));
+		read_table_anew(names);
+	}
 	*ret = names->kallsyms;
 	if (names->result < 0)
 		*err = names->err;

@@ -19,19 +19,7 @@ enum {
 	LAST_SYMBOL_BYTES = 64 << 10,
 };
 
-/* No name: text ends here (data begins, or a section's end marker stands here). */
-#define HOLE UINT32_MAX
-
-struct symbol {
-	uint64_t address;
-	uint32_t name; /* offset in `names`, or HOLE */
-	uint32_t module; /* offset in `names` */
-};
-
-struct pm_kallsyms {
-	struct pm_str names;
-	PM_VEC(struct symbol) symbols;
-};
+#define HOLE PM_KALLSYMS_HOLE
 
 /* The last module's name, which the next symbol mostly shares. */
 struct parser {
@@ -106,7 +94,7 @@ static uint32_t put_name(struct pm_kallsyms *kallsyms, const char *name, size_t 
 static int add_line(struct parser *parser, const struct line *line)
 {
 	struct pm_kallsyms *kallsyms = parser->kallsyms;
-	struct symbol symbol = { .address = line->address, .name = HOLE };
+	struct pm_kallsyms_symbol symbol = { .address = line->address, .name = HOLE };
 
 	parser->symbols_seen++;
 	if (line->address != 0)
@@ -141,7 +129,7 @@ static int add_line(struct parser *parser, const struct line *line)
 
 static int compare(const void *left, const void *right)
 {
-	const struct symbol *a = left, *b = right;
+	const struct pm_kallsyms_symbol *a = left, *b = right;
 
 	if (a->address != b->address)
 		return a->address < b->address ? -1 : 1;
@@ -155,8 +143,9 @@ static int leading_underscores(const char *name)
 }
 
 /* Of several names of one place the plainest says most: foo rather than __pfx_foo's kin. */
-static bool is_better(const struct pm_kallsyms *kallsyms, const struct symbol *a,
-		      const struct symbol *b)
+static bool is_better(const struct pm_kallsyms *kallsyms,
+		      const struct pm_kallsyms_symbol *a,
+		      const struct pm_kallsyms_symbol *b)
 {
 	if (a->name == HOLE || b->name == HOLE)
 		return a->name != HOLE;
@@ -167,7 +156,7 @@ static bool is_better(const struct pm_kallsyms *kallsyms, const struct symbol *a
 /* Sorts, and leaves one symbol an address. */
 static void finish(struct pm_kallsyms *kallsyms)
 {
-	struct symbol *symbols = kallsyms->symbols.data;
+	struct pm_kallsyms_symbol *symbols = kallsyms->symbols.data;
 	size_t len = kallsyms->symbols.len, kept = 0;
 	bool sorted = true;
 
@@ -344,10 +333,11 @@ uint64_t pm_kernel_modules_fingerprint(void)
 	return print;
 }
 
-const char *pm_kallsyms_find(const struct pm_kallsyms *kallsyms, uint64_t address,
-			     const char **module)
+/* The symbol that covers @address; NULL if it is in none. */
+static const struct pm_kallsyms_symbol *find_symbol(const struct pm_kallsyms *kallsyms,
+						    uint64_t address)
 {
-	const struct symbol *symbols = kallsyms->symbols.data;
+	const struct pm_kallsyms_symbol *symbols = kallsyms->symbols.data;
 	size_t low = 0, high = kallsyms->symbols.len;
 
 	while (low < high) {
@@ -363,7 +353,42 @@ const char *pm_kallsyms_find(const struct pm_kallsyms *kallsyms, uint64_t addres
 	if (low == kallsyms->symbols.len &&
 	    address - symbols[low - 1].address >= LAST_SYMBOL_BYTES)
 		return NULL;
+	return &symbols[low - 1];
+}
+
+const char *pm_kallsyms_find(const struct pm_kallsyms *kallsyms, uint64_t address,
+			     const char **module)
+{
+	const struct pm_kallsyms_symbol *symbol = find_symbol(kallsyms, address);
+
+	if (!symbol)
+		return NULL;
 	if (module)
-		*module = kallsyms->names.data + symbols[low - 1].module;
-	return kallsyms->names.data + symbols[low - 1].name;
+		*module = kallsyms->names.data + symbol->module;
+	return kallsyms->names.data + symbol->name;
+}
+
+/* Code that is made and freed while the kernel runs: BPF programs, trampolines of ftrace and
+ * of kprobes. /proc/kallsyms lists it below names that no module has (kernel/kallsyms.c,
+ * get_ksymbol_bpf() and its neighbours). */
+bool pm_kallsyms_is_permanent(const char *module)
+{
+	return strcmp(module, "bpf") != 0 && strncmp(module, "__builtin__", 11) != 0;
+}
+
+bool pm_kallsyms_is_lasting(const struct pm_kallsyms *kallsyms, uint64_t address)
+{
+	const struct pm_kallsyms_symbol *end =
+		kallsyms->symbols.data + kallsyms->symbols.len;
+	const struct pm_kallsyms_symbol *symbol = find_symbol(kallsyms, address);
+	const char *module;
+
+	if (!symbol)
+		return false;
+	module = kallsyms->names.data + symbol->module;
+	if (module[0] == '\0')
+		return true;
+	/* Nothing marks the end of a module's last function. */
+	return pm_kallsyms_is_permanent(module) && symbol + 1 < end && symbol[1].name != HOLE &&
+	       strcmp(kallsyms->names.data + symbol[1].module, module) == 0;
 }

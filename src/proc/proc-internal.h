@@ -118,3 +118,22 @@ int pm_open_handle(pid_t pid, const char *path);
 int pm_open_handle_by_steps(int root, const char *path);
 /* The file behind an O_PATH fd for reading; -ENOTSUP when it is not a regular one. */
 int pm_open_regular(int handle);
+
+/* ---- kallsyms.c ---------------------------------------------------------------------- */
+
+/* No name: text ends here (data begins, or a section's end marker stands here). */
+#define PM_KALLSYMS_HOLE UINT32_MAX
+
+struct pm_kallsyms_symbol {
+	uint64_t address;
+	uint32_t name; /* offset in `names`, or PM_KALLSYMS_HOLE */
+	uint32_t module; /* offset in `names` */
+};
+
+struct pm_kallsyms {
+	struct pm_str names; /* each ends with a NUL */
+	PM_VEC(struct pm_kallsyms_symbol) symbols; /* by address, each once */
+};
+
+/* Whether code of this "module" of /proc/kallsyms is that of a module, or of the kernel. */
+bool pm_kallsyms_is_permanent(const char *module);

@@ -3,6 +3,9 @@
 
 bats_require_minimum_version 1.5.0
 
+# Tests leave nothing in the user's own.
+export XDG_CACHE_HOME=$BATS_RUN_TMPDIR
+
 # query FILE EXPRESSION...: see samples.py.
 query() {
 	python3 "$SOURCE_DIR/tests/cli/samples.py" "$@"

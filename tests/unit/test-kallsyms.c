@@ -249,6 +249,229 @@ static void this_kernels_symbols_are_all_found(void **state)
 	pm_kallsyms_free(kallsyms);
 }
 
+/* ---- kept tables ---------------------------------------------------------------------- */
+
+/* A kernel's text with more than a page in front of @last, and where its table is kept. */
+struct kept {
+	char folder[64], path[80];
+	FILE *text;
+	struct pm_kallsyms_keep keep;
+};
+
+#define BOOT   "8ba989ac-0ed0-4bed-8bda-2830039de790"
+#define LAST   0xffffffff82000000
+#define MODULE 0xffffffffc0000000
+
+/* The first page stays the same unless @first differs. */
+static void write_text(struct kept *kept, const char *first, const char *last)
+{
+	kept->text = freopen(kept->path, "we", kept->text);
+	assert_non_null(kept->text);
+	for (unsigned int i = 0; i < 200; i++)
+		fprintf(kept->text, "ffffffff81%06x T %s_%u\n", i * 16, first, i);
+	fprintf(kept->text, "%lx T %s\n", LAST, last);
+	fflush(kept->text);
+}
+
+static void begin_kept(struct kept *kept)
+{
+	*kept = (struct kept){ .folder = "/tmp/test-kallsyms-XXXXXX" };
+	assert_non_null(mkdtemp(kept->folder));
+	snprintf(kept->path, sizeof(kept->path), "%s.text", kept->folder);
+	kept->text = fopen(kept->path, "we");
+	kept->keep =
+		(struct pm_kallsyms_keep){ .folder = kept->folder,
+					   .path = kept->path,
+					   .boot_id = BOOT,
+					   .modules = pm_kernel_modules_fingerprint() };
+	write_text(kept, "function", "one");
+}
+
+static void kept_path(const struct kept *kept, char ret[128])
+{
+	snprintf(ret, 128, "%s/kallsyms", kept->folder);
+}
+
+static void end_kept(struct kept *kept)
+{
+	char path[128];
+
+	kept_path(kept, path);
+	unlink(path);
+	assert_int_equal(rmdir(kept->folder), 0);
+	unlink(kept->path);
+	fclose(kept->text);
+}
+
+static void expect_last(const struct kept *kept, const char *name)
+{
+	struct pm_kallsyms *kallsyms = NULL;
+	struct pm_error err = { 0 };
+
+	if (pm_kallsyms_load_kept(&kallsyms, &kept->keep, &err) < 0)
+		fail_msg("%s", err.text);
+	expect(kallsyms, LAST, name, "");
+	expect(kallsyms, 0xffffffff81000010, "function_1", "");
+	pm_kallsyms_free(kallsyms);
+}
+
+/* The text has another name since: who still sees the first one has read what was kept. */
+static void a_table_is_read_once_in_a_boot(void **state)
+{
+	struct kept kept;
+	struct stat st;
+	char path[128];
+
+	begin_kept(&kept);
+	kept_path(&kept, path);
+	expect_last(&kept, "one");
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0600);
+	write_text(&kept, "function", "two");
+	expect_last(&kept, "one");
+	end_kept(&kept);
+}
+
+static void another_kernel_has_another_table(void **state)
+{
+	struct pm_kallsyms *kallsyms = NULL;
+	struct pm_error err = { 0 };
+	struct kept kept;
+
+	begin_kept(&kept);
+	expect_last(&kept, "one");
+	write_text(&kept, "function", "two");
+	/* Modules have come since; then they are gone again. */
+	kept.keep.modules++;
+	expect_last(&kept, "two");
+	kept.keep.modules--;
+	expect_last(&kept, "one");
+	kept.keep.boot_id = "";
+	expect_last(&kept, "two");
+	kept.keep.boot_id = "8ba989ac-0ed0-4bed-8bda-2830039de791";
+	expect_last(&kept, "two");
+	/* Which is kept in place of the first. */
+	write_text(&kept, "function", "three");
+	expect_last(&kept, "two");
+	/* The kernel shows this process other addresses, or none. */
+	write_text(&kept, "other", "four");
+	assert_int_equal(pm_kallsyms_load_kept(&kallsyms, &kept.keep, &err), 0);
+	expect(kallsyms, LAST, "four", "");
+	pm_kallsyms_free(kallsyms);
+	kept.text = freopen(kept.path, "we", kept.text);
+	fputs("0000000000000000 T function_0\n", kept.text);
+	fflush(kept.text);
+	assert_int_equal(pm_kallsyms_load_kept(&kallsyms, &kept.keep, &err), -EACCES);
+	end_kept(&kept);
+}
+
+/* Whatever is there in place of the table: the text is read. */
+static void what_others_could_write_is_not_used(void **state)
+{
+	struct kept kept;
+	char path[128], elsewhere[160];
+
+	begin_kept(&kept);
+	kept_path(&kept, path);
+	snprintf(elsewhere, sizeof(elsewhere), "%s.elsewhere", kept.folder);
+	expect_last(&kept, "one");
+	write_text(&kept, "function", "two");
+	assert_int_equal(chmod(path, 0620), 0);
+	expect_last(&kept, "two");
+	write_text(&kept, "function", "three");
+	expect_last(&kept, "two"); /* kept anew meanwhile */
+	assert_int_equal(chmod(kept.folder, 0777), 0);
+	expect_last(&kept, "three");
+	assert_int_equal(chmod(kept.folder, 0700), 0);
+	expect_last(&kept, "two");
+	assert_int_equal(rename(path, elsewhere), 0);
+	assert_int_equal(symlink(elsewhere, path), 0);
+	expect_last(&kept, "three");
+	unlink(elsewhere);
+	unlink(path);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	expect_last(&kept, "three");
+	if (geteuid() == 0) {
+		write_text(&kept, "function", "four");
+		assert_int_equal(chown(path, 65534, (gid_t)-1), 0);
+		expect_last(&kept, "four");
+		assert_int_equal(chown(kept.folder, 65534, (gid_t)-1), 0);
+		write_text(&kept, "function", "five");
+		expect_last(&kept, "five");
+		assert_int_equal(chown(kept.folder, 0, (gid_t)-1), 0);
+	}
+	/* No folder to be had. */
+	kept.keep.folder = "/proc/none/pmrec";
+	expect_last(&kept, geteuid() == 0 ? "five" : "three");
+	kept.keep.folder = kept.folder;
+	end_kept(&kept);
+}
+
+static void patch(const char *path, size_t at, uint8_t change)
+{
+	PM_AUTO_CLOSE int fd = open(path, O_RDWR | O_CLOEXEC);
+	uint8_t byte;
+
+	assert_true(fd >= 0);
+	assert_int_equal(pread(fd, &byte, 1, (off_t)at), 1);
+	byte ^= change;
+	assert_int_equal(pwrite(fd, &byte, 1, (off_t)at), 1);
+}
+
+/* Any changed byte, and any cut, is noticed. */
+static void a_damaged_table_is_not_used(void **state)
+{
+	struct kept kept;
+	char path[128], now[32];
+	struct stat st;
+
+	begin_kept(&kept);
+	kept_path(&kept, path);
+	expect_last(&kept, "one");
+	assert_int_equal(stat(path, &st), 0);
+	for (size_t at = 0; at < (size_t)st.st_size; at += 1 + at / 64) {
+		snprintf(now, sizeof(now), "patched_%zu", at);
+		write_text(&kept, "function", now);
+		patch(path, at, (uint8_t)(1 + at % 255));
+		expect_last(&kept, now);
+	}
+	for (off_t len = 0; len < st.st_size; len += 1 + len / 8) {
+		snprintf(now, sizeof(now), "cut_%jd", (intmax_t)len);
+		write_text(&kept, "function", now);
+		assert_int_equal(truncate(path, len), 0);
+		expect_last(&kept, now);
+	}
+	end_kept(&kept);
+}
+
+static void bpf_and_the_ends_of_modules_may_change(void **state)
+{
+	struct pm_kallsyms *kallsyms =
+		load("ffffffff81000000 T core\n"
+		     "ffffffff81000100 D data\n"
+		     "ffffffffc0000000 t first\t[m]\n"
+		     "ffffffffc0000100 t last\t[m]\n"
+		     "ffffffffc0001000 t first\t[n]\n"
+		     "ffffffffc0001100 t last\t[n]\n"
+		     "ffffffffc0001200 d data\t[n]\n"
+		     "ffffffffc0002000 t bpf_prog_1\t[bpf]\n"
+		     "ffffffffc0002100 t bpf_prog_2\t[bpf]\n"
+		     "ffffffffc0003000 t ftrace_trampoline\t[__builtin__ftrace]\n"
+		     "ffffffffc0003100 t ftrace_trampoline\t[__builtin__ftrace]\n");
+
+	assert_true(pm_kallsyms_is_lasting(kallsyms, 0xffffffff81000000));
+	assert_true(pm_kallsyms_is_lasting(kallsyms, 0xffffffff810000ff));
+	assert_false(pm_kallsyms_is_lasting(kallsyms, 0xffffffff81000100));
+	assert_true(pm_kallsyms_is_lasting(kallsyms, MODULE + 0xff));
+	assert_false(pm_kallsyms_is_lasting(kallsyms, MODULE + 0x100));
+	assert_true(pm_kallsyms_is_lasting(kallsyms, MODULE + 0x1000));
+	assert_false(pm_kallsyms_is_lasting(kallsyms, MODULE + 0x1100));
+	for (uint64_t at = 0x2000; at < 0x4000; at += 0x100)
+		assert_false(pm_kallsyms_is_lasting(kallsyms, MODULE + at));
+	assert_false(pm_kallsyms_is_lasting(kallsyms, 0));
+	pm_kallsyms_free(kallsyms);
+}
+
 /* ---- which kernel --------------------------------------------------------------------- */
 
 static void identity_of(struct pm_kernel_identity *ret, const void *notes, size_t len,
@@ -306,6 +529,11 @@ int main(void)
 		cmocka_unit_test(zeros_are_told_with_their_remedy),
 		cmocka_unit_test(files_that_hold_none),
 		cmocka_unit_test(this_kernels_symbols_are_all_found),
+		cmocka_unit_test(a_table_is_read_once_in_a_boot),
+		cmocka_unit_test(another_kernel_has_another_table),
+		cmocka_unit_test(what_others_could_write_is_not_used),
+		cmocka_unit_test(a_damaged_table_is_not_used),
+		cmocka_unit_test(bpf_and_the_ends_of_modules_may_change),
 		cmocka_unit_test(the_kernel_is_told_apart),
 	};
 

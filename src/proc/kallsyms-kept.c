@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The table of kernel symbols in a file. The kernel formats the text of /proc/kallsyms anew for
+ * each reader, which takes longer than all other work of a short recording.
+ */
+#include "proc-internal.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#define KALLSYMS_PATH "/proc/kallsyms"
+#define ROOT_CACHE    "/var/cache"
+#define FILE_NAME     "kallsyms"
+#define NEW_NAME      "kallsyms.new"
+
+enum {
+	FILE_BYTES_MAX = 64 << 20, /* 3 MB on a usual kernel */
+	FIRST_BYTES = 4096,
+	/* An older one was left by a process that was killed. */
+	NEW_SECONDS_MAX = 60,
+};
+
+/* Changes when the layout does, or the meaning. */
+static const char magic[8] = "PMKSYM1\n";
+
+/* The file: this, the symbols, the names. In this machine's byte order. */
+struct head {
+	char magic[8];
+	char boot_id[40];
+	uint64_t modules;
+	/* Of the first bytes of the kernel's text. It differs if the kernel hides its
+	 * addresses from this process. */
+	uint64_t first;
+	uint64_t symbols_len, names_len;
+	uint64_t sum; /* of all that follows */
+};
+
+/* ---- whether it is ours -------------------------------------------------------------- */
+
+/* Whether nobody but the effective user, and root, can have written it. */
+static bool is_ours(int fd, mode_t kind, struct stat *st)
+{
+	return fstat(fd, st) == 0 && (st->st_mode & S_IFMT) == kind &&
+	       st->st_uid == geteuid() && (st->st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+static bool find_folder(struct pm_str *ret)
+{
+	const char *cache = secure_getenv("XDG_CACHE_HOME");
+	const char *home = secure_getenv("HOME");
+
+	/* XDG Base Directory Specification: a relative path is to be ignored. sudo may leave
+	 * another user's HOME. */
+	if (cache && cache[0] == '/')
+		pm_str_printf(ret, "%s/pmrec", cache);
+	else if (geteuid() == 0)
+		pm_str_puts(ret, ROOT_CACHE "/pmrec");
+	else if (home && home[0] == '/')
+		pm_str_printf(ret, "%s/.cache/pmrec", home);
+	else
+		return false;
+	return !ret->failed;
+}
+
+/* The folder, made if it is not there. -1: it is not to be had, or others may write there. */
+static int open_folder(const char *path)
+{
+	PM_AUTO_CLOSE int fd = -1;
+	struct pm_str own PM_CLEANUP(pm_str_release) = { 0 };
+	struct stat st;
+	int ret;
+
+	if (!path && !find_folder(&own))
+		return -1;
+	if (!path)
+		path = own.data;
+	if (mkdir(path, 0700) < 0 && errno != EEXIST)
+		return -1;
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 || !is_ours(fd, S_IFDIR, &st))
+		return -1;
+	ret = fd;
+	fd = -1;
+	return ret;
+}
+
+/* ---- reading ------------------------------------------------------------------------- */
+
+static bool read_all(int fd, void *ret, size_t len)
+{
+	size_t done = 0;
+
+	while (done < len) {
+		ssize_t n = read(fd, (char *)ret + done, len - done);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return false;
+		done += (size_t)n;
+	}
+	return true;
+}
+
+static uint64_t sum_of(const struct pm_kallsyms *kallsyms)
+{
+	size_t symbols_len = kallsyms->symbols.len * sizeof(*kallsyms->symbols.data);
+
+	return pm_hash_mix(pm_hash_bytes(kallsyms->symbols.data, symbols_len),
+			   pm_hash_bytes(kallsyms->names.data, kallsyms->names.len));
+}
+
+/* Whether every lookup stays within the table. */
+static bool is_valid(const struct pm_kallsyms *kallsyms)
+{
+	const struct pm_kallsyms_symbol *symbols = kallsyms->symbols.data;
+	size_t names_len = kallsyms->names.len;
+
+	if (names_len == 0 || kallsyms->names.data[names_len - 1] != '\0')
+		return false;
+	for (size_t i = 0; i < kallsyms->symbols.len; i++) {
+		if (i > 0 && symbols[i].address <= symbols[i - 1].address)
+			return false;
+		if (symbols[i].name != PM_KALLSYMS_HOLE && symbols[i].name >= names_len)
+			return false;
+		if (symbols[i].module >= names_len)
+			return false;
+	}
+	return true;
+}
+
+static void cleanup(struct pm_kallsyms **kallsyms)
+{
+	pm_kallsyms_free(*kallsyms);
+}
+
+/* The table in @folder if it is of @wanted; or NULL. */
+static struct pm_kallsyms *read_kept(int folder, const struct head *wanted)
+{
+	PM_AUTO_CLOSE int fd =
+		openat(folder, FILE_NAME, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct pm_kallsyms *kallsyms PM_CLEANUP(cleanup) = NULL;
+	const size_t each = sizeof(*kallsyms->symbols.data);
+	struct head head;
+	struct stat st;
+
+	if (fd < 0 || !is_ours(fd, S_IFREG, &st) || st.st_size > FILE_BYTES_MAX ||
+	    !read_all(fd, &head, sizeof(head)) ||
+	    memcmp(head.magic, wanted->magic, sizeof(head.magic)) != 0 ||
+	    memcmp(head.boot_id, wanted->boot_id, sizeof(head.boot_id)) != 0 ||
+	    head.modules != wanted->modules || head.first != wanted->first ||
+	    head.symbols_len > FILE_BYTES_MAX / each || head.names_len > FILE_BYTES_MAX ||
+	    sizeof(head) + head.symbols_len * each + head.names_len !=
+		    (uint64_t)st.st_size)
+		return NULL;
+	kallsyms = calloc(1, sizeof(*kallsyms));
+	if (!kallsyms || pm_vec_reserve(&kallsyms->symbols, head.symbols_len) < 0)
+		return NULL;
+	kallsyms->names.data = malloc(head.names_len + 1);
+	if (!kallsyms->names.data ||
+	    !read_all(fd, kallsyms->symbols.data, head.symbols_len * each) ||
+	    !read_all(fd, kallsyms->names.data, head.names_len))
+		return NULL;
+	kallsyms->symbols.len = head.symbols_len;
+	kallsyms->names.len = head.names_len;
+	kallsyms->names.cap = head.names_len + 1;
+	if (!is_valid(kallsyms) || sum_of(kallsyms) != head.sum)
+		return NULL;
+	return PM_TAKE_PTR(kallsyms);
+}
+
+/* ---- writing ------------------------------------------------------------------------- */
+
+static bool write_all(int fd, const void *bytes, size_t len)
+{
+	size_t done = 0;
+
+	while (done < len) {
+		ssize_t n = write(fd, (const char *)bytes + done, len - done);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return false;
+		done += (size_t)n;
+	}
+	return true;
+}
+
+static bool is_old(int folder)
+{
+	struct stat st;
+
+	return fstatat(folder, NEW_NAME, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       (st.st_mtime > time(NULL) || time(NULL) - st.st_mtime > NEW_SECONDS_MAX);
+}
+
+/* Whether the table has functions of modules that this process cannot see come and go. */
+static bool has_unseen_modules(const struct pm_kallsyms *kallsyms, uint64_t fingerprint)
+{
+	if (fingerprint != 0)
+		return false;
+	for (size_t i = 0; i < kallsyms->symbols.len; i++) {
+		const char *module =
+			kallsyms->names.data + kallsyms->symbols.data[i].module;
+
+		if (module[0] != '\0' && pm_kallsyms_is_permanent(module))
+			return true;
+	}
+	return false;
+}
+
+/* Readers see the whole table or the one before. After a crash of the machine the file may
+ * lack bytes, but then it is of another boot. */
+static void keep_table(int folder, struct head *head, const struct pm_kallsyms *kallsyms)
+{
+	const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+	const size_t bytes = kallsyms->symbols.len * sizeof(*kallsyms->symbols.data);
+	PM_AUTO_CLOSE int fd = -1;
+
+	if (sizeof(*head) + bytes + kallsyms->names.len > FILE_BYTES_MAX)
+		return;
+	if (is_old(folder))
+		unlinkat(folder, NEW_NAME, 0);
+	/* If it exists, another recorder is about to keep its table. */
+	fd = openat(folder, NEW_NAME, flags, 0600);
+	if (fd < 0)
+		return;
+	head->symbols_len = kallsyms->symbols.len;
+	head->names_len = kallsyms->names.len;
+	head->sum = sum_of(kallsyms);
+	if (!write_all(fd, head, sizeof(*head)) ||
+	    !write_all(fd, kallsyms->symbols.data, bytes) ||
+	    !write_all(fd, kallsyms->names.data, kallsyms->names.len) ||
+	    renameat(folder, NEW_NAME, folder, FILE_NAME) < 0)
+		unlinkat(folder, NEW_NAME, 0);
+}
+
+/* ---- the table ----------------------------------------------------------------------- */
+
+/* Which table is wanted. */
+static bool find_wanted(const struct pm_kallsyms_keep *keep, struct head *ret)
+{
+	PM_AUTO_CLOSE int fd = open(keep->path ? keep->path : KALLSYMS_PATH,
+				    O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	char first[FIRST_BYTES];
+	ssize_t n = fd < 0 ? -1 : read(fd, first, sizeof(first));
+
+	*ret = (struct head){ .modules = keep->modules };
+	if (n <= 0 || keep->boot_id[0] == '\0' ||
+	    strlen(keep->boot_id) >= sizeof(ret->boot_id))
+		return false;
+	memcpy(ret->magic, magic, sizeof(magic));
+	memcpy(ret->boot_id, keep->boot_id, strlen(keep->boot_id));
+	ret->first = pm_hash_bytes(first, (size_t)n);
+	return true;
+}
+
+int pm_kallsyms_load_kept(struct pm_kallsyms **ret, const struct pm_kallsyms_keep *keep,
+			  struct pm_error *err)
+{
+	PM_AUTO_CLOSE int folder = -1;
+	struct pm_kallsyms *kept;
+	struct head wanted;
+	int rc;
+
+	if (find_wanted(keep, &wanted))
+		folder = open_folder(keep->folder);
+	kept = folder < 0 ? NULL : read_kept(folder, &wanted);
+	if (kept) {
+		*ret = kept;
+		return 0;
+	}
+	rc = pm_kallsyms_load(ret, keep->path, err);
+	if (rc == 0 && folder >= 0 && !has_unseen_modules(*ret, keep->modules) &&
+	    pm_kernel_modules_fingerprint() == keep->modules)
+		keep_table(folder, &wanted, *ret);
+	return rc;
+}
