@@ -5,12 +5,16 @@
 #include <fcntl.h>
 #include <linux/perf_event.h>
 #include <string.h>
+#include <time.h>
 
 enum {
 	/* Up to this many tasks get a side-band event each. For more tasks, one side-band
 	 * event for all tasks of a CPU is cheaper, unless it also reports context switches. */
 	SIDE_BAND_TASKS_MAX = 8,
 };
+
+/* From here on the user has to know why the recording begins late. */
+#define SLOW_OPENING_NS 1000000000ull
 
 /* ---- which way ------------------------------------------------------------------------ */
 
@@ -204,6 +208,34 @@ static int plan_tasks(struct pm_perf *perf, const struct pm_perf_options *option
 	return 0;
 }
 
+static uint64_t now_ns(void)
+{
+	struct timespec now = { 0 };
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/*
+ * The kernel opens and closes tracepoints one at a time (event_mutex). Another recorder that closes
+ * its own makes us wait until no CPU is inside of them any more (perf_trace_event_unreg()). On an
+ * overloaded machine that takes seconds, and no system call can be told to give up.
+ */
+static void follow_by_tracepoints(struct pm_perf *perf, bool inherit)
+{
+	uint64_t begin = now_ns(), took;
+
+	(void)pm_tree_filter_new(&perf->filter, inherit, NULL);
+	took = now_ns() - begin;
+	if (took >= SLOW_OPENING_NS)
+		pm_perf_note(
+			perf,
+			"the recording began %.1f s late: the kernel took so long to "
+			"open tracepoints, as it does while another recorder closes "
+			"its own on a busy machine (--per-task does without)",
+			(double)took / 1e9);
+}
+
 int pm_perf_plan_targets(struct pm_perf *perf, const struct pm_perf_options *options,
 			 struct pm_error *err)
 {
@@ -223,7 +255,7 @@ int pm_perf_plan_targets(struct pm_perf *perf, const struct pm_perf_options *opt
 	/* Whoever may not, gets events of tasks: no news for a user without privileges. */
 	if (!pm_perf_wide(perf) && !options->per_task && !perf->no_filter &&
 	    any_fits_cpus(perf) && pm_perf_env_perfmon(&perf->env))
-		(void)pm_tree_filter_new(&perf->filter, !options->no_inherit, NULL);
+		follow_by_tracepoints(perf, !options->no_inherit);
 	perf->no_filter = true;
 	pm_perf_decide_side_band(perf);
 	return 0;

@@ -122,6 +122,18 @@ line() {
 	[ "$(line 'setpriority\(PRIO_PROCESS, 0, -20\) += 0')" -lt "$(line perf_event_open)" ]
 }
 
+# As when another recorder closes its tracepoints on a busy machine. The first event of all is one.
+@test "a recording that begins late says why" {
+	need_root
+	traced "$PMREC" -q -e cpu-clock -o s.json -- true
+	grep -m 1 perf_event_open calls | grep -q PERF_TYPE_TRACEPOINT || skip "no filter of tasks here"
+	strace -o /dev/null -e trace=perf_event_open \
+		-e inject=perf_event_open:delay_enter=1100000:when=1 \
+		"$PMREC" -e cpu-clock -o s.json -- true 2>err
+	grep -qE 'warning: the recording began [12]\.[0-9] s late: .*--per-task' err
+	holds s.json 'any(n["text"].startswith("the recording began ") for n in notes)'
+}
+
 @test "pmstat closes probes before their leader, and removes them when no handler runs" {
 	[ "$(id -u)" = 0 ] || skip "probes need root"
 	strace -qq -o calls -e trace=perf_event_open,close,ioctl,membarrier,write \
