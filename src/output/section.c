@@ -183,8 +183,9 @@ const char *pm_basename(const char *path)
 
 bool pm_stop_is_incomplete(const char *stop)
 {
-	/* Complete, by design without callers, or at the kernel's own end of a chain. */
-	static const char *const fine[] = { "root", "not_asked", "fp_end" };
+	/* Complete, by design without callers, at the kernel's own end of a chain, or while
+	 * the program has no stack. */
+	static const char *const fine[] = { "root", "not_asked", "fp_end", "exec" };
 
 	if (!stop)
 		return false;

@@ -210,9 +210,6 @@ static const char *stop_in_words(const char *stop)
 		const char *stop, *words;
 	} known[] = {
 		{ "no_module", "the code is in no mapping that is known" },
-		{ "exec",
-		  "in execve(2) the old program was gone, and the new one had not "
-		  "begun" },
 		{ "no_page",
 		  "the kernel could not read their stack, of which a page was not present" },
 		{ "no_cfi", "the code has no unwind information" },

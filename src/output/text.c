@@ -213,6 +213,7 @@ void pm_put_event_line(struct pm_str *str, const struct pm_section *section)
 	const struct pm_view *view = section->view;
 	struct pm_weight truncated = weight_of_stop(section, "truncated");
 	struct pm_weight incomplete = weight_of_stop(section, NULL);
+	struct pm_weight exec = weight_of_stop(section, "exec");
 
 	put_event(str, section);
 	put_lost(str, section);
@@ -225,6 +226,9 @@ void pm_put_event_line(struct pm_str *str, const struct pm_section *section)
 		if (incomplete.samples > 0)
 			pm_str_printf(str, "   incomplete %.1f%%",
 				      pm_weight_percent(&incomplete, &view->total));
+		if (exec.samples > 0)
+			pm_str_printf(str, "   in execve %.1f%%",
+				      pm_weight_percent(&exec, &view->total));
 		pm_str_printf(str, "   unknown %.1f%%",
 			      pm_weight_percent(&view->unknown, &view->total));
 	}

@@ -498,12 +498,15 @@ static void put_bytes(struct pm_str *str, uint64_t bytes)
 			      units[unit]);
 }
 
-/* 98.9% rooted (6.2% stitched): how many of all reach the root, and how many would not. */
+/* 98.9% rooted (6.2% stitched): how many of all reach the root, and how many would not. Of those
+ * that have a stack: in execve(2) there may be none. */
 static void put_rooted(struct pm_str *str, const struct pm_rec_counts *counts)
 {
-	double all = (double)counts->samples;
+	double all = (double)(counts->samples - counts->stops[PM_CHAIN_STOP_EXEC]);
 	uint64_t stitched = counts->truncated - counts->stops[PM_UNW_STOP_TRUNCATED];
 
+	if (all == 0)
+		return;
 	pm_str_printf(str, "%.1f%% rooted",
 		      100.0 * (double)counts->stops[PM_UNW_STOP_ROOT] / all);
 	if (stitched > 0)

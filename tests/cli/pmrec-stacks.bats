@@ -185,6 +185,7 @@ os.kill(os.getppid(), signal.SIGCONT)'
 			for s in samples if s.get("stop") == "exec")'
 	run -0 "$PMREPORT" s.json
 	[[ $output != *--stack-bytes* ]]
+	[[ ${output//$'\n'  / } == *"in execve "[0-9]* ]]
 }
 
 @test "a page of the stack that is not there yet is no reason for larger copies" {

@@ -93,6 +93,13 @@ for e in sys.argv[1:]:
 	[ ! -s err ]
 }
 
+@test "stacks in execve(2) are counted apart, and none of their callers is missing" {
+	sed 's/"no_cfi"/"exec"/g' "$SOURCE_DIR/tests/cli/fixtures/truth.json" >exec.json
+	run -0 "$PMREPORT" exec.json
+	[[ ${output//$'\n'  / } == *"lost 3   truncated 1.0%   in execve 2.0% unknown"* ]]
+	[[ $output != *incomplete* && $output != *"lack callers"* ]]
+}
+
 @test "the same in plain ASCII where the locale has nothing else" {
 	LC_ALL=C report 0 --event page-faults --limit 1
 	grep -qF "  ... 1 more below 1%" out
