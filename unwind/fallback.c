@@ -307,6 +307,7 @@ static bool step_by_exit(struct pm_unw_state *state, const struct pm_unw_row *ro
 	enum pm_unw_stop ignored;
 
 	if (!pm_unw_apply_row(row, &caller, &ignored) ||
+	    caller.regs.value[state->arch->sp] <= state->regs.value[state->arch->sp] ||
 	    !is_return_of_leaf(state, caller.regs.value[state->arch->pc]))
 		return false;
 	state->regs = caller.regs;
@@ -331,7 +332,7 @@ static bool step_leaf(struct pm_unw_state *state)
 		return false;
 	if (regs->arch == PM_UNW_X86_64 && state->map) {
 		switch (pm_unw_exit_find(state, &row)) {
-		case PM_UNW_EXIT_BY_SP:
+		case PM_UNW_EXIT_BY_ROW:
 			return step_by_exit(state, &row);
 		case PM_UNW_EXIT_BY_FP:
 			return false;
@@ -376,7 +377,7 @@ static bool step_by_code(struct pm_unw_state *state)
 	       state->lookup + 1 == state->regs.value[state->arch->pc] &&
 	       pm_unw_map_has_cfi(state->map, state->regs.arch) &&
 	       (state->regs.known >> state->arch->sp & 1) &&
-	       pm_unw_exit_find(state, &row) == PM_UNW_EXIT_BY_SP &&
+	       pm_unw_exit_find(state, &row) == PM_UNW_EXIT_BY_ROW &&
 	       step_by_exit(state, &row);
 }
 

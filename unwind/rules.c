@@ -329,7 +329,7 @@ enum pm_unw_exit pm_unw_exit_find(const struct pm_unw_state *state,
 {
 	struct pm_unwinder *unwinder = state->unwinder;
 	const struct pm_unw_map *map = state->map;
-	/* Kept as 1 + the kind, and of rows 1 + _BY_SP + the index. */
+	/* Kept as 1 + the kind, and of rows 1 + _BY_ROW + the index. */
 	struct pm_unw_cache_slot *slot = NULL;
 	enum pm_unw_exit exit;
 	uint32_t kept = 0;
@@ -341,16 +341,16 @@ enum pm_unw_exit pm_unw_exit_find(const struct pm_unw_state *state,
 		kept = slot->index >> PM_UNW_EXIT_SHIFT;
 	else
 		slot = NULL;
-	if (kept > PM_UNW_EXIT_BY_SP) {
-		*ret = unwinder->rows.data[kept - 1 - PM_UNW_EXIT_BY_SP];
-		return PM_UNW_EXIT_BY_SP;
+	if (kept > PM_UNW_EXIT_BY_ROW) {
+		*ret = unwinder->rows.data[kept - 1 - PM_UNW_EXIT_BY_ROW];
+		return PM_UNW_EXIT_BY_ROW;
 	}
 	if (kept > 0)
 		return (enum pm_unw_exit)(kept - 1);
 	exit = pm_unw_x86_find_exit(state->space, state->regs.value[state->arch->pc],
 				    state->work_left, ret);
 	kept = 0;
-	if (slot && (exit != PM_UNW_EXIT_BY_SP || intern_row(unwinder, ret, &kept)))
+	if (slot && (exit != PM_UNW_EXIT_BY_ROW || intern_row(unwinder, ret, &kept)))
 		slot->index |= (1 + exit + kept) << PM_UNW_EXIT_SHIFT & 0x1ffffff;
 	return exit;
 }

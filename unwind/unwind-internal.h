@@ -421,10 +421,12 @@ static inline bool pm_unw_stack_word(const struct pm_unw_arch_info *arch,
 enum pm_unw_exit {
 	PM_UNW_EXIT_UNKNOWN,
 	PM_UNW_EXIT_BY_FP, /* above the word that the frame pointer points at */
-	PM_UNW_EXIT_BY_SP, /* a row says where, and where it has the caller's registers */
+	/* A row says where, from the stack pointer or the frame pointer, and where it has the
+	 * caller's registers. */
+	PM_UNW_EXIT_BY_ROW,
 };
 
-/* Finds the exit of x86-64 code that was interrupted at avma @pc; sets @ret for _BY_SP
+/* Finds the exit of x86-64 code that was interrupted at avma @pc; sets @ret for _BY_ROW
  * alone. Subtracts the work from @work_left (NULL: no limit). */
 enum pm_unw_exit pm_unw_x86_find_exit(const struct pm_unw_space *space, uint64_t pc,
 				      uint32_t *work_left, struct pm_unw_row *ret);
@@ -682,12 +684,12 @@ static inline bool pm_unw_map_has_cfi(const struct pm_unw_map *map, enum pm_unw_
 enum pm_unw_exit pm_unw_exit_find(const struct pm_unw_state *state,
 				  struct pm_unw_row *ret);
 /* Whether the search has already run for the place of @found with another result than
- * _BY_SP. */
+ * _BY_ROW. */
 static inline bool pm_unw_exit_is_not_by_sp(struct pm_unw_lookup found)
 {
 	uint32_t kept = found.index >> PM_UNW_EXIT_SHIFT;
 
-	return kept > 0 && kept <= PM_UNW_EXIT_BY_SP;
+	return kept > 0 && kept <= PM_UNW_EXIT_BY_ROW;
 }
 
 /* Moves state->regs to the caller as @row says. False: @stop says why not. */

@@ -448,6 +448,11 @@ struct value {
 /* A way through the code: where it goes on, and what it has changed. */
 struct way {
 	uint64_t pc;
+	/* It has restored the stack pointer from the frame pointer. From there on `sp` and all
+	 * offsets count from the frame pointer of then, no longer from its stack pointer. */
+	bool by_fp;
+	/* The stack pointer was rounded down, by an unknown number of bytes. */
+	bool is_aligned;
 	int32_t sp; /* less the stack pointer of then */
 	bool is_behind_call; /* the previous instruction is a call */
 	bool has_called;
@@ -491,7 +496,8 @@ static struct value read_stack_word(const struct way *way, int64_t offset)
 		if (way->stores[i].offset == offset)
 			return way->stores[i].value;
 	/* What is below the stack pointer is not copied, and anything may be there. */
-	if (offset < 0 || offset > PM_UNW_STACK_SPAN_MAX || offset % 8 != 0)
+	if (offset < (way->by_fp ? -PM_UNW_STACK_SPAN_MAX : 0) ||
+	    offset > PM_UNW_STACK_SPAN_MAX || offset % 8 != 0)
 		return lost;
 	return (struct value){ VALUE_WORD, (int32_t)offset };
 }
@@ -503,7 +509,7 @@ static enum outcome store_stack_word(struct way *way, int64_t offset, struct val
 	while (i < way->stores_len && way->stores[i].offset != offset)
 		i++;
 	/* Most are values that no caller waits for, in places that hold nothing else. */
-	if (i == way->stores_len && value.kind == VALUE_LOST && offset < 0)
+	if (i == way->stores_len && value.kind == VALUE_LOST && offset < 0 && !way->by_fp)
 		return OUTCOME_ON;
 	if (i == STORES_MAX || offset < INT32_MIN || offset > INT32_MAX)
 		return OUTCOME_LOST;
@@ -525,18 +531,32 @@ static bool move_sp(struct way *way, int64_t by)
 
 static enum outcome push_stack_word(struct way *way, struct value value)
 {
-	return move_sp(way, -8) ? store_stack_word(way, way->sp, value) : OUTCOME_LOST;
+	return !way->is_aligned && move_sp(way, -8)
+		       ? store_stack_word(way, way->sp, value)
+		       : OUTCOME_LOST;
 }
 
 static enum outcome pop_reg(struct way *way, uint8_t reg)
 {
 	struct value value = read_stack_word(way, way->sp);
 
-	if (reg == RSP || !move_sp(way, 8))
+	if (reg == RSP || way->is_aligned || !move_sp(way, 8))
 		return OUTCOME_LOST;
 	if (reg != NONE)
 		way->regs[reg] = value;
 	return OUTCOME_ON;
+}
+
+/* From here on the frame pointer of then is the base. How far it is from the stack pointer of
+ * then is not known. */
+static void count_from_fp(struct way *way)
+{
+	way->by_fp = true;
+	way->has_called = false;
+	way->stores_len = 0;
+	for (uint8_t reg = 0; reg < REGS; reg++)
+		if (way->regs[reg].kind != VALUE_OWN)
+			way->regs[reg] = lost;
 }
 
 /* The stack pointer becomes the frame pointer + @offset. */
@@ -544,11 +564,17 @@ static enum outcome sp_from_fp(struct way *way, int64_t offset)
 {
 	const struct value *fp = &way->regs[RBP];
 
-	if (fp->kind == VALUE_OWN)
-		return OUTCOME_BY_FP;
+	if (fp->kind == VALUE_OWN) {
+		if (!way->by_fp)
+			count_from_fp(way);
+		way->sp = 0;
+		way->is_aligned = false;
+		return move_sp(way, offset) ? OUTCOME_ON : OUTCOME_LOST;
+	}
 	if (fp->kind != VALUE_PLACE)
 		return OUTCOME_LOST;
 	way->sp = 0;
+	way->is_aligned = false;
 	return move_sp(way, fp->offset + offset) ? OUTCOME_ON : OUTCOME_LOST;
 }
 
@@ -559,6 +585,11 @@ static enum outcome change_sp(struct way *way, const struct instruction *in)
 
 	if (in->map != MAP_ONE || !in->wide)
 		return OUTCOME_LOST;
+	/* and $-64, %rsp: nothing is found by it any more. */
+	if ((op == 0x81 || op == 0x83) && in->selector == 4) {
+		way->is_aligned = true;
+		return OUTCOME_ON;
+	}
 	if ((op == 0x81 || op == 0x83) && (in->selector == 0 || in->selector == 5))
 		return move_sp(way, in->selector == 0 ? in->immediate : -in->immediate)
 			       ? OUTCOME_ON
@@ -579,7 +610,7 @@ static struct value result_of_instruction(const struct way *way,
 {
 	struct value place = { VALUE_PLACE, way->sp };
 
-	if (in->map != MAP_ONE || !in->wide)
+	if (in->map != MAP_ONE || !in->wide || way->is_aligned)
 		return lost;
 	if ((in->opcode == 0x89 && in->reg == RSP) ||
 	    (in->opcode == 0x8b && in->mod == 3 && in->rm == RSP))
@@ -597,7 +628,7 @@ static struct value result_of_instruction(const struct way *way,
 static enum outcome change_regs(struct way *way, const struct instruction *in)
 {
 	bool is_store = in->map == MAP_ONE && in->opcode == 0x89 && in->wide &&
-			in->base == RSP && in->index == NONE;
+			in->base == RSP && in->index == NONE && !way->is_aligned;
 	uint32_t mask = written_regs(in);
 	struct value value = mask & (mask - 1) ? lost : result_of_instruction(way, in);
 
@@ -661,7 +692,8 @@ static bool follow_call(struct way *way)
 	size_t kept = 0;
 
 	if (way->pc % FUNCTION_ALIGNMENT == 0 ||
-	    (way->has_called && (way->sp - way->call_sp) % STACK_ALIGNMENT != 0))
+	    (way->has_called && !way->is_aligned &&
+	     (way->sp - way->call_sp) % STACK_ALIGNMENT != 0))
 		return false;
 	for (uint8_t reg = 0; reg < REGS; reg++)
 		if (reg != RBX && reg != RSP && reg != RBP && reg < 12)
@@ -671,7 +703,10 @@ static bool follow_call(struct way *way)
 		if (way->stores[i].offset >= way->sp)
 			way->stores[kept++] = way->stores[i];
 	way->stores_len = kept;
-	way->is_behind_call = way->has_called = true;
+	way->is_behind_call = true;
+	if (way->is_aligned)
+		return true;
+	way->has_called = true;
 	way->call_sp = way->sp;
 	return true;
 }
@@ -778,6 +813,14 @@ static bool fetch_instruction(struct search *search, const struct way *way,
 	return decode_instruction(search->window, search->window_len, ret);
 }
 
+/* Whether the return address is right above the word that the frame pointer points at. */
+static bool returns_above_fp(const struct way *way)
+{
+	struct value address = read_stack_word(way, way->sp);
+
+	return way->by_fp && address.kind == VALUE_WORD && address.offset == 8;
+}
+
 /* Returns false unless the return address is a word that was on the stack when the
  * thread was interrupted. */
 static bool to_row(const struct way *way, int64_t popped, struct pm_unw_row *ret)
@@ -789,12 +832,14 @@ static bool to_row(const struct way *way, int64_t popped, struct pm_unw_row *ret
 
 	/* V8's builtins for prologues make their caller's frame: they pop where they return to,
 	 * push that frame, and have not left anything when they return. */
-	if (address.kind != VALUE_WORD || way->sp < 0 || address.offset > way->sp)
+	if (way->is_aligned || address.kind != VALUE_WORD || way->sp < 0 ||
+	    address.offset < 0 || address.offset > way->sp)
 		return false;
 	/* See follow_call(): a return address stands at an odd multiple of 8. */
 	if (way->has_called && (address.offset - way->call_sp) % STACK_ALIGNMENT == 0)
 		return false;
-	*ret = (struct pm_unw_row){ .cfa_reg = PM_UNW_X86_64_RSP,
+	*ret = (struct pm_unw_row){ .cfa_reg = way->by_fp ? PM_UNW_X86_64_RBP
+							  : PM_UNW_X86_64_RSP,
 				    .cfa_offset = way->sp + 8 + popped,
 				    .ra_reg = PM_UNW_X86_64_RIP };
 	ret->regs[PM_UNW_X86_64_RIP] =
@@ -832,7 +877,8 @@ static bool rows_agree(struct pm_unw_row *ret, const struct pm_unw_row *other)
 	const struct pm_unw_reg_rule *own_ra = &ret->regs[PM_UNW_X86_64_RIP];
 	const struct pm_unw_reg_rule *other_ra = &other->regs[PM_UNW_X86_64_RIP];
 
-	if (ret->cfa_offset != other->cfa_offset || own_ra->value != other_ra->value)
+	if (ret->cfa_reg != other->cfa_reg || ret->cfa_offset != other->cfa_offset ||
+	    own_ra->value != other_ra->value)
 		return false;
 	for (size_t i = 0; i < PM_ARRAY_LEN(saved); i++) {
 		struct pm_unw_reg_rule *rule = &ret->regs[saved[i]];
@@ -867,7 +913,7 @@ static enum pm_unw_exit search_exit(struct search *search, struct pm_unw_row *re
 			if (outcome == OUTCOME_BY_FP)
 				exit = PM_UNW_EXIT_BY_FP;
 			if (outcome == OUTCOME_RETURN && to_row(way, in.immediate, &row))
-				exit = PM_UNW_EXIT_BY_SP;
+				exit = PM_UNW_EXIT_BY_ROW;
 		}
 		if (exit == PM_UNW_EXIT_UNKNOWN) {
 			search->cut |= outcome == OUTCOME_LOST ||
@@ -876,9 +922,9 @@ static enum pm_unw_exit search_exit(struct search *search, struct pm_unw_row *re
 		}
 		if (found != PM_UNW_EXIT_UNKNOWN && exit != found)
 			return PM_UNW_EXIT_UNKNOWN;
-		if (exit == PM_UNW_EXIT_BY_SP && found == exit && !rows_agree(ret, &row))
+		if (exit == PM_UNW_EXIT_BY_ROW && found == exit && !rows_agree(ret, &row))
 			return PM_UNW_EXIT_UNKNOWN;
-		if (exit == PM_UNW_EXIT_BY_SP && found != exit)
+		if (exit == PM_UNW_EXIT_BY_ROW && found != exit)
 			*ret = row;
 		found = exit;
 		if (!search->over_calls)

@@ -106,3 +106,13 @@ alt_stack() {
 	[[ ${output//$'\n'  / } == *"they are on another stack, which was not copied"* ]]
 	[[ $output != *--stack-bytes* ]]
 }
+
+@test "frames below the saved registers are passed without CFI" {
+	[ -e "$PROGRAMS/no-cfi" ] || skip "x86-64 only"
+	"$PMREC" -q --no-stitch -F 2999 -o s.json -- "$PROGRAMS/no-cfi" 300
+	holds s.json "$(unrooted leaf_without_cfi)" "$(unrooted caller_without_cfi)" \
+		'sum("leaf_without_cfi calls_leaf main" in " ".join(chain(s)) for s in samples) > 200' \
+		'sum("called_back caller_without_cfi calls_caller main" in " ".join(chain(s)) for s in samples) > 200' \
+		'all("calls_leaf" in chain(s) for s in samples if "leaf_without_cfi" in chain(s))' \
+		'all("calls_caller" in chain(s) for s in samples if "caller_without_cfi" in chain(s))'
+}

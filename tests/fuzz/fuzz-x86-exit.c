@@ -37,7 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size < 2)
 		return 0;
 	if (pm_unw_x86_find_exit(&space, CODE + data[0] % (size - 1), NULL, &row) ==
-		    PM_UNW_EXIT_BY_SP &&
+		    PM_UNW_EXIT_BY_ROW &&
 	    (row.cfa_offset < 8 || row.regs[PM_UNW_X86_64_RIP].value >= 0 ||
 	     row.cfa_offset + row.regs[PM_UNW_X86_64_RIP].value < 0))
 		abort(); /* the return address is not between the stack pointer and the CFA */

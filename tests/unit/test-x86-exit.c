@@ -58,7 +58,7 @@ static const char *compare_exit_with_cfi(enum pm_unw_exit exit,
 				       is_saved_at(&cfi->regs[6], -16)
 			       ? NULL
 			       : "not by frame pointer";
-	if (exit != PM_UNW_EXIT_BY_SP || cfi->cfa_reg != PM_UNW_X86_64_RSP)
+	if (exit != PM_UNW_EXIT_BY_ROW || cfi->cfa_reg != found->cfa_reg)
 		return NULL;
 	if (found->cfa_offset != cfi->cfa_offset ||
 	    !is_saved_at(&found->regs[PM_UNW_X86_64_RIP],
@@ -84,7 +84,7 @@ static void check_place(struct pm_unw_fde *fde, uint64_t svma, const char *name,
 	pm_unw_row_keep_popped(arch, &cfi);
 	exit = pm_unw_x86_find_exit(&space, svma, NULL, &found);
 	counts->places++;
-	counts->by_sp += exit == PM_UNW_EXIT_BY_SP;
+	counts->by_sp += exit == PM_UNW_EXIT_BY_ROW;
 	counts->by_fp += exit == PM_UNW_EXIT_BY_FP;
 	counts->unknown += exit == PM_UNW_EXIT_UNKNOWN;
 	why = compare_exit_with_cfi(exit, &found, &cfi);
@@ -181,10 +181,106 @@ static void test_against_cfi(void **state)
 	assert_true(counts.by_sp > counts.places / 2);
 }
 
+/* ---- ends of functions ------------------------------------------------------------------- */
+
+#define CODE 0x401000
+
+static const uint8_t *code;
+static size_t code_len;
+
+/* Behind the code there is padding. */
+static bool read_bytes(void *user, uint64_t address, void *ret, size_t len)
+{
+	(void)user;
+	if (address < CODE)
+		return false;
+	memset(ret, 0xcc, len);
+	if (address - CODE < code_len)
+		memcpy(ret, code + (address - CODE),
+		       len < code_len - (address - CODE) ? len
+							 : code_len - (address - CODE));
+	return true;
+}
+
+static enum pm_unw_exit exit_of(const uint8_t *bytes, size_t len, struct pm_unw_row *ret)
+{
+	const struct pm_unw_map anonymous = { .start = CODE, .end = CODE + 4096 };
+	const struct pm_unw_space in_memory = { .maps = &anonymous,
+						.len = 1,
+						.read_code = read_bytes };
+
+	code = bytes;
+	code_len = len;
+	*ret = (struct pm_unw_row){ 0 };
+	return pm_unw_x86_find_exit(&in_memory, CODE, NULL, ret);
+}
+
+#define EXIT_OF(row, ...)                         \
+	exit_of((const uint8_t[]){ __VA_ARGS__ }, \
+		sizeof((const uint8_t[]){ __VA_ARGS__ }), row)
+
+static void expect_row(const struct pm_unw_row *row, uint32_t reg, int64_t cfa_offset)
+{
+	assert_int_equal(row->cfa_reg, reg);
+	assert_int_equal(row->cfa_offset, cfa_offset);
+	assert_true(is_saved_at(&row->regs[PM_UNW_X86_64_RIP], -8));
+}
+
+static void test_frames_below_saved_registers(void **state)
+{
+	struct pm_unw_row row;
+
+	/* mov %rbp,%rsp; pop %rbx; pop %r14; pop %r15; pop %rbp; ret */
+	assert_int_equal(
+		EXIT_OF(&row, 0x48, 0x89, 0xec, 0x5b, 0x41, 0x5e, 0x41, 0x5f, 0x5d, 0xc3),
+		PM_UNW_EXIT_BY_ROW);
+	expect_row(&row, PM_UNW_X86_64_RBP, 40);
+	assert_true(is_saved_at(&row.regs[PM_UNW_X86_64_RBX], -40));
+	assert_true(is_saved_at(&row.regs[14], -32));
+	assert_true(is_saved_at(&row.regs[15], -24));
+	assert_true(is_saved_at(&row.regs[PM_UNW_X86_64_RBP], -16));
+	assert_int_equal(row.regs[12].kind, PM_UNW_RULE_UNSPECIFIED);
+	/* The same, restored before: nobody knows where from. mov (%rsp),%rbx; … */
+	assert_int_equal(EXIT_OF(&row, 0x48, 0x8b, 0x1c, 0x24, 0x48, 0x89, 0xec, 0x41,
+				 0x5e, 0x5d, 0xc3),
+			 PM_UNW_EXIT_BY_ROW);
+	expect_row(&row, PM_UNW_X86_64_RBP, 24);
+	assert_int_equal(row.regs[PM_UNW_X86_64_RBX].kind, PM_UNW_RULE_UNDEFINED);
+	/* leave; ret */
+	assert_int_equal(EXIT_OF(&row, 0xc9, 0xc3), PM_UNW_EXIT_BY_FP);
+	/* lea -8(%rbp),%rsp; pop %rbx; pop %rbp; ret */
+	assert_int_equal(EXIT_OF(&row, 0x48, 0x8d, 0x65, 0xf8, 0x5b, 0x5d, 0xc3),
+			 PM_UNW_EXIT_BY_FP);
+	/* leave; jmp *%rax */
+	assert_int_equal(EXIT_OF(&row, 0xc9, 0xff, 0xe0), PM_UNW_EXIT_BY_FP);
+}
+
+static void test_rounded_stack_pointers(void **state)
+{
+	struct pm_unw_row row;
+
+	/* mov %rsp,%rbp; sub $680,%rsp; and $-64,%rsp; mov %rax,8(%rsp); mov %rbp,%rsp;
+	 * pop %rbx; ret */
+	assert_int_equal(EXIT_OF(&row, 0x48, 0x89, 0xe5, 0x48, 0x81, 0xec, 0xa8, 0x02,
+				 0x00, 0x00, 0x48, 0x83, 0xe4, 0xc0, 0x48, 0x89, 0x44,
+				 0x24, 0x08, 0x48, 0x89, 0xec, 0x5b, 0xc3),
+			 PM_UNW_EXIT_BY_ROW);
+	expect_row(&row, PM_UNW_X86_64_RSP, 16);
+	assert_true(is_saved_at(&row.regs[PM_UNW_X86_64_RBX], -16));
+	/* and $-64,%rsp; ret */
+	assert_int_equal(EXIT_OF(&row, 0x48, 0x83, 0xe4, 0xc0, 0xc3),
+			 PM_UNW_EXIT_UNKNOWN);
+	/* and $-64,%rsp; pop %rbx; ret */
+	assert_int_equal(EXIT_OF(&row, 0x48, 0x83, 0xe4, 0xc0, 0x5b, 0xc3),
+			 PM_UNW_EXIT_UNKNOWN);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_against_cfi),
+		cmocka_unit_test(test_frames_below_saved_registers),
+		cmocka_unit_test(test_rounded_stack_pointers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
