@@ -335,6 +335,7 @@ static bool step_leaf(struct pm_unw_state *state)
 		case PM_UNW_EXIT_BY_ROW:
 			return step_by_exit(state, &row);
 		case PM_UNW_EXIT_BY_FP:
+		case PM_UNW_EXIT_ELSEWHERE:
 			return false;
 		case PM_UNW_EXIT_UNKNOWN:
 			break;
@@ -379,6 +380,16 @@ static bool step_by_code(struct pm_unw_state *state)
 	       (state->regs.known >> state->arch->sp & 1) &&
 	       pm_unw_exit_find(state, &row) == PM_UNW_EXIT_BY_ROW &&
 	       step_by_exit(state, &row);
+}
+
+/* Whether the callers are on another stack than the one that the stack pointer points at. */
+static bool is_elsewhere(const struct pm_unw_state *state)
+{
+	struct pm_unw_row row;
+
+	return state->regs.arch == PM_UNW_X86_64 &&
+	       pm_unw_map_has_cfi(state->map, state->regs.arch) &&
+	       pm_unw_exit_find(state, &row) == PM_UNW_EXIT_ELSEWHERE;
 }
 
 /* A pair of words at the frame pointer: the caller's frame pointer, the return address. */
@@ -560,6 +571,10 @@ bool pm_unw_step_off_trampoline(struct pm_unw_state *state, enum pm_unw_how *how
 
 		*how = is_pair ? PM_UNW_HOW_FP : PM_UNW_HOW_CODE;
 		return true;
+	}
+	if (is_elsewhere(state)) {
+		*stop = PM_UNW_STOP_OTHER_STACK;
+		return false;
 	}
 	*how = PM_UNW_HOW_FP;
 	if (step_fp(state, stop))

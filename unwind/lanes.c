@@ -368,7 +368,7 @@ static bool is_by_fp(const struct lane *lane, bool has_cfi, struct pm_unw_lookup
 		return !frame->map->module;
 	return found.found == PM_UNW_FOUND_NO_CFI &&
 	       (found.index & PM_UNW_OFF_TRAMPOLINE) && frame->how == PM_UNW_HOW_FP &&
-	       pm_unw_exit_is_not_by_sp(found) &&
+	       pm_unw_exit_leads_to_fp(found) &&
 	       !pm_unw_module_is_entry(frame->map->module,
 				       frame->lookup - frame->map->bias);
 }

@@ -421,8 +421,10 @@ static inline bool pm_unw_stack_word(const struct pm_unw_arch_info *arch,
 enum pm_unw_exit {
 	PM_UNW_EXIT_UNKNOWN,
 	PM_UNW_EXIT_BY_FP, /* above the word that the frame pointer points at */
+	/* On a stack of its own, which rsp does not point at: code that GHC has compiled. */
+	PM_UNW_EXIT_ELSEWHERE,
 	/* A row says where, from the stack pointer or the frame pointer, and where it has the
-	 * caller's registers. */
+	 * caller's registers. The last of these: see pm_unw_exit_find(). */
 	PM_UNW_EXIT_BY_ROW,
 };
 
@@ -683,13 +685,13 @@ static inline bool pm_unw_map_has_cfi(const struct pm_unw_map *map, enum pm_unw_
  */
 enum pm_unw_exit pm_unw_exit_find(const struct pm_unw_state *state,
 				  struct pm_unw_row *ret);
-/* Whether the search has already run for the place of @found with another result than
- * _BY_ROW. */
-static inline bool pm_unw_exit_is_not_by_sp(struct pm_unw_lookup found)
+/* Whether the search has already run for the place of @found, and leaves it to the frame
+ * pointer. */
+static inline bool pm_unw_exit_leads_to_fp(struct pm_unw_lookup found)
 {
 	uint32_t kept = found.index >> PM_UNW_EXIT_SHIFT;
 
-	return kept > 0 && kept <= PM_UNW_EXIT_BY_ROW;
+	return kept > 0 && kept <= 1 + PM_UNW_EXIT_BY_FP;
 }
 
 /* Moves state->regs to the caller as @row says. False: @stop says why not. */

@@ -470,7 +470,7 @@ enum outcome {
 	OUTCOME_ON, /* way->pc is next */
 	OUTCOME_LOST,
 	OUTCOME_ENDED, /* others follow the code from here, or a call does not return */
-	OUTCOME_BY_FP,
+	OUTCOME_ELSEWHERE, /* it jumps to what is on top of another stack */
 	OUTCOME_RETURN,
 };
 
@@ -644,6 +644,19 @@ static enum outcome change_regs(struct way *way, const struct instruction *in)
 	return OUTCOME_ON;
 }
 
+/*
+ * Code that GHC has compiled has its own stack, at rbp, and never returns: it jumps to the word on
+ * top of that stack, or to the closure at rbx. Code of the psABI restores both registers, which are
+ * its caller's, before it jumps out of its function, and within its function it jumps through a
+ * table, by an index.
+ */
+static bool is_jump_to_continuation(const struct instruction *in)
+{
+	return in->map == MAP_ONE && in->opcode == 0xff && in->selector == 4 &&
+	       (in->base == RBP || in->base == RBX) && in->index == NONE &&
+	       in->displacement == 0;
+}
+
 static enum outcome follow_stack(struct way *way, const struct instruction *in)
 {
 	uint8_t op = in->opcode;
@@ -665,6 +678,8 @@ static enum outcome follow_stack(struct way *way, const struct instruction *in)
 	if (op == 0x8f)
 		return in->selector == 0 ? pop_reg(way, in->mod == 3 ? in->rm : NONE)
 					 : OUTCOME_LOST;
+	if (is_jump_to_continuation(in))
+		return OUTCOME_ELSEWHERE;
 	if (op == 0xff && in->selector > 1)
 		return OUTCOME_LOST; /* a call, or a jump to somewhere */
 	if (op == 0xc9) {
@@ -910,11 +925,16 @@ static enum pm_unw_exit search_exit(struct search *search, struct pm_unw_row *re
 			if (!fetch_instruction(search, way, &in))
 				break;
 			outcome = follow_instruction(search, way, &in);
-			if (outcome == OUTCOME_BY_FP)
-				exit = PM_UNW_EXIT_BY_FP;
-			if (outcome == OUTCOME_RETURN && to_row(way, in.immediate, &row))
+			if (outcome == OUTCOME_RETURN && !returns_above_fp(way) &&
+			    to_row(way, in.immediate, &row))
 				exit = PM_UNW_EXIT_BY_ROW;
 		}
+		if (outcome == OUTCOME_ELSEWHERE)
+			exit = PM_UNW_EXIT_ELSEWHERE;
+		/* Mostly the return address is right above it, even if the `ret` was not
+		 * found. */
+		if (exit == PM_UNW_EXIT_UNKNOWN && way->by_fp)
+			exit = PM_UNW_EXIT_BY_FP;
 		if (exit == PM_UNW_EXIT_UNKNOWN) {
 			search->cut |= outcome == OUTCOME_LOST ||
 				       (outcome == OUTCOME_ON && !is_trap(search, way));

@@ -222,7 +222,7 @@ static const char *stop_in_words(const char *stop)
 		{ "uprobe", "a return probe hides where the function returns to" },
 		{ "other_stack",
 		  "they are on another stack, which was not copied (Go's runtime, C that "
-		  "Go calls, and signal handlers may run on a stack of their own)" },
+		  "Go calls, signal handlers and Haskell may have a stack of their own)" },
 		{ "work_limit",
 		  "to unwind them takes more work than one process may ask for, while the "
 		  "samples of others wait" },

@@ -275,12 +275,30 @@ static void test_rounded_stack_pointers(void **state)
 			 PM_UNW_EXIT_UNKNOWN);
 }
 
+/* What GHC makes of Haskell. */
+static void test_jumps_to_another_stack(void **state)
+{
+	struct pm_unw_row row;
+
+	/* add $16,%rbp; jmp *(%rbp) */
+	assert_int_equal(EXIT_OF(&row, 0x48, 0x83, 0xc5, 0x10, 0xff, 0x65, 0x00),
+			 PM_UNW_EXIT_ELSEWHERE);
+	/* jmp *(%rbx) */
+	assert_int_equal(EXIT_OF(&row, 0xff, 0x23), PM_UNW_EXIT_ELSEWHERE);
+	/* jmp *8(%rbp); jmp *(%rbx,%rcx,8); jmp *(%rax); jmp *%rbx */
+	assert_int_equal(EXIT_OF(&row, 0xff, 0x65, 0x08), PM_UNW_EXIT_UNKNOWN);
+	assert_int_equal(EXIT_OF(&row, 0xff, 0x24, 0xcb), PM_UNW_EXIT_UNKNOWN);
+	assert_int_equal(EXIT_OF(&row, 0xff, 0x20), PM_UNW_EXIT_UNKNOWN);
+	assert_int_equal(EXIT_OF(&row, 0xff, 0xe3), PM_UNW_EXIT_UNKNOWN);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_against_cfi),
 		cmocka_unit_test(test_frames_below_saved_registers),
 		cmocka_unit_test(test_rounded_stack_pointers),
+		cmocka_unit_test(test_jumps_to_another_stack),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
