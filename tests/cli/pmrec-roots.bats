@@ -116,3 +116,17 @@ alt_stack() {
 		'all("calls_leaf" in chain(s) for s in samples if "leaf_without_cfi" in chain(s))' \
 		'all("calls_caller" in chain(s) for s in samples if "caller_without_cfi" in chain(s))'
 }
+
+# Each piece of work takes some hundred samples. Its callers are not known until a look has come,
+# nor from the last look on until the next caller is seen.
+@test "callers on other segments of a split stack are found" {
+	[ -e "$PROGRAMS/split-stack" ] || skip "no -fsplit-stack here, or no ld.gold"
+	"$PMREC" -q -F 999 -o s.json -- "$PROGRAMS/split-stack" 900
+	work='[(chain(s), s.get("stop")) for s in samples if {"work_of_a", "work_of_b"} & set(chain(s))]'
+	holds s.json "len($work) > 200" \
+		"all({'work_of_a', 'called_by_b'} - set(c) and {'work_of_b', 'called_by_a'} - set(c) for c, _ in $work)" \
+		"sum(c.count('__morestack') > 2 for c, _ in $work) > 0.9 * len($work) - 60" \
+		"sum(not stop for _, stop in $work) > 0.8 * len($work) - 60" \
+		"all(c[-1] in ('_start', 'clone3', '__clone') for c, stop in $work if not stop)" \
+		"{stop for _, stop in $work} <= {None, 'truncated', 'no_page', 'other_stack'}"
+}
