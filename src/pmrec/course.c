@@ -21,6 +21,7 @@
 enum {
 	POLL_MS = 100, /* rings that fill slowly wake nobody */
 	ROUND_HURRY_MS = 2, /* see pm_rec_session.hurry_until_ns */
+	ROUND_ALERT_MS = 10, /* ... and alert_until_ns */
 	ROUND_US_MIN = 50,
 	OTHER_BYTES_PER_US = 10, /* of records that are no samples, as execs bring them */
 	WAITING_MS = 1000, /* until a stopped recording says what it waits for */
@@ -127,6 +128,8 @@ static uint64_t wait_of_round(struct course *course, uint64_t now)
 {
 	uint64_t round = course->round_ns, half;
 
+	if (now < course->session->alert_until_ns && round > ROUND_ALERT_MS * MS_NS)
+		round = ROUND_ALERT_MS * MS_NS;
 	if (now < course->session->hurry_until_ns && round > ROUND_HURRY_MS * MS_NS)
 		round = ROUND_HURRY_MS * MS_NS;
 	if (!course->by_time)

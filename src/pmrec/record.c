@@ -12,6 +12,7 @@
 
 enum {
 	HURRY_NS = 100 * 1000 * 1000,
+	ALERT_NS = 1000 * 1000 * 1000,
 };
 
 /* No number of the file is above 2^63 - 1 (docs/format.md §2). One that is comes from nonsense
@@ -46,9 +47,12 @@ static struct pm_chain_tasks tasks_of(struct pm_rec_session *session)
 static void hurry_after(struct pm_rec_session *session, uint64_t time_ns)
 {
 	/* Only a record of the past says so: the times of records are the kernel's word. */
-	if (session->options->stitch && time_ns <= pm_now_ns() &&
-	    time_ns + HURRY_NS > session->hurry_until_ns)
+	if (!session->options->stitch || time_ns > pm_now_ns())
+		return;
+	if (time_ns + HURRY_NS > session->hurry_until_ns)
 		session->hurry_until_ns = time_ns + HURRY_NS;
+	if (time_ns + ALERT_NS > session->alert_until_ns)
+		session->alert_until_ns = time_ns + ALERT_NS;
 }
 
 int pm_rec_record_sample(struct pm_rec_session *session, const struct pm_record *record,

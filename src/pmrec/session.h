@@ -77,9 +77,9 @@ struct pm_rec_session {
 	uint64_t cpu_ns; /* with `attach`: CPU time of the targets, if */
 	bool cpu_known;
 	uint64_t newest_ns; /* time of the youngest record so far */
-	/* Until this time the rings are read more often, because looks at stacks have
-	 * to come while the threads run. CLOCK_MONOTONIC. */
-	uint64_t hurry_until_ns;
+	/* Until these times the rings are read much more often, and more often, because looks
+	 * at stacks have to come while the threads run. CLOCK_MONOTONIC. */
+	uint64_t hurry_until_ns, alert_until_ns;
 	bool told; /* warnings only have to be noted in another file */
 	struct {
 		uint64_t frames, stacks; /* how many new generations have begun */
