@@ -5,6 +5,8 @@
 #include "file-internal.h"
 #include "pm/stat.h"
 
+#include <jansson.h>
+
 enum {
 	PM_STAT_FILE_MAX = 256 << 20, /* bytes that our reader takes */
 	PM_STAT_VALUES_MAX = 4 << 20, /* JSON values of it; each costs about 100 bytes */
@@ -18,3 +20,10 @@ const char *pm_stat_check(const struct pm_stat *stat);
 /* All that @fd has from where it stands, unpacked if it is compressed. -EFBIG, -ENOMEM, or what
  * reading and unpacking say; @text may then hold a part. */
 int pm_stat_read_bytes(struct pm_str *text, int fd, struct pm_error *err);
+/* The text of a file as JSON, within the limits above. -EBADMSG, -EFBIG, -ENOMEM. */
+int pm_stat_load_json(json_t **ret, const struct pm_str *text, struct pm_error *err);
+/* One document. The caller has looked at its `format`. */
+int pm_stat_parse(struct pm_stat *ret, const json_t *root, struct pm_error *err);
+/* One document as text; memory that is missing is a flag of @out. -EINVAL as of pm_stat_write(). */
+int pm_stat_put(struct pm_str *out, const struct pm_stat *stat, struct pm_error *err);
+int pm_stat_write_bytes(int fd, const struct pm_str *out, struct pm_error *err);

@@ -515,13 +515,9 @@ static int refuse(const struct pm_str *text, const json_error_t *why,
 static int parse(struct reading *reading, const json_t *root, struct pm_error *err)
 {
 	struct fields fields = { .object = root, .err = err, .name = "document" };
-	const char *format = json_string_value(json_object_get(root, "format"));
 	const char *wrong;
-	uint64_t version;
+	uint64_t version = get_u64(&fields, "version");
 
-	if (!format || strcmp(format, "pmstat") != 0)
-		return pm_error_set(err, -EBADMSG, "is no file of pmstat");
-	version = get_u64(&fields, "version");
 	if (fields.failed == 0 && version > PM_STAT_VERSION)
 		return pm_error_set(err, -ENOTSUP,
 				    "has version %llu, this program knows %d",
@@ -536,12 +532,22 @@ static int parse(struct reading *reading, const json_t *root, struct pm_error *e
 	return wrong ? pm_error_set(err, -EBADMSG, "%s", wrong) : 0;
 }
 
-static int read_text(struct pm_stat *ret, const struct pm_str *text, struct pm_error *err)
+int pm_stat_parse(struct pm_stat *ret, const json_t *root, struct pm_error *err)
 {
 	struct reading reading = { 0 };
+	int r = parse(&reading, root, err);
+
+	if (r < 0)
+		pm_stat_release(&reading.stat);
+	else
+		*ret = reading.stat;
+	return r;
+}
+
+int pm_stat_load_json(json_t **ret, const struct pm_str *text, struct pm_error *err)
+{
 	json_error_t why;
 	json_t *root;
-	int r;
 
 	if (has_too_many_values(text))
 		return pm_error_set(err, -EFBIG, "holds more than %d values",
@@ -552,12 +558,27 @@ static int read_text(struct pm_stat *ret, const struct pm_str *text, struct pm_e
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	if (!root)
 		return refuse(text, &why, err);
-	r = parse(&reading, root, err);
-	json_decref(root);
+	*ret = root;
+	return 0;
+}
+
+static int read_text(struct pm_stat *ret, const struct pm_str *text, struct pm_error *err)
+{
+	json_t *root;
+	const char *format;
+	int r = pm_stat_load_json(&root, text, err);
+
 	if (r < 0)
-		pm_stat_release(&reading.stat);
+		return r;
+	format = json_string_value(json_object_get(root, "format"));
+	if (format && strcmp(format, "pmstat") == 0)
+		r = pm_stat_parse(ret, root, err);
+	else if (format && strcmp(format, "pmstat-suite") == 0)
+		r = pm_error_set(err, -EBADMSG,
+				 "has several cases, and one document is expected");
 	else
-		*ret = reading.stat;
+		r = pm_error_set(err, -EBADMSG, "is no file of pmstat");
+	json_decref(root);
 	return r;
 }
 

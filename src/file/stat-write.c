@@ -425,6 +425,18 @@ static void put_document(struct writing *to)
 	put_tail(to);
 }
 
+int pm_stat_put(struct pm_str *out, const struct pm_stat *stat, struct pm_error *err)
+{
+	struct writing to = { .stat = stat, .out = *out };
+	const char *wrong = pm_stat_check(stat);
+
+	if (wrong)
+		return pm_error_set(err, -EINVAL, "cannot be written: %s", wrong);
+	put_document(&to);
+	*out = to.out;
+	return 0;
+}
+
 static int write_all(int fd, const char *data, size_t len)
 {
 	for (size_t at = 0; at < len;) {
@@ -439,18 +451,17 @@ static int write_all(int fd, const char *data, size_t len)
 	return 0;
 }
 
+int pm_stat_write_bytes(int fd, const struct pm_str *out, struct pm_error *err)
+{
+	int r = out->failed ? -ENOMEM : write_all(fd, out->data, out->len);
+
+	return r < 0 ? pm_error_set(err, r, "cannot be written: %s", strerror(-r)) : 0;
+}
+
 int pm_stat_write(const struct pm_stat *stat, int fd, struct pm_error *err)
 {
-	struct writing to = { .stat = stat };
-	const char *wrong = pm_stat_check(stat);
-	int r;
+	PM_CLEANUP(pm_str_release) struct pm_str out = { 0 };
+	int r = pm_stat_put(&out, stat, err);
 
-	if (wrong)
-		return pm_error_set(err, -EINVAL, "cannot be written: %s", wrong);
-	put_document(&to);
-	r = to.out.failed ? -ENOMEM : write_all(fd, to.out.data, to.out.len);
-	pm_str_release(&to.out);
-	if (r < 0)
-		pm_error_set(err, r, "cannot be written: %s", strerror(-r));
-	return r;
+	return r < 0 ? r : pm_stat_write_bytes(fd, &out, err);
 }

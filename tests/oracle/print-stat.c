@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Prints one document of a counting run: the fullest, or with --least the emptiest. */
+/* Prints one document of a counting run: the fullest, or with --least the emptiest; with --suite
+ * both as cases of a suite. */
+#include "pm/suite.h"
 #include "tests/stat-documents.h"
 
 static void make_whole(struct pm_stat *stat)
@@ -8,11 +10,25 @@ static void make_whole(struct pm_stat *stat)
 	stat_differences(stat);
 }
 
+static int print_suite(void)
+{
+	PM_CLEANUP(pm_suite_release) struct pm_suite suite = { 0 };
+	struct pm_stat whole = { 0 }, least = { 0 };
+
+	make_whole(&whole);
+	stat_begin(&least, "count");
+	STAT_CHECK(pm_suite_add(&suite, "BM_parse/64", &whole, NULL) == 0);
+	STAT_CHECK(pm_suite_add(&suite, "größe", &least, NULL) == 0);
+	return pm_suite_write(&suite, STDOUT_FILENO, NULL) < 0;
+}
+
 int main(int argc, char **argv)
 {
 	struct pm_stat stat = { 0 };
 	int r;
 
+	if (argc > 1 && strcmp(argv[1], "--suite") == 0)
+		return print_suite();
 	if (argc > 1 && strcmp(argv[1], "--least") == 0)
 		stat_begin(&stat, "count");
 	else

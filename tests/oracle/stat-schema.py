@@ -3,7 +3,8 @@
 """Hold documents of pmstat against docs/pmstat.schema.json.
 
 usage: stat-schema.py SCHEMA FILE...        exit status 1 and lines about what is wrong
-       stat-schema.py SCHEMA --test PRINT   TAP: what our writer writes is valid; damage is not
+       stat-schema.py SCHEMA --test PRINT SUITE-SCHEMA
+                                            TAP: what our writer writes is valid; damage is not
 
 Keys that the schema does not name are refused here, though readers pass them over.
 """
@@ -70,7 +71,40 @@ def damages(document):
     yield 'half a spread', change(['scopes', 0, 'per_call', 0], {'min': 1})
 
 
-def test(validator, print_stat):
+def suite_damages(suite):
+    """The same for suites."""
+    for key in suite:
+        yield f'no {key}', {k: v for k, v in suite.items() if k != key}
+    yield 'no cases', dict(suite, cases=[])
+    for name in ['', 'a\nb', 'a\x9b', 'x' * 201, None]:
+        yield f'a case {name!r:.20}', dict(suite, cases=[dict(suite['cases'][0], case=name)])
+    yield 'no document', dict(suite, cases=[{'case': 'a'}])
+    yield 'another document', dict(suite, cases=[dict(suite['cases'][0], stat=suite)])
+
+
+def test_suites(validator, print_stat, path):
+    """The schema of suites refers to that of documents, which stands in for it here."""
+    with open(path, encoding='utf-8') as file:
+        schema = json.load(file)
+    VALIDATOR.check_schema(schema)
+    schema['properties']['cases']['items']['properties']['stat'] = {'type': 'object'}
+    suites = VALIDATOR(closed(schema))
+
+    def found_in(suite):
+        found = errors(suites, suite)
+        for case in suite.get('cases', []):
+            found += errors(validator, case.get('stat', {}))
+        return found
+
+    suite = json.loads(
+        subprocess.run([print_stat, '--suite'], stdout=subprocess.PIPE, check=True).stdout)
+    found = found_in(suite)
+    yield 'a suite that is written is valid', not found, found
+    for name, damaged in suite_damages(suite):
+        yield f'not a valid suite: {name}', bool(found_in(damaged)), []
+
+
+def test(validator, print_stat, suite_schema):
     cases = []
     for option in [], ['--least']:
         output = subprocess.run([print_stat, *option], stdout=subprocess.PIPE, check=True).stdout
@@ -80,6 +114,7 @@ def test(validator, print_stat):
         if not option:
             for name, damaged in damages(document):
                 cases.append((f'not valid: {name}', bool(errors(validator, damaged)), []))
+    cases += test_suites(validator, print_stat, suite_schema)
     print(f'1..{len(cases)}')
     for number, (name, ok, found) in enumerate(cases, 1):
         for line in found:
@@ -99,7 +134,7 @@ def main():
     VALIDATOR.check_schema(schema)
     validator = VALIDATOR(closed(schema))
     if sys.argv[2] == '--test':
-        return test(validator, sys.argv[3])
+        return test(validator, sys.argv[3], sys.argv[4])
     bad = 0
     for name in sys.argv[2:]:
         with open(name, encoding='utf-8') as file:
