@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Completion of pmstat for bash. Needs nothing but bash.
 
-_pmstat_long='--event --fn --range --engine --calls-from --live --per --pid --tid --uid
+_pmstat_long='--event --fn --range --engine --calls-from --live --marked --stacks --per --pid --tid --uid
 	--all-cpus --cpu --cgroup --no-inherit --user --repeat --time --warmup --keep-going
 	--interval-print --delay --timeout --output --field-separator --json --color --quiet
 	--verbose --help --version'

@@ -260,6 +260,10 @@ struct pm_engine_options {
 	void (*warn)(void *user, const char *text);
 	void *warn_user;
 	uint32_t calls_from; /* how many callers; 0: none */
+	bool marked; /* only what the command marks; callgrind alone */
+	/* A file for what each stack has cost, a recording; callgrind alone, and without regions.
+	 * NULL: none. */
+	const char *stacks;
 	bool keep_overhead; /* measure it, tell it, and do not subtract it */
 	uint64_t timeout_ns; /* 0: none */
 };
@@ -336,6 +340,9 @@ struct pm_count_options {
 	bool no_inherit;
 	enum pm_counters_by by;
 	uint64_t interval_ns, delay_ms, timeout_ns; /* 0: none */
+	/* Only the parts that the command marks by perf_start() and perf_stop() of libpmself.
+	 * -ENODATA: it has marked none. */
+	bool marked;
 	uint32_t variant;
 	/* Called after each interval, for printing while it runs. NULL: not. */
 	void (*interval)(void *user, const struct pm_stat *stat,

@@ -288,6 +288,10 @@ static int take_row(struct pm_callgrind_sums *sums, struct pm_callgrind_thread *
 	if (row->kind == PM_CALLGRIND_SELF) {
 		add_costs(sums, sums->total, row->counts);
 		add_costs(sums, thread->costs, row->counts);
+		if (sums->stacks &&
+		    pm_callgrind_stacks_add(sums->stacks, row,
+					    row->counts[sums->instructions]) < 0)
+			return -ENOMEM;
 	}
 	if (row->kind == PM_CALLGRIND_CALL && sums->options->calls_from > 0 &&
 	    called(sums, row) < 0)
@@ -499,7 +503,8 @@ int pm_callgrind_sums_new(struct pm_callgrind_sums **ret,
 		return -ENOMEM;
 	sums->options = options;
 	sums->regions = options->regions ? options->regions : &none;
-	if (pm_callgrind_places_add(sums) < 0) {
+	if (pm_callgrind_places_add(sums) < 0 ||
+	    (options->stacks && pm_callgrind_stacks_new(&sums->stacks) < 0)) {
 		pm_callgrind_sums_free(sums);
 		return -ENOMEM;
 	}
@@ -512,6 +517,7 @@ void pm_callgrind_sums_free(struct pm_callgrind_sums *sums)
 	if (!sums)
 		return;
 	pm_callgrind_table_release(&sums->table);
+	pm_callgrind_stacks_free(sums->stacks);
 	for (size_t i = 0; i < sums->tallies.len; i++)
 		free(sums->tallies.data[i].first);
 	for (size_t i = 0; i < sums->sites.len; i++)
@@ -542,6 +548,22 @@ void pm_callgrind_sums_root(struct pm_callgrind_sums *sums, pid_t pid)
 void pm_callgrind_sums_cut(struct pm_callgrind_sums *sums)
 {
 	sums->damaged = true;
+}
+
+int pm_callgrind_sums_write_stacks(const struct pm_callgrind_sums *sums,
+				   const struct pm_stat *stat, struct pm_error *err)
+{
+	return pm_callgrind_stacks_write(sums->stacks, &sums->table, stat,
+					 sums->options->command, sums->options->stacks,
+					 err);
+}
+
+bool pm_callgrind_sums_are_empty(const struct pm_callgrind_sums *sums)
+{
+	for (size_t i = 0; sums->total && i < sums->columns_len; i++)
+		if (sums->total[i] > 0)
+			return false;
+	return true;
 }
 
 const char *pm_callgrind_sums_creator(const struct pm_callgrind_sums *sums)

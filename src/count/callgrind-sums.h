@@ -3,7 +3,7 @@
  * makes scopes of it. */
 #pragma once
 
-#include "callgrind.h"
+#include "callgrind-stacks.h"
 
 #include <sys/stat.h>
 
@@ -93,6 +93,7 @@ struct pm_callgrind_sums {
 	uint64_t *total;
 	char creator[64];
 	bool damaged;
+	struct pm_callgrind_stacks *stacks; /* NULL: nobody wants them */
 	pid_t root; /* 0: nobody said */
 	/* Of the file that is being read. */
 	int32_t pid, thread;

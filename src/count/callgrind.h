@@ -111,6 +111,11 @@ int pm_callgrind_sums_add(struct pm_callgrind_sums *sums, int fd, const char *na
 void pm_callgrind_sums_root(struct pm_callgrind_sums *sums, pid_t pid);
 /* Something is missing: numbers of calls are "at least". */
 void pm_callgrind_sums_cut(struct pm_callgrind_sums *sums);
+/* Writes what each stack has cost, as a recording: of options->stacks. */
+int pm_callgrind_sums_write_stacks(const struct pm_callgrind_sums *sums,
+				   const struct pm_stat *stat, struct pm_error *err);
+/* Whether no file has any cost in it. */
+bool pm_callgrind_sums_are_empty(const struct pm_callgrind_sums *sums);
 /* What wrote the files, "" before there was one. */
 const char *pm_callgrind_sums_creator(const struct pm_callgrind_sums *sums);
 /* Fills @run's values and rows, and appends scopes, from stat->events' sim.* events. */

@@ -4,6 +4,7 @@
  * fixed: sizes of caches, options of other sources, which variant of memcpy() the C library
  * takes.
  */
+#include "callgrind-stacks.h"
 #include "engine-callgrind.h"
 #include "tell.h"
 
@@ -218,6 +219,10 @@ int pm_callgrind_call_make(struct pm_callgrind_call *call, struct pm_stat *stat,
 		ret = add_word(call, "--callgrind-out-file=%s/out.%%p", dir);
 	if (ret == 0)
 		ret = add_word(call, "--log-file=%s/log.%%p", dir);
+	if (ret == 0 && options->stacks)
+		ret = add_word(call, "--separate-callers=%d", PM_CALLGRIND_CALLERS);
+	if (ret == 0 && options->marked)
+		ret = add_word(call, "--instr-atstart=no");
 	if (ret == 0)
 		ret = add_simulation(call, stat);
 	if (ret == 0)

@@ -5,6 +5,7 @@
  * process that becomes another program begins with the same name again.
  */
 #include "engine-callgrind.h"
+#include "marks.h"
 #include "tell.h"
 
 #include <dirent.h>
@@ -219,8 +220,12 @@ static int prepare(struct engine *it, struct pm_error *err)
 
 	if ((own && !before) || setenv(name, it->call.tunables, 1) < 0)
 		return pm_error_set(err, -ENOMEM, "%s", strerror(ENOMEM));
-	ret = pm_child_prepare(it->child, it->call.argv.data, it->options->user,
-			       it->options->data_on_stdout, err);
+	ret = it->options->marked ? pm_marks_export(PM_MARKS_CALLGRIND, err) : 0;
+	if (ret == 0)
+		ret = pm_child_prepare(it->child, it->call.argv.data, it->options->user,
+				       it->options->data_on_stdout, err);
+	if (it->options->marked)
+		pm_marks_export(NULL, NULL);
 	if (before)
 		setenv(name, before, 1);
 	else
@@ -394,12 +399,17 @@ static int count(struct engine *it, struct pm_error *err)
 	ret = check_log(it, err);
 	if (ret < 0)
 		return ret;
+	if (it->options->marked && it->child->status == 0 &&
+	    pm_callgrind_sums_are_empty(it->sums))
+		return pm_marks_none(it->options->command[0], err);
 	if (explain_events(it->stat) < 0 ||
 	    pm_callgrind_setting(it->stat, "valgrind",
 				 pm_callgrind_sums_creator(it->sums)) < 0 ||
 	    pm_callgrind_sums_finish(it->sums, it->stat, it->run) < 0)
 		return pm_error_set(err, -ENOMEM, "%s", strerror(ENOMEM));
-	return 0;
+	return it->options->stacks
+		       ? pm_callgrind_sums_write_stacks(it->sums, it->stat, err)
+		       : 0;
 }
 
 /* Valgrind would say so on the command's own stderr. */

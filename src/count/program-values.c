@@ -79,8 +79,13 @@ static int tell_tool_events(struct pm_program *program)
 			 .data[program->stat->events.len - PM_COUNT_TOOL_EVENTS];
 	int r = 0;
 
-	if (!program->options->targets)
-		return 0;
+	for (size_t i = 1; i < PM_COUNT_TOOL_EVENTS && r == 0 && program->options->marked;
+	     i++)
+		r = refuse(
+			&tools[i], PM_STAT_NOT_SUPPORTED,
+			"it is known of whole commands, not of the part that is marked");
+	if (r < 0 || !program->options->targets)
+		return r;
 	for (size_t i = 1; i < PM_COUNT_TOOL_EVENTS && r == 0; i++)
 		r = refuse(&tools[i], PM_STAT_NOT_SUPPORTED,
 			   "it is known of commands that were run, not of processes that "
@@ -268,8 +273,12 @@ static void fill_tools(const struct pm_program *program, struct pm_stat_value *v
 		&values[program->stat->events.len - PM_COUNT_TOOL_EVENTS];
 
 	if (program->counting)
-		tools[0] = known(program->end_ns - program->begin_ns);
-	if (program->options->targets || !child->status_known)
+		tools[0] = known(program->options->marked
+					 ? program->marks.ns
+					 : program->end_ns - program->begin_ns);
+	for (size_t i = 1; i < PM_COUNT_TOOL_EVENTS && program->options->marked; i++)
+		tools[i].state = PM_STAT_NOT_SUPPORTED;
+	if (program->options->targets || program->options->marked || !child->status_known)
 		return;
 	tools[1] = known(pm_tell_ns(&child->usage.ru_utime));
 	tools[2] = known(pm_tell_ns(&child->usage.ru_stime));

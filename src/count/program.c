@@ -33,8 +33,8 @@ static int open_counters(struct pm_program *program, struct pm_error *err)
 		.cgroup_fd = -1,
 		.no_inherit = options->no_inherit,
 		/* What runs already is counted as long as the command runs. */
-		.begin_disabled =
-			options->delay_ms > 0 || (options->targets && options->command),
+		.begin_disabled = options->delay_ms > 0 || options->marked ||
+				  (options->targets && options->command),
 		.weak_groups = true,
 		.by = options->by,
 	};
@@ -75,9 +75,12 @@ static int start(struct pm_program *program, struct pm_error *err)
 	const struct pm_count_options *options = program->options;
 	int r = 0;
 
-	if (options->command)
+	if (options->marked)
+		r = pm_marks_open(&program->marks, err);
+	if (r == 0 && options->command)
 		r = pm_child_prepare(program->child, options->command, options->user,
 				     options->data_on_stdout, err);
+	pm_marks_give(&program->marks);
 	if (r == 0)
 		r = open_counters(program, err);
 	if (r == 0)
@@ -171,7 +174,7 @@ static void wait_for_news(struct pm_program *program)
 {
 	size_t rings;
 	const int *ring_fds = pm_counters_poll_fds(program->counters, &rings);
-	struct pollfd fds[2 + PM_PROGRAM_RINGS_MAX];
+	struct pollfd fds[3 + PM_PROGRAM_RINGS_MAX];
 	uint64_t now = pm_now_ns(), next = next_time(program);
 	struct timespec timeout = { 0 };
 
@@ -182,8 +185,9 @@ static void wait_for_news(struct pm_program *program)
 						? program->options->targets->ends_fd
 						: -1,
 				  .events = POLLIN };
+	fds[2] = (struct pollfd){ .fd = program->marks.fd, .events = POLLIN };
 	for (size_t i = 0; i < rings; i++)
-		fds[2 + i] = (struct pollfd){ .fd = ring_fds[i], .events = POLLIN };
+		fds[3 + i] = (struct pollfd){ .fd = ring_fds[i], .events = POLLIN };
 	if (next > now) {
 		uint64_t left = next - now;
 
@@ -197,7 +201,7 @@ static void wait_for_news(struct pm_program *program)
 		timeout.tv_sec = (time_t)(left / SECOND);
 		timeout.tv_nsec = (long)(left % SECOND);
 	}
-	(void)ppoll(fds, 2 + rings, &timeout, NULL);
+	(void)ppoll(fds, 3 + rings, &timeout, NULL);
 	if (rings > 0)
 		pm_counters_drain(program->counters);
 }
@@ -218,6 +222,33 @@ static int enable_late(struct pm_program *program, struct pm_error *err)
 		     : 0;
 }
 
+/* The command waits until the counters are on, or off. */
+static int take_marks(struct pm_program *program, struct pm_error *err)
+{
+	struct pm_marks *marks = &program->marks;
+	char mark;
+	int r = 0;
+
+	while (r == 0 && pm_marks_next(marks, &mark) > 0) {
+		bool begin = mark == '+';
+
+		if (begin && !marks->on) {
+			marks->begin_ns = pm_now_ns();
+			marks->parts++;
+			r = pm_counters_enable(program->counters);
+		} else if (!begin && marks->on) {
+			r = pm_counters_disable(program->counters);
+			marks->ns += pm_now_ns() - marks->begin_ns;
+		}
+		marks->on = begin;
+		pm_marks_answer(marks, mark);
+	}
+	return r < 0 && r != -ESRCH
+		       ? pm_error_set(err, r, "an event cannot be switched: %s",
+				      strerror(-r))
+		       : 0;
+}
+
 static int follow(struct pm_program *program, struct pm_error *err)
 {
 	uint64_t step = program->options->interval_ns;
@@ -226,6 +257,8 @@ static int follow(struct pm_program *program, struct pm_error *err)
 		uint64_t now = pm_now_ns();
 		int r = look_at_command(program, err);
 
+		if (r == 0)
+			r = take_marks(program, err);
 		if (r < 0)
 			return r;
 		if (now >= program->deadline_ns) {
@@ -277,6 +310,11 @@ static int finish(struct pm_program *program, struct pm_error *err)
 	int r;
 
 	program->end_ns = pm_now_ns();
+	r = take_marks(program, err);
+	if (r < 0)
+		return r;
+	if (program->marks.on)
+		program->marks.ns += program->end_ns - program->marks.begin_ns;
 	r = pm_counters_disable(program->counters);
 	/* A task that is gone has nothing to disable. */
 	if (r < 0 && r != -ESRCH)
@@ -294,6 +332,9 @@ static int finish(struct pm_program *program, struct pm_error *err)
 				program->options->user_data, program->stat,
 				&program->stat->runs.data[program->run]);
 	}
+	if (r == 0 && program->options->marked && program->marks.parts == 0 &&
+	    program->child->status_known && program->child->status == 0)
+		return pm_marks_none(program->options->command[0], err);
 	if (r == 0)
 		r = pm_program_fill_run(program);
 	return r < 0 ? pm_error_set(err, r, "no memory for the values") : 0;
@@ -344,7 +385,11 @@ int pm_count_run(struct pm_stat *stat, const struct pm_count_options *options,
 		 struct pm_child *child, struct pm_error *err)
 {
 	struct pm_program program = {
-		.stat = stat, .options = options, .child = child, .run = SIZE_MAX
+		.stat = stat,
+		.options = options,
+		.child = child,
+		.run = SIZE_MAX,
+		.marks = { .fd = -1, .theirs = -1 },
 	};
 	int r = start(&program, err);
 
@@ -357,6 +402,7 @@ int pm_count_run(struct pm_stat *stat, const struct pm_count_options *options,
 		if (r < 0)
 			give_up(&program);
 	}
+	pm_marks_close(&program.marks);
 	pm_counters_free(program.counters);
 	pm_counters_values_release(&program.values);
 	pm_counters_values_release(&program.before);

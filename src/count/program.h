@@ -2,6 +2,7 @@
 /* A run of a whole program: what program.c lets run, and program-values.c writes down. */
 #pragma once
 
+#include "marks.h"
 #include "pm/count.h"
 
 enum {
@@ -14,6 +15,7 @@ struct pm_program {
 	const struct pm_count_options *options;
 	struct pm_child *child;
 	struct pm_counters *counters;
+	struct pm_marks marks;
 	struct pm_counters_values values,
 		before; /* the last reading; that of an interval */
 	size_t run; /* index in stat->runs */

@@ -298,6 +298,8 @@ static int run_engine(struct course *course, struct pm_stat *stat, uint32_t vari
 		.warn = print_warning,
 		.warn_user = course,
 		.calls_from = options->calls_from,
+		.marked = options->marked,
+		.stacks = options->stacks,
 		.timeout_ns = options->timeout_ns,
 	};
 
@@ -329,6 +331,7 @@ static int run_whole(struct course *course, struct pm_stat *stat, uint32_t varia
 		.interval_ns = options->interval_ms * MS_NS,
 		.delay_ms = options->delay_ms,
 		.timeout_ns = options->timeout_ns,
+		.marked = options->marked,
 		.variant = variant,
 		.interval = options->interval_ms > 0 && stat == course->stat
 				    ? pmstat_print_interval

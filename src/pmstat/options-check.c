@@ -59,6 +59,35 @@ static int check_engine(const struct pmstat_options *options, struct pm_error *e
 	return 0;
 }
 
+static int check_marked(const struct pmstat_options *options, struct pm_error *err)
+{
+	bool simulator = options->engine == PM_COUNT_ENGINE_CALLGRIND;
+
+	if (!options->marked)
+		return 0;
+	if (options->attach)
+		return pmstat_usage(err, "--marked counts a command that it starts");
+	if (pmstat_needs_engine(options) && !simulator)
+		return pmstat_usage(err, "--marked goes with whole programs and with "
+					 "--engine callgrind");
+	if (options->interval_ms > 0 || options->delay_ms > 0)
+		return pmstat_usage(err, "-I and -D do not go with --marked");
+	return 0;
+}
+
+/* Each run would take the file of the one before. */
+static int check_stacks(const struct pmstat_options *options, struct pm_error *err)
+{
+	if (!options->stacks)
+		return 0;
+	if (options->engine != PM_COUNT_ENGINE_CALLGRIND || options->regions.len > 0)
+		return pmstat_usage(err, "--stacks goes with --engine callgrind, without "
+					 "--fn and --range");
+	if (options->ab || options->repeat > 1 || options->warmups > 0)
+		return pmstat_usage(err, "--stacks is of one run");
+	return 0;
+}
+
 static int check_output(const struct pmstat_options *options, struct pm_error *err)
 {
 	if (options->live && options->form != PMSTAT_TEXT && !options->output)
@@ -153,5 +182,9 @@ int pmstat_check(struct pmstat_options *options, char **rest, struct pm_error *e
 		ret = check_events(options, err);
 	if (ret == 0)
 		ret = check_engine(options, err);
+	if (ret == 0)
+		ret = check_marked(options, err);
+	if (ret == 0)
+		ret = check_stacks(options, err);
 	return ret < 0 ? ret : check_output(options, err);
 }

@@ -13,6 +13,8 @@ enum {
 	OPTION_ENGINE,
 	OPTION_CALLS_FROM,
 	OPTION_LIVE,
+	OPTION_MARKED,
+	OPTION_STACKS,
 	OPTION_JSON,
 	OPTION_USER,
 	OPTION_COLOR,
@@ -28,6 +30,8 @@ static const struct option long_options[] = {
 	{ "engine", required_argument, NULL, OPTION_ENGINE },
 	{ "calls-from", optional_argument, NULL, OPTION_CALLS_FROM },
 	{ "live", no_argument, NULL, OPTION_LIVE },
+	{ "marked", no_argument, NULL, OPTION_MARKED },
+	{ "stacks", required_argument, NULL, OPTION_STACKS },
 	{ "per", required_argument, NULL, OPTION_PER },
 	{ "pid", required_argument, NULL, 'p' },
 	{ "tid", required_argument, NULL, 't' },
@@ -86,6 +90,12 @@ static int apply_what(struct pmstat_options *options, int option, struct pm_erro
 	case OPTION_LIVE:
 		options->live = true;
 		return 0;
+	case OPTION_MARKED:
+		options->marked = true;
+		return 0;
+	case OPTION_STACKS:
+		options->stacks = optarg;
+		return pm_parse_name("--stacks", "a file", optarg, "pmstat", err);
 	case OPTION_PER:
 		return pmstat_parse_per(&options->by, optarg, err);
 	case OPTION_USER:

@@ -35,6 +35,8 @@ struct pmstat_options {
 	enum pm_counters_by by;
 	uint32_t calls_from; /* 0: not asked for */
 	bool live;
+	bool marked; /* only what the command marks */
+	const char *stacks; /* a file for what each stack has cost; NULL: none */
 
 	/* Whom. The words of a command are borrowed from argv, NULL-terminated; NULL: none. With
 	 * `attach` the command only says how long. */

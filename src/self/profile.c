@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "core.h"
+#include "marks.h"
 #include "options.h"
 #include "print.h"
 #include "scope.h"
@@ -200,11 +201,17 @@ static int call(bool begin, const struct pmself_options *options, bool quiet)
 
 PUBLIC int pmself_start(const struct pmself_options *options)
 {
+	if (!pm_self_is_off() && pm_self_marks_are_wanted())
+		return pm_self_mark(true);
 	return pm_self_is_off() ? 0 : call(true, options, false);
 }
 
 PUBLIC int pmself_stop(void)
 {
+	if (pm_self_mark_ends_at_once())
+		return 0;
+	if (!pm_self_is_off() && pm_self_marks_are_wanted())
+		return pm_self_mark(false);
 	return pm_self_is_off() ? 0 : call(false, NULL, false);
 }
 
@@ -226,7 +233,7 @@ __attribute__((constructor)) static void on_load(void)
 
 	if (pm_self_check(&err) < 0)
 		pm_self_print_error(&err);
-	if (!pm_self_is_automatic())
+	if (!pm_self_is_automatic() || pm_self_marks_are_wanted())
 		return;
 	pm_self_tell_children();
 	pmself_start(NULL);
