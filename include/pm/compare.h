@@ -46,6 +46,9 @@
 /* ---- gates --------------------------------------------------------------------------- */
 
 struct pm_gate {
+	/* Pattern of the names of cases, or of groups of cases; NULL: all, and what has none. */
+	char *case_name;
+	bool case_exact; /* no pattern: the case is the one of this name */
 	char *scope; /* pattern (fnmatch(3)) of functions' names; NULL: the program */
 	/* Pattern of events' names, "calls"; "wall" is wall-time. Without modifiers all of them;
 	 * of recordings "cycles", "cycles self", "self". */
@@ -65,9 +68,9 @@ struct pm_gates {
 };
 
 /* "EVENT=N%", "fn:NAME:EVENT=N%", "EVENT<=NUMBER" with the suffix k, M, G (thousands),
- * ns, us, ms, s or KiB, MiB, GiB, and lists of them, separated by commas. A colon or a
- * comma in a C++ name needs no quoting: EVENT follows the last colon that leaves a known
- * word. -EINVAL with one clear line. */
+ * ns, us, ms, s or KiB, MiB, GiB, each perhaps with "CASE//" before it, and lists of them,
+ * separated by commas. A colon or a comma in a C++ name needs no quoting: EVENT follows the last
+ * colon that leaves a known word. -EINVAL with one clear line. */
 int pm_gates_parse(struct pm_gates *gates, const char *text, const char *source,
 		   struct pm_error *err);
 void pm_gates_release(struct pm_gates *gates);
@@ -119,6 +122,9 @@ struct pm_compare_pair {
 };
 
 struct pm_compare_row {
+	const char
+		*case_name; /* as in the comparison's cases, borrowed; NULL: no cases */
+	size_t case_at; /* its index there */
 	enum pm_compare_subject subject;
 	char *scope; /* function or range, NULL: the program */
 	char *symbol; /* as in the symbol table, NULL: unknown */
@@ -169,12 +175,72 @@ struct pm_compare_of {
 	size_t left_out; /* runs that did not end well */
 };
 
+/* ---- where added cost is ------------------------------------------------------------- */
+
+enum {
+	PM_HOT_ROWS = 10, /* of each list */
+};
+
+struct pm_hot_row {
+	char *function; /* NULL: unknown */
+	char *module; /* short name; NULL: unknown, or of a line */
+	char *file; /* below the top of the sources, if it is there; NULL: unknown */
+	uint32_t
+		line; /* of a line; of a function, where most of its samples are; 0: unknown */
+	double base, new; /* cost, in the unit */
+};
+
+/* Of what got worse: a profile of each side, compared in absolute numbers. */
+struct pm_hot {
+	bool exact; /* every instruction was counted (callgrind); else samples (pmrec) */
+	char *event; /* "sim.Ir", "cpu-clock" */
+	const char *unit; /* "ns", "" counts; static */
+	double all[2]; /* cost of everything, base and new */
+	struct pm_hot_rows {
+		PM_VEC(struct pm_hot_row) list; /* the most added cost first */
+		size_t more; /* others that cost more than before, too */
+	} self, total,
+		lines; /* functions by themselves; with all that they call; lines */
+	char *page; /* the differential flame graph, a file; NULL: none was wanted */
+};
+
+struct pm_hot_options {
+	bool exact;
+	const char *roots[2]; /* folders that the sources were in; NULL: unknown */
+	/* Which line of the new side @line of the base has become; 0: it is gone. NULL: lines
+	 * stay. @file is below the root. */
+	uint32_t (*line_of)(void *user, const char *file, uint32_t line);
+	void *user;
+};
+
+/* Of the first event that both have samples of. -EINVAL: there is none; -ENOMEM. */
+int pm_hot_find(struct pm_hot **ret, const struct pm_profile *base,
+		const struct pm_profile *new, const struct pm_hot_options *options,
+		struct pm_error *err);
+void pm_hot_free(struct pm_hot *hot);
+
+/* One case of several. */
+struct pm_compare_case {
+	char *name;
+	struct pm_compare_of base, new; /* without documents: not on that side */
+	char *engine, *deciding; /* as in struct pm_comparison */
+	/* As of a comparison; NEW, GONE: on one side only. UNKNOWN: it cannot be compared, or it
+	 * failed on the new side, and `why` says it. Then it has no rows. */
+	enum pm_verdict verdict;
+	char *why; /* one sentence, else NULL */
+	bool failed_base, failed_new; /* it is there, and gave no numbers */
+	size_t first, len; /* its rows, which are neighbours */
+	struct pm_hot *hot; /* of what got worse; NULL: it was not profiled */
+};
+
 struct pm_comparison {
 	bool recordings; /* of pmrec; else of pmstat */
 	struct pm_compare_of base, new;
 	char *engine, *cpu_model; /* of the new side, NULL: unknown */
-	/* Heaviest first: gated before others, then by verdict, of recordings self before total,
-	 * then by size against noise. */
+	/* The worst first; empty: there are no cases. */
+	PM_VEC(struct pm_compare_case) cases;
+	/* By case. Heaviest first: gated before others, then by verdict, of recordings self before
+	 * total, then by size against noise. */
 	PM_VEC(struct pm_compare_row) rows;
 	PM_VEC(char *)
 	differences; /* "cpu: X on the base, Y on the new side": incomparable unless
@@ -184,9 +250,11 @@ struct pm_comparison {
 	 * NULL: none is needed. */
 	char *deciding;
 	bool forced; /* compared in spite of the differences */
+	struct pm_hot *hot; /* without cases, as of a case */
 	/* Of all that is gated: WORSE, INCONCLUSIVE, BETTER, CHANGED or SAME. A row that is gated
 	 * by default and inconclusive makes it so only where no other has an answer. Where nothing
-	 * is gated, of all rows, and never WORSE. */
+	 * is gated, of all rows, and never WORSE. Of cases, the worst verdict of them: one that is
+	 * UNKNOWN makes it INCONCLUSIVE, one that is NEW or GONE does not count. */
 	enum pm_verdict verdict;
 };
 
@@ -202,6 +270,25 @@ struct pm_compare_options {
 	/* Functions were measured to tell where a change comes from. What moves between them is
 	 * nobody's loss: none decides that no gate names. */
 	bool functions_explain;
+	/* Only some of the cases are compared: gates of the others mean no slip. */
+	bool cases_left_out;
+};
+
+/* One case of both sides. */
+struct pm_compare_input {
+	const char *name; /* NULL: the only one */
+	const char *group; /* which gates may name, too; NULL: none */
+	/* Documents of each side; none: the side does not have it, or it failed there. */
+	const struct pm_stat *const *base;
+	size_t base_len;
+	const struct pm_stat *const *new;
+	size_t new_len;
+	/* Why the side has no documents, one sentence; NULL: it does not have the case. */
+	const char *failed_base, *failed_new;
+	/* In the place of those of the options. */
+	const struct pm_stat *const *history;
+	size_t history_len;
+	bool functions_explain;
 };
 
 /*
@@ -215,6 +302,15 @@ struct pm_compare_options {
 int pm_compare_stats(struct pm_comparison *ret, const struct pm_stat *const *base,
 		     size_t base_len, const struct pm_stat *const *new, size_t new_len,
 		     const struct pm_compare_options *options, struct pm_error *err);
+/*
+ * The same of several cases, whose rows are corrected for one another as if they were one
+ * comparison. A case of one side only is NEW or GONE. If gates name other cases only, a case is
+ * judged without gates. A case whose sides do not compare is UNKNOWN, and the others are compared.
+ * -EXDEV: that is so of all. -ENOENT, too: a gate of "--gate" names no case.
+ */
+int pm_compare_cases(struct pm_comparison *ret, const struct pm_compare_input *inputs,
+		     size_t len, const struct pm_compare_options *options,
+		     struct pm_error *err);
 /*
  * Of a document of `pmstat ab`: fills its differences, of the program and then of each function, by
  * event. What decides is as in pm_compare_stats(); beyond chance is a probability below 1 in 500,

@@ -28,6 +28,9 @@ struct pm_gate_target {
 	const char *requested[2]; /* as typed for each side; NULL: not */
 	bool user_only;
 };
+/* Whether it is for the case @name, or for all. NULL: there are no cases, and what names one is
+ * for none. */
+bool pm_gate_fits_case(const struct pm_gate *gate, const char *name, const char *group);
 bool pm_gate_fits(const struct pm_gate *gate, const struct pm_gate_target *target);
 /* Nobody has set the gate of @row. */
 bool pm_gate_is_default(const struct pm_compare_row *row);
@@ -37,6 +40,9 @@ const char *pm_gate_near(const struct pm_gate *gate,
 /* Of a gate that means no row: whether somebody has mistyped it, rather than meant another
  * machine. */
 bool pm_gate_is_slip(const struct pm_gate *gate, const struct pm_comparison *comparison);
+/* -ENOENT: the case that it names is none of these. */
+int pm_gate_no_case(const struct pm_gate *gate, const struct pm_comparison *comparison,
+		    struct pm_error *err);
 /* -ENOENT with near names, or some of those that there are. */
 int pm_gate_not_found(const struct pm_gate *gate, const struct pm_comparison *comparison,
 		      struct pm_error *err);
@@ -153,5 +159,5 @@ double pm_compare_floor(const char *event);
 enum pm_verdict pm_compare_direction(const struct pm_compare_row *row, double change);
 /* Tells of rows of the program that have moved in which function most of it is. */
 int pm_compare_explain(struct pm_comparison *comparison);
-/* Orders the rows and finds the verdict of all. */
+/* Orders the rows and cases, and finds the verdicts of cases and of all. */
 void pm_compare_conclude(struct pm_comparison *comparison);

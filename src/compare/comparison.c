@@ -52,13 +52,26 @@ void pm_comparison_release(struct pm_comparison *comparison)
 	free(comparison->engine);
 	free(comparison->cpu_model);
 	free(comparison->deciding);
+	pm_hot_free(comparison->hot);
 	for (size_t i = 0; i < comparison->rows.len; i++)
 		pm_compare_row_free(&comparison->rows.data[i]);
+	for (size_t i = 0; i < comparison->cases.len; i++) {
+		struct pm_compare_case *one = &comparison->cases.data[i];
+
+		free(one->name);
+		free_of(&one->base);
+		free_of(&one->new);
+		free(one->engine);
+		free(one->deciding);
+		free(one->why);
+		pm_hot_free(one->hot);
+	}
 	for (size_t i = 0; i < comparison->differences.len; i++)
 		free(comparison->differences.data[i]);
 	for (size_t i = 0; i < comparison->warnings.len; i++)
 		free(comparison->warnings.data[i]);
 	pm_vec_release(&comparison->rows);
+	pm_vec_release(&comparison->cases);
 	pm_vec_release(&comparison->differences);
 	pm_vec_release(&comparison->warnings);
 	*comparison = (struct pm_comparison){ 0 };

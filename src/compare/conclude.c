@@ -54,6 +54,8 @@ static int compare_rows(const void *first, const void *second)
 	double x = weight_of(a), y = weight_of(b);
 	int rank = rank_of(a->verdict) - rank_of(b->verdict);
 
+	if (a->case_at != b->case_at)
+		return a->case_at < b->case_at ? -1 : 1;
 	if (a->gated != b->gated)
 		return a->gated ? -1 : 1;
 	if (rank != 0)
@@ -88,25 +90,20 @@ static bool has_decided(const struct pm_compare_row *row)
  * by default leaves the whole open only where no other has an answer: on a busy machine the
  * wall-time never has one, and the processor's time does.
  */
-void pm_compare_conclude(struct pm_comparison *comparison)
+static enum pm_verdict verdict_of_rows(const struct pm_compare_row *rows, size_t len)
 {
 	bool gated = false, decided = false, open = false;
 	bool open_asked = false, better = false, changed = false;
 
-	if (comparison->rows.len > 0)
-		qsort(comparison->rows.data, comparison->rows.len,
-		      sizeof(*comparison->rows.data), compare_rows);
-	for (size_t i = 0; i < comparison->rows.len; i++)
-		gated = gated || comparison->rows.data[i].gated;
-	for (size_t i = 0; i < comparison->rows.len; i++) {
-		const struct pm_compare_row *row = &comparison->rows.data[i];
+	for (size_t i = 0; i < len; i++)
+		gated = gated || rows[i].gated;
+	for (size_t i = 0; i < len; i++) {
+		const struct pm_compare_row *row = &rows[i];
 
 		if (gated && !row->gated)
 			continue;
-		if (row->verdict == PM_VERDICT_WORSE && gated) {
-			comparison->verdict = PM_VERDICT_WORSE;
-			return;
-		}
+		if (row->verdict == PM_VERDICT_WORSE && gated)
+			return PM_VERDICT_WORSE;
 		open_asked = open_asked ||
 			     (row->gated && !pm_gate_is_default(row) && is_open(row));
 		open = open || is_open(row);
@@ -115,8 +112,102 @@ void pm_compare_conclude(struct pm_comparison *comparison)
 		changed = changed || row->verdict == PM_VERDICT_CHANGED ||
 			  row->verdict == PM_VERDICT_WORSE;
 	}
-	comparison->verdict = open_asked || (open && !decided) ? PM_VERDICT_INCONCLUSIVE
-			      : changed                        ? PM_VERDICT_CHANGED
-			      : better                         ? PM_VERDICT_BETTER
-							       : PM_VERDICT_SAME;
+	return open_asked || (open && !decided) ? PM_VERDICT_INCONCLUSIVE
+	       : changed                        ? PM_VERDICT_CHANGED
+	       : better                         ? PM_VERDICT_BETTER
+						: PM_VERDICT_SAME;
+}
+
+static void sort_rows(struct pm_comparison *comparison)
+{
+	if (comparison->rows.len > 0)
+		qsort(comparison->rows.data, comparison->rows.len,
+		      sizeof(*comparison->rows.data), compare_rows);
+}
+
+/* ---- cases -------------------------------------------------------------------------- */
+
+/* Finds the rows of each case, which are neighbours. */
+static void find_rows_of_cases(struct pm_comparison *comparison)
+{
+	for (size_t i = 0; i < comparison->cases.len; i++)
+		comparison->cases.data[i].first = comparison->cases.data[i].len = 0;
+	for (size_t i = comparison->rows.len; i-- > 0;) {
+		struct pm_compare_case *one =
+			&comparison->cases.data[comparison->rows.data[i].case_at];
+
+		one->first = i;
+		one->len++;
+	}
+}
+
+/* What is not compared keeps its verdict, unless a hard limit is exceeded. */
+static void conclude_case(const struct pm_comparison *comparison,
+			  struct pm_compare_case *one)
+{
+	enum pm_verdict of_rows =
+		verdict_of_rows(comparison->rows.data + one->first, one->len);
+	bool compared = one->base.documents > 0 && one->new.documents > 0 && !one->why;
+
+	if (compared || of_rows == PM_VERDICT_WORSE ||
+	    (one->verdict == PM_VERDICT_GONE && of_rows == PM_VERDICT_INCONCLUSIVE &&
+	     one->len > 0 && comparison->rows.data[one->first].gated))
+		one->verdict = of_rows;
+}
+
+static int compare_cases(const void *first, const void *second)
+{
+	const struct pm_compare_case *a = first, *b = second;
+	int rank = rank_of(a->verdict) - rank_of(b->verdict);
+
+	/* `first` is still in the order of the cases, as far as they have rows. */
+	if (rank == 0)
+		rank = (a->first > b->first) - (a->first < b->first);
+	return rank != 0 ? rank : strcmp(a->name, b->name);
+}
+
+/* The verdict of all, from those of the cases. */
+static enum pm_verdict verdict_of_cases(const struct pm_comparison *comparison)
+{
+	bool seen[PM_VERDICT_GONE + 1] = { 0 };
+
+	for (size_t i = 0; i < comparison->cases.len; i++)
+		seen[comparison->cases.data[i].verdict] = true;
+	if (seen[PM_VERDICT_WORSE])
+		return PM_VERDICT_WORSE;
+	if (seen[PM_VERDICT_INCONCLUSIVE] || seen[PM_VERDICT_UNKNOWN])
+		return PM_VERDICT_INCONCLUSIVE;
+	if (seen[PM_VERDICT_CHANGED])
+		return PM_VERDICT_CHANGED;
+	return seen[PM_VERDICT_BETTER] ? PM_VERDICT_BETTER : PM_VERDICT_SAME;
+}
+
+/* Rows borrow the names of their cases, which move with them. */
+static void number_cases(struct pm_comparison *comparison)
+{
+	for (size_t i = 0; i < comparison->cases.len; i++) {
+		const struct pm_compare_case *one = &comparison->cases.data[i];
+
+		for (size_t j = 0; j < one->len; j++)
+			comparison->rows.data[one->first + j].case_at = i;
+	}
+}
+
+void pm_compare_conclude(struct pm_comparison *comparison)
+{
+	sort_rows(comparison);
+	if (comparison->cases.len == 0) {
+		comparison->verdict =
+			verdict_of_rows(comparison->rows.data, comparison->rows.len);
+		return;
+	}
+	find_rows_of_cases(comparison);
+	for (size_t i = 0; i < comparison->cases.len; i++)
+		conclude_case(comparison, &comparison->cases.data[i]);
+	qsort(comparison->cases.data, comparison->cases.len,
+	      sizeof(*comparison->cases.data), compare_cases);
+	number_cases(comparison);
+	sort_rows(comparison);
+	find_rows_of_cases(comparison);
+	comparison->verdict = verdict_of_cases(comparison);
 }

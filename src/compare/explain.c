@@ -34,7 +34,7 @@ static const struct pm_compare_row *find_origin(const struct pm_comparison *comp
 	for (size_t i = 0; i < comparison->rows.len; i++) {
 		const struct pm_compare_row *row = &comparison->rows.data[i];
 
-		if (row->subject != PM_COMPARE_SCOPE ||
+		if (row->subject != PM_COMPARE_SCOPE || row->case_at != whole->case_at ||
 		    strcmp(row->event, whole->event) != 0 ||
 		    !(change_of(row) / change_of(whole) > 0.5))
 			continue;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Gates as people write them, and which of them means a row. */
 #include "compare-internal.h"
+#include "pm/suite.h"
 
 #include <fnmatch.h>
 #include <math.h>
@@ -139,11 +140,29 @@ static int copy(char **ret, const char *text, size_t len)
 	return *ret ? 0 : -ENOMEM;
 }
 
+/* Moves @text behind the case that it names. */
+static int take_case(struct pm_gate *gate, const char **text, size_t *len)
+{
+	PM_AUTO_FREE char *whole = strndup(*text, *len);
+	const char *row = whole ? pm_case_row(whole) : NULL;
+	size_t before = row ? (size_t)(row - whole) : 0;
+
+	if (!whole)
+		return -ENOMEM;
+	*text += before;
+	*len -= before;
+	return before == 0 ? 0
+			   : copy(&gate->case_name, whole,
+				  before - strlen(PM_CASE_SEPARATOR));
+}
+
 static int fill(struct pm_gate *gate, const char *text, size_t len, const char *source,
 		struct pm_error *err)
 {
 	size_t at = 0;
 
+	if (take_case(gate, &text, &len) < 0)
+		return pm_error_set(err, -ENOMEM, "out of memory");
 	if (len >= strlen(scope_prefix) && skip(&text, scope_prefix)) {
 		len -= strlen(scope_prefix);
 		at = event_at(text, len);
@@ -167,6 +186,7 @@ static int fill(struct pm_gate *gate, const char *text, size_t len, const char *
 
 static void free_gate(struct pm_gate *gate)
 {
+	free(gate->case_name);
 	free(gate->scope);
 	free(gate->event);
 	free(gate->source);
@@ -274,6 +294,17 @@ static bool fits_event(const char *pattern, const struct pm_gate_target *target)
 		       strcmp(pattern + bare, ":u") == 0;
 	}
 	return fits(pattern, name);
+}
+
+bool pm_gate_fits_case(const struct pm_gate *gate, const char *name, const char *group)
+{
+	if (!gate->case_name || !name)
+		return !gate->case_name;
+	if (strcmp(gate->case_name, name) == 0 ||
+	    (group && strcmp(gate->case_name, group) == 0))
+		return true;
+	return !gate->case_exact &&
+	       (fits(gate->case_name, name) || fits(gate->case_name, group));
 }
 
 bool pm_gate_fits(const struct pm_gate *gate, const struct pm_gate_target *target)
@@ -409,14 +440,43 @@ static void tell_names(const struct pm_gate *gate, const struct pm_comparison *c
 	pm_str_release(&names);
 }
 
+int pm_gate_no_case(const struct pm_gate *gate, const struct pm_comparison *comparison,
+		    struct pm_error *err)
+{
+	const char *near = NULL;
+	size_t best = NEAR_MAX + 1;
+
+	pm_error_set(err, -ENOENT,
+		     "the gate '%s" PM_CASE_SEPARATOR "%s' names no case that "
+		     "was measured",
+		     gate->case_name, gate->event);
+	pm_error_where(err, gate->source, -1);
+	for (size_t i = 0; i < comparison->cases.len; i++) {
+		const char *name = comparison->cases.data[i].name;
+		size_t distance = pm_name_distance(gate->case_name, name);
+
+		if (distance < best) {
+			best = distance;
+			near = name;
+		}
+	}
+	if (!near && comparison->cases.len > 0)
+		near = comparison->cases.data[0].name;
+	if (near)
+		pm_error_fix(err, "%s", near);
+	return -ENOENT;
+}
+
 int pm_gate_not_found(const struct pm_gate *gate, const struct pm_comparison *comparison,
 		      struct pm_error *err)
 {
 	const char *near = pm_gate_near(gate, comparison);
 
-	pm_error_set(err, -ENOENT, "the gate '%s%s%s%s' means nothing that was measured",
-		     gate->scope ? scope_prefix : "", gate->scope ? gate->scope : "",
-		     gate->scope ? ":" : "", gate->event);
+	pm_error_set(
+		err, -ENOENT, "the gate '%s%s%s%s%s%s' means nothing that was measured",
+		gate->case_name ? gate->case_name : "",
+		gate->case_name ? PM_CASE_SEPARATOR : "", gate->scope ? scope_prefix : "",
+		gate->scope ? gate->scope : "", gate->scope ? ":" : "", gate->event);
 	pm_error_where(err, gate->source, -1);
 	if (near)
 		pm_error_fix(err, "%s", near);

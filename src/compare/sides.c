@@ -294,7 +294,8 @@ int pm_sides_took_turns(const struct pm_side *sides, bool *ret)
 
 bool pm_sides_ran_on_one_machine(const struct pm_side *sides)
 {
-	const char *first = sides[PM_BASE].docs[0]->host.hostname;
+	const char *first =
+		sides[PM_BASE].len > 0 ? sides[PM_BASE].docs[0]->host.hostname : NULL;
 
 	for (unsigned int side = 0; side < PM_SIDES; side++)
 		for (size_t i = 0; i < sides[side].len; i++) {
@@ -335,6 +336,8 @@ int pm_compare_sides_check(struct pm_comparison *comparison, const struct pm_sid
 {
 	bool ab = sides[PM_BASE].docs == sides[PM_NEW].docs;
 
+	if (sides[PM_BASE].len == 0 || sides[PM_NEW].len == 0)
+		return 0;
 	if (check_ends(comparison, sides) < 0)
 		return -ENOMEM;
 	for (size_t i = 0; i < pairs->list.len; i++)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Counting documents against each other: rows, the gate of each, and all of it together. */
 #include "compare-internal.h"
+#include "pm/suite.h"
 
 #include <math.h>
 #include <string.h>
@@ -17,15 +18,18 @@
 #define GATE_WALL      0.05
 #define GATE_NO_TURNS  0.1
 
-/* What a comparison is made with. */
+/* What the comparison of a case is made with; where there are no cases, of all. */
 struct work {
-	struct pm_comparison *comparison;
+	struct pm_comparison *comparison; /* of this case alone */
 	const struct pm_compare_options *options;
+	const struct pm_compare_input *input;
+	size_t gates; /* how many are for this case */
 	struct pm_side sides[PM_SIDES];
 	struct pm_event_pairs pairs;
 	struct pm_scope_groups groups;
 	bool turns, one_machine;
-	bool *used; /* by gate */
+	bool *used; /* by gate, of all cases; borrowed */
+	size_t used_here; /* gates */
 	bool gates_mean_nothing; /* none of them: what decides without any does */
 };
 
@@ -33,7 +37,6 @@ static void work_release(struct work *work)
 {
 	pm_event_pairs_release(&work->pairs);
 	pm_scope_groups_release(&work->groups);
-	free(work->used);
 }
 
 static int no_memory(struct pm_error *err)
@@ -43,45 +46,61 @@ static int no_memory(struct pm_error *err)
 
 /* ---- the sides ---------------------------------------------------------------------- */
 
-static int set_sides(struct work *work, const struct pm_stat *const *base,
-		     size_t base_len, const struct pm_stat *const *new, size_t new_len,
-		     struct pm_error *err)
+/* Whether the one document of `ab` is both sides. */
+static bool is_ab(const struct pm_compare_input *input)
 {
-	bool ab = base_len == 1 && base[0]->subjects.len == 2 &&
-		  (new_len == 0 || (new_len == 1 && new[0] == base[0]));
+	return input->base_len == 1 && input->base[0]->subjects.len == 2 &&
+	       (input->new_len == 0 ||
+		(input->new_len == 1 && input->new[0] == input->base[0]));
+}
 
-	if (ab) {
-		new = base;
-		new_len = 1;
-	}
-	if (base_len == 0 || new_len == 0)
-		return pm_error_set(err, -EINVAL, "there is nothing to compare with");
-	work->sides[PM_BASE] = (struct pm_side){ .docs = base, .len = base_len };
-	work->sides[PM_NEW] =
-		(struct pm_side){ .docs = new, .len = new_len, .variant = ab ? 1 : 0 };
-	for (unsigned int side = 0; side < PM_SIDES; side++) {
-		struct pm_side *of = &work->sides[side];
-
-		for (size_t i = 0; i < of->len; i++) {
-			if (of->docs[i]->subjects.len > 1 && !ab)
-				return pm_error_set(
-					err, -EINVAL,
-					"a document of two programs is both sides by "
-					"itself: give it alone");
-			if (pm_stat_variants_ended(of->docs[i]) >> of->variant & 1)
-				of->ended = true;
-		}
+static int set_side(struct pm_side *of, const struct pm_stat *const *docs, size_t len,
+		    bool ab, struct pm_error *err)
+{
+	of->docs = docs;
+	of->len = len;
+	for (size_t i = 0; i < len; i++) {
+		if (docs[i]->subjects.len > 1 && !ab)
+			return pm_error_set(err, -EINVAL,
+					    "a document of two programs is both sides by "
+					    "itself: give it alone");
+		if (pm_stat_variants_ended(docs[i]) >> of->variant & 1)
+			of->ended = true;
 	}
 	return 0;
 }
 
+static int set_sides(struct work *work, struct pm_error *err)
+{
+	const struct pm_compare_input *input = work->input;
+	bool ab = is_ab(input);
+	int r;
+
+	work->sides[PM_NEW].variant = ab ? 1 : 0;
+	r = set_side(&work->sides[PM_BASE], input->base, input->base_len, ab, err);
+	if (r < 0)
+		return r;
+	return set_side(&work->sides[PM_NEW], ab ? input->base : input->new,
+			ab ? 1 : input->new_len, ab, err);
+}
+
+/* The first document of the new side; of the base where only that has any. */
+static const struct pm_stat *newest_of(const struct work *work)
+{
+	const struct pm_side *side = &work->sides[PM_NEW];
+
+	return side->len > 0 ? side->docs[0] : work->sides[PM_BASE].docs[0];
+}
+
 static int describe(struct pm_compare_of *of, const struct pm_side *side)
 {
-	const struct pm_stat *first = side->docs[0];
+	const struct pm_stat *first = side->len > 0 ? side->docs[0] : NULL;
 	struct pm_str command = { 0 };
 	int r;
 
 	of->documents = side->len;
+	if (!first)
+		return 0;
 	for (size_t i = 0; i < side->len; i++)
 		for (size_t j = 0; j < side->docs[i]->runs.len; j++) {
 			const struct pm_stat_run *run = &side->docs[i]->runs.data[j];
@@ -274,12 +293,11 @@ static int set_default_gate(const struct work *work, struct pm_compare_row *row,
 
 	row->gate = default_gate(work, row, event);
 	row->gate_source = "default";
-	row->gated = (!work->options->gates || work->options->gates->list.len == 0 ||
-		      work->gates_mean_nothing) &&
+	row->gated = (work->gates == 0 || work->gates_mean_nothing) &&
 		     decides(work, row, event);
 	if (row->class == PM_STAT_LOW_NOISE && work->options->history_len > 0) {
-		int r = pm_history_gate(work->options, work->sides[PM_NEW].docs[0], row,
-					&of_history, &known);
+		int r = pm_history_gate(work->options, newest_of(work), row, &of_history,
+					&known);
 
 		if (r < 0)
 			return r;
@@ -298,16 +316,27 @@ static bool is_pattern(const struct pm_gate *gate, const struct pm_compare_row *
 	       (!row->scope || strcmp(gate->scope, row->scope) != 0);
 }
 
+/* Whether the loss of @row is for @gate to decide. A case that is gone takes all of its rows
+ * along: then only a gate of its own name does. */
+static bool is_missed_by(const struct work *work, const struct pm_gate *gate,
+			 const struct pm_compare_row *row)
+{
+	if (work->input->name && work->sides[PM_NEW].len == 0)
+		return gate->case_name && strcmp(gate->case_name, work->input->name) == 0;
+	return !is_pattern(gate, row);
+}
+
 /* If several gates match a row, the last one holds, which comes first here. A limit of a
  * change and a hard limit both hold. */
-static void apply_gate(struct pm_compare_row *row, const struct pm_gate *gate)
+static void apply_gate(const struct work *work, struct pm_compare_row *row,
+		       const struct pm_gate *gate)
 {
 	bool hard = !isnan(gate->at_most);
 
 	if (hard ? !isnan(row->at_most) : row->gate_source && isfinite(row->gate))
 		return;
-	row->gated =
-		row->gated || row->verdict != PM_VERDICT_GONE || !is_pattern(gate, row);
+	row->gated = row->gated || row->verdict != PM_VERDICT_GONE ||
+		     is_missed_by(work, gate, row);
 	if (hard)
 		row->at_most = gate->at_most;
 	if (hard && row->gate_source)
@@ -338,10 +367,12 @@ static int set_gate(struct work *work, struct pm_compare_row *row,
 	for (size_t i = gates ? gates->list.len : 0; i-- > 0;) {
 		const struct pm_gate *gate = &gates->list.data[i];
 
-		if (!pm_gate_fits(gate, &target))
+		if (!pm_gate_fits_case(gate, work->input->name, work->input->group) ||
+		    !pm_gate_fits(gate, &target))
 			continue;
 		work->used[i] = true;
-		apply_gate(row, gate);
+		work->used_here++;
+		apply_gate(work, row, gate);
 	}
 	return row->gate_source ? 0 : set_default_gate(work, row, event);
 }
@@ -371,6 +402,16 @@ static int warn_of_lack(struct work *work, const struct pm_compare_row *row)
 			       row->event, row->base.known ? "new side" : "base");
 }
 
+/* A row of a case that only one side has. */
+static void set_lonely(const struct work *work, struct pm_compare_row *row)
+{
+	if ((work->sides[PM_BASE].len > 0 && work->sides[PM_NEW].len > 0) ||
+	    (!row->base.known && !row->new.known))
+		return;
+	row->verdict = work->sides[PM_BASE].len == 0 ? PM_VERDICT_NEW : PM_VERDICT_GONE;
+	free(PM_TAKE_PTR(row->why));
+}
+
 static int add_row(struct work *work, const struct pm_scope_group *group, size_t event)
 {
 	const struct pm_event_pair *pair =
@@ -378,6 +419,8 @@ static int add_row(struct work *work, const struct pm_scope_group *group, size_t
 	struct pm_compare_row row;
 	int r = pm_compare_row_fill(&row, work->sides, group, &work->pairs, event);
 
+	if (r == 0)
+		set_lonely(work, &row);
 	if (r == 0)
 		r = set_gate(work, &row, pair);
 	/* Nobody said that it decides: without a value it does not, nor does what explains. */
@@ -431,53 +474,7 @@ static int add_rows(struct work *work)
 	return 0;
 }
 
-/* ---- gates that mean nothing -------------------------------------------------------- */
-
-/* What is not measured here, but perhaps elsewhere. */
-static int add_unknown(struct work *work, const struct pm_gate *gate)
-{
-	struct pm_compare_row row = {
-		.subject = gate->scope ? PM_COMPARE_SCOPE : PM_COMPARE_PROGRAM,
-		.class = PM_STAT_NOISY,
-		.base = { .median = NAN,
-			  .min = NAN,
-			  .max = NAN,
-			  .share = NAN,
-			  .weight = NAN },
-		.new = { .median = NAN,
-			 .min = NAN,
-			 .max = NAN,
-			 .share = NAN,
-			 .weight = NAN },
-		.change = NAN,
-		.low = NAN,
-		.high = NAN,
-		.difference = NAN,
-		.difference_low = NAN,
-		.difference_high = NAN,
-		.p = NAN,
-		.p_holm = NAN,
-		.gate = gate->limit,
-		.at_most = gate->at_most,
-		.both = gate->both,
-		.gate_source = gate->source,
-		.verdict = PM_VERDICT_UNKNOWN,
-	};
-
-	if (pm_stat_text(&row.scope, gate->scope) == 0 &&
-	    pm_stat_text(&row.event, gate->event) == 0 &&
-	    pm_stat_text(&row.unit, "") == 0 &&
-	    pm_compare_why(&row, "It was measured on neither side.") == 0 &&
-	    pm_vec_push(&work->comparison->rows, row) == 0)
-		return pm_compare_warn(
-			work->comparison,
-			"The gate %s%s%s%s of %s decides nothing here: neither side "
-			"has measured it.",
-			gate->scope ? "fn:" : "", gate->scope ? gate->scope : "",
-			gate->scope ? ":" : "", gate->event, gate->source);
-	pm_compare_row_free(&row);
-	return -ENOMEM;
-}
+/* ---- one case ----------------------------------------------------------------------- */
 
 /* Where all gates are for other machines, what decides here is what decides without gates: a
  * comparison that cannot fail is worse than one whose gates nobody has chosen. */
@@ -496,38 +493,17 @@ static int gate_by_default(struct work *work)
 		       : 0;
 }
 
-/* A slip must not pass for a gate. A repository's gates may be for machines of all kinds. */
-static int check_gates(struct work *work, struct pm_error *err)
-{
-	const struct pm_gates *gates = work->options->gates;
-	size_t used = 0, len = gates ? gates->list.len : 0;
-
-	for (size_t i = 0; i < len; i++) {
-		used += work->used[i];
-		if (!work->used[i] &&
-		    pm_gate_is_slip(&gates->list.data[i], work->comparison))
-			return pm_gate_not_found(&gates->list.data[i], work->comparison,
-						 err);
-	}
-	if (len > 0 && used == 0 && gate_by_default(work) < 0)
-		return no_memory(err);
-	for (size_t i = 0; i < len; i++)
-		if (!work->used[i] && add_unknown(work, &gates->list.data[i]) < 0)
-			return no_memory(err);
-	return 0;
-}
-
-/* ---- all of it ---------------------------------------------------------------------- */
-
 static int begin(struct work *work)
 {
 	struct pm_comparison *comparison = work->comparison;
-	const struct pm_stat *newest = work->sides[PM_NEW].docs[0];
-	size_t gates = work->options->gates ? work->options->gates->list.len : 0;
+	const struct pm_gates *gates = work->options->gates;
+	const struct pm_stat *newest = newest_of(work);
 
-	work->used = calloc(gates + 1, sizeof(*work->used));
+	for (size_t i = 0; gates && i < gates->list.len; i++)
+		work->gates += pm_gate_fits_case(&gates->list.data[i], work->input->name,
+						 work->input->group);
 	work->one_machine = pm_sides_ran_on_one_machine(work->sides);
-	if (!work->used || pm_sides_took_turns(work->sides, &work->turns) < 0 ||
+	if (pm_sides_took_turns(work->sides, &work->turns) < 0 ||
 	    describe(&comparison->base, &work->sides[PM_BASE]) < 0 ||
 	    describe(&comparison->new, &work->sides[PM_NEW]) < 0 ||
 	    pm_stat_text(&comparison->engine, newest->engine) < 0 ||
@@ -566,10 +542,11 @@ static bool have_common(const struct pm_comparison *comparison)
 	return false;
 }
 
-static int compare(struct work *work, struct pm_error *err)
+/* Rows with their gates, of one case, not yet judged. */
+static int fill_case(struct work *work, struct pm_error *err)
 {
 	struct pm_comparison *comparison = work->comparison;
-	int r;
+	bool both = work->sides[PM_BASE].len > 0 && work->sides[PM_NEW].len > 0;
 
 	if (begin(work) < 0)
 		return no_memory(err);
@@ -578,38 +555,354 @@ static int compare(struct work *work, struct pm_error *err)
 		return pm_compare_refuse(comparison, err);
 	if (add_rows(work) < 0)
 		return no_memory(err);
-	if (!have_common(comparison))
+	if (both && !have_common(comparison))
 		return pm_error_set(
 			err, -EINVAL,
 			"nothing was measured on both sides: there is nothing to "
 			"compare");
-	r = check_gates(work, err);
-	if (r < 0)
-		return r;
-	if (warn_of_turns(work) < 0 ||
-	    pm_compare_judge(comparison, work->options->seed) < 0 ||
-	    pm_compare_explain(comparison) < 0)
+	if (work->gates > 0 && work->used_here == 0 && both && gate_by_default(work) < 0)
 		return no_memory(err);
-	pm_compare_conclude(comparison);
+	return both && warn_of_turns(work) < 0 ? no_memory(err) : 0;
+}
+
+/* ---- all cases ---------------------------------------------------------------------- */
+
+/* The comparison of all cases, while it is made. */
+struct whole {
+	struct pm_comparison *comparison;
+	const struct pm_compare_options *options;
+	const struct pm_compare_input *inputs;
+	size_t len;
+	bool *used; /* by gate */
+	size_t refused; /* cases */
+};
+
+static void whole_release(struct whole *whole)
+{
+	free(whole->used);
+}
+
+/* What is not measured here, but perhaps elsewhere. @at: index of the case. */
+static int add_unknown(struct pm_comparison *comparison, const struct pm_gate *gate,
+		       size_t at)
+{
+	struct pm_compare_row row = {
+		.case_name = at < comparison->cases.len ? comparison->cases.data[at].name
+							: NULL,
+		.case_at = at,
+		.subject = gate->scope ? PM_COMPARE_SCOPE : PM_COMPARE_PROGRAM,
+		.class = PM_STAT_NOISY,
+		.base = { .median = NAN,
+			  .min = NAN,
+			  .max = NAN,
+			  .share = NAN,
+			  .weight = NAN },
+		.new = { .median = NAN,
+			 .min = NAN,
+			 .max = NAN,
+			 .share = NAN,
+			 .weight = NAN },
+		.change = NAN,
+		.low = NAN,
+		.high = NAN,
+		.difference = NAN,
+		.difference_low = NAN,
+		.difference_high = NAN,
+		.p = NAN,
+		.p_holm = NAN,
+		.gate = gate->limit,
+		.at_most = gate->at_most,
+		.both = gate->both,
+		.gate_source = gate->source,
+		.verdict = PM_VERDICT_UNKNOWN,
+	};
+
+	if (pm_stat_text(&row.scope, gate->scope) == 0 &&
+	    pm_stat_text(&row.event, gate->event) == 0 &&
+	    pm_stat_text(&row.unit, "") == 0 &&
+	    pm_compare_why(&row, "It was measured on neither side.") == 0 &&
+	    pm_vec_push(&comparison->rows, row) == 0)
+		return pm_compare_warn(
+			comparison,
+			"The gate %s%s%s%s%s%s of %s decides nothing here: neither side "
+			"has measured it.",
+			gate->case_name ? gate->case_name : "",
+			gate->case_name ? PM_CASE_SEPARATOR : "",
+			gate->scope ? "fn:" : "", gate->scope ? gate->scope : "",
+			gate->scope ? ":" : "", gate->event, gate->source);
+	pm_compare_row_free(&row);
+	return -ENOMEM;
+}
+
+/* The first case that @gate is for, with @measured of those that have rows; `len`: none is. */
+static size_t first_case_of(const struct whole *whole, const struct pm_gate *gate,
+			    bool measured)
+{
+	const struct pm_comparison *comparison = whole->comparison;
+	size_t at = 0;
+
+	for (; at < whole->len; at++) {
+		bool unknown = at < comparison->cases.len &&
+			       comparison->cases.data[at].verdict == PM_VERDICT_UNKNOWN;
+
+		if (!(measured && unknown) &&
+		    pm_gate_fits_case(gate, whole->inputs[at].name,
+				      whole->inputs[at].group))
+			break;
+	}
+	return at;
+}
+
+/* A slip must not pass for a gate. A repository's gates may be for machines of all kinds. */
+static int check_gates(struct whole *whole, struct pm_error *err)
+{
+	const struct pm_gates *gates = whole->options->gates;
+	struct pm_comparison *comparison = whole->comparison;
+
+	for (size_t i = 0; gates && i < gates->list.len; i++) {
+		const struct pm_gate *gate = &gates->list.data[i];
+		bool for_none = first_case_of(whole, gate, false) == whole->len;
+
+		if (whole->used[i])
+			continue;
+		if (for_none && strcmp(gate->source, "--gate") == 0 &&
+		    !whole->options->cases_left_out)
+			return pm_gate_no_case(gate, comparison, err);
+		if (first_case_of(whole, gate, true) < whole->len &&
+		    pm_gate_is_slip(gate, comparison))
+			return pm_gate_not_found(gate, comparison, err);
+	}
+	for (size_t i = 0; gates && i < gates->list.len; i++) {
+		const struct pm_gate *gate = &gates->list.data[i];
+		size_t at = first_case_of(whole, gate, true);
+
+		if (!whole->used[i] && at < whole->len &&
+		    add_unknown(comparison, gate, at) < 0)
+			return no_memory(err);
+	}
 	return 0;
 }
 
-int pm_compare_stats(struct pm_comparison *ret, const struct pm_stat *const *base,
-		     size_t base_len, const struct pm_stat *const *new, size_t new_len,
-		     const struct pm_compare_options *options, struct pm_error *err)
+/* Warnings and differences of a case go over to those of all, with its name. */
+static int move_sentences(struct pm_comparison *to, struct pm_comparison *from,
+			  const char *name)
 {
-	struct pm_comparison comparison PM_CLEANUP(pm_comparison_release) = { 0 };
-	struct work work PM_CLEANUP(work_release) = { .comparison = &comparison,
-						      .options = options };
-	int r = set_sides(&work, base, base_len, new, new_len, err);
+	for (size_t i = 0; i < from->warnings.len; i++)
+		if (pm_compare_warn(to, "%s: %s", name, from->warnings.data[i]) < 0)
+			return -ENOMEM;
+	for (size_t i = 0; i < from->differences.len; i++)
+		if (pm_compare_differ(to, "%s: %s", name, from->differences.data[i]) < 0)
+			return -ENOMEM;
+	return 0;
+}
+
+static int move_rows(struct pm_comparison *to, struct pm_comparison *from, size_t at)
+{
+	if (pm_vec_reserve(&to->rows, to->rows.len + from->rows.len) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < from->rows.len; i++) {
+		struct pm_compare_row *row = &to->rows.data[to->rows.len++];
+
+		*row = from->rows.data[i];
+		row->case_name = to->cases.data[at].name;
+		row->case_at = at;
+	}
+	from->rows.len = 0;
+	return 0;
+}
+
+/* What holds for all cases is what holds for the first one that has it. */
+static int add_to_side(struct pm_compare_of *all, const struct pm_compare_of *one)
+{
+	all->documents += one->documents;
+	all->runs += one->runs;
+	all->left_out += one->left_out;
+	if (!all->created && pm_stat_text(&all->created, one->created) < 0)
+		return -ENOMEM;
+	return all->commit ? 0 : pm_stat_text(&all->commit, one->commit);
+}
+
+/* Of an engine that not all cases have, nothing is said of all of them. */
+static int add_engine(struct pm_comparison *all, const struct pm_comparison *one,
+		      bool first)
+{
+	if (!all->cpu_model && pm_stat_text(&all->cpu_model, one->cpu_model) < 0)
+		return -ENOMEM;
+	if (first)
+		return pm_stat_text(&all->engine, one->engine);
+	if (all->engine && one->engine && strcmp(all->engine, one->engine) != 0)
+		free(PM_TAKE_PTR(all->engine));
+	return 0;
+}
+
+static int describe_case(struct pm_compare_case *one, struct pm_comparison *of,
+			 const struct pm_compare_input *input)
+{
+	const char *why = input->failed_new ? input->failed_new : input->failed_base;
+	bool on_new = input->new_len > 0 || is_ab(input);
+
+	one->base = of->base;
+	one->new = of->new;
+	one->engine = PM_TAKE_PTR(of->engine);
+	one->deciding = PM_TAKE_PTR(of->deciding);
+	of->base = of->new = (struct pm_compare_of){ 0 };
+	one->failed_base = input->failed_base != NULL;
+	one->failed_new = input->failed_new != NULL;
+	if (input->failed_new || (input->base_len == 0 && !on_new))
+		one->verdict = PM_VERDICT_UNKNOWN;
+	else if (input->base_len == 0)
+		one->verdict = PM_VERDICT_NEW;
+	else if (!on_new)
+		one->verdict = PM_VERDICT_GONE;
+	return pm_stat_text(&one->why, why);
+}
+
+/* Its rows stay out: numbers that do not compare would be read as if they did. */
+static int refuse_case(struct whole *whole, struct pm_compare_case *one,
+		       const struct pm_error *why)
+{
+	whole->refused++;
+	one->verdict = PM_VERDICT_UNKNOWN;
+	return pm_stat_text(&one->why, why->text);
+}
+
+static int add_case(struct whole *whole, size_t at, struct pm_error *err)
+{
+	PM_CLEANUP(pm_comparison_release) struct pm_comparison of = { 0 };
+	struct pm_compare_options options = *whole->options;
+	struct work work PM_CLEANUP(work_release) = { .comparison = &of,
+						      .options = &options,
+						      .input = &whole->inputs[at],
+						      .used = whole->used };
+	struct pm_compare_case *one = &whole->comparison->cases.data[at];
+	const struct pm_compare_input *input = work.input;
+	bool any = !input->failed_new && (input->base_len > 0 || input->new_len > 0);
+	struct pm_error why = { .offset = -1 };
+	int r;
+
+	options.history = input->history;
+	options.history_len = input->history_len;
+	options.functions_explain = input->functions_explain;
+	r = set_sides(&work, &why);
+	if (r == 0 && any)
+		r = fill_case(&work, &why);
+	if (r == -ENOMEM)
+		return no_memory(err);
+	if (add_to_side(&whole->comparison->base, &of.base) < 0 ||
+	    add_to_side(&whole->comparison->new, &of.new) < 0 ||
+	    add_engine(whole->comparison, &of, at == 0) < 0 ||
+	    move_sentences(whole->comparison, &of, one->name) < 0 ||
+	    describe_case(one, &of, input) < 0)
+		return no_memory(err);
+	whole->comparison->forced = whole->comparison->forced || of.forced;
+	if (r < 0)
+		return refuse_case(whole, one, &why) < 0 ? no_memory(err) : 0;
+	return move_rows(whole->comparison, &of, at) < 0 ? no_memory(err) : 0;
+}
+
+static int name_cases(struct whole *whole)
+{
+	for (size_t i = 0; i < whole->len; i++) {
+		struct pm_compare_case one = { 0 };
+
+		if (pm_stat_text(&one.name, whole->inputs[i].name) < 0 ||
+		    pm_vec_push(&whole->comparison->cases, one) < 0) {
+			free(one.name);
+			return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
+static int add_cases(struct whole *whole, struct pm_error *err)
+{
+	int r = name_cases(whole) < 0 ? no_memory(err) : 0;
+
+	for (size_t i = 0; i < whole->len && r == 0; i++)
+		r = add_case(whole, i, err);
+	if (r == 0 && whole->refused == whole->len)
+		r = whole->comparison->differences.len > 0
+			    ? pm_compare_refuse(whole->comparison, err)
+			    : pm_error_set(err, -EINVAL, "%s: %s",
+					   whole->comparison->cases.data[0].name,
+					   whole->comparison->cases.data[0].why);
+	return r;
+}
+
+/* The one that has no name. */
+static int add_only(struct whole *whole, struct pm_error *err)
+{
+	const struct pm_compare_input *input = &whole->inputs[0];
+	struct pm_compare_options options = *whole->options;
+	struct work work PM_CLEANUP(work_release) = { .comparison = whole->comparison,
+						      .options = &options,
+						      .input = input,
+						      .used = whole->used };
+	int r;
+
+	options.history = input->history;
+	options.history_len = input->history_len;
+	options.functions_explain = input->functions_explain;
+	if (input->base_len == 0 || (input->new_len == 0 && !is_ab(input)))
+		return pm_error_set(err, -EINVAL, "there is nothing to compare with");
+	r = set_sides(&work, err);
+	return r < 0 ? r : fill_case(&work, err);
+}
+
+static int judge_all(struct whole *whole, struct pm_error *err)
+{
+	int r = check_gates(whole, err);
 
 	if (r < 0)
 		return r;
-	r = compare(&work, err);
+	if (pm_compare_judge(whole->comparison, whole->options->seed) < 0 ||
+	    pm_compare_explain(whole->comparison) < 0)
+		return no_memory(err);
+	pm_compare_conclude(whole->comparison);
+	return 0;
+}
+
+int pm_compare_cases(struct pm_comparison *ret, const struct pm_compare_input *inputs,
+		     size_t len, const struct pm_compare_options *options,
+		     struct pm_error *err)
+{
+	struct pm_comparison comparison PM_CLEANUP(pm_comparison_release) = { 0 };
+	struct whole whole PM_CLEANUP(whole_release) = { .comparison = &comparison,
+							 .options = options,
+							 .inputs = inputs,
+							 .len = len };
+	int r;
+
+	if (len == 0)
+		return pm_error_set(err, -EINVAL, "there is nothing to compare with");
+	whole.used = calloc((options->gates ? options->gates->list.len : 0) + 1,
+			    sizeof(*whole.used));
+	if (!whole.used)
+		return no_memory(err);
+	r = inputs[0].name ? add_cases(&whole, err) : add_only(&whole, err);
+	if (r == 0)
+		r = judge_all(&whole, err);
 	/* Refused, it tells why. */
 	if (r < 0 && r != -EXDEV)
 		return r;
 	*ret = comparison;
 	comparison = (struct pm_comparison){ 0 };
 	return r;
+}
+
+int pm_compare_stats(struct pm_comparison *ret, const struct pm_stat *const *base,
+		     size_t base_len, const struct pm_stat *const *new, size_t new_len,
+		     const struct pm_compare_options *options, struct pm_error *err)
+{
+	struct pm_compare_input input = {
+		.base = base,
+		.base_len = base_len,
+		.new = new,
+		.new_len = new_len,
+		.history = options->history,
+		.history_len = options->history_len,
+		.functions_explain = options->functions_explain,
+	};
+
+	return pm_compare_cases(ret, &input, 1, options, err);
 }
