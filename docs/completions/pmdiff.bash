@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Completion of pmdiff for bash. Needs nothing but bash.
 
-_pmdiff_long='--base --head --good --bad --row --build --repeat --warmup --event --fn --range
+_pmdiff_long='--base --head --good --bad --row --build --case --repeat --warmup --event --fn --range
 	--engine --timeout --gate --force --strict --config --history --trend --json --markdown
 	--junit --sarif --html --all --color --quiet --help --version'
 _pmdiff_short='-r -w -e -q -h'
@@ -43,7 +43,7 @@ _pmdiff_value() {
 		"$cur"*) COMPREPLY+=(git-notes) ;;
 		esac
 		;;
-	--row | --build | -r | --repeat | -w | --warmup | -e | --event | --fn | --range | \
+	--row | --build | --case | -r | --repeat | -w | --warmup | -e | --event | --fn | --range | \
 		--timeout | --gate) ;;
 	*) return 1 ;;
 	esac

@@ -13,6 +13,7 @@ complete -c pmdiff -l head -x -a '(__pmdiff_revisions)' -d 'commit that is judge
 complete -c pmdiff -l good -x -a '(__pmdiff_revisions)' -d 'commit that was fine'
 complete -c pmdiff -l bad -x -a '(__pmdiff_revisions)' -d 'commit that is not'
 complete -c pmdiff -l row -x -d 'the number that moved'
+complete -c pmdiff -l case -x -d 'of the cases in pmdiff.json only these'
 complete -c pmdiff -l build -x -d 'builds a commit'
 complete -c pmdiff -s r -l repeat -x -d 'runs of each side'
 complete -c pmdiff -s w -l warmup -x -d 'uncounted runs before'

@@ -4,17 +4,23 @@
 #include <fcntl.h>
 
 #include "parse-values.h"
+#include "pm/suite.h"
 
 enum {
 	CONFIG_BYTES_MAX = 1 << 20,
 	CONFIG_RUNS_MAX = 1000000,
 	CONFIG_GATES_MAX = 1000, /* each is looked for in the file, and in each row */
+	CONFIG_CASES_MAX = PM_SUITE_CASES_MAX,
 	CONFIG_NEAR_ENOUGH = 3, /* edits between a wrong key and one worth proposing */
 };
 
-/* The file at hand. */
+/* The file at hand, and the object in it. */
 struct config_file {
 	struct pm_diff_config *config;
+	struct pm_diff_measure *measure; /* of the object */
+	struct pm_diff_case *of_case; /* NULL: the outermost object */
+	size_t depth; /* of the object's keys */
+	size_t from; /* where the object begins in the text */
 	const char *path;
 	struct pm_str text;
 	struct pm_error *err;
@@ -30,37 +36,71 @@ static size_t skip_string(const struct pm_str *text, size_t at)
 	return at + 1;
 }
 
-/* Where the key @key of an object @depth deep stands; -1: written with escapes. The parser
- * keeps no lines, but people want them. */
-static int64_t line_of(const struct pm_str *text, const char *key, size_t depth)
+/* Goes through the text: where it is, how deep, and in which line. */
+struct scan {
+	const struct pm_str *text;
+	size_t at, inside;
+	int64_t line;
+};
+
+/* To the next string, brace or bracket; false: there is none. What it returns is at scan->at, and
+ * counts in scan->inside. */
+static bool scan_on(struct scan *scan, char *ret)
 {
-	size_t len = strlen(key), inside = 0;
-	int64_t line = 1;
+	for (; scan->at < scan->text->len; scan->at++) {
+		char c = scan->text->data[scan->at];
 
-	for (size_t at = 0; at < text->len; at++) {
-		size_t end;
-		char c = text->data[at];
-
-		line += c == '\n';
+		scan->line += c == '\n';
 		if (c == '{' || c == '[')
-			inside++;
+			scan->inside++;
 		else if (c == '}' || c == ']')
-			inside--;
-		if (c != '"')
+			scan->inside--;
+		else if (c != '"')
 			continue;
-		end = skip_string(text, at);
-		if (inside == depth && end - at == len + 2 &&
-		    memcmp(text->data + at + 1, key, len) == 0) {
+		*ret = c;
+		return true;
+	}
+	return false;
+}
+
+/* Where the key @key of an object @depth deep stands, from @from on; -1: written with escapes. The
+ * parser keeps no lines, but people want them. */
+static int64_t line_of(const struct pm_str *text, const char *key, size_t depth,
+		       size_t from)
+{
+	struct scan scan = { .text = text, .line = 1 };
+	size_t len = strlen(key), end;
+	char c;
+
+	while (scan_on(&scan, &c)) {
+		end = c == '"' ? skip_string(text, scan.at) : scan.at + 1;
+		if (c == '"' && scan.inside == depth && scan.at >= from &&
+		    end - scan.at == len + 2 &&
+		    memcmp(text->data + scan.at + 1, key, len) == 0) {
 			size_t next = end;
 
 			while (next < text->len && strchr(" \t\r\n", text->data[next]))
 				next++;
 			if (next < text->len && text->data[next] == ':')
-				return line;
+				return scan.line;
 		}
-		at = end - 1;
+		scan.at = end;
 	}
 	return -1;
+}
+
+/* Where the object with the index @index in the array of cases begins. */
+static size_t find_case(const struct pm_str *text, size_t index)
+{
+	struct scan scan = { .text = text, .line = 1 };
+	char c;
+
+	while (scan_on(&scan, &c)) {
+		if (c == '{' && scan.inside == 3 && index-- == 0)
+			return scan.at;
+		scan.at = c == '"' ? skip_string(text, scan.at) : scan.at + 1;
+	}
+	return 0;
 }
 
 /* A key says what is wrong better than a number does, but people look for the line. */
@@ -74,7 +114,8 @@ static int PM_PRINTF(4, 5) refuse(const struct config_file *file, const char *ke
 	vsnprintf(what, sizeof(what), format, args);
 	va_end(args);
 	pm_error_set(file->err, -EBADMSG, "\"%.64s\": %s", key, what);
-	pm_error_where(file->err, file->path, line_of(&file->text, key, depth));
+	pm_error_where(file->err, file->path,
+		       line_of(&file->text, key, depth, file->from));
 	return -EBADMSG;
 }
 
@@ -107,11 +148,11 @@ static int take_texts(const struct config_file *file, const char *key,
 		      const json_t *value, const char *expected, struct text_vec *ret)
 {
 	if (!json_is_array(value))
-		return refuse(file, key, 1, "expected %s", expected);
+		return refuse(file, key, file->depth, "expected %s", expected);
 	for (size_t i = 0; i < json_array_size(value); i++) {
 		char *text = NULL;
-		int r = take_text(file, key, 1, json_array_get(value, i), expected,
-				  &text);
+		int r = take_text(file, key, file->depth, json_array_get(value, i),
+				  expected, &text);
 
 		if (r == 0 && pm_vec_push(ret, text) < 0)
 			r = no_memory(file);
@@ -140,7 +181,8 @@ static int take_count(const struct config_file *file, const char *key,
 
 	if (!json_is_integer(value) || count < (json_int_t)least ||
 	    count > CONFIG_RUNS_MAX)
-		return refuse(file, key, 1, "expected a number of runs, %llu to %d",
+		return refuse(file, key, file->depth,
+			      "expected a number of runs, %llu to %d",
 			      (unsigned long long)least, CONFIG_RUNS_MAX);
 	*ret = (uint64_t)count;
 	return 0;
@@ -150,19 +192,22 @@ static int take_count(const struct config_file *file, const char *key,
 
 static int take_gate(const struct config_file *file, const char *row, const json_t *value)
 {
-	struct pm_diff_gate gate = { .line = line_of(&file->text, row, 2) };
+	size_t depth = file->depth + 1;
+	struct pm_diff_gate gate = { .line = line_of(&file->text, row, depth,
+						     file->from) };
 	int r;
 
 	if (row[0] == '\0')
-		return refuse(file, row, 2, "expected a row, as \"fn:parse:sim.Ir\"");
-	if (file->config->gates.len == CONFIG_GATES_MAX)
-		return refuse(file, "gates", 1, "expected at most %d", CONFIG_GATES_MAX);
-	r = take_text(file, row, 2, value, "how much it may change, as \"1%\"",
+		return refuse(file, row, depth, "expected a row, as \"fn:parse:sim.Ir\"");
+	if (file->measure->gates.len == CONFIG_GATES_MAX)
+		return refuse(file, "gates", file->depth, "expected at most %d",
+			      CONFIG_GATES_MAX);
+	r = take_text(file, row, depth, value, "how much it may change, as \"1%\"",
 		      &gate.limit);
 	if (r < 0)
 		return r;
 	gate.row = strdup(row);
-	if (gate.row && pm_vec_push(&file->config->gates, gate) == 0)
+	if (gate.row && pm_vec_push(&file->measure->gates, gate) == 0)
 		return 0;
 	free(gate.row);
 	free(gate.limit);
@@ -175,7 +220,7 @@ static int take_gates(const struct config_file *file, const char *key, json_t *v
 	json_t *limit;
 
 	if (!json_is_object(value))
-		return refuse(file, key, 1,
+		return refuse(file, key, file->depth,
 			      "expected an object, as {\"sim.Ir\": \"1%%\"}");
 	json_object_foreach(value, row, limit)
 	{
@@ -189,71 +234,169 @@ static int take_gates(const struct config_file *file, const char *key, json_t *v
 
 static int take_history(const struct config_file *file, const char *key, json_t *value)
 {
-	return take_text(file, key, 1, value, "a directory, or \"git-notes\"",
+	return take_text(file, key, file->depth, value, "a directory, or \"git-notes\"",
 			 &file->config->history);
 }
 
 static int take_build(const struct config_file *file, const char *key, json_t *value)
 {
-	return take_text(file, key, 1, value, "a command for the shell, as \"make -j2\"",
+	return take_text(file, key, file->depth, value,
+			 "a command for the shell, as \"make -j2\"",
 			 &file->config->build);
 }
 
 static int take_engine(const struct config_file *file, const char *key, json_t *value)
 {
-	return take_text(file, key, 1, value, "a name, as \"auto\"",
-			 &file->config->engine);
+	return take_text(file, key, file->depth, value, "a name, as \"auto\"",
+			 &file->measure->engine);
 }
 
 static int take_command(const struct config_file *file, const char *key, json_t *value)
 {
 	static const char expected[] = "an array of words, as [\"./bench\", \"-q\"]";
-	int r = TAKE_TEXTS(file, key, value, expected, &file->config->command);
+	int r = TAKE_TEXTS(file, key, value, expected, &file->measure->command);
 
-	if (r == 0 && file->config->command.len == 0)
-		return refuse(file, key, 1, "expected %s", expected);
+	if (r == 0 && file->measure->command.len == 0)
+		return refuse(file, key, file->depth, "expected %s", expected);
 	return r;
 }
 
 static int take_runs(const struct config_file *file, const char *key, json_t *value)
 {
-	return take_count(file, key, value, 1, &file->config->runs);
+	return take_count(file, key, value, 1, &file->measure->runs);
 }
 
 static int take_warmups(const struct config_file *file, const char *key, json_t *value)
 {
-	file->config->warmups_set = true;
-	return take_count(file, key, value, 0, &file->config->warmups);
+	file->measure->warmups_set = true;
+	return take_count(file, key, value, 0, &file->measure->warmups);
 }
 
 static int take_events(const struct config_file *file, const char *key, json_t *value)
 {
 	return TAKE_TEXTS(file, key, value, "an array of events, as [\"instructions:u\"]",
-			  &file->config->events);
+			  &file->measure->events);
 }
 
 static int take_functions(const struct config_file *file, const char *key, json_t *value)
 {
 	return TAKE_TEXTS(file, key, value, "an array of functions, as [\"parse\"]",
-			  &file->config->functions);
+			  &file->measure->functions);
 }
 
 static int take_ranges(const struct config_file *file, const char *key, json_t *value)
 {
 	return TAKE_TEXTS(file, key, value, "an array of ranges, as [\"file.c:10-20\"]",
-			  &file->config->ranges);
+			  &file->measure->ranges);
 }
 
-static const struct {
+static int take_setup(const struct config_file *file, const char *key, json_t *value)
+{
+	return take_text(file, key, file->depth, value,
+			 "a command for the shell, as \"./make-input\"",
+			 &file->measure->setup);
+}
+
+static int take_timeout(const struct config_file *file, const char *key, json_t *value)
+{
+	return take_text(file, key, file->depth, value, "a time, as \"10s\"",
+			 &file->measure->timeout);
+}
+
+/* The place of the text in @words, from 1 on, into @ret. */
+static int take_word(const struct config_file *file, const char *key, json_t *value,
+		     const char *const *words, const char *expected, int *ret)
+{
+	const char *text = json_string_value(value);
+
+	for (int i = 0; text && words[i]; i++)
+		if (strcmp(words[i], text) == 0) {
+			*ret = i + 1;
+			return 0;
+		}
+	return refuse(file, key, file->depth, "expected %s", expected);
+}
+
+static int take_harness(const struct config_file *file, const char *key, json_t *value)
+{
+	static const char *const words[] = { "none", "auto", "google-benchmark",
+					     "criterion", NULL };
+	int word = 0, r = take_word(file, key, value, words,
+				    "\"auto\", \"google-benchmark\", \"criterion\" or "
+				    "\"none\"",
+				    &word);
+
+	file->measure->harness = (enum pm_diff_harness)word;
+	return r;
+}
+
+static int take_measured(const struct config_file *file, const char *key, json_t *value)
+{
+	static const char *const words[] = { "whole", "marked", NULL };
+	int word = 0,
+	    r = take_word(file, key, value, words, "\"whole\" or \"marked\"", &word);
+
+	file->measure->measured = (enum pm_diff_part)word;
+	return r;
+}
+
+static int take_profile(const struct config_file *file, const char *key, json_t *value)
+{
+	if (!json_is_boolean(value))
+		return refuse(file, key, file->depth, "expected true or false");
+	file->config->profile = json_is_true(value);
+	return 0;
+}
+
+static int take_name(const struct config_file *file, const char *key, json_t *value)
+{
+	const char *wrong = NULL;
+	int r = take_text(file, key, file->depth, value, "a name, as \"parse/small\"",
+			  &file->of_case->name);
+
+	if (r == 0)
+		wrong = pm_suite_name_check(file->of_case->name);
+	if (wrong)
+		return refuse(file, key, file->depth, "%s", wrong);
+	file->of_case->line = line_of(&file->text, key, file->depth, file->from);
+	return r;
+}
+
+static int take_cases(const struct config_file *file, const char *key, json_t *value);
+
+enum {
+	KEY_OF_ALL = 1, /* of the outermost object */
+	KEY_OF_CASE = 2,
+};
+
+static const struct config_key {
 	const char *key;
 	int (*take)(const struct config_file *file, const char *key, json_t *value);
+	int where;
 } keys[] = {
-	{ "gates", take_gates },         { "build", take_build },
-	{ "command", take_command },     { "runs", take_runs },
-	{ "warmups", take_warmups },     { "events", take_events },
-	{ "functions", take_functions }, { "ranges", take_ranges },
-	{ "engine", take_engine },       { "history", take_history },
+	{ "gates", take_gates, KEY_OF_ALL | KEY_OF_CASE },
+	{ "command", take_command, KEY_OF_ALL | KEY_OF_CASE },
+	{ "setup", take_setup, KEY_OF_ALL | KEY_OF_CASE },
+	{ "runs", take_runs, KEY_OF_ALL | KEY_OF_CASE },
+	{ "warmups", take_warmups, KEY_OF_ALL | KEY_OF_CASE },
+	{ "events", take_events, KEY_OF_ALL | KEY_OF_CASE },
+	{ "functions", take_functions, KEY_OF_ALL | KEY_OF_CASE },
+	{ "ranges", take_ranges, KEY_OF_ALL | KEY_OF_CASE },
+	{ "engine", take_engine, KEY_OF_ALL | KEY_OF_CASE },
+	{ "timeout", take_timeout, KEY_OF_ALL | KEY_OF_CASE },
+	{ "harness", take_harness, KEY_OF_ALL | KEY_OF_CASE },
+	{ "measured", take_measured, KEY_OF_ALL | KEY_OF_CASE },
+	{ "name", take_name, KEY_OF_CASE },
+	{ "cases", take_cases, KEY_OF_ALL },
+	{ "build", take_build, KEY_OF_ALL },
+	{ "history", take_history, KEY_OF_ALL },
+	{ "profile", take_profile, KEY_OF_ALL },
 };
+
+static bool is_key_of(const struct config_file *file, const struct config_key *key)
+{
+	return key->where & (file->of_case ? KEY_OF_CASE : KEY_OF_ALL);
+}
 
 static int refuse_key(const struct config_file *file, const char *key)
 {
@@ -263,23 +406,87 @@ static int refuse_key(const struct config_file *file, const char *key)
 	for (size_t i = 0; i < PM_ARRAY_LEN(keys); i++) {
 		size_t distance = pm_name_distance(key, keys[i].key);
 
-		if (distance < best_distance) {
+		if (is_key_of(file, &keys[i]) && distance < best_distance) {
 			best = keys[i].key;
 			best_distance = distance;
 		}
 	}
 	if (best)
-		return refuse(file, key, 1, "there is no such key; did you mean \"%s\"?",
-			      best);
-	return refuse(file, key, 1, "there is no such key");
+		return refuse(file, key, file->depth,
+			      "there is no such key; did you mean \"%s\"?", best);
+	return refuse(file, key, file->depth, "there is no such key");
 }
 
 static int take_key(const struct config_file *file, const char *key, json_t *value)
 {
 	for (size_t i = 0; i < PM_ARRAY_LEN(keys); i++)
-		if (strcmp(keys[i].key, key) == 0)
+		if (strcmp(keys[i].key, key) == 0 && is_key_of(file, &keys[i]))
 			return keys[i].take(file, key, value);
 	return refuse_key(file, key);
+}
+
+/* ---- cases ----------------------------------------------------------------------------- */
+
+static int take_object(const struct config_file *file, json_t *object)
+{
+	const char *key;
+	json_t *value;
+	int r = 0;
+
+	json_object_foreach(object, key, value)
+	{
+		r = take_key(file, key, value);
+		if (r < 0)
+			break;
+	}
+	return r;
+}
+
+static int take_case(const struct config_file *outer, json_t *value, size_t index)
+{
+	struct pm_diff_config *config = outer->config;
+	struct pm_diff_case *one = &config->cases.data[index];
+	struct config_file file = *outer;
+	int r;
+
+	file.measure = &one->measure;
+	file.of_case = one;
+	file.depth = 3;
+	file.from = find_case(&outer->text, index);
+	r = take_object(&file, value);
+	if (r < 0)
+		return r;
+	if (!one->name)
+		return refuse(outer, "cases", 1, "a case has no \"name\"");
+	for (size_t i = 0; i < index; i++)
+		if (strcmp(config->cases.data[i].name, one->name) == 0)
+			return refuse(&file, "name", 3, "two cases are called \"%.100s\"",
+				      one->name);
+	return 0;
+}
+
+static int take_cases(const struct config_file *file, const char *key, json_t *value)
+{
+	size_t len = json_array_size(value);
+	int r = 0;
+
+	if (!json_is_array(value) || len == 0)
+		return refuse(file, key, 1,
+			      "expected an array of objects, as [{\"name\": \"small\", "
+			      "\"command\": [\"./bench\"]}]");
+	if (len > CONFIG_CASES_MAX)
+		return refuse(file, key, 1, "expected at most %d", CONFIG_CASES_MAX);
+	for (size_t i = 0; i < len && r == 0; i++) {
+		json_t *one = json_array_get(value, i);
+
+		if (!json_is_object(one))
+			return refuse(file, key, 1, "expected objects");
+		if (pm_vec_push(&file->config->cases,
+				(struct pm_diff_case){ .line = -1 }) < 0)
+			return no_memory(file);
+		r = take_case(file, one, i);
+	}
+	return r;
 }
 
 /* ---- the file -------------------------------------------------------------------------- */
@@ -287,8 +494,7 @@ static int take_key(const struct config_file *file, const char *key, json_t *val
 static int parse(const struct config_file *file)
 {
 	json_error_t why;
-	const char *key;
-	json_t *root, *value;
+	json_t *root;
 	int r = 0;
 
 	root = json_loadb(file->text.data ? file->text.data : "", file->text.len,
@@ -304,12 +510,8 @@ static int parse(const struct config_file *file)
 		r = pm_error_set(file->err, -EBADMSG, "expected an object: { … }");
 		pm_error_where(file->err, file->path, 1);
 	}
-	json_object_foreach(root, key, value)
-	{
-		r = take_key(file, key, value);
-		if (r < 0)
-			break;
-	}
+	if (r == 0)
+		r = take_object(file, root);
 	json_decref(root);
 	return r;
 }
@@ -350,9 +552,13 @@ static void release_text(struct config_file *file)
 int pm_diff_config_read(struct pm_diff_config *ret, const char *path,
 			struct pm_error *err)
 {
-	struct pm_diff_config config = { .path = strdup(path) };
+	struct pm_diff_config config = { .path = strdup(path), .profile = -1 };
 	PM_CLEANUP(release_text)
-	struct config_file file = { .config = &config, .path = path, .err = err };
+	struct config_file file = { .config = &config,
+				    .measure = &config.all,
+				    .depth = 1,
+				    .path = path,
+				    .err = err };
 	int r = config.path ? read_file(&file, &file.text) : no_memory(&file);
 
 	if (r == 0)
@@ -371,20 +577,32 @@ int pm_diff_config_read(struct pm_diff_config *ret, const char *path,
 		pm_vec_release(vec);                       \
 	})
 
+static void release_measure(struct pm_diff_measure *measure)
+{
+	for (size_t i = 0; i < measure->gates.len; i++) {
+		free(measure->gates.data[i].row);
+		free(measure->gates.data[i].limit);
+	}
+	pm_vec_release(&measure->gates);
+	RELEASE_TEXTS(&measure->command);
+	RELEASE_TEXTS(&measure->events);
+	RELEASE_TEXTS(&measure->functions);
+	RELEASE_TEXTS(&measure->ranges);
+	free(measure->setup);
+	free(measure->engine);
+	free(measure->timeout);
+}
+
 void pm_diff_config_release(struct pm_diff_config *config)
 {
-	for (size_t i = 0; i < config->gates.len; i++) {
-		free(config->gates.data[i].row);
-		free(config->gates.data[i].limit);
+	release_measure(&config->all);
+	for (size_t i = 0; i < config->cases.len; i++) {
+		free(config->cases.data[i].name);
+		release_measure(&config->cases.data[i].measure);
 	}
-	pm_vec_release(&config->gates);
-	RELEASE_TEXTS(&config->command);
-	RELEASE_TEXTS(&config->events);
-	RELEASE_TEXTS(&config->functions);
-	RELEASE_TEXTS(&config->ranges);
+	pm_vec_release(&config->cases);
 	free(config->path);
 	free(config->build);
-	free(config->engine);
 	free(config->history);
 	*config = (struct pm_diff_config){ 0 };
 }

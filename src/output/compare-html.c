@@ -226,7 +226,7 @@ static void put_name(struct pm_str *out, const struct pm_compare_row *row)
 	const char *inlined = pm_compare_inlined_words(row);
 	struct pm_str text = { 0 };
 
-	pm_put_compare_name(&text, row, NAME_COLUMNS, false);
+	pm_put_compare_row(&text, row, NAME_COLUMNS, false);
 	pm_str_puts(out, "<tr><td><code>");
 	pm_put_markup_str(out, &text);
 	pm_str_puts(out, "</code>");
@@ -336,14 +336,108 @@ static void put_section(struct pm_str *out, const struct pm_compare_report *repo
 	pm_str_puts(out, folded ? "</details>\n" : "");
 }
 
+/* ---- where added cost is --------------------------------------------------------------- */
+
+static void put_hot_row(struct pm_str *out, const struct pm_hot *hot,
+			const struct pm_hot_row *row)
+{
+	const double numbers[] = { row->base, row->new, row->new - row->base };
+	struct pm_str cell = { 0 };
+
+	pm_put_hot_name(&cell, row, NAME_COLUMNS);
+	pm_str_puts(out, "<tr><td><code>");
+	pm_put_markup_str(out, &cell);
+	pm_str_puts(out, "</code>");
+	pm_put_hot_place(&cell, row);
+	if (cell.len > 0) {
+		pm_str_puts(out, "<small>");
+		pm_put_markup_str(out, &cell);
+		pm_str_puts(out, "</small>");
+	}
+	pm_str_puts(out, "</td>");
+	for (size_t i = 0; i < PM_ARRAY_LEN(numbers); i++) {
+		pm_put_hot_number(&cell, hot, numbers[i], i == 2);
+		pm_str_puts(out, "<td class=\"number\">");
+		pm_put_markup_str(out, &cell);
+		pm_str_puts(out, "</td>");
+	}
+	pm_str_puts(out, "</tr>\n");
+	pm_str_release(&cell);
+}
+
+static void put_hot(struct pm_str *out, const struct pm_hot *hot)
+{
+	const struct pm_hot_rows *rows;
+	struct pm_str words = { 0 };
+	const char *title;
+
+	if (!hot)
+		return;
+	pm_put_hot_source(&words, hot);
+	pm_str_puts(out, "<h2>where the added cost is</h2>\n<p>");
+	pm_put_markup_str(out, &words);
+	if (hot->page) {
+		pm_str_puts(out, "; <a href=\"");
+		pm_put_markup(out, pm_basename(hot->page));
+		pm_str_puts(out, "\">flame graph of both sides</a>");
+	}
+	pm_str_puts(out, "</p>\n");
+	for (size_t i = 0; (rows = pm_hot_list(hot, i, &title)); i++) {
+		if (rows->list.len == 0)
+			continue;
+		pm_str_printf(out,
+			      "<details open><summary>%s: %zu</summary>\n<div><table>\n"
+			      "<thead><tr><th>function</th><th>base</th><th>new</th>"
+			      "<th>added</th></tr></thead>\n<tbody>\n",
+			      title, rows->list.len);
+		for (size_t j = 0; j < rows->list.len; j++)
+			put_hot_row(out, hot, &rows->list.data[j]);
+		pm_str_puts(out, "</tbody>\n</table></div>\n</details>\n");
+		if (rows->more > 0)
+			pm_str_printf(out,
+				      "<p>%zu more cost more than before, too.</p>\n",
+				      rows->more);
+	}
+	pm_str_release(&words);
+}
+
+static void put_rows(struct pm_str *out, const struct pm_compare_report *report, FILE *to)
+{
+	struct pm_compare_counts counts;
+
+	put_hot(out, report->comparison->hot);
+
+	pm_compare_count(&counts, report->comparison);
+	for (enum pm_compare_section section = 0; section < PM_COMPARED_SECTIONS;
+	     section++)
+		if (counts.of[section] > 0)
+			put_section(out, report, section, counts.of[section], to);
+}
+
+static void put_case(struct pm_str *out, const struct pm_compare_report *report,
+		     const struct pm_compare_case *one, FILE *to)
+{
+	struct pm_comparison view = pm_compare_view(report->comparison, one);
+	struct pm_compare_report of = *report;
+	struct pm_str words = { 0 };
+
+	of.comparison = &view;
+	pm_str_printf(out, "<h1 class=\"%s\">", pm_verdict_name(one->verdict));
+	pm_put_markup(out, one->name);
+	pm_str_puts(out, "</h1>\n<p>");
+	pm_put_compare_case(&words, report, one);
+	pm_put_markup_str(out, &words);
+	pm_str_puts(out, "</p>\n");
+	put_rows(out, &of, to);
+	pm_str_release(&words);
+}
+
 int pm_output_compare_html(const struct pm_compare_report *report, FILE *to,
 			   struct pm_error *err)
 {
 	const struct pm_comparison *comparison = report->comparison;
 	struct pm_str out = { 0 }, title = { 0 };
-	struct pm_compare_counts counts;
 
-	pm_compare_count(&counts, comparison);
 	pm_str_printf(&title, "%s: %s against %s – pmdiff",
 		      pm_verdict_name(pm_compare_verdict_of(report)),
 		      comparison->new.name ? comparison->new.name : "?",
@@ -352,10 +446,10 @@ int pm_output_compare_html(const struct pm_compare_report *report, FILE *to,
 	pm_put_plain_page(&out, title.data ? title.data : "");
 	pm_str_release(&title);
 	put_heading(&out, report);
-	for (enum pm_compare_section section = 0; section < PM_COMPARED_SECTIONS;
-	     section++)
-		if (counts.of[section] > 0)
-			put_section(&out, report, section, counts.of[section], to);
+	if (comparison->cases.len == 0)
+		put_rows(&out, report, to);
+	for (size_t i = 0; i < comparison->cases.len; i++)
+		put_case(&out, report, &comparison->cases.data[i], to);
 	pm_str_printf(&out, "<p class=\"key\">pmdiff %s</p>\n</body>\n</html>\n",
 		      PM_VERSION);
 	return pm_flush_all(&out, to, err);

@@ -79,7 +79,8 @@ static void put_subject(struct pm_str *out, const struct pm_compare_row *row)
 		[PM_COMPARE_FUNCTION] = "function",
 	};
 
-	pm_put_compare_json_text(out, "{\"subject\":", subjects[row->subject]);
+	pm_put_compare_json_text(out, "{\"case\":", row->case_name);
+	pm_put_compare_json_text(out, ",\"subject\":", subjects[row->subject]);
 	pm_put_compare_json_text(out, ",\"scope\":", row->scope);
 	pm_put_compare_json_text(out, ",\"symbol\":", row->symbol);
 	pm_put_compare_json_text(out, ",\"module\":", row->module);
@@ -125,6 +126,65 @@ static void put_row(struct pm_str *out, const struct pm_compare_row *row)
 	pm_str_putc(out, '}');
 }
 
+static void put_hot_rows(struct pm_str *out, const char *key,
+			 const struct pm_hot_rows *rows)
+{
+	pm_str_printf(out, "%s{\"more\":%zu,\"rows\":[", key, rows->more);
+	for (size_t i = 0; i < rows->list.len; i++) {
+		const struct pm_hot_row *row = &rows->list.data[i];
+
+		pm_put_compare_json_text(
+			out,
+			i == 0 ? "\n{\"function\":" : ",\n{\"function\":", row->function);
+		pm_put_compare_json_text(out, ",\"module\":", row->module);
+		pm_put_compare_json_text(out, ",\"file\":", row->file);
+		if (row->line > 0)
+			pm_str_printf(out, ",\"line\":%u", row->line);
+		else
+			pm_str_puts(out, ",\"line\":null");
+		pm_put_compare_json(out, ",\"base\":", row->base);
+		pm_put_compare_json(out, ",\"new\":", row->new);
+		pm_put_compare_json(out, ",\"added\":", row->new - row->base);
+		pm_str_putc(out, '}');
+	}
+	pm_str_puts(out, "]}");
+}
+
+static void put_hot(struct pm_str *out, const char *key, const struct pm_hot *hot)
+{
+	pm_str_puts(out, key);
+	if (!hot) {
+		pm_str_puts(out, "null");
+		return;
+	}
+	put_bool(out, "{\"exact\":", hot->exact);
+	pm_put_compare_json_text(out, ",\"event\":", hot->event);
+	pm_put_compare_json_text(out, ",\"unit\":", hot->unit);
+	pm_put_compare_json(out, ",\"base\":", hot->all[0]);
+	pm_put_compare_json(out, ",\"new\":", hot->all[1]);
+	pm_put_compare_json_text(out, ",\"page\":", hot->page);
+	put_hot_rows(out, ",\n\"functions_self\":", &hot->self);
+	put_hot_rows(out, ",\n\"functions_total\":", &hot->total);
+	put_hot_rows(out, ",\n\"lines\":", &hot->lines);
+	pm_str_putc(out, '}');
+}
+
+static void put_case(struct pm_str *out, const struct pm_compare_case *one)
+{
+	pm_put_compare_json_text(out, "{\"name\":", one->name);
+	pm_put_compare_json_text(out, ",\"verdict\":", pm_verdict_name(one->verdict));
+	pm_put_compare_json_text(out, ",\"why\":", one->why);
+	put_bool(out, ",\"failed_base\":", one->failed_base);
+	put_bool(out, ",\"failed_new\":", one->failed_new);
+	pm_put_compare_json_text(out, ",\"engine\":", one->engine);
+	pm_put_compare_json_text(out, ",\"deciding\":", one->deciding);
+	put_of(out, ",\"base\":", &one->base);
+	put_of(out, ",\"new\":", &one->new);
+	pm_str_printf(out, ",\"rows\":%zu", one->len);
+	put_hot(out, ",\"hot\":", one->hot);
+	pm_str_putc(out, '}');
+}
+
 int pm_output_compare_json(const struct pm_compare_report *report, FILE *to,
 			   struct pm_error *err)
 {
@@ -149,7 +209,13 @@ int pm_output_compare_json(const struct pm_compare_report *report, FILE *to,
 		  comparison->differences.len);
 	put_texts(&out, ",\n\"warnings\":[", comparison->warnings.data,
 		  comparison->warnings.len);
-	pm_str_puts(&out, ",\n\"rows\":[");
+	put_hot(&out, ",\n\"hot\":", comparison->hot);
+	pm_str_puts(&out, ",\n\"cases\":[");
+	for (size_t i = 0; i < comparison->cases.len; i++) {
+		pm_str_puts(&out, i == 0 ? "\n" : ",\n");
+		put_case(&out, &comparison->cases.data[i]);
+	}
+	pm_str_puts(&out, "],\n\"rows\":[");
 	for (size_t i = 0; i < comparison->rows.len; i++) {
 		pm_str_puts(&out, i == 0 ? "\n" : ",\n");
 		put_row(&out, &comparison->rows.data[i]);

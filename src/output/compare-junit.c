@@ -132,28 +132,30 @@ static void put_case(struct pm_str *out, const struct pm_compare_row *row)
 }
 
 /* A suite of no tests would pass. */
-static void put_failure(struct pm_str *out, const char *failure)
+static void put_failure(struct pm_str *out, const char *failure, const char *type)
 {
 	pm_str_puts(out, "<testcase name=\"comparison\" classname=\"program\" "
 			 "time=\"0\">\n<error");
 	put_attribute(out, "message", failure);
-	pm_str_puts(out, " type=\"not compared\"/>\n</testcase>\n");
+	put_attribute(out, "type", type);
+	pm_str_puts(out, "/>\n</testcase>\n");
 }
 
-static void put_suite(struct pm_str *out, const struct pm_compare_report *report)
+/* Of a case, or of all where there are no cases. */
+static void put_suite_begin(struct pm_str *out, const struct pm_comparison *comparison,
+			    size_t id, const char *name, bool failed)
 {
-	const struct pm_comparison *comparison = report->comparison;
 	struct pm_compare_counts counts;
 	const char *created = comparison->new.created;
 
 	pm_compare_count(&counts, comparison);
-	pm_str_printf(
-		out,
-		"<testsuite id=\"0\" package=\"pmdiff\" name=\"pmdiff\" tests=\"%zu\" "
-		"failures=\"%zu\" errors=\"%d\" skipped=\"%zu\" time=\"0\" "
-		"hostname=\"localhost\"",
-		counts.gated + (report->failure != NULL), counts.of[PM_COMPARED_FAILED],
-		report->failure != NULL, counts.of[PM_COMPARED_OPEN]);
+	pm_str_printf(out, "<testsuite id=\"%zu\" package=\"pmdiff\"", id);
+	put_attribute(out, "name", name);
+	pm_str_printf(out,
+		      " tests=\"%zu\" failures=\"%zu\" errors=\"%d\" skipped=\"%zu\" "
+		      "time=\"0\" hostname=\"localhost\"",
+		      counts.gated + failed, counts.of[PM_COMPARED_FAILED], failed,
+		      counts.of[PM_COMPARED_OPEN]);
 	if (created && strlen(created) >= SECONDS_LEN) {
 		char date[SECONDS_LEN + 1];
 
@@ -164,26 +166,58 @@ static void put_suite(struct pm_str *out, const struct pm_compare_report *report
 	put_properties(out, comparison);
 }
 
+static void put_suite(struct pm_str *out, const struct pm_compare_report *report,
+		      const struct pm_compare_case *one, size_t id, FILE *to)
+{
+	struct pm_comparison view;
+	const struct pm_comparison *comparison = report->comparison;
+	const char *failure = report->failure;
+	struct pm_str verdict = { 0 };
+
+	if (one) {
+		view = pm_compare_view(comparison, one);
+		view.base.name = comparison->base.name;
+		view.new.name = comparison->new.name;
+		/* Sentences about all of them stand with the first. */
+		if (id == 0) {
+			view.differences.data = comparison->differences.data;
+			view.differences.len = comparison->differences.len;
+			view.warnings.data = comparison->warnings.data;
+			view.warnings.len = comparison->warnings.len;
+		}
+		comparison = &view;
+		failure = one->verdict == PM_VERDICT_UNKNOWN ? one->why : NULL;
+		pm_put_compare_case(&verdict, report, one);
+	} else {
+		pm_put_compare_verdict(&verdict, report);
+	}
+	put_suite_begin(out, comparison, id, one ? one->name : "pmdiff", failure != NULL);
+	if (failure)
+		put_failure(out, failure, one ? "failed" : "not compared");
+	for (size_t i = 0; i < comparison->rows.len; i++) {
+		if (comparison->rows.data[i].gated)
+			put_case(out, &comparison->rows.data[i]);
+		pm_flush_some(out, to);
+	}
+	pm_str_puts(out, "<system-out>");
+	pm_put_markup(out, verdict.data ? verdict.data : "");
+	pm_str_puts(out, "</system-out>\n<system-err/>\n</testsuite>\n");
+	out->failed |= verdict.failed;
+	pm_str_release(&verdict);
+}
+
 int pm_output_compare_junit(const struct pm_compare_report *report, FILE *to,
 			    struct pm_error *err)
 {
 	const struct pm_comparison *comparison = report->comparison;
-	struct pm_str out = { 0 }, verdict = { 0 };
+	bool cases = comparison->cases.len > 0 && !report->failure;
+	struct pm_str out = { 0 };
 
 	pm_str_puts(&out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n");
-	put_suite(&out, report);
-	if (report->failure)
-		put_failure(&out, report->failure);
-	for (size_t i = 0; i < comparison->rows.len; i++) {
-		if (comparison->rows.data[i].gated)
-			put_case(&out, &comparison->rows.data[i]);
-		pm_flush_some(&out, to);
-	}
-	pm_put_compare_verdict(&verdict, report);
-	pm_str_puts(&out, "<system-out>");
-	pm_put_markup(&out, verdict.data ? verdict.data : "");
-	pm_str_puts(&out, "</system-out>\n<system-err/>\n</testsuite>\n</testsuites>\n");
-	out.failed |= verdict.failed;
-	pm_str_release(&verdict);
+	if (!cases)
+		put_suite(&out, report, NULL, 0, to);
+	for (size_t i = 0; cases && i < comparison->cases.len; i++)
+		put_suite(&out, report, &comparison->cases.data[i], i, to);
+	pm_str_puts(&out, "</testsuites>\n");
 	return pm_flush_all(&out, to, err);
 }

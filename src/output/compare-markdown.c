@@ -26,6 +26,7 @@ struct markdown {
 	struct pm_compare_counts counts;
 	size_t limit;
 	size_t left_out; /* rows */
+	size_t cases_left_out;
 	struct pm_str out;
 };
 
@@ -202,7 +203,7 @@ static void put_name(struct pm_str *line, const struct pm_compare_row *row)
 	const char *inlined = pm_compare_inlined_words(row);
 	struct pm_str text = { 0 };
 
-	pm_put_compare_name(&text, row, NAME_COLUMNS, false);
+	pm_put_compare_row(&text, row, NAME_COLUMNS, false);
 	put_code_str(line, &text, true);
 	if (row->file) {
 		pm_put_compare_place(&text, row, false);
@@ -340,6 +341,159 @@ static void put_folded(struct markdown *to, const char *title,
 	pm_str_puts(&to->out, end);
 }
 
+/* ---- where added cost is --------------------------------------------------------------- */
+
+static void put_hot_row(struct pm_str *line, const struct pm_hot *hot,
+			const struct pm_hot_row *row)
+{
+	const double numbers[] = { row->base, row->new, row->new - row->base };
+	struct pm_str cell = { 0 };
+
+	pm_str_puts(line, "| ");
+	pm_put_hot_name(&cell, row, NAME_COLUMNS);
+	put_code_str(line, &cell, true);
+	pm_str_puts(line, " | ");
+	pm_put_hot_place(&cell, row);
+	put_code_str(line, &cell, true);
+	pm_str_puts(line, " | ");
+	for (size_t i = 0; i < PM_ARRAY_LEN(numbers); i++) {
+		pm_put_hot_number(&cell, hot, numbers[i], i == 2);
+		put_cell(line, &cell);
+	}
+	pm_str_puts(line, "\n");
+	pm_str_release(&cell);
+}
+
+static void put_hot_list(struct pm_str *out, const struct pm_hot *hot,
+			 const struct pm_hot_rows *rows, const char *title)
+{
+	pm_str_printf(out, "\n<details><summary>%s: %zu</summary>\n\n", title,
+		      rows->list.len);
+	pm_str_puts(out, "| function | where | base | new | added |\n"
+			 "|---|---|---:|---:|---:|\n");
+	for (size_t i = 0; i < rows->list.len; i++)
+		put_hot_row(out, hot, &rows->list.data[i]);
+	if (rows->more > 0)
+		pm_str_printf(out, "\n%zu more cost more than before, too.\n",
+			      rows->more);
+	pm_str_puts(out, "\n</details>\n");
+}
+
+static void put_hot(struct markdown *to)
+{
+	const struct pm_hot *hot = to->comparison->hot;
+	const struct pm_hot_rows *rows;
+	struct pm_str out = { 0 }, words = { 0 };
+	const char *title;
+
+	if (!hot)
+		return;
+	pm_str_puts(&out, "\nWhere the added cost is (");
+	pm_put_hot_source(&words, hot);
+	pm_str_puts(&words, "): ");
+	pm_put_hot_number(&words, hot, hot->all[0], false);
+	pm_str_puts(&words, " → ");
+	pm_put_hot_number(&words, hot, hot->all[1], false);
+	if (!words.failed)
+		put_words(&out, words.data, LINE_COLUMNS);
+	if (hot->page) {
+		pm_str_puts(&out, "; flame graph: ");
+		put_code(&out, pm_basename(hot->page), false);
+	}
+	pm_str_puts(&out, "\n");
+	for (size_t i = 0; (rows = pm_hot_list(hot, i, &title)); i++)
+		if (rows->list.len > 0)
+			put_hot_list(&out, hot, rows, title);
+	to->out.failed |= out.failed || words.failed;
+	if (!out.failed && has_room(to, out.len))
+		pm_str_append(&to->out, out.data, out.len);
+	else
+		pm_str_puts(&to->out,
+			    "\nWhere the added cost is, is left out here: there is "
+			    "no room.\n");
+	pm_str_release(&out);
+	pm_str_release(&words);
+}
+
+/* All rows, in their sections. */
+static void put_rows(struct markdown *to)
+{
+	pm_compare_count(&to->counts, to->comparison);
+	if (sum(to, PM_COMPARED_FAILED, PM_COMPARED_GONE) > 0 &&
+	    has_room(to, sizeof(table_head))) {
+		pm_str_puts(&to->out, table_head);
+		put_table(to, PM_COMPARED_FAILED, PM_COMPARED_GONE);
+	} else {
+		to->left_out += sum(to, PM_COMPARED_FAILED, PM_COMPARED_GONE);
+	}
+	put_hot(to);
+	put_folded(to, "not decided or not known, without a gate", PM_COMPARED_UNDECIDED,
+		   PM_COMPARED_UNKNOWN);
+	put_folded(to, "within the gate", PM_COMPARED_WITHIN, PM_COMPARED_WITHIN);
+	put_folded(to, "unchanged", PM_COMPARED_SAME, PM_COMPARED_SAME);
+}
+
+/* ---- cases ----------------------------------------------------------------------------- */
+
+/* "| ❌ | `parse/64` | worse, … |" */
+static void put_case_line(struct markdown *to, const struct pm_compare_case *one)
+{
+	struct pm_str line = { 0 }, words = { 0 };
+
+	pm_put_compare_case(&words, to->report, one);
+	pm_str_printf(&line, "| %s | ", mark_of(one->verdict));
+	put_code(&line, one->name, true);
+	pm_str_puts(&line, " | ");
+	if (!words.failed && words.data)
+		put_words(&line, words.data, WHY_COLUMNS);
+	pm_str_puts(&line, " |\n");
+	to->out.failed |= line.failed || words.failed;
+	if (!line.failed && has_room(to, line.len))
+		pm_str_append(&to->out, line.data, line.len);
+	else
+		to->cases_left_out++;
+	pm_str_release(&line);
+	pm_str_release(&words);
+}
+
+/* A case without a row that anybody wants to see has its line in the table alone. */
+static bool is_shown(const struct markdown *to, const struct pm_compare_case *one)
+{
+	return one->len > 0 && (to->all || one->verdict != PM_VERDICT_SAME);
+}
+
+static void put_case(struct markdown *to, const struct pm_compare_case *one)
+{
+	struct pm_comparison view = pm_compare_view(to->report->comparison, one);
+	struct pm_str title = { 0 };
+
+	pm_str_printf(&title, "\n#### %s ", mark_of(one->verdict));
+	put_code(&title, one->name, false);
+	pm_str_putc(&title, '\n');
+	to->out.failed |= title.failed;
+	if (title.failed || !has_room(to, title.len)) {
+		to->left_out += one->len;
+	} else {
+		pm_str_append(&to->out, title.data, title.len);
+		to->comparison = &view;
+		put_rows(to);
+		to->comparison = to->report->comparison;
+	}
+	pm_str_release(&title);
+}
+
+static void put_cases(struct markdown *to)
+{
+	const struct pm_comparison *all = to->report->comparison;
+
+	pm_str_puts(&to->out, "\n| | case | what |\n|---|---|---|\n");
+	for (size_t i = 0; i < all->cases.len; i++)
+		put_case_line(to, &all->cases.data[i]);
+	for (size_t i = 0; i < all->cases.len; i++)
+		if (is_shown(to, &all->cases.data[i]))
+			put_case(to, &all->cases.data[i]);
+}
+
 int pm_output_compare_markdown(const struct pm_compare_report *report, FILE *to,
 			       struct pm_error *err)
 {
@@ -352,14 +506,14 @@ int pm_output_compare_markdown(const struct pm_compare_report *report, FILE *to,
 
 	pm_compare_count(&markdown.counts, report->comparison);
 	put_heading(&markdown);
-	if (sum(&markdown, PM_COMPARED_FAILED, PM_COMPARED_GONE) > 0) {
-		pm_str_puts(&markdown.out, table_head);
-		put_table(&markdown, PM_COMPARED_FAILED, PM_COMPARED_GONE);
-	}
-	put_folded(&markdown, "not decided or not known, without a gate",
-		   PM_COMPARED_UNDECIDED, PM_COMPARED_UNKNOWN);
-	put_folded(&markdown, "within the gate", PM_COMPARED_WITHIN, PM_COMPARED_WITHIN);
-	put_folded(&markdown, "unchanged", PM_COMPARED_SAME, PM_COMPARED_SAME);
+	if (report->comparison->cases.len > 0 && !report->failure)
+		put_cases(&markdown);
+	else
+		put_rows(&markdown);
+	if (markdown.cases_left_out > 0)
+		pm_str_printf(&markdown.out,
+			      "\n%zu more cases are left out here: there is no room.\n",
+			      markdown.cases_left_out);
 	if (markdown.left_out > 0)
 		pm_str_printf(&markdown.out,
 			      "\n%zu more numbers are left out here: there is no room.\n",

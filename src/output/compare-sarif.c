@@ -100,6 +100,9 @@ static void put_fingerprint(struct pm_str *out, const struct pm_compare_row *row
 		hash = pm_hash_mix(hash, pm_hash_bytes(row->scope, strlen(row->scope)));
 	if (row->module)
 		hash = pm_hash_mix(hash, pm_hash_bytes(row->module, strlen(row->module)));
+	if (row->case_name)
+		hash = pm_hash_mix(hash,
+				   pm_hash_bytes(row->case_name, strlen(row->case_name)));
 	pm_str_printf(out, ",\"partialFingerprints\":{\"pmdiffNumber/v1\":\"%016llx\"}",
 		      (unsigned long long)hash);
 }
@@ -162,6 +165,23 @@ static void put_notifications(struct pm_str *out, const struct pm_compare_report
 		put_message(out, row);
 		put_number(out, row);
 		pm_str_putc(out, '}');
+	}
+	for (size_t i = 0; i < comparison->cases.len; i++) {
+		const struct pm_compare_case *one = &comparison->cases.data[i];
+		struct pm_str text = { 0 };
+
+		if (one->verdict != PM_VERDICT_UNKNOWN)
+			continue;
+		pm_str_printable(&text, one->name, strlen(one->name));
+		pm_str_puts(&text, ": ");
+		pm_put_compare_case(&text, report, one);
+		pm_str_printf(out, "%s\n{\"level\":\"error\"", first ? "" : ",");
+		first = false;
+		pm_put_compare_json_text(
+			out, ",\"message\":{\"text\":", text.data ? text.data : "");
+		pm_str_puts(out, "}}");
+		out->failed |= text.failed;
+		pm_str_release(&text);
 	}
 	for (size_t i = 0; i < comparison->warnings.len; i++) {
 		pm_str_printf(out, "%s\n{\"level\":\"warning\"", first ? "" : ",");

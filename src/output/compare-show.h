@@ -45,9 +45,12 @@ void pm_put_compare_verdict(struct pm_str *str, const struct pm_compare_report *
 void pm_put_compare_deciding(struct pm_str *str, const struct pm_comparison *comparison);
 /* UNKNOWN where nothing was compared. */
 enum pm_verdict pm_compare_verdict_of(const struct pm_compare_report *report);
-/* The row as a gate names it: "fn:parse:sim.Ir", "wall-time". */
+/* The row as a gate names it: "fn:parse:sim.Ir", "parse/64//wall-time". */
 void pm_put_compare_name(struct pm_str *str, const struct pm_compare_row *row,
 			 size_t width, bool ascii);
+/* The same below a heading that says the case. */
+void pm_put_compare_row(struct pm_str *str, const struct pm_compare_row *row,
+			size_t width, bool ascii);
 /* "parse.c:12", or nothing. With @whole the path as it is. */
 void pm_put_compare_place(struct pm_str *str, const struct pm_compare_row *row,
 			  bool whole);
@@ -71,6 +74,30 @@ void pm_put_compare_gate(struct pm_str *str, const struct pm_compare_row *row,
 			 bool ascii);
 /* How it was judged: "Hodges-Lehmann, 20 and 20 runs, p 0.001". */
 void pm_put_compare_method(struct pm_str *str, const struct pm_compare_row *row);
+
+/* ---- cases ----------------------------------------------------------------------------- */
+
+/* The part of a comparison that is of one case, as a comparison. It borrows all, and is not to be
+ * released. */
+struct pm_comparison pm_compare_view(const struct pm_comparison *comparison,
+				     const struct pm_compare_case *one);
+/* "better, 1 number is better: sim.Ir -3 %", "new", "failed on the new side: …". */
+void pm_put_compare_case(struct pm_str *str, const struct pm_compare_report *report,
+			 const struct pm_compare_case *one);
+
+/* ---- where added cost is --------------------------------------------------------------- */
+
+/* "exact counts of callgrind, sim.Ir". */
+void pm_put_hot_source(struct pm_str *str, const struct pm_hot *hot);
+/* "+1,200", "1.25 ms". */
+void pm_put_hot_number(struct pm_str *str, const struct pm_hot *hot, double number,
+		       bool sign);
+/* The lists from 0 on, with the words for each; NULL: there are no more. */
+const struct pm_hot_rows *pm_hot_list(const struct pm_hot *hot, size_t index,
+				      const char **title);
+/* "parse.c:12", or nothing; "parse". */
+void pm_put_hot_place(struct pm_str *str, const struct pm_hot_row *row);
+void pm_put_hot_name(struct pm_str *str, const struct pm_hot_row *row, size_t width);
 
 /* ---- JSON ------------------------------------------------------------------------------ */
 

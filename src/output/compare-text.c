@@ -381,7 +381,7 @@ static void put_unknown(struct text *to)
 		if (at == len)
 			first[len++] = row;
 		pm_str_puts(&lines[at], lines[at].len > 0 ? ", " : "unknown: ");
-		pm_put_compare_name(&lines[at], row, 0, to->report->ascii);
+		pm_put_compare_row(&lines[at], row, 0, to->report->ascii);
 	}
 	for (size_t i = 0; i < len; i++) {
 		if (first[i]->why) {
@@ -410,17 +410,96 @@ static void put_rest(struct text *to)
 			same == 1 ? "" : "s", same == 1 ? "it" : "them");
 }
 
+/* Documents have all of it; here is the first of each. */
+static void put_hot(struct text *to)
+{
+	const struct pm_hot *hot = to->comparison->hot;
+	const struct pm_hot_rows *rows;
+	struct pm_str line = { 0 };
+	const char *title;
+
+	if (!hot || to->report->quiet)
+		return;
+	fprintf(to->text.to, "\nadded cost by ");
+	pm_put_hot_source(&line, hot);
+	put_line(to, PM_COLOR_PLAIN, 0, &line);
+	for (size_t i = 0; (rows = pm_hot_list(hot, i, &title)); i++) {
+		const struct pm_hot_row *row = rows->list.data;
+
+		if (rows->list.len == 0)
+			continue;
+		pm_put_hot_number(&line, hot, row->new - row->base, true);
+		pm_str_puts(&line, " in ");
+		pm_put_hot_name(&line, row, 0);
+		if (row->file) {
+			pm_str_puts(&line, ", ");
+			pm_put_hot_place(&line, row);
+		}
+		pm_str_printf(&line, " (%s)",
+			      i == 0   ? "itself"
+			      : i == 1 ? "with what it calls"
+				       : "this line");
+		put_line(to, PM_COLOR_PLAIN, INDENT, &line);
+	}
+	if (hot->page)
+		put_foreign(to, PM_COLOR_PLAIN, INDENT, "flame graph: ", hot->page);
+	pm_str_release(&line);
+}
+
+static void put_rows(struct text *to)
+{
+	measure_sections(to);
+	for (enum pm_compare_section section = 0; section < PM_COMPARED_SECTIONS;
+	     section++)
+		put_section(to, section);
+	put_hot(to);
+	put_rest(to);
+}
+
+/* ---- cases ----------------------------------------------------------------------------- */
+
+static void put_case_line(struct text *to, const struct pm_compare_case *one)
+{
+	struct pm_str line = { 0 };
+
+	pm_str_printable(&line, one->name, strlen(one->name));
+	pm_str_puts(&line, ": ");
+	pm_put_compare_case(&line, to->report, one);
+	put_line(to, verdict_color(one->verdict), 0, &line);
+	pm_str_release(&line);
+}
+
+/* Cases that did not change have their line, and no more. */
+static void put_case(const struct pm_compare_report *report,
+		     const struct pm_compare_case *one, FILE *stream, bool *failed)
+{
+	struct pm_comparison view = pm_compare_view(report->comparison, one);
+	struct pm_compare_report of = *report;
+	struct text text;
+
+	of.comparison = &view;
+	init(&text, &of, stream);
+	if (!report->quiet)
+		fputc('\n', stream);
+	text.report = report;
+	put_case_line(&text, one);
+	text.report = &of;
+	if (one->len > 0 && (report->all || one->verdict != PM_VERDICT_SAME))
+		put_rows(&text);
+	*failed = *failed || text.failed;
+}
+
 int pm_output_compare_text(const struct pm_compare_report *report, FILE *to,
 			   struct pm_error *err)
 {
+	const struct pm_comparison *comparison = report->comparison;
 	struct text text;
 
 	init(&text, report, to);
 	heading(&text);
-	measure_sections(&text);
-	for (enum pm_compare_section section = 0; section < PM_COMPARED_SECTIONS;
-	     section++)
-		put_section(&text, section);
-	put_rest(&text);
+	if (comparison->cases.len == 0)
+		put_rows(&text);
+	for (size_t i = 0; i < comparison->cases.len; i++)
+		put_case(report, &comparison->cases.data[i], to, &text.failed);
 	return text.failed ? pm_error_set(err, -ENOMEM, "out of memory") : 0;
 }

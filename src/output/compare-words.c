@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Rows of a comparison as people read them. */
 #include "compare-show.h"
+#include "pm/suite.h"
 
 #include <string.h>
 
@@ -165,6 +166,30 @@ static const char *same_words(const struct pm_compare_counts *counts)
 	return differing > 0 ? "nothing beyond the gate" : "no change";
 }
 
+/* "; of 5 cases 1 failed, 2 are new". */
+static void put_cases(struct pm_str *str, const struct pm_comparison *comparison)
+{
+	size_t failed = 0, new = 0, gone = 0, told = 0;
+
+	for (size_t i = 0; i < comparison->cases.len; i++) {
+		const struct pm_compare_case *one = &comparison->cases.data[i];
+
+		failed += one->verdict == PM_VERDICT_UNKNOWN;
+		new += one->verdict == PM_VERDICT_NEW;
+		gone += one->verdict == PM_VERDICT_GONE;
+	}
+	if (comparison->cases.len == 0)
+		return;
+	pm_str_printf(str, "; %zu case%s", comparison->cases.len,
+		      comparison->cases.len == 1 ? "" : "s");
+	if (failed > 0)
+		pm_str_printf(str, "%s%zu failed", told++ == 0 ? ": " : ", ", failed);
+	if (new > 0)
+		pm_str_printf(str, "%s%zu new", told++ == 0 ? ": " : ", ", new);
+	if (gone > 0)
+		pm_str_printf(str, "%s%zu gone", told++ == 0 ? ": " : ", ", gone);
+}
+
 void pm_put_compare_verdict(struct pm_str *str, const struct pm_compare_report *report)
 {
 	const struct pm_comparison *comparison = report->comparison;
@@ -180,6 +205,7 @@ void pm_put_compare_verdict(struct pm_str *str, const struct pm_compare_report *
 				 ? same_words(&counts)
 				 : pm_verdict_name(comparison->verdict));
 	put_what(str, comparison, &counts);
+	put_cases(str, comparison);
 	if (comparison->forced && comparison->differences.len > 0)
 		pm_str_puts(str, " (forced: the sides do not compare)");
 }
@@ -211,6 +237,16 @@ void pm_put_compare_deciding(struct pm_str *str, const struct pm_comparison *com
 
 void pm_put_compare_name(struct pm_str *str, const struct pm_compare_row *row,
 			 size_t width, bool ascii)
+{
+	if (row->case_name) {
+		pm_put_cut(str, row->case_name, width, false, ascii);
+		pm_str_puts(str, PM_CASE_SEPARATOR);
+	}
+	pm_put_compare_row(str, row, width, ascii);
+}
+
+void pm_put_compare_row(struct pm_str *str, const struct pm_compare_row *row,
+			size_t width, bool ascii)
 {
 	if (row->scope) {
 		pm_str_puts(str, "fn:");
@@ -424,6 +460,46 @@ void pm_put_compare_method(struct pm_str *str, const struct pm_compare_row *row)
 	else if (isfinite(row->p_holm))
 		pm_str_printf(str, row->p_holm < 0.0005 ? ", p %.0e" : ", p %.3f",
 			      row->p_holm);
+}
+
+/* ---- cases ----------------------------------------------------------------------------- */
+
+struct pm_comparison pm_compare_view(const struct pm_comparison *comparison,
+				     const struct pm_compare_case *one)
+{
+	struct pm_comparison view = {
+		.base = one->base,
+		.new = one->new,
+		.engine = one->engine,
+		.cpu_model = comparison->cpu_model,
+		.deciding = one->deciding,
+		.hot = one->hot,
+		.verdict = one->verdict,
+	};
+
+	view.rows.data = comparison->rows.data + one->first;
+	view.rows.len = one->len;
+	return view;
+}
+
+void pm_put_compare_case(struct pm_str *str, const struct pm_compare_report *report,
+			 const struct pm_compare_case *one)
+{
+	struct pm_comparison view = pm_compare_view(report->comparison, one);
+	struct pm_compare_report of = *report;
+
+	of.comparison = &view;
+	of.failure = NULL;
+	if (one->verdict == PM_VERDICT_UNKNOWN) {
+		pm_str_puts(str, one->failed_new || one->failed_base ? "failed"
+								     : "not compared");
+	} else {
+		pm_put_compare_verdict(str, &of);
+	}
+	if (one->why) {
+		pm_str_puts(str, ": ");
+		pm_str_printable(str, one->why, strlen(one->why));
+	}
 }
 
 /* ---- JSON ------------------------------------------------------------------------------ */

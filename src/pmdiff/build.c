@@ -12,8 +12,8 @@ enum {
 	BUILD_LINES = 200, /* of its output, when it fails */
 };
 
-static int start_build(const struct pmdiff_meter *meter, const struct pmdiff_tree *tree,
-		       pid_t *ret)
+static int start_shell(const struct pmdiff_meter *meter, const struct pmdiff_tree *tree,
+		       const char *command, pid_t *ret)
 {
 	PM_AUTO_FREE char *scratch = NULL;
 	PM_AUTO_CLOSE int log = open(
@@ -26,8 +26,7 @@ static int start_build(const struct pmdiff_meter *meter, const struct pmdiff_tre
 		scratch = NULL;
 		return -ENOMEM;
 	}
-	process.argv =
-		(const char *const[]){ "sh", "-c", meter->options->measured.build, NULL };
+	process.argv = (const char *const[]){ "sh", "-c", command, NULL };
 	process.env = (const char *const[]){ scratch, NULL };
 	process.out = process.err = log;
 	return pmdiff_process_start(&process, ret);
@@ -59,7 +58,7 @@ int pmdiff_meter_build(struct pmdiff_meter *meter, const struct pmdiff_tree *tre
 	pmdiff_progress_show(&meter->progress,
 			     "pmdiff: building %s, " PMDIFF_SHORT_HASH " %s", tree->role,
 			     tree->commit->hash, tree->commit->subject);
-	status = start_build(meter, tree, &pid);
+	status = start_shell(meter, tree, meter->options->measured.build, &pid);
 	if (status == 0)
 		status = pmdiff_process_wait(pid);
 	pmdiff_progress_clear(&meter->progress);
@@ -81,4 +80,30 @@ int pmdiff_meter_build(struct pmdiff_meter *meter, const struct pmdiff_tree *tre
 			     status);
 	add_remedy(err, tree);
 	return PMDIFF_BAD_COMMIT;
+}
+
+int pmdiff_meter_set_up(struct pmdiff_meter *meter, const struct pmdiff_tree *tree,
+			struct pm_error *err)
+{
+	const char *command = meter->measured->setup;
+	char whose[PM_ERROR_TEXT_MAX / 2] = "";
+	pid_t pid;
+	int status = command ? start_shell(meter, tree, command, &pid) : 0;
+
+	if (command && status == 0)
+		status = pmdiff_process_wait(pid);
+	if (status == 0)
+		return 0;
+	pmdiff_progress_clear(&meter->progress);
+	if (status < 0)
+		return pm_error_set(err, status, "cannot set up: %s", strerror(-status));
+	if (!meter->brief)
+		pmdiff_log_show(meter->log, BUILD_LINES);
+	if (tree->role)
+		snprintf(whose, sizeof(whose),
+			 "%s, " PMDIFF_SHORT_HASH " (%.100s): ", tree->role,
+			 tree->commit->hash, tree->commit->subject);
+	return pm_error_set(err, PMDIFF_BAD_COMMIT,
+			    "%sthe set-up `%.100s` failed with status %d", whose, command,
+			    status);
 }

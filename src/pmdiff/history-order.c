@@ -211,9 +211,11 @@ int pmdiff_history_order(struct pmdiff_history *history, struct pm_error *err)
 	for (size_t i = 0; r == 0 && i < history->commits.len; i++) {
 		struct pmdiff_history_commit *commit = &history->commits.data[i];
 
-		r = pm_vec_push(&places.list,
-				(struct place){ .commit = commit,
-						.time = time_of(&commit->stat) });
+		r = pm_vec_push(
+			&places.list,
+			(struct place){
+				.commit = commit,
+				.time = time_of(&commit->suite.cases.data[0].stat) });
 	}
 	if (r == 0 && places.list.len > 0) {
 		qsort(places.list.data, places.list.len, sizeof(*places.list.data),

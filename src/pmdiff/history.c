@@ -37,7 +37,7 @@ void pmdiff_history_release(struct pmdiff_history *history)
 
 		free(commit->commit);
 		free(commit->subject);
-		pm_stat_release(&commit->stat);
+		pm_suite_release(&commit->suite);
 	}
 	for (size_t i = 0; i < history->warnings.len; i++)
 		free(history->warnings.data[i]);
@@ -68,7 +68,7 @@ static int PM_PRINTF(3, 4) warn(struct pmdiff_history *history, struct pm_error 
 }
 
 /* What keeps a document from being the commit's, or NULL. */
-static const char *find_fault(const struct pm_stat *stat, const char *commit)
+static const char *find_fault_of(const struct pm_stat *stat, const char *commit)
 {
 	const struct pm_stat_subject *subject = stat->subjects.data;
 
@@ -80,29 +80,38 @@ static const char *find_fault(const struct pm_stat *stat, const char *commit)
 	return NULL;
 }
 
+static const char *find_fault(const struct pm_suite *suite, const char *commit)
+{
+	const char *fault = NULL;
+
+	for (size_t i = 0; i < suite->cases.len && !fault; i++)
+		fault = find_fault_of(&suite->cases.data[i].stat, commit);
+	return fault;
+}
+
 int pmdiff_history_add(struct pmdiff_history *history, const char *commit, int fd,
 		       const char *name, struct pm_error *err)
 {
 	struct pmdiff_history_commit entry = { 0 };
 	struct pm_error why = { 0 };
 	const char *fault;
-	int r = pm_stat_read(&entry.stat, fd, name, &why);
+	int r = pm_suite_read(&entry.suite, fd, name, &why);
 
 	if (r == -ENOMEM)
 		return no_memory(err);
 	if (r < 0)
 		return warn(history, err, "%s is left out of the history: it %s.", name,
 			    why.text);
-	fault = find_fault(&entry.stat, commit);
+	fault = find_fault(&entry.suite, commit);
 	if (fault) {
-		pm_stat_release(&entry.stat);
+		pm_suite_release(&entry.suite);
 		return warn(history, err, "%s is left out of the history: %s.", name,
 			    fault);
 	}
 	entry.commit = strdup(commit);
 	if (!entry.commit || pm_vec_push(&history->commits, entry) < 0) {
 		free(entry.commit);
-		pm_stat_release(&entry.stat);
+		pm_suite_release(&entry.suite);
 		return no_memory(err);
 	}
 	return 0;
@@ -173,7 +182,7 @@ static int read_folder(struct pmdiff_history *history, const char *where,
 	return r;
 }
 
-static int write_file(const char *where, const char *commit, const struct pm_stat *stat,
+static int write_file(const char *where, const char *commit, const struct pm_suite *suite,
 		      struct pm_error *err)
 {
 	PM_CLEANUP(pm_sink_release) struct pm_sink sink = { 0 };
@@ -193,7 +202,7 @@ static int write_file(const char *where, const char *commit, const struct pm_sta
 	r = pm_sink_open(&sink, path, 0666, err);
 	if (r < 0)
 		return r;
-	r = pm_stat_write(stat, fileno(sink.file), err);
+	r = pm_suite_write(suite, fileno(sink.file), err);
 	if (r < 0) {
 		pm_error_where(err, path, -1);
 		return r;
@@ -223,16 +232,25 @@ static int no_ref(const char *where, struct pm_error *err)
 	return -EINVAL;
 }
 
+/* Whether a case of @suite was measured so. */
+static bool is_dirty(const struct pm_suite *suite)
+{
+	for (size_t i = 0; i < suite->cases.len; i++) {
+		const struct pm_stat *stat = &suite->cases.data[i].stat;
+
+		if (stat->subjects.len > 0 && stat->subjects.data[0].commit &&
+		    stat->subjects.data[0].dirty > 0)
+			return true;
+	}
+	return false;
+}
+
 static int tell_dirty(struct pmdiff_history *history, struct pm_error *err)
 {
 	size_t dirty = 0;
 
-	for (size_t i = 0; i < history->commits.len; i++) {
-		const struct pm_stat *stat = &history->commits.data[i].stat;
-
-		dirty += stat->subjects.len > 0 && stat->subjects.data[0].commit &&
-			 stat->subjects.data[0].dirty > 0;
-	}
+	for (size_t i = 0; i < history->commits.len; i++)
+		dirty += is_dirty(&history->commits.data[i].suite);
 	return dirty == 0
 		       ? 0
 		       : warn(history, err,
@@ -260,13 +278,29 @@ static bool same_command(const struct pm_stat *a, const struct pm_stat *b)
 	return true;
 }
 
+/* Of the cases that both have. One without cases has nothing in common with one that has some. */
+static bool same_commands(const struct pm_suite *a, const struct pm_suite *b)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < a->cases.len; i++) {
+		const struct pm_suite_case *one = &a->cases.data[i];
+		const struct pm_suite_case *other = pm_suite_find(b, one->name);
+
+		if (other && !same_command(&one->stat, &other->stat))
+			return false;
+		any = any || other || one->name;
+	}
+	return any;
+}
+
 static int tell_commands(struct pmdiff_history *history, struct pm_error *err)
 {
 	size_t len = history->commits.len, other = 0;
 
 	for (size_t i = 0; i < len; i++)
-		other += !same_command(&history->commits.data[i].stat,
-				       &history->commits.data[len - 1].stat);
+		other += !same_commands(&history->commits.data[i].suite,
+					&history->commits.data[len - 1].suite);
 	return other == 0 ? 0
 			  : warn(history, err,
 				 "%zu of the history's %zu commits ran another command "
@@ -318,14 +352,14 @@ static int64_t time_of_commit(const char *commit)
 
 /* Says of a joined document which commit it is of, which is borrowed as all in it; what it says
  * itself is right. */
-static int name_commit(struct pm_stat *joined, char *commit, struct pm_error *err)
+static int name_commit(struct pm_stat *stat, char *commit, struct pm_error *err)
 {
 	struct pm_stat_subject *subject;
 
-	if (joined->subjects.len == 0 &&
-	    pm_vec_push(&joined->subjects, (struct pm_stat_subject){ 0 }) < 0)
+	if (stat->subjects.len == 0 &&
+	    pm_vec_push(&stat->subjects, (struct pm_stat_subject){ 0 }) < 0)
 		return no_memory(err);
-	subject = &joined->subjects.data[0];
+	subject = &stat->subjects.data[0];
 	if (subject->commit && strcmp(subject->commit, commit) != 0)
 		return pm_error_set(err, -EINVAL,
 				    "these are the counts of another commit: %s",
@@ -340,7 +374,7 @@ static int name_commit(struct pm_stat *joined, char *commit, struct pm_error *er
 	return 0;
 }
 
-static int write_note(const char *ref, const char *commit, const struct pm_stat *stat,
+static int write_note(const char *ref, const char *commit, const struct pm_suite *suite,
 		      struct pm_error *err)
 {
 	PM_AUTO_CLOSE int fd = memfd_create("note", MFD_CLOEXEC);
@@ -349,7 +383,7 @@ static int write_note(const char *ref, const char *commit, const struct pm_stat 
 	if (fd < 0)
 		return pm_error_set(err, -errno, "cannot make a file in memory: %s",
 				    strerror(errno));
-	r = pm_stat_write(stat, fd, err);
+	r = pm_suite_write(suite, fd, err);
 	if (r == 0 && lseek(fd, 0, SEEK_SET) < 0)
 		r = -errno;
 	return r < 0 ? r : pmdiff_notes_write(ref, commit, fd, err);
@@ -403,10 +437,37 @@ int pmdiff_history_check(const char *where, struct pm_error *err)
 	return *ref ? pmdiff_notes_check(ref, err) : no_ref(where, err);
 }
 
-int pmdiff_history_write(const char *where, const char *commit,
-			 const struct pm_stat *stats, size_t len, struct pm_error *err)
+static void release_borrowed(struct pm_suite *suite)
 {
-	PM_CLEANUP(pm_stat_join_release) struct pm_stat joined = { 0 };
+	for (size_t i = 0; i < suite->cases.len; i++)
+		pm_stat_join_release(&suite->cases.data[i].stat);
+	pm_vec_release(&suite->cases);
+}
+
+/* A copy that borrows all but its arrays, and says the commit. */
+static int borrow_suite(struct pm_suite *ret, const struct pm_suite *suite, char *commit,
+			struct pm_error *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < suite->cases.len && r == 0; i++) {
+		struct pm_suite_case one = { .name = suite->cases.data[i].name };
+
+		r = pm_stat_join(&one.stat, &suite->cases.data[i].stat, 1, err);
+		if (r == 0 && pm_vec_push(&ret->cases, one) < 0) {
+			pm_stat_join_release(&one.stat);
+			r = no_memory(err);
+		}
+		if (r == 0)
+			r = name_commit(&ret->cases.data[i].stat, commit, err);
+	}
+	return r;
+}
+
+int pmdiff_history_write_suite(const char *where, const char *commit,
+			       const struct pm_suite *suite, struct pm_error *err)
+{
+	PM_CLEANUP(release_borrowed) struct pm_suite borrowed = { 0 };
 	PM_AUTO_FREE char *name = strdup(commit);
 	const char *ref;
 	int r;
@@ -416,12 +477,26 @@ int pmdiff_history_write(const char *where, const char *commit,
 	if (!pmdiff_is_hash(commit, strlen(commit)))
 		return pm_error_set(err, -EINVAL, "not the full hash of a commit: %s",
 				    commit);
-	r = pm_stat_join(&joined, stats, len, err);
-	if (r == 0)
-		r = name_commit(&joined, name, err);
+	r = borrow_suite(&borrowed, suite, name, err);
 	if (r < 0)
 		return r;
 	if (!is_notes(where, &ref))
-		return write_file(where, commit, &joined, err);
-	return *ref ? write_note(ref, commit, &joined, err) : no_ref(where, err);
+		return write_file(where, commit, &borrowed, err);
+	return *ref ? write_note(ref, commit, &borrowed, err) : no_ref(where, err);
+}
+
+int pmdiff_history_write(const char *where, const char *commit,
+			 const struct pm_stat *stats, size_t len, struct pm_error *err)
+{
+	PM_CLEANUP(release_borrowed) struct pm_suite suite = { 0 };
+	struct pm_suite_case one = { 0 };
+	int r = pm_stat_join(&one.stat, stats, len, err);
+
+	if (r < 0)
+		return r;
+	if (pm_vec_push(&suite.cases, one) < 0) {
+		pm_stat_join_release(&one.stat);
+		return no_memory(err);
+	}
+	return pmdiff_history_write_suite(where, commit, &suite, err);
 }

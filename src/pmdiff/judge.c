@@ -48,13 +48,35 @@ static void warn_of(const struct pmdiff_history *history,
 
 struct earlier {
 	struct pmdiff_history history;
-	PM_VEC(const struct pm_stat *) stats;
+	PM_VEC(const struct pm_stat *) stats; /* of commits without cases */
+	PM_VEC(struct earlier_case {
+		const char *name;
+		PM_VEC(const struct pm_stat *) list;
+	})
+	cases;
 };
 
 static void release_earlier(struct earlier *earlier)
 {
 	pm_vec_release(&earlier->stats);
+	for (size_t i = 0; i < earlier->cases.len; i++)
+		pm_vec_release(&earlier->cases.data[i].list);
+	pm_vec_release(&earlier->cases);
 	pmdiff_history_release(&earlier->history);
+}
+
+static int add_earlier(struct earlier *ret, const struct pm_suite_case *one)
+{
+	size_t at = 0;
+
+	if (!one->name)
+		return pm_vec_push(&ret->stats, &one->stat);
+	while (at < ret->cases.len && strcmp(ret->cases.data[at].name, one->name) != 0)
+		at++;
+	if (at == ret->cases.len &&
+	    pm_vec_push(&ret->cases, (struct earlier_case){ .name = one->name }) < 0)
+		return -ENOMEM;
+	return pm_vec_push(&ret->cases.data[at].list, &one->stat);
 }
 
 static int read_earlier(struct earlier *ret, const struct pmdiff_inputs *inputs,
@@ -74,9 +96,11 @@ static int read_earlier(struct earlier *ret, const struct pmdiff_inputs *inputs,
 	for (size_t i = 0; i < history->commits.len && r == 0; i++) {
 		const struct pmdiff_history_commit *commit = &history->commits.data[i];
 
-		if (!is_judged(inputs, commit->commit) &&
-		    pm_vec_push(&ret->stats, &commit->stat) < 0)
-			r = no_memory(err);
+		if (is_judged(inputs, commit->commit))
+			continue;
+		for (size_t j = 0; j < commit->suite.cases.len && r == 0; j++)
+			if (add_earlier(ret, &commit->suite.cases.data[j]) < 0)
+				r = no_memory(err);
 	}
 	return r;
 }
@@ -92,29 +116,124 @@ static void release_pointers(struct pointers *pointers)
 	pm_vec_release(&pointers->list);
 }
 
-static int point_at(struct pointers *ret, const struct pmdiff_side *side,
-		    struct pm_error *err)
+static int point_at(struct pointers *ret, const struct pm_stat *stats, size_t len)
 {
-	for (size_t i = 0; i < side->stats.len; i++)
-		if (pm_vec_push(&ret->list, &side->stats.data[i]) < 0)
-			return no_memory(err);
+	for (size_t i = 0; i < len; i++)
+		if (pm_vec_push(&ret->list, &stats[i]) < 0)
+			return -ENOMEM;
 	return 0;
 }
 
-static int compare_counts(struct pm_comparison *ret, const struct pmdiff_inputs *inputs,
+/* What pm_compare_cases() gets, and the lists that it borrows. */
+struct compared {
+	PM_VEC(struct pm_compare_input) inputs;
+	PM_VEC(struct pointers) lists;
+};
+
+static void release_compared(struct compared *compared)
+{
+	for (size_t i = 0; i < compared->lists.len; i++)
+		release_pointers(&compared->lists.data[i]);
+	pm_vec_release(&compared->lists);
+	pm_vec_release(&compared->inputs);
+}
+
+/* The list lives as long as @compared does. */
+static int add_list(struct compared *compared, const struct pm_stat *stats, size_t len,
+		    const struct pm_stat *const **ret, size_t *ret_len)
+{
+	struct pointers list = { 0 };
+
+	if (point_at(&list, stats, len) < 0 || pm_vec_push(&compared->lists, list) < 0) {
+		release_pointers(&list);
+		return -ENOMEM;
+	}
+	*ret = list.list.data;
+	*ret_len = list.list.len;
+	return 0;
+}
+
+static int add_input(struct compared *compared, const struct pmdiff_side_case *base,
+		     const struct pmdiff_side_case *new, const struct earlier *earlier)
+{
+	const struct pmdiff_side_case *any = new ? new : base;
+	struct pm_compare_input input = {
+		.name = any->name,
+		.group = any->group,
+		.failed_base = base ? base->failure : NULL,
+		.failed_new = new ? new->failure : NULL,
+		.functions_explain = any->explains,
+	};
+
+	if ((base && add_list(compared, base->stats.data, base->stats.len, &input.base,
+			      &input.base_len) < 0) ||
+	    (new &&add_list(compared, new->stats.data, new->stats.len, &input.new,
+			    &input.new_len) < 0))
+		return -ENOMEM;
+	for (size_t i = 0; earlier && i < earlier->cases.len; i++)
+		if (strcmp(earlier->cases.data[i].name, any->name) == 0) {
+			input.history = earlier->cases.data[i].list.data;
+			input.history_len = earlier->cases.data[i].list.len;
+		}
+	return pm_vec_push(&compared->inputs, input);
+}
+
+/* In the order of the new side; what only the base has comes last. */
+static int add_cases(struct compared *compared, const struct pmdiff_side sides[2],
+		     const struct pmdiff_options *options, const struct earlier *earlier)
+{
+	for (size_t i = 0; i < sides[1].cases.len; i++) {
+		const struct pmdiff_side_case *new = &sides[1].cases.data[i];
+
+		if (pmdiff_is_case_wanted(options, new->name, new->group) &&
+		    add_input(compared, pmdiff_side_find_case(&sides[0], new->name), new,
+			      earlier) < 0)
+			return -ENOMEM;
+	}
+	for (size_t i = 0; i < sides[0].cases.len; i++) {
+		const struct pmdiff_side_case *base = &sides[0].cases.data[i];
+
+		if (pmdiff_is_case_wanted(options, base->name, base->group) &&
+		    !pmdiff_side_find_case(&sides[1], base->name) &&
+		    add_input(compared, base, NULL, earlier) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int add_only(struct compared *compared, const struct pmdiff_side sides[2],
+		    const struct pm_compare_options *how)
+{
+	/* The one document of `ab` is both. */
+	const struct pmdiff_side *last = &sides[sides[1].stats.len > 0];
+	struct pm_compare_input input = { .history = how->history,
+					  .history_len = how->history_len,
+					  .functions_explain = sides[1].explains };
+
+	if (add_list(compared, sides[0].stats.data, sides[0].stats.len, &input.base,
+		     &input.base_len) < 0 ||
+	    add_list(compared, last->stats.data, last->stats.len, &input.new,
+		     &input.new_len) < 0)
+		return -ENOMEM;
+	return pm_vec_push(&compared->inputs, input);
+}
+
+static int compare_counts(struct pm_comparison *ret, const struct pmdiff_side sides[2],
+			  const struct pmdiff_options *options,
+			  const struct earlier *earlier,
 			  const struct pm_compare_options *how, struct pm_error *err)
 {
-	PM_CLEANUP(release_pointers) struct pointers base = { 0 };
-	PM_CLEANUP(release_pointers) struct pointers new = { 0 };
-	/* The one document of `ab` is both. */
-	const struct pmdiff_side *last = &inputs->sides[inputs->sides[1].stats.len > 0];
-	int r = point_at(&base, &inputs->sides[0], err);
+	PM_CLEANUP(release_compared) struct compared compared = { 0 };
+	bool cases = sides[0].cases.len + sides[1].cases.len > 0;
+	int r = cases ? add_cases(&compared, sides, options, earlier)
+		      : add_only(&compared, sides, how);
 
-	if (r == 0)
-		r = point_at(&new, last, err);
-	return r < 0 ? r
-		     : pm_compare_stats(ret, base.list.data, base.list.len, new.list.data,
-					new.list.len, how, err);
+	if (r < 0)
+		return no_memory(err);
+	if (compared.inputs.len == 0)
+		return pm_error_set(err, -EINVAL, "--case %.200s means none of the cases",
+				    options->case_pattern);
+	return pm_compare_cases(ret, compared.inputs.data, compared.inputs.len, how, err);
 }
 
 /* What we know of a side better than its numbers do. */
@@ -185,8 +304,7 @@ int pmdiff_judge(struct pm_comparison *ret, const struct pmdiff_inputs *inputs,
 		.force = options->force,
 		.gates_default = { -1, -1, -1 },
 		.seed = SEED,
-		.functions_explain = options->action == PMDIFF_RUN &&
-				     pmdiff_names_no_functions(options),
+		.cases_left_out = options->case_pattern != NULL,
 	};
 	int r = read_earlier(&earlier, inputs, options, err);
 
@@ -195,9 +313,10 @@ int pmdiff_judge(struct pm_comparison *ret, const struct pmdiff_inputs *inputs,
 		return r;
 	how.history = earlier.stats.data;
 	how.history_len = earlier.stats.len;
-	r = inputs->recordings ? pm_compare_profiles(ret, inputs->profiles[0],
-						     inputs->profiles[1], &how, err)
-			       : compare_counts(ret, inputs, &how, err);
+	r = inputs->recordings
+		    ? pm_compare_profiles(ret, inputs->profiles[0], inputs->profiles[1],
+					  &how, err)
+		    : compare_counts(ret, inputs->sides, options, &earlier, &how, err);
 	/* Files that have nothing in common are no mistake of words. */
 	if (r == -EINVAL)
 		r = -EXDEV;
@@ -210,14 +329,12 @@ int pmdiff_check_gates(const struct pmdiff_side sides[2],
 		       const struct pmdiff_options *options, struct pm_error *err)
 {
 	PM_CLEANUP(pm_comparison_release) struct pm_comparison comparison = { 0 };
-	/* Borrowed: not to be released. */
-	struct pmdiff_inputs inputs = { .sides = { sides[0], sides[1] } };
 	struct pm_compare_options how = { .gates = &options->gates,
 					  .force = true,
 					  .gates_default = { -1, -1, -1 },
 					  .seed = SEED };
 	struct pm_error why = { .offset = -1 };
-	int r = compare_counts(&comparison, &inputs, &how, &why);
+	int r = compare_counts(&comparison, sides, options, NULL, &how, &why);
 
 	/* What else there is will be said of all of them. */
 	if (r != -ENOENT)
@@ -236,6 +353,48 @@ static bool has_commit(const struct pmdiff_history *history, const char *commit)
 	return false;
 }
 
+static void release_suite(struct pm_suite *suite)
+{
+	for (size_t i = 0; i < suite->cases.len; i++)
+		pm_stat_join_release(&suite->cases.data[i].stat);
+	pm_vec_release(&suite->cases);
+}
+
+/* The runs of each case as one document. What is in it is borrowed of @side, but for arrays. */
+static int join_side(struct pm_suite *ret, const struct pmdiff_side *side,
+		     struct pm_error *err)
+{
+	bool cases = side->cases.len > 0;
+	int r = 0;
+
+	for (size_t i = 0; i < (cases ? side->cases.len : 1) && r == 0; i++) {
+		const struct pmdiff_side_case *of = cases ? &side->cases.data[i] : NULL;
+		struct pm_suite_case one = { .name = of ? of->name : NULL };
+
+		if (of && of->stats.len == 0)
+			continue;
+		r = of ? pm_stat_join(&one.stat, of->stats.data, of->stats.len, err)
+		       : pm_stat_join(&one.stat, side->stats.data, side->stats.len, err);
+		if (r == 0 && pm_vec_push(&ret->cases, one) < 0) {
+			pm_stat_join_release(&one.stat);
+			r = no_memory(err);
+		}
+	}
+	return r;
+}
+
+static int keep_side(const struct pmdiff_side *side, const struct pmdiff_options *options,
+		     struct pm_error *err)
+{
+	PM_CLEANUP(release_suite) struct pm_suite suite = { 0 };
+	int r = join_side(&suite, side, err);
+
+	return r < 0 || suite.cases.len == 0
+		       ? r
+		       : pmdiff_history_write_suite(options->history, side->commit,
+						    &suite, err);
+}
+
 int pmdiff_keep(const struct pmdiff_inputs *inputs, const struct pmdiff_options *options,
 		struct pm_error *err)
 {
@@ -251,8 +410,7 @@ int pmdiff_keep(const struct pmdiff_inputs *inputs, const struct pmdiff_options 
 		const struct pmdiff_side *side = &inputs->sides[i];
 
 		if (i > 0 || !has_commit(&history, side->commit))
-			r = pmdiff_history_write(options->history, side->commit,
-						 side->stats.data, side->stats.len, err);
+			r = keep_side(side, options, err);
 	}
 	return r;
 }
@@ -262,6 +420,9 @@ enum pmdiff_status pmdiff_status_of(const struct pm_comparison *comparison,
 {
 	if (comparison->verdict == PM_VERDICT_WORSE)
 		return PMDIFF_STATUS_REGRESSION;
+	for (size_t i = 0; i < comparison->cases.len; i++)
+		if (comparison->cases.data[i].failed_new)
+			return PMDIFF_STATUS_FAILED;
 	if (comparison->verdict == PM_VERDICT_INCONCLUSIVE && options->strict)
 		return PMDIFF_STATUS_INCONCLUSIVE;
 	return PMDIFF_STATUS_FINE;

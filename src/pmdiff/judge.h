@@ -13,6 +13,8 @@ enum pmdiff_status {
 	PMDIFF_STATUS_USAGE = 2, /* also files that cannot be read */
 	PMDIFF_STATUS_INCOMPARABLE = 3,
 	PMDIFF_STATUS_INCONCLUSIVE = 4, /* with --strict */
+	PMDIFF_STATUS_FAILED =
+		PM_STATUS_FAILED, /* also a case that failed on the new side */
 };
 
 /* Compares them by the gates, and by the noise of the history. @ret is to be released in both

@@ -2,6 +2,7 @@
 #include "bisect.h"
 #include "judge.h"
 #include "print.h"
+#include "profile.h"
 #include "read.h"
 #include "run.h"
 #include "trend.h"
@@ -77,8 +78,10 @@ static int fail_early(const struct pmdiff_options *options, const struct pm_erro
 	return fail_in_documents(options, &nothing, why, fail(why, status));
 }
 
+/* @workshop: where the sides were measured; NULL: they are files. */
 static int judge_and_print(const struct pmdiff_inputs *inputs,
-			   const struct pmdiff_options *options)
+			   const struct pmdiff_options *options,
+			   struct pmdiff_workshop *workshop)
 {
 	PM_CLEANUP(pm_comparison_release) struct pm_comparison comparison = { 0 };
 	struct pmdiff_shown shown = { .comparison = &comparison,
@@ -92,7 +95,9 @@ static int judge_and_print(const struct pmdiff_inputs *inputs,
 		return fail_in_documents(options, &comparison, &err,
 					 status_of_error(ret));
 	}
-	if (pmdiff_print_comparison(options, &shown, &err) < 0)
+	if (workshop)
+		ret = pmdiff_profile(&comparison, workshop, inputs->sides, &err);
+	if (ret < 0 || pmdiff_print_comparison(options, &shown, &err) < 0)
 		return fail(&err, PM_STATUS_FAILED);
 	return pmdiff_status_of(&comparison, options);
 }
@@ -104,7 +109,7 @@ static int compare(const struct pmdiff_options *options)
 	int ret = pmdiff_read(&inputs, options, &err);
 
 	return ret < 0 ? fail_early(options, &err, status_of_error(ret))
-		       : judge_and_print(&inputs, options);
+		       : judge_and_print(&inputs, options, NULL);
 }
 
 /* What was asked for cannot be; or the repository, a build or the command is not as it should
@@ -126,14 +131,16 @@ static int status_of_run(int error)
 static int run(const struct pmdiff_options *options)
 {
 	PM_CLEANUP(pmdiff_inputs_release) struct pmdiff_inputs inputs = { 0 };
+	struct pmdiff_workshop workshop;
 	struct pm_error err = { .offset = -1 };
-	int status, ret = pmdiff_measure(inputs.sides, options, &err);
+	int status, ret = pmdiff_measure(inputs.sides, &workshop, options, &err);
 
 	if (ret < 0)
 		return fail_early(options, &err, status_of_run(ret));
-	status = judge_and_print(&inputs, options);
+	status = judge_and_print(&inputs, options, &workshop);
+	pmdiff_workshop_release(&workshop);
 	/* There may be a thousand, and nobody has asked for them. */
-	for (size_t i = 0; i < 2 && pmdiff_names_no_functions(options); i++)
+	for (size_t i = 0; i < 2; i++)
 		pmdiff_side_forget_functions(&inputs.sides[i]);
 	/* It is told first: what has taken so long is not to be lost to a full disk. */
 	ret = pmdiff_keep(&inputs, options, &err);

@@ -87,7 +87,7 @@ void pmdiff_tree_forget_missing(struct pmdiff_tree *tree)
 static int add_functions(struct words *words, const struct pmdiff_meter *meter,
 			 const struct pmdiff_tree *tree)
 {
-	const struct pmdiff_texts *functions = &meter->options->measured.functions;
+	const struct pmdiff_texts *functions = &meter->measured->functions;
 	int r = 0;
 
 	if (meter->all_functions)
@@ -104,13 +104,15 @@ static int add_functions(struct words *words, const struct pmdiff_meter *meter,
 static int fill_words(struct words *words, const struct pmdiff_meter *meter,
 		      const struct pmdiff_tree *tree, const char *timeout)
 {
-	const struct pmdiff_measured *measured = &meter->options->measured;
+	const struct pmdiff_measured *measured = meter->measured;
 	int r = add_words(words, (const char *const[]){ meter->pmstat, "--json", "-q",
 							"-o", meter->document, NULL });
 
 	if (r == 0 && meter->engine)
 		r = add_words(words,
 			      (const char *const[]){ "--engine", meter->engine, NULL });
+	if (r == 0 && measured->part == PM_DIFF_PART_MARKED)
+		r = pm_vec_push(&words->list, "--marked");
 	if (r == 0 && timeout)
 		r = add_words(words, (const char *const[]){ "--timeout", timeout, NULL });
 	if (r == 0)
@@ -146,7 +148,7 @@ static char *padding(struct pmdiff_meter *meter)
 /* The status of pmstat, or negative errno. */
 static int run_pmstat(struct pmdiff_meter *meter, const struct pmdiff_tree *tree)
 {
-	uint64_t timeout_ns = meter->options->measured.timeout_ns;
+	uint64_t timeout_ns = meter->measured->timeout_ns;
 	PM_AUTO_FREE char *scratch = NULL, *pad = padding(meter), *timeout = NULL;
 	PM_AUTO_CLOSE int log = open(
 		meter->log, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
@@ -188,13 +190,14 @@ static int bad_commit(struct pm_error *err, const struct pmdiff_tree *tree,
 }
 
 static int not_found(struct pm_error *err, const struct pmdiff_meter *meter,
-		     const struct pmdiff_tree *tree)
+		     struct pmdiff_tree *tree)
 {
 	char what[PM_ERROR_TEXT_MAX];
 
+	tree->absent = true;
 	snprintf(what, sizeof(what),
 		 "%.200s is not in its worktree, at whose top it is run%s",
-		 meter->options->measured.command[0],
+		 meter->measured->command[0],
 		 meter->options->measured.build ? ": does the build make it?"
 						: ", and nothing was built");
 	bad_commit(err, tree, what);
@@ -225,10 +228,10 @@ static int pmstat_failed(struct pm_error *err, const struct pmdiff_meter *meter,
 static int run_failed(struct pm_error *err, const struct pmdiff_meter *meter,
 		      const struct pmdiff_tree *tree, const struct pm_stat_run *run)
 {
-	const char *command = meter->options->measured.command[0];
+	const char *command = meter->measured->command[0];
 	char what[PM_ERROR_TEXT_MAX];
 
-	if (run->stopped && meter->options->measured.timeout_ns) {
+	if (run->stopped && meter->measured->timeout_ns) {
 		snprintf(what, sizeof(what), "%.200s took longer than --timeout allows",
 			 command);
 		return bad_commit(err, tree, what);
@@ -324,7 +327,7 @@ static int read_document(struct pm_stat *ret, const struct pmdiff_meter *meter,
  * not be the same. */
 static bool learn_missing(struct pmdiff_meter *meter, struct pmdiff_tree *tree)
 {
-	const struct pmdiff_texts *functions = &meter->options->measured.functions;
+	const struct pmdiff_texts *functions = &meter->measured->functions;
 	PM_AUTO_FREE char *why = pmdiff_log_find(meter->log, "pmstat: ");
 
 	if (!why || meter->all_functions ||
@@ -352,6 +355,10 @@ static int measure_once(struct pm_stat *ret, struct pmdiff_meter *meter,
 	int status;
 
 	do {
+		int r = pmdiff_meter_set_up(meter, tree, err);
+
+		if (r < 0)
+			return r;
 		unlink(meter->document);
 		status = run_pmstat(meter, tree);
 		if (status < 0)
@@ -375,7 +382,9 @@ static int measure_into(struct pmdiff_meter *meter, struct pmdiff_tree *tree,
 	struct pm_stat stat;
 	int r;
 
-	pmdiff_progress_show(&meter->progress, "pmdiff: %s %llu of %llu: %s",
+	pmdiff_progress_show(&meter->progress, "pmdiff: %s%s%s %llu of %llu: %s",
+			     meter->case_name ? meter->case_name : "",
+			     meter->case_name ? ", " : "",
 			     warmup ? "warm-up, run" : "run",
 			     (unsigned long long)meter->progress.done + 1,
 			     (unsigned long long)meter->progress.runs,
@@ -403,6 +412,7 @@ static int measure_round(struct pmdiff_meter *meter, struct pmdiff_tree *trees,
 		size_t at = (first + i) % len;
 
 		r = measure_into(meter, &trees[at], &sides[at], warmup, err);
+		trees[at].failed = r < 0;
 	}
 	return r;
 }
@@ -444,7 +454,8 @@ static int measure_rounds(struct pmdiff_meter *meter, struct pmdiff_tree *trees,
 		r = measure_round(meter, trees, sides, len, i < meter->warmups, err);
 		if (r == 0 && i == 0 && trees[0].role && len == 2)
 			r = check_missing(meter, trees, err);
-		if (r == 0 && i == meter->warmups && trees[0].role && len == 2)
+		if (r == 0 && i == meter->warmups && trees[0].role && len == 2 &&
+		    !meter->case_name)
 			r = pmdiff_check_gates(sides, meter->options, err);
 	}
 	pmdiff_progress_clear(&meter->progress);
@@ -467,11 +478,14 @@ int pmdiff_meter_measure(struct pmdiff_meter *meter, struct pmdiff_tree *trees,
 		return r;
 	/* Functions of one side alone would tell nothing. */
 	meter->all_functions = false;
-	for (size_t i = 0; i < len; i++)
+	for (size_t i = 0; i < len; i++) {
+		trees[i].failed = trees[i].absent = false;
 		forget_runs(&sides[i]);
+	}
 	r = measure_rounds(meter, trees, sides, len, err);
 	if (r == 0)
-		pmdiff_say(meter->options, "functions are not measured: %s",
-			   meter->no_functions);
+		pmdiff_say(meter->options, "%s%sfunctions are not measured: %s",
+			   meter->case_name ? meter->case_name : "",
+			   meter->case_name ? ": " : "", meter->no_functions);
 	return r;
 }

@@ -99,21 +99,30 @@ static bool is_simulated(const char *event)
 }
 
 /* Those who name events have chosen; else what this machine has. */
-static bool wants_simulation(const struct pmdiff_meter *meter)
+static bool wants_simulation(struct pmdiff_meter *meter)
 {
-	const struct pmdiff_texts *events = &meter->options->measured.events;
+	const struct pmdiff_texts *events = &meter->measured->events;
 
 	for (size_t i = 0; i < events->list.len; i++)
 		if (is_simulated(events->list.data[i]))
 			return true;
-	return events->list.len == 0 && !has_counters(meter);
+	if (events->list.len > 0)
+		return false;
+	if (meter->counters < 0)
+		meter->counters = has_counters(meter);
+	return meter->counters == 0;
 }
 
-static void choose_engine(struct pmdiff_meter *meter)
+void pmdiff_meter_choose(struct pmdiff_meter *meter,
+			 const struct pmdiff_measured *measured, const char *case_name)
 {
-	const struct pmdiff_measured *measured = &meter->options->measured;
 	const char *wish = measured->engine ? measured->engine : "auto";
 
+	meter->measured = measured;
+	meter->case_name = case_name;
+	meter->engine = NULL;
+	meter->all_functions = false;
+	free(PM_TAKE_PTR(meter->no_functions));
 	if (strcmp(wish, "auto") == 0)
 		meter->engine = wants_simulation(meter) ? "callgrind" : NULL;
 	else if (strcmp(wish, "count") != 0)
@@ -129,7 +138,7 @@ static void choose_engine(struct pmdiff_meter *meter)
 void pmdiff_meter_explain(struct pmdiff_meter *meter)
 {
 	meter->all_functions = meter->simulated && !meter->no_functions &&
-			       pmdiff_names_no_functions(meter->options);
+			       pmdiff_names_no_functions(meter->measured);
 }
 
 /* ---- the meter ----------------------------------------------------------------------- */
@@ -168,7 +177,9 @@ int pmdiff_meter_init(struct pmdiff_meter *ret, const struct pmdiff_options *opt
 		      const struct pmdiff_folder *folder, const char *top,
 		      struct pm_error *err)
 {
-	struct pmdiff_meter meter = { .options = options, .folder = folder, .top = top };
+	struct pmdiff_meter meter = {
+		.options = options, .folder = folder, .top = top, .counters = -1
+	};
 	int r;
 
 	pmdiff_progress_init(&meter.progress, options);
@@ -183,7 +194,7 @@ int pmdiff_meter_init(struct pmdiff_meter *ret, const struct pmdiff_options *opt
 	}
 	meter.seed &= UINT32_MAX; /* short enough to be read out */
 	meter.random = meter.seed;
-	choose_engine(&meter);
+	pmdiff_meter_choose(&meter, &options->measured, NULL);
 	*ret = meter;
 	return 0;
 }

@@ -3,6 +3,7 @@
 #include "history.h"
 #include "options-internal.h"
 #include "place.h"
+#include "pm/suite.h"
 
 #include <string.h>
 
@@ -53,15 +54,47 @@ static int parse_gate(struct pm_gates *gates, const struct pm_diff_gate *gate,
 	return ret;
 }
 
-/* Those of the command line come last, for the last one holds. */
+/* Of one case: no pattern, for its name may look like one. */
+static int parse_case_gates(struct pm_gates *gates, const struct pm_diff_case *one,
+			    const char *path, struct pm_error *err)
+{
+	size_t before = gates->list.len;
+	int ret = 0;
+
+	for (size_t i = 0; i < one->measure.gates.len && ret == 0; i++)
+		ret = parse_gate(gates, &one->measure.gates.data[i], path, err);
+	for (size_t i = before; i < gates->list.len && ret == 0; i++) {
+		struct pm_gate *gate = &gates->list.data[i];
+
+		if (gate->case_name) {
+			ret = pm_error_set(err, -EINVAL,
+					   "\"%.100s" PM_CASE_SEPARATOR
+					   "%.100s\": the gate of a "
+					   "case names another case",
+					   gate->case_name, gate->event);
+			pm_error_where(err, path, one->line);
+			break;
+		}
+		gate->case_name = strdup(one->name);
+		gate->case_exact = true;
+		if (!gate->case_name)
+			ret = no_memory(err);
+	}
+	return ret;
+}
+
+/* Those of the command line come last, for the last one holds; those of a case come behind those of
+ * all. */
 static int add_gates(struct pmdiff_options *options, struct pm_error *err)
 {
 	const struct pm_diff_config *config = &options->config;
 	struct pm_gates gates = { 0 };
 	int ret = 0;
 
-	for (size_t i = 0; i < config->gates.len && ret == 0; i++)
-		ret = parse_gate(&gates, &config->gates.data[i], config->path, err);
+	for (size_t i = 0; i < config->all.gates.len && ret == 0; i++)
+		ret = parse_gate(&gates, &config->all.gates.data[i], config->path, err);
+	for (size_t i = 0; i < config->cases.len && ret == 0; i++)
+		ret = parse_case_gates(&gates, &config->cases.data[i], config->path, err);
 	if (ret == 0 &&
 	    pm_vec_reserve(&gates.list, gates.list.len + options->gates.list.len) < 0)
 		ret = no_memory(err);
@@ -89,57 +122,212 @@ static int add_texts(struct pmdiff_texts *to, char *const *from, size_t len,
 	return 0;
 }
 
-static int add_command(struct pmdiff_options *options, struct pm_error *err)
+/* @words owns the list that @measured then borrows. */
+static int add_command(struct pmdiff_measured *measured, struct pmdiff_texts *words,
+		       const struct pm_diff_measure *from, struct pm_error *err)
+{
+	if (measured->command || from->command.len == 0)
+		return 0;
+	for (size_t i = 0; i <= from->command.len; i++)
+		if (pm_vec_push(&words->list,
+				i < from->command.len ? from->command.data[i] : NULL) < 0)
+			return no_memory(err);
+	measured->command = words->list.data;
+	return 0;
+}
+
+/* What @measured does not say yet. */
+static int add_measure(struct pmdiff_measured *measured, struct pmdiff_texts *words,
+		       const struct pm_diff_measure *from, struct pm_error *err)
+{
+	int ret = 0;
+
+	if (measured->runs == 0)
+		measured->runs = from->runs;
+	if (measured->warmups == UINT64_MAX && from->warmups_set)
+		measured->warmups = from->warmups;
+	if (!measured->setup)
+		measured->setup = from->setup;
+	if (measured->harness == PM_DIFF_HARNESS_UNSET)
+		measured->harness = from->harness;
+	if (measured->part == PM_DIFF_PART_UNSET)
+		measured->part = from->measured;
+	if (!measured->engine && from->engine)
+		ret = pmdiff_parse_engine(&measured->engine, from->engine, err);
+	if (ret == 0 && measured->timeout_ns == 0 && from->timeout)
+		ret = pm_parse_duration(&measured->timeout_ns, "\"timeout\"",
+					from->timeout, "pmdiff", err);
+	if (ret == 0)
+		ret = add_texts(&measured->events, from->events.data, from->events.len,
+				err);
+	if (ret == 0)
+		ret = add_texts(&measured->functions, from->functions.data,
+				from->functions.len, err);
+	if (ret == 0)
+		ret = add_texts(&measured->ranges, from->ranges.data, from->ranges.len,
+				err);
+	return ret < 0 ? ret : add_command(measured, words, from, err);
+}
+
+static int copy_texts(struct pmdiff_texts *to, const struct pmdiff_texts *from,
+		      struct pm_error *err)
+{
+	for (size_t i = 0; i < from->list.len; i++)
+		if (pm_vec_push(&to->list, from->list.data[i]) < 0)
+			return no_memory(err);
+	return 0;
+}
+
+/* Of what the command line says each case has a copy. */
+static int copy_measured(struct pmdiff_measured *to, const struct pmdiff_measured *from,
+			 struct pm_error *err)
+{
+	int ret;
+
+	*to = *from;
+	to->events = to->functions = to->ranges = (struct pmdiff_texts){ 0 };
+	ret = copy_texts(&to->events, &from->events, err);
+	if (ret == 0)
+		ret = copy_texts(&to->functions, &from->functions, err);
+	return ret < 0 ? ret : copy_texts(&to->ranges, &from->ranges, err);
+}
+
+static int add_case(struct pmdiff_options *options, const struct pm_diff_case *from,
+		    struct pm_error *err)
+{
+	struct pmdiff_case *one;
+	int ret;
+
+	if (pm_vec_push(&options->cases, (struct pmdiff_case){ .name = from->name }) < 0)
+		return no_memory(err);
+	one = &options->cases.data[options->cases.len - 1];
+	ret = copy_measured(&one->measured, &options->measured, err);
+	if (ret == 0)
+		ret = add_measure(&one->measured, &one->words, &from->measure, err);
+	if (ret == 0)
+		ret = add_measure(&one->measured, &one->words, &options->config.all, err);
+	if (ret < 0)
+		pm_error_where(err, options->config.path, from->line);
+	if (!one->measured.engine)
+		one->measured.engine = "auto";
+	if (ret == 0 && !one->measured.command) {
+		ret = pm_error_set(err, -EINVAL, "the case \"%.200s\" has no \"command\"",
+				   from->name);
+		pm_error_where(err, options->config.path, from->line);
+	}
+	return ret;
+}
+
+/* A command of the command line is measured in their place. */
+static int add_cases(struct pmdiff_options *options, struct pm_error *err)
 {
 	const struct pm_diff_config *config = &options->config;
+	int ret = 0;
 
-	if (options->measured.command || config->command.len == 0)
-		return 0;
-	for (size_t i = 0; i <= config->command.len; i++)
-		if (pm_vec_push(&options->words, i < config->command.len
-							 ? config->command.data[i]
-							 : NULL) < 0)
-			return no_memory(err);
-	options->measured.command = options->words.data;
-	return 0;
+	for (size_t i = 0; i < config->cases.len && ret == 0; i++)
+		ret = add_case(options, &config->cases.data[i], err);
+	return ret;
 }
 
 static int add_measured(struct pmdiff_options *options, struct pm_error *err)
 {
-	const struct pm_diff_config *config = &options->config;
 	struct pmdiff_measured *measured = &options->measured;
+	bool command = measured->command != NULL;
 	int ret = 0;
 
 	if (!measured->build)
-		measured->build = config->build;
-	if (measured->runs == 0)
-		measured->runs = config->runs;
-	if (measured->warmups == UINT64_MAX && config->warmups_set)
-		measured->warmups = config->warmups;
-	if (!measured->engine && config->engine)
-		ret = pmdiff_parse_engine(&measured->engine, config->engine, err);
+		measured->build = options->config.build;
+	if (!command)
+		ret = add_cases(options, err);
 	if (ret < 0)
-		pm_error_where(err, config->path, -1);
+		return ret;
+	ret = add_measure(measured, &options->words, &options->config.all, err);
+	if (ret < 0)
+		pm_error_where(err, options->config.path, -1);
 	if (!measured->engine)
 		measured->engine = "auto";
-	if (ret == 0)
-		ret = add_texts(&measured->events, config->events.data,
-				config->events.len, err);
-	if (ret == 0)
-		ret = add_texts(&measured->functions, config->functions.data,
-				config->functions.len, err);
-	if (ret == 0)
-		ret = add_texts(&measured->ranges, config->ranges.data,
-				config->ranges.len, err);
-	return ret < 0 ? ret : add_command(options, err);
+	return ret;
 }
 
 /* ---- what is missing ------------------------------------------------------------------- */
+
+/* Bisects look at one number, and thus at one case. */
+static int choose_case(struct pmdiff_options *options, struct pm_error *err)
+{
+	struct pmdiff_case *chosen = NULL;
+	size_t wanted = 0;
+
+	for (size_t i = 0; i < options->cases.len; i++)
+		if (pmdiff_is_case_wanted(options, options->cases.data[i].name, NULL)) {
+			chosen = &options->cases.data[i];
+			wanted++;
+		}
+	if (wanted != 1) {
+		pm_error_set(err, -EINVAL,
+			     "--case means %zu of %zu cases, and bisect "
+			     "measures one",
+			     wanted, options->cases.len);
+		pm_error_fix(err, "--case '%s'", options->cases.data[0].name);
+		return -EINVAL;
+	}
+	if (chosen->measured.harness > PM_DIFF_HARNESS_NONE)
+		return pm_error_set(
+			err, -EINVAL,
+			"the case \"%.200s\" has cases of its own (\"harness\"): "
+			"bisect needs a command",
+			chosen->name);
+	chosen->measured.revs[0] = options->measured.revs[0];
+	chosen->measured.revs[1] = options->measured.revs[1];
+	pm_vec_release(&options->measured.events.list);
+	pm_vec_release(&options->measured.functions.list);
+	pm_vec_release(&options->measured.ranges.list);
+	options->measured = chosen->measured;
+	chosen->measured.events = chosen->measured.functions = chosen->measured.ranges =
+		(struct pmdiff_texts){ 0 };
+	return 0;
+}
+
+static int no_case(const struct pmdiff_options *options, struct pm_error *err)
+{
+	if (options->cases.len == 0) {
+		pm_error_set(err, -EINVAL, "--case %.200s: %s", options->case_pattern,
+			     options->measured.command
+				     ? "a command of its own is measured without cases"
+				     : "there are no cases");
+		pm_error_fix(err, "\"cases\" in %s", config_name);
+	} else {
+		pm_error_set(err, -EINVAL, "--case %.200s means none of %zu cases",
+			     options->case_pattern, options->cases.len);
+		pm_error_where(err, options->config.path, -1);
+		pm_error_fix(err, "--case '%s'", options->cases.data[0].name);
+	}
+	return -EINVAL;
+}
+
+/* Which cases a harness has is not known yet. */
+static int check_cases(struct pmdiff_options *options, struct pm_error *err)
+{
+	bool any = options->case_pattern == NULL;
+
+	for (size_t i = 0; i < options->cases.len; i++)
+		any = any ||
+		      options->cases.data[i].measured.harness > PM_DIFF_HARNESS_NONE ||
+		      pmdiff_is_case_wanted(options, options->cases.data[i].name, NULL);
+	if (!any)
+		return no_case(options, err);
+	return options->action == PMDIFF_BISECT && options->cases.len > 0
+		       ? choose_case(options, err)
+		       : 0;
+}
 
 static int check_measured(struct pmdiff_options *options, struct pm_error *err)
 {
 	struct pmdiff_measured *measured = &options->measured;
 	bool run = options->action == PMDIFF_RUN;
+	int ret = check_cases(options, err);
+
+	if (ret < 0)
+		return ret;
 
 	if (!measured->revs[0]) {
 		pm_error_set(err, -EINVAL, "%s",
@@ -152,7 +340,11 @@ static int check_measured(struct pmdiff_options *options, struct pm_error *err)
 	}
 	if (!measured->revs[1])
 		measured->revs[1] = "HEAD";
-	if (measured->command)
+	for (size_t i = 0; i < options->cases.len; i++) {
+		options->cases.data[i].measured.revs[0] = measured->revs[0];
+		options->cases.data[i].measured.revs[1] = measured->revs[1];
+	}
+	if (measured->command || options->cases.len > 0)
 		return 0;
 	pm_error_set(err, -EINVAL, "no command to measure, and no \"command\" in %s",
 		     options->config.path ? options->config.path : config_name);

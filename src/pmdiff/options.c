@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "options-internal.h"
 
+#include <fnmatch.h>
 #include <string.h>
 
 enum {
@@ -10,6 +11,7 @@ enum {
 	OPTION_BAD,
 	OPTION_ROW,
 	OPTION_BUILD,
+	OPTION_CASE,
 	OPTION_FN,
 	OPTION_RANGE,
 	OPTION_ENGINE,
@@ -40,6 +42,7 @@ static const struct option long_options[] = {
 	{ "bad", required_argument, NULL, OPTION_BAD },
 	{ "row", required_argument, NULL, OPTION_ROW },
 	{ "build", required_argument, NULL, OPTION_BUILD },
+	{ "case", required_argument, NULL, OPTION_CASE },
 	{ "repeat", required_argument, NULL, 'r' },
 	{ "warmup", required_argument, NULL, 'w' },
 	{ "event", required_argument, NULL, 'e' },
@@ -83,6 +86,7 @@ static const struct {
 	{ OPTION_BAD, PMDIFF_OF_BISECT },
 	{ OPTION_ROW, PMDIFF_OF_BISECT },
 	{ OPTION_BUILD, MEASURED },
+	{ OPTION_CASE, MEASURED | PMDIFF_OF_FILES },
 	{ 'r', MEASURED },
 	{ 'w', MEASURED },
 	{ 'e', MEASURED },
@@ -146,6 +150,9 @@ static int apply_measured(struct pmdiff_measured *measured, int option,
 static int apply_judged(struct pmdiff_options *options, int option, struct pm_error *err)
 {
 	switch (option) {
+	case OPTION_CASE:
+		options->case_pattern = optarg;
+		return pm_parse_name("--case", "a name or a glob", optarg, "pmdiff", err);
 	case OPTION_GATE:
 		return pm_gates_parse(&options->gates, optarg, "--gate", err);
 	case OPTION_FORCE:
@@ -312,20 +319,42 @@ int pmdiff_options_parse(struct pmdiff_options *options, int argc, char **argv,
 	return pmdiff_take_words(options, argv + optind, err);
 }
 
-bool pmdiff_names_no_functions(const struct pmdiff_options *options)
+bool pmdiff_names_no_functions(const struct pmdiff_measured *measured)
 {
-	return options->measured.functions.list.len == 0 &&
-	       options->measured.ranges.list.len == 0;
+	return measured->functions.list.len == 0 && measured->ranges.list.len == 0;
+}
+
+/* Names have brackets and stars of their own. */
+static bool fits_pattern(const char *pattern, const char *name)
+{
+	return name && (strcmp(pattern, name) == 0 || fnmatch(pattern, name, 0) == 0);
+}
+
+bool pmdiff_is_case_wanted(const struct pmdiff_options *options, const char *name,
+			   const char *group)
+{
+	return !options->case_pattern || fits_pattern(options->case_pattern, name) ||
+	       fits_pattern(options->case_pattern, group);
+}
+
+static void release_measured(struct pmdiff_measured *measured)
+{
+	pm_vec_release(&measured->events.list);
+	pm_vec_release(&measured->functions.list);
+	pm_vec_release(&measured->ranges.list);
 }
 
 void pmdiff_options_release(struct pmdiff_options *options)
 {
 	for (size_t i = 0; i < PM_ARRAY_LEN(options->files); i++)
 		pm_vec_release(&options->files[i].list);
-	pm_vec_release(&options->measured.events.list);
-	pm_vec_release(&options->measured.functions.list);
-	pm_vec_release(&options->measured.ranges.list);
-	pm_vec_release(&options->words);
+	release_measured(&options->measured);
+	for (size_t i = 0; i < options->cases.len; i++) {
+		release_measured(&options->cases.data[i].measured);
+		pm_vec_release(&options->cases.data[i].words.list);
+	}
+	pm_vec_release(&options->cases);
+	pm_vec_release(&options->words.list);
 	pm_gates_release(&options->gates);
 	pm_diff_config_release(&options->config);
 }

@@ -46,6 +46,17 @@ struct pmdiff_measured {
 	 * or without functions. */
 	const char *engine;
 	uint64_t timeout_ns; /* of one run; 0: none */
+	const char
+		*setup; /* for the shell: before each run, not counted; NULL: nothing */
+	enum pm_diff_harness harness;
+	enum pm_diff_part part;
+};
+
+/* A case of the configuration, which is several where a harness has them. */
+struct pmdiff_case {
+	const char *name; /* borrowed of the configuration */
+	struct pmdiff_measured measured;
+	struct pmdiff_texts words; /* of its command, NULL-terminated */
 };
 
 struct pmdiff_output {
@@ -59,6 +70,9 @@ struct pmdiff_options {
 	struct pmdiff_texts files[2]; /* base and new; a document of `ab` is in both */
 	bool ab; /* one file, which is both sides */
 	struct pmdiff_measured measured;
+	/* `run` without a command: what to measure in the place of `measured`. Empty: that. */
+	PM_VEC(struct pmdiff_case) cases;
+	const char *case_pattern; /* --case: of the names of cases; NULL: all */
 
 	/* How to judge. */
 	struct pm_gates gates; /* the configuration's, then those of --gate */
@@ -72,7 +86,7 @@ struct pmdiff_options {
 
 	const char *config_path; /* --config; NULL: where it is looked for */
 	struct pm_diff_config config; /* what the members above may borrow from */
-	PM_VEC(const char *) words; /* of the configuration's command, NULL-terminated */
+	struct pmdiff_texts words; /* of the configuration's command, NULL-terminated */
 };
 
 /* The command line alone. 0, or -EINVAL with one clear line. Release in both cases. */
@@ -83,6 +97,9 @@ int pmdiff_options_parse(struct pmdiff_options *options, int argc, char **argv,
 int pmdiff_options_complete(struct pmdiff_options *options, struct pm_error *err);
 void pmdiff_options_release(struct pmdiff_options *options);
 /* Whether nobody has said which functions and ranges are of interest. */
-bool pmdiff_names_no_functions(const struct pmdiff_options *options);
+bool pmdiff_names_no_functions(const struct pmdiff_measured *measured);
+/* Whether --case means the case @name, which is one of the group @group. */
+bool pmdiff_is_case_wanted(const struct pmdiff_options *options, const char *name,
+			   const char *group);
 /* The whole of --help to stdout. */
 void pmdiff_options_help(void);

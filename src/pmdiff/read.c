@@ -6,6 +6,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "pm/suite.h"
+
 enum {
 	FD_PATH_BYTES = 32,
 };
@@ -17,6 +19,7 @@ struct input {
 	char fd_path[FD_PATH_BYTES];
 	int fd;
 	enum pm_file_kind kind;
+	bool cases; /* what was read of it has cases */
 };
 
 static void close_input(struct input *input)
@@ -145,18 +148,43 @@ static int open_input(struct input *input, const char *path, struct pm_error *er
 
 /* ---- reading ----------------------------------------------------------------------------- */
 
-static int read_counts(struct pmdiff_side *side, const struct input *input,
+/* The document of a case goes over into the side. */
+static int take_case(struct pmdiff_side *side, struct pm_suite_case *from)
+{
+	struct pmdiff_side_case *to;
+	int r;
+
+	if (!from->name) {
+		r = pm_vec_push(&side->stats, from->stat);
+	} else {
+		to = pmdiff_side_add_case(side, from->name, NULL);
+		r = to ? pm_vec_push(&to->stats, from->stat) : -ENOMEM;
+	}
+	if (r == 0)
+		from->stat = (struct pm_stat){ 0 };
+	return r;
+}
+
+static int mixed(const struct input *input, struct pm_error *err)
+{
+	pm_error_set(err, -EXDEV, "has %s cases, and what came before it has %s",
+		     input->cases ? "several" : "no", input->cases ? "none" : "some");
+	pm_error_where(err, input->name, -1);
+	return -EXDEV;
+}
+
+static int read_counts(struct pmdiff_side *side, struct input *input,
 		       struct pm_error *err)
 {
-	struct pm_stat stat;
-	int r = pm_stat_read(&stat, input->fd, input->name, err);
+	PM_CLEANUP(pm_suite_release) struct pm_suite suite = { 0 };
+	int r = pm_suite_read(&suite, input->fd, input->name, err);
 
 	if (r < 0)
 		return r;
-	if (pm_vec_push(&side->stats, stat) < 0) {
-		pm_stat_release(&stat);
-		return cannot_read(err, input->name, -ENOMEM);
-	}
+	input->cases = suite.cases.data[0].name != NULL;
+	for (size_t i = 0; i < suite.cases.len; i++)
+		if (take_case(side, &suite.cases.data[i]) < 0)
+			return cannot_read(err, input->name, -ENOMEM);
 	return 0;
 }
 
@@ -228,8 +256,13 @@ static int read_one(struct pmdiff_inputs *inputs, const struct pmdiff_options *o
 		inputs->recordings = input.kind == PM_FILE_RECORDING;
 	else if (inputs->recordings != (input.kind == PM_FILE_RECORDING))
 		return other_kind(err, inputs, input.name);
-	if (!inputs->recordings)
-		return read_counts(&inputs->sides[side], &input, err);
+	if (!inputs->recordings) {
+		r = read_counts(&inputs->sides[side], &input, err);
+		if (r == 0 && !first && inputs->cases != input.cases)
+			return mixed(&input, err);
+		inputs->cases = input.cases;
+		return r;
+	}
 	if (options->files[side].list.len == 1 && !options->ab)
 		return read_recording(&inputs->profiles[side], options, &input, err);
 	pm_error_set(err, -EXDEV, "%s",
@@ -273,10 +306,58 @@ static int check_runs(const struct pm_stat *stat, const char *name, struct pm_er
 	return -EXDEV;
 }
 
+static int check_case(const struct pmdiff_side_case *of, const char *name,
+		      struct pm_error *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < of->stats.len && r == 0; i++) {
+		if (of->stats.data[i].subjects.len > 1) {
+			r = pm_error_set(
+				err, -EXDEV,
+				"the case \"%.200s\" is of `pmstat ab`: it has both "
+				"sides in it",
+				of->name);
+			pm_error_where(err, name, -1);
+		} else {
+			r = check_runs(&of->stats.data[i], name, err);
+		}
+	}
+	return r;
+}
+
+/* A suite is one side. */
+static int check_cases(const struct pmdiff_options *options,
+		       const struct pmdiff_inputs *inputs, struct pm_error *err)
+{
+	int r = 0;
+
+	if (options->ab) {
+		pm_error_set(err, -EXDEV, "is one side alone: what is it compared with?");
+		pm_error_where(err, options->files[0].list.data[0], -1);
+		pm_error_fix(err, "pmdiff BASE.json NEW.json");
+		return -EXDEV;
+	}
+	for (size_t side = 0; side < 2; side++) {
+		const struct pmdiff_side *of = &inputs->sides[side];
+
+		for (size_t i = 0; i < of->cases.len && r == 0; i++)
+			r = check_case(&of->cases.data[i],
+				       options->files[side].list.data[0], err);
+	}
+	return r;
+}
+
 static int check_counts(const struct pmdiff_options *options,
 			const struct pmdiff_inputs *inputs, struct pm_error *err)
 {
 	int r = 0;
+
+	if (inputs->cases)
+		return check_cases(options, inputs, err);
+	if (options->case_pattern)
+		return pm_error_set(err, -EINVAL, "--case %.200s: there are no cases",
+				    options->case_pattern);
 
 	for (size_t side = 0; side < 2 && r == 0; side++) {
 		const struct pmdiff_side *of = &inputs->sides[side];

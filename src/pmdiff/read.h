@@ -9,6 +9,7 @@
 
 struct pmdiff_inputs {
 	bool recordings;
+	bool cases; /* counts have cases */
 	struct pmdiff_side sides[2]; /* counts; of recordings the names alone */
 	struct pm_profile *profiles[2]; /* recordings */
 };

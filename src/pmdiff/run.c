@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "cases.h"
 #include "history.h"
 #include "say.h"
 #include "workshop.h"
@@ -19,6 +20,36 @@ static int name_side(struct pmdiff_side *side, const char *rev, const char *top,
 	return side->name && side->commit && side->subject ? 0 : -ENOMEM;
 }
 
+static int measure_command(struct pmdiff_workshop *workshop, struct pmdiff_side *sides,
+			   struct pm_error *err)
+{
+	struct pmdiff_meter *meter = &workshop->meter;
+
+	pmdiff_say(
+		meter->options,
+		"%llu run%s of each side%s%s, in turns, in an order by chance (seed %llu)",
+		(unsigned long long)meter->runs, meter->runs == 1 ? "" : "s",
+		meter->engine ? " by " : "", meter->engine ? meter->engine : "",
+		(unsigned long long)meter->seed);
+	pmdiff_meter_explain(meter);
+	for (size_t i = 0; i < 2; i++)
+		sides[i].explains = pmdiff_names_no_functions(meter->measured);
+	return pmdiff_meter_measure(meter, workshop->trees, sides, 2, err);
+}
+
+static int measure_cases(struct pmdiff_workshop *workshop, struct pmdiff_side *sides,
+			 struct pm_error *err)
+{
+	const struct pmdiff_meter *meter = &workshop->meter;
+
+	pmdiff_say(meter->options,
+		   "%zu case%s, both sides of each in turns, in an order by chance (seed "
+		   "%llu)",
+		   meter->options->cases.len, meter->options->cases.len == 1 ? "" : "s",
+		   (unsigned long long)meter->seed);
+	return pmdiff_cases_measure(workshop, sides, err);
+}
+
 static int fill_sides(struct pmdiff_workshop *workshop, struct pmdiff_side *sides,
 		      struct pm_error *err)
 {
@@ -33,31 +64,25 @@ static int fill_sides(struct pmdiff_workshop *workshop, struct pmdiff_side *side
 		r = pmdiff_meter_build(meter, &workshop->trees[i], err);
 	if (r < 0)
 		return r;
-	pmdiff_say(
-		meter->options,
-		"%llu run%s of each side%s%s, in turns, in an order by chance (seed %llu)",
-		(unsigned long long)meter->runs, meter->runs == 1 ? "" : "s",
-		meter->engine ? " by " : "", meter->engine ? meter->engine : "",
-		(unsigned long long)meter->seed);
-	pmdiff_meter_explain(meter);
-	return pmdiff_meter_measure(meter, workshop->trees, sides, 2, err);
+	return meter->options->cases.len > 0 ? measure_cases(workshop, sides, err)
+					     : measure_command(workshop, sides, err);
 }
 
-int pmdiff_measure(struct pmdiff_side ret[2], const struct pmdiff_options *options,
-		   struct pm_error *err)
+int pmdiff_measure(struct pmdiff_side ret[2], struct pmdiff_workshop *workshop,
+		   const struct pmdiff_options *options, struct pm_error *err)
 {
 	static const char *const roles[] = { "base", "head" };
 	struct pmdiff_side sides[2] = { 0 };
-	struct pmdiff_workshop workshop;
 	/* What is to be kept takes long. */
 	int r = options->history ? pmdiff_history_check(options->history, err) : 0;
 
 	if (r == 0)
-		r = pmdiff_workshop_open(&workshop, options, roles, err);
+		r = pmdiff_workshop_open(workshop, options, roles, err);
 	if (r < 0)
 		return r;
-	r = fill_sides(&workshop, sides, err);
-	pmdiff_workshop_release(&workshop);
+	r = fill_sides(workshop, sides, err);
+	if (r < 0)
+		pmdiff_workshop_release(workshop);
 	for (size_t i = 0; i < 2; i++)
 		if (r < 0)
 			pmdiff_side_release(&sides[i]);

@@ -51,6 +51,7 @@ int pmdiff_trend(struct pm_trends *ret, const struct pmdiff_options *options,
 	PM_CLEANUP(pmdiff_history_release) struct pmdiff_history history = { 0 };
 	struct pm_trends trends = { 0 };
 	PM_AUTO_FREE struct pm_trend_of *commits = NULL;
+	size_t len = 0;
 	int r = pmdiff_history_read(&history, options->history, err);
 
 	if (r < 0)
@@ -58,13 +59,17 @@ int pmdiff_trend(struct pm_trends *ret, const struct pmdiff_options *options,
 	commits = calloc(history.commits.len + 1, sizeof(*commits));
 	if (!commits)
 		return pm_error_set(err, -ENOMEM, "out of memory");
-	for (size_t i = 0; i < history.commits.len; i++)
-		commits[i] =
-			(struct pm_trend_of){ .stat = &history.commits.data[i].stat,
-					      .commit = history.commits.data[i].commit,
-					      .subject =
-						      history.commits.data[i].subject };
-	r = pm_trends_find(&trends, commits, history.commits.len, err);
+	for (size_t i = 0; i < history.commits.len; i++) {
+		const struct pmdiff_history_commit *commit = &history.commits.data[i];
+		const struct pm_suite_case *only = pm_suite_find(&commit->suite, NULL);
+
+		if (only)
+			commits[len++] =
+				(struct pm_trend_of){ .stat = &only->stat,
+						      .commit = commit->commit,
+						      .subject = commit->subject };
+	}
+	r = pm_trends_find(&trends, commits, len, err);
 	if (r < 0)
 		return r;
 	if (take_warnings(&trends, &history) < 0) {

@@ -46,6 +46,18 @@ static bool names_own(const char *word, const char *top)
 	return false;
 }
 
+static void warn_of_words(const struct pmdiff_options *options,
+			  const char *const *command, const char *top)
+{
+	for (const char *const *word = command; word && *word; word++)
+		if (names_own(*word, top))
+			pmdiff_say(
+				options,
+				"warning: %.200s is in your own working tree, the same "
+				"for both sides; name files from the top: ./FILE",
+				*word);
+}
+
 /* What is there is neither of the commits: both sides would be the same, whatever they are. */
 static void warn_of_own(const struct pmdiff_workshop *workshop,
 			const struct pmdiff_options *options)
@@ -59,13 +71,12 @@ static void warn_of_own(const struct pmdiff_workshop *workshop,
 		pmdiff_say(options,
 			   "warning: --build names your own working tree, which is "
 			   "neither side; name files from the top: ./FILE");
-	for (const char *const *word = options->measured.command; *word; word++)
-		if (names_own(*word, top))
-			pmdiff_say(
-				options,
-				"warning: %.200s is in your own working tree, the same "
-				"for both sides; name files from the top: ./FILE",
-				*word);
+	if (options->cases.len == 0 || options->action == PMDIFF_BISECT)
+		warn_of_words(options, options->measured.command, top);
+	for (size_t i = 0; i < options->cases.len; i++)
+		if (options->action == PMDIFF_RUN)
+			warn_of_words(options, options->cases.data[i].measured.command,
+				      top);
 }
 
 static int find_commits(struct pmdiff_workshop *workshop,

@@ -29,22 +29,37 @@ static int64_t lines_of(const uint8_t *data, size_t size)
 	return lines;
 }
 
-static void check_config(const struct pm_diff_config *config, int64_t lines)
+static void check_measure(const struct pm_diff_measure *measure, int64_t lines)
 {
-	for (size_t i = 0; i < config->gates.len; i++) {
-		const struct pm_diff_gate *gate = &config->gates.data[i];
+	for (size_t i = 0; i < measure->gates.len; i++) {
+		const struct pm_diff_gate *gate = &measure->gates.data[i];
 
 		CHECK(gate->row[0] && gate->limit[0]);
 		CHECK(gate->line == -1 || (gate->line >= 1 && gate->line <= lines));
 	}
-	CHECK_TEXTS(&config->command);
-	CHECK_TEXTS(&config->events);
-	CHECK_TEXTS(&config->functions);
-	CHECK_TEXTS(&config->ranges);
+	CHECK_TEXTS(&measure->command);
+	CHECK_TEXTS(&measure->events);
+	CHECK_TEXTS(&measure->functions);
+	CHECK_TEXTS(&measure->ranges);
+	CHECK(!measure->engine || measure->engine[0]);
+	CHECK(!measure->setup || measure->setup[0]);
+	CHECK(!measure->timeout || measure->timeout[0]);
+	CHECK(measure->harness <= PM_DIFF_HARNESS_CRITERION);
+	CHECK(measure->measured <= PM_DIFF_PART_MARKED);
+	CHECK(measure->warmups_set || measure->warmups == 0);
+}
+
+static void check_config(const struct pm_diff_config *config, int64_t lines)
+{
+	check_measure(&config->all, lines);
+	for (size_t i = 0; i < config->cases.len; i++) {
+		const struct pm_diff_case *one = &config->cases.data[i];
+
+		CHECK(one->name[0] && one->line <= lines);
+		check_measure(&one->measure, lines);
+	}
 	CHECK(!config->build || config->build[0]);
-	CHECK(!config->engine || config->engine[0]);
 	CHECK(!config->history || config->history[0]);
-	CHECK(config->warmups_set || config->warmups == 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -60,7 +75,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	r = pm_diff_config_read(&config, path, &err);
 	CHECK(r == 0 || (r == err.code && err.text[0] && strcmp(err.source, path) == 0));
-	CHECK(r == 0 || (err.offset <= lines && !config.path && config.gates.len == 0));
+	CHECK(r == 0 ||
+	      (err.offset <= lines && !config.path && config.all.gates.len == 0));
 	if (r == 0)
 		check_config(&config, lines);
 	pm_diff_config_release(&config);

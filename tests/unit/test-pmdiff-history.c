@@ -104,7 +104,7 @@ static void expect_all(const char *where)
 	assert_int_equal(history.warnings.len, 0);
 	for (size_t i = 0; i < COMMITS; i++) {
 		const struct pmdiff_history_commit *commit = &history.commits.data[i];
-		const struct pm_stat *stat = &commit->stat;
+		const struct pm_stat *stat = &commit->suite.cases.data[0].stat;
 		char hash[41];
 
 		hash_of(i, hash);

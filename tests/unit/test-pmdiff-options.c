@@ -331,6 +331,77 @@ static void test_wrong_config(void **state)
 	refuse_config("{\"build\": \"a\\u0000b\"}", 1, "cannot be read as JSON");
 }
 
+static void test_wrong_cases(void **state)
+{
+	refuse_config("{\"cases\": []}", 1, "an array of objects");
+	refuse_config("{\"cases\": [1]}", 1, "expected objects");
+	refuse_config("{\"cases\": [{\"command\": [\"x\"]}]}", 1, "has no \"name\"");
+	refuse_config("{\"cases\": [{\"name\": \"a\\nb\"}]}", 1, "control character");
+	refuse_config("{\"cases\":\n[{\"name\": \"a\", \"command\": [\"x\"]},\n"
+		      "{\"name\": \"a\"}]}",
+		      3, "two cases are called \"a\"");
+	refuse_config("{\"cases\":\n[{\"name\": \"a\"}]}", 2, "has no \"command\"");
+	refuse_config("{\"cases\": [{\"name\": \"a\",\n\"build\": \"x\"}]}", 2,
+		      "\"build\": there is no such key");
+	/* The same key in another case before it. */
+	refuse_config("{\"cases\": [{\"name\": \"a\",\n\"runs\": 2},\n"
+		      "{\"name\": \"b\",\n\"runs\": 0}]}",
+		      4, "expected a number of runs");
+	refuse_config("{\"cases\": [{\"name\": \"a\", \"gates\": {\"wall\": \"1%\"}},\n"
+		      "{\"name\": \"b\",\n\"gates\": {\n\"wall\": 1}}]}",
+		      4, "\"wall\": expected how much it may change");
+	refuse_config("{\"cases\": [\n{\"name\": \"a\", \"command\": [\"x\"],\n"
+		      "\"gates\": {\"b//wall\": \"1%\"}}]}",
+		      2, "names another case");
+	refuse_config("{\"harness\": \"x\"}", 1, "\"google-benchmark\"");
+	refuse_config("{\"measured\": true}", 1, "\"whole\" or \"marked\"");
+	refuse_config("{\"profile\": 1}", 1, "true or false");
+}
+
+static void test_cases(void **state)
+{
+	struct pmdiff_options options;
+	struct pm_error err;
+
+	if (complete(
+		    &options, "run --base m -r 2",
+		    "{\"command\": [\"./all\"], \"engine\": \"count\", \"runs\": 9,"
+		    "\"gates\": {\"wall\": \"5%\"},"
+		    "\"cases\": [{\"name\": \"a[1]\", \"warmups\": 3,"
+		    "\"gates\": {\"calls\": \"1%\"}},"
+		    "{\"name\": \"b\", \"command\": [\"./b\", \"x\"],"
+		    "\"engine\": \"callgrind\", \"timeout\": \"10s\", \"functions\": [\"f\"],"
+		    "\"measured\": \"marked\", \"setup\": \"true\"}]}",
+		    &err) < 0)
+		fail_msg("%s", err.text);
+	assert_int_equal(options.cases.len, 2);
+	assert_string_equal(options.cases.data[0].measured.command[0], "./all");
+	assert_int_equal(options.cases.data[0].measured.runs, 2);
+	assert_int_equal(options.cases.data[0].measured.warmups, 3);
+	assert_string_equal(options.cases.data[0].measured.engine, "count");
+	assert_string_equal(options.cases.data[1].measured.command[1], "x");
+	assert_null(options.cases.data[1].measured.command[2]);
+	assert_string_equal(options.cases.data[1].measured.engine, "callgrind");
+	assert_int_equal(options.cases.data[1].measured.timeout_ns, 10000000000);
+	assert_int_equal(options.cases.data[1].measured.part, PM_DIFF_PART_MARKED);
+	assert_string_equal(options.cases.data[1].measured.setup, "true");
+	assert_string_equal(options.cases.data[1].measured.functions.list.data[0], "f");
+	/* The gate of the case has no pattern. */
+	assert_int_equal(options.gates.list.len, 2);
+	assert_null(options.gates.list.data[0].case_name);
+	assert_string_equal(options.gates.list.data[1].case_name, "a[1]");
+	assert_true(options.gates.list.data[1].case_exact);
+	pmdiff_options_release(&options);
+	assert_true(complete(&options, "run --base m --case x",
+			     "{\"cases\": [{\"name\": \"a\", \"command\": [\"b\"]}]}",
+			     &err) < 0);
+	expect_text("--case", &err, "means none of 1 cases");
+	pmdiff_options_release(&options);
+	assert_true(complete(&options, "run --base m --case x -- true", "{}", &err) < 0);
+	expect_text("--case", &err, "without cases");
+	pmdiff_options_release(&options);
+}
+
 static void test_missing_config(void **state)
 {
 	struct pmdiff_options options;
@@ -404,6 +475,8 @@ int main(void)
 		cmocka_unit_test(test_config),
 		cmocka_unit_test(test_options_win),
 		cmocka_unit_test(test_wrong_config),
+		cmocka_unit_test(test_wrong_cases),
+		cmocka_unit_test(test_cases),
 		cmocka_unit_test(test_missing_config),
 		cmocka_unit_test(test_found_config),
 	};

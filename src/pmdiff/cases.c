@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: MIT */
+#include "cases.h"
+
+#include <string.h>
+
+#include "pm/suite.h"
+#include "say.h"
+
+struct measuring {
+	struct pmdiff_workshop *shop;
+	struct pmdiff_side *sides; /* two */
+	size_t wanted; /* cases that --case means */
+};
+
+static int no_memory(struct pm_error *err)
+{
+	return pm_error_set(err, -ENOMEM, "out of memory");
+}
+
+/* ---- one case -------------------------------------------------------------------------- */
+
+static void forget_attempt(struct pmdiff_tree *trees)
+{
+	for (size_t i = 0; i < 2; i++) {
+		pmdiff_tree_forget_missing(&trees[i]);
+		trees[i].failed = trees[i].absent = false;
+	}
+}
+
+/* Runs of one side alone are no measurement. */
+static void forget_runs(struct pmdiff_side *side)
+{
+	for (size_t i = 0; i < side->stats.len; i++)
+		pm_stat_release(&side->stats.data[i]);
+	pm_vec_release(&side->stats);
+}
+
+/* What was measured goes over into the case. A program that is not there is no failure where the
+ * other side has it: the case is new, or gone. */
+static int fill_case(struct pmdiff_side_case *to, struct pmdiff_side *from,
+		     const struct pm_error *why, bool failed)
+{
+	pm_vec_release(&to->stats);
+	to->stats.data = from->stats.data;
+	to->stats.len = from->stats.len;
+	to->stats.cap = from->stats.cap;
+	from->stats.data = NULL;
+	from->stats.len = from->stats.cap = 0;
+	if (!failed)
+		return 0;
+	free(to->failure);
+	to->failure = strdup(why->text);
+	return to->failure ? 0 : -ENOMEM;
+}
+
+/* Of a side that has failed the other one is measured alone, for a new case may have a hard
+ * limit. */
+static int measure_other(struct measuring *it, struct pmdiff_side of[2], size_t failed,
+			 struct pm_error why[2], struct pm_error *err)
+{
+	struct pmdiff_tree *tree = &it->shop->trees[!failed];
+	struct pmdiff_side *side = &of[!failed];
+	int r;
+
+	forget_runs(&of[0]);
+	forget_runs(&of[1]);
+	pmdiff_tree_forget_missing(tree);
+	r = pmdiff_meter_measure(&it->shop->meter, tree, side, 1, &why[!failed]);
+	if (r == -ENOMEM) {
+		*err = why[!failed];
+		return r;
+	}
+	tree->failed = r < 0;
+	if (r < 0)
+		forget_runs(side);
+	return 0;
+}
+
+static int measure_both(struct measuring *it, struct pmdiff_side of[2],
+			struct pm_error why[2], struct pm_error *err)
+{
+	struct pmdiff_tree *trees = it->shop->trees;
+	struct pm_error first = { .offset = -1 };
+	int r = pmdiff_meter_measure(&it->shop->meter, trees, of, 2, &first);
+
+	if (r == 0)
+		return 0;
+	if (r == -ENOMEM) {
+		*err = first;
+		return r;
+	}
+	/* What is wrong with both sides, as a function that neither has, is of no tree. */
+	if (!trees[0].failed && !trees[1].failed) {
+		trees[0].failed = trees[1].failed = true;
+		why[0] = why[1] = first;
+		forget_runs(&of[0]);
+		forget_runs(&of[1]);
+		return 0;
+	}
+	why[trees[1].failed] = first;
+	return measure_other(it, of, trees[1].failed, why, err);
+}
+
+static void release_sides(struct pmdiff_side (*sides)[2])
+{
+	pmdiff_side_release(&(*sides)[0]);
+	pmdiff_side_release(&(*sides)[1]);
+}
+
+/* @on: which sides have it; both, but of a harness. */
+static int measure_case(struct measuring *it, const char *name, const char *group,
+			const struct pmdiff_measured *measured, const bool on[2],
+			struct pm_error *err)
+{
+	PM_CLEANUP(release_sides) struct pmdiff_side of[2] = { 0 };
+	struct pmdiff_meter *meter = &it->shop->meter;
+	struct pmdiff_tree *trees = it->shop->trees;
+	struct pm_error why[2] = { { .offset = -1 }, { .offset = -1 } };
+	int r = 0;
+
+	forget_attempt(trees);
+	pmdiff_meter_choose(meter, measured, name);
+	pmdiff_meter_explain(meter);
+	if (on[0] && on[1])
+		r = measure_both(it, of, why, err);
+	else
+		r = measure_other(it, of, on[1] ? 0 : 1, why, err);
+	for (size_t i = 0; i < 2 && r == 0; i++) {
+		struct pmdiff_side_case *to =
+			pmdiff_side_add_case(&it->sides[i], name, group);
+		bool gone = !on[i] || (trees[i].absent && !trees[!i].absent);
+
+		if (!to || fill_case(to, &of[i], &why[i], trees[i].failed && !gone) < 0)
+			return no_memory(err);
+		to->explains = pmdiff_names_no_functions(measured);
+		to->measured = *measured;
+		if (to->failure)
+			pmdiff_say(meter->options, "%s: %s", name, to->failure);
+	}
+	return r;
+}
+
+/* ---- the cases of a harness ------------------------------------------------------------ */
+
+static bool has_name(const struct pmdiff_names *names, const char *name)
+{
+	for (size_t i = 0; i < names->list.len; i++)
+		if (strcmp(names->list.data[i], name) == 0)
+			return true;
+	return false;
+}
+
+static void release_lists(struct pmdiff_names (*lists)[2])
+{
+	pmdiff_names_release(&(*lists)[0]);
+	pmdiff_names_release(&(*lists)[1]);
+}
+
+/* The command as it is, with nothing else that tells what is wrong. */
+static int fail_group(struct measuring *it, const struct pmdiff_case *one,
+		      const struct pm_error why[2], const int code[2],
+		      struct pm_error *err)
+{
+	it->wanted++;
+	for (size_t i = 0; i < 2; i++) {
+		struct pmdiff_side_case *to =
+			pmdiff_side_add_case(&it->sides[i], one->name, one->name);
+
+		if (!to || (code[i] < 0 && !(to->failure = strdup(why[i].text))))
+			return no_memory(err);
+		if (code[i] < 0)
+			pmdiff_say(it->shop->meter.options, "%s: %s", one->name,
+				   to->failure);
+	}
+	return 0;
+}
+
+/* The command of a case may run once more, see profile.h. */
+static void keep_words(struct pmdiff_side_case *to, struct pmdiff_names *words)
+{
+	to->words.data = words->list.data;
+	to->words.len = words->list.len;
+	to->words.cap = words->list.cap;
+	*words = (struct pmdiff_names){ 0 };
+}
+
+static int measure_of_harness(struct measuring *it, const struct pmdiff_case *one,
+			      const struct pmdiff_harness *harness, const char *name,
+			      const bool on[2], struct pm_error *err)
+{
+	PM_CLEANUP(pmdiff_names_release) struct pmdiff_names words = { 0 };
+	struct pmdiff_measured measured = one->measured;
+	const char *wrong = pm_suite_name_check(name);
+	struct pmdiff_side_case *there = pmdiff_side_find_case(&it->sides[0], name);
+	int r;
+
+	if (!pmdiff_is_case_wanted(it->shop->meter.options, name, one->name))
+		return 0;
+	it->wanted++;
+	if (there)
+		return pm_error_set(err, -EINVAL, "two cases are called \"%.200s\"",
+				    name);
+	if (wrong) {
+		pmdiff_say(it->shop->meter.options, "%s: %s: it is left out", one->name,
+			   wrong);
+		return 0;
+	}
+	if (pmdiff_harness_words(&words, harness, one->measured.command, name) < 0)
+		return no_memory(err);
+	measured.command = (const char *const *)words.list.data;
+	r = measure_case(it, name, one->name, &measured, on, err);
+	if (r == 0)
+		keep_words(pmdiff_side_find_case(&it->sides[1], name), &words);
+	return r;
+}
+
+static int measure_listed(struct measuring *it, const struct pmdiff_case *one,
+			  const struct pmdiff_harness *harness,
+			  const struct pmdiff_names lists[2], struct pm_error *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < lists[1].list.len && r == 0; i++) {
+		const char *name = lists[1].list.data[i];
+		const bool on[] = { has_name(&lists[0], name), true };
+
+		r = measure_of_harness(it, one, harness, name, on, err);
+	}
+	for (size_t i = 0; i < lists[0].list.len && r == 0; i++) {
+		const char *name = lists[0].list.data[i];
+
+		if (!has_name(&lists[1], name))
+			r = measure_of_harness(it, one, harness, name,
+					       (const bool[]){ true, false }, err);
+	}
+	return r;
+}
+
+static int measure_group(struct measuring *it, const struct pmdiff_case *one,
+			 struct pm_error *err)
+{
+	PM_CLEANUP(release_lists) struct pmdiff_names lists[2] = { 0 };
+	const struct pmdiff_harness *harness = pmdiff_harness_of(&one->measured);
+	struct pmdiff_meter *meter = &it->shop->meter;
+	struct pm_error why[2] = { { .offset = -1 }, { .offset = -1 } };
+	int code[2];
+
+	forget_attempt(it->shop->trees);
+	pmdiff_meter_choose(meter, &one->measured, one->name);
+	/* The head first: it is what the configuration is of. */
+	for (size_t i = 2; i-- > 0;) {
+		code[i] = pmdiff_harness_list(&lists[i], &harness, meter,
+					      &it->shop->trees[i], &why[i]);
+		if (code[i] == -ENOMEM) {
+			*err = why[i];
+			return code[i];
+		}
+	}
+	if (code[0] < 0 && code[1] < 0)
+		return fail_group(it, one, why, code, err);
+	if (!harness)
+		return measure_case(it, one->name, one->name, &one->measured,
+				    (const bool[]){ true, true }, err);
+	/* A side that has the program, and gives no list, has failed. */
+	for (size_t i = 0; i < 2; i++)
+		if (code[i] < 0 && code[i] != -ENOENT)
+			return fail_group(it, one, why, code, err);
+	pmdiff_say(meter->options, "%s: %zu cases of %s", one->name, lists[1].list.len,
+		   pmdiff_harness_name(harness));
+	return measure_listed(it, one, harness, lists, err);
+}
+
+/* ---- all ------------------------------------------------------------------------------- */
+
+int pmdiff_cases_measure(struct pmdiff_workshop *workshop, struct pmdiff_side sides[2],
+			 struct pm_error *err)
+{
+	struct measuring it = { .shop = workshop, .sides = sides };
+	const struct pmdiff_options *options = workshop->meter.options;
+	int r = 0;
+
+	for (size_t i = 0; i < options->cases.len && r == 0; i++) {
+		const struct pmdiff_case *one = &options->cases.data[i];
+
+		if (one->measured.harness > PM_DIFF_HARNESS_NONE) {
+			r = measure_group(&it, one, err);
+		} else if (pmdiff_is_case_wanted(options, one->name, NULL)) {
+			it.wanted++;
+			r = measure_case(&it, one->name, NULL, &one->measured,
+					 (const bool[]){ true, true }, err);
+		}
+	}
+	if (r == 0 && it.wanted == 0)
+		r = pm_error_set(err, -EINVAL, "--case %.200s means none of the cases",
+				 options->case_pattern);
+	return r;
+}

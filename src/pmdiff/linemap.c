@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+#include "linemap.h"
+
+#include <string.h>
+
+#include "git.h"
+
+/* Lines [base, base + base_len) have become [head, head + head_len). Of none of them git tells the
+ * line before. */
+struct hunk {
+	uint32_t base, base_len, head, head_len;
+};
+
+struct file {
+	char *name; /* on the side of the base */
+	PM_VEC(struct hunk) hunks;
+};
+
+struct pmdiff_linemap {
+	PM_VEC(struct file) files;
+};
+
+void pmdiff_linemap_free(struct pmdiff_linemap *map)
+{
+	if (!map)
+		return;
+	for (size_t i = 0; i < map->files.len; i++) {
+		free(map->files.data[i].name);
+		pm_vec_release(&map->files.data[i].hunks);
+	}
+	pm_vec_release(&map->files);
+	free(map);
+}
+
+/* ---- what git writes ------------------------------------------------------------------- */
+
+/* "12" or "12,3"; without a number behind it is 1. */
+static bool take_range(const char **at, uint32_t *from, uint32_t *len)
+{
+	char *end;
+	unsigned long value = strtoul(*at, &end, 10);
+
+	if (end == *at || value > UINT32_MAX / 2)
+		return false;
+	*from = (uint32_t)value;
+	*len = 1;
+	*at = end;
+	if (**at != ',')
+		return true;
+	value = strtoul(*at + 1, &end, 10);
+	if (end == *at + 1 || value > UINT32_MAX / 2)
+		return false;
+	*len = (uint32_t)value;
+	*at = end;
+	return true;
+}
+
+/* "@@ -12,3 +12 @@" */
+static bool parse_hunk(const char *line, struct hunk *ret)
+{
+	const char *at = line + strlen("@@ -");
+
+	if (!take_range(&at, &ret->base, &ret->base_len) || strncmp(at, " +", 2) != 0)
+		return false;
+	at += 2;
+	return take_range(&at, &ret->head, &ret->head_len);
+}
+
+static int add_file(struct pmdiff_linemap *map, const char *name)
+{
+	struct file file = { .name = strdup(name) };
+
+	if (file.name && pm_vec_push(&map->files, file) == 0)
+		return 0;
+	free(file.name);
+	return -ENOMEM;
+}
+
+/* Lines of the text itself begin with "+" or "-", too, but come behind a hunk's head, which says
+ * how many they are. */
+static int parse(struct pmdiff_linemap *map, char *text)
+{
+	uint64_t skip = 0;
+	char *line;
+
+	while ((line = strsep(&text, "\n"))) {
+		struct hunk hunk;
+		int r = 0;
+
+		if (skip > 0 && (line[0] == '+' || line[0] == '-')) {
+			skip--;
+			continue;
+		}
+		if (strncmp(line, "--- a/", 6) == 0)
+			r = add_file(map, line + 6);
+		else if (strncmp(line, "@@ -", 4) == 0 && map->files.len > 0 &&
+			 parse_hunk(line, &hunk)) {
+			struct file *file = &map->files.data[map->files.len - 1];
+
+			skip = (uint64_t)hunk.base_len + hunk.head_len;
+			r = pm_vec_push(&file->hunks, hunk);
+		}
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int pmdiff_linemap_parse(struct pmdiff_linemap **ret, char *text)
+{
+	struct pmdiff_linemap *map = calloc(1, sizeof(*map));
+	int r = map ? parse(map, text) : -ENOMEM;
+
+	if (r < 0)
+		pmdiff_linemap_free(map);
+	else
+		*ret = map;
+	return r;
+}
+
+int pmdiff_linemap_new(struct pmdiff_linemap **ret, const char *base, const char *head,
+		       struct pm_error *err)
+{
+	PM_CLEANUP(pm_str_release) struct pm_str out = { 0 };
+	int r = pmdiff_git(NULL, &out, err, "-c", "core.quotePath=false", "diff",
+			   "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames",
+			   "--src-prefix=a/", "--dst-prefix=b/", "-U0", base, head);
+
+	if (r < 0)
+		return r;
+	pm_str_puts(&out, "");
+	if (out.failed ||
+	    pmdiff_linemap_parse(ret, out.data ? out.data : (char[]){ "" }) < 0)
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	return 0;
+}
+
+/* ---- lines ----------------------------------------------------------------------------- */
+
+static uint32_t line_in(const struct file *file, uint32_t line)
+{
+	int64_t shift = 0;
+
+	for (size_t i = 0; i < file->hunks.len; i++) {
+		const struct hunk *hunk = &file->hunks.data[i];
+		/* What is added stands behind the line that is told. */
+		uint32_t begin = hunk->base + (hunk->base_len == 0);
+
+		if (line < begin)
+			break;
+		if (line < begin + hunk->base_len) {
+			uint32_t at = line - begin;
+
+			if (hunk->head_len == 0)
+				return 0;
+			return hunk->head +
+			       (at < hunk->head_len ? at : hunk->head_len - 1);
+		}
+		shift += (int64_t)hunk->head_len - hunk->base_len;
+	}
+	return line + shift > 0 ? (uint32_t)(line + shift) : 0;
+}
+
+uint32_t pmdiff_linemap_of(void *of, const char *file, uint32_t line)
+{
+	const struct pmdiff_linemap *map = of;
+
+	for (size_t i = 0; i < map->files.len; i++)
+		if (strcmp(map->files.data[i].name, file) == 0)
+			return line_in(&map->files.data[i], line);
+	return line;
+}

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: MIT */
+#include "profile.h"
+
+#include <fcntl.h>
+#include <string.h>
+
+#include "linemap.h"
+#include "log.h"
+#include "pm/output.h"
+#include "pm/profile.h"
+#include "process.h"
+#include "say.h"
+
+enum {
+	CASES_MAX = 10, /* that are profiled: each takes two runs more */
+	FILE_MODE = 0666,
+	NS_PER_MS = 1000000,
+};
+
+static const char page_prefix[] = "pmdiff-flame";
+
+/* One case, or all where there are none. */
+struct profiling {
+	struct pm_comparison *comparison;
+	struct pmdiff_workshop *shop;
+	const struct pmdiff_linemap *lines;
+	const char *case_name; /* NULL: no cases */
+	struct pm_hot **hot;
+	struct pm_profile *profiles[2];
+};
+
+static int no_memory(struct pm_error *err)
+{
+	return pm_error_set(err, -ENOMEM, "out of memory");
+}
+
+static bool is_wanted(const struct pmdiff_options *options)
+{
+	if (options->config.profile >= 0)
+		return options->config.profile > 0;
+	return options->outputs[PMDIFF_MARKDOWN].wanted ||
+	       options->outputs[PMDIFF_HTML].wanted ||
+	       options->outputs[PMDIFF_JSON].wanted;
+}
+
+/* ---- one side -------------------------------------------------------------------------- */
+
+struct words {
+	PM_VEC(const char *) list;
+};
+
+static int add_words(struct words *words, const char *const *list)
+{
+	int r = 0;
+
+	for (; *list && r == 0; list++)
+		r = pm_vec_push(&words->list, *list);
+	return r;
+}
+
+/* Beside pmstat. */
+static int find_pmrec(char **ret, const struct pmdiff_meter *meter)
+{
+	const char *slash = strrchr(meter->pmstat, '/');
+	int len = slash ? (int)(slash - meter->pmstat) : 0;
+
+	for (size_t i = 0; i < 2 && slash; i++) {
+		if (asprintf(ret, "%.*s/%s", len, meter->pmstat,
+			     i == 0 ? "pmrec" : "../pmrec/pmrec") < 0)
+			return -ENOMEM;
+		if (access(*ret, X_OK) == 0)
+			return 0;
+		free(*ret);
+	}
+	*ret = strdup("pmrec");
+	return *ret ? 0 : -ENOMEM;
+}
+
+static int fill_words(struct words *words, const struct pmdiff_meter *meter,
+		      const char *pmrec, const char *file, const char *timeout)
+{
+	const char *const counting[] = { meter->pmstat, "--json",        "-q",
+					 "-o",          meter->document, "--engine",
+					 "callgrind",   "--stacks",      file,
+					 NULL };
+	const char *const sampling[] = { pmrec, "-q", "-o", file, NULL };
+	int r = add_words(words, meter->simulated ? counting : sampling);
+
+	if (r == 0 && meter->simulated && meter->measured->part == PM_DIFF_PART_MARKED)
+		r = pm_vec_push(&words->list, "--marked");
+	if (r == 0 && timeout && meter->simulated)
+		r = add_words(words, (const char *const[]){ "--timeout", timeout, NULL });
+	if (r == 0)
+		r = pm_vec_push(&words->list, "--");
+	if (r == 0)
+		r = add_words(words, meter->measured->command);
+	return r < 0 ? r : pm_vec_push(&words->list, NULL);
+}
+
+/* The status of what profiles, or negative errno. */
+static int run_profiler(struct pmdiff_meter *meter, const struct pmdiff_tree *tree,
+			const char *file)
+{
+	PM_AUTO_FREE char *scratch = NULL, *pmrec = NULL, *timeout = NULL;
+	PM_AUTO_CLOSE int log = open(
+		meter->log, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
+	struct pmdiff_process process = { .dir = tree->path, .in = -1 };
+	struct words words = { 0 };
+	pid_t pid;
+	int r = log < 0 ? -errno : 0;
+
+	if (r == 0)
+		r = find_pmrec(&pmrec, meter);
+	if (asprintf(&scratch, "TMPDIR=%s", meter->scratch) < 0)
+		scratch = NULL;
+	if (meter->measured->timeout_ns &&
+	    asprintf(&timeout, "%llums",
+		     (unsigned long long)(meter->measured->timeout_ns + NS_PER_MS - 1) /
+			     NS_PER_MS) < 0)
+		timeout = NULL;
+	if (r == 0 && (!scratch || (meter->measured->timeout_ns && !timeout)))
+		r = -ENOMEM;
+	if (r == 0)
+		r = fill_words(&words, meter, pmrec, file, timeout);
+	if (r == 0) {
+		process.argv = words.list.data;
+		/* A profile within the profile would be in it. */
+		process.env = (const char *const[]){
+			scratch, meter->simulated ? "PMDIFF_PADDING=" : "PMSELF=off", NULL
+		};
+		process.out = process.err = log;
+		r = pmdiff_process_start(&process, &pid);
+	}
+	pm_vec_release(&words.list);
+	return r < 0 ? r : pmdiff_process_wait(pid);
+}
+
+static void release_reader(struct pm_file_reader **reader)
+{
+	pm_file_reader_free(*reader);
+}
+
+static int load(struct pm_profile **ret, const char *file, bool samples,
+		struct pm_error *err)
+{
+	struct pm_profile_options how = { .no_starts = true, .keep_samples = samples };
+	PM_CLEANUP(release_reader) struct pm_file_reader *reader = NULL;
+	int r = pm_file_reader_open(&reader, file, err);
+
+	return r < 0 ? r : pm_profile_load(ret, reader, &how, err);
+}
+
+static int profile_side(struct profiling *it, size_t side, struct pm_error *err)
+{
+	struct pmdiff_meter *meter = &it->shop->meter;
+	const struct pmdiff_tree *tree = &it->shop->trees[side];
+	bool samples = meter->options->outputs[PMDIFF_HTML].wanted;
+	PM_AUTO_FREE char *file = NULL, *why = NULL;
+	int r = pmdiff_meter_set_up(meter, tree, err), status;
+
+	if (r < 0)
+		return r;
+	if (asprintf(&file, "%s/profile.json", it->shop->folder.path) < 0) {
+		file = NULL;
+		return no_memory(err);
+	}
+	pmdiff_progress_show(&meter->progress, "pmdiff: %s%sprofile of %s",
+			     it->case_name ? it->case_name : "",
+			     it->case_name ? ", " : "", tree->role);
+	status = run_profiler(meter, tree, file);
+	pmdiff_progress_clear(&meter->progress);
+	if (status == -ENOMEM)
+		return no_memory(err);
+	if (status != 0) {
+		why = pmdiff_log_find(meter->log,
+				      meter->simulated ? "pmstat: " : "pmrec: ");
+		return pm_error_set(err, -ECANCELED, "%s: %s", tree->role,
+				    why          ? why
+				    : status < 0 ? strerror(-status)
+						 : "the profiler failed");
+	}
+	r = load(&it->profiles[side], file, samples, err);
+	unlink(file);
+	return r;
+}
+
+/* ---- the page -------------------------------------------------------------------------- */
+
+/* In the folder of the file of --html: its own name, and that of the case as far as names of files
+ * have such characters. */
+static char *page_path(const struct profiling *it, size_t number)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyz"
+				    "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+	const char *html = it->shop->meter.options->outputs[PMDIFF_HTML].path;
+	const char *slash = strrchr(html, '/');
+	PM_CLEANUP(pm_str_release) struct pm_str path = { 0 };
+	bool odd = false;
+
+	pm_str_append(&path, html, slash ? (size_t)(slash + 1 - html) : 0);
+	pm_str_puts(&path, page_prefix);
+	if (it->case_name)
+		pm_str_putc(&path, '-');
+	for (const char *c = it->case_name ? it->case_name : ""; *c; c++) {
+		odd = odd || !strchr(plain, *c);
+		pm_str_putc(&path, strchr(plain, *c) ? *c : '_');
+	}
+	/* Two names may differ in such characters alone. */
+	if (odd)
+		pm_str_printf(&path, "-%zu", number);
+	pm_str_puts(&path, ".html");
+	return path.failed ? NULL : strdup(path.data);
+}
+
+static int write_page(struct profiling *it, size_t number, struct pm_error *err)
+{
+	const struct pmdiff_output *html = &it->shop->meter.options->outputs[PMDIFF_HTML];
+	const struct pm_filter everything = { 0 };
+	struct pm_report report = {
+		.profile = it->profiles[1],
+		.base = it->profiles[0],
+		.filter = &everything,
+		.event = PM_PROFILE_NONE,
+		.limit = PM_LIMIT_DEFAULT,
+	};
+	PM_CLEANUP(pm_sink_release) struct pm_sink sink = { 0 };
+	PM_AUTO_FREE char *path = NULL;
+	int r;
+
+	if (!html->wanted || !html->path)
+		return 0;
+	path = page_path(it, number);
+	if (!path)
+		return no_memory(err);
+	r = pm_sink_open(&sink, path, FILE_MODE, err);
+	if (r == 0)
+		r = pm_output_html(&report, sink.file, err);
+	if (r == 0)
+		r = pm_sink_close(&sink, err);
+	if (r == 0)
+		(*it->hot)->page = PM_TAKE_PTR(path);
+	return r;
+}
+
+/* ---- one case -------------------------------------------------------------------------- */
+
+static int warn(struct profiling *it, const struct pm_error *why, struct pm_error *err)
+{
+	char *text;
+
+	if (asprintf(&text, "%s%sWhere the added cost is cannot be told: %s%s%s.",
+		     it->case_name ? it->case_name : "", it->case_name ? ": " : "",
+		     why->source, why->source[0] ? ": " : "", why->text) < 0)
+		return no_memory(err);
+	if (pm_vec_push(&it->comparison->warnings, text) == 0)
+		return 0;
+	free(text);
+	return no_memory(err);
+}
+
+static int find_hot(struct profiling *it, size_t number, struct pm_error *err)
+{
+	struct pm_hot_options how = { .exact = it->shop->meter.simulated,
+				      .roots = { it->shop->trees[0].path,
+						 it->shop->trees[1].path },
+				      .line_of = it->lines ? pmdiff_linemap_of : NULL,
+				      .user = (void *)(uintptr_t)it->lines };
+	int r = 0;
+
+	for (size_t side = 0; side < 2 && r == 0; side++)
+		r = profile_side(it, side, err);
+	if (r == 0)
+		r = pm_hot_find(it->hot, it->profiles[0], it->profiles[1], &how, err);
+	return r < 0 ? r : write_page(it, number, err);
+}
+
+static int profile_one(struct profiling *it, const struct pmdiff_measured *measured,
+		       size_t number, struct pm_error *err)
+{
+	struct pm_error why = { .offset = -1 };
+	int r;
+
+	pmdiff_meter_choose(&it->shop->meter, measured, it->case_name);
+	r = find_hot(it, number, &why);
+	for (size_t side = 0; side < 2; side++) {
+		pm_profile_free(it->profiles[side]);
+		it->profiles[side] = NULL;
+	}
+	if (r == -ENOMEM)
+		return no_memory(err);
+	return r < 0 ? warn(it, &why, err) : 0;
+}
+
+static int profile_cases(struct profiling *it, const struct pmdiff_side *side,
+			 struct pm_error *err)
+{
+	struct pm_comparison *comparison = it->comparison;
+	size_t number = 0;
+	int r = 0;
+
+	for (size_t i = 0; i < comparison->cases.len && r == 0; i++) {
+		struct pm_compare_case *one = &comparison->cases.data[i];
+		const struct pmdiff_side_case *of =
+			pmdiff_side_find_case(side, one->name);
+
+		if (one->verdict != PM_VERDICT_WORSE || !of || one->base.documents == 0)
+			continue;
+		if (number++ == CASES_MAX) {
+			struct pm_error why = { .offset = -1 };
+
+			pm_error_set(&why, -E2BIG, "%d others got worse, too", CASES_MAX);
+			it->case_name = one->name;
+			return warn(it, &why, err);
+		}
+		it->case_name = one->name;
+		it->hot = &one->hot;
+		r = profile_one(it, &of->measured, number, err);
+	}
+	return r;
+}
+
+int pmdiff_profile(struct pm_comparison *comparison, struct pmdiff_workshop *workshop,
+		   const struct pmdiff_side sides[2], struct pm_error *err)
+{
+	const struct pmdiff_options *options = workshop->meter.options;
+	struct profiling it = { .comparison = comparison,
+				.shop = workshop,
+				.hot = &comparison->hot };
+	struct pmdiff_linemap *lines = NULL;
+	int r;
+
+	if (comparison->verdict != PM_VERDICT_WORSE || !is_wanted(options))
+		return 0;
+	/* Without it lines are the same by their numbers. */
+	if (pmdiff_linemap_new(&lines, workshop->commits[0].hash,
+			       workshop->commits[1].hash, NULL) == -ENOMEM)
+		return no_memory(err);
+	it.lines = lines;
+	r = comparison->cases.len > 0 ? profile_cases(&it, &sides[1], err)
+				      : profile_one(&it, &options->measured, 0, err);
+	pmdiff_linemap_free(lines);
+	return r;
+}
