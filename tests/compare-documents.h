@@ -198,3 +198,77 @@ static inline void compare_whole(struct pm_comparison *comparison)
 		    PM_VERDICT_INCONCLUSIVE);
 	compare_warning(comparison, "1 run of base did not end well: it is left out.");
 }
+
+/* ---- cases ----------------------------------------------------------------------------- */
+
+static inline void compare_hot_row(struct pm_hot_rows *rows, const char *function,
+				   const char *file, uint32_t line, double base,
+				   double new)
+{
+	struct pm_hot_row row = { .function = compare_text(function),
+				  .module = compare_text("bench"),
+				  .file = compare_text(file),
+				  .line = line,
+				  .base = base,
+				  .new = new };
+
+	COMPARE_CHECK(pm_vec_push(&rows->list, row) == 0);
+}
+
+static inline struct pm_hot *compare_hot(void)
+{
+	struct pm_hot *hot = calloc(1, sizeof(*hot));
+
+	COMPARE_CHECK(hot);
+	hot->exact = true;
+	hot->event = compare_text("sim.Ir");
+	hot->unit = "";
+	hot->all[0] = 1000000;
+	hot->all[1] = 1037037;
+	hot->page = compare_text("/tmp/out/pmdiff-flame-a_b.html");
+	hot->self.more = 3;
+	compare_hot_row(&hot->self, "ns::parse(int, char)", "src/pa rse.cc", 12, 1000,
+			38037);
+	compare_hot_row(&hot->self, NULL, NULL, 0, 0, 12);
+	compare_hot_row(&hot->total, "main|<b>", "src/main.cc", 1, 2000, 39037);
+	compare_hot_row(&hot->lines, "ns::parse(int, char)", "src/pa rse.cc", 13, 0,
+			37037);
+	return hot;
+}
+
+static inline struct pm_compare_case *compare_case(struct pm_comparison *comparison,
+						   const char *name,
+						   enum pm_verdict verdict,
+						   const char *why, size_t first,
+						   size_t len)
+{
+	struct pm_compare_case one = { .name = compare_text(name),
+				       .engine = compare_text("callgrind"),
+				       .verdict = verdict,
+				       .why = compare_text(why),
+				       .first = first,
+				       .len = len };
+	size_t at = comparison->cases.len;
+
+	COMPARE_CHECK(pm_vec_push(&comparison->cases, one) == 0);
+	for (size_t i = first; i < first + len; i++) {
+		comparison->rows.data[i].case_at = at;
+		comparison->rows.data[i].case_name = comparison->cases.data[at].name;
+	}
+	return &comparison->cases.data[at];
+}
+
+/* The same rows, of four cases; one has failed, and one is new. */
+static inline void compare_cases(struct pm_comparison *comparison)
+{
+	compare_whole(comparison);
+	compare_case(comparison, "BM_<a|b>/64", PM_VERDICT_WORSE, NULL, 0, 6)->hot =
+		compare_hot();
+	compare_case(comparison, "`x` @everybody \xc2\xb5s", PM_VERDICT_SAME, NULL, 6,
+		     comparison->rows.len - 7);
+	compare_case(comparison, "broken", PM_VERDICT_UNKNOWN,
+		     "./bench was ended by signal 6", 0, 0)
+		->failed_new = true;
+	compare_case(comparison, "fresh", PM_VERDICT_NEW, NULL, comparison->rows.len - 1,
+		     1);
+}

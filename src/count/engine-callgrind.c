@@ -443,6 +443,7 @@ int pm_engine_callgrind_run(struct pm_stat *stat, const struct pm_engine_options
 							.dir_fd = -1,
 							.inotify_fd = -1,
 							.deadline_ns = UINT64_MAX };
+	size_t runs = stat->runs.len;
 	int ret;
 
 	if (options->targets || !options->command)
@@ -462,6 +463,9 @@ int pm_engine_callgrind_run(struct pm_stat *stat, const struct pm_engine_options
 		ret = launch(&it, err);
 	if (ret == 0)
 		ret = count(&it, err);
+	/* A run without values is none. */
+	if (ret < 0 && stat->runs.len > runs && !stat->runs.data[runs].values)
+		stat->runs.len = runs;
 	remove_folder(&it);
 	return ret;
 }

@@ -462,7 +462,7 @@ marks() {
 	END
 	chmod +x crit
 	commit 'a harness' && git tag -f harness
-	sed -i 's/10000/11000/' prog.c && commit 'slower' && git tag -f slower-harness
+	sed -i 's/parse(10000)/parse(11000)/' prog.c && commit 'slower' && git tag -f slower-harness
 	git checkout -q main
 	config '{"name": "rust", "command": ["./crit"], "harness": "auto"}'
 	cases harness slower-harness --json="$BATS_TEST_TMPDIR/out.json"

@@ -134,7 +134,7 @@ def test(program):
         if why:
             cases.append((f'{form} # SKIP {why}', True, []))
             continue
-        for options in [], ['--least']:
+        for options in [], ['--least'], ['--cases']:
             found = errors(form, written(program, form, *options))
             cases.append((f'{form} that is written is valid {options}', not found, found))
         for name, damaged in damages(form, written(program, form)):

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Prints one comparison in a format: the fullest, or with --least the emptiest. */
+/* Prints one comparison in a format: the fullest, or with --least the emptiest,
+ * with --cases the fullest in cases. */
 #include "pm/compare-output.h"
 #include "tests/compare-documents.h"
 
@@ -23,6 +24,8 @@ int main(int argc, char **argv)
 
 	if (argc > 2 && strcmp(argv[2], "--least") == 0)
 		comparison.verdict = PM_VERDICT_SAME;
+	else if (argc > 2 && strcmp(argv[2], "--cases") == 0)
+		compare_cases(&comparison);
 	else
 		compare_whole(&comparison);
 	for (size_t i = 0; argc > 1 && i < PM_ARRAY_LEN(formats); i++)

@@ -598,6 +598,49 @@ static void test_sarif(void **state)
 }
 
 /* Services show documents, not standard error: why there is no comparison stands in each. */
+/* Each form has a heading for each case, and foreign names are harmless in it. */
+static void test_cases(void **state)
+{
+	static int (*const forms[])(const struct pm_compare_report *report, FILE *to,
+				    struct pm_error *err) = {
+		pm_output_compare_text,  pm_output_compare_markdown,
+		pm_output_compare_json,  pm_output_compare_junit,
+		pm_output_compare_sarif, pm_output_compare_html,
+	};
+	static const char *const expected[][4] = {
+		{ "BM_<a|b>/64: worse", "broken: failed: ./bench was ended by signal 6",
+		  "fresh: new", "+37,037 in ns::parse" },
+		{ "| ❌ | `BM_<a\\|b>/64` |", "| ❔ | `broken` |", "#### ❌ `BM_<a|b>/64`",
+		  "| `main\\|<b>` |" },
+		{ "{\"name\":\"BM_<a|b>/64\",\"verdict\":\"worse\"",
+		  "\"failed_new\":true",
+		  "{\"case\":\"BM_<a|b>/64\",\"subject\":\"scope\"", "\"added\":37037" },
+		{ "name=\"BM_&lt;a|b&gt;/64\" tests=\"", "name=\"broken\" tests=\"1\"",
+		  "name=\"BM_&lt;a|b&gt;/64//fn:ns::parse", "type=\"failed\"" },
+		{ "BM_<a|b>/64//fn:ns::parse", "broken: failed: ./bench", "error",
+		  "worse" },
+		{ "BM_&lt;a|b&gt;/64</h1>", "broken</h1>",
+		  "href=\"pmdiff-flame-a_b.html\"", "main|&lt;b&gt;" },
+	};
+	struct pm_comparison comparison;
+	struct pm_compare_report report = { .comparison = &comparison, .width = 120 };
+
+	compare_cases(&comparison);
+	for (size_t i = 0; i < PM_ARRAY_LEN(forms); i++) {
+		PM_AUTO_FREE char *text = NULL;
+		size_t len = 0;
+		FILE *to = open_memstream(&text, &len);
+
+		assert_non_null(to);
+		assert_int_equal(forms[i](&report, to, NULL), 0);
+		assert_int_equal(fclose(to), 0);
+		for (size_t j = 0; j < PM_ARRAY_LEN(expected[i]); j++)
+			if (!strstr(text, expected[i][j]))
+				fail_msg("%zu: no %s in\n%s", i, expected[i][j], text);
+	}
+	pm_comparison_release(&comparison);
+}
+
 static void test_nothing_compared(void **state)
 {
 	struct pm_comparison comparison = { .base.name = (char[]){ "v1" } };
@@ -736,6 +779,7 @@ int main(void)
 		cmocka_unit_test(test_json),
 		cmocka_unit_test(test_junit),
 		cmocka_unit_test(test_sarif),
+		cmocka_unit_test(test_cases),
 		cmocka_unit_test(test_nothing_compared),
 		cmocka_unit_test(test_html),
 		cmocka_unit_test(test_html_plots),
