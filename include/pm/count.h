@@ -261,6 +261,9 @@ struct pm_engine_options {
 	void *warn_user;
 	uint32_t calls_from; /* how many callers; 0: none */
 	bool marked; /* only what the command marks; callgrind alone */
+	/* With `marked`: from the begin of this function to the begin of that one, as the symbol
+	 * table names them. NULL: what the command marks itself. */
+	const char *marked_from, *marked_to;
 	/* A file for what each stack has cost, a recording; callgrind alone, and without regions.
 	 * NULL: none. */
 	const char *stacks;

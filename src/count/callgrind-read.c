@@ -458,6 +458,9 @@ static int take_description(struct pm_callgrind *reader, const char *text,
 	if (strncmp(text, trigger, strlen(trigger)) != 0)
 		return 0;
 	text += strlen(trigger);
+	if (strncmp(text, "before=", 7) == 0)
+		snprintf(header->dumped_before, sizeof(header->dumped_before), "%s",
+			 text + 7);
 	if (strcmp(text, "after=_Fork") == 0 || strstr(text, "vfork"))
 		header->trigger = PM_CALLGRIND_AFTER_FORK;
 	else if (strncmp(text, "after=", 6) == 0)

@@ -437,6 +437,16 @@ static void see_row_of_copy(struct pm_callgrind_sums *sums,
 	sums->copies_with_threads++;
 }
 
+/* A part ends with the dump before the function that ends it. What is dumped at the end of the
+ * program is of no part. */
+static bool is_marked(const struct pm_callgrind_sums *sums,
+		      const struct pm_callgrind_header *header)
+{
+	const char *to = sums->options->marked ? sums->options->marked_to : NULL;
+
+	return !to || strcmp(to, header->dumped_before) == 0;
+}
+
 static int read_rows(struct pm_callgrind_sums *sums, struct pm_callgrind *reader,
 		     const char *name, struct pm_error *err)
 {
@@ -453,6 +463,8 @@ static int read_rows(struct pm_callgrind_sums *sums, struct pm_callgrind *reader
 			if (ret < 0)
 				return ret;
 			own = has_own_costs(sums, header, &copy);
+			if (own > 0 && !is_marked(sums, header))
+				own = 0;
 			begun = true;
 		}
 		if (own == 0)

@@ -76,6 +76,7 @@ struct pm_callgrind_header {
 	uint64_t
 		last_block; /* how many blocks of code had run when it was made; 0: not said */
 	enum pm_callgrind_trigger trigger;
+	char dumped_before[128]; /* the function whose call made the dump; "": none did */
 	bool ended; /* the totals were there: it was written to its end */
 	uint64_t totals[PM_CALLGRIND_COLUMNS_MAX];
 };

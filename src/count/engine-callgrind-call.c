@@ -221,8 +221,13 @@ int pm_callgrind_call_make(struct pm_callgrind_call *call, struct pm_stat *stat,
 		ret = add_word(call, "--log-file=%s/log.%%p", dir);
 	if (ret == 0 && options->stacks)
 		ret = add_word(call, "--separate-callers=%d", PM_CALLGRIND_CALLERS);
-	if (ret == 0 && options->marked)
+	if (ret == 0 && options->marked && options->marked_from) {
+		ret = add_word(call, "--zero-before=%s", options->marked_from);
+		if (ret == 0)
+			ret = add_word(call, "--dump-before=%s", options->marked_to);
+	} else if (ret == 0 && options->marked) {
 		ret = add_word(call, "--instr-atstart=no");
+	}
 	if (ret == 0)
 		ret = add_simulation(call, stat);
 	if (ret == 0)

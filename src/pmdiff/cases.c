@@ -208,6 +208,8 @@ static int measure_of_harness(struct measuring *it, const struct pmdiff_case *on
 	if (pmdiff_harness_words(&words, harness, one->measured.command, name) < 0)
 		return no_memory(err);
 	measured.command = (const char *const *)words.list.data;
+	if (measured.part == PM_DIFF_PART_UNSET)
+		measured.marks = pmdiff_harness_marks(harness);
 	r = measure_case(it, name, one->name, &measured, on, err);
 	if (r == 0)
 		keep_words(pmdiff_side_find_case(&it->sides[1], name), &words);

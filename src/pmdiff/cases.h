@@ -34,5 +34,7 @@ int pmdiff_harness_list(struct pmdiff_names *ret, const struct pmdiff_harness **
  * pmdiff_names_release(); borrowed by the case as long. -ENOMEM. */
 int pmdiff_harness_words(struct pmdiff_names *ret, const struct pmdiff_harness *harness,
 			 const char *const *command, const char *name);
+/* What of a case callgrind counts, for --marked of pmstat; NULL: all of it. */
+const char *pmdiff_harness_marks(const struct pmdiff_harness *harness);
 /* "google-benchmark". */
 const char *pmdiff_harness_name(const struct pmdiff_harness *harness);

@@ -26,6 +26,8 @@ struct pmdiff_harness {
 	const char *end; /* of each line, which is no part of the name */
 	const char *old_end; /* of older versions; NULL */
 	const char *const *once; /* words of a run, behind the filter */
+	/* For --marked of pmstat: what callgrind counts of it; NULL: the whole program. */
+	const char *marks;
 };
 
 static const struct pmdiff_harness harnesses[] = {
@@ -38,6 +40,10 @@ static const struct pmdiff_harness harnesses[] = {
 		.end = "",
 		.once = (const char *const[]){ "--benchmark_min_time=0",
 					       "--benchmark_repetitions=1", NULL },
+		/* benchmark::State::StartKeepRunning() and FinishKeepRunning() are called
+		 * around the loop, and start and stop its clock. */
+		.marks = "_ZN9benchmark5State16StartKeepRunningEv,"
+			 "_ZN9benchmark5State17FinishKeepRunningEv",
 	},
 	{
 		.which = PM_DIFF_HARNESS_CRITERION,
@@ -61,6 +67,11 @@ const struct pmdiff_harness *pmdiff_harness_of(const struct pmdiff_measured *mea
 const char *pmdiff_harness_name(const struct pmdiff_harness *harness)
 {
 	return harness->name;
+}
+
+const char *pmdiff_harness_marks(const struct pmdiff_harness *harness)
+{
+	return harness->marks;
 }
 
 void pmdiff_names_release(struct pmdiff_names *names)

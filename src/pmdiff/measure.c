@@ -102,7 +102,8 @@ static int add_functions(struct words *words, const struct pmdiff_meter *meter,
 }
 
 static int fill_words(struct words *words, const struct pmdiff_meter *meter,
-		      const struct pmdiff_tree *tree, const char *timeout)
+		      const struct pmdiff_tree *tree, const char *timeout,
+		      const char *marked)
 {
 	const struct pmdiff_measured *measured = meter->measured;
 	int r = add_words(words, (const char *const[]){ meter->pmstat, "--json", "-q",
@@ -111,8 +112,8 @@ static int fill_words(struct words *words, const struct pmdiff_meter *meter,
 	if (r == 0 && meter->engine)
 		r = add_words(words,
 			      (const char *const[]){ "--engine", meter->engine, NULL });
-	if (r == 0 && measured->part == PM_DIFF_PART_MARKED)
-		r = pm_vec_push(&words->list, "--marked");
+	if (r == 0 && marked)
+		r = pm_vec_push(&words->list, marked);
 	if (r == 0 && timeout)
 		r = add_words(words, (const char *const[]){ "--timeout", timeout, NULL });
 	if (r == 0)
@@ -145,11 +146,28 @@ static char *padding(struct pmdiff_meter *meter)
 	return text;
 }
 
+int pmdiff_meter_marked(char **ret, const struct pmdiff_meter *meter)
+{
+	const struct pmdiff_measured *measured = meter->measured;
+	bool functions = measured->marks && meter->simulated;
+
+	*ret = NULL;
+	if (measured->part != PM_DIFF_PART_MARKED && !functions)
+		return 0;
+	if (asprintf(ret, "--marked%s%s", functions ? "=" : "",
+		     functions ? measured->marks : "") < 0) {
+		*ret = NULL;
+		return -ENOMEM;
+	}
+	return 0;
+}
+
 /* The status of pmstat, or negative errno. */
 static int run_pmstat(struct pmdiff_meter *meter, const struct pmdiff_tree *tree)
 {
 	uint64_t timeout_ns = meter->measured->timeout_ns;
 	PM_AUTO_FREE char *scratch = NULL, *pad = padding(meter), *timeout = NULL;
+	PM_AUTO_FREE char *marked = NULL;
 	PM_AUTO_CLOSE int log = open(
 		meter->log, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
 	struct pmdiff_process process = { .dir = tree->path, .in = -1 };
@@ -166,7 +184,9 @@ static int run_pmstat(struct pmdiff_meter *meter, const struct pmdiff_tree *tree
 	if (r == 0 && (!scratch || !pad || (timeout_ns && !timeout)))
 		r = -ENOMEM;
 	if (r == 0)
-		r = fill_words(&words, meter, tree, timeout);
+		r = pmdiff_meter_marked(&marked, meter);
+	if (r == 0)
+		r = fill_words(&words, meter, tree, timeout, marked);
 	if (r == 0) {
 		process.argv = words.list.data;
 		process.env = (const char *const[]){ scratch, pad, NULL };

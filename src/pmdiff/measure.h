@@ -65,6 +65,8 @@ int pmdiff_meter_build(struct pmdiff_meter *meter, const struct pmdiff_tree *tre
 /* From now on all functions are measured if that costs next to nothing, and nobody has said which
  * ones are of interest: to tell where a change comes from. */
 void pmdiff_meter_explain(struct pmdiff_meter *meter);
+/* The option of pmstat for the part of the case at hand that counts, NULL: all does. -ENOMEM. */
+int pmdiff_meter_marked(char **ret, const struct pmdiff_meter *meter);
 /* Runs the set-up of the case at hand. */
 int pmdiff_meter_set_up(struct pmdiff_meter *meter, const struct pmdiff_tree *tree,
 			struct pm_error *err);

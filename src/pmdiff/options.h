@@ -50,6 +50,7 @@ struct pmdiff_measured {
 		*setup; /* for the shell: before each run, not counted; NULL: nothing */
 	enum pm_diff_harness harness;
 	enum pm_diff_part part;
+	const char *marks; /* of a harness: the part that callgrind counts; NULL: none */
 };
 
 /* A case of the configuration, which is several where a harness has them. */

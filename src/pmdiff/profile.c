@@ -77,7 +77,8 @@ static int find_pmrec(char **ret, const struct pmdiff_meter *meter)
 }
 
 static int fill_words(struct words *words, const struct pmdiff_meter *meter,
-		      const char *pmrec, const char *file, const char *timeout)
+		      const char *pmrec, const char *file, const char *timeout,
+		      const char *marked)
 {
 	const char *const counting[] = { meter->pmstat, "--json",        "-q",
 					 "-o",          meter->document, "--engine",
@@ -86,8 +87,8 @@ static int fill_words(struct words *words, const struct pmdiff_meter *meter,
 	const char *const sampling[] = { pmrec, "-q", "-o", file, NULL };
 	int r = add_words(words, meter->simulated ? counting : sampling);
 
-	if (r == 0 && meter->simulated && meter->measured->part == PM_DIFF_PART_MARKED)
-		r = pm_vec_push(&words->list, "--marked");
+	if (r == 0 && meter->simulated && marked)
+		r = pm_vec_push(&words->list, marked);
 	if (r == 0 && timeout && meter->simulated)
 		r = add_words(words, (const char *const[]){ "--timeout", timeout, NULL });
 	if (r == 0)
@@ -102,6 +103,7 @@ static int run_profiler(struct pmdiff_meter *meter, const struct pmdiff_tree *tr
 			const char *file)
 {
 	PM_AUTO_FREE char *scratch = NULL, *pmrec = NULL, *timeout = NULL;
+	PM_AUTO_FREE char *marked = NULL;
 	PM_AUTO_CLOSE int log = open(
 		meter->log, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
 	struct pmdiff_process process = { .dir = tree->path, .in = -1 };
@@ -111,6 +113,8 @@ static int run_profiler(struct pmdiff_meter *meter, const struct pmdiff_tree *tr
 
 	if (r == 0)
 		r = find_pmrec(&pmrec, meter);
+	if (r == 0)
+		r = pmdiff_meter_marked(&marked, meter);
 	if (asprintf(&scratch, "TMPDIR=%s", meter->scratch) < 0)
 		scratch = NULL;
 	if (meter->measured->timeout_ns &&
@@ -121,7 +125,7 @@ static int run_profiler(struct pmdiff_meter *meter, const struct pmdiff_tree *tr
 	if (r == 0 && (!scratch || (meter->measured->timeout_ns && !timeout)))
 		r = -ENOMEM;
 	if (r == 0)
-		r = fill_words(&words, meter, pmrec, file, timeout);
+		r = fill_words(&words, meter, pmrec, file, timeout, marked);
 	if (r == 0) {
 		process.argv = words.list.data;
 		/* A profile within the profile would be in it. */

@@ -299,6 +299,8 @@ static int run_engine(struct course *course, struct pm_stat *stat, uint32_t vari
 		.warn_user = course,
 		.calls_from = options->calls_from,
 		.marked = options->marked,
+		.marked_from = options->marked_from,
+		.marked_to = options->marked_to,
 		.stacks = options->stacks,
 		.timeout_ns = options->timeout_ns,
 	};

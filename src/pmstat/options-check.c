@@ -70,6 +70,8 @@ static int check_marked(const struct pmstat_options *options, struct pm_error *e
 	if (pmstat_needs_engine(options) && !simulator)
 		return pmstat_usage(err, "--marked goes with whole programs and with "
 					 "--engine callgrind");
+	if (options->marked_from && !simulator)
+		return pmstat_usage(err, "--marked=FROM,TO goes with --engine callgrind");
 	if (options->interval_ms > 0 || options->delay_ms > 0)
 		return pmstat_usage(err, "-I and -D do not go with --marked");
 	return 0;

@@ -30,7 +30,7 @@ static const struct option long_options[] = {
 	{ "engine", required_argument, NULL, OPTION_ENGINE },
 	{ "calls-from", optional_argument, NULL, OPTION_CALLS_FROM },
 	{ "live", no_argument, NULL, OPTION_LIVE },
-	{ "marked", no_argument, NULL, OPTION_MARKED },
+	{ "marked", optional_argument, NULL, OPTION_MARKED },
 	{ "stacks", required_argument, NULL, OPTION_STACKS },
 	{ "per", required_argument, NULL, OPTION_PER },
 	{ "pid", required_argument, NULL, 'p' },
@@ -73,6 +73,24 @@ static int add_region(struct pmstat_options *options, bool range, const char *te
 	return 0;
 }
 
+/* FROM,TO; the text is cut in two. Valgrind would take characters of patterns for such. */
+static int take_functions(struct pmstat_options *options, char *text,
+			  struct pm_error *err)
+{
+	char *comma = strchr(text, ',');
+
+	if (!comma || comma == text || comma[1] == '\0' || strchr(comma + 1, ',') ||
+	    strpbrk(text, "*?"))
+		return pmstat_usage(err,
+				    "--marked=%s: expected two names of the symbol "
+				    "table, FROM,TO",
+				    text);
+	*comma = '\0';
+	options->marked_from = text;
+	options->marked_to = comma + 1;
+	return 0;
+}
+
 static int apply_what(struct pmstat_options *options, int option, struct pm_error *err)
 {
 	switch (option) {
@@ -92,7 +110,7 @@ static int apply_what(struct pmstat_options *options, int option, struct pm_erro
 		return 0;
 	case OPTION_MARKED:
 		options->marked = true;
-		return 0;
+		return optarg ? take_functions(options, optarg, err) : 0;
 	case OPTION_STACKS:
 		options->stacks = optarg;
 		return pm_parse_name("--stacks", "a file", optarg, "pmstat", err);

@@ -36,6 +36,8 @@ struct pmstat_options {
 	uint32_t calls_from; /* 0: not asked for */
 	bool live;
 	bool marked; /* only what the command marks */
+	/* --marked=FROM,TO: by these functions; NULL: by itself. */
+	const char *marked_from, *marked_to;
 	const char *stacks; /* a file for what each stack has cost; NULL: none */
 
 	/* Whom. The words of a command are borrowed from argv, NULL-terminated; NULL: none. With
