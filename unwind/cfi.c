@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The program interpreter of DWARF 5 §6.4.2, for one row. */
+/* Interprets call frame programs (DWARF 5 §6.4.2) up to one row. */
 #include "unwind-internal.h"
 
 #include <dwarf.h>
 #include <string.h>
 
-/* AADWARF64 §4.6; elf.h and dwarf.h of older releases do not have the second. */
+/* AADWARF64 §4.6; older releases of elf.h and dwarf.h lack the second. */
 enum {
 	AARCH64_NEGATE_RA_STATE = 0x2d,
 	AARCH64_NEGATE_RA_STATE_WITH_PC = 0x2c,
@@ -20,15 +20,17 @@ struct machine {
 	const struct pm_unw_fde *fde;
 	struct pm_reader reader;
 	struct pm_unw_row row;
-	const struct pm_unw_row *initial; /* after the CIE's program; NULL while in it */
-	struct pm_unw_row *remembered; /* REMEMBER_MAX rows, made when first needed */
+	/* After the CIE's program; NULL while that runs. */
+	const struct pm_unw_row *initial;
+	/* REMEMBER_MAX rows, allocated when first needed. */
+	struct pm_unw_row *remembered;
 	size_t remembered_len;
 	bool no_memory;
 	uint64_t location;
 	uint32_t work_left;
 };
 
-/* Whether CFA + @offset is seen to lie below the stack pointer. */
+/* Whether CFA + @offset is known to be below the stack pointer. */
 static bool is_below_sp(const struct pm_unw_arch_info *arch, const struct pm_unw_row *row,
 			int64_t offset)
 {
@@ -40,7 +42,7 @@ static bool is_below_sp(const struct pm_unw_arch_info *arch, const struct pm_unw
 static void set_rule(struct machine *machine, uint64_t reg, enum pm_unw_rule_kind kind,
 		     int64_t value)
 {
-	/* Vector and other registers above are described, too, but no chain needs them. */
+	/* CFI also describes vector and other registers, but no chain needs them. */
 	if (reg >= machine->fde->arch->regs)
 		return;
 	machine->row.regs[reg] = (struct pm_unw_reg_rule){ .kind = kind, .value = value };
@@ -82,12 +84,12 @@ static void set_cfa(struct machine *machine, uint64_t reg, int64_t offset)
 	row->cfa_offset = offset;
 }
 
-/* Keeps one half of "register + offset", which must be what the CFA is. */
+/* Changes the register or the offset of a CFA that is "register + offset". */
 static void change_cfa(struct machine *machine, bool has_reg, uint64_t reg,
 		       int64_t offset)
 {
-	/* A register after an expression stands with the last offset that was given: so do
-	 * libgcc and binutils read what libgcrypt's assembly says. */
+	/* A register after an expression is combined with the last offset that was given.
+	 * libgcc and binutils interpret the assembly of libgcrypt in the same way. */
 	if (machine->row.cfa_is_expr && !has_reg) {
 		machine->reader.failed = true;
 		return;
@@ -141,13 +143,14 @@ static void restore_state(struct machine *machine)
 		       sizeof(machine->row));
 }
 
-/* a * b as the program means them; wraps as addresses do. */
+/* a * b as the program means it; wraps as addresses do. */
 static int64_t scaled(int64_t a, int64_t b)
 {
 	return (int64_t)((uint64_t)a * (uint64_t)b);
 }
 
-/* DW_CFA_set_loc and those that advance the location. False: it is none of them. */
+/* Runs DW_CFA_set_loc and the instructions that advance the location. False: it is
+ * neither. */
 static bool run_location(struct machine *machine, uint8_t opcode)
 {
 	struct pm_reader *reader = &machine->reader;
@@ -177,7 +180,7 @@ static bool run_location(struct machine *machine, uint8_t opcode)
 	}
 }
 
-/* How the CFA is found. */
+/* Runs an instruction that defines the CFA. False: it is not one. */
 static bool run_cfa(struct machine *machine, uint8_t opcode)
 {
 	struct pm_reader *reader = &machine->reader;
@@ -210,7 +213,7 @@ static bool run_cfa(struct machine *machine, uint8_t opcode)
 	}
 }
 
-/* Rules of a register and a factored offset. */
+/* Runs a rule of a register and a factored offset. False: it is not one. */
 static bool run_offset(struct machine *machine, uint8_t opcode)
 {
 	struct pm_reader *reader = &machine->reader;
@@ -242,7 +245,7 @@ static bool run_offset(struct machine *machine, uint8_t opcode)
 	return true;
 }
 
-/* The other rules. */
+/* Runs any other rule of a register. False: it is not one. */
 static bool run_rule(struct machine *machine, uint8_t opcode)
 {
 	struct pm_reader *reader = &machine->reader;
@@ -275,7 +278,7 @@ static bool run_rule(struct machine *machine, uint8_t opcode)
 	}
 }
 
-/* All but the three instructions that carry an operand in the opcode. */
+/* Runs all instructions except the three that carry an operand in the opcode. */
 static void run_extended(struct machine *machine, uint8_t opcode)
 {
 	switch (opcode) {
@@ -288,8 +291,8 @@ static void run_extended(struct machine *machine, uint8_t opcode)
 		restore_state(machine);
 		break;
 	case DW_CFA_GNU_args_size:
-		/* Bytes pushed for a call: landing pads need it. The CFA rules of x86-64
-		 * have it counted in already. */
+		/* Bytes pushed for a call, which landing pads need. The CFA rules of
+		 * x86-64 already include them. */
 		pm_reader_uleb(&machine->reader);
 		break;
 	case AARCH64_NEGATE_RA_STATE:
@@ -329,8 +332,8 @@ static void run_one(struct machine *machine)
 }
 
 /*
- * Runs until the location passes @svma or the program ends: an advance changes nothing but
- * the location, so the row in force before it is still there.
+ * Runs until the location passes @svma or the program ends. An advance changes only the
+ * location; the row before it is therefore still in place.
  */
 static int run(struct machine *machine, const uint8_t *program, const uint8_t *end,
 	       uint64_t svma)
@@ -396,7 +399,8 @@ int pm_unw_cfi_row(const struct pm_unw_fde *fde, uint64_t svma, struct pm_unw_ro
 	return pm_unw_cfi_row_within(fde, svma, NULL, ret);
 }
 
-/* Whether the return address is where the pair has it, and all places can be moved. */
+/* Whether the return address is in the place that the pair has, and all slots can be
+ * moved. */
 static bool lacks_pair(const struct pm_unw_arch_info *arch, const struct pm_unw_row *row)
 {
 	const struct pm_unw_reg_rule *link = &row->regs[arch->ra];
@@ -421,7 +425,7 @@ static void count_pair(const struct pm_unw_arch_info *arch, struct pm_unw_row *r
 			row->regs[reg].value -= PM_UNW_PAIR_BYTES;
 }
 
-/* The row behind the instruction at @svma, if that is a hint: they change nothing. */
+/* The row after the instruction at @svma, if that is a hint, which changes nothing. */
 static int row_behind_hint(struct pm_unw_module *module, const struct pm_unw_fde *fde,
 			   uint64_t svma, uint32_t *work_left, struct pm_unw_row *ret)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * .debug_frame where it costs something to have it: compressed, or in a separate file. Looked
- * at when the first address turns up that .eh_frame does not cover; most modules never have
- * one.
+ * .debug_frame that costs something to read: compressed, or in a separate file. It is
+ * read when the first address is looked up that .eh_frame does not cover; for most
+ * modules that never happens.
  */
 #include "unwind-internal.h"
 
@@ -12,12 +12,12 @@
 #include <sys/stat.h>
 
 enum {
-	/* Frames compress well, being alike: to a tenth at most. zlib can make it a
-	 * thousandth, of nothing but zeros. */
+	/* Frames are similar and compress well, to a tenth at best. zlib can compress
+	 * zeros to a thousandth. */
 	INFLATE_RATIO_MAX = 64,
 	INFLATE_FREE_BYTES = 1 << 20,
 	INFLATED_BYTES_MAX = 1 << 26, /* what a region may hold */
-	UNPACKED_COST = 16, /* bytes read for each packed one */
+	UNPACKED_COST = 16, /* bytes read for each compressed byte */
 };
 
 static bool is_modest(uint64_t inflated, uint64_t packed)
@@ -26,7 +26,7 @@ static bool is_modest(uint64_t inflated, uint64_t packed)
 	       inflated <= packed * INFLATE_RATIO_MAX + INFLATE_FREE_BYTES;
 }
 
-/* gABI "Compressed Sections": in place, in @elf only. */
+/* gABI "Compressed Sections": decompresses in place, in @elf only. */
 static bool inflate(Elf_Scn *scn, const GElf_Shdr *shdr)
 {
 	GElf_Chdr chdr;
@@ -35,7 +35,7 @@ static bool inflate(Elf_Scn *scn, const GElf_Shdr *shdr)
 	       elf_compress(scn, 0, 0) >= 0;
 }
 
-/* What GNU tools did before: "ZLIB", the size as 64 bits, most significant byte first. */
+/* The older format of GNU tools: "ZLIB", then the size as 64 bits, big-endian. */
 static bool inflate_gnu(Elf_Scn *scn, const GElf_Shdr *shdr)
 {
 	enum {
@@ -57,7 +57,7 @@ static bool copy_section(struct pm_unw_module *module, Elf_Scn *scn, const char 
 	GElf_Shdr shdr;
 	const Elf_Data *data;
 
-	/* Before libelf reads it: a file with holes can be of any size. */
+	/* Check before libelf reads the section: a sparse file can have any size. */
 	if (!gelf_getshdr(scn, &shdr) || shdr.sh_size > INFLATED_BYTES_MAX)
 		return false;
 	if (shdr.sh_flags & SHF_COMPRESSED ? !inflate(scn, &shdr)
@@ -101,12 +101,12 @@ void pm_unw_unpack_own(struct pm_unw_module *module)
 	if (elf)
 		copy_frame(module, elf);
 	elf_end(elf);
-	/* What cannot be unpacked is as good as not there: another file may have it. */
+	/* If it cannot be decompressed, another file may still have one. */
 	module->debug_packed = false;
 }
 
-/* The Elf of @fd, if its section is small enough and fits to @module. The caller ends
- * it. */
+/* Opens the Elf of @fd if its section headers are small enough and it matches @module.
+ * The caller ends it. */
 static Elf *open_debug_elf(const struct pm_unw_module *module, int fd,
 			   struct pm_error *err)
 {
@@ -216,7 +216,7 @@ int pm_unw_module_fill_gap(struct pm_unw_module *module)
 {
 	int found = 0, fd;
 
-	/* It may be what was found last: a debug file. */
+	/* The task may be for the last source, a debug file. */
 	if (module->task)
 		return -EINPROGRESS;
 	if (module->gap_seen)

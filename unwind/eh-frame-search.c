@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Static programs tell where their .eh_frame is by section headers alone, for they register
- * it themselves. Packers and sstrip take those away. It is still there, and looks like
- * nothing else.
+ * In static programs only section headers say where .eh_frame is, because such programs
+ * register it themselves. Packers and sstrip remove these headers. The bytes are still
+ * there and have an unmistakable form.
  */
 #include "unwind-internal.h"
 
@@ -31,7 +31,8 @@ static bool is_code(const struct pm_unw_code_span *code,
 	       place->len <= code->end - place->start;
 }
 
-/* Takes what begins at @skip of @load when all that it describes is code. */
+/* Uses the section that starts at @skip of @load if everything that it describes is
+ * code. */
 static bool take(struct pm_unw_module *module, const struct pm_unw_load *load,
 		 size_t skip)
 {

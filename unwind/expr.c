@@ -11,7 +11,7 @@ struct evaluation {
 	struct pm_reader reader;
 	uint64_t stack[PM_UNW_EXPR_STACK_MAX];
 	size_t depth;
-	enum pm_unw_stop stop; /* why, once `failed` */
+	enum pm_unw_stop stop; /* the reason, once `failed` */
 	bool failed;
 };
 
@@ -30,7 +30,8 @@ static void push(struct evaluation *eval, uint64_t value)
 		eval->stack[eval->depth++] = value & eval->arch->address_mask;
 }
 
-/* The entry @from_top below the top (0: the top); 0 and failure when there is none. */
+/* The entry @from_top below the top (0: the top). If there is none, fails and returns
+ * 0. */
 static uint64_t peek(struct evaluation *eval, size_t from_top)
 {
 	if (from_top >= eval->depth) {
@@ -173,7 +174,7 @@ static void rotate(struct evaluation *eval)
 	push(eval, second);
 }
 
-/* Moves within the expression; its end is a legal place. */
+/* Moves within the expression; its end is a valid target. */
 static void jump(struct evaluation *eval, int16_t by)
 {
 	int64_t to = (int64_t)eval->reader.pos + by;
@@ -224,7 +225,7 @@ static void push_constant(struct evaluation *eval, uint8_t op)
 	}
 }
 
-/* Entries moved about, and the flow of control. */
+/* Operations that move stack entries, and control flow. */
 static void run_stack_op(struct evaluation *eval, uint8_t op)
 {
 	uint64_t a, b;

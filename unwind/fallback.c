@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* The steps of the ladder of design.md §4 below CFI. */
+/* The steps of the ladder below CFI: signal trampolines, leaf functions, the code up to
+ * the `ret`, frame pointers, and outermost frames. */
 #include "unwind-internal.h"
 
 #include <string.h>
 
 /* ---- what code says ------------------------------------------------------------------- */
 
-/* Bytes of the code at avma @address; false without a file to read them from. */
+/* Reads bytes of the code at avma @address; false if there is no file to read from. */
 static bool read_code(const struct pm_unw_map *map, uint64_t address, void *ret,
 		      size_t len)
 {
@@ -30,8 +31,8 @@ enum {
 };
 
 /*
- * `call rel32`, or an indirect call (opcode FF /2) of any length; in 32 bits the same. The last
- * @have bytes of @code are there.
+ * `call rel32`, or an indirect call (opcode FF /2) of any length; the same in 32-bit
+ * code. Only the last @have bytes of @code are valid.
  */
 static bool x86_ends_with_call(const uint8_t code[X86_CALL_BYTES_MAX], size_t have)
 {
@@ -50,10 +51,11 @@ static bool x86_ends_with_call(const uint8_t code[X86_CALL_BYTES_MAX], size_t ha
 			continue;
 		if (mod != 3 && rm == 4) {
 			if (len == 2)
-				continue; /* a SIB byte has to follow */
+				continue; /* a SIB byte must follow */
 			want++;
 		}
-		/* A base of 5 is none with mod 0: a table of absolute addresses. */
+		/* With mod 0, a base of 5 means no base: a table of absolute
+		 * addresses. */
 		if (mod == 1)
 			want += 1;
 		else if (mod == 2 || (mod == 0 && rm == 5) ||
@@ -70,7 +72,7 @@ static bool x86_follows_call(const struct pm_unw_map *map, uint64_t end)
 	uint8_t code[X86_CALL_BYTES_MAX];
 	size_t have = sizeof(code);
 
-	/* At the beginning of a segment fewer bytes can be read than the longest call
+	/* At the start of a segment, fewer bytes may be readable than the longest call
 	 * has. */
 	while (!read_code(map, end - have, code + sizeof(code) - have, have))
 		if (--have < 2)
@@ -97,7 +99,7 @@ static bool a64_follows_call(const struct pm_unw_map *map, uint64_t address)
 static bool follows_call(enum pm_unw_arch arch, const struct pm_unw_map *map,
 			 uint64_t address)
 {
-	/* Memory without a file cannot be read: benefit of the doubt. */
+	/* Memory without a file cannot be read; assume a call. */
 	if (!map || !map->module)
 		return map;
 	return arch == PM_UNW_AARCH64 ? a64_follows_call(map, address)
@@ -117,15 +119,15 @@ bool pm_unw_follows_call(const struct pm_unw_state *state, uint64_t address)
 			    pm_unw_space_find(state->space, address - 1), address);
 }
 
-/* What the code around the pc tells of x30. */
+/* What the code around the pc shows about x30. */
 enum a64_link {
-	A64_LINK_LIVE, /* it is the return address, and nothing was pushed */
+	A64_LINK_LIVE, /* it is the return address, and nothing has been pushed */
 	A64_LINK_PUSHED, /* the same, but the stack pointer has moved */
-	A64_LINK_PAIRED, /* the same, by the 16 bytes that the first entry of a PLT pushes */
+	A64_LINK_PAIRED, /* the same; the first entry of a PLT has pushed 16 bytes */
 	A64_LINK_SAVED, /* there is a frame record, or another call has overwritten it */
 };
 
-/* By an instruction that was executed last; false: it does not tell. */
+/* @code was executed last. False: it does not show the state of x30. */
 static bool a64_link_after(uint32_t code, enum a64_link *ret)
 {
 	if (a64_is_call(code) || (code & 0xff8003ff) == 0x910003fd)
@@ -151,7 +153,8 @@ static bool a64_link_after(uint32_t code, enum a64_link *ret)
 	return true;
 }
 
-/* Whether a function begins with this instruction, and whoever executes it next is in none. */
+/* Whether a function starts with this instruction. If it is the next to run, no frame
+ * exists yet. */
 static bool a64_begins(uint32_t code)
 {
 	return code == 0xd503233f || code == 0xd503237f || code == 0xd503245f ||
@@ -162,7 +165,7 @@ static bool a64_begins(uint32_t code)
 static enum a64_link a64_link_of(const struct pm_unw_state *state)
 {
 	enum {
-		INSTRUCTIONS_MAX = 64 /* back to the last that tells */
+		INSTRUCTIONS_MAX = 64 /* back to the last that shows it */
 	};
 	uint64_t pc = state->regs.value[state->arch->pc];
 	enum a64_link link = A64_LINK_LIVE;
@@ -183,7 +186,8 @@ enum {
 	NO_REG = 0xff,
 };
 
-/* The kernel's sigcontext as DWARF numbers of its words, from the first register on. */
+/* The registers in the kernel's sigcontext, as DWARF numbers in the order of its
+ * words. */
 static const uint8_t x86_64_context[] = { 8, 9, 10, 11, 12, 13, 14, 15, 5,
 					  4, 6, 3,  1,  0,  2,  7,  16 };
 static const uint8_t i386_context[] = { 7, 6, 5, 4, 3, 2, 1, 0, NO_REG, NO_REG, 8 };
@@ -192,13 +196,16 @@ static const uint8_t aarch64_context[] = { 0,  1,  2,  3,  4,  5,  6,  7,  8,  9
 					   22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32 };
 
 /*
- * A handler returns to the first byte of `code`, with the stack pointer at what the kernel
- * has pushed below its arguments. `at` is the distance from there to the first register of
- * the sigcontext: in rt_sigframe of x86-64 behind the ucontext's first 40 bytes; in
- * sigframe_ia32 behind `sig`, in rt_sigframe_ia32 behind three arguments, 128 bytes of siginfo
- * and the ucontext's first 20, in both behind the segment registers (arch/x86 sigframe.h,
- * sigcontext.h); in rt_sigframe of arm64 behind 128 bytes of siginfo, 176 of the ucontext and
- * fault_address (arch/arm64/kernel/signal.c).
+ * A handler returns to the first byte of `code`, with the stack pointer at the data that
+ * the kernel has pushed below its arguments. `at` is the distance from there to the first
+ * register of the sigcontext (sigframe.h and sigcontext.h of arch/x86;
+ * arch/arm64/kernel/signal.c):
+ *   rt_sigframe of x86-64: after the first 40 bytes of the ucontext
+ *   sigframe_ia32: after `sig` and the segment registers
+ *   rt_sigframe_ia32: after three arguments, 128 bytes of siginfo, the first 20 bytes of
+ *     the ucontext, and the segment registers
+ *   rt_sigframe of arm64: after 128 bytes of siginfo, 176 of the ucontext, and
+ *     fault_address
  */
 static const struct trampoline {
 	enum pm_unw_arch arch;
@@ -243,7 +250,7 @@ static const struct trampoline {
 	  { 0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4 } },
 };
 
-/* Whether the code at @address is what a signal handler returns to. */
+/* Whether a signal handler returns to the code at @address. */
 static bool is_trampoline(enum pm_unw_arch arch, const struct pm_unw_map *map,
 			  uint64_t address)
 {
@@ -264,7 +271,7 @@ bool pm_unw_is_return(struct pm_unwinder *unwinder, enum pm_unw_arch arch,
 	struct pm_unw_cache_slot *slot = NULL;
 	bool ret;
 
-	/* The slot is of the byte before, where the frame's rule will be looked up. */
+	/* Uses the slot of the byte before, where the frame's rule is looked up. */
 	if (pm_unw_map_has_cfi(map, arch) && address < map->end)
 		slot = pm_unw_rule_slot(unwinder, map->module, address - 1 - map->bias,
 					true);
@@ -287,8 +294,9 @@ static bool is_return_address(const struct pm_unw_state *state, uint64_t address
 /* ---- steps ---------------------------------------------------------------------------- */
 
 /*
- * The same, where the interrupted code says that @address is one: then generated code needs no
- * more than to be mapped, but if it can be read it has to have a call there.
+ * The same for an address that the interrupted code uses as its return address. For
+ * generated code, a mapped address is enough; but if the code can be read, a call must be
+ * there.
  */
 static bool is_return_of_leaf(const struct pm_unw_state *state, uint64_t address)
 {
@@ -315,8 +323,8 @@ static bool step_by_exit(struct pm_unw_state *state, const struct pm_unw_row *ro
 }
 
 /*
- * Where the interrupted function has not saved its return address (yet): on top of the stack,
- * or in the link register.
+ * The interrupted function has not saved its return address, or not yet: it is on top of
+ * the stack or in the link register.
  */
 static bool step_leaf(struct pm_unw_state *state)
 {
@@ -341,7 +349,7 @@ static bool step_leaf(struct pm_unw_state *state)
 			break;
 		}
 	}
-	/* In generated code the top of the stack is mostly something else. */
+	/* In generated code, the top of the stack is usually something else. */
 	if (state->map && !state->map->module)
 		return false;
 	if (arch->ra_is_link) {
@@ -367,8 +375,8 @@ static bool step_leaf(struct pm_unw_state *state)
 }
 
 /*
- * The same for a caller. Only in a file: generated code has frame pointers, and what follows its
- * calls need not be what they return to.
+ * The same for a caller. Only for code of a file: generated code has frame pointers, and
+ * its calls need not return to the code behind them.
  */
 static bool step_by_code(struct pm_unw_state *state)
 {
@@ -410,8 +418,9 @@ static bool step_fp(struct pm_unw_state *state, enum pm_unw_stop *stop)
 		return false;
 	if (arch->ra_is_link)
 		pc = pm_unw_strip_pac(state->space, pc);
-	/* Zeros end a chain of frame pointers, but where the register is something else it
-	 * may point at any. In generated code there is nothing better to go by. */
+	/* Zeros end a chain of frame pointers. But if the register holds something else,
+	 * it may point to any zeros. Generated code has nothing better than the frame
+	 * pointer. */
 	if (pc == 0 ? caller_fp != 0 || !state->map ||
 			      (state->map->module && state->how != PM_UNW_HOW_FP)
 		    : !is_return_address(state, pc)) {
@@ -422,8 +431,8 @@ static bool step_fp(struct pm_unw_state *state, enum pm_unw_stop *stop)
 	regs->value[arch->sp] = fp + 2 * arch->word_bytes;
 	regs->value[arch->pc] = pc;
 	regs->known = (uint64_t)1 << arch->fp | (uint64_t)1 << arch->pc;
-	/* On aarch64 the pair stands at the bottom of its frame: the caller's stack pointer is
-	 * somewhere above, and the value is a lower bound that the guards make use of. */
+	/* On aarch64 the pair is at the bottom of its frame. The caller's stack pointer
+	 * is somewhere above; this value is a lower bound, which the guards use. */
 	if (!arch->ra_is_link)
 		regs->known |= (uint64_t)1 << arch->sp;
 	return true;
@@ -452,7 +461,7 @@ static bool read_context(const struct trampoline *trampoline,
 	return true;
 }
 
-/* Whether it stands around the pc, which is @offset bytes into it. */
+/* Whether the trampoline is around the pc, which is @offset bytes into it. */
 static bool is_around(const struct trampoline *trampoline,
 		      const struct pm_unw_state *state, uint64_t offset)
 {
@@ -464,10 +473,10 @@ static bool is_around(const struct trampoline *trampoline,
 }
 
 /*
- * Whether the thread can be in the system call that ends there: `syscall` leaves the address
- * in rcx; on i386 the kernel has put -ENOSYS into eax; on aarch64 x8 keeps the number. Without
- * that, the first instruction of a function that follows without padding would look like it:
- * in musl __sigsetjmp does.
+ * Whether the thread can be in the system call that ends at the pc. `syscall` leaves its
+ * address in rcx; on i386 the kernel has put -ENOSYS into eax; on aarch64 x8 keeps the
+ * number. Without this check, the first instruction of a function that follows without
+ * padding would match, as musl's __sigsetjmp does.
  */
 static bool is_in_call(const struct pm_unw_state *state)
 {
@@ -486,8 +495,9 @@ static bool is_in_call(const struct pm_unw_state *state)
 }
 
 /*
- * A handler returns to the first byte. A thread can be interrupted at each that follows, and
- * in the system call it is behind the last, which CFI does not cover as nothing ever gets there.
+ * A handler returns to the first byte. A thread can be interrupted at each later byte. In
+ * the system call the pc is after the last byte, which CFI does not cover, because
+ * execution never gets there.
  */
 static bool step_by(const struct trampoline *trampoline, struct pm_unw_state *state)
 {
@@ -527,7 +537,8 @@ bool pm_unw_is_near_trampoline(struct pm_unw_module *module, uint64_t svma)
 	for (size_t i = 0; i < PM_ARRAY_LEN(trampolines); i++) {
 		const struct trampoline *known = &trampolines[i];
 
-		/* The lookup address of a handler's caller is the byte before it. */
+		/* The lookup address of a handler's caller is the byte before the
+		 * trampoline. */
 		for (uint64_t at = 0; at <= known->code_len + 1u; at++)
 			if (known->arch == module->arch &&
 			    pm_unw_module_read(module, svma + 1 - at, code,
@@ -556,8 +567,8 @@ bool pm_unw_step_off_trampoline(struct pm_unw_state *state, enum pm_unw_how *how
 	*how = PM_UNW_HOW_LEAF;
 	if (step_leaf(state))
 		return true;
-	/* Not before: the vDSO of i386 names __kernel_vsyscall as where to enter it, and what
-	 * _start calls may stand right behind it. */
+	/* Checked only after the leaf step: the vDSO of i386 has __kernel_vsyscall as its
+	 * entry point, and functions that _start calls may be right behind it. */
 	if (state->map && state->map->module &&
 	    pm_unw_module_is_entry(state->map->module,
 				   state->lookup - state->map->bias)) {

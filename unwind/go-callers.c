@@ -16,7 +16,7 @@ enum {
 	CALL_BYTES = 5, /* e8 rel32 */
 	LEA_BYTES = 7, /* lea disp32(%rip), register */
 	CODE_BYTES_MAX = 1 << 16, /* of one function; the runtime's are smaller */
-	FUNCTIONS_MAX = 1 << 18, /* that are searched for a name */
+	FUNCTIONS_MAX = 1 << 18, /* searched for a name */
 };
 
 /* ---- code -------------------------------------------------------------------------------- */
@@ -200,9 +200,9 @@ static bool may_call(struct pm_unw_module *module, uint64_t svma, uint64_t calle
 }
 
 /*
- * The index in @returns of the goroutine's first return address, or @len. It is 0 if none
- * of them belongs to the frame that switched stacks: no function has pushed a frame
- * pointer since.
+ * The index in @returns of the goroutine's first return address. It is 0 if no address
+ * belongs to the frame that switched stacks: no function has pushed a frame pointer
+ * since.
  */
 static size_t find_goroutine(const struct pm_unw_frame *last, const uint64_t *returns,
 			     size_t len)

@@ -57,7 +57,7 @@ bool pm_unw_go_open(struct pm_unw_module *module)
 	return true;
 }
 
-/* How many bytes of relocations the file says that it has. */
+/* The size of the file's relocations, as the file itself states it. */
 static uint64_t relocs_bytes(const struct pm_unw_module *module)
 {
 	Elf64_Dyn entries[256];
@@ -97,7 +97,8 @@ void pm_unw_go_set_fd(struct pm_unw_go *go, int fd)
 
 /* ---- functions ------------------------------------------------------------------------- */
 
-/* The linker tells two calling conventions of one function apart by a suffix. */
+/* A suffix in the linker's names distinguishes two calling conventions of one
+ * function. */
 static bool is_named(const char *name, const char *wanted)
 {
 	size_t len = strlen(wanted);
@@ -114,7 +115,8 @@ static bool is_any_of(const char *name, const char *const *names, size_t len)
 	return false;
 }
 
-/* What a signal's handler returns to is known by its bytes; see fallback.c. */
+/* The code to which a signal handler returns is recognized by its bytes; see
+ * fallback.c. */
 static bool is_signal_return(const char *name)
 {
 	return strncmp(name, "runtime.sigreturn", strlen("runtime.sigreturn")) == 0;
@@ -139,7 +141,8 @@ static bool is_outermost(const char *name, uint8_t flags)
 	       strncmp(name, "_rt0_", strlen("_rt0_")) == 0;
 }
 
-/* The runtime makes these look as if the interrupted instruction had called them. */
+/* The runtime makes calls of these functions look as if the interrupted instruction had
+ * made them. */
 static bool is_injected(const char *name)
 {
 	static const char *const known[] = { "runtime.asyncPreempt", "runtime.sigpanic" };
@@ -148,9 +151,9 @@ static bool is_injected(const char *name)
 }
 
 /*
- * Whether it writes the stack pointer in a way that the table does not know (abi.
- * FuncFlagSPWrite), and the names of such functions of before 1.17. cgocallback makes frames of
- * one size on both of its stacks, and its table is right (runtime/traceback.go).
+ * Whether the function writes the stack pointer in a way that the table does not describe
+ * (abi.FuncFlagSPWrite); before 1.17 its name decides. cgocallback makes frames of equal
+ * size on both of its stacks, and its table is right (runtime/traceback.go).
  */
 static bool writes_sp(const char *name, uint8_t flags)
 {
@@ -169,13 +172,13 @@ static bool writes_sp(const char *name, uint8_t flags)
 
 /* How the instructions before an address have changed the stack pointer. */
 struct sp_writes {
-	bool is_switched; /* it may be that of another stack */
-	bool has_fp; /* the frame pointer was set to this frame before that */
+	bool is_switched; /* it may point to another stack */
+	bool has_fp; /* before that, the frame pointer was set to this frame */
 };
 
 /*
- * mov to rsp from a register or from memory, and to rsp. These bytes can be parts of other
- * instructions, too: then a chain ends that could have gone on.
+ * A mov to rsp from a register or from memory, or an `and` on rsp. These bytes can be
+ * part of another instruction; then a chain ends that could have gone on.
  */
 static bool x86_writes_sp(const uint8_t *code, bool is_64)
 {
@@ -208,12 +211,12 @@ static bool a64_writes_sp(const uint8_t *code)
 	return (instruction & 0xfffffc1f) == 0x9100001f;
 }
 
-/* By the code in [@from, @to). False: it cannot be read. */
+/* Examines the code in [@from, @to). False: it cannot be read. */
 static bool find_sp_writes(struct pm_unw_module *module, uint64_t from, uint64_t to,
 			   struct sp_writes *ret)
 {
 	enum {
-		CODE_BYTES_MAX = 2048, /* all of these are short assembly */
+		CODE_BYTES_MAX = 2048, /* all such functions are short assembly */
 		LOOK_BYTES = 4,
 	};
 	uint8_t code[CODE_BYTES_MAX + LOOK_BYTES] = { 0 };
@@ -246,10 +249,11 @@ static void save_slot(const struct pm_unw_arch_info *arch, struct pm_unw_rule *r
 }
 
 /*
- * With the stack pointer @bytes below its value at the function's entry. x86: a call has pushed
- * the return address; a frame has the caller's frame pointer on top, where there is one.
- * aarch64: a frame has the return address at its bottom and the caller's frame pointer right
- * below that (cmd/internal/obj/arm64/obj7.go); without a frame it is in its register.
+ * The rule if the stack pointer is @bytes below its value at the function's entry. x86: a
+ * call has pushed the return address; a frame, if there is one, has the caller's frame
+ * pointer on top. aarch64: a frame has the return address at its bottom and the caller's
+ * frame pointer right below that (cmd/internal/obj/arm64/obj7.go); without a frame the
+ * return address is in its register.
  */
 static bool rule_of_bytes(const struct pm_unw_arch_info *arch, int32_t bytes,
 			  struct pm_unw_rule *ret)
@@ -277,7 +281,7 @@ static bool rule_of_bytes(const struct pm_unw_arch_info *arch, int32_t bytes,
 	return true;
 }
 
-/* After a switch of stacks: by the frame pointer, which still is on the first one. */
+/* After a switch of stacks: uses the frame pointer, which is still on the first stack. */
 static void rule_of_fp(const struct pm_unw_arch_info *arch, struct pm_unw_rule *ret)
 {
 	ret->cfa_reg = arch->fp;
@@ -286,7 +290,7 @@ static void rule_of_fp(const struct pm_unw_arch_info *arch, struct pm_unw_rule *
 	save_slot(arch, ret, arch->fp, -2);
 }
 
-/* By @function, which is the one at @svma. */
+/* Decodes by @function, the one at @svma. */
 static int decode_function(struct pm_unw_module *module, uint64_t svma,
 			   const struct pm_go_function *function, uint32_t *work_left,
 			   enum pm_unw_found *found, struct pm_unw_rule *rule)
@@ -298,7 +302,8 @@ static int decode_function(struct pm_unw_module *module, uint64_t svma,
 	int32_t bytes;
 	int rc;
 
-	/* Code of other languages that Go's linker has put between Go's. */
+	/* Code of another language, which Go's linker has placed between Go's
+	 * functions. */
 	if (!name || function->sp == 0)
 		return -ENOENT;
 	*found = PM_UNW_FOUND_NO_CFI;
@@ -324,7 +329,8 @@ static int decode_function(struct pm_unw_module *module, uint64_t svma,
 		pm_unw_take_work(work_left, *work_left - steps * PM_UNW_COST_OPERATION);
 	if (rc == -EDQUOT)
 		return rc;
-	/* Injected on aarch64: the interrupted function's return address stands below it. */
+	/* For calls injected on aarch64, the interrupted function's return address is
+	 * below it. */
 	if (rc < 0 || (is_injected(name) && arch->ra_is_link) ||
 	    !rule_of_bytes(arch, bytes, rule))
 		return 0;

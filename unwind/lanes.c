@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The walk for x86-64. Nearly all steps are by rules of one word (PM_UNW_QUICK_*): they need
- * rsp and rbp only, so no other register is followed. When some step needs the others after
- * all, they are gathered from the frames that were left since they were last known, which
- * gives what following them would have given: the copied stack does not change.
+ * The walk for x86-64. Nearly all steps use rules of one word (PM_UNW_QUICK_*). These
+ * need only rsp and rbp; no other register is tracked. If a later step needs the others,
+ * they are gathered from the frames left since they were last known. The result is the
+ * same as if they had been tracked, because the copied stack does not change.
  *
- * Several chains go side by side, one frame each in turn: while the stack line of one is on
- * its way from memory, the others go on. A lane keeps no index into the tables from one turn
- * to the next, for another lane may make them start over.
+ * Several chains proceed side by side, one frame each in turn: while one waits for a line
+ * of its stack, the others go on. A lane keeps no index into the tables from one turn to
+ * the next, because another lane may clear them.
  */
 #include "unwind-internal.h"
 
@@ -15,24 +15,26 @@
 
 enum {
 	LINE_BYTES = 64,
-	/* Above the frame at hand; most frames of compilers have 100 to 200. */
+	/* Above the current frame; most compiled frames have 100 to 200 bytes. */
 	AHEAD_BYTES = 1024,
 };
 
-/* What quick steps need, of the frame that was found last: hot->next[-1]. */
+/* What quick steps need about the frame found last, hot->next[-1]. */
 struct hot {
 	uint64_t sp;
 	uint64_t
-		fp; /* rbp, unless `fp_saved`: then it stands at fp_slot, if that can be read */
+		/* rbp; with `fp_saved` it is at fp_slot instead, if that can be read. */
+		fp;
 	uint64_t fp_slot;
 	const uint8_t *data; /* the copied stack */
 	uint64_t start;
-	/* How many offsets into it can 8 bytes be read from; 0: no quick steps. */
+	/* The number of offsets at which 8 bytes can be read; 0: no quick steps. */
 	uint64_t places;
 	struct pm_unw_frame *next, *last;
 	uint32_t quick; /* its rule; 0: not known */
 	bool fp_saved;
-	bool outside; /* the caller is in no mapping; `fp` has its pc, its frame was not entered */
+	/* The caller's pc, in `fp`, is in no mapping; its frame was not entered. */
+	bool outside;
 	uint64_t map_start, map_bytes; /* of its mapping */
 	uint64_t key_minus_lookup;
 	const struct pm_unw_map *map;
@@ -41,12 +43,13 @@ struct hot {
 struct lane {
 	struct hot hot;
 	struct pm_unw_job *job;
-	size_t base; /* of which frame state.regs are all registers */
-	bool gathered; /* state.regs is filled; until then job->regs counts */
-	/* As of struct pm_unw_expr_input; that of state points to it. */
+	size_t base; /* state.regs were complete at this frame */
+	bool gathered; /* state.regs is filled; until then job->regs is valid */
+	/* As of struct pm_unw_expr_input; state.work_left points to it. */
 	uint32_t work_left, work_max;
 	size_t others; /* steps that were not quick */
-	uint64_t places; /* as of struct hot, but also where the mapping has no rules */
+	/* As of struct hot, but also valid where the mapping has no rules. */
+	uint64_t places;
 	struct pm_unw_state state;
 };
 
@@ -72,7 +75,8 @@ static const struct pm_unw_map *find_map(struct pm_unwinder *unwinder,
 	return map;
 }
 
-/* Quick steps have no conditional jumps that depend on data but those that are rarely taken. */
+/* Quick steps avoid conditional jumps that depend on data, except those that are rarely
+ * taken. */
 static ALWAYS_INLINE uint64_t choose(bool first, uint64_t a, uint64_t b)
 {
 	return b ^ ((a ^ b) & -(uint64_t)first);
@@ -85,7 +89,7 @@ static ALWAYS_INLINE void enter_map(struct hot *hot, const struct pm_unw_map *ma
 	hot->map = map;
 	hot->map_start = map->start;
 	hot->map_bytes = bytes;
-	/* Without keys whatever find_quick() gives must not be used. */
+	/* Without keys, the result of find_quick() must not be used. */
 	if (!pm_unw_map_has_cfi(map, PM_UNW_X86_64) ||
 	    !pm_unw_has_keys(map->module, map->start - map->bias, bytes))
 		hot->places = 0;
@@ -101,14 +105,14 @@ static ALWAYS_INLINE void store_frame(struct hot *hot, uint64_t pc, uint64_t loo
 	};
 }
 
-/* The cached quick rule for @lookup, which is in hot->map; 0 when there is none. */
+/* The cached quick rule for @lookup, which is in hot->map; 0: none. */
 static ALWAYS_INLINE uint32_t find_quick(const struct pm_unwinder *unwinder,
 					 const struct hot *hot, uint64_t lookup)
 {
 	uint64_t key = hot->key_minus_lookup + lookup;
 	const struct pm_unw_cache_slot *set = pm_unw_cache_set(unwinder, key);
 
-	/* At most one of them has it. */
+	/* At most one of them has the key. */
 	return (set[0].quick & -(uint32_t)(set[0].key == key)) |
 	       (set[1].quick & -(uint32_t)(set[1].key == key));
 }
@@ -121,7 +125,7 @@ static ALWAYS_INLINE uint64_t load(const uint8_t *from)
 	return value;
 }
 
-/* Has hot->fp in place if @quick needs it. False: it cannot be read. */
+/* Loads hot->fp if @quick needs it. False: it cannot be read. */
 static ALWAYS_INLINE bool need_fp(struct hot *hot, uint32_t quick)
 {
 	if (!(quick & PM_UNW_QUICK_BY_FP) || !hot->fp_saved)
@@ -140,13 +144,14 @@ static ALWAYS_INLINE uint64_t quick_cfa(const struct hot *hot, uint32_t quick)
 	return choose(quick & PM_UNW_QUICK_BY_FP, hot->fp, hot->sp) + words * 8;
 }
 
-/* To the caller's @pc, sp and fp. False, and nothing changed, when that is not all. */
+/* Steps to the caller's @pc, sp and fp. False: another kind of step is needed; nothing
+ * has changed. */
 static ALWAYS_INLINE bool step_quick(struct hot *hot, uint32_t quick, uint64_t *pc)
 {
 	uint64_t cfa = quick_cfa(hot, quick), ra;
 	uint32_t slot = quick >> PM_UNW_QUICK_SLOT_SHIFT & PM_UNW_QUICK_SLOT_MAX;
 
-	/* This includes rules of 0. */
+	/* This also rejects a @quick of 0. */
 	if (cfa <= hot->sp || cfa - 8 - hot->start >= hot->places)
 		return false;
 	ra = load(hot->data + (cfa - 8 - hot->start));
@@ -174,7 +179,7 @@ static ALWAYS_INLINE enum pm_unw_how quick_how(uint32_t quick)
 	return (enum pm_unw_how)(PM_UNW_HOW_CFI + (quick >> PM_UNW_QUICK_GO_SHIFT & 1));
 }
 
-/* Enters the frame that will go on at @pc, found by @how. False: it is in no mapping. */
+/* Enters the frame that continues at @pc, found by @how. False: it is in no mapping. */
 static ALWAYS_INLINE bool enter_caller(struct pm_unwinder *unwinder, struct hot *hot,
 				       const struct pm_unw_space *space, uint64_t pc,
 				       enum pm_unw_how how)
@@ -196,7 +201,7 @@ static ALWAYS_INLINE bool enter_caller(struct pm_unwinder *unwinder, struct hot 
 
 static ALWAYS_INLINE void prefetch_step(const struct hot *hot)
 {
-	/* Wherever it is: a prefetch of a bad address does nothing. */
+	/* The address need not be valid: a prefetch of a bad address does nothing. */
 	__builtin_prefetch((const void *)((uintptr_t)hot->data +
 					  (quick_cfa(hot, hot->quick) - 8 - hot->start)));
 }
@@ -204,8 +209,8 @@ static ALWAYS_INLINE void prefetch_step(const struct hot *hot)
 /* ---- other steps ---------------------------------------------------------------------- */
 
 /*
- * Whether the chain ends at a frame with @quick: most do so here, some after very many frames,
- * and then gathering would be for nothing.
+ * Whether the chain ends at a frame with @quick. Most chains end here, some after very
+ * many frames; gathering registers would be wasted.
  */
 static bool quick_ends(struct lane *lane, uint32_t quick, enum pm_unw_stop *stop)
 {
@@ -226,13 +231,13 @@ static bool end(struct lane *lane, enum pm_unw_stop stop)
 	return false;
 }
 
-/* In no mapping, where a quick step has led. */
+/* Ends a chain that a quick step has led out of all mappings. */
 static bool end_outside(struct lane *lane)
 {
 	return end(lane, pm_unw_stop_outside(&lane->hot.next[-1], lane->hot.fp));
 }
 
-/* Brings lane->state.regs to the frame that was found last. */
+/* Brings lane->state.regs to the frame found last. */
 static void gather(struct pm_unwinder *unwinder, struct lane *lane)
 {
 	const struct pm_unw_arch_info *arch = lane->state.arch;
@@ -256,8 +261,8 @@ static void gather(struct pm_unwinder *unwinder, struct lane *lane)
 		if (frames[i + 1].how == PM_UNW_HOW_CFI)
 			lookup = pm_unw_rule_again(unwinder, map->module,
 						   frames[i].lookup - map->bias);
-		/* A step by frame pointer keeps no other register. Or it was a rule, and memory
-		 * is too short now to say which. */
+		/* A step by frame pointer keeps no other register. Otherwise it was a
+		 * rule that memory is now too short to look up again. */
 		if (lookup.found != PM_UNW_FOUND_RULE) {
 			regs->known &= ~wanted;
 			break;
@@ -287,7 +292,8 @@ static void gather(struct pm_unwinder *unwinder, struct lane *lane)
 	regs->value[arch->pc] = frames[at].pc;
 }
 
-/* Takes the registers of lane->state over and enters their frame. False: it ends there. */
+/* Takes over the registers of lane->state and enters their frame. False: the chain
+ * ends. */
 static bool enter_any(struct pm_unwinder *unwinder, struct lane *lane,
 		      enum pm_unw_how how)
 {
@@ -321,7 +327,7 @@ static bool enter_any(struct pm_unwinder *unwinder, struct lane *lane,
 	return true;
 }
 
-/* A step with all registers, by what @found has if @has_cfi. False: the chain ends. */
+/* Steps with all registers, by @found if @has_cfi. False: the chain ends. */
 static bool step_whole(struct pm_unwinder *unwinder, struct lane *lane, bool has_cfi,
 		       struct pm_unw_lookup found)
 {
@@ -357,7 +363,7 @@ static bool step_whole(struct pm_unwinder *unwinder, struct lane *lane, bool has
 	return enter_any(unwinder, lane, how);
 }
 
-/* Whether step_whole() would go by frame pointer, if the stack has what that needs. */
+/* Whether step_whole() would use the frame pointer, if the stack has the words for it. */
 static bool is_by_fp(const struct lane *lane, bool has_cfi, struct pm_unw_lookup found)
 {
 	const struct pm_unw_frame *frame = &lane->hot.next[-1];
@@ -374,9 +380,9 @@ static bool is_by_fp(const struct lane *lane, bool has_cfi, struct pm_unw_lookup
 }
 
 /*
- * The step that interpreters and generated code mostly need, to the caller that
- * step_whole() would find, but without gathering registers that the step forgets. False, and
- * still in the same frame, when step_whole() has to decide.
+ * The usual step in interpreters and generated code. It finds the same caller as
+ * step_whole(), but does not gather registers that the step discards. False: still in the
+ * same frame, and step_whole() must decide.
  */
 static bool step_fp_quickly(struct pm_unwinder *unwinder, struct lane *lane)
 {
@@ -384,7 +390,7 @@ static bool step_fp_quickly(struct pm_unwinder *unwinder, struct lane *lane)
 	const struct pm_unw_map *map = hot->map;
 	uint64_t fp, caller_fp, pc;
 
-	/* enter_map() has cleared it: there are no quick rules here. */
+	/* enter_map() has cleared it, because there are no quick rules here. */
 	hot->places = lane->places;
 	if (!need_fp(hot, PM_UNW_QUICK_BY_FP))
 		return false;
@@ -409,7 +415,7 @@ static bool step_fp_quickly(struct pm_unwinder *unwinder, struct lane *lane)
 	return true;
 }
 
-/* A step of any kind, and into the next frame. False: the chain ends. */
+/* Makes a step of any kind and enters the next frame. False: the chain ends. */
 static bool step_any(struct pm_unwinder *unwinder, struct lane *lane)
 {
 	struct hot *hot = &lane->hot;
@@ -446,7 +452,7 @@ static bool step_any(struct pm_unwinder *unwinder, struct lane *lane)
 
 /* ---- lanes ---------------------------------------------------------------------------- */
 
-/* False: that was all. */
+/* False: the chain has ended. */
 static bool begin(struct pm_unwinder *unwinder, struct lane *lane, struct pm_unw_job *job)
 {
 	job->len = 0;
@@ -480,11 +486,11 @@ static void finish(struct pm_unwinder *unwinder, struct lane *lane)
 		lane->job->stop = PM_UNW_STOP_WORK_LIMIT;
 	pm_unw_take_work(lane->job->space->work_left, lane->work_max - lane->work_left);
 	unwinder->overworked += lane->work_left == 0;
-	/* The others are counted where their rules were looked for. */
+	/* The other steps were counted when their rules were looked up. */
 	unwinder->stats.cache_hits += lane->job->len - lane->others;
 }
 
-/* One frame further by a quick step. */
+/* Advances by one frame with a quick step. */
 static ALWAYS_INLINE bool advance(struct pm_unwinder *unwinder, struct hot *hot,
 				  const struct pm_unw_space *space)
 {
@@ -497,8 +503,8 @@ static ALWAYS_INLINE bool advance(struct pm_unwinder *unwinder, struct hot *hot,
 
 /*
  * While a chain that is unwound alone waits for memory, no other chain can go on. The
- * places of its next frames are unknown until their rules are, but they lie further up,
- * mostly close together. One cache line a frame is enough: the CPU itself fetches
+ * addresses of its next frames are unknown until their rules are, but they are higher and
+ * mostly close together. One cache line per frame is enough: the CPU itself fetches
  * neighbours.
  */
 static ALWAYS_INLINE void prefetch_ahead(const struct hot *hot)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Modules without their file: the code of those made from parts, and parts of any. */
+/* Modules without their file: code of modules made from parts, and taking any module
+ * apart. */
 #include "unwind-internal.h"
 
 #include <stdatomic.h>
 #include <string.h>
 
-/* Code of all modules: a program can generate any number of functions. */
+/* The limit for all modules together: a program can generate any number of functions. */
 #define CODE_BYTES_MAX ((size_t)1 << 26)
 
 static atomic_size_t code_bytes;
@@ -37,8 +38,8 @@ static int by_svma(const void *a, const void *b)
 }
 
 /*
- * Pieces that overlap or touch become one, so that a range lies in one piece or is not there.
- * Where they contradict each other, the one that begins later is right.
+ * Merges pieces that overlap or touch. Afterwards any range is either in one piece or not
+ * available. If pieces contradict each other, the one with the higher start wins.
  */
 static int merge(struct pm_unw_module *module, const struct pm_unw_part *parts,
 		 size_t from, size_t to)
@@ -143,7 +144,7 @@ int pm_unw_module_parts(struct pm_unw_module *module, struct pm_unw_parts *ret)
 						      .filesz = load->filesz,
 						      .executable = load->executable };
 	}
-	/* Read everything now, not only what addresses have needed so far. */
+	/* Reads everything now, not only the parts that addresses have needed so far. */
 	pm_unw_task_drop(module);
 	module->helper = NULL;
 	pm_unw_module_fill_gap(module);

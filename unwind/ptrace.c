@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The second opinion: libunwind-ptrace reads the stopped thread itself, with an own CFI
- * reader, so it shares neither code nor input with our unwinder. It asks for each byte of a
- * table by the word that the byte is in: so memory is read by blocks, and kept for one look.
+ * The second opinion: libunwind-ptrace reads the stopped thread itself, with its own CFI
+ * reader. It shares neither code nor input with our unwinder. It reads tables byte by
+ * byte, fetching for each byte the word that contains it. Memory is therefore read in
+ * blocks, which are cached for one chain.
  */
 #include "pm/unwind.h"
 
@@ -14,9 +15,9 @@
 #include <libunwind-ptrace.h>
 
 enum {
-	MAPS_MAX = 1 << 16, /* lines that are looked at */
+	MAPS_MAX = 1 << 16, /* lines read */
 	SEGMENTS_MAX = 64,
-	/* LSB 5, 10.6.2: what all linkers give. */
+	/* LSB 5, 10.6.2: the encodings that all linkers use. */
 	HDR_VERSION = 1,
 	PTR_PCREL_SDATA4 = 0x1b,
 	COUNT_UDATA4 = 0x03,
@@ -27,26 +28,26 @@ enum {
 	BLOCK_BYTES = 256,
 };
 
-/* Of the file that is mapped around an address. */
+/* The table of the file that is mapped around an address. */
 struct table {
 	uint64_t start, end; /* avma of its code */
-	uint64_t hdr; /* of .eh_frame_hdr */
+	uint64_t hdr; /* avma of .eh_frame_hdr */
 	uint32_t count;
 };
 
-/* Memory of who stands still. */
+/* A block of the stopped thread's memory. */
 struct block {
 	uint64_t at;
 	bool known;
 	uint8_t bytes[BLOCK_BYTES];
 };
 
-/* What one look at a thread needs; every part may be missing. */
+/* The state of one chain; any part may be missing. */
 struct ptrace_session {
 	unw_addr_space_t space;
 	void *upt;
 	pid_t tid;
-	struct table table; /* the last that was found */
+	struct table table; /* the last one found */
 	struct block blocks[BLOCKS];
 };
 
@@ -60,7 +61,7 @@ static void ptrace_session_release(struct ptrace_session *session)
 
 /* ---- tables ---------------------------------------------------------------------------- */
 
-/* As libunwind exports it for those who know where a table is. */
+/* libunwind exports it for callers that know where a table is. */
 extern int UNW_OBJ(dwarf_search_unwind_table)(unw_addr_space_t as, unw_word_t ip,
 					      unw_dyn_info_t *di, unw_proc_info_t *pi,
 					      int need_unwind_info, void *arg);
@@ -72,7 +73,8 @@ static bool read_bytes(pid_t tid, uint64_t address, void *ret, size_t len)
 	return process_vm_readv(tid, &local, 1, &remote, 1, 0) == (ssize_t)len;
 }
 
-/* A mapping of a file, and another one, or the same, of where that begins. */
+/* A mapping of a file, and the one (possibly the same) that maps the start of that
+ * file. */
 struct mapped {
 	uint64_t start, offset, header;
 };
@@ -103,7 +105,7 @@ static bool find_mapped(pid_t tid, uint64_t address, struct mapped *ret)
 	return false;
 }
 
-/* Whether the segment is the one that is mapped around @address; @bias is set then. */
+/* Whether the segment is mapped around @address; sets @bias if so. */
 static bool is_around(const Elf64_Phdr *segment, const struct mapped *mapped,
 		      uint64_t address, uint64_t *bias)
 {
@@ -116,7 +118,7 @@ static bool is_around(const Elf64_Phdr *segment, const struct mapped *mapped,
 	return true;
 }
 
-/* How many; 0: none can be had. */
+/* Returns the number of segments; 0: they cannot be read. */
 static size_t read_segments(pid_t tid, uint64_t header, Elf64_Phdr *ret)
 {
 	Elf64_Ehdr elf;
@@ -166,9 +168,9 @@ static bool read_table(pid_t tid, uint64_t address, struct table *ret)
 }
 
 /*
- * libunwind 1.6 takes the beginning of a file's code for that of a page, which it is not where
- * lld has laid it out: it finds no CFI then, or another function's. So where there is a table, it
- * is told where.
+ * libunwind 1.6 assumes that a file's code starts at the start of a page. In files linked
+ * by lld it does not; libunwind then finds no CFI, or that of another function. If there
+ * is a table, this function passes its address to libunwind.
  */
 static int find_proc_info(unw_addr_space_t as, unw_word_t ip, unw_proc_info_t *ret,
 			  int need, void *arg)
@@ -206,7 +208,7 @@ static int get_dyn_info(unw_addr_space_t as, unw_word_t *ret, void *arg)
 	return _UPT_get_dyn_info_list_addr(as, ret, upt_of(arg));
 }
 
-/* False: it is only for ptrace(2), or for nobody. */
+/* False: only ptrace(2) can read it, or it cannot be read at all. */
 static bool read_word(struct ptrace_session *session, uint64_t at, unw_word_t *ret)
 {
 	uint64_t in = at % BLOCK_BYTES;
@@ -260,7 +262,7 @@ static int check_stopped(pid_t tid, struct pm_error *err)
 {
 	unsigned long message;
 
-	/* Every processor has this one. */
+	/* Every architecture has this request. */
 	if (ptrace(PTRACE_GETEVENTMSG, tid, NULL, &message) == 0)
 		return 0;
 	return pm_error_set(err, -errno, "thread %d is not ptrace-stopped by this thread",
@@ -316,15 +318,15 @@ ssize_t pm_unw_ptrace_chain(pid_t tid, uint64_t *pcs, size_t max, struct pm_erro
 			unw = unw_get_reg(&cursor, UNW_REG_SP, &sp);
 		if (unw < 0)
 			return unwind_error(err, unw, tid, "step in");
-		/* pc 0 is how libunwind shows a chain that ended; the same pc and sp again
-		 * is CFI that leads nowhere. */
+		/* libunwind returns pc 0 at the end of a chain. The same pc and sp again
+		 * mean CFI that leads nowhere. */
 		if (len > 0 && (pc == 0 || (pc == last_pc && sp == last_sp)))
 			break;
 		pcs[len++] = pc;
 		last_pc = pc;
 		last_sp = sp;
-		/* A failing step is how a chain ends without a root: what was found
-		 * stands. */
+		/* A failing step ends a chain without a root; the frames found so far are
+		 * valid. */
 		if (unw_step(&cursor) <= 0)
 			break;
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Bytes of a module, brought in when they are needed. */
+/* Bytes of a module, read when they are needed. */
 #include "unwind-internal.h"
 
 #include <stdatomic.h>
@@ -10,10 +10,10 @@ enum {
 	PIECE_BYTES = 1 << 16,
 	REGION_BYTES_MAX = 1 << 28, /* the largest seen has 60 MB */
 };
-/* What regions may hold at once: a target can have any number of files mapped, with holes
- * that cost it nothing. The whole CFI of clang and rustc together has 100 MB. */
+/* The limit of all regions together: a target can map any number of files, whose holes
+ * cost it nothing. All CFI of clang and rustc together has 100 MB. */
 #define RESIDENT_BYTES_MAX ((size_t)1 << 29)
-/* So that no one leaves nothing to the others. */
+/* Keeps one region from using the whole limit. */
 #define REGION_RESIDENT_BYTES_MAX (RESIDENT_BYTES_MAX / 8)
 
 static atomic_size_t resident_bytes;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* From rows to interned rules, and the cache that finds them again. */
+/* Turns rows into interned rules, and caches them by address. */
 #include "unwind-internal.h"
 
 #include <string.h>
 
 enum {
-	/* Beyond that somebody makes them up: 64 MB of CFI hold some thousand rules, and
-	 * rows that are no rules hardly a hundred. */
+	/* Only made-up CFI has more: 64 MB of real CFI need a few thousand rules, and
+	 * barely a hundred rows that are not rules. */
 	RULES_MAX = 1 << 18,
 	ROWS_MAX = 1 << 14,
 };
@@ -23,7 +23,7 @@ static bool plain_slot(const struct pm_unw_arch_info *arch,
 	return true;
 }
 
-/* Whether @row says no more than a rule can hold; then @ret is that rule. */
+/* Whether a rule can hold all of @row; @ret is then that rule. */
 static bool reduce(const struct pm_unw_arch_info *arch, const struct pm_unw_row *row,
 		   struct pm_unw_rule *ret)
 {
@@ -69,7 +69,8 @@ static bool equal_row(const void *table, uint32_t id, const void *key)
 		      sizeof(struct pm_unw_row)) == 0;
 }
 
-/* The entry of a table of @len that equals @key; @len itself when it is to be stored there. */
+/* Finds the entry that equals @key in a table of @len entries. Sets @ret to @len if the
+ * caller has to append @key. */
 static bool intern(struct pm_index *index, pm_index_equal_fn equal, const void *table,
 		   size_t len, const void *key, size_t key_bytes, uint32_t *ret)
 {
@@ -110,7 +111,7 @@ static bool intern_row(struct pm_unwinder *unwinder, const struct pm_unw_row *ro
 	return true;
 }
 
-/* Starts over, when a target's CFI is made to use up our memory. */
+/* Clears all tables if the target's CFI would exhaust memory. */
 static void limit_tables(struct pm_unwinder *unwinder)
 {
 	if (unwinder->rules.len < RULES_MAX && unwinder->rows.len < ROWS_MAX)
@@ -122,11 +123,11 @@ static void limit_tables(struct pm_unwinder *unwinder)
 	memset(unwinder->cache, 0, PM_UNW_CACHE_SETS * sizeof(*unwinder->cache));
 }
 
-/* @rule of x86-64 in one word, or 0. */
+/* @rule of x86-64 in one word, or 0 if it does not fit. */
 static uint32_t to_quick(const struct pm_unw_rule *rule)
 {
 	enum {
-		FP_SLOT = 1, /* of the architecture's order */
+		FP_SLOT = 1, /* index in the architecture's order */
 		RA_SLOT = 6
 	};
 	int32_t words = rule->cfa_offset / 8;
@@ -143,7 +144,8 @@ static uint32_t to_quick(const struct pm_unw_rule *rule)
 	}
 	if (rule->saved & PM_UNW_RULE_GO)
 		quick |= 1u << PM_UNW_QUICK_GO_SHIFT;
-	/* Where Go's table counts from rbp, that may be on another stack: apply() says so. */
+	/* If Go's table counts from rbp, that may be on another stack; apply() checks
+	 * this. */
 	if (rule->cfa_reg == PM_UNW_X86_64_RBP && !(rule->saved & PM_UNW_RULE_GO))
 		quick |= PM_UNW_QUICK_BY_FP;
 	else if (rule->cfa_reg != PM_UNW_X86_64_RSP)
@@ -170,8 +172,8 @@ static void set_no_cfi(struct pm_unw_module *module, uint64_t svma,
 	ret->index = pm_unw_is_near_trampoline(module, svma) ? 0 : PM_UNW_OFF_TRAMPOLINE;
 }
 
-/* By Go's table. Returns 0; -ENOENT: the table has no row for @svma; other errors:
- * unknown for now. */
+/* Decodes by Go's table. Returns 0; -ENOENT: the table has no row for @svma; other
+ * errors: unknown for now. */
 static int decode_go(struct pm_unwinder *unwinder, struct pm_unw_module *module,
 		     uint64_t svma, struct pm_unw_lookup *ret)
 {
@@ -186,7 +188,7 @@ static int decode_go(struct pm_unwinder *unwinder, struct pm_unw_module *module,
 	return rc;
 }
 
-/* False: it cannot be told now, for want of memory or of work that may still be done. */
+/* False: unknown for now, because memory or the chain's work has run out. */
 static bool decode(struct pm_unwinder *unwinder, struct pm_unw_module *module,
 		   uint64_t svma, struct pm_unw_lookup *ret)
 {
@@ -208,7 +210,7 @@ static bool decode(struct pm_unwinder *unwinder, struct pm_unw_module *module,
 		ret->found = rc == -EFBIG ? PM_UNW_FOUND_TOO_LARGE : PM_UNW_FOUND_PENDING;
 		return true;
 	}
-	/* That may have found the table. */
+	/* The search for an FDE may have found Go's table. */
 	if (rc == -ENOENT && module->go) {
 		rc = decode_go(unwinder, module, svma, ret);
 		if (rc != -ENOENT)
@@ -260,7 +262,7 @@ struct pm_unw_cache_slot *pm_unw_rule_slot(const struct pm_unwinder *unwinder,
 	return &set[0];
 }
 
-/* The same, if a rule was looked for. */
+/* The same, but only if the rule has been looked up. */
 static const struct pm_unw_cache_slot *find_slot(const struct pm_unwinder *unwinder,
 						 const struct pm_unw_module *module,
 						 uint64_t svma)
@@ -291,7 +293,7 @@ static struct pm_unw_lookup decode_and_keep(struct pm_unwinder *unwinder,
 	}
 	if (lookup.found == PM_UNW_FOUND_PENDING)
 		return lookup;
-	/* Not before: the module may have a new id by now. */
+	/* Look up the slot only now: the module may have got a new id. */
 	slot = pm_unw_rule_slot(unwinder, module, svma, true);
 	if (slot) {
 		slot->found = lookup.found & 7;

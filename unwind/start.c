@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds where stacks begin if no CFI shows it: the code at the entry point of a file, the
- * code that calls a thread's function, and return addresses that no call has left.
+ * Finds the outermost frame if no CFI shows it. Known are the code at the entry point of
+ * a file, the code that calls a thread's function, and return addresses that no call has
+ * left.
  */
 #include "unwind-internal.h"
 
@@ -16,9 +17,9 @@ enum {
 };
 
 /*
- * Whether the code goes on behind the call of the entry point that ends at code[@at]: glibc's
- * ld.so keeps what _dl_start() returns and calls constructors from there, in _dl_start_user
- * (RTLD_START in sysdeps/ARCH/dl-machine.h).
+ * Whether the entry point's code continues after its call that ends at code[@at]. In
+ * glibc's ld.so, _dl_start_user keeps the result of _dl_start() and then calls
+ * constructors (RTLD_START in sysdeps/ARCH/dl-machine.h).
  */
 static bool keeps_result(enum pm_unw_arch arch, const uint8_t code[ENTRY_BYTES],
 			 size_t at)
@@ -35,7 +36,7 @@ static bool keeps_result(enum pm_unw_arch arch, const uint8_t code[ENTRY_BYTES],
 	       memcmp(code + at, keeps[arch].code, keeps[arch].len) == 0;
 }
 
-/* Where the code at the entry point ends: behind its last call or its jump to C. */
+/* The length of the code at the entry point, up to its last call or its jump to C. */
 static size_t entry_len(struct pm_unw_module *module)
 {
 	uint8_t code[ENTRY_BYTES];
@@ -54,7 +55,8 @@ static size_t entry_len(struct pm_unw_module *module)
 			end = i + 6;
 		} else if ((code[i] == 0xe8 || code[i] == 0xe9) &&
 			   (code[i + 4] == 0 || code[i + 4] == 0xff)) {
-			/* call rel32 or jmp rel32: to somewhere near, unlike operands by chance */
+			/* call rel32 or jmp rel32, if the target is near: bytes of
+			 * operands rarely look like that */
 			end = i + 5;
 		}
 		if (end > 0 && !keeps_result(module->arch, code, end))
@@ -70,7 +72,8 @@ bool pm_unw_module_is_entry(struct pm_unw_module *module, uint64_t svma)
 	/* The cheap check comes first: this runs at each frame without CFI. */
 	if (module->entry == 0 || svma - module->entry >= ENTRY_BYTES)
 		return false;
-	/* With CFI the entry says itself that it is the root, and what follows is not it. */
+	/* If the entry point has CFI, the CFI itself marks the root, and the code after
+	 * it is another function. */
 	return svma - module->entry < entry_len(module) &&
 	       pm_unw_fde_find(module, module->entry, &ignored) == -ENOENT;
 }
@@ -103,7 +106,8 @@ static bool is_thread_exit(const struct pm_unw_map *map, uint64_t address)
 	return false;
 }
 
-/* Whether only the outermost frame can go on at @address, which follows a call in @map. */
+/* Whether only the outermost frame can continue at @address, which follows a call in
+ * @map. */
 static bool is_start(const struct pm_unw_map *map, uint64_t address)
 {
 	return pm_unw_module_is_entry(map->module, address - 1 - map->bias) ||
@@ -114,14 +118,16 @@ static bool is_start(const struct pm_unw_map *map, uint64_t address)
 
 bool pm_unw_is_end_mark(uint64_t pc)
 {
-	/* Nothing returns to 0: the psABI's mark of the first frame. The others are no addresses
-	 * of user space either: minicoro's mark, and LuaJIT Coco's, which it is derived from. */
+	/* Nothing returns to 0, the psABI's mark of the first frame. The other two are
+	 * not addresses of user space either: the mark of minicoro, and that of LuaJIT
+	 * Coco, from which it is derived. */
 	return pc == 0 || pc == 0xdeaddeaddeaddead || pc == 0xdeadc0c0deadc0c0;
 }
 
 /*
- * Whether @frame is in glibc's __start_context, which a coroutine of makecontext(3) returns to,
- * and whose CFI says that it was called (sysdeps/unix/sysv/linux/x86_64/__start_context.S).
+ * Whether @frame is in glibc's __start_context, to which a coroutine of makecontext(3)
+ * returns, and whose CFI does not mark it as outermost
+ * (sysdeps/unix/sysv/linux/x86_64/__start_context.S).
  */
 static bool is_start_context(const struct pm_unw_frame *frame)
 {
@@ -149,7 +155,8 @@ bool pm_unw_is_uncalled(const struct pm_unw_state *state)
 	uint64_t pc = state->regs.value[state->arch->pc];
 	uint8_t code;
 
-	/* The other steps have looked for the call. What cannot be read counts as called. */
+	/* The other steps have looked for the call. Code that cannot be read counts as
+	 * called. */
 	return state->how == PM_UNW_HOW_CFI && state->lookup + 1 == pc &&
 	       pm_unw_map_has_cfi(state->map, state->regs.arch) && pc < state->map->end &&
 	       pm_unw_module_read(state->map->module, pc - state->map->bias, &code, 1) &&
@@ -158,9 +165,10 @@ bool pm_unw_is_uncalled(const struct pm_unw_state *state)
 }
 
 /*
- * The return address stands somewhere above the stack pointer, and follows a call. If the first
- * word that does so can only belong to the outermost frame, no other word can be it. 1: it does,
- * and @state->regs are of that frame; 0: it does not; -ENODATA: what is copied does not show it.
+ * The return address is somewhere above the stack pointer and follows a call. If the
+ * first such word can only belong to the outermost frame, no other word can be the return
+ * address. Returns 1 if so, with @state->regs of that frame; 0 if not; -ENODATA: the
+ * copied bytes do not show it.
  */
 static int scan_for_start(struct pm_unw_state *state)
 {
@@ -202,8 +210,8 @@ bool pm_unw_step_to_start(struct pm_unw_state *state, enum pm_unw_stop *stop)
 	struct pm_unw_cache_slot *slot;
 	int rc;
 
-	/* psABI 3.4.1, AAPCS64 6.2.3: a frame pointer of 0 ends the chain. Where the frame was
-	 * not found by one, the register may be in use for anything. */
+	/* psABI 3.4.1, AAPCS64 6.2.3: a frame pointer of 0 ends the chain. If the frame
+	 * was not found by a frame pointer, the register may hold anything. */
 	if (state->how == PM_UNW_HOW_FP && (state->regs.known >> arch->fp & 1) &&
 	    state->regs.value[arch->fp] == 0) {
 		*stop = PM_UNW_STOP_ROOT;
@@ -223,8 +231,8 @@ bool pm_unw_step_to_start(struct pm_unw_state *state, enum pm_unw_stop *stop)
 	rc = scan_for_start(state);
 	if (rc != 0)
 		return rc > 0;
-	/* What is called from where threads begin is not called from elsewhere, or seldom. The
-	 * slot is looked for again, as the scan may have made others. */
+	/* Code that is called from the start of threads is rarely called from elsewhere.
+	 * The slot is looked up again, because the scan may have made others. */
 	slot = pm_unw_rule_slot(state->unwinder, map->module, state->lookup - map->bias,
 				false);
 	if (slot)

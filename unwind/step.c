@@ -23,8 +23,9 @@ const struct pm_unw_map *pm_unw_space_find(const struct pm_unw_space *space,
 }
 
 /*
- * What CFI says to be signed, and what it says not to be but follows a call without its upper
- * bits, for assembly often forgets to say so. Anything else is no return address.
+ * Removes the authentication code if CFI says that there is one. Assembly often forgets
+ * to say so: it is also removed if the address without its upper bits follows a call.
+ * Otherwise it is not a return address.
  */
 static uint64_t without_pac(const struct pm_unw_state *state, uint64_t pc, bool is_signed)
 {
@@ -76,7 +77,7 @@ static bool apply_rule(const struct pm_unw_rule *rule, struct pm_unw_state *stat
 		uint8_t reg = arch->saved[i];
 		enum pm_unw_stop lost;
 
-		/* Only a register that is needed later makes a chain end. */
+		/* The chain ends only if a later step needs this register. */
 		if (pm_unw_stack_word(arch, state->stack,
 				      slot_address(rule, i, cfa, arch), &regs->value[reg],
 				      &lost))
@@ -92,10 +93,11 @@ static bool apply_rule(const struct pm_unw_rule *rule, struct pm_unw_state *stat
 }
 
 /*
- * Where gcc realigns a stack, it describes saved registers by their places from rbp, and goes
- * on so behind the pops of an epilogue, where rbp is the caller's: what rules then name is
- * outside of this frame, or below its stack pointer, and the register itself is right. After a
- * call nothing can be popped, and signal frames may name places of any stack.
+ * If gcc realigns a stack, its CFI locates saved registers relative to rbp. It keeps
+ * doing so after the pops of an epilogue, where rbp is the caller's. The rules then name
+ * places outside of this frame or below its stack pointer, and the register itself holds
+ * the right value. After a call nothing can have been popped. Signal frames may name
+ * places on any stack.
  */
 static bool is_popped(const struct pm_unw_row *row, uint32_t reg,
 		      const struct pm_unw_state *state, uint64_t cfa, uint64_t place)
@@ -108,7 +110,7 @@ static bool is_popped(const struct pm_unw_row *row, uint32_t reg,
 	       cfa > sp && place - sp >= cfa - sp;
 }
 
-/* One register by the general form. False: it is not known in the caller. */
+/* Applies the general rule of one register. False: it is not known in the caller. */
 static bool apply_reg(const struct pm_unw_row *row, uint32_t reg,
 		      const struct pm_unw_state *state, uint64_t cfa, uint64_t *ret,
 		      enum pm_unw_stop *stop)
@@ -163,8 +165,8 @@ static bool apply_reg(const struct pm_unw_row *row, uint32_t reg,
 }
 
 /*
- * Whether the return address is to be the pc as it is: there is no rule for it, and no link
- * register. As many frames of this place would be found as the stack has room for.
+ * Whether the return address would be the pc itself: it has no rule, and there is no link
+ * register. Such a row would yield this place again for as long as the stack has room.
  */
 static bool returns_here(const struct pm_unw_row *row,
 			 const struct pm_unw_arch_info *arch)
@@ -215,7 +217,7 @@ bool pm_unw_apply_row(const struct pm_unw_row *row, struct pm_unw_state *state,
 		else if (reg == row->ra_reg)
 			ra_stop = why;
 	}
-	/* Not with registers that are only unknown as nobody went on to find them. */
+	/* The registers may be unknown only because the work ran out. */
 	if (state->work_left && *state->work_left == 0) {
 		*stop = PM_UNW_STOP_WORK_LIMIT;
 		return false;
@@ -227,8 +229,8 @@ bool pm_unw_apply_row(const struct pm_unw_row *row, struct pm_unw_state *state,
 	pc = caller.value[row->ra_reg];
 	if (state->arch->ra_is_link && !row->signal) {
 		pc = without_pac(state, pc, row->ra_signed);
-		/* The call has left its return address there; what was there before it, its
-		 * own caller had to save. */
+		/* The call has overwritten it with the return address. Its own caller had
+		 * to save the value from before. */
 		caller.known &= ~((uint64_t)1 << state->arch->ra);
 	}
 	caller.value[state->arch->pc] = pc;
@@ -239,10 +241,10 @@ bool pm_unw_apply_row(const struct pm_unw_row *row, struct pm_unw_state *state,
 }
 
 /*
- * Hand-written code counts its CFA from a register that calls may change, as no compiler does
- * across a call: OpenSSL's AES from r11, and its subroutines leave r11 alone without saying so.
- * What the register held further in is as good as a frame pointer, when a return address that
- * follows a call is where it says.
+ * Hand-written code may compute its CFA from a register that calls may change, which
+ * compilers never do across a call. OpenSSL's AES uses r11, which its subroutines keep
+ * without saying so. The register's value in the inner frame is as good as a frame
+ * pointer if the return address that it leads to follows a call.
  */
 static bool assume_kept(const struct pm_unw_rule *rule, struct pm_unw_state *state)
 {
@@ -267,7 +269,7 @@ static bool assume_kept(const struct pm_unw_rule *rule, struct pm_unw_state *sta
 	return true;
 }
 
-/* By rules.data[index] or rows.data[index], whichever @lookup found. */
+/* Applies rules.data[index] or rows.data[index], whichever @lookup has found. */
 static bool apply(struct pm_unwinder *unwinder, struct pm_unw_lookup lookup,
 		  struct pm_unw_state *state, enum pm_unw_how *how,
 		  enum pm_unw_stop *stop)
@@ -278,8 +280,8 @@ static bool apply(struct pm_unwinder *unwinder, struct pm_unw_lookup lookup,
 	const struct pm_unw_row *row = is_row ? &unwinder->rows.data[lookup.index] : NULL;
 	enum pm_unw_stop why;
 
-	/* The CFI that arm64's vDSO had before Linux 5.8 leads to the caller of what was
-	 * interrupted: its x30 stands in the frame that is described, not its pc. */
+	/* Before Linux 5.8, the CFI of arm64's vDSO led to the caller of the interrupted
+	 * function: the frame that it describes holds its x30, and not its pc. */
 	if (state->arch->ra_is_link && (is_row ? row->signal : rule->signal) &&
 	    pm_unw_step_trampoline(state)) {
 		*how = PM_UNW_HOW_TRAMPOLINE;
@@ -298,7 +300,7 @@ static bool apply(struct pm_unwinder *unwinder, struct pm_unw_lookup lookup,
 		*how = PM_UNW_HOW_FP;
 		return apply_rule(rule, state, stop);
 	}
-	/* After a step by frame pointer aarch64's stack pointer is not known. */
+	/* On aarch64, the stack pointer is unknown after a step by frame pointer. */
 	if (*stop != PM_UNW_STOP_NO_REGISTER || !state->arch->ra_is_link)
 		return false;
 	if (pm_unw_step_without_cfi(state, how, &why))

@@ -9,10 +9,10 @@
 #include <fcntl.h>
 
 struct pm_unw_task {
-	atomic_uint refs; /* of the module, and of whoever runs it */
+	atomic_uint refs; /* the module's, and that of the thread that runs it */
 	atomic_bool done, cancelled;
-	unsigned int wanted; /* enum pm_unw_wanted */
-	int fd, debug_fd; /* -1: there is none */
+	unsigned int wanted; /* of enum pm_unw_wanted */
+	int fd, debug_fd; /* -1: none */
 	struct pm_unw_module *found; /* NULL: nothing could be read */
 };
 
@@ -84,7 +84,7 @@ void pm_unw_task_run(struct pm_unw_task *task)
 			      PM_UNW_WANTED_DEBUG_TABLE))
 			pm_unw_fde_scan_debug(module);
 		module->cancelled = NULL;
-		/* Discards the bytes; mostly only a few of them are read again later. */
+		/* Discards the bytes, because few of them are read again later. */
 		if (!(wanted & PM_UNW_WANTED_EH_SEARCH))
 			pm_unw_region_release(&module->eh_frame);
 		if (wanted & PM_UNW_WANTED_DEBUG_TABLE)

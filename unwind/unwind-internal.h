@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The inside of the unwinder, one step a file:
+ * The inside of the unwinder. Each file does one step:
  *   module.c  ELF file → program headers and CFI regions
  *   region.c  lazily read bytes of a module
- *   eh-frame-search.c  .eh_frame that no header tells of
+ *   eh-frame-search.c  .eh_frame that no header points to
  *   debug-frame.c  .debug_frame that is compressed or in another file
  *   parts.c   modules taken apart and made from parts
  *   fde.c     svma → the FDE that covers it
  *   task.c    work that takes too long while a sample waits, done by another thread
- *   cfi.c     FDE, svma → the CFI row (what DWARF 5 §6.4.1 calls a row of the table)
+ *   cfi.c     FDE, svma → the CFI row (DWARF 5 §6.4.1: a row of the table)
  *   go.c      Go's own table of frame sizes → rules
  *   go-callers.c  the callers of Go's runtime on a goroutine's stack
  *   rules.c   row → interned rule, found again by (module, svma)
  *   expr.c    DWARF expressions in rows
  *   step.c    rule, registers → the caller's registers
  *   fallback.c  the same where there is no rule
- *   x86-exit.c  code without a rule → where its return address is
- *   start.c   where stacks begin that no rule ends
- *   arch.c    what the architectures differ in
+ *   x86-exit.c  code without a rule → the place of its return address
+ *   start.c   outermost frames that no rule marks
+ *   arch.c    the differences between architectures
  *   unwind.c  the loop over frames and its guards
- *   lanes.c   the same for x86-64, quickly and for several chains at once
+ *   lanes.c   the same for x86-64, faster, and for several chains at once
  */
 #pragma once
 
@@ -38,11 +38,11 @@ enum {
 	PM_UNW_COST_LOOKUP = 700, /* of an address that is in no cache */
 	PM_UNW_COST_ROW = 100, /* a step by the general form */
 	PM_UNW_COST_STEP = 50, /* a step with all registers, or by the ladder below CFI */
-	PM_UNW_COST_READ = 100, /* of code that nothing remembers */
-	PM_UNW_COST_CODE = 100, /* an instruction of code that is followed */
+	PM_UNW_COST_READ = 100, /* of code that is not cached */
+	PM_UNW_COST_CODE = 100, /* an instruction of code that the search follows */
 };
 
-/* @left NULL: no matter. */
+/* @left NULL: no limit. */
 static inline void pm_unw_take_work(uint32_t *left, uint32_t cost)
 {
 	if (left)
@@ -59,73 +59,74 @@ static inline uint32_t pm_unw_work_of(const struct pm_unw_space *space)
 /* ---- arch.c -------------------------------------------------------------------------- */
 
 enum {
-	PM_UNW_SAVED_MAX =
-		12, /* registers that a rule can say to be saved, with the pc's */
+	PM_UNW_SAVED_MAX = 12, /* registers that a rule can describe, with the pc */
 	PM_UNW_RULE_RA_SIGNED = 1 << 15, /* in pm_unw_rule.saved */
-	PM_UNW_RULE_GO = 1 << 14, /* there, too: the rule is from Go's table */
+	PM_UNW_RULE_GO = 1 << 14, /* also there: the rule is from Go's table */
 };
 
-/* DWARF numbers, and what the ABI says where CFI says nothing. */
+/* DWARF numbers, and the ABI's defaults for registers without a CFI rule. */
 struct pm_unw_arch_info {
-	uint8_t regs; /* how many are tracked: those below */
+	uint8_t regs; /* number of registers that are tracked: those below */
 	uint8_t sp, pc, fp;
 	uint8_t ra; /* the column of the return address in CFI */
 	uint8_t word_bytes; /* of an address and of a stack slot: 4 or 8 */
-	/* Whether the caller's `ra` is worth nothing once the pc has been taken from it: it is a
-	 * register that calls overwrite (a link register), no pseudo-register for the pc. */
+	/* `ra` is a link register, which calls overwrite, and not a pseudo-register for
+	 * the pc. Once the pc has been taken from it, the caller's value is unknown. */
 	bool ra_is_link;
 	uint8_t saved_len;
 	uint8_t saved[PM_UNW_SAVED_MAX]; /* a rule's slots in order; the last is `ra` */
 	uint64_t callee_saved; /* bit n: a called function leaves register n as it was */
-	uint64_t address_mask; /* what an address can be; arithmetic wraps there */
+	uint64_t address_mask; /* the bits of an address; arithmetic wraps there */
 	uint16_t elf_machine; /* EM_* */
 	uint8_t elf_class; /* ELFCLASS* */
 };
 extern const struct pm_unw_arch_info pm_unw_arch_infos[PM_UNW_ARCH_COUNT];
 
-/* aarch64: @address without its authentication code, as XPACLRI leaves one of user space. */
+/* aarch64: @address without its authentication code, as XPACLRI leaves it in user
+ * space. */
 uint64_t pm_unw_strip_pac(const struct pm_unw_space *space, uint64_t address);
 
 /* ---- region.c ------------------------------------------------------------------------ */
 
 /*
- * A range of bytes of a module. Of a file, 64 KiB pieces are read when first needed, into a
- * reserved range: unlike a mapping of the file they cannot raise SIGBUS when its owner cuts
- * it short, and unlike reading it whole they cost nothing where nobody looks.
+ * A range of bytes of a module. For a file, 64 KiB pieces are read when first needed,
+ * into a reserved range. Unlike a mapping of the file, they cannot raise SIGBUS when the
+ * owner truncates it. Pieces that are never needed cost nothing.
  */
 struct pm_unw_region {
 	uint64_t svma;
 	size_t len; /* 0: there is none */
 	uint8_t *data;
-	uint64_t *pieces; /* bitmap of what was read; NULL: all of it is there */
-	uint64_t *missing; /* bitmap of what cannot be read; behind `pieces` */
+	uint64_t *pieces; /* bitmap of pieces that were read; NULL: all are there */
+	uint64_t *missing; /* bitmap of the pieces that cannot be read; behind `pieces` */
 	int fd; /* borrowed from the module */
 	uint64_t file_offset;
-	bool mapped; /* data is a mapping of our own, to be unmapped */
+	bool mapped; /* data is a mapping of our own, which munmap() releases */
 	bool owned; /* data is from malloc */
-	bool open_ended; /* `len` is a guess: a terminator is the end */
-	size_t budget; /* bytes counted against what all regions may hold */
+	bool open_ended; /* `len` is a guess; a terminator marks the end */
+	size_t budget; /* bytes counted against the common limit of all regions */
 };
 
 /* Reserves memory in the common limit of all regions and tables. False: the limit would
  * be exceeded, and nothing is reserved. */
 bool pm_unw_budget_take(size_t len);
 void pm_unw_budget_give(size_t len);
-/* Whether a piece of a file might not be read for that alone. */
+/* Whether that limit alone may keep a piece of a file from being read. */
 bool pm_unw_budget_is_short(void);
-/* The bytes [offset, offset + len) in place, or NULL when they are not to be had. */
+/* The bytes [offset, offset + len) in place, or NULL if they cannot be read. */
 const uint8_t *pm_unw_region_need(struct pm_unw_region *region, size_t offset,
 				  size_t len);
-/* Over [offset, offset + len) of the module's file or image; stays empty when that cannot be. */
+/* Opens a region over [offset, offset + len) of the module's file or image. On failure
+ * the region stays empty. */
 void pm_unw_region_open(struct pm_unw_module *module, struct pm_unw_region *region,
 			uint64_t svma, uint64_t offset, uint64_t len);
-/* Of a copy of @bytes. False without any change when there is no memory for it. */
+/* Makes a region of a copy of @bytes. False: out of memory; nothing has changed. */
 bool pm_unw_region_copy(struct pm_unw_region *region, uint64_t svma, const void *bytes,
 			size_t len);
 void pm_unw_region_release(struct pm_unw_region *region);
-/* Gives back what was read. Nobody may still point to it. */
+/* Discards the bytes that were read. No pointer into them may be in use. */
 void pm_unw_region_forget(struct pm_unw_region *region);
-/* All @len bytes, or false. */
+/* Reads all @len bytes, or returns false. */
 bool pm_unw_read_fully(int fd, void *to, size_t len, uint64_t offset);
 
 /* ---- module.c ------------------------------------------------------------------------ */
@@ -134,15 +135,16 @@ struct pm_unw_load {
 	uint64_t vaddr, offset, filesz;
 	bool executable;
 	bool writable; /* of a file */
-	bool opened; /* region: was tried */
-	struct pm_unw_region region; /* code that is looked at where there is no CFI */
+	bool opened; /* region: opening it was tried */
+	struct pm_unw_region region; /* code, read where there is no CFI */
 };
 
-/* Start of an FDE's range and where it stands; made by scanning where no header sorts them. */
+/* Start of an FDE's range and the FDE's offset; made by a scan if no header sorts the
+ * FDEs. */
 struct pm_unw_fde_place {
 	uint64_t start; /* svma */
 	uint32_t offset; /* in the region */
-	uint32_t len; /* of the range; UINT32_MAX: so long or longer */
+	uint32_t len; /* of the range; UINT32_MAX: this long or longer */
 };
 
 struct pm_unw_fde_table {
@@ -160,23 +162,25 @@ struct pm_unw_module {
 	PM_VEC(struct pm_unw_load) loads;
 	uint64_t entry; /* svma of the entry point, 0: none */
 	uint64_t page_bytes; /* of the machine that maps it */
-	uint64_t svma_low; /* from here on keys count; no segment begins below it */
+	uint64_t svma_low; /* keys count from here; no segment begins below it */
 	struct pm_unw_region eh_frame_hdr, eh_frame, debug_frame;
-	/* From the header (LSB 10.6.2): where the sorted table begins; 0: none to be used. */
+	/* From the header (LSB 10.6.2): the offset of the sorted table; 0: there is none,
+	 * or it cannot be used. */
 	size_t hdr_table;
 	size_t hdr_count;
 	struct pm_unw_fde_table eh_scanned, debug_scanned;
-	/* Where there is no file: pieces by svma, apart from each other; data owned. */
+	/* Code without a file: pieces sorted by svma, which do not touch; data owned. */
 	PM_VEC(struct pm_unw_part) code;
-	bool hdr_sound; /* some rows of the header's table were looked at, and are right */
+	bool hdr_sound; /* some rows of the header's table were checked and are right */
 	bool no_sections; /* the file has no section headers */
-	bool gap_seen; /* an address without CFI: what follows was tried */
+	/* An address without CFI was seen, and the sources below were tried. */
+	bool gap_seen;
 	bool debug_packed; /* there is a compressed .debug_frame */
 	uint64_t debug_packed_bytes;
-	bool go_named; /* a section says that it is of Go */
-	bool go_tried; /* its table was looked for */
-	struct pm_unw_go *go; /* NULL: it has none, or nobody has looked */
-	pm_unw_open_debug_fn open_debug; /* NULL: there is nobody to ask */
+	bool go_named; /* a section's name is one of Go's */
+	bool go_tried; /* its table was searched for */
+	struct pm_unw_go *go; /* NULL: it has none, or was not searched for */
+	pm_unw_open_debug_fn open_debug; /* NULL: none */
 	void *open_debug_user;
 	bool gap_searched; /* the file itself was searched for CFI of gaps */
 	bool was_pending; /* as of struct pm_unw_module_tables */
@@ -187,14 +191,15 @@ struct pm_unw_module {
 		*cancelled; /* of the task that this module belongs to, or NULL */
 };
 
-/* Whether libelf may look at the file: it keeps as much memory as the header says. */
+/* Whether libelf may read the file: libelf allocates as much memory as the header asks
+ * for. */
 bool pm_unw_elf_is_modest(int fd);
 
-/* A new id, for what caches know about its code is no longer right. */
+/* Gives the module a new id, because cached rules of its code are no longer right. */
 void pm_unw_module_renew(struct pm_unw_module *module);
 
-/* svma [start, end) from the first segment of code to the last; a hostile file has more
- * segments than can be gone through for each FDE. */
+/* svma [start, end) from the first segment of code to the last. A hostile file has more
+ * segments than can be searched for each FDE. */
 struct pm_unw_code_span {
 	uint64_t start, end;
 };
@@ -202,23 +207,24 @@ struct pm_unw_code_span pm_unw_module_code_span(const struct pm_unw_module *modu
 
 /* ---- debug-frame.c ------------------------------------------------------------------- */
 
-/* Whether a section of this name holds it, as it is or compressed. */
+/* Whether a section of this name holds .debug_frame, plain or compressed. */
 bool pm_unw_is_debug_frame(const char *section);
 /*
- * Brings in the CFI that is still available; does nothing if that is done. Returns 0, 1
- * if that may be .eh_frame, too, or -EINPROGRESS.
+ * Reads the CFI that has not been read yet; does nothing if that is done. Returns 0, 1 if
+ * an .eh_frame may have been found, or -EINPROGRESS.
  */
 int pm_unw_module_fill_gap(struct pm_unw_module *module);
 /* Unpacks the file's own .debug_frame. */
 void pm_unw_unpack_own(struct pm_unw_module *module);
-/* Takes over the .debug_frame that was found from @from, if there is one. */
+/* Takes over the .debug_frame of @from, if @from has found one. */
 void pm_unw_take_debug(struct pm_unw_module *module, struct pm_unw_module *from);
 
 /* ---- eh-frame-search.c --------------------------------------------------------------- */
 
-/* Finds the .eh_frame of a module whose headers do not tell where it is, if there is one. */
+/* Finds the .eh_frame of a module whose headers do not say where it is. False: there is
+ * none. */
 bool pm_unw_eh_frame_search(struct pm_unw_module *module);
-/* About how many bytes that goes through. */
+/* The approximate number of bytes that the search reads. */
 uint64_t pm_unw_eh_frame_search_cost(const struct pm_unw_module *module);
 
 /* ---- parts.c ------------------------------------------------------------------------- */
@@ -232,7 +238,8 @@ void pm_unw_code_release(struct pm_unw_module *module);
 
 /* ---- fde.c --------------------------------------------------------------------------- */
 
-/* An FDE and its CIE, ready to be run. Texts and programs are in place in the region. */
+/* An FDE and its CIE, ready to be run. Strings and programs stay in place in the
+ * region. */
 struct pm_unw_fde {
 	const struct pm_unw_arch_info *arch;
 	uint64_t start, end; /* svma [start, end) */
@@ -254,7 +261,7 @@ const struct pm_unw_fde_table *pm_unw_fde_scan(struct pm_unw_module *module);
 void pm_unw_fde_scan_debug(struct pm_unw_module *module);
 void pm_unw_fde_table_release(struct pm_unw_fde_table *table);
 
-/* How long .eh_frame is: not behind its end where `len` is a guess. */
+/* The length of .eh_frame. If `len` is a guess, the length up to its end. */
 size_t pm_unw_eh_frame_len(struct pm_unw_module *module);
 
 /* 0; -ENOENT: no FDE covers @svma; -EBADMSG: the entry is not valid; -ENOBUFS: unknown
@@ -263,8 +270,8 @@ size_t pm_unw_eh_frame_len(struct pm_unw_module *module);
 int pm_unw_fde_find(struct pm_unw_module *module, uint64_t svma, struct pm_unw_fde *ret);
 
 /*
- * Reads a pointer of @encoding (LSB 10.5.1) that stands at @reader->pos; @svma is the address
- * of reader->data. Only absolute and pc-relative ones; others fail the reader.
+ * Reads a pointer of @encoding (LSB 10.5.1) at @reader->pos; @svma is the address of
+ * reader->data. Supports only absolute and pc-relative pointers; others fail the reader.
  */
 uint64_t pm_unw_read_encoded(const struct pm_unw_arch_info *arch,
 			     struct pm_reader *reader, uint8_t encoding, uint64_t svma);
@@ -289,10 +296,10 @@ struct pm_unw_reg_rule {
 	const uint8_t *expr; /* in place in the module's region */
 };
 
-/* Compared and hashed as bytes: always start from a zeroed one. */
+/* Compared and hashed as bytes: always start with a zeroed row. */
 struct pm_unw_row {
-	uint64_t cfa_is_expr; /* 0 or 1; wide, so that there is no padding */
-	/* Of an expression: what was before it. */
+	uint64_t cfa_is_expr; /* 0 or 1; wide, to leave no padding */
+	/* If it is an expression: the values from before it. */
 	uint64_t cfa_reg;
 	int64_t cfa_offset;
 	const uint8_t *cfa_expr;
@@ -301,24 +308,26 @@ struct pm_unw_row {
 	uint32_t ra_reg;
 	uint16_t signal;
 	uint16_t ra_signed; /* aarch64: RA_SIGN_STATE, the return address has a PAC */
-	/* Bit n: register n was saved in a slot that was then above the stack pointer. */
+	/* Bit n: register n was saved in a slot that was above the stack pointer at that
+	 * time. */
 	uint64_t pushed;
 };
 
 /*
- * Runs the FDE up to @svma, which it covers. 0, -EBADMSG or -ENOMEM; -EDQUOT: it takes more
- * work than @work_left, from which what was done is taken (NULL: no matter).
+ * Runs the FDE up to @svma, which it covers. Returns 0, -EBADMSG, -ENOMEM, or -EDQUOT: it
+ * takes more work than @work_left, from which the work done is subtracted (NULL: no
+ * limit).
  */
 int pm_unw_cfi_row_within(const struct pm_unw_fde *fde, uint64_t svma,
 			  uint32_t *work_left, struct pm_unw_row *ret);
 int pm_unw_cfi_row(const struct pm_unw_fde *fde, uint64_t svma, struct pm_unw_row *ret);
 
 /*
- * Compilers do not say when an epilogue pops a register: the value still stands below the
- * stack pointer, where a live unwinder may read it but a copied stack has nothing. After the
- * pop the register itself holds it, so it becomes PM_UNW_RULE_SAME. A leaf function that
- * saved it in the red zone, never above the stack pointer, is left alone: there the register
- * may hold anything.
+ * Compilers do not say when an epilogue pops a register. CFI then still names a slot
+ * below the stack pointer, which a live unwinder may read, but which a copied stack does
+ * not have. After the pop the register itself holds the value, and the rule becomes
+ * PM_UNW_RULE_SAME. A leaf function that saved the register in the red zone, never above
+ * the stack pointer, keeps its rule: there the register may hold anything.
  */
 void pm_unw_row_keep_popped(const struct pm_unw_arch_info *arch, struct pm_unw_row *row);
 
@@ -327,13 +336,14 @@ enum {
 };
 
 /*
- * glibc's resolver for aarch64 (_dl_runtime_resolve) is entered from the PLT, which has pushed
- * a pair: x16 and, above it, the return address. The resolver's CFI knows that place, but its
- * CFA is below the pair. The CFA is the caller's stack pointer, and what is pushed lies below
- * that (DWARF 5 §6.4), so such a @row, of @fde at @svma, is seen by its return address: the
- * CFA is moved above the pair, and all places stay where they are. At the first instruction the
- * row does not tell yet; as that is one that does nothing, the next row is true there, too.
- * @work_left is as of pm_unw_cfi_row_within(). 0 or -EDQUOT.
+ * glibc's resolver for aarch64 (_dl_runtime_resolve) is entered from the PLT, which has
+ * pushed a pair: x16 and, above it, the return address. The resolver's CFI knows that
+ * slot, but its CFA is below the pair. The CFA is the caller's stack pointer, and
+ * everything pushed lies below it (DWARF 5 §6.4). Such a @row, of @fde at @svma, is
+ * therefore recognized by its return address: the CFA moves above the pair, and all slots
+ * stay where they are. At the first instruction the row does not show this yet. That
+ * instruction does nothing, and the next row is valid there, too. @work_left is as of
+ * pm_unw_cfi_row_within(). Returns 0 or -EDQUOT.
  */
 int pm_unw_row_count_pair(struct pm_unw_module *module, const struct pm_unw_fde *fde,
 			  uint64_t svma, uint32_t *work_left, struct pm_unw_row *row);
@@ -350,24 +360,26 @@ struct pm_unw_expr_input {
 	size_t len;
 	const struct pm_unw_regs *regs;
 	const struct pm_unw_stack *stack;
-	const uint64_t *cfa; /* pushed first (register rules); NULL for the CFA's own */
+	/* Pushed first (register rules); NULL when the CFA itself is computed. */
+	const uint64_t *cfa;
 	uint64_t bias; /* added to DW_OP_addr */
-	uint32_t *work_left; /* what was done is taken from it; NULL: no matter */
+	uint32_t *work_left; /* the work done is subtracted; NULL: no limit */
 };
 
-/* @stop is set when false. */
+/* When it returns false, @stop is set. */
 bool pm_unw_expr_eval(const struct pm_unw_expr_input *input, uint64_t *ret,
 		      enum pm_unw_stop *stop);
 
 /* ---- memory -------------------------------------------------------------------------- */
 
 enum {
-	/* A place this far above the copied bytes still counts as the same stack. */
+	/* An address this far above the copied bytes still counts as on the same
+	 * stack. */
 	PM_UNW_STACK_SPAN_MAX = 1 << 28,
 };
 
-/* Where the @len bytes at @address are; NULL: in no piece, and @stop says TRUNCATED or
- * BAD_MEMORY. */
+/* Returns the @len bytes at @address. NULL: they are in no piece, and @stop says
+ * TRUNCATED or BAD_MEMORY. */
 static inline const uint8_t *pm_unw_stack_find(const struct pm_unw_stack *stack,
 					       uint64_t address, size_t len,
 					       enum pm_unw_stop *stop)
@@ -385,7 +397,8 @@ static inline const uint8_t *pm_unw_stack_find(const struct pm_unw_stack *stack,
 	return NULL;
 }
 
-/* Reads 8 bytes of the stack; @stop says TRUNCATED or BAD_MEMORY when they are not there. */
+/* Reads 8 bytes of the stack. False: they are missing, and @stop says TRUNCATED or
+ * BAD_MEMORY. */
 static inline bool pm_unw_stack_u64(const struct pm_unw_stack *stack, uint64_t address,
 				    uint64_t *ret, enum pm_unw_stop *stop)
 {
@@ -417,7 +430,7 @@ static inline bool pm_unw_stack_word(const struct pm_unw_arch_info *arch,
 
 /* ---- x86-exit.c ---------------------------------------------------------------------- */
 
-/* Where interrupted code has its return address. */
+/* Where interrupted code keeps its return address. */
 enum pm_unw_exit {
 	PM_UNW_EXIT_UNKNOWN,
 	PM_UNW_EXIT_BY_FP, /* above the word that the frame pointer points at */
@@ -436,28 +449,28 @@ enum pm_unw_exit pm_unw_x86_find_exit(const struct pm_unw_space *space, uint64_t
 /* ---- rules.c ------------------------------------------------------------------------- */
 
 /*
- * What all but a few rows come down to: CFA = reg + offset, return address and some
- * callee-saved registers at whole words from it. Compared as bytes.
+ * The form to which nearly all rows reduce: CFA = register + offset; the return address
+ * and some callee-saved registers are whole words from it. Compared as bytes.
  */
 struct pm_unw_rule {
 	int32_t cfa_offset;
 	uint8_t cfa_reg;
 	uint8_t signal;
-	/* Bit i: slot[i] holds register i of the architecture's order. Without the bit of the
-	 * last, the return address, that is still in its register (aarch64 only). Bit 15: it
-	 * has a PAC. Bit 14: from Go's table. */
+	/* Bit i: slot[i] holds register i of the architecture's order. If the bit of the
+	 * last register, the return address, is clear, it is still in its register
+	 * (aarch64 only). Bit 15: it has a PAC. Bit 14: the rule is from Go's table. */
 	uint16_t saved;
 	int16_t slot[PM_UNW_SAVED_MAX]; /* words from the CFA */
 };
 
-/* What a look-up gives. */
+/* The result of a look-up. */
 enum pm_unw_found {
 	PM_UNW_FOUND_RULE, /* rules.data[index] */
 	PM_UNW_FOUND_ROW, /* rows.data[index]: the general form */
 	PM_UNW_FOUND_ROOT, /* the return address is undefined: the outermost frame */
 	PM_UNW_FOUND_NO_CFI,
 	PM_UNW_FOUND_BAD_CFI,
-	PM_UNW_FOUND_OTHER_STACK, /* the caller is on one; nothing here says where */
+	PM_UNW_FOUND_OTHER_STACK, /* the caller is on another; nothing says where */
 	PM_UNW_FOUND_TOO_LARGE, /* there is no table, because it would be too large */
 	/* The table is being made. Never in cache slots. */
 	PM_UNW_FOUND_PENDING,
@@ -469,21 +482,21 @@ enum {
 };
 
 /*
- * What nearly all rules of x86-64 come down to, in one word: CFA = rsp or rbp + words, the
- * return address right below it, rbp saved or not. Which other registers are saved it leaves
- * open. 0: the rule is another one.
+ * The one-word form of nearly all x86-64 rules: CFA = rsp or rbp + words, the return
+ * address right below it, rbp saved or not. It does not say which other registers are
+ * saved. 0: the rule has another form.
  */
 enum {
 	PM_UNW_QUICK_VALID = 1,
 	PM_UNW_QUICK_BY_FP = 2, /* from rbp; else from rsp */
-	PM_UNW_QUICK_SLOT_SHIFT = 2, /* rbp is so many words below the CFA, 1: nowhere */
+	PM_UNW_QUICK_SLOT_SHIFT = 2, /* rbp: words below the CFA; 1: not saved */
 	PM_UNW_QUICK_SLOT_MAX = 255,
 	PM_UNW_QUICK_GO_SHIFT = 10, /* 1: from Go's table */
 	PM_UNW_QUICK_CFA_SHIFT = 11, /* signed, in words */
 	PM_UNW_QUICK_CFA_MAX = (1 << 20) - 1,
 };
 
-/* Whether the byte behind a lookup address is a return address (pm_unw_is_return()). */
+/* Whether the address after a lookup address is a return address (pm_unw_is_return()). */
 enum pm_unw_returns {
 	PM_UNW_RETURNS_UNKNOWN,
 	PM_UNW_RETURNS_NO,
@@ -497,26 +510,26 @@ enum {
 
 struct pm_unw_lookup {
 	enum pm_unw_found found;
-	/* Of FOUND_NO_CFI: PM_UNW_OFF_TRAMPOLINE where pm_unw_is_near_trampoline() says no;
-	 * above it what pm_unw_exit_find() keeps. */
+	/* With FOUND_NO_CFI: PM_UNW_OFF_TRAMPOLINE if pm_unw_is_near_trampoline() is
+	 * false; above it, the result of pm_unw_exit_find(). */
 	uint32_t index;
 	uint32_t quick;
-	/* The address is the last of its FDE, and no call ends there: a rule for the code, but not
-	 * for a frame that returns behind it. */
+	/* The address is the last of its FDE, and no call ends there. The rule is valid
+	 * for the code, but not for a frame that returns to the next address. */
 	bool is_last;
 };
 
 /*
- * Keys hold the module's id above 40 bits of svma, which count from its svma_low. What does
- * not fit is decoded each time: of a file the code that is 1 TiB further up, and modules
- * beyond the sixteen millionth.
+ * Keys hold the module's id above 40 bits of svma, which count from its svma_low. An
+ * address that does not fit is decoded each time: code of a file that is more than 1 TiB
+ * further up, and modules beyond the sixteen millionth.
  */
 struct pm_unw_cache_slot {
-	uint64_t key; /* 0: free; ids begin with 1 */
+	uint64_t key; /* 0: free; ids start at 1 */
 	uint32_t found : 3; /* enum pm_unw_found, or PM_UNW_FOUND_NOT_YET */
 	uint32_t returns : 2; /* enum pm_unw_returns */
 	uint32_t is_last : 1;
-	uint32_t no_start : 1; /* neither is the frame outermost here, nor its caller */
+	uint32_t no_start : 1; /* neither this frame nor its caller is the outermost */
 	uint32_t index : 25;
 	uint32_t quick;
 };
@@ -535,9 +548,10 @@ struct pm_unwinder {
 	struct pm_index rules_index, rows_index;
 	struct pm_unw_stats stats;
 	uint32_t *
-		work_left; /* of the chain under way; NULL outside of chains: no matter */
+		/* Of the current chain; NULL outside of chains: there is no limit. */
+		work_left;
 	uint64_t overworked; /* chains that have used up their work limit */
-	/* By address: which of a space's maps to try first. Anything may stand here. */
+	/* By address: which of a space's maps to try first. Any value is valid. */
 	uint16_t map_hints[PM_UNW_MAP_HINTS];
 };
 
@@ -552,7 +566,7 @@ static inline bool pm_unw_has_keys(const struct pm_unw_module *module, uint64_t 
 	       len <= max - from;
 }
 
-/* The key of an svma less the svma. */
+/* The key of an svma minus the svma. */
 static inline uint64_t pm_unw_key_base(const struct pm_unw_module *module)
 {
 	return ((uint64_t)module->id << PM_UNW_KEY_SVMA_BITS) - module->svma_low;
@@ -566,12 +580,13 @@ static inline struct pm_unw_cache_slot *pm_unw_cache_set(
 
 struct pm_unw_lookup pm_unw_rule_find(struct pm_unwinder *unwinder,
 				      struct pm_unw_module *module, uint64_t svma);
-/* The cache's slot for @svma, or NULL; with @make only if there can be none. It is good until
- * the next look-up. */
+/* The cache slot of @svma, or NULL if it has none. With @make, a missing slot is made;
+ * NULL then means that @svma has no key. Valid until the next look-up. */
 struct pm_unw_cache_slot *pm_unw_rule_slot(const struct pm_unwinder *unwinder,
 					   const struct pm_unw_module *module,
 					   uint64_t svma, bool make);
-/* The same for what was found before: not counted, and the tables do not start over. */
+/* pm_unw_rule_find() for an address that was looked up before: does not count in the
+ * statistics, and never clears the tables. */
 struct pm_unw_lookup pm_unw_rule_again(struct pm_unwinder *unwinder,
 				       struct pm_unw_module *module, uint64_t svma);
 
@@ -580,7 +595,7 @@ struct pm_unw_lookup pm_unw_rule_again(struct pm_unwinder *unwinder,
 /* The work of a task. */
 enum pm_unw_wanted {
 	PM_UNW_WANTED_EH_TABLE = 1, /* the table of .eh_frame */
-	PM_UNW_WANTED_DEBUG_TABLE = 2, /* that of .debug_frame */
+	PM_UNW_WANTED_DEBUG_TABLE = 2, /* the table of .debug_frame */
 	PM_UNW_WANTED_EH_SEARCH = 4, /* an .eh_frame to which no header points */
 	PM_UNW_WANTED_GO = 8, /* Go's table */
 	PM_UNW_WANTED_UNPACKED = 16, /* the file's own compressed .debug_frame */
@@ -589,8 +604,8 @@ enum pm_unw_wanted {
 
 /* Whether the caller may read @bytes of the file at once. */
 bool pm_unw_may_now(const struct pm_unw_module *module, uint64_t bytes);
-/* Starts a task for the work @wanted (enum pm_unw_wanted), unless one is under way. Takes
- * @debug_fd, -1 for none. Returns -EINPROGRESS. */
+/* Starts a task for the work @wanted (enum pm_unw_wanted), unless one is running. Takes
+ * ownership of @debug_fd, -1 for none. Returns -EINPROGRESS. */
 int pm_unw_do_later(struct pm_unw_module *module, unsigned int wanted, int debug_fd);
 /* Takes over the results of the module's task, if it is done. */
 void pm_unw_task_settle(struct pm_unw_module *module);
@@ -607,7 +622,7 @@ static inline bool pm_unw_is_cancelled(const struct pm_unw_module *module)
 
 enum {
 	PM_UNW_GO_SWITCHES = 64, /* calls to systemstack that are remembered */
-	PM_UNW_GO_SEARCHES_MAX = 64, /* by name, in all functions */
+	PM_UNW_GO_SEARCHES_MAX = 64, /* by name, through all functions */
 };
 
 /* Says which call in the function at @caller (0: the first one of a goroutine) makes @to
@@ -624,27 +639,26 @@ struct pm_unw_go {
 	uint32_t searches;
 };
 
-/* Looks for the table of a module that may have one. */
+/* Searches for the table of a module that may have one. */
 bool pm_unw_go_open(struct pm_unw_module *module);
-/* About how many bytes that goes through. */
+/* The approximate number of bytes that the search reads. */
 uint64_t pm_unw_go_cost(const struct pm_unw_module *module);
-/* Its bytes are read from @fd from now on. */
+/* From now on, reads the table's bytes from @fd. */
 void pm_unw_go_set_fd(struct pm_unw_go *go, int fd);
 void pm_unw_go_free(struct pm_unw_go *go);
 /*
  * Looks up @svma in Go's table; fills @rule with PM_UNW_FOUND_RULE. Returns 0; -ENOENT:
  * the module has no table or no row for @svma; -EDQUOT: as pm_unw_cfi_row_within();
- * -EINPROGRESS: it is being looked for.
+ * -EINPROGRESS: the search for the table is running.
  */
 int pm_unw_go_decode(struct pm_unw_module *module, uint64_t svma, uint32_t *work_left,
 		     enum pm_unw_found *found, struct pm_unw_rule *rule);
 
 /* ---- step.c -------------------------------------------------------------------------- */
 
-/* Where the walk stands: the registers in the frame that is to be left. */
+/* The state of a walk: the registers of the frame that is left next. */
 struct pm_unw_state {
-	struct pm_unwinder
-		*unwinder; /* whose cache keeps what was found out about code */
+	struct pm_unwinder *unwinder; /* its cache keeps the results of examining code */
 	const struct pm_unw_arch_info *arch; /* of regs.arch */
 	struct pm_unw_regs regs;
 	const struct pm_unw_space *space;
@@ -652,36 +666,38 @@ struct pm_unw_state {
 	uint32_t *work_left; /* as of struct pm_unw_expr_input */
 	const struct pm_unw_map *map; /* of `lookup`; NULL: none */
 	uint64_t lookup; /* avma */
-	enum pm_unw_how how; /* the frame was found; without meaning of the first */
-	bool first; /* the interrupted place: nothing was called from here */
-	/* Nothing has called from here, either: the frame is that of the code at its pc, which is
-	 * to be called when what it stands for returns. */
+	enum pm_unw_how how; /* how the frame was found; not set for the first */
+	bool first; /* the interrupted place: it has not called anything */
+	/* This frame has not called anything, either: it stands for the code at its pc,
+	 * which runs when the frame inside it returns. */
 	bool uncalled;
-	bool interrupted; /* after a signal frame: pc is no return address */
+	bool interrupted; /* after a signal frame: pc is not a return address */
 };
 
 /*
- * Moves @state->regs to the caller. True: they are the caller's, @how says how they were
- * found. False: @stop says why there is no caller. @state->interrupted is set for the caller.
+ * Moves @state->regs to the caller. True: they are the caller's, and @how says how they
+ * were found. False: @stop says why there is no caller. Sets @state->interrupted for the
+ * caller.
  */
 bool pm_unw_step(struct pm_unwinder *unwinder, struct pm_unw_state *state,
 		 enum pm_unw_how *how, enum pm_unw_stop *stop);
-/* The same where @found is what state->lookup has. */
+/* The same with @found, the look-up result of state->lookup. */
 bool pm_unw_step_by(struct pm_unwinder *unwinder, struct pm_unw_lookup found,
 		    struct pm_unw_state *state, enum pm_unw_how *how,
 		    enum pm_unw_stop *stop);
 
-/* Whether CFI of the mapping's module is for these registers; the map may be NULL. */
+/* Whether the CFI of the mapping's module describes these registers; the map may be
+ * NULL. */
 static inline bool pm_unw_map_has_cfi(const struct pm_unw_map *map, enum pm_unw_arch arch)
 {
-	/* A process may map code of other machines: emulators do. */
+	/* A process may map code of other architectures, as emulators do. */
 	return map && map->module && map->module->arch == arch;
 }
 
 /*
- * As pm_unw_x86_find_exit(), for the frame at hand, whose lookup address has been looked up and
- * has no CFI: what was found is kept there, as rules are. No place is the last byte of a call
- * and the beginning of an instruction, so that each has one answer.
+ * pm_unw_x86_find_exit() for the current frame, whose lookup address has been looked up
+ * and has no CFI. The result is kept in that cache slot. No address is both the last byte
+ * of a call and the start of an instruction; each therefore has only one result.
  */
 enum pm_unw_exit pm_unw_exit_find(const struct pm_unw_state *state,
 				  struct pm_unw_row *ret);
@@ -698,68 +714,75 @@ static inline bool pm_unw_exit_leads_to_fp(struct pm_unw_lookup found)
 bool pm_unw_apply_row(const struct pm_unw_row *row, struct pm_unw_state *state,
 		      enum pm_unw_stop *stop);
 
-/* Whether a step has led on: @state is the caller's, the rest is from the frame before. */
+/* Whether a step has made progress: @state is the caller's, the other arguments belong to
+ * the frame before. */
 bool pm_unw_progressed(const struct pm_unw_state *state, uint64_t old_sp, uint64_t old_pc,
 		       bool was_interrupted);
 
 /* ---- unwind.c ------------------------------------------------------------------------ */
 
-/* pm_unwind() by the plain loop, for any architecture: what the lanes have to equal. */
+/* pm_unwind() as a plain loop, for any architecture. The lanes must give the same
+ * results. */
 size_t pm_unw_walk(struct pm_unwinder *unwinder, const struct pm_unw_space *space,
 		   const struct pm_unw_regs *regs, const struct pm_unw_stack *stack,
 		   struct pm_unw_frame *frames, enum pm_unw_stop *stop);
 
 /* ---- lanes.c ------------------------------------------------------------------------- */
 
-/* Chains of x86-64, at most PM_UNW_BATCH_MAX, side by side. */
+/* Unwinds x86-64 chains, at most PM_UNW_BATCH_MAX, side by side. */
 void pm_unw_lanes_run(struct pm_unwinder *unwinder, struct pm_unw_job *jobs, size_t len);
 
 /* ---- start.c ------------------------------------------------------------------------- */
 
 /* Whether @svma is in the code at the entry point, which nothing has called. */
 bool pm_unw_module_is_entry(struct pm_unw_module *module, uint64_t svma);
-/* Whether nothing can return to @pc, and whoever made the stack put it there for its end. */
+/* Whether nothing can return to @pc, because it marks the end of a stack. */
 bool pm_unw_is_end_mark(uint64_t pc);
 /*
- * Whether CFI has led to a return address that no call has left: makecontext(3) and its like
- * write the first one of a stack, the address of a function that is to follow. Only where
- * there is no CFI for the byte before it, or where that is the last byte of its FDE.
+ * Whether CFI has led to a return address that no call has left: makecontext(3) and the
+ * like write the first one of a stack, which is the address of a function that runs
+ * later. Only valid if there is no CFI for the byte before it, or if that byte is the
+ * last of its FDE.
  */
 bool pm_unw_is_uncalled(const struct pm_unw_state *state);
-/* Why a chain ends where CFI has led out of all mappings, from @frame. */
+/* Why a chain ends at @frame, whose CFI has led to @pc outside of all mappings. */
 enum pm_unw_stop pm_unw_stop_outside(const struct pm_unw_frame *frame, uint64_t pc);
 /*
- * From a frame without CFI that no other step leads on from: moves @state->regs to the outermost
- * frame if that is the caller. False: it is not; @stop is set when this frame is outermost.
+ * Tries to reach the outermost frame from a frame without CFI, after all other steps have
+ * failed. True: @state->regs are the outermost frame's. False: it is not the caller;
+ * @stop is set if this frame is the outermost.
  */
 bool pm_unw_step_to_start(struct pm_unw_state *state, enum pm_unw_stop *stop);
 
 /* ---- fallback.c ---------------------------------------------------------------------- */
 
-/* All @len bytes of the code at avma @address, of a module or as the space's owner has it. */
+/* Reads all @len bytes of code at avma @address, from a module or through the space's
+ * owner. False: not all can be read. */
 bool pm_unw_read_code(const struct pm_unw_space *space, uint64_t address, void *ret,
 		      size_t len);
 
 /* The ladder below CFI; as pm_unw_step(). */
 bool pm_unw_step_without_cfi(struct pm_unw_state *state, enum pm_unw_how *how,
 			     enum pm_unw_stop *stop);
-/* Its first part: from a signal trampoline, known by its bytes, to what was interrupted. */
+/* Its first part: from a signal trampoline, recognized by its bytes, to the interrupted
+ * code. */
 bool pm_unw_step_trampoline(struct pm_unw_state *state);
-/* The rest, where pm_unw_step_trampoline() can lead nowhere. */
+/* The rest, for an address that is in no trampoline. */
 bool pm_unw_step_off_trampoline(struct pm_unw_state *state, enum pm_unw_how *how,
 				enum pm_unw_stop *stop);
 /*
- * Whether code goes on at avma @address after a call, or a signal handler returns there. @map
- * is the mapping of @address - 1; memory without a file counts as code after a call.
+ * Whether @address follows a call, or is the address to which a signal handler returns.
+ * @map is the mapping of @address - 1. In memory without a file, any address counts as
+ * one after a call.
  */
 bool pm_unw_is_return(struct pm_unwinder *unwinder, enum pm_unw_arch arch,
 		      const struct pm_unw_space *space, const struct pm_unw_map *map,
 		      uint64_t address);
-/* Whether a frame with this lookup address can be in one. */
+/* Whether a frame with this lookup address can be in a signal trampoline. */
 bool pm_unw_is_near_trampoline(struct pm_unw_module *module, uint64_t svma);
 
 /* Whether the instruction that ends with the byte at @svma is a call. */
 bool pm_unw_ends_with_call(struct pm_unw_module *module, uint64_t svma);
-/* Whether a call instruction ends right before avma @address; true also where there is code
+/* Whether a call instruction ends right before avma @address. Also true if there is code,
  * but no file to read it from. */
 bool pm_unw_follows_call(const struct pm_unw_state *state, uint64_t address);

@@ -90,7 +90,7 @@ bool pm_unw_progressed(const struct pm_unw_state *state, uint64_t old_sp, uint64
 	       state->regs.value[state->arch->pc] != old_pc;
 }
 
-/* Sets lookup address and mapping of the frame that the registers are of. */
+/* Sets the lookup address and the mapping of the frame that state->regs describe. */
 static void enter(struct pm_unw_state *state)
 {
 	uint64_t pc = state->regs.value[state->arch->pc];
@@ -101,7 +101,7 @@ static void enter(struct pm_unw_state *state)
 		state->map = pm_unw_space_find(state->space, state->lookup);
 }
 
-/* To the registers of the caller. False: there is none, and @stop says why. */
+/* Moves to the registers of the caller. False: there is none, and @stop says why. */
 static bool leave(struct pm_unwinder *unwinder, struct pm_unw_state *state,
 		  enum pm_unw_how *how, enum pm_unw_stop *stop)
 {

@@ -22,11 +22,11 @@ enum {
 	STORES_MAX = 24, /* on one way, whose values are known */
 	WINDOW_BYTES = 64,
 	INSTRUCTION_MAX = 15,
-	FUNCTION_ALIGNMENT = 16, /* of most */
+	FUNCTION_ALIGNMENT = 16, /* of most functions */
 	STACK_ALIGNMENT = 16,
 };
 
-/* Numbers of registers in instructions. */
+/* Register numbers in instructions. */
 enum {
 	RAX,
 	RCX,
@@ -55,17 +55,17 @@ struct instruction {
 	enum map map;
 	uint8_t opcode;
 	bool vex, rex, wide, is_16, repeated, has_modrm;
-	uint8_t mod, reg, rm; /* with the bits of a prefix */
-	uint8_t selector; /* `reg` without those */
-	uint8_t low; /* of the opcode, with the bit of a prefix: a register */
-	uint8_t base, index; /* of a memory operand; NONE: there is none */
+	uint8_t mod, reg, rm; /* with the bits of a REX or VEX prefix */
+	uint8_t selector; /* `reg` without the prefix bit */
+	uint8_t low; /* low bits of the opcode with the prefix bit: a register */
+	uint8_t base, index; /* of a memory operand; NONE: none */
 	uint8_t vvvv;
 	int32_t displacement;
-	int64_t immediate; /* sign-extended; of jumps and calls the distance, too */
+	int64_t immediate; /* sign-extended; also the distance of jumps and calls */
 };
 
 enum {
-	KNOWN = 1, /* else the instruction ends a way */
+	KNOWN = 1, /* otherwise the instruction ends a path */
 	MODRM = 2 | KNOWN,
 	IMM8 = 4 | KNOWN,
 	IMM = 8 | KNOWN, /* 16 or 32 bits */
@@ -151,7 +151,7 @@ static const uint8_t after_0f[256] = {
 	[0xd0 ... 0xfe] = MODRM,
 };
 
-/* Bytes that are read in order; beyond the end they are 0, and `failed`. */
+/* Reads bytes in order. Beyond the end it returns 0 and sets `failed`. */
 struct cursor {
 	const uint8_t *code;
 	size_t have, at;
@@ -176,7 +176,7 @@ static int64_t next_signed(struct cursor *cursor, unsigned int bytes)
 }
 
 struct prefixes {
-	bool r, x, b; /* the fourth bits of reg, index, and rm, base or opcode */
+	bool r, x, b; /* the fourth bit of reg; of index; of rm, base or opcode */
 };
 
 static void decode_modrm(struct cursor *cursor, struct prefixes bits,
@@ -209,7 +209,7 @@ static void decode_modrm(struct cursor *cursor, struct prefixes bits,
 	}
 }
 
-/* Behind a VEX prefix's first byte. False: there is no such instruction. */
+/* Decodes after the first byte of a VEX prefix. False: there is no such instruction. */
 static bool decode_vex(struct cursor *cursor, bool is_long, struct prefixes *bits,
 		       struct instruction *ret)
 {
@@ -258,12 +258,12 @@ static void decode_immediate(struct cursor *cursor, uint8_t form, struct instruc
 		ret->immediate = next_signed(cursor, 1);
 	else if ((form & IMM) == IMM)
 		ret->immediate = next_signed(cursor, ret->is_16 && !is_branch ? 2 : 4);
-	/* test has one, where its neighbours have none */
+	/* test has an immediate, unlike the other instructions of its opcode */
 	else if (ret->map == MAP_ONE && (ret->opcode & 0xfe) == 0xf6 && ret->selector < 2)
 		next_signed(cursor, ret->opcode == 0xf6 ? 1 : ret->is_16 ? 2 : 4);
 }
 
-/* False: it is not one that is known here, or not all of it can be read. */
+/* False: the instruction is not known here, or not all of it can be read. */
 static bool decode_instruction(const uint8_t *code, size_t have, struct instruction *ret)
 {
 	struct cursor cursor = { .code = code, .have = have };
@@ -318,7 +318,7 @@ static uint32_t reg_bit(uint8_t reg)
 	return 1u << reg;
 }
 
-/* Without a REX prefix the numbers from 4 on are ah to bh. */
+/* Without a REX prefix, the numbers 4 to 7 are ah, ch, dh and bh. */
 static uint8_t byte_reg(const struct instruction *in, uint8_t reg)
 {
 	return !in->rex && reg >= 4 && reg < 8 ? reg - 4 : reg;
@@ -408,7 +408,7 @@ static uint32_t written_0f(const struct instruction *in)
 	return op >= 0xc8 && op <= 0xcf ? reg_bit(in->low) : 0;
 }
 
-/* All general registers that may be written: rather too many than too few. */
+/* All general registers that may be written; rather too many than too few. */
 static uint32_t written_regs(const struct instruction *in)
 {
 	uint8_t op = in->opcode;
@@ -434,18 +434,18 @@ static uint32_t written_regs(const struct instruction *in)
 
 /* ---- following -------------------------------------------------------------------------- */
 
-/* What a register holds, in terms of what was there when the thread was interrupted. */
+/* The value of a register, relative to the moment at which the thread was interrupted. */
 struct value {
 	enum {
-		VALUE_OWN, /* what it had then */
-		VALUE_PLACE, /* the stack pointer of then + offset */
-		VALUE_WORD, /* the word that stands there */
+		VALUE_OWN, /* its value at that moment */
+		VALUE_PLACE, /* the stack pointer of that moment + offset */
+		VALUE_WORD, /* the word on the stack at that place */
 		VALUE_LOST,
 	} kind;
 	int32_t offset;
 };
 
-/* A way through the code: where it goes on, and what it has changed. */
+/* A path through the code: where it continues, and what it has changed. */
 struct way {
 	uint64_t pc;
 	/* It has restored the stack pointer from the frame pointer. From there on `sp` and all
@@ -458,7 +458,7 @@ struct way {
 	bool has_called;
 	int32_t call_sp; /* the stack pointer at a call */
 	struct value regs[REGS];
-	/* What it has pushed or stored, by the place's offset. */
+	/* The values that it has pushed or stored, by their places' offsets. */
 	struct store {
 		int32_t offset;
 		struct value value;
@@ -476,10 +476,11 @@ enum outcome {
 
 struct search {
 	const struct pm_unw_space *space;
-	uint32_t *work_left; /* NULL: no matter */
-	bool cut; /* some ways were not followed to their end */
+	uint32_t *work_left; /* NULL: no limit */
+	bool cut; /* some paths were not followed to their end */
 	bool over_calls; /* paths continue behind calls */
-	struct way ways[WAYS_MAX]; /* one after the other; those before `at` are done */
+	/* Followed one after the other; those before `at` are done. */
+	struct way ways[WAYS_MAX];
 	uint64_t starts[WAYS_MAX];
 	size_t at, len;
 	uint8_t window[WINDOW_BYTES];
@@ -489,7 +490,7 @@ struct search {
 
 static const struct value lost = { .kind = VALUE_LOST };
 
-/* What the word at the stack pointer of then + @offset holds. */
+/* The value of the word at the interrupted stack pointer + @offset. */
 static struct value read_stack_word(const struct way *way, int64_t offset)
 {
 	for (size_t i = 0; i < way->stores_len; i++)
@@ -604,7 +605,7 @@ static enum outcome change_sp(struct way *way, const struct instruction *in)
 	return OUTCOME_LOST;
 }
 
-/* What the instruction leaves in the one register that it writes. */
+/* The value that the instruction leaves in the one register that it writes. */
 static struct value result_of_instruction(const struct way *way,
 					  const struct instruction *in)
 {
@@ -637,7 +638,7 @@ static enum outcome change_regs(struct way *way, const struct instruction *in)
 	for (uint8_t reg = 0; reg < REGS; reg++)
 		if (mask >> reg & 1)
 			way->regs[reg] = value;
-	/* Of a local variable no one needs to know; it may be stored again and again. */
+	/* The values of local variables are not needed, and they may be stored often. */
 	if (is_store && way->regs[in->reg].kind != VALUE_LOST)
 		return store_stack_word(way, (int64_t)way->sp + in->displacement,
 					way->regs[in->reg]);
@@ -681,7 +682,7 @@ static enum outcome follow_stack(struct way *way, const struct instruction *in)
 	if (is_jump_to_continuation(in))
 		return OUTCOME_ELSEWHERE;
 	if (op == 0xff && in->selector > 1)
-		return OUTCOME_LOST; /* a call, or a jump to somewhere */
+		return OUTCOME_LOST; /* a call, or a jump to an unknown target */
 	if (op == 0xc9) {
 		ret = sp_from_fp(way, 0);
 		return ret == OUTCOME_ON ? pop_reg(way, RBP) : ret;
@@ -696,11 +697,12 @@ static bool is_call(const struct instruction *in)
 }
 
 /*
- * Continues behind a call. All registers are lost there that a callee may change: all but
- * rbx, rsp, rbp and r12 to r15. False: another function may start there.
+ * Continues behind a call. A callee may change all registers except rbx, rsp, rbp and r12
+ * to r15; their values are lost. False: another function may start there.
  *
- * At a call the stack pointer is a multiple of 16 (psABI 3.2.2). Code that follows a call that
- * does not return belongs to a function that is entered with another remainder.
+ * At a call the stack pointer is a multiple of 16 (psABI 3.2.2). Code after a call that
+ * does not return belongs to another function, which is entered with a different
+ * remainder.
  */
 static bool follow_call(struct way *way)
 {
@@ -750,8 +752,8 @@ static void add_way(struct search *search, const struct way *from, uint64_t pc)
 }
 
 /*
- * Whether a call of the same function stands right before or behind this one, which ends at
- * the path's pc. Compilers place the calls of abort(3) and its like so.
+ * Whether a call of the same function is right before or after this one, which ends at
+ * the path's pc. Compilers place calls of abort(3) and similar functions like that.
  */
 static bool is_one_of_equal_calls(const struct search *search, const struct way *way,
 				  const struct instruction *in)
@@ -772,7 +774,7 @@ static bool is_one_of_equal_calls(const struct search *search, const struct way 
 	return false;
 }
 
-/* One instruction further. */
+/* Follows one instruction. */
 static enum outcome follow_instruction(struct search *search, struct way *way,
 				       const struct instruction *in)
 {
@@ -809,7 +811,7 @@ static enum outcome follow_instruction(struct search *search, struct way *way,
 	return follow_stack(way, in);
 }
 
-/* The next instruction of @way. */
+/* Fetches the next instruction of @way. */
 static bool fetch_instruction(struct search *search, const struct way *way,
 			      struct instruction *ret)
 {
@@ -819,7 +821,7 @@ static bool fetch_instruction(struct search *search, const struct way *way,
 	    decode_instruction(search->window + skip, search->window_len - skip, ret))
 		return true;
 	search->window_at = way->pc;
-	/* Where code ends there is less to be read. */
+	/* Fewer bytes are readable at the end of the code. */
 	for (search->window_len = WINDOW_BYTES; search->window_len > 0;
 	     search->window_len /= 2)
 		if (pm_unw_read_code(search->space, way->pc, search->window,
@@ -875,7 +877,8 @@ static bool to_row(const struct way *way, int64_t popped, struct pm_unw_row *ret
 	return true;
 }
 
-/* Whether the path ends in ud2 or hlt, which compilers place where no code goes on. */
+/* Whether the path ends in ud2 or hlt, which compilers place where execution cannot
+ * continue. */
 static bool is_trap(const struct search *search, const struct way *way)
 {
 	uint8_t code[2] = { 0 };
@@ -905,7 +908,8 @@ static bool rows_agree(struct pm_unw_row *ret, const struct pm_unw_row *other)
 	return true;
 }
 
-/* The first answer of a path without calls, or the answer on which all paths agree. */
+/* Returns the first result of a path without calls, or the result on which all paths
+ * agree. */
 static enum pm_unw_exit search_exit(struct search *search, struct pm_unw_row *ret)
 {
 	unsigned int left = INSTRUCTIONS_MAX;

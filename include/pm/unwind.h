@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From the registers of a thread and a copy of its stack to the frames that led there.
- * Knows registers, bytes and modules; nothing of perf, processes or symbols.
+ * Finds the frames of a thread from its registers and a copy of its stack. Knows
+ * registers, bytes and modules; nothing of perf, processes or symbols.
  *
- * Terms. avma: an address in the running process; svma: the same place as the file counts
- * it; bias = avma - svma. CFA: DWARF 5 §6.4. lookup address: where to look a frame up, which
- * is pc - 1 for a return address, so that a call that never returns is found in its caller.
+ * Terms. avma: an address in the running process. svma: the same place as the file
+ * numbers it; bias = avma - svma. CFA: DWARF 5 §6.4. lookup address: the address at which
+ * a frame is looked up. For a return address that is pc - 1, which puts a call that never
+ * returns in its caller.
  *
  * Threads: an unwinder and the modules it has touched belong to one thread.
  */
@@ -13,7 +14,8 @@
 
 #include "pm/base.h"
 
-/* Whose registers and CFI. One process has one: a 32-bit task of an x86-64 machine is I386. */
+/* Selects the registers and the CFI. A process has one architecture: a 32-bit task on an
+ * x86-64 machine is I386. */
 enum pm_unw_arch {
 	PM_UNW_X86_64,
 	PM_UNW_I386,
@@ -32,12 +34,12 @@ enum {
 	PM_UNW_X86_64_REGS = 17,
 	/* aarch64 has the most: x0…x30, sp, pc (AADWARF64 §4.1). */
 	PM_UNW_REGS_MAX = 33,
-	/* What pm_unwind() gives at most: as many as the largest dump can hold, since g++ was
-	 * seen with recursions of more than 1024 frames in 64 KiB. */
+	/* The most frames that pm_unwind() returns: as many as the largest stack dump can
+	 * hold. g++ was seen with recursions of more than 1024 frames in 64 KiB. */
 	PM_UNW_FRAMES_MAX = 4096,
 };
 
-/* By DWARF number of the architecture; 32-bit registers are zero-extended. */
+/* Indexed by the architecture's DWARF numbers; 32-bit registers are zero-extended. */
 struct pm_unw_regs {
 	uint64_t value[PM_UNW_REGS_MAX];
 	uint64_t known; /* bit n: value[n] is known */
@@ -51,18 +53,20 @@ uint64_t pm_unw_regs_sp(const struct pm_unw_regs *regs);
 enum pm_unw_how {
 	PM_UNW_HOW_IP, /* the interrupted place itself */
 	PM_UNW_HOW_CFI, /* call frame information */
-	PM_UNW_HOW_GO, /* the frame sizes that Go programs have for their tracebacks */
-	PM_UNW_HOW_FP, /* frame pointer, the return address follows a call instruction */
+	PM_UNW_HOW_GO, /* the frame sizes in the table of a Go program */
+	PM_UNW_HOW_FP, /* frame pointer; the return address follows a call instruction */
 	/* No CFI at the interrupted place: return address on top of the stack or in x30. */
 	PM_UNW_HOW_LEAF,
 	PM_UNW_HOW_TRAMPOLINE, /* a signal frame known by its bytes */
-	/* No CFI: the code up to its `ret` shows where the return address is; or Go's code shows
-	 * that this call left the goroutine's stack. */
+	/* No CFI: the code up to its `ret` shows where the return address is. Or Go's
+	 * code shows that this call left the goroutine's stack. */
 	PM_UNW_HOW_CODE,
-	/* No CFI: the first return address on the stack, and only the outermost frame has it. */
+	/* No CFI: the first return address on the stack, which only the outermost frame
+	 * can have. */
 	PM_UNW_HOW_START,
-	PM_UNW_HOW_KERNEL, /* the kernel's own chain; for callers that mix */
-	PM_UNW_HOW_STITCHED, /* taken from an earlier chain of the thread; for callers, too */
+	PM_UNW_HOW_KERNEL, /* the kernel's own chain; set by callers */
+	/* Taken from an earlier chain of the thread; set by callers. */
+	PM_UNW_HOW_STITCHED,
 };
 #define PM_UNW_HOW_COUNT (PM_UNW_HOW_STITCHED + 1)
 const char *pm_unw_how_name(enum pm_unw_how how); /* "ip", "cfi", … as in the file */
@@ -73,16 +77,16 @@ enum pm_unw_stop {
 	PM_UNW_STOP_TRUNCATED, /* the frame lies beyond the copied bytes */
 	PM_UNW_STOP_NO_MODULE, /* the pc is in no executable mapping */
 	PM_UNW_STOP_NO_CFI, /* nothing describes this code and no fallback applies */
-	PM_UNW_STOP_BAD_CFI, /* it is described in a way that is not valid */
-	PM_UNW_STOP_NO_REGISTER, /* the rule needs a register that is not known any more */
+	PM_UNW_STOP_BAD_CFI, /* invalid CFI */
+	PM_UNW_STOP_NO_REGISTER, /* the rule needs a register that is no longer known */
 	PM_UNW_STOP_BAD_MEMORY, /* the rule reads outside of stack and modules */
 	PM_UNW_STOP_NO_PROGRESS, /* neither pc nor CFA would change, or the CFA would fall */
 	PM_UNW_STOP_LIMIT, /* PM_UNW_FRAMES_MAX */
-	PM_UNW_STOP_NO_REGS, /* there was nothing to begin with */
+	PM_UNW_STOP_NO_REGS, /* the program counter was not known */
 	PM_UNW_STOP_OTHER_STACK, /* the callers are on another stack, which was not copied */
 	PM_UNW_STOP_WORK_LIMIT, /* finding the caller would exceed the chain's work */
 	PM_UNW_STOP_TABLE_PENDING, /* the module's table is still being made */
-	PM_UNW_STOP_TABLE_TOO_LARGE, /* ... needs more memory than a table may have */
+	PM_UNW_STOP_TABLE_TOO_LARGE, /* the table would need more memory than allowed */
 };
 #define PM_UNW_STOP_COUNT (PM_UNW_STOP_TABLE_TOO_LARGE + 1)
 const char *pm_unw_stop_name(enum pm_unw_stop stop); /* "truncated", … as in the file */
@@ -219,13 +223,13 @@ struct pm_unw_space {
 	size_t len;
 	pm_unw_read_code_fn read_code; /* NULL: such memory cannot be read */
 	void *read_code_user;
-	/* The work that chains in this space may still cause, estimated in nanoseconds.
-	 * Each chain subtracts what it has used. With 0, a chain has only the interrupted
-	 * place. NULL: each may use PM_UNW_WORK_MAX, the maximum for any chain. */
+	/* The remaining work for chains in this space, in estimated nanoseconds. Each
+	 * chain subtracts what it has used. With 0, a chain has only the interrupted
+	 * place. NULL: each chain may use PM_UNW_WORK_MAX, the maximum for any chain. */
 	uint32_t *work_left;
-	/* aarch64: which bits of a return address are no address but authenticate it
-	 * (NT_ARM_PAC_MASK's insn_mask). 0: not known; then all above the highest mapping are
-	 * taken for such. */
+	/* aarch64: the bits of a return address that authenticate it and are not part of
+	 * the address (NT_ARM_PAC_MASK's insn_mask). 0: unknown; all bits above the
+	 * highest mapping then count as such. */
 	uint64_t pac_mask;
 };
 
@@ -238,8 +242,8 @@ struct pm_unw_stack {
 	uint64_t start;
 	const uint8_t *data;
 	size_t len;
-	/* Further pieces, which lie above, without the bytes between. NULL: none. Of the pieces
-	 * themselves only the three fields above and `above` are used. */
+	/* Further pieces at higher addresses; the bytes between them are missing. NULL:
+	 * none. Of each piece, only the three fields above and `above` are used. */
 	const struct pm_unw_stack *above;
 	/* If not NULL, is set to the last address that the unwinder needed and found
 	 * in no piece. A chain that ends as TRUNCATED ends there. */
@@ -255,14 +259,14 @@ struct pm_unw_stack {
 
 struct pm_unw_frame {
 	uint64_t pc; /* avma, as found */
-	/* avma; pc - 1 for a return address, but pc for one that nothing has called */
+	/* avma; pc - 1 for a return address, but pc if no call has left it */
 	uint64_t lookup;
 	uint64_t sp; /* the stack pointer in this frame; 0 if unknown */
-	const struct pm_unw_map *map; /* the mapping of `lookup`; NULL when in none */
+	const struct pm_unw_map *map; /* the mapping of `lookup`; NULL: none */
 	enum pm_unw_how how;
 };
 
-/* What happened since the unwinder was made. */
+/* Counted since the unwinder was made. */
 struct pm_unw_stats {
 	uint64_t frames;
 	uint64_t cache_hits, cache_misses; /* of the rule cache */
@@ -272,15 +276,16 @@ struct pm_unw_stats {
 
 struct pm_unwinder;
 
-struct pm_unwinder *pm_unwinder_new(void); /* NULL without memory */
+struct pm_unwinder *pm_unwinder_new(void); /* NULL: out of memory */
 void pm_unwinder_free(struct pm_unwinder *unwinder);
 void pm_unwinder_stats(const struct pm_unwinder *unwinder, struct pm_unw_stats *ret);
 
 /*
- * Fills @frames (room for PM_UNW_FRAMES_MAX), leaf first, and returns how many; @stop tells
- * why there are no more. The first frame is the interrupted place whenever rip is known,
- * even outside of every mapping. Never fails, never reads outside of @stack and the modules,
- * always ends: what is made to take long ends in PM_UNW_STOP_WORK_LIMIT.
+ * Fills @frames (room for PM_UNW_FRAMES_MAX), leaf first, and returns their number; @stop
+ * says why there are no more. The first frame is the interrupted place whenever the pc is
+ * known, even outside of every mapping. Never fails, never reads outside of @stack and
+ * the modules, and always ends: a chain that takes too long ends with
+ * PM_UNW_STOP_WORK_LIMIT.
  */
 size_t pm_unwind(struct pm_unwinder *unwinder, const struct pm_unw_space *space,
 		 const struct pm_unw_regs *regs, const struct pm_unw_stack *stack,
@@ -309,12 +314,13 @@ struct pm_unw_job {
 };
 
 enum {
-	PM_UNW_BATCH_MAX = 16, /* more at once gain nothing */
+	PM_UNW_BATCH_MAX = 16, /* larger batches gain nothing */
 };
 
 /*
- * pm_unwind() for several chains at once: while one waits for memory, the others go on. The
- * results are the same. Of more than PM_UNW_BATCH_MAX so many go at once.
+ * pm_unwind() for several chains at once: while one waits for memory, the others
+ * continue. The results are the same. More than PM_UNW_BATCH_MAX jobs are done in groups
+ * of that size.
  */
 void pm_unwind_batch(struct pm_unwinder *unwinder, struct pm_unw_job *jobs, size_t len);
 
