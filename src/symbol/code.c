@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* The bytes of whole functions, as the symbol tables or .eh_frame bound them. */
+/* The bytes of whole functions, with bounds from the symbol tables or .eh_frame. */
 #include "symbol-internal.h"
 
 #include <string.h>
 
 enum {
-	PLT_ENTRY_BYTES = 16, /* without symbols nobody says it better */
-	/* Each costs a pass over the symbols; a file with many more is made to cost time. */
+	PLT_ENTRY_BYTES = 16, /* assumed, because PLT entries have no symbols */
+	/* Each costs a pass over the symbols. Only a hostile file has many more. */
 	OPEN_ENDS_MAX = 256,
 };
 
 struct finder {
-	struct pm_elf_image image, debug; /* debug.elf NULL: there is none */
+	struct pm_elf_image image, debug; /* debug.elf NULL: none */
 	struct pm_elf_symbol *symbols;
 	struct pm_texts texts;
 	size_t open_ends;
@@ -25,7 +25,8 @@ static void finder_release(struct finder *finder)
 	pm_texts_release(&finder->texts);
 }
 
-/* The first start of a symbol behind @start in one table, if it is before @end. */
+/* The start of the next symbol after @start in the symbol tables of @image, if it is
+ * before @end; otherwise @end. */
 static uint64_t next_start(const struct pm_elf_image *image, uint64_t start, uint64_t end)
 {
 	Elf_Scn *section = NULL;
@@ -51,7 +52,7 @@ static uint64_t next_start(const struct pm_elf_image *image, uint64_t start, uin
 	return end;
 }
 
-/* Where the function ends that a symbol without size begins. */
+/* The end of a function whose symbol has no size. */
 static uint64_t find_end(const struct finder *finder, const struct pm_range *section,
 			 const struct pm_elf_symbol *symbol)
 {
@@ -63,7 +64,7 @@ static uint64_t find_end(const struct finder *finder, const struct pm_range *sec
 	return finder->debug.elf ? next_start(&finder->debug, symbol->start, end) : end;
 }
 
-/* The bytes at @start up to the end of what the file has of its section. */
+/* The bytes from @start to the end of its section, as far as the file has them. */
 static const uint8_t *bytes_at(const struct pm_elf_image *image, uint64_t start,
 			       size_t *len)
 {
@@ -99,7 +100,7 @@ static const char *name_of(struct finder *finder, const char *name)
 				 version ? (size_t)(version - name) : len);
 }
 
-/* The function of @symbol; one that has no bytes has len 0. */
+/* Describes the function of @symbol; len 0: it has no bytes. */
 static void describe(struct finder *finder, const struct pm_elf_symbol *symbol,
 		     struct pm_symbol_code *ret)
 {

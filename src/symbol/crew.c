@@ -14,8 +14,8 @@
 #include "worker.h"
 
 enum {
-	WORKERS_MAX = 8, /* also a limit on the memory of all of them together */
-	JOBS_MAX = 32, /* of one process; each needs up to three files */
+	WORKERS_MAX = 8, /* also limits the memory of all processes together */
+	JOBS_MAX = 32, /* of one process; each needs up to three open files */
 	TICK_MS = 100,
 	READ_BYTES = 1 << 18,
 	REAP_TRIES = 100,
@@ -26,51 +26,52 @@ enum {
 	WHY_MAX = 160,
 	HUNG_BEFORE_HURRY = 2,
 };
-/* Small modules share a process: a fork costs about as much as reading this much. */
+/* Small modules share a process: a fork costs about as much as reading this many
+ * addresses. */
 #define ADDRESSES_TOGETHER ((size_t)2000)
-/* Limits of CPU time are the helper's own; this is for one that waits, for whatever but a CPU:
- * a busy machine shall not cost names. */
+/* A helper limits its CPU time itself. This is the limit for a helper that waits for
+ * anything other than a CPU: a busy machine must not cost names. */
 #define WAIT_NS_MAX 15000000000ull
-/* CPU time: a helper that reads from the slowest of disks uses more in that time. */
+/* CPU time: even a helper that reads from the slowest disk uses more in that time. */
 #define LIFE_NS_MIN 1000000ull
-/* From the third file without an answer on: others are probably on the same file
+/* Used after the second file without an answer: the others are probably on the same file
  * system. */
 #define WAIT_AGAIN_NS_MAX 1000000000ull
 /* The limit for one job, even if its helper makes progress; and the time beyond it that
  * all jobs together may take, for the largest files and the slowest disks. */
 #define JOB_NS_MAX   60000000000ull
 #define SPARE_NS_MAX 900000000000ull
-/* Who has done all its work has nothing to do but to end. */
+/* A helper that has done all its jobs only has to exit. */
 #define END_NS_MAX 10000000000ull
-/* Names are kilobytes at most, and mostly the same ones. */
+/* Names have a few kilobytes at most, and many are equal. */
 #define BYTES_MAX (UINT64_C(1) << 30)
 
 struct worker {
 	struct pm_symbol_process process; /* pid 0: none */
-	size_t job, end; /* [job, end): it still has to do; job is at hand */
-	size_t opening; /* the job that it opens, plus 1; 0: all are open */
-	bool early; /* it had its module open before it was asked */
-	uint32_t next_index; /* of the job at hand: no lower one may come */
-	struct pm_str text; /* received, without a whole message */
+	size_t job, end; /* [job, end): jobs still to do; job is the current one */
+	size_t opening; /* index of the job that it is opening, plus 1; 0: all are open */
+	bool early; /* it had opened its module before the request */
+	uint32_t next_index; /* of the current job: lower ones are invalid */
+	struct pm_str text; /* received bytes of an incomplete message */
 	uint64_t heard_ns;
-	uint64_t begun_ns; /* the job at hand */
-	uint64_t cpu_ns; /* that it had used when it was last looked at */
-	uint64_t cpu_before_ns; /* that it had used when it got its first job */
+	uint64_t begun_ns; /* start of the current job */
+	uint64_t cpu_ns; /* CPU time used at heard_ns */
+	uint64_t cpu_before_ns; /* CPU time used before its first job */
 	uint64_t bytes; /* of messages */
 };
 
 struct crew {
 	const struct pm_symbol_job *jobs;
-	size_t len, next; /* next: the first that nobody was given */
+	size_t len, next; /* next: the first job not yet assigned */
 	const struct pm_symbol_crew_calls *calls;
 	struct pm_symbol_crew_cost *cost;
 	struct worker workers[WORKERS_MAX];
 	size_t workers_max;
 	bool hurries;
-	uint64_t hurried_ns; /* CPU time of helpers that have ended */
-	bool *hung; /* by job: opening it never came to an end */
+	uint64_t hurried_ns; /* CPU time of helpers that have exited */
+	bool *hung; /* by job: opening it never ended */
 	size_t hung_len;
-	uint64_t spare_ns; /* beyond JOB_NS_MAX, for all */
+	uint64_t spare_ns; /* time beyond JOB_NS_MAX, for all jobs together */
 	struct pm_symbol_wire_message message;
 };
 
@@ -86,7 +87,7 @@ static size_t cpus(void)
 {
 	cpu_set_t set;
 
-	/* More than 1024 CPUs do not fit, and are more than enough. */
+	/* More than 1024 CPUs do not fit; WORKERS_MAX is far below. */
 	if (sched_getaffinity(0, sizeof(set), &set) < 0)
 		return WORKERS_MAX;
 	return (size_t)CPU_COUNT(&set);
@@ -109,7 +110,7 @@ static void note_life(struct worker *worker, uint64_t now)
 	worker->cpu_ns = cpu_ns_of(worker->process.pid);
 }
 
-/* How many of the jobs from crew->next on make one process's work. */
+/* The number of jobs, from crew->next on, for one process. */
 static size_t share(const struct crew *crew)
 {
 	size_t addresses = 0, len = 0;
@@ -173,7 +174,7 @@ static int left_out(struct crew *crew, struct worker *worker, const char *why)
 	return done(crew, worker, "names", why);
 }
 
-/* Nobody can be started: what is left has no names. */
+/* No helper can be started: the remaining jobs get no names. */
 static int give_up(struct crew *crew, struct worker *worker, int error)
 {
 	char why[WHY_MAX];
@@ -220,7 +221,7 @@ static uint64_t since(uint64_t now, uint64_t before)
 	return now > before ? now - before : 0;
 }
 
-/* Its exit status, after it has closed its end or was killed. */
+/* Returns the exit status of a helper that has closed its end or is to be killed. */
 static int reap(struct crew *crew, struct worker *worker, bool kill_now)
 {
 	struct rusage usage;
@@ -234,8 +235,9 @@ static int reap(struct crew *crew, struct worker *worker, bool kill_now)
 		if (pid == 0)
 			usleep(i < REAP_QUICK_TRIES ? REAP_QUICK_US : REAP_US);
 	}
-	/* Who closes its end and stays has other plans. One that waits for a file server that is
-	 * gone does not even die: whoever inherits it from us takes notice. */
+	/* A helper that closes its end but does not exit is misbehaving. One that waits
+	 * for a file server that is gone does not even die; whichever process inherits it
+	 * from us reaps it. */
 	if (pid == 0)
 		kill(worker->process.pid, SIGKILL);
 	for (int i = 0; i < DIE_TRIES && pid == 0; i++) {
@@ -275,7 +277,7 @@ static void explain_end(int status, char why[WHY_MAX])
 			 "reading them took more than its share of memory, or failed");
 }
 
-/* Ends a helper that has not done its work; the rest of it goes to another. */
+/* Ends a helper that has not done its work; the rest of its jobs goes to another. */
 static int fail(struct crew *crew, struct worker *worker, const char *why)
 {
 	char words[WHY_MAX];
@@ -302,7 +304,7 @@ static const char *words_of(int code)
 	}
 }
 
-/* Whether a message is one that may come now. */
+/* Whether the message is valid at this point. */
 static bool is_due(const struct crew *crew, const struct worker *worker)
 {
 	const struct pm_symbol_wire_message *message = &crew->message;
@@ -345,7 +347,8 @@ static int take_message(struct crew *crew, struct worker *worker)
 				   message->functions, message->functions_len);
 }
 
-/* 1: fine, 0: this is no helper of ours any more, or negative. */
+/* Returns 1: fine; 0: the helper can no longer be trusted; or a negative result of a
+ * callback. */
 static int take_messages(struct crew *crew, struct worker *worker)
 {
 	size_t at = 0, taken;
@@ -381,7 +384,7 @@ static int receive(struct crew *crew, struct worker *worker)
 		return errno == EAGAIN || errno == EINTR ? 0
 							 : fail(crew, worker, nonsense);
 	if (n == 0) {
-		/* The time that it may wait may be over before it reads that it is asked. */
+		/* Its waiting time may end before it reads the request. */
 		if (worker->job < worker->end &&
 		    !(worker->early && worker->next_index == 0))
 			return fail(crew, worker, NULL);
@@ -400,7 +403,7 @@ static int receive(struct crew *crew, struct worker *worker)
 	return code < 0 ? code : 0;
 }
 
-/* Runs, or waits for a CPU. Unknown: it does. */
+/* Whether the process runs or waits for a CPU. If unknown, true. */
 static bool is_runnable(pid_t pid)
 {
 	char path[32], text[512];
@@ -414,7 +417,7 @@ static bool is_runnable(pid_t pid)
 	if (n <= 0)
 		return true;
 	text[n] = '\0';
-	/* The name stands in parentheses before it (proc(5)). */
+	/* The name in parentheses precedes it (proc(5)). */
 	state = strrchr(text, ')');
 	return !state || state[1] != ' ' || state[2] == 'R';
 }
@@ -428,7 +431,8 @@ static uint64_t wait_ns_max(const struct crew *crew)
 		       : limit;
 }
 
-/* Whether the job at hand has taken too long, or its helper has neither answered nor run. */
+/* Whether the current job has taken too long, or its helper has neither answered nor
+ * run. */
 static bool is_stuck(const struct crew *crew, struct worker *worker, uint64_t now)
 {
 	uint64_t cpu_ns;
@@ -446,8 +450,8 @@ static bool is_stuck(const struct crew *crew, struct worker *worker, uint64_t no
 	return false;
 }
 
-/* The file at hand is lost. It need not be that of the first job, because a helper opens
- * all files first. */
+/* Gives up the file that the helper is at. It need not be the first job's, because a
+ * helper opens all files first. */
 static int lose_stuck(struct crew *crew, struct worker *worker)
 {
 	size_t opening = worker->opening;
@@ -460,9 +464,8 @@ static int lose_stuck(struct crew *crew, struct worker *worker)
 	return 0;
 }
 
-/* Measured in CPU time: beside many busy threads, even the best nice value gives only a
- * part of a CPU, and without it the rest of the work would take a hundred times as
- * long. */
+/* Measured in CPU time: among many busy threads, even the best nice value gives only part
+ * of a CPU, and without it the rest of the work would take a hundred times as long. */
 static bool has_hurried_enough(const struct crew *crew)
 {
 	uint64_t ns = crew->hurried_ns;

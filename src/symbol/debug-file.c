@@ -13,7 +13,7 @@ static struct pm_debug_search search_of(const struct pm_symbol_options *options)
 					 .path = options->path };
 }
 
-/* @fd: taken, or what finding it gave. */
+/* Takes ownership of @found, a descriptor or the error of a search. */
 static int open_found(struct pm_elf_image *ret, int found,
 		      const struct pm_symbol_options *options)
 {
@@ -45,7 +45,8 @@ int pm_debug_file_alt(struct pm_elf_image *ret, const void *id, size_t id_len,
 	if (!options->files)
 		return debug_file_by_id(ret, id, id_len, options);
 	code = open_given(ret, options->files->alt, options);
-	/* It may be another's: of the debug file, while that file's own DWARF is read. */
+	/* It may belong to another file: to the debug file, while the DWARF of the module
+	 * itself is read. */
 	if (code == 0 && (pm_elf_image_build_id(ret, &its) != (ssize_t)id_len ||
 			  memcmp(its, id, id_len) != 0)) {
 		pm_elf_image_close(ret);
@@ -62,7 +63,7 @@ int pm_debug_file_open(struct pm_elf_image *ret, const struct pm_elf_image *imag
 	const void *id;
 	ssize_t id_len;
 
-	/* Nothing to gain where both are in the file itself. */
+	/* A debug file is not needed if the file itself has both. */
 	if (pm_dwarf_present(image) &&
 	    pm_elf_image_section(image, ".symtab", NULL, &shdr))
 		return -ENOENT;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Mangled names: Itanium C++ ABI §5.1, Rust's legacy scheme (an Itanium nested name whose
- * last part is a hash) and Rust's v0 scheme (RFC 2603). libiberty reads them; this file
- * keeps it within bounds.
+ * last part is a hash) and Rust's v0 scheme (RFC 2603). libiberty demangles them; this
+ * file limits its memory and time.
  */
 #include "pm/symbol.h"
 
@@ -16,12 +16,13 @@
 
 enum {
 	/*
-	 * libiberty refuses C++ names over half of DEMANGLE_RECURSION_LIMIT for fear of its
-	 * stack; names of real template libraries are longer. Without that limit a name of
-	 * this length takes less than 768 KiB of stack, however it nests (measured).
+	 * libiberty rejects C++ names longer than half of DEMANGLE_RECURSION_LIMIT to
+	 * protect its stack, but real template libraries have longer names. Without that
+	 * limit, a name of this length needs less than 768 KiB of stack, however it nests
+	 * (measured).
 	 */
 	MANGLED_MAX = 4096,
-	/* Substitutions double: a hundred bytes can stand for gigabytes of text. */
+	/* Substitutions double: a hundred bytes can expand to gigabytes. */
 	RESULT_MAX = 16384,
 	RUST_HASH_DIGITS = 16,
 };
@@ -29,7 +30,7 @@ enum {
 struct sink {
 	jmp_buf too_long;
 	size_t len;
-	char text[RESULT_MAX]; /* libiberty writes by the byte: no growing text here */
+	char text[RESULT_MAX]; /* fixed size, because libiberty writes single bytes */
 };
 
 static void take_text(const char *text, size_t len, void *opaque)
@@ -37,8 +38,8 @@ static void take_text(const char *text, size_t len, void *opaque)
 	struct sink *sink = opaque;
 
 	/*
-	 * There is no other way to stop libiberty. It holds nothing but stack at this point,
-	 * save for a few hundred bytes in an overlong Rust name with Punycode in it.
+	 * There is no other way to stop libiberty. At this point it holds only stack
+	 * memory, except a few hundred bytes for an overlong Rust name with Punycode.
 	 */
 	if (len > sizeof(sink->text) - sink->len)
 		longjmp(sink->too_long, 1);
@@ -49,11 +50,11 @@ static void take_text(const char *text, size_t len, void *opaque)
 typedef int (*demangle_fn)(const char *mangled, int options,
 			   demangle_callbackref callback, void *opaque);
 
-/* False when it is no such name. A result that is too long ends with an ellipsis. */
+/* False: not a name of this kind. A result that is too long ends with an ellipsis. */
 static bool run(demangle_fn demangle, const char *mangled, int options,
 		struct pm_str *ret)
 {
-	struct sink *sink = malloc(sizeof(*sink)); /* keeps its values over longjmp() */
+	struct sink *sink = malloc(sizeof(*sink)); /* survives longjmp() */
 	bool fine;
 
 	if (!sink)
@@ -73,8 +74,8 @@ static bool run(demangle_fn demangle, const char *mangled, int options,
 }
 
 /*
- * Where the hash of a legacy Rust name ends ("17h" + 16 hex digits + "E"), or NULL. C++ has
- * no reason to end a nested name like that.
+ * The end of the hash of a legacy Rust name ("17h" + 16 hex digits + "E"), or NULL. C++
+ * names do not end like that.
  */
 static const char *rust_legacy_end(const char *mangled)
 {
@@ -94,10 +95,12 @@ static const char *rust_legacy_end(const char *mangled)
 	return NULL;
 }
 
-/* What compilers append to the name of a copy or a part: ".constprop.0", ".cold", … */
+/* Appends the suffix that a compiler gave to a copy or a part: ".constprop.0", ".cold",
+ * … */
 static void append_suffix(struct pm_str *str, const char *suffix)
 {
-	/* ".llvm.123…" tells modules of one ThinLTO link apart, nothing to a reader. */
+	/* ".llvm.123…" distinguishes modules of one ThinLTO link and means nothing to a
+	 * reader. */
 	const char *llvm = strstr(suffix, ".llvm.");
 	size_t keep = llvm ? (size_t)(llvm - suffix) : strlen(suffix);
 
@@ -122,13 +125,13 @@ static char *demangle(const char *mangled, int options)
 	suffix = rust_legacy_end(mangled);
 	bool legacy = suffix != NULL;
 
-	/* Neither scheme has dots of its own but the legacy one, which escapes "::" so. */
+	/* Only the legacy scheme uses dots itself, as an escape for "::". */
 	if (!suffix)
 		suffix = mangled + strcspn(mangled, ".");
 	body = strndup(mangled, (size_t)(suffix - mangled));
 	if (!body)
 		return NULL;
-	/* Without DMGL_VERBOSE hashes stay away, without DMGL_PARAMS parameters. */
+	/* Omitting DMGL_VERBOSE omits hashes; omitting DMGL_PARAMS omits parameters. */
 	fine = (legacy || mangled[1] == 'R') &&
 	       run(rust_demangle_callback, body, 0, &str);
 	if (!fine && mangled[1] == 'Z')

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Walks the entries of one unit, once, from first to last, and keeps those functions and
- * inlined functions whose code holds a wanted address. An entry costs some nanoseconds: of
- * its attributes only those about code are decoded, the others are stepped over, runs of
- * fixed size in one step. No subtree is skipped: functions can lie in any of them (nested
- * functions of Fortran, Ada and GNU C are outside the ranges of their parents).
+ * Walks the entries of one unit once, from first to last, and keeps the functions and
+ * inlined functions whose code contains a wanted address. An entry takes a few
+ * nanoseconds: only its attributes about code are decoded; the others are skipped, with
+ * one step for adjacent ones of fixed size. No subtree is skipped, because functions can
+ * be in any of them (nested functions of Fortran, Ada and GNU C are outside the ranges of
+ * their parents).
  */
 #include "dwarf-internal.h"
 
 #include <string.h>
 
 enum {
-	/* Real code nests some dozen levels (blocks in inlined functions in blocks). */
+	/* Real code nests a few dozen levels (blocks in inlined functions in blocks). */
 	DEPTH_MAX = 1024,
 	ABBREV_CODE_MAX = 1 << 20,
 	ABBREV_ATTRIBUTES_MAX = 256,
@@ -22,11 +23,11 @@ enum step_kind {
 	STEP_FIXED, /* `size` bytes */
 	STEP_LEB,
 	STEP_STRING,
-	STEP_BLOCK, /* a length of `size` bytes (0: LEB128), then as much */
-	STEP_INDIRECT, /* the form stands in the entry */
+	STEP_BLOCK, /* a length of `size` bytes (0: LEB128), then that many bytes */
+	STEP_INDIRECT, /* the entry itself contains the form */
 };
 
-/* Also what is to be read rather than stepped over. */
+/* The attribute to keep; TARGET_NONE: skip it. */
 enum step_target {
 	TARGET_NONE,
 	TARGET_LOW,
@@ -42,7 +43,7 @@ struct step {
 };
 
 struct abbrev {
-	uint32_t unit; /* number of the unit that it is of */
+	uint32_t unit; /* number of the unit that it belongs to */
 	uint16_t tag;
 	bool has_children, has_linkage_name, has_code;
 	uint32_t first_step, steps;
@@ -62,7 +63,7 @@ struct pm_walk {
 	size_t depth;
 };
 
-/* How to step over a form (DWARF 5 §7.5.6). False: unknown, and so is where it ends. */
+/* How to skip a form (DWARF 5 §7.5.6). False: the form is unknown, and so is its size. */
 static bool step_for(const struct pm_unit *unit, unsigned int form, struct step *ret)
 {
 	uint8_t offset = unit->offset_size;
@@ -165,7 +166,7 @@ static bool is_scope(unsigned int tag)
 	       tag == DW_TAG_interface_type || tag == DW_TAG_module;
 }
 
-/* The steps over the attributes of one abbreviation. */
+/* Makes the steps for the attributes of one abbreviation. */
 static int read_steps(struct pm_walk *walk, Dwarf_Abbrev *from, struct abbrev *abbrev)
 {
 	bool open = false; /* the last step can take more bytes */
@@ -173,8 +174,8 @@ static int read_steps(struct pm_walk *walk, Dwarf_Abbrev *from, struct abbrev *a
 	Dwarf_Sword implicit = 0;
 
 	abbrev->first_step = (uint32_t)walk->steps.len;
-	/* Not dwarf_getattrcnt(): it takes constants in abbreviations for attributes and then
-	 * reads past them (0.188). */
+	/* Not dwarf_getattrcnt(): it mistakes constants in abbreviations for attributes
+	 * and then reads past them (0.188). */
 	for (size_t i = 0;
 	     dwarf_getabbrevattr_data(from, i, &name, &form, &implicit, NULL) == 0; i++) {
 		struct step step;
@@ -204,7 +205,8 @@ static int read_steps(struct pm_walk *walk, Dwarf_Abbrev *from, struct abbrev *a
 	return 0;
 }
 
-/* The abbreviation @code, whose first use is the entry at @offset of the unit's bytes. */
+/* Reads abbreviation @code, whose first use is the entry at @offset of the unit's
+ * bytes. */
 static int read_abbrev(struct pm_walk *walk, uint64_t code, size_t offset)
 {
 	const struct pm_unit *unit = walk->entries->unit;
@@ -216,7 +218,7 @@ static int read_abbrev(struct pm_walk *walk, uint64_t code, size_t offset)
 		return -EBADMSG;
 	if (!dwarf_offdie(walk->entries->dwarf->dwarf, unit->dies_offset + offset, &die))
 		return -EBADMSG;
-	tag = dwarf_tag(&die); /* looks the abbreviation up */
+	tag = dwarf_tag(&die); /* looks up the abbreviation */
 	if (tag <= 0 || tag > UINT16_MAX)
 		return -EBADMSG;
 	abbrev.tag = (uint16_t)tag;
@@ -268,7 +270,7 @@ static void keep(struct pm_pcs *pcs, const struct step *step, uint64_t value)
 	}
 }
 
-/* Goes over one attribute. False: the rest of the unit cannot be read. */
+/* Reads or skips one attribute. False: the rest of the unit cannot be read. */
 static bool take(struct pm_walk *walk, const struct step *step, struct pm_pcs *pcs)
 {
 	struct pm_reader *reader = &walk->reader;
@@ -315,7 +317,7 @@ static bool take(struct pm_walk *walk, const struct step *step, struct pm_pcs *p
 struct claim {
 	struct pm_entries *entries;
 	struct pm_node node;
-	uint32_t id; /* of the node once it has an address */
+	uint32_t id; /* of the node, once it has an address */
 	bool is_inlined, has_entry;
 	int error;
 };
@@ -324,7 +326,8 @@ static bool may_claim(const struct claim *claim, const struct pm_hit *hit)
 {
 	const struct pm_entries *entries = claim->entries;
 
-	/* The first unit and, in it, the first function to claim an address has it. */
+	/* The first unit to claim an address gets it, and in that unit the first
+	 * function. */
 	if (hit->has_node && hit->unit != entries->number)
 		return false;
 	if (claim->is_inlined)
@@ -364,7 +367,7 @@ static int claim_range(void *user, uint64_t start, uint64_t end)
 		    pm_vec_push(&entries->owned->of, i) < 0)
 			return -ENOMEM;
 		if (hit->unit != entries->number)
-			hit->has_line = false; /* of a unit that names no function */
+			hit->has_line = false; /* it was of another unit */
 		hit->has_node = true;
 		hit->unit = entries->number;
 		hit->node = claim->id;
@@ -373,7 +376,7 @@ static int claim_range(void *user, uint64_t start, uint64_t end)
 	return 0;
 }
 
-/* The entry is a function with code: gives it its addresses. Its node, or none. */
+/* Gives its addresses to a function with code. @ret: its node, or PM_NODE_NONE. */
 static int visit_function(struct pm_walk *walk, const struct abbrev *abbrev,
 			  size_t offset, const struct pm_pcs *pcs,
 			  const struct level *level, uint32_t *ret)
@@ -430,7 +433,8 @@ static int note_scope(struct pm_walk *walk, const struct abbrev *abbrev, size_t 
 	return 0;
 }
 
-/* One entry, or the end of a list of children. 1, 0 at the end of the unit. */
+/* Visits one entry, or the end of a list of children. Returns 1, or 0 at the end of the
+ * unit. */
 static int visit(struct pm_walk *walk)
 {
 	size_t offset = walk->reader.pos;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What lies around functions of other units: of link-time optimisation, and of dwz, an inlined
- * copy refers to an entry that is in another unit than it is itself.
+ * The scopes of functions in other units. With link-time optimisation, and with dwz, an
+ * inlined copy refers to an entry in a different unit.
  */
 #include "dwarf-internal.h"
 
@@ -31,7 +31,7 @@ void pm_foreign_release(struct pm_dwarf *dwarf)
 	pm_vec_release(&dwarf->foreign);
 }
 
-/* Functions of other languages have no class around them, or a mangled name. */
+/* In other languages, functions are not in classes, or have a mangled name. */
 static bool has_classes(Dwarf_Die *unit)
 {
 	switch (dwarf_srclang(unit)) {
@@ -50,7 +50,7 @@ static int ignore(void *user, bool inlined, uint64_t offset, const struct pm_pcs
 	return 0;
 }
 
-/* Of what cannot be read there are no scopes. */
+/* A unit that cannot be read has no scopes. */
 static void read_scopes(struct pm_foreign *foreign, Dwarf_Die *die, unsigned int version)
 {
 	struct pm_entries *entries = &foreign->entries;
@@ -76,7 +76,7 @@ const struct pm_entries *pm_foreign_entries(struct pm_dwarf *dwarf, const Dwarf_
 	Dwarf_Half version;
 	Dwarf_Die unit;
 
-	/* Mostly of the one that the last was of. */
+	/* Usually the last one found matches again. */
 	for (size_t i = dwarf->foreign.len; i-- > 0;)
 		if (dwarf->foreign.data[i]->unit.die.cu == die->cu)
 			return &dwarf->foreign.data[i]->entries;

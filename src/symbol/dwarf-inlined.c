@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The places where functions were inlined, by name: each unit's entries are walked once, its
- * inlined copies kept, and then what they are copies of is asked for once each. And, in the
- * same walk, where functions are declared, by address.
+ * Finds the places where functions were inlined, by name. The entries of each unit are
+ * walked once and the inlined copies kept; then the origin of the copies is looked up
+ * once each. The same walk also finds where functions are declared, by address.
  */
 #include <string.h>
 
@@ -18,9 +18,9 @@ struct copy {
 	struct pm_pcs pcs;
 };
 
-/* What copies refer to. */
+/* The function that copies refer to. */
 struct origin {
-	const void *at; /* its bytes: they tell it from those in another file, too */
+	const void *at; /* its bytes; unique also between files */
 	const char *name, *linkage;
 	bool is_wanted;
 };
@@ -33,7 +33,8 @@ struct finder {
 	pm_symbol_wanted_fn wanted;
 	pm_symbol_inlined_fn emit;
 	void *user;
-	/* Of functions whose declarations are looked for; NULL: inlined ones are. */
+	/* Of functions whose declarations are searched for; NULL: search for inlined
+	 * ones. */
 	const uint64_t *addresses;
 	size_t len;
 	pm_symbol_declared_fn declared;
@@ -71,7 +72,7 @@ static bool is_origin(const void *table, uint32_t id, const void *key)
 	return finder->origins.data[id].at == key;
 }
 
-/* What the copy at @offset is of; NULL without memory. */
+/* The origin of the copy at @offset; NULL: out of memory. */
 static const struct origin *origin_of(struct finder *finder,
 				      const struct pm_entries *entries, uint64_t offset)
 {
@@ -144,7 +145,7 @@ static int emit_inlined(struct finder *finder, const struct pm_entries *entries,
 	return origin->is_wanted ? emit_copy(finder, entries, copy, origin) : 0;
 }
 
-/* DWARF 5 §3.3.8.1: the declaration says it, and the code refers to the declaration. */
+/* DWARF 5 §3.3.8.1: the attribute is on the declaration, to which the code refers. */
 static bool is_inlined_somewhere(const struct finder *finder, uint64_t offset)
 {
 	Dwarf_Attribute attr;
@@ -210,7 +211,7 @@ static int visit_unit(struct finder *finder, const struct pm_unit *unit, uint32_
 	return code;
 }
 
-/* Short names stand in .debug_info itself, those of files, which lambdas are called by, with the
+/* Short names are in .debug_info itself. File names, which name lambdas, are with the
  * lines. */
 static bool has_word(const struct pm_dwarf *dwarf, const char *word)
 {

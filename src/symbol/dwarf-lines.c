@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Line tables (DWARF 5 §6.2, DWARF 4 §6.2): the program is run once and each row is compared
- * with the next wanted address; no table of rows is ever built.
+ * Line tables (DWARF 5 §6.2, DWARF 4 §6.2). The program is run once, and each row is
+ * compared with the next wanted address; a table of rows is never built.
  */
 #include "dwarf-internal.h"
 
@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum {
-	FORMATS_MAX = 32, /* of one table; known content types are five */
+	FORMATS_MAX = 32, /* of one table; five content types are known */
 	OPCODE_BASE_MIN = 1,
 };
 
@@ -17,7 +17,7 @@ enum {
 
 struct header {
 	struct pm_lines *lines;
-	struct pm_reader reader; /* to the end of the unit's table */
+	struct pm_reader reader; /* up to the end of the unit's table */
 	uint8_t offset_size;
 };
 
@@ -35,7 +35,7 @@ static uint64_t read_offset(struct header *header)
 					: pm_reader_u32(&header->reader);
 }
 
-/* A field of a version 5 entry. False when the form is none that entries have. */
+/* Reads a field of a version 5 entry. False: entries do not have this form. */
 static bool read_field(struct header *header, uint64_t form, const char **text,
 		       uint64_t *number)
 {
@@ -82,7 +82,7 @@ static bool read_field(struct header *header, uint64_t form, const char **text,
 	return !reader->failed;
 }
 
-/* Directories (@files false) or files of version 5. */
+/* Reads the directories (@files false) or files of version 5. */
 static int read_entries(struct header *header, bool files)
 {
 	struct pm_lines *lines = header->lines;
@@ -97,7 +97,8 @@ static int read_entries(struct header *header, bool files)
 		formats[i][1] = pm_quick_uleb(reader);
 	}
 	entries = pm_quick_uleb(reader);
-	/* Each known form takes at least a byte: the loop ends with the table. */
+	/* Each known form takes at least one byte; the loop therefore ends with the
+	 * table. */
 	if (reader->failed || (count == 0 && entries > 0))
 		return -EBADMSG;
 	for (uint64_t n = 0; n < entries; n++) {
@@ -123,7 +124,8 @@ static int read_entries(struct header *header, bool files)
 	return 0;
 }
 
-/* Versions 2 to 4: texts, ended by an empty one; 0 is the compilation directory. */
+/* Versions 2 to 4: strings, terminated by an empty one; 0 is the compilation
+ * directory. */
 static int read_old_entries(struct header *header)
 {
 	struct pm_lines *lines = header->lines;
@@ -168,7 +170,7 @@ static int read_header(struct header *header)
 	length = read_offset(header);
 	if (length > pm_reader_left(reader))
 		return -EBADMSG;
-	tables = reader->pos + length; /* where they end and the program begins */
+	tables = reader->pos + length; /* end of the tables, start of the program */
 	lines->min_instruction = pm_quick_u8(reader);
 	lines->max_operations = lines->version >= 4 ? pm_quick_u8(reader) : 1;
 	lines->default_is_stmt = pm_quick_u8(reader) != 0;
@@ -221,11 +223,13 @@ int pm_lines_open(struct pm_lines *lines, struct pm_dwarf *dwarf,
 	if (dwarf->lines_budget == 0)
 		return -EBADMSG;
 	code = read_header(&header);
-	/* Units may share a table, but not have everybody read its list of files for ever. */
+	/* Units may share a table, but reading its list of files for each of them has a
+	 * limit. */
 	dwarf->lines_budget -= header.reader.pos < dwarf->lines_budget
 				       ? header.reader.pos
 				       : dwarf->lines_budget;
-	/* Files that came before the damage keep their numbers; the program needs its own. */
+	/* Files before the damage keep their numbers. The program is needed in any
+	 * case. */
 	if (code < 0 && !lines->program.data)
 		pm_lines_release(lines);
 	return lines->program.data ? 0 : -EBADMSG;
@@ -251,8 +255,8 @@ struct machine {
 	uint32_t number;
 	struct pm_reader reader;
 	struct row now;
-	struct row last; /* the row before, valid in a sequence */
-	struct row lined; /* the last row with a line, valid with has_lined */
+	struct row last; /* the previous row; valid in a sequence */
+	struct row lined; /* the last row with a line; valid if has_lined */
 	bool in_sequence, has_lined;
 	size_t next; /* the first wanted address not below last.address */
 	pm_line_row_fn visit; /* NULL: rows are for the wanted addresses */
@@ -275,8 +279,8 @@ static void give_row(const struct machine *machine, struct pm_hit *hit)
 	if (hit->unit != machine->number || hit->has_line)
 		return;
 	hit->has_line = true;
-	/* Line 0 is code of no line: the line before it in the same file is the place to look
-	 * at, unless that turns out to be in another function. */
+	/* Line 0 is code without a line. The line before it in the same file is the best
+	 * place to show, unless it is in another function. */
 	if (row->line == 0 && machine->has_lined && machine->lined.file == row->file)
 		row = &machine->lined;
 	hit->is_borrowed = row == &machine->lined;
@@ -285,7 +289,7 @@ static void give_row(const struct machine *machine, struct pm_hit *hit)
 	hit->row = row->address;
 }
 
-/* The row `now` is complete: what lies between the last one and it belongs to the last. */
+/* `now` is complete: the code between the last row and it belongs to the last row. */
 static void append_row(struct machine *machine)
 {
 	const struct pm_wanted *wanted = machine->wanted;
@@ -300,7 +304,7 @@ static void append_row(struct machine *machine)
 		return;
 	}
 	if (!machine->in_sequence || now->address < machine->last.address) {
-		/* Sequences of dropped functions begin where no code is. */
+		/* Sequences of dropped functions start outside of code. */
 		bool is_code = pm_elf_image_code(machine->lines->dwarf->image,
 						 now->address) != NULL;
 
@@ -361,7 +365,7 @@ static void run_extended(struct machine *machine)
 							 : 0;
 		machine->now.op_index = 0;
 	}
-	/* DW_LNE_define_file adds files that no compiler of today makes. */
+	/* DW_LNE_define_file adds files, but current compilers do not use it. */
 	reader->pos = end;
 }
 
@@ -395,7 +399,8 @@ static void run_standard(struct machine *machine, uint8_t opcode)
 		now->op_index = 0;
 		break;
 	default:
-		/* Columns, flags, and what later versions add: arguments are LEB128. */
+		/* Columns, flags, and opcodes of later versions: all arguments are
+		 * LEB128. */
 		for (uint8_t i = 0; i < lines->opcode_lengths[opcode - 1]; i++)
 			pm_quick_uleb(reader);
 		break;
@@ -454,7 +459,7 @@ void pm_lines_visit(struct pm_lines *lines, pm_line_row_fn visit, void *user)
 
 /* ---- files ---------------------------------------------------------------------------- */
 
-/* Appends the parts of @path to the normalised @str. */
+/* Appends the components of @path to @str, which is normalised. */
 static void append_path(struct pm_str *str, const char *path)
 {
 	size_t left = strnlen(path, PATH_MAX);
@@ -465,7 +470,7 @@ static void append_path(struct pm_str *str, const char *path)
 		while (len < left && path[len] != '/')
 			len++;
 		if (len == 2 && path[0] == '.' && path[1] == '.' && str->len > 1) {
-			/* Not right across a symbolic link, but what everybody shows. */
+			/* Wrong across a symbolic link, but other tools show the same. */
 			while (str->len > 0 && str->data[str->len - 1] != '/')
 				str->len--;
 			if (str->len > 1)
@@ -495,12 +500,12 @@ static const char *make_path(const struct pm_lines *lines,
 	struct pm_str str = { 0 };
 	const char *path;
 
-	/* From the last part that is absolute, or from the first there is. */
+	/* Starts at the last absolute part, or else at the first part. */
 	while (first > 0 && !(parts[first] && parts[first][0] == '/'))
 		first--;
 	if (parts[first] && parts[first][0] == '/')
 		pm_str_putc(&str, '/');
-	/* Directory 0 of a relative kind is the compilation directory itself. */
+	/* Directory 0, if it is relative, is the compilation directory itself. */
 	for (size_t i = first; i < PM_ARRAY_LEN(parts); i++)
 		if (parts[i] && !(i == 1 && first == 0 && file->dir == 0))
 			append_path(&str, parts[i]);

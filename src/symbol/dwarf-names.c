@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The name of a function: DW_AT_linkage_name where it is mangled (it is complete then), else
- * DW_AT_name with the classes and namespaces around it: what C code calls iruserok_af may be
- * linked as __GI_iruserok_af. Both may stand at the entry
- * itself or at what it refers to (DWARF 5 §3.3.8.2, §2.13.2).
+ * The name of a function. It is DW_AT_linkage_name if that is mangled, because then it is
+ * complete. Otherwise it is DW_AT_name with the classes and namespaces around it: a C
+ * function iruserok_af may be linked as __GI_iruserok_af. Both attributes may be at the
+ * entry itself or at the entry that it refers to (DWARF 5 §3.3.8.2, §2.13.2).
  */
 #include "dwarf-internal.h"
 
 #include <string.h>
 
 enum {
-	HOPS_MAX = 16, /* concrete → abstract → declaration; hostile: in a circle */
+	HOPS_MAX = 16, /* concrete → abstract → declaration; a hostile file has cycles */
 	SCOPES_MAX = 64,
 };
 
-/* Forms that lead to the file of dwz, where only one that was found may be followed. */
+/* Forms that refer to the file of dwz. They may be followed only if that file was
+ * found. */
 static bool leads_astray(const struct pm_dwarf *dwarf, Dwarf_Attribute *attr)
 {
 	switch (dwarf_whatform(attr)) {
@@ -88,7 +89,7 @@ bool pm_entry_declared(const struct pm_dwarf *dwarf, uint64_t offset,
 		Dwarf_Word number, of;
 		Dwarf_Attribute attr;
 
-		/* A unit's numbers are of its own table. */
+		/* File numbers belong to the unit's own table. */
 		if (die.cu == lines->unit->die.cu &&
 		    dwarf_attr(&die, DW_AT_decl_line, &attr) &&
 		    dwarf_formudata(&attr, &number) == 0 &&
@@ -130,12 +131,12 @@ static uint64_t number_of(Dwarf_Die *die, unsigned int name)
 										   : 0;
 }
 
-/* What the entries of a function say of its name. */
+/* What the entries of a function contain about its name. */
 struct naming {
 	const char *name, *linkage; /* or NULL */
-	uint32_t scope; /* of this unit's: */
+	uint32_t scope; /* in the unit of: */
 	const struct pm_entries *entries;
-	bool artificial; /* the source has no declaration of it, as of a lambda's call */
+	bool artificial; /* not in the source, such as a lambda's call */
 };
 
 static bool is_mangled(const struct naming *naming)
@@ -144,7 +145,8 @@ static bool is_mangled(const struct naming *naming)
 				   strncmp(naming->linkage, "_R", 2) == 0);
 }
 
-/* What is declared in a class may be defined outside of it, and in another unit. */
+/* A function that is declared in a class may be defined outside of it, and in another
+ * unit. */
 static void read_scope(const struct pm_entries *entries, Dwarf_Die *die,
 		       struct naming *ret)
 {
@@ -182,8 +184,8 @@ static void read_naming(const struct pm_entries *entries, uint64_t offset,
 	}
 }
 
-/* A class without a name is known by where it is declared, as clang's messages have it: no other
- * class of the program is, and the next build finds it there again. */
+/* Names a class without a name by the place of its declaration, as in clang's messages.
+ * No other class in the program has the same one, and it survives a rebuild. */
 static void put_nameless(const struct pm_entries *entries, Dwarf_Die *die,
 			 const struct naming *member, struct pm_texts *texts,
 			 struct pm_str *to)
@@ -208,7 +210,7 @@ static void put_nameless(const struct pm_entries *entries, Dwarf_Die *die,
 	pm_str_putc(to, '}');
 }
 
-/* @member: what lies right in the scope, NULL: another scope. */
+/* @member: the function directly in the scope; NULL: another scope. */
 static void put_scope(const struct pm_entries *entries, uint32_t scope,
 		      const struct naming *member, struct pm_texts *texts,
 		      struct pm_str *to)
@@ -228,7 +230,7 @@ static void put_scope(const struct pm_entries *entries, uint32_t scope,
 		put_nameless(entries, &die, member, texts, to);
 }
 
-/* The function around a class. What is mangled is complete. */
+/* Appends the function around a class. True: its name was mangled and is complete. */
 static bool put_function(const struct naming *function, struct pm_str *to)
 {
 	PM_AUTO_FREE char *whole = NULL;
@@ -246,7 +248,8 @@ static bool put_function(const struct naming *function, struct pm_str *to)
 	return false;
 }
 
-/* The parts before the name, the innermost first, each ended by a NUL. Their number. */
+/* Appends the parts before the name, innermost first, each with a NUL. Returns their
+ * number. */
 static size_t put_scopes(const struct naming *of, struct pm_texts *texts,
 			 struct pm_str *to)
 {
@@ -287,7 +290,7 @@ static const char *qualified(const struct naming *naming, struct pm_texts *texts
 	size_t count = put_scopes(naming, texts, &parts);
 	const char *name = naming->name;
 
-	/* From the last part to the first. */
+	/* Joins the parts from last to first. */
 	for (size_t end = parts.len; !parts.failed && count-- > 0;) {
 		size_t begin = end - 1;
 

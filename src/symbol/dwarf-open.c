@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Opens debug information only after a look at what it would cost. */
+/* Estimates the cost of debug information before opening it. */
 #include "dwarf-internal.h"
 
 #include <endian.h>
@@ -8,12 +8,13 @@
 #include <elfutils/libdwelf.h>
 
 enum {
-	/* zlib makes debug sections three to eight times smaller; a bomb makes it 1000. */
+	/* zlib makes debug sections three to eight times smaller, and a bomb 1000
+	 * times. */
 	INFLATE_RATIO_MAX = 16,
 	INFLATE_FREE_BYTES = 16 << 20,
-	/* libdw keeps about a kilobyte a unit. Chromium has 40,000. */
+	/* libdw keeps about a kilobyte per unit. Chromium has 40,000. */
 	UNITS_MAX = 1 << 18,
-	/* Range lists are referred to once, line programs at most by a few units. */
+	/* Range lists are referred to once, line programs by a few units at most. */
 	BUDGET_RATIO = 8,
 	BUDGET_FREE = 1 << 20,
 };
@@ -24,7 +25,7 @@ static const unsigned char host_order = ELFDATA2LSB;
 static const unsigned char host_order = ELFDATA2MSB;
 #endif
 
-/* What the section would take when it is inflated; 0 when it is not compressed. */
+/* The size of the section when inflated; 0: it is not compressed. */
 static uint64_t inflated_bytes(Elf_Scn *section, const GElf_Shdr *shdr, const char *name)
 {
 	enum {
@@ -83,7 +84,7 @@ static struct pm_bytes section_bytes(const struct pm_elf_image *image, const cha
 	return (struct pm_bytes){ data->d_buf, data->d_size };
 }
 
-/* Counts as libdw would (DWARF 5 §7.5.1.1), but keeps nothing. */
+/* Counts as libdw would (DWARF 5 §7.5.1.1), but stores nothing. */
 static bool has_too_many_units(struct pm_bytes info)
 {
 	struct pm_reader reader;
@@ -101,7 +102,7 @@ static bool has_too_many_units(struct pm_bytes info)
 	return units > UNITS_MAX;
 }
 
-/* Names and lines need none of these. */
+/* Not needed for names and lines. */
 static bool is_useless(const char *name)
 {
 	static const char *const names[] = {
@@ -116,7 +117,7 @@ static bool is_useless(const char *name)
 }
 
 /* libdw inflates all sections that it knows, even unneeded ones, unless they have no
- * bytes in the file. We may change the section table: it is a copy, or mapped
+ * bytes in the file. The section table may be changed: it is a copy, or mapped
  * privately. */
 static void hide_useless(const struct pm_elf_image *image)
 {
@@ -151,7 +152,8 @@ static Dwarf *open_checked(const struct pm_elf_image *image, struct pm_bytes *in
 	dwarf = dwarf_begin_elf(image->elf, DWARF_C_READ, NULL);
 	if (!dwarf)
 		return NULL;
-	/* libdw has inflated what was compressed: the same Elf now gives plain bytes. */
+	/* libdw has inflated the compressed sections: the same Elf now returns plain
+	 * bytes. */
 	*info = section_bytes(image, ".debug_info");
 	if (has_too_many_units(*info)) {
 		*limited = true;
@@ -162,9 +164,9 @@ static Dwarf *open_checked(const struct pm_elf_image *image, struct pm_bytes *in
 }
 
 /*
- * The file that dwz moved common entries to, by build-id only. Left alone, libdw would open
- * whatever path the debug information names, and wait there if that is a FIFO: dwarf-names.c
- * takes care never to make it do so.
+ * Opens the file to which dwz moved common entries, by build-id only. By itself, libdw
+ * would open whatever path the debug information names, and would hang if that is a FIFO;
+ * dwarf-names.c is careful never to let it do that.
  */
 static void open_alt(struct pm_dwarf *dwarf, const struct pm_symbol_options *options)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The other way round: from a line of a source to the places where its statements begin, as
- * the line tables tell (DWARF 5 §6.2.2, is_stmt). All tables are run once; of the rows only
- * those of the best line so far are kept.
+ * The reverse direction: from a source line to the addresses where its statements start,
+ * according to the line tables (DWARF 5 §6.2.2, is_stmt). All tables are run once; only
+ * rows of the best line so far are kept.
  */
 #include "pm/symbol.h"
 
@@ -12,7 +12,7 @@
 
 enum {
 	NEAR_MAX = 4,
-	PATHS_MAX = 8, /* told when a source is ambiguous */
+	PATHS_MAX = 8, /* reported when a source is ambiguous */
 	LAST_TABLES = 64,
 };
 
@@ -30,22 +30,22 @@ struct span {
 
 struct finder {
 	struct pm_dwarf dwarf;
-	const char *source, *name; /* as asked for; its last part */
+	const char *source, *name; /* as requested; its last component */
 	uint32_t wanted, best; /* lines; best 0: none yet */
 	struct pm_texts texts;
-	PM_VEC(const char *) paths; /* different ones that @source means; of texts */
-	PM_VEC(const char *) near; /* last parts that are like its */
-	PM_VEC(uint64_t) tables; /* offsets of those that were run */
+	PM_VEC(const char *) paths; /* distinct ones that match @source; in texts */
+	PM_VEC(const char *) near; /* similar last components */
+	PM_VEC(uint64_t) tables; /* offsets of tables already run */
 	PM_VEC(uint64_t) places;
-	PM_VEC(bool) is_wanted; /* by number of the file, of this table */
-	/* Of the last statement in this sequence; a line's second row in a row is the same
-	 * visit to it. */
+	PM_VEC(bool) is_wanted; /* by file number in the current table */
+	/* The last statement in this sequence. A second row of the same line in
+	 * succession belongs to the same visit of it. */
 	uint64_t last_file, last_line;
-	/* Of a search for the code of lines up to this one; 0: for places. */
+	/* The last line of a search for code of lines; 0: a search for places. */
 	uint32_t to;
 	PM_VEC(struct span) spans;
-	uint64_t span; /* where the one just now begins */
-	enum span_kind kind; /* of that */
+	uint64_t span; /* start of the current span */
+	enum span_kind kind; /* of the current span */
 	bool has_tables, failed, too_many;
 };
 
@@ -92,7 +92,7 @@ static void note_near(struct finder *finder, const char *name)
 		finder->failed |= pm_vec_push(&finder->near, text) < 0;
 }
 
-/* Which numbers of files in this table are the source. */
+/* Marks the file numbers in this table that are the source. */
 static bool mark_files(struct finder *finder, struct pm_lines *lines)
 {
 	bool any = false;
@@ -116,7 +116,7 @@ static bool mark_files(struct finder *finder, struct pm_lines *lines)
 		if (!path || !ends_in(path, finder->source))
 			continue;
 		any = finder->is_wanted.data[i] = true;
-		/* A text stands once: the same path is the same pointer. */
+		/* Equal strings are stored once: the same path is the same pointer. */
 		for (size_t j = 0; j < finder->paths.len && !found; j++)
 			found = finder->paths.data[j] == path;
 		if (!found && finder->paths.len < PATHS_MAX)
@@ -131,8 +131,8 @@ static bool is_in_source(const struct finder *finder, const struct pm_line_row *
 	       row->line >= finder->wanted;
 }
 
-/* What of the lines was moved away from its statement is a span of its own; and so is what of
- * others, and no statement, follows theirs. */
+/* Code of the lines that was moved away from its statement is a separate span, and so is
+ * code of other lines that follows theirs without being a statement. */
 static enum span_kind next_kind(const struct finder *finder,
 				const struct pm_line_row *row)
 {
@@ -150,7 +150,8 @@ static void visit_span(struct finder *finder, const struct pm_line_row *row)
 	struct span span = { finder->span, row->address, finder->kind };
 	enum span_kind kind = next_kind(finder, row);
 
-	/* A statement of which no code is left begins where others' goes on: it is visited. */
+	/* A statement that has no code left starts where code of other lines continues:
+	 * it counts as visited. */
 	if (kind == finder->kind || (kind == SPAN_LENT && finder->kind == SPAN_WHOLE &&
 				     row->address == finder->span))
 		return;
@@ -206,8 +207,8 @@ static bool is_new_table(struct finder *finder, Dwarf_Die *die)
 	if (!dwarf_attr(die, DW_AT_stmt_list, &attr) ||
 	    dwarf_formudata(&attr, &offset) != 0)
 		return false;
-	/* Mostly units that follow each other share one; what is run twice gives nothing new,
-	 * and the budget of lines bounds it. */
+	/* Adjacent units usually share one. Running a table twice adds nothing, and the
+	 * lines budget limits it. */
 	for (size_t i = finder->tables.len;
 	     i-- > 0 && finder->tables.len - i < LAST_TABLES;)
 		if (finder->tables.data[i] == offset)
@@ -312,7 +313,7 @@ static int no_source(struct finder *finder, struct pm_error *err)
 	return code;
 }
 
-/* 0 when something was found. */
+/* Returns 0 if something was found. */
 static int check(struct finder *finder, struct pm_error *err)
 {
 	if (finder->failed)
@@ -349,7 +350,8 @@ static void images_close(struct images *images)
 	pm_elf_image_close(&images->image);
 }
 
-/* Runs all line tables of the file behind @fd. @images stays open as long as @finder. */
+/* Runs all line tables of the file behind @fd. @images must stay open as long as
+ * @finder. */
 static int find(struct finder *finder, struct images *images, int fd,
 		const struct pm_symbol_options *options, struct pm_error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where the code of an entry lies: DWARF 5 §2.17, §7.25; DWARF 4 §2.17.3. */
+/* The code ranges of an entry: DWARF 5 §2.17, §7.25; DWARF 4 §2.17.3. */
 #include "dwarf-internal.h"
 
 #include <string.h>
@@ -17,7 +17,7 @@ static uint64_t read_sized(struct pm_reader *reader, uint8_t size)
 	return size == 8 ? pm_reader_u64(reader) : pm_reader_u32(reader);
 }
 
-/* False when the section is absent or ends before @offset. */
+/* False: the section is absent or ends before @offset. */
 static bool read_from(struct pm_reader *reader, const struct pm_bytes *section,
 		      uint64_t offset)
 {
@@ -43,8 +43,9 @@ static bool address_at(const struct walk *walk, uint64_t index, uint64_t *ret)
 }
 
 /*
- * Linkers leave ranges of functions they dropped at 0, 1 or -1, or with nothing but their
- * length: only what begins in an executable section counts, and only to its end.
+ * For functions that they drop, linkers leave ranges at 0, 1 or -1, or ranges that have
+ * only their length. Therefore a range counts only if it starts in an executable section,
+ * and only up to the end of that section.
  */
 static int give(struct walk *walk, uint64_t start, uint64_t end)
 {
@@ -67,7 +68,7 @@ static bool spend(struct walk *walk)
 	return true;
 }
 
-/* .debug_ranges: pairs of addresses, (-1, base) sets the base, (0, 0) ends. */
+/* .debug_ranges: pairs of addresses; (-1, base) sets the base, (0, 0) ends the list. */
 static int walk_old(struct walk *walk, uint64_t offset)
 {
 	const struct pm_bytes *section = &walk->dwarf->ranges;
@@ -96,7 +97,8 @@ static int walk_old(struct walk *walk, uint64_t offset)
 	return 0;
 }
 
-/* One entry of .debug_rnglists. 1: a range, 0: a base, -1: the end of the list. */
+/* Reads one entry of .debug_rnglists. Returns 1: a range; 0: a base; -1: the end of the
+ * list. */
 static int next_new(struct walk *walk, struct pm_reader *reader, uint64_t *base,
 		    uint64_t *start, uint64_t *end)
 {
@@ -130,7 +132,7 @@ static int next_new(struct walk *walk, struct pm_reader *reader, uint64_t *base,
 		*start = read_sized(reader, size);
 		*end = *start + pm_reader_uleb(reader);
 		break;
-	default: /* DW_RLE_end_of_list, and what is unknown has no known length */
+	default: /* DW_RLE_end_of_list, or unknown, with unknown length */
 		return -1;
 	}
 	if (reader->failed || !fine)
@@ -159,7 +161,8 @@ static int walk_new(struct walk *walk, uint64_t offset)
 	return 0;
 }
 
-/* DW_FORM_rnglistx: the table of offsets at DW_AT_rnglists_base (DWARF 5 §7.28). */
+/* DW_FORM_rnglistx: an index into the table of offsets at DW_AT_rnglists_base (DWARF 5
+ * §7.28). */
 static int walk_indexed(struct walk *walk, uint64_t index)
 {
 	const struct pm_bytes *section = &walk->dwarf->rnglists;

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Debug information, for all wanted addresses at once: every unit is asked for its ranges
- * (what .debug_aranges says about that is missing from clang's and rustc's files), those
- * that hold a wanted address are read through once, the others never.
+ * Debug information for all wanted addresses at once. Every unit's ranges are read from
+ * the unit itself, because the files of clang and rustc have no .debug_aranges. Units
+ * that contain a wanted address are read once, the others never.
  */
 #include "dwarf-internal.h"
 
 #include <time.h>
 
 enum {
-	/* An address lies in some dozen nested functions at most; twice that per unit that
-	 * claims it is generous. */
+	/* An address is in a few dozen nested functions at most; twice that for each unit
+	 * that claims it is generous. */
 	CLAIMS_PER_ADDRESS = 1024,
 	CLAIMS_FREE = 1 << 20,
 	/*
-	 * Processor time for one module: the last resort against what libdw does for a file
-	 * made to keep it busy (entries with a million attributes, each looked up in turn). A
-	 * second is good for 200 MB of debug information where every unit is read.
+	 * CPU time for one module: the last resort against files made to keep libdw busy
+	 * (entries with a million attributes, each looked up in turn). A second is enough
+	 * for 200 MB of debug information in which every unit is read.
 	 */
 	MS_FREE = 2000,
 	BYTES_PER_MS = 16 << 10,
@@ -30,11 +30,11 @@ struct resolver {
 	struct pm_dwarf_answers *answers;
 	struct pm_hit *hits;
 	uint64_t claims_budget;
-	uint32_t units; /* read so far */
-	size_t found; /* wanted addresses that have a unit */
-	struct pm_owned owned; /* by the unit that is being read */
+	uint32_t units; /* number of units read so far */
+	size_t found; /* number of wanted addresses that have a unit */
+	struct pm_owned owned; /* by the current unit */
 	struct pm_walk *walk;
-	uint64_t deadline_ms; /* of this thread's processor time */
+	uint64_t deadline_ms; /* of this thread's CPU time */
 	PM_VEC(Dwarf_Die) rangeless; /* units that do not say where their code is */
 };
 
@@ -102,7 +102,7 @@ int pm_unit_init(struct pm_unit *unit, const struct pm_dwarf *dwarf, Dwarf_Die *
 	return 0;
 }
 
-/* The same attributes as pm_entries_scan() reads, of the unit's own entry. */
+/* Reads the same attributes as pm_entries_scan(), from the unit's own entry. */
 static bool unit_pcs(const struct pm_unit *unit, struct pm_pcs *pcs)
 {
 	Dwarf_Die die = unit->die;
@@ -141,7 +141,8 @@ struct covering {
 	bool any;
 };
 
-/* Marks the wanted addresses in a range of a unit as its own, unless another was first. */
+/* Marks the wanted addresses in a range of a unit as belonging to it, unless another unit
+ * came first. */
 static int cover(void *user, uint64_t start, uint64_t end)
 {
 	struct covering *covering = user;
@@ -192,7 +193,8 @@ static int answer_one(struct resolver *resolver, struct pm_entries *entries,
 	bool has_node = hit->has_node && hit->unit == entries->number;
 
 	if (lines && hit->has_line) {
-		/* A row from before the innermost function is another function's. */
+		/* A row from before the innermost function belongs to another
+		 * function. */
 		bool is_strange = hit->is_borrowed && has_node && hit->row < hit->low;
 
 		answer->file = pm_lines_path(lines, hit->file, resolver->texts);
@@ -220,7 +222,7 @@ static int answer_one(struct resolver *resolver, struct pm_entries *entries,
 	return 0;
 }
 
-/* Reads a unit whose wanted addresses are marked with its number. */
+/* Reads a unit whose wanted addresses have been marked with its number. */
 static int read_unit(struct resolver *resolver, const struct pm_unit *unit,
 		     uint32_t number)
 {
@@ -281,7 +283,8 @@ static int visit_unit(struct resolver *resolver, Dwarf_Die *die, unsigned int ve
 	return read_unit(resolver, &unit, covering.number);
 }
 
-/* Units without ranges have data and types only, or come from a compiler that left it out. */
+/* Units without ranges contain only data and types, or their compiler has omitted the
+ * ranges. */
 static int visit_rangeless(struct resolver *resolver)
 {
 	int code = 0;
@@ -310,7 +313,8 @@ static int visit_all(struct resolver *resolver)
 	Dwarf_Die die;
 	int code = 0;
 
-	/* No split unit is asked for: libdw would open the paths that the file names. */
+	/* Split units are not requested: libdw would open the paths that the file
+	 * names. */
 	while (code == 0 && !is_overdue(resolver) &&
 	       dwarf_get_units(resolver->dwarf->dwarf, cu, &cu, &version, &type, &die,
 			       NULL) == 0) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Helpers that have opened a module before the request, as their parent sees them. */
+/* The parent's side of helpers that open a module before the request. */
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
@@ -29,7 +29,7 @@ int pm_symbol_early_start(const struct pm_symbol_crew_calls *calls, size_t key,
 		free(early);
 		return code;
 	}
-	/* The process that sends the request gives it a better one again. */
+	/* The process that sends the request sets a better one again. */
 	if (getpriority(PRIO_PROCESS, (id_t)early->process.pid) < 0)
 		setpriority(PRIO_PROCESS, (id_t)early->process.pid, 0);
 	*ret = early;
@@ -51,8 +51,8 @@ bool pm_symbol_early_is_there(struct pm_symbol_early *early)
 	return early->process.pid > 0;
 }
 
-/* So far it has used only CPU time that others did not need; now the caller waits for
- * it. */
+/* Until now it has used only CPU time that others did not need; from now on the caller
+ * waits for it. */
 static void end_yielding(const struct pm_symbol_early *early)
 {
 	const struct sched_param none = { 0 };
@@ -61,8 +61,8 @@ static void end_yielding(const struct pm_symbol_early *early)
 		sched_setscheduler(early->process.pid, SCHED_OTHER, &none);
 }
 
-/* Nobody waits for its end, which may take a while on a busy machine, or in a file system
- * that does not answer. If it ends after this process, its new parent reaps it. */
+/* Does not wait for its end, which may take a while on a busy machine, or on a file
+ * system that does not answer. If it ends after this process, its new parent reaps it. */
 static void end_process(struct pm_symbol_early *early)
 {
 	end_yielding(early);
@@ -71,7 +71,7 @@ static void end_process(struct pm_symbol_early *early)
 	forget_process(early);
 }
 
-/* The number of addresses and the addresses, in one write, which does not block. */
+/* Sends the number of addresses and the addresses in one write, which does not block. */
 static bool send_addresses(const struct pm_symbol_early *early,
 			   const struct pm_symbol_job *job)
 {
@@ -90,7 +90,7 @@ int pm_symbol_early_ask(struct pm_symbol_early *early, const struct pm_symbol_jo
 {
 	if (!pm_symbol_early_is_there(early))
 		return -ESRCH;
-	/* In this order: see prepare_to_wait() in worker.c. */
+	/* The order matters: see prepare_to_wait() in worker.c. */
 	if (!send_addresses(early, job)) {
 		end_process(early);
 		return -EAGAIN;

@@ -8,7 +8,8 @@
 #include <elfutils/libdwelf.h>
 
 enum {
-	/* Past the 2^16 of an ordinary section table files are not made to be run. */
+	/* Files that are made to be run have fewer than the 2^16 sections of an ordinary
+	 * table. */
 	SECTIONS_MAX = 65536,
 	NAMES_BYTES_MAX = 1 << 22, /* of the sections */
 };
@@ -21,7 +22,7 @@ static int compare_ranges(const void *a, const void *b)
 				    : (x->end > y->end) - (x->end < y->end);
 }
 
-/* Sections of a hostile file overlap: cut each at the start of the next. */
+/* Sections of a hostile file may overlap: cut each at the start of the next. */
 static void sort_code(struct pm_elf_image *image)
 {
 	qsort(image->code.data, image->code.len, sizeof(*image->code.data),
@@ -54,9 +55,9 @@ static int find_code(struct pm_elf_image *image)
 }
 
 /*
- * Room for @len bytes and a page of zeros behind them, so that a text without an end in a
- * file that changes under the mapping stops there. Writable: libelf inflates sections in
- * place in its section table.
+ * Reserves room for @len bytes and a page of zeros behind them. An unterminated string,
+ * in a file that changes under the mapping, ends there. The memory is writable, because
+ * libelf updates its section table in place when it inflates sections.
  */
 static int reserve(struct pm_elf_image *image, size_t len)
 {
@@ -77,9 +78,8 @@ static int reserve(struct pm_elf_image *image, size_t len)
 }
 
 /*
- * How many sections libelf would make room for, with 260 bytes for each: beyond 2^16 the
- * number stands in a field of 64 bits (gABI "e_shnum"), and a file with holes is as large as
- * it likes.
+ * The number of sections for which libelf would allocate 260 bytes each. Beyond 2^16 it
+ * is a 64-bit field (gABI "e_shnum"), and a sparse file can be of any size.
  */
 static uint64_t sections_of(const struct pm_elf_image *image)
 {
@@ -93,7 +93,7 @@ static uint64_t sections_of(const struct pm_elf_image *image)
 		memcpy(&header32, ident, sizeof(header32));
 		if (header32.e_shnum != 0 || header32.e_shoff > image->file_len)
 			return header32.e_shnum;
-		/* A page of zeros is behind the file. */
+		/* A page of zeros follows the file. */
 		memcpy(&first32, ident + header32.e_shoff, sizeof(first32));
 		return first32.sh_size;
 	}
@@ -105,8 +105,8 @@ static uint64_t sections_of(const struct pm_elf_image *image)
 }
 
 /*
- * Tables that libelf goes through as a whole, however large the file says they are: the names
- * of sections, once for each that is looked up, and program headers, of which PN_XNUM allows
+ * Whether the tables that libelf reads completely are small: the section names, read once
+ * for each section that is looked up, and the program headers, of which PN_XNUM allows
  * 2^32.
  */
 static bool is_modest(const struct pm_elf_image *image)
@@ -117,7 +117,7 @@ static bool is_modest(const struct pm_elf_image *image)
 
 	if (elf_getphdrnum(image->elf, &headers) == 0 && headers >= PN_XNUM)
 		return false;
-	/* Without names nothing is found by name, which does no harm. */
+	/* Without names, no section is found by name, which is harmless. */
 	if (elf_getshdrstrndx(image->elf, &names) < 0)
 		return true;
 	section = elf_getscn(image->elf, names);
@@ -131,7 +131,7 @@ static int attach(struct pm_elf_image *image)
 	unsigned char native =
 		__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB;
 
-	/* What has the other byte order is nothing that could run here. */
+	/* A file of the other byte order cannot run here. */
 	if (elf_version(EV_CURRENT) == EV_NONE || memcmp(ident, ELFMAG, SELFMAG) != 0 ||
 	    ident[EI_DATA] != native || sections_of(image) > SECTIONS_MAX)
 		return -ENOEXEC;
@@ -157,7 +157,7 @@ int pm_elf_image_open_memory(struct pm_elf_image *image, const void *bytes, size
 	return code;
 }
 
-/* Up to where the file ends, which may be before its length says. */
+/* Reads up to the end of the file, which may be earlier than its size says. */
 static int read_whole(struct pm_elf_image *image, int fd)
 {
 	size_t done = 0;

@@ -12,7 +12,7 @@
 
 enum {
 	STEPS_PER_ADDRESS =
-		1 << 12, /* of all addresses together; some hundred are usual */
+		1 << 12, /* for all addresses together; a few hundred are usual */
 	STEPS_FREE = 1 << 22,
 };
 
@@ -25,7 +25,8 @@ static const uint8_t *image_bytes(void *user, uint64_t offset, size_t len)
 		       : NULL;
 }
 
-/* Whether @symbol's name is @name with the linker's mark of a calling convention behind it. */
+/* Whether @symbol's name is @name followed by the linker's mark of a calling
+ * convention. */
 static bool is_marked(const char *symbol, const char *name)
 {
 	size_t len = strlen(name);

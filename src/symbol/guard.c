@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A library that is rebuilt in place while its recording ends is cut to nothing under our
- * mapping, and reading it raises SIGBUS. Copying files of gigabytes instead would be worse.
- * So pages that have gone missing are made of zeros on the spot, and the file is just a
- * broken one like any other.
+ * If a library is rebuilt in place while its recording ends, the file is truncated under
+ * our mapping, and reading it raises SIGBUS. Copying files of gigabytes instead would be
+ * worse. The handler therefore replaces missing pages by zeros, and the file is treated
+ * like any other broken file.
  *
- * This is the one place of the symboliser with state of the process: the handler is there
- * only while files are open, and passes on what is none of ours.
+ * This is the only process-wide state of the symboliser. The handler is installed only
+ * while files are open, and passes on signals that are not ours.
  */
 #include "symbol-internal.h"
 
@@ -17,7 +17,8 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned int users; /* images open in all threads */
 static struct sigaction previous;
-/* SIGBUS of this kind comes to the thread that read, so its own images are all to look at. */
+/* The thread that reads gets this kind of SIGBUS; only its own images need be
+ * searched. */
 static _Thread_local struct pm_elf_image *images;
 
 static void on_missing_page(int number, siginfo_t *info, void *context)
@@ -31,7 +32,7 @@ static void on_missing_page(int number, siginfo_t *info, void *context)
 
 		if (at < start || at - start >= image->map_len)
 			continue;
-		/* A plain system call: safe in a signal handler. */
+		/* This is a plain system call and safe in a signal handler. */
 		if (mmap((char *)image->map + (at - start) / page * page, page,
 			 PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
 			 -1, 0) != MAP_FAILED) {
@@ -39,7 +40,7 @@ static void on_missing_page(int number, siginfo_t *info, void *context)
 			return;
 		}
 	}
-	/* Returning repeats the access, now under the handler that was there before. */
+	/* Returning repeats the access, now under the previous handler. */
 	sigaction(SIGBUS, &previous, NULL);
 	errno = saved;
 }
@@ -64,8 +65,8 @@ void pm_guard_remove(struct pm_elf_image *image)
 {
 	struct pm_elf_image **link;
 
-	/* Who guards none must not come to the thread's variable: its first use may need the
-	 * dynamic linker's lock. */
+	/* A thread that guards no image must not access the thread-local variable: its
+	 * first use may need the dynamic linker's lock. */
 	if (!image->is_guarded)
 		return;
 	link = &images;

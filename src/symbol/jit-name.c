@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What names of generated code say of the source.
+ * Source locations in the names of generated code.
  *
- * V8 (CodeEventLogger in src/logging/log.cc): `TAG:MARK` and, for scripts' code, `FUNCTION
- * FILE:LINE:COLUMN`; up to that of Node.js 18 without `:COLUMN`. MARK is ~ interpreted,
- * ^ baseline, + or * optimised. FUNCTION may be empty or have blanks in it (`get x`), as may
- * FILE.
- * CPython (Python/perf_trampoline.c): `py::QUALNAME:FILE`.
+ * V8 (CodeEventLogger in src/logging/log.cc): `TAG:MARK` and, for code of scripts,
+ * `FUNCTION FILE:LINE:COLUMN`; up to Node.js 18 without `:COLUMN`. MARK is ~ interpreted,
+ * ^ baseline, + or * optimised. FUNCTION may be empty or contain blanks (`get x`), and
+ * FILE may, too. CPython (Python/perf_trampoline.c): `py::QUALNAME:FILE`.
  */
 #include "jit-internal.h"
 
@@ -34,7 +33,7 @@ static bool take_number(const char *text, size_t *len, uint32_t *ret)
 	return true;
 }
 
-/* Length of the tag and mark of code that comes from a script; 0: of no such. */
+/* Length of the tag and mark of code from a script; 0: the code is not from a script. */
 static size_t v8_prefix(const char *name, size_t len)
 {
 	static const char *const tags[] = { "JS:", "Function:", "LazyCompile:", "Script:",
@@ -50,8 +49,8 @@ static size_t v8_prefix(const char *name, size_t len)
 	return 0;
 }
 
-/* Where the file begins in `FUNCTION FILE`: behind the only blank, or behind the first one
- * that an absolute name follows. */
+/* The start of the file in `FUNCTION FILE`: after the only blank, or after the first
+ * blank that an absolute name follows. */
 static const char *v8_file(const char *text, size_t len)
 {
 	static const char *const begins[] = { " /", " node:", " file://" };
@@ -79,7 +78,7 @@ static void split_v8(const char *name, size_t len, struct pm_jit_split *ret)
 	if (prefix == 0 || !take_number(name, &len, &column))
 		return;
 	if (!take_number(name, &len, &line))
-		line = column; /* there is no column */
+		line = column; /* without a column */
 	if (len <= prefix)
 		return;
 	file = v8_file(name + prefix, len - prefix);

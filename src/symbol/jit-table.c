@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Functions by address, where any function may take the place of others at any time. Ranges
- * without overlap stand in blocks, sorted: adding one moves a block's worth at most, so that
- * neither a million functions nor those who write them in the worst order are a problem.
+ * Functions by address; any function may replace others at any time. Ranges that do not
+ * overlap are kept in sorted blocks. Adding one moves at most one block's entries, which
+ * keeps it cheap with a million functions and in any order.
  */
 #include "jit-internal.h"
 
@@ -12,14 +12,14 @@ enum {
 	BLOCK_RANGES = 256,
 };
 
-/* One malloc'd piece with its texts behind it; those of a function that was moved stay where
- * they are. */
+/* One allocation, with its strings behind it. A moved function uses the strings of the
+ * node from which it was moved. */
 struct node {
 	struct pm_jit_function function;
-	struct node *texts; /* whose texts they are, held; NULL: its own */
+	struct node *texts; /* the node that owns its strings, referenced; NULL: itself */
 	size_t bytes;
-	uint32_t refs; /* the table's, and those of nodes that have its texts */
-	uint32_t ranges; /* that show it: an overlap may leave several */
+	uint32_t refs; /* the table's, and those of nodes that use its strings */
+	uint32_t ranges; /* that show it; an overlap may leave several */
 	bool used;
 };
 
@@ -42,7 +42,7 @@ struct pm_jit_table {
 	struct pm_jit_table_stats stats;
 	uint64_t serial;
 	uint32_t base_generation, top_generation;
-	/* A function that was used has lost a place, since the base generation began. */
+	/* Since the base generation started, a used function has lost an address. */
 	bool lost;
 };
 
@@ -55,8 +55,8 @@ struct pm_jit_table *pm_jit_table_new(void)
 	return table;
 }
 
-/* One reference less. Who has the texts of another has a node that has its own: the loop
- * runs twice at most. */
+/* Drops a reference. A node that uses another's strings refers to a node with its own:
+ * the loop runs at most twice. */
 static void node_unref(struct pm_jit_table *table, struct node *node)
 {
 	while (node && --node->refs == 0) {
@@ -82,7 +82,7 @@ static bool is_of(const struct node *node, const enum pm_jit_source *source)
 	return !source || node->function.source == *source;
 }
 
-/* Takes out the ranges of @source, NULL: all. */
+/* Removes the ranges of @source; NULL: all. */
 static void clear_block(struct pm_jit_table *table, struct block *block,
 			const enum pm_jit_source *source)
 {
@@ -118,7 +118,8 @@ static void clear(struct pm_jit_table *table, const enum pm_jit_source *source)
 	}
 	table->blocks.len = kept;
 	table->stats.changes++;
-	/* Names that nobody was given need no other generation: there are not many. */
+	/* Names that were never given out need no new generation, of which there are not
+	 * many. */
 	if (table->lost)
 		table->base_generation = table->top_generation + 1;
 	table->lost = false;
@@ -210,7 +211,7 @@ static void remove_range(struct pm_jit_table *table, struct place place)
 		(table->blocks.len - place.block) * sizeof(*table->blocks.data));
 }
 
-/* An empty block at @index; NULL without memory. */
+/* Inserts an empty block at @index; NULL: out of memory. */
 static struct block *insert_block(struct pm_jit_table *table, size_t index)
 {
 	struct block *block;
@@ -229,8 +230,9 @@ static struct block *insert_block(struct pm_jit_table *table, size_t index)
 	return block;
 }
 
-/* Where a full block is, a new one takes what stands from the middle on; at the very end,
- * where most of what is added goes, nothing, so that blocks get full. */
+/* Inserts a range. A full block is split, and the new block takes its upper half. At the
+ * very end, where most functions are added, the new block starts empty, which leaves full
+ * blocks behind it. */
 static int insert_range(struct pm_jit_table *table, const struct range *range)
 {
 	struct place place = first_ending_above(table, range->start);
@@ -269,7 +271,7 @@ static int insert_range(struct pm_jit_table *table, const struct range *range)
 	return 0;
 }
 
-/* Makes room in [start, end). 0 or -ENOMEM, with a part of the room made. */
+/* Frees [start, end). Returns 0, or -ENOMEM with part of it freed. */
 static int cut(struct pm_jit_table *table, uint64_t start, uint64_t end)
 {
 	for (;;) {
@@ -300,23 +302,24 @@ static int cut(struct pm_jit_table *table, uint64_t start, uint64_t end)
 
 /* ---- functions ----------------------------------------------------------------------- */
 
-/* Whether @node tells nothing of [start, end), which is @old's, that @old does not. */
+/* Whether @node has no information on [start, end), now @old's, that @old lacks. */
 static bool tells_nothing(const struct node *node, const struct node *old)
 {
 	const struct pm_jit_function *a = &old->function, *b = &node->function;
 
-	/* The other source may take back what it told. */
+	/* The other source may withdraw its functions. */
 	if (a->start != b->start || a->len != b->len || a->source < b->source)
 		return false;
-	/* A move costs its writer nothing, so that it is not to cost a look at the texts. */
+	/* A move costs its writer nothing; comparing strings for it would be too
+	 * expensive. */
 	if (node->texts)
 		return node->texts == (old->texts ? old->texts : old);
 	return pm_jit_function_holds(a, b);
 }
 
 /*
- * The generation of a function that is to take [start, end). @known: it is there already in
- * the same form, or in a richer one.
+ * The generation of a function that is to take [start, end). @known: an equal or more
+ * detailed one is already there.
  */
 static uint32_t next_generation(const struct pm_jit_table *table, const struct node *node,
 				bool *known)
@@ -348,7 +351,7 @@ static uint32_t next_generation(const struct pm_jit_table *table, const struct n
 	return generation;
 }
 
-/* Takes @node, whose bytes are counted from here on. */
+/* Takes ownership of @node, and counts its bytes from here on. */
 static int add_node(struct pm_jit_table *table, struct node *node)
 {
 	struct range range = { .start = node->function.start,
@@ -406,7 +409,8 @@ static uint8_t *put_bytes(char **at, const uint8_t *bytes, size_t len)
 	return to;
 }
 
-/* Lines come with few files, mostly one: a text that is the one before's is not repeated. */
+/* The lines of a function are from few files, usually one: a string equal to the previous
+ * one is not repeated. */
 static size_t files_bytes(const struct pm_jit_function *function)
 {
 	size_t bytes = 0;
@@ -479,7 +483,7 @@ static void append_name(struct pm_str *str, const char *name, size_t len)
 {
 	size_t shown = len < PM_JIT_NAME_MAX ? len : PM_JIT_NAME_MAX;
 
-	/* Not within a character. */
+	/* Do not cut within a character. */
 	while (shown < len && shown > 0 && ((uint8_t)name[shown] & 0xc0) == 0x80)
 		shown--;
 	pm_str_printable(str, name, shown);

@@ -9,9 +9,9 @@ enum {
 	HEADER_BYTES = 40,
 	HEADER_BYTES_MAX = 1 << 12,
 	PREFIX_BYTES = 16,
-	LOAD_BYTES = 40, /* of a load behind its prefix, before the name */
+	LOAD_BYTES = 40, /* of a load after its prefix, up to the name */
 	MOVE_BYTES = 48,
-	/* What is looked at in one record; the code of a function may be behind that. */
+	/* The part of one record that is read; a function's code may extend beyond it. */
 	RECORD_BYTES_MAX = 1 << 20,
 	LOAD_HEAD_BYTES = LOAD_BYTES + 2 * PM_JIT_NAME_MAX,
 	CHUNK_BYTES = 1 << 16,
@@ -20,9 +20,10 @@ enum {
 
 #define MAGIC         0x4a695444u
 #define MAGIC_FOREIGN 0x4454694au
-/* Reserved by the specification. V8 writes it, and nobody else (src/diagnostics/perf-jit.cc). */
+/* Reserved by the specification. Only V8 writes it (src/diagnostics/perf-jit.cc). */
 #define PAD_OF_V8 0xdeadbeefu
-/* What V8 adds to the addresses of lines, for the ELF header of `perf inject`'s files. */
+/* V8 adds it to the addresses of lines, for the ELF header of the files of `perf
+ * inject`. */
 #define V8_LINES_BIAS 0x40
 
 enum record_id {
@@ -39,13 +40,14 @@ struct kept {
 };
 
 struct pm_jitdump {
-	uint64_t offset; /* of the first record that was not applied */
-	int dead; /* negative errno that stays, 0: none */
+	uint64_t offset; /* of the first record that has not been applied */
+	int dead; /* permanent negative errno; 0: none */
 	struct pm_error why;
 	bool begun, closed, v8;
-	/* What is told of the next function before it is loaded: whole records' payloads. */
+	/* Information on the next function, written before its load: payloads of whole
+	 * records. */
 	struct kept debug_info, unwinding;
-	/* A piece of the file: pread(2) for each record is too slow. */
+	/* A piece of the file, because pread(2) for each record is too slow. */
 	uint8_t *chunk;
 	uint64_t chunk_offset;
 	size_t chunk_len;
@@ -54,7 +56,7 @@ struct pm_jitdump {
 struct reading {
 	struct pm_jitdump *dump;
 	int fd;
-	uint64_t size; /* of the file, now */
+	uint64_t size; /* current size of the file */
 	struct pm_jit_table *table;
 	size_t read_bytes;
 };
@@ -74,7 +76,7 @@ void pm_jitdump_free(struct pm_jitdump *dump)
 	free(dump);
 }
 
-/* What makes the file unusable from here on. */
+/* Marks the file as permanently unusable. */
 static int give_up(struct pm_jitdump *dump, int error, const char *why)
 {
 	dump->dead = error;
@@ -82,7 +84,7 @@ static int give_up(struct pm_jitdump *dump, int error, const char *why)
 }
 
 /* The bytes [offset, offset + len) of the file, valid until the next call; len is at most
- * RECORD_BYTES_MAX. NULL: @error says why, -ENODATA when the file ends before. */
+ * RECORD_BYTES_MAX. NULL: @error says why; -ENODATA: the file ends earlier. */
 static const uint8_t *need(struct reading *reading, uint64_t offset, size_t len,
 			   int *error)
 {
@@ -122,7 +124,7 @@ static uint16_t own_machine(void)
 #endif
 }
 
-/* 0; -ENODATA when not all of it is there yet; or what stays. */
+/* Returns 0; -ENODATA: the header is still incomplete; or a permanent error. */
 static int read_header(struct reading *reading)
 {
 	struct pm_jitdump *dump = reading->dump;
@@ -140,8 +142,8 @@ static int read_header(struct reading *reading)
 	total_size = pm_reader_u32(&reader);
 	machine = pm_reader_u32(&reader);
 	pad = pm_reader_u32(&reader);
-	pm_reader_u32(&reader); /* pid, as the process sees itself */
-	pm_reader_u64(&reader); /* when it was made */
+	pm_reader_u32(&reader); /* pid, as the process itself sees it */
+	pm_reader_u64(&reader); /* time of creation */
 	flags = pm_reader_u64(&reader);
 	if (magic == MAGIC_FOREIGN)
 		return give_up(dump, -ENOTSUP, "it has the other byte order");
@@ -173,9 +175,10 @@ static void pm_jit_lines_release(pm_jit_lines *lines)
 }
 
 /*
- * One entry: avma, line, column, NUL-terminated file; the file FF stands for the one before.
- * False when it is not valid. V8 11 (in Node.js 20) writes files from memory that it has
- * freed: what is not text, or leads out of the function, makes all lines of it doubtful.
+ * Reads one entry: avma, line, column, NUL-terminated file; the file FF means the
+ * previous one. False: it is invalid. V8 11 (in Node.js 20) writes file names from memory
+ * that it has freed: a name that is not text, or an address outside of the function,
+ * makes all its lines doubtful.
  */
 static bool take_line(struct pm_reader *reader, const struct pm_jit_function *function,
 		      uint64_t bias, pm_jit_lines *lines)
@@ -193,22 +196,22 @@ static bool take_line(struct pm_reader *reader, const struct pm_jit_function *fu
 		file = lines->data[lines->len - 1].file;
 	for (size_t i = 0, len = strlen(file), n; i < len; i += n) {
 		n = pm_utf8_char(file + i, len - i);
-		/* C0, DEL and C1: no file that a compiler was given. */
+		/* C0, DEL or C1: not in a file name given to a compiler. */
 		if (n == 0 || (n == 1 && ((uint8_t)file[i] < 0x20 || file[i] == 0x7f)) ||
 		    (n == 2 && (uint8_t)file[i] == 0xc2 && (uint8_t)file[i + 1] < 0xa0))
 			return false;
 	}
 	line.file = file;
 	if (line.line == 0 || *file == '\0')
-		return true; /* says nothing */
-	/* Entries at one place are a chain of inlined calls, outermost first. */
+		return true; /* no information */
+	/* Entries at one address are a chain of inlined calls, outermost first. */
 	if (lines->len > 0 && lines->data[lines->len - 1].offset > line.offset)
 		return false;
 	return pm_vec_push(lines, line) == 0;
 }
 
-/* The lines of the record kept for @function; none when there is no valid one. Their files
- * are borrowed from the record. */
+/* Reads the lines for @function from the record kept; none if it is invalid. Their file
+ * names are borrowed from the record. */
 static void take_lines(struct pm_jitdump *dump, const struct pm_jit_function *function,
 		       pm_jit_lines *lines)
 {
@@ -231,11 +234,11 @@ static void take_lines(struct pm_jitdump *dump, const struct pm_jit_function *fu
 /* ---- unwind information --------------------------------------------------------------- */
 
 /*
- * The .eh_frame of the record kept. It is laid out as if it stood behind the code, at the next
- * multiple of 8, the .eh_frame_hdr last: that is what V8 writes and what perf makes of it
- * (jit_add_eh_frame_info() in tools/perf/util/genelf.c), though the specification puts the
- * header first. Which one it is shows: no .eh_frame begins with a header's `01 1b`, for
- * that would be a length beyond its end.
+ * Uses the .eh_frame of the record kept. It is laid out as if it were behind the code, at
+ * the next multiple of 8, with the .eh_frame_hdr last. V8 writes that, and perf reads
+ * that (jit_add_eh_frame_info() in tools/perf/util/genelf.c), although the specification
+ * puts the header first. The bytes show which it is: no .eh_frame starts with a header's
+ * `01 1b`, because that would be a length beyond its end.
  */
 static void take_unwinding(const struct pm_jitdump *dump,
 			   struct pm_jit_function *function)
@@ -249,7 +252,7 @@ static void take_unwinding(const struct pm_jitdump *dump,
 	size = pm_reader_u64(&reader);
 	header_size = pm_reader_u64(&reader);
 	mapped_size = pm_reader_u64(&reader);
-	/* Not mapped: the header alone, which says that frame pointers are to be used. */
+	/* Not mapped: only the header, which means that frame pointers are to be used. */
 	if (reader.failed || mapped_size == 0 || header_size >= size ||
 	    size > pm_reader_left(&reader))
 		return;
@@ -263,7 +266,7 @@ static void take_unwinding(const struct pm_jitdump *dump,
 
 /* ---- records ------------------------------------------------------------------------- */
 
-/* Keeps the payload of a record until the function that it is about. */
+/* Keeps the payload of a record for the function that follows. */
 static int keep(struct reading *reading, uint64_t at, uint64_t len, struct kept *to)
 {
 	const uint8_t *bytes;
@@ -271,7 +274,7 @@ static int keep(struct reading *reading, uint64_t at, uint64_t len, struct kept 
 
 	pm_vec_clear(to);
 	if (len > RECORD_BYTES_MAX)
-		return 0; /* of a function that is not worth that much */
+		return 0; /* more than one function is worth */
 	bytes = need(reading, at, len, &error);
 	if (!bytes)
 		return error;
@@ -282,7 +285,8 @@ static int keep(struct reading *reading, uint64_t at, uint64_t len, struct kept 
 	return 0;
 }
 
-/* The code behind the name at @at, when it is of use: to unwind with its own rules. */
+/* Reads the code after the name at @at, if it is needed for unwinding with its own
+ * rules. */
 static int take_code(struct reading *reading, uint64_t at, uint64_t len,
 		     struct pm_jit_function *function)
 {
@@ -312,7 +316,7 @@ static int on_load(struct reading *reading, uint64_t at, uint64_t len)
 		return error;
 	pm_reader_init(&reader, bytes, head_len);
 	pm_reader_u64(&reader); /* pid, tid */
-	pm_reader_u64(&reader); /* vma: the same as */
+	pm_reader_u64(&reader); /* vma, equal to the next field */
 	function.start = pm_reader_u64(&reader);
 	function.len = pm_reader_u64(&reader);
 	name_len = strnlen((const char *)bytes + LOAD_BYTES, head_len - LOAD_BYTES);
@@ -321,7 +325,8 @@ static int on_load(struct reading *reading, uint64_t at, uint64_t len)
 	function.lines = lines.data;
 	function.lines_len = lines.len;
 	take_unwinding(dump, &function);
-	/* Of a name that is too long the end is not known, where the code begins. */
+	/* If the name is too long, its end is unknown, and so is the start of the
+	 * code. */
 	error = name_len < head_len - LOAD_BYTES
 			? take_code(reading, at + LOAD_BYTES + name_len + 1,
 				    len - LOAD_BYTES - name_len - 1, &function)
@@ -330,11 +335,12 @@ static int on_load(struct reading *reading, uint64_t at, uint64_t len)
 		error = pm_jit_table_add(reading->table, &function, name, name_len);
 	pm_vec_clear(&dump->debug_info);
 	pm_vec_clear(&dump->unwinding);
-	/* Functions without code or name, and what is too much, do no harm. */
+	/* Functions without code or name, and functions over the limits, are skipped. */
 	return error == -EINVAL || error == -ENOSPC ? 0 : error;
 }
 
-/* The function at the new place as it was at the old one, whose bytes nobody wipes. */
+/* The function at the new address is the same as at the old one, whose bytes are still
+ * there. */
 static int on_move(struct reading *reading, uint64_t at, uint64_t len)
 {
 	struct pm_reader reader;
@@ -350,14 +356,14 @@ static int on_move(struct reading *reading, uint64_t at, uint64_t len)
 		return error;
 	pm_reader_init(&reader, bytes, MOVE_BYTES);
 	pm_reader_u64(&reader); /* pid, tid */
-	pm_reader_u64(&reader); /* vma: the same as the new place */
+	pm_reader_u64(&reader); /* vma, equal to the new address */
 	from = pm_reader_u64(&reader);
 	to = pm_reader_u64(&reader);
 	error = pm_jit_table_move(reading->table, from, to);
 	return error == -ENOMEM ? error : 0;
 }
 
-/* The record of @id whose payload is [at, at + len). 0 or negative errno. */
+/* Applies the record @id with the payload [at, at + len). 0 or negative errno. */
 static int apply(struct reading *reading, uint32_t id, uint64_t at, uint64_t len)
 {
 	switch (id) {
@@ -373,7 +379,7 @@ static int apply(struct reading *reading, uint32_t id, uint64_t at, uint64_t len
 		reading->dump->closed = true;
 		return 0;
 	default:
-		return 0; /* of a later version; it has a size */
+		return 0; /* of a later version; its size is known */
 	}
 }
 
@@ -382,7 +388,8 @@ struct prefix {
 	uint64_t time_ns;
 };
 
-/* What stands before the next record: 1, 0 while that is not all there; or negative errno. */
+/* Reads the prefix of the next record. Returns 1; 0: the record is incomplete; or
+ * negative errno. */
 static int read_prefix(struct reading *reading, struct prefix *ret)
 {
 	struct pm_jitdump *dump = reading->dump;
@@ -404,11 +411,11 @@ static int read_prefix(struct reading *reading, struct prefix *ret)
 	return ret->total_size <= reading->size - dump->offset;
 }
 
-/* 1 when the next record was applied, 0 when none waits; or negative errno. */
+/* Returns 1 if the next record was applied, 0 if none is waiting; or negative errno. */
 static int next(struct reading *reading, uint64_t until_ns)
 {
 	struct pm_jitdump *dump = reading->dump;
-	struct prefix prefix = { 0 }; /* gcc cannot tell that 1 means filled */
+	struct prefix prefix = { 0 }; /* gcc does not see that 1 means filled */
 	int ret = read_prefix(reading, &prefix);
 
 	if (ret != 1)
@@ -417,7 +424,7 @@ static int next(struct reading *reading, uint64_t until_ns)
 		return 0;
 	ret = apply(reading, prefix.id, dump->offset + PREFIX_BYTES,
 		    prefix.total_size - PREFIX_BYTES);
-	/* The file became shorter while it was read: the next call will see that. */
+	/* The file was truncated while it was read; the next call detects that. */
 	if (ret == -ENODATA)
 		return 0;
 	if (ret < 0)
@@ -426,7 +433,7 @@ static int next(struct reading *reading, uint64_t until_ns)
 	return 1;
 }
 
-/* 0 when records can be read, -ENODATA while there are none; or what stays. */
+/* Returns 0: records can be read; -ENODATA: there are none yet; or a permanent error. */
 static int begin(struct reading *reading)
 {
 	struct pm_jitdump *dump = reading->dump;
@@ -472,9 +479,9 @@ int pm_jitdump_read(struct pm_jitdump *dump, int fd, struct pm_jit_table *table,
 bool pm_jitdump_peek(struct pm_jitdump *dump, int fd, uint64_t *time_ns)
 {
 	struct reading reading = { .dump = dump, .fd = fd };
-	struct prefix prefix = { 0 }; /* gcc cannot tell that 1 means filled */
+	struct prefix prefix = { 0 }; /* gcc does not see that 1 means filled */
 
-	/* What is wrong with it is told when it is read. */
+	/* Errors are reported when it is read. */
 	if (begin(&reading) < 0 || read_prefix(&reading, &prefix) != 1)
 		return false;
 	*time_ns = prefix.time_ns;

@@ -6,7 +6,7 @@
 
 enum {
 	LINE_BYTES_MAX = 1 << 14,
-	CHUNK_BYTES = 1 << 16, /* several lines at least */
+	CHUNK_BYTES = 1 << 16, /* at least several lines */
 };
 
 static bool is_blank(char c)
@@ -22,7 +22,7 @@ static int hex_digit(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Takes a number in hex, with or without 0x, and the blank behind it. */
+/* Parses a hexadecimal number, with or without 0x, and the blanks after it. */
 static bool take_hex(const char **at, const char *end, uint64_t *ret)
 {
 	const char *text = *at;
@@ -45,7 +45,7 @@ static bool take_hex(const char **at, const char *end, uint64_t *ret)
 	return true;
 }
 
-/* 0, also when it has another form; or -ENOMEM. */
+/* Returns 0, also if the line has another form; or -ENOMEM. */
 static int take_line(struct pm_perf_map *map, struct pm_jit_table *table,
 		     const char *line, size_t len)
 {
@@ -62,7 +62,7 @@ static int take_line(struct pm_perf_map *map, struct pm_jit_table *table,
 		map->bad_lines++;
 		return 0;
 	}
-	/* Marks of places, of which no address can be. */
+	/* These mark places and contain no address. */
 	if (function.len == 0)
 		return 0;
 	ret = pm_jit_table_add(table, &function, line, (size_t)(end - line));
@@ -71,7 +71,7 @@ static int take_line(struct pm_perf_map *map, struct pm_jit_table *table,
 	return ret == -ENOMEM ? ret : 0;
 }
 
-/* Takes the whole lines of @bytes; how many bytes they were, or -ENOMEM. */
+/* Processes the complete lines of @bytes. Returns their length in bytes, or -ENOMEM. */
 static ssize_t take_lines(struct pm_perf_map *map, struct pm_jit_table *table,
 			  const char *bytes, size_t len)
 {
@@ -102,7 +102,7 @@ static ssize_t take_lines(struct pm_perf_map *map, struct pm_jit_table *table,
 	return (ssize_t)taken;
 }
 
-/* Whether what was read last still stands where it stood. */
+/* Whether the bytes read last are still in the same place. */
 static bool is_continued(const struct pm_perf_map *map, int fd, uint64_t size)
 {
 	uint8_t tail[sizeof(map->tail)];

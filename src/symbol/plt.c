@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Entries of the procedure linkage table have no symbols. What tells them apart is the GOT
- * slot that each jumps through, and the relocation that fills that slot (x86-64 psABI
- * §5.2; the same layout trick works for .plt, .plt.sec, .plt.got and what BOLT makes).
- * Other machines: the order of .rela.plt is that of the entries.
+ * Entries of the procedure linkage table have no symbols. They differ in the GOT slot
+ * through which they jump, and thus in the relocation that fills the slot (x86-64 psABI
+ * §5.2). This works for .plt, .plt.sec, .plt.got and the entries that BOLT makes. On
+ * other machines, the order of .rela.plt is that of the entries.
  */
 #include "symbol-internal.h"
 
@@ -17,7 +17,7 @@ enum {
 	AARCH64_ENTRY_BYTES = 16,
 };
 
-/* A GOT slot that a wanted PLT entry uses, or the number of its relocation. */
+/* A GOT slot used by a wanted PLT entry, or the number of its relocation. */
 struct slot {
 	uint64_t key;
 	size_t wanted; /* index */
@@ -31,7 +31,7 @@ struct plt {
 	const struct pm_wanted *wanted;
 	struct pm_elf_symbol *symbols;
 	PM_VEC(struct slot) slots; /* sorted by by_number, key */
-	PM_VEC(struct slot) resolvers; /* of IFUNC entries: key is the address */
+	PM_VEC(struct slot) resolvers; /* for IFUNC entries: key is the address */
 };
 
 static int compare_slots(const void *a, const void *b)
@@ -43,7 +43,7 @@ static int compare_slots(const void *a, const void *b)
 	return (x->key > y->key) - (x->key < y->key);
 }
 
-/* `jmp *disp32(%rip)` or `push $n` in the entry at @code. */
+/* Finds `jmp *disp32(%rip)` or `push $n` in the entry at @code. */
 static bool decode_x86(const uint8_t *code, size_t len, uint64_t address,
 		       struct slot *ret)
 {
@@ -90,7 +90,7 @@ static bool decode(Elf_Data *data, const GElf_Shdr *shdr, unsigned int machine,
 	return decode_x86((const uint8_t *)data->d_buf + offset, size, *start, ret);
 }
 
-/* Notes the slots of the wanted entries in one section. */
+/* Records the slots of the wanted entries in one section. */
 static int scan_entries(struct plt *plt, Elf_Scn *section, const GElf_Shdr *shdr,
 			unsigned int machine)
 {
@@ -157,7 +157,7 @@ static const char *symbol_name(struct plt *plt, uint32_t link, uint64_t index)
 	return name && name[0] ? name : NULL;
 }
 
-/* Gives the slots with @key what @rela fills them with. */
+/* Gives the slots with @key the name of the symbol with which @rela fills them. */
 static int apply(struct plt *plt, const struct slot *key, uint32_t symbols,
 		 const GElf_Rela *rela)
 {
@@ -172,7 +172,7 @@ static int apply(struct plt *plt, const struct slot *key, uint32_t symbols,
 		else
 			high = mid;
 	}
-	/* The first relocation has it: a hostile file has a million for one slot. */
+	/* Only the first relocation counts: a hostile file has a million for one slot. */
 	if (low == plt->slots.len || compare_slots(&plt->slots.data[low], key) != 0 ||
 	    plt->slots.data[low].is_done)
 		return 0;
@@ -197,7 +197,7 @@ static int apply(struct plt *plt, const struct slot *key, uint32_t symbols,
 	return 0;
 }
 
-/* One relocation section. @numbered: its order is that of the PLT's entries. */
+/* Reads one relocation section. @numbered: its order is that of the PLT's entries. */
 static int scan_relocations(struct plt *plt, Elf_Scn *section, const GElf_Shdr *shdr,
 			    bool numbered)
 {
@@ -210,7 +210,7 @@ static int scan_relocations(struct plt *plt, Elf_Scn *section, const GElf_Shdr *
 
 		if (!gelf_getrela(data, (int)i, &rela))
 			break;
-		/* RELATIVE relocations are most of .rela.dyn and fill no PLT slot. */
+		/* Most of .rela.dyn are RELATIVE relocations, which fill no PLT slot. */
 		if (!numbered && GELF_R_SYM(rela.r_info) == 0)
 			continue;
 		struct slot by_slot = { .key = rela.r_offset };
@@ -247,7 +247,8 @@ static int find_names(struct plt *plt)
 	return 0;
 }
 
-/* IRELATIVE slots name no symbol: the resolver at the addend bears the function's name. */
+/* IRELATIVE slots refer to no symbol; the resolver at the addend has the function's
+ * name. */
 static int name_resolvers(struct plt *plt)
 {
 	PM_AUTO_FREE uint64_t *addresses = calloc(plt->resolvers.len, sizeof(*addresses));

@@ -13,7 +13,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
-/* A sanitizer maps terabytes, and reports through files and calls of its own. */
+/* Sanitizers map terabytes, and report through files and system calls of their own. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
 #elif defined(__has_feature)
@@ -30,7 +30,7 @@
 #elif defined(__aarch64__)
 #define OWN_ARCH AUDIT_ARCH_AARCH64
 #else
-#define OWN_ARCH 0 /* no filter there */
+#define OWN_ARCH 0 /* no filter for it */
 #endif
 
 enum {
@@ -79,7 +79,7 @@ static void limit(int what, uint64_t value)
 {
 	struct rlimit now, want = { value, value };
 
-	/* A lower limit of the system stays. */
+	/* Keep a lower limit of the system. */
 	if (getrlimit(what, &now) == 0 && now.rlim_max < want.rlim_max)
 		return;
 	setrlimit(what, &want);
@@ -108,10 +108,11 @@ static int drop_capabilities(void)
 }
 
 /*
- * The system calls that reading mapped files, memory and a pipe needs. Any other one fails with
- * EPERM and does not kill the process: libraries try new calls (libdw openat2) before they take
- * the old way. Two calls name a process; they are let through for this one alone, since an
- * ordinary user's worker could signal, or limit, the user's other processes.
+ * The system calls needed for reading mapped files, memory and a pipe. Any other call
+ * fails with EPERM and does not kill the process: libraries try new calls (libdw openat2)
+ * before they fall back to old ones. Two calls name a process. They are allowed for this
+ * process only, because an ordinary user's helper could signal, or limit, the user's
+ * other processes.
  */
 static int filter_calls(void)
 {
@@ -127,7 +128,8 @@ static int filter_calls(void)
 	enum {
 		CALLS = PM_ARRAY_LEN(allowed),
 		HEAD = 4,
-		/* Load the first argument; is it this process, or 0?; number again. */
+		/* Load the first argument; compare it with this process and 0; reload the
+		 * number. */
 		SELF = 6,
 		ALLOW = HEAD + SELF + CALLS + 1,
 		REFUSE = ALLOW - 1,
@@ -140,10 +142,12 @@ static int filter_calls(void)
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_tgkill, 1, 0),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_prlimit64, 0, SELF - 2),
-		/* The low half: the kernel takes an int. Both architectures are little-endian. */
+		/* The low half, because the kernel takes an int. Both architectures are
+		 * little-endian. */
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
 			 offsetof(struct seccomp_data, args[0])),
-		/* 0 is this process for prlimit64(2), and no thread group for tgkill(2). */
+		/* For prlimit64(2), 0 is this process; for tgkill(2), it is not a thread
+		 * group. */
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, self, ALLOW - HEAD - 4, 0),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, ALLOW - HEAD - 5, 0),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
@@ -167,13 +171,14 @@ int pm_sandbox_enter(const struct pm_sandbox *sandbox)
 	uint64_t mapped = mapped_bytes();
 	int policy = sched_getscheduler(0) & ~SCHED_RESET_ON_FORK, code;
 
-	/* A reader of rings has priority, not this. Less than usual is somebody's wish. */
+	/* Only a reader of rings needs real-time priority. A priority below the normal
+	 * one was set on purpose and stays. */
 	if (policy == SCHED_FIFO || policy == SCHED_RR)
 		sched_setscheduler(0, SCHED_OTHER, &(struct sched_param){ 0 });
 	if (!sandbox->hurried && getpriority(PRIO_PROCESS, 0) < 0)
 		setpriority(PRIO_PROCESS, 0, 0);
 	if (geteuid() == 0) {
-		/* Where a user namespace has no nobody, the calls below have to do. */
+		/* In a user namespace without nobody, the calls below must suffice. */
 		if (setgroups(0, NULL) < 0 || setresgid(NOBODY, NOBODY, NOBODY) < 0 ||
 		    setresuid(NOBODY, NOBODY, NOBODY) < 0)
 			errno = 0;
@@ -181,7 +186,8 @@ int pm_sandbox_enter(const struct pm_sandbox *sandbox)
 	code = drop_capabilities();
 	if (code < 0)
 		return code;
-	/* Neither may others of that user look into it, nor leaves it its memory in a file. */
+	/* Other processes of that user must not inspect its memory, and it must not leave
+	 * a core file. */
 	prctl(PR_SET_DUMPABLE, 0);
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);

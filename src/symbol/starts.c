@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where functions begin that have no symbol: .eh_frame has an entry for each, also where
- * everything else was stripped, for exceptions need it (LSB 10.6.1). A function that was split
- * has one for each part. The section is read from its begin to its end rather than searched in
- * .eh_frame_hdr: not every file has that, and what it says is not to be trusted either.
+ * Finds the start of functions without a symbol. .eh_frame has an entry for each, even in
+ * stripped files, because exceptions need it (LSB 10.6.1). A function that was split has
+ * an entry for each part. The section is read from start to end, and .eh_frame_hdr is not
+ * used: not every file has it, and its contents are not trustworthy either.
  */
 #include "symbol-internal.h"
 
@@ -11,13 +11,14 @@
 #include <string.h>
 
 enum {
-	CIE_HEAD_BYTES_MAX = 256, /* all but its program; usual are 17 */
+	CIE_HEAD_BYTES_MAX = 256, /* all but its program; 17 are usual */
 	AUGMENTATION_MAX = 16, /* letters; five are known */
 };
 
-/* The last function that begins between the wanted address before this one and this one. */
+/* The last function that starts after the previous wanted address and not after this
+ * one. */
 struct slot {
-	uint64_t start, end; /* end 0: there is none */
+	uint64_t start, end; /* end 0: none */
 };
 
 struct frames {
@@ -28,9 +29,9 @@ struct frames {
 	size_t len;
 	uint64_t svma; /* of the section */
 	bool is_64;
-	/* Of the CIE that was read last: mostly all have the same. */
-	size_t cie; /* its offset; len: none */
-	uint8_t encoding; /* DW_EH_PE_omit: its entries cannot be read */
+	/* The last CIE read; most files use the same one for all entries. */
+	size_t cie; /* its offset; equal to len: none */
+	uint8_t encoding; /* DW_EH_PE_omit: entries of this CIE cannot be read */
 };
 
 /* ---- encoded pointers (LSB 10.5.1) ---------------------------------------------------- */
@@ -62,7 +63,7 @@ static uint64_t read_value(const struct frames *frames, struct pm_reader *reader
 	}
 }
 
-/* The address at the place of @reader, which is the section's @offset. */
+/* Reads the address at @reader, whose data start at @offset of the section. */
 static uint64_t read_address(const struct frames *frames, struct pm_reader *reader,
 			     size_t offset)
 {
@@ -79,8 +80,8 @@ static uint64_t read_address(const struct frames *frames, struct pm_reader *read
 
 /* ---- entries -------------------------------------------------------------------------- */
 
-/* Steps over the length of the entry at @offset; false at the section's end. @begin, @end: of
- * what it has, from its id on. */
+/* Reads the length of the entry at @offset; false at the section's end. @begin, @end: its
+ * contents from the id on. */
 static bool read_length(const struct frames *frames, size_t offset, size_t *begin,
 			size_t *end)
 {
@@ -98,7 +99,7 @@ static bool read_length(const struct frames *frames, size_t offset, size_t *begi
 	return true;
 }
 
-/* The letter R's byte in the augmentation data, DW_EH_PE_omit where it cannot be found. */
+/* The byte for letter R in the augmentation data; DW_EH_PE_omit: it cannot be found. */
 static uint8_t find_encoding(const struct frames *frames, struct pm_reader *reader,
 			     const char *letters)
 {
@@ -110,7 +111,7 @@ static uint8_t find_encoding(const struct frames *frames, struct pm_reader *read
 		} else if (*letters == 'P') {
 			uint8_t personality = pm_reader_u8(reader);
 
-			/* An aligned one is padded; no compiler has made it. */
+			/* An aligned pointer is padded; no compiler has used it. */
 			if (personality == DW_EH_PE_aligned)
 				return DW_EH_PE_omit;
 			if (personality != DW_EH_PE_omit)
@@ -124,7 +125,7 @@ static uint8_t find_encoding(const struct frames *frames, struct pm_reader *read
 	return reader->failed ? DW_EH_PE_omit : encoding;
 }
 
-/* How the entries of the CIE at @offset say where their functions are. */
+/* The encoding of addresses in entries of the CIE at @offset. */
 static uint8_t read_cie(const struct frames *frames, size_t offset)
 {
 	struct pm_reader reader;
@@ -164,7 +165,7 @@ static void note(struct frames *frames, uint64_t start, uint64_t end)
 	size_t next = pm_wanted_from(frames->wanted, start);
 	struct slot *slot = &frames->slots[next];
 
-	/* Of what the linker has left out, an entry at address 0 may stay. */
+	/* An entry at address 0 may remain from code that the linker has dropped. */
 	if (!section || start == 0 || next == frames->wanted->len)
 		return;
 	if (end > section->end)
@@ -174,7 +175,7 @@ static void note(struct frames *frames, uint64_t start, uint64_t end)
 		*slot = (struct slot){ start, end };
 }
 
-/* An entry but for its length: [@begin, @end) of the section. */
+/* Reads an entry without its length: [@begin, @end) of the section. */
 static void read_entry(struct frames *frames, size_t begin, size_t end)
 {
 	struct pm_reader reader;
@@ -198,7 +199,7 @@ static void read_entry(struct frames *frames, size_t begin, size_t end)
 		note(frames, start, after);
 }
 
-/* Where one is broken, the next one's place is not known. */
+/* After a damaged entry, the start of the next one is unknown. */
 static void read_entries(struct frames *frames)
 {
 	size_t offset = 0, begin, end;
@@ -225,7 +226,8 @@ static bool find_section(struct frames *frames)
 	return true;
 }
 
-/* An entry of the PLT has been told apart already: .eh_frame has one function for all. */
+/* PLT entries have been identified already; .eh_frame has one function for all of
+ * them. */
 static bool is_asked(const struct pm_elf_symbol *symbol)
 {
 	return !symbol->name && symbol->start == 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the parts of the symboliser share. See symbol.c for how they work together. */
+/* Shared by the parts of the symboliser. See symbol.c for how they work together. */
 #pragma once
 
 #include "pm/symbol.h"
@@ -38,7 +38,7 @@ static inline size_t pm_wanted_from(const struct pm_wanted *wanted, uint64_t add
 
 /* ---- texts --------------------------------------------------------------------------- */
 
-/* Each text once, at an address that stays. Zero-initialised is empty. */
+/* Keeps one copy of each string, at a permanent address. Zero-initialised is empty. */
 struct pm_texts {
 	PM_VEC(char *) blocks;
 	PM_VEC(const char *) rows;
@@ -46,76 +46,76 @@ struct pm_texts {
 	size_t block_len, block_cap; /* of the last block */
 };
 
-/* A printable copy of at most @len bytes at @text, or NULL (also when memory ends). */
+/* A printable copy of at most @len bytes at @text, or NULL (also if memory runs out). */
 const char *pm_texts_add(struct pm_texts *texts, const char *text, size_t len);
 void pm_texts_release(struct pm_texts *texts);
 
-/* Symbol and function names beyond this are cut. */
+/* Longer symbol and function names are cut. */
 enum {
 	PM_SYMBOL_TEXT_MAX = 16384
 };
 
-/* Demangled when it is mangled. */
+/* The same, demangled if it is mangled. */
 const char *pm_texts_add_name(struct pm_texts *texts, const char *name, size_t len);
 
 /* ---- ELF images ---------------------------------------------------------------------- */
 
 /*
- * An ELF file or image, mapped. Zero-initialised is closed. An open one stays at its address
- * and with its thread.
+ * A mapped ELF file or image. Zero-initialised is closed. An open one must stay at its
+ * address and in its thread.
  */
 struct pm_elf_image {
 	Elf *elf;
-	void *map; /* private: what libelf writes to it stays here */
-	size_t map_len; /* with a page of zeros behind the file */
+	void *map; /* private; libelf's writes stay here */
+	size_t map_len; /* including a page of zeros after the file */
 	size_t file_len;
 	PM_VEC(struct pm_range) code; /* executable sections, ascending */
-	struct pm_elf_image *next; /* of guard.c */
+	struct pm_elf_image *next; /* for guard.c */
 	bool is_guarded;
 };
 
-/* -ENOEXEC when it is no ELF file. @copy: as struct pm_symbol_options says. */
+/* -ENOEXEC: not an ELF file. @copy: as struct pm_symbol_options says. */
 int pm_elf_image_open(struct pm_elf_image *image, int fd, bool copy);
 /* Copies @bytes. */
 int pm_elf_image_open_memory(struct pm_elf_image *image, const void *bytes, size_t len);
 void pm_elf_image_close(struct pm_elf_image *image);
 
-/* From here to there, pages of @image that the file has lost read as zeros. */
+/* Between these calls, pages of @image that the file has lost read as zeros. */
 void pm_guard_add(struct pm_elf_image *image);
 void pm_guard_remove(struct pm_elf_image *image);
 
-/* The executable section that @address lies in, or NULL. */
+/* The executable section that contains @address, or NULL. */
 const struct pm_range *pm_elf_image_code(const struct pm_elf_image *image,
 					 uint64_t address);
-/* The first section whose name is one of two (@other may be NULL) and has bytes. */
+/* The first section that has bytes and one of two names (@other may be NULL). */
 Elf_Scn *pm_elf_image_section(const struct pm_elf_image *image, const char *name,
 			      const char *other, GElf_Shdr *shdr);
-/* NULL when it has none. @ret is borrowed from the image. */
+/* Returns the length of the build-id; negative: none. @ret is borrowed from the image. */
 ssize_t pm_elf_image_build_id(const struct pm_elf_image *image, const void **ret);
 
 /*
- * The separate debug file of @image, which is the file behind @fd (-1: in memory only), by
- * build-id or .gnu_debuglink. -ENOENT when there is none that fits.
+ * Opens the separate debug file of @image, which is the file behind @fd (-1: in memory
+ * only), by build-id or .gnu_debuglink. -ENOENT: there is no matching file.
  */
 int pm_debug_file_open(struct pm_elf_image *ret, const struct pm_elf_image *image, int fd,
 		       const struct pm_symbol_options *options);
-/* The file that dwz made, whose build-id is in another's .gnu_debugaltlink. */
+/* Opens the file that dwz made, whose build-id is in another file's .gnu_debugaltlink. */
 int pm_debug_file_alt(struct pm_elf_image *ret, const void *id, size_t id_len,
 		      const struct pm_symbol_options *options);
 
 /* ---- symbol tables ------------------------------------------------------------------- */
 
-/* The symbol for one wanted address; name NULL: none, but it may be known where it begins. */
+/* The symbol of one wanted address. name NULL: none, but the start may be known. */
 struct pm_elf_symbol {
 	const char *name; /* borrowed from the image, with its version */
-	uint64_t start, end; /* [start, end); end == start or 0: it has no size */
-	bool plt; /* an entry of the PLT that leads to it */
+	uint64_t start, end; /* [start, end); end == start or 0: no size */
+	bool plt; /* an entry of the PLT that leads to the symbol */
 };
 
-/* False: it has a symbol table that goes beyond its end. */
+/* False: the file has a symbol table that extends beyond its end. */
 bool pm_symtab_readable(const struct pm_elf_image *image);
 /*
- * Fills @symbols (of wanted->len, zeroed) from the tables of @image and, where it has no
+ * Fills @symbols (of wanted->len, zeroed) from the tables of @image and, if it has no
  * .symtab, of @debug (may be NULL).
  */
 int pm_symtab_resolve(const struct pm_elf_image *image, const struct pm_elf_image *debug,
@@ -124,8 +124,8 @@ int pm_symtab_resolve(const struct pm_elf_image *image, const struct pm_elf_imag
 int pm_plt_resolve(const struct pm_elf_image *image, const struct pm_elf_image *debug,
 		   const struct pm_wanted *wanted, struct pm_elf_symbol *symbols);
 
-/* Gives @symbols without a name and a start those that .eh_frame has for their functions, and
- * the ends. */
+/* For @symbols that have neither a name nor a start, sets the start and end of their
+ * functions from .eh_frame. */
 int pm_starts_resolve(const struct pm_elf_image *image, const struct pm_wanted *wanted,
 		      struct pm_elf_symbol *symbols);
 
@@ -134,41 +134,42 @@ int pm_starts_resolve(const struct pm_elf_image *image, const struct pm_wanted *
 /* What DWARF says about one wanted address. */
 struct pm_dwarf_answer {
 	size_t first, len; /* the chain, innermost first, in pm_dwarf_answers.functions */
-	uint64_t entry; /* of the outermost function, valid with len > 0 */
-	const char *file; /* by the line table */
+	uint64_t entry; /* entry address of the outermost function; valid if len > 0 */
+	const char *file; /* from the line table */
 	uint32_t line;
 };
 
 struct pm_dwarf_answers {
 	struct pm_dwarf_answer *of; /* of wanted->len, zeroed by the caller */
 	PM_VEC(struct pm_symbol_function) functions;
-	bool limited; /* not all was read, for what that would cost */
+	bool limited; /* not all was read, because of the cost */
 };
 
 struct pm_dwarf;
 
 /*
- * Opens and inflates the debug information, whether there is any or not. @image says where
- * code lies, @debug holds the DWARF (may be the same); the result borrows both. 0 or -ENOMEM.
+ * Opens and inflates the debug information, whether or not there is any. @image says
+ * where code is, @debug has the DWARF (may be the same); the result borrows both. 0 or
+ * -ENOMEM.
  */
 int pm_dwarf_load(const struct pm_elf_image *image, const struct pm_elf_image *debug,
 		  const struct pm_symbol_options *options, struct pm_dwarf **ret);
-/* Reads what pm_dwarf_resolve() reads for any addresses. */
+/* Reads everything that pm_dwarf_resolve() reads for any addresses. */
 void pm_dwarf_read_ahead(struct pm_dwarf *dwarf);
 void pm_dwarf_free(struct pm_dwarf *dwarf);
 /*
- * Whatever is broken in the debug information only makes answers fewer. Returns 0 or
+ * Damage in the debug information only reduces the number of answers. Returns 0 or
  * -ENOMEM.
  */
 int pm_dwarf_resolve(struct pm_dwarf *dwarf, const struct pm_wanted *wanted,
 		     const struct pm_symbol_options *options, struct pm_texts *texts,
 		     struct pm_dwarf_answers *answers);
 /*
- * From the function table of a Go program: fills @symbols that have no name, and answers that
- * are empty. Without @answers it does symbols only. 0 or -ENOMEM.
+ * Uses the function table of a Go program: fills @symbols that have no name, and answers
+ * that are empty. With @answers NULL, fills only symbols. 0 or -ENOMEM.
  */
 int pm_go_resolve(const struct pm_elf_image *image, const struct pm_wanted *wanted,
 		  struct pm_elf_symbol *symbols, struct pm_texts *texts,
 		  struct pm_dwarf_answers *answers);
-/* Whether there is any. */
+/* Whether there is any debug information. */
 bool pm_dwarf_present(const struct pm_elf_image *image);

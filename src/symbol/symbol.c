@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One module, all its addresses: the symbol table and the debug information each answer for
- * every address in one pass, then the two answers are put together and handed out in order.
+ * Resolves all addresses of one module. The symbol table and the debug information each
+ * answer for all addresses in one pass; the two answers are then combined and emitted in
+ * order.
  */
 #include "pm/symbol.h"
 
@@ -11,15 +12,15 @@
 
 struct pm_symbols {
 	struct pm_elf_image image;
-	struct pm_elf_image debug; /* elf NULL: there is none */
-	struct pm_dwarf *dwarf; /* of one of the two; NULL before it is loaded */
+	struct pm_elf_image debug; /* elf NULL: none */
+	struct pm_dwarf *dwarf; /* of one of the two; NULL until it is loaded */
 	struct pm_wanted wanted;
 	struct pm_symbol_options options;
 	struct pm_elf_symbol *symbols;
 	struct pm_dwarf_answers answers;
 	struct pm_texts texts;
 	PM_VEC(struct pm_symbol_function) chain;
-	bool damaged; /* something that is there cannot be read */
+	bool damaged; /* a part that exists cannot be read */
 };
 
 static void symbols_release(struct pm_symbols *job)
@@ -37,7 +38,7 @@ static void symbols_release(struct pm_symbols *job)
 static const char *symbol_text(struct pm_symbols *job, const struct pm_elf_symbol *symbol)
 {
 	size_t len = strnlen(symbol->name, PM_SYMBOL_TEXT_MAX);
-	/* A name that begins with @ is no version. */
+	/* An @ at the start of a name does not begin a version. */
 	const char *version = len > 0 ? memchr(symbol->name + 1, '@', len - 1) : NULL;
 
 	if (version)
@@ -55,7 +56,7 @@ static const char *symbol_text(struct pm_symbols *job, const struct pm_elf_symbo
 	return name;
 }
 
-/* Puts the chain of address @index together in job->chain. */
+/* Builds the chain of address @index in job->chain. */
 static int assemble(struct pm_symbols *job, size_t index)
 {
 	const struct pm_elf_symbol *symbol = &job->symbols[index];
@@ -82,9 +83,9 @@ static int assemble(struct pm_symbols *job, size_t index)
 		return 0;
 	}
 	/*
-	 * The linker's name says what a debugger's lacks: of several names of one function the
-	 * public one, and which copy it is (foo.constprop.0). Not for a part that was split
-	 * off (foo.cold): it starts elsewhere than its function.
+	 * The linker's name has information that DWARF lacks: the public one of several
+	 * names of a function, and which copy it is (foo.constprop.0). It is not used for
+	 * a part that was split off (foo.cold), which starts elsewhere than its function.
 	 */
 	if (answer->len == 0 || !outermost->name || symbol->start == answer->entry) {
 		const char *name = symbol_text(job, symbol);
@@ -113,8 +114,8 @@ static int emit_all(struct pm_symbols *job, pm_symbol_emit_fn emit, void *user)
 	return 0;
 }
 
-/* Does the work that does not depend on the addresses: opens all files and inflates
- * compressed sections. */
+/* Opens all files and inflates compressed sections, which does not depend on the
+ * addresses. */
 static int load(struct pm_symbols *job, int fd)
 {
 	const struct pm_elf_image *debug;
@@ -157,7 +158,7 @@ static int resolve(struct pm_symbols *job)
 	return code;
 }
 
-/* @code: of what came before. */
+/* @code: the result of the previous step. */
 static int answer(struct pm_symbols *job, int code, pm_symbol_emit_fn emit, void *user,
 		  struct pm_error *err)
 {

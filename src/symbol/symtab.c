@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From addresses to ELF symbols, with one pass over each symbol table and no sorting of it:
- * of a hundred thousand symbols, those that matter are the few that hold a wanted address.
+ * From addresses to ELF symbols, with one unsorted pass over each symbol table:
+ * of a hundred thousand symbols, only the few that contain a wanted address matter.
  *
  * Which symbol an address gets:
  *  1. of the sized symbols that contain it, the one that starts last (the innermost);
- *  2. else the symbol before it in the same section, when that one has no size (assembler
+ *  2. otherwise the symbol before it in the same section, if that has no size (assembler
  *     code without .size) and no other symbol starts between them;
  *  3. of several with the same start: functions before labels, exported before local, fewer
- *     leading underscores, strong before weak, shorter, alphabetical. So `read` is the name
- *     of what is also __read, __libc_read and __GI___read.
+ *     leading underscores, strong before weak, shorter, alphabetical. Therefore `read` is
+ *     the name of a function that is also __read, __libc_read and __GI___read.
  */
 #include "symbol-internal.h"
 
 #include <string.h>
 
 enum {
-	/* What lies behind that does not decide which of two names is better. */
+	/* Characters beyond it do not decide which of two names is better. */
 	COMPARED_BYTES = 255,
 };
 
@@ -27,18 +27,18 @@ struct candidate {
 	uint8_t underscores, len; /* of the name's first COMPARED_BYTES */
 };
 
-/* A string table up to its last NUL: a text that begins in it also ends in it. */
+/* A string table up to its last NUL: a string that starts in it also ends in it. */
 struct strings {
 	const char *data;
 	size_t len;
 };
 
 struct scan {
-	const struct pm_elf_image *image; /* whose sections tell what is code */
+	const struct pm_elf_image *image; /* its sections say what is code */
 	const struct pm_wanted *wanted;
-	PM_VEC(struct candidate) found; /* sized, containing a wanted address */
-	/* For each wanted address the last symbol that starts after the wanted address before
-	 * it, but not after itself. name NULL: none. */
+	PM_VEC(struct candidate) found; /* with a size, containing a wanted address */
+	/* For each wanted address, the last symbol that starts after the previous wanted
+	 * address and not after this one. name NULL: none. */
 	struct candidate *nearest;
 };
 
@@ -51,13 +51,12 @@ static void measure_name(struct candidate *candidate)
 	while (underscores < len && candidate->name[underscores] == '_')
 		underscores++;
 	if (strncmp(candidate->name, "__GI_", 5) == 0)
-		underscores =
-			UINT8_MAX; /* glibc's second name for what it calls itself */
+		underscores = UINT8_MAX; /* glibc's second name for its own calls */
 	candidate->underscores = underscores;
 	candidate->len = (uint8_t)(version ? version - candidate->name : (ptrdiff_t)len);
 }
 
-/* Positive when @a is the better name for the same start. */
+/* Returns a positive number if @a is the better name for the same start. */
 static int compare_names(const struct candidate *a, const struct candidate *b)
 {
 	if (a->is_function != b->is_function)
@@ -82,7 +81,7 @@ static int compare_candidates(const void *a, const void *b)
 	return compare_names(x, y);
 }
 
-/* Labels that assemblers and linkers leave for themselves. */
+/* Whether it is a label that assemblers and linkers use internally. */
 static bool is_noise(const char *name, bool is_function)
 {
 	/* "$x", "$d.1": mapping symbols of the Arm and RISC-V ABIs. */
@@ -92,7 +91,7 @@ static bool is_noise(const char *name, bool is_function)
 
 static void note_nearest(struct candidate *slot, const struct candidate *candidate)
 {
-	/* At the same start a size says that the function ended before the address. */
+	/* At the same start, a size means that the function ends before the address. */
 	if (slot->name && slot->start == candidate->start) {
 		bool sized = candidate->end > candidate->start;
 
@@ -182,7 +181,7 @@ static int scan_table(struct scan *scan, Elf *elf, Elf_Scn *section,
 	return 0;
 }
 
-/* The first table of @type; 1 when there was one. */
+/* Scans the first table of @type. Returns 1 if there was one. */
 static int scan_type(struct scan *scan, Elf *elf, uint32_t type)
 {
 	Elf_Scn *section = NULL;
@@ -212,8 +211,8 @@ static void answer(const struct pm_elf_image *image, uint64_t address,
 }
 
 /*
- * Both lists ascend. Symbols that have started lie on a stack, the last on top; one that has
- * ended before an address can hold no later one either, so it goes for good.
+ * Both lists ascend. Symbols that have started are on a stack, the last one on top. A
+ * symbol that ends before an address cannot contain a later one either, and is removed.
  */
 static int sweep(struct scan *scan, struct pm_elf_symbol *symbols)
 {

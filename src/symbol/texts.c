@@ -64,7 +64,8 @@ static const char *add_printable(struct pm_texts *texts, const char *text, size_
 static bool is_plain(const char *text, size_t len)
 {
 	for (size_t i = 0; i < len; i++)
-		if (text[i] < 0x20 || text[i] == 0x7f) /* beyond ASCII is negative */
+		/* Bytes beyond ASCII are negative. */
+		if (text[i] < 0x20 || text[i] == 0x7f)
 			return false;
 	return true;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Forked, not executed: all tables are there already. What needs rights is done first, by code
- * of ours that reads a few bytes here and there: opening the modules' files and finding their
- * debug files. Then the process gives up all rights, and libraries may read.
+ * The process is forked, but does not execute another program, because it needs the
+ * tables that are already in memory. First, our own code does the work that needs rights,
+ * with small reads: it opens the modules' files and finds their debug files. The process
+ * then gives up all rights, and libraries may read.
  */
 #include "worker.h"
 
@@ -22,36 +23,35 @@
 enum {
 	FDS_OF_JOB = 3,
 	SEND_BYTES = 1 << 16,
-	CRC_BYTES_MAX = 1 << 28, /* for all of one process, about half a second */
+	CRC_BYTES_MAX = 1 << 28, /* for all files of one process, about half a second */
 	PIPE_BYTES = 1 << 20,
-	/* Reading fewer bytes takes a millisecond, which is not worth a process of its
-	 * own. */
+	/* Smaller files are read within a millisecond, which is not worth a process. */
 	EARLY_BYTES_MIN = 1 << 18,
 	EARLY_WAIT_S = 30,
 };
-/* A file with holes is as large as it likes; only its mapping is that large. */
+/* A sparse file can claim any size, but only its mapping is that large. */
 #define MAPPED_BYTES_MAX (UINT64_C(4) << 30)
 
 struct job {
 	const struct pm_symbol_job *of;
 	struct pm_symbol_input input;
 	struct pm_symbol_files files;
-	struct pm_symbols *symbols; /* opened before the request; NULL: not */
+	struct pm_symbols *symbols; /* opened before the request; NULL: not opened */
 	uint64_t bytes; /* on disk */
 	bool limited, damaged;
-	bool hung; /* opening it never came to an end */
+	bool hung; /* an earlier attempt to open it never ended */
 };
 
 struct worker {
 	const struct pm_symbol_crew_calls *calls;
 	struct job *jobs;
-	size_t first, len; /* first: of the crew's jobs */
+	size_t first, len; /* first: index in the crew's jobs */
 	int out;
-	const bool *hung; /* by the crew's job; NULL: none */
-	int ask; /* descriptor from which the addresses come later; -1: they are known */
+	const bool *hung; /* by index in the crew's jobs; NULL: none */
+	int ask; /* the addresses arrive later through it; -1: they are known */
 	bool yields; /* until then */
 	struct pm_str text; /* to be sent */
-	uint64_t mapped_bytes, bytes; /* of all files: as they say, on disk */
+	uint64_t mapped_bytes, bytes; /* of all files: nominal size, size on disk */
 };
 
 static void count_file(struct worker *worker, struct job *job, int fd)
@@ -145,7 +145,7 @@ static int emit(void *user, size_t index, const struct pm_symbol_function *funct
 
 	if (len == 0)
 		return 0;
-	/* Of a longer chain the function itself is what matters most. */
+	/* If the chain is too long, the outer functions matter most. */
 	if (len > PM_SYMBOL_WIRE_FUNCTIONS_MAX) {
 		functions += len - PM_SYMBOL_WIRE_FUNCTIONS_MAX;
 		len = PM_SYMBOL_WIRE_FUNCTIONS_MAX;
@@ -166,7 +166,7 @@ static int resolve(struct worker *worker, struct job *job)
 		return pm_symbols_resolve_memory(
 			job->input.image, job->input.image_len, job->of->addresses,
 			job->of->addresses_len, &options, emit, worker, NULL);
-	/* That it could not be opened is told elsewhere. */
+	/* A file that could not be opened is reported elsewhere. */
 	if (job->input.fd < 0)
 		return 0;
 	if (job->symbols)
@@ -204,7 +204,7 @@ static void read_all(int fd, void *bytes, size_t len)
 	while (len > 0) {
 		ssize_t n = read(fd, bytes, len);
 
-		/* No process is left that could send a request. */
+		/* No process is left to send a request. */
 		if (n == 0 || (n < 0 && errno != EINTR))
 			_exit(0);
 		if (n > 0) {
@@ -312,11 +312,11 @@ static _Noreturn void child(struct worker *worker, const struct pm_symbol_job *j
 				      .hung = worker->hung &&
 					      worker->hung[worker->first + i] };
 	run(worker, parent);
-	/* What we have in buffers and handlers is for us alone. */
+	/* Buffers and exit handlers belong to the parent. */
 	_exit(0);
 }
 
-/* @jobs NULL: its only job comes through worker->ask. */
+/* @jobs NULL: its only job arrives through worker->ask. */
 static int start(struct worker *worker, const struct pm_symbol_job *jobs,
 		 struct pm_symbol_process *ret)
 {
@@ -325,7 +325,7 @@ static int start(struct worker *worker, const struct pm_symbol_job *jobs,
 
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return -errno;
-	/* So that it works on while we are busy. */
+	/* A large pipe lets it continue while we are busy. */
 	fcntl(ends[0], F_SETPIPE_SZ, PIPE_BYTES);
 	fcntl(ends[0], F_SETFL, O_NONBLOCK);
 	worker->out = ends[1];
@@ -367,7 +367,7 @@ int pm_symbol_worker_start_early(const struct pm_symbol_crew_calls *calls, size_
 
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return -errno;
-	/* All addresses must fit into the pipe, or writing them would block, see
+	/* All addresses must fit into the pipe, because writing must not block; see
 	 * early.c. */
 	fcntl(ends[1], F_SETPIPE_SZ, PIPE_BYTES);
 	fcntl(ends[1], F_SETFL, O_NONBLOCK);
