@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The function table that every Go program carries (.gopclntab): names, files, lines, inlined
- * calls and frame sizes. The program's own tracebacks need it, therefore stripping leaves it.
- * This room reads bytes of a file that it is given; it opens nothing and keeps nothing.
+ * The function table that every Go program carries (.gopclntab): names, files, lines,
+ * inlined calls and frame sizes. The program's own tracebacks need it; stripping
+ * therefore keeps it. This room reads bytes of a file that it is given; it opens no file
+ * and keeps no state.
  *
  * Layouts: Go's runtime/symtab.go, runtime/runtime2.go (_func, moduledata) and
  * cmd/link/internal/ld/pcln.go; debug/gosym/pclntab.go names the versions as used here.
@@ -16,16 +17,16 @@ enum {
 	PM_GO_INLINE_MAX = 64, /* frames at one address; more were never seen */
 };
 
-/* Where the bytes come from. */
+/* The source of the bytes. */
 struct pm_go_file {
-	/* @len bytes at @offset of the file, in place for as long as the table is used; NULL
-	 * when they cannot be had. */
+	/* Returns @len bytes at @offset of the file, which stay valid as long as the
+	 * table is used; NULL: they cannot be read. */
 	const uint8_t *(*bytes)(void *user, uint64_t offset, size_t len);
 	void *user;
 };
 
 enum pm_go_layout {
-	PM_GO_1_2, /* to 1.15; without inlined calls here */
+	PM_GO_1_2, /* up to 1.15; inlined calls are not read */
 	PM_GO_1_16, /* and 1.17 */
 	PM_GO_1_18, /* and 1.19 */
 	PM_GO_1_20, /* and later */
@@ -36,7 +37,7 @@ struct pm_go_load {
 	uint32_t flags; /* PF_* */
 };
 
-/* Plain values: it needs no release. */
+/* Holds plain values and needs no release. */
 struct pm_go_table {
 	struct pm_go_file file;
 	struct pm_go_load loads[PM_GO_LOADS_MAX];
@@ -45,12 +46,12 @@ struct pm_go_table {
 	uint16_t machine; /* EM_* */
 	uint8_t word_bytes; /* 4 or 8 */
 	uint8_t quantum; /* of addresses in the tables: 1 or 4 */
-	/* All that follows are svma. */
+	/* All fields below except functions_len are svma. */
 	uint64_t header;
-	uint64_t text; /* what offsets of code count from; 0 before 1.18 */
-	uint64_t funcdata; /* what offsets of a function's data count from; 0: unknown */
+	uint64_t text; /* base of the offsets of code; 0 before 1.18 */
+	uint64_t funcdata; /* base of the offsets of functions' data; 0: unknown */
 	uint64_t low, high; /* the code that the table describes: [low, high) */
-	uint64_t names, units, files, pcs, functions; /* where the tables begin */
+	uint64_t names, units, files, pcs, functions; /* starts of the tables */
 	uint64_t functions_len;
 };
 
@@ -61,10 +62,10 @@ struct pm_go_table {
  * it has to search.
  */
 int pm_go_open(struct pm_go_table *ret, const struct pm_go_file *file);
-/* Whether a section of this name says that a file is of Go. */
+/* Whether a section of this name marks a file as Go's. */
 bool pm_go_is_section(const char *name);
 
-/* A function as the table has it; the numbers are offsets in its parts. */
+/* A function as described by the table; the numbers are offsets in the table's parts. */
 struct pm_go_function {
 	uint64_t entry, end; /* svma [entry, end) */
 	uint64_t record; /* svma of its entry in the table */
@@ -75,16 +76,16 @@ struct pm_go_function {
 
 enum {
 	PM_GO_FLAG_TOP_FRAME = 1, /* outermost of its stack */
-	PM_GO_FLAG_SP_WRITE = 2, /* it moves to another stack */
+	PM_GO_FLAG_SP_WRITE = 2, /* it may switch to another stack */
 };
 
-/* 0, -ENOENT when the table has none at @svma, -EBADMSG. */
+/* 0; -ENOENT: the table has no function at @svma; -EBADMSG. */
 int pm_go_find(const struct pm_go_table *table, uint64_t svma,
 	       struct pm_go_function *ret);
-/* The function number @index, by rising addresses. 0, -ENOENT, -EBADMSG. */
+/* The function number @index, in ascending order of addresses. 0, -ENOENT, -EBADMSG. */
 int pm_go_function_at(const struct pm_go_table *table, uint64_t index,
 		      struct pm_go_function *ret);
-/* In place, ends with NUL; NULL when it cannot be read. */
+/* NUL-terminated and in place; NULL: it cannot be read. */
 const char *pm_go_name(const struct pm_go_table *table,
 		       const struct pm_go_function *function);
 /*
@@ -96,17 +97,16 @@ int pm_go_stack_bytes(const struct pm_go_table *table,
 		      const struct pm_go_function *function, uint64_t svma,
 		      uint32_t *work_left, int32_t *ret);
 
-/* A function at an address: the function that is executed there, or one that it is
- * inlined into. */
+/* A function at an address: the one that runs there, or one into which it is inlined. */
 struct pm_go_frame {
-	const char *name; /* NULL: unknown; in place as all texts here */
+	const char *name; /* NULL: unknown; in place, as all strings here */
 	const char *file; /* NULL: unknown */
 	uint32_t line; /* 0: unknown */
 };
 
 /*
- * Fills @frames (of PM_GO_INLINE_MAX) with what is at @svma in @function, innermost first, and
- * returns how many; at least 1. What cannot be read is missing.
+ * Fills @frames (of PM_GO_INLINE_MAX) with the functions at @svma in @function, innermost
+ * first, and returns their number, at least 1. Values that cannot be read are unknown.
  */
 size_t pm_go_frames(const struct pm_go_table *table,
 		    const struct pm_go_function *function, uint64_t svma,

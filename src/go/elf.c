@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds .gopclntab and the module data (runtime.moduledata), which says where code and function
- * data begin. Both may be without a name: linkers merge the section into .data.rel.ro where the
- * program is position-independent, and sstrip takes all section headers away.
+ * Finds .gopclntab and the module data (runtime.moduledata), which says where code and
+ * function data start. Both may lack a name: in position-independent programs, linkers
+ * merge the section into .data.rel.ro, and sstrip removes all section headers.
  */
 #include "go-internal.h"
 
@@ -11,13 +11,13 @@
 
 enum {
 	PHDRS_MAX = 256,
-	SECTIONS_MAX = 1 << 12, /* Go's own programs have some thirty */
+	SECTIONS_MAX = 1 << 12, /* Go's own programs have about thirty */
 	NAME_BYTES_MAX = 32,
 	SEARCHED_BYTES_MAX = 1 << 28, /* the largest programs seen have 150 MB */
 	CHUNK_BYTES = 1 << 12,
 	CANDIDATES_MAX = 16,
-	/* Read of one file, however often: Kubernetes' largest have 300,000, which are read
-	 * twice. */
+	/* Relocations read for one file, including repeated reads: Kubernetes' largest
+	 * programs have 300,000, which are read twice. */
 	RELOCS_READ_MAX = 1 << 21,
 	/* Words of moduledata (runtime/symtab.go). */
 	MODULE_NAMES = 1,
@@ -33,8 +33,8 @@ struct headers {
 	struct pm_go_table *table;
 	uint64_t shoff, shentsize, shnum, names_offset, names_size;
 	uint64_t rela, rela_size; /* svma; size 0: none */
-	uint32_t relocs_left; /* that may still be read */
-	bool is_go; /* a note or a section says it */
+	uint32_t relocs_left; /* relocations that may still be read */
+	bool is_go; /* a note or a section shows it */
 	uint64_t section; /* svma of the table by the section's name; 0: none has it */
 };
 
@@ -136,8 +136,9 @@ static bool read_phdr(const struct headers *headers, uint64_t offset, Elf64_Phdr
 	return true;
 }
 
-/* Whether the first note of a segment is the one that Go's linker writes; it is the first also
- * where another linker has put several into one segment, or it is seen by its section. */
+/* Whether the first note of a segment is the one that Go's linker writes. If another
+ * linker has put several notes into one segment, it is still the first, or its section
+ * identifies it. */
 static bool is_go_note(const struct pm_go_table *table, const Elf64_Phdr *phdr)
 {
 	Elf64_Nhdr note;
@@ -149,7 +150,8 @@ static bool is_go_note(const struct pm_go_table *table, const Elf64_Phdr *phdr)
 	       note.n_type == GO_NOTE && memcmp(name, "Go\0\0", sizeof(name)) == 0;
 }
 
-/* DT_RELA and DT_RELASZ; only 64-bit programs have them, others keep addends in place. */
+/* Reads DT_RELA and DT_RELASZ; only 64-bit programs have them, others keep addends in
+ * place. */
 static void read_dynamic(struct headers *headers, const Elf64_Phdr *phdr)
 {
 	enum {
@@ -286,7 +288,7 @@ static bool is_relative(const struct pm_go_table *table, uint64_t info)
 	       (table->machine == EM_AARCH64 ? R_AARCH64_RELATIVE : R_X86_64_RELATIVE);
 }
 
-/* False: there is no such one, or enough were read. */
+/* False: there is no such relocation, or the limit is reached. */
 static bool read_reloc(struct headers *headers, uint64_t index, Elf64_Rela *ret)
 {
 	const uint8_t *bytes;
@@ -301,7 +303,7 @@ static bool read_reloc(struct headers *headers, uint64_t index, Elf64_Rela *ret)
 	return bytes;
 }
 
-/* The words of the module data at @svma, which the loader fills in by relocations. */
+/* Reads the words of the module data at @svma that the loader fills in by relocations. */
 static void read_relocated(struct headers *headers, uint64_t svma, uint64_t *words)
 {
 	Elf64_Rela rela;
@@ -366,7 +368,7 @@ static bool use_module_at(struct pm_go_table *table, uint64_t svma)
 struct search {
 	bool (*is_wanted)(const struct pm_go_table *table, const uint8_t *word);
 	bool (*use)(struct pm_go_table *table, uint64_t svma);
-	uint32_t flags, no_flags; /* PF_* that a segment has to have, and not to have */
+	uint32_t flags, no_flags; /* PF_* that a segment must have, and must not have */
 	uint8_t bytes; /* of a word, which is aligned to its size */
 };
 

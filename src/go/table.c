@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The table itself: a header, then names, units (compilation units' lists of files), files,
- * tables of values by address, and the functions in order of address. Where the layouts differ:
+ * tables of values by address, and the functions in order of address. The layouts differ:
  *
  *   1.2   no parts: all offsets count from the header; functions by absolute address
  *   1.16  the parts above; functions by absolute address; inlined calls: 20 bytes
- *   1.18  functions and their data by offsets of 32 bits from text and go:func.*
- *   1.20  a function has its first line, too; inlined calls: 16 bytes
+ *   1.18  functions and their data by 32-bit offsets from text and go:func.*
+ *   1.20  a function also has its first line; inlined calls: 16 bytes
  *
- * Since 1.26 the header does not say any more where text begins: moduledata does.
+ * Since 1.26 the header no longer says where text starts; moduledata does.
  */
 #include "go-internal.h"
 
@@ -54,7 +54,7 @@ static enum pm_go_layout layout_of(const uint8_t *header)
 	return magic == (uint32_t)MAGIC_1_16 ? PM_GO_1_16 : PM_GO_1_2;
 }
 
-/* Offsets from the header, in the order in which linkers write the parts. */
+/* Reads the offsets from the header, in the order in which linkers write the parts. */
 static bool read_parts(struct pm_go_table *table, uint64_t at)
 {
 	uint64_t *parts[] = { &table->names, &table->units, &table->files, &table->pcs,
@@ -88,7 +88,7 @@ int pm_go_read_header(struct pm_go_table *table, uint64_t svma)
 	    table->functions_len == 0 || table->functions_len > FUNCTIONS_MAX)
 		return -ENOENT;
 	if (table->layout == PM_GO_1_2) {
-		/* The list of files stands behind the functions (debug/gosym, go12Init). */
+		/* The list of files follows the functions (debug/gosym, go12Init). */
 		uint64_t files = at + word + (2 * table->functions_len + 1) * word;
 		uint32_t offset;
 
@@ -114,7 +114,8 @@ struct row {
 	uint64_t entry, record;
 };
 
-/* Row @index of the functions; that behind the last has an entry only: the end of the code. */
+/* Reads row @index of the functions. The row after the last has only an entry: the end of
+ * the code. */
 static bool read_row(const struct pm_go_table *table, uint64_t index, struct row *ret)
 {
 	if (table->layout >= PM_GO_1_18) {
@@ -165,7 +166,7 @@ static int read_record(const struct pm_go_table *table, const struct row *row,
 	ret->pcdata_len = fields[6];
 	ret->unit = fields[7];
 	ret->flags = ret->funcdata_len = 0;
-	/* Before 1.12 there are two numbers of 32 bits; nothing of ours depends on them. */
+	/* Before 1.12 there are two 32-bit numbers, which are not needed here. */
 	if (table->layout == PM_GO_1_2)
 		return 0;
 	at += fields_len * sizeof(*fields) + (table->layout >= PM_GO_1_20 ? 4 : 0);
@@ -177,7 +178,7 @@ static int read_record(const struct pm_go_table *table, const struct row *row,
 	return 0;
 }
 
-/* Where the data of @function begin: tables of values, then pointers. */
+/* The start of the data of @function: tables of values, then pointers. */
 static uint64_t data_of(const struct pm_go_table *table,
 			const struct pm_go_function *function)
 {
@@ -241,10 +242,11 @@ int pm_go_read_range(struct pm_go_table *table)
 }
 
 /*
- * Return addresses that are the first instruction of a function, which no call has left: where a
- * goroutine switched stacks, the runtime makes it look as if systemstack_switch had called
- * (gosave_systemstack_switch), and handlers of signals return to sigreturn. The caller's look-up
- * is a byte too low then.
+ * Whether the first instruction of the function can be a return address that no call has
+ * left. If a goroutine has switched stacks, the runtime makes it look as if
+ * systemstack_switch had been the caller (gosave_systemstack_switch), and signal handlers
+ * return to sigreturn. A look-up of the address minus 1 then finds the function before
+ * it.
  */
 static bool is_returned_to(const struct pm_go_table *table,
 			   const struct pm_go_function *function)
@@ -290,7 +292,8 @@ int pm_go_find(const struct pm_go_table *table, uint64_t svma, struct pm_go_func
 
 /* ---- texts ------------------------------------------------------------------------------- */
 
-/* In place at @svma, where @end is the end of what it can lie in. */
+/* Returns the string at @svma, in place. @end: the end of the part that must contain
+ * it. */
 static const char *text_at(const struct pm_go_table *table, uint64_t svma, uint64_t end)
 {
 	uint64_t left = pm_go_bytes_left(table, svma);
@@ -326,7 +329,7 @@ const char *pm_go_name(const struct pm_go_table *table,
 	return name_at(table, function->name);
 }
 
-/* The file of number @file in the unit of @function. */
+/* The name of file number @file in the unit of @function. */
 static const char *file_name(const struct pm_go_table *table,
 			     const struct pm_go_function *function, int32_t file)
 {
@@ -355,8 +358,7 @@ enum {
 	WINDOW_BYTES = 512,
 };
 
-/* Makes sure that @reader holds the bytes of at least one step, if the table has that
- * many. */
+/* Ensures that @reader holds at least one step, if the table has that many bytes. */
 static bool refill_step_reader(const struct pm_go_table *table, struct pm_reader *reader,
 			       uint64_t *svma)
 {
@@ -375,9 +377,9 @@ static bool refill_step_reader(const struct pm_go_table *table, struct pm_reader
 }
 
 /*
- * The value at @svma of the table at @offset (runtime/symtab.go, pcvalue and step): pairs of
- * LEB128, by how much the value changes, and for how long it holds; a change of 0 that is not
- * the first ends it.
+ * Reads the value at @svma from the table at @offset (runtime/symtab.go, pcvalue and
+ * step). It has pairs of LEB128 numbers: the change of the value, and the length for
+ * which it is valid. A change of 0 that is not the first ends the table.
  */
 static int value_at(const struct pm_go_table *table,
 		    const struct pm_go_function *function, uint32_t offset, uint64_t svma,
@@ -424,7 +426,7 @@ int pm_go_stack_bytes(const struct pm_go_table *table,
 
 /* ---- inlined calls ----------------------------------------------------------------------- */
 
-/* The list of calls that were inlined into @function (svma), or 0. */
+/* svma of the list of calls that were inlined into @function; 0: none. */
 static uint64_t inline_tree(const struct pm_go_table *table,
 			    const struct pm_go_function *function)
 {
@@ -442,7 +444,7 @@ static uint64_t inline_tree(const struct pm_go_table *table,
 				       offset != UINT32_MAX
 			       ? table->funcdata + offset
 			       : 0;
-	/* Pointers, aligned (runtime/symtab.go of 1.17, funcdata). */
+	/* Aligned pointers (runtime/symtab.go of 1.17, funcdata). */
 	at += -at & (table->word_bytes - 1u);
 	return pm_go_read_word(table, at + FUNCDATA_INLINE_TREE * table->word_bytes,
 			       &tree)
