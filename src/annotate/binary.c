@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The file that a module was. Its path alone proves nothing: it may have been built anew, or
- * be another machine's.
+ * Opens the file of a module. Its path alone proves nothing: the file may have been
+ * rebuilt, or belong to another machine.
  */
 #include "annotate-internal.h"
 
@@ -18,7 +18,7 @@ enum {
 
 /* ---- the vDSO -------------------------------------------------------------------------- */
 
-/* How long the mapping is that begins at @start, 0: there is none. */
+/* The length of the mapping that starts at @start; 0: there is none. */
 static size_t mapping_len(uint64_t start)
 {
 	PM_AUTO_FCLOSE FILE *maps = fopen("/proc/self/maps", "re");
@@ -38,7 +38,8 @@ static size_t mapping_len(uint64_t start)
 	return 0;
 }
 
-/* A file with what the kernel gave this process, which is all of it. */
+/* Makes a file of the vDSO that the kernel has mapped into this process, which is a
+ * complete ELF file. */
 static int open_vdso(void)
 {
 	PM_AUTO_CLOSE int fd = -1;
@@ -57,7 +58,7 @@ static int open_vdso(void)
 
 /* ---- which file it is ------------------------------------------------------------------ */
 
-/* 0 when it is the recorded one. */
+/* Returns 0 if it is the recorded one. */
 static int check_build_id(int fd, const char *recorded, struct pm_error *err)
 {
 	uint8_t id[PM_MODULE_BUILD_ID_MAX], len;
@@ -82,7 +83,7 @@ static int check_build_id(int fd, const char *recorded, struct pm_error *err)
 	return 0;
 }
 
-/* A file without a build-id can only be old enough to be the recorded one. */
+/* For a file without a build-id, the only evidence is that it is old enough. */
 static int check_age(int fd, int64_t recorded_at, struct pm_error *err)
 {
 	uint8_t id[PM_MODULE_BUILD_ID_MAX], len;
@@ -134,7 +135,7 @@ static int no_file(const struct pm_profile_module *module, struct pm_error *err)
 	return 0;
 }
 
-/* The file at its path below @root. */
+/* Opens the file at its path below @root. */
 static int open_below(struct pm_annotate_binary *ret, const char *root,
 		      const struct pm_profile_module *module,
 		      const struct pm_annotate_search *search, struct pm_error *err)
@@ -172,7 +173,7 @@ static int open_path(struct pm_annotate_binary *ret,
 	if (module->path[0] != '/')
 		return pm_error_set(err, -ENOENT, "this is no path of a file");
 	r = search->symfs ? open_below(ret, search->symfs, module, search, err) : -ENOENT;
-	/* What is wrong with the file there is what a person wants to be told. */
+	/* The user needs to know what is wrong with the file there. */
 	if (r == -ENOENT)
 		r = open_below(ret, "", module, search, err);
 	else if (r < 0 && open_below(ret, "", module, search, NULL) == 0)
@@ -180,7 +181,8 @@ static int open_path(struct pm_annotate_binary *ret,
 	return r;
 }
 
-/* Which of the folders has the separate debug file; none: the usual one may. */
+/* Chooses the folder that has the separate debug file; none: the default one may have
+ * it. */
 static int find_debug_dir(struct pm_annotate_binary *binary,
 			  const struct pm_annotate_search *search)
 {
@@ -223,7 +225,7 @@ int pm_annotate_binary_open(struct pm_annotate_binary *ret,
 		r = binary.fd < 0 ? pm_error_set(err, binary.fd,
 						 "this process has no vDSO to look at")
 				  : 0;
-		/* Not by age: it is as old as this process. */
+		/* Its age says nothing: it is as old as this process. */
 		if (r == 0 && !module->build_id)
 			r = pm_error_set(err, -ESTALE,
 					 "the recording knows no build-id of the vDSO");

@@ -19,7 +19,7 @@ static int heavier_choice(const void *a, const void *b)
 			  : (x->function > y->function) - (x->function < y->function);
 }
 
-/* Those of @set that the view has, with their weights. */
+/* Collects the functions of @set that are in the view, with their weights. */
 static int weigh(struct pm_annotate_choices *ret, const struct pm_view *view,
 		 const struct pm_function_set *set)
 {
@@ -53,7 +53,7 @@ static int weigh(struct pm_annotate_choices *ret, const struct pm_view *view,
 	return r;
 }
 
-/* Names the heaviest of several functions that a name fits; 0 when all are called the same. */
+/* Reports the heaviest functions if a name matches several; 0: all have the same name. */
 static int check_names(const struct pm_annotate_choices *choices,
 		       const struct pm_profile *profile, const char *name,
 		       struct pm_error *err)
@@ -66,7 +66,7 @@ static int check_names(const struct pm_annotate_choices *choices,
 		const char *its =
 			profile->functions.data[choices->rows.data[i].function].name;
 
-		/* Equal texts are one pointer; the same name again is rarely far away. */
+		/* Equal strings are one pointer; equal names are rarely far apart. */
 		if (its == last)
 			continue;
 		last = its;

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* The instructions of a function, and which of them the samples of a view are on. */
+/* The instructions of a function, and the weights of the samples on them. */
 #include "annotate-internal.h"
 
 #include "pm/symbol.h"
 
 #include <string.h>
 
-/* Where the function was seen: an address of one file. */
+/* An address of one file at which the function was sampled. */
 struct spot {
 	uint32_t module;
 	uint64_t address;
-	bool proper; /* not inlined there into another function */
+	bool proper; /* not inlined into another function there */
 	struct pm_weight self, sum;
 };
 
-/* A symbol that holds some of the spots. */
+/* A symbol that contains some of the spots. */
 struct span {
 	uint64_t start, end;
 	bool proper, chosen;
@@ -24,14 +24,14 @@ struct span {
 struct job {
 	const struct pm_view *view;
 	uint32_t function;
-	bool *has; /* by frame: the function is at one of its levels */
-	PM_VEC(struct spot) spots; /* by module, address; each once */
-	struct pm_weight self; /* of all of them */
-	size_t first, end; /* the spots in the file that is looked at */
-	size_t counted; /* those before it are in a span, or in none */
+	bool *has; /* by frame: one of its levels is the function */
+	PM_VEC(struct spot) spots; /* by module, address; without duplicates */
+	struct pm_weight self; /* of all spots */
+	size_t first, end; /* the spots in the chosen file */
+	size_t counted; /* spots before it have been counted in a span or in none */
 	PM_VEC(struct span) spans;
 	struct pm_annotate_code *code;
-	size_t bytes_left; /* that may still be taken apart */
+	size_t bytes_left; /* that may still be disassembled */
 	uint32_t *insn_of_frame, *active; /* by frame; by instruction */
 };
 
@@ -122,7 +122,7 @@ static int heavier(const struct pm_weight *self_a, const struct pm_weight *sum_a
 	return order != 0 ? order : pm_annotate_heavier(sum_a, sum_b);
 }
 
-/* A path may have been several files; the one with most samples is looked at. */
+/* A path may have been several files over time; the one with the most samples is used. */
 static void choose_module(struct job *job)
 {
 	struct pm_weight best_self = { 0 }, best_sum = { 0 };
@@ -148,7 +148,7 @@ static void choose_module(struct job *job)
 
 /* ---- the symbols there --------------------------------------------------------------------- */
 
-/* The first spot of the file at @address or behind it. */
+/* The first spot of the file at or after @address. */
 static size_t spots_from(const struct job *job, uint64_t address)
 {
 	size_t low = job->first, high = job->end;
@@ -169,7 +169,7 @@ static int note_span(void *user, const struct pm_symbol_code *code)
 	struct job *job = user;
 	struct span span = { .start = code->start, .end = code->end };
 
-	/* Symbols may overlap, thousands of them: each spot counts in the first. */
+	/* Thousands of symbols may overlap: each spot counts only in the first. */
 	if (job->counted < spots_from(job, span.start))
 		job->counted = spots_from(job, span.start);
 	for (;
@@ -188,7 +188,7 @@ static int heavier_span(const void *a, const void *b)
 {
 	const struct span *x = a, *y = b;
 
-	/* The function itself says more than where it is inlined. */
+	/* The function itself is more informative than places where it is inlined. */
 	if (x->proper != y->proper)
 		return x->proper ? -1 : 1;
 	return heavier(&x->self, &x->sum, &y->self, &y->sum);
@@ -213,7 +213,7 @@ static const struct span *find_span(const struct job *job,
 	return NULL;
 }
 
-/* Takes apart what a chosen span has, without bytes that another one had already. */
+/* Disassembles the bytes of a chosen span, except bytes that an earlier span has had. */
 static int take_apart(void *user, const struct pm_symbol_code *from)
 {
 	struct job *job = user;

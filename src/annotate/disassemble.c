@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Bytes to instructions, with capstone. Any bytes may come: every step moves on. */
+/* Disassembles bytes with capstone. The bytes may be anything; every step makes
+ * progress. */
 #include "annotate-internal.h"
 
 #include <capstone.h>
@@ -7,7 +8,7 @@
 #include <string.h>
 
 enum {
-	/* Where an instruction may begin when one is not valid. */
+	/* Distance to the next possible instruction after an invalid one. */
 	STEP_X86 = 1,
 	STEP_AARCH64 = 4,
 };
@@ -28,7 +29,7 @@ static void engine_close(struct engine *engine)
 		cs_close(&engine->handle);
 }
 
-/* How machines differ for capstone. */
+/* Maps the architecture to capstone's. */
 static int engine_open(struct engine *engine, const struct pm_annotate_machine *machine)
 {
 	cs_arch arch = CS_ARCH_X86;
@@ -37,7 +38,7 @@ static int engine_open(struct engine *engine, const struct pm_annotate_machine *
 	*engine = (struct engine){ .step = STEP_X86, .machine = machine->machine };
 	switch (machine->machine) {
 	case EM_X86_64:
-		/* x32 runs 64-bit code, too. */
+		/* x32 also runs 64-bit code. */
 		mode |= CS_MODE_64;
 		break;
 	case EM_386:
@@ -51,10 +52,10 @@ static int engine_open(struct engine *engine, const struct pm_annotate_machine *
 		return -ENOTSUP;
 	}
 	if (cs_open(arch, mode, &engine->handle) != CS_ERR_OK)
-		return -ENOTSUP; /* a capstone built without it */
+		return -ENOTSUP; /* capstone was built without it */
 	engine->open = true;
 	cs_option(engine->handle, CS_OPT_DETAIL, CS_OPT_ON);
-	/* As objdump and perf write it. */
+	/* The syntax of objdump and perf. */
 	if (arch == CS_ARCH_X86)
 		cs_option(engine->handle, CS_OPT_SYNTAX, CS_OPT_SYNTAX_ATT);
 	engine->insn = cs_malloc(engine->handle);
@@ -97,7 +98,8 @@ static void look_at_aarch64(const cs_insn *from, struct pm_annotate_insn *ret)
 static void look_at_flow(const struct engine *engine, const cs_insn *from,
 			 struct pm_annotate_insn *ret)
 {
-	/* Of several groups the later one says more: a call is a jump of a kind, too. */
+	/* If there are several groups, the later one is more specific: a call is also a
+	 * jump. */
 	if (cs_insn_group(engine->handle, from, CS_GRP_JUMP))
 		ret->kind = PM_INSN_BRANCH;
 	if (cs_insn_group(engine->handle, from, CS_GRP_CALL))

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* The lines of functions, in one pass over the stacks of a view. */
+/* The lines of functions, collected in one pass over the stacks of a view. */
 #include "annotate-internal.h"
 
 #include <string.h>
 
 enum {
-	GAP_LINES = 3, /* up to so many, a mark would take as much room as they */
+	GAP_LINES = 3, /* a mark for such a gap would take as much room */
 };
 
-/* A line of one of the functions; lines that are not known are one. */
+/* A line of one of the functions; all unknown lines of a function share one row. */
 struct row {
 	const char *file; /* NULL: unknown */
 	uint32_t line;
-	uint32_t slot; /* which function */
+	uint32_t slot; /* index of the function */
 	uint32_t rank; /* of its file */
 	uint32_t active; /* times on the path from the root to here */
-	uint32_t id; /* as inlined code knows it */
+	uint32_t id; /* index that `struct inlined` uses */
 	struct pm_weight self, inlined, total;
 };
 
@@ -27,7 +27,7 @@ struct inlined {
 struct slot {
 	uint32_t active;
 	uint32_t unknown_row;
-	uint32_t last_stack_plus_1; /* counted there already */
+	uint32_t last_stack_plus_1; /* already counted for this stack */
 };
 
 struct collector {
@@ -125,7 +125,7 @@ static void add_inlined(struct collector *c, uint32_t row, uint32_t place,
 	pm_weight_add(&c->inlined.data[id].self, weight);
 }
 
-/* A sample counts where the function is innermost, should it be inlined into itself. */
+/* If the function is inlined into itself, a sample counts at its innermost occurrence. */
 static void add_self(struct collector *c, uint32_t stack, uint32_t level, uint32_t slot,
 		     uint32_t row_id)
 {
@@ -190,7 +190,7 @@ static int compare_texts(const char *a, const char *b)
 {
 	if (a == b)
 		return 0;
-	return !a ? 1 : !b ? -1 : strcmp(a, b); /* what is unknown comes last */
+	return !a ? 1 : !b ? -1 : strcmp(a, b); /* unknown paths come last */
 }
 
 static int by_path(const void *a, const void *b)
@@ -213,7 +213,7 @@ static int by_rank(const void *a, const void *b)
 	return (x->line > y->line) - (x->line < y->line);
 }
 
-/* A file, and where its rows begin among those of the function. */
+/* A file, and the range of its rows among those of the function. */
 struct ranked {
 	struct pm_annotate_file file;
 	size_t first, end;
@@ -237,7 +237,8 @@ static void add_to_file(struct ranked *ranked, const struct row *row)
 		ranked->file.total_max = row->total;
 }
 
-/* Ranks the files of rows[0..len-1], which are sorted by path, and tells them to @lines. */
+/* Ranks the files of rows[0..len-1], which are sorted by path, and adds them to
+ * @lines. */
 static int rank_files(struct pm_annotate_lines *lines, struct row *rows, size_t len)
 {
 	PM_VEC(struct ranked) files = { 0 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* From instructions to lines of the source, and to where jumps and calls lead. */
+/* Maps instructions to source lines, and finds the targets of jumps and calls. */
 #include "annotate-internal.h"
 
 #include "pm/symbol.h"
@@ -9,7 +9,7 @@
 struct placing {
 	struct pm_annotate_code *code;
 	const char *name;
-	uint32_t part; /* that of the instruction that is next */
+	uint32_t part; /* that of the next instruction */
 };
 
 uint32_t pm_annotate_find_insn(const struct pm_annotate_code *code, uint64_t address)
@@ -40,7 +40,7 @@ static int keep_text(struct pm_annotate_code *code, const char *text, const char
 	return *ret ? 0 : -ENOMEM;
 }
 
-/* Which of the chain is the function asked for. */
+/* The level of the chain that is the requested function. */
 static size_t find_level(const struct placing *placing,
 			 const struct pm_symbol_function *functions, size_t len)
 {
@@ -64,7 +64,7 @@ static int place(void *user, size_t index, const struct pm_symbol_function *func
 		placing->part++;
 	if (level == len) {
 		insn->foreign = code->parts.data[placing->part].is_container;
-		/* A part of the function under another name, as f.cold. */
+		/* A part of the function under another name, such as f.cold. */
 		level = insn->foreign || len == 0 ? 0 : len - 1;
 	}
 	if (len == 0)
@@ -110,7 +110,7 @@ static void link_jumps(struct pm_annotate_code *code)
 					      ? pm_annotate_find_insn(code, insn->target)
 					      : PM_PROFILE_NONE;
 
-			/* Into the middle of an instruction: nothing to point at. */
+			/* A target in the middle of an instruction cannot be shown. */
 			if (to != PM_PROFILE_NONE && to >= part->first &&
 			    to < part->first + part->len &&
 			    code->insns.data[to].address == insn->target)

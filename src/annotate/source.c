@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Source files, whose names come from a recording and whose bytes may be anything: only
- * regular files are opened, within limits, and what is no text is refused.
+ * Reads source files, whose names come from a recording and whose bytes may be anything.
+ * Only regular files are opened, within limits, and files that are not text are refused.
  */
 #include "annotate-internal.h"
 
@@ -67,7 +67,7 @@ static int read_real_path(int fd, char **ret)
 	return *ret ? 0 : -ENOMEM;
 }
 
-/* By the place of the open file, whatever links have led there. */
+/* Uses the location of the open file, whichever links have led to it. */
 static bool lies_below_root(int fd, const struct pm_annotate_search *search)
 {
 	PM_AUTO_FREE char *path = NULL;
@@ -78,7 +78,7 @@ static bool lies_below_root(int fd, const struct pm_annotate_search *search)
 		PM_AUTO_FREE char *root = realpath(search->source_roots[i], NULL);
 		size_t len = root ? strlen(root) : 0;
 
-		/* "/" alone ends in a slash. */
+		/* Only "/" ends in a slash. */
 		if (root && strncmp(path, root, len) == 0 &&
 		    (path[len] == '/' || len == 1))
 			return true;
@@ -120,7 +120,8 @@ static int open_allowed(const char *path, const struct pm_annotate_search *searc
 
 /* ---- where it is ----------------------------------------------------------------------- */
 
-/* An open file, or why there is none: the reason of the first that is not only absent. */
+/* An open file, or the reason why there is none: the first error other than "not
+ * found". */
 struct finding {
 	const struct pm_annotate_search *search;
 	int fd;
@@ -160,7 +161,7 @@ static bool try_parts(struct finding *finding, const char *folder, size_t folder
 	return found;
 }
 
-/* @rule is OLD=NEW or DIR, see struct pm_annotate_search. */
+/* @rule is OLD=NEW or DIR; see struct pm_annotate_search. */
 static bool try_rule(struct finding *finding, const char *rule, const char *path)
 {
 	const char *equals = strchr(rule, '=');
@@ -191,7 +192,7 @@ static int find(struct finding *finding, const char *path)
 	for (size_t i = 0; i < search->source_dirs_len; i++)
 		if (try_rule(finding, search->source_dirs[i], path))
 			return 0;
-	/* Relative to a folder that nobody knows any more. */
+	/* It is relative to a folder that is no longer known. */
 	if (path[0] != '/')
 		return finding->reason;
 	if (search->symfs &&
@@ -205,7 +206,7 @@ static int find(struct finding *finding, const char *path)
 
 /* ---- its text -------------------------------------------------------------------------- */
 
-/* At most one byte more than the limit is read, also of a file that grows meanwhile. */
+/* Reads at most one byte more than the limit, even if the file grows meanwhile. */
 static int read_text(int fd, struct pm_source *ret)
 {
 	size_t cap = 0;

@@ -45,6 +45,6 @@ const char *pm_annotate_texts_add(struct pm_annotate_texts *texts, const char *t
 		free(copy);
 		return NULL;
 	}
-	/* Without the index it is only not found again. */
+	/* On failure the string remains in rows, which frees it later. */
 	return pm_index_add(&texts->index, hash, id) < 0 ? NULL : copy;
 }
