@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The files of a program or of running processes, and what bytes they have where. */
+/* The files of a program or of running processes, and access to their bytes. */
 #include "probe-internal.h"
 
 #include <fcntl.h>
@@ -35,7 +35,7 @@ static bool is_same(int a, int b)
 	       x.st_ino == y.st_ino;
 }
 
-/* Takes the fd and texts of @file. Each file once. */
+/* Takes ownership of the fd and strings of @file. Skips files that are already there. */
 static int take(struct pm_probe_binaries *ret, struct pm_probe_file *file)
 {
 	struct pm_probe_binary binary = { .pid = file->pid };
@@ -55,7 +55,7 @@ static int take(struct pm_probe_binaries *ret, struct pm_probe_file *file)
 	return code;
 }
 
-/* Takes @fd. */
+/* Takes ownership of @fd. */
 static int take_path(struct pm_probe_binaries *ret, int fd, const char *path, pid_t pid)
 {
 	const char *slash = strrchr(path, '/');

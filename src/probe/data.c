@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Variables by name, for hardware breakpoints. These take an address in a process: known
- * beforehand only where a program is linked to fixed addresses, else from what a running
- * process has mapped.
+ * Finds variables by name, for hardware breakpoints. These need an address in a process.
+ * It is known in advance only if a program is linked to fixed addresses; otherwise it
+ * depends on what a running process has mapped.
  */
 #include "probe-internal.h"
 
@@ -14,7 +14,7 @@
 
 struct wanted {
 	const char *symbol;
-	bool code; /* functions, too */
+	bool code; /* functions match, too */
 	struct pm_near_names near;
 };
 
@@ -26,7 +26,8 @@ static bool fits(const struct wanted *wanted, const struct pm_probe_symbol *symb
 	       symbol->type == STT_COMMON || (wanted->code && symbol->type == STT_FUNC);
 }
 
-/* 0, -ENOENT, or -EINVAL when several have that name, or each thread has its own. */
+/* Returns 0, -ENOENT, or -EINVAL: several variables have that name, or each thread has
+ * its own. */
 static int look_up(const struct pm_probe_elf *elf, const struct pm_probe_elf *debug,
 		   struct wanted *wanted, uint64_t *ret, struct pm_error *err)
 {
@@ -71,7 +72,7 @@ static int look_up(const struct pm_probe_elf *elf, const struct pm_probe_elf *de
 	return found ? 0 : -ENOENT;
 }
 
-/* The same in @fd and its debug file. @is_fixed: the file is linked to fixed addresses. */
+/* Looks in @fd and its debug file. */
 static int look_into(int fd, const struct pm_debug_search *search, struct wanted *wanted,
 		     struct pm_probe_elf *elf, uint64_t *ret, struct pm_error *err)
 {
@@ -127,7 +128,8 @@ static int in_command(const struct pm_probe_context *context, struct wanted *wan
 	return code;
 }
 
-/* How far the file is from its own addresses, by one executable mapping of it. */
+/* The difference between the addresses in memory and in the file, from one executable
+ * mapping of it. */
 static bool bias_of(const struct pm_probe_elf *elf, const struct pm_mapping *mapping,
 		    uint64_t *ret)
 {
@@ -151,7 +153,8 @@ static void free_procs(struct pm_procs **procs)
 	pm_procs_free(*procs);
 }
 
-/* The program comes first in the list of mappings; what it has hides a library's. */
+/* The program comes first in the list of mappings; its variables hide those of
+ * libraries. */
 static int in_process(const struct pm_probe_context *context, pid_t pid,
 		      struct wanted *wanted, uint64_t *ret, struct pm_error *err)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ELF files (gABI "Object Files") by pread(2) into memory of our own: a file that is cut
- * short meanwhile gives an error, no signal. Only little pieces are read: headers, and the
- * tables that are asked for.
+ * Reads ELF files (gABI "Object Files") with pread(2) into our own memory: if a file is
+ * truncated meanwhile, that is an error and not a signal. Only small pieces are read:
+ * headers, and the tables that are needed.
  */
 #include "probe-internal.h"
 
@@ -17,7 +17,8 @@ enum {
 	SYMBOLS_BYTES_MAX = 192 << 20, /* 8 million symbols */
 	STRINGS_BYTES_MAX = 384 << 20,
 	NAME_MAX_BYTES = 16384,
-	/* Names may end in one another; a table where that is all they do is a trap. */
+	/* Names may be suffixes of one another, but a table that consists only of such
+	 * names is a trap. */
 	BUDGET_RATIO = 8,
 	BUDGET_FREE = 1 << 20,
 };
@@ -50,7 +51,8 @@ int pm_probe_elf_read(const struct pm_probe_elf *elf, uint64_t offset, uint64_t 
 	return 0;
 }
 
-/* A table of @count entries of @stride bytes each, of which @entry are known. */
+/* Reads a table of @count entries of @stride bytes each, of which the first @entry bytes
+ * are known. */
 static int read_table(const struct pm_probe_elf *elf, uint64_t offset, uint64_t count,
 		      size_t stride, size_t entry, char **ret)
 {
@@ -77,8 +79,8 @@ static int add_segment(struct pm_probe_elf *elf, const Elf64_Phdr *phdr)
 	elf->has_interpreter |= phdr->p_type == PT_INTERP;
 	if (phdr->p_type != PT_LOAD || phdr->p_offset > elf->size)
 		return 0;
-	/* What a debug file says of its code is not in it: the size in memory counts there,
-	 * and a place in it has no offset. */
+	/* Only bytes in the file count. The code that a debug file describes is not in
+	 * it; an address there has no file offset. */
 	if (__builtin_add_overflow(phdr->p_vaddr, phdr->p_filesz, &segment.end))
 		return 0;
 	return pm_vec_push(&elf->segments, segment);
@@ -141,7 +143,8 @@ static int read_sections(struct pm_probe_elf *elf, uint64_t offset, uint64_t cou
 
 	if (offset == 0)
 		return 0;
-	/* More than fit into 16 bits stand in the first one (gABI "e_shnum"). */
+	/* Numbers that do not fit into 16 bits are in the first header (gABI
+	 * "e_shnum"). */
 	if (count == 0 || names == SHN_XINDEX) {
 		struct pm_probe_section first;
 
@@ -245,7 +248,7 @@ const struct pm_probe_section *pm_probe_elf_section(const struct pm_probe_elf *e
 	for (size_t i = 0; i < elf->sections.len; i++) {
 		const struct pm_probe_section *section = &elf->sections.data[i];
 
-		/* A zero stands behind the names. */
+		/* The names are NUL-terminated. */
 		if (section->name < elf->names_len &&
 		    strcmp(elf->names + section->name, name) == 0)
 			return section;
@@ -361,10 +364,11 @@ bool pm_probe_table_row(struct pm_probe_table *table, size_t index,
 	if (len == NAME_MAX_BYTES || len > table->budget)
 		return false;
 	table->budget -= len;
-	/* "$x": mapping symbols of the Arm ABI; ".L": labels that an assembler left. */
+	/* "$x": mapping symbols of the Arm ABI; ".L": labels left by an assembler. */
 	if (name[0] == '\0' || name[0] == '$' || strncmp(name, ".L", 2) == 0)
 		return false;
-	/* name@VERSION, name@@VERSION in .symtab; a name that begins so has none. */
+	/* name@VERSION or name@@VERSION in .symtab; an @ at the start does not begin a
+	 * version. */
 	version = memchr(name + 1, '@', len - 1);
 	if (version)
 		*version = '\0';

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * FILE of a probe: a path, or a bare name, which is what a running process has mapped, the
- * program that is to be run, a library that it needs, one that the loader would find, or a
- * program in PATH; in this order.
+ * Resolves the FILE of a probe: a path, or a bare name. A bare name is, in this order: a
+ * file that a running process has mapped, the program to be run, a library that it needs,
+ * a library that the loader would find, or a program in PATH.
  */
 #include "probe-internal.h"
 
@@ -55,7 +55,7 @@ bool pm_probe_library_is(const char *name, const char *word)
 	return name[0] == '-' && name[1] >= '0' && name[1] <= '9' && strstr(name, ".so");
 }
 
-/* By its stem, for that is what people type. */
+/* Adds the stem, because users type that. */
 static void near_library(struct pm_near_names *near, const char *name)
 {
 	const char *so = strstr(name, ".so");
@@ -80,7 +80,7 @@ static bool has_file(const struct pm_probe_files *files, int fd)
 	return false;
 }
 
-/* Takes @taken, an fd. Each file once. */
+/* Takes ownership of @taken, an fd. Skips files that are already there. */
 static int add_file(struct pm_probe_files *files, int taken, const char *path, pid_t pid)
 {
 	struct pm_probe_file file = { .fd = taken, .pid = pid };
@@ -181,7 +181,7 @@ static int open_in_path(const char *name, char path[PATH_MAX])
 	for (;;) {
 		size_t len = strcspn(list, ":");
 
-		/* Nothing between two colons is this folder. */
+		/* An empty entry means the current folder. */
 		if (snprintf(path, PATH_MAX, "%.*s%s%s", (int)len, list, len ? "/" : "",
 			     name) < PATH_MAX &&
 		    access(path, X_OK) == 0) {
@@ -245,7 +245,7 @@ struct candidates {
 	struct pm_probe_files *files;
 	const struct pm_probe_abi *abi;
 	const char *word;
-	char name[NAME_MAX + 1]; /* of the first that was found */
+	char name[NAME_MAX + 1]; /* of the first match */
 	char other[NAME_MAX + 1]; /* another name that the word could mean */
 	struct pm_near_names *near;
 };
@@ -262,7 +262,7 @@ static int consider(void *user, const char *name, const char *path)
 		return 0;
 	}
 	fd = pm_file_open(candidates->abi->pid, path);
-	/* libfoo.so, for those who compile, is mostly the same as libfoo.so.1. */
+	/* libfoo.so, for building, is usually the same file as libfoo.so.1. */
 	if (fd < 0 || has_file(candidates->files, fd))
 		return 0;
 	if (candidates->name[0] && strcmp(candidates->name, name) != 0) {
@@ -273,7 +273,7 @@ static int consider(void *user, const char *name, const char *path)
 	return add_file(candidates->files, pm_take_fd(&fd), path, candidates->abi->pid);
 }
 
-/* Whether there was one; -EINVAL when the word means several. */
+/* Returns 1: found; 0: not found; -EINVAL: the word means several libraries. */
 static int settle(struct candidates *candidates, int code, struct pm_error *err)
 {
 	struct pm_probe_files *files = candidates->files;
@@ -293,7 +293,7 @@ static int settle(struct candidates *candidates, int code, struct pm_error *err)
 	return 1;
 }
 
-/* The kind of files that the target loads. */
+/* The architecture of the files that the target loads. */
 static void abi_of(int fd, struct pm_probe_abi *abi)
 {
 	PM_AUTO_CLOSE int own = fd < 0 ? pm_file_open(0, "/proc/self/exe") : -1;
@@ -316,7 +316,7 @@ static int by_command(struct pm_probe_files *files,
 		.files = files, .abi = &abi, .word = word, .near = near
 	};
 	bool is_script;
-	/* That it cannot be run is said when that is tried. */
+	/* If it cannot be run, that is reported when it is started. */
 	int code = pm_probe_files_command(&program, context, &is_script, NULL);
 
 	if (code < 0)
@@ -340,7 +340,7 @@ static int by_command(struct pm_probe_files *files,
 	return code;
 }
 
-/* By what the loader knows, in the root of @pid. */
+/* Uses the loader's cache and folders, in the root of @pid. */
 static int by_system(struct pm_probe_files *files, pid_t pid, const char *word,
 		     struct pm_near_names *near, struct pm_error *err)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where functions begin and end by the unwinding information: .eh_frame_hdr has a sorted table
- * of beginnings (LSB "Exception Frames"), each entry of .eh_frame that it leads to a length.
- * Stripped files have it, too, and it tells the parts of a function apart that have no name.
+ * The bounds of functions according to the unwind information. .eh_frame_hdr has a sorted
+ * table of starts (LSB "Exception Frames"); each refers to an entry of .eh_frame, which
+ * has a length. Stripped files have it, too, and it distinguishes parts of a function
+ * that have no name.
  */
 #include "probe-internal.h"
 
@@ -12,14 +13,14 @@ enum {
 	HEADER_BYTES = 4, /* version and three encodings */
 	TABLE_ENCODING = 0x3b, /* datarel, sdata4: what linkers write */
 	ENTRIES_MAX = 1 << 22,
-	FDE_BYTES = 16, /* length, CIE, beginning, length of the code */
+	FDE_BYTES = 16, /* length, CIE, start, length of the code */
 	CIE_BYTES = 9, /* length, id and version; the augmentation follows */
 };
 
 struct table {
 	const struct pm_probe_elf *elf;
 	uint64_t svma, offset; /* of .eh_frame_hdr */
-	uint64_t rows; /* offset in the file of the first */
+	uint64_t rows; /* file offset of the first row */
 	size_t len;
 };
 
@@ -45,7 +46,7 @@ static bool open_table(struct table *table, const struct pm_probe_elf *elf)
 	uint8_t header[HEADER_BYTES];
 	uint32_t count;
 
-	/* The place of .eh_frame, in four bytes, is between header and count. */
+	/* The address of .eh_frame, four bytes, is between header and count. */
 	if (!section || !read_at(elf, section->offset, header, sizeof(header)) ||
 	    header[0] != 1 || (header[1] & 0x0f) != 0x0b || header[2] != 0x03 ||
 	    header[3] != TABLE_ENCODING ||
@@ -72,7 +73,7 @@ static bool read_row(const struct table *table, size_t index, uint64_t *low,
 	return true;
 }
 
-/* How many rows begin at or before @address. */
+/* The number of rows that start at or before @address. */
 static bool count_before(const struct table *table, uint64_t address, size_t *ret)
 {
 	size_t from = 0, to = table->len;
@@ -92,7 +93,7 @@ static bool count_before(const struct table *table, uint64_t address, size_t *re
 	return true;
 }
 
-/* The entry of a row: where it is, and its first words. */
+/* Reads the entry of a row: its offset and its first words. */
 static bool read_fde(const struct table *table, size_t index, struct pm_probe_piece *ret,
 		     uint64_t *at, uint32_t words[static FDE_BYTES / 4])
 {
@@ -101,7 +102,7 @@ static bool read_fde(const struct table *table, size_t index, struct pm_probe_pi
 	if (!read_row(table, index, &low, &fde) || !offset_of(table->elf, fde, &offset) ||
 	    !read_at(table->elf, offset, words, FDE_BYTES))
 		return false;
-	/* Of another encoding of pointers its beginning would be another. */
+	/* With another encoding of pointers, its start would not match. */
 	if (words[0] < FDE_BYTES - 4 || words[0] == UINT32_MAX || words[1] == 0 ||
 	    fde + 8 + (uint64_t)(int64_t)(int32_t)words[2] != low)
 		return false;
@@ -110,7 +111,7 @@ static bool read_fde(const struct table *table, size_t index, struct pm_probe_pi
 	return true;
 }
 
-/* The entry about @address. */
+/* Finds the entry that covers @address. */
 static bool find_fde(const struct pm_probe_elf *elf, uint64_t address,
 		     struct pm_probe_piece *ret, uint64_t *at,
 		     uint32_t words[static FDE_BYTES / 4])
@@ -158,7 +159,7 @@ bool pm_probe_frame_catches(const struct pm_probe_elf *elf, uint64_t address)
 	char augmentation[8];
 	uint64_t at, cie;
 
-	/* The distance of its CIE is from where it stands. */
+	/* The distance to its CIE counts from this field. */
 	if (!find_fde(elf, address, &piece, &at, words) ||
 	    __builtin_sub_overflow(at + 4, words[1], &cie) ||
 	    !read_at(elf, cie + CIE_BYTES, augmentation, sizeof(augmentation)))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Functions with their extents. Names are found as those of events are (symbols.c); what a
- * function has beside its own symbol is found in a second pass over the tables: where the next
- * one begins, for symbols without a size, and `.cold` parts.
+ * Functions with their bounds. Names are looked up as for events (symbols.c). A second
+ * pass over the symbol tables finds the rest: the start of the next function, which ends
+ * a symbol without a size, and `.cold` parts.
  */
 #include "probe-internal.h"
 
@@ -13,15 +13,15 @@
 
 enum {
 	PARTS_MAX = 64, /* of one function */
-	OPEN_BYTES_MAX = 1 << 20, /* of a symbol without a size */
+	OPEN_BYTES_MAX = 1 << 20, /* for a symbol without a size */
 };
 
-/* A function's symbol, among all in the order of their addresses. */
+/* A function's symbol in the index by address. */
 struct indexed {
 	struct pm_probe_symbol row;
-	size_t order; /* in the tables */
-	size_t file; /* names the source file, among those of local symbols */
-	uint64_t reach; /* the end of what goes farthest, of it and of those before it */
+	size_t order; /* its number in the tables */
+	size_t file; /* number of the file symbol before it */
+	uint64_t reach; /* the highest end of this symbol and all before it */
 };
 
 struct reader {
@@ -30,9 +30,9 @@ struct reader {
 	bool has_debug;
 	int debug_fd;
 	struct pm_probe_tables tables;
-	PM_VEC(struct indexed) index; /* to find functions by address */
+	PM_VEC(struct indexed) index; /* for finding functions by address */
 	struct pm_probe_functions *ret;
-	size_t first; /* of those that are new in *ret */
+	size_t first; /* index of the first new one in *ret */
 };
 
 typedef PM_VEC(uint64_t) address_list;
@@ -99,7 +99,7 @@ static int no_memory(struct pm_error *err)
 
 /* ---- extents ------------------------------------------------------------------------------- */
 
-/* The end of the code around @address: nothing goes on behind it. */
+/* The end of the section around @address: no function continues beyond it. */
 static uint64_t section_end(const struct pm_probe_elf *elf, uint64_t address)
 {
 	const struct pm_probe_segment *segment = pm_probe_elf_segment(elf, address);
@@ -114,7 +114,7 @@ static uint64_t section_end(const struct pm_probe_elf *elf, uint64_t address)
 	return segment ? segment->end : address;
 }
 
-/* Names such as f.cold, f.cold.0 of what may be a part of f. */
+/* Whether @name is that of a possible part of @symbol, such as f.cold or f.cold.0. */
 static bool is_part_of(const char *name, const char *symbol)
 {
 	static const char *const words[] = { "cold", "unlikely", "__part", NULL };
@@ -143,7 +143,7 @@ static int add_part(struct pm_probe_function *function, uint64_t low, uint64_t h
 	return function->parts.len < PARTS_MAX ? pm_vec_push(&function->parts, piece) : 0;
 }
 
-/* What one symbol says of @function. */
+/* Applies one symbol to @function. */
 static int look_at(struct reader *reader, struct pm_probe_function *function, bool open,
 		   bool is_part, const struct pm_probe_symbol *row)
 {
@@ -166,7 +166,7 @@ static int by_low(const void *a, const void *b)
 	return (x->low > y->low) - (x->low < y->low);
 }
 
-/* Gives the new functions their ends and their parts. */
+/* Determines the ends and the parts of the new functions. */
 static int complete(struct reader *reader)
 {
 	size_t len = reader->ret->list.len - reader->first;
@@ -246,7 +246,7 @@ static int take_note(struct pm_probe_functions *ret, struct pm_str *text)
 	return code;
 }
 
-/* Takes back what was appended. */
+/* Removes everything that was appended. */
 static void undo(struct reader *reader)
 {
 	while (reader->ret->list.len > reader->first)
@@ -303,7 +303,7 @@ static bool is_held(const struct reader *reader, uint64_t address)
 	return false;
 }
 
-/* Of a stripped file the unwinding information knows. */
+/* In a stripped file, the unwind information still has the bounds. */
 static int add_nameless(struct reader *reader, uint64_t address)
 {
 	struct pm_probe_function function = { 0 };
@@ -330,7 +330,7 @@ static int by_address(const void *a, const void *b)
 	return (x->order > y->order) - (x->order < y->order);
 }
 
-/* The functions of all tables, by address. */
+/* Indexes the functions of all tables by address. */
 static int index_symbols(struct reader *reader)
 {
 	uint64_t reach = 0, end;
@@ -343,7 +343,7 @@ static int index_symbols(struct reader *reader)
 		for (size_t i = 1; i < table.len; i++) {
 			if (!pm_probe_table_row(&table, i, &one.row) || !one.row.defined)
 				continue;
-			/* It is before the local symbols of its file (gABI). */
+			/* A file symbol precedes the local symbols of its file (gABI). */
 			if (one.row.type == STT_FILE)
 				one.file = ++files;
 			if (one.row.type != STT_FUNC && one.row.type != STT_GNU_IFUNC)
@@ -368,7 +368,7 @@ static int index_symbols(struct reader *reader)
 	return 0;
 }
 
-/* How many symbols begin at or before @address. */
+/* The number of symbols that start at or before @address. */
 static size_t count_before(const struct reader *reader, uint64_t address)
 {
 	size_t from = 0, to = reader->index.len;
@@ -384,13 +384,14 @@ static size_t count_before(const struct reader *reader, uint64_t address)
 	return from;
 }
 
-/* The symbol that begins last before @address and, if it has a size, holds it. NULL: none. */
+/* The last symbol that starts at or before @address and, if it has a size, contains it.
+ * NULL: none. */
 static const struct indexed *find_symbol(const struct reader *reader, uint64_t address)
 {
 	const struct indexed *ret = NULL;
 	size_t i = count_before(reader, address);
 
-	/* Of those at one address the first of the tables. */
+	/* If several symbols share the address, the first in the tables wins. */
 	for (; i > 0 && reader->index.data[i - 1].reach > address; i--) {
 		const struct indexed *one = &reader->index.data[i - 1];
 		const struct pm_probe_symbol *row = &one->row;
@@ -403,7 +404,8 @@ static const struct indexed *find_symbol(const struct reader *reader, uint64_t a
 	return ret;
 }
 
-/* The function that f.cold is a part of: the one called f, of several the one of its file. */
+/* The function of which f.cold is a part: the one named f. If there are several, the one
+ * from the same source file is preferred. */
 static const struct pm_probe_symbol *find_whole(const struct reader *reader,
 						const struct indexed *part)
 {
@@ -430,7 +432,7 @@ static const struct pm_probe_symbol *find_whole(const struct reader *reader,
 	return ret;
 }
 
-/* Whether another function begins between a symbol without a size and @address. */
+/* Whether another function starts between a symbol without a size and @address. */
 static bool ends_before(const struct reader *reader, const struct pm_probe_symbol *symbol,
 			uint64_t address)
 {
@@ -462,7 +464,7 @@ static int add_holder(struct reader *reader, uint64_t address)
 	return -ENOMEM;
 }
 
-/* Of several addresses in parts of one function. */
+/* Several addresses may have been in parts of the same function. */
 static void drop_doubles(struct reader *reader)
 {
 	struct pm_probe_function *list = reader->ret->list.data;
@@ -484,8 +486,8 @@ static int by_value(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-/* Where the pieces begin, and where functions do inside of them: behind one function there may be
- * padding, which nobody holds. */
+/* Collects the starts of the pieces and of functions within them: between two functions
+ * there may be padding, which belongs to neither. */
 static int find_beginnings(struct reader *reader, const struct pm_probe_piece *pieces,
 			   size_t len, address_list *ret)
 {
@@ -504,7 +506,7 @@ static int find_beginnings(struct reader *reader, const struct pm_probe_piece *p
 		     n++)
 			code = pm_vec_push(ret, reader->index.data[n].row.address);
 	}
-	/* So that what lies in a function is held by it. */
+	/* Sorted, because addresses within a function that was found are then skipped. */
 	if (code == 0 && ret->len > 0)
 		qsort(ret->data, ret->len, sizeof(*ret->data), by_value);
 	return code;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Functions that were inlined, by the names that people type. */
+/* Finds inlined functions by the names that users type. */
 #include "probe-internal.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Lines of sources, by the symbol room's reading of the line tables. */
+/* Finds source lines with the line tables, as the symbol room reads them. */
 #include "probe-internal.h"
 
 #include <string.h>
@@ -19,7 +19,7 @@ static int take(void *user, const struct pm_symbol_line *at)
 	struct pm_probe_place place = { .address = at->address };
 	struct pm_str name = { 0 };
 
-	/* Debug information of code that is not in the file. */
+	/* Debug information for code that is not in the file. */
 	if (!pm_probe_elf_code(take->search->elf, at->address, &place.offset))
 		return 0;
 	if (take->places->list.len >= PM_PROBE_PLACES_MAX)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which files a program will have loaded, without running anything: ldd(1) runs the program's
- * own interpreter, which is up to whoever made the program. Sources: ld.so(8), gABI "Dynamic
- * Section", glibc sysdeps/generic/dl-cache.h for the cache.
+ * Finds the files that a program will load, without running anything: ldd(1) runs the
+ * program's own interpreter, which whoever made the program has chosen. Sources:
+ * ld.so(8), gABI "Dynamic Section", glibc sysdeps/generic/dl-cache.h for the cache.
  */
 #include "probe-internal.h"
 
@@ -18,10 +18,10 @@ enum {
 	STRINGS_BYTES_MAX = 16 << 20,
 	NEEDED_MAX = 2048, /* libraries of a program */
 	RUNPATH_MAX = 65536, /* bytes */
-	FOLDERS_MAX = 65536, /* of all lists, each time that they are gone through */
+	FOLDERS_MAX = 65536, /* in all lists, including repeated searches */
 };
 
-/* Debian has a folder for each architecture. */
+/* Debian has a library folder for each architecture. */
 #if defined(__x86_64__)
 #define TRIPLET "x86_64-linux-gnu"
 #elif defined(__aarch64__)
@@ -45,7 +45,7 @@ const char *const pm_probe_library_dirs[] = {
 
 #define CACHE_MAGIC "glibc-ld.so.cache1.1"
 
-/* The new format, in host byte order; all of it follows this header. */
+/* The new format, in host byte order; everything else follows this header. */
 struct cache_header {
 	char magic[20];
 	uint32_t count, strings_len;
@@ -60,7 +60,7 @@ struct cache_entry {
 	uint64_t hwcap;
 };
 
-/* dl-cache.h, FLAG_*; the low byte is 3 for libraries of glibc 2. */
+/* FLAG_* of dl-cache.h; the low byte is 3 for libraries of glibc 2. */
 static bool cache_flags(const struct pm_probe_abi *abi, int32_t *ret)
 {
 	switch (abi->machine) {
@@ -78,7 +78,7 @@ static bool cache_flags(const struct pm_probe_abi *abi, int32_t *ret)
 	}
 }
 
-/* A NUL-terminated text at @offset from @base in the @len bytes there. */
+/* The NUL-terminated string at @offset from @base, within @len bytes. */
 static const char *text_at(const char *base, size_t len, uint64_t offset)
 {
 	if (offset >= len || !memchr(base + offset, '\0', len - (size_t)offset))
@@ -94,7 +94,7 @@ int pm_probe_cache_parse(const char *bytes, size_t len, const struct pm_probe_ab
 	int32_t flags;
 	int code = 0;
 
-	/* Up to glibc 2.31 the old format comes first, and the new one within it. */
+	/* Up to glibc 2.31 the old format comes first and contains the new one. */
 	base = memmem(bytes, len, CACHE_MAGIC, sizeof(CACHE_MAGIC) - 1);
 	if (!base || !cache_flags(abi, &flags))
 		return 0;
@@ -213,11 +213,11 @@ struct library {
 
 struct search {
 	const struct pm_probe_abi *abi;
-	PM_VEC(struct library) found; /* also the queue */
-	PM_VEC(char *) asked; /* names that were searched */
+	PM_VEC(struct library) found; /* also the queue of files to read */
+	PM_VEC(char *) asked; /* names already searched for */
 	char *program_rpath;
-	const char *wanted; /* of the cache just now */
-	size_t folders; /* that were looked into */
+	const char *wanted; /* name to find in the cache */
+	size_t folders; /* number of folders searched */
 	bool failed, in_cache;
 };
 
@@ -234,7 +234,7 @@ static void search_release(struct search *search)
 	free(search->program_rpath);
 }
 
-/* True when the file fits; it is then in the queue. */
+/* Returns true if the file matches; it is then in the queue. */
 static bool take(struct search *search, const char *name, const char *path)
 {
 	PM_AUTO_CLOSE int fd = pm_file_open(search->abi->pid, path);
@@ -261,7 +261,8 @@ static bool take(struct search *search, const char *name, const char *path)
 	return true;
 }
 
-/* In the folders of a list with `:`; @origin is the folder of the file that has the list. */
+/* Searches the folders of a list separated by `:`. @origin is the folder of the file that
+ * contains the list. */
 static bool take_from(struct search *search, const char *name, const char *list,
 		      const char *origin, size_t origin_len)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names as people type them against names as symbol tables have them. Demangling half a
- * million names takes seconds, so a piece of what was typed that every mangled name of it has
- * to contain decides first.
+ * Compares names as users type them with names in symbol tables. Demangling half a
+ * million names takes seconds. Therefore a substring that every matching mangled name
+ * must contain is checked first.
  */
 #include "probe-internal.h"
 
@@ -13,9 +13,9 @@
 #include "pm/symbol.h"
 
 enum {
-	NEEDLE_MIN = 2, /* shorter ones are in every name */
+	NEEDLE_MIN = 2, /* shorter ones are in nearly every name */
 };
-/* Names in files can be made to demangle to 16 KiB each. */
+/* A file can contain names that demangle to 16 KiB each. */
 #define DEMANGLED_BYTES_MAX ((uint64_t)512 << 20)
 
 /* ---- copies and parts of functions ------------------------------------------------------- */
@@ -30,10 +30,11 @@ static bool is_one_of(const char *text, size_t len, const char *const *words)
 
 size_t pm_probe_base_len(const char *name, enum pm_probe_copy *copy)
 {
-	/* Of GCC and of Clang: the whole function, changed or renamed. */
+	/* Suffixes of GCC and Clang for a whole function, changed or renamed. */
 	static const char *const whole[] = { "constprop", "isra",  "lto_priv",   "llvm",
 					     "__uniq",    "local", "localalias", NULL };
-	/* Some of its code, which is entered more or less often than it. */
+	/* Suffixes for a part of its code, which runs more or less often than the
+	 * rest. */
 	static const char *const part[] = { "part",     "cold",    "hot",     "warm",
 					    "resume",   "destroy", "cleanup", "actor",
 					    "unlikely", "split",   "eh",      NULL };
@@ -65,7 +66,7 @@ static bool is_word(char c)
 	return isalnum((unsigned char)c) || c == '_' || c == '$' || (c & 0x80);
 }
 
-/* Without spaces but those between two words: `f(int,char)` is `f(int, char)`. */
+/* Removes spaces, except those between two words: `f(int,char)` is `f(int, char)`. */
 static void squeeze(char *text)
 {
 	char *to = text;
@@ -78,7 +79,7 @@ static void squeeze(char *text)
 	*to = '\0';
 }
 
-/* Words that demangling makes of something else. */
+/* Words that demangling generates from something else. */
 static bool is_made_up(const char *text, size_t len)
 {
 	static const char *const words[] = { "operator",
@@ -126,7 +127,7 @@ static bool is_made_up(const char *text, size_t len)
 	return is_one_of(text, len, words);
 }
 
-/* The longest word in front of parameters that the mangled name must have as it is. */
+/* The longest word before any parameters that the mangled name must contain literally. */
 static char *needle_of(const char *text)
 {
 	size_t end = strcspn(text, "(<{"), best_len = 0;
@@ -135,7 +136,7 @@ static char *needle_of(const char *text)
 	for (size_t i = 0; i < end;) {
 		size_t len = 0;
 
-		if (text[i] == '[') { /* of a glob, or of an operator */
+		if (text[i] == '[') { /* a glob's or an operator's */
 			while (i < end && text[i] != ']')
 				i++;
 			continue;
@@ -180,10 +181,12 @@ static bool compare(const struct pm_probe_pattern *pattern, const char *name, bo
 		    : strcmp(pattern->text, name) == 0;
 }
 
-/* Whether the `<` at @from, which follows @len bytes of @text, begins the arguments of a
+/*
+ * Whether the `<` at @from, which follows @len bytes of @text, starts the arguments of a
  * template: `f<int>`, or `f::<u8>` in Rust. Names of operators contain such brackets, and
- * Rust puts types and `impl` blocks into some. Returns how many bytes of the text in
- * front belong to the arguments, or -1. */
+ * Rust puts types and `impl` blocks into some. Returns the number of bytes before it that
+ * belong to the arguments, or -1.
+ */
 static int opens_arguments(const char *text, size_t len, const char *from)
 {
 	static const char operator[] = "operator";
@@ -220,14 +223,14 @@ static void strip_template_arguments(char *text)
 			*to++ = *from;
 		}
 	}
-	/* Brackets that have no end are no arguments. */
+	/* Unbalanced brackets are not arguments. */
 	if (depth == 0)
 		*to = '\0';
 	else
 		text[0] = '\0';
 }
 
-/* A name without arguments means the template with any. */
+/* A name without arguments matches every instance of the template. */
 static bool is_instance(const struct pm_probe_pattern *pattern, char *name)
 {
 	if (strpbrk(pattern->text, "<>(*?[") || !strchr(name, '<'))
@@ -236,7 +239,7 @@ static bool is_instance(const struct pm_probe_pattern *pattern, char *name)
 	return strcmp(pattern->text, name) == 0;
 }
 
-/* `(anonymous namespace)::f` has parentheses, but no parameters. */
+/* `(anonymous namespace)::f` has parentheses, but not parameters. */
 static bool matches_demangled(struct pm_probe_pattern *pattern, const char *name,
 			      bool glob)
 {

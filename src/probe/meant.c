@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What may have been meant by a name that nothing has. A name without its namespaces and classes
- * is taken for the whole one where there is only one that ends with it.
+ * Guesses which function was meant by a name that does not exist. A name without
+ * namespaces and classes stands for the full name if only one full name ends with it.
  */
 #include "probe-internal.h"
 
@@ -13,8 +13,8 @@
 #include "pm/symbol.h"
 
 enum {
-	DEMANGLED_MAX = 1 << 17, /* names of one search: more would take seconds */
-	/* Of larger files only those units' entries are walked that have the word. */
+	DEMANGLED_MAX = 1 << 17, /* names per search; more would take seconds */
+	/* In larger files, only units that contain the word are walked. */
 	WALKED_BYTES_MAX = 32 << 20,
 };
 
@@ -26,7 +26,7 @@ void pm_probe_meant_release(struct pm_probe_meant *meant)
 
 /* ---- all names of a file -------------------------------------------------------------- */
 
-/* Without memory for the name, it is one of several: then it is not taken. */
+/* If memory runs out, the name counts as ambiguous and is not used. */
 static void add_function(struct pm_probe_meant *meant, const char *name)
 {
 	bool is_last = pm_name_is_last_part(name, meant->near.wanted);
@@ -40,7 +40,7 @@ static void add_function(struct pm_probe_meant *meant, const char *name)
 	meant->several |= meant->last == NULL;
 }
 
-/* A linker's name as people write it, without parameters. */
+/* Adds a linker's name as users write it, without parameters. */
 static void add_linkage(struct pm_probe_meant *meant, const char *name)
 {
 	PM_AUTO_FREE char *base = NULL;
@@ -52,7 +52,7 @@ static void add_linkage(struct pm_probe_meant *meant, const char *name)
 		add_function(meant, name);
 		return;
 	}
-	/* Of those that are not looked at any could be meant, too. */
+	/* Any name that is not demangled could also have been meant. */
 	if (meant->demangled++ >= DEMANGLED_MAX) {
 		meant->several = true;
 		return;
@@ -92,7 +92,7 @@ static bool add_inlined(void *user, const char *linkage, const char *name)
 		add_linkage(user, linkage);
 	else
 		add_function(user, name);
-	return false; /* its places are not asked for */
+	return false; /* its places are not needed */
 }
 
 static int no_place(void *user, const struct pm_symbol_inlined *place)

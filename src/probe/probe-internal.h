@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of this room share and nobody else sees. resolve.c tells how they work
- * together. */
+/* Private to this room. resolve.c explains how the files work together. */
 #pragma once
 
 #include "pm/probe.h"
 
 /* ---- elf.c: files as they are, by small checked reads --------------------------------- */
 
-struct pm_probe_segment { /* PT_LOAD */
-	uint64_t start, end; /* svma [start, end), of what is in the file */
+struct pm_probe_segment { /* of PT_LOAD */
+	uint64_t start, end; /* svma [start, end), of the bytes in the file */
 	uint64_t offset;
 	bool executable, writable;
 };
@@ -18,7 +17,7 @@ struct pm_probe_section {
 	uint64_t flags, address, offset, size;
 };
 
-/* Zero-initialised but for fd -1 is closed. */
+/* Closed if zero-initialised except for fd -1. */
 struct pm_probe_elf {
 	int fd; /* borrowed */
 	uint64_t size;
@@ -27,27 +26,27 @@ struct pm_probe_elf {
 	uint64_t entry;
 	PM_VEC(struct pm_probe_segment) segments;
 	PM_VEC(struct pm_probe_section) sections;
-	char *names; /* of sections, NUL-terminated; NULL: none */
+	char *names; /* names of sections, NUL-terminated; NULL: none */
 	size_t names_len;
 	uint64_t dynamic, dynamic_len; /* file offset of PT_DYNAMIC, 0: none */
 	bool has_interpreter;
 };
 
-/* 0, -ENOEXEC, -ENOMEM or the errno of reading. Header tables that are broken or too large
- * are left out. */
+/* 0, -ENOEXEC, -ENOMEM or the errno of reading. Skips header tables that are broken or
+ * too large. */
 int pm_probe_elf_open(struct pm_probe_elf *elf, int fd);
 void pm_probe_elf_close(struct pm_probe_elf *elf);
-/* @len bytes at @offset with a zero behind them, to free(). -ENODATA when the file does not
- * have them, -EFBIG over @max. */
+/* Reads @len bytes at @offset and appends a NUL; the caller frees them. -ENODATA: the
+ * file does not have them; -EFBIG: more than @max. */
 int pm_probe_elf_read(const struct pm_probe_elf *elf, uint64_t offset, uint64_t len,
 		      size_t max, char **ret);
-/* NULL: none of this name. */
+/* NULL: there is no section of this name. */
 const struct pm_probe_section *pm_probe_elf_section(const struct pm_probe_elf *elf,
 						    const char *name);
-/* The segment that holds @address, or NULL. */
+/* The segment that contains @address, or NULL. */
 const struct pm_probe_segment *pm_probe_elf_segment(const struct pm_probe_elf *elf,
 						    uint64_t address);
-/* The file offset of code at @address; false when no code is there. */
+/* Finds the file offset of code at @address; false: there is no code. */
 bool pm_probe_elf_code(const struct pm_probe_elf *elf, uint64_t address,
 		       uint64_t *offset);
 
@@ -63,160 +62,166 @@ struct pm_probe_symbol {
 struct pm_probe_table {
 	char *rows, *strings; /* strings NUL-terminated */
 	size_t len, strings_len;
-	uint64_t budget; /* bytes of names that may still be looked at */
+	uint64_t budget; /* bytes of names that may still be read */
 	bool is_64, dynamic;
 };
 
-/* .symtab (of the file or else of @debug, which may be NULL) and .dynsym. */
+/* .symtab (of the file, or else of @debug, which may be NULL) and .dynsym. */
 struct pm_probe_tables {
 	struct pm_probe_table table[2];
 	size_t len;
 	bool has_symtab;
 };
 
-/* 0 (also without any), -EFBIG, -ENOMEM or the errno of reading. */
+/* 0 (also if there are none), -EFBIG, -ENOMEM or the errno of reading. */
 int pm_probe_tables_open(struct pm_probe_tables *tables, const struct pm_probe_elf *elf,
 			 const struct pm_probe_elf *debug);
 void pm_probe_tables_close(struct pm_probe_tables *tables);
-/* Row @index; false when it has no name that could be meant. Versions are cut off in place. */
+/* Reads row @index; false: it has no usable name. Cuts off versions in place. */
 bool pm_probe_table_row(struct pm_probe_table *table, size_t index,
 			struct pm_probe_symbol *ret);
 
 /* ---- frames.c ---------------------------------------------------------------------------- */
 
-/* The code around @address that one entry of the unwinding information is about. */
+/* Finds the code around @address that one entry of the unwind information covers. */
 bool pm_probe_frame_at(const struct pm_probe_elf *elf, uint64_t address,
 		       struct pm_probe_piece *ret);
-/* Where the first one begins at or behind @address. */
+/* Finds the start of the first entry at or after @address. */
 bool pm_probe_frame_next(const struct pm_probe_elf *elf, uint64_t address, uint64_t *ret);
-/* Whether it has a table of exceptions to catch; true also when that is not known. */
+/* Whether the code has a table of exceptions to catch; true also if unknown. */
 bool pm_probe_frame_catches(const struct pm_probe_elf *elf, uint64_t address);
 
 /* ---- files.c: whom FILE means ----------------------------------------------------------- */
 
 struct pm_probe_file {
 	int fd; /* owned */
-	char *label; /* as people call it: libc.so.6 */
-	char *path; /* where it is, as whoever has it sees it */
-	pid_t pid; /* in whose root, 0: ours */
+	char *label; /* the usual short name: libc.so.6 */
+	char *path; /* its path, as its owner sees it */
+	pid_t pid; /* the path is in this process's root; 0: ours */
 };
 
 struct pm_probe_files {
 	PM_VEC(struct pm_probe_file) list;
 };
 void pm_probe_files_release(struct pm_probe_files *files);
-/* Appends the files that @word means, each once; at least one when it returns 0. */
+/* Appends the files that @word means, without duplicates; at least one if it returns
+ * 0. */
 int pm_probe_files_find(struct pm_probe_files *files,
 			const struct pm_probe_context *context, const char *word,
 			struct pm_error *err);
-/* The program that is to be run, or of a script its interpreter. */
+/* Finds the program that will be run, or a script's interpreter. */
 int pm_probe_files_command(struct pm_probe_file *ret,
 			   const struct pm_probe_context *context, bool *is_script,
 			   struct pm_error *err);
 void pm_probe_file_release(struct pm_probe_file *file);
-/* Whether @name is what people mean by @word: libc.so.6 and libc-2.31.so by libc. */
+/* Whether @word may stand for @name: libc for libc.so.6 and libc-2.31.so. */
 bool pm_probe_library_is(const char *name, const char *word);
 
 /* ---- loader.c: libraries, as ld.so(8) searches them ------------------------------------- */
 
-/* @name as a program needs it, @path where it is. Not 0: stops. */
+/* @name as a program refers to it, @path of the file. A result other than 0 stops. */
 typedef int (*pm_probe_library_fn)(void *user, const char *name, const char *path);
 
-/* What file it has to be, and in whose root (0: ours). */
+/* The architecture that a file must have, and the process whose root is used (0:
+ * ours). */
 struct pm_probe_abi {
 	pid_t pid;
 	uint16_t machine; /* EM_* */
 	bool is_64;
 };
 
-/* Libraries that the program behind @fd at @path needs, and those that these need, each once.
- * Where a library is there in versions for several processors all of them are told, for any
- * could be taken. Returns what @each returned, 0, or -ENOMEM. */
+/*
+ * Calls @each for the libraries that the program behind @fd at @path needs, and for those
+ * that they need, without duplicates. If a library exists in versions for several
+ * processors, @each gets all of them, because any could be loaded. Returns the result of
+ * @each, 0, or -ENOMEM.
+ */
 int pm_probe_needed_each(int fd, const char *path, const struct pm_probe_abi *abi,
 			 pm_probe_library_fn each, void *user);
-/* Libraries in the loader's cache, /etc/ld.so.cache. */
+/* Calls @each for the libraries in the loader's cache, /etc/ld.so.cache. */
 int pm_probe_cache_each(const struct pm_probe_abi *abi, pm_probe_library_fn each,
 			void *user);
-/* The same of the cache's bytes. */
+/* The same for the cache's bytes. */
 int pm_probe_cache_parse(const char *bytes, size_t len, const struct pm_probe_abi *abi,
 			 pm_probe_library_fn each, void *user);
-/* Folders where the loader looks at last; NULL-terminated. */
+/* The folders that the loader searches last; NULL-terminated. */
 extern const char *const pm_probe_library_dirs[];
 
 /* ---- match.c: names ----------------------------------------------------------------------- */
 
-/* What compilers append to the name of what they made of a function. */
+/* The suffix that compilers append to the name of a function made from another one. */
 enum pm_probe_copy {
-	PM_PROBE_WHOLE, /* nothing, or of a copy that does all of it: .constprop.0 */
-	PM_PROBE_PART, /* of a part that was split off: .cold, .part.0 */
+	PM_PROBE_WHOLE, /* none, or that of a complete copy: .constprop.0 */
+	PM_PROBE_PART, /* that of a part that was split off: .cold, .part.0 */
 };
-/* The length of @name without it. */
+/* The length of @name without that suffix. */
 size_t pm_probe_base_len(const char *name, enum pm_probe_copy *copy);
 
-/* A name or glob as typed, ready to be compared with many. */
+/* A name or glob as typed, prepared for comparison with many names. */
 struct pm_probe_pattern {
-	char *text; /* without spaces that mean nothing */
-	char *needle; /* a part that is in every mangled name that could match; NULL: none */
-	bool is_glob; /* it has characters of one */
-	bool with_parameters; /* has some: `f(int)` */
-	bool names_copy; /* has a dot: parts of functions are meant, too */
-	uint64_t budget; /* bytes of demangled names left */
+	char *text; /* without insignificant spaces */
+	char *needle; /* a substring of every mangled name that could match; NULL: none */
+	bool is_glob; /* it has glob characters */
+	bool with_parameters; /* it has parameters: `f(int)` */
+	bool names_copy; /* it has a dot: parts of functions also match */
+	uint64_t budget; /* bytes of names that may still be demangled */
 	bool exhausted;
 };
 int pm_probe_pattern_init(struct pm_probe_pattern *pattern, const char *text);
 void pm_probe_pattern_release(struct pm_probe_pattern *pattern);
-/* @glob: compare as one; otherwise the name has to be the same. */
+/* @glob: compare as a glob; otherwise the name must be equal. */
 bool pm_probe_pattern_matches(struct pm_probe_pattern *pattern, const char *name,
 			      bool glob);
-/* A name for people, with parameters where it has them; to free(). NULL without memory. */
+/* The name for display, with parameters if it has them; to free(). NULL: out of
+ * memory. */
 char *pm_probe_pretty(const char *name);
 
 /* ---- meant.c: what may have been meant ---------------------------------------------------- */
 
-/* The functions that come near to what was typed. */
+/* The functions with names similar to the one typed. */
 struct pm_probe_meant {
-	struct pm_near_names near; /* .wanted is given */
-	size_t demangled; /* names that had to be */
+	struct pm_near_names near; /* .wanted is set by the caller */
+	size_t demangled; /* number of names that were demangled */
 	char *last; /* the first name whose last part was typed */
-	bool several; /* there are others, too */
+	bool several; /* there are other such names */
 };
 void pm_probe_meant_release(struct pm_probe_meant *meant);
 /* Adds all functions of the tables. */
 void pm_probe_meant_symbols(struct pm_probe_meant *meant,
 			    const struct pm_probe_tables *tables);
-/* The only name whose last part was typed; else NULL. */
+/* The only name whose last part was typed; NULL: none, or several. */
 const char *pm_probe_meant_only(const struct pm_probe_meant *meant);
 
 /* ---- places ---------------------------------------------------------------------------------- */
 
 struct pm_probe_place {
 	uint64_t address, offset; /* svma; in the file */
-	uint64_t semaphore; /* offset in the file, 0: none */
-	char *name; /* behind the file's: `malloc`, `src.c:12` */
-	/* Of functions: the linker's name, and how long it is; 0: not known. */
+	uint64_t semaphore; /* file offset; 0: none */
+	char *name; /* follows the file's name: `malloc`, `src.c:12` */
+	/* For functions: the linker's name and the size; 0: unknown. */
 	char *symbol;
 	uint64_t size;
 };
 
 struct pm_probe_places {
 	PM_VEC(struct pm_probe_place) list;
-	size_t ifuncs; /* that were left out of a glob's */
+	size_t ifuncs; /* IFUNCs that a glob matched and that were left out */
 	size_t parts; /* parts of functions that were left out */
-	bool is_ours; /* code of the mode that this program runs in */
+	bool is_ours; /* the code is of this program's own mode */
 };
 void pm_probe_places_release(struct pm_probe_places *places);
-/* Appends; takes its texts (a name of NULL: then -ENOMEM). */
+/* Appends @place and takes ownership of its strings. -ENOMEM also if its name is NULL. */
 int pm_probe_places_add(struct pm_probe_places *places, struct pm_probe_place place);
 
-/* What a search for places works on. */
+/* The input of a search for places. */
 struct pm_probe_search {
 	const struct pm_event_spec *spec;
 	const struct pm_probe_context *context;
 	const struct pm_probe_file *file;
 	const struct pm_probe_elf *elf;
 	int debug_fd; /* -1: none */
-	struct pm_str *note; /* one line that the user should know, or empty */
-	bool is_region; /* functions are looked for, not places of events */
+	struct pm_str *note; /* one line for the user, or empty */
+	bool is_region; /* the search is for functions, and not for places of events */
 };
 
 /* symbols.c */
@@ -238,8 +243,8 @@ struct pm_probe_marker {
 	uint64_t address, base, semaphore; /* as noted */
 	const char *provider, *name, *arguments;
 };
-/* Negative stops. */
+/* A negative result stops. */
 typedef int (*pm_probe_marker_fn)(void *user, const struct pm_probe_marker *marker);
-/* Reads the notes; broken ones end it. Returns what @each returned, or 0. */
+/* Reads the notes up to the first broken one. Returns the result of @each, or 0. */
 int pm_probe_markers_each(const char *bytes, size_t len, bool is_64,
 			  pm_probe_marker_fn each, void *user);

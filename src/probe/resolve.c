@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From words to places: FILE to files (files.c, loader.c), in each of them SYMBOL, SOURCE:LINE
- * or PROVIDER:NAME to addresses (symbols.c, lines.c, stapsdt.c), and these by the program
- * headers (elf.c) to offsets. Each place becomes a spec of its own.
+ * From words to places. FILE is resolved to files (files.c, loader.c); in each of them
+ * SYMBOL, SOURCE:LINE or PROVIDER:NAME is resolved to addresses (symbols.c, lines.c,
+ * stapsdt.c), and these, by the program headers (elf.c), to offsets. Each place becomes a
+ * spec of its own.
  *
- * The kernel gets /proc/self/fd/N for a path. A name could stand for another file by the time
- * that it looks, or, when it is a link in a container, lead it out of there: then there would
- * be a breakpoint at some offset of a file that nobody has looked into.
+ * The kernel gets /proc/self/fd/N as the path. By the time the kernel opens a name, it
+ * could refer to another file, or, if it is a link in a container, lead out of the
+ * container. There would then be a breakpoint at some offset of a file that was never
+ * examined.
  */
 #include "probe-internal.h"
 
@@ -47,13 +49,13 @@ int pm_probe_places_add(struct pm_probe_places *places, struct pm_probe_place pl
 	return code;
 }
 
-/* The list to be, and what its old entries have become. */
+/* The new list, and the mapping from its old entries. */
 struct resolver {
 	struct pm_probes *probes;
-	struct pm_event_specs *specs; /* keeps the texts */
+	struct pm_event_specs *specs; /* owns the strings */
 	const struct pm_probe_context *context;
 	PM_VEC(struct pm_event_spec) list;
-	PM_VEC(uint32_t) first; /* of each old entry, its first new one */
+	PM_VEC(uint32_t) first; /* for each old entry, its first new one */
 	/* For each new entry: the instruction about which the kernel is asked, if it is
 	 * code of our own mode. */
 	PM_VEC(struct resolved_insn {
@@ -89,7 +91,7 @@ static int note(struct resolver *resolver, struct pm_str *text)
 static unsigned int counter_shift(const struct pm_probe_context *context)
 {
 	enum {
-		SHIFT_DEFAULT = 32, /* since the first kernel that had it */
+		SHIFT_DEFAULT = 32, /* as in the first kernel that had it */
 	};
 	PM_AUTO_CLOSE int fd = -1;
 	struct pm_str path = { 0 };
@@ -115,7 +117,7 @@ static unsigned int counter_shift(const struct pm_probe_context *context)
 
 struct naming {
 	const char *prefix; /* "uprobe" */
-	const char *file; /* label, or the path where labels are the same */
+	const char *file; /* label, or the path if labels are equal */
 };
 
 static bool is_taken(const struct resolver *resolver, size_t from, const char *name)
@@ -126,7 +128,7 @@ static bool is_taken(const struct resolver *resolver, size_t from, const char *n
 	return false;
 }
 
-/* Two places never have the same name: the address is put behind the second one's. */
+/* Makes names unique: the address is appended to the second of two equal names. */
 static void name_place(const struct resolver *resolver, size_t from,
 		       const struct naming *naming, const struct pm_probe_place *place,
 		       bool repeats, char ret[PM_EVENT_NAME_MAX])
@@ -147,7 +149,8 @@ static void name_place(const struct resolver *resolver, size_t from,
 	strcat(ret, tail);
 }
 
-/* Appends @spec, and what there is to ask about the instruction at @offset of @fd. */
+/* Appends @spec, and the instruction at @offset of @fd, about which the kernel is
+ * asked. */
 static int add_spec(struct resolver *resolver, const struct pm_event_spec *spec, int fd)
 {
 	struct resolved_insn insn = { .is_asked = fd >= 0 };
@@ -194,7 +197,7 @@ static int add_specs(struct resolver *resolver, const struct pm_event_spec *aske
 			spec.config |= place->semaphore << shift;
 		}
 		name_place(resolver, from, naming, place, repeats, spec.name);
-		/* For now its own number, until all are there. */
+		/* set_leaders() sets its leader when all entries are there. */
 		if (add_spec(resolver, &spec, places->is_ours ? fd : -1) < 0)
 			return -ENOMEM;
 	}
@@ -213,7 +216,7 @@ static int find_places(const struct pm_probe_search *search,
 	return pm_probe_find_symbols(search, places, err);
 }
 
-/* Leaves out places where a probe would break the program, and says so. */
+/* Leaves out places where a probe would break the program, and reports them. */
 static int sift(struct resolver *resolver, const struct pm_probe_search *search,
 		struct pm_probe_places *places, struct pm_error *err)
 {
@@ -250,7 +253,7 @@ static int sift(struct resolver *resolver, const struct pm_probe_search *search,
 	return note(resolver, &text) < 0 ? no_memory(err) : 0;
 }
 
-/* What one file has of it. */
+/* Finds the places in one file. */
 static int look_into(struct resolver *resolver, const struct pm_event_spec *spec,
 		     const struct pm_probe_file *file, struct pm_probe_places *places,
 		     struct pm_error *err)
@@ -284,7 +287,7 @@ static int look_into(struct resolver *resolver, const struct pm_event_spec *spec
 	return code;
 }
 
-/* Several files: those that do not have it are no matter as long as one does. */
+/* If there are several files, at least one of them must have the place. */
 static int resolve_uprobe(struct resolver *resolver, const struct pm_event_spec *spec,
 			  struct pm_error *err)
 {
@@ -333,8 +336,8 @@ static int resolve_kprobe(struct resolver *resolver, const struct pm_event_spec 
 {
 	struct pm_event_spec spec = *asked;
 
-	/* tracefs knows the names that may be probed, but is root's, and globs of kernel
-	 * functions are a way to stop a machine. */
+	/* tracefs lists the names that may be probed, but only for root, and globs of
+	 * kernel functions can halt a machine. */
 	if (strpbrk(spec.place.symbol, "*?["))
 		return pm_error_set(err, -EINVAL,
 				    "\"%s\": kernel functions are probed one by one, not "
@@ -413,7 +416,7 @@ static int ask_kernel(struct resolver *resolver, struct pm_error *err)
 	return 0;
 }
 
-/* The end of the entries that old entry @index has become. */
+/* The end of the new entries of old entry @index. */
 static size_t end_of(const struct resolver *resolver, size_t index)
 {
 	return index + 1 < resolver->first.len ? resolver->first.data[index + 1]
@@ -472,7 +475,7 @@ static int leave_out_refused(struct resolver *resolver, struct pm_error *err)
 
 /* ---- groups ------------------------------------------------------------------------------------ */
 
-/* An event is in a group when it leads others or has another leader. */
+/* Whether the event leads others or has another leader. */
 static bool is_grouped(const struct pm_event_specs *specs, size_t index)
 {
 	uint32_t leader = specs->list.data[index].leader;
@@ -485,7 +488,7 @@ static bool is_grouped(const struct pm_event_specs *specs, size_t index)
 	return false;
 }
 
-/* The first of the group that is there: a leader may have been left out. */
+/* The first event of the group that remains: the leader may have been left out. */
 static uint32_t leader_of(const struct resolver *resolver, uint32_t leader)
 {
 	const struct pm_event_specs *specs = resolver->specs;

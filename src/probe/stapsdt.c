@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Markers that were compiled in with sys/sdt.h (USDT): an ELF note for each place where one
- * is. The note says where the marker is, where .stapsdt.base was when it was written (to
- * find what prelink moved), and a counter that makes the marker live while it is not zero;
- * the kernel counts it up for us. Sources: sys/sdt.h of SystemTap, its wiki's
- * "UserSpaceProbeImplementation", linux/trace_events.h for ref_ctr_offset.
+ * Markers compiled in with sys/sdt.h (USDT): an ELF note for each place of a marker. The
+ * note contains the address of the marker, the address of .stapsdt.base when the note was
+ * written (to find code that prelink has moved), and a counter: the marker is active
+ * while the counter is not zero, and the kernel increments it for us. Sources: sys/sdt.h
+ * of SystemTap, "UserSpaceProbeImplementation" in its wiki, linux/trace_events.h for
+ * ref_ctr_offset.
  */
 #include "probe-internal.h"
 
@@ -22,7 +23,7 @@ static uint64_t read_address(struct pm_reader *reader, bool is_64)
 	return is_64 ? pm_reader_u64(reader) : pm_reader_u32(reader);
 }
 
-/* @desc of one note. */
+/* Parses the descriptor of one note. */
 static bool read_marker(struct pm_reader *desc, bool is_64, struct pm_probe_marker *ret)
 {
 	struct pm_probe_marker marker;
@@ -46,7 +47,7 @@ int pm_probe_markers_each(const char *bytes, size_t len, bool is_64,
 	int code = 0;
 
 	pm_reader_init(&reader, bytes, len);
-	/* gABI "Note Section": lengths without the padding to 4 bytes. */
+	/* gABI "Note Section": the lengths do not include the padding to 4 bytes. */
 	while (code == 0 && pm_reader_left(&reader) >= 12) {
 		uint32_t name_len = pm_reader_u32(&reader);
 		uint32_t desc_len = pm_reader_u32(&reader);
@@ -64,7 +65,7 @@ int pm_probe_markers_each(const char *bytes, size_t len, bool is_64,
 		if (type == NT_STAPSDT && name_len == 8 &&
 		    memcmp(name, "stapsdt", 8) == 0 && read_marker(&desc, is_64, &marker))
 			code = each(user, &marker);
-		/* The last one need not be padded. */
+		/* The last one may lack padding. */
 		if (pm_reader_left(&reader) >= (-desc_len & 3u))
 			pm_reader_bytes(&reader, -desc_len & 3u);
 	}
@@ -81,7 +82,7 @@ struct scan {
 	size_t seen, arguments, broken;
 };
 
-/* Whether `PROVIDER:NAME`, or `NAME` alone, means it. */
+/* Whether `PROVIDER:NAME`, or `NAME` alone, matches the marker. */
 static bool matches(const char *pattern, const char *provider, const char *name)
 {
 	const char *colon = strchr(pattern, ':');
@@ -96,7 +97,7 @@ static bool matches(const char *pattern, const char *provider, const char *name)
 	return fnmatch(wanted, provider, 0) == 0 && fnmatch(colon + 1, name, 0) == 0;
 }
 
-/* The counter lies in data that a process has to itself. */
+/* The counter must be in writable data, of which each process has its own copy. */
 static bool semaphore_offset(const struct pm_probe_elf *elf, uint64_t address,
 			     uint64_t *ret)
 {
@@ -104,7 +105,8 @@ static bool semaphore_offset(const struct pm_probe_elf *elf, uint64_t address,
 
 	if (!segment || !segment->writable)
 		return false;
-	/* 32 bits of attr.config, see perf_event_open(2); 0 is none. */
+	/* It must fit into 32 bits of attr.config, see perf_event_open(2); 0 means
+	 * none. */
 	if (__builtin_add_overflow(address - segment->start, segment->offset, ret))
 		return false;
 	return *ret > 0 && *ret <= UINT32_MAX && *ret % sizeof(uint16_t) == 0;

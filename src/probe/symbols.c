@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Functions by name. First the name as it is: the linker's, or the demangled one with or
- * without parameters. Only when nothing has that name its `*`, `?` and `[` are those of a
- * glob, for C++ names have such characters of their own.
+ * Finds functions by name. The name is first compared literally: with the linker's name,
+ * and with the demangled one with or without parameters. C++ names contain `*`, `?` and
+ * `[`. Therefore these characters are treated as a glob only if no name matches.
  */
 #include "probe-internal.h"
 
@@ -12,7 +12,7 @@
 #include "pm/proc.h"
 
 enum {
-	/* Of what a glob finds before those at one address are merged. */
+	/* Limits the results of a glob before those at one address are merged. */
 	FOUND_MAX = 16 * PM_PROBE_PLACES_MAX,
 	IFUNC_NAMES_MAX = 6,
 	FEW_IFUNCS = 1024, /* glibc has 120 */
@@ -21,7 +21,7 @@ enum {
 struct found {
 	uint64_t address, size;
 	const char *name; /* borrowed from a table */
-	bool is_exact; /* it is the very name that was typed */
+	bool is_exact; /* equal to the name typed */
 	bool is_global;
 };
 
@@ -30,7 +30,7 @@ struct scan {
 	struct pm_probe_tables tables;
 	struct pm_probe_pattern pattern;
 	PM_VEC(struct found) found, labels; /* labels: of no type, as in assembler code */
-	PM_VEC(uint64_t) ifuncs; /* where they are */
+	PM_VEC(uint64_t) ifuncs; /* their addresses */
 	size_t parts, data, undefined;
 	bool glob, too_many;
 };
@@ -115,7 +115,7 @@ static size_t underscores(const char *name)
 	return strspn(name, "_");
 }
 
-/* By address; of several names at one the best comes first. */
+/* By address; of several names at one address, the best comes first. */
 static int compare(const void *a, const void *b)
 {
 	const struct found *x = a, *y = b;
@@ -166,7 +166,7 @@ static int add_place(struct scan *scan, const struct found *found,
 	    !pm_probe_elf_code(scan->search->elf, place.address, &place.offset))
 		return pm_error_set(err, -EINVAL, "%s+0x%llx is no code", found->name,
 				    (unsigned long long)plus);
-	/* Where all instructions have one length. */
+	/* All instructions have the same length here. */
 	if (scan->search->elf->machine == EM_AARCH64 && place.address % 4 != 0)
 		return pm_error_set(err, -EINVAL, "no instruction begins at %s+0x%llx",
 				    found->name, (unsigned long long)plus);
@@ -213,7 +213,7 @@ static int give(struct scan *scan, struct pm_probe_places *places, struct pm_err
 
 /* ---- why nothing was found ------------------------------------------------------------------ */
 
-/* glibc calls the variants __NAME_avx2, GCC's target_clones NAME.avx2.0. */
+/* glibc names the variants __NAME_avx2, and GCC's target_clones NAME.avx2.0. */
 static bool is_variant(const char *name, const char *of)
 {
 	size_t len = strlen(of);
@@ -270,7 +270,7 @@ static int not_found(struct scan *scan, struct pm_error *err)
 
 	if (scan->ifuncs.len > 0)
 		return refuse_ifunc(scan, err);
-	/* A function of that name may be elsewhere. */
+	/* A function of that name may be in another file. */
 	if (scan->data > 0 && search->is_region)
 		return pm_error_set(err, -ENOENT, "%s is data, and no code", symbol);
 	if (scan->data > 0) {
@@ -326,8 +326,9 @@ static void tell_left_out(const struct scan *scan, size_t places)
 			      scan->search->spec->requested, places);
 }
 
-/* The only function whose last part was typed, as if all of its name had been. Of regions this is
- * asked only when libraries have no such function either (meant.c). */
+/* Searches again for the only function whose last part was typed, as if its full name had
+ * been typed. For regions, this happens only if libraries have no such function either
+ * (meant.c). */
 static int find_meant(struct scan *scan, struct pm_error *err)
 {
 	PM_CLEANUP(pm_probe_meant_release)
@@ -367,7 +368,8 @@ static int find(struct scan *scan, struct pm_probe_places *places, struct pm_err
 		return pm_error_set(err, -E2BIG,
 				    "it has too many C++ or Rust names to compare: "
 				    "the mangled one is needed");
-	/* What is also there is a version for old programs, as of glibc's memcpy. */
+	/* If there are other functions, they are versions for old programs, such as
+	 * glibc's memcpy. */
 	if (!scan->glob && scan->ifuncs.len > 0)
 		return refuse_ifunc(scan, err);
 	if (scan->found.len + scan->labels.len == 0 &&
