@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* ---- what code says ------------------------------------------------------------------- */
+/* ---- code ----------------------------------------------------------------------------- */
 
 /* Reads bytes of the code at avma @address; false if there is no file to read from. */
 static bool read_code(const struct pm_unw_map *map, uint64_t address, void *ret,
@@ -376,7 +376,7 @@ static bool step_leaf(struct pm_unw_state *state)
 
 /*
  * The same for a caller. Only for code of a file: generated code has frame pointers, and
- * its calls need not return to the code behind them.
+ * its calls need not return to the code after them.
  */
 static bool step_by_code(struct pm_unw_state *state)
 {

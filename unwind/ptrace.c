@@ -191,7 +191,7 @@ static int find_proc_info(unw_addr_space_t as, unw_word_t ip, unw_proc_info_t *r
 	return UNW_OBJ(dwarf_search_unwind_table)(as, ip, &info, ret, need, arg);
 }
 
-/* ---- all else, by libunwind itself --------------------------------------------------------- */
+/* ---- the rest, by libunwind itself --------------------------------------------------------- */
 
 static void *upt_of(void *arg)
 {
@@ -255,7 +255,7 @@ static unw_accessors_t accessors = {
 	.access_fpreg = access_fpreg,
 };
 
-/* ---- a look ------------------------------------------------------------------------------ */
+/* ---- one chain --------------------------------------------------------------------------- */
 
 /* libunwind's error numbers say nothing about ptrace, so ask ptrace first. */
 static int check_stopped(pid_t tid, struct pm_error *err)

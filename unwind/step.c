@@ -23,9 +23,9 @@ const struct pm_unw_map *pm_unw_space_find(const struct pm_unw_space *space,
 }
 
 /*
- * Removes the authentication code if CFI says that there is one. Assembly often forgets
- * to say so: it is also removed if the address without its upper bits follows a call.
- * Otherwise it is not a return address.
+ * Removes the authentication code if CFI says that there is one. Assembly often omits
+ * that; the code is therefore also removed if the address without its upper bits follows
+ * a call. Any other address is not a return address.
  */
 static uint64_t without_pac(const struct pm_unw_state *state, uint64_t pc, bool is_signed)
 {

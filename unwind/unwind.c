@@ -76,7 +76,7 @@ void pm_unwinder_stats(const struct pm_unwinder *unwinder, struct pm_unw_stats *
 
 /*
  * A stack grows from caller to callee, so leaving a frame raises the stack pointer. Two
- * exceptions: a signal frame may stand on another stack, and at an interrupted place that
+ * exceptions: a signal frame may be on another stack, and at an interrupted place that
  * keeps its return address in a register (vfork) nothing was pushed.
  */
 bool pm_unw_progressed(const struct pm_unw_state *state, uint64_t old_sp, uint64_t old_pc,

@@ -6,7 +6,7 @@
  * `ret` reads its address. A word that merely looks like a return address is not enough:
  * stacks are full of words that earlier calls have left.
  *
- * If every path makes a call, the paths go on behind the calls: a callee leaves the stack
+ * If every path makes a call, the paths go on after the calls: a callee leaves the stack
  * pointer and the saved registers as they were (psABI 3.2.1). But a call that does not return
  * may be followed by another function. Therefore all these paths have to agree.
  *
@@ -478,7 +478,7 @@ struct search {
 	const struct pm_unw_space *space;
 	uint32_t *work_left; /* NULL: no limit */
 	bool cut; /* some paths were not followed to their end */
-	bool over_calls; /* paths continue behind calls */
+	bool over_calls; /* paths continue after calls */
 	/* Followed one after the other; those before `at` are done. */
 	struct way ways[WAYS_MAX];
 	uint64_t starts[WAYS_MAX];
@@ -697,7 +697,7 @@ static bool is_call(const struct instruction *in)
 }
 
 /*
- * Continues behind a call. A callee may change all registers except rbx, rsp, rbp and r12
+ * Continues after a call. A callee may change all registers except rbx, rsp, rbp and r12
  * to r15; their values are lost. False: another function may start there.
  *
  * At a call the stack pointer is a multiple of 16 (psABI 3.2.2). Code after a call that
@@ -852,7 +852,7 @@ static bool to_row(const struct way *way, int64_t popped, struct pm_unw_row *ret
 	if (way->is_aligned || address.kind != VALUE_WORD || way->sp < 0 ||
 	    address.offset < 0 || address.offset > way->sp)
 		return false;
-	/* See follow_call(): a return address stands at an odd multiple of 8. */
+	/* See follow_call(): a return address is at an odd multiple of 8. */
 	if (way->has_called && (address.offset - way->call_sp) % STACK_ALIGNMENT == 0)
 		return false;
 	*ret = (struct pm_unw_row){ .cfa_reg = way->by_fp ? PM_UNW_X86_64_RBP

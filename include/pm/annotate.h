@@ -70,8 +70,8 @@ struct pm_source {
 /*
  * Reads the source that the recording calls @path, which is absolute or found through
  * `source_dirs`. 0; -ENOENT; -EACCES and other errors of open(2); -EPERM if we may
- * read it, but search->uid may not; -ENOTSUP if it is no regular file; -EFBIG;
- * -EBADMSG if it is no text (it has NUL bytes); -ENOMEM. @err says which file and why.
+ * read it, but search->uid may not; -ENOTSUP if it is not a regular file; -EFBIG;
+ * -EBADMSG if it is not text (it has NUL bytes); -ENOMEM. @err says which file and why.
  */
 int pm_source_read(struct pm_source *ret, const char *path,
 		   const struct pm_annotate_search *search, struct pm_error *err);

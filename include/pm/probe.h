@@ -68,7 +68,7 @@ bool pm_probe_harms(uint16_t machine, const uint8_t *bytes, size_t len);
  * kernel cannot be asked about other code. */
 bool pm_probe_is_ours(uint16_t machine);
 
-/* ---- functions and where they lie ----------------------------------------------------- */
+/* ---- functions and their places ------------------------------------------------------- */
 
 /* A file with code. */
 struct pm_probe_binary {

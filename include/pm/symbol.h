@@ -244,7 +244,7 @@ int pm_symbols_code(int fd, const uint64_t *addresses, size_t len,
  * bytes; -ENOEXEC: not an ELF file. */
 int pm_symbols_section(int fd, const char *name, uint64_t *low, uint64_t *high);
 
-/* ---- code made while running --------------------------------------------------------- */
+/* ---- code generated at run time ------------------------------------------------------ */
 
 /* A source line, valid from this offset in a function up to the next line's. */
 struct pm_jit_line {

@@ -56,7 +56,7 @@ static int open_vdso(void)
 	return pm_take_fd(&fd);
 }
 
-/* ---- which file it is ------------------------------------------------------------------ */
+/* ---- checks ---------------------------------------------------------------------------- */
 
 /* Returns 0 if it is the recorded one. */
 static int check_build_id(int fd, const char *recorded, struct pm_error *err)

@@ -44,7 +44,7 @@ static void job_release(struct job *job)
 	free(job->active);
 }
 
-/* ---- where it was seen --------------------------------------------------------------------- */
+/* ---- spots --------------------------------------------------------------------------------- */
 
 static int find_frames(struct job *job)
 {
@@ -146,7 +146,7 @@ static void choose_module(struct job *job)
 	}
 }
 
-/* ---- the symbols there --------------------------------------------------------------------- */
+/* ---- symbols ------------------------------------------------------------------------------- */
 
 /* The first spot of the file at or after @address. */
 static size_t spots_from(const struct job *job, uint64_t address)
@@ -332,7 +332,7 @@ static int weigh(struct job *job)
 	return 0;
 }
 
-/* ---- all of it ----------------------------------------------------------------------------- */
+/* ---- the whole ----------------------------------------------------------------------------- */
 
 static int run(struct job *job, const struct pm_annotate_search *search,
 	       struct pm_error *err)

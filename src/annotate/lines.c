@@ -51,7 +51,7 @@ static void collector_release(struct collector *c)
 	pm_index_release(&c->inlined_index);
 }
 
-/* ---- what there may be ----------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------ */
 
 static int add_row(struct collector *c, uint32_t place, uint32_t slot)
 {

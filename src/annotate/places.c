@@ -97,7 +97,7 @@ static int place_all(struct pm_annotate_code *code, int fd, const char *name,
 				  &placing, NULL);
 }
 
-/* ---- where jumps and calls lead ------------------------------------------------------------ */
+/* ---- targets of jumps and calls ------------------------------------------------------------ */
 
 static void link_jumps(struct pm_annotate_code *code)
 {

@@ -50,7 +50,7 @@ void pm_annotate_search_of(struct pm_annotate_search *search,
 	choose_reader(search, &profile->info);
 }
 
-/* ---- who may read it -------------------------------------------------------------------- */
+/* ---- access rights ---------------------------------------------------------------------- */
 
 static int read_real_path(int fd, char **ret)
 {
@@ -118,7 +118,7 @@ static int open_allowed(const char *path, const struct pm_annotate_search *searc
 	return -EPERM;
 }
 
-/* ---- where it is ----------------------------------------------------------------------- */
+/* ---- search ---------------------------------------------------------------------------- */
 
 /* An open file, or the reason why there is none: the first error other than "not
  * found". */
@@ -204,7 +204,7 @@ static int find(struct finding *finding, const char *path)
 	return found ? 0 : finding->reason;
 }
 
-/* ---- its text -------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------ */
 
 /* Reads at most one byte more than the limit, even if the file grows meanwhile. */
 static int read_text(int fd, struct pm_source *ret)

@@ -290,7 +290,7 @@ int pm_go_find(const struct pm_go_table *table, uint64_t svma, struct pm_go_func
 	return 0;
 }
 
-/* ---- texts ------------------------------------------------------------------------------- */
+/* ---- strings ----------------------------------------------------------------------------- */
 
 /* Returns the string at @svma, in place. @end: the end of the part that must contain
  * it. */

@@ -129,7 +129,7 @@ int pm_probe_find_binary(struct pm_probe_binaries *ret,
 	return code;
 }
 
-/* ---- what they need ------------------------------------------------------------------------ */
+/* ---- needed files -------------------------------------------------------------------------- */
 
 static void free_procs(struct pm_procs **procs)
 {

@@ -130,7 +130,7 @@ static int by_path(struct pm_probe_files *files, const struct pm_probe_context *
 	return files->list.len > 0 ? 0 : cannot_open(first, path, err);
 }
 
-/* ---- what a process has mapped ---------------------------------------------------------------- */
+/* ---- mapped files ----------------------------------------------------------------------------- */
 
 static void free_procs(struct pm_procs **procs)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Finds the files that a program will load, without running anything: ldd(1) runs the
- * program's own interpreter, which whoever made the program has chosen. Sources:
+ * program's own interpreter, which the program's author has chosen. Sources:
  * ld.so(8), gABI "Dynamic Section", glibc sysdeps/generic/dl-cache.h for the cache.
  */
 #include "probe-internal.h"
@@ -134,7 +134,7 @@ int pm_probe_cache_each(const struct pm_probe_abi *abi, pm_probe_library_fn each
 	return pm_probe_cache_parse(bytes, (size_t)file.size, abi, each, user);
 }
 
-/* ---- what a file needs ----------------------------------------------------------------------- */
+/* ---- needed libraries ------------------------------------------------------------------------ */
 
 struct dynamic {
 	PM_VEC(uint64_t) needed; /* offsets in strings */

@@ -4,7 +4,7 @@
 
 #include "pm/probe.h"
 
-/* ---- elf.c: files as they are, by small checked reads --------------------------------- */
+/* ---- elf.c: ELF files, by small checked reads ----------------------------------------- */
 
 struct pm_probe_segment { /* of PT_LOAD */
 	uint64_t start, end; /* svma [start, end), of the bytes in the file */
@@ -91,7 +91,7 @@ bool pm_probe_frame_next(const struct pm_probe_elf *elf, uint64_t address, uint6
 /* Whether the code has a table of exceptions to catch; true also if unknown. */
 bool pm_probe_frame_catches(const struct pm_probe_elf *elf, uint64_t address);
 
-/* ---- files.c: whom FILE means ----------------------------------------------------------- */
+/* ---- files.c: the files that FILE means ------------------------------------------------- */
 
 struct pm_probe_file {
 	int fd; /* owned */
@@ -176,7 +176,7 @@ bool pm_probe_pattern_matches(struct pm_probe_pattern *pattern, const char *name
  * memory. */
 char *pm_probe_pretty(const char *name);
 
-/* ---- meant.c: what may have been meant ---------------------------------------------------- */
+/* ---- meant.c: guesses at names ------------------------------------------------------------ */
 
 /* The functions with names similar to the one typed. */
 struct pm_probe_meant {

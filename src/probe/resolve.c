@@ -85,7 +85,7 @@ static int note(struct resolver *resolver, struct pm_str *text)
 	return code;
 }
 
-/* ---- the PMU's word for markers' counters --------------------------------------------------- */
+/* ---- the PMU's field for marker counters ---------------------------------------------------- */
 
 /* Documentation/ABI/testing/sysfs-bus-event_source-devices-format: "config:32-63". */
 static unsigned int counter_shift(const struct pm_probe_context *context)

@@ -108,7 +108,7 @@ static int scan_tables(struct scan *scan, bool glob)
 	return 0;
 }
 
-/* ---- what was found ---------------------------------------------------------------------- */
+/* ---- results ----------------------------------------------------------------------------- */
 
 static size_t underscores(const char *name)
 {
@@ -211,7 +211,7 @@ static int give(struct scan *scan, struct pm_probe_places *places, struct pm_err
 	return code;
 }
 
-/* ---- why nothing was found ------------------------------------------------------------------ */
+/* ---- reasons for no result ------------------------------------------------------------------ */
 
 /* glibc names the variants __NAME_avx2, and GCC's target_clones NAME.avx2.0. */
 static bool is_variant(const char *name, const char *of)

@@ -33,7 +33,7 @@ struct finder {
 	const char *source, *name; /* as requested; its last component */
 	uint32_t wanted, best; /* lines; best 0: none yet */
 	struct pm_texts texts;
-	PM_VEC(const char *) paths; /* distinct ones that match @source; in texts */
+	PM_VEC(const char *) paths; /* distinct ones that match @source */
 	PM_VEC(const char *) near; /* similar last components */
 	PM_VEC(uint64_t) tables; /* offsets of tables already run */
 	PM_VEC(uint64_t) places;

@@ -388,7 +388,7 @@ static int add_node(struct pm_jit_table *table, struct node *node)
 	return 0;
 }
 
-/* ---- one piece of memory for a function ---------------------------------------------- */
+/* ---- one allocation for a function --------------------------------------------------- */
 
 static char *put_text(char **at, const char *text, size_t len)
 {

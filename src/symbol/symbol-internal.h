@@ -36,7 +36,7 @@ static inline size_t pm_wanted_from(const struct pm_wanted *wanted, uint64_t add
 	return low;
 }
 
-/* ---- texts --------------------------------------------------------------------------- */
+/* ---- strings ------------------------------------------------------------------------- */
 
 /* Keeps one copy of each string, at a permanent address. Zero-initialised is empty. */
 struct pm_texts {
