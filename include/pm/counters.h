@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Counting events of the kernel, beside the sampling of pm/perf.h: counters that are read, and
- * hits, which are places in code that tell all counters of a group each time a thread comes by.
- * Source throughout: perf_event_open(2), linux/perf_event.h.
+ * Counting with the kernel's perf events, beside the sampling of pm/perf.h: counters that
+ * are read, and hits. A hit is written each time a thread passes one of a set of places
+ * in code, and contains the counts of a group of counters. Source throughout:
+ * perf_event_open(2), linux/perf_event.h.
  */
 #pragma once
 
@@ -10,16 +11,18 @@
 
 /* ---- values -------------------------------------------------------------------------- */
 
-/* What is known of a number. Anything but the first two has no value: it is never 0. */
+/* How reliable a count is. Only the first two states have a value; a missing value is
+ * never 0. */
 enum pm_count_state {
 	PM_COUNT_OK,
-	PM_COUNT_MULTIPLEXED, /* counted a part of the time, and scaled */
-	PM_COUNT_NOT_COUNTED, /* the event was never on a counter */
-	PM_COUNT_NOT_SUPPORTED, /* this machine does not have it */
-	PM_COUNT_NOT_PERMITTED, /* this user may not have it */
+	PM_COUNT_MULTIPLEXED, /* counted for part of the time, and scaled */
+	PM_COUNT_NOT_COUNTED, /* the event never got a counter */
+	PM_COUNT_NOT_SUPPORTED, /* this machine does not have the event */
+	PM_COUNT_NOT_PERMITTED, /* this user may not use the event */
 };
 
-/* As read(2) gives it. Only ever grows for one descriptor: subtract all three. */
+/* As returned by read(2). All three only grow for one descriptor, so differences of them
+ * are valid. */
 struct pm_count_read {
 	uint64_t value, enabled_ns, running_ns;
 };
@@ -30,12 +33,12 @@ struct pm_count {
 	uint64_t value; /* raw * enabled / running, rounded; 0 without a value */
 };
 
-/* @after - @before, member by member. -ERANGE when one would be negative (a counter that was
- * closed in between); @ret is unchanged then. */
+/* Returns @after - @before, member by member. -ERANGE if one would be negative (a counter
+ * was closed in between); @ret is unchanged then. */
 int pm_count_delta(const struct pm_count_read *before, const struct pm_count_read *after,
 		   struct pm_count_read *ret);
-/* A counter that ran 0 of its N ns is NOT_COUNTED; one that was never enabled (no task of it
- * ran) is OK with 0. Saturates. Pure. */
+/* A counter that ran 0 of its N ns is NOT_COUNTED; one that was never enabled (none of
+ * its tasks ran) is OK with 0. Saturates. Pure. */
 struct pm_count pm_count_scale(const struct pm_count_read *delta);
 
 /* ---- counters ------------------------------------------------------------------------ */
@@ -43,55 +46,57 @@ struct pm_count pm_count_scale(const struct pm_count_read *delta);
 struct pm_counters_options {
 	const struct pm_event_spec *specs; /* borrowed until pm_counters_free() */
 	size_t specs_len;
-	enum pm_perf_target
-		target; /* with what belongs to it, as in struct pm_perf_options */
+	/* Used with the fields that belong to it, as in struct pm_perf_options. */
+	enum pm_perf_target target;
 	pid_t pid;
 	const pid_t *tids;
 	size_t tids_len;
 	int cgroup_fd;
 	const char *cpus;
 	bool no_inherit;
-	/* Else on with the exec of PM_PERF_COMMAND, or at once. */
+	/* Otherwise counting starts with the exec of PM_PERF_COMMAND, or at once. */
 	bool begin_disabled;
-	/* A group whose members do not fit on the counters together is opened one by one,
-	 * and a note tells so (perf's :W for all groups). */
+	/* If the members of a group do not fit on the counters together, opens them one
+	 * by one and adds a note (perf's :W for all groups). */
 	bool weak_groups;
-	/* What rows there are; without, one row for all. */
+	/* Which rows there are; one row for everything by default. */
 	enum pm_counters_by {
 		PM_COUNTERS_SUM,
 		PM_COUNTERS_BY_CPU,
-		/* The command's first thread, or each of `tids`; threads that these start have
-		 * rows of their own once they have ended (attr.inherit_stat,
-		 * PERF_RECORD_READ). As long as they run, and where no ring can be had or the
-		 * kernel tells nothing (pm_counters_ends_untold()), their counts are in the
-		 * row of the one that all came from. Not of whole CPUs. */
+		/* One row for the command's first thread, or for each of `tids`. Threads
+		 * started by these get rows of their own once they have ended
+		 * (attr.inherit_stat, PERF_RECORD_READ). While they run, and if there can
+		 * be no ring or the kernel reports no counts (pm_counters_ends_untold()),
+		 * their counts are included in the row of the thread that they descend
+		 * from. Not for whole CPUs. */
 		PM_COUNTERS_BY_THREAD,
 	} by;
 };
 
-/* What became of an event. */
+/* How an event was opened. */
 struct pm_counters_event {
 	struct pm_event_spec spec; /* never substituted */
 	enum pm_count_state state; /* OK, NOT_SUPPORTED or NOT_PERMITTED */
-	bool kernel_dropped; /* the kernel may not be counted here: user space only */
+	bool kernel_dropped; /* the kernel may not be counted: user space only */
 	bool group_broken; /* not counted together with its group */
-	struct pm_error why; /* of a state that is not OK */
+	struct pm_error why; /* reason for a state that is not OK */
 };
 
 struct pm_counters_row {
-	pid_t pid, tid; /* 0: not by thread */
+	pid_t pid, tid; /* 0: the row is not by thread */
 	char comm[16];
-	int cpu; /* -1: not by CPU */
+	int cpu; /* -1: the row is not by CPU */
 };
 
 struct pm_counters;
 
 /*
- * Opens every event that this machine has and this user may have. An event that cannot be
- * opened is a state of that event, not an error; an error is a target that is gone (-ESRCH), a
- * CPU that is not there (-ENODEV), no descriptors or no memory. Members of a group with one
- * that is not there are opened without it. Uncore PMUs, which belong to a socket, are counted
- * on one CPU of each of them (pm_event_spec.cpus), whatever the target is.
+ * Opens every event that this machine has and this user may use. An event that cannot be
+ * opened is reported as a state of that event, not as an error. Errors are a target that
+ * is gone (-ESRCH), a CPU that does not exist (-ENODEV), and too few descriptors or too
+ * little memory. If one member of a group is missing, the others are opened without it.
+ * Uncore PMUs, which belong to a socket, are counted on one CPU of each socket
+ * (pm_event_spec.cpus), whatever the target is.
  */
 int pm_counters_open(struct pm_counters **ret, const struct pm_counters_options *options,
 		     struct pm_error *err);
@@ -101,33 +106,37 @@ const struct pm_counters_event *pm_counters_events(const struct pm_counters *cou
 const struct pm_perf_notes *pm_counters_notes(const struct pm_counters *counters);
 int pm_counters_enable(struct pm_counters *counters);
 int pm_counters_disable(struct pm_counters *counters);
-/* By thread, what tells of ended ones lies in rings: descriptors for poll(2), and what to call
- * when one of them is readable. None in the other ways. */
+/* By thread, rings receive the counts of ended threads: these are the descriptors for
+ * poll(2), and the function to call when one of them is readable. The other modes have
+ * none. */
 const int *pm_counters_poll_fds(const struct pm_counters *counters, size_t *len);
 void pm_counters_drain(struct pm_counters *counters);
 
-/* Values of one moment; zero-initialised is empty, used again for each reading. */
+/* Values at one moment. Zero-initialised is empty; reused for each reading. */
 struct pm_counters_values {
-	PM_VEC(struct pm_counters_row) rows; /* rows are never lost, only added */
-	/* All rows × events, row by row. What a row is the sum of (CPUs, threads) is scaled one
-	 * by one, for they were not multiplexed alike. */
+	PM_VEC(struct pm_counters_row) rows; /* rows are only ever added */
+	/* All rows × events, row by row. If a row is a sum (over CPUs or threads), the
+	 * parts are scaled one by one, since they were multiplexed differently. */
 	PM_VEC(struct pm_count_read) reads;
-	PM_VEC(uint64_t) whole; /* scaled from the beginning */
-	/* Sums of what was scaled from one reading to the next: what was between two of them.
-	 * Not the whole, for an event may have been on no counter in between. */
+	PM_VEC(uint64_t) whole; /* scaled from the start */
+	/* Sum of the differences between successive readings, each scaled, for the value
+	 * between two readings. It differs from `whole`, since an event may have had no
+	 * counter between two readings. */
 	PM_VEC(uint64_t) scaled;
 };
 void pm_counters_values_release(struct pm_counters_values *values);
 /*
- * Reads them all, groups each in one read(2) where the kernel lets it (not of tasks that run
- * already, with what they start). Of events that are not OK the reads are 0. By thread, takes also what ended threads have left in the ring. 0 or negative.
+ * Reads all counters. Each group takes one read(2) if the kernel supports it (it does not
+ * for running tasks together with the tasks they start). Events that are not OK read as
+ * 0. By thread, also collects the counts of ended threads from the rings. Returns 0 or a
+ * negative error.
  */
 int pm_counters_read(struct pm_counters *counters, struct pm_counters_values *ret,
 		     struct pm_error *err);
 /*
- * What was counted between two readings, of one row, or of all of them together. @before NULL:
- * since the beginning. NOT_COUNTED also for a row by thread that has got less, because one of
- * those that it stood for has ended and has its own row now.
+ * The count between two readings, of one row or of all rows together. @before NULL: since
+ * the start. NOT_COUNTED also if a row by thread has decreased because a thread that it
+ * included has ended and has its own row now.
  */
 struct pm_count pm_counters_row_count(const struct pm_counters *counters,
 				      const struct pm_counters_values *before,
@@ -136,32 +145,33 @@ struct pm_count pm_counters_row_count(const struct pm_counters *counters,
 struct pm_count pm_counters_total(const struct pm_counters *counters,
 				  const struct pm_counters_values *before,
 				  const struct pm_counters_values *after, size_t event);
-/* At most so many threads have ended without a row: not all records of them came. What they had
- * counted is in the row of the one that they came from. Known once all of them have ended. */
+/* Upper bound of the number of threads that ended without getting a row because some of
+ * their records did not arrive. Their counts are in the row of the thread that they
+ * descend from. Final once all of them have ended. */
 uint64_t pm_counters_lost_rows(const struct pm_counters *counters);
-/* Whether threads have ended, and the kernel has told of none what it had counted: most of
- * Linux 5.13 to 6.18 do not, by a mistake. */
+/* Whether threads have ended and the kernel reported the counts of none of them: a kernel
+ * bug in most versions from Linux 5.13 to 6.18. */
 bool pm_counters_ends_untold(const struct pm_counters *counters);
 
 /* ---- hits ---------------------------------------------------------------------------- */
 
 /*
- * Places in code, each a uprobe or an execution breakpoint, in one group with counters: each
- * time a thread comes by one of them the kernel writes what the counters of that thread are.
- * Threads and processes that the target starts are counted, too (inherited PERF_SAMPLE_READ,
- * Linux 6.12; before that, where it is refused, per thread of the target: from their first
- * instruction on if the caller holds them, else with a note).
+ * Places in code, each a uprobe or an execution breakpoint, in one group with counters:
+ * each time a thread passes one of them, the kernel writes the counts of that thread.
+ * Threads and processes started by the target are included (inherited PERF_SAMPLE_READ,
+ * Linux 6.12). Where the kernel refuses that, each thread of the target is opened on its
+ * own: from its first instruction if the caller holds it, otherwise with a note.
  */
 struct pm_hits_options {
-	const struct pm_event_spec *counters; /* kinds that count only; borrowed */
+	const struct pm_event_spec *counters; /* only kinds that count; borrowed */
 	size_t counters_len;
-	/* Resolved probes (pm/probe.h: path, config2) and breakpoints of :x. Of several at one
-	 * address each gets its hits, in their order. */
+	/* Resolved probes (pm/probe.h: path, config2) and :x breakpoints. If several
+	 * share an address, each gets its own hits, in this order. */
 	const struct pm_event_spec *places;
 	size_t places_len;
-	/* One for each place: how often those with the same number were hit is known in all
-	 * (pm_hits_count()). At most some dozens: each is an event of the kernel. NULL: all are
-	 * of class 0. Borrowed for the call. */
+	/* One class for each place. pm_hits_count() returns the number of hits for each
+	 * class. Use at most some dozens: each is an event of the kernel. NULL: all
+	 * places are of class 0. Borrowed for the call. */
 	const uint32_t *classes;
 	enum pm_perf_target target; /* COMMAND or TASKS */
 	pid_t pid;
@@ -169,13 +179,14 @@ struct pm_hits_options {
 	size_t tids_len;
 	bool no_inherit;
 	bool begin_disabled;
-	/* The caller holds each new thread until pm_hits_follow() was called for it, as a tracer
-	 * can: so nothing need be inherited. */
+	/* The caller holds each new thread until it has called pm_hits_follow() for it,
+	 * as a tracer can. Nothing has to be inherited then. */
 	bool follow;
-	/* For stacks at a hit of a place: bytes of it that are copied, 0: none; and which. */
+	/* Stacks at the hits of some places: how many bytes are copied (0: none), and for
+	 * which places. */
 	uint32_t stack_bytes;
-	const bool
-		*with_stack; /* one for each place, NULL: none; borrowed for the call */
+	/* One flag for each place, NULL: none; borrowed for the call. */
+	const bool *with_stack;
 	size_t ring_pages; /* data pages of each ring, 0: choose */
 };
 
@@ -188,81 +199,86 @@ struct pm_hit {
 	pid_t pid, tid;
 	uint32_t cpu;
 	uint32_t place; /* index in `places` */
-	uint64_t sp, ip; /* of user space, at the place */
-	uint64_t flags; /* EFLAGS; 0 where there is no such thing */
+	uint64_t sp, ip; /* user space, at the place */
+	uint64_t flags; /* EFLAGS; 0 on other architectures */
 	/*
-	 * What the thread's counters had counted, since it began or was opened, on all CPUs.
-	 * A thread that moved to another CPU since its last hit tells with the switch what it
-	 * had counted there (context-switches as a sampling member of the group).
+	 * The counts of the thread since it started or was opened, on all CPUs. When a
+	 * thread moves to another CPU, the context switch reports what it had counted on
+	 * the old one (context-switches is a sampling member of the group).
 	 */
 	uint64_t counts[PM_HITS_COUNTERS_MAX]; /* raw, by index in `counters` */
-	uint64_t enabled_ns, running_ns; /* of the group, in the same way */
-	const struct pm_sample
-		*sample; /* registers and stack, where asked for; borrowed */
+	uint64_t enabled_ns, running_ns; /* of the group, also since the thread started */
+	/* Registers and stack, if requested; borrowed. */
+	const struct pm_sample *sample;
 };
 
 struct pm_hits;
 
-/* Whether this user may have hits of uprobes here; @err says what is missing. */
+/* Checks whether this user may use hits of uprobes here; @err says what is missing. */
 int pm_hits_check(struct pm_error *err);
 int pm_hits_open(struct pm_hits **ret, const struct pm_hits_options *options,
 		 struct pm_error *err);
 void pm_hits_free(struct pm_hits *hits);
-/* States of the counters, in their order: those that are not OK are not in the group. */
+/* States of the counters, in order of the options. Those that are not OK are not in the
+ * group. */
 const struct pm_counters_event *pm_hits_counters(const struct pm_hits *hits, size_t *len);
 const struct pm_perf_notes *pm_hits_notes(const struct pm_hits *hits);
 const int *pm_hits_poll_fds(const struct pm_hits *hits, size_t *len);
 int pm_hits_enable(struct pm_hits *hits);
 int pm_hits_disable(struct pm_hits *hits);
-/* One more thread. Not in the middle of a round. */
+/* Adds one more thread. Not allowed in the middle of a round. */
 int pm_hits_follow(struct pm_hits *hits, pid_t tid, struct pm_error *err);
-/* Where pm_hits_finds_threads(): from now on the caller holds them, as with `follow`. */
+/* With pm_hits_finds_threads(): the caller holds new threads from now on, as with
+ * `follow`. */
 void pm_hits_hold(struct pm_hits *hits);
-/* Whether @tid is followed on its own, as far as has been read. */
+/* Whether @tid is followed on its own, as far as the records read so far show. */
 bool pm_hits_follows(const struct pm_hits *hits, pid_t tid);
-/* By an exec the thread @former has become @tid. All records so far have been read. */
+/* The thread @former has become @tid by an exec. All records so far have been read. */
 void pm_hits_renamed(struct pm_hits *hits, pid_t former, pid_t tid);
 void pm_hits_begin(struct pm_hits *hits, bool final); /* a round, as pm_perf_begin() */
 
 enum pm_hits_what {
 	PM_HITS_HIT,
-	PM_HITS_RECORD, /* FORK, EXIT, COMM, MMAP2: the caller keeps processes by it */
+	PM_HITS_RECORD, /* FORK, EXIT, COMM, MMAP2, for the caller's process table */
 };
-/* The next of the round, oldest first, borrowed until the next call. 1, 0 at the end of the
- * round, or negative. Of PM_HITS_HIT @hit is filled, of the other @record. */
+/* Returns the next hit or record of the round, oldest first, borrowed until the next
+ * call. Returns 1, 0 at the end of the round, or a negative error. PM_HITS_HIT fills
+ * @hit, PM_HITS_RECORD fills @record. */
 int pm_hits_next(struct pm_hits *hits, enum pm_hits_what *what, struct pm_hit *hit,
 		 struct pm_record *record, struct pm_error *err);
-/* Once events are disabled and the last round is over: hits that found no room in a ring, and
- * which are therefore missing. */
+/* Number of hits that are missing because a ring had no space. Valid once events are
+ * disabled and the last round is over. */
 uint64_t pm_hits_lost(const struct pm_hits *hits);
-/* The same of the places of one class. */
+/* The same for the places of one class. */
 uint64_t pm_hits_lost_of(const struct pm_hits *hits, uint32_t class);
-/* How often the kernel saw places of a class hit, lost ones too: the truth about calls. */
+/* How often the kernel saw hits of a class, lost ones included: the true number of
+ * calls. */
 int pm_hits_count(const struct pm_hits *hits, uint32_t class, uint64_t *ret);
-/* What was counted in all of the target, by index in `counters`. Of those that are not OK 0. */
+/* The counts of the whole target, by index in `counters`; 0 for counters that are not
+ * OK. */
 int pm_hits_totals(const struct pm_hits *hits, struct pm_count_read *ret);
-/* Whether the processor's counters were given to others for some of the time: hits were not seen
- * then, and totals are too small. */
+/* Whether other events used the processor's counters for some of the time. Hits were
+ * missed then, and the totals are too small. */
 bool pm_hits_crowded(const struct pm_hits *hits);
-/* Whether threads ran for a moment before they were looked at, as nothing is handed on here: any
- * of their first hits may be missing, and no count knows of them. */
+/* Whether threads ran for a moment before their events were opened, because nothing is
+ * inherited here. Some of their first hits may be missing and are in no count. */
 bool pm_hits_missed(const struct pm_hits *hits);
-/* Whether new threads are looked for in each round, as nothing is handed on to them: the sooner
- * rounds follow on each other, the less is missed. */
+/* Whether each round looks for new threads because nothing is inherited. Frequent rounds
+ * miss less. */
 bool pm_hits_finds_threads(const struct pm_hits *hits);
-/* Records of any kind that were lost, known at any time. Those of threads that leave a CPU are
- * among them, and without these the counts of a thread may be too small for a while. */
+/* Lost records of any kind, known at any time. They include context switches, without
+ * which the counts of a thread may be too small for a while. */
 uint64_t pm_hits_lost_records(const struct pm_hits *hits);
 
 /* ---- which instructions take a probe --------------------------------------------------- */
 
 struct pm_probed_insn {
-	uint8_t bytes[16]; /* the instruction, and zeros */
-	bool refused; /* the kernel puts no probe on it: there would be no hits */
+	uint8_t bytes[16]; /* the instruction, padded with zeros */
+	bool refused; /* the kernel refuses a probe here: there would be no hits */
 };
 /*
- * Asks the kernel about all of them at once, which takes about 0.1 s however many they are: code
- * of the mode that this program runs in. It is for who may have probes. 0; negative with @err,
- * and nothing is known.
+ * Asks the kernel about all instructions at once, which takes about 0.1 s whatever their
+ * number. They must be code of the mode that this program runs in. Requires permission to
+ * use probes. Returns 0; on a negative error, with @err, nothing is known.
  */
 int pm_hits_ask(struct pm_probed_insn *insns, size_t len, struct pm_error *err);

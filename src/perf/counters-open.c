@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opens events that are read. A group is opened at all of its places, or what is in the way
- * is settled and all of it is opened anew: what one member may not, none of them does.
+ * Opens counters. A group is opened at all of its places. If the kernel refuses one
+ * member anywhere, the cause is removed and the whole group is opened again, so that all
+ * members have the same restrictions.
  */
 #include "counters-state.h"
 
@@ -11,7 +12,7 @@
 #include <time.h>
 
 enum {
-	TRIES_MAX = 256, /* more than there are steps down, of all members of a group */
+	TRIES_MAX = 256, /* more than all degradations of all members of a group */
 };
 
 static uint64_t now_ns(void)
@@ -24,7 +25,7 @@ static uint64_t now_ns(void)
 
 /* ---- groups ---------------------------------------------------------------------------- */
 
-/* The number of the event's group: that of the leader as typed, or its own. */
+/* The number of the event's group: the leader as typed, or the event itself. */
 static uint32_t group_of(const struct pm_counters *counters, uint32_t event)
 {
 	uint32_t leader = counters->asked.data[event].requested.leader;
@@ -39,7 +40,7 @@ static bool is_there(const struct pm_counters *counters, uint32_t event)
 	return counters->events.data[event].state == PM_COUNT_OK;
 }
 
-/* Whether both are counted together. */
+/* Whether both events are counted together. */
 static bool together(const struct pm_counters *counters, uint32_t a, uint32_t b)
 {
 	if (a == b)
@@ -49,7 +50,7 @@ static bool together(const struct pm_counters *counters, uint32_t a, uint32_t b)
 	       group_of(counters, a) == group_of(counters, b);
 }
 
-/* The first that is there takes the place of a leader that is not. */
+/* If the leader cannot be opened, the first member that can takes its place. */
 static uint32_t leader_of(const struct pm_counters *counters, uint32_t event)
 {
 	for (uint32_t i = 0; i < event; i++)
@@ -129,7 +130,7 @@ static void close_from(struct pm_counters *counters, size_t len)
 		close(counters->fds.data[--counters->fds.len].fd);
 }
 
-/* ---- what helps the counting ----------------------------------------------------------- */
+/* ---- helper events --------------------------------------------------------------------- */
 
 static const struct pm_perf_event dummy = {
 	.actual = { .kind = PM_EVENT_SOFTWARE,
@@ -158,15 +159,17 @@ static int open_reference(struct pm_counters *counters, uint32_t at)
 }
 
 /*
- * Two tasks whose events are all inherited from one another are "clones": the scheduler swaps
- * their contexts instead of their events, and with inherit_stat then swaps the counts, by the
- * order in which the events stand in two lists (perf_event_sync_stat()). In a task with events
- * opened by us that is another order than in its children, so that counts of one event come to
- * be those of another. An event that is not inherited keeps such a task from having clones;
- * its children are clones of each other, all in the same order.
+ * If all events of two tasks are inherited from each other, the tasks are "clones": the
+ * scheduler swaps their contexts instead of their events. With inherit_stat it then also
+ * swaps the counts, pairing events by their position in two lists
+ * (perf_event_sync_stat()). In a task whose events we opened, the order differs from that
+ * of its children, so the counts of one event would end up in another. An event that is
+ * not inherited keeps such a task from having clones; its children are clones of each
+ * other, all in the same order.
  *
- * The members of a group are opened one by one, too: when the context of a task that runs is
- * swapped in between, its leader is somewhere else, and the kernel refuses them (EINVAL).
+ * The members of a group are also opened one by one. If the context of a running task is
+ * swapped in between, its leader is in another context, and the kernel refuses the
+ * members (EINVAL).
  */
 static int open_guard(struct pm_counters *counters, uint32_t at)
 {
@@ -188,15 +191,16 @@ static int open_guard(struct pm_counters *counters, uint32_t at)
 
 /* ---- a group --------------------------------------------------------------------------- */
 
-/* Where and why it could not be opened. */
+/* Where and why an event could not be opened. */
 struct refused {
 	uint32_t event;
 	const struct pm_counter_place *place;
 	bool member;
-	bool filter; /* not the event, but its filter: nothing helps */
+	bool filter; /* the event's filter was refused, not the event: nothing helps */
 };
 
-/* One event at one place, @group_fd its leader's or -1. 0 or -errno. */
+/* Opens one event at one place. @group_fd: its leader's descriptor, or -1. Returns 0 or
+ * -errno. */
 static int open_event(struct pm_counters *counters, uint32_t event, uint32_t at,
 		      int group_fd, struct refused *refused, struct pm_error *err)
 {
@@ -259,7 +263,7 @@ static int open_group(struct pm_counters *counters, uint32_t leader,
 		     !pm_perf_works_on(&counters->asked.data[leader].actual, place->cpu)))
 			continue;
 		r = open_group_at(counters, leader, at, refused, err);
-		/* One of many threads has ended: a matter of course. */
+		/* It is normal that one of many threads has ended. */
 		if (r == -ESRCH && counters->options.target == PM_PERF_TASKS)
 			place->task = 0;
 		else if (r < 0)
@@ -268,7 +272,7 @@ static int open_group(struct pm_counters *counters, uint32_t leader,
 	return 0;
 }
 
-/* ---- what is in the way ---------------------------------------------------------------- */
+/* ---- degradations ---------------------------------------------------------------------- */
 
 static int explain(const struct pm_counters *counters, uint32_t event, int code,
 		   struct pm_error *err)
@@ -303,14 +307,16 @@ static int leave_out(struct pm_counters *counters, uint32_t event,
 	return 0;
 }
 
-/* In the kernel, which is forbidden, happens all of what a tracepoint counts. */
+/* Everything that a tracepoint or kprobe counts happens in the kernel, so nothing would
+ * be left. */
 static bool may_drop_kernel(const struct pm_event_spec *spec)
 {
 	return pm_perf_can_drop_kernel(spec) && spec->kind != PM_EVENT_TRACEPOINT &&
 	       spec->kind != PM_EVENT_KPROBE;
 }
 
-/* The events of a group count the same code, so that their counts can be compared. */
+/* All events of a group drop the kernel together, so that they count the same code and
+ * their counts can be compared. */
 static int drop_kernel(struct pm_counters *counters, uint32_t event, int code)
 {
 	struct pm_perf_event *asked = counters->asked.data;
@@ -325,7 +331,7 @@ static int drop_kernel(struct pm_counters *counters, uint32_t event, int code)
 		    !may_drop_kernel(spec))
 			continue;
 		asked[i].kernel_dropped = true;
-		/* Clocks count all of a task's time, whatever is left out. */
+		/* A clock counts all time of a task, even if the kernel is excluded. */
 		counters->events.data[i].kernel_dropped = !pm_perf_is_clock(spec);
 	}
 	return 0;
@@ -357,7 +363,7 @@ static int break_group(struct pm_counters *counters, uint32_t event, struct pm_e
 			  "%s cannot be counted together with its group: each of its "
 			  "events is counted for itself.",
 			  spec->requested);
-	/* From the last to the first: the leader tells who else is in it. */
+	/* The leader is last, because together() finds the other members by it. */
 	for (uint32_t i = (uint32_t)counters->asked.len; i-- > 0;)
 		if (i != leader && together(counters, leader, i))
 			counters->events.data[i].group_broken = true;
@@ -365,7 +371,7 @@ static int break_group(struct pm_counters *counters, uint32_t event, struct pm_e
 	return 0;
 }
 
-/* A PMU outside of the cores counts no tasks: perf_invalid_context. */
+/* A PMU outside of the cores cannot count tasks: perf_invalid_context. */
 static int count_uncore(struct pm_counters *counters, uint32_t event)
 {
 	const struct pm_event_spec *spec = &counters->asked.data[event].actual;
@@ -388,7 +394,7 @@ static int count_uncore(struct pm_counters *counters, uint32_t event)
 	return pm_counters_plan_uncore(counters, event);
 }
 
-/* EINVAL says no more than that something is wrong. */
+/* EINVAL does not say what is wrong, so the likely causes are tried in turn. */
 static int settle_invalid(struct pm_counters *counters, const struct refused *refused,
 			  struct pm_error *err)
 {
@@ -405,7 +411,8 @@ static int settle_invalid(struct pm_counters *counters, const struct refused *re
 	if (spec->cpus && !counters->uncore.data[event] &&
 	    refused->place->task != PM_EVERY_TASK)
 		return count_uncore(counters, event);
-	/* What counts user space and kernel together only (PERF_PMU_CAP_NO_EXCLUDE). */
+	/* The PMU can only count user space and kernel together
+	 * (PERF_PMU_CAP_NO_EXCLUDE). */
 	if (asked->kernel_dropped) {
 		asked->kernel_dropped = false;
 		return leave_out(counters, event, PM_COUNT_NOT_PERMITTED, EACCES);
@@ -413,7 +420,7 @@ static int settle_invalid(struct pm_counters *counters, const struct refused *re
 	return leave_out(counters, event, PM_COUNT_NOT_SUPPORTED, EINVAL);
 }
 
-/* 0: another try is worth it. */
+/* 0: try again. */
 static int settle(struct pm_counters *counters, const struct refused *refused, int code,
 		  struct pm_error *err)
 {
@@ -456,7 +463,7 @@ static int open_helpers(struct pm_counters *counters, struct pm_error *err)
 		else if (r == -EMFILE && pm_perf_raise_nofile(&counters->nofile_raised))
 			at--;
 		else if (r == -EACCES || r == -EPERM || r == -ENOSYS)
-			return 0; /* so are the events: each of them will say why */
+			return 0; /* the events will be refused too, each with a reason */
 		else if (r < 0)
 			return explain(counters, 0, -r, err);
 	}
@@ -472,8 +479,7 @@ static int open_one_group(struct pm_counters *counters, uint32_t event,
 		struct refused refused;
 		int r;
 
-		/* What became of it in the last try: left out, or the group has another
-		 * leader now. */
+		/* The last try left it out, or its group has another leader now. */
 		if (!is_there(counters, event) || leader_of(counters, event) != event)
 			return 0;
 		r = open_group(counters, event, &refused, err);
@@ -581,8 +587,8 @@ int pm_counters_switch(struct pm_counters *counters, bool on, bool only_wide)
 	size_t len = counters->fds.len;
 	int r = 0;
 
-	/* References, which are the first, are on a little less long than what they are for:
-	 * else that would look multiplexed. */
+	/* References, which come first in `fds`, must be enabled slightly shorter than
+	 * the events that they measure; otherwise these would look multiplexed. */
 	for (size_t i = 0; i < len; i++) {
 		const struct pm_counter_fd *entry =
 			&counters->fds.data[on ? len - 1 - i : i];

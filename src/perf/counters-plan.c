@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* What is counted where, and what rows come of it. */
+/* Plans what is counted where, and which rows result. */
 #include "counters-state.h"
 
 #include <fcntl.h>
 #include <string.h>
 
-/* An event of one task on one CPU: see pm_counter_place.reference. */
+/* Whether the place is one task on one CPU: see pm_counter_place.reference. */
 static bool has_reference(const struct pm_counter_place *place)
 {
 	return place->task > 0 && place->cpu >= 0;
@@ -26,7 +26,7 @@ static int add_row(struct pm_counters *counters, pid_t tid, int cpu)
 			   (struct pm_counters_row){ .tid = tid, .cpu = cpu });
 }
 
-/* The row of @cpu, which is made where there is none. Negative: -ENOMEM. */
+/* Returns the row of @cpu, which is created if needed, or -ENOMEM. */
 static int row_of_cpu(struct pm_counters *counters, int cpu)
 {
 	if (counters->options.by != PM_COUNTERS_BY_CPU)
@@ -108,7 +108,8 @@ int pm_counters_plan(struct pm_counters *counters,
 
 	if (r < 0)
 		return r;
-	/* A thread's end is told of on all CPUs that it may have been on. */
+	/* A thread's end can only be reported if all CPUs that it may have run on are
+	 * opened. */
 	counters->tell_ended = options->by == PM_COUNTERS_BY_THREAD &&
 			       !options->no_inherit && !options->cpus;
 	if (options->target == PM_PERF_CGROUP) {
@@ -173,6 +174,6 @@ size_t pm_counters_fds_needed(const struct pm_counters *counters)
 	for (size_t i = 0; i < counters->places.len; i++)
 		sum += counters->events.len + has_reference(&counters->places.data[i]);
 	if (pm_counters_guarded(counters))
-		sum += counters->places.len; /* rings and guards: not more than these */
+		sum += counters->places.len; /* an upper bound for rings and guards */
 	return sum;
 }

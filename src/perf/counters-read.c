@@ -40,14 +40,15 @@ static void take(struct pm_counters *counters, struct pm_counter_fd *entry,
 		now.enabled_ns = reference->last.running_ns > now.running_ns
 					 ? reference->last.running_ns
 					 : now.running_ns;
-	/* What would go back is not taken: it was read once, and was right then. */
+	/* A value that went back is ignored: the previous reading was correct. */
 	if (pm_count_delta(&entry->last, &now, &delta) < 0)
 		return;
 	entry->scaled = pm_count_add(entry->scaled, pm_count_scale(&delta).value);
 	entry->last = now;
 }
 
-/* A pinned event that found no counter is in an error state, and its end is read: 0 bytes. */
+/* A pinned event that found no counter is in an error state, and read(2) returns 0
+ * bytes. */
 static void take_nothing(struct pm_counters *counters, struct pm_counter_fd *entry)
 {
 	struct pm_count_read now = entry->last;
@@ -170,7 +171,8 @@ static void fill_ended_row(const struct pm_counters *counters, size_t index,
 	}
 }
 
-/* What ended threads have is no longer in the row of the one that they came from. */
+/* Moves the counts of ended threads out of the row of the thread that they descend
+ * from. */
 static void fill_ended_rows(const struct pm_counters *counters,
 			    struct pm_counters_values *ret)
 {
@@ -209,8 +211,9 @@ int pm_counters_read(struct pm_counters *counters, struct pm_counters_values *re
 {
 	int r;
 
-	/* First who has ended: a thread that ends between the two is in the row of the one
-	 * that it came from until the next time, and nothing is in two rows. */
+	/* Collect ended threads first. A thread that ends between the two steps stays in
+	 * the row of the thread that it descends from until the next reading, so nothing
+	 * is counted in two rows. */
 	pm_counters_drain(counters);
 	r = read_fds(counters, err);
 	if (r < 0)

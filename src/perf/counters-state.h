@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Counters while they are opened and read: shared by the files counters*.c. */
+/* State of counters, shared by the counters*.c files. */
 #pragma once
 
 #include "perf-state.h"
@@ -12,77 +12,77 @@ enum {
 
 struct pm_counter_place {
 	int cpu; /* -1: all */
-	pid_t task; /* PM_EVERY_TASK; 0: is gone */
+	pid_t task; /* PM_EVERY_TASK: all; 0: the task is gone */
 	uint32_t row;
-	bool uncore; /* of PMUs that count no tasks, beside the places of tasks */
+	bool uncore; /* for PMUs that cannot count tasks, beside the places of tasks */
 	/*
-	 * An event of a task on one CPU is enabled also while the task runs on another one,
-	 * where it does not count: that is no multiplexing. A dummy, index in `fds`, tells how
-	 * long the task was on this CPU. -1: none is needed.
+	 * An event of a task on one CPU stays enabled while the task runs on another CPU,
+	 * where it does not count. That is not multiplexing. A dummy event, whose index
+	 * in `fds` this is, measures how long the task was on this CPU. -1: not needed.
 	 */
 	int reference;
-	int anchor; /* whose ring hears of threads that end; -1: none */
+	int anchor; /* its ring receives the counts of ended threads; -1: none */
 };
 
 struct pm_counter_fd {
 	int fd;
 	uint32_t place;
 	int event; /* index, PM_REFERENCE or PM_GUARD */
-	bool leads; /* its read(2) tells the `members` behind it, too */
+	bool leads; /* its read(2) also returns the `members` that follow it */
 	uint32_t members;
 	uint64_t id;
 	struct pm_count_read last;
-	uint64_t scaled; /* sum of what was between the readings, each scaled */
-	bool told; /* each thread that ends tells of it */
+	uint64_t scaled; /* sum of the differences between readings, each scaled */
+	bool told; /* reports its count for each thread that ends */
 	uint64_t opened_ns;
 };
 
-/* By thread: who is known by a name. */
+/* By thread: tasks whose name is known. */
 struct pm_counter_task {
 	pid_t pid, tid;
 	char comm[16];
 };
 
-/* What an ended thread had counted. All of its events were enabled for one and the same time,
- * so records with another one are not of this thread. */
+/* The counts of an ended thread. All of its events were enabled for the same time, so a
+ * record with a different time belongs to another thread. */
 struct pm_counter_ended {
 	pid_t pid, tid;
-	uint32_t top; /* the row of the thread that it came from */
+	uint32_t top; /* the row of the thread that it descends from */
 	uint64_t enabled_ns;
 	uint64_t on_ns; /* running time of the references */
-	size_t reads; /* where its events are in `ended_reads` */
-	uint64_t seen, sum; /* how many descriptors were told of, and which */
+	size_t reads; /* index of its first event in `ended_reads` */
+	uint64_t seen, sum; /* descriptors that reported: number, sum of indices */
 };
 
-/* By row: the descriptors that tell of a thread which came from it. */
+/* By row: the descriptors that report a thread that descends from it. */
 struct pm_counter_expected {
-	uint64_t len, sum; /* of their indices */
+	uint64_t len, sum; /* sum: of their indices */
 };
 
 struct pm_counters {
 	struct pm_counters_options options; /* its borrowed lists are not kept */
 	PM_VEC(struct pm_counters_event) events;
-	PM_VEC(struct pm_perf_event) asked; /* what attrs are made of */
+	PM_VEC(struct pm_perf_event) asked; /* events as opened; source of the attrs */
 	PM_VEC(bool) uncore; /* counted on the PMU's CPUs, whatever the target is */
 	PM_VEC(struct pm_counter_place) places;
 	PM_VEC(struct pm_counter_fd) fds;
 	PM_VEC(struct pm_counters_row) rows;
-	size_t own_rows; /* the first ones: of places; those behind, of ended threads */
-	PM_VEC(struct pm_counter_expected) expected; /* of own rows */
+	size_t own_rows; /* of places, in front of those of ended threads */
+	PM_VEC(struct pm_counter_expected) expected; /* by own row */
 	PM_VEC(struct pm_counter_task) tasks;
 	struct pm_index task_index; /* by tid */
-	PM_VEC(struct pm_counter_ended) ended; /* by row, from own_rows on */
-	PM_VEC(struct pm_counter_ended) pending; /* not all of it was told */
+	PM_VEC(struct pm_counter_ended) ended; /* by row, starting at own_rows */
+	PM_VEC(struct pm_counter_ended) pending; /* some descriptors have not reported */
 	PM_VEC(struct pm_count_read) ended_reads;
 	PM_VEC(int) anchors; /* by ring */
 	struct pm_merge merge;
 	struct pm_event_ids ids; /* id → index in `fds` */
 	uint64_t lost_rows;
-	uint64_t ends; /* threads that ended, and were not opened */
-	bool told; /* what any of them had counted */
+	uint64_t ends; /* threads that ended and were not opened by us */
+	bool told; /* any of them reported its counts */
 	int cgroup_fd;
-	bool tell_ended; /* rings, and PERF_RECORD_READ in them */
-	bool can_read_groups; /* this kernel can, for inherited events */
+	bool tell_ended; /* there are rings, and PERF_RECORD_READ in them */
+	bool can_read_groups; /* the kernel supports group reads of inherited events */
 	bool nofile_raised;
 	struct pm_perf_notes notes;
 	struct pm_perf_features features;
@@ -102,48 +102,51 @@ static inline bool pm_counters_wide(const struct pm_counters *counters)
 	       counters->options.target == PM_PERF_CGROUP;
 }
 
-/* Of a running task a thread may begin between two members of a group. */
+/* Whether a running task may create a thread while the members of a group are being
+ * opened. */
 static inline bool pm_counters_may_grow(const struct pm_counters *counters)
 {
 	return counters->options.target == PM_PERF_TASKS && !counters->options.no_inherit;
 }
 
-/* Ended threads tell of single events. Of one that inherited a part of a group alone, read(2)
- * of the whole gives ECHILD. */
+/* Whether groups are read at once. Ended threads report single events. If a thread
+ * inherited only a part of a group, read(2) of the whole group fails with ECHILD. */
 static inline bool pm_counters_read_groups(const struct pm_counters *counters)
 {
 	return counters->can_read_groups && !counters->tell_ended &&
 	       !pm_counters_may_grow(counters);
 }
 
-/* Whether tasks have an event that their threads do not inherit: see open_guard(). */
+/* Whether tasks need an event that their threads do not inherit: see open_guard(). */
 bool pm_counters_guarded(const struct pm_counters *counters);
 
 /* Fills places and rows. */
 int pm_counters_plan(struct pm_counters *counters,
 		     const struct pm_counters_options *options, struct pm_error *err);
-/* The CPUs of the PMU of @event become places. */
+/* Makes the CPUs of the PMU of @event places. */
 int pm_counters_plan_uncore(struct pm_counters *counters, uint32_t event);
 size_t pm_counters_fds_needed(const struct pm_counters *counters);
-/* Places without CPUs, so that ended threads tell nothing. False when it is so already. */
+/* Plans places without CPUs, so that ended threads are not reported. False if that is the
+ * plan already. */
 bool pm_counters_plan_fewer(struct pm_counters *counters,
 			    const struct pm_counters_options *options);
 
 /* ---- counters-open.c -------------------------------------------------------------------- */
 
-/* Opens all that can be had; what cannot has its state then. */
+/* Opens every event that can be opened; the others get a state that says why not. */
 int pm_counters_open_all(struct pm_counters *counters, struct pm_error *err);
 void pm_counters_close_all(struct pm_counters *counters);
-/* 0 or -errno; @only_wide: what does not wait for an exec. */
+/* Returns 0 or -errno. @only_wide: only events that do not wait for an exec. */
 int pm_counters_switch(struct pm_counters *counters, bool on, bool only_wide);
 
 /* ---- counters-threads.c ----------------------------------------------------------------- */
 
-/* Rings on each CPU, for what is told of threads. -EPERM, -ENOMEM where there is no room. */
+/* Maps a ring on each CPU for records about threads. -EPERM, -ENOMEM if there is no
+ * memory for them. */
 int pm_counters_map_rings(struct pm_counters *counters, struct pm_error *err);
-/* What is to be told of each thread that ends, now that all events are open. */
+/* Computes which descriptors report each thread that ends, once all events are open. */
 int pm_counters_expect(struct pm_counters *counters);
-/* Whom the target's threads are, before any record. */
+/* Names the target's threads before the first record. */
 int pm_counters_name_rows(struct pm_counters *counters);
-/* Names of rows that no record tells of. */
+/* Updates the names of rows that no record reports. */
 void pm_counters_refresh_names(struct pm_counters *counters);

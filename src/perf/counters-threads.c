@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rows of threads that have ended. Their events hand what they have counted over to those that
- * they were inherited from, and with attr.inherit_stat tell it before (sync_child_event() of
- * kernel/events/core.c); the threads that were opened have what is left.
+ * Rows of threads that have ended. When a thread ends, its events add their counts to the
+ * events that they were inherited from, and with attr.inherit_stat report them before
+ * (sync_child_event() of kernel/events/core.c). The threads that were opened keep the
+ * rest.
  *
- * The kernel writes all of a thread's last counts on the CPU where it ends, also into rings of
- * other CPUs. Where two end at once one may overwrite what the other says, or a part of it. So
- * a thread has a row only if all of its descriptors were told of, each with the same time;
- * otherwise it counts as lost, and is in the row of the thread that was opened.
+ * The kernel writes all last counts of a thread on the CPU where the thread ends, even
+ * into rings of other CPUs. If two threads end at once, one may overwrite all or part of
+ * the other's records. A thread therefore only gets a row if all of its descriptors have
+ * reported it, each with the same time. Otherwise it counts as lost and remains in the
+ * row of the thread that was opened.
  *
- * Linux 5.13 takes the context from a thread that ends before it asks whose it was, and tells
- * nothing of any, until c418d8b4d7a4 ("perf/core: Fix missing read event generation on task
- * exit") of 6.19, which stable kernels have, too. That threads end is told all the while.
+ * Since Linux 5.13 the kernel detaches the context of an ending thread before it checks
+ * whose it was, and reports no counts at all, until c418d8b4d7a4 ("perf/core: Fix missing
+ * read event generation on task exit") of 6.19, which stable kernels also have. The EXIT
+ * records are written nevertheless.
  */
 #include "counters-state.h"
 
@@ -27,7 +30,7 @@ enum {
 
 /* ---- rings ----------------------------------------------------------------------------- */
 
-/* A dummy of our own: it outlives the target's tasks. */
+/* A dummy event of our own task, since it outlives the target's tasks. */
 static int open_anchor(struct pm_counters *counters, int cpu)
 {
 	struct pm_record_layout layout = pm_attr_counter_layout(false);
@@ -68,7 +71,7 @@ static int map_ring(struct pm_counters *counters, int fd, int cpu)
 	return r < 0 ? r : pm_merge_add(&counters->merge, &ring, (uint32_t)cpu);
 }
 
-/* The anchor of a place before @at on the same CPU, or -1. */
+/* The anchor of an earlier place on the same CPU, or -1. */
 static int anchor_before(const struct pm_counters *counters, size_t at)
 {
 	for (size_t i = 0; i < at; i++)
@@ -100,7 +103,7 @@ int pm_counters_map_rings(struct pm_counters *counters, struct pm_error *err)
 
 /* ---- names ----------------------------------------------------------------------------- */
 
-/* /proc/TID/comm serves threads, too. */
+/* /proc/TID/comm also exists for threads. */
 static bool read_comm(pid_t tid, char ret[16])
 {
 	char path[64];
@@ -117,7 +120,7 @@ static bool read_comm(pid_t tid, char ret[16])
 	return true;
 }
 
-/* `Tgid:` of /proc/TID/status; @tid where that cannot be read. */
+/* `Tgid:` of /proc/TID/status; @tid if that cannot be read. */
 static pid_t process_of(pid_t tid)
 {
 	char path[64], text[1024];
@@ -155,7 +158,7 @@ static struct pm_counter_task *find_task(struct pm_counters *counters, pid_t tid
 	return id == PM_INDEX_NONE ? NULL : &counters->tasks.data[id];
 }
 
-/* In the place of an older one of this number: numbers come back. */
+/* Replaces an older task with the same number, since numbers are reused. */
 static int add_task(struct pm_counters *counters, const struct pm_counter_task *task)
 {
 	struct pm_counter_task *older = find_task(counters, task->tid);
@@ -223,7 +226,7 @@ static int see_comm(struct pm_counters *counters, const struct pm_record *record
 
 static void see_exit(struct pm_counters *counters, const struct pm_record *record)
 {
-	/* Whoever was opened keeps its own counts. */
+	/* A task that was opened keeps its counts in its own row. */
 	for (size_t i = 0; i < counters->own_rows; i++)
 		if (counters->rows.data[i].tid == (pid_t)record->tid)
 			return;
@@ -248,7 +251,7 @@ int pm_counters_expect(struct pm_counters *counters)
 	return 0;
 }
 
-/* Where the record belongs to; NULL without memory. */
+/* The entry that the record belongs to; NULL if out of memory. */
 static struct pm_counter_ended *find_pending(struct pm_counters *counters,
 					     const struct pm_record *record, uint32_t top)
 {
@@ -275,7 +278,7 @@ static struct pm_counter_ended *find_pending(struct pm_counters *counters,
 	return &counters->pending.data[counters->pending.len - 1];
 }
 
-/* All of it was told: it has a row. */
+/* All descriptors have reported the thread, so it gets a row. */
 static int add_row(struct pm_counters *counters, struct pm_counter_ended *pending)
 {
 	struct pm_counters_row row = { .pid = pending->pid,

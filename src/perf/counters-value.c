@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What read(2) gives as numbers that may be shown. */
+/* Turns what read(2) returns into numbers that may be shown. */
 #include "counters-state.h"
 
 int pm_count_delta(const struct pm_count_read *before, const struct pm_count_read *after,
@@ -31,7 +31,8 @@ struct pm_count pm_count_scale(const struct pm_count_read *delta)
 				.running_ns = delta->running_ns,
 				.value = delta->value };
 
-	/* The two clocks are read one after the other: running may be ahead by a little. */
+	/* The two clocks are read one after the other, so running may be slightly
+	 * ahead. */
 	if (delta->running_ns >= delta->enabled_ns)
 		return ret;
 	if (delta->running_ns == 0) {
@@ -63,7 +64,7 @@ struct sum {
 	uint64_t whole, scaled;
 };
 
-/* @before NULL: since the beginning. */
+/* @before NULL: since the start. */
 static struct pm_count count_of(const struct pm_counters *counters, size_t event,
 				const struct sum *before, const struct sum *after)
 {
@@ -83,7 +84,7 @@ static struct pm_count count_of(const struct pm_counters *counters, size_t event
 		return ret;
 	if (!before)
 		ret.value = after->whole;
-	else if (!counters->tell_ended) /* else rows take from each other */
+	else if (!counters->tell_ended) /* otherwise rows take counts from each other */
 		ret.value = after->scaled - before->scaled;
 	return ret;
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 enum {
-	FDS_OF_THE_REST = 64, /* what else a program has open */
+	FDS_OF_THE_REST = 64, /* descriptors that the rest of the program may have open */
 };
 
 /* ---- options --------------------------------------------------------------------------- */
@@ -41,7 +41,7 @@ static int check_options(const struct pm_counters_options *options, struct pm_er
 
 /* ---- preparing ------------------------------------------------------------------------- */
 
-/* Before Linux 4.13 inherited events are read one by one only. */
+/* Before Linux 4.13, inherited events could only be read one by one. */
 static bool can_read_groups(void)
 {
 	struct perf_event_attr attr = { .size = sizeof(attr),
@@ -75,7 +75,7 @@ static int prepare_events(struct pm_counters *counters,
 	return 0;
 }
 
-/* Fewer descriptors, where ended threads are not told. */
+/* Uses fewer descriptors by not reporting ended threads. */
 static void do_with_less(struct pm_counters *counters,
 			 const struct pm_counters_options *options, const char *why)
 {
@@ -104,7 +104,7 @@ static int prepare(struct pm_counters *counters,
 	r = pm_counters_plan(counters, options, err);
 	if (r < 0)
 		return r;
-	/* Once, and not in the middle of thousands. */
+	/* Raise the limit now, and not in the middle of opening thousands. */
 	if (pm_counters_fds_needed(counters) + FDS_OF_THE_REST > pm_perf_nofile())
 		pm_perf_raise_nofile(&counters->nofile_raised);
 	if (pm_counters_fds_needed(counters) + FDS_OF_THE_REST > pm_perf_nofile())
@@ -131,7 +131,7 @@ static int open_all(struct pm_counters *counters,
 	return r < 0 ? pm_error_set(err, r, "no memory for the threads") : 0;
 }
 
-/* From here on events count, but those that wait for an exec or for pm_counters_enable(). */
+/* Starts counting, except events that wait for an exec or for pm_counters_enable(). */
 static int begin(struct pm_counters *counters, struct pm_error *err)
 {
 	int r = 0;

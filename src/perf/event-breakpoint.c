@@ -6,10 +6,10 @@
 #include <string.h>
 
 enum {
-	LENGTH_DEFAULT = 4, /* as perf has it */
+	LENGTH_DEFAULT = 4, /* perf's default */
 #if defined(__aarch64__)
 	INSTRUCTION = 4,
-	WATCHED = 8, /* by one register */
+	WATCHED = 8, /* bytes covered by one register */
 #endif
 };
 
@@ -36,10 +36,11 @@ static bool parse_access(const char *text, size_t len, uint32_t *ret)
 }
 
 /*
- * x86 compares whole words (Intel SDM 3B, 18.2.5); the kernel refuses others with nothing but
- * EINVAL. aarch64 has bytes of one double word (Arm ARM, DBGWCR<n>_EL1.BAS), and instructions of
- * four bytes: hw_breakpoint_arch_parse() of arch/arm64/kernel/hw_breakpoint.c takes what does not
- * fit, and watches fewer bytes, or another instruction.
+ * x86 compares aligned words (Intel SDM 3B, 18.2.5), and the kernel refuses others with a
+ * bare EINVAL. aarch64 watches bytes of one double word (Arm ARM, DBGWCR<n>_EL1.BAS), and
+ * instructions of four bytes: hw_breakpoint_arch_parse() of
+ * arch/arm64/kernel/hw_breakpoint.c accepts other places, and watches fewer bytes or
+ * another instruction.
  */
 int pm_event_check_address(const struct pm_event_spec *spec, struct pm_error *err)
 {
@@ -47,7 +48,8 @@ int pm_event_check_address(const struct pm_event_spec *spec, struct pm_error *er
 	bool code = spec->bp_type == HW_BREAKPOINT_X;
 
 #if defined(__x86_64__)
-	/* The most that fits there: the lowest bit of the address. */
+	/* The suggested length is the largest that fits: the lowest set bit of the
+	 * address. */
 	if (!code && at % len != 0)
 		return pm_error_set(
 			err, -EINVAL,
@@ -71,8 +73,8 @@ int pm_event_check_address(const struct pm_event_spec *spec, struct pm_error *er
 	return 0;
 }
 
-/* What arch_build_bp_info() of arch/x86/kernel/hw_breakpoint.c and the common code refuse
- * with nothing but EINVAL; arm64's makes 4 of each length of code. */
+/* Checks what arch_build_bp_info() of arch/x86/kernel/hw_breakpoint.c and the common code
+ * refuse with a bare EINVAL. arm64 changes any length of an execution breakpoint to 4. */
 static int check_access(const struct pm_event_spec *spec, struct pm_error *err)
 {
 	uint64_t len = spec->config2;
@@ -100,7 +102,7 @@ static int check_access(const struct pm_event_spec *spec, struct pm_error *err)
 	return spec->place.wanted ? 0 : pm_event_check_address(spec, err);
 }
 
-/* Takes "/LENGTH" off the end. False: it is no number. */
+/* Removes "/LENGTH" from the end. False: it is not a number. */
 static bool take_length(const char *text, size_t *len, uint64_t *ret)
 {
 	const char *slash = memrchr(text, '/', *len);
@@ -118,7 +120,7 @@ static bool take_length(const char *text, size_t *len, uint64_t *ret)
 	return pm_parse_u64(number, ret) && *ret != 0;
 }
 
-/* The address, or the words for it. */
+/* Sets the address, or a place to be resolved. */
 static int set_place(const struct pm_event_item *item, const char *text, size_t len,
 		     struct pm_event_spec *spec, struct pm_error *err)
 {

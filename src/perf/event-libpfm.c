@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Vendors' names of events, through libpfm4 where it is installed. Nothing of it is linked;
- * the few declarations are those of its ABI (perfmon/pfmlib.h, perfmon/pfmlib_perf_event.h).
+ * Vendors' event names, from libpfm4 if it is installed. The library is not linked; the
+ * few declarations follow its ABI (perfmon/pfmlib.h, perfmon/pfmlib_perf_event.h).
  */
 #include "event-parser.h"
 
@@ -30,7 +30,7 @@ typedef int encode_fn(const char *name, int levels, int os, void *encoding);
 static encode_fn *encode;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* It stays loaded: its tables are what it was loaded for. */
+/* The library stays loaded, since its tables are needed. */
 static void load(void)
 {
 	void *library = dlopen("libpfm.so.4", RTLD_NOW | RTLD_LOCAL);
@@ -46,7 +46,7 @@ static void load(void)
 
 bool pm_event_libpfm(const char *name, struct pm_event_spec *ret)
 {
-	/* A library that knows more of the struct than we do may write behind it. */
+	/* A library that knows a larger version of the struct may write beyond ours. */
 	union {
 		struct perf_event_attr attr;
 		char room[4096];
@@ -59,7 +59,8 @@ bool pm_event_libpfm(const char *name, struct pm_event_spec *ret)
 	if (!encode || encode(name, PFM_PLM0 | PFM_PLM3, PFM_OS_PERF_EVENT, &encoding) !=
 			       PFM_SUCCESS)
 		return false;
-	/* It has the kernel's own names, too, in any case of letters: those are known. */
+	/* libpfm4 also accepts the kernel's own names, in any case. Those have been
+	 * looked up already. */
 	if (room.attr.type < PERF_TYPE_MAX && room.attr.type != PERF_TYPE_RAW)
 		return false;
 	ret->kind = PM_EVENT_PMU;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The letters behind an event's last colon. Their meaning is perf-list(1)'s. */
+/* The letters after an event's last colon. Their meaning is that of perf-list(1). */
 #include "event-parser.h"
 
 #include <string.h>
 
 #define LETTERS "ukhGHIpPSDe"
-/* perf knows these, too. */
+/* Further letters that perf accepts. */
 #define LETTERS_ELSEWHERE "Wb"
 
 bool pm_event_are_modifiers(const char *text, size_t len)
@@ -38,7 +38,7 @@ static int unknown_modifier(const struct pm_event_spec *spec, char letter,
 		letter, spec->requested);
 }
 
-/* Those of the event and then those of its group that it has not already. */
+/* Joins the event's own modifiers and those of its group that it does not have yet. */
 static int join(struct pm_event_spec *spec, const char *own, size_t own_len,
 		const char *group, struct pm_error *err)
 {

@@ -4,8 +4,9 @@
 #include <linux/perf_event.h>
 #include <string.h>
 
-/* Name, canonical name, and the two words of perf_event_attr. The first of an alias pair is
- * the one that is shown. `dummy` and `bpf-output` never give a sample, so they are absent. */
+/* Name, canonical name, and type and config of perf_event_attr. Of two aliases the first
+ * is the one that is shown. `dummy` and `bpf-output` never give a sample, so they are
+ * absent. */
 #define PLAIN_EVENTS(X)                                                          \
 	X("cycles", "cycles", HARDWARE, HW_CPU_CYCLES)                           \
 	X("cpu-cycles", "cycles", HARDWARE, HW_CPU_CYCLES)                       \
@@ -89,10 +90,10 @@ enum {
 	UNSAID = -1,
 };
 
-/* Index: PERF_COUNT_HW_CACHE_*. The first spelling is the canonical one. */
+/* Indexed by PERF_COUNT_HW_CACHE_*. The first spelling is the canonical one. */
 static const struct {
 	const char *spellings[SPELLINGS_MAX];
-	unsigned int ops; /* what such a cache can do */
+	unsigned int ops; /* operations that such a cache supports */
 } caches[PERF_COUNT_HW_CACHE_MAX] = {
 	[PERF_COUNT_HW_CACHE_L1D] = { { "L1-dcache", "l1-d", "l1d", "L1-data" },
 				      READ | WRITE | PREFETCH },
@@ -107,8 +108,8 @@ static const struct {
 	[PERF_COUNT_HW_CACHE_NODE] = { { "node" }, READ | WRITE | PREFETCH },
 };
 
-/* With a result the first spelling is the canonical one ("load-misses"), without one the
- * second ("loads"). */
+/* With a result the first spelling is canonical ("load-misses"), without one the second
+ * ("loads"). */
 static const char *const ops[PERF_COUNT_HW_CACHE_OP_MAX][SPELLINGS_MAX] = {
 	[PERF_COUNT_HW_CACHE_OP_READ] = { "load", "loads", "read" },
 	[PERF_COUNT_HW_CACHE_OP_WRITE] = { "store", "stores", "write" },
@@ -121,8 +122,8 @@ static const char *const results[PERF_COUNT_HW_CACHE_RESULT_MAX][SPELLINGS_MAX] 
 };
 
 /*
- * Length of the longest of @spellings that [at, at+len) begins with, up to a '-' or the end;
- * 0 when it is none.
+ * Length of the longest of @spellings at the start of [at, at+len) that is followed by
+ * '-' or the end; 0 if there is none.
  */
 static size_t longest_spelling(const char *const *spellings, const char *at, size_t len)
 {
@@ -138,7 +139,8 @@ static size_t longest_spelling(const char *const *spellings, const char *at, siz
 	return longest;
 }
 
-/* Consumes "-WORD" of @table's rows from [*at, *at+*len). The row, or UNSAID. */
+/* Consumes "-WORD", a spelling in a row of @table, from [*at, *at+*len). Returns the row,
+ * or UNSAID. */
 static int take_word(const char *const (*table)[SPELLINGS_MAX], int rows, const char **at,
 		     size_t *len)
 {
@@ -160,7 +162,7 @@ static bool parse_cache(int cache, const char *at, size_t len, struct pm_event_s
 {
 	int op = UNSAID, result = UNSAID;
 
-	/* perf takes the two words in either order: "L1-dcache-misses-load". */
+	/* perf accepts the two words in either order: "L1-dcache-misses-load". */
 	while (len > 0) {
 		int found = UNSAID;
 

@@ -5,7 +5,8 @@
 #include "pm/perf.h"
 
 /*
- * The event of the @len bytes at @name (no modifiers): fills canonical name, type and
- * config. False when no event is called so, or the hardware has no such cache operation.
+ * Looks up the event named by the @len bytes at @name (without modifiers); fills
+ * canonical name, type and config. False if there is no such event, or if the hardware
+ * has no such cache operation.
  */
 bool pm_event_name_find(const char *name, size_t len, struct pm_event_spec *ret);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* "Did you mean": which names are near to one that is not known. */
+/* "Did you mean": finds the names most similar to an unknown one. */
 #include "event-parser.h"
 
 #include <ctype.h>
@@ -7,10 +7,12 @@
 
 enum {
 	SUBSTRING_MIN = 3,
-	SUBSTRING_SCORE = 2, /* "dcache" is as near to its names as two typing errors */
+	/* A name that contains the word counts like one with two typing errors. */
+	SUBSTRING_SCORE = 2,
 };
 
-/* The same beginning, but for a letter or two: "L1-dcachex" and "L1-dcache-loads". */
+/* Whether both start alike except for a letter or two: "L1-dcachex" and
+ * "L1-dcache-loads". */
 static bool begins_alike(const char *word, const char *name)
 {
 	size_t same = 0;
@@ -21,7 +23,7 @@ static bool begins_alike(const char *word, const char *name)
 	return same >= SUBSTRING_MIN && strlen(word) - same <= SUBSTRING_SCORE;
 }
 
-/* Distances beyond half of the word are no help to anybody. */
+/* A distance above half of the word's length does not help anybody. */
 static size_t nearness(const char *word, const char *name)
 {
 	size_t score = pm_name_distance(word, name), len = strlen(word);
@@ -69,7 +71,7 @@ void pm_event_names_near(const char *word, bool (*wanted)(const char *name), siz
 	struct pm_near near = { .word = word };
 
 	for (size_t i = 0; names[i]; i++) {
-		/* Asking may mean to open the event: only about what is near at all. */
+		/* wanted() may open the event, so it is only called for similar names. */
 		if (nearness(word, names[i]) != SIZE_MAX && (!wanted || wanted(names[i])))
 			pm_near_add(&near, names[i]);
 	}

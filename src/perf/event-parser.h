@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The parser of event specifications: what its files share. */
+/* The parser of event specifications, shared by its files. */
 #pragma once
 
 #include "event-names.h"
@@ -7,24 +7,24 @@
 
 enum {
 	PM_PMU_NAME_MAX = 64,
-	PM_EVENT_TERMS_MAX = 64, /* of one event; PMUs have some twenty */
+	PM_EVENT_TERMS_MAX = 64, /* of one event; PMUs have about twenty */
 };
 
 /* ---- text: quotes and brackets (event-text.c) ---------------------------------------- */
 
 /*
- * How many bytes at @text belong together: a quoted text, a balanced (...), {...} or <...>,
- * else 1. 0 when a quote is never closed. @begin is where the word begins, so that the `<`
- * of `operator<` is known as none of the brackets.
+ * Length of the unit at @text: a quoted text, a balanced (...), {...} or <...>, else 1. 0
+ * if a quote is not closed. @begin is the start of the word, needed to recognize that the
+ * `<` of `operator<` is not a bracket.
  */
 size_t pm_event_span(const char *begin, const char *text, const char *end);
-/* Whether [at, at+len) begins with @prefix. */
+/* Whether [at, at+len) starts with @prefix. */
 bool pm_event_begins(const char *at, size_t len, const char *prefix);
-/* Without the quotes. @ret has room for PM_EVENT_NAME_MAX bytes. */
+/* Removes the quotes. @ret has room for PM_EVENT_NAME_MAX bytes. */
 void pm_event_unquote(const char *text, size_t len, char *ret);
 
-/* Parts of @text between its single colons: those in quotes or brackets, and `::`, are part
- * of names. */
+/* Splits @text at single colons. `::`, and colons in quotes or brackets, belong to
+ * names. */
 struct pm_event_parts {
 	struct {
 		const char *at;
@@ -37,14 +37,16 @@ void pm_event_split(const char *text, size_t len, struct pm_event_parts *ret);
 /* ---- modifiers (event-modifiers.c) --------------------------------------------------- */
 
 bool pm_event_are_modifiers(const char *text, size_t len);
-/* Sets modifiers, levels and all that they stand for; @group: those behind a group's `}`.
- * They are appended to `requested`, which has those of the event already. */
+/* Sets the modifiers, the privilege levels and everything else the modifiers imply.
+ * @group: the modifiers after a group's `}`. They are appended to `requested`, which
+ * already contains the event's own. */
 int pm_event_modifiers_set(struct pm_event_spec *spec, const char *own, size_t own_len,
 			   const char *group, struct pm_error *err);
 
 /* ---- PMUs in sysfs (event-pmu.c) ------------------------------------------------------ */
 
-/* One PMU's folder. Source: Documentation/ABI/testing/sysfs-bus-event_source-devices-*. */
+/* The sysfs directory of one PMU. Source:
+ * Documentation/ABI/testing/sysfs-bus-event_source-devices-*. */
 struct pm_pmu {
 	char name[PM_PMU_NAME_MAX];
 	uint32_t type;
@@ -53,7 +55,7 @@ struct pm_pmu {
 
 struct pm_pmu_format {
 	unsigned int word; /* 0: config, 1: config1, 2: config2 */
-	uint64_t mask; /* the value's lowest bit belongs to the lowest of these */
+	uint64_t mask; /* the value's lowest bit goes into the lowest bit of the mask */
 };
 
 struct pm_pmu_names {
@@ -61,26 +63,28 @@ struct pm_pmu_names {
 };
 void pm_pmu_names_release(struct pm_pmu_names *names);
 
-/* Names of all PMUs; of a PMU's terms ("format") or events ("events"). Where there is no
- * such folder the list is empty. 0 or -ENOMEM. */
+/* The names of all PMUs; those of a PMU's terms ("format") or events ("events"). The list
+ * is empty if there is no such folder. Returns 0 or -ENOMEM. */
 int pm_pmu_names_read(const struct pm_event_sources *sources, struct pm_pmu_names *ret);
 int pm_pmu_names_of(const struct pm_pmu *pmu, const char *folder,
 		    struct pm_pmu_names *ret);
-/* 0, or -ENOENT: there is no such PMU. */
+/* Returns 0, or -ENOENT if there is no such PMU. */
 int pm_pmu_open(struct pm_pmu *ret, const struct pm_event_sources *sources,
 		const char *name);
 void pm_pmu_release(struct pm_pmu *pmu);
-/* Counts what a core does, so that the kernel's names of events are its, too. */
+/* Whether the PMU counts the work of a core, so that the kernel's generic events belong
+ * to it. */
 bool pm_pmu_is_core(const struct pm_pmu *pmu);
-/* -ENOENT: no such term. -ENOTSUP: it belongs into a word that is not known here. */
+/* -ENOENT: no such term. -ENOTSUP: it belongs to a config word that is not supported. */
 int pm_pmu_format(const struct pm_pmu *pmu, const char *term, struct pm_pmu_format *ret);
-/* What sysfs says of the event's numbers: value * @scale is in @unit. No word about it is "" and
- * 1. -EBADMSG: nonsense. */
+/* Unit of the event according to sysfs: value * @scale is in @unit; "" and 1 if sysfs has
+ * none. -EBADMSG: invalid. */
 int pm_pmu_unit(const struct pm_pmu *pmu, const char *name, char *unit, size_t unit_size,
 		double *scale);
-/* Appends the text of event @name, "event=0x3c,umask=0x1". -ENOENT: no such event. */
+/* Appends the definition of event @name, "event=0x3c,umask=0x1". -ENOENT: no such
+ * event. */
 int pm_pmu_alias(const struct pm_pmu *pmu, const char *name, struct pm_str *ret);
-/* Appends "0-3" when it works on some CPUs only. */
+/* Appends a list such as "0-3" if the PMU works on some CPUs only. */
 void pm_pmu_cpus(const struct pm_pmu *pmu, struct pm_str *ret);
 
 /* ---- terms (event-terms.c) ------------------------------------------------------------ */
@@ -97,12 +101,12 @@ struct pm_event_terms {
 int pm_event_terms_parse(const char *text, size_t len, const char *requested,
 			 struct pm_event_terms *ret, struct pm_error *err);
 /*
- * Takes out the terms that every event may have (freq, period, name, config, config1,
- * config2) and sets them in @spec. What is left is the PMU's.
+ * Removes the terms that every event may have (freq, period, name, config, config1,
+ * config2) and sets them in @spec. The remaining terms are the PMU's.
  */
 int pm_event_terms_common(struct pm_event_terms *terms, struct pm_event_spec *spec,
 			  struct pm_error *err);
-/* Resolves what is left of @terms with the PMU's formats and events. */
+/* Resolves the remaining @terms with the PMU's formats and events. */
 int pm_event_terms_apply(const struct pm_event_terms *terms, const struct pm_pmu *pmu,
 			 struct pm_event_spec *spec, struct pm_error *err);
 
@@ -119,12 +123,12 @@ struct pm_near {
 };
 
 void pm_near_add(struct pm_near *near, const char *name);
-/* "a, b, c", the nearest first; nothing when nothing is near. */
+/* Prints "a, b, c", the most similar first; nothing if no name is similar. */
 void pm_near_print(const struct pm_near *near, size_t max, struct pm_str *ret);
 
 /* ---- one event --------------------------------------------------------------------------- */
 
-/* What is being parsed: one item of the list. */
+/* The item of the list that is being parsed. */
 struct pm_event_item {
 	const struct pm_event_sources *sources;
 	char text[PM_EVENT_NAME_MAX]; /* as typed, trimmed */
@@ -145,10 +149,11 @@ int pm_event_parse_word(const struct pm_event_item *item, struct pm_error *err);
 
 /* "r1a8": the number behind the r, hexadecimal. */
 bool pm_event_raw(const char *text, size_t len, uint64_t *ret);
-/* Events called @name that PMUs have, one for each PMU; 0 when none has it, else 1. */
+/* Appends the events called @name, one for each PMU that has it. Returns 0 if none has
+ * it, else 1. */
 int pm_event_alias_find(const struct pm_event_item *item, const char *name,
 			const char *modifiers, struct pm_error *err);
-/* Fills type and configs with what libpfm4 says. False: not installed, or not known. */
+/* Fills type and configs from libpfm4. False: not installed, or name unknown. */
 bool pm_event_libpfm(const char *name, struct pm_event_spec *ret);
 
 /* Copies the item's text into `requested`; all else is zero. */

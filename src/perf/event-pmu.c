@@ -12,20 +12,20 @@
 #include <sys/stat.h>
 
 enum {
-	TEXT_MAX = 4096, /* sysfs gives a page at most */
+	TEXT_MAX = 4096, /* a sysfs file is a page at most */
 	NAMES_MAX = 4096,
 	WORD_BITS = 64,
 };
 
 /* ---- files ------------------------------------------------------------------------------- */
 
-/* A name that stands for one folder or file, not for a path to another one. */
+/* Whether the name is that of one folder or file, and not a path. */
 static bool is_plain_name(const char *name)
 {
 	return name[0] != '\0' && name[0] != '.' && !strchr(name, '/');
 }
 
-/* A small file without its line's end. 0 or -errno. */
+/* Reads the first line of a small file. Returns 0 or -errno. */
 static int read_text(int folder, const char *path, char ret[TEXT_MAX])
 {
 	int fd PM_AUTO_CLOSE = openat(folder, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -71,7 +71,8 @@ static int by_name(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Beside an event's file lie those about its unit: "energy-pkg.scale". */
+/* Besides an event's file, the folder contains files about its unit:
+ * "energy-pkg.scale". */
 static bool is_about_another(const char *name)
 {
 	static const char *const suffixes[] = { ".scale", ".unit", ".per-pkg",
@@ -93,7 +94,7 @@ static void close_folder(DIR **folder)
 		closedir(*folder);
 }
 
-/* Takes over @fd, which may be negative: no names. */
+/* Takes over @fd. If it is negative, there are no names. */
 static int list_folder(int fd, struct pm_pmu_names *ret)
 {
 	struct pm_pmu_names names PM_CLEANUP(pm_pmu_names_release) = { 0 };
@@ -147,7 +148,7 @@ int pm_pmu_open(struct pm_pmu *ret, const struct pm_event_sources *sources,
 	devices = open(sources->devices, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (devices < 0)
 		return -ENOENT;
-	/* In sysfs these are links to folders. */
+	/* In sysfs these are symbolic links to directories. */
 	folder = openat(devices, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (folder < 0 || read_text(folder, "type", text) < 0 ||
 	    !pm_parse_u64(text, &type) || type > UINT32_MAX)
@@ -166,7 +167,8 @@ void pm_pmu_release(struct pm_pmu *pmu)
 
 bool pm_pmu_is_core(const struct pm_pmu *pmu)
 {
-	/* "cpus" is what hybrid processors' core PMUs have; others' say "cpumask". */
+	/* Core PMUs of hybrid processors have a file "cpus"; other PMUs have
+	 * "cpumask". */
 	return strcmp(pmu->name, "cpu") == 0 ||
 	       faccessat(pmu->folder, "cpus", F_OK, 0) == 0;
 }
@@ -263,7 +265,7 @@ int pm_pmu_alias(const struct pm_pmu *pmu, const char *name, struct pm_str *ret)
 		pm_str_puts(ret, text);
 		return 0;
 	}
-	/* As perf does, letters in either case. */
+	/* Like perf, ignores case. */
 	if (pm_pmu_names_of(pmu, "events", &names) < 0)
 		return -ENOENT;
 	for (size_t i = 0; i < names.list.len; i++) {

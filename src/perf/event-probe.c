@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Probes: what they are on stays words, which pm/probe.h looks up in files. */
+/* Parses probes. Their places remain text, which pm/probe.h looks up in files. */
 #include "event-parser.h"
 
 #include <string.h>
 
-/* Of the prefixes, what they stand for. Source of `config`: the PMU's format/retprobe. */
+/* What each prefix means. Source of `config`: the PMU's format/retprobe. */
 static const struct prefix {
 	const char *text;
 	enum pm_event_kind kind;
@@ -33,11 +33,11 @@ bool pm_event_is_probe(const char *text, size_t len)
 	return find_prefix(text, len);
 }
 
-/* What is being put together. */
+/* The probe being parsed. */
 struct probe {
 	const struct pm_event_item *item;
 	const struct prefix *prefix;
-	struct pm_event_parts parts; /* behind the prefix */
+	struct pm_event_parts parts; /* after the prefix */
 	struct pm_event_spec spec;
 };
 
@@ -55,7 +55,7 @@ static const char *keep(struct probe *probe, const char *text, size_t len)
 	return pm_event_specs_keep(probe->item->ret, plain, strlen(plain));
 }
 
-/* Takes "+OFFSET" off the end of [text, *len). */
+/* Removes "+OFFSET" from the end of [text, *len). */
 static void take_offset(const char *text, size_t *len, uint64_t *ret)
 {
 	const char *plus = memrchr(text, '+', *len);
@@ -91,7 +91,7 @@ static int set_symbol(struct probe *probe, size_t part, struct pm_error *err)
 	return place->symbol[0] ? 0 : misspelt(probe, err);
 }
 
-/* SOURCE:LINE; 1: it is none. */
+/* SOURCE:LINE; returns 1 if the text is not of that form. */
 static int set_line(struct probe *probe, struct pm_error *err)
 {
 	struct pm_event_place *place = &probe->spec.place;
@@ -162,7 +162,7 @@ static int set_place(struct probe *probe, struct pm_error *err)
 	return r == 1 ? misspelt(probe, err) : r;
 }
 
-/* The PMU makes probes without a file of tracefs, so nothing is left behind. */
+/* The PMU creates probes without writing to tracefs, so nothing is left behind. */
 static int set_type(struct probe *probe, struct pm_error *err)
 {
 	const char *name = probe->prefix->kind == PM_EVENT_UPROBE ? "uprobe" : "kprobe";
@@ -179,7 +179,7 @@ static int set_type(struct probe *probe, struct pm_error *err)
 	if (!probe->prefix->on_return)
 		return 0;
 	if (pm_pmu_format(&pmu, "retprobe", &format) < 0 || format.word != 0)
-		format.mask = 1; /* what it has been since the first kernel with it */
+		format.mask = 1; /* its value since the first kernel that has it */
 	probe->spec.config = format.mask & -format.mask;
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Lists of events and groups in them; each event is parsed by the file of its kind. */
+/* Lists of events, and groups in them. Each event is parsed by the file for its kind. */
 #include "event-parser.h"
 
 #include <linux/perf_event.h>
@@ -47,7 +47,8 @@ int pm_event_specs_replace(struct pm_event_specs *specs, size_t at,
 		return -ENOMEM;
 	list = specs->list.data;
 	for (size_t i = 0; i < specs->list.len; i++) {
-		/* Who followed the one that goes follows the first that comes. */
+		/* Members of a group led by the replaced event follow the first new
+		 * one. */
 		if (list[i].leader > at)
 			list[i].leader += (uint32_t)len - 1;
 	}
@@ -70,7 +71,7 @@ static int no_memory(struct pm_error *err)
 	return pm_error_set(err, -ENOMEM, "no memory for the list of events");
 }
 
-/* Appends @fresh, which is empty then, behind what is there. */
+/* Appends @fresh, which is then empty, to @specs. */
 static int append(struct pm_event_specs *specs, struct pm_event_specs *fresh,
 		  struct pm_error *err)
 {
@@ -144,7 +145,7 @@ int pm_event_unknown(const struct pm_event_sources *sources, const char *name,
 	return -EINVAL;
 }
 
-/* [@text, @end) without spaces around it is one event, or several by a glob. */
+/* [@text, @end), without surrounding spaces, is one event, or several if it is a glob. */
 static int parse_item(struct pm_event_item *item, const char *text, const char *end,
 		      struct pm_error *err)
 {
@@ -172,7 +173,8 @@ static int parse_item(struct pm_event_item *item, const char *text, const char *
 
 /* ---- the list --------------------------------------------------------------------------------- */
 
-/* Where the item at @text ends: at a comma or `}` of its own list. NULL: a quote is open. */
+/* Finds the end of the item at @text: a comma or `}` of its own list. NULL: a quote is
+ * not closed. */
 static const char *item_end(const char *text, const char *end, struct pm_error *err)
 {
 	const char *begin = text + strspn(text, " ");
@@ -199,7 +201,7 @@ static const char *item_end(const char *text, const char *end, struct pm_error *
 	return text;
 }
 
-/* Items from *@at up to a `}` or the end; *@at is there then. */
+/* Parses items from *@at up to a `}` or the end, where *@at is left. */
 static int parse_items(struct pm_event_item *item, const char **at, const char *end,
 		       struct pm_error *err)
 {
@@ -219,7 +221,7 @@ static int parse_items(struct pm_event_item *item, const char **at, const char *
 	}
 }
 
-/* Where the group that begins at @text ends, its `}`. */
+/* Finds the `}` of the group that starts at @text. */
 static const char *group_end(const char *text, const char *end, struct pm_error *err)
 {
 	for (text++;; text++) {
@@ -233,7 +235,7 @@ static const char *group_end(const char *text, const char *end, struct pm_error 
 	}
 }
 
-/* "{a,b}:modifiers". *@at is behind it then. */
+/* Parses "{a,b}:modifiers". *@at is left after it. */
 static int parse_group(const struct pm_event_sources *sources,
 		       struct pm_event_specs *fresh, const char **at, const char *end,
 		       struct pm_error *err)
@@ -320,14 +322,14 @@ bool pm_event_spec_fallback(const struct pm_event_spec *spec, int open_errno,
 {
 	struct pm_event_spec substitute = *spec;
 
-	/* What kernels and hypervisors answer where there is no PMU, and nothing else: a
-	 * refusal (EACCES) or a wrong attr (EINVAL) must not turn into another event. */
+	/* Only the errors of kernels and hypervisors without a PMU: a refusal (EACCES) or
+	 * a wrong attr (EINVAL) must not lead to another event. */
 	if (open_errno != ENOENT && open_errno != ENXIO && open_errno != ENODEV &&
 	    open_errno != EOPNOTSUPP)
 		return false;
 	if (spec->type != PERF_TYPE_HARDWARE || spec->config != PERF_COUNT_HW_CPU_CYCLES)
 		return false;
-	/* A clock ticks for the host only. */
+	/* A clock can only measure the host. */
 	if (spec->guest_only && !spec->host_only)
 		return false;
 	if (!pm_event_name_find("cpu-clock", strlen("cpu-clock"), &substitute))
@@ -338,7 +340,7 @@ bool pm_event_spec_fallback(const struct pm_event_spec *spec, int open_errno,
 	return true;
 }
 
-/* Whether it is of this PMU; then @unit and @scale are what that says. */
+/* Whether the event belongs to this PMU, which then sets @unit and @scale. */
 static bool unit_of(const struct pm_event_sources *sources, const char *pmu_name,
 		    const struct pm_event_spec *spec, const char *event,
 		    char unit[PM_EVENT_UNIT_MAX], double *scale)
@@ -363,7 +365,7 @@ void pm_event_spec_unit_from(const struct pm_event_sources *sources,
 	*scale = 1;
 	if (spec->kind != PM_EVENT_PMU || pm_pmu_names_read(sources, &names) < 0)
 		return;
-	/* PMU/NAME/, where the name is the first of its terms, or the name alone. */
+	/* PMU/NAME/, whose first term is the name, or just the name. */
 	snprintf(event, sizeof(event), "%s", slash ? slash + 1 : spec->name);
 	event[strcspn(event, "/,")] = '\0';
 	for (size_t i = 0; i < names.list.len; i++)

@@ -6,10 +6,10 @@
 #include <strings.h>
 
 enum {
-	ALIAS_DEPTH_MAX = 4, /* events of sysfs that name other events */
+	ALIAS_DEPTH_MAX = 4, /* sysfs events that name other events */
 };
 
-/* ---- reading them ------------------------------------------------------------------------ */
+/* ---- reading ----------------------------------------------------------------------------- */
 
 /* @ret: room for sizeof(term->name) bytes. */
 static int copy_part(const char *text, size_t len, const char *requested, char *ret,
@@ -122,7 +122,7 @@ static int set_word(struct pm_event_spec *spec, const struct pm_event_term *term
 	return pm_parse_u64(term->value, word) ? 0 : bad_number(spec, term, err);
 }
 
-/* 1: it is none of these. */
+/* 1: it is not a common term. */
 static int common_term(struct pm_event_spec *spec, const struct pm_event_term *term,
 		       struct pm_error *err)
 {
@@ -180,7 +180,8 @@ int pm_event_terms_common(struct pm_event_terms *terms, struct pm_event_spec *sp
 		r = common_term(spec, &terms->term[i], err);
 		if (r < 0)
 			return r;
-		/* It stays in the list until all have been compared with it. */
+		/* The term stays in the list until all others have been compared with
+		 * it. */
 		terms->term[i].taken = r == 0;
 	}
 	for (size_t i = 0; i < terms->len; i++) {
@@ -202,7 +203,7 @@ struct resolving {
 
 static int apply_terms(const struct resolving *how, const struct pm_event_terms *terms);
 
-/* The bits of @value, lowest first, at the places of @mask. */
+/* Distributes the bits of @value, lowest first, over the bits of @mask. */
 static uint64_t spread(uint64_t value, uint64_t mask)
 {
 	uint64_t ret = 0;
@@ -237,7 +238,7 @@ static int set_format(const struct resolving *how, const struct pm_event_term *t
 				    how->spec->requested, term->name,
 				    term->has_value ? term->value : "1",
 				    (unsigned long long)most);
-	/* What was typed takes the place of what the event's name stands for. */
+	/* A typed term overrides the value that the event's name implies. */
 	if (how->depth == 0)
 		*words[format->word] &= ~format->mask;
 	*words[format->word] |= spread(value, format->mask);
@@ -280,7 +281,7 @@ static int unknown_term(const struct resolving *how, const char *name)
 			    text.failed ? "unknown term" : text.data);
 }
 
-/* -ENOENT: no event of the PMU is called so. */
+/* -ENOENT: the PMU has no event of this name. */
 static int apply_alias(const struct resolving *how, const char *name)
 {
 	struct resolving inner = *how;
@@ -302,7 +303,7 @@ static int apply_alias(const struct resolving *how, const char *name)
 	return r < 0 ? r : apply_terms(&inner, terms);
 }
 
-/* -ENOENT: neither the PMU nor the kernel calls an event so. */
+/* -ENOENT: neither the PMU nor the kernel has an event of this name. */
 static int apply_name(const struct resolving *how, const struct pm_event_term *term)
 {
 	struct pm_event_spec legacy = { 0 };
@@ -319,7 +320,7 @@ static int apply_name(const struct resolving *how, const struct pm_event_term *t
 	    !pm_event_name_find(term->name, strlen(term->name), &legacy) ||
 	    legacy.kind == PM_EVENT_SOFTWARE)
 		return -ENOENT;
-	/* PERF_PMU_CAP_EXTENDED_HW_TYPE: which of a hybrid processor's PMUs. */
+	/* PERF_PMU_CAP_EXTENDED_HW_TYPE: selects one of a hybrid processor's PMUs. */
 	how->spec->type = legacy.type;
 	how->spec->config |= legacy.config;
 	if (strcmp(how->pmu->name, "cpu") != 0)
@@ -327,12 +328,12 @@ static int apply_name(const struct resolving *how, const struct pm_event_term *t
 	return 0;
 }
 
-/* Whether the term is a name of an event, which stands for terms. */
+/* Whether the term is the name of an event, which implies terms. */
 static bool is_name(const struct resolving *how, const struct pm_event_term *term)
 {
 	struct pm_pmu_format format;
 
-	/* `event=NAME` is as good as NAME. */
+	/* `event=NAME` means the same as NAME. */
 	if (term->has_value && strcasecmp(term->name, "event") == 0) {
 		struct pm_str text PM_CLEANUP(pm_str_release) = { 0 };
 
@@ -394,7 +395,7 @@ int pm_event_terms_apply(const struct pm_event_terms *terms, const struct pm_pmu
 	struct resolving how = { .pmu = pmu, .spec = &fresh, .err = err };
 	int r;
 
-	/* Typed words are joined with the terms, as perf does. */
+	/* Like perf, combines typed config words with the terms. */
 	fresh.config = fresh.config1 = fresh.config2 = 0;
 	r = apply_terms(&how, terms);
 	if (r < 0)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Quotes and brackets in specifications: C++ names have commas, colons and braces. */
+/* Quotes and brackets in specifications: C++ names contain commas, colons and braces. */
 #include "event-parser.h"
 
 #include <string.h>
 
-/* Where the bracket at @text is closed, NULL when it is not. A name is no longer than
- * PM_EVENT_NAME_MAX, so nothing is looked for behind that. */
+/* Finds the bracket that closes the one at @text; NULL if there is none. A name is at
+ * most PM_EVENT_NAME_MAX long, so the search stops there. */
 static const char *closing(const char *text, const char *end, char open, char close)
 {
 	size_t depth = 0;

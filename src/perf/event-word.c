@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Events that are a name or a number, and those of PMUs by name. */
+/* Events given by a name or a number, and PMU events by name. */
 #include "event-parser.h"
 
 #include <fnmatch.h>
@@ -18,7 +18,8 @@ bool pm_event_raw(const char *text, size_t len, uint64_t *ret)
 			    : c >= 'a' && c <= 'f' ? c - 'a' + 10
 						   : -1;
 
-		/* '0' | 0x20 is '0', but control characters are no digits. */
+		/* The bit 0x20 also turns control characters into digits: exclude
+		 * these. */
 		if (digit < 0 || (text[i] < 'A' && (text[i] < '0' || text[i] > '9')))
 			return false;
 		value = value << 4 | (uint64_t)digit;
@@ -48,7 +49,7 @@ static bool parse_numbers(const struct pm_event_parts *parts, struct pm_event_sp
 	return true;
 }
 
-/* The kernel's own names, and rNNN. */
+/* The kernel's generic names, and rNNN. */
 static bool find_word(const char *name, size_t len, struct pm_event_spec *ret)
 {
 	if (pm_event_name_find(name, len, ret))
@@ -65,12 +66,12 @@ static bool find_word(const char *name, size_t len, struct pm_event_spec *ret)
 
 static bool is_uncountable(const struct pm_pmu *pmu)
 {
-	/* Their attrs hold addresses, which terms cannot. */
+	/* Their attrs contain addresses, which terms cannot express. */
 	return pmu->type == PERF_TYPE_BREAKPOINT || strcmp(pmu->name, "uprobe") == 0 ||
 	       strcmp(pmu->name, "kprobe") == 0;
 }
 
-/* What is left of the terms as a part of the name, so that the name parses again. */
+/* Puts the remaining terms into the name, so that the name can be parsed again. */
 static void name_pmu_event(const struct pm_event_terms *terms, const char *prefix,
 			   const struct pm_event_spec *spec, char *ret, size_t size)
 {
@@ -103,10 +104,10 @@ static void name_pmu_event(const struct pm_event_terms *terms, const char *prefi
 		snprintf(ret, size, "%s", text.data);
 }
 
-/* What stands between and behind the slashes. */
+/* The parts between and after the slashes. */
 struct slashed {
 	const struct pm_event_terms *terms; /* without the common ones */
-	const struct pm_event_spec *like; /* what the common ones said */
+	const struct pm_event_spec *like; /* values of the common terms */
 	const char *modifiers;
 	size_t modifiers_len;
 };
@@ -160,7 +161,7 @@ static int unknown_pmu(const struct pm_pmu_names *pmus, const char *name,
 	return pm_error_set(err, -EINVAL, "%s", text.failed ? "unknown PMU" : text.data);
 }
 
-/* "uncore_imc" is all of "uncore_imc_0", "uncore_imc_1", ... */
+/* Whether @word is "uncore_imc" for PMUs "uncore_imc_0", "uncore_imc_1", ... */
 static bool is_numbered(const char *word, const char *pmu)
 {
 	size_t len = strlen(word);
@@ -169,7 +170,7 @@ static bool is_numbered(const char *word, const char *pmu)
 	       strspn(pmu + len + 1, "0123456789") == strlen(pmu + len + 1);
 }
 
-/* As perf does: globs, without the number, and without "uncore_". */
+/* Like perf: accepts globs, and names without the number or without "uncore_". */
 static bool pmu_matches(const char *word, const char *pmu)
 {
 	bool longer = strncmp(pmu, "uncore_", 7) == 0 && strncmp(word, "uncore_", 7) != 0;
@@ -239,7 +240,7 @@ int pm_event_alias_find(const struct pm_event_item *item, const char *name,
 
 /* ---- NAME/terms/modifiers ------------------------------------------------------------------ */
 
-/* An event by the kernel's name, with terms. */
+/* An event with a generic name of the kernel, and terms. */
 static int add_legacy(const struct pm_event_item *item, const char *name, size_t len,
 		      const struct slashed *what, struct pm_error *err)
 {
@@ -295,7 +296,7 @@ static int add_tracepoints(const struct pm_event_item *item, const char *name,
 	return pm_tracepoints_expand(system, colon + 1, &like, item->ret, err);
 }
 
-/* Where the second slash of "NAME/terms/" is, NULL when there is none. */
+/* Finds the second slash of "NAME/terms/"; NULL if there is none. */
 static const char *closing_slash(const char *at, const char *end)
 {
 	const char *begin = at;
@@ -324,7 +325,7 @@ int pm_event_parse_slashed(const struct pm_event_item *item, struct pm_error *er
 		return pm_error_set(err, -EINVAL, "\"%s\" has no second \"/\"",
 				    item->text);
 	what.modifiers = close + 1;
-	/* `cpu/cycles/:u` is as good as `cpu/cycles/u`. */
+	/* `cpu/cycles/:u` means the same as `cpu/cycles/u`. */
 	if (*what.modifiers == ':')
 		what.modifiers++;
 	what.modifiers_len = (size_t)(end - what.modifiers);
@@ -345,7 +346,7 @@ int pm_event_parse_slashed(const struct pm_event_item *item, struct pm_error *er
 
 /* ---- NAME[:modifiers] ------------------------------------------------------------------------ */
 
-/* SYSTEM:NAME[:modifiers], or a name of libpfm4 with attributes (INST_RETIRED:ANY_P:u). */
+/* SYSTEM:NAME[:modifiers], or a libpfm4 name with attributes (INST_RETIRED:ANY_P:u). */
 static int parse_colons(const struct pm_event_item *item,
 			const struct pm_event_parts *parts, struct pm_error *err)
 {
@@ -413,8 +414,8 @@ int pm_event_parse_word(const struct pm_event_item *item, struct pm_error *err)
 
 		return r < 0 ? r : pm_event_item_add(item, &spec, err);
 	}
-	/* A word that is a name is one, whatever follows: `cycles:x` has a wrong modifier
-	 * and is no tracepoint of a system "cycles". */
+	/* If the first word is an event name, it is not a tracepoint's system, whatever
+	 * follows: `cycles:x` has an invalid modifier. */
 	if (find_word(name, strlen(name), &spec) ||
 	    (parts.len == 2 && pm_event_are_modifiers(modifiers, strlen(modifiers))))
 		return parse_name(item, name, modifiers, err);

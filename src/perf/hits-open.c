@@ -7,24 +7,28 @@
 #include <time.h>
 
 enum {
-	RING_KB_DEFAULT = 8192, /* 40,000 hits */
-	/* Of a task: as long as all of them take no more than so much. Pages cost a thread that
-	 * waits for its ring half a millisecond at most. */
+	RING_KB_DEFAULT = 8192, /* room for 40,000 hits */
+	/* Per task, as long as the rings of all tasks take at most RING_KB_TASKS. A
+	 * thread that waits for its ring loses at most half a millisecond to its
+	 * pages. */
 	RING_KB_TASK = 4096,
 	RING_KB_TASKS = 65536,
 	RING_KB_TASK_MIN = 512,
 	RING_KB_MIN = 32,
-	/* Of what may be locked: the first rings leave room for those of many threads. */
+	/* Divisor of the memory that may be locked: the first rings leave room for those
+	 * of many threads. */
 	LOCKED_SHARE = 8,
-	MEMORY_SHARE = 16, /* all rings together: at most this part of the memory */
+	/* Divisor of the physical memory: the limit for all rings together. */
+	MEMORY_SHARE = 16,
 	HEADER_WORDS = 3, /* of read(2): nr, time enabled, time running */
 };
 
 /* ---- attr ---------------------------------------------------------------------------- */
 
 /*
- * Leads a group. A thread that leaves a CPU tells what it has counted there: with its next hit
- * on another CPU that would be unknown. Alone on all CPUs it need not tell anything.
+ * The leader of a group. When a thread leaves a CPU, its sample reports what the thread
+ * has counted there; otherwise this would be unknown at its next hit on another CPU. A
+ * group for all CPUs does not need that.
  */
 static struct pm_perf_event leader_event(const struct pm_hits *hits)
 {
@@ -55,7 +59,8 @@ static void fill_attr(const struct pm_hits *hits, const struct pm_hits_group *gr
 		.member = !leads,
 		.counted = event->rate == 0,
 		.no_inherit = hits->options.no_inherit || hits->by_task,
-		/* A task that is found later is counted at once, if the others are. */
+		/* If the other tasks are counted, a task that is found later counts at
+		 * once. */
 		.no_enable_on_exec = !command || hits->options.begin_disabled ||
 				     group->tid != hits->options.pid,
 	};
@@ -78,7 +83,7 @@ static int leader_fd(const struct pm_hits *hits, const struct pm_hits_group *gro
 	return group->len > 0 ? hits->members.data[group->first].fd : -1;
 }
 
-/* An fd or -errno. */
+/* Returns a descriptor or -errno. */
 static int try_open(struct pm_hits *hits, const struct pm_hits_group *group,
 		    struct perf_event_attr *attr)
 {
@@ -145,7 +150,7 @@ static int share_ring(const struct pm_hits *hits, const struct pm_hits_group *gr
 
 /* ---- rings --------------------------------------------------------------------------- */
 
-/* For the rings of tasks, in KiB. */
+/* The space for the rings of all tasks, in KiB. */
 static size_t room_kb(const struct pm_hits *hits)
 {
 	const struct pm_perf_env *env = &hits->env;
@@ -181,11 +186,12 @@ static size_t choose_pages(const struct pm_hits *hits, size_t rings)
 	while (kb > RING_KB_MIN && memory > 0 &&
 	       kb * 1024 / page * rings > (size_t)memory / MEMORY_SHARE)
 		kb /= 2;
-	/* arm64 may have pages of 64 KiB. */
+	/* Pages of arm64 may have 64 KiB. */
 	return kb * 1024 < page ? 1 : kb * 1024 / page;
 }
 
-/* Of @fd. Smaller the more there are, and from then on when the limits want it. */
+/* Maps the ring of @fd. The more rings there are, the smaller they get. A size reduced by
+ * the limits also applies to all later rings. */
 static int map_ring(struct pm_hits *hits, int fd, uint32_t key, struct pm_error *err)
 {
 	struct pm_ring ring PM_CLEANUP(pm_ring_release) = { 0 };
@@ -207,7 +213,7 @@ static int map_ring(struct pm_hits *hits, int fd, uint32_t key, struct pm_error 
 	return r == -ENOMEM ? pm_error_set(err, r, "no memory for the rings") : r;
 }
 
-/* By task: of its leader, which is also its key. */
+/* By task, a ring belongs to the group's leader, whose descriptor is its key. */
 static void unmap_ring(struct pm_hits *hits, int fd)
 {
 	size_t kept = 0;
@@ -219,7 +225,8 @@ static void unmap_ring(struct pm_hits *hits, int fd)
 	pm_merge_remove(&hits->merge, (uint32_t)fd);
 }
 
-/* Owns the ring of a CPU: a dummy of ours, which outlives the target's tasks. */
+/* The owner of a CPU's ring: a dummy event of our own task, which outlives the target's
+ * tasks. */
 static int open_anchor(struct pm_hits *hits, uint32_t cpu, struct pm_error *err)
 {
 	struct perf_event_attr attr = {
@@ -229,7 +236,7 @@ static int open_anchor(struct pm_hits *hits, uint32_t cpu, struct pm_error *err)
 		.disabled = 1,
 		.exclude_kernel = 1,
 		.exclude_hv = 1,
-		.watermark = 1, /* of 0: half of the ring (ring_buffer_init()) */
+		.watermark = 1, /* at 0, that is half of the ring (ring_buffer_init()) */
 		.use_clockid = 1,
 		.clockid = CLOCK_MONOTONIC,
 	};
@@ -288,7 +295,7 @@ static void refuse_counter(struct pm_hits *hits, struct pm_counters_event *count
 	}
 }
 
-/* An fd or -errno; finds out what works on the way. */
+/* Returns a descriptor or -errno. Drops what this machine does not support on the way. */
 static int open_counter_fd(struct pm_hits *hits, struct pm_hits_group *group,
 			   struct pm_counters_event *counter)
 {
@@ -312,7 +319,8 @@ static int open_counter_fd(struct pm_hits *hits, struct pm_hits_group *group,
 	}
 }
 
-/* What cannot be had in the first group is the state of the counter, and not an error. */
+/* In the first group, failure to open a counter becomes the counter's state and is not an
+ * error. */
 static int open_counter(struct pm_hits *hits, struct pm_hits_group *group, uint32_t index,
 			struct pm_error *err)
 {
@@ -374,7 +382,7 @@ static void close_members(struct pm_hits *hits, uint32_t first, uint32_t len)
 			close(pm_take_fd(&hits->members.data[i].fd));
 }
 
-/* @cpu_index: in `anchors`. */
+/* @cpu_index: index in `anchors`. */
 static int open_group(struct pm_hits *hits, int cpu, size_t cpu_index, pid_t tid,
 		      struct pm_error *err)
 {
@@ -401,7 +409,7 @@ static int open_group(struct pm_hits *hits, int cpu, size_t cpu_index, pid_t tid
 	return r == -ENOMEM ? pm_error_set(err, r, "no memory for the events") : r;
 }
 
-/* ---- all ----------------------------------------------------------------------------- */
+/* ---- all groups ---------------------------------------------------------------------- */
 
 static int open_cpus(struct pm_hits *hits, const pid_t *tids, size_t tids_len,
 		     struct pm_error *err)
@@ -416,7 +424,7 @@ static int open_cpus(struct pm_hits *hits, const pid_t *tids, size_t tids_len,
 		r = open_anchor(hits, cpus.data[i], err);
 		for (size_t k = 0; k < tids_len && r == 0; k++) {
 			r = open_group(hits, (int)cpus.data[i], i, tids[k], err);
-			/* One of many threads may have ended meanwhile. */
+			/* One of many threads may have ended. */
 			if (r == -ESRCH && hits->options.target == PM_PERF_TASKS)
 				r = 0;
 		}
@@ -439,7 +447,7 @@ static int open_tasks(struct pm_hits *hits, const pid_t *tids, size_t tids_len,
 	return 0;
 }
 
-/* Whether the same can be had with a group for each task. */
+/* Whether a group for each task may be tried instead. */
 static bool fall_back(struct pm_hits *hits, int code)
 {
 	if (hits->by_task ||
@@ -487,7 +495,8 @@ int pm_hits_open_task(struct pm_hits *hits, pid_t tid, struct pm_error *err)
 {
 	int r = open_group(hits, -1, 0, tid, err);
 
-	/* Who is killed meanwhile has a leader that is none any more: he is gone by now. */
+	/* The leader of a task killed in between is no longer a leader (-ENODEV). On the
+	 * second try the task is gone. */
 	if (r == -ENODEV)
 		r = open_group(hits, -1, 0, tid, err);
 	if (r == 0 && hits->enabled &&
@@ -501,8 +510,9 @@ int pm_hits_open_task(struct pm_hits *hits, pid_t tid, struct pm_error *err)
 static void add_read(const struct pm_hits *hits, struct pm_count_read *sum,
 		     const uint64_t *head, uint64_t value)
 {
-	/* Of a CPU's event some of the time on other CPUs is "enabled", too: what matters is
-	 * whether it was crowded out while it should have run, and software never is. */
+	/* An event of a CPU is also "enabled" while the task runs on other CPUs. Relevant
+	 * is only whether it was displaced while it should have run, which never happens
+	 * to software events. */
 	sum->value += value;
 	sum->running_ns += head[2];
 	sum->enabled_ns += hits->software_only || !hits->by_task ? head[2] : head[1];

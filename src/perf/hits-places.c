@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which places share an event of the kernel, and which of them a hit was of. */
+/* Decides which places share an event of the kernel, and finds the place of a hit. */
 #include "hits-state.h"
 
 #include <string.h>
@@ -11,7 +11,8 @@ static bool is_probe(const struct pm_event_spec *spec)
 	return spec->kind == PM_EVENT_UPROBE;
 }
 
-/* Whether a place may be one of @event's: the low bits of its address tell it from others. */
+/* Whether the place can be added to @event: the low bits of its address must be unique
+ * there. */
 static bool fits(const struct pm_hits_event *event, const struct pm_event_spec *spec,
 		 uint32_t class)
 {
@@ -20,7 +21,7 @@ static bool fits(const struct pm_hits_event *event, const struct pm_event_spec *
 	       event->by_low[LOW(spec->config2)] == PM_HITS_NO_PLACE;
 }
 
-/* Two names for one address: the kernel takes it once. */
+/* If two names have the same address, the kernel accepts the address only once. */
 static bool share_address(struct pm_hits *hits, const struct pm_event_spec *specs,
 			  uint32_t place)
 {
@@ -92,7 +93,7 @@ static int add_place(struct pm_hits *hits, const struct pm_hits_options *options
 	return 0;
 }
 
-/* The places of an event, as the kernel will have them. */
+/* Creates the kernel's event for the places of @event. */
 static int make_event(struct pm_hits *hits, const struct pm_hits_options *options,
 		      struct pm_hits_event *event, struct pm_error *err)
 {

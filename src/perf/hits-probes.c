@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Events of tracefs for places in files (Documentation/trace/uprobetracer.rst). The uprobe PMU
- * would need nothing of the kind, but when a task forks the kernel reads the path of such an
- * event in the memory of that task, where it is not (perf_uprobe_init()). And an event of
- * tracefs may have many places (trace_probe_append(), Linux 5.5), one of the PMU has one.
+ * Events of tracefs for places in files (Documentation/trace/uprobetracer.rst). The
+ * uprobe PMU would not need them. But when a task forks, the kernel reads the path of
+ * such a PMU event from the memory of that task, where it is not (perf_uprobe_init()).
+ * Besides, an event of tracefs may have many places (trace_probe_append(), Linux 5.5), an
+ * event of the PMU only one.
  *
- * They have names, which everybody sees: pmstat_NAMESPACE_PID/pN. They end with us; what a
- * killed predecessor left is taken away by the next run. A place costs nobody anything while
- * no event is open on it.
+ * The events have names that are visible to all: pmstat_NAMESPACE_PID/pN. They are
+ * removed when this process ends. The next run removes what a killed process has left. A
+ * place costs nothing while no event is open on it.
  */
 #include "hits-state.h"
 
@@ -28,10 +29,10 @@
 enum {
 	LINE_MAX_BYTES = 512,
 	LIST_MAX = 4 << 20,
-	/* The kernel lets go of an event some time after its last descriptor is closed. */
+	/* The kernel releases an event some time after its last descriptor is closed. */
 	REMOVE_TRIES = 100,
 	REMOVE_PAUSE_NS = 1000000,
-	HANDLER_NS = 10000000, /* far longer than a handler takes */
+	HANDLER_NS = 10000000, /* far longer than a handler runs */
 };
 
 static ino_t pid_namespace(void)
@@ -46,7 +47,7 @@ void pm_hits_probes_init(struct pm_hits_probes *probes)
 	*probes = (struct pm_hits_probes){ .tracefs = -1 };
 }
 
-/* 0 or -errno. One write(2) is one command. */
+/* Returns 0 or -errno. One write(2) is one command. */
 static int command(int tracefs, const char *text)
 {
 	int fd PM_AUTO_CLOSE =
@@ -60,7 +61,7 @@ static int command(int tracefs, const char *text)
 	return n < 0 ? -errno : (size_t)n == len ? 0 : -EIO;
 }
 
-/* ---- what others left ---------------------------------------------------------------- */
+/* ---- left-over events ---------------------------------------------------------------- */
 
 static int read_list(int tracefs, struct pm_str *ret)
 {
@@ -77,9 +78,10 @@ static int read_list(int tracefs, struct pm_str *ret)
 }
 
 /*
- * Of this namespace, and made by nobody who lives; @first: nor by us yet, and so by somebody who
- * had our number. (Containers use the numbers of processes, and of namespaces, again and again.)
- * @line: "p:SYSTEM/EVENT PATH:OFFSET".
+ * Whether the event was made in this PID namespace by a process that no longer exists.
+ * @first: this process has made none yet, so an event with its number is from a former
+ * process. (Containers reuse process and namespace numbers all the time.) @line:
+ * "p:SYSTEM/EVENT PATH:OFFSET".
  */
 static bool is_left_over(const char *line, ino_t namespace, bool first, char *name,
 			 size_t name_size)
@@ -108,7 +110,8 @@ static void remove_left_overs(int tracefs, bool first)
 	for (const char *line = list.data; *line;) {
 		const char *end = strchr(line, '\n');
 
-		/* The second line of an event with two places fails: it is gone by then. */
+		/* For the second line of an event with two places this fails, since the
+		 * event is gone by then. */
 		if (is_left_over(line, namespace, first, name, sizeof(name)))
 			command(tracefs, name);
 		if (!end)
@@ -117,11 +120,11 @@ static void remove_left_overs(int tracefs, bool first)
 	}
 }
 
-/* ---- our own ------------------------------------------------------------------------- */
+/* ---- our own events ------------------------------------------------------------------ */
 
 static int explain(int code, struct pm_error *err)
 {
-	/* Where tracefs is not mounted only root can look into it. */
+	/* If tracefs is not mounted, only root can look into it. */
 	if (code == -ENOENT && geteuid() != 0)
 		code = -EACCES;
 	if (code == -ENOENT)
@@ -152,7 +155,7 @@ int pm_hits_probes_check(struct pm_error *err)
 static int begin(struct pm_hits_probes *probes, struct pm_error *err)
 {
 	static unsigned int serial;
-	static pid_t maker; /* who made events already */
+	static pid_t maker; /* the process that already made events */
 	int fd;
 
 	if (probes->tracefs >= 0)
@@ -161,7 +164,7 @@ static int begin(struct pm_hits_probes *probes, struct pm_error *err)
 	if (fd < 0)
 		return explain(fd, err);
 	probes->tracefs = fd;
-	/* Kernel names are 64 bytes at most, letters, digits and underscores. */
+	/* The kernel limits names to 64 bytes of letters, digits and underscores. */
 	snprintf(probes->system, sizeof(probes->system), SYSTEM_START "%ju_%d",
 		 (uintmax_t)pid_namespace(), (int)getpid());
 	probes->first = serial;
@@ -188,7 +191,7 @@ static int read_id(const struct pm_hits_probes *probes, size_t number, uint64_t 
 	return pm_parse_u64(text, ret) ? 0 : -EBADMSG;
 }
 
-/* 0 or -errno. */
+/* Returns 0 or -errno. */
 static int remove_event(const struct pm_hits_probes *probes, size_t number)
 {
 	char text[LINE_MAX_BYTES];
@@ -232,8 +235,8 @@ int pm_hits_probes_add(struct pm_hits_probes *probes, const char *path,
 
 /*
  * A CPU may still be in the handler of a probe whose last descriptor has been closed.
- * This call waits until each CPU has been somewhere else (synchronize_rcu()). If it is
- * not available, the code waits for a fixed time instead.
+ * This call waits until each CPU has left it (synchronize_rcu()). If the call is not
+ * available, the code waits for a fixed time instead.
  */
 static void wait_for_handlers(void)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Hits while they are opened and read: shared by the hits*.c files. */
+/* State of hits, shared by the hits*.c files. */
 #pragma once
 
 #include "perf-state.h"
@@ -8,18 +8,19 @@
 #define PM_HITS_NO_PLACE UINT32_MAX
 
 enum {
-	/* Pages are mapped whole: so much of an address is the same in file and memory. */
+	/* Whole pages are mapped, so this part of an address is the same in file and
+	 * memory. */
 	PM_HITS_PAGE = 4096,
 	PM_HITS_EVENTS_MAX = 256, /* each costs a descriptor on every CPU */
 };
 
-/* One event of the kernel, which several places of a file may share. */
+/* One event of the kernel. Several places of a file may share it. */
 struct pm_hits_event {
 	struct pm_event_spec spec;
 	uint32_t class;
-	uint64_t given; /* hits that were handed on */
-	/* By the lowest bits of the address, which differ among the places of an event; NULL:
-	 * it has only one, `place`. */
+	uint64_t given; /* hits passed to the caller */
+	/* Place by the lowest bits of the address, which differ among the places of an
+	 * event. NULL: there is only one, `place`. */
 	uint32_t *by_low;
 	uint32_t place;
 };
@@ -28,22 +29,22 @@ struct pm_hits_member {
 	int fd;
 	uint64_t id;
 	uint32_t group;
-	int32_t counter, event; /* index, or -1; both: the leader */
+	int32_t counter, event; /* index, or -1; both -1: the leader */
 };
 
 /*
- * The same events in each, in one order: counters, then events of places, behind a leader.
- * Of a CPU and a task with all that it starts; or of one task on all CPUs, with a ring of its
- * own.
+ * A group has a leader, then the counters, then the events of places; all groups contain
+ * the same events in the same order. It belongs to a CPU and a task with all that it
+ * starts, or to one task on all CPUs, with a ring of its own.
  */
 struct pm_hits_group {
 	int cpu; /* -1: of one task */
 	pid_t tid;
-	uint32_t first, len; /* in `members` */
+	uint32_t first, len; /* range in `members` */
 	bool ended;
 };
 
-/* What was counted of a thread up to its last record in each group. */
+/* The counts of a thread at its last record in each group. */
 struct pm_hits_seen {
 	uint32_t group;
 	uint64_t running_ns;
@@ -51,9 +52,9 @@ struct pm_hits_seen {
 };
 
 struct pm_hits_thread {
-	pid_t tid; /* 0: a free row */
+	pid_t tid; /* 0: the row is unused */
 	uint32_t current; /* index in `seen` */
-	/* Sums over the groups that are not the current one. */
+	/* Sums over all groups except the current one. */
 	uint64_t running_ns;
 	uint64_t counts[PM_HITS_COUNTERS_MAX];
 	PM_VEC(struct pm_hits_seen) seen;
@@ -65,16 +66,17 @@ struct pm_hits_threads {
 	PM_VEC(uint32_t) unused;
 };
 
-/* Places in files as events of tracefs: those of the uprobe PMU cannot be inherited. */
+/* Places in files as events of tracefs, because events of the uprobe PMU cannot be
+ * inherited. */
 struct pm_hits_probes {
 	int tracefs; /* -1: not yet opened */
 	char system[64];
-	size_t first, len; /* numbers of its events */
+	size_t first, len; /* range of the numbers of its events */
 };
 
-/* What a group has counted in all. */
+/* The total counts of a group. */
 struct pm_hits_sums {
-	uint64_t *events; /* by event: how often its places were hit */
+	uint64_t *events; /* by event: number of hits of its places */
 	struct pm_count_read *counters; /* by counter */
 };
 
@@ -82,80 +84,80 @@ struct pm_hits {
 	struct pm_hits_options options; /* its pointers are not kept */
 	PM_VEC(struct pm_counters_event) counters;
 	PM_VEC(struct pm_hits_event) events;
-	/* By place: its event, and the next place at the very same address. */
+	/* By place: its event, and the next place at the same address. */
 	PM_VEC(struct pm_hits_place { uint32_t event, same; }) places;
-	PM_VEC(bool) event_stack; /* by event: copy the stack */
+	PM_VEC(bool) event_stack; /* by event: whether to copy the stack */
 	struct pm_hits_probes probes;
-	bool by_task; /* a group for each task, not for each CPU */
-	bool software_only; /* no counter of the group can be crowded out */
-	bool crowded; /* and it was */
+	bool by_task; /* one group per task instead of per CPU */
+	bool software_only; /* no other event can displace a counter of the group */
+	bool crowded; /* a counter was displaced */
 	bool enabled;
 	PM_VEC(struct pm_hits_group) groups;
 	PM_VEC(struct pm_hits_member) members;
-	PM_VEC(int) anchors; /* by CPU: whose rings are shared */
+	PM_VEC(int) anchors; /* by CPU: the events whose rings are shared */
 	PM_VEC(int) poll_fds;
-	PM_VEC(pid_t) late; /* tasks that began, to be opened before the next round */
+	PM_VEC(pid_t) late; /* new tasks, to be opened before the next round */
 	struct pm_event_ids ids;
 	struct pm_merge merge;
 	struct pm_hits_threads threads;
-	struct pm_hits_sums closed; /* of groups that are closed */
+	struct pm_hits_sums closed; /* of closed groups */
 	struct pm_perf_notes notes;
 	struct pm_perf_features features;
 	struct pm_attr_shape shape;
 	struct pm_perf_env env;
 	size_t ring_pages;
 	bool nofile_raised, missed, missed_noted;
-	bool few_fds; /* which is why it is by_task */
+	bool few_fds; /* the reason for by_task */
 	uint64_t lost_records;
-	/* Of the last sample: the next place at the same address, PM_HITS_NO_PLACE: none. */
+	/* The next place at the address of the last sample; PM_HITS_NO_PLACE: none. */
 	uint32_t pending;
-	struct pm_hit last; /* that hit, while one is pending */
+	struct pm_hit last; /* the hit of that sample, while one is pending */
 };
 
 /* ---- hits-probes.c ----------------------------------------------------------------------- */
 
-/* Whether this user can make events. */
+/* Whether this user can create events. */
 int pm_hits_probes_check(struct pm_error *err);
 void pm_hits_probes_init(struct pm_hits_probes *probes);
 /*
- * Makes one event of all the @len places of @path, which must differ in their lowest bits.
- * @config: what perf_event_attr.config is to be.
+ * Creates one event for all @len places of @path, whose lowest bits must differ. @config:
+ * the value for perf_event_attr.config.
  */
 int pm_hits_probes_add(struct pm_hits_probes *probes, const char *path,
 		       const uint64_t *offsets, size_t len, uint64_t *config,
 		       struct pm_error *err);
-/* To be called when no descriptor of the events is open any more. */
+/* To be called when all descriptors of the events are closed. */
 void pm_hits_probes_release(struct pm_hits_probes *probes);
 
 /* ---- hits-places.c ----------------------------------------------------------------------- */
 
-/* Makes the events of all places. */
+/* Creates the events of all places. */
 int pm_hits_plan(struct pm_hits *hits, const struct pm_hits_options *options,
 		 struct pm_error *err);
-/* Which place of @event is at @ip. */
+/* The place of @event at @ip. */
 uint32_t pm_hits_place_at(const struct pm_hits_event *event, uint64_t ip);
 
 /* ---- hits-open.c ------------------------------------------------------------------------- */
 
 int pm_hits_open_all(struct pm_hits *hits, const struct pm_hits_options *options,
 		     struct pm_error *err);
-/* One more task, where each has a group. */
+/* Opens one more task, if each task has a group. */
 int pm_hits_open_task(struct pm_hits *hits, pid_t tid, struct pm_error *err);
-/* Whether each task has a group already. */
+/* Whether the task has a group already, if each task has one. */
 bool pm_hits_has_task(const struct pm_hits *hits, pid_t tid);
 /* Closes the groups of tasks that have ended. Not in the middle of a round. */
 void pm_hits_close_ended(struct pm_hits *hits);
 void pm_hits_close_all(struct pm_hits *hits);
-/* Adds what @group has counted. 0 or negative, then without any change. */
+/* Adds the counts of @group. Returns 0 or a negative error; nothing is added then. */
 int pm_hits_read_group(const struct pm_hits *hits, const struct pm_hits_group *group,
 		       const struct pm_hits_sums *sums);
 
 /* ---- hits-threads.c ---------------------------------------------------------------------- */
 
-/* NULL without memory. */
+/* NULL if out of memory. */
 struct pm_hits_thread *pm_hits_thread(struct pm_hits_threads *threads, pid_t tid);
 void pm_hits_thread_forget(struct pm_hits_threads *threads, pid_t tid);
-/* What the thread's counters are now in @group. 0 or -ENOMEM. */
+/* Records the current counts of the thread in @group. Returns 0 or -ENOMEM. */
 int pm_hits_thread_seen(struct pm_hits_thread *thread, uint32_t group,
 			const uint64_t *counts, size_t len, uint64_t running_ns);
 void pm_hits_threads_release(struct pm_hits_threads *threads);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread's counters live on each CPU for themselves: what it has counted in all is the sum
- * of what it told last on each of them.
+ * A thread's counters are separate on each CPU. The total of a thread is the sum of the
+ * last values reported on each of them.
  */
 #include "hits-state.h"
 
@@ -25,7 +25,7 @@ static int unused_row(struct pm_hits_threads *threads, uint32_t *ret)
 		*ret = threads->unused.data[--threads->unused.len];
 		return 0;
 	}
-	/* Room to give the row back, so that forgetting never fails. */
+	/* Reserve the entry for giving the row back, so that forgetting never fails. */
 	if (pm_vec_reserve(&threads->unused, threads->rows.len + 1) < 0 ||
 	    pm_vec_push(&threads->rows, (struct pm_hits_thread){ 0 }) < 0)
 		return -ENOMEM;
@@ -63,7 +63,7 @@ void pm_hits_thread_forget(struct pm_hits_threads *threads, pid_t tid)
 	threads->unused.data[threads->unused.len++] = row;
 }
 
-/* Makes the row of @group the current one. */
+/* Makes the entry of @group in `seen` the current one. */
 static int move(struct pm_hits_thread *thread, uint32_t group, size_t len)
 {
 	uint32_t to = 0;

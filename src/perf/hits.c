@@ -5,7 +5,8 @@
 #include <sys/ioctl.h>
 
 enum {
-	CROWDED_PART = 50, /* of its time that a thread's counters did not count */
+	/* Counters that missed more than 1/N of a thread's time were displaced. */
+	CROWDED_PART = 50,
 };
 
 /* ---- opening ------------------------------------------------------------------------- */
@@ -145,7 +146,7 @@ int pm_hits_check(struct pm_error *err)
 	return pm_hits_probes_check(err);
 }
 
-/* ---- what there is ------------------------------------------------------------------- */
+/* ---- properties ---------------------------------------------------------------------- */
 
 const struct pm_counters_event *pm_hits_counters(const struct pm_hits *hits, size_t *len)
 {
@@ -215,7 +216,7 @@ void pm_hits_renamed(struct pm_hits *hits, pid_t former, pid_t tid)
 			hits->groups.data[i].tid = tid;
 }
 
-/* ---- what was lost ------------------------------------------------------------------- */
+/* ---- lost hits ----------------------------------------------------------------------- */
 
 static int sum_up(const struct pm_hits *hits, struct pm_hits_sums *ret)
 {
@@ -232,13 +233,14 @@ static int sum_up(const struct pm_hits *hits, struct pm_hits_sums *ret)
 	return r;
 }
 
-/* @class NULL: all. */
+/* @class NULL: all classes. */
 static uint64_t lost(const struct pm_hits *hits, const uint32_t *class)
 {
 	struct pm_hits_sums sums PM_CLEANUP(sums_release) = { 0 };
 	uint64_t sum = 0;
 
-	/* What cannot be counted is at least what the rings have told. */
+	/* If the counts cannot be read, the number that the rings report is a lower
+	 * bound. */
 	if (sum_up(hits, &sums) < 0)
 		return hits->lost_records;
 	for (size_t i = 0; i < hits->events.len; i++) {
@@ -313,8 +315,8 @@ uint64_t pm_hits_lost_records(const struct pm_hits *hits)
 
 /* ---- reading ------------------------------------------------------------------------- */
 
-/* A task that began while nothing is handed on. The first one that could not be had is told
- * of: all that follow have the same reason. */
+/* Opens a task that started while nothing is inherited. Only the first failure is noted,
+ * since all later ones have the same cause. */
 static void follow_late(struct pm_hits *hits, pid_t tid)
 {
 	struct pm_error why;
@@ -367,10 +369,11 @@ static int take_counts(struct pm_hits *hits, const struct pm_record *record,
 		return pm_error_set(err, -ENOMEM, "no memory for the threads");
 	for (size_t i = 0; i < hits->counters.len; i++)
 		hit->counts[i] = thread->counts[i] + counts[i];
-	/* Enabled is a task's event as long as the task runs, on whatever CPU. */
+	/* A task's event is enabled while the task runs, on whatever CPU. */
 	hit->enabled_ns = words[1];
 	hit->running_ns = hits->software_only ? words[1] : thread->running_ns + words[2];
-	/* Between its last words on a CPU and its leave a thread runs for a microsecond. */
+	/* A thread runs for about a microsecond after its last values on a CPU are
+	 * written. */
 	if (hit->running_ns < hit->enabled_ns - hit->enabled_ns / CROWDED_PART)
 		hits->crowded = true;
 	return 0;
@@ -387,7 +390,7 @@ static uint64_t stack_pointer(const struct pm_user_regs *regs)
 		       : 0;
 }
 
-/* 1: @hit is one; 0: it was only told what the counters are. */
+/* Returns 1 if @hit is a hit, 0 if the sample only reports the counters. */
 static int take_sample(struct pm_hits *hits, const struct pm_record *record,
 		       struct pm_hit *hit, struct pm_error *err)
 {
@@ -439,7 +442,7 @@ static void see_task(struct pm_hits *hits, const struct pm_record *record)
 		if (!pm_hits_finds_threads(hits) || pm_hits_has_task(hits, tid))
 			return;
 		note_missed(hits);
-		/* At the end of the round: rings are added then. */
+		/* Opened after the round, because that adds rings. */
 		if (pm_vec_push(&hits->late, tid) < 0)
 			pm_perf_notes_add(&hits->notes, "no memory to count thread %d.",
 					  (int)tid);

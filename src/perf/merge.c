@@ -4,13 +4,13 @@
 #include <time.h>
 
 /*
- * A k-way merge in place. The heap holds the rings that have a record for this round, keyed
- * by that record's time, so that a run of records of one ring costs two comparisons each,
- * and hundreds of CPUs no more than eight levels.
+ * A k-way merge in place. The heap holds the rings that have a record in this round,
+ * keyed by that record's time. Each record in a run of one ring costs two comparisons,
+ * and hundreds of CPUs need at most eight levels.
  *
- * Two records of one ring may stand in the wrong order: an NMI that hits between the time
- * stamp and the reservation of room writes first. The ring's order is what can be had, so
- * keys never fall within a ring; the record keeps its true time.
+ * Two records of one ring may be in the wrong order: an NMI between the timestamp and the
+ * reservation of space writes first. The merge keeps the ring's order, so keys never
+ * decrease within a ring; the record keeps its true time.
  */
 
 static void swap_entries(struct pm_merge_entry *a, struct pm_merge_entry *b)
@@ -21,7 +21,8 @@ static void swap_entries(struct pm_merge_entry *a, struct pm_merge_entry *b)
 	*b = saved;
 }
 
-/* Equal times go by CPU, so that the result does not depend on the heap's history. */
+/* Equal times are ordered by CPU, so that the result does not depend on the heap's
+ * history. */
 static bool earlier(const struct pm_merge_entry *a, const struct pm_merge_entry *b)
 {
 	return a->time != b->time ? a->time < b->time : a->ring < b->ring;
@@ -53,8 +54,8 @@ static void remove_first(struct pm_merge *merge)
 }
 
 /*
- * Peeks at the next record of @ring; true when it belongs to this round, with its key. A
- * ring that cannot be read comes first of all, so that the failure is told at once.
+ * Peeks at the next record of @ring; true, with its key, if it belongs to this round. A
+ * ring that cannot be read sorts first, so that the failure is reported at once.
  */
 static bool peek_key(const struct pm_merge *merge, struct pm_merge_ring *ring,
 		     uint64_t *ret)
@@ -73,7 +74,7 @@ static bool peek_key(const struct pm_merge *merge, struct pm_merge_ring *ring,
 		*ret = 0;
 		return true;
 	}
-	/* A record without a time keeps its place behind its predecessor. */
+	/* A record without a time stays right after its predecessor. */
 	if (pm_record_time(ring->next, &merge->layout, &time) && time > ring->order)
 		ring->order = time;
 	*ret = ring->order;
@@ -81,8 +82,8 @@ static bool peek_key(const struct pm_merge *merge, struct pm_merge_ring *ring,
 }
 
 /*
- * Gives what was consumed back to the kernel, at once or by quarters: so that a long round
- * does not make a full ring, and not each record is news for another CPU.
+ * Returns consumed space to the kernel, at once or by quarters of the ring. A long round
+ * then does not fill the ring, and not each record is a write to shared memory.
  */
 static void publish(struct pm_merge *merge, struct pm_merge_ring *ring, bool all)
 {
@@ -101,7 +102,7 @@ static void publish_rings(struct pm_merge *merge, bool all)
 		publish(merge, &merge->rings.data[i], all);
 }
 
-/* Consumes what the last call gave: only now, because until now the caller used it. */
+/* Consumes the record of the last call, which the caller used until now. */
 static void consume_given(struct pm_merge *merge)
 {
 	struct pm_merge_ring *ring = &merge->rings.data[merge->heap[0].ring];
@@ -120,7 +121,7 @@ static int ring_failed(struct pm_merge *merge, struct pm_merge_ring *ring,
 
 	ring->dead = r == -EBADMSG;
 	remove_first(merge);
-	if (r >= 0) /* memory was short a moment ago; the next round goes on */
+	if (r >= 0) /* memory was short; the next round continues */
 		return pm_error_set(err, ring->next_error, "CPU %u: no memory",
 				    ring->cpu);
 	return pm_error_set(err, r, "the ring of CPU %u is unreadable: %s", ring->cpu,
@@ -176,8 +177,8 @@ void pm_merge_begin(struct pm_merge *merge, uint64_t limit)
 	publish_rings(merge, true);
 	merge->heap_len = 0;
 	merge->limit = limit;
-	/* All heads before any record: a record on one ring that was caused by one on
-	 * another must not be seen without it. */
+	/* Read all heads before any record: a record must not be seen without a record on
+	 * another ring that caused it. */
 	for (size_t i = 0; i < merge->rings.len; i++)
 		pm_ring_refresh(&merge->rings.data[i].ring);
 	for (size_t i = 0; i < merge->rings.len; i++) {
@@ -196,12 +197,12 @@ void pm_merge_begin_now(struct pm_merge *merge, bool final)
 	uint64_t limit = UINT64_MAX;
 
 	/*
-	 * The clock before the heads. A record on one CPU that is a consequence of a record
-	 * on another one (a sample in a mapping that another thread made) is stamped after
-	 * that one was written. So when the heads are read after `limit`, a consequence
-	 * with a time up to `limit` has its cause in front of the head that we read. With
-	 * the heads first, the cause could lie behind the one, the consequence in front of
-	 * the other.
+	 * Read the clock before the heads. If a record on one CPU is a consequence of a
+	 * record on another one (a sample in a mapping that another thread made), its
+	 * timestamp is taken after that record was written. When the heads are read after
+	 * `limit`, a consequence with a time up to `limit` therefore has its cause in
+	 * front of the head that we read. If the heads were read first, the cause could
+	 * lie behind its ring's head and the consequence in front of its own.
 	 */
 	if (!final) {
 		struct timespec now;
@@ -215,7 +216,7 @@ void pm_merge_begin_now(struct pm_merge *merge, bool final)
 int pm_merge_next(struct pm_merge *merge, struct pm_record *ret, struct pm_error *err)
 {
 	struct pm_merge_ring *ring;
-	struct pm_error why; /* a kilobyte: written on failure only */
+	struct pm_error why; /* a kilobyte: only initialized on failure */
 	int r;
 
 	if (merge->given) {
@@ -234,7 +235,8 @@ int pm_merge_next(struct pm_merge *merge, struct pm_record *ret, struct pm_error
 	ring = &merge->rings.data[merge->heap[0].ring];
 	if (!ring->next)
 		return ring_failed(merge, ring, err);
-	/* Also a record that cannot be decoded has been given: the next call steps over. */
+	/* A record that cannot be decoded counts as given, too, so that the next call
+	 * steps over it. */
 	merge->given = true;
 	r = pm_record_decode(ring->next, &merge->layout, ret, &why);
 	if (r < 0)

@@ -80,7 +80,7 @@ struct pm_record_layout pm_attr_layout(const struct pm_attr_shape *shape)
 			   : sample_layout(shape);
 }
 
-/* Events of the kernel itself know no guests. */
+/* The kernel's software events do not distinguish guests. */
 static bool has_guests(const struct pm_event_spec *spec)
 {
 	if (spec->type == PERF_TYPE_SOFTWARE || spec->type == PERF_TYPE_TRACEPOINT)
@@ -89,7 +89,7 @@ static bool has_guests(const struct pm_event_spec *spec)
 	       spec->kind == PM_EVENT_RAW || spec->kind == PM_EVENT_PMU;
 }
 
-/* Which privilege levels count, and which of them have a callchain. */
+/* Sets which privilege levels count, and which of them have a callchain. */
 static void fill_levels(const struct pm_attr_request *request,
 			struct perf_event_attr *attr)
 {
@@ -98,11 +98,11 @@ static void fill_levels(const struct pm_attr_request *request,
 
 	attr->exclude_user = !spec->user;
 	attr->exclude_kernel = !kernel;
-	/* Who may not see the kernel has no business below it. */
+	/* A user who may not see the kernel may not see the hypervisor either. */
 	attr->exclude_hv = !spec->hypervisor || request->event->kernel_dropped;
 	attr->exclude_idle = spec->no_idle;
-	/* Guests' addresses mean nothing here. Software events have no guests, and PMUs that
-	 * cannot exclude refuse the bit. */
+	/* Guest addresses cannot be resolved here. Software events do not distinguish
+	 * guests, and PMUs without support for exclusion refuse the bit. */
 	if (spec->host_only || spec->guest_only) {
 		attr->exclude_host = !spec->host_only;
 		attr->exclude_guest = !spec->guest_only;
@@ -112,13 +112,13 @@ static void fill_levels(const struct pm_attr_request *request,
 	}
 	attr->exclude_callchain_kernel = !kernel;
 	/* With DWARF, user frames come from the copied stack, and the kernel's own walk
-	 * along frame pointers would only add time. But that walk shows callers on a
+	 * along frame pointers would only cost time. But that walk finds callers on a
 	 * stack that is not copied. */
 	attr->exclude_callchain_user = request->shape.call_graph == PM_CALL_GRAPH_DWARF &&
 				       !request->shape.returns;
 }
 
-/* What the event is: a counter, a place in memory or in code. */
+/* Sets what the event counts: a counter, or a place in memory or code. */
 static void fill_event(const struct pm_event_spec *spec, struct perf_event_attr *attr)
 {
 	attr->type = spec->type;
@@ -165,12 +165,14 @@ uint64_t pm_attr_unsaid_period(const struct pm_perf_event *event)
 		       : 0;
 }
 
-/* When it counts, and where it is inherited: of samples and counts alike. */
+/* Sets when the event counts and whether it is inherited, for samples and counts
+ * alike. */
 static void fill_life(const struct pm_attr_request *request, struct perf_event_attr *attr)
 {
 	const struct pm_event_spec *spec = &request->event->actual;
 
-	/* A member counts when its leader does, and what holds the leader holds it, too. */
+	/* A member counts while its leader does, and shares the leader's reservation of
+	 * the PMU. */
 	attr->disabled = !request->member;
 	attr->enable_on_exec = !request->member && !request->no_enable_on_exec;
 	attr->pinned = spec->pinned && !request->member;
@@ -201,7 +203,7 @@ void pm_attr_fill(const struct pm_attr_request *request, struct perf_event_attr 
 	if (request->features->format_lost)
 		attr.read_format |= PERF_FORMAT_LOST;
 	fill_life(request, &attr);
-	/* On older kernels perf_output_read() knows no inherited events. */
+	/* On older kernels, perf_output_read() does not support inherited events. */
 	if (request->shape.read && !request->features->inherit_read)
 		attr.inherit = 0;
 	attr.inherit_thread = attr.inherit && request->features->inherit_thread;
@@ -240,7 +242,7 @@ void pm_attr_fill_counter(const struct pm_attr_request *request,
 	memset(&attr, 0, sizeof(attr));
 	attr.size = sizeof(attr);
 	fill_event(&request->event->actual, &attr);
-	/* Only samples can be precise, and only the events that have them take it. */
+	/* Only samples can be precise, and only sampling events accept the bits. */
 	attr.precise_ip = 0;
 	attr.sample_type = layout.sample_type;
 	attr.read_format = layout.read_format;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What works here, found out by trying: each thing is asked of the kernel as a recording would
- * ask for it, and closed at once.
+ * Finds out what works here by trying it: opens each event as a recording would, and
+ * closes it at once.
  */
 #include "perf-state.h"
 
@@ -35,7 +35,7 @@ static struct perf_event_attr clock_attr(void)
 					 .exclude_hv = 1 };
 }
 
-/* 0 or an errno. */
+/* Returns 0 or an errno. */
 static int attempt(const struct perf_event_attr *attr, bool wide)
 {
 	int fd PM_AUTO_CLOSE =
@@ -50,7 +50,7 @@ static void put(struct check *check, struct pm_perf_check *row)
 		check->error = -ENOMEM;
 }
 
-/* @code 0 or an errno of perf_event_open(2). */
+/* @code: 0 or an errno of perf_event_open(2). */
 static void put_open(struct check *check, struct pm_perf_check *row, int code,
 		     const struct pm_perf_refusal *why)
 {
@@ -162,7 +162,7 @@ static void check_software(struct check *check)
 
 /* ---- events at places ----------------------------------------------------------------- */
 
-/* The number in a file below folder @at; false when there is none. */
+/* Reads the number in a file below folder @at; false if there is none. */
 static bool read_number(int at, const char *path, uint64_t *ret)
 {
 	int fd PM_AUTO_CLOSE = openat(at, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
@@ -198,7 +198,8 @@ static void check_tracepoints(struct check *check)
 			     denied ? "this user may not read /sys/kernel/tracing"
 				    : "/sys/kernel/tracing is not mounted, or has no "
 				      "events");
-		/* Root mounts what is missing by itself; events are for root anyway. */
+		/* Root mounts tracefs privately if needed, and only root may use
+		 * tracepoints anyway. */
 		pm_error_fix(&row.why, "sudo");
 		put(check, &row);
 		return;
@@ -207,7 +208,8 @@ static void check_tracepoints(struct check *check)
 	put_open(check, &row, attempt(&attr, false), &why);
 }
 
-/* A place that does not exist: who may not use probes is told so before it is looked for. */
+/* Tries a probe on a file that does not exist: the kernel checks permissions before it
+ * looks for the file. */
 static void check_probe(struct check *check, const char *name, const char *use,
 			const char *type_file, enum pm_event_kind kind)
 {
@@ -247,7 +249,7 @@ static void check_breakpoints(struct check *check)
 	put_open(check, &row, attempt(&attr, false), &(struct pm_perf_refusal){ 0 });
 }
 
-/* ---- how well ------------------------------------------------------------------------- */
+/* ---- limits --------------------------------------------------------------------------- */
 
 static void check_filter(struct check *check)
 {

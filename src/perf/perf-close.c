@@ -36,7 +36,7 @@ static int close_fd_range(unsigned int first, unsigned int last)
 	return (int)syscall(SYS_close_range, first, last, 0u);
 }
 
-/* @fds are sorted, and there is one at least. */
+/* @fds must be sorted and contain at least one descriptor. */
 static bool close_all_other_fds(const int *fds, size_t len)
 {
 	unsigned int first = 0;
@@ -52,9 +52,9 @@ static bool close_all_other_fds(const int *fds, size_t len)
 }
 
 /*
- * In the child: only system calls, for another thread of the parent may have held any lock.
- * @parent_has becomes readable when the parent has closed its descriptors. If the child closed
- * its own before that, then the parent would wait.
+ * Runs in the child. Only system calls are allowed, because another thread of the parent
+ * may have held any lock. @parent_has becomes readable when the parent has closed its
+ * descriptors. If the child closed its own before that, the parent would wait.
  */
 static _Noreturn void child_close(const int *fds, size_t len, int parent_has)
 {
@@ -69,10 +69,10 @@ static _Noreturn void child_close(const int *fds, size_t len, int parent_has)
 	do
 		error = read(parent_has, &byte, 1) < 0 ? errno : 0;
 	while (error == EINTR);
-	_exit(0); /* closes the others */
+	_exit(0); /* closes the remaining descriptors */
 }
 
-/* Lists the descriptors that the child closes; returns -1 without memory. */
+/* Lists the descriptors that the child closes; returns -1 if out of memory. */
 static ssize_t list_slow_fds(const struct pm_perf *perf, int **ret)
 {
 	int *fds = calloc(perf->fds.len + PM_TREE_FOLLOWERS + 1, sizeof(*fds));
@@ -95,7 +95,7 @@ struct behind {
 	int ends[2];
 };
 
-/* Starts the child for @fds, which have room for one more. */
+/* Starts the child for @fds, which must have room for one more entry. */
 static void behind_begin(struct behind *behind, int *fds, size_t len)
 {
 	int nice = getpriority(PRIO_PROCESS, 0);
@@ -109,8 +109,8 @@ static void behind_begin(struct behind *behind, int *fds, size_t len)
 	child = fork();
 	if (child == 0)
 		child_close(fds, len, behind->ends[0]);
-	/* SCHED_RESET_ON_FORK takes a better nice value from it. But a reader of our
-	 * output waits until the child has closed it. */
+	/* SCHED_RESET_ON_FORK took a better nice value from the child. But a reader of
+	 * our output waits until the child has closed it. */
 	if (child > 0)
 		setpriority(PRIO_PROCESS, (id_t)child, nice);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Measures the cost of a clock's sample on this machine: this thread does the same work
- * with a timer and without. A timer's interrupt takes a microsecond on bare metal and
- * twenty in some virtual machines, which no constant could know.
+ * with and without a timer. A timer interrupt takes a microsecond on bare metal and
+ * twenty in some virtual machines, so no constant would do.
  */
 #include "perf-state.h"
 
@@ -13,7 +13,7 @@
 enum {
 	COST_HZ = 10000,
 	COST_ROUNDS = 9, /* of each kind; the fastest counts */
-	COST_STACK_BYTES = 32 * 1024, /* that are copied */
+	COST_STACK_BYTES = 32 * 1024, /* copied per sample */
 	COST_RING_PAGES = 64,
 	WORK_STEPS = 1000000, /* one or two milliseconds */
 };
@@ -38,7 +38,7 @@ static __attribute__((noinline)) uint64_t work_ns(void)
 	return thread_cpu_ns() - begin;
 }
 
-/* Keeps this much stack above the work, so that a sample copies it. */
+/* Keeps this much stack above the work, so that samples copy it. */
 static __attribute__((noinline)) uint64_t work_below_stack_ns(void)
 {
 	volatile char stack[COST_STACK_BYTES];
@@ -50,7 +50,8 @@ static __attribute__((noinline)) uint64_t work_below_stack_ns(void)
 	return stack[0] == 1 ? ret : 0;
 }
 
-/* An overwriting ring: nobody reads it, but the kernel writes every sample. */
+/* Opens a timer with an overwriting ring: the kernel writes every sample although there
+ * is no reader. */
 static int open_timer(bool kernel, uint32_t stack_bytes, void **ring, size_t *ring_bytes)
 {
 	const struct pm_regs_arch *arch = pm_regs_native();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* CPUs that come and go while a recording runs. */
+/* Handles CPUs that come online and go offline while a recording runs. */
 #include "perf-state.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 
 enum {
 	TRIES_MAX = 16,
-	CLOCKS_DIFFER_NS = 10000000, /* far more than between two readings */
+	CLOCKS_DIFFER_NS = 10000000, /* far more than the time between two readings */
 };
 
 static uint64_t now_ns(void)
@@ -19,9 +19,9 @@ static uint64_t now_ns(void)
 }
 
 /*
- * The kernel takes the events of a CPU that goes off out of their context, and does not put
- * them back (perf_event_exit_cpu()); they say nothing of it. The time of one of them stands
- * still then, also when the CPU came back before anybody looked.
+ * The kernel removes the events of a CPU that goes offline from their context and does
+ * not put them back (perf_event_exit_cpu()). The events do not report it. But their
+ * enabled time stops, which is visible even if the CPU came back before this check.
  */
 static bool has_stopped(struct pm_perf_place *place)
 {
@@ -38,7 +38,7 @@ static bool has_stopped(struct pm_perf_place *place)
 	       values[1] - enabled_before + passed / 8 + CLOCKS_DIFFER_NS < passed;
 }
 
-/* -EAGAIN: something that the kernel refuses now was left out. */
+/* -EAGAIN: the kernel refused something, which is now left out. */
 static int reopen(struct pm_perf *perf, uint32_t at, struct pm_error *err)
 {
 	int r = -EAGAIN;
@@ -59,7 +59,8 @@ static int come_back(struct pm_perf *perf, uint32_t at, struct pm_error *err)
 	if (r == 0)
 		return 1;
 	pm_perf_close_place(perf, at, false);
-	/* Off again meanwhile: next time. Whatever else it is, it is told once. */
+	/* If the CPU is offline again, the next check tries again. Other errors are
+	 * reported once. */
 	perf->places.data[at].offline = r == -ENODEV;
 	return r == -ENODEV ? 0 : r;
 }
@@ -75,7 +76,7 @@ static int check_place(struct pm_perf *perf, uint32_t at, bool online,
 		return 0;
 	}
 	place->offline = false;
-	/* Events of tasks on a CPU go on by themselves when it is back. */
+	/* Events of tasks on a CPU continue by themselves when it is back. */
 	if (!pm_perf_wide(perf) && !perf->filter)
 		return 0;
 	if (!was_offline && !has_stopped(place))
@@ -101,8 +102,8 @@ static int add_place(struct pm_perf *perf, uint32_t cpu, struct pm_error *err)
 	}
 	if (r == 0 && perf->enabled)
 		r = pm_perf_switch(perf, (int)at, true);
-	/* Off again meanwhile: next time. For the rest, what was opened stays; it is not
-	 * tried again each second. */
+	/* If the CPU is offline again, the next check tries again. After other errors,
+	 * what was opened stays, and there is no new attempt each second. */
 	perf->places.data[at].offline = r == -ENODEV;
 	if (r < 0)
 		return r == -ENODEV ? 1 : r;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is left out, step by step, where a machine or a user may do less. */
+/* Degrades a recording step by step to what the machine permits this user. */
 #include "perf-state.h"
 
 #include <stdarg.h>
@@ -8,7 +8,7 @@
 
 #define HZ_MAX_DEFAULT 100000 /* DEFAULT_MAX_SAMPLE_RATE, kernel/events/core.c */
 
-/* A note that memory has no room for is the least of the troubles then. */
+/* If there is no memory for a note, losing the note is the least problem. */
 void pm_perf_notes_add(struct pm_perf_notes *notes, const char *format, ...)
 {
 	va_list args;
@@ -31,7 +31,7 @@ void pm_perf_notes_release(struct pm_perf_notes *notes)
 	pm_vec_release(&notes->texts);
 }
 
-/* ---- what this machine has instead ------------------------------------------------------ */
+/* ---- substitutes ------------------------------------------------------------------------ */
 
 static bool event_exists(const char *name)
 {
@@ -105,7 +105,7 @@ bool pm_perf_clamp_rate(struct pm_perf *perf, struct pm_perf_event *event,
 	return true;
 }
 
-/* EINVAL says no more than that something is wrong: leave out the newest thing first. */
+/* EINVAL does not say what is wrong, so the newest features are dropped first. */
 static bool degrade_attr(struct pm_perf *perf, struct pm_perf_event *event)
 {
 	if (pm_perf_clamp_rate(perf, event, pm_perf_env_max_hz()))
@@ -130,7 +130,8 @@ bool pm_perf_can_drop_kernel(const struct pm_event_spec *spec)
 	return spec->user && !spec->explicit_kernel && !pm_perf_in_kernel_only(spec);
 }
 
-/* The events of a group count the same code, so that their counts can be compared. */
+/* All events of a group drop the kernel together, so that they count the same code and
+ * their counts can be compared. */
 static bool drop_kernel(struct pm_perf *perf, struct pm_perf_event *event)
 {
 	const struct pm_event_spec *spec = &event->actual;
@@ -190,7 +191,7 @@ bool pm_perf_raise_nofile(bool *raised)
 	return setrlimit(RLIMIT_NOFILE, &limit) == 0;
 }
 
-/* True when something was changed and another try is worth it. */
+/* Returns true if something was changed that makes another try worthwhile. */
 bool pm_perf_degrade(struct pm_perf *perf, struct pm_perf_event *event, int code,
 		     bool first)
 {
@@ -203,15 +204,15 @@ bool pm_perf_degrade(struct pm_perf *perf, struct pm_perf_event *event, int code
 	case EPERM:
 		return drop_kernel(perf, event);
 	default:
-		/* On a later place the event is known to exist: no other one then. And none
-		 * that could take the place has branches. */
+		/* At a later place the event is known to exist, so there is no substitute
+		 * then. Nor with branches, which no substitute can record. */
 		return first && perf->shape.branches == 0 &&
 		       substitute(perf, event, code);
 	}
 }
 
-/* The CPU shows how many branches it keeps, where it keeps any; by other names where there are
- * cores of two kinds. */
+/* Exists if the CPU records branches, and contains how many. CPUs with two kinds of cores
+ * have other names for it. */
 static const char branches_path[] = "/sys/bus/event_source/devices/cpu/caps/branches";
 
 static int explain_branches(const struct pm_event_spec *spec, int code,

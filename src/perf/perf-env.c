@@ -14,7 +14,7 @@ enum {
 	CPUS_MAX = 65536, /* far above NR_CPUS of any kernel */
 };
 
-/* The beginning of a small file as text; false when it cannot be read. */
+/* Reads the start of a small file as text; false if it cannot be read. */
 static bool read_small(const char *path, char text[SMALL_FILE_MAX])
 {
 	int fd PM_AUTO_CLOSE = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
@@ -113,7 +113,7 @@ bool pm_perf_env_unlimited_rings(const struct pm_perf_env *env)
 	       (env->paranoid_known && env->paranoid < 0);
 }
 
-/* One decimal number at *at; false when there is none or it is no CPU. */
+/* Reads a decimal number at *at; false if there is none or it cannot be a CPU. */
 static bool take_cpu(const char **at, uint32_t *ret)
 {
 	uint32_t value = 0;
@@ -147,7 +147,8 @@ int pm_cpu_list_parse(const char *text, pm_cpu_list *ret)
 		last = first;
 		if (*at == '-' && (at++, !take_cpu(&at, &last)))
 			return -EINVAL;
-		/* Rising, so the list is never longer than there are CPUs. */
+		/* CPUs must be in ascending order, which bounds the length of the
+		 * list. */
 		if (last < first || (list.len > 0 && first <= list.data[list.len - 1]))
 			return -EINVAL;
 		for (uint32_t cpu = first; cpu <= last; cpu++) {
@@ -173,7 +174,7 @@ int pm_cpu_list_online(pm_cpu_list *ret)
 	if (read_small("/sys/devices/system/cpu/online", text) &&
 	    pm_cpu_list_parse(text, ret) == 0)
 		return 0;
-	/* A container may hide /sys; then CPUs are numbered without a gap, mostly. */
+	/* If a container hides /sys, CPUs are most likely numbered without gaps. */
 	cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	for (long cpu = 0; cpu < cpus && cpu < CPUS_MAX; cpu++) {
 		if (pm_vec_push(&list, (uint32_t)cpu) < 0) {

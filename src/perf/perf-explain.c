@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From an errno to the sentence that a person needs. Nothing is read here: all facts come
- * in, so that every case can be tested without the machine that shows it. Sources:
+ * Turns an errno into an explanation for the user. All facts are parameters and nothing
+ * is read here, so that every case can be tested on any machine. Sources:
  * perf_event_open(2) "ERRORS", Documentation/admin-guide/perf-security.rst, Debian's
  * patch "security,perf: Allow further restriction of perf_event_open" (levels above 2).
  */
@@ -10,10 +10,12 @@
 #include <string.h>
 
 enum {
-	/* include/linux/errno.h: of probes on what they cannot be on (prepare_uprobe()). */
+	/* include/linux/errno.h: the instruction cannot take a probe
+	 * (prepare_uprobe()). */
 	ENOTSUPP_OF_KERNEL = 524,
-	PARANOID_NO_KERNEL = 2, /* from here on: no kernel samples */
-	PARANOID_NOTHING = 3, /* from here on, where the distribution has the patch */
+	PARANOID_NO_KERNEL = 2, /* from this level on: no kernel samples */
+	/* From this level on: nothing, if the distribution has the patch. */
+	PARANOID_NOTHING = 3,
 };
 
 #define FIX_CONTAINER                                                                      \
@@ -60,10 +62,10 @@ static int by_paranoid(const struct pm_perf_refusal *why, struct pm_error *err)
 	return -why->code;
 }
 
-/* What no level of paranoid allows (kernel/events/core.c). A uprobe in the middle of an
- * instruction changes what a program does: since Linux 6.16, and in what was repaired of older
- * ones, CAP_PERFMON is not enough for it ("perf: Revert to requiring CAP_SYS_ADMIN for
- * uprobes"). */
+/* What no level of perf_event_paranoid allows (kernel/events/core.c). A uprobe in the
+ * middle of an instruction changes what a program does. Since Linux 6.16, and in older
+ * versions with the backport, CAP_PERFMON is therefore not enough ("perf: Revert to
+ * requiring CAP_SYS_ADMIN for uprobes"). */
 static int by_capability(const struct pm_perf_refusal *why, struct pm_error *err)
 {
 	bool uprobe = why->kind == PM_EVENT_UPROBE;
@@ -92,7 +94,8 @@ static int by_lower_paranoid(const struct pm_perf_refusal *why, int limit,
 	return -why->code;
 }
 
-/* Distributions that have a level for "nothing at all" (Debian) let only CAP_SYS_ADMIN past it. */
+/* Distributions that have a level for "nothing at all" (Debian) exempt only CAP_SYS_ADMIN
+ * from it. */
 static int by_highest_paranoid(const struct pm_perf_refusal *why, struct pm_error *err)
 {
 	pm_error_set(err, -why->code,
@@ -115,7 +118,7 @@ static int by_lockdown(const struct pm_perf_refusal *why, struct pm_error *err)
 	return -why->code;
 }
 
-/* What an ordinary user may not do; 0: nothing that is known. */
+/* Explains what users without privileges may not do; 0: no known reason. */
 static int by_privilege(const struct pm_perf_refusal *why, struct pm_error *err)
 {
 	const struct pm_perf_env *env = why->env;
@@ -146,8 +149,8 @@ static int refused(const struct pm_perf_refusal *why, struct pm_error *err)
 	    env->paranoid >= PARANOID_NOTHING && pm_perf_env_perfmon(env) &&
 	    !pm_perf_env_admin(env))
 		return by_highest_paranoid(why, err);
-	/* The kernel answers EACCES to paranoid, filters answer EPERM; where both could be
-	 * meant, the errno decides. */
+	/* The kernel answers EACCES because of paranoid, filters answer EPERM. If both
+	 * are possible, the errno decides. */
 	if (!pm_perf_env_perfmon(env) &&
 	    !(why->code == EPERM && env->seccomp == PM_SECCOMP_FILTER)) {
 		code = by_privilege(why, err);
@@ -183,7 +186,7 @@ static int refused(const struct pm_perf_refusal *why, struct pm_error *err)
 
 static int no_descriptors(const struct pm_perf_refusal *why, struct pm_error *err)
 {
-	unsigned long long want = why->fds + 64; /* room for the rest of the program */
+	unsigned long long want = why->fds + 64; /* reserve for the rest of the program */
 
 	pm_error_set(
 		err, -why->code,
@@ -258,7 +261,7 @@ int pm_perf_explain_open(const struct pm_perf_refusal *why, struct pm_error *err
 
 uint64_t pm_perf_mlock_kb_for(size_t ring_bytes)
 {
-	/* Counted for each CPU: the ring, its control page, and what is allowed anyway. */
+	/* Per CPU: the ring and its control page. */
 	return (ring_bytes + (size_t)sysconf(_SC_PAGESIZE)) / 1024;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of this room, their tests and their fuzz targets share. */
+/* Shared by the files of this room, their tests and their fuzz targets. */
 #pragma once
 
 #include "pm/perf.h"
@@ -9,8 +9,8 @@
 /* ---- event names ---------------------------------------------------------------------- */
 
 /*
- * Appends up to @max (at most 3) names near to @word, nearest first, "a, b, c". @wanted, if
- * given, is asked about each candidate.
+ * Appends up to @max (at most 3) names similar to @word, the most similar first: "a, b,
+ * c". If @wanted is given, it decides whether a candidate may be used.
  */
 void pm_event_names_near(const char *word, bool (*wanted)(const char *name), size_t max,
 			 struct pm_str *ret);
@@ -22,55 +22,58 @@ struct pm_event_ids {
 	PM_VEC(struct pm_event_id {
 		uint64_t id;
 		uint32_t event;
-		uint64_t period; /* of each sample, which does not say it; 0: it does */
+		/* Of each sample that does not contain its period; 0: it does. */
+		uint64_t period;
 	})
 	list;
 };
 
 int pm_event_ids_add(struct pm_event_ids *ids, uint64_t id, uint32_t event);
-/* The samples of @id, the one added last, have no PERF_SAMPLE_PERIOD: each has @period. Only
- * with PERF_SAMPLE_IDENTIFIER, which tells of whom a sample is before all else. */
+/* Sets the period of the samples of @id, the id added last, which have no
+ * PERF_SAMPLE_PERIOD. Requires PERF_SAMPLE_IDENTIFIER, which puts the id before all other
+ * fields. */
 void pm_event_ids_period(struct pm_event_ids *ids, uint64_t period);
 /* The event's index, or PM_INDEX_NONE. */
 uint32_t pm_event_ids_find(const struct pm_event_ids *ids, uint64_t id);
 void pm_event_ids_release(struct pm_event_ids *ids);
 
-/* What @event had counted, in PERF_SAMPLE_READ of a group. -ENOENT, -ENOTSUP. */
+/* The count of @event in PERF_SAMPLE_READ of a group. -ENOENT, -ENOTSUP. */
 int pm_sample_count(const struct pm_sample *sample, const struct pm_record_layout *layout,
 		    uint32_t event, uint64_t *ret);
 
 /* ---- registers ------------------------------------------------------------------------ */
 
 enum {
-	PM_NO_REG = 0xff, /* a perf register that DWARF has no number for */
+	PM_NO_REG = 0xff, /* a perf register that has no DWARF number */
 };
 
-/* perf's register numbers (asm/perf_regs.h) → DWARF's, by ABI of the sampled task. */
+/* Maps perf's register numbers (asm/perf_regs.h) to DWARF's, by ABI of the sampled
+ * task. */
 struct pm_regs_arch {
-	uint64_t mask; /* what an unwinder needs; bits are perf numbers */
-	uint8_t sp, flags; /* their perf numbers; PM_NO_REG: perf does not know them */
-	uint8_t dwarf_64[64], dwarf_32[64]; /* PM_NO_REG: not known there */
+	uint64_t mask; /* the registers an unwinder needs, in perf's numbers */
+	uint8_t sp, flags; /* perf's numbers; PM_NO_REG: perf does not have them */
+	uint8_t dwarf_64[64], dwarf_32[64]; /* PM_NO_REG: not in this ABI */
 };
 extern const struct pm_regs_arch pm_regs_x86, pm_regs_aarch64;
-/* Of the machine this was compiled for; NULL when it has no table. */
+/* The table of the target architecture; NULL if it has none. */
 const struct pm_regs_arch *pm_regs_native(void);
 
-/* @values: one for each bit of @mask, lowest first. */
+/* @values: one value for each bit of @mask, lowest bit first. */
 void pm_regs_convert(const struct pm_regs_arch *arch, enum pm_regs_abi abi, uint64_t mask,
 		     const uint64_t *values, struct pm_user_regs *ret);
 
 /* ---- merge ---------------------------------------------------------------------------- */
 
-/* The time of a record without decoding it; false when its field lies outside. */
+/* Reads the time of a record without decoding it; false if its field lies outside. */
 bool pm_record_time(const struct perf_event_header *header,
 		    const struct pm_record_layout *layout, uint64_t *ret);
 
 struct pm_merge_ring {
 	struct pm_ring ring;
 	uint32_t cpu;
-	bool dead; /* its sizes are garbage, nothing more can be read from it */
-	uint64_t published; /* the tail that the kernel knows */
-	uint64_t order; /* the highest time seen: keys of a ring never fall */
+	bool dead; /* its sizes are invalid, nothing more can be read from it */
+	uint64_t published; /* the tail as published to the kernel */
+	uint64_t order; /* the highest time seen: sort keys of a ring never decrease */
 	const struct perf_event_header *next; /* peeked; NULL when peeking failed */
 	int next_error;
 };
@@ -82,25 +85,26 @@ struct pm_merge {
 	struct pm_merge_entry {
 		uint64_t time;
 		uint32_t ring;
-	} * heap; /* smallest first; only rings with a record for this round */
+	} * heap; /* smallest time first; only rings that have a record in this round */
 	size_t heap_len;
-	uint64_t limit; /* records later than this wait for the next round */
-	bool given; /* the record of heap[0] is with the caller */
-	bool held; /* and those before it, too: none of their room goes back */
+	uint64_t limit; /* later records wait for the next round */
+	bool given; /* the caller has the record of heap[0] */
+	bool held; /* and earlier ones: no space goes back to the kernel */
 };
 
-/* Takes over @ring (it is then empty) when it succeeds. 0 or -ENOMEM. */
+/* Takes over @ring (which is then empty) on success. Returns 0 or -ENOMEM. */
 int pm_merge_add(struct pm_merge *merge, struct pm_ring *ring, uint32_t cpu);
-/* Lets the ring of @cpu go, unread records too. Not in the middle of a round. */
+/* Releases the ring of @cpu with its unread records. Not allowed in the middle of a
+ * round. */
 void pm_merge_remove(struct pm_merge *merge, uint32_t cpu);
 void pm_merge_release(struct pm_merge *merge);
 /* @limit must have been read from the clock before this call. */
 void pm_merge_begin(struct pm_merge *merge, uint64_t limit);
-/* With the clock of now; @final: without a limit. */
+/* Uses the current time; @final: no limit. */
 void pm_merge_begin_now(struct pm_merge *merge, bool final);
 int pm_merge_next(struct pm_merge *merge, struct pm_record *ret, struct pm_error *err);
 void pm_merge_hold(struct pm_merge *merge, bool hold);
-/* pm_ring_stop() for each ring that is backward; what others have can be read all the same. */
+/* Calls pm_ring_stop() for each backward ring. Other rings can be read at any time. */
 int pm_merge_stop_backward(struct pm_merge *merge, bool stop, struct pm_error *err);
 
 /* ---- what this machine and user may do -------------------------------------------------- */
@@ -129,11 +133,13 @@ struct pm_perf_env {
 };
 
 void pm_perf_env_read(struct pm_perf_env *ret);
-/* Reads perf_event_max_sample_rate again: the kernel lowers it while samples are slow. */
+/* Reads perf_event_max_sample_rate again: the kernel lowers it when samples take too
+ * long. */
 uint64_t pm_perf_env_max_hz(void);
 bool pm_perf_env_admin(const struct pm_perf_env *env); /* CAP_SYS_ADMIN */
 bool pm_perf_env_perfmon(const struct pm_perf_env *env); /* CAP_PERFMON or _SYS_ADMIN */
-/* Rings of any size: CAP_IPC_LOCK or paranoid -1 (kernel/events/core.c, perf_mmap()). */
+/* Whether rings may have any size: CAP_IPC_LOCK or paranoid -1 (kernel/events/core.c,
+ * perf_mmap()). */
 bool pm_perf_env_unlimited_rings(const struct pm_perf_env *env);
 
 typedef PM_VEC(uint32_t) pm_cpu_list;
@@ -142,49 +148,51 @@ int pm_cpu_list_parse(const char *text, pm_cpu_list *ret);
 int pm_cpu_list_online(pm_cpu_list *ret);
 void pm_cpu_list_release(pm_cpu_list *list);
 
-/* ---- why the kernel said no -------------------------------------------------------------- */
+/* ---- why the kernel refused -------------------------------------------------------------- */
 
 struct pm_perf_refusal {
 	int code; /* errno of perf_event_open(2) */
 	const char *event; /* as typed */
-	bool kernel; /* kernel samples were asked for */
-	bool in_kernel_only; /* an event that happens nowhere else */
+	bool kernel; /* kernel samples were requested */
+	bool in_kernel_only; /* the event only occurs in the kernel */
 	enum pm_event_kind kind;
-	bool wide; /* of everybody, or of a control group */
-	bool others; /* of processes that run already */
-	size_t fds; /* that a recording needs in all */
+	bool wide; /* all tasks, or a control group */
+	bool others; /* processes that run already */
+	size_t fds; /* needed by the whole recording */
 	const struct pm_perf_env *env;
 };
 
-/* Fills @err with the reason, the value found and the one command that mends it. Pure.
+/* Fills @err with the reason, the value found and the one command that fixes it. Pure.
  * Returns -code. */
 int pm_perf_explain_open(const struct pm_perf_refusal *why, struct pm_error *err);
 /* The same for mmap(2) of rings of @ring_bytes each. */
 int pm_perf_explain_map(int code, const struct pm_perf_env *env, size_t ring_bytes,
 			size_t rings, struct pm_error *err);
-/* perf_event_mlock_kb that would allow such rings. */
+/* The perf_event_mlock_kb that would allow such rings. */
 uint64_t pm_perf_mlock_kb_for(size_t ring_bytes);
 
 /* ---- attr ---------------------------------------------------------------------------------- */
 
-/* What newer kernels can do, each switched off once when a kernel refuses it. */
+/* Features of newer kernels. Each is switched off for good when a kernel refuses it. */
 struct pm_perf_features {
 	bool format_lost; /* Linux 6.0 */
-	bool exclude_guest; /* some PMUs have no exclusion */
-	bool inherit_read; /* Linux 6.12: inherited events have PERF_SAMPLE_READ */
-	bool inherit_thread; /* Linux 5.13; only where it is wanted */
+	bool exclude_guest; /* some PMUs do not support exclusion */
+	bool inherit_read; /* Linux 6.12: inherited events may have PERF_SAMPLE_READ */
+	bool inherit_thread; /* Linux 5.13; only if requested */
 };
 
-/* What all events of a recording share, so that one layout fits every record. */
+/* Properties shared by all events of a recording, so that one layout fits every
+ * record. */
 struct pm_attr_shape {
 	enum pm_call_graph call_graph;
-	bool returns; /* as of struct pm_perf_options */
+	bool returns; /* as in struct pm_perf_options */
 	uint64_t branches; /* PERF_SAMPLE_BRANCH_*, 0: none */
-	bool raw; /* a tracepoint or probe is among them: PERF_SAMPLE_RAW */
-	bool address; /* a breakpoint or a memory event: PERF_SAMPLE_ADDR */
-	bool read; /* a group with `S`: PERF_SAMPLE_READ, PERF_FORMAT_GROUP */
-	/* Places that tell what a group has counted, with its times, and where the stack is;
-	 * of all above only `call_graph` matters then. */
+	bool raw; /* there is a tracepoint or probe: PERF_SAMPLE_RAW */
+	bool address; /* there is a breakpoint or a memory event: PERF_SAMPLE_ADDR */
+	bool read; /* there is a group with `S`: PERF_SAMPLE_READ, PERF_FORMAT_GROUP */
+	/* The events are places whose samples contain the counts of a group, with its
+	 * times, and the stack pointer. Of the fields above only `call_graph` matters
+	 * then. */
 	bool hits;
 };
 
@@ -198,40 +206,40 @@ struct pm_attr_request {
 	struct pm_attr_shape shape;
 	uint32_t stack_bytes;
 	size_t ring_bytes;
-	bool first; /* carries the records about processes and mappings */
-	bool member; /* of a group whose leader is another event: on with its leader */
-	bool counted; /* a member whose leader has `S`: its samples tell this one's count */
+	bool first; /* records about processes and mappings come from this event */
+	bool member; /* of another event's group: enabled with its leader */
+	bool counted; /* the leader has `S`: its samples contain this one's count */
 	bool no_inherit, no_enable_on_exec;
-	bool switches; /* context_switch, carried by the first event */
+	bool switches; /* context_switch, set on the first event */
 	bool overwrite; /* write_backward */
-	/* Of what is read, and gives no samples: */
-	bool read_group; /* the leader's read(2) gives all of its group */
-	bool tell_ended; /* PERF_RECORD_READ of each thread that ends */
+	/* Only for counters, which give no samples: */
+	bool read_group; /* the leader's read(2) returns the whole group */
+	bool tell_ended; /* PERF_RECORD_READ for each thread that ends */
 };
 
 void pm_attr_fill(const struct pm_attr_request *request, struct perf_event_attr *ret);
 /* The attr of an event that counts and gives no samples. */
 void pm_attr_fill_counter(const struct pm_attr_request *request,
 			  struct perf_event_attr *ret);
-/* What its records other than samples have, and what its read(2) gives. */
+/* The layout of its records, which are not samples, and of its read(2). */
 struct pm_record_layout pm_attr_counter_layout(bool read_group);
 /*
- * The period of each sample of @event when PERF_SAMPLE_PERIOD is left out of its attr, else 0.
- * With that field the kernel's own events ignore a fixed period and give a sample for each
- * hit (perf_swevent_event(), kernel/events/core.c).
+ * The period of each sample of @event if its attr leaves out PERF_SAMPLE_PERIOD, else 0.
+ * If that field is requested, the kernel's software events ignore a fixed period and
+ * write a sample for each hit (perf_swevent_event(), kernel/events/core.c).
  */
 uint64_t pm_attr_unsaid_period(const struct pm_perf_event *event);
-/* sample_type, read_format and registers that pm_attr_fill() asks for. `read_format` is
- * without PERF_FORMAT_LOST, which is a matter of the kernel's features. */
+/* The sample_type, read_format and registers that pm_attr_fill() requests.
+ * PERF_FORMAT_LOST is not included, since it depends on the kernel's features. */
 struct pm_record_layout pm_attr_layout(const struct pm_attr_shape *shape);
 
 /* ---- tracepoints --------------------------------------------------------------------------- */
 
 /*
- * Appends to @ret, for each tracepoint that matches the globs @system and @name, a copy of
- * @like with name, type, config and kind of that tracepoint. `leader` is left as it is in
- * @like. -EINVAL, with near names and where to look, when none matches; -EACCES or -ENOENT
- * when tracefs cannot be read. @ret is unchanged when it fails.
+ * For each tracepoint that matches the globs @system and @name, appends to @ret a copy of
+ * @like with the name, type, config and kind of that tracepoint. `leader` keeps the value
+ * of @like. -EINVAL, with similar names and where to look, if none matches; -EACCES or
+ * -ENOENT if tracefs cannot be read. On failure @ret is unchanged.
  */
 int pm_tracepoints_expand(const char *system, const char *name,
 			  const struct pm_event_spec *like, struct pm_event_specs *ret,
@@ -239,16 +247,16 @@ int pm_tracepoints_expand(const char *system, const char *name,
 
 /* ---- event specifications ------------------------------------------------------------------ */
 
-/* Where the parser looks; tests have folders of their own. */
+/* Where the parser looks up names. Tests use folders of their own. */
 struct pm_event_sources {
 	const char *devices; /* PMUs: /sys/bus/event_source/devices */
 	bool tracefs; /* look for tracepoints of this machine */
-	bool libpfm; /* ask libpfm4 for names that nobody else knows */
+	bool libpfm; /* ask libpfm4 for names that are not found elsewhere */
 };
 
 void pm_event_spec_unit_from(const struct pm_event_sources *sources,
 			     const struct pm_event_spec *spec,
 			     char unit[PM_EVENT_UNIT_MAX], double *scale);
-/* pm_event_specs_parse() with another place for PMUs. */
+/* pm_event_specs_parse() with a different set of sources. */
 int pm_event_specs_parse_from(const struct pm_event_sources *sources, const char *text,
 			      struct pm_event_specs *specs, struct pm_error *err);

@@ -6,8 +6,8 @@
 #include <time.h>
 
 enum {
-	TRIES_MAX = 64, /* more than there are steps down, of all events of a recording */
-	FDS_OF_THE_REST = 64, /* what else a program has open */
+	TRIES_MAX = 64, /* more than all degradations of all events of a recording */
+	FDS_OF_THE_REST = 64, /* descriptors that the rest of the program may have open */
 };
 
 /* ---- opening -------------------------------------------------------------------------------- */
@@ -17,8 +17,8 @@ static int open_once(struct pm_perf *perf, struct pm_error *err)
 	int r = 0;
 
 	perf->map_failed = false;
-	/* To clear a ring of 16 MiB takes the kernel 5 ms and more. A task's ring belongs to an
-	 * event whose attr may have changed. */
+	/* Clearing a ring of 16 MiB takes the kernel 5 ms and more, so the rings of CPUs
+	 * stay. A task's ring belongs to an event whose attr may have changed. */
 	if (pm_perf_by_task(perf))
 		pm_perf_close_all(perf);
 	else
@@ -50,7 +50,7 @@ static int open_all(struct pm_perf *perf, struct pm_error *err)
 	return r;
 }
 
-/* Whether anybody is left of those to be followed. */
+/* Checks whether any of the tasks to be followed still exists. */
 static int check_alive(const struct pm_perf *perf, struct pm_error *err)
 {
 	for (size_t i = 0; i < perf->fds.len; i++)
@@ -59,7 +59,8 @@ static int check_alive(const struct pm_perf *perf, struct pm_error *err)
 	return pm_error_set(err, -ESRCH, "all processes to be sampled are gone");
 }
 
-/* The watermark is a part of the attr: a smaller ring means to open all again. */
+/* The watermark is a part of the attr, so a smaller ring requires that all events are
+ * opened again. */
 static int open_with_room(struct pm_perf *perf, const struct pm_perf_options *options,
 			  struct pm_error *err)
 {
@@ -82,7 +83,7 @@ static int open_with_room(struct pm_perf *perf, const struct pm_perf_options *op
 	return check_alive(perf, err);
 }
 
-/* From here on samples come, but those that wait for an exec or for pm_perf_enable(). */
+/* Starts sampling, except events that wait for an exec or for pm_perf_enable(). */
 static int begin(struct pm_perf *perf, const struct pm_perf_options *options,
 		 struct pm_error *err)
 {
@@ -98,7 +99,7 @@ static int begin(struct pm_perf *perf, const struct pm_perf_options *options,
 	for (size_t i = 0; i < perf->fds.len && r == 0; i++) {
 		const struct pm_perf_fd *entry = &perf->fds.data[i];
 
-		/* A command's own events begin with its exec. */
+		/* A command's own events start with its exec. */
 		if (entry->event < 0 || (command && entry->task != PM_EVERY_TASK))
 			continue;
 		if (ioctl(entry->fd, PERF_EVENT_IOC_ENABLE, 0) < 0)
@@ -158,7 +159,7 @@ static int check_options(const struct pm_perf_options *options, struct pm_error 
 	return 0;
 }
 
-/* Each hit of what is at one place, unless something else was said. */
+/* Whether every hit is sampled by default, as for events at a place in code or memory. */
 static bool is_each_hit(const struct pm_event_spec *spec)
 {
 	return spec->kind == PM_EVENT_TRACEPOINT || spec->kind == PM_EVENT_UPROBE ||
@@ -237,7 +238,7 @@ static int prepare(struct pm_perf *perf, const struct pm_perf_options *options,
 	r = pm_perf_plan_targets(perf, options, err);
 	if (r < 0)
 		return r;
-	/* Once, and not in the middle of thousands. */
+	/* Raise the limit now, and not in the middle of opening thousands. */
 	if (pm_perf_count_fds(perf) + FDS_OF_THE_REST > pm_perf_nofile())
 		pm_perf_raise_nofile(&perf->nofile_raised);
 	if (pm_perf_count_fds(perf) + FDS_OF_THE_REST > pm_perf_nofile())

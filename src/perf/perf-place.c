@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Opens the events of one place: a CPU, or a task alone. */
+/* Opens the events of one place: a CPU, or a single task. */
 #include "perf-state.h"
 
 #include <linux/perf_event.h>
@@ -9,7 +9,7 @@
 
 #include "tracepoint.h"
 
-/* ---- events for what is told of processes --------------------------------------------- */
+/* ---- events for records about processes ----------------------------------------------- */
 
 static void fill_dummy(const struct pm_perf *perf, struct perf_event_attr *ret)
 {
@@ -41,7 +41,8 @@ static void fill_side_band(const struct pm_perf *perf, struct perf_event_attr *a
 	attr->context_switch = perf->options.switches;
 }
 
-/* An fd or -errno, -EAGAIN after a change that asks for a new try of all. */
+/* Returns a descriptor or -errno; -EAGAIN after a change that requires another try of
+ * everything. */
 static int open_dummy(struct pm_perf *perf, const struct perf_event_attr *attr, pid_t pid,
 		      int cpu, unsigned long flags, struct pm_error *err)
 {
@@ -97,7 +98,7 @@ static int map_ring(struct pm_perf *perf, const struct pm_perf_place *place, int
 	return r < 0 ? pm_error_set(err, r, "no memory for the rings") : 0;
 }
 
-/* The event that has the ring, and the ring, unless they are there. */
+/* Opens the event that owns the ring and maps the ring, unless they exist. */
 static int open_anchor(struct pm_perf *perf, uint32_t at, bool backward,
 		       struct pm_error *err)
 {
@@ -127,7 +128,7 @@ static int open_anchor(struct pm_perf *perf, uint32_t at, bool backward,
 	return 0;
 }
 
-/* @task: whom it tells of, or PM_EVERY_TASK. */
+/* @task: the task whose records are wanted, or PM_EVERY_TASK. */
 static int open_side_band(struct pm_perf *perf, uint32_t at, pid_t task,
 			  struct pm_error *err)
 {
@@ -142,7 +143,7 @@ static int open_side_band(struct pm_perf *perf, uint32_t at, pid_t task,
 	fill_side_band(perf, &attr);
 	attr.inherit = task != PM_EVERY_TASK && !perf->options.no_inherit;
 	attr.inherit_thread = attr.inherit && perf->features.inherit_thread;
-	/* Also with begin_disabled: what is mapped until then has to be known. */
+	/* Also with begin_disabled: mappings made before the start must be known. */
 	attr.disabled = command;
 	attr.enable_on_exec = command;
 	fd = open_dummy(perf, &attr, cgroup ? perf->cgroup_fd : task, place->cpu,
@@ -162,7 +163,8 @@ static int open_side_band(struct pm_perf *perf, uint32_t at, pid_t task,
 	return r;
 }
 
-/* Where events are of a CPU. A dummy, whose time goes on as long as they do. */
+/* For events of a CPU: opens a dummy event whose enabled time advances as long as they
+ * work. */
 static int open_watch(struct pm_perf *perf, uint32_t at, struct pm_error *err)
 {
 	struct pm_perf_place *place = &perf->places.data[at];
@@ -179,12 +181,12 @@ static int open_watch(struct pm_perf *perf, uint32_t at, struct pm_error *err)
 	return 0;
 }
 
-/* ---- events that sample --------------------------------------------------------------- */
+/* ---- sampling events ------------------------------------------------------------------ */
 
 struct where {
 	uint32_t place;
 	pid_t task; /* or PM_EVERY_TASK */
-	int group_fd; /* of the leader, -1 */
+	int group_fd; /* the leader's, or -1 */
 };
 
 static void fill_event(const struct pm_perf *perf, const struct where *where,
@@ -211,7 +213,8 @@ static void fill_event(const struct pm_perf *perf, const struct where *where,
 
 	pm_attr_fill(&request, attr);
 	attr->wakeup_watermark = pm_perf_wakeup_bytes(perf);
-	/* Of every task, but only some of them count: nothing is done for the idle one. */
+	/* The event covers every task of the CPU, but the idle task never belongs to the
+	 * target. */
 	if (pm_perf_filtered(perf, index) && pm_perf_is_clock(&request.event->actual))
 		attr->exclude_idle = 1;
 }
@@ -223,7 +226,8 @@ int pm_perf_set_filter(const struct pm_event_spec *spec, int fd, struct pm_error
 	return pm_tracepoint_explain_filter(spec, errno, err);
 }
 
-/* Whether the kernel has refused what needs the filter, so that tasks' events are tried. */
+/* Whether the kernel refused something that the filter requires; per-task events are then
+ * tried instead. */
 static bool give_up_filter(struct pm_perf *perf, uint32_t index, int code)
 {
 	if (!pm_perf_filtered(perf, index) ||
@@ -234,7 +238,8 @@ static bool give_up_filter(struct pm_perf *perf, uint32_t index, int code)
 	return true;
 }
 
-/* An fd or -errno, -EAGAIN after a change that asks for a new try of all. */
+/* Returns a descriptor or -errno; -EAGAIN after a change that requires another try of
+ * everything. */
 static int open_event(struct pm_perf *perf, const struct where *where, uint32_t index,
 		      struct pm_error *err)
 {
@@ -262,7 +267,7 @@ static int open_event(struct pm_perf *perf, const struct where *where, uint32_t 
 	return pm_perf_refused(perf, event, code, err);
 }
 
-/* The fd, which the recording owns then, or -errno. */
+/* Returns the descriptor, which the recording now owns, or -errno. */
 static int add_event(struct pm_perf *perf, const struct where *where, uint32_t index,
 		     struct pm_error *err)
 {
@@ -323,7 +328,7 @@ bool pm_perf_works_on(const struct pm_event_spec *spec, int cpu)
 	       pm_cpu_list_has(&cpus, (uint32_t)cpu);
 }
 
-/* The groups that are opened for @task, which is one or every task. */
+/* Opens the groups for @task, which may be PM_EVERY_TASK. */
 static int open_groups(struct pm_perf *perf, uint32_t place, pid_t task,
 		       struct pm_error *err)
 {
@@ -359,7 +364,7 @@ static int open_task(struct pm_perf *perf, uint32_t place, pid_t *task,
 		r = open_groups(perf, place, *task, err);
 	if (r != -ESRCH)
 		return r;
-	/* It has ended meanwhile: a matter of course for one of many threads. */
+	/* The task has ended, which is normal for one of many threads. */
 	if (perf->options.target != PM_PERF_TASKS)
 		return pm_error_set(err, -ESRCH, "the process is gone");
 	*task = 0;

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* How large the rings are: as large as is useful, as small as the limits want. */
+/* Chooses the size of the rings: as large as useful, within the limits. */
 #include "perf-state.h"
 
 enum {
 	PLAIN_RECORD_BYTES = 1536, /* a sample with 127 callchain entries and registers */
 	RECORD_BYTES_MAX = 65528, /* header.size is a u16, in steps of 8 */
 	RECORDS_MIN = 2,
-	RECORDS_COMFORTABLE =
-		16, /* with fewer, the reader would run in step with the samples */
+	/* With fewer, the reader would have to run in step with the samples. */
+	RECORDS_COMFORTABLE = 16,
 	RECORDS_WANTED = 256,
-	MEMORY_SHARE = 16, /* all rings together: at most this part of the memory */
+	/* Divisor of the physical memory: the limit for all rings together. */
+	MEMORY_SHARE = 16,
 };
 
 #define NS_PER_S           1e9
 #define RING_BYTES_MIN     ((size_t)32 * 1024)
 #define RING_BYTES_DEFAULT ((size_t)4 * 1024 * 1024)
-/* Of hundreds of CPUs each gets less: one thread empties them all. */
+/* With hundreds of CPUs each ring gets less, since one thread empties them all. */
 #define ALL_RINGS_MOST  ((size_t)512 * 1024 * 1024)
 #define RING_BYTES_MOST ((size_t)1024 * 1024 * 1024) /* wakeup_watermark is a u32 */
 
@@ -57,9 +58,10 @@ static size_t rings_len(const struct pm_perf *perf)
 }
 
 /*
- * What perf_mmap() of kernel/events/core.c will allow, so that the first try mostly fits:
- * perf_event_mlock_kb for each online CPU, then RLIMIT_MEMLOCK, both counted with the
- * control page. Other recordings of the same user are not known here.
+ * The size that perf_mmap() of kernel/events/core.c will presumably allow, so that the
+ * first try usually fits: perf_event_mlock_kb for each online CPU, then RLIMIT_MEMLOCK,
+ * both including the control page. The memory used by other recordings of the same user
+ * is not known.
  */
 static size_t allowed_bytes(const struct pm_perf *perf)
 {
@@ -80,7 +82,7 @@ static size_t memory_bytes(void)
 	return pages > 0 ? (size_t)pages * (size_t)page : RING_BYTES_MOST;
 }
 
-/* Of the memory that all rings may have. */
+/* One ring's share of the memory that all rings may use. */
 static size_t ring_bytes_share(const struct pm_perf *perf)
 {
 	size_t all = memory_bytes() / MEMORY_SHARE;
@@ -107,13 +109,13 @@ static size_t choose_ring_bytes(const struct pm_perf *perf,
 	return want > min ? want : min;
 }
 
-/* Of all that happens on a CPU. */
+/* Whether the rings receive everything that happens on a CPU. */
 static bool is_of_cpus(const struct pm_perf *perf)
 {
 	return perf->filter || pm_perf_wide(perf);
 }
 
-/* At least, where someone asks for less. */
+/* The least number of samples that a ring must hold, even if the user asks for less. */
 static size_t samples_min(const struct pm_perf *perf,
 			  const struct pm_perf_options *options)
 {
@@ -165,7 +167,7 @@ void pm_perf_note_rings(struct pm_perf *perf, const struct pm_perf_options *opti
 
 	if (explicit_bytes <= perf->ring_bytes && fit >= RECORDS_COMFORTABLE)
 		return;
-	/* A small ring that was asked for is no surprise. */
+	/* No note about a small ring that the user asked for. */
 	if (explicit_bytes == perf->ring_bytes)
 		return;
 	if (wanted <= perf->ring_bytes)
@@ -187,7 +189,7 @@ bool pm_perf_shrink_rings(struct pm_perf *perf, const struct pm_perf_options *op
 	return true;
 }
 
-/* How often an event is sampled on a CPU, per second; 0: unknown. */
+/* The rate at which an event is sampled on a CPU, in Hz; 0: unknown. */
 static double asked_hz(const struct pm_perf_event *event)
 {
 	if (event->by_frequency)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What the kernel has counted of events that sample, beside the samples. */
+/* The kernel's own counts of sampling events. */
 #include "perf-state.h"
 
-/* PERF_FORMAT_ID, with _LOST or without, alone or with _GROUP (perf_event_open(2), "Reading
+/* PERF_FORMAT_ID, optionally with _LOST and _GROUP (perf_event_open(2), "Reading
  * results"). */
 static int read_sums(const struct pm_perf *perf, const struct pm_perf_fd *entry,
 		     struct pm_perf_sums *ret)
@@ -84,7 +84,7 @@ int pm_perf_lost(const struct pm_perf *perf, size_t index, uint64_t *ret)
 	return r;
 }
 
-/* Time that a clock counts, and that it has no samples of: perf_swevent_hrtimer(). */
+/* Whether the clock counts time of which it has no samples: perf_swevent_hrtimer(). */
 static bool is_clock_of_a_part(const struct pm_perf *perf, uint32_t index)
 {
 	const struct pm_perf_event *event = &perf->events.data[index];

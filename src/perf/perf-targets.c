@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is opened where: events for CPUs, for tasks on CPUs, or for tasks alone. */
+/* Decides what is opened where: events of CPUs, of tasks on CPUs, or of tasks alone. */
 #include "perf-state.h"
 
 #include <fcntl.h>
@@ -19,9 +19,9 @@ enum {
 /* ---- which way ------------------------------------------------------------------------ */
 
 /*
- * Events whose period a short task does not live to see the end of. Not those of which each
- * one counts, and not rare ones of the kernel at a frequency: what neighbours cause would
- * lengthen the period of all.
+ * Whether the event may be opened per CPU: events whose period a short task does not
+ * complete. Not events of which each occurrence counts, and not rare software events with
+ * a frequency: occurrences in other tasks would lengthen the period for all.
  */
 static bool fits_cpus(const struct pm_perf_event *event)
 {
@@ -49,10 +49,10 @@ static bool fits_cpus(const struct pm_perf_event *event)
 }
 
 /*
- * When a task forks, the kernel makes the child's event anew out of the attr, and reads the
- * path of a probe at our address in the memory of that task: the fork fails with EFAULT, or
- * the probe is on another file (perf_uprobe_init(), perf_kprobe_init(); Linux 6.18). So probes
- * are never inherited.
+ * When a task forks, the kernel creates the child's event from the attr, and reads the
+ * path of a probe at our address in the memory of that task: the fork fails with EFAULT,
+ * or the probe is placed in another file (perf_uprobe_init(), perf_kprobe_init(); Linux
+ * 6.18). Probes are therefore never inherited.
  */
 bool pm_perf_is_probe(const struct pm_event_spec *spec)
 {
@@ -68,7 +68,7 @@ bool pm_perf_group_has_probe(const struct pm_perf *perf, uint32_t event)
 	return false;
 }
 
-/* A group is opened in one way. */
+/* A group is opened per CPU only if all of its members can be. */
 static bool group_fits_cpus(const struct pm_perf *perf, uint32_t event)
 {
 	for (uint32_t i = 0; i < perf->events.len; i++)
@@ -172,7 +172,7 @@ int pm_perf_cpus_wanted(const char *text, pm_cpu_list *ret, pm_cpu_list *online,
 	return 0;
 }
 
-/* Also of CPUs that are not sampled: what processes do there is told there. */
+/* Includes CPUs that are not sampled, since processes also fork, map and exit there. */
 static int plan_places(struct pm_perf *perf, const char *cpus, struct pm_error *err)
 {
 	pm_cpu_list wanted PM_CLEANUP(pm_cpu_list_release) = { 0 };
@@ -252,7 +252,8 @@ int pm_perf_plan_targets(struct pm_perf *perf, const struct pm_perf_options *opt
 			return pm_error_set(err, -errno, "no such cgroup: %s",
 					    strerror(errno));
 	}
-	/* Whoever may not, gets events of tasks: no news for a user without privileges. */
+	/* If this user may not use the filter, the events are opened per task. That is
+	 * normal without privileges and not worth a note. */
 	if (!pm_perf_wide(perf) && !options->per_task && !perf->no_filter &&
 	    any_fits_cpus(perf) && pm_perf_env_perfmon(&perf->env))
 		follow_by_tracepoints(perf, !options->no_inherit);

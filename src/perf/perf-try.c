@@ -6,7 +6,7 @@
 #include <sys/syscall.h>
 
 enum {
-	TRY_PERIOD = 1000000, /* any will do: it is never enabled */
+	TRY_PERIOD = 1000000, /* arbitrary: the event is never enabled */
 };
 
 static void fill(const struct pm_event_spec *spec, bool samples, bool kernel,
@@ -25,12 +25,13 @@ static void fill(const struct pm_event_spec *spec, bool samples, bool kernel,
 					 .exclude_hv = 1 };
 	if (spec->path)
 		ret->config1 = (uint64_t)(uintptr_t)spec->path;
-	/* What tracepoints say is more than that they were passed. */
+	/* The samples of a tracepoint contain its fields. */
 	if (samples && spec->kind == PM_EVENT_TRACEPOINT)
 		ret->sample_type = PERF_SAMPLE_RAW;
 }
 
-/* 0 or the errno. On this process, or on a CPU for what counts no processes. */
+/* Tries to open the event on this process, or on a CPU if the PMU cannot count processes.
+ * Returns 0 or the errno. */
 static int attempt(const struct pm_event_spec *spec, bool samples, bool kernel)
 {
 	int cpu = spec->cpus ? (int)strtoul(spec->cpus, NULL, 10) : -1;
@@ -38,12 +39,13 @@ static int attempt(const struct pm_event_spec *spec, bool samples, bool kernel)
 	int fd PM_AUTO_CLOSE = -1;
 
 	fill(spec, samples, kernel, &attr);
-	/* PMUs outside of the cores know no levels: PERF_PMU_CAP_NO_EXCLUDE. */
+	/* PMUs outside of the cores do not distinguish levels:
+	 * PERF_PMU_CAP_NO_EXCLUDE. */
 	if (spec->kind == PM_EVENT_PMU && spec->user && kernel)
 		attr.exclude_hv = 0;
 	fd = (int)syscall(SYS_perf_event_open, &attr, spec->cpus ? -1 : 0, cpu, -1,
 			  PERF_FLAG_FD_CLOEXEC);
-	/* A core's PMU may be of some CPUs only and count processes nevertheless. */
+	/* A core PMU may cover only some CPUs and still be able to count processes. */
 	if (fd < 0 && spec->cpus && (errno == EACCES || errno == EPERM))
 		fd = (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1,
 				  PERF_FLAG_FD_CLOEXEC);
@@ -82,8 +84,8 @@ enum pm_perf_available pm_perf_try(const struct pm_event_spec *spec, struct pm_e
 		explain(spec, code, err);
 		return PM_PERF_USER_ONLY;
 	}
-	/* A counter without an interrupt: kernel/events/core.c, PERF_PMU_CAP_NO_INTERRUPT,
-	 * and PMUs' own refusals of a period. */
+	/* The event may be a counter without an interrupt (PERF_PMU_CAP_NO_INTERRUPT,
+	 * kernel/events/core.c), or its PMU may refuse a period. */
 	if ((code == EINVAL || code == EOPNOTSUPP) &&
 	    attempt(spec, false, spec->kernel) == 0) {
 		pm_error_set(err, -code, "it can be counted, but gives no samples");
@@ -93,9 +95,10 @@ enum pm_perf_available pm_perf_try(const struct pm_event_spec *spec, struct pm_e
 	return PM_PERF_NOT_AVAILABLE;
 }
 
-/* The kernel counts in a control group through its controller perf_event, which needs not be
- * switched on. But it makes that, too, only when controllers are switched on for the first time
- * (kernel/cgroup/cgroup.c, cgrp_dfl_implicit_ss_mask), as systemd does while it boots. */
+/* The kernel counts in a control group with its controller perf_event, which does not
+ * have to be enabled. But the kernel only sets that controller up when controllers are
+ * enabled for the first time (kernel/cgroup/cgroup.c, cgrp_dfl_implicit_ss_mask), as
+ * systemd does during boot. */
 int pm_perf_check_cgroup(int fd, struct pm_error *err)
 {
 	struct perf_event_attr attr = { .size = sizeof(attr),

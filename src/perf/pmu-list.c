@@ -23,7 +23,7 @@ void pm_pmus_release(struct pm_pmus *pmus)
 	pm_vec_release(&pmus->list);
 }
 
-/* Takes the names over. */
+/* Moves the names to @ret. */
 static int take_words(const struct pm_pmu *pmu, const char *folder,
 		      struct pm_pmu_words *ret)
 {
@@ -74,7 +74,7 @@ int pm_pmus_read(struct pm_pmus *ret)
 		struct pm_pmu pmu;
 
 		if (pm_pmu_open(&pmu, &sources, names.list.data[i]) < 0)
-			continue; /* it has no type, or has just gone */
+			continue; /* it has no type, or it has just been removed */
 		r = take_pmu(&pmu, &pmus);
 		pm_pmu_release(&pmu);
 	}

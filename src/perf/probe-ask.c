@@ -25,7 +25,8 @@
 
 enum {
 	SLOT_BYTES = sizeof(((struct pm_probed_insn *)NULL)->bytes),
-	/* To add a place takes as long as the event has places already. */
+	/* Adding a place takes time proportional to the places that the event already
+	 * has. */
 	EVENT_SLOTS_MAX = 1024,
 };
 
@@ -48,7 +49,7 @@ static void asking_release(struct asking *asking)
 	pm_cleanup_close(&asking->file);
 }
 
-/* Linux before 6.3 has no flag for it, and lets all such files be executable. */
+/* Linux before 6.3 does not have the flag, and makes all such files executable. */
 static int open_executable_memory(void)
 {
 	int fd = memfd_create("pmrec-probes", MFD_CLOEXEC | MFD_EXEC);
@@ -71,7 +72,7 @@ static int write_instructions(struct asking *asking)
 	return 0;
 }
 
-/* Of this process alone: nobody else maps the file. */
+/* Opens the probes for this process alone, since no other process maps the file. */
 static int open_probes(struct asking *asking, size_t from, size_t len,
 		       struct pm_error *err)
 {

@@ -6,7 +6,7 @@
 
 /* Layouts: linux/perf_event.h, enum perf_event_type. */
 
-/* Sample fields of 8 bytes each that stand before the variable ones, in this order. */
+/* Sample fields of 8 bytes each that precede the variable ones, in this order. */
 #define FIXED_FIELDS                                                                    \
 	(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | \
 	 PERF_SAMPLE_ADDR | PERF_SAMPLE_ID | PERF_SAMPLE_STREAM_ID | PERF_SAMPLE_CPU |  \
@@ -47,7 +47,7 @@ void pm_event_ids_period(struct pm_event_ids *ids, uint64_t period)
 		ids->list.data[ids->list.len - 1].period = period;
 }
 
-/* Of the samples of @id that say none, else 0. */
+/* The period of the samples of @id if they do not contain it, else 0. */
 static uint64_t unsaid_period(const struct pm_event_ids *ids, uint64_t id)
 {
 	uint32_t row = pm_index_find(&ids->index, pm_hash_mix(id, 0), id_equal, ids, &id);
@@ -70,7 +70,8 @@ void pm_event_ids_release(struct pm_event_ids *ids)
 
 /* ---- cursor --------------------------------------------------------------------------- */
 
-/* Inline, unlike pm_reader: a sample has thirty words and comes 100,000 times a second. */
+/* Inline, unlike pm_reader: a sample has thirty words, and 100,000 samples may come each
+ * second. */
 struct cursor {
 	const uint8_t *at, *end;
 };
@@ -80,7 +81,7 @@ static inline size_t left(const struct cursor *cursor)
 	return (size_t)(cursor->end - cursor->at);
 }
 
-/* Without a check: the caller has made sure of the bytes. */
+/* Unchecked: the caller has verified that the bytes are there. */
 static inline uint64_t word(struct cursor *cursor)
 {
 	uint64_t value;
@@ -97,7 +98,8 @@ static inline void two_halves(struct cursor *cursor, uint32_t *first, uint32_t *
 	cursor->at += sizeof(uint64_t);
 }
 
-/* 8 for each bit. Counted by hand: without -mpopcnt the builtin is a call into libgcc. */
+/* 8 bytes for each set bit. Counted by hand, because without -mpopcnt the builtin calls
+ * libgcc. */
 static inline size_t words_bytes(uint64_t fields)
 {
 	fields -= fields >> 1 & 0x5555555555555555;
@@ -156,7 +158,7 @@ static bool read_callchain(struct cursor *in, const uint64_t **chain, size_t *le
 	nr = word(in);
 	if (nr > left(in) / sizeof(uint64_t))
 		return false;
-	/* Aligned: the record is, and every field up to here is a multiple of 8. */
+	/* Aligned, since the record is and all preceding fields are multiples of 8. */
 	*chain = nr > 0 ? (const void *)in->at : NULL;
 	*len = (size_t)nr;
 	in->at += (size_t)nr * sizeof(uint64_t);
@@ -220,7 +222,8 @@ static bool read_branches(struct cursor *in, uint64_t format, struct pm_sample *
 	if (format & PERF_SAMPLE_BRANCH_HW_INDEX) {
 		if (left(in) < sizeof(uint64_t))
 			return false;
-		in->at += sizeof(uint64_t); /* where the newest is in the registers */
+		/* The position of the newest entry in the registers is not needed. */
+		in->at += sizeof(uint64_t);
 	}
 	if (format & BRANCH_COUNTERS)
 		entry += sizeof(uint64_t);
@@ -232,7 +235,7 @@ static bool read_branches(struct cursor *in, uint64_t format, struct pm_sample *
 	return true;
 }
 
-/* { u64 abi; u64 regs[weight(mask)]; }, the registers only when abi is not NONE */
+/* { u64 abi; u64 regs[weight(mask)]; }, without the registers if abi is NONE */
 static bool read_regs(struct cursor *in, uint64_t mask, uint64_t *abi,
 		      const uint64_t **values)
 {
@@ -248,7 +251,7 @@ static bool read_regs(struct cursor *in, uint64_t mask, uint64_t *abi,
 	return true;
 }
 
-/* { u64 size; char data[size]; u64 dyn_size; }, a size of 0 stands alone */
+/* { u64 size; char data[size]; u64 dyn_size; }, only the size if it is 0 */
 static bool read_stack(struct cursor *in, struct pm_sample *ret)
 {
 	uint64_t size, used;
@@ -277,7 +280,8 @@ static int decode_sample(const struct perf_event_header *header,
 	const struct pm_regs_arch *arch = pm_regs_native();
 	uint64_t type = layout->sample_type, abi = PERF_SAMPLE_REGS_ABI_NONE;
 	const uint64_t *chain = NULL, *regs = NULL;
-	struct pm_sample found = { 0 }; /* what is variable: nothing changes on failure */
+	/* The variable fields, since @ret must not change on failure. */
+	struct pm_sample found = { 0 };
 	struct sample_fixed fixed;
 	size_t chain_len = 0;
 	uint64_t period = 0;
@@ -349,7 +353,7 @@ static int decode_sample(const struct perf_event_header *header,
 
 /* ---- other records -------------------------------------------------------------------- */
 
-/* struct sample_id; its place is fixed from the end of the record. */
+/* struct sample_id, which is located from the end of the record. */
 static void read_trailer(const uint8_t *end, const struct pm_record_layout *layout,
 			 struct pm_record *ret)
 {
@@ -376,7 +380,7 @@ static void read_trailer(const uint8_t *end, const struct pm_record_layout *layo
 	}
 }
 
-/* A NUL-terminated text that begins at the cursor, or NULL. */
+/* The NUL-terminated text at the cursor, or NULL. */
 static const char *text(const struct cursor *in)
 {
 	return memchr(in->at, '\0', left(in)) ? (const char *)in->at : NULL;
@@ -393,7 +397,8 @@ static bool read_mmap(struct cursor *in, struct pm_record *ret)
 	mmap->start = word(in);
 	mmap->len = word(in);
 	mmap->pgoff = word(in);
-	/* The protection is not said: without MMAP_DATA only executable ones are told. */
+	/* The record has no protection. Without MMAP_DATA only executable mappings are
+	 * reported. */
 	mmap->prot = ret->misc & PERF_RECORD_MISC_MMAP_DATA ? PROT_READ
 							    : PROT_READ | PROT_EXEC;
 	mmap->path = text(in);
@@ -404,11 +409,11 @@ static bool read_mmap(struct cursor *in, struct pm_record *ret)
  * { u32 pid, tid; u64 addr, len, pgoff; u32 maj, min; u64 ino, ino_generation;
  *   u32 prot, flags; char filename[]; }
  *
- * Our events do not ask for build-ids, therefore PERF_RECORD_MISC_MMAP_BUILD_ID is not for
- * them. Linux sets this bit in the one header that all events share and does not take it
- * back (kernel/events/core.c, perf_event_mmap_output()): it may come from an event of
- * another program. Likewise, if our events asked for build-ids, other programs would read
- * a device as a build-id. perf 6.1 aborts then.
+ * Our events do not request build-ids, so PERF_RECORD_MISC_MMAP_BUILD_ID is ignored.
+ * Linux sets this bit in the one header that all events share and does not clear it
+ * (kernel/events/core.c, perf_event_mmap_output()): it may come from an event of another
+ * program. Likewise, if our events requested build-ids, other programs would read a
+ * device as a build-id. perf 6.1 aborts then.
  */
 static bool read_mmap2(struct cursor *in, struct pm_record *ret)
 {
@@ -483,9 +488,9 @@ static bool read_ended(struct cursor *in, const struct pm_record_layout *layout,
 }
 
 /*
- * All is in the header, and whose it is in the trailer: at both moments the task itself is
- * current, in the CPU_WIDE form, too, whose body { u32 next_prev_pid, next_prev_tid; } is
- * about the other one.
+ * The header contains everything but the task, which the trailer contains: at both
+ * moments the task itself is current. This also holds for the CPU_WIDE form, whose body {
+ * u32 next_prev_pid, next_prev_tid; } is about the other task.
  */
 static void read_switch(struct pm_record *ret)
 {
@@ -516,7 +521,7 @@ static bool read_body(struct cursor *in, const struct pm_record_layout *layout,
 	case PERF_RECORD_SWITCH_CPU_WIDE:
 		read_switch(ret);
 		return true;
-	default: /* THROTTLE and its like say all in the header and the trailer */
+	default: /* THROTTLE and similar: header and trailer are complete */
 		return true;
 	}
 }
@@ -539,7 +544,8 @@ int pm_record_decode(const struct perf_event_header *header,
 	memset(&record, 0, sizeof(record));
 	record.type = header->type;
 	record.misc = header->misc;
-	/* First the trailer: its pid is who was running, the body's whom it is about. */
+	/* The trailer first: its pid is the running task. The body then sets the task
+	 * that the record is about. */
 	read_trailer(start + header->size, layout, &record);
 	in = (struct cursor){ start + sizeof(*header), start + header->size - trailer };
 	if (!read_body(&in, layout, &record))
@@ -579,7 +585,7 @@ int pm_sample_count(const struct pm_sample *sample, const struct pm_record_layou
 	uint64_t format = layout->read_format;
 	size_t row = 2 + !!(format & PERF_FORMAT_LOST), skip = 0;
 
-	/* Of one event alone the times stand between value and id. */
+	/* For a single event, the times stand between value and id. */
 	if (!(format & PERF_FORMAT_GROUP) || !(format & PERF_FORMAT_ID))
 		return -ENOTSUP;
 	skip += 1 + !!(format & PERF_FORMAT_TOTAL_TIME_ENABLED) +

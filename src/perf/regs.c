@@ -70,6 +70,7 @@ void pm_regs_convert(const struct pm_regs_arch *arch, enum pm_regs_abi abi, uint
 		ret->value[number] = value & width;
 		known |= (uint64_t)1 << number;
 	}
-	/* The others keep what they were: clearing them would cost more than all above. */
+	/* Other values stay as they were: clearing them would cost more than everything
+	 * above. */
 	ret->known = known;
 }

@@ -10,9 +10,10 @@ enum {
 };
 
 /*
- * The kernel writes records, then data_head; reading data_head with acquire order makes the
- * records behind it visible. We read records, then write data_tail; release order keeps our
- * reads before the kernel's reuse of the room (linux/perf_event.h, at @data_head).
+ * The kernel writes records, then data_head. Reading data_head with acquire order makes
+ * the records before it visible. We read records, then write data_tail. Release order
+ * keeps our reads before the kernel's reuse of the space (linux/perf_event.h, at
+ * @data_head).
  */
 static inline uint64_t load_data_head(const struct perf_event_mmap_page *page)
 {
@@ -59,7 +60,7 @@ int pm_ring_map(struct pm_ring *ring, int fd, size_t data_pages, struct pm_error
 	return map(ring, fd, data_pages, PROT_READ | PROT_WRITE, err);
 }
 
-/* Without PROT_WRITE the kernel waits for nobody's data_tail (perf_mmap()). */
+/* Without PROT_WRITE the kernel ignores data_tail and overwrites (perf_mmap()). */
 int pm_ring_map_backward(struct pm_ring *ring, int fd, size_t data_pages,
 			 struct pm_error *err)
 {
@@ -91,8 +92,8 @@ static const struct perf_event_header *header_at(const struct pm_ring *ring, uin
 }
 
 /*
- * The newest record is at `head`, the one before it behind that. The chain ends where the last
- * reading began, or, when that was written over, with the last record that is whole.
+ * The newest record is at `head`, followed by the older ones. The chain ends where the
+ * last reading started or, if that has been overwritten, with the last complete record.
  */
 static int find_starts(struct pm_ring *ring, struct pm_error *err)
 {
@@ -138,7 +139,7 @@ int pm_ring_stop(struct pm_ring *ring, bool stop, struct pm_error *err)
 	return find_starts(ring, err);
 }
 
-/* A record that wraps, made whole. @size bytes are known to be there. */
+/* Copies a record that wraps to `scratch`. @size bytes must be available. */
 static int unwrap(struct pm_ring *ring, size_t offset, size_t size, struct pm_error *err)
 {
 	size_t first = ring->data_bytes - offset;
@@ -186,7 +187,8 @@ int pm_ring_peek(struct pm_ring *ring, const struct perf_event_header **ret,
 	}
 	if (available == 0)
 		return 0;
-	/* Records are multiples of 8 and so is the ring: a header itself never wraps. */
+	/* The sizes of records and of the ring are multiples of 8, so a header never
+	 * wraps. */
 	if (available > ring->data_bytes || available < sizeof(**ret) ||
 	    ring->tail % 8 != 0)
 		return pm_error_set(

@@ -31,7 +31,7 @@ static int open_dir(const char *path)
 	return fd < 0 ? -errno : fd;
 }
 
-/* The folder of a file system that has events; an unmounted mount point is empty. */
+/* Opens a mounted tracefs that contains events; an unmounted mount point is empty. */
 static int open_mounted(bool writable)
 {
 	static const char *const places[] = { "/sys/kernel/tracing",
@@ -41,7 +41,7 @@ static int open_mounted(bool writable)
 	for (size_t i = 0; i < PM_ARRAY_LEN(places); i++) {
 		int fd PM_AUTO_CLOSE = open_dir(places[i]);
 
-		/* By what this program may, which may be more than its user. */
+		/* Check the effective ids, which may permit more than the user's own. */
 		if (fd >= 0 && faccessat(fd, writable ? "uprobe_events" : "events",
 					 writable ? R_OK | W_OK : R_OK, AT_EACCESS) == 0)
 			return pm_take_fd(&fd);
@@ -51,7 +51,8 @@ static int open_mounted(bool writable)
 	return why;
 }
 
-/* A mount that no folder shows: it lives as long as its descriptor (fsmount(2), Linux 5.2). */
+/* Creates a mount that is attached nowhere and lasts as long as its descriptor
+ * (fsmount(2), Linux 5.2). */
 static int mount_detached(bool writable)
 {
 #ifdef SYS_fsmount

@@ -2,16 +2,18 @@
 #pragma once
 
 /*
- * A descriptor of the root of tracefs, for openat(2): where it is mounted, else of a mount of
- * its own that ends with the descriptor, so that nothing changes for anybody (root only).
- * -ENOENT when there is none, -EACCES when it may not be read.
+ * Opens the root of tracefs for openat(2). Uses an existing mount; if there is none,
+ * creates a private mount that ends with the descriptor and is visible to no other
+ * process (root only). -ENOENT if there is no tracefs, -EACCES if it may not be read.
  */
 int pm_tracefs_open(void);
-/* The same for who makes events. A mount of its own then changes nothing but these. */
+/* The same for a caller that creates events. Apart from these, a private mount changes
+ * nothing on the system. */
 int pm_tracefs_open_writable(void);
 
 /*
- * Where a mount of its own is for this process alone, made by the first call and kept: for who
- * needs a path and has none mounted. NULL when it cannot be made. One thread at a time.
+ * Path of a mount of tracefs that only this process sees, for callers that need a path
+ * when none is mounted. The first call creates it; it is kept. NULL if it cannot be
+ * created. Not thread-safe.
  */
 const char *pm_tracefs_own(void);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the raw bytes of a sample hold. The description of a tracepoint (its `format` file) is
- * read by libtraceevent, once; values are taken from the bytes here, since these come from a
- * ring: nothing outside of them is read, whatever they say.
+ * Decodes the raw bytes of a sample. libtraceevent parses the description of a tracepoint
+ * (its `format` file) once. The values are decoded here, since the bytes come from a ring
+ * and are not trusted: nothing outside of them is read, whatever they contain.
  */
 #include "tracepoint.h"
 
@@ -13,37 +13,39 @@
 #include <event-parse.h>
 
 enum {
-	FORMAT_FILE_MAX = 1 << 20, /* 5.5 KB is the longest of Linux 6.18 */
-	FIELDS_MAX = 256, /* 20 is the most of Linux 6.18 */
+	FORMAT_FILE_MAX = 1 << 20, /* the longest of Linux 6.18 is 5.5 KB */
+	FIELDS_MAX = 256, /* the most in Linux 6.18 is 20 */
 	FIELD_BYTES_MAX = 64 << 10, /* of a record */
-	/* Text made of an array, per byte of it: "-32768," is the worst. */
+	/* Length of an array's text per byte of the array: "-32768," is the worst
+	 * case. */
 	TEXT_PER_BYTE = 4,
-	PROBE_FIELDS_AT = 8, /* behind struct trace_entry (linux/trace_events.h) */
+	PROBE_FIELDS_AT = 8, /* after struct trace_entry (linux/trace_events.h) */
 	RETURN_PROBE_BIT = 1, /* config of a probe PMU: format/retprobe is "config:0" */
 };
 
 enum shape {
 	SHAPE_NUMBER,
 	SHAPE_TEXT, /* an array of char */
-	SHAPE_BYTES, /* of bytes, or of what is not known */
+	SHAPE_BYTES, /* of bytes, or of an unknown type */
 	SHAPE_NUMBERS,
 };
 
 struct field {
 	char *name;
 	uint32_t offset, size;
-	uint32_t element; /* bytes of one, of an array of numbers */
+	uint32_t element; /* size of an element, for an array of numbers */
 	enum shape shape;
 	bool is_signed;
-	/* At the offset there are two u16: where (from the beginning, or from behind them) and
-	 * how many bytes (include/trace/stages/stage1_struct_define.h). */
+	/* The offset contains two u16: the position (from the start of the record, or
+	 * from after them) and the number of bytes
+	 * (include/trace/stages/stage1_struct_define.h). */
 	bool dynamic, relative;
 };
 
 struct pm_tracepoint {
-	uint32_t id; /* as in common_type, of which only 16 bits are there */
-	bool id_known; /* a probe's is dynamic */
-	size_t static_bytes; /* of all arrays of a fixed size */
+	uint32_t id; /* common_type contains only the lower 16 bits */
+	bool id_known; /* false for probes, whose id is dynamic */
+	size_t static_bytes; /* of all arrays of a fixed size together */
 	PM_VEC(struct field) fields;
 };
 
@@ -78,7 +80,8 @@ static int add_field(struct pm_tracepoint *tracepoint, const char *name,
 	return 0;
 }
 
-/* `char`, which holds text, and none of the types that have it in their name. */
+/* Whether the type is `char`, which is text, and not a type that only contains the
+ * word. */
 static bool is_char(const char *type)
 {
 	return strstr(type, "char") && !strstr(type, "unsigned char") &&
@@ -101,7 +104,7 @@ static enum shape shape_of(const struct tep_format_field *format, uint32_t *elem
 	return SHAPE_BYTES;
 }
 
-/* 1 when the field was taken, 0 when it cannot be, negative errno. */
+/* Returns 1 if the field was added, 0 if it cannot be decoded, or a negative errno. */
 static int take_field(struct pm_tracepoint *tracepoint,
 		      const struct tep_format_field *format)
 {
@@ -115,7 +118,7 @@ static int take_field(struct pm_tracepoint *tracepoint,
 	if (format->offset < 0 || format->size < 0 || format->offset > FIELD_BYTES_MAX ||
 	    format->size > FIELD_BYTES_MAX)
 		return -EBADMSG;
-	/* An array without an end reaches into the padding: nobody knows its length. */
+	/* An array without a length reaches into the padding, so its end is unknown. */
 	if (format->size == 0 || (field.dynamic && format->size != 4))
 		return 0;
 	if (format->flags & TEP_FIELD_IS_POINTER)
@@ -132,7 +135,7 @@ static int take_field(struct pm_tracepoint *tracepoint,
 	return r < 0 ? r : 1;
 }
 
-/* How a person would print it is of no interest, and the longest part to parse. */
+/* Drops the print format, which is not needed and takes longest to parse. */
 static int without_print(const char *format, size_t len, struct pm_str *ret)
 {
 	const char *print = memmem(format, len, "\nprint fmt:", 11);
@@ -268,7 +271,7 @@ int pm_tracepoint_explain_filter(const struct pm_event_spec *spec, int code,
 
 /* ---- values ---------------------------------------------------------------------------- */
 
-/* An unsigned number of @size bytes, which is one that machines have. */
+/* An unsigned number of @size bytes: 1, 2, 4 or 8. */
 static uint64_t number_at(const uint8_t *at, uint32_t size)
 {
 	uint64_t u64;
@@ -322,7 +325,7 @@ static void put_hex(struct pm_str *out, const uint8_t *at, size_t len)
 	}
 }
 
-/* The text's place in @out. */
+/* Returns the text's position in @out. */
 static const char *put_text(struct pm_str *out, const struct field *field,
 			    const uint8_t *at, size_t len)
 {
@@ -334,11 +337,11 @@ static const char *put_text(struct pm_str *out, const struct field *field,
 		put_numbers(out, field, at, len);
 	else
 		put_hex(out, at, len);
-	pm_str_append(out, "", 1); /* the NUL belongs to it */
+	pm_str_append(out, "", 1); /* include the NUL */
 	return out->data + begin;
 }
 
-/* Where the bytes of a field are; false when they are not all in the record. */
+/* Finds the bytes of a field; false if they are not all in the record. */
 static bool locate(const struct field *field, const uint8_t *raw, size_t raw_len,
 		   size_t *at, size_t *len)
 {
@@ -367,7 +370,7 @@ int pm_tracepoint_fields(const struct pm_tracepoint *tracepoint, const uint8_t *
 	    (tracepoint->id_known &&
 	     number_at(raw, sizeof(uint16_t)) != (tracepoint->id & 0xffff)))
 		return -EBADMSG;
-	/* All at once, so that no text moves. */
+	/* Reserve everything at once, so that no text moves. */
 	if (pm_vec_reserve(&ret->list, fields) < 0 ||
 	    pm_vec_reserve(&ret->texts,
 			   TEXT_PER_BYTE * (tracepoint->static_bytes + raw_len) + fields +
@@ -380,7 +383,7 @@ int pm_tracepoint_fields(const struct pm_tracepoint *tracepoint, const uint8_t *
 
 		if (!locate(field, raw, raw_len, &at, &len))
 			return -EBADMSG;
-		/* Arrays follow each other; only forged ones share their bytes. */
+		/* Real arrays follow each other; only forged ones share bytes. */
 		dynamic_bytes += field->dynamic ? len : 0;
 		if (dynamic_bytes > raw_len)
 			return -EBADMSG;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names of tracepoints and their ids. What their samples hold is in tracepoint-fields.c. */
+/* Names and ids of tracepoints. Their samples are decoded in tracepoint-fields.c. */
 #include "tracepoint.h"
 
 #include <fcntl.h>
@@ -18,7 +18,7 @@ enum {
 	NAMES_FILE_MAX = 16 << 20, /* 62 KB on a usual kernel */
 	EXPANDED_MAX = 256, /* each costs a descriptor on every CPU */
 	NEAR_MAX = 3,
-	NEAR_NAME_MIN = 3, /* parts that are shorter are in too many names */
+	NEAR_NAME_MIN = 3, /* shorter parts occur in too many names */
 };
 
 /* ---- tracefs ------------------------------------------------------------------------- */
@@ -28,8 +28,8 @@ static int unreadable(const char *root, struct pm_error *err)
 	struct stat st;
 	unsigned int mode = stat(root, &st) == 0 ? st.st_mode & 07777 : 0;
 
-	/* Since Linux 5.16 files in it are for owner and group only, so the mode alone
-	 * would not do. */
+	/* Since Linux 5.16 only owner and group may access the files in it, so changing
+	 * the mode alone is not enough. */
 	pm_error_set(
 		err, -EACCES,
 		"tracefs has mode %04o and group %u: user %u may not read the list of "
@@ -52,7 +52,7 @@ int pm_tracefs_find(const char **ret, struct pm_error *err)
 
 		if (statfs(places[i], &fs) < 0 || fs.f_type != TRACEFS_MAGIC)
 			continue;
-		/* By what this program may, which may be more than its user. */
+		/* Check the effective ids, which may permit more than the user's own. */
 		if (faccessat(AT_FDCWD, places[i], R_OK | X_OK, AT_EACCESS) == 0) {
 			*ret = places[i];
 			return 0;
@@ -136,7 +136,8 @@ static int by_name(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* A part of a path, and one that cannot be misread as something else. */
+/* Whether the text is one component of a path that cannot be misread as something
+ * else. */
 static bool good_part(const char *part, size_t len)
 {
 	if (len == 0 || len >= PM_TRACEPOINT_NAME_MAX || part[0] == '.')
@@ -191,9 +192,9 @@ int pm_tracepoint_names_read(struct pm_tracepoint_names *ret, struct pm_error *e
 	return r < 0 ? r : pm_tracepoint_names_read_in(root, ret, err);
 }
 
-/* ---- names that nobody has ------------------------------------------------------------ */
+/* ---- unknown names -------------------------------------------------------------------- */
 
-/* The smaller, the nearer; SIZE_MAX: not at all. */
+/* The distance of the names; SIZE_MAX: not similar. */
 static size_t nearness(const char *system, const char *name, const char *candidate)
 {
 	const char *other = strchr(candidate, ':') + 1;
@@ -201,7 +202,7 @@ static size_t nearness(const char *system, const char *name, const char *candida
 	size_t distance, len;
 
 	if (strcmp(name, other) == 0)
-		return 1; /* of another system */
+		return 1; /* in another system */
 	len = (size_t)snprintf(whole, sizeof(whole), "%s:%s", system, name);
 	if (len >= sizeof(whole))
 		return SIZE_MAX;
@@ -306,7 +307,7 @@ static int add(const char *root, const char *system, const char *name,
 	if (r < 0)
 		return r;
 	snprintf(spec.name, sizeof(spec.name), "%s:%s", system, name);
-	/* Of several that match a glob, each is asked for by its own name. */
+	/* Each tracepoint that matches a glob gets its own name as the requested one. */
 	snprintf(spec.requested, sizeof(spec.requested), "%s:%s%s%s", system, name,
 		 spec.modifiers[0] ? ":" : "", spec.modifiers);
 	spec.kind = PM_EVENT_TRACEPOINT;
@@ -324,7 +325,7 @@ static int expand_glob(const char *root, const char *system, const char *name,
 	size_t matches = 0;
 	int r = pm_tracepoint_names_read_in(root, &names, err);
 
-	/* Those that match come first; what comes after them is of no more use here. */
+	/* Move the matching names to the front; the others are not needed any more. */
 	for (size_t i = 0; r == 0 && i < names.list.len; i++) {
 		char of[PM_TRACEPOINT_NAME_MAX];
 		const char *line = names.list.data[i], *colon = strchr(line, ':');
@@ -345,7 +346,7 @@ static int expand_glob(const char *root, const char *system, const char *name,
 
 		snprintf(of, sizeof(of), "%.*s", (int)(colon - line), line);
 		r = add(root, of, colon + 1, like, ret, err);
-		/* A module that was taken out meanwhile takes its tracepoints along. */
+		/* A module that has been unloaded has taken its tracepoints along. */
 		if (r == -ENOENT)
 			r = 0;
 	}

@@ -17,13 +17,13 @@
 
 enum {
 	TASKS_MAX = 4 * 1024 * 1024, /* PID_MAX_LIMIT, linux/threads.h, 64-bit */
-	CHUNK_SHIFT =
-		12, /* the marks of this many bits' worth of tasks are one element */
+	/* One map element holds the marks of 2^CHUNK_SHIFT tasks. */
+	CHUNK_SHIFT = 12,
 	CHUNK_BYTES = 1 << CHUNK_SHIFT,
 	CHUNKS = TASKS_MAX / CHUNK_BYTES,
 	FORMAT_BYTES_MAX = 8192,
 	LOG_BYTES = 4096,
-	EVENTS_MAX = 64, /* of which it is known what is left out */
+	EVENTS_MAX = 64, /* events whose dropped periods are summed */
 };
 
 /* linux/proc_ns.h: PROC_PID_INIT_INO */
@@ -39,12 +39,13 @@ _Static_assert((int)FOLLOWERS == (int)PM_TREE_FOLLOWERS, "the same followers");
 
 struct pm_tree_filter {
 	uint8_t *marks; /* TASKS_MAX, shared with the kernel */
-	uint64_t *left_out; /* periods, by event; shared, too */
+	uint64_t *left_out; /* sums of periods, by event; shared as well */
 	int map, left_out_map;
-	int sampling[EVENTS_MAX + 1]; /* programs by event; the last, of all others; -1 */
-	int probing; /* the same program for probes; -1: the kernel does not take it */
+	/* Programs by event, the last one for all further events. -1: none. */
+	int sampling[EVENTS_MAX + 1];
+	int probing; /* the same program for probes; -1: the kernel refuses it */
 	int followers
-		[FOLLOWERS]; /* events of the tracepoints, which hold their programs */
+		[FOLLOWERS]; /* events at the tracepoints, which hold their programs */
 };
 
 /* ---- system calls --------------------------------------------------------------------- */
@@ -57,9 +58,9 @@ static int sys_bpf(enum bpf_cmd command, union bpf_attr *attr)
 }
 
 /*
- * Up to Linux 5.10 maps and programs count as locked memory of their user, of which mostly
- * 64 KiB are allowed, to root, too (bpf_charge_memlock()). The limit is asked for only when
- * one is made, so it is as before when this returns.
+ * Up to Linux 5.10, maps and programs count as locked memory of their user, of which
+ * usually only 64 KiB are allowed, even to root (bpf_charge_memlock()). The limit is only
+ * checked when one is created, so it is restored before this returns.
  */
 static int sys_bpf_make(enum bpf_cmd command, union bpf_attr *attr)
 {
@@ -69,7 +70,7 @@ static int sys_bpf_make(enum bpf_cmd command, union bpf_attr *attr)
 
 	if (r != -EPERM || getrlimit(RLIMIT_MEMLOCK, &before) < 0)
 		return r;
-	/* Without CAP_SYS_RESOURCE up to the hard one. */
+	/* Without CAP_SYS_RESOURCE, the hard limit is the most. */
 	most = (struct rlimit){ before.rlim_max, before.rlim_max };
 	if (setrlimit(RLIMIT_MEMLOCK, &none) < 0 && setrlimit(RLIMIT_MEMLOCK, &most) < 0)
 		return r;
@@ -110,7 +111,7 @@ static int load(enum bpf_prog_type type, const char *name, const struct bpf_insn
 		return fd >= 0 ? fd
 			       : pm_error_set(err, fd, "BPF is not allowed: %s",
 					      strerror(-fd));
-	/* Again, for the verifier's words. */
+	/* Load it again to get the verifier's message. */
 	attr.log_buf = (uintptr_t)log;
 	attr.log_size = sizeof(log);
 	attr.log_level = 1;
@@ -123,9 +124,9 @@ static int load(enum bpf_prog_type type, const char *name, const struct bpf_insn
 
 /* ---- programs ------------------------------------------------------------------------- */
 
-/* linux/bpf.h has the opcodes, Documentation/bpf/standardization/instruction-set.rst what
- * they do. r0 is a call's result, r1-r5 its arguments and lost by it, r6-r9 are kept, r10 is
- * the end of the stack. */
+/* Opcodes: linux/bpf.h; semantics: Documentation/bpf/standardization/instruction-set.rst.
+ * r0 is the result of a call, r1-r5 are its arguments and are clobbered, r6-r9 are
+ * preserved, r10 is the end of the stack. */
 #define INSN(op, to, from, at, value)          \
 	((struct bpf_insn){ .code = (op),      \
 			    .dst_reg = (to),   \
@@ -142,7 +143,7 @@ static int load(enum bpf_prog_type type, const char *name, const struct bpf_insn
 #define LOAD_8(to, from, at)   INSN(BPF_LDX | BPF_MEM | BPF_B, to, from, at, 0)
 #define LOAD_32(to, from, at)  INSN(BPF_LDX | BPF_MEM | BPF_W, to, from, at, 0)
 #define LOAD_64(to, from, at)  INSN(BPF_LDX | BPF_MEM | BPF_DW, to, from, at, 0)
-/* In one step, for all CPUs; BPF_ATOMIC has the number that BPF_XADD had. */
+/* An atomic addition; BPF_ATOMIC has the number that BPF_XADD had. */
 #define ADD_TO_64(to, from)        INSN(BPF_STX | BPF_XADD | BPF_DW, to, from, 0, BPF_ADD)
 #define STORE_8(to, from, at)      INSN(BPF_STX | BPF_MEM | BPF_B, to, from, at, 0)
 #define STORE_32(to, from, at)     INSN(BPF_STX | BPF_MEM | BPF_W, to, from, at, 0)
@@ -179,17 +180,18 @@ static void emit(struct code *code, const struct bpf_insn *insns, size_t len)
 	emit(code, (const struct bpf_insn[]){ __VA_ARGS__ }, \
 	     sizeof((const struct bpf_insn[]){ __VA_ARGS__ }) / sizeof(struct bpf_insn))
 
-/* What a program at a tracepoint ends with: after 0 nobody at all would get a record of it,
- * neither another perf nor another pmrec (perf_trace_run_bpf_submit()). */
+/* The result of a program at a tracepoint. After 0 no other user of the tracepoint,
+ * neither perf nor another pmrec, would get a record (perf_trace_run_bpf_submit()). */
 #define GO_ON 1
 
-/* r0 := where the mark of the task in @task is; the program ends with @without where there is
- * none. Changes r1 to r5 and r9. @task is a register that calls keep. */
+/* r0 := address of the mark of the task in register @task. If there is none, the program
+ * ends with @without. Clobbers r1 to r5 and r9. @task must be a register that calls
+ * preserve. */
 static void find_mark(struct code *code, int map, uint8_t task, int without)
 {
 	EMIT(code, MOVE(R2, task), /* which chunk: the key … */
 	     SHIFT_RIGHT(R2, CHUNK_SHIFT), /* */
-	     STORE_32(R10, R2, KEY_AT), /* … in memory, as the call wants it */
+	     STORE_32(R10, R2, KEY_AT), /* … in memory, as the call expects it */
 	     MOVE(R2, R10), /* */
 	     ADD_VALUE(R2, KEY_AT), /* second argument: address of the key */
 	     INSN(BPF_LD | BPF_IMM | BPF_DW, R1, BPF_PSEUDO_MAP_FD, 0,
@@ -199,19 +201,20 @@ static void find_mark(struct code *code, int map, uint8_t task, int without)
 	     SKIP_UNLESS(R0, 0, 2), /* no such chunk: */
 	     SET(R0, without), /* no mark */
 	     EXIT(), /* */
-	     MOVE(R9, task), /* which byte of the chunk; the verifier sees from the … */
-	     AND_VALUE(R9, CHUNK_BYTES - 1), /* … mask that it lies inside */
+	     MOVE(R9, task), /* which byte of the chunk; from the mask … */
+	     AND_VALUE(R9, CHUNK_BYTES - 1), /* … the verifier sees that it lies inside */
 	     ADD(R0, R9)); /* */
 }
 
-/* At a sample: whether the running task is marked. 0 means that no record is made; then its
- * period is added to what is left out of event @slot, but with EVENTS_MAX. */
+/* Runs at a sample: checks whether the running task is marked. The result 0 drops the
+ * record; its period is then added to the sum for event @slot, unless @slot is
+ * EVENTS_MAX. */
 static int load_sampling(const struct pm_tree_filter *filter, uint32_t slot,
 			 enum bpf_prog_type type, struct pm_error *err)
 {
 	struct code code = { .len = 0 };
 
-	EMIT(&code, MOVE(R8, R1), /* what is known of the sample */
+	EMIT(&code, MOVE(R8, R1), /* context of the sample */
 	     CALL(BPF_FUNC_get_current_pid_tgid), /* process << 32 | thread */
 	     MOVE_32(R6, R0)); /* the thread; the upper half becomes 0 */
 	find_mark(&code, filter->map, R6, 0);
@@ -226,13 +229,13 @@ static int load_sampling(const struct pm_tree_filter *filter, uint32_t slot,
 			  filter->left_out_map), /* the map's only element … */
 		     INSN(0, 0, 0, 0, (int32_t)(slot * sizeof(uint64_t))), /* … at this */
 		     ADD_TO_64(R1, R2));
-	EMIT(&code, SET(R0, 0), /* … or not */
+	EMIT(&code, SET(R0, 0), /* … or dropped */
 	     EXIT());
 	return load(type, "sample", code.insns, code.len, err);
 }
 
-/* sched_wakeup_new: the running task has made another one, which has not run yet. Unlike
- * sched_process_fork this also tells of the kernel's threads for io_uring. */
+/* sched_wakeup_new: the running task has created another one, which has not run yet.
+ * Unlike sched_process_fork, it also reports the kernel's io_uring threads. */
 static int load_fork(int map, int child_at, struct pm_error *err)
 {
 	struct code code = { .len = 0 };
@@ -240,21 +243,21 @@ static int load_fork(int map, int child_at, struct pm_error *err)
 	EMIT(&code,
 	     LOAD_32(R7, R1, (int16_t)child_at), /* the new task, from the record */
 	     CALL(BPF_FUNC_get_current_pid_tgid), /* */
-	     MOVE_32(R6, R0)); /* who made it */
+	     MOVE_32(R6, R0)); /* the creator */
 	find_mark(&code, map, R6, GO_ON);
-	EMIT(&code, LOAD_8(R8, R0, 0), /* the maker's mark */
+	EMIT(&code, LOAD_8(R8, R0, 0), /* the creator's mark */
 	     SKIP_UNLESS(R8, PM_TREE_NO, 2), /* none: */
-	     SET(R0, GO_ON), /* nothing to hand on */
+	     SET(R0, GO_ON), /* nothing to inherit */
 	     EXIT());
 	find_mark(&code, map, R7, GO_ON);
-	EMIT(&code, STORE_8(R0, R8, 0), /* the new task's mark := its maker's */
+	EMIT(&code, STORE_8(R0, R8, 0), /* the new task's mark := its creator's */
 	     SET(R0, GO_ON), /* */
 	     EXIT());
 	return load(BPF_PROG_TYPE_TRACEPOINT, "fork", code.insns, code.len, err);
 }
 
-/* sched_process_exec: a program begins, and in a process with threads the one that called
- * takes over the number of the first. */
+/* sched_process_exec: a program starts. In a process with several threads, the calling
+ * thread takes over the number of the first thread. */
 static int load_exec(int map, int pid_at, int old_at, struct pm_error *err)
 {
 	struct code code = { .len = 0 };
@@ -269,20 +272,20 @@ static int load_exec(int map, int pid_at, int old_at, struct pm_error *err)
 	     SET(R1, PM_TREE_NO), /* */
 	     STORE_8(R0, R1, 0)); /* the old number is free … */
 	find_mark(&code, map, R7, GO_ON);
-	EMIT(&code, SET(R1, PM_TREE_YES), /* … and the new one recorded, from now on … */
-	     STORE_8(R0, R1, 0), /* … also when it waited for its exec */
+	EMIT(&code, SET(R1, PM_TREE_YES), /* … and the new one recorded from now on, … */
+	     STORE_8(R0, R1, 0), /* … even if it was waiting for its exec */
 	     SET(R0, GO_ON), /* */
 	     EXIT());
 	return load(BPF_PROG_TYPE_TRACEPOINT, "exec", code.insns, code.len, err);
 }
 
-/* sched_process_free: a task is gone for good; another one may get its number. Not at its
- * exit, behind which it gives its memory back: that is time of its own. */
+/* sched_process_free: a task is gone and its number may be reused. Not at its exit, after
+ * which the task still frees its memory: that time belongs to it. */
 static int load_free(int map, int pid_at, struct pm_error *err)
 {
 	struct code code = { .len = 0 };
 
-	EMIT(&code, LOAD_32(R6, R1, (int16_t)pid_at)); /* who it was */
+	EMIT(&code, LOAD_32(R6, R1, (int16_t)pid_at)); /* the task */
 	find_mark(&code, map, R6, GO_ON);
 	EMIT(&code, SET(R1, PM_TREE_NO), /* */
 	     STORE_8(R0, R1, 0), /* no mark */
@@ -311,8 +314,8 @@ static int read_event_file(int tracefs, const char *event, const char *name,
 	return 0;
 }
 
-/* Where the field `pid_t @name` is in the record, or -EBADMSG:
- * "\tfield:pid_t pid;\toffset:24;\tsize:4;\tsigned:1;" */
+/* The offset of the field `pid_t @name` in the record, or -EBADMSG: "\tfield:pid_t
+ * pid;\toffset:24;\tsize:4;\tsigned:1;" */
 static int field_offset(const char *format, const char *name)
 {
 	char field[64];
@@ -329,7 +332,7 @@ static int field_offset(const char *format, const char *name)
 
 struct follower {
 	const char *event;
-	const char *fields[2]; /* NULL: one is enough */
+	const char *fields[2]; /* NULL: there is only one */
 };
 
 static const struct follower followers[FOLLOWERS] = {
@@ -351,7 +354,8 @@ static int load_follower(const struct pm_tree_filter *filter, int which,
 	}
 }
 
-/* A program at a tracepoint runs on every CPU, whichever the event is of that holds it. */
+/* The program at a tracepoint runs on every CPU, whatever CPU the event that holds it
+ * belongs to. */
 static int open_tracepoint(uint64_t id)
 {
 	struct perf_event_attr attr;
@@ -361,7 +365,7 @@ static int open_tracepoint(uint64_t id)
 	attr.size = sizeof(attr);
 	attr.type = PERF_TYPE_TRACEPOINT;
 	attr.config = id;
-	attr.disabled = 1; /* only its program counts, which runs nevertheless */
+	attr.disabled = 1; /* only its program is needed, which runs nevertheless */
 	attr.sample_period = 1;
 	for (int cpu = 0; cpu < 64 && fd < 0; cpu++) {
 		fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1,
@@ -406,7 +410,7 @@ static int follow(struct pm_tree_filter *filter, int tracefs, int which,
 
 /* ---- public --------------------------------------------------------------------------- */
 
-/* Numbers that the programs see are those of the first namespace. */
+/* The numbers that the programs see are those of the initial PID namespace. */
 static bool numbers_are_the_kernels(void)
 {
 	struct stat st;
@@ -414,8 +418,8 @@ static bool numbers_are_the_kernels(void)
 	return stat("/proc/self/ns/pid", &st) == 0 && st.st_ino == INITIAL_PID_NAMESPACE;
 }
 
-/* Before 5.8 the task that an exec replaces kept its number (exchange_tids()), so that its
- * end would take the mark of its successor. */
+/* Before 5.8, the task replaced by an exec kept its number (exchange_tids()), so its end
+ * would clear the mark of its successor. */
 static bool kernel_is_new_enough(void)
 {
 	struct utsname names;
@@ -426,7 +430,7 @@ static bool kernel_is_new_enough(void)
 	       (major > 5 || (major == 5 && minor >= 8));
 }
 
-/* Without it the filter works as well. */
+/* The filter works without it, too. */
 static void share_left_out(struct pm_tree_filter *filter)
 {
 	void *at;
@@ -530,7 +534,8 @@ size_t pm_tree_filter_followers(const struct pm_tree_filter *filter,
 	return len;
 }
 
-/* The program of event @index, made with the first; that of no event where it cannot be had. */
+/* Returns the program of event @index, which is created on first use, or the one for all
+ * other events if that fails. */
 static int program_of(struct pm_tree_filter *filter, uint32_t index)
 {
 	if (index >= EVENTS_MAX || !filter->left_out)

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Events of a CPU that sample some tasks only.
+ * Per-CPU events that sample some tasks only.
  *
- * An event that tasks inherit starts its period anew in each of them: of threads that live
- * shorter than a period hardly one is ever sampled. An event of a CPU does not restart, but it
- * sees everybody. So a BPF program at the event looks whether the running task is marked, and
- * no record is made when it is not; others follow forks, so that the marks spread to all that
- * a marked task starts, before that runs.
+ * An inherited event restarts its period in each task, so that threads that run for less
+ * than a period are hardly ever sampled. A per-CPU event does not restart, but it sees
+ * all tasks. A BPF program attached to the event therefore checks whether the running
+ * task is marked, and no record is written if it is not. Further programs follow forks
+ * and mark everything that a marked task starts before it runs.
  *
- * The marks are one byte for each number a task may have, in memory shared with the kernel:
- * no insertion that could fail, nothing to look up.
+ * The marks are an array of bytes indexed by task number, in memory shared with the
+ * kernel: no insertion can fail, and nothing has to be looked up.
  */
 #pragma once
 
@@ -20,35 +20,38 @@ struct pm_tree_filter;
 enum pm_tree_mark {
 	PM_TREE_NO = 0,
 	PM_TREE_YES = 1, /* its samples are recorded */
-	PM_TREE_AT_EXEC = 2, /* from its next exec on */
+	PM_TREE_AT_EXEC = 2, /* starts to be recorded at its next exec */
 };
 
 /*
- * @inherit: what a marked task starts is marked, too. Needs CAP_BPF and CAP_PERFMON (or root),
- * Linux 5.8, tracefs, and that our process numbers are the kernel's (-ENOTSUP in a PID
- * namespace). @err says what is missing.
+ * @inherit: tasks started by a marked task are marked, too. Requires CAP_BPF and
+ * CAP_PERFMON (or root), Linux 5.8, tracefs, and that our process numbers are the
+ * kernel's (-ENOTSUP in a PID namespace). @err says what is missing.
  */
 int pm_tree_filter_new(struct pm_tree_filter **ret, bool inherit, struct pm_error *err);
-/* Nothing stays in the kernel but what events that are still open need. */
+/* Only what events that are still open need stays in the kernel. */
 void pm_tree_filter_free(struct pm_tree_filter *filter);
 
 enum {
 	PM_TREE_FOLLOWERS = 3
 };
-/* The descriptors of the events at tracepoints, which are slow to close; returns how many. */
+/* Fills the descriptors of the tracepoint events, which are slow to close; returns their
+ * number. */
 size_t pm_tree_filter_followers(const struct pm_tree_filter *filter,
 				int ret[PM_TREE_FOLLOWERS]);
 
-/* Filters the event @fd, which must not be one of a tracepoint; @probe: of the uprobe or kprobe
- * PMU, whose events are nobody else's. @index is the caller's. 0 or -errno. */
+/* Filters the event @fd, which must not be a tracepoint. @probe: the event belongs to the
+ * uprobe or kprobe PMU, so no other program shares it. @index is chosen by the caller.
+ * Returns 0 or -errno. */
 int pm_tree_filter_attach(struct pm_tree_filter *filter, int fd, uint32_t index,
 			  bool probe);
-/* The sum of the periods of samples that were not recorded, of all events of @index. -ENOTSUP
- * where that is not known. */
+/* Sums the periods of samples that were dropped, over all events of @index. -ENOTSUP if
+ * that is not known. */
 int pm_tree_filter_left_out(const struct pm_tree_filter *filter, uint32_t index,
 			    uint64_t *ret);
 
-/* Before what it is to record begins. A number that no task can have is ignored. */
+/* To be called before the work to be recorded starts. A number that no task can have is
+ * ignored. */
 void pm_tree_filter_mark(struct pm_tree_filter *filter, pid_t tid,
 			 enum pm_tree_mark mark);
 enum pm_tree_mark pm_tree_filter_marked(const struct pm_tree_filter *filter, pid_t tid);
