@@ -6,16 +6,17 @@
  *	work();
  *	perf_stop();        prints which functions took the time
  *
- * Link with `pkg-config --cflags --libs pmself`, or change nothing and run the program with
- * LD_PRELOAD=libpmself.so, which profiles it from its first to its last moment. What the options
- * below say can be said by environment variables, too, which win over them: PMSELF_RATE,
- * PMSELF_EVENT, PMSELF_OUTPUT, PMSELF_TABLE, PMSELF_ENGINE, PMSELF_THREADS, PMSELF_CALL_GRAPH,
- * PMSELF_SCOPES; PMSELF=off makes all functions return 0 without doing anything.
+ * Link with `pkg-config --cflags --libs pmself`, or run an unchanged program with
+ * LD_PRELOAD=libpmself.so, which profiles it from start to end. The options below can
+ * also be set by environment variables, which take precedence: PMSELF_RATE, PMSELF_EVENT,
+ * PMSELF_OUTPUT, PMSELF_TABLE, PMSELF_ENGINE, PMSELF_THREADS, PMSELF_CALL_GRAPH,
+ * PMSELF_SCOPES. PMSELF=off makes all functions return 0 without doing anything.
  *
- * All functions may be called from any thread at any time but from a signal handler, also in
- * programs that have more threads, that fork (the child is not profiled unless it starts anew),
- * load and unload libraries. None of them ends, aborts or locks up the program: what does not
- * work is told by a negative errno, and by one line on stderr unless PMSELF_QUIET is set.
+ * All functions may be called at any time and from any thread, except from a signal
+ * handler. The program may create threads, fork (the child is not profiled unless it
+ * starts a profile itself), and load and unload libraries. No function ends, aborts or
+ * blocks the program: errors are reported by a negative errno, and by one line on stderr
+ * unless PMSELF_QUIET is set.
  */
 #ifndef PMSELF_H
 #define PMSELF_H
@@ -31,27 +32,29 @@ extern "C" {
 /* ---- sampling ------------------------------------------------------------------------ */
 
 enum pmself_engine {
-	PMSELF_ENGINE_AUTO, /* perf where the kernel allows it, else timers */
+	PMSELF_ENGINE_AUTO, /* perf if the kernel allows it, otherwise timers */
 	PMSELF_ENGINE_PERF, /* perf_event_open(2); uses no signals */
-	PMSELF_ENGINE_TIMER, /* CPU-time timers of each thread and SIGPROF; needs no permission */
+	PMSELF_ENGINE_TIMER, /* timers of CPU time and SIGPROF; needs no permission */
 };
 
 enum pmself_call_graph {
-	PMSELF_CALL_GRAPH_DWARF, /* by unwind tables: works for all programs */
-	PMSELF_CALL_GRAPH_NONE, /* where samples hit, without callers: cheapest */
+	PMSELF_CALL_GRAPH_DWARF, /* with unwind tables: works for all programs */
+	PMSELF_CALL_GRAPH_NONE, /* only the sampled function, without callers: cheapest */
 };
 
-/* All zero but `size`: what perf_start() does. Begin with PMSELF_OPTIONS_INIT. */
+/* Everything zero except `size` is what perf_start() uses. Initialize with
+ * PMSELF_OPTIONS_INIT. */
 struct pmself_options {
-	size_t size; /* of this struct, so that later versions may have more members */
-	uint32_t rate_hz; /* 0: 999; of each thread's CPU time */
-	const char *event; /* as `pmrec -e`: "cycles", "cache-misses"; NULL: cycles, or
-			    * cpu-clock without a PMU. The timer engine knows cpu-clock only. */
-	const char *output; /* file for `pmreport`, %p is the pid; NULL, "": none */
+	size_t size; /* of this struct, so that later versions can add members */
+	uint32_t rate_hz; /* per second of each thread's CPU time; 0: 999 */
+	/* As for `pmrec -e`: "cycles", "cache-misses"; NULL: cycles, or cpu-clock if
+	 * there is no PMU. The timer engine only supports cpu-clock. */
+	const char *event;
+	const char *output; /* file for `pmreport`, %p is the pid; NULL or "": none */
 	const char *table; /* file for the table; NULL: stderr; "": none */
 	enum pmself_engine engine;
 	enum pmself_call_graph call_graph;
-	int this_thread_only; /* not 0: of the thread that calls, and no other */
+	int this_thread_only; /* not 0: profile only the calling thread */
 };
 #define PMSELF_OPTIONS_INIT                                                             \
 	{                                                                               \
@@ -59,36 +62,39 @@ struct pmself_options {
 			PMSELF_CALL_GRAPH_DWARF, 0                                      \
 	}
 
-/* 0, or negative: -EALREADY when it is running, -EPERM and -EACCES, -ENOSYS, -EINVAL, -ENOMEM …
- * Nothing is running then. */
+/* Returns 0 or a negative errno: -EALREADY if a profile is running, -EPERM and -EACCES,
+ * -ENOSYS, -EINVAL, -ENOMEM … After any other error than -EALREADY no profile is
+ * running. */
 int pmself_start(const struct pmself_options *options);
-/* Ends the profile that is running, writes table and file. Calls of pmself_start() and
- * pmself_stop() may follow each other for ever. 0; -ESRCH when none is running; what went wrong
- * while writing. */
+/* Ends the running profile and writes the table and the file. Profiles can be started and
+ * stopped any number of times. Returns 0, -ESRCH if no profile is running, or an error
+ * from writing. */
 int pmself_stop(void);
 
-/* pmself_start() with the defaults, and pmself_stop(). */
+/* pmself_start() with the default options, and pmself_stop(). */
 int perf_start(void);
 int perf_stop(void);
 
 /* ---- scopes -------------------------------------------------------------------------- */
 
 /*
- * Counters between two points of one thread, summed up by name: how often, elapsed time, CPU
- * time, and where there is a PMU cycles and instructions of the program's own code (rdpmc where
- * it is allowed, else one read(2)). Scopes nest, a stack of them for each thread, 64 deep; what
- * is inside of a scope counts for it, too. They work with and without a profile that runs; their
- * table is printed by pmself_stop(), or when the program ends. PMSELF_SCOPES=time leaves out what
- * takes a system call, PMSELF_SCOPES=off all.
+ * Counters between two points of one thread, summed by name: number of calls, elapsed
+ * time, CPU time, and, if there is a PMU, cycles and instructions in user space (read by
+ * rdpmc where allowed, otherwise by one read(2)). Each thread has a stack of at most 64
+ * nested scopes. A scope includes the scopes inside of it. Scopes work with and without a
+ * running profile. Their table is printed by pmself_stop(), or at the end of the program.
+ * PMSELF_SCOPES=time leaves out everything that needs a system call, PMSELF_SCOPES=off
+ * everything.
  *
- * Scopes of the same text are the same, wherever @name stands; a copy of it is kept. With
- * PMSELF_DISABLE defined before this header is included, all of it vanishes.
+ * Scopes with equal names are the same scope, wherever the string @name is stored; a copy
+ * of it is kept. If PMSELF_DISABLE is defined before this header is included, scopes
+ * compile to nothing.
  */
 
-/* The counts of a name, over all threads. Initialize with PMSELF_COUNTS_INIT. */
+/* The counts of a name, summed over all threads. Initialize with PMSELF_COUNTS_INIT. */
 struct pmself_counts {
-	size_t size; /* of this struct, as with options */
-	uint64_t calls, unfinished; /* that have ended; that have not, or not yet */
+	size_t size; /* of this struct, as in the options */
+	uint64_t calls, unfinished; /* scopes that have ended; scopes that have not */
 	uint64_t elapsed_ns;
 	uint64_t cpu_ns, cycles, instructions; /* UINT64_MAX: unknown */
 };
@@ -98,14 +104,15 @@ struct pmself_counts {
 	}
 
 #ifndef PMSELF_DISABLE
-/* 0; -ENOMEM, then there is nothing to end; -ENOSPC: more than 64 deep, it is told as lost, and
- * has to be ended all the same; -EBUSY: the same, for it was called by malloc() or a handler of
- * signals that came in the midst of another call of these. */
+/* Returns 0. -ENOMEM: no scope was started, so none must be ended. -ENOSPC: more than 64
+ * scopes are nested; the scope counts as lost, but must still be ended. -EBUSY: the same,
+ * because malloc() or a signal handler made the call during another call of these
+ * functions. */
 int pmself_scope_begin(const char *name);
-/* Ends the innermost scope, which has to be @name: otherwise -EINVAL, and nothing ends. -ENOSPC,
- * -EBUSY: it was one that was lost. */
+/* Ends the innermost scope, whose name must be @name; otherwise -EINVAL, and nothing
+ * ends. -ENOSPC, -EBUSY: the scope was a lost one. */
 int pmself_scope_end(const char *name);
-/* Of scopes that have ended. -ENOENT when there is none of this name. */
+/* Reads the counts of scopes that have ended. -ENOENT if there are none of this name. */
 int pmself_scope_read(const char *name, struct pmself_counts *ret);
 #else
 static inline int pmself_scope_begin(const char *name)

@@ -10,7 +10,7 @@ enum {
 	TRIES_MAX = 3, /* libraries may be loaded while the mappings are read */
 };
 
-/* Without /proc there are no mappings, and frames have no names. */
+/* Without /proc there are no mappings, and frames get no names. */
 static int read_all(struct pm_self_changes *changes)
 {
 	int ret = pm_procs_read(changes->procs, changes->pid, NULL);
@@ -57,7 +57,7 @@ static const struct pm_mapping *choose(enum pm_self_stage stage,
 	return before && now ? NULL : before ? before : now;
 }
 
-/* [start, end) becomes what @mapping is there; NULL: nothing. */
+/* Maps in [start, end) what @mapping has there; NULL: nothing. */
 static int put(struct pm_self_changes *changes, uint64_t start, uint64_t end,
 	       const struct pm_mapping *mapping)
 {
@@ -70,7 +70,7 @@ static int put(struct pm_self_changes *changes, uint64_t start, uint64_t end,
 			    mapping ? PROT_EXEC : 0, identity);
 }
 
-/* The mapping at @at, or NULL; @end becomes where that ends at the latest. */
+/* The mapping at @at, or NULL. @end is lowered to the end of that mapping or gap. */
 static const struct pm_mapping *find(const struct pm_mapping *maps, size_t len, size_t *i,
 				     uint64_t at, uint64_t *end)
 {
@@ -88,7 +88,7 @@ static const struct pm_mapping *find(const struct pm_mapping *maps, size_t len, 
 	return &maps[*i];
 }
 
-/* Changes what differs between `before` and `now`, and nothing else. */
+/* Changes only the ranges in which `before` and `now` differ. */
 static int set_stage(struct pm_self_changes *changes, enum pm_self_stage stage)
 {
 	size_t i = 0, j = 0;
@@ -141,7 +141,7 @@ static int copy_space(struct pm_self_changes *changes, bool before)
 	return 0;
 }
 
-/* Libraries of which a mapping is new. */
+/* Number of libraries that have a new mapping. */
 static uint64_t count_new(const struct pm_self_changes *changes)
 {
 	uint64_t len = 0, last = UINT64_MAX;
@@ -161,8 +161,8 @@ static uint64_t count_new(const struct pm_self_changes *changes)
 	return len;
 }
 
-/* What is mapped now, at changes->now_ns or later. What has changed again when it was read is
- * left for the next look to see. */
+/* Reads the mappings as of changes->now_ns or later. If they change again while being
+ * read, the next look will see it. */
 static int read_changed(struct pm_self_changes *changes)
 {
 	struct pm_self_mappings after;
@@ -180,7 +180,8 @@ static int read_changed(struct pm_self_changes *changes)
 	return ret == 0 ? copy_space(changes, false) : ret;
 }
 
-/* Samples from before the look come first. @loaded: libraries since then. */
+/* Starts the stage in which samples from before the look come first. @loaded: libraries
+ * loaded since then. */
 static int bracket(struct pm_self_changes *changes, uint64_t loaded)
 {
 	uint64_t found = count_new(changes);
@@ -205,7 +206,8 @@ int pm_self_changes_look(struct pm_self_changes *changes, bool whole, uint64_t *
 		if (whole)
 			changes->whole_ns = begin_ns;
 	} else {
-		/* What no library is may have changed at any time since all was looked at. */
+		/* Mappings that are not libraries may have changed any time since the
+		 * last full look. */
 		changes->before_ns = loaded ? changes->now_ns : changes->whole_ns;
 		ret = read_changed(changes);
 		if (ret == 0 && until)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The kernel samples: perf_event_open(2) on our own threads. No signal is used. */
+/* Sampling by the kernel: perf_event_open(2) on the program's own threads. Uses no
+ * signals. */
 #include <dirent.h>
 #include <linux/perf_event.h>
 #include <string.h>
@@ -10,10 +11,11 @@
 #include "pm/run.h"
 
 enum {
-	/* Copied of each stack. What is above is known from earlier samples of the thread, or
-	 * read from it (pm/chain.h); a longer copy would cost the program time at each. */
+	/* Copied of each stack. The rest is known from earlier samples of the thread, or
+	 * read from it (pm/chain.h); a longer copy would cost the program time at each
+	 * sample. */
 	STACK_BYTES = 8192,
-	SLEEP_MS = 1000, /* rings that fill slowly wake nobody */
+	SLEEP_MS = 1000, /* rings that fill slowly cause no wakeup */
 };
 
 struct engine {
@@ -21,10 +23,11 @@ struct engine {
 	const struct pm_self_settings *settings;
 	struct pm_event_specs specs;
 	struct pm_perf *perf;
-	PM_VEC(pid_t) tids; /* that there were when events were opened */
-	PM_VEC(pid_t) late; /* and those that were new then; 0: they are known */
+	PM_VEC(pid_t) tids; /* threads that existed when the events were opened */
+	PM_VEC(pid_t) late; /* threads created meanwhile; 0: has inherited events */
 	char actual[PM_EVENT_NAME_MAX + 32];
-	/* Of files, before and after events were opened, which takes many. */
+	/* Limits of file descriptors before and after the events were opened, which takes
+	 * many. */
 	struct rlimit limit, raised;
 };
 
@@ -33,7 +36,7 @@ static struct engine *of(const struct pm_self_engine *engine)
 	return (struct engine *)(uintptr_t)engine;
 }
 
-/* The limit is the program's, which may have set another one meanwhile. */
+/* Restores the program's limit, unless the program has changed it meanwhile. */
 static void restore_limit(const struct engine *perf)
 {
 	struct rlimit now;
@@ -65,7 +68,8 @@ static bool has_tid(const struct engine *perf, pid_t tid)
 	return false;
 }
 
-/* All threads of the process but our own: into `tids`, or those not in there into `late`. */
+/* Lists all threads of the process except the library's own: into `tids`, or those that
+ * are not in `tids` into `late`. */
 static int read_tasks(struct engine *perf, bool again)
 {
 	DIR *dir = opendir("/proc/self/task");
@@ -117,7 +121,7 @@ static int open_events(struct engine *perf, struct pm_error *err)
 		.no_inherit = settings->tid != 0,
 		.threads_only = true,
 		.begin_disabled = true,
-		/* Nothing of other processes shall come into rings of ours. */
+		/* Records of other processes must not get into our rings. */
 		.per_task = true,
 	};
 
@@ -129,7 +133,7 @@ static int open_events(struct engine *perf, struct pm_error *err)
 	return pm_perf_open(&perf->perf, &options, err);
 }
 
-/* What nobody has asked for need not be told to be missing. */
+/* If the user has not asked for an event, replaces a missing default without a note. */
 static int find_event(struct engine *perf, struct pm_error *err)
 {
 	const char *event = perf->settings->event;
@@ -227,7 +231,7 @@ static const int *engine_poll_fds(const struct pm_self_engine *engine, size_t *l
 	return pm_perf_poll_fds(of(engine)->perf, len);
 }
 
-/* A thread whose birth a record tells has inherited the events. */
+/* A thread whose FORK was recorded has inherited the events. */
 static void know(struct engine *perf, pid_t tid)
 {
 	for (size_t i = 0; i < perf->late.len; i++)
@@ -240,13 +244,14 @@ static int engine_drain(struct pm_self_engine *engine, bool final,
 {
 	struct engine *perf = of(engine);
 	struct pm_record record;
-	/* What other threads map is told to those only that have events. */
+	/* With a single sampled thread, mappings made by other threads are not
+	 * recorded. */
 	int next, ret = perf->settings->tid ? take->mappings(take->user, true, NULL) : 0;
 
 	ret = ret < 0 ? ret : 0;
 	pm_perf_begin(perf->perf, final);
 	while ((next = pm_perf_next(perf->perf, &record, err)) != 0) {
-		/* What one ring cannot give is no reason to lose the others. */
+		/* An unreadable ring must not prevent reading the others. */
 		if (next == -EBADMSG)
 			continue;
 		if (next < 0)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who samples this process from inside: the kernel (engine-perf.c), or CPU-time timers of each
- * thread (timer-engine.c). What follows a sample is the same for both: unwinding, interning, names,
- * table and file (recording.c).
+ * An engine samples this process from inside, with the kernel (engine-perf.c) or with a
+ * CPU-time timer for each thread (timer-engine.c). What follows is the same for both:
+ * unwinding, interning, names, table and file (recording.c).
  *
- * All of it runs in the helper thread, which has a table of file descriptors of its own (what
- * it opens is not seen by the program, and outlives a closefrom() there), all signals blocked,
- * and is not to be sampled.
+ * Everything runs in the helper thread. It has its own table of file descriptors (the
+ * program does not see what it opens, and closefrom() in the program does not close it),
+ * blocks all signals, and must not be sampled.
  */
 #pragma once
 
@@ -14,77 +14,79 @@
 #include "pm/perf.h"
 #include "settings.h"
 
-/* Takes what was recorded, in the order of time; borrowed for the call. 0 or negative errno,
+/* Takes a record, in time order; borrowed for the call. Returns 0, or a negative errno,
  * which ends the draining. */
 struct pm_self_take {
 	int (*record)(void *user, const struct pm_record *record);
-	/* Where records do not tell of all new mappings (PERF_RECORD_MMAP2): to be called
-	 * before samples are given. See pm_self_changes_look(). */
+	/* For engines whose records do not report all new mappings (PERF_RECORD_MMAP2):
+	 * to be called before samples are given. See pm_self_changes_look(). */
 	int (*mappings)(void *user, bool whole, uint64_t *until);
 	void *user;
 };
 
-/* A sentence for the user, that belongs to the file, too. */
+/* A sentence for the user, which is also stored in the file. */
 struct pm_self_tell {
 	void (*note)(void *user, const char *text);
 	void *user;
 };
 
-/* An engine's state; its own struct begins with this. */
+/* An engine's state. The engine's own struct starts with it. */
 struct pm_self_engine {
 	const struct pm_self_engine_type *type;
 };
 
 struct pm_self_engine_type {
 	const char *name; /* "perf", "timer" */
-	/* How long the helper may sleep when no fd wakes it, so that nothing runs full. */
+	/* The longest sleep of the helper when no descriptor wakes it, so that no buffer
+	 * overflows. */
 	int sleep_ms;
-	/* Records of what is mapped come from begin() on. */
+	/* Records report new mappings from begin() on. */
 	bool tells_mappings;
 
 	/*
-	 * Ready to begin, nothing is sampled yet. @settings are borrowed for the engine's life;
-	 * @helper is the thread that is not to be sampled. -EPERM, -EACCES, -ENOSYS: not
+	 * Prepares sampling without starting it. @settings are borrowed until free();
+	 * @helper is the thread that must not be sampled. -EPERM, -EACCES, -ENOSYS: not
 	 * allowed here, another engine may be tried.
 	 */
 	int (*open)(struct pm_self_engine **ret, const struct pm_self_settings *settings,
 		    pid_t helper, struct pm_error *err);
-	/* Also of one that was begun and not ended. */
+	/* May also be called between begin() and end(). */
 	void (*free)(struct pm_self_engine *engine);
 
-	/* What is sampled, for the file: texts live as long as the engine. `id` and `leader`
-	 * are 0. */
+	/* The sampled event, for the file. Texts stay valid as long as the engine. `id`
+	 * and `leader` are 0. */
 	void (*event)(const struct pm_self_engine *engine, struct pm_file_event *ret);
-	/* Copied bytes of a stack at most, and bytes of one buffer; for the header. */
+	/* The most bytes copied of a stack, and the bytes of one buffer, for the
+	 * header. */
 	uint32_t (*stack_bytes)(const struct pm_self_engine *engine);
 	uint64_t (*ring_bytes)(const struct pm_self_engine *engine);
 
 	int (*begin)(struct pm_self_engine *engine, struct pm_error *err);
-	/* Whose readiness (POLLIN) means that draining is due; NULL: none has any. */
+	/* Draining is due when one of them is readable (POLLIN); NULL: there are none. */
 	const int *(*poll_fds)(const struct pm_self_engine *engine, size_t *len);
-	/* Which means the same when it is sent to the helper, that blocks it; 0: none. With it
+	/* A signal to the helper, which blocks it, that means the same; 0: none. With it
 	 * nothing is polled. */
 	int wake_signal;
 	/*
-	 * Gives what there is. A sample is a record of PERF_RECORD_SAMPLE with `pid` (ours),
-	 * `tid`, `cpu` (UINT32_MAX: unknown), `time` (CLOCK_MONOTONIC), `event` 0, and of
-	 * `sample` ip, period (ns of CPU time for a clock), regs, stack, stack_len, stack_asked
-	 * and stack_below. Others: MMAP2, COMM, FORK, EXIT, LOST. @final: after end(), the
-	 * rest.
+	 * Gives the available records. A sample is a PERF_RECORD_SAMPLE with `pid`
+	 * (ours), `tid`, `cpu` (UINT32_MAX: unknown), `time` (CLOCK_MONOTONIC), `event`
+	 * 0, and of `sample` ip, period (ns of CPU time for a clock), regs, stack,
+	 * stack_len, stack_asked and stack_below. Other records: MMAP2, COMM, FORK, EXIT,
+	 * LOST. @final: after end(), give the rest.
 	 */
 	int (*drain)(struct pm_self_engine *engine, bool final,
 		     const struct pm_self_take *take, struct pm_error *err);
-	/* No samples are taken any more when it returns. */
+	/* No sample is taken any more after it has returned. */
 	void (*end)(struct pm_self_engine *engine);
-	/* Samples that were lost, as far as records have not told; -ENOTSUP: records are all
-	 * there is. */
+	/* Number of lost samples, including those that no record reported; -ENOTSUP:
+	 * records report them all. */
 	int (*lost)(const struct pm_self_engine *engine, uint64_t *ret);
-	/* What the user has to know of how it was measured. */
+	/* Reports what users have to know about the measurement. */
 	void (*tell)(const struct pm_self_engine *engine,
 		     const struct pm_self_tell *tell);
 };
 
-/* Whether a thread is the library's own, and not to be sampled (helper.c). */
+/* Whether the thread belongs to the library and must not be sampled (helper.c). */
 bool pm_self_is_own_thread(pid_t tid);
 
 extern const struct pm_self_engine_type pm_self_engine_perf, pm_self_engine_timer;

@@ -25,7 +25,7 @@ static void *guard_main(void *user)
 	pthread_mutex_unlock(&guard->lock);
 	if (!alone)
 		return NULL;
-	/* A pending signal is delivered here first, and ends the program as it should. */
+	/* A pending signal is delivered here first, and ends the program as intended. */
 	pthread_sigmask(SIG_SETMASK, &guard->mask, NULL);
 	exit(0);
 }
@@ -75,9 +75,9 @@ void pm_self_guard_stop(struct pm_self_guard *guard)
 	pthread_mutex_destroy(&guard->lock);
 }
 
-/* ---- who is left -------------------------------------------------------------------------- */
+/* ---- remaining threads -------------------------------------------------------------------- */
 
-/* proc_pid_stat(5): the state follows the name, which may contain anything. */
+/* proc_pid_stat(5): the state follows the name, which may contain any characters. */
 bool pm_self_first_thread_ended(void)
 {
 	char path[64], text[256];

@@ -18,7 +18,7 @@
 
 struct pm_self_guard {
 	pthread_t thread;
-	pthread_mutex_t lock; /* of all below */
+	pthread_mutex_t lock; /* protects the members below */
 	pthread_cond_t changed;
 	pid_t tid;
 	bool alone, dismissed;
@@ -28,12 +28,13 @@ struct pm_self_guard {
 /* Starts the guard, which blocks the signals that it must block; @mask: its mask when it
  * ends the program. 0, and the guard's number is known; or negative errno. */
 int pm_self_guard_start(struct pm_self_guard *guard, const sigset_t *mask);
-/* There is no other thread any more: the guard calls exit(3). */
+/* Tells the guard that no other thread is left: it calls exit(3). */
 void pm_self_guard_end_program(struct pm_self_guard *guard);
-/* To be called also from within its exit(3). */
+/* May also be called from within the guard's exit(3). */
 void pm_self_guard_stop(struct pm_self_guard *guard);
 
-/* Whether the first thread of the process has ended. The process lives on with the others. */
+/* Whether the first thread of the process has ended. The process continues with the
+ * others. */
 bool pm_self_first_thread_ended(void);
-/* And whether none is left but the library's. */
+/* Whether only the library's threads are left, too. */
 bool pm_self_is_left_alone(void);

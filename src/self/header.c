@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The first line of the file, and the last. */
+/* The header and the footer of the file. */
 #include <string.h>
 #include <time.h>
 
@@ -21,7 +21,7 @@ struct command {
 	size_t len;
 };
 
-/* As the program was called; what it has written over that is its own wish. */
+/* The command line as the program was started, or as the program has overwritten it. */
 static void read_command(struct command *ret)
 {
 	PM_AUTO_FCLOSE FILE *file = fopen("/proc/self/cmdline", "re");
@@ -88,7 +88,8 @@ int pm_self_write_footer(struct pm_self_recording *recording, uint64_t end_ns)
 		.stitched = recording->stitched,
 		.stops = stops,
 		.duration_ns = end_ns - recording->begin_ns,
-		/* What lies between the two readings of a clock may be more at the beginning. */
+		/* The time between the readings of the two clocks may have been longer at
+		 * the start. */
 		.cpu_ns = cpu_ns > recording->begin_cpu_ns
 				  ? cpu_ns - recording->begin_cpu_ns
 				  : 0,
@@ -100,7 +101,8 @@ int pm_self_write_footer(struct pm_self_recording *recording, uint64_t end_ns)
 	event.lost_known =
 		recording->engine->type->lost(recording->engine, &event.lost) == 0 &&
 		event.lost <= INT64_MAX;
-	/* The kernel's count is the truth where it exists, but never less than was told. */
+	/* The kernel's count is the true one if it exists, but never less than what was
+	 * reported. */
 	if (event.lost_known && event.lost > recording->lost)
 		recording->lost = event.lost;
 	footer.lost = recording->lost;

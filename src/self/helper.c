@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The thread that empties the rings. It has its own table of file descriptors: what it opens
- * has no numbers in the program, is not inherited by children that are forked, and is not
- * closed by a program that closes all it has. It blocks all signals. It also looks whether the
- * program's own threads have all ended (guard.h).
+ * The thread that empties the rings. It has its own table of file descriptors: its
+ * descriptors have no numbers in the program, are not inherited by forked children, and
+ * are not closed by a program that closes all descriptors. It blocks all signals. It also
+ * checks whether the program's own threads have all ended (guard.h).
  */
 #include <fcntl.h>
 #include <linux/close_range.h>
@@ -22,12 +22,12 @@
 #include "recording.h"
 
 enum {
-	STACK_BYTES = 1 << 20, /* the debug information of names nests deep */
+	STACK_BYTES = 1 << 20, /* nested debug information takes deep recursion */
 	STANDARD_STREAMS = 3,
 	FORBIDDEN_SLEEP_MS = 10,
-	/* Between checks whether the program's first thread has ended, which nothing
-	 * reports (a pidfd does so in some versions of the kernel); and then, whether all
-	 * threads have ended. */
+	/* Time between checks whether the program's first thread has ended, which nothing
+	 * reports (a pidfd does so in some kernel versions). After that, time between
+	 * checks whether all threads have ended. */
 	FIRST_LOOK_MS = 200,
 	LAST_LOOK_MS = 50,
 };
@@ -42,24 +42,24 @@ enum state {
 struct pm_self_helper {
 	const struct pm_self_settings *settings;
 	pthread_t thread;
-	pthread_mutex_t lock; /* of `state`, `tid`, `wake_fd` and `wake_signal` */
+	pthread_mutex_t lock; /* protects `state`, `tid`, `wake_fd` and `wake_signal` */
 	pthread_cond_t changed;
 	enum state state;
 	pid_t tid;
-	int wake_fd; /* to be written to, in the helper's table; -1: none */
-	int wake_signal; /* to be sent to the helper; 0: none */
-	/* The helper's, until it has ended. */
+	int wake_fd; /* writing to it wakes the helper; in the helper's table; -1: none */
+	int wake_signal; /* sending it wakes the helper; 0: none */
+	/* Owned by the helper until it has ended. */
 	int wait_fd;
 	PM_VEC(struct pollfd) polled;
 	bool first_ended, left_alone;
-	uint64_t looked_ns; /* for that, last */
+	uint64_t looked_ns; /* time of the last check for these two */
 	int result;
 	struct pm_error err;
 	char *table;
 	struct pm_self_guard guard;
 };
 
-/* The helper's and the guard's numbers. One profile runs at a time. */
+/* The thread ids of helper and guard. Only one profile runs at a time. */
 static _Atomic pid_t own_threads[2];
 
 bool pm_self_is_own_thread(pid_t tid)
@@ -70,9 +70,10 @@ bool pm_self_is_own_thread(pid_t tid)
 /* ---- the helper's side -------------------------------------------------------------------- */
 
 /*
- * Nothing of the program's stays open in the new table: it would keep its pipes from ending.
- * What is opened first gets the numbers of the standard streams, so that nothing else does.
- * Where a filter of system calls forbids all that, the program's table has to do.
+ * Closes the program's descriptors in the new table, because they would keep its pipes
+ * open. The first ones opened take the numbers of the standard streams, so that nothing
+ * else gets them. If a system call filter forbids this, the helper uses the program's
+ * table.
  */
 static void leave_files(void)
 {
@@ -123,13 +124,13 @@ static void await_signal(int number, int sleep_ms)
 
 	sigemptyset(&set);
 	sigaddset(&set, number);
-	/* A filter that forbids to wait must not make it a busy one. */
+	/* If a filter forbids waiting, do not turn this into a busy loop. */
 	if (sigtimedwait(&set, NULL, &longest) < 0 && errno != EAGAIN && errno != EINTR)
 		poll(NULL, 0, FORBIDDEN_SLEEP_MS);
 }
 
-/* Until there is something to do. A ring that nobody writes to any more reports POLLHUP for
- * ever. */
+/* Waits until there is work to do. A ring that no event writes to any more reports
+ * POLLHUP forever and is no longer polled. */
 static void wait_for_work(struct pm_self_helper *helper,
 			  const struct pm_self_engine *engine)
 {
@@ -147,7 +148,7 @@ static void wait_for_work(struct pm_self_helper *helper,
 			helper->polled.data[i].fd = -1;
 }
 
-/* Whether the program's last thread has ended, once in a while. */
+/* Checks from time to time whether the program's last thread has ended. */
 static void look_for_end(struct pm_self_helper *helper)
 {
 	uint64_t now = pm_now_ns();
@@ -169,7 +170,7 @@ static int run(struct pm_self_helper *helper, struct pm_self_recording *recordin
 
 	while (!is_stopping(helper)) {
 		wait_for_work(helper, engine);
-		/* A profile that failed waits to tell so. */
+		/* A failed profile waits until stop to report it. */
 		if (!failed)
 			failed = pm_self_recording_drain(recording, &helper->err) < 0;
 		look_for_end(helper);
@@ -230,7 +231,7 @@ static int begin_thread(struct pm_self_helper *helper)
 	if (code != 0)
 		return -code;
 	pthread_attr_setstacksize(&attr, STACK_BYTES);
-	/* What a fault raises shall end the program as it would anywhere else. */
+	/* A signal raised by a fault must end the program as usual. */
 	sigfillset(&all);
 	sigdelset(&all, SIGSEGV);
 	sigdelset(&all, SIGBUS);
@@ -293,10 +294,11 @@ static int start(struct pm_self_helper **ret, const struct pm_self_settings *set
 }
 
 /*
- * Ends its sleep, which else would take a second at most. The pipe is in its table, so that it
- * is opened by name; for reading, too, since a pipe that the helper has left meanwhile would
- * raise SIGPIPE here. Without the wrappers of libc, which a sanitizer takes for uses of the
- * program's descriptor of that number.
+ * Ends the helper's sleep, which could otherwise last up to a second. The pipe is in the
+ * helper's table and is therefore opened by its path in /proc. It is opened for reading
+ * as well, since writing to a pipe that the helper has already closed would raise SIGPIPE
+ * here. libc's wrappers are avoided, because a sanitizer would take these calls as uses
+ * of the program's descriptor with the same number.
  */
 static void wake(const struct pm_self_helper *helper)
 {

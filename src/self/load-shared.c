@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* For the shared library: see core.h. Called under the lock of profile.c. */
+/* For the shared library, see core.h. Called under the lock of profile.c. */
 #include <dlfcn.h>
 #include <limits.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #error "the build passes PM_SELF_CORE_FILE"
 #endif
 
-/* Never unloaded: its threads and timers may be at work. */
+/* Never unloaded, since its threads and timers may be running. */
 static void *load(const char *path)
 {
 	return dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
@@ -39,7 +39,7 @@ const struct pm_self_core *pm_self_core_load(struct pm_error *err)
 	if (core)
 		return core;
 	library = load(PM_SELF_CORE_FILE);
-	/* Where something stands between us and dlopen(), our own RUNPATH is not seen. */
+	/* If another library interposes dlopen(), our own RUNPATH is not used. */
 	if (!library)
 		library = load_beside("pmself/");
 	if (!library)

@@ -9,20 +9,21 @@
 
 enum {
 	BUFFER_BYTES = 16384,
-	EXECUTABLE = 2, /* where the x of rwxp is */
+	EXECUTABLE = 2, /* position of the x in rwxp */
 	FORK_WAIT_NS = 100000000, /* far longer than a look takes */
 };
 
-/* ---- what the dynamic linker counts -------------------------------------------------------- */
+/* ---- the dynamic linker's counts ----------------------------------------------------------- */
 
 /*
- * Held while the linker's lock is: a child that was forked then would have that locked for ever,
- * for libc does not renew it.
+ * Held while the linker's lock is. A child forked at that moment would find the linker's
+ * lock taken forever, because libc does not reset it.
  */
 static pthread_mutex_t looking = PTHREAD_MUTEX_INITIALIZER;
-static _Atomic pid_t forking; /* the thread that holds it and forks; 0: none */
+static _Atomic pid_t forking; /* the thread that holds the lock and forks; 0: none */
 
-/* Whoever forks while it holds the linker's lock itself has a look wait for it; it gives up. */
+/* If a thread forks while it holds the linker's lock itself, a look may be waiting for
+ * that lock and never release ours. The fork therefore stops waiting after a while. */
 static void before_fork(void)
 {
 	struct timespec until;
@@ -62,7 +63,7 @@ int pm_self_mappings_init(void)
 	return ret;
 }
 
-/* The counts are the same in each call (dl_iterate_phdr(3)). */
+/* The counts are the same in each callback (dl_iterate_phdr(3)). */
 static int on_library(struct dl_phdr_info *info, size_t size, void *user)
 {
 	struct pm_self_mappings *now = user;
@@ -88,9 +89,9 @@ bool pm_self_libraries_changed(struct pm_self_mappings *known)
 	return changed;
 }
 
-/* ---- what the kernel shows ----------------------------------------------------------------- */
+/* ---- the kernel's map ---------------------------------------------------------------------- */
 
-/* Where in its line a reading of the map is (proc(5)). */
+/* State of parsing a line of the map (proc(5)). */
 struct line {
 	uint64_t hash; /* FNV-1a of the line so far */
 	size_t words, in_word;
@@ -102,7 +103,7 @@ static uint64_t add(uint64_t hash, uint64_t value)
 	return (hash ^ value) * 0x100000001b3u;
 }
 
-/* Heaps and stacks grow all the time: of lines of code only. */
+/* Hashes only lines of code, since heaps and stacks grow all the time. */
 static void take(struct line *line, uint64_t *sum, char c)
 {
 	if (c == '\n') {
@@ -123,7 +124,7 @@ static void take(struct line *line, uint64_t *sum, char c)
 
 bool pm_self_mappings_changed(struct pm_self_mappings *known)
 {
-	/* Of a first thread that has ended the kernel shows none. */
+	/* For the first thread, if it has ended, the kernel shows no mappings. */
 	PM_AUTO_CLOSE int fd = open("/proc/thread-self/maps", O_RDONLY | O_CLOEXEC);
 	char buffer[BUFFER_BYTES];
 	struct line line = { 0 };

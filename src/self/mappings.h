@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whether code was mapped or unmapped, for engines that are not told. To read all mappings and
- * find nothing new costs far more than to see that nothing is.
+ * Detects whether code was mapped or unmapped, for engines that are not notified.
+ * Detecting that nothing changed is far cheaper than reading all mappings.
  */
 #pragma once
 
 #include "pm/base.h"
 
-/* What was seen last; zero-initialised nothing was. */
+/* The last state seen. Zero-initialised: none. */
 struct pm_self_mappings {
-	uint64_t sum; /* of the lines of the map that are code; 0: not known */
-	uint64_t loaded, unloaded; /* libraries, since the program began */
+	uint64_t sum; /* hash of the map's lines that are code; 0: not known */
+	/* Number of libraries since the start of the program. */
+	uint64_t loaded, unloaded;
 };
 
-/* Before the first look; a fork waits for looks after that. 0 or negative errno. */
+/* To be called before the first look; from then on, a fork waits for a look to finish.
+ * Returns 0 or a negative errno. */
 int pm_self_mappings_init(void);
-/* Whether libraries were loaded or unloaded since the last call: some ns, none of the kernel. */
+/* Whether libraries were loaded or unloaded since the last call. Takes some ns and no
+ * system call. */
 bool pm_self_libraries_changed(struct pm_self_mappings *known);
-/* Whether any code was mapped or unmapped. True also if it cannot be known. */
+/* Whether any code was mapped or unmapped. Also true if that cannot be determined. */
 bool pm_self_mappings_changed(struct pm_self_mappings *known);

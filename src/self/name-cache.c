@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 
 enum {
-	/* More than that are forgotten, all at once. */
+	/* If there are more, all are dropped at once. */
 	ENTRIES_MAX = 1 << 14,
 	FUNCTIONS_MAX = 1 << 16,
 	TEXT_BYTES_MAX = 4 << 20,
@@ -14,23 +14,24 @@ enum {
 struct entry {
 	struct pm_self_file file;
 	uint64_t address;
-	uint32_t first, len; /* of the functions */
+	uint32_t first, len; /* range in `functions` */
 };
 
 struct cache {
 	pid_t pid;
-	struct cache *of_parent; /* left as it is, perhaps in the midst of something */
+	/* Kept untouched, since a fork may have interrupted an update. */
+	struct cache *of_parent;
 	PM_VEC(struct entry) entries;
 	struct pm_index by_address;
 	PM_VEC(struct pm_symbol_function) functions;
-	PM_VEC(char *) texts; /* each once */
+	PM_VEC(char *) texts; /* each text once */
 	struct pm_index by_text;
 	size_t text_bytes;
 };
 
 static struct cache *cache;
 
-/* This process has one of its own. False without memory. */
+/* Makes sure that `cache` belongs to this process. False if out of memory. */
 static bool know_process(void)
 {
 	struct cache *own;
@@ -119,7 +120,7 @@ static bool is_text(const void *table, uint32_t id, const void *key)
 	return strcmp(cache->texts.data[id], key) == 0;
 }
 
-/* *@ret stays NULL for no text. */
+/* *@ret stays NULL if @text is NULL. */
 static int keep_text(const char *text, const char **ret)
 {
 	size_t bytes = text ? strlen(text) + 1 : 0;
@@ -140,7 +141,7 @@ static int keep_text(const char *text, const char **ret)
 		cache->text_bytes += bytes;
 		id = (uint32_t)cache->texts.len - 1;
 		if (pm_index_add(&cache->by_text, hash, id) < 0)
-			return -ENOMEM; /* found by nobody, but freed with the others */
+			return -ENOMEM; /* not in the index, but freed with the others */
 	}
 	*ret = cache->texts.data[id];
 	return 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names for what was sampled, module by module. In this very process: its modules are its own
- * code, which is trusted as far as the process is; and helper processes, as pmrec has them,
- * are nothing to be forked in a program of many threads.
+ * Resolves the names of sampled functions, module by module, in this process. Its modules
+ * are its own code, which is as trusted as the process itself. Helper processes, as pmrec
+ * has them, must not be forked in a multi-threaded program.
  */
 #include <string.h>
 
@@ -14,13 +14,14 @@ struct item {
 	uint32_t module, frame;
 };
 
-/* Those of one module; sorted by address, which several may share. */
+/* The items of one module, sorted by address; several may have the same address. */
 struct batch {
 	struct pm_file_writer *writer;
 	const struct item *items;
 	size_t len, next;
 	const uint64_t *addresses;
-	const struct pm_self_file *file; /* whose names are kept; NULL: none are */
+	/* The file whose names are cached; NULL: do not cache. */
+	const struct pm_self_file *file;
 };
 
 static int compare(const void *left, const void *right)
@@ -49,7 +50,8 @@ static int write_chain(const struct batch *batch, uint32_t frame,
 	};
 	struct pm_file_function texts[CHAIN_MAX];
 
-	if (len > CHAIN_MAX) { /* the function proper is the last */
+	/* Keep the end of the chain, which is the function that is not inlined. */
+	if (len > CHAIN_MAX) {
 		functions += len - CHAIN_MAX;
 		len = CHAIN_MAX;
 	}
@@ -77,7 +79,8 @@ static int on_symbol(void *user, size_t index, const struct pm_symbol_function *
 	return ret;
 }
 
-/* Names those that earlier profiles have found; the others become the first @len of @items. */
+/* Writes the names found by earlier profiles. The other items are moved to the front;
+ * @len becomes their number. */
 static int take_known(const struct batch *batch, struct item *items, size_t *len)
 {
 	size_t rest = 0;
@@ -98,7 +101,7 @@ static int take_known(const struct batch *batch, struct item *items, size_t *len
 	return ret;
 }
 
-/* Of the ELF file behind @fd, or of the image where that is -1. */
+/* Resolves from the ELF file @fd, or from the image if @fd is -1. */
 static int resolve(struct batch *batch, int fd, const struct pm_chain_vdso *image,
 		   bool *limited)
 {
@@ -145,7 +148,7 @@ static int resolve_file(struct pm_self_recording *recording, uint32_t id,
 	}
 	if (ret == 0)
 		ret = resolve(&batch, fd, NULL, limited);
-	/* What was left out is looked for again. */
+	/* Names left out because of limits must be looked up again the next time. */
 	if (*limited)
 		pm_self_names_clear();
 	if (fd != recording->modules.list.data[id].fd)
@@ -163,7 +166,7 @@ static int name_module(struct pm_self_recording *recording, struct item *items,
 	int ret = 0;
 
 	if (id == PM_FILE_NONE)
-		return 0; /* generated code, which has got its names */
+		return 0; /* generated code, which already has names */
 	module = pm_procs_module(recording->procs, id);
 	if (module->identity.kind == PM_MODULE_VDSO) {
 		struct batch batch = { .writer = recording->writer,

@@ -10,7 +10,8 @@ enum {
 	RATE_HZ_MAX = 100000,
 };
 
-/* Not in a program that gains privileges: who starts it does not choose what it writes. */
+/* Ignored in programs that gain privileges: the caller must not choose what they write
+ * to. */
 static const char *variable(const char *name)
 {
 	const char *value = secure_getenv(name);
@@ -51,7 +52,7 @@ int pm_self_check(struct pm_error *err)
 			    value);
 }
 
-/* Has the pid of the first of those that were preloaded. */
+/* Contains the pid of the first preloaded program. */
 static const char first_name[] = "PMSELF_FIRST";
 
 void pm_self_tell_children(void)
@@ -77,7 +78,7 @@ bool pm_self_may_print(void)
 
 /* ---- values ------------------------------------------------------------------------------- */
 
-/* The one of @words that @text is; as written in the environment. */
+/* Finds @text among @words. @name: the environment variable. */
 static int choose(const char *name, const char *text, const char *const *words,
 		  size_t len, unsigned int *ret, struct pm_error *err)
 {
@@ -167,8 +168,8 @@ static int read_words(struct pm_self_settings *settings, struct pm_error *err)
 	return ret;
 }
 
-/* %p is the pid, %% a percent sign. With @unique the pid is there in any case. NULL without
- * memory. */
+/* Replaces %p by the pid and %% by a percent sign. With @unique the pid is appended if it
+ * is not in the text. NULL if out of memory. */
 static char *expand(const char *text, bool unique)
 {
 	struct pm_str str = { 0 };
@@ -191,7 +192,7 @@ static char *expand(const char *text, bool unique)
 	return str.data;
 }
 
-/* The helper has no standard streams, and other descriptors than the program. */
+/* The helper has no standard streams, and its descriptors differ from the program's. */
 static bool is_descriptor(const char *path)
 {
 	static const char *const names[] = { "/dev/stdin", "/dev/stdout", "/dev/stderr",
@@ -203,8 +204,8 @@ static bool is_descriptor(const char *path)
 	return strcmp(path, "-") == 0;
 }
 
-/* All programs under LD_PRELOAD have the same variables. What one of them writes shall not
- * take the place of what those that executed it write. Devices and pipes they may share. */
+/* All programs under LD_PRELOAD have the same variables. A program must not overwrite the
+ * file of the program that executed it. Devices and pipes may be shared. */
 static bool has_to_be_unique(const char *path)
 {
 	struct stat status;
@@ -225,7 +226,7 @@ static int copy_path(const char *variable_name, const char *asked, bool automati
 	if (is_descriptor(text))
 		return pm_error_set(err, -EINVAL,
 				    "%s: the profile is written to files only", text);
-	/* An empty variable is none; a name of no file says it. */
+	/* An empty variable counts as unset; "none" selects no file. */
 	path = strcmp(text, "none") == 0
 		       ? strdup("")
 		       : expand(text, automatic && has_to_be_unique(text));

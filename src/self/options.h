@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the program and the environment ask for.
+ * Options of the program and the environment.
  */
 #pragma once
 
 #include "settings.h"
 
-/* PMSELF=off: nothing is to be done at all. */
+/* PMSELF=off: nothing is done at all. */
 bool pm_self_is_off(void);
-/* Whether the whole program is to be profiled: PMSELF=on, or we were preloaded. */
+/* Whether the whole program is to be profiled: PMSELF=on, or the library was
+ * preloaded. */
 bool pm_self_is_automatic(void);
-/* -EINVAL: PMSELF is another word, and so means nothing. */
+/* -EINVAL: PMSELF has another value, which has no effect. */
 int pm_self_check(struct pm_error *err);
-/* By the environment: the programs that this one executes are not the first to be profiled. */
+/* Sets an environment variable that tells programs executed by this one that they are not
+ * the first ones profiled. */
 void pm_self_tell_children(void);
 /* What scopes count. */
 enum pm_self_scopes {
@@ -20,14 +22,14 @@ enum pm_self_scopes {
 	PM_SELF_SCOPES_TIME, /* calls and elapsed time, which costs least */
 	PM_SELF_SCOPES_ALL,
 };
-/* -EINVAL: PMSELF_SCOPES is another word. */
+/* -EINVAL: PMSELF_SCOPES has another value. */
 int pm_self_read_scopes(enum pm_self_scopes *ret, struct pm_error *err);
-/* PMSELF_QUIET is not set. */
+/* Whether PMSELF_QUIET is unset. */
 bool pm_self_may_print(void);
 
 /*
- * @options may be NULL. What the environment says wins. Texts in @ret are its own, to be
- * released, also after a failure. 0; -EINVAL, -ENOMEM.
+ * @options may be NULL. The environment takes precedence. @ret owns its texts and must be
+ * released, even after a failure. Returns 0, -EINVAL or -ENOMEM.
  */
 int pm_self_settings_init(struct pm_self_settings *ret,
 			  const struct pmself_options *options, struct pm_error *err);

@@ -3,7 +3,7 @@
 
 #include "pm/base.h"
 
-/* To stderr, as it is. */
+/* Writes the text to stderr as it is. */
 void pm_self_print(const char *text);
-/* A line, unless PMSELF_QUIET is set. */
+/* Prints one line, unless PMSELF_QUIET is set. */
 void pm_self_print_error(const struct pm_error *err);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The public side of the profile: one at a time, begun and ended by whatever thread.
+ * The public functions of the profile. Only one runs at a time; any thread may start and
+ * stop it.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -17,19 +18,23 @@
 #define PUBLIC __attribute__((visibility("default")))
 
 static struct {
-	/* Where a profile was begun, or 0. Read without the lock, see is_elsewhere(). */
+	/* The process that started the profile, or 0. Read without the lock, see
+	 * is_elsewhere(). */
 	_Atomic pid_t pid;
-	pthread_mutex_t lock; /* of all below; held while starting and stopping */
+	/* Protects the members below; held while starting and stopping. */
+	pthread_mutex_t lock;
 	bool forks_watched;
-	bool refused; /* the last one did not begin, which was told; nothing has been ended since */
+	/* The last start failed and the error was printed; nothing has been stopped
+	 * since. */
+	bool refused;
 	const struct pm_self_core *core;
-	struct pm_self_helper *helper; /* NULL: nothing runs */
+	struct pm_self_helper *helper; /* NULL: no profile is running */
 	struct pm_self_settings settings;
 } profile = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /*
- * Nothing runs in a child: the helper is not there, and neither are its files, nor the
- * kernel's buffers. What it knew is left where it is, for nobody can say in which state.
+ * In a forked child no profile is running: the helper, its files and the kernel's buffers
+ * are missing. Its memory is left as it is, since it may be in any state.
  */
 static void in_child(void)
 {
@@ -42,7 +47,7 @@ static void in_child(void)
 	profile.pid = 0;
 }
 
-/* Of _Fork(3) and clone(2), of which libc tells nobody. */
+/* Detects a child of _Fork(3) or clone(2), for which libc runs no fork handlers. */
 static bool is_elsewhere(void)
 {
 	return profile.pid != 0 && profile.pid != getpid();
@@ -50,8 +55,8 @@ static bool is_elsewhere(void)
 
 /* ---- printing ----------------------------------------------------------------------------- */
 
-/* Not by stdio, whose locks are the program's. A pipe that nobody reads is no reason for it to
- * end by SIGPIPE. */
+/* Does not use stdio, whose locks belong to the program. Writing to a pipe without a
+ * reader must not end the program by SIGPIPE. */
 void pm_self_print(const char *text)
 {
 	struct timespec now = { 0 };
@@ -101,7 +106,8 @@ void pm_self_print_error(const struct pm_error *err)
 	pm_str_release(&line);
 }
 
-/* Variables are wrong each time that they are read, which is said once. Under the lock. */
+/* Whether the error was printed already: a wrong variable is an error on each start, but
+ * is reported once. Called under the lock. */
 static bool was_told(const struct pm_error *err)
 {
 	static char told[sizeof(err->text)];
@@ -121,7 +127,7 @@ static int start(const struct pmself_options *options, struct pm_error *err)
 	if (profile.helper)
 		return pm_error_set(err, -EALREADY, "a profile is running already");
 	ret = pm_self_settings_init(&profile.settings, options, err);
-	/* With no code it is not printed. */
+	/* Errors without a code are not printed. */
 	if (ret < 0 && was_told(err))
 		err->code = 0;
 	if (ret == 0 && !profile.core && !(profile.core = pm_self_core_load(err)))
@@ -153,7 +159,7 @@ static int stop(struct pm_error *err)
 	int ret, scopes;
 
 	if (!profile.helper) {
-		/* Why there is none has been said, and once is enough: @err stays empty. */
+		/* The reason was printed by the failed start; @err stays empty. */
 		bool known = profile.refused;
 
 		profile.refused = false;
@@ -173,7 +179,8 @@ static int locked(bool begin, const struct pmself_options *options, struct pm_er
 	int ret;
 
 	if (is_elsewhere()) {
-		/* The memory may be the parent's (vfork(2)): who only ends leaves it as it is. */
+		/* The memory may be shared with the parent (vfork(2)), so stopping does
+		 * not change it. */
 		if (!begin)
 			return none_runs(err);
 		in_child();
@@ -184,7 +191,7 @@ static int locked(bool begin, const struct pmself_options *options, struct pm_er
 	return ret;
 }
 
-/* Neither a cancellation nor errno of the caller gets in the way. */
+/* Neither a thread cancellation nor the caller's errno may interfere. */
 static int call(bool begin, const struct pmself_options *options, bool quiet)
 {
 	struct pm_error err = { 0 };
@@ -259,7 +266,8 @@ static void show_scopes(void)
 	pm_self_settings_release(&settings);
 }
 
-/* What the program has not ended is shown all the same, and scopes that have ended since. */
+/* Shows a profile that the program has not stopped, and scopes that have ended since the
+ * last table. */
 __attribute__((destructor)) static void on_exit_of_program(void)
 {
 	if (pm_self_is_off())

@@ -7,9 +7,10 @@
 #include <sys/syscall.h>
 
 enum {
-	TRIES_MAX = 100, /* the page changes when the thread comes back to a CPU */
-	/* `rdpmc` in format/ of aarch64's PMUs: else the kernel lets nobody read the counter
-	 * (Documentation/arch/arm64/perf.rst). It means so where kernel.perf_user_access is 1. */
+	TRIES_MAX = 100, /* the page changes when the thread returns to a CPU */
+	/* `rdpmc` in format/ of aarch64's PMUs: without it the kernel does not allow user
+	 * space to read the counter (Documentation/arch/arm64/perf.rst). It is effective
+	 * if kernel.perf_user_access is 1. */
 	ARM_CONFIG1_USER_READ = 2,
 };
 
@@ -36,13 +37,13 @@ enum {
 	CYCLE_COUNTER = 31, /* PMCCNTR_EL0 */
 };
 
-/* Processors of today may have others behind it. */
+/* Processors may have further counters after it, which have no case below. */
 static bool is_readable(uint32_t counter)
 {
 	return counter <= CYCLE_COUNTER;
 }
 
-/* The numbers of registers are part of the instruction (Arm ARM D13, PMEVCNTR<n>_EL0). */
+/* The register number is encoded in the instruction (Arm ARM D13, PMEVCNTR<n>_EL0). */
 #define EVENT_COUNTER(n)                                                      \
 	case n:                                                               \
 		__asm__ volatile("mrs %0, pmevcntr" #n "_el0" : "=r"(value)); \
@@ -95,14 +96,14 @@ static uint64_t read_pmc(uint32_t counter)
 #error "counters of this architecture are not known"
 #endif
 
-/* The kernel writes the page on the CPU that reads it, so that it is the compiler alone that must
- * not reorder. */
+/* The kernel writes the page on the CPU that reads it, so only the compiler must be kept
+ * from reordering. */
 static void barrier(void)
 {
 	__asm__ volatile("" ::: "memory");
 }
 
-/* The counter has fewer bits than its number, and may be negative. */
+/* The counter has fewer bits than the variable and may be negative. */
 static int64_t sign_extend(uint64_t value, uint16_t width)
 {
 	unsigned int unused = 64u - width;
@@ -154,8 +155,8 @@ static bool read_pages(const struct pm_self_counters *counters,
 
 /* ---- by call -------------------------------------------------------------------------------- */
 
-/* A program that closes all that it has may have got another file of the same number, whose
- * content is not ours to read. */
+/* A program that closes all its descriptors may have opened another file with the same
+ * number, which must not be read. */
 static bool is_ours(const struct pm_self_counters *counters, size_t i)
 {
 	uint64_t id;
@@ -167,7 +168,7 @@ static bool is_ours(const struct pm_self_counters *counters, size_t i)
 static bool read_call(const struct pm_self_counters *counters,
 		      struct pm_self_reading *ret)
 {
-	/* Without the wrapper of libc, in which a thread could be cancelled. */
+	/* Without libc's wrapper, which is a cancellation point. */
 	struct {
 		uint64_t len, enabled_ns, running_ns, values[PM_SELF_COUNTERS];
 	} group;

@@ -7,14 +7,15 @@
 #include "recording.h"
 
 enum {
-	PM_SELF_FILES_MAX = 512, /* of modules, kept open; in the helper's own table */
+	/* Limit of open module files, in the helper's own table. */
+	PM_SELF_FILES_MAX = 512,
 };
 
 struct pm_self_recording {
 	const struct pm_self_settings *settings;
 	struct pm_self_engine *engine;
-	struct pm_file_writer *writer; /* without a file: stores nothing */
-	struct pm_profile_stream *profile; /* of what is written */
+	struct pm_file_writer *writer; /* stores nothing if there is no output file */
+	struct pm_profile_stream *profile; /* fed with what is written */
 	struct pm_procs *procs;
 	struct pm_chain_modules modules;
 	struct pm_chain_threads threads;
@@ -22,21 +23,21 @@ struct pm_self_recording {
 	struct pm_chain_jit *jit;
 	pid_t pid;
 	uint64_t begin_ns, begin_cpu_ns;
-	/* For the footer. */
+	/* For the footer: */
 	uint64_t samples, period, lost, throttled, truncated, stitched;
 	uint64_t stops[PM_CHAIN_STOP_COUNT];
-	struct pm_self_changes changes; /* of what is mapped */
-	struct pm_error refused; /* why it is not the first engine; code 0: it is */
-	struct pm_error failed; /* what went wrong first; code 0: nothing */
+	struct pm_self_changes changes; /* of the mappings */
+	struct pm_error refused; /* why the first engine was not used; code 0: it was */
+	struct pm_error failed; /* the first failure; code 0: none */
 };
 
-/* CPU time of the process without that of the calling thread, the helper. */
+/* CPU time of the process except that of the calling thread, the helper. */
 uint64_t pm_self_cpu_ns(void);
 
-/* A note of the file. */
+/* Adds a note to the file. */
 void pm_self_note(struct pm_self_recording *recording, const char *text);
 
 int pm_self_write_header(struct pm_self_recording *recording);
 int pm_self_write_footer(struct pm_self_recording *recording, uint64_t end_ns);
-/* Names for all frames so far. */
+/* Writes the names of all frames so far. */
 int pm_self_write_names(struct pm_self_recording *recording);

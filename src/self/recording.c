@@ -13,7 +13,7 @@
 #include "table.h"
 
 enum {
-	TABLE_ROWS = 30, /* of the one on stderr; a file has all */
+	TABLE_ROWS = 30, /* of the table on stderr; a file contains all rows */
 };
 
 static uint64_t clock_ns(clockid_t clock)
@@ -24,7 +24,8 @@ static uint64_t clock_ns(clockid_t clock)
 	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
-/* The helper's first: read later it would have run on, and what is left could step back. */
+/* Reads the helper's clock first: if it were read last, the helper would have run on, and
+ * the difference could step back. */
 uint64_t pm_self_cpu_ns(void)
 {
 	uint64_t own = clock_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -44,7 +45,7 @@ static void note(void *user, const char *text)
 
 /* ---- opening ------------------------------------------------------------------------------ */
 
-/* Events take files for each thread and CPU; timers take none. */
+/* Perf events need a descriptor for each thread and CPU, timers none. */
 static bool is_refusal(int code)
 {
 	return code == -EPERM || code == -EACCES || code == -ENOSYS || code == -EMFILE ||
@@ -71,7 +72,7 @@ static int open_engine(struct pm_self_recording *recording, struct pm_error *err
 	return 0;
 }
 
-/* For timers see less. */
+/* Explains the switch to timers, which miss more. */
 static void tell_refusal(struct pm_self_recording *recording)
 {
 	char text[PM_ERROR_TEXT_MAX + 64];
@@ -146,7 +147,7 @@ static int begin_file(struct pm_self_recording *recording, struct pm_error *err)
 		ret = pm_file_writer_flush(recording->writer);
 	if (ret == 0)
 		return 0;
-	/* What it was is known to the writer. */
+	/* The writer knows the original error. */
 	ret = pm_file_writer_close(PM_TAKE_PTR(recording->writer), err);
 	return ret < 0 ? ret : pm_error_set(err, -ENOMEM, "out of memory");
 }
@@ -220,8 +221,9 @@ int pm_self_recording_begin(struct pm_self_recording *recording, struct pm_error
 
 	recording->begin_ns = pm_now_ns();
 	recording->begin_cpu_ns = pm_self_cpu_ns();
-	/* Before the first sample, so that what changes is seen; but where records tell of that
-	 * from now on, after the first record, so that there is nothing of which none tells. */
+	/* Read the mappings before the first sample, so that changes are noticed. But if
+	 * records report mappings, read them after the events are enabled, so that none
+	 * is missed in between. */
 	if (!told)
 		ret = read_mappings(recording, err);
 	if (ret == 0)
@@ -292,10 +294,10 @@ static int on_record(void *user, const struct pm_record *record)
 	default:
 		break;
 	}
-	/* Children that were forked, before they are something of their own. */
+	/* Ignore forked children. */
 	if (record->pid != (uint32_t)recording->pid)
 		return 0;
-	/* Threads that are made by the only one that is sampled. */
+	/* Ignore threads created by the only sampled thread. */
 	if (record->type == PERF_RECORD_FORK && recording->settings->tid)
 		return 0;
 	return record->type == PERF_RECORD_SAMPLE ? on_sample(recording, record)
@@ -322,8 +324,8 @@ static int take(struct pm_self_recording *recording, bool final, struct pm_error
 	return ret;
 }
 
-/* What goes wrong is told at the end; the program runs on, and rings that nobody empties cost
- * it nothing. */
+/* Errors are reported at the end. Meanwhile the program continues, and the stopped rings
+ * cost it nothing. */
 int pm_self_recording_drain(struct pm_self_recording *recording, struct pm_error *err)
 {
 	int ret = take(recording, false, err);
@@ -339,7 +341,8 @@ int pm_self_recording_drain(struct pm_self_recording *recording, struct pm_error
 
 /* ---- the end ------------------------------------------------------------------------------ */
 
-/* Their code may have been where other code is, and have its names. */
+/* The code of hidden libraries may be at addresses where other code is now, and get its
+ * names. */
 static void tell_hidden(struct pm_self_recording *recording)
 {
 	char text[160];
@@ -396,12 +399,12 @@ static int save(const char *path, const char *text, struct pm_error *err)
 	return -code;
 }
 
-/* Handed on as a text, or written to where it was asked for. */
+/* Returns the table as a text, or writes it to the requested file. */
 static int show(struct pm_self_recording *recording, bool whole, char **table,
 		struct pm_error *err)
 {
 	const char *path = recording->settings->table;
-	/* Into a file, for later: everything, in full. */
+	/* A file is for later use: all rows, untruncated. */
 	struct pm_self_table_options options = {
 		.whole = whole,
 		.rows = path ? 0 : TABLE_ROWS,
@@ -410,7 +413,7 @@ static int show(struct pm_self_recording *recording, bool whole, char **table,
 	PM_AUTO_FREE char *text = NULL;
 	int ret;
 
-	/* A shell's programs mostly end before their first tick. */
+	/* Most programs run by a shell end before their first tick. */
 	if ((path && !path[0]) ||
 	    (!path && recording->settings->automatic && recording->samples == 0))
 		return 0;
@@ -440,7 +443,7 @@ int pm_self_recording_finish(struct pm_self_recording *recording, char **table,
 	if (ret < 0 && err->code == 0)
 		pm_error_set(err, ret, "%s", strerror(-ret));
 	shown = show(recording, ret == 0, table, &table_err);
-	/* Knows best why writing failed. */
+	/* The writer knows best why writing failed. */
 	file = pm_file_writer_close(PM_TAKE_PTR(recording->writer), &file_err);
 	if (file < 0)
 		*err = file_err;

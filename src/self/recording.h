@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From what an engine gives to the table and the file: unwinds, interns, names, writes. Belongs
- * to the helper thread.
+ * Turns an engine's records into the table and the file: unwinds, interns, names, writes.
+ * Belongs to the helper thread.
  */
 #pragma once
 
@@ -10,16 +10,16 @@
 
 struct pm_self_recording;
 
-/* Opens engine and file, nothing is sampled yet. @settings are borrowed. */
+/* Opens the engine and the file without starting to sample. @settings are borrowed. */
 int pm_self_recording_open(struct pm_self_recording **ret,
 			   const struct pm_self_settings *settings, struct pm_error *err);
 void pm_self_recording_free(struct pm_self_recording *recording);
 int pm_self_recording_begin(struct pm_self_recording *recording, struct pm_error *err);
-/* Takes what has been sampled so far. */
+/* Takes the samples so far. */
 int pm_self_recording_drain(struct pm_self_recording *recording, struct pm_error *err);
 /*
- * Ends the sampling, finds names, completes the file. @table gets the table, whatever went
- * wrong with the file; its text is to be freed. 0 or what went wrong first.
+ * Ends sampling, finds names, completes the file. @table receives the table, whatever
+ * went wrong with the file; the text is to be freed. Returns 0 or the first error.
  */
 int pm_self_recording_finish(struct pm_self_recording *recording, char **table,
 			     struct pm_error *err);

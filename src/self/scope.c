@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Counters between two points of a thread. Each thread has a stack of open scopes and sums of
- * its own, whose lock is its own, too, but for a moment in which somebody reads them.
+ * Counters between two points of a thread. Each thread has its own stack of open scopes
+ * and its own sums. Its lock is uncontended except while another thread reads the sums.
  */
 #include "scope.h"
 
@@ -26,38 +26,40 @@ enum {
 };
 
 struct frame {
-	uint32_t sum; /* of the thread's */
+	uint32_t sum; /* index in the thread's sums */
 	uint64_t elapsed_ns, cpu_ns;
 	struct pm_self_reading reading;
 };
 
 struct thread {
-	struct thread *next, **link; /* of all threads */
-	pthread_mutex_t lock; /* of the rest */
+	struct thread *next, **link; /* in the list of all threads */
+	pthread_mutex_t lock; /* protects the members below */
 	struct frame frames[DEPTH_MAX];
-	size_t depth, too_deep; /* scopes that are open; those that found no room */
+	size_t depth, too_deep; /* open scopes; scopes beyond the maximum depth */
 	struct pm_self_sums sums;
 	struct pm_self_counters counters;
 };
 
 static struct {
-	pthread_mutex_t lock; /* of all below; taken before a thread's */
+	/* Protects the members below; taken before a thread's lock. */
+	pthread_mutex_t lock;
 	struct thread *threads;
 	struct pm_self_sums ended; /* of threads that have ended */
-	/* That the last table had. */
+	/* Counts at the last table. */
 	uint64_t shown_calls, shown_unfinished, shown_lost;
-	struct thread *abandoned; /* of a parent's threads, in a child */
+	struct thread *abandoned; /* in a child: the parent's threads */
 } all = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static pthread_key_t key; /* whose destructor ends a thread's scopes */
-static enum pm_self_scopes scopes; /* what is counted; set once */
+static pthread_key_t key; /* its destructor ends a thread's scopes */
+static enum pm_self_scopes scopes; /* set once */
 static _Atomic uint64_t lost; /* scopes that found no room */
-static atomic_bool no_counters; /* they cannot be opened here */
-static volatile uint32_t *mark; /* 0: this is a child; NULL: nobody knows */
+static atomic_bool no_counters; /* counters cannot be opened here */
+static volatile uint32_t *mark; /* points to 0: this is a child; NULL: unknown */
 static __thread struct thread *own __attribute__((tls_model("initial-exec")));
-/* This thread is at work here: the program's own malloc() has scopes, too, or a handler of
- * signals, which shall neither wait for this thread's lock nor begin all over again. */
+/* This thread is inside of these functions. The program's malloc() or a signal handler
+ * may use scopes as well, and must neither wait for this thread's lock nor enter
+ * again. */
 static __thread volatile bool inside __attribute__((tls_model("initial-exec")));
 
 static uint64_t clock_ns(clockid_t clock)
@@ -87,7 +89,7 @@ static void link_thread(struct thread *thread)
 	all.threads = thread;
 }
 
-/* What is open now never ends. */
+/* Scopes that are still open count as unfinished. */
 static int merge(struct pm_self_sums *sums, const struct thread *thread)
 {
 	int ret = pm_self_sums_merge(sums, thread->sums.list.data, thread->sums.list.len);
@@ -103,7 +105,7 @@ static int merge(struct pm_self_sums *sums, const struct thread *thread)
 	return ret;
 }
 
-/* The destructor of the key: the thread ends. */
+/* Destructor of the key, called at the end of the thread. */
 static void end_thread(void *user)
 {
 	struct thread *thread = user;
@@ -143,8 +145,8 @@ static void in_parent(void)
 }
 
 /*
- * A child that was forked has this thread only, and counts from now on. Nobody can say in which
- * state the other threads' sums are; they stay where they are.
+ * A forked child has only this thread, and counts from now on. The other threads' sums
+ * may be in any state and are left as they are.
  */
 static void in_child(void)
 {
@@ -155,7 +157,7 @@ static void in_child(void)
 		*mark = 1;
 	all.lock = fresh;
 	for (struct thread *thread = all.threads; thread; thread = thread->next) {
-		/* Their pages are not inherited. */
+		/* A child does not inherit these mappings. */
 		memset(thread->counters.pages, 0, sizeof(thread->counters.pages));
 		pm_self_counters_close(&thread->counters);
 	}
@@ -179,7 +181,8 @@ static void in_child(void)
 		read_begin(own, &own->frames[i]);
 }
 
-/* Of a clone(2) libc tells nobody, but the kernel empties this page in the child. */
+/* libc runs no fork handlers for clone(2), but the kernel zeroes this page in the
+ * child. */
 static void mark_process(void)
 {
 	size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
@@ -308,7 +311,8 @@ static int end_scope(struct thread *thread, const char *name)
 	sum.elapsed_ns = now - frame->elapsed_ns;
 	if (scopes != PM_SELF_SCOPES_TIME)
 		sum.cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - frame->cpu_ns;
-	/* Its readings lie around the others, and take time of their own. */
+	/* The readings of the CPU clock lie around the others and take time
+	 * themselves. */
 	if (sum.cpu_ns != PM_SELF_UNKNOWN && sum.cpu_ns > sum.elapsed_ns)
 		sum.cpu_ns = sum.elapsed_ns;
 	pm_self_sum_add(&thread->sums.list.data[frame->sum], &sum);
@@ -354,7 +358,7 @@ PUBLIC int pmself_scope_end(const char *name)
 
 /* ---- reading ------------------------------------------------------------------------------- */
 
-/* Of all threads, each text once. */
+/* Collects the sums of all threads, each text once. */
 static int collect(struct pm_self_sums *ret)
 {
 	bool before = inside;
@@ -461,7 +465,7 @@ static void put_count(struct pm_str *str, uint64_t count)
 		pm_str_printf(str, " %14" PRIu64, count);
 }
 
-/* One that has not ended yet has counted nobody knows how much. */
+/* A scope that has not ended yet has no known counts. */
 static void put_row(struct pm_str *str, const struct pm_self_sum *sum)
 {
 	bool known = sum->calls > 0;
@@ -510,7 +514,7 @@ static int append(const char *path, const char *text, struct pm_error *err)
 	return code;
 }
 
-/* Whether there is more than the last table had. */
+/* Whether there is more than in the last table. */
 static bool is_news(const struct pm_self_sums *sums)
 {
 	uint64_t calls = 0, unfinished = 0;

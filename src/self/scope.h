@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Scopes, as far as the profile has to know of them.
+ * The part of the scopes that the profile uses.
  */
 #pragma once
 
 #include "pm/base.h"
 
-/* Whether there is anything to show. */
+/* Whether there are scopes to show. */
 bool pm_self_scopes_used(void);
 /*
- * The table of what was counted, to stderr (@table NULL), to the end of a file, or ("") nowhere.
- * Nothing if no scope has ended since it was last shown. 0 or negative errno of the file.
+ * Prints the table of scopes to stderr (@table NULL), to the end of a file, or ("")
+ * nowhere. Prints nothing if no scope has ended since the last time. Returns 0, or a
+ * negative errno of the file.
  */
 int pm_self_scopes_show(const char *table, struct pm_error *err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is to be done, once options and environment have been read.
+ * The settings that result from options and environment.
  */
 #pragma once
 
@@ -9,11 +9,11 @@
 
 struct pm_self_settings {
 	uint32_t rate_hz;
-	const char *event; /* NULL: cycles, or what stands for it */
+	const char *event; /* NULL: cycles, or its substitute */
 	const char *output; /* NULL: no file */
-	const char *table; /* NULL: handed to who stops; "": none */
+	const char *table; /* NULL: returned to the caller of stop; "": none */
 	enum pmself_engine engine;
 	enum pmself_call_graph call_graph;
-	pid_t tid; /* of this thread only; 0: all */
-	bool automatic; /* nobody asked for this very profile */
+	pid_t tid; /* profile only this thread; 0: all */
+	bool automatic; /* the program did not request this profile itself */
 };

@@ -10,12 +10,13 @@
 
 enum {
 	GAP = 2,
-	NAME_COLUMN = 37 + GAP, /* where names begin, behind the numbers */
-	NAMES_MIN = 39, /* columns of a name and its module together */
-	MODULE_MIN = 15, /* of these; the name has the rest, and so more than no place */
+	NAME_COLUMN = 37 + GAP, /* start of the names, after the numbers */
+	NAMES_MIN = 39, /* columns for a name and its module together */
+	/* At least this much of NAMES_MIN, so that the name keeps some room. */
+	MODULE_MIN = 15,
 };
 
-/* ---- how it was measured, and what is missing --------------------------------------------- */
+/* ---- how it was measured and what is missing ---------------------------------------------- */
 
 static void put_plural(struct pm_str *str, uint64_t count, const char *one)
 {
@@ -42,7 +43,7 @@ static void put_heading(struct pm_str *str, const struct pm_profile *profile,
 	pm_str_putc(str, '\n');
 }
 
-/* Stop reasons that mean that callers are missing. */
+/* Number of samples whose stop reason means that callers are missing. */
 static uint64_t incomplete(const struct pm_view *view)
 {
 	const struct pm_profile *profile = view->profile;
@@ -88,7 +89,8 @@ static void put_missing(struct pm_str *str, const struct pm_view *view)
 
 /* ---- the functions ------------------------------------------------------------------------ */
 
-/* What is behind the numbers. A module gets what a name leaves it, and some columns at least. */
+/* Prints what follows the numbers. The module gets the room that the name leaves, but at
+ * least MODULE_MIN columns. */
 static void put_names(struct pm_str *str, const struct pm_profile_function *function,
 		      const char *module, bool inlined, unsigned width)
 {

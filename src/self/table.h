@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The functions that took the time, for people.
+ * The table of functions by time, for people.
  */
 #pragma once
 
@@ -8,12 +8,12 @@
 #include "pm/profile.h"
 
 struct pm_self_table_options {
-	bool whole; /* it came to its end */
-	size_t rows; /* at most; 0: all of them */
-	unsigned width; /* columns that names are cut to; 0: none is */
+	bool whole; /* the profile ended normally */
+	size_t rows; /* at most this many; 0: all */
+	unsigned width; /* columns to cut names to; 0: do not cut */
 };
 
-/* @ret gets a text to be freed. */
+/* @ret receives a text to be freed. */
 int pm_self_table(struct pm_profile_stream *stream, const struct pm_self_engine *engine,
 		  const struct pm_self_table_options *options, char **ret,
 		  struct pm_error *err);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where the kernel does not sample: a timer of each thread's CPU time sends SIGPROF to it, whose
- * handler copies registers and stack (timer-signal.c); threads are looked for (timer-threads.c).
+ * Sampling without the kernel's support: a timer of each thread's CPU time sends SIGPROF
+ * to the thread, whose handler copies registers and stack (timer-signal.c).
+ * timer-threads.c looks for threads.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -15,20 +16,21 @@
 #include "timer-threads.h"
 
 enum {
-	SLEEP_MS = 1000, /* where nothing runs */
-	/* Of the process's CPU time, for new threads and full slots: while threads come and
-	 * go, and when they stay the same. */
+	SLEEP_MS = 1000, /* while nothing runs */
+	/* CPU time of the process between checks for new threads and full slots: while
+	 * threads come and go, and while they stay the same. */
 	WAKE_CPU_NS = 10000000,
 	WAKE_SELDOM_CPU_NS = 40000000,
-	/* Entries wait as long as that, unless their slot is half full. */
+	/* Longest time that entries wait, unless their slot is half full. */
 	DRAIN_NS = 250000000,
 	COMM_BYTES = 16,
-	/* Of the process's, too, it is waited for: one that no program is sent (signal(7)), else
-	 * the program would miss its own. A signalfd would wake the helper at each SIGPROF. */
+	/* The helper waits for signals sent to the process, too, so this must be one that
+	 * programs do not use (signal(7)); otherwise the program would miss its own. A
+	 * signalfd would wake the helper at each SIGPROF. */
 	WAKE_SIGNAL = SIGSTKFLT,
 };
 
-/* A sample that waits in a slot. */
+/* A sample in a slot. */
 struct item {
 	uint64_t time;
 	struct pm_self_slot *slot;
@@ -43,12 +45,13 @@ struct engine {
 	PM_VEC(struct item) items;
 	uint64_t drained_ns;
 	uint64_t begin_cpu_ns,
-		cpu_ns; /* of what is sampled; the second once it has ended */
+		/* CPU time of what is sampled, at the start and at the end. */
+		cpu_ns;
 	uint64_t lost;
 	int wake_timer;
 	uint64_t wake_ns;
 	bool begun, ended;
-	bool replaced; /* the program's own handler is in our place */
+	bool replaced; /* the program has replaced our handler */
 	int looked; /* negative errno: threads could not be listed */
 };
 
@@ -110,7 +113,7 @@ static int engine_open(struct pm_self_engine **ret,
 		.stacks = settings->call_graph != PMSELF_CALL_GRAPH_NONE,
 		.only = settings->tid,
 	};
-	/* What wakes the helper costs nothing while nothing runs. */
+	/* The timer that wakes the helper costs nothing while no thread runs. */
 	code = pm_self_timer_new(CLOCK_PROCESS_CPUTIME_ID, helper, WAKE_SIGNAL, NULL);
 	timer->wake_timer = code < 0 ? PM_SELF_NO_TIMER : code;
 	if (code < 0) {
@@ -149,7 +152,7 @@ static uint64_t engine_ring_bytes(const struct pm_self_engine *engine)
 
 /* ---- begin and end ------------------------------------------------------------------------- */
 
-/* What samples have to stand for. */
+/* The CPU time that the samples represent. */
 static uint64_t sampled_cpu_ns(const struct engine *timer)
 {
 	if (timer->timers.only)
@@ -173,7 +176,7 @@ static uint64_t tick_ns(void)
 	return (uint64_t)tick.tv_nsec;
 }
 
-/* So that no slot is more than a quarter full then. */
+/* The longest wake interval at which no slot gets more than a quarter full. */
 static uint64_t seldom_ns(const struct engine *timer)
 {
 	uint64_t interval = timer->timers.interval_ns, tick = tick_ns();
@@ -203,7 +206,7 @@ static int engine_begin(struct pm_self_engine *engine, struct pm_error *err)
 		       : 0;
 }
 
-/* A handler that is at work may end its entry; it is not waited for longer than that takes. */
+/* Lets running handlers finish their entries, but waits only as long as that may take. */
 static void await_handlers(void)
 {
 	const struct timespec moment = { .tv_nsec = 1000000 };
@@ -261,7 +264,7 @@ static int compare(const void *left, const void *right)
 	return (a->entry > b->entry) - (a->entry < b->entry);
 }
 
-/* What was taken until then. */
+/* Collects the samples taken until @until. */
 static int collect(struct engine *timer, uint64_t until)
 {
 	timer->items.len = 0;
@@ -276,7 +279,7 @@ static int collect(struct engine *timer, uint64_t until)
 			struct pm_self_entry *entry =
 				&slot->entries[at % PM_SELF_ENTRIES];
 
-			/* A slot's are in order of time. */
+			/* The entries of a slot are in time order. */
 			if (entry->time > until)
 				break;
 			if (pm_vec_push(&timer->items,
@@ -289,7 +292,7 @@ static int collect(struct engine *timer, uint64_t until)
 	return 0;
 }
 
-/* What a thread is called when its first sample is given. */
+/* Reports the thread's name when its first sample is given. */
 static int name(const struct engine *timer, struct pm_self_slot *slot, uint64_t time,
 		const struct pm_self_take *take)
 {
@@ -334,7 +337,8 @@ static int give(const struct engine *timer, const struct item *item,
 		.pid = (uint32_t)timer->pid,
 		.tid = (uint32_t)item->slot->tid,
 		.cpu = entry->cpu,
-		.sample = { .ip = entry->regs[REGS - 1], /* the last one of both */
+		/* The program counter is the last register on both architectures. */
+		.sample = { .ip = entry->regs[REGS - 1],
 			    .period = entry->ticks * timer->timers.interval_ns,
 			    .regs = { .abi = PM_REGS_64,
 				      .known = ((uint64_t)1 << REGS) - 1 },
@@ -347,7 +351,7 @@ static int give(const struct engine *timer, const struct item *item,
 	return take->record(take->user, &record);
 }
 
-/* Losses of a slot, and its end. */
+/* Reports the losses of a slot and the end of its thread. */
 static int settle(struct engine *timer, struct pm_self_slot *slot,
 		  const struct pm_self_take *take)
 {
@@ -405,7 +409,8 @@ static int engine_drain(struct pm_self_engine *engine, bool final,
 	int ret, changed;
 
 	if (!timer->ended && !pm_self_signal_is_ours()) {
-		/* A handler that knows nothing of our signals shall get no more of them. */
+		/* The program's handler does not know our signals, so no more must be
+		 * sent. */
 		engine_end(engine);
 		timer->replaced = true;
 	}
@@ -416,7 +421,7 @@ static int engine_drain(struct pm_self_engine *engine, bool final,
 		ret = pm_self_timers_look_again(&timer->timers);
 		if (ret < 0)
 			timer->looked = ret;
-		/* Who loads one library mostly loads more. */
+		/* A program that loads one library usually loads more. */
 		if (changed)
 			timer->timers.unchanged = 0;
 		set_wake(timer, pm_self_timers_stable(&timer->timers) ? seldom_ns(timer)
@@ -434,9 +439,10 @@ static int engine_lost(const struct pm_self_engine *engine, uint64_t *ret)
 	return 0;
 }
 
-/* ---- what was not seen --------------------------------------------------------------------- */
+/* ---- what was missed ----------------------------------------------------------------------- */
 
-/* What each thread may have run since its last tick, or its clock's last look. */
+/* Reports CPU time without ticks. The slack is what each thread may have run since its
+ * last tick, or since its clock was last checked. */
 static void tell_missing(const struct engine *timer, const struct pm_self_tell *tell)
 {
 	const struct pm_self_timers *timers = &timer->timers;
@@ -458,7 +464,7 @@ static void tell_missing(const struct engine *timer, const struct pm_self_tell *
 	tell->note(tell->user, text);
 }
 
-/* Timers of CPU time are looked at with the kernel's tick, CONFIG_HZ times a second. */
+/* The kernel checks CPU-time timers at its tick, CONFIG_HZ times a second. */
 static void tell_rate(const struct engine *timer, const struct pm_self_tell *tell)
 {
 	uint64_t tick = tick_ns(), hz = tick > 0 ? 1000000000u / tick : UINT64_MAX;

@@ -16,10 +16,11 @@ enum {
 
 struct pm_self_slot pm_self_slots[PM_SELF_SLOTS_MAX];
 
-/* What the program does with SIGPROF. Read by handlers; written while ours is not installed. */
+/* The program's own action for SIGPROF. Handlers read it; it is written while ours is not
+ * installed. */
 static struct sigaction of_program;
 static atomic_bool installed;
-static pid_t owner; /* of the slots */
+static pid_t owner; /* the process that the slots belong to */
 
 /* ---- inside the handler: nothing here may wait, allocate or touch foreign memory ----------- */
 
@@ -62,9 +63,9 @@ static uint64_t stack_pointer(const ucontext_t *context)
 #endif
 
 /*
- * By a call of the system, which fails where a plain read would end the program: nobody knows
- * where the stack ends, nor whether the stack pointer is one. Page by page, for a piece is
- * copied as a whole or not at all (process_vm_readv(2)).
+ * Uses a system call, which fails where a plain read would crash the program: the end of
+ * the stack is unknown, and the stack pointer may be invalid. Copies page by page,
+ * because a piece is copied completely or not at all (process_vm_readv(2)).
  */
 static uint32_t copy_stack(uint8_t *ret, pid_t tid, uint64_t sp)
 {
@@ -117,7 +118,7 @@ static void write_entry(struct pm_self_slot *slot, uint32_t ticks,
 	atomic_store_explicit(&slot->head, head + 1, memory_order_release);
 }
 
-/* The slot that a signal was sent for; NULL: it is none of ours. */
+/* The slot that the signal was sent for; NULL: the signal is not ours. */
 static struct pm_self_slot *slot_of(const siginfo_t *info)
 {
 	uintptr_t value = (uintptr_t)info->si_value.sival_ptr;
@@ -140,7 +141,7 @@ static void take(struct pm_self_slot *slot, const siginfo_t *info,
 		slot->lost++;
 		return;
 	}
-	/* Else it comes from a timer that was deleted. */
+	/* Otherwise the signal comes from a deleted timer. */
 	if (atomic_load(&slot->timer) == info->si_timerid) {
 		slot->samples++;
 		slot->ticks += ticks;
@@ -149,7 +150,8 @@ static void take(struct pm_self_slot *slot, const siginfo_t *info,
 	atomic_store(&slot->busy, false);
 }
 
-/* The program's own timers (setitimer(2)), or somebody's kill(2). */
+/* Passes a signal of the program's own timers (setitimer(2)) or of kill(2) to the
+ * program's handler. */
 static void pass_on(int number, siginfo_t *info, void *context)
 {
 	const struct sigaction by_default = { .sa_handler = SIG_DFL };
@@ -157,7 +159,7 @@ static void pass_on(int number, siginfo_t *info, void *context)
 	if (of_program.sa_flags & SA_SIGINFO) {
 		of_program.sa_sigaction(number, info, context);
 	} else if (of_program.sa_handler == SIG_DFL) {
-		/* Comes when this handler has ended. */
+		/* Delivered when this handler has returned. */
 		sigaction(number, &by_default, NULL);
 		raise(number);
 	} else if (of_program.sa_handler != SIG_IGN) {
@@ -177,7 +179,7 @@ static void on_signal(int number, siginfo_t *info, void *context)
 	errno = saved;
 }
 
-/* ---- around it ----------------------------------------------------------------------------- */
+/* ---- installing and removing --------------------------------------------------------------- */
 
 bool pm_self_signal_is_ours(void)
 {
@@ -187,7 +189,7 @@ bool pm_self_signal_is_ours(void)
 	       now.sa_sigaction == on_signal;
 }
 
-/* Whose slots they are: no timer is inherited, and the threads are not there. */
+/* In a new process: no timer is inherited, and the other threads do not exist. */
 static void own_slots(void)
 {
 	for (size_t i = 0; i < PM_SELF_SLOTS_MAX && pm_self_slots[i].entries; i++) {
@@ -212,23 +214,24 @@ int pm_self_signal_install(void)
 	static bool forks_watched;
 	struct sigaction ours = {
 		.sa_sigaction = on_signal,
-		/* On the program's stack for signals, where it has one: its
-				   * own may be too small. What is copied is the stack that was
-				   * interrupted, whichever we are on. */
+		/* Use the program's alternate signal stack if there is one, since its
+		 * normal stack may be too small. The copied stack is always the
+		 * interrupted one. */
 		.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK
 	};
 	int ret = 0;
 
-	/* Who jumps out of a handler of his shall not jump out of ours, too. */
+	/* Block all signals: a handler of the program that leaves by longjmp(3) must not
+	 * leave ours, too. */
 	sigfillset(&ours.sa_mask);
-	/* Of a clone(2) libc tells nobody. */
+	/* libc runs no fork handlers for clone(2). */
 	if (owner != getpid())
 		own_slots();
 	if (!forks_watched) {
 		ret = -pthread_atfork(NULL, NULL, in_child);
 		forks_watched = ret == 0;
 	}
-	/* Ours may have been put back by a program that had kept it. */
+	/* Our handler may be installed already, if the program saved and restored it. */
 	if (ret == 0 && !pm_self_signal_is_ours() &&
 	    sigaction(SIGPROF, NULL, &of_program) < 0)
 		ret = -errno;
@@ -246,9 +249,9 @@ void pm_self_signal_remove(void)
 	if (!atomic_exchange(&installed, false) || !pm_self_signal_is_ours())
 		return;
 	/*
-	 * Signals that wait, blocked or not, would come to what the program does with SIGPROF,
-	 * which mostly is to end. To ignore them takes them out of the queues of all threads
-	 * (POSIX, sigaction()).
+	 * Pending signals, blocked or not, would be delivered to the program's own action
+	 * for SIGPROF, which usually ends the program. Ignoring SIGPROF removes them from
+	 * the queues of all threads (POSIX, sigaction()).
 	 */
 	sigaction(SIGPROF, &ignore, NULL);
 	sigaction(SIGPROF, &of_program, &before);

@@ -15,11 +15,12 @@
 #endif
 
 enum {
-	LOOK_CPU_NS = 10000000, /* what a new thread may run before it is seen, mostly */
-	LOOK_SHARE = 50, /* looking has this part of the process's CPU time at most */
-	LOOK_TRUST =
-		10, /* unchanged looks, after which a tenth of them looks at each thread */
-	BLOCKED_TICKS = 10, /* without a sample, before it is asked why */
+	/* CPU time that a new thread usually runs at most before it is found. */
+	LOOK_CPU_NS = 10000000,
+	LOOK_SHARE = 50, /* looking takes at most 1/N of the process's CPU time */
+	/* After this many unchanged looks, only every tenth look lists the threads. */
+	LOOK_TRUST = 10,
+	BLOCKED_TICKS = 10, /* ticks without a sample, before the cause is checked */
 };
 
 static uint64_t clock_ns(clockid_t clock)
@@ -33,16 +34,17 @@ static uint64_t clock_ns(clockid_t clock)
 /* ---- a timer -------------------------------------------------------------------------------- */
 
 /*
- * What pthread_getcpuclockid(3) gives, which wants a pthread_t: the complement of the number
- * above three bits, of which 4 is "of a thread" and 2 the scheduler's time. The kernel keeps
- * it so for programs that were built before (include/linux/posix-timers.h).
+ * The clock id that pthread_getcpuclockid(3) returns, for which it needs a pthread_t: the
+ * complement of the thread id, above three bits, of which 4 means "of a thread" and 2 the
+ * scheduler's time. The kernel keeps this encoding for existing programs
+ * (include/linux/posix-timers.h).
  */
 clockid_t pm_self_thread_clock(pid_t tid)
 {
 	return (clockid_t)(~(unsigned int)tid << 3 | 4 | 2);
 }
 
-/* Without libc's wrapper, whose numbers are not those that come with the signal. */
+/* Without libc's wrapper, whose timer ids differ from those in the signal. */
 int pm_self_timer_new(clockid_t clock, pid_t to, int number, void *value)
 {
 	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID,
@@ -84,7 +86,7 @@ static struct pm_self_slot *find_slot(pid_t tid)
 	return NULL;
 }
 
-/* NULL with errno. */
+/* Returns NULL and sets errno on failure. */
 static struct pm_self_slot *free_slot(void)
 {
 	for (size_t i = 0; i < PM_SELF_SLOTS_MAX; i++) {
@@ -95,7 +97,7 @@ static struct pm_self_slot *free_slot(void)
 			continue;
 		if (slot->entries)
 			return slot;
-		/* Never given back: see timer-signal.h. */
+		/* Never freed, see timer-signal.h. */
 		entries =
 			mmap(NULL, PM_SELF_ENTRIES * sizeof(*slot->entries),
 			     PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -123,8 +125,8 @@ static void reset(struct pm_self_slot *slot, const struct pm_self_timers *timers
 }
 
 /*
- * The first tick comes after a random part of the interval: a thread that runs for less than
- * one is then sampled as often as it deserves.
+ * The first tick comes after a random part of the interval, so that threads that run for
+ * less than one interval are sampled in proportion to their time.
  */
 static uint64_t first_ns(const struct pm_self_timers *timers, pid_t tid)
 {
@@ -174,7 +176,8 @@ void pm_self_timers_release(struct pm_self_timers *timers, struct pm_self_slot *
 
 /* ---- looking -------------------------------------------------------------------------------- */
 
-/* Of /proc/TID/status, where it is a mask of 64 signals in hexadecimal digits. */
+/* Reads the blocked signals from /proc/TID/status, a mask of 64 signals in
+ * hexadecimal. */
 static bool blocks_signal(pid_t tid)
 {
 	char path[64], line[256];
@@ -203,7 +206,7 @@ static void meet(struct pm_self_timers *timers, pid_t tid)
 
 	if (!slot) {
 		ret = add(timers, tid);
-		/* Those that have ended meanwhile are none that lack something. */
+		/* A thread that has ended meanwhile needs no timer. */
 		if (ret < 0 && is_there(tid)) {
 			timers->without_now++;
 			timers->without_errno = -ret;
@@ -216,7 +219,7 @@ static void meet(struct pm_self_timers *timers, pid_t tid)
 		slot->blocked = blocks_signal(tid);
 }
 
-/* From those that were not met. */
+/* Ends the timers of threads that this round did not find. */
 static void part(struct pm_self_timers *timers)
 {
 	size_t threads = 0;
@@ -226,7 +229,7 @@ static void part(struct pm_self_timers *timers)
 
 		if (!slot->tid || slot->gone)
 			continue;
-		/* Some may be left out of a list that is read while others end. */
+		/* A thread may be missing in a list that is read while others end. */
 		if (slot->round == timers->round || is_there(slot->tid)) {
 			threads++;
 			continue;
@@ -277,8 +280,8 @@ static bool all_there(void)
 	return true;
 }
 
-/* Whether there are the same ones, and no more, in a program whose threads did not change for
- * long. */
+/* Whether the threads are still the same, checked cheaply in a program whose threads have
+ * not changed for long. */
 static bool seems_unchanged(struct pm_self_timers *timers)
 {
 	struct stat folder;

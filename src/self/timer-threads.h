@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which threads are sampled by timers: made when a thread is seen, deleted when it has gone.
- * The helper's.
+ * Timers of the sampled threads: created when a thread is found, deleted when it has
+ * ended. Belongs to the helper.
  */
 #pragma once
 
@@ -10,35 +10,37 @@
 struct pm_self_timers {
 	uint64_t interval_ns;
 	bool stacks;
-	pid_t only; /* this thread; 0: all */
+	pid_t only; /* sample only this thread; 0: all */
 	unsigned int round;
 	uint64_t look_cpu_ns; /* CPU time at which the next look is due */
-	uint64_t links; /* of the folder of threads when it was looked at: how many */
-	unsigned int unchanged; /* looks, one behind the other, that found nothing new */
-	/* Of threads that have gone; of all once they are stopped. */
+	uint64_t links; /* link count of the folder of threads at the last look */
+	unsigned int unchanged; /* successive looks that found nothing new */
+	/* Of ended threads; of all threads once they are stopped. */
 	uint64_t ticks, unread;
-	size_t blocked; /* without samples, for SIGPROF is blocked there */
-	/* For the user. */
-	size_t threads; /* that have a timer, at the same time at most */
-	size_t without_now, without; /* those that did not; at the same time, at most */
+	size_t blocked; /* threads without samples because they block SIGPROF */
+	/* For the report to the user: */
+	size_t threads; /* most threads with a timer at the same time */
+	/* Threads that could not get a timer: in the last look, and the most in any. */
+	size_t without_now, without;
 	int without_errno;
 };
 
-/* A timer's clock of another thread of this process. */
+/* The CPU-time clock of another thread of this process. */
 clockid_t pm_self_thread_clock(pid_t tid);
-/* A timer of @clock that will send a signal with @value to a thread: its number, or negative
- * errno. It does not run yet. */
+/* Creates a timer of @clock that sends a signal with @value to a thread. It does not run
+ * yet. Returns its number or a negative errno. */
 int pm_self_timer_new(clockid_t clock, pid_t to, int number, void *value);
 int pm_self_timer_run(int timer, uint64_t first_ns, uint64_t interval_ns);
 void pm_self_timer_delete(int timer);
 
-/* Timers for threads that are new, none for those that have gone. 0 or negative errno. */
+/* Creates timers for new threads and deletes those of ended ones. Returns 0 or a negative
+ * errno. */
 int pm_self_timers_look(struct pm_self_timers *timers);
-/* The same, unless the last look was a moment of CPU time ago. */
+/* The same, unless the last look was only a short CPU time ago. */
 int pm_self_timers_look_again(struct pm_self_timers *timers);
-/* The threads have been the same for many looks. */
+/* Whether many looks in a row found the same threads. */
 bool pm_self_timers_stable(const struct pm_self_timers *timers);
-/* The thread has gone and its samples are taken: the slot becomes free. */
+/* Frees the slot of an ended thread whose samples are taken. */
 void pm_self_timers_release(struct pm_self_timers *timers, struct pm_self_slot *slot);
-/* Deletes all; the slots are as those of threads that have gone. */
+/* Deletes all timers. The slots then look like those of ended threads. */
 void pm_self_timers_stop(void);
