@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What every room stands on: errors, ownership, growable arrays, an index of dense ids,
- * text buffers, bounded reading of foreign bytes. Depends on libc only.
+ * Used by every room: errors, ownership, growable arrays, an index of dense ids, text
+ * buffers, bounded reading of untrusted bytes. Depends on libc only.
  */
 #pragma once
 
@@ -27,29 +27,31 @@ enum {
 };
 
 /*
- * Why a call failed, in words for a person. Owned by the caller, filled by the callee only
- * when the call fails; nothing in it is allocated. Every `struct pm_error *` parameter of
- * this project may be NULL. Texts are one line without a newline.
+ * Why a call failed, in words for a person. Owned by the caller; the callee fills it only
+ * when the call fails, and allocates nothing. Every `struct pm_error *` parameter of this
+ * project may be NULL. Texts are one line without a newline.
  */
 struct pm_error {
-	int code; /* negative errno; 0 while nothing has failed */
+	int code; /* negative errno; 0: no failure */
 	char source
-		[PM_ERROR_SOURCE_MAX]; /* file, event or process it is about, "" if none */
-	int64_t offset; /* in `source`: a line number (text) or byte offset; -1 if none */
+		[PM_ERROR_SOURCE_MAX]; /* the file, event or process concerned, "" if none */
+	/* Position in `source`: line number (text) or byte offset; -1 if none. */
+	int64_t offset;
 	char text[PM_ERROR_TEXT_MAX]; /* what is wrong */
-	char fix[PM_ERROR_FIX_MAX]; /* the one command or option that mends it, "" if none */
+	/* The one command or option that fixes it, "" if none. */
+	char fix[PM_ERROR_FIX_MAX];
 };
 
-/* Sets code and text, empties the rest. Returns @code, so that `return pm_error_set(…)`.
+/* Sets code and text and clears the rest. Returns @code, for `return pm_error_set(…)`.
  * The arguments may be texts of @err itself. */
 int pm_error_set(struct pm_error *err, int code, const char *format, ...) PM_PRINTF(3, 4);
-/* Adds where; @offset -1 for none. */
+/* Sets the source; @offset -1: none. */
 void pm_error_where(struct pm_error *err, const char *source, int64_t offset);
-/* Adds the remedy. */
+/* Sets the fix. */
 void pm_error_fix(struct pm_error *err, const char *format, ...) PM_PRINTF(2, 3);
 /*
- * Prints `PROGRAM: SOURCE:OFFSET: TEXT` and, where there is one, a second line
- * `PROGRAM: try: FIX`. Control characters are escaped. For programs; libraries never print.
+ * Prints `PROGRAM: SOURCE:OFFSET: TEXT` and, if there is a fix, a second line `PROGRAM:
+ * try: FIX`. Control characters are escaped. For programs; libraries never print.
  */
 void pm_error_print(const struct pm_error *err, const char *program, FILE *to);
 
@@ -66,7 +68,7 @@ static inline void pm_cleanup_free(void *pointer_to_pointer)
 	free(*(void **)pointer_to_pointer);
 }
 
-/* Closes and keeps errno, so that a cleanup never hides the reason of a failure. */
+/* Closes and keeps errno, so that a cleanup never hides the reason for a failure. */
 static inline void pm_cleanup_close(int *fd)
 {
 	int saved = errno;
@@ -85,7 +87,7 @@ static inline void pm_cleanup_fclose(FILE **file)
 	errno = saved;
 }
 
-/* Hands an owned value over: the variable no longer owns it. */
+/* Moves an owned value out of the variable, which no longer owns it. */
 #define PM_TAKE_PTR(variable)                             \
 	({                                                \
 		__typeof__(variable) taken_ = (variable); \
@@ -102,8 +104,8 @@ static inline int pm_take_fd(int *fd)
 
 /* ---- growable arrays ----------------------------------------------------------------- */
 
-/* Zero-initialised is empty. `data` moves when it grows: keep indices, not pointers. Of any
- * type, one that is defined here and has commas in it, too. */
+/* Zero-initialised is empty. `data` moves when it grows: keep indices, not pointers. The
+ * element type may be defined in place and contain commas. */
 #define PM_VEC(...)                \
 	struct {                   \
 		__VA_ARGS__ *data; \
@@ -112,12 +114,12 @@ static inline int pm_take_fd(int *fd)
 	}
 
 /*
- * Room for @want elements of @size bytes. Returns the (moved) array, with *cap updated, or
- * NULL without any change when memory ends or the size overflows.
+ * Makes room for @want elements of @size bytes. Returns the (moved) array with *cap
+ * updated. Returns NULL and changes nothing if out of memory or if the size overflows.
  */
 void *pm_vec_grow(void *data, size_t *cap, size_t size, size_t want) PM_MUST_CHECK;
 
-/* 0 or -ENOMEM. */
+/* Returns 0 or -ENOMEM. */
 #define pm_vec_reserve(vec, want)                                                       \
 	({                                                                              \
 		__typeof__(vec) vec_ = (vec);                                           \
@@ -127,7 +129,8 @@ void *pm_vec_grow(void *data, size_t *cap, size_t size, size_t want) PM_MUST_CHE
 			vec_->data = grown_;                                            \
 		grown_ ? 0 : -ENOMEM;                                                   \
 	})
-/* 0 or -ENOMEM. The value is evaluated once, after the room is there. */
+/* Returns 0 or -ENOMEM. The value is evaluated once, after the space has been
+ * reserved. */
 #define pm_vec_push(vec, ...)                                        \
 	({                                                           \
 		__typeof__(vec) push_ = (vec);                       \
@@ -148,9 +151,9 @@ void *pm_vec_grow(void *data, size_t *cap, size_t size, size_t want) PM_MUST_CHE
 /* ---- index: from a key to a dense id ------------------------------------------------- */
 
 /*
- * Open addressing over ids of a table that the caller owns (rows never move their id). The
- * index keeps hashes and ids only; equality is asked of the caller. Zero-initialised is
- * empty.
+ * Open addressing over the ids of a table that the caller owns (a row never changes its
+ * id). The index stores hashes and ids only; the caller compares keys. Zero-initialised
+ * is empty.
  */
 struct pm_index {
 	struct pm_index_slot {
@@ -165,16 +168,18 @@ struct pm_index {
 
 typedef bool (*pm_index_equal_fn)(const void *table, uint32_t id, const void *key);
 
-/* The id whose row equals @key, or PM_INDEX_NONE. */
+/* Returns the id whose row equals @key, or PM_INDEX_NONE. */
 uint32_t pm_index_find(const struct pm_index *index, uint64_t hash,
 		       pm_index_equal_fn equal, const void *table, const void *key);
-/* Adds @id, known to be absent. 0 or -ENOMEM (then nothing has changed). */
+/* Adds @id, which must not be present. Returns 0 or -ENOMEM (nothing has changed
+ * then). */
 int pm_index_add(struct pm_index *index, uint64_t hash, uint32_t id) PM_MUST_CHECK;
-/* Takes @id out, which was added with this very hash. False when it is not there. */
+/* Removes @id, which must have been added with the same hash. False if it is not
+ * present. */
 bool pm_index_remove(struct pm_index *index, uint64_t hash, uint32_t id);
 void pm_index_release(struct pm_index *index);
 
-/* Not for adversarial keys across a trust boundary: a quick mixer and a quick byte hash. */
+/* A fast mixer and a fast byte hash, not resistant to adversarial keys. */
 static inline uint64_t pm_hash_mix(uint64_t a, uint64_t b)
 {
 	__uint128_t product =
@@ -187,8 +192,9 @@ uint64_t pm_hash_bytes(const void *bytes, size_t len);
 /* ---- text ---------------------------------------------------------------------------- */
 
 /*
- * A growing text, always NUL-terminated once something was appended. Failure to allocate is
- * sticky: append without looking, ask `failed` once at the end. Zero-initialised is empty.
+ * A growing text, NUL-terminated once something was appended. An allocation failure is
+ * sticky: append without checking, and check `failed` once at the end. Zero-initialised
+ * is empty.
  */
 struct pm_str {
 	char *data;
@@ -204,13 +210,14 @@ void pm_str_u64(struct pm_str *str, uint64_t value);
 void pm_str_hex(struct pm_str *str, uint64_t value); /* 0x1f */
 void pm_str_printf(struct pm_str *str, const char *format, ...) PM_PRINTF(2, 3);
 /*
- * Foreign text made safe for a terminal: control characters (C0, DEL, C1) become \xNN, bytes
- * that are not UTF-8, and letters that turn the direction of text or end lines, become U+FFFD.
+ * Appends untrusted text made safe for a terminal. Control characters (C0, DEL, C1)
+ * become \xNN. Bytes that are not UTF-8, and characters that change the text direction or
+ * end lines, become U+FFFD.
  */
 void pm_str_printable(struct pm_str *str, const char *bytes, size_t len);
 /*
- * Foreign text as a JSON string with its quotes (RFC 8259 §7): control characters (as
- * above) escaped, bytes that are not UTF-8 become U+FFFD. NULL becomes `null`.
+ * Appends untrusted text as a JSON string with quotes (RFC 8259 §7). Control characters
+ * (as above) are escaped, bytes that are not UTF-8 become U+FFFD. NULL becomes `null`.
  */
 void pm_str_json(struct pm_str *str, const char *text);
 void pm_str_clear(struct pm_str *str);
@@ -222,34 +229,37 @@ void pm_str_release(struct pm_str *str);
  */
 size_t pm_utf8_char(const char *bytes, size_t len);
 
-/* The whole of @text as an unsigned number, decimal or 0x…; false when it is anything else. */
+/* Parses all of @text as an unsigned number, decimal or 0x…; false if it is anything
+ * else. */
 bool pm_parse_u64(const char *text, uint64_t *ret);
 
 /* ---- texts in a given width ----------------------------------------------------------- */
 
-/* Columns that a text in UTF-8 takes, as far as code points tell. */
+/* Number of columns of a UTF-8 text, counting each code point as one. */
 size_t pm_columns(const char *text);
-/* What stands for what was left out. */
+/* The mark for text that was cut. */
 const char *pm_ellipsis(bool ascii);
-/* @name made printable and cut to @width columns (0: whole): the operator() of lambdas goes
- * first, then arguments, then those of templates, then outer scopes, then the middle. */
+/* Appends @name, made printable and shortened to @width columns (0: unlimited). The
+ * operator() of lambdas is dropped first, then arguments, template arguments, outer
+ * scopes, and finally the middle. */
 void pm_put_name(struct pm_str *str, const char *name, size_t width, bool ascii);
-/* @text made printable; too long, it loses its end or, if @keep_end, its beginning. */
+/* Appends @text made printable. A text that is too long loses its end or, with @keep_end,
+ * its start. */
 void pm_put_cut(struct pm_str *str, const char *text, size_t width, bool keep_end,
 		bool ascii);
 
-/* ---- near names --------------------------------------------------------------------------- */
+/* ---- similar names ------------------------------------------------------------------------ */
 
 /*
- * Edit distance (Levenshtein, case-insensitive) of two short names; for "did you mean".
- * Names over 64 bytes count as far away (SIZE_MAX).
+ * Edit distance (Levenshtein, case-insensitive) of two short names, for "did you mean".
+ * Names over 64 bytes have no distance (SIZE_MAX).
  */
 size_t pm_name_distance(const char *a, const char *b);
-/* Whether @wanted is all of @name but namespaces and classes, as `f` is of `ns::f` and of
- * `ns::f<int>`. @name has no parameters. */
+/* Whether @wanted is @name without its namespaces and classes, as `f` is of `ns::f` and
+ * of `ns::f<int>`. @name must have no parameters. */
 bool pm_name_is_last_part(const char *name, const char *wanted);
 
-/* Collects the names that come nearest to what was typed, the nearest first. */
+/* Collects the names most similar to a typed one, the most similar first. */
 enum {
 	PM_NEAR_NAMES_MAX = 4,
 	PM_NEAR_NAMES_BYTES = 96,
@@ -262,16 +272,17 @@ struct pm_near_names {
 	} list[PM_NEAR_NAMES_MAX];
 	size_t len;
 };
-/* Longer names than PM_NEAR_NAMES_BYTES are left out. */
+/* Names longer than PM_NEAR_NAMES_BYTES are ignored. */
 void pm_near_names_add(struct pm_near_names *near, const char *name);
-/* Puts `; near names: a, b` behind the text of @err; nothing when there are none. */
+/* Appends `; near names: a, b` to the text of @err, or nothing if there are none. */
 void pm_near_names_tell(const struct pm_near_names *near, struct pm_error *err);
 
 /* ---- bounded reader ------------------------------------------------------------------ */
 
 /*
- * Reads foreign bytes, host byte order, without ever leaving [data, data+len). A read past
- * the end sets `failed`, which sticks, and gives 0: read a whole structure, then ask once.
+ * Reads untrusted bytes in host byte order without ever leaving [data, data+len). A read
+ * past the end sets `failed`, which is sticky, and returns 0: read a whole structure,
+ * then check once.
  */
 struct pm_reader {
 	const uint8_t *data;
@@ -289,14 +300,16 @@ static inline size_t pm_reader_left(const struct pm_reader *reader)
 	return reader->failed || reader->pos > reader->len ? 0
 							   : reader->len - reader->pos;
 }
-/* @size bytes in place, or NULL when fewer are left. Of 0 bytes only `failed` tells. */
+/* Returns @size bytes in place, or NULL if fewer are left. For 0 bytes only `failed` is
+ * meaningful. */
 const void *pm_reader_bytes(struct pm_reader *reader, size_t size);
 uint8_t pm_reader_u8(struct pm_reader *reader);
 uint16_t pm_reader_u16(struct pm_reader *reader);
 uint32_t pm_reader_u32(struct pm_reader *reader);
 uint64_t pm_reader_u64(struct pm_reader *reader);
-/* LEB128 (DWARF 5 §7.6); a value of more than 64 bits fails, padding (20 bytes) does not. */
+/* LEB128 (DWARF 5 §7.6). A value of more than 64 bits fails; padding (up to 20 bytes)
+ * does not. */
 uint64_t pm_reader_uleb(struct pm_reader *reader);
 int64_t pm_reader_sleb(struct pm_reader *reader);
-/* A NUL-terminated text in place, or NULL when no NUL lies before the end. */
+/* Returns a NUL-terminated text in place, or NULL if there is no NUL before the end. */
 const char *pm_reader_cstr(struct pm_reader *reader);

@@ -11,7 +11,8 @@ int pm_error_set(struct pm_error *err, int code, const char *format, ...)
 
 	if (!err)
 		return code;
-	/* Aside first: to wrap the text of @err itself is natural. */
+	/* The arguments may include the text of @err itself, so format into a copy
+	 * first. */
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
@@ -63,7 +64,7 @@ void pm_error_print(const struct pm_error *err, const char *program, FILE *to)
 		pm_str_printable(&line, err->fix, strlen(err->fix));
 		pm_str_putc(&line, '\n');
 	}
-	/* With no memory left the plain text is better than nothing. */
+	/* If out of memory, the unescaped text is better than nothing. */
 	fputs(line.failed ? err->text : line.data, to);
 	pm_str_release(&line);
 }

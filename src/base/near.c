@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* "Did you mean": which names of functions and the like are near to one that nothing has. */
+/* "Did you mean": finds names of functions and the like that are similar to an unknown
+ * one. */
 #include <string.h>
 
 #include "pm/base.h"
 
-/* The length of @name without what a template is made of at its end: `ns::f<int>`. */
+/* The length of @name without template arguments at its end: `ns::f<int>`. */
 static size_t without_arguments(const char *name, size_t len)
 {
 	size_t depth = 0;
@@ -12,7 +13,7 @@ static size_t without_arguments(const char *name, size_t len)
 	if (len == 0 || name[len - 1] != '>')
 		return len;
 	for (size_t i = len; i-- > 0;) {
-		/* "->" of an operator closes nothing. */
+		/* The "->" of an operator is not a closing bracket. */
 		depth += name[i] == '>' && !(i > 0 && name[i - 1] == '-');
 		if (name[i] == '<' && --depth == 0)
 			return i;
@@ -22,7 +23,8 @@ static size_t without_arguments(const char *name, size_t len)
 	return len;
 }
 
-/* How much of @name counts: what a template is made of does only when it was typed. */
+/* The length of @name to compare: template arguments are included only if they were
+ * typed. */
 static size_t length_of(const char *name, const char *wanted)
 {
 	size_t len = strlen(name);
@@ -38,7 +40,7 @@ bool pm_name_is_last_part(const char *name, const char *wanted)
 	       memcmp(name + len - want - 2, "::", 2) == 0;
 }
 
-/* From the last part of @name alone. */
+/* The distance from the last part of @name. */
 static size_t distance_of_last(const char *name, const char *wanted)
 {
 	size_t len = length_of(name, wanted), from = len;
@@ -62,7 +64,8 @@ static size_t distance_of(const char *name, const char *wanted)
 		return last + 1;
 	if (distance <= limit)
 		return distance;
-	/* One inside of the other is near, too, when they do not differ much. */
+	/* A name that contains the typed text is similar, too, if it is not much
+	 * longer. */
 	return strlen(name) <= 2 * strlen(wanted) && strcasestr(name, wanted)
 		       ? strlen(wanted)
 		       : SIZE_MAX;

@@ -12,7 +12,7 @@ const void *pm_reader_bytes(struct pm_reader *reader, size_t size)
 		reader->failed = true;
 		return NULL;
 	}
-	/* No arithmetic on the NULL of an empty reader: that is undefined. */
+	/* Arithmetic on the NULL of an empty reader would be undefined. */
 	at = reader->data ? reader->data + reader->pos : NULL;
 	reader->pos += size;
 	return at;
@@ -47,8 +47,8 @@ uint64_t pm_reader_u64(struct pm_reader *reader)
 }
 
 /*
- * One LEB128 number as the 64 bits that it stands for. Bits that those have no place for
- * have to be what padding is: zeros, or copies of the sign.
+ * Reads one LEB128 number as 64 bits. Further bits must be padding: zeros, or copies of
+ * the sign.
  */
 static uint64_t read_leb(struct pm_reader *reader, bool is_signed)
 {
@@ -69,7 +69,7 @@ static uint64_t read_leb(struct pm_reader *reader, bool is_signed)
 		if (shift >= 63) {
 			bool negative = is_signed && value >> 63;
 
-			/* Of the tenth byte only the lowest bit has a place. */
+			/* Only the lowest bit of the tenth byte belongs to the value. */
 			if (shift == 63 && !is_signed)
 				bits >>= 1;
 			if (bits != (negative ? 0x7f : 0))

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Names and other texts in a given width. */
+/* Fits names and other texts into a given width. */
 #include <ctype.h>
 #include <string.h>
 
 #include "pm/base.h"
 
 enum {
-	TAIL_THIRDS = 2, /* of a name cut in the middle, how much the end gets */
+	TAIL_THIRDS = 2, /* share of the end, if a name is cut in the middle */
 };
 
 size_t pm_columns(const char *text)
@@ -23,10 +23,11 @@ const char *pm_ellipsis(bool ascii)
 	return ascii ? "..." : "…";
 }
 
-/* How many of the characters of operator<, operator->, operator() … @at begins with. */
+/* Length of operator<, operator->, operator() … at @at; 0 if there is none. */
 static size_t operator_len(const char *text, size_t at)
 {
-	/* Those with characters of brackets, longest first: operator-<int> is a minus. */
+	/* Operators that contain brackets, longest first. In operator-<int> the minus is
+	 * the operator. */
 	static const char *const symbols[] = { "<<=", ">>=", "<=>", "->*", "<<",
 					       ">>",  "<=",  ">=",  "->",  "()",
 					       "<",   ">",   "-" };
@@ -45,7 +46,8 @@ static size_t operator_len(const char *text, size_t at)
 	return n;
 }
 
-/* Empties the outermost pairs of @open and @close: f(int, char) becomes f(…). */
+/* Replaces the contents of the outermost pairs of @open and @close: f(int, char) becomes
+ * f(…). */
 static void fold_pairs(struct pm_str *str, const char *text, char open, char close,
 		       bool ascii)
 {
@@ -77,11 +79,11 @@ static void fold_pairs(struct pm_str *str, const char *text, char open, char clo
 			pm_str_putc(str, text[i]);
 		}
 	}
-	if (depth > 0) /* not balanced: what it hides is cut off */
+	if (depth > 0) /* unbalanced: the hidden rest is cut off */
 		pm_str_puts(str, pm_ellipsis(ascii));
 }
 
-/* Where the bracket at text[0] is closed, or NULL. */
+/* The bracket that closes the one at text[0], or NULL. */
 static const char *closing_bracket(const char *text)
 {
 	size_t depth = 0;
@@ -95,7 +97,8 @@ static const char *closing_bracket(const char *text)
 	return NULL;
 }
 
-/* Where " as " stands between the type and the trait of Rust's <type as trait>, or NULL. */
+/* Position of " as " between the type and the trait of Rust's <type as trait>, or
+ * NULL. */
 static const char *as_trait(const char *text, const char *end)
 {
 	size_t depth = 0;
@@ -112,8 +115,9 @@ static const char *as_trait(const char *text, const char *end)
 }
 
 /*
- * <core::hash::sip::Hasher<S> as core::hash::Hasher>::write becomes <…Hasher<…> as …>::write,
- * or with less room <…Hasher<…>…>::write: the type says more than the trait or the paths.
+ * <core::hash::sip::Hasher<S> as core::hash::Hasher>::write becomes <…Hasher<…> as
+ * …>::write, or with less room <…Hasher<…>…>::write: the type is more informative than
+ * the trait and the paths.
  */
 static bool fold_qualified(struct pm_str *str, const char *text, size_t width, bool ascii)
 {
@@ -157,7 +161,7 @@ static bool fold_qualified(struct pm_str *str, const char *text, size_t width, b
 	return true;
 }
 
-/* The byte where column @column of @text begins. */
+/* The byte offset of column @column of @text. */
 static size_t byte_of_column(const char *text, size_t column)
 {
 	size_t i = 0, seen = 0;
@@ -168,7 +172,7 @@ static size_t byte_of_column(const char *text, size_t column)
 	return i;
 }
 
-/* @head columns from the beginning, and from the end as many as still fit. */
+/* Keeps @head columns from the start, and as many as still fit from the end. */
 static void cut(struct pm_str *str, const char *text, size_t width, size_t head,
 		bool ascii)
 {
@@ -190,7 +194,8 @@ static void cut(struct pm_str *str, const char *text, size_t width, size_t head,
 	pm_str_puts(str, text + byte_of_column(text, columns - tail));
 }
 
-/* The longest end of a::b::c that begins with :: and has at most @width columns, or NULL. */
+/* The longest suffix of a::b::c that starts with :: and has at most @width columns, or
+ * NULL. */
 static const char *without_scope(const char *name, size_t width)
 {
 	size_t depth = 0, columns = pm_columns(name);
@@ -208,7 +213,7 @@ static const char *without_scope(const char *name, size_t width)
 	return NULL;
 }
 
-/* All lambdas are called by an operator(): which one it is, is said before that. */
+/* The operator() of a lambda says nothing: the part before it identifies the lambda. */
 static void drop_call_of_lambda(struct pm_str *name)
 {
 	static const char ending[] = "}::operator()";
@@ -249,7 +254,7 @@ void pm_put_name(struct pm_str *str, const char *name, size_t width, bool ascii)
 	else if (width == 0 || end)
 		pm_str_puts(str, end ? end : best);
 	else
-		/* What counts is at the end of a name with a scope. */
+		/* The important part of a name with a scope is its end. */
 		cut(str, best, width,
 		    strstr(best, "::") ? 0 : width - width * TAIL_THIRDS / 3, ascii);
 	pm_str_release(&whole);

@@ -53,8 +53,8 @@ static void place(struct pm_index_slot *slots, size_t cap, struct pm_index_slot 
 
 int pm_index_add(struct pm_index *index, uint64_t hash, uint32_t id)
 {
-	/* At most two thirds full; the low 32 bits of the hash decide the place, also when
-	 * the table grows, so it stays below 2^32 slots. */
+	/* At most two thirds full. The low 32 bits of the hash determine the slot, also
+	 * when the table grows, so it stays below 2^32 slots. */
 	if (id == PM_INDEX_NONE)
 		return -ENOMEM;
 	if (index->len * 3 >= index->cap * 2) {
@@ -86,8 +86,8 @@ bool pm_index_remove(struct pm_index *index, uint64_t hash, uint32_t id)
 	     hole = (hole + 1) & mask)
 		if (index->slots[hole].id_plus_1 == 0)
 			return false;
-	/* Whoever stands behind the hole and was meant for a place at or before it moves in,
-	 * or a search would end at the hole (Knuth, TAOCP 3, 6.4 algorithm R). */
+	/* Move each later entry whose own slot is at or before the hole into the hole, or
+	 * a search would end at the hole (Knuth, TAOCP 3, 6.4 algorithm R). */
 	for (size_t i = (hole + 1) & mask; index->slots[i].id_plus_1 != 0;
 	     i = (i + 1) & mask) {
 		size_t home = index->slots[i].hash & mask;

@@ -125,7 +125,7 @@ size_t pm_utf8_char(const char *bytes, size_t len)
 
 #define REPLACEMENT "\xef\xbf\xbd"
 
-/* U+0080 to U+009F: control characters, too, for a terminal. */
+/* U+0080 to U+009F, which are also control characters for a terminal. */
 static bool is_c1(const char *bytes, size_t n)
 {
 	return n == 2 && (unsigned char)bytes[0] == 0xc2 &&
@@ -133,9 +133,9 @@ static bool is_c1(const char *bytes, size_t n)
 }
 
 /*
- * Letters that turn the direction of what follows (U+202A to 202E, 2066 to 2069, 200E, 200F,
- * 061C) would reach beyond the name; so would U+2028 and U+2029 as ends of lines. @bytes are one
- * character of @n.
+ * Characters that change the direction of the following text (U+202A to 202E, 2066 to
+ * 2069, 200E, 200F, 061C) would affect more than the name; so would U+2028 and U+2029,
+ * which end lines. @bytes are one character of @n bytes.
  */
 static bool reaches_beyond(const char *bytes, size_t n)
 {
@@ -150,7 +150,7 @@ static bool reaches_beyond(const char *bytes, size_t n)
 	return c[1] == 0x81 && c[2] >= 0xa6 && c[2] <= 0xa9;
 }
 
-/* How many of @bytes from the first on are printable ASCII. */
+/* Number of printable ASCII characters at the start of @bytes. */
 static size_t plain_bytes(const char *bytes, size_t len)
 {
 	size_t n = 0;
@@ -246,7 +246,7 @@ bool pm_parse_u64(const char *text, uint64_t *ret)
 		if (!isxdigit((unsigned char)text[2]))
 			return false;
 	} else if (!isdigit((unsigned char)text[0])) {
-		return false; /* strtoull would take blanks and signs */
+		return false; /* strtoull would accept blanks and signs */
 	}
 	errno = 0;
 	value = strtoull(text, &end, base);
