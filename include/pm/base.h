@@ -50,8 +50,9 @@ void pm_error_where(struct pm_error *err, const char *source, int64_t offset);
 /* Sets the fix. */
 void pm_error_fix(struct pm_error *err, const char *format, ...) PM_PRINTF(2, 3);
 /*
- * Prints `PROGRAM: SOURCE:OFFSET: TEXT` and, if there is a fix, a second line `PROGRAM:
- * try: FIX`. Control characters are escaped. For programs; libraries never print.
+ * Prints `PROGRAM: SOURCE:OFFSET: TEXT` and, if there is a fix, a second line
+ * `PROGRAM: try: FIX`. Control characters are escaped. For programs only: libraries
+ * never print.
  */
 void pm_error_print(const struct pm_error *err, const char *program, FILE *to);
 

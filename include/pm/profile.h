@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A recording in memory, and what can be asked of it: tables, call trees, who calls whom.
+ * A recording in memory, and the queries on it: tables, call trees, callers and callees.
  *
  * Terms. cell: all samples of one event in one thread with one stack and one stop reason.
- * level: one function at a frame; inlined functions give a frame several. place: function,
- * file and line. weight: what percentages are made of, the sum of periods. self: weight of
- * the samples that were taken in it; total: of those that have it anywhere on the stack,
- * each counted once however deep the recursion.
+ * level: one function at a frame; inlined functions give a frame several. place:
+ * function, file and line. weight: the sum of periods, from which percentages are
+ * computed. self: weight of the samples taken in a function. total: weight of the samples
+ * that have the function anywhere on the stack; each sample counts once, however deep the
+ * recursion.
  *
  * A profile does not change once it is loaded; any number of views may read it.
  */
@@ -17,11 +18,11 @@
 
 #define PM_PROFILE_NONE UINT32_MAX
 
-/* Limits that no recorder of ours exceeds. What a file has beyond them is counted and
- * left out. */
+/* Limits that our recorders never exceed. Whatever a file has beyond them is counted and
+ * dropped. */
 enum {
 	PM_PROFILE_NOTES_MAX = 1000,
-	/* Frames of a stack, four times what pmrec unwinds. */
+	/* Frames of a stack; four times what pmrec unwinds. */
 	PM_PROFILE_DEPTH_MAX = 16384,
 };
 
@@ -29,7 +30,7 @@ struct pm_weight {
 	uint64_t period, samples;
 };
 
-/* Sums stay at the maximum: a hostile period must not make a share wrap. */
+/* Sums saturate: a hostile period must not make a share wrap around. */
 static inline void pm_weight_add(struct pm_weight *to, const struct pm_weight *more)
 {
 	if (__builtin_add_overflow(to->period, more->period, &to->period))
@@ -37,13 +38,13 @@ static inline void pm_weight_add(struct pm_weight *to, const struct pm_weight *m
 	to->samples += more->samples;
 }
 
-/* @part of @whole in percent; 0 of nothing is 0. */
+/* @part of @whole in percent. If @whole is 0, so is the result. */
 double pm_weight_percent(const struct pm_weight *part, const struct pm_weight *whole);
 
 /* ---- what was recorded --------------------------------------------------------------- */
 
-/* All texts live as long as the profile. */
-/* The function that samples without any frame are in. */
+/* All texts are valid as long as the profile. */
+/* The function of samples that have no frame. */
 #define PM_NO_STACK "[no stack]"
 
 struct pm_profile_event {
@@ -52,13 +53,15 @@ struct pm_profile_event {
 	uint64_t rate; /* Hz, or the period */
 	uint64_t lost;
 	bool lost_known;
-	const char
-		*filter; /* only where this was true, in the kernel's words; NULL: all */
-	uint32_t leader; /* of its group; its own id: in none, or the leader */
-	/* Only counted (`:S`): its weights are what it counted from one sample of the leader to
-	 * the next in the same thread on the same CPU. */
+	/* The condition, in the kernel's syntax, for an occurrence to be recorded; NULL:
+	 * none. */
+	const char *filter;
+	/* Leader of its group; its own id if it is the leader or in no group. */
+	uint32_t leader;
+	/* A counted member of a group (`:S`). Its weights are what it counted between two
+	 * samples of the leader in the same thread on the same CPU. */
 	bool counted;
-	bool blocked; /* blocked time: a sample stands for the interval that ends at its time */
+	bool blocked; /* blocked time: a sample is the interval that ends at its time */
 	bool divided; /* periods were divided by the parallelism, see `latency` */
 	struct pm_weight total;
 };
@@ -67,28 +70,29 @@ struct pm_profile_info {
 	const char *pmrec, *created; /* NULL: unknown */
 	const char *hostname, *kernel, *arch, *cpu_model, *virt; /* NULL: unknown */
 	const char *boot_id; /* NULL: unknown */
-	uint32_t uid; /* of all that was recorded; PM_FILE_NONE: unknown, or of several */
-	uint32_t owner; /* of the file; PM_FILE_NONE: it was no regular one */
+	/* Of everything recorded; PM_FILE_NONE: unknown, or several users. */
+	uint32_t uid;
+	uint32_t owner; /* of the file; PM_FILE_NONE: it was not a regular file */
 	uint32_t cpus;
 	const char *call_graph; /* dwarf, fp, none; NULL: unknown */
 	uint32_t stack_bytes;
 	uint64_t ring_bytes;
-	bool cut; /* no footer: the recorder was killed */
-	bool grows; /* nor is it the end; then it is not `cut` */
-	uint64_t start_ns, end_ns; /* of the recording, as far as the file tells */
-	uint64_t duration_ns; /* of the recording; when cut, until the last sample */
+	bool cut; /* there is no footer: the recorder was killed */
+	bool grows; /* there is no footer yet; `cut` is false then */
+	uint64_t start_ns, end_ns; /* of the recording, as far as the file shows */
+	uint64_t duration_ns; /* of the recording; if it was cut, until the last sample */
 	uint64_t cpu_ns;
 	bool cpu_known, exited, signalled;
 	uint32_t exit; /* code or signal */
 	uint64_t lost, throttled;
-	uint64_t footer_samples; /* what the recorder says it wrote; unknown when cut */
+	uint64_t footer_samples; /* according to the recorder; unknown if cut */
 	uint64_t read_samples; /* in the file, before any filter */
-	size_t symbols; /* frames that the file names; 0: nothing was symbolised */
-	size_t found; /* and those that pm_profile_symbolizer named later */
+	size_t symbols; /* frames named in the file; 0: nothing was symbolised */
+	size_t found; /* frames named later by pm_profile_symbolizer */
 	uint32_t pid; /* of the first thread, 0: unknown */
 	uint32_t processes, threads; /* distinct pids, and (pid, tid) pairs */
-	uint64_t notes_left_out; /* beyond PM_PROFILE_NOTES_MAX */
-	uint64_t stacks_cut; /* that were deeper than PM_PROFILE_DEPTH_MAX */
+	uint64_t notes_left_out; /* number above PM_PROFILE_NOTES_MAX */
+	uint64_t stacks_cut; /* stacks deeper than PM_PROFILE_DEPTH_MAX */
 };
 
 struct pm_profile_module {
@@ -99,28 +103,28 @@ struct pm_profile_module {
 	bool kernel;
 };
 
-/* One for each name that a thread had. */
+/* One row for each name that a thread had. */
 struct pm_profile_thread {
 	uint32_t pid, tid; /* PM_FILE_NONE: unknown */
 	const char *comm; /* "" if unknown */
 	uint32_t process;
-	uint64_t
-		begin_ns; /* since when it is known; 0: not, or it had another name then */
+	/* Time since which it is known; 0: unknown, or it had another name then. */
+	uint64_t begin_ns;
 };
 
 struct pm_profile_process {
 	uint32_t pid;
 	const char *comm; /* the last name of its first thread */
-	const char *title; /* the last one, NULL: it has none */
+	const char *title; /* the last one; NULL: none */
 };
 
 struct pm_profile_function {
-	/* Without a symbol: "[0x1160]" where it is known where the function begins, else
-	 * "[unknown]", all of a module in one. */
+	/* Without a symbol: "[0x1160]" if the start of the function is known, otherwise
+	 * "[unknown]", one function for the whole module. */
 	const char *name;
-	uint32_t module; /* PM_PROFILE_NONE: in no module */
-	bool unknown; /* that is no name */
-	uint64_t start; /* of an unknown one, svma; 0: unknown as well */
+	uint32_t module; /* PM_PROFILE_NONE: no module */
+	bool unknown; /* `name` is not a real name */
+	uint64_t start; /* of an unknown function, svma; 0: also unknown */
 };
 
 struct pm_profile_place {
@@ -132,7 +136,7 @@ struct pm_profile_place {
 struct pm_profile_frame {
 	uint64_t address;
 	uint32_t module;
-	/* places[levels[first_level]] is the innermost; the last is the function proper. */
+	/* places[levels[first_level]] is the innermost; the last one is not inlined. */
 	uint32_t first_level, levels;
 	bool stitched; /* taken from another sample of the thread, see docs/format.md */
 };
@@ -140,16 +144,17 @@ struct pm_profile_frame {
 /* Parents come before their children. */
 struct pm_profile_stack {
 	uint32_t parent, frame;
-	uint32_t first_child, next; /* children; roots hang together by `next`, too */
+	/* PM_PROFILE_NONE: none; `next` also links the roots. */
+	uint32_t first_child, next;
 };
 
 struct pm_profile_cell {
 	uint32_t event, thread, stack, stop;
 	struct pm_weight weight;
-	uint64_t longest; /* period of one sample */
+	uint64_t longest; /* largest period of one sample */
 };
 
-/* A field of a tracepoint or probe as a sample has it. */
+/* A field of a tracepoint or probe in one sample. */
 struct pm_profile_field {
 	uint32_t name; /* in field_names */
 	enum pm_file_field_kind kind;
@@ -160,26 +165,27 @@ struct pm_profile_field {
 	};
 };
 
-/* One line of the file; kept only where pm_profile_options asks for it. */
+/* One sample of the file; only kept if pm_profile_options requests it. */
 struct pm_profile_sample {
-	uint64_t time_ns; /* since info.start_ns; 0 for a time before it */
-	uint64_t period; /* at least 1; with pm_profile_options.latency maybe less */
+	uint64_t time_ns; /* since info.start_ns; 0 for earlier times */
+	uint64_t period; /* at least 1; maybe less with pm_profile_options.latency */
 	uint32_t cell;
 	uint32_t cpu; /* PM_FILE_NONE: unknown */
 	uint32_t first_field, fields; /* in profile->fields */
 };
 
-/* Branches from one frame to another in the samples of one cell. */
+/* Branches from one frame to another, summed over the samples of one cell. */
 struct pm_profile_branch {
 	uint32_t cell, from, to; /* frames */
-	uint64_t count, mispredicted, predicted; /* the rest: not known */
-	uint64_t cycles, cycles_of; /* since the one before: their sum, and of how many */
+	uint64_t count, mispredicted, predicted; /* unknown for the rest */
+	/* Sum of cycles since the branch before, and how many were added. */
+	uint64_t cycles, cycles_of;
 };
 
 struct pm_profile {
 	struct pm_profile_info info;
 	PM_VEC(const char *) command;
-	const char *target; /* what was recorded instead of a command, NULL: unknown */
+	const char *target; /* what was recorded instead of a command; NULL: unknown */
 	PM_VEC(const char *) notes;
 	PM_VEC(const char *) stops; /* [0] is NULL: complete to the root */
 	PM_VEC(struct pm_profile_event) events;
@@ -193,105 +199,109 @@ struct pm_profile {
 	PM_VEC(struct pm_profile_stack) stacks;
 	uint32_t first_root;
 	PM_VEC(struct pm_profile_cell) cells;
-	PM_VEC(struct pm_profile_sample) samples; /* by time; empty unless kept */
+	PM_VEC(struct pm_profile_sample) samples; /* in time order; empty unless kept */
 	PM_VEC(struct pm_profile_field) fields; /* of samples; empty unless kept */
 	PM_VEC(const char *) field_names;
 	PM_VEC(struct pm_profile_branch) branches; /* empty unless kept */
-	/* By sample, see pm_profile_options.parallelism; empty unless asked for. */
+	/* By sample, see pm_profile_options.parallelism; empty unless requested. */
 	PM_VEC(uint32_t) parallelism;
-	uint32_t
-		clock_event; /* the event that tells it, PM_PROFILE_NONE: there is none */
-	bool latency; /* events with `divided` have been so */
+	/* The event that parallelism is computed from; PM_PROFILE_NONE: there is none. */
+	uint32_t clock_event;
+	bool latency; /* periods of events that have `divided` were divided */
 	struct pm_text_pool *texts; /* private */
 };
 
-/* What the file has no names for, of one module. */
+/* Addresses in one module that the file has no names for. */
 struct pm_profile_nameless {
 	const struct pm_profile_module *module;
 	const uint64_t *addresses; /* ascending, distinct */
 	size_t addresses_len;
-	struct pm_weight self; /* of the samples that were taken there */
-	bool named; /* the recorder had names for other addresses of it, and could end */
-	bool lines; /* there are lines for other addresses of it */
+	struct pm_weight self; /* of the samples taken at these addresses */
+	bool named; /* the recorder named other addresses of it and was not killed */
+	bool lines; /* other addresses of it have lines */
 };
 
-/* Names modules[module].addresses[address]: @functions innermost first, at least one, copied.
- * 0 or negative errno. */
+/* Names modules[module].addresses[address]. @functions has at least one entry, innermost
+ * first, and is copied. Returns 0 or a negative errno. */
 typedef int (*pm_profile_name_fn)(void *to, size_t module, size_t address,
 				  const struct pm_file_function *functions, size_t len);
 
 /*
- * Gives frames names that the file has none for. Called when everything was read (and each
- * time that a growing stream is looked at, with what is new), if there is such a frame;
- * heaviest module first. What it does not name stays unknown. 0; 1: not now, a stream asks
- * again for the same and what is new; a negative errno ends the loading.
+ * Names frames that the file has no names for. It is called, if there are such frames,
+ * when everything was read; for a growing stream, at each look, with the new ones. The
+ * module with the heaviest weight comes first. Frames that it does not name stay unknown.
+ * Returns 0; 1: not now, a stream asks again, for the same and for new frames; a negative
+ * errno aborts loading.
  */
 struct pm_profile_symbolizer {
 	void *context;
-	bool lines; /* ask also for those that have a name, but no line */
+	bool lines; /* also ask for frames that have a name but no line */
 	int (*symbolize)(void *context, const struct pm_profile_info *info,
 			 const struct pm_profile_nameless *modules, size_t len,
 			 pm_profile_name_fn name, void *to);
 };
 
 struct pm_profile_options {
-	/* All functions without a name of a module are one, wherever they begin: what is to be
-	 * compared with another build. */
+	/* Treat all functions of a module that have no name as one, wherever they start;
+	 * for comparison with another build. */
 	bool no_starts;
-	bool no_inlines; /* leave inlined functions out: their time is their caller's */
-	/* Only samples in [from, to]: seconds from the start, or percent of the
+	bool no_inlines; /* drop inlined functions and give their time to the caller */
+	/* Only load samples in [from, to], in seconds from the start or in percent of the
 	 * duration. An interval of blocked time counts with the part that overlaps. */
 	bool time_set, time_percent;
 	double time_from, time_to;
 	const struct pm_profile_symbolizer *symbolizer; /* NULL: only the file's names */
-	bool keep_samples; /* fill profile->samples: 32 bytes each */
-	bool keep_fields; /* and their fields; only with keep_samples */
-	bool keep_branches; /* sum up profile->branches, of all samples in any time range */
+	bool keep_samples; /* fill profile->samples, 32 bytes each */
+	bool keep_fields; /* also keep their fields; only with keep_samples */
+	/* Fill profile->branches, with all samples even if there is a time range. */
+	bool keep_branches;
 	/*
-	 * Fill profile->parallelism: how many CPUs ran what was recorded when a sample was
-	 * taken, 0 where that cannot be told or nothing ran. Only with keep_samples. One
-	 * event, sampled at a rate of time, tells it (clock_event): each of its samples
-	 * stands for one interval of that rate before it on its CPU, and two on one CPU less
-	 * than two intervals apart for all that is between them. The idle task does not run.
+	 * Fill profile->parallelism: the number of CPUs that ran what was recorded at the
+	 * time of a sample; 0 if it is unknown or nothing ran. Only with keep_samples. It
+	 * is computed from one event that is sampled at a rate of time (clock_event).
+	 * Each of its samples means that its CPU ran for one interval of that rate before
+	 * it; if two samples on one CPU are less than two intervals apart, the CPU ran
+	 * for all of the time between them. The idle task does not count as running.
 	 */
 	bool parallelism;
 	/*
-	 * And divide by it the period of each sample of an event that is sampled by time:
-	 * what is left are shares of wall-clock time. Blocked time, and events that are
-	 * taken one by one, stay as they are; idling becomes 0.
+	 * Also divide the period of each sample of events sampled by time by the
+	 * parallelism, which gives shares of wall-clock time. Blocked time, and events
+	 * that are sampled one by one, stay as they are; idle time becomes 0.
 	 */
 	bool latency;
 };
 
 /*
- * Reads everything behind @reader. Memory is that of distinct stacks, frames and symbols,
- * and with a time range or kept samples 32 bytes more for each. @options may be NULL. -EBADMSG and
- * what else the reader gives, -ENOMEM.
+ * Reads all records of @reader. Memory is proportional to the distinct stacks, frames and
+ * symbols; a time range or kept samples need 32 bytes more for each sample. @options may
+ * be NULL. -EBADMSG and other errors of the reader, -ENOMEM.
  */
 int pm_profile_load(struct pm_profile **ret, struct pm_file_reader *reader,
 		    const struct pm_profile_options *options, struct pm_error *err);
 void pm_profile_free(struct pm_profile *profile);
 
 /*
- * The same of a recording that still grows, record by record. Memory is that of distinct
- * stacks, frames and symbols: options that keep samples, or a part of the time, are -ENOTSUP.
- * @options are borrowed for its life.
+ * The same for a recording that still grows, record by record. Memory is proportional to
+ * the distinct stacks, frames and symbols. Options that keep samples or select a time
+ * range are -ENOTSUP. @options are borrowed until the stream is freed.
  */
 struct pm_profile_stream;
 
 int pm_profile_stream_new(struct pm_profile_stream **ret,
 			  const struct pm_profile_options *options, struct pm_error *err);
 void pm_profile_stream_free(struct pm_profile_stream *stream);
-/* After a failure only pm_profile_stream_free() is legal. */
+/* After a failure only pm_profile_stream_free() may be called. */
 int pm_profile_stream_add(struct pm_profile_stream *stream,
 			  const struct pm_file_record *record, struct pm_error *err);
 enum pm_profile_end {
-	PM_PROFILE_GROWS, /* more may come */
-	PM_PROFILE_CUT, /* nothing will, and there was no footer */
+	PM_PROFILE_GROWS, /* more records may follow */
+	PM_PROFILE_CUT, /* nothing will follow, and there was no footer */
 	PM_PROFILE_WHOLE,
 };
 
-/* What was added so far. Valid until the next call. 0 or negative errno. */
+/* Returns the profile of everything added so far, valid until the next call. 0 or a
+ * negative errno. */
 int pm_profile_stream_look(struct pm_profile_stream *stream, enum pm_profile_end end,
 			   const struct pm_profile **ret, struct pm_error *err);
 
@@ -313,61 +323,65 @@ static inline uint32_t pm_profile_levels(const struct pm_profile *profile, uint3
 {
 	return profile->frames.data[profile->stacks.data[stack].frame].levels;
 }
-/* The short name of the module of a function, "[no module]" if it has none. */
+/* The short name of a module, "[no module]" for PM_PROFILE_NONE. */
 const char *pm_profile_module_name(const struct pm_profile *profile, uint32_t module);
 
 /* ---- names --------------------------------------------------------------------------- */
 
 /*
- * Which functions @pattern means: those of exactly that name; else those whose name is it
- * without parameters and, if need be, without the scope before it; else those that it
- * matches as a POSIX extended regular expression. `set` has one bool for each function.
+ * The functions that @pattern selects: those of exactly that name; if there are none,
+ * those whose name equals it without parameters and, if needed, without the enclosing
+ * scope; if there are none, those that it matches as a POSIX extended regular expression.
+ * `set` has one bool for each function.
  */
 struct pm_function_set {
 	bool *set;
-	size_t len; /* functions in it */
+	size_t len; /* number of functions in it */
 	size_t names; /* different names among them */
 };
 
-/* -ENOENT with near names in @err, -EINVAL for a bad expression. */
+/* -ENOENT with similar names in @err, -EINVAL for an invalid expression. */
 int pm_function_set_init(struct pm_function_set *ret, const struct pm_profile *profile,
 			 const char *pattern, struct pm_error *err);
 void pm_function_set_release(struct pm_function_set *set);
 
-/* Id of the event called @name (canonical, requested or actual), or PM_PROFILE_NONE and the
- * names there are in @err. */
+/* Id of the event called @name (canonical, requested or actual), or PM_PROFILE_NONE with
+ * the existing names in @err. */
 uint32_t pm_profile_find_event(const struct pm_profile *profile, const char *name,
 			       struct pm_error *err);
 
 /* ---- views --------------------------------------------------------------------------- */
 
 /*
- * NULL: no such condition. Lists are separated by commas; all conditions must hold. What
- * begins with `!` is left out; a list of only such means everything else.
+ * NULL: no condition. Lists are separated by commas; all conditions must hold. Items that
+ * start with `!` are excluded; a list of only such items selects everything else.
  */
 struct pm_filter {
-	const char *comm; /* list: names of threads */
+	const char *comm; /* list of thread names */
 	const char *pid, *tid; /* lists */
-	const char *module; /* list: short name or path of what ran, or an expression */
+	/* List; name or path of the innermost module, or an expression. */
+	const char *module;
 	const char *
 		symbol; /* a function anywhere on the stack, see pm_function_set; `!` too */
 };
 
-/* The samples of one event that pass a filter, summed up over the stack tree. */
+/* The samples of one event that pass a filter, summed over the stack tree. */
 struct pm_view {
 	const struct pm_profile *profile;
 	uint32_t event;
-	struct pm_weight all; /* of the event, before the filter */
-	struct pm_weight total; /* after it */
-	struct pm_weight unknown; /* taken in a function without a name */
-	struct pm_weight stitched; /* the outer callers are from other samples */
+	struct pm_weight all; /* of the event, unfiltered */
+	struct pm_weight total; /* of the samples that passed */
+	struct pm_weight unknown; /* of samples taken in a function without a name */
+	/* Of samples whose outer callers come from other samples. */
+	struct pm_weight stitched;
 	struct pm_weight *stops; /* by stop reason */
-	struct pm_weight *self, *sum; /* by stack: ending there; there or below */
-	PM_VEC(uint32_t) cells; /* those that passed */
+	/* By stack: of samples that end there; that end there or below. */
+	struct pm_weight *self, *sum;
+	PM_VEC(uint32_t) cells; /* the cells that passed */
 };
 
-/* @filter may be NULL. -ENOENT when a name in it is in no sample of the file, -EINVAL when
- * it is no number or expression; @err says what there is. */
+/* @filter may be NULL. -ENOENT if no sample of the file has a name in it, -EINVAL if an
+ * item is neither a number nor an expression; @err says what exists. */
 int pm_view_new(struct pm_view **ret, const struct pm_profile *profile, uint32_t event,
 		const struct pm_filter *filter, struct pm_error *err);
 void pm_view_free(struct pm_view *view);
@@ -376,14 +390,14 @@ void pm_view_free(struct pm_view *view);
 
 enum pm_key {
 	PM_KEY_FUNCTION,
-	PM_KEY_MODULE, /* id PM_PROFILE_NONE: in no module */
+	PM_KEY_MODULE, /* id PM_PROFILE_NONE: no module */
 	PM_KEY_THREAD,
 	PM_KEY_PROCESS,
 	PM_KEY_LINE, /* ids of places */
 	PM_KEY_ADDRESS, /* ids of frames, one for each address of a module */
-	PM_KEY_COMM, /* ids of the first thread of that name */
-	PM_KEY_CPU, /* numbers of CPUs, PM_FILE_NONE: unknown; only with kept samples */
-	PM_KEY_PARALLELISM, /* 0: unknown; only where it was asked for */
+	PM_KEY_COMM, /* id of the first thread with the name */
+	PM_KEY_CPU, /* CPU number, PM_FILE_NONE: unknown; only with kept samples */
+	PM_KEY_PARALLELISM, /* 0: unknown; only if it was requested */
 };
 
 enum {
@@ -397,25 +411,26 @@ struct pm_keys {
 };
 
 struct pm_row {
-	uint32_t id; /* by the first key */
-	uint32_t more[PM_KEYS_MAX - 1]; /* by the others */
+	uint32_t id; /* of the first key */
+	uint32_t more[PM_KEYS_MAX - 1]; /* of the other keys */
 	struct pm_weight self, total;
-	uint32_t place; /* PM_KEY_FUNCTION alone: where most of it happens, else NONE */
-	bool inlined; /* PM_KEY_FUNCTION: every instance seen was inlined */
+	uint32_t place; /* only PM_KEY_FUNCTION alone: its heaviest line, else NONE */
+	bool inlined; /* PM_KEY_FUNCTION: all instances were inlined */
 };
 
 struct pm_table {
-	PM_VEC(struct pm_row) rows; /* heaviest first; only what occurs */
+	PM_VEC(struct pm_row) rows; /* heaviest first; only combinations that occur */
 };
 
 enum {
-	PM_TABLE_ROWS_MAX = 4 << 20, /* more would be gigabytes, and read by nobody */
+	/* More rows would need gigabytes, and nobody would read them. */
+	PM_TABLE_ROWS_MAX = 4 << 20,
 };
 
-/* Sorted by self, or by total. 0 or -ENOMEM. */
+/* Sorted by self or by total. Returns 0 or -ENOMEM. */
 int pm_table_init(struct pm_table *ret, const struct pm_view *view, enum pm_key key,
 		  bool by_total);
-/* The same; -E2BIG: more combinations than PM_TABLE_ROWS_MAX. */
+/* The same for several keys. -E2BIG: more combinations than PM_TABLE_ROWS_MAX. */
 int pm_table_init_keys(struct pm_table *ret, const struct pm_view *view,
 		       const struct pm_keys *keys, bool by_total);
 static inline uint32_t pm_row_id(const struct pm_row *row, uint32_t key)
@@ -424,63 +439,64 @@ static inline uint32_t pm_row_id(const struct pm_row *row, uint32_t key)
 }
 void pm_table_release(struct pm_table *table);
 
-/* The ids of PM_KEY_ADDRESS by frame, and of PM_KEY_COMM by thread: the caller's to free.
- * NULL without memory. */
+/* The ids of PM_KEY_ADDRESS by frame, and of PM_KEY_COMM by thread. The caller frees
+ * them. NULL if out of memory. */
 uint32_t *pm_profile_addresses(const struct pm_profile *profile);
 uint32_t *pm_profile_comms(const struct pm_profile *profile);
 
 /* ---- waits --------------------------------------------------------------------------- */
 
-/* Whether its periods are the time that threads were blocked (`pmrec --off-cpu`). */
+/* Whether the event's periods are the time that threads were blocked (`pmrec
+ * --off-cpu`). */
 bool pm_profile_is_blocked_time(const struct pm_profile_event *event);
 
 /* Blocked time of one function in one kind of wait. */
 struct pm_wait {
-	/* That waits: the innermost on the stack that is neither of the kernel nor of the C or
-	 * C++ library. */
+	/* The function that waits: the innermost on the stack that belongs neither to the
+	 * kernel nor to the C or C++ library. */
 	uint32_t function;
-	uint32_t place; /* where in it; PM_PROFILE_NONE: anywhere */
-	/* The function of the library that it called; PM_PROFILE_NONE: none is known. */
+	uint32_t place; /* its place; PM_PROFILE_NONE: any */
+	/* The library function that it called; PM_PROFILE_NONE: not known. */
 	uint32_t call;
-	/* The system call, or else the function of the kernel; NULL: unknown. */
+	/* The system call, or otherwise the kernel function; NULL: unknown. */
 	const char *kernel;
 	struct pm_weight weight;
 	uint64_t longest;
 };
 
 struct pm_waits {
-	PM_VEC(struct pm_wait) rows; /* longest in all first */
+	PM_VEC(struct pm_wait) rows; /* longest total time first */
 	struct pm_text_pool *names; /* private */
 };
 
-/* @lines: a row for each line that waits, not for each function. 0 or -ENOMEM. */
+/* @lines: one row for each waiting line, not for each function. Returns 0 or -ENOMEM. */
 int pm_waits_init(struct pm_waits *ret, const struct pm_view *view, bool lines);
 void pm_waits_release(struct pm_waits *waits);
-/* The places that wait, by stack that the view has samples of, else PM_PROFILE_NONE: the
- * caller's to free. NULL without memory. */
+/* The waiting place of each stack that has samples in the view, otherwise
+ * PM_PROFILE_NONE. The caller frees it. NULL if out of memory. */
 uint32_t *pm_view_waiters(const struct pm_view *view);
 
 /* ---- trees --------------------------------------------------------------------------- */
 
 enum pm_tree_kind {
-	PM_TREE_TOP_DOWN, /* from the roots to what they call */
-	PM_TREE_BOTTOM_UP, /* from where samples were taken to the callers */
+	PM_TREE_TOP_DOWN, /* from the roots to their callees */
+	PM_TREE_BOTTOM_UP, /* from the sampled functions to their callers */
 };
 
 struct pm_tree_node {
-	uint32_t function; /* PM_PROFILE_NONE in node 0, which stands above all */
+	uint32_t function; /* PM_PROFILE_NONE for node 0, the parent of all */
 	uint32_t parent;
 	uint32_t depth; /* 0 for node 0 */
 	struct pm_weight total;
-	struct pm_weight self; /* top-down: in the function itself, on this path */
-	bool inlined; /* every instance here is */
-	bool recursive; /* calls of itself are folded into it */
+	struct pm_weight self; /* top-down: of the function itself, on this path */
+	bool inlined; /* every instance in this node is inlined */
+	bool recursive; /* its direct recursion is folded into it */
 	bool expanded;
-	uint32_t first_child, children; /* heaviest first; once expanded */
+	uint32_t first_child, children; /* heaviest first; valid once expanded */
 	uint32_t head, tail; /* private */
 };
 
-/* Grows as it is asked: a node's children exist once it was expanded. */
+/* A tree that grows on demand: a node's children exist once it has been expanded. */
 struct pm_tree {
 	const struct pm_view *view;
 	enum pm_tree_kind kind;
@@ -489,19 +505,19 @@ struct pm_tree {
 };
 
 /*
- * With @only, trees begin at the outermost of those functions on each stack: top-down shows
- * what they call, bottom-up who calls them. Direct recursion is folded if @fold. Node 0 is
- * expanded. 0 or -ENOMEM.
+ * With @only, the trees start at the outermost of those functions on each stack: top-down
+ * shows their callees, bottom-up their callers. @fold folds direct recursion. Node 0 is
+ * expanded. Returns 0 or -ENOMEM.
  */
 int pm_tree_new(struct pm_tree **ret, const struct pm_view *view, enum pm_tree_kind kind,
 		const struct pm_function_set *only, bool fold);
 void pm_tree_free(struct pm_tree *tree);
-/* Moves the nodes: hold ids. 0 or -ENOMEM. */
+/* Moves the nodes, so keep ids. Returns 0 or -ENOMEM. */
 int pm_tree_expand(struct pm_tree *tree, uint32_t node);
 
 /* ---- paths --------------------------------------------------------------------------- */
 
-/* Stacks as functions, equal ones in one, for formats that list stacks. */
+/* Stacks as lists of functions, for formats that list stacks; equal lists are merged. */
 struct pm_path {
 	uint32_t parent; /* PM_PROFILE_NONE at the root */
 	uint32_t function;
@@ -510,12 +526,12 @@ struct pm_path {
 
 struct pm_paths {
 	PM_VEC(struct pm_path) paths; /* parents first */
-	uint32_t *of_stack; /* the path of a stack, its innermost function */
+	uint32_t *of_stack; /* by stack: the path that ends with its innermost function */
 };
 
 /*
- * 0, -ENOMEM, or -E2BIG with @err: a few bytes can say that many inlined calls are at every
- * frame, and there are more paths than any program's stacks make.
+ * Returns 0, -ENOMEM, or -E2BIG with @err: a few bytes of a file can claim many inlined
+ * calls at every frame, which gives more paths than the stacks of any real program.
  */
 int pm_paths_init(struct pm_paths *ret, const struct pm_profile *profile,
 		  struct pm_error *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Branches that the CPU had recorded, summed up while a file is read. */
+/* Sums the branches that the CPU recorded while a file is read. */
 #include "profile-internal.h"
 
 static bool branch_equal(const void *table, uint32_t id, const void *key)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Groups of which one event samples and the others are counted (`:S`): what they had counted
- * since the sample before becomes their weight at this one, as if they had sampled there.
+ * Groups in which one event samples and the others are counted (`:S`). What these have
+ * counted since the sample before becomes their weight at this sample, as if they had
+ * sampled there.
  */
 #include "profile-internal.h"
 
@@ -17,7 +18,8 @@ static bool count_equal(const void *table, uint32_t id, const void *key)
 	       have->cpu == wanted->cpu && have->event == wanted->event;
 }
 
-/* docs/format.md: counts are of the thread on its CPU, or of the CPU where CPUs are sampled. */
+/* docs/format.md: counts belong to the thread on its CPU, or to the CPU if CPUs are
+ * sampled. */
 static bool of_cpus(const struct pm_profile *profile)
 {
 	static const char *const options[] = { "-a", "-C", "-G" };
@@ -28,7 +30,7 @@ static bool of_cpus(const struct pm_profile *profile)
 	return false;
 }
 
-/* How much more it is than last time. A counter that fell is a new one. */
+/* The increase since the last time. A counter that decreased is a new one. */
 static int since_last(struct pm_loader *loader, struct pm_loader_count count,
 		      uint64_t *ret)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Two profiles under one set of ids. */
+/* Merges two profiles under one set of ids. */
 #include "pm/flame.h"
 
 #include <string.h>
 
-/* What is needed until everything is merged. */
+/* State that is needed while merging. */
 struct merging {
 	struct pm_merged *merged;
 	struct pm_index modules, functions, paths, threads;
@@ -30,7 +30,7 @@ static bool module_equal(const void *table, uint32_t id, const void *key)
 	return strcmp(((const struct pm_merged *)table)->modules.data[id].name, key) == 0;
 }
 
-/* The module that the command names, PM_PROFILE_NONE: none is called so. */
+/* The module named by the command; PM_PROFILE_NONE: there is none. */
 static uint32_t main_module(const struct pm_profile *profile)
 {
 	const char *command = profile->command.len > 0 ? profile->command.data[0] : "";
@@ -43,7 +43,7 @@ static uint32_t main_module(const struct pm_profile *profile)
 	return PM_PROFILE_NONE;
 }
 
-/* The first of several that look the same keeps its place in the index. */
+/* If several modules look the same, the first one stays in the index. */
 static int add_module(struct merging *merging, unsigned which, uint32_t i)
 {
 	struct pm_merged *merged = merging->merged;
@@ -52,7 +52,8 @@ static int add_module(struct merging *merging, unsigned which, uint32_t i)
 	uint32_t id = pm_index_find(&merging->modules, hash, module_equal, merged,
 				    module->name);
 
-	/* prog-old and prog-new: what was run is compared under whichever name. */
+	/* prog-old and prog-new: the main programs are compared even if their names
+	 * differ. */
 	if (which == 1 && id == PM_INDEX_NONE && i == main_module(merged->of[1]) &&
 	    main_module(merged->of[0]) != PM_PROFILE_NONE)
 		id = main_module(merged->of[0]);
@@ -68,7 +69,7 @@ static int add_module(struct merging *merging, unsigned which, uint32_t i)
 	return 0;
 }
 
-/* Modules of one name are one here, too. */
+/* Modules with the same name are the same here, too. */
 static const char *module_name(const struct pm_merged *merged, uint32_t module)
 {
 	return module == PM_PROFILE_NONE ? "" : merged->modules.data[module].name;
@@ -117,7 +118,7 @@ static int add_function(struct merging *merging, unsigned which, uint32_t i)
 	uint32_t id = PM_INDEX_NONE;
 	uint64_t hash = 0;
 
-	/* Alone, a profile needs no names compared. */
+	/* A single profile needs no comparison of names. */
 	if (merged->of[1]) {
 		const char *name = module_name(merged, function.module);
 
@@ -165,7 +166,8 @@ static int add_path(struct merging *merging, const struct pm_path *path, uint32_
 	return 0;
 }
 
-/* Those of the first profile stay as they are; only a second one asks for the index. */
+/* The paths of the first profile stay as they are. The index is only needed for a second
+ * one. */
 static int take_paths(struct merging *merging, struct pm_paths *paths)
 {
 	struct pm_merged *merged = merging->merged;
@@ -210,7 +212,7 @@ static int merge_paths(struct merging *merging, struct pm_paths *paths)
 
 /* ---- threads ---------------------------------------------------------------------------- */
 
-/* The nth thread of a name. */
+/* The nth thread with a name. */
 struct namesake {
 	const char *comm;
 	uint32_t number;
@@ -243,7 +245,7 @@ static bool comm_equal(const void *table, uint32_t id, const void *key)
 	return strcmp(((const struct comm_counts *)table)->rows.data[id].comm, key) == 0;
 }
 
-/* How many of that name came before; negative without memory. */
+/* How many threads with that name came before; negative if out of memory. */
 static int64_t count_comm(struct comm_counts *counts, const char *comm)
 {
 	uint64_t hash = hash_text(comm, 0);
@@ -291,7 +293,7 @@ static int add_threads(struct merging *merging, unsigned which,
 
 /* ---- all of it -------------------------------------------------------------------------- */
 
-/* There are 64 stop reasons at most. */
+/* There are at most 64 stop reasons. */
 static int add_stop(struct pm_merged *merged, unsigned which, uint32_t i)
 {
 	const char *stop = merged->of[which]->stops.data[i];

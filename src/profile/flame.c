@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Flame graphs. Nodes are first made in some order, parents first, with what ends in each of
- * them; then they are summed up, sorted and put into preorder.
+ * Flame graphs. Nodes are first created in some order, parents first, with the weight
+ * that ends in each of them. Then they are summed, sorted and put into preorder.
  */
 #include "pm/flame.h"
 
 #include <string.h>
 
 enum {
-	/* What an inverted graph may come to: a stack has one node for each of its ends. */
+	/* Limits of an inverted graph: a stack has one node for each of its suffixes. */
 	NODES_MAX = 4000000,
 	STEPS_MAX = 40000000,
 };
@@ -17,10 +17,10 @@ struct weights {
 	struct pm_weight own, base;
 };
 
-/* A stack on its way outwards, in the inverted graph. */
+/* A stack that is walked outwards, in the inverted graph. */
 struct cursor {
 	uint32_t path;
-	uint32_t node; /* that it is in; PM_PROFILE_NONE: it has ended */
+	uint32_t node; /* its current node; PM_PROFILE_NONE: it has ended */
 	struct weights weights;
 };
 
@@ -31,11 +31,11 @@ struct growing {
 	struct weights *self; /* by path */
 	PM_VEC(struct pm_flame_node) nodes;
 	struct pm_index children;
-	uint32_t *child_of,
-		*made_for; /* inverted; by function: the child, of which node */
+	/* Inverted; by function: the child, and the node that it belongs to. */
+	uint32_t *child_of, *made_for;
 	PM_VEC(struct cursor) cursors, spare;
 	bool cut;
-	/* Children of node n: order[first[n]] up to order[first[n + 1]]. */
+	/* The children of node n are order[first[n]] up to order[first[n + 1]]. */
 	uint32_t *first, *order;
 };
 
@@ -102,7 +102,7 @@ static int find_child(struct growing *growing, uint32_t parent, uint32_t functio
 	return 0;
 }
 
-/* By path, whether it or any below it has weight. NULL without memory. */
+/* By path: whether it or any path below it has weight. NULL if out of memory. */
 static bool *find_used(const struct growing *growing)
 {
 	const struct pm_merged *merged = growing->merged;
@@ -142,9 +142,9 @@ static int grow_down(struct growing *growing)
 	return 0;
 }
 
-/* ---- from the samples --------------------------------------------------------------------- */
+/* ---- from the sampled functions ----------------------------------------------------------- */
 
-/* Moves each cursor to the caller's node, which is made if need be. */
+/* Moves each cursor to the node of its caller, which is created if needed. */
 static int grow_level(struct growing *growing)
 {
 	const struct pm_path *paths = growing->merged->paths.data;
@@ -170,14 +170,14 @@ static int grow_level(struct growing *growing)
 		cursor->path = at;
 		cursor->node = growing->child_of[function];
 		growing->nodes.data[cursor->node].inlined &= paths[at].inlined;
-		/* total: for now what came through */
+		/* for now, total is what passed through */
 		pm_weight_add(&growing->nodes.data[cursor->node].total,
 			      &cursor->weights.own);
 	}
 	return 0;
 }
 
-/* Sorts the cursors by node. Those of nodes that are too light end there. */
+/* Sorts the cursors by node. Cursors at nodes that are too light end there. */
 static int regroup(struct growing *growing, size_t first)
 {
 	size_t count = growing->nodes.len - first;
@@ -301,7 +301,7 @@ static int sort_children(struct growing *growing)
 	growing->order = calloc(count + 1, sizeof(*growing->order));
 	if (!first || !growing->order)
 		return -ENOMEM;
-	/* Counted two places on: filling in moves each to where it belongs. */
+	/* Count two places ahead: filling in then shifts each end to its final place. */
 	ends = first + 1;
 	for (size_t i = 1; i < count; i++)
 		ends[growing->nodes.data[i].parent + 1]++;
@@ -316,7 +316,7 @@ static int sort_children(struct growing *growing)
 	return 0;
 }
 
-/* Whether it is drawn at all. */
+/* Whether the node is drawn. */
 static bool is_shown(const struct growing *growing, const struct pm_flame_node *node)
 {
 	return node->total.samples > 0 && (double)node->total.period >= growing->least;
@@ -339,7 +339,8 @@ static int put_in_order(struct pm_flame *ret, struct growing *growing)
 		struct pm_flame_node node;
 		uint32_t child;
 
-		/* Children are sorted: the first that is too light ends the group. */
+		/* The children are sorted, so the first one that is too light ends the
+		 * group. */
 		child = next[at] < growing->first[at + 1] ? growing->order[next[at]++]
 							  : 0;
 		if (child == 0 || !is_shown(growing, &growing->nodes.data[child])) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a person types, and which functions or events it means. */
+/* Finds the functions or events that a typed name means. */
 #include "profile-internal.h"
 
 #include <regex.h>
@@ -7,8 +7,8 @@
 
 /* ---- functions --------------------------------------------------------------------------- */
 
-/* Length of "ns::f" in "ns::f(int) const": up to the last parameter list that is open to
- * the end; all of it if there is none. */
+/* Length of "ns::f" in "ns::f(int) const": everything before the last parameter list;
+ * @len if there is none. */
 static size_t without_parameters(const char *name, size_t len)
 {
 	size_t end = len, depth = 0;
@@ -29,11 +29,11 @@ enum closeness {
 	SAME_NAME,
 	SAME_BUT_PARAMETERS,
 	SAME_BUT_SCOPE,
-	SAME_BUT_ELIDED, /* as reports shorten it: std::vector<…>::push_back */
+	SAME_BUT_ELIDED, /* shortened as in reports: std::vector<…>::push_back */
 	NOT_SAME,
 };
 
-/* Whether the first @len bytes of @name end with @pattern, alone or behind a scope. */
+/* Whether the first @len bytes of @name are @pattern, or end with it after a scope. */
 static bool ends_with(const char *name, size_t len, const char *pattern,
 		      size_t pattern_len)
 {
@@ -44,7 +44,7 @@ static bool ends_with(const char *name, size_t len, const char *pattern,
 	return before == 0 || (before >= 2 && memcmp(name + before - 2, "::", 2) == 0);
 }
 
-/* Length of the ellipsis, as reports write it in either character set, at @text; or 0. */
+/* Length of the ellipsis at @text, in either character set that reports use, or 0. */
 static size_t ellipsis_len(const char *text)
 {
 	return strncmp(text, "…", 3) == 0 || strncmp(text, "...", 3) == 0 ? 3 : 0;
@@ -58,8 +58,9 @@ static const char *find_ellipsis(const char *text)
 }
 
 /*
- * Whether the first @len bytes of @name could be shown as @pattern, in which ellipses stand for
- * anything. Each piece is taken at its first place, but the last, which has to be the end.
+ * Whether the first @len bytes of @name could be shown as @pattern, in which ellipses
+ * stand for any text. Each piece matches at its first occurrence, except the last piece,
+ * which must be the end.
  */
 static bool fits_elided(const char *name, size_t len, const char *pattern)
 {
@@ -83,8 +84,8 @@ static bool fits_elided(const char *name, size_t len, const char *pattern)
 	}
 }
 
-/* Length of "f::{lambda a.cc:1:2}" in "f::{lambda a.cc:1:2}::operator()", which is how reports
- * shorten it; @len for what is no lambda. */
+/* Length of "f::{lambda a.cc:1:2}" in "f::{lambda a.cc:1:2}::operator()", as reports
+ * shorten it; @len if it is not a lambda. */
 static size_t without_call(const char *name, size_t len)
 {
 	static const char ending[] = "}::operator()";
@@ -115,8 +116,8 @@ static enum closeness compare(const char *name, const char *pattern, size_t patt
 	return NOT_SAME;
 }
 
-/* [0x1160], [unknown]: what reports say for a name, though it would do as an expression, for any of
- * these characters. */
+/* [0x1160], [unknown]: reports print these in place of a name. They must not be used as
+ * expressions, which would match any of their characters. */
 static bool is_stand_in(const char *pattern)
 {
 	size_t digits;
@@ -238,7 +239,8 @@ int pm_function_set_init(struct pm_function_set *ret, const struct pm_profile *p
 		return no_function(profile, pattern, err);
 	if (count_names(&set, profile) < 0)
 		return pm_error_set(err, -ENOMEM, "out of memory");
-	/* What was left out in a report cannot be typed: all that it stands for are meant. */
+	/* The part that a report left out cannot be typed, so all functions that it may
+	 * stand for are meant. */
 	if (closest == SAME_BUT_ELIDED)
 		set.names = 1;
 	*ret = set;
@@ -259,7 +261,8 @@ uint32_t pm_profile_find_event(const struct pm_profile *profile, const char *nam
 {
 	struct pm_str names = { 0 };
 
-	/* The exact spelling first: cycles:u and cycles:k are two events of one name. */
+	/* Compare the exact spelling first: cycles:u and cycles:k are two events with the
+	 * same name. */
 	for (int pass = 0; pass < 3; pass++) {
 		for (size_t i = 0; i < profile->events.len; i++) {
 			const struct pm_profile_event *event = &profile->events.data[i];

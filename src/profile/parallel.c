@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How many CPUs ran the recorded program at a time, from samples alone. A sample of an event
- * that is taken F times a second stands for the 1/F seconds before it on its CPU; so a CPU
- * ran while such an interval covers it, and the parallelism is the number of CPUs that did.
- * A thread that is preempted leaves part of an interval uncovered, and whoever comes next
- * begins with part of his: a gap shorter than an interval on one CPU is no pause.
+ * Computes from samples alone how many CPUs ran the recorded program at a time. A sample
+ * of an event that is taken F times a second stands for the 1/F seconds before it on its
+ * CPU. A CPU therefore ran while such an interval covers it, and the parallelism is the
+ * number of these CPUs. A preempted thread leaves part of an interval uncovered, and the
+ * next thread starts with part of its own. A gap on one CPU that is shorter than an
+ * interval is therefore not a pause.
  */
 #include "profile-internal.h"
 
@@ -13,8 +14,8 @@
 #define NS_PER_S 1000000000
 
 struct lane {
-	uint64_t key; /* a CPU, or a thread where the CPU is unknown */
-	uint64_t last_ns; /* its last sample */
+	uint64_t key; /* a CPU, or a thread if the CPU is unknown */
+	uint64_t last_ns; /* time of its last sample */
 	bool seen;
 };
 
@@ -22,9 +23,10 @@ struct work {
 	struct pm_profile *profile;
 	struct pm_index index;
 	PM_VEC(struct lane) lanes;
-	/* By thread: the time of its last sample, or when it began, plus 1. */
+	/* By thread: the time of its last sample, or of its start, plus 1. */
 	uint64_t *last_of;
-	/* Intervals (starts, ends] in which a lane ran; each list sorted on its own. */
+	/* Intervals (starts, ends] in which a lane ran. Each list is sorted
+	 * separately. */
 	PM_VEC(uint64_t) starts;
 	PM_VEC(uint64_t) ends;
 };
@@ -38,9 +40,9 @@ static void work_release(struct work *work)
 	pm_vec_release(&work->ends);
 }
 
-/* ---- which event tells ------------------------------------------------------------------- */
+/* ---- choosing the event ------------------------------------------------------------------ */
 
-/* The time from one sample to the next while a thread runs, 0: none is known. */
+/* The time between two samples of a running thread; 0: unknown. */
 static uint64_t interval_of(const struct pm_profile_event *event)
 {
 	if (pm_profile_is_blocked_time(event) || event->rate == 0)
@@ -50,7 +52,7 @@ static uint64_t interval_of(const struct pm_profile_event *event)
 	return strcmp(event->unit, "ns") == 0 ? event->rate : 0;
 }
 
-/* Of several the one with the most samples: it sees the most. */
+/* If several events qualify, uses the one with the most samples, which sees the most. */
 static uint32_t find_clock(const struct pm_profile *profile, const uint64_t *samples)
 {
 	uint32_t best = PM_PROFILE_NONE;
@@ -107,9 +109,9 @@ static int find_lane(struct work *work, const struct pm_profile_sample *sample,
 	return 0;
 }
 
-/* (last, time] if the pause is none, else (time - interval, time]. A thread is on one CPU at a
- * time: what comes after it has moved does not reach back before that, nor does its first
- * sample before its beginning. */
+/* Adds (last, time] if there was no pause, otherwise (time - interval, time]. A thread is
+ * on one CPU at a time: after a move, its interval does not reach back before the move,
+ * and the interval of its first sample not before its start. */
 static int cover(struct work *work, const struct pm_profile_sample *sample,
 		 uint64_t interval)
 {
@@ -161,7 +163,8 @@ static int find_intervals(struct work *work)
 		if (r < 0)
 			return r;
 	}
-	/* Samples are in order of time, and so are the ends; the starts nearly. */
+	/* The samples are in time order, hence the ends are too, and the starts nearly
+	 * so. */
 	if (work->starts.len > 0)
 		qsort(work->starts.data, work->starts.len, sizeof(uint64_t), by_number);
 	return 0;
@@ -182,7 +185,7 @@ static void count(struct work *work)
 			begun++;
 		while (ended < work->ends.len && work->ends.data[ended] < time)
 			ended++;
-		/* One at the very beginning has an interval without a length. */
+		/* A sample at the very start has an interval of length 0. */
 		profile->parallelism.data[i] =
 			idles(profile, sample) ||
 					pm_profile_is_blocked_time(
@@ -195,8 +198,8 @@ static void count(struct work *work)
 	}
 }
 
-/* Periods are integers: what a division leaves over goes to the next sample of its event, so
- * that small ones do not vanish. */
+/* Periods are integers. The remainder of a division is carried to the next sample of the
+ * event, so that small periods do not vanish. */
 static int divide(struct pm_profile *profile)
 {
 	PM_AUTO_FREE double *left = calloc(profile->events.len + 1, sizeof(*left));

@@ -2,7 +2,7 @@
 #include "profile-internal.h"
 
 enum {
-	/* Real stacks come to two or three for each of their frames. */
+	/* Real stacks have two or three paths per frame. */
 	PATHS_MAX = 1 << 22,
 	PATHS_OF_STACK = 8,
 };

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of src/profile share. */
+/* Shared by the files of src/profile. */
 #pragma once
 
 #include "pm/profile.h"
 
-/* ---- texts, each kept once, at an address that stays ------------------------------------ */
+/* ---- texts, each stored once at a fixed address ----------------------------------------- */
 
 struct pm_text_pool;
 
 struct pm_text_pool *pm_text_pool_new(void);
 void pm_text_pool_free(struct pm_text_pool *pool);
-/* The pool's copy of @text: equal texts are one pointer. NULL without memory. */
+/* Returns the pool's copy of @text; equal texts have the same pointer. NULL if out of
+ * memory. */
 const char *pm_text_pool_add(struct pm_text_pool *pool, const char *text, size_t len);
 
 /* ---- loading ---------------------------------------------------------------------------- */
@@ -22,38 +23,39 @@ struct pm_loader_thread {
 
 /* The last count of an event in a thread on a CPU. */
 struct pm_loader_count {
-	uint32_t pid, tid, cpu, event; /* pid and tid 0: of the CPU */
+	uint32_t pid, tid, cpu, event; /* pid and tid 0: count of the whole CPU */
 	uint64_t value;
 };
 
-/* Indexes and leftovers that only loading needs. */
+/* Indexes and other state that only loading needs. */
 struct pm_loader {
 	struct pm_profile *profile;
 	const struct pm_profile_options *options;
 	struct pm_index threads_by_name, threads_by_tid, processes;
 	struct pm_index functions, places, cells, field_names, branches;
-	/* By path; by path and build-id; and what the file's ids became. */
+	/* Modules by path, and by path and build-id, and the rows for the file's ids. */
 	struct pm_index modules_by_path, modules_by_build;
 	PM_VEC(uint32_t) modules; /* by id in the file: the row in profile->modules */
 	PM_VEC(uint32_t) same_path; /* by row: the first row of its path */
 	PM_VEC(struct pm_loader_thread) tids;
 	struct pm_index count_rows;
 	PM_VEC(struct pm_loader_count) counts;
-	uint32_t last_tid; /* row in tids of the last sample: often the same again */
+	/* Row in tids of the last sample: the next one often has the same. */
+	uint32_t last_tid;
 	uint64_t lost_records;
 	uint64_t first_thread_ns;
-	PM_VEC(uint16_t) depths; /* by stack: how many frames it has */
+	PM_VEC(uint16_t) depths; /* by stack: its number of frames */
 	bool thread_seen, sample_seen;
-	PM_VEC(bool) named; /* by row of modules: the file has symbols of it */
-	uint32_t asked; /* frames below this were given to the symbolizer */
+	PM_VEC(bool) named; /* by row of modules: the file has symbols for it */
+	uint32_t asked; /* frames below this were passed to the symbolizer */
 };
 
-/* An empty profile. 0 or -ENOMEM. */
+/* Creates an empty profile. Returns 0 or -ENOMEM. */
 int pm_loader_init(struct pm_loader *loader, const struct pm_profile_options *options);
 
 void pm_loader_release(struct pm_loader *loader);
 
-/* Any record; and one for each type. 0 or negative errno. */
+/* Loads any record, or a record of one type. Return 0 or a negative errno. */
 int pm_load_record(struct pm_loader *loader, const struct pm_file_record *record);
 int pm_load_header(struct pm_loader *loader, const struct pm_file_header *header);
 int pm_load_module(struct pm_loader *loader, const struct pm_file_module *module);
@@ -64,20 +66,20 @@ int pm_load_thread(struct pm_loader *loader, const struct pm_file_thread *thread
 int pm_load_title(struct pm_loader *loader, const struct pm_file_title *title);
 int pm_load_sample(struct pm_loader *loader, const struct pm_file_sample *sample);
 int pm_load_symbol(struct pm_loader *loader, const struct pm_file_symbol *symbol);
-/* The same for names that are not the file's; nothing is counted. */
+/* The same for names that are not from the file; nothing is counted. */
 int pm_load_names(struct pm_loader *loader, const struct pm_file_symbol *symbol);
 int pm_load_footer(struct pm_loader *loader, const struct pm_file_footer *footer);
-/* What can be known only at the end: names of the nameless, children, times, sums. */
+/* Completes what is only known at the end: unnamed frames, children, times, sums. */
 int pm_load_finish(struct pm_loader *loader);
-/* Says why it failed. Returns @code. */
+/* Sets @err to the reason for the failure. Returns @code. */
 int pm_load_failed(int code, struct pm_error *err);
-/* Asks the symbolizer of the options, if there is one. 0 or negative errno. */
+/* Asks the symbolizer of the options, if there is one. Returns 0 or a negative errno. */
 int pm_load_resymbolize(struct pm_loader *loader);
-/* Adds the branches of a sample of @cell. 0 or -ENOMEM. */
+/* Adds the branches of a sample of @cell. Returns 0 or -ENOMEM. */
 int pm_load_branches(struct pm_loader *loader, const struct pm_file_sample *sample,
 		     uint32_t cell);
-/* Adds a weight of one sample and @period to the cell that is as @cell says; *ret: its row.
- * 0 or -ENOMEM. */
+/* Adds one sample of @period to the cell that equals @cell; *ret is its row. Returns 0 or
+ * -ENOMEM. */
 int pm_load_weight(struct pm_loader *loader, const struct pm_file_sample *sample,
 		   const struct pm_profile_cell *cell, uint64_t period, uint32_t *ret);
 /* Adds one sample to a cell. */
@@ -88,57 +90,60 @@ static inline void pm_load_add(struct pm_profile_cell *cell, uint64_t period)
 	if (period > cell->longest)
 		cell->longest = period;
 }
-/* Adds what the other events of the group counted since the sample before. @at: its cell. */
+/* Adds the counts of the group's other events since the sample before. @at: the sample's
+ * cell. */
 int pm_load_counts(struct pm_loader *loader, const struct pm_file_sample *sample,
 		   const struct pm_profile_cell *at);
-/* How many CPUs ran at each kept sample, and shares of wall-clock time if asked for. Once
- * samples are in order. 0 or -ENOMEM. */
+/* Computes the parallelism of each kept sample, and shares of wall-clock time if
+ * requested. The samples must be in order. Returns 0 or -ENOMEM. */
 int pm_load_parallelism(struct pm_loader *loader);
 
-/* Whether all that @functions tell is where one without a name begins. */
+/* Whether @functions only contains the start of a function without a name. */
 bool pm_load_is_start(const struct pm_file_function *functions, size_t len);
 int pm_load_function(struct pm_loader *loader, const struct pm_file_function *named,
 		     uint32_t module, uint32_t *ret);
 int pm_load_place(struct pm_loader *loader, uint32_t function, const char *file,
 		  uint32_t line, uint32_t *ret);
-/* Copies @text into the pool; NULL stays NULL. -ENOMEM. */
+/* Copies @text into the pool; NULL stays NULL. Returns 0 or -ENOMEM. */
 int pm_load_text(struct pm_loader *loader, const char *text, const char **ret);
 
-/* Sorts rows by self, or by total, heaviest first. */
+/* Sorts the rows by self or by total, heaviest first. */
 void pm_table_sort(struct pm_table *table, bool total_first);
 
 /* ---- tables by several keys --------------------------------------------------------------- */
 
-/* What the keys of frames of a table say in one place; other keys are 0. */
+/* The values of the frame keys of a table at one place; other keys are 0. */
 struct pm_table_part {
 	uint32_t of[PM_KEYS_MAX]; /* by key */
-	uint32_t active, proper; /* while walking: times on the way from the root */
-	uint32_t context, row; /* the caller's */
+	/* During the walk: occurrences on the path from the root. */
+	uint32_t active, proper;
+	uint32_t context, row; /* belong to the caller */
 };
 
-/* Where a part comes first on the way from the root. */
+/* A part that occurs for the first time on the path from the root. */
 struct pm_table_first {
 	uint32_t part;
-	bool counts; /* at all */
-	bool proper; /* as the function itself, not inlined */
+	bool counts; /* the first occurrence at all */
+	bool proper; /* the first one that is not inlined */
 };
 
 struct pm_table_node {
-	uint32_t first, len; /* in firsts; 0 where everything was further up, too */
-	uint32_t up; /* the next node towards the root with a length, or NONE */
-	uint32_t leaf; /* the part of its innermost level */
-	uint32_t context; /* the caller's, as is: */
+	uint32_t first, len; /* range in firsts; len 0: all parts occurred further up */
+	uint32_t up; /* the next node towards the root with len > 0, or NONE */
+	uint32_t leaf; /* the part at its innermost level */
+	uint32_t context; /* context and weight belong to the caller */
 	struct pm_weight weight;
 };
 
 struct pm_table_paths {
 	PM_VEC(struct pm_table_part) parts;
 	PM_VEC(struct pm_table_first) firsts;
-	struct pm_table_node *nodes; /* by stack; empty where the view has no samples */
+	/* By stack; empty if the view has no samples there. */
+	struct pm_table_node *nodes;
 };
 
 bool pm_table_is_frame_key(enum pm_key key);
-/* @keys has at least one key of frames. 0 or -ENOMEM; release it in either case. */
+/* @keys must contain a key of frames. Returns 0 or -ENOMEM; release it in either case. */
 int pm_table_paths_init(struct pm_table_paths *paths, const struct pm_view *view,
 			const struct pm_keys *keys);
 void pm_table_paths_release(struct pm_table_paths *paths);

@@ -37,13 +37,13 @@ void pm_loader_release(struct pm_loader *loader)
 	pm_profile_free(loader->profile);
 }
 
-/* ---- what can be known only at the end --------------------------------------------------- */
+/* ---- what is only known at the end ------------------------------------------------------- */
 
 static void finish_times(struct pm_loader *loader)
 {
 	struct pm_profile_info *info = &loader->profile->info;
 
-	/* The program was named before its first sample: that is when it began. */
+	/* The program was named before its first sample: this is its start. */
 	if (loader->thread_seen && loader->first_thread_ns > 0 &&
 	    (!loader->sample_seen || loader->first_thread_ns <= info->start_ns))
 		info->start_ns = loader->first_thread_ns;
@@ -67,7 +67,7 @@ static int by_time(const void *a, const void *b)
 	return (left->cpu > right->cpu) - (left->cpu < right->cpu);
 }
 
-/* The range of time that was asked for, in nanoseconds since info.start_ns. */
+/* The requested range of time, in nanoseconds since info.start_ns. */
 struct range {
 	bool set;
 	double from, to;
@@ -80,7 +80,8 @@ static uint64_t whole_ns(double ns)
 	return ns >= (double)INT64_MAX ? INT64_MAX : (uint64_t)(ns + 0.5);
 }
 
-/* Keeps what overlaps the range of an interval that ends at the sample's time. */
+/* The sample stands for an interval that ends at its time: keeps the part that overlaps
+ * the range. */
 static bool clip_interval(struct pm_profile_sample *sample, const struct range *range)
 {
 	uint64_t from = whole_ns(range->from), to = whole_ns(range->to);
@@ -103,7 +104,8 @@ static bool in_range(const struct pm_profile_sample *sample, const struct range 
 	       (double)sample->time_ns <= range->to;
 }
 
-/* Samples that were kept get their times, order and, within the range, weight. */
+/* Finishes the kept samples: relative times, order, and the weight of those in the
+ * range. */
 static void finish_samples(struct pm_loader *loader)
 {
 	const struct pm_profile_options *options = loader->options;
@@ -146,7 +148,7 @@ static void finish_samples(struct pm_loader *loader)
 		      sizeof(*profile->samples.data), by_time);
 }
 
-/* Gives samples without any frame one of their own, so that sums are whole. */
+/* Gives samples without any frame a stack, so that sums are complete. */
 static int finish_stackless(struct pm_loader *loader)
 {
 	static const struct pm_file_function no_stack = { .name = PM_NO_STACK };
@@ -243,7 +245,8 @@ int pm_load_failed(int code, struct pm_error *err)
 	return pm_error_set(err, code, "finding names failed: %s", strerror(-code));
 }
 
-/* Who ends is no thread any more for the kernel, and its last samples are nobody's. */
+/* For the kernel an exiting task is no longer a thread, so its last samples have no pid
+ * and tid. */
 static void count_tasks(struct pm_loader *loader)
 {
 	struct pm_profile *profile = loader->profile;

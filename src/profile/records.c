@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* From the lines of a file to the tables of a profile. */
+/* Converts the records of a file to the tables of a profile. */
 #include "profile-internal.h"
 
 #include <inttypes.h>
@@ -29,7 +29,7 @@ static bool function_equal(const void *table, uint32_t id, const void *key)
 	const struct pm_profile_function *have = &profile->functions.data[id];
 	const struct pm_profile_function *wanted = key;
 
-	/* Names are pooled: one pointer for one text. */
+	/* Names are pooled: equal texts have the same pointer. */
 	return have->name == wanted->name && have->module == wanted->module &&
 	       have->unknown == wanted->unknown;
 }
@@ -50,7 +50,7 @@ int pm_load_function(struct pm_loader *loader, const struct pm_file_function *na
 		     uint32_t module, uint32_t *ret)
 {
 	struct pm_profile *profile = loader->profile;
-	/* A file that was built anew meanwhile has the same functions, for a reader. */
+	/* For a reader, a file that was rebuilt meanwhile has the same functions. */
 	struct pm_profile_function function = {
 		.module = module == PM_PROFILE_NONE ? module
 						    : loader->same_path.data[module],
@@ -60,7 +60,7 @@ int pm_load_function(struct pm_loader *loader, const struct pm_file_function *na
 	uint32_t id;
 	int r;
 
-	/* But not at the same addresses. */
+	/* But they are not at the same addresses. */
 	if (!named->name && module != PM_PROFILE_NONE &&
 	    !(loader->options && loader->options->no_starts)) {
 		function.start = named->start;
@@ -132,7 +132,7 @@ int pm_load_names(struct pm_loader *loader, const struct pm_file_symbol *symbol)
 	if (len > UINT32_MAX - profile->levels.len)
 		return -ENOMEM;
 	frame->first_level = (uint32_t)profile->levels.len;
-	frame->levels = 0; /* until all of them are there */
+	frame->levels = 0; /* until all levels are added */
 	for (size_t i = 0; i < len; i++) {
 		uint32_t function, place;
 		int r = pm_load_function(loader, &functions[i], frame->module, &function);
@@ -250,7 +250,7 @@ static const char *short_module_name(const struct pm_file_module *module)
 	const char *kind = module->kind ? module->kind : "";
 
 	if (strcmp(kind, "kernel") == 0) {
-		/* A loadable module of the kernel keeps its name: [ext4]. */
+		/* A loadable module of the kernel keeps its own name: [ext4]. */
 		bool own = path[0] == '[' && strncmp(path, "[kernel", 7) != 0;
 
 		return own ? path : "[kernel]";
@@ -307,8 +307,9 @@ static int add_module(struct pm_loader *loader, const struct pm_profile_module *
 }
 
 /*
- * The kernel reads a build-id when it maps a file, but not from pages that are not in memory:
- * one file may come once with and once without it, and is still one.
+ * The kernel reads a build-id when it maps a file, but not from pages that are not in
+ * memory. One file may therefore appear with and without a build-id, and is still one
+ * module.
  */
 static int find_module(struct pm_loader *loader, const struct pm_profile_module *module,
 		       uint32_t *ret)
@@ -376,8 +377,8 @@ int pm_load_frame(struct pm_loader *loader, const struct pm_file_frame *frame)
 }
 
 /*
- * If a stack is too deep, its own frame and the frames next to its root are kept, and
- * those between are left out. Therefore the self time of functions is right.
+ * If a stack is too deep, its innermost frame and the frames next to its root are kept,
+ * and those in between are dropped. The self time of functions stays correct.
  */
 int pm_load_stack(struct pm_loader *loader, const struct pm_file_stack *stack)
 {

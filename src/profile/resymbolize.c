@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Frames that the file has no names for, to somebody who may know them: module by module. */
+/* Passes frames that the file has no names for to a symbolizer, module by module. */
 #include "profile-internal.h"
 
-/* A frame in the order of work: by module, then address. */
+/* A frame, sorted by module, then address. */
 struct item {
 	uint64_t address;
 	uint32_t module, frame;
@@ -12,9 +12,9 @@ struct work {
 	struct pm_loader *loader;
 	struct item *items;
 	size_t len;
-	uint64_t *addresses; /* of all items, each once for a module */
+	uint64_t *addresses; /* of all items, each once per module */
 	struct pm_weight *self; /* by row of modules */
-	bool *lines; /* the same */
+	bool *lines; /* by row of modules: it has lines */
 	PM_VEC(struct pm_profile_nameless) modules;
 	PM_VEC(const struct item *) begins; /* by row of modules: its first item */
 };
@@ -50,7 +50,8 @@ static bool is_wanted(const struct work *work, uint32_t id)
 		(work->loader->options->symbolizer->lines && !has_file(profile, frame)));
 }
 
-/* Whether somebody has told all that is known without a name. */
+/* Whether the start of the unnamed function is already known, which is all that there
+ * is. */
 static bool has_start(const struct pm_profile *profile,
 		      const struct pm_profile_frame *frame)
 {
@@ -138,7 +139,7 @@ static int plan(struct work *work)
 			.module = &profile->modules.data[module],
 			.addresses = to,
 			.self = work->self[module],
-			/* Where it was cut, so were its names. */
+			/* If the recording was cut, its names are incomplete. */
 			.named = work->loader->named.data[module] && !profile->info.cut,
 			.lines = work->lines[module],
 		};
@@ -176,7 +177,8 @@ static const struct item *find(const struct work *work, uint32_t module, uint64_
 	return items + low;
 }
 
-/* pm_profile_name_fn. One address may belong to several frames, found in different ways. */
+/* pm_profile_name_fn. Several frames, found in different ways, may have the same
+ * address. */
 static int name(void *to, size_t module, size_t address,
 		const struct pm_file_function *functions, size_t len)
 {
@@ -195,7 +197,7 @@ static int name(void *to, size_t module, size_t address,
 	     item++) {
 		const struct pm_profile_frame *frame = &profile->frames.data[item->frame];
 
-		/* What is no better than what the file has is left as it is. */
+		/* Keep what the file has unless the new name is better. */
 		if (file || (is_nameless(profile, frame) &&
 			     !(start && has_start(profile, frame)))) {
 			r = pm_load_names(work->loader, &(struct pm_file_symbol){

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* From lines of threads and samples to cells. */
+/* Converts the thread and sample records of a file to cells. */
 #include "profile-internal.h"
 
 #include <string.h>
@@ -53,7 +53,7 @@ static int find_process(struct pm_loader *loader, uint32_t pid, uint32_t *ret)
 	return 0;
 }
 
-/* Row of (pid, tid) under the name @comm, which becomes its current one. */
+/* Finds or creates the row of (pid, tid); its current name becomes @comm. */
 static int set_thread(struct pm_loader *loader, uint32_t pid, uint32_t tid,
 		      const char *comm, uint32_t *ret)
 {
@@ -90,7 +90,7 @@ static int set_thread(struct pm_loader *loader, uint32_t pid, uint32_t tid,
 			return r;
 	}
 	loader->tids.data[row].current = id;
-	/* The first thread names the process; without it any thread does. */
+	/* The first thread names the process; until it is known, any thread does. */
 	if (pid == tid || profile->processes.data[thread.process].comm[0] == '\0')
 		profile->processes.data[thread.process].comm = thread.comm;
 	*ret = row;
@@ -118,7 +118,7 @@ int pm_load_thread(struct pm_loader *loader, const struct pm_file_thread *thread
 	return 0;
 }
 
-/* A title of a process without threads in the file says nothing about any sample. */
+/* The title of a process that has no threads in the file belongs to no sample. */
 int pm_load_title(struct pm_loader *loader, const struct pm_file_title *title)
 {
 	struct pm_profile *profile = loader->profile;
@@ -151,7 +151,7 @@ static int find_stop(struct pm_loader *loader, const char *name, uint32_t *ret)
 		*ret = 0;
 		return 0;
 	}
-	/* About ten reasons exist; a file that invents more gets the rest as one. */
+	/* About ten reasons exist. If a file has more than 63, the rest counts as one. */
 	for (size_t i = 1; i < profile->stops.len; i++) {
 		if (strcmp(profile->stops.data[i], name) == 0 || i == 63) {
 			*ret = (uint32_t)i;
@@ -217,7 +217,7 @@ static int keep_field(struct pm_loader *loader, const struct pm_file_field *fiel
 	return r < 0 ? r : pm_vec_push(&profile->fields, kept);
 }
 
-/* Its weight joins its cell at the end, when the range of time is known. */
+/* The weight is added to the cell at the end, when the range of time is known. */
 static int keep_sample(struct pm_loader *loader, const struct pm_file_sample *sample,
 		       uint64_t period, uint32_t cell)
 {
@@ -281,7 +281,7 @@ int pm_load_sample(struct pm_loader *loader, const struct pm_file_sample *sample
 
 	if (r == 0)
 		r = find_sample_thread(loader, sample, &cell.thread);
-	/* A sample without a period still is one. */
+	/* A sample without a period still counts as 1. */
 	if (r == 0)
 		r = pm_load_weight(loader, sample, &cell,
 				   sample->period > 0 ? sample->period : 1, &id);

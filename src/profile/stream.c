@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* A profile that can be looked at while it grows. */
+/* A profile that can be viewed while it grows. */
 #include "profile-internal.h"
 
 struct pm_profile_stream {
 	struct pm_loader loader;
-	bool looked; /* finished, and not yet taken back */
-	size_t stacks, frames; /* how many there were before */
-	struct pm_profile_info info; /* as it was before */
+	bool looked; /* pm_load_finish() was called and not yet undone */
+	size_t stacks, frames; /* numbers before that call */
+	struct pm_profile_info info; /* as before that call */
 };
 
 int pm_profile_stream_new(struct pm_profile_stream **ret,
@@ -35,8 +35,9 @@ void pm_profile_stream_free(struct pm_profile_stream *stream)
 }
 
 /*
- * What finishing has added where the file's ids count on: the stack of samples without any.
- * All else that it does is done anew, or replaced by what comes.
+ * Undoes what finishing has added in the range of the file's ids: the stack of samples
+ * that have none. Everything else that it does is recomputed, or replaced by later
+ * records.
  */
 static void take_back(struct pm_profile_stream *stream)
 {
@@ -76,9 +77,10 @@ int pm_profile_stream_look(struct pm_profile_stream *stream, enum pm_profile_end
 	stream->frames = profile->frames.len;
 	stream->info = profile->info;
 	stream->looked = true;
-	/* Until when it goes is known only from the footer. */
+	/* Only the footer contains the end time. */
 	profile->info.cut = end != PM_PROFILE_WHOLE;
-	/* The last time for all that has no name still: files come, and build-ids late. */
+	/* The last look asks again for everything unnamed, since files and build-ids may
+	 * appear late. */
 	if (end != PM_PROFILE_GROWS)
 		stream->loader.asked = 0;
 	r = pm_load_finish(&stream->loader);

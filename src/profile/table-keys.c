@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* Tables by several keys, and by what only single samples know. */
+/* Tables by several keys, and by properties of single samples. */
 #include "profile-internal.h"
 
 #include <string.h>
 
 /*
- * A row is a pair: what its keys of frames say (the path's part, see table-paths.c), and what
- * its other keys say (the context: thread, CPU, and so on). Samples are summed up by context,
- * and in each one up the stacks, every node once: the time is that of the rows, however
- * deep the stacks are and however many samples end in each.
+ * A row is a pair: the values of its frame keys (the path's part, see table-paths.c) and
+ * those of its other keys (the context: thread, CPU, and so on). Samples are summed by
+ * context, and within a context up the stacks, each node once. The time is proportional
+ * to the rows, however deep the stacks are and however many samples end in each.
  */
 
-/* All samples of one cell that no key tells apart. */
+/* All samples of one cell that have equal keys. */
 struct group {
 	uint32_t cell, cpu, parallelism, context;
 	struct pm_weight weight;
@@ -28,11 +28,11 @@ struct work {
 	struct pm_index groups_index, contexts_index;
 	PM_VEC(struct group) groups;
 	PM_VEC(struct context) contexts;
-	struct pm_table_paths paths; /* unless no key is one of frames */
+	struct pm_table_paths paths; /* unless there are no frame keys */
 	PM_VEC(uint32_t) visited; /* nodes of this context, parents first */
 	uint32_t *comm_of; /* by thread: the first one of its name */
 	bool by_stack, by_sample;
-	bool functions; /* a key is one of functions */
+	bool functions; /* there is a key of functions */
 };
 
 static void work_release(struct work *work)
@@ -76,7 +76,7 @@ static int add_group(struct work *work, const struct group *group)
 	return r;
 }
 
-/* Samples that differ in nothing that a key asks for are one. */
+/* Merges samples that do not differ in any key. */
 static int group_samples(struct work *work)
 {
 	const struct pm_profile *profile = work->view->profile;
@@ -239,7 +239,8 @@ static int find_row(struct work *work, uint32_t context, uint32_t part_id,
 	return 0;
 }
 
-/* Adds @group to where its stack ends, and the nodes from there on that are new. */
+/* Adds @group to the node where its stack ends, and adds the nodes from there on that are
+ * new to `visited`. */
 static int visit(struct work *work, const struct group *group)
 {
 	const struct pm_table_node *nodes = work->paths.nodes;
@@ -269,7 +270,7 @@ static int visit(struct work *work, const struct group *group)
 	return 0;
 }
 
-/* Children before their parents. */
+/* Sums children before their parents. */
 static int sum_up(struct work *work, uint32_t context)
 {
 	struct pm_table_paths *paths = &work->paths;

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Which keys of frames occur on each stack, and where first: for tables by several keys. */
+/* Finds which values of frame keys occur on each stack, and where first, for tables by
+ * several keys. */
 #include "profile-internal.h"
 
 #include <string.h>
 
-/* What is on the way from the root to where the walk is. */
+/* State of the walk: what is on the path from the root. */
 struct walk {
 	struct pm_table_paths *paths;
 	const struct pm_view *view;
 	const struct pm_keys *keys;
-	bool by_level; /* levels of a frame may differ in a key */
+	bool by_level; /* the levels of a frame may differ in a key */
 	uint32_t *addresses; /* by frame, see pm_profile_addresses() */
 	struct pm_index index; /* of parts */
 	PM_VEC(uint32_t) active; /* parts, with repetition */
@@ -119,7 +120,7 @@ static void leave(struct walk *walk, uint32_t stack)
 		parts[walk->active.data[--walk->active.len]].active--;
 }
 
-/* In depth, as in table.c, and only where the view has samples. */
+/* Walks depth first, as in table.c, and only where the view has samples. */
 static int walk_stacks(struct walk *walk)
 {
 	const struct pm_profile *profile = walk->view->profile;

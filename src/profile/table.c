@@ -9,9 +9,9 @@ struct keys {
 	enum pm_key key;
 	const struct pm_profile *profile;
 	size_t len; /* keys are below this */
-	bool by_level; /* each level of a frame has its key, or the frame has one */
+	bool by_level; /* each level of a frame has a key, not each frame */
 	const uint32_t *of; /* the keys: by row of profile->levels, or by frame */
-	uint32_t *owned; /* the same, where it was made for this */
+	uint32_t *owned; /* the same if it was allocated for this */
 };
 
 static uint32_t function_of(const struct pm_profile *profile,
@@ -20,7 +20,8 @@ static uint32_t function_of(const struct pm_profile *profile,
 	return profile->places.data[profile->levels.data[frame->first_level]].function;
 }
 
-/* Two files of one path and without build-ids may have different code at one address. */
+/* Two files with the same path and without build-ids may have different code at one
+ * address. */
 static bool frame_equal(const void *table, uint32_t id, const void *key)
 {
 	const struct pm_profile *profile = table;
@@ -59,7 +60,7 @@ static bool comm_equal(const void *table, uint32_t id, const void *key)
 	return ((const struct pm_profile *)table)->threads.data[id].comm == key;
 }
 
-/* Names are pooled: one pointer for one text. */
+/* Names are pooled: equal texts have the same pointer. */
 uint32_t *pm_profile_comms(const struct pm_profile *profile)
 {
 	PM_CLEANUP(pm_index_release) struct pm_index index = { 0 };
@@ -131,7 +132,7 @@ static int keys_init(struct keys *keys, const struct pm_profile *profile, enum p
 	case PM_KEY_PROCESS:
 		keys->len = profile->processes.len;
 		return 0;
-	case PM_KEY_COMM: /* pm_table_init_keys() makes those */
+	case PM_KEY_COMM: /* pm_table_init_keys() handles these */
 	case PM_KEY_CPU:
 	case PM_KEY_PARALLELISM:
 		return -EINVAL;
@@ -145,7 +146,7 @@ static void keys_release(struct keys *keys)
 	free(keys->owned);
 }
 
-/* The keys of the frame of @stack, innermost first; returns how many. */
+/* Returns the keys of the frame of @stack, innermost first, and their number. */
 static uint32_t keys_of(const struct keys *keys, uint32_t stack, const uint32_t **ret)
 {
 	uint32_t id = keys->profile->stacks.data[stack].frame;
@@ -159,8 +160,8 @@ static uint32_t keys_of(const struct keys *keys, uint32_t stack, const uint32_t 
 
 struct sums {
 	struct pm_weight *self, *total; /* by key */
-	uint32_t *active; /* by key: times on the path from the root to here */
-	bool *proper; /* by key: seen as a function of its own, not inlined */
+	uint32_t *active; /* by key: occurrences on the path from the root */
+	bool *proper; /* by key: seen as a function that is not inlined */
 };
 
 static void sums_release(struct sums *sums)
@@ -204,8 +205,9 @@ static void leave(const struct keys *keys, struct sums *sums, uint32_t stack)
 }
 
 /*
- * Walks the stack tree in depth, without recursion of our own: its depth is foreign. Counts
- * of active keys tell whether a key was met on the way down, so each sample is counted once.
+ * Walks the stack tree depth first. It does not recurse, since the depth comes from the
+ * file. The active counts show whether a key is already on the path, so that each sample
+ * is counted once.
  */
 static void walk(const struct pm_view *view, const struct keys *keys, struct sums *sums)
 {
@@ -230,7 +232,7 @@ static void walk(const struct pm_view *view, const struct keys *keys, struct sum
 	}
 }
 
-/* Threads and processes are no matter of stacks. */
+/* Threads and processes do not depend on stacks. */
 static void sum_cells(const struct pm_view *view, const struct keys *keys,
 		      struct sums *sums)
 {
@@ -301,7 +303,7 @@ static int by_total(const void *a, const void *b)
 	return r != 0 ? r : compare_ids(left, right);
 }
 
-/* Where most of each function happens: its heaviest line. */
+/* Finds the heaviest line of each function. */
 static int add_places(struct pm_table *table, const struct pm_view *view)
 {
 	const struct pm_profile *profile = view->profile;

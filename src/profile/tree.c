@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Call trees over functions, grown on demand. A node holds the places in the stack tree
- * that it stands for; to expand it is to move each of them one step and to group what comes
- * out by function. Every step of every place is made once, so a whole tree costs what the
- * stacks cost.
+ * that it stands for. Expanding it moves each of them one step and groups the results by
+ * function. Each step of each place is done once, so a whole tree costs as much as its
+ * stacks.
  */
 #include "profile-internal.h"
 
 #include <string.h>
 
-/* One place: a level of a stack node. */
+/* A place is one level of a stack node. */
 struct cursor {
 	uint32_t stack, level;
-	uint32_t next; /* of the same node, or in the free list */
+	uint32_t next; /* next cursor of the same node, or in the free list */
 	uint32_t node;
-	struct pm_weight weight; /* bottom-up: of the samples that came this way */
+	struct pm_weight weight; /* bottom-up: of the samples that reach this place */
 };
 
 struct pm_tree_work {
 	PM_VEC(struct cursor) cursors;
 	uint32_t free_cursor;
-	uint32_t *child_of; /* by function: its node in the group under construction */
-	uint32_t *cursor_of; /* by stack: likewise, bottom-up */
+	uint32_t *child_of; /* by function: its node in the group being built */
+	uint32_t *cursor_of; /* by stack: the same for cursors, bottom-up */
 	bool fold;
 };
 
@@ -67,7 +67,7 @@ static void cursors_free(struct pm_tree *tree, struct pm_tree_node *node)
 
 /* ---- grouping -------------------------------------------------------------------------- */
 
-/* The child for @function in the group that begins at node @base. */
+/* Finds or creates the child for @function in the group that starts at node @base. */
 static int find_child(struct pm_tree *tree, uint32_t parent, uint32_t base,
 		      uint32_t function, uint32_t *ret)
 {
@@ -76,7 +76,7 @@ static int find_child(struct pm_tree *tree, uint32_t parent, uint32_t base,
 		.function = function,
 		.parent = parent,
 		.depth = tree->nodes.data[parent].depth + 1,
-		.inlined = true, /* until proved otherwise */
+		.inlined = true, /* until an instance that is not inlined is found */
 		.head = PM_PROFILE_NONE,
 		.tail = PM_PROFILE_NONE,
 	};
@@ -120,7 +120,7 @@ static bool is_function_proper(const struct pm_tree *tree, uint32_t stack, uint3
 typedef int (*step_fn)(struct pm_tree *tree, uint32_t node, uint32_t base, uint32_t stack,
 		       uint32_t level);
 
-/* Calls @step for each place that is called from (or inlined into) this one. */
+/* Calls @step for each place that is called from this one or inlined into it. */
 static int each_callee(struct pm_tree *tree, uint32_t node, uint32_t base, uint32_t stack,
 		       uint32_t level, step_fn step)
 {
@@ -141,7 +141,7 @@ static int each_callee(struct pm_tree *tree, uint32_t node, uint32_t base, uint3
 	return 0;
 }
 
-/* A call of itself becomes part of the node. */
+/* Makes a direct recursive call part of the node. */
 static int fold_callee(struct pm_tree *tree, uint32_t node, uint32_t base, uint32_t stack,
 		       uint32_t level)
 {
@@ -163,7 +163,7 @@ static int add_top_down(struct pm_tree *tree, uint32_t node, uint32_t stack,
 	if (r < 0)
 		return r;
 	pm_weight_add(&tree->nodes.data[node].total, &tree->view->sum[stack]);
-	/* What is folded in is appended behind, and so gets its turn. */
+	/* Folded places are appended to the list, so they are visited as well. */
 	for (; at != PM_PROFILE_NONE; at = work->cursors.data[at].next) {
 		uint32_t s = work->cursors.data[at].stack;
 		uint32_t l = work->cursors.data[at].level;
@@ -187,14 +187,14 @@ static int group_callee(struct pm_tree *tree, uint32_t parent, uint32_t base,
 	int r;
 
 	if (tree->work->fold && function == tree->nodes.data[parent].function)
-		return 0; /* is in it already */
+		return 0; /* already part of the parent */
 	r = find_child(tree, parent, base, function, &child);
 	return r < 0 ? r : add_top_down(tree, child, stack, level);
 }
 
 /* ---- bottom-up --------------------------------------------------------------------------- */
 
-/* One step outwards; false at the root. */
+/* Moves one step outwards; false at the root. */
 static bool step_out(const struct pm_profile *profile, uint32_t *stack, uint32_t *level)
 {
 	if (*level + 1 < pm_profile_levels(profile, *stack)) {
@@ -232,7 +232,8 @@ static int add_bottom_up(struct pm_tree *tree, uint32_t parent, uint32_t base,
 	if (proper)
 		tree->nodes.data[child].inlined = false;
 	tree->nodes.data[child].recursive |= recursive;
-	/* Paths that met stay together from here on: few cursors near the root. */
+	/* Paths that met stay together from here on, so there are few cursors near the
+	 * root. */
 	cursor = work->cursor_of[stack];
 	if (cursor >= work->cursors.len || work->cursors.data[cursor].node != child ||
 	    work->cursors.data[cursor].stack != stack ||
@@ -246,7 +247,7 @@ static int add_bottom_up(struct pm_tree *tree, uint32_t parent, uint32_t base,
 	return 0;
 }
 
-/* ---- the beginning ----------------------------------------------------------------------- */
+/* ---- start ------------------------------------------------------------------------------- */
 
 static int begin_everywhere(struct pm_tree *tree)
 {
@@ -268,7 +269,8 @@ static int begin_everywhere(struct pm_tree *tree)
 	return r;
 }
 
-/* Begins at the outermost of the functions on each stack, so that each sample counts once. */
+/* Starts at the outermost of the functions on each stack, so that each sample counts
+ * once. */
 static int begin_at(struct pm_tree *tree, const struct pm_function_set *only)
 {
 	const struct pm_view *view = tree->view;
@@ -325,7 +327,7 @@ int pm_tree_new(struct pm_tree **ret, const struct pm_view *view, enum pm_tree_k
 		return r;
 	}
 	finish_group(tree, 0, 1);
-	/* Begun at one function, all there is may be less than the view. */
+	/* A tree that starts at one function may have less than the view's total. */
 	for (size_t i = 1; i < tree->nodes.len; i++)
 		pm_weight_add(&tree->nodes.data[0].total, &tree->nodes.data[i].total);
 	*ret = tree;

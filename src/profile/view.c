@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Which samples, and their weights summed up over the stack tree. */
+/* Selects samples and sums their weights over the stack tree. */
 #include "profile-internal.h"
 
 #include <regex.h>
 #include <string.h>
 
-/* What a filter comes to for this profile. NULL members: everything. */
+/* A filter resolved for this profile. NULL members: no condition. */
 struct compiled {
 	bool *threads; /* by thread */
 	bool *modules; /* by module; the last one is "no module" */
@@ -21,7 +21,7 @@ static void compiled_release(struct compiled *compiled)
 
 /* ---- lists ----------------------------------------------------------------------------- */
 
-/* The next item of a list separated by commas; false at its end. */
+/* Returns the next item of a comma-separated list; false at its end. */
 static bool next_item(const char **list, const char **item, size_t *len)
 {
 	const char *comma;
@@ -43,11 +43,11 @@ static bool same(const char *text, const char *item, size_t len)
 }
 
 /*
- * What a list says of @count things so far: with `!` an item is left out, and a list that
- * begins with such an item means all others.
+ * The selection made by a list so far. With `!` an item is excluded, and a list that
+ * starts with such an item selects all others.
  */
 struct choice {
-	bool *chosen; /* NULL without memory */
+	bool *chosen; /* NULL if out of memory */
 	bool begun;
 };
 
@@ -56,7 +56,7 @@ static void choice_release(struct choice *choice)
 	free(choice->chosen);
 }
 
-/* Takes the mark off an item: whether its things are in or out. */
+/* Removes the mark from an item. Returns whether the item is included. */
 static bool take_mark(struct choice *choice, size_t count, const char **item, size_t *len)
 {
 	bool in = **item != '!' || *len < 2;
@@ -289,7 +289,8 @@ static bool passes(const struct pm_profile *profile, const struct compiled *filt
 	return true;
 }
 
-/* By stack, whether it has stitched frames: they are the outer ones, so the outermost tells. */
+/* By stack: whether it has stitched frames. These are the outer ones, so checking the
+ * outermost is enough. */
 static bool *find_stitched(const struct pm_profile *profile)
 {
 	bool *stitched = calloc(profile->stacks.len + 1, sizeof(*stitched));
@@ -309,7 +310,8 @@ static int fill(struct pm_view *view, const struct compiled *filter)
 	const struct pm_profile *profile = view->profile;
 	PM_AUTO_FREE bool *stitched = NULL;
 
-	/* A file may have thousands of events, and millions of stacks. */
+	/* A file may have thousands of events and millions of stacks, so skip events
+	 * without samples. */
 	if (profile->events.data[view->event].total.samples == 0)
 		return 0;
 	stitched = find_stitched(profile);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Blocked time by who waits: a stack that blocked ends in the kernel's scheduler, below what the
- * C library made of the wait, and neither is what was asked for. */
+/* Attributes blocked time to the function that waits. A blocked stack ends in the
+ * kernel's scheduler, below the C library's implementation of the wait, and neither is
+ * interesting. */
 #include "profile-internal.h"
 
 #include <string.h>
@@ -18,9 +19,9 @@ static bool begins_with_one(const char *text, const char *const *prefixes, size_
 	return false;
 }
 
-/* ---- what names say ------------------------------------------------------------------------ */
+/* ---- classifying names --------------------------------------------------------------------- */
 
-/* What the kernel calls the function of a system call; NULL: it is none. */
+/* The name of the system call that a kernel function implements; NULL: none. */
 static const char *syscall_of(const char *name)
 {
 	static const char *const prefixes[] = { "__x64_sys_",
@@ -36,7 +37,7 @@ static const char *syscall_of(const char *name)
 						"__sys_",
 						"do_sys_" };
 
-	/* Where the compiler made the call of these a jump, they are what is seen. */
+	/* These are seen if the compiler has turned their call into a jump. */
 	static const struct {
 		const char *name, *syscall;
 	} others[] = {
@@ -76,15 +77,15 @@ static bool is_library_module(const struct pm_profile *profile, uint32_t module)
 			       PM_ARRAY_LEN(prefixes));
 }
 
-/* What compilers of other languages call functions of the program: gfortran those of a module,
- * Cython all. */
+/* Names that other compilers give to functions of the program: gfortran those of a
+ * module, Cython all. */
 static bool is_made_name(const char *name)
 {
 	return begins(name, "__pyx_") || (begins(name, "__") && strstr(name, "_MOD_"));
 }
 
-/* Where all is one file only names tell: those that C 7.1.3 and POSIX 2.2.2 keep for the library,
- * and what runs before the first function of a thread. */
+/* If a program is one file, only names identify the library: those that C 7.1.3 and POSIX
+ * 2.2.2 reserve, and those that run before the first function of a thread. */
 static bool is_library_name(const char *name)
 {
 	static const char *const prefixes[] = { "std::", "<std::", "__",   "pthread_",
@@ -120,15 +121,15 @@ static bool is_library_name(const char *name)
 	return false;
 }
 
-/* ---- what stacks say ----------------------------------------------------------------------- */
+/* ---- classifying stacks -------------------------------------------------------------------- */
 
-/* Of a stack that ends here. Names belong to the profile, and may go on with a suffix. */
+/* Of a stack that ends here. Names belong to the profile and may have a suffix. */
 struct site {
-	uint32_t waiter,
-		call; /* a place and a function, as in struct pm_wait; not the kernel's */
-	bool found; /* the waiter is not the library's */
-	uint32_t
-		inner; /* the innermost place of the kernel that is not the scheduler's */
+	/* A place and a function, as in struct pm_wait, outside of the kernel. */
+	uint32_t waiter, call;
+	bool found; /* the waiter does not belong to the library */
+	/* The innermost place in the kernel that does not belong to the scheduler. */
+	uint32_t inner;
 	const char *syscall;
 	bool fault;
 };
@@ -144,7 +145,8 @@ static bool is_kernel(const struct pm_profile *profile, uint32_t stack)
 	return module != PM_PROFILE_NONE && profile->modules.data[module].kernel;
 }
 
-/* The system call is the outermost that is called like one: it may use others. */
+/* The outermost function named like a system call is the system call, since it may use
+ * others. */
 static void enter_kernel(const struct pm_profile *profile, uint32_t stack,
 			 struct site *site)
 {
@@ -160,8 +162,9 @@ static void enter_kernel(const struct pm_profile *profile, uint32_t stack,
 	site->fault |= strstr(function->name, "page_fault") != NULL;
 }
 
-/* The innermost function that is not the library's, and the one of the library that it called.
- * Where all are the library's, as while a thread ends, the innermost. */
+/* Finds the innermost function that does not belong to the library, and the library
+ * function that it called. If all belong to the library, as while a thread ends, takes
+ * the innermost. */
 static void enter_program(const struct pm_profile *profile, uint32_t stack,
 			  struct site *site)
 {
@@ -190,7 +193,8 @@ static void enter_program(const struct pm_profile *profile, uint32_t stack,
 	site->fault = false;
 }
 
-/* Parents come first, so that each frame is looked at once. To be freed. */
+/* Parents come first, so that each frame is examined once. The caller frees the
+ * result. */
 static struct site *find_sites(const struct pm_view *view)
 {
 	const struct pm_profile *profile = view->profile;
@@ -210,7 +214,7 @@ static struct site *find_sites(const struct pm_view *view)
 	return sites;
 }
 
-/* A thread of the kernel has nothing else. */
+/* A kernel thread has no other waiter. */
 static uint32_t waiter_of(const struct pm_profile *profile, const struct site *site,
 			  uint32_t stack)
 {
@@ -278,7 +282,7 @@ static bool wait_equal(const void *table, uint32_t id, const void *key)
 	       have->call == wanted->call && have->kernel == wanted->kernel;
 }
 
-/* Without what the compiler added: `.constprop.0`, `.isra.0`. */
+/* Drops suffixes added by the compiler: `.constprop.0`, `.isra.0`. */
 static int keep_name(struct work *work, const char *name, const char **ret)
 {
 	size_t len = name ? strcspn(name, ".") : 0;
